@@ -1,0 +1,102 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strconv"
+
+	"mneme/memory"
+)
+
+// CaptureOptions says how a capture is answered.
+type CaptureOptions struct {
+	// Wait is how far the write must have come; empty means applied.
+	Wait memory.Wait
+	// IdempotencyKey gives captures without an id theirs: the key for a
+	// single capture, key/0, key/1, … for a batch. Empty means a random one.
+	IdempotencyKey string
+}
+
+// Capture remembers one thing. A capture that fails is an error; one that was
+// already there has the status duplicate. If the answer is lost, it is sent
+// once more under the same id; if that is lost too, the error is
+// memory.CodeOutcomeUnknown and names the id.
+func (c *Client) Capture(ctx context.Context, namespace string, item memory.Capture, opts CaptureOptions) (memory.CaptureResponse, error) {
+	if item.ID == "" {
+		item.ID = c.key(opts)
+	}
+	if item.Agent == "" {
+		item.Agent = c.opts.Agent
+	}
+	resp, err := c.capture(ctx, namespace, item, opts.Wait)
+	var e *memory.Error
+	if errors.As(err, &e) && e.Code == memory.CodeOutcomeUnknown {
+		_ = e.WithHint("it may be sent again with the same id, %s", item.ID)
+	}
+	return resp, err
+}
+
+// CaptureBatch remembers up to memory.MaxBatchItems things with one request.
+// The error is nil whenever the node answered, even if every item failed: look
+// at the results, which are in the order of items.
+func (c *Client) CaptureBatch(ctx context.Context, namespace string, items []memory.Capture, opts CaptureOptions) (memory.CaptureResponse, error) {
+	if len(items) == 0 {
+		return memory.CaptureResponse{}, memory.Errorf(memory.CodeInvalid, "a batch needs at least one capture")
+	}
+	key := c.key(opts)
+	out := make([]memory.Capture, len(items))
+	for i, item := range items {
+		if item.ID == "" {
+			item.ID = key + "/" + strconv.Itoa(i)
+		}
+		if item.Agent == "" {
+			item.Agent = c.opts.Agent
+		}
+		out[i] = item
+	}
+	resp, err := c.capture(ctx, namespace, out, opts.Wait)
+	if err == nil && len(resp.Results) != len(items) {
+		return resp, memory.Errorf(memory.CodeInternal, "%s answered %d results for %d captures", c.Addr(), len(resp.Results), len(items))
+	}
+	return resp, err
+}
+
+func (c *Client) key(opts CaptureOptions) string {
+	if opts.IdempotencyKey != "" {
+		return opts.IdempotencyKey
+	}
+	return c.opts.NewID()
+}
+
+// capture sends body, whose items all have ids, and once more if the outcome
+// stayed unknown. After that a refusal such as "unavailable" says nothing about
+// the first attempt, so the outcome stays unknown.
+func (c *Client) capture(ctx context.Context, namespace string, body any, wait memory.Wait) (memory.CaptureResponse, error) {
+	rc := call{method: "POST", path: []string{"namespaces", namespace, "events"}, body: body, write: true, repeat: true}
+	if wait != "" {
+		rc.query = url.Values{"wait": {string(wait)}}
+	}
+	var resp memory.CaptureResponse
+	first := c.do(ctx, rc, &resp)
+	if memory.CodeOf(first) != memory.CodeOutcomeUnknown || ctx.Err() != nil {
+		return resp, first
+	}
+	resp = memory.CaptureResponse{}
+	second := c.do(ctx, rc, &resp)
+	if transient(memory.CodeOf(second)) {
+		return memory.CaptureResponse{}, first
+	}
+	return resp, second
+}
+
+// transient reports whether a refusal with this code says nothing about the
+// request itself.
+func transient(code memory.Code) bool {
+	switch code {
+	case memory.CodeUnavailable, memory.CodeOverloaded, memory.CodeTimeout,
+		memory.CodeOutcomeUnknown, memory.CodeNoSpace, memory.CodeLogDiverged:
+		return true
+	}
+	return false
+}

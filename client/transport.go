@@ -1,0 +1,240 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"mneme/memory"
+)
+
+// maxAnswer bounds one JSON answer: a page of 200 records of 256 KiB, escaped,
+// with room to spare.
+const maxAnswer = 512 << 20
+
+// call is one request before it is sent.
+type call struct {
+	method string
+	path   []string // segments below /v1, not yet escaped
+	query  url.Values
+	body   any         // sent as JSON unless nil
+	header http.Header // added to the standard ones
+	write  bool        // it changes something: a lost answer is an unknown outcome
+	repeat bool        // a write that may safely be sent twice
+	accept string      // "" = JSON
+}
+
+// do sends the call and decodes a JSON answer into out, unless out is nil.
+func (c *Client) do(ctx context.Context, rc call, out any) error {
+	resp, err := c.send(ctx, rc)
+	if err != nil {
+		return err
+	}
+	defer drain(resp.Body)
+	if out == nil {
+		return nil
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(out); err != nil {
+		return c.lostAnswer(ctx, rc, fmt.Errorf("decode answer: %w", err))
+	}
+	return nil
+}
+
+// send sends the call and returns a response with a 2xx status, whose body the
+// caller closes. Other statuses are errors made from their problem documents.
+func (c *Client) send(ctx context.Context, rc call) (*http.Response, error) {
+	req, sent, err := c.request(ctx, rc)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		if !sent.Load() {
+			return nil, c.unreachable(ctx, err)
+		}
+		return nil, c.lostAnswer(ctx, rc, err)
+	}
+	if resp.StatusCode/100 == 2 {
+		return resp, nil
+	}
+	defer drain(resp.Body)
+	return nil, c.problem(resp)
+}
+
+// request builds the HTTP request. sent becomes true once a connection was
+// there to write it to: before that the node cannot have seen it.
+func (c *Client) request(ctx context.Context, rc call) (*http.Request, *atomic.Bool, error) {
+	var body io.Reader
+	if rc.body != nil {
+		b, err := json.Marshal(rc.body)
+		if err != nil {
+			return nil, nil, memory.Errorf(memory.CodeInvalid, "encode request: %w", err)
+		}
+		body = bytes.NewReader(b)
+	}
+	sent := new(atomic.Bool)
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { sent.Store(true) },
+	})
+	req, err := http.NewRequestWithContext(ctx, rc.method, c.url(rc), body)
+	if err != nil {
+		return nil, nil, memory.Errorf(memory.CodeInvalid, "build request: %w", err)
+	}
+	for k, vs := range rc.header {
+		req.Header[k] = vs
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	accept := rc.accept
+	if accept == "" {
+		accept = "application/json"
+	}
+	req.Header.Set("Accept", accept+", application/problem+json")
+	req.Header.Set("User-Agent", c.opts.UserAgent)
+	if c.opts.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.opts.Token)
+	}
+	if rc.repeat {
+		// An empty value lets net/http send it again on a stale connection
+		// and is not put on the wire.
+		req.Header["Idempotency-Key"] = []string{}
+	}
+	return req, sent, nil
+}
+
+func (c *Client) url(rc call) string {
+	var sb strings.Builder
+	sb.WriteString(c.base.String())
+	sb.WriteString("/v1")
+	for _, seg := range rc.path {
+		sb.WriteByte('/')
+		sb.WriteString(escapeSegment(seg))
+	}
+	if len(rc.query) > 0 {
+		sb.WriteByte('?')
+		sb.WriteString(rc.query.Encode())
+	}
+	return sb.String()
+}
+
+// escapeSegment also hides dot segments, which servers resolve even where
+// url.PathEscape leaves them alone.
+func escapeSegment(s string) string {
+	if s == "." || s == ".." {
+		return strings.ReplaceAll(s, ".", "%2E")
+	}
+	return url.PathEscape(s)
+}
+
+// unreachable is the error of a request that never left.
+func (c *Client) unreachable(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ended(ctx, "the node at "+c.Addr()+" was not reached")
+	}
+	var ue *url.Error
+	if errors.As(err, &ue) {
+		err = ue.Err
+	}
+	return memory.Errorf(memory.CodeUnavailable, "cannot reach a node at %s: %w", c.Addr(), err).
+		WithHint("is `memnode` running at %s? start it, or name another address", c.base.Host)
+}
+
+// lostAnswer is the error of a request that may have arrived.
+func (c *Client) lostAnswer(ctx context.Context, rc call, err error) error {
+	if !rc.write {
+		if ctx.Err() != nil {
+			return ended(ctx, "no answer from "+c.Addr())
+		}
+		return memory.Errorf(memory.CodeUnavailable, "no answer from %s: %w", c.Addr(), err).
+			WithHint("is `memnode` still running there?")
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	e := memory.Errorf(memory.CodeOutcomeUnknown, "the answer from %s was lost, the write may or may not have happened: %w", c.Addr(), err)
+	if rc.repeat {
+		return e.WithHint("it may be sent again with the same id")
+	}
+	return e.WithHint("look whether it happened before sending it again")
+}
+
+// ended says that the caller's context was over.
+func ended(ctx context.Context, what string) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return memory.Errorf(memory.CodeTimeout, "%s: the deadline passed", what).WithCause(context.Cause(ctx))
+	}
+	return memory.Errorf(memory.CodeTimeout, "%s: interrupted", what).WithCause(context.Cause(ctx))
+}
+
+// problem turns a response that is not 2xx into an error.
+func (c *Client) problem(resp *http.Response) *memory.Error {
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	var p memory.Problem
+	var e *memory.Error
+	if json.Unmarshal(body, &p) == nil && p.Code != "" {
+		e = p.Err()
+	} else {
+		e = memory.Errorf(codeForStatus(resp.StatusCode), "%s answered %s", c.Addr(), resp.Status).
+			WithHint("is that a memnode? it did not answer like one")
+	}
+	e.RetryAfter = retryAfter(resp.Header)
+	return e
+}
+
+// codeForStatus guesses a code for an answer that is not Mneme's, such as that
+// of a proxy in between.
+func codeForStatus(status int) memory.Code {
+	switch status {
+	case http.StatusUnauthorized:
+		return memory.CodeUnauthenticated
+	case http.StatusForbidden:
+		return memory.CodeForbidden
+	case http.StatusNotFound:
+		return memory.CodeNotFound
+	case http.StatusConflict, http.StatusPreconditionFailed:
+		return memory.CodeConflict
+	case http.StatusGone:
+		return memory.CodeGone
+	case http.StatusRequestEntityTooLarge:
+		return memory.CodeTooLarge
+	case http.StatusTooManyRequests:
+		return memory.CodeOverloaded
+	case http.StatusBadGateway, http.StatusServiceUnavailable:
+		return memory.CodeUnavailable
+	case http.StatusGatewayTimeout:
+		return memory.CodeTimeout
+	case http.StatusInsufficientStorage:
+		return memory.CodeNoSpace
+	}
+	if status >= 400 && status < 500 {
+		return memory.CodeInvalid
+	}
+	return memory.CodeInternal
+}
+
+// retryAfter reads the seconds form of Retry-After, at most an hour.
+func retryAfter(h http.Header) time.Duration {
+	s, err := strconv.Atoi(h.Get("Retry-After"))
+	if err != nil || s < 0 {
+		return 0
+	}
+	return time.Duration(min(s, 3600)) * time.Second
+}
+
+// drain closes a body after reading what little is left, so that the
+// connection can be used again.
+func drain(body io.ReadCloser) {
+	_, _ = io.CopyN(io.Discard, body, 64<<10)
+	_ = body.Close()
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"mneme/client"
+	"mneme/internal/importer"
+	"mneme/memory"
+)
+
+// app is one run of memctl: the world, the flags every verb takes, and what is
+// opened on demand.
+type app struct {
+	sys    system
+	in     *bufio.Reader
+	out    *bufio.Writer
+	flags  globalFlags
+	client *client.Client // nil until dial
+}
+
+// globalFlags are the flags of every verb.
+type globalFlags struct {
+	json, quiet                    bool
+	addr, tokenFile, namespace, as string
+}
+
+func newApp(ctx context.Context, sys system) *app {
+	return &app{
+		sys: sys,
+		in:  bufio.NewReader(&ctxReader{ctx: ctx, r: sys.in}),
+		out: bufio.NewWriter(sys.out),
+	}
+}
+
+func (a *app) close() {
+	if a.client != nil {
+		_ = a.client.Close()
+	}
+}
+
+// first returns the first value that is not empty.
+func first(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// dial makes the client from flags, environment and what was remembered.
+func (a *app) dial() (*client.Client, error) {
+	if a.client != nil {
+		return a.client, nil
+	}
+	rem, err := a.remembered()
+	if err != nil {
+		return nil, err
+	}
+	token, err := a.token(rem)
+	if err != nil {
+		return nil, err
+	}
+	agent, err := a.agent()
+	if err != nil {
+		return nil, err
+	}
+	a.client, err = client.New(first(a.flags.addr, a.sys.getenv("MNEME_ADDR"), rem.Addr), client.Options{
+		Token:      token,
+		Agent:      agent,
+		UserAgent:  "memctl/" + a.sys.version.Version,
+		HTTPClient: a.sys.http,
+	})
+	return a.client, err
+}
+
+func (a *app) token(rem remembered) (string, error) {
+	path := a.flags.tokenFile
+	if path == "" {
+		if t := a.sys.getenv("MNEME_TOKEN"); t != "" {
+			return t, nil
+		}
+		path = rem.TokenFile
+	}
+	if path == "" {
+		return "", nil
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return "", memory.Errorf(memory.CodeInvalid, "read token: %w", err)
+	}
+	token := strings.TrimSpace(string(b))
+	if token == "" || strings.ContainsAny(token, "\r\n") {
+		return "", memory.Errorf(memory.CodeInvalid, "token file %s does not hold one token", path)
+	}
+	return token, nil
+}
+
+// namespace returns the namespace to work in; there is no "all".
+func (a *app) namespace() (string, error) {
+	rem, err := a.remembered()
+	if err != nil {
+		return "", err
+	}
+	ns := first(a.flags.namespace, a.sys.getenv("MNEME_NAMESPACE"), rem.Namespace)
+	if ns == "" {
+		return "", memory.Errorf(memory.CodeInvalid, "no namespace was named").
+			WithHint("give -n NAMESPACE, or remember one with `memctl use NAMESPACE`; `memctl namespace list` shows them")
+	}
+	if bad := memory.CheckName("namespace", ns); bad != nil {
+		return "", bad
+	}
+	return ns, nil
+}
+
+// agent returns who is acting, or "" if nobody was named.
+func (a *app) agent() (string, error) {
+	rem, err := a.remembered()
+	if err != nil {
+		return "", err
+	}
+	as := first(a.flags.as, a.sys.getenv("MNEME_AGENT"), rem.Agent)
+	if as == "" {
+		return "", nil
+	}
+	if bad := memory.CheckName("agent", as); bad != nil {
+		return "", bad
+	}
+	return as, nil
+}
+
+// author is agent for captures, which cannot do without one: the operating
+// system's user, else "cli".
+func (a *app) author() (string, error) {
+	as, err := a.agent()
+	if err != nil || as != "" {
+		return as, err
+	}
+	name := a.sys.userName()
+	if i := strings.LastIndexByte(name, '\\'); i >= 0 { // DOMAIN\name
+		name = name[i+1:]
+	}
+	return first(importer.MakeName(name), "cli"), nil
+}
+
+// connect is what most verbs begin with.
+func (a *app) connect() (*client.Client, string, error) {
+	ns, err := a.namespace()
+	if err != nil {
+		return nil, "", err
+	}
+	c, err := a.dial()
+	return c, ns, err
+}
+
+// textArg returns the words of args as one text, or standard input for "-".
+func (a *app) textArg(args []string) (string, error) {
+	if len(args) != 1 || args[0] != "-" {
+		return strings.Join(args, " "), nil
+	}
+	b, err := io.ReadAll(io.LimitReader(a.in, memory.MaxTextBytes+2))
+	if err != nil {
+		return "", fmt.Errorf("read standard input: %w", err)
+	}
+	return strings.TrimRight(string(b), "\r\n"), nil
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"mneme/memory"
+)
+
+func backupCmd(a *app) *cobra.Command {
+	var dir, logPath, keysPath string
+	cmd := &cobra.Command{
+		Use:   "backup --log FILE --keys FILE",
+		Short: "Write a backup: the log, which is sealed, and the keys that open it",
+		Long: `Write a backup as two files: the log, which is sealed, and the keys that open it.
+Keep them apart. Each file is replaced as a whole or not at all. After something
+was erased, the keys must be written again: --keys alone does that.`,
+		Example: `  memctl backup --log mneme.log.bak --keys /safe/mneme.keys.bak
+  memctl backup --keys /safe/mneme.keys.bak
+  memctl backup --data-dir ~/.mneme --log log.bak --keys keys.bak`,
+		Args: wantArgs(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if logPath == "" && keysPath == "" {
+				return usage(cmd, "say where to write with --log FILE and --keys FILE")
+			}
+			if sameFile(logPath, keysPath) {
+				return usage(cmd, "--log and --keys are the same file")
+			}
+			bar := a.progress("backup")
+			report, err := backup(a, cmd.Context(), dir, logPath, keysPath, bar.report)
+			bar.finish()
+			if err != nil {
+				return err
+			}
+			return a.emit(report, nil, func() { printBackup(a, report) })
+		},
+	}
+	cmd.Flags().StringVar(&logPath, "log", "", "write the log to this file")
+	cmd.Flags().StringVar(&keysPath, "keys", "", "write the keys to this file")
+	dataDirFlag(cmd, &dir)
+	return cmd
+}
+
+func sameFile(a, b string) bool {
+	x, err1 := filepath.Abs(a)
+	y, err2 := filepath.Abs(b)
+	return a != "" && b != "" && err1 == nil && err2 == nil && x == y
+}
+
+func backup(a *app, ctx context.Context, dir, logPath, keysPath string, progress func(memory.Progress)) (memory.BackupReport, error) {
+	if dir != "" {
+		off, err := a.offline()
+		if err != nil {
+			return memory.BackupReport{}, err
+		}
+		return off.Backup(ctx, dir, logPath, keysPath, progress)
+	}
+	c, err := a.dial()
+	if err != nil {
+		return memory.BackupReport{}, err
+	}
+	part := func(path string, get func(context.Context, io.Writer, func(memory.Progress)) (memory.BackupReport, error)) (rep memory.BackupReport, err error) {
+		if path == "" {
+			return rep, nil
+		}
+		err = replaceFile(path, 0o600, func(f *os.File) error {
+			rep, err = get(ctx, f, progress)
+			return err
+		})
+		return rep, err
+	}
+	// The log first: keys are durable before their first use in the log, so
+	// keys copied after the log open everything in it.
+	report, err := part(logPath, c.BackupLog)
+	if err != nil {
+		return report, err
+	}
+	keys, err := part(keysPath, c.BackupKeys)
+	if err != nil {
+		return report, err
+	}
+	report.Log, report.Keys = logPath, keysPath
+	report.Bytes += keys.Bytes
+	report.Position = first(report.Position, keys.Position)
+	return report, nil
+}
+
+func printBackup(a *app, r memory.BackupReport) {
+	if r.Log != "" {
+		a.printf("log   %s", r.Log)
+		if r.Position != "" {
+			a.printf(" up to %s, %d events", r.Position, r.Events)
+		}
+		a.println("")
+	}
+	if r.Keys != "" {
+		a.printf("keys  %s\n", r.Keys)
+	}
+	switch {
+	case r.Log == "" || r.Keys == "":
+		a.println("a backup needs both files")
+	default:
+		a.println("keep the keys apart from the log: together they hold every memory")
+		a.next("memctl restore --data-dir NEW --log %s --keys %s", r.Log, r.Keys)
+	}
+}

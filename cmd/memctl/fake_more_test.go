@@ -1,0 +1,221 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"mneme/memory"
+)
+
+func (n *fakeNode) revise(w http.ResponseWriter, r *http.Request) error {
+	ns, fr, err := n.record(r)
+	if err != nil {
+		return err
+	}
+	cur := fr.current()
+	if m := r.Header.Get("If-Match"); m != "" && m != strconv.Itoa(cur.Version) {
+		return memory.Errorf(memory.CodeConflict, "it stands at version %d", cur.Version)
+	}
+	var rev memory.Revision
+	if err := json.NewDecoder(r.Body).Decode(&rev); err != nil {
+		return err
+	}
+	if rev.Text != nil {
+		cur.Text = *rev.Text
+	}
+	if rev.Kind != nil {
+		cur.Kind = *rev.Kind
+	}
+	if rev.Tags != nil {
+		cur.Tags = *rev.Tags
+	}
+	if rev.Conversation != nil {
+		cur.Conversation = *rev.Conversation
+	}
+	cur.Version++
+	cur.Position = ns.log("memory.revised", r.Header.Get("Mneme-Agent"), cur.RecordID)
+	fr.versions = append(fr.versions, cur)
+	return answer(w, memory.RevisionResponse{RecordID: cur.RecordID, Version: cur.Version, Position: cur.Position})
+}
+
+func (n *fakeNode) forget(w http.ResponseWriter, r *http.Request) error {
+	ns, fr, err := n.record(r)
+	if err != nil {
+		return err
+	}
+	fr.dead = true
+	id := fr.current().RecordID
+	return answer(w, memory.ForgetResponse{RecordID: id, Position: ns.log("memory.forgotten", r.Header.Get("Mneme-Agent"), id)})
+}
+
+func (n *fakeNode) history(w http.ResponseWriter, r *http.Request) error {
+	_, fr, err := n.record(r)
+	if err != nil {
+		return err
+	}
+	h := memory.History{RecordID: fr.current().RecordID, Versions: fr.versions, Position: "p0.1.1.0"}
+	for _, v := range fr.versions {
+		h.Events = append(h.Events, memory.HistoryEvent{Type: "version", EventID: "e", Agent: v.Agent, At: v.CreatedAt, Version: v.Version, Position: v.Position})
+	}
+	return answer(w, h)
+}
+
+func (n *fakeNode) timeline(w http.ResponseWriter, r *http.Request) error {
+	ns, fr, err := n.record(r)
+	if err != nil {
+		return err
+	}
+	before, _ := strconv.Atoi(r.URL.Query().Get("before"))
+	after, _ := strconv.Atoi(r.URL.Query().Get("after"))
+	at := 0
+	for i, other := range ns.records {
+		if other == fr {
+			at = i
+		}
+	}
+	tl := memory.Timeline{Anchor: fr.current(), Position: "p0.1.1.0"}
+	for i, other := range ns.records {
+		switch {
+		case i < at && i >= at-before:
+			tl.Before = append(tl.Before, other.current())
+		case i > at && i <= at+after:
+			tl.After = append(tl.After, other.current())
+		}
+	}
+	return answer(w, tl)
+}
+
+// after returns the index of the first row behind a position.
+func (ns *fakeNamespace) after(pos string) int {
+	for i, row := range ns.audit {
+		if row.Position == pos {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+func (n *fakeNode) audit(w http.ResponseWriter, r *http.Request) error {
+	ns, err := n.ns(r)
+	if err != nil {
+		return err
+	}
+	q := r.URL.Query()
+	page := memory.AuditPage{Rows: []memory.AuditRow{}}
+	start := ns.after(q.Get("from"))
+	if c := q.Get("cursor"); c != "" {
+		start, _ = strconv.Atoi(c)
+	}
+	limit, _ := strconv.Atoi(q.Get("limit"))
+	if limit == 0 {
+		limit = 2
+	}
+	for i := start; i < len(ns.audit); i++ {
+		if actor := q.Get("actor"); actor != "" && actor != ns.audit[i].Agent {
+			continue
+		}
+		if len(page.Rows) == limit {
+			page.Cursor = strconv.Itoa(i)
+			break
+		}
+		page.Rows = append(page.Rows, ns.audit[i])
+	}
+	return answer(w, page)
+}
+
+// events sends two events a connection and then breaks it, so that clients have
+// to come back.
+func (n *fakeNode) events(w http.ResponseWriter, r *http.Request) error {
+	ns, err := n.ns(r)
+	if err != nil {
+		return err
+	}
+	from := first(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("from"))
+	w.Header().Set("Content-Type", "text/event-stream")
+	_, _ = fmt.Fprint(w, "retry: 1\n\n")
+	rows := ns.audit[ns.after(from):]
+	for _, row := range rows[:min(2, len(rows))] {
+		data, _ := json.Marshal(map[string]string{"agent": row.Agent, "text": "of " + row.RecordID})
+		at := row.At
+		b, _ := json.Marshal(memory.Event{SpecVersion: "1.0", ID: row.EventID, Source: "/namespaces/x", Type: "io.mneme." + row.Type + ".v1",
+			Subject: row.RecordID, Time: &at, Data: data, Position: row.Position})
+		_, _ = fmt.Fprintf(w, "id: %s\nevent: %s\ndata: %s\n\n", row.Position, row.Type, b)
+	}
+	return nil
+}
+
+func lines[R any](w http.ResponseWriter, result R) error {
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	enc := json.NewEncoder(w)
+	_ = enc.Encode(memory.ProgressLine[R]{Progress: &memory.Progress{Done: 1, Total: 2, Unit: "events"}})
+	_ = enc.Encode(memory.ProgressLine[R]{Progress: &memory.Progress{Done: 2, Total: 2, Unit: "events"}})
+	return enc.Encode(memory.ProgressLine[R]{Result: &result})
+}
+
+func (n *fakeNode) adminRoutes(on func(string, func(http.ResponseWriter, *http.Request) error)) {
+	on("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) error {
+		st := memory.Status{ClusterID: "c1", Auth: "off", Version: "test", Nodes: []memory.NodeStatus{{ID: "n1", Role: "leader", Address: "here", Version: "test"}},
+			Shards:   []memory.ShardStatus{{ID: 0, Leader: "n1", Position: "p0.1.1.0", StateHash: "abc", PendingVectors: 3, Log: memory.LogStatus{First: 1, Last: 9}}},
+			Embedder: memory.EmbedderInfo{Provider: "builtin", Model: "static", Dimensions: 256, Space: "s1"},
+			Vector:   memory.VectorStatus{Engine: "mneme", RecallGuard: memory.GuardStatus{State: "ok", Recall: 0.99}}}
+		if n.doctorFail {
+			st.Shards[0].Log.Diverged, st.Shards[0].Halted = "hash differs at 7", "stopped"
+		}
+		return answer(w, st)
+	})
+	on("GET /v1/admin/version", func(w http.ResponseWriter, _ *http.Request) error {
+		return answer(w, memory.VersionInfo{Version: "v9.9.9", Commit: "0123456789abcdef"})
+	})
+	on("GET /v1/admin/doctor", func(w http.ResponseWriter, _ *http.Request) error {
+		rep := memory.DoctorReport{OK: true, Checks: []memory.Check{{Name: "disk", State: "ok", Detail: "12 GiB free"}}}
+		if n.doctorFail {
+			rep.OK = false
+			rep.Checks = append(rep.Checks, memory.Check{Name: "log", State: "fail", Detail: "hash differs", Hint: "memctl log repair"})
+		}
+		return answer(w, rep)
+	})
+	on("POST /v1/admin/rebuild", func(w http.ResponseWriter, _ *http.Request) error {
+		rep := memory.RebuildReport{Shards: []memory.RebuildShard{{ID: 0, Position: "p0.1.1.0", StateHash: "abc", Before: "abc", Events: 9, TookMS: 1500}}}
+		if n.doctorFail {
+			rep.Shards[0].Before = "def"
+		}
+		return lines(w, rep)
+	})
+	on("POST /v1/admin/log/verify", func(w http.ResponseWriter, _ *http.Request) error {
+		sh := memory.VerifyShard{ID: 0, First: 1, Last: 9, Frames: 9, Events: 12, OK: true}
+		if n.doctorFail {
+			sh.OK, sh.Problems, sh.Hint = false, []string{"hash differs at 7"}, "repair it"
+		}
+		return lines(w, memory.VerifyReport{Shards: []memory.VerifyShard{sh}})
+	})
+	on("POST /v1/admin/log/repair", func(w http.ResponseWriter, _ *http.Request) error {
+		if n.statuses["repair"] != "" {
+			p := memory.ProblemOf(memory.Errorf(memory.CodeNoSpace, "the disk is full"))
+			return json.NewEncoder(w).Encode(memory.ProgressLine[memory.RepairReport]{Error: &p})
+		}
+		return lines(w, memory.RepairReport{Shards: []memory.RepairShard{{ID: 0, Epoch: 2, Restored: 3, Events: 4, Position: "p0.2.9.0", Detail: "from state"}}})
+	})
+	on("GET /v1/admin/rejected", func(w http.ResponseWriter, _ *http.Request) error {
+		return answer(w, memory.RejectedList{Counts: map[string]uint64{"invalid": 1}, Rejected: []memory.Rejected{{ID: "r1", At: fakeNow, Namespace: "team-a",
+			Agent: "bob", Code: memory.CodeInvalid, Reason: "text is \x1b[31mempty", Size: 3, Via: "nats"}}})
+	})
+	on("GET /v1/admin/quarantine", func(w http.ResponseWriter, _ *http.Request) error {
+		return answer(w, memory.QuarantineList{Quarantined: []memory.Quarantined{{Position: "p0.1.4.0", Code: "type", Detail: "unknown type"}}})
+	})
+	for _, part := range []string{"log", "keys"} {
+		on("GET /v1/admin/backup/"+part, func(w http.ResponseWriter, _ *http.Request) error {
+			w.Header().Set("Trailer", "Mneme-Position, Mneme-Events")
+			_, _ = fmt.Fprint(w, strings.Repeat(part+" ", 1000))
+			w.(http.Flusher).Flush()
+			if n.statuses["cut"] == part {
+				panic(http.ErrAbortHandler)
+			}
+			w.Header().Set("Mneme-Position", "p0.1.9.0")
+			w.Header().Set("Mneme-Events", "12")
+			return nil
+		})
+	}
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"mneme/memory"
+)
+
+func logCmd(a *app) *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:   "log",
+		Short: "Verify and repair the event log",
+		Example: `  memctl log verify
+  memctl log repair`,
+	})
+	cmd.AddCommand(logVerifyCmd(a), logRepairCmd(a))
+	return cmd
+}
+
+func logVerifyCmd(a *app) *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "Check the whole log against its hash chain",
+		Long:  "Check the whole log against its hash chain. The exit code is 7 if it is damaged.",
+		Example: `  memctl log verify
+  memctl log verify --data-dir ~/.mneme`,
+		Args: wantArgs(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			bar := a.progress("verify")
+			report, err := verifyLog(a, cmd, dir, bar.report)
+			bar.finish()
+			if err != nil {
+				return err
+			}
+			bad := 0
+			for _, s := range report.Shards {
+				if !s.OK {
+					bad++
+				}
+			}
+			if err := a.emit(report, nil, func() { printVerify(a, report, bad) }); err != nil {
+				return err
+			}
+			if bad > 0 {
+				return memory.Errorf(memory.CodeLogDiverged, "the log of %s is damaged", count(bad, "shard", "shards")).
+					WithHint("`memctl log repair` writes it again from the state")
+			}
+			return nil
+		},
+	}
+	dataDirFlag(cmd, &dir)
+	return cmd
+}
+
+func verifyLog(a *app, cmd *cobra.Command, dir string, report func(memory.Progress)) (memory.VerifyReport, error) {
+	if dir != "" {
+		off, err := a.offline()
+		if err != nil {
+			return memory.VerifyReport{}, err
+		}
+		return off.VerifyLog(cmd.Context(), dir, report)
+	}
+	c, err := a.dial()
+	if err != nil {
+		return memory.VerifyReport{}, err
+	}
+	return c.VerifyLog(cmd.Context(), report)
+}
+
+func printVerify(a *app, report memory.VerifyReport, bad int) {
+	for _, s := range report.Shards {
+		state := a.paint("32", "ok")
+		if !s.OK {
+			state = a.paint("31", "damaged")
+		}
+		a.printf("shard %d: %s, log %d to %d, %d frames, %d events\n", s.ID, state, s.First, s.Last, s.Frames, s.Events)
+		for _, p := range s.Problems {
+			a.printf("  %s\n", oneLine(p))
+		}
+		if s.Hint != "" {
+			a.printf("  %s\n", oneLine(s.Hint))
+		}
+	}
+	if bad > 0 {
+		a.next("memctl log repair")
+	}
+}
+
+func logRepairCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "repair",
+		Short:   "Write lost or damaged parts of the log again from the state",
+		Example: "  memctl log repair",
+		Args:    wantArgs(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := a.dial()
+			if err != nil {
+				return err
+			}
+			bar := a.progress("repair")
+			report, err := c.RepairLog(cmd.Context(), bar.report)
+			bar.finish()
+			if err != nil {
+				return err
+			}
+			return a.emit(report, nil, func() {
+				for _, s := range report.Shards {
+					a.printf("shard %d: %d frames with %d events written again, now epoch %d at %s\n", s.ID, s.Restored, s.Events, s.Epoch, first(s.Position, "-"))
+					if s.Detail != "" {
+						a.printf("  %s\n", oneLine(s.Detail))
+					}
+				}
+				a.next("memctl log verify")
+			})
+		},
+	}
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"mneme/memory"
+)
+
+// rememberedVersion is the version of the file's format.
+const rememberedVersion = 1
+
+// remembered is what `memctl use` keeps, in mneme/memctl.json of the user's
+// configuration directory. Empty fields were never given.
+type remembered struct {
+	Version   int    `json:"version"`
+	Addr      string `json:"addr,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Agent     string `json:"agent,omitempty"`
+	TokenFile string `json:"token_file,omitempty"`
+}
+
+func (a *app) rememberedPath() (string, error) {
+	dir, err := a.sys.configDir()
+	if err != nil {
+		return "", fmt.Errorf("find the configuration directory: %w", err)
+	}
+	return filepath.Join(dir, "mneme", "memctl.json"), nil
+}
+
+// remembered reads the file; without one, or without a place for one, nothing
+// is remembered.
+func (a *app) remembered() (remembered, error) {
+	path, err := a.rememberedPath()
+	if err != nil {
+		return remembered{Version: rememberedVersion}, nil
+	}
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return remembered{Version: rememberedVersion}, nil
+	}
+	if err != nil {
+		return remembered{}, fmt.Errorf("read what was remembered: %w", err)
+	}
+	var r remembered
+	if err := json.Unmarshal(b, &r); err != nil {
+		return remembered{}, memory.Errorf(memory.CodeInvalid, "%s is damaged: %w", path, err).
+			WithHint("delete it and run `memctl use NAMESPACE` again")
+	}
+	if r.Version != rememberedVersion {
+		return remembered{}, memory.Errorf(memory.CodeInvalid, "%s has version %d, this memctl knows %d", path, r.Version, rememberedVersion).
+			WithHint("use a newer memctl, or delete the file")
+	}
+	return r, nil
+}
+
+func (a *app) remember(r remembered) error {
+	path, err := a.rememberedPath()
+	if err != nil {
+		return err
+	}
+	r.Version = rememberedVersion
+	b, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode what to remember: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("make the configuration directory: %w", err)
+	}
+	return replaceFile(path, 0o600, func(f *os.File) error {
+		_, err := f.Write(append(b, '\n'))
+		return err
+	})
+}
+
+// replaceFile writes a file beside path and renames it over path, so that path
+// always holds something whole. If write fails, path stays as it was.
+func replaceFile(path string, mode fs.FileMode, write func(*os.File) error) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return memory.Errorf(memory.CodeInvalid, "write %s: %w", path, err).
+			WithHint("name a file in a directory that exists and can be written")
+	}
+	defer func() {
+		if err != nil {
+			_ = f.Close()
+			_ = os.Remove(f.Name())
+		}
+	}()
+	if err := f.Chmod(mode); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := write(f); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := f.Sync(); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// syncDir makes a rename durable. Systems that cannot sync a directory make
+// renames durable themselves.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("sync %s: %w", dir, err)
+	}
+	_ = d.Sync()
+	return d.Close()
+}

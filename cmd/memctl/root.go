@@ -1,0 +1,52 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+)
+
+func rootCmd(a *app) *cobra.Command {
+	root := group(&cobra.Command{
+		Use:   "memctl",
+		Short: "Talk to Mneme, a memory for teams of AI agents",
+		Long: `memctl captures, finds and looks after the memories of a Mneme node.
+
+Every verb takes the flags under "Global Flags". A flag wins over its
+environment variable, which wins over what 'memctl use' remembered.
+Times are RFC 3339, dates, "2h", "7d", "today" or "yesterday".
+
+Exit codes: 0 done, 1 internal, 2 usage or invalid, 3 not found, 4 not allowed,
+5 conflict, 6 not now or not known, 7 log and state disagree.`,
+		Example: `  memctl namespace create team-a
+  memctl use team-a
+  memctl capture "deploys happen on Tuesdays"
+  memctl search "when do we deploy"`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	})
+	root.SetFlagErrorFunc(flagError)
+	f := root.PersistentFlags()
+	f.BoolVar(&a.flags.json, "json", false, "print one JSON document (tail, export and --follow: one a line)")
+	f.BoolVarP(&a.flags.quiet, "quiet", "q", false, "print ids only")
+	f.StringVar(&a.flags.addr, "addr", "", "the node's address (MNEME_ADDR; default http://127.0.0.1:8787)")
+	f.StringVar(&a.flags.tokenFile, "token-file", "", "file that holds the token (or the token itself in MNEME_TOKEN)")
+	f.StringVarP(&a.flags.namespace, "namespace", "n", "", "namespace to work in (MNEME_NAMESPACE)")
+	f.StringVar(&a.flags.as, "as", "", "agent who is acting (MNEME_AGENT)")
+	_ = root.RegisterFlagCompletionFunc("namespace", completeNamespaces(a))
+	root.AddGroup(
+		&cobra.Group{ID: "memories", Title: "Memories:"},
+		&cobra.Group{ID: "streams", Title: "Streams and files:"},
+		&cobra.Group{ID: "node", Title: "Node:"},
+	)
+	add := func(id string, cmds ...*cobra.Command) {
+		for _, cmd := range cmds {
+			cmd.GroupID = id
+			root.AddCommand(cmd)
+		}
+	}
+	add("memories", captureCmd(a), searchCmd(a), getCmd(a), listCmd(a), historyCmd(a),
+		timelineCmd(a), reviseCmd(a), forgetCmd(a))
+	add("streams", auditCmd(a), tailCmd(a), importCmd(a), exportCmd(a))
+	add("node", namespaceCmd(a), useCmd(a), statusCmd(a), doctorCmd(a), rebuildCmd(a), logCmd(a),
+		rejectedCmd(a), quarantineCmd(a), backupCmd(a), restoreCmd(a), embedderCmd(a), versionCmd(a))
+	return root
+}

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"go.uber.org/goleak"
+
+	"mneme/memory"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fakeOffline answers for data directories whose name is not "bad".
+type fakeOffline struct{}
+
+func (fakeOffline) check(dir string) error {
+	if filepath.Base(dir) == "bad" {
+		return memory.Errorf(memory.CodeLogDiverged, "%s is damaged", filepath.Base(dir))
+	}
+	return nil
+}
+
+func (f fakeOffline) Doctor(_ context.Context, dir string) (memory.DoctorReport, error) {
+	return memory.DoctorReport{OK: true, Checks: []memory.Check{{Name: "lock", State: "ok", Detail: "nobody uses " + dir}}}, f.check(dir)
+}
+
+func (f fakeOffline) VerifyLog(_ context.Context, dir string, progress func(memory.Progress)) (memory.VerifyReport, error) {
+	progress(memory.Progress{Done: 5, Total: 5, Unit: "frames"})
+	return memory.VerifyReport{Shards: []memory.VerifyShard{{OK: true, First: 1, Last: 5}}}, f.check(dir)
+}
+
+func (f fakeOffline) Backup(_ context.Context, dir, logPath, keysPath string, progress func(memory.Progress)) (memory.BackupReport, error) {
+	progress(memory.Progress{Done: 10, Unit: "bytes"})
+	return memory.BackupReport{Log: logPath, Keys: keysPath, Position: "p0.1.5.0", Events: 5}, f.check(dir)
+}
+
+func (f fakeOffline) Restore(_ context.Context, dir, _, _ string, progress func(memory.Progress)) (memory.RebuildReport, error) {
+	progress(memory.Progress{Done: 1, Total: 1})
+	return memory.RebuildReport{Shards: []memory.RebuildShard{{StateHash: "abc", Events: 5}}}, f.check(dir)
+}
+
+// scriptNode is one script's node.
+type scriptNode struct {
+	*fakeNode
+	server *httptest.Server
+	input  string // standard input of the next call
+}
+
+type nodeKey struct{}
+
+// scriptSystem is the world of one call in a script: TTY=1 makes everything a
+// terminal, OFFLINE=1 gives it the offline half.
+func scriptSystem(ts *testscript.TestScript, clock *atomic.Int64) system {
+	node, ok := ts.Value(nodeKey{}).(*scriptNode)
+	if !ok {
+		ts.Fatalf("no node")
+	}
+	input := node.input
+	node.input = ""
+	sys := system{
+		in: strings.NewReader(input), out: ts.Stdout(), err: ts.Stderr(),
+		getenv:     ts.Getenv,
+		isTerminal: func(any) bool { return ts.Getenv("TTY") == "1" },
+		width:      func() int { return 90 },
+		now:        func() time.Time { return fakeNow.Add(time.Duration(clock.Load())) },
+		sleep: func(ctx context.Context, d time.Duration) error {
+			clock.Add(int64(d))
+			return ctx.Err()
+		},
+		configDir: func() (string, error) { return ts.MkAbs("config"), nil },
+		userName:  func() string { return ts.Getenv("OSUSER") },
+		version:   memory.VersionInfo{Version: "v1.0.0", Go: "go", OS: "os", Arch: "arch"},
+	}
+	if ts.Getenv("OFFLINE") == "1" {
+		sys.offline = fakeOffline{}
+	}
+	return sys
+}
+
+func runScript(ts *testscript.TestScript, args []string) int {
+	clock := new(atomic.Int64)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for i, a := range args { // files are named as the script sees them
+		if strings.HasPrefix(a, "./") {
+			args[i] = ts.MkAbs(a)
+		}
+	}
+	return run(ctx, scriptSystem(ts, clock), args)
+}
+
+func cmdMemctl(ts *testscript.TestScript, neg bool, args []string) {
+	code := runScript(ts, args)
+	if neg == (code == 0) {
+		ts.Fatalf("memctl %s: exit code %d", strings.Join(args, " "), code)
+	}
+}
+
+// cmdExits is `exits CODE args…`.
+func cmdExits(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	if code := runScript(ts, args[1:]); code != want {
+		ts.Fatalf("memctl %s: exit code %d, want %d", strings.Join(args[1:], " "), code, want)
+	}
+}
+
+// cmdNode changes the fake node or checks what it saw.
+func cmdNode(ts *testscript.TestScript, _ bool, args []string) {
+	n, ok := ts.Value(nodeKey{}).(*scriptNode)
+	if !ok {
+		ts.Fatalf("no node")
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	number := func() int {
+		v, err := strconv.Atoi(args[1])
+		ts.Check(err)
+		return v
+	}
+	check := func(got, want any) {
+		if got != want {
+			ts.Fatalf("node %s: got %v, want %v", args[0], got, want)
+		}
+	}
+	switch args[0] {
+	case "input":
+		n.input = ts.ReadFile(args[1])
+	case "token":
+		n.token = args[1]
+	case "drop":
+		n.drop = number()
+	case "busy":
+		n.busy = number()
+	case "damaged":
+		n.doctorFail = true
+	case "set":
+		n.statuses[args[1]] = args[2]
+	case "saw-batches":
+		check(n.batches, number())
+		n.batches = 0
+	case "saw-largest":
+		check(n.largest, number())
+	case "saw-agent":
+		check(n.as, args[1])
+	case "spent-faults":
+		check(n.drop+n.busy, 0)
+	default:
+		ts.Fatalf("node %s?", args[0])
+	}
+}
+
+// cmdGenerate is `generate FILE N`: N lines for import.
+func cmdGenerate(ts *testscript.TestScript, _ bool, args []string) {
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	var b bytes.Buffer
+	for i := range n {
+		b.WriteString(`{"text":"memory ` + strconv.Itoa(i) + `"}` + "\n")
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), b.Bytes(), 0o600))
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata",
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"memctl": cmdMemctl, "exits": cmdExits, "node": cmdNode, "generate": cmdGenerate,
+			"input": func(ts *testscript.TestScript, neg bool, args []string) {
+				cmdNode(ts, neg, append([]string{"input"}, args...))
+			},
+		},
+		Setup: func(env *testscript.Env) error {
+			n := &scriptNode{fakeNode: newFakeNode()}
+			n.server = httptest.NewUnstartedServer(n.handler())
+			n.server.Config.ErrorLog = log.New(io.Discard, "", 0)
+			n.server.Start()
+			env.Defer(n.server.Close)
+			env.Values[nodeKey{}] = n
+			env.Setenv("MNEME_ADDR", n.server.URL)
+			env.Setenv("OSUSER", "Ann Smith")
+			return nil
+		},
+	})
+}
+
+func TestRunReportsAWriteErrorOnStandardOutput(t *testing.T) {
+	var errs bytes.Buffer
+	sys := plainSystem(&errs)
+	sys.out = brokenWriter{}
+	if code := run(t.Context(), sys, []string{"version"}); code != 1 {
+		t.Fatalf("exit code %d, stderr %s", code, errs.String())
+	}
+	if !strings.Contains(errs.String(), "broken") {
+		t.Fatalf("stderr %q does not name the error", errs.String())
+	}
+}
+
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
+
+// plainSystem has no terminal, no environment and no node.
+func plainSystem(errs io.Writer) system {
+	return system{
+		in: strings.NewReader(""), out: io.Discard, err: errs,
+		getenv: func(k string) string {
+			if k == "MNEME_ADDR" {
+				return "127.0.0.1:1"
+			}
+			return ""
+		},
+		isTerminal: func(any) bool { return false },
+		width:      func() int { return 0 },
+		now:        func() time.Time { return fakeNow },
+		sleep:      func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
+		configDir:  func() (string, error) { return "", errors.New("none") },
+		userName:   func() string { return "" },
+	}
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mneme/memory"
+)
+
+// filterFlags narrow a search or a list.
+type filterFlags struct {
+	kinds, tags, agents []string
+	conversation        string
+	since, until        timeFlag
+}
+
+func (f *filterFlags) register(a *app, cmd *cobra.Command) {
+	f.since.now, f.until.now = a.sys.now, a.sys.now
+	fl := cmd.Flags()
+	fl.StringArrayVar(&f.kinds, "kind", nil, "only this kind (repeatable)")
+	fl.StringArrayVar(&f.tags, "tag", nil, "only with this tag (repeatable: all of them)")
+	fl.StringArrayVar(&f.agents, "agent", nil, "only by this agent (repeatable)")
+	fl.StringVar(&f.conversation, "conversation", "", "only of this conversation")
+	fl.Var(&f.since, "since", "only what happened at this time or later")
+	fl.Var(&f.until, "until", "only what happened before this time")
+	completeFlag(cmd, "kind", completeKinds)
+}
+
+// wire returns the filter, or nil if nothing was given.
+func (f *filterFlags) wire() *memory.Filter {
+	out := &memory.Filter{Agents: f.agents, Kinds: f.kindList(), Tags: f.tags,
+		Since: f.since.ptr(), Until: f.until.ptr(), Conversation: f.conversation}
+	if len(f.agents)+len(f.kinds)+len(f.tags) == 0 && out.Since == nil && out.Until == nil && f.conversation == "" {
+		return nil
+	}
+	return out
+}
+
+func (f *filterFlags) kindList() []memory.Kind {
+	var out []memory.Kind
+	for _, k := range f.kinds {
+		out = append(out, memory.Kind(k))
+	}
+	return out
+}
+
+func searchCmd(a *app) *cobra.Command {
+	var req memory.SearchRequest
+	var filter filterFlags
+	var limit int
+	var mode, scope, consistency string
+	cmd := &cobra.Command{
+		Use:   "search QUERY",
+		Short: "Find memories",
+		Example: `  memctl search "when do we deploy"
+  memctl search --kind decision --since 7d database
+  memctl search --json --limit 20 "error handling" | jq '.results[].text'`,
+		Args: wantArgs(1, -1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			req.Query = strings.Join(args, " ")
+			req.Limit = &limit
+			req.Mode = memory.Mode(mode)
+			req.Consistency = memory.Consistency(consistency)
+			req.Filter = filter.wire()
+			if scope != "" {
+				if req.Filter == nil {
+					req.Filter = &memory.Filter{}
+				}
+				req.Filter.Scope = memory.Scope(scope)
+			}
+			return search(a, cmd, req)
+		},
+	}
+	fl := cmd.Flags()
+	fl.IntVar(&limit, "limit", memory.DefaultLimit, "at most so many results, 1 to 200")
+	fl.StringVar(&mode, "mode", "", "hybrid, vector or text (default hybrid)")
+	fl.Float64Var(&req.MinScore, "min-score", 0, "only results with at least this score, 0 to 1")
+	fl.StringVar(&scope, "scope", "", "only team or only agent memories")
+	fl.StringVar(&req.AtLeast, "at-least", "", "wait until the node has reached this position")
+	fl.StringVar(&consistency, "consistency", "", "local or linearizable (default local)")
+	fl.BoolVar(&req.Explain, "explain", false, "say how each score came about")
+	filter.register(a, cmd)
+	completeFlag(cmd, "mode", completeWords("hybrid", "vector", "text"))
+	completeFlag(cmd, "scope", completeWords("team", "agent"))
+	completeFlag(cmd, "consistency", completeWords("local", "linearizable"))
+	return cmd
+}
+
+func search(a *app, cmd *cobra.Command, req memory.SearchRequest) error {
+	if bad := req.Validate(); bad != nil {
+		return bad
+	}
+	c, ns, err := a.connect()
+	if err != nil {
+		return err
+	}
+	resp, err := c.Search(cmd.Context(), ns, req)
+	if err != nil {
+		return err
+	}
+	var ids []string
+	for _, h := range resp.Results {
+		ids = append(ids, h.ID)
+	}
+	return a.emit(resp, ids, func() { printHits(a, ns, resp) })
+}
+
+func printHits(a *app, ns string, resp memory.SearchResponse) {
+	a.println(a.paint("2", fmt.Sprintf("%s: %s, %s, %.1f ms", ns,
+		count(len(resp.Results), "result", "results"), first(string(resp.Mode), "hybrid"), resp.TookMS)))
+	if len(resp.Results) == 0 {
+		a.next("try other words, or `memctl list -n %s`", ns)
+		return
+	}
+	var rows [][]string
+	for _, h := range resp.Results {
+		rows = append(rows, []string{fmt.Sprintf("%.2f", h.Score), a.age(h.OccurredAt), h.Agent, string(h.Kind), first(h.Snippet, h.Text), h.ID})
+	}
+	a.table([]column{{name: "SCORE", right: true, sgr: "32"}, {name: "AGE", right: true}, {name: "AGENT", sgr: "36"},
+		{name: "KIND"}, {name: "MEMORY", flex: true}, {name: "ID", sgr: "2"}}, rows)
+	for i, h := range resp.Results {
+		if h.Explain != nil {
+			a.println(explainLine(i+1, h))
+		}
+	}
+	a.next("memctl get -n %s %s", ns, resp.Results[0].ID)
+}
+
+// explainLine accounts for the score of the i-th result.
+func explainLine(i int, h memory.Hit) string {
+	var parts []string
+	for _, p := range h.Explain.Parts {
+		parts = append(parts, fmt.Sprintf("%s %.2f×%.3f (raw %.3f)", oneLine(p.Source), p.Weight, p.Value, p.Raw))
+	}
+	line := strconv.Itoa(i) + ": " + oneLine(h.Explain.Fusion) + ": " + strings.Join(parts, " + ")
+	var terms []string
+	for _, t := range h.Explain.Terms {
+		terms = append(terms, fmt.Sprintf("%s %.2f", oneLine(t.Term), t.Score))
+	}
+	if len(terms) > 0 {
+		line += "; terms " + strings.Join(terms, ", ")
+	}
+	return line
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"mneme/memory"
+)
+
+func statusCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "status",
+		Short:   "Show the node, its shards and their positions",
+		Example: "  memctl status --json | jq '.shards[].state_hash'",
+		Args:    wantArgs(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := a.dial()
+			if err != nil {
+				return err
+			}
+			st, err := c.Status(cmd.Context())
+			if err != nil {
+				return err
+			}
+			var ids []string
+			for _, n := range st.Nodes {
+				ids = append(ids, n.ID)
+			}
+			return a.emit(st, ids, func() { printStatus(a, c.Addr(), st) })
+		},
+	}
+}
+
+func printStatus(a *app, addr string, st memory.Status) {
+	a.printf("cluster   %s at %s, auth %s\n", oneLine(st.ClusterID), addr, first(oneLine(st.Auth), "-"))
+	for _, n := range st.Nodes {
+		a.printf("node      %s  %s  %s  %s\n", a.paint("1", oneLine(n.ID)), oneLine(n.Role), oneLine(n.Address), oneLine(n.Version))
+	}
+	for _, s := range st.Shards {
+		a.printf("shard %-3d %d memories at %s, epoch %d, leader %s\n", s.ID, s.Records, first(s.Position, "-"), s.Epoch, first(oneLine(s.Leader), "-"))
+		a.printf("          state %s (pipeline %d), log %d to %d, %d lost\n", first(s.StateHash, "-"), s.PipelineVersion, s.Log.First, s.Log.Last, s.Log.Lost)
+		if s.PendingVectors > 0 {
+			a.printf("          %d vectors are still being made\n", s.PendingVectors)
+		}
+		if s.Log.Diverged != "" {
+			a.println("          " + a.paint("31", "writes are stopped: ") + oneLine(s.Log.Diverged))
+			a.next("memctl log verify")
+		}
+		if s.Halted != "" {
+			a.println("          " + a.paint("31", "halted: ") + oneLine(s.Halted))
+		}
+	}
+	a.printf("embedder  %s\n", embedderLine(st.Embedder))
+	guard := first(oneLine(st.Vector.RecallGuard.State), "none")
+	if guard != "none" {
+		guard += fmt.Sprintf(" (recall %.3f)", st.Vector.RecallGuard.Recall)
+	}
+	a.printf("vectors   %s, recall guard %s\n", first(oneLine(st.Vector.Engine), "-"), guard)
+}
+
+func embedderLine(e memory.EmbedderInfo) string {
+	if e.Provider == "" || e.Provider == "none" {
+		return "none"
+	}
+	return oneLine(fmt.Sprintf("%s %s, %d dimensions, space %s", e.Provider, e.Model, e.Dimensions, e.Space))
+}

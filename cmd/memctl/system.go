@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"os/user"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"golang.org/x/term"
+
+	"mneme/memory"
+)
+
+// system is the world around memctl.
+type system struct {
+	in         io.Reader
+	out, err   io.Writer
+	getenv     func(string) string
+	isTerminal func(stream any) bool // of in, out or err
+	width      func() int            // columns of the terminal at out; 0 = unknown
+	now        func() time.Time
+	sleep      func(context.Context, time.Duration) error
+	configDir  func() (string, error) // the user's configuration directory
+	userName   func() string          // the operating system's user, or ""
+	version    memory.VersionInfo
+	http       *http.Client // nil = the client's own
+	offline    Offline      // nil = not in this build
+}
+
+// Offline does on a stopped node's data directory what the node itself does
+// while it runs. progress is never nil.
+type Offline interface {
+	Doctor(ctx context.Context, dir string) (memory.DoctorReport, error)
+	VerifyLog(ctx context.Context, dir string, progress func(memory.Progress)) (memory.VerifyReport, error)
+	Backup(ctx context.Context, dir, logPath, keysPath string, progress func(memory.Progress)) (memory.BackupReport, error)
+	Restore(ctx context.Context, dir, logPath, keysPath string, progress func(memory.Progress)) (memory.RebuildReport, error)
+}
+
+func osSystem(offline Offline) system {
+	return system{
+		in: os.Stdin, out: os.Stdout, err: os.Stderr,
+		getenv: os.Getenv,
+		isTerminal: func(stream any) bool {
+			f, ok := stream.(*os.File)
+			return ok && term.IsTerminal(int(f.Fd()))
+		},
+		width: func() int {
+			w, _, err := term.GetSize(int(os.Stdout.Fd()))
+			if err != nil {
+				return 0
+			}
+			return w
+		},
+		now:       time.Now,
+		sleep:     sleep,
+		configDir: os.UserConfigDir,
+		userName: func() string {
+			u, err := user.Current()
+			if err != nil {
+				return os.Getenv("USER")
+			}
+			return u.Username
+		},
+		version: buildVersion(),
+		offline: offline,
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+func buildVersion() memory.VersionInfo {
+	v := memory.VersionInfo{Version: "devel", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	if info.Main.Version != "" && info.Main.Version != "(devel)" {
+		v.Version = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			v.Commit = s.Value
+		}
+	}
+	return v
+}
+
+// ctxReader lets a read from standard input end with the context. The blocked
+// read itself cannot be stopped; its goroutine ends with the input or with the
+// program.
+type ctxReader struct {
+	ctx     context.Context
+	r       io.Reader
+	pending chan ctxRead // a read that was given up
+}
+
+type ctxRead struct {
+	b   []byte
+	err error
+}
+
+func (c *ctxReader) Read(p []byte) (int, error) {
+	if c.pending == nil {
+		done := make(chan ctxRead, 1)
+		buf := make([]byte, len(p))
+		go func() {
+			n, err := c.r.Read(buf)
+			done <- ctxRead{buf[:n], err}
+		}()
+		c.pending = done
+	}
+	select {
+	case <-c.ctx.Done():
+		return 0, memory.Errorf(memory.CodeTimeout, "interrupted").WithCause(c.ctx.Err())
+	case r := <-c.pending:
+		n := copy(p, r.b)
+		c.pending = nil
+		if n < len(r.b) { // a shorter p than the one before: keep the rest
+			rest := make(chan ctxRead, 1)
+			rest <- ctxRead{r.b[n:], r.err}
+			c.pending = rest
+			return n, nil
+		}
+		return n, r.err
+	}
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"mneme/memory"
+)
+
+func useCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "use [NAMESPACE]",
+		Short: "Remember a namespace, and with --addr, --as, --token-file also those",
+		Long:  "Remember a namespace for the next calls, and the address, agent and token file\nif they are given. Without arguments: show what is remembered.",
+		Example: `  memctl use team-a
+  memctl use team-a --addr http://10.0.0.7:8787 --as agent-7`,
+		Args:              wantArgs(0, 1),
+		ValidArgsFunction: completeFirst(completeNamespaces(a)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			rem, err := a.remembered()
+			if err != nil {
+				return err
+			}
+			if len(args) == 0 && a.flags.addr == "" && a.flags.as == "" && a.flags.tokenFile == "" {
+				return showRemembered(a, rem)
+			}
+			if len(args) == 1 {
+				if bad := memory.CheckName("namespace", args[0]); bad != nil {
+					return bad
+				}
+				rem.Namespace = args[0]
+			}
+			if rem, err = mergeFlags(a, rem); err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				if err := checkNamespace(a, cmd, args[0]); err != nil {
+					return err
+				}
+			}
+			if err := a.remember(rem); err != nil {
+				return err
+			}
+			return a.emit(rem, []string{rem.Namespace}, func() {
+				a.printf("using namespace %s\n", first(rem.Namespace, "(none)"))
+				a.next("memctl capture \"…\", memctl search \"…\"")
+			})
+		},
+	}
+}
+
+func mergeFlags(a *app, rem remembered) (remembered, error) {
+	if _, err := a.dial(); err != nil { // checks address, agent and token
+		return rem, err
+	}
+	rem.Addr = first(a.flags.addr, rem.Addr)
+	rem.Agent = first(a.flags.as, rem.Agent)
+	if a.flags.tokenFile != "" {
+		path, err := filepath.Abs(a.flags.tokenFile)
+		if err != nil {
+			return rem, err
+		}
+		rem.TokenFile = path
+	}
+	return rem, nil
+}
+
+// checkNamespace refuses a namespace that the node does not have. A node that
+// is away is no reason not to remember.
+func checkNamespace(a *app, cmd *cobra.Command, name string) error {
+	c, err := a.dial()
+	if err != nil {
+		return err
+	}
+	_, err = c.Namespace(cmd.Context(), name)
+	switch memory.CodeOf(err) {
+	case "":
+		return nil
+	case memory.CodeUnavailable, memory.CodeTimeout:
+		a.note("note: could not check whether %s exists: %s", name, oneLine(err.Error()))
+		return nil
+	case memory.CodeNotFound:
+		return memory.AsError(err).WithHint("create it with `memctl namespace create %s`", name)
+	}
+	return err
+}
+
+func showRemembered(a *app, rem remembered) error {
+	return a.emit(rem, []string{rem.Namespace}, func() {
+		a.printf("namespace   %s\n", first(rem.Namespace, "-"))
+		a.printf("address     %s\n", first(rem.Addr, "-"))
+		a.printf("agent       %s\n", first(rem.Agent, "-"))
+		a.printf("token file  %s\n", first(rem.TokenFile, "-"))
+		if rem.Namespace == "" {
+			a.next("memctl use NAMESPACE")
+		}
+	})
+}

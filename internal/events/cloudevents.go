@@ -1,0 +1,244 @@
+package events
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"mime"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"mneme/memory"
+)
+
+// Content types of a CloudEvent in JSON form and of plain JSON.
+const (
+	ContentTypeCloudEvent = "application/cloudevents+json"
+	ContentTypeJSON       = "application/json"
+)
+
+// maxAttribute bounds one CloudEvents attribute, in bytes.
+const maxAttribute = 1024
+
+// CloudEventIn is what an arriving CloudEvent asks to remember. Capture has the
+// event's id and, where the data names no time of its own, the event's time.
+type CloudEventIn struct {
+	Capture memory.Capture
+	Source  string // kept as it came
+	ID      string
+	Time    *time.Time
+}
+
+// wireEvent is a CloudEvent in the JSON format of CloudEvents 1.0.2. Extension
+// attributes are allowed and ignored.
+type wireEvent struct {
+	SpecVersion     string          `json:"specversion"`
+	ID              string          `json:"id"`
+	Source          string          `json:"source"`
+	Type            string          `json:"type"`
+	Time            *time.Time      `json:"time"`
+	DataContentType string          `json:"datacontenttype"`
+	Data            json.RawMessage `json:"data"`
+	DataBase64      *string         `json:"data_base64"`
+}
+
+// CloudEvents reads CloudEvents that carry memories, in structured or binary
+// mode. It is immutable and safe for concurrent use. Errors are *memory.Error
+// with CodeInvalid or CodeTooLarge.
+type CloudEvents struct {
+	envelope JSONDecoder[wireEvent]
+	capture  JSONDecoder[memory.Capture]
+}
+
+// NewCloudEvents makes a reader.
+func NewCloudEvents() *CloudEvents {
+	return &CloudEvents{envelope: newOpenJSONDecoder[wireEvent](), capture: NewJSONDecoder[memory.Capture]()}
+}
+
+// FromStructured reads an event in structured mode: body is the whole event as
+// a JSON object. Its data is a capture, or a JSON string that is the text.
+func (c *CloudEvents) FromStructured(body []byte) (CloudEventIn, error) {
+	if len(body) > memory.MaxBatchBytes {
+		return CloudEventIn{}, memory.Errorf(memory.CodeTooLarge, "the CloudEvent has %d bytes, at most %d are allowed", len(body), memory.MaxBatchBytes)
+	}
+	w, err := c.envelope.Decode(body)
+	if err != nil {
+		return CloudEventIn{}, err
+	}
+	if err := w.check(); err != nil {
+		return CloudEventIn{}, err
+	}
+	data, contentType := []byte(w.Data), w.DataContentType
+	switch {
+	case w.DataBase64 != nil && w.Data != nil:
+		return CloudEventIn{}, memory.Errorf(memory.CodeInvalid, "a CloudEvent has data or data_base64, not both")
+	case w.DataBase64 != nil:
+		data, err = base64.StdEncoding.DecodeString(*w.DataBase64)
+		if err != nil {
+			return CloudEventIn{}, memory.Errorf(memory.CodeInvalid, "data_base64 is not base64: %w", err)
+		}
+	case len(data) > 0 && data[0] == '"':
+		var text string
+		if err := json.Unmarshal(data, &text); err != nil {
+			return CloudEventIn{}, memory.Errorf(memory.CodeInvalid, "data is not a string: %w", err)
+		}
+		data, contentType = []byte(text), "text/plain"
+	case contentType == "":
+		contentType = ContentTypeJSON
+	}
+	return c.finish(w, contentType, data)
+}
+
+// FromBinary reads an event in binary mode: attributes come as headers named
+// ce-<attribute>, percent-encoded, and data is the body. header returns the
+// value of a header, "" if there is none; names are given in lower case.
+func (c *CloudEvents) FromBinary(header func(name string) string, data []byte) (CloudEventIn, error) {
+	var w wireEvent
+	for _, a := range []struct {
+		name string
+		into *string
+	}{{"ce-specversion", &w.SpecVersion}, {"ce-id", &w.ID}, {"ce-source", &w.Source}, {"ce-type", &w.Type}} {
+		v, err := decodeHeader(a.name, header(a.name))
+		if err != nil {
+			return CloudEventIn{}, err
+		}
+		*a.into = v
+	}
+	if v := header("ce-time"); v != "" {
+		plain, err := decodeHeader("ce-time", v)
+		if err != nil {
+			return CloudEventIn{}, err
+		}
+		t, perr := time.Parse(time.RFC3339, plain)
+		if perr != nil {
+			return CloudEventIn{}, memory.Errorf(memory.CodeInvalid, "ce-time %.60q is not an RFC 3339 time", plain)
+		}
+		w.Time = &t
+	}
+	if err := w.check(); err != nil {
+		return CloudEventIn{}, err
+	}
+	contentType := header("ce-datacontenttype")
+	if contentType == "" {
+		contentType = header("content-type")
+	}
+	return c.finish(w, contentType, data)
+}
+
+// decodeHeader undoes the percent-encoding of the HTTP and NATS bindings.
+func decodeHeader(name, v string) (string, error) {
+	if len(v) > 3*maxAttribute {
+		return "", memory.Errorf(memory.CodeInvalid, "header %s has %d bytes, at most %d are allowed", name, len(v), 3*maxAttribute)
+	}
+	plain, err := url.PathUnescape(v)
+	if err != nil {
+		return "", memory.Errorf(memory.CodeInvalid, "header %s is not percent-encoded: %w", name, err)
+	}
+	return plain, nil
+}
+
+// check validates the attributes that every memory event needs.
+func (w *wireEvent) check() error {
+	if w.SpecVersion != "1.0" {
+		return memory.Errorf(memory.CodeInvalid, "CloudEvents specversion %.20q is not supported", w.SpecVersion).
+			WithHint("specversion must be 1.0")
+	}
+	for _, a := range []struct{ name, value string }{
+		{"id", w.ID}, {"source", w.Source}, {"type", w.Type},
+	} {
+		if a.value == "" {
+			return memory.Errorf(memory.CodeInvalid, "the CloudEvent has no %s", a.name)
+		}
+		if len(a.value) > maxAttribute {
+			return memory.Errorf(memory.CodeInvalid, "CloudEvents %s has %d bytes, at most %d are allowed", a.name, len(a.value), maxAttribute)
+		}
+		if !utf8.ValidString(a.value) || strings.ContainsFunc(a.value, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
+			return memory.Errorf(memory.CodeInvalid, "CloudEvents %s contains control characters or is not UTF-8", a.name)
+		}
+	}
+	if want := TypeCaptured.CloudEventType(); w.Type != want {
+		return memory.Errorf(memory.CodeInvalid, "CloudEvents type %.80q is not something to remember", w.Type).
+			WithHint("the type must be %s", want)
+	}
+	return nil
+}
+
+func (c *CloudEvents) finish(w wireEvent, contentType string, data []byte) (CloudEventIn, error) {
+	item, err := c.content(contentType, data)
+	if err != nil {
+		return CloudEventIn{}, err
+	}
+	item.ID = w.ID
+	if item.OccurredAt == nil {
+		item.OccurredAt = w.Time
+	}
+	return CloudEventIn{Capture: item, Source: w.Source, ID: w.ID, Time: w.Time}, nil
+}
+
+// content reads data as a capture or as text. Without a content type an object
+// is a capture.
+func (c *CloudEvents) content(contentType string, data []byte) (memory.Capture, error) {
+	kind := ""
+	if contentType != "" {
+		media, _, err := mime.ParseMediaType(contentType)
+		if err != nil {
+			return memory.Capture{}, memory.Errorf(memory.CodeInvalid, "content type %.80q: %w", contentType, err)
+		}
+		kind = media
+	}
+	trimmed := bytes.TrimSpace(data)
+	switch {
+	case kind == ContentTypeJSON || strings.HasSuffix(kind, "+json"),
+		kind == "" && len(trimmed) > 0 && trimmed[0] == '{' && json.Valid(trimmed):
+		return c.capture.Decode(data)
+	case kind == "", strings.HasPrefix(kind, "text/"):
+		if !utf8.Valid(data) {
+			return memory.Capture{}, memory.Errorf(memory.CodeInvalid, "text is not valid UTF-8")
+		}
+		return memory.Capture{Text: string(data)}, nil
+	}
+	return memory.Capture{}, memory.Errorf(memory.CodeInvalid, "content type %.80q is not supported", contentType).
+		WithHint("use application/json for a capture or text/plain for its text")
+}
+
+// CloudEventOut is what a node knows about an event that it announces.
+type CloudEventOut struct {
+	ID        ID
+	Type      Type
+	Namespace string
+	Agent     string          // "" for an event that no agent caused
+	RecordID  string          // "" for an event about no record
+	Time      time.Time       // when it happened: occurred_at
+	Data      json.RawMessage // a JSON value; nil for none
+	Position  Position
+}
+
+// ToEvent gives an event its public shape. The result shares Data.
+func ToEvent(o CloudEventOut) memory.Event {
+	t := o.Time.UTC()
+	ev := memory.Event{
+		SpecVersion: "1.0",
+		ID:          o.ID.String(),
+		Source:      CloudEventSource(o.Namespace, o.Agent),
+		Type:        o.Type.CloudEventType(),
+		Subject:     o.RecordID,
+		Time:        &t,
+		Data:        o.Data,
+		Position:    o.Position.String(),
+	}
+	if o.Data != nil {
+		ev.DataContentType = ContentTypeJSON
+	}
+	return ev
+}
+
+// CloudEventSource is the CloudEvents source of an agent's events, or of the
+// namespace's own if agent is "".
+func CloudEventSource(namespace, agent string) string {
+	if agent == "" {
+		return "/namespaces/" + namespace
+	}
+	return "/namespaces/" + namespace + "/agents/" + agent
+}

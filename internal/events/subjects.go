@@ -1,0 +1,66 @@
+package events
+
+import (
+	"fmt"
+	"strings"
+
+	"mneme/memory"
+)
+
+// Subjects of the bus. Agents publish to mem.in, read mem.feed and ask mem.api;
+// mem.log belongs to the shard's leader.
+const (
+	SubjectIn   = "mem.in"
+	SubjectFeed = "mem.feed"
+	SubjectAPI  = "mem.api"
+	SubjectLog  = "mem.log"
+)
+
+// CaptureWildcard matches every capture subject; CaptureQueue is the queue
+// group in which memnodes share them.
+const (
+	CaptureWildcard = SubjectIn + ".>"
+	CaptureQueue    = "memnode"
+)
+
+// LogSubject is where a shard's frames are published.
+func LogSubject(shard uint16) string { return fmt.Sprintf("%s.%d", SubjectLog, shard) }
+
+// StreamName is the JetStream stream that keeps a shard's frames.
+func StreamName(shard uint16) string { return fmt.Sprintf("mneme-%d", shard) }
+
+// CaptureSubject is where an agent publishes what it wants remembered.
+func CaptureSubject(namespace, agent string) string {
+	return SubjectIn + "." + namespace + "." + agent + ".capture"
+}
+
+// ParseCaptureSubject splits mem.in.<ns>.<agent>.capture.
+func ParseCaptureSubject(subject string) (namespace, agent string, err error) {
+	parts := strings.Split(subject, ".")
+	if len(parts) != 5 || parts[0] != "mem" || parts[1] != "in" || parts[4] != "capture" {
+		return "", "", memory.Errorf(memory.CodeInvalid, "subject %.120q is not of the form mem.in.<namespace>.<agent>.capture", subject)
+	}
+	if e := memory.CheckName("namespace", parts[2]); e != nil {
+		return "", "", e
+	}
+	if e := memory.CheckName("agent", parts[3]); e != nil {
+		return "", "", e
+	}
+	return parts[2], parts[3], nil
+}
+
+// FeedSubject is where an applied event is announced. Events of the namespace
+// itself are announced to the team.
+func FeedSubject(namespace string, scope Scope, agent string, t Type) string {
+	if scope == ScopeAgent {
+		return SubjectFeed + "." + namespace + ".agent." + agent + "." + feedType(t)
+	}
+	return SubjectFeed + "." + namespace + ".team." + feedType(t)
+}
+
+// feedType is the last token of a feed subject: dots separate tokens, so a
+// type keeps only its verb ("captured", "revised", …).
+func feedType(t Type) string {
+	s := t.String()
+	return s[strings.IndexByte(s, '.')+1:]
+}

@@ -1,0 +1,134 @@
+package events
+
+import (
+	"fmt"
+
+	"mneme/memory"
+)
+
+// Type numbers an event type. Numbers are append-only.
+type Type uint16
+
+// Control events advance position and chain but are no facts.
+const (
+	TypeLeaderBegan Type = 1 // a writer's term begins
+	TypeEpochBegan  Type = 2 // the log was repaired; sequences go on in a new epoch
+)
+
+// Directory events.
+const (
+	TypeNamespaceCreated Type = 10
+	TypeNamespaceChanged Type = 11
+	TypeNamespaceDeleted Type = 12
+	TypeKeyCreated       Type = 13
+	TypeKeyDestroyed     Type = 14
+)
+
+// Memory events.
+const (
+	TypeCaptured        Type = 20
+	TypeRevised         Type = 21
+	TypeForgotten       Type = 22
+	TypeVectorsAttached Type = 30
+)
+
+// FeatureLevel is the highest level of log features this program understands.
+// A frame that carries a higher one stops an older node with ErrNewer.
+const FeatureLevel = 1
+
+type typeInfo struct {
+	name   string
+	schema uint8 // the newest schema version this program writes
+}
+
+var typeTable = map[Type]typeInfo{
+	TypeLeaderBegan:      {"leader.began", 1},
+	TypeEpochBegan:       {"epoch.began", 1},
+	TypeNamespaceCreated: {"namespace.created", 1},
+	TypeNamespaceChanged: {"namespace.changed", 1},
+	TypeNamespaceDeleted: {"namespace.deleted", 1},
+	TypeKeyCreated:       {"key.created", 1},
+	TypeKeyDestroyed:     {"key.destroyed", 1},
+	TypeCaptured:         {"memory.captured", 1},
+	TypeRevised:          {"memory.revised", 1},
+	TypeForgotten:        {"memory.forgotten", 1},
+	TypeVectorsAttached:  {"vectors.attached", 1},
+}
+
+// String is the short name of the type, as audit rows show it.
+func (t Type) String() string {
+	if i, ok := typeTable[t]; ok {
+		return i.name
+	}
+	return fmt.Sprintf("type-%d", uint16(t))
+}
+
+// Known reports whether this program understands the type.
+func (t Type) Known() bool { _, ok := typeTable[t]; return ok }
+
+// Schema is the schema version that this program writes for the type.
+func (t Type) Schema() uint8 { return typeTable[t].schema }
+
+// Control reports whether the type is control and not a fact.
+func (t Type) Control() bool { return t == TypeLeaderBegan || t == TypeEpochBegan }
+
+// CloudEventType is the CloudEvents type of t.
+func (t Type) CloudEventType() string {
+	return fmt.Sprintf("io.mneme.%s.v%d", t, max(1, t.Schema()))
+}
+
+// Scope numbers who may see an event's record.
+type Scope uint8
+
+// The scopes; ScopeNone is for events that are about no record.
+const (
+	ScopeNone  Scope = 0
+	ScopeTeam  Scope = 1
+	ScopeAgent Scope = 2
+)
+
+// ScopeOf maps the public scope; the empty one is the team's.
+func ScopeOf(s memory.Scope) Scope {
+	if s == memory.ScopeAgent {
+		return ScopeAgent
+	}
+	return ScopeTeam
+}
+
+// Public is the public form of the scope, "" for ScopeNone.
+func (s Scope) Public() memory.Scope {
+	switch s {
+	case ScopeTeam:
+		return memory.ScopeTeam
+	case ScopeAgent:
+		return memory.ScopeAgent
+	}
+	return ""
+}
+
+// Kind numbers memory.Kind; 0 is "no kind".
+type Kind uint8
+
+var kindNames = [...]memory.Kind{
+	1: memory.KindPreference, 2: memory.KindFact, 3: memory.KindDecision, 4: memory.KindError,
+	5: memory.KindPractice, 6: memory.KindToolUsage, 7: memory.KindObservation,
+	8: memory.KindMessage, 9: memory.KindOther,
+}
+
+// KindOf maps the public kind; unknown and empty ones become "other".
+func KindOf(k memory.Kind) Kind {
+	for i, name := range kindNames {
+		if i > 0 && name == k {
+			return Kind(i)
+		}
+	}
+	return 9
+}
+
+// Public is the public form of the kind.
+func (k Kind) Public() memory.Kind {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return memory.KindOther
+}

@@ -1,0 +1,27 @@
+package keyring
+
+import "errors"
+
+// Sentinels, for errors.Is. Errors never carry a subject's name.
+var (
+	// ErrNoKey: never heard of. For an id found in the log this is corruption.
+	ErrNoKey = errors.New("no such key")
+	// ErrDestroyed: the key existed and was destroyed on purpose.
+	ErrDestroyed = errors.New("key destroyed")
+	// ErrSealBroken: the sealed bytes, their identity, additional data or key do not belong together.
+	ErrSealBroken = errors.New("seal broken")
+	// ErrNoKeyring: nothing is there and Options.AllowCreate is not set.
+	ErrNoKeyring = errors.New("no keyring")
+	// ErrExists: Import would replace a keyring.
+	ErrExists = errors.New("a keyring exists already")
+	// ErrMasterKeyLost: the keyring is there, the master key it was sealed under is not.
+	ErrMasterKeyLost = errors.New("master key lost")
+	// ErrDamaged: no intact copy is left.
+	ErrDamaged = errors.New("keyring damaged")
+	// ErrNewerFormat: written by a newer version of the program.
+	ErrNewerFormat = errors.New("keyring has a newer format")
+	// ErrNotDestroyable: the node and cluster keys, and combined keys (destroy a member instead).
+	ErrNotDestroyable = errors.New("key cannot be destroyed by itself")
+	// ErrClosed: the keyring, or the one that the key came from, is closed.
+	ErrClosed = errors.New("keyring closed")
+)

@@ -1,0 +1,196 @@
+package keyring
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"testing"
+)
+
+// mendMaster gives a master key line its checksum.
+func mendMaster(line []byte) []byte {
+	head := line[:bytes.LastIndexByte(bytes.TrimRight(line, "\n"), ' ')]
+	sum := sha256.Sum256(head)
+	return append(append(bytes.Clone(head), ' '), hex.EncodeToString(sum[:masterSum])...)
+}
+
+// busy is a table with everything in it.
+func busy(t testing.TB) *table {
+	k := mustOpen(t, newCrashFS().opt(1))
+	for _, ns := range []NamespaceID{nsA, nsB, {3}} {
+		if err := k.CreateNamespace(ns); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ids, _, err := k.EnsureSubjects(nsA, []string{"a", "b", "c", "d"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	must[*DataKey](t)(k.Combine(ids[:2]))
+	must[*DataKey](t)(k.Combine(ids[1:]))
+	if err := errors.Join(k.Destroy(ids[3], KeyID{9}), k.DestroyNamespace(NamespaceID{3})); err != nil {
+		t.Fatal(err)
+	}
+	return k.table
+}
+
+// TestGoldenImage also covers the derivations under the master key.
+func TestGoldenImage(t *testing.T) {
+	image, err := sealImage(busy(t), fixedKey(1).raw, fixedKey(2).raw, seeded(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(image)
+	goldenCheck(t, "IMAGE", sum[:], goldenImage)
+	if _, mid, err := openImage(image, fixedKey(1).raw, new(macPool), newTermCache(2)); err != nil || *mid != *fixedKey(2).raw {
+		t.Fatal(err)
+	}
+}
+
+const goldenImage = "0dc942a35d16276b2d4e478cd446a7408c1306c08e458871d25a9d6e73d1b9d1" // SHA-256
+
+const goldenTable = "332e93d25f647749f851748766863f2aac0661f2560613eeba348805fb99014a" // SHA-256, the table is long
+
+func TestTableBytes(t *testing.T) {
+	tab := busy(t)
+	plain := tab.encode()
+	if len(plain) != tab.size() {
+		t.Fatalf("%d bytes, room for %d", len(plain), tab.size())
+	}
+	back, err := decodeTable(plain, new(macPool), newTermCache(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(back.encode(), plain) {
+		t.Fatal("encode(decode(x)) is not x")
+	}
+	sum := sha256.Sum256(plain)
+	goldenCheck(t, "TABLE", sum[:], goldenTable)
+	for n := range plain {
+		if _, err := decodeTable(plain[:n], new(macPool), newTermCache(2)); !errors.Is(err, ErrDamaged) {
+			t.Fatalf("cut at %d: %v", n, err)
+		}
+	}
+}
+
+func TestTableContradictions(t *testing.T) {
+	for name, spoil := range map[string]func(*table){
+		"no cluster key":        func(x *table) { x.cluster.id = KeyID{} },
+		"namespace twice":       func(x *table) { x.spaces[1].names.id = x.spaces[0].names.id },
+		"dead namespace lives":  func(x *table) { x.deadSpaces[0] = x.spaces[0].names.id },
+		"key twice":             func(x *table) { x.spaces[0].keys[0].id = x.spaces[0].keys[1].id },
+		"subject twice":         func(x *table) { x.spaces[0].keys[0].tag = x.spaces[0].keys[1].tag },
+		"dead key lives":        func(x *table) { x.deadKeys[0] = x.cluster.id },
+		"grave of a living key": func(x *table) { x.spaces[0].dead[0].id = x.cluster.id },
+		"combines one":          func(x *table) { x.combined[0].members = x.combined[0].members[:1] },
+		"combines out of order": func(x *table) { m := x.combined[0].members; m[0], m[1] = m[1], m[0] },
+		"combines the unknown":  func(x *table) { x.combined[0].members[1] = KeyID{0xFF, 0xFF, 0xFF} },
+		"combined twice":        func(x *table) { x.combined = append(x.combined, x.combined[0]) },
+	} {
+		tab := busy(t)
+		spoil(tab)
+		if _, err := decodeTable(tab.encode(), new(macPool), newTermCache(2)); !errors.Is(err, ErrDamaged) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestMasterText(t *testing.T) {
+	key := fixedKey(3).raw
+	text := encodeMaster(key)
+	for _, ok := range [][]byte{text, bytes.TrimRight(text, "\n"), append(bytes.TrimRight(text, "\n"), "\r\n"...)} {
+		if got, err := decodeMaster(ok); err != nil || *got != *key {
+			t.Fatalf("%q: %v", ok, err)
+		}
+	}
+	for _, bad := range []string{
+		"", "x", "mneme-master-key v1 00 x", "other v1 " + hex.EncodeToString(key[:]) + " ",
+		"mneme-master-key x ", "mneme-master-key v1 zz" + hex.EncodeToString(key[1:]) + " ", "mneme-master-key v0 00 ",
+	} {
+		line := []byte(bad)
+		if bytes.HasSuffix(line, []byte(" ")) {
+			line = mendMaster(append(line, 'x'))
+		}
+		if _, err := decodeMaster(line); !errors.Is(err, ErrDamaged) {
+			t.Errorf("%q: %v", line, err)
+		}
+	}
+}
+
+func TestRandomnessRunsOut(t *testing.T) {
+	for n := 0; ; n++ {
+		opt := newCrashFS().opt(1)
+		opt.Rand = &limited{n: n}
+		k, err := Open(opt)
+		if err == nil {
+			err = k.CreateNamespace(nsA)
+		}
+		if err == nil {
+			ids, _, e := k.EnsureSubjects(nsA, []string{"a", "b"})
+			if err = e; err == nil {
+				_, err = k.Combine(ids)
+			}
+			if err == nil {
+				err = k.Destroy(ids[0])
+			}
+		}
+		if err == nil {
+			if n < 10 {
+				t.Fatalf("only %d reads", n)
+			}
+			return
+		}
+		wantErr(t, err, errFault)
+	}
+}
+
+// limited gives n reads, then fails.
+type limited struct{ n, i int }
+
+func (l *limited) Read(b []byte) (int, error) {
+	if l.n == l.i {
+		return 0, errFault
+	}
+	l.i++
+	for i := range b {
+		b[i] = byte(l.i)
+	}
+	return len(b), nil
+}
+
+func FuzzDecodeTable(f *testing.F) {
+	plain := busy(f).encode()
+	f.Add(plain)
+	f.Add(plain[:100])
+	f.Add([]byte{})
+	f.Add(append(bytes.Clone(plain[:48]), 0xFF, 0xFF, 0xFF, 0xFF))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		tab, err := decodeTable(b, new(macPool), newTermCache(2))
+		if err != nil {
+			return
+		}
+		if !bytes.Equal(tab.encode(), b) {
+			t.Fatal("what was accepted encodes otherwise")
+		}
+	})
+}
+
+func FuzzOpenImage(f *testing.F) {
+	master, mid := fixedKey(1).raw, fixedKey(2).raw
+	image, err := sealImage(busy(f), master, mid, seeded(3))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(image)
+	f.Add(encodeCopy(1, image))
+	f.Add(image[:imageMinimumSize])
+	f.Add(encodeMaster(master))
+	f.Add([]byte{1})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		_, _, _ = openImage(b, master, new(macPool), newTermCache(2))
+		_, _, _ = decodeCopy(b)
+		_, _, _ = decodeBackup(b)
+		_, _ = decodeMaster(b)
+	})
+}

@@ -1,0 +1,29 @@
+// Package text turns text into what can be indexed, stored by piece and shown:
+// terms, chunks, snippets and lines.
+//
+// Invariants:
+//   - Everything here is a pure function of its arguments and of AnalyzerVersion:
+//     no clock, randomness, locale or configuration. Equal input gives equal
+//     output on every processor, so the terms may enter replicated state.
+//   - Offsets are byte offsets in the caller's text and lie on UTF-8 boundaries
+//     wherever that text is valid.
+//   - No function panics, and none needs more than a small multiple of its
+//     input, whatever the bytes are.
+//
+// The analyzer: words by Unicode Annex 29, NFKC, full case folding, accents of
+// Latin and Greek letters folded, English stop words dropped, English stems
+// (Porter2). Scripts written without spaces, and Korean, whose particles are
+// glued to the word, become overlapping bigrams. Identifiers, paths, addresses
+// and dates are indexed whole and by their parts.
+//
+// Not its job: scoring, statistics, storage, entities, embeddings.
+package text
+
+// AnalyzerVersion numbers the rules by which text becomes terms. It enters index
+// keys. Any change to the terms of any text needs a new number, and that includes
+// an update of a segmentation, normalisation or stemming library that changes
+// a term: the golden test notices.
+const AnalyzerVersion = 1
+
+// AnalyzerName names the analyzer beside its version.
+const AnalyzerName = "mneme"

@@ -1,0 +1,107 @@
+package memory
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Mode selects the sources of a search.
+type Mode string
+
+// The modes. An empty mode means ModeHybrid.
+const (
+	ModeHybrid Mode = "hybrid"
+	ModeVector Mode = "vector"
+	ModeText   Mode = "text"
+)
+
+// Consistency says how fresh a read must be.
+type Consistency string
+
+// The levels. An empty one means ConsistencyLocal.
+const (
+	ConsistencyLocal        Consistency = "local"
+	ConsistencyLinearizable Consistency = "linearizable"
+)
+
+// Filter narrows a search. Empty fields do not filter. Since and Until are on
+// occurred_at; Since is inclusive, Until exclusive.
+type Filter struct {
+	Agents       []string   `json:"agents,omitempty"`
+	Kinds        []Kind     `json:"kinds,omitempty"`
+	Tags         []string   `json:"tags,omitempty"` // all of them
+	Since        *time.Time `json:"since,omitempty"`
+	Until        *time.Time `json:"until,omitempty"`
+	Scope        Scope      `json:"scope,omitempty"`
+	Conversation string     `json:"conversation,omitempty"`
+}
+
+// SearchRequest asks for memories.
+type SearchRequest struct {
+	Query       string      `json:"query"`
+	As          string      `json:"as,omitempty"` // the agent that is reading
+	Limit       *int        `json:"limit,omitempty"`
+	Mode        Mode        `json:"mode,omitempty"`
+	MinScore    float64     `json:"min_score,omitempty"`
+	Filter      *Filter     `json:"filter,omitempty"`
+	AsOf        string      `json:"as_of,omitempty"`
+	AtLeast     string      `json:"at_least,omitempty"`
+	Consistency Consistency `json:"consistency,omitempty"`
+	Explain     bool        `json:"explain,omitempty"`
+	Vector      []float64   `json:"vector,omitempty"`
+}
+
+// Hit is one result of a search. Scores lie in 0..1.
+type Hit struct {
+	ID           string          `json:"id"` // record id
+	URI          string          `json:"uri"`
+	Text         string          `json:"text"`
+	Snippet      string          `json:"snippet"`
+	StartLine    int             `json:"start_line"`
+	EndLine      int             `json:"end_line"`
+	Kind         Kind            `json:"kind"`
+	Agent        string          `json:"agent"`
+	Tags         []string        `json:"tags"`
+	OccurredAt   time.Time       `json:"occurred_at"`
+	CreatedAt    time.Time       `json:"created_at"`
+	Metadata     json.RawMessage `json:"metadata,omitempty"`
+	Conversation string          `json:"conversation,omitempty"`
+	Version      int             `json:"version"`
+	Score        float64         `json:"score"`
+	VectorScore  float64         `json:"vector_score"`
+	TextScore    float64         `json:"text_score"`
+	MatchedBy    []string        `json:"matched_by"`
+	Position     string          `json:"position"`
+	Scope        Scope           `json:"scope"`
+	Explain      *Explain        `json:"explain,omitempty"`
+}
+
+// Explain accounts for a hit's score.
+type Explain struct {
+	Fusion string        `json:"fusion"`
+	Parts  []ExplainPart `json:"parts"`
+	Terms  []ExplainTerm `json:"terms,omitempty"`
+}
+
+// ExplainPart is one addend of a score: Score = Σ Weight × Value.
+type ExplainPart struct {
+	Source string  `json:"source"`
+	Weight float64 `json:"weight"`
+	Value  float64 `json:"value"`
+	Raw    float64 `json:"raw"` // before scaling to 0..1: BM25, cosine
+}
+
+// ExplainTerm is one query term's share of the BM25 score.
+type ExplainTerm struct {
+	Term  string  `json:"term"`
+	Score float64 `json:"score"`
+}
+
+// SearchResponse answers a search, best first, ties by id.
+type SearchResponse struct {
+	Results   []Hit   `json:"results"`
+	Position  string  `json:"position"`
+	TookMS    float64 `json:"took_ms"`
+	Mode      Mode    `json:"mode"`
+	Namespace string  `json:"namespace,omitempty"`
+}

@@ -1,0 +1,183 @@
+package memory
+
+import "time"
+
+// Namespace describes one namespace.
+type Namespace struct {
+	Name           string            `json:"name"`
+	ID             string            `json:"id"`
+	CreatedAt      time.Time         `json:"created_at"`
+	Settings       map[string]string `json:"settings"`
+	Embedder       EmbedderInfo      `json:"embedder"`
+	Space          string            `json:"space"`
+	Records        uint64            `json:"records"`
+	PendingVectors uint64            `json:"pending_vectors"`
+	StateHash      string            `json:"state_hash"`
+	Position       string            `json:"position"`
+}
+
+// NamespaceList lists namespaces by name.
+type NamespaceList struct {
+	Namespaces []Namespace `json:"namespaces"`
+}
+
+// CreateNamespace asks for a new namespace.
+type CreateNamespace struct {
+	Name     string            `json:"name"`
+	Settings map[string]string `json:"settings,omitempty"`
+}
+
+// PatchNamespace changes settings; a nil value resets one to its default.
+type PatchNamespace struct {
+	Settings map[string]*string `json:"settings"`
+}
+
+// EmbedderInfo names an embedder and its vector space.
+type EmbedderInfo struct {
+	Provider   string `json:"provider"`
+	Model      string `json:"model"`
+	Dimensions int    `json:"dimensions"`
+	Space      string `json:"space"`
+}
+
+// NodeStatus is one node of the cluster.
+type NodeStatus struct {
+	ID      string `json:"id"`
+	Role    string `json:"role"`
+	Address string `json:"address"`
+	Version string `json:"version"`
+}
+
+// LogStatus describes a shard's event log.
+type LogStatus struct {
+	First    uint64 `json:"first"`
+	Last     uint64 `json:"last"`
+	Lost     uint64 `json:"lost"`
+	Diverged string `json:"diverged,omitempty"` // why writes are stopped
+}
+
+// ShardStatus describes one shard on the answering node.
+type ShardStatus struct {
+	ID              int       `json:"id"`
+	Leader          string    `json:"leader"`
+	Epoch           uint32    `json:"epoch"`
+	Position        string    `json:"position"`
+	StateHash       string    `json:"state_hash"`
+	PipelineVersion uint32    `json:"pipeline_version"`
+	Log             LogStatus `json:"log"`
+	Records         uint64    `json:"records"`
+	PendingVectors  uint64    `json:"pending_vectors"`
+	Halted          string    `json:"halted,omitempty"`
+}
+
+// GuardStatus is the state of the recall guard: ok, tripped or none.
+type GuardStatus struct {
+	State  string  `json:"state"`
+	Recall float64 `json:"recall"`
+}
+
+// VectorStatus names the vector engine and what its guard found.
+type VectorStatus struct {
+	Engine      string      `json:"engine"`
+	RecallGuard GuardStatus `json:"recall_guard"`
+}
+
+// Status describes a node and its shards.
+type Status struct {
+	ClusterID string        `json:"cluster_id"`
+	Nodes     []NodeStatus  `json:"nodes"`
+	Shards    []ShardStatus `json:"shards"`
+	Embedder  EmbedderInfo  `json:"embedder"`
+	Vector    VectorStatus  `json:"vector"`
+	Auth      string        `json:"auth"`
+	Version   string        `json:"version"`
+	Dev       bool          `json:"dev,omitempty"`
+	UptimeS   float64       `json:"uptime_s"`
+}
+
+// RebuildShard is what rebuilding one shard gave.
+type RebuildShard struct {
+	ID        int    `json:"id"`
+	Position  string `json:"position"`
+	StateHash string `json:"state_hash"`
+	Events    uint64 `json:"events"`
+	TookMS    int64  `json:"took_ms"`
+	Before    string `json:"state_hash_before,omitempty"`
+}
+
+// RebuildReport is the result of a rebuild.
+type RebuildReport struct {
+	Shards []RebuildShard `json:"shards"`
+}
+
+// VerifyShard is what verifying one shard's log gave.
+type VerifyShard struct {
+	ID       int      `json:"id"`
+	First    uint64   `json:"first"`
+	Last     uint64   `json:"last"`
+	Frames   uint64   `json:"frames"`
+	Events   uint64   `json:"events"`
+	OK       bool     `json:"ok"`
+	Problems []string `json:"problems,omitempty"`
+	Hint     string   `json:"hint,omitempty"`
+}
+
+// VerifyReport is the result of a log verification.
+type VerifyReport struct {
+	Shards []VerifyShard `json:"shards"`
+}
+
+// Check is one line of a doctor's report: ok, warn or fail.
+type Check struct {
+	Name   string `json:"name"`
+	State  string `json:"state"`
+	Detail string `json:"detail"`
+	Hint   string `json:"hint,omitempty"`
+}
+
+// DoctorReport is what doctor found.
+type DoctorReport struct {
+	Checks []Check `json:"checks"`
+	OK     bool    `json:"ok"`
+}
+
+// Rejected is a message that was refused before the log.
+type Rejected struct {
+	ID        string    `json:"id"`
+	At        time.Time `json:"at"`
+	Namespace string    `json:"namespace"`
+	Agent     string    `json:"agent"`
+	Code      Code      `json:"code"`
+	Reason    string    `json:"reason"`
+	Size      int       `json:"size"`
+	Via       string    `json:"via"` // rest, nats
+	Body      string    `json:"body,omitempty"`
+}
+
+// RejectedList lists refused messages, newest first.
+type RejectedList struct {
+	Rejected []Rejected        `json:"rejected"`
+	Counts   map[string]uint64 `json:"counts"` // by code, since the node started
+}
+
+// Quarantined is an event that is in the log but could not be understood.
+type Quarantined struct {
+	Position string `json:"position"`
+	Code     string `json:"code"`
+	Detail   string `json:"detail"`
+}
+
+// QuarantineList lists quarantined events, oldest first.
+type QuarantineList struct {
+	Quarantined []Quarantined `json:"quarantined"`
+}
+
+// BackupReport says what a backup holds.
+type BackupReport struct {
+	Log      string `json:"log,omitempty"`
+	Keys     string `json:"keys,omitempty"`
+	Position string `json:"position"`
+	Frames   uint64 `json:"frames"`
+	Events   uint64 `json:"events"`
+	Bytes    int64  `json:"bytes"`
+}
