@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"sort"
 
@@ -101,6 +103,8 @@ func eachField(b []byte, last byte, what string, visit func(tag byte, v []byte) 
 			return fmt.Errorf("%s fields out of order: %w", what, ErrMalformed)
 		case tag > last:
 			return fmt.Errorf("%s field %d: %w", what, tag, ErrNewer)
+		case tag == previous && tag != tagTag && tag != tagDerived:
+			return fmt.Errorf("%s field %d twice: %w", what, tag, ErrMalformed)
 		}
 		previous = tag
 		if err := visit(tag, v); err != nil {
@@ -126,9 +130,6 @@ func (c *Content) setField(tag byte, v []byte) error {
 	single := map[byte]*string{tagText: &c.Text, tagRole: &c.Role, tagURI: &c.URI, tagConversation: &c.Conversation,
 		tagSubject: &c.Subject, tagClientID: &c.ClientID, tagSource: &c.Source}
 	if dst, ok := single[tag]; ok {
-		if *dst != "" {
-			return fmt.Errorf("content field %d twice: %w", tag, ErrMalformed)
-		}
 		*dst = string(v)
 		return nil
 	}
@@ -217,12 +218,20 @@ func DecodeSettings(b []byte) (Settings, error) {
 		return string(r.take(int(n), "setting"))
 	}
 	s := Settings{Set: map[string]string{}}
+	last := ""
 	for n := r.uvarint("settings"); n > 0 && r.err == nil; n-- {
 		k := str()
-		s.Set[k] = str()
+		if len(s.Set) > 0 && k <= last {
+			r.fail("settings out of order")
+		}
+		s.Set[k], last = str(), k
 	}
 	for n := r.uvarint("resets"); n > 0 && r.err == nil; n-- {
-		s.Reset = append(s.Reset, str())
+		k := str()
+		if len(s.Reset) > 0 && k < s.Reset[len(s.Reset)-1] {
+			r.fail("resets out of order")
+		}
+		s.Reset = append(s.Reset, k)
 	}
 	return s, r.end("settings")
 }
@@ -231,7 +240,7 @@ func DecodeSettings(b []byte) (Settings, error) {
 // version's chunks in one space, in chunk order.
 type Vectors struct {
 	Space  string
-	Chunks [][]float32 // all of the same length
+	Chunks [][]float32 // at least one, all of the same length, at most 65,536
 }
 
 // Encode returns u8 length ‖ space ‖ u32 dimensions ‖ u32 count ‖ little-endian
@@ -259,7 +268,7 @@ func DecodeVectors(b []byte) (Vectors, error) {
 	r := reader{b: b}
 	v := Vectors{Space: string(r.short("space"))}
 	dims, n := uint64(r.u32("dimensions")), uint64(r.u32("count"))
-	if r.err == nil && (dims == 0 || dims > 1<<16 || n*dims*4 != uint64(len(r.b))) {
+	if r.err == nil && (n == 0 || dims == 0 || dims > 1<<16 || n*dims*4 != uint64(len(r.b))) {
 		r.fail("vectors")
 	}
 	for ; n > 0 && r.err == nil; n-- {
@@ -284,6 +293,9 @@ func CanonicalJSON(raw []byte) ([]byte, error) {
 	d.UseNumber()
 	if err := d.Decode(&v); err != nil {
 		return nil, fmt.Errorf("json object: %w", ErrMalformed)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("json object: trailing bytes: %w", ErrMalformed)
 	}
 	if len(v) == 0 {
 		return nil, nil

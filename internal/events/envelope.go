@@ -147,6 +147,9 @@ func DecodeEnvelope(b []byte) (Envelope, error) {
 	e.Scope = Scope(r.u8("scope"))
 	e.Kind = Kind(r.u8("kind"))
 	p := r.u16("presence")
+	if p&^uint16(hasAll) != 0 { // before the rest, whose layout it changes
+		return Envelope{}, fmt.Errorf("envelope presence %#x: %w", p, ErrNewer)
+	}
 	r.fixed(e.Event[:], "event id")
 	e.SealedAt = int64(r.u64("sealed_at"))
 	e.OccurredAt = int64(r.u64("occurred_at"))
@@ -155,9 +158,6 @@ func DecodeEnvelope(b []byte) (Envelope, error) {
 	e.Payload = r.long("payload")
 	if err := r.end("envelope"); err != nil {
 		return Envelope{}, err
-	}
-	if p&^uint16(hasAll) != 0 {
-		return Envelope{}, fmt.Errorf("envelope presence %#x: %w", p, ErrNewer)
 	}
 	if e.presence() != p || len(e.Agent) > 63 || len(e.Name) > 63 {
 		return Envelope{}, fmt.Errorf("envelope is not canonical: %w", ErrMalformed)

@@ -1,0 +1,359 @@
+package derive
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"mneme/internal/embed"
+	"mneme/internal/embed/builtin"
+	"mneme/internal/events"
+	index "mneme/internal/index/text"
+	"mneme/internal/keyring"
+	"mneme/internal/projections"
+	"mneme/internal/settings"
+	"mneme/internal/text"
+)
+
+// Fields of keyed attribute values. They share the term key with the text
+// fields, so their numbers begin above them. Append-only.
+const (
+	AttrTag          = 16
+	AttrConversation = 17
+	AttrAgent        = 18
+	AttrKind         = 19
+	AttrDerivedFrom  = 20
+)
+
+// Encodings of a sealed vector's plaintext.
+const (
+	VectorInt8  = 1 // one signed byte a dimension, length about 127
+	VectorFloat = 2 // little-endian float32, length 1
+)
+
+// Attr is the key of an attribute value in a namespace's bitmaps.
+func Attr(keys *keyring.NamespaceKeys, field uint8, value string) projections.AttrKey {
+	return projections.AttrKey(keys.TermKey(field, 0, value))
+}
+
+// TermKey is the key of an analysed term in a field.
+func TermKey(keys *keyring.NamespaceKeys, field index.Field, term string) index.TermKey {
+	return index.TermKey(keys.TermKey(uint8(field), text.AnalyzerVersion, term))
+}
+
+// VectorIdentity is the sealing identity of a chunk's vector.
+func VectorIdentity(event events.ID, chunk int) keyring.Identity {
+	return keyring.Identity{Event: event, Part: uint32(chunk) + 1, Pipeline: projections.PipelineVersion}
+}
+
+// Deriver computes contributions. It follows the directory events that pass
+// through it, so that it knows each namespace's space at each event.
+type Deriver struct {
+	keys *keyring.Keyring
+
+	mu   sync.RWMutex
+	raws map[events.ID]map[string]string
+	open map[events.ID]*settings.Effective
+}
+
+// New starts from the namespaces of a state.
+func New(keys *keyring.Keyring, v *projections.View) (*Deriver, error) {
+	d := &Deriver{keys: keys, raws: map[events.ID]map[string]string{}, open: map[events.ID]*settings.Effective{}}
+	list, err := v.Namespaces()
+	if err != nil {
+		return nil, err
+	}
+	for _, ns := range list {
+		for _, at := range ns.Settings {
+			env, _, err := v.Envelope(at)
+			if err != nil {
+				return nil, err
+			}
+			if err := d.follow(&env); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return d, nil
+}
+
+// follow takes note of a directory event. It must see them in log order.
+func (d *Deriver) follow(env *events.Envelope) error {
+	switch env.Type {
+	case events.TypeNamespaceCreated, events.TypeNamespaceChanged:
+	default:
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	raw := d.raws[env.Namespace]
+	if raw == nil {
+		raw = map[string]string{}
+		d.raws[env.Namespace] = raw
+	}
+	if err := settings.Open(d.keys, env, raw); err != nil {
+		return err
+	}
+	d.open[env.Namespace] = settings.Resolve(raw)
+	return nil
+}
+
+func (d *Deriver) effective(ns events.ID) *settings.Effective {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.open[ns]
+}
+
+// Frame derives the contributions of all events of a frame. contents, if not
+// nil, holds what the leader sealed into each event, to spare opening it.
+func (d *Deriver) Frame(f *events.Frame, contents []*events.Content) ([]*projections.Contribution, error) {
+	envs := make([]events.Envelope, len(f.Events))
+	bad := make([]bool, len(f.Events))
+	for i, raw := range f.Events {
+		env, err := events.DecodeEnvelope(raw)
+		if errors.Is(err, events.ErrNewer) {
+			return nil, err
+		}
+		envs[i], bad[i] = env, err != nil
+		if err == nil {
+			if err := d.follow(&env); err != nil {
+				return nil, fmt.Errorf("frame %d event %d: %w", f.Seq, i, err)
+			}
+		}
+	}
+	out := make([]*projections.Contribution, len(f.Events))
+	err := Parallel(len(envs), func(i int) error {
+		if bad[i] {
+			return nil
+		}
+		var known *events.Content
+		if contents != nil {
+			known = contents[i]
+		}
+		c, err := d.event(&envs[i], known)
+		if err != nil {
+			return fmt.Errorf("frame %d event %d (%s): %w", f.Seq, i, envs[i].Header.String(), err)
+		}
+		out[i] = c
+		return nil
+	})
+	return out, err
+}
+
+// event derives one event. A key that was destroyed gives no contribution; one
+// that is missing without having been destroyed is damage, and an error.
+func (d *Deriver) event(env *events.Envelope, known *events.Content) (*projections.Contribution, error) {
+	switch env.Type {
+	case events.TypeCaptured, events.TypeRevised:
+	case events.TypeVectorsAttached:
+		return d.attached(env)
+	default:
+		return nil, nil
+	}
+	key, err := d.keys.KeyByID(env.Key)
+	if settings.IsErased(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("key %x: %w", env.Key[:], err)
+	}
+	content := known
+	if content == nil {
+		c, err := OpenContent(key, env)
+		if errors.Is(err, events.ErrNewer) {
+			return nil, err
+		}
+		if err != nil {
+			return &projections.Contribution{Code: "unreadable"}, nil
+		}
+		content = c
+	}
+	names, err := d.keys.Namespace(env.Namespace)
+	if settings.IsErased(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("keys of namespace %s: %w", env.Namespace, err)
+	}
+	return d.contribute(env, content, key, names), nil
+}
+
+// OpenContent opens a captured or revised payload.
+func OpenContent(key *keyring.DataKey, env *events.Envelope) (*events.Content, error) {
+	payload, err := key.Open(nil, settings.Identity(env.Event), env.AppendHeader(nil), env.Payload)
+	if err != nil {
+		return nil, err
+	}
+	payload, err = events.Upcast(env.Type, env.Schema, payload)
+	if err != nil {
+		return nil, err
+	}
+	c, err := events.DecodeContent(payload)
+	return &c, err
+}
+
+func (d *Deriver) contribute(env *events.Envelope, c *events.Content, key *keyring.DataKey, names *keyring.NamespaceKeys) *projections.Contribution {
+	out := &projections.Contribution{}
+	terms := termCounter{names: names, at: map[index.TermKey]int{}}
+	text.Analyze(c.Text, func(t text.Token) bool {
+		terms.add(index.FieldText, t.Term)
+		return true
+	})
+	for _, t := range ContextTerms(env, c) {
+		terms.add(index.FieldText, t)
+	}
+	for _, tag := range c.Tags {
+		for _, t := range text.AnalyzeTag(tag) {
+			terms.add(index.FieldTags, t)
+		}
+	}
+	for _, t := range text.AnalyzeURI(c.URI) {
+		terms.add(index.FieldURI, t)
+	}
+	// In the order of forward rows, so that nobody after this has to sort.
+	slices.SortFunc(terms.terms, func(a, b index.Term) int {
+		return cmp.Or(bytes.Compare(a.Key[:], b.Key[:]), cmp.Compare(a.Field, b.Field))
+	})
+	out.Terms, out.Lengths = terms.terms, terms.lengths
+	d.attributes(out, env, c, names)
+	if s := d.effective(env.Namespace); s != nil && s.HasVectors() {
+		d.vectors(out, env, c, key, s)
+	}
+	return out
+}
+
+// ContextTerms are the terms under which a memory is found beside its text:
+// who said it, and when, if the agent told.
+func ContextTerms(env *events.Envelope, c *events.Content) []string {
+	terms := text.Terms(env.Agent)
+	if c.OccurredSet {
+		terms = append(terms, text.DateTerms(time.Unix(0, env.OccurredAt).UTC())...)
+	}
+	return terms
+}
+
+func (d *Deriver) attributes(out *projections.Contribution, env *events.Envelope, c *events.Content, names *keyring.NamespaceKeys) {
+	add := func(field uint8, value string) {
+		out.Attrs = append(out.Attrs, Attr(names, field, value))
+	}
+	add(AttrAgent, env.Agent)
+	add(AttrKind, string(env.Kind.Public()))
+	for _, tag := range c.Tags {
+		add(AttrTag, text.Fold(tag))
+	}
+	if c.Conversation != "" {
+		out.Conversation = Attr(names, AttrConversation, c.Conversation)
+		out.Attrs = append(out.Attrs, out.Conversation)
+	}
+	for _, id := range c.DerivedFrom {
+		add(AttrDerivedFrom, string(id[:]))
+	}
+	slices.SortFunc(out.Attrs, func(a, b projections.AttrKey) int { return slices.Compare(a[:], b[:]) })
+	out.Attrs = slices.Compact(out.Attrs)
+}
+
+// vectors seals one vector a chunk for a local embedder, and only counts the
+// chunks for an external one.
+func (d *Deriver) vectors(out *projections.Contribution, env *events.Envelope, c *events.Content, key *keyring.DataKey, s *settings.Effective) {
+	chunks := text.Chunks(c.Text, text.DefaultChunkTokens, text.DefaultChunkOverlap)
+	out.Space, out.Chunks = s.SpaceKey(), uint32(len(chunks))
+	if !embed.IsLocal(s.Space.Provider) {
+		return
+	}
+	plain := make([]byte, 1+builtin.Dimensions)
+	plain[0] = VectorInt8
+	q := make([]int8, builtin.Dimensions)
+	for i, ch := range chunks {
+		// Who said it helps a vector without meaning more than it costs.
+		builtin.Embed(env.Agent+": "+ch.Text, q)
+		for j, x := range q {
+			plain[1+j] = byte(x)
+		}
+		out.Vectors = append(out.Vectors, key.Seal(nil, VectorIdentity(env.Event, i), out.Space[:], plain))
+	}
+}
+
+// attached splits a vectors.attached payload into sealed chunk vectors.
+func (d *Deriver) attached(env *events.Envelope) (*projections.Contribution, error) {
+	key, err := d.keys.KeyByID(env.Key)
+	if settings.IsErased(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("key %x: %w", env.Key[:], err)
+	}
+	payload, err := key.Open(nil, settings.Identity(env.Event), env.AppendHeader(nil), env.Payload)
+	if err != nil {
+		return &projections.Contribution{Code: "unreadable"}, nil
+	}
+	v, err := events.DecodeVectors(payload)
+	s := d.effective(env.Namespace)
+	if err != nil || s == nil || v.Space != s.Space.ID() {
+		return &projections.Contribution{Code: "unreadable"}, nil
+	}
+	out := &projections.Contribution{Space: s.SpaceKey(), Chunks: uint32(len(v.Chunks))}
+	for i, c := range v.Chunks {
+		plain := make([]byte, 1, 1+4*len(c))
+		plain[0] = VectorFloat
+		for _, x := range c {
+			plain = binary.LittleEndian.AppendUint32(plain, math.Float32bits(x))
+		}
+		out.Vectors = append(out.Vectors, key.Seal(nil, VectorIdentity(env.Event, i), out.Space[:], plain))
+	}
+	return out, nil
+}
+
+// termCounter gathers term frequencies of one document.
+type termCounter struct {
+	names   *keyring.NamespaceKeys
+	at      map[index.TermKey]int
+	terms   []index.Term
+	lengths [index.NumFields]uint32
+}
+
+func (t *termCounter) add(f index.Field, term string) {
+	t.lengths[f]++
+	key := TermKey(t.names, f, term)
+	if i, ok := t.at[key]; ok {
+		t.terms[i].TF++
+		return
+	}
+	t.at[key] = len(t.terms)
+	t.terms = append(t.terms, index.Term{Key: key, Field: f, TF: 1})
+}
+
+// OpenVector opens a sealed chunk vector into dst, which must have the space's
+// dimensions. The result has length 1 unless it is zero.
+func OpenVector(key *keyring.DataKey, row *projections.VectorRow, space projections.SpaceKey, scratch []byte, dst []float32) ([]byte, error) {
+	plain, err := key.Open(scratch[:0], VectorIdentity(row.Event, int(row.Chunk)), space[:], row.Sealed)
+	if err != nil {
+		return scratch, err
+	}
+	switch {
+	case len(plain) == 1+len(dst) && plain[0] == VectorInt8:
+		var sum float64
+		for _, b := range plain[1:] {
+			sum += float64(int8(b)) * float64(int8(b))
+		}
+		scale := 0.0
+		if sum > 0 {
+			scale = 1 / math.Sqrt(sum)
+		}
+		for i, b := range plain[1:] {
+			dst[i] = float32(float64(int8(b)) * scale)
+		}
+	case len(plain) == 1+4*len(dst) && plain[0] == VectorFloat:
+		for i := range dst {
+			dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(plain[1+4*i:]))
+		}
+	default:
+		return plain, fmt.Errorf("vector of %d bytes for %d dimensions: %w", len(plain), len(dst), events.ErrMalformed)
+	}
+	return plain, nil
+}

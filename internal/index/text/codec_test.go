@@ -1,0 +1,242 @@
+package text
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"reflect"
+	"slices"
+	"testing"
+)
+
+func unhex(t testing.TB, s string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+var goldenKey = TermKey{0xA0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}
+
+func TestGoldenKeys(t *testing.T) {
+	golden := map[string][]byte{
+		"4000000007a0010203040506070809 0a0b0100000003": appendPostingKey(nil, 7, goldenKey, FieldTags, 3),
+		"4100000007":           appendPartition(nil, PrefixStatistics, 7),
+		"42000000070000c005":   appendForwardKey(nil, 7, 3<<14|5),
+		"42000000070000c00501": appendRemovedKey(nil, 7, 3<<14|5),
+		"4000000007":           Spans(7)[0][0],
+		"4000000008":           Spans(7)[0][1],
+		"41ffffffff":           Spans(1<<32 - 1)[1][0],
+		"42":                   Spans(1<<32 - 1)[1][1],
+	}
+	for want, got := range golden {
+		if w := unhex(t, string(bytes.ReplaceAll([]byte(want), []byte(" "), nil))); !bytes.Equal(got, w) {
+			t.Errorf("got %x, want %x", got, w)
+		}
+	}
+	pk, err := ParsePostingKey(appendPostingKey(nil, 7, goldenKey, FieldTags, 3))
+	if want := (PostingKey{Partition: 7, Key: goldenKey, Field: FieldTags, Block: 3}); err != nil || pk != want {
+		t.Error(pk, err)
+	}
+	p, id, mark, err := ParseForwardKey(appendRemovedKey(nil, 7, 9))
+	if p != 7 || id != 9 || !mark || err != nil {
+		t.Error(p, id, mark, err)
+	}
+}
+
+func TestGoldenPostings(t *testing.T) {
+	first := []posting{makePosting(0, 1, 5), makePosting(3, 7, 300), makePosting(4, 2, 0)}
+	second := []posting{makePosting(200, 1, 127), makePosting(blockSize-1, MaxTF, MaxLength)}
+	v := appendRun(appendRun(nil, first), second)
+	want := unhex(t, "01"+"03"+"0005"+"0505ac02"+"010000"+
+		"01"+"02"+"90037f"+"edfc01"+"fdffff01"+"ffffff7f")
+	if !bytes.Equal(v, want) {
+		t.Fatalf("got %x, want %x", v, want)
+	}
+	got, err := appendPostings(nil, v)
+	if err != nil || !slices.Equal(got, append(first, second...)) {
+		t.Fatal(got, err)
+	}
+	// Every cut is damage, except the one between the runs.
+	whole := len(appendRun(nil, first))
+	for n := range v {
+		if _, err := appendPostings(nil, v[:n]); (err == nil) != (n == whole) {
+			t.Errorf("cut at %d: %v", n, err)
+		}
+	}
+}
+
+func TestGoldenForward(t *testing.T) {
+	d := Doc{ID: 3, Lengths: [NumFields]uint32{200, 1, 0}, Terms: []Term{
+		{Key: goldenKey, Field: FieldTags, TF: 1}, {Key: TermKey{1}, TF: 130},
+	}}
+	v, err := EncodeForward(nil, d)
+	want := unhex(t, "01"+"03"+"c801"+"01"+"00"+"02"+
+		"010000000000000000000000"+"00"+"8201"+
+		"a00102030405060708090a0b"+"01"+"01")
+	if err != nil || !bytes.Equal(v, want) {
+		t.Fatalf("got %x, %v, want %x", v, err, want)
+	}
+	slices.Reverse(d.Terms) // now in order
+	got, err := DecodeForward(3, v)
+	if err != nil || !reflect.DeepEqual(got, d) {
+		t.Fatal(got, err)
+	}
+	for n := range v {
+		if _, err := DecodeForward(3, v[:n]); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("cut at %d: %v", n, err)
+		}
+	}
+	old := unhex(t, "01"+"01"+"05"+"00") // of a program with one field
+	if got, err := DecodeForward(1, old); err != nil || got.Lengths != [NumFields]uint32{5} {
+		t.Fatal(got, err)
+	}
+}
+
+func TestGoldenStats(t *testing.T) {
+	s := Stats{Docs: 2, Length: [NumFields]uint64{300, 1, 0}}
+	v := appendStats(nil, s)
+	want := unhex(t, "01"+"0000000000000002"+"000000000000012c"+"0000000000000001"+"0000000000000000")
+	if !bytes.Equal(v, want) {
+		t.Fatalf("got %x", v)
+	}
+	short := unhex(t, "01"+"0000000000000001") // of a program without fields
+	sum, err := mergeStats(nil, short)
+	if err == nil {
+		sum, err = mergeStats(sum, v)
+	}
+	if err == nil {
+		sum, err = mergeStats(sum, appendStats(nil, Stats{Docs: 1, Length: [NumFields]uint64{100}}.negated()))
+	}
+	got, err2 := decodeStats(sum)
+	if want := (Stats{Docs: 2, Length: [NumFields]uint64{200, 1, 0}}); err != nil || err2 != nil || got != want {
+		t.Fatal(got, err, err2)
+	}
+	for _, bad := range [][]byte{nil, {2}, v[:8], appendStats(nil, s.negated()), append(bytes.Clone(v), 0, 0, 0, 0, 0, 0, 0, 1)} {
+		if _, err := decodeStats(bad); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%x: %v", bad, err)
+		}
+	}
+	if _, err := mergeStats(nil, []byte{1}); !errors.Is(err, ErrCorrupt) {
+		t.Error(err)
+	}
+}
+
+func TestNames(t *testing.T) {
+	if goldenKey.String() != "a00102030405060708090a0b" {
+		t.Error(goldenKey)
+	}
+	for f, want := range map[Field]string{FieldText: "text", FieldTags: "tags", FieldURI: "uri", 9: "field(9)"} {
+		if f.String() != want {
+			t.Error(f)
+		}
+	}
+}
+
+func TestBits(t *testing.T) {
+	var b Bits
+	b.Remove(1000)
+	for _, id := range []uint32{0, 63, 64, 200} {
+		b.Add(id)
+	}
+	b.Remove(64)
+	for id := range uint32(400) {
+		if got, want := b.Contains(id), id == 0 || id == 63 || id == 200; got != want {
+			t.Errorf("%d: %v", id, got)
+		}
+	}
+	w := []uint64{7, 7, 7}
+	if b.Words(192, w); w[0] != 1<<8 || w[1] != 0 || w[2] != 0 {
+		t.Error(w)
+	}
+	if b.Words(1<<20, w); w[0] != 0 {
+		t.Error(w)
+	}
+}
+
+func FuzzPostings(f *testing.F) {
+	f.Add([]byte{1, 1, 0, 5})
+	f.Add(unhex(f, "01030005"+"0505ac02"+"010000"+"010290037f"+"edfc01fdffff01ffffff7f"))
+	f.Add([]byte{1, 0xFF, 0xFF, 0xFF, 0xFF, 0x0F})
+	f.Add([]byte{1, 1, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01})
+	f.Fuzz(func(t *testing.T, v []byte) {
+		ps, err := appendPostings(nil, v)
+		if err != nil {
+			if !errors.Is(err, ErrCorrupt) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if !slices.IsSorted(ps) || len(ps) > blockSize {
+			t.Fatalf("%d postings out of order", len(ps))
+		}
+		again, err := appendPostings(nil, appendRun(nil, ps))
+		if err != nil || !slices.Equal(again, ps) {
+			t.Fatal(err)
+		}
+	})
+}
+
+func FuzzForward(f *testing.F) {
+	f.Add([]byte{1, 3, 1, 2, 3, 0})
+	f.Add(unhex(f, "0103c801010002"+"01000000000000000000000000"+"8201"+"a00102030405060708090a0b0101"))
+	f.Add([]byte{1, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0x0F})
+	f.Fuzz(func(t *testing.T, v []byte) {
+		d, err := DecodeForward(1, v)
+		if err != nil {
+			if !errors.Is(err, ErrCorrupt) {
+				t.Fatal(err)
+			}
+			return
+		}
+		w, err := EncodeForward(nil, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := DecodeForward(1, w); err != nil || !reflect.DeepEqual(again, d) {
+			t.Fatal(again, err)
+		}
+	})
+}
+
+func FuzzStats(f *testing.F) {
+	f.Add(appendStats(nil, Stats{Docs: 1}), appendStats(nil, Stats{Docs: 2}))
+	f.Add([]byte{1}, []byte{})
+	f.Fuzz(func(t *testing.T, a, b []byte) {
+		x, errA := mergeStats(nil, a)
+		if errA != nil {
+			return
+		}
+		if x, err := mergeStats(x, b); err == nil {
+			y, err := mergeStats(nil, b)
+			if err == nil {
+				y, err = mergeStats(y, a)
+			}
+			if err != nil || !bytes.Equal(x, y) {
+				t.Fatalf("%x and %x: %v", x, y, err)
+			}
+		}
+		_, _ = decodeStats(a)
+	})
+}
+
+func FuzzKeys(f *testing.F) {
+	f.Add(appendPostingKey(nil, 7, goldenKey, FieldTags, 3))
+	f.Add(appendRemovedKey(nil, 7, 9))
+	f.Fuzz(func(t *testing.T, k []byte) {
+		if p, err := ParsePostingKey(k); err == nil && !bytes.Equal(appendPostingKey(nil, p.Partition, p.Key, p.Field, p.Block), k) {
+			t.Fatal(p)
+		}
+		if p, id, mark, err := ParseForwardKey(k); err == nil {
+			again := appendForwardKey(nil, p, id)
+			if mark {
+				again = appendRemovedKey(nil, p, id)
+			}
+			if !bytes.Equal(again, k) {
+				t.Fatal(p, id, mark)
+			}
+		}
+	})
+}

@@ -1,0 +1,340 @@
+package text
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"mneme/internal/storage"
+)
+
+// world drives index and twin side by side.
+type world struct {
+	t    testing.TB
+	rng  *rand.Rand
+	fs   vfs.FS
+	db   *storage.DB
+	w    *Writer
+	twin *twin
+	s    Searcher
+}
+
+func newWorld(t testing.TB, seed uint64) *world {
+	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 1)), fs: vfs.NewMem(), twin: newTwin()}
+	w.db = openTestDB(t, w.fs)
+	w.w = NewWriter(w.db)
+	return w
+}
+
+const testVocabulary = 60
+
+// add appends n documents; IDs jump, now and then over a block.
+func (w *world) add(b *pebble.Batch, partition uint32, n int) {
+	p := w.twin.part(partition)
+	var docs []Doc
+	for range n {
+		p.next += 1 + uint32(w.rng.IntN(3))
+		if w.rng.IntN(40) == 0 {
+			p.next += blockSize
+		}
+		d := randomDoc(w.rng, p.next, testVocabulary, 20)
+		p.docs[d.ID] = d
+		docs = append(docs, d)
+	}
+	if err := w.w.Add(b, partition, docs); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) step() {
+	partition := uint32(w.rng.IntN(4))
+	p := w.twin.part(partition)
+	b := w.db.NewIndexedBatch()
+	if w.rng.IntN(2) == 0 {
+		_ = b.Close()
+		b = w.db.NewBatch()
+	}
+	w.add(b, partition, w.rng.IntN(8))
+	for ids := p.living(); len(ids) > 0 && w.rng.IntN(2) == 0; {
+		id := ids[w.rng.IntN(len(ids))]
+		if err := w.w.Remove(b, partition, id); err != nil {
+			w.t.Fatal(err)
+		}
+		p.dead[id] = true
+	}
+	for w.rng.IntN(4) == 0 && b.Indexed() && len(p.docs) > 0 {
+		ids := make([]uint32, 0, len(p.docs))
+		for id := range p.docs {
+			ids = append(ids, id)
+		}
+		slices.Sort(ids)
+		id := ids[w.rng.IntN(len(ids))]
+		if err := w.w.RemovePhysical(b, partition, id); err != nil {
+			w.t.Fatal(err)
+		}
+		delete(p.docs, id)
+		delete(p.dead, id)
+	}
+	mustCommit(w.t, w.db, b)
+	w.w.Reset()
+	switch w.rng.IntN(25) {
+	case 0:
+		if err := w.db.Flush(); err != nil {
+			w.t.Fatal(err)
+		}
+	case 1:
+		compactAll(w.t, w.db)
+	case 2:
+		if err := w.db.Close(); err != nil {
+			w.t.Fatal(err)
+		}
+		w.db = openTestDB(w.t, w.fs)
+		w.w = NewWriter(w.db)
+	}
+}
+
+func (w *world) check() error {
+	for id, p := range w.twin.parts {
+		got, err := ReadStats(w.db, id)
+		if err != nil {
+			return err
+		}
+		if want := w.twin.stats([]Partition{{ID: id}}); got != want {
+			return fmt.Errorf("statistics of %d: %v, want %v", id, got, want)
+		}
+		for doc, d := range p.docs {
+			got, err := ForwardRow(w.db, id, doc)
+			if err != nil {
+				return err
+			}
+			d.Terms = slices.Clone(d.Terms)
+			slices.SortFunc(d.Terms, compareTerms)
+			if len(d.Terms) != len(got.Terms) || (len(d.Terms) > 0 && !reflect.DeepEqual(got, d)) {
+				return fmt.Errorf("forward row: %v, want %v", got, d)
+			}
+			if gone, err := Removed(w.db, id, doc); err != nil || gone != p.dead[doc] {
+				return fmt.Errorf("removed %d: %v, %v", doc, gone, err)
+			}
+		}
+	}
+	for range 3 {
+		q, parts := randomQuery(w.rng, testVocabulary), w.twin.openPartitions(w.rng)
+		got, err := w.s.Search(context.Background(), w.db, parts, q)
+		if err != nil {
+			return err
+		}
+		if err := sameHits(got, w.twin.search(parts, q), q.K); err != nil {
+			return fmt.Errorf("query %+v over %+v: %w", q, parts, err)
+		}
+	}
+	return nil
+}
+
+func TestIndexAgainstTwin(t *testing.T) {
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+			w := newWorld(t, seed)
+			hits := 0
+			for i := range 121 {
+				w.step()
+				if i%6 != 0 { // a check is dear
+					continue
+				}
+				if err := w.check(); err != nil {
+					t.Fatalf("seed %d, step %d: %v", seed, i, err)
+				}
+				hits += len(w.twin.part(0).docs)
+			}
+			if hits == 0 {
+				t.Fatal("nothing was ever indexed")
+			}
+			if err := w.db.Close(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// The same documents in ranges of other sizes, before and after compaction and
+// reopening, give the same hits, to the bit.
+func TestRangeSizeDoesNotMatter(t *testing.T) {
+	const seed, docsN = 42, 700
+	rng := rand.New(rand.NewPCG(seed, 2))
+	var docs []Doc
+	for id := uint32(blockSize - 300); len(docs) < docsN; id++ {
+		docs = append(docs, randomDoc(rng, id, testVocabulary, 20))
+	}
+	var queries []Query
+	for range 20 {
+		queries = append(queries, randomQuery(rng, testVocabulary))
+	}
+	var live Bits
+	for _, d := range docs {
+		if d.ID%7 != 0 {
+			live.Add(d.ID)
+		}
+	}
+	results := func(db *storage.DB) (all [][]Hit) {
+		for _, q := range queries {
+			hits, err := Search(context.Background(), db, []Partition{{ID: 9, Live: live}}, q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, hits)
+		}
+		return all
+	}
+	var want [][]Hit
+	for _, size := range []int{docsN, 1, 7, 100} {
+		fs := vfs.NewMem()
+		db := openTestDB(t, fs)
+		w := NewWriter(db)
+		for chunk := range slices.Chunk(docs, size) {
+			b := db.NewBatch()
+			if err := w.Add(b, 9, chunk); err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range chunk {
+				if !live.Contains(d.ID) {
+					if err := w.Remove(b, 9, d.ID); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			mustCommit(t, db, b)
+			w.Reset()
+		}
+		if want == nil {
+			want = results(db)
+		}
+		for stage := range 4 {
+			if !reflect.DeepEqual(results(db), want) {
+				t.Fatalf("seed %d: ranges of %d, stage %d: other results", seed, size, stage)
+			}
+			switch stage {
+			case 0:
+				if err := db.Flush(); err != nil {
+					t.Fatal(err)
+				}
+			case 1:
+				compactAll(t, db)
+			case 2:
+				if err := db.Close(); err != nil {
+					t.Fatal(err)
+				}
+				db = openTestDB(t, fs)
+			}
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// content decodes all rows of the index; grouping into runs does not show.
+func content(t *testing.T, db *storage.DB) map[string]any {
+	t.Helper()
+	it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte{PrefixPostings}, UpperBound: []byte{PrefixForward + 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer it.Close()
+	rows := map[string]any{}
+	for ok := it.First(); ok; ok = it.Next() {
+		k, v := it.Key(), it.Value()
+		var row any
+		switch k[0] {
+		case PrefixPostings:
+			var pk PostingKey
+			if pk, err = ParsePostingKey(k); err == nil {
+				rows[fmt.Sprint(pk)], err = appendPostings(nil, v)
+			}
+		case PrefixStatistics:
+			rows[fmt.Sprintf("%x", k)], err = decodeStats(v)
+		case PrefixForward:
+			var id uint32
+			var mark bool
+			if _, id, mark, err = ParseForwardKey(k); err == nil && !mark {
+				row, err = DecodeForward(id, v)
+			}
+			rows[fmt.Sprintf("%x", k)] = row
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return rows
+}
+
+func TestRemovePhysicalLeavesNoTrace(t *testing.T) {
+	const seed = 7
+	rng := rand.New(rand.NewPCG(seed, 3))
+	var docs, others []Doc
+	for id := range uint32(200) {
+		docs = append(docs, randomDoc(rng, id, testVocabulary, 20))
+	}
+	gone := func(id uint32) bool { return id%3 == 0 || id > 190 }
+	for _, d := range docs {
+		if !gone(d.ID) {
+			others = append(others, d)
+		}
+	}
+	build := func(docs []Doc) (*storage.DB, *Writer) {
+		db := openTestDB(t, vfs.NewMem())
+		w := NewWriter(db)
+		for chunk := range slices.Chunk(docs, 30) {
+			b := db.NewBatch()
+			if err := w.Add(b, 1, chunk); err != nil {
+				t.Fatal(err)
+			}
+			mustCommit(t, db, b)
+			w.Reset()
+		}
+		return db, w
+	}
+	db, w := build(docs)
+	defer db.Close()
+	b := db.NewIndexedBatch()
+	for _, d := range docs {
+		if !gone(d.ID) {
+			continue
+		}
+		if d.ID%2 == 0 {
+			if err := w.Remove(b, 1, d.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 { // an erasure may be repeated
+			if err := w.RemovePhysical(b, 1, d.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	mustCommit(t, db, b)
+	clean, _ := build(others)
+	defer clean.Close()
+	compactAll(t, db)
+	if got, want := content(t, db), content(t, clean); !reflect.DeepEqual(got, want) {
+		t.Fatalf("seed %d: %d rows, want %d", seed, len(got), len(want))
+	}
+	b = db.NewIndexedBatch()
+	w.Reset()
+	for _, d := range others {
+		if err := w.RemovePhysical(b, 1, d.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustCommit(t, db, b)
+	if got := content(t, db); len(got) != 1 {
+		t.Fatalf("after erasing all: %v", got)
+	}
+	if st, err := ReadStats(db, 1); err != nil || st != (Stats{}) {
+		t.Fatal(st, err)
+	}
+}

@@ -1,0 +1,120 @@
+package text
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// A statistics value is a row of counters, also as a merge operand, where they
+// are differences in two's complement:
+//
+//	01 | documents 8 | length of field 0 8 | length of field 1 8 | …
+//
+// Merging adds them. A value with fewer counters counts zero for the others.
+const (
+	statsVersion = 0x01
+	maxCounters  = 1 + 256
+)
+
+// Stats are the counters of one or more partitions: documents added and not
+// removed, and the sums of their lengths.
+type Stats struct {
+	Docs   uint64
+	Length [NumFields]uint64
+}
+
+// Add adds another partition's counters.
+func (s *Stats) Add(o Stats) {
+	s.Docs += o.Docs
+	for f := range s.Length {
+		s.Length[f] += o.Length[f]
+	}
+}
+
+func (s *Stats) addDoc(lengths [NumFields]uint32) {
+	s.Docs++
+	for f, n := range lengths {
+		s.Length[f] += uint64(n)
+	}
+}
+
+// negated gives the difference that takes s away.
+func (s Stats) negated() Stats {
+	n := Stats{Docs: -s.Docs}
+	for f := range s.Length {
+		n.Length[f] = -s.Length[f]
+	}
+	return n
+}
+
+func appendStats(dst []byte, s Stats) []byte {
+	dst = append(dst, statsVersion)
+	dst = binary.BigEndian.AppendUint64(dst, s.Docs)
+	for _, n := range s.Length {
+		dst = binary.BigEndian.AppendUint64(dst, n)
+	}
+	return dst
+}
+
+func checkStats(v []byte) error {
+	if len(v) < 9 || v[0] != statsVersion || (len(v)-1)%8 != 0 || len(v) > 1+8*maxCounters {
+		return fmt.Errorf("%w: statistics row of %d bytes", ErrCorrupt, len(v))
+	}
+	return nil
+}
+
+// mergeStats is the storage.MergeFunc of statistics rows.
+func mergeStats(acc, operand []byte) ([]byte, error) {
+	if err := checkStats(operand); err != nil {
+		return nil, err
+	}
+	if len(acc) == 0 {
+		return append(acc, operand...), nil
+	}
+	for len(acc) < len(operand) {
+		acc = append(acc, 0, 0, 0, 0, 0, 0, 0, 0)
+	}
+	for i := 1; i < len(operand); i += 8 {
+		sum := binary.BigEndian.Uint64(acc[i:]) + binary.BigEndian.Uint64(operand[i:])
+		binary.BigEndian.PutUint64(acc[i:], sum)
+	}
+	return acc, nil
+}
+
+func decodeStats(v []byte) (Stats, error) {
+	if err := checkStats(v); err != nil {
+		return Stats{}, err
+	}
+	var s Stats
+	for i := 0; 1+8*i < len(v); i++ {
+		n := binary.BigEndian.Uint64(v[1+8*i:])
+		switch {
+		case int64(n) < 0:
+			return Stats{}, fmt.Errorf("%w: negative counter %d", ErrCorrupt, i)
+		case i == 0:
+			s.Docs = n
+		case i <= NumFields:
+			s.Length[i-1] = n
+		case n != 0:
+			return Stats{}, fmt.Errorf("%w: counter of unknown field %d", ErrCorrupt, i-1)
+		}
+	}
+	return s, nil
+}
+
+// ReadStats reads a partition's counters, zero for an unknown one. Errors:
+// ErrCorrupt, the database's.
+func ReadStats(r pebble.Reader, partition uint32) (Stats, error) {
+	var s Stats
+	err := view(r, appendPartition(nil, PrefixStatistics, partition), func(v []byte) (err error) {
+		s, err = decodeStats(v)
+		return err
+	})
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return Stats{}, fmt.Errorf("read statistics of partition %d: %w", partition, err)
+	}
+	return s, nil
+}

@@ -1,0 +1,277 @@
+package text
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sort"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"mneme/internal/storage"
+)
+
+// twin is the index as it should be, in maps.
+type twin struct {
+	parts map[uint32]*twinPart
+}
+
+type twinPart struct {
+	docs map[uint32]Doc
+	dead map[uint32]bool
+	next uint32
+}
+
+// plainSet is a Set without bulk access.
+type plainSet map[uint32]bool
+
+func (s plainSet) Contains(id uint32) bool { return s[id] }
+
+func newTwin() *twin { return &twin{parts: map[uint32]*twinPart{}} }
+
+func (t *twin) part(id uint32) *twinPart {
+	p := t.parts[id]
+	if p == nil {
+		p = &twinPart{docs: map[uint32]Doc{}, dead: map[uint32]bool{}}
+		t.parts[id] = p
+	}
+	return p
+}
+
+func (p *twinPart) living() []uint32 {
+	var ids []uint32
+	for id := range p.docs {
+		if !p.dead[id] {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func (t *twin) stats(parts []Partition) (s Stats) {
+	for _, pt := range parts {
+		p := t.part(pt.ID)
+		for _, id := range p.living() {
+			s.addDoc(p.docs[id].Lengths)
+		}
+	}
+	return s
+}
+
+func (t *twin) search(parts []Partition, q Query) []Hit {
+	st := t.stats(parts)
+	df := func(key TermKey, f Field) (n float64) {
+		for _, pt := range parts {
+			p := t.part(pt.ID)
+			for _, id := range p.living() {
+				for _, term := range p.docs[id].Terms {
+					if term.Key == key && term.Field == f {
+						n++
+					}
+				}
+			}
+		}
+		return n
+	}
+	scores := map[[2]uint32]float64{}
+	found := map[[2]uint32]int{}
+	for _, qt := range q.Terms {
+		for f, key := range qt.Keys {
+			w := qt.Weight * q.FieldWeights[f]
+			if w == 0 || key == (TermKey{}) {
+				continue
+			}
+			n := df(key, Field(f))
+			idf := math.Log(1 + (float64(st.Docs)-n+0.5)/(n+0.5))
+			avg := float64(st.Length[f]) / float64(st.Docs)
+			for _, pt := range parts {
+				p := t.part(pt.ID)
+				for _, id := range p.living() {
+					if pt.Allow != nil && !pt.Allow.Contains(id) {
+						continue
+					}
+					for _, term := range p.docs[id].Terms {
+						if term.Key != key || term.Field != Field(f) {
+							continue
+						}
+						tf, l := float64(term.TF), float64(p.docs[id].Lengths[f])
+						norm := 1 - q.B
+						if avg > 0 {
+							norm += q.B * l / avg
+						}
+						at := [2]uint32{pt.ID, id}
+						scores[at] += w * idf * tf * (q.K1 + 1) / (tf + q.K1*norm)
+						found[at]++
+					}
+				}
+			}
+		}
+	}
+	var hits []Hit
+	for at, s := range scores {
+		hits = append(hits, Hit{Partition: at[0], Doc: at[1], Score: s, Parts: make([]TermScore, found[at])})
+	}
+	sort.Slice(hits, func(i, j int) bool { return worse(&hits[j], &hits[i]) })
+	return hits
+}
+
+// sameHits compares with the twin's full ranking. Where scores are closer than the
+// tolerance the order may differ, so positions are compared by score and each
+// document by its own score.
+func sameHits(got, want []Hit, k int) error {
+	if len(got) != min(k, len(want)) {
+		return fmt.Errorf("%d hits, want %d of %d", len(got), min(k, len(want)), len(want))
+	}
+	all := map[[2]uint32]Hit{}
+	for _, h := range want {
+		all[[2]uint32{h.Partition, h.Doc}] = h
+	}
+	seen := map[[2]uint32]bool{}
+	for i, h := range got {
+		at := [2]uint32{h.Partition, h.Doc}
+		w, ok := all[at]
+		switch {
+		case !ok || seen[at]:
+			return fmt.Errorf("hit %d: %v should not be there", i, h)
+		case math.Abs(h.Score-w.Score) > 1e-9 || math.Abs(h.Score-want[i].Score) > 1e-9:
+			return fmt.Errorf("hit %d: %v, twin %v, twin's hit here %v", i, h, w, want[i])
+		case i > 0 && worse(&got[i-1], &got[i]):
+			return fmt.Errorf("hit %d out of order", i)
+		}
+		seen[at] = true
+		if h.Parts != nil {
+			sum := 0.0
+			for _, p := range h.Parts {
+				sum += p.Score
+			}
+			if len(h.Parts) != len(w.Parts) || math.Abs(sum-h.Score) > 1e-9 {
+				return fmt.Errorf("hit %d: parts %v do not make %v", i, h.Parts, h.Score)
+			}
+		}
+	}
+	return nil
+}
+
+func termKey(f Field, n int) (k TermKey) {
+	x := uint64(n+1)*0x9E3779B97F4A7C15 ^ uint64(f)<<60
+	for i := range k {
+		k[i] = byte(x >> (i % 8 * 8))
+	}
+	return k
+}
+
+// randomDoc draws terms from a skewed vocabulary.
+func randomDoc(rng *rand.Rand, id uint32, vocabulary, size int) Doc {
+	d := Doc{ID: id}
+	tf := map[Term]uint32{}
+	for f := range Field(NumFields) {
+		n := rng.IntN(size + 1)
+		if f != FieldText {
+			n = rng.IntN(3)
+		}
+		for range n {
+			v := int(math.Pow(rng.Float64(), 3) * float64(vocabulary))
+			tf[Term{Key: termKey(f, v), Field: f}]++
+			d.Lengths[f]++
+		}
+	}
+	for t, n := range tf {
+		t.TF = n
+		if rng.IntN(50) == 0 {
+			t.TF += uint32(rng.IntN(1000))
+		}
+		d.Terms = append(d.Terms, t)
+	}
+	return d
+}
+
+func randomQuery(rng *rand.Rand, vocabulary int) Query {
+	q := Query{K: 1 + rng.IntN(30), K1: 0.5 + rng.Float64(), B: rng.Float64(), Explain: rng.IntN(2) == 0}
+	q.FieldWeights = [NumFields]float64{1, 2, float64(rng.IntN(2))}
+	for i := range 1 + rng.IntN(8) {
+		t := QueryTerm{Weight: float64(rng.IntN(4)) / 2, Term: i}
+		for f := range t.Keys {
+			if rng.IntN(4) > 0 {
+				t.Keys[f] = termKey(Field(f), int(math.Pow(rng.Float64(), 3)*float64(vocabulary)))
+			}
+		}
+		q.Terms = append(q.Terms, t)
+	}
+	return q
+}
+
+// openPartitions draws partitions with their live sets, bulk or plain, and filters.
+func (t *twin) openPartitions(rng *rand.Rand) []Partition {
+	var ids []uint32
+	for id := range t.parts {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	rng.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+	var parts []Partition
+	for _, id := range ids[:rng.IntN(len(ids)+1)] {
+		p := Partition{ID: id}
+		var live, allow Bits
+		plainLive, plainAllow := plainSet{}, plainSet{}
+		for _, d := range t.parts[id].living() {
+			live.Add(d)
+			plainLive[d] = true
+			if rng.IntN(3) == 0 {
+				allow.Add(d)
+				plainAllow[d] = true
+			}
+		}
+		switch rng.IntN(3) {
+		case 0:
+			p.Live = plainLive
+		case 1:
+			p.Live = live
+		default:
+			if p.Live = Set(live); len(t.parts[id].dead) == 0 {
+				p.Live = nil
+			}
+		}
+		switch rng.IntN(4) {
+		case 0:
+			p.Allow = plainAllow
+		case 1:
+			p.Allow = allow
+		}
+		parts = append(parts, p)
+	}
+	return parts
+}
+
+func openTestDB(t testing.TB, fs vfs.FS) *storage.DB {
+	t.Helper()
+	db, err := storage.Open(storage.Options{Dir: "db", FS: fs, Merge: MergeTable(), MemTableBytes: 4 << 20, CacheBytes: 4 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+func mustCommit(t testing.TB, db *storage.DB, b *pebble.Batch) {
+	t.Helper()
+	if err := db.Commit(b, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func compactAll(t testing.TB, db *storage.DB) {
+	t.Helper()
+	if err := db.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Compact(context.Background(), []byte{0}, []byte{0xFF}, false); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,111 @@
+package text
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrCorrupt: a row that no version of this package wrote.
+	ErrCorrupt = errors.New("text index: corrupt row")
+	// ErrInvalid: an argument that breaks a documented rule; nothing was written.
+	ErrInvalid = errors.New("text index: invalid argument")
+	// ErrNotFound: no forward row of that document.
+	ErrNotFound = errors.New("text index: no such document")
+)
+
+// TermKey is the HMAC of a term; it already covers the field and the analyzer.
+type TermKey [12]byte
+
+func (k TermKey) String() string { return hex.EncodeToString(k[:]) }
+
+// Field is a part of a record that is indexed and weighted for itself. Numbers
+// are stored: append only.
+type Field uint8
+
+// The fields.
+const (
+	FieldText Field = 0
+	FieldTags Field = 1
+	FieldURI  Field = 2
+	NumFields       = 3
+)
+
+func (f Field) String() string {
+	switch f {
+	case FieldText:
+		return "text"
+	case FieldTags:
+		return "tags"
+	case FieldURI:
+		return "uri"
+	}
+	return fmt.Sprintf("field(%d)", uint8(f))
+}
+
+// Limits of a posting, far above what a record may hold. They let a decoded
+// posting fit in 64 bits.
+const (
+	MaxTF     = 1<<22 - 1
+	MaxLength = 1<<28 - 1
+)
+
+// Term is one distinct term of one field of a document.
+type Term struct {
+	Key   TermKey
+	Field Field
+	TF    uint32 // 1 to MaxTF
+}
+
+// Doc is one record version. (Key, Field) pairs are distinct, in any order.
+type Doc struct {
+	ID      uint32
+	Terms   []Term
+	Lengths [NumFields]uint32 // tokens per field, up to MaxLength
+}
+
+// Set is a set of DocIDs of one partition. It must not change during a search
+// and must be safe for concurrent reads.
+type Set interface{ Contains(docID uint32) bool }
+
+// WordSet is a Set that can also give its members in bulk, which a search prefers.
+// Words overwrites words: bit i of words[j] says whether first+64*j+i is in the
+// set. first is a multiple of 64.
+type WordSet interface {
+	Set
+	Words(first uint32, words []uint64)
+}
+
+// Bits is a growing bitmap, the plain WordSet: bit i%64 of word i/64 is DocID i.
+type Bits []uint64
+
+// Contains reports membership.
+func (b Bits) Contains(id uint32) bool {
+	w := int(id >> 6)
+	return w < len(b) && b[w]>>(id&63)&1 != 0
+}
+
+// Words implements WordSet.
+func (b Bits) Words(first uint32, words []uint64) {
+	n := 0
+	if w := int(first >> 6); w < len(b) {
+		n = copy(words, b[w:])
+	}
+	clear(words[n:])
+}
+
+// Add puts id in.
+func (b *Bits) Add(id uint32) {
+	for int(id>>6) >= len(*b) {
+		*b = append(*b, 0)
+	}
+	(*b)[id>>6] |= 1 << (id & 63)
+}
+
+// Remove takes id out.
+func (b Bits) Remove(id uint32) {
+	if w := int(id >> 6); w < len(b) {
+		b[w] &^= 1 << (id & 63)
+	}
+}

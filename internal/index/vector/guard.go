@@ -1,0 +1,118 @@
+package vector
+
+import (
+	"context"
+	"log/slog"
+	"math"
+)
+
+const (
+	// guardK is the k of the recall that the guard measures.
+	guardK = 10
+	// guardSlack forgives differences in the last bits of a score.
+	guardSlack = 1e-6
+	// guardFirst is the size at which a graph still being built is first
+	// looked at.
+	guardFirst = 4096
+	// broken stands in generation.asked for a graph that takes no more.
+	broken = ^uint32(0)
+)
+
+// guardDue reports whether the recall guard should look at gen's graph: when
+// it has caught up, then after it has grown by an eighth and caught up again,
+// and at every doubling.
+func (s *Set) guardDue(gen *generation) bool {
+	if gen.graph == nil {
+		return false
+	}
+	inserted, asked := gen.graph.inserted(), gen.asked.Load()
+	if inserted == 0 || asked == broken {
+		return false
+	}
+	caughtUp := inserted == gen.store.n.Load()
+	if asked == 0 {
+		return caughtUp || inserted >= guardFirst
+	}
+	return uint64(inserted) >= 2*uint64(asked) || caughtUp && inserted >= asked+max(1, asked/8)
+}
+
+// askGuard measures the graph's recall and lets it answer or not.
+func (s *Set) askGuard(gen *generation) {
+	inserted := gen.graph.inserted()
+	state, recall := guardOK, 0.0
+	if s.opt.GuardRecall >= 0 {
+		var ok bool
+		if recall, ok = s.measureRecall(s.ctx, gen, inserted); !ok {
+			return // closing
+		}
+		if recall < s.opt.GuardRecall {
+			state = guardTripped
+		}
+	}
+	gen.recall.Store(math.Float64bits(recall))
+	gen.asked.Store(inserted)
+	if before := gen.guarded.Swap(state); state == guardTripped && before != guardTripped {
+		s.opt.Logger.Warn("recall guard tripped, searches scan exactly",
+			slog.String("engine", string(s.opt.Engine)), slog.Float64("recall", recall),
+			slog.Float64("threshold", s.opt.GuardRecall), slog.Int("vectors", int(inserted)))
+	}
+}
+
+// breakGraph retires a graph that panicked.
+func (s *Set) breakGraph(gen *generation) {
+	gen.guarded.Store(guardTripped)
+	gen.asked.Store(broken)
+	s.opt.Logger.Warn("vector engine panicked, searches scan exactly",
+		slog.String("engine", string(s.opt.Engine)), slog.Int("vectors", int(gen.graph.inserted())))
+}
+
+// measureRecall compares the graph's answers for stored vectors with those of
+// a scan over the same slots. A hit counts if its score is in the scan's top,
+// so that equal vectors do not count against the graph. False: interrupted.
+func (s *Set) measureRecall(ctx context.Context, gen *generation, inserted uint32) (float64, bool) {
+	sc := s.scratch.Get().(*scratch)
+	defer s.putScratch(sc)
+	sc.view = gen.store.view()
+	view := &sc.view
+	found, wanted := 0, 0
+	for i := range s.opt.GuardSample {
+		slot, ok := sampleLive(view, inserted, i, s.opt.GuardSample)
+		if !ok {
+			break
+		}
+		copy(sc.query, view.vecs.row(slot))
+		sc.best.reset(guardK)
+		if err := sc.startScan(ctx, &s.kern, view).slots(0, inserted, nil); err != nil {
+			return 0, false
+		}
+		n := len(sc.best.keys)
+		worst := keyScore(sc.best.keys[n-1]) - guardSlack
+		wanted += n
+		sc.best.reset(guardK)
+		if !gen.graph.search(view, sc, guardK, nil, inserted) {
+			continue // found nothing
+		}
+		for _, k := range sc.best.keys {
+			if keyScore(k) >= worst {
+				found++
+			}
+		}
+	}
+	if wanted == 0 {
+		return 1, true
+	}
+	return float64(found) / float64(wanted), true
+}
+
+// sampleLive returns a live slot below upto in the i-th of of equal parts, or
+// the first live one after it.
+func sampleLive(view *storeView, upto uint32, i, of int) (uint32, bool) {
+	at := uint32(uint64(upto) * uint64(2*i+1) / uint64(2*of))
+	for step := uint32(0); step < upto; step++ {
+		slot := (at + step) % upto
+		if !view.isDead(slot) {
+			return slot, true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,242 @@
+package vector
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+)
+
+// logLines collects what the builder logs; the builder is waited for before
+// it is read.
+func logLines() (*slog.Logger, *bytes.Buffer) {
+	var buf bytes.Buffer
+	return slog.New(slog.NewTextHandler(&buf, nil)), &buf
+}
+
+func TestGuardPassesOwnGraph(t *testing.T) {
+	data := newClustered(21, 32, 30, 0.8)
+	s := mustSet(t, 32, Options{ExactBelow: 500})
+	if st := s.Stats(); st.Guard != GuardNone || st.Engine != EngineExact || st.Configured != EngineMneme {
+		t.Errorf("empty: %+v", st)
+	}
+	fill(t, s, 0, data.take(3000))
+	mustWait(t, s)
+	st := s.Stats()
+	if st.Guard != GuardOK || st.Recall < 0.95 || st.Engine != EngineMneme || st.InGraph != 3000 || st.Tail != 0 {
+		t.Errorf("built: %+v", st)
+	}
+	if st.Bytes < 3000*32*4 || st.BytesPerVector < 32*4+2*16*4 {
+		t.Errorf("bytes: %+v", st)
+	}
+}
+
+// With v0.6.1 the coder engine finds too little on clustered data. Should a
+// later version pass, this test says so and the default may be thought over.
+func TestGuardTripsOnCoder(t *testing.T) {
+	log, lines := logLines()
+	const n = 3000
+	data := newClustered(22, 32, 30, 0.8)
+	vs := data.take(n)
+	s, err := NewSet(32, Options{Engine: EngineCoder, ExactBelow: 500, Logger: log})
+	if errors.Is(err, ErrEngineUnavailable) {
+		t.Skip(err)
+	}
+	defer s.Close()
+	fill(t, s, 0, vs)
+	mustWait(t, s)
+	st := s.Stats()
+	t.Logf("coder recall %.3f", st.Recall)
+	if st.Guard != GuardTripped || st.Recall >= 0.95 || st.Engine != EngineExact {
+		t.Fatalf("not tripped: %+v", st)
+	}
+	if !strings.Contains(lines.String(), "recall guard tripped") || !strings.Contains(lines.String(), "engine=coder") {
+		t.Errorf("log: %q", lines)
+	}
+	live := twin{}
+	for i, v := range vs {
+		live[ID(i)] = v
+	}
+	for _, q := range data.take(20) {
+		if r := checkHits(t, live, q, 10, nil, mustSearch(t, s, q, 10, nil)); r < 1 {
+			t.Errorf("recall %.2f behind a tripped guard", r)
+		}
+	}
+}
+
+// faulty loses what its slots say, or panics like a broken library.
+type faulty struct {
+	graph
+	lose, broken bool
+	searched     int
+}
+
+func (f *faulty) search(view *storeView, sc *scratch, k int, fl Filter, upto uint32) bool {
+	f.searched++
+	if !f.graph.search(view, sc, k, fl, upto) {
+		return false
+	}
+	if f.lose {
+		sc.best.keys = sc.best.keys[:len(sc.best.keys)/2]
+	}
+	return true
+}
+
+func (f *faulty) insert() bool {
+	if f.broken && f.inserted() >= 600 {
+		return false
+	}
+	return f.graph.insert()
+}
+
+func TestGuardWatchesOwnGraphToo(t *testing.T) {
+	for name, fault := range map[string]*faulty{"loses": {lose: true}, "breaks": {broken: true}} {
+		t.Run(name, func(t *testing.T) {
+			log, lines := logLines()
+			data := newClustered(23, 16, 30, 0.8)
+			s := mustSet(t, 16, Options{ExactBelow: 500, Logger: log, Params: Params{M: 8, EfConstruction: 40}})
+			gen := s.gen.Load()
+			fault.graph = gen.graph
+			gen.graph = fault
+			vs := data.take(1000)
+			fill(t, s, 0, vs)
+			mustWait(t, s)
+			st := s.Stats()
+			if st.Guard != GuardTripped || st.Engine != EngineExact || lines.Len() == 0 {
+				t.Fatalf("not tripped: %+v, log %q", st, lines)
+			}
+			asked := fault.searched
+			live := twin{}
+			for i, v := range vs {
+				live[ID(i)] = v
+			}
+			if r := checkHits(t, live, vs[5], 10, nil, mustSearch(t, s, vs[5], 10, nil)); r < 1 || fault.searched != asked {
+				t.Errorf("recall %.2f, graph asked %d times", r, fault.searched-asked)
+			}
+			// More vectors keep a broken graph broken, and the set whole.
+			fill(t, s, 1000, data.take(600))
+			mustWait(t, s)
+			if got := mustSearch(t, s, vs[7], 20, nil); len(got) != 20 || s.Stats().Guard != GuardTripped {
+				t.Errorf("%d hits, %+v", len(got), s.Stats())
+			}
+		})
+	}
+}
+
+// A graph that was good and is no longer is noticed when it has grown.
+func TestGuardLooksAgain(t *testing.T) {
+	data := newClustered(24, 16, 30, 0.8)
+	s := mustSet(t, 16, Options{ExactBelow: 300, Params: Params{M: 8, EfConstruction: 40}})
+	fault := &faulty{graph: s.gen.Load().graph}
+	s.gen.Load().graph = fault
+	fill(t, s, 0, data.take(800))
+	mustWait(t, s)
+	if st := s.Stats(); st.Guard != GuardOK {
+		t.Fatalf("%+v", st)
+	}
+	fault.lose = true
+	fill(t, s, 800, data.take(50)) // below an eighth
+	mustWait(t, s)
+	if st := s.Stats(); st.Guard != GuardOK || st.InGraph != 850 {
+		t.Fatalf("%+v", st)
+	}
+	fill(t, s, 850, data.take(60))
+	mustWait(t, s)
+	if st := s.Stats(); st.Guard != GuardTripped {
+		t.Fatalf("%+v", st)
+	}
+	fault.lose = false
+	fill(t, s, 910, data.take(200))
+	mustWait(t, s)
+	if st := s.Stats(); st.Guard != GuardOK {
+		t.Fatalf("%+v", st)
+	}
+}
+
+func TestDeletedSampleAndEmptyGraph(t *testing.T) {
+	s := mustSet(t, 8, Options{ExactBelow: -1})
+	data := newClustered(25, 8, 3, 0.5)
+	fill(t, s, 0, data.take(100))
+	mustWait(t, s)
+	for id := range ID(100) {
+		if !s.Delete(id) {
+			t.Fatalf("id %d was not there", id)
+		}
+	}
+	if hits := mustSearch(t, s, data.next(), 5, nil); len(hits) != 0 {
+		t.Errorf("deleted vectors found: %v", hits)
+	}
+	if r, ok := s.measureRecall(context.Background(), s.gen.Load(), 100); r != 1 || !ok {
+		t.Errorf("recall of nothing %v, %v", r, ok)
+	}
+	stopped, cancel := context.WithCancel(context.Background())
+	cancel()
+	big := mustSet(t, 8, Options{Engine: EngineMneme, ExactBelow: -1, Params: Params{M: 4, EfConstruction: 8}})
+	fill(t, big, 0, data.take(2*scanCheck))
+	mustWait(t, big)
+	if _, ok := big.measureRecall(stopped, big.gen.Load(), 2*scanCheck); ok {
+		t.Error("guard ignores its context")
+	}
+}
+
+func TestCloseWhileBuildingAndWaitDeadline(t *testing.T) {
+	data := newClustered(26, 64, 30, 0.8)
+	s := mustSet(t, 64, Options{ExactBelow: -1})
+	fill(t, s, 0, data.take(4000))
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := s.Wait(gone); !errors.Is(err, context.Canceled) {
+		t.Errorf("wait: %v", err)
+	}
+	began := time.Now()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("close took %v", took)
+	}
+	if st := s.Stats(); st.InGraph == 4000 {
+		t.Errorf("nothing was interrupted: %+v", st)
+	}
+}
+
+// Deletions and additions that arrive while a compaction runs must survive
+// the swap.
+func TestChangesDuringCompaction(t *testing.T) {
+	const n = 3000
+	data := newClustered(27, 16, 30, 0.8)
+	for _, engine := range []Engine{EngineMneme, EngineExact} {
+		s := mustSet(t, 16, Options{Engine: engine, ExactBelow: 400, Params: Params{M: 8, EfConstruction: 40}})
+		live := twin{}
+		vs := data.take(2 * n)
+		fill(t, s, 0, vs[:n])
+		for i, v := range vs[:n] {
+			live[ID(i)] = v
+		}
+		mustWait(t, s)
+		overlapped := false
+		for i := range n * 2 / 3 {
+			s.Delete(ID(i))
+			delete(live, ID(i))
+			if err := s.Add(ID(n+i), vs[n+i]); err != nil {
+				t.Fatal(err)
+			}
+			live[ID(n+i)] = vs[n+i]
+			overlapped = overlapped || compactionDue(s.gen.Load())
+			if i%50 == 0 {
+				checkHits(t, live, vs[i], 10, nil, mustSearch(t, s, vs[i], 10, nil))
+			}
+		}
+		if !overlapped {
+			t.Error("no change met a compaction")
+		}
+		mustWait(t, s)
+		checkHits(t, live, vs[0], 2*n, nil, mustSearch(t, s, vs[0], 2*n, nil))
+		if st := s.Stats(); st.Live != len(live) || st.Deleted*10 > 3*(st.Live+st.Deleted) {
+			t.Errorf("%s: %+v", engine, st)
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package vector
+
+import "sync/atomic"
+
+// walker follows links with one query.
+type walker struct {
+	kern  *kernel
+	sc    *scratch
+	q     []float32
+	store *storeView
+	graph graphView
+	dots  int // dot products computed
+}
+
+// score returns the dot product with one slot.
+func (w *walker) score(slot uint32) float32 {
+	w.sc.ids[0] = slot
+	w.kern.gather(w.q, &w.store.vecs, w.sc.ids[:1], w.sc.dots)
+	w.dots++
+	return w.sc.dots[0]
+}
+
+// fresh scores the links of a row that this walk has not seen and returns
+// their slots; scores are in sc.dots. Slots younger than the store view are
+// passed over: the view has no vector for them.
+func (w *walker) fresh(row []uint32) []uint32 {
+	sc := w.sc
+	ids, marks, epoch := sc.ids, sc.marks[:w.store.n], sc.epoch
+	n := 0
+	for i := range row {
+		slot := atomic.LoadUint32(&row[i])
+		if slot >= uint32(len(marks)) {
+			if slot == none {
+				break
+			}
+			continue
+		}
+		if marks[slot] == epoch {
+			continue
+		}
+		marks[slot] = epoch
+		ids[n] = slot
+		n++
+	}
+	ids = ids[:n]
+	w.kern.gather(w.q, &w.store.vecs, ids, sc.dots)
+	w.dots += n
+	return ids
+}
+
+// descend walks greedily from the entry point on layer from to the best node
+// on layer to (Algorithm 2 with ef 1).
+func (w *walker) descend(best key, from, to int) key {
+	for layer := from; layer > to; layer-- {
+		for improved := true; improved; {
+			improved = false
+			row := w.graph.links(keySlot(best), layer)
+			n := 0
+			for i := range row {
+				slot := atomic.LoadUint32(&row[i])
+				if slot == none {
+					break
+				}
+				if slot < w.store.n {
+					w.sc.ids[n] = slot
+					n++
+				}
+			}
+			w.kern.gather(w.q, &w.store.vecs, w.sc.ids[:n], w.sc.dots)
+			w.dots += n
+			for i, slot := range w.sc.ids[:n] {
+				if k := makeKey(w.sc.dots[i], slot); k < best {
+					best, improved = k, true
+				}
+			}
+		}
+	}
+	return best
+}
+
+// near collects in sc.pool the ef nearest nodes of a layer (Algorithm 2). One
+// sorted list serves as candidates and as results: what falls out of the
+// results need not be followed either.
+func (w *walker) near(start key, layer, ef int) []key {
+	sc := w.sc
+	sc.nextEpoch(w.store.n)
+	sc.marks[keySlot(start)] = sc.epoch
+	pool := &sc.pool
+	pool.reset(ef)
+	pool.add(start &^ followed)
+	for next := 0; next < len(pool.keys); {
+		k := pool.keys[next]
+		if k&followed != 0 {
+			next++
+			continue
+		}
+		pool.keys[next] = k | followed
+		next++
+		for i, slot := range w.fresh(w.graph.links(keySlot(k), layer)) {
+			if k := makeKey(sc.dots[i], slot); pool.admits(k) {
+				next = min(next, pool.add(k))
+			}
+		}
+	}
+	return pool.keys
+}
+
+// allowed tells which slots a search may return.
+type allowed struct {
+	view   *storeView
+	filter Filter
+	below  uint32 // slots from here on are scanned as tail
+}
+
+func (a *allowed) ok(slot uint32) bool {
+	return slot < a.below && !a.view.isDead(slot) && (a.filter == nil || a.filter.Contains(a.view.id(slot)))
+}
+
+// nearAllowed collects in sc.results the ef nearest allowed nodes of the
+// ground layer; others are walked through. It gives up and returns false once
+// it has computed budget dot products.
+func (w *walker) nearAllowed(start key, ef int, a *allowed, budget int) bool {
+	sc := w.sc
+	sc.nextEpoch(w.store.n)
+	sc.marks[keySlot(start)] = sc.epoch
+	results := &sc.results
+	results.reset(ef)
+	if a.ok(keySlot(start)) {
+		results.add(start)
+	}
+	sc.frontier = append(sc.frontier[:0], start)
+	for len(sc.frontier) > 0 {
+		k := sc.frontier.pop()
+		if !results.admits(k) {
+			break
+		}
+		if w.dots > budget {
+			return false
+		}
+		for i, slot := range w.fresh(w.graph.links(keySlot(k), 0)) {
+			k := makeKey(sc.dots[i], slot)
+			if !results.admits(k) {
+				continue
+			}
+			sc.frontier.push(k)
+			if a.ok(slot) {
+				results.add(k)
+			}
+		}
+	}
+	return true
+}
+
+// search adds to sc.best the nearest of the first upto slots that f allows,
+// as far as the graph finds them. False means that an exact scan is cheaper.
+func (g *hnsw) search(view *storeView, sc *scratch, k int, f Filter, upto uint32) bool {
+	slot, level := g.entry()
+	if level < 0 || slot >= view.n {
+		return false
+	}
+	w := walker{kern: g.kern, sc: sc, q: sc.query, store: view, graph: g.view()}
+	start := w.descend(makeKey(w.score(slot), slot), level, 0)
+	ef := max(k, g.params.EfSearch)
+	a := allowed{view: view, filter: f, below: upto}
+	if f == nil && view.killed == 0 {
+		for _, k := range w.near(start, 0, ef) {
+			if !sc.best.admits(k) {
+				break
+			}
+			if slot := keySlot(k); slot < upto {
+				sc.best.add(k &^ followed)
+			}
+		}
+		return true
+	}
+	if !w.nearAllowed(start, ef, &a, max(walkBudget, int(view.n/2))) {
+		return false
+	}
+	for _, k := range sc.results.keys {
+		if !sc.best.admits(k) {
+			break
+		}
+		sc.best.add(k)
+	}
+	return true
+}
+
+// walkBudget is the least number of dot products a filtered walk may spend;
+// beyond it and half the set, a scan is cheaper.
+const walkBudget = 4096

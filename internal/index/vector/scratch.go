@@ -1,0 +1,167 @@
+package vector
+
+import "math"
+
+// A key is a candidate in one number: its score turned so that smaller is
+// better, then its slot, then a bit for "its links were followed". Ascending
+// keys are descending scores with ties by smaller slot, hence by smaller ID.
+type key = uint64
+
+const followed key = 1
+
+func makeKey(score float32, slot uint32) key {
+	b := math.Float32bits(score)
+	if b == 1<<31 { // -0 ties with 0
+		b = 0
+	}
+	b ^= uint32(int32(b)>>31) | 1<<31 // ascending floats, ascending numbers
+	return key(^b)<<32 | key(slot)<<1
+}
+
+func keySlot(k key) uint32 { return uint32(k) >> 1 }
+
+func keyScore(k key) float32 {
+	b := ^uint32(k >> 32)
+	if b>>31 != 0 {
+		return math.Float32frombits(b ^ 1<<31)
+	}
+	return math.Float32frombits(^b)
+}
+
+// ranked is a list of at most limit keys, best first.
+type ranked struct {
+	keys  []key
+	limit int
+}
+
+func (r *ranked) reset(limit int) {
+	if cap(r.keys) < limit {
+		// Not all at once for a huge k over a small set.
+		r.keys = make([]key, 0, min(limit, 4096))
+	}
+	r.keys, r.limit = r.keys[:0], limit
+}
+
+// admits reports whether add would keep k.
+func (r *ranked) admits(k key) bool {
+	return len(r.keys) < r.limit || k < r.keys[len(r.keys)-1]
+}
+
+// add inserts k, dropping the worst where the list is full, and returns its
+// place. The caller has asked admits.
+func (r *ranked) add(k key) int {
+	n := len(r.keys)
+	if n < r.limit {
+		r.keys = append(r.keys, k)
+	} else {
+		n--
+	}
+	keys := r.keys
+	lo, hi := 0, n
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		if keys[mid] < k {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	copy(keys[lo+1:n+1], keys[lo:n])
+	keys[lo] = k
+	return lo
+}
+
+// keyHeap is a binary heap with the best key on top.
+type keyHeap []key
+
+func (h *keyHeap) push(k key) {
+	s := append(*h, k)
+	i := len(s) - 1
+	for i > 0 {
+		parent := (i - 1) / 2
+		if s[parent] <= k {
+			break
+		}
+		s[i] = s[parent]
+		i = parent
+	}
+	s[i] = k
+	*h = s
+}
+
+func (h *keyHeap) pop() key {
+	s := *h
+	top, last := s[0], s[len(s)-1]
+	s = s[:len(s)-1]
+	*h = s
+	if len(s) == 0 {
+		return top
+	}
+	i := 0
+	for {
+		child := 2*i + 1
+		if child >= len(s) {
+			break
+		}
+		if child+1 < len(s) && s[child+1] < s[child] {
+			child++
+		}
+		if last <= s[child] {
+			break
+		}
+		s[i] = s[child]
+		i = child
+	}
+	s[i] = last
+	return top
+}
+
+// scratch is what one search or one builder needs besides its result. It is
+// pooled; nothing in it survives a search but its capacity.
+type scratch struct {
+	view     storeView // what this search sees
+	query    []float32 // padded to whole blocks, aligned
+	ids      []uint32  // a batch for the kernel
+	dots     []float32
+	pool     ranked  // candidates of a walk
+	results  ranked  // allowed ones, where not every candidate is
+	frontier keyHeap // candidates whose links are to follow, likewise
+	best     ranked  // the answer
+	scan     exactScan
+	marks    []uint16 // marks[slot] == epoch: seen in this walk
+	epoch    uint16
+	picked   []uint32 // neighbours chosen while inserting
+	left     []uint32 // candidates not chosen
+	pruned   []key
+	merged   []key
+}
+
+// batchLen is the number of rows given to the kernel at once; it covers the
+// links of a node for every M allowed.
+const batchLen = 2 * maxM
+
+func newScratch(stride int) *scratch {
+	sc := &scratch{
+		query: alignedSlice[float32](stride),
+		ids:   make([]uint32, batchLen),
+		dots:  make([]float32, batchLen),
+	}
+	sc.scan.yield = sc.scan.visit
+	return sc
+}
+
+// setQuery copies q, leaving the padding zero.
+func (sc *scratch) setQuery(q []float32) { copy(sc.query, q) }
+
+// nextEpoch forgets all marks and makes room for n slots.
+func (sc *scratch) nextEpoch(n uint32) {
+	if uint32(len(sc.marks)) < n {
+		sc.marks = make([]uint16, int(n)+int(n)/4+64)
+		sc.epoch = 0
+	}
+	sc.epoch++
+	if sc.epoch == 0 {
+		clear(sc.marks)
+		sc.epoch = 1
+	}
+}

@@ -1,0 +1,229 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"mneme/internal/derive"
+	"mneme/internal/embed"
+	"mneme/internal/events"
+	"mneme/internal/projections"
+	"mneme/internal/settings"
+	"mneme/internal/text"
+	"mneme/memory"
+)
+
+// EmbedderSource gives the embedder of a space.
+type EmbedderSource interface {
+	For(ctx context.Context, s embed.Space) (embed.Embedder, error)
+}
+
+// Attacher embeds what waits for vectors from an external model and writes
+// them as vectors.attached events. An embedder that is away stops nothing but
+// itself: the records are found by text, and it tries again.
+type Attacher struct {
+	shard  *Shard
+	source EmbedderSource
+	wake   chan struct{}
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+const (
+	attachBatch    = 64 // records in one round of a namespace
+	attachRetryMin = time.Second
+	attachRetryMax = time.Minute
+)
+
+// NewAttacher starts the attacher; Close stops it.
+func NewAttacher(shard *Shard, source EmbedderSource) *Attacher {
+	ctx, cancel := context.WithCancel(context.Background())
+	a := &Attacher{shard: shard, source: source, wake: make(chan struct{}, 1), cancel: cancel}
+	a.wg.Add(1)
+	go a.run(ctx)
+	a.Wake()
+	return a
+}
+
+// Wake says that something may wait for vectors.
+func (a *Attacher) Wake() {
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Close stops the attacher and waits for it.
+func (a *Attacher) Close() {
+	a.cancel()
+	a.wg.Wait()
+}
+
+func (a *Attacher) run(ctx context.Context) {
+	defer a.wg.Done()
+	retry := attachRetryMin
+	for {
+		more, err := a.round(ctx)
+		var pause <-chan time.Time
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			a.shard.opt.Logger.Warn("vectors are pending", "err", err, "retry", retry)
+			pause = time.After(retry)
+			retry = min(2*retry, attachRetryMax)
+		case more:
+			retry = attachRetryMin
+			continue
+		default:
+			retry = attachRetryMin
+		}
+		if err != nil {
+			select {
+			case <-pause:
+			case <-ctx.Done():
+				return
+			}
+			continue
+		}
+		select {
+		case <-a.wake:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// round serves one batch of each namespace and reports whether there is more.
+func (a *Attacher) round(ctx context.Context) (more bool, err error) {
+	v := a.shard.opt.State.View()
+	list, err := v.Namespaces()
+	if err = errors.Join(err, v.Close()); err != nil {
+		return false, err
+	}
+	for _, ns := range list {
+		if ns.Pending == 0 {
+			continue
+		}
+		m, e := a.namespace(ctx, ns)
+		more = more || m
+		err = errors.Join(err, e)
+	}
+	return more, err
+}
+
+// pendingText is a record version with the texts to embed.
+type pendingText struct {
+	header events.Header
+	chunks []string
+}
+
+func (a *Attacher) namespace(ctx context.Context, ns projections.NamespaceInfo) (more bool, err error) {
+	work, space, err := a.collect(ns)
+	if err != nil || len(work) == 0 {
+		return false, err
+	}
+	e, err := a.source.For(ctx, space)
+	if err != nil {
+		return false, fmt.Errorf("namespace %s: %w", ns.Name, err)
+	}
+	var drafts []*draft
+	for _, w := range work {
+		vectors, err := e.Embed(ctx, embed.Document, w.chunks)
+		if errors.Is(err, embed.ErrBadInput) {
+			continue // this text has no vector in this space; it is found by text
+		}
+		if err != nil {
+			return false, fmt.Errorf("namespace %s: %w", ns.Name, err)
+		}
+		key, err := a.shard.opt.Keys.KeyByID(w.header.Key)
+		if settings.IsErased(err) {
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		d := newDraft(w.header)
+		d.key = key
+		payload := events.Vectors{Space: space.ID(), Chunks: vectors}
+		d.payload = payload.Encode()
+		d.size = 400 + len(d.payload)
+		drafts = append(drafts, d)
+	}
+	if len(drafts) == 0 {
+		return false, nil
+	}
+	if err := a.shard.queue.push(ns.ID, drafts); err != nil {
+		return false, err
+	}
+	for _, d := range drafts {
+		if err := d.wait(ctx, memory.WaitApplied); err != nil {
+			return false, err
+		}
+	}
+	return uint64(len(drafts)) < ns.Pending, nil
+}
+
+// collect opens a batch of versions that wait for vectors.
+func (a *Attacher) collect(ns projections.NamespaceInfo) ([]pendingText, embed.Space, error) {
+	v := a.shard.opt.State.View()
+	defer v.Close()
+	s, err := a.shard.opt.Book.Of(v, ns)
+	if err != nil || !s.HasVectors() || embed.IsLocal(s.Space.Provider) {
+		return nil, embed.Space{}, err
+	}
+	pending, err := v.Pending(ns.ID, attachBatch)
+	if err != nil {
+		return nil, s.Space, err
+	}
+	var out []pendingText
+	for _, p := range pending {
+		w, err := a.open(v, ns, p)
+		if err != nil {
+			return nil, s.Space, err
+		}
+		if len(w.chunks) > 0 {
+			out = append(out, w)
+		}
+	}
+	return out, s.Space, nil
+}
+
+func (a *Attacher) open(v *projections.View, ns projections.NamespaceInfo, p projections.PendingDoc) (pendingText, error) {
+	doc, ok, err := v.Doc(p.Partition, p.Doc)
+	if err != nil || !ok {
+		return pendingText{}, err
+	}
+	part, _, err := v.PartitionByID(p.Partition)
+	if err != nil {
+		return pendingText{}, err
+	}
+	env, _, err := v.Envelope(doc.At)
+	if err != nil {
+		return pendingText{}, err
+	}
+	key, err := a.shard.opt.Keys.KeyByID(env.Key)
+	if settings.IsErased(err) {
+		return pendingText{}, nil
+	}
+	if err != nil {
+		return pendingText{}, err
+	}
+	c, err := derive.OpenContent(key, &env)
+	if err != nil {
+		return pendingText{}, err
+	}
+	agent := part.Agent
+	if part.Scope != events.ScopeAgent {
+		agent = doc.Agent
+	}
+	w := pendingText{header: events.Header{Type: events.TypeVectorsAttached, Scope: part.Scope, Event: events.CausedID("vectors", env.Event),
+		Namespace: ns.ID, Agent: agent, Target: doc.Record, BaseVersion: doc.Version, Key: env.Key, Subject: env.Subject}}
+	for _, ch := range text.Chunks(c.Text, text.DefaultChunkTokens, text.DefaultChunkOverlap) {
+		w.chunks = append(w.chunks, ch.Text)
+	}
+	return w, nil
+}

@@ -1,0 +1,418 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"mneme/internal/derive"
+	"mneme/internal/events"
+	"mneme/internal/keyring"
+	"mneme/internal/projections"
+	"mneme/internal/settings"
+	"mneme/memory"
+)
+
+// Labels of keyed hashes, so that equal values under different names differ.
+const (
+	LabelURI     = "uri"
+	LabelClient  = "client"
+	LabelSubject = "subject"
+	LabelBody    = "body"
+)
+
+// Item is one capture with what the transport knows about it.
+type Item struct {
+	memory.Capture
+	Source string        // CloudEvents source; may be empty
+	Origin memory.Origin // empty = capture
+}
+
+// admission is what one request needs to make drafts: the namespace and its keys.
+type admission struct {
+	shard *Shard
+	view  *projections.View
+	ns    projections.NamespaceInfo
+	names *keyring.NamespaceKeys
+}
+
+// admit finds the namespace to write to. Close the view when done.
+func (s *Shard) admit(namespace string) (*admission, error) {
+	if err := memory.CheckName("namespace", namespace); err != nil {
+		return nil, err
+	}
+	if err := s.refusal(); err != nil {
+		return nil, err
+	}
+	v := s.opt.State.View()
+	ns, ok, err := v.Namespace(namespace)
+	if err == nil && !ok {
+		err = NoNamespace(namespace)
+	}
+	if err != nil {
+		return nil, closeAfter(v, err)
+	}
+	names, err := s.opt.Keys.Namespace(ns.ID)
+	if err != nil {
+		return nil, closeAfter(v, fmt.Errorf("keys of namespace %s: %w", namespace, err))
+	}
+	return &admission{shard: s, view: v, ns: ns, names: names}, nil
+}
+
+// NoNamespace is the error for a namespace that does not exist.
+func NoNamespace(name string) error {
+	return memory.Errorf(memory.CodeNotFound, "namespace %q does not exist", name).
+		WithHint("memctl namespace create %s", name)
+}
+
+// Capture admits items and waits until each has come as far as asked. The
+// result has one entry an item, in order; an item's failure is in its entry.
+// The error is for what concerns the request as a whole.
+func (s *Shard) Capture(ctx context.Context, namespace string, items []Item, wait memory.Wait) (memory.CaptureResponse, error) {
+	a, err := s.admit(namespace)
+	if err != nil {
+		return memory.CaptureResponse{}, err
+	}
+	drafts, results, err := a.captures(items)
+	if err = errors.Join(err, a.view.Close()); err != nil {
+		return memory.CaptureResponse{}, err
+	}
+	live := slices.DeleteFunc(slices.Clone(drafts), func(d *draft) bool { return d == nil })
+	if len(live) > 0 {
+		if err := s.queue.push(a.ns.ID, live); err != nil {
+			return memory.CaptureResponse{}, err
+		}
+	}
+	resp := memory.CaptureResponse{Results: results}
+	var last events.Position
+	for i, d := range drafts {
+		if d == nil {
+			continue
+		}
+		err := d.wait(ctx, wait)
+		at := fillResult(&results[i], d, wait, err)
+		if last.Before(at) {
+			last = at
+		}
+	}
+	if wait == memory.WaitSearchable {
+		resp.Vectors = s.awaitVectors(ctx, a.ns.ID, drafts, results)
+	}
+	if last.IsZero() {
+		last = s.position()
+	}
+	resp.Position = last.String()
+	return resp, nil
+}
+
+// captures makes a draft of each valid item and a result of each invalid one.
+func (a *admission) captures(items []Item) ([]*draft, []memory.CaptureResult, error) {
+	drafts := make([]*draft, len(items))
+	results := make([]memory.CaptureResult, len(items))
+	var subjects []string
+	for i := range items {
+		items[i].Normalise()
+		results[i].ID = items[i].ID
+		if err := items[i].Validate(); err != nil {
+			fail(&results[i], err)
+			continue
+		}
+		if items[i].Subject != "" && !slices.Contains(subjects, items[i].Subject) {
+			subjects = append(subjects, items[i].Subject)
+		}
+	}
+	created, err := a.ensureSubjects(subjects)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range items {
+		if results[i].Error != nil {
+			continue
+		}
+		d, err := a.capture(&items[i])
+		if e := memory.AsError(err); err != nil && e.Code != memory.CodeInternal {
+			fail(&results[i], e)
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		drafts[i] = d
+	}
+	if len(created) > 0 {
+		if err := a.shard.queue.push(a.ns.ID, created); err != nil {
+			return nil, nil, err
+		}
+	}
+	return drafts, results, nil
+}
+
+// ensureSubjects makes the keys of subjects seen for the first time and the
+// events that say so. The keys are durable before their first use.
+func (a *admission) ensureSubjects(subjects []string) ([]*draft, error) {
+	if len(subjects) == 0 {
+		return nil, nil
+	}
+	ids, created, err := a.shard.opt.Keys.EnsureSubjects(a.ns.ID, subjects)
+	if err != nil {
+		return nil, fmt.Errorf("make keys: %w", err)
+	}
+	var drafts []*draft
+	for i, is := range created {
+		if is {
+			drafts = append(drafts, newDraft(events.Header{Type: events.TypeKeyCreated, Event: a.shard.ids.New(), Namespace: a.ns.ID,
+				Key: ids[i], Subject: a.mac(LabelSubject, subjects[i])}))
+		}
+	}
+	return drafts, nil
+}
+
+func (a *admission) mac(label, value string) events.MAC {
+	if value == "" {
+		return events.MAC{}
+	}
+	return events.TruncateMAC(a.names.MAC(label, []byte(value)))
+}
+
+// capture makes the draft of one valid item.
+func (a *admission) capture(it *Item) (*draft, error) {
+	uri, e := memory.FullURI(a.ns.Name, it.URI)
+	if e != nil {
+		return nil, e
+	}
+	meta, err := events.CanonicalJSON(it.Metadata)
+	if err != nil {
+		return nil, memory.Errorf(memory.CodeInvalid, "metadata must be a JSON object")
+	}
+	event := a.shard.ids.New()
+	d := newDraft(events.Header{Type: events.TypeCaptured, Scope: events.ScopeOf(it.Scope), Kind: events.KindOf(it.Kind),
+		Event: event, Namespace: a.ns.ID, Agent: it.Agent, Record: events.RecordID(event)})
+	d.content = &events.Content{Text: it.Text, Role: it.Role, Tags: it.Tags, URI: uri, Conversation: it.Conversation,
+		Subject: it.Subject, ClientID: it.ID, Source: it.Source, Origin: it.Origin, Importance: it.Importance, Metadata: meta}
+	if d.content.Origin == "" {
+		d.content.Origin = memory.OriginCapture
+	}
+	if it.OccurredAt != nil {
+		d.content.OccurredSet = true
+		d.header.OccurredAt = it.OccurredAt.UnixNano()
+	}
+	if err := a.lineage(d, it.DerivedFrom); err != nil {
+		return nil, err
+	}
+	return d, a.complete(d, it.ID)
+}
+
+// complete sets the keyed hashes of a draft with content, once its key is known.
+func (a *admission) complete(d *draft, clientID string) error {
+	if d.key == nil {
+		key, err := a.shard.opt.Keys.DataKey(a.ns.ID, d.content.Subject)
+		if err != nil {
+			return fmt.Errorf("key of namespace %s: %w", a.ns.Name, err)
+		}
+		d.key = key
+		d.header.Subject = a.mac(LabelSubject, d.content.Subject)
+	}
+	d.header.Key = d.key.ID()
+	d.header.URI = a.mac(LabelURI, d.content.URI)
+	if clientID != "" {
+		d.header.ClientID = a.mac(LabelClient, clientID)
+		d.header.Body = events.TruncateMAC(d.key.MAC(LabelBody, d.content.Body(&d.header)))
+	}
+	d.size = 400 + len(d.content.Text) + len(d.content.Metadata) + 40*len(d.content.Tags)
+	return nil
+}
+
+// lineage resolves derived_from. Without a subject of its own, what is derived
+// inherits its sources' subjects: it is sealed so that it dies with any of them.
+func (a *admission) lineage(d *draft, ids []string) error {
+	var keys []keyring.KeyID
+	var subject events.MAC
+	for _, s := range ids {
+		id, err := events.ParseID(s)
+		if err != nil {
+			return memory.Errorf(memory.CodeInvalid, "derived_from: %q is not a record id", s)
+		}
+		env, err := a.source(id, d.header.Agent)
+		if err != nil {
+			return err
+		}
+		d.content.DerivedFrom = append(d.content.DerivedFrom, id)
+		if !env.Subject.IsZero() || keyring.KeyID(env.Key) != a.ownKey() {
+			keys = append(keys, keyring.KeyID(env.Key))
+			subject = env.Subject
+		}
+	}
+	if d.content.Subject != "" || len(keys) == 0 {
+		return nil
+	}
+	key, err := a.shard.opt.Keys.Combine(keys)
+	if err != nil {
+		return fmt.Errorf("combine keys of sources: %w", err)
+	}
+	d.key = key
+	if key.ID() == keys[0] {
+		d.header.Subject = subject
+	}
+	return nil
+}
+
+func (a *admission) ownKey() keyring.KeyID {
+	k, err := a.shard.opt.Keys.DataKey(a.ns.ID, "")
+	if err != nil {
+		return keyring.KeyID{}
+	}
+	return k.ID()
+}
+
+// source finds the present version of a record that the agent may see.
+func (a *admission) source(id events.ID, agent string) (events.Envelope, error) {
+	_, doc, err := a.visible(id, agent)
+	if err != nil {
+		if memory.CodeOf(err) == memory.CodeNotFound {
+			err = memory.Errorf(memory.CodeInvalid, "derived_from: there is no record %s", id)
+		}
+		return events.Envelope{}, err
+	}
+	env, _, err := a.view.Envelope(doc.At)
+	return env, err
+}
+
+// visible finds a living record of the namespace in the team's partition or in
+// the agent's own.
+func (a *admission) visible(id events.ID, agent string) (projections.Partition, projections.Doc, error) {
+	none := func() (projections.Partition, projections.Doc, error) {
+		return projections.Partition{}, projections.Doc{}, memory.Errorf(memory.CodeNotFound, "there is no record %s in namespace %q", id, a.ns.Name)
+	}
+	head, ok, err := a.view.Head(id)
+	if err != nil || !ok || !head.Living {
+		if err == nil {
+			return none()
+		}
+		return projections.Partition{}, projections.Doc{}, err
+	}
+	p, ok, err := a.view.PartitionByID(head.Partition)
+	if err != nil {
+		return p, projections.Doc{}, err
+	}
+	if !ok || p.Namespace != a.ns.ID || p.Scope == events.ScopeAgent && p.Agent != agent {
+		return none()
+	}
+	doc, ok, err := a.view.Doc(head.Partition, head.Doc)
+	if err == nil && !ok {
+		return none()
+	}
+	return p, doc, err
+}
+
+// fillResult turns a draft's outcome into the item's public result.
+func fillResult(r *memory.CaptureResult, d *draft, wait memory.Wait, err error) events.Position {
+	if err != nil {
+		fail(r, memory.AsError(err))
+		return events.Position{}
+	}
+	if wait == memory.WaitAccepted && d.inLog {
+		r.Status, r.RecordID, r.Position = memory.StatusCreated, d.header.Record.String(), d.at.String()
+		return d.at
+	}
+	res := d.result
+	if res.Record != (events.ID{}) {
+		r.RecordID = res.Record.String()
+	}
+	at := res.Position
+	if !at.IsZero() {
+		r.Position = at.String()
+	}
+	switch res.Outcome {
+	case projections.OutcomeCreated:
+		r.Status = memory.StatusCreated
+	case projections.OutcomeDuplicate:
+		r.Status = memory.StatusDuplicate
+	case projections.OutcomeConflict:
+		fail(r, conflictError(d, res))
+		r.Status = memory.StatusConflict
+	default:
+		fail(r, memory.Errorf(memory.CodeNotFound, "the namespace was deleted meanwhile"))
+	}
+	return at
+}
+
+// conflictError says what a capture contradicts: its id or its uri.
+func conflictError(d *draft, res projections.EventResult) *memory.Error {
+	if !res.Position.IsZero() && !d.header.ClientID.IsZero() {
+		return memory.Errorf(memory.CodeConflict, "id %q was used for another memory: %s", d.content.ClientID, res.Record).
+			WithHint("use a new id, or revise %s", res.Record)
+	}
+	return memory.Errorf(memory.CodeConflict, "uri %q names a living memory already: %s", d.content.URI, res.Record).
+		WithHint("memctl revise %s", res.Record)
+}
+
+func fail(r *memory.CaptureResult, err *memory.Error) {
+	r.Status = memory.StatusRejected
+	r.Error = &memory.ItemError{Code: err.Code, Detail: err.Message, Hint: err.Hint}
+	if err.Code == memory.CodeInternal {
+		r.Error.Detail = memory.ProblemOf(err).Detail
+	}
+}
+
+// awaitVectors waits until no created record of the request waits for vectors.
+// What is left at the deadline is pending, which is no error: it is stored.
+func (s *Shard) awaitVectors(ctx context.Context, ns events.ID, drafts []*draft, results []memory.CaptureResult) string {
+	for {
+		moved := s.opt.State.Moved()
+		pending, err := s.markPending(ns, drafts, results)
+		if err != nil || pending == 0 {
+			return ""
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return "pending"
+		}
+	}
+}
+
+func (s *Shard) markPending(ns events.ID, drafts []*draft, results []memory.CaptureResult) (int, error) {
+	v := s.opt.State.View()
+	defer v.Close()
+	pending := 0
+	for i, d := range drafts {
+		results[i].Vectors = ""
+		if d == nil || results[i].Error != nil {
+			continue
+		}
+		head, ok, err := v.Head(d.result.Record)
+		if err != nil {
+			return 0, err
+		}
+		if !ok {
+			continue
+		}
+		waits, err := v.IsPending(ns, head.Partition, head.Doc)
+		if err != nil {
+			return 0, err
+		}
+		if waits {
+			results[i].Vectors = "pending"
+			pending++
+		}
+	}
+	return pending, nil
+}
+
+// openContent opens the content of a record version.
+func (a *admission) openContent(doc projections.Doc) (*events.Content, *keyring.DataKey, events.Envelope, error) {
+	env, _, err := a.view.Envelope(doc.At)
+	if err != nil {
+		return nil, nil, env, err
+	}
+	key, err := a.shard.opt.Keys.KeyByID(env.Key)
+	if settings.IsErased(err) {
+		return nil, nil, env, memory.Errorf(memory.CodeGone, "record %s was erased", doc.Record)
+	}
+	if err != nil {
+		return nil, nil, env, err
+	}
+	c, err := derive.OpenContent(key, &env)
+	return c, key, env, err
+}

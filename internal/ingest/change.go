@@ -1,0 +1,305 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"mneme/internal/events"
+	"mneme/internal/projections"
+	"mneme/internal/settings"
+	"mneme/memory"
+)
+
+func (s *Shard) position() events.Position {
+	c := s.opt.State.Cursor()
+	return c.Position()
+}
+
+// submit queues one draft and waits until it is applied.
+func (s *Shard) submit(ctx context.Context, d *draft) (projections.EventResult, error) {
+	if err := s.queue.push(d.header.Namespace, []*draft{d}); err != nil {
+		return projections.EventResult{}, err
+	}
+	if err := d.wait(ctx, memory.WaitApplied); err != nil {
+		return projections.EventResult{}, err
+	}
+	return d.result, nil
+}
+
+// reviseTries is how often a revision without If-Match is tried again after
+// somebody else was first.
+const reviseTries = 8
+
+// Revise puts a new version in the place of a record's present one. ifMatch is
+// the version it must build on; 0 takes whatever is there.
+func (s *Shard) Revise(ctx context.Context, namespace, as, id string, rev memory.Revision, ifMatch int, clientID string) (memory.RevisionResponse, error) {
+	for try := 1; ; try++ {
+		d, err := s.revision(namespace, as, id, rev, ifMatch, clientID)
+		if err != nil {
+			return memory.RevisionResponse{}, err
+		}
+		res, err := s.submit(ctx, d)
+		if err != nil {
+			return memory.RevisionResponse{}, err
+		}
+		switch res.Outcome {
+		case projections.OutcomeRevised, projections.OutcomeDuplicate:
+			return memory.RevisionResponse{RecordID: res.Record.String(), Version: int(res.Version), Position: res.Position.String()}, nil
+		case projections.OutcomeRejected:
+			return memory.RevisionResponse{}, memory.Errorf(memory.CodeNotFound, "there is no record %s in namespace %q", id, namespace)
+		}
+		if uriTaken := res.Version == d.header.BaseVersion; uriTaken {
+			return memory.RevisionResponse{}, memory.Errorf(memory.CodeConflict, "uri %q names another living memory", d.content.URI)
+		}
+		if res.Version == 0 {
+			return memory.RevisionResponse{}, conflictError(d, res)
+		}
+		if ifMatch != 0 || try == reviseTries {
+			return memory.RevisionResponse{}, staleBase(id, int(res.Version))
+		}
+	}
+}
+
+func staleBase(id string, version int) error {
+	return memory.Errorf(memory.CodeConflict, "record %s is at version %d by now", id, version).
+		WithHint("read it again and build on version %d", version)
+}
+
+// revision makes the draft of a complete new version.
+func (s *Shard) revision(namespace, as, id string, rev memory.Revision, ifMatch int, clientID string) (*draft, error) {
+	record, err := events.ParseID(id)
+	if err != nil {
+		return nil, memory.Errorf(memory.CodeInvalid, "%q is not a record id", id)
+	}
+	if err := memory.CheckName("agent", as); err != nil {
+		return nil, err.WithHint("say who is acting: as=AGENT, or the header Mneme-Agent")
+	}
+	a, err := s.admit(namespace)
+	if err != nil {
+		return nil, err
+	}
+	d, err := a.revise(record, as, rev, ifMatch, clientID)
+	return d, errors.Join(err, a.view.Close())
+}
+
+func (a *admission) revise(record events.ID, as string, rev memory.Revision, ifMatch int, clientID string) (*draft, error) {
+	p, doc, err := a.visible(record, as)
+	if err != nil {
+		return nil, err
+	}
+	if ifMatch != 0 && int(doc.Version) != ifMatch {
+		return nil, staleBase(record.String(), int(doc.Version))
+	}
+	c, key, env, err := a.openContent(doc)
+	if err != nil {
+		return nil, err
+	}
+	present := captureOf(c, &env, as)
+	applyRevision(&present, rev)
+	present.ID = clientID
+	if err := present.Validate(); err != nil {
+		return nil, err
+	}
+	d, err := a.capture(&Item{Capture: present, Source: c.Source, Origin: c.Origin})
+	if err != nil {
+		return nil, err
+	}
+	// What is about a subject stays about it: the version keeps its key.
+	if d.key != key && present.Subject == "" && rev.DerivedFrom == nil {
+		d.key, d.header.Subject = key, env.Subject
+		if err := a.complete(d, clientID); err != nil {
+			return nil, err
+		}
+	}
+	h := &d.header
+	h.Type, h.Schema = events.TypeRevised, events.TypeRevised.Schema()
+	h.Record, h.Target, h.BaseVersion, h.Scope = events.ID{}, record, doc.Version, p.Scope
+	return d, nil
+}
+
+// captureOf gives the capture that a version came from.
+func captureOf(c *events.Content, env *events.Envelope, agent string) memory.Capture {
+	out := memory.Capture{Agent: agent, Text: c.Text, Kind: env.Kind.Public(), Role: c.Role, URI: c.URI, Tags: c.Tags,
+		Conversation: c.Conversation, Subject: c.Subject, Scope: env.Scope.Public(), Importance: c.Importance, Metadata: c.Metadata}
+	if c.OccurredSet {
+		t := time.Unix(0, env.OccurredAt).UTC()
+		out.OccurredAt = &t
+	}
+	for _, id := range c.DerivedFrom {
+		out.DerivedFrom = append(out.DerivedFrom, id.String())
+	}
+	return out
+}
+
+func applyRevision(c *memory.Capture, rev memory.Revision) {
+	set(&c.Text, rev.Text)
+	set(&c.Kind, rev.Kind)
+	set(&c.Role, rev.Role)
+	set(&c.URI, rev.URI)
+	set(&c.Tags, rev.Tags)
+	set(&c.Conversation, rev.Conversation)
+	set(&c.DerivedFrom, rev.DerivedFrom)
+	set(&c.Metadata, rev.Metadata)
+	if rev.Importance != nil {
+		c.Importance = rev.Importance
+	}
+	if rev.OccurredAt != nil {
+		c.OccurredAt = rev.OccurredAt
+	}
+}
+
+func set[T any](dst *T, v *T) {
+	if v != nil {
+		*dst = *v
+	}
+}
+
+// Forget takes a record out of every present answer.
+func (s *Shard) Forget(ctx context.Context, namespace, as, id string, ifMatch int) (memory.ForgetResponse, error) {
+	record, err := events.ParseID(id)
+	if err != nil {
+		return memory.ForgetResponse{}, memory.Errorf(memory.CodeInvalid, "%q is not a record id", id)
+	}
+	if err := memory.CheckName("agent", as); err != nil {
+		return memory.ForgetResponse{}, err.WithHint("say who is acting: as=AGENT, or the header Mneme-Agent")
+	}
+	a, err := s.admit(namespace)
+	if err != nil {
+		return memory.ForgetResponse{}, err
+	}
+	p, doc, err := a.visible(record, as)
+	if err = errors.Join(err, a.view.Close()); err != nil {
+		return memory.ForgetResponse{}, err
+	}
+	if ifMatch != 0 && int(doc.Version) != ifMatch {
+		return memory.ForgetResponse{}, staleBase(id, int(doc.Version))
+	}
+	res, err := s.submit(ctx, newDraft(events.Header{Type: events.TypeForgotten, Event: s.ids.New(), Namespace: a.ns.ID,
+		Scope: p.Scope, Agent: as, Target: record, BaseVersion: doc.Version}))
+	if err != nil {
+		return memory.ForgetResponse{}, err
+	}
+	if res.Outcome != projections.OutcomeForgotten {
+		return memory.ForgetResponse{}, memory.Errorf(memory.CodeNotFound, "there is no record %s in namespace %q", id, namespace)
+	}
+	return memory.ForgetResponse{RecordID: id, Position: res.Position.String()}, nil
+}
+
+// CreateNamespace makes a namespace. Its keys are durable before the event;
+// space is the value of settings.EmbedderSpace, "" for none.
+func (s *Shard) CreateNamespace(ctx context.Context, name string, set map[string]string, space string) (events.Position, error) {
+	if err := memory.CheckName("namespace", name); err != nil {
+		return events.Position{}, err
+	}
+	if err := settings.Check(set, true); err != nil {
+		return events.Position{}, err
+	}
+	if err := s.refusal(); err != nil {
+		return events.Position{}, err
+	}
+	id := s.ids.New()
+	if err := s.opt.Keys.CreateNamespace(id); err != nil {
+		return events.Position{}, fmt.Errorf("keys of namespace %s: %w", name, err)
+	}
+	all := map[string]string{}
+	maps.Copy(all, set)
+	if space != "" {
+		all[settings.EmbedderSpace] = space
+	}
+	res, err := s.submit(ctx, s.directoryDraft(events.TypeNamespaceCreated, id, name, events.Settings{Set: all}))
+	if err != nil {
+		return events.Position{}, err
+	}
+	if res.Outcome != projections.OutcomeApplied {
+		if err := s.opt.Keys.DestroyNamespace(id); err != nil {
+			s.opt.Logger.Warn("keys of a namespace that was not made remain", "err", err)
+		}
+		return events.Position{}, memory.Errorf(memory.CodeConflict, "namespace %q exists already", name).WithHint("memctl use %s", name)
+	}
+	return res.Position, nil
+}
+
+func (s *Shard) directoryDraft(t events.Type, id events.ID, name string, set events.Settings) *draft {
+	key := s.opt.Keys.Cluster()
+	d := newDraft(events.Header{Type: t, Event: s.ids.New(), Namespace: id, Name: name, Key: key.ID()})
+	d.key, d.payload = key, set.Encode()
+	return d
+}
+
+// ChangeNamespace changes settings.
+func (s *Shard) ChangeNamespace(ctx context.Context, name string, patch memory.PatchNamespace) (events.Position, error) {
+	change := events.Settings{Set: map[string]string{}}
+	for _, k := range slices.Sorted(maps.Keys(patch.Settings)) {
+		if v := patch.Settings[k]; v != nil {
+			change.Set[k] = *v
+		} else {
+			change.Reset = append(change.Reset, k)
+		}
+	}
+	if err := settings.Check(change.Set, false); err != nil {
+		return events.Position{}, err
+	}
+	if err := settings.CheckReset(change.Reset); err != nil {
+		return events.Position{}, err
+	}
+	a, err := s.admit(name)
+	if err != nil {
+		return events.Position{}, err
+	}
+	if err := a.view.Close(); err != nil {
+		return events.Position{}, err
+	}
+	res, err := s.submit(ctx, s.directoryDraft(events.TypeNamespaceChanged, a.ns.ID, "", change))
+	if err == nil && res.Outcome != projections.OutcomeApplied {
+		err = NoNamespace(name)
+	}
+	return res.Position, err
+}
+
+// DeleteNamespace ends a namespace and destroys its keys.
+func (s *Shard) DeleteNamespace(ctx context.Context, name string) (events.Position, error) {
+	a, err := s.admit(name)
+	if err != nil {
+		return events.Position{}, err
+	}
+	if err := a.view.Close(); err != nil {
+		return events.Position{}, err
+	}
+	d := newDraft(events.Header{Type: events.TypeNamespaceDeleted, Event: s.ids.New(), Namespace: a.ns.ID})
+	res, err := s.submit(ctx, d)
+	if err == nil && res.Outcome != projections.OutcomeApplied {
+		err = NoNamespace(name)
+	}
+	if err != nil {
+		return res.Position, err
+	}
+	if err := s.opt.Keys.DestroyNamespace(a.ns.ID); err != nil {
+		return res.Position, fmt.Errorf("destroy the keys of namespace %s: %w", name, err)
+	}
+	return res.Position, nil
+}
+
+// DestroyDeleted destroys the keys of every namespace that the state says was
+// deleted, so that a crash between event and destruction is made good. It is
+// idempotent.
+func (s *Shard) DestroyDeleted() error {
+	v := s.opt.State.View()
+	defer v.Close()
+	deleted, err := v.DeletedNamespaces()
+	if err != nil {
+		return err
+	}
+	for _, id := range deleted {
+		if _, err := s.opt.Keys.Namespace(id); settings.IsErased(err) {
+			continue
+		}
+		if err := s.opt.Keys.DestroyNamespace(id); err != nil {
+			return fmt.Errorf("destroy the keys of namespace %s: %w", id, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"mneme/internal/events"
+	"mneme/internal/keyring"
+	"mneme/internal/projections"
+	"mneme/memory"
+)
+
+// draft is one event on its way: complete but for its time and its seal.
+type draft struct {
+	header  events.Header
+	content *events.Content  // captured and revised events
+	payload []byte           // plaintext of the others
+	key     *keyring.DataKey // seals the payload; nil = there is none
+	size    int              // about what it will take in the log
+
+	accepted chan struct{} // closed when the log has it, or when done is
+	done     chan struct{} // closed when result or err is final
+	inLog    bool          // set before accepted is closed
+	at       events.Position
+	result   projections.EventResult
+	err      error
+}
+
+func newDraft(h events.Header) *draft {
+	h.Schema = h.Type.Schema()
+	return &draft{header: h, size: 512, accepted: make(chan struct{}), done: make(chan struct{})}
+}
+
+// plaintext is what gets sealed.
+func (d *draft) plaintext() []byte {
+	if d.content != nil {
+		return d.content.Encode()
+	}
+	return d.payload
+}
+
+// accept tells that the log has the event.
+func (d *draft) accept(at events.Position) {
+	d.inLog, d.at = true, at
+	close(d.accepted)
+}
+
+// finish gives the outcome, once.
+func (d *draft) finish(r projections.EventResult, err error) {
+	d.result, d.err = r, err
+	if !d.inLog {
+		close(d.accepted)
+	}
+	close(d.done)
+}
+
+// wait blocks until the event has come as far as asked, or ctx ends. Then the
+// outcome is unknown: the event may still be applied.
+func (d *draft) wait(ctx context.Context, level memory.Wait) error {
+	ready := d.done
+	if level == memory.WaitAccepted {
+		ready = d.accepted
+	}
+	select {
+	case <-ready:
+	case <-ctx.Done():
+		return unknownOutcome(ctx.Err())
+	}
+	if level == memory.WaitAccepted && d.inLog {
+		return nil
+	}
+	<-d.done
+	return d.err
+}
+
+func unknownOutcome(cause error) error {
+	what := "the answer was not waited for"
+	if errors.Is(cause, context.DeadlineExceeded) {
+		what = "the deadline passed"
+	}
+	return memory.Errorf(memory.CodeOutcomeUnknown, "%s before the outcome was known", what).
+		WithHint("send it again with the same id: it will be stored once").WithCause(cause)
+}
+
+// keysInFlight names what the event must not share with another one in flight.
+func (d *draft) keysInFlight() []string {
+	var keys []string
+	h := &d.header
+	if !h.ClientID.IsZero() {
+		keys = append(keys, fmt.Sprintf("id %s %s %s", h.Namespace, h.Agent, h.ClientID))
+	}
+	if !h.URI.IsZero() {
+		agent := ""
+		if h.Scope == events.ScopeAgent {
+			agent = h.Agent
+		}
+		keys = append(keys, fmt.Sprintf("uri %s %d %s %s", h.Namespace, h.Scope, agent, h.URI))
+	}
+	if h.Target != (events.ID{}) {
+		keys = append(keys, "record "+h.Target.String())
+	}
+	if h.Name != "" {
+		keys = append(keys, "name "+h.Name)
+	}
+	return keys
+}

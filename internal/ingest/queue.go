@@ -1,0 +1,186 @@
+package ingest
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"mneme/internal/events"
+	"mneme/memory"
+)
+
+// queue holds drafts that wait for a frame: first in first out within a
+// namespace, in turns between namespaces, bounded in number and bytes.
+type queue struct {
+	maxItems, maxBytes int // of all; a namespace may use half while others wait
+
+	mu     sync.Mutex
+	lanes  map[events.ID]*lane
+	order  []events.ID // namespaces with drafts, in turn
+	items  int
+	bytes  int
+	paused int
+	closed bool
+	wake   chan struct{} // capacity 1: something to take may be there
+}
+
+type lane struct {
+	drafts []*draft
+	bytes  int
+}
+
+func newQueue(maxItems, maxBytes int) *queue {
+	return &queue{maxItems: maxItems, maxBytes: maxBytes, lanes: map[events.ID]*lane{}, wake: make(chan struct{}, 1)}
+}
+
+func (q *queue) signal() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// push adds drafts of one namespace, all or none.
+func (q *queue) push(ns events.ID, drafts []*draft) error {
+	size := 0
+	for _, d := range drafts {
+		size += d.size
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return memory.Errorf(memory.CodeUnavailable, "the node is shutting down").WithHint("try another node, or again in a moment")
+	}
+	l := q.lanes[ns]
+	if l == nil {
+		l = &lane{}
+	}
+	full := q.items+len(drafts) > q.maxItems || q.bytes+size > q.maxBytes
+	greedy := len(q.lanes) > 1 && (len(l.drafts)+len(drafts) > q.maxItems/2 || l.bytes+size > q.maxBytes/2)
+	if (full || greedy) && q.items > 0 {
+		err := memory.Errorf(memory.CodeOverloaded, "too much is waiting to be written: %d memories", q.items).
+			WithHint("slow down and send it again")
+		err.RetryAfter = time.Second
+		return err
+	}
+	if len(l.drafts) == 0 {
+		q.lanes[ns] = l
+		q.order = append(q.order, ns)
+	}
+	l.drafts = append(l.drafts, drafts...)
+	l.bytes += size
+	q.items += len(drafts)
+	q.bytes += size
+	q.signal()
+	return nil
+}
+
+// giveBack puts drafts in front again, to be decided anew.
+func (q *queue) giveBack(drafts []*draft) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i := len(drafts) - 1; i >= 0; i-- {
+		d := drafts[i]
+		l := q.lanes[d.header.Namespace]
+		if l == nil {
+			l = &lane{}
+			q.lanes[d.header.Namespace] = l
+			q.order = append([]events.ID{d.header.Namespace}, q.order...)
+		}
+		l.drafts = append([]*draft{d}, l.drafts...)
+		l.bytes += d.size
+		q.items++
+		q.bytes += d.size
+	}
+	q.signal()
+}
+
+// take waits for drafts and returns up to maxBytes of them, one at a time from
+// each namespace in turn, at least one. It returns nil when the queue is closed
+// and empty, or ctx ends.
+func (q *queue) take(ctx context.Context, maxBytes, maxItems int) []*draft {
+	for {
+		q.mu.Lock()
+		if q.items > 0 && q.paused == 0 {
+			out := q.takeLocked(maxBytes, maxItems)
+			q.mu.Unlock()
+			return out
+		}
+		done := q.closed && q.items == 0
+		q.mu.Unlock()
+		if done {
+			return nil
+		}
+		select {
+		case <-q.wake:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (q *queue) takeLocked(maxBytes, maxItems int) []*draft {
+	var out []*draft
+	size := 0
+	for q.items > 0 && len(out) < maxItems {
+		ns := q.order[0]
+		l := q.lanes[ns]
+		d := l.drafts[0]
+		if len(out) > 0 && size+d.size > maxBytes {
+			break
+		}
+		out = append(out, d)
+		size += d.size
+		l.drafts = l.drafts[1:]
+		l.bytes -= d.size
+		q.items--
+		q.bytes -= d.size
+		q.order = q.order[1:]
+		if len(l.drafts) > 0 {
+			q.order = append(q.order, ns)
+		} else {
+			delete(q.lanes, ns)
+		}
+	}
+	if q.items > 0 {
+		q.signal()
+	}
+	return out
+}
+
+// pause stops take from giving out drafts until resume.
+func (q *queue) pause() {
+	q.mu.Lock()
+	q.paused++
+	q.mu.Unlock()
+}
+
+func (q *queue) resume() {
+	q.mu.Lock()
+	q.paused--
+	q.mu.Unlock()
+	q.signal()
+}
+
+// close refuses further drafts; those inside can still be taken.
+func (q *queue) close() {
+	q.mu.Lock()
+	q.closed = true
+	q.paused = 0
+	q.mu.Unlock()
+	q.signal()
+}
+
+// drop removes everything that waits and returns it.
+func (q *queue) drop() []*draft {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	out := q.takeLocked(1<<62, 1<<31-1)
+	return out
+}
+
+func (q *queue) depth() (items, bytes int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.items, q.bytes
+}

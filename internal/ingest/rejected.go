@@ -1,0 +1,157 @@
+package ingest
+
+import (
+	"bufio"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"mneme/internal/events"
+	"mneme/internal/keyring"
+	"mneme/memory"
+)
+
+// Rejections is a node's ring of messages that were refused before the log. It
+// is outside state: a file of sealed lines, kept for seven days.
+type Rejections struct {
+	path string
+	key  *keyring.DataKey
+	now  func() time.Time
+	ids  *events.IDSource
+
+	mu     sync.Mutex
+	ring   []memory.Rejected // oldest first
+	counts map[string]uint64
+	lines  int // in the file
+}
+
+const (
+	rejectedKept  = 1000
+	rejectedAge   = 7 * 24 * time.Hour
+	rejectedBody  = 2048 // of a malformed body
+	rejectedLabel = "rejected"
+)
+
+// OpenRejections reads the ring at path. Lines that cannot be read are dropped.
+func OpenRejections(path string, key *keyring.DataKey, now func() time.Time) (*Rejections, error) {
+	r := &Rejections{path: path, key: key, now: now, ids: events.NewIDSource(now, nil), counts: map[string]uint64{}}
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return r, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open rejected messages: %w", err)
+	}
+	defer f.Close()
+	sc := bufio.NewScanner(f)
+	sc.Buffer(nil, 64<<10)
+	for sc.Scan() {
+		if m, ok := r.open(sc.Bytes()); ok {
+			r.ring = append(r.ring, m)
+		}
+	}
+	r.trimLocked()
+	r.lines = rejectedKept // rewrite at the next message
+	return r, nil
+}
+
+// Reject counts and lists a refused message. The body is kept only of malformed
+// ones, clipped.
+func (r *Rejections) Reject(m memory.Rejected) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m.ID, m.At = r.ids.New().String(), r.now().UTC()
+	if m.Code != memory.CodeInvalid {
+		m.Body = ""
+	}
+	m.Body = m.Body[:min(len(m.Body), rejectedBody)]
+	r.counts[string(m.Code)]++
+	r.ring = append(r.ring, m)
+	r.trimLocked()
+	_ = r.saveLocked(m) // the list is a help, never a reason to fail
+}
+
+// List returns the newest messages first, and counts by code since the start.
+func (r *Rejections) List(limit int) memory.RejectedList {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.trimLocked()
+	out := memory.RejectedList{Rejected: []memory.Rejected{}, Counts: map[string]uint64{}}
+	for i := len(r.ring) - 1; i >= 0 && len(out.Rejected) < limit; i-- {
+		out.Rejected = append(out.Rejected, r.ring[i])
+	}
+	for k, v := range r.counts {
+		out.Counts[k] = v
+	}
+	return out
+}
+
+func (r *Rejections) trimLocked() {
+	oldest := r.now().Add(-rejectedAge)
+	for len(r.ring) > 0 && (len(r.ring) > rejectedKept || r.ring[0].At.Before(oldest)) {
+		r.ring = r.ring[1:]
+	}
+}
+
+func (r *Rejections) saveLocked(m memory.Rejected) error {
+	if r.lines >= 2*rejectedKept || r.lines == rejectedKept && len(r.ring) < rejectedKept {
+		return r.rewriteLocked()
+	}
+	if err := os.MkdirAll(filepath.Dir(r.path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(r.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(r.seal(m))
+	r.lines++
+	return errors.Join(err, f.Close())
+}
+
+func (r *Rejections) rewriteLocked() error {
+	var all []byte
+	for _, m := range r.ring {
+		all = append(all, r.seal(m)...)
+	}
+	tmp := r.path + ".tmp"
+	if err := os.MkdirAll(filepath.Dir(r.path), 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(tmp, all, 0o600); err != nil {
+		return err
+	}
+	r.lines = len(r.ring)
+	return os.Rename(tmp, r.path)
+}
+
+func (r *Rejections) seal(m memory.Rejected) []byte {
+	plain, err := json.Marshal(m)
+	if err != nil {
+		return nil
+	}
+	id, err := events.ParseID(m.ID)
+	if err != nil {
+		return nil
+	}
+	sealed := r.key.Seal(id[:], keyring.Identity{Event: id}, []byte(rejectedLabel), plain)
+	return append([]byte(base64.StdEncoding.EncodeToString(sealed)), '\n')
+}
+
+func (r *Rejections) open(line []byte) (memory.Rejected, bool) {
+	var m memory.Rejected
+	raw, err := base64.StdEncoding.DecodeString(string(line))
+	if err != nil || len(raw) < 16 {
+		return m, false
+	}
+	plain, err := r.key.Open(nil, keyring.Identity{Event: [16]byte(raw[:16])}, []byte(rejectedLabel), raw[16:])
+	if err != nil {
+		return m, false
+	}
+	return m, json.Unmarshal(plain, &m) == nil
+}

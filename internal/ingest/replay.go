@@ -1,0 +1,205 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"mneme/internal/derive"
+	"mneme/internal/eventlog"
+	"mneme/internal/events"
+	"mneme/internal/projections"
+)
+
+// replayBytes is how much of the log goes into one range of a replay.
+const replayBytes = 1 << 20
+
+// tail is where the state stands, as the log's writer sees it.
+func (s *Shard) tail() eventlog.Tail {
+	c := s.opt.State.Cursor()
+	return eventlog.Tail{Seq: c.Seq, Chain: c.Chain, Term: max(c.Term, s.opt.Term), Epoch: c.Epoch, Shard: s.opt.Shard}
+}
+
+// deriveMessages makes the range that takes a state at the cursor over the
+// messages.
+func deriveMessages(d *derive.Deriver, c *projections.Cursor, messages []eventlog.Message) (*projections.Range, error) {
+	r := &projections.Range{Previous: c.Seq, Chain: c.Chain}
+	at := *c
+	for _, m := range messages {
+		rf := projections.RangeFrame{Bytes: m.Data}
+		f, valid, err := at.Valid(m.Data)
+		if err != nil {
+			return nil, fmt.Errorf("message %d: %w", m.Seq, err)
+		}
+		if valid {
+			if rf.Contributions, err = d.Frame(&f, nil); err != nil {
+				return nil, err
+			}
+			at.Term, at.Epoch = f.Term, f.Epoch
+		}
+		at.Chain = events.NextChain(at.Chain, m.Seq, m.Data)
+		at.Seq = m.Seq
+		r.Frames = append(r.Frames, rf)
+	}
+	return r, nil
+}
+
+// Replay reads the log behind the state's cursor up to sequence `to` (0 = its
+// end) and hands ranges to apply, which must leave the state behind each of
+// them. It returns the number of messages.
+func Replay(ctx context.Context, stream eventlog.Stream, state *projections.State, d *derive.Deriver, to uint64, apply func(*projections.Range) error) (uint64, error) {
+	info, err := stream.Info(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("replay: %w", err)
+	}
+	if to == 0 || to > info.Last {
+		to = info.Last
+	}
+	cursor := state.Cursor()
+	if cursor.Seq >= to {
+		return 0, nil
+	}
+	var batch []eventlog.Message
+	size, n := 0, uint64(0)
+	flush := func() error {
+		if len(batch) == 0 {
+			return nil
+		}
+		c := state.Cursor()
+		r, err := deriveMessages(d, &c, batch)
+		if err == nil {
+			err = apply(r)
+		}
+		n += uint64(len(batch))
+		batch, size = nil, 0
+		return err
+	}
+	err = stream.Read(ctx, cursor.Seq+1, to, func(m eventlog.Message) error {
+		batch = append(batch, m)
+		if size += len(m.Data); size >= replayBytes || len(batch) >= 256 {
+			return flush()
+		}
+		return nil
+	})
+	return n, errors.Join(err, flushUnless(err, flush))
+}
+
+func flushUnless(err error, flush func() error) error {
+	if err != nil {
+		return nil
+	}
+	return flush()
+}
+
+// begin brings the state to the log's end and writes leader.began. Nothing is
+// admitted before both are done.
+func (s *Shard) begin(ctx context.Context) error {
+	if err := s.catchUp(ctx); err != nil {
+		return err
+	}
+	if s.diverged.Load() != nil {
+		s.writer = eventlog.NewWriter(s.opt.Stream, s.tail(), eventlog.WriterOptions{})
+		return nil
+	}
+	s.sealedAt = s.opt.State.Cursor().SealedAt
+	s.writer = eventlog.NewWriter(s.opt.Stream, s.tail(), eventlog.WriterOptions{Identity: s.identity()})
+	if s.opt.RaiseEpoch {
+		at := s.writer.Tail()
+		at.Epoch++
+		s.writer.Resume(at)
+		if err := s.control(ctx, events.TypeEpochBegan); err != nil {
+			return err
+		}
+	}
+	return s.control(ctx, events.TypeLeaderBegan)
+}
+
+// control writes one control event and applies it.
+func (s *Shard) control(ctx context.Context, t events.Type) error {
+	began := events.Envelope{Header: events.Header{Type: t, Schema: t.Schema(), Event: s.ids.New(), SealedAt: s.stamp()}}
+	began.OccurredAt = began.SealedAt
+	for {
+		before := s.writer.Tail()
+		a, err := s.writer.Append(ctx, [][]byte{began.Encode()})
+		var adopt *eventlog.AdoptError
+		switch {
+		case err == nil:
+			return s.applyBegan(ctx, before, a)
+		case errors.As(err, &adopt):
+			if err := s.catchUp(ctx); err != nil {
+				return err
+			}
+			s.writer.Resume(s.tail())
+		default:
+			return fmt.Errorf("begin term %d: %w", s.opt.Term, err)
+		}
+	}
+}
+
+func (s *Shard) applyBegan(ctx context.Context, before eventlog.Tail, a eventlog.Appended) error {
+	r := projections.Range{Previous: before.Seq, Chain: before.Chain,
+		Frames: []projections.RangeFrame{{Bytes: a.Frame, Contributions: make([]*projections.Contribution, 1)}}}
+	_, _, err := s.opt.Group.Propose(ctx, r.Encode()).Wait(ctx)
+	if err != nil {
+		return fmt.Errorf("begin term %d: %w", s.opt.Term, err)
+	}
+	return nil
+}
+
+func (s *Shard) stamp() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sealedAt = max(s.sealedAt+1, s.opt.Now().UnixNano())
+	return s.sealedAt
+}
+
+func (s *Shard) identity() string { return s.opt.State.Cursor().Identity }
+
+// catchUp compares log and state and applies what the log has more. A log that
+// contradicts the state stops writes and leaves reads up.
+func (s *Shard) catchUp(ctx context.Context) error {
+	if err := s.Check(ctx); err != nil {
+		var d *eventlog.DivergedError
+		if errors.As(err, &d) {
+			s.opt.Logger.Error("log and state disagree, writes are stopped", "kind", d.Kind, "detail", d.Detail, "hint", d.Hint)
+			s.diverged.Store(d)
+			return nil
+		}
+		return err
+	}
+	_, err := Replay(ctx, s.opt.Stream, s.opt.State, s.deriver, 0, func(r *projections.Range) error {
+		_, _, err := s.opt.Group.Propose(ctx, r.Encode()).Wait(ctx)
+		return err
+	})
+	var gap *eventlog.GapError
+	if errors.As(err, &gap) {
+		s.diverged.Store(&eventlog.DivergedError{Kind: eventlog.KindGap, Seq: gap.Want, Detail: gap.Error(), Hint: "memctl log verify shows the extent"})
+		return nil
+	}
+	return err
+}
+
+// Check compares log and state: identity, ends, gaps, lost messages, hashes of
+// the last frames.
+func (s *Shard) Check(ctx context.Context) error {
+	v := s.opt.State.View()
+	defer v.Close()
+	return CheckLog(ctx, s.opt.Stream, v)
+}
+
+// CheckLog compares a log with a view of the state.
+func CheckLog(ctx context.Context, stream eventlog.Stream, v *projections.View) error {
+	c := v.Cursor()
+	return eventlog.Check(ctx, stream, eventlog.Expect{Identity: c.Identity, Seq: c.Seq, Chain: c.Chain, Hashes: FrameHashes(v)})
+}
+
+// FrameHashes gives the hash of each message as the state keeps it.
+func FrameHashes(v *projections.View) func(seq uint64) (events.Hash, bool) {
+	return func(seq uint64) (events.Hash, bool) {
+		b, err := v.Frame(seq)
+		if err != nil || b == nil {
+			return events.Hash{}, false
+		}
+		return events.HashEnvelope(b), true
+	}
+}

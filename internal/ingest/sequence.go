@@ -1,0 +1,194 @@
+package ingest
+
+import (
+	"context"
+
+	"mneme/internal/derive"
+	"mneme/internal/events"
+	"mneme/internal/projections"
+	"mneme/internal/settings"
+	"mneme/memory"
+)
+
+// frame is a set of decided and sealed drafts on its way into the log.
+type frame struct {
+	drafts   []*draft
+	encoded  [][]byte
+	contents []*events.Content
+}
+
+// decideLoop takes drafts in turn, answers those that are duplicates or
+// conflicts, and seals the others into frames.
+func (s *Shard) decideLoop(ctx context.Context) {
+	defer s.wg.Done()
+	defer close(s.frames)
+	for {
+		drafts := s.queue.take(ctx, s.opt.MaxFrameBytes, maxFrameItems)
+		if drafts == nil {
+			if ctx.Err() != nil {
+				s.fail(s.queue.drop(), memory.Errorf(memory.CodeUnavailable, "the node is shutting down"))
+			}
+			return
+		}
+		for len(drafts) > 0 {
+			n := s.independent(drafts)
+			if n == 0 {
+				// The first one depends on what is in flight.
+				if err := s.drain(ctx); err != nil {
+					s.fail(drafts, unknownOutcome(err))
+					break
+				}
+				continue
+			}
+			s.sequence(ctx, drafts[:n])
+			drafts = drafts[n:]
+		}
+	}
+}
+
+// independent returns how many drafts from the front share nothing with each
+// other or with what is in flight, so that state alone decides on them.
+func (s *Shard) independent(drafts []*draft) int {
+	seen := map[string]bool{}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, d := range drafts {
+		for _, k := range d.keysInFlight() {
+			if seen[k] || s.inFlight[k] != nil {
+				return i
+			}
+			seen[k] = true
+		}
+	}
+	return len(drafts)
+}
+
+func (s *Shard) sequence(ctx context.Context, drafts []*draft) {
+	if err := s.refusal(); err != nil {
+		s.fail(drafts, err)
+		return
+	}
+	v := s.opt.State.View()
+	fresh := make([]*draft, 0, len(drafts))
+	for _, d := range drafts {
+		res, decided, err := s.decide(v, d)
+		switch {
+		case err != nil:
+			d.finish(projections.EventResult{}, err)
+		case decided:
+			s.count(res.Outcome)
+			d.finish(res, nil)
+		default:
+			fresh = append(fresh, d)
+		}
+	}
+	if err := v.Close(); err != nil {
+		s.opt.Logger.Error("view could not be closed", "err", err)
+	}
+	if len(fresh) == 0 {
+		return
+	}
+	f := s.seal(fresh)
+	s.takeOff(f.drafts)
+	select {
+	case s.frames <- f:
+	case <-ctx.Done():
+		s.land(f.drafts)
+		s.fail(f.drafts, memory.Errorf(memory.CodeUnavailable, "the node is shutting down"))
+	}
+}
+
+// count notes what admission itself found out.
+func (s *Shard) count(o projections.Outcome) {
+	switch o {
+	case projections.OutcomeDuplicate:
+		s.counters.Duplicates.Add(1)
+	case projections.OutcomeConflict:
+		s.counters.Conflicts.Add(1)
+	}
+}
+
+// decide answers from state what need not be appended. The fold decides again.
+func (s *Shard) decide(v *projections.View, d *draft) (projections.EventResult, bool, error) {
+	h := &d.header
+	if h.Type == events.TypeNamespaceCreated {
+		_, taken, err := v.Namespace(h.Name)
+		return projections.EventResult{Outcome: projections.OutcomeConflict}, taken, err
+	}
+	if ns, ok, err := v.NamespaceByID(h.Namespace); err != nil || !ok || ns.Deleted {
+		return projections.EventResult{Outcome: projections.OutcomeRejected}, true, err
+	}
+	if !h.ClientID.IsZero() {
+		spent, ok, err := v.Spent(h.Namespace, h.ClientID, h.Agent)
+		if err != nil {
+			return projections.EventResult{}, false, err
+		}
+		if ok {
+			c := v.Cursor()
+			res := projections.EventResult{Outcome: projections.OutcomeDuplicate, Record: spent.Record, Version: 1,
+				Position: events.Position{Shard: c.Shard, Epoch: c.Epoch, Seq: spent.At.Seq, Index: spent.At.Index}}
+			if spent.Body != h.Body {
+				res.Outcome = projections.OutcomeConflict
+			}
+			return res, true, nil
+		}
+	}
+	switch h.Type {
+	case events.TypeCaptured:
+		return s.decideURI(v, h)
+	case events.TypeRevised, events.TypeForgotten, events.TypeVectorsAttached:
+		return decideTarget(v, h)
+	}
+	return projections.EventResult{}, false, nil
+}
+
+func (s *Shard) decideURI(v *projections.View, h *events.Header) (projections.EventResult, bool, error) {
+	if h.URI.IsZero() {
+		return projections.EventResult{}, false, nil
+	}
+	p, ok, err := v.Partition(h.Namespace, h.Scope, h.Agent)
+	if err != nil || !ok {
+		return projections.EventResult{}, false, err
+	}
+	owner, taken, err := v.URI(p.ID, h.URI)
+	return projections.EventResult{Outcome: projections.OutcomeConflict, Record: owner}, taken, err
+}
+
+func decideTarget(v *projections.View, h *events.Header) (projections.EventResult, bool, error) {
+	head, ok, err := v.Head(h.Target)
+	if err != nil {
+		return projections.EventResult{}, false, err
+	}
+	if !ok || !head.Living {
+		return projections.EventResult{Outcome: projections.OutcomeRejected, Record: h.Target}, true, nil
+	}
+	if h.Type != events.TypeForgotten && head.Versions != h.BaseVersion {
+		return projections.EventResult{Outcome: projections.OutcomeConflict, Record: h.Target, Version: head.Versions}, true, nil
+	}
+	return projections.EventResult{}, false, nil
+}
+
+// seal stamps times in order and seals in parallel.
+func (s *Shard) seal(drafts []*draft) *frame {
+	f := &frame{drafts: drafts, encoded: make([][]byte, len(drafts)), contents: make([]*events.Content, len(drafts))}
+	s.mu.Lock()
+	for _, d := range drafts {
+		s.sealedAt = max(s.sealedAt+1, s.opt.Now().UnixNano())
+		d.header.SealedAt = s.sealedAt
+		if d.header.OccurredAt == 0 {
+			d.header.OccurredAt = s.sealedAt
+		}
+	}
+	s.mu.Unlock()
+	_ = derive.Parallel(len(drafts), func(i int) error {
+		d := drafts[i]
+		f.contents[i] = d.content
+		env := events.Envelope{Header: d.header}
+		if d.key != nil {
+			env.Payload = d.key.Seal(nil, settings.Identity(d.header.Event), d.header.AppendHeader(nil), d.plaintext())
+		}
+		f.encoded[i] = env.Encode()
+		return nil
+	})
+	return f
+}

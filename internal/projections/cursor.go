@@ -1,0 +1,72 @@
+package projections
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"mneme/internal/events"
+)
+
+// Cursor is where a shard's state stands. It commits with the rows.
+type Cursor struct {
+	RaftIndex  uint64
+	RaftTerm   uint64
+	Shard      uint16
+	Epoch      uint32
+	Seq        uint64 // last frame applied
+	Index      uint32 // last event of it
+	Term       uint64 // the log's writer term
+	Chain      events.Chain
+	SealedAt   int64  // latest sealed_at
+	Partitions uint32 // partitions made so far
+	Pipeline   uint32
+	Events     uint64 // events folded since the beginning
+	Identity   string // identity of the stream the state was fed from
+}
+
+// Position is the public form of the cursor.
+func (c *Cursor) Position() events.Position {
+	return events.Position{Shard: c.Shard, Epoch: c.Epoch, Seq: c.Seq, Index: c.Index}
+}
+
+const (
+	cursorVersion = 1
+	cursorFixed   = 1 + 8 + 8 + 2 + 4 + 8 + 4 + 8 + 32 + 8 + 4 + 4 + 8
+)
+
+func (c *Cursor) encode() []byte {
+	b := make([]byte, 0, cursorFixed+len(c.Identity))
+	b = append(b, cursorVersion)
+	b = be64(b, c.RaftIndex)
+	b = be64(b, c.RaftTerm)
+	b = binary.BigEndian.AppendUint16(b, c.Shard)
+	b = be32(b, c.Epoch)
+	b = be64(b, c.Seq)
+	b = be32(b, c.Index)
+	b = be64(b, c.Term)
+	b = append(b, c.Chain[:]...)
+	b = be64(b, uint64(c.SealedAt))
+	b = be32(b, c.Partitions)
+	b = be32(b, c.Pipeline)
+	b = be64(b, c.Events)
+	return append(b, c.Identity...)
+}
+
+func decodeCursor(b []byte) (Cursor, error) {
+	var c Cursor
+	if len(b) < cursorFixed || b[0] != cursorVersion {
+		if len(b) > 0 && b[0] > cursorVersion {
+			return c, fmt.Errorf("cursor version %d: %w", b[0], events.ErrNewer)
+		}
+		return c, fmt.Errorf("cursor: %w", events.ErrMalformed)
+	}
+	u32, u64 := binary.BigEndian.Uint32, binary.BigEndian.Uint64
+	c.RaftIndex, c.RaftTerm = u64(b[1:]), u64(b[9:])
+	c.Shard, c.Epoch, c.Seq, c.Index = binary.BigEndian.Uint16(b[17:]), u32(b[19:]), u64(b[23:]), u32(b[31:])
+	c.Term = u64(b[35:])
+	copy(c.Chain[:], b[43:75])
+	c.SealedAt = int64(u64(b[75:]))
+	c.Partitions, c.Pipeline, c.Events = u32(b[83:]), u32(b[87:]), u64(b[91:])
+	c.Identity = string(b[cursorFixed:])
+	return c, nil
+}

@@ -1,0 +1,24 @@
+// Package projections is the state of a shard: pure folds from events to rows.
+//
+// State implements the machine that Raft drives. Apply takes ApplyRange
+// commands (frames of the log with the contributions the leader derived from
+// them), folds every event into one Pebble batch together with the cursor, and
+// reports what became of each event. Readers open a View: a consistent
+// snapshot that names its position.
+//
+// Invariants:
+//   - Same log, same state: Apply reads the command and the rows before it and
+//     nothing else: no clock, randomness, network, map order, configuration or
+//     key. It sees neither plaintext nor floating point.
+//   - ApplyRange is compare-and-advance: it does nothing unless it continues
+//     exactly where the state stands.
+//   - Rows and cursor commit together.
+//   - The state hash is the sum modulo 2^256 of SHA-256 over the logical facts;
+//     caches, blocks, counters and cursors are no facts.
+//
+// One file holds one projection: directory, records, attributes, terms,
+// vectors, audit. All key shapes are in keys.go.
+//
+// Not its job: deciding what is admitted (ingest), what a reader may see
+// (query), opening anything that is sealed (keyring).
+package projections

@@ -1,0 +1,288 @@
+package projections
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/google/renameio/v2"
+
+	"mneme/internal/events"
+	"mneme/internal/index/text"
+	"mneme/internal/storage"
+)
+
+// generation is one open database of a state and what of it is kept in memory.
+// A rebuild or restore makes the next one beside it and swaps last.
+type generation struct {
+	name   string // folder below the state's directory
+	db     *storage.DB
+	terms  *text.Writer
+	cursor Cursor
+	refs   int // open views; guarded by State.mu
+	stale  bool
+
+	namespaces map[events.ID]*nsState
+	parts      map[uint32]*Partition
+	byName     map[string]*Partition // by partitionKey
+	live       map[uint32]*liveSet   // published, immutable
+}
+
+// liveSet says which documents of a partition are alive: all below next but
+// the dead. It is immutable once published.
+type liveSet struct {
+	next uint32
+	dead *roaring.Bitmap
+}
+
+// Contains reports whether the document is alive.
+func (l *liveSet) Contains(doc uint32) bool { return doc < l.next && !l.dead.Contains(doc) }
+
+// Words implements text.WordSet: the living among the documents from first on.
+func (l *liveSet) Words(first uint32, words []uint64) {
+	clear(words)
+	for i := range words {
+		base := uint64(first) + uint64(i)*64
+		switch {
+		case base+64 <= uint64(l.next):
+			words[i] = ^uint64(0)
+		case base < uint64(l.next):
+			words[i] = 1<<(uint64(l.next)-base) - 1
+		}
+	}
+	it := l.dead.Iterator()
+	it.AdvanceIfNeeded(first)
+	end := uint64(first) + uint64(len(words))*64
+	for it.HasNext() {
+		d := it.Next()
+		if uint64(d) >= end {
+			return
+		}
+		words[(d-first)/64] &^= 1 << ((d - first) % 64)
+	}
+}
+
+// MergeTable lists how the shard's merged rows combine.
+func MergeTable() storage.MergeTable {
+	table := text.MergeTable()
+	table[prefixBitmap] = mergeBitmaps
+	return table
+}
+
+const currentFile = "CURRENT"
+
+// currentGeneration reads which folder holds the state; "" if there is none.
+func currentGeneration(dir string) (string, error) {
+	b, err := os.ReadFile(filepath.Join(dir, currentFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("state %s: %w", dir, err)
+	}
+	name := strings.TrimSpace(string(b))
+	if !strings.HasPrefix(name, "gen-") || strings.ContainsAny(name, "/\\") {
+		return "", fmt.Errorf("state %s: file %s is damaged: %w", dir, currentFile, storage.ErrDamaged)
+	}
+	return name, nil
+}
+
+func setCurrentGeneration(dir, name string) error {
+	if err := renameio.WriteFile(filepath.Join(dir, currentFile), []byte(name+"\n"), 0o600); err != nil {
+		return fmt.Errorf("state %s: %w", dir, err)
+	}
+	return syncDir(dir)
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if isUnsupportedSync(err) {
+		err = nil
+	}
+	return errors.Join(err, d.Close())
+}
+
+// removeOthers deletes every generation folder but keep.
+func removeOthers(dir, keep string, log *slog.Logger) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if e.IsDir() && strings.HasPrefix(e.Name(), "gen-") && e.Name() != keep {
+			if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+				log.Warn("old state could not be removed", "dir", e.Name(), "err", err)
+			}
+		}
+	}
+}
+
+// nextName is a folder name that is not in use.
+func nextName(dir string) string {
+	for n := 1; ; n++ {
+		name := fmt.Sprintf("gen-%06d", n)
+		if _, err := os.Lstat(filepath.Join(dir, name)); errors.Is(err, os.ErrNotExist) {
+			return name
+		}
+	}
+}
+
+// openGeneration opens one folder and loads what is kept in memory.
+func openGeneration(opt Options, name string) (*generation, error) {
+	db, err := storage.Open(storage.Options{Dir: filepath.Join(opt.Dir, name), FS: opt.FS, Logger: opt.Logger,
+		CacheBytes: opt.CacheBytes, Merge: MergeTable(), ReadOnly: opt.ReadOnly, OnFault: opt.OnFault, ReserveBytes: opt.ReserveBytes})
+	if err != nil {
+		return nil, err
+	}
+	g := &generation{name: name, db: db, terms: text.NewWriter(db), namespaces: map[events.ID]*nsState{},
+		parts: map[uint32]*Partition{}, byName: map[string]*Partition{}, live: map[uint32]*liveSet{}}
+	if err := g.load(opt); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return g, nil
+}
+
+func (g *generation) load(opt Options) error {
+	v, closer, err := g.db.Get(metaCursorKey)
+	switch {
+	case errors.Is(err, pebble.ErrNotFound):
+		g.cursor = Cursor{Shard: opt.Shard, Pipeline: PipelineVersion}
+	case err != nil:
+		return fmt.Errorf("read cursor: %w", err)
+	default:
+		g.cursor, err = decodeCursor(v)
+		if err = errors.Join(err, closer.Close()); err != nil {
+			return err
+		}
+	}
+	if g.cursor.Pipeline > PipelineVersion {
+		return fmt.Errorf("state of pipeline version %d: %w", g.cursor.Pipeline, events.ErrNewer)
+	}
+	for _, load := range []func() error{g.loadNamespaces, g.loadPartitions, g.loadDeaths} {
+		if err := load(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *generation) loadNamespaces() error {
+	err := eachRow(g.db, []byte{prefixNamespace}, func(key, value []byte) error {
+		row, err := decodeNamespaceRow(value)
+		g.namespaces[row.ID] = &nsState{row: row, known: true}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	get := func(id events.ID) *nsState {
+		if g.namespaces[id] == nil {
+			g.namespaces[id] = &nsState{row: NamespaceRow{ID: id}}
+		}
+		return g.namespaces[id]
+	}
+	err = eachRow(g.db, []byte{prefixHash}, func(key, value []byte) error {
+		get(events.ID(key[1:])).hash = decodeStateHash(value)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return eachRow(g.db, []byte{prefixCounters}, func(key, value []byte) error {
+		if len(value) != 16 || len(key) != 17 {
+			return fmt.Errorf("counters row: %w", events.ErrMalformed)
+		}
+		n := get(events.ID(key[1:]))
+		n.records, n.pending = binary.BigEndian.Uint64(value), binary.BigEndian.Uint64(value[8:])
+		return nil
+	})
+}
+
+func (g *generation) loadPartitions() error {
+	return eachRow(g.db, []byte{prefixPartRow}, func(key, value []byte) error {
+		if len(key) != 5 {
+			return fmt.Errorf("partition key: %w", events.ErrMalformed)
+		}
+		p, err := decodePartition(binary.BigEndian.Uint32(key[1:]), value)
+		if err != nil {
+			return err
+		}
+		g.parts[p.ID] = &p
+		g.byName[string(partitionKey(p.Namespace, p.Scope, p.Agent))] = &p
+		g.live[p.ID] = &liveSet{next: p.NextDoc, dead: roaring.New()}
+		return nil
+	})
+}
+
+func (g *generation) loadDeaths() error {
+	return eachRow(g.db, []byte{prefixDeath}, func(key, _ []byte) error {
+		if len(key) != 21 {
+			return fmt.Errorf("death key: %w", events.ErrMalformed)
+		}
+		if l := g.live[binary.BigEndian.Uint32(key[1:])]; l != nil {
+			l.dead.Add(binary.BigEndian.Uint32(key[17:]))
+		}
+		return nil
+	})
+}
+
+// publish makes a committed transaction's memory views visible. The caller
+// holds State.mu.
+func (g *generation) publish(t *tx) {
+	g.cursor = t.cursor
+	for id := range t.dropped {
+		delete(g.live, id)
+	}
+	for id, p := range t.touched {
+		l := g.live[id]
+		next := &liveSet{next: p.NextDoc}
+		switch {
+		case l == nil:
+			next.dead = roaring.New()
+		default:
+			next.dead = l.dead
+		}
+		if d := t.dead[id]; d != nil {
+			next.dead = roaring.Or(next.dead, d)
+		}
+		g.live[id] = next
+	}
+	for id, d := range t.dead {
+		if t.touched[id] == nil && g.live[id] != nil {
+			g.live[id] = &liveSet{next: g.live[id].next, dead: roaring.Or(g.live[id].dead, d)}
+		}
+	}
+}
+
+func prefixOptions(prefix []byte) *pebble.IterOptions {
+	return &pebble.IterOptions{LowerBound: prefix, UpperBound: storage.PrefixEnd(prefix)}
+}
+
+// eachRow visits the rows below a prefix in key order. Key and value are valid
+// during the call only.
+func eachRow(r pebble.Reader, prefix []byte, visit func(key, value []byte) error) error {
+	it, err := r.NewIter(prefixOptions(prefix))
+	if err != nil {
+		return fmt.Errorf("scan rows %#x: %w", prefix[0], err)
+	}
+	for ok := it.First(); ok; ok = it.Next() {
+		v, err := it.ValueAndErr()
+		if err == nil {
+			err = visit(it.Key(), v)
+		}
+		if err != nil {
+			return errors.Join(err, it.Close())
+		}
+	}
+	return errors.Join(it.Error(), it.Close())
+}

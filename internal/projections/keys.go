@@ -1,0 +1,199 @@
+package projections
+
+import (
+	"encoding/binary"
+
+	"mneme/internal/events"
+)
+
+// Key prefixes of the projections, append-only. Prefixes 0x40 to 0x4f belong
+// to internal/index/text.
+//
+//	meta       01 name
+//	frame      02 seq8                               → void flag ‖ 64-byte header, or a void frame's bytes
+//	envelope   03 seq8 index4                        → the sealed event, verbatim
+//	epoch      04 epoch4                             → first sequence of the epoch
+//	hash       05 namespace16                        → accumulator
+//	namespace  10 namespace16                        → namespace row
+//	name       11 name                               → namespace16
+//	partition  12 namespace16 scope1 agent           → partition4
+//	counters   13 namespace16                        → living records, pending vectors
+//	next       14 partition4                         → partition row: identity, next DocID
+//	head       20 record16                           → where a record stands
+//	doc        21 partition4 doc4                    → one record version
+//	death      22 partition4 seq8 index4 doc4        → (empty)
+//	history    23 record16 seq8 index4               → version4
+//	uri        24 partition4 uri16                   → record16
+//	idem       25 namespace16 client16 agent         → record16 seq8 index4 body16
+//	time       26 partition4 occurred8 doc4          → (empty)
+//	talk       27 partition4 attr12 occurred8 doc4   → (empty)
+//	bitmap     30 partition4 attr12 block2           → roaring bitmap (merged)
+//	attrs      31 partition4 doc4                    → attribute keys of the version
+//	vector     50 partition4 space8 vector4          → doc4 chunk2 key16 event16 sealed
+//	docvecs    51 partition4 space8 doc4             → first vector4, count4
+//	pending    52 namespace16 partition4 doc4        → record16
+//	nextvec    53 partition4 space8                  → next VectorID
+//	audit      60 namespace16 seq8 index4            → audit row
+//	quarantine 70 seq8 index4                        → code
+//
+// All integers are big-endian; signed times have the sign bit flipped so that
+// keys sort by time.
+const (
+	prefixMeta       = 0x01
+	prefixFrame      = 0x02
+	prefixEnvelope   = 0x03
+	prefixEpoch      = 0x04
+	prefixHash       = 0x05
+	prefixNamespace  = 0x10
+	prefixName       = 0x11
+	prefixPartition  = 0x12
+	prefixCounters   = 0x13
+	prefixPartRow    = 0x14
+	prefixHead       = 0x20
+	prefixDoc        = 0x21
+	prefixDeath      = 0x22
+	prefixHistory    = 0x23
+	prefixURI        = 0x24
+	prefixIdem       = 0x25
+	prefixTime       = 0x26
+	prefixTalk       = 0x27
+	prefixBitmap     = 0x30
+	prefixAttrs      = 0x31
+	prefixVector     = 0x50
+	prefixDocVectors = 0x51
+	prefixPending    = 0x52
+	prefixNextVector = 0x53
+	prefixAudit      = 0x60
+	prefixQuarantine = 0x70
+)
+
+// AttrKey names an attribute value in bitmaps: an HMAC, or for clear integers
+// such as days a tagged number.
+type AttrKey [12]byte
+
+// SpaceKey is the short form of a vector space's id.
+type SpaceKey [8]byte
+
+var metaCursorKey = []byte{prefixMeta, 'c'}
+
+func be32(b []byte, v uint32) []byte { return binary.BigEndian.AppendUint32(b, v) }
+func be64(b []byte, v uint64) []byte { return binary.BigEndian.AppendUint64(b, v) }
+func beTime(b []byte, t int64) []byte {
+	return binary.BigEndian.AppendUint64(b, uint64(t)^(1<<63))
+}
+func decodeTime(b []byte) int64 { return int64(binary.BigEndian.Uint64(b) ^ (1 << 63)) }
+
+func frameKey(seq uint64) []byte { return be64([]byte{prefixFrame}, seq) }
+func envelopeKey(seq uint64, index uint32) []byte {
+	return be32(be64([]byte{prefixEnvelope}, seq), index)
+}
+func epochKey(epoch uint32) []byte          { return be32([]byte{prefixEpoch}, epoch) }
+func hashKey(ns events.ID) []byte           { return append([]byte{prefixHash}, ns[:]...) }
+func namespaceKey(ns events.ID) []byte      { return append([]byte{prefixNamespace}, ns[:]...) }
+func nameKey(name string) []byte            { return append([]byte{prefixName}, name...) }
+func countersKey(ns events.ID) []byte       { return append([]byte{prefixCounters}, ns[:]...) }
+func partRowKey(part uint32) []byte         { return be32([]byte{prefixPartRow}, part) }
+func headKey(record events.ID) []byte       { return append([]byte{prefixHead}, record[:]...) }
+func docKey(part, doc uint32) []byte        { return be32(be32([]byte{prefixDoc}, part), doc) }
+func attrsKey(part, doc uint32) []byte      { return be32(be32([]byte{prefixAttrs}, part), doc) }
+func historyPrefix(record events.ID) []byte { return append([]byte{prefixHistory}, record[:]...) }
+
+func partitionKey(ns events.ID, scope events.Scope, agent string) []byte {
+	b := append([]byte{prefixPartition}, ns[:]...)
+	b = append(b, byte(scope))
+	return append(b, agent...)
+}
+
+func deathKey(part uint32, at Ref, doc uint32) []byte {
+	return be32(at.append(be32([]byte{prefixDeath}, part)), doc)
+}
+
+func historyKey(record events.ID, at Ref) []byte { return at.append(historyPrefix(record)) }
+
+func uriKey(part uint32, uri events.MAC) []byte {
+	return append(be32([]byte{prefixURI}, part), uri[:]...)
+}
+
+func idemKey(ns events.ID, client events.MAC, agent string) []byte {
+	b := append([]byte{prefixIdem}, ns[:]...)
+	b = append(b, client[:]...)
+	return append(b, agent...)
+}
+
+func timeKey(part uint32, occurred int64, doc uint32) []byte {
+	return be32(beTime(be32([]byte{prefixTime}, part), occurred), doc)
+}
+
+func talkPrefix(part uint32, conversation AttrKey) []byte {
+	return append(be32([]byte{prefixTalk}, part), conversation[:]...)
+}
+
+func talkKey(part uint32, conversation AttrKey, occurred int64, doc uint32) []byte {
+	return be32(beTime(talkPrefix(part, conversation), occurred), doc)
+}
+
+func bitmapPrefix(part uint32, attr AttrKey) []byte {
+	return append(be32([]byte{prefixBitmap}, part), attr[:]...)
+}
+
+func bitmapKey(part uint32, attr AttrKey, block uint16) []byte {
+	return binary.BigEndian.AppendUint16(bitmapPrefix(part, attr), block)
+}
+
+func vectorPrefix(part uint32, space SpaceKey) []byte {
+	return append(be32([]byte{prefixVector}, part), space[:]...)
+}
+
+func vectorKey(part uint32, space SpaceKey, vector uint32) []byte {
+	return be32(vectorPrefix(part, space), vector)
+}
+
+func docVectorsKey(part uint32, space SpaceKey, doc uint32) []byte {
+	return be32(append(be32([]byte{prefixDocVectors}, part), space[:]...), doc)
+}
+
+func nextVectorKey(part uint32, space SpaceKey) []byte {
+	return append(be32([]byte{prefixNextVector}, part), space[:]...)
+}
+
+func pendingKey(ns events.ID, part, doc uint32) []byte {
+	return be32(be32(append([]byte{prefixPending}, ns[:]...), part), doc)
+}
+
+func auditPrefix(ns events.ID) []byte { return append([]byte{prefixAudit}, ns[:]...) }
+
+func auditKey(ns events.ID, at Ref) []byte { return at.append(auditPrefix(ns)) }
+
+func quarantineKey(at Ref) []byte { return at.append([]byte{prefixQuarantine}) }
+
+// Ref points to an event in the log: the sequence of its frame and its index.
+type Ref struct {
+	Seq   uint64
+	Index uint32
+}
+
+func (r Ref) append(b []byte) []byte { return be32(be64(b, r.Seq), r.Index) }
+
+// Before reports whether r lies before q.
+func (r Ref) Before(q Ref) bool { return r.Seq < q.Seq || r.Seq == q.Seq && r.Index < q.Index }
+
+func decodeRef(b []byte) Ref {
+	return Ref{binary.BigEndian.Uint64(b), binary.BigEndian.Uint32(b[8:])}
+}
+
+// DayKey is the attribute of the UTC day in which t, in nanoseconds, falls.
+func DayKey(t int64) AttrKey {
+	const day = 24 * 3600 * 1e9
+	d := t / day
+	if t%day < 0 {
+		d--
+	}
+	return dayNumberKey(d)
+}
+
+func dayNumberKey(day int64) AttrKey {
+	var k AttrKey
+	copy(k[:], "day\x00")
+	binary.BigEndian.PutUint64(k[4:], uint64(day)^(1<<63))
+	return k
+}

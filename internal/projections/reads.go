@@ -1,0 +1,203 @@
+package projections
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/cockroachdb/pebble/v2"
+
+	"mneme/internal/events"
+)
+
+// HistoryEntry is one event about a record. Version is the version it made, 0
+// for a forget.
+type HistoryEntry struct {
+	At      Ref
+	Version uint32
+}
+
+// History lists the events about a record, oldest first.
+func (v *View) History(record events.ID) ([]HistoryEntry, error) {
+	var out []HistoryEntry
+	err := eachRow(v.snap, historyPrefix(record), func(key, value []byte) error {
+		out = append(out, HistoryEntry{At: decodeRef(key[17:]), Version: binary.BigEndian.Uint32(value)})
+		return nil
+	})
+	return out, err
+}
+
+// URI finds the living record with a uri in a partition.
+func (v *View) URI(part uint32, uri events.MAC) (events.ID, bool, error) {
+	raw, err := v.get(uriKey(part, uri))
+	if err != nil || len(raw) != 16 {
+		return events.ID{}, false, err
+	}
+	return events.ID(raw), true, nil
+}
+
+// Spent finds what a client id was used for.
+func (v *View) Spent(ns events.ID, client events.MAC, agent string) (Spent, bool, error) {
+	raw, err := v.get(idemKey(ns, client, agent))
+	if err != nil || raw == nil {
+		return Spent{}, false, err
+	}
+	s, err := decodeSpent(raw)
+	return s, err == nil, err
+}
+
+// Bitmap is the set of documents with an attribute, dead ones included.
+func (v *View) Bitmap(part uint32, attr AttrKey) (*roaring.Bitmap, error) {
+	return v.bitmaps(bitmapPrefix(part, attr), nil)
+}
+
+// Days is the set of documents that occurred on the UTC days from..to, both
+// included, given as days since 1970.
+func (v *View) Days(part uint32, from, to int64) (*roaring.Bitmap, error) {
+	upper := bitmapPrefix(part, dayNumberKey(to+1))
+	return v.bitmaps(bitmapPrefix(part, dayNumberKey(from)), upper)
+}
+
+func (v *View) bitmaps(lower, upper []byte) (*roaring.Bitmap, error) {
+	opt := prefixOptions(lower)
+	if upper != nil {
+		opt.UpperBound = upper
+	}
+	it, err := v.snap.NewIter(opt)
+	if err != nil {
+		return nil, err
+	}
+	out := roaring.New()
+	for ok := it.First(); ok; ok = it.Next() {
+		raw, err := it.ValueAndErr()
+		if err != nil {
+			return nil, errors.Join(err, it.Close())
+		}
+		bm, err := decodeBitmap(raw)
+		if err != nil {
+			return nil, errors.Join(err, it.Close())
+		}
+		block := binary.BigEndian.Uint16(it.Key()[17:])
+		out.Or(roaring.AddOffset64(bm, int64(block)<<16))
+	}
+	return out, errors.Join(it.Error(), it.Close())
+}
+
+// Between visits the documents that occurred in [from, to), in order of time,
+// or backwards.
+func (v *View) Between(part uint32, from, to int64, backwards bool, visit func(occurred int64, doc uint32) bool) error {
+	return v.timeRange(timeKey(part, from, 0), timeKey(part, to, 0), 5, backwards, visit)
+}
+
+// Talk visits the documents of one conversation in [from, to), in order of
+// time, or backwards.
+func (v *View) Talk(part uint32, conversation AttrKey, from, to int64, backwards bool, visit func(occurred int64, doc uint32) bool) error {
+	return v.timeRange(talkKey(part, conversation, from, 0), talkKey(part, conversation, to, 0), 17, backwards, visit)
+}
+
+func (v *View) timeRange(lower, upper []byte, at int, backwards bool, visit func(int64, uint32) bool) error {
+	it, err := v.snap.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	if err != nil {
+		return err
+	}
+	first, next := it.First, it.Next
+	if backwards {
+		first, next = it.Last, it.Prev
+	}
+	for ok := first(); ok; ok = next() {
+		if !visit(decodeTime(it.Key()[at:]), binary.BigEndian.Uint32(it.Key()[at+8:])) {
+			break
+		}
+	}
+	return errors.Join(it.Error(), it.Close())
+}
+
+// Audit visits a namespace's audit rows after a reference, oldest first. The
+// zero namespace holds the system's rows.
+func (v *View) Audit(ns events.ID, after Ref, visit func(AuditRow) (bool, error)) error {
+	lower := append(auditKey(ns, after), 0)
+	it, err := v.snap.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: prefixOptions(auditPrefix(ns)).UpperBound})
+	if err != nil {
+		return err
+	}
+	for ok := it.First(); ok; ok = it.Next() {
+		row, err := decodeAuditRow(decodeRef(it.Key()[17:]), it.Value())
+		more := false
+		if err == nil {
+			more, err = visit(row)
+		}
+		if err != nil {
+			return errors.Join(err, it.Close())
+		}
+		if !more {
+			break
+		}
+	}
+	return errors.Join(it.Error(), it.Close())
+}
+
+// AuditAt returns the audit row of one event.
+func (v *View) AuditAt(ns events.ID, at Ref) (AuditRow, bool, error) {
+	raw, err := v.get(auditKey(ns, at))
+	if err != nil || raw == nil {
+		return AuditRow{}, false, err
+	}
+	row, err := decodeAuditRow(at, raw)
+	return row, err == nil, err
+}
+
+// Vectors visits the sealed vectors of a partition in one space, by VectorID.
+// The row's bytes are valid during the call only.
+func (v *View) Vectors(part uint32, space SpaceKey, from uint32, visit func(id uint32, row VectorRow) error) error {
+	prefix := vectorPrefix(part, space)
+	it, err := v.snap.NewIter(&pebble.IterOptions{LowerBound: be32(prefix[:len(prefix):len(prefix)], from), UpperBound: prefixOptions(prefix).UpperBound})
+	if err != nil {
+		return err
+	}
+	for ok := it.First(); ok; ok = it.Next() {
+		row, err := decodeVectorRow(it.Value())
+		if err == nil {
+			err = visit(binary.BigEndian.Uint32(it.Key()[13:]), row)
+		}
+		if err != nil {
+			return errors.Join(err, it.Close())
+		}
+	}
+	return errors.Join(it.Error(), it.Close())
+}
+
+// PendingDoc is a record version that waits for its vectors.
+type PendingDoc struct {
+	Partition, Doc uint32
+	Record         events.ID
+}
+
+// Pending lists up to limit versions of a namespace that wait for vectors.
+func (v *View) Pending(ns events.ID, limit int) ([]PendingDoc, error) {
+	var out []PendingDoc
+	stop := errors.New("enough")
+	err := eachRow(v.snap, append([]byte{prefixPending}, ns[:]...), func(key, value []byte) error {
+		out = append(out, PendingDoc{binary.BigEndian.Uint32(key[17:]), binary.BigEndian.Uint32(key[21:]), events.ID(value)})
+		if len(out) >= limit {
+			return stop
+		}
+		return nil
+	})
+	if errors.Is(err, stop) {
+		err = nil
+	}
+	return out, err
+}
+
+// IsPending reports whether a version waits for its vectors.
+func (v *View) IsPending(ns events.ID, part, doc uint32) (bool, error) {
+	raw, err := v.get(pendingKey(ns, part, doc))
+	return raw != nil, err
+}
+
+// Quarantined visits the events that could not be understood, oldest first.
+func (v *View) Quarantined(visit func(at Ref, code string) error) error {
+	return eachRow(v.snap, []byte{prefixQuarantine}, func(key, value []byte) error {
+		return visit(decodeRef(key[1:]), string(value))
+	})
+}

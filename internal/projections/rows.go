@@ -1,0 +1,223 @@
+package projections
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+
+	"mneme/internal/events"
+)
+
+// NamespaceRow is a namespace in the directory. Settings are the events that
+// set them, oldest first; they are opened by those who hold the cluster key.
+type NamespaceRow struct {
+	ID       events.ID `json:"id"`
+	Name     string    `json:"name"`
+	Created  int64     `json:"created"` // sealed_at of its creation, ns
+	Deleted  bool      `json:"deleted,omitempty"`
+	Settings []Ref     `json:"settings"`
+}
+
+func (r *NamespaceRow) encode() []byte {
+	b, err := json.Marshal(r)
+	if err != nil {
+		panic(fmt.Sprintf("namespace row: %v", err)) // plain data always encodes
+	}
+	return b
+}
+
+func decodeNamespaceRow(b []byte) (NamespaceRow, error) {
+	var r NamespaceRow
+	if err := json.Unmarshal(b, &r); err != nil {
+		return r, fmt.Errorf("namespace row: %w", events.ErrMalformed)
+	}
+	return r, nil
+}
+
+// Partition is one (namespace, scope, agent): the unit of index and statistics.
+type Partition struct {
+	ID        uint32
+	Namespace events.ID
+	Scope     events.Scope
+	Agent     string // only for ScopeAgent
+	NextDoc   uint32
+}
+
+func (p *Partition) encode() []byte {
+	b := append([]byte(nil), p.Namespace[:]...)
+	b = append(b, byte(p.Scope))
+	b = be32(b, p.NextDoc)
+	return append(b, p.Agent...)
+}
+
+func decodePartition(id uint32, b []byte) (Partition, error) {
+	if len(b) < 21 {
+		return Partition{}, fmt.Errorf("partition row: %w", events.ErrMalformed)
+	}
+	return Partition{ID: id, Namespace: events.ID(b[:16]), Scope: events.Scope(b[16]),
+		NextDoc: binary.BigEndian.Uint32(b[17:]), Agent: string(b[21:])}, nil
+}
+
+// Head is where a record stands now.
+type Head struct {
+	Partition uint32
+	Doc       uint32 // DocID of the newest version
+	Versions  uint32
+	Living    bool
+	URI       events.MAC
+}
+
+func (h *Head) encode() []byte {
+	b := be32(be32(be32(nil, h.Partition), h.Doc), h.Versions)
+	living := byte(0)
+	if h.Living {
+		living = 1
+	}
+	b = append(b, living)
+	return append(b, h.URI[:]...)
+}
+
+func decodeHead(b []byte) (Head, error) {
+	if len(b) != 29 {
+		return Head{}, fmt.Errorf("head row: %w", events.ErrMalformed)
+	}
+	u := binary.BigEndian.Uint32
+	return Head{u(b), u(b[4:]), u(b[8:]), b[12] == 1, events.MAC(b[13:29])}, nil
+}
+
+// Doc is one record version.
+type Doc struct {
+	Record     events.ID
+	Version    uint32
+	Kind       events.Kind
+	At         Ref // the event that made it
+	SealedAt   int64
+	OccurredAt int64
+	Death      Ref // zero while it lives
+	Agent      string
+}
+
+// Living reports whether the version is the record's present one.
+func (d *Doc) Living() bool { return d.Death == Ref{} }
+
+func (d *Doc) encode() []byte {
+	b := append(make([]byte, 0, 64+len(d.Agent)), d.Record[:]...)
+	b = be32(b, d.Version)
+	b = append(b, byte(d.Kind))
+	b = d.At.append(b)
+	b = be64(b, uint64(d.SealedAt))
+	b = be64(b, uint64(d.OccurredAt))
+	b = d.Death.append(b)
+	return append(b, d.Agent...)
+}
+
+func decodeDoc(b []byte) (Doc, error) {
+	if len(b) < 61 {
+		return Doc{}, fmt.Errorf("doc row: %w", events.ErrMalformed)
+	}
+	u64 := binary.BigEndian.Uint64
+	return Doc{Record: events.ID(b[:16]), Version: binary.BigEndian.Uint32(b[16:]), Kind: events.Kind(b[20]),
+		At: decodeRef(b[21:]), SealedAt: int64(u64(b[33:])), OccurredAt: int64(u64(b[41:])),
+		Death: decodeRef(b[49:]), Agent: string(b[61:])}, nil
+}
+
+// Spent is a client id that was used: by which record, where, with which body.
+type Spent struct {
+	Record events.ID
+	At     Ref
+	Body   events.MAC
+}
+
+func (s *Spent) encode() []byte {
+	b := append([]byte(nil), s.Record[:]...)
+	return append(s.At.append(b), s.Body[:]...)
+}
+
+func decodeSpent(b []byte) (Spent, error) {
+	if len(b) != 44 {
+		return Spent{}, fmt.Errorf("idempotency row: %w", events.ErrMalformed)
+	}
+	return Spent{events.ID(b[:16]), decodeRef(b[16:]), events.MAC(b[28:])}, nil
+}
+
+// Outcome says what an event did. Numbers are append-only.
+type Outcome uint8
+
+// The outcomes.
+const (
+	OutcomeNone        Outcome = iota
+	OutcomeCreated             // a record came to be
+	OutcomeRevised             // a new version
+	OutcomeForgotten           // gone from present answers
+	OutcomeApplied             // any other effect
+	OutcomeDuplicate           // the same request was already there
+	OutcomeConflict            // it contradicts what is there
+	OutcomeRejected            // its namespace or record is not there
+	OutcomeVoid                // the frame does not continue the log
+	OutcomeQuarantined         // it could not be understood
+)
+
+var outcomeNames = [...]string{"none", "created", "revised", "forgotten", "applied", "duplicate", "conflict", "rejected", "void", "quarantined"}
+
+func (o Outcome) String() string {
+	if int(o) < len(outcomeNames) {
+		return outcomeNames[o]
+	}
+	return fmt.Sprintf("outcome-%d", uint8(o))
+}
+
+// AuditRow says what one event did. Row hash is SHA-256 of the sealed event.
+type AuditRow struct {
+	At       Ref
+	Type     events.Type
+	Scope    events.Scope
+	Outcome  Outcome
+	SealedAt int64
+	Event    events.ID
+	Record   events.ID
+	Hash     events.Hash
+	Agent    string
+}
+
+func (a *AuditRow) encode() []byte {
+	b := binary.BigEndian.AppendUint16(make([]byte, 0, 80+len(a.Agent)), uint16(a.Type))
+	b = append(b, byte(a.Scope), byte(a.Outcome))
+	b = be64(b, uint64(a.SealedAt))
+	b = append(b, a.Event[:]...)
+	b = append(b, a.Record[:]...)
+	b = append(b, a.Hash[:]...)
+	return append(b, a.Agent...)
+}
+
+func decodeAuditRow(at Ref, b []byte) (AuditRow, error) {
+	if len(b) < 76 {
+		return AuditRow{}, fmt.Errorf("audit row: %w", events.ErrMalformed)
+	}
+	return AuditRow{At: at, Type: events.Type(binary.BigEndian.Uint16(b)), Scope: events.Scope(b[2]), Outcome: Outcome(b[3]),
+		SealedAt: int64(binary.BigEndian.Uint64(b[4:])), Event: events.ID(b[12:28]), Record: events.ID(b[28:44]),
+		Hash: events.Hash(b[44:76]), Agent: string(b[76:])}, nil
+}
+
+// VectorRow is one sealed chunk vector.
+type VectorRow struct {
+	Doc    uint32
+	Chunk  uint16
+	Key    [16]byte // data key it is sealed under
+	Event  events.ID
+	Sealed []byte
+}
+
+func (v *VectorRow) encode() []byte {
+	b := be32(make([]byte, 0, 38+len(v.Sealed)), v.Doc)
+	b = binary.BigEndian.AppendUint16(b, v.Chunk)
+	b = append(b, v.Key[:]...)
+	b = append(b, v.Event[:]...)
+	return append(b, v.Sealed...)
+}
+
+func decodeVectorRow(b []byte) (VectorRow, error) {
+	if len(b) < 38 {
+		return VectorRow{}, fmt.Errorf("vector row: %w", events.ErrMalformed)
+	}
+	return VectorRow{binary.BigEndian.Uint32(b), binary.BigEndian.Uint16(b[4:]), [16]byte(b[6:22]), events.ID(b[22:38]), b[38:]}, nil
+}

@@ -1,0 +1,314 @@
+package projections
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"mneme/internal/events"
+	"mneme/internal/storage"
+)
+
+// Options of a state. Dir is required.
+type Options struct {
+	Dir          string
+	Shard        uint16
+	FS           vfs.FS // for Pebble's files; nil is the system's
+	Logger       *slog.Logger
+	CacheBytes   int64
+	ReserveBytes int64
+	ReadOnly     bool
+	OnFault      func(error) // background errors of the store
+	// OnApply hears what a command changed, after it is committed and before
+	// its result is given. It is called by the applying goroutine and must not
+	// wait. May be nil.
+	OnApply func(*Applied)
+}
+
+// Command is one committed Raft entry.
+type Command struct {
+	Index, Term uint64
+	Data        []byte
+}
+
+// Applied says what a batch of commands changed.
+type Applied struct {
+	Cursor      Cursor
+	Events      []AppliedEvent
+	Docs        []AppliedDoc
+	Deaths      []AppliedDoc
+	Vectors     []AppliedVector
+	Dropped     []events.ID // namespaces deleted
+	Voids       []uint64    // sequences of void frames
+	Quarantined int
+}
+
+// AppliedEvent is one event with its audit row.
+type AppliedEvent struct {
+	Row       AuditRow
+	Namespace events.ID
+	Version   uint32
+}
+
+// AppliedDoc is a record version that began or ended.
+type AppliedDoc struct {
+	Partition, Doc uint32
+	Record         events.ID
+}
+
+// AppliedVector is one new sealed vector.
+type AppliedVector struct {
+	Partition uint32
+	Space     SpaceKey
+	ID        uint32
+	Row       VectorRow
+}
+
+// State is a shard's state. Apply, Checkpoint, Restore and Swap are called one
+// at a time; View and AppliedIndex may be called at any time.
+type State struct {
+	opt Options
+	mu  sync.RWMutex // guards gen and its published views
+	gen *generation
+	// moved is closed and replaced whenever the cursor moves.
+	moved chan struct{}
+}
+
+// Open opens the state in opt.Dir, creating an empty one. Errors of damaged,
+// newer or locked directories are those of package storage.
+func Open(opt Options) (*State, error) {
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	name, err := currentGeneration(opt.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if name == "" {
+		if opt.ReadOnly {
+			return nil, fmt.Errorf("state %s: %w", opt.Dir, storage.ErrNoDatabase)
+		}
+		if err := os.MkdirAll(opt.Dir, 0o700); err != nil {
+			return nil, fmt.Errorf("state %s: %w", opt.Dir, err)
+		}
+		removeOthers(opt.Dir, "", opt.Logger)
+		name = nextName(opt.Dir)
+	}
+	g, err := openGeneration(opt, name)
+	if err != nil {
+		return nil, err
+	}
+	if !opt.ReadOnly {
+		if err := setCurrentGeneration(opt.Dir, name); err != nil {
+			return nil, errors.Join(err, g.db.Close())
+		}
+		removeOthers(opt.Dir, name, opt.Logger)
+	}
+	return &State{opt: opt, gen: g, moved: make(chan struct{})}, nil
+}
+
+// Apply folds commands in order, in one batch with the cursor. Commands at or
+// below the applied index are skipped with a nil result. An error leaves the
+// state as it was on disk; the caller stops the shard.
+func (s *State) Apply(commands []Command) ([]any, error) {
+	s.mu.RLock()
+	g := s.gen
+	s.mu.RUnlock()
+	t := newTx(g)
+	defer t.b.Close()
+	results := make([]any, len(commands))
+	for i, c := range commands {
+		if c.Index <= t.cursor.RaftIndex {
+			continue
+		}
+		r, err := DecodeRange(c.Data)
+		if err != nil {
+			return nil, fmt.Errorf("command %d: %w", c.Index, err)
+		}
+		res, err := t.applyRange(r)
+		if err != nil {
+			return nil, fmt.Errorf("command %d: %w", c.Index, err)
+		}
+		t.cursor.RaftIndex, t.cursor.RaftTerm = c.Index, c.Term
+		results[i] = res
+	}
+	if err := s.commit(g, t); err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
+// ApplyLocal folds one range that comes from a replay instead of Raft: a
+// rebuild or a restore from backup.
+func (s *State) ApplyLocal(r *Range) (RangeResult, error) {
+	s.mu.RLock()
+	g := s.gen
+	s.mu.RUnlock()
+	t := newTx(g)
+	defer t.b.Close()
+	res, err := t.applyRange(r)
+	if err != nil {
+		return res, err
+	}
+	return res, s.commit(g, t)
+}
+
+// SetOrigin records the Raft index and the stream identity that a rebuilt state
+// takes over, before it is swapped in.
+func (s *State) SetOrigin(index, term uint64, identity string) error {
+	s.mu.RLock()
+	g := s.gen
+	s.mu.RUnlock()
+	t := newTx(g)
+	defer t.b.Close()
+	t.cursor.RaftIndex, t.cursor.RaftTerm, t.cursor.Identity = index, term, identity
+	return s.commit(g, t)
+}
+
+func (s *State) commit(g *generation, t *tx) error {
+	defer g.terms.Reset()
+	if err := t.finish(); err != nil {
+		return err
+	}
+	if err := g.db.Commit(t.b, false); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	g.publish(t)
+	moved := s.moved
+	s.moved = make(chan struct{})
+	s.mu.Unlock()
+	if s.opt.OnApply != nil {
+		t.out.Cursor = t.cursor
+		s.opt.OnApply(t.out)
+	}
+	close(moved)
+	return nil
+}
+
+// AppliedIndex returns the Raft index and term the state stands at.
+func (s *State) AppliedIndex() (index, term uint64) {
+	c := s.Cursor()
+	return c.RaftIndex, c.RaftTerm
+}
+
+// Cursor returns where the state stands.
+func (s *State) Cursor() Cursor {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.gen.cursor
+}
+
+// Moved returns a channel that is closed when the cursor moves next.
+func (s *State) Moved() <-chan struct{} {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.moved
+}
+
+// Flush puts everything applied so far on stable storage.
+func (s *State) Flush() error {
+	s.mu.RLock()
+	db := s.gen.db
+	s.mu.RUnlock()
+	return db.Sync()
+}
+
+// Checkpoint makes a consistent hard-linked copy of the state in dir.
+func (s *State) Checkpoint(dir string) error {
+	s.mu.RLock()
+	db := s.gen.db
+	s.mu.RUnlock()
+	return db.Checkpoint(dir)
+}
+
+// Restore replaces the state by the checkpoint in dir, swapping last.
+func (s *State) Restore(dir string) error {
+	name := nextName(s.opt.Dir)
+	if err := os.Rename(dir, filepath.Join(s.opt.Dir, name)); err != nil {
+		return fmt.Errorf("restore state: %w", err)
+	}
+	return s.swapTo(name)
+}
+
+// Sibling opens an empty state beside this one, for a rebuild. Give it to Swap
+// or to Discard.
+func (s *State) Sibling() (*State, error) {
+	opt := s.opt
+	opt.OnApply = nil
+	g, err := openGeneration(opt, nextName(s.opt.Dir))
+	if err != nil {
+		return nil, err
+	}
+	return &State{opt: opt, gen: g, moved: make(chan struct{})}, nil
+}
+
+// Discard closes a sibling and removes it.
+func (s *State) Discard() error {
+	return errors.Join(s.gen.db.Close(), os.RemoveAll(filepath.Join(s.opt.Dir, s.gen.name)))
+}
+
+// Swap puts the sibling's rows in this state's place. The sibling must not be
+// used afterwards.
+func (s *State) Swap(sibling *State) error {
+	if err := sibling.gen.db.Sync(); err != nil {
+		return err
+	}
+	if err := sibling.gen.db.Close(); err != nil {
+		return err
+	}
+	return s.swapTo(sibling.gen.name)
+}
+
+func (s *State) swapTo(name string) error {
+	next, err := openGeneration(s.opt, name)
+	if err != nil {
+		return err
+	}
+	if err := setCurrentGeneration(s.opt.Dir, name); err != nil {
+		return errors.Join(err, next.db.Close())
+	}
+	s.mu.Lock()
+	old := s.gen
+	s.gen = next
+	moved := s.moved
+	s.moved = make(chan struct{})
+	old.stale = true
+	idle := old.refs == 0
+	s.mu.Unlock()
+	close(moved)
+	if idle {
+		s.retire(old)
+	}
+	return nil
+}
+
+// retire closes and removes a generation that nobody reads any more.
+func (s *State) retire(g *generation) {
+	if err := g.db.Close(); err != nil {
+		s.opt.Logger.Warn("old state could not be closed", "dir", g.name, "err", err)
+		return
+	}
+	if err := os.RemoveAll(filepath.Join(s.opt.Dir, g.name)); err != nil {
+		s.opt.Logger.Warn("old state could not be removed", "dir", g.name, "err", err)
+	}
+}
+
+// Fault returns the first background error of the store, or nil.
+func (s *State) Fault() error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.gen.db.Fault()
+}
+
+// Close closes the state. All views must be closed before.
+func (s *State) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.gen.db.Close()
+}

@@ -1,0 +1,89 @@
+package raftfsm
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/raft"
+)
+
+// Sentinels. Compare with errors.Is.
+var (
+	// ErrNotLeader: this replica does not lead the group.
+	ErrNotLeader = errors.New("not the leader")
+	// ErrUnknownOutcome: leadership was lost while the command was under way;
+	// it may or may not be applied. It comes together with ErrNotLeader.
+	ErrUnknownOutcome = errors.New("outcome unknown")
+	// ErrHalted: the machine failed; the group applies nothing more until it is
+	// opened again. The error in the chain is a *HaltError.
+	ErrHalted = errors.New("group is halted")
+	// ErrClosed: the group is closed or closing.
+	ErrClosed = errors.New("group is closed")
+	// ErrTooLarge: the command is longer than Options.MaxCommandBytes.
+	ErrTooLarge = errors.New("command is too large")
+	// ErrStorage: the Raft log could not be written (the cause follows in the
+	// chain, for example ENOSPC).
+	ErrStorage = errors.New("raft log cannot be written")
+	// ErrCorruptLog: a value of the Raft log fails its checksum or its shape.
+	ErrCorruptLog = errors.New("raft log is corrupt")
+	// ErrCorruptSnapshot: a snapshot's manifest, stream or file fails its checksum.
+	ErrCorruptSnapshot = errors.New("snapshot is corrupt")
+	// ErrDamaged: the Raft log is damaged, missing or ends before the machine's
+	// index, and the group may not repair it by itself because it has, or may
+	// have, more than one voter.
+	ErrDamaged = errors.New("raft log does not fit the state")
+	// ErrStateLost: the machine lies behind the Raft log's beginning and no
+	// intact snapshot bridges the gap. The way out is to remove the group's
+	// directory and to rebuild the state from the event log.
+	ErrStateLost = errors.New("state lies behind the raft log")
+	// ErrLocked: another process, or another group, has the directory open.
+	ErrLocked = errors.New("directory is in use")
+	// ErrNoPeer: there is no other voter that could take over.
+	ErrNoPeer = errors.New("no peer to hand over to")
+	// ErrNoSync: NoSync is for a group with a single voter only.
+	ErrNoSync = errors.New("NoSync is for a single voter")
+)
+
+// HaltError says where and why a group stopped applying. It matches ErrHalted
+// and its cause.
+type HaltError struct {
+	Index uint64 // Raft index of the entry, or of the first entry of its batch
+	Cause error
+}
+
+func (e *HaltError) Error() string {
+	return fmt.Sprintf("group is halted at raft index %d: %v", e.Index, e.Cause)
+}
+
+// Unwrap makes errors.Is(err, ErrHalted) and errors.Is(err, cause) true.
+func (e *HaltError) Unwrap() []error { return []error{ErrHalted, e.Cause} }
+
+// ApplyError may be returned by Machine.Apply to name the entry that failed;
+// without it the first index of the batch is reported.
+type ApplyError struct {
+	Index uint64
+	Err   error
+}
+
+func (e *ApplyError) Error() string { return fmt.Sprintf("entry %d: %v", e.Index, e.Err) }
+
+// Unwrap returns the cause.
+func (e *ApplyError) Unwrap() error { return e.Err }
+
+// raftErr translates an error of the raft library to this package's sentinels.
+func raftErr(op string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipTransferInProgress):
+		return fmt.Errorf("raftfsm %s: %w: %w", op, ErrNotLeader, err)
+	case errors.Is(err, raft.ErrLeadershipLost):
+		return fmt.Errorf("raftfsm %s: %w, %w", op, ErrNotLeader, ErrUnknownOutcome)
+	case errors.Is(err, raft.ErrAbortedByRestore):
+		return fmt.Errorf("raftfsm %s: %w: %w", op, ErrUnknownOutcome, err)
+	case errors.Is(err, raft.ErrRaftShutdown):
+		return fmt.Errorf("raftfsm %s: %w", op, ErrClosed)
+	default:
+		return fmt.Errorf("raftfsm %s: %w", op, err)
+	}
+}

@@ -1,0 +1,298 @@
+package raftfsm
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/raft"
+	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+)
+
+// boltKV is what the stores need of raft-boltdb's BoltStore; tests put faults
+// in between.
+type boltKV interface {
+	FirstIndex() (uint64, error)
+	LastIndex() (uint64, error)
+	GetLog(index uint64, l *raft.Log) error
+	StoreLogs(logs []*raft.Log) error
+	DeleteRange(from, to uint64) error
+	Set(key, value []byte) error
+	Get(key []byte) ([]byte, error)
+	Sync() error
+	Close() error
+}
+
+// openBolt opens a file that checkLog has found sound, or a new one.
+func openBolt(path string, noSync bool) (boltKV, error) {
+	var kv boltKV
+	err := guard(func() error {
+		store, err := raftboltdb.New(raftboltdb.Options{
+			Path:   path,
+			NoSync: noSync,
+			BoltOptions: &bbolt.Options{
+				Timeout:        time.Second,
+				NoFreelistSync: true,
+				FreelistType:   bbolt.FreelistMapType,
+			},
+		})
+		if err == nil {
+			kv = store
+		}
+		return err
+	})
+	if errors.Is(err, berrors.ErrTimeout) {
+		return nil, fmt.Errorf("open %s: %w", path, ErrLocked)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	return kv, nil
+}
+
+// logEvents is how a logStore tells the group what happens. Calls come from
+// Raft's goroutines and must not block.
+type logEvents interface {
+	// storeFailed: a write failed in a way that writing again cannot mend.
+	storeFailed(index uint64, err error)
+	// entryUnreadable is asked when an entry fails its check after the open. True
+	// means: the group has halted and has no peers, so a no-op may stand in.
+	entryUnreadable(index uint64, err error) bool
+	// logGrew: so much was stored since the last compaction.
+	logGrew(entries uint64, bytes int64)
+}
+
+// logStore is a raft.LogStore over bolt whose entries carry checksums and whose
+// indexes have no gaps (raft.MonotonicLogStore), so that Raft empties it after
+// an installed snapshot. It is safe for concurrent use.
+type logStore struct {
+	kv      boltKV
+	stable  *stableStore
+	members *memberFile
+	events  logEvents
+	clock   func() time.Time
+
+	mu          sync.Mutex
+	first, last uint64
+	grownBy     uint64
+	grownBytes  int64
+	watch       writeTimes
+}
+
+var _ interface {
+	raft.LogStore
+	raft.MonotonicLogStore
+} = (*logStore)(nil)
+
+// writeTimes is what the disk watchdog looks at.
+type writeTimes struct {
+	last, max time.Duration
+	since     time.Time // start of the write under way, else zero
+}
+
+func newLogStore(kv boltKV, stable *stableStore, members *memberFile, events logEvents, clock func() time.Time) (*logStore, error) {
+	s := &logStore{kv: kv, stable: stable, members: members, events: events, clock: clock}
+	err := guard(func() (err error) {
+		if s.first, err = kv.FirstIndex(); err != nil {
+			return err
+		}
+		s.last, err = kv.LastIndex()
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open raft log: %w", err)
+	}
+	return s, nil
+}
+
+// IsMonotonic implements raft.MonotonicLogStore.
+func (s *logStore) IsMonotonic() bool { return true }
+
+// FirstIndex implements raft.LogStore.
+func (s *logStore) FirstIndex() (uint64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.first, nil
+}
+
+// LastIndex implements raft.LogStore.
+func (s *logStore) LastIndex() (uint64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last, nil
+}
+
+// GetLog implements raft.LogStore. Errors: raft.ErrLogNotFound, ErrCorruptLog.
+func (s *logStore) GetLog(index uint64, l *raft.Log) error {
+	err := guard(func() error {
+		if err := s.kv.GetLog(index, l); err != nil {
+			return err
+		}
+		if l.Index != index {
+			return fmt.Errorf("entry %d: %w: it calls itself %d", index, ErrCorruptLog, l.Index)
+		}
+		return openEntry(l)
+	})
+	if err == nil || errors.Is(err, raft.ErrLogNotFound) {
+		return err
+	}
+	if !errors.Is(err, ErrCorruptLog) {
+		err = fmt.Errorf("entry %d: %w: %w", index, ErrCorruptLog, err)
+	}
+	// Raft panics on its own goroutine when a committed entry cannot be read.
+	// Where no peer could be misled, it gets a no-op and the group is halted.
+	if s.events.entryUnreadable(index, err) {
+		*l = raft.Log{Index: index, Type: raft.LogNoop}
+		return nil
+	}
+	return err
+}
+
+// StoreLog implements raft.LogStore.
+func (s *logStore) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log{l}) }
+
+// StoreLogs implements raft.LogStore. The entries must follow each other and the
+// log's end; entries from the first one's index on are replaced.
+func (s *logStore) StoreLogs(logs []*raft.Log) error {
+	if len(logs) == 0 {
+		return nil
+	}
+	framed, size := make([]*raft.Log, len(logs)), int64(0)
+	for i, l := range logs {
+		if l.Index != logs[0].Index+uint64(i) {
+			return fmt.Errorf("store entry %d: %w: a gap in the batch", l.Index, ErrStorage)
+		}
+		c := *l
+		c.Data = sealEntry(l)
+		framed[i] = &c
+		size += int64(len(c.Data)) + int64(len(c.Extensions))
+	}
+	if err := s.makeRoom(logs[0].Index); err != nil {
+		return err
+	}
+	// A changed membership must be known even if raft.db is lost right after.
+	for _, l := range logs {
+		if l.Type == raft.LogConfiguration {
+			if err := s.members.save(l.Index, raft.DecodeConfiguration(l.Data)); err != nil {
+				return fmt.Errorf("store entry %d: %w: %w", l.Index, ErrStorage, err)
+			}
+		}
+	}
+	if err := s.write("store entries", logs[0].Index, func() error { return s.kv.StoreLogs(framed) }); err != nil {
+		return err
+	}
+	s.stored(logs[0].Index, logs[len(logs)-1].Index, size)
+	return nil
+}
+
+// makeRoom checks that index continues the log and drops what lies from there on
+// (left over from a write that failed halfway).
+func (s *logStore) makeRoom(index uint64) error {
+	s.mu.Lock()
+	first, last := s.first, s.last
+	s.mu.Unlock()
+	if last == 0 || index == last+1 {
+		return nil
+	}
+	if index > last || index < first {
+		return fmt.Errorf("store entry %d: %w: log is %d..%d", index, ErrStorage, first, last)
+	}
+	return s.DeleteRange(index, last)
+}
+
+func (s *logStore) stored(from, to uint64, size int64) {
+	s.mu.Lock()
+	if s.first == 0 {
+		s.first = from
+	}
+	s.last = to
+	s.grownBy += to - from + 1
+	s.grownBytes += size
+	entries, bytes := s.grownBy, s.grownBytes
+	s.mu.Unlock()
+	s.events.logGrew(entries, bytes)
+}
+
+// DeleteRange implements raft.LogStore: both ends inclusive, at the beginning or
+// the end of the log, or all of it.
+func (s *logStore) DeleteRange(from, to uint64) error {
+	s.mu.Lock()
+	first, last := s.first, s.last
+	s.mu.Unlock()
+	if last == 0 || to < from || to < first || from > last {
+		return nil
+	}
+	if from > first && to < last {
+		return fmt.Errorf("delete entries %d..%d: %w: a hole in %d..%d", from, to, ErrStorage, first, last)
+	}
+	if err := s.write("delete entries", from, func() error { return s.kv.DeleteRange(from, to) }); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case from <= first && to >= last:
+		s.first, s.last = 0, 0
+	case from <= first:
+		s.first = to + 1
+	default:
+		s.last = from - 1
+	}
+	return nil
+}
+
+// compacted starts the growth count anew; the group calls it after a snapshot.
+func (s *logStore) compacted() {
+	s.mu.Lock()
+	s.grownBy, s.grownBytes = 0, 0
+	s.mu.Unlock()
+}
+
+func (s *logStore) times() (last, longest, underWay time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.watch.since.IsZero() {
+		underWay = s.clock().Sub(s.watch.since)
+	}
+	return s.watch.last, s.watch.max, underWay
+}
+
+// write runs one transaction under the watchdog's clock. A full disk may be
+// tried again; after any other failure nothing is known about what the disk
+// holds, so the store refuses from then on.
+func (s *logStore) write(op string, index uint64, f func() error) error {
+	if err := s.stable.ready(); err != nil {
+		return fmt.Errorf("%s from %d: %w", op, index, err)
+	}
+	s.mu.Lock()
+	s.watch.since = s.clock()
+	s.mu.Unlock()
+	err := guard(f)
+	s.mu.Lock()
+	s.watch.last = s.clock().Sub(s.watch.since)
+	s.watch.max = max(s.watch.max, s.watch.last)
+	s.watch.since = time.Time{}
+	s.mu.Unlock()
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("%s from %d: %w: %w", op, index, ErrStorage, err)
+	if !isFull(err) {
+		s.stable.refuse(err)
+		s.events.storeFailed(index, err)
+	}
+	return err
+}
+
+func isFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// sync puts everything on stable storage, also with NoSync.
+func (s *logStore) sync() error { return guard(s.kv.Sync) }
+
+func (s *logStore) close() error { return guard(s.kv.Close) }

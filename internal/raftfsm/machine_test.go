@@ -1,0 +1,309 @@
+package raftfsm
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fileMachine is a Machine that keeps "key=value" commands in a map and its
+// durable form in one file per state, replaced as a whole: the dumb twin of a
+// database whose writes are atomic and reach the disk only with Flush.
+type fileMachine struct {
+	dir string
+
+	mu       sync.Mutex
+	state    machineState
+	applies  int // calls of Apply
+	seen     []uint64
+	failAt   uint64 // Apply returns an error when it meets this index
+	panicAt  uint64
+	short    bool // Apply forgets a result
+	failNext map[string]error
+	hold     chan struct{} // Apply waits for it, if set
+}
+
+type machineState struct {
+	Index, Term uint64
+	Rows        map[string]string
+	Chain       uint64 // order-sensitive sum over all commands
+}
+
+func newFileMachine(t testing.TB, dir string) *fileMachine {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	m := &fileMachine{dir: dir, state: machineState{Rows: map[string]string{}}, failNext: map[string]error{}}
+	if b, err := os.ReadFile(m.file()); err == nil {
+		if err := json.Unmarshal(b, &m.state); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return m
+}
+
+func (m *fileMachine) file() string { return filepath.Join(m.dir, "state.json") }
+
+func (m *fileMachine) fail(op string) error {
+	err := m.failNext[op]
+	delete(m.failNext, op)
+	return err
+}
+
+func (m *fileMachine) Apply(entries []Entry) ([]any, error) {
+	m.mu.Lock()
+	hold := m.hold
+	m.mu.Unlock()
+	if hold != nil {
+		<-hold
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.applies++
+	next := m.state
+	next.Rows = maps.Clone(m.state.Rows)
+	out := make([]any, 0, len(entries))
+	for _, e := range entries {
+		if e.Index <= m.state.Index {
+			return nil, fmt.Errorf("entry %d was applied before", e.Index)
+		}
+		switch e.Index {
+		case m.failAt:
+			return nil, &ApplyError{Index: e.Index, Err: errBoom}
+		case m.panicAt:
+			panic("boom")
+		}
+		m.seen = append(m.seen, e.Index)
+		next.apply(e)
+		out = append(out, len(next.Rows))
+	}
+	m.state = next
+	if m.short {
+		return out[:len(out)-1], nil
+	}
+	return out, nil
+}
+
+var errBoom = errors.New("boom")
+
+func (s *machineState) apply(e Entry) {
+	k, v, _ := cut(e.Data)
+	s.Rows[k] = v
+	for _, b := range e.Data {
+		s.Chain = s.Chain*1099511628211 + uint64(b) + 1
+	}
+	s.Index, s.Term = e.Index, e.Term
+}
+
+func cut(b []byte) (k, v string, ok bool) {
+	for i, c := range b {
+		if c == '=' {
+			return string(b[:i]), string(b[i+1:]), true
+		}
+	}
+	return string(b), "", false
+}
+
+func (m *fileMachine) AppliedIndex() (uint64, uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.state.Index, m.state.Term
+}
+
+func (m *fileMachine) get() machineState {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.state
+	s.Rows = maps.Clone(s.Rows)
+	return s
+}
+
+func (m *fileMachine) Flush() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.fail("flush"); err != nil {
+		return err
+	}
+	b, err := json.Marshal(m.state)
+	if err != nil {
+		return err
+	}
+	return replaceFile(m.file(), b)
+}
+
+func (m *fileMachine) Checkpoint(dir string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.fail("checkpoint"); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	b, err := json.Marshal(m.state)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "state.json"), b, 0o600); err != nil {
+		return err
+	}
+	if err := os.Mkdir(filepath.Join(dir, "sub"), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "sub", "index"), binary.BigEndian.AppendUint64(nil, m.state.Index), 0o600)
+}
+
+func (m *fileMachine) Restore(dir string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.fail("restore"); err != nil {
+		return err
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "state.json"))
+	if err != nil {
+		return err
+	}
+	var s machineState
+	if err := json.Unmarshal(b, &s); err != nil {
+		return err
+	}
+	if err := replaceFile(m.file(), b); err != nil {
+		return err
+	}
+	m.state = s
+	return nil
+}
+
+// testCtx bounds a test against hanging; nothing is measured with it.
+func testCtx(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// shard is one replica for tests: a machine and a group in one folder.
+type shard struct {
+	dir     string
+	machine *fileMachine
+	group   *Group
+}
+
+func openShard(t testing.TB, dir string, change ...func(*Options)) *shard {
+	t.Helper()
+	s, err := tryOpenShard(t, dir, change...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func tryOpenShard(t testing.TB, dir string, change ...func(*Options)) (*shard, error) {
+	t.Helper()
+	s := &shard{dir: dir, machine: newFileMachine(t, filepath.Join(dir, "state"))}
+	opt := Options{Dir: filepath.Join(dir, "raft"), ID: "n1", Machine: s.machine, Bootstrap: true, NoSync: true}
+	for _, f := range change {
+		f(&opt)
+	}
+	var err error
+	if s.group, err = Open(opt); err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() { _ = s.group.Close() })
+	return s, nil
+}
+
+func (s *shard) lead(t testing.TB) *shard {
+	t.Helper()
+	if err := s.group.WaitLeader(testCtx(t)); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *shard) put(t testing.TB, kv string) uint64 {
+	t.Helper()
+	ctx := testCtx(t)
+	_, index, err := s.group.Propose(ctx, []byte(kv)).Wait(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return index
+}
+
+func (s *shard) putMany(t testing.TB, from, to int) {
+	t.Helper()
+	ctx := testCtx(t)
+	var futures []*Future
+	for i := from; i < to; i++ {
+		futures = append(futures, s.group.Propose(ctx, fmt.Appendf(nil, "k%03d=v%d", i, i)))
+	}
+	for _, f := range futures {
+		if _, _, err := f.Wait(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (s *shard) close(t testing.TB) {
+	t.Helper()
+	if err := s.group.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func checkRows(t testing.TB, s machineState, n int) {
+	t.Helper()
+	if len(s.Rows) != n {
+		t.Fatalf("state has %d rows, want %d", len(s.Rows), n)
+	}
+	for i := range n {
+		if got := s.Rows[fmt.Sprintf("k%03d", i)]; got != fmt.Sprintf("v%d", i) {
+			t.Fatalf("row %d is %q", i, got)
+		}
+	}
+}
+
+func damagedFiles(t testing.TB, dir string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "raft", "raft.db.damaged-*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(files)
+	return files
+}
+
+func copyTree(t testing.TB, from, to string) {
+	t.Helper()
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// cluster is several replicas with in-memory transports that reach each other.
+type cluster struct {
+	dirs   []string
+	trans  []*raft.InmemTransport
+	shards []*shard
+}
+
+func newTestTransport(n int) *raft.InmemTransport {
+	_, tr := raft.NewInmemTransport(raft.ServerAddress(fmt.Sprintf("addr-%d", n)))
+	return tr
+}

@@ -1,0 +1,144 @@
+package raftfsm
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Entry is one committed command.
+type Entry struct {
+	Index, Term uint64
+	// Data is what was proposed. It is read-only and may be kept.
+	Data []byte
+}
+
+// Machine is the state under agreement. The group calls Apply, Checkpoint and
+// Restore one at a time; Flush and AppliedIndex may be called while Apply runs.
+//
+// Apply never fails for valid input. An error or a panic halts the group.
+type Machine interface {
+	// Apply applies committed commands in order, all in one atomic batch with
+	// the cursor (the last entry's index and term). Entries at or below
+	// AppliedIndex must be skipped. It returns one result for each entry, in the
+	// same order; afterwards AppliedIndex is the last entry's index. The slice
+	// entries belongs to the group.
+	Apply(entries []Entry) ([]any, error)
+	// AppliedIndex returns the cursor; zeroes for an empty state.
+	AppliedIndex() (index, term uint64)
+	// Flush returns once everything that was applied before the call is on
+	// stable storage.
+	Flush() error
+	// Checkpoint writes a consistent copy of the state to dir, which does not
+	// exist yet (its parent does and lies on the same filesystem as the group's
+	// directory). It runs between two calls of Apply, so it should only make
+	// hard links. Files are never changed afterwards. Empty folders are not kept.
+	Checkpoint(dir string) error
+	// Restore replaces the state by the checkpoint in dir, atomically, as its
+	// last step: after an error the old state stands. It may move files out of
+	// dir; the group removes what is left.
+	Restore(dir string) error
+}
+
+// Options configures a group. Dir, ID and Machine are required.
+type Options struct {
+	// Dir holds raft.db, membership, snapshots/ and restore/. Owned by the group.
+	Dir string
+	// ID names this replica within the group, for ever.
+	ID string
+	// Machine is the state. The caller opens it before and closes it after.
+	Machine Machine
+	// Logger takes the group's and the raft library's lines; nil is silent.
+	Logger *slog.Logger
+	// Transport reaches the peers; nil is in-memory, for a node on its own. The
+	// group closes it.
+	Transport raft.Transport
+	// Bootstrap starts a new group with this replica as its only voter when
+	// there is no state at all. It is ignored otherwise.
+	Bootstrap bool
+
+	// SnapshotThreshold is the number of log entries after which a snapshot is
+	// taken (default 4096); SnapshotBytes is the same in bytes (default 64 MiB).
+	SnapshotThreshold uint64
+	SnapshotBytes     int64
+	// TrailingLogs is how many entries a snapshot leaves in the log for peers
+	// that lag (default: 0 in memory, 1024 with a transport). Negative: none.
+	TrailingLogs int
+	// NoSync leaves fsync of log entries to the operating system. Only for a
+	// single voter whose commands have another durable copy. Terms and votes
+	// are synced all the same.
+	NoSync bool
+	// MaxCommandBytes bounds one command (default 8 MiB).
+	MaxCommandBytes int
+	// HeartbeatTimeout and ElectionTimeout govern elections between peers
+	// (default 1 s each). A single voter elects itself at once.
+	HeartbeatTimeout, ElectionTimeout time.Duration
+	// Clock measures how long writes take (default time.Now). It never reaches
+	// the state.
+	Clock func() time.Time
+
+	wrapKV func(boltKV) boltKV // tests put faults between the group and bolt
+}
+
+const (
+	defaultSnapshotThreshold = 4096
+	defaultSnapshotBytes     = 64 << 20
+	defaultTrailingLogs      = 1024
+	defaultMaxCommandBytes   = 8 << 20
+	defaultElectionTimeout   = time.Second
+)
+
+// Validate reports what is missing or contradictory.
+func (o Options) Validate() error {
+	switch {
+	case o.Dir == "":
+		return errors.New("raftfsm options: Dir is required")
+	case o.ID == "":
+		return errors.New("raftfsm options: ID is required")
+	case o.Machine == nil:
+		return errors.New("raftfsm options: Machine is required")
+	case o.MaxCommandBytes < 0 || o.MaxCommandBytes > maxFrameBytes:
+		return fmt.Errorf("raftfsm options: MaxCommandBytes must be within 0..%d", maxFrameBytes)
+	case o.SnapshotBytes < 0:
+		return errors.New("raftfsm options: SnapshotBytes must not be negative")
+	}
+	return nil
+}
+
+// withDefaults fills the zero values.
+func (o Options) withDefaults() Options {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.TrailingLogs == 0 && o.Transport != nil {
+		o.TrailingLogs = defaultTrailingLogs
+	}
+	o.TrailingLogs = max(o.TrailingLogs, 0)
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	o.SnapshotThreshold = orDefault(o.SnapshotThreshold, defaultSnapshotThreshold)
+	o.SnapshotBytes = orDefault(o.SnapshotBytes, defaultSnapshotBytes)
+	o.MaxCommandBytes = orDefault(o.MaxCommandBytes, defaultMaxCommandBytes)
+	o.HeartbeatTimeout = orDefault(o.HeartbeatTimeout, defaultElectionTimeout)
+	o.ElectionTimeout = max(orDefault(o.ElectionTimeout, defaultElectionTimeout), o.HeartbeatTimeout)
+	return o
+}
+
+func orDefault[T comparable](v, def T) T {
+	var zero T
+	if v == zero {
+		return def
+	}
+	return v
+}
+
+func (o Options) dbPath() string       { return filepath.Join(o.Dir, "raft.db") }
+func (o Options) snapshotsDir() string { return filepath.Join(o.Dir, "snapshots") }
+func (o Options) restoreDir() string   { return filepath.Join(o.Dir, "restore") }
+func (o Options) memberPath() string   { return filepath.Join(o.Dir, "membership") }
+func (o Options) lockPath() string     { return filepath.Join(o.Dir, "raft.lock") }

@@ -1,0 +1,172 @@
+package raftfsm
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+
+	"github.com/gofrs/flock"
+	"github.com/hashicorp/raft"
+)
+
+// termLeap is how far a new log's term lies beyond the highest one known: a lost
+// log may have seen elections of which nothing else tells, and a term must never
+// be used twice.
+const termLeap = 1024
+
+// recovery brings log, snapshots and machine together before raft starts. Its
+// steps are idempotent: a crash at any point is repaired by the next open.
+type recovery struct {
+	opt    Options
+	log    *slog.Logger
+	events logEvents
+
+	lock     *flock.Flock
+	members  *memberFile
+	snaps    *snapshotStore
+	fsm      *fsm
+	store    *logStore
+	report   *logReport
+	single   bool // this replica is the only member, as far as anything tells
+	known    bool // there is or was a group here
+	repaired Repair
+}
+
+func (r *recovery) run() error {
+	if err := r.openFiles(); err != nil {
+		return err
+	}
+	if err := r.restoreState(); err != nil {
+		return err
+	}
+	if err := r.fitLog(); err != nil {
+		return err
+	}
+	applied, _ := r.opt.Machine.AppliedIndex()
+	if snap := r.snaps.latest(); snap != nil {
+		applied = max(applied, snap.man.Index)
+	}
+	r.fsm.progress = newProgress(applied)
+	return nil
+}
+
+// openFiles takes the lock, removes what is half-written and reads the rest.
+func (r *recovery) openFiles() error {
+	if err := os.MkdirAll(r.opt.Dir, 0o700); err != nil {
+		return err
+	}
+	r.lock = flock.New(r.opt.lockPath())
+	if ok, err := r.lock.TryLock(); err != nil || !ok {
+		r.lock = nil
+		return errors.Join(ErrLocked, err)
+	}
+	if err := os.RemoveAll(r.opt.restoreDir()); err != nil { // a restore that a crash cut off
+		return err
+	}
+	var memberErr, err error
+	r.members, memberErr = openMemberFile(r.opt.memberPath())
+	if memberErr != nil {
+		r.log.Error("membership is unknown", "error", memberErr)
+	}
+	if r.snaps, err = openSnapshotStore(r.opt.snapshotsDir(), r.members, r.log); err != nil {
+		return err
+	}
+	r.fsm = &fsm{machine: r.opt.Machine, snaps: r.snaps, dir: r.opt.restoreDir(), log: r.log, progress: newProgress(0)}
+	var ask []uint64
+	if snap := r.snaps.latest(); snap != nil {
+		ask = append(ask, snap.man.Index)
+	}
+	applied, _ := r.opt.Machine.AppliedIndex()
+	if r.report, err = checkLog(r.opt.dbPath(), append(ask, applied)...); err != nil {
+		return err
+	}
+	return r.whoElse(memberErr)
+}
+
+// whoElse decides whether this replica is alone: every source that can be read
+// (membership file, log, newest snapshot) must say so. A missing or damaged
+// membership file is written anew from the others.
+func (r *recovery) whoElse(memberErr error) error {
+	type source struct {
+		index uint64
+		conf  raft.Configuration
+	}
+	var sources []source
+	index, conf, known := r.members.get()
+	if known {
+		sources = append(sources, source{index, conf})
+	}
+	if r.report.confIndex > 0 {
+		sources = append(sources, source{r.report.confIndex, r.report.conf})
+	}
+	if snap := r.snaps.latest(); snap != nil {
+		sources = append(sources, source{snap.man.ConfIndex, toConfiguration(snap.man.Servers)})
+	}
+	applied, _ := r.opt.Machine.AppliedIndex()
+	r.known = len(sources) > 0 || r.report.exists || applied > 0
+	// Where nothing tells of anybody, groups begin where Bootstrap is set.
+	r.single = len(sources) > 0 || (r.opt.Bootstrap && memberErr == nil)
+	var newest source
+	for _, s := range sources {
+		r.single = r.single && onlyVoter(s.conf, raft.ServerID(r.opt.ID))
+		if s.index >= newest.index {
+			newest = s
+		}
+	}
+	if r.opt.NoSync && !r.single {
+		return ErrNoSync
+	}
+	if !known && len(sources) > 0 {
+		return r.members.save(newest.index, newest.conf)
+	}
+	return nil
+}
+
+// restoreState brings the machine to the newest intact snapshot if it lies
+// behind. Damaged snapshots that it needs are moved aside.
+func (r *recovery) restoreState() error {
+	for {
+		snap := r.snaps.latest()
+		applied, _ := r.opt.Machine.AppliedIndex()
+		if snap == nil || applied >= snap.man.AppliedIndex {
+			return nil
+		}
+		err := r.restoreFrom(snap)
+		if err == nil {
+			r.repaired.RestoredFrom = snap.id
+			r.log.Warn("state restored from snapshot", "snapshot", snap.id, "had", applied, "has", snap.man.AppliedIndex)
+			return nil
+		}
+		if !errors.Is(err, ErrCorruptSnapshot) && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("restore from %s: %w", snap.id, err)
+		}
+		r.log.Error("snapshot moved aside", "snapshot", snap.id, "error", err)
+		if err := r.snaps.discard(snap.id); err != nil {
+			return err
+		}
+		if next := r.snaps.latest(); r.bridged(next) {
+			continue
+		}
+		return fmt.Errorf("%w: %w", ErrStateLost, err)
+	}
+}
+
+// bridged tells whether the log continues from snap (nil is the beginning), so
+// that the machine gets from there to the log's end.
+func (r *recovery) bridged(snap *storedSnapshot) bool {
+	base := uint64(0)
+	if snap != nil {
+		base = snap.man.Index
+	}
+	return r.report.damage == nil && !r.report.empty() && r.report.first <= base+1
+}
+
+func (r *recovery) restoreFrom(snap *storedSnapshot) error {
+	_, source, err := r.snaps.Open(snap.id)
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.fsm.Restore(source), source.Close())
+}

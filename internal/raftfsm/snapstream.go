@@ -1,0 +1,142 @@
+package raftfsm
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// The streamed form of a snapshot is its manifest document followed by the
+// contents of the files in the manifest's order, nothing between or behind:
+//
+//	"MSNP" 1 length body sha256 | file 0 | file 1 | …
+//
+// so its length is known before the first byte is read.
+
+// snapReader reads the streamed form of a snapshot from its folder, one open
+// file at a time.
+type snapReader struct {
+	dir   string
+	files []manifestFile
+	cur   io.Reader
+	file  *os.File
+	done  func() // called once by Close
+}
+
+func newSnapReader(dir string, man *manifest, encoded []byte, done func()) *snapReader {
+	return &snapReader{dir: dir, files: man.Files, cur: bytes.NewReader(encoded), done: done}
+}
+
+func (r *snapReader) Read(p []byte) (int, error) {
+	for {
+		n, err := r.cur.Read(p)
+		if n > 0 || (err != nil && err != io.EOF) {
+			return n, err
+		}
+		if err == nil {
+			continue
+		}
+		if r.file != nil {
+			err := r.file.Close()
+			r.file = nil
+			if err != nil {
+				return 0, err
+			}
+		}
+		if len(r.files) == 0 {
+			return 0, io.EOF
+		}
+		next := r.files[0]
+		r.files = r.files[1:]
+		if r.file, err = os.Open(filepath.Join(r.dir, filepath.FromSlash(next.Name))); err != nil {
+			r.file = nil
+			return 0, fmt.Errorf("read snapshot: %w", err)
+		}
+		// A file of another size is caught by the reader's checksum.
+		r.cur = io.LimitReader(r.file, next.Size)
+	}
+}
+
+func (r *snapReader) Close() error {
+	var err error
+	if r.file != nil {
+		err = r.file.Close()
+		r.file = nil
+	}
+	if r.done != nil {
+		r.done()
+		r.done = nil
+	}
+	return err
+}
+
+// receiveSnapshot unpacks the streamed form into dir, which must not exist, and
+// checks every file. Each file is synced. Errors: ErrCorruptSnapshot, or of
+// reading and writing.
+func receiveSnapshot(r io.Reader, dir string) (*manifest, error) {
+	man, err := receiveManifest(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("receive snapshot: %w", err)
+	}
+	for _, f := range man.Files {
+		if err := receiveFile(r, dir, f); err != nil {
+			return nil, fmt.Errorf("receive snapshot file %q: %w", f.Name, err)
+		}
+	}
+	var tail [1]byte
+	if n, err := io.ReadFull(r, tail[:]); n != 0 || !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("receive snapshot: %w: bytes behind the end", ErrCorruptSnapshot)
+	}
+	return man, nil
+}
+
+func receiveManifest(r io.Reader) (*manifest, error) {
+	head := make([]byte, documentHeader)
+	if _, err := io.ReadFull(r, head); err != nil {
+		return nil, fmt.Errorf("receive manifest: %w: %w", ErrCorruptSnapshot, err)
+	}
+	n, err := documentLen(magicManifest, head)
+	if err != nil {
+		return nil, fmt.Errorf("receive manifest: %w: %w", ErrCorruptSnapshot, err)
+	}
+	// Grows with what really arrives, not with what the header promises.
+	buf := bytes.NewBuffer(head)
+	if _, err := io.CopyN(buf, r, int64(n-documentHeader)); err != nil {
+		return nil, fmt.Errorf("receive manifest: %w: %w", ErrCorruptSnapshot, err)
+	}
+	return decodeManifest(buf.Bytes())
+}
+
+func receiveFile(r io.Reader, dir string, f manifestFile) error {
+	to := filepath.Join(dir, filepath.FromSlash(f.Name))
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return err
+	}
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	h := sha256.New()
+	n, err := io.CopyN(io.MultiWriter(out, h), r, f.Size)
+	if errors.Is(err, io.EOF) {
+		err = fmt.Errorf("%w: ends after %d of %d bytes", ErrCorruptSnapshot, n, f.Size)
+	}
+	if err == nil {
+		err = out.Sync()
+	}
+	if err = errors.Join(err, out.Close()); err != nil {
+		return err
+	}
+	if hex.EncodeToString(h.Sum(nil)) != f.SHA256 {
+		return fmt.Errorf("%w: checksum differs", ErrCorruptSnapshot)
+	}
+	return nil
+}

@@ -1,0 +1,209 @@
+// Package settings gives a namespace's settings their meaning: which there
+// are, what they may hold, what the defaults are, and how they follow from the
+// events that set them.
+//
+// Settings are sealed under the cluster key. A Book opens them and remembers
+// the result as long as no new event changes it.
+package settings
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"mneme/internal/embed"
+	"mneme/internal/projections"
+	"mneme/memory"
+)
+
+// Names of the settings. Names under "embedder." are chosen at creation.
+const (
+	VectorWeight        = "search.vector_weight"
+	TextWeight          = "search.text_weight"
+	MinScore            = "search.min_score"
+	Fusion              = "search.fusion"
+	CandidateMultiplier = "search.candidate_multiplier"
+	EmbedderProvider    = "embedder.provider"
+	EmbedderModel       = "embedder.model"
+	EmbedderDimensions  = "embedder.dimensions"
+	EmbedderSpace       = "embedder.space" // JSON of the embed.Space that the choice came to
+)
+
+// The kinds of fusion.
+const (
+	FusionWeighted = "weighted"
+	FusionRRF      = "rrf"
+)
+
+// Effective is what a namespace's settings come to.
+type Effective struct {
+	VectorWeight        float64
+	TextWeight          float64
+	MinScore            float64
+	Fusion              string
+	CandidateMultiplier int
+	Space               embed.Space // zero when the namespace has no embedder
+	Raw                 map[string]string
+}
+
+// HasVectors reports whether the namespace has a vector space.
+func (e *Effective) HasVectors() bool { return e.Space.Provider != "" }
+
+// SpaceKey is the short form of the namespace's space in row keys.
+func (e *Effective) SpaceKey() projections.SpaceKey {
+	var k projections.SpaceKey
+	if e.HasVectors() {
+		raw, err := hex.DecodeString(e.Space.ID())
+		if err == nil {
+			copy(k[:], raw)
+		}
+	}
+	return k
+}
+
+// Info is the public form of the namespace's embedder.
+func (e *Effective) Info() memory.EmbedderInfo {
+	if !e.HasVectors() {
+		return memory.EmbedderInfo{Provider: embed.ProviderNone}
+	}
+	return memory.EmbedderInfo{Provider: e.Space.Provider, Model: e.Space.Model, Dimensions: e.Space.Dimensions, Space: e.Space.ID()}
+}
+
+// check says what a setting may hold.
+type check func(value string) error
+
+func number(lo, hi float64) check {
+	return func(v string) error {
+		f, err := strconv.ParseFloat(v, 64)
+		if err != nil || !(f >= lo && f <= hi) {
+			return memory.Errorf(memory.CodeInvalid, "must be a number from %g to %g", lo, hi)
+		}
+		return nil
+	}
+}
+
+func whole(lo, hi int) check {
+	return func(v string) error {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < lo || n > hi {
+			return memory.Errorf(memory.CodeInvalid, "must be a whole number from %d to %d", lo, hi)
+		}
+		return nil
+	}
+}
+
+func oneOf(values ...string) check {
+	return func(v string) error {
+		if !slices.Contains(values, v) {
+			return memory.Errorf(memory.CodeInvalid, "must be one of %s", strings.Join(values, ", "))
+		}
+		return nil
+	}
+}
+
+var table = map[string]check{
+	VectorWeight:        number(0, 1),
+	TextWeight:          number(0, 1),
+	MinScore:            number(0, 1),
+	Fusion:              oneOf(FusionWeighted, FusionRRF),
+	CandidateMultiplier: whole(1, 20),
+}
+
+var creationTable = map[string]check{
+	EmbedderProvider:   oneOf(embed.ProviderAuto, embed.ProviderBuiltin, embed.ProviderOllama, embed.ProviderOpenAI, embed.ProviderGemini, embed.ProviderNone),
+	EmbedderModel:      func(string) error { return nil },
+	EmbedderDimensions: whole(1, 16384),
+}
+
+// Check validates settings that a user gives. At creation the embedder may be
+// chosen as well.
+func Check(set map[string]string, creating bool) *memory.Error {
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		c, ok := table[name]
+		if !ok {
+			c, ok = creationTable[name]
+			if ok && !creating {
+				return memory.Errorf(memory.CodeInvalid, "%s is chosen when the namespace is created", name)
+			}
+		}
+		if !ok {
+			return memory.Errorf(memory.CodeInvalid, "setting %q is unknown", clip(name)).WithHint("settings are %s", strings.Join(names(), ", "))
+		}
+		if err := c(set[name]); err != nil {
+			return memory.Errorf(memory.CodeInvalid, "setting %s: %q %v", name, clip(set[name]), err)
+		}
+	}
+	return nil
+}
+
+// CheckReset validates names of settings to be reset.
+func CheckReset(reset []string) *memory.Error {
+	for _, name := range reset {
+		if _, ok := table[name]; !ok {
+			return memory.Errorf(memory.CodeInvalid, "setting %q is unknown or cannot be reset", clip(name))
+		}
+	}
+	return nil
+}
+
+func clip(s string) string { return s[:min(len(s), 60)] }
+
+func names() []string { return slices.Sorted(maps.Keys(table)) }
+
+// Defaults of the built-in embedder's fusion: what measured best, see
+// docs/benchmarks.md. A semantic embedder weighs more.
+const (
+	builtinVectorWeight  = 0.25
+	semanticVectorWeight = 0.7
+)
+
+// Resolve gives raw settings their meaning.
+func Resolve(raw map[string]string) *Effective {
+	e := &Effective{Fusion: FusionWeighted, CandidateMultiplier: 4, Raw: raw}
+	if s := raw[EmbedderSpace]; s != "" {
+		_ = json.Unmarshal([]byte(s), &e.Space) // written by EncodeSpace; zero if not
+	}
+	e.VectorWeight = semanticVectorWeight
+	if embed.IsLocal(e.Space.Provider) {
+		e.VectorWeight = builtinVectorWeight
+	}
+	e.TextWeight = 1 - e.VectorWeight
+	float := func(name string, dst *float64) bool {
+		v, err := strconv.ParseFloat(raw[name], 64)
+		if raw[name] != "" && err == nil {
+			*dst = v
+			return true
+		}
+		return false
+	}
+	vector, text := float(VectorWeight, &e.VectorWeight), float(TextWeight, &e.TextWeight)
+	switch {
+	case vector && !text:
+		e.TextWeight = 1 - e.VectorWeight
+	case text && !vector:
+		e.VectorWeight = 1 - e.TextWeight
+	}
+	if sum := e.VectorWeight + e.TextWeight; sum > 0 {
+		e.VectorWeight, e.TextWeight = e.VectorWeight/sum, e.TextWeight/sum
+	}
+	float(MinScore, &e.MinScore)
+	if v := raw[Fusion]; v != "" {
+		e.Fusion = v
+	}
+	if n, err := strconv.Atoi(raw[CandidateMultiplier]); err == nil {
+		e.CandidateMultiplier = n
+	}
+	return e
+}
+
+// EncodeSpace is the value of the EmbedderSpace setting.
+func EncodeSpace(s embed.Space) string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}

@@ -1,0 +1,119 @@
+package storage
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Defaults of Options.
+const (
+	DefaultCacheBytes    = 64 << 20
+	DefaultMemTableBytes = 64 << 20
+	DefaultReserveBytes  = 128 << 20
+)
+
+// pebbleFormat is pinned: a newer one is a decision, since it locks out the
+// program that ran before. TableFormatV6 checks each sstable's own header.
+const pebbleFormat = pebble.FormatTableFormatV6
+
+// Options of Open. The zero value, with Dir set, is good.
+type Options struct {
+	Dir    string       // created when missing, unless ReadOnly
+	FS     vfs.FS       // nil: the operating system's
+	Logger *slog.Logger // nil: nothing is logged
+
+	CacheBytes    int64  // block cache; 0: DefaultCacheBytes
+	MemTableBytes uint64 // the largest memtable; 0: DefaultMemTableBytes. They begin at 256 KiB and double.
+	// ReserveBytes is what must stay free on the disk, so that flushes and
+	// compactions can still finish: writes below it are refused with ErrNoSpace
+	// before they change anything. 0: DefaultReserveBytes; negative: no check.
+	ReserveBytes int64
+
+	ReadOnly bool       // writes nothing; the directory is locked all the same
+	Merge    MergeTable // by first key byte; must not change under existing rows
+
+	// OnFault hears errors of background work (disk full, corruption) and the
+	// fatal one that halts the database (ErrHalted). It is called with locks
+	// of Pebble held, on any goroutine, possibly often: it must not block and
+	// must not call the DB. nil: DB.Fault is the only trace.
+	OnFault func(error)
+}
+
+// Validate says what contradicts itself, as ErrOptions.
+func (o Options) Validate() error {
+	switch {
+	case o.Dir == "":
+		return fmt.Errorf("%w: no directory", ErrOptions)
+	case o.CacheBytes < 0:
+		return fmt.Errorf("%w: negative cache", ErrOptions)
+	case o.MemTableBytes != 0 && o.MemTableBytes < 64<<10, o.MemTableBytes > 1<<30:
+		return fmt.Errorf("%w: memtable of %d bytes, want 64 KiB to 1 GiB", ErrOptions, o.MemTableBytes)
+	}
+	if _, ok := o.Merge[reservedPrefix]; ok {
+		return fmt.Errorf("%w: merge under the reserved prefix 0x00", ErrOptions)
+	}
+	for p, f := range o.Merge {
+		if f == nil {
+			return fmt.Errorf("%w: no merge function for prefix 0x%02x", ErrOptions, p)
+		}
+	}
+	return nil
+}
+
+func (o Options) withDefaults() Options {
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.CacheBytes == 0 {
+		o.CacheBytes = DefaultCacheBytes
+	}
+	if o.MemTableBytes == 0 {
+		o.MemTableBytes = DefaultMemTableBytes
+	}
+	if o.ReserveBytes == 0 {
+		o.ReserveBytes = DefaultReserveBytes
+	}
+	return o
+}
+
+// pebbleOptions tunes for many small keys in large batches on few cores: bloom
+// filters in all levels (Gets of idempotency keys mostly miss), one compaction
+// and a second one only when it falls behind. Compression is the fast one in all
+// levels: values are sealed and keys are HMACs, which zstd does not shrink either,
+// while its decoder took a third of a text search.
+func (o Options) pebbleOptions(lock *pebble.Lock, log *logger, ev *pebble.EventListener) *pebble.Options {
+	po := &pebble.Options{
+		FS:                          o.FS,
+		Lock:                        lock,
+		CacheSize:                   o.CacheBytes,
+		MemTableSize:                o.MemTableBytes,
+		MemTableStopWritesThreshold: 3,
+		L0CompactionThreshold:       4,
+		L0StopWritesThreshold:       32,
+		LBaseMaxBytes:               64 << 20,
+		BytesPerSync:                1 << 20,
+		WALBytesPerSync:             1 << 20,
+		MaxOpenFiles:                512,
+		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
+		FormatMajorVersion:          pebbleFormat,
+		ReadOnly:                    o.ReadOnly,
+		Merger:                      o.Merge.merger(),
+		Logger:                      log,
+		EventListener:               ev,
+	}
+	po.TargetFileSizes[0] = 4 << 20
+	po.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionFastest })
+	for i := range po.Levels {
+		po.Levels[i].BlockSize = 16 << 10
+		po.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+		po.Levels[i].FilterType = pebble.TableFilter
+	}
+	return po
+}
