@@ -21,7 +21,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-	code := run(ctx, osSystem(nil), os.Args[1:])
+	code := run(ctx, osSystem(offlineNode{}), os.Args[1:])
 	stop()
 	os.Exit(code)
 }

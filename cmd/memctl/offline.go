@@ -1,0 +1,31 @@
+package main
+
+import (
+	"context"
+
+	"mneme/internal/node"
+	"mneme/memory"
+)
+
+// offlineNode is Offline on the real thing.
+type offlineNode struct{ node.Offline }
+
+func steps(progress func(memory.Progress), unit string) func(done, total uint64) {
+	return func(done, total uint64) {
+		if progress != nil {
+			progress(memory.Progress{Done: done, Total: total, Unit: unit})
+		}
+	}
+}
+
+func (o offlineNode) VerifyLog(ctx context.Context, dir string, progress func(memory.Progress)) (memory.VerifyReport, error) {
+	return o.Offline.VerifyLog(ctx, dir, steps(progress, "frames"))
+}
+
+func (o offlineNode) Backup(ctx context.Context, dir, logPath, keysPath string, progress func(memory.Progress)) (memory.BackupReport, error) {
+	return o.Offline.Backup(ctx, dir, logPath, keysPath, steps(progress, "frames"))
+}
+
+func (o offlineNode) Restore(ctx context.Context, dir, logPath, keysPath string, progress func(memory.Progress)) (memory.RebuildReport, error) {
+	return o.Offline.Restore(ctx, dir, logPath, keysPath, steps(progress, "frames"))
+}

@@ -1,0 +1,23 @@
+// Command memnode runs one node of Mneme: flags, environment and file in, a
+// node out, and for every way that it can end one clear line and an exit code.
+//
+// Invariants: a flag wins over the environment, which wins over the file, which
+// wins over the default; an unknown name in any of them ends the program before
+// anything is opened; config.yaml is never written; secrets are never printed;
+// the first line on standard output means that the node answers.
+//
+// Not its job: anything that a node does (internal/node).
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	os.Exit(run(context.Background(), osSystem(signals), os.Args[1:]))
+}

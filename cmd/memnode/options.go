@@ -1,0 +1,180 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"mneme/internal/node"
+)
+
+// kind of an option's value.
+type kind int
+
+const (
+	text kind = iota
+	list
+	boolean
+	number
+	duration
+)
+
+// option is one setting: a flag, a variable and a key of the file by one name.
+type option struct {
+	name    string
+	kind    kind
+	def     any      // string, []string, bool, int or, for durations, a string
+	choices []string // of a text; nil = free
+	env     string   // its variable if that is not the name in capitals
+	only    layer    // the one layer that may set it; "" = all
+	secret  bool
+	usage   string
+}
+
+// layer is a place that settings come from.
+type layer string
+
+const (
+	fromDefault layer = "default"
+	fromFile    layer = "file"
+	fromEnv     layer = "env"
+	fromFlag    layer = "flag"
+)
+
+// envPrefix begins every variable of Mneme.
+const envPrefix = "MNEME_"
+
+// options is the whole list, in the order in which it is shown.
+func options() []option {
+	return []option{
+		{name: "data-dir", def: "~/.mneme", usage: "directory that everything is below"},
+		{name: "config", def: "", usage: "configuration file (default <data-dir>/config.yaml)"},
+		{name: "http-addr", def: node.DefaultHTTPAddr, usage: "where HTTP listens; port 0 picks one"},
+		{name: "nats-addr", def: node.DefaultNATSAddr, usage: "where the embedded NATS listens; port 0 picks one"},
+		{name: "nats-url", def: "", usage: "use an external NATS at this URL instead of the embedded one"},
+		{name: "nats-monitor", kind: list, def: []string{}, usage: "monitoring `URL` of a server of the external NATS, proof that it syncs (repeatable)"},
+		{name: "auth", def: "off", choices: []string{"off", "token"}, usage: "who may talk to the node: off (everybody) or token"},
+		{name: "auth-token", def: "", only: fromEnv, secret: true, usage: "operator token (default: <data-dir>/keys/operator.token)"},
+		{name: "insecure-listen", kind: boolean, def: false, usage: "listen off loopback without auth"},
+		{name: "allowed-host", kind: list, def: []string{}, usage: "further `name` that HTTP requests may be addressed to (repeatable)"},
+		{name: "namespace", kind: list, def: []string{}, env: "MNEME_NAMESPACES", usage: "create this namespace if it is missing (repeatable)"},
+		{name: "embedder", def: "auto", choices: []string{"auto", "builtin", "ollama", "openai", "gemini", "none"}, usage: "embedder of new namespaces: auto (= builtin), builtin, ollama, openai, gemini, none"},
+		{name: "embedder-model", def: "", usage: "its model (default: the provider's)"},
+		{name: "embedder-url", def: "", usage: "its address, for servers that speak the provider's protocol"},
+		{name: "embedder-dimensions", kind: number, def: 0, usage: "size of its vectors, for models that can shorten them (0: the model's own)"},
+		{name: "vector-engine", def: "mneme", choices: []string{"mneme", "coder", "exact"}, usage: "how vectors are searched: mneme, coder or exact"},
+		{name: "dev", kind: boolean, def: false, usage: "write to an external NATS without proof that it syncs"},
+		{name: "drain-timeout", kind: duration, def: node.DefaultDrainTimeout.String(), usage: "how long stopping may take"},
+		{name: "log-level", def: "info", choices: []string{"debug", "info", "warn", "error"}, usage: "what is logged: debug, info, warn or error"},
+		{name: "log-format", def: "text", choices: []string{"text", "json"}, usage: "how it is logged: text or json"},
+	}
+}
+
+// variable is the name of o's environment variable.
+func (o option) variable() string {
+	if o.env != "" {
+		return o.env
+	}
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(o.name, "-", "_"))
+}
+
+// settable reports whether l may set o.
+func (o option) settable(l layer) bool {
+	if o.only != "" {
+		return o.only == l
+	}
+	return l != fromFile || o.name != "config"
+}
+
+// parse reads one value from words; a list is separated by commas.
+func (o option) parse(words string) (any, error) {
+	words = strings.TrimSpace(words)
+	switch o.kind {
+	case boolean:
+		v, err := strconv.ParseBool(words)
+		if err != nil {
+			return nil, fmt.Errorf("%q is neither true nor false", words)
+		}
+		return v, nil
+	case number:
+		v, err := strconv.Atoi(words)
+		if err != nil || v < 0 {
+			return nil, fmt.Errorf("%q is not a whole number", words)
+		}
+		return v, nil
+	case duration:
+		if v, err := time.ParseDuration(words); err != nil || v <= 0 {
+			return nil, fmt.Errorf("%q is not a duration such as 20s", words)
+		}
+		return words, nil
+	case list:
+		out := []string{}
+		for part := range strings.SplitSeq(words, ",") {
+			if part = strings.TrimSpace(part); part != "" {
+				out = append(out, part)
+			}
+		}
+		return out, nil
+	}
+	if o.choices != nil && !slices.Contains(o.choices, words) {
+		return nil, fmt.Errorf("%q is none of %s", words, strings.Join(o.choices, ", "))
+	}
+	return words, nil
+}
+
+// value makes an option a pflag.Value, so that all layers are read by parse.
+type value struct {
+	option
+	given any
+}
+
+func (v *value) Set(words string) error {
+	parsed, err := v.parse(words)
+	if more, ok := parsed.([]string); ok {
+		before, _ := v.given.([]string)
+		parsed = append(before, more...)
+	}
+	v.given = parsed
+	return err
+}
+
+// String is the default that help shows; pflag asks for it on a zero value too.
+func (v *value) String() string {
+	if v.def == nil || v.kind == list {
+		return ""
+	}
+	return fmt.Sprint(v.def)
+}
+
+func (v *value) Type() string {
+	return [...]string{text: "string", list: "strings", boolean: "bool", number: "int", duration: "duration"}[v.kind]
+}
+
+// addFlags gives cmd the flags of opts and returns them.
+func addFlags(cmd *cobra.Command, opts []option) *pflag.FlagSet {
+	flags := pflag.NewFlagSet("memnode", pflag.ContinueOnError)
+	flags.SortFlags = false
+	for _, o := range opts {
+		if !o.settable(fromFlag) {
+			continue
+		}
+		f := flags.VarPF(&value{option: o}, o.name, "", o.usage)
+		if o.kind == boolean {
+			f.NoOptDefVal = "true"
+		}
+	}
+	cmd.PersistentFlags().SortFlags = false
+	cmd.PersistentFlags().AddFlagSet(flags)
+	for _, o := range opts {
+		if o.choices != nil {
+			// It fails only for a flag that does not exist or has one already.
+			_ = cmd.RegisterFlagCompletionFunc(o.name, cobra.FixedCompletions(o.choices, cobra.ShellCompDirectiveNoFileComp))
+		}
+	}
+	return flags
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"mneme/internal/node"
+)
+
+// opened is what starting a node gave.
+type opened struct {
+	node instance
+	err  error
+}
+
+// serve runs a node until it is told to stop or ends by itself.
+func serve(ctx context.Context, sys system, s *settings, args []string) error {
+	cfg := s.nodeConfig(sys)
+	log := cfg.Logger
+	if cfg.AuthToken != "" && cfg.Auth == "off" {
+		log.Warn("MNEME_AUTH_TOKEN is set but auth is off, so nobody is asked for it; --auth token changes that")
+	}
+	log.Info("starting", "version", sys.version.Version, "data", cfg.DataDir)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	starting := start(ctx, sys, cfg)
+	var r opened
+	select {
+	case r = <-starting:
+	case sig := <-sys.signals:
+		log.Info("stopping before the node is ready", "signal", sig.String())
+		cancel()
+		return abandon(sys, cfg, starting)
+	}
+	if r.err != nil {
+		logStack(log, r.err)
+		return explain(sys, s, args, r.err)
+	}
+	printReady(sys, s, r.node)
+	return wait(sys, cfg, r.node)
+}
+
+// start opens the node beside the caller, who meanwhile listens for signals.
+func start(ctx context.Context, sys system, cfg node.Config) <-chan opened {
+	out := make(chan opened, 1)
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				out <- opened{err: panicked(p)}
+			}
+		}()
+		n, err := sys.open(ctx, cfg)
+		out <- opened{n, err}
+	}()
+	return out
+}
+
+// abandon waits for a start that was cancelled. A second signal does not wait.
+func abandon(sys system, cfg node.Config, starting <-chan opened) error {
+	select {
+	case r := <-starting:
+		switch {
+		case r.err == nil:
+			return stop(sys, cfg, r.node)
+		case errors.Is(r.err, context.Canceled):
+			return nil
+		}
+		return asFailure(r.err)
+	case <-sys.signals:
+		return stoppedAtOnce()
+	}
+}
+
+// wait returns when the node has ended.
+func wait(sys system, cfg node.Config, n instance) error {
+	select {
+	case <-n.Done():
+		why := n.Err()
+		if why == nil {
+			why = errors.New("no reason was given")
+		}
+		f := asFailure(why)
+		f = &failure{code: f.code, message: "the node stopped by itself: " + f.message, hint: f.hint, err: why}
+		if err := stop(sys, cfg, n); err != nil {
+			cfg.Logger.Warn("the rest of the node did not stop cleanly", "err", err)
+		}
+		return f
+	case sig := <-sys.signals:
+		cfg.Logger.Info("draining", "signal", sig.String(), "timeout", cfg.DrainTimeout)
+		return stop(sys, cfg, n)
+	}
+}
+
+// stop drains and closes the node; a signal meanwhile leaves it where it is.
+func stop(sys system, cfg node.Config, n instance) error {
+	ctx, cancel := context.WithTimeout(context.Background(), cfg.DrainTimeout)
+	defer cancel()
+	closing := make(chan error, 1)
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				closing <- panicked(p)
+			}
+		}()
+		closing <- n.Close(ctx)
+	}()
+	select {
+	case err := <-closing:
+		if err != nil {
+			logStack(cfg.Logger, err)
+			f := asFailure(err)
+			return &failure{code: f.code, message: "stopping: " + f.message, hint: f.hint, err: err}
+		}
+		cfg.Logger.Info("stopped")
+		return nil
+	case <-sys.signals:
+		return stoppedAtOnce()
+	}
+}
+
+func stoppedAtOnce() error {
+	return &failure{code: exitOther, message: "stopped at once by a second signal", hint: "what was acknowledged is kept; the next start takes a little longer"}
+}
+
+// logStack logs where a panic happened, for those who look for it.
+func logStack(log *slog.Logger, err error) {
+	var f *failure
+	if errors.As(err, &f) && f.err != nil {
+		log.Debug("internal error", "message", f.message, "stack", f.err.Error())
+	}
+}
+
+// explain adds to a failed start what only the command line knows: for what is
+// taken, the whole command with something free.
+func explain(sys system, s *settings, args []string, err error) error {
+	f := asFailure(err)
+	var e *node.StartError
+	if !errors.As(err, &e) {
+		return f
+	}
+	taken := map[string]string{}
+	switch {
+	case e.Kind == node.StartAddress && !notTaken(e.Err):
+		taken = freeAddresses(sys, s, e.Addr)
+		f.hint = fmt.Sprintf("try: %s", commandLine(sys, args, taken))
+	case e.Kind == node.StartInUse:
+		taken = freeAddresses(sys, s, "")
+		taken["data-dir"] = freeDir(s.String("data-dir"))
+		f.hint = fmt.Sprintf("stop the one that has it, or start another one beside it: %s", commandLine(sys, args, taken))
+	}
+	return f
+}
+
+// freeDir proposes a directory beside dir that does not exist.
+func freeDir(dir string) string {
+	for i := 2; ; i++ {
+		other := fmt.Sprintf("%s-%d", dir, i)
+		if _, err := os.Lstat(other); err != nil {
+			return other
+		}
+	}
+}

@@ -1,0 +1,382 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"mneme/internal/node"
+)
+
+func TestExitCodeOfEachWayNotToStart(t *testing.T) {
+	for kind, want := range map[string]int{
+		node.StartUsage: 2, node.StartReadOnly: 2, node.StartInUse: 5, node.StartAddress: 6, node.StartUnreachable: 6,
+		node.StartDamaged: 7, node.StartNewer: 7, node.StartLostKey: 7, node.StartOther: 1, "": 1,
+	} {
+		w := fails(t, fmt.Errorf("start: %w", &node.StartError{Kind: kind, Message: "it is\nso", Hint: "do this", Addr: node.DefaultHTTPAddr}))
+		if got := w.run("--log-level=error"); got != want {
+			t.Errorf("%s: exit %d, want %d", kind, got, want)
+		}
+		lines := strings.Split(strings.TrimSuffix(w.err.String(), "\n"), "\n")
+		if len(lines) != 2 || lines[0] != "memnode: it is so" || !strings.HasPrefix(lines[1], "hint: ") {
+			t.Errorf("%s: printed %q", kind, w.err)
+		}
+		if w.out.String() != "" {
+			t.Errorf("%s: standard output has %q", kind, w.out)
+		}
+	}
+}
+
+func TestOtherErrorsAndPanicsAreOneLineToo(t *testing.T) {
+	w := fails(t, errors.New("the moon is full"))
+	if code := w.run("--log-level=error"); code != exitOther || w.err.String() != "memnode: the moon is full\n" {
+		t.Errorf("exit %d, %q", code, w.err)
+	}
+	w = newWorld(t, func(context.Context, node.Config) (instance, error) { panic("index out of range") })
+	if code := w.run("--log-level=error"); code != exitOther {
+		t.Errorf("exit %d", code)
+	}
+	wantHas(t, "standard error", w.err.String(), "memnode: internal error: index out of range")
+	if strings.Contains(w.err.String(), "goroutine") {
+		t.Errorf("a stack was printed:\n%s", w.err)
+	}
+	w = newWorld(t, func(context.Context, node.Config) (instance, error) { panic("index out of range") })
+	w.run("--log-level=debug")
+	wantHas(t, "the debug log", w.err.String(), "goroutine", "serve.go")
+
+	w = fails(t, nil)
+	w.system.home = func() (string, error) { panic("no home") }
+	if code := w.run(); code != exitOther {
+		t.Errorf("exit %d", code)
+	}
+	wantHas(t, "standard error", w.err.String(), "memnode: internal error: no home")
+}
+
+func TestTakenAddressNamesTheWholeCommand(t *testing.T) {
+	taken := func(addr string) error {
+		return &node.StartError{Kind: node.StartAddress, Addr: addr, Message: "address " + addr + " is taken"}
+	}
+	for _, tc := range []struct {
+		name   string
+		failed string
+		busy   []string
+		args   []string
+		want   string
+	}{
+		{"http", node.DefaultHTTPAddr, nil, nil, "memnode --http-addr 127.0.0.1:8788"},
+		{"nats", node.DefaultNATSAddr, []string{"127.0.0.1:4223"}, []string{"--dev", "--namespace", "a b"}, "memnode --dev --namespace 'a b' --nats-addr 127.0.0.1:4224"},
+		{"both", node.DefaultHTTPAddr, []string{node.DefaultNATSAddr}, []string{"--http-addr", node.DefaultHTTPAddr, "--auth=token"},
+			"memnode --auth=token --http-addr 127.0.0.1:8788 --nats-addr 127.0.0.1:4223"},
+		{"one address for both", "127.0.0.1:9000", nil, []string{"--http-addr=127.0.0.1:9000", "--nats-addr=127.0.0.1:9000"},
+			"memnode --http-addr 127.0.0.1:9001 --nats-addr 127.0.0.1:9002"},
+		{"external log", node.DefaultHTTPAddr, []string{node.DefaultNATSAddr}, []string{"--nats-url", "nats://me:secret@log:1"},
+			"memnode --nats-url 'nats://[redacted]@log:1' --http-addr 127.0.0.1:8788"},
+		{"last port", "127.0.0.1:65535", nil, []string{"--http-addr", "127.0.0.1:65535"}, "memnode --http-addr 127.0.0.1:0"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := fails(t, taken(tc.failed))
+			w.isFree = func(addr string) bool {
+				for _, b := range tc.busy {
+					if addr == b {
+						return false
+					}
+				}
+				return true
+			}
+			if code := w.run(tc.args...); code != exitNetwork {
+				t.Errorf("exit %d", code)
+			}
+			wantHas(t, "standard error", w.err.String(), "memnode: address "+tc.failed+" is taken\n", "hint: try: "+tc.want+"\n")
+		})
+	}
+}
+
+func TestAddressThatCannotBeListenedOn(t *testing.T) {
+	w := fails(t, &node.StartError{Kind: node.StartAddress, Addr: "127.0.0.1:80", Message: "address 127.0.0.1:80 is taken",
+		Err: &net.OpError{Op: "listen", Net: "tcp", Err: os.NewSyscallError("bind", syscall.EACCES)}})
+	if code := w.run("--http-addr", "127.0.0.1:80"); code != exitNetwork {
+		t.Errorf("exit %d", code)
+	}
+	wantHas(t, "standard error", w.err.String(), "memnode: cannot listen on 127.0.0.1:80: bind: permission denied", "hint: choose another")
+}
+
+func TestDirectoryInUseProposesAnother(t *testing.T) {
+	w := fails(t, &node.StartError{Kind: node.StartInUse, Message: "data directory is in use"})
+	w.isFree = func(addr string) bool { return addr != node.DefaultHTTPAddr }
+	w.file(t, ".mneme-2/x", "")
+	if code := w.run(); code != exitInUse {
+		t.Errorf("exit %d", code)
+	}
+	wantHas(t, "standard error", w.err.String(), "memnode --data-dir "+filepath.Join(w.dir, ".mneme-3")+" --http-addr 127.0.0.1:8788\n")
+}
+
+func TestReadyLines(t *testing.T) {
+	for _, tc := range []struct {
+		name       string
+		http, nats string
+		memctl     string
+		environ    []string
+		args       []string
+		want       string
+	}{
+		{"defaults", node.DefaultHTTPAddr, "nats://127.0.0.1:4222", "memctl", nil, nil,
+			"memnode ready http=http://127.0.0.1:8787 nats=nats://127.0.0.1:4222 data=DIR/.mneme\n" +
+				"  memctl capture -n default \"deploys happen on Tuesdays\"\n" +
+				"  memctl search -n default \"when do we deploy\"\n" +
+				"  memctl status\n"},
+		{"go run, elsewhere", "127.0.0.1:9000", "nats://127.0.0.1:9001", "go run ./cmd/memctl", nil, []string{"--namespace", "team-a", "--data-dir", "~/x"},
+			"memnode ready http=http://127.0.0.1:9000 nats=nats://127.0.0.1:9001 data=DIR/x\n" +
+				"  go run ./cmd/memctl capture --addr http://127.0.0.1:9000 -n team-a \"deploys happen on Tuesdays\"\n" +
+				"  go run ./cmd/memctl search --addr http://127.0.0.1:9000 -n team-a \"when do we deploy\"\n" +
+				"  go run ./cmd/memctl status --addr http://127.0.0.1:9000\n"},
+		{"everywhere", "[::]:8787", "nats://0.0.0.0:4222", "memctl", nil, []string{"--auth=token"},
+			"memnode ready http=http://127.0.0.1:8787 nats=nats://127.0.0.1:4222 data=DIR/.mneme\n" +
+				"  memctl capture --token-file DIR/.mneme/keys/operator.token -n default \"deploys happen on Tuesdays\"\n" +
+				"  memctl search --token-file DIR/.mneme/keys/operator.token -n default \"when do we deploy\"\n" +
+				"  memctl status --token-file DIR/.mneme/keys/operator.token\n"},
+		{"external log, token from the environment", node.DefaultHTTPAddr, "nats://me:secret@log:4222", "memctl",
+			[]string{"MNEME_AUTH_TOKEN=sesame"}, []string{"--auth=token"},
+			"memnode ready http=http://127.0.0.1:8787 nats=nats://log:4222 data=DIR/.mneme\n" +
+				"  MNEME_TOKEN=\"$MNEME_AUTH_TOKEN\" memctl capture -n default \"deploys happen on Tuesdays\"\n" +
+				"  MNEME_TOKEN=\"$MNEME_AUTH_TOKEN\" memctl search -n default \"when do we deploy\"\n" +
+				"  MNEME_TOKEN=\"$MNEME_AUTH_TOKEN\" memctl status\n"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			n := newFake()
+			n.http, n.nats = tc.http, tc.nats
+			w := stopsWhenReady(t, n)
+			w.memctl, w.environ = tc.memctl, tc.environ
+			if code := w.run(tc.args...); code != 0 {
+				t.Fatalf("exit %d: %s", code, w.err)
+			}
+			if want := strings.ReplaceAll(tc.want, "DIR", w.dir); w.out.String() != want {
+				t.Errorf("got\n%s\nwant\n%s", w.out, want)
+			}
+		})
+	}
+}
+
+func TestFirstSignalDrains(t *testing.T) {
+	closed := 0
+	n := newFake()
+	n.close = func(ctx context.Context) error {
+		closed++
+		if _, ok := ctx.Deadline(); !ok {
+			t.Error("draining has no deadline")
+		}
+		return nil
+	}
+	w := stopsWhenReady(t, n)
+	if code := w.run(); code != 0 || closed != 1 {
+		t.Errorf("exit %d, closed %d times", code, closed)
+	}
+	wantHas(t, "the log", w.err.String(), "msg=draining", "msg=stopped")
+}
+
+func TestSecondSignalStopsAtOnce(t *testing.T) {
+	n := newFake()
+	release := make(chan struct{})
+	var w *world
+	n.close = func(context.Context) error {
+		w.signals <- os.Interrupt
+		<-release
+		return nil
+	}
+	w = stopsWhenReady(t, n)
+	code := w.run()
+	close(release)
+	if code != exitOther {
+		t.Errorf("exit %d", code)
+	}
+	wantHas(t, "standard error", w.err.String(), "memnode: stopped at once")
+}
+
+func TestSignalBeforeReady(t *testing.T) {
+	waits := func(ctx context.Context, _ node.Config) (instance, error) {
+		<-ctx.Done()
+		return nil, &node.StartError{Kind: node.StartOther, Message: "cancelled", Err: ctx.Err()}
+	}
+	w := newWorld(t, waits)
+	w.signals <- syscall.SIGTERM
+	if code := w.run(); code != 0 {
+		t.Errorf("exit %d: %s", code, w.err)
+	}
+
+	closed := false
+	n := newFake()
+	n.close = func(context.Context) error { closed = true; return nil }
+	w = newWorld(t, func(ctx context.Context, _ node.Config) (instance, error) { <-ctx.Done(); return n, nil })
+	w.signals <- syscall.SIGTERM
+	if code := w.run(); code != 0 || !closed || w.out.String() != "" {
+		t.Errorf("exit %d, closed %v, printed %q", code, closed, w.out)
+	}
+
+	w = newWorld(t, func(ctx context.Context, _ node.Config) (instance, error) {
+		<-ctx.Done()
+		return nil, &node.StartError{Kind: node.StartDamaged, Message: "it is broken"}
+	})
+	w.signals <- syscall.SIGTERM
+	if code := w.run(); code != exitDamaged {
+		t.Errorf("exit %d", code)
+	}
+
+	release := make(chan struct{})
+	w = newWorld(t, func(context.Context, node.Config) (instance, error) { <-release; return nil, errors.New("late") })
+	w.signals <- syscall.SIGTERM
+	w.signals <- syscall.SIGTERM
+	code := w.run()
+	close(release)
+	if code != exitOther {
+		t.Errorf("exit %d", code)
+	}
+}
+
+func TestNodeThatEndsByItself(t *testing.T) {
+	for _, tc := range []struct {
+		why  error
+		code int
+		want string
+	}{
+		{errors.New("the disk is gone"), 1, "memnode: the node stopped by itself: the disk is gone"},
+		{&node.StartError{Kind: node.StartDamaged, Message: "state is damaged", Hint: "rebuild"}, 7, "hint: rebuild"},
+		{nil, 1, "no reason"},
+	} {
+		n := newFake()
+		n.why = tc.why
+		closed := false
+		n.close = func(context.Context) error { closed = true; return errors.New("half of it hangs") }
+		close(n.done)
+		w := newWorld(t, func(context.Context, node.Config) (instance, error) { return n, nil })
+		if code := w.run(); code != tc.code || !closed {
+			t.Errorf("exit %d, closed %v", code, closed)
+		}
+		wantHas(t, "standard error", w.err.String(), tc.want, "half of it hangs")
+	}
+}
+
+func TestStoppingThatFails(t *testing.T) {
+	n := newFake()
+	n.close = func(context.Context) error { return errors.New("still writing") }
+	w := stopsWhenReady(t, n)
+	if code := w.run(); code != exitOther {
+		t.Errorf("exit %d", code)
+	}
+	wantHas(t, "standard error", w.err.String(), "memnode: stopping: still writing")
+	n.close = func(context.Context) error { panic("oh") }
+	w = stopsWhenReady(t, n)
+	if code := w.run(); code != exitOther {
+		t.Errorf("exit %d", code)
+	}
+	wantHas(t, "standard error", w.err.String(), "internal error: oh")
+}
+
+func TestTokenWithoutAuthIsMentioned(t *testing.T) {
+	w := stopsWhenReady(t, newFake())
+	w.environ = []string{"MNEME_AUTH_TOKEN=sesame"}
+	w.run("--log-format=json")
+	wantHas(t, "the log", w.err.String(), `"level":"WARN"`, "auth is off")
+	if strings.Contains(w.err.String(), "sesame") {
+		t.Error("the token was logged")
+	}
+}
+
+func TestLibrariesAreQuiet(t *testing.T) {
+	for level, want := range map[string]bool{"info": false, "debug": true} {
+		out := &lockedBuffer{}
+		log := newLogger(out, level, "text")
+		log.Info("mine")
+		log.Info("theirs", "logger", "raft")
+		log.With("logger", "raft").WithGroup("g").With("a", 1).Info("theirs too")
+		log.With("logger", "raft").Warn("serious")
+		wantHas(t, level, out.String(), "msg=mine", "msg=serious")
+		if got := strings.Contains(out.String(), "theirs"); got != want {
+			t.Errorf("%s: libraries logged = %v\n%s", level, got, out)
+		}
+	}
+}
+
+func TestVersionHelpAndCompletion(t *testing.T) {
+	for _, tc := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"version"}, []string{"memnode v1.2.3 (0123456789ab) go1.26 linux/amd64\n"}},
+		{[]string{"--version"}, []string{"memnode v1.2.3"}},
+		{[]string{"version", "--json"}, []string{`"version":"v1.2.3"`}},
+		{[]string{"--help"}, []string{"Examples:", "--http-addr", "Exit codes", "(default 127.0.0.1:8787)", "completion"}},
+		{[]string{"config", "--help"}, []string{"--json", "Global Flags"}},
+		{[]string{"completion", "bash"}, []string{"memnode"}},
+		{[]string{"__complete", "--auth", ""}, []string{"off\n", "token\n"}},
+	} {
+		w := fails(t, nil)
+		if code := w.run(tc.args...); code != 0 {
+			t.Errorf("%v: exit %d: %s", tc.args, code, w.err)
+		}
+		wantHas(t, strings.Join(tc.args, " "), w.out.String(), tc.want...)
+	}
+}
+
+func TestHowItWasCalled(t *testing.T) {
+	for path, want := range map[string]bool{
+		"/tmp/go-build123/b001/exe/memnode":                                   true,
+		"/root/.cache/go-build/ab/" + strings.Repeat("ab", 32) + "-d/memnode": true,
+		"/cache/ab/" + strings.Repeat("ab", 32) + "-d/memnode":                true,
+		"/usr/local/bin/memnode":                                              false,
+		"/srv/" + strings.Repeat("z", 64) + "-d/memnode":                      false,
+		"memnode": false,
+	} {
+		if got := madeByGoRun(path); got != want {
+			t.Errorf("%s: %v", path, got)
+		}
+	}
+	sys := osSystem(nil)
+	if sys.program == "" || sys.version.Go == "" || sys.open == nil {
+		t.Errorf("%+v", sys)
+	}
+}
+
+func TestIsFree(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if isFree(l.Addr().String()) {
+		t.Error("a listening address counts as free")
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !isFree(l.Addr().String()) {
+		t.Error("a closed address counts as taken")
+	}
+}
+
+func TestOddAddresses(t *testing.T) {
+	w := fails(t, nil)
+	if got := nextFree(w.system, "nonsense", nil); got != "127.0.0.1:0" {
+		t.Error(got)
+	}
+	if got := reachable("nonsense"); got != "nonsense" {
+		t.Error(got)
+	}
+	if got := reachableURL("nats://me:secret@a b:1"); strings.Contains(got, "secret") {
+		t.Error(got)
+	}
+	if got := quote("it's"); got != `'it'\''s'` {
+		t.Error(got)
+	}
+}
+
+func TestRealOpenReturnsNoHalfNode(t *testing.T) {
+	n, err := openNode(t.Context(), node.Config{})
+	var e *node.StartError
+	if n != nil || !errors.As(err, &e) || e.Kind != node.StartUsage {
+		t.Errorf("%v, %v", n, err)
+	}
+}

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/knadh/koanf/providers/confmap"
+	"github.com/knadh/koanf/providers/env/v2"
+	"github.com/knadh/koanf/providers/posflag"
+	"github.com/knadh/koanf/v2"
+	"github.com/spf13/pflag"
+
+	"mneme/internal/embed"
+	"mneme/internal/node"
+)
+
+// settings are the effective values and where each came from.
+type settings struct {
+	*koanf.Koanf
+	opts    []option
+	origins map[string]origin // by option name
+	file    string            // the file that was looked for
+	found   bool              // and whether it is there
+}
+
+// origin of a value.
+type origin struct {
+	layer  layer
+	detail string // the flag, the variable, or file:line
+}
+
+func (o origin) String() string {
+	if o.detail == "" {
+		return string(o.layer)
+	}
+	return string(o.layer) + " " + o.detail
+}
+
+// load merges the four layers.
+func load(sys system, opts []option, flags *pflag.FlagSet) (*settings, error) {
+	s := &settings{Koanf: koanf.New("."), opts: opts, origins: map[string]origin{}}
+	defaults := map[string]any{}
+	for _, o := range opts {
+		defaults[o.name] = o.def
+		s.origins[o.name] = origin{layer: fromDefault}
+	}
+	if err := s.Load(confmap.Provider(defaults, ""), nil); err != nil {
+		return nil, fmt.Errorf("defaults: %w", err)
+	}
+	environ, err := readEnviron(sys, opts)
+	if err != nil {
+		return nil, err
+	}
+	given := koanf.New(".")
+	// s has every name, so that only what was given is taken from the flags.
+	err = given.Load(posflag.ProviderWithFlag(flags, ".", s, func(f *pflag.Flag) (string, any) {
+		v, ok := f.Value.(*value)
+		if !ok || !f.Changed {
+			return "", nil
+		}
+		return f.Name, v.given
+	}), nil)
+	if err != nil {
+		return nil, fmt.Errorf("flags: %w", err)
+	}
+	// The data directory says where the file is, so it is known before the file.
+	for _, k := range []*koanf.Koanf{environ, given} {
+		if err := s.Merge(k); err != nil {
+			return nil, fmt.Errorf("settings: %w", err)
+		}
+	}
+	if err := s.loadFile(sys); err != nil {
+		return nil, err
+	}
+	s.overlay(environ, fromEnv, option.variable)
+	s.overlay(given, fromFlag, func(o option) string { return "--" + o.name })
+	return s, s.resolveDir(sys)
+}
+
+// overlay puts what k has above what is there.
+func (s *settings) overlay(k *koanf.Koanf, from layer, detail func(option) string) {
+	for _, o := range s.opts {
+		if k.Exists(o.name) {
+			_ = s.Set(o.name, k.Get(o.name)) // it fails only for nested keys
+			s.origins[o.name] = origin{layer: from, detail: detail(o)}
+		}
+	}
+}
+
+// loadFile reads the configuration file into s. A default file may be missing.
+func (s *settings) loadFile(sys system) error {
+	explicit := s.String("config")
+	var err error
+	if explicit != "" {
+		s.file, err = absolute(sys, explicit)
+	} else if s.file, err = absolute(sys, s.String("data-dir")); err == nil {
+		s.file = filepath.Join(s.file, "config.yaml")
+	}
+	if err != nil {
+		return err
+	}
+	values, err := readFile(s.file, explicit != "", s.opts)
+	if err != nil {
+		return err
+	}
+	s.found = values != nil
+	for _, v := range values {
+		if v.name == "data-dir" && explicit == "" {
+			return misuse("remove the line, or keep the file elsewhere and give --config",
+				"%s:%d: a data directory's own file cannot say where the data directory is", s.file, v.line)
+		}
+		_ = s.Set(v.name, v.value) // it fails only for nested keys
+		s.origins[v.name] = origin{layer: fromFile, detail: fmt.Sprintf("%s:%d", s.file, v.line)}
+	}
+	return nil
+}
+
+// resolveDir makes the data directory absolute, as everything prints it.
+func (s *settings) resolveDir(sys system) error {
+	dir, err := absolute(sys, s.String("data-dir"))
+	if err != nil {
+		return err
+	}
+	return s.Set("data-dir", dir)
+}
+
+// absolute expands ~ and makes path absolute.
+func absolute(sys system, path string) (string, error) {
+	if path == "" {
+		return "", misuse("give --data-dir DIR", "no data directory given")
+	}
+	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || rest[0] == '/' || rest[0] == filepath.Separator) {
+		home, err := sys.home()
+		if err != nil {
+			return "", misuse("give --data-dir DIR", "the home directory is not known: %v", err)
+		}
+		path = filepath.Join(home, rest)
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", misuse("give an absolute path", "path %q: %v", path, err)
+	}
+	return abs, nil
+}
+
+// foreign are the variables of Mneme that are not memnode's: memctl's, and the
+// tests' folder of data.
+func foreign(name string) bool {
+	return slices.Contains([]string{"MNEME_ADDR", "MNEME_TOKEN", "MNEME_NAMESPACE", "MNEME_AGENT", "MNEME_DATA"}, name)
+}
+
+// readEnviron reads the variables of opts. An empty one counts as unset, an
+// unknown one is an error.
+func readEnviron(sys system, opts []option) (*koanf.Koanf, error) {
+	var bad error
+	k := koanf.New(".")
+	err := k.Load(env.Provider(".", env.Opt{
+		Prefix:      envPrefix,
+		EnvironFunc: func() []string { return slices.Sorted(slices.Values(sys.environ)) },
+		TransformFunc: func(name, words string) (string, any) {
+			i := slices.IndexFunc(opts, func(o option) bool { return o.settable(fromEnv) && o.variable() == name })
+			switch {
+			case foreign(name), words == "", bad != nil:
+				return "", nil
+			case i < 0:
+				bad = misuse(unknownHint(name, variables(opts), "unset it; `memnode config` lists the variables"),
+					"the environment variable %s is unknown", name)
+				return "", nil
+			}
+			v, err := opts[i].parse(words)
+			if err != nil {
+				bad = misuse("", "environment variable %s: %v", name, err)
+				return "", nil
+			}
+			return opts[i].name, v
+		},
+	}), nil)
+	if err != nil {
+		return nil, fmt.Errorf("environment: %w", err)
+	}
+	return k, bad
+}
+
+func variables(opts []option) []string {
+	var out []string
+	for _, o := range opts {
+		out = append(out, o.variable())
+	}
+	return out
+}
+
+// lookup is os.LookupEnv on the system's environment; the last one wins.
+func (sys system) lookup(name string) (string, bool) {
+	for _, kv := range slices.Backward(sys.environ) {
+		if value, ok := strings.CutPrefix(kv, name+"="); ok {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// nodeConfig is what the node is opened with.
+func (s *settings) nodeConfig(sys system) node.Config {
+	e := embed.Config{
+		Provider: s.String("embedder"), Model: s.String("embedder-model"),
+		BaseURL: s.String("embedder-url"), Dimensions: s.Int("embedder-dimensions"),
+	}
+	return node.Config{
+		DataDir:  s.String("data-dir"),
+		HTTPAddr: s.String("http-addr"),
+		NATSAddr: s.String("nats-addr"), NATSURL: s.String("nats-url"), NATSMonitors: s.Strings("nats-monitor"),
+		Auth: s.String("auth"), AuthToken: s.String("auth-token"),
+		Embedder:     e.WithEnvironment(sys.lookup),
+		VectorEngine: s.String("vector-engine"),
+		Namespaces:   s.Strings("namespace"),
+		Dev:          s.Bool("dev"), Insecure: s.Bool("insecure-listen"),
+		AllowedHosts: s.Strings("allowed-host"),
+		Logger:       newLogger(sys.err, s.String("log-level"), s.String("log-format")),
+		Version:      sys.version.Version,
+		DrainTimeout: s.Duration("drain-timeout"),
+	}
+}

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"mneme/internal/embed"
+	"mneme/internal/node"
+)
+
+func TestLayersWinInOrder(t *testing.T) {
+	for _, tc := range []struct {
+		name       string
+		file       string
+		environ    []string
+		args       []string
+		want       string
+		wantSource string
+	}{
+		{"default", "", nil, nil, "info", "default"},
+		{"file over default", "log-level: warn", nil, nil, "warn", "file"},
+		{"environment over file", "log-level: warn", []string{"MNEME_LOG_LEVEL=error"}, nil, "error", "env MNEME_LOG_LEVEL"},
+		{"flag over environment", "log-level: warn", []string{"MNEME_LOG_LEVEL=error"}, []string{"--log-level=debug"}, "debug", "flag --log-level"},
+		{"empty variable is unset", "", []string{"MNEME_LOG_LEVEL="}, nil, "info", "default"},
+		{"a flag equal to the default counts", "log-level: warn", nil, []string{"--log-level", "info"}, "info", "flag --log-level"},
+		{"empty file", "# nothing\n", nil, nil, "info", "default"},
+		{"empty document", "---\n", nil, nil, "info", "default"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := stopsWhenReady(t, newFake())
+			if tc.file != "" {
+				w.file(t, ".mneme/config.yaml", tc.file)
+			}
+			w.environ = tc.environ
+			doc := w.config(t, tc.args...)
+			got := doc["log-level"]
+			if got.Value != tc.want || !strings.HasPrefix(origin{got.Source, got.Detail}.String(), tc.wantSource) {
+				t.Errorf("got %v from %s %s, want %s from %s", got.Value, got.Source, got.Detail, tc.want, tc.wantSource)
+			}
+		})
+	}
+}
+
+// config runs `memnode config --json` and returns its rows by name.
+func (w *world) config(t *testing.T, args ...string) map[string]configRow {
+	t.Helper()
+	sys := w.system
+	out := &lockedBuffer{}
+	sys.out = out
+	if code := run(t.Context(), sys, append([]string{"config", "--json"}, args...)); code != 0 {
+		t.Fatalf("exit %d: %s", code, w.err)
+	}
+	var doc configDoc
+	if err := json.Unmarshal([]byte(out.String()), &doc); err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]configRow{}
+	for _, r := range doc.Settings {
+		rows[r.Name] = r
+	}
+	return rows
+}
+
+func TestEverySettingReachesTheNode(t *testing.T) {
+	want := func(dir string) node.Config {
+		return node.Config{
+			DataDir: filepath.Join(dir, "data"), HTTPAddr: "127.0.0.1:1", NATSAddr: "127.0.0.1:2", NATSURL: "nats://log:3",
+			NATSMonitors: []string{"http://a:4", "http://b:5"}, Auth: "token", AuthToken: "sesame",
+			Embedder:     embed.Config{Provider: "openai", Model: "m", BaseURL: "http://127.0.0.1:6/v1", Dimensions: 256, APIKey: embed.NewSecret("key")},
+			VectorEngine: "exact", Namespaces: []string{"team-a", "team-b"}, Dev: true, Insecure: true,
+			AllowedHosts: []string{"mneme.example", "other.example"}, Version: "v1.2.3", DrainTimeout: 7 * time.Second,
+		}
+	}
+	secrets := []string{"MNEME_AUTH_TOKEN=sesame", "OPENAI_API_KEY=key"}
+	for name, set := range map[string]func(t *testing.T, w *world) []string{
+		"flags": func(_ *testing.T, w *world) []string {
+			w.environ = secrets
+			return []string{"--data-dir", "~/data", "--http-addr=127.0.0.1:1", "--nats-addr", "127.0.0.1:2", "--nats-url", "nats://log:3",
+				"--nats-monitor", "http://a:4", "--nats-monitor", "http://b:5", "--auth", "token", "--embedder", "openai",
+				"--embedder-model", "m", "--embedder-url", "http://127.0.0.1:6/v1", "--embedder-dimensions", "256",
+				"--vector-engine", "exact", "--namespace", "team-a,team-b", "--dev", "--insecure-listen",
+				"--allowed-host", "mneme.example", "--allowed-host", "other.example", "--drain-timeout", "7s"}
+		},
+		"environment": func(_ *testing.T, w *world) []string {
+			w.environ = append([]string{"MNEME_DATA_DIR=" + w.dir + "/data", "MNEME_HTTP_ADDR=127.0.0.1:1", "MNEME_NATS_ADDR=127.0.0.1:2",
+				"MNEME_NATS_URL=nats://log:3", "MNEME_NATS_MONITOR=http://a:4, http://b:5", "MNEME_AUTH=token", "MNEME_EMBEDDER=openai",
+				"MNEME_EMBEDDER_MODEL=m", "MNEME_EMBEDDER_URL=http://127.0.0.1:6/v1", "MNEME_EMBEDDER_DIMENSIONS=256",
+				"MNEME_VECTOR_ENGINE=exact", "MNEME_NAMESPACES=team-a,team-b", "MNEME_DEV=true", "MNEME_INSECURE_LISTEN=1",
+				"MNEME_ALLOWED_HOST=mneme.example,other.example", "MNEME_DRAIN_TIMEOUT=7s", "HOME=/nowhere"}, secrets...)
+			return nil
+		},
+		"file": func(t *testing.T, w *world) []string {
+			w.environ = secrets
+			return []string{"--config", w.file(t, "elsewhere.yaml", "data-dir: ~/data\nhttp-addr: 127.0.0.1:1\nnats-addr: 127.0.0.1:2\n"+
+				"nats-url: nats://log:3\nnats-monitor: [http://a:4, &b http://b:5]\nauth: token\nembedder: openai\nembedder-model: m\n"+
+				"embedder-url: http://127.0.0.1:6/v1\nembedder-dimensions: 256\nvector-engine: exact\nnamespace:\n  - team-a\n  - team-b\n"+
+				"dev: yes\ninsecure-listen: true\nallowed-host: mneme.example,other.example\ndrain-timeout: 7s\n")}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := stopsWhenReady(t, newFake())
+			args := set(t, w)
+			if code := w.run(args...); code != 0 {
+				t.Fatalf("exit %d: %s", code, w.err)
+			}
+			got := w.cfg
+			if got.Embedder.APIKey.Reveal() != "key" {
+				t.Error("the API key did not arrive")
+			}
+			expect := want(w.dir)
+			got.Logger, got.Embedder.APIKey, expect.Embedder.APIKey = nil, embed.Secret{}, embed.Secret{}
+			if !reflect.DeepEqual(got, expect) {
+				t.Errorf("got\n%+v\nwant\n%+v", got, expect)
+			}
+		})
+	}
+}
+
+func TestUnknownAndMalformedNamesEndItBeforeAnythingOpens(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		file    string
+		environ string
+		args    []string
+		want    []string
+	}{
+		{"unknown key", "log-level: warn\nhttp-adr: x\n", "", nil, []string{"config.yaml:2:", `"http-adr" is unknown`, "did you mean http-addr?"}},
+		{"unknown key, nothing near", "colour: blue\n", "", nil, []string{`"colour"`, "memnode config"}},
+		{"underscores", "http_addr: x\n", "", nil, []string{"did you mean http-addr?"}},
+		{"key twice", "dev: true\ndev: false\n", "", nil, []string{"config.yaml:2:", "twice"}},
+		{"not a mapping", "- a\n", "", nil, []string{"config.yaml:1:", "not a list of settings"}},
+		{"broken YAML", "a: [\n", "", nil, []string{"config.yaml: line "}},
+		{"missing value", "http-addr:\n", "", nil, []string{":1: http-addr: the value is missing"}},
+		{"nested value", "http-addr: {a: b}\n", "", nil, []string{"not a plain word"}},
+		{"nested list", "namespace: [[a]]\n", "", nil, []string{"not a plain word"}},
+		{"list for a word", "http-addr: [a]\n", "", nil, []string{"not a plain word"}},
+		{"bad number", "embedder-dimensions: many\n", "", nil, []string{`"many" is not a whole number`}},
+		{"bad bool", "dev: maybe\n", "", nil, []string{`"maybe" is neither true nor false`}},
+		{"bad choice", "auth: open\n", "", nil, []string{`"open" is none of off, token`}},
+		{"config in the file", "config: x\n", "", nil, []string{`"config" cannot be set in a file`, "give --config"}},
+		{"token in the file", "auth-token: sesame\n", "", nil, []string{"cannot be set in a file", "MNEME_AUTH_TOKEN"}},
+		{"data directory in its own file", "data-dir: /elsewhere\n", "", nil, []string{"cannot say where the data directory is"}},
+		{"unknown variable", "", "MNEME_HTTP_ADRR=x", nil, []string{"MNEME_HTTP_ADRR is unknown", "did you mean MNEME_HTTP_ADDR?"}},
+		{"bad variable", "", "MNEME_DRAIN_TIMEOUT=soon", nil, []string{"MNEME_DRAIN_TIMEOUT", `"soon" is not a duration`}},
+		{"unknown flag", "", "", []string{"--http-adr", "x"}, []string{"no flag --http-adr", "did you mean --http-addr?"}},
+		{"unknown flag, nothing near", "", "", []string{"--colour"}, []string{"no flag --colour", "lists the flags"}},
+		{"unknown short flag", "", "", []string{"-x"}, []string{"no flag -x"}},
+		{"flag without value", "", "", []string{"--http-addr"}, []string{"http-addr"}},
+		{"bad flag", "", "", []string{"--log-format", "xml"}, []string{"--log-format:", `"xml" is none of text, json`}},
+		{"token as a flag", "", "", []string{"--auth-token", "sesame"}, []string{"no flag --auth-token"}},
+		{"argument", "", "", []string{"confg"}, []string{`the argument "confg"`, "did you mean config?"}},
+		{"missing file", "", "", []string{"--config", "/nowhere/at/all.yaml"}, []string{"/nowhere/at/all.yaml cannot be read"}},
+		{"no data directory", "", "", []string{"--data-dir="}, []string{"no data directory"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := fails(t, nil)
+			w.environ = []string{tc.environ, "MNEME_ADDR=a", "MNEME_TOKEN=b", "MNEME_NAMESPACE=c", "MNEME_AGENT=d", "MNEME_DATA=e"}
+			if tc.file != "" {
+				w.file(t, ".mneme/config.yaml", tc.file)
+			}
+			if code := w.run(tc.args...); code != exitUsage {
+				t.Errorf("exit %d, want %d", code, exitUsage)
+			}
+			wantHas(t, "standard error", w.err.String(), append(tc.want, "memnode: ")...)
+			if w.opens != 0 || w.out.String() != "" {
+				t.Errorf("opened %d times, printed %q", w.opens, w.out)
+			}
+			if n := strings.Count(w.err.String(), "\n"); n > 2 {
+				t.Errorf("%d lines, want one and a hint:\n%s", n, w.err)
+			}
+		})
+	}
+}
+
+func TestFileThatIsNoFile(t *testing.T) {
+	w := fails(t, nil)
+	if code := w.run("--config", w.dir); code != exitUsage {
+		t.Errorf("exit %d", code)
+	}
+	big := w.file(t, "big.yaml", strings.Repeat("#", maxFileBytes+1))
+	if code := w.run("--config", big); code != exitUsage {
+		t.Errorf("exit %d", code)
+	}
+	wantHas(t, "standard error", w.err.String(), "is a directory", "larger than 1 MiB")
+}
+
+func TestHomeMayBeUnknown(t *testing.T) {
+	w := fails(t, nil)
+	w.home = func() (string, error) { return "", errors.New("no $HOME") }
+	if code := w.run(); code != exitUsage {
+		t.Errorf("exit %d", code)
+	}
+	wantHas(t, "standard error", w.err.String(), "home directory is not known", "--data-dir")
+}
+
+func TestConfigHidesSecrets(t *testing.T) {
+	w := fails(t, nil)
+	w.environ = []string{"MNEME_AUTH_TOKEN=sesame", "OPENAI_API_KEY=opensesame", "OPENAI_BASE_URL=http://127.0.0.1:6/v1"}
+	args := []string{"--embedder", "openai", "--nats-url", "nats://me:sesame@a:1,nats://you:sesame@b:1", "--nats-monitor", "http://x:sesame@c:1"}
+	rows := w.config(t, args...)
+	for name, want := range map[string]configRow{
+		"auth-token":       {Value: redacted, Source: fromEnv, Detail: "MNEME_AUTH_TOKEN"},
+		"embedder-api-key": {Value: redacted, Source: fromEnv, Detail: "OPENAI_API_KEY"},
+		"embedder-url":     {Value: "http://127.0.0.1:6/v1", Source: fromEnv, Detail: "OPENAI_BASE_URL"},
+		"nats-url":         {Value: "nats://[redacted]@a:1,nats://[redacted]@b:1", Source: fromFlag, Detail: "--nats-url"},
+		"data-dir":         {Value: filepath.Join(w.dir, ".mneme"), Source: fromDefault},
+	} {
+		got := rows[name]
+		if got.Value != want.Value || got.Source != want.Source || got.Detail != want.Detail {
+			t.Errorf("%s: got %+v, want %+v", name, got, want)
+		}
+	}
+	if code := w.run(append([]string{"config"}, args...)...); code != 0 {
+		t.Fatalf("exit %d: %s", code, w.err)
+	}
+	wantHas(t, "config", w.out.String(), "SETTING", "auth-token", "env MNEME_AUTH_TOKEN", "(there is no "+filepath.Join(w.dir, ".mneme", "config.yaml"))
+	if strings.Contains(w.out.String(), "sesame") {
+		t.Errorf("a secret was printed:\n%s", w.out)
+	}
+	if w.opens != 0 {
+		t.Error("config started a node")
+	}
+}
+
+func TestConfigSaysWhichFileAndLine(t *testing.T) {
+	w := fails(t, nil)
+	path := w.file(t, ".mneme/config.yaml", "\nnamespace: [a, b]\n")
+	if code := w.run("config", "--embedder=gemini"); code != 0 {
+		t.Fatalf("exit %d: %s", code, w.err)
+	}
+	wantHas(t, "config", w.out.String(), "a,b", "file "+path+":2", "embedder-api-key")
+	if rows := w.config(t, "--embedder=ollama"); rows["embedder-url"].Detail != "" {
+		// Ollama's default address is the provider's, but it is shown with its source.
+		wantHas(t, "source", rows["embedder-url"].Detail, "OLLAMA_HOST")
+	}
+}

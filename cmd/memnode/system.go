@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"mneme/internal/node"
+	"mneme/memory"
+)
+
+// system is the world around memnode.
+type system struct {
+	out, err io.Writer
+	environ  []string // NAME=value
+	home     func() (string, error)
+	program  string // how memnode was called
+	memctl   string // how memctl is called here
+	signals  <-chan os.Signal
+	isFree   func(addr string) bool // nobody listens there
+	open     func(context.Context, node.Config) (instance, error)
+	version  memory.VersionInfo
+}
+
+// instance is a running node; *node.Node is one.
+type instance interface {
+	HTTPAddr() string
+	NATSURL() string
+	Done() <-chan struct{}
+	Err() error
+	Close(context.Context) error
+}
+
+func osSystem(signals <-chan os.Signal) system {
+	program, memctl := commands(os.Args[0])
+	return system{
+		out: os.Stdout, err: os.Stderr,
+		environ: os.Environ(),
+		home:    os.UserHomeDir,
+		program: program, memctl: memctl,
+		signals: signals,
+		isFree:  isFree,
+		open:    openNode,
+		version: buildVersion(),
+	}
+}
+
+// openNode keeps a failed *node.Node from becoming an instance that is not nil.
+func openNode(ctx context.Context, cfg node.Config) (instance, error) {
+	n, err := node.Open(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+// commands returns how the two programs are called, given this one's path.
+func commands(executable string) (memnode, memctl string) {
+	if madeByGoRun(executable) {
+		return "go run ./cmd/memnode", "go run ./cmd/memctl"
+	}
+	return "memnode", "memctl"
+}
+
+// madeByGoRun recognises where `go run` puts programs: in a work directory
+// (go-build123/b001/exe) or, since Go 1.24, in the build cache (<hash>-d).
+func madeByGoRun(executable string) bool {
+	for part := range strings.SplitSeq(filepath.ToSlash(executable), "/") {
+		if strings.HasPrefix(part, "go-build") {
+			return true
+		}
+		if hash, ok := strings.CutSuffix(part, "-d"); ok && len(hash) == 64 {
+			if _, err := hex.DecodeString(hash); err == nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func isFree(addr string) bool {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return false
+	}
+	return l.Close() == nil
+}
+
+func buildVersion() memory.VersionInfo {
+	v := memory.VersionInfo{Version: "devel", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	if info.Main.Version != "" && info.Main.Version != "(devel)" {
+		v.Version = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			v.Commit = s.Value
+		}
+	}
+	return v
+}

@@ -1,0 +1,180 @@
+package natsapi
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"runtime/debug"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"mneme/internal/api"
+	"mneme/memory"
+)
+
+// intake is one capture on its way through a lane.
+type intake struct {
+	parsed
+	msg *nats.Msg
+}
+
+// A lane writes what waits in it together, up to these bounds.
+const (
+	maxTogether      = 256
+	maxTogetherBytes = 4 << 20
+)
+
+// take receives a message. It runs on the subscription's goroutine, in order of
+// arrival, and never waits: what cannot be queued is refused.
+func (s *Server) take(m *nats.Msg) {
+	p, err := s.parser.parse(m)
+	if err != nil {
+		s.refuse(m, p, true, err)
+		return
+	}
+	if err := s.enqueue(&intake{parsed: p, msg: m}); err != nil {
+		s.refuse(m, p, false, err)
+	}
+}
+
+func (s *Server) enqueue(in *intake) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.closed {
+		return errClosing
+	}
+	size := int64(len(in.msg.Data))
+	if s.bytes.Add(size) > s.opt.MaxBytes {
+		s.bytes.Add(-size)
+		return overloaded("captures")
+	}
+	select {
+	case s.lanes[maphash.String(s.seed, in.msg.Subject)%uint64(len(s.lanes))] <- in:
+		return nil
+	default:
+		s.bytes.Add(-size)
+		return overloaded("captures")
+	}
+}
+
+func overloaded(what string) error {
+	err := memory.Errorf(memory.CodeOverloaded, "too many %s are waiting", what).WithHint("slow down and send it again")
+	err.RetryAfter = time.Second
+	return err
+}
+
+// runLane writes what arrives in one lane, in order, until it is closed.
+func (s *Server) runLane(lane chan *intake) {
+	var next *intake // taken already, but not part of the last batch
+	for {
+		if next == nil {
+			var ok bool
+			if next, ok = <-lane; !ok {
+				return
+			}
+		}
+		batch := []*intake{next}
+		size := len(next.msg.Data)
+		next = nil
+		for next == nil && len(batch) < maxTogether && size < maxTogetherBytes {
+			more := s.another(lane)
+			if more == nil {
+				break
+			}
+			if more.namespace != batch[0].namespace || more.wait != batch[0].wait {
+				next = more
+				break
+			}
+			batch = append(batch, more)
+			size += len(more.msg.Data)
+		}
+		s.write(batch)
+	}
+}
+
+// another takes one more message if there is one.
+func (s *Server) another(lane chan *intake) *intake {
+	select {
+	case in := <-lane: // nil once the lane is closed and empty
+		return in
+	default:
+		return nil
+	}
+}
+
+// write writes captures of one namespace and answers each.
+func (s *Server) write(batch []*intake) {
+	items := make([]memory.Capture, len(batch))
+	opt := api.CaptureOptions{Origin: memory.OriginCapture, Source: make([]string, len(batch))}
+	size := int64(0)
+	for i, in := range batch {
+		items[i], opt.Source[i] = in.item, in.source
+		size += int64(len(in.msg.Data))
+	}
+	defer s.bytes.Add(-size)
+	ctx, cancel := context.WithTimeout(s.ctx, s.opt.Timeout)
+	defer cancel()
+	resp, err := s.capture(ctx, batch[0].namespace, items, opt, batch[0].wait)
+	if err == nil && len(resp.Results) != len(batch) {
+		err = memory.Errorf(memory.CodeInternal, "capture answered %d results for %d items", len(resp.Results), len(batch))
+	}
+	for i, in := range batch {
+		if err != nil {
+			s.refuse(in.msg, in.parsed, false, err)
+			continue
+		}
+		res := resp.Results[i]
+		if e := res.Error; e != nil {
+			s.refuse(in.msg, in.parsed, false, &memory.Error{Code: e.Code, Message: e.Detail, Hint: e.Hint})
+			continue
+		}
+		if res.Vectors == "" && in.wait == memory.WaitSearchable {
+			res.Vectors = resp.Vectors
+		}
+		s.reply(in.msg, pubAckOf(res))
+	}
+}
+
+// capture calls the writer and turns its panic into an internal error: one bad
+// message must not end the node.
+func (s *Server) capture(ctx context.Context, namespace string, items []memory.Capture, opt api.CaptureOptions, wait memory.Wait) (resp memory.CaptureResponse, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			s.opt.Logger.Error("capture panicked", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			err = memory.Errorf(memory.CodeInternal, "panic: %v", v)
+		}
+	}()
+	return s.opt.Writer.Capture(ctx, namespace, items, opt, wait)
+}
+
+// refuse counts a message as refused and, if someone waits, says why.
+func (s *Server) refuse(m *nats.Msg, p parsed, malformed bool, err error) {
+	e := asError(err)
+	if e.Code == memory.CodeInternal {
+		s.opt.Logger.Error("capture failed", "subject", m.Subject, "error", err)
+	}
+	if s.opt.Rejecter != nil {
+		r := memory.Rejected{Namespace: p.namespace, Agent: p.agent, Code: e.Code, Reason: e.Message, Size: len(m.Data), Via: "nats"}
+		if malformed {
+			r.Body = string(m.Data)
+		}
+		s.opt.Rejecter.Reject(r)
+	}
+	s.reply(m, pubErrorOf(e))
+}
+
+func (s *Server) reply(m *nats.Msg, body any) {
+	if m.Reply == "" {
+		return
+	}
+	s.send(&nats.Msg{Subject: m.Reply, Data: encode(body)})
+}
+
+// send publishes an answer. If the connection is gone the asker will time out,
+// which is the truth: it cannot be told.
+func (s *Server) send(m *nats.Msg) {
+	if err := s.opt.Conn.PublishMsg(m); err != nil {
+		s.opt.Logger.Warn("answer not sent", "error", err)
+	}
+}

@@ -1,0 +1,222 @@
+// Package natsapi is Mneme's NATS surface: captures published to mem.in, the
+// search, get and timeline services under mem.api, and the feeds under mem.feed.
+//
+// Its job: parse → call → reply. A message with a reply subject gets a true
+// PubAck or a true error, in the shape JetStream clients expect; one without is
+// best effort and its refusal is counted.
+//
+// Invariants:
+//   - What arrived on one subject is written in its order of arrival.
+//   - Work is bounded: in messages, in bytes, in concurrent reads. Beyond the
+//     bounds the answer is "overloaded" at once, never silence.
+//   - Close answers or refuses everything that was taken, and waits for it.
+//
+// Not its job: connecting, permissions (the log's server holds them), deciding.
+package natsapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"regexp"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"mneme/internal/api"
+	"mneme/internal/events"
+	"mneme/memory"
+)
+
+// Writer admits captures: one result an item, in order; the error concerns the
+// request as a whole.
+type Writer interface {
+	Capture(ctx context.Context, namespace string, items []memory.Capture, opt api.CaptureOptions, wait memory.Wait) (memory.CaptureResponse, error)
+}
+
+// Reader answers reads. One call authorises, waits for the freshness that the
+// access asks for, and reads.
+type Reader interface {
+	Search(ctx context.Context, acc api.Access, req memory.SearchRequest) (memory.SearchResponse, error)
+	Get(ctx context.Context, acc api.Access, idOrURI string, version int) (memory.Record, error)
+	Timeline(ctx context.Context, acc api.Access, id string, before, after int) (memory.Timeline, error)
+}
+
+// Rejecter counts and lists what was refused before the log.
+type Rejecter interface {
+	Reject(memory.Rejected)
+}
+
+// FeedSource yields applied events with the subject each is announced on, from
+// one goroutine, until yield fails or ctx ends. An earlier return is a failure.
+type FeedSource interface {
+	Feed(ctx context.Context, yield func(subject string, ev memory.Event) error) error
+}
+
+// Options is what the surface is made of. Conn, Writer and Reader are required.
+type Options struct {
+	Conn     *nats.Conn // the node's own; Close leaves it open
+	Writer   Writer
+	Reader   Reader
+	Rejecter Rejecter   // nil: refusals are not listed
+	Feed     FeedSource // nil: nothing is announced
+	Logger   *slog.Logger
+	Version  string // of the build, for discovery
+
+	Lanes     int           // captures written side by side; 0 = 16
+	LaneDepth int           // messages that may wait in one lane; 0 = 1024
+	MaxBytes  int64         // of all captures taken and not yet answered; 0 = 64 MiB
+	Reads     int           // reads side by side; 0 = 64
+	Timeout   time.Duration // of one write or read; 0 = 30 s
+	FeedRetry time.Duration // before a failed feed is opened again; 0 = 1 s
+}
+
+func (o *Options) setDefaults() error {
+	if o.Conn == nil || o.Writer == nil || o.Reader == nil {
+		return errors.New("natsapi: Conn, Writer and Reader are required")
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	for _, d := range []struct {
+		v     *int
+		value int
+	}{{&o.Lanes, 16}, {&o.LaneDepth, 1024}, {&o.Reads, 64}} {
+		if *d.v <= 0 {
+			*d.v = d.value
+		}
+	}
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = 64 << 20
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = 30 * time.Second
+	}
+	if o.FeedRetry <= 0 {
+		o.FeedRetry = time.Second
+	}
+	return nil
+}
+
+// Server is the running surface.
+type Server struct {
+	opt    Options
+	parser *parser
+	ctx    context.Context // of all work; ends when Close gives up waiting
+	cancel context.CancelFunc
+
+	captures *nats.Subscription
+	lanes    []chan *intake
+	seed     maphash.Seed // keeps a subject in one lane, and so in order
+	bytes    atomic.Int64 // of captures taken and not yet answered
+
+	service micro.Service
+	reads   chan struct{} // one element for each read under way
+	queries queries
+
+	stopFeed context.CancelFunc
+
+	mu      sync.RWMutex // held for reading while work is handed over
+	closed  bool
+	workers sync.WaitGroup // lanes, reads and the feed
+}
+
+// Start subscribes and begins to answer.
+func Start(opt Options) (*Server, error) {
+	if err := opt.setDefaults(); err != nil {
+		return nil, err
+	}
+	s := &Server{opt: opt, parser: newParser(), seed: maphash.MakeSeed(), reads: make(chan struct{}, opt.Reads), queries: newQueries()}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.lanes = make([]chan *intake, opt.Lanes)
+	for i := range s.lanes {
+		s.lanes[i] = make(chan *intake, opt.LaneDepth)
+		s.workers.Go(func() { s.runLane(s.lanes[i]) })
+	}
+	feedCtx, stopFeed := context.WithCancel(s.ctx)
+	s.stopFeed = stopFeed
+	if err := s.subscribe(); err != nil {
+		return nil, errors.Join(err, s.Close(context.Background()))
+	}
+	if opt.Feed != nil {
+		s.workers.Go(func() { s.runFeed(feedCtx) })
+	}
+	return s, nil
+}
+
+func (s *Server) subscribe() error {
+	var err error
+	s.captures, err = s.opt.Conn.QueueSubscribe(events.CaptureWildcard, events.CaptureQueue, s.take)
+	if err != nil {
+		return fmt.Errorf("subscribe to %s: %w", events.CaptureWildcard, err)
+	}
+	if err := s.addService(); err != nil {
+		return fmt.Errorf("serve %s: %w", events.SubjectAPI, err)
+	}
+	// The server must know the subscriptions before anyone is told to publish.
+	if err := s.opt.Conn.FlushTimeout(s.opt.Timeout); err != nil {
+		return fmt.Errorf("subscribe to %s: %w", events.CaptureWildcard, err)
+	}
+	return nil
+}
+
+// Close stops taking messages, finishes what was taken and waits for it. When
+// ctx ends first, work under way is cut short; it is waited for all the same.
+func (s *Server) Close(ctx context.Context) error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	s.mu.Unlock()
+	s.stopFeed()
+	var errs []error
+	if s.captures != nil {
+		errs = append(errs, ignoreClosed(s.captures.Unsubscribe()))
+	}
+	if s.service != nil {
+		errs = append(errs, ignoreClosed(s.service.Stop()))
+	}
+	for _, lane := range s.lanes {
+		close(lane) // nothing is handed over any more: closed is set
+	}
+	stop := context.AfterFunc(ctx, s.cancel)
+	s.workers.Wait()
+	stop()
+	s.cancel()
+	if !s.opt.Conn.IsClosed() {
+		errs = append(errs, ignoreClosed(s.opt.Conn.FlushTimeout(s.opt.Timeout))) // the last answers
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("close NATS surface: %w", err)
+	}
+	return nil
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrConnectionDraining) || errors.Is(err, nats.ErrBadSubscription) {
+		return nil
+	}
+	return err
+}
+
+var errClosing = memory.Errorf(memory.CodeUnavailable, "the node is shutting down").WithHint("try again in a moment")
+
+var semVer = regexp.MustCompile(`^\d+\.\d+\.\d+$`)
+
+// discoveryVersion is the build's version as services must name it.
+func discoveryVersion(v string) string {
+	if len(v) > 1 && v[0] == 'v' {
+		v = v[1:]
+	}
+	if semVer.MatchString(v) {
+		return v
+	}
+	return "0.0.0"
+}

@@ -1,0 +1,262 @@
+package natsapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"mneme/internal/api"
+	"mneme/internal/events"
+	"mneme/memory"
+)
+
+// ServiceName is the name under which NATS tools discover the services.
+const ServiceName = "mneme"
+
+// getRequest asks for one record, by id or by uri.
+type getRequest struct {
+	ID          string             `json:"id"`
+	URI         string             `json:"uri"`
+	Version     int                `json:"version"` // 0 = the current one
+	As          string             `json:"as"`
+	AtLeast     string             `json:"at_least"`
+	Consistency memory.Consistency `json:"consistency"`
+}
+
+// timelineRequest asks for what surrounded one record.
+type timelineRequest struct {
+	ID          string             `json:"id"`
+	Before      *int               `json:"before"`
+	After       *int               `json:"after"`
+	As          string             `json:"as"`
+	AtLeast     string             `json:"at_least"`
+	Consistency memory.Consistency `json:"consistency"`
+}
+
+// queries holds the decoders of the services' requests.
+type queries struct {
+	search   events.JSONDecoder[memory.SearchRequest]
+	get      events.JSONDecoder[getRequest]
+	timeline events.JSONDecoder[timelineRequest]
+}
+
+func newQueries() queries {
+	return queries{
+		search:   events.NewJSONDecoder[memory.SearchRequest](),
+		get:      events.NewJSONDecoder[getRequest](),
+		timeline: events.NewJSONDecoder[timelineRequest](),
+	}
+}
+
+// call answers one request for a namespace.
+type call func(ctx context.Context, namespace, as string, body []byte) (any, error)
+
+func (s *Server) addService() error {
+	service, err := micro.AddService(s.opt.Conn, micro.Config{
+		Name: ServiceName, Version: discoveryVersion(s.opt.Version), QueueGroup: events.CaptureQueue,
+		Description: "A memory for teams of AI agents",
+	})
+	if err != nil {
+		return err
+	}
+	s.service = service
+	for _, e := range []struct {
+		name string
+		call call
+	}{{"search", s.search}, {"get", s.get}, {"timeline", s.timeline}} {
+		subject := events.SubjectAPI + ".*." + e.name
+		if err := service.AddEndpoint(e.name, s.endpoint(e.call), micro.WithEndpointSubject(subject)); err != nil {
+			return fmt.Errorf("endpoint %s: %w", e.name, err)
+		}
+	}
+	return nil
+}
+
+// endpoint answers each request on a goroutine of its own, so that a slow one
+// holds up no other, and refuses what exceeds the bound.
+func (s *Server) endpoint(c call) micro.HandlerFunc {
+	return func(req micro.Request) {
+		// The answer is published directly: micro reads the request after this
+		// function has returned.
+		ask := asked{subject: req.Subject(), reply: req.Reply(), as: header(nats.Header(req.Headers()), "Mneme-Agent"), body: req.Data()}
+		s.mu.RLock()
+		defer s.mu.RUnlock()
+		if s.closed {
+			s.answer(ask, nil, errClosing)
+			return
+		}
+		select {
+		case s.reads <- struct{}{}:
+			s.workers.Go(func() {
+				defer func() { <-s.reads }()
+				s.serve(ask, c)
+			})
+		default:
+			s.answer(ask, nil, overloaded("reads"))
+		}
+	}
+}
+
+// asked is one request to a service.
+type asked struct {
+	subject, reply, as string
+	body               []byte
+}
+
+func (s *Server) serve(ask asked, c call) {
+	ctx, cancel := context.WithTimeout(s.ctx, s.opt.Timeout)
+	defer cancel()
+	result, err := s.invoke(ctx, ask, c)
+	s.answer(ask, result, err)
+}
+
+// invoke turns a panic into an internal error: one bad request must not end
+// the node.
+func (s *Server) invoke(ctx context.Context, ask asked, c call) (result any, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			s.opt.Logger.Error("request panicked", "subject", ask.subject, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			err = memory.Errorf(memory.CodeInternal, "panic: %v", v)
+		}
+	}()
+	parts := strings.Split(ask.subject, ".") // mem.api.<namespace>.<endpoint>
+	if len(parts) != 4 {
+		return nil, memory.Errorf(memory.CodeInvalid, "subject %.120q is not of the form %s.<namespace>.<name>", ask.subject, events.SubjectAPI)
+	}
+	if err := memory.CheckName("namespace", parts[2]); err != nil {
+		return nil, err
+	}
+	return c(ctx, parts[2], ask.as, ask.body)
+}
+
+// answer replies with the result, or with a problem and the headers by which
+// service clients know an error.
+func (s *Server) answer(ask asked, result any, err error) {
+	if ask.reply == "" {
+		return
+	}
+	m := &nats.Msg{Subject: ask.reply}
+	if err == nil {
+		m.Data, err = json.Marshal(result)
+	}
+	if err == nil && int64(len(m.Data)) > s.opt.Conn.MaxPayload() {
+		err = memory.Errorf(memory.CodeTooLarge, "the answer has %d bytes, a NATS message may have %d", len(m.Data), s.opt.Conn.MaxPayload()).
+			WithHint("ask for fewer results, or over REST")
+	}
+	if err != nil {
+		e := asError(err)
+		if e.Code == memory.CodeInternal {
+			s.opt.Logger.Error("request failed", "subject", ask.subject, "error", err)
+		}
+		p := memory.ProblemOf(e)
+		m.Data = encode(p)
+		m.Header = nats.Header{
+			micro.ErrorHeader:     {oneLine(p.Detail)},
+			micro.ErrorCodeHeader: {strconv.Itoa(p.Status)},
+			"Content-Type":        {"application/problem+json"},
+		}
+	}
+	s.send(m)
+}
+
+// oneLine makes s fit for a header.
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+func access(namespace, as, fallback, atLeast string, c memory.Consistency) (api.Access, error) {
+	if as == "" {
+		as = fallback
+	}
+	if as != "" {
+		if err := memory.CheckName("agent", as); err != nil {
+			return api.Access{}, err
+		}
+	}
+	switch c {
+	case "", memory.ConsistencyLocal, memory.ConsistencyLinearizable:
+	default:
+		return api.Access{}, memory.Errorf(memory.CodeInvalid, "consistency %.40q is unknown", string(c)).WithHint("levels are local and linearizable")
+	}
+	return api.Access{Namespace: namespace, As: as, AtLeast: atLeast, Consistency: c}, nil
+}
+
+func (s *Server) search(ctx context.Context, namespace, as string, body []byte) (any, error) {
+	req, err := s.queries.search.Decode(body)
+	if err != nil {
+		return nil, err
+	}
+	acc, err := access(namespace, req.As, as, req.AtLeast, req.Consistency)
+	if err != nil {
+		return nil, err
+	}
+	req.As = acc.As
+	if err := req.Validate(); err != nil {
+		return nil, err
+	}
+	resp, err := s.opt.Reader.Search(ctx, acc, req)
+	if resp.Results == nil {
+		resp.Results = []memory.Hit{}
+	}
+	return resp, err
+}
+
+func (s *Server) get(ctx context.Context, namespace, as string, body []byte) (any, error) {
+	req, err := s.queries.get.Decode(body)
+	if err != nil {
+		return nil, err
+	}
+	acc, err := access(namespace, req.As, as, req.AtLeast, req.Consistency)
+	if err != nil {
+		return nil, err
+	}
+	if (req.ID == "") == (req.URI == "") {
+		return nil, memory.Errorf(memory.CodeInvalid, "name a record by id or by uri, one of them")
+	}
+	if req.Version < 0 {
+		return nil, memory.Errorf(memory.CodeInvalid, "version is %d, it must be positive", req.Version)
+	}
+	if req.ID != "" {
+		return s.opt.Reader.Get(ctx, acc, req.ID, req.Version)
+	}
+	if err := memory.CheckURIPath(req.URI); err != nil {
+		return nil, err
+	}
+	full, bad := memory.FullURI(namespace, req.URI)
+	if bad != nil {
+		return nil, bad
+	}
+	return s.opt.Reader.Get(ctx, acc, full, req.Version)
+}
+
+// defaultSurroundings is how many records a timeline has on each side.
+const defaultSurroundings = 3
+
+func (s *Server) timeline(ctx context.Context, namespace, as string, body []byte) (any, error) {
+	req, err := s.queries.timeline.Decode(body)
+	if err != nil {
+		return nil, err
+	}
+	acc, err := access(namespace, req.As, as, req.AtLeast, req.Consistency)
+	if err != nil {
+		return nil, err
+	}
+	if req.ID == "" {
+		return nil, memory.Errorf(memory.CodeInvalid, "id is missing")
+	}
+	sides := [2]int{defaultSurroundings, defaultSurroundings}
+	for i, n := range []*int{req.Before, req.After} {
+		if n == nil {
+			continue
+		}
+		if *n < 0 || *n > memory.MaxLimit {
+			return nil, memory.Errorf(memory.CodeInvalid, "before and after must lie between 0 and %d", memory.MaxLimit)
+		}
+		sides[i] = *n
+	}
+	return s.opt.Reader.Timeline(ctx, acc, req.ID, sides[0], sides[1])
+}

@@ -1,0 +1,144 @@
+package rest
+
+import (
+	"io"
+	"net/http"
+	"runtime"
+	"strconv"
+
+	"mneme/memory"
+)
+
+// answerWith is a handler that calls one method without parameters.
+func answerWith[T any](s *server, w http.ResponseWriter, r *http.Request, call func() (T, error)) error {
+	if _, err := s.parseQuery(r); err != nil {
+		return err
+	}
+	v, err := call()
+	if err != nil {
+		return err
+	}
+	return s.writeJSON(w, http.StatusOK, v)
+}
+
+func (s *server) status(w http.ResponseWriter, r *http.Request) error {
+	return answerWith(s, w, r, func() (memory.Status, error) { return s.Admin.Status(r.Context()) })
+}
+
+func (s *server) doctor(w http.ResponseWriter, r *http.Request) error {
+	return answerWith(s, w, r, func() (memory.DoctorReport, error) { return s.Admin.Doctor(r.Context()) })
+}
+
+func (s *server) quarantine(w http.ResponseWriter, r *http.Request) error {
+	return answerWith(s, w, r, func() (memory.QuarantineList, error) { return s.Admin.Quarantine(r.Context()) })
+}
+
+func (s *server) version(w http.ResponseWriter, r *http.Request) error {
+	return answerWith(s, w, r, func() (memory.VersionInfo, error) {
+		return memory.VersionInfo{Version: s.Admin.Version(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}, nil
+	})
+}
+
+// defaultRejected is how many refused messages are listed unless asked.
+const defaultRejected = 100
+
+func (s *server) rejected(w http.ResponseWriter, r *http.Request) error {
+	q, err := s.parseQuery(r)
+	if err != nil {
+		return err
+	}
+	limit := q.number("limit", defaultRejected, 1, 10000)
+	if err := q.finish(); err != nil {
+		return err
+	}
+	list, err := s.Admin.Rejected(r.Context(), limit)
+	if err != nil {
+		return err
+	}
+	return s.writeJSON(w, http.StatusOK, list)
+}
+
+func (s *server) rebuild(w http.ResponseWriter, r *http.Request) error {
+	return long(s, w, r, func(progress func(done, total uint64)) (memory.RebuildReport, error) {
+		return s.Admin.Rebuild(r.Context(), progress)
+	})
+}
+
+func (s *server) verifyLog(w http.ResponseWriter, r *http.Request) error {
+	return long(s, w, r, func(progress func(done, total uint64)) (memory.VerifyReport, error) {
+		return s.Admin.VerifyLog(r.Context(), progress)
+	})
+}
+
+func (s *server) repairLog(w http.ResponseWriter, r *http.Request) error {
+	return long(s, w, r, func(progress func(done, total uint64)) (memory.RepairReport, error) {
+		return s.Admin.RepairLog(r.Context(), progress)
+	})
+}
+
+func (s *server) backupLog(w http.ResponseWriter, r *http.Request) error {
+	if _, err := s.parseQuery(r); err != nil {
+		return err
+	}
+	return s.backup(w, func(out io.Writer) (memory.BackupReport, error) { return s.Admin.BackupLog(r.Context(), out) })
+}
+
+func (s *server) backupKeys(w http.ResponseWriter, r *http.Request) error {
+	q, err := s.parseQuery(r)
+	if err != nil {
+		return err
+	}
+	master := q.boolean("master", false)
+	if err := q.finish(); err != nil {
+		return err
+	}
+	return s.backup(w, func(out io.Writer) (memory.BackupReport, error) { return s.Admin.BackupKeys(r.Context(), out, master) })
+}
+
+// Trailers of a backup: what it holds is known at its end only.
+const (
+	trailerPosition = "Mneme-Position"
+	trailerFrames   = "Mneme-Frames"
+	trailerEvents   = "Mneme-Events"
+)
+
+// backup streams what run writes. An error after the first byte breaks the
+// stream off.
+func (s *server) backup(w http.ResponseWriter, run func(io.Writer) (memory.BackupReport, error)) error {
+	endless(w)
+	h := w.Header()
+	h.Set("Trailer", trailerPosition+", "+trailerFrames+", "+trailerEvents)
+	out := &byteStream{s: s, w: w}
+	report, err := run(out)
+	if err != nil {
+		return err
+	}
+	if !out.began {
+		out.begin()
+	}
+	h.Set(trailerPosition, report.Position)
+	h.Set(trailerFrames, strconv.FormatUint(report.Frames, 10))
+	h.Set(trailerEvents, strconv.FormatUint(report.Events, 10))
+	return nil
+}
+
+// byteStream sends its header with the first byte.
+type byteStream struct {
+	s     *server
+	w     http.ResponseWriter
+	began bool
+}
+
+func (b *byteStream) begin() {
+	b.began = true
+	b.w.Header().Set("Content-Type", mediaBytes)
+	b.w.WriteHeader(http.StatusOK)
+}
+
+func (b *byteStream) Write(p []byte) (int, error) {
+	if !b.began {
+		b.begin()
+	}
+	b.s.extend(b.w)
+	return b.w.Write(p)
+}

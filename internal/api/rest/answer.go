@@ -1,0 +1,120 @@
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"mneme/memory"
+)
+
+// writeJSON answers with v. A failure to encode is an internal error; a failure
+// to send is the client's and shows in nothing.
+func (s *server) writeJSON(w http.ResponseWriter, status int, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return memory.Errorf(memory.CodeInternal, "encode answer: %w", err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(b)+1))
+	w.WriteHeader(status)
+	_, _ = w.Write(append(b, '\n'))
+	return nil
+}
+
+// asError gives err one of the public codes.
+func asError(err error) *memory.Error {
+	var e *memory.Error
+	var size *http.MaxBytesError
+	switch {
+	case errors.As(err, &e):
+		return e
+	case errors.As(err, &size):
+		return memory.Errorf(memory.CodeTooLarge, "the request has more than %d bytes", size.Limit).
+			WithHint("send it in smaller batches")
+	case errors.Is(err, context.DeadlineExceeded):
+		return memory.Errorf(memory.CodeTimeout, "the request took too long").WithCause(err)
+	case errors.Is(err, context.Canceled):
+		return memory.Errorf(memory.CodeTimeout, "the request was given up").WithCause(err)
+	}
+	return memory.AsError(err)
+}
+
+// writeError answers with a problem document, unless the answer has begun: then
+// it breaks the connection off. Internal errors are logged with the request's
+// id, which is all that the client gets to see of them.
+func (s *server) writeError(w http.ResponseWriter, r *http.Request, err error) {
+	e := asError(err)
+	id := requestID(r.Context())
+	rec, _ := w.(*recorder)
+	broken := rec != nil && rec.wrote()
+	if e.Code == memory.CodeInternal || broken {
+		s.Logger.Error("request failed", "request_id", id, "method", r.Method, "path", r.URL.Path, "error", err)
+	}
+	if broken {
+		panic(http.ErrAbortHandler)
+	}
+	h := w.Header()
+	h.Del("Content-Length")
+	h.Del("Etag")
+	h.Del("Trailer")
+	if after := retryAfter(e); after > 0 {
+		h.Set("Retry-After", strconv.Itoa(after))
+	}
+	if e.Code == memory.CodeUnauthenticated {
+		h.Set("WWW-Authenticate", `Bearer realm="mneme"`)
+	}
+	p := memory.ProblemOf(e)
+	if e.Code == memory.CodeInternal && p.Hint == "" {
+		p.Hint = "look for request_id " + id + " in the node's log"
+	}
+	s.writeProblem(w, p)
+}
+
+func (s *server) writeProblem(w http.ResponseWriter, p memory.Problem) {
+	b, _ := json.Marshal(p) // strings and a number always encode
+	w.Header().Set("Content-Type", mediaProblem)
+	w.WriteHeader(p.Status)
+	_, _ = w.Write(append(b, '\n'))
+}
+
+// retryAfter is the number of whole seconds after which to try again; 0 = unsaid.
+func retryAfter(e *memory.Error) int {
+	if e.RetryAfter > 0 {
+		return int(math.Ceil(e.RetryAfter.Seconds()))
+	}
+	switch e.Code {
+	case memory.CodeOverloaded, memory.CodeUnavailable:
+		return 1
+	}
+	return 0
+}
+
+// readBody reads the whole body; the route's limit is in place already.
+func readBody(r *http.Request) ([]byte, error) {
+	b, err := io.ReadAll(r.Body)
+	if err == nil {
+		return b, nil
+	}
+	if e := asError(err); e.Code != memory.CodeInternal {
+		return nil, e
+	}
+	return nil, memory.Errorf(memory.CodeInvalid, "the request's body broke off after %d bytes: %w", len(b), err)
+}
+
+// extend gives the client another while to take what is written next.
+func (s *server) extend(w http.ResponseWriter) {
+	// The deadline is the network's, so it is told by the system's clock. Not
+	// every ResponseWriter has deadlines; those that have none cannot hang.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.SendLimit))
+}
+
+// endless lifts the server's read deadline, which would end a long answer.
+func endless(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+}

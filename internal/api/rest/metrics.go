@@ -1,0 +1,60 @@
+package rest
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// requestMetrics counts and times requests by route pattern, never by path:
+// names of namespaces and records are no labels.
+type requestMetrics struct {
+	total   *prometheus.CounterVec
+	seconds *prometheus.HistogramVec
+}
+
+func newRequestMetrics(reg prometheus.Registerer) (*requestMetrics, error) {
+	m := &requestMetrics{
+		total: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mneme_http_requests_total", Help: "HTTP requests answered, by route and status.",
+		}, []string{"route", "method", "status"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "mneme_http_request_duration_seconds", Help: "Time to answer HTTP requests that are no streams.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2.5, 12),
+		}, []string{"route", "method"}),
+	}
+	if reg == nil {
+		return m, nil
+	}
+	if err := errors.Join(reg.Register(m.total), reg.Register(m.seconds)); err != nil {
+		return nil, fmt.Errorf("rest: register metrics: %w", err)
+	}
+	return m, nil
+}
+
+// observe takes one answered request; rt is nil if no route matched.
+func (m *requestMetrics) observe(rt *route, method string, status int, took time.Duration) {
+	name := "none"
+	if rt != nil {
+		name, method = rt.path, rt.method
+	} else {
+		method = knownMethod(method)
+	}
+	m.total.WithLabelValues(name, method, strconv.Itoa(status)).Inc()
+	if rt != nil && !rt.stream {
+		m.seconds.WithLabelValues(name, method).Observe(took.Seconds())
+	}
+}
+
+// knownMethod keeps clients from inventing labels.
+func knownMethod(m string) string {
+	switch m {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+		return m
+	}
+	return "other"
+}

@@ -1,0 +1,43 @@
+package rest
+
+import (
+	"net/http"
+
+	"mneme/internal/api"
+	"mneme/memory"
+)
+
+func (s *server) audit(w http.ResponseWriter, r *http.Request) error {
+	q, err := s.parseQuery(r)
+	if err != nil {
+		return err
+	}
+	acc := q.access(r)
+	req := api.AuditRequest{
+		Cursor: q.str("cursor"), From: q.str("from"), Limit: q.number("limit", 0, 1, memory.MaxLimit),
+		Actor: q.str("actor"), Since: q.time("since"), Until: q.time("until"),
+	}
+	if err := q.finish(); err != nil {
+		return err
+	}
+	page, err := s.Reader.Audit(r.Context(), acc, req)
+	if err != nil {
+		return err
+	}
+	return s.writeJSON(w, http.StatusOK, page)
+}
+
+func (s *server) export(w http.ResponseWriter, r *http.Request) error {
+	acc, err := s.readAccess(r)
+	if err != nil {
+		return err
+	}
+	l := s.newLines(w)
+	err = s.Reader.Export(r.Context(), acc, func(line memory.ExportLine) error { return l.send(line, false) })
+	if err != nil {
+		l.stop()
+		return err // before the first line a problem, after it a broken stream
+	}
+	l.close()
+	return nil
+}

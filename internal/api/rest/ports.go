@@ -1,0 +1,67 @@
+package rest
+
+import (
+	"context"
+	"io"
+
+	"mneme/internal/api"
+	"mneme/memory"
+)
+
+// Writer admits changes. Errors are *memory.Error with the codes of the public
+// contract; ifMatch 0 means any version, an empty clientID means none.
+type Writer interface {
+	// Capture answers one result an item, in order. Its error concerns the
+	// request as a whole.
+	Capture(ctx context.Context, namespace string, items []memory.Capture, opt api.CaptureOptions, wait memory.Wait) (memory.CaptureResponse, error)
+	Revise(ctx context.Context, namespace, as, id string, rev memory.Revision, ifMatch int, clientID string) (memory.RevisionResponse, error)
+	Forget(ctx context.Context, namespace, as, id string, ifMatch int) (memory.ForgetResponse, error)
+	CreateNamespace(ctx context.Context, req memory.CreateNamespace) (memory.Namespace, error)
+	ChangeNamespace(ctx context.Context, name string, patch memory.PatchNamespace) (memory.Namespace, error)
+	DeleteNamespace(ctx context.Context, name string) (position string, err error)
+}
+
+// Reader answers reads. One call authorises, waits for the freshness that the
+// access asks for, and reads.
+type Reader interface {
+	Search(ctx context.Context, acc api.Access, req memory.SearchRequest) (memory.SearchResponse, error)
+	// Get takes a record id or a uri; version 0 is the current one.
+	Get(ctx context.Context, acc api.Access, idOrURI string, version int) (memory.Record, error)
+	List(ctx context.Context, acc api.Access, req api.ListRequest) (memory.RecordList, error)
+	History(ctx context.Context, acc api.Access, id string) (memory.History, error)
+	Timeline(ctx context.Context, acc api.Access, id string, before, after int) (memory.Timeline, error)
+	Audit(ctx context.Context, acc api.Access, req api.AuditRequest) (memory.AuditPage, error)
+	// Events yields what follows the position from ("" = what happens from
+	// now on), from this goroutine, until yield fails, ctx ends or, without
+	// follow, the present is reached.
+	Events(ctx context.Context, acc api.Access, from string, follow bool, yield func(memory.Event) error) error
+	Export(ctx context.Context, acc api.Access, yield func(memory.ExportLine) error) error
+	Namespaces(ctx context.Context) ([]memory.Namespace, error)
+	Namespace(ctx context.Context, name string) (memory.Namespace, error)
+}
+
+// Admin runs the node. progress may be called from any goroutine, but not after
+// the method has returned; total 0 means unknown.
+type Admin interface {
+	Status(ctx context.Context) (memory.Status, error)
+	Doctor(ctx context.Context) (memory.DoctorReport, error)
+	Rebuild(ctx context.Context, progress func(done, total uint64)) (memory.RebuildReport, error)
+	VerifyLog(ctx context.Context, progress func(done, total uint64)) (memory.VerifyReport, error)
+	RepairLog(ctx context.Context, progress func(done, total uint64)) (memory.RepairReport, error)
+	Rejected(ctx context.Context, limit int) (memory.RejectedList, error)
+	Quarantine(ctx context.Context) (memory.QuarantineList, error)
+	BackupLog(ctx context.Context, w io.Writer) (memory.BackupReport, error)
+	BackupKeys(ctx context.Context, w io.Writer, withMaster bool) (memory.BackupReport, error)
+	Version() string
+}
+
+// Health says whether this node serves reads.
+type Health interface {
+	Ready() (ok bool, checks []memory.Check)
+}
+
+// Rejecter counts and lists what was refused before the log. It fills in the id
+// and the time.
+type Rejecter interface {
+	Reject(memory.Rejected)
+}

@@ -1,0 +1,162 @@
+package rest
+
+import (
+	"net/http"
+	"strconv"
+
+	"mneme/internal/api"
+	"mneme/memory"
+)
+
+func (s *server) listRecords(w http.ResponseWriter, r *http.Request) error {
+	q, err := s.parseQuery(r)
+	if err != nil {
+		return err
+	}
+	acc := q.access(r)
+	req := api.ListRequest{
+		Cursor: q.str("cursor"), Limit: q.number("limit", 0, 1, memory.MaxLimit),
+		Tags: q.list("tag"), Agents: q.list("agent"), Conversation: q.str("conversation"),
+		Scope: oneOf(q, "scope", memory.ScopeTeam, memory.ScopeAgent),
+		Since: q.time("since"), Until: q.time("until"),
+	}
+	for _, k := range q.list("kind") {
+		if !memory.ValidKind(memory.Kind(k)) {
+			q.fail("kind %.40q is unknown", k)
+		}
+		req.Kinds = append(req.Kinds, memory.Kind(k))
+	}
+	if err := q.finish(); err != nil {
+		return err
+	}
+	if uri := q.str("uri"); uri != "" {
+		return s.recordByURI(w, r, acc, uri)
+	}
+	list, err := s.Reader.List(r.Context(), acc, req)
+	if err != nil {
+		return err
+	}
+	return s.writeJSON(w, http.StatusOK, list)
+}
+
+// recordByURI answers with a list of the one living record at a uri.
+func (s *server) recordByURI(w http.ResponseWriter, r *http.Request, acc api.Access, uri string) error {
+	if err := memory.CheckURIPath(uri); err != nil {
+		return err
+	}
+	full, bad := memory.FullURI(acc.Namespace, uri)
+	if bad != nil {
+		return bad
+	}
+	rec, err := s.Reader.Get(r.Context(), acc, full, 0)
+	if err != nil {
+		return err
+	}
+	return s.writeJSON(w, http.StatusOK, memory.RecordList{Records: []memory.Record{rec}, Position: rec.Position})
+}
+
+func (s *server) getRecord(w http.ResponseWriter, r *http.Request) error {
+	q, err := s.parseQuery(r)
+	if err != nil {
+		return err
+	}
+	acc, version := q.access(r), q.number("version", 0, 1, 1<<30)
+	if err := q.finish(); err != nil {
+		return err
+	}
+	rec, err := s.Reader.Get(r.Context(), acc, r.PathValue("id"), version)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Etag", strconv.Quote(strconv.Itoa(rec.Version)))
+	return s.writeJSON(w, http.StatusOK, rec)
+}
+
+func (s *server) history(w http.ResponseWriter, r *http.Request) error {
+	acc, err := s.readAccess(r)
+	if err != nil {
+		return err
+	}
+	h, err := s.Reader.History(r.Context(), acc, r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	return s.writeJSON(w, http.StatusOK, h)
+}
+
+// defaultSurroundings is how many records a timeline has on each side.
+const defaultSurroundings = 3
+
+func (s *server) timeline(w http.ResponseWriter, r *http.Request) error {
+	q, err := s.parseQuery(r)
+	if err != nil {
+		return err
+	}
+	acc := q.access(r)
+	before := q.number("before", defaultSurroundings, 0, memory.MaxLimit)
+	after := q.number("after", defaultSurroundings, 0, memory.MaxLimit)
+	if err := q.finish(); err != nil {
+		return err
+	}
+	t, err := s.Reader.Timeline(r.Context(), acc, r.PathValue("id"), before, after)
+	if err != nil {
+		return err
+	}
+	return s.writeJSON(w, http.StatusOK, t)
+}
+
+// change is what a revision and a forget have in common.
+type change struct {
+	as      string
+	ifMatch int
+	key     string
+}
+
+func (s *server) parseChange(r *http.Request) (change, error) {
+	q, err := s.parseQuery(r)
+	if err != nil {
+		return change{}, err
+	}
+	c := change{as: q.actor(r)}
+	if err := q.finish(); err != nil {
+		return change{}, err
+	}
+	if c.ifMatch, err = ifMatch(r); err != nil {
+		return change{}, err
+	}
+	c.key, err = idempotencyKey(r)
+	return c, err
+}
+
+func (s *server) reviseRecord(w http.ResponseWriter, r *http.Request) error {
+	c, err := s.parseChange(r)
+	if err != nil {
+		return err
+	}
+	body, err := readBody(r)
+	if err != nil {
+		return err
+	}
+	rev, err := s.revisions.Decode(body)
+	if err != nil {
+		return err
+	}
+	resp, err := s.Writer.Revise(r.Context(), r.PathValue("ns"), c.as, r.PathValue("id"), rev, c.ifMatch, c.key)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Etag", strconv.Quote(strconv.Itoa(resp.Version)))
+	return s.writeJSON(w, http.StatusOK, resp)
+}
+
+func (s *server) forgetRecord(w http.ResponseWriter, r *http.Request) error {
+	c, err := s.parseChange(r)
+	if err != nil {
+		return err
+	}
+	resp, err := s.Writer.Forget(r.Context(), r.PathValue("ns"), c.as, r.PathValue("id"), c.ifMatch)
+	if err != nil {
+		return err
+	}
+	return s.writeJSON(w, http.StatusOK, resp)
+}

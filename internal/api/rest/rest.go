@@ -1,0 +1,127 @@
+package rest
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"mneme/internal/auth"
+	"mneme/internal/events"
+	"mneme/memory"
+)
+
+// Options is what the surface is made of. Writer, Reader, Admin, Health and
+// Auth are required.
+type Options struct {
+	Writer   Writer
+	Reader   Reader
+	Admin    Admin
+	Health   Health
+	Rejecter Rejecter // nil: refusals are not listed
+	Auth     *auth.Gate
+
+	Metrics    http.Handler          // serves /metrics; nil: there is none
+	Registerer prometheus.Registerer // takes the request metrics; nil: none
+	Web        http.Handler          // serves the page at /; nil: there is none
+	Logger     *slog.Logger          // nil: discarded
+
+	// ListenAddr is the host:port of the listener: a Host header may name it.
+	// If its host is unspecified, every literal IP address is accepted.
+	ListenAddr string
+	// AllowedHosts are more names a Host header may carry, without port.
+	// "*" allows every name.
+	AllowedHosts []string
+	// AllowedOrigins are origins (scheme://host[:port]) of pages served
+	// elsewhere that may call this node.
+	AllowedOrigins []string
+
+	// Draining is closed when the node begins to stop: event streams end.
+	Draining <-chan struct{}
+
+	Timeout   time.Duration    // of a request that is no stream; 0 = 60 s
+	Heartbeat time.Duration    // between comments on a quiet event stream; 0 = 15 s
+	SendLimit time.Duration    // for one write to a client that reads slowly; 0 = 30 s
+	Now       func() time.Time // nil = time.Now
+}
+
+func (o *Options) setDefaults() error {
+	if o.Writer == nil || o.Reader == nil || o.Admin == nil || o.Health == nil || o.Auth == nil {
+		return errors.New("rest: Writer, Reader, Admin, Health and Auth are required")
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = time.Minute
+	}
+	if o.Heartbeat <= 0 {
+		o.Heartbeat = 15 * time.Second
+	}
+	if o.SendLimit <= 0 {
+		o.SendLimit = 30 * time.Second
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return nil
+}
+
+// server holds what handlers share. It is immutable after New.
+type server struct {
+	Options
+	mux      *http.ServeMux
+	routes   map[string]*route // by mux pattern
+	guard    guard
+	metrics  *requestMetrics
+	document []byte // of /openapi.json
+
+	captures   events.JSONDecoder[memory.Capture]
+	revisions  events.JSONDecoder[memory.Revision]
+	searches   events.JSONDecoder[memory.SearchRequest]
+	namespaces events.JSONDecoder[memory.CreateNamespace]
+	patches    events.JSONDecoder[memory.PatchNamespace]
+}
+
+// New makes the handler of all routes. It fails if a required part is missing
+// or a metric is registered already.
+func New(opt Options) (http.Handler, error) {
+	if err := opt.setDefaults(); err != nil {
+		return nil, err
+	}
+	s := &server{
+		Options: opt, mux: http.NewServeMux(), routes: map[string]*route{},
+		captures:   events.NewJSONDecoder[memory.Capture](),
+		revisions:  events.NewJSONDecoder[memory.Revision](),
+		searches:   events.NewJSONDecoder[memory.SearchRequest](),
+		namespaces: events.NewJSONDecoder[memory.CreateNamespace](),
+		patches:    events.NewJSONDecoder[memory.PatchNamespace](),
+	}
+	var err error
+	if s.guard, err = newGuard(opt.ListenAddr, opt.AllowedHosts, opt.AllowedOrigins); err != nil {
+		return nil, err
+	}
+	if s.metrics, err = newRequestMetrics(opt.Registerer); err != nil {
+		return nil, err
+	}
+	for _, rt := range s.table() {
+		pattern := rt.method + " " + rt.path
+		s.routes[pattern] = &rt
+		s.mux.Handle(pattern, s.bind(&rt))
+	}
+	if s.document, err = s.openapi(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// bind turns a route into a handler: its error becomes a problem.
+func (s *server) bind(rt *route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := rt.handle(w, r); err != nil {
+			s.writeError(w, r, err)
+		}
+	})
+}

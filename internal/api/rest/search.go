@@ -1,0 +1,42 @@
+package rest
+
+import (
+	"net/http"
+
+	"mneme/internal/api"
+	"mneme/memory"
+)
+
+func (s *server) search(w http.ResponseWriter, r *http.Request) error {
+	q, err := s.parseQuery(r)
+	if err != nil {
+		return err
+	}
+	actor := q.actor(r)
+	if err := q.finish(); err != nil {
+		return err
+	}
+	body, err := readBody(r)
+	if err != nil {
+		return err
+	}
+	req, err := s.searches.Decode(body)
+	if err != nil {
+		return err
+	}
+	if req.As == "" {
+		req.As = actor
+	}
+	if err := req.Validate(); err != nil {
+		return err
+	}
+	acc := api.Access{Namespace: r.PathValue("ns"), As: req.As, AtLeast: req.AtLeast, Consistency: req.Consistency}
+	resp, err := s.Reader.Search(r.Context(), acc, req)
+	if err != nil {
+		return err
+	}
+	if resp.Results == nil {
+		resp.Results = []memory.Hit{}
+	}
+	return s.writeJSON(w, http.StatusOK, resp)
+}

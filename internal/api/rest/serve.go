@@ -1,0 +1,192 @@
+package rest
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"mneme/memory"
+)
+
+type requestIDKey struct{}
+
+// requestID is the id under which the log speaks of this request.
+func requestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestIDKey{}).(string)
+	return id
+}
+
+// ServeHTTP finds the route, makes the checks that come before any handler,
+// and runs it.
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	start := s.Now()
+	h := w.Header()
+	id := newRequestID(r)
+	h.Set("X-Request-Id", id)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	r = r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
+	rec := &recorder{ResponseWriter: w}
+	fallback, pattern := s.mux.Handler(r)
+	rt := s.routes[pattern]
+	defer func() {
+		s.metrics.observe(rt, r.Method, rec.status(), s.Now().Sub(start))
+	}()
+	defer s.recovered(rec, r)
+	if err := s.admit(rec, r, rt); err != nil {
+		s.writeError(rec, r, err)
+		return
+	}
+	switch {
+	case rec.wrote(): // a preflight was answered
+	case rt != nil:
+		s.run(rec, r, rt)
+	default:
+		s.unmatched(rec, r, fallback)
+	}
+}
+
+// newRequestID takes a sane id from a proxy, else makes one.
+func newRequestID(r *http.Request) string {
+	if id := r.Header.Get("X-Request-Id"); id != "" && len(id) <= 64 && !strings.ContainsFunc(id, func(c rune) bool {
+		return c < 0x21 || c > 0x7e
+	}) {
+		return id
+	}
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails: it ends the program instead
+	return hex.EncodeToString(b[:])
+}
+
+// admit checks where the request came from and who sent it. It answers a CORS
+// preflight itself. rt is nil for an unknown route.
+func (s *server) admit(w http.ResponseWriter, r *http.Request, rt *route) error {
+	if rt == nil || !rt.probe {
+		if err := s.guard.checkHost(r); err != nil {
+			return err
+		}
+	}
+	allowed, err := s.guard.checkOrigin(r)
+	if err != nil {
+		return err
+	}
+	if allowed != "" {
+		h := w.Header()
+		h.Set("Access-Control-Allow-Origin", allowed)
+		h.Add("Vary", "Origin")
+		h.Set("Access-Control-Expose-Headers", "ETag, Location, Retry-After, X-Request-Id")
+		if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
+			h.Set("Access-Control-Allow-Methods", "GET, POST, PATCH, DELETE")
+			h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, If-Match, Idempotency-Key, Last-Event-ID, Mneme-Agent")
+			h.Set("Access-Control-Max-Age", "600")
+			w.WriteHeader(http.StatusNoContent)
+			return nil
+		}
+	}
+	if rt != nil && rt.open {
+		return nil
+	}
+	return s.Auth.Request(r)
+}
+
+// run bounds the request in size and time and serves it.
+func (s *server) run(w http.ResponseWriter, r *http.Request, rt *route) {
+	limit := rt.limit
+	if limit == 0 {
+		limit = maxSmallBody
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, limit)
+	if rt.stream {
+		// The deadline of a stream's last write must not meet the next request
+		// on the same connection.
+		defer func() { _ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) }()
+	} else {
+		ctx, cancel := context.WithTimeout(r.Context(), s.Timeout)
+		defer cancel()
+		r = r.WithContext(ctx)
+	}
+	s.mux.ServeHTTP(w, r)
+}
+
+// unmatched turns the mux's own plain answers into problems: unknown path,
+// wrong method.
+func (s *server) unmatched(w http.ResponseWriter, r *http.Request, fallback http.Handler) {
+	probe := &discard{header: http.Header{}}
+	fallback.ServeHTTP(probe, r)
+	if probe.code == http.StatusMethodNotAllowed {
+		allow := probe.header.Get("Allow")
+		w.Header().Set("Allow", allow)
+		p := memory.ProblemOf(memory.Errorf(memory.CodeInvalid, "%s is not possible on %.200s", r.Method, r.URL.Path).
+			WithHint("allowed are %s", allow))
+		p.Status, p.Title = http.StatusMethodNotAllowed, "Method not allowed"
+		s.writeProblem(w, p)
+		return
+	}
+	s.writeError(w, r, memory.Errorf(memory.CodeNotFound, "there is nothing at %.200s", r.URL.Path).
+		WithHint("/openapi.json lists every route"))
+}
+
+// recovered turns a panic into an internal error. The stack goes to the log
+// only. http.ErrAbortHandler passes: it breaks the connection off on purpose.
+func (s *server) recovered(w *recorder, r *http.Request) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	if v == http.ErrAbortHandler {
+		panic(v)
+	}
+	s.Logger.Error("request panicked", "request_id", requestID(r.Context()), "method", r.Method,
+		"path", r.URL.Path, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+	if w.wrote() {
+		panic(http.ErrAbortHandler)
+	}
+	s.writeProblem(w, memory.ProblemOf(memory.Errorf(memory.CodeInternal, "panic")))
+}
+
+// recorder remembers what was answered.
+type recorder struct {
+	http.ResponseWriter
+	code int // 0 = nothing yet
+}
+
+func (w *recorder) wrote() bool { return w.code != 0 }
+
+func (w *recorder) status() int {
+	if w.code == 0 {
+		return http.StatusOK
+	}
+	return w.code
+}
+
+func (w *recorder) WriteHeader(code int) {
+	if w.code == 0 && code >= 200 {
+		w.code = code
+	}
+	w.ResponseWriter.WriteHeader(code)
+}
+
+func (w *recorder) Write(b []byte) (int, error) {
+	if w.code == 0 {
+		w.code = http.StatusOK
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// discard keeps only the status and the headers of an answer.
+type discard struct {
+	header http.Header
+	code   int
+}
+
+func (d *discard) Header() http.Header         { return d.header }
+func (d *discard) Write(b []byte) (int, error) { return len(b), nil }
+func (d *discard) WriteHeader(code int)        { d.code = code }

@@ -1,0 +1,142 @@
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"mneme/memory"
+)
+
+// headerGrace is how long an event stream waits for a first event or a refusal
+// before it sends its header, so that a refusal has its own status.
+const headerGrace = 100 * time.Millisecond
+
+// sseStream writes server-sent events (HTML standard, section 9.2): an id, one
+// data line, an empty line; comments keep a quiet connection alive. It is safe
+// for concurrent use.
+type sseStream struct {
+	s     *server
+	mu    sync.Mutex
+	w     http.ResponseWriter
+	began bool
+}
+
+func (e *sseStream) write(b []byte) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.s.extend(e.w)
+	if !e.began {
+		e.began = true
+		h := e.w.Header()
+		h.Set("Content-Type", mediaEvents)
+		h.Set("X-Accel-Buffering", "no")
+		e.w.WriteHeader(http.StatusOK)
+	}
+	if _, err := e.w.Write(b); err != nil {
+		return err
+	}
+	return http.NewResponseController(e.w).Flush()
+}
+
+func (e *sseStream) hasBegun() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.began
+}
+
+func (e *sseStream) event(ev memory.Event) error {
+	data, err := json.Marshal(ev)
+	if err != nil {
+		return memory.Errorf(memory.CodeInternal, "encode event: %w", err)
+	}
+	var b strings.Builder
+	b.Grow(len(data) + 64)
+	if ev.Position != "" {
+		b.WriteString("id: " + ev.Position + "\n")
+	}
+	b.WriteString("data: ")
+	b.Write(data) // JSON has no raw line breaks
+	b.WriteString("\n\n")
+	return e.write([]byte(b.String()))
+}
+
+// problem ends the stream with an event named error.
+func (e *sseStream) problem(p memory.Problem) error {
+	data, _ := json.Marshal(p)
+	return e.write([]byte("event: error\ndata: " + string(data) + "\n\n"))
+}
+
+// beat sends comments until ctx ends: the first one soon, which sends the
+// header, then one in each heartbeat. A failure to send ends the stream.
+func (e *sseStream) beat(ctx context.Context, cancel context.CancelFunc) {
+	wait := headerGrace
+	for {
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		if e.write([]byte(": \n\n")) != nil {
+			cancel()
+			return
+		}
+		wait = e.s.Heartbeat
+	}
+}
+
+func (s *server) followEvents(w http.ResponseWriter, r *http.Request) error {
+	q, err := s.parseQuery(r)
+	if err != nil {
+		return err
+	}
+	acc, from, follow := q.access(r), q.str("from"), q.boolean("follow", true)
+	if err := q.finish(); err != nil {
+		return err
+	}
+	if last := r.Header.Get("Last-Event-ID"); last != "" {
+		from = last
+	}
+	endless(w)
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	e := &sseStream{s: s, w: w}
+	var helpers sync.WaitGroup
+	helpers.Go(func() { e.beat(ctx, cancel) })
+	if s.Draining != nil {
+		helpers.Go(func() {
+			select {
+			case <-s.Draining:
+				cancel()
+			case <-ctx.Done():
+			}
+		})
+	}
+	err = s.Reader.Events(ctx, acc, from, follow, e.event)
+	over := ctx.Err() != nil
+	cancel()
+	helpers.Wait()
+	switch {
+	case over: // drained, or the client left: an end, not a failure
+		if !e.hasBegun() && r.Context().Err() == nil {
+			return memory.Errorf(memory.CodeUnavailable, "the node is shutting down").WithHint("try again in a moment")
+		}
+		return nil
+	case err == nil:
+		if e.hasBegun() {
+			return nil
+		}
+		return ignoreGone(r, e.write(nil))
+	case !e.hasBegun():
+		return err
+	}
+	if memory.CodeOf(asError(err)) == memory.CodeInternal {
+		s.Logger.Error("event stream failed", "request_id", requestID(r.Context()), "path", r.URL.Path, "error", err)
+	}
+	return ignoreGone(r, e.problem(memory.ProblemOf(asError(err))))
+}

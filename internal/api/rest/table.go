@@ -1,0 +1,193 @@
+package rest
+
+import (
+	"net/http"
+	"reflect"
+
+	"mneme/memory"
+)
+
+// route is one operation: how it is served and how it is documented.
+type route struct {
+	method, path string
+	handle       func(w http.ResponseWriter, r *http.Request) error
+
+	open   bool  // needs no token
+	probe  bool  // skips the Host check too: probes come by address
+	stream bool  // has no deadline
+	limit  int64 // of the request's body in bytes; 0 = maxSmallBody
+
+	summary string
+	params  []param
+	body    reflect.Type   // of the request; nil = none
+	batch   bool           // an array of body is fine too
+	answers map[int]answer // by status
+}
+
+// answer is a documented response. Errors are documented for all routes alike.
+type answer struct {
+	about string
+	body  reflect.Type // nil: no JSON
+	media string       // "" = application/json
+}
+
+// param is one documented parameter; in is path, query or header.
+type param struct {
+	name, in, about string
+	kind            string // string, integer, boolean, date-time; "" = string
+	many            bool   // may be repeated
+	enum            []any
+}
+
+const (
+	maxSmallBody = 1 << 20
+	mediaNDJSON  = "application/x-ndjson"
+	mediaEvents  = "text/event-stream"
+	mediaProblem = "application/problem+json"
+	mediaBytes   = "application/octet-stream"
+	mediaText    = "text/plain; charset=utf-8"
+)
+
+func typed[T any]() reflect.Type { return reflect.TypeFor[T]() }
+
+func ok[T any](about string) map[int]answer {
+	return map[int]answer{http.StatusOK: {about: about, body: typed[T]()}}
+}
+
+// table lists every route. Patterns are those of http.ServeMux.
+func (s *server) table() []route {
+	all := s.systemRoutes()
+	all = append(all, s.namespaceRoutes()...)
+	all = append(all, s.recordRoutes()...)
+	return append(all, s.adminRoutes()...)
+}
+
+func (s *server) systemRoutes() []route {
+	all := []route{
+		{method: "GET", path: "/livez", handle: s.livez, open: true, probe: true,
+			summary: "Is the process alive?", answers: map[int]answer{200: {about: "It is.", media: mediaText}}},
+		{method: "GET", path: "/readyz", handle: s.readyz, open: true, probe: true,
+			summary: "Does this node serve reads?",
+			params:  []param{{name: "verbose", in: "query", about: "Answer with every check.", kind: "boolean"}},
+			answers: map[int]answer{200: {about: "It does.", body: typed[Readiness]()}}},
+		{method: "GET", path: "/openapi.json", handle: s.openapiJSON, open: true,
+			summary: "This document.", answers: map[int]answer{200: {about: "An OpenAPI 3.1 document.", body: typed[map[string]any]()}}},
+		{method: "GET", path: "/v1/status", handle: s.status,
+			summary: "The node, its shards and its embedder.", answers: ok[memory.Status]("The status.")},
+	}
+	if s.Metrics != nil {
+		all = append(all, route{method: "GET", path: "/metrics", handle: plain(s.Metrics), stream: true,
+			summary: "Metrics for Prometheus.", answers: map[int]answer{200: {about: "The metrics.", media: "text/plain"}}})
+	}
+	if s.Web != nil {
+		all = append(all, route{method: "GET", path: "/{$}", handle: plain(s.Web), open: true,
+			summary: "The status page.", answers: map[int]answer{200: {about: "A page for people.", media: "text/html"}}})
+	}
+	return all
+}
+
+func plain(h http.Handler) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		h.ServeHTTP(w, r)
+		return nil
+	}
+}
+
+func (s *server) namespaceRoutes() []route {
+	const one = "/v1/namespaces/{ns}"
+	return []route{
+		{method: "POST", path: "/v1/namespaces", handle: s.createNamespace, body: typed[memory.CreateNamespace](),
+			summary: "Create a namespace.",
+			answers: map[int]answer{201: {about: "It was created.", body: typed[memory.Namespace]()}}},
+		{method: "GET", path: "/v1/namespaces", handle: s.listNamespaces,
+			summary: "List the namespaces by name.", answers: ok[memory.NamespaceList]("The namespaces.")},
+		{method: "GET", path: one, handle: s.getNamespace, params: []param{pathNS},
+			summary: "Describe one namespace.", answers: ok[memory.Namespace]("The namespace.")},
+		{method: "PATCH", path: one, handle: s.patchNamespace, params: []param{pathNS}, body: typed[memory.PatchNamespace](),
+			summary: "Change settings; null resets one to its default.", answers: ok[memory.Namespace]("The namespace after the change.")},
+		{method: "DELETE", path: one, handle: s.deleteNamespace, params: []param{pathNS},
+			summary: "Delete a namespace with everything in it, for good.", answers: ok[Deleted]("It was deleted.")},
+		{method: "POST", path: one + "/events", handle: s.capture, limit: memory.MaxBatchBytes,
+			params: []param{pathNS, paramWait, paramOrigin, paramAs, headerAgent, headerIdempotency},
+			body:   typed[memory.Capture](), batch: true, summary: "Remember one thing, or up to 1000.",
+			answers: map[int]answer{
+				200: {about: "One result an item, in order. An array is answered with 200 even if items failed.", body: typed[memory.CaptureResponse]()},
+				202: {about: "Accepted (wait=accepted), or stored with its vector still to come (wait=searchable).", body: typed[memory.CaptureResponse]()},
+			}},
+		{method: "GET", path: one + "/events", handle: s.followEvents, stream: true,
+			params: append([]param{pathNS, {name: "from", in: "query", about: "Begin after this position; without it, with what happens from now on."},
+				{name: "follow", in: "query", about: "false ends the stream at the present.", kind: "boolean"},
+				{name: "Last-Event-ID", in: "header", about: "Resume after this position; wins over from."}}, accessParams...),
+			summary: "Applied events as server-sent events; id is the position.",
+			answers: map[int]answer{200: {about: "Each data field is a CloudEvent in JSON.", media: mediaEvents}}},
+		{method: "POST", path: one + "/search", handle: s.search, params: []param{pathNS, paramAs, headerAgent},
+			body: typed[memory.SearchRequest](), summary: "Search.", answers: ok[memory.SearchResponse]("Hits, best first.")},
+		{method: "GET", path: one + "/audit", handle: s.audit,
+			params: append([]param{pathNS, paramCursor, paramLimit, {name: "from", in: "query", about: "Rows after this position."},
+				{name: "actor", in: "query", about: "Rows of this agent."}, paramSince, paramUntil}, accessParams...),
+			summary: "Who did what, oldest first.", answers: ok[memory.AuditPage]("One page.")},
+		{method: "GET", path: one + "/export", handle: s.export, stream: true, params: append([]param{pathNS}, accessParams...),
+			summary: "Every living record that the agent may see, one JSON document a line.",
+			answers: map[int]answer{200: {about: "A stream that breaks off was not complete.", body: typed[memory.ExportLine](), media: mediaNDJSON}}},
+	}
+}
+
+func (s *server) recordRoutes() []route {
+	const all = "/v1/namespaces/{ns}/records"
+	const one = all + "/{id}"
+	return []route{
+		{method: "GET", path: all, handle: s.listRecords,
+			params: append([]param{pathNS, paramCursor, paramLimit,
+				{name: "uri", in: "query", about: "Only the living record with this uri, or 404."},
+				{name: "kind", in: "query", about: "Any of these kinds.", many: true, enum: kindEnum()},
+				{name: "tag", in: "query", about: "All of these tags.", many: true},
+				{name: "agent", in: "query", about: "Any of these agents.", many: true},
+				{name: "scope", in: "query", about: "Only this scope.", enum: []any{"team", "agent"}},
+				{name: "conversation", in: "query", about: "Only this conversation."}, paramSince, paramUntil}, accessParams...),
+			summary: "List records, newest first.", answers: ok[memory.RecordList]("One page.")},
+		{method: "GET", path: one, handle: s.getRecord,
+			params:  append([]param{pathNS, pathID, {name: "version", in: "query", about: "This version instead of the current one.", kind: "integer"}}, accessParams...),
+			summary: "Get one record; the ETag is its version.", answers: ok[memory.Record]("The record.")},
+		{method: "PATCH", path: one, handle: s.reviseRecord, body: typed[memory.Revision](),
+			params:  []param{pathNS, pathID, paramAs, headerAgent, headerIfMatch, headerIdempotency},
+			summary: "Make a new version; fields left out stay as they are.", answers: ok[memory.RevisionResponse]("The new version.")},
+		{method: "DELETE", path: one, handle: s.forgetRecord, params: []param{pathNS, pathID, paramAs, headerAgent, headerIfMatch},
+			summary: "Forget a record: it is gone from every present answer.", answers: ok[memory.ForgetResponse]("It was forgotten.")},
+		{method: "GET", path: one + "/history", handle: s.history, params: append([]param{pathNS, pathID}, accessParams...),
+			summary: "Every version of a record, oldest first.", answers: ok[memory.History]("The history.")},
+		{method: "GET", path: one + "/timeline", handle: s.timeline,
+			params: append([]param{pathNS, pathID, {name: "before", in: "query", about: "How many records before it.", kind: "integer"},
+				{name: "after", in: "query", about: "How many records after it.", kind: "integer"}}, accessParams...),
+			summary: "What surrounded a record.", answers: ok[memory.Timeline]("The record and its surroundings.")},
+	}
+}
+
+func (s *server) adminRoutes() []route {
+	const admin = "/v1/admin/"
+	return []route{
+		{method: "GET", path: admin + "version", handle: s.version, summary: "The node's build.", answers: ok[memory.VersionInfo]("The version.")},
+		{method: "GET", path: admin + "doctor", handle: s.doctor, summary: "Run the node's checks.", answers: ok[memory.DoctorReport]("What was found.")},
+		{method: "GET", path: admin + "rejected", handle: s.rejected, params: []param{paramLimit},
+			summary: "Messages refused before the log, newest first.", answers: ok[memory.RejectedList]("The list.")},
+		{method: "GET", path: admin + "quarantine", handle: s.quarantine,
+			summary: "Events in the log that could not be understood.", answers: ok[memory.QuarantineList]("The list.")},
+		{method: "POST", path: admin + "rebuild", handle: s.rebuild, stream: true, summary: "Build the state again from the log.",
+			answers: progressAnswer[memory.RebuildReport]()},
+		{method: "POST", path: admin + "log/verify", handle: s.verifyLog, stream: true, summary: "Check the whole log against its chain.",
+			answers: progressAnswer[memory.VerifyReport]()},
+		{method: "POST", path: admin + "log/repair", handle: s.repairLog, stream: true, summary: "Write lost parts of the log again from the state.",
+			answers: progressAnswer[memory.RepairReport]()},
+		{method: "GET", path: admin + "backup/log", handle: s.backupLog, stream: true,
+			summary: "A backup of the log. The trailers Mneme-Position, Mneme-Frames and Mneme-Events describe it.",
+			answers: map[int]answer{200: {about: "A stream that breaks off is no backup.", media: mediaBytes}}},
+		{method: "GET", path: admin + "backup/keys", handle: s.backupKeys, stream: true,
+			params:  []param{{name: "master", in: "query", about: "Include the master key.", kind: "boolean"}},
+			summary: "A backup of the keyring, as secret as the memories themselves.",
+			answers: map[int]answer{200: {about: "A stream that breaks off is no backup.", media: mediaBytes}}},
+	}
+}
+
+func progressAnswer[R any]() map[int]answer {
+	return map[int]answer{200: {about: "Lines with progress, then one with the result or an error.",
+		body: typed[memory.ProgressLine[R]](), media: mediaNDJSON}}
+}

@@ -1,0 +1,88 @@
+// Package auth decides whether a caller may talk to this node at all.
+//
+// Its job: one gate with one operator token, asked by HTTP and by NATS alike,
+// and the file in which that token lives.
+//
+// Invariants: tokens are compared in constant time; no error and no log line
+// holds a token; a token file that others can read is refused, not used.
+//
+// Not its job: what an authenticated caller may see or do.
+package auth
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/http"
+	"strings"
+
+	"mneme/memory"
+)
+
+// Mode says how callers prove who they are.
+type Mode string
+
+// The modes.
+const (
+	ModeOff   Mode = "off"   // nobody has to
+	ModeToken Mode = "token" // everyone presents the operator token
+)
+
+// Gate admits callers. It is immutable and safe for concurrent use.
+type Gate struct {
+	mode Mode
+	sum  [sha256.Size]byte // of the token
+}
+
+// NewGate makes a gate. ModeToken needs a token that CheckToken accepts;
+// ModeOff ignores it.
+func NewGate(mode Mode, token string) (*Gate, error) {
+	switch mode {
+	case ModeOff:
+		return &Gate{mode: mode}, nil
+	case ModeToken:
+		if err := CheckToken(token); err != nil {
+			return nil, err
+		}
+		return &Gate{mode: mode, sum: sha256.Sum256([]byte(token))}, nil
+	}
+	return nil, memory.Errorf(memory.CodeInvalid, "auth mode %.40q is unknown", string(mode)).WithHint("modes are off and token")
+}
+
+// Mode is the mode the gate was made with.
+func (g *Gate) Mode() Mode { return g.mode }
+
+// matches compares digests, so that neither length nor content of the token
+// shows in the time it takes.
+func (g *Gate) matches(token string) bool {
+	sum := sha256.Sum256([]byte(token))
+	return subtle.ConstantTimeCompare(sum[:], g.sum[:]) == 1
+}
+
+// Request admits an HTTP request that presents the token as
+// "Authorization: Bearer <token>". The error is CodeUnauthenticated.
+func (g *Gate) Request(r *http.Request) error {
+	if g.mode == ModeOff {
+		return nil
+	}
+	const hint = "send the operator token as \"Authorization: Bearer …\"; memctl takes it from --token-file or MNEME_TOKEN"
+	scheme, token, found := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !found || !strings.EqualFold(scheme, "Bearer") {
+		return memory.Errorf(memory.CodeUnauthenticated, "this node asks for a token").WithHint(hint)
+	}
+	if !g.matches(strings.TrimSpace(token)) {
+		return memory.Errorf(memory.CodeUnauthenticated, "the token is not the one of this node").
+			WithHint("the operator token is in <data-dir>/keys/operator.token unless MNEME_AUTH_TOKEN was set")
+	}
+	return nil
+}
+
+// Credentials admits a NATS connection that presents the token as auth token
+// or as password, with any user name.
+func (g *Gate) Credentials(_, password, token string) bool {
+	if g.mode == ModeOff {
+		return true
+	}
+	// Both are always compared: the time must not say which one was right.
+	byToken, byPassword := g.matches(token), g.matches(password)
+	return byToken || byPassword
+}

@@ -1,0 +1,138 @@
+package auth
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"mneme/memory"
+)
+
+const (
+	tokenPrefix  = "mneme_"
+	tokenEntropy = 32 // bytes
+	minToken     = 16 // characters
+	maxToken     = 512
+)
+
+// CheckToken validates a token that an operator chose: 16 to 512 visible ASCII
+// characters.
+func CheckToken(token string) error {
+	if len(token) < minToken || len(token) > maxToken {
+		return memory.Errorf(memory.CodeInvalid, "the token has %d characters, it must have %d to %d", len(token), minToken, maxToken)
+	}
+	for i := 0; i < len(token); i++ {
+		if token[i] < 0x21 || token[i] > 0x7e {
+			return memory.Errorf(memory.CodeInvalid, "the token may hold visible ASCII characters only")
+		}
+	}
+	return nil
+}
+
+// LoadOrCreateToken reads the operator token at path, or makes one there with
+// mode 0600 and everything above it with 0700. A file that its group or others
+// may read is refused. random may be nil for the system's.
+func LoadOrCreateToken(path string, random io.Reader) (token string, created bool, err error) {
+	if random == nil {
+		random = rand.Reader
+	}
+	token, err = loadToken(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return token, false, err
+	}
+	var b [tokenEntropy]byte
+	if _, err := io.ReadFull(random, b[:]); err != nil {
+		return "", false, fmt.Errorf("make operator token: %w", err)
+	}
+	token = tokenPrefix + base64.RawURLEncoding.EncodeToString(b[:])
+	err = writeToken(path, token)
+	if errors.Is(err, fs.ErrExist) { // another process was faster
+		token, err = loadToken(path)
+		return token, false, err
+	}
+	if err != nil {
+		return "", false, err
+	}
+	return token, true, nil
+}
+
+func loadToken(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("read operator token: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return "", fmt.Errorf("read operator token: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return "", memory.Errorf(memory.CodeInvalid, "operator token %s is not a file", path)
+	}
+	if perm := info.Mode().Perm(); perm&0o077 != 0 && runtime.GOOS != "windows" {
+		return "", memory.Errorf(memory.CodeForbidden, "operator token %s has mode %04o: others can read it", path, perm).
+			WithHint("if nobody else has read it: chmod 600 %s; otherwise delete it and start again to get a new one", path)
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxToken+8))
+	if err != nil {
+		return "", fmt.Errorf("read operator token: %w", err)
+	}
+	token := strings.TrimSpace(string(b))
+	if err := CheckToken(token); err != nil {
+		return "", memory.Errorf(memory.CodeInvalid, "operator token %s: %w", path, err).
+			WithHint("delete the file and start again to get a new token")
+	}
+	return token, nil
+}
+
+// writeToken puts the token in place with a link, which fails with ErrExist
+// rather than replace a token that someone may already use.
+func writeToken(path, token string) (err error) {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("write operator token: %w", err)
+	}
+	f, err := os.CreateTemp(dir, ".operator.token-*") // 0600
+	if err != nil {
+		return fmt.Errorf("write operator token: %w", err)
+	}
+	defer func() { err = errors.Join(err, removeFile(f.Name())) }()
+	_, werr := f.WriteString(token + "\n")
+	if err := errors.Join(werr, f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("write operator token: %w", err)
+	}
+	if err := os.Link(f.Name(), path); err != nil {
+		return fmt.Errorf("write operator token: %w", err)
+	}
+	return syncDir(dir)
+}
+
+func removeFile(name string) error {
+	if err := os.Remove(name); err != nil {
+		return fmt.Errorf("write operator token: %w", err)
+	}
+	return nil
+}
+
+// syncDir makes the new name durable. Windows has no such thing.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("write operator token: %w", err)
+	}
+	err = errors.Join(d.Sync(), d.Close())
+	if err != nil {
+		return fmt.Errorf("write operator token: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package eventlog
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+
+	"mneme/internal/events"
+)
+
+// Expect is what the state knows about the log.
+type Expect struct {
+	Identity string // of the stream; empty if not yet known
+	First    uint64 // sequence of the log's first message; 0 means 1
+	Seq      uint64 // last sequence applied; 0 before the first
+	Chain    events.Chain
+	// Hashes gives SHA-256 of the frame that the state applied at seq. With it
+	// the last Depth messages are compared (0 means 16); without it only the
+	// last one, through the chain.
+	Hashes func(seq uint64) (events.Hash, bool)
+	Depth  int
+}
+
+// Check compares log and state cheaply: identity, first and last sequence,
+// count, lost messages, and the hashes of the last messages the state applied.
+// It returns nil when the log stands at or past the state, a *DivergedError
+// when they contradict each other, another error when the log cannot be read.
+func Check(ctx context.Context, s Stream, e Expect) error {
+	info, err := s.Info(ctx)
+	if err != nil {
+		return fmt.Errorf("check log: %w", err)
+	}
+	if err := checkInfo(info, e); err != nil {
+		return fmt.Errorf("check log: %w", err)
+	}
+	if e.Seq == 0 {
+		return nil
+	}
+	return checkHashes(ctx, s, max(info.First, 1), e)
+}
+
+func checkInfo(info Info, e Expect) error {
+	first := max(e.First, 1)
+	switch {
+	case e.Identity != "" && info.Identity != e.Identity:
+		return diverged(KindIdentity, 0, "the stream was created again: its identity is %s, the state knows %s", info.Identity, e.Identity)
+	case info.Last < e.Seq:
+		return diverged(KindSuffixLost, info.Last+1, "the log ends at %d, the state stands at %d", info.Last, e.Seq)
+	case len(info.Lost) > 0:
+		return diverged(KindLost, slices.Min(info.Lost), "the server reports %d lost messages, the first is %d", len(info.Lost), slices.Min(info.Lost))
+	case info.LostSize > 0:
+		return diverged(KindLost, 0, "the server reports %d lost bytes", info.LostSize)
+	case info.First != first && (info.Messages > 0 || e.Seq > 0):
+		return diverged(KindGap, first, "the log begins at %d, not at %d", info.First, first)
+	case info.Messages > 0 && info.Messages != info.Last-info.First+1:
+		return diverged(KindGap, 0, "the log has %d messages from %d to %d", info.Messages, info.First, info.Last)
+	}
+	return nil
+}
+
+func checkHashes(ctx context.Context, s Stream, first uint64, e Expect) error {
+	from, depth := e.Seq, uint64(max(e.Depth, 0))
+	if depth == 0 {
+		depth = 16
+	}
+	if e.Hashes != nil && e.Seq >= depth {
+		from = e.Seq - depth + 1
+	} else if e.Hashes != nil {
+		from = 1
+	}
+	err := s.Read(ctx, max(from, first), e.Seq, func(m Message) error {
+		if e.Hashes != nil {
+			if want, ok := e.Hashes(m.Seq); ok && want != events.Hash(sha256.Sum256(m.Data)) {
+				return diverged(KindHash, m.Seq, "message %d is not the one that the state applied", m.Seq)
+			}
+		}
+		if m.Seq == e.Seq {
+			return checkChain(m, e)
+		}
+		return nil
+	})
+	var gap *GapError
+	if errors.As(err, &gap) {
+		err = diverged(KindGap, gap.Want, "%v", gap)
+	}
+	if err != nil {
+		return fmt.Errorf("check log: %w", err)
+	}
+	return nil
+}
+
+// checkChain uses that a frame names the chain before it. A frame that does not
+// lead to the state's chain was either replaced or void when it was applied;
+// only the hashes can tell, so it counts only without them.
+func checkChain(m Message, e Expect) error {
+	f, err := events.DecodeFrame(m.Data)
+	if err != nil || e.Hashes != nil {
+		return nil
+	}
+	if events.NextChain(f.Previous, m.Seq, m.Data) != e.Chain {
+		return diverged(KindChain, m.Seq, "message %d does not lead to the chain of the state", m.Seq)
+	}
+	return nil
+}

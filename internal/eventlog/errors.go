@@ -1,0 +1,137 @@
+package eventlog
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// How an append can end other than well.
+var (
+	// ErrRefused: definitely not stored; the log was not as expected, the
+	// message is above a limit, or nobody is there who keeps the stream.
+	ErrRefused = errors.New("refused by the log")
+	// ErrUnknown: it may or may not be stored.
+	ErrUnknown = errors.New("outcome unknown")
+	// ErrAbsent: after an unknown outcome the tail was read and the frame is not
+	// there. A delayed copy can still arrive at the same sequence. Appending the
+	// same envelopes again gives the same bytes, so either copy is a success;
+	// after other envelopes the copy, if it came first, is adopted.
+	ErrAbsent = errors.New("not in the log")
+	// ErrNoSpace: the disk or the stream's limit is full.
+	ErrNoSpace = errors.New("no space left for the log")
+	// ErrClosed: the stream or the connection was closed before sending.
+	ErrClosed = errors.New("log is closed")
+	// ErrBehind: the writer has reported messages it adopted and waits for Resume.
+	ErrBehind = errors.New("writer is behind the log")
+	// ErrNotFound: no message at that sequence, or no such stream.
+	ErrNotFound = errors.New("not in the stream")
+)
+
+// How opening can fail.
+var (
+	// ErrAddressTaken: something else listens on the client address.
+	ErrAddressTaken = errors.New("address is taken")
+	// ErrStoreDamaged: files of the log are there but the server cannot load them.
+	ErrStoreDamaged = errors.New("log store is damaged")
+	// ErrUnreachable: the external server does not answer.
+	ErrUnreachable = errors.New("log is unreachable")
+	// ErrNoSyncProof: nothing shows that the external server syncs before it acks.
+	ErrNoSyncProof = errors.New("no proof that the log's server syncs to disk before it acknowledges")
+)
+
+// GapError says that a sequence is missing. Got is the one that came instead,
+// 0 when the log ends before Want.
+type GapError struct{ Want, Got uint64 }
+
+func (e *GapError) Error() string {
+	if e.Got == 0 {
+		return fmt.Sprintf("log ends before sequence %d", e.Want)
+	}
+	return fmt.Sprintf("sequence %d is missing, the next one is %d", e.Want, e.Got)
+}
+
+// AdoptError says that the log holds messages behind the writer's tail which
+// are not the frame that it just wrote. The caller applies them in order, calls
+// Resume and decides again. The frame was not stored among Messages[0:1]; it
+// is not in the log unless a later one of Messages equals it.
+type AdoptError struct {
+	Messages []Message
+	// Term is the highest term that a frame among Messages carries. A writer
+	// with a lower one is deposed.
+	Term uint64
+}
+
+func (e *AdoptError) Error() string {
+	n := len(e.Messages)
+	if n == 0 {
+		return "log has moved on"
+	}
+	return fmt.Sprintf("log has moved on: %d messages from sequence %d to %d, term %d",
+		n, e.Messages[0].Seq, e.Messages[n-1].Seq, e.Term)
+}
+
+// Kinds of divergence between log and state.
+const (
+	KindIdentity   = "identity"    // the stream was deleted and created again
+	KindSuffixLost = "suffix_lost" // the log ends before the state
+	KindGap        = "gap"         // sequences are missing inside the log, or before its first
+	KindLost       = "lost"        // the server reports messages that it lost
+	KindHash       = "hash"        // a message is not the one that the state applied
+	KindChain      = "chain"       // the last message does not lead to the state's chain
+)
+
+// DivergedError says that log and state contradict each other. Writes stop
+// until the log is repaired or the state rebuilt.
+type DivergedError struct {
+	Kind   string
+	Seq    uint64 // where it shows, 0 if nowhere in particular
+	Detail string
+	Hint   string // what a person can do
+}
+
+func (e *DivergedError) Error() string {
+	return fmt.Sprintf("log and state disagree (%s): %s", e.Kind, e.Detail)
+}
+
+const hintRepair = "memctl log verify shows the extent; memctl log repair writes the missing messages again from state"
+
+func diverged(kind string, seq uint64, format string, args ...any) *DivergedError {
+	return &DivergedError{Kind: kind, Seq: seq, Detail: fmt.Sprintf(format, args...), Hint: hintRepair}
+}
+
+// ConfigError says that a stream exists with a configuration under which an
+// acknowledgement would not mean what it should.
+type ConfigError struct {
+	Stream      string
+	Differences []string // "field: is X, must be Y"
+}
+
+func (e *ConfigError) Error() string {
+	return fmt.Sprintf("stream %s is configured differently: %s", e.Stream, strings.Join(e.Differences, "; "))
+}
+
+// AddressError is an ErrAddressTaken with the address.
+type AddressError struct {
+	Addr string
+	Err  error
+}
+
+func (e *AddressError) Error() string        { return fmt.Sprintf("listen on %s: %v", e.Addr, e.Err) }
+func (e *AddressError) Unwrap() error        { return e.Err }
+func (e *AddressError) Is(target error) bool { return target == ErrAddressTaken }
+
+// DamageError is an ErrStoreDamaged with what could not be loaded.
+type DamageError struct {
+	Dir     string
+	Streams []string // folders of streams that the server did not load
+	Detail  string
+}
+
+func (e *DamageError) Error() string {
+	if len(e.Streams) > 0 {
+		return fmt.Sprintf("%v: %s: streams not loaded: %s: %s", ErrStoreDamaged, e.Dir, strings.Join(e.Streams, ", "), e.Detail)
+	}
+	return fmt.Sprintf("%v: %s: %s", ErrStoreDamaged, e.Dir, e.Detail)
+}
+func (e *DamageError) Is(target error) bool { return target == ErrStoreDamaged }

@@ -1,0 +1,233 @@
+package eventlog
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Batches of direct gets: enough to hide the round trip, little enough to stay
+// far below the limit of what the server buffers for one client (64 MiB).
+const (
+	readBatch      = 1024
+	readBatchBytes = 4 << 20
+	// A replica may lag behind the leader that named the last sequence; it is
+	// asked again for about a second before the rest counts as missing.
+	readRetries    = 40
+	readRetryPause = 25 * time.Millisecond
+	readTimeout    = 10 * time.Second
+	readProbes     = 256 // unreadable messages in a row that reading gets past
+)
+
+// Info implements Stream.
+func (j *JetStream) Info(ctx context.Context) (Info, error) {
+	if j.closed.Load() {
+		return Info{}, fmt.Errorf("info: %w", ErrClosed)
+	}
+	st, err := j.js.Stream(ctx, j.name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return Info{}, fmt.Errorf("info %s: %w: %w", j.name, ErrNotFound, err)
+	}
+	if err != nil {
+		return Info{}, fmt.Errorf("info %s: %w", j.name, err)
+	}
+	in := st.CachedInfo()
+	s := in.State
+	info := Info{
+		First: s.FirstSeq, Last: s.LastSeq, Messages: s.Msgs, Bytes: s.Bytes,
+		Identity: identity(j.name, in.Config.Metadata[metaCluster], in.Created),
+	}
+	if s.Msgs == 0 {
+		info.First = s.LastSeq + 1
+	}
+	if s.Lost != nil {
+		info.Lost, info.LostSize = s.Lost.Msgs, s.Lost.Bytes
+	}
+	return info, nil
+}
+
+// identity is the first half of SHA-256("mneme.stream.1" ‖ 0 ‖ cluster ‖ 0 ‖
+// name ‖ 0 ‖ creation time in nanoseconds, big-endian), in hex.
+func identity(name, cluster string, created time.Time) string {
+	b := append([]byte("mneme.stream.1\x00"+cluster+"\x00"+name), 0)
+	b = binary.BigEndian.AppendUint64(b, uint64(created.UnixNano()))
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:16])
+}
+
+// Get implements Stream.
+func (j *JetStream) Get(ctx context.Context, seq uint64) (Message, error) {
+	var found Message
+	if seq == 0 {
+		return found, fmt.Errorf("get 0: %w", ErrNotFound)
+	}
+	err := j.Read(ctx, seq, seq, func(m Message) error { found = m; return nil })
+	var gap *GapError
+	if errors.As(err, &gap) {
+		return Message{}, fmt.Errorf("get %d: %w", seq, ErrNotFound)
+	}
+	return found, err
+}
+
+// Read implements Stream through batched direct gets, which leave nothing
+// behind on the server.
+func (j *JetStream) Read(ctx context.Context, from, to uint64, fn func(Message) error) error {
+	if j.closed.Load() {
+		return fmt.Errorf("read: %w", ErrClosed)
+	}
+	if from == 0 || to == 0 {
+		info, err := j.Info(ctx)
+		if err != nil {
+			return fmt.Errorf("read: %w", err)
+		}
+		if from == 0 {
+			from = info.First
+		}
+		if to == 0 {
+			to = info.Last
+		}
+	}
+	if from > to {
+		return nil
+	}
+	r, err := j.newReader(from, to)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", j.name, err)
+	}
+	defer r.close()
+	return r.run(ctx, fn)
+}
+
+type reader struct {
+	j        *JetStream
+	sub      *nats.Subscription
+	inbox    string
+	next, to uint64
+	got      []Message
+}
+
+func (j *JetStream) newReader(from, to uint64) (*reader, error) {
+	inbox := j.nc.NewInbox()
+	sub, err := j.nc.SubscribeSync(inbox)
+	if err != nil {
+		return nil, err
+	}
+	return &reader{j: j, sub: sub, inbox: inbox, next: from, to: to}, nil
+}
+
+// close fails only if the connection is gone, and the subscription with it.
+func (r *reader) close() { _ = r.sub.Unsubscribe() }
+
+func (r *reader) run(ctx context.Context, fn func(Message) error) error {
+	for idle := 0; r.next <= r.to; {
+		batch, err := r.batch(ctx, r.next, min(r.to-r.next+1, readBatch))
+		if err != nil {
+			return fmt.Errorf("read %s at %d: %w", r.j.name, r.next, err)
+		}
+		for _, m := range batch {
+			if m.Seq != r.next {
+				return &GapError{Want: r.next, Got: m.Seq}
+			}
+			r.next++
+			if err := fn(m); err != nil {
+				return err
+			}
+		}
+		if len(batch) > 0 {
+			idle = 0
+			continue
+		}
+		if idle++; r.j.cfg.Replicas == 1 || idle > readRetries {
+			return r.skip(ctx)
+		}
+		if err := pause(ctx, readRetryPause); err != nil {
+			return fmt.Errorf("read %s at %d: %w", r.j.name, r.next, err)
+		}
+	}
+	return nil
+}
+
+// skip finds what comes after a sequence at which the server gives nothing:
+// either the log ends, or the server cannot read the message there and says the
+// same. It returns a *GapError, or why it could not find out.
+func (r *reader) skip(ctx context.Context) error {
+	info, err := r.j.Info(ctx)
+	if err != nil {
+		return fmt.Errorf("read %s at %d: %w", r.j.name, r.next, err)
+	}
+	for seq := r.next + 1; seq <= info.Last && seq <= r.next+readProbes; seq++ {
+		got, err := r.batch(ctx, seq, 1)
+		if err != nil {
+			return fmt.Errorf("read %s at %d: %w", r.j.name, seq, err)
+		}
+		if len(got) > 0 {
+			return &GapError{Want: r.next, Got: got[0].Seq}
+		}
+	}
+	return &GapError{Want: r.next}
+}
+
+// batch asks once and collects what comes until the end of the batch, so that a
+// slow callee does not count as a slow server.
+func (r *reader) batch(ctx context.Context, from, n uint64) ([]Message, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	req := fmt.Appendf(nil, `{"seq":%d,"batch":%d,"max_bytes":%d}`, from, n, readBatchBytes)
+	if err := r.j.nc.PublishRequest("$JS.API.DIRECT.GET."+r.j.name, r.inbox, req); err != nil {
+		return nil, err
+	}
+	got := r.got[:0]
+	for {
+		msg, err := r.sub.NextMsgWithContext(ctx)
+		if err != nil {
+			return nil, err
+		}
+		m, end, err := parseDirect(msg)
+		if err != nil {
+			return nil, err
+		}
+		if end {
+			r.got = got
+			return got, nil
+		}
+		got = append(got, m)
+	}
+}
+
+var errBadAnswer = errors.New("unexpected answer of the server")
+
+// parseDirect reads one answer to a direct get. end is true for "no message"
+// and for the end of a batch.
+func parseDirect(msg *nats.Msg) (m Message, end bool, err error) {
+	switch status := header(msg, "Status"); status {
+	case "":
+	case "204", "404":
+		return m, true, nil
+	default:
+		return m, false, fmt.Errorf("%w: status %.10q %.100q", errBadAnswer, status, header(msg, "Description"))
+	}
+	seq, err := strconv.ParseUint(header(msg, jetstream.SequenceHeader), 10, 64)
+	if err != nil || seq == 0 {
+		return m, false, fmt.Errorf("%w: sequence %.30q", errBadAnswer, header(msg, jetstream.SequenceHeader))
+	}
+	at, err := time.Parse(time.RFC3339Nano, header(msg, jetstream.TimeStampHeaer))
+	if err != nil {
+		return m, false, fmt.Errorf("%w: time %.40q", errBadAnswer, header(msg, jetstream.TimeStampHeaer))
+	}
+	return Message{Seq: seq, Data: msg.Data, Time: at}, false, nil
+}
+
+func header(msg *nats.Msg, key string) string {
+	if v := msg.Header[key]; len(v) > 0 {
+		return v[len(v)-1]
+	}
+	return ""
+}

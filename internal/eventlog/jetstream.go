@@ -1,0 +1,223 @@
+package eventlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"mneme/internal/events"
+)
+
+// StreamConfig says which stream to open and how it must be configured.
+type StreamConfig struct {
+	Shard     uint16
+	ClusterID string // kept in the stream's metadata; another one is refused
+	Replicas  int    // 0 means 1
+	MaxBytes  int64  // 0 means no limit; may be changed later
+	// MustExist refuses to create the stream: state says that it was there.
+	MustExist bool
+	// AckTimeout is how long an append waits for its ack before the outcome
+	// counts as unknown; 0 means 5 s.
+	AckTimeout time.Duration
+	// Fault, if not nil, tells after a missing ack whether the server reported
+	// that it cannot write; Server.WriteFault is meant.
+	Fault func() error
+}
+
+const (
+	metaCluster = "mneme-cluster"
+	// dedupeWindow is the smallest that the server accepts. Message ids are
+	// never sent: they are stream-wide, and a repeated one is dropped with a
+	// good-looking ack.
+	dedupeWindow  = 100 * time.Millisecond
+	ackTimeout    = 5 * time.Second
+	apiRetryPause = 50 * time.Millisecond
+	createRetries = 60
+
+	codeStreamCreate = 10049
+)
+
+// JetStream is the Stream of one shard on JetStream.
+type JetStream struct {
+	nc      *nats.Conn
+	js      jetstream.JetStream
+	cfg     StreamConfig
+	name    string
+	subject string
+	sending chan struct{} // one publish in flight
+	closed  atomic.Bool
+	created bool
+}
+
+var _ RepairStream = (*JetStream)(nil)
+
+// OpenStream opens the stream of a shard, and creates it if it may. A stream
+// that exists under another configuration is a *ConfigError; only MaxBytes is
+// adjusted. The connection stays the caller's.
+func OpenStream(ctx context.Context, nc *nats.Conn, cfg StreamConfig) (*JetStream, error) {
+	cfg.Replicas = max(cfg.Replicas, 1)
+	if cfg.MaxBytes <= 0 {
+		cfg.MaxBytes = -1
+	}
+	if cfg.AckTimeout <= 0 {
+		cfg.AckTimeout = ackTimeout
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, fmt.Errorf("open stream: %w", err)
+	}
+	j := &JetStream{
+		nc: nc, js: js, cfg: cfg,
+		name: events.StreamName(cfg.Shard), subject: events.LogSubject(cfg.Shard),
+		sending: make(chan struct{}, 1),
+	}
+	if err := j.open(ctx); err != nil {
+		return nil, fmt.Errorf("open stream %s: %w", j.name, err)
+	}
+	return j, nil
+}
+
+func (j *JetStream) open(ctx context.Context) error {
+	st, err := j.js.Stream(ctx, j.name)
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound) && j.cfg.MustExist:
+		return fmt.Errorf("%w: the state knows it: %w", ErrNotFound, err)
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		j.created = true
+		return j.create(ctx, 0)
+	case err != nil:
+		return err
+	}
+	have, want := st.CachedInfo().Config, j.want(0)
+	if diff := configDifferences(have, want); len(diff) > 0 {
+		return &ConfigError{Stream: j.name, Differences: diff}
+	}
+	if have.MaxBytes != want.MaxBytes {
+		have.MaxBytes = want.MaxBytes
+		if _, err := j.js.UpdateStream(ctx, have); err != nil {
+			return fmt.Errorf("change the size limit: %w", err)
+		}
+	}
+	return nil
+}
+
+// Created reports whether opening made the stream.
+func (j *JetStream) Created() bool { return j.created }
+
+// create retries while the API does not answer, because a cluster that just
+// came up drops the first requests, and for a while when the store cannot be
+// made, because files of a stream that was just deleted may be in the way.
+func (j *JetStream) create(ctx context.Context, first uint64) error {
+	for busy := 0; ; {
+		try, cancel := context.WithTimeout(ctx, 5*time.Second)
+		_, err := j.js.CreateStream(try, j.want(first))
+		cancel()
+		var api *jetstream.APIError
+		if errors.As(err, &api) && api.ErrorCode == codeStreamCreate && busy < createRetries {
+			busy++
+		} else if err == nil || ctx.Err() != nil || !retryable(err) {
+			return err
+		}
+		if err := pause(ctx, apiRetryPause); err != nil {
+			return err
+		}
+	}
+}
+
+func retryable(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, nats.ErrNoResponders)
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+func (j *JetStream) want(first uint64) jetstream.StreamConfig {
+	c := jetstream.StreamConfig{
+		Name:        j.name,
+		Description: "Mneme: what happened, in order. Only memnode writes here.",
+		Subjects:    []string{j.subject},
+		Retention:   jetstream.LimitsPolicy,
+		Storage:     jetstream.FileStorage,
+		Discard:     jetstream.DiscardNew,
+		Replicas:    j.cfg.Replicas,
+		MaxBytes:    j.cfg.MaxBytes,
+		MaxMsgs:     -1, MaxMsgsPerSubject: -1, MaxMsgSize: -1, MaxConsumers: -1,
+		Duplicates:  dedupeWindow,
+		DenyDelete:  true,
+		DenyPurge:   true,
+		AllowDirect: true,
+		Compression: jetstream.NoCompression,
+		FirstSeq:    first,
+	}
+	if j.cfg.ClusterID != "" {
+		c.Metadata = map[string]string{metaCluster: j.cfg.ClusterID}
+	}
+	return c
+}
+
+// configDifferences lists where have would break what an ack promises.
+func configDifferences(have, want jetstream.StreamConfig) []string {
+	var diff []string
+	check := func(field string, have, want any) {
+		if have != want {
+			diff = append(diff, fmt.Sprintf("%s is %v, must be %v", field, have, want))
+		}
+	}
+	check("subjects", fmt.Sprint(have.Subjects), fmt.Sprint(want.Subjects))
+	check("retention", have.Retention, want.Retention)
+	check("storage", have.Storage, want.Storage)
+	check("discard", have.Discard, want.Discard)
+	check("replicas", have.Replicas, want.Replicas)
+	check("max_age", have.MaxAge, want.MaxAge)
+	check("max_msgs", have.MaxMsgs, want.MaxMsgs)
+	check("max_msgs_per_subject", have.MaxMsgsPerSubject, want.MaxMsgsPerSubject)
+	check("deny_delete", have.DenyDelete, true)
+	check("deny_purge", have.DenyPurge, true)
+	check("allow_direct", have.AllowDirect, true)
+	check("compression", have.Compression, want.Compression)
+	check("no_ack", have.NoAck, false)
+	check("sealed", have.Sealed, false)
+	check("allow_rollup_hdrs", have.AllowRollup, false)
+	check("allow_msg_ttl", have.AllowMsgTTL, false)
+	check("persist_mode", have.PersistMode, want.PersistMode)
+	check("mirror", have.Mirror != nil, false)
+	check("sources", len(have.Sources), 0)
+	check("subject_transform", have.SubjectTransform != nil, false)
+	if id := want.Metadata[metaCluster]; id != "" {
+		check("metadata "+metaCluster, have.Metadata[metaCluster], id)
+	}
+	return diff
+}
+
+// Recreate deletes the stream and makes it again; see RepairStream.
+func (j *JetStream) Recreate(ctx context.Context, first uint64) error {
+	if j.closed.Load() {
+		return fmt.Errorf("recreate %s: %w", j.name, ErrClosed)
+	}
+	if err := j.js.DeleteStream(ctx, j.name); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return fmt.Errorf("recreate %s: delete: %w", j.name, err)
+	}
+	if err := j.create(ctx, first); err != nil {
+		return fmt.Errorf("recreate %s: %w", j.name, err)
+	}
+	return nil
+}
+
+// Close ends the use of the stream; the connection stays open.
+func (j *JetStream) Close() error {
+	j.closed.Store(true)
+	return nil
+}

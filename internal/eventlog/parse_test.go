@@ -1,0 +1,234 @@
+package eventlog
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+func TestParseAck(t *testing.T) {
+	for _, c := range []struct {
+		ack  string
+		last uint64
+		want error
+	}{
+		{`{"stream":"mneme-0","seq":8}`, 7, nil},
+		{`{"stream":"mneme-0","seq":1}`, 0, nil},
+		{`{"stream":"mneme-0","seq":9}`, 7, ErrUnknown},
+		{`{"stream":"mneme-0","seq":0}`, 1<<64 - 1, ErrUnknown},
+		{`{"stream":"mneme-0","seq":8,"duplicate":true}`, 7, ErrUnknown},
+		{`{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 3"},"seq":0}`, 7, ErrRefused},
+		{`{"error":{"code":400,"err_code":10054,"description":"message size exceeds maximum allowed"}}`, 7, ErrRefused},
+		{`{"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"}}`, 7, ErrNoSpace},
+		{`{"error":{"code":503,"err_code":10077,"description":"maximum messages exceeded"}}`, 7, ErrNoSpace},
+		{`{"error":{"code":503,"err_code":10077,"description":"message size exceeds maximum allowed"}}`, 7, ErrRefused},
+		{`{"error":{"code":503,"err_code":10077,"description":"input/output error"}}`, 7, ErrUnknown},
+		{`{"error":{"code":503,"err_code":10023,"description":"insufficient resources"}}`, 7, ErrNoSpace},
+		{`{"error":{"code":503,"err_code":1,"description":"new"}}`, 7, ErrUnknown},
+		{`{"error":{}}`, 7, ErrUnknown},
+		{``, 7, ErrUnknown},
+		{`[]`, 7, ErrUnknown},
+	} {
+		if err := parseAck([]byte(c.ack), c.last); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+			t.Errorf("%s behind %d: %v, want %v", c.ack, c.last, err, c.want)
+		}
+	}
+}
+
+func FuzzParseAck(f *testing.F) {
+	f.Add([]byte(`{"stream":"mneme-0","seq":8}`), uint64(7))
+	f.Add([]byte(`{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 3"},"seq":8}`), uint64(7))
+	f.Fuzz(func(t *testing.T, b []byte, last uint64) {
+		err := parseAck(b, last)
+		if err == nil && last == 1<<64-1 {
+			t.Error("there is no sequence behind the last one")
+		}
+		if err != nil && !errors.Is(err, ErrRefused) && !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrNoSpace) {
+			t.Errorf("untyped: %v", err)
+		}
+	})
+}
+
+func FuzzParseDirect(f *testing.F) {
+	f.Add("", "12", "2026-11-20T10:00:00.123456789Z", []byte("x"))
+	f.Add("204", "", "", []byte(nil))
+	f.Add("408", "", "", []byte(nil))
+	f.Add("", "-1", "yesterday", []byte(nil))
+	f.Fuzz(func(t *testing.T, status, seq, at string, data []byte) {
+		h := nats.Header{"Nats-Sequence": {seq}, "Nats-Time-Stamp": {at}}
+		if status != "" {
+			h["Status"] = []string{status}
+		}
+		m, end, err := parseDirect(&nats.Msg{Header: h, Data: data})
+		if err == nil && !end && (m.Seq == 0 || !bytes.Equal(m.Data, data)) {
+			t.Errorf("%+v", m)
+		}
+	})
+}
+
+func FuzzParseSystemVarz(f *testing.F) {
+	f.Add([]byte(`{"server":{"name":"a"},"data":{"server_name":"a","jetstream":{"config":{"sync_always":true}}}}`))
+	f.Add([]byte(`{"error":{"code":404}}`))
+	f.Fuzz(func(_ *testing.T, b []byte) {
+		v, err := parseSystemVarz(b)
+		if err == nil {
+			_, _ = syncing([]varz{v})
+		}
+	})
+}
+
+// record is a record of a block as nats-server writes it, without checksum.
+func record(seq uint64, payload int) []byte {
+	b := binary.LittleEndian.AppendUint32(nil, uint32(blockHeader+9+payload+8))
+	b = binary.LittleEndian.AppendUint64(b, seq)
+	b = binary.LittleEndian.AppendUint64(b, 1)
+	b = binary.LittleEndian.AppendUint16(b, 9)
+	b = append(b, "mem.log.0"...)
+	return append(b, make([]byte, payload+8)...)
+}
+
+func TestWalkBlock(t *testing.T) {
+	sound := append(append(record(1, 10), record(2, 70_000)...), record(3, 0)...)
+	long := record(5, 10)
+	long[3] = 0x7f
+	headers := record(4, 0)
+	binary.LittleEndian.PutUint32(headers, blockHeaders|(blockMinimum+9+3))
+	for _, c := range []struct {
+		name  string
+		block []byte
+		bad   string
+	}{
+		{"empty", nil, ""},
+		{"sound", sound, ""},
+		{"cut in a header", sound[:len(sound)-30], ""},
+		{"cut in a message", sound[:1000], ""},
+		{"hole", append(bytes.Clone(sound), record(1000, 0)...), ""},
+		{"too large a hole", append(bytes.Clone(sound), record(1<<30, 0)...), "sequence 1073741824 behind 3"},
+		{"absurd first", record(1<<55, 0), "sequence"},
+		{"tombstone", append(bytes.Clone(sound), record(seqTombstone|1<<50, 0)...), ""},
+		{"erased", append(bytes.Clone(sound), record(seqErased|4, 0)...), ""},
+		{"too long", append(bytes.Clone(sound), long...), "length"},
+		{"zeros", append(bytes.Clone(sound), make([]byte, 100)...), "length 0"},
+		{"no room for headers", append(bytes.Clone(sound), headers...), "length"},
+	} {
+		got, err := walkBlock(bufio.NewReader(bytes.NewReader(c.block)))
+		if err != nil || !strings.Contains(got, c.bad) || (got == "") != (c.bad == "") {
+			t.Errorf("%s: %q %v", c.name, got, err)
+		}
+	}
+}
+
+func FuzzWalkBlock(f *testing.F) {
+	f.Add(append(record(1, 10), record(2, 20)...))
+	f.Add(make([]byte, 64))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if _, err := walkBlock(bufio.NewReader(bytes.NewReader(b))); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestPreflightKeepsCopies: each damaged block is kept, under a name of its own,
+// and the other streams' indexes stay.
+func TestPreflightKeepsCopies(t *testing.T) {
+	dir := t.TempDir()
+	write := func(stream, name string, b []byte) string {
+		path := filepath.Join(dir, "jetstream", "$G", "streams", stream, "msgs", name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, b, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	bad := append(record(1, 5), make([]byte, 50)...)
+	write("mneme-0", "1.blk", bad)
+	index0 := write("mneme-0", "index.db", []byte("i"))
+	write("mneme-1", "1.blk", record(1, 5))
+	index1 := write("mneme-1", "index.db", []byte("i"))
+	for round, name := range []string{"mneme-0-1.blk", "mneme-0-1.blk.1"} {
+		found, err := preflight(dir)
+		if err != nil || len(found) != 1 || found[0].Stream != "mneme-0" || filepath.Base(found[0].Kept) != name {
+			t.Fatalf("round %d: %+v %v", round, found, err)
+		}
+		if kept, err := os.ReadFile(found[0].Kept); err != nil || !bytes.Equal(kept, bad) {
+			t.Errorf("round %d: the copy differs: %v", round, err)
+		}
+	}
+	if _, err := os.Stat(index0); !errors.Is(err, os.ErrNotExist) {
+		t.Error("the index of the damaged stream is still there")
+	}
+	if _, err := os.Stat(index1); err != nil {
+		t.Error("the index of the sound stream is gone")
+	}
+}
+
+func TestServerLogFaults(t *testing.T) {
+	l := newServerLog(nil)
+	l.Noticef("notice %d", 1)
+	l.Debugf("debug")
+	l.Tracef("trace")
+	l.Errorf("something else")
+	if l.fault() != nil {
+		t.Error(l.fault())
+	}
+	l.Errorf("JetStream failed to store a msg on stream '%s': %v", "mneme-0", "write: no space left on device")
+	l.Errorf("JetStream failed to store a msg on stream 'mneme-0': other")
+	if !errors.Is(l.fault(), ErrNoSpace) {
+		t.Error(l.fault())
+	}
+	if err := writeFault("JetStream failed to store a msg on stream 'x': input/output error"); err == nil || errors.Is(err, ErrNoSpace) {
+		t.Error(err)
+	}
+	j := &JetStream{nc: &nats.Conn{}, cfg: StreamConfig{Fault: l.fault}}
+	j.sending = make(chan struct{}, 1)
+	if err := j.Append(t.Context(), nil, 0); !errors.Is(err, ErrNoSpace) || errors.Is(err, ErrUnknown) {
+		t.Errorf("append on a full disk: %v", err)
+	}
+	err := j.publishError(nats.ErrTimeout)
+	if !errors.Is(err, ErrUnknown) || !errors.Is(err, ErrNoSpace) || !errors.Is(err, nats.ErrTimeout) {
+		t.Error(err)
+	}
+	absent := absentError{err}
+	if !errors.Is(absent, ErrAbsent) || !errors.Is(absent, ErrNoSpace) || errors.Is(absent, ErrUnknown) {
+		t.Error("an absent frame is not of unknown outcome")
+	}
+	for _, err := range []error{nats.ErrNoResponders, nats.ErrMaxPayload, nats.ErrReconnectBufExceeded} {
+		if got := j.publishError(err); !errors.Is(got, ErrRefused) || errors.Is(got, ErrUnknown) {
+			t.Errorf("%v: %v", err, got)
+		}
+	}
+}
+
+func TestFatalErrors(t *testing.T) {
+	if err := fatalError("Could not write pidfile", "", ""); err == nil {
+		t.Error("no error")
+	}
+	for msg, want := range map[string]error{
+		`Error listening on port: 1.2.3.4:1, "listen tcp: bind: address already in use"`: ErrAddressTaken,
+		"Can't start JetStream: could not create storage directory - permission denied":  os.ErrPermission,
+		"Can't start JetStream: corrupt":                                                 ErrStoreDamaged,
+	} {
+		if err := fatalError(msg, "1.2.3.4:1", "dir"); !errors.Is(err, want) || err.Error() == "" {
+			t.Errorf("%s: %v", msg, err)
+		}
+	}
+}
+
+// TestIdentityGolden: identities are in states; they must never change.
+func TestIdentityGolden(t *testing.T) {
+	const goldenIdentity = "eebb6e918564f15d5115ed311b1fdb90"
+	at := time.Date(2026, 11, 20, 12, 0, 0, 123456789, time.UTC)
+	if got := identity("mneme-0", "01J", at); got != goldenIdentity {
+		t.Errorf("identity %s", got)
+	}
+	if identity("mneme-0", "01J", at.Add(1)) == goldenIdentity || identity("mneme-1", "01J", at) == goldenIdentity {
+		t.Error("identity does not depend on everything")
+	}
+}

@@ -1,0 +1,253 @@
+package eventlog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// RemoteOptions say how to reach an external NATS. URL is required.
+//
+// The external server's own configuration has to keep clients away from
+// mem.log.>, $JS.> and the node's inboxes; see publicPermissions for the list.
+type RemoteOptions struct {
+	URL     string
+	Options []nats.Option // credentials, TLS, inbox prefix
+	// System holds credentials of a user in the system account, through which
+	// all servers are asked whether they sync. With it nil, MonitorURLs are
+	// asked: the monitoring addresses (http://host:8222) of every server that
+	// keeps the log.
+	System      []nats.Option
+	MonitorURLs []string
+	HTTP        *http.Client // for MonitorURLs; nil means a plain one
+	// Dev goes on without proof. Acknowledged events may then be lost when the
+	// machine of the log loses power.
+	Dev    bool
+	Logger *slog.Logger // nil discards
+}
+
+// Remote is a connection to an external NATS.
+type Remote struct {
+	nc      *nats.Conn
+	opt     RemoteOptions
+	log     *slog.Logger
+	servers []string
+}
+
+const (
+	remoteDialTimeout = 5 * time.Second
+	remoteWait        = 250 * time.Millisecond
+	remotePing        = 5 * time.Second
+	proofQuiet        = 500 * time.Millisecond
+	maxVarz           = 4 << 20
+)
+
+// OpenExternal connects to an external NATS and proves that its servers sync to
+// disk before they acknowledge. Without proof the error is ErrNoSyncProof,
+// unless RemoteOptions.Dev. The first connection is not retried; a lost one is,
+// for ever, every 250 ms, and meanwhile publishes fail at once: buffered ones
+// would arrive long after their writer has given up.
+func OpenExternal(ctx context.Context, opt RemoteOptions) (*Remote, error) {
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	r := &Remote{opt: opt, log: opt.Logger.With("component", "nats")}
+	nc, err := r.connect(ctx, opt.Options)
+	if err != nil {
+		return nil, fmt.Errorf("open external log %s: %w: %w", opt.URL, ErrUnreachable, err)
+	}
+	r.nc = nc
+	if err := r.Prove(ctx); err != nil && !opt.Dev {
+		nc.Close()
+		return nil, fmt.Errorf("open external log %s: %w", opt.URL, err)
+	} else if err != nil {
+		r.log.Warn("going on without proof that the log syncs to disk", "error", err)
+	}
+	return r, nil
+}
+
+func (r *Remote) connect(ctx context.Context, extra []nats.Option) (*nats.Conn, error) {
+	timeout := remoteDialTimeout
+	if d, ok := ctx.Deadline(); ok {
+		timeout = min(timeout, time.Until(d))
+	}
+	if timeout <= 0 {
+		return nil, ctx.Err()
+	}
+	o := []nats.Option{
+		nats.Name("mneme node"), nats.Timeout(timeout),
+		nats.RetryOnFailedConnect(false), nats.MaxReconnects(-1),
+		nats.ReconnectWait(remoteWait), nats.ReconnectBufSize(-1),
+		nats.PingInterval(remotePing), nats.MaxPingsOutstanding(2),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { r.log.Warn("lost the log's server", "error", err) }),
+		nats.ReconnectHandler(func(nc *nats.Conn) {
+			r.log.Info("reached the log's server again", "server", nc.ConnectedServerName())
+		}),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { r.log.Warn("connection to the log", "error", err) }),
+	}
+	return nats.Connect(r.opt.URL, append(o, extra...)...)
+}
+
+// Conn is the connection; Close closes it.
+func (r *Remote) Conn() *nats.Conn { return r.nc }
+
+// SyncAlways reports whether the last proof held.
+func (r *Remote) SyncAlways() bool { return len(r.servers) > 0 }
+
+// Servers names the servers that the last proof was about.
+func (r *Remote) Servers() []string { return slices.Clone(r.servers) }
+
+// Close ends the connection.
+func (r *Remote) Close() { r.nc.Close() }
+
+// Prove asks the servers again. It succeeds only if at least one server with
+// JetStream answers and all that answer sync always. Not for concurrent use.
+func (r *Remote) Prove(ctx context.Context) error {
+	r.servers = nil
+	var (
+		found []varz
+		err   error
+	)
+	switch {
+	case len(r.opt.System) > 0:
+		found, err = r.askSystem(ctx)
+	case len(r.opt.MonitorURLs) > 0:
+		found, err = r.askMonitors(ctx)
+	default:
+		err = errors.New("neither system credentials nor monitoring addresses are configured")
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNoSyncProof, err)
+	}
+	names, err := syncing(found)
+	if err != nil {
+		return err
+	}
+	r.servers = names
+	return nil
+}
+
+// varz is what matters of a server's status.
+type varz struct {
+	Name      string `json:"server_name"`
+	JetStream struct {
+		Config *struct {
+			SyncAlways bool `json:"sync_always"`
+		} `json:"config"`
+	} `json:"jetstream"`
+}
+
+// syncing names the servers with JetStream; all of them have to sync always.
+func syncing(found []varz) ([]string, error) {
+	var names, lazy []string
+	for _, v := range found {
+		switch {
+		case v.JetStream.Config == nil:
+		case v.JetStream.Config.SyncAlways:
+			names = append(names, v.Name)
+		default:
+			lazy = append(lazy, v.Name)
+		}
+	}
+	switch {
+	case len(lazy) > 0:
+		return nil, fmt.Errorf("%w: sync_interval is not \"always\" on %s", ErrNoSyncProof, strings.Join(lazy, ", "))
+	case len(names) == 0:
+		return nil, fmt.Errorf("%w: no server with JetStream answered", ErrNoSyncProof)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// askSystem pings all servers of the system and takes answers until it has been
+// quiet for a while.
+func (r *Remote) askSystem(ctx context.Context) ([]varz, error) {
+	nc, err := r.connect(ctx, r.opt.System)
+	if err != nil {
+		return nil, fmt.Errorf("system account: %w", err)
+	}
+	defer nc.Close()
+	inbox := nc.NewInbox()
+	sub, err := nc.SubscribeSync(inbox)
+	if err != nil {
+		return nil, fmt.Errorf("system account: %w", err)
+	}
+	if err := nc.PublishRequest("$SYS.REQ.SERVER.PING.VARZ", inbox, nil); err != nil {
+		return nil, fmt.Errorf("system account: %w", err)
+	}
+	var found []varz
+	for {
+		wait, cancel := context.WithTimeout(ctx, proofQuiet)
+		msg, err := sub.NextMsgWithContext(wait)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return nil, fmt.Errorf("system account: %w", ctx.Err())
+		case errors.Is(err, context.DeadlineExceeded):
+			return found, nil
+		case err != nil:
+			return nil, fmt.Errorf("system account: %w", err)
+		}
+		v, err := parseSystemVarz(msg.Data)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, v)
+	}
+}
+
+func parseSystemVarz(b []byte) (varz, error) {
+	var answer struct {
+		Data  *varz           `json:"data"`
+		Error json.RawMessage `json:"error"`
+	}
+	if err := json.Unmarshal(b, &answer); err != nil {
+		return varz{}, fmt.Errorf("status of a server: %w", err)
+	}
+	if answer.Data == nil {
+		return varz{}, fmt.Errorf("status of a server: no data: %.200s", answer.Error)
+	}
+	return *answer.Data, nil
+}
+
+func (r *Remote) askMonitors(ctx context.Context) ([]varz, error) {
+	client := r.opt.HTTP
+	if client == nil {
+		client = &http.Client{Timeout: remoteDialTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
+	}
+	var found []varz
+	for _, url := range r.opt.MonitorURLs {
+		v, err := askMonitor(ctx, client, strings.TrimSuffix(url, "/")+"/varz")
+		if err != nil {
+			return nil, fmt.Errorf("status from %s: %w", url, err)
+		}
+		found = append(found, v)
+	}
+	return found, nil
+}
+
+func askMonitor(ctx context.Context, client *http.Client, url string) (varz, error) {
+	var v varz
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return v, err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return v, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return v, fmt.Errorf("status %s", resp.Status)
+	}
+	return v, json.NewDecoder(io.LimitReader(resp.Body, maxVarz)).Decode(&v)
+}

@@ -1,0 +1,99 @@
+package eventlog_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"mneme/internal/eventlog"
+)
+
+// external starts a plain nats-server with a system account, as a team runs it.
+func external(t *testing.T, sync bool) *server.Server {
+	t.Helper()
+	sys, app := server.NewAccount("SYS"), server.NewAccount("APP")
+	s, err := server.NewServer(&server.Options{
+		ServerName: "external", Host: "127.0.0.1", Port: server.RANDOM_PORT, HTTPHost: "127.0.0.1", HTTPPort: server.RANDOM_PORT,
+		JetStream: true, StoreDir: t.TempDir(), SyncAlways: sync, NoSigs: true, NoLog: true,
+		Accounts: []*server.Account{sys, app}, SystemAccount: "SYS",
+		Users: []*server.User{{Username: "sys", Password: "s", Account: sys}, {Username: "app", Password: "a", Account: app}},
+	})
+	must(t, err)
+	s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	if !s.ReadyForConnections(10 * time.Second) {
+		t.Fatal("external server is not ready")
+	}
+	account, err := s.LookupAccount("APP")
+	must(t, err)
+	must(t, account.EnableJetStream(nil, nil))
+	return s
+}
+
+func TestOpenExternal(t *testing.T) {
+	lazy, eager := external(t, false), external(t, true)
+	app := []nats.Option{nats.UserInfo("app", "a")}
+	sys := []nats.Option{nats.UserInfo("sys", "s")}
+	monitor := func(s *server.Server) []string { return []string{"http://" + s.MonitorAddr().String() + "/"} }
+	for _, c := range []struct {
+		name string
+		opt  eventlog.RemoteOptions
+		is   error
+	}{
+		{"system account", eventlog.RemoteOptions{URL: eager.ClientURL(), Options: app, System: sys}, nil},
+		{"monitor", eventlog.RemoteOptions{URL: eager.ClientURL(), Options: app, MonitorURLs: monitor(eager)}, nil},
+		{"no way to ask", eventlog.RemoteOptions{URL: eager.ClientURL(), Options: app}, eventlog.ErrNoSyncProof},
+		{"lazy, by system account", eventlog.RemoteOptions{URL: lazy.ClientURL(), Options: app, System: sys}, eventlog.ErrNoSyncProof},
+		{"lazy, by monitor", eventlog.RemoteOptions{URL: lazy.ClientURL(), Options: app, MonitorURLs: monitor(lazy)}, eventlog.ErrNoSyncProof},
+		{"one of two lazy", eventlog.RemoteOptions{URL: eager.ClientURL(), Options: app, MonitorURLs: append(monitor(lazy), monitor(eager)...)}, eventlog.ErrNoSyncProof},
+		{"not permitted", eventlog.RemoteOptions{URL: eager.ClientURL(), Options: app, System: app}, eventlog.ErrNoSyncProof},
+		{"wrong system password", eventlog.RemoteOptions{URL: eager.ClientURL(), Options: app, System: []nats.Option{nats.UserInfo("sys", "bad")}}, eventlog.ErrNoSyncProof},
+		{"no monitor there", eventlog.RemoteOptions{URL: eager.ClientURL(), Options: app, MonitorURLs: []string{eager.ClientURL()}}, eventlog.ErrNoSyncProof},
+		{"wrong password", eventlog.RemoteOptions{URL: eager.ClientURL(), System: sys}, eventlog.ErrUnreachable},
+		{"nobody there", eventlog.RemoteOptions{URL: "nats://127.0.0.1:1"}, eventlog.ErrUnreachable},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.opt.Logger = logTo(t)
+			r, err := eventlog.OpenExternal(testContext(t), c.opt)
+			if c.is != nil {
+				if !errors.Is(err, c.is) {
+					t.Fatal(err)
+				}
+				return
+			}
+			must(t, err)
+			defer r.Close()
+			if !r.SyncAlways() || len(r.Servers()) != 1 || r.Servers()[0] != "external" {
+				t.Errorf("proof about %v", r.Servers())
+			}
+			st, err := eventlog.OpenStream(testContext(t), r.Conn(), eventlog.StreamConfig{})
+			must(t, err)
+			if i, err := st.Info(testContext(t)); err != nil || i.Last == 0 {
+				write(t, st, 3)
+			}
+		})
+	}
+	r, err := eventlog.OpenExternal(testContext(t), eventlog.RemoteOptions{URL: lazy.ClientURL(), Options: app, Dev: true})
+	must(t, err)
+	defer r.Close()
+	if r.SyncAlways() {
+		t.Error("claims a proof")
+	}
+	// While the server is away publishes fail at once and are not sent later.
+	st, err := eventlog.OpenStream(testContext(t), r.Conn(), eventlog.StreamConfig{AckTimeout: 30 * time.Second})
+	must(t, err)
+	lazy.Shutdown()
+	lazy.WaitForShutdown()
+	for start := time.Now(); r.Conn().IsConnected() && time.Since(start) < 10*time.Second; {
+		_ = r.Conn().FlushTimeout(50 * time.Millisecond)
+	}
+	if err := st.Append(testContext(t), []byte("x"), 0); !errors.Is(err, eventlog.ErrRefused) {
+		t.Errorf("append without a server: %v", err)
+	}
+}

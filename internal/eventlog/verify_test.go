@@ -1,0 +1,293 @@
+package eventlog_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"mneme/internal/eventlog"
+	"mneme/internal/eventlog/eventlogtest"
+	"mneme/internal/events"
+)
+
+// known is what a state keeps of the log: every frame by sequence.
+type known struct {
+	frames map[uint64][]byte
+	tails  []eventlog.Tail // after each sequence; [0] is the start
+}
+
+func (k *known) hashes(seq uint64) (events.Hash, bool) {
+	f, ok := k.frames[seq]
+	return sha256.Sum256(f), ok
+}
+
+func (k *known) frame(seq uint64) ([]byte, error) {
+	if f, ok := k.frames[seq]; ok {
+		return f, nil
+	}
+	return nil, fmt.Errorf("state has no frame %d", seq)
+}
+
+func (k *known) last() eventlog.Tail { return k.tails[len(k.tails)-1] }
+
+func (k *known) expect(id string) eventlog.Expect {
+	return eventlog.Expect{Identity: id, Seq: k.last().Seq, Chain: k.last().Chain, Hashes: k.hashes}
+}
+
+// write appends n frames of two captures each.
+func write(t testing.TB, s eventlog.Stream, n int) *known {
+	t.Helper()
+	k := &known{frames: map[uint64][]byte{}, tails: []eventlog.Tail{{Term: 3}}}
+	w := eventlog.NewWriter(s, k.tails[0], eventlog.WriterOptions{})
+	for i := range n {
+		a, err := w.Append(testContext(t), [][]byte{capture(byte(i), 1), capture(byte(i), 2)})
+		must(t, err)
+		k.frames[a.Seq] = a.Frame
+		k.tails = append(k.tails, w.Tail())
+	}
+	return k
+}
+
+func capture(i, j byte) []byte {
+	return (&events.Envelope{
+		Header:  events.Header{Type: events.TypeCaptured, Schema: 1, Scope: events.ScopeTeam, Event: events.ID{i, j}, Agent: "agent-7", SealedAt: int64(i)},
+		Payload: bytes.Repeat([]byte{i, j}, 100),
+	}).Encode()
+}
+
+func identityOf(t testing.TB, s eventlog.Stream) string {
+	t.Helper()
+	i, err := s.Info(testContext(t))
+	must(t, err)
+	return i.Identity
+}
+
+func kindOf(t *testing.T, err error) string {
+	t.Helper()
+	var d *eventlog.DivergedError
+	switch {
+	case err == nil:
+		return ""
+	case !errors.As(err, &d):
+		t.Fatalf("not a divergence: %v", err)
+	case d.Hint == "" || d.Detail == "":
+		t.Errorf("says too little: %+v", d)
+	}
+	return d.Kind
+}
+
+func otherFrame(k *known, seq uint64) []byte {
+	at := k.tails[seq-1]
+	return (&events.Frame{Term: 3, Seq: seq, Previous: at.Chain, Events: [][]byte{capture(99, 9)}}).Encode()
+}
+
+// TestCheckAndScrub: each way in which a log can contradict the state.
+func TestCheckAndScrub(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		damage func(f *eventlogtest.Fake, k *known, e *eventlog.Expect)
+		check  string // kind
+		scrub  string // problems
+	}{
+		{"sound", func(*eventlogtest.Fake, *known, *eventlog.Expect) {}, "", ""},
+		{"ahead", func(f *eventlogtest.Fake, k *known, e *eventlog.Expect) {
+			e.Seq, e.Chain = 15, k.tails[15].Chain
+		}, "", ""},
+		{"fresh state", func(_ *eventlogtest.Fake, _ *known, e *eventlog.Expect) { e.Seq, e.Chain = 0, events.Chain{} }, "", ""},
+		{"recreated", func(f *eventlogtest.Fake, _ *known, _ *eventlog.Expect) {
+			_ = f.Recreate(context.Background(), 1)
+		}, "identity", "-"},
+		{"suffix lost", func(f *eventlogtest.Fake, _ *known, _ *eventlog.Expect) { f.CutSuffix(17) }, "suffix_lost", "-"},
+		{"sequences used again", func(f *eventlogtest.Fake, k *known, _ *eventlog.Expect) {
+			f.CutSuffix(19)
+			f.Put(otherFrame(k, 20))
+		}, "hash", "20 hash"},
+		{"replaced in the middle", func(f *eventlogtest.Fake, k *known, _ *eventlog.Expect) { f.Replace(10, otherFrame(k, 10)) }, "hash", "10 hash"},
+		{"replaced long ago", func(f *eventlogtest.Fake, k *known, _ *eventlog.Expect) { f.Replace(2, otherFrame(k, 2)) }, "", "2 hash"},
+		{"garbage", func(f *eventlogtest.Fake, _ *known, _ *eventlog.Expect) { f.Replace(12, []byte("garbage")) }, "hash", "12 hash 12 undecodable"},
+		{"hole", func(f *eventlogtest.Fake, _ *known, _ *eventlog.Expect) { f.Drop(7) }, "gap", "7 gap"},
+		{"first lost", func(f *eventlogtest.Fake, _ *known, _ *eventlog.Expect) { f.Drop(1); f.Drop(2) }, "gap", "1 gap"},
+		{"reported lost", func(f *eventlogtest.Fake, _ *known, _ *eventlog.Expect) { f.ReportLost(9, 8) }, "lost", "9 lost 8 lost"},
+		{"chain only, sound", func(_ *eventlogtest.Fake, _ *known, e *eventlog.Expect) { e.Hashes = nil }, "", ""},
+		{"chain only, used again", func(f *eventlogtest.Fake, k *known, e *eventlog.Expect) {
+			e.Hashes = nil
+			f.Replace(20, otherFrame(k, 20))
+		}, "chain", "20 hash"},
+		{"late first", func(f *eventlogtest.Fake, k *known, e *eventlog.Expect) { e.First = 2 }, "gap", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := eventlogtest.NewFake()
+			k := write(t, f, 20)
+			e := k.expect(identityOf(t, f))
+			c.damage(f, k, &e)
+			if got := kindOf(t, eventlog.Check(testContext(t), f, e)); got != c.check {
+				t.Errorf("check found %q, want %q", got, c.check)
+			}
+			if c.scrub == "-" {
+				return
+			}
+			r, err := eventlog.Scrub(testContext(t), f, k.tails[0], k.hashes, nil)
+			must(t, err)
+			var problems []string
+			for _, p := range r.Problems {
+				problems = append(problems, fmt.Sprintf("%d %s", p.Seq, p.Kind))
+			}
+			if got := strings.Join(problems, " "); got != c.scrub {
+				t.Errorf("scrub found %q, want %q", got, c.scrub)
+			}
+			if (r.Diverged() == nil) != (c.scrub == "") {
+				t.Errorf("diverged: %v", r.Diverged())
+			}
+		})
+	}
+}
+
+func TestCheckUnreadable(t *testing.T) {
+	f := eventlogtest.NewFake()
+	k := write(t, f, 3)
+	e := k.expect("")
+	for n := 1; n <= 2; n++ {
+		f.Offline(n)
+		var d *eventlog.DivergedError
+		if err := eventlog.Check(testContext(t), f, e); !errors.Is(err, eventlogtest.ErrOffline) || errors.As(err, &d) {
+			t.Errorf("unreadable log: %v", err)
+		}
+		if n == 2 {
+			break
+		}
+	}
+	f.Offline(1)
+	if _, err := eventlog.Scrub(testContext(t), f, eventlog.Tail{}, nil, nil); !errors.Is(err, eventlogtest.ErrOffline) {
+		t.Errorf("scrub: %v", err)
+	}
+}
+
+func TestScrubReport(t *testing.T) {
+	f := eventlogtest.NewFake()
+	k := write(t, f, 10)
+	// A deposed leader's frame, one with a strange event, and one behind it.
+	f.Put((&events.Frame{Term: 2, Seq: 11, Previous: k.last().Chain, Events: [][]byte{capture(1, 1)}}).Encode())
+	w := eventlog.NewWriter(f, k.last(), eventlog.WriterOptions{})
+	found, err := w.Resync(testContext(t))
+	must(t, err)
+	at := k.last()
+	at.Seq, at.Chain = 11, events.NextChain(at.Chain, 11, found[0].Data)
+	w.Resume(at)
+	_, err = w.Append(testContext(t), [][]byte{capture(2, 2), []byte("strange")})
+	must(t, err)
+	calls := 0
+	r, err := eventlog.Scrub(testContext(t), f, k.tails[0], k.hashes, func(done, total uint64) {
+		calls++
+		if done != 12 || total != 12 {
+			t.Errorf("progress %d of %d", done, total)
+		}
+	})
+	must(t, err)
+	if r.Frames != 12 || r.Events != 22 || r.Void != 1 || r.Undecodable != 1 || !r.ChainKnown || r.Tail != w.Tail() || r.Diverged() != nil || calls != 1 {
+		t.Errorf("report %+v, tail should be %+v", r, w.Tail())
+	}
+	// From the middle the result is the same.
+	r, err = eventlog.Scrub(testContext(t), f, k.tails[5], k.hashes, nil)
+	must(t, err)
+	if r.Frames != 7 || r.Tail != w.Tail() {
+		t.Errorf("report from 5: %+v", r)
+	}
+	// From behind the end there is nothing to compare with.
+	r, err = eventlog.Scrub(testContext(t), f, eventlog.Tail{Seq: 50}, nil, nil)
+	must(t, err)
+	if d := r.Diverged(); d == nil || d.Kind != eventlog.KindSuffixLost {
+		t.Errorf("report from 50: %+v", r)
+	}
+}
+
+// TestRepair: what was lost comes back byte for byte, and nothing that is not
+// known is ever written over.
+func TestRepair(t *testing.T) {
+	anew := eventlog.RepairOptions{Recreate: true}
+	for _, c := range []struct {
+		name   string
+		damage func(f *eventlogtest.Fake, k *known)
+		from   uint64
+		opt    eventlog.RepairOptions
+		refuse string
+	}{
+		{"nothing to do", func(*eventlogtest.Fake, *known) {}, 1, anew, ""},
+		{"suffix lost", func(f *eventlogtest.Fake, _ *known) { f.CutSuffix(12) }, 1, eventlog.RepairOptions{}, ""},
+		{"everything lost", func(f *eventlogtest.Fake, _ *known) { f.CutSuffix(0) }, 1, eventlog.RepairOptions{}, ""},
+		{"recreated", func(f *eventlogtest.Fake, _ *known) { _ = f.Recreate(context.Background(), 1) }, 1, eventlog.RepairOptions{}, ""},
+		{"recreated, state begins later", func(f *eventlogtest.Fake, _ *known) { _ = f.Recreate(context.Background(), 1) }, 5, eventlog.RepairOptions{}, ""},
+		{"hole", func(f *eventlogtest.Fake, _ *known) { f.Drop(6) }, 1, anew, ""},
+		{"hole at the end", func(f *eventlogtest.Fake, _ *known) { f.Drop(19); f.Drop(20) }, 1, anew, ""},
+		{"hole, not allowed", func(f *eventlogtest.Fake, _ *known) { f.Drop(6) }, 1, eventlog.RepairOptions{}, "made anew"},
+		{"hole, log longer than state", func(f *eventlogtest.Fake, _ *known) { f.Drop(6); f.Put([]byte("new")) }, 1, anew, "would lose"},
+		{"hole, log begins earlier", func(f *eventlogtest.Fake, _ *known) { f.Drop(6) }, 3, anew, "would lose"},
+		{"hole, source incomplete", func(f *eventlogtest.Fake, k *known) { f.Drop(6); delete(k.frames, 6) }, 1, anew, "no frame 6"},
+		{"other message", func(f *eventlogtest.Fake, k *known) { f.Replace(4, otherFrame(k, 4)) }, 1, anew, "differs"},
+		{"other message before a lost suffix", func(f *eventlogtest.Fake, k *known) { f.CutSuffix(9); f.Replace(9, otherFrame(k, 9)) }, 1, anew, "differs"},
+		{"source begins behind the end", func(f *eventlogtest.Fake, _ *known) { f.CutSuffix(3) }, 10, anew, "later than the log ends"},
+		{"empty range", func(*eventlogtest.Fake, *known) {}, 21, anew, "nothing lies"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := eventlogtest.NewFake()
+			k := write(t, f, 20)
+			c.damage(f, k)
+			before := f.Messages()
+			if c.refuse == "" {
+				f.Inject(eventlogtest.FaultUnknownStored) // settled by looking
+			}
+			err := eventlog.Repair(testContext(t), f, c.from, k.frame, 20, c.opt)
+			if c.refuse != "" {
+				if err == nil || !strings.Contains(err.Error(), c.refuse) {
+					t.Errorf("got %v, want refusal %q", err, c.refuse)
+				}
+				if fmt.Sprint(before) != fmt.Sprint(f.Messages()) {
+					t.Error("the log was changed all the same")
+				}
+				return
+			}
+			must(t, err)
+			e := k.expect("")
+			e.First = c.from
+			if err := eventlog.Check(testContext(t), f, e); err != nil {
+				t.Error(err)
+			}
+			for seq := c.from; seq <= 20; seq++ {
+				if m, err := f.Get(testContext(t), seq); err != nil || !bytes.Equal(m.Data, k.frames[seq]) {
+					t.Errorf("sequence %d: %v", seq, err)
+				}
+			}
+		})
+	}
+}
+
+// TestRepairInterrupted: a repair that failed may be repeated.
+func TestRepairInterrupted(t *testing.T) {
+	f := eventlogtest.NewFake()
+	k := write(t, f, 20)
+	f.CutSuffix(5)
+	f.Inject("", "", eventlogtest.FaultNoSpace)
+	done := uint64(0)
+	opt := eventlog.RepairOptions{Progress: func(d, total uint64) {
+		if total != 20 {
+			t.Errorf("total %d", total)
+		}
+		done = d
+	}}
+	if err := eventlog.Repair(testContext(t), f, 1, k.frame, 20, opt); !errors.Is(err, eventlog.ErrNoSpace) || done != 7 {
+		t.Fatalf("%v after %d", err, done)
+	}
+	must(t, eventlog.Repair(testContext(t), f, 1, k.frame, 20, opt))
+	must(t, eventlog.Check(testContext(t), f, k.expect("")))
+	// Somebody writes meanwhile.
+	f.CutSuffix(5)
+	f.SecondWriter(func(uint64) []byte { return []byte("theirs") })
+	f.Inject(eventlogtest.FaultSecondWriter)
+	var refused *eventlog.RepairError
+	if err := eventlog.Repair(testContext(t), f, 1, k.frame, 20, opt); !errors.As(err, &refused) || refused.Seq != 6 {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,178 @@
+package node
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+
+	"mneme/internal/eventlog"
+	"mneme/internal/events"
+	"mneme/memory"
+)
+
+// A backup of the log is a file of its messages, verbatim:
+//
+//	"MNEMELOG" ‖ u8 version ‖ u16 shard ‖ 16 cluster id
+//	then, for each message: u64 sequence ‖ u32 length ‖ bytes
+//	at the end: u64 0 ‖ u64 messages ‖ chain 32 ‖ SHA-256 of all before
+//
+// All integers are big-endian. It holds no plaintext; with the keyring it is
+// the whole memory.
+const (
+	backupMagic   = "MNEMELOG"
+	backupVersion = 1
+	backupHeader  = len(backupMagic) + 1 + 2 + 16
+)
+
+// BackupLog writes the log up to its present end.
+func (n *Node) BackupLog(ctx context.Context, w io.Writer) (memory.BackupReport, error) {
+	return backupLog(ctx, n.stream, n.dir.node.ClusterID, w, nil)
+}
+
+// BackupKeys writes the keyring; with its master key if asked.
+func (n *Node) BackupKeys(_ context.Context, w io.Writer, withMaster bool) (memory.BackupReport, error) {
+	c := n.state.Cursor()
+	r := memory.BackupReport{Position: c.Position().String()}
+	if withMaster {
+		return r, n.keys.ExportWithMaster(w)
+	}
+	return r, n.keys.Export(w)
+}
+
+func backupLog(ctx context.Context, stream eventlog.Stream, cluster string, w io.Writer, progress func(done, total uint64)) (memory.BackupReport, error) {
+	sum := sha256.New()
+	buf := bufio.NewWriterSize(w, 1<<20)
+	out := &counter{w: io.MultiWriter(buf, sum)}
+	cluster16, err := events.ParseID(cluster)
+	if err != nil {
+		return memory.BackupReport{}, err
+	}
+	head := append([]byte(backupMagic), backupVersion, 0, 0)
+	if _, err := out.Write(append(head, cluster16[:]...)); err != nil {
+		return memory.BackupReport{}, err
+	}
+	info, err := stream.Info(ctx)
+	if err != nil {
+		return memory.BackupReport{}, fmt.Errorf("backup: %w", err)
+	}
+	var chain events.Chain
+	var report memory.BackupReport
+	var last events.Position
+	write := func(m eventlog.Message) error {
+		chain = events.NextChain(chain, m.Seq, m.Data)
+		report.Frames++
+		last = events.Position{Seq: m.Seq}
+		if f, err := events.DecodeFrame(m.Data); err == nil {
+			report.Events += uint64(len(f.Events))
+			last.Epoch, last.Index = f.Epoch, uint32(len(f.Events)-1)
+		}
+		b := binary.BigEndian.AppendUint64(nil, m.Seq)
+		b = binary.BigEndian.AppendUint32(b, uint32(len(m.Data)))
+		if _, err := out.Write(append(b, m.Data...)); err != nil {
+			return err
+		}
+		if progress != nil {
+			progress(m.Seq, info.Last)
+		}
+		return nil
+	}
+	if info.Last > 0 {
+		if err := stream.Read(ctx, 1, info.Last, write); err != nil {
+			return report, fmt.Errorf("backup: %w", err)
+		}
+	}
+	end := binary.BigEndian.AppendUint64(nil, 0)
+	end = append(binary.BigEndian.AppendUint64(end, report.Frames), chain[:]...)
+	if _, err := out.Write(end); err != nil {
+		return report, err
+	}
+	if _, err := out.Write(sum.Sum(nil)); err != nil {
+		return report, err
+	}
+	report.Bytes, report.Position = out.n, last.String()
+	return report, buf.Flush()
+}
+
+// counter counts what passes through it.
+type counter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// ErrBackup is wrapped when a backup file is not one, is cut, or was changed.
+var ErrBackup = errors.New("not an intact backup")
+
+// readBackup checks a backup file while it hands out its messages.
+func readBackup(r io.Reader, message func(seq uint64, data []byte) error) (cluster events.ID, frames uint64, err error) {
+	br := bufio.NewReaderSize(r, 1<<20)
+	sum := sha256.New()
+	head := make([]byte, backupHeader)
+	if err := readHashed(br, sum, head); err != nil || string(head[:len(backupMagic)]) != backupMagic {
+		return cluster, 0, fmt.Errorf("header: %w", ErrBackup)
+	}
+	if v := head[len(backupMagic)]; v != backupVersion {
+		return cluster, 0, fmt.Errorf("backup version %d: %w", v, events.ErrNewer)
+	}
+	copy(cluster[:], head[backupHeader-16:])
+	var chain events.Chain
+	for {
+		var n [8]byte
+		if err := readHashed(br, sum, n[:]); err != nil {
+			return cluster, frames, fmt.Errorf("cut after %d messages: %w", frames, ErrBackup)
+		}
+		seq := binary.BigEndian.Uint64(n[:])
+		if seq == 0 {
+			return cluster, frames, backupEnd(br, sum, frames, chain)
+		}
+		var size [4]byte
+		if err := readHashed(br, sum, size[:]); err != nil || seq != frames+1 {
+			return cluster, frames, fmt.Errorf("message %d: %w", frames+1, ErrBackup)
+		}
+		length := binary.BigEndian.Uint32(size[:])
+		if length > 16<<20 {
+			return cluster, frames, fmt.Errorf("message %d has %d bytes: %w", seq, length, ErrBackup)
+		}
+		data := make([]byte, length)
+		if err := readHashed(br, sum, data); err != nil {
+			return cluster, frames, fmt.Errorf("message %d: %w", seq, ErrBackup)
+		}
+		chain = events.NextChain(chain, seq, data)
+		frames++
+		if err := message(seq, data); err != nil {
+			return cluster, frames, err
+		}
+	}
+}
+
+func backupEnd(br *bufio.Reader, sum hash.Hash, frames uint64, chain events.Chain) error {
+	var end [8 + 32]byte
+	if err := readHashed(br, sum, end[:]); err != nil {
+		return fmt.Errorf("end: %w", ErrBackup)
+	}
+	want := sum.Sum(nil)
+	got := make([]byte, 32)
+	if _, err := io.ReadFull(br, got); err != nil || string(got) != string(want) ||
+		binary.BigEndian.Uint64(end[:]) != frames || events.Chain(end[8:]) != chain {
+		return fmt.Errorf("checksum: %w", ErrBackup)
+	}
+	return nil
+}
+
+func readHashed(r io.Reader, sum hash.Hash, b []byte) error {
+	if _, err := io.ReadFull(r, b); err != nil {
+		return err
+	}
+	_, err := sum.Write(b)
+	return err
+}

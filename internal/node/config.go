@@ -1,0 +1,184 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"syscall"
+	"time"
+
+	"mneme/internal/embed"
+	"mneme/internal/eventlog"
+	"mneme/internal/events"
+	"mneme/internal/keyring"
+	"mneme/internal/raftfsm"
+	"mneme/internal/storage"
+)
+
+// Config of a node. DataDir is required; zero values are the defaults of a
+// laptop.
+type Config struct {
+	DataDir  string
+	HTTPAddr string // host:port; port 0 picks one
+	NATSAddr string // of the embedded NATS; port 0 picks one
+	NATSURL  string // an external NATS instead of the embedded one
+	// NATSMonitors are the monitoring addresses of the external NATS, which
+	// prove that it syncs before it acknowledges.
+	NATSMonitors []string
+	Auth         string // "off" or "token"
+	AuthToken    string // the operator token; "" = the file in keys/
+	Embedder     embed.Config
+	VectorEngine string
+	Namespaces   []string // made at start if missing; an empty data directory gets "default"
+	Dev          bool     // write without proof that the log is synced
+	Insecure     bool     // listen off loopback without auth
+	AllowedHosts []string // further names in the Host header
+	Logger       *slog.Logger
+	Version      string
+	DrainTimeout time.Duration
+	CacheBytes   int64
+	ReserveBytes int64 // what must stay free on the disk for writes to be taken
+	Now          func() time.Time
+}
+
+// Defaults of Config.
+const (
+	DefaultHTTPAddr     = "127.0.0.1:8787"
+	DefaultNATSAddr     = "127.0.0.1:4222"
+	DefaultDrainTimeout = 20 * time.Second
+	DefaultReserveBytes = 256 << 20
+)
+
+func (c *Config) setDefaults() {
+	if c.HTTPAddr == "" {
+		c.HTTPAddr = DefaultHTTPAddr
+	}
+	if c.NATSAddr == "" {
+		c.NATSAddr = DefaultNATSAddr
+	}
+	if c.Auth == "" {
+		c.Auth = "off"
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.DrainTimeout == 0 {
+		c.DrainTimeout = DefaultDrainTimeout
+	}
+	if c.ReserveBytes == 0 {
+		c.ReserveBytes = DefaultReserveBytes
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Version == "" {
+		c.Version = "dev"
+	}
+	if c.VectorEngine == "" {
+		c.VectorEngine = "mneme"
+	}
+}
+
+// validate refuses what cannot work or is not safe.
+func (c *Config) validate() error {
+	if c.DataDir == "" {
+		return usage("no data directory given", "set --data-dir")
+	}
+	switch c.VectorEngine {
+	case "mneme", "coder", "exact":
+	default:
+		return usage(fmt.Sprintf("vector engine %q is unknown", c.VectorEngine), "engines are mneme, coder and exact")
+	}
+	switch c.Auth {
+	case "off", "token":
+	default:
+		return usage(fmt.Sprintf("auth mode %q is unknown", c.Auth), "modes are off and token")
+	}
+	if err := c.Embedder.Validate(); err != nil {
+		return usage(err.Error(), "")
+	}
+	addrs := []string{c.HTTPAddr}
+	if c.NATSURL == "" {
+		addrs = append(addrs, c.NATSAddr)
+	}
+	for _, addr := range addrs {
+		host, _, err := net.SplitHostPort(addr)
+		if err != nil {
+			return usage(fmt.Sprintf("address %q is not host:port", addr), "")
+		}
+		if c.Auth == "off" && !c.Insecure && !isLoopback(host) {
+			return usage(fmt.Sprintf("%s can be reached from other machines and auth is off", addr),
+				"use --auth token, or --insecure-listen if the network is trusted")
+		}
+	}
+	return nil
+}
+
+func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// Kinds of StartError.
+const (
+	StartUsage       = "usage"
+	StartReadOnly    = "readonly"
+	StartInUse       = "in_use"
+	StartAddress     = "address_taken"
+	StartUnreachable = "unreachable"
+	StartDamaged     = "damaged"
+	StartNewer       = "newer"
+	StartLostKey     = "lost_key"
+	StartOther       = "other"
+)
+
+// StartError says why a node did not start, for people.
+type StartError struct {
+	Kind    string
+	Message string
+	Hint    string
+	Addr    string // of StartAddress
+	Err     error
+}
+
+func (e *StartError) Error() string { return e.Message }
+func (e *StartError) Unwrap() error { return e.Err }
+
+func usage(message, hint string) *StartError {
+	return &StartError{Kind: StartUsage, Message: message, Hint: hint}
+}
+
+// startError gives a failure while starting its kind and words.
+func startError(what string, err error) error {
+	var known *StartError
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	e := &StartError{Kind: StartOther, Message: fmt.Sprintf("%s: %v", what, err), Err: err}
+	var addr *eventlog.AddressError
+	switch {
+	case errors.As(err, &addr):
+		e.Kind, e.Addr, e.Message = StartAddress, addr.Addr, fmt.Sprintf("address %s is taken", addr.Addr)
+	case errors.Is(err, syscall.EADDRINUSE):
+		e.Kind = StartAddress
+	case errors.Is(err, eventlog.ErrUnreachable), errors.Is(err, eventlog.ErrNoSyncProof):
+		e.Kind = StartUnreachable
+	case errors.Is(err, storage.ErrInUse), errors.Is(err, raftfsm.ErrLocked):
+		e.Kind = StartInUse
+	case errors.Is(err, storage.ErrNewerFormat), errors.Is(err, events.ErrNewer), errors.Is(err, keyring.ErrNewerFormat):
+		e.Kind, e.Hint = StartNewer, "start the version of Mneme that wrote it, or a newer one"
+	case errors.Is(err, keyring.ErrMasterKeyLost), errors.Is(err, keyring.ErrNoKey), errors.Is(err, keyring.ErrNoKeyring):
+		e.Kind, e.Hint = StartLostKey, "put the data directory's keys/ folder back from a backup; without it nothing can be read"
+	case errors.Is(err, keyring.ErrDamaged), errors.Is(err, storage.ErrDamaged), errors.Is(err, eventlog.ErrStoreDamaged),
+		errors.Is(err, raftfsm.ErrDamaged), errors.Is(err, raftfsm.ErrCorruptLog), errors.Is(err, raftfsm.ErrCorruptSnapshot),
+		errors.Is(err, raftfsm.ErrStateLost):
+		e.Kind, e.Hint = StartDamaged, "memctl doctor --data-dir DIR says more; memctl restore brings a backup back"
+	case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
+		e.Kind, e.Hint = StartReadOnly, "choose a directory that this user may write to"
+	}
+	return e
+}

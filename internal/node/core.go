@@ -1,0 +1,233 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"mneme/internal/derive"
+	"mneme/internal/eventlog"
+	"mneme/internal/events"
+	"mneme/internal/ingest"
+	"mneme/internal/keyring"
+	"mneme/internal/projections"
+	"mneme/internal/raftfsm"
+	"mneme/internal/settings"
+	"mneme/internal/storage"
+)
+
+// core is a node's durable half: data directory, keys, log, state and Raft. It
+// stands before anything is served and after everything is drained.
+type core struct {
+	cfg     Config
+	dir     *dataDir
+	keys    *keyring.Keyring
+	book    *settings.Book
+	server  *eventlog.Server // nil with an external NATS
+	remote  *eventlog.Remote
+	nc      *nats.Conn
+	stream  *eventlog.JetStream
+	state   *projections.State
+	machine *machine
+	group   *raftfsm.Group
+	onApply atomic.Pointer[func(*projections.Applied)]
+
+	closers []closer // in the order they were opened
+}
+
+type closer struct {
+	what  string
+	close func(ctx context.Context) error
+}
+
+func (c *core) onClose(what string, f func(ctx context.Context) error) {
+	c.closers = append(c.closers, closer{what, f})
+}
+
+// close undoes everything in reverse order.
+func (c *core) close(ctx context.Context) error {
+	var errs []error
+	for i := len(c.closers) - 1; i >= 0; i-- {
+		if err := c.closers[i].close(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("close %s: %w", c.closers[i].what, err))
+		}
+	}
+	c.closers = nil
+	return errors.Join(errs...)
+}
+
+const shard0 = 0
+
+// openDir locks the data directory and opens the keyring.
+func (c *core) openDir(mustExist bool) error {
+	dir, err := openDataDir(c.cfg.DataDir, events.NewIDSource(c.cfg.Now, nil), mustExist)
+	if err != nil {
+		return err
+	}
+	c.dir = dir
+	c.onClose("data directory", func(context.Context) error { return dir.close() })
+	keys, err := keyring.Open(keyring.Options{Dir: dir.keys(), AllowCreate: dir.fresh && !mustExist, Log: c.cfg.Logger})
+	if err != nil {
+		return startError("keyring", err)
+	}
+	c.keys, c.book = keys, settings.NewBook(keys)
+	c.onClose("keyring", func(context.Context) error { return keys.Close() })
+	return nil
+}
+
+// openLog starts the embedded NATS, or connects to the external one, and opens
+// the shard's stream.
+func (c *core) openLog(ctx context.Context, auth eventlog.ClientAuth) error {
+	cfg := eventlog.StreamConfig{Shard: shard0, ClusterID: c.dir.node.ClusterID}
+	if c.cfg.NATSURL != "" {
+		remote, err := eventlog.OpenExternal(ctx, eventlog.RemoteOptions{URL: c.cfg.NATSURL, MonitorURLs: c.cfg.NATSMonitors, Dev: c.cfg.Dev, Logger: c.cfg.Logger})
+		if err != nil {
+			return startError("external NATS", err)
+		}
+		c.remote, c.nc = remote, remote.Conn()
+		c.onClose("NATS connection", func(context.Context) error { remote.Close(); return nil })
+	} else {
+		server, err := eventlog.StartServer(ctx, eventlog.ServerOptions{Dir: c.dir.nats(), Addr: c.cfg.NATSAddr, Auth: auth, Logger: c.cfg.Logger})
+		if err != nil {
+			return startError("embedded NATS", err)
+		}
+		c.server, cfg.Fault = server, server.WriteFault
+		c.onClose("embedded NATS", server.Shutdown)
+		if c.nc, err = server.NodeConn(ctx); err != nil {
+			return startError("embedded NATS", err)
+		}
+		if !server.SyncAlways() && !c.cfg.Dev {
+			return &StartError{Kind: StartOther, Message: "the embedded NATS does not sync before it acknowledges"}
+		}
+	}
+	stream, err := eventlog.OpenStream(ctx, c.nc, cfg)
+	if err != nil {
+		return startError("event log", err)
+	}
+	c.stream = stream
+	c.onClose("event log", func(context.Context) error { return stream.Close() })
+	return nil
+}
+
+func (c *core) stateOptions() projections.Options {
+	return projections.Options{Dir: c.dir.state(shard0), Shard: shard0, Logger: c.cfg.Logger, CacheBytes: c.cfg.CacheBytes,
+		ReserveBytes: c.cfg.ReserveBytes / 2,
+		OnFault:      func(err error) { c.cfg.Logger.Error("store reports a fault", "err", err) },
+		OnApply: func(a *projections.Applied) {
+			if f := c.onApply.Load(); f != nil {
+				(*f)(a)
+			}
+		}}
+}
+
+// openState opens the state; one that is missing or damaged is built anew from
+// the log.
+func (c *core) openState(ctx context.Context) error {
+	if err := os.MkdirAll(c.dir.shard(shard0), 0o700); err != nil {
+		return readOnly(c.dir.path, err)
+	}
+	state, err := projections.Open(c.stateOptions())
+	if errors.Is(err, storage.ErrDamaged) {
+		aside, moveErr := moveAside(c.dir.state(shard0))
+		if moveErr != nil {
+			return startError("state", errors.Join(err, moveErr))
+		}
+		c.cfg.Logger.Error("the state is damaged and is built again from the log", "err", err, "kept", aside)
+		state, err = projections.Open(c.stateOptions())
+	}
+	if err != nil {
+		return startError("state", err)
+	}
+	c.state = state
+	c.onClose("state", func(context.Context) error { return state.Close() })
+	info, err := c.stream.Info(ctx)
+	if err != nil {
+		return startError("event log", err)
+	}
+	if state.Cursor().Seq == 0 {
+		return startError("state", c.buildState(ctx, info))
+	}
+	return nil
+}
+
+// moveAside renames a folder so that nothing of it is lost.
+func moveAside(dir string) (string, error) {
+	for n := 1; ; n++ {
+		name := fmt.Sprintf("%s.damaged-%d", dir, n)
+		if _, err := os.Lstat(name); errors.Is(err, os.ErrNotExist) {
+			return name, os.Rename(dir, name)
+		}
+	}
+}
+
+// buildState fills an empty state from the log, without Raft: a single voter's
+// Raft log holds nothing that the event log does not, so it begins anew.
+func (c *core) buildState(ctx context.Context, info eventlog.Info) error {
+	if info.Last > 0 {
+		c.cfg.Logger.Info("building the state from the log", "frames", info.Last)
+		started := time.Now()
+		n, err := replayInto(ctx, c.stream, c.keys, c.state, 0, nil)
+		if err != nil {
+			return err
+		}
+		c.cfg.Logger.Info("state built", "frames", n, "took", time.Since(started).Round(time.Millisecond))
+		for _, name := range []string{"raft.db", "snapshots"} {
+			if err := os.RemoveAll(filepath.Join(c.dir.shard(shard0), name)); err != nil {
+				return err
+			}
+		}
+	}
+	cur := c.state.Cursor()
+	return c.state.SetOrigin(cur.Seq, cur.Term, info.Identity)
+}
+
+// replayInto folds the log behind the state's cursor into it.
+func replayInto(ctx context.Context, stream eventlog.Stream, keys *keyring.Keyring, state *projections.State, to uint64, progress func(done, total uint64)) (uint64, error) {
+	v := state.View()
+	d, err := derive.New(keys, v)
+	if err = errors.Join(err, v.Close()); err != nil {
+		return 0, err
+	}
+	info, err := stream.Info(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return ingest.Replay(ctx, stream, state, d, to, func(r *projections.Range) error {
+		res, err := state.ApplyLocal(r)
+		if err == nil && res.Stale {
+			err = fmt.Errorf("replay at %d does not continue the state", r.Previous+1)
+		}
+		if err == nil && progress != nil {
+			progress(res.Cursor.Seq, info.Last)
+		}
+		return err
+	})
+}
+
+// openGroup starts Raft and waits until this node leads.
+func (c *core) openGroup(ctx context.Context) error {
+	c.machine = &machine{state: c.state}
+	group, err := raftfsm.Open(raftfsm.Options{Dir: c.dir.shard(shard0), ID: c.dir.node.NodeID, Machine: c.machine,
+		Logger: c.cfg.Logger, Bootstrap: true, NoSync: true})
+	if err != nil {
+		return startError("raft", err)
+	}
+	c.group = group
+	c.onClose("raft", func(context.Context) error { return group.Close() })
+	return startError("raft", group.WaitLeader(ctx))
+}
+
+// linear waits until the local state is linearizable.
+func (c *core) linear(ctx context.Context) error {
+	index, err := c.group.LinearizableIndex(ctx)
+	if err != nil {
+		return err
+	}
+	return c.group.WaitApplied(ctx, index)
+}

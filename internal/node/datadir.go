@@ -1,0 +1,139 @@
+package node
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/google/renameio/v2"
+
+	"mneme/internal/events"
+)
+
+// dataDir is the folder that holds everything of a node, locked against other
+// processes.
+type dataDir struct {
+	path  string
+	lock  *flock.Flock
+	node  nodeFile
+	fresh bool // nothing was ever written to it
+}
+
+// nodeFile is node.json: what the folder belongs to.
+type nodeFile struct {
+	Format    int    `json:"format"`
+	NodeID    string `json:"node_id"`
+	ClusterID string `json:"cluster_id"`
+	Mode      string `json:"mode"` // "standalone"; a cluster's folder must not be opened as one
+}
+
+const (
+	nodeFormat     = 1
+	modeStandalone = "standalone"
+	lockFile       = "LOCK"
+	nodeJSON       = "node.json"
+)
+
+func (d *dataDir) keys() string            { return d.path }
+func (d *dataDir) nats() string            { return filepath.Join(d.path, "nats") }
+func (d *dataDir) shard(n uint16) string   { return filepath.Join(d.path, "shards", fmt.Sprint(n)) }
+func (d *dataDir) state(n uint16) string   { return filepath.Join(d.shard(n), "state") }
+func (d *dataDir) vectors(n uint16) string { return filepath.Join(d.shard(n), "vectors") }
+func (d *dataDir) logs() string            { return filepath.Join(d.path, "logs") }
+func (d *dataDir) tokenFile() string       { return filepath.Join(d.path, "keys", "operator.token") }
+
+// openDataDir locks the folder and reads or writes node.json. mustExist refuses
+// to make a new one.
+func openDataDir(path string, ids *events.IDSource, mustExist bool) (*dataDir, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, usage(fmt.Sprintf("data directory %q: %v", path, err), "")
+	}
+	if mustExist {
+		if _, err := os.Stat(filepath.Join(path, nodeJSON)); err != nil {
+			return nil, usage(fmt.Sprintf("%s is not a data directory", path), "give the --data-dir that memnode used")
+		}
+	}
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, readOnly(path, err)
+	}
+	d := &dataDir{path: path, lock: flock.New(filepath.Join(path, lockFile), flock.SetPermissions(0o600))}
+	ok, err := d.lock.TryLock()
+	if err != nil {
+		return nil, readOnly(path, err)
+	}
+	if !ok {
+		return nil, &StartError{Kind: StartInUse, Message: fmt.Sprintf("data directory %s is in use by another memnode", path),
+			Hint: "stop it first, or choose another --data-dir"}
+	}
+	if err := d.readNode(ids); err != nil {
+		return nil, errors.Join(err, d.lock.Unlock())
+	}
+	return d, nil
+}
+
+func readOnly(path string, err error) error {
+	return &StartError{Kind: StartReadOnly, Message: fmt.Sprintf("data directory %s cannot be written: %v", path, errors.Unwrap(err)),
+		Hint: "choose a directory that this user may write to", Err: err}
+}
+
+func (d *dataDir) readNode(ids *events.IDSource) error {
+	name := filepath.Join(d.path, nodeJSON)
+	b, err := os.ReadFile(name)
+	if errors.Is(err, os.ErrNotExist) {
+		if d.hasData() {
+			return &StartError{Kind: StartDamaged, Message: fmt.Sprintf("%s holds data but no %s", d.path, nodeJSON),
+				Hint: "put the file back from a backup of the folder, or choose another --data-dir"}
+		}
+		d.fresh = true
+		d.node = nodeFile{Format: nodeFormat, NodeID: ids.New().String(), ClusterID: ids.New().String(), Mode: modeStandalone}
+		return d.writeNode()
+	}
+	if err != nil {
+		return readOnly(d.path, err)
+	}
+	if err := json.Unmarshal(b, &d.node); err != nil || d.node.NodeID == "" || d.node.ClusterID == "" || d.node.Format < 1 {
+		return &StartError{Kind: StartDamaged, Message: fmt.Sprintf("%s is damaged", name), Hint: "put it back from a backup of the folder"}
+	}
+	switch {
+	case d.node.Format > nodeFormat:
+		return &StartError{Kind: StartNewer, Message: fmt.Sprintf("%s was written by a newer version of Mneme (format %d, this is %d)", d.path, d.node.Format, nodeFormat),
+			Hint: "start the newer version"}
+	case d.node.Mode != modeStandalone:
+		return &StartError{Kind: StartUsage, Message: fmt.Sprintf("%s belongs to a cluster (mode %q)", d.path, d.node.Mode), Hint: "start it with the cluster's options"}
+	}
+	d.fresh = !d.hasData()
+	return nil
+}
+
+// hasData reports whether a log, a state or keys were ever written.
+func (d *dataDir) hasData() bool {
+	for _, sub := range []string{filepath.Join("nats", "jetstream"), "shards", "keys"} {
+		entries, err := os.ReadDir(filepath.Join(d.path, sub))
+		for _, e := range entries {
+			if err == nil && e.Name() != filepath.Base(d.tokenFile()) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (d *dataDir) writeNode() error {
+	b, err := json.MarshalIndent(d.node, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := renameio.WriteFile(filepath.Join(d.path, nodeJSON), append(b, '\n'), 0o600); err != nil {
+		return readOnly(d.path, err)
+	}
+	return nil
+}
+
+func (d *dataDir) close() error { return d.lock.Unlock() }
+
+func newNodeID(now func() time.Time) string { return events.NewIDSource(now, nil).New().String() }

@@ -1,0 +1,69 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+
+	"mneme/internal/embed"
+)
+
+// embedders opens each space's embedder once.
+type embedders struct {
+	cfg embed.Config
+	log *slog.Logger
+
+	mu   sync.Mutex
+	open map[string]embed.Embedder
+}
+
+// cacheBytes bounds what each embedder remembers.
+const cacheBytes = 32 << 20
+
+func newEmbedders(cfg embed.Config, log *slog.Logger) *embedders {
+	return &embedders{cfg: cfg, log: log, open: map[string]embed.Embedder{}}
+}
+
+// For returns the embedder of a space, opening it at its first use.
+func (e *embedders) For(ctx context.Context, s embed.Space) (embed.Embedder, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if have := e.open[s.ID()]; have != nil {
+		return have, nil
+	}
+	made, err := embed.Open(ctx, e.cfg.ForSpace(s), embed.Options{Logger: e.log})
+	if err != nil {
+		return nil, err
+	}
+	if !embed.IsLocal(s.Provider) {
+		made = embed.Cached(made, cacheBytes)
+	}
+	e.open[s.ID()] = made
+	return made, nil
+}
+
+// choose opens the embedder that a new namespace asks for and returns its
+// space; the zero space for none.
+func (e *embedders) choose(ctx context.Context, cfg embed.Config) (embed.Space, error) {
+	made, err := embed.Open(ctx, cfg, embed.Options{Logger: e.log})
+	if errors.Is(err, embed.ErrNone) {
+		return embed.Space{}, nil
+	}
+	if err != nil {
+		return embed.Space{}, err
+	}
+	s := made.Space()
+	return s, made.Close()
+}
+
+func (e *embedders) close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var errs []error
+	for _, m := range e.open {
+		errs = append(errs, m.Close())
+	}
+	e.open = map[string]embed.Embedder{}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,50 @@
+package node
+
+import (
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"mneme/memory"
+)
+
+// space watches the free space below the data directory, asking at most twice
+// a second.
+type space struct {
+	dir     string
+	reserve uint64
+	now     func() time.Time
+
+	mu   sync.Mutex
+	at   time.Time
+	free uint64
+	ok   bool
+}
+
+func (s *space) available() (free uint64, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := s.now(); s.at.IsZero() || now.Sub(s.at) > 500*time.Millisecond || now.Before(s.at) {
+		u, err := vfs.Default.GetDiskUsage(s.dir)
+		s.free, s.ok, s.at = u.AvailBytes, err == nil, now
+	}
+	return s.free, s.ok
+}
+
+// refuse says why writes must not be taken now, before anything is written.
+func (n *Node) refuse() *memory.Error {
+	if free, ok := n.space.available(); ok && n.space.reserve > 0 && free < n.space.reserve {
+		return memory.Errorf(memory.CodeNoSpace, "only %d MiB are free on the disk of %s, %d MiB are kept in reserve",
+			free>>20, n.dir.path, n.space.reserve>>20).WithHint("free some space; reads go on, nothing is lost")
+	}
+	if err := n.group.Halted(); err != nil {
+		return memory.Errorf(memory.CodeUnavailable, "the shard has stopped: %v", err).WithHint("see the node's log; memctl doctor")
+	}
+	if n.server != nil {
+		if err := n.server.WriteFault(); err != nil {
+			return memory.Errorf(memory.CodeUnavailable, "the log cannot write: %v", err).WithHint("free disk space if it is full, then restart the node")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package node
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// metrics makes the registry of /metrics: the process, Go, and what the node
+// knows, read when asked.
+func (n *Node) metrics() (*prometheus.Registry, http.Handler) {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &collector{n})
+	return r, promhttp.HandlerFor(r, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second})
+}
+
+type collector struct{ n *Node }
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("mneme_"+name, help, labels, nil)
+}
+
+var (
+	descRecords    = desc("records", "Living records.", "shard")
+	descPending    = desc("pending_vectors", "Records that wait for their vectors.", "shard")
+	descSeq        = desc("applied_sequence", "Last log sequence applied.", "shard")
+	descLogLast    = desc("log_sequence", "Last sequence of the log.", "shard")
+	descLogLost    = desc("log_lost_messages", "Messages the log's server reports lost.", "shard")
+	descDiverged   = desc("log_diverged", "1 while writes are stopped because log and state disagree.", "shard")
+	descHalted     = desc("shard_halted", "1 while the shard does not apply.", "shard")
+	descFrames     = desc("frames_appended_total", "Frames appended to the log since the start.", "shard")
+	descEvents     = desc("events_appended_total", "Events appended to the log since the start.", "shard")
+	descDuplicates = desc("duplicates_total", "Captures answered as duplicates since the start.", "shard")
+	descConflicts  = desc("conflicts_total", "Captures answered as conflicts since the start.", "shard")
+	descAdopted    = desc("adopted_frames_total", "Frames adopted after unknown outcomes since the start.", "shard")
+	descQueue      = desc("queue_items", "Events that wait for a frame.", "shard")
+	descRejected   = desc("rejected_total", "Messages refused before the log since the start.", "code")
+	descFree       = desc("disk_free_bytes", "Free space of the data directory's disk.")
+	descGuard      = desc("vector_recall", "Recall that the guard measured; 0 if it has not run.", "engine", "state")
+	descFeedDrops  = desc("feed_dropped_total", "Events not announced live because the publisher was slow.")
+)
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(out chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, out) }
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(out chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	count := func(d *prometheus.Desc, v uint64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	const shard = "0"
+	if s, err := c.n.shardStatus(ctx); err == nil {
+		gauge(descRecords, float64(s.Records), shard)
+		gauge(descPending, float64(s.PendingVectors), shard)
+		gauge(descSeq, float64(c.n.state.Cursor().Seq), shard)
+		gauge(descLogLast, float64(s.Log.Last), shard)
+		gauge(descLogLost, float64(s.Log.Lost), shard)
+		gauge(descDiverged, flag(s.Log.Diverged != ""), shard)
+		gauge(descHalted, flag(s.Halted != ""), shard)
+	}
+	w := c.n.shardNow()
+	counters := w.Counters()
+	count(descFrames, counters.Frames.Load(), shard)
+	count(descEvents, counters.Events.Load(), shard)
+	count(descDuplicates, counters.Duplicates.Load(), shard)
+	count(descConflicts, counters.Conflicts.Load(), shard)
+	count(descAdopted, counters.Adopted.Load(), shard)
+	items, _ := w.QueueDepth()
+	gauge(descQueue, float64(items), shard)
+	for code, n := range c.n.rejections.List(0).Counts {
+		count(descRejected, n, code)
+	}
+	if free, ok := c.n.space.available(); ok {
+		gauge(descFree, float64(free))
+	}
+	v := c.n.query.VectorStatus()
+	gauge(descGuard, v.RecallGuard.Recall, v.Engine, v.RecallGuard.State)
+	count(descFeedDrops, c.n.feed.dropped.Load())
+}
+
+func flag(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

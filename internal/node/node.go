@@ -1,0 +1,341 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"mneme/internal/auth"
+	"mneme/internal/embed"
+	"mneme/internal/eventlog"
+	"mneme/internal/ingest"
+	"mneme/internal/projections"
+	"mneme/internal/query"
+	"mneme/internal/settings"
+	"mneme/memory"
+)
+
+// Node is a running node.
+type Node struct {
+	*core
+	gate       *auth.Gate
+	embedders  *embedders
+	query      *query.Service
+	rejections *ingest.Rejections
+	space      *space
+	started    time.Time
+	http       *http.Server
+	listener   net.Listener
+	feed       *feed
+
+	admin    sync.Mutex   // one rebuild, repair or verification at a time
+	writing  sync.RWMutex // held for writing while the shard is replaced
+	shard    *ingest.Shard
+	attacher *ingest.Attacher
+
+	ready    atomic.Bool
+	draining atomic.Bool
+	stop     context.CancelFunc
+	wg       sync.WaitGroup
+	done     chan struct{}
+	endOnce  sync.Once
+	err      error
+}
+
+// Open starts a node and returns when it is ready. Errors are *StartError.
+func Open(ctx context.Context, cfg Config) (*Node, error) {
+	cfg.setDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	n := &Node{core: &core{cfg: cfg}, started: time.Now(), done: make(chan struct{})}
+	if err := n.open(ctx); err != nil {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		if cerr := n.close(closing); cerr != nil {
+			cfg.Logger.Warn("taking the half-started node apart", "err", cerr)
+		}
+		return nil, startError("start", err)
+	}
+	n.ready.Store(true)
+	return n, nil
+}
+
+func (n *Node) open(ctx context.Context) error {
+	if err := n.openDir(false); err != nil {
+		return err
+	}
+	if err := n.openGate(); err != nil {
+		return err
+	}
+	// The HTTP port is taken first: a second node fails before it touches anything.
+	if err := n.listen(); err != nil {
+		return err
+	}
+	if err := n.openLog(ctx, n.natsAuth()); err != nil {
+		return err
+	}
+	if err := n.openState(ctx); err != nil {
+		return err
+	}
+	if err := n.openGroup(ctx); err != nil {
+		return err
+	}
+	for _, step := range []func(context.Context) error{n.openQuery, n.openWriting, n.firstNamespaces, n.serve} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *Node) openGate() error {
+	token := n.cfg.AuthToken
+	if n.cfg.Auth == "token" && token == "" {
+		var err error
+		if err = os.MkdirAll(filepath.Dir(n.dir.tokenFile()), 0o700); err == nil {
+			token, _, err = auth.LoadOrCreateToken(n.dir.tokenFile(), nil)
+		}
+		if err != nil {
+			return usage(fmt.Sprintf("operator token: %v", err), "")
+		}
+	}
+	gate, err := auth.NewGate(auth.Mode(n.cfg.Auth), token)
+	if err != nil {
+		return usage(err.Error(), "")
+	}
+	n.gate = gate
+	return nil
+}
+
+func (n *Node) natsAuth() eventlog.ClientAuth {
+	if n.cfg.Auth == "off" {
+		return nil
+	}
+	return n.gate.Credentials
+}
+
+func (n *Node) listen() error {
+	l, err := net.Listen("tcp", n.cfg.HTTPAddr)
+	if err != nil {
+		return &StartError{Kind: StartAddress, Addr: n.cfg.HTTPAddr, Message: fmt.Sprintf("address %s is taken", n.cfg.HTTPAddr), Err: err}
+	}
+	n.listener = l
+	n.onClose("HTTP listener", func(context.Context) error {
+		if err := l.Close(); !errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		return nil
+	})
+	return nil
+}
+
+// openQuery opens the reading side and loads the vectors into memory.
+func (n *Node) openQuery(ctx context.Context) error {
+	n.embedders = newEmbedders(n.cfg.Embedder, n.cfg.Logger)
+	n.onClose("embedders", func(context.Context) error { return n.embedders.close() })
+	q, err := query.New(query.Options{State: n.state, Keys: n.keys, Book: n.book, Embedders: n.embedders,
+		Engine: vectorEngine(n.cfg.VectorEngine), Linear: n.linear, Now: n.cfg.Now, Logger: n.cfg.Logger,
+		GraphDir: n.dir.vectors(shard0), Shard: shard0})
+	if err != nil {
+		return err
+	}
+	n.query = q
+	n.onClose("query", func(context.Context) error { return q.Close() })
+	n.feed = newFeed(q)
+	hook := func(a *projections.Applied) {
+		q.OnApply(a)
+		n.feed.push(a)
+		if a := n.attacherNow(); a != nil {
+			a.Wake()
+		}
+	}
+	n.onApply.Store(&hook)
+	n.machine.restored = func() {
+		if err := q.Load(context.WithoutCancel(ctx)); err != nil {
+			n.cfg.Logger.Error("vectors could not be loaded after a restore", "err", err)
+		}
+	}
+	return q.Load(ctx)
+}
+
+// openWriting begins the leader's term and opens admission.
+func (n *Node) openWriting(ctx context.Context) error {
+	n.space = &space{dir: n.dir.path, reserve: uint64(max(n.cfg.ReserveBytes, 0)), now: n.cfg.Now}
+	r, err := ingest.OpenRejections(filepath.Join(n.dir.logs(), "rejected"), n.keys.Node(), n.cfg.Now)
+	if err != nil {
+		return err
+	}
+	n.rejections = r
+	run, stop := context.WithCancel(context.WithoutCancel(ctx))
+	n.stop = stop
+	n.onClose("background work", func(context.Context) error {
+		stop()
+		n.wg.Wait()
+		return nil
+	})
+	if err := n.startShard(ctx, false); err != nil {
+		return err
+	}
+	n.onClose("writing", n.stopShard)
+	if err := n.shard.DestroyDeleted(); err != nil {
+		return err
+	}
+	n.wg.Add(1)
+	go n.watchLog(run)
+	return nil
+}
+
+func (n *Node) startShard(ctx context.Context, raiseEpoch bool) error {
+	shard, err := ingest.Start(ctx, ingest.Options{Shard: shard0, Stream: n.stream, Group: n.group, Term: n.group.Term(), State: n.state,
+		Keys: n.keys, Book: n.book, Now: n.cfg.Now, Logger: n.cfg.Logger, Refuse: n.refuse, RaiseEpoch: raiseEpoch})
+	if err != nil {
+		return err
+	}
+	n.writing.Lock()
+	n.shard = shard
+	n.attacher = ingest.NewAttacher(shard, n.embedders)
+	n.writing.Unlock()
+	return nil
+}
+
+func (n *Node) stopShard(ctx context.Context) error {
+	n.writing.RLock()
+	shard, attacher := n.shard, n.attacher
+	n.writing.RUnlock()
+	attacher.Close()
+	return shard.Close(ctx)
+}
+
+func (n *Node) shardNow() *ingest.Shard {
+	n.writing.RLock()
+	defer n.writing.RUnlock()
+	return n.shard
+}
+
+func (n *Node) attacherNow() *ingest.Attacher {
+	n.writing.RLock()
+	defer n.writing.RUnlock()
+	return n.attacher
+}
+
+// logCheckEvery is how often log and state are compared.
+const logCheckEvery = time.Minute
+
+// watchLog compares log and state now and then and stops writes when they
+// disagree.
+func (n *Node) watchLog(ctx context.Context) {
+	defer n.wg.Done()
+	tick := time.NewTicker(logCheckEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		n.checkLog(ctx)
+	}
+}
+
+func (n *Node) checkLog(ctx context.Context) {
+	shard := n.shardNow()
+	err := shard.Check(ctx)
+	var d *eventlog.DivergedError
+	switch {
+	case errors.As(err, &d) && shard.Diverged() == nil:
+		n.cfg.Logger.Error("log and state disagree, writes are stopped", "kind", d.Kind, "detail", d.Detail, "hint", d.Hint)
+		shard.SetDiverged(d)
+	case err != nil && ctx.Err() == nil && d == nil:
+		n.cfg.Logger.Warn("log could not be checked", "err", err)
+	}
+}
+
+// firstNamespaces makes the namespaces of the configuration, and "default" in
+// an empty data directory.
+func (n *Node) firstNamespaces(ctx context.Context) error {
+	names := n.cfg.Namespaces
+	if n.shardNow().Diverged() != nil {
+		return nil
+	}
+	v := n.state.View()
+	have, err := v.Namespaces()
+	if err = errors.Join(err, v.Close()); err != nil {
+		return err
+	}
+	if len(names) == 0 && n.dir.fresh && len(have) == 0 {
+		names = []string{"default"}
+	}
+	for _, name := range names {
+		if slices.ContainsFunc(have, func(ns projections.NamespaceInfo) bool { return ns.Name == name }) {
+			continue
+		}
+		_, err := n.createNamespace(ctx, memory.CreateNamespace{Name: name})
+		if code := memory.CodeOf(err); err != nil && code != memory.CodeConflict {
+			if code == memory.CodeInvalid {
+				return usage(err.Error(), "")
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// createNamespace chooses the embedder and makes the namespace.
+func (n *Node) createNamespace(ctx context.Context, req memory.CreateNamespace) (string, error) {
+	if err := settings.Check(req.Settings, true); err != nil {
+		return "", err
+	}
+	space, err := n.embedders.choose(ctx, embedderFor(n.cfg.Embedder, req.Settings))
+	if err != nil {
+		return "", memory.Errorf(memory.CodeUnavailable, "the embedder of the new namespace cannot be opened: %v", err).
+			WithHint("create it with embedder.provider=builtin, or try again when the provider is there").WithCause(err)
+	}
+	encoded := ""
+	if space != (embed.Space{}) {
+		encoded = settings.EncodeSpace(space)
+	}
+	at, err := n.shardNow().CreateNamespace(ctx, req.Name, req.Settings, encoded)
+	return at.String(), err
+}
+
+// Done is closed when the node has ended.
+func (n *Node) Done() <-chan struct{} { return n.done }
+
+// Err says why the node ended by itself; nil after Close.
+func (n *Node) Err() error { return n.err }
+
+// HTTPAddr is the address that HTTP listens on.
+func (n *Node) HTTPAddr() string { return n.listener.Addr().String() }
+
+// NATSURL is where agents publish.
+func (n *Node) NATSURL() string {
+	if n.server != nil {
+		return n.server.ClientURL()
+	}
+	return n.cfg.NATSURL
+}
+
+// Close drains and stops the node: nothing more is admitted, what was admitted
+// is written, then everything stops. Past ctx what still waits is refused.
+func (n *Node) Close(ctx context.Context) error {
+	n.draining.Store(true)
+	err := n.close(ctx)
+	n.end(nil)
+	return err
+}
+
+func (n *Node) end(err error) {
+	n.endOnce.Do(func() {
+		n.err = err
+		close(n.done)
+	})
+}

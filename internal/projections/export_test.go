@@ -1,0 +1,102 @@
+package projections
+
+import (
+	"encoding/binary"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"mneme/internal/events"
+	"mneme/internal/index/text"
+)
+
+// FactRows is the dumb twin of the state hash: it looks at every row there is
+// and visits those that are facts, with the namespace they belong to.
+func FactRows(v *View, visit func(ns events.ID, key, value []byte)) error {
+	parts, heads, deleted := map[uint32]events.ID{}, map[events.ID]uint32{}, map[events.ID]Ref{}
+	err := eachRow(v.snap, nil, func(key, value []byte) error {
+		switch key[0] {
+		case prefixPartRow:
+			p, err := decodePartition(binary.BigEndian.Uint32(key[1:]), value)
+			parts[p.ID] = p.Namespace
+			return err
+		case prefixHead:
+			h, err := decodeHead(value)
+			heads[events.ID(key[1:])] = h.Partition
+			return err
+		case prefixAudit:
+			row, err := decodeAuditRow(decodeRef(key[17:]), value)
+			if row.Type == events.TypeNamespaceDeleted && row.Outcome == OutcomeApplied {
+				deleted[events.ID(key[1:17])] = row.At
+			}
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return eachRow(v.snap, nil, func(key, value []byte) error {
+		var ns events.ID
+		switch key[0] {
+		case prefixNamespace, prefixPartition, prefixIdem:
+			ns = events.ID(key[1:17])
+		case prefixHead:
+			ns = parts[heads[events.ID(key[1:])]]
+		case prefixHistory:
+			ns = parts[heads[events.ID(key[1:17])]]
+		case prefixDoc, prefixURI, prefixAttrs, prefixVector:
+			ns = parts[binary.BigEndian.Uint32(key[1:])]
+		case text.PrefixForward:
+			if len(key) != 9 { // the mark of a removed document
+				return nil
+			}
+			ns = parts[binary.BigEndian.Uint32(key[1:])]
+		case prefixAudit:
+			ns = events.ID(key[1:17])
+			row, err := decodeAuditRow(decodeRef(key[17:]), value)
+			if err != nil || ns == (events.ID{}) || row.Type.Control() || row.At.Before(deleted[ns]) {
+				return err
+			}
+		default:
+			return nil
+		}
+		visit(ns, key, value)
+		return nil
+	})
+}
+
+// FactHash is the hash of one fact.
+func FactHash(key, value []byte) StateHash {
+	h, _ := factHash(nil, key, value)
+	return h
+}
+
+// RowCount counts the rows whose key begins with prefix.
+func RowCount(v *View, prefix ...byte) int {
+	n := 0
+	_ = eachRow(v.snap, prefix, func(_, _ []byte) error { n++; return nil })
+	return n
+}
+
+// Rows visits all rows.
+func Rows(v *View, visit func(key, value []byte)) error {
+	return eachRow(v.snap, nil, func(key, value []byte) error { visit(key, value); return nil })
+}
+
+// FlushTables writes what is in memory into tables.
+func FlushTables(s *State) error { return s.gen.db.Flush() }
+
+// Prefixes, for tests that look at rows.
+const (
+	PrefixAttrs = prefixAttrs
+	PrefixDoc   = prefixDoc
+)
+
+// NewLiveSet makes a live set for comparison with a dumb one.
+func NewLiveSet(next uint32, dead ...uint32) Live {
+	l := &liveSet{next: next, dead: roaring.New()}
+	for _, d := range dead {
+		l.dead.Add(d)
+	}
+	return l
+}

@@ -1,0 +1,269 @@
+package projections_test
+
+import (
+	"fmt"
+
+	"mneme/internal/embed"
+	"mneme/internal/events"
+	"mneme/internal/projections"
+)
+
+// twin is the semantics of the fold in maps: slow, in memory, without rows,
+// batches or hashes. It is told which events are sealed badly.
+type twin struct {
+	seq   uint64
+	chain events.Chain
+	term  uint64
+	epoch uint32
+
+	spaces  map[events.ID]embed.Space
+	bad     map[events.ID]bool // payloads that do not open
+	names   map[string]events.ID
+	spaceNS map[events.ID]*twinNamespace
+	records map[events.ID]*twinRecord
+	spent   map[string]projections.EventResult
+	bodies  map[string]events.MAC
+	uris    map[string]events.ID
+	audit   map[events.ID][]projections.AuditRow
+	results []projections.EventResult
+	sealed  int64
+}
+
+type twinNamespace struct {
+	name   string
+	living bool
+}
+
+type twinRecord struct {
+	namespace events.ID
+	place     string // partition
+	versions  uint32
+	living    bool
+	uri       events.MAC
+	pending   bool
+	vectors   bool
+}
+
+func newTwin(spaces map[events.ID]embed.Space, bad map[events.ID]bool) *twin {
+	return &twin{spaces: spaces, bad: bad, names: map[string]events.ID{}, spaceNS: map[events.ID]*twinNamespace{}, records: map[events.ID]*twinRecord{},
+		spent: map[string]projections.EventResult{}, bodies: map[string]events.MAC{}, uris: map[string]events.ID{}, audit: map[events.ID][]projections.AuditRow{}}
+}
+
+func (w *twin) message(b []byte) {
+	w.seq++
+	f, err := events.DecodeFrame(b)
+	valid := err == nil && f.Seq == w.seq && f.Previous == w.chain && f.Term >= w.term && f.Shard == 0
+	if valid && f.Epoch != w.epoch {
+		first, err := events.DecodeEnvelope(f.Events[0])
+		valid = f.Epoch == w.epoch+1 && err == nil && first.Type == events.TypeEpochBegan
+	}
+	w.chain = events.NextChain(w.chain, w.seq, b)
+	if !valid {
+		w.audit[events.ID{}] = append(w.audit[events.ID{}], projections.AuditRow{At: projections.Ref{Seq: w.seq},
+			Outcome: projections.OutcomeVoid, SealedAt: w.sealed, Hash: events.HashEnvelope(b)})
+		return
+	}
+	w.term, w.epoch = f.Term, f.Epoch
+	for i, raw := range f.Events {
+		w.event(projections.Ref{Seq: w.seq, Index: uint32(i)}, raw)
+	}
+}
+
+func (w *twin) event(at projections.Ref, raw []byte) {
+	e, err := events.DecodeEnvelope(raw)
+	var r projections.EventResult
+	switch {
+	case err != nil || w.bad[e.Event]:
+		r.Outcome = projections.OutcomeQuarantined
+	default:
+		w.sealed = max(w.sealed, e.SealedAt)
+		r = w.decide(&e, at)
+	}
+	if r.Position.IsZero() {
+		r.Position = events.Position{Epoch: w.epoch, Seq: at.Seq, Index: at.Index}
+	}
+	w.results = append(w.results, r)
+	row := projections.AuditRow{At: at, Type: e.Type, Scope: e.Scope, Outcome: r.Outcome, SealedAt: e.SealedAt, Event: e.Event,
+		Record: r.Record, Hash: events.HashEnvelope(raw), Agent: e.Agent}
+	if row.Record == (events.ID{}) {
+		row.Record = e.Target
+	}
+	w.audit[e.Namespace] = append(w.audit[e.Namespace], row)
+}
+
+// place names the partition.
+func place(e *events.Envelope) string {
+	agent := ""
+	if e.Scope == events.ScopeAgent {
+		agent = e.Agent
+	}
+	return fmt.Sprint(e.Namespace, e.Scope, agent)
+}
+
+func (w *twin) living(ns events.ID) bool { n := w.spaceNS[ns]; return n != nil && n.living }
+
+func (w *twin) decide(e *events.Envelope, at projections.Ref) projections.EventResult {
+	outcome := func(o projections.Outcome) projections.EventResult { return projections.EventResult{Outcome: o} }
+	switch e.Type {
+	case events.TypeNamespaceCreated:
+		if _, taken := w.names[e.Name]; taken || w.spaceNS[e.Namespace] != nil {
+			return outcome(projections.OutcomeConflict)
+		}
+		w.names[e.Name], w.spaceNS[e.Namespace] = e.Namespace, &twinNamespace{e.Name, true}
+	case events.TypeNamespaceChanged:
+		if !w.living(e.Namespace) {
+			return outcome(projections.OutcomeRejected)
+		}
+	case events.TypeNamespaceDeleted:
+		if !w.living(e.Namespace) {
+			return outcome(projections.OutcomeRejected)
+		}
+		w.delete(e.Namespace)
+	case events.TypeCaptured:
+		return w.capture(e, at)
+	case events.TypeRevised:
+		return w.revise(e, at)
+	case events.TypeForgotten:
+		r := w.target(e)
+		if r == nil {
+			return projections.EventResult{Outcome: projections.OutcomeRejected, Record: e.Target}
+		}
+		r.living, r.pending = false, false
+		w.free(r.place, r.uri)
+		return projections.EventResult{Outcome: projections.OutcomeForgotten, Record: e.Target, Version: r.versions}
+	case events.TypeVectorsAttached:
+		r := w.target(e)
+		if r == nil || r.versions != e.BaseVersion {
+			return projections.EventResult{Outcome: projections.OutcomeRejected, Record: e.Target}
+		}
+		res := projections.EventResult{Outcome: projections.OutcomeDuplicate, Record: e.Target, Version: r.versions}
+		if !r.vectors {
+			r.pending, r.vectors, res.Outcome = false, true, projections.OutcomeApplied
+		}
+		return res
+	}
+	return outcome(projections.OutcomeApplied)
+}
+
+func (w *twin) delete(ns events.ID) {
+	n := w.spaceNS[ns]
+	n.living = false
+	delete(w.names, n.name)
+	for id, r := range w.records {
+		if r.namespace == ns {
+			w.free(r.place, r.uri)
+			delete(w.records, id)
+		}
+	}
+	for k := range w.spent {
+		if k[:26] == ns.String() {
+			delete(w.spent, k)
+		}
+	}
+}
+
+func (w *twin) target(e *events.Envelope) *twinRecord {
+	r := w.records[e.Target]
+	if r == nil || r.namespace != e.Namespace || r.place != place(e) || !r.living {
+		return nil
+	}
+	return r
+}
+
+func spentKey(e *events.Envelope) string { return fmt.Sprint(e.Namespace, e.ClientID, e.Agent) }
+
+func (w *twin) wasSpent(e *events.Envelope) (projections.EventResult, bool) {
+	r, ok := w.spent[spentKey(e)]
+	if !ok || e.ClientID.IsZero() {
+		return r, false
+	}
+	r.Outcome, r.Version = projections.OutcomeDuplicate, 1
+	if w.bodies[spentKey(e)] != e.Body {
+		r.Outcome, r.Version = projections.OutcomeConflict, 0
+	}
+	r.Position.Epoch = w.epoch
+	return r, true
+}
+
+func (w *twin) spend(e *events.Envelope, at projections.Ref, record events.ID) {
+	if !e.ClientID.IsZero() {
+		w.spent[spentKey(e)] = projections.EventResult{Record: record, Position: events.Position{Seq: at.Seq, Index: at.Index}}
+		w.bodies[spentKey(e)] = e.Body
+	}
+}
+
+func (w *twin) free(place string, uri events.MAC) {
+	delete(w.uris, place+uri.String())
+}
+
+func (w *twin) owner(place string, uri events.MAC) (events.ID, bool) {
+	id, ok := w.uris[place+uri.String()]
+	return id, ok && !uri.IsZero()
+}
+
+func (w *twin) capture(e *events.Envelope, at projections.Ref) projections.EventResult {
+	if !w.living(e.Namespace) {
+		return projections.EventResult{Outcome: projections.OutcomeRejected}
+	}
+	if r, ok := w.wasSpent(e); ok {
+		return r
+	}
+	if owner, taken := w.owner(place(e), e.URI); taken {
+		return projections.EventResult{Outcome: projections.OutcomeConflict, Record: owner}
+	}
+	if w.records[e.Record] != nil {
+		return projections.EventResult{Outcome: projections.OutcomeDuplicate, Record: e.Record}
+	}
+	r := &twinRecord{namespace: e.Namespace, place: place(e), versions: 1, living: true, uri: e.URI}
+	w.embedded(r)
+	w.records[e.Record] = r
+	if !e.URI.IsZero() {
+		w.uris[r.place+e.URI.String()] = e.Record
+	}
+	w.spend(e, at, e.Record)
+	return projections.EventResult{Outcome: projections.OutcomeCreated, Record: e.Record, Version: 1}
+}
+
+// embedded says what the new version's vectors do by themselves.
+func (w *twin) embedded(r *twinRecord) {
+	r.pending = w.spaces[r.namespace].Provider == embed.ProviderOllama
+	r.vectors = w.spaces[r.namespace].Provider == embed.ProviderBuiltin
+}
+
+func (w *twin) revise(e *events.Envelope, at projections.Ref) projections.EventResult {
+	if !w.living(e.Namespace) {
+		return projections.EventResult{Outcome: projections.OutcomeRejected}
+	}
+	if r, ok := w.wasSpent(e); ok {
+		return r
+	}
+	r := w.target(e)
+	if r == nil {
+		return projections.EventResult{Outcome: projections.OutcomeRejected}
+	}
+	owner, taken := w.owner(r.place, e.URI)
+	if r.versions != e.BaseVersion || taken && owner != e.Target {
+		return projections.EventResult{Outcome: projections.OutcomeConflict, Record: e.Target, Version: r.versions}
+	}
+	w.free(r.place, r.uri)
+	r.versions, r.uri = r.versions+1, e.URI
+	if !e.URI.IsZero() {
+		w.uris[r.place+e.URI.String()] = e.Target
+	}
+	w.embedded(r)
+	w.spend(e, at, e.Target)
+	return projections.EventResult{Outcome: projections.OutcomeRevised, Record: e.Target, Version: r.versions}
+}
+
+// totals counts a namespace's living records and pending vectors.
+func (w *twin) totals(ns events.ID) (records, pending uint64) {
+	for _, r := range w.records {
+		if r.namespace == ns && r.living {
+			records++
+		}
+		if r.namespace == ns && r.pending {
+			pending++
+		}
+	}
+	return records, pending
+}

@@ -1,0 +1,117 @@
+package query
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"mneme/internal/events"
+	"mneme/internal/projections"
+	"mneme/memory"
+)
+
+// AuditRequest selects one page of audit rows. Zero fields do not filter.
+type AuditRequest struct {
+	From         string // rows after this position, or the cursor of the page before
+	Limit        int    // 0 = DefaultPage
+	Since, Until time.Time
+	Actor        string // rows of this agent only
+}
+
+// Audit pages through what happened, oldest first: events in scopes that the
+// reader may see, events of the namespace itself, and the system's rows that
+// tell nothing of anybody. Errors: invalid, lost_position, stale_position.
+func (r *Reader) Audit(ctx context.Context, req AuditRequest) (memory.AuditPage, error) {
+	out := memory.AuditPage{Rows: []memory.AuditRow{}, Position: r.Position()}
+	limit, err := pageLimit(req.Limit)
+	if err != nil {
+		return out, err
+	}
+	from, err := r.s.parsePosition(req.From)
+	if err == nil {
+		err = r.epochs.check(from, r.view.Position())
+	}
+	if err != nil {
+		return out, err
+	}
+	after := projections.Ref{Seq: from.Seq, Index: from.Index}
+	var rows []namedRow
+	for _, ns := range []events.ID{r.cap.ns, zeroID} {
+		n := 0
+		err := r.view.Audit(ns, after, func(row projections.AuditRow) (bool, error) {
+			if r.cap.mayAudit(ns, &row) && req.wants(&row) {
+				rows = append(rows, namedRow{row, ns == zeroID})
+				n++
+			}
+			return n <= limit, ctx.Err()
+		})
+		if err != nil {
+			return out, failed("audit", err)
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b namedRow) int { return compareRef(a.At, b.At) })
+	for i := range rows {
+		if len(out.Rows) == limit {
+			out.Cursor = out.Rows[limit-1].Position
+			break
+		}
+		row, err := r.auditRow(&rows[i])
+		if err != nil {
+			return out, failed("audit", err)
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	return out, nil
+}
+
+type namedRow struct {
+	projections.AuditRow
+	system bool
+}
+
+func (q *AuditRequest) wants(row *projections.AuditRow) bool {
+	at := timeOf(row.SealedAt)
+	switch {
+	case q.Actor != "" && row.Agent != q.Actor:
+		return false
+	case !q.Since.IsZero() && at.Before(q.Since):
+		return false
+	}
+	return q.Until.IsZero() || at.Before(q.Until)
+}
+
+// mayAudit reports whether a row says nothing but what the reader may know. A
+// key's creation is not shown: it tells that somebody spoke of somebody new.
+func (c Capability) mayAudit(ns events.ID, row *projections.AuditRow) bool {
+	if ns == zeroID {
+		return c.ns != zeroID && (row.Type.Control() || row.Outcome == projections.OutcomeVoid)
+	}
+	switch row.Type {
+	case events.TypeNamespaceCreated, events.TypeNamespaceChanged, events.TypeNamespaceDeleted, events.TypeKeyDestroyed:
+		return ns == c.ns
+	}
+	return ns == c.ns && c.sees(row.Scope, row.Agent)
+}
+
+func (r *Reader) auditRow(row *namedRow) (memory.AuditRow, error) {
+	out := memory.AuditRow{Position: r.position(row.At), At: timeOf(row.SealedAt), Type: row.Type.String(), Agent: row.Agent,
+		Scope: row.Scope.Public(), Outcome: row.Outcome.String(), Hash: row.Hash.String(), System: row.system}
+	if row.Outcome == projections.OutcomeVoid {
+		out.Type = "frame.void"
+	}
+	if row.Event != zeroID {
+		out.EventID = row.Event.String()
+	}
+	if !row.system {
+		out.Namespace = r.cap.name
+	}
+	if row.Record == zeroID {
+		return out, nil
+	}
+	// A refused event may point to a record of somebody else.
+	_, _, ok, err := r.head(row.Record)
+	if ok {
+		out.RecordID = row.Record.String()
+	}
+	return out, err
+}

@@ -1,0 +1,218 @@
+package query
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"mneme/internal/events"
+	"mneme/internal/projections"
+	"mneme/memory"
+)
+
+// eventBatch is how many events are opened before they are given, so that a
+// slow reader holds no view of the state.
+const eventBatch = 256
+
+// Events gives the events of a namespace that the reader may see, after a
+// position, in order, each once: captured, revised and forgotten memories and
+// what happened to the namespace itself. With follow it goes on as more is
+// applied, until ctx ends or the namespace is deleted. from "" means the
+// beginning, or with follow what happens from now on. An error of yield ends
+// it. Errors: invalid, not_found, lost_position, stale_position, timeout.
+func (s *Service) Events(ctx context.Context, namespace, as, from string, follow bool, yield func(memory.Event) error) error {
+	start, err := s.parsePosition(from)
+	if err != nil {
+		return err
+	}
+	r, err := s.openReader(namespace, as)
+	if err != nil {
+		return failed("events", err)
+	}
+	err = r.epochs.check(start, r.view.Position())
+	if follow && from == "" {
+		start = r.view.Position()
+	}
+	f := follower{s: s, cap: r.cap, after: projections.Ref{Seq: start.Seq, Index: start.Index}}
+	if err = errors.Join(err, r.Close()); err != nil {
+		return failed("events", err)
+	}
+	for {
+		at, moved, closed := s.watch.now()
+		batch, more, err := f.next(ctx)
+		if err != nil {
+			return failed("events", err)
+		}
+		for _, e := range batch {
+			if err := yield(e); err != nil {
+				return err
+			}
+		}
+		switch {
+		case more:
+			continue
+		case f.deleted:
+			return noNamespace(namespace)
+		case !follow:
+			return nil
+		case closed:
+			return errClosed()
+		case f.seen.Seq < at.Seq:
+			continue
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return failed("events", ctx.Err())
+		}
+	}
+}
+
+// follower reads a namespace's events piece by piece.
+type follower struct {
+	s       *Service
+	cap     Capability
+	after   projections.Ref
+	seen    events.Position // of the last view
+	deleted bool            // the namespace is gone there
+}
+
+// next opens the next events. more says that there are others already.
+func (f *follower) next(ctx context.Context) (batch []memory.Event, more bool, err error) {
+	v := f.s.opt.State.View()
+	defer func() { err = errors.Join(err, v.Close()) }()
+	f.seen = v.Position()
+	info, ok, err := v.NamespaceByID(f.cap.ns)
+	if err != nil {
+		return nil, false, err
+	}
+	if !ok {
+		return nil, false, noNamespace(f.cap.name)
+	}
+	f.deleted = info.Deleted
+	starts, err := readEpochs(v)
+	if err != nil {
+		return nil, false, err
+	}
+	scanned := 0
+	err = v.Audit(f.cap.ns, f.after, func(row projections.AuditRow) (bool, error) {
+		if len(batch) == eventBatch || scanned == 16*eventBatch {
+			more = true
+			return false, nil
+		}
+		scanned++
+		f.after = row.At
+		if !announced(&row) || !f.cap.mayAudit(f.cap.ns, &row) {
+			return true, ctx.Err()
+		}
+		e, err := f.s.OpenEvent(v, f.cap.name, &row)
+		if err != nil {
+			return false, err
+		}
+		e.Position = events.Position{Shard: f.s.opt.Shard, Epoch: starts.of(row.At.Seq), Seq: row.At.Seq, Index: row.At.Index}.String()
+		batch = append(batch, e)
+		return true, ctx.Err()
+	})
+	return batch, more, err
+}
+
+// announced reports whether an event is for feeds.
+func announced(row *projections.AuditRow) bool {
+	switch row.Outcome {
+	case projections.OutcomeCreated, projections.OutcomeRevised, projections.OutcomeForgotten:
+		return true
+	case projections.OutcomeApplied:
+		switch row.Type {
+		case events.TypeNamespaceCreated, events.TypeNamespaceChanged, events.TypeNamespaceDeleted:
+			return true
+		}
+	}
+	return false
+}
+
+// eventData is the data of events that carry no capture.
+type eventData struct {
+	RecordID  string `json:"record_id,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+}
+
+// OpenEvent gives the event of an audit row its public form, without its
+// position. The caller has made sure that its reader may see it. The data of
+// a captured or revised memory is its capture; of one that was erased, only
+// the record's id.
+func (s *Service) OpenEvent(v *projections.View, namespace string, row *projections.AuditRow) (memory.Event, error) {
+	env, _, err := v.Envelope(row.At)
+	if err != nil {
+		return memory.Event{}, err
+	}
+	when := timeOf(env.OccurredAt)
+	if env.OccurredAt == 0 {
+		when = timeOf(env.SealedAt)
+	}
+	e := memory.Event{SpecVersion: "1.0", ID: env.Event.String(), Source: "/namespaces/" + namespace, Type: env.Type.CloudEventType(),
+		Time: &when, DataContentType: "application/json"}
+	if env.Agent != "" {
+		e.Source += "/agents/" + env.Agent
+	}
+	var data any
+	switch env.Type {
+	case events.TypeCaptured, events.TypeRevised, events.TypeForgotten:
+		e.Subject = row.Record.String()
+		data = eventData{RecordID: e.Subject}
+	default:
+		data = eventData{Namespace: namespace}
+	}
+	if env.Type == events.TypeCaptured || env.Type == events.TypeRevised {
+		c, err := s.openEnvelope(&env)
+		switch {
+		case err == nil:
+			data = captureOf(&env, c)
+		case !errors.Is(err, errErased):
+			return e, err
+		}
+	}
+	if e.Data, err = json.Marshal(data); err != nil {
+		return e, fmt.Errorf("event %s: %w", e.ID, err)
+	}
+	return e, nil
+}
+
+// FeedEvents gives the events of an applied batch with the bus subject on
+// which each is announced, in order. Who may subscribe to a subject is the
+// bus's to enforce. It reads the state, so it is not called from OnApply. An
+// error of yield ends it.
+func (s *Service) FeedEvents(a *projections.Applied, yield func(subject string, e memory.Event) error) error {
+	v := s.opt.State.View()
+	err := s.feed(v, a, yield)
+	return errors.Join(err, v.Close())
+}
+
+func (s *Service) feed(v *projections.View, a *projections.Applied, yield func(string, memory.Event) error) error {
+	starts, err := readEpochs(v)
+	if err != nil {
+		return fmt.Errorf("feed: %w", err)
+	}
+	for i := range a.Events {
+		row := &a.Events[i].Row
+		if !announced(row) {
+			continue
+		}
+		info, ok, err := v.NamespaceByID(a.Events[i].Namespace)
+		if err != nil {
+			return fmt.Errorf("feed: %w", err)
+		}
+		if !ok {
+			continue
+		}
+		e, err := s.OpenEvent(v, info.Name, row)
+		if err != nil {
+			return fmt.Errorf("feed: %w", err)
+		}
+		e.Position = events.Position{Shard: s.opt.Shard, Epoch: starts.of(row.At.Seq), Seq: row.At.Seq, Index: row.At.Index}.String()
+		if err := yield(events.FeedSubject(info.Name, row.Scope, row.Agent, row.Type), e); err != nil {
+			return err
+		}
+	}
+	return nil
+}

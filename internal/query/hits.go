@@ -1,0 +1,124 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"mneme/internal/events"
+	"mneme/internal/projections"
+	"mneme/internal/text"
+	"mneme/memory"
+)
+
+// hits opens the best candidates, and no others, until the limit is reached.
+// Ties are broken by record id, so candidates of one score are looked at
+// together.
+func (r *Reader) hits(ctx context.Context, sc *scratch) ([]memory.Hit, error) {
+	p := sc.plan
+	out := make([]memory.Hit, 0, min(p.limit, len(sc.cands)))
+	for from := 0; from < len(sc.cands) && len(out) < p.limit; {
+		score := sc.cands[from].score
+		if score < p.minScore {
+			break
+		}
+		to := from + 1
+		for to < len(sc.cands) && sc.cands[to].score == score {
+			to++
+		}
+		found, err := r.livingByID(p, sc.cands[from:to])
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range found {
+			if len(out) == p.limit {
+				break
+			}
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			hit, err := r.hit(p, f.c, &f.doc)
+			if errors.Is(err, errErased) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, hit)
+		}
+		from = to
+	}
+	return out, nil
+}
+
+type foundDoc struct {
+	c   *candidate
+	doc projections.Doc
+}
+
+// livingByID reads the rows of candidates, drops what is not alive at the
+// reader's view, and orders the rest by record id.
+func (r *Reader) livingByID(p *plan, cands []candidate) ([]foundDoc, error) {
+	out := make([]foundDoc, 0, len(cands))
+	for i := range cands {
+		c := &cands[i]
+		d, ok, err := r.view.Doc(p.parts[c.part].ID, c.doc)
+		if err != nil {
+			return nil, err
+		}
+		if ok && d.Living() {
+			out = append(out, foundDoc{c, d})
+		}
+	}
+	slices.SortFunc(out, func(a, b foundDoc) int {
+		return cmp.Or(slices.Compare(a.doc.Record[:], b.doc.Record[:]), cmp.Compare(a.c.part, b.c.part))
+	})
+	return out, nil
+}
+
+// hit opens one candidate.
+func (r *Reader) hit(p *plan, c *candidate, d *projections.Doc) (memory.Hit, error) {
+	env, _, err := r.view.Envelope(d.At)
+	if err != nil {
+		return memory.Hit{}, err
+	}
+	content, err := r.s.openEnvelope(&env)
+	if err != nil {
+		return memory.Hit{}, err
+	}
+	h := memory.Hit{
+		ID: d.Record.String(), URI: r.uri(d.Record, content), Text: content.Text, Kind: d.Kind.Public(), Agent: d.Agent,
+		Tags: content.Tags, OccurredAt: timeOf(d.OccurredAt), CreatedAt: timeOf(d.SealedAt), Metadata: content.Metadata,
+		Conversation: content.Conversation, Version: int(d.Version), Score: c.score, VectorScore: c.vector, TextScore: c.text,
+		Position: r.position(d.At), Scope: p.parts[c.part].Scope.Public(), MatchedBy: make([]string, 0, 2),
+	}
+	if h.Tags == nil {
+		h.Tags = []string{}
+	}
+	if c.inVector && c.vector > 0 {
+		h.MatchedBy = append(h.MatchedBy, sourceVector)
+	}
+	if c.inText && c.text > 0 {
+		h.MatchedBy = append(h.MatchedBy, sourceText)
+	}
+	h.Snippet, h.StartLine, h.EndLine = snippet(content, c, p.terms)
+	if p.req.Explain {
+		h.Explain = c.explain(p)
+	}
+	return h, nil
+}
+
+// snippet cuts the piece to show from the best chunk, and counts its lines in
+// the whole text. Without a chunk it comes from anywhere.
+func snippet(content *events.Content, c *candidate, terms []string) (s string, startLine, endLine int) {
+	from, piece := 0, content.Text
+	if c.chunk >= 0 && len(piece) > memory.MaxSnippetRunes {
+		if chunks := text.Chunks(piece, text.DefaultChunkTokens, text.DefaultChunkOverlap); c.chunk < len(chunks) && len(chunks) > 1 {
+			from, piece = chunks[c.chunk].Start, chunks[c.chunk].Text
+		}
+	}
+	s, start, end := text.Snippet(piece, terms, memory.MaxSnippetRunes)
+	startLine, endLine = text.Lines(content.Text, from+start, from+end)
+	return s, startLine, endLine
+}

@@ -1,0 +1,266 @@
+package query
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"slices"
+
+	"mneme/internal/events"
+	"mneme/internal/projections"
+	"mneme/memory"
+)
+
+// ListRequest selects one page of living records.
+type ListRequest struct {
+	Cursor string // from the page before
+	Limit  int    // 0 = DefaultPage
+	Filter memory.Filter
+	URI    string // only the record with this uri
+}
+
+// DefaultPage is how many rows a page has where the request does not say.
+const DefaultPage = 50
+
+func pageLimit(n int) (int, error) {
+	switch {
+	case n == 0:
+		return DefaultPage, nil
+	case n < 0 || n > memory.MaxLimit:
+		return 0, memory.Errorf(memory.CodeInvalid, "limit is %d, it must lie between 1 and %d", n, memory.MaxLimit)
+	}
+	return n, nil
+}
+
+// A list cursor is the reference of the event that created the last record of
+// the page: u8 version ‖ u64 sequence ‖ u32 index, in base64.
+const listCursorVersion = 1
+
+func encodeCursor(at projections.Ref) string {
+	b := binary.BigEndian.AppendUint64([]byte{listCursorVersion}, at.Seq)
+	return base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint32(b, at.Index))
+}
+
+func decodeCursor(s string) (projections.Ref, error) {
+	b, err := base64.RawURLEncoding.DecodeString(s)
+	if err != nil || len(b) != 13 || b[0] != listCursorVersion {
+		return projections.Ref{}, memory.Errorf(memory.CodeInvalid, "%q is not a cursor of this list", clip(s))
+	}
+	return projections.Ref{Seq: binary.BigEndian.Uint64(b[1:]), Index: binary.BigEndian.Uint32(b[9:])}, nil
+}
+
+// birth is a living record by the event that created it. Its place in lists
+// does not change when it is revised.
+type birth struct {
+	at     projections.Ref // of its first version
+	record events.ID
+	part   *openPart
+	doc    uint32 // of its present version
+	row    projections.Doc
+}
+
+// births visits the living records of a partition that were created before a
+// reference (zero: all), newest first.
+func (r *Reader) births(p *openPart, before projections.Ref, allow *docSet, visit func(birth) bool) error {
+	below := p.NextDoc
+	if before != (projections.Ref{}) {
+		var err error
+		if below, err = r.firstDocFrom(p, before); err != nil {
+			return err
+		}
+	}
+	return r.view.Docs(p.ID, below, func(doc uint32, d projections.Doc) (bool, error) {
+		if d.Version != 1 {
+			return true, nil
+		}
+		b := birth{at: d.At, record: d.Record, part: p, doc: doc, row: d}
+		if !d.Living() {
+			h, ok, err := r.view.Head(d.Record)
+			if err != nil || !ok || !h.Living || !allow.allows(h.Doc) {
+				return err == nil, err
+			}
+			b.doc = h.Doc
+			if b.row, ok, err = r.view.Doc(p.ID, h.Doc); err != nil || !ok {
+				return err == nil, err
+			}
+		} else if !allow.allows(doc) {
+			return true, nil
+		}
+		return visit(b), nil
+	})
+}
+
+// firstDocFrom is the first DocID whose event lies at or behind a reference.
+func (r *Reader) firstDocFrom(p *openPart, at projections.Ref) (uint32, error) {
+	lo, hi := uint32(0), p.NextDoc
+	for lo < hi {
+		mid := lo + (hi-lo)/2
+		d, ok, err := r.view.Doc(p.ID, mid)
+		if err != nil || !ok {
+			return 0, errors.Join(err, missing(ok))
+		}
+		if d.At.Before(at) {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo, nil
+}
+
+func missing(ok bool) error {
+	if ok {
+		return nil
+	}
+	return errors.New("a document's row is missing")
+}
+
+// List pages through the living records, newest first by creation. A record
+// that is revised keeps its place, so pages neither repeat nor pass over
+// anything that is there throughout. Errors: invalid.
+func (r *Reader) List(ctx context.Context, req ListRequest) (memory.RecordList, error) {
+	out, err := r.list(ctx, req)
+	return out, failed("list", err)
+}
+
+func (r *Reader) list(ctx context.Context, req ListRequest) (memory.RecordList, error) {
+	out := memory.RecordList{Records: []memory.Record{}, Position: r.Position()}
+	limit, err := pageLimit(req.Limit)
+	if err != nil {
+		return out, err
+	}
+	if err := (&memory.SearchRequest{Query: "list", Filter: &req.Filter}).Validate(); err != nil {
+		return out, err
+	}
+	var before projections.Ref
+	if req.Cursor != "" {
+		if before, err = decodeCursor(req.Cursor); err != nil {
+			return out, err
+		}
+	}
+	parts, err := r.narrowed(req.Filter.Scope)
+	if err != nil {
+		return out, err
+	}
+	var found []birth
+	// Where a partition was cut short, what lies before its last one is for the
+	// next page.
+	var cut projections.Ref
+	for i := range parts {
+		allow, err := r.allow(parts[i].ID, &req.Filter)
+		if err != nil {
+			return out, err
+		}
+		if req.URI != "" {
+			if allow, err = r.onlyURI(&parts[i], req.URI, allow); err != nil {
+				return out, err
+			}
+		}
+		if allow != nil && allow.n == 0 {
+			continue
+		}
+		n := 0
+		if err := r.births(&parts[i], before, allow, func(b birth) bool {
+			found = append(found, b)
+			n++
+			return n <= limit && ctx.Err() == nil
+		}); err != nil {
+			return out, err
+		}
+		if last := len(found) - 1; n > limit && cut.Before(found[last].at) {
+			cut = found[last].at
+		}
+	}
+	slices.SortFunc(found, func(a, b birth) int { return compareRef(b.at, a.at) })
+	for i, b := range found {
+		if len(out.Records) == limit || b.at.Before(cut) {
+			out.Cursor = encodeCursor(found[i-1].at)
+			break
+		}
+		rec, err := r.record(b.record, b.row.Version, b.row.At)
+		if errors.Is(err, errErased) {
+			continue
+		}
+		if err != nil {
+			return out, err
+		}
+		out.Records = append(out.Records, rec)
+	}
+	return out, ctx.Err()
+}
+
+// onlyURI narrows a filter to the record that has a uri.
+func (r *Reader) onlyURI(p *openPart, uri string, allow *docSet) (*docSet, error) {
+	_, h, in, err := r.find(uri)
+	if memory.CodeOf(err) == memory.CodeNotFound {
+		err = nil
+	}
+	if err != nil || in == nil || in.ID != p.ID || !h.Living || !allow.allows(h.Doc) {
+		return &docSet{}, err
+	}
+	out := &docSet{n: 1}
+	out.Add(h.Doc)
+	return out, nil
+}
+
+func compareRef(a, b projections.Ref) int {
+	switch {
+	case a.Before(b):
+		return -1
+	case b.Before(a):
+		return 1
+	}
+	return 0
+}
+
+// Export gives every living record that the reader may see, oldest first by
+// creation, in a form that can be imported. An error of yield ends it.
+func (r *Reader) Export(ctx context.Context, yield func(memory.ExportLine) error) error {
+	var all []birth
+	for i := range r.parts {
+		if err := r.births(&r.parts[i], projections.Ref{}, nil, func(b birth) bool {
+			all = append(all, b)
+			return ctx.Err() == nil
+		}); err != nil {
+			return failed("export", err)
+		}
+	}
+	slices.SortFunc(all, func(a, b birth) int { return compareRef(a.at, b.at) })
+	for _, b := range all {
+		if err := ctx.Err(); err != nil {
+			return failed("export", err)
+		}
+		env, _, err := r.view.Envelope(b.row.At)
+		if err != nil {
+			return failed("export", err)
+		}
+		c, err := r.s.openEnvelope(&env)
+		if errors.Is(err, errErased) {
+			continue
+		}
+		if err != nil {
+			return failed("export", err)
+		}
+		if err := yield(memory.ExportLine{Capture: captureOf(&env, c), RecordID: b.record.String(), Version: int(b.row.Version),
+			Position: r.position(b.row.At), CreatedAt: timeOf(b.row.SealedAt)}); err != nil {
+			return err
+		}
+	}
+	return failed("export", ctx.Err())
+}
+
+// captureOf gives back the capture that made a version, as it was given: sent
+// again it is the same request.
+func captureOf(env *events.Envelope, c *events.Content) memory.Capture {
+	out := memory.Capture{ID: c.ClientID, Agent: env.Agent, Text: c.Text, Kind: env.Kind.Public(), Role: c.Role, URI: c.URI, Tags: c.Tags,
+		Conversation: c.Conversation, Subject: c.Subject, Scope: env.Scope.Public(), Importance: c.Importance, Metadata: c.Metadata}
+	if c.OccurredSet {
+		t := timeOf(env.OccurredAt)
+		out.OccurredAt = &t
+	}
+	for _, id := range c.DerivedFrom {
+		out.DerivedFrom = append(out.DerivedFrom, id.String())
+	}
+	return out
+}

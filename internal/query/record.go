@@ -1,0 +1,139 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"mneme/internal/events"
+	"mneme/internal/projections"
+	"mneme/memory"
+)
+
+// macURI is the label under which uris are hashed.
+const macURI = "uri"
+
+// Get opens a living record by its id or uri (mem://namespace/path, or the
+// path alone). version 0 is the present one. Errors: invalid, not_found, also
+// for what the reader may not see, gone.
+func (r *Reader) Get(ctx context.Context, idOrURI string, version int) (memory.Record, error) {
+	if version < 0 {
+		return memory.Record{}, memory.Errorf(memory.CodeInvalid, "version %d is negative", version)
+	}
+	if err := ctx.Err(); err != nil {
+		return memory.Record{}, failed("get", err)
+	}
+	id, h, p, err := r.find(idOrURI)
+	if err != nil {
+		return memory.Record{}, failed("get", err)
+	}
+	if p == nil || !h.Living {
+		return memory.Record{}, noRecord(idOrURI)
+	}
+	at, err := r.versionAt(id, h, uint32(version))
+	if err != nil {
+		return memory.Record{}, failed("get", err)
+	}
+	if version == 0 {
+		version = int(h.Versions)
+	}
+	rec, err := r.record(id, uint32(version), at)
+	if errors.Is(err, errErased) {
+		return memory.Record{}, memory.Errorf(memory.CodeGone, "record %s was erased", id)
+	}
+	return rec, failed("get", err)
+}
+
+// find resolves an id or a uri in the open partitions; the partition is nil if
+// nothing is there.
+func (r *Reader) find(idOrURI string) (events.ID, projections.Head, *openPart, error) {
+	name := idOrURI
+	path, isURI := strings.CutPrefix(name, "mem://"+r.cap.name+"/")
+	if isURI || !memory.ValidULID(name) {
+		if err := memory.CheckURIPath(name); err != nil {
+			return events.ID{}, projections.Head{}, nil, err
+		}
+		full, err := memory.FullURI(r.cap.name, name)
+		if err != nil || full == "" {
+			return events.ID{}, projections.Head{}, nil, noRecord(name)
+		}
+		mac := events.TruncateMAC(r.names.MAC(macURI, []byte(full)))
+		for i := range r.parts {
+			id, ok, err := r.view.URI(r.parts[i].ID, mac)
+			if err != nil {
+				return id, projections.Head{}, nil, err
+			}
+			if ok {
+				h, p, _, err := r.head(id)
+				return id, h, p, err
+			}
+		}
+		name = path // a record without a uri is named by its id
+	}
+	id, err := events.ParseID(name)
+	if err != nil {
+		return id, projections.Head{}, nil, nil
+	}
+	h, p, _, err := r.head(id)
+	return id, h, p, err
+}
+
+// versionAt finds the event that made a version; 0 is the present one.
+func (r *Reader) versionAt(id events.ID, h projections.Head, version uint32) (projections.Ref, error) {
+	if version == 0 || version == h.Versions {
+		d, ok, err := r.view.Doc(h.Partition, h.Doc)
+		if err == nil && !ok {
+			err = events.ErrMalformed
+		}
+		return d.At, err
+	}
+	history, err := r.view.History(id)
+	if err != nil {
+		return projections.Ref{}, err
+	}
+	for _, e := range history {
+		if e.Version == version {
+			return e.At, nil
+		}
+	}
+	return projections.Ref{}, memory.Errorf(memory.CodeNotFound, "record %s has no version %d, the newest is %d", id, version, h.Versions)
+}
+
+// History lists what happened to a record, oldest first, also of a forgotten
+// one, whose versions are marked. Of an erased version only that it was there
+// is said. Errors: not_found.
+func (r *Reader) History(ctx context.Context, idOrURI string) (memory.History, error) {
+	id, h, p, err := r.find(idOrURI)
+	if err != nil {
+		return memory.History{}, failed("history", err)
+	}
+	if p == nil {
+		return memory.History{}, noRecord(idOrURI)
+	}
+	entries, err := r.view.History(id)
+	if err != nil {
+		return memory.History{}, failed("history", err)
+	}
+	out := memory.History{RecordID: id.String(), Versions: []memory.Record{}, Events: []memory.HistoryEvent{}, Position: r.Position()}
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return memory.History{}, failed("history", err)
+		}
+		env, _, err := r.view.Envelope(e.At)
+		if err != nil {
+			return memory.History{}, failed("history", err)
+		}
+		out.Events = append(out.Events, memory.HistoryEvent{Type: env.Type.String(), EventID: env.Event.String(), Agent: env.Agent,
+			At: timeOf(env.SealedAt), Version: int(e.Version), Position: r.position(e.At)})
+		if e.Version == 0 {
+			continue
+		}
+		rec, err := r.record(id, e.Version, e.At)
+		if err != nil && !errors.Is(err, errErased) {
+			return memory.History{}, failed("history", err)
+		}
+		rec.Forgotten = !h.Living
+		out.Versions = append(out.Versions, rec)
+	}
+	return out, nil
+}

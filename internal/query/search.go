@@ -1,0 +1,161 @@
+package query
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"mneme/internal/derive"
+	index "mneme/internal/index/text"
+	"mneme/internal/settings"
+	"mneme/internal/text"
+	"mneme/memory"
+)
+
+// Names of the sources in matched_by and explain.
+const (
+	sourceVector = "vector"
+	sourceText   = "text"
+)
+
+// minCandidates is how many candidates each source gives at least.
+const minCandidates = 50
+
+// Weights of the fields in BM25.
+const (
+	weightText = 1.0
+	weightTags = 0.6
+	weightURI  = 0.6
+)
+
+// plan is one search: what is asked of which source.
+type plan struct {
+	req      *memory.SearchRequest
+	mode     memory.Mode // what answers, not what was asked for
+	limit    int
+	k        int // candidates of each source
+	minScore float64
+
+	parts  []openPart
+	allow  []*docSet // by part; nil = all
+	terms  []string  // of the query, distinct
+	query  index.Query
+	vector []float32 // of length 1; nil = no vector source
+
+	weightVector, weightText float64 // sum to 1
+	textC                    float64 // see textScale
+	rrf                      bool
+}
+
+func (p *plan) hasText() bool   { return len(p.query.Terms) > 0 }
+func (p *plan) hasVector() bool { return p.vector != nil }
+
+// Search finds memories: candidates of the sources, fusion, the best of them
+// opened. Errors: invalid, too_large, unavailable, timeout.
+func (r *Reader) Search(ctx context.Context, req memory.SearchRequest) (memory.SearchResponse, error) {
+	began := r.s.opt.Now()
+	p, err := r.plan(ctx, &req)
+	if err != nil {
+		return memory.SearchResponse{}, failed("search", err)
+	}
+	sc := r.s.pool.Get().(*scratch)
+	defer sc.release(&r.s.pool)
+	sc.plan = p
+	if err := r.candidates(ctx, sc); err != nil {
+		return memory.SearchResponse{}, failed("search", err)
+	}
+	if err := r.fuse(ctx, sc); err != nil {
+		return memory.SearchResponse{}, failed("search", err)
+	}
+	hits, err := r.hits(ctx, sc)
+	if err != nil {
+		return memory.SearchResponse{}, failed("search", err)
+	}
+	return memory.SearchResponse{Results: hits, Position: r.Position(), Mode: p.mode, Namespace: r.cap.name,
+		TookMS: float64(r.s.opt.Now().Sub(began)) / float64(time.Millisecond)}, nil
+}
+
+func (r *Reader) plan(ctx context.Context, req *memory.SearchRequest) (*plan, error) {
+	if err := req.Validate(); err != nil {
+		return nil, err
+	}
+	if req.AsOf != "" {
+		return nil, memory.Errorf(memory.CodeInvalid, "as_of is not supported yet")
+	}
+	p := &plan{req: req, mode: req.Mode, limit: memory.DefaultLimit, minScore: req.MinScore, rrf: r.set.Fusion == settings.FusionRRF}
+	if p.mode == "" {
+		p.mode = memory.ModeHybrid
+	}
+	if req.Limit != nil {
+		p.limit = *req.Limit
+	}
+	if p.minScore == 0 {
+		p.minScore = r.set.MinScore
+	}
+	p.k = max(minCandidates, p.limit*r.set.CandidateMultiplier)
+	scope := memory.Scope("")
+	if req.Filter != nil {
+		scope = req.Filter.Scope
+	}
+	var err error
+	if p.parts, err = r.narrowed(scope); err != nil {
+		return nil, err
+	}
+	p.allow = make([]*docSet, len(p.parts))
+	for i := range p.parts {
+		if p.allow[i], err = r.allow(p.parts[i].ID, req.Filter); err != nil {
+			return nil, err
+		}
+	}
+	if p.mode != memory.ModeVector {
+		r.planText(p)
+	}
+	if p.mode != memory.ModeText {
+		if err := r.planVector(ctx, p); err != nil {
+			return nil, err
+		}
+	}
+	return p, p.weigh(r.set)
+}
+
+// planText analyses the query. Terms are looked up in every field.
+func (r *Reader) planText(p *plan) {
+	p.query = index.Query{FieldWeights: [index.NumFields]float64{index.FieldText: weightText, index.FieldTags: weightTags, index.FieldURI: weightURI},
+		Explain: p.req.Explain}
+	text.Analyze(p.req.Query, func(t text.Token) bool {
+		if slices.Contains(p.terms, t.Term) {
+			return true
+		}
+		q := index.QueryTerm{Weight: 1, Term: len(p.terms)}
+		for f := range q.Keys {
+			q.Keys[f] = derive.TermKey(r.names, index.Field(f), t.Term)
+		}
+		p.terms = append(p.terms, t.Term)
+		p.query.Terms = append(p.query.Terms, q)
+		return len(p.terms) < maxQueryTerms
+	})
+}
+
+// maxQueryTerms bounds the work of one search; a query of 16 KiB holds more.
+const maxQueryTerms = 256
+
+// weigh decides how the sources that answer share a score.
+func (p *plan) weigh(set *settings.Effective) error {
+	switch {
+	case p.mode == memory.ModeText && strings.TrimSpace(p.req.Query) == "":
+		return memory.Errorf(memory.CodeInvalid, "query is empty")
+	case !p.hasVector():
+		p.weightText = 1
+	case !p.hasText():
+		p.weightVector = 1
+		if strings.TrimSpace(p.req.Query) == "" {
+			p.mode = memory.ModeVector
+		}
+	case set.VectorWeight+set.TextWeight <= 0:
+		p.weightVector, p.weightText = 0.5, 0.5
+	default:
+		p.weightVector, p.weightText = set.VectorWeight, set.TextWeight
+	}
+	return nil
+}

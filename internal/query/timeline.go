@@ -1,0 +1,124 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"mneme/internal/derive"
+	"mneme/internal/events"
+	"mneme/internal/projections"
+	"mneme/memory"
+)
+
+// moment is a living version in order of time.
+type moment struct {
+	record   events.ID
+	occurred int64
+	row      projections.Doc
+}
+
+func (m moment) compare(o moment) int {
+	return cmp.Or(cmp.Compare(m.occurred, o.occurred), compareRef(m.row.At, o.row.At))
+}
+
+// Timeline gives what surrounded a record: in its conversation if it has one,
+// else in everything that the reader may see, by occurred_at, then in the
+// order of the log. Errors: invalid, not_found, gone.
+func (r *Reader) Timeline(ctx context.Context, idOrURI string, before, after int) (memory.Timeline, error) {
+	for _, n := range []int{before, after} {
+		if n < 0 || n > memory.MaxLimit {
+			return memory.Timeline{}, memory.Errorf(memory.CodeInvalid, "before and after must lie between 0 and %d", memory.MaxLimit)
+		}
+	}
+	anchor, err := r.Get(ctx, idOrURI, 0)
+	if err != nil {
+		return memory.Timeline{}, err
+	}
+	out := memory.Timeline{Anchor: anchor, Position: r.Position()}
+	id, h, _, err := r.find(anchor.RecordID)
+	if err != nil {
+		return out, failed("timeline", err)
+	}
+	row, ok, err := r.view.Doc(h.Partition, h.Doc)
+	if err := errors.Join(err, missing(ok)); err != nil {
+		return out, failed("timeline", err)
+	}
+	at := moment{id, row.OccurredAt, row}
+	if out.Before, err = r.beside(ctx, at, anchor.Conversation, before, true); err != nil {
+		return out, failed("timeline", err)
+	}
+	out.After, err = r.beside(ctx, at, anchor.Conversation, after, false)
+	return out, failed("timeline", err)
+}
+
+// beside opens up to n records next to the anchor on one side, oldest first.
+func (r *Reader) beside(ctx context.Context, anchor moment, conversation string, n int, backwards bool) ([]memory.Record, error) {
+	var found []moment
+	for i := range r.parts {
+		near, err := r.nearest(&r.parts[i], anchor, conversation, n, backwards)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, near...)
+	}
+	slices.SortFunc(found, moment.compare)
+	if backwards {
+		slices.Reverse(found)
+	}
+	out := []memory.Record{}
+	for _, m := range found {
+		if len(out) == n {
+			break
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		rec, err := r.record(m.record, m.row.Version, m.row.At)
+		if errors.Is(err, errErased) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, rec)
+	}
+	if backwards {
+		slices.Reverse(out)
+	}
+	return out, nil
+}
+
+// nearest finds up to n living versions of a partition on one side of the anchor.
+func (r *Reader) nearest(p *openPart, anchor moment, conversation string, n int, backwards bool) ([]moment, error) {
+	if n == 0 {
+		return nil, nil
+	}
+	from, to := anchor.occurred, int64(math.MaxInt64)
+	if backwards {
+		from, to = math.MinInt64, anchor.occurred+1
+	}
+	var out []moment
+	var failure error
+	visit := func(occurred int64, doc uint32) bool {
+		d, ok, err := r.view.Doc(p.ID, doc)
+		if err := errors.Join(err, missing(ok)); err != nil {
+			failure = err
+			return false
+		}
+		m := moment{d.Record, occurred, d}
+		if side := m.compare(anchor); d.Living() && (backwards && side < 0 || !backwards && side > 0) {
+			out = append(out, m)
+		}
+		return len(out) < n
+	}
+	var err error
+	if conversation != "" {
+		err = r.view.Talk(p.ID, derive.Attr(r.names, derive.AttrConversation, conversation), from, to, backwards, visit)
+	} else {
+		err = r.view.Between(p.ID, from, to, backwards, visit)
+	}
+	return out, errors.Join(err, failure)
+}

@@ -1,0 +1,289 @@
+package query
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+
+	"mneme/internal/derive"
+	"mneme/internal/events"
+	"mneme/internal/index/vector"
+	"mneme/internal/projections"
+	"mneme/internal/settings"
+)
+
+// vectorView is the opened vectors of a state: one set for each (partition,
+// space). Sets come and go under mu; searches hold a set, not the lock.
+type vectorView struct {
+	mu   sync.RWMutex
+	sets map[uint32][]*vectorSet // by partition; lists are replaced, not changed
+}
+
+type setKey struct {
+	part  uint32
+	space projections.SpaceKey
+}
+
+// vectorSet is one set with what its VectorIDs mean. VectorIDs count from 0
+// without gaps; one that could not be opened has noDoc.
+type vectorSet struct {
+	key setKey
+	ns  events.ID
+	dim int
+	set *vector.Set
+
+	mu    sync.RWMutex
+	docs  []chunkRef // by VectorID; only ever appended to
+	first []uint32   // by DocID: 1 + its first VectorID; 0 = it has none
+}
+
+// chunkRef is the document and chunk that a vector belongs to.
+type chunkRef struct {
+	doc   uint32
+	chunk uint16
+}
+
+const noDoc = math.MaxUint32
+
+func newVectorView() *vectorView { return &vectorView{sets: map[uint32][]*vectorSet{}} }
+
+// of lists a partition's sets; the list belongs to the view.
+func (v *vectorView) of(part uint32) []*vectorSet {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.sets[part]
+}
+
+func (v *vectorView) get(key setKey) *vectorSet {
+	for _, set := range v.of(key.part) {
+		if set.key.space == key.space {
+			return set
+		}
+	}
+	return nil
+}
+
+func (v *vectorView) put(set *vectorSet) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.sets[set.key.part] = append(slices.Clone(v.sets[set.key.part]), set)
+}
+
+// all lists the sets by key.
+func (v *vectorView) all() []*vectorSet {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	var out []*vectorSet
+	for _, part := range slices.Sorted(maps.Keys(v.sets)) {
+		out = append(out, v.sets[part]...)
+	}
+	return out
+}
+
+// close stops the builders. Searches under way go on.
+func (v *vectorView) close() {
+	for _, set := range v.all() {
+		_ = set.set.Close() // always nil
+	}
+}
+
+// drop takes the sets of a namespace out and returns them.
+func (v *vectorView) drop(ns events.ID) []*vectorSet {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var out []*vectorSet
+	for part, sets := range v.sets {
+		if sets[0].ns == ns {
+			out = append(out, sets...)
+			delete(v.sets, part)
+		}
+	}
+	return out
+}
+
+// snapshot returns the meaning of the VectorIDs so far; it is not written to.
+func (s *vectorSet) snapshot() []chunkRef {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.docs
+}
+
+// idsOf appends the VectorIDs of a document.
+func (s *vectorSet) idsOf(dst []vector.ID, doc uint32) []vector.ID {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if int(doc) >= len(s.first) || s.first[doc] == 0 {
+		return dst
+	}
+	for id := s.first[doc] - 1; int(id) < len(s.docs) && s.docs[id].doc == doc; id++ {
+		dst = append(dst, id)
+	}
+	return dst
+}
+
+// note records what VectorIDs mean, before they can be found. IDs that are
+// known already are left alone; it returns how many of refs are those.
+func (s *vectorSet) note(from uint32, refs []chunkRef) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := max(0, min(len(s.docs)-int(from), len(refs)))
+	for len(s.docs) < int(from) {
+		s.docs = append(s.docs, chunkRef{doc: noDoc})
+	}
+	for _, ref := range refs[known:] {
+		if ref.doc != noDoc {
+			if n := int(ref.doc) + 1 - len(s.first); n > 0 {
+				s.first = append(s.first, make([]uint32, n)...)
+			}
+			if s.first[ref.doc] == 0 {
+				s.first[ref.doc] = uint32(len(s.docs)) + 1
+			}
+		}
+		s.docs = append(s.docs, ref)
+	}
+	return known
+}
+
+// bury takes a document's vectors out.
+func (s *vectorSet) bury(doc uint32) {
+	for _, id := range s.idsOf(nil, doc) {
+		s.set.Delete(id)
+	}
+}
+
+// add opens sealed vectors with consecutive IDs and puts them in, but for
+// those of documents that skip names. What cannot be opened because its key
+// was destroyed is left out; other failures are returned after the rest was
+// added.
+func (s *Service) add(set *vectorSet, from uint32, rows []projections.VectorRow, skip func(doc uint32) bool) error {
+	refs := make([]chunkRef, len(rows))
+	for i := range rows {
+		refs[i] = chunkRef{rows[i].Doc, rows[i].Chunk}
+	}
+	known := set.note(from, refs)
+	rows, from = rows[known:], from+uint32(known)
+	flat := make([]float32, len(rows)*set.dim)
+	good := make([]bool, len(rows))
+	failures := make([]error, len(rows))
+	_ = derive.Parallel(len(rows), func(i int) error {
+		if skip != nil && skip(rows[i].Doc) {
+			return nil
+		}
+		good[i], failures[i] = s.openVector(&rows[i], set.key.space, flat[i*set.dim:(i+1)*set.dim])
+		return nil
+	})
+	ids := make([]vector.ID, 0, len(rows))
+	for i := range rows {
+		if !good[i] {
+			continue
+		}
+		copy(flat[len(ids)*set.dim:], flat[i*set.dim:(i+1)*set.dim])
+		ids = append(ids, from+uint32(i))
+	}
+	if err := set.set.AddBulk(ids, flat[:len(ids)*set.dim]); err != nil {
+		return err
+	}
+	for _, err := range failures {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Service) openVector(row *projections.VectorRow, space projections.SpaceKey, dst []float32) (bool, error) {
+	key, err := s.opt.Keys.KeyByID(row.Key)
+	if err == nil {
+		_, err = derive.OpenVector(key, row, space, nil, dst)
+	}
+	if settings.IsErased(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("vector of document %d chunk %d: %w", row.Doc, row.Chunk, err)
+	}
+	return true, nil
+}
+
+// newSet makes an empty set for a partition of the view; nil if the partition
+// is not there any more or its namespace has another space.
+func (s *Service) newSet(v *projections.View, key setKey) (*vectorSet, error) {
+	p, ok, err := v.PartitionByID(key.part)
+	if err != nil || !ok {
+		return nil, err
+	}
+	ns, ok, err := v.NamespaceByID(p.Namespace)
+	if err != nil || !ok || ns.Deleted {
+		return nil, err
+	}
+	eff, err := s.opt.Book.Of(v, ns)
+	if err != nil {
+		return nil, err
+	}
+	if !eff.HasVectors() || eff.SpaceKey() != key.space {
+		return nil, nil
+	}
+	return s.makeSet(key, ns.ID, eff.Space.Dimensions)
+}
+
+func (s *Service) makeSet(key setKey, ns events.ID, dim int) (*vectorSet, error) {
+	set, err := vector.NewSet(dim, s.vectorOpt)
+	if err != nil {
+		return nil, err
+	}
+	return &vectorSet{key: key, ns: ns, dim: dim, set: set}, nil
+}
+
+// applyTo brings a view forward. The caller holds applyMu.
+func (s *Service) applyTo(v *vectorView, a *projections.Applied) {
+	for from := 0; from < len(a.Vectors); {
+		first := &a.Vectors[from]
+		key := setKey{first.Partition, first.Space}
+		to := from + 1
+		for to < len(a.Vectors) && a.Vectors[to].Partition == key.part && a.Vectors[to].Space == key.space &&
+			a.Vectors[to].ID == a.Vectors[to-1].ID+1 {
+			to++
+		}
+		rows := make([]projections.VectorRow, 0, to-from)
+		for i := from; i < to; i++ {
+			rows = append(rows, a.Vectors[i].Row)
+		}
+		set, err := s.setFor(v, key)
+		if err == nil && set != nil {
+			err = s.add(set, first.ID, rows, nil)
+		}
+		if err != nil {
+			// The records are found by text; there is nobody to return to.
+			s.opt.Logger.Error("vectors could not be opened", "partition", key.part, "first", first.ID, "err", err)
+		}
+		from = to
+	}
+	for _, d := range a.Deaths {
+		for _, set := range v.of(d.Partition) {
+			set.bury(d.Doc)
+		}
+	}
+	for _, ns := range a.Dropped {
+		for _, set := range v.drop(ns) {
+			s.wg.Go(func() { _ = set.set.Close() }) // always nil; its builder may take a moment
+		}
+	}
+}
+
+// setFor finds a set or makes it; nil as newSet says.
+func (s *Service) setFor(v *vectorView, key setKey) (*vectorSet, error) {
+	if set := v.get(key); set != nil {
+		return set, nil
+	}
+	view := s.opt.State.View()
+	set, err := s.newSet(view, key)
+	if cerr := view.Close(); err == nil {
+		err = cerr
+	}
+	if set != nil {
+		v.put(set)
+	}
+	return set, err
+}
