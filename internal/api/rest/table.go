@@ -181,7 +181,7 @@ func (s *server) adminRoutes() []route {
 			summary: "A backup of the log. The trailers Mneme-Position, Mneme-Frames and Mneme-Events describe it.",
 			answers: map[int]answer{200: {about: "A stream that breaks off is no backup.", media: mediaBytes}}},
 		{method: "GET", path: admin + "backup/keys", handle: s.backupKeys, stream: true,
-			params:  []param{{name: "master", in: "query", about: "Include the master key.", kind: "boolean"}},
+			params:  []param{{name: "master", in: "query", about: "Include the master key (default true): without it the backup opens only beside the same master.key.", kind: "boolean"}},
 			summary: "A backup of the keyring, as secret as the memories themselves.",
 			answers: map[int]answer{200: {about: "A stream that breaks off is no backup.", media: mediaBytes}}},
 	}

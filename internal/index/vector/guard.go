@@ -18,6 +18,9 @@ const (
 	broken = ^uint32(0)
 )
 
+// widener is a graph that can look further at a price.
+type widener interface{ widen() bool }
+
 // guardDue reports whether the recall guard should look at gen's graph: when
 // it has caught up, then after it has grown by an eighth and caught up again,
 // and at every doubling.
@@ -41,12 +44,19 @@ func (s *Set) askGuard(gen *generation) {
 	inserted := gen.graph.inserted()
 	state, recall := guardOK, 0.0
 	if s.opt.GuardRecall >= 0 {
-		var ok bool
-		if recall, ok = s.measureRecall(s.ctx, gen, inserted); !ok {
-			return // closing
-		}
-		if recall < s.opt.GuardRecall {
-			state = guardTripped
+		for {
+			var ok bool
+			if recall, ok = s.measureRecall(s.ctx, gen, inserted); !ok {
+				return // closing
+			}
+			if recall >= s.opt.GuardRecall {
+				break
+			}
+			// Data of high intrinsic dimension needs a longer list, not another engine.
+			if w, can := gen.graph.(widener); !can || !w.widen() {
+				state = guardTripped
+				break
+			}
 		}
 	}
 	gen.recall.Store(math.Float64bits(recall))

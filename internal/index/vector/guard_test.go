@@ -240,3 +240,24 @@ func TestChangesDuringCompaction(t *testing.T) {
 		}
 	}
 }
+
+// Data without clusters needs a longer candidate list than the default: the
+// guard finds one before it gives up on the graph.
+func TestGuardWidensBeforeItTrips(t *testing.T) {
+	data := newClustered(23, 128, 1, 50) // one cluster drowned in noise: nearly uniform
+	s := mustSet(t, 128, Options{ExactBelow: 500, Params: Params{M: 10, EfConstruction: 100, EfSearch: 10}})
+	fill(t, s, 0, data.take(4000))
+	mustWait(t, s)
+	st := s.Stats()
+	t.Logf("recall %.3f", st.Recall)
+	if st.Guard != GuardOK || st.Recall < 0.95 {
+		t.Fatalf("tripped although a wider search would do: %+v", st)
+	}
+	narrow := mustSet(t, 128, Options{ExactBelow: 500, GuardRecall: -1, Params: Params{M: 10, EfConstruction: 100, EfSearch: 10}})
+	fill(t, narrow, 0, newClustered(23, 128, 1, 50).take(4000))
+	mustWait(t, narrow)
+	inserted := narrow.gen.Load().graph.inserted()
+	if r, ok := narrow.measureRecall(context.Background(), narrow.gen.Load(), inserted); !ok || r >= 0.95 {
+		t.Fatalf("the data is too easy for this test: recall %.3f without widening", r)
+	}
+}

@@ -30,6 +30,7 @@ type hnsw struct {
 	upper  *slab[uint32] // M links a row
 	top    atomic.Uint64 // level+1 <<32 | slot of the entry point; 0: empty
 	n      atomic.Uint32 // slots inserted
+	ef     atomic.Uint32 // candidate list of a search: EfSearch, or what widen made of it
 
 	// The builder's own.
 	upperRows uint32
@@ -38,13 +39,30 @@ type hnsw struct {
 }
 
 func newHNSW(p Params, kern *kernel, st *store) *hnsw {
-	return &hnsw{
+	g := &hnsw{
 		params: p, kern: kern, store: st,
 		ground: newSlab[uint32](2 * p.M),
 		towers: newSlab[uint32](1),
 		upper:  newSlab[uint32](p.M),
 		sc:     newScratch(st.stride),
 	}
+	g.ef.Store(uint32(p.EfSearch))
+	return g
+}
+
+// widest bounds what widen makes of EfSearch: beyond it an exact scan is the
+// better answer to data that a graph cannot order.
+const widest = 16
+
+// widen doubles the candidate list of searches. False: it is wide enough to
+// say that the graph does not fit the data.
+func (g *hnsw) widen() bool {
+	ef := g.ef.Load()
+	if int(ef) >= widest*g.params.EfSearch {
+		return false
+	}
+	g.ef.Store(2 * ef)
+	return true
 }
 
 // levelOf draws the level of id: geometric with ratio 1/m, a function of id

@@ -160,7 +160,7 @@ func (g *hnsw) search(view *storeView, sc *scratch, k int, f Filter, upto uint32
 	}
 	w := walker{kern: g.kern, sc: sc, q: sc.query, store: view, graph: g.view()}
 	start := w.descend(makeKey(w.score(slot), slot), level, 0)
-	ef := max(k, g.params.EfSearch)
+	ef := max(k, int(g.ef.Load()))
 	a := allowed{view: view, filter: f, below: upto}
 	if f == nil && view.killed == 0 {
 		for _, k := range w.near(start, 0, ef) {

@@ -1,0 +1,165 @@
+package rest
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// typedSchema resolves the documented schema of a type.
+func typedSchema(t *testing.T, typ reflect.Type) *jsonschema.Resolved {
+	t.Helper()
+	b := newSchemas("#/$defs/")
+	root, err := b.of(typ)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root = root.CloneSchemas()
+	root.Defs = b.named
+	resolved, err := root.Resolve(&jsonschema.ResolveOptions{})
+	if err != nil {
+		t.Fatalf("schema of %s: %v", typ, err)
+	}
+	return resolved
+}
+
+type docView struct {
+	OpenAPI string `json:"openapi"`
+	Paths   map[string]map[string]struct {
+		OperationID string `json:"operationId"`
+		Parameters  []struct{ Name, In string }
+		Responses   map[string]any
+	} `json:"paths"`
+	Components struct {
+		Schemas map[string]any `json:"schemas"`
+	} `json:"components"`
+}
+
+func fetchDoc(t *testing.T) (docView, string) {
+	t.Helper()
+	rec := newBench(t, nil).do("GET", "/openapi.json", "")
+	var doc docView
+	if err := json.Unmarshal(rec.Body.Bytes(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	return doc, rec.Body.String()
+}
+
+func TestDocumentAndRoutesAreTheSame(t *testing.T) {
+	doc, _ := fetchDoc(t)
+	if doc.OpenAPI != "3.1.0" {
+		t.Errorf("openapi = %q", doc.OpenAPI)
+	}
+	b := newBench(t, nil)
+	documented := map[string]bool{}
+	ids := map[string]bool{}
+	for path, ops := range doc.Paths {
+		for method, op := range ops {
+			pattern := strings.ToUpper(method) + " " + path
+			if path == "/" {
+				pattern += "{$}"
+			}
+			documented[pattern] = true
+			concrete := regexp.MustCompile(`\{\w+\}`).ReplaceAllString(path, "x")
+			if _, got := b.s.mux.Handler(httptest.NewRequest(strings.ToUpper(method), concrete, nil)); got != pattern {
+				t.Errorf("documented %s is served by %q", pattern, got)
+			}
+			if ids[op.OperationID] {
+				t.Errorf("operationId %s is used twice", op.OperationID)
+			}
+			ids[op.OperationID] = true
+			inPath := 0
+			for _, p := range op.Parameters {
+				if p.In == "path" {
+					inPath++
+					if !strings.Contains(path, "{"+p.Name+"}") {
+						t.Errorf("%s has no {%s}", pattern, p.Name)
+					}
+				}
+			}
+			if inPath != strings.Count(path, "{") {
+				t.Errorf("%s documents %d path parameters", pattern, inPath)
+			}
+			if op.Responses["default"] == nil || len(op.Responses) < 2 {
+				t.Errorf("%s documents the responses %v", pattern, op.Responses)
+			}
+		}
+	}
+	for pattern := range b.s.routes {
+		if !documented[pattern] {
+			t.Errorf("%s is served but not documented", pattern)
+		}
+	}
+	for _, promised := range []string{"POST /v1/namespaces", "GET /v1/namespaces", "GET /v1/namespaces/{ns}", "PATCH /v1/namespaces/{ns}",
+		"DELETE /v1/namespaces/{ns}", "POST /v1/namespaces/{ns}/events", "GET /v1/namespaces/{ns}/events", "POST /v1/namespaces/{ns}/search",
+		"GET /v1/namespaces/{ns}/records", "GET /v1/namespaces/{ns}/records/{id}", "PATCH /v1/namespaces/{ns}/records/{id}",
+		"DELETE /v1/namespaces/{ns}/records/{id}", "GET /v1/namespaces/{ns}/records/{id}/history", "GET /v1/namespaces/{ns}/records/{id}/timeline",
+		"GET /v1/namespaces/{ns}/audit", "GET /v1/namespaces/{ns}/export", "GET /v1/status", "GET /livez", "GET /readyz", "GET /metrics", "GET /{$}",
+		"POST /v1/admin/rebuild", "GET /v1/admin/doctor", "POST /v1/admin/log/verify", "POST /v1/admin/log/repair", "GET /v1/admin/rejected",
+		"GET /v1/admin/quarantine", "GET /v1/admin/backup/log", "GET /v1/admin/backup/keys", "GET /v1/admin/version", "GET /openapi.json"} {
+		if !documented[promised] {
+			t.Errorf("%s is promised but not documented", promised)
+		}
+	}
+}
+
+func TestDocumentReferencesExist(t *testing.T) {
+	doc, text := fetchDoc(t)
+	for _, m := range regexp.MustCompile(`"#/components/schemas/([^"]+)"`).FindAllStringSubmatch(text, -1) {
+		if doc.Components.Schemas[m[1]] == nil {
+			t.Errorf("schema %q is referred to but not there", m[1])
+		}
+	}
+	for name := range doc.Components.Schemas {
+		if !regexp.MustCompile(`^[A-Za-z0-9._-]+$`).MatchString(name) {
+			t.Errorf("schema name %q is not allowed", name)
+		}
+	}
+}
+
+func TestSchemasRefuseWhatTheNodeRefuses(t *testing.T) {
+	b := newBench(t, nil)
+	for _, rt := range b.s.table() {
+		if rt.body == nil {
+			continue
+		}
+		schema := typedSchema(t, rt.body)
+		if err := schema.Validate(map[string]any{"no_such_field": 1}); err == nil {
+			t.Errorf("%s %s: the schema allows unknown fields", rt.method, rt.path)
+		}
+	}
+}
+
+func TestNewRefusesWhatIsIncomplete(t *testing.T) {
+	if _, err := New(Options{}); err == nil {
+		t.Error("no error without parts")
+	}
+	b := newBench(t, nil)
+	for name, change := range map[string]func(*Options){
+		"listen address": func(o *Options) { o.ListenAddr = "nonsense" },
+		"origin":         func(o *Options) { o.AllowedOrigins = []string{"example.com"} },
+		"metrics twice":  func(o *Options) { o.Registerer = b.metrics },
+	} {
+		opt := b.s.Options
+		opt.Registerer = nil
+		change(&opt)
+		if _, err := New(opt); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestPageAndMetricsAreOptional(t *testing.T) {
+	b := newBench(t, func(o *Options) { o.Web, o.Metrics = nil, nil })
+	for _, path := range []string{"/", "/metrics"} {
+		if rec := b.do("GET", path, ""); rec.Code != http.StatusNotFound {
+			t.Errorf("%s: %d", path, rec.Code)
+		}
+	}
+}
