@@ -6,6 +6,7 @@ import (
 	"io"
 	"log"
 	"log/slog"
+	"strings"
 
 	"github.com/hashicorp/go-hclog"
 )
@@ -41,6 +42,9 @@ func toSlog(level hclog.Level) slog.Level {
 // Log implements hclog.Logger.
 func (b *hclogBridge) Log(level hclog.Level, msg string, args ...any) {
 	ctx, to := context.Background(), toSlog(level)
+	if strings.HasPrefix(msg, "heartbeat timeout reached") {
+		to = slog.LevelDebug // every start of a single voter says it
+	}
 	if level == hclog.Off || !b.out.Enabled(ctx, to) {
 		return
 	}

@@ -139,6 +139,30 @@ func TestParseUsage(t *testing.T) {
 	}
 }
 
+func TestParseMachine(t *testing.T) {
+	busy, all, err := parseMachine("cpu  10 1 5 100 20 2 3 4 0 0\ncpu0 1 1 1 1 1 1 1 1 1 1\n")
+	if err != nil || busy != 25 || all != 145 {
+		t.Errorf("got %d of %d, %v", busy, all, err)
+	}
+	own, err := parseOwn("12 (a ) b) S 1 2 3 4 5 6 7 8 9 10 150 50 7 3 20")
+	if err != nil || own != 210 {
+		t.Errorf("got %d, %v", own, err)
+	}
+	for _, bad := range []string{"", "cpu 1 2", "cpu a 1 5 100 20 2 3 4 0 0"} {
+		if _, _, err := parseMachine(bad); err == nil {
+			t.Errorf("%q is read", bad)
+		}
+	}
+	for _, bad := range []string{"", "12 (a) S 1 2 3 4 5 6 7 8 9 10 150 50 7 x 20"} {
+		if _, err := parseOwn(bad); err == nil {
+			t.Errorf("%q is read", bad)
+		}
+	}
+	if s, err := Watch()(); runtime.GOOS == "linux" && (err != nil || s.Own < 0 || s.Others < 0) {
+		t.Errorf("got %+v, %v", s, err)
+	}
+}
+
 func TestOutput(t *testing.T) {
 	f := newFirstLine()
 	for _, s := range []string{"one", " line\r", "\ntwo\n", "three\n"} {

@@ -107,3 +107,79 @@ func (n *Node) Quiet(ctx context.Context, share float64, limit time.Duration) (t
 	}
 	return time.Since(began), nil
 }
+
+// Share is how much of the machine's processor time went to whom.
+type Share struct{ Own, Others float64 } // 0..1 of all cores
+
+// Watch starts watching the machine; the function it returns says how the
+// processor time since then was spent: Own is this process and the children
+// that it has waited for. Without /proc it returns ErrNoUsage.
+func Watch() func() (Share, error) {
+	busy0, all0, err0 := machineTicks()
+	own0, err1 := ownTicks()
+	return func() (Share, error) {
+		busy, all, err2 := machineTicks()
+		own, err3 := ownTicks()
+		if err := errors.Join(err0, err1, err2, err3); err != nil {
+			return Share{}, errors.Join(ErrNoUsage, err)
+		}
+		total := float64(max(all-all0, 1))
+		mine := float64(own-own0) / total
+		return Share{Own: mine, Others: max(float64(busy-busy0)/total-mine, 0)}, nil
+	}
+}
+
+func machineTicks() (busy, all int64, err error) {
+	b, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, 0, err
+	}
+	return parseMachine(string(b))
+}
+
+// parseMachine reads the first line of proc_stat(5): user, nice, system, idle,
+// iowait, irq, softirq, steal. What was stolen counts as busy: somebody had it.
+func parseMachine(stat string) (busy, all int64, err error) {
+	line, _, _ := strings.Cut(stat, "\n")
+	fields := strings.Fields(line)
+	if len(fields) < 9 || fields[0] != "cpu" {
+		return 0, 0, ErrNoUsage
+	}
+	for i, f := range fields[1:9] {
+		v, err := strconv.ParseInt(f, 10, 64)
+		if err != nil {
+			return 0, 0, fmt.Errorf("processor time: %w", err)
+		}
+		all += v
+		if i != 3 && i != 4 {
+			busy += v
+		}
+	}
+	return busy, all, nil
+}
+
+func ownTicks() (int64, error) {
+	b, err := os.ReadFile("/proc/self/stat")
+	if err != nil {
+		return 0, err
+	}
+	return parseOwn(string(b))
+}
+
+// parseOwn adds up utime, stime, cutime and cstime, the fields 14 to 17 of
+// proc_pid_stat(5).
+func parseOwn(stat string) (int64, error) {
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+	if len(fields) < 15 {
+		return 0, ErrNoUsage
+	}
+	sum := int64(0)
+	for _, f := range fields[11:15] {
+		v, err := strconv.ParseInt(f, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("processor time: %w", err)
+		}
+		sum += v
+	}
+	return sum, nil
+}

@@ -148,14 +148,15 @@ func (s *Server) capture(ctx context.Context, namespace string, items []memory.C
 	return s.opt.Writer.Capture(ctx, namespace, items, opt, wait)
 }
 
-// refuse counts a message as refused and, if someone waits, says why.
+// refuse counts a message as refused and, if someone waits, says why. One whose
+// outcome is unknown was not refused and is not counted.
 func (s *Server) refuse(m *nats.Msg, p parsed, malformed bool, err error) {
-	e := asError(err)
+	e := asWriteError(err)
 	if e.Code == memory.CodeInternal {
 		s.opt.Logger.Error("capture failed", "subject", m.Subject, "error", err)
 	}
-	if s.opt.Rejecter != nil {
-		r := memory.Rejected{Namespace: p.namespace, Agent: p.agent, Code: e.Code, Reason: e.Message, Size: len(m.Data), Via: "nats"}
+	if s.opt.Rejecter != nil && e.Code != memory.CodeOutcomeUnknown {
+		r := memory.Rejected{Namespace: p.namespace, Agent: p.agent, Code: e.Code, Reason: memory.ProblemOf(e).Detail, Size: len(m.Data), Via: "nats"}
 		if malformed {
 			r.Body = string(m.Data)
 		}

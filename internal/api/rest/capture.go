@@ -152,13 +152,13 @@ func rejection(err error) memory.CaptureResult {
 }
 
 // refused lists a refused message and returns its error. Only a malformed body
-// is kept.
+// is kept. A write whose outcome is unknown was not refused.
 func (s *server) refused(c captureCall, item memory.Capture, body []byte, malformed bool, err error) error {
-	e := asError(err)
-	if s.Rejecter == nil || e.Code == memory.CodeInternal {
+	e := asWriteError(err)
+	if s.Rejecter == nil || e.Code == memory.CodeOutcomeUnknown {
 		return err
 	}
-	m := memory.Rejected{Namespace: c.namespace, Agent: item.Agent, Code: e.Code, Reason: e.Message, Size: len(body), Via: "rest"}
+	m := memory.Rejected{Namespace: c.namespace, Agent: item.Agent, Code: e.Code, Reason: memory.ProblemOf(e).Detail, Size: len(body), Via: "rest"}
 	if m.Agent == "" {
 		m.Agent = c.actor
 	}

@@ -116,6 +116,15 @@ func TestUnknownPathsAndMethodsAreProblems(t *testing.T) {
 	}
 }
 
+func TestStreamsHaveNoHead(t *testing.T) {
+	b := newBench(t, nil)
+	for _, path := range []string{eventsPath, "/v1/admin/backup/log", "/v1/namespaces/team/export"} {
+		if rec := b.do("HEAD", path, ""); rec.Code != 405 || rec.Header().Get("Allow") != "GET" || b.lastCall() != "" {
+			t.Errorf("%s: %d %v, called %s", path, rec.Code, rec.Header(), b.lastCall())
+		}
+	}
+}
+
 func TestPanicsAreHidden(t *testing.T) {
 	b := newBench(t, nil)
 	b.f.status = func() (memory.Status, error) { panic("secret state") }
@@ -147,8 +156,11 @@ func TestRequestsHaveADeadline(t *testing.T) {
 		<-ctx.Done()
 		return memory.CaptureResponse{}, ctx.Err()
 	}
-	if rec := b.do("POST", eventsPath, `{"text":"x"}`); rec.Code != http.StatusGatewayTimeout {
-		t.Errorf("%d %s", rec.Code, rec.Body)
+	if p := problemOf(t, b.do("POST", eventsPath, `{"text":"x"}`)); p.Code != memory.CodeOutcomeUnknown {
+		t.Errorf("a write that was cut short: %+v", p)
+	}
+	if len(b.f.rejected) != 0 {
+		t.Errorf("rejected %+v", b.f.rejected)
 	}
 }
 

@@ -103,8 +103,12 @@ func (s *server) openapi() ([]byte, error) {
 }
 
 func (s *server) openapiJSON(w http.ResponseWriter, _ *http.Request) error {
+	doc, err := s.document()
+	if err != nil {
+		return err
+	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(s.document)
+	_, _ = w.Write(doc)
 	return nil
 }
 
@@ -168,8 +172,33 @@ func (b *schemas) of(t reflect.Type) (*jsonschema.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
+	nullable(s)
 	b.named[name] = s
 	return ref, nil
+}
+
+// nullable repairs what inference makes of pointers to known types: a null type
+// beside a reference or beside no type at all would allow nothing but null, and
+// an enumeration must list null to allow it.
+func nullable(s *jsonschema.Schema) {
+	if s == nil {
+		return
+	}
+	onlyNull := len(s.Types) == 1 && s.Types[0] == "null"
+	switch {
+	case onlyNull && s.Ref != "":
+		s.AnyOf = []*jsonschema.Schema{{Ref: s.Ref}, {Type: "null"}}
+		s.Ref, s.Types = "", nil
+	case onlyNull:
+		s.Types = nil
+	case len(s.Enum) > 0 && slices.Contains(s.Types, "null"):
+		s.Enum = append(slices.Clone(s.Enum), nil)
+	}
+	for _, p := range s.Properties {
+		nullable(p)
+	}
+	nullable(s.Items)
+	nullable(s.AdditionalProperties)
 }
 
 // structParts lists the struct types that the fields of t are made of. Embedded

@@ -7,14 +7,24 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"mneme/memory"
 )
+
+// resolvedSchemas keeps what typedSchema made: it is slow under the race
+// detector.
+var resolvedSchemas sync.Map // reflect.Type → *jsonschema.Resolved
 
 // typedSchema resolves the documented schema of a type.
 func typedSchema(t *testing.T, typ reflect.Type) *jsonschema.Resolved {
 	t.Helper()
+	if known, ok := resolvedSchemas.Load(typ); ok {
+		return known.(*jsonschema.Resolved)
+	}
 	b := newSchemas("#/$defs/")
 	root, err := b.of(typ)
 	if err != nil {
@@ -26,6 +36,7 @@ func typedSchema(t *testing.T, typ reflect.Type) *jsonschema.Resolved {
 	if err != nil {
 		t.Fatalf("schema of %s: %v", typ, err)
 	}
+	resolvedSchemas.Store(typ, resolved)
 	return resolved
 }
 
@@ -133,6 +144,23 @@ func TestSchemasRefuseWhatTheNodeRefuses(t *testing.T) {
 		if err := schema.Validate(map[string]any{"no_such_field": 1}); err == nil {
 			t.Errorf("%s %s: the schema allows unknown fields", rt.method, rt.path)
 		}
+	}
+}
+
+func TestSchemasAllowNullWhereTheNodeDoes(t *testing.T) {
+	schema := typedSchema(t, typed[memory.Revision]())
+	for _, field := range []string{"text", "kind", "tags", "metadata", "importance", "occurred_at"} {
+		if err := schema.Validate(map[string]any{field: nil}); err != nil {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	for field, value := range map[string]any{"kind": "fact", "metadata": map[string]any{"a": 1.0}, "tags": []any{"a"}} {
+		if err := schema.Validate(map[string]any{field: value}); err != nil {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	if schema.Validate(map[string]any{"kind": "idea"}) == nil {
+		t.Error("the schema allows an unknown kind")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -76,7 +77,7 @@ type server struct {
 	routes   map[string]*route // by mux pattern
 	guard    guard
 	metrics  *requestMetrics
-	document []byte // of /openapi.json
+	document func() ([]byte, error) // of /openapi.json, made when first asked for
 
 	captures   events.JSONDecoder[memory.Capture]
 	revisions  events.JSONDecoder[memory.Revision]
@@ -111,9 +112,7 @@ func New(opt Options) (http.Handler, error) {
 		s.routes[pattern] = &rt
 		s.mux.Handle(pattern, s.bind(&rt))
 	}
-	if s.document, err = s.openapi(); err != nil {
-		return nil, err
-	}
+	s.document = sync.OnceValues(s.openapi)
 	return s, nil
 }
 

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
-	"time"
 
 	"mneme/memory"
 )
@@ -44,6 +43,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case rec.wrote(): // a preflight was answered
+	case rt != nil && rt.stream && r.Method != rt.method: // HEAD: a stream has no end to describe
+		s.notAllowed(rec, r, rt.method)
 	case rt != nil:
 		s.run(rec, r, rt)
 	default:
@@ -101,11 +102,7 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, rt *route) {
 		limit = maxSmallBody
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, limit)
-	if rt.stream {
-		// The deadline of a stream's last write must not meet the next request
-		// on the same connection.
-		defer func() { _ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) }()
-	} else {
+	if !rt.stream {
 		ctx, cancel := context.WithTimeout(r.Context(), s.Timeout)
 		defer cancel()
 		r = r.WithContext(ctx)
@@ -119,16 +116,21 @@ func (s *server) unmatched(w http.ResponseWriter, r *http.Request, fallback http
 	probe := &discard{header: http.Header{}}
 	fallback.ServeHTTP(probe, r)
 	if probe.code == http.StatusMethodNotAllowed {
-		allow := probe.header.Get("Allow")
-		w.Header().Set("Allow", allow)
-		p := memory.ProblemOf(memory.Errorf(memory.CodeInvalid, "%s is not possible on %.200s", r.Method, r.URL.Path).
-			WithHint("allowed are %s", allow))
-		p.Status, p.Title = http.StatusMethodNotAllowed, "Method not allowed"
-		s.writeProblem(w, p)
+		s.notAllowed(w, r, probe.header.Get("Allow"))
 		return
 	}
 	s.writeError(w, r, memory.Errorf(memory.CodeNotFound, "there is nothing at %.200s", r.URL.Path).
 		WithHint("/openapi.json lists every route"))
+}
+
+// notAllowed answers a method that a path does not have. There is no code of
+// its own for it: the request is invalid.
+func (s *server) notAllowed(w http.ResponseWriter, r *http.Request, allow string) {
+	w.Header().Set("Allow", allow)
+	p := memory.ProblemOf(memory.Errorf(memory.CodeInvalid, "%s is not possible on %.200s", r.Method, r.URL.Path).
+		WithHint("allowed are %s", allow))
+	p.Status, p.Title = http.StatusMethodNotAllowed, "Method not allowed"
+	s.writeProblem(w, p)
 }
 
 // recovered turns a panic into an internal error. The stack goes to the log

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"strings"
 	"testing"
 	"time"
@@ -261,12 +262,12 @@ func TestBackup(t *testing.T) {
 	if err != nil || out.String() != "the bytes" || report != (memory.BackupReport{Position: "p0.1.9.0", Frames: 5, Events: 6, Bytes: 9}) {
 		t.Errorf("%q %+v %v", out.String(), report, err)
 	}
-	if _, err := c.BackupKeys(t.Context(), io.Discard, nil); err != nil || b.lastCall() != "BackupKeys false" {
+	if _, err := c.BackupKeys(t.Context(), io.Discard, nil); err != nil || b.lastCall() != "BackupKeys true" {
 		t.Errorf("%v %s", err, b.lastCall())
 	}
 	b.f.backup = nil
-	resp := get(t, srv.URL+"/v1/admin/backup/keys?master")
-	if body, err := io.ReadAll(resp.Body); err != nil || len(body) != 0 || b.lastCall() != "BackupKeys true" || resp.Trailer.Get("Mneme-Frames") != "5" {
+	resp := get(t, srv.URL+"/v1/admin/backup/keys?master=false")
+	if body, err := io.ReadAll(resp.Body); err != nil || len(body) != 0 || b.lastCall() != "BackupKeys false" || resp.Trailer.Get("Mneme-Frames") != "5" {
 		t.Errorf("%q %v %s %v", body, err, b.lastCall(), resp.Trailer)
 	}
 	b.f.backup = func(io.Writer) error { return memory.Errorf(memory.CodeUnavailable, "not now") }
@@ -279,7 +280,7 @@ func TestBackup(t *testing.T) {
 func TestBackupThatFailsLaterIsBrokenOff(t *testing.T) {
 	b, srv := live(t, nil)
 	b.f.backup = func(w io.Writer) error {
-		_, err := io.WriteString(w, "half")
+		_, err := w.Write(make([]byte, 64<<10)) // more than the server's buffer
 		return errors.Join(err, errDisk)
 	}
 	_, err := newClient(t, srv).BackupLog(t.Context(), io.Discard, nil)
@@ -335,15 +336,34 @@ func TestUnencodableLines(t *testing.T) {
 // The deadline of a stream's last write must not reach the next request on the
 // same connection.
 func TestConnectionIsUsableAfterAStream(t *testing.T) {
-	_, srv := live(t, func(o *Options) { o.SendLimit = 50 * time.Millisecond })
-	c := newClient(t, srv)
-	for range 3 {
-		if _, err := c.VerifyLog(t.Context(), nil); err != nil {
+	const limit = 30 * time.Millisecond
+	_, srv := live(t, func(o *Options) { o.SendLimit = limit })
+	reused := 0
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
+		if info.Reused {
+			reused++
+		}
+	}})
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	for _, path := range []string{"/v1/namespaces/team/export", "/v1/status", "/v1/namespaces/team/export", "/v1/status"} {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, srv.URL+path, nil)
+		if err != nil {
 			t.Fatal(err)
 		}
-		<-time.After(60 * time.Millisecond) // let the deadline of that write pass
-		if _, err := c.Status(t.Context()); err != nil {
+		resp, err := transport.RoundTrip(r)
+		if err != nil {
 			t.Fatal(err)
 		}
+		if _, err := io.ReadAll(resp.Body); err != nil {
+			t.Fatal(err)
+		}
+		if err := resp.Body.Close(); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(2 * limit) // the deadline of the last write passes
+	}
+	if reused != 3 {
+		t.Errorf("the connection was used again %d times: this test shows nothing", reused)
 	}
 }

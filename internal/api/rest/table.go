@@ -15,6 +15,7 @@ type route struct {
 	open   bool  // needs no token
 	probe  bool  // skips the Host check too: probes come by address
 	stream bool  // has no deadline
+	write  bool  // changes something: cut short, its outcome is unknown
 	limit  int64 // of the request's body in bytes; 0 = maxSmallBody
 
 	summary string
@@ -96,18 +97,18 @@ func plain(h http.Handler) func(http.ResponseWriter, *http.Request) error {
 func (s *server) namespaceRoutes() []route {
 	const one = "/v1/namespaces/{ns}"
 	return []route{
-		{method: "POST", path: "/v1/namespaces", handle: s.createNamespace, body: typed[memory.CreateNamespace](),
+		{method: "POST", path: "/v1/namespaces", handle: s.createNamespace, write: true, body: typed[memory.CreateNamespace](),
 			summary: "Create a namespace.",
 			answers: map[int]answer{201: {about: "It was created.", body: typed[memory.Namespace]()}}},
 		{method: "GET", path: "/v1/namespaces", handle: s.listNamespaces,
 			summary: "List the namespaces by name.", answers: ok[memory.NamespaceList]("The namespaces.")},
 		{method: "GET", path: one, handle: s.getNamespace, params: []param{pathNS},
 			summary: "Describe one namespace.", answers: ok[memory.Namespace]("The namespace.")},
-		{method: "PATCH", path: one, handle: s.patchNamespace, params: []param{pathNS}, body: typed[memory.PatchNamespace](),
+		{method: "PATCH", path: one, handle: s.patchNamespace, write: true, params: []param{pathNS}, body: typed[memory.PatchNamespace](),
 			summary: "Change settings; null resets one to its default.", answers: ok[memory.Namespace]("The namespace after the change.")},
-		{method: "DELETE", path: one, handle: s.deleteNamespace, params: []param{pathNS},
+		{method: "DELETE", path: one, handle: s.deleteNamespace, write: true, params: []param{pathNS},
 			summary: "Delete a namespace with everything in it, for good.", answers: ok[Deleted]("It was deleted.")},
-		{method: "POST", path: one + "/events", handle: s.capture, limit: memory.MaxBatchBytes,
+		{method: "POST", path: one + "/events", handle: s.capture, write: true, limit: memory.MaxBatchBytes,
 			params: []param{pathNS, paramWait, paramOrigin, paramAs, headerAgent, headerIdempotency},
 			body:   typed[memory.Capture](), batch: true, summary: "Remember one thing, or up to 1000.",
 			answers: map[int]answer{
@@ -148,10 +149,10 @@ func (s *server) recordRoutes() []route {
 		{method: "GET", path: one, handle: s.getRecord,
 			params:  append([]param{pathNS, pathID, {name: "version", in: "query", about: "This version instead of the current one.", kind: "integer"}}, accessParams...),
 			summary: "Get one record; the ETag is its version.", answers: ok[memory.Record]("The record.")},
-		{method: "PATCH", path: one, handle: s.reviseRecord, body: typed[memory.Revision](),
+		{method: "PATCH", path: one, handle: s.reviseRecord, write: true, body: typed[memory.Revision](),
 			params:  []param{pathNS, pathID, paramAs, headerAgent, headerIfMatch, headerIdempotency},
 			summary: "Make a new version; fields left out stay as they are.", answers: ok[memory.RevisionResponse]("The new version.")},
-		{method: "DELETE", path: one, handle: s.forgetRecord, params: []param{pathNS, pathID, paramAs, headerAgent, headerIfMatch},
+		{method: "DELETE", path: one, handle: s.forgetRecord, write: true, params: []param{pathNS, pathID, paramAs, headerAgent, headerIfMatch},
 			summary: "Forget a record: it is gone from every present answer.", answers: ok[memory.ForgetResponse]("It was forgotten.")},
 		{method: "GET", path: one + "/history", handle: s.history, params: append([]param{pathNS, pathID}, accessParams...),
 			summary: "Every version of a record, oldest first.", answers: ok[memory.History]("The history.")},

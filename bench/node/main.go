@@ -1,0 +1,171 @@
+// Command node measures a whole node: durable captures through REST and NATS,
+// beside raw JetStream publishing of the same frames; capture to searchable;
+// search, memory, restart and rebuild with many records of real text; an empty
+// node.
+//
+// It builds memnode and runs it as a process on temporary folders. With
+// -profile the node runs inside this process instead and CPU profiles of its
+// paths are written; the numbers are then no measurement.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"mneme/bench/internal/corpus"
+	"mneme/bench/internal/proc"
+	"mneme/bench/internal/report"
+)
+
+// timeLimit ends a run that hangs.
+const timeLimit = 60 * time.Minute
+
+// parts of a run, in order.
+var parts = []string{"captures", "scale", "empty"}
+
+type options struct {
+	records  int           // of the large namespace
+	captures int           // by REST, each run
+	requests int           // by NATS, each run
+	searches int           // under load
+	paced    time.Duration // how long capture to searchable is measured
+	idle     time.Duration // how long an empty node is watched
+	settle   time.Duration // how long background work may take before searches
+	runs     int
+	seed     uint64
+	only     []string
+	sources  []string
+	dir      string
+	out      string
+	profile  string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "node:", err)
+		os.Exit(1)
+	}
+}
+
+func parse(args []string, stderr io.Writer) (options, error) {
+	var opt options
+	var quick bool
+	var only, sources string
+	fs := flag.NewFlagSet("node", flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	fs.IntVar(&opt.records, "records", 100_000, "records of the large namespace")
+	fs.IntVar(&opt.captures, "captures", 20_000, "captures by REST in each run")
+	fs.IntVar(&opt.requests, "requests", 10_000, "captures by NATS in each run")
+	fs.IntVar(&opt.searches, "searches", 5_000, "searches while captures are written")
+	fs.DurationVar(&opt.paced, "paced", 20*time.Second, "how long capture to searchable is measured")
+	fs.DurationVar(&opt.idle, "idle", 30*time.Second, "how long an empty node is watched")
+	fs.DurationVar(&opt.settle, "settle", 10*time.Minute, "how long to wait for background work before searching")
+	fs.IntVar(&opt.runs, "runs", 3, "runs whose median counts")
+	fs.Uint64Var(&opt.seed, "seed", 1, "seed of the order of texts and of queries")
+	fs.StringVar(&only, "only", strings.Join(parts, ","), "parts to measure, separated by commas")
+	fs.StringVar(&sources, "texts", strings.Join(corpus.Names, ","), "sources of text in order of preference")
+	fs.StringVar(&opt.dir, "dir", "", "where temporary folders go (default: the system's)")
+	fs.StringVar(&opt.out, "o", "", "write the table to this file too")
+	fs.StringVar(&opt.profile, "profile", "", "write CPU profiles into this folder instead of measuring")
+	fs.BoolVar(&quick, "quick", false, "a twentieth of everything")
+	if err := fs.Parse(args); err != nil {
+		return opt, err
+	}
+	if fs.NArg() > 0 {
+		return opt, fmt.Errorf("unexpected argument %q", fs.Arg(0))
+	}
+	if quick {
+		opt.records, opt.captures, opt.requests, opt.searches = opt.records/20, opt.captures/20, opt.requests/20, opt.searches/20
+		opt.paced, opt.idle = opt.paced/5, opt.idle/6
+	}
+	if opt.records < 1 || opt.captures < batch || opt.requests < 1 || opt.searches < 1 || opt.runs < 1 || opt.paced <= 0 || opt.idle <= 0 {
+		return opt, fmt.Errorf("sizes must be positive, and at least %d captures", batch)
+	}
+	opt.only, opt.sources = strings.Split(only, ","), strings.Split(sources, ",")
+	for _, p := range opt.only {
+		if !slices.Contains(parts, p) {
+			return opt, fmt.Errorf("part %q is unknown; parts are %s", p, strings.Join(parts, ", "))
+		}
+	}
+	return opt, nil
+}
+
+// bench is what the parts of a run share.
+type bench struct {
+	opt   options
+	bin   string // memnode
+	dir   string // temporary, removed at the end
+	texts *corpus.Corpus
+	table *report.Table
+	say   func(format string, args ...any)
+	dirs  int
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, timeLimit)
+	defer cancel()
+	opt, err := parse(args, stderr)
+	if err != nil {
+		return err
+	}
+	b := &bench{opt: opt, say: func(f string, a ...any) { fmt.Fprintf(stderr, f+"\n", a...) }}
+	if b.dir, err = os.MkdirTemp(opt.dir, "mneme-bench-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+	if b.texts, err = corpus.Load(ctx, corpus.Options{Count: opt.records, Seed: opt.seed, Sources: opt.sources}); err != nil {
+		return err
+	}
+	b.say("texts: %s", b.texts.From)
+	if opt.profile != "" {
+		return b.profiles(ctx)
+	}
+	if b.bin, err = proc.Build(ctx, b.dir); err != nil {
+		return err
+	}
+	watched := proc.Watch() // after building, which is not ours to count
+	b.table = report.NewTargets(fmt.Sprintf("A node, %d records", len(b.texts.Texts)))
+	for _, part := range opt.only {
+		measure := map[string]func(context.Context) error{"captures": b.captures, "scale": b.scale, "empty": b.empty}[part]
+		b.say("part %s …", part)
+		if err := measure(ctx); err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			b.table.Failed("part "+part, "", err) // the other parts can still be measured
+			b.say("part %s: %v", part, err)
+		}
+	}
+	b.table.Note("texts: %s; seed %d; %d runs", b.texts.From, opt.seed, opt.runs)
+	if share, err := watched(); err == nil {
+		b.table.Note("other processes of this machine used %.0f %% of its processor time meanwhile", 100*share.Others)
+	}
+	return report.Write(stdout, opt.out, report.Machine(), b.table)
+}
+
+// newDir returns the path of a data directory that does not exist yet.
+func (b *bench) newDir() string {
+	b.dirs++
+	return fmt.Sprintf("%s/data-%d", b.dir, b.dirs)
+}
+
+// withNode runs do with a node on a data directory and stops it afterwards.
+func (b *bench) withNode(ctx context.Context, dir string, do func(*proc.Node) error) error {
+	node, err := proc.Start(ctx, b.bin, dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(node), node.Stop())
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"mneme/internal/events"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestParse(t *testing.T) {
+	var log bytes.Buffer
+	full, err := parse(nil, &log)
+	if err != nil || full.records != 100_000 || len(full.only) != len(parts) {
+		t.Errorf("defaults: %+v, %v", full, err)
+	}
+	quick, err := parse([]string{"-quick", "-only", "empty"}, &log)
+	if err != nil || quick.records != full.records/20 || quick.searches != full.searches/20 || quick.only[0] != "empty" {
+		t.Errorf("quick: %+v, %v", quick, err)
+	}
+	for _, args := range [][]string{{"-only", "nothing"}, {"more"}, {"-records", "0"}, {"-captures", "5"}, {"-x"}} {
+		if _, err := parse(args, &log); err == nil {
+			t.Errorf("%q is taken", args)
+		}
+	}
+}
+
+func TestParallel(t *testing.T) {
+	var mu sync.Mutex
+	seen := map[int]int{}
+	if err := parallel(context.Background(), 7, 100, func(_ context.Context, i int) error {
+		mu.Lock()
+		defer mu.Unlock()
+		seen[i]++
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
+		if seen[i] != 1 {
+			t.Errorf("%d was done %d times", i, seen[i])
+		}
+	}
+	bad := errors.New("bad")
+	var calls atomic.Int64
+	err := parallel(context.Background(), 1, 100, func(_ context.Context, i int) error {
+		calls.Add(1)
+		if i == 3 {
+			return bad
+		}
+		return nil
+	})
+	if !errors.Is(err, bad) || calls.Load() != 4 {
+		t.Errorf("%v after %d calls", err, calls.Load())
+	}
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := parallel(over, 2, 10, func(context.Context, int) error { return nil }); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+func TestPaced(t *testing.T) {
+	var n atomic.Int64
+	began := time.Now()
+	if err := paced(context.Background(), 1000, 50*time.Millisecond, 1000, func(_ int, due time.Time) error {
+		if time.Now().Before(due) {
+			t.Error("a call came before it was due")
+		}
+		n.Add(1)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if n.Load() != 50 || time.Since(began) < 49*time.Millisecond {
+		t.Errorf("%d calls in %v, want 50 over 49 ms", n.Load(), time.Since(began))
+	}
+	bad := errors.New("bad")
+	if err := paced(context.Background(), 1000, time.Minute, 10, func(i int, _ time.Time) error { return bad }); !errors.Is(err, bad) {
+		t.Errorf("got %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	slow := func(int, time.Time) error { <-ctx.Done(); return nil }
+	time.AfterFunc(100*time.Millisecond, cancel)
+	if err := paced(context.Background(), 1000, time.Minute, 3, slow); err == nil || !strings.Contains(err.Error(), "keep up") {
+		t.Errorf("too slow: %v", err)
+	}
+	if err := paced(ctx, 1, time.Minute, 3, slow); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+func TestCheckAck(t *testing.T) {
+	if err := checkAck([]byte(`{"stream":"mem","seq":4,"record_id":"r","status":"created"}`)); err != nil {
+		t.Error(err)
+	}
+	for _, bad := range []string{"", "{}", `{"error":{"code":400}}`, `{"record_id":"r","status":"duplicate"}`, `{"status":"created"}`} {
+		if err := checkAck([]byte(bad)); !errors.Is(err, errNotAcked) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+func TestSingle(t *testing.T) {
+	frame := events.Frame{Seq: 1, Term: 1, Events: [][]byte{[]byte("one"), []byte("two"), []byte("three")}}
+	out, err := single([][]byte{frame.Encode(), frame.Encode()}, 4)
+	if err != nil || len(out) != 4 {
+		t.Fatalf("%d frames, %v", len(out), err)
+	}
+	got, err := events.DecodeFrame(out[2])
+	if err != nil || len(got.Events) != 1 || string(got.Events[0]) != "three" {
+		t.Errorf("got %q, %v", got.Events, err)
+	}
+	if _, err := single([][]byte{[]byte("no frame")}, 4); err == nil {
+		t.Error("what is no frame is split")
+	}
+}
+
+func TestRawLog(t *testing.T) {
+	took, err := rawAppend(context.Background(), t.TempDir()+"/log", [][]byte{[]byte("a"), []byte("b")})
+	if err != nil || took <= 0 {
+		t.Errorf("%v, %v", took, err)
+	}
+	d, err := fsyncTime(t.TempDir())
+	if err != nil || d <= 0 {
+		t.Errorf("%v, %v", d, err)
+	}
+}
+
+// TestRunQuick measures a real node, at a size that says nothing about speed.
+func TestRunQuick(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and runs memnode")
+	}
+	dir := t.TempDir()
+	var out, log bytes.Buffer
+	args := []string{"-records", "300", "-captures", "200", "-requests", "100", "-searches", "20", "-runs", "1", "-paced", "200ms", "-idle", "100ms",
+		"-settle", "1s", "-texts", "generated", "-dir", dir}
+	if err := run(context.Background(), args, &out, &log); err != nil {
+		t.Fatalf("%v\n%s", err, log.String())
+	}
+	for _, want := range []string{"| captures by REST", "| captures by NATS", "| capture to searchable", "| hybrid search p99", "| ready after SIGTERM",
+		"| ready after kill -9", "| rebuild", "| empty node"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is missing in:\n%s", want, out.String())
+		}
+	}
+	if strings.Contains(out.String(), "not measured") && !strings.Contains(out.String(), "read on Linux only") {
+		t.Errorf("a part failed:\n%s", out.String())
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}

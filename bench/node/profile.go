@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/pprof"
+	"time"
+
+	"mneme/client"
+	"mneme/internal/node"
+)
+
+// profiles runs a node inside this process and writes a CPU profile of each
+// path. The client's own work is in the profiles too.
+func (b *bench) profiles(ctx context.Context) (err error) {
+	if err := os.MkdirAll(b.opt.profile, 0o755); err != nil {
+		return err
+	}
+	n, err := node.Open(ctx, node.Config{DataDir: b.newDir(), HTTPAddr: "127.0.0.1:0", NATSAddr: "127.0.0.1:0"})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, n.Close(context.WithoutCancel(ctx))) }()
+	c, done, err := newClient(n.HTTPAddr())
+	if err != nil {
+		return err
+	}
+	defer done()
+	count := len(b.texts.Texts)
+	queries := b.texts.Queries(b.opt.searches)
+	for _, step := range []struct {
+		name string
+		n    int
+		do   func() error
+	}{
+		{"capture-rest", b.opt.captures, func() error {
+			return captureBatches(ctx, c, 4, b.opt.captures, batch, func(i int) string { return b.texts.Sized(i, textSize) })
+		}},
+		{"capture-nats", b.opt.requests, func() error { return captureRequests(ctx, n.NATSURL(), b.texts, b.opt.requests) }},
+		{"load", count, func() error {
+			return captureBatches(ctx, c, 4, count, batch, func(i int) string { return b.texts.Texts[i] })
+		}},
+		{"search-after-load", len(queries), func() error { _, _, err := searches(ctx, c, queries); return err }},
+		{"settle", 1, func() error { return sleep(ctx, min(b.opt.settle, 2*time.Minute)) }},
+		{"search", len(queries), func() error { _, _, err := searches(ctx, c, queries); return err }},
+		{"rebuild", count, func() error { return rebuildOnce(ctx, c) }},
+	} {
+		if err := b.profiled(step.name, step.n, step.do); err != nil {
+			return fmt.Errorf("profile %s: %w", step.name, err)
+		}
+	}
+	return nil
+}
+
+func rebuildOnce(ctx context.Context, c *client.Client) error {
+	_, err := c.Rebuild(ctx, nil)
+	return err
+}
+
+func (b *bench) profiled(name string, n int, do func() error) (err error) {
+	f, err := os.Create(filepath.Join(b.opt.profile, name+".pprof"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return err
+	}
+	began := time.Now()
+	err = do()
+	pprof.StopCPUProfile()
+	took := time.Since(began)
+	b.say("%s: %d in %.2f s, %.0f/s, profile in %s", name, n, took.Seconds(), float64(n)/took.Seconds(), f.Name())
+	return err
+}

@@ -1,0 +1,180 @@
+// Command retrieval measures how well a node finds what answers questions:
+// development splits of LoCoMo, MemDaily and BEAM, sent and asked through
+// REST, scored by recall at 5, 10 and 20, recall_all at 10 and MRR.
+//
+// Without -addr it builds memnode and runs it on a temporary folder; the sets
+// are read from -data, $MNEME_DATA or shared/data beside the repository. A set
+// that is not there is said to be missing and left out.
+//
+// The texts go in as they are: nothing is tuned to a set, and nobody's
+// evidence is looked at before the scoring.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"mneme/bench/internal/judged"
+	"mneme/bench/internal/proc"
+	"mneme/bench/internal/report"
+	"mneme/client"
+	"mneme/memory"
+)
+
+// timeLimit ends a run that hangs.
+const timeLimit = 30 * time.Minute
+
+type options struct {
+	data   string
+	sets   []string
+	modes  []memory.Mode
+	addr   string
+	prefix string
+	json   bool
+	out    string
+	limit  int // questions a namespace; 0 means all
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "retrieval:", err)
+		os.Exit(1)
+	}
+}
+
+func parse(args []string, stderr io.Writer) (options, error) {
+	var opt options
+	var sets, modes string
+	fs := flag.NewFlagSet("retrieval", flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	fs.StringVar(&opt.data, "data", "", "folder with the sets (default $MNEME_DATA, then shared/data beside the repository)")
+	fs.StringVar(&sets, "set", strings.Join(judged.Names, ","), "sets to measure, separated by commas")
+	fs.StringVar(&modes, "mode", "text,vector,hybrid", "search modes to measure, separated by commas")
+	fs.StringVar(&opt.addr, "addr", "", "measure the node at this address instead of one of our own; namespaces are left behind")
+	fs.StringVar(&opt.prefix, "prefix", "bench-", "stands before the names of namespaces")
+	fs.BoolVar(&opt.json, "json", false, "print one JSON document instead of tables")
+	fs.StringVar(&opt.out, "o", "", "write the tables to this file too")
+	fs.IntVar(&opt.limit, "questions", 0, "ask at most so many questions of a namespace (0: all)")
+	if err := fs.Parse(args); err != nil {
+		return opt, err
+	}
+	if fs.NArg() > 0 {
+		return opt, fmt.Errorf("unexpected argument %q", fs.Arg(0))
+	}
+	opt.sets = strings.Split(sets, ",")
+	for _, s := range opt.sets {
+		if !slices.Contains(judged.Names, s) {
+			return opt, fmt.Errorf("set %q is unknown; sets are %s", s, strings.Join(judged.Names, ", "))
+		}
+	}
+	for _, m := range strings.Split(modes, ",") {
+		opt.modes = append(opt.modes, memory.Mode(m))
+	}
+	return opt, nil
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, timeLimit)
+	defer cancel()
+	opt, err := parse(args, stderr)
+	if err != nil {
+		return err
+	}
+	sets, missing, err := loadSets(opt)
+	if err != nil {
+		return err
+	}
+	for _, m := range missing {
+		fmt.Fprintln(stderr, "left out:", m)
+	}
+	if len(sets) == 0 {
+		_, err := fmt.Fprintf(stdout, "%s\n\nnothing was measured: %s\n", report.Machine(), strings.Join(missing, "; "))
+		return err
+	}
+	addr := opt.addr
+	if addr == "" {
+		node, stop, err := startNode(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, stop()) }()
+		addr = node.HTTP
+	}
+	c, err := client.New(addr, client.Options{UserAgent: "mneme-bench"})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	var results []result
+	for _, set := range sets {
+		r, err := measure(ctx, c, set, opt, func(format string, a ...any) { fmt.Fprintf(stderr, format+"\n", a...) })
+		if err != nil {
+			return fmt.Errorf("measure %s: %w", set.Name, err)
+		}
+		results = append(results, r)
+	}
+	if opt.json {
+		enc := json.NewEncoder(stdout)
+		enc.SetIndent("", "  ")
+		return enc.Encode(document{Machine: report.Machine(), Missing: missing, Sets: results})
+	}
+	return report.Write(stdout, opt.out, report.Machine(), tables(results, missing)...)
+}
+
+// loadSets loads the sets asked for and says what is missing.
+func loadSets(opt options) (sets []*judged.Set, missing []string, err error) {
+	wd, err := os.Getwd()
+	if err != nil {
+		return nil, nil, err
+	}
+	dir, err := judged.FindData(opt.data, os.Getenv("MNEME_DATA"), wd)
+	if errors.Is(err, judged.ErrNoData) {
+		return nil, []string{err.Error()}, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, name := range opt.sets {
+		set, err := judged.Load(name, dir)
+		switch {
+		case errors.Is(err, judged.ErrNoData):
+			missing = append(missing, err.Error())
+		case err != nil:
+			return nil, nil, err
+		default:
+			sets = append(sets, set)
+		}
+	}
+	return sets, missing, nil
+}
+
+// startNode builds and starts a node; stop ends it and removes its folder.
+func startNode(ctx context.Context) (*proc.Node, func() error, error) {
+	dir, err := os.MkdirTemp("", "mneme-retrieval-")
+	if err != nil {
+		return nil, nil, err
+	}
+	remove := func() error { return os.RemoveAll(dir) }
+	bin, err := proc.Build(ctx, dir)
+	if err != nil {
+		return nil, nil, errors.Join(err, remove())
+	}
+	node, err := proc.Start(ctx, bin, dir+"/data")
+	if err != nil {
+		return nil, nil, errors.Join(err, remove())
+	}
+	return node, func() error { return errors.Join(node.Stop(), remove()) }, nil
+}
