@@ -15,15 +15,29 @@ import (
 
 // profiles runs a node inside this process and writes a CPU profile of each
 // path. The client's own work is in the profiles too.
-func (b *bench) profiles(ctx context.Context) (err error) {
+func (b *bench) profiles(ctx context.Context) error {
 	if err := os.MkdirAll(b.opt.profile, 0o755); err != nil {
 		return err
 	}
-	n, err := node.Open(ctx, node.Config{DataDir: b.newDir(), HTTPAddr: "127.0.0.1:0", NATSAddr: "127.0.0.1:0"})
+	cfg := node.Config{DataDir: b.newDir(), HTTPAddr: "127.0.0.1:0", NATSAddr: "127.0.0.1:0"}
+	n, err := node.Open(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, n.Close(context.WithoutCancel(ctx))) }()
+	if err := errors.Join(b.profilePaths(ctx, n), n.Close(context.WithoutCancel(ctx))); err != nil {
+		return err
+	}
+	return b.profiled("start", len(b.texts.Texts), func() error {
+		n, err := node.Open(ctx, cfg)
+		if err != nil {
+			return err
+		}
+		return n.Close(context.WithoutCancel(ctx))
+	})
+}
+
+// profilePaths profiles what a running node does.
+func (b *bench) profilePaths(ctx context.Context, n *node.Node) error {
 	c, done, err := newClient(n.HTTPAddr())
 	if err != nil {
 		return err

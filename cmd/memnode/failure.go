@@ -64,6 +64,9 @@ func asFailure(err error) *failure {
 		return &failure{code: exitOther, message: err.Error(), err: err}
 	}
 	f = &failure{code: exitCode(start.Kind), message: start.Message, hint: start.Hint, err: err}
+	if f.hint == "" && start.Kind == node.StartUnreachable {
+		f.hint = "--nats-url says where the log is; --nats-monitor http://HOST:8222, one for each server, proves that it syncs; --dev does without the proof"
+	}
 	if start.Kind == node.StartAddress && notTaken(start.Err) {
 		f.message = fmt.Sprintf("cannot listen on %s: %v", start.Addr, plainNetError(start.Err))
 		if f.hint == "" {

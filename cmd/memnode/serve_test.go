@@ -106,6 +106,14 @@ func TestAddressThatCannotBeListenedOn(t *testing.T) {
 	wantHas(t, "standard error", w.err.String(), "memnode: cannot listen on 127.0.0.1:80: bind: permission denied", "hint: choose another")
 }
 
+func TestUnreachableLogSaysWhatToLookAt(t *testing.T) {
+	w := fails(t, &node.StartError{Kind: node.StartUnreachable, Message: "no log there"})
+	if code := w.run("--nats-url", "nats://127.0.0.1:1"); code != exitNetwork {
+		t.Errorf("exit %d", code)
+	}
+	wantHas(t, "standard error", w.err.String(), "memnode: no log there\n", "hint: --nats-url", "--nats-monitor", "--dev")
+}
+
 func TestDirectoryInUseProposesAnother(t *testing.T) {
 	w := fails(t, &node.StartError{Kind: node.StartInUse, Message: "data directory is in use"})
 	w.isFree = func(addr string) bool { return addr != node.DefaultHTTPAddr }
@@ -309,7 +317,7 @@ func TestVersionHelpAndCompletion(t *testing.T) {
 		{[]string{"version"}, []string{"memnode v1.2.3 (0123456789ab) go1.26 linux/amd64\n"}},
 		{[]string{"--version"}, []string{"memnode v1.2.3"}},
 		{[]string{"version", "--json"}, []string{`"version":"v1.2.3"`}},
-		{[]string{"--help"}, []string{"Examples:", "--http-addr", "Exit codes", "(default 127.0.0.1:8787)", "completion"}},
+		{[]string{"--help"}, []string{"Examples:", "--http-addr", "Exit codes", "(default \"127.0.0.1:8787\")", "completion"}},
 		{[]string{"config", "--help"}, []string{"--json", "Global Flags"}},
 		{[]string{"completion", "bash"}, []string{"memnode"}},
 		{[]string{"__complete", "--auth", ""}, []string{"off\n", "token\n"}},

@@ -213,6 +213,7 @@ func (s *settings) nodeConfig(sys system) node.Config {
 		NATSAddr: s.String("nats-addr"), NATSURL: s.String("nats-url"), NATSMonitors: s.Strings("nats-monitor"),
 		Auth: s.String("auth"), AuthToken: s.String("auth-token"),
 		Embedder:     e.WithEnvironment(sys.lookup),
+		Environment:  sys.lookup,
 		VectorEngine: s.String("vector-engine"),
 		Namespaces:   s.Strings("namespace"),
 		Dev:          s.Bool("dev"), Insecure: s.Bool("insecure-listen"),

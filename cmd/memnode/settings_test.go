@@ -99,7 +99,7 @@ func TestEverySettingReachesTheNode(t *testing.T) {
 			return []string{"--config", w.file(t, "elsewhere.yaml", "data-dir: ~/data\nhttp-addr: 127.0.0.1:1\nnats-addr: 127.0.0.1:2\n"+
 				"nats-url: nats://log:3\nnats-monitor: [http://a:4, &b http://b:5]\nauth: token\nembedder: openai\nembedder-model: m\n"+
 				"embedder-url: http://127.0.0.1:6/v1\nembedder-dimensions: 256\nvector-engine: exact\nnamespace:\n  - team-a\n  - team-b\n"+
-				"dev: yes\ninsecure-listen: true\nallowed-host: mneme.example,other.example\ndrain-timeout: 7s\n")}
+				"dev: true\ninsecure-listen: true\nallowed-host: mneme.example,other.example\ndrain-timeout: 7s\n")}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -112,7 +112,11 @@ func TestEverySettingReachesTheNode(t *testing.T) {
 			if got.Embedder.APIKey.Reveal() != "key" {
 				t.Error("the API key did not arrive")
 			}
+			if v, ok := got.Environment("OPENAI_API_KEY"); !ok || v != "key" {
+				t.Error("the environment did not arrive")
+			}
 			expect := want(w.dir)
+			got.Environment = nil
 			got.Logger, got.Embedder.APIKey, expect.Embedder.APIKey = nil, embed.Secret{}, embed.Secret{}
 			if !reflect.DeepEqual(got, expect) {
 				t.Errorf("got\n%+v\nwant\n%+v", got, expect)

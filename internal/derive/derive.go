@@ -37,6 +37,9 @@ const (
 	VectorFloat = 2 // little-endian float32, length 1
 )
 
+// codeUnreadable quarantines an event whose payload does not open or decode.
+const codeUnreadable = "unreadable"
+
 // Attr is the key of an attribute value in a namespace's bitmaps.
 func Attr(keys *keyring.NamespaceKeys, field uint8, value string) projections.AttrKey {
 	return projections.AttrKey(keys.TermKey(field, 0, value))
@@ -115,19 +118,23 @@ func (d *Deriver) effective(ns events.ID) *settings.Effective {
 func (d *Deriver) Frame(f *events.Frame, contents []*events.Content) ([]*projections.Contribution, error) {
 	envs := make([]events.Envelope, len(f.Events))
 	bad := make([]bool, len(f.Events))
+	out := make([]*projections.Contribution, len(f.Events))
 	for i, raw := range f.Events {
 		env, err := events.DecodeEnvelope(raw)
 		if errors.Is(err, events.ErrNewer) {
 			return nil, err
 		}
 		envs[i], bad[i] = env, err != nil
-		if err == nil {
-			if err := d.follow(&env); err != nil {
-				return nil, fmt.Errorf("frame %d event %d: %w", f.Seq, i, err)
-			}
+		if err != nil {
+			continue
+		}
+		switch err := d.follow(&env); {
+		case errors.Is(err, keyring.ErrSealBroken), errors.Is(err, events.ErrMalformed):
+			bad[i], out[i] = true, &projections.Contribution{Code: codeUnreadable}
+		case err != nil:
+			return nil, fmt.Errorf("frame %d event %d: %w", f.Seq, i, err)
 		}
 	}
-	out := make([]*projections.Contribution, len(f.Events))
 	err := Parallel(len(envs), func(i int) error {
 		if bad[i] {
 			return nil
@@ -170,7 +177,7 @@ func (d *Deriver) event(env *events.Envelope, known *events.Content) (*projectio
 			return nil, err
 		}
 		if err != nil {
-			return &projections.Contribution{Code: "unreadable"}, nil
+			return &projections.Contribution{Code: codeUnreadable}, nil
 		}
 		content = c
 	}
@@ -290,12 +297,12 @@ func (d *Deriver) attached(env *events.Envelope) (*projections.Contribution, err
 	}
 	payload, err := key.Open(nil, settings.Identity(env.Event), env.AppendHeader(nil), env.Payload)
 	if err != nil {
-		return &projections.Contribution{Code: "unreadable"}, nil
+		return &projections.Contribution{Code: codeUnreadable}, nil
 	}
 	v, err := events.DecodeVectors(payload)
 	s := d.effective(env.Namespace)
 	if err != nil || s == nil || v.Space != s.Space.ID() {
-		return &projections.Contribution{Code: "unreadable"}, nil
+		return &projections.Contribution{Code: codeUnreadable}, nil
 	}
 	out := &projections.Contribution{Space: s.SpaceKey(), Chunks: uint32(len(v.Chunks))}
 	for i, c := range v.Chunks {

@@ -31,6 +31,12 @@ func (s *Shard) appendLoop(ctx context.Context) {
 // appendFrame appends one frame and proposes it. Derivation runs while the log
 // syncs.
 func (s *Shard) appendFrame(ctx context.Context, f *frame) {
+	if f.adopted != s.adopted.Load() {
+		// It was decided without what has been adopted since: the same id may
+		// be in there, from an attempt whose outcome was unknown.
+		s.decideAgain(f)
+		return
+	}
 	before := s.writer.Tail()
 	derived := make(chan derivation, 1)
 	go func() {
@@ -71,16 +77,19 @@ func (s *Shard) propose(ctx context.Context, drafts []*draft, before eventlog.Ta
 }
 
 // appendUntilKnown appends and, while the outcome is unknown, goes on reading
-// the tail until it is known.
+// the tail until it is known. A refusal after an attempt that may still arrive
+// is no refusal: its outcome is unknown.
 func (s *Shard) appendUntilKnown(ctx context.Context, f *frame) (eventlog.Appended, error) {
-	pause := 10 * time.Millisecond
+	pause, underWay := 10*time.Millisecond, false
 	for {
 		a, err := s.writer.Append(ctx, f.encoded)
 		switch {
 		case errors.Is(err, eventlog.ErrAbsent) && !errors.Is(err, eventlog.ErrNoSpace):
 			s.opt.Logger.Warn("append is not in the log, trying again", "err", err)
+			underWay = true
 		case errors.Is(err, eventlog.ErrUnknown):
 			s.opt.Logger.Warn("append has an unknown outcome, reading the tail", "err", err)
+			underWay = true
 			found, rerr := s.writer.Resync(ctx)
 			if rerr == nil && len(found) > 0 {
 				return a, &eventlog.AdoptError{Messages: found}
@@ -89,6 +98,8 @@ func (s *Shard) appendUntilKnown(ctx context.Context, f *frame) (eventlog.Append
 			if errors.As(rerr, &d) {
 				return a, rerr
 			}
+		case underWay && isRefusal(err):
+			return a, unknownOutcome(err)
 		default:
 			return a, err
 		}
@@ -99,6 +110,12 @@ func (s *Shard) appendUntilKnown(ctx context.Context, f *frame) (eventlog.Append
 			return a, unknownOutcome(ctx.Err())
 		}
 	}
+}
+
+// isRefusal reports whether err says that this very attempt was not stored, and
+// nothing about an earlier one.
+func isRefusal(err error) bool {
+	return errors.Is(err, eventlog.ErrRefused) || errors.Is(err, eventlog.ErrNoSpace) || errors.Is(err, eventlog.ErrClosed)
 }
 
 // appendFailed deals with a frame that is not where it should be.
@@ -113,9 +130,9 @@ func (s *Shard) appendFailed(ctx context.Context, f *frame, err error) {
 		s.opt.Logger.Error("log and state disagree, writes are stopped", "kind", diverged.Kind, "err", err)
 		s.diverged.Store(diverged)
 		err = s.refusal()
+	case memory.CodeOf(err) != memory.CodeInternal: // an unknown outcome, whatever its cause
 	case errors.Is(err, eventlog.ErrNoSpace):
 		err = memory.Errorf(memory.CodeNoSpace, "the log has no space left").WithHint("free disk space; nothing was written").WithCause(err)
-	case memory.CodeOf(err) != memory.CodeInternal:
 	default:
 		err = memory.Errorf(memory.CodeUnavailable, "the log did not take the write: %v", err).WithCause(err)
 	}
@@ -139,22 +156,31 @@ func (s *Shard) adopt(ctx context.Context, f *frame, messages []eventlog.Message
 		}
 		if err := s.applyMessage(ctx, m, drafts); err != nil {
 			s.breakDown("a message of the log could not be applied", err)
-			s.land(f.drafts)
-			s.fail(f.drafts, unknownOutcome(err))
+			if drafts != nil || !ours { // else they were answered
+				s.land(f.drafts)
+				s.fail(f.drafts, unknownOutcome(err))
+			}
 			return
 		}
 	}
 	s.writer.Resume(s.tail())
+	s.adopted.Add(1)
 	if !ours {
-		s.land(f.drafts)
-		s.queue.giveBack(f.drafts)
+		s.decideAgain(f)
 	}
+}
+
+// decideAgain puts a frame's drafts back. In this order: who waits for what is
+// in flight finds them in the queue.
+func (s *Shard) decideAgain(f *frame) {
+	s.queue.giveBack(f.drafts)
+	s.land(f.drafts)
 }
 
 // applyMessage derives one message of the log, proposes it and waits until the
 // state has it.
 func (s *Shard) applyMessage(ctx context.Context, m eventlog.Message, drafts []*draft) error {
-	if err := s.drainProposals(ctx, drafts); err != nil {
+	if err := s.drainProposals(ctx); err != nil {
 		return err
 	}
 	c := s.opt.State.Cursor()
@@ -175,7 +201,7 @@ func (s *Shard) applyMessage(ctx context.Context, m eventlog.Message, drafts []*
 
 // drainProposals waits until everything proposed before has been applied; the
 // frame being adopted itself is still in flight.
-func (s *Shard) drainProposals(ctx context.Context, own []*draft) error {
+func (s *Shard) drainProposals(ctx context.Context) error {
 	want := s.writer.Tail().Seq
 	for {
 		moved := s.opt.State.Moved()
@@ -184,6 +210,8 @@ func (s *Shard) drainProposals(ctx context.Context, own []*draft) error {
 		}
 		select {
 		case <-moved:
+		case <-s.brokenCh:
+			return s.broken.Load()
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -194,8 +222,11 @@ func (s *Shard) drainProposals(ctx context.Context, own []*draft) error {
 // this process can no longer bring them together.
 func (s *Shard) breakDown(what string, err error) {
 	s.opt.Logger.Error("writes are stopped", "why", what, "err", err)
-	s.broken.CompareAndSwap(nil, memory.Errorf(memory.CodeUnavailable, "writes are stopped: %s", what).
+	first := s.broken.CompareAndSwap(nil, memory.Errorf(memory.CodeUnavailable, "writes are stopped: %s", what).
 		WithHint("nothing acknowledged is lost; see the node's log, then restart it").WithCause(err))
+	if first {
+		close(s.brokenCh)
+	}
 }
 
 // answerLoop waits for verdicts in order and gives them to callers.

@@ -30,6 +30,10 @@ type Attacher struct {
 	wake   chan struct{}
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
+
+	// hopeless are versions that have no vector in their space. They stay
+	// pending, and must not stand in front of others. Owned by run.
+	hopeless map[projections.PendingDoc]bool
 }
 
 const (
@@ -41,7 +45,7 @@ const (
 // NewAttacher starts the attacher; Close stops it.
 func NewAttacher(shard *Shard, source EmbedderSource) *Attacher {
 	ctx, cancel := context.WithCancel(context.Background())
-	a := &Attacher{shard: shard, source: source, wake: make(chan struct{}, 1), cancel: cancel}
+	a := &Attacher{shard: shard, source: source, wake: make(chan struct{}, 1), cancel: cancel, hopeless: map[projections.PendingDoc]bool{}}
 	a.wg.Add(1)
 	go a.run(ctx)
 	a.Wake()
@@ -117,6 +121,7 @@ func (a *Attacher) round(ctx context.Context) (more bool, err error) {
 
 // pendingText is a record version with the texts to embed.
 type pendingText struct {
+	doc    projections.PendingDoc
 	header events.Header
 	chunks []string
 }
@@ -126,45 +131,69 @@ func (a *Attacher) namespace(ctx context.Context, ns projections.NamespaceInfo) 
 	if err != nil || len(work) == 0 {
 		return false, err
 	}
+	// Everything taken is attached or hopeless afterwards, so this ends.
+	more = len(work) == attachBatch
 	e, err := a.source.For(ctx, space)
 	if err != nil {
 		return false, fmt.Errorf("namespace %s: %w", ns.Name, err)
 	}
+	var docs []projections.PendingDoc
 	var drafts []*draft
+	var failed error
 	for _, w := range work {
-		vectors, err := e.Embed(ctx, embed.Document, w.chunks)
-		if errors.Is(err, embed.ErrBadInput) {
-			continue // this text has no vector in this space; it is found by text
-		}
-		if err != nil {
-			return false, fmt.Errorf("namespace %s: %w", ns.Name, err)
-		}
-		key, err := a.shard.opt.Keys.KeyByID(w.header.Key)
-		if settings.IsErased(err) {
+		d, err := a.embed(ctx, e, space, w)
+		if errors.Is(err, embed.ErrBadInput) || settings.IsErased(err) {
+			a.hopeless[w.doc] = true // it is found by text
 			continue
 		}
 		if err != nil {
-			return false, err
+			failed = fmt.Errorf("namespace %s: %w", ns.Name, err)
+			break // what was embedded so far is not thrown away
 		}
-		d := newDraft(w.header)
-		d.key = key
-		payload := events.Vectors{Space: space.ID(), Chunks: vectors}
-		d.payload = payload.Encode()
-		d.size = 400 + len(d.payload)
-		drafts = append(drafts, d)
+		docs, drafts = append(docs, w.doc), append(drafts, d)
 	}
+	return more, errors.Join(failed, a.submit(ctx, ns.ID, docs, drafts))
+}
+
+// embed makes the event that gives a version its vectors.
+func (a *Attacher) embed(ctx context.Context, e embed.Embedder, space embed.Space, w pendingText) (*draft, error) {
+	if len(w.chunks) == 0 {
+		return nil, embed.ErrBadInput
+	}
+	vectors, err := e.Embed(ctx, embed.Document, w.chunks)
+	if err != nil {
+		return nil, err
+	}
+	key, err := a.shard.opt.Keys.KeyByID(w.header.Key)
+	if err != nil {
+		return nil, err
+	}
+	d := newDraft(w.header)
+	d.key = key
+	payload := events.Vectors{Space: space.ID(), Chunks: vectors}
+	d.payload = payload.Encode()
+	d.size = 400 + len(d.payload)
+	return d, nil
+}
+
+// submit writes the events and waits for them. A version whose vectors the fold
+// would not have is not tried again.
+func (a *Attacher) submit(ctx context.Context, ns events.ID, docs []projections.PendingDoc, drafts []*draft) error {
 	if len(drafts) == 0 {
-		return false, nil
+		return nil
 	}
-	if err := a.shard.queue.push(ns.ID, drafts); err != nil {
-		return false, err
+	if err := a.shard.queue.push(ns, drafts); err != nil {
+		return err
 	}
-	for _, d := range drafts {
+	for i, d := range drafts {
 		if err := d.wait(ctx, memory.WaitApplied); err != nil {
-			return false, err
+			return err
+		}
+		if d.result.Outcome != projections.OutcomeApplied {
+			a.hopeless[docs[i]] = true
 		}
 	}
-	return uint64(len(drafts)) < ns.Pending, nil
+	return nil
 }
 
 // collect opens a batch of versions that wait for vectors.
@@ -175,19 +204,21 @@ func (a *Attacher) collect(ns projections.NamespaceInfo) ([]pendingText, embed.S
 	if err != nil || !s.HasVectors() || embed.IsLocal(s.Space.Provider) {
 		return nil, embed.Space{}, err
 	}
-	pending, err := v.Pending(ns.ID, attachBatch)
+	pending, err := v.Pending(ns.ID, attachBatch+len(a.hopeless))
 	if err != nil {
 		return nil, s.Space, err
 	}
 	var out []pendingText
 	for _, p := range pending {
+		if a.hopeless[p] || len(out) == attachBatch {
+			continue
+		}
 		w, err := a.open(v, ns, p)
 		if err != nil {
 			return nil, s.Space, err
 		}
-		if len(w.chunks) > 0 {
-			out = append(out, w)
-		}
+		w.doc = p
+		out = append(out, w)
 	}
 	return out, s.Space, nil
 }

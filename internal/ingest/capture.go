@@ -122,8 +122,7 @@ func (a *admission) captures(items []Item) ([]*draft, []memory.CaptureResult, er
 			subjects = append(subjects, items[i].Subject)
 		}
 	}
-	created, err := a.ensureSubjects(subjects)
-	if err != nil {
+	if err := a.ensureSubjects(subjects); err != nil {
 		return nil, nil, err
 	}
 	for i := range items {
@@ -140,32 +139,54 @@ func (a *admission) captures(items []Item) ([]*draft, []memory.CaptureResult, er
 		}
 		drafts[i] = d
 	}
-	if len(created) > 0 {
-		if err := a.shard.queue.push(a.ns.ID, created); err != nil {
-			return nil, nil, err
-		}
-	}
 	return drafts, results, nil
 }
 
-// ensureSubjects makes the keys of subjects seen for the first time and the
-// events that say so. The keys are durable before their first use.
-func (a *admission) ensureSubjects(subjects []string) ([]*draft, error) {
+// ensureSubjects makes the keys of subjects seen for the first time and queues
+// the events that say so. The keys are durable before their first use.
+func (a *admission) ensureSubjects(subjects []string) error {
 	if len(subjects) == 0 {
-		return nil, nil
+		return nil
 	}
+	a.shard.subjects.Lock()
+	defer a.shard.subjects.Unlock()
 	ids, created, err := a.shard.opt.Keys.EnsureSubjects(a.ns.ID, subjects)
 	if err != nil {
-		return nil, fmt.Errorf("make keys: %w", err)
+		return fmt.Errorf("make keys: %w", err)
 	}
 	var drafts []*draft
-	for i, is := range created {
-		if is {
-			drafts = append(drafts, newDraft(events.Header{Type: events.TypeKeyCreated, Event: a.shard.ids.New(), Namespace: a.ns.ID,
-				Key: ids[i], Subject: a.mac(LabelSubject, subjects[i])}))
+	for i, id := range ids {
+		if created[i] || a.shard.unannouncedLocked(id) {
+			d := newDraft(events.Header{Type: events.TypeKeyCreated, Event: a.shard.ids.New(), Namespace: a.ns.ID,
+				Key: id, Subject: a.mac(LabelSubject, subjects[i])})
+			drafts = append(drafts, d)
+			a.shard.announced[id] = d
 		}
 	}
-	return drafts, nil
+	if len(drafts) == 0 {
+		return nil
+	}
+	err = a.shard.queue.add(a.ns.ID, drafts, true)
+	if err != nil {
+		a.shard.fail(drafts, err)
+	}
+	return err
+}
+
+// unannouncedLocked reports whether the event that tells of a key's making was
+// tried and is not known to be in the log. The caller holds subjects.
+func (s *Shard) unannouncedLocked(id keyring.KeyID) bool {
+	d := s.announced[id]
+	if d == nil {
+		return false
+	}
+	select {
+	case <-d.done:
+		delete(s.announced, id)
+		return d.err != nil
+	default:
+		return false
+	}
 }
 
 func (a *admission) mac(label, value string) events.MAC {
@@ -197,7 +218,14 @@ func (a *admission) capture(it *Item) (*draft, error) {
 		d.content.OccurredSet = true
 		d.header.OccurredAt = it.OccurredAt.UnixNano()
 	}
-	if err := a.lineage(d, it.DerivedFrom); err != nil {
+	if d.content.DerivedFrom, err = parseLineage(it.DerivedFrom); err != nil {
+		return nil, err
+	}
+	spent, err := a.sealAsSpent(d, it.ID)
+	if err == nil && !spent {
+		err = a.lineage(d)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return d, a.complete(d, it.ID)
@@ -223,21 +251,28 @@ func (a *admission) complete(d *draft, clientID string) error {
 	return nil
 }
 
-// lineage resolves derived_from. Without a subject of its own, what is derived
-// inherits its sources' subjects: it is sealed so that it dies with any of them.
-func (a *admission) lineage(d *draft, ids []string) error {
-	var keys []keyring.KeyID
-	var subject events.MAC
+func parseLineage(ids []string) ([]events.ID, error) {
+	var out []events.ID
 	for _, s := range ids {
 		id, err := events.ParseID(s)
 		if err != nil {
-			return memory.Errorf(memory.CodeInvalid, "derived_from: %q is not a record id", s)
+			return nil, memory.Errorf(memory.CodeInvalid, "derived_from: %q is not a record id", s)
 		}
+		out = append(out, id)
+	}
+	return out, nil
+}
+
+// lineage resolves derived_from. Without a subject of its own, what is derived
+// inherits its sources' subjects: it is sealed so that it dies with any of them.
+func (a *admission) lineage(d *draft) error {
+	var keys []keyring.KeyID
+	var subject events.MAC
+	for _, id := range d.content.DerivedFrom {
 		env, err := a.source(id, d.header.Agent)
 		if err != nil {
 			return err
 		}
-		d.content.DerivedFrom = append(d.content.DerivedFrom, id)
 		if !env.Subject.IsZero() || keyring.KeyID(env.Key) != a.ownKey() {
 			keys = append(keys, keyring.KeyID(env.Key))
 			subject = env.Subject

@@ -52,11 +52,11 @@ func (s *Shard) Revise(ctx context.Context, namespace, as, id string, rev memory
 		case projections.OutcomeRejected:
 			return memory.RevisionResponse{}, memory.Errorf(memory.CodeNotFound, "there is no record %s in namespace %q", id, namespace)
 		}
+		if idSpent := res.Version == 0; idSpent {
+			return memory.RevisionResponse{}, conflictError(d, res)
+		}
 		if uriTaken := res.Version == d.header.BaseVersion; uriTaken {
 			return memory.RevisionResponse{}, memory.Errorf(memory.CodeConflict, "uri %q names another living memory", d.content.URI)
-		}
-		if res.Version == 0 {
-			return memory.RevisionResponse{}, conflictError(d, res)
 		}
 		if ifMatch != 0 || try == reviseTries {
 			return memory.RevisionResponse{}, staleBase(id, int(res.Version))
@@ -87,6 +87,9 @@ func (s *Shard) revision(namespace, as, id string, rev memory.Revision, ifMatch 
 }
 
 func (a *admission) revise(record events.ID, as string, rev memory.Revision, ifMatch int, clientID string) (*draft, error) {
+	if d, err := a.revisedBefore(record, as, rev, clientID); d != nil || err != nil {
+		return d, err
+	}
 	p, doc, err := a.visible(record, as)
 	if err != nil {
 		return nil, err
@@ -101,23 +104,39 @@ func (a *admission) revise(record events.ID, as string, rev memory.Revision, ifM
 	present := captureOf(c, &env, as)
 	applyRevision(&present, rev)
 	present.ID = clientID
-	if err := present.Validate(); err != nil {
-		return nil, err
+	sameSources := rev.DerivedFrom == nil
+	if sameSources {
+		present.DerivedFrom = nil // they may be gone by now, and need not be found again
 	}
-	d, err := a.capture(&Item{Capture: present, Source: c.Source, Origin: c.Origin})
+	d, err := a.revisionOf(&present, c)
 	if err != nil {
 		return nil, err
 	}
-	// What is about a subject stays about it: the version keeps its key.
-	if d.key != key && present.Subject == "" && rev.DerivedFrom == nil {
-		d.key, d.header.Subject = key, env.Subject
+	if sameSources {
+		d.content.DerivedFrom = c.DerivedFrom
+		// What is about a subject stays about it: the version keeps its key.
+		if present.Subject == "" {
+			d.key, d.header.Subject = key, env.Subject
+		}
 		if err := a.complete(d, clientID); err != nil {
 			return nil, err
 		}
 	}
-	h := &d.header
-	h.Type, h.Schema = events.TypeRevised, events.TypeRevised.Schema()
-	h.Record, h.Target, h.BaseVersion, h.Scope = events.ID{}, record, doc.Version, p.Scope
+	d.header.Target, d.header.BaseVersion, d.header.Scope = record, doc.Version, p.Scope
+	return d, nil
+}
+
+// revisionOf makes the draft of a version that holds what the capture says;
+// c is the content of the version it comes from.
+func (a *admission) revisionOf(present *memory.Capture, c *events.Content) (*draft, error) {
+	if err := present.Validate(); err != nil {
+		return nil, err
+	}
+	d, err := a.capture(&Item{Capture: *present, Source: c.Source, Origin: c.Origin})
+	if err != nil {
+		return nil, err
+	}
+	d.header.Type, d.header.Schema, d.header.Record = events.TypeRevised, events.TypeRevised.Schema(), events.ID{}
 	return d, nil
 }
 
@@ -178,10 +197,15 @@ func (s *Shard) Forget(ctx context.Context, namespace, as, id string, ifMatch in
 	if ifMatch != 0 && int(doc.Version) != ifMatch {
 		return memory.ForgetResponse{}, staleBase(id, int(doc.Version))
 	}
-	res, err := s.submit(ctx, newDraft(events.Header{Type: events.TypeForgotten, Event: s.ids.New(), Namespace: a.ns.ID,
-		Scope: p.Scope, Agent: as, Target: record, BaseVersion: doc.Version}))
+	d := newDraft(events.Header{Type: events.TypeForgotten, Event: s.ids.New(), Namespace: a.ns.ID,
+		Scope: p.Scope, Agent: as, Target: record, BaseVersion: doc.Version})
+	d.exact = ifMatch != 0
+	res, err := s.submit(ctx, d)
 	if err != nil {
 		return memory.ForgetResponse{}, err
+	}
+	if res.Outcome == projections.OutcomeConflict {
+		return memory.ForgetResponse{}, staleBase(id, int(res.Version))
 	}
 	if res.Outcome != projections.OutcomeForgotten {
 		return memory.ForgetResponse{}, memory.Errorf(memory.CodeNotFound, "there is no record %s in namespace %q", id, namespace)

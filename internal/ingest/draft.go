@@ -18,6 +18,8 @@ type draft struct {
 	payload []byte           // plaintext of the others
 	key     *keyring.DataKey // seals the payload; nil = there is none
 	size    int              // about what it will take in the log
+	turn    uint64           // place in the queue
+	exact   bool             // a forget that counts only at its base version
 
 	accepted chan struct{} // closed when the log has it, or when done is
 	done     chan struct{} // closed when result or err is final
@@ -65,7 +67,11 @@ func (d *draft) wait(ctx context.Context, level memory.Wait) error {
 	select {
 	case <-ready:
 	case <-ctx.Done():
-		return unknownOutcome(ctx.Err())
+		select {
+		case <-ready: // both: what is known is told
+		default:
+			return unknownOutcome(ctx.Err())
+		}
 	}
 	if level == memory.WaitAccepted && d.inLog {
 		return nil
@@ -75,9 +81,12 @@ func (d *draft) wait(ctx context.Context, level memory.Wait) error {
 }
 
 func unknownOutcome(cause error) error {
-	what := "the answer was not waited for"
-	if errors.Is(cause, context.DeadlineExceeded) {
+	what := "writing was interrupted"
+	switch {
+	case errors.Is(cause, context.DeadlineExceeded):
 		what = "the deadline passed"
+	case errors.Is(cause, context.Canceled):
+		what = "the answer was not waited for"
 	}
 	return memory.Errorf(memory.CodeOutcomeUnknown, "%s before the outcome was known", what).
 		WithHint("send it again with the same id: it will be stored once").WithCause(cause)

@@ -3,12 +3,19 @@ package ingest
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
+	"mneme/internal/derive"
 	"mneme/internal/embed"
 	"mneme/internal/eventlog"
 	"mneme/internal/eventlog/eventlogtest"
+	"mneme/internal/events"
 	"mneme/internal/keyring"
 	"mneme/internal/projections"
 	"mneme/internal/raftfsm"
@@ -38,6 +45,7 @@ type world struct {
 	now    func() time.Time
 	refuse func() *memory.Error
 	opt    func(*Options)
+	wake   atomic.Pointer[func()] // called when the state has moved
 }
 
 func newWorld(t testing.TB, stream eventlog.Stream) *world {
@@ -47,7 +55,12 @@ func newWorld(t testing.TB, stream eventlog.Stream) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	state, err := projections.Open(projections.Options{Dir: dir + "/state"})
+	w := &world{t: t, stream: stream, keys: keys, now: time.Now}
+	state, err := projections.Open(projections.Options{Dir: dir + "/state", OnApply: func(*projections.Applied) {
+		if f := w.wake.Load(); f != nil {
+			(*f)()
+		}
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +71,7 @@ func newWorld(t testing.TB, stream eventlog.Stream) *world {
 	if err := group.WaitLeader(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, stream: stream, keys: keys, state: state, group: group, now: time.Now}
+	w.state, w.group = state, group
 	t.Cleanup(func() {
 		w.stop()
 		if err := group.Close(); err != nil {
@@ -141,6 +154,241 @@ func (w *world) hash() string {
 	}
 	return h.String()
 }
+
+// find gives the head of a record, by its public id.
+func (w *world) find(v *projections.View, id string) (projections.Head, bool) {
+	w.t.Helper()
+	rec, err := events.ParseID(id)
+	if err != nil {
+		w.t.Fatalf("record id %q: %v", id, err)
+	}
+	h, ok, err := v.Head(rec)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return h, ok
+}
+
+// content opens the event at a reference.
+func (w *world) content(v *projections.View, at projections.Ref) *events.Content {
+	w.t.Helper()
+	env, _, err := v.Envelope(at)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	key, err := w.keys.KeyByID(env.Key)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	c, err := derive.OpenContent(key, &env)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
+// text is what a record says now, and its version; version 0 = it lives no more.
+func (w *world) text(id string) (string, int) {
+	w.t.Helper()
+	v := w.state.View()
+	defer v.Close()
+	h, ok := w.find(v, id)
+	if !ok || !h.Living {
+		return "", 0
+	}
+	doc, ok, err := v.Doc(h.Partition, h.Doc)
+	if err != nil || !ok {
+		w.t.Fatalf("document of %s: %v %v", id, ok, err)
+	}
+	return w.content(v, doc.At).Text, int(h.Versions)
+}
+
+// texts lists the texts of a record's versions, oldest first.
+func (w *world) texts(id string) []string {
+	w.t.Helper()
+	v := w.state.View()
+	defer v.Close()
+	rec, _ := events.ParseID(id)
+	list, err := v.History(rec)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var out []string
+	for _, e := range list {
+		if e.Version != 0 {
+			out = append(out, w.content(v, e.At).Text)
+		}
+	}
+	return out
+}
+
+// audit lists a namespace's audit rows; "" is the system.
+func (w *world) audit(ns string) []projections.AuditRow {
+	w.t.Helper()
+	v := w.state.View()
+	defer v.Close()
+	var id events.ID
+	if ns != "" {
+		info, ok, err := v.Namespace(ns)
+		if err != nil || !ok {
+			w.t.Fatalf("namespace %s: %v %v", ns, ok, err)
+		}
+		id = info.ID
+	}
+	var out []projections.AuditRow
+	err := v.Audit(id, projections.Ref{}, func(r projections.AuditRow) (bool, error) {
+		out = append(out, r)
+		return true, nil
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return out
+}
+
+// refold folds the log into an empty state and compares.
+func (w *world) refold() {
+	w.t.Helper()
+	state, err := projections.Open(projections.Options{Dir: w.t.TempDir()})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer state.Close()
+	v := state.View()
+	d, err := derive.New(w.keys, v)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	v.Close()
+	n, err := Replay(context.Background(), w.stream, state, d, 0, func(r *projections.Range) error {
+		res, err := state.ApplyLocal(r)
+		if err == nil && res.Stale {
+			err = fmt.Errorf("range after %d is stale", r.Previous)
+		}
+		return err
+	})
+	if err != nil {
+		w.t.Fatalf("fold after %d messages: %v", n, err)
+	}
+	a, b := state.View(), w.state.View()
+	defer a.Close()
+	defer b.Close()
+	ca, cb := a.Cursor(), b.Cursor()
+	if ca.Seq != cb.Seq || ca.Chain != cb.Chain || ca.Epoch != cb.Epoch || ca.Events != cb.Events {
+		w.t.Fatalf("the log's fold stands at %+v, the state at %+v", ca, cb)
+	}
+	ha, err := a.Hash()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if hb, err := b.Hash(); err != nil || ha != hb {
+		w.t.Fatalf("the log folds to %s, the state is %s (%v)", ha, hb, err)
+	}
+}
+
+// try captures one memory and gives its result or the request's error.
+func (w *world) try(ns string, c memory.Capture) (memory.CaptureResult, error) {
+	if c.Agent == "" {
+		c.Agent = "agent-1"
+	}
+	resp, err := w.shard.Capture(context.Background(), ns, []Item{{Capture: c}}, memory.WaitApplied)
+	if err != nil {
+		return memory.CaptureResult{}, err
+	}
+	return resp.Results[0], itemError(&resp.Results[0])
+}
+
+// itemError is a result's error as a request of its own would have it.
+func itemError(r *memory.CaptureResult) error {
+	if r.Error == nil {
+		return nil
+	}
+	return memory.Errorf(r.Error.Code, "%s", r.Error.Detail).WithHint("%s", r.Error.Hint)
+}
+
+func wantCode(t testing.TB, err error, code memory.Code) *memory.Error {
+	t.Helper()
+	if err == nil || memory.CodeOf(err) != code {
+		t.Fatalf("error is %v, want %s", err, code)
+	}
+	return memory.AsError(err)
+}
+
+// await turns until cond holds; the bound is against hanging only.
+func await(t testing.TB, what string, cond func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !cond(); runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+// flyingDrafts is how many drafts are between decision and answer.
+func (s *Shard) flyingDrafts() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.flying
+}
+
+// gate is a fake whose appends can be held at the door.
+type gate struct {
+	*eventlogtest.Fake
+	mu      sync.Mutex
+	entered chan struct{}
+	open    chan struct{}
+}
+
+func newGate() *gate { return &gate{Fake: eventlogtest.NewFake()} }
+
+// shut holds appends from now on. Each tells on entered when it is held; let
+// opens for good.
+func (g *gate) shut() (entered <-chan struct{}, let func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.entered, g.open = make(chan struct{}, 1000), make(chan struct{})
+	open := g.open
+	return g.entered, sync.OnceFunc(func() {
+		g.mu.Lock()
+		g.open = nil
+		g.mu.Unlock()
+		close(open)
+	})
+}
+
+func (g *gate) Append(ctx context.Context, data []byte, last uint64) error {
+	g.mu.Lock()
+	open, entered := g.open, g.entered
+	g.mu.Unlock()
+	if open != nil {
+		entered <- struct{}{}
+		select {
+		case <-open:
+		case <-ctx.Done():
+		}
+	}
+	return g.Fake.Append(ctx, data, last)
+}
+
+// last is the log's last sequence.
+func (w *world) last() uint64 {
+	info, err := w.stream.Info(context.Background())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return info.Last
+}
+
+func position(t testing.TB, s string) events.Position {
+	t.Helper()
+	p, err := events.ParsePosition(s)
+	if err != nil {
+		t.Fatalf("position %q: %v", s, err)
+	}
+	return p
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestCaptureGoesThrough(t *testing.T) {
 	w := newWorld(t, eventlogtest.NewFake())

@@ -1,7 +1,9 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,7 +21,9 @@ type queue struct {
 	order  []events.ID // namespaces with drafts, in turn
 	items  int
 	bytes  int
+	turns  uint64 // drafts that ever came
 	paused int
+	out    chan struct{} // closed when the batch that take gave out was decided; nil = none is out
 	closed bool
 	wake   chan struct{} // capacity 1: something to take may be there
 }
@@ -41,7 +45,12 @@ func (q *queue) signal() {
 }
 
 // push adds drafts of one namespace, all or none.
-func (q *queue) push(ns events.ID, drafts []*draft) error {
+func (q *queue) push(ns events.ID, drafts []*draft) error { return q.add(ns, drafts, false) }
+
+// add is push. What must get in, because it was done already and the log has
+// to say so, is not bounded: it is at most one event for each of a request's
+// items.
+func (q *queue) add(ns events.ID, drafts []*draft, must bool) error {
 	size := 0
 	for _, d := range drafts {
 		size += d.size
@@ -57,7 +66,7 @@ func (q *queue) push(ns events.ID, drafts []*draft) error {
 	}
 	full := q.items+len(drafts) > q.maxItems || q.bytes+size > q.maxBytes
 	greedy := len(q.lanes) > 1 && (len(l.drafts)+len(drafts) > q.maxItems/2 || l.bytes+size > q.maxBytes/2)
-	if (full || greedy) && q.items > 0 {
+	if (full || greedy) && q.items > 0 && !must {
 		err := memory.Errorf(memory.CodeOverloaded, "too much is waiting to be written: %d memories", q.items).
 			WithHint("slow down and send it again")
 		err.RetryAfter = time.Second
@@ -67,6 +76,10 @@ func (q *queue) push(ns events.ID, drafts []*draft) error {
 		q.lanes[ns] = l
 		q.order = append(q.order, ns)
 	}
+	for _, d := range drafts {
+		q.turns++
+		d.turn = q.turns
+	}
 	l.drafts = append(l.drafts, drafts...)
 	l.bytes += size
 	q.items += len(drafts)
@@ -75,7 +88,7 @@ func (q *queue) push(ns events.ID, drafts []*draft) error {
 	return nil
 }
 
-// giveBack puts drafts in front again, to be decided anew.
+// giveBack puts drafts in their places again, to be decided anew.
 func (q *queue) giveBack(drafts []*draft) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -87,7 +100,8 @@ func (q *queue) giveBack(drafts []*draft) {
 			q.lanes[d.header.Namespace] = l
 			q.order = append([]events.ID{d.header.Namespace}, q.order...)
 		}
-		l.drafts = append([]*draft{d}, l.drafts...)
+		at, _ := slices.BinarySearchFunc(l.drafts, d.turn, func(o *draft, turn uint64) int { return cmp.Compare(o.turn, turn) })
+		l.drafts = slices.Insert(l.drafts, at, d)
 		l.bytes += d.size
 		q.items++
 		q.bytes += d.size
@@ -103,6 +117,7 @@ func (q *queue) take(ctx context.Context, maxBytes, maxItems int) []*draft {
 		q.mu.Lock()
 		if q.items > 0 && q.paused == 0 {
 			out := q.takeLocked(maxBytes, maxItems)
+			q.out = make(chan struct{})
 			q.mu.Unlock()
 			return out
 		}
@@ -157,9 +172,35 @@ func (q *queue) pause() {
 
 func (q *queue) resume() {
 	q.mu.Lock()
-	q.paused--
+	if q.paused > 0 { // close ends every pause
+		q.paused--
+	}
 	q.mu.Unlock()
 	q.signal()
+}
+
+// decided says that the last batch taken has been decided.
+func (q *queue) decided() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	close(q.out)
+	q.out = nil
+}
+
+// settled waits until no batch is between take and decided.
+func (q *queue) settled(ctx context.Context) error {
+	q.mu.Lock()
+	out := q.out
+	q.mu.Unlock()
+	if out == nil {
+		return nil
+	}
+	select {
+	case <-out:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // close refuses further drafts; those inside can still be taken.
@@ -177,6 +218,11 @@ func (q *queue) drop() []*draft {
 	defer q.mu.Unlock()
 	out := q.takeLocked(1<<62, 1<<31-1)
 	return out
+}
+
+func (q *queue) empty() bool {
+	items, _ := q.depth()
+	return items == 0
 }
 
 func (q *queue) depth() (items, bytes int) {

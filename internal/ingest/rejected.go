@@ -27,7 +27,7 @@ type Rejections struct {
 	mu     sync.Mutex
 	ring   []memory.Rejected // oldest first
 	counts map[string]uint64
-	lines  int // in the file
+	lines  int // in the file; at 2*rejectedKept it is written anew
 }
 
 const (
@@ -55,8 +55,10 @@ func OpenRejections(path string, key *keyring.DataKey, now func() time.Time) (*R
 			r.ring = append(r.ring, m)
 		}
 	}
+	// The last line may be torn, and old ones may be there: the next message
+	// writes the file anew.
 	r.trimLocked()
-	r.lines = rejectedKept // rewrite at the next message
+	r.lines = 2 * rejectedKept
 	return r, nil
 }
 
@@ -70,6 +72,7 @@ func (r *Rejections) Reject(m memory.Rejected) {
 		m.Body = ""
 	}
 	m.Body = m.Body[:min(len(m.Body), rejectedBody)]
+	m.Reason = m.Reason[:min(len(m.Reason), rejectedBody)] // a line must stay readable
 	r.counts[string(m.Code)]++
 	r.ring = append(r.ring, m)
 	r.trimLocked()
@@ -94,12 +97,15 @@ func (r *Rejections) List(limit int) memory.RejectedList {
 func (r *Rejections) trimLocked() {
 	oldest := r.now().Add(-rejectedAge)
 	for len(r.ring) > 0 && (len(r.ring) > rejectedKept || r.ring[0].At.Before(oldest)) {
+		if r.ring[0].At.Before(oldest) {
+			r.lines = 2 * rejectedKept // its time is over in the file as well
+		}
 		r.ring = r.ring[1:]
 	}
 }
 
 func (r *Rejections) saveLocked(m memory.Rejected) error {
-	if r.lines >= 2*rejectedKept || r.lines == rejectedKept && len(r.ring) < rejectedKept {
+	if r.lines >= 2*rejectedKept {
 		return r.rewriteLocked()
 	}
 	if err := os.MkdirAll(filepath.Dir(r.path), 0o700); err != nil {

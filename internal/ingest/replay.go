@@ -118,10 +118,12 @@ func (s *Shard) begin(ctx context.Context) error {
 func (s *Shard) control(ctx context.Context, t events.Type) error {
 	began := events.Envelope{Header: events.Header{Type: t, Schema: t.Schema(), Event: s.ids.New(), SealedAt: s.stamp()}}
 	began.OccurredAt = began.SealedAt
-	for {
+	f := &frame{encoded: [][]byte{began.Encode()}}
+	for s.diverged.Load() == nil {
 		before := s.writer.Tail()
-		a, err := s.writer.Append(ctx, [][]byte{began.Encode()})
+		a, err := s.appendUntilKnown(ctx, f)
 		var adopt *eventlog.AdoptError
+		var diverged *eventlog.DivergedError
 		switch {
 		case err == nil:
 			return s.applyBegan(ctx, before, a)
@@ -129,11 +131,16 @@ func (s *Shard) control(ctx context.Context, t events.Type) error {
 			if err := s.catchUp(ctx); err != nil {
 				return err
 			}
-			s.writer.Resume(s.tail())
+			at := s.tail()
+			at.Epoch = max(at.Epoch, before.Epoch) // the raised one, if it is
+			s.writer.Resume(at)
+		case errors.As(err, &diverged):
+			s.diverged.Store(diverged)
 		default:
 			return fmt.Errorf("begin term %d: %w", s.opt.Term, err)
 		}
 	}
+	return nil
 }
 
 func (s *Shard) applyBegan(ctx context.Context, before eventlog.Tail, a eventlog.Appended) error {

@@ -13,6 +13,7 @@ import (
 // frame is a set of decided and sealed drafts on its way into the log.
 type frame struct {
 	drafts   []*draft
+	adopted  uint64 // Shard.adopted when it was decided
 	encoded  [][]byte
 	contents []*events.Content
 }
@@ -27,6 +28,11 @@ func (s *Shard) decideLoop(ctx context.Context) {
 		if drafts == nil {
 			if ctx.Err() != nil {
 				s.fail(s.queue.drop(), memory.Errorf(memory.CodeUnavailable, "the node is shutting down"))
+				return
+			}
+			// What is in flight may yet come back to be decided again.
+			if s.drain(ctx) == nil && !s.queue.empty() {
+				continue
 			}
 			return
 		}
@@ -34,8 +40,8 @@ func (s *Shard) decideLoop(ctx context.Context) {
 			n := s.independent(drafts)
 			if n == 0 {
 				// The first one depends on what is in flight.
-				if err := s.drain(ctx); err != nil {
-					s.fail(drafts, unknownOutcome(err))
+				if s.drain(ctx) != nil {
+					s.fail(drafts, memory.Errorf(memory.CodeUnavailable, "the node is shutting down"))
 					break
 				}
 				continue
@@ -43,6 +49,7 @@ func (s *Shard) decideLoop(ctx context.Context) {
 			s.sequence(ctx, drafts[:n])
 			drafts = drafts[n:]
 		}
+		s.queue.decided()
 	}
 }
 
@@ -68,6 +75,7 @@ func (s *Shard) sequence(ctx context.Context, drafts []*draft) {
 		s.fail(drafts, err)
 		return
 	}
+	adopted := s.adopted.Load() // before the view
 	v := s.opt.State.View()
 	fresh := make([]*draft, 0, len(drafts))
 	for _, d := range drafts {
@@ -89,6 +97,7 @@ func (s *Shard) sequence(ctx context.Context, drafts []*draft) {
 		return
 	}
 	f := s.seal(fresh)
+	f.adopted = adopted
 	s.takeOff(f.drafts)
 	select {
 	case s.frames <- f:
@@ -124,20 +133,15 @@ func (s *Shard) decide(v *projections.View, d *draft) (projections.EventResult, 
 			return projections.EventResult{}, false, err
 		}
 		if ok {
-			c := v.Cursor()
-			res := projections.EventResult{Outcome: projections.OutcomeDuplicate, Record: spent.Record, Version: 1,
-				Position: events.Position{Shard: c.Shard, Epoch: c.Epoch, Seq: spent.At.Seq, Index: spent.At.Index}}
-			if spent.Body != h.Body {
-				res.Outcome = projections.OutcomeConflict
-			}
-			return res, true, nil
+			res, err := spentResult(v, spent, h.Body)
+			return res, true, err
 		}
 	}
 	switch h.Type {
 	case events.TypeCaptured:
 		return s.decideURI(v, h)
 	case events.TypeRevised, events.TypeForgotten, events.TypeVectorsAttached:
-		return decideTarget(v, h)
+		return decideTarget(v, d)
 	}
 	return projections.EventResult{}, false, nil
 }
@@ -154,7 +158,8 @@ func (s *Shard) decideURI(v *projections.View, h *events.Header) (projections.Ev
 	return projections.EventResult{Outcome: projections.OutcomeConflict, Record: owner}, taken, err
 }
 
-func decideTarget(v *projections.View, h *events.Header) (projections.EventResult, bool, error) {
+func decideTarget(v *projections.View, d *draft) (projections.EventResult, bool, error) {
+	h := &d.header
 	head, ok, err := v.Head(h.Target)
 	if err != nil {
 		return projections.EventResult{}, false, err
@@ -162,8 +167,13 @@ func decideTarget(v *projections.View, h *events.Header) (projections.EventResul
 	if !ok || !head.Living {
 		return projections.EventResult{Outcome: projections.OutcomeRejected, Record: h.Target}, true, nil
 	}
-	if h.Type != events.TypeForgotten && head.Versions != h.BaseVersion {
-		return projections.EventResult{Outcome: projections.OutcomeConflict, Record: h.Target, Version: head.Versions}, true, nil
+	stale := projections.EventResult{Outcome: projections.OutcomeConflict, Record: h.Target, Version: head.Versions}
+	if (h.Type != events.TypeForgotten || d.exact) && head.Versions != h.BaseVersion {
+		return stale, true, nil
+	}
+	if h.Type == events.TypeRevised && !h.URI.IsZero() && h.URI != head.URI {
+		_, taken, err := v.URI(head.Partition, h.URI)
+		return stale, taken, err
 	}
 	return projections.EventResult{}, false, nil
 }

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -69,9 +70,16 @@ type Shard struct {
 	idle     chan struct{}     // closed when flying reaches 0; nil while idle
 	sealedAt int64             // last time given out
 
+	adopted  atomic.Uint64 // how often messages came into the state past admission
 	diverged atomic.Pointer[eventlog.DivergedError]
 	broken   atomic.Pointer[memory.Error] // why nothing can be written until a restart
+	brokenCh chan struct{}                // closed once broken is set
 	counters Counters
+
+	// subjects is held from making a subject's key until its key.created is
+	// queued, so that nothing sealed under the key gets into the log before it.
+	subjects  sync.Mutex
+	announced map[keyring.KeyID]*draft // key.created that were queued and are not known to be in the log
 }
 
 // Counters count what the shard did since it started.
@@ -103,7 +111,7 @@ func Start(ctx context.Context, opt Options) (*Shard, error) {
 		opt.MaxFrameBytes = events.MaxFrameBytes
 	}
 	s := &Shard{opt: opt, queue: newQueue(opt.MaxQueueItems, opt.MaxQueueBytes), ids: events.NewIDSource(opt.Now, opt.Rand),
-		frames: make(chan *frame, 1), proposed: make(chan *proposal, 16), inFlight: map[string]*draft{}}
+		frames: make(chan *frame, 1), proposed: make(chan *proposal, 16), inFlight: map[string]*draft{}, announced: map[keyring.KeyID]*draft{}, brokenCh: make(chan struct{})}
 	v := opt.State.View()
 	deriver, err := derive.New(opt.Keys, v)
 	if err != nil {
@@ -147,6 +155,9 @@ func (s *Shard) Close(ctx context.Context) error {
 		<-done
 	}
 	s.cancel()
+	// A frame that was cut short may have given its drafts back to a queue that
+	// nobody takes from any more.
+	s.fail(s.queue.drop(), memory.Errorf(memory.CodeUnavailable, "the node is shutting down"))
 	return nil
 }
 
@@ -154,7 +165,8 @@ func (s *Shard) Close(ctx context.Context) error {
 // function goes on. Admission continues until the queue is full.
 func (s *Shard) Pause(ctx context.Context) (resume func(), err error) {
 	s.queue.pause()
-	if err := s.drain(ctx); err != nil {
+	// First what was taken and is not yet decided, then what is in flight.
+	if err := errors.Join(s.queue.settled(ctx), s.drain(ctx)); err != nil {
 		s.queue.resume()
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package keyring
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -364,5 +365,29 @@ func TestDestroyWhileSealing(t *testing.T) {
 		if k.cache.slots[i].Load() != nil {
 			t.Fatal("a destroyed namespace's term is still cached")
 		}
+	}
+}
+
+func TestHasNamespacesRemembersDestroyedOnes(t *testing.T) {
+	dir := t.TempDir()
+	k, err := Open(Options{Dir: dir, AllowCreate: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if k.HasNamespaces() {
+		t.Error("a new keyring has namespaces")
+	}
+	ns := NamespaceID{7}
+	if err := errors.Join(k.CreateNamespace(ns), k.DestroyNamespace(ns), k.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if k, err = Open(Options{Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	if !k.HasNamespaces() {
+		t.Error("the destroyed namespace is forgotten")
+	}
+	if err := k.Close(); err != nil {
+		t.Fatal(err)
 	}
 }

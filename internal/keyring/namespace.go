@@ -32,6 +32,14 @@ func newNamespaceKeys(id NamespaceID, index *secret, macs *macPool, cache *termC
 	}
 }
 
+// HasNamespaces reports whether a namespace ever had keys here, destroyed ones
+// included.
+func (k *Keyring) HasNamespaces() bool {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return len(k.lookup.spaces) > 0
+}
+
 // ID returns the namespace's identity.
 func (n *NamespaceKeys) ID() NamespaceID { return n.id }
 

@@ -29,6 +29,9 @@ type Config struct {
 	Auth         string // "off" or "token"
 	AuthToken    string // the operator token; "" = the file in keys/
 	Embedder     embed.Config
+	// Environment gives namespaces that chose another provider than Embedder
+	// their keys and addresses; nil = nothing.
+	Environment  embed.Lookup
 	VectorEngine string
 	Namespaces   []string // made at start if missing; an empty data directory gets "default"
 	Dev          bool     // write without proof that the log is synced
@@ -39,7 +42,10 @@ type Config struct {
 	DrainTimeout time.Duration
 	CacheBytes   int64
 	ReserveBytes int64 // what must stay free on the disk for writes to be taken
-	Now          func() time.Time
+	// SnapshotThreshold is how many Raft entries lie between two snapshots; 0 is
+	// raftfsm's default.
+	SnapshotThreshold uint64
+	Now               func() time.Time
 }
 
 // Defaults of Config.

@@ -150,6 +150,11 @@ func (c *core) openState(ctx context.Context) error {
 	if err != nil {
 		return startError("event log", err)
 	}
+	if state.Cursor().Seq == 0 && info.Last == 0 && c.keys.HasNamespaces() {
+		// The log begins before the first namespace gets its keys.
+		return &StartError{Kind: StartDamaged, Message: fmt.Sprintf("%s holds the keys of namespaces, but neither a log nor a state", c.dir.path),
+			Hint: "put nats/ or shards/ back, or memctl restore a backup into a new directory; to begin anew choose another --data-dir"}
+	}
 	if state.Cursor().Seq == 0 {
 		return startError("state", c.buildState(ctx, info))
 	}
@@ -214,7 +219,7 @@ func replayInto(ctx context.Context, stream eventlog.Stream, keys *keyring.Keyri
 func (c *core) openGroup(ctx context.Context) error {
 	c.machine = &machine{state: c.state}
 	group, err := raftfsm.Open(raftfsm.Options{Dir: c.dir.shard(shard0), ID: c.dir.node.NodeID, Machine: c.machine,
-		Logger: c.cfg.Logger, Bootstrap: true, NoSync: true})
+		Logger: c.cfg.Logger, Bootstrap: true, NoSync: true, SnapshotThreshold: c.cfg.SnapshotThreshold})
 	if err != nil {
 		return startError("raft", err)
 	}

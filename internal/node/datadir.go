@@ -1,6 +1,8 @@
 package node
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,9 +11,9 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
-	"github.com/google/renameio/v2"
 
 	"mneme/internal/events"
+	"mneme/internal/storage"
 )
 
 // dataDir is the folder that holds everything of a node, locked against other
@@ -29,6 +31,14 @@ type nodeFile struct {
 	NodeID    string `json:"node_id"`
 	ClusterID string `json:"cluster_id"`
 	Mode      string `json:"mode"` // "standalone"; a cluster's folder must not be opened as one
+	// Check tells a damaged identity from a foreign one: the first 8 bytes of
+	// SHA-256 over the other fields, in hex.
+	Check string `json:"check"`
+}
+
+func (f nodeFile) check() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d\x00%s\x00%s\x00%s", f.Format, f.NodeID, f.ClusterID, f.Mode))
+	return hex.EncodeToString(sum[:8])
 }
 
 const (
@@ -96,13 +106,16 @@ func (d *dataDir) readNode(ids *events.IDSource) error {
 	if err != nil {
 		return readOnly(d.path, err)
 	}
-	if err := json.Unmarshal(b, &d.node); err != nil || d.node.NodeID == "" || d.node.ClusterID == "" || d.node.Format < 1 {
-		return &StartError{Kind: StartDamaged, Message: fmt.Sprintf("%s is damaged", name), Hint: "put it back from a backup of the folder"}
+	damaged := &StartError{Kind: StartDamaged, Message: fmt.Sprintf("%s is damaged", name), Hint: "put it back from a backup of the folder"}
+	if err := json.Unmarshal(b, &d.node); err != nil {
+		return damaged
 	}
 	switch {
 	case d.node.Format > nodeFormat:
 		return &StartError{Kind: StartNewer, Message: fmt.Sprintf("%s was written by a newer version of Mneme (format %d, this is %d)", d.path, d.node.Format, nodeFormat),
 			Hint: "start the newer version"}
+	case d.node.Check != d.node.check():
+		return damaged
 	case d.node.Mode != modeStandalone:
 		return &StartError{Kind: StartUsage, Message: fmt.Sprintf("%s belongs to a cluster (mode %q)", d.path, d.node.Mode), Hint: "start it with the cluster's options"}
 	}
@@ -124,11 +137,12 @@ func (d *dataDir) hasData() bool {
 }
 
 func (d *dataDir) writeNode() error {
+	d.node.Check = d.node.check()
 	b, err := json.MarshalIndent(d.node, "", "  ")
 	if err != nil {
 		return err
 	}
-	if err := renameio.WriteFile(filepath.Join(d.path, nodeJSON), append(b, '\n'), 0o600); err != nil {
+	if err := storage.ReplaceFile(filepath.Join(d.path, nodeJSON), append(b, '\n'), 0o600); err != nil {
 		return readOnly(d.path, err)
 	}
 	return nil

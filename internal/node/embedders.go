@@ -12,6 +12,7 @@ import (
 // embedders opens each space's embedder once.
 type embedders struct {
 	cfg embed.Config
+	env embed.Lookup
 	log *slog.Logger
 
 	mu   sync.Mutex
@@ -21,8 +22,11 @@ type embedders struct {
 // cacheBytes bounds what each embedder remembers.
 const cacheBytes = 32 << 20
 
-func newEmbedders(cfg embed.Config, log *slog.Logger) *embedders {
-	return &embedders{cfg: cfg, log: log, open: map[string]embed.Embedder{}}
+func newEmbedders(cfg embed.Config, env embed.Lookup, log *slog.Logger) *embedders {
+	if env == nil {
+		env = func(string) (string, bool) { return "", false }
+	}
+	return &embedders{cfg: cfg, env: env, log: log, open: map[string]embed.Embedder{}}
 }
 
 // For returns the embedder of a space, opening it at its first use.
@@ -32,7 +36,7 @@ func (e *embedders) For(ctx context.Context, s embed.Space) (embed.Embedder, err
 	if have := e.open[s.ID()]; have != nil {
 		return have, nil
 	}
-	made, err := embed.Open(ctx, e.cfg.ForSpace(s), embed.Options{Logger: e.log})
+	made, err := embed.Open(ctx, e.cfg.ForSpace(s).WithEnvironment(e.env), embed.Options{Logger: e.log})
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +50,7 @@ func (e *embedders) For(ctx context.Context, s embed.Space) (embed.Embedder, err
 // choose opens the embedder that a new namespace asks for and returns its
 // space; the zero space for none.
 func (e *embedders) choose(ctx context.Context, cfg embed.Config) (embed.Space, error) {
-	made, err := embed.Open(ctx, cfg, embed.Options{Logger: e.log})
+	made, err := embed.Open(ctx, cfg.WithEnvironment(e.env), embed.Options{Logger: e.log})
 	if errors.Is(err, embed.ErrNone) {
 		return embed.Space{}, nil
 	}

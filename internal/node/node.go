@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"mneme/internal/auth"
@@ -126,7 +127,11 @@ func (n *Node) natsAuth() eventlog.ClientAuth {
 func (n *Node) listen() error {
 	l, err := net.Listen("tcp", n.cfg.HTTPAddr)
 	if err != nil {
-		return &StartError{Kind: StartAddress, Addr: n.cfg.HTTPAddr, Message: fmt.Sprintf("address %s is taken", n.cfg.HTTPAddr), Err: err}
+		e := &StartError{Kind: StartAddress, Addr: n.cfg.HTTPAddr, Message: fmt.Sprintf("address %s is taken", n.cfg.HTTPAddr), Err: err}
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			e.Message = fmt.Sprintf("cannot listen on %s: %v", n.cfg.HTTPAddr, err)
+		}
+		return e
 	}
 	n.listener = l
 	n.onClose("HTTP listener", func(context.Context) error {
@@ -140,7 +145,7 @@ func (n *Node) listen() error {
 
 // openQuery opens the reading side and loads the vectors into memory.
 func (n *Node) openQuery(ctx context.Context) error {
-	n.embedders = newEmbedders(n.cfg.Embedder, n.cfg.Logger)
+	n.embedders = newEmbedders(n.cfg.Embedder, n.cfg.Environment, n.cfg.Logger)
 	n.onClose("embedders", func(context.Context) error { return n.embedders.close() })
 	q, err := query.New(query.Options{State: n.state, Keys: n.keys, Book: n.book, Embedders: n.embedders,
 		Engine: vectorEngine(n.cfg.VectorEngine), Linear: n.linear, Now: n.cfg.Now, Logger: n.cfg.Logger,
@@ -259,8 +264,8 @@ func (n *Node) checkLog(ctx context.Context) {
 	}
 }
 
-// firstNamespaces makes the namespaces of the configuration, and "default" in
-// an empty data directory.
+// firstNamespaces makes the namespaces of the configuration, and "default" where
+// there has never been one.
 func (n *Node) firstNamespaces(ctx context.Context) error {
 	names := n.cfg.Namespaces
 	if n.shardNow().Diverged() != nil {
@@ -268,10 +273,13 @@ func (n *Node) firstNamespaces(ctx context.Context) error {
 	}
 	v := n.state.View()
 	have, err := v.Namespaces()
-	if err = errors.Join(err, v.Close()); err != nil {
+	deleted, derr := v.DeletedNamespaces()
+	if err = errors.Join(err, derr, v.Close()); err != nil {
 		return err
 	}
-	if len(names) == 0 && n.dir.fresh && len(have) == 0 {
+	// A first start that failed, say at a taken port, leaves a directory that is
+	// not fresh but has never had a namespace.
+	if len(names) == 0 && len(have) == 0 && len(deleted) == 0 {
 		names = []string{"default"}
 	}
 	for _, name := range names {

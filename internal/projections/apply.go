@@ -1,6 +1,7 @@
 package projections
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -145,7 +146,7 @@ func (t *tx) applyEvent(at Ref, raw []byte, c *Contribution) (EventResult, error
 		res, err = t.quarantined(ev, "malformed")
 	case fold == nil:
 		return EventResult{}, fmt.Errorf("type %d: %w", env.Type, events.ErrNewer)
-	case c != nil && c.Code != "":
+	case c != nil && c.Code != "" && !t.beyond(&env):
 		res, err = t.quarantined(ev, c.Code)
 	default:
 		t.cursor.SealedAt = max(t.cursor.SealedAt, env.SealedAt)
@@ -160,15 +161,48 @@ func (t *tx) applyEvent(at Ref, raw []byte, c *Contribution) (EventResult, error
 	return res, t.audited(ev, res)
 }
 
+// position is the position of an event of the present epoch.
 func (t *tx) position(at Ref) events.Position {
 	return events.Position{Shard: t.cursor.Shard, Epoch: t.cursor.Epoch, Seq: at.Seq, Index: at.Index}
 }
 
+// original is the position of an event of any epoch, as it was first given out.
+func (t *tx) original(at Ref) (events.Position, error) {
+	p := t.position(at)
+	var err error
+	p.Epoch, err = epochOf(t.get, t.cursor.Epoch, at.Seq)
+	return p, err
+}
+
+// epochOf finds the epoch, at most last, in which a sequence was written.
+func epochOf(get func(key []byte) ([]byte, error), last uint32, seq uint64) (uint32, error) {
+	for ; last > 0; last-- {
+		raw, err := get(epochKey(last))
+		if err != nil || len(raw) == 8 && binary.BigEndian.Uint64(raw) <= seq {
+			return last, err
+		}
+	}
+	return 0, nil
+}
+
+// beyond reports whether a memory event's namespace is not there (any more).
+// Its fold rejects it whatever it holds: what derive can say of it depends on
+// how long its keys have been gone.
+func (t *tx) beyond(e *events.Envelope) bool {
+	return e.Type >= events.TypeCaptured && !t.namespace(e.Namespace).living()
+}
+
 // quarantined keeps an event that cannot be understood and goes on. The
 // verdict is part of derive, which is a function of the event's bytes, so a
-// replay reaches it again.
+// replay reaches it again, until the key is destroyed: then the event folds
+// like any other erased one, and partitions must be numbered as before.
 func (t *tx) quarantined(ev *eventContext, code string) (EventResult, error) {
 	t.out.Quarantined++
+	if ev.Type == events.TypeCaptured {
+		if _, err := t.partition(ev.Namespace, ev.Scope, ev.Agent); err != nil {
+			return EventResult{}, err
+		}
+	}
 	return EventResult{Outcome: OutcomeQuarantined}, t.b.Set(quarantineKey(ev.at), []byte(code), nil)
 }
 

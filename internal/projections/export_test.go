@@ -2,6 +2,7 @@ package projections
 
 import (
 	"encoding/binary"
+	"maps"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -85,6 +86,21 @@ func Rows(v *View, visit func(key, value []byte)) error {
 
 // FlushTables writes what is in memory into tables.
 func FlushTables(s *State) error { return s.gen.db.Flush() }
+
+// BetweenCommitAndPublish runs apply and then f as if apply's commit were
+// visible in the database, and its memory views were not out yet.
+func BetweenCommitAndPublish(s *State, apply, f func()) {
+	g := s.gen
+	live, cursor := maps.Clone(g.live), g.cursor
+	apply()
+	newLive, newCursor := g.live, g.cursor
+	g.live, g.cursor = live, cursor
+	f()
+	g.live, g.cursor = newLive, newCursor
+}
+
+// SkipDocs makes the next document of a partition have the given DocID.
+func SkipDocs(s *State, part, next uint32) { s.gen.parts[part].NextDoc = next }
 
 // Prefixes, for tests that look at rows.
 const (

@@ -11,7 +11,6 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/google/renameio/v2"
 
 	"mneme/internal/events"
 	"mneme/internal/index/text"
@@ -94,22 +93,10 @@ func currentGeneration(dir string) (string, error) {
 }
 
 func setCurrentGeneration(dir, name string) error {
-	if err := renameio.WriteFile(filepath.Join(dir, currentFile), []byte(name+"\n"), 0o600); err != nil {
+	if err := storage.ReplaceFile(filepath.Join(dir, currentFile), []byte(name+"\n"), 0o600); err != nil {
 		return fmt.Errorf("state %s: %w", dir, err)
 	}
-	return syncDir(dir)
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	err = d.Sync()
-	if isUnsupportedSync(err) {
-		err = nil
-	}
-	return errors.Join(err, d.Close())
+	return nil
 }
 
 // removeOthers deletes every generation folder but keep.

@@ -104,11 +104,11 @@ func (h *history) event() events.Envelope {
 	pick := h.rnd.IntN(100)
 	switch {
 	case pick < 1:
-		return h.deleted(h.ns[h.rnd.IntN(len(h.ns))])
-	case pick < 4:
+		return h.deleted(h.ns[max(0, len(h.ns)-1-h.rnd.IntN(6))])
+	case pick < 3:
 		spaces := []embed.Space{builtinSpace, externalSpace, {}}
 		return h.made(fmt.Sprintf("ns-%d", h.rnd.IntN(4)), spaces[h.rnd.IntN(3)])
-	case pick < 6:
+	case pick < 5:
 		return h.changed(h.ns[h.rnd.IntN(len(h.ns))], map[string]string{settings.MinScore: "0.5"}, settings.Fusion)
 	case pick < 20 && len(h.recs) > 0:
 		return h.revision()
@@ -137,7 +137,11 @@ func (h *history) recent() events.Header {
 }
 
 func (h *history) capture() events.Envelope {
-	header, c := h.about(h.ns[max(0, len(h.ns)-1-h.rnd.IntN(4))])
+	ns := h.ns[h.rnd.IntN(3)]
+	if h.rnd.IntN(2) == 0 {
+		ns = h.ns[max(0, len(h.ns)-1-h.rnd.IntN(4))]
+	}
+	header, c := h.about(ns)
 	if h.rnd.IntN(4) == 0 {
 		c.ClientID = fmt.Sprintf("id-%d", h.rnd.IntN(30))
 	}

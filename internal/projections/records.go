@@ -1,6 +1,7 @@
 package projections
 
 import (
+	"encoding/binary"
 	"errors"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -16,12 +17,14 @@ func (t *tx) captured(ev *eventContext) (EventResult, error) {
 	if !t.namespace(ev.Namespace).living() {
 		return EventResult{Outcome: OutcomeRejected}, nil
 	}
-	if res, done, err := t.spent(ev); done || err != nil {
-		return res, err
-	}
+	// First of all, so that partitions are numbered alike whether or not the
+	// events of a deleted namespace can still be opened.
 	p, err := t.partition(ev.Namespace, ev.Scope, ev.Agent)
 	if err != nil {
 		return EventResult{}, err
+	}
+	if res, done, err := t.spent(ev); done || err != nil {
+		return res, err
 	}
 	if taken, err := t.uriOwner(p.ID, ev.URI); err != nil || taken != (events.ID{}) {
 		return EventResult{Outcome: OutcomeConflict, Record: taken}, err
@@ -58,10 +61,16 @@ func (t *tx) spent(ev *eventContext) (EventResult, bool, error) {
 	if err != nil {
 		return EventResult{}, false, err
 	}
-	if s.Body != ev.Body {
-		return EventResult{Outcome: OutcomeConflict, Record: s.Record, Position: t.position(s.At)}, true, nil
+	res := EventResult{Outcome: OutcomeConflict, Record: s.Record}
+	if res.Position, err = t.original(s.At); err != nil || s.Body != ev.Body {
+		return res, true, err
 	}
-	return EventResult{Outcome: OutcomeDuplicate, Record: s.Record, Position: t.position(s.At), Version: 1}, true, nil
+	res.Outcome = OutcomeDuplicate
+	made, err := t.get(historyKey(s.Record, s.At))
+	if len(made) == 4 {
+		res.Version = binary.BigEndian.Uint32(made)
+	}
+	return res, true, err
 }
 
 func (t *tx) spend(ev *eventContext, record events.ID) error {

@@ -73,7 +73,7 @@ func (w *twin) event(at projections.Ref, raw []byte) {
 	e, err := events.DecodeEnvelope(raw)
 	var r projections.EventResult
 	switch {
-	case err != nil || w.bad[e.Event]:
+	case err != nil || w.bad[e.Event] && w.living(e.Namespace):
 		r.Outcome = projections.OutcomeQuarantined
 	default:
 		w.sealed = max(w.sealed, e.SealedAt)
@@ -177,17 +177,16 @@ func (w *twin) wasSpent(e *events.Envelope) (projections.EventResult, bool) {
 	if !ok || e.ClientID.IsZero() {
 		return r, false
 	}
-	r.Outcome, r.Version = projections.OutcomeDuplicate, 1
+	r.Outcome = projections.OutcomeDuplicate
 	if w.bodies[spentKey(e)] != e.Body {
 		r.Outcome, r.Version = projections.OutcomeConflict, 0
 	}
-	r.Position.Epoch = w.epoch
 	return r, true
 }
 
-func (w *twin) spend(e *events.Envelope, at projections.Ref, record events.ID) {
+func (w *twin) spend(e *events.Envelope, at projections.Ref, record events.ID, version uint32) {
 	if !e.ClientID.IsZero() {
-		w.spent[spentKey(e)] = projections.EventResult{Record: record, Position: events.Position{Seq: at.Seq, Index: at.Index}}
+		w.spent[spentKey(e)] = projections.EventResult{Record: record, Version: version, Position: events.Position{Epoch: w.epoch, Seq: at.Seq, Index: at.Index}}
 		w.bodies[spentKey(e)] = e.Body
 	}
 }
@@ -220,7 +219,7 @@ func (w *twin) capture(e *events.Envelope, at projections.Ref) projections.Event
 	if !e.URI.IsZero() {
 		w.uris[r.place+e.URI.String()] = e.Record
 	}
-	w.spend(e, at, e.Record)
+	w.spend(e, at, e.Record, 1)
 	return projections.EventResult{Outcome: projections.OutcomeCreated, Record: e.Record, Version: 1}
 }
 
@@ -251,7 +250,7 @@ func (w *twin) revise(e *events.Envelope, at projections.Ref) projections.EventR
 		w.uris[r.place+e.URI.String()] = e.Target
 	}
 	w.embedded(r)
-	w.spend(e, at, e.Target)
+	w.spend(e, at, e.Target, r.versions)
 	return projections.EventResult{Outcome: projections.OutcomeRevised, Record: e.Target, Version: r.versions}
 }
 

@@ -193,14 +193,40 @@ type Live interface{ Contains(doc uint32) bool }
 // Live returns the living documents of a partition of this view.
 func (v *View) Live(part Partition) Live {
 	v.state.mu.RLock()
-	l := v.gen.live[part.ID]
+	l, published := v.gen.live[part.ID], v.gen.cursor.Seq
 	v.state.mu.RUnlock()
-	if l == nil {
+	switch {
+	case published < v.cursor.Seq:
+		return v.liveUnpublished(l, part, published)
+	case l == nil:
 		return &liveSet{dead: roaring.New()}
 	}
 	// The set may be newer than the view; documents beyond the view's end are
 	// not in its postings, and a newer death only hides what is gone by now.
 	return &liveSet{next: part.NextDoc, dead: l.dead}
+}
+
+// liveUnpublished is for a view of a commit whose memory views are not out yet:
+// it adds the deaths that only the rows know. If they cannot be read, nothing
+// lives; the view's other reads tell why.
+func (v *View) liveUnpublished(l *liveSet, part Partition, published uint64) Live {
+	dead := roaring.New()
+	if l != nil {
+		dead = l.dead.Clone()
+	}
+	opt := prefixOptions(be32([]byte{prefixDeath}, part.ID))
+	opt.LowerBound = deathKey(part.ID, Ref{Seq: published + 1}, 0)
+	it, err := v.snap.NewIter(opt)
+	if err != nil {
+		return &liveSet{dead: roaring.New()}
+	}
+	for ok := it.First(); ok; ok = it.Next() {
+		dead.Add(binary.BigEndian.Uint32(it.Key()[17:]))
+	}
+	if err := it.Close(); err != nil {
+		return &liveSet{dead: roaring.New()}
+	}
+	return &liveSet{next: part.NextDoc, dead: dead}
 }
 
 // LiveCount is the number of living documents of a partition.
@@ -295,6 +321,13 @@ func (v *View) EpochStart(epoch uint32) (uint64, bool, error) {
 		return 0, false, err
 	}
 	return binary.BigEndian.Uint64(raw), true, nil
+}
+
+// PositionOf is the public position of an event, in the epoch in which it was
+// written.
+func (v *View) PositionOf(at Ref) (events.Position, error) {
+	epoch, err := epochOf(v.get, v.cursor.Epoch, at.Seq)
+	return events.Position{Shard: v.cursor.Shard, Epoch: epoch, Seq: at.Seq, Index: at.Index}, err
 }
 
 // DeletedNamespaces lists the namespaces of which only a tombstone is left.

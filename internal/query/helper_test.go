@@ -3,7 +3,6 @@ package query
 import (
 	"context"
 	"fmt"
-	"io"
 	"testing"
 	"time"
 
@@ -34,6 +33,8 @@ type world struct {
 	now   time.Time
 	epoch uint32
 	space map[string]events.ID
+
+	applied []*projections.Applied
 }
 
 // counter is randomness that is none, so that runs are alike.
@@ -54,7 +55,7 @@ func newWorld(t testing.TB, change ...func(*Options)) *world {
 	var err error
 	w.keys, err = keyring.Open(keyring.Options{Dir: t.TempDir(), AllowCreate: true})
 	w.ok(err)
-	w.state, err = projections.Open(projections.Options{Dir: t.TempDir(), OnApply: func(a *projections.Applied) { w.svc.OnApply(a) }})
+	w.state, err = projections.Open(projections.Options{Dir: t.TempDir(), OnApply: w.onApply})
 	w.ok(err)
 	w.book = settings.NewBook(w.keys)
 	w.restart(change...)
@@ -68,6 +69,11 @@ func newWorld(t testing.TB, change ...func(*Options)) *world {
 		w.ok(w.keys.Close())
 	})
 	return w
+}
+
+func (w *world) onApply(a *projections.Applied) {
+	w.applied = append(w.applied, a)
+	w.svc.OnApply(a)
 }
 
 // restart replaces the service by a new one over the same state.
@@ -317,5 +323,3 @@ func wantCode(t testing.TB, err error, code memory.Code) {
 func ptr[T any](v T) *T { return &v }
 
 func agentName(i int) string { return fmt.Sprintf("agent-%d", i) }
-
-var _ io.Reader = (*counter)(nil)

@@ -139,38 +139,9 @@ func (r *Reader) list(ctx context.Context, req ListRequest) (memory.RecordList, 
 			return out, err
 		}
 	}
-	parts, err := r.narrowed(req.Filter.Scope)
+	found, cut, err := r.page(ctx, &req, limit, before)
 	if err != nil {
 		return out, err
-	}
-	var found []birth
-	// Where a partition was cut short, what lies before its last one is for the
-	// next page.
-	var cut projections.Ref
-	for i := range parts {
-		allow, err := r.allow(parts[i].ID, &req.Filter)
-		if err != nil {
-			return out, err
-		}
-		if req.URI != "" {
-			if allow, err = r.onlyURI(&parts[i], req.URI, allow); err != nil {
-				return out, err
-			}
-		}
-		if allow != nil && allow.n == 0 {
-			continue
-		}
-		n := 0
-		if err := r.births(&parts[i], before, allow, func(b birth) bool {
-			found = append(found, b)
-			n++
-			return n <= limit && ctx.Err() == nil
-		}); err != nil {
-			return out, err
-		}
-		if last := len(found) - 1; n > limit && cut.Before(found[last].at) {
-			cut = found[last].at
-		}
 	}
 	slices.SortFunc(found, func(a, b birth) int { return compareRef(b.at, a.at) })
 	for i, b := range found {
@@ -188,6 +159,39 @@ func (r *Reader) list(ctx context.Context, req ListRequest) (memory.RecordList, 
 		out.Records = append(out.Records, rec)
 	}
 	return out, ctx.Err()
+}
+
+// page finds, unordered, the records of the next page and a few more. Where a
+// partition was cut short, what lies before cut is for another page.
+func (r *Reader) page(ctx context.Context, req *ListRequest, limit int, before projections.Ref) (found []birth, cut projections.Ref, err error) {
+	parts, err := r.narrowed(req.Filter.Scope)
+	if err != nil {
+		return nil, cut, err
+	}
+	for i := range parts {
+		allow, err := r.allow(parts[i].ID, &req.Filter)
+		if err == nil && req.URI != "" {
+			allow, err = r.onlyURI(&parts[i], req.URI, allow)
+		}
+		if err != nil {
+			return nil, cut, err
+		}
+		if allow != nil && allow.n == 0 {
+			continue
+		}
+		n := 0
+		if err := r.births(&parts[i], before, allow, func(b birth) bool {
+			found = append(found, b)
+			n++
+			return n <= limit && ctx.Err() == nil
+		}); err != nil {
+			return nil, cut, err
+		}
+		if last := len(found) - 1; n > limit && cut.Before(found[last].at) {
+			cut = found[last].at
+		}
+	}
+	return found, cut, ctx.Err()
 }
 
 // onlyURI narrows a filter to the record that has a uri.

@@ -94,19 +94,8 @@ func (r *Reader) plan(ctx context.Context, req *memory.SearchRequest) (*plan, er
 		p.minScore = r.set.MinScore
 	}
 	p.k = max(minCandidates, p.limit*r.set.CandidateMultiplier)
-	scope := memory.Scope("")
-	if req.Filter != nil {
-		scope = req.Filter.Scope
-	}
-	var err error
-	if p.parts, err = r.narrowed(scope); err != nil {
+	if err := r.planFilter(p); err != nil {
 		return nil, err
-	}
-	p.allow = make([]*docSet, len(p.parts))
-	for i := range p.parts {
-		if p.allow[i], err = r.allow(p.parts[i].ID, req.Filter); err != nil {
-			return nil, err
-		}
 	}
 	if p.mode != memory.ModeVector {
 		r.planText(p)
@@ -117,6 +106,29 @@ func (r *Reader) plan(ctx context.Context, req *memory.SearchRequest) (*plan, er
 		}
 	}
 	return p, p.weigh(r.set)
+}
+
+// planFilter finds what may be a result. A partition out of scope still counts
+// in the statistics, so that a filter changes no score.
+func (r *Reader) planFilter(p *plan) error {
+	p.parts, p.allow = r.parts, make([]*docSet, len(r.parts))
+	if p.req.Filter == nil {
+		return nil
+	}
+	in, err := r.narrowed(p.req.Filter.Scope)
+	if err != nil {
+		return err
+	}
+	for i := range p.parts {
+		if !slices.ContainsFunc(in, func(o openPart) bool { return o.ID == p.parts[i].ID }) {
+			p.allow[i] = &docSet{}
+			continue
+		}
+		if p.allow[i], err = r.allow(p.parts[i].ID, p.req.Filter); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // planText analyses the query. Terms are looked up in every field.

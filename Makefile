@@ -1,0 +1,84 @@
+# Everything here needs Go (the version in go.mod or newer); `make test` also a C
+# compiler, for the race detector.
+
+GO       ?= go
+PKGS     ?= ./...
+TIMEOUT  ?= 20m
+FUZZTIME ?= 10s
+FUZZ     ?= .
+BENCH    ?= .
+COVERMIN ?= 80
+
+# Packages tested at once: as many as there are processors, but not more than 4,
+# because many of the tests start servers and measure bounds.
+P ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); if [ $$n -gt 4 ]; then n=4; fi; echo $$n)
+
+PLATFORMS := linux/arm64 darwin/arm64 windows/amd64
+
+.PHONY: help
+help: ## show this
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: test
+test: compiler vet ## run all tests with the race detector
+	@status=$$(mktemp); \
+	{ $(GO) test -race -json -vet=off -timeout $(TIMEOUT) -p $(P) $(PKGS); echo $$? >$$status; } | $(GO) run ./internal/lint/testreport; \
+	shown=$$?; ran=$$(cat $$status); rm -f $$status; \
+	if [ $$shown -ne 0 ] || [ "$$ran" != 0 ]; then echo "make test: failed" >&2; exit 1; fi
+
+.PHONY: vet
+vet: ## look for suspicious code
+	$(GO) vet $(PKGS)
+
+.PHONY: compiler
+compiler:
+	@cc=$$($(GO) env CC); command -v $${cc%% *} >/dev/null 2>&1 || \
+	{ echo "make: the race detector needs a C compiler and $$cc is missing; install one (Debian, Ubuntu: apt-get install gcc libc6-dev)" >&2; exit 1; }
+
+.PHONY: check
+check: test cross tidy ## what has to pass before a change is taken: test, cross-builds, go.mod
+
+.PHONY: cross
+cross: ## build for the other platforms, without cgo
+	@for platform in $(PLATFORMS); do \
+		echo "build $$platform"; \
+		CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} $(GO) build ./... || exit 1; \
+	done
+
+.PHONY: tidy
+tidy:
+	$(GO) mod tidy -diff
+
+.PHONY: cover
+cover: ## measure the coverage of internal/ by all tests; fails below COVERMIN percent
+	$(GO) test -vet=off -timeout $(TIMEOUT) -p $(P) -coverpkg=./internal/... -coverprofile=coverage.out ./...
+	@$(GO) tool cover -func=coverage.out | awk -v min=$(COVERMIN) ' \
+		/^total:/ { total = $$3; sub(/%/, "", total) } \
+		END { printf "total coverage of internal/: %s %%\n", total; \
+		      if (total + 0 < min) { printf "that is less than %s %%\n", min; exit 1 } }'
+
+.PHONY: fuzz
+fuzz: ## run each fuzzer for FUZZTIME (FUZZ=regexp chooses)
+	@for pkg in $$($(GO) list $(PKGS)); do \
+		list=$$($(GO) test -list '^Fuzz' $$pkg) || { echo "$$list"; exit 1; }; \
+		for fuzzer in $$(echo "$$list" | grep '^Fuzz' | grep -E '$(FUZZ)'); do \
+			echo "fuzz $$pkg $$fuzzer"; \
+			$(GO) test -run '^$$' -fuzz "^$$fuzzer\$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
+		done; \
+	done
+
+.PHONY: bench
+bench: ## run the benchmarks (BENCH=regexp chooses)
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout $(TIMEOUT) -p 1 $(PKGS)
+
+.PHONY: build
+build: ## build memnode and memctl into bin/
+	$(GO) build -o bin/ ./cmd/...
+
+.PHONY: install
+install: ## install memnode and memctl where go install puts programs
+	$(GO) install ./cmd/...
+
+.PHONY: clean
+clean: ## remove what the targets above made
+	rm -rf bin coverage.out

@@ -1,0 +1,475 @@
+package derive_test
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"mneme/internal/derive"
+	"mneme/internal/embed"
+	"mneme/internal/embed/builtin"
+	"mneme/internal/events"
+	index "mneme/internal/index/text"
+	"mneme/internal/keyring"
+	"mneme/internal/projections"
+	"mneme/internal/settings"
+	"mneme/internal/text"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the present contributions into testdata")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+type memStore struct{ image []byte }
+
+func (m *memStore) Load() ([]byte, error)   { return m.image, nil }
+func (m *memStore) Save(image []byte) error { m.image = slices.Clone(image); return nil }
+
+var (
+	builtinSpace  = embed.Space{Provider: embed.ProviderBuiltin, Model: builtin.Name, Dimensions: builtin.Dimensions, Normalised: true, Version: builtin.Version}
+	externalSpace = embed.Space{Provider: embed.ProviderOllama, Model: "m", Dimensions: 3, Normalised: true, Version: 1}
+)
+
+// bench is a fixed keyring, an empty state and a deriver for it.
+type bench struct {
+	t     testing.TB
+	keys  *keyring.Keyring
+	state *projections.State
+	d     *derive.Deriver
+	n     byte
+}
+
+func newBench(t testing.TB) *bench {
+	t.Helper()
+	keys, err := keyring.Open(keyring.Options{Dir: t.TempDir(), AllowCreate: true, Store: &memStore{}, Rand: rand.NewChaCha8([32]byte{42})})
+	must(t, err)
+	t.Cleanup(func() { _ = keys.Close() })
+	state, err := projections.Open(projections.Options{Dir: t.TempDir(), CacheBytes: 1 << 20, ReserveBytes: -1})
+	must(t, err)
+	t.Cleanup(func() { _ = state.Close() })
+	b := &bench{t: t, keys: keys, state: state}
+	b.d = b.deriver()
+	return b
+}
+
+func (b *bench) deriver() *derive.Deriver {
+	v := b.state.View()
+	defer v.Close()
+	d, err := derive.New(b.keys, v)
+	must(b.t, err)
+	return d
+}
+
+func (b *bench) seal(h events.Header, key *keyring.DataKey, plain []byte) events.Envelope {
+	b.n++
+	h.Schema, h.SealedAt = h.Type.Schema(), 1_700_000_000_000_000_000+int64(b.n)
+	h.Event = events.ID{1, 2, 3, 4, 5, 6, b.n}
+	if h.OccurredAt == 0 {
+		h.OccurredAt = h.SealedAt
+	}
+	h.Key = key.ID()
+	e := events.Envelope{Header: h}
+	e.Payload = key.Seal(nil, settings.Identity(e.Event), e.AppendHeader(nil), plain)
+	return e
+}
+
+func (b *bench) namespace(first byte, space embed.Space) events.Envelope {
+	id := events.ID{first}
+	must(b.t, b.keys.CreateNamespace(id))
+	set := events.Settings{Set: map[string]string{}}
+	if space.Provider != "" {
+		set.Set[settings.EmbedderSpace] = settings.EncodeSpace(space)
+	}
+	return b.seal(events.Header{Type: events.TypeNamespaceCreated, Namespace: id, Name: fmt.Sprint("n", first)}, b.keys.Cluster(), set.Encode())
+}
+
+func (b *bench) capture(ns events.ID, h events.Header, c events.Content) events.Envelope {
+	key, err := b.keys.DataKey(ns, "")
+	must(b.t, err)
+	h.Type, h.Namespace, h.Scope = events.TypeCaptured, ns, events.ScopeTeam
+	if h.Agent == "" {
+		h.Agent = "agent-7"
+	}
+	return b.seal(h, key, c.Encode())
+}
+
+// frame derives the events of one frame.
+func (b *bench) frame(d *derive.Deriver, known []*events.Content, evs ...events.Envelope) ([]*projections.Contribution, error) {
+	f := events.Frame{Seq: 1}
+	for i := range evs {
+		f.Events = append(f.Events, evs[i].Encode())
+	}
+	return d.Frame(&f, known)
+}
+
+func (b *bench) mustFrame(known []*events.Content, evs ...events.Envelope) []*projections.Contribution {
+	b.t.Helper()
+	out, err := b.frame(b.d, known, evs...)
+	must(b.t, err)
+	return out
+}
+
+// samples are memories of every kind of text.
+func samples() map[string]events.Content {
+	long := strings.Repeat("The leader writes a frame, and the replicas apply it in order. ", 90)
+	return map[string]events.Content{
+		"english": {Text: "We decided to deploy on Tuesdays, because Monday's incident taught us a lesson.", Tags: []string{"Ops", "deploy days"}},
+		"chinese": {Text: "我们决定星期二部署。数据库在星期一出了故障。", Tags: []string{"部署"}, Conversation: "c-1"},
+		"code":    {Text: "```go\nfunc (s *Store) cacheTTL() time.Duration { return s.opt.cache_ttl }\n```\nsee https://example.org/a/b?c=d"},
+		"uri":     {Text: "short", URI: "mem://team/ops/Deploy%20days/2026-11-21", DerivedFrom: []events.ID{{9}, {8}, {9}}},
+		"dated":   {Text: "the day it happened", OccurredSet: true, Conversation: "c-1", Tags: []string{"a", "A", "a"}},
+		"long":    {Text: long, Role: "user"},
+		"nothing": {Text: "the of and"},
+	}
+}
+
+// print shows a contribution so that a difference can be read.
+func printContribution(c *projections.Contribution) string {
+	if c == nil {
+		return "nothing\n"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "code %q, lengths %v, chunks %d in space %x\n", c.Code, c.Lengths, c.Chunks, c.Space)
+	for _, t := range c.Terms {
+		fmt.Fprintf(&b, "term %s %s %d\n", t.Key, t.Field, t.TF)
+	}
+	for _, a := range c.Attrs {
+		fmt.Fprintf(&b, "attr %x\n", a)
+	}
+	if c.Conversation != (projections.AttrKey{}) {
+		fmt.Fprintf(&b, "conversation %x\n", c.Conversation)
+	}
+	for _, v := range c.Vectors {
+		fmt.Fprintf(&b, "vector %d bytes, %s\n", len(v), events.HashEnvelope(v))
+	}
+	return b.String()
+}
+
+// TestGoldenContributions: a rebuild on another processor, in another year,
+// must come to these bytes.
+func TestGoldenContributions(t *testing.T) {
+	b := newBench(t)
+	ns := b.namespace(1, builtinSpace)
+	b.mustFrame(nil, ns)
+	var out strings.Builder
+	all := samples()
+	for _, name := range []string{"english", "chinese", "code", "uri", "dated", "long", "nothing"} {
+		h := events.Header{Kind: 3}
+		if all[name].OccurredSet {
+			h.OccurredAt = -86_400_000_000_000 * 1000
+		}
+		e := b.capture(ns.Namespace, h, all[name])
+		fmt.Fprintf(&out, "# %s\n%s\n", name, printContribution(b.mustFrame(nil, e)[0]))
+	}
+	const file = "testdata/contributions.golden"
+	if *rewrite {
+		must(t, os.WriteFile(file, []byte(out.String()), 0o644))
+		return
+	}
+	want, err := os.ReadFile(file)
+	must(t, err)
+	if out.String() != string(want) {
+		t.Errorf("contributions changed: raise projections.PipelineVersion. Got:\n%s", out.String())
+	}
+}
+
+// TestLeaderAndReplayAgree: the leader derives from what it has in hand, a
+// replay from what it opens.
+func TestLeaderAndReplayAgree(t *testing.T) {
+	b := newBench(t)
+	for i, space := range []embed.Space{builtinSpace, externalSpace, {}} {
+		ns := b.namespace(byte(i+1), space)
+		b.mustFrame(nil, ns)
+		var evs []events.Envelope
+		var known []*events.Content
+		for _, c := range samples() {
+			evs, known = append(evs, b.capture(ns.Namespace, events.Header{Kind: 1}, c)), append(known, &c)
+		}
+		leader, replay := b.mustFrame(known, evs...), b.mustFrame(nil, evs...)
+		if !reflect.DeepEqual(leader, replay) {
+			t.Errorf("space %s: the leader derives something else than a replay", space)
+		}
+		for i, c := range leader {
+			if (space.Provider == "") != (c.Chunks == 0) || (space.Provider == embed.ProviderBuiltin) != (len(c.Vectors) > 0) {
+				t.Errorf("space %s, event %d: %d chunks, %d vectors", space, i, c.Chunks, len(c.Vectors))
+			}
+		}
+	}
+}
+
+// TestProcessors: the number of processors does not matter, nor who runs first.
+func TestProcessors(t *testing.T) {
+	b := newBench(t)
+	ns := b.namespace(1, builtinSpace)
+	b.mustFrame(nil, ns)
+	var evs []events.Envelope
+	for i := range 60 {
+		evs = append(evs, b.capture(ns.Namespace, events.Header{}, events.Content{Text: fmt.Sprintf("memory %d about deploys and snapshots", i), Tags: []string{fmt.Sprint(i % 7)}}))
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	want := b.mustFrame(nil, evs...)
+	for _, n := range []int{2, 3, 8} {
+		runtime.GOMAXPROCS(n)
+		if !reflect.DeepEqual(b.mustFrame(nil, evs...), want) {
+			t.Errorf("%d processors derive something else than one", n)
+		}
+	}
+}
+
+func TestParallel(t *testing.T) {
+	for _, n := range []int{0, 1, 7, 8, 9, 1000} {
+		var sum atomic.Int64
+		must(t, derive.Parallel(n, func(i int) error { sum.Add(int64(i) + 1); return nil }))
+		if want := int64(n) * int64(n+1) / 2; sum.Load() != want {
+			t.Errorf("%d: %d, want %d", n, sum.Load(), want)
+		}
+		broken := errors.New("broken")
+		err := derive.Parallel(n, func(i int) error {
+			if i == n-1 {
+				return broken
+			}
+			return nil
+		})
+		if n > 0 && !errors.Is(err, broken) {
+			t.Errorf("%d: %v", n, err)
+		}
+	}
+}
+
+// TestWhatIsFound: terms and attributes carry the keys that readers compute.
+func TestWhatIsFound(t *testing.T) {
+	b := newBench(t)
+	ns := b.namespace(1, embed.Space{})
+	b.mustFrame(nil, ns)
+	names, err := b.keys.Namespace(ns.Namespace)
+	must(t, err)
+	at := time.Date(2023, 5, 8, 12, 0, 0, 0, time.UTC)
+	c := b.mustFrame(nil, b.capture(ns.Namespace, events.Header{Agent: "agent-7", Kind: 3, OccurredAt: at.UnixNano()}, events.Content{Text: "deploys on tuesday, deploys!",
+		Tags: []string{"Ops"}, URI: "mem://team/ops/days", Conversation: "talk", DerivedFrom: []events.ID{{7}}, OccurredSet: true}))[0]
+	tf := map[index.TermKey]index.Term{}
+	for _, term := range c.Terms {
+		tf[term.Key] = term
+	}
+	find := func(f index.Field, words ...string) {
+		for _, w := range words {
+			for _, term := range text.Terms(w) {
+				if got := tf[derive.TermKey(names, f, term)]; got.TF == 0 || got.Field != f {
+					t.Errorf("%s is not found in %s", w, f)
+				}
+			}
+		}
+	}
+	find(index.FieldText, "deploy", "tuesday", "agent", "2023", "may", "monday", "2023-05-08")
+	find(index.FieldTags, "ops")
+	find(index.FieldURI, "ops", "days")
+	if got := tf[derive.TermKey(names, index.FieldText, text.Terms("deploys")[0])].TF; got != 2 {
+		t.Errorf("deploys twice counts %d", got)
+	}
+	for name, k := range map[string]projections.AttrKey{
+		"tag": derive.Attr(names, derive.AttrTag, "ops"), "agent": derive.Attr(names, derive.AttrAgent, "agent-7"),
+		"kind": derive.Attr(names, derive.AttrKind, "decision"), "conversation": derive.Attr(names, derive.AttrConversation, "talk"),
+		"source": derive.Attr(names, derive.AttrDerivedFrom, string(append([]byte{7}, make([]byte, 15)...))),
+	} {
+		if !slices.Contains(c.Attrs, k) {
+			t.Errorf("%s is no attribute", name)
+		}
+	}
+	if !slices.IsSortedFunc(c.Attrs, func(a, b projections.AttrKey) int { return bytes.Compare(a[:], b[:]) }) {
+		t.Error("attributes are not sorted")
+	}
+}
+
+func TestKeys(t *testing.T) {
+	b := newBench(t)
+	ns := b.namespace(1, builtinSpace)
+	b.mustFrame(nil, ns)
+	good := b.capture(ns.Namespace, events.Header{}, events.Content{Text: "x"})
+
+	unknown := good
+	unknown.Key = [16]byte{99}
+	if _, err := b.frame(b.d, nil, unknown); !errors.Is(err, keyring.ErrNoKey) {
+		t.Errorf("a key that nobody destroyed is missing: %v", err)
+	}
+	attach := b.seal(events.Header{Type: events.TypeVectorsAttached, Namespace: ns.Namespace}, b.keys.Cluster(), nil)
+	attach.Key = [16]byte{99}
+	if _, err := b.frame(b.d, nil, attach); !errors.Is(err, keyring.ErrNoKey) {
+		t.Errorf("a key that nobody destroyed is missing: %v", err)
+	}
+	elsewhere := b.seal(events.Header{Type: events.TypeCaptured, Namespace: events.ID{77}}, b.keys.Cluster(), (&events.Content{Text: "x"}).Encode())
+	if _, err := b.frame(b.d, nil, elsewhere); !errors.Is(err, keyring.ErrNoKey) {
+		t.Errorf("a namespace without keys: %v", err)
+	}
+	must(t, b.keys.DestroyNamespace(ns.Namespace))
+	attach.Key = good.Key
+	for name, e := range map[string]events.Envelope{"capture": good, "vectors": attach,
+		"capture under another key": b.seal(events.Header{Type: events.TypeCaptured, Namespace: ns.Namespace}, b.keys.Cluster(), (&events.Content{Text: "x"}).Encode())} {
+		if out, err := b.frame(b.d, nil, e); err != nil || out[0] != nil {
+			t.Errorf("%s, destroyed: %s, %v", name, printContribution(out[0]), err)
+		}
+	}
+}
+
+func TestUnreadable(t *testing.T) {
+	b := newBench(t)
+	ns := b.namespace(1, externalSpace)
+	b.mustFrame(nil, ns)
+	key, err := b.keys.DataKey(ns.Namespace, "")
+	must(t, err)
+	broken := b.capture(ns.Namespace, events.Header{}, events.Content{Text: "x"})
+	broken.Payload[3] ^= 1
+	moved := b.capture(ns.Namespace, events.Header{}, events.Content{Text: "x"})
+	moved.Agent = "mallory" // the header is sealed along
+	vectors := func(payload []byte) events.Envelope {
+		return b.seal(events.Header{Type: events.TypeVectorsAttached, Namespace: ns.Namespace}, key, payload)
+	}
+	other := events.Vectors{Space: builtinSpace.ID(), Chunks: [][]float32{{1}}}
+	right := events.Vectors{Space: externalSpace.ID(), Chunks: [][]float32{{1, 0, 0}}}
+	cut := vectors(right.Encode())
+	cut.Payload = cut.Payload[:20]
+	change := b.seal(events.Header{Type: events.TypeNamespaceChanged, Namespace: ns.Namespace}, b.keys.Cluster(), (&events.Settings{}).Encode())
+	change.Payload[2] ^= 1
+	for name, e := range map[string]events.Envelope{
+		"payload": broken, "header": moved, "no content": b.seal(events.Header{Type: events.TypeRevised, Namespace: ns.Namespace}, key, []byte{1, 0}),
+		"other space": vectors(other.Encode()), "no vectors": vectors(nil), "cut vectors": cut,
+		"settings": change, "settings payload": b.seal(events.Header{Type: events.TypeNamespaceChanged, Namespace: ns.Namespace}, b.keys.Cluster(), []byte{9}),
+	} {
+		if out, err := b.frame(b.d, nil, e); err != nil || out[0] == nil || out[0].Code != "unreadable" {
+			t.Errorf("%s: %s, %v", name, printContribution(out[0]), err)
+		}
+	}
+	if out := b.mustFrame(nil, vectors(right.Encode())); out[0].Code != "" || len(out[0].Vectors) != 1 {
+		t.Error(printContribution(out[0]))
+	}
+
+	newer := b.capture(ns.Namespace, events.Header{}, events.Content{Text: "x"})
+	newer.Schema++
+	newer.Payload = key.Seal(nil, settings.Identity(newer.Event), newer.AppendHeader(nil), []byte("?"))
+	if _, err := b.frame(b.d, nil, newer); !errors.Is(err, events.ErrNewer) {
+		t.Errorf("a newer schema: %v", err)
+	}
+	f := events.Frame{Seq: 1, Events: [][]byte{{2}}}
+	if _, err := b.d.Frame(&f, nil); !errors.Is(err, events.ErrNewer) {
+		t.Errorf("a newer envelope: %v", err)
+	}
+	f.Events = [][]byte{[]byte("\x00")}
+	if out, err := b.d.Frame(&f, nil); err != nil || out[0] != nil {
+		t.Errorf("no envelope: %v, %v", out, err)
+	}
+}
+
+// TestFollowsSettings: the space is the one of the log at that point, also for
+// a deriver that starts from a state.
+func TestFollowsSettings(t *testing.T) {
+	b := newBench(t)
+	ns := b.namespace(1, embed.Space{})
+	change := b.seal(events.Header{Type: events.TypeNamespaceChanged, Namespace: ns.Namespace}, b.keys.Cluster(),
+		(&events.Settings{Set: map[string]string{settings.EmbedderSpace: settings.EncodeSpace(builtinSpace)}}).Encode())
+	reset := b.seal(events.Header{Type: events.TypeNamespaceChanged, Namespace: ns.Namespace}, b.keys.Cluster(),
+		(&events.Settings{Reset: []string{settings.EmbedderSpace}}).Encode())
+	capture := b.capture(ns.Namespace, events.Header{}, events.Content{Text: "x"})
+	for i, want := range []uint32{0, 1, 0} {
+		f := events.Frame{Feature: 1, Seq: uint64(i + 1), Previous: b.state.Cursor().Chain}
+		e := []events.Envelope{ns, change, reset}[i]
+		f.Events = [][]byte{e.Encode()}
+		contributions, err := b.d.Frame(&f, nil)
+		must(t, err)
+		res, err := b.state.ApplyLocal(&projections.Range{Previous: uint64(i), Chain: f.Previous, Frames: []projections.RangeFrame{{Bytes: f.Encode(), Contributions: contributions}}})
+		must(t, err)
+		if res.Events[0].Outcome != projections.OutcomeApplied {
+			t.Fatal(res)
+		}
+		for name, d := range map[string]*derive.Deriver{"following": b.d, "fresh": b.deriver()} {
+			out, err := b.frame(d, nil, capture)
+			must(t, err)
+			if out[0].Chunks != want {
+				t.Errorf("%s, after event %d: %d chunks, want %d", name, i, out[0].Chunks, want)
+			}
+		}
+	}
+	must(t, b.keys.Close())
+	v := b.state.View()
+	defer v.Close()
+	if _, err := derive.New(b.keys, v); !errors.Is(err, keyring.ErrClosed) {
+		t.Error(err)
+	}
+}
+
+func TestOpenVector(t *testing.T) {
+	b := newBench(t)
+	local, external := b.namespace(1, builtinSpace), b.namespace(2, externalSpace)
+	b.mustFrame(nil, local, external)
+	long := samples()["long"]
+	e := b.capture(local.Namespace, events.Header{}, long)
+	c := b.mustFrame(nil, e)[0]
+	chunks := text.Chunks(long.Text, text.DefaultChunkTokens, text.DefaultChunkOverlap)
+	if len(chunks) < 2 || int(c.Chunks) != len(chunks) || len(c.Vectors) != len(chunks) {
+		t.Fatalf("%d chunks, %d vectors, want %d", c.Chunks, len(c.Vectors), len(chunks))
+	}
+	key, err := b.keys.KeyByID(e.Key)
+	must(t, err)
+	got, want, q := make([]float32, builtin.Dimensions), make([]float32, builtin.Dimensions), make([]int8, builtin.Dimensions)
+	var scratch []byte
+	for i, ch := range chunks {
+		row := projections.VectorRow{Chunk: uint16(i), Key: e.Key, Event: e.Event, Sealed: c.Vectors[i]}
+		scratch, err = derive.OpenVector(key, &row, c.Space, scratch, got)
+		must(t, err)
+		builtin.Embed("agent-7: "+ch.Text, q)
+		builtin.Float(want, q)
+		for j := range got {
+			if math.Abs(float64(got[j]-want[j])) > 1e-6 {
+				t.Fatalf("chunk %d, dimension %d: %g, want %g", i, j, got[j], want[j])
+			}
+		}
+	}
+	row := projections.VectorRow{Chunk: 0, Event: e.Event, Sealed: c.Vectors[1]}
+	if _, err := derive.OpenVector(key, &row, c.Space, nil, got); !errors.Is(err, keyring.ErrSealBroken) {
+		t.Error("a vector opens as another chunk's:", err)
+	}
+	row.Sealed = c.Vectors[0]
+	if _, err := derive.OpenVector(key, &row, projections.SpaceKey{1}, nil, got); !errors.Is(err, keyring.ErrSealBroken) {
+		t.Error("a vector opens in another space:", err)
+	}
+	if _, err := derive.OpenVector(key, &row, c.Space, nil, got[:3]); !errors.Is(err, events.ErrMalformed) {
+		t.Error("a vector has other dimensions:", err)
+	}
+
+	// An external embedder's values come back as they were.
+	key, err = b.keys.DataKey(external.Namespace, "")
+	must(t, err)
+	v := events.Vectors{Space: externalSpace.ID(), Chunks: [][]float32{{0.6, -0.8, 0}, {0, 0, 1}}}
+	a := b.seal(events.Header{Type: events.TypeVectorsAttached, Namespace: external.Namespace}, key, v.Encode())
+	c = b.mustFrame(nil, a)[0]
+	for i, want := range v.Chunks {
+		row := projections.VectorRow{Chunk: uint16(i), Event: a.Event, Sealed: c.Vectors[i]}
+		got := make([]float32, 3)
+		if _, err := derive.OpenVector(key, &row, c.Space, nil, got); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%v, %v, want %v", got, err, want)
+		}
+	}
+
+	// No words, no direction.
+	zero := b.mustFrame(nil, b.capture(local.Namespace, events.Header{Agent: "a"}, events.Content{Text: "!"}))[0]
+	if len(zero.Vectors) != 1 {
+		t.Error(printContribution(zero))
+	}
+}

@@ -1,0 +1,446 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"mneme/internal/eventlog"
+	"mneme/internal/eventlog/eventlogtest"
+	"mneme/internal/events"
+	"mneme/internal/keyring"
+	"mneme/internal/projections"
+	"mneme/memory"
+)
+
+func TestOwnFrameIsAdopted(t *testing.T) {
+	for _, fault := range []eventlogtest.Fault{eventlogtest.FaultBlind, eventlogtest.FaultUnknownStored, eventlogtest.FaultUnknownLost,
+		eventlogtest.FaultLate, eventlogtest.FaultWrongAck, eventlogtest.FaultTwice} {
+		t.Run(string(fault), func(t *testing.T) {
+			f := eventlogtest.NewFake()
+			w := newWorld(t, f)
+			w.mustStart()
+			w.namespace("team-a")
+			f.Inject(fault)
+			first := w.capture("team-a", memory.Capture{ID: "k", Text: "one"})
+			if first.Status != memory.StatusCreated {
+				t.Fatalf("%+v", first)
+			}
+			if f.Bit()[fault] != 1 {
+				t.Error("the fault did not bite")
+			}
+			if fault == eventlogtest.FaultBlind && w.shard.Counters().Adopted.Load() != 1 {
+				t.Error("the frame was not adopted")
+			}
+			if r := w.capture("team-a", memory.Capture{ID: "k", Text: "one"}); r.Status != memory.StatusDuplicate || r.Position != first.Position {
+				t.Errorf("again: %+v, first %+v", r, first)
+			}
+			if r := w.capture("team-a", memory.Capture{Text: "two"}); r.Status != memory.StatusCreated {
+				t.Errorf("%+v", r)
+			}
+			w.refold()
+		})
+	}
+}
+
+// A write whose first attempt was still under way was answered as refused when
+// the second one was, and then arrived after all.
+func TestRefusalAfterAnAttemptUnderWay(t *testing.T) {
+	for _, second := range []eventlogtest.Fault{eventlogtest.FaultRefuse, eventlogtest.FaultNoSpace} {
+		t.Run(string(second), func(t *testing.T) { refusalUnderWay(t, second) })
+	}
+}
+
+func refusalUnderWay(t *testing.T, second eventlogtest.Fault) {
+	f := eventlogtest.NewFake()
+	w := newWorld(t, f)
+	w.mustStart()
+	w.namespace("team-a")
+	f.Inject(eventlogtest.FaultLate, second)
+	c := memory.Capture{ID: "k", Text: "one"}
+	_, err := w.try("team-a", c)
+	wantCode(t, err, memory.CodeOutcomeUnknown)
+	if f.Deliver() != 1 {
+		t.Fatal("nothing was under way")
+	}
+	r := w.capture("team-a", c)
+	if r.Status != memory.StatusDuplicate {
+		t.Errorf("sent again: %+v", r)
+	}
+	if got, _ := w.text(r.RecordID); got != "one" {
+		t.Errorf("the record says %q", got)
+	}
+	w.refold()
+}
+
+// A frame that was decided before an adoption was written as it was: a client
+// that had sent an id again, and waited for accepted only, was told of a record
+// that the fold then took for a duplicate.
+func TestFramesDecidedBeforeAnAdoption(t *testing.T) {
+	g := newGate()
+	w := newWorld(t, g)
+	w.opt = func(o *Options) { o.MaxFrameBytes = 600 }
+	w.mustStart()
+	w.namespace("team-a")
+	theirs := w.captured("team-a", "same", "it rains")
+	frame := w.another(g.Fake, w.group.Term(), theirs)
+	g.SecondWriter(func(uint64) []byte { return frame })
+	entered, let := g.shut()
+	var wg sync.WaitGroup
+	wg.Go(func() { w.capture("team-a", memory.Capture{Text: "first"}) })
+	<-entered
+	wg.Go(func() {
+		resp, err := w.shard.Capture(context.Background(), "team-a",
+			[]Item{{Capture: memory.Capture{Agent: "agent-1", ID: "same", Text: "it rains"}}}, memory.WaitAccepted)
+		env, _ := events.DecodeEnvelope(theirs)
+		if err != nil || resp.Results[0].Status != memory.StatusDuplicate || resp.Results[0].RecordID != env.Record.String() {
+			t.Errorf("%+v %v", resp, err)
+		}
+	})
+	await(t, "both to fly", func() bool { return w.shard.flyingDrafts() == 2 })
+	g.Inject(eventlogtest.FaultSecondWriter)
+	let()
+	wg.Wait()
+	w.refold()
+}
+
+// another makes the frame that another writer would put behind the log's
+// present end.
+func (w *world) another(f *eventlogtest.Fake, term uint64, evs ...[]byte) []byte {
+	var chain events.Chain
+	msgs := f.Messages()
+	for seq := uint64(1); seq <= uint64(len(msgs)); seq++ {
+		chain = events.NextChain(chain, seq, msgs[seq])
+	}
+	c := w.state.Cursor()
+	fr := events.Frame{Feature: events.FeatureLevel, Epoch: c.Epoch, Term: term, Seq: uint64(len(msgs)) + 1, Previous: chain, Events: evs}
+	return fr.Encode()
+}
+
+// captured makes the sealed event of a capture, as another node's leader would.
+func (w *world) captured(ns, id, text string) []byte {
+	w.t.Helper()
+	a, err := w.shard.admit(ns)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer a.view.Close()
+	it := Item{Capture: memory.Capture{Agent: "agent-1", ID: id, Text: text}}
+	it.Normalise()
+	d, err := a.capture(&it)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return w.shard.seal([]*draft{d}).encoded[0]
+}
+
+func TestSecondWriter(t *testing.T) {
+	f := eventlogtest.NewFake()
+	w := newWorld(t, f)
+	w.mustStart()
+	w.namespace("team-a")
+	theirs := w.captured("team-a", "same", "it rains")
+	frame := w.another(f, w.group.Term()+5, theirs)
+	f.SecondWriter(func(uint64) []byte { return frame })
+	f.Inject(eventlogtest.FaultSecondWriter)
+	resp := w.batch("team-a", memory.Capture{ID: "same", Text: "it rains"}, memory.Capture{ID: "own", Text: "it snows"})
+	env, _ := events.DecodeEnvelope(theirs)
+	if r := resp.Results[0]; r.Status != memory.StatusDuplicate || r.RecordID != env.Record.String() {
+		t.Errorf("decided again: %+v; theirs is %s", r, env.Record)
+	}
+	if r := resp.Results[1]; r.Status != memory.StatusCreated {
+		t.Errorf("%+v", r)
+	}
+	if got, _ := w.text(env.Record.String()); got != "it rains" {
+		t.Errorf("their record says %q", got)
+	}
+	if c := w.state.Cursor(); c.Term < w.group.Term()+5 {
+		t.Errorf("term is %d", c.Term)
+	}
+	if w.shard.Counters().Adopted.Load() != 1 || f.Bit()[eventlogtest.FaultSecondWriter] != 1 {
+		t.Error("nothing was adopted")
+	}
+	w.capture("team-a", memory.Capture{Text: "and on"})
+	w.refold()
+}
+
+func TestForeignGarbageIsVoid(t *testing.T) {
+	f := eventlogtest.NewFake()
+	w := newWorld(t, f)
+	w.mustStart()
+	w.namespace("team-a")
+	old := f.Messages()[1]
+	for i, junk := range [][]byte{[]byte("junk"), {}, old, w.another(f, 0, w.captured("team-a", "", "of an old term"))} {
+		f.SecondWriter(func(uint64) []byte { return junk })
+		f.Inject(eventlogtest.FaultSecondWriter)
+		if r := w.capture("team-a", memory.Capture{Text: fmt.Sprint("note ", i)}); r.Status != memory.StatusCreated {
+			t.Fatalf("%+v", r)
+		}
+	}
+	voids := 0
+	for _, row := range w.audit("") {
+		if row.Outcome == projections.OutcomeVoid {
+			voids++
+		}
+	}
+	if voids != 4 {
+		t.Errorf("%d void messages are in the audit", voids)
+	}
+	w.refold()
+}
+
+// Drafts that came back from an adoption into a closed queue were never
+// answered.
+func TestAdoptionDuringClose(t *testing.T) {
+	g := newGate()
+	w := newWorld(t, g)
+	w.mustStart()
+	w.namespace("team-a")
+	g.SecondWriter(func(uint64) []byte { return []byte("junk") })
+	entered, let := g.shut()
+	done := make(chan error, 1)
+	go func() {
+		_, err := w.try("team-a", memory.Capture{Text: "x"})
+		done <- err
+	}()
+	<-entered
+	g.Inject(eventlogtest.FaultSecondWriter)
+	closed := make(chan error, 1)
+	go func() { closed <- w.shard.Close(context.Background()) }()
+	await(t, "the queue to be closed", func() bool {
+		w.shard.queue.mu.Lock()
+		defer w.shard.queue.mu.Unlock()
+		return w.shard.queue.closed
+	})
+	let()
+	if err := <-done; err != nil {
+		t.Errorf("what was admitted before the close: %v", err)
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	w.shard = nil
+}
+
+// The machine is gone: what the log has is an unknown outcome, what comes
+// later is refused, and nobody hangs, although the second frame has to be
+// adopted behind one that will never be applied.
+func TestStateThatDoesNotFollow(t *testing.T) {
+	g := newGate()
+	w := newWorld(t, g)
+	w.opt = func(o *Options) { o.MaxFrameBytes = 600 }
+	w.mustStart()
+	w.namespace("team-a")
+	entered, let := g.shut()
+	errs := make(chan error, 2)
+	for i := range 2 {
+		go func() {
+			_, err := w.try("team-a", memory.Capture{ID: fmt.Sprint(i), Text: "x"})
+			errs <- err
+		}()
+		if i == 0 {
+			<-entered
+		} else {
+			await(t, "both to fly", func() bool { return w.shard.flyingDrafts() == 2 })
+		}
+	}
+	g.Inject(eventlogtest.FaultNone, eventlogtest.FaultBlind)
+	if err := w.group.Close(); err != nil {
+		t.Fatal(err)
+	}
+	let()
+	for range 2 {
+		wantCode(t, <-errs, memory.CodeOutcomeUnknown)
+	}
+	_, err := w.try("team-a", memory.Capture{Text: "y"})
+	if e := wantCode(t, err, memory.CodeUnavailable); e.Hint == "" {
+		t.Error("no hint")
+	}
+	if g.Bit()[eventlogtest.FaultBlind] != 1 {
+		t.Error("the fault did not bite")
+	}
+}
+
+func TestDivergenceAtStart(t *testing.T) {
+	for _, c := range []struct {
+		kind   string
+		damage func(w *world, f *eventlogtest.Fake)
+	}{
+		{eventlog.KindSuffixLost, func(w *world, f *eventlogtest.Fake) { f.CutSuffix(w.last() - 1) }},
+		{eventlog.KindHash, func(w *world, f *eventlogtest.Fake) {
+			f.Replace(w.last()-1, []byte("another"))
+		}},
+		{eventlog.KindGap, func(w *world, f *eventlogtest.Fake) { f.Drop(w.last() - 1) }},
+		{eventlog.KindLost, func(_ *world, f *eventlogtest.Fake) { f.ReportLost(2) }},
+		{eventlog.KindIdentity, func(w *world, f *eventlogtest.Fake) {
+			msgs := f.Messages()
+			if err := f.Recreate(context.Background(), 1); err != nil {
+				w.t.Fatal(err)
+			}
+			for seq := uint64(1); seq <= uint64(len(msgs)); seq++ {
+				f.Put(msgs[seq])
+			}
+		}},
+	} {
+		t.Run(c.kind, func(t *testing.T) {
+			f := eventlogtest.NewFake()
+			w := newWorld(t, f)
+			w.mustStart()
+			w.namespace("team-a")
+			var last memory.CaptureResult
+			for i := range 5 {
+				last = w.capture("team-a", memory.Capture{Text: fmt.Sprint("note ", i)})
+			}
+			w.stop()
+			cur := w.state.Cursor()
+			if err := w.state.SetOrigin(cur.RaftIndex, cur.RaftTerm, "fake-1"); err != nil {
+				t.Fatal(err)
+			}
+			c.damage(w, f)
+			before := w.last()
+			w.mustStart()
+			if d := w.shard.Diverged(); d == nil || d.Kind != c.kind || d.Hint == "" {
+				t.Fatalf("diverged is %+v", d)
+			}
+			if got, _ := w.text(last.RecordID); got != "note 4" {
+				t.Errorf("reading gives %q", got)
+			}
+			w.everyWriteFails(last.RecordID, memory.CodeLogDiverged)
+			if w.last() != before {
+				t.Error("something was written")
+			}
+		})
+	}
+}
+
+func TestDivergenceWhileRunning(t *testing.T) {
+	for _, blind := range []bool{false, true} {
+		f := eventlogtest.NewFake()
+		w := newWorld(t, f)
+		w.mustStart()
+		w.namespace("team-a")
+		r := w.capture("team-a", memory.Capture{Text: "kept"})
+		f.CutSuffix(w.last() - 2)
+		if blind {
+			f.Offline(1) // the first look fails: it shows at the second one
+		}
+		_, err := w.try("team-a", memory.Capture{Text: "x"})
+		if e := wantCode(t, err, memory.CodeLogDiverged); e.Hint == "" {
+			t.Error("no hint")
+		}
+		if d := w.shard.Diverged(); d == nil || d.Kind != eventlog.KindSuffixLost {
+			t.Errorf("diverged is %+v", d)
+		}
+		w.everyWriteFails(r.RecordID, memory.CodeLogDiverged)
+		if got, _ := w.text(r.RecordID); got != "kept" {
+			t.Errorf("reading gives %q", got)
+		}
+	}
+	w := startWorld(t)
+	r := w.capture("team-a", memory.Capture{Text: "kept"})
+	if err := w.shard.Check(context.Background()); err != nil {
+		t.Error(err)
+	}
+	w.shard.SetDiverged(&eventlog.DivergedError{Kind: eventlog.KindHash, Detail: "found by the scrub", Hint: "repair"})
+	w.everyWriteFails(r.RecordID, memory.CodeLogDiverged)
+}
+
+func TestBeginTerm(t *testing.T) {
+	f := eventlogtest.NewFake()
+	w := newWorld(t, f)
+	w.mustStart()
+	w.namespace("team-a")
+	first := w.capture("team-a", memory.Capture{ID: "k", Text: "x"})
+	w.stop()
+	// Behind the state there are another leader's frame and junk.
+	w.mustStart()
+	frame := w.another(f, w.group.Term(), w.captured("team-a", "theirs", "from before"))
+	w.stop()
+	f.Put(frame)
+	f.Put([]byte("junk"))
+	w.opt = func(o *Options) { o.RaiseEpoch = true }
+	f.SecondWriter(func(uint64) []byte { return []byte("more junk") })
+	f.Inject(eventlogtest.FaultSecondWriter, eventlogtest.FaultUnknownLost, eventlogtest.FaultBlind)
+	w.mustStart()
+	w.opt = nil
+	var types []events.Type
+	for _, row := range w.audit("") {
+		if row.Type == events.TypeEpochBegan || row.Type == events.TypeLeaderBegan {
+			types = append(types, row.Type)
+		}
+	}
+	n := len(types)
+	if n < 2 || types[n-1] != events.TypeLeaderBegan || types[n-2] != events.TypeEpochBegan && types[n-3] != events.TypeEpochBegan {
+		t.Errorf("control events are %v", types)
+	}
+	for fault, k := range map[eventlogtest.Fault]int{eventlogtest.FaultSecondWriter: 1, eventlogtest.FaultUnknownLost: 1, eventlogtest.FaultBlind: 1} {
+		if f.Bit()[fault] != k {
+			t.Errorf("%s did not bite", fault)
+		}
+	}
+	if c := w.state.Cursor(); c.Epoch != 1 {
+		t.Fatalf("epoch is %d", c.Epoch)
+	}
+	r := w.capture("team-a", memory.Capture{Text: "y"})
+	if p := position(t, r.Position); p.Epoch != 1 {
+		t.Errorf("position is %s", r.Position)
+	}
+	if r := w.capture("team-a", memory.Capture{ID: "k", Text: "x"}); r.Status != memory.StatusDuplicate || r.RecordID != first.RecordID {
+		t.Errorf("%+v", r)
+	}
+	if r := w.capture("team-a", memory.Capture{ID: "theirs", Text: "from before"}); r.Status != memory.StatusDuplicate {
+		t.Errorf("the frame behind the state was not applied: %+v", r)
+	}
+	w.refold()
+}
+
+func TestStartFails(t *testing.T) {
+	f := eventlogtest.NewFake()
+	w := newWorld(t, f)
+	f.Offline(1)
+	if err := w.start(); err == nil {
+		t.Fatal("started without a log")
+	}
+	f.Inject(eventlogtest.FaultNoSpace)
+	if err := w.start(); err == nil {
+		t.Fatal("began a term without space")
+	}
+	w.shard = nil
+	w.mustStart()
+	w.namespace("team-a")
+}
+
+// A key that is missing and was not destroyed is damage: nothing is made up.
+func TestMissingKeyStopsWriting(t *testing.T) {
+	f := eventlogtest.NewFake()
+	w := newWorld(t, f)
+	w.mustStart()
+	w.namespace("team-a")
+	raw := w.captured("team-a", "", "x")
+	env, err := events.DecodeEnvelope(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env.Key = keyring.KeyID{1, 2, 3}
+	frame := w.another(f, w.group.Term(), env.Encode())
+	f.SecondWriter(func(uint64) []byte { return frame })
+	f.Inject(eventlogtest.FaultSecondWriter)
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			_, err := w.try("team-a", memory.Capture{Text: "y"})
+			if c := memory.CodeOf(err); err == nil || c != memory.CodeOutcomeUnknown && c != memory.CodeUnavailable {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+	wg.Wait()
+	_, err = w.try("team-a", memory.Capture{Text: "z"})
+	wantCode(t, err, memory.CodeUnavailable)
+	w.stop()
+	if err := w.start(); err == nil {
+		t.Error("started with a key missing")
+	}
+	w.shard = nil
+}

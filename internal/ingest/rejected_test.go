@@ -1,0 +1,135 @@
+package ingest
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"mneme/internal/keyring"
+	"mneme/memory"
+)
+
+func newRejections(t *testing.T) (path string, open func() *Rejections, now *time.Time) {
+	t.Helper()
+	dir := t.TempDir()
+	keys, err := keyring.Open(keyring.Options{Dir: dir, AllowCreate: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { keys.Close() })
+	path = filepath.Join(dir, "logs", "rejected")
+	clock := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	return path, func() *Rejections {
+		r, err := OpenRejections(path, keys.Node(), func() time.Time { return clock })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}, &clock
+}
+
+func TestRejections(t *testing.T) {
+	path, open, now := newRejections(t)
+	r := open()
+	r.Reject(memory.Rejected{Namespace: "team-a", Agent: "agent-1", Code: memory.CodeInvalid, Reason: "text is missing", Body: strings.Repeat("secretbody", 1000), Size: 10_000, Via: "rest"})
+	*now = now.Add(time.Minute)
+	r.Reject(memory.Rejected{Namespace: "team-b", Code: memory.CodeForbidden, Reason: "not allowed", Body: "well-formed secret"})
+	list := r.List(10)
+	if len(list.Rejected) != 2 || list.Rejected[0].Code != memory.CodeForbidden {
+		t.Fatalf("%+v", list)
+	}
+	if list.Rejected[0].Body != "" {
+		t.Error("the body of a well-formed message is kept")
+	}
+	if n := len(list.Rejected[1].Body); n != rejectedBody {
+		t.Errorf("%d bytes of a malformed body are kept", n)
+	}
+	if list.Counts["invalid"] != 1 || list.Counts["forbidden"] != 1 {
+		t.Errorf("counts %v", list.Counts)
+	}
+	if got := r.List(1); len(got.Rejected) != 1 {
+		t.Errorf("limit 1 gives %d", len(got.Rejected))
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, plain := range []string{"secret", "team-a", "agent-1", "missing", "invalid", "c2VjcmV0"} {
+		if bytes.Contains(raw, []byte(plain)) {
+			t.Errorf("the file holds %q in the clear", plain)
+		}
+	}
+	again := open().List(10)
+	if fmt.Sprint(again.Rejected) != fmt.Sprint(list.Rejected) || len(again.Counts) != 0 {
+		t.Errorf("opened again: %+v", again)
+	}
+	*now = now.Add(7*24*time.Hour - time.Second)
+	if got := r.List(10); len(got.Rejected) != 1 {
+		t.Errorf("after seven days there are %d", len(got.Rejected))
+	}
+	r.Reject(memory.Rejected{Code: memory.CodeQuota})
+	if raw, err = os.ReadFile(path); err != nil || bytes.Count(raw, []byte("\n")) != 2 {
+		t.Errorf("the file keeps what is over: %d lines, %v", bytes.Count(raw, []byte("\n")), err)
+	}
+}
+
+func TestRejectionsFileIsBounded(t *testing.T) {
+	path, open, _ := newRejections(t)
+	r := open()
+	for i := range 2*rejectedKept + 10 {
+		r.Reject(memory.Rejected{Code: memory.CodeInvalid, Reason: fmt.Sprint(i)})
+	}
+	lines := func() int {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bytes.Count(raw, []byte("\n"))
+	}
+	if n := lines(); n > 2*rejectedKept {
+		t.Errorf("%d lines", n)
+	}
+	if got := r.List(5000); len(got.Rejected) != rejectedKept || got.Rejected[0].Reason != fmt.Sprint(2*rejectedKept+9) || got.Counts["invalid"] != 2*rejectedKept+10 {
+		t.Errorf("%d in the ring, newest %s", len(got.Rejected), got.Rejected[0].Reason)
+	}
+	// The file grew with every start of the node.
+	for range 3 {
+		r = open()
+		r.Reject(memory.Rejected{Code: memory.CodeInvalid})
+		if n := lines(); n != rejectedKept {
+			t.Errorf("%d lines after a start", n)
+		}
+	}
+}
+
+func TestRejectionsSurviveDamage(t *testing.T) {
+	path, open, _ := newRejections(t)
+	r := open()
+	for i := range 3 {
+		r.Reject(memory.Rejected{Code: memory.CodeInvalid, Reason: fmt.Sprint(i) + strings.Repeat("x", 100_000), Body: "\x00\xff\u2028"})
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw[10] ^= 1
+	raw = append(raw, "torn"...)
+	if err := os.WriteFile(path, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r = open()
+	if n := len(r.List(10).Rejected); n != 2 {
+		t.Fatalf("%d of 2 whole lines are read", n)
+	}
+	r.Reject(memory.Rejected{Code: memory.CodeInvalid, Reason: "after"})
+	if list := open().List(10).Rejected; len(list) != 3 || list[0].Reason != "after" {
+		t.Errorf("a torn line took the next one with it: %d", len(list))
+	}
+	if _, err := OpenRejections(filepath.Dir(path), nil, time.Now); err == nil {
+		t.Log("a folder opens as an empty list")
+	}
+}

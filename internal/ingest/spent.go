@@ -1,0 +1,87 @@
+package ingest
+
+import (
+	"mneme/internal/events"
+	"mneme/internal/projections"
+	"mneme/internal/settings"
+	"mneme/memory"
+)
+
+// A client id that was used is answered from what it was used for, for ever:
+// whatever became of the record, its sources or its uri since.
+
+// sealAsSpent gives a draft whose client id was used before the key that the
+// first use was sealed under, so that their bodies can be compared. It reports
+// false where the id was not used.
+func (a *admission) sealAsSpent(d *draft, clientID string) (bool, error) {
+	if clientID == "" {
+		return false, nil
+	}
+	spent, ok, err := a.view.Spent(a.ns.ID, a.mac(LabelClient, clientID), d.header.Agent)
+	if err != nil || !ok {
+		return false, err
+	}
+	env, _, err := a.view.Envelope(spent.At)
+	if err != nil {
+		return false, err
+	}
+	key, err := a.shard.opt.Keys.KeyByID(env.Key)
+	if settings.IsErased(err) {
+		return false, memory.Errorf(memory.CodeGone, "id %q was used for record %s, which was erased", clientID, spent.Record).
+			WithHint("use a new id")
+	}
+	if err != nil {
+		return false, err
+	}
+	d.key, d.header.Subject = key, env.Subject
+	return true, nil
+}
+
+// spentResult is the verdict on a request whose client id was used before.
+func spentResult(v *projections.View, spent projections.Spent, body events.MAC) (projections.EventResult, error) {
+	c := v.Cursor()
+	res := projections.EventResult{Outcome: projections.OutcomeConflict, Record: spent.Record,
+		Position: events.Position{Shard: c.Shard, Epoch: c.Epoch, Seq: spent.At.Seq, Index: spent.At.Index}}
+	if spent.Body != body {
+		return res, nil
+	}
+	env, _, err := v.Envelope(spent.At)
+	if err != nil {
+		return res, err
+	}
+	res.Outcome, res.Version = projections.OutcomeDuplicate, 1
+	if env.Type == events.TypeRevised {
+		res.Version = env.BaseVersion + 1
+	}
+	return res, nil
+}
+
+// revisedBefore answers a revision whose client id was used before. It is the
+// same request if the version made then holds all that it asks for: versions
+// made since, and the version it was to build on, no longer matter. The draft
+// is nil where the id was not used.
+func (a *admission) revisedBefore(record events.ID, as string, rev memory.Revision, clientID string) (*draft, error) {
+	if clientID == "" {
+		return nil, nil
+	}
+	spent, ok, err := a.view.Spent(a.ns.ID, a.mac(LabelClient, clientID), as)
+	if err != nil || !ok {
+		return nil, err
+	}
+	c, _, env, err := a.openContent(projections.Doc{Record: spent.Record, At: spent.At})
+	if err != nil {
+		return nil, err
+	}
+	present := captureOf(c, &env, as)
+	applyRevision(&present, rev)
+	present.ID = clientID
+	d, err := a.revisionOf(&present, c) // sealed as the first one was: see sealAsSpent
+	if err != nil {
+		return nil, err
+	}
+	if spent.Record != record || env.Type != events.TypeRevised {
+		d.header.Body = events.MAC{} // another request, whatever it says
+	}
+	d.header.Target, d.header.BaseVersion = record, env.BaseVersion
+	return d, nil
+}

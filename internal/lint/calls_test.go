@@ -1,0 +1,111 @@
+package lint
+
+import (
+	"go/ast"
+	"slices"
+	"testing"
+)
+
+// checkProcess keeps what belongs to the process in commands: flags,
+// environment, exit, standard output.
+func checkProcess(s *source) []string {
+	if s.isTest() || s.isCommand() || s.below("bench") {
+		return nil
+	}
+	var bad []string
+	for _, rule := range []struct {
+		pkg   string
+		names []string
+		why   string
+	}{
+		{"os", []string{"Getenv", "LookupEnv", "Environ", "ExpandEnv", "Args"},
+			"only commands read arguments and environment\n\ttake it as a field of an options struct"},
+		{"os", []string{"Exit"}, "only commands end the process\n\treturn an error"},
+		{"log", []string{"Fatal", "Fatalf", "Fatalln", "Panic", "Panicf", "Panicln"}, "only commands end the process\n\treturn an error"},
+		{"os", []string{"Stdout", "Stderr", "Stdin"}, "standard streams belong to commands\n\ttake an io.Writer"},
+		{"fmt", []string{"Print", "Printf", "Println"}, "standard output belongs to commands\n\tlog to the *slog.Logger that was passed in, or write to an io.Writer"},
+		{"log", []string{"Print", "Printf", "Println", "Default"}, "there is no global logger\n\tlog to the *slog.Logger that was passed in"},
+		{"log/slog", []string{"Debug", "Info", "Warn", "Error", "Default", "SetDefault"}, "there is no global logger\n\tlog to the *slog.Logger that was passed in"},
+	} {
+		s.uses(rule.pkg, rule.names, func(n ast.Node, name string) {
+			bad = append(bad, s.at(n, "%s below cmd: %s", name, rule.why))
+		})
+	}
+	if slices.Contains(s.imports(), "flag") {
+		bad = append(bad, s.at(s.ast.Name, "flag below cmd: only commands read flags\n\ttake an options struct"))
+	}
+	return bad
+}
+
+// checkSleep finds waiting by the clock.
+func checkSleep(s *source) []string {
+	if s.isTest() || s.below("bench") || slices.Contains(sleepers(), s.path) {
+		return nil
+	}
+	var bad []string
+	s.uses("time", []string{"Sleep"}, func(n ast.Node, name string) {
+		bad = append(bad, s.at(n, "%s cannot be cancelled\n\tselect on a timer and the context, or wait for what you are waiting for; "+
+			"a file that really has to sleep stands in sleepers of internal/lint", name))
+	})
+	return bad
+}
+
+// sleepers are the files that may call time.Sleep.
+func sleepers() []string { return nil }
+
+// checkInit finds work that is done because a package was imported.
+func checkInit(s *source) []string {
+	if s.isTest() {
+		return nil
+	}
+	var bad []string
+	for _, d := range s.ast.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" {
+			bad = append(bad, s.at(f, "func init runs for everybody who imports the package\n\tmake it a function that somebody calls"))
+		}
+	}
+	return bad
+}
+
+func TestOnlyCommandsTouchTheProcess(t *testing.T) {
+	for _, s := range tree(t) {
+		reportAll(t, checkProcess(s))
+	}
+}
+
+func TestNobodySleeps(t *testing.T) {
+	for _, s := range tree(t) {
+		reportAll(t, checkSleep(s))
+	}
+}
+
+func TestNoInit(t *testing.T) {
+	for _, s := range tree(t) {
+		reportAll(t, checkInit(s))
+	}
+}
+
+func TestCallRulesBite(t *testing.T) {
+	const text = `package x
+import (
+	"flag"
+	"fmt"
+	"log"
+	sys "os"
+	"time"
+)
+func init() {
+	fmt.Println(sys.Getenv("A"), flag.Args())
+	fmt.Fprintln(w, "fine")
+	log.Fatal("no")
+	sys.Exit(1)
+	time.Sleep(1)
+}`
+	expect(t, checkProcess(snippet(t, "internal/x/x.go", text)), "os.Getenv", "os.Exit", "log.Fatal", "fmt.Println", "flag below cmd")
+	expect(t, checkProcess(snippet(t, "internal/x/x_test.go", text)))
+	expect(t, checkProcess(snippet(t, "cmd/x/x.go", "package main\nimport \"os\"\nfunc main() { os.Exit(1) }")))
+	expect(t, checkSleep(snippet(t, "internal/x/x.go", text)), "x.go:14: time.Sleep")
+	expect(t, checkSleep(snippet(t, "internal/x/x_test.go", text)))
+	expect(t, checkInit(snippet(t, "internal/x/x.go", text)), "x.go:9: func init")
+	expect(t, checkProcess(snippet(t, "internal/x/y.go", "package x\ntype os struct{ Args int }\nfunc f(os os) int { return os.Args }")))
+}

@@ -1,0 +1,214 @@
+package lint
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// floor is what one package, or one folder of packages ("x/..."), may import of
+// this module. A pattern "x/..." in may means x and everything below it.
+type floor struct {
+	pkg     string
+	may     []string
+	why     string // the reason, printed with each violation
+	stdOnly bool   // and nothing from elsewhere
+}
+
+// house is the table of floors, from the ground up. Tests may import more.
+func house() []floor {
+	return []floor{
+		{pkg: "memory", stdOnly: true, why: "the public vocabulary: whoever imports it must not get anything else"},
+		{pkg: "client", may: []string{"memory"}, stdOnly: true, why: "the public client: whoever imports it must get the vocabulary only"},
+		{pkg: "internal/lint", why: "the house rules look at files, not at packages"},
+		{pkg: "internal/lint/testreport", stdOnly: true, why: "it runs before anything else is known to compile"},
+
+		{pkg: "internal/events", may: []string{"memory"}, why: "the log's formats are the ground that everything stands on"},
+		{pkg: "internal/keyring", why: "keys know nothing of what they seal"},
+		{pkg: "internal/text", why: "the analysis of words is pure"},
+		{pkg: "internal/embed/builtin", may: []string{"internal/text"}, why: "the built-in model is a function of words"},
+		{pkg: "internal/embed", may: []string{"internal/embed/builtin", "internal/text"}, why: "embedders turn texts into vectors and know no memories"},
+		{pkg: "internal/storage", why: "storage opens a database and knows no rows"},
+		{pkg: "internal/index/text", may: []string{"internal/storage"}, why: "an index knows terms and documents, not memories"},
+		{pkg: "internal/index/vector", may: []string{"internal/storage"}, why: "an index knows vectors and documents, not memories"},
+		{pkg: "internal/eventlog", may: []string{"memory", "internal/events"}, why: "the log keeps frames and does not know what follows from them"},
+		{pkg: "internal/eventlog/eventlogtest", may: []string{"internal/eventlog", "internal/events"}, why: "the contract of a log is about frames"},
+		{pkg: "internal/raftfsm", why: "consensus agrees on bytes; the node adapts them to what they mean"},
+
+		{pkg: "internal/projections", may: []string{"memory", "internal/events", "internal/storage", "internal/index/..."},
+			why: "projections are pure folds from events to rows: no network, no keys, no text, no configuration"},
+		{pkg: "internal/settings", may: []string{"memory", "internal/events", "internal/keyring", "internal/embed", "internal/projections"},
+			why: "settings are read from rows"},
+		{pkg: "internal/derive", may: []string{"memory", "internal/events", "internal/keyring", "internal/text", "internal/embed/...", "internal/index/...",
+			"internal/projections", "internal/settings"},
+			why: "derivation is a function of event and keys: no log, no Raft, no network"},
+
+		{pkg: "internal/ingest", may: []string{"memory", "internal/events", "internal/keyring", "internal/text", "internal/embed", "internal/eventlog",
+			"internal/raftfsm", "internal/projections", "internal/settings", "internal/derive"},
+			why: "ingest is the writing side and never answers a question"},
+		{pkg: "internal/query", may: []string{"memory", "internal/events", "internal/keyring", "internal/text", "internal/embed/...", "internal/index/...",
+			"internal/storage", "internal/projections", "internal/settings", "internal/derive"},
+			why: "query is the reading side: it never sees Raft, the log or the writing side"},
+		{pkg: "internal/auth", may: []string{"memory", "internal/events", "internal/keyring"}, why: "who is asking is decided without what is asked"},
+		{pkg: "internal/importer", may: []string{"memory"}, why: "importers turn files into captures, on the client's side"},
+		{pkg: "internal/api", may: []string{"memory"}, why: "the interfaces of the transports speak the public vocabulary"},
+		{pkg: "internal/api/...", may: []string{"memory", "internal/events", "internal/auth", "internal/api"},
+			why: "a transport parses, calls and writes; it declares the interface it needs and the node passes what fulfils it"},
+		{pkg: "internal/node", may: []string{"memory", "internal/events", "internal/keyring", "internal/text", "internal/embed", "internal/storage",
+			"internal/index/...", "internal/eventlog", "internal/raftfsm", "internal/projections", "internal/settings", "internal/derive",
+			"internal/ingest", "internal/query", "internal/auth", "internal/api/..."},
+			why: "the node builds itself from parts"},
+
+		{pkg: ".", may: []string{"memory", "client", "internal/node", "internal/embed"}, why: "the root package embeds a node in a program"},
+		{pkg: "cmd/memnode", may: []string{"memory", "internal/node", "internal/embed"}, why: "memnode is flags, wiring and exit codes"},
+		{pkg: "cmd/memctl", may: []string{"memory", "client", "internal/importer", "internal/node"}, why: "memctl talks through the public client, or opens a stopped node"},
+		{pkg: "bench/...", may: []string{"..."}, why: "benchmarks measure whatever there is"},
+		{pkg: "test/...", may: []string{"..."}, why: "tests across packages look everywhere"},
+	}
+}
+
+// technology is a library that only some packages may know.
+type technology struct {
+	prefix string
+	only   []string
+	why    string
+}
+
+func technologies() []technology {
+	return []technology{
+		{"github.com/hashicorp/raft", []string{"internal/raftfsm"}, "consensus is behind raftfsm, so that its library can be changed there"},
+		{"go.etcd.io/bbolt", []string{"internal/raftfsm"}, "bbolt is the Raft log's store and nothing else's"},
+		{"github.com/nats-io/nats-server", []string{"internal/eventlog"}, "the embedded server is behind eventlog"},
+		{"github.com/nats-io/nats.go", []string{"internal/eventlog", "internal/eventlog/eventlogtest", "internal/api/natsapi", "internal/node"}, "NATS is the log and one transport"},
+		{"github.com/cockroachdb/pebble", []string{"internal/storage", "internal/index/text", "internal/projections", "internal/ingest", "internal/query", "internal/node"},
+			"the database is opened by storage and used by those who keep rows"},
+		{"github.com/spf13", []string{"cmd/..."}, "flags are read by commands"},
+		{"github.com/knadh/koanf", []string{"cmd/..."}, "configuration is read by commands"},
+		{"github.com/danielgtaylor/huma", []string{"internal/api/..."}, "HTTP is a transport"},
+	}
+}
+
+// covers reports whether pattern names pkg.
+func covers(pattern, pkg string) bool {
+	if pattern == "..." {
+		return true
+	}
+	if dir, ok := strings.CutSuffix(pattern, "/..."); ok {
+		return pkg == dir || strings.HasPrefix(pkg, dir+"/")
+	}
+	return pattern == pkg
+}
+
+// floorOf returns the most exact floor of a package.
+func floorOf(table []floor, pkg string) (floor, bool) {
+	best, found := floor{}, false
+	for _, f := range table {
+		if covers(f.pkg, pkg) && (!found || len(f.pkg) > len(best.pkg) || f.pkg == pkg) && best.pkg != pkg {
+			best, found = f, true
+		}
+	}
+	return best, found
+}
+
+// checkImports applies the table to one file.
+func checkImports(table []floor, s *source) []string {
+	f, ok := floorOf(table, s.dir)
+	if !ok {
+		return []string{fmt.Sprintf("package %s is not in the table of internal/lint/imports_test.go\n\t"+
+			"add a row that says what it may import of this module, and why; imports go down only", s.dir)}
+	}
+	if s.isTest() {
+		return nil
+	}
+	var bad []string
+	for i, p := range s.imports() {
+		inside, ours := strings.CutPrefix(p, modulePath+"/")
+		if p == modulePath {
+			inside, ours = ".", true
+		}
+		switch {
+		case ours && !slices.ContainsFunc(f.may, func(pattern string) bool { return covers(pattern, inside) }):
+			bad = append(bad, s.at(s.ast.Imports[i], "%s must not import %s: %s\n\tmove the code down, or declare a small interface here and let internal/node pass what fulfils it", s.dir, inside, f.why))
+		case !ours && f.stdOnly && strings.Contains(strings.Split(p, "/")[0], "."):
+			bad = append(bad, s.at(s.ast.Imports[i], "%s must not import %s: %s\n\tuse the standard library, or do it in an internal package", s.dir, p, f.why))
+		}
+		bad = append(bad, checkTechnology(s, i, p)...)
+	}
+	return bad
+}
+
+func checkTechnology(s *source, i int, p string) []string {
+	if s.below("bench") || s.below("test") {
+		return nil
+	}
+	for _, tech := range technologies() {
+		if strings.HasPrefix(p, tech.prefix) && !slices.ContainsFunc(tech.only, func(pattern string) bool { return covers(pattern, s.dir) }) {
+			return []string{s.at(s.ast.Imports[i], "%s must not import %s: %s\n\task for what you need in %s", s.dir, p, tech.why, strings.Join(tech.only, ", "))}
+		}
+	}
+	return nil
+}
+
+func TestImportsGoDown(t *testing.T) {
+	table := house()
+	seen := map[string]bool{}
+	for _, s := range tree(t) {
+		for _, bad := range checkImports(table, s) {
+			if !seen[bad] {
+				t.Error(bad)
+			}
+			seen[bad] = true
+		}
+	}
+}
+
+func TestImportRuleBites(t *testing.T) {
+	table := house()
+	file := func(dir, imports string) *source {
+		return snippet(t, path.Join(dir, "x.go"), "package x\nimport ("+imports+")\n")
+	}
+	expect(t, checkImports(table, file("memory", `"mneme/internal/events"`)), "memory must not import internal/events")
+	expect(t, checkImports(table, file("memory", `"github.com/oklog/ulid/v2"`)), "standard library")
+	expect(t, checkImports(table, file("client", `"mneme/memory";"net/http"`)))
+	expect(t, checkImports(table, file("internal/query", `"mneme/internal/raftfsm"`)), "never sees Raft")
+	expect(t, checkImports(table, file("internal/query", `"mneme/internal/index/text";"mneme/memory"`)))
+	expect(t, checkImports(table, file("internal/api/rest", `"mneme/internal/query"`)), "declares the interface")
+	expect(t, checkImports(table, file("internal/api", `"mneme/internal/auth"`)), "public vocabulary")
+	expect(t, checkImports(table, file("internal/events", `"mneme"`)), "must not import .")
+	expect(t, checkImports(table, file("internal/ingest", `"github.com/hashicorp/raft"`)), "behind raftfsm")
+	expect(t, checkImports(table, file("internal/novelty", "")), "not in the table")
+	expect(t, checkImports(table, file("bench/internal/x", `"mneme/internal/query";"github.com/hashicorp/raft"`)))
+	expect(t, checkImports(table, snippet(t, "internal/events/x_test.go", `package x
+import "mneme/internal/node"`)))
+}
+
+// TestTableGoesDown proves that the table itself has no way up: no package may,
+// over others, import itself.
+func TestTableGoesDown(t *testing.T) {
+	table := house()
+	var walk func(pkg string, trail []string)
+	walk = func(pkg string, trail []string) {
+		if slices.Contains(trail, pkg) {
+			t.Errorf("the table has a circle: %s", strings.Join(append(trail, pkg), " -> "))
+			return
+		}
+		f, ok := floorOf(table, pkg)
+		if !ok {
+			t.Errorf("the table allows %s, which has no row", pkg)
+		}
+		for _, may := range f.may {
+			if strings.HasSuffix(may, "/...") {
+				continue // folders of leaves; their members have rows of their own
+			}
+			walk(may, append(trail, pkg))
+		}
+	}
+	for _, f := range table {
+		if strings.HasSuffix(f.pkg, "...") {
+			continue
+		}
+		walk(f.pkg, nil)
+	}
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestReport(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		in    string
+		code  int
+		shows []string
+		hides []string
+	}{
+		{"passing tests are silent", `{"Action":"run","Package":"m/a","Test":"TestX"}
+{"Action":"output","Package":"m/a","Test":"TestX","Output":"chatter\n"}
+{"Action":"pass","Package":"m/a","Test":"TestX"}
+{"Action":"output","Package":"m/a","Output":"PASS\n"}
+{"Action":"output","Package":"m/a","Output":"ok  \tm/a\t0.1s\n"}
+{"Action":"pass","Package":"m/a"}
+`, 0, []string{"ok  \tm/a\t0.1s\n", "1 packages passed, 0 failed, 0 tests not run"}, []string{"chatter", "PASS", "not run:"}},
+		{"failures show everything", `{"Action":"output","Package":"m/a","Test":"TestX","Output":"why\n"}
+{"Action":"fail","Package":"m/a","Test":"TestX"}
+{"Action":"output","Package":"m/a","Output":"FAIL\n"}
+{"Action":"fail","Package":"m/a"}
+`, 1, []string{"why\n", "FAIL\n", "1 failed"}, nil},
+		{"a crash shows unfinished tests", `{"Action":"output","Package":"m/a","Test":"TestX","Output":"panic: oh\n"}
+{"Action":"fail","Package":"m/a"}
+`, 1, []string{"panic: oh"}, nil},
+		{"an end without an end", `{"Action":"output","Package":"m/a","Test":"TestX","Output":"last words\n"}
+`, 1, []string{"last words"}, nil},
+		{"builds that fail", `{"Action":"build-output","ImportPath":"m/a","Output":"a.go:1: no\n"}
+{"Action":"build-fail","ImportPath":"m/a"}
+{"Action":"fail","Package":"m/a"}
+`, 1, []string{"a.go:1: no"}, nil},
+		{"skips have reasons", `{"Action":"output","Package":"m/a","Test":"TestX","Output":"=== RUN   TestX\n"}
+{"Action":"output","Package":"m/a","Test":"TestX","Output":"    a_test.go:7: no data: set MNEME_DATA\n"}
+{"Action":"output","Package":"m/a","Test":"TestX","Output":"--- SKIP: TestX (0.00s)\n"}
+{"Action":"skip","Package":"m/a","Test":"TestX"}
+{"Action":"skip","Package":"m/a","Test":"TestY"}
+{"Action":"skip","Package":"m/empty"}
+{"Action":"pass","Package":"m/a"}
+`, 0, []string{"not run:\n  no data: set MNEME_DATA\n      m/a.TestX\n", "no reason was given\n      m/a.TestY", "2 tests not run"}, []string{"a_test.go", "m/empty"}},
+		{"nothing is a failure", "", 1, []string{"0 packages passed"}, nil},
+		{"other words are passed on", "go: no such flag", 1, []string{"go: no such flag"}, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var out strings.Builder
+			if code := run(strings.NewReader(tc.in), &out); code != tc.code {
+				t.Errorf("exit %d, want %d", code, tc.code)
+			}
+			for _, s := range tc.shows {
+				if !strings.Contains(out.String(), s) {
+					t.Errorf("lacks %q:\n%s", s, out.String())
+				}
+			}
+			for _, s := range tc.hides {
+				if strings.Contains(out.String(), s) {
+					t.Errorf("has %q:\n%s", s, out.String())
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,255 @@
+package projections
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+
+	"mneme/internal/events"
+	"mneme/internal/index/text"
+)
+
+func sampleRange() *Range {
+	return &Range{Previous: 7, Chain: events.Chain{1, 2}, Frames: []RangeFrame{
+		{Bytes: []byte("void")},
+		{Bytes: []byte("frame"), Contributions: []*Contribution{nil, {
+			Terms:   []text.Term{{Key: text.TermKey{9}, Field: text.FieldTags, TF: 300}},
+			Lengths: [text.NumFields]uint32{1, 200, 3}, Attrs: []AttrKey{{1}, {2}}, Conversation: AttrKey{2}, Space: SpaceKey{3},
+			Chunks: 2, Vectors: [][]byte{[]byte("v0"), []byte("v1")},
+		}, {Code: "unreadable", Terms: []text.Term{}, Attrs: []AttrKey{}, Vectors: [][]byte{}}}},
+	}}
+}
+
+func TestRangeGolden(t *testing.T) {
+	b := sampleRange().Encode()
+	const want = "01" + "0000000000000007" + "0102000000000000000000000000000000000000000000000000000000000000" + "02" +
+		"04766f6964" + "00" + "056672616d65" + "03" + "00" +
+		"4a" + "00" + "01" + "090000000000000000000000" + "01" + "ac02" + "01c80103" + "02" + "010000000000000000000000" + "020000000000000000000000" +
+		"020000000000000000000000" + "0300000000000000" + "02" + "02" + "027630" + "027631" +
+		"26" + "0a756e7265616461626c65" + "00" + "000000" + "00" + "000000000000000000000000" + "0000000000000000" + "00" + "00"
+	if got := hex.EncodeToString(b); got != want {
+		t.Errorf("Raft logs that exist hold other bytes\n got %s\nwant %s", got, want)
+	}
+	got, err := DecodeRange(b)
+	if err != nil || !reflect.DeepEqual(got, sampleRange()) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for n := range b {
+		if _, err := DecodeRange(b[:n]); !errors.Is(err, events.ErrMalformed) {
+			t.Errorf("cut at %d: %v", n, err)
+		}
+	}
+	if _, err := DecodeRange(append([]byte{rangeVersion + 1}, b[1:]...)); !errors.Is(err, events.ErrNewer) {
+		t.Error(err)
+	}
+	if _, err := DecodeRange(append(b, 0)); !errors.Is(err, events.ErrMalformed) {
+		t.Error(err)
+	}
+}
+
+// TestRangeAllocation: counts that promise more than the bytes hold cost nothing.
+func TestRangeAllocation(t *testing.T) {
+	huge := []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}
+	head := append([]byte{rangeVersion}, make([]byte, 40)...)
+	for name, tail := range map[string][]byte{
+		"frames":        huge,
+		"frame length":  append([]byte{1}, huge...),
+		"contributions": append([]byte{1, 0}, huge...),
+		"terms":         append([]byte{1, 0, 1, 12, 0}, huge...),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := DecodeRange(append(bytes.Clone(head), tail...))
+		runtime.ReadMemStats(&after)
+		if !errors.Is(err, events.ErrMalformed) || after.TotalAlloc-before.TotalAlloc > 1<<20 {
+			t.Errorf("%s: %v, %d bytes allocated", name, err, after.TotalAlloc-before.TotalAlloc)
+		}
+	}
+}
+
+func FuzzRange(f *testing.F) {
+	f.Add(sampleRange().Encode())
+	f.Add([]byte{rangeVersion})
+	f.Add((&Range{}).Encode())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		r, err := DecodeRange(b)
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20+400*uint64(len(b)) {
+			t.Fatalf("%d bytes allocated for %d", n, len(b))
+		}
+		if err != nil {
+			if !errors.Is(err, events.ErrMalformed) && !errors.Is(err, events.ErrNewer) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if again, err := DecodeRange(r.Encode()); err != nil || !reflect.DeepEqual(again, r) {
+			t.Fatalf("%+v becomes %+v, %v", r, again, err)
+		}
+	})
+}
+
+// FuzzKeys: keys sort as what they are made of, and parse back.
+func FuzzKeys(f *testing.F) {
+	f.Add(uint32(1), uint64(2), uint32(3), int64(-4), uint32(1), uint64(2), uint32(4), int64(5), []byte("abc"))
+	f.Add(uint32(0), uint64(math.MaxUint64), uint32(math.MaxUint32), int64(math.MinInt64), uint32(0), uint64(0), uint32(0), int64(math.MaxInt64), []byte{0xff})
+	f.Fuzz(func(t *testing.T, p1 uint32, s1 uint64, i1 uint32, t1 int64, p2 uint32, s2 uint64, i2 uint32, t2 int64, raw []byte) {
+		a, b := Ref{s1, i1}, Ref{s2, i2}
+		var ns events.ID
+		var attr AttrKey
+		var mac events.MAC
+		copy(ns[:], raw)
+		copy(attr[:], raw)
+		copy(mac[:], raw)
+		order := func(name string, x, y []byte, less, equal bool) {
+			t.Helper()
+			if c := bytes.Compare(x, y); (c < 0) != less && !equal || (c == 0) != equal {
+				t.Fatalf("%s: %x against %x", name, x, y)
+			}
+		}
+		order("audit", auditKey(ns, a), auditKey(ns, b), a.Before(b), a == b)
+		order("history", historyKey(ns, a), historyKey(ns, b), a.Before(b), a == b)
+		order("envelope", envelopeKey(s1, i1), envelopeKey(s2, i2), a.Before(b), a == b)
+		order("quarantine", quarantineKey(a), quarantineKey(b), a.Before(b), a == b)
+		order("death", deathKey(p1, a, 0), deathKey(p1, b, 0), a.Before(b), a == b)
+		order("frame", frameKey(s1), frameKey(s2), s1 < s2, s1 == s2)
+		order("time", timeKey(p1, t1, i1), timeKey(p1, t2, i2), t1 < t2 || t1 == t2 && i1 < i2, t1 == t2 && i1 == i2)
+		order("talk", talkKey(p1, attr, t1, i1), talkKey(p1, attr, t2, i2), t1 < t2 || t1 == t2 && i1 < i2, t1 == t2 && i1 == i2)
+		order("doc", docKey(p1, i1), docKey(p2, i2), p1 < p2 || p1 == p2 && i1 < i2, p1 == p2 && i1 == i2)
+		order("vector", vectorKey(p1, SpaceKey{}, i1), vectorKey(p1, SpaceKey{}, i2), i1 < i2, i1 == i2)
+		order("day", bitmapPrefix(p1, dayNumberKey(t1)), bitmapPrefix(p1, dayNumberKey(t2)), t1 < t2, t1 == t2)
+		if got := decodeRef(auditKey(ns, a)[17:]); got != a {
+			t.Fatalf("%v comes back as %v", a, got)
+		}
+		if got := decodeTime(timeKey(p1, t1, i1)[5:]); got != t1 {
+			t.Fatalf("time %d comes back as %d", t1, got)
+		}
+		if !bytes.HasPrefix(talkKey(p1, attr, t1, i1), talkPrefix(p1, attr)) || !bytes.HasPrefix(bitmapKey(p1, attr, uint16(i1)), bitmapPrefix(p1, attr)) {
+			t.Fatal("prefix")
+		}
+		if bytes.Equal(partitionKey(ns, 1, string(raw)), partitionKey(ns, 2, string(raw))) || bytes.Equal(idemKey(ns, mac, "a"), idemKey(ns, mac, "b")) {
+			t.Fatal("keys collide")
+		}
+	})
+}
+
+func TestDayKeys(t *testing.T) {
+	const day = int64(24 * 3600 * 1e9)
+	for at, want := range map[int64]int64{0: 0, day - 1: 0, day: 1, -1: -1, -day: -1, -day - 1: -2, math.MaxInt64: 106751, math.MinInt64: -106752} {
+		if DayKey(at) != dayNumberKey(want) {
+			t.Errorf("%d is not on day %d", at, want)
+		}
+	}
+}
+
+// rowCodecs decodes and encodes each kind of row.
+var rowCodecs = map[string]func(b []byte) ([]byte, error){
+	"cursor":    func(b []byte) ([]byte, error) { v, err := decodeCursor(b); return v.encode(), err },
+	"partition": func(b []byte) ([]byte, error) { v, err := decodePartition(3, b); return v.encode(), err },
+	"doc":       func(b []byte) ([]byte, error) { v, err := decodeDoc(b); return v.encode(), err },
+	"spent":     func(b []byte) ([]byte, error) { v, err := decodeSpent(b); return v.encode(), err },
+	"audit":     func(b []byte) ([]byte, error) { v, err := decodeAuditRow(Ref{}, b); return v.encode(), err },
+	"vector":    func(b []byte) ([]byte, error) { v, err := decodeVectorRow(b); return v.encode(), err },
+	"head": func(b []byte) ([]byte, error) {
+		v, err := decodeHead(b)
+		if err == nil && b[12] > 1 {
+			return b, nil // any mark but 1 is dead
+		}
+		return v.encode(), err
+	},
+}
+
+func sampleRows() map[string][]byte {
+	c := Cursor{RaftIndex: 1, RaftTerm: 2, Shard: 3, Epoch: 4, Seq: 5, Index: 6, Term: 7, Chain: events.Chain{8}, SealedAt: -9, Partitions: 10, Pipeline: 11, Events: 12, Identity: "stream"}
+	p := Partition{ID: 3, Namespace: events.ID{1}, Scope: events.ScopeAgent, Agent: "ann", NextDoc: 4}
+	d := Doc{Record: events.ID{1}, Version: 2, Kind: 3, At: Ref{4, 5}, SealedAt: 6, OccurredAt: -7, Death: Ref{8, 9}, Agent: "ann"}
+	s := Spent{Record: events.ID{1}, At: Ref{2, 3}, Body: events.MAC{4}}
+	a := AuditRow{Type: 20, Scope: 1, Outcome: OutcomeCreated, SealedAt: -5, Event: events.ID{6}, Record: events.ID{7}, Hash: events.Hash{8}, Agent: "ann"}
+	v := VectorRow{Doc: 1, Chunk: 2, Key: [16]byte{3}, Event: events.ID{4}, Sealed: []byte("sealed")}
+	h := Head{Partition: 1, Doc: 2, Versions: 3, Living: true, URI: events.MAC{4}}
+	return map[string][]byte{"cursor": c.encode(), "partition": p.encode(), "doc": d.encode(), "spent": s.encode(), "audit": a.encode(), "vector": v.encode(), "head": h.encode()}
+}
+
+func TestRows(t *testing.T) {
+	for name, b := range sampleRows() {
+		again, err := rowCodecs[name](b)
+		if err != nil || !bytes.Equal(again, b) {
+			t.Errorf("%s: %x becomes %x, %v", name, b, again, err)
+		}
+		if _, err := rowCodecs[name](b[:12]); !errors.Is(err, events.ErrMalformed) {
+			t.Errorf("%s, cut: %v", name, err)
+		}
+	}
+	if _, err := decodeCursor(append([]byte{cursorVersion + 1}, make([]byte, 200)...)); !errors.Is(err, events.ErrNewer) {
+		t.Error(err)
+	}
+	if _, err := decodeNamespaceRow([]byte("{")); !errors.Is(err, events.ErrMalformed) {
+		t.Error(err)
+	}
+	for _, bad := range [][]byte{nil, []byte("junk")} {
+		if _, err := decodeBitmap(bad); !errors.Is(err, events.ErrMalformed) {
+			t.Error(err)
+		}
+	}
+	if Outcome(200).String() != "outcome-200" || OutcomeVoid.String() != "void" {
+		t.Error("outcome names")
+	}
+}
+
+func FuzzRows(f *testing.F) {
+	for name, b := range sampleRows() {
+		f.Add(name, b)
+	}
+	f.Fuzz(func(t *testing.T, name string, b []byte) {
+		codec := rowCodecs[name]
+		if codec == nil {
+			return
+		}
+		again, err := codec(b)
+		if err == nil && !bytes.Equal(again, b) {
+			t.Fatalf("%s: %x becomes %x", name, b, again)
+		}
+		if err != nil && !errors.Is(err, events.ErrMalformed) && !errors.Is(err, events.ErrNewer) {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestStateHash(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 1))
+	random := func() (h StateHash) {
+		for i := range h {
+			h[i] = rnd.Uint64()
+		}
+		return h
+	}
+	for range 200 {
+		a, b, c := random(), random(), random()
+		if a.Add(b) != b.Add(a) || a.Add(b).Add(c) != a.Add(b.Add(c)) || a.Add(b).Sub(b) != a || a.Sub(a) != (StateHash{}) || decodeStateHash(a.encode()) != a {
+			t.Fatal("no group", a, b, c)
+		}
+	}
+	ones := StateHash{math.MaxUint64, math.MaxUint64, math.MaxUint64, math.MaxUint64}
+	if ones.Add(StateHash{1}) != (StateHash{}) || ones.String() != strings.Repeat("f", 64) {
+		t.Error("carry")
+	}
+	if s := (StateHash{1}).String(); s != strings.Repeat("0", 63)+"1" {
+		t.Error(s)
+	}
+	if decodeStateHash([]byte("short")) != (StateHash{}) {
+		t.Error("a hash row of another length")
+	}
+	h, _ := factHash(nil, []byte("k"), []byte("v"))
+	other, _ := factHash(nil, []byte("kv"), nil)
+	if h == other || h == (StateHash{}) {
+		t.Error("key and value run together")
+	}
+}

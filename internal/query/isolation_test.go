@@ -1,0 +1,228 @@
+package query
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"mneme/internal/events"
+	"mneme/memory"
+)
+
+const canary = "xylocarp"
+
+// probe calls one method in every way that might leak and prints what it gives.
+type probe func(t *testing.T, w *world, r *Reader, foreign []string) string
+
+func printed(values ...any) string {
+	var b strings.Builder
+	for _, v := range values {
+		if err, ok := v.(error); ok && err != nil {
+			e := memory.AsError(err)
+			fmt.Fprintln(&b, e.Code, e.Message, e.Hint)
+			continue
+		}
+		raw, _ := json.Marshal(v)
+		b.Write(append(raw, '\n'))
+	}
+	return b.String()
+}
+
+// names that a curious reader would try, next to the ids it may have heard of.
+func curious(foreign []string) []string {
+	return append([]string{"private/" + canary, "mem://team/private/" + canary, "mem://other/private/" + canary}, foreign...)
+}
+
+// masked takes out of an answer what the question itself said.
+func masked(answer, question string) string { return strings.ReplaceAll(answer, question, "?") }
+
+var readerProbes = map[string]probe{
+	"Capability": func(_ *testing.T, _ *world, r *Reader, _ []string) string { return fmt.Sprintf("%+v", r.Capability()) },
+	"Position":   nil, // the log's, which others move too
+	"Close":      nil,
+	"Search": func(t *testing.T, _ *world, r *Reader, _ []string) string {
+		var out strings.Builder
+		for _, mode := range []memory.Mode{memory.ModeHybrid, memory.ModeText, memory.ModeVector} {
+			for _, f := range []*memory.Filter{nil, {Tags: []string{canary}}, {Agents: []string{"mallory"}}, {Conversation: canary}, {Scope: memory.ScopeTeam},
+				{Since: ptr(time.Unix(0, 0)), Until: ptr(time.Unix(1e10, 0))}} {
+				for _, as := range []string{"", "mallory"} {
+					res, err := r.Search(context.Background(), memory.SearchRequest{Query: canary + " deploy secrets", As: as, Mode: mode, Filter: f, Limit: ptr(50), Explain: true})
+					res.Position = ""
+					for i := range res.Results {
+						res.Results[i].Explain.Terms = nil // of the query's own words
+						if f != nil && f.Tags != nil {
+							t.Errorf("found by another's tag: %+v", res.Results[i])
+						}
+					}
+					out.WriteString(printed(res, err))
+				}
+			}
+		}
+		return out.String()
+	},
+	"Get": func(_ *testing.T, _ *world, r *Reader, foreign []string) string {
+		var out string
+		for _, name := range curious(foreign) {
+			for version := range 3 {
+				rec, err := r.Get(context.Background(), name, version)
+				out += masked(printed(rec, err), name)
+			}
+		}
+		return out
+	},
+	"History": func(_ *testing.T, _ *world, r *Reader, foreign []string) string {
+		var out string
+		for _, name := range curious(foreign) {
+			h, err := r.History(context.Background(), name)
+			out += masked(printed(h, err), name)
+		}
+		return out
+	},
+	"Timeline": func(_ *testing.T, w *world, r *Reader, foreign []string) string {
+		var out string
+		list, err := r.List(context.Background(), ListRequest{})
+		w.ok(err)
+		for _, rec := range list.Records {
+			tl, err := r.Timeline(context.Background(), rec.RecordID, 200, 200)
+			tl.Position = ""
+			out += printed(tl, err)
+		}
+		for _, name := range curious(foreign) {
+			tl, err := r.Timeline(context.Background(), name, 200, 200)
+			out += masked(printed(tl, err), name)
+		}
+		return out
+	},
+	"List": func(_ *testing.T, _ *world, r *Reader, _ []string) string {
+		var out string
+		for _, req := range []ListRequest{{}, {URI: "private/" + canary}, {Filter: memory.Filter{Agents: []string{"mallory"}}}, {Filter: memory.Filter{Tags: []string{canary}}}, {Filter: memory.Filter{Conversation: canary}}} {
+			list, err := r.List(context.Background(), req)
+			list.Position = ""
+			out += printed(list, err)
+		}
+		return out
+	},
+	"Audit": func(_ *testing.T, _ *world, r *Reader, _ []string) string {
+		page, err := r.Audit(context.Background(), AuditRequest{Limit: 200})
+		eve, err2 := r.Audit(context.Background(), AuditRequest{Actor: "mallory"})
+		page.Position, eve.Position = "", ""
+		return printed(page, err, eve, err2)
+	},
+	"Export": func(_ *testing.T, _ *world, r *Reader, _ []string) string {
+		var out string
+		err := r.Export(context.Background(), func(l memory.ExportLine) error { out += printed(l); return nil })
+		return out + printed(err)
+	},
+}
+
+var serviceProbes = map[string]probe{
+	"OnApply": nil, "Load": nil, "Close": nil, // give nothing
+	"OpenEvent": nil, // opens a row that its caller may see: Events and FeedEvents
+	"Authorize": func(_ *testing.T, w *world, r *Reader, _ []string) string {
+		_, err := w.svc.Authorize(context.Background(), canary, r.cap.agent, Freshness{})
+		return masked(printed(err), canary)
+	},
+	"OpenCapability": func(_ *testing.T, w *world, r *Reader, _ []string) string {
+		v := w.state.View()
+		defer v.Close()
+		c, info, err := w.svc.OpenCapability(v, "team", r.cap.agent)
+		w.ok(err)
+		return fmt.Sprintf("%+v %s", c, info.Name)
+	},
+	"Events": func(_ *testing.T, w *world, r *Reader, _ []string) string {
+		var out string
+		err := w.svc.Events(context.Background(), "team", r.cap.agent, "", false, func(e memory.Event) error { out += printed(e); return nil })
+		return out + printed(err)
+	},
+	"FeedEvents": func(t *testing.T, w *world, _ *Reader, _ []string) string {
+		var out string
+		for _, a := range w.applied {
+			w.ok(w.svc.FeedEvents(a, func(subject string, e memory.Event) error {
+				if subject == events.FeedSubject("team", events.ScopeAgent, "mallory", events.TypeCaptured) || strings.HasPrefix(subject, "mem.feed.other.") {
+					return nil // where it belongs
+				}
+				out += printed(subject, e)
+				return nil
+			}))
+		}
+		return out
+	},
+	"Namespace": func(_ *testing.T, w *world, _ *Reader, _ []string) string {
+		ns, err := w.svc.Namespace(context.Background(), "team")
+		ns.Records, ns.StateHash, ns.Position = 0, "", "" // of the whole namespace
+		return printed(ns, err)
+	},
+	"Namespaces": func(_ *testing.T, w *world, _ *Reader, _ []string) string {
+		list, err := w.svc.Namespaces(context.Background())
+		for i := range list {
+			list[i].Records, list[i].StateHash, list[i].Position = 0, "", ""
+		}
+		return printed(list, err)
+	},
+	"VectorStatus": func(_ *testing.T, w *world, _ *Reader, _ []string) string { return printed(w.svc.VectorStatus()) },
+}
+
+// TestIsolation plants canaries where a reader may not look and asks every
+// method there is: nothing of them comes back, and no answer changes by them,
+// not even a score. A method without a probe fails the test.
+func TestIsolation(t *testing.T) {
+	for typ, probes := range map[reflect.Type]map[string]probe{reflect.TypeFor[*Reader](): readerProbes, reflect.TypeFor[*Service](): serviceProbes} {
+		for i := range typ.NumMethod() {
+			if _, ok := probes[typ.Method(i).Name]; !ok {
+				t.Errorf("%s.%s has no probe: add one to isolation_test.go", typ, typ.Method(i).Name)
+			}
+		}
+	}
+	w := newWorld(t)
+	w.namespace("team", withBuiltin())
+	w.namespace("other", withBuiltin())
+	for i := range 30 {
+		w.one("team", "ann", fmt.Sprintf("deploy number %d keeps no secrets", i))
+	}
+	w.capture("team", memory.Capture{Agent: "ann", Text: "deploy alone", Scope: memory.ScopeAgent})
+	collect := func(foreign []string) map[string]string {
+		out := map[string]string{}
+		for _, as := range []string{"", "ann", "stranger"} {
+			r := w.reader("team", as)
+			for _, probes := range []map[string]probe{readerProbes, serviceProbes} {
+				for name, p := range probes {
+					if p != nil {
+						out[name+" as "+as] = p(t, w, r, foreign)
+					}
+				}
+			}
+		}
+		return out
+	}
+	foreignBefore := []string{w.ids.New().String(), w.ids.New().String()}
+	before := collect(foreignBefore)
+	// The others: in the same namespace and in another one.
+	secret := memory.Capture{ID: canary, Agent: "mallory", Text: canary + " deploy secrets " + canary, Role: canary, URI: "private/" + canary, Tags: []string{canary, "deploy"},
+		Conversation: canary, Subject: canary, Scope: memory.ScopeAgent, Metadata: json.RawMessage(`{"` + canary + `":1}`)}
+	foreign := w.capture("team", secret)
+	secret.Scope = memory.ScopeTeam
+	foreign = append(foreign, w.capture("other", secret)...)
+	for range 20 { // enough to move any statistics
+		w.capture("team", memory.Capture{Agent: "mallory", Text: "deploy secrets of " + canary, Scope: memory.ScopeAgent})
+		w.capture("other", memory.Capture{Agent: "ann", Text: "deploy secrets of " + canary, Scope: memory.ScopeAgent})
+	}
+	after := collect(foreign)
+	for name, got := range after {
+		for _, sign := range append([]string{canary, "mallory"}, foreign...) {
+			if strings.Contains(got, sign) {
+				t.Errorf("%s tells of %q:\n%s", name, sign, got)
+			}
+		}
+		if got != before[name] && !strings.HasPrefix(name, "FeedEvents") {
+			t.Errorf("%s changed:\n%s\nbefore:\n%s", name, got, before[name])
+		}
+	}
+	// The test would see it: the one whom it belongs to does.
+	if got := printed(w.search("team", "mallory", memory.SearchRequest{Query: canary})); !strings.Contains(got, foreign[0]) {
+		t.Error("mallory does not find what is hers")
+	}
+}

@@ -1,0 +1,474 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"mneme/internal/derive"
+	"mneme/internal/embed/builtin"
+	"mneme/internal/events"
+	index "mneme/internal/index/text"
+	"mneme/internal/index/vector"
+	"mneme/internal/projections"
+	"mneme/internal/text"
+	"mneme/memory"
+)
+
+// twinRecord is one living record as the twin keeps it.
+type twinRecord struct {
+	id      string
+	version int
+	c       memory.Capture
+	sealed  time.Time
+}
+
+// twin answers searches by looking at everything.
+type twin struct {
+	records []*twinRecord
+	chunks  map[string][][]float32 // vectors by record
+}
+
+func (tw *twin) visible(as string) []*twinRecord {
+	var out []*twinRecord
+	for _, r := range tw.records {
+		if r.c.Scope != memory.ScopeAgent || r.c.Agent == as && as != "" {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+func (r *twinRecord) occurred() time.Time {
+	if r.c.OccurredAt != nil {
+		return *r.c.OccurredAt
+	}
+	return r.sealed
+}
+
+func (r *twinRecord) passes(f *memory.Filter) bool {
+	if f == nil {
+		return true
+	}
+	at := r.occurred()
+	scope := r.c.Scope
+	if scope == "" {
+		scope = memory.ScopeTeam
+	}
+	kind := r.c.Kind
+	if kind == "" {
+		kind = memory.KindOther
+	}
+	for _, tag := range f.Tags {
+		if !slices.ContainsFunc(r.c.Tags, func(t string) bool { return strings.EqualFold(t, tag) }) {
+			return false
+		}
+	}
+	return (len(f.Agents) == 0 || slices.Contains(f.Agents, r.c.Agent)) && (len(f.Kinds) == 0 || slices.Contains(f.Kinds, kind)) &&
+		(f.Conversation == "" || f.Conversation == r.c.Conversation) && (f.Scope == "" || f.Scope == scope) &&
+		(f.Since == nil || !at.Before(*f.Since)) && (f.Until == nil || at.Before(*f.Until))
+}
+
+// fields are the terms of a record by field.
+func (r *twinRecord) fields() [index.NumFields][]string {
+	var out [index.NumFields][]string
+	env := events.Envelope{Header: events.Header{Agent: r.c.Agent}}
+	content := events.Content{}
+	if r.c.OccurredAt != nil {
+		content.OccurredSet, env.OccurredAt = true, r.c.OccurredAt.UnixNano()
+	}
+	out[index.FieldText] = append(text.Terms(r.c.Text), derive.ContextTerms(&env, &content)...)
+	for _, tag := range r.c.Tags {
+		out[index.FieldTags] = append(out[index.FieldTags], text.AnalyzeTag(tag)...)
+	}
+	uri, _ := memory.FullURI("team", r.c.URI)
+	out[index.FieldURI] = text.AnalyzeURI(uri)
+	return out
+}
+
+func count(terms []string, t string) (n float64) {
+	for _, x := range terms {
+		if x == t {
+			n++
+		}
+	}
+	return n
+}
+
+// bm25 scores records by the formula, term by term.
+func bm25(records []*twinRecord, query []string) []float64 {
+	scores := make([]float64, len(records))
+	all := make([][index.NumFields][]string, len(records))
+	for i, r := range records {
+		all[i] = r.fields()
+	}
+	weights := [index.NumFields]float64{weightText, weightTags, weightURI}
+	for f := range weights {
+		total := 0.0
+		for i := range all {
+			total += float64(len(all[i][f]))
+		}
+		for _, t := range query {
+			df := 0.0
+			for i := range all {
+				if count(all[i][f], t) > 0 {
+					df++
+				}
+			}
+			n := float64(len(records))
+			idf := math.Log(1 + (n-df+0.5)/(df+0.5))
+			for i := range all {
+				if tf := count(all[i][f], t); tf > 0 {
+					norm := 1 - index.DefaultB + index.DefaultB*float64(len(all[i][f]))/(total/n)
+					scores[i] += weights[f] * idf * tf * (index.DefaultK1 + 1) / (tf + index.DefaultK1*norm)
+				}
+			}
+		}
+	}
+	return scores
+}
+
+func embedded(s string) []float32 {
+	q, v := make([]int8, builtin.Dimensions), make([]float32, builtin.Dimensions)
+	builtin.Embed(s, q)
+	builtin.Float(v, q)
+	return v
+}
+
+// cosine is that of the best chunk, as the state's own vectors give it.
+func (r *twinRecord) cosine(chunks map[string][][]float32, q []float32) float64 {
+	best := math.Inf(-1)
+	for _, chunk := range chunks[r.id] {
+		sum := 0.0
+		for i, x := range chunk {
+			sum += float64(x) * float64(q[i])
+		}
+		best = max(best, sum)
+	}
+	return best
+}
+
+// vectors opens the vectors of all living records by record.
+func (w *world) vectors(ns string) map[string][][]float32 {
+	w.t.Helper()
+	v := w.state.View()
+	info, _, err := v.NamespaceByID(w.space[ns])
+	w.ok(err)
+	eff, err := w.book.Of(v, info)
+	w.ok(err)
+	parts, err := v.Partitions(info.ID)
+	w.ok(err)
+	out := map[string][][]float32{}
+	for _, p := range parts {
+		w.ok(v.Vectors(p.ID, eff.SpaceKey(), 0, func(_ uint32, row projections.VectorRow) error {
+			d, ok, err := v.Doc(p.ID, row.Doc)
+			if err != nil || !ok || !d.Living() {
+				return err
+			}
+			key, err := w.keys.KeyByID(row.Key)
+			w.ok(err)
+			vec := make([]float32, eff.Space.Dimensions)
+			_, err = derive.OpenVector(key, &row, eff.SpaceKey(), nil, vec)
+			out[d.Record.String()] = append(out[d.Record.String()], vec)
+			return err
+		}))
+	}
+	w.ok(v.Close())
+	return out
+}
+
+type twinHit struct {
+	id    string
+	score float64
+}
+
+func (tw *twin) search(as string, req *memory.SearchRequest, weight float64) []twinHit {
+	seen := tw.visible(as)
+	var terms []string
+	for _, t := range text.Terms(req.Query) {
+		if !slices.Contains(terms, t) {
+			terms = append(terms, t)
+		}
+	}
+	raw, q := bm25(seen, terms), embedded(req.Query)
+	c := scaleShare * float64(len(terms)) * math.Log(2+float64(len(seen)))
+	var out []twinHit
+	for i, r := range seen {
+		if !r.passes(req.Filter) {
+			continue
+		}
+		ts, vs := 0.0, max(0, r.cosine(tw.chunks, q))
+		if raw[i] > 0 {
+			ts = raw[i] / (raw[i] + c)
+		}
+		h := twinHit{id: r.id}
+		switch req.Mode {
+		case memory.ModeText:
+			if raw[i] == 0 {
+				continue
+			}
+			h.score = ts
+		case memory.ModeVector:
+			h.score = vs
+		default:
+			h.score = weight*vs + (1-weight)*ts
+		}
+		if h.score >= req.MinScore {
+			out = append(out, h)
+		}
+	}
+	slices.SortFunc(out, func(a, b twinHit) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.id, b.id)) })
+	return out[:min(len(out), *req.Limit)]
+}
+
+var vocabulary = strings.Fields("deploy tuesday rollback server database password rotation incident coffee meeting alpha beta gamma delta postgres redis cache memory agent north south river mountain café 東京 2023-05-08 main.go user_id")
+
+type generator struct {
+	*rand.Rand
+	day time.Time
+}
+
+func (g *generator) words(n int) string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = vocabulary[int(float64(len(vocabulary))*g.Float64()*g.Float64())]
+	}
+	return strings.Join(out, " ")
+}
+
+func (g *generator) capture(n int) memory.Capture {
+	c := memory.Capture{Agent: agentName(g.IntN(3)), Text: g.words(1+g.IntN(12)) + fmt.Sprintf(" n%d", n), Kind: memory.Kinds[g.IntN(len(memory.Kinds))]}
+	if g.IntN(40) == 0 { // several chunks
+		c.Text = strings.Repeat(g.words(30)+". ", 40)
+	}
+	if g.IntN(3) == 0 {
+		c.Scope = memory.ScopeAgent
+	}
+	for _, tag := range []string{"Red", "green", "deploy notes"} {
+		if g.IntN(3) == 0 {
+			c.Tags = append(c.Tags, tag)
+		}
+	}
+	if g.IntN(3) == 0 {
+		c.Conversation = fmt.Sprintf("talk-%d", g.IntN(3))
+	}
+	if g.IntN(4) == 0 {
+		c.URI = fmt.Sprintf("notes/river/%d", n)
+	}
+	if g.IntN(2) == 0 {
+		at := g.moment()
+		c.OccurredAt = &at
+	}
+	return c
+}
+
+func (g *generator) moment() time.Time {
+	at := g.day.Add(time.Duration(g.IntN(10*24*3600)) * time.Second)
+	if g.IntN(4) == 0 {
+		at = at.Truncate(24 * time.Hour)
+	}
+	return at
+}
+
+func (g *generator) filter(as string) *memory.Filter {
+	f := &memory.Filter{}
+	pick := func() bool { return g.IntN(4) == 0 }
+	if pick() {
+		f.Agents = []string{agentName(g.IntN(3)), agentName(g.IntN(4))}
+	}
+	if pick() {
+		f.Kinds = memory.Kinds[g.IntN(4) : 4+g.IntN(5)]
+	}
+	if pick() {
+		f.Tags = []string{"RED"}
+	}
+	if pick() {
+		f.Tags = append(f.Tags, "green")
+	}
+	if pick() {
+		f.Conversation = fmt.Sprintf("talk-%d", g.IntN(4))
+	}
+	if pick() {
+		f.Scope = memory.ScopeTeam
+	} else if pick() && as != "" {
+		f.Scope = memory.ScopeAgent
+	}
+	if pick() {
+		f.Since = ptr(g.moment())
+	}
+	if pick() {
+		f.Until = ptr(g.moment())
+	}
+	if f.Since != nil && f.Until != nil && !f.Since.Before(*f.Until) {
+		f.Until = nil
+	}
+	return f
+}
+
+// populate writes, revises and forgets records in state and twin alike.
+func (g *generator) populate(w *world, tw *twin, n int) {
+	for i := 0; i < n; {
+		var batch []memory.Capture
+		for range 1 + g.IntN(8) {
+			batch = append(batch, g.capture(i))
+			i++
+		}
+		items := make([]*item, len(batch))
+		for j, c := range batch {
+			items[j] = w.draft("team", c)
+		}
+		for j, res := range w.apply(items...) {
+			tw.records = append(tw.records, &twinRecord{res.Record.String(), 1, batch[j], time.Unix(0, items[j].h.SealedAt).UTC()})
+		}
+		at := g.IntN(len(tw.records))
+		r := tw.records[at]
+		switch g.IntN(4) {
+		case 0:
+			c := g.capture(i)
+			c.Agent, c.Scope, c.URI = r.c.Agent, r.c.Scope, r.c.URI
+			w.revise("team", r.id, uint32(r.version), c)
+			r.version, r.c, r.sealed = r.version+1, c, w.now
+		case 1:
+			w.forget("team", r.id, r.c.Agent, events.ScopeOf(r.c.Scope))
+			tw.records = slices.Delete(tw.records, at, at+1)
+		}
+	}
+}
+
+// TestTwin compares every kind of search and filter with the twin.
+func TestTwin(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	for _, engine := range []string{"small", "graph"} {
+		t.Run(engine, func(t *testing.T) { runTwin(t, engine, seed) })
+	}
+}
+
+func runTwin(t *testing.T, engine string, seed uint64) {
+	g := &generator{rand.New(rand.NewPCG(seed, 1)), time.Date(2023, 5, 1, 0, 0, 0, 0, time.UTC)}
+	w := newWorld(t)
+	if engine == "graph" {
+		w.svc.vectorOpt.ExactBelow, w.svc.vectorOpt.GuardSample = 20, 8
+	}
+	const weight = 0.4
+	w.namespace("team", map[string]string{"embedder.space": builtinSpace, "search.vector_weight": "0.4"})
+	tw := &twin{}
+	g.populate(w, tw, 300)
+	tw.chunks = w.vectors("team")
+	if engine == "graph" {
+		for _, set := range w.svc.vectors.Load().all() {
+			w.ok(set.set.Wait(context.Background()))
+			if set.set.Stats().Engine != vector.EngineMneme {
+				t.Logf("partition %d is scanned: %+v", set.key.part, set.set.Stats())
+			}
+		}
+	}
+	for i := range 150 {
+		if i == 75 { // the same after everything was opened again
+			w.ok(w.svc.Load(context.Background()))
+		}
+		as := []string{"", agentName(0), agentName(1), "stranger"}[g.IntN(4)]
+		req := memory.SearchRequest{Query: g.words(1 + g.IntN(4)), Limit: ptr(1 + g.IntN(12)), Explain: g.IntN(2) == 0,
+			Mode: []memory.Mode{"", memory.ModeHybrid, memory.ModeText, memory.ModeVector}[g.IntN(4)]}
+		if g.IntN(2) == 0 {
+			req.Filter = g.filter(as)
+		}
+		if g.IntN(4) == 0 {
+			req.MinScore = g.Float64() * 0.5
+		}
+		want := tw.search(as, &req, weight)
+		res := w.search("team", as, req)
+		if err := compareHits(engine, &req, res.Results, want); err != nil {
+			t.Fatalf("seed %d, search %d as %q %+v filter %+v: %v", seed, i, as, req, req.Filter, err)
+		}
+	}
+}
+
+// compareHits wants equal scores, and equal ids where scores do not nearly
+// tie. A graph may pass over a neighbour, so only its scores' order and the
+// number of results are held to.
+func compareHits(engine string, req *memory.SearchRequest, got []memory.Hit, want []twinHit) error {
+	if len(got) != len(want) {
+		return fmt.Errorf("%d results, want %d", len(got), len(want))
+	}
+	for i, h := range got {
+		if req.Explain {
+			if err := checkExplain(&h); err != nil {
+				return err
+			}
+		}
+		if engine == "graph" && req.Mode != memory.ModeText {
+			continue
+		}
+		if math.Abs(h.Score-want[i].score) > 1e-5 {
+			return fmt.Errorf("result %d has score %v, want %v", i, h.Score, want[i].score)
+		}
+		if h.ID != want[i].id && !slices.ContainsFunc(want, func(x twinHit) bool { return x.id == h.ID && math.Abs(x.score-h.Score) < 1e-5 }) &&
+			math.Abs(h.Score-want[len(want)-1].score) > 1e-5 {
+			return fmt.Errorf("result %d is %s, want %s", i, h.ID, want[i].id)
+		}
+	}
+	return nil
+}
+
+func checkExplain(h *memory.Hit) error {
+	sum, bm25, terms := 0.0, 0.0, 0.0
+	for _, p := range h.Explain.Parts {
+		sum += p.Weight * p.Value
+		if p.Source == sourceText {
+			bm25 = p.Raw
+		}
+	}
+	for _, t := range h.Explain.Terms {
+		terms += t.Score
+	}
+	switch {
+	case math.Abs(sum-h.Score) > 1e-6:
+		return fmt.Errorf("parts sum to %v, score is %v", sum, h.Score)
+	case math.Abs(terms-bm25) > 1e-6:
+		return fmt.Errorf("terms sum to %v, BM25 is %v", terms, bm25)
+	}
+	return nil
+}
+
+// TestListTwin compares filtered pages with the twin.
+func TestListTwin(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	g := &generator{rand.New(rand.NewPCG(seed, 2)), time.Date(2023, 5, 1, 0, 0, 0, 0, time.UTC)}
+	w := newWorld(t)
+	w.namespace("team", nil)
+	tw := &twin{}
+	g.populate(w, tw, 200)
+	for range 60 {
+		as := []string{"", agentName(0), "stranger"}[g.IntN(3)]
+		f := g.filter(as)
+		var want []string
+		for _, r := range tw.visible(as) {
+			if r.passes(f) {
+				want = append(want, r.id)
+			}
+		}
+		slices.Reverse(want)
+		r := w.reader("team", as)
+		var got []string
+		req := ListRequest{Filter: *f, Limit: 1 + g.IntN(20)}
+		for page := 0; page == 0 || req.Cursor != ""; page++ {
+			list, err := r.List(context.Background(), req)
+			w.ok(err)
+			for _, rec := range list.Records {
+				got = append(got, rec.RecordID)
+			}
+			req.Cursor = list.Cursor
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("seed %d as %q filter %+v:\n got %v\nwant %v", seed, as, f, got, want)
+		}
+	}
+}
