@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -115,10 +116,28 @@ func (c *core) openLog(ctx context.Context, auth eventlog.ClientAuth) error {
 	return nil
 }
 
+// faultEvery is how often faults of the store are logged: on a full disk it
+// fails a thousand times a second.
+const faultEvery = 10 * time.Second
+
+func (c *core) logFault() func(error) {
+	var mu sync.Mutex
+	var last time.Time
+	return func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !last.IsZero() && time.Since(last) < faultEvery {
+			return
+		}
+		last = time.Now()
+		c.cfg.Logger.Error("store reports a fault", "err", err)
+	}
+}
+
 func (c *core) stateOptions() projections.Options {
 	return projections.Options{Dir: c.dir.state(shard0), Shard: shard0, Logger: c.cfg.Logger, CacheBytes: c.cfg.CacheBytes,
 		ReserveBytes: c.cfg.ReserveBytes / 2,
-		OnFault:      func(err error) { c.cfg.Logger.Error("store reports a fault", "err", err) },
+		OnFault:      c.logFault(),
 		OnApply: func(a *projections.Applied) {
 			if f := c.onApply.Load(); f != nil {
 				(*f)(a)

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -30,6 +31,19 @@ func (s *space) available() (free uint64, ok bool) {
 		s.free, s.ok, s.at = u.AvailBytes, err == nil, now
 	}
 	return s.free, s.ok
+}
+
+// startBytes is what must be free to start: the log's first frame of a term, the
+// store's files. With less the store would try for ever to write its tables.
+const startBytes = 32 << 20
+
+// checkStartSpace refuses a start that could only get stuck.
+func (n *Node) checkStartSpace() error {
+	if free, ok := n.space.available(); ok && n.space.reserve > 0 && free < min(startBytes, n.space.reserve) {
+		return &StartError{Kind: StartOther, Message: fmt.Sprintf("only %d MiB are free on the disk of %s, a start needs %d MiB", free>>20, n.dir.path, min(startBytes, n.space.reserve)>>20),
+			Hint: "free some space; nothing is lost"}
+	}
+	return nil
 }
 
 // refuse says why writes must not be taken now, before anything is written.

@@ -74,6 +74,10 @@ func (n *Node) open(ctx context.Context) error {
 	if err := n.openDir(false); err != nil {
 		return err
 	}
+	n.space = &space{dir: n.dir.path, reserve: uint64(max(n.cfg.ReserveBytes, 0)), now: n.cfg.Now}
+	if err := n.checkStartSpace(); err != nil {
+		return err
+	}
 	if err := n.openGate(); err != nil {
 		return err
 	}
@@ -174,7 +178,6 @@ func (n *Node) openQuery(ctx context.Context) error {
 
 // openWriting begins the leader's term and opens admission.
 func (n *Node) openWriting(ctx context.Context) error {
-	n.space = &space{dir: n.dir.path, reserve: uint64(max(n.cfg.ReserveBytes, 0)), now: n.cfg.Now}
 	r, err := ingest.OpenRejections(filepath.Join(n.dir.logs(), "rejected"), n.keys.Node(), n.cfg.Now)
 	if err != nil {
 		return err

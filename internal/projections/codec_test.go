@@ -2,6 +2,7 @@ package projections
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"math"
@@ -55,13 +56,19 @@ func TestRangeGolden(t *testing.T) {
 
 // TestRangeAllocation: counts that promise more than the bytes hold cost nothing.
 func TestRangeAllocation(t *testing.T) {
-	huge := []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}
 	head := append([]byte{rangeVersion}, make([]byte, 40)...)
+	for _, n := range []uint64{1 << 24, math.MaxUint64} {
+		checkAllocation(t, head, binary.AppendUvarint(nil, n))
+	}
+}
+
+func checkAllocation(t *testing.T, head, huge []byte) {
+	t.Helper()
 	for name, tail := range map[string][]byte{
 		"frames":        huge,
 		"frame length":  append([]byte{1}, huge...),
 		"contributions": append([]byte{1, 0}, huge...),
-		"terms":         append([]byte{1, 0, 1, 12, 0}, huge...),
+		"terms":         append([]byte{1, 0, 1, byte(1 + len(huge)), 0}, huge...),
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
