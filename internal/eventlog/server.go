@@ -284,6 +284,9 @@ func (s *Server) SyncAlways() bool {
 	return err == nil && v.JetStream.Config != nil && v.JetStream.Config.SyncAlways
 }
 
+// Wanted reports whether anybody subscribes to a subject.
+func (s *Server) Wanted(subject string) bool { return s.ns.GlobalAccount().Interest(subject) > 0 }
+
 // WriteFault is the first error that kept the server from storing, nil if there
 // was none. Such a server does not write again before it is restarted.
 func (s *Server) WriteFault() error { return s.log.fault() }

@@ -78,8 +78,9 @@ func (s *Shard) sequence(ctx context.Context, drafts []*draft) {
 	adopted := s.adopted.Load() // before the view
 	v := s.opt.State.View()
 	fresh := make([]*draft, 0, len(drafts))
+	living := map[events.ID]bool{} // namespaces found in this view
 	for _, d := range drafts {
-		res, decided, err := s.decide(v, d)
+		res, decided, err := s.decide(v, living, d)
 		switch {
 		case err != nil:
 			d.finish(projections.EventResult{}, err)
@@ -118,14 +119,18 @@ func (s *Shard) count(o projections.Outcome) {
 }
 
 // decide answers from state what need not be appended. The fold decides again.
-func (s *Shard) decide(v *projections.View, d *draft) (projections.EventResult, bool, error) {
+func (s *Shard) decide(v *projections.View, living map[events.ID]bool, d *draft) (projections.EventResult, bool, error) {
 	h := &d.header
 	if h.Type == events.TypeNamespaceCreated {
 		_, taken, err := v.Namespace(h.Name)
 		return projections.EventResult{Outcome: projections.OutcomeConflict}, taken, err
 	}
-	if ns, ok, err := v.NamespaceByID(h.Namespace); err != nil || !ok || ns.Deleted {
-		return projections.EventResult{Outcome: projections.OutcomeRejected}, true, err
+	if !living[h.Namespace] {
+		ns, ok, err := v.NamespaceByID(h.Namespace)
+		if err != nil || !ok || ns.Deleted {
+			return projections.EventResult{Outcome: projections.OutcomeRejected}, true, err
+		}
+		living[h.Namespace] = true
 	}
 	if !h.ClientID.IsZero() {
 		spent, ok, err := v.Spent(h.Namespace, h.ClientID, h.Agent)

@@ -14,12 +14,13 @@ import (
 // is dropped and counted; whoever needs every event reads the events endpoint.
 type feed struct {
 	query   *query.Service
+	wanted  func(subject string) bool // nil: nobody knows, so all are
 	queue   chan *projections.Applied
 	dropped atomic.Uint64
 }
 
-func newFeed(q *query.Service) *feed {
-	return &feed{query: q, queue: make(chan *projections.Applied, 1024)}
+func newFeed(q *query.Service, wanted func(subject string) bool) *feed {
+	return &feed{query: q, wanted: wanted, queue: make(chan *projections.Applied, 1024)}
 }
 
 func (f *feed) push(a *projections.Applied) {
@@ -36,7 +37,7 @@ func (f *feed) Feed(ctx context.Context, yield func(subject string, ev memory.Ev
 	for {
 		select {
 		case a := <-f.queue:
-			if err := f.query.FeedEvents(a, yield); err != nil {
+			if err := f.query.FeedEvents(a, f.wanted, yield); err != nil {
 				return err
 			}
 		case <-ctx.Done():

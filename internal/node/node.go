@@ -159,7 +159,11 @@ func (n *Node) openQuery(ctx context.Context) error {
 	}
 	n.query = q
 	n.onClose("query", func(context.Context) error { return q.Close() })
-	n.feed = newFeed(q)
+	var wanted func(string) bool
+	if n.server != nil {
+		wanted = n.server.Wanted
+	}
+	n.feed = newFeed(q, wanted)
 	hook := func(a *projections.Applied) {
 		q.OnApply(a)
 		n.feed.push(a)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/nats-io/nats.go"
 	"go.uber.org/goleak"
 
@@ -212,14 +213,21 @@ func TestClockThatJumpsBack(t *testing.T) {
 	must(t, n, "the clock is right again")
 }
 
-// editRows changes rows of a stopped node's state and reports how many.
+// silent is a logger for Pebble.
+type silent struct{}
+
+func (silent) Infof(string, ...any)           {}
+func (silent) Errorf(string, ...any)          {}
+func (silent) Fatalf(format string, a ...any) { panic(fmt.Sprintf(format, a...)) }
+
+// editRows changes one row of a stopped node's state.
 func editRows(t *testing.T, dir string, change func(key, value []byte) []byte) {
 	t.Helper()
 	gen, err := filepath.Glob(filepath.Join(dir, "shards", "0", "state", "gen-*"))
 	if err != nil || len(gen) != 1 {
 		t.Fatal(gen, err)
 	}
-	db, err := pebble.Open(gen[0], &pebble.Options{FormatMajorVersion: pebble.FormatNewest})
+	db, err := pebble.Open(gen[0], &pebble.Options{FormatMajorVersion: pebble.FormatNewest, FS: vfs.Default, Logger: silent{}})
 	if err != nil {
 		t.Skipf("the store's options keep plain Pebble out: %v", err)
 	}

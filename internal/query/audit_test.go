@@ -176,7 +176,7 @@ func TestFeedEvents(t *testing.T) {
 	w.drop("team")
 	var got []string
 	for _, a := range w.applied {
-		w.ok(w.svc.FeedEvents(a, func(subject string, e memory.Event) error {
+		w.ok(w.svc.FeedEvents(a, nil, func(subject string, e memory.Event) error {
 			got = append(got, subject)
 			if e.Position == "" {
 				t.Errorf("%+v has no position", e)
@@ -189,7 +189,7 @@ func TestFeedEvents(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	stop := errors.New("stop")
-	if err := w.svc.FeedEvents(w.applied[0], func(string, memory.Event) error { return stop }); !errors.Is(err, stop) {
+	if err := w.svc.FeedEvents(w.applied[0], nil, func(string, memory.Event) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("yield's error became %v", err)
 	}
 }

@@ -180,29 +180,37 @@ func (s *Service) OpenEvent(v *projections.View, namespace string, row *projecti
 
 // FeedEvents gives the events of an applied batch with the bus subject on
 // which each is announced, in order. Who may subscribe to a subject is the
-// bus's to enforce. It reads the state, so it is not called from OnApply. An
-// error of yield ends it.
-func (s *Service) FeedEvents(a *projections.Applied, yield func(subject string, e memory.Event) error) error {
+// bus's to enforce. Events on subjects that nobody wants (nil: all are wanted)
+// are not opened. It reads the state, so it is not called from OnApply. An error
+// of yield ends it.
+func (s *Service) FeedEvents(a *projections.Applied, wanted func(subject string) bool, yield func(subject string, e memory.Event) error) error {
 	v := s.opt.State.View()
-	err := s.feed(v, a, yield)
+	err := s.feed(v, a, wanted, yield)
 	return errors.Join(err, v.Close())
 }
 
-func (s *Service) feed(v *projections.View, a *projections.Applied, yield func(string, memory.Event) error) error {
+func (s *Service) feed(v *projections.View, a *projections.Applied, wanted func(string) bool, yield func(string, memory.Event) error) error {
 	starts, err := readEpochs(v)
 	if err != nil {
 		return fmt.Errorf("feed: %w", err)
 	}
+	var info projections.NamespaceInfo
+	ok := false
 	for i := range a.Events {
 		row := &a.Events[i].Row
 		if !announced(row) {
 			continue
 		}
-		info, ok, err := v.NamespaceByID(a.Events[i].Namespace)
-		if err != nil {
-			return fmt.Errorf("feed: %w", err)
+		if id := a.Events[i].Namespace; id != info.ID || !ok {
+			if info, ok, err = v.NamespaceByID(id); err != nil {
+				return fmt.Errorf("feed: %w", err)
+			}
 		}
 		if !ok {
+			continue
+		}
+		subject := events.FeedSubject(info.Name, row.Scope, row.Agent, row.Type)
+		if wanted != nil && !wanted(subject) {
 			continue
 		}
 		e, err := s.OpenEvent(v, info.Name, row)
@@ -210,7 +218,7 @@ func (s *Service) feed(v *projections.View, a *projections.Applied, yield func(s
 			return fmt.Errorf("feed: %w", err)
 		}
 		e.Position = events.Position{Shard: s.opt.Shard, Epoch: starts.of(row.At.Seq), Seq: row.At.Seq, Index: row.At.Index}.String()
-		if err := yield(events.FeedSubject(info.Name, row.Scope, row.Agent, row.Type), e); err != nil {
+		if err := yield(subject, e); err != nil {
 			return err
 		}
 	}

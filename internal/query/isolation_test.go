@@ -141,7 +141,7 @@ var serviceProbes = map[string]probe{
 	"FeedEvents": func(t *testing.T, w *world, _ *Reader, _ []string) string {
 		var out string
 		for _, a := range w.applied {
-			w.ok(w.svc.FeedEvents(a, func(subject string, e memory.Event) error {
+			w.ok(w.svc.FeedEvents(a, nil, func(subject string, e memory.Event) error {
 				if subject == events.FeedSubject("team", events.ScopeAgent, "mallory", events.TypeCaptured) || strings.HasPrefix(subject, "mem.feed.other.") {
 					return nil // where it belongs
 				}

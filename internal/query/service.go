@@ -50,6 +50,7 @@ type Service struct {
 	texts index.Searcher
 	pool  sync.Pool // *scratch
 
+	pace      pace
 	vectorOpt vector.Options
 	vectors   atomic.Pointer[vectorView]
 
@@ -76,7 +77,8 @@ func New(opt Options) (*Service, error) {
 	if opt.Engine == "" {
 		opt.Engine = vector.EngineMneme
 	}
-	s := &Service{opt: opt, vectorOpt: vector.Options{Engine: opt.Engine, Logger: opt.Logger}}
+	s := &Service{opt: opt, pace: pace{now: opt.Now}}
+	s.vectorOpt = vector.Options{Engine: opt.Engine, Logger: opt.Logger, Pace: s.pace.rest}
 	probe, err := vector.NewSet(1, s.vectorOpt)
 	if err != nil {
 		return nil, fmt.Errorf("query: %w", err)
@@ -93,6 +95,7 @@ func New(opt Options) (*Service, error) {
 // by the next search, dead ones by none. It is called by the applying
 // goroutine and waits for nobody but a Load's last step.
 func (s *Service) OnApply(a *projections.Applied) {
+	s.pace.applied(len(a.Vectors))
 	s.applyMu.Lock()
 	if s.loading {
 		s.backlog = append(s.backlog, a)
@@ -117,6 +120,8 @@ func (s *Service) Load(ctx context.Context) error {
 	}
 	s.loading, s.backlog = true, nil
 	s.applyMu.Unlock()
+	s.pace.load(true)
+	defer s.pace.load(false)
 
 	// Whatever is applied after this view opens is in the backlog.
 	view := s.opt.State.View()

@@ -11,8 +11,8 @@ import (
 
 // Defaults of Options.
 const (
-	DefaultCacheBytes    = 64 << 20
-	DefaultMemTableBytes = 64 << 20
+	DefaultCacheBytes    = 160 << 20
+	DefaultMemTableBytes = 16 << 20
 	DefaultReserveBytes  = 128 << 20
 )
 
@@ -26,7 +26,10 @@ type Options struct {
 	FS     vfs.FS       // nil: the operating system's
 	Logger *slog.Logger // nil: nothing is logged
 
-	CacheBytes    int64  // block cache; 0: DefaultCacheBytes
+	// CacheBytes is for blocks and memtables together: Pebble takes the room of
+	// a memtable out of the block cache, so it must be several of them. 0:
+	// DefaultCacheBytes.
+	CacheBytes    int64
 	MemTableBytes uint64 // the largest memtable; 0: DefaultMemTableBytes. They begin at 256 KiB and double.
 	// ReserveBytes is what must stay free on the disk, so that flushes and
 	// compactions can still finish: writes below it are refused with ErrNoSpace

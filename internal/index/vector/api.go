@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 )
 
 // ID is a VectorID: unique in its set, given in ascending order, never reused.
@@ -140,6 +141,9 @@ type Options struct {
 	// GuardRecall is the recall@10 under which a graph is not used. 0 means
 	// 0.95; negative trusts every graph.
 	GuardRecall float64
+	// Pace says how long the builder rests after a small batch of work, so that
+	// others get the processor. Nil: not at all.
+	Pace func() time.Duration
 	// Logger receives what the builder has nobody to return to: a tripped
 	// guard. Nil discards.
 	Logger *slog.Logger

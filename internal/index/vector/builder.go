@@ -3,6 +3,7 @@ package vector
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 const (
@@ -43,6 +44,7 @@ func (s *Set) build() {
 		case s.insertDue(gen):
 			s.insertSome()
 		}
+		s.rest()
 		s.mu.Lock()
 		if s.ctx.Err() != nil || !s.workDue() {
 			s.busy = false
@@ -51,6 +53,23 @@ func (s *Set) build() {
 			return
 		}
 		s.mu.Unlock()
+	}
+}
+
+// rest leaves the processor to others for as long as Options.Pace says.
+func (s *Set) rest() {
+	if s.opt.Pace == nil {
+		return
+	}
+	d := s.opt.Pace()
+	if d <= 0 {
+		return
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-s.ctx.Done():
 	}
 }
 
