@@ -17,7 +17,7 @@ PLATFORMS := linux/arm64 darwin/arm64 windows/amd64
 
 .PHONY: help
 help: ## show this
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test
 test: compiler vet ## run all tests with the race detector
@@ -68,8 +68,20 @@ fuzz: ## run each fuzzer for FUZZTIME (FUZZ=regexp chooses)
 	done
 
 .PHONY: bench
-bench: ## run the benchmarks (BENCH=regexp chooses)
-	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout $(TIMEOUT) -p 1 $(PKGS)
+bench: ## measure what docs/benchmarks.md holds: node, vectors, retrieval (10 minutes)
+	$(GO) run ./bench/node
+	$(GO) run ./bench/vectors
+	$(GO) run ./bench/retrieval
+
+.PHONY: bench-quick
+bench-quick: ## the same at a twentieth of the size
+	$(GO) run ./bench/node -quick
+	$(GO) run ./bench/vectors -quick
+	$(GO) run ./bench/retrieval -questions 20
+
+.PHONY: microbench
+microbench: ## run the Go benchmarks of single parts (BENCH=regexp chooses)
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout $(TIMEOUT) -p 1 ./internal/...
 
 .PHONY: build
 build: ## build memnode and memctl into bin/

@@ -82,7 +82,8 @@ func (w *world) restart(change ...func(*Options)) {
 	if w.svc != nil {
 		w.ok(w.svc.Close())
 	}
-	opt := Options{State: w.state, Keys: w.keys, Book: w.book, Now: func() time.Time { return w.now }}
+	at := w.now // searches run beside writes, which move w.now
+	opt := Options{State: w.state, Keys: w.keys, Book: w.book, Now: func() time.Time { return at }}
 	for _, c := range change {
 		c(&opt)
 	}

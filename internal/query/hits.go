@@ -12,6 +12,10 @@ import (
 	"mneme/memory"
 )
 
+// leastEvidence is what must speak for an answer of a hybrid search: below it
+// neither source found anything. A vector search ranks whatever there is.
+const leastEvidence = 1e-6
+
 // hits opens the best candidates, and no others, until the limit is reached.
 // Ties are broken by record id, so candidates of one score are looked at
 // together.
@@ -20,7 +24,7 @@ func (r *Reader) hits(ctx context.Context, sc *scratch) ([]memory.Hit, error) {
 	out := make([]memory.Hit, 0, min(p.limit, len(sc.cands)))
 	for from := 0; from < len(sc.cands) && len(out) < p.limit; {
 		score := sc.cands[from].score
-		if score < p.minScore {
+		if score < p.minScore || score < leastEvidence && p.mode == memory.ModeHybrid {
 			break
 		}
 		to := from + 1

@@ -99,7 +99,7 @@ func TestExactEngineHasNoGraph(t *testing.T) {
 	if st := w.svc.VectorStatus(); st.Engine != "exact" || st.RecallGuard.State != "none" {
 		t.Errorf("%+v", st)
 	}
-	if res := w.search("team", "", memory.SearchRequest{Query: "river", Limit: ptr(40)}); len(res.Results) != 40 {
+	if res := w.search("team", "", memory.SearchRequest{Query: "river", Mode: memory.ModeVector, Limit: ptr(40)}); len(res.Results) != 40 {
 		t.Errorf("%d results", len(res.Results))
 	}
 }
@@ -152,7 +152,7 @@ func TestLoadAmidWritesAndSearches(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			res, err := r.Search(context.Background(), memory.SearchRequest{Query: "river cache", Limit: ptr(100)})
+			res, err := r.Search(context.Background(), memory.SearchRequest{Query: "river cache", Mode: memory.ModeVector, Limit: ptr(100)})
 			if err == nil && len(res.Results) != 100 {
 				err = fmt.Errorf("%d results, 100 exist", len(res.Results))
 			}

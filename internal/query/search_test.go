@@ -107,8 +107,11 @@ func TestModes(t *testing.T) {
 	if res := w.search("team", "", memory.SearchRequest{Query: "!!!"}); res.Mode != memory.ModeText || len(res.Results) != 0 {
 		t.Errorf("a query of nothing: %+v", res)
 	}
-	// Stop words have no terms, but a vector.
-	if res := w.search("team", "", memory.SearchRequest{Query: "what is it"}); res.Mode != memory.ModeHybrid || len(res.Results) != 1 {
+	// Stop words have no terms, but a vector; it ranks, and speaks for nothing.
+	if res := w.search("team", "", memory.SearchRequest{Query: "what is it", Mode: memory.ModeVector}); len(res.Results) != 1 {
+		t.Errorf("stop words: %+v", res)
+	}
+	if res := w.search("team", "", memory.SearchRequest{Query: "what is it"}); res.Mode != memory.ModeHybrid || len(res.Results) != 0 {
 		t.Errorf("stop words: %+v", res)
 	}
 	w.change("team", map[string]string{settings.VectorWeight: "0", settings.TextWeight: "0"})

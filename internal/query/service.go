@@ -77,7 +77,7 @@ func New(opt Options) (*Service, error) {
 	if opt.Engine == "" {
 		opt.Engine = vector.EngineMneme
 	}
-	s := &Service{opt: opt, pace: pace{now: opt.Now}}
+	s := &Service{opt: opt, pace: pace{now: time.Now}}
 	s.vectorOpt = vector.Options{Engine: opt.Engine, Logger: opt.Logger, Pace: s.pace.rest}
 	probe, err := vector.NewSet(1, s.vectorOpt)
 	if err != nil {

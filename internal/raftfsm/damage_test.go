@@ -1,6 +1,7 @@
 package raftfsm
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -248,22 +249,27 @@ func TestFlipInUnappliedEntry(t *testing.T) {
 	s.putMany(t, 10, 20)
 	crash := t.TempDir()
 	copyTree(t, dir, crash)
-	b, err := os.ReadFile(dbFile(crash))
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := lastIndexOf(b, "k015=v15")
-	flipBit(t, dbFile(crash), int64(at), 0)
+	flipAll(t, dbFile(crash), "k015=v15")
 	goesOn(t, crash, want, "unapplied entry")
 }
 
-func lastIndexOf(b []byte, s string) int {
-	for i := len(b) - len(s); i >= 0; i-- {
-		if string(b[i:i+len(s)]) == s {
-			return i
+// flipAll flips one bit in every copy of s in the file. bolt copies pages when it
+// writes, and which copy is the live one is not to be seen from outside.
+func flipAll(t *testing.T, file, s string) {
+	t.Helper()
+	b := mustRead(t, file)
+	hit := 0
+	for at := 0; ; hit++ {
+		next := bytes.Index(b[at:], []byte(s))
+		if next < 0 {
+			break
 		}
+		flipBit(t, file, int64(at+next), 0)
+		at += next + 1
 	}
-	return -1
+	if hit == 0 {
+		t.Fatalf("%q is not in the file", s)
+	}
 }
 
 // The directory copied at random moments under load is what a kill leaves.
@@ -350,7 +356,7 @@ func TestSeveralVotersAreNeverRepaired(t *testing.T) {
 				t.Fatal(err)
 			}
 			if where == "membership" {
-				flipBit(t, dbFile(dir), int64(lastIndexOf(mustRead(t, dbFile(dir)), "k003=v3")), 1)
+				flipAll(t, dbFile(dir), "k003=v3")
 			}
 			_, err = tryOpenShard(t, dir, sync)
 			if where == "log" { // the log is sound, it opens, but not as a lone voter
