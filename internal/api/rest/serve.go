@@ -101,7 +101,7 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, rt *route) {
 	if limit == 0 {
 		limit = maxSmallBody
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, limit)
+	r.Body = newBody(w, r, limit)
 	if !rt.stream {
 		ctx, cancel := context.WithTimeout(r.Context(), s.Timeout)
 		defer cancel()
