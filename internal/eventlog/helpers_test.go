@@ -2,7 +2,9 @@ package eventlog_test
 
 import (
 	"context"
+	"io"
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,8 +30,33 @@ func must(t testing.TB, err error) {
 }
 
 // logTo sends a server's log to the test, where it shows only on failure.
+// logTo logs to the test while it runs. A connection's callbacks come on a
+// goroutine of its library, which nobody can wait for: what comes late is
+// dropped.
 func logTo(t testing.TB) *slog.Logger {
-	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	w := &testOutput{w: t.Output()}
+	t.Cleanup(w.end)
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+type testOutput struct {
+	mu sync.Mutex
+	w  io.Writer // nil once the test is over
+}
+
+func (o *testOutput) end() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.w = nil
+}
+
+func (o *testOutput) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.w == nil {
+		return len(p), nil
+	}
+	return o.w.Write(p)
 }
 
 func startServer(t testing.TB, opt eventlog.ServerOptions) *eventlog.Server {

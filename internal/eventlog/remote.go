@@ -88,7 +88,11 @@ func (r *Remote) connect(ctx context.Context, extra []nats.Option) (*nats.Conn, 
 		nats.RetryOnFailedConnect(false), nats.MaxReconnects(-1),
 		nats.ReconnectWait(remoteWait), nats.ReconnectBufSize(-1),
 		nats.PingInterval(remotePing), nats.MaxPingsOutstanding(2),
-		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { r.log.Warn("lost the log's server", "error", err) }),
+		nats.DisconnectErrHandler(func(nc *nats.Conn, err error) {
+			if !nc.IsClosed() { // by us: nothing was lost
+				r.log.Warn("lost the log's server", "error", err)
+			}
+		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
 			r.log.Info("reached the log's server again", "server", nc.ConnectedServerName())
 		}),
