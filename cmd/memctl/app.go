@@ -167,5 +167,10 @@ func (a *app) textArg(args []string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read standard input: %w", err)
 	}
-	return strings.TrimRight(string(b), "\r\n"), nil
+	text := strings.TrimRight(string(b), "\r\n")
+	if len(text) > memory.MaxTextBytes { // how much more there is was not read
+		return "", memory.Errorf(memory.CodeTooLarge, "the text has more than %d bytes", memory.MaxTextBytes).
+			WithHint("split it into several memories that share a conversation or a tag")
+	}
+	return text, nil
 }
