@@ -203,10 +203,7 @@ func (sys system) lookup(name string) (string, bool) {
 
 // nodeConfig is what the node is opened with.
 func (s *settings) nodeConfig(sys system) node.Config {
-	e := embed.Config{
-		Provider: s.String("embedder"), Model: s.String("embedder-model"),
-		BaseURL: s.String("embedder-url"), Dimensions: s.Int("embedder-dimensions"),
-	}
+	e := s.embedder(sys)
 	return node.Config{
 		DataDir:  s.String("data-dir"),
 		HTTPAddr: s.String("http-addr"),
@@ -222,4 +219,23 @@ func (s *settings) nodeConfig(sys system) node.Config {
 		Version:      sys.version.Version,
 		DrainTimeout: s.Duration("drain-timeout"),
 	}
+}
+
+// embedder is the embedder of new namespaces. The directory of a local model is
+// given by either name, and kept for namespaces that chose it under another
+// default.
+func (s *settings) embedder(sys system) embed.Config {
+	e := embed.Config{
+		Provider: s.String("embedder"), Model: s.String("embedder-model"), Dir: s.String("local-model"),
+		BaseURL: s.String("embedder-url"), Dimensions: s.Int("embedder-dimensions"),
+	}
+	if e.Provider == embed.ProviderLocal && e.Dir == "" {
+		e.Dir, e.Model = e.Model, ""
+	}
+	if e.Dir != "" {
+		if dir, err := absolute(sys, e.Dir); err == nil {
+			e.Dir = dir
+		} // else it is opened as it was given, and the error names it
+	}
+	return e
 }

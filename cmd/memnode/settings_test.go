@@ -71,7 +71,7 @@ func TestEverySettingReachesTheNode(t *testing.T) {
 		return node.Config{
 			DataDir: filepath.Join(dir, "data"), HTTPAddr: "127.0.0.1:1", NATSAddr: "127.0.0.1:2", NATSURL: "nats://log:3",
 			NATSMonitors: []string{"http://a:4", "http://b:5"}, Auth: "token", AuthToken: "sesame",
-			Embedder:     embed.Config{Provider: "openai", Model: "m", BaseURL: "http://127.0.0.1:6/v1", Dimensions: 256, APIKey: embed.NewSecret("key")},
+			Embedder:     embed.Config{Provider: "openai", Model: "m", BaseURL: "http://127.0.0.1:6/v1", Dimensions: 256, APIKey: embed.NewSecret("key"), Dir: filepath.Join(dir, "model")},
 			VectorEngine: "exact", Namespaces: []string{"team-a", "team-b"}, Dev: true, Insecure: true,
 			AllowedHosts: []string{"mneme.example", "other.example"}, Version: "v1.2.3", DrainTimeout: 7 * time.Second,
 		}
@@ -82,14 +82,14 @@ func TestEverySettingReachesTheNode(t *testing.T) {
 			w.environ = secrets
 			return []string{"--data-dir", "~/data", "--http-addr=127.0.0.1:1", "--nats-addr", "127.0.0.1:2", "--nats-url", "nats://log:3",
 				"--nats-monitor", "http://a:4", "--nats-monitor", "http://b:5", "--auth", "token", "--embedder", "openai",
-				"--embedder-model", "m", "--embedder-url", "http://127.0.0.1:6/v1", "--embedder-dimensions", "256",
+				"--embedder-model", "m", "--embedder-url", "http://127.0.0.1:6/v1", "--embedder-dimensions", "256", "--local-model", "~/model",
 				"--vector-engine", "exact", "--namespace", "team-a,team-b", "--dev", "--insecure-listen",
 				"--allowed-host", "mneme.example", "--allowed-host", "other.example", "--drain-timeout", "7s"}
 		},
 		"environment": func(_ *testing.T, w *world) []string {
 			w.environ = append([]string{"MNEME_DATA_DIR=" + w.dir + "/data", "MNEME_HTTP_ADDR=127.0.0.1:1", "MNEME_NATS_ADDR=127.0.0.1:2",
 				"MNEME_NATS_URL=nats://log:3", "MNEME_NATS_MONITOR=http://a:4, http://b:5", "MNEME_AUTH=token", "MNEME_EMBEDDER=openai",
-				"MNEME_EMBEDDER_MODEL=m", "MNEME_EMBEDDER_URL=http://127.0.0.1:6/v1", "MNEME_EMBEDDER_DIMENSIONS=256",
+				"MNEME_EMBEDDER_MODEL=m", "MNEME_EMBEDDER_URL=http://127.0.0.1:6/v1", "MNEME_EMBEDDER_DIMENSIONS=256", "MNEME_LOCAL_MODEL=" + w.dir + "/model",
 				"MNEME_VECTOR_ENGINE=exact", "MNEME_NAMESPACES=team-a,team-b", "MNEME_DEV=true", "MNEME_INSECURE_LISTEN=1",
 				"MNEME_ALLOWED_HOST=mneme.example,other.example", "MNEME_DRAIN_TIMEOUT=7s", "HOME=/nowhere"}, secrets...)
 			return nil
@@ -98,7 +98,7 @@ func TestEverySettingReachesTheNode(t *testing.T) {
 			w.environ = secrets
 			return []string{"--config", w.file(t, "elsewhere.yaml", "data-dir: ~/data\nhttp-addr: 127.0.0.1:1\nnats-addr: 127.0.0.1:2\n"+
 				"nats-url: nats://log:3\nnats-monitor: [http://a:4, &b http://b:5]\nauth: token\nembedder: openai\nembedder-model: m\n"+
-				"embedder-url: http://127.0.0.1:6/v1\nembedder-dimensions: 256\nvector-engine: exact\nnamespace:\n  - team-a\n  - team-b\n"+
+				"embedder-url: http://127.0.0.1:6/v1\nembedder-dimensions: 256\nlocal-model: ~/model\nvector-engine: exact\nnamespace:\n  - team-a\n  - team-b\n"+
 				"dev: true\ninsecure-listen: true\nallowed-host: mneme.example,other.example\ndrain-timeout: 7s\n")}
 		},
 	} {
@@ -241,5 +241,40 @@ func TestConfigSaysWhichFileAndLine(t *testing.T) {
 	if rows := w.config(t, "--embedder=ollama"); rows["embedder-url"].Detail != "" {
 		// Ollama's default address is the provider's, but it is shown with its source.
 		wantHas(t, "source", rows["embedder-url"].Detail, "OLLAMA_HOST")
+	}
+}
+
+// TestLocalModelIsADirectory: the model of the embedder local is where it is,
+// and it stays known under another default.
+func TestLocalModelIsADirectory(t *testing.T) {
+	for name, c := range map[string]struct {
+		args       []string
+		model, dir string // dir below the home directory
+	}{
+		"by embedder-model":   {[]string{"--embedder", "local", "--embedder-model", "~/m"}, "", "m"},
+		"by local-model":      {[]string{"--embedder", "local", "--local-model", "~/m"}, "", "m"},
+		"by both":             {[]string{"--embedder", "local", "--embedder-model", "name", "--local-model", "~/m"}, "name", "m"},
+		"for other embedders": {[]string{"--local-model", "~/m"}, "", "m"},
+		"not at all":          {[]string{"--embedder", "openai", "--embedder-model", "m"}, "m", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := stopsWhenReady(t, newFake())
+			w.environ = []string{"OPENAI_API_KEY=key"}
+			if code := w.run(c.args...); code != 0 {
+				t.Fatalf("exit %d: %s", code, w.err)
+			}
+			want := ""
+			if c.dir != "" {
+				want = filepath.Join(w.dir, c.dir)
+			}
+			if got := w.cfg.Embedder; got.Model != c.model || got.Dir != want {
+				t.Errorf("model %q, directory %q", got.Model, got.Dir)
+			}
+		})
+	}
+	w := stopsWhenReady(t, newFake())
+	w.home = func() (string, error) { return "", errors.New("no $HOME") }
+	if code := w.run("--data-dir", w.dir, "--local-model", "~/m"); code != 0 || w.cfg.Embedder.Dir != "~/m" {
+		t.Errorf("exit %d, directory %q", code, w.cfg.Embedder.Dir)
 	}
 }

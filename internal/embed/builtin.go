@@ -20,12 +20,12 @@ func builtinSpace() Space {
 	}
 }
 
-// local adapts the compiled-in model. It holds nothing.
-type local struct{ closed atomic.Bool }
+// compiledIn adapts the built-in model. It holds nothing.
+type compiledIn struct{ closed atomic.Bool }
 
-func (l *local) Space() Space { return builtinSpace() }
+func (l *compiledIn) Space() Space { return builtinSpace() }
 
-func (l *local) Embed(ctx context.Context, p Purpose, texts []string) ([][]float32, error) {
+func (l *compiledIn) Embed(ctx context.Context, p Purpose, texts []string) ([][]float32, error) {
 	if l.closed.Load() {
 		return nil, ErrClosed
 	}
@@ -49,7 +49,7 @@ func (l *local) Embed(ctx context.Context, p Purpose, texts []string) ([][]float
 	return out, nil
 }
 
-func (l *local) Close() error {
+func (l *compiledIn) Close() error {
 	l.closed.Store(true)
 	return nil
 }

@@ -19,6 +19,9 @@ type Config struct {
 	// "http://127.0.0.1:11434" for Ollama.
 	BaseURL string
 	APIKey  Secret
+	// Dir is the directory of ProviderLocal's model. It is the node's own choice:
+	// Model, which a client may send, only checks the model's name.
+	Dir string
 
 	// Dimensions asks the server for vectors of that size (models trained for
 	// it can shorten). 0 sends nothing and takes the model's own size.
@@ -57,7 +60,7 @@ const (
 // rather than giving another space, and does not ask the server for its size.
 func (c Config) ForSpace(s Space) Config {
 	if canonicalProvider(c.Provider) != s.Provider {
-		c = Config{}
+		c = Config{Dir: c.Dir}
 	}
 	if c.Dimensions != s.Dimensions {
 		c.Dimensions = 0
@@ -107,7 +110,7 @@ func (c Config) Validate() error {
 	provider := canonicalProvider(c.Provider)
 	d, ok := providerDefaults(provider)
 	if !ok {
-		return configError(provider, "unknown provider; one of auto, builtin, ollama, openai, gemini, none")
+		return configError(provider, "unknown provider; one of auto, builtin, local, ollama, openai, gemini, none")
 	}
 	if provider == ProviderNone {
 		return nil
@@ -116,13 +119,16 @@ func (c Config) Validate() error {
 		return err
 	}
 	if IsLocal(provider) {
-		return c.validateLocal(provider)
+		return c.validateBuiltin(provider)
 	}
 	if len(c.Model) > maxModelName || strings.ContainsFunc(c.Model, isControl) {
 		return configError(provider, "model name is too long or has control characters")
 	}
 	if p := c.Prefixes; p != nil && (len(p.Document) > maxPrefix || len(p.Query) > maxPrefix) {
 		return configError(provider, fmt.Sprintf("prefix is longer than %d bytes", maxPrefix))
+	}
+	if provider == ProviderLocal {
+		return c.validateDirectory()
 	}
 	switch c.Encoding {
 	case "", "float":
@@ -164,8 +170,8 @@ func (c Config) validateNumbers(provider string) error {
 	return nil
 }
 
-// validateLocal refuses settings that the built-in embedder would ignore.
-func (c Config) validateLocal(provider string) error {
+// validateBuiltin refuses settings that the built-in embedder would ignore.
+func (c Config) validateBuiltin(provider string) error {
 	switch {
 	case c.Model != "" && c.Model != builtinModel:
 		return configError(provider, fmt.Sprintf("there is one built-in model, %q, not %q", builtinModel, c.Model))

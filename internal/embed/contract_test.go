@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"mneme/internal/embed/local/localtest"
 )
 
 // TestContract holds every embedder to what the interface promises.
@@ -25,6 +27,12 @@ func TestContract(t *testing.T) {
 		}
 	}
 	builtin := func(t *testing.T) Embedder { e, _ := open(t, Config{}); return e }
+	local := func(concurrency int) func(*testing.T) Embedder {
+		return func(t *testing.T) Embedder {
+			e, _ := open(t, Config{Provider: ProviderLocal, Dir: modelDir(t, "tiny", localtest.Tiny()), Concurrency: concurrency})
+			return e
+		}
+	}
 	for name, make := range map[string]func(*testing.T) Embedder{
 		"builtin":       builtin,
 		"ollama":        remote(ProviderOllama, nil),
@@ -33,6 +41,9 @@ func TestContract(t *testing.T) {
 		"openai/tiny requests": remote(ProviderOpenAI, func(c *Config) {
 			c.MaxItems, c.MaxBytes, c.Concurrency = 3, 60, 2
 		}),
+		"local":          local(0),
+		"local/one lane": local(1),
+		"cached local":   func(t *testing.T) Embedder { return Cached(local(0)(t), 1<<20) },
 		"gemini":         remote(ProviderGemini, nil),
 		"cached builtin": func(t *testing.T) Embedder { return Cached(builtin(t), 1<<20) },
 		"cached ollama":  func(t *testing.T) Embedder { return Cached(remote(ProviderOllama, nil)(t), 1<<20) },

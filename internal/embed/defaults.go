@@ -30,7 +30,7 @@ const (
 // there is no such provider.
 func providerDefaults(provider string) (defaults, bool) {
 	switch provider {
-	case ProviderBuiltin, ProviderNone:
+	case ProviderBuiltin, ProviderLocal, ProviderNone:
 		return defaults{}, true
 	case ProviderOllama:
 		return defaults{

@@ -50,12 +50,13 @@ const (
 	ProviderOllama  = "ollama"
 	ProviderOpenAI  = "openai" // and every server that speaks its protocol
 	ProviderGemini  = "gemini"
+	ProviderLocal   = "local" // a BERT-family model in a directory of this machine
 	ProviderNone    = "none"
 )
 
 // IsLocal reports whether vectors of that provider are a pure function of the
 // text and of Space.Version, so that a replay derives them and no event has to
-// carry them.
+// carry them. ProviderLocal's are not: processors round differently.
 func IsLocal(provider string) bool {
 	return canonicalProvider(provider) == ProviderBuiltin
 }

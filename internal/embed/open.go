@@ -75,7 +75,9 @@ func Open(ctx context.Context, cfg Config, opt Options) (Embedder, error) {
 		if err := cfg.checkSpace(builtinSpace()); err != nil {
 			return nil, err
 		}
-		return &local{}, nil
+		return &compiledIn{}, nil
+	case ProviderLocal:
+		return openDirectory(ctx, cfg)
 	default:
 		return openRemote(ctx, cfg, opt.withDefaults())
 	}

@@ -15,8 +15,8 @@ const spaceEncoding = 1
 // Space names a vector space. Two vectors may be compared only if their spaces
 // are equal. The zero value is no space.
 type Space struct {
-	Provider   string // "builtin", "ollama", "openai" or "gemini"
-	Model      string // the provider's name of the model
+	Provider   string // "builtin", "local", "ollama", "openai" or "gemini"
+	Model      string // the provider's name of the model; local: NAME@DIGEST
 	Dimensions int    // length of every vector
 
 	// The prefixes are put before a text, verbatim, by its purpose; asymmetric

@@ -99,7 +99,7 @@ func (n *Node) DeleteNamespace(ctx context.Context, name string) (string, error)
 func embedderFor(cfg embed.Config, set map[string]string) embed.Config {
 	provider := set[settings.EmbedderProvider]
 	if provider != "" && provider != cfg.Provider {
-		cfg = embed.Config{Provider: provider}
+		cfg = embed.Config{Provider: provider, Dir: cfg.Dir}
 	}
 	if m := set[settings.EmbedderModel]; m != "" {
 		cfg.Model = m

@@ -113,7 +113,7 @@ var table = map[string]check{
 }
 
 var creationTable = map[string]check{
-	EmbedderProvider:   oneOf(embed.ProviderAuto, embed.ProviderBuiltin, embed.ProviderOllama, embed.ProviderOpenAI, embed.ProviderGemini, embed.ProviderNone),
+	EmbedderProvider:   oneOf(embed.ProviderAuto, embed.ProviderBuiltin, embed.ProviderLocal, embed.ProviderOllama, embed.ProviderOpenAI, embed.ProviderGemini, embed.ProviderNone),
 	EmbedderModel:      func(string) error { return nil },
 	EmbedderDimensions: whole(1, 16384),
 }

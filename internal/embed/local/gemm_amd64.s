@@ -1,0 +1,122 @@
+#include "textflag.h"
+
+// func multiply4x16(k int, a *float32, lda int, b, c *float32, ldc int, bias *float32)
+//
+// Y0..Y7 hold 4 rows of 16 sums; each step adds one number of each row of a
+// times 16 numbers of b.
+TEXT ·multiply4x16(SB), NOSPLIT, $0-56
+	MOVQ k+0(FP), CX
+	MOVQ a+8(FP), SI
+	MOVQ lda+16(FP), R8
+	MOVQ b+24(FP), DI
+	MOVQ c+32(FP), DX
+	MOVQ ldc+40(FP), R9
+	MOVQ bias+48(FP), BX
+	SHLQ $2, R8
+	SHLQ $2, R9
+	VMOVUPS (BX), Y0
+	VMOVUPS 32(BX), Y1
+	VMOVAPS Y0, Y2
+	VMOVAPS Y1, Y3
+	VMOVAPS Y0, Y4
+	VMOVAPS Y1, Y5
+	VMOVAPS Y0, Y6
+	VMOVAPS Y1, Y7
+	LEAQ (SI)(R8*2), R10
+	ADDQ R8, R10
+
+step4:
+	VMOVUPS      (DI), Y8
+	VMOVUPS      32(DI), Y9
+	VBROADCASTSS (SI), Y10
+	VBROADCASTSS (SI)(R8*1), Y11
+	VBROADCASTSS (SI)(R8*2), Y12
+	VBROADCASTSS (R10), Y13
+	VFMADD231PS  Y8, Y10, Y0
+	VFMADD231PS  Y9, Y10, Y1
+	VFMADD231PS  Y8, Y11, Y2
+	VFMADD231PS  Y9, Y11, Y3
+	VFMADD231PS  Y8, Y12, Y4
+	VFMADD231PS  Y9, Y12, Y5
+	VFMADD231PS  Y8, Y13, Y6
+	VFMADD231PS  Y9, Y13, Y7
+	ADDQ         $64, DI
+	ADDQ         $4, SI
+	ADDQ         $4, R10
+	DECQ         CX
+	JNZ          step4
+
+	VMOVUPS Y0, (DX)
+	VMOVUPS Y1, 32(DX)
+	ADDQ    R9, DX
+	VMOVUPS Y2, (DX)
+	VMOVUPS Y3, 32(DX)
+	ADDQ    R9, DX
+	VMOVUPS Y4, (DX)
+	VMOVUPS Y5, 32(DX)
+	ADDQ    R9, DX
+	VMOVUPS Y6, (DX)
+	VMOVUPS Y7, 32(DX)
+	VZEROUPPER
+	RET
+
+// func multiply8x16(k int, a *float32, lda int, b, c *float32, ldc int, bias *float32)
+//
+// Z0..Z7 hold 8 rows of 16 sums.
+TEXT ·multiply8x16(SB), NOSPLIT, $0-56
+	MOVQ k+0(FP), CX
+	MOVQ a+8(FP), SI
+	MOVQ lda+16(FP), R8
+	MOVQ b+24(FP), DI
+	MOVQ c+32(FP), DX
+	MOVQ ldc+40(FP), R9
+	MOVQ bias+48(FP), BX
+	SHLQ $2, R8
+	SHLQ $2, R9
+	VMOVUPS (BX), Z0
+	VMOVAPS Z0, Z1
+	VMOVAPS Z0, Z2
+	VMOVAPS Z0, Z3
+	VMOVAPS Z0, Z4
+	VMOVAPS Z0, Z5
+	VMOVAPS Z0, Z6
+	VMOVAPS Z0, Z7
+	LEAQ (SI)(R8*2), R10
+	ADDQ R8, R10
+	LEAQ (R10)(R8*2), R11
+	ADDQ R8, R11
+
+step8:
+	VMOVUPS          (DI), Z8
+	VFMADD231PS.BCST (SI), Z8, Z0
+	VFMADD231PS.BCST (SI)(R8*1), Z8, Z1
+	VFMADD231PS.BCST (SI)(R8*2), Z8, Z2
+	VFMADD231PS.BCST (R10), Z8, Z3
+	VFMADD231PS.BCST (R10)(R8*1), Z8, Z4
+	VFMADD231PS.BCST (R10)(R8*2), Z8, Z5
+	VFMADD231PS.BCST (R11), Z8, Z6
+	VFMADD231PS.BCST (R11)(R8*1), Z8, Z7
+	ADDQ             $64, DI
+	ADDQ             $4, SI
+	ADDQ             $4, R10
+	ADDQ             $4, R11
+	DECQ             CX
+	JNZ              step8
+
+	VMOVUPS Z0, (DX)
+	ADDQ    R9, DX
+	VMOVUPS Z1, (DX)
+	ADDQ    R9, DX
+	VMOVUPS Z2, (DX)
+	ADDQ    R9, DX
+	VMOVUPS Z3, (DX)
+	ADDQ    R9, DX
+	VMOVUPS Z4, (DX)
+	ADDQ    R9, DX
+	VMOVUPS Z5, (DX)
+	ADDQ    R9, DX
+	VMOVUPS Z6, (DX)
+	ADDQ    R9, DX
+	VMOVUPS Z7, (DX)
+	VZEROUPPER
+	RET

@@ -1,0 +1,5 @@
+//go:build !amd64
+
+package local
+
+func pickKernels() kernelSet { return kernelSet{small: kernelGo} }
