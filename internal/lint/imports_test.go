@@ -28,6 +28,7 @@ func house() []floor {
 		{pkg: "internal/events", may: []string{"memory"}, why: "the log's formats are the ground that everything stands on"},
 		{pkg: "internal/keyring", why: "keys know nothing of what they seal"},
 		{pkg: "internal/text", why: "the analysis of words is pure"},
+		{pkg: "internal/dates", stdOnly: true, why: "reading dates is a function of a text and a time"},
 		{pkg: "internal/embed/builtin", may: []string{"internal/text"}, why: "the built-in model is a function of words"},
 		{pkg: "internal/embed/local", why: "a model in a directory is a function of its files and of text"},
 		{pkg: "internal/embed/local/localtest", stdOnly: true, why: "it writes files that have to be readable without knowing who reads them"},

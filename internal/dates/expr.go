@@ -1,0 +1,142 @@
+package dates
+
+import (
+	"fmt"
+	"time"
+)
+
+// Grain is the precision of an expression.
+type Grain uint8
+
+// The grains, from fine to coarse.
+const (
+	GrainHour    Grain = iota // a clock time
+	GrainPart                 // a part of a day: morning, tonight
+	GrainDay                  // one day, or a weekend's two
+	GrainWeek                 // about a week
+	GrainMonth                // about a month
+	GrainQuarter              // three months by number
+	GrainSeason               // three months by season
+	GrainYear                 // a year, or half of one
+	GrainDecade
+)
+
+var grainNames = [...]string{"hour", "part", "day", "week", "month", "quarter", "season", "year", "decade"}
+
+func (g Grain) String() string { return name(grainNames[:], int(g)) }
+
+// Relation says where the time that is meant lies from the range that is named.
+type Relation uint8
+
+// The relations.
+const (
+	On      Relation = iota // in the range
+	Around                  // in or near the range
+	Before                  // before From
+	Until                   // before To
+	After                   // at or after To
+	Since                   // at or after From
+	Between                 // in the range, which two dates span
+)
+
+var relationNames = [...]string{"on", "around", "before", "until", "after", "since", "between"}
+
+func (r Relation) String() string { return name(relationNames[:], int(r)) }
+
+// Repeat says how an expression that names no single time comes back.
+type Repeat uint8
+
+// The periods.
+const (
+	Once Repeat = iota
+	Daily
+	Weekly
+	Monthly
+	Yearly
+)
+
+var repeatNames = [...]string{"once", "daily", "weekly", "monthly", "yearly"}
+
+func (r Repeat) String() string { return name(repeatNames[:], int(r)) }
+
+func name(names []string, i int) string {
+	if i < len(names) {
+		return names[i]
+	}
+	return fmt.Sprint(i)
+}
+
+// Range is a half-open range of time. Both ends zero mean none.
+type Range struct{ From, To time.Time }
+
+// IsZero reports whether there is no range.
+func (r Range) IsZero() bool { return r.From.IsZero() && r.To.IsZero() }
+
+// Expr is one expression of time in a text.
+type Expr struct {
+	// Start and End are byte offsets. Words that change the relation ("before")
+	// belong to the expression, "in", "on" and "at" do not.
+	Start, End int
+	// Range is what is named, in the zone of the reference. Of what repeats it is
+	// the nearest in the past, the current one included.
+	Range
+	// Alt is the second reading of an ambiguous expression (3/4/2023, the coming
+	// Tuesday instead of the last), or zero.
+	Alt      Range
+	Grain    Grain
+	Relation Relation
+	// Repeat says whether other occurrences are possible, and Others, in 0..1, how
+	// likely one of them is meant instead of Range: 1 for "Tuesdays", less for
+	// "on Tuesday".
+	Repeat Repeat
+	Others float64
+	// Confidence in 0..1 that this is a date and that Range is what it means.
+	// Below 0.5 the words often mean something else ("recently" is 0.4).
+	Confidence float64
+}
+
+// Window returns the range in which the time that is meant lies: Range for most
+// relations, else open to the year 1000 or 3000.
+func (e Expr) Window() Range {
+	w, loc := e.Range, e.From.Location()
+	switch e.Relation {
+	case Before:
+		w = Range{time.Date(minYear, 1, 1, 0, 0, 0, 0, loc), e.From}
+	case Until:
+		w = Range{time.Date(minYear, 1, 1, 0, 0, 0, 0, loc), e.To}
+	case After:
+		w = Range{e.To, time.Date(maxYear+1, 1, 1, 0, 0, 0, 0, loc)}
+	case Since:
+		w = Range{e.From, time.Date(maxYear+1, 1, 1, 0, 0, 0, 0, loc)}
+	}
+	return w
+}
+
+// String writes an expression for tests and logs, for example
+// "[2023-05-01 2023-06-01) month after yearly*0.80 0.90".
+func (e Expr) String() string {
+	s := e.Range.String() + " " + e.Grain.String()
+	if e.Relation != On {
+		s += " " + e.Relation.String()
+	}
+	if e.Repeat != Once {
+		s += fmt.Sprintf(" %s*%.2f", e.Repeat, e.Others)
+	}
+	if !e.Alt.IsZero() {
+		s += " or " + e.Alt.String()
+	}
+	return fmt.Sprintf("%s %.2f", s, e.Confidence)
+}
+
+func (r Range) String() string {
+	layout := "2006-01-02T15:04"
+	if midnight(r.From) && midnight(r.To) {
+		layout = time.DateOnly
+	}
+	return "[" + r.From.Format(layout) + " " + r.To.Format(layout) + ")"
+}
+
+func midnight(t time.Time) bool {
+	h, m, s := t.Clock()
+	return h == 0 && m == 0 && s == 0
+}

@@ -1,0 +1,155 @@
+package dates
+
+import (
+	"math"
+	"time"
+)
+
+// Overlap says how well a moment fits what a query asks for: 1 inside of its
+// window, less with the distance from it, 0 far away. The distance at which it
+// reaches 0 grows with the grain: a week around a day, ten weeks around a month.
+//
+// With d the distance and r that reach, it is (1 - (d/r)²)². Of an expression
+// that repeats, other occurrences than the nearest in the past count Others; the
+// second reading of an ambiguous one counts half.
+func Overlap(query Expr, at time.Time) float64 {
+	return overlap(query, Range{at, at.Add(1)})
+}
+
+// OverlapExpr is Overlap with what a text says: a window for a moment. What is
+// said more loosely than asked counts less: with a share q of it in the window,
+// the fourth root of q, so that "in 2023" hardly speaks for a day in it. What
+// repeats in the text counts as its occurrence that is nearest to the query.
+func OverlapExpr(query, said Expr) float64 {
+	w := said.Window()
+	best := overlap(query, w)
+	if said.Repeat != Once && said.Relation != Before && said.Relation != After {
+		nearest := overlap(query, shiftRange(w, said.Repeat, periods(said.Repeat, w.From, query.From)))
+		best = max(best, nearest*said.Others)
+	}
+	return best
+}
+
+// Best returns the greatest Overlap of any query expression with at, weighted by
+// the expression's confidence, and which it is: -1 without any.
+func Best(query []Expr, at time.Time) (score float64, which int) {
+	which = -1
+	for i := range query {
+		if s := float64(Overlap(query[i], at) * query[i].Confidence); s > score {
+			score, which = s, i
+		}
+	}
+	return score, which
+}
+
+// BestExpr is Best for the expressions of a text.
+func BestExpr(query, said []Expr) (score float64, which int) {
+	which = -1
+	for i := range query {
+		for k := range said {
+			s := float64(OverlapExpr(query[i], said[k]) * query[i].Confidence)
+			if s = float64(s * said[k].Confidence); s > score {
+				score, which = s, i
+			}
+		}
+	}
+	return score, which
+}
+
+func overlap(query Expr, at Range) float64 {
+	w := query.Window()
+	r := reach(query)
+	best := fit(w, at, r)
+	if !query.Alt.IsZero() && best < 1 {
+		alt := query
+		alt.Range = query.Alt
+		best = max(best, fit(alt.Window(), at, r)/2)
+	}
+	if query.Repeat != Once && query.Others > 0 && best < query.Others && (query.Relation == On || query.Relation == Around || query.Relation == Between) {
+		n := periods(query.Repeat, w.From, at.From)
+		for k := n - 1; k <= n+1; k++ {
+			if k != 0 {
+				best = max(best, float64(query.Others*fit(shiftRange(w, query.Repeat, k), at, r)))
+			}
+		}
+	}
+	return best
+}
+
+// fit compares ranges of which the first is asked for.
+func fit(w, at Range, reach float64) float64 {
+	from, to := at.From, at.To
+	if from.Before(w.From) {
+		from = w.From
+	}
+	if to.After(w.To) {
+		to = w.To
+	}
+	if from.Before(to) {
+		all := at.To.Sub(at.From)
+		if share := to.Sub(from); share < all {
+			return math.Sqrt(math.Sqrt(float64(share) / float64(all)))
+		}
+		return 1
+	}
+	d := seconds(w.To, at.From)
+	if at.To.Before(w.From) || at.To.Equal(w.From) {
+		d = seconds(at.To, w.From)
+	}
+	x := d / reach
+	if x >= 1 {
+		return 0
+	}
+	y := 1 - float64(x*x)
+	return y * y
+}
+
+// seconds is b-a without the limits of a Duration.
+func seconds(a, b time.Time) float64 { return float64(b.Unix() - a.Unix()) }
+
+// reach is the distance in seconds at which nothing is left.
+func reach(e Expr) float64 {
+	day := 86400.0
+	days := [...]float64{
+		GrainHour: 0.5, GrainPart: 2, GrainDay: 7, GrainWeek: 21, GrainMonth: 70, GrainQuarter: 150, GrainSeason: 150,
+		GrainYear: 500, GrainDecade: 3650,
+	}
+	r := day * 7
+	if int(e.Grain) < len(days) {
+		r = days[e.Grain] * day
+	}
+	switch {
+	case e.Relation == Around:
+		r *= 2
+	case e.Repeat == Daily:
+		r = min(r, 6*3600)
+	case e.Repeat == Weekly:
+		r = min(r, 2*day)
+	}
+	return r
+}
+
+// periods returns how many periods lie between two moments, rounded down.
+func periods(r Repeat, from, to time.Time) int {
+	to = to.In(from.Location())
+	a, b := civilOf(from).day(), civilOf(to).day()
+	switch r {
+	case Daily:
+		return b - a
+	case Weekly:
+		return floorDiv(b-a, 7)
+	case Monthly:
+		return dayCivil(a).monthsTo(dayCivil(b))
+	case Yearly:
+		ya, _, _ := dateOf(a)
+		yb, _, _ := dateOf(b)
+		return yb - ya
+	}
+	return 0
+}
+
+// shiftRange moves a range by n periods on the calendar.
+func shiftRange(w Range, r Repeat, n int) Range {
+	loc := w.From.Location()
+	return span{civilOf(w.From), civilOf(w.To)}.shift(r, n).in(loc)
+}

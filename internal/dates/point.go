@@ -1,0 +1,362 @@
+package dates
+
+// point reads one date without a relation, and the time of day that follows it.
+func (p *parser) point(i int, ctx context) (match, int) {
+	j := i
+	if p.at(j).kind == kThe {
+		j++
+	}
+	m, k := p.date(j, i, ctx)
+	if !m.ok() {
+		return m, i
+	}
+	if m.grain == GrainDay && m.rel == On {
+		return p.clockAfter(m, k)
+	}
+	return m, k
+}
+
+// date dispatches on the token at i; the token at the is i or the article before.
+func (p *parser) date(i, the int, ctx context) (match, int) {
+	t := p.at(i)
+	if t.is(flagGlued) && t.kind != kNumber {
+		return match{}, i
+	}
+	switch t.kind {
+	case kDay:
+		return match{span: days(p.today+int(t.val), 1), grain: GrainDay, conf: 0.95}, i + 1
+	case kTonight:
+		return match{span: partSpan(p.today, partNight), grain: GrainPart, conf: 0.9}, i + 1
+	case kRel, kPast:
+		return p.relative(i)
+	case kMonth:
+		return p.monthFirst(i, ctx)
+	case kWeekday:
+		return p.weekdayFirst(i, ctx)
+	case kNumber:
+		return p.numberFirst(i, the, ctx)
+	case kFew, kHalf, kArticle:
+		return p.quantity(i)
+	case kSeason:
+		return p.seasonFirst(i, the, ctx)
+	case kHoliday, kThanks, kNew:
+		return p.holidayFirst(i)
+	case kQuarter:
+		return p.quarterFirst(i, int(t.val), i+1)
+	case kEdge:
+		return p.edge(i)
+	case kEvery:
+		return p.every(i)
+	case kEarlier:
+		return p.earlier(i)
+	case kRecent:
+		return match{span: days(p.today-int(t.val), int(t.val)+1), grain: GrainMonth, conf: 0.4}, i + 1
+	case kOther:
+		return p.theOther(i, the)
+	case kUnit, kPart:
+		return p.unitFirst(i, the, ctx)
+	case kNoon:
+		if ctx == ctxAt || ctx == ctxTime {
+			return p.daily(dayClock(p.today, int(t.val), 0, 3600), 0.5), i + 1
+		}
+	case kSign:
+		if t.val == '\'' {
+			return p.shortYear(i, ctx)
+		}
+	}
+	return match{}, i
+}
+
+// relative reads last, this and next with what they stand before.
+func (p *parser) relative(i int) (match, int) {
+	t := p.at(i)
+	rel, j := int(t.val), i+1
+	past := t.kind == kPast
+	switch n := p.at(j); { // "this past weekend", "this coming Friday"
+	case t.kind == kRel && rel == 0 && n.kind == kPast:
+		rel, past, j = -1, true, j+1
+	case t.kind == kRel && rel == 0 && n.kind == kRel && n.val != 0:
+		rel, j = int(n.val), j+1
+	}
+	if rel != 0 {
+		if c, k := p.count(j); c.halves > 0 {
+			if u := p.at(k); u.kind == kUnit && u.val != uSecond && (c.halves > 2 || c.loose) {
+				return p.period(c, int(u.val), rel), k + 1
+			}
+		}
+	}
+	var m match
+	n := p.at(j)
+	if n.is(flagGlued) || n.is(flagPlural) {
+		return match{}, i
+	}
+	switch n.kind {
+	case kUnit:
+		if rel == -1 && p.at(j+1).kind == kOf || rel == -1 && relatesTo(p.at(j+1)) {
+			if m, k := p.lastOf(j); m.ok() {
+				return m, k
+			}
+		}
+		m = p.unitAround(int(n.val), rel, past && t.kind == kPast)
+	case kWeekday:
+		if rel == -1 && (p.at(j+1).kind == kOf || relatesTo(p.at(j+1))) {
+			if m, k := p.lastOf(j); m.ok() {
+				return m, k
+			}
+		}
+		m = p.weekdayAround(int(n.val), rel)
+	case kMonth:
+		m = p.monthAround(int(n.val), rel)
+	case kSeason:
+		m = p.seasonAround(int(n.val), rel)
+	case kQuarter:
+		m = p.quarterAround(int(n.val), rel)
+	case kHoliday, kThanks, kNew:
+		if h, k := p.holidayName(j); h >= 0 {
+			return p.holidayAround(h, rel), k
+		}
+	case kPart:
+		return p.partAround(j, int(n.val), rel)
+	}
+	if !m.ok() {
+		return m, i
+	}
+	return m, j + 1
+}
+
+func relatesTo(t *token) bool { return t.kind == kBefore || t.kind == kAfter }
+
+// lastOf reads "week of May" and "Friday before 9 June" after "last".
+func (p *parser) lastOf(j int) (match, int) {
+	n := p.at(j)
+	if p.at(j+1).kind == kOf {
+		whole, k := p.point(j+2, ctxTime)
+		if !whole.ok() || whole.grain < GrainMonth {
+			return match{}, j
+		}
+		return within(whole, n, -1), k
+	}
+	return p.beside(n, count{halves: 2}, j+1)
+}
+
+// partAround reads "last night", "this morning".
+func (p *parser) partAround(j, part, rel int) (match, int) {
+	day := p.today
+	switch {
+	case rel == -1 && part >= partEvening:
+		day--
+	case rel != 0:
+		return match{}, j
+	}
+	m := match{span: partSpan(day, part), grain: GrainPart, conf: 0.9}
+	if rel == 0 && part == partNight {
+		m.alt = partSpan(day-1, part)
+	}
+	return m, j + 1
+}
+
+// weekdayAround resolves "last Friday" to the latest before today.
+func (p *parser) weekdayAround(w, rel int) match {
+	m := match{grain: GrainDay, conf: 0.9}
+	week := monday(p.today)
+	switch rel {
+	case -1:
+		day := p.lastWeekday(w, p.today)
+		m.span = days(day, 1)
+		if other := week - 7 + w; other != day {
+			m.alt = days(other, 1)
+		}
+	case 0:
+		m.span = days(week+w, 1)
+	case 1:
+		day := p.lastWeekday(w, p.today+8) // the first after today
+		m.span = days(day, 1)
+		if other := week + 7 + w; other != day {
+			m.alt = days(other, 1)
+		}
+	}
+	return m
+}
+
+// lastWeekday returns the latest weekday w before a day.
+func (p *parser) lastWeekday(w, day int) int {
+	return day - 1 - (weekday(day-1)-w+7)%7
+}
+
+// lastWeekend returns the Saturday of the latest weekend that began before a day
+// and, for a day of a weekend, of the one before.
+func lastWeekend(day int) int { return monday(day) - 2 }
+
+// pick chooses the latest of yearly spans that is over (-1), the one of this
+// year (0), or the first that has not begun (1). of returns the span of a year.
+func (p *parser) pick(rel int, of func(y int) span) (best, other span) {
+	y := p.year + 1
+	switch rel {
+	case -1:
+		for y > p.year-2 && of(y).to > dayCivil(p.today) {
+			y--
+		}
+		return of(y), of(y - 1)
+	case 1:
+		for y = p.year - 1; y < p.year+2 && of(y).from <= p.now; {
+			y++
+		}
+		return of(y), of(y + 1)
+	}
+	return of(p.year), span{}
+}
+
+// nearest returns the latest of yearly spans that has begun, and the next.
+func (p *parser) nearest(of func(y int) span) (best, coming span) {
+	y := p.year + 1
+	for y > p.year-8 && (of(y).empty() || of(y).from > p.now) {
+		y--
+	}
+	return of(y), of(y + 1)
+}
+
+func (p *parser) monthAround(month, rel int) match {
+	m := match{grain: GrainMonth, conf: 0.9}
+	m.span, m.alt = p.pick(rel, func(y int) span { return monthSpan(y, month) })
+	return m
+}
+
+func (p *parser) seasonAround(season, rel int) match {
+	m := match{grain: GrainSeason, conf: 0.85}
+	m.span, m.alt = p.pick(rel, func(y int) span { return seasonSpan(y, season) })
+	if rel == 0 && season == 3 && p.month < 3 {
+		m.span = seasonSpan(p.year-1, season)
+	}
+	return m
+}
+
+func (p *parser) quarterAround(q, rel int) match {
+	m := match{grain: GrainQuarter, conf: 0.85}
+	m.span, m.alt = p.pick(rel, func(y int) span { return quarterSpan(y, q) })
+	return m
+}
+
+func (p *parser) holidayAround(h holiday, rel int) match {
+	m := match{grain: h.grain(), conf: 0.9 * h.trust()}
+	m.span, m.alt = p.pick(rel, h.span)
+	return m
+}
+
+// seasonSpan returns the meteorological season of the northern hemisphere that
+// begins in year y; winter ends in the next.
+func seasonSpan(y, season int) span {
+	m := 3 + 3*season
+	return span{dayCivil(dayOf(y, m, 1)), dayCivil(dayOf(y, m+3, 1))}
+}
+
+func quarterSpan(y, q int) span {
+	return span{dayCivil(dayOf(y, 3*q-2, 1)), dayCivil(dayOf(y, 3*q+1, 1))}
+}
+
+// unitAround resolves "last week", "this month", "next year".
+func (p *parser) unitAround(unit, rel int, past bool) match {
+	m := match{conf: 0.95}
+	if past && unit != uWeekend && p.rolls(unit) {
+		return p.period(count{halves: 2}, unit, rel)
+	}
+	switch unit {
+	case uWeek:
+		m.span, m.grain = days(monday(p.today)+7*rel, 7), GrainWeek
+	case uWeekend:
+		first := monday(p.today) + 5 + 7*rel
+		m.span, m.grain = days(first, 2), GrainDay
+	case uMonth:
+		m.span, m.grain = monthSpan(p.year, p.month+rel), GrainMonth
+	case uQuarter:
+		m.span, m.grain = quarterSpan(p.year, (p.month+2)/3+rel), GrainQuarter
+	case uYear:
+		m.span, m.grain = yearSpan(p.year+rel), GrainYear
+	case uDecade:
+		first := p.year - p.year%10 + 10*rel
+		m.span, m.grain = span{yearSpan(first).from, yearSpan(first + 9).to}, GrainDecade
+	case uHour:
+		if rel == 0 {
+			return match{}
+		}
+		return p.period(count{halves: 2}, unit, rel)
+	default:
+		return match{}
+	}
+	return m
+}
+
+// rolls reports whether "the past X" ends today rather than with a calendar X.
+func (p *parser) rolls(unit int) bool {
+	return unit == uDay || unit == uWeek || unit == uMonth || unit == uYear || unit == uDecade
+}
+
+// period resolves "the last 3 months" and "the next few days".
+func (p *parser) period(c count, unit, rel int) match {
+	m := match{conf: 0.85, grain: unitGrain(unit)}
+	if c.loose {
+		m.conf = 0.7
+	}
+	switch {
+	case unit <= uHour || unit == uSecond:
+		n := civil(c.halves) * unitSecs(unit) / 2
+		m.span = span{p.now - n, p.now + 1}
+		if rel > 0 {
+			m.span = span{p.now, p.now + n}
+		}
+	case rel < 0:
+		m.span = span{dayCivil(p.move(p.today, c, unit, -1)), dayCivil(p.today + 1)}
+	default:
+		m.span = span{dayCivil(p.today), dayCivil(p.move(p.today, c, unit, 1) + 1)}
+	}
+	return m
+}
+
+func unitSecs(unit int) civil {
+	switch unit {
+	case uHour:
+		return 3600
+	case uMinute:
+		return 60
+	}
+	return 1
+}
+
+func unitGrain(unit int) Grain {
+	switch unit {
+	case uMinute, uHour, uSecond:
+		return GrainHour
+	case uDay, uWeekend:
+		return GrainDay
+	case uWeek, uFortnight:
+		return GrainWeek
+	case uMonth:
+		return GrainMonth
+	case uQuarter:
+		return GrainQuarter
+	case uYear:
+		return GrainYear
+	}
+	return GrainDecade
+}
+
+// move goes n units of days or more from a day.
+func (p *parser) move(day int, c count, unit, sign int) int {
+	n := sign * c.halves
+	switch unit {
+	case uDay:
+		return day + n/2
+	case uWeek, uWeekend:
+		return day + n*7/2
+	case uFortnight:
+		return day + n*7
+	case uMonth:
+		return addMonths(day, n/2) + n%2*15
+	case uQuarter:
+		return addMonths(day, n*3/2)
+	case uYear:
+		return addMonths(day, n*6)
+	case uDecade:
+		return addMonths(day, n*60)
+	}
+	return day
+}
