@@ -13,7 +13,8 @@ func (p *parser) weekdayFirst(i int, ctx context) (match, int) {
 		j++
 	}
 	k := j
-	if p.sign(k, ',') {
+	open := p.sign(k, '(')
+	if p.sign(k, ',') || open {
 		k++
 	}
 	the := k
@@ -25,6 +26,9 @@ func (p *parser) weekdayFirst(i int, ctx context) (match, int) {
 		if m, next := p.date(k, the, ctxOn); m.ok() && m.grain == GrainDay && m.rel == On {
 			if m.repeat == Yearly || m.repeat == Monthly {
 				m = p.onWeekday(m, w)
+			}
+			if open && p.sign(next, ')') {
+				next++
 			}
 			return m, next
 		}
@@ -38,7 +42,7 @@ func (p *parser) weekdayFirst(i int, ctx context) (match, int) {
 		k++
 	}
 	if r := p.at(k); (r.kind == kRel || r.kind == kPast) && p.at(k+1).kind == kUnit && p.at(k+1).val == uWeek && !p.at(k+1).is(flagPlural) {
-		return match{span: days(monday(p.today)+7*int(r.val)+w, 1), grain: GrainDay, conf: 0.95}, k + 2
+		return match{span: days(monday(p.today)+7*int(r.val)+w, 1), grain: GrainDay, conf: 0.95, relative: true}, k + 2
 	}
 	conf := 0.85
 	if t.is(flagAmbig) {
@@ -52,13 +56,15 @@ func (p *parser) weekdayFirst(i int, ctx context) (match, int) {
 }
 
 // onWeekday moves a day without a year, or a month, to the latest one in which
-// it falls on the weekday that the text says, if that is not long ago.
+// it falls on the weekday that the text says, if that is not long ago, or else to
+// the coming one.
 func (p *parser) onWeekday(m match, w int) match {
 	for n := range 12 {
-		s := m.span.shift(m.repeat, -n)
-		if weekday(s.from.day()) == w {
-			m.span, m.alt, m.others = s, span{}, 0.3
-			return m
+		for _, s := range [2]span{m.span.shift(m.repeat, -n), m.alt} {
+			if !s.empty() && weekday(s.from.day()) == w {
+				m.span, m.alt, m.others = s, span{}, 0.3
+				return m
+			}
 		}
 	}
 	return m
@@ -225,7 +231,7 @@ func (p *parser) earlier(i int) (match, int) {
 	m := match{}
 	switch {
 	case r.kind == kDay && r.val == 0:
-		m, u = match{span: days(p.today, 1), grain: GrainDay, conf: 0.9}, r
+		m, u = match{span: days(p.today, 1), grain: GrainDay, conf: 0.9, relative: true}, r
 	case r.kind == kRel && r.val == 0 && u.kind == kUnit && !u.is(flagPlural):
 		m = p.unitAround(int(u.val), 0, false)
 	}
@@ -257,9 +263,9 @@ func (p *parser) theOther(i, the int) (match, int) {
 	}
 	switch {
 	case u.kind == kUnit && u.val == uDay, u.kind == kPart:
-		return match{span: days(p.today-7, 7), grain: GrainDay, conf: 0.6}, i + 2
+		return match{span: days(p.today-7, 7), grain: GrainDay, conf: 0.6, relative: true}, i + 2
 	case u.kind == kUnit && u.val == uWeek:
-		return match{span: days(p.today-21, 21), grain: GrainWeek, conf: 0.6}, i + 2
+		return match{span: days(p.today-21, 21), grain: GrainWeek, conf: 0.6, relative: true}, i + 2
 	}
 	return match{}, i
 }

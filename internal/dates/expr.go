@@ -90,6 +90,9 @@ type Expr struct {
 	// "on Tuesday".
 	Repeat Repeat
 	Others float64
+	// Relative says that the range was counted from the reference ("last week"), not
+	// named. A text of another time may use the same words for another range.
+	Relative bool
 	// Confidence in 0..1 that this is a date and that Range is what it means.
 	// Below 0.5 the words often mean something else ("recently" is 0.4).
 	Confidence float64
@@ -118,6 +121,9 @@ func (e Expr) String() string {
 	s := e.Range.String() + " " + e.Grain.String()
 	if e.Relation != On {
 		s += " " + e.Relation.String()
+	}
+	if e.Relative {
+		s += " relative"
 	}
 	if e.Repeat != Once {
 		s += fmt.Sprintf(" %s*%.2f", e.Repeat, e.Others)

@@ -32,7 +32,7 @@ func (p *parser) eat(i *int, words ...string) bool {
 func (p *parser) starts(i int, words ...string) bool { return p.eat(&i, words...) }
 
 func (p *parser) blank(i *int) {
-	for *i < len(p.s) && p.s[*i] == ' ' {
+	for n := 0; n < 3 && *i < len(p.s) && p.s[*i] == ' '; n++ {
 		*i++
 	}
 }

@@ -4,7 +4,7 @@ import "strings"
 
 // hanYear reads a year, and what of it is meant: 2023年5月8日, 去年夏天, 今年年底.
 func (p *parser) hanYear(i int) (match, int) {
-	y, j, conf := 0, i, 0.95
+	y, j, conf, named := 0, i, 0.95, false
 	switch {
 	case p.eat(&j, "大前年"):
 		y = p.year - 3
@@ -23,6 +23,7 @@ func (p *parser) hanYear(i int) (match, int) {
 		if k == i {
 			return match{}, i
 		}
+		named = true
 		p.blank(&k)
 		if !p.eat(&k, "年度", "年") || p.starts(k, "代", "龄", "级", "轻", "纪", "薪") {
 			return match{}, i
@@ -42,13 +43,13 @@ func (p *parser) hanYear(i int) (match, int) {
 	p.eat(&j, "的")
 	p.blank(&j)
 	if m, k := p.hanInYear(j, y); m.ok() {
-		m.conf = min(m.conf, conf)
+		m.conf, m.relative = min(m.conf, conf), !named
 		return m, k
 	}
 	if p.s[j-1] == ' ' || strings.HasSuffix(p.s[i:j], "的") { // nothing of the year followed
 		j = i + len(strings.TrimSuffix(strings.TrimRight(p.s[i:j], " "), "的"))
 	}
-	return match{span: yearSpan(y), grain: GrainYear, conf: conf}, j
+	return match{span: yearSpan(y), grain: GrainYear, conf: conf, relative: !named}, j
 }
 
 func (p *parser) hanMonthFollows(i int) bool {
@@ -194,7 +195,7 @@ func (p *parser) hanMonthFrom(i int) (match, int) {
 		return match{}, i
 	}
 	y, mo, _ := dateOf(dayOf(p.year, p.month+n, 1))
-	m := match{span: monthSpan(y, mo), grain: GrainMonth, conf: 0.95}
+	m := match{span: monthSpan(y, mo), grain: GrainMonth, conf: 0.95, relative: true}
 	k := j
 	p.eat(&k, "的")
 	switch {
@@ -207,6 +208,7 @@ func (p *parser) hanMonthFrom(i int) (match, int) {
 	}
 	if d, _, e := p.hanNumber(k); e > k && p.eat(&e, "号", "日") {
 		if m = hanDated(y, mo, d, -1); m.ok() {
+			m.relative = true
 			return m, e
 		}
 		return match{}, i
@@ -262,17 +264,17 @@ func (p *parser) hanWeek(i int) (match, int) {
 		}
 		return m, k
 	case w == 7 && named:
-		return match{span: days(week+5, 2), grain: GrainDay, conf: 0.95}, k
+		return match{span: days(week+5, 2), grain: GrainDay, conf: 0.95, relative: true}, k
 	case w == 7:
 		first := lastWeekend(p.today + 2)
 		return match{span: days(first, 2), alt: days(first+7, 2), grain: GrainDay, repeat: Weekly, others: 0.4, conf: 0.7}, k
 	case w >= 0 && named:
-		return match{span: days(week+w, 1), grain: GrainDay, conf: 0.95}, k
+		return match{span: days(week+w, 1), grain: GrainDay, conf: 0.95, relative: true}, k
 	case w >= 0:
 		return match{span: days(p.lastWeekday(w, p.today), 1), alt: days(p.lastWeekday(w, p.today+8), 1), grain: GrainDay,
 			repeat: Weekly, others: 0.4, conf: 0.8}, k
 	case named && !every && !p.starts(j, "边", "围", "岁", "年", "刊", "期"):
-		return match{span: days(week, 7), grain: GrainWeek, conf: 0.95}, j
+		return match{span: days(week, 7), grain: GrainWeek, conf: 0.95, relative: true}, j
 	}
 	return match{}, i
 }
@@ -309,7 +311,7 @@ func (p *parser) hanDay(i int) (match, int) {
 	default:
 		return match{}, i
 	}
-	m := match{span: days(p.today+n, 1), grain: GrainDay, conf: 0.95}
+	m := match{span: days(p.today+n, 1), grain: GrainDay, conf: 0.95, relative: true}
 	if part >= 0 {
 		p.eat(&j, "上")
 		return p.hanClockIn(m, part, j)

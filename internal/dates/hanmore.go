@@ -142,7 +142,7 @@ func (p *parser) hanSeasonAlone(i int) (match, int) {
 	j := i
 	switch {
 	case p.eat(&j, "年初"):
-		return edgeOf(match{span: yearSpan(p.year), grain: GrainYear, conf: 0.7}, 0), j
+		return edgeOf(match{span: yearSpan(p.year), grain: GrainYear, conf: 0.7, relative: true}, 0), j
 	case p.eat(&j, "年底", "年末"):
 		m := p.yearly(func(y int) span { return span{dayCivil(dayOf(y, 11, 1)), yearSpan(y).to} }, GrainMonth, 0.7)
 		return m, j
@@ -339,11 +339,11 @@ func (p *parser) hanVague(i int) (match, int) {
 	j := i
 	switch {
 	case p.eat(&j, "前一段时间", "前段时间", "前阵子", "前些日子", "前些天"):
-		return match{span: days(p.today-60, 60), grain: GrainMonth, conf: 0.5}, j
+		return match{span: days(p.today-60, 60), grain: GrainMonth, conf: 0.5, relative: true}, j
 	case p.eat(&j, "最近", "近来", "近期", "近日"):
-		return match{span: days(p.today-30, 31), grain: GrainMonth, conf: 0.4}, j
+		return match{span: days(p.today-30, 31), grain: GrainMonth, conf: 0.4, relative: true}, j
 	case p.eat(&j, "刚才", "刚刚"):
-		return match{span: span{p.now - 3600, p.now + 1}, grain: GrainHour, conf: 0.4}, j
+		return match{span: span{p.now - 3600, p.now + 1}, grain: GrainHour, conf: 0.4, relative: true}, j
 	}
 	return match{}, i
 }

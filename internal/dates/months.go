@@ -68,10 +68,14 @@ func (p *parser) monthFirst(i int, ctx context) (match, int) {
 	return m, j
 }
 
-// yearly resolves what has no year to the latest that has begun.
+// yearly resolves what has no year to the latest that has begun or, in
+// a message, to the nearest: people write of what they plan, too.
 func (p *parser) yearly(of func(y int) span, grain Grain, conf float64) match {
 	m := match{grain: grain, repeat: Yearly, others: 0.8, conf: conf}
 	m.span, m.alt = p.nearest(of)
+	if p.plans && !m.alt.empty() && p.now >= m.span.to && m.alt.from-p.now < p.now-m.span.to {
+		m.span, m.alt = m.alt, m.span
+	}
 	return m
 }
 

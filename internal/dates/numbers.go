@@ -6,11 +6,8 @@ import "time"
 func (p *parser) numberFirst(i, the int, ctx context) (match, int) {
 	t := p.at(i)
 	if m, end := p.numeric(t, ctx); m.ok() {
-		next := i + 1
-		for p.at(next).kind != kEnd && p.at(next).start < end {
-			next++
-		}
-		return m, next
+		m.end = end
+		return m, p.tokenAfter(i, end)
 	}
 	if m, k := p.dayFirst(i, ctx); m.ok() {
 		return m, k

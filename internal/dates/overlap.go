@@ -1,9 +1,6 @@
 package dates
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
 // Overlap says how well a moment fits what a query asks for: 1 inside of its
 // window, less with the distance from it, 0 far away. The distance at which it
@@ -13,19 +10,22 @@ import (
 // that repeats, other occurrences than the nearest in the past count Others; the
 // second reading of an ambiguous one counts half.
 func Overlap(query Expr, at time.Time) float64 {
-	return overlap(query, Range{at, at.Add(1)})
+	return overlap(query, Range{at, at})
 }
 
-// OverlapExpr is Overlap with what a text says: a window for a moment. What is
-// said more loosely than asked counts less: with a share q of it in the window,
-// the fourth root of q, so that "in 2023" hardly speaks for a day in it. What
-// repeats in the text counts as its occurrence that is nearest to the query.
+// OverlapExpr is Overlap with what a text says: its mean over the moments of that
+// range, so that "in 2023" hardly speaks for a day in it. What repeats in the
+// text counts as its occurrence that is nearest to the query.
 func OverlapExpr(query, said Expr) float64 {
 	w := said.Window()
 	best := overlap(query, w)
 	if said.Repeat != Once && said.Relation != Before && said.Relation != After {
+		weight := said.Others
+		if said.Repeat == query.Repeat { // a birthday, and who was born in May
+			weight = 1
+		}
 		nearest := overlap(query, shiftRange(w, said.Repeat, periods(said.Repeat, w.From, query.From)))
-		best = max(best, nearest*said.Others)
+		best = max(best, float64(nearest*weight))
 	}
 	return best
 }
@@ -76,32 +76,42 @@ func overlap(query Expr, at Range) float64 {
 	return best
 }
 
-// fit compares ranges of which the first is asked for.
+// fit returns the mean over at, which may be one moment, of how well it fits w.
 func fit(w, at Range, reach float64) float64 {
-	from, to := at.From, at.To
-	if from.Before(w.From) {
-		from = w.From
-	}
-	if to.After(w.To) {
-		to = w.To
-	}
-	if from.Before(to) {
-		all := at.To.Sub(at.From)
-		if share := to.Sub(from); share < all {
-			return math.Sqrt(math.Sqrt(float64(share) / float64(all)))
+	before, after := seconds(at.From, w.From), seconds(w.To, at.To) // what of at lies outside
+	all := seconds(at.From, at.To)
+	if all <= 0 {
+		d := max(before, after, 0)
+		if after == 0 && !at.From.Before(w.To) {
+			d = 1 // half-open
 		}
-		return 1
+		return falling(d / reach)
 	}
-	d := seconds(w.To, at.From)
-	if at.To.Before(w.From) || at.To.Equal(w.From) {
-		d = seconds(at.To, w.From)
+	inside := all - min(max(before, 0), all) - min(max(after, 0), all)
+	sum := max(inside, 0)
+	if before > 0 {
+		sum += reach * (area(before/reach) - area(max(before-all, 0)/reach))
 	}
-	x := d / reach
+	if after > 0 {
+		sum += reach * (area(after/reach) - area(max(after-all, 0)/reach))
+	}
+	return min(sum/all, 1)
+}
+
+// falling is (1 - x²)², and 0 from 1 on.
+func falling(x float64) float64 {
 	if x >= 1 {
 		return 0
 	}
 	y := 1 - float64(x*x)
 	return y * y
+}
+
+// area is the integral of falling from 0 to x.
+func area(x float64) float64 {
+	x = min(x, 1)
+	cube := float64(x * x * x)
+	return x - float64(cube*2/3) + float64(cube*x*x)/5
 }
 
 // seconds is b-a without the limits of a Duration.

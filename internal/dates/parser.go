@@ -2,25 +2,17 @@ package dates
 
 import "time"
 
-// Parse returns the expressions of time in text, in order. Relative ones are
-// resolved against ref, in whose zone all ranges are.
-func Parse(text string, ref time.Time) []Expr {
-	if y := ref.Year(); y < minYear || y > maxYear {
-		return nil
-	}
-	p := parser{now: civilOf(ref), loc: ref.Location()}
-	p.s = text
-	p.today = p.now.day()
-	p.year, p.month, p.mday = dateOf(p.today)
-	p.run()
-	return p.out
-}
+// Parse returns the expressions of time in a query, in order. Relative ones are
+// resolved against ref, in whose zone all ranges are; what has no year is looked
+// for in the past.
+func Parse(text string, ref time.Time) []Expr { return parse(text, ref, false) }
 
 // InText returns the expressions of time in a message with the time at which it
-// was said as the reference: "yesterday" in a message of 8 May is 7 May.
-// What says nothing about when ("recently", "in the morning") is left out.
+// was said as the reference: "yesterday" in a message of 8 May is 7 May. What has
+// no year is the nearest, past or to come. What says nothing about when
+// ("recently", "in the morning") is left out.
 func InText(text string, occurred time.Time) []Expr {
-	out := Parse(text, occurred)
+	out := parse(text, occurred, true)
 	keep := out[:0]
 	for _, e := range out {
 		if e.Confidence >= 0.45 && e.Repeat != Daily {
@@ -30,14 +22,28 @@ func InText(text string, occurred time.Time) []Expr {
 	return keep
 }
 
+func parse(text string, ref time.Time, plans bool) []Expr {
+	if y := ref.Year(); y < minYear || y > maxYear {
+		return nil
+	}
+	p := parser{now: civilOf(ref), loc: ref.Location(), plans: plans}
+	p.s = text
+	p.today = p.now.day()
+	p.year, p.month, _ = dateOf(p.today)
+	p.run()
+	return p.out
+}
+
 // parser walks over one text.
 type parser struct {
 	scanner
-	loc               *time.Location
-	now               civil
-	today             int
-	year, month, mday int
-	out               []Expr
+	loc         *time.Location
+	now         civil
+	today       int
+	year, month int
+	plans       bool // what has no year may be to come
+	depth       int
+	out         []Expr
 }
 
 // match is what a rule found; conf 0 means nothing.
@@ -49,6 +55,10 @@ type match struct {
 	repeat Repeat
 	others float64
 	conf   float64
+	// relative: it depends on the reference even with its repetition.
+	relative bool
+	// end is the byte after a match that ends within a token, else 0.
+	end int
 }
 
 func (m match) ok() bool { return m.conf > 0 }
@@ -84,7 +94,11 @@ func (p *parser) run() {
 			i++
 			continue
 		}
-		end := p.at(next - 1).end
+		last := p.at(next - 1)
+		end := last.end
+		if m.end > last.start {
+			end = m.end
+		}
 		p.emit(m, p.at(first).start, end)
 		skip, i = end, next
 	}
@@ -101,7 +115,7 @@ func (p *parser) emit(m match, start, end int) {
 	}
 	p.out = append(p.out, Expr{
 		Start: start, End: end, Range: m.span.in(p.loc), Alt: m.alt.in(p.loc),
-		Grain: m.grain, Relation: m.rel, Repeat: m.repeat, Others: m.others, Confidence: m.conf,
+		Grain: m.grain, Relation: m.rel, Repeat: m.repeat, Others: m.others, Confidence: m.conf, Relative: m.relative,
 	})
 }
 
@@ -283,7 +297,7 @@ func join(a, b match) match {
 	if b.span.from < a.span.from {
 		return match{}
 	}
-	m := match{span: span{a.span.from, b.span.to}, grain: max(a.grain, b.grain), rel: Between, repeat: a.repeat, others: a.others, conf: min(a.conf, b.conf)}
+	m := match{span: span{a.span.from, b.span.to}, end: b.end, relative: a.relative || b.relative, grain: max(a.grain, b.grain), rel: Between, repeat: a.repeat, others: a.others, conf: min(a.conf, b.conf)}
 	if m.repeat != b.repeat || m.repeat == Once {
 		m.repeat, m.others = Once, 0
 	}
@@ -320,8 +334,6 @@ func (c civil) addMonths(n int) civil {
 
 // beforeHan reports whether Chinese follows a number that ends at i.
 func (p *parser) beforeHan(i int) bool {
-	for i < len(p.s) && p.s[i] == ' ' {
-		i++
-	}
+	p.blank(&i)
 	return i < len(p.s) && p.s[i] >= 0xe3
 }

@@ -1,12 +1,24 @@
 package dates
 
+// maxDepth bounds dates in dates: "the week before the Friday after …". It keeps
+// an expression shorter than lookAhead and the work linear.
+const maxDepth = 5
+
 // point reads one date without a relation, and the time of day that follows it.
 func (p *parser) point(i int, ctx context) (match, int) {
 	j := i
 	if p.at(j).kind == kThe {
 		j++
 	}
+	if p.depth == maxDepth {
+		return match{}, i
+	}
+	p.depth++
 	m, k := p.date(j, i, ctx)
+	p.depth--
+	if u := p.at(k - 1); k-2 > j && u.kind == kUnit && u.val == uYear && (p.at(k-2).kind == kRel || p.at(k-2).kind == kPast) {
+		m.relative = true // "May last year"
+	}
 	if !m.ok() {
 		return m, i
 	}
@@ -24,16 +36,23 @@ func (p *parser) date(i, the int, ctx context) (match, int) {
 	}
 	switch t.kind {
 	case kDay:
-		return match{span: days(p.today+int(t.val), 1), grain: GrainDay, conf: 0.95}, i + 1
+		return match{span: days(p.today+int(t.val), 1), grain: GrainDay, conf: 0.95, relative: true}, i + 1
 	case kTonight:
-		return match{span: partSpan(p.today, partNight), grain: GrainPart, conf: 0.9}, i + 1
+		return match{span: partSpan(p.today, partNight), grain: GrainPart, conf: 0.9, relative: true}, i + 1
 	case kRel, kPast:
 		return p.relative(i)
 	case kMonth:
 		return p.monthFirst(i, ctx)
 	case kWeekday:
 		return p.weekdayFirst(i, ctx)
+	case kHan:
+		return p.hanToken(i)
 	case kNumber:
+		if p.beforeHan(t.end) {
+			if m, next := p.hanToken(i); m.ok() {
+				return m, next
+			}
+		}
 		return p.numberFirst(i, the, ctx)
 	case kFew, kHalf, kArticle:
 		return p.quantity(i)
@@ -50,7 +69,7 @@ func (p *parser) date(i, the int, ctx context) (match, int) {
 	case kEarlier:
 		return p.earlier(i)
 	case kRecent:
-		return match{span: days(p.today-int(t.val), int(t.val)+1), grain: GrainMonth, conf: 0.4}, i + 1
+		return match{span: days(p.today-int(t.val), int(t.val)+1), grain: GrainMonth, conf: 0.4, relative: true}, i + 1
 	case kOther:
 		return p.theOther(i, the)
 	case kUnit, kPart:
@@ -67,6 +86,24 @@ func (p *parser) date(i, the int, ctx context) (match, int) {
 	return match{}, i
 }
 
+// hanToken reads a Chinese date that starts at token i.
+func (p *parser) hanToken(i int) (match, int) {
+	m, end := p.hanPoint(p.at(i).start)
+	if !m.ok() {
+		return m, i
+	}
+	m.end = end
+	return m, p.tokenAfter(i, end)
+}
+
+// tokenAfter returns the first token after i that starts at byte end or later.
+func (p *parser) tokenAfter(i, end int) int {
+	for i++; p.at(i).kind != kEnd && p.at(i).start < end; {
+		i++
+	}
+	return i
+}
+
 // relative reads last, this and next with what they stand before.
 func (p *parser) relative(i int) (match, int) {
 	t := p.at(i)
@@ -80,7 +117,11 @@ func (p *parser) relative(i int) (match, int) {
 	}
 	if rel != 0 {
 		if c, k := p.count(j); c.halves > 0 {
-			if u := p.at(k); u.kind == kUnit && u.val != uSecond && (c.halves > 2 || c.loose) {
+			u := p.at(k)
+			if p.at(k+1).kind == kOf { // "the last two days of the sprint"
+				return match{}, i
+			}
+			if u.kind == kUnit && u.val != uSecond && (c.halves > 2 || c.loose) {
 				return p.period(c, int(u.val), rel), k + 1
 			}
 		}
@@ -148,7 +189,7 @@ func (p *parser) partAround(j, part, rel int) (match, int) {
 	case rel != 0:
 		return match{}, j
 	}
-	m := match{span: partSpan(day, part), grain: GrainPart, conf: 0.9}
+	m := match{span: partSpan(day, part), grain: GrainPart, conf: 0.9, relative: true}
 	if rel == 0 && part == partNight {
 		m.alt = partSpan(day-1, part)
 	}
@@ -157,7 +198,7 @@ func (p *parser) partAround(j, part, rel int) (match, int) {
 
 // weekdayAround resolves "last Friday" to the latest before today.
 func (p *parser) weekdayAround(w, rel int) match {
-	m := match{grain: GrainDay, conf: 0.9}
+	m := match{grain: GrainDay, conf: 0.9, relative: true}
 	week := monday(p.today)
 	switch rel {
 	case -1:
@@ -216,13 +257,13 @@ func (p *parser) nearest(of func(y int) span) (best, coming span) {
 }
 
 func (p *parser) monthAround(month, rel int) match {
-	m := match{grain: GrainMonth, conf: 0.9}
+	m := match{grain: GrainMonth, conf: 0.9, relative: true}
 	m.span, m.alt = p.pick(rel, func(y int) span { return monthSpan(y, month) })
 	return m
 }
 
 func (p *parser) seasonAround(season, rel int) match {
-	m := match{grain: GrainSeason, conf: 0.85}
+	m := match{grain: GrainSeason, conf: 0.85, relative: true}
 	m.span, m.alt = p.pick(rel, func(y int) span { return seasonSpan(y, season) })
 	if rel == 0 && season == 3 && p.month < 3 {
 		m.span = seasonSpan(p.year-1, season)
@@ -231,13 +272,13 @@ func (p *parser) seasonAround(season, rel int) match {
 }
 
 func (p *parser) quarterAround(q, rel int) match {
-	m := match{grain: GrainQuarter, conf: 0.85}
+	m := match{grain: GrainQuarter, conf: 0.85, relative: true}
 	m.span, m.alt = p.pick(rel, func(y int) span { return quarterSpan(y, q) })
 	return m
 }
 
 func (p *parser) holidayAround(h holiday, rel int) match {
-	m := match{grain: h.grain(), conf: 0.9 * h.trust()}
+	m := match{grain: h.grain(), conf: 0.9 * h.trust(), relative: true}
 	m.span, m.alt = p.pick(rel, h.span)
 	return m
 }
@@ -255,7 +296,7 @@ func quarterSpan(y, q int) span {
 
 // unitAround resolves "last week", "this month", "next year".
 func (p *parser) unitAround(unit, rel int, past bool) match {
-	m := match{conf: 0.95}
+	m := match{conf: 0.95, relative: true}
 	if past && unit != uWeekend && p.rolls(unit) {
 		return p.period(count{halves: 2}, unit, rel)
 	}
@@ -292,7 +333,7 @@ func (p *parser) rolls(unit int) bool {
 
 // period resolves "the last 3 months" and "the next few days".
 func (p *parser) period(c count, unit, rel int) match {
-	m := match{conf: 0.85, grain: unitGrain(unit)}
+	m := match{conf: 0.85, grain: unitGrain(unit), relative: true}
 	if c.loose {
 		m.conf = 0.7
 	}

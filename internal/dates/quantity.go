@@ -126,7 +126,7 @@ func (p *parser) forward(i int) (match, int) {
 // away resolves a distance from a day. The farther, the wider: "two weeks ago"
 // is a week, "four years ago" a year.
 func (p *parser) away(day int, c count, u *token, sign int) match {
-	m := match{conf: 0.9}
+	m := match{conf: 0.9, relative: true}
 	slack := 0
 	if c.loose {
 		m.conf, slack = 0.75, max(1, c.halves/4)
@@ -219,7 +219,7 @@ func (p *parser) adjacent(u *token, c count, x match, sign int) match {
 	if sign > 0 {
 		base = last
 	}
-	m := match{conf: 0.9 * x.conf, repeat: x.repeat, others: x.others}
+	m := match{conf: 0.9 * x.conf, end: x.end, relative: x.relative, repeat: x.repeat, others: x.others}
 	if u.kind == kPart {
 		m.span, m.grain = partSpan(base+sign, int(u.val)), GrainPart
 		return m

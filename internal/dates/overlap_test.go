@@ -1,0 +1,218 @@
+package dates
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+func day(y int, m time.Month, d int) time.Time { return time.Date(y, m, d, 12, 0, 0, 0, time.UTC) }
+
+// one parses a text with one expression.
+func one(t *testing.T, s string) Expr {
+	t.Helper()
+	out := Parse(s, reference())
+	if len(out) != 1 {
+		t.Fatalf("%q: %v, want one expression", s, out)
+	}
+	return out[0]
+}
+
+func TestOverlap(t *testing.T) {
+	tests := []struct {
+		query    string
+		at       time.Time
+		min, max float64
+	}{
+		{"8 May 2023", day(2023, 5, 8), 1, 1},
+		{"8 May 2023", time.Date(2023, 5, 8, 0, 0, 0, 0, time.UTC), 1, 1},
+		{"8 May 2023", time.Date(2023, 5, 8, 23, 59, 59, 0, time.UTC), 1, 1},
+		{"8 May 2023", time.Date(2023, 5, 9, 0, 0, 0, 0, time.UTC), 0.99, 1},
+		{"8 May 2023", day(2023, 5, 10), 0.8, 0.95},
+		{"8 May 2023", day(2023, 5, 13), 0.1, 0.5},
+		{"8 May 2023", day(2023, 5, 16), 0, 0},
+		{"8 May 2023", day(2022, 5, 8), 0, 0},
+		{"around 8 May 2023", day(2023, 5, 16), 0.3, 0.9},
+		{"May 2023", day(2023, 5, 31), 1, 1},
+		{"May 2023", day(2023, 6, 5), 0.9, 0.999},
+		{"May 2023", day(2023, 9, 1), 0, 0},
+		{"in 2022", day(2023, 6, 1), 0.5, 0.95},
+		{"in 2022", day(2024, 8, 1), 0, 0},
+		{"before June 2023", day(2019, 1, 1), 1, 1},
+		{"before June 2023", day(2023, 6, 20), 0.5, 0.95},
+		{"before June 2023", day(2023, 10, 1), 0, 0},
+		{"after June 2023", day(2023, 7, 1), 1, 1},
+		{"after June 2023", day(2023, 3, 1), 0, 0},
+		{"since June 2023", day(2023, 6, 1), 1, 1},
+		{"until June 2023", day(2023, 6, 30), 1, 1},
+		{"until June 2023", day(2023, 12, 30), 0, 0},
+		{"between March and May 2022", day(2022, 4, 30), 1, 1},
+		{"in June", day(2023, 6, 9), 1, 1},
+		{"in June", day(2020, 6, 9), 0.8, 0.8},
+		{"in June", day(2020, 1, 9), 0, 0},
+		{"in December", day(2022, 12, 31), 1, 1},
+		{"in December", day(2022, 1, 5), 0.6, 0.8}, // beside December 2021
+		{"on Tuesday", day(2023, 10, 17), 1, 1},
+		{"on Tuesday", day(2023, 10, 24), 0.5, 0.5}, // the second reading
+		{"on Tuesday", day(2021, 3, 2), 0.4, 0.4},
+		{"Tuesdays", day(2021, 3, 2), 1, 1},
+		{"Tuesdays", day(2021, 3, 5), 0, 0.2},
+		{"3/4/2023", day(2023, 3, 4), 1, 1},
+		{"3/4/2023", day(2023, 4, 3), 0.5, 0.5},
+		{"on the 8th", day(2023, 8, 8), 0.6, 0.6},
+		{"晚上8点", time.Date(2023, 10, 10, 20, 30, 0, 0, time.UTC), 0.5, 0.5},
+		{"晚上8点", time.Date(2023, 10, 10, 9, 0, 0, 0, time.UTC), 0, 0},
+		{"yesterday", day(2023, 10, 19), 1, 1},
+		{"the 90s", day(1995, 1, 1), 1, 1},
+		{"the 90s", day(2023, 1, 1), 0, 0},
+	}
+	for _, test := range tests {
+		e := one(t, test.query)
+		if got := Overlap(e, test.at); got < test.min || got > test.max {
+			t.Errorf("Overlap(%q, %s) = %v, want %v to %v; %v", test.query, test.at.Format(time.RFC3339), got, test.min, test.max, e)
+		}
+	}
+}
+
+// TestOverlapFalls: away from the range it never rises, and it is smooth.
+func TestOverlapFalls(t *testing.T) {
+	for _, query := range []string{"8 May 2023", "May 2023", "summer of 2022", "in 2020", "before 2020", "after May 2021", "around 1999", "2023-05-08 10:30"} {
+		e := one(t, query)
+		w := e.Window()
+		last := 1.0
+		for h := range 24 * 400 {
+			at := w.To.Add(time.Duration(h) * time.Hour)
+			if e.Relation == After {
+				at = w.From.Add(-time.Duration(h) * time.Hour)
+			}
+			got := Overlap(e, at)
+			if got > last || last-got > 0.2 {
+				t.Fatalf("%q: %v at %v after %v", query, got, at, last)
+			}
+			last = got
+		}
+	}
+}
+
+func TestOverlapExpr(t *testing.T) {
+	said := func(s string, at time.Time) Expr {
+		t.Helper()
+		out := InText(s, at)
+		if len(out) != 1 {
+			t.Fatalf("%q: %v, want one expression", s, out)
+		}
+		return out[0]
+	}
+	tests := []struct {
+		query    string
+		said     Expr
+		min, max float64
+	}{
+		{"on 7 May 2023", said("I went yesterday", day(2023, 5, 8)), 1, 1},
+		{"7 May 2023", said("in 2023", day(2023, 5, 8)), 0.01, 0.1},
+		{"7 May 2023", said("before 2024", day(2023, 5, 8)), 0, 0.1},
+		{"in 2023", said("on 7 May 2023", day(2023, 5, 8)), 1, 1},
+		{"in May 2023", said("last week", day(2023, 5, 3)), 0.9, 1}, // 24 to 30 April
+		{"3 May 2023", said("last week", day(2023, 5, 10)), 0.8, 0.95},
+		{"3 May 2023", said("last week", day(2023, 5, 17)), 0.05, 0.3},
+		{"in May 2023", said("last week", day(2023, 5, 10)), 1, 1},
+		{"in May 2023", said("last year", day(2023, 5, 10)), 0, 0},
+		{"8月30日", said("生日是08月30日", day(2024, 4, 2)), 1, 1},
+		{"八月份", said("生日是08月30日", day(2024, 4, 2)), 1, 1},
+		{"九月份", said("生日是02月22日", day(2024, 4, 2)), 0, 0},
+		{"on 17 October 2023", said("every Tuesday", day(2022, 1, 1)), 1, 1},
+		{"on 18 October 2023", said("every Tuesday", day(2022, 1, 1)), 0.9, 1}, // a day beside
+		{"on 14 July 2023", said("every Christmas", day(2022, 1, 1)), 0, 0},
+		{"before May 2023", said("last month", day(2023, 2, 1)), 1, 1},
+	}
+	for _, test := range tests {
+		e := one(t, test.query)
+		if got := OverlapExpr(e, test.said); got < test.min || got > test.max {
+			t.Errorf("OverlapExpr(%q, %v) = %v, want %v to %v", test.query, test.said, got, test.min, test.max)
+		}
+	}
+}
+
+func TestBest(t *testing.T) {
+	query := Parse("was it in May 2022 or recently?", reference())
+	if len(query) != 2 {
+		t.Fatal(query)
+	}
+	if score, which := Best(query, day(2022, 5, 3)); which != 0 || math.Abs(score-0.98) > 1e-9 {
+		t.Errorf("got %v of %d", score, which)
+	}
+	if score, which := Best(query, day(2023, 10, 18)); which != 1 || score != 0.4 {
+		t.Errorf("got %v of %d", score, which)
+	}
+	if score, which := Best(query, day(2000, 10, 18)); which != -1 || score != 0 {
+		t.Errorf("got %v of %d", score, which)
+	}
+	said := InText("last month we met, and yesterday", day(2022, 6, 10))
+	if score, which := BestExpr(query, said); which != 0 || math.Abs(score-0.98*0.95) > 1e-9 {
+		t.Errorf("got %v of %d", score, which)
+	}
+	if score, which := BestExpr(query, nil); which != -1 || score != 0 {
+		t.Errorf("got %v of %d", score, which)
+	}
+}
+
+// TestMessages: relative expressions count from the message, and plans are to come.
+func TestMessages(t *testing.T) {
+	tests := []struct{ at, text, want string }{
+		{"2023-05-08", "I went to a support group yesterday", "[2023-05-07 2023-05-08)"},
+		{"2023-05-25", "I ran a charity race last Saturday", "[2023-05-20 2023-05-21)"},
+		{"2023-08-11", "I got a puppy two weeks ago", "[2023-07-25 2023-08-01)"},
+		{"2023-05-08", "we are going to Spain in June", "[2023-06-01 2023-07-01)"},
+		{"2023-05-08", "we were in Spain in April", "[2023-04-01 2023-05-01)"},
+		{"2024-03-15", "March 22: tasks planned", "[2024-03-22 2024-03-23)"},
+		{"2024-03-20", "**Thursday (March 14)**: refine", "[2024-03-14 2024-03-15)"},
+		{"2024-03-11", "Thursday (March 14): refine", "[2024-03-14 2024-03-15)"},
+		{"2024-04-04", "时间是下周四晚上七点", "[2024-04-11T19:00 2024-04-11T20:00)"},
+		{"2024-04-04", "我昨天去的，最近很忙，每天早上跑步", "[2024-04-03 2024-04-04)"},
+		{"2023-05-08", "I recently moved; in the morning I run", ""},
+	}
+	for _, test := range tests {
+		at, err := time.Parse(time.DateOnly, test.at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, e := range InText(test.text, at) {
+			got += e.Range.String()
+		}
+		if got != test.want {
+			t.Errorf("%s %q: %s, want %s", test.at, test.text, got, test.want)
+		}
+	}
+}
+
+func TestRelative(t *testing.T) {
+	for s, want := range map[string]bool{
+		"last week": true, "yesterday": true, "two weeks ago": true, "去年五月": true, "上周五": true, "May last year": true, "earlier this year": true,
+		"in May": false, "on Tuesday": false, "8 May 2023": false, "2023年五月": false, "the week before 9 June 2023": false, "the day before yesterday": true,
+	} {
+		if e := one(t, s); e.Relative != want {
+			t.Errorf("%q: relative %v", s, e.Relative)
+		}
+	}
+}
+
+func TestWindow(t *testing.T) {
+	for s, want := range map[string]string{
+		"before 9 June 2023": "[1000-01-01 2023-06-09)",
+		"until 9 June 2023":  "[1000-01-01 2023-06-10)",
+		"after 9 June 2023":  "[2023-06-10 3000-01-01)",
+		"since 9 June 2023":  "[2023-06-09 3000-01-01)",
+		"on 9 June 2023":     "[2023-06-09 2023-06-10)",
+	} {
+		if got := one(t, s).Window().String(); got != want {
+			t.Errorf("%q: %s, want %s", s, got, want)
+		}
+	}
+}
+
+func TestNamesOfKinds(t *testing.T) {
+	if got := GrainSeason.String() + " " + Between.String() + " " + Yearly.String() + " " + Grain(99).String(); got != "season between yearly 99" {
+		t.Error(got)
+	}
+}

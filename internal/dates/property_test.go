@@ -1,0 +1,261 @@
+package dates
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+	_ "time/tzdata"
+)
+
+// TestCivilIsTheCalendar: days, months and weekdays are those of package time.
+func TestCivilIsTheCalendar(t *testing.T) {
+	for d := dayOf(minYear, 1, 1); d < dayOf(maxYear+1, 1, 1); d += 3 {
+		at := time.Unix(int64(d)*daySecs, 0).UTC()
+		y, m, mday := at.Date()
+		if gy, gm, gd := dateOf(d); gy != y || gm != int(m) || gd != mday || dayOf(y, int(m), mday) != d {
+			t.Fatalf("day %d: %d-%d-%d, want %v", d, gy, gm, gd, at)
+		}
+		if weekday(d) != (int(at.Weekday())+6)%7 || dayCivil(d).day() != d || dayCivil(d+1)-1 < 0 && (dayCivil(d+1)-1).day() != d {
+			t.Fatalf("day %d: weekday %d", d, weekday(d))
+		}
+		if civilOf(at) != dayCivil(d) || !dayCivil(d).in(time.UTC).Equal(at) {
+			t.Fatalf("day %d does not survive", d)
+		}
+	}
+	for _, test := range []struct{ from, want string }{
+		{"2024-01-31 1", "2024-02-29"}, {"2023-01-31 1", "2023-02-28"}, {"2024-02-29 12", "2025-02-28"}, {"2024-03-31 -1", "2024-02-29"},
+		{"2023-12-15 1", "2024-01-15"}, {"2023-01-15 -1", "2022-12-15"}, {"2023-05-31 -13", "2022-04-30"},
+	} {
+		var y, m, d, n int
+		if _, err := fmt.Sscanf(test.from, "%d-%d-%d %d", &y, &m, &d, &n); err != nil {
+			t.Fatal(err)
+		}
+		if got := dayCivil(addMonths(dayOf(y, m, d), n)).in(time.UTC).Format(time.DateOnly); got != test.want {
+			t.Errorf("%s: %s, want %s", test.from, got, test.want)
+		}
+	}
+}
+
+// formats write a date so that it must be read back as itself.
+func formats() []func(time.Time) string {
+	layout := func(l string) func(time.Time) string { return func(t time.Time) string { return t.Format(l) } }
+	return []func(time.Time) string{
+		layout("2 January 2006"), layout("January 2, 2006"), layout("2 Jan 2006"), layout("2006-01-02"),
+		layout("2006/01/02"), layout("2006.1.2"), layout("2.1.2006"), layout("Monday, 2 January 2006"), layout("Mon, Jan 2, 2006"),
+		layout("2-Jan-2006"), layout("02/Jan/2006"), layout("January-02-2006"), layout("2006年1月2日"), layout("2006年01月02号"),
+		layout("the 2 of January, 2006"), layout("Monday (2 January 2006)"),
+		func(t time.Time) string { return ordinal(t.Day()) + " of " + t.Format("January 2006") },
+		func(t time.Time) string { return t.Format("January ") + ordinal(t.Day()) + t.Format(", 2006") },
+		func(t time.Time) string { return strings.Replace(t.Format("Jan. 2, 2006"), "May.", "May", 1) },
+		hanDate,
+		func(t time.Time) string { return fullWidth(t.Format("2006年1月2日")) },
+	}
+}
+
+func ordinal(d int) string {
+	switch {
+	case d%10 == 1 && d != 11:
+		return fmt.Sprint(d, "st")
+	case d%10 == 2 && d != 12:
+		return fmt.Sprint(d, "nd")
+	case d%10 == 3 && d != 13:
+		return fmt.Sprint(d, "rd")
+	}
+	return fmt.Sprint(d, "th")
+}
+
+var numerals = []rune("〇一二三四五六七八九")
+
+func hanDate(t time.Time) string {
+	var s strings.Builder
+	for _, c := range t.Format("2006") {
+		s.WriteRune(numerals[c-'0'])
+	}
+	return s.String() + "年" + hanTens(int(t.Month())) + "月" + hanTens(t.Day()) + "日"
+}
+
+func hanTens(n int) string {
+	s := ""
+	if n >= 20 {
+		s = string(numerals[n/10])
+	}
+	if n >= 10 {
+		s += "十"
+	}
+	if n%10 > 0 {
+		s += string(numerals[n%10])
+	}
+	return s
+}
+
+func fullWidth(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return r - '0' + '０'
+		}
+		return r
+	}, s)
+}
+
+func TestFormattedDatesReadBack(t *testing.T) {
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 1))
+	sentences := []string{"%s", "We met on %s.", "(%s)", "What happened on %s, and why?", "于%s见面", "日期：%s。", "see\t%s\nand"}
+	for range 3000 {
+		d := time.Unix(int64(r.IntN(130*365)-10*365)*daySecs, 0).UTC() // 1960 to 2090
+		for i, format := range formats() {
+			text := fmt.Sprintf(sentences[r.IntN(len(sentences))], format(d))
+			out := Parse(text, reference())
+			if len(out) != 1 || !out[0].From.Equal(d) || !out[0].To.Equal(d.AddDate(0, 0, 1)) || out[0].Grain != GrainDay || out[0].Repeat != Once || out[0].Confidence < 0.9 {
+				t.Fatalf("seed %d, format %d: %q read as %v", seed, i, text, out)
+			}
+		}
+	}
+}
+
+// TestDistancesReadBack: "n days ago" and its like are the days of package time.
+func TestDistancesReadBack(t *testing.T) {
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 2))
+	for range 2000 {
+		ref := time.Unix(int64(r.IntN(80*365))*daySecs+int64(r.IntN(daySecs)), 0).UTC()
+		today := ref.Truncate(24 * time.Hour)
+		n := 2 + r.IntN(300)
+		for text, want := range map[string]time.Time{
+			fmt.Sprintf("%d days ago", n): today.AddDate(0, 0, -n), fmt.Sprintf("%d days from now", n): today.AddDate(0, 0, n),
+			fmt.Sprintf("%d天前", n): today.AddDate(0, 0, -n), fmt.Sprintf("%d天以后", n): today.AddDate(0, 0, n),
+			"yesterday": today.AddDate(0, 0, -1), "明天": today.AddDate(0, 0, 1),
+		} {
+			out := Parse(text, ref)
+			if len(out) != 1 || !out[0].From.Equal(want) || !out[0].To.Equal(want.AddDate(0, 0, 1)) {
+				t.Fatalf("seed %d: %q at %v: %v, want %v", seed, text, ref, out, want)
+			}
+		}
+		for text, has := range map[string]time.Time{
+			fmt.Sprintf("%d weeks ago", n): today.AddDate(0, 0, -7*n), fmt.Sprintf("%d周前", n): today.AddDate(0, 0, -7*n),
+			"last week": today.AddDate(0, 0, -7), "下周": today.AddDate(0, 0, 7), "this year": today, "本月": today,
+		} {
+			out := Parse(text, ref)
+			if len(out) != 1 || out[0].From.After(has) || !out[0].To.After(has) {
+				t.Fatalf("seed %d: %q at %v: %v does not hold %v", seed, text, ref, out, has)
+			}
+		}
+	}
+}
+
+// TestPlaceDoesNotMatter: what is found in a sentence does not depend on what
+// stands before it or how far into the text it is.
+func TestPlaceDoesNotMatter(t *testing.T) {
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 3))
+	sentences := []string{
+		"Maria went there in the week before August 3, 2023.", "It was between March and May 2022.", "Two or three weeks ago she left.",
+		"她去年五月三号晚上八点半离开。", "从2023年3月到5月都在。", "On the evening of 7 July, 2023 it rained.", "Mid-July, or the last Friday of June 2021.",
+		"A year and a half ago, on 1:56 pm on 8 May, 2023.", "twenty-first of May to the 3rd of June.",
+	}
+	for range 500 {
+		s := sentences[r.IntN(len(sentences))]
+		pad := strings.Repeat([]string{"word, ", "Some words stand here. ", "字。", "x-y_z ", "\n\n"}[r.IntN(5)], r.IntN(300)) + "\n"
+		want, got := Parse("\n"+s, reference()), Parse(pad+s, reference())
+		if len(got) != len(want) {
+			t.Fatalf("seed %d: %q after %d bytes: %v, want %v", seed, s, len(pad), got, want)
+		}
+		for i := range got {
+			got[i].Start -= len(pad) - 1
+			got[i].End -= len(pad) - 1
+			if got[i] != want[i] {
+				t.Fatalf("seed %d: %q after %d bytes: %v, want %v", seed, s, len(pad), got[i], want[i])
+			}
+		}
+	}
+}
+
+// TestZones: ranges are days of the reference's zone, also when a day has 23 or
+// 25 hours.
+func TestZones(t *testing.T) {
+	for zone, days := range map[string][]string{
+		"Europe/Berlin": {"2023-03-26", "2023-10-29"}, "America/New_York": {"2023-03-12", "2023-11-05"}, "Asia/Shanghai": {"2023-05-08"},
+	} {
+		loc, err := time.LoadLocation(zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range days {
+			at, err := time.ParseInLocation(time.DateOnly, d, loc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			next := time.Date(at.Year(), at.Month(), at.Day()+1, 0, 0, 0, 0, loc)
+			for text, ref := range map[string]time.Time{
+				"today": at.Add(12 * time.Hour), "yesterday": at.Add(36 * time.Hour), "前天": at.Add(60 * time.Hour), "tomorrow": at.Add(-8 * time.Hour),
+				at.Add(6 * time.Hour).Format("2 January 2006"): at.AddDate(1, 0, 0),
+			} {
+				out := Parse(text, ref)
+				if len(out) != 1 || !out[0].From.Equal(at) || !out[0].To.Equal(next) || out[0].From.Location() != loc {
+					t.Errorf("%s %q at %v: %v, want %v", zone, text, ref, out, at)
+				}
+				if Overlap(out[0], at.Add(time.Hour)) != 1 || Overlap(out[0], next) == 1 || Overlap(out[0], at.Add(-time.Second)) == 1 {
+					t.Errorf("%s %q: overlap at the edges", zone, text)
+				}
+			}
+		}
+	}
+	shanghai := time.FixedZone("", 8*3600)
+	out := Parse("2023-05-08T20:00:00Z", time.Date(2023, 6, 1, 0, 0, 0, 0, shanghai))
+	if len(out) != 1 || !out[0].From.Equal(time.Date(2023, 5, 8, 20, 0, 0, 0, time.UTC)) {
+		t.Errorf("a time stamp of another zone is read as %v", out)
+	}
+}
+
+// TestHolidays holds the dates of moving holidays; the lunar ones are right to two
+// days. Dates: astronomical almanacs; the years with a leap month are 2020, 2023, 2025.
+func TestHolidays(t *testing.T) {
+	tests := []struct {
+		name string
+		days []string
+	}{
+		{"Easter", []string{"2000-04-23", "2008-03-23", "2011-04-24", "2023-04-09", "2024-03-31", "2038-04-25"}},
+		{"Thanksgiving", []string{"2022-11-24", "2023-11-23", "2024-11-28"}},
+		{"Mother's Day", []string{"2022-05-08", "2023-05-14"}},
+		{"Father's Day", []string{"2022-06-19", "2023-06-18"}},
+		{"Memorial Day", []string{"2022-05-30", "2023-05-29"}},
+		{"Labor Day", []string{"2022-09-05", "2023-09-04"}},
+		{"春节", []string{"2000-02-05", "2010-02-14", "2019-02-05", "2020-01-25", "2021-02-12", "2022-02-01", "2023-01-22", "2024-02-10", "2025-01-29", "2026-02-17"}},
+		{"元宵节", []string{"2023-02-05", "2024-02-24"}},
+		{"端午节", []string{"2019-06-07", "2020-06-25", "2021-06-14", "2022-06-03", "2023-06-22", "2024-06-10", "2025-05-31"}},
+		{"七夕", []string{"2022-08-04", "2023-08-22", "2024-08-10"}},
+		{"中秋节", []string{"2014-09-08", "2019-09-13", "2020-10-01", "2021-09-21", "2022-09-10", "2023-09-29", "2024-09-17", "2025-10-06"}},
+		{"重阳节", []string{"2022-10-04", "2023-10-23", "2024-10-11"}},
+		{"除夕", []string{"2023-01-21", "2024-02-09"}},
+		{"清明节", []string{"2023-04-05", "2024-04-04"}},
+	}
+	for _, test := range tests {
+		for _, d := range test.days {
+			want, err := time.Parse(time.DateOnly, d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := fmt.Sprintf("%s %d", test.name, want.Year())
+			if test.name[0] >= 0x80 {
+				text = fmt.Sprintf("%d年%s", want.Year(), test.name)
+			}
+			e := one(t, text)
+			if want.Before(e.From) || !want.Before(e.To) {
+				t.Errorf("%s: %v, want %s", text, e, d)
+			}
+		}
+	}
+}
+
+func TestYearsAreBounded(t *testing.T) {
+	for _, text := range []string{"5000 years ago", "in 0999", "0000-01-01", "3000-01-01", "yesterday"} {
+		if out := Parse(text, time.Date(999, 1, 1, 0, 0, 0, 0, time.UTC)); len(out) > 0 {
+			t.Errorf("%q in year 999: %v", text, out)
+		}
+		if out := Parse(text, time.Date(1000, 1, 1, 0, 0, 0, 0, time.UTC)); len(out) > 0 {
+			t.Errorf("%q in year 1000: %v", text, out)
+		}
+	}
+}
