@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"mneme/bench/internal/cluster"
 	"mneme/bench/internal/proc"
 	"mneme/bench/internal/report"
 	"mneme/bench/internal/stats"
@@ -88,8 +89,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	machine := report.Machine()
 	watched := proc.Watch()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	data := newClustered(opt.seed, opt.dim, opt.clusters, opt.noise)
-	vectors, queries := data.take(opt.vectors), data.take(opt.queries)
+	data := cluster.New(opt.seed, opt.dim, opt.clusters, opt.noise)
+	vectors, queries := data.Take(opt.vectors), data.Take(opt.queries)
 	table := report.NewTargets(fmt.Sprintf("Vector index, %d vectors of %d dimensions, one core", opt.vectors, opt.dim))
 	var truth [][]vector.Hit
 	var exactRate float64

@@ -3,43 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
-	"math"
 	"runtime"
 	"strings"
 	"testing"
 
 	"mneme/internal/index/vector"
 )
-
-func TestClustered(t *testing.T) {
-	a, b := newClustered(1, 16, 3, 0.1).take(50), newClustered(1, 16, 3, 0.1).take(50)
-	near := 0
-	for i, v := range a {
-		sum := 0.0
-		for j, x := range v {
-			sum += float64(x) * float64(x)
-			if x != b[i][j] {
-				t.Fatal("the same seed gives other vectors")
-			}
-		}
-		if math.Abs(sum-1) > 1e-5 {
-			t.Errorf("vector %d has length² %v", i, sum)
-		}
-		dot := 0.0
-		for j := range v {
-			dot += float64(v[j]) * float64(a[0][j])
-		}
-		if dot > 0.9 {
-			near++
-		}
-	}
-	if near < 5 || near > 40 {
-		t.Errorf("%d of 50 vectors lie in the cluster of the first, want about a third", near)
-	}
-	if z := unit(make([]float32, 3)); z[0] != 0 {
-		t.Error("a zero vector changes")
-	}
-}
 
 func TestRecall(t *testing.T) {
 	h := func(ids ...vector.ID) (out []vector.Hit) {

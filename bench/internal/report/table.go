@@ -18,10 +18,10 @@ import (
 
 // Table is a table with a header and rows of as many cells.
 type Table struct {
-	Title  string
-	Header []string
-	Rows   [][]string
-	Notes  []string // printed below, as a list
+	Title  string     `json:"title"`
+	Header []string   `json:"header"`
+	Rows   [][]string `json:"rows"`
+	Notes  []string   `json:"notes,omitempty"` // printed below, as a list
 }
 
 // NewTargets returns an empty table of the shape what · target · measured ·

@@ -1,0 +1,144 @@
+package vectors
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"mneme/bench/internal/stats"
+)
+
+// filters is the shares of the rows that a filtered search may return.
+var filters = []float64{0.0001, 0.001, 0.01, 0.1, 0.5, 1}
+
+// filterRecall is what a filtered search has to find before its rate counts;
+// ef goes up until it does.
+const filterRecall = 0.95
+
+// filters asks each index with masks from the narrowest to one that allows all.
+func (b *bench) filters(ctx context.Context) error {
+	const step = "filter"
+	for _, share := range filters {
+		mask, err := b.data.mask(b.opt.Seed, max(int(share*float64(b.data.n)), 1))
+		if err != nil {
+			return err
+		}
+		truth, err := b.nearest(ctx, b.data.base, mask)
+		if err != nil {
+			return err
+		}
+		err = b.each(ctx, step, func(r *result) error {
+			if _, err := r.proc.ask("filter %s", mask); err != nil {
+				return err
+			}
+			p, err := b.reach(r, truth)
+			if err != nil {
+				return err
+			}
+			r.filtered = append(r.filtered, p)
+			_, err = r.proc.ask("filter -")
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if err := os.Remove(mask); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reach raises ef until enough is found.
+func (b *bench) reach(r *result, truth []int32) (p point, err error) {
+	for _, ef := range []int{40, 80, 200, 400, 800} {
+		p.ef = ef
+		if p.rate, p.recall, err = b.search(r.proc, ef, 1, truth); err != nil || p.recall >= filterRecall || r.exact {
+			break
+		}
+	}
+	return p, err
+}
+
+// efOf is the ef that an index needs for the wanted recall, the largest tried
+// where none is enough.
+func efOf(r *result) int {
+	if _, high, ok := bracket(r.curve); ok {
+		return high.ef
+	}
+	if n := len(r.curve); n > 0 {
+		return r.curve[n-1].ef
+	}
+	return sweep[len(sweep)-1]
+}
+
+// saveLoad saves each index and loads it in a new process.
+func (b *bench) saveLoad(ctx context.Context) error {
+	return b.each(ctx, "save and load", func(r *result) error {
+		path := filepath.Join(b.data.dir, "saved")
+		defer func() { _ = os.Remove(path) }()
+		saved, err := r.proc.ask("save %s", path)
+		if err != nil {
+			return err
+		}
+		var took []float64
+		for range b.opt.Runs {
+			seconds, share, err := b.loadOnce(ctx, r, path)
+			if err != nil {
+				return err
+			}
+			took, r.loadRecall = append(took, seconds), share
+		}
+		r.load, r.saved = stats.Median(took), float64(saved.Bytes)/float64(b.data.n)
+		return nil
+	})
+}
+
+// loadOnce loads a saved index and searches it, so that a load that leaves the
+// work for later is seen.
+func (b *bench) loadOnce(ctx context.Context, r *result, path string) (seconds, share float64, err error) {
+	p, err := start(ctx, r.name, r.command)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() {
+		if stopped := p.stop(); err == nil {
+			err = stopped
+		}
+	}()
+	answer, err := p.ask("load %s", path)
+	if err != nil {
+		return 0, 0, err
+	}
+	_, share, err = b.search(p, efOf(r), 1, b.truth)
+	return answer.Seconds, share, err
+}
+
+// replaceHalf replaces half of the vectors and compares the recall with that of
+// an index built from what is there then.
+func (b *bench) replaceHalf(ctx context.Context) error {
+	truth, err := b.nearest(ctx, b.data.mixed, "-")
+	if err != nil {
+		return err
+	}
+	return b.each(ctx, "replace half", func(r *result) error {
+		answer, err := r.proc.ask("replace %s %s %d %d", b.data.fresh, b.data.rows, b.data.changed, b.opt.Threads)
+		if err != nil {
+			return err
+		}
+		r.churn.rate = float64(b.data.changed) / answer.Seconds
+		b.opt.Progress("  %s: replaced in %.1f s", r.name, answer.Seconds)
+		if _, r.churn.recall, err = b.search(r.proc, efOf(r), 1, truth); err != nil {
+			return err
+		}
+		fresh, _, _, err := b.buildOnce(ctx, r, b.data.mixed, b.opt.Threads)
+		if err != nil {
+			return fmt.Errorf("build what is there now: %w", err)
+		}
+		if _, r.churn.fresh, err = b.search(fresh, efOf(r), 1, truth); err != nil {
+			return err
+		}
+		return fresh.stop()
+	})
+}

@@ -1,0 +1,75 @@
+package vectors
+
+import (
+	"fmt"
+	"time"
+)
+
+// K is the number of neighbours asked for.
+const K = 10
+
+// Parameters of every graph.
+const (
+	m   = 16
+	efc = 200
+)
+
+// wanted is the recall@10 at which indexes are compared.
+const wanted = 0.98
+
+// Options of Run.
+type Options struct {
+	Dir        string        // an empty folder for files
+	Own        []string      // command that serves one of our engines; its name and parameters follow
+	Peers      string        // the C++ program, "" if there is none
+	Missing    error         // why there is none
+	Threads    int           // all
+	Queries    int           // different ones
+	Runs       int           // whose median counts
+	Least      time.Duration // of one measurement
+	Seed       uint64
+	PerCluster int     // vectors that share a centre
+	Noise      float64 // length of the noise around a centre of length 1
+	Small      int     // up to this size the exact scan and coder/hnsw are measured too
+	Debian     bool    // FAISS with the library's own kernels too
+	Progress   func(format string, args ...any)
+}
+
+// index is a row of the tables.
+type index struct {
+	name    string // for people
+	command []string
+	small   bool // measured at small sizes only
+	exact   bool // no graph: one ef is enough
+	peer    bool // hnswlib or FAISS
+}
+
+func (opt Options) indexes(n, dim int) []index {
+	own := func(engine string) []string { return append(append([]string{}, opt.Own...), args(engine, dim)...) }
+	all := []index{
+		{name: "mneme", command: own("mneme")},
+		{name: "exact scan", command: own("exact"), small: true, exact: true},
+		{name: "coder/hnsw", command: own("coder"), small: true},
+	}
+	if opt.Peers != "" {
+		peer := func(engine string) []string { return append([]string{opt.Peers}, args(engine, dim)...) }
+		all = append(all, index{name: "hnswlib", command: peer("hnswlib"), peer: true},
+			index{name: "FAISS HNSWFlat", command: peer("faiss"), peer: true},
+			index{name: "FAISS HNSWSQ8", command: peer("faiss-sq8"), peer: true})
+		if opt.Debian {
+			all = append(all, index{name: "FAISS HNSWFlat, as built by Debian", command: peer("faiss-debian"), small: true},
+				index{name: "FAISS HNSWSQ8, as built by Debian", command: peer("faiss-sq8-debian"), small: true})
+		}
+	}
+	var out []index
+	for _, x := range all {
+		if !x.small || n <= opt.Small {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+func args(engine string, dim int) []string {
+	return []string{engine, fmt.Sprint(dim), fmt.Sprint(m), fmt.Sprint(efc)}
+}

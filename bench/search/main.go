@@ -1,0 +1,165 @@
+// Command search measures finding beside the engines that others use: vectors
+// beside hnswlib, FAISS and coder/hnsw, text beside bleve and SQLite FTS5, and a
+// whole node through REST.
+//
+// It is a module of its own, so that what it compares with is no dependency of
+// the project. Numbers belong to a machine; what can be compared anywhere is
+// the ratio to a peer of the same run.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"mneme/bench/internal/proc"
+	"mneme/bench/internal/report"
+	"mneme/bench/search/internal/vectors"
+)
+
+// timeLimit ends a run that hangs.
+const timeLimit = 12 * time.Hour
+
+// serveVectors is the first argument of a process that this program starts to
+// run one of our vector engines.
+const serveVectors = "serve-vectors"
+
+// parts of a run, in order.
+var parts = []string{"vectors", "text", "hybrid"}
+
+type options struct {
+	sizes    []int
+	dims     []int
+	only     []string
+	runs     int
+	queries  int
+	least    time.Duration
+	threads  int
+	seed     uint64
+	debian   bool
+	dir      string
+	out      string
+	json     string
+	progress io.Writer
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := dispatch(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "search:", err)
+		os.Exit(1)
+	}
+}
+
+// dispatch serves or measures.
+func dispatch(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
+	if len(args) > 0 && args[0] == serveVectors {
+		return vectors.Serve(ctx, args[1:], stdin, stdout)
+	}
+	return run(ctx, args, stdout, stderr)
+}
+
+func parse(args []string, stderr io.Writer) (options, error) {
+	opt := options{progress: stderr}
+	var sizes, dims, only string
+	fs := flag.NewFlagSet("search", flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	fs.StringVar(&sizes, "sizes", "10000,100000", "numbers of vectors, documents and records")
+	fs.StringVar(&dims, "dims", "384", "dimensions; all but the first are measured at 100000 vectors only, or the largest size below")
+	fs.StringVar(&only, "only", strings.Join(parts, ","), "parts to run")
+	fs.IntVar(&opt.runs, "runs", 3, "rounds whose median counts")
+	fs.IntVar(&opt.queries, "queries", 1000, "different queries")
+	fs.DurationVar(&opt.least, "least", 500*time.Millisecond, "least duration of one measurement")
+	fs.IntVar(&opt.threads, "threads", runtime.NumCPU(), "all threads")
+	fs.Uint64Var(&opt.seed, "seed", 20, "seed of everything that is drawn")
+	fs.BoolVar(&opt.debian, "debian-kernels", false, "measure FAISS with the kernels of Debian's build too, at small sizes")
+	fs.StringVar(&opt.dir, "dir", "", "folder for temporary files instead of the system's")
+	fs.StringVar(&opt.out, "o", "", "write the tables to this file too")
+	fs.StringVar(&opt.json, "json", "", "write the tables to this file as JSON")
+	if err := fs.Parse(args); err != nil {
+		return opt, err
+	}
+	var err error
+	if opt.sizes, err = numbers(sizes); err != nil {
+		return opt, fmt.Errorf("-sizes: %w", err)
+	}
+	if opt.dims, err = numbers(dims); err != nil {
+		return opt, fmt.Errorf("-dims: %w", err)
+	}
+	opt.only = strings.Split(only, ",")
+	for _, part := range opt.only {
+		if !slices.Contains(parts, part) {
+			return opt, fmt.Errorf("-only %s: parts are %s", part, strings.Join(parts, ", "))
+		}
+	}
+	if opt.runs < 1 || opt.queries < 1 || opt.threads < 1 {
+		return opt, errors.New("at least one run, query and thread are needed")
+	}
+	return opt, nil
+}
+
+// numbers reads positive numbers between commas.
+func numbers(list string) ([]int, error) {
+	var out []int
+	for _, word := range strings.Split(list, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(word))
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("%q is no positive number", word)
+		}
+		out = append(out, n)
+	}
+	return out, nil
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, timeLimit)
+	defer cancel()
+	opt, err := parse(args, stderr)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(opt.dir, "mneme-bench-search-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	opt.dir = dir
+	machine, watched := report.Machine(), proc.Watch()
+	var tables []*report.Table
+	for _, part := range parts {
+		if !slices.Contains(opt.only, part) {
+			continue
+		}
+		did, err := map[string]func(context.Context, options) ([]*report.Table, error){
+			"vectors": runVectors, "text": runText, "hybrid": runHybrid,
+		}[part](ctx, opt)
+		if err != nil {
+			return fmt.Errorf("%s: %w", part, err)
+		}
+		tables = append(tables, did...)
+	}
+	if share, err := watched(); err == nil && len(tables) > 0 {
+		tables[len(tables)-1].Note("other processes of this machine used %.0f %% of its processor time meanwhile", 100*share.Others)
+	}
+	if err := report.WriteJSON(opt.json, machine, tables...); err != nil {
+		return err
+	}
+	return report.Write(stdout, opt.out, machine, tables...)
+}
+
+// say prints a line of progress.
+func (o options) say(format string, args ...any) {
+	fmt.Fprintf(o.progress, "%s "+format+"\n", append([]any{time.Now().Format(time.TimeOnly)}, args...)...)
+}
