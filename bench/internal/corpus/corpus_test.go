@@ -162,3 +162,50 @@ func TestClip(t *testing.T) {
 		}
 	}
 }
+
+func TestGrowKeepsFrequencies(t *testing.T) {
+	var texts []string
+	for range 50 {
+		texts = append(texts, "the cat sat on the mat", "the dog sat on the cat and the rug")
+	}
+	c := &Corpus{Texts: texts, From: "a test", seed: 9}
+	g, again := c.Grow(3000), c.Grow(3000)
+	if len(g.Texts) != 3000 || !slices.Equal(g.Texts, again.Texts) || !slices.Equal(g.Texts[:100], texts) {
+		t.Fatalf("%d texts, or others for the same seed", len(g.Texts))
+	}
+	count := func(texts []string, of string) float64 {
+		n, all := 0, 0
+		for _, text := range texts {
+			for _, w := range strings.Fields(text) {
+				all++
+				if w == of {
+					n++
+				}
+			}
+		}
+		return float64(n) / float64(all)
+	}
+	for _, w := range []string{"the", "dog", "sat"} {
+		if was, is := count(texts, w), count(g.Texts[100:], w); is < 0.85*was || is > 1.15*was {
+			t.Errorf("%q is %.3f of the words, was %.3f", w, is, was)
+		}
+	}
+	fresh := 0
+	for _, text := range g.Texts[100:] {
+		for _, w := range strings.Fields(text) {
+			if strings.ContainsAny(w, "0123456789") {
+				fresh++
+			}
+		}
+	}
+	if fresh < 20 || fresh > 200 {
+		t.Errorf("%d new words among about 20,000, want about 1 in %d", fresh, freshOdds)
+	}
+	if c.Grow(10) != c || !strings.Contains(g.From, "2900 that") {
+		t.Errorf("from %q", g.From)
+	}
+	empty := &Corpus{Texts: []string{" "}}
+	if empty.Grow(5) != empty {
+		t.Error("texts without words grow")
+	}
+}

@@ -1,0 +1,74 @@
+package texts
+
+import (
+	"encoding/hex"
+	"math/rand/v2"
+	"strings"
+
+	"mneme/internal/text"
+)
+
+// documents are texts after analysis. Document i is the terms i of all, between
+// spaces; each term is lower-case ASCII letters and digits, which no tokenizer
+// changes.
+type documents struct {
+	lines []string
+}
+
+// analyse turns texts into documents.
+func analyse(texts []string) documents {
+	d := documents{lines: make([]string, len(texts))}
+	var b strings.Builder
+	for i, t := range texts {
+		b.Reset()
+		text.Analyze(t, func(tok text.Token) bool {
+			if b.Len() > 0 {
+				b.WriteByte(' ')
+			}
+			b.WriteString(spell(tok.Term))
+			return true
+		})
+		d.lines[i] = b.String()
+	}
+	return d
+}
+
+// spell writes a term that others than letters and digits occur in as hex after
+// an "x0", so that all engines take it as one word.
+func spell(term string) string {
+	for i := range len(term) {
+		if c := term[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+			return "x0" + hex.EncodeToString([]byte(term))
+		}
+	}
+	return term
+}
+
+// queries draws n queries of size different terms, each out of one document, so
+// that frequent and rare terms meet as they do in texts.
+func (d documents) queries(seed uint64, n, size int) [][]string {
+	rng := rand.New(rand.NewPCG(seed, uint64(size)))
+	var out [][]string
+	for tries := 0; len(out) < n && tries < 100*n; tries++ {
+		terms := distinct(strings.Fields(d.lines[rng.IntN(len(d.lines))]))
+		if len(terms) < size {
+			continue
+		}
+		rng.Shuffle(len(terms), func(i, j int) { terms[i], terms[j] = terms[j], terms[i] })
+		out = append(out, terms[:size])
+	}
+	return out
+}
+
+// distinct drops repetitions, in place.
+func distinct(terms []string) []string {
+	seen := make(map[string]bool, len(terms))
+	kept := terms[:0]
+	for _, t := range terms {
+		if !seen[t] {
+			seen[t] = true
+			kept = append(kept, t)
+		}
+	}
+	return kept
+}
