@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -27,13 +28,17 @@ import (
 )
 
 // timeLimit ends a run that hangs.
-const timeLimit = 60 * time.Minute
+const timeLimit = 6 * time.Hour
 
-// parts of a run, in order.
+// parts of a run, in order. growth, which takes long, is measured only where it
+// is named.
 var parts = []string{"captures", "scale", "empty"}
+
+const growth = "growth"
 
 type options struct {
 	records  int           // of the large namespace
+	sizes    []int         // of the namespaces that show growth
 	captures int           // by REST, each run
 	requests int           // by NATS, each run
 	searches int           // under load
@@ -46,6 +51,7 @@ type options struct {
 	sources  []string
 	dir      string
 	out      string
+	json     string
 	profile  string
 }
 
@@ -62,10 +68,11 @@ func main() {
 func parse(args []string, stderr io.Writer) (options, error) {
 	var opt options
 	var quick bool
-	var only, sources string
+	var only, sources, sizes string
 	fs := flag.NewFlagSet("node", flag.ContinueOnError)
 	fs.SetOutput(stderr)
 	fs.IntVar(&opt.records, "records", 100_000, "records of the large namespace")
+	fs.StringVar(&sizes, "sizes", "10000,100000", "records of the namespaces of the part growth, separated by commas")
 	fs.IntVar(&opt.captures, "captures", 20_000, "captures by REST in each run")
 	fs.IntVar(&opt.requests, "requests", 10_000, "captures by NATS in each run")
 	fs.IntVar(&opt.searches, "searches", 5_000, "searches while captures are written")
@@ -74,10 +81,11 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.DurationVar(&opt.settle, "settle", 10*time.Minute, "how long to wait for background work before searching")
 	fs.IntVar(&opt.runs, "runs", 3, "runs whose median counts")
 	fs.Uint64Var(&opt.seed, "seed", 1, "seed of the order of texts and of queries")
-	fs.StringVar(&only, "only", strings.Join(parts, ","), "parts to measure, separated by commas")
+	fs.StringVar(&only, "only", strings.Join(parts, ","), "parts to measure, separated by commas; "+growth+" is another one")
 	fs.StringVar(&sources, "texts", strings.Join(corpus.Names, ","), "sources of text in order of preference")
 	fs.StringVar(&opt.dir, "dir", "", "where temporary folders go (default: the system's)")
 	fs.StringVar(&opt.out, "o", "", "write the table to this file too")
+	fs.StringVar(&opt.json, "json", "", "write the tables to this file as JSON")
 	fs.StringVar(&opt.profile, "profile", "", "write CPU profiles into this folder instead of measuring")
 	fs.BoolVar(&quick, "quick", false, "a twentieth of everything")
 	if err := fs.Parse(args); err != nil {
@@ -93,10 +101,17 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	if opt.records < 1 || opt.captures < batch || opt.requests < 1 || opt.searches < 1 || opt.runs < 1 || opt.paced <= 0 || opt.idle <= 0 {
 		return opt, fmt.Errorf("sizes must be positive, and at least %d captures", batch)
 	}
+	for _, word := range strings.Split(sizes, ",") {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < batch {
+			return opt, fmt.Errorf("size %q: numbers of at least %d are wanted", word, batch)
+		}
+		opt.sizes = append(opt.sizes, n)
+	}
 	opt.only, opt.sources = strings.Split(only, ","), strings.Split(sources, ",")
 	for _, p := range opt.only {
-		if !slices.Contains(parts, p) {
-			return opt, fmt.Errorf("part %q is unknown; parts are %s", p, strings.Join(parts, ", "))
+		if !slices.Contains(parts, p) && p != growth {
+			return opt, fmt.Errorf("part %q is unknown; parts are %s, %s", p, strings.Join(parts, ", "), growth)
 		}
 	}
 	return opt, nil
@@ -109,6 +124,7 @@ type bench struct {
 	dir   string // temporary, removed at the end
 	texts *corpus.Corpus
 	table *report.Table
+	more  []*report.Table // of parts with tables of their own
 	say   func(format string, args ...any)
 	dirs  int
 }
@@ -125,7 +141,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
-	if b.texts, err = corpus.Load(ctx, corpus.Options{Count: opt.records, Seed: opt.seed, Sources: opt.sources}); err != nil {
+	count := opt.records
+	if slices.Equal(opt.only, []string{growth}) {
+		count = min(slices.Max(opt.sizes), realTexts)
+	}
+	if b.texts, err = corpus.Load(ctx, corpus.Options{Count: count, Seed: opt.seed, Sources: opt.sources}); err != nil {
 		return err
 	}
 	b.say("texts: %s", b.texts.From)
@@ -138,7 +158,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	watched := proc.Watch() // after building, which is not ours to count
 	b.table = report.NewTargets(fmt.Sprintf("A node, %d records", len(b.texts.Texts)))
 	for _, part := range opt.only {
-		measure := map[string]func(context.Context) error{"captures": b.captures, "scale": b.scale, "empty": b.empty}[part]
+		measure := map[string]func(context.Context) error{"captures": b.captures, "scale": b.scale, "empty": b.empty, growth: b.growth}[part]
 		b.say("part %s …", part)
 		if err := measure(ctx); err != nil {
 			if ctx.Err() != nil {
@@ -148,11 +168,19 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 			b.say("part %s: %v", part, err)
 		}
 	}
-	b.table.Note("texts: %s; seed %d; %d runs", b.texts.From, opt.seed, opt.runs)
-	if share, err := watched(); err == nil {
-		b.table.Note("other processes of this machine used %.0f %% of its processor time meanwhile", 100*share.Others)
+	tables := b.more
+	if len(b.table.Rows) > 0 {
+		tables = append(tables, b.table)
 	}
-	return report.Write(stdout, opt.out, report.Machine(), b.table)
+	last := tables[len(tables)-1]
+	last.Note("texts: %s; seed %d; %d runs", b.texts.From, opt.seed, opt.runs)
+	if share, err := watched(); err == nil {
+		last.Note("other processes of this machine used %.0f %% of its processor time meanwhile", 100*share.Others)
+	}
+	if err := report.WriteJSON(opt.json, report.Machine(), tables...); err != nil {
+		return err
+	}
+	return report.Write(stdout, opt.out, report.Machine(), tables...)
 }
 
 // newDir returns the path of a data directory that does not exist yet.

@@ -126,19 +126,13 @@ func (b *bench) searchAlone(ctx context.Context, c *client.Client, what string, 
 
 // searchUnderWrites searches while 100 captures a second are written.
 func (b *bench) searchUnderWrites(ctx context.Context, c *client.Client, queries []string) error {
-	stop := make(chan struct{})
-	wrote := make(chan error, 1)
-	writing, cancel := context.WithCancel(ctx)
-	var acked atomic.Int64
-	go func() { wrote <- b.write(writing, c, 10*time.Minute, stop, func(string) { acked.Add(1) }) }()
-	began := time.Now()
-	took, empty, err := searches(ctx, c, queries)
-	span := time.Since(began)
-	n := acked.Load()
-	close(stop)
-	werr := <-wrote
-	cancel()
-	if err := errors.Join(err, werr); err != nil {
+	var took []time.Duration
+	var empty int
+	n, span, err := b.whileWriting(ctx, c, func() (err error) {
+		took, empty, err = searches(ctx, c, queries)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	detail := fmt.Sprintf("%d searches one after the other in %.1f s, %d found nothing, %.0f captures/s meanwhile", len(took), span.Seconds(), empty, float64(n)/span.Seconds())
@@ -146,6 +140,22 @@ func (b *bench) searchUnderWrites(ctx context.Context, c *client.Client, queries
 	b.table.AtMost("hybrid search p99 while 100/s are written", 10, report.Millis(stats.Percentile(took, 99)), "ms",
 		fmt.Sprintf("max %s ms", report.Number(report.Millis(stats.Percentile(took, 100)))))
 	return nil
+}
+
+// whileWriting runs do while 100 captures a second are written, and returns how
+// many were acknowledged in which time.
+func (b *bench) whileWriting(ctx context.Context, c *client.Client, do func() error) (acked int64, span time.Duration, err error) {
+	stop := make(chan struct{})
+	wrote := make(chan error, 1)
+	writing, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var n atomic.Int64
+	go func() { wrote <- b.write(writing, c, 10*time.Minute, stop, func(string) { n.Add(1) }) }()
+	began := time.Now()
+	err = do()
+	span, acked = time.Since(began), n.Load()
+	close(stop)
+	return acked, span, errors.Join(err, <-wrote)
 }
 
 // errStopped ends a pace that was told to stop.

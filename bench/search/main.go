@@ -43,6 +43,8 @@ type options struct {
 	only     []string
 	runs     int
 	queries  int
+	searches int           // through REST
+	settle   time.Duration // how long a node may work after loading
 	least    time.Duration
 	threads  int
 	seed     uint64
@@ -81,6 +83,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.StringVar(&only, "only", strings.Join(parts, ","), "parts to run")
 	fs.IntVar(&opt.runs, "runs", 3, "rounds whose median counts")
 	fs.IntVar(&opt.queries, "queries", 1000, "different queries")
+	fs.IntVar(&opt.searches, "searches", 2000, "searches through REST")
+	fs.DurationVar(&opt.settle, "settle", 20*time.Minute, "how long to wait for a node's background work after loading")
 	fs.DurationVar(&opt.least, "least", 500*time.Millisecond, "least duration of one measurement")
 	fs.IntVar(&opt.threads, "threads", runtime.NumCPU(), "all threads")
 	fs.Uint64Var(&opt.seed, "seed", 20, "seed of everything that is drawn")
@@ -104,7 +108,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 			return opt, fmt.Errorf("-only %s: parts are %s", part, strings.Join(parts, ", "))
 		}
 	}
-	if opt.runs < 1 || opt.queries < 1 || opt.threads < 1 {
+	if opt.runs < 1 || opt.queries < 1 || opt.searches < 1 || opt.threads < 1 {
 		return opt, errors.New("at least one run, query and thread are needed")
 	}
 	return opt, nil

@@ -25,8 +25,8 @@ import (
 
 // Bounds on waiting.
 const (
-	readyWithin = 2 * time.Minute
-	stopWithin  = time.Minute
+	readyWithin = 10 * time.Minute // with a million records and no saved graph
+	stopWithin  = 5 * time.Minute
 )
 
 // Build builds memnode into dir, from the module that the working directory

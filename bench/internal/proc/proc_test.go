@@ -121,8 +121,8 @@ func TestBadEnd(t *testing.T) {
 }
 
 func TestParseUsage(t *testing.T) {
-	m, err := parseStatus("Name:\tx\nVmHWM:\t  2000 kB\nVmRSS:\t 1000 kB\nThreads:\t3\n")
-	if err != nil || m.Resident != 1000<<10 || m.Peak != 2000<<10 {
+	m, err := parseStatus("Name:\tx\nVmHWM:\t  2000 kB\nVmRSS:\t 1000 kB\nRssAnon:\t 700 kB\nThreads:\t3\n")
+	if err != nil || m.Resident != 1000<<10 || m.Peak != 2000<<10 || m.Anonymous != 700<<10 {
 		t.Errorf("got %+v, %v", m, err)
 	}
 	if _, err := parseStatus("VmRSS:\tmany kB"); !errors.Is(err, ErrNoUsage) {

@@ -16,8 +16,9 @@ const ticksPerSecond = 100
 // ErrNoUsage is returned where the system does not tell what a process uses.
 var ErrNoUsage = errors.New("memory and processor time are read on Linux only")
 
-// Memory is what a process holds in memory, in bytes.
-type Memory struct{ Resident, Peak int64 }
+// Memory is what a process holds in memory, in bytes. Anonymous is the part of
+// Resident that is no mapped file.
+type Memory struct{ Resident, Peak, Anonymous int64 }
 
 // Memory reads the process's resident memory, now and at most.
 func (n *Node) Memory() (Memory, error) {
@@ -28,7 +29,7 @@ func (n *Node) Memory() (Memory, error) {
 	return parseStatus(string(b))
 }
 
-// parseStatus reads VmRSS and VmHWM of proc_pid_status(5).
+// parseStatus reads VmRSS, VmHWM and RssAnon of proc_pid_status(5).
 func parseStatus(status string) (Memory, error) {
 	var m Memory
 	for line := range strings.Lines(status) {
@@ -45,6 +46,8 @@ func parseStatus(status string) (Memory, error) {
 			m.Resident = kb << 10
 		case "VmHWM:":
 			m.Peak = kb << 10
+		case "RssAnon:":
+			m.Anonymous = kb << 10
 		}
 	}
 	if m.Resident == 0 {

@@ -123,7 +123,7 @@ func (b *bench) replaceHalf(ctx context.Context) error {
 		return err
 	}
 	return b.each(ctx, "replace half", func(r *result) error {
-		answer, err := r.proc.ask("replace %s %s %d %d", b.data.fresh, b.data.rows, b.data.changed, b.opt.Threads)
+		answer, err := r.proc.ask("replace %s %s %d %d %d", b.data.fresh, b.data.rows, b.data.changed, b.opt.Threads, efOf(r))
 		if err != nil {
 			return err
 		}

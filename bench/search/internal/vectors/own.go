@@ -249,8 +249,12 @@ func (o *own) run(ids []vector.ID) (flat []float32, count int) {
 }
 
 // replace gives rows other vectors: the old ones are deleted, the new ones get
-// new IDs.
-func (o *own) replace(ctx context.Context, file, rowsFile string, n, threads int) (reply, error) {
+// new IDs. A set takes the ef of later searches now: a graph that is half
+// tombstones does not move to another set.
+func (o *own) replace(ctx context.Context, file, rowsFile string, n, threads, ef int) (reply, error) {
+	if err := o.withEf(ctx, ef); err != nil {
+		return reply{}, err
+	}
 	m, err := mapFloats(file, n*o.dim)
 	if err != nil {
 		return reply{}, err
@@ -259,6 +263,9 @@ func (o *own) replace(ctx context.Context, file, rowsFile string, n, threads int
 	rows, err := readRows(rowsFile)
 	if err != nil {
 		return reply{}, err
+	}
+	if len(rows) < n {
+		return reply{}, fmt.Errorf("%s holds %d rows, %d are wanted", rowsFile, len(rows), n)
 	}
 	rows = rows[:n]
 	seconds, err := timed(threads, func() error {

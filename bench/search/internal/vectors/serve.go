@@ -57,8 +57,8 @@ func (o *own) command(ctx context.Context, words []string) (reply, error) {
 		file := a.text()
 		return a.run(func() (reply, error) { return reply{}, o.setFilter(file) })
 	case "replace":
-		file, rows, n, threads := a.text(), a.text(), a.number(), a.number()
-		return a.run(func() (reply, error) { return o.replace(ctx, file, rows, n, threads) })
+		file, rows, n, threads, ef := a.text(), a.text(), a.number(), a.number(), a.number()
+		return a.run(func() (reply, error) { return o.replace(ctx, file, rows, n, threads, ef) })
 	case "save":
 		path := a.text()
 		return a.run(func() (reply, error) { return o.save(path) })
