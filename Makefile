@@ -17,7 +17,7 @@ PLATFORMS := linux/arm64 darwin/arm64 windows/amd64
 
 .PHONY: help
 help: ## show this
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test
 test: compiler vet ## run all tests with the race detector
@@ -78,6 +78,26 @@ bench-quick: ## the same at a twentieth of the size
 	$(GO) run ./bench/node -quick
 	$(GO) run ./bench/vectors -quick
 	$(GO) run ./bench/retrieval -questions 20
+
+# What bench-search measures. A long run: SIZES=10000,100000,1000000 DIMS=384,768,1024
+SIZES ?= 10000,100000
+DIMS  ?= 384
+ONLY  ?= vectors,text,hybrid
+
+.PHONY: bench-search
+bench-search: peers ## measure search beside hnswlib, FAISS, bleve, SQLite FTS5 (SIZES=, DIMS=, ONLY=)
+	cd bench/search && $(GO) run . -sizes $(SIZES) -dims $(DIMS) -only $(ONLY) $(BENCHFLAGS)
+
+# The C++ libraries that bench-search compares with.
+.PHONY: peers
+peers:
+	@printf '#include <hnswlib/hnswlib.h>\n#include <faiss/IndexHNSW.h>\n' | g++ -x c++ -fsyntax-only - 2>/dev/null || \
+	{ command -v apt-get >/dev/null 2>&1 && apt-get update -qq && apt-get install -y -qq --no-install-recommends g++ libhnswlib-dev libfaiss-dev; } || \
+	echo "make bench-search: install g++, hnswlib and FAISS (Debian: g++ libhnswlib-dev libfaiss-dev); without them only our own vector indexes are measured" >&2
+
+.PHONY: test-bench
+test-bench: ## test bench/search, which is a module of its own
+	cd bench/search && $(GO) vet ./... && $(GO) test -timeout $(TIMEOUT) ./...
 
 .PHONY: microbench
 microbench: ## run the Go benchmarks of single parts (BENCH=regexp chooses)

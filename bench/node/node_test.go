@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"mneme/bench/internal/report"
 	"mneme/internal/events"
 )
 
@@ -28,7 +29,7 @@ func TestParse(t *testing.T) {
 	if err != nil || quick.records != full.records/20 || quick.searches != full.searches/20 || quick.only[0] != "empty" {
 		t.Errorf("quick: %+v, %v", quick, err)
 	}
-	for _, args := range [][]string{{"-only", "nothing"}, {"more"}, {"-records", "0"}, {"-captures", "5"}, {"-x"}} {
+	for _, args := range [][]string{{"-only", "nothing"}, {"more"}, {"-records", "0"}, {"-captures", "5"}, {"-x"}, {"-sizes", "5"}, {"-sizes", "many"}} {
 		if _, err := parse(args, &log); err == nil {
 			t.Errorf("%q is taken", args)
 		}
@@ -161,5 +162,27 @@ func TestRunQuick(t *testing.T) {
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) != 0 {
 		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// TestGrowth fills and restarts real nodes, at sizes that say nothing about speed.
+func TestGrowth(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and runs memnode")
+	}
+	dir := t.TempDir()
+	var out, log bytes.Buffer
+	file := dir + "/r.json"
+	args := []string{"-only", "growth", "-sizes", "100,300", "-searches", "20", "-settle", "1s", "-texts", "generated", "-dir", dir, "-json", file}
+	if err := run(context.Background(), args, &out, &log); err != nil {
+		t.Fatalf("%v\n%s", err, log.String())
+	}
+	for _, want := range []string{"| 100 records ", "| 300 records ", "| hybrid, 100/s written, 4 at a time", "| hybrid right after the restart", "| hybrid p99, one after the other"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is missing in:\n%s", want, out.String())
+		}
+	}
+	if tables, err := report.ReadJSON(file); err != nil || len(tables) != 2 {
+		t.Errorf("JSON: %d tables, %v", len(tables), err)
 	}
 }

@@ -99,19 +99,19 @@ func checkComments(all []*source) []string {
 }
 
 func TestSizes(t *testing.T) {
-	for _, s := range tree(t) {
+	for _, s := range slices.Concat(tree(t), nested(t)) {
 		reportAll(t, checkSize(s))
 	}
 }
 
 func TestFormatted(t *testing.T) {
-	for _, s := range tree(t) {
+	for _, s := range slices.Concat(tree(t), nested(t)) {
 		reportAll(t, checkFormat(s))
 	}
 }
 
 func TestEveryPackageSaysItsJob(t *testing.T) {
-	reportAll(t, checkComments(tree(t)))
+	reportAll(t, checkComments(slices.Concat(tree(t), nested(t))))
 }
 
 func TestShapeRulesBite(t *testing.T) {

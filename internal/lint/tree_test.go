@@ -145,6 +145,42 @@ func tree(t *testing.T) []*source {
 	return parsed.all
 }
 
+// nested parses the modules below the root. They have dependencies of their own
+// and the shape of everything else.
+func nested(t *testing.T) []*source {
+	t.Helper()
+	top := root(t)
+	var out []*source
+	err := filepath.WalkDir(top, func(file string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() || file == top {
+			return err
+		}
+		if d.Name()[0] == '.' || d.Name() == "node_modules" {
+			return fs.SkipDir
+		}
+		if _, err := os.Stat(filepath.Join(file, "go.mod")); err != nil {
+			return nil
+		}
+		all, err := parseAll(file)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(top, file)
+		if err != nil {
+			return err
+		}
+		for _, s := range all {
+			s.path, s.dir = path.Join(filepath.ToSlash(rel), s.path), path.Join(filepath.ToSlash(rel), s.dir)
+			out = append(out, s)
+		}
+		return fs.SkipDir
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
 func parseAll(top string) ([]*source, error) {
 	var out []*source
 	err := filepath.WalkDir(top, func(file string, d fs.DirEntry, err error) error {

@@ -103,3 +103,29 @@ func TestMachine(t *testing.T) {
 		t.Errorf("got %q", m)
 	}
 }
+
+func TestJSON(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "r.json")
+	table := NewTargets("T")
+	table.AtLeast("a", 1, 2, "s", "")
+	table.Note("n")
+	if err := WriteJSON(file, "2 cores", table); err != nil {
+		t.Fatal(err)
+	}
+	got, err := ReadJSON(file)
+	if err != nil || len(got) != 1 || got[0].Markdown() != table.Markdown() {
+		t.Errorf("%v, %v", got, err)
+	}
+	if WriteJSON("", "x") != nil || WriteJSON(filepath.Join(file, "below"), "x") == nil {
+		t.Error("no name writes nothing; a name below a file is an error")
+	}
+	if _, err := ReadJSON(file + "x"); err == nil {
+		t.Error("a missing file is read")
+	}
+	if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadJSON(file); err == nil {
+		t.Error("half a file is read")
+	}
+}
