@@ -40,6 +40,80 @@ type EmbedderInfo struct {
 	Space      string `json:"space"`
 }
 
+// EmbedderStatus says what turns a namespace's text into vectors, and how far a
+// change of it has come.
+type EmbedderStatus struct {
+	Namespace string         `json:"namespace"`
+	State     string         `json:"state"` // "ready" or "building"
+	Embedder  EmbedderInfo   `json:"embedder"`
+	Records   uint64         `json:"records"`
+	Vectors   uint64         `json:"vectors"` // records that have vectors
+	Pending   uint64         `json:"pending_vectors"`
+	Building  *SpaceBuilding `json:"building,omitempty"`
+	Kept      []SpaceKept    `json:"kept"` // spaces before, oldest first
+	// LastSwitch is what the last change of the embedder found before it.
+	LastSwitch *SpaceComparison `json:"last_switch,omitempty"`
+	Position   string           `json:"position"`
+}
+
+// States of EmbedderStatus.
+const (
+	EmbedderReady    = "ready"
+	EmbedderBuilding = "building"
+)
+
+// SpaceBuilding is a vector space that is built beside the current one.
+type SpaceBuilding struct {
+	Embedder EmbedderInfo `json:"embedder"`
+	Phase    string       `json:"phase"` // "filling", "comparing", "waiting"
+	Done     uint64       `json:"done"`  // records that have vectors in it
+	Total    uint64       `json:"total"`
+	Skipped  uint64       `json:"skipped"` // records with nothing in them that it can embed
+	Rate     float64      `json:"records_per_second"`
+	ETAS     float64      `json:"eta_s"` // seconds to go; 0 = not known
+	Error    string       `json:"error,omitempty"`
+	ErrorAt  *time.Time   `json:"error_at,omitempty"`
+	RetryAt  *time.Time   `json:"retry_at,omitempty"`
+}
+
+// Phases of SpaceBuilding.
+const (
+	PhaseFilling   = "filling"   // records get their vectors
+	PhaseComparing = "comparing" // both spaces are searched for a sample
+	PhaseWaiting   = "waiting"   // after an error, for the next attempt
+)
+
+// SpaceKept is a space that a namespace had before.
+type SpaceKept struct {
+	Embedder EmbedderInfo `json:"embedder"`
+	Records  uint64       `json:"records"` // living ones that have vectors in it
+	Until    time.Time    `json:"until"`
+}
+
+// SpaceComparison is what was found before a namespace changed its space.
+type SpaceComparison struct {
+	At         time.Time    `json:"at"`
+	From       EmbedderInfo `json:"from"`
+	To         EmbedderInfo `json:"to"`
+	Records    uint64       `json:"records"`
+	OldVectors uint64       `json:"old_vectors"` // records with vectors in From
+	NewVectors uint64       `json:"new_vectors"` // … and in To
+	Sample     int          `json:"sample"`      // records whose neighbours were looked for
+	// Recall is the share of the sample's ten nearest, by an exact scan of the
+	// new space, that a search of it found.
+	Recall float64 `json:"recall"`
+	// Agreement is the share of the sample's ten nearest that both spaces give.
+	// Models differ, so this is for information.
+	Agreement float64 `json:"agreement"`
+}
+
+// SwitchEmbedder asks for another embedder of a namespace.
+type SwitchEmbedder struct {
+	Provider   string `json:"provider"`
+	Model      string `json:"model,omitempty"`
+	Dimensions int    `json:"dimensions,omitempty"`
+}
+
 // NodeStatus is one node of the cluster.
 type NodeStatus struct {
 	ID      string `json:"id"`

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -63,11 +65,12 @@ type Deriver struct {
 	mu   sync.RWMutex
 	raws map[events.ID]map[string]string
 	open map[events.ID]*settings.Effective
+	undo map[events.ID]map[string]string // raws before the last frame, where it changed spaces
 }
 
 // New starts from the namespaces of a state.
 func New(keys *keyring.Keyring, v *projections.View) (*Deriver, error) {
-	d := &Deriver{keys: keys, raws: map[events.ID]map[string]string{}, open: map[events.ID]*settings.Effective{}}
+	d := &Deriver{keys: keys, raws: map[events.ID]map[string]string{}, open: map[events.ID]*settings.Effective{}, undo: map[events.ID]map[string]string{}}
 	list, err := v.Namespaces()
 	if err != nil {
 		return nil, err
@@ -88,8 +91,8 @@ func New(keys *keyring.Keyring, v *projections.View) (*Deriver, error) {
 
 // follow takes note of a directory event. It must see them in log order.
 func (d *Deriver) follow(env *events.Envelope) error {
-	switch env.Type {
-	case events.TypeNamespaceCreated, events.TypeNamespaceChanged:
+	switch {
+	case env.Type == events.TypeNamespaceCreated, env.Type == events.TypeNamespaceChanged, env.Type.OfSpace():
 	default:
 		return nil
 	}
@@ -100,11 +103,25 @@ func (d *Deriver) follow(env *events.Envelope) error {
 		raw = map[string]string{}
 		d.raws[env.Namespace] = raw
 	}
+	if _, known := d.undo[env.Namespace]; env.Type.OfSpace() && !known {
+		d.undo[env.Namespace] = maps.Clone(raw)
+	}
 	if err := settings.Open(d.keys, env, raw); err != nil {
 		return err
 	}
 	d.open[env.Namespace] = settings.Resolve(raw)
 	return nil
+}
+
+// Undo takes back what the last frame did to namespaces' spaces, because it
+// did not get into the log. What follows must be derived as a replay will.
+func (d *Deriver) Undo() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for ns, raw := range d.undo {
+		d.raws[ns], d.open[ns] = raw, settings.Resolve(raw)
+	}
+	clear(d.undo)
 }
 
 func (d *Deriver) effective(ns events.ID) *settings.Effective {
@@ -116,7 +133,11 @@ func (d *Deriver) effective(ns events.ID) *settings.Effective {
 // Frame derives the contributions of all events of a frame. contents, if not
 // nil, holds what the leader sealed into each event, to spare opening it.
 func (d *Deriver) Frame(f *events.Frame, contents []*events.Content) ([]*projections.Contribution, error) {
+	d.mu.Lock()
+	clear(d.undo)
+	d.mu.Unlock()
 	envs := make([]events.Envelope, len(f.Events))
+	sets := make([]*settings.Effective, len(f.Events)) // as each event finds them
 	bad := make([]bool, len(f.Events))
 	out := make([]*projections.Contribution, len(f.Events))
 	for i, raw := range f.Events {
@@ -134,6 +155,7 @@ func (d *Deriver) Frame(f *events.Frame, contents []*events.Content) ([]*project
 		case err != nil:
 			return nil, fmt.Errorf("frame %d event %d: %w", f.Seq, i, err)
 		}
+		sets[i] = d.effective(env.Namespace)
 	}
 	err := Parallel(len(envs), func(i int) error {
 		if bad[i] {
@@ -143,7 +165,7 @@ func (d *Deriver) Frame(f *events.Frame, contents []*events.Content) ([]*project
 		if contents != nil {
 			known = contents[i]
 		}
-		c, err := d.event(&envs[i], known)
+		c, err := d.event(&envs[i], sets[i], known)
 		if err != nil {
 			return fmt.Errorf("frame %d event %d (%s): %w", f.Seq, i, envs[i].Header.String(), err)
 		}
@@ -155,11 +177,15 @@ func (d *Deriver) Frame(f *events.Frame, contents []*events.Content) ([]*project
 
 // event derives one event. A key that was destroyed gives no contribution; one
 // that is missing without having been destroyed is damage, and an error.
-func (d *Deriver) event(env *events.Envelope, known *events.Content) (*projections.Contribution, error) {
+func (d *Deriver) event(env *events.Envelope, set *settings.Effective, known *events.Content) (*projections.Contribution, error) {
 	switch env.Type {
 	case events.TypeCaptured, events.TypeRevised:
 	case events.TypeVectorsAttached:
-		return d.attached(env)
+		return d.attached(env, set)
+	case events.TypeNamespaceCreated:
+		return &projections.Contribution{Space: set.SpaceKey()}, nil
+	case events.TypeSpaceBuilding, events.TypeSpaceSwitched, events.TypeSpaceDropped:
+		return d.space(env)
 	default:
 		return nil, nil
 	}
@@ -188,7 +214,7 @@ func (d *Deriver) event(env *events.Envelope, known *events.Content) (*projectio
 	if err != nil {
 		return nil, fmt.Errorf("keys of namespace %s: %w", env.Namespace, err)
 	}
-	return d.contribute(env, content, key, names), nil
+	return d.contribute(env, set, content, key, names), nil
 }
 
 // OpenContent opens a captured or revised payload.
@@ -205,7 +231,7 @@ func OpenContent(key *keyring.DataKey, env *events.Envelope) (*events.Content, e
 	return &c, err
 }
 
-func (d *Deriver) contribute(env *events.Envelope, c *events.Content, key *keyring.DataKey, names *keyring.NamespaceKeys) *projections.Contribution {
+func (d *Deriver) contribute(env *events.Envelope, set *settings.Effective, c *events.Content, key *keyring.DataKey, names *keyring.NamespaceKeys) *projections.Contribution {
 	out := &projections.Contribution{}
 	terms := termCounter{names: names, at: map[index.TermKey]int{}}
 	text.Analyze(c.Text, func(t text.Token) bool {
@@ -229,8 +255,13 @@ func (d *Deriver) contribute(env *events.Envelope, c *events.Content, key *keyri
 	})
 	out.Terms, out.Lengths = terms.terms, terms.lengths
 	d.attributes(out, env, c, names)
-	if s := d.effective(env.Namespace); s != nil && s.HasVectors() {
-		d.vectors(out, env, c, key, s)
+	if set == nil {
+		return out
+	}
+	current := vectors(env, c, key, set.Space)
+	out.Space, out.Chunks, out.Vectors = current.Space, current.Chunks, current.Vectors
+	if set.IsBuilding() {
+		out.Next = vectors(env, c, key, set.Next)
 	}
 	return out
 }
@@ -267,27 +298,59 @@ func (d *Deriver) attributes(out *projections.Contribution, env *events.Envelope
 
 // vectors seals one vector a chunk for a local embedder, and only counts the
 // chunks for an external one.
-func (d *Deriver) vectors(out *projections.Contribution, env *events.Envelope, c *events.Content, key *keyring.DataKey, s *settings.Effective) {
+func vectors(env *events.Envelope, c *events.Content, key *keyring.DataKey, space embed.Space) projections.SpaceVectors {
+	out := projections.SpaceVectors{Space: settings.KeyOf(space)}
+	if out.Space.IsZero() {
+		return out
+	}
 	chunks := text.Chunks(c.Text, text.DefaultChunkTokens, text.DefaultChunkOverlap)
-	out.Space, out.Chunks = s.SpaceKey(), uint32(len(chunks))
-	if !embed.IsLocal(s.Space.Provider) {
-		return
+	out.Chunks = uint32(len(chunks))
+	if embed.IsLocal(space.Provider) {
+		out.Vectors = sealSmall(env, key, out.Space, localVectors(space, env.Agent, chunks))
 	}
-	plain := make([]byte, 1+builtin.Dimensions)
-	plain[0] = VectorInt8
-	q := make([]int8, builtin.Dimensions)
+	return out
+}
+
+// LocalVectors gives the vectors of a text's chunks in the space of a model
+// that runs in this process, as derivation makes them.
+func LocalVectors(space embed.Space, agent, s string) [][]int8 {
+	return localVectors(space, agent, text.Chunks(s, text.DefaultChunkTokens, text.DefaultChunkOverlap))
+}
+
+func localVectors(space embed.Space, agent string, chunks []text.Chunk) [][]int8 {
+	out := make([][]int8, len(chunks))
 	for i, ch := range chunks {
+		out[i] = make([]int8, space.Dimensions)
 		// Who said it helps a vector without meaning more than it costs.
-		builtin.Embed(env.Agent+": "+ch.Text, q)
-		for j, x := range q {
-			plain[1+j] = byte(x)
-		}
-		out.Vectors = append(out.Vectors, key.Seal(nil, VectorIdentity(env.Event, i), out.Space[:], plain))
+		builtin.Embed(agent+": "+ch.Text, out[i])
 	}
+	return out
+}
+
+func sealSmall(env *events.Envelope, key *keyring.DataKey, space projections.SpaceKey, small [][]int8) [][]byte {
+	var out [][]byte
+	var plain []byte
+	for i, q := range small {
+		plain = append(plain[:0], VectorInt8)
+		for _, x := range q {
+			plain = append(plain, byte(x))
+		}
+		out = append(out, key.Seal(nil, VectorIdentity(env.Event, i), space[:], plain))
+	}
+	return out
+}
+
+// space tells the fold which space an event is about.
+func (d *Deriver) space(env *events.Envelope) (*projections.Contribution, error) {
+	space, err := settings.OpenSpace(d.keys, env)
+	if err != nil {
+		return nil, err
+	}
+	return &projections.Contribution{Space: settings.KeyOf(space)}, nil
 }
 
 // attached splits a vectors.attached payload into sealed chunk vectors.
-func (d *Deriver) attached(env *events.Envelope) (*projections.Contribution, error) {
+func (d *Deriver) attached(env *events.Envelope, set *settings.Effective) (*projections.Contribution, error) {
 	key, err := d.keys.KeyByID(env.Key)
 	if settings.IsErased(err) {
 		return nil, nil
@@ -299,12 +362,27 @@ func (d *Deriver) attached(env *events.Envelope) (*projections.Contribution, err
 	if err != nil {
 		return &projections.Contribution{Code: codeUnreadable}, nil
 	}
+	payload, err = events.Upcast(env.Type, env.Schema, payload)
+	if errors.Is(err, events.ErrNewer) {
+		return nil, err
+	}
 	v, err := events.DecodeVectors(payload)
-	s := d.effective(env.Namespace)
-	if err != nil || s == nil || v.Space != s.Space.ID() {
+	if err != nil || set == nil {
 		return &projections.Contribution{Code: codeUnreadable}, nil
 	}
-	out := &projections.Contribution{Space: s.SpaceKey(), Chunks: uint32(len(v.Chunks))}
+	out := &projections.Contribution{}
+	if raw, err := hex.DecodeString(v.Space); err == nil {
+		copy(out.Space[:], raw)
+	}
+	space, known := set.SpaceOf(out.Space)
+	switch {
+	case !known || space.ID() != v.Space: // dropped while this was on its way
+		return &projections.Contribution{}, nil
+	case space.Dimensions != v.Dimensions():
+		return &projections.Contribution{Code: codeUnreadable}, nil
+	}
+	out.Chunks = uint32(len(v.Chunks) + len(v.Small))
+	out.Vectors = sealSmall(env, key, out.Space, v.Small)
 	for i, c := range v.Chunks {
 		plain := make([]byte, 1, 1+4*len(c))
 		plain[0] = VectorFloat

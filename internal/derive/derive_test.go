@@ -343,6 +343,7 @@ func TestUnreadable(t *testing.T) {
 		return b.seal(events.Header{Type: events.TypeVectorsAttached, Namespace: ns.Namespace}, key, payload)
 	}
 	other := events.Vectors{Space: builtinSpace.ID(), Chunks: [][]float32{{1}}}
+	wrong := events.Vectors{Space: externalSpace.ID(), Chunks: [][]float32{{1}}}
 	right := events.Vectors{Space: externalSpace.ID(), Chunks: [][]float32{{1, 0, 0}}}
 	cut := vectors(right.Encode())
 	cut.Payload = cut.Payload[:20]
@@ -350,12 +351,16 @@ func TestUnreadable(t *testing.T) {
 	change.Payload[2] ^= 1
 	for name, e := range map[string]events.Envelope{
 		"payload": broken, "header": moved, "no content": b.seal(events.Header{Type: events.TypeRevised, Namespace: ns.Namespace}, key, []byte{1, 0}),
-		"other space": vectors(other.Encode()), "no vectors": vectors(nil), "cut vectors": cut,
+		"wrong length": vectors(wrong.Encode()), "no vectors": vectors(nil), "cut vectors": cut,
 		"settings": change, "settings payload": b.seal(events.Header{Type: events.TypeNamespaceChanged, Namespace: ns.Namespace}, b.keys.Cluster(), []byte{9}),
 	} {
 		if out, err := b.frame(b.d, nil, e); err != nil || out[0] == nil || out[0].Code != "unreadable" {
 			t.Errorf("%s: %s, %v", name, printContribution(out[0]), err)
 		}
+	}
+	// A space that the namespace does not have (any more) is no damage.
+	if out := b.mustFrame(nil, vectors(other.Encode())); out[0].Code != "" || !out[0].Space.IsZero() || len(out[0].Vectors) != 0 {
+		t.Error(printContribution(out[0]))
 	}
 	if out := b.mustFrame(nil, vectors(right.Encode())); out[0].Code != "" || len(out[0].Vectors) != 1 {
 		t.Error(printContribution(out[0]))

@@ -236,25 +236,44 @@ func DecodeSettings(b []byte) (Settings, error) {
 	return s, r.end("settings")
 }
 
+// Encodings of the numbers in a Vectors.
+const (
+	VectorsSmall = 1 // one signed byte each, as the built-in models make them
+	VectorsFloat = 2 // little-endian float32
+)
+
 // Vectors is the sealed part of vectors.attached: the vectors of one record
-// version's chunks in one space, in chunk order.
+// version's chunks in one space, in chunk order. Either Chunks or Small is
+// given: at least one vector, all of the same length, at most 65,536.
 type Vectors struct {
 	Space  string
-	Chunks [][]float32 // at least one, all of the same length, at most 65,536
+	Chunks [][]float32
+	Small  [][]int8
 }
 
-// Encode returns u8 length ‖ space ‖ u32 dimensions ‖ u32 count ‖ little-endian
-// float32 values.
+// Encode returns u8 encoding ‖ u8 length ‖ space ‖ u32 dimensions ‖ u32 count ‖
+// numbers, schema 2 of the payload.
 func (v *Vectors) Encode() []byte {
-	dims := 0
-	if len(v.Chunks) > 0 {
+	encoding, dims, n, width := byte(VectorsFloat), 0, len(v.Chunks), 4
+	switch {
+	case len(v.Small) > 0:
+		encoding, dims, n, width = VectorsSmall, len(v.Small[0]), len(v.Small), 1
+	case n > 0:
 		dims = len(v.Chunks[0])
 	}
-	b := make([]byte, 0, 16+len(v.Space)+4*dims*len(v.Chunks))
-	b = append(b, byte(len(v.Space)))
+	b := make([]byte, 0, 16+len(v.Space)+width*dims*n)
+	b = append(b, encoding, byte(len(v.Space)))
 	b = append(b, v.Space...)
 	b = binary.BigEndian.AppendUint32(b, uint32(dims))
-	b = binary.BigEndian.AppendUint32(b, uint32(len(v.Chunks)))
+	b = binary.BigEndian.AppendUint32(b, uint32(n))
+	if encoding == VectorsSmall {
+		for _, c := range v.Small {
+			for _, x := range c {
+				b = append(b, byte(x))
+			}
+		}
+		return b
+	}
 	for _, c := range v.Chunks {
 		for _, x := range c {
 			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
@@ -266,13 +285,29 @@ func (v *Vectors) Encode() []byte {
 // DecodeVectors parses what Encode wrote.
 func DecodeVectors(b []byte) (Vectors, error) {
 	r := reader{b: b}
+	encoding := r.u8("encoding")
 	v := Vectors{Space: string(r.short("space"))}
-	dims, n := uint64(r.u32("dimensions")), uint64(r.u32("count"))
-	if r.err == nil && (n == 0 || dims == 0 || dims > 1<<16 || n*dims*4 != uint64(len(r.b))) {
+	dims, n, width := uint64(r.u32("dimensions")), uint64(r.u32("count")), uint64(4)
+	switch encoding {
+	case VectorsFloat:
+	case VectorsSmall:
+		width = 1
+	default:
+		r.fail("encoding")
+	}
+	if r.err == nil && (n == 0 || dims == 0 || dims > 1<<16 || n*dims*width != uint64(len(r.b))) {
 		r.fail("vectors")
 	}
 	for ; n > 0 && r.err == nil; n-- {
-		raw := r.take(int(dims)*4, "vector")
+		raw := r.take(int(dims*width), "vector")
+		if encoding == VectorsSmall {
+			c := make([]int8, dims)
+			for i := range c {
+				c[i] = int8(raw[i])
+			}
+			v.Small = append(v.Small, c)
+			continue
+		}
 		c := make([]float32, dims)
 		for i := range c {
 			c[i] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:]))
@@ -280,6 +315,17 @@ func DecodeVectors(b []byte) (Vectors, error) {
 		v.Chunks = append(v.Chunks, c)
 	}
 	return v, r.end("vectors")
+}
+
+// Dimensions is the length of each vector.
+func (v *Vectors) Dimensions() int {
+	switch {
+	case len(v.Small) > 0:
+		return len(v.Small[0])
+	case len(v.Chunks) > 0:
+		return len(v.Chunks[0])
+	}
+	return 0
 }
 
 // CanonicalJSON gives a JSON object one form: keys sorted, no white space,

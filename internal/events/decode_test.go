@@ -174,8 +174,8 @@ func TestVectorsRefusals(t *testing.T) {
 		binary.BigEndian.PutUint32(c[at:], v)
 		return c
 	}
-	for name, b := range map[string][]byte{"nothing": nil, "none": empty.Encode(), "no dimensions": edit(2, 0), "dimensions": edit(2, 1<<31),
-		"count": edit(6, 1<<31), "no count with dimensions": append([]byte{1, 's'}, 0, 0, 0, 2, 0, 0, 0, 0),
+	for name, b := range map[string][]byte{"nothing": nil, "none": empty.Encode(), "no dimensions": edit(3, 0), "dimensions": edit(3, 1<<31), "encoding": append([]byte{3}, b[1:]...),
+		"count": edit(7, 1<<31), "no count with dimensions": append([]byte{2, 1, 's'}, 0, 0, 0, 2, 0, 0, 0, 0),
 		"cut": b[:len(b)-1], "trailing": append(bytes.Clone(b), 0)} {
 		if _, err := DecodeVectors(b); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%s: %v", name, err)

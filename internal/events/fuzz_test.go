@@ -58,7 +58,8 @@ func FuzzSettings(f *testing.F) {
 
 func FuzzVectors(f *testing.F) {
 	v := Vectors{Space: "s", Chunks: [][]float32{{1, 2}, {3, 4}}}
-	fuzzDecoder(f, DecodeVectors, (*Vectors).Encode, v.Encode(), []byte{0, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff})
+	small := Vectors{Space: "s", Small: [][]int8{{1, 2}, {3, -4}}}
+	fuzzDecoder(f, DecodeVectors, (*Vectors).Encode, v.Encode(), small.Encode(), []byte{2, 0, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff})
 }
 
 func FuzzPosition(f *testing.F) {

@@ -86,6 +86,9 @@ func sampleEnvelopes() map[Type]Envelope {
 		TypeNamespaceDeleted: with(TypeNamespaceDeleted, "", func(h *Header) { h.Namespace = testID(0x20) }),
 		TypeKeyCreated:       with(TypeKeyCreated, "", func(h *Header) { h.Namespace, h.Key, h.Subject = testID(0x20), testKey(0x61), testMAC(0x70) }),
 		TypeKeyDestroyed:     with(TypeKeyDestroyed, "", func(h *Header) { h.Namespace, h.Key, h.Subject = testID(0x20), testKey(0x61), testMAC(0x70) }),
+		TypeSpaceBuilding:    with(TypeSpaceBuilding, "sealed settings", func(h *Header) { h.Namespace, h.Key = testID(0x20), testKey(0x60) }),
+		TypeSpaceSwitched:    with(TypeSpaceSwitched, "sealed settings", func(h *Header) { h.Namespace, h.Key = testID(0x20), testKey(0x60) }),
+		TypeSpaceDropped:     with(TypeSpaceDropped, "sealed settings", func(h *Header) { h.Namespace, h.Key = testID(0x20), testKey(0x60) }),
 		TypeCaptured: with(TypeCaptured, "sealed content", func(h *Header) {
 			memoryEvent(h)
 			h.Kind, h.Record = KindOf(memory.KindDecision), testID(0x30)
@@ -210,17 +213,45 @@ func TestGoldenSettings(t *testing.T) {
 }
 
 func TestGoldenVectors(t *testing.T) {
-	v := Vectors{Space: "0011223344556677", Chunks: [][]float32{{1, -0.5, 0}, {0, 3e-8, 1e30}}}
-	b := v.Encode()
-	golden(t, "vectors", b)
+	for name, v := range map[string]Vectors{
+		"vectors-float": {Space: "0011223344556677", Chunks: [][]float32{{1, -0.5, 0}, {0, 3e-8, 1e30}}},
+		"vectors-small": {Space: "0011223344556677", Small: [][]int8{{127, -128, 0}, {0, 1, -1}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := v.Encode()
+			golden(t, name, b)
+			got, err := DecodeVectors(b)
+			if err != nil || !reflect.DeepEqual(got, v) || got.Dimensions() != 3 {
+				t.Fatalf("decoded %+v, %v", got, err)
+			}
+			eachFlip(b, func(at int, flipped []byte) {
+				got, err := DecodeVectors(flipped)
+				checkDecoded(t, at, flipped, err, got.Encode)
+			})
+		})
+	}
+}
+
+// TestVectorsOfTheFirstSchema: what was written before there were encodings
+// means the same floats.
+func TestVectorsOfTheFirstSchema(t *testing.T) {
+	text, err := os.ReadFile("testdata/vectors.golden")
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, err := hex.DecodeString(strings.Join(strings.Fields(string(text)), ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := Upcast(TypeVectorsAttached, 1, old)
+	if err != nil {
+		t.Fatal(err)
+	}
 	got, err := DecodeVectors(b)
-	if err != nil || !reflect.DeepEqual(got, v) {
+	want := Vectors{Space: "0011223344556677", Chunks: [][]float32{{1, -0.5, 0}, {0, 3e-8, 1e30}}}
+	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Fatalf("decoded %+v, %v", got, err)
 	}
-	eachFlip(b, func(at int, flipped []byte) {
-		got, err := DecodeVectors(flipped)
-		checkDecoded(t, at, flipped, err, got.Encode)
-	})
 }
 
 // eachFlip calls visit with every copy of b that differs in one bit, and with

@@ -22,6 +22,9 @@ const (
 	TypeNamespaceDeleted Type = 12
 	TypeKeyCreated       Type = 13
 	TypeKeyDestroyed     Type = 14
+	TypeSpaceBuilding    Type = 15 // a namespace's next vector space is being filled
+	TypeSpaceSwitched    Type = 16 // … becomes its space; the one before is kept
+	TypeSpaceDropped     Type = 17 // … or a kept one goes, with its vectors
 )
 
 // Memory events.
@@ -49,10 +52,13 @@ var typeTable = map[Type]typeInfo{
 	TypeNamespaceDeleted: {"namespace.deleted", 1},
 	TypeKeyCreated:       {"key.created", 1},
 	TypeKeyDestroyed:     {"key.destroyed", 1},
+	TypeSpaceBuilding:    {"space.building", 1},
+	TypeSpaceSwitched:    {"space.switched", 1},
+	TypeSpaceDropped:     {"space.dropped", 1},
 	TypeCaptured:         {"memory.captured", 1},
 	TypeRevised:          {"memory.revised", 1},
 	TypeForgotten:        {"memory.forgotten", 1},
-	TypeVectorsAttached:  {"vectors.attached", 1},
+	TypeVectorsAttached:  {"vectors.attached", 2},
 }
 
 // String is the short name of the type, as audit rows show it.
@@ -68,6 +74,11 @@ func (t Type) Known() bool { _, ok := typeTable[t]; return ok }
 
 // Schema is the schema version that this program writes for the type.
 func (t Type) Schema() uint8 { return typeTable[t].schema }
+
+// OfSpace reports whether the type is about a namespace's vector spaces.
+func (t Type) OfSpace() bool {
+	return t == TypeSpaceBuilding || t == TypeSpaceSwitched || t == TypeSpaceDropped
+}
 
 // Control reports whether the type is control and not a fact.
 func (t Type) Control() bool { return t == TypeLeaderBegan || t == TypeEpochBegan }

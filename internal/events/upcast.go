@@ -10,7 +10,11 @@ type Upcasters map[Type][]Upcaster
 
 // upcasters are the steps of this program. A new schema version adds one here
 // and never changes an old one: old events stay in the log for ever.
-var upcasters = Upcasters{}
+var upcasters = Upcasters{
+	TypeVectorsAttached: {func(payload []byte) ([]byte, error) {
+		return append([]byte{VectorsFloat}, payload...), nil // schema 1 had floats only
+	}},
+}
 
 // Upcast brings an opened payload to the newest schema version of its type.
 // A schema this program does not know is ErrNewer.

@@ -46,7 +46,7 @@ func TestRangeGolden(t *testing.T) {
 			t.Errorf("cut at %d: %v", n, err)
 		}
 	}
-	if _, err := DecodeRange(append([]byte{rangeVersion + 1}, b[1:]...)); !errors.Is(err, events.ErrNewer) {
+	if _, err := DecodeRange(append([]byte{rangeVersionNext + 1}, b[1:]...)); !errors.Is(err, events.ErrNewer) {
 		t.Error(err)
 	}
 	if _, err := DecodeRange(append(b, 0)); !errors.Is(err, events.ErrMalformed) {

@@ -10,7 +10,7 @@ import (
 
 // PipelineVersion is the version of derive and fold together. State built by
 // another version is rebuilt, never mixed.
-const PipelineVersion = 1
+const PipelineVersion = 2
 
 // Range is the payload of one Raft command: frames of the log and what the
 // leader derived from each of their events. It applies only where the state
@@ -40,9 +40,22 @@ type Contribution struct {
 	Space        SpaceKey
 	Chunks       uint32   // chunks that need a vector in Space; 0 = none
 	Vectors      [][]byte // sealed, one a chunk; empty = pending
+	// Next are the same in the space that is being built; a zero Space is none.
+	Next SpaceVectors
 }
 
-const rangeVersion = 1
+// SpaceVectors are a version's vectors in one space, as in Contribution.
+type SpaceVectors struct {
+	Space   SpaceKey
+	Chunks  uint32
+	Vectors [][]byte
+}
+
+// Versions of the command. One that names no space being built is of the first.
+const (
+	rangeVersion     = 1
+	rangeVersionNext = 2
+)
 
 // Encode returns the bytes of the command:
 //
@@ -51,14 +64,15 @@ const rangeVersion = 1
 //
 // A contribution: u8 length ‖ code ‖ uvarint terms, each key 12 ‖ u8 field ‖ uvarint tf ‖
 // uvarint lengths (one a field) ‖ uvarint attrs, each 12 ‖ conversation 12 ‖ space 8 ‖
-// uvarint chunks ‖ uvarint vectors, each uvarint length ‖ bytes.
+// uvarint chunks ‖ uvarint vectors, each uvarint length ‖ bytes; in version 2 then,
+// if a space is being built: space 8 ‖ uvarint chunks ‖ vectors as before.
 func (r *Range) Encode() []byte {
 	n := 64
 	for i := range r.Frames {
 		n += len(r.Frames[i].Bytes) * 3
 	}
 	b := make([]byte, 0, n)
-	b = append(b, rangeVersion)
+	b = append(b, r.version())
 	b = be64(b, r.Previous)
 	b = append(b, r.Chain[:]...)
 	b = binary.AppendUvarint(b, uint64(len(r.Frames)))
@@ -76,6 +90,17 @@ func (r *Range) Encode() []byte {
 		}
 	}
 	return b
+}
+
+func (r *Range) version() byte {
+	for i := range r.Frames {
+		for _, c := range r.Frames[i].Contributions {
+			if c != nil && !c.Next.Space.IsZero() {
+				return rangeVersionNext
+			}
+		}
+	}
+	return rangeVersion
 }
 
 func appendBytes(b, v []byte) []byte {
@@ -99,13 +124,30 @@ func (c *Contribution) append(b []byte) []byte {
 		b = append(b, c.Attrs[i][:]...)
 	}
 	b = append(b, c.Conversation[:]...)
-	b = append(b, c.Space[:]...)
-	b = binary.AppendUvarint(b, uint64(c.Chunks))
-	b = binary.AppendUvarint(b, uint64(len(c.Vectors)))
-	for _, v := range c.Vectors {
+	b = (&SpaceVectors{c.Space, c.Chunks, c.Vectors}).append(b)
+	if !c.Next.Space.IsZero() {
+		b = c.Next.append(b)
+	}
+	return b
+}
+
+func (s *SpaceVectors) append(b []byte) []byte {
+	b = append(b, s.Space[:]...)
+	b = binary.AppendUvarint(b, uint64(s.Chunks))
+	b = binary.AppendUvarint(b, uint64(len(s.Vectors)))
+	for _, v := range s.Vectors {
 		b = appendBytes(b, v)
 	}
 	return b
+}
+
+func (s *SpaceVectors) decode(d *decoder) {
+	copy(s.Space[:], d.take(8))
+	s.Chunks = uint32(d.uvarint())
+	s.Vectors = make([][]byte, d.count(1))
+	for i := range s.Vectors {
+		s.Vectors[i] = d.bytes()
+	}
 }
 
 // decoder reads the command; a failure sticks.
@@ -152,11 +194,12 @@ func (d *decoder) count(size int) int {
 // DecodeRange parses what Encode wrote; frames and sealed values alias b.
 func DecodeRange(b []byte) (*Range, error) {
 	d := &decoder{b: b}
-	if v := d.take(1); d.bad || v[0] != rangeVersion {
-		if !d.bad && v[0] > rangeVersion {
-			return nil, fmt.Errorf("apply range version %d: %w", v[0], events.ErrNewer)
-		}
+	version := d.take(1)
+	if d.bad || version[0] < rangeVersion {
 		return nil, fmt.Errorf("apply range: %w", events.ErrMalformed)
+	}
+	if version[0] > rangeVersionNext {
+		return nil, fmt.Errorf("apply range version %d: %w", version[0], events.ErrNewer)
 	}
 	r := &Range{}
 	if v := d.take(8); v != nil {
@@ -170,7 +213,7 @@ func DecodeRange(b []byte) (*Range, error) {
 		}
 		r.Frames = append(r.Frames, f)
 	}
-	if d.bad || len(d.b) != 0 {
+	if d.bad || len(d.b) != 0 || r.version() != version[0] {
 		return nil, fmt.Errorf("apply range: %w", events.ErrMalformed)
 	}
 	return r, nil
@@ -202,11 +245,12 @@ func decodeContribution(outer *decoder) *Contribution {
 		copy(c.Attrs[i][:], d.take(12))
 	}
 	copy(c.Conversation[:], d.take(12))
-	copy(c.Space[:], d.take(8))
-	c.Chunks = uint32(d.uvarint())
-	c.Vectors = make([][]byte, d.count(1))
-	for i := range c.Vectors {
-		c.Vectors[i] = d.bytes()
+	var current SpaceVectors
+	current.decode(d)
+	c.Space, c.Chunks, c.Vectors = current.Space, current.Chunks, current.Vectors
+	if len(d.b) > 0 {
+		c.Next.decode(d)
+		d.bad = d.bad || c.Next.Space.IsZero()
 	}
 	if d.bad || len(d.b) != 0 {
 		outer.bad = true

@@ -17,7 +17,7 @@
 //     caches, blocks, counters and cursors are no facts.
 //
 // One file holds one projection: directory, records, attributes, terms,
-// vectors, audit. All key shapes are in keys.go.
+// vectors, spaces, audit. All key shapes are in keys.go.
 //
 // Not its job: deciding what is admitted (ingest), what a reader may see
 // (query), opening anything that is sealed (keyring).

@@ -166,7 +166,7 @@ func (g *generation) load(opt Options) error {
 func (g *generation) loadNamespaces() error {
 	err := eachRow(g.db, []byte{prefixNamespace}, func(key, value []byte) error {
 		row, err := decodeNamespaceRow(value)
-		g.namespaces[row.ID] = &nsState{row: row, known: true}
+		g.namespaces[row.ID] = newNSState(row, true)
 		return err
 	})
 	if err != nil {
@@ -174,13 +174,24 @@ func (g *generation) loadNamespaces() error {
 	}
 	get := func(id events.ID) *nsState {
 		if g.namespaces[id] == nil {
-			g.namespaces[id] = &nsState{row: NamespaceRow{ID: id}}
+			g.namespaces[id] = newNSState(NamespaceRow{ID: id}, false)
 		}
 		return g.namespaces[id]
 	}
 	err = eachRow(g.db, []byte{prefixHash}, func(key, value []byte) error {
 		get(events.ID(key[1:])).hash = decodeStateHash(value)
 		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = eachRow(g.db, []byte{prefixSpace}, func(key, value []byte) error {
+		if len(key) != 25 {
+			return fmt.Errorf("space totals key: %w", events.ErrMalformed)
+		}
+		s, err := decodeSpaceTotals(value)
+		get(events.ID(key[1:17])).spaces[SpaceKey(key[17:])] = s
+		return err
 	})
 	if err != nil {
 		return err

@@ -19,6 +19,7 @@ import (
 //	partition  12 namespace16 scope1 agent           → partition4
 //	counters   13 namespace16                        → living records, pending vectors
 //	next       14 partition4                         → partition row: identity, next DocID
+//	space      15 namespace16 space8                 → living versions with vectors in it, hash of its vectors
 //	head       20 record16                           → where a record stands
 //	doc        21 partition4 doc4                    → one record version
 //	death      22 partition4 seq8 index4 doc4        → (empty)
@@ -33,6 +34,7 @@ import (
 //	docvecs    51 partition4 space8 doc4             → first vector4, count4
 //	pending    52 namespace16 partition4 doc4        → record16
 //	nextvec    53 partition4 space8                  → next VectorID
+//	waiting    54 namespace16 partition4 doc4        → record16: has no vectors in the space being built
 //	audit      60 namespace16 seq8 index4            → audit row
 //	quarantine 70 seq8 index4                        → code
 //
@@ -49,6 +51,7 @@ const (
 	prefixPartition  = 0x12
 	prefixCounters   = 0x13
 	prefixPartRow    = 0x14
+	prefixSpace      = 0x15
 	prefixHead       = 0x20
 	prefixDoc        = 0x21
 	prefixDeath      = 0x22
@@ -63,6 +66,7 @@ const (
 	prefixDocVectors = 0x51
 	prefixPending    = 0x52
 	prefixNextVector = 0x53
+	prefixWaiting    = 0x54
 	prefixAudit      = 0x60
 	prefixQuarantine = 0x70
 )
@@ -148,8 +152,16 @@ func vectorKey(part uint32, space SpaceKey, vector uint32) []byte {
 	return be32(vectorPrefix(part, space), vector)
 }
 
+func docVectorsPrefix(part uint32, space SpaceKey) []byte {
+	return append(be32([]byte{prefixDocVectors}, part), space[:]...)
+}
+
 func docVectorsKey(part uint32, space SpaceKey, doc uint32) []byte {
-	return be32(append(be32([]byte{prefixDocVectors}, part), space[:]...), doc)
+	return be32(docVectorsPrefix(part, space), doc)
+}
+
+func spaceTotalsKey(ns events.ID, space SpaceKey) []byte {
+	return append(append([]byte{prefixSpace}, ns[:]...), space[:]...)
 }
 
 func nextVectorKey(part uint32, space SpaceKey) []byte {
@@ -158,6 +170,10 @@ func nextVectorKey(part uint32, space SpaceKey) []byte {
 
 func pendingKey(ns events.ID, part, doc uint32) []byte {
 	return be32(be32(append([]byte{prefixPending}, ns[:]...), part), doc)
+}
+
+func waitingKey(ns events.ID, part, doc uint32) []byte {
+	return be32(be32(append([]byte{prefixWaiting}, ns[:]...), part), doc)
 }
 
 func auditPrefix(ns events.ID) []byte { return append([]byte{prefixAudit}, ns[:]...) }

@@ -131,7 +131,7 @@ func (t *tx) newDoc(ev *eventContext, p *Partition, record events.ID, version ui
 	if err := t.addTerms(p, doc, c); err != nil {
 		return 0, err
 	}
-	return doc, t.addVectors(ev, p, doc, record, c.Space, c.Chunks, c.Vectors)
+	return doc, t.newVectors(ev, p, doc, record, c)
 }
 
 // addTerms gathers a document's terms; they are written once a transaction.
@@ -268,5 +268,8 @@ func (t *tx) bury(ev *eventContext, p *Partition, doc uint32) error {
 	}
 	t.dead[p.ID].Add(doc)
 	t.out.Deaths = append(t.out.Deaths, AppliedDoc{Partition: p.ID, Doc: doc, Record: row.Record})
+	if err := t.buryVectors(p, doc); err != nil {
+		return err
+	}
 	return t.dropPending(p, doc)
 }

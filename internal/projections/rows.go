@@ -16,6 +16,10 @@ type NamespaceRow struct {
 	Created  int64     `json:"created"` // sealed_at of its creation, ns
 	Deleted  bool      `json:"deleted,omitempty"`
 	Settings []Ref     `json:"settings"`
+
+	Space SpaceKey    `json:"space,omitzero"` // the current vector space
+	Next  SpaceKey    `json:"next,omitzero"`  // the one being built
+	Kept  []KeptSpace `json:"kept,omitempty"` // those before, oldest first
 }
 
 func (r *NamespaceRow) encode() []byte {

@@ -38,14 +38,17 @@ type Command struct {
 
 // Applied says what a batch of commands changed.
 type Applied struct {
-	Cursor      Cursor
-	Events      []AppliedEvent
-	Docs        []AppliedDoc
-	Deaths      []AppliedDoc
-	Vectors     []AppliedVector
-	Dropped     []events.ID // namespaces deleted
-	Voids       []uint64    // sequences of void frames
-	Quarantined int
+	Cursor  Cursor
+	Events  []AppliedEvent
+	Docs    []AppliedDoc
+	Deaths  []AppliedDoc
+	Vectors []AppliedVector
+	Dropped []events.ID // namespaces deleted
+	Voids   []uint64    // sequences of void frames
+	// DroppedSpaces come before Vectors: of a space that was dropped and built
+	// again only the later vectors are listed.
+	DroppedSpaces []DroppedSpace
+	Quarantined   int
 }
 
 // AppliedEvent is one event with its audit row.

@@ -20,6 +20,7 @@ type nsState struct {
 	hash    StateHash
 	records uint64
 	pending uint64
+	spaces  map[SpaceKey]*spaceTotals
 	dirty   bool // totals differ from their rows
 }
 
@@ -70,11 +71,15 @@ func (t *tx) get(key []byte) ([]byte, error) {
 func (t *tx) namespace(id events.ID) *nsState {
 	n := t.g.namespaces[id]
 	if n == nil {
-		n = &nsState{row: NamespaceRow{ID: id}}
+		n = newNSState(NamespaceRow{ID: id}, false)
 		t.g.namespaces[id] = n
 	}
 	n.dirty = true
 	return n
+}
+
+func newNSState(row NamespaceRow, known bool) *nsState {
+	return &nsState{row: row, known: known, spaces: map[SpaceKey]*spaceTotals{}}
 }
 
 // living reports whether the namespace is there to be written to.
@@ -127,6 +132,11 @@ func (t *tx) finish() error {
 		}
 		if err := t.b.Set(countersKey(id), be64(be64(nil, n.records), n.pending), nil); err != nil {
 			return err
+		}
+		for space, s := range n.spaces {
+			if err := t.b.Set(spaceTotalsKey(id, space), s.encode(), nil); err != nil {
+				return err
+			}
 		}
 	}
 	return t.b.Set(metaCursorKey, t.cursor.encode(), nil)

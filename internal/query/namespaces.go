@@ -53,7 +53,7 @@ func (s *Service) namespace(v *projections.View, info projections.NamespaceInfo)
 		return memory.Namespace{}, err
 	}
 	set := maps.Clone(eff.Raw)
-	delete(set, settings.EmbedderSpace) // shown as Embedder and Space
+	maps.DeleteFunc(set, func(name, _ string) bool { return settings.Internal(name) }) // shown as Embedder and Space
 	e := eff.Info()
 	return memory.Namespace{Name: info.Name, ID: info.ID.String(), CreatedAt: timeOf(info.Created), Settings: set, Embedder: e, Space: e.Space,
 		Records: info.Records, PendingVectors: info.Pending, StateHash: info.Hash.String(), Position: v.Position().String()}, nil

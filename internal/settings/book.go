@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"mneme/internal/embed"
 	"mneme/internal/events"
 	"mneme/internal/keyring"
 	"mneme/internal/projections"
@@ -54,21 +55,13 @@ func (b *Book) Of(v *projections.View, ns projections.NamespaceInfo) (*Effective
 
 // Open applies one directory event to raw settings.
 func Open(keys *keyring.Keyring, env *events.Envelope, raw map[string]string) error {
-	key, err := keys.KeyByID(env.Key)
-	if err != nil {
-		return fmt.Errorf("settings of %s: %w", env.Namespace, err)
-	}
-	payload, err := key.Open(nil, Identity(env.Event), env.AppendHeader(nil), env.Payload)
-	if err != nil {
-		return fmt.Errorf("settings of %s: %w", env.Namespace, err)
-	}
-	payload, err = events.Upcast(env.Type, env.Schema, payload)
+	s, err := open(keys, env)
 	if err != nil {
 		return err
 	}
-	s, err := events.DecodeSettings(payload)
-	if err != nil {
-		return err
+	if env.Type.OfSpace() {
+		followSpace(env.Type, env.SealedAt, &s, raw)
+		return nil
 	}
 	for k, v := range s.Set {
 		raw[k] = v
@@ -77,6 +70,28 @@ func Open(keys *keyring.Keyring, env *events.Envelope, raw map[string]string) er
 		delete(raw, k)
 	}
 	return nil
+}
+
+// OpenSpace returns the space that an event is about; zero if it names none.
+func OpenSpace(keys *keyring.Keyring, env *events.Envelope) (embed.Space, error) {
+	s, err := open(keys, env)
+	return spaceOf(&s), err
+}
+
+func open(keys *keyring.Keyring, env *events.Envelope) (events.Settings, error) {
+	key, err := keys.KeyByID(env.Key)
+	if err != nil {
+		return events.Settings{}, fmt.Errorf("settings of %s: %w", env.Namespace, err)
+	}
+	payload, err := key.Open(nil, Identity(env.Event), env.AppendHeader(nil), env.Payload)
+	if err != nil {
+		return events.Settings{}, fmt.Errorf("settings of %s: %w", env.Namespace, err)
+	}
+	payload, err = events.Upcast(env.Type, env.Schema, payload)
+	if err != nil {
+		return events.Settings{}, err
+	}
+	return events.DecodeSettings(payload)
 }
 
 // Identity is the sealing identity of an event's payload: part 0, under no

@@ -7,19 +7,20 @@
 package settings
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"mneme/internal/embed"
 	"mneme/internal/projections"
 	"mneme/memory"
 )
 
-// Names of the settings. Names under "embedder." are chosen at creation.
+// Names of the settings. Names under "embedder." are chosen at creation, but
+// for KeepOld; a switch changes them by an event of its own.
 const (
 	VectorWeight        = "search.vector_weight"
 	TextWeight          = "search.text_weight"
@@ -29,7 +30,8 @@ const (
 	EmbedderProvider    = "embedder.provider"
 	EmbedderModel       = "embedder.model"
 	EmbedderDimensions  = "embedder.dimensions"
-	EmbedderSpace       = "embedder.space" // JSON of the embed.Space that the choice came to
+	KeepOld             = "embedder.keep_old" // how long a space is kept after a switch
+	EmbedderSpace       = "embedder.space"    // JSON of the embed.Space that the choice came to
 )
 
 // The kinds of fusion.
@@ -47,6 +49,11 @@ type Effective struct {
 	CandidateMultiplier int
 	Space               embed.Space // zero when the namespace has no embedder
 	Raw                 map[string]string
+
+	Next     embed.Space             // the space being built; zero = none
+	Kept     []KeptSpace             // those before, oldest first
+	KeepOld  time.Duration           // how long they stay
+	Compared *memory.SpaceComparison // what the last switch found; nil = there was none
 }
 
 // HasVectors reports whether the namespace has a vector space.
@@ -54,22 +61,20 @@ func (e *Effective) HasVectors() bool { return e.Space.Provider != "" }
 
 // SpaceKey is the short form of the namespace's space in row keys.
 func (e *Effective) SpaceKey() projections.SpaceKey {
-	var k projections.SpaceKey
-	if e.HasVectors() {
-		raw, err := hex.DecodeString(e.Space.ID())
-		if err == nil {
-			copy(k[:], raw)
-		}
-	}
-	return k
+	return KeyOf(e.Space)
 }
 
 // Info is the public form of the namespace's embedder.
 func (e *Effective) Info() memory.EmbedderInfo {
-	if !e.HasVectors() {
+	return InfoOf(e.Space)
+}
+
+// InfoOf is the public form of a space.
+func InfoOf(s embed.Space) memory.EmbedderInfo {
+	if s.Provider == "" {
 		return memory.EmbedderInfo{Provider: embed.ProviderNone}
 	}
-	return memory.EmbedderInfo{Provider: e.Space.Provider, Model: e.Space.Model, Dimensions: e.Space.Dimensions, Space: e.Space.ID()}
+	return memory.EmbedderInfo{Provider: s.Provider, Model: s.Model, Dimensions: s.Dimensions, Space: s.ID()}
 }
 
 // check says what a setting may hold.
@@ -110,6 +115,7 @@ var table = map[string]check{
 	MinScore:            number(0, 1),
 	Fusion:              oneOf(FusionWeighted, FusionRRF),
 	CandidateMultiplier: whole(1, 20),
+	KeepOld:             keeping,
 }
 
 var creationTable = map[string]check{
@@ -163,9 +169,7 @@ const (
 // Resolve gives raw settings their meaning.
 func Resolve(raw map[string]string) *Effective {
 	e := &Effective{Fusion: FusionWeighted, CandidateMultiplier: 4, Raw: raw}
-	if s := raw[EmbedderSpace]; s != "" {
-		_ = json.Unmarshal([]byte(s), &e.Space) // written by EncodeSpace; zero if not
-	}
+	e.resolveSpaces(raw)
 	e.VectorWeight = semanticVectorWeight
 	if embed.IsLocal(e.Space.Provider) {
 		e.VectorWeight = builtinVectorWeight
