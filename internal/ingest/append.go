@@ -46,6 +46,7 @@ func (s *Shard) appendFrame(ctx context.Context, f *frame) {
 	a, err := s.appendUntilKnown(ctx, f)
 	d := <-derived
 	if err != nil {
+		s.deriver.Undo() // a repeat is derived again, and so is what is adopted
 		s.appendFailed(ctx, f, err)
 		return
 	}

@@ -7,13 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"mneme/internal/derive"
 	"mneme/internal/embed"
 	"mneme/internal/events"
 	"mneme/internal/projections"
 	"mneme/internal/settings"
-	"mneme/internal/text"
-	"mneme/memory"
 )
 
 // EmbedderSource gives the embedder of a space.
@@ -31,9 +28,10 @@ type Attacher struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	// hopeless are versions that have no vector in their space. They stay
-	// pending, and must not stand in front of others. Owned by run.
+	// hopeless are versions that have no vector in their namespace's space. They
+	// stay pending, and must not stand in front of others. Owned by run.
 	hopeless map[projections.PendingDoc]bool
+	spaces   map[events.ID]embed.Space // that hopeless is about
 }
 
 const (
@@ -45,7 +43,7 @@ const (
 // NewAttacher starts the attacher; Close stops it.
 func NewAttacher(shard *Shard, source EmbedderSource) *Attacher {
 	ctx, cancel := context.WithCancel(context.Background())
-	a := &Attacher{shard: shard, source: source, wake: make(chan struct{}, 1), cancel: cancel, hopeless: map[projections.PendingDoc]bool{}}
+	a := &Attacher{shard: shard, source: source, wake: make(chan struct{}, 1), cancel: cancel, hopeless: map[projections.PendingDoc]bool{}, spaces: map[events.ID]embed.Space{}}
 	a.wg.Add(1)
 	go a.run(ctx)
 	a.Wake()
@@ -119,13 +117,6 @@ func (a *Attacher) round(ctx context.Context) (more bool, err error) {
 	return more, err
 }
 
-// pendingText is a record version with the texts to embed.
-type pendingText struct {
-	doc    projections.PendingDoc
-	header events.Header
-	chunks []string
-}
-
 func (a *Attacher) namespace(ctx context.Context, ns projections.NamespaceInfo) (more bool, err error) {
 	work, space, err := a.collect(ns)
 	if err != nil || len(work) == 0 {
@@ -141,7 +132,7 @@ func (a *Attacher) namespace(ctx context.Context, ns projections.NamespaceInfo) 
 	var drafts []*draft
 	var failed error
 	for _, w := range work {
-		d, err := a.embed(ctx, e, space, w)
+		d, err := a.shard.embedOne(ctx, e, space, w)
 		if errors.Is(err, embed.ErrBadInput) || settings.IsErased(err) {
 			a.hopeless[w.doc] = true // it is found by text
 			continue
@@ -155,45 +146,16 @@ func (a *Attacher) namespace(ctx context.Context, ns projections.NamespaceInfo) 
 	return more, errors.Join(failed, a.submit(ctx, ns.ID, docs, drafts))
 }
 
-// embed makes the event that gives a version its vectors.
-func (a *Attacher) embed(ctx context.Context, e embed.Embedder, space embed.Space, w pendingText) (*draft, error) {
-	if len(w.chunks) == 0 {
-		return nil, embed.ErrBadInput
-	}
-	vectors, err := e.Embed(ctx, embed.Document, w.chunks)
-	if err != nil {
-		return nil, err
-	}
-	key, err := a.shard.opt.Keys.KeyByID(w.header.Key)
-	if err != nil {
-		return nil, err
-	}
-	d := newDraft(w.header)
-	d.key = key
-	payload := events.Vectors{Space: space.ID(), Chunks: vectors}
-	d.payload = payload.Encode()
-	d.size = 400 + len(d.payload)
-	return d, nil
-}
-
 // submit writes the events and waits for them. A version whose vectors the fold
 // would not have is not tried again.
 func (a *Attacher) submit(ctx context.Context, ns events.ID, docs []projections.PendingDoc, drafts []*draft) error {
-	if len(drafts) == 0 {
-		return nil
-	}
-	if err := a.shard.queue.push(ns, drafts); err != nil {
-		return err
-	}
-	for i, d := range drafts {
-		if err := d.wait(ctx, memory.WaitApplied); err != nil {
-			return err
-		}
-		if d.result.Outcome != projections.OutcomeApplied {
+	results, err := a.shard.attachAll(ctx, ns, drafts)
+	for i, r := range results {
+		if r.Outcome != projections.OutcomeApplied {
 			a.hopeless[docs[i]] = true
 		}
 	}
-	return nil
+	return err
 }
 
 // collect opens a batch of versions that wait for vectors.
@@ -204,6 +166,10 @@ func (a *Attacher) collect(ns projections.NamespaceInfo) ([]pendingText, embed.S
 	if err != nil || !s.HasVectors() || embed.IsLocal(s.Space.Provider) {
 		return nil, embed.Space{}, err
 	}
+	if had, ok := a.spaces[ns.ID]; ok && had != s.Space {
+		clear(a.hopeless) // another model may have vectors for them
+	}
+	a.spaces[ns.ID] = s.Space
 	pending, err := v.Pending(ns.ID, attachBatch+len(a.hopeless))
 	if err != nil {
 		return nil, s.Space, err
@@ -213,48 +179,11 @@ func (a *Attacher) collect(ns projections.NamespaceInfo) ([]pendingText, embed.S
 		if a.hopeless[p] || len(out) == attachBatch {
 			continue
 		}
-		w, err := a.open(v, ns, p)
+		w, err := a.shard.openText(v, ns.ID, s.Space, p)
 		if err != nil {
 			return nil, s.Space, err
 		}
-		w.doc = p
 		out = append(out, w)
 	}
 	return out, s.Space, nil
-}
-
-func (a *Attacher) open(v *projections.View, ns projections.NamespaceInfo, p projections.PendingDoc) (pendingText, error) {
-	doc, ok, err := v.Doc(p.Partition, p.Doc)
-	if err != nil || !ok {
-		return pendingText{}, err
-	}
-	part, _, err := v.PartitionByID(p.Partition)
-	if err != nil {
-		return pendingText{}, err
-	}
-	env, _, err := v.Envelope(doc.At)
-	if err != nil {
-		return pendingText{}, err
-	}
-	key, err := a.shard.opt.Keys.KeyByID(env.Key)
-	if settings.IsErased(err) {
-		return pendingText{}, nil
-	}
-	if err != nil {
-		return pendingText{}, err
-	}
-	c, err := derive.OpenContent(key, &env)
-	if err != nil {
-		return pendingText{}, err
-	}
-	agent := part.Agent
-	if part.Scope != events.ScopeAgent {
-		agent = doc.Agent
-	}
-	w := pendingText{header: events.Header{Type: events.TypeVectorsAttached, Scope: part.Scope, Event: events.CausedID("vectors", env.Event),
-		Namespace: ns.ID, Agent: agent, Target: doc.Record, BaseVersion: doc.Version, Key: env.Key, Subject: env.Subject}}
-	for _, ch := range text.Chunks(c.Text, text.DefaultChunkTokens, text.DefaultChunkOverlap) {
-		w.chunks = append(w.chunks, ch.Text)
-	}
-	return w, nil
 }

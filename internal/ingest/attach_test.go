@@ -84,7 +84,7 @@ func external(t *testing.T, m *model) *world {
 
 // stepped is an attacher without its goroutine: the test makes the rounds.
 func stepped(w *world, m *model) *Attacher {
-	return &Attacher{shard: w.shard, source: m, wake: make(chan struct{}, 1), hopeless: map[projections.PendingDoc]bool{}}
+	return &Attacher{shard: w.shard, source: m, wake: make(chan struct{}, 1), hopeless: map[projections.PendingDoc]bool{}, spaces: map[events.ID]embed.Space{}}
 }
 
 func (w *world) pending() uint64 {
@@ -279,7 +279,7 @@ func TestAttacherLeavesAloneWhatChanged(t *testing.T) {
 	var docs []projections.PendingDoc
 	var drafts []*draft
 	for _, p := range work {
-		if d, err := a.embed(context.Background(), m, space, p); err == nil {
+		if d, err := w.shard.embedOne(context.Background(), m, space, p); err == nil {
 			docs, drafts = append(docs, p.doc), append(drafts, d)
 		}
 	}

@@ -109,6 +109,9 @@ func (d *draft) keysInFlight() []string {
 	if h.Target != (events.ID{}) {
 		keys = append(keys, "record "+h.Target.String())
 	}
+	if h.Type.OfSpace() {
+		keys = append(keys, "spaces "+h.Namespace.String())
+	}
 	if h.Name != "" {
 		keys = append(keys, "name "+h.Name)
 	}
