@@ -41,6 +41,7 @@ type Node struct {
 	writing  sync.RWMutex // held for writing while the shard is replaced
 	shard    *ingest.Shard
 	attacher *ingest.Attacher
+	builder  *ingest.Builder
 
 	ready    atomic.Bool
 	draining atomic.Bool
@@ -170,6 +171,9 @@ func (n *Node) openQuery(ctx context.Context) error {
 		if a := n.attacherNow(); a != nil {
 			a.Wake()
 		}
+		if b := n.builderNow(); b != nil && changesSpaces(a) {
+			b.Wake()
+		}
 	}
 	n.onApply.Store(&hook)
 	n.machine.restored = func() {
@@ -215,15 +219,17 @@ func (n *Node) startShard(ctx context.Context, raiseEpoch bool) error {
 	n.writing.Lock()
 	n.shard = shard
 	n.attacher = ingest.NewAttacher(shard, n.embedders)
+	n.builder = ingest.NewBuilder(shard, n.embedders, n.query.CompareSpaces)
 	n.writing.Unlock()
 	return nil
 }
 
 func (n *Node) stopShard(ctx context.Context) error {
 	n.writing.RLock()
-	shard, attacher := n.shard, n.attacher
+	shard, attacher, builder := n.shard, n.attacher, n.builder
 	n.writing.RUnlock()
 	attacher.Close()
+	builder.Close()
 	return shard.Close(ctx)
 }
 
@@ -237,6 +243,12 @@ func (n *Node) attacherNow() *ingest.Attacher {
 	n.writing.RLock()
 	defer n.writing.RUnlock()
 	return n.attacher
+}
+
+func (n *Node) builderNow() *ingest.Builder {
+	n.writing.RLock()
+	defer n.writing.RUnlock()
+	return n.builder
 }
 
 // logCheckEvery is how often log and state are compared.

@@ -87,7 +87,8 @@ func (c Capability) mayAudit(ns events.ID, row *projections.AuditRow) bool {
 		return c.ns != zeroID && (row.Type.Control() || row.Outcome == projections.OutcomeVoid)
 	}
 	switch row.Type {
-	case events.TypeNamespaceCreated, events.TypeNamespaceChanged, events.TypeNamespaceDeleted, events.TypeKeyDestroyed:
+	case events.TypeNamespaceCreated, events.TypeNamespaceChanged, events.TypeNamespaceDeleted, events.TypeKeyDestroyed,
+		events.TypeSpaceBuilding, events.TypeSpaceSwitched, events.TypeSpaceDropped:
 		return ns == c.ns
 	}
 	return ns == c.ns && c.sees(row.Scope, row.Agent)

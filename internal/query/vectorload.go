@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"mneme/internal/projections"
+	"mneme/internal/settings"
 )
 
 const (
@@ -32,22 +33,21 @@ func (s *Service) build(ctx context.Context, v *projections.View) (*vectorView, 
 		if err != nil {
 			return out, errors.Join(err, g.Wait())
 		}
-		if !eff.HasVectors() {
-			continue
-		}
 		parts, err := v.Partitions(ns.ID)
 		if err != nil {
 			return out, errors.Join(err, g.Wait())
 		}
 		for _, p := range parts {
-			g.Go(func() error {
-				set, err := s.makeSet(setKey{p.ID, eff.SpaceKey()}, ns.ID, eff.Space.Dimensions)
-				if err != nil {
-					return err
-				}
-				out.put(set)
-				return s.loadSet(ctx, v, p, set)
-			})
+			for _, space := range eff.Spaces() {
+				g.Go(func() error {
+					set, err := s.makeSet(setKey{p.ID, settings.KeyOf(space)}, ns.ID, space.Dimensions)
+					if err != nil {
+						return err
+					}
+					out.put(set)
+					return s.loadSet(ctx, v, p, set)
+				})
+			}
 		}
 	}
 	return out, g.Wait()

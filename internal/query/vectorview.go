@@ -103,6 +103,23 @@ func (v *vectorView) drop(ns events.ID) []*vectorSet {
 	return out
 }
 
+// dropSpace takes the sets of a namespace in one space out and returns them.
+func (v *vectorView) dropSpace(gone projections.DroppedSpace) []*vectorSet {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var out []*vectorSet
+	for part, sets := range v.sets {
+		is := func(s *vectorSet) bool { return s.ns == gone.Namespace && s.key.space == gone.Space }
+		if i := slices.IndexFunc(sets, is); i >= 0 {
+			out = append(out, sets[i])
+			if v.sets[part] = slices.Delete(slices.Clone(sets), i, i+1); len(v.sets[part]) == 0 {
+				delete(v.sets, part)
+			}
+		}
+	}
+	return out
+}
+
 // snapshot returns the meaning of the VectorIDs so far; it is not written to.
 func (s *vectorSet) snapshot() []chunkRef {
 	s.mu.RLock()
@@ -208,7 +225,7 @@ func (s *Service) openVector(row *projections.VectorRow, space projections.Space
 }
 
 // newSet makes an empty set for a partition of the view; nil if the partition
-// is not there any more or its namespace has another space.
+// is not there any more or its namespace does not have that space.
 func (s *Service) newSet(v *projections.View, key setKey) (*vectorSet, error) {
 	p, ok, err := v.PartitionByID(key.part)
 	if err != nil || !ok {
@@ -222,10 +239,11 @@ func (s *Service) newSet(v *projections.View, key setKey) (*vectorSet, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !eff.HasVectors() || eff.SpaceKey() != key.space {
+	space, ok := eff.SpaceOf(key.space)
+	if !ok {
 		return nil, nil
 	}
-	return s.makeSet(key, ns.ID, eff.Space.Dimensions)
+	return s.makeSet(key, ns.ID, space.Dimensions)
 }
 
 func (s *Service) makeSet(key setKey, ns events.ID, dim int) (*vectorSet, error) {
@@ -238,6 +256,11 @@ func (s *Service) makeSet(key setKey, ns events.ID, dim int) (*vectorSet, error)
 
 // applyTo brings a view forward. The caller holds applyMu.
 func (s *Service) applyTo(v *vectorView, a *projections.Applied) {
+	for _, gone := range a.DroppedSpaces {
+		for _, set := range v.dropSpace(gone) {
+			s.wg.Go(func() { _ = set.set.Close() }) // always nil; its builder may take a moment
+		}
+	}
 	for from := 0; from < len(a.Vectors); {
 		first := &a.Vectors[from]
 		key := setKey{first.Partition, first.Space}

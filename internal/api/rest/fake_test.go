@@ -154,6 +154,23 @@ func (f *fake) Namespace(_ context.Context, name string) (memory.Namespace, erro
 	return namespace(name), f.called("Namespace", name)
 }
 
+func (f *fake) Embedder(_ context.Context, name string) (memory.EmbedderStatus, error) {
+	return embedder(name), f.called("Embedder", name)
+}
+
+func embedder(name string) memory.EmbedderStatus {
+	return memory.EmbedderStatus{Namespace: name, State: memory.EmbedderBuilding, Kept: []memory.SpaceKept{},
+		Building: &memory.SpaceBuilding{Phase: memory.PhaseFilling, Done: 3, Total: 7, ErrorAt: &day}}
+}
+
+func (f *fake) SwitchEmbedder(_ context.Context, name string, req memory.SwitchEmbedder) (memory.EmbedderStatus, bool, error) {
+	return embedder(name), req.Provider != "builtin", f.called("SwitchEmbedder", name, req)
+}
+
+func (f *fake) CancelSwitch(_ context.Context, name string) (memory.EmbedderStatus, error) {
+	return embedder(name), f.called("CancelSwitch", name)
+}
+
 func (f *fake) Status(context.Context) (memory.Status, error) {
 	if f.status != nil {
 		return f.status()

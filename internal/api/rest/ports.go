@@ -19,6 +19,9 @@ type Writer interface {
 	CreateNamespace(ctx context.Context, req memory.CreateNamespace) (memory.Namespace, error)
 	ChangeNamespace(ctx context.Context, name string, patch memory.PatchNamespace) (memory.Namespace, error)
 	DeleteNamespace(ctx context.Context, name string) (position string, err error)
+	// SwitchEmbedder reports false if there was nothing to begin.
+	SwitchEmbedder(ctx context.Context, namespace string, req memory.SwitchEmbedder) (st memory.EmbedderStatus, began bool, err error)
+	CancelSwitch(ctx context.Context, namespace string) (memory.EmbedderStatus, error)
 }
 
 // Reader answers reads. One call authorises, waits for the freshness that the
@@ -38,6 +41,7 @@ type Reader interface {
 	Export(ctx context.Context, acc api.Access, yield func(memory.ExportLine) error) error
 	Namespaces(ctx context.Context) ([]memory.Namespace, error)
 	Namespace(ctx context.Context, name string) (memory.Namespace, error)
+	Embedder(ctx context.Context, namespace string) (memory.EmbedderStatus, error)
 }
 
 // Admin runs the node. progress may be called from any goroutine, but not after

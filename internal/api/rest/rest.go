@@ -84,6 +84,7 @@ type server struct {
 	searches   events.JSONDecoder[memory.SearchRequest]
 	namespaces events.JSONDecoder[memory.CreateNamespace]
 	patches    events.JSONDecoder[memory.PatchNamespace]
+	switches   events.JSONDecoder[memory.SwitchEmbedder]
 }
 
 // New makes the handler of all routes. It fails if a required part is missing
@@ -99,6 +100,7 @@ func New(opt Options) (http.Handler, error) {
 		searches:   events.NewJSONDecoder[memory.SearchRequest](),
 		namespaces: events.NewJSONDecoder[memory.CreateNamespace](),
 		patches:    events.NewJSONDecoder[memory.PatchNamespace](),
+		switches:   events.NewJSONDecoder[memory.SwitchEmbedder](),
 	}
 	var err error
 	if s.guard, err = newGuard(opt.ListenAddr, opt.AllowedHosts, opt.AllowedOrigins); err != nil {

@@ -1,0 +1,50 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"mneme/internal/events"
+	"mneme/internal/settings"
+	"mneme/memory"
+)
+
+// Embedder tells which vector spaces a namespace has and what is in them; how a
+// building goes beyond its counts is known to who builds. Errors: invalid,
+// not_found.
+func (s *Service) Embedder(ctx context.Context, name string) (st memory.EmbedderStatus, ns events.ID, err error) {
+	if err := ctx.Err(); err != nil {
+		return st, ns, failed("embedder", err)
+	}
+	v := s.opt.State.View()
+	defer func() { err = failed("embedder", errors.Join(err, v.Close())) }()
+	_, info, err := s.OpenCapability(v, name, "")
+	if err != nil {
+		return st, ns, err
+	}
+	set, err := s.opt.Book.Of(v, info)
+	if err != nil {
+		return st, ns, err
+	}
+	st = memory.EmbedderStatus{Namespace: info.Name, State: memory.EmbedderReady, Embedder: set.Info(), Records: info.Records,
+		Pending: info.Pending, Kept: []memory.SpaceKept{}, LastSwitch: set.Compared, Position: v.Position().String()}
+	if st.Vectors, err = v.SpaceRecords(info.ID, set.SpaceKey()); err != nil {
+		return st, ns, err
+	}
+	if set.IsBuilding() {
+		b := &memory.SpaceBuilding{Embedder: settings.InfoOf(set.Next), Phase: memory.PhaseFilling, Total: info.Records}
+		if b.Done, err = v.SpaceRecords(info.ID, settings.KeyOf(set.Next)); err != nil {
+			return st, ns, err
+		}
+		st.State, st.Building = memory.EmbedderBuilding, b
+	}
+	for _, k := range set.Kept {
+		kept := memory.SpaceKept{Embedder: settings.InfoOf(k.Space), Until: time.Unix(0, k.Since).Add(set.KeepOld).UTC()}
+		if kept.Records, err = v.SpaceRecords(info.ID, settings.KeyOf(k.Space)); err != nil {
+			return st, ns, err
+		}
+		st.Kept = append(st.Kept, kept)
+	}
+	return st, info.ID, nil
+}
