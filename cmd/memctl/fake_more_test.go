@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"mneme/memory"
 )
@@ -218,4 +219,70 @@ func (n *fakeNode) adminRoutes(on func(string, func(http.ResponseWriter, *http.R
 			return nil
 		})
 	}
+}
+
+// fakeSpaces are the embedders that the fake knows; "slow" gains a third of its
+// records each time it is asked about, "away" does not answer.
+func (n *fakeNode) switchEmbedder(w http.ResponseWriter, r *http.Request) error {
+	ns, err := n.ns(r)
+	if err != nil {
+		return err
+	}
+	var req memory.SwitchEmbedder
+	if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
+		return err
+	}
+	to := memory.EmbedderInfo{Provider: req.Provider, Model: req.Model, Dimensions: max(req.Dimensions, 8), Space: "s2"}
+	switch {
+	case req.Provider == "away":
+		return memory.Errorf(memory.CodeUnavailable, "the embedder does not answer").WithHint("nothing was changed; try again when it is there")
+	case req.Provider == ns.info.Embedder.Provider:
+		return answer(w, ns.embedder())
+	case ns.building != nil && ns.building.Embedder != to:
+		return memory.Errorf(memory.CodeConflict, "namespace %q is on its way to another embedder", ns.info.Name).WithHint("memctl embedder cancel -n %s", ns.info.Name)
+	}
+	ns.building = &memory.SpaceBuilding{Embedder: to, Phase: memory.PhaseFilling, Total: 3, Rate: 12.4, ETAS: 61}
+	w.WriteHeader(http.StatusAccepted)
+	return answer(w, ns.embedder())
+}
+
+func (n *fakeNode) showEmbedder(w http.ResponseWriter, r *http.Request) error {
+	ns, err := n.ns(r)
+	if err != nil {
+		return err
+	}
+	b := ns.building
+	if b != nil && b.Embedder.Provider != "stuck" {
+		if b.Done++; b.Done == 2 {
+			at := fakeNow.Add(time.Minute)
+			b.Phase, b.Error, b.ErrorAt, b.RetryAt, b.Skipped = memory.PhaseWaiting, "model is gone", &fakeNow, &at, 1
+		}
+		if b.Done > b.Total {
+			c := &memory.SpaceComparison{At: fakeNow, From: ns.info.Embedder, To: b.Embedder, Records: 3, OldVectors: 3, NewVectors: 3, Sample: 3, Recall: 1, Agreement: 0.5}
+			ns.kept = append(ns.kept, memory.SpaceKept{Embedder: ns.info.Embedder, Records: 3, Until: fakeNow.Add(24 * time.Hour)})
+			ns.info.Embedder, ns.building, ns.compared = b.Embedder, nil, c
+		}
+	}
+	return answer(w, ns.embedder())
+}
+
+func (n *fakeNode) cancelSwitch(w http.ResponseWriter, r *http.Request) error {
+	ns, err := n.ns(r)
+	if err != nil {
+		return err
+	}
+	if ns.building == nil {
+		return memory.Errorf(memory.CodeConflict, "namespace %q is not changing its embedder", ns.info.Name)
+	}
+	ns.building = nil
+	return answer(w, ns.embedder())
+}
+
+func (ns *fakeNamespace) embedder() memory.EmbedderStatus {
+	st := memory.EmbedderStatus{Namespace: ns.info.Name, State: memory.EmbedderReady, Embedder: ns.info.Embedder, Records: 3, Vectors: 3,
+		Building: ns.building, Kept: append([]memory.SpaceKept{}, ns.kept...), LastSwitch: ns.compared, Position: "p0.1.9.0"}
+	if ns.building != nil {
+		st.State = memory.EmbedderBuilding
+	}
+	return st
 }

@@ -35,6 +35,10 @@ type fakeNamespace struct {
 	records []*fakeRecord
 	keys    map[string]*fakeRecord // agent/client id
 	audit   []memory.AuditRow
+
+	building *memory.SpaceBuilding
+	kept     []memory.SpaceKept
+	compared *memory.SpaceComparison
 }
 
 type fakeRecord struct {
@@ -68,6 +72,9 @@ func (n *fakeNode) handler() http.Handler {
 	on("GET /v1/namespaces/{ns}", n.showNamespace)
 	on("PATCH /v1/namespaces/{ns}", n.patchNamespace)
 	on("DELETE /v1/namespaces/{ns}", n.deleteNamespace)
+	on("GET /v1/namespaces/{ns}/embedder", n.showEmbedder)
+	on("POST /v1/namespaces/{ns}/embedder", n.switchEmbedder)
+	on("DELETE /v1/namespaces/{ns}/embedder/building", n.cancelSwitch)
 	on("POST /v1/namespaces/{ns}/events", n.capture)
 	on("GET /v1/namespaces/{ns}/events", n.events)
 	on("POST /v1/namespaces/{ns}/search", n.search)
