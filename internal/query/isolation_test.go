@@ -163,6 +163,12 @@ var serviceProbes = map[string]probe{
 		}
 		return printed(list, err)
 	},
+	"CompareSpaces": nil, // numbers over the whole namespace, as its Records; the builder asks
+	"Embedder": func(_ *testing.T, w *world, _ *Reader, _ []string) string {
+		st, _, err := w.svc.Embedder(context.Background(), "team")
+		st.Records, st.Vectors, st.Position = 0, 0, "" // of the whole namespace
+		return printed(st, err)
+	},
 	"VectorStatus": func(_ *testing.T, w *world, _ *Reader, _ []string) string { return printed(w.svc.VectorStatus()) },
 }
 

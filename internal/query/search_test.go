@@ -223,15 +223,21 @@ func (o *outside) Embed(_ context.Context, _ embed.Purpose, texts []string) ([][
 
 func (w *world) attach(ns, id string, base uint32, agent string, scope events.Scope, vectors ...[]float32) {
 	w.t.Helper()
-	key, err := w.keys.DataKey(w.space[ns], "")
-	w.ok(err)
 	v := w.state.View()
 	defer v.Close()
 	info, _, err := v.Namespace(ns)
 	w.ok(err)
 	eff, err := w.book.Of(v, info)
 	w.ok(err)
-	vectorsOf := events.Vectors{Space: eff.Space.ID(), Chunks: vectors}
+	w.attachIn(eff.Space, ns, id, base, agent, scope, vectors...)
+}
+
+// attachIn is attach in any of the namespace's spaces.
+func (w *world) attachIn(space embed.Space, ns, id string, base uint32, agent string, scope events.Scope, vectors ...[]float32) {
+	w.t.Helper()
+	key, err := w.keys.DataKey(w.space[ns], "")
+	w.ok(err)
+	vectorsOf := events.Vectors{Space: space.ID(), Chunks: vectors}
 	w.apply(&item{key: key, payload: vectorsOf.Encode(), h: events.Header{Type: events.TypeVectorsAttached, Namespace: w.space[ns], Agent: agent, Scope: scope, Target: w.id(id), BaseVersion: base}})
 }
 
