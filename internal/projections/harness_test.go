@@ -47,6 +47,8 @@ func testKeyring(t testing.TB, seed byte) *keyring.Keyring {
 var (
 	builtinSpace  = embed.Space{Provider: embed.ProviderBuiltin, Model: builtin.Name, Dimensions: builtin.Dimensions, Normalised: true, Version: builtin.Version}
 	externalSpace = embed.Space{Provider: embed.ProviderOllama, Model: "m", Dimensions: 4, Normalised: true, Version: 1}
+	anotherSpace  = embed.Space{Provider: embed.ProviderOllama, Model: "n", Dimensions: 4, Normalised: true, Version: 1}
+	spacesByName  = map[string]embed.Space{"builtin": builtinSpace, "ollama": externalSpace, "another": anotherSpace}
 )
 
 // world makes the sealed frames of one shard's log, as a leader would.
@@ -60,11 +62,12 @@ type world struct {
 	chain  events.Chain
 	term   uint64
 	epoch  uint32
-	spaces map[events.ID]embed.Space
+	spaces map[events.ID]embed.Space // by namespace, at its beginning
+	about  map[events.ID]embed.Space // by event, if it is about a space
 }
 
 func newWorld(t testing.TB, seed byte) *world {
-	w := &world{t: t, keys: testKeyring(t, seed), now: 1_700_000_000_000_000_000, term: 1, spaces: map[events.ID]embed.Space{}}
+	w := &world{t: t, keys: testKeyring(t, seed), now: 1_700_000_000_000_000_000, term: 1, spaces: map[events.ID]embed.Space{}, about: map[events.ID]embed.Space{}}
 	w.ids = events.NewIDSource(func() time.Time { return time.Unix(0, w.now) }, rand.NewChaCha8([32]byte{seed, 1}))
 	return w
 }
@@ -183,13 +186,26 @@ func (w *world) forgotten(h events.Header) events.Envelope {
 	return w.seal(h, nil, nil)
 }
 
-// attached is what the embedder of an external space says about a version.
-func (w *world) attached(h events.Header, key [16]byte, vectors [][]float32) events.Envelope {
+// attached is what the embedder of a space says about a version.
+func (w *world) attached(h events.Header, space embed.Space, key [16]byte, vectors [][]float32) events.Envelope {
 	k, err := w.keys.KeyByID(key)
 	must(w.t, err)
 	h.Type, h.Key = events.TypeVectorsAttached, key
-	v := events.Vectors{Space: w.spaces[h.Namespace].ID(), Chunks: vectors}
-	return w.seal(h, k, v.Encode())
+	v := events.Vectors{Space: space.ID(), Chunks: vectors}
+	if space == builtinSpace {
+		v.Chunks, v.Small = nil, [][]int8{make([]int8, space.Dimensions)}
+	}
+	e := w.seal(h, k, v.Encode())
+	w.about[e.Event] = space
+	return e
+}
+
+// spaceEvent says that a namespace's space is building, switched or dropped.
+func (w *world) spaceEvent(typ events.Type, ns events.ID, space embed.Space) events.Envelope {
+	s := settings.SpaceEvent(space, nil)
+	e := w.seal(events.Header{Type: typ, Namespace: ns}, w.keys.Cluster(), s.Encode())
+	w.about[e.Event] = space
+	return e
 }
 
 // openState opens a small state without a check for free disk space.

@@ -110,7 +110,10 @@ func (h *history) event() events.Envelope {
 		return h.made(fmt.Sprintf("ns-%d", h.rnd.IntN(4)), spaces[h.rnd.IntN(3)])
 	case pick < 5:
 		return h.changed(h.ns[h.rnd.IntN(len(h.ns))], map[string]string{settings.MinScore: "0.5"}, settings.Fusion)
-	case pick < 20 && len(h.recs) > 0:
+	case pick < 10:
+		typ := []events.Type{events.TypeSpaceBuilding, events.TypeSpaceSwitched, events.TypeSpaceDropped}[h.rnd.IntN(3)]
+		return h.spaceEvent(typ, h.ns[max(0, len(h.ns)-1-h.rnd.IntN(6))], h.space())
+	case pick < 22 && len(h.recs) > 0:
 		return h.revision()
 	case pick < 28 && len(h.recs) > 0:
 		r := h.recent()
@@ -125,6 +128,10 @@ func (h *history) event() events.Envelope {
 		return h.content(m.header, m.content)
 	}
 	return h.capture()
+}
+
+func (h *history) space() embed.Space {
+	return []embed.Space{builtinSpace, externalSpace, anotherSpace}[h.rnd.IntN(3)]
 }
 
 // recent is a record's header, more often a late one; sometimes with a wrong agent.
@@ -204,14 +211,12 @@ func (h *history) revision() events.Envelope {
 }
 
 func (h *history) vectors() events.Envelope {
-	for range 5 {
-		m := h.recs[len(h.recs)-1-h.rnd.IntN(min(len(h.recs), 25))]
-		if h.spaces[m.header.Namespace].Provider == embed.ProviderOllama {
-			r := m.header
-			key := h.dataKey(r.Namespace, m.content.Subject).ID()
-			return h.attached(events.Header{Namespace: r.Namespace, Scope: r.Scope, Agent: r.Agent, Target: r.Record, BaseVersion: uint32(1 + h.rnd.IntN(2))},
-				key, [][]float32{{1, 0, 0, float32(h.rnd.IntN(3))}})
-		}
+	m := h.recs[len(h.recs)-1-h.rnd.IntN(min(len(h.recs), 25))]
+	r := m.header
+	space := h.space()
+	if s := h.spaces[r.Namespace]; s.Provider == embed.ProviderOllama && h.rnd.IntN(2) == 0 {
+		space = s
 	}
-	return h.capture()
+	return h.attached(events.Header{Namespace: r.Namespace, Scope: r.Scope, Agent: r.Agent, Target: r.Record, BaseVersion: uint32(1 + h.rnd.IntN(2))},
+		space, h.dataKey(r.Namespace, m.content.Subject).ID(), [][]float32{{1, 0, 0, float32(h.rnd.IntN(3))}})
 }

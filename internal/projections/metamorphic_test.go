@@ -12,8 +12,10 @@ import (
 	"strings"
 	"testing"
 
+	"mneme/internal/events"
 	"mneme/internal/index/text"
 	"mneme/internal/projections"
+	"mneme/internal/settings"
 )
 
 // dump gives everything a state holds, but for shapes that depend on batches:
@@ -157,7 +159,7 @@ func firstDifference(got, want string) string {
 // checkTwin compares results, audit rows and totals with the twin's.
 func checkTwin(t *testing.T, h *history, s *projections.State, results []projections.EventResult) {
 	t.Helper()
-	w := newTwin(h.spaces, h.bad)
+	w := newTwin(h.world, h.bad)
 	for _, m := range h.log {
 		w.message(m)
 	}
@@ -193,6 +195,7 @@ func checkTwin(t *testing.T, h *history, s *projections.State, results []project
 			if err != nil || !ok || info.Deleted == n.living || info.Records != records || info.Pending != pending {
 				t.Errorf("namespace %s: %+v, the twin has %d records, %d pending, living %v", n.name, info, records, pending, n.living)
 			}
+			checkSpaces(t, v, w, id)
 		}
 		for id, r := range w.records {
 			head, ok, err := v.Head(id)
@@ -201,6 +204,65 @@ func checkTwin(t *testing.T, h *history, s *projections.State, results []project
 			}
 		}
 	})
+}
+
+// checkSpaces compares a namespace's spaces and what is in them with the twin's.
+func checkSpaces(t *testing.T, v *projections.View, w *twin, id events.ID) {
+	t.Helper()
+	n := w.spaceNS[id]
+	info, _, err := v.NamespaceByID(id)
+	must(t, err)
+	if !n.living {
+		n = &twinNamespace{}
+	}
+	var kept []projections.SpaceKey
+	for _, k := range info.Kept {
+		kept = append(kept, k.Space)
+	}
+	var wantKept []projections.SpaceKey
+	for _, s := range n.kept {
+		wantKept = append(wantKept, settings.KeyOf(s))
+	}
+	if info.Space != settings.KeyOf(n.current) || info.Next != settings.KeyOf(n.next) || !slices.Equal(kept, wantKept) {
+		t.Errorf("namespace %s has spaces %x, %x, %x, the twin %+v", id, info.Space, info.Next, kept, n)
+	}
+	if n.living { // what derivation and queries follow is what the fold says
+		set, err := settings.NewBook(w.keys).Of(v, info)
+		must(t, err)
+		var follows []projections.SpaceKey
+		for _, k := range set.Kept {
+			follows = append(follows, settings.KeyOf(k.Space))
+		}
+		if set.SpaceKey() != info.Space || settings.KeyOf(set.Next) != info.Next || !slices.Equal(follows, kept) {
+			t.Errorf("namespace %s has spaces %x, %x, %x, its settings say %s, %s, %x", id, info.Space, info.Next, kept, set.Space, set.Next, follows)
+		}
+	}
+	counts, living := w.counts(id), len(w.of(id))
+	for _, r := range w.of(id) {
+		if !r.living {
+			living--
+		}
+	}
+	parts, err := v.Partitions(id)
+	must(t, err)
+	for _, s := range spacesByName {
+		got, err := v.SpaceRecords(id, settings.KeyOf(s))
+		if err != nil || got != counts[s] {
+			t.Errorf("namespace %s has %d records with vectors in %s, the twin %d, %v", id, got, s, counts[s], err)
+		}
+		lacking := 0
+		for _, p := range parts {
+			for at, done := uint32(0), false; !done; {
+				var docs []projections.PendingDoc
+				docs, at, done, err = v.Lacking(p, settings.KeyOf(s), at, 3)
+				must(t, err)
+				lacking += len(docs)
+			}
+		}
+		if want := living - int(counts[s]); lacking != want {
+			t.Errorf("namespace %s lacks %d in %s, the twin %d", id, lacking, s, want)
+		}
+	}
 }
 
 // checkLog: the state holds every message of the log byte for byte.

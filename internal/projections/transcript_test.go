@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"mneme/internal/derive"
-	"mneme/internal/embed"
 	"mneme/internal/events"
 	"mneme/internal/projections"
 	"mneme/internal/settings"
@@ -21,11 +20,12 @@ import (
 //
 //	namespace NAME [builtin|ollama]        make one; NAME is its alias from now on
 //	change NAME | delete NAME
+//	building | switched | dropped NAME SPACE   of builtin, ollama, another
 //	capture NS AGENT [as=LABEL id= uri= scope=agent tag= talk= day=N by=SUBJECT] TEXT…
 //	again LABEL                            the same capture event's content once more
 //	revise NS AGENT LABEL base=N [uri= scope= id=] TEXT…
 //	forget NS AGENT LABEL [scope=agent]
-//	attach NS AGENT LABEL base=N [space=other]
+//	attach NS AGENT LABEL base=N [space=SPACE]
 //	began TERM | epoch                     control events
 //	frame … end                            the events between share a frame
 //	void WHY                               a message that does not continue: text, chain, term, epoch, seq, empty
@@ -34,7 +34,7 @@ import (
 //	stale                                  the last range once more
 //	destroy NAME                           destroy a namespace's keys
 //	restart | rebuild
-//	dump | audit NAME | vectors NS | hash
+//	dump | audit NAME | vectors NS | spaces NS | hash
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	must(t, err)
@@ -145,7 +145,7 @@ func (x *transcript) command(words []string) []string {
 		return nil
 	case "rebuild":
 		return x.rebuild()
-	case "dump", "audit", "vectors", "hash":
+	case "dump", "audit", "vectors", "spaces", "hash":
 		return x.show(words[0], args)
 	}
 	e := x.event(words[0], args, opt)
@@ -161,10 +161,16 @@ func (x *transcript) command(words []string) []string {
 func (x *transcript) event(verb string, args []string, opt map[string]string) events.Envelope {
 	switch verb {
 	case "namespace":
-		space := map[string]embed.Space{"builtin": builtinSpace, "ollama": externalSpace}[strings.Join(args[1:], "")]
+		space := spacesByName[strings.Join(args[1:], "")]
 		e := x.created(args[0], space)
 		x.ns[args[0]], x.names[e.Namespace] = e.Namespace, args[0]
 		return e
+	case "building":
+		return x.spaceEvent(events.TypeSpaceBuilding, x.ns[args[0]], spacesByName[args[1]])
+	case "switched":
+		return x.spaceEvent(events.TypeSpaceSwitched, x.ns[args[0]], spacesByName[args[1]])
+	case "dropped":
+		return x.spaceEvent(events.TypeSpaceDropped, x.ns[args[0]], spacesByName[args[1]])
 	case "change":
 		return x.changed(x.ns[args[0]], map[string]string{settings.MinScore: "0.1"})
 	case "delete":
@@ -226,12 +232,11 @@ func (x *transcript) memory(verb string, args []string, opt map[string]string) e
 		return x.forgotten(h)
 	case "attach":
 		h.Target = x.labels[args[2]].Record
-		real := x.spaces[h.Namespace]
+		space := x.spaces[h.Namespace]
 		if opt["space"] != "" {
-			x.spaces[h.Namespace] = builtinSpace
+			space = spacesByName[opt["space"]]
 		}
-		defer func() { x.spaces[h.Namespace] = real }()
-		return x.attached(h, x.labels[args[2]].Key, [][]float32{{1, 0, 0, 0}})
+		return x.attached(h, space, x.labels[args[2]].Key, [][]float32{{1, 0, 0, 0}})
 	}
 	x.t.Fatalf("unknown command %q", verb)
 	return events.Envelope{}
@@ -317,6 +322,8 @@ func (x *transcript) show(what string, args []string) (out []string) {
 			}))
 		case "vectors":
 			x.showVectors(v, x.ns[args[0]], say)
+		case "spaces":
+			x.showSpaces(v, x.ns[args[0]], say)
 		case "dump":
 			x.showAll(v, say)
 		}
@@ -346,6 +353,52 @@ func (x *transcript) showVectors(v *projections.View, ns events.ID, say func(str
 	for _, p := range pending {
 		say("pending: partition %d doc %d %s", p.Partition, p.Doc, x.name(p.Record))
 	}
+}
+
+// showSpaces says what a namespace has in each of its spaces.
+func (x *transcript) showSpaces(v *projections.View, ns events.ID, say func(string, ...any)) {
+	info, ok, err := v.NamespaceByID(ns)
+	must(x.t, err)
+	if !ok || info.Deleted {
+		say("no namespace")
+		return
+	}
+	names := map[projections.SpaceKey]string{}
+	for name, s := range spacesByName {
+		names[settings.KeyOf(s)] = name
+	}
+	one := func(role string, key projections.SpaceKey) {
+		if key.IsZero() {
+			return
+		}
+		n, err := v.SpaceRecords(ns, key)
+		must(x.t, err)
+		say("%s %s: %d of %d records%s", role, names[key], n, info.Records, x.holding(v, ns, key))
+	}
+	one("current", info.Space)
+	one("next", info.Next)
+	for _, k := range info.Kept {
+		one("kept", k.Space)
+	}
+	say("%d pending", info.Pending)
+}
+
+// holding lists the vectors in a space and the versions that lack them.
+func (x *transcript) holding(v *projections.View, ns events.ID, key projections.SpaceKey) (out string) {
+	parts, err := v.Partitions(ns)
+	must(x.t, err)
+	for _, p := range parts {
+		must(x.t, v.Vectors(p.ID, key, 0, func(id uint32, r projections.VectorRow) error {
+			out += fmt.Sprintf(", %d.%d is doc %d", p.ID, id, r.Doc)
+			return nil
+		}))
+		docs, _, _, err := v.Lacking(p, key, 0, 100)
+		must(x.t, err)
+		for _, d := range docs {
+			out += ", lacks " + x.name(d.Record)
+		}
+	}
+	return out
 }
 
 func (x *transcript) showAll(v *projections.View, say func(string, ...any)) {

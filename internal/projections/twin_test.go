@@ -2,9 +2,11 @@ package projections_test
 
 import (
 	"fmt"
+	"slices"
 
 	"mneme/internal/embed"
 	"mneme/internal/events"
+	"mneme/internal/keyring"
 	"mneme/internal/projections"
 )
 
@@ -17,6 +19,8 @@ type twin struct {
 	epoch uint32
 
 	spaces  map[events.ID]embed.Space
+	about   map[events.ID]embed.Space // what events about spaces name
+	keys    *keyring.Keyring
 	bad     map[events.ID]bool // payloads that do not open
 	names   map[string]events.ID
 	spaceNS map[events.ID]*twinNamespace
@@ -32,6 +36,9 @@ type twin struct {
 type twinNamespace struct {
 	name   string
 	living bool
+
+	current, next embed.Space
+	kept          []embed.Space
 }
 
 type twinRecord struct {
@@ -40,12 +47,13 @@ type twinRecord struct {
 	versions  uint32
 	living    bool
 	uri       events.MAC
-	pending   bool
-	vectors   bool
+	pending   bool                 // waits for vectors in the current space
+	waiting   bool                 // … in the one that is being built
+	vectors   map[embed.Space]bool // spaces that its present version has vectors in
 }
 
-func newTwin(spaces map[events.ID]embed.Space, bad map[events.ID]bool) *twin {
-	return &twin{spaces: spaces, bad: bad, names: map[string]events.ID{}, spaceNS: map[events.ID]*twinNamespace{}, records: map[events.ID]*twinRecord{},
+func newTwin(from *world, bad map[events.ID]bool) *twin {
+	return &twin{spaces: from.spaces, about: from.about, keys: from.keys, bad: bad, names: map[string]events.ID{}, spaceNS: map[events.ID]*twinNamespace{}, records: map[events.ID]*twinRecord{},
 		spent: map[string]projections.EventResult{}, bodies: map[string]events.MAC{}, uris: map[string]events.ID{}, audit: map[events.ID][]projections.AuditRow{}}
 }
 
@@ -109,7 +117,7 @@ func (w *twin) decide(e *events.Envelope, at projections.Ref) projections.EventR
 		if _, taken := w.names[e.Name]; taken || w.spaceNS[e.Namespace] != nil {
 			return outcome(projections.OutcomeConflict)
 		}
-		w.names[e.Name], w.spaceNS[e.Namespace] = e.Namespace, &twinNamespace{e.Name, true}
+		w.names[e.Name], w.spaceNS[e.Namespace] = e.Namespace, &twinNamespace{name: e.Name, living: true, current: w.spaces[e.Namespace]}
 	case events.TypeNamespaceChanged:
 		if !w.living(e.Namespace) {
 			return outcome(projections.OutcomeRejected)
@@ -128,7 +136,7 @@ func (w *twin) decide(e *events.Envelope, at projections.Ref) projections.EventR
 		if r == nil {
 			return projections.EventResult{Outcome: projections.OutcomeRejected, Record: e.Target}
 		}
-		r.living, r.pending = false, false
+		r.living, r.pending, r.waiting, r.vectors = false, false, false, nil
 		w.free(r.place, r.uri)
 		return projections.EventResult{Outcome: projections.OutcomeForgotten, Record: e.Target, Version: r.versions}
 	case events.TypeVectorsAttached:
@@ -136,13 +144,72 @@ func (w *twin) decide(e *events.Envelope, at projections.Ref) projections.EventR
 		if r == nil || r.versions != e.BaseVersion {
 			return projections.EventResult{Outcome: projections.OutcomeRejected, Record: e.Target}
 		}
-		res := projections.EventResult{Outcome: projections.OutcomeDuplicate, Record: e.Target, Version: r.versions}
-		if !r.vectors {
-			r.pending, r.vectors, res.Outcome = false, true, projections.OutcomeApplied
+		return w.attach(e, r)
+	case events.TypeSpaceBuilding, events.TypeSpaceSwitched, events.TypeSpaceDropped:
+		if !w.living(e.Namespace) {
+			return outcome(projections.OutcomeRejected)
 		}
-		return res
+		return outcome(w.space(e, w.spaceNS[e.Namespace]))
 	}
 	return outcome(projections.OutcomeApplied)
+}
+
+func (w *twin) attach(e *events.Envelope, r *twinRecord) projections.EventResult {
+	n, space := w.spaceNS[e.Namespace], w.about[e.Event]
+	res := projections.EventResult{Outcome: projections.OutcomeDuplicate, Record: e.Target, Version: r.versions}
+	switch {
+	case space != n.current && space != n.next && !slices.Contains(n.kept, space):
+		return projections.EventResult{Outcome: projections.OutcomeRejected, Record: e.Target}
+	case r.vectors[space]:
+		return res
+	}
+	r.vectors[space], res.Outcome = true, projections.OutcomeApplied
+	r.pending = r.pending && space != n.current
+	r.waiting = r.waiting && space != n.next
+	return res
+}
+
+// space decides on an event about spaces.
+func (w *twin) space(e *events.Envelope, n *twinNamespace) projections.Outcome {
+	none, space := embed.Space{}, w.about[e.Event]
+	is := func(s embed.Space) bool { return s == space }
+	switch {
+	case e.Type == events.TypeSpaceBuilding && (space == n.current || space == n.next):
+		return projections.OutcomeDuplicate
+	case e.Type == events.TypeSpaceBuilding && n.next != none:
+		return projections.OutcomeConflict
+	case e.Type == events.TypeSpaceBuilding:
+		n.next, n.kept = space, slices.DeleteFunc(n.kept, is)
+	case e.Type == events.TypeSpaceSwitched && space == n.next:
+		if n.current != none {
+			n.kept = append(n.kept, n.current)
+		}
+		n.current, n.next = space, none
+		for _, r := range w.of(e.Namespace) {
+			r.pending, r.waiting = r.waiting, false
+		}
+	case e.Type == events.TypeSpaceDropped && (space == n.next || slices.Contains(n.kept, space)):
+		for _, r := range w.of(e.Namespace) {
+			delete(r.vectors, space)
+			r.waiting = r.waiting && space != n.next
+		}
+		n.kept = slices.DeleteFunc(n.kept, is)
+		if space == n.next {
+			n.next = none
+		}
+	default:
+		return projections.OutcomeRejected
+	}
+	return projections.OutcomeApplied
+}
+
+func (w *twin) of(ns events.ID) (out []*twinRecord) {
+	for _, r := range w.records {
+		if r.namespace == ns {
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 func (w *twin) delete(ns events.ID) {
@@ -225,8 +292,14 @@ func (w *twin) capture(e *events.Envelope, at projections.Ref) projections.Event
 
 // embedded says what the new version's vectors do by themselves.
 func (w *twin) embedded(r *twinRecord) {
-	r.pending = w.spaces[r.namespace].Provider == embed.ProviderOllama
-	r.vectors = w.spaces[r.namespace].Provider == embed.ProviderBuiltin
+	n := w.spaceNS[r.namespace]
+	r.pending, r.waiting = n.current.Provider == embed.ProviderOllama, n.next.Provider == embed.ProviderOllama
+	r.vectors = map[embed.Space]bool{}
+	for _, s := range []embed.Space{n.current, n.next} {
+		if s.Provider == embed.ProviderBuiltin {
+			r.vectors[s] = true
+		}
+	}
 }
 
 func (w *twin) revise(e *events.Envelope, at projections.Ref) projections.EventResult {
@@ -252,6 +325,17 @@ func (w *twin) revise(e *events.Envelope, at projections.Ref) projections.EventR
 	w.embedded(r)
 	w.spend(e, at, e.Target, r.versions)
 	return projections.EventResult{Outcome: projections.OutcomeRevised, Record: e.Target, Version: r.versions}
+}
+
+// counts are living records with vectors, by space.
+func (w *twin) counts(ns events.ID) map[embed.Space]uint64 {
+	out := map[embed.Space]uint64{}
+	for _, r := range w.of(ns) {
+		for s := range r.vectors {
+			out[s]++
+		}
+	}
+	return out
 }
 
 // totals counts a namespace's living records and pending vectors.
