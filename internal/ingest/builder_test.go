@@ -1,0 +1,528 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mneme/internal/derive"
+	"mneme/internal/embed"
+	"mneme/internal/eventlog/eventlogtest"
+	"mneme/internal/events"
+	"mneme/internal/projections"
+	"mneme/internal/settings"
+	"mneme/memory"
+)
+
+// found is what a comparison answers.
+type found struct {
+	recall atomic.Int64 // in hundredths
+	calls  atomic.Int64
+	err    error
+}
+
+func (f *found) compare(_ context.Context, _ events.ID, _, _ embed.Space) (memory.SpaceComparison, error) {
+	f.calls.Add(1)
+	return memory.SpaceComparison{Sample: 5, Recall: float64(f.recall.Load()) / 100, Agreement: 0.5}, f.err
+}
+
+func good() *found {
+	f := &found{}
+	f.recall.Store(100)
+	return f
+}
+
+// switching is a world whose namespace has n records and is on its way from
+// the built-in model to m's.
+func switching(t *testing.T, m *model, n int) *world {
+	t.Helper()
+	w := newWorld(t, eventlogtest.NewFake())
+	w.mustStart()
+	w.namespace("team-a")
+	for i := range n {
+		w.capture("team-a", memory.Capture{Text: fmt.Sprintf("memory %d", i), ID: fmt.Sprint(i)})
+	}
+	w.build(m.space, true)
+	return w
+}
+
+func (w *world) build(space embed.Space, begins bool) {
+	w.t.Helper()
+	if began, err := w.shard.BuildSpace(context.Background(), "team-a", space); err != nil || began != begins {
+		w.t.Fatalf("began %v, %v", began, err)
+	}
+}
+
+// spaces is what team-a's settings and rows say.
+func (w *world) spaces() (*settings.Effective, projections.NamespaceInfo, func(embed.Space) uint64) {
+	w.t.Helper()
+	v := w.state.View()
+	defer v.Close()
+	info, ok, err := v.Namespace("team-a")
+	if err != nil || !ok {
+		w.t.Fatalf("%v %v", ok, err)
+	}
+	set, err := settings.NewBook(w.keys).Of(v, info)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return set, info, func(s embed.Space) uint64 {
+		v := w.state.View()
+		defer v.Close()
+		n, err := v.SpaceRecords(info.ID, settings.KeyOf(s))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		return n
+	}
+}
+
+// turn makes rounds until cond holds.
+func turn(t *testing.T, b *Builder, rounds int, cond func() bool) {
+	t.Helper()
+	for range rounds {
+		if cond() {
+			return
+		}
+		b.round(context.Background())
+	}
+	if !cond() {
+		t.Fatalf("%d rounds did not do: %+v", rounds, b.jobs)
+	}
+}
+
+func (w *world) switchedTo(space embed.Space) func() bool {
+	return func() bool { set, _, _ := w.spaces(); return set.Space == space }
+}
+
+func TestBuilderSwitches(t *testing.T) {
+	m, f := newModel(), good()
+	w := switching(t, m, 3*buildBatch)
+	w.capture("team-a", memory.Capture{Text: "captured meanwhile"})
+	b := newBuilder(w.shard, m, f.compare)
+	b.round(context.Background())
+	set, _, count := w.spaces()
+	if n := count(m.space); set.Next != m.space || n != buildBatch {
+		t.Errorf("%d records after one round, %+v", n, set)
+	}
+	if st, ok := b.Status(w.id()); !ok || st.Phase != memory.PhaseFilling || st.Space != m.space || st.Rate <= 0 || st.Err != "" {
+		t.Errorf("%+v %v", st, ok)
+	}
+	turn(t, b, 10, w.switchedTo(m.space))
+	set, info, count := w.spaces()
+	if n := count(m.space); n != info.Records || info.Pending != 0 || f.calls.Load() != 1 {
+		t.Errorf("%d of %d records, %d pending, %d comparisons", n, info.Records, info.Pending, f.calls.Load())
+	}
+	if c := set.Compared; c == nil || c.Recall != 1 || c.NewVectors != info.Records || c.OldVectors != info.Records || c.To.Space != m.space.ID() {
+		t.Errorf("%+v", c)
+	}
+	if set.Raw[settings.EmbedderProvider] != m.space.Provider || len(set.Kept) != 1 {
+		t.Errorf("%+v", set)
+	}
+	b.round(context.Background())
+	if _, ok := b.Status(w.id()); ok {
+		t.Error("the job is still there")
+	}
+	// A capture now gets its vector from the attacher, as any other.
+	w.capture("team-a", memory.Capture{Text: "afterwards"})
+	if w.pending() != 1 {
+		t.Errorf("%d pending", w.pending())
+	}
+	a := stepped(w, m)
+	if _, err := a.round(context.Background()); err != nil || w.pending() != 0 {
+		t.Errorf("%v, %d pending", err, w.pending())
+	}
+	w.refold()
+}
+
+func (w *world) id() events.ID { _, info, _ := w.spaces(); return info.ID }
+
+func TestBuildSpaceRefusals(t *testing.T) {
+	m := newModel()
+	w := switching(t, m, 1)
+	w.build(m.space, false) // on its way already
+	local, _, _ := w.spaces()
+	another := m.space
+	another.Model = "another"
+	_, err := w.shard.BuildSpace(context.Background(), "team-a", another)
+	if e := wantCode(t, err, memory.CodeConflict); !strings.Contains(e.Message, "fake") || !strings.Contains(e.Hint, "cancel") {
+		t.Error(e, e.Hint)
+	}
+	_, err = w.shard.BuildSpace(context.Background(), "team-a", local.Space)
+	wantCode(t, err, memory.CodeConflict)
+	_, err = w.shard.BuildSpace(context.Background(), "team-a", embed.Space{})
+	wantCode(t, err, memory.CodeInvalid)
+	_, err = w.shard.BuildSpace(context.Background(), "nobody", another)
+	wantCode(t, err, memory.CodeNotFound)
+	wantCode(t, w.shard.CancelSpace(context.Background(), "nobody"), memory.CodeNotFound)
+	if err := w.shard.CancelSpace(context.Background(), "team-a"); err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, w.shard.CancelSpace(context.Background(), "team-a"), memory.CodeConflict)
+	w.build(local.Space, false) // what it has
+	// Two at once: one begins, the other is told so or finds it done.
+	var wg sync.WaitGroup
+	var began, conflicts atomic.Int64
+	for _, s := range []embed.Space{m.space, another} {
+		wg.Go(func() {
+			ok, err := w.shard.BuildSpace(context.Background(), "team-a", s)
+			switch {
+			case err == nil && ok:
+				began.Add(1)
+			case memory.CodeOf(err) == memory.CodeConflict:
+				conflicts.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if began.Load() != 1 || conflicts.Load() != 1 {
+		t.Errorf("%d began, %d conflicts", began.Load(), conflicts.Load())
+	}
+	w.refold()
+}
+
+// TestProviderDiesMidway: it is told what and when, tried again, and goes on
+// where it stopped, also on the next leader.
+func TestProviderDiesMidway(t *testing.T) {
+	m, f := newModel(), good()
+	w := switching(t, m, 2*buildBatch+5)
+	b := newBuilder(w.shard, m, f.compare)
+	b.round(context.Background())
+	m.down.Store(true)
+	at := time.Now()
+	w.now = func() time.Time { return at }
+	b.round(context.Background())
+	st, _ := b.Status(w.id())
+	if st.Phase != memory.PhaseWaiting || !strings.Contains(st.Err, "refused") || !st.ErrAt.Equal(at) || !st.RetryAt.Equal(at.Add(attachRetryMin)) {
+		t.Errorf("%+v", st)
+	}
+	calls := m.calls.Load()
+	b.round(context.Background()) // before its time
+	if m.calls.Load() != calls {
+		t.Error("it was tried again at once")
+	}
+	for i := range 10 {
+		at = at.Add(time.Hour)
+		b.round(context.Background())
+		if st, _ := b.Status(w.id()); !st.RetryAt.Equal(at.Add(min(attachRetryMin<<(i+1), attachRetryMax))) {
+			t.Errorf("try %d: next after %s", i, st.RetryAt.Sub(at))
+		}
+	}
+	w.capture("team-a", memory.Capture{Text: "captures go on"})
+	_, _, count := w.spaces()
+	if n := count(m.space); n != buildBatch {
+		t.Errorf("%d records", n)
+	}
+	m.down.Store(false)
+	m.away.Store(true) // not even opened, by another leader
+	w.stop()
+	w.mustStart()
+	b = newBuilder(w.shard, m, f.compare)
+	b.round(context.Background())
+	if st, _ := b.Status(w.id()); st.Phase != memory.PhaseWaiting {
+		t.Errorf("%+v", st)
+	}
+	m.away.Store(false)
+	before := m.calls.Load()
+	at = at.Add(time.Hour)
+	turn(t, b, 10, w.switchedTo(m.space))
+	if got := m.calls.Load() - before; got > 3 { // two batches and what came meanwhile
+		t.Errorf("%d requests for the rest", got)
+	}
+	if _, info, _ := w.spaces(); count(m.space) != info.Records {
+		t.Errorf("%d of %d", count(m.space), info.Records)
+	}
+	w.refold()
+}
+
+// TestNothingToEmbed: versions without a vector hold nobody up, and are counted.
+func TestNothingToEmbed(t *testing.T) {
+	m, f := newModel(), good()
+	w := switching(t, m, 3)
+	w.capture("team-a", memory.Capture{Text: "a bad one"})
+	secret := w.capture("team-a", memory.Capture{Text: "private", Subject: "eve"})
+	v := w.state.View()
+	h, _ := w.find(v, secret.RecordID)
+	doc, _, _ := v.Doc(h.Partition, h.Doc)
+	env, _, _ := v.Envelope(doc.At)
+	v.Close()
+	if err := w.keys.Destroy(env.Key); err != nil {
+		t.Fatal(err)
+	}
+	b := newBuilder(w.shard, m, f.compare)
+	turn(t, b, 5, w.switchedTo(m.space))
+	set, info, count := w.spaces()
+	if count(m.space) != 3 || info.Records != 5 || set.Compared.NewVectors != 3 {
+		t.Errorf("%d of %d, %+v", count(m.space), info.Records, set.Compared)
+	}
+}
+
+// TestPoorRecallIsNoSwitch: the namespace stays with what it has until a search
+// of the new space finds what is near.
+func TestPoorRecallIsNoSwitch(t *testing.T) {
+	m, f := newModel(), good()
+	w := switching(t, m, 3)
+	f.recall.Store(50)
+	b := newBuilder(w.shard, m, f.compare)
+	at := time.Now()
+	w.now = func() time.Time { return at }
+	b.round(context.Background())
+	st, _ := b.Status(w.id())
+	if set, _, _ := w.spaces(); set.Next != m.space || st.Phase != memory.PhaseWaiting || !strings.Contains(st.Err, "0.50") {
+		t.Errorf("%+v %+v", set, st)
+	}
+	f.recall.Store(100)
+	f.err = errors.New("the sets are closed")
+	at = at.Add(time.Hour)
+	b.round(context.Background())
+	if st, _ := b.Status(w.id()); !strings.Contains(st.Err, "compare the spaces: the sets are closed") {
+		t.Errorf("%+v", st)
+	}
+	f.err = nil
+	at = at.Add(time.Hour)
+	turn(t, b, 3, w.switchedTo(m.space))
+}
+
+// TestKeptSpaceIsDropped: by an event, when its time has come.
+func TestKeptSpaceIsDropped(t *testing.T) {
+	m, f := newModel(), good()
+	w := switching(t, m, 3)
+	keep := "2h"
+	if _, err := w.shard.ChangeNamespace(context.Background(), "team-a", memory.PatchNamespace{Settings: map[string]*string{settings.KeepOld: &keep}}); err != nil {
+		t.Fatal(err)
+	}
+	at := time.Now()
+	w.now = func() time.Time { return at }
+	b := newBuilder(w.shard, m, f.compare)
+	turn(t, b, 3, w.switchedTo(m.space))
+	old, _, count := w.spaces()
+	at = at.Add(2*time.Hour - time.Second)
+	if rest := b.round(context.Background()); rest > 2*time.Second || count(old.Kept[0].Space) != 3 {
+		t.Errorf("rest of %s, %d records", rest, count(old.Kept[0].Space))
+	}
+	at = at.Add(time.Second + time.Millisecond)
+	refuse := true
+	w.refuse = func() *memory.Error {
+		if refuse {
+			return memory.Errorf(memory.CodeNoSpace, "the disk is full")
+		}
+		return nil
+	}
+	w.stop()
+	w.mustStart()
+	b = newBuilder(w.shard, m, f.compare)
+	b.round(context.Background())
+	if set, _, _ := w.spaces(); len(set.Kept) != 1 {
+		t.Error("it was dropped on a full disk")
+	}
+	refuse = false
+	b.round(context.Background())
+	if set, _, _ := w.spaces(); len(set.Kept) != 0 || count(old.Kept[0].Space) != 0 {
+		t.Errorf("%+v", set.Kept)
+	}
+	w.refold()
+}
+
+// TestBackWithinTheTime: what the old space has is not made again, and a model
+// of this process is not asked for what derivation gives.
+func TestBackWithinTheTime(t *testing.T) {
+	m, f := newModel(), good()
+	w := switching(t, m, 10)
+	b := newBuilder(w.shard, m, f.compare)
+	old, _, count := w.spaces()
+	turn(t, b, 3, w.switchedTo(m.space))
+	w.capture("team-a", memory.Capture{Text: "while the model outside was in use"})
+	attached := w.attached()
+	w.build(old.Space, true)
+	w.capture("team-a", memory.Capture{Text: "on the way back"})
+	turn(t, b, 3, w.switchedTo(old.Space))
+	_, info, _ := w.spaces()
+	if n := w.attached() - attached; n != 1 || count(old.Space) != info.Records || info.Pending != 0 {
+		t.Errorf("%d vectors attached, %d of %d, %d pending", n, count(old.Space), info.Records, info.Pending)
+	}
+	w.refold()
+}
+
+// attached counts the namespace's vectors.attached events.
+func (w *world) attached() (n int) {
+	for _, row := range w.audit("team-a") {
+		if row.Type == events.TypeVectorsAttached {
+			n++
+		}
+	}
+	return n
+}
+
+// TestAttachedVectorsAreTheDerivedOnes: a built-in space is the same whether
+// filled afterwards or derived at once.
+func TestAttachedVectorsAreTheDerivedOnes(t *testing.T) {
+	m, f := newModel(), good()
+	w := external(t, m)
+	local := settings.Resolve(map[string]string{settings.EmbedderSpace: builtinSpace(t)}).Space
+	w.capture("team-a", memory.Capture{Text: "the same words"})
+	w.build(local, true)
+	w.capture("team-a", memory.Capture{Text: "the same words"})
+	turn(t, newBuilder(w.shard, m, f.compare), 3, w.switchedTo(local))
+	v := w.state.View()
+	defer v.Close()
+	var plain []string
+	err := v.Vectors(0, settings.KeyOf(local), 0, func(_ uint32, r projections.VectorRow) error {
+		key, err := w.keys.KeyByID(r.Key)
+		if err != nil {
+			return err
+		}
+		space := settings.KeyOf(local)
+		p, err := key.Open(nil, derive.VectorIdentity(r.Event, int(r.Chunk)), space[:], r.Sealed)
+		plain = append(plain, string(p))
+		return err
+	})
+	if err != nil || len(plain) != 2 || plain[0] != plain[1] {
+		t.Errorf("%d vectors, %v, the same %v", len(plain), err, len(plain) == 2 && plain[0] == plain[1])
+	}
+}
+
+// TestGoneMidway: a namespace that is deleted, and a change that is cancelled,
+// end the job.
+func TestGoneMidway(t *testing.T) {
+	for _, how := range []string{"deleted", "cancelled"} {
+		t.Run(how, func(t *testing.T) {
+			m, f := newModel(), good()
+			w := switching(t, m, buildBatch+1)
+			b := newBuilder(w.shard, m, f.compare)
+			b.round(context.Background())
+			id := w.id()
+			var err error
+			if how == "deleted" {
+				_, err = w.shard.DeleteNamespace(context.Background(), "team-a")
+			} else {
+				err = w.shard.CancelSpace(context.Background(), "team-a")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.round(context.Background())
+			if _, ok := b.Status(id); ok || f.calls.Load() != 0 {
+				t.Errorf("the job goes on: %v, %d comparisons", ok, f.calls.Load())
+			}
+			if how == "cancelled" {
+				if _, _, count := w.spaces(); count(m.space) != 0 {
+					t.Error("vectors are left")
+				}
+			}
+			w.refold()
+		})
+	}
+}
+
+// TestSpaceEventThatWasNotWritten: what derivation knows of spaces is what the
+// log says, also where an append failed.
+func TestSpaceEventThatWasNotWritten(t *testing.T) {
+	for _, fault := range []eventlogtest.Fault{eventlogtest.FaultRefuse, eventlogtest.FaultUnknownLost, eventlogtest.FaultUnknownStored, eventlogtest.FaultLate,
+		eventlogtest.FaultSecondWriter, eventlogtest.FaultNoSpace, eventlogtest.FaultTwice, eventlogtest.FaultWrongAck, eventlogtest.FaultBlind} {
+		t.Run(string(fault), func(t *testing.T) {
+			stream := eventlogtest.NewFake()
+			stream.SecondWriter(func(uint64) []byte { return []byte("not a frame") })
+			w := newWorld(t, stream)
+			w.mustStart()
+			w.namespace("team-a")
+			local, _, count := w.spaces()
+			outside := newModel().space
+			for _, typ := range []events.Type{events.TypeSpaceBuilding, events.TypeSpaceSwitched, events.TypeSpaceDropped} {
+				space := outside
+				if typ == events.TypeSpaceDropped {
+					space = local.Space
+				}
+				stream.Inject(fault)
+				_, err := w.shard.spaceEvent(context.Background(), typ, w.id(), space, nil)
+				before := count(local.Space)
+				w.capture("team-a", memory.Capture{Text: "after " + typ.String()})
+				set, _, _ := w.spaces()
+				if derived := count(local.Space) - before; (derived == 1) != (set.Space == local.Space) {
+					t.Errorf("%s: %v, the current space is %s, and %d derived", typ, err, set.Space, derived)
+				}
+				w.refold()
+				// What was refused is said again.
+				if _, err := w.shard.spaceEvent(context.Background(), typ, w.id(), space, nil); err != nil {
+					t.Errorf("%s again: %v", typ, err)
+				}
+				w.refold()
+			}
+			if set, _, _ := w.spaces(); set.Space != outside || set.IsBuilding() || len(set.Kept) != 0 {
+				t.Errorf("%+v", set)
+			}
+		})
+	}
+}
+
+// TestBuilderBesideWriters: writers, revisions and forgets go on while spaces
+// change under random faults of the log; afterwards nobody lacks a vector.
+func TestBuilderBesideWriters(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	m, f := newModel(), good()
+	stream := eventlogtest.NewFake()
+	w := newWorld(t, stream)
+	w.mustStart()
+	w.namespace("team-a")
+	local, _, count := w.spaces()
+	b, a := NewBuilder(w.shard, m, f.compare), NewAttacher(w.shard, m)
+	wake := func() { a.Wake(); b.Wake() }
+	w.wake.Store(&wake)
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	var failed atomic.Int64
+	for g := range 3 {
+		wg.Go(func() {
+			rnd := rand.New(rand.NewPCG(seed, uint64(g)))
+			var ids []string
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				r, err := w.try("team-a", memory.Capture{Agent: "agent-1", Text: fmt.Sprintf("memory %d of %d", i, g), ID: fmt.Sprintf("%d-%d", g, i)})
+				if err != nil {
+					failed.Add(1)
+					continue
+				}
+				ids = append(ids, r.RecordID)
+				id := ids[rnd.IntN(len(ids))]
+				switch rnd.IntN(6) {
+				case 0:
+					text := fmt.Sprintf("revised %d", i)
+					_, _ = w.shard.Revise(context.Background(), "team-a", "agent-1", id, memory.Revision{Text: &text}, 0, "")
+				case 1:
+					_, _ = w.shard.Forget(context.Background(), "team-a", "agent-1", id, 0)
+				}
+			}
+		})
+	}
+	for i, space := range []embed.Space{m.space, local.Space, m.space, local.Space} {
+		stream.Random(rand.New(rand.NewPCG(seed, 100+uint64(i))), 0.02)
+		await(t, "a switch to begin", func() bool {
+			began, err := w.shard.BuildSpace(context.Background(), "team-a", space)
+			set, _, _ := w.spaces()
+			return err == nil && began || set.Next == space || set.Space == space
+		})
+		stream.Random(nil, 0)
+		await(t, "the switch to "+space.String(), w.switchedTo(space))
+	}
+	close(stop)
+	wg.Wait()
+	await(t, "the last vectors", func() bool { return w.pending() == 0 })
+	b.Close()
+	a.Close()
+	_, info, _ := w.spaces()
+	if count(local.Space) != info.Records {
+		t.Errorf("%d of %d records have vectors", count(local.Space), info.Records)
+	}
+	t.Logf("%d records, %d requests failed", info.Records, failed.Load())
+	w.refold()
+}
