@@ -1,9 +1,11 @@
 package vector
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"time"
 )
 
@@ -123,7 +125,9 @@ const (
 	// no build.
 	defaultExactBelow  = 4096
 	defaultGuardSample = 64
-	defaultGuardRecall = 0.95
+	// defaultBuildWorkers leaves processors to searches.
+	defaultBuildWorkers = 4
+	defaultGuardRecall  = 0.95
 )
 
 // Options of a Set. The zero value is good.
@@ -141,6 +145,16 @@ type Options struct {
 	// GuardRecall is the recall@10 under which a graph is not used. 0 means
 	// 0.95; negative trusts every graph.
 	GuardRecall float64
+	// Exact gives the full-precision unit vectors of ids, by which the best
+	// candidates of a search are then scored: it writes them one after the other
+	// to dst, whose length is len(ids) times the dimension. NaN in the place of
+	// a vector's first component says that it cannot be had; the vector keeps
+	// the score of its bytes. It is called from searching goroutines, for a few
+	// dozen IDs at a time; an error fails the search. Nil: bytes are all there is.
+	Exact func(ctx context.Context, ids []ID, dst []float32) error
+	// BuildWorkers is the number of goroutines that build a graph. 0 means
+	// GOMAXPROCS, but not above 4.
+	BuildWorkers int
 	// Pace says how long the builder rests after a small batch of work, so that
 	// others get the processor. Nil: not at all.
 	Pace func() time.Duration
@@ -158,6 +172,9 @@ func (o Options) Validate() error {
 	}
 	if o.GuardSample < 0 {
 		return fmt.Errorf("options GuardSample %d: %w", o.GuardSample, ErrOptions)
+	}
+	if o.BuildWorkers < 0 {
+		return fmt.Errorf("options BuildWorkers %d: %w", o.BuildWorkers, ErrOptions)
 	}
 	if !(o.GuardRecall <= 1) {
 		return fmt.Errorf("options GuardRecall %v above 1: %w", o.GuardRecall, ErrOptions)
@@ -179,6 +196,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.GuardRecall == 0 {
 		o.GuardRecall = defaultGuardRecall
+	}
+	if o.BuildWorkers == 0 {
+		o.BuildWorkers = min(runtime.GOMAXPROCS(0), defaultBuildWorkers)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -216,8 +236,8 @@ type Stats struct {
 	// measured, 0 before.
 	Guard  GuardState
 	Recall float64
-	// Kernel names the code that computes dot products: "avx512", "avx2" or
-	// "go".
+	// Kernel names the code that computes dot products: "avx512vnni",
+	// "avx512bw", "avx2", "neon" or "go".
 	Kernel string
 	// Bytes is the memory held, spare room for growth included.
 	Bytes int64

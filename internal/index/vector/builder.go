@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// insertBatch is the number of insertions between two looks at the
-	// context and at who else wants the graph.
-	insertBatch = 32
+	// insertBatch is the most insertions between two looks at the context and
+	// at who else wants the graph.
+	insertBatch = batchMost
 	// Tombstones are compacted away beyond compactShare tenths of the slots
 	// and not for fewer than compactMin.
 	compactShare = 3
@@ -99,15 +99,8 @@ func (s *Set) insertSome() {
 	s.buildMu.Lock()
 	defer s.buildMu.Unlock()
 	gen := s.gen.Load() // Load may have replaced it
-	n := gen.store.n.Load()
-	for range insertBatch {
-		if gen.graph.inserted() >= n {
-			return
-		}
-		if !gen.graph.insert() {
-			s.breakGraph(gen)
-			return
-		}
+	if !gen.graph.insert(insertBatch) {
+		s.breakGraph(gen)
 	}
 }
 
@@ -126,7 +119,7 @@ func (s *Set) compact(old *generation) {
 			if s.ctx.Err() != nil {
 				return
 			}
-			if !fresh.graph.insert() {
+			if !fresh.graph.insert(insertBatch) {
 				s.breakGraph(fresh)
 			} else if s.guardDue(fresh) {
 				s.askGuard(fresh)
@@ -166,7 +159,7 @@ func (c *compaction) copyRows(leave uint32) {
 		view := c.old.view()
 		for ; c.next < view.n; c.next++ {
 			if !view.isDead(c.next) {
-				c.fresh.append(view.id(c.next), view.vecs.row(c.next))
+				c.fresh.copyFrom(&view, c.next)
 				c.from = append(c.from, c.next)
 			}
 		}

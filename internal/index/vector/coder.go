@@ -32,7 +32,7 @@ func newCoder(p Params, kern *kernel, st *store) (graph, error) {
 	lib.Ml = 1 / float64(p.M)
 	lib.EfSearch = max(p.EfSearch, p.EfConstruction)
 	lib.Rng = rand.New(rand.NewSource(1))
-	lib.Distance = func(a, b []float32) float32 { return 1 - kern.dot(a, b) }
+	lib.Distance = func(a, b []float32) float32 { return 1 - dotFloats(a, b) }
 	return &coderGraph{params: p, kern: kern, store: st, lib: lib}, nil
 }
 
@@ -41,19 +41,23 @@ func (g *coderGraph) inserted() uint32 { return g.n.Load() }
 // bytes leaves out the library's maps, of which it keeps no count.
 func (g *coderGraph) bytes() int64 { return 0 }
 
-func (g *coderGraph) insert() (ok bool) {
+func (g *coderGraph) insert(limit int) (ok bool) {
 	slot := g.n.Load()
 	view := g.store.view()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	defer func() { ok = recover() == nil }()
-	g.lib.Add(coderhnsw.MakeNode(slot, view.vecs.row(slot)))
-	g.n.Store(slot + 1)
+	for ; limit > 0 && slot < view.n; limit, slot = limit-1, slot+1 {
+		vec := make([]float32, g.store.dim)
+		dequantise(vec, view.rows.row(slot), view.scale(slot))
+		g.lib.Add(coderhnsw.MakeNode(slot, vec))
+		g.n.Store(slot + 1)
+	}
 	return true
 }
 
 func (g *coderGraph) search(view *storeView, sc *scratch, k int, f Filter, upto uint32) bool {
-	nodes, ok := g.ask(sc.query, max(overfetch*k, g.params.EfSearch))
+	nodes, ok := g.ask(g.floats(sc), max(overfetch*k, g.params.EfSearch))
 	if !ok {
 		return false
 	}
@@ -68,14 +72,21 @@ func (g *coderGraph) search(view *storeView, sc *scratch, k int, f Filter, upto 
 				n++
 			}
 		}
-		g.kern.gather(sc.query, &view.vecs, sc.ids[:n], sc.dots)
+		g.kern.gather(sc.query, &view.rows, sc.ids[:n], sc.dots)
 		for i, slot := range sc.ids[:n] {
-			if k := makeKey(sc.dots[i], slot); sc.best.admits(k) {
+			if k := makeKey(float32(sc.dots[i])*(sc.scale*view.scale(slot)), slot); sc.best.admits(k) {
 				sc.best.add(k)
 			}
 		}
 	}
 	return true
+}
+
+// floats gives the query as the library wants it.
+func (g *coderGraph) floats(sc *scratch) []float32 {
+	q := make([]float32, g.store.dim)
+	dequantise(q, sc.query, sc.scale)
+	return q
 }
 
 func (g *coderGraph) ask(q []float32, k int) (nodes []coderhnsw.Node[uint32], ok bool) {

@@ -42,9 +42,9 @@ func (s *exactScan) offer(slot uint32) {
 func (s *exactScan) flush() {
 	sc := s.sc
 	ids := sc.ids[:s.fill]
-	s.kern.gather(sc.query, &s.view.vecs, ids, sc.dots)
+	s.kern.gather(sc.query, &s.view.rows, ids, sc.dots)
 	for i, slot := range ids {
-		if k := makeKey(sc.dots[i], slot); sc.best.admits(k) {
+		if k := makeKey(float32(sc.dots[i])*(sc.scale*s.view.scale(slot)), slot); sc.best.admits(k) {
 			sc.best.add(k)
 		}
 	}

@@ -1,100 +1,44 @@
 package vector
 
 import (
-	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash"
 	"hash/crc32"
 	"io"
-	"slices"
 )
 
-// The graph file, version 1; numbers are little-endian:
+// The graph file, version 2; numbers are little-endian:
 //
 //	offset  size  field
 //	     0     4  magic "MNVG"
-//	     4     1  version 1
+//	     4     1  version 2
 //	     5     1  engine: 0 none, 1 mneme
 //	     6     2  M
 //	     8     4  EfConstruction
 //	    12     4  dimension
 //	    16     4  count of nodes
 //	    20     4  slot of the entry point, 0 if there are no nodes
-//	    24        nodes in slot order:
-//	                4  ID; ascending; gives the level (levelOf)
-//	                   for each layer from 0 to the level:
-//	                   2    count of links
-//	                   4 n  slots linked to; on layer 0 the first is the parent
+//	    24     4  count of rows above the ground
+//	    28        IDs, ascending, 4 bytes each; an ID gives the level (levelOf)
+//	              ground rows in slot order: 2M links of 4 bytes
+//	              rows above in slot order, low layers first: M links
 //	   end     4  CRC-32C of everything before
 //
-// It holds no vectors and nothing computed from one but the links.
+// A link is the slot that it leads to; bit 31 is set for links of the tree. All
+// bits are set where a row has no more. The file holds no vectors and nothing
+// computed from one but the links.
 const (
 	fileMagic      = "MNVG"
-	fileVersion    = 1
-	fileHeaderLen  = 24
+	fileVersion    = 2
+	fileHeaderLen  = 28
 	fileEngineNone = 0
 	fileEngineOwn  = 1
+	// fileStep is the number of bytes read or written at once.
+	fileStep = 1 << 18
 )
 
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
-
-// Save writes the graph as it stands: links and IDs, no vectors. The builder
-// waits meanwhile, searches do not. Engines other than mneme write a file
-// without nodes.
-func (s *Set) Save(w io.Writer) error {
-	s.buildMu.Lock()
-	defer s.buildMu.Unlock()
-	gen := s.gen.Load()
-	sum := crc32.New(castagnoli())
-	buf := bufio.NewWriterSize(w, 1<<16)
-	out := io.MultiWriter(buf, sum)
-	g, _ := gen.graph.(*hnsw)
-	if err := writeGraph(out, g, s.dim, s.opt.Params); err != nil {
-		return fmt.Errorf("save graph: %w", err)
-	}
-	if _, err := buf.Write(binary.LittleEndian.AppendUint32(nil, sum.Sum32())); err != nil {
-		return fmt.Errorf("save graph: %w", err)
-	}
-	if err := buf.Flush(); err != nil {
-		return fmt.Errorf("save graph: %w", err)
-	}
-	return nil
-}
-
-// writeGraph writes all but the checksum. g may be nil.
-func writeGraph(w io.Writer, g *hnsw, dim int, p Params) error {
-	le := binary.LittleEndian
-	h := fileHeader{engine: fileEngineNone, params: p, dim: dim}
-	if g != nil {
-		h.engine, h.count = fileEngineOwn, g.inserted()
-		h.entry, _ = g.entry()
-	}
-	row := h.append(nil)
-	if h.count == 0 {
-		_, err := w.Write(row)
-		return err
-	}
-	view, links := g.store.view(), g.view()
-	for slot := range h.count {
-		id := view.id(slot)
-		row = le.AppendUint32(row, id)
-		for layer := range levelOf(id, p.M) + 1 {
-			to := links.links(slot, layer)
-			to = to[:linkCount(to)]
-			row = le.AppendUint16(row, uint16(len(to)))
-			for _, x := range to {
-				row = le.AppendUint32(row, x)
-			}
-		}
-		if _, err := w.Write(row); err != nil {
-			return err
-		}
-		row = row[:0]
-	}
-	return nil
-}
 
 type fileHeader struct {
 	engine byte
@@ -102,6 +46,7 @@ type fileHeader struct {
 	dim    int
 	count  uint32
 	entry  uint32
+	upper  uint32
 }
 
 func (h fileHeader) append(b []byte) []byte {
@@ -112,44 +57,17 @@ func (h fileHeader) append(b []byte) []byte {
 	b = le.AppendUint32(b, uint32(h.params.EfConstruction))
 	b = le.AppendUint32(b, uint32(h.dim))
 	b = le.AppendUint32(b, h.count)
-	return le.AppendUint32(b, h.entry)
+	b = le.AppendUint32(b, h.entry)
+	return le.AppendUint32(b, h.upper)
 }
 
-// graphReader decodes a graph file, checking all it reads: a decoded graph is
-// sound even where the checksum was made to fit.
-type graphReader struct {
-	in  *bufio.Reader
-	sum hash.Hash32
-	buf [4]byte
-	row []uint32
-	err error
-}
-
-func (r *graphReader) bytes(b []byte) []byte {
-	if r.err == nil {
-		if _, r.err = io.ReadFull(r.in, b); r.err == nil {
-			r.sum.Write(b)
-		}
-	}
-	if r.err != nil {
-		clear(b)
-	}
-	return b
-}
-
-func (r *graphReader) u16() uint16 { return binary.LittleEndian.Uint16(r.bytes(r.buf[:2])) }
-func (r *graphReader) u32() uint32 { return binary.LittleEndian.Uint32(r.bytes(r.buf[:4])) }
-
-// header reads the header of a file for this set.
-func (r *graphReader) header(dim int, p Params) (fileHeader, error) {
-	var h fileHeader
-	b := r.bytes(make([]byte, fileHeaderLen))
-	if r.err != nil {
-		return h, r.err
-	}
+// parseHeader checks that b begins a file for a set of these parameters.
+func parseHeader(b []byte, dim int, p Params) (fileHeader, error) {
 	le := binary.LittleEndian
-	h.engine = b[5]
-	h.count, h.entry = le.Uint32(b[16:]), le.Uint32(b[20:])
+	h := fileHeader{
+		engine: b[5], params: p, dim: dim,
+		count: le.Uint32(b[16:]), entry: le.Uint32(b[20:]), upper: le.Uint32(b[24:]),
+	}
 	switch {
 	case string(b[:4]) != fileMagic:
 		return h, errors.New("no graph file")
@@ -163,84 +81,123 @@ func (r *graphReader) header(dim int, p Params) (fileHeader, error) {
 		return h, fmt.Errorf("%d nodes", h.count)
 	case h.entry >= max(h.count, 1):
 		return h, fmt.Errorf("entry point %d of %d", h.entry, h.count)
+	case uint64(h.upper) > maxLevel*uint64(h.count):
+		return h, fmt.Errorf("%d rows above %d nodes", h.upper, h.count)
 	}
 	return h, nil
 }
 
-// nodes reads the nodes into g, whose store is not known yet. Memory grows
-// with what was read, not with what the header promises.
-func (r *graphReader) nodes(g *hnsw, h fileHeader) ([]ID, error) {
-	var ids []ID
-	for slot := range h.count {
-		id := r.u32()
-		if r.err != nil {
-			return nil, r.err
-		}
-		if slot > 0 && id <= ids[slot-1] {
-			return nil, fmt.Errorf("id %d after %d", id, ids[slot-1])
-		}
-		ids = append(ids, id)
-		level := levelOf(id, g.params.M)
-		g.addRows(slot, level)
-		view := g.view()
-		for layer := range level + 1 {
-			if err := r.links(view.links(slot, layer), slot, h.count); err != nil {
-				return nil, err
-			}
-		}
+// Save writes the graph as it stands: links and IDs, no vectors. The builder
+// waits meanwhile, searches do not. Engines other than mneme write a file
+// without nodes.
+func (s *Set) Save(w io.Writer) error {
+	s.buildMu.Lock()
+	defer s.buildMu.Unlock()
+	h := fileHeader{engine: fileEngineNone, params: s.opt.Params, dim: s.dim}
+	g, own := s.gen.Load().graph.(*hnsw)
+	if own {
+		h.engine, h.count, h.upper = fileEngineOwn, g.inserted(), g.upperRows
+		h.entry, _ = g.entry()
 	}
-	return ids, nil
+	out := fileWriter{w: w, buf: h.append(make([]byte, 0, fileStep))}
+	if h.count > 0 {
+		ids, links := g.store.ids.view(), g.view()
+		out.rows(&ids, h.count)
+		out.rows(&links.ground, h.count)
+		out.rows(&links.upper, h.upper)
+	}
+	out.flush()
+	out.buf = binary.LittleEndian.AppendUint32(out.buf, out.sum)
+	out.flush()
+	if out.err != nil {
+		return fmt.Errorf("save graph: %w", out.err)
+	}
+	return nil
 }
 
-func (r *graphReader) links(row []uint32, slot, count uint32) error {
-	n := int(r.u16())
-	if n > len(row) {
-		return fmt.Errorf("node %d has %d links", slot, n)
-	}
-	r.row = r.row[:0]
-	for range n {
-		to := r.u32()
-		if r.err != nil {
-			return r.err
-		}
-		if to >= count || to == slot {
-			return fmt.Errorf("node %d links to %d of %d", slot, to, count)
-		}
-		r.row = append(r.row, to)
-	}
-	setLinks(row, r.row)
-	return r.err
+type fileWriter struct {
+	w   io.Writer
+	buf []byte
+	sum uint32
+	err error
 }
 
-// checkGraph proves what the searches rely on: links lead to nodes that have
-// the layer, the entry point is on the top layer, the tree is whole. It fills
-// g.children.
-func checkGraph(g *hnsw, ids []ID, entry uint32) error {
-	view := g.view()
-	top := levelOf(ids[entry], g.params.M)
-	for i, id := range ids {
-		slot, level := uint32(i), levelOf(id, g.params.M)
-		if level > top {
-			return fmt.Errorf("entry point %d is below node %d", entry, slot)
+func (o *fileWriter) flush() {
+	if o.err != nil {
+		return
+	}
+	o.sum = crc32.Update(o.sum, castagnoli(), o.buf)
+	_, o.err = o.w.Write(o.buf)
+	o.buf = o.buf[:0]
+}
+
+func (o *fileWriter) rows(v *view[uint32], n uint32) {
+	for i := uint32(0); i < n && o.err == nil; i++ {
+		if len(o.buf)+4*v.rowLen > fileStep {
+			o.flush()
 		}
-		for layer := 1; layer <= level; layer++ {
-			row := view.links(slot, layer)
-			for _, to := range row[:linkCount(row)] {
-				if levelOf(ids[to], g.params.M) < layer {
-					return fmt.Errorf("node %d links to %d on layer %d", slot, to, layer)
-				}
+		for _, x := range v.row(i) {
+			o.buf = binary.LittleEndian.AppendUint32(o.buf, x)
+		}
+	}
+}
+
+// fileReader takes a file apart; what it reads is checked afterwards.
+type fileReader struct {
+	in  io.Reader
+	sum uint32
+	buf []byte
+}
+
+// bytes reads n bytes, which stay until the next call.
+func (r *fileReader) bytes(n int) ([]byte, error) {
+	if cap(r.buf) < n {
+		r.buf = make([]byte, n)
+	}
+	b := r.buf[:n]
+	if _, err := io.ReadFull(r.in, b); err != nil {
+		return nil, err
+	}
+	r.sum = crc32.Update(r.sum, castagnoli(), b)
+	return b, nil
+}
+
+// rows reads n rows into an empty slab. Memory grows with what was read, not
+// with what the header promises.
+func (r *fileReader) rows(to *slab[uint32], n uint32) error {
+	rowBytes := 4 * to.rowLen
+	for at := uint32(0); at < n; {
+		some := min(n-at, uint32(max(1, fileStep/rowBytes)))
+		b, err := r.bytes(int(some) * rowBytes)
+		if err != nil {
+			return err
+		}
+		to.grow(int(at+some), none)
+		v := to.view()
+		for range some {
+			row := v.row(at)
+			for i := range row {
+				row[i] = binary.LittleEndian.Uint32(b[4*i:])
 			}
+			b = b[rowBytes:]
+			at++
 		}
-		if slot == 0 {
-			continue
-		}
-		parent := view.ground.row(slot)[0]
-		if parent >= slot || !slices.Contains(view.ground.row(parent), slot) {
-			return fmt.Errorf("node %d has no parent", slot)
-		}
-		if g.children[parent]++; int(g.children[parent]) > g.maxChildren() {
-			return fmt.Errorf("node %d has too many children", parent)
-		}
+	}
+	return nil
+}
+
+// end checks the checksum and that nothing follows.
+func (r *fileReader) end() error {
+	want := r.sum
+	b, err := r.bytes(4)
+	if err != nil {
+		return err
+	}
+	if got := binary.LittleEndian.Uint32(b); got != want {
+		return fmt.Errorf("checksum %08x, computed %08x", got, want)
+	}
+	if _, err := io.ReadFull(r.in, b[:1]); err != io.EOF {
+		return errors.New("bytes after the end")
 	}
 	return nil
 }

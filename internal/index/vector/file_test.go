@@ -35,16 +35,19 @@ func smallSet(tb testing.TB) *Set {
 	return s
 }
 
-// goldenFile has the header, a line for each node, and the checksum.
+// goldenFile has the header, the IDs, the ground rows, the rows above and the
+// checksum.
 const goldenFile = `
-4d4e5647 01 01 0200 04000000 02000000 06000000 02000000
-05000000 0400 01000000 02000000 03000000 04000000 0200 02000000 05000000
-06000000 0300 00000000 02000000 05000000
-07000000 0300 01000000 00000000 03000000 0200 00000000 05000000 0000
-08000000 0300 02000000 00000000 04000000
-09000000 0300 03000000 00000000 05000000
-0a000000 0200 04000000 01000000 0200 00000000 02000000
-8f339e12
+4d4e5647 02 01 0200 04000000 02000000 06000000 02000000 04000000
+05000000 06000000 07000000 08000000 09000000 0a000000
+01000080 02000000 03000000 04000000
+00000080 02000080 05000000 ffffffff
+01000080 00000000 03000080 ffffffff
+02000080 00000000 04000080 ffffffff
+03000080 00000000 05000080 ffffffff
+04000080 01000000 ffffffff ffffffff
+02000000 05000000 00000000 05000000 ffffffff ffffffff 00000000 02000000
+2d21e81b
 `
 
 func TestFileGolden(t *testing.T) {
@@ -109,7 +112,7 @@ func TestUnsoundFiles(t *testing.T) {
 			}
 			bad[at] = b
 			mustWait(t, s)
-			s.gen.Load().graph = newHNSW(s.opt.Params, &s.kern, s.gen.Load().store)
+			s.gen.Load().graph = newHNSW(s.opt.Params, 1, &s.kern, s.gen.Load().store)
 			err := s.Load(bytes.NewReader(binary.LittleEndian.AppendUint32(bad, crc32.Checksum(bad, castagnoli()))))
 			if errors.Is(err, ErrGraphFile) {
 				refused++

@@ -90,7 +90,7 @@ func (s *Set) measureRecall(ctx context.Context, gen *generation, inserted uint3
 		if !ok {
 			break
 		}
-		copy(sc.query, view.vecs.row(slot))
+		sc.setRow(view, slot)
 		sc.best.reset(guardK)
 		if err := sc.startScan(ctx, &s.kern, view).slots(0, inserted, nil); err != nil {
 			return 0, false

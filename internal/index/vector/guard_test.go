@@ -29,7 +29,7 @@ func TestGuardPassesOwnGraph(t *testing.T) {
 	if st.Guard != GuardOK || st.Recall < 0.95 || st.Engine != EngineMneme || st.InGraph != 3000 || st.Tail != 0 {
 		t.Errorf("built: %+v", st)
 	}
-	if st.Bytes < 3000*32*4 || st.BytesPerVector < 32*4+2*16*4 {
+	if st.Bytes < 3000*32 || st.BytesPerVector < 32+2*16*4 || st.BytesPerVector > 300 {
 		t.Errorf("bytes: %+v", st)
 	}
 }
@@ -85,11 +85,11 @@ func (f *faulty) search(view *storeView, sc *scratch, k int, fl Filter, upto uin
 	return true
 }
 
-func (f *faulty) insert() bool {
+func (f *faulty) insert(limit int) bool {
 	if f.broken && f.inserted() >= 600 {
 		return false
 	}
-	return f.graph.insert()
+	return f.graph.insert(limit)
 }
 
 func TestGuardWatchesOwnGraphToo(t *testing.T) {

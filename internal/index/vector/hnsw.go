@@ -4,8 +4,13 @@ import (
 	"sync/atomic"
 )
 
-// none stands in a link row after the last link.
-const none = ^uint32(0)
+const (
+	// none stands in a link row after the last link.
+	none = ^uint32(0)
+	// treeLink marks a ground link between parent and child, which is never
+	// pruned; see hnsw_insert.go.
+	treeLink = 1 << 31
+)
 
 // maxLevel bounds the layers; a level above it has probability M^-maxLevel.
 const maxLevel = 15
@@ -14,9 +19,10 @@ const maxLevel = 15
 // Yashunin, "Efficient and robust approximate nearest neighbor search using
 // Hierarchical Navigable Small World graphs", 2018.
 //
-// One goroutine inserts; any number search meanwhile without a lock: links are
-// read and written atomically, one by one. A reader may see a row half old and
-// half new, but every link in it leads to a node that exists.
+// One goroutine at a time inserts, with helpers; any number search meanwhile
+// without a lock: links are read and written atomically, one by one. A reader
+// may see a row half old and half new, but every link in it leads to a node that
+// exists.
 type hnsw struct {
 	params Params
 	kern   *kernel
@@ -35,16 +41,16 @@ type hnsw struct {
 	// The builder's own.
 	upperRows uint32
 	children  []uint8 // how many call a slot their parent
-	sc        *scratch
+	build     builder
 }
 
-func newHNSW(p Params, kern *kernel, st *store) *hnsw {
+func newHNSW(p Params, workers int, kern *kernel, st *store) *hnsw {
 	g := &hnsw{
 		params: p, kern: kern, store: st,
 		ground: newSlab[uint32](2 * p.M),
 		towers: newSlab[uint32](1),
 		upper:  newSlab[uint32](p.M),
-		sc:     newScratch(st.stride),
+		build:  builder{workers: workers},
 	}
 	g.ef.Store(uint32(p.EfSearch))
 	return g
@@ -97,6 +103,13 @@ func (g *hnsw) bytes() int64 {
 	return g.ground.bytes() + g.towers.bytes() + g.upper.bytes() + int64(g.n.Load())
 }
 
+// linkBytes is what one node needs: its ground row, its place in the towers, its
+// count of children, and the rows above, of which there are 1/(M-1) a node.
+func (p Params) linkBytes() float64 {
+	m := float64(p.M)
+	return 8*m + 4 + 1 + 4*m/(m-1)
+}
+
 // graphView is what one walk reads.
 type graphView struct {
 	ground, towers, upper view[uint32]
@@ -128,9 +141,9 @@ func (g *hnsw) addRows(slot uint32, level int) {
 
 // setLinks replaces a row. Only what changes is written, since an atomic
 // store is dear.
-func setLinks(row, links []uint32) {
-	for i, to := range links {
-		if row[i] != to {
+func setLinks(row []uint32, links []key) {
+	for i, k := range links {
+		if to := linkOf(k); row[i] != to {
 			atomic.StoreUint32(&row[i], to)
 		}
 	}

@@ -6,36 +6,51 @@ import "sync/atomic"
 type walker struct {
 	kern  *kernel
 	sc    *scratch
-	q     []float32
+	q     []uint8
+	scale float32 // of q
 	store *storeView
 	graph graphView
 	dots  int // dot products computed
 }
 
-// score returns the dot product with one slot.
-func (w *walker) score(slot uint32) float32 {
-	w.sc.ids[0] = slot
-	w.kern.gather(w.q, &w.store.vecs, w.sc.ids[:1], w.sc.dots)
-	w.dots++
-	return w.sc.dots[0]
+// walkFrom returns a walker whose query is a row of the store.
+func (g *hnsw) walkFrom(slot uint32, sc *scratch, view *storeView, links graphView) walker {
+	return walker{kern: g.kern, sc: sc, q: view.rows.row(slot), scale: view.scale(slot), store: view, graph: links}
 }
 
-// fresh scores the links of a row that this walk has not seen and returns
-// their slots; scores are in sc.dots. Slots younger than the store view are
-// passed over: the view has no vector for them.
+// gather leaves in sc.dots the integer dot products with the rows of slots.
+func (w *walker) gather(slots []uint32) {
+	w.kern.gather(w.q, &w.store.rows, slots, w.sc.dots)
+	w.dots += len(slots)
+}
+
+// scored turns the i-th of the dots just gathered, that of slot, into a score.
+// It is the same from either side.
+func (w *walker) scored(i int, slot uint32) float32 {
+	return float32(w.sc.dots[i]) * (w.scale * w.store.scale(slot))
+}
+
+// score returns the score of one slot.
+func (w *walker) score(slot uint32) float32 {
+	w.sc.ids[0] = slot
+	w.gather(w.sc.ids[:1])
+	return w.scored(0, slot)
+}
+
+// fresh gathers the links of a row that this walk has not seen and returns
+// their slots. Slots younger than the store view are passed over: the view has
+// no vector for them.
 func (w *walker) fresh(row []uint32) []uint32 {
 	sc := w.sc
-	ids, marks, epoch := sc.ids, sc.marks[:w.store.n], sc.epoch
+	ids, marks, epoch := sc.ids[:len(row)], sc.marks[:w.store.n], sc.epoch
 	n := 0
 	for i := range row {
-		slot := atomic.LoadUint32(&row[i])
-		if slot >= uint32(len(marks)) {
-			if slot == none {
-				break
-			}
-			continue
+		link := atomic.LoadUint32(&row[i])
+		if link == none {
+			break
 		}
-		if marks[slot] == epoch {
+		slot := link &^ treeLink
+		if slot >= uint32(len(marks)) || marks[slot] == epoch {
 			continue
 		}
 		marks[slot] = epoch
@@ -43,8 +58,7 @@ func (w *walker) fresh(row []uint32) []uint32 {
 		n++
 	}
 	ids = ids[:n]
-	w.kern.gather(w.q, &w.store.vecs, ids, sc.dots)
-	w.dots += n
+	w.gather(ids)
 	return ids
 }
 
@@ -66,10 +80,9 @@ func (w *walker) descend(best key, from, to int) key {
 					n++
 				}
 			}
-			w.kern.gather(w.q, &w.store.vecs, w.sc.ids[:n], w.sc.dots)
-			w.dots += n
+			w.gather(w.sc.ids[:n])
 			for i, slot := range w.sc.ids[:n] {
-				if k := makeKey(w.sc.dots[i], slot); k < best {
+				if k := makeKey(w.scored(i, slot), slot); k < best {
 					best, improved = k, true
 				}
 			}
@@ -97,7 +110,7 @@ func (w *walker) near(start key, layer, ef int) []key {
 		pool.keys[next] = k | followed
 		next++
 		for i, slot := range w.fresh(w.graph.links(keySlot(k), layer)) {
-			if k := makeKey(sc.dots[i], slot); pool.admits(k) {
+			if k := makeKey(w.scored(i, slot), slot); pool.admits(k) {
 				next = min(next, pool.add(k))
 			}
 		}
@@ -138,7 +151,7 @@ func (w *walker) nearAllowed(start key, ef int, a *allowed, budget int) bool {
 			return false
 		}
 		for i, slot := range w.fresh(w.graph.links(keySlot(k), 0)) {
-			k := makeKey(sc.dots[i], slot)
+			k := makeKey(w.scored(i, slot), slot)
 			if !results.admits(k) {
 				continue
 			}
@@ -158,7 +171,7 @@ func (g *hnsw) search(view *storeView, sc *scratch, k int, f Filter, upto uint32
 	if level < 0 || slot >= view.n {
 		return false
 	}
-	w := walker{kern: g.kern, sc: sc, q: sc.query, store: view, graph: g.view()}
+	w := walker{kern: g.kern, sc: sc, q: sc.query, scale: sc.scale, store: view, graph: g.view()}
 	start := w.descend(makeKey(w.score(slot), slot), level, 0)
 	ef := max(k, int(g.ef.Load()))
 	a := allowed{view: view, filter: f, below: upto}

@@ -6,34 +6,29 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// gatherAVX512 and gatherAVX2 are gatherFuncs; see kernel_amd64.s.
+// gatherVNNI, gatherBW and gatherAVX2 are gatherFuncs; see kernel_amd64.s.
 //
 //go:noescape
-func gatherAVX512(q *float32, base *unsafe.Pointer, ids *uint32, n, blocks, rowBytes, shift int, out *float32)
+func gatherVNNI(q *uint8, base *unsafe.Pointer, ids *uint32, n, blocks, rowBytes, shift int, out *int32)
 
 //go:noescape
-func gatherAVX2(q *float32, base *unsafe.Pointer, ids *uint32, n, blocks, rowBytes, shift int, out *float32)
+func gatherBW(q *uint8, base *unsafe.Pointer, ids *uint32, n, blocks, rowBytes, shift int, out *int32)
+
+//go:noescape
+func gatherAVX2(q *uint8, base *unsafe.Pointer, ids *uint32, n, blocks, rowBytes, shift int, out *int32)
 
 // detectKernels returns what this processor can run, fastest first.
 func detectKernels() []kernel {
 	var ks []kernel
-	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL {
-		ks = append(ks, kernel{name: "avx512", gatherRows: gatherAVX512, dotBlocks: dotAVX512})
+	x := &cpu.X86
+	if x.HasAVX512F && x.HasAVX512BW && x.HasAVX512VNNI {
+		ks = append(ks, kernel{name: "avx512vnni", gatherRows: gatherVNNI})
 	}
-	if cpu.X86.HasAVX2 && cpu.X86.HasFMA {
-		ks = append(ks, kernel{name: "avx2", gatherRows: gatherAVX2, dotBlocks: dotAVX2})
+	if x.HasAVX512F && x.HasAVX512BW {
+		ks = append(ks, kernel{name: "avx512bw", gatherRows: gatherBW})
+	}
+	if x.HasAVX2 {
+		ks = append(ks, kernel{name: "avx2", gatherRows: gatherAVX2})
 	}
 	return append(ks, goKernel())
-}
-
-func dotAVX512(a, b *float32, blocks int) (sum float32) {
-	row, id := unsafe.Pointer(b), uint32(0)
-	gatherAVX512(a, &row, &id, 1, blocks, 0, 0, &sum)
-	return sum
-}
-
-func dotAVX2(a, b *float32, blocks int) (sum float32) {
-	row, id := unsafe.Pointer(b), uint32(0)
-	gatherAVX2(a, &row, &id, 1, blocks, 0, 0, &sum)
-	return sum
 }

@@ -1,80 +1,70 @@
 package vector
 
 import (
-	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 )
 
-func TestKernelsEqualTwin(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	for _, k := range detectKernels() {
-		t.Run(k.name, func(t *testing.T) {
-			for n := 0; n <= 1100; n++ {
-				if n > 130 && n%7 != 0 {
-					continue
-				}
-				a, b := gauss(rng, n, 1), gauss(rng, n, 1)
-				var want, size float64
-				for i := range a {
-					want += float64(a[i]) * float64(b[i])
-					size += math.Abs(float64(a[i]) * float64(b[i]))
-				}
-				if got := float64(k.dot(a, b)); math.Abs(got-want) > 1e-6*size+1e-9 {
-					t.Fatalf("dot of %d: got %v, want %v", n, got, want)
-				}
-			}
-		})
+// randomRows fills a slab with bytes of every value.
+func randomRows(rng *rand.Rand, rows, stride int) (*slab[uint8], rowSource) {
+	s := newSlab[uint8](stride)
+	s.grow(rows, 0)
+	v := s.view()
+	for i := range uint32(rows) {
+		row := v.row(i)
+		for j := range row {
+			row[j] = uint8(rng.Uint32())
+		}
 	}
+	return s, v
 }
 
-// A row's score must not depend on which rows it is computed with: graph, scan
-// and tail are merged by score.
-func TestGatherIsPlaceIndependent(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 4))
-	const rows = 3000
-	for _, dim := range []int{1, 15, 16, 17, 48, 100, 384} {
-		s := newSlab[float32](padded(dim))
-		s.grow(rows, 0)
-		v := s.view()
-		for i := range uint32(rows) {
-			copy(v.row(i), gauss(rng, dim, 1))
+// Integer sums are exact: every kernel gives what the plain loop gives, for
+// every number of rows, at every place among them and in chunks after the first.
+func TestKernelsEqualTwin(t *testing.T) {
+	const seed = 1
+	rng := rand.New(rand.NewPCG(seed, 2))
+	for _, stride := range []int{64, 128, 192, 384, 448, 768, 1024, 4096, 65536} {
+		rows := 5000
+		if stride > 1024 {
+			rows = 200
 		}
-		q := alignedSlice[float32](padded(dim))
-		copy(q, gauss(rng, dim, 1))
-		var rankings [][]key
+		_, v := randomRows(rng, rows, stride)
 		for _, k := range detectKernels() {
-			var ranking []key
-			for n := 1; n <= 9; n++ {
-				ids, out := make([]uint32, n), make([]float32, n)
+			for n := 1; n <= 21; n++ {
+				ids, out := make([]uint32, n), make([]int32, (n+3)&^3)
 				for i := range ids {
-					ids[i] = rng.Uint32N(rows)
+					ids[i] = rng.Uint32N(uint32(rows))
 				}
+				q := v.row(rng.Uint32N(uint32(rows)))
 				k.gather(q, &v, ids, out)
 				for i, id := range ids {
-					if alone := k.dot(q, v.row(id)); out[i] != alone {
-						t.Fatalf("%s dim %d: row %d of %d gives %v, alone %v", k.name, dim, i, n, out[i], alone)
+					var want int64
+					for j, x := range v.row(id) {
+						want += (int64(x) - zeroByte) * (int64(q[j]) - zeroByte)
+					}
+					if int64(out[i]) != want {
+						t.Fatalf("seed %d, %s, stride %d: row %d of %d gives %d, want %d", seed, k.name, stride, i, n, out[i], want)
 					}
 				}
 			}
-			for slot := range uint32(300) {
-				// Neighbours in the ranking differ by more than the last bits.
-				ranking = append(ranking, makeKey(float32(math.Round(float64(k.dot(q, v.row(slot)))*1e3)/1e3), slot))
-			}
-			slices.Sort(ranking)
-			rankings = append(rankings, ranking)
 		}
-		for i := range rankings {
-			same := 0
-			for j, k := range rankings[i] {
-				if keySlot(k) == keySlot(rankings[0][j]) {
-					same++
-				}
-			}
-			if same < 295 { // a score on the edge of rounding may move
-				t.Errorf("dim %d: kernels %d and 0 rank %d of 300 alike", dim, i, same)
-			}
+	}
+}
+
+// The largest sums that there can be do not overflow.
+func TestKernelsAtTheBounds(t *testing.T) {
+	s := newSlab[uint8](maxDim)
+	s.grow(3, 0)
+	v := s.view()
+	for i := range v.row(1) {
+		v.row(1)[i], v.row(2)[i] = 255, zeroByte
+	}
+	for _, k := range detectKernels() {
+		out := make([]int32, 4)
+		k.gather(v.row(0), &v, []uint32{0, 1, 2}, out)
+		if out[0] != maxDim*128*128 || out[1] != -maxDim*128*127 || out[2] != 0 {
+			t.Errorf("%s: %v", k.name, out)
 		}
 	}
 }
@@ -85,22 +75,46 @@ func TestGatherNothing(t *testing.T) {
 	}
 }
 
+// Scores, not only sums, are one and the same on every kernel.
+func TestKernelsRankAlike(t *testing.T) {
+	data := newClustered(7, 100, 20, 0.8)
+	vs, queries := data.take(2000), data.take(20)
+	var want [][]Hit
+	for i, k := range detectKernels() {
+		s := mustSet(t, 100, Options{ExactBelow: -1, Params: Params{M: 8, EfConstruction: 40}})
+		s.kern = k
+		fill(t, s, 0, vs)
+		mustWait(t, s)
+		for j, q := range queries {
+			got := mustSearch(t, s, q, 10, nil)
+			if i == 0 {
+				want = append(want, got)
+				continue
+			}
+			for n, h := range got {
+				if h != want[j][n] {
+					t.Fatalf("%s: hit %d of query %d is %v, want %v", k.name, n, j, h, want[j][n])
+				}
+			}
+		}
+	}
+}
+
 func BenchmarkGather(b *testing.B) {
 	rng := rand.New(rand.NewPCG(5, 6))
-	s := newSlab[float32](384)
-	s.grow(64, 0)
-	v := s.view()
-	ids, out := make([]uint32, 64), make([]float32, 64)
-	for i := range ids {
-		ids[i] = uint32(i)
-		copy(v.row(uint32(i)), unit(gauss(rng, 384, 1)))
-	}
+	_, v := randomRows(rng, 20000, 384)
+	ids, out := make([]uint32, 16), make([]int32, 16)
 	for _, k := range detectKernels() {
-		b.Run(k.name, func(b *testing.B) {
-			for range b.N {
-				k.gather(v.row(0), &v, ids, out)
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/64, "ns/dot")
-		})
+		for name, rows := range map[string]uint32{"near": 64, "far": 20000} {
+			b.Run(k.name+"/"+name, func(b *testing.B) {
+				for range b.N {
+					for i := range ids {
+						ids[i] = rng.Uint32N(rows)
+					}
+					k.gather(v.row(0), &v, ids, out)
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/16, "ns/dot")
+			})
+		}
 	}
 }

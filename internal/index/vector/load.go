@@ -1,10 +1,7 @@
 package vector
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"math"
 )
@@ -51,30 +48,41 @@ func (s *Set) Load(r io.Reader) error {
 }
 
 // readGraph decodes a file. The graph is nil where the file or the engine has
-// none.
+// none; its store holds only IDs.
 func (s *Set) readGraph(in io.Reader) (*hnsw, []ID, error) {
-	r := &graphReader{in: bufio.NewReaderSize(in, 1<<16), sum: crc32.New(castagnoli())}
-	h, err := r.header(s.dim, s.opt.Params)
+	r := &fileReader{in: in}
+	b, err := r.bytes(fileHeaderLen)
 	if err != nil {
 		return nil, nil, err
 	}
-	g := newHNSW(s.opt.Params, &s.kern, newStore(s.dim))
-	ids, err := r.nodes(g, h)
+	h, err := parseHeader(b, s.dim, s.opt.Params)
 	if err != nil {
 		return nil, nil, err
 	}
-	want := r.sum.Sum32()
-	if got := r.u32(); r.err != nil || got != want {
-		return nil, nil, errors.Join(r.err, fmt.Errorf("checksum %08x, computed %08x", got, want))
+	g := newHNSW(s.opt.Params, s.opt.BuildWorkers, &s.kern, nil)
+	idSlab := newSlab[uint32](1)
+	for _, part := range []struct {
+		to *slab[uint32]
+		n  uint32
+	}{{idSlab, h.count}, {g.ground, h.count}, {g.upper, h.upper}} {
+		if err := r.rows(part.to, part.n); err != nil {
+			return nil, nil, err
+		}
 	}
-	if _, err := r.in.ReadByte(); err != io.EOF {
-		return nil, nil, errors.New("bytes after the end")
+	if err := r.end(); err != nil {
+		return nil, nil, err
 	}
-	if len(ids) == 0 || s.opt.Engine != EngineMneme {
+	if h.count == 0 || s.opt.Engine != EngineMneme {
 		return nil, nil, nil
 	}
-	if err := checkGraph(g, ids, h.entry); err != nil {
+	g.upperRows = h.upper
+	view := idSlab.view()
+	if err := checkGraph(g, &view, h.count, h.entry); err != nil {
 		return nil, nil, err
+	}
+	ids := make([]ID, h.count)
+	for i := range ids {
+		ids[i] = *view.at(uint32(i))
 	}
 	g.setEntry(h.entry, levelOf(ids[h.entry], s.opt.Params.M))
 	return g, ids, nil
@@ -112,22 +120,21 @@ func adopt(st *store, ids []ID) (*store, error) {
 	at = 0
 	for _, id := range ids {
 		if at < shared && view.id(at) == id {
-			fresh.copyFrom(&view, at)
+			fresh.copyWhole(&view, at)
 			at++
 		} else {
 			fresh.kill(fresh.append(id, nil))
 		}
 	}
 	for ; at < view.n; at++ {
-		fresh.copyFrom(&view, at)
+		fresh.copyWhole(&view, at)
 	}
 	return fresh, nil
 }
 
-// copyFrom appends a slot of another store, with its tombstone.
-func (s *store) copyFrom(view *storeView, slot uint32) {
-	to := s.append(view.id(slot), view.vecs.row(slot))
-	if view.isDead(slot) {
+// copyWhole appends a slot of another store, with its tombstone.
+func (s *store) copyWhole(view *storeView, slot uint32) {
+	if to := s.copyFrom(view, slot); view.isDead(slot) {
 		s.kill(to)
 	}
 }
@@ -140,29 +147,30 @@ func placeGhosts(g *hnsw, old *store) {
 		_, ok := had.find(now.id(slot))
 		return !ok
 	}
+	mean, one := make([]float32, g.store.dim), make([]float32, g.store.dim)
 	for slot := range g.inserted() {
 		if !isGhost(slot) {
 			continue
 		}
+		clear(mean)
 		row := links.ground.row(slot)
-		mean := now.vecs.row(slot)
-		for _, to := range row[:linkCount(row)] {
+		for _, link := range row[:linkCount(row)] {
+			to := link &^ treeLink
 			if isGhost(to) {
 				continue
 			}
-			for i, x := range now.vecs.row(to) {
+			dequantise(one, now.rows.row(to), now.scale(to))
+			for i, x := range one {
 				mean[i] += x
 			}
 		}
-		var sum float64
-		for _, x := range mean {
-			sum += float64(x) * float64(x)
-		}
-		if sum == 0 {
+		size := float32(math.Sqrt(float64(dotFloats(mean, mean))))
+		if size == 0 {
 			continue
 		}
 		for i := range mean {
-			mean[i] = float32(float64(mean[i]) / math.Sqrt(sum))
+			mean[i] /= size
 		}
+		*now.scales.at(slot) = quantise(now.rows.row(slot), mean)
 	}
 }

@@ -120,20 +120,26 @@ func (h *keyHeap) pop() key {
 // pooled; nothing in it survives a search but its capacity.
 type scratch struct {
 	view     storeView // what this search sees
-	query    []float32 // padded to whole blocks, aligned
+	query    []uint8   // a row
+	fine     []uint8   // what query leaves out, see fineQuery
+	hasFine  bool
+	scale    float32   // of query
+	floats   []float32 // the caller's query
 	ids      []uint32  // a batch for the kernel
-	dots     []float32
+	dots     []int32
 	pool     ranked  // candidates of a walk
 	results  ranked  // allowed ones, where not every candidate is
 	frontier keyHeap // candidates whose links are to follow, likewise
 	best     ranked  // the answer
 	scan     exactScan
-	marks    []uint16 // marks[slot] == epoch: seen in this walk
-	epoch    uint16
-	picked   []uint32 // neighbours chosen while inserting
-	left     []uint32 // candidates not chosen
+	marks    []uint8 // marks[slot] == epoch: seen in this walk
+	epoch    uint8
+	picked   []key // neighbours chosen while inserting
+	left     []key // candidates not chosen
+	slots    []uint32
 	pruned   []key
-	merged   []key
+	exactIDs []ID
+	rows     []float32 // full-precision vectors of exactIDs
 }
 
 // batchLen is the number of rows given to the kernel at once; it covers the
@@ -142,21 +148,39 @@ const batchLen = 2 * maxM
 
 func newScratch(stride int) *scratch {
 	sc := &scratch{
-		query: alignedSlice[float32](stride),
+		query: alignedSlice[uint8](stride),
+		fine:  alignedSlice[uint8](stride),
 		ids:   make([]uint32, batchLen),
-		dots:  make([]float32, batchLen),
+		dots:  make([]int32, batchLen),
 	}
+	quantise(sc.fine, nil)
 	sc.scan.yield = sc.scan.visit
 	return sc
 }
 
-// setQuery copies q, leaving the padding zero.
-func (sc *scratch) setQuery(q []float32) { copy(sc.query, q) }
+// setQuery takes q over; it is referred to until release.
+func (sc *scratch) setQuery(q []float32) {
+	sc.floats = q
+	sc.scale = quantise(sc.query, q)
+	sc.hasFine = fineQuery(sc.fine, sc.query, sc.scale, q)
+}
+
+// setRow makes a stored vector the query.
+func (sc *scratch) setRow(view *storeView, slot uint32) {
+	copy(sc.query, view.rows.row(slot))
+	sc.scale, sc.hasFine = view.scale(slot), false
+}
+
+// release drops references so that a pooled scratch keeps nothing alive.
+func (sc *scratch) release() {
+	sc.view, sc.floats = storeView{}, nil
+	sc.scan.release()
+}
 
 // nextEpoch forgets all marks and makes room for n slots.
 func (sc *scratch) nextEpoch(n uint32) {
 	if uint32(len(sc.marks)) < n {
-		sc.marks = make([]uint16, int(n)+int(n)/4+64)
+		sc.marks = make([]uint8, int(n)+int(n)/4+64)
 		sc.epoch = 0
 	}
 	sc.epoch++

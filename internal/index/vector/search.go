@@ -49,6 +49,9 @@ func (s *Set) Search(ctx context.Context, q []float32, k int, f Filter) ([]Hit, 
 	if err := s.find(ctx, sc, k, f); err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
+	if err := s.refine(ctx, sc, k); err != nil {
+		return nil, fmt.Errorf("search: %w", err)
+	}
 	hits := make([]Hit, len(sc.best.keys))
 	for i, k := range sc.best.keys {
 		hits[i] = Hit{ID: sc.view.id(keySlot(k)), Score: keyScore(k)}
@@ -57,12 +60,11 @@ func (s *Set) Search(ctx context.Context, q []float32, k int, f Filter) ([]Hit, 
 }
 
 func (s *Set) putScratch(sc *scratch) {
-	sc.view = storeView{}
-	sc.scan.release()
+	sc.release()
 	s.scratch.Put(sc)
 }
 
-// find leaves the answer in sc.best, with slots of sc.view.
+// find leaves in sc.best the candidates for the answer, with slots of sc.view.
 func (s *Set) find(ctx context.Context, sc *scratch, k int, f Filter) error {
 	gen := s.gen.Load()
 	// The graph first: what it takes in later is then covered by the tail.
@@ -71,7 +73,8 @@ func (s *Set) find(ctx context.Context, sc *scratch, k int, f Filter) error {
 	view := &sc.view
 	live := int(view.n - view.killed)
 	k = min(k, live)
-	sc.best.reset(k)
+	want := min(s.wanted(sc, k), live)
+	sc.best.reset(want)
 	count := -1
 	if f != nil {
 		count = f.Count()
@@ -81,16 +84,16 @@ func (s *Set) find(ctx context.Context, sc *scratch, k int, f Filter) error {
 	}
 	scan := sc.startScan(ctx, &s.kern, view)
 	if s.graphAnswers(gen, upto, live) && walkPays(int(view.n), k, count) {
-		if gen.graph.search(view, sc, k, f, upto) {
+		if gen.graph.search(view, sc, want, f, upto) {
 			if err := scan.slots(upto, view.n, f); err != nil {
 				return err
 			}
-			if len(sc.best.keys) == k {
+			if len(sc.best.keys) >= k {
 				return nil
 			}
 		}
 		// The walk met too few, perhaps because no more are allowed.
-		sc.best.reset(k)
+		sc.best.reset(want)
 	}
 	if count >= 0 && count < live {
 		return scan.allowed(f)

@@ -46,9 +46,9 @@ type generation struct {
 
 // graph is what finds candidates among the first inserted slots of a store.
 type graph interface {
-	// insert adds the next slot. One goroutine at a time calls it. False
-	// means that the graph broke and will take no more.
-	insert() bool
+	// insert adds some of the next slots, at most limit. One goroutine at a
+	// time calls it. False means that the graph broke and will take no more.
+	insert(limit int) bool
 	// inserted is the number of slots in the graph.
 	inserted() uint32
 	// search adds to sc.best up to k live slots below upto which f (nil:
@@ -87,7 +87,7 @@ func (s *Set) newGeneration() (*generation, error) {
 	gen := &generation{store: newStore(s.dim)}
 	switch s.opt.Engine {
 	case EngineMneme:
-		gen.graph = newHNSW(s.opt.Params, &s.kern, gen.store)
+		gen.graph = newHNSW(s.opt.Params, s.opt.BuildWorkers, &s.kern, gen.store)
 	case EngineCoder:
 		g, err := newCoder(s.opt.Params, &s.kern, gen.store)
 		if err != nil {
@@ -108,19 +108,7 @@ func (gen *generation) inserted() uint32 {
 
 // Add copies a vector into the set, where the next Search finds it. IDs must
 // ascend. Errors: ErrDimension, ErrNotFinite, ErrOrder, ErrFull, ErrClosed.
-func (s *Set) Add(id ID, unit []float32) error {
-	if err := checkVector(unit, s.dim); err != nil {
-		return fmt.Errorf("add vector %d: %w", id, err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.checkOrderLocked(id, 1); err != nil {
-		return fmt.Errorf("add vector %d: %w", id, err)
-	}
-	s.appendLocked(id, unit)
-	s.kickLocked()
-	return nil
-}
+func (s *Set) Add(id ID, unit []float32) error { return s.AddBulk([]ID{id}, unit) }
 
 // AddBulk copies len(ids) vectors, which stand one after the other in flat,
 // into the set: all of them, or none on an error.
@@ -129,11 +117,34 @@ func (s *Set) AddBulk(ids []ID, flat []float32) error {
 		return fmt.Errorf("add %d vectors from %d floats of %d each: %w", len(ids), len(flat), s.dim, ErrDimension)
 	}
 	for i, id := range ids {
-		if i > 0 && id <= ids[i-1] {
-			return fmt.Errorf("add vector %d after %d: %w", id, ids[i-1], ErrOrder)
-		}
 		if err := checkVector(flat[i*s.dim:(i+1)*s.dim], s.dim); err != nil {
 			return fmt.Errorf("add vector %d: %w", id, err)
+		}
+	}
+	return s.addRows(ids, func(i int, row []uint8) float32 {
+		return quantise(row, flat[i*s.dim:(i+1)*s.dim])
+	})
+}
+
+// AddInt8 is Add for a vector whose components are bytes: it is kept as it is
+// and compared as if it had length 1. A set may hold vectors of both kinds.
+func (s *Set) AddInt8(id ID, vec []int8) error { return s.AddBulkInt8([]ID{id}, vec) }
+
+// AddBulkInt8 is AddBulk for vectors as AddInt8 takes them.
+func (s *Set) AddBulkInt8(ids []ID, flat []int8) error {
+	if len(flat) != len(ids)*s.dim {
+		return fmt.Errorf("add %d vectors from %d bytes of %d each: %w", len(ids), len(flat), s.dim, ErrDimension)
+	}
+	return s.addRows(ids, func(i int, row []uint8) float32 {
+		return quantiseInt8(row, flat[i*s.dim:(i+1)*s.dim])
+	})
+}
+
+// addRows adds rows that fill writes, or none.
+func (s *Set) addRows(ids []ID, fill func(i int, row []uint8) float32) error {
+	for i, id := range ids {
+		if i > 0 && id <= ids[i-1] {
+			return fmt.Errorf("add vector %d after %d: %w", id, ids[i-1], ErrOrder)
 		}
 	}
 	if len(ids) == 0 {
@@ -144,10 +155,12 @@ func (s *Set) AddBulk(ids []ID, flat []float32) error {
 	if err := s.checkOrderLocked(ids[0], len(ids)); err != nil {
 		return fmt.Errorf("add vector %d: %w", ids[0], err)
 	}
-	s.gen.Load().store.reserve(int(s.gen.Load().store.n.Load()) + len(ids))
+	st := s.gen.Load().store
+	st.reserve(int(st.n.Load()) + len(ids))
 	for i, id := range ids {
-		s.appendLocked(id, flat[i*s.dim:(i+1)*s.dim])
+		st.append(id, func(row []uint8) float32 { return fill(i, row) })
 	}
+	s.lastID = int64(ids[len(ids)-1])
 	s.kickLocked()
 	return nil
 }
@@ -162,11 +175,6 @@ func (s *Set) checkOrderLocked(first ID, count int) error {
 		return ErrFull
 	}
 	return nil
-}
-
-func (s *Set) appendLocked(id ID, unit []float32) {
-	s.gen.Load().store.append(id, unit)
-	s.lastID = int64(id)
 }
 
 // Delete takes id out of every later search and reports whether it was there.
@@ -200,7 +208,7 @@ func (s *Set) Stats() Stats {
 		Kernel:     s.kern.name,
 		Bytes:      gen.store.bytes(),
 	}
-	st.BytesPerVector = float64(gen.store.stride*4) + 4 + 1.0/8
+	st.BytesPerVector = gen.store.bytesPerVector()
 	if gen.graph != nil {
 		st.Bytes += gen.graph.bytes()
 		if inserted > 0 || st.Live >= s.opt.ExactBelow {
@@ -209,10 +217,8 @@ func (s *Set) Stats() Stats {
 		if s.graphAnswers(gen, inserted, st.Live) {
 			st.Engine = s.opt.Engine
 		}
-		if m := float64(s.opt.Params.M); s.opt.Engine == EngineMneme && inserted > 0 {
-			// Ground row, place in the towers, children, and the rows above:
-			// 1/(M-1) of them a node.
-			st.BytesPerVector += 8*m + 4 + 1 + 4*m/(m-1)
+		if s.opt.Engine == EngineMneme && inserted > 0 {
+			st.BytesPerVector += s.opt.Params.linkBytes()
 		}
 	}
 	return st

@@ -5,12 +5,17 @@ import (
 	"unsafe"
 )
 
+// element is what a slab may hold.
+type element interface {
+	uint8 | float32 | uint32 | uint64
+}
+
 // slab is a growing array of rows of equal length, in chunks which never move
 // once they are full. One goroutine at a time may grow it; readers take a view
 // and keep it. The first chunk starts small and doubles by copying, so that a
 // small set stays small: a row in an older copy is as good as in the newer one
 // if rows are immutable or, as with links, stale values do no harm.
-type slab[T float32 | uint32 | uint64] struct {
+type slab[T element] struct {
 	rowLen int
 	shift  uint
 	table  atomic.Pointer[slabTable]
@@ -28,7 +33,7 @@ const (
 	chunkShiftMax = 20
 )
 
-func newSlab[T float32 | uint32 | uint64](rowLen int) *slab[T] {
+func newSlab[T element](rowLen int) *slab[T] {
 	s := &slab[T]{rowLen: rowLen}
 	var zero T
 	rowBytes := rowLen * int(unsafe.Sizeof(zero))
@@ -40,7 +45,7 @@ func newSlab[T float32 | uint32 | uint64](rowLen int) *slab[T] {
 }
 
 // alignedSlice returns n zeros that start at a cache line.
-func alignedSlice[T float32 | uint32 | uint64](n int) []T {
+func alignedSlice[T element](n int) []T {
 	var zero T
 	size := int(unsafe.Sizeof(zero))
 	buf := make([]T, n+cacheLine/size)
@@ -109,7 +114,7 @@ func (s *slab[T]) view() view[T] {
 }
 
 // view addresses the rows of a slab without a lock.
-type view[T float32 | uint32 | uint64] struct {
+type view[T element] struct {
 	base     []unsafe.Pointer
 	rowLen   int
 	rowBytes uintptr

@@ -6,11 +6,12 @@ import (
 	"sync/atomic"
 )
 
-// store holds vectors, IDs and tombstones by slot. Slots are given in ID
-// order. append and kill need the owner's lock; views need none.
+// store holds quantised vectors, IDs and tombstones by slot. Slots are given in
+// ID order. append and kill need the owner's lock; views need none.
 type store struct {
 	dim, stride int
-	vecs        *slab[float32]
+	rows        *slab[uint8]
+	scales      *slab[float32]
 	ids         *slab[uint32]
 	dead        *slab[uint64] // one bit a slot
 	n           atomic.Uint32 // slots in use, tombstones included
@@ -21,27 +22,42 @@ func newStore(dim int) *store {
 	return &store{
 		dim:    dim,
 		stride: padded(dim),
-		vecs:   newSlab[float32](padded(dim)),
+		rows:   newSlab[uint8](padded(dim)),
+		scales: newSlab[float32](1),
 		ids:    newSlab[uint32](1),
 		dead:   newSlab[uint64](1),
 	}
 }
 
 func (s *store) reserve(n int) {
-	s.vecs.grow(n, 0)
+	s.rows.grow(n, 0)
+	s.scales.grow(n, 0)
 	s.ids.grow(n, 0)
 	s.dead.grow((n+63)/64, 0)
 }
 
-// append copies a vector of dim or stride floats to the next slot.
-func (s *store) append(id ID, vec []float32) uint32 {
+// append gives the next slot to id. fill writes the row and returns its scale;
+// without one the row is zero.
+func (s *store) append(id ID, fill func(row []uint8) float32) uint32 {
 	slot := s.n.Load()
 	s.reserve(int(slot) + 1)
-	vecs, ids := s.vecs.view(), s.ids.view()
-	copy(vecs.row(slot), vec)
+	rows, scales, ids := s.rows.view(), s.scales.view(), s.ids.view()
+	if fill != nil {
+		*scales.at(slot) = fill(rows.row(slot))
+	} else {
+		quantise(rows.row(slot), nil)
+	}
 	*ids.at(slot) = id
 	s.n.Store(slot + 1)
 	return slot
+}
+
+// copyFrom appends a slot of another store, without its tombstone.
+func (s *store) copyFrom(view *storeView, slot uint32) uint32 {
+	return s.append(view.id(slot), func(row []uint8) float32 {
+		copy(row, view.rows.row(slot))
+		return view.scale(slot)
+	})
 }
 
 // kill puts a tombstone on slot and reports whether there was none.
@@ -55,24 +71,32 @@ func (s *store) kill(slot uint32) bool {
 	return true
 }
 
-func (s *store) bytes() int64 { return s.vecs.bytes() + s.ids.bytes() + s.dead.bytes() }
+func (s *store) bytes() int64 {
+	return s.rows.bytes() + s.scales.bytes() + s.ids.bytes() + s.dead.bytes()
+}
+
+// bytesPerVector is what one vector needs: row, scale, ID, tombstone.
+func (s *store) bytesPerVector() float64 { return float64(s.stride) + 4 + 4 + 1.0/8 }
 
 // storeView is a store as it stood at one moment: n is read first, so that the
 // tables read after it hold at least n slots.
 type storeView struct {
 	n      uint32
 	killed uint32
-	vecs   view[float32]
+	rows   view[uint8]
+	scales view[float32]
 	ids    view[uint32]
 	dead   view[uint64]
 }
 
 func (s *store) view() storeView {
 	n := s.n.Load()
-	return storeView{n: n, killed: s.killed.Load(), vecs: s.vecs.view(), ids: s.ids.view(), dead: s.dead.view()}
+	return storeView{n: n, killed: s.killed.Load(), rows: s.rows.view(), scales: s.scales.view(), ids: s.ids.view(), dead: s.dead.view()}
 }
 
 func (v *storeView) id(slot uint32) ID { return *v.ids.at(slot) }
+
+func (v *storeView) scale(slot uint32) float32 { return *v.scales.at(slot) }
 
 func (v *storeView) isDead(slot uint32) bool {
 	return v.killed != 0 && atomic.LoadUint64(v.dead.at(slot>>6))>>(slot&63)&1 != 0
@@ -103,11 +127,7 @@ func checkVector(vec []float32, dim int) error {
 	if len(vec) != dim {
 		return ErrDimension
 	}
-	var sum float32
-	for _, x := range vec {
-		sum += x * x
-	}
-	if !(sum <= math.MaxFloat32) {
+	if !(dotFloats(vec, vec) <= math.MaxFloat32) {
 		return ErrNotFinite
 	}
 	return nil

@@ -1,0 +1,101 @@
+package vector
+
+import "math"
+
+// A vector is kept as bytes with a scale: component i is about
+// scale * (row[i] - zeroByte). The largest component, by size, is 127 steps
+// from zero, so that no component is off by more than half a step. The scale is
+// a step, corrected so that the length stays what it was.
+
+const (
+	steps = 127
+	// fineSteps divides a step of the query once more, see fineQuery.
+	fineSteps = 128
+	// toInteger rounds a float32 of less than 2^22 to an integer, which then
+	// stands in its low bits: 1.5 * 2^23.
+	toInteger = 3 << 22
+	// leastScale is the size below which a component counts as zero: its step
+	// has no finite inverse.
+	leastScale = 1e-36
+)
+
+// largest returns the largest component by size.
+func largest(vec []float32) float32 {
+	var m float32
+	for _, x := range vec {
+		m = max(m, x, -x)
+	}
+	return m
+}
+
+// quantise writes vec to row, which may be longer, and returns its scale, 0 for
+// a vector of zeros.
+func quantise(row []uint8, vec []float32) float32 {
+	m, squares := largest(vec), int64(0)
+	rest := row[len(vec):]
+	if m < leastScale {
+		rest = row
+	} else {
+		// The conversion keeps the compiler from fusing product and sum.
+		inverse := steps / m
+		row = row[:len(vec)]
+		for i, x := range vec {
+			n := int8(math.Float32bits(float32(x*inverse) + toInteger))
+			row[i] = uint8(n) + zeroByte
+			squares += int64(int32(n) * int32(n))
+		}
+	}
+	for i := range rest {
+		rest[i] = zeroByte
+	}
+	if m < leastScale {
+		return 0
+	}
+	// In units of the step, lest squares of small components vanish.
+	var length float64
+	for _, x := range vec {
+		length += float64(x/m) * float64(x/m)
+	}
+	return m * float32(math.Sqrt(length/float64(squares)))
+}
+
+// quantiseInt8 is quantise for a vector that is bytes already, of any length:
+// the scale makes it a unit vector.
+func quantiseInt8(row []uint8, vec []int8) float32 {
+	var sum int64
+	for i, x := range vec {
+		row[i] = uint8(x) + zeroByte
+		sum += int64(int32(x) * int32(x))
+	}
+	for i := len(vec); i < len(row); i++ {
+		row[i] = zeroByte
+	}
+	if sum == 0 {
+		return 0
+	}
+	return float32(1 / math.Sqrt(float64(sum)))
+}
+
+// fineQuery writes to fine what the quantised row leaves out of vec, in parts
+// of a step, and reports whether there is anything.
+func fineQuery(fine, row []uint8, scale float32, vec []float32) bool {
+	if scale == 0 {
+		return false
+	}
+	some := false
+	inverse := 1 / scale
+	for i, x := range vec {
+		rest := float32(x*inverse) - float32(int(row[i])-zeroByte)
+		n := int(math.RoundToEven(float64(rest) * fineSteps))
+		fine[i] = uint8(max(-steps, min(steps, n)) + zeroByte)
+		some = some || n != 0
+	}
+	return some
+}
+
+// dequantise writes what row stands for.
+func dequantise(vec []float32, row []uint8, scale float32) {
+	for i := range vec {
+		vec[i] = float32(int(row[i])-zeroByte) * scale
+	}
+}

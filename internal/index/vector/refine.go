@@ -1,0 +1,100 @@
+package vector
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// A walk and a scan rank by dot products of bytes. What they find is scored
+// again: from full-precision vectors, where Options.Exact gives them, or else
+// with what the bytes of the query leave out of it. For the right ones to be
+// among the best k then, a few more than k are found first.
+
+const (
+	// exactExtra and fineExtra are the candidates beyond k. Measured on 20,000
+	// clustered vectors of 384 dimensions, where recall@10 grows no more.
+	exactExtra = 16
+	fineExtra  = 8
+	// exactMost bounds exactExtra where k is large.
+	exactMost = 64
+)
+
+// wanted is the number of candidates to find for k results.
+func (s *Set) wanted(sc *scratch, k int) int {
+	switch {
+	case s.opt.Exact != nil:
+		return k + min(max(k, exactExtra), exactMost)
+	case sc.hasFine:
+		return k + fineExtra
+	}
+	return k
+}
+
+// refine scores the candidates in sc.best again and leaves the best k.
+func (s *Set) refine(ctx context.Context, sc *scratch, k int) error {
+	keys := sc.best.keys
+	switch {
+	case len(keys) == 0:
+		return nil
+	case s.opt.Exact != nil:
+		if err := s.scoreExact(ctx, sc, keys); err != nil {
+			return fmt.Errorf("full-precision vectors: %w", err)
+		}
+	case sc.hasFine:
+		s.scoreFine(sc, keys)
+	default:
+		return nil
+	}
+	slices.Sort(keys)
+	sc.best.keys = keys[:min(k, len(keys))]
+	return nil
+}
+
+// scoreFine multiplies rows with a query of twice as many bits. The sums are
+// integers below 2^53, so the result does not depend on the processor.
+func (s *Set) scoreFine(sc *scratch, keys []key) {
+	view := &sc.view
+	for len(keys) > 0 {
+		batch := keys[:min(len(keys), batchLen/2)]
+		keys = keys[len(batch):]
+		ids := sc.ids[:len(batch)]
+		for i, k := range batch {
+			ids[i] = keySlot(k)
+		}
+		coarse, fine := sc.dots[:batchLen/2], sc.dots[batchLen/2:]
+		s.kern.gather(sc.query, &view.rows, ids, coarse)
+		s.kern.gather(sc.fine, &view.rows, ids, fine)
+		for i, slot := range ids {
+			sum := float64(int64(coarse[i])*fineSteps + int64(fine[i]))
+			batch[i] = makeKey(float32(sum/fineSteps*float64(sc.scale))*view.scale(slot), slot)
+		}
+	}
+}
+
+// scoreExact asks for the vectors of all candidates at once. A row that begins
+// with NaN keeps the score that its bytes gave.
+func (s *Set) scoreExact(ctx context.Context, sc *scratch, keys []key) error {
+	if need := len(keys) * s.dim; cap(sc.rows) < need {
+		sc.rows = make([]float32, need)
+	}
+	sc.exactIDs = sc.exactIDs[:0]
+	for _, k := range keys {
+		sc.exactIDs = append(sc.exactIDs, sc.view.id(keySlot(k)))
+	}
+	rows := sc.rows[:len(keys)*s.dim]
+	if err := s.opt.Exact(ctx, sc.exactIDs, rows); err != nil {
+		return err
+	}
+	for i := range keys {
+		row := rows[i*s.dim : (i+1)*s.dim]
+		if math.IsNaN(float64(row[0])) {
+			continue
+		}
+		if score := dotFloats(row, sc.floats); !math.IsNaN(float64(score)) {
+			keys[i] = makeKey(score, keySlot(keys[i]))
+		}
+	}
+	return nil
+}
