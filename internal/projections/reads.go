@@ -166,6 +166,16 @@ func (v *View) Vectors(part uint32, space SpaceKey, from uint32, visit func(id u
 	return errors.Join(it.Error(), it.Close())
 }
 
+// Vector returns the sealed vector with a VectorID; false: there is none.
+func (v *View) Vector(part uint32, space SpaceKey, id uint32) (VectorRow, bool, error) {
+	raw, err := v.get(vectorKey(part, space, id))
+	if err != nil || raw == nil {
+		return VectorRow{}, false, err
+	}
+	row, err := decodeVectorRow(raw)
+	return row, err == nil, err
+}
+
 // PendingDoc is a record version that waits for its vectors.
 type PendingDoc struct {
 	Partition, Doc uint32

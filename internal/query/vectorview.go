@@ -1,6 +1,7 @@
 package query
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -181,33 +182,11 @@ func (s *Service) add(set *vectorSet, from uint32, rows []projections.VectorRow,
 	}
 	known := set.note(from, refs)
 	rows, from = rows[known:], from+uint32(known)
-	flat := make([]float32, len(rows)*set.dim)
-	good := make([]bool, len(rows))
-	failures := make([]error, len(rows))
-	_ = derive.Parallel(len(rows), func(i int) error {
-		if skip != nil && skip(rows[i].Doc) {
-			return nil
-		}
-		good[i], failures[i] = s.openVector(&rows[i], set.key.space, flat[i*set.dim:(i+1)*set.dim])
-		return nil
-	})
-	ids := make([]vector.ID, 0, len(rows))
-	for i := range rows {
-		if !good[i] {
-			continue
-		}
-		copy(flat[len(ids)*set.dim:], flat[i*set.dim:(i+1)*set.dim])
-		ids = append(ids, from+uint32(i))
-	}
-	if err := set.set.AddBulk(ids, flat[:len(ids)*set.dim]); err != nil {
+	batch := s.openAll(set, rows, skip)
+	if err := batch.addTo(set, from); err != nil {
 		return err
 	}
-	for _, err := range failures {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return batch.failed()
 }
 
 func (s *Service) openVector(row *projections.VectorRow, space projections.SpaceKey, dst []float32) (bool, error) {
@@ -219,9 +198,13 @@ func (s *Service) openVector(row *projections.VectorRow, space projections.Space
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("vector of document %d chunk %d: %w", row.Doc, row.Chunk, err)
+		return false, vectorError(row, err)
 	}
 	return true, nil
+}
+
+func vectorError(row *projections.VectorRow, err error) error {
+	return fmt.Errorf("vector of document %d chunk %d: %w", row.Doc, row.Chunk, err)
 }
 
 // newSet makes an empty set for a partition of the view; nil if the partition
@@ -247,11 +230,16 @@ func (s *Service) newSet(v *projections.View, key setKey) (*vectorSet, error) {
 }
 
 func (s *Service) makeSet(key setKey, ns events.ID, dim int) (*vectorSet, error) {
-	set, err := vector.NewSet(dim, s.vectorOpt)
-	if err != nil {
+	out := &vectorSet{key: key, ns: ns, dim: dim}
+	opt := s.vectorOpt
+	opt.Exact = func(ctx context.Context, ids []vector.ID, dst []float32) error {
+		return s.fullPrecision(ctx, out, ids, dst)
+	}
+	var err error
+	if out.set, err = vector.NewSet(dim, opt); err != nil {
 		return nil, err
 	}
-	return &vectorSet{key: key, ns: ns, dim: dim, set: set}, nil
+	return out, nil
 }
 
 // applyTo brings a view forward. The caller holds applyMu.

@@ -19,13 +19,14 @@ const (
 	leastScale = 1e-36
 )
 
-// largest returns the largest component by size.
+// largest returns the largest component by size. Without their sign, floats are
+// ordered as their bits are.
 func largest(vec []float32) float32 {
-	var m float32
+	var m uint32
 	for _, x := range vec {
-		m = max(m, x, -x)
+		m = max(m, math.Float32bits(x)&^(1<<31))
 	}
-	return m
+	return math.Float32frombits(m)
 }
 
 // quantise writes vec to row, which may be longer, and returns its scale, 0 for
@@ -76,22 +77,27 @@ func quantiseInt8(row []uint8, vec []int8) float32 {
 	return float32(1 / math.Sqrt(float64(sum)))
 }
 
-// fineQuery writes to fine what the quantised row leaves out of vec, in parts
-// of a step, and reports whether there is anything.
-func fineQuery(fine, row []uint8, scale float32, vec []float32) bool {
+// fineQuery writes to fine what the quantised row leaves out of vec, in parts of
+// a step, and to finer what is left after that; together they have the precision
+// of a float32. It reports whether there is anything.
+func fineQuery(fine, finer, row []uint8, scale float32, vec []float32) bool {
 	if scale == 0 {
 		return false
 	}
-	some := false
-	inverse := 1 / scale
+	var some uint8
+	inverse := 1 / float64(scale)
 	for i, x := range vec {
-		rest := float32(x*inverse) - float32(int(row[i])-zeroByte)
-		n := int(math.RoundToEven(float64(rest) * fineSteps))
-		fine[i] = uint8(max(-steps, min(steps, n)) + zeroByte)
-		some = some || n != 0
+		rest := (float64(x)*inverse - float64(int(row[i])-zeroByte)) * fineSteps
+		n := roundHalfUp(rest)
+		more := roundHalfUp((rest - float64(n)) * fineSteps)
+		fine[i], finer[i] = uint8(n+zeroByte), uint8(more+zeroByte)
+		some |= fine[i] ^ zeroByte | finer[i] ^ zeroByte
 	}
-	return some
+	return some != 0
 }
+
+// roundHalfUp takes numbers above -zeroByte.
+func roundHalfUp(x float64) int { return int(x+zeroByte+0.5) - zeroByte }
 
 // dequantise writes what row stands for.
 func dequantise(vec []float32, row []uint8, scale float32) {

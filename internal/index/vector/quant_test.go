@@ -25,13 +25,13 @@ func TestQuantise(t *testing.T) {
 				t.Fatalf("seed %d: padding %d", seed, b)
 			}
 		}
-		fine := make([]uint8, len(row))
-		quantise(fine, nil)
-		fineQuery(fine, row, scale, vec)
+		fine, finer := make([]uint8, len(row)), make([]uint8, len(row))
+		fineQuery(fine, finer, row, scale, vec)
 		for i, x := range vec {
-			full := float64(scale) * (float64(int(row[i])-zeroByte) + float64(int(fine[i])-zeroByte)/fineSteps)
-			if math.Abs(full-float64(x)) > 0.01*float64(scale) {
-				t.Fatalf("seed %d: component %d with both parts %v, was %v", seed, i, full, x)
+			at := func(b []uint8) float64 { return float64(int(b[i]) - zeroByte) }
+			full := float64(scale) * (at(row) + at(fine)/fineSteps + at(finer)/fineSteps/fineSteps)
+			if math.Abs(full-float64(x)) > 4e-5*float64(scale) {
+				t.Fatalf("seed %d: component %d with all parts %v, was %v", seed, i, full, x)
 			}
 		}
 	}

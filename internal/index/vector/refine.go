@@ -9,8 +9,9 @@ import (
 
 // A walk and a scan rank by dot products of bytes. What they find is scored
 // again: from full-precision vectors, where Options.Exact gives them, or else
-// with what the bytes of the query leave out of it. For the right ones to be
-// among the best k then, a few more than k are found first.
+// with what the bytes of the query leave out of it, to the precision of a
+// float32. For the right ones to be among the best k then, a few more than k are
+// found first.
 
 const (
 	// exactExtra and fineExtra are the candidates beyond k. Measured on 20,000
@@ -21,10 +22,14 @@ const (
 	exactMost = 64
 )
 
+// asksExact reports whether full-precision vectors are to be had and needed:
+// vectors that came as bytes are what they are.
+func (s *Set) asksExact() bool { return s.opt.Exact != nil && s.rounded.Load() }
+
 // wanted is the number of candidates to find for k results.
 func (s *Set) wanted(sc *scratch, k int) int {
 	switch {
-	case s.opt.Exact != nil:
+	case s.asksExact():
 		return k + min(max(k, exactExtra), exactMost)
 	case sc.hasFine:
 		return k + fineExtra
@@ -38,7 +43,7 @@ func (s *Set) refine(ctx context.Context, sc *scratch, k int) error {
 	switch {
 	case len(keys) == 0:
 		return nil
-	case s.opt.Exact != nil:
+	case s.asksExact():
 		if err := s.scoreExact(ctx, sc, keys); err != nil {
 			return fmt.Errorf("full-precision vectors: %w", err)
 		}
@@ -52,23 +57,26 @@ func (s *Set) refine(ctx context.Context, sc *scratch, k int) error {
 	return nil
 }
 
-// scoreFine multiplies rows with a query of twice as many bits. The sums are
-// integers below 2^53, so the result does not depend on the processor.
+// scoreFine multiplies rows with the query in the precision of a float32. The
+// sums are integers below 2^53, so the result does not depend on the processor.
 func (s *Set) scoreFine(sc *scratch, keys []key) {
+	const most = batchLen / 4
 	view := &sc.view
 	for len(keys) > 0 {
-		batch := keys[:min(len(keys), batchLen/2)]
+		batch := keys[:min(len(keys), most)]
 		keys = keys[len(batch):]
 		ids := sc.ids[:len(batch)]
 		for i, k := range batch {
 			ids[i] = keySlot(k)
 		}
-		coarse, fine := sc.dots[:batchLen/2], sc.dots[batchLen/2:]
+		coarse, fine, finer := sc.dots[:most], sc.dots[most:2*most], sc.dots[2*most:]
 		s.kern.gather(sc.query, &view.rows, ids, coarse)
 		s.kern.gather(sc.fine, &view.rows, ids, fine)
+		s.kern.gather(sc.finer, &view.rows, ids, finer)
 		for i, slot := range ids {
-			sum := float64(int64(coarse[i])*fineSteps + int64(fine[i]))
-			batch[i] = makeKey(float32(sum/fineSteps*float64(sc.scale))*view.scale(slot), slot)
+			sum := (int64(coarse[i])*fineSteps+int64(fine[i]))*fineSteps + int64(finer[i])
+			scale := float64(sc.scale) * float64(view.scale(slot)) / (fineSteps * fineSteps)
+			batch[i] = makeKey(float32(float64(sum)*scale), slot)
 		}
 	}
 }

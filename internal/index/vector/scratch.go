@@ -122,6 +122,7 @@ type scratch struct {
 	view     storeView // what this search sees
 	query    []uint8   // a row
 	fine     []uint8   // what query leaves out, see fineQuery
+	finer    []uint8
 	hasFine  bool
 	scale    float32   // of query
 	floats   []float32 // the caller's query
@@ -150,10 +151,12 @@ func newScratch(stride int) *scratch {
 	sc := &scratch{
 		query: alignedSlice[uint8](stride),
 		fine:  alignedSlice[uint8](stride),
+		finer: alignedSlice[uint8](stride),
 		ids:   make([]uint32, batchLen),
 		dots:  make([]int32, batchLen),
 	}
 	quantise(sc.fine, nil)
+	quantise(sc.finer, nil)
 	sc.scan.yield = sc.scan.visit
 	return sc
 }
@@ -162,7 +165,7 @@ func newScratch(stride int) *scratch {
 func (sc *scratch) setQuery(q []float32) {
 	sc.floats = q
 	sc.scale = quantise(sc.query, q)
-	sc.hasFine = fineQuery(sc.fine, sc.query, sc.scale, q)
+	sc.hasFine = fineQuery(sc.fine, sc.finer, sc.query, sc.scale, q)
 }
 
 // setRow makes a stored vector the query.

@@ -18,6 +18,8 @@ type Set struct {
 
 	gen     atomic.Pointer[generation]
 	scratch sync.Pool
+	// rounded says that some vectors came as floats: Options.Exact is asked.
+	rounded atomic.Bool
 
 	mu     sync.Mutex // writers of gen and its store; the fields below
 	lastID int64      // -1 before the first
@@ -121,6 +123,7 @@ func (s *Set) AddBulk(ids []ID, flat []float32) error {
 			return fmt.Errorf("add vector %d: %w", id, err)
 		}
 	}
+	s.rounded.Store(true)
 	return s.addRows(ids, func(i int, row []uint8) float32 {
 		return quantise(row, flat[i*s.dim:(i+1)*s.dim])
 	})
