@@ -176,18 +176,10 @@ func (g *hnsw) search(view *storeView, sc *scratch, k int, f Filter, upto uint32
 	w := walker{kern: g.kern, sc: sc, q: sc.query, scale: sc.scale, store: view, graph: g.view()}
 	start := w.descend(makeKey(w.score(slot), slot), level, 0)
 	ef := max(k, int(g.ef.Load()))
-	a := allowed{view: view, filter: f, below: upto}
-	if f == nil && view.killed == 0 {
-		for _, k := range w.near(start, 0, ef) {
-			if !sc.best.admits(k) {
-				break
-			}
-			if slot := keySlot(k); slot < upto {
-				sc.best.add(k &^ followed)
-			}
-		}
+	if f == nil && g.searchAll(&w, start, ef, upto) {
 		return true
 	}
+	a := allowed{view: view, filter: f, below: upto}
 	if !w.nearAllowed(start, ef, &a, max(walkBudget, int(view.n/2))) {
 		return false
 	}
@@ -198,6 +190,28 @@ func (g *hnsw) search(view *storeView, sc *scratch, k int, f Filter, upto uint32
 		sc.best.add(k)
 	}
 	return true
+}
+
+// searchAll is a search without a filter. Tombstones are few, since compaction
+// sees to it: they are walked like others, in a list longer by their share, and
+// left out at the end. False, with sc.best as it was: too many of the nearest
+// were tombstones.
+func (g *hnsw) searchAll(w *walker, start key, ef int, upto uint32) bool {
+	sc, view := w.sc, w.store
+	longer := ef + int(uint64(ef)*uint64(view.killed)/uint64(view.n))
+	for _, k := range w.near(start, 0, longer) {
+		if !sc.best.admits(k) {
+			break
+		}
+		if slot := keySlot(k); slot < upto && !view.isDead(slot) {
+			sc.best.add(k &^ followed)
+		}
+	}
+	if view.killed == 0 || len(sc.best.keys) == sc.best.limit {
+		return true
+	}
+	sc.best.reset(sc.best.limit)
+	return false
 }
 
 // walkBudget is the least number of dot products a filtered walk may spend;

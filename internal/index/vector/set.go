@@ -195,6 +195,19 @@ func (s *Set) Delete(id ID) bool {
 	return true
 }
 
+// SetEfSearch replaces Params.EfSearch, and what the recall guard made of it, for
+// the graph as it stands; a graph built anew by a compaction begins with Params
+// again. Errors: ErrOptions.
+func (s *Set) SetEfSearch(ef int) error {
+	if ef < 1 || ef > maxEf {
+		return fmt.Errorf("ef %d not in 1..%d: %w", ef, maxEf, ErrOptions)
+	}
+	if g, ok := s.gen.Load().graph.(*hnsw); ok {
+		g.ef.Store(uint32(ef))
+	}
+	return nil
+}
+
 // Stats describes the set as it is now.
 func (s *Set) Stats() Stats {
 	gen := s.gen.Load()
