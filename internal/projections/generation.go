@@ -70,7 +70,7 @@ func (l *liveSet) Words(first uint32, words []uint64) {
 // MergeTable lists how the shard's merged rows combine.
 func MergeTable() storage.MergeTable {
 	table := text.MergeTable()
-	table[prefixBitmap] = mergeBitmaps
+	table[prefixBitmap] = storage.Merge{Fold: mergeBitmaps}
 	return table
 }
 

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,12 +37,17 @@ func sumMerge(acc, operand []byte) ([]byte, error) {
 	return acc, nil
 }
 
+// packMarks folds each run of '+' to one, so that packing shows and may be repeated.
+func packMarks(v []byte) ([]byte, error) {
+	return slices.CompactFunc(v, func(a, b byte) bool { return a == '+' && b == '+' }), nil
+}
+
 func testOptions(fs vfs.FS) Options {
 	return Options{Dir: "db", FS: fs, CacheBytes: 1 << 20, MemTableBytes: 256 << 10, Logger: slog.New(slog.DiscardHandler),
 		Merge: MergeTable{
-			appendPrefix: AppendMerge,
-			sumPrefix:    sumMerge,
-			failPrefix:   func([]byte, []byte) ([]byte, error) { return nil, errFold },
+			appendPrefix: {Pack: packMarks},
+			sumPrefix:    {Fold: sumMerge},
+			failPrefix:   {Fold: func([]byte, []byte) ([]byte, error) { return nil, errFold }},
 		}}
 }
 
@@ -134,8 +140,7 @@ func TestOpenRefuses(t *testing.T) {
 		spoil func(fs vfs.FS, opt *Options)
 	}{
 		"no dir":          {ErrOptions, func(_ vfs.FS, o *Options) { o.Dir = "" }},
-		"reserved prefix": {ErrOptions, func(_ vfs.FS, o *Options) { o.Merge = MergeTable{0: AppendMerge} }},
-		"nil merge":       {ErrOptions, func(_ vfs.FS, o *Options) { o.Merge = MergeTable{1: nil} }},
+		"reserved prefix": {ErrOptions, func(_ vfs.FS, o *Options) { o.Merge = MergeTable{0: {}} }},
 		"tiny memtable":   {ErrOptions, func(_ vfs.FS, o *Options) { o.MemTableBytes = 1 }},
 		"negative cache":  {ErrOptions, func(_ vfs.FS, o *Options) { o.CacheBytes = -1 }},
 		"nothing there":   {ErrNoDatabase, func(_ vfs.FS, o *Options) { o.ReadOnly, o.Dir = true, "other" }},
@@ -390,5 +395,26 @@ func TestCheckpoint(t *testing.T) {
 	defer c.Close()
 	if get(t, c, "a") != "1" || get(t, c, "b") != "2" {
 		t.Error("the checkpoint is not what was committed")
+	}
+}
+
+// What is stored is packed, what is read from operands is not.
+func TestMergePacks(t *testing.T) {
+	d := mustOpen(t, testOptions(vfs.NewMem()))
+	defer mustClose(t, d)
+	key := []byte("\x10k")
+	for _, op := range []string{"a+", "+", "+b"} {
+		if err := d.DB.Merge(key, []byte(op), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []string{"a+++b", "a+b"} {
+		v, closer, err := d.Get(key)
+		if err != nil || string(v) != want {
+			t.Fatalf("%q, %v, want %q", v, err, want)
+		}
+		if err := errors.Join(closer.Close(), d.Flush()); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

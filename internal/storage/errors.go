@@ -32,8 +32,8 @@ var (
 	ErrOptions = errors.New("storage: invalid options")
 	// ErrKey: bytes that no encoder of this package wrote.
 	ErrKey = errors.New("storage: malformed key")
-	// ErrMerge: a merge operand under a key whose first byte has no MergeFunc, or
-	// operands that its MergeFunc refused.
+	// ErrMerge: a merge operand under a key whose first byte is not in the MergeTable, or
+	// operands that its functions refused.
 	ErrMerge = errors.New("storage: cannot merge")
 )
 

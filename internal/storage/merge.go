@@ -3,6 +3,8 @@ package storage
 import (
 	"fmt"
 	"io"
+	"slices"
+	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -16,24 +18,36 @@ import (
 // neighbours, in any grouping, at any time. An error makes the key unreadable.
 type MergeFunc func(acc, operand []byte) ([]byte, error)
 
+// Merge says how the operands of one kind of key combine.
+type Merge struct {
+	Fold MergeFunc // nil: concatenation, oldest first
+	// Pack rewrites a merged value that is to be stored: compactions call it,
+	// reads do not. What it returns means the same, is shorter or quicker to
+	// read, and may stand as an operand. It may write into value. nil: as it is.
+	Pack func(value []byte) ([]byte, error)
+}
+
 // MergeTable maps the first byte of a key to how operands under it combine.
 // Keys without an entry must not be merged: reading one gives ErrMerge.
-type MergeTable map[byte]MergeFunc
-
-// AppendMerge is the MergeFunc that concatenates, oldest first.
-func AppendMerge(acc, operand []byte) ([]byte, error) { return append(acc, operand...), nil }
+type MergeTable map[byte]Merge
 
 // mergerName is stored in each database. The table may gain prefixes under it.
 const mergerName = "mneme.merge.1"
 
 func (t MergeTable) merger() *pebble.Merger {
+	pool := &sync.Pool{New: func() any { return new(operands) }}
 	return &pebble.Merger{
 		Name: mergerName,
 		Merge: func(key, value []byte) (pebble.ValueMerger, error) {
-			if len(key) == 0 || t[key[0]] == nil {
+			if len(key) == 0 {
+				return nil, fmt.Errorf("%w: empty key", ErrMerge)
+			}
+			how, ok := t[key[0]]
+			if !ok {
 				return nil, fmt.Errorf("%w: no function for key %x", ErrMerge, key)
 			}
-			m := &operands{fold: t[key[0]]}
+			m := pool.Get().(*operands)
+			*m = operands{how: how, pool: pool, buf: m.buf[:0], acc: m.acc[:0], ends: m.ends[:0]}
 			m.add(value)
 			return m, nil
 		},
@@ -41,14 +55,20 @@ func (t MergeTable) merger() *pebble.Merger {
 }
 
 // operands collects what is to be merged, back to back in one buffer, and folds
-// once at the end. Pebble hands them oldest to newest (compaction) or newest to
-// oldest (reads); folding at once would cost O(n²) copies in the second case.
+// once at the end. Pebble hands them oldest to newest or newest to oldest; folding
+// at once would cost O(n²) copies in the second case. The memory of a result is
+// used again when Pebble closes it.
 type operands struct {
-	fold  MergeFunc
+	how   Merge
+	pool  *sync.Pool
 	buf   []byte
+	acc   []byte
 	ends  []int
 	older bool // added newest first
 }
+
+// Results larger than this leave their memory to the collector.
+const keepMerged = 1 << 20
 
 func (m *operands) add(v []byte) {
 	m.buf = append(m.buf, v...)
@@ -67,23 +87,48 @@ func (m *operands) MergeOlder(value []byte) error {
 }
 
 func (m *operands) at(i int) []byte {
+	if m.older {
+		i = len(m.ends) - 1 - i
+	}
 	if i == 0 {
 		return m.buf[:m.ends[0]]
 	}
 	return m.buf[m.ends[i-1]:m.ends[i]]
 }
 
-func (m *operands) Finish(bool) ([]byte, io.Closer, error) {
-	acc := make([]byte, 0, len(m.buf))
-	var err error
+// Finish gives the merged value. Pebble says true to readers, and to a compaction
+// only where the oldest operand was a plain value.
+func (m *operands) Finish(includesBase bool) ([]byte, io.Closer, error) {
+	v, err := m.merged()
+	if err == nil && !includesBase && m.how.Pack != nil {
+		v, err = m.how.Pack(v)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", ErrMerge, err)
+	}
+	return v, m, nil
+}
+
+func (m *operands) merged() (v []byte, err error) {
+	if m.how.Fold == nil && (len(m.ends) == 1 || !m.older) {
+		return m.buf, nil
+	}
+	m.acc = slices.Grow(m.acc[:0], len(m.buf))
 	for i := range m.ends {
-		op := m.at(i)
-		if m.older {
-			op = m.at(len(m.ends) - 1 - i)
-		}
-		if acc, err = m.fold(acc, op); err != nil {
-			return nil, nil, fmt.Errorf("%w: %w", ErrMerge, err)
+		if m.how.Fold == nil {
+			m.acc = append(m.acc, m.at(i)...)
+		} else if m.acc, err = m.how.Fold(m.acc, m.at(i)); err != nil {
+			return nil, err
 		}
 	}
-	return acc, nil, nil
+	return m.acc, nil
+}
+
+// Close takes back the memory of the value that Finish gave.
+func (m *operands) Close() error {
+	if pool := m.pool; pool != nil && cap(m.buf)+cap(m.acc) <= keepMerged {
+		m.pool = nil // once
+		pool.Put(m)
+	}
+	return nil
 }

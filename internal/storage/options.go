@@ -59,11 +59,6 @@ func (o Options) Validate() error {
 	if _, ok := o.Merge[reservedPrefix]; ok {
 		return fmt.Errorf("%w: merge under the reserved prefix 0x00", ErrOptions)
 	}
-	for p, f := range o.Merge {
-		if f == nil {
-			return fmt.Errorf("%w: no merge function for prefix 0x%02x", ErrOptions, p)
-		}
-	}
 	return nil
 }
 

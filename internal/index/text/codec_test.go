@@ -24,8 +24,8 @@ func TestGoldenKeys(t *testing.T) {
 	golden := map[string][]byte{
 		"4000000007a0010203040506070809 0a0b0100000003": appendPostingKey(nil, 7, goldenKey, FieldTags, 3),
 		"4100000007":           appendPartition(nil, PrefixStatistics, 7),
-		"42000000070000c005":   appendForwardKey(nil, 7, 3<<14|5),
-		"42000000070000c00501": appendRemovedKey(nil, 7, 3<<14|5),
+		"420000000700030005":   appendForwardKey(nil, 7, 3<<16|5),
+		"42000000070003000501": appendRemovedKey(nil, 7, 3<<16|5),
 		"4000000007":           Spans(7)[0][0],
 		"4000000008":           Spans(7)[0][1],
 		"41ffffffff":           Spans(1<<32 - 1)[1][0],
@@ -49,20 +49,46 @@ func TestGoldenKeys(t *testing.T) {
 func TestGoldenPostings(t *testing.T) {
 	first := []posting{makePosting(0, 1, 5), makePosting(3, 7, 300), makePosting(4, 2, 0)}
 	second := []posting{makePosting(200, 1, 127), makePosting(blockSize-1, MaxTF, MaxLength)}
-	v := appendRun(appendRun(nil, first), second)
+	v := appendRemoved(appendRun(appendRun(nil, first), second), 300)
 	want := unhex(t, "01"+"03"+"0005"+"0505ac02"+"010000"+
-		"01"+"02"+"90037f"+"edfc01"+"fdffff01"+"ffffff7f")
+		"01"+"02"+"90037f"+"edfc07"+"fdff3f"+"ffffff7f"+
+		"03"+"ac02")
 	if !bytes.Equal(v, want) {
 		t.Fatalf("got %x, want %x", v, want)
 	}
-	got, err := appendPostings(nil, v)
-	if err != nil || !slices.Equal(got, append(first, second...)) {
-		t.Fatal(got, err)
+	ps, removed, err := readRow(nil, v[:len(v)-3])
+	if err != nil || removed != 0 || !slices.Equal(ps, append(first, second...)) {
+		t.Fatal(ps, removed, err)
 	}
-	// Every cut is damage, except the one between the runs.
+	if _, _, err := readRow(nil, v); !errors.Is(err, ErrCorrupt) {
+		t.Fatal("more removed than there are:", err)
+	}
+	// Every cut is damage, except those between the parts.
 	whole := len(appendRun(nil, first))
 	for n := range v {
-		if _, err := appendPostings(nil, v[:n]); (err == nil) != (n == whole) {
+		if _, _, err := readRow(nil, v[:n]); (err == nil) != (n == whole || n == len(v)-3) {
+			t.Errorf("cut at %d: %v", n, err)
+		}
+	}
+}
+
+func TestGoldenChunk(t *testing.T) {
+	ps := []posting{makePosting(0x0102, 1, 5), makePosting(0x0105, 7, 300), makePosting(0x0109, 2, 4), makePosting(0x010A, 1, 9)}
+	v := appendChunk(nil, ps)
+	want := unhex(t, "02"+"03"+"0201"+"0a01"+"03"+"09"+"02"+
+		"07ac02"+"0204"+ // the pair (2, 4) covers (1, 5) and (1, 9)
+		"3087"+ // 0, 3, 7, 8 in 4 bits each
+		"7000"+ // 0, 6, 1, 0 in 3 bits each
+		"0150022800") // 1, 296, 0, 5 in 9 bits each
+	if !bytes.Equal(v, want) {
+		t.Fatalf("got %x, want %x", v, want)
+	}
+	got, _, err := readRow(nil, v)
+	if err != nil || !slices.Equal(got, ps) {
+		t.Fatal(got, err)
+	}
+	for n := range v {
+		if _, _, err := readRow(nil, v[:n]); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("cut at %d: %v", n, err)
 		}
 	}
@@ -73,9 +99,9 @@ func TestGoldenForward(t *testing.T) {
 		{Key: goldenKey, Field: FieldTags, TF: 1}, {Key: TermKey{1}, TF: 130},
 	}}
 	v, err := EncodeForward(nil, d)
-	want := unhex(t, "01"+"03"+"c801"+"01"+"00"+"02"+
-		"010000000000000000000000"+"00"+"8201"+
-		"a00102030405060708090a0b"+"01"+"01")
+	want := unhex(t, "02"+"03"+"c801"+"01"+"00"+"02"+
+		"010000000000000000000000"+"a00102030405060708090a0b"+
+		"8404"+"01")
 	if err != nil || !bytes.Equal(v, want) {
 		t.Fatalf("got %x, %v, want %x", v, err, want)
 	}
@@ -89,7 +115,7 @@ func TestGoldenForward(t *testing.T) {
 			t.Errorf("cut at %d: %v", n, err)
 		}
 	}
-	old := unhex(t, "01"+"01"+"05"+"00") // of a program with one field
+	old := unhex(t, "02"+"01"+"05"+"00") // of a program with one field
 	if got, err := DecodeForward(1, old); err != nil || got.Lengths != [NumFields]uint32{5} {
 		t.Fatal(got, err)
 	}
@@ -97,25 +123,25 @@ func TestGoldenForward(t *testing.T) {
 
 func TestGoldenStats(t *testing.T) {
 	s := Stats{Docs: 2, Length: [NumFields]uint64{300, 1, 0}}
-	v := appendStats(nil, s)
-	want := unhex(t, "01"+"0000000000000002"+"000000000000012c"+"0000000000000001"+"0000000000000000")
+	v := appendStats(nil, s, tailSize)
+	want := unhex(t, "02"+"0000000000000002"+"0000000000000080"+"000000000000012c"+"0000000000000001"+"0000000000000000")
 	if !bytes.Equal(v, want) {
 		t.Fatalf("got %x", v)
 	}
-	short := unhex(t, "01"+"0000000000000001") // of a program without fields
+	short := unhex(t, "02"+"0000000000000001") // of a program without fields
 	sum, err := mergeStats(nil, short)
 	if err == nil {
 		sum, err = mergeStats(sum, v)
 	}
 	if err == nil {
-		sum, err = mergeStats(sum, appendStats(nil, Stats{Docs: 1, Length: [NumFields]uint64{100}}.negated()))
+		sum, err = mergeStats(sum, appendStats(nil, Stats{Docs: 1, Length: [NumFields]uint64{100}}.negated(), 0))
 	}
-	got, err2 := decodeStats(sum)
-	if want := (Stats{Docs: 2, Length: [NumFields]uint64{200, 1, 0}}); err != nil || err2 != nil || got != want {
-		t.Fatal(got, err, err2)
+	got, tail, err2 := decodeStats(sum)
+	if want := (Stats{Docs: 2, Length: [NumFields]uint64{200, 1, 0}}); err != nil || err2 != nil || got != want || tail != tailSize {
+		t.Fatal(got, tail, err, err2)
 	}
-	for _, bad := range [][]byte{nil, {2}, v[:8], appendStats(nil, s.negated()), append(bytes.Clone(v), 0, 0, 0, 0, 0, 0, 0, 1)} {
-		if _, err := decodeStats(bad); !errors.Is(err, ErrCorrupt) {
+	for _, bad := range [][]byte{nil, {2}, v[:8], appendStats(nil, s.negated(), 0), appendStats(nil, s, 1), appendStats(nil, s, 1<<32), append(bytes.Clone(v), 0, 0, 0, 0, 0, 0, 0, 1)} {
+		if _, _, err := decodeStats(bad); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%x: %v", bad, err)
 		}
 	}
@@ -156,40 +182,26 @@ func TestBits(t *testing.T) {
 	}
 }
 
-func FuzzPostings(f *testing.F) {
-	f.Add([]byte{1, 1, 0, 5})
-	f.Add(unhex(f, "01030005"+"0505ac02"+"010000"+"010290037f"+"edfc01fdffff01ffffff7f"))
-	f.Add([]byte{1, 0xFF, 0xFF, 0xFF, 0xFF, 0x0F})
-	f.Add([]byte{1, 1, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01})
-	f.Fuzz(func(t *testing.T, v []byte) {
-		ps, err := appendPostings(nil, v)
-		if err != nil {
-			if !errors.Is(err, ErrCorrupt) {
-				t.Fatal(err)
-			}
-			return
-		}
-		if !slices.IsSorted(ps) || len(ps) > blockSize {
-			t.Fatalf("%d postings out of order", len(ps))
-		}
-		again, err := appendPostings(nil, appendRun(nil, ps))
-		if err != nil || !slices.Equal(again, ps) {
-			t.Fatal(err)
-		}
-	})
-}
-
 func FuzzForward(f *testing.F) {
-	f.Add([]byte{1, 3, 1, 2, 3, 0})
-	f.Add(unhex(f, "0103c801010002"+"01000000000000000000000000"+"8201"+"a00102030405060708090a0b0101"))
-	f.Add([]byte{1, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0x0F})
+	f.Add([]byte{2, 3, 1, 2, 3, 0})
+	f.Add(unhex(f, "0203c801010002"+"010000000000000000000000"+"a00102030405060708090a0b"+"840401"))
+	f.Add([]byte{2, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0x0F})
 	f.Fuzz(func(t *testing.T, v []byte) {
 		d, err := DecodeForward(1, v)
 		if err != nil {
 			if !errors.Is(err, ErrCorrupt) {
 				t.Fatal(err)
 			}
+			if f, err := splitForward(v); err == nil { // a search looks only
+				f.find(&goldenKey, FieldText)
+			}
 			return
+		}
+		f, _ := splitForward(v)
+		for _, term := range d.Terms {
+			if tf := f.find(&term.Key, term.Field); tf != term.TF {
+				t.Fatalf("%v: found %d times", term, tf)
+			}
 		}
 		w, err := EncodeForward(nil, d)
 		if err != nil {
@@ -202,7 +214,7 @@ func FuzzForward(f *testing.F) {
 }
 
 func FuzzStats(f *testing.F) {
-	f.Add(appendStats(nil, Stats{Docs: 1}), appendStats(nil, Stats{Docs: 2}))
+	f.Add(appendStats(nil, Stats{Docs: 1}, 0), appendStats(nil, Stats{Docs: 2}, tailSize))
 	f.Add([]byte{1}, []byte{})
 	f.Fuzz(func(t *testing.T, a, b []byte) {
 		x, errA := mergeStats(nil, a)
@@ -218,7 +230,7 @@ func FuzzStats(f *testing.F) {
 				t.Fatalf("%x and %x: %v", x, y, err)
 			}
 		}
-		_, _ = decodeStats(a)
+		_, _, _ = decodeStats(a)
 	})
 }
 

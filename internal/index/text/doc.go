@@ -4,30 +4,47 @@
 //
 // Writer adds and removes documents inside the shard's single apply goroutine
 // and a batch of its caller. Searcher reads, concurrently, from a snapshot or the
-// database. The two share only the formats in keys.go, posting.go, forward.go and
+// database. The two share only the formats in keys.go, row.go, forward.go and
 // stats.go.
 //
 // Invariants:
 //   - What is written is a function of the arguments and of the rows before: no
 //     clock, no map order, no floats.
 //   - Search results do not depend on how documents were grouped into ranges, nor
-//     on flushes and compactions.
+//     on flushes and compactions, to the bit.
 //   - A score depends on nothing outside the partitions of the call: N, average
-//     lengths and term counts are exact sums over them.
+//     lengths and term counts are exact sums over them, without the removed.
+//   - A search gives what scoring every document would give.
 //   - A damaged row is ErrCorrupt, never a panic.
 //
 // Not its job: analysis of text, term keys, which documents live (the caller's
-// live set says so), which partitions may be read, snippets, fusion.
+// live set says so), which partitions may be read, the order of words (term keys
+// with positions would give away texts), snippets, fusion.
 //
 // # Decisions and trade-offs
 //
-//   - Scoring is term at a time within blocks of 16,384 DocIDs, into a dense
-//     accumulator of 128 KiB that stays in cache: no heap of cursors, no maps, and
-//     filters cost one AND per 64 documents. Block-max pruning can be added in the
-//     Searcher, since postings are grouped by the same blocks.
-//   - A posting carries its field length, so that scoring reads no document row.
-//   - Term counts n are counted against the live set while reading, because
-//     removed documents keep their postings until they are erased.
+//   - The newest documents of a partition are searched in their forward rows and
+//     inverted 128 at a time (tail.go). A capture writes one row instead of one for
+//     each term, and a reader meets one operand where there were 128. The price is
+//     a longer Apply for one document in 128.
+//   - Operands are concatenated when read and packed when Pebble stores them (flush
+//     and compaction), in the background, by the merge operator. A packed row is a
+//     function of its postings alone. Sealing blocks in Apply instead would read
+//     and write them in the one goroutine that everything waits for.
+//   - Postings are packed in chunks of 128 with numbers of fixed width, not in
+//     deltas: any of them can be read alone, so that asking for one document costs
+//     a binary search. A posting carries its field length, so that scoring reads no
+//     document row.
+//   - Chunks carry the pairs (tf, length) that no other posting of theirs beats, not
+//     a score: they stay right as N and average lengths change.
+//   - Term counts n exclude the removed: Remove adds to a counter in the rows of the
+//     document's terms. So n is known before any posting is read, which skipping
+//     needs.
+//   - Top-k is MaxScore in windows of 4,096 DocIDs with an accumulator of 32 KiB:
+//     no heap of cursors, and queries of hundreds of terms stay linear. Filters
+//     cost one AND per 64 documents, or, if they leave few, a probe per document.
+//   - Summands are rounded to a grid on which sums are exact, so that the order of
+//     adding, and with it all pruning, changes no bit of a score.
 //   - The removed mark is a row of its own: forward rows never change, so that the
 //     caller can hash them as facts.
 package text

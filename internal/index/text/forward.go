@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -12,12 +13,16 @@ import (
 
 // A forward row holds all of a document, terms ascending by key and field:
 //
-//	01 | fields uvarint | fields × length uvarint | count uvarint |
-//	count × (key 12 | field 1 | tf uvarint)
+//	02 | fields uvarint | fields × length uvarint | count uvarint |
+//	count × key 12 | count × uvarint((tf-1)<<2 | field)
 //
 // It never changes. That the document was removed says the mark beside it, whose
-// value is the version byte alone.
-const forwardVersion = 0x01
+// value is the version byte alone. The keys lie together so that a search can look
+// terms up in a row without decoding it.
+const (
+	forwardVersion = 0x02
+	fieldBits      = 2
+)
 
 // EncodeForward appends d's forward row to dst. It is canonical: equal documents
 // give equal bytes, whatever the order of Terms. The DocID is not part of it.
@@ -40,9 +45,11 @@ func appendForward(dst []byte, lengths [NumFields]uint32, terms []Term) []byte {
 		dst = binary.AppendUvarint(dst, uint64(n))
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(terms)))
+	for i := range terms {
+		dst = append(dst, terms[i].Key[:]...)
+	}
 	for _, t := range terms {
-		dst = append(append(dst, t.Key[:]...), byte(t.Field))
-		dst = binary.AppendUvarint(dst, uint64(t.TF))
+		dst = binary.AppendUvarint(dst, uint64(t.TF-1)<<fieldBits|uint64(t.Field))
 	}
 	return dst
 }
@@ -82,53 +89,108 @@ func checkDistinct(terms []Term) error {
 	return nil
 }
 
-// forwardLengths reads the front of a forward row; rest begins at the count.
-func forwardLengths(v []byte) (lengths [NumFields]uint32, rest []byte, err error) {
+// forward is a forward row split into its parts, which lie in the row.
+type forward struct {
+	lengths [NumFields]uint32
+	keys    []byte // count × 12
+	heads   []byte // count uvarints; one byte each if len(heads) is count
+}
+
+func (f *forward) count() int { return len(f.keys) / len(TermKey{}) }
+
+func (f *forward) key(i int) []byte { return f.keys[i*len(TermKey{}):][:len(TermKey{})] }
+
+func splitForward(v []byte) (f forward, err error) {
 	if len(v) < 2 || v[0] != forwardVersion {
-		return lengths, nil, fmt.Errorf("%w: forward row version", ErrCorrupt)
+		return f, fmt.Errorf("%w: forward row version", ErrCorrupt)
 	}
 	// An older program wrote fewer fields; the missing ones are empty.
 	n, i := readUvarint(v, 1)
 	if i < 0 || n > NumFields {
-		return lengths, nil, fmt.Errorf("%w: forward row of %d fields", ErrCorrupt, n)
+		return f, fmt.Errorf("%w: forward row of %d fields", ErrCorrupt, n)
 	}
-	for f := range int(n) {
-		if lengths[f], i = readUvarint(v, i); i < 0 || lengths[f] > MaxLength {
-			return lengths, nil, fmt.Errorf("%w: forward row length", ErrCorrupt)
+	for k := range int(n) {
+		if f.lengths[k], i = readUvarint(v, i); i < 0 || f.lengths[k] > MaxLength {
+			return f, fmt.Errorf("%w: forward row length", ErrCorrupt)
 		}
 	}
-	return lengths, v[i:], nil
+	count, i := readUvarint(v, i)
+	const least = len(TermKey{}) + 1
+	if i < 0 || uint64(count)*uint64(least) > uint64(len(v)-i) {
+		return f, fmt.Errorf("%w: forward row count", ErrCorrupt)
+	}
+	keysEnd := i + int(count)*len(TermKey{})
+	f.keys, f.heads = v[i:keysEnd], v[keysEnd:]
+	return f, nil
+}
+
+// find gives the frequency of a term, 0 if the document has none. Keys are HMACs,
+// so the first guess is where a uniform one would lie.
+func (f *forward) find(key *TermKey, field Field) uint32 {
+	n := f.count()
+	if n == 0 {
+		return 0
+	}
+	want := binary.BigEndian.Uint64(key[:])
+	at, _ := bits.Mul64(want, uint64(n))
+	i := int(at)
+	for i > 0 && binary.BigEndian.Uint64(f.key(i-1)) >= want {
+		i--
+	}
+	for i < n && binary.BigEndian.Uint64(f.key(i)) < want {
+		i++
+	}
+	for ; i < n && binary.BigEndian.Uint64(f.key(i)) == want; i++ {
+		if tf, in := f.head(i); in == field && bytes.Equal(f.key(i), key[:]) {
+			return tf
+		}
+	}
+	return 0
+}
+
+// head gives the frequency and field of the i-th term.
+func (f *forward) head(i int) (tf uint32, field Field) {
+	if len(f.heads) == f.count() {
+		return uint32(f.heads[i])>>fieldBits + 1, Field(f.heads[i] & (1<<fieldBits - 1))
+	}
+	var x uint32
+	for at := 0; i >= 0 && at >= 0; i-- {
+		x, at = readUvarint(f.heads, at)
+	}
+	return x>>fieldBits + 1, Field(x & (1<<fieldBits - 1))
 }
 
 // DecodeForward takes a forward row apart; the result shares nothing with v.
 // Error: ErrCorrupt.
 func DecodeForward(id uint32, v []byte) (Doc, error) {
-	lengths, v, err := forwardLengths(v)
+	f, err := splitForward(v)
 	if err != nil {
 		return Doc{}, err
 	}
-	d := Doc{ID: id, Lengths: lengths}
-	count, i := readUvarint(v, 0)
-	const least = 12 + 1 + 1
-	if i < 0 || uint64(count)*least > uint64(len(v)-i) {
-		return Doc{}, fmt.Errorf("%w: forward row count", ErrCorrupt)
-	}
-	d.Terms = make([]Term, count)
-	for k := range d.Terms {
-		if i < 0 || len(v)-i < least {
-			return Doc{}, fmt.Errorf("%w: forward row cut", ErrCorrupt)
-		}
-		t := Term{Key: TermKey(v[i : i+12]), Field: Field(v[i+12])}
-		t.TF, i = readUvarint(v, i+13)
-		d.Terms[k] = t
-	}
-	if i != len(v) {
-		return Doc{}, fmt.Errorf("%w: forward row end", ErrCorrupt)
-	}
-	if checkDistinct(d.Terms) != nil || checkDoc(d.Lengths, d.Terms) != nil {
-		return Doc{}, fmt.Errorf("%w: forward row terms", ErrCorrupt)
+	d := Doc{ID: id, Lengths: f.lengths, Terms: make([]Term, 0, f.count())}
+	if d.Terms, err = f.appendTerms(d.Terms); err != nil {
+		return Doc{}, err
 	}
 	return d, nil
+}
+
+// appendTerms decodes and checks all terms.
+func (f *forward) appendTerms(dst []Term) ([]Term, error) {
+	from, at := len(dst), 0
+	for i := range f.count() {
+		var x uint32
+		if x, at = readUvarint(f.heads, at); at < 0 {
+			return dst, fmt.Errorf("%w: forward row cut", ErrCorrupt)
+		}
+		dst = append(dst, Term{Key: TermKey(f.key(i)), Field: Field(x & (1<<fieldBits - 1)), TF: x>>fieldBits + 1})
+	}
+	if at != len(f.heads) {
+		return dst, fmt.Errorf("%w: forward row end", ErrCorrupt)
+	}
+	if checkDistinct(dst[from:]) != nil || checkDoc(f.lengths, dst[from:]) != nil {
+		return dst, fmt.Errorf("%w: forward row terms", ErrCorrupt)
+	}
+	return dst, nil
 }
 
 // ForwardRow reads a document, also a removed one. Errors: ErrNotFound (never

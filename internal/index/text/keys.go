@@ -14,7 +14,7 @@ import (
 //	forward     42 | partition 4 | DocID 4
 //	removed     42 | partition 4 | DocID 4 | 01
 //
-// A block is DocID >> 14. The removed mark sorts right after the forward row.
+// A block is DocID >> 16. The removed mark sorts right after the forward row.
 const (
 	PrefixPostings   byte = 0x40
 	PrefixStatistics byte = 0x41
@@ -22,9 +22,8 @@ const (
 )
 
 const (
-	blockBits  = 14
-	blockSize  = 1 << blockBits
-	blockWords = blockSize / 64
+	blockBits = 16
+	blockSize = 1 << blockBits
 
 	termPrefixLen = 1 + 4 + 12 + 1 // a postings key without its block
 	postingKeyLen = termPrefixLen + 4
@@ -35,8 +34,8 @@ const (
 // MergeTable lists how rows of this package merge, for storage.Options.Merge.
 func MergeTable() storage.MergeTable {
 	return storage.MergeTable{
-		PrefixPostings:   storage.AppendMerge,
-		PrefixStatistics: mergeStats,
+		PrefixPostings:   {Pack: packRow},
+		PrefixStatistics: {Fold: mergeStats},
 	}
 }
 

@@ -6,24 +6,23 @@ import (
 	"slices"
 )
 
-// A postings value is one or more runs, oldest first; Pebble concatenates them.
-// DocIDs ascend over the whole value.
+// A run holds few postings, loosely:
 //
 //	run      01 | count uvarint | count × posting
 //	posting  uvarint(delta<<1 | many) | tf-2 uvarint, if many | length uvarint
 //
 // delta is, in the first posting of a run, the DocID within its block (0 to
-// 16,383), afterwards the gap to the previous one less 1. Without many, tf is 1.
+// 65,535), afterwards the gap to the previous one less 1. Without many, tf is 1.
 // length is the document's length in the field of the key.
 const runVersion = 0x01
 
 // posting is a decoded posting in one word, so that sorting by value is sorting
-// by DocID: DocID within the block (14 bits), tf (22), length (28).
+// by DocID: DocID within the block (16 bits), tf (20), length (28).
 type posting uint64
 
 const (
 	tfShift    = 28
-	localShift = tfShift + 22
+	localShift = tfShift + 20
 )
 
 func makePosting(local, tf, length uint32) posting {
@@ -53,36 +52,24 @@ func appendRun(dst []byte, ps []posting) []byte {
 	return dst
 }
 
-// appendPostings decodes a whole value and appends its postings to dst.
-func appendPostings(dst []posting, v []byte) ([]posting, error) {
-	if len(v) == 0 {
-		return dst, fmt.Errorf("%w: empty postings", ErrCorrupt)
+// appendLoose decodes the run at v[i:], behind its version byte, and appends its
+// postings to dst; j is the position after it.
+func appendLoose(dst []posting, v []byte, i int) (out []posting, j int, err error) {
+	count, j := readUvarint(v, i)
+	// A posting has two bytes at least, so that no count makes a large slice.
+	if j < 0 || count == 0 || count > blockSize || int(count) > (len(v)-j)/2 {
+		return dst, 0, fmt.Errorf("%w: run count", ErrCorrupt)
 	}
-	next := uint32(0) // the smallest DocID that may follow
-	for i := 0; i < len(v); {
-		if v[i] != runVersion {
-			return dst, fmt.Errorf("%w: run version 0x%02x", ErrCorrupt, v[i])
-		}
-		count, j := readUvarint(v, i+1)
-		// A posting has two bytes at least, so that no count makes a large slice.
-		if j < 0 || count == 0 || count > blockSize || int(count) > (len(v)-j)/2 {
-			return dst, fmt.Errorf("%w: run count", ErrCorrupt)
-		}
-		dst = slices.Grow(dst, int(count))
-		run := dst[len(dst) : len(dst)+int(count)]
-		if j = readRun(run, v, j); j < 0 || run[0].local() < next {
-			return dst, fmt.Errorf("%w: run", ErrCorrupt)
-		}
-		dst = dst[:len(dst)+int(count)]
-		next = run[count-1].local() + 1
-		i = j
+	dst = slices.Grow(dst, int(count))
+	run := dst[len(dst) : len(dst)+int(count)]
+	if j = readRun(run, v, j); j < 0 {
+		return dst, 0, fmt.Errorf("%w: run", ErrCorrupt)
 	}
-	return dst, nil
+	return dst[:len(dst)+int(count)], j, nil
 }
 
 // readRun fills run from v[i:]; j is the position after it, -1 if it is damaged.
-// This is the inner loop of a search: head and length mostly have one byte, and
-// tf is mostly 1.
+// Head and length mostly have one byte, and tf is mostly 1.
 func readRun(run []posting, v []byte, i int) (j int) {
 	base := uint32(0) // the block's start, then the previous DocID + 1
 	for k := range run {
@@ -111,7 +98,7 @@ func readRun(run []posting, v []byte, i int) (j int) {
 				return -1
 			}
 		}
-		local := base + head>>1 // at most 2^14 + 2^31
+		local := base + head>>1 // at most 2^16 + 2^31
 		if local >= blockSize {
 			return -1
 		}

@@ -22,19 +22,34 @@ const (
 //
 // (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009, with the
 // never negative idf of Lucene). N documents and avglen, the mean length of f over
-// them, come from the counters; n is the number of live documents whose field f
-// holds t. All three are over the partitions of the search together and do not
-// depend on Allow.
+// them, come from the counters; n is the number of documents, added and not
+// removed, whose field f holds t. All three are over the partitions of the search
+// together and do not depend on Live and Allow.
+//
+// Each summand is rounded to a multiple of 2^-50 of the sum of all weights (to the
+// next power of two), so that sums are exact and a score is the same to the bit
+// however it was reached.
 type Query struct {
 	Terms        []QueryTerm
 	K            int                // at most so many hits; positive
 	FieldWeights [NumFields]float64 // 0: the field is not read
 	K1, B        float64            // both 0: the defaults
 	Explain      bool               // fill Hit.Parts
+
+	// Must narrows the hits: of each group, which lists indexes of Terms, they
+	// hold at least one term in a field that is read. A phrase is one group for
+	// each of its terms; the index has no positions, so the caller looks for the
+	// order in the texts. At most MaxMust groups; an empty one matches nothing.
+	Must [][]int
+	// After narrows the hits to those that come after it in the order of hits.
+	After *Hit
 }
 
-// QueryTerm is one term under its key in each field. The zero key and the zero
-// weight are not looked up.
+// MaxMust is how many groups Query.Must may have.
+const MaxMust = 64
+
+// QueryTerm is one term under its key in each field. The zero key is not looked
+// up, and the zero weight only where Must names the term.
 type QueryTerm struct {
 	Keys   [NumFields]TermKey
 	Weight float64
@@ -76,16 +91,50 @@ type slot struct {
 	field  Field
 	key    TermKey
 	weight float64 // of term and field
-	n      uint64  // live documents
+	must   uint64  // the groups of Query.Must that it belongs to
+	n      uint64  // documents added and not removed
 	idf    float64
 	boost  float64 // weight · idf · (k1+1)
 	kA, kB float64 // k1·(1-b) and k1·b/avglen
+	round  float64
 }
 
 // part is one summand of a document's score.
-func (s *slot) part(p posting) float64 {
-	tf := float64(p.tf())
-	return s.boost * tf / (tf + s.kA + s.kB*float64(p.length()))
+func (s *slot) part(tf, length uint32) float64 {
+	f := float64(tf)
+	x := s.boost * f / (f + (s.kA + s.kB*float64(length)))
+	return float64(x+s.round) - s.round
+}
+
+// bound is the most that a posting scores which one of the pairs covers. A term
+// of negative weight adds at most nothing, by not being there.
+func (s *slot) bound(v []byte, c *chunk) float64 {
+	if s.boost <= 0 {
+		return 0
+	}
+	ub, at := 0.0, int(c.pairs)
+	for range c.nPairs {
+		var tf, length uint32
+		tf, at = readUvarint(v, at)
+		length, at = readUvarint(v, at)
+		ub = max(ub, s.part(tf, length))
+	}
+	return ub
+}
+
+// weighAll weighs all slots and sets how their summands are rounded.
+func weighAll(slots []slot, q *Query, st Stats) {
+	sum := 0.0
+	for i := range slots {
+		slots[i].weigh(q, st)
+		sum += math.Abs(slots[i].boost)
+	}
+	_, exp := math.Frexp(sum) // sum < 2^exp
+	// Adding and taking away 1.5·2^52·u rounds to a multiple of u.
+	round := math.Ldexp(1.5, 52+exp-50)
+	for i := range slots {
+		slots[i].round = round
+	}
 }
 
 func (q *Query) validate() error {
@@ -97,29 +146,53 @@ func (q *Query) validate() error {
 		return fmt.Errorf("%w: k1 %v, b %v", ErrInvalid, q.K1, q.B)
 	}
 	for f, w := range q.FieldWeights {
-		if !finite(w) {
+		if !finite(w) || math.Abs(w) > maxWeight {
 			return fmt.Errorf("%w: weight %v of %s", ErrInvalid, w, Field(f))
 		}
 	}
 	for i, t := range q.Terms {
-		if !finite(t.Weight) {
+		if !finite(t.Weight) || math.Abs(t.Weight) > maxWeight {
 			return fmt.Errorf("%w: weight %v of query term %d", ErrInvalid, t.Weight, i)
+		}
+	}
+	if len(q.Must) > MaxMust {
+		return fmt.Errorf("%w: %d groups of required terms", ErrInvalid, len(q.Must))
+	}
+	for _, group := range q.Must {
+		for _, i := range group {
+			if i < 0 || i >= len(q.Terms) {
+				return fmt.Errorf("%w: required term %d of %d", ErrInvalid, i, len(q.Terms))
+			}
 		}
 	}
 	return nil
 }
 
+// maxWeight keeps scores finite.
+const maxWeight = 1e9
+
 // slots lists what to read, in order of terms, then fields.
 func (q *Query) slots(dst []slot) []slot {
 	for i, t := range q.Terms {
+		must := q.groupsOf(i)
 		for f := range t.Keys {
 			w := t.Weight * q.FieldWeights[f]
-			if w != 0 && t.Keys[f] != (TermKey{}) {
-				dst = append(dst, slot{term: i, field: Field(f), key: t.Keys[f], weight: w})
+			if (w != 0 || must != 0 && q.FieldWeights[f] != 0) && t.Keys[f] != (TermKey{}) {
+				dst = append(dst, slot{term: i, field: Field(f), key: t.Keys[f], weight: w, must: must})
 			}
 		}
 	}
 	return dst
+}
+
+// groupsOf gives the groups of Must that name a term, one bit each.
+func (q *Query) groupsOf(term int) (groups uint64) {
+	for g, terms := range q.Must {
+		if slices.Contains(terms, term) {
+			groups |= 1 << g
+		}
+	}
+	return groups
 }
 
 // weigh fills in what depends on the counts.
@@ -129,7 +202,7 @@ func (s *slot) weigh(q *Query, st Stats) {
 		k1, b = DefaultK1, DefaultB
 	}
 	n, all := float64(s.n), float64(st.Docs)
-	// A live set that disagrees with the counters must not give NaN.
+	// Rows that disagree with the counters must not give NaN.
 	all = max(all, n)
 	s.idf = math.Log(1 + (all-n+0.5)/(n+0.5))
 	s.boost = s.weight * s.idf * (k1 + 1)

@@ -1,9 +1,9 @@
 package text
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"math/bits"
 	"slices"
 	"sync"
 
@@ -19,33 +19,11 @@ func Search(ctx context.Context, r pebble.Reader, parts []Partition, q Query) ([
 	return new(Searcher).Search(ctx, r, parts, q)
 }
 
-// words is a bitmap of one block.
-type words [blockWords]uint64
-
-// group is the lists of one block of one partition, and which of its documents
-// live.
-type group struct {
-	from, to int // in scratch.lists
-	live     int // in scratch.live, -1: all live
-}
-
-type scratch struct {
-	slots    []slot
-	order    []int
-	lists    []list
-	postings []posting
-	groups   []group
-	live     []words
-	key      []byte
-	top      topK
-
-	acc     [blockSize]float64 // zero between blocks
-	touched words              // zero between blocks
-	filter  words
-}
-
-// A scratch that grew past this is not kept: 32 MiB of postings.
-const keepPostings = 4 << 20
+// A scratch that grew past this is not kept.
+const (
+	keepData   = 16 << 20
+	keepChunks = 1 << 18
+)
 
 func (s *Searcher) take() *scratch {
 	if sc, ok := s.pool.Get().(*scratch); ok {
@@ -55,21 +33,60 @@ func (s *Searcher) take() *scratch {
 }
 
 func (s *Searcher) give(sc *scratch) {
-	if cap(sc.postings) > keepPostings {
+	if cap(sc.data) > keepData || cap(sc.chunks) > keepChunks {
 		return
 	}
-	sc.slots, sc.lists, sc.postings = sc.slots[:0], sc.lists[:0], sc.postings[:0]
-	sc.groups, sc.live = sc.groups[:0], sc.live[:0]
+	sc.slots, sc.tails, sc.data, sc.chunks = sc.slots[:0], sc.tails[:0], sc.data[:0], sc.chunks[:0]
+	sc.lists, sc.groups, sc.stats = sc.lists[:0], sc.groups[:0], Stats{}
 	clear(sc.top.heap)
-	sc.top.heap = sc.top.heap[:0]
+	sc.top.heap, sc.top.after = sc.top.heap[:0], nil
 	s.pool.Put(sc)
 }
 
 // Search returns the q.K best documents that hold a term of the query, the best
-// first, ties by partition and DocID ascending. r is best a snapshot: all of the
-// search should see one state, the one of the live sets. Errors: ErrInvalid,
-// ErrCorrupt, the context's, the database's.
+// first, ties by partition and DocID ascending. Only the postings that can change
+// the answer are scored. r may be a database or a snapshot: a search sees one
+// state, which should be that of the live sets. Errors: ErrInvalid, ErrCorrupt,
+// the context's, the database's.
 func (s *Searcher) Search(ctx context.Context, r pebble.Reader, parts []Partition, q Query) ([]Hit, error) {
+	p, err := s.Prepare(ctx, r, parts, q)
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	return p.Top(ctx, q.K, q.After)
+}
+
+// Ref names a document.
+type Ref struct{ Partition, Doc uint32 }
+
+// Score gives the hits that a search for q would give for these documents if it
+// were asked for all: one for each of docs, in that order, with score 0 where no
+// term matches. Live, Allow, Must, After and K do not matter. Partitions of docs
+// must be among parts. Errors: those of Search.
+func (s *Searcher) Score(ctx context.Context, r pebble.Reader, parts []Partition, q Query, docs []Ref) ([]Hit, error) {
+	q.K, q.Must, q.After = 1, nil, nil
+	p, err := s.Prepare(ctx, r, parts, q)
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	return p.Score(ctx, nil, docs)
+}
+
+// Prepared is a query with the rows that answer it, read once, for several
+// searches of one state. It belongs to one goroutine until Close.
+type Prepared struct {
+	s     *Searcher
+	sc    *scratch
+	parts []Partition
+	q     Query
+	bound bool // the chunks have their bounds
+}
+
+// Prepare reads the rows that q needs. Close gives the memory back. Errors: those
+// of Search.
+func (s *Searcher) Prepare(ctx context.Context, r pebble.Reader, parts []Partition, q Query) (*Prepared, error) {
 	if err := q.validate(); err != nil {
 		return nil, fmt.Errorf("text search: %w", err)
 	}
@@ -78,193 +95,159 @@ func (s *Searcher) Search(ctx context.Context, r pebble.Reader, parts []Partitio
 		return nil, fmt.Errorf("text search: %w", err)
 	}
 	sc := s.take()
-	hits, err := sc.search(ctx, r, parts, &q)
+	sc.slots = q.slots(sc.slots[:0])
+	if len(sc.slots) > 0 {
+		err = sc.load(ctx, r, parts)
+	} else {
+		err = ctx.Err()
+	}
 	if err != nil {
-		// The scratch may hold half a block: it is not given back.
+		sc.data = sc.data[:0]
+		s.give(sc)
 		return nil, fmt.Errorf("text search: %w", err)
 	}
-	s.give(sc)
-	return hits, nil
+	weighAll(sc.slots, &q, sc.stats)
+	return &Prepared{s: s, sc: sc, parts: parts, q: q}, nil
 }
 
-func (s *scratch) search(ctx context.Context, r pebble.Reader, parts []Partition, q *Query) ([]Hit, error) {
-	s.slots = q.slots(s.slots[:0])
-	if len(s.slots) == 0 {
-		return nil, ctx.Err()
+// Close gives the memory back. Further calls do nothing.
+func (p *Prepared) Close() {
+	if p.sc != nil {
+		p.s.give(p.sc)
+		p.sc = nil
 	}
-	s.seekOrder()
-	var stats Stats
-	for i, p := range parts {
-		st, err := ReadStats(r, p.ID)
-		if err != nil {
-			return nil, err
+}
+
+// Stats are the counters of all partitions together.
+func (p *Prepared) Stats() Stats { return p.sc.stats }
+
+// DocFreq is n of a query term (an index of Query.Terms) in a field, 0 if that was
+// not looked up.
+func (p *Prepared) DocFreq(term int, f Field) uint64 {
+	for i := range p.sc.slots {
+		if sl := &p.sc.slots[i]; sl.term == term && sl.field == f {
+			return sl.n
 		}
-		stats.Add(st)
-		if st.Docs == 0 {
-			continue
-		}
-		from := len(s.lists)
-		if err := s.readPartition(ctx, r, i, p.ID); err != nil {
-			return nil, fmt.Errorf("partition %d: %w", p.ID, err)
-		}
-		s.countLive(p.Live, from)
 	}
-	for i := range s.slots {
-		s.slots[i].weigh(q, stats)
+	return 0
+}
+
+// Top returns the k best hits that come after the given one, nil for all.
+func (p *Prepared) Top(ctx context.Context, k int, after *Hit) ([]Hit, error) {
+	if k <= 0 {
+		return nil, fmt.Errorf("text search: %w: %d hits", ErrInvalid, k)
 	}
-	s.top.k = q.K
+	s := p.sc
+	if !p.bound {
+		s.boundAll()
+		p.bound = true
+	}
+	s.top.k, s.top.after, s.top.heap = k, after, s.top.heap[:0]
 	for _, g := range s.groups {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("text search: %w", err)
 		}
-		s.score(parts, g)
+		s.scoreGroup(&p.parts[g.part], g, &p.q)
 	}
 	hits := s.top.sorted()
-	if q.Explain {
-		s.explain(parts, q, stats, hits)
+	if p.q.Explain {
+		for i := range hits {
+			hits[i].Parts = p.explain(hits[i].Partition, hits[i].Doc)
+		}
 	}
 	return hits, nil
 }
 
-// countLive cuts the lists from index from on into groups and counts n.
-func (s *scratch) countLive(live Set, from int) {
-	for i := from; i < len(s.lists); {
-		g := group{from: i, live: -1}
-		for g.to = i; g.to < len(s.lists) && s.lists[g.to].block == s.lists[i].block; g.to++ {
+// Each visits hits, the best first, until visit says false, in pages that grow
+// from q.K on: for callers that cannot say beforehand how many they will take.
+func (p *Prepared) Each(ctx context.Context, visit func(h *Hit) bool) error {
+	after := p.q.After
+	for k := p.q.K; ; k *= 4 {
+		hits, err := p.Top(ctx, k, after)
+		if err != nil {
+			return err
 		}
-		i = g.to
-		if live != nil {
-			g.live = len(s.live)
-			s.live = slices.Grow(s.live, 1)[:len(s.live)+1]
-			s.fillLive(live, g)
-		}
-		for _, l := range s.lists[g.from:g.to] {
-			n := uint64(l.to - l.from)
-			if g.live >= 0 {
-				n = countIn(&s.live[g.live], s.postings[l.from:l.to])
+		for i := range hits {
+			if !visit(&hits[i]) {
+				return nil
 			}
-			s.slots[l.slot].n += n
 		}
-		s.groups = append(s.groups, g)
+		if len(hits) < k {
+			return nil
+		}
+		after = &hits[len(hits)-1]
+		k = min(k, 1<<16)
 	}
 }
 
-func countIn(w *words, ps []posting) (n uint64) {
-	for _, p := range ps {
-		i := p.local() & (blockSize - 1)
-		n += w[i>>6] >> (i & 63) & 1
+// Score appends one hit for each of docs to dst; see Searcher.Score.
+func (p *Prepared) Score(ctx context.Context, dst []Hit, docs []Ref) ([]Hit, error) {
+	for i, d := range docs {
+		if i%1024 == 0 {
+			if err := ctx.Err(); err != nil {
+				return dst, fmt.Errorf("text score: %w", err)
+			}
+		}
+		h := Hit{Partition: d.Partition, Doc: d.Doc}
+		p.eachPart(d.Partition, d.Doc, func(_ *slot, _, _ uint32, x float64) { h.Score += x })
+		if p.q.Explain {
+			h.Parts = p.explain(d.Partition, d.Doc)
+		}
+		dst = append(dst, h)
 	}
-	return n
+	return dst, nil
 }
 
-// fillLive sets the group's live bitmap, at least for the documents of its lists.
-func (s *scratch) fillLive(live Set, g group) {
-	w := &s.live[g.live]
-	first := s.lists[g.from].block << blockBits
-	if ws, ok := live.(WordSet); ok {
-		ws.Words(first, w[:])
+// explain lists the summands of a document's score.
+func (p *Prepared) explain(partition, doc uint32) (parts []TermScore) {
+	st := &p.sc.stats
+	p.eachPart(partition, doc, func(sl *slot, tf, length uint32, x float64) {
+		parts = append(parts, TermScore{
+			Term: p.q.Terms[sl.term].Term, Field: sl.field, TF: tf, Length: length, AvgLength: st.avg(sl.field),
+			N: st.Docs, DF: sl.n, IDF: sl.idf, Score: x,
+		})
+	})
+	return parts
+}
+
+// eachPart finds a document in all lists, in order of terms, then fields.
+func (p *Prepared) eachPart(partition, doc uint32, visit func(sl *slot, tf, length uint32, x float64)) {
+	s := p.sc
+	part, ok := slices.BinarySearchFunc(p.parts, partition, func(o Partition, id uint32) int { return cmp.Compare(o.ID, id) })
+	if !ok || part >= len(s.tails) {
 		return
 	}
-	clear(w[:])
-	seen := &s.filter
-	clear(seen[:])
-	for _, l := range s.lists[g.from:g.to] {
-		for _, p := range s.postings[l.from:l.to] {
-			i := p.local() & (blockSize - 1)
-			bit := uint64(1) << (i & 63)
-			if seen[i>>6]&bit == 0 {
-				seen[i>>6] |= bit
-				if live.Contains(first + i) {
-					w[i>>6] |= bit
-				}
-			}
-		}
+	want := group{part: part, block: doc >> blockBits, tail: doc >= s.tails[part]}
+	at, ok := slices.BinarySearchFunc(s.groups, want, func(a, b group) int {
+		return cmp.Or(cmp.Compare(a.part, b.part), cmp.Compare(a.block, b.block), compareBool(a.tail, b.tail))
+	})
+	if !ok {
+		return
 	}
-}
-
-// score adds up one block and offers its documents to the heap.
-func (s *scratch) score(parts []Partition, g group) {
-	for _, l := range s.lists[g.from:g.to] {
-		sl := &s.slots[l.slot]
-		boost, kA, kB := sl.boost, sl.kA, sl.kB
-		for _, p := range s.postings[l.from:l.to] {
-			i := p.local() & (blockSize - 1)
-			tf := float64(p.tf())
-			s.acc[i] += boost * tf / (tf + kA + kB*float64(p.length()))
-			s.touched[i>>6] |= 1 << (i & 63)
-		}
-	}
-	l := &s.lists[g.from]
-	part := &parts[l.part]
-	first := l.block << blockBits
-	allow := s.prepareFilter(part, g, first)
-	for j := range s.touched {
-		t := s.touched[j]
-		if t == 0 {
+	local := doc & (blockSize - 1)
+	for _, l := range s.lists[s.groups[at].from:s.groups[at].to] {
+		chunks := s.chunks[l.from:l.to]
+		k, _ := slices.BinarySearchFunc(chunks, local, func(c chunk, local uint32) int { return cmp.Compare(uint32(c.last), local) })
+		if k == len(chunks) || uint32(chunks[k].first) > local {
 			continue
 		}
-		s.touched[j] = 0
-		for keep := s.filter[j]; t != 0; t &= t - 1 {
-			b := bits.TrailingZeros64(t)
-			i := j<<6 | b
-			score := s.acc[i]
-			s.acc[i] = 0
-			if keep>>b&1 == 0 || !s.top.wants(score) {
-				continue
-			}
-			if id := first + uint32(i); allow == nil || allow.Contains(id) {
-				s.top.offer(Hit{Partition: part.ID, Doc: id, Score: score})
-			}
+		c := &chunks[k]
+		i := c.seek(s.data, local)
+		if c.doc(s.data, i) != local {
+			continue
 		}
+		sl := &s.slots[l.slot]
+		tf, length := c.tf(s.data, i), c.length(s.data, i)
+		visit(sl, tf, length, sl.part(tf, length))
 	}
 }
 
-// prepareFilter puts into s.filter which documents of the block may be hits, and
-// returns the set that must be asked for each of them besides, or nil.
-func (s *scratch) prepareFilter(part *Partition, g group, first uint32) (ask Set) {
-	switch allow := part.Allow.(type) {
-	case nil:
-		for i := range s.filter {
-			s.filter[i] = ^uint64(0)
-		}
-	case WordSet:
-		allow.Words(first, s.filter[:])
-	default:
-		ask = allow
-		for i := range s.filter {
-			s.filter[i] = ^uint64(0)
-		}
-	}
-	if g.live >= 0 {
-		live := &s.live[g.live]
-		for i := range s.filter {
-			s.filter[i] &= live[i]
-		}
-	}
-	return ask
-}
-
-// explain finds the summands of the hits again. hits are few.
-func (s *scratch) explain(parts []Partition, q *Query, st Stats, hits []Hit) {
-	for h := range hits {
-		hit := &hits[h]
-		for _, l := range s.lists {
-			if parts[l.part].ID != hit.Partition || l.block != hit.Doc>>blockBits {
-				continue
-			}
-			ps := s.postings[l.from:l.to]
-			at, ok := slices.BinarySearchFunc(ps, hit.Doc&(blockSize-1), func(p posting, local uint32) int {
-				return int(p.local()) - int(local)
-			})
-			if !ok {
-				continue
-			}
-			sl := &s.slots[l.slot]
-			hit.Parts = append(hit.Parts, TermScore{
-				Term: q.Terms[sl.term].Term, Field: sl.field,
-				TF: ps[at].tf(), Length: ps[at].length(), AvgLength: st.avg(sl.field),
-				N: st.Docs, DF: sl.n, IDF: sl.idf, Score: sl.part(ps[at]),
-			})
+// boundAll computes what each chunk can score at most.
+func (s *scratch) boundAll() {
+	for _, l := range s.lists {
+		sl := &s.slots[l.slot]
+		for k := l.from; k < l.to; k++ {
+			s.chunks[k].ub = sl.bound(s.data, &s.chunks[k])
 		}
 	}
 }

@@ -11,12 +11,14 @@ import (
 // A statistics value is a row of counters, also as a merge operand, where they
 // are differences in two's complement:
 //
-//	01 | documents 8 | length of field 0 8 | length of field 1 8 | …
+//	02 | documents 8 | tail 8 | length of field 0 8 | length of field 1 8 | …
 //
-// Merging adds them. A value with fewer counters counts zero for the others.
+// Merging adds them. A value with fewer counters counts zero for the others. tail
+// is where the documents begin that have a forward row and no postings yet.
 const (
-	statsVersion = 0x01
-	maxCounters  = 1 + 256
+	statsVersion = 0x02
+	lengthsAt    = 2 // the first counter of a length
+	maxCounters  = lengthsAt + 256
 )
 
 // Stats are the counters of one or more partitions: documents added and not
@@ -50,9 +52,10 @@ func (s Stats) negated() Stats {
 	return n
 }
 
-func appendStats(dst []byte, s Stats) []byte {
+func appendStats(dst []byte, s Stats, tail uint64) []byte {
 	dst = append(dst, statsVersion)
 	dst = binary.BigEndian.AppendUint64(dst, s.Docs)
+	dst = binary.BigEndian.AppendUint64(dst, tail)
 	for _, n := range s.Length {
 		dst = binary.BigEndian.AppendUint64(dst, n)
 	}
@@ -84,37 +87,42 @@ func mergeStats(acc, operand []byte) ([]byte, error) {
 	return acc, nil
 }
 
-func decodeStats(v []byte) (Stats, error) {
+func decodeStats(v []byte) (s Stats, tail uint32, err error) {
 	if err := checkStats(v); err != nil {
-		return Stats{}, err
+		return s, 0, err
 	}
-	var s Stats
 	for i := 0; 1+8*i < len(v); i++ {
 		n := binary.BigEndian.Uint64(v[1+8*i:])
 		switch {
 		case int64(n) < 0:
-			return Stats{}, fmt.Errorf("%w: negative counter %d", ErrCorrupt, i)
+			return s, 0, fmt.Errorf("%w: negative counter %d", ErrCorrupt, i)
 		case i == 0:
 			s.Docs = n
-		case i <= NumFields:
-			s.Length[i-1] = n
+		case i == 1 && n <= maxTail && n%tailSize == 0:
+			tail = uint32(n)
+		case i >= lengthsAt && i-lengthsAt < NumFields:
+			s.Length[i-lengthsAt] = n
 		case n != 0:
-			return Stats{}, fmt.Errorf("%w: counter of unknown field %d", ErrCorrupt, i-1)
+			return s, 0, fmt.Errorf("%w: counter %d is %d", ErrCorrupt, i, n)
 		}
 	}
-	return s, nil
+	return s, tail, nil
 }
 
 // ReadStats reads a partition's counters, zero for an unknown one. Errors:
 // ErrCorrupt, the database's.
 func ReadStats(r pebble.Reader, partition uint32) (Stats, error) {
-	var s Stats
-	err := view(r, appendPartition(nil, PrefixStatistics, partition), func(v []byte) (err error) {
-		s, err = decodeStats(v)
+	s, _, err := readStats(r, partition)
+	return s, err
+}
+
+func readStats(r pebble.Reader, partition uint32) (s Stats, tail uint32, err error) {
+	err = view(r, appendPartition(nil, PrefixStatistics, partition), func(v []byte) (err error) {
+		s, tail, err = decodeStats(v)
 		return err
 	})
 	if err != nil && !errors.Is(err, ErrNotFound) {
-		return Stats{}, fmt.Errorf("read statistics of partition %d: %w", partition, err)
+		return Stats{}, 0, fmt.Errorf("read statistics of partition %d: %w", partition, err)
 	}
-	return s, nil
+	return s, tail, nil
 }

@@ -2,6 +2,7 @@ package text
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -9,8 +10,9 @@ import (
 // ascending. Hits are offered in ascending (partition, document), so that of two
 // equal ones the later is the worse.
 type topK struct {
-	k    int
-	heap []Hit // the worst at 0
+	k     int
+	after *Hit  // hits are worse than it; nil: any
+	heap  []Hit // the worst at 0
 }
 
 func worse(a, b *Hit) bool {
@@ -27,6 +29,17 @@ func worse(a, b *Hit) bool {
 func (t *topK) wants(score float64) bool {
 	return len(t.heap) < t.k || score > t.heap[0].Score
 }
+
+// floor is what a score must exceed to be wanted; -Inf: any is.
+func (t *topK) floor() float64 {
+	if len(t.heap) < t.k {
+		return math.Inf(-1)
+	}
+	return t.heap[0].Score
+}
+
+// past reports whether a hit comes after t.after.
+func (t *topK) past(h *Hit) bool { return t.after == nil || worse(h, t.after) }
 
 func (t *topK) offer(h Hit) {
 	if len(t.heap) < t.k {

@@ -47,7 +47,7 @@ func (f Field) String() string {
 // Limits of a posting, far above what a record may hold. They let a decoded
 // posting fit in 64 bits.
 const (
-	MaxTF     = 1<<22 - 1
+	MaxTF     = 1<<20 - 1
 	MaxLength = 1<<28 - 1
 )
 

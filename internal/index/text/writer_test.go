@@ -130,19 +130,36 @@ func TestSearchRefuses(t *testing.T) {
 	}
 }
 
+func mustForward(t *testing.T, d Doc) []byte {
+	t.Helper()
+	v, err := EncodeForward(nil, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
 func TestCorruptRowsAreErrors(t *testing.T) {
 	key := termKey(0, 1)
 	rows := map[string][2][]byte{
-		"postings":   {appendPostingKey(nil, 1, key, 0, 0), {runVersion, 9, 0}},
+		"run":        {appendPostingKey(nil, 1, key, 0, 0), {runVersion, 9, 0}},
+		"chunk":      {appendPostingKey(nil, 1, key, 0, 0), {chunkVersion, 9, 0}},
+		"nothing":    {appendPostingKey(nil, 1, key, 0, 0), nil},
+		"order":      {appendPostingKey(nil, 1, key, 0, 0), {runVersion, 1, 0, 1, runVersion, 1, 0, 1}},
+		"removed":    {appendPostingKey(nil, 1, key, 0, 0), {runVersion, 1, 0, 1, removedVersion, 2}},
+		"version":    {appendPostingKey(nil, 1, key, 0, 0), {9}},
 		"block":      {appendPostingKey(nil, 1, key, 0, 1<<30), {runVersion, 1, 0, 1}},
 		"key":        {append(appendPostingKey(nil, 1, key, 0, 0), 1), {runVersion, 1, 0, 1}},
 		"statistics": {appendPartition(nil, PrefixStatistics, 1), {statsVersion}},
+		"tail row":   {appendForwardKey(nil, 1, tailSize), {forwardVersion, 1}},
+		"tail key":   {append(appendForwardKey(nil, 1, tailSize), 9, 9), nil},
+		"tail":       {appendForwardKey(nil, 1, tailSize+blockSize), mustForward(t, oneTerm(0, 1))},
 	}
 	q := Query{K: 1, FieldWeights: [NumFields]float64{1}, Terms: []QueryTerm{{Keys: [NumFields]TermKey{key}, Weight: 1}}}
 	for name, kv := range rows {
 		db := openTestDB(t, vfs.NewMem())
 		w, b := NewWriter(db), db.NewBatch()
-		if err := w.Add(b, 1, []Doc{oneTerm(1, 1)}); err != nil {
+		if err := w.Add(b, 1, []Doc{oneTerm(1, 1), oneTerm(tailSize, 1)}); err != nil {
 			t.Fatal(err)
 		}
 		if err := b.Set(kv[0], kv[1], nil); err != nil {

@@ -1,0 +1,294 @@
+package text
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math/bits"
+	"slices"
+)
+
+// A search goes through a block in windows of 4,096 DocIDs, which share one array
+// of scores that stays in the cache.
+const (
+	windowBits  = 12
+	windowSize  = 1 << windowBits
+	windowWords = windowSize / 64
+)
+
+// bitmap is one bit for each document of a window.
+type bitmap [windowWords]uint64
+
+func (b *bitmap) count() (n int) {
+	for _, w := range b {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
+// window is the working memory of one window.
+type window struct {
+	top     topK
+	active  []active
+	acc     [windowSize]float64 // zero between windows
+	touched bitmap              // zero between windows
+	filter  bitmap
+	other   bitmap
+}
+
+// active is a list with documents in the window.
+type active struct {
+	list     int // in scratch.lists
+	from, to int // its chunks that reach into the window
+	at       int // the chunk that probing has come to
+	n        int // postings of those chunks
+	ub       float64
+	sum      float64 // of ub up to here, when sorted
+}
+
+// scoreGroup offers the best documents of one group to s.top.
+func (s *scratch) scoreGroup(part *Partition, g group, q *Query) {
+	lists := s.lists[g.from:g.to]
+	for i := range lists {
+		lists[i].at = lists[i].from
+	}
+	for at := uint32(0); at < blockSize; {
+		start := at &^ (windowSize - 1)
+		at = s.activate(g, start)
+		if len(s.active) > 0 {
+			s.scoreWindow(part, g, start, q)
+		}
+	}
+}
+
+// activate finds the lists with documents in the window at start. It returns a
+// DocID behind the window that no later one comes before.
+func (s *scratch) activate(g group, start uint32) (next uint32) {
+	s.active = s.active[:0]
+	end := start + windowSize
+	next = blockSize
+	for i := g.from; i < g.to; i++ {
+		l := &s.lists[i]
+		for l.at < l.to && uint32(s.chunks[l.at].last) < start {
+			l.at++
+		}
+		if l.at == l.to {
+			continue
+		}
+		a := active{list: i, from: l.at, to: l.at, at: l.at}
+		for a.to < l.to && uint32(s.chunks[a.to].first) < end {
+			c := &s.chunks[a.to]
+			a.ub = max(a.ub, c.ub)
+			a.n += int(c.n)
+			a.to++
+		}
+		if a.to == a.from {
+			next = min(next, uint32(s.chunks[l.at].first))
+			continue
+		}
+		if a.to == a.from+1 {
+			// A long chunk may have nothing here.
+			c := &s.chunks[a.from]
+			if uint32(c.first) < start {
+				if doc := c.doc(s.data, c.seek(s.data, start)); doc >= end {
+					next = min(next, doc)
+					continue
+				}
+			}
+		}
+		switch {
+		case uint32(s.chunks[a.to-1].last) >= end:
+			next = min(next, end)
+		case a.to < l.to:
+			next = min(next, uint32(s.chunks[a.to].first))
+		}
+		s.active = append(s.active, a)
+	}
+	return max(next, end)
+}
+
+// scoreWindow offers the best documents of a window. Lists are ordered by the most
+// they can add; those which together cannot lift a document over the heap's worst
+// are not read, only asked about documents that others brought (MaxScore: Turtle
+// and Flood, Query Evaluation: Strategies and Optimizations, 1995; with bounds of
+// chunks: Ding and Suel, Faster Top-k Document Retrieval Using Block-Max Indexes,
+// 2011).
+func (s *scratch) scoreWindow(part *Partition, g group, start uint32, q *Query) {
+	floor := s.top.floor()
+	total, postings := 0.0, 0
+	for i := range s.active {
+		total += s.active[i].ub
+		postings += s.active[i].n
+	}
+	if total <= floor {
+		return
+	}
+	w := offers{part: part, first: g.block<<blockBits + start, start: start}
+	if allow, ok := part.Allow.(WordSet); ok {
+		allow.Words(w.first, s.filter[:])
+		w.filtered = true
+	} else {
+		w.ask = part.Allow
+	}
+	if len(q.Must) > 0 {
+		s.require(&w, q)
+	}
+	slices.SortFunc(s.active, func(a, b active) int { return cmp.Compare(a.ub, b.ub) })
+	sum := 0.0
+	for i := range s.active {
+		sum += s.active[i].ub
+		s.active[i].sum = sum
+	}
+	if w.filtered {
+		n := s.filter.count()
+		if n == 0 {
+			return
+		}
+		if n*len(s.active)*probeCost < postings {
+			s.scoreFew(&w)
+			return
+		}
+	}
+	few := 0 // so many lists are not read
+	for few < len(s.active) && s.active[few].sum <= floor {
+		few++
+	}
+	for i := few; i < len(s.active); i++ {
+		s.accumulate(&s.active[i], start)
+	}
+	s.collect(&w, few)
+}
+
+// probeCost is about how many postings can be read in the time that one takes to
+// be looked for.
+const probeCost = 4
+
+// accumulate adds what a list's documents in the window score to s.acc.
+func (s *scratch) accumulate(a *active, start uint32) {
+	sl := &s.slots[s.lists[a.list].slot]
+	boost, kA, kB, round := sl.boost, sl.kA, sl.kB, sl.round
+	data := s.data
+	for k := a.from; k < a.to; k++ {
+		c := &s.chunks[k]
+		from, to := s.inWindow(c, start)
+		docs, tfs, lens := data[c.docs:], data[c.tfs:], data[c.lens:]
+		wd, wt, wl := uint(c.wd), uint(c.wt), uint(c.wl)
+		mask, maskT, maskL := uint32(1)<<wd-1, uint32(1)<<wt-1, uint32(1)<<wl-1
+		base, minLen := uint32(c.first)-start, c.minLen
+		d, t, l := uint(from)*wd, uint(from)*wt, uint(from)*wl
+		for i := from; i < to; i++ {
+			local := base + uint32(binary.LittleEndian.Uint64(docs[d>>3:])>>(d&7))&mask
+			length := minLen + uint32(binary.LittleEndian.Uint64(lens[l>>3:])>>(l&7))&maskL
+			tf := 1.0
+			if wt > 0 {
+				tf += float64(uint32(binary.LittleEndian.Uint64(tfs[t>>3:])>>(t&7)) & maskT)
+			}
+			d, t, l = d+wd, t+wt, l+wl
+			x := boost * tf / (tf + (kA + kB*float64(length)))
+			s.acc[local&(windowSize-1)] += float64(x+round) - round
+			s.touched[local>>6&(windowWords-1)] |= 1 << (local & 63)
+		}
+	}
+}
+
+// inWindow gives the postings of a chunk that lie in the window.
+func (s *scratch) inWindow(c *chunk, start uint32) (from, to int) {
+	to = int(c.n)
+	if uint32(c.first) < start {
+		from = c.seek(s.data, start)
+	}
+	if uint32(c.last) >= start+windowSize {
+		to = c.seek(s.data, start+windowSize)
+	}
+	return from, to
+}
+
+// offers says what documents of a window may be hits.
+type offers struct {
+	part     *Partition
+	first    uint32 // DocID of the window's first document
+	start    uint32 // the same within the block
+	filtered bool   // s.filter holds the documents that may be hits
+	ask      Set    // so does this; may be nil
+}
+
+// collect completes the documents in s.acc from the lists that were not read,
+// s.active[:few], as long as they can still get into the heap.
+func (s *scratch) collect(w *offers, few int) {
+	floor, rest := s.top.floor(), 0.0
+	if few > 0 {
+		rest = s.active[few-1].sum
+	}
+	for j := range s.touched {
+		t := s.touched[j]
+		if t == 0 {
+			continue
+		}
+		s.touched[j] = 0
+		keep := ^uint64(0)
+		if w.filtered {
+			keep = s.filter[j]
+		}
+		for ; t != 0; t &= t - 1 {
+			b := bits.TrailingZeros64(t)
+			i := j<<6 | b
+			score := s.acc[i]
+			s.acc[i] = 0
+			if keep>>b&1 == 0 || score+rest <= floor {
+				continue
+			}
+			for k := few - 1; k >= 0 && score+s.active[k].sum > floor; k-- {
+				x, _ := s.probe(&s.active[k], w.start+uint32(i))
+				score += x
+			}
+			if score > floor && s.offer(w, i, score) {
+				floor = s.top.floor()
+			}
+		}
+	}
+}
+
+// scoreFew scores the documents of s.filter one by one, all lists asked.
+func (s *scratch) scoreFew(w *offers) {
+	floor := s.top.floor()
+	for j, t := range s.filter {
+		for ; t != 0; t &= t - 1 {
+			i := j<<6 | bits.TrailingZeros64(t)
+			score, found := 0.0, false
+			k := len(s.active) - 1
+			for ; k >= 0 && score+s.active[k].sum > floor; k-- {
+				x, ok := s.probe(&s.active[k], w.start+uint32(i))
+				score += x
+				found = found || ok
+			}
+			if found && score > floor && s.offer(w, i, score) {
+				floor = s.top.floor()
+			}
+		}
+	}
+}
+
+// probe scores one document in one list. Documents ascend from call to call.
+func (s *scratch) probe(a *active, local uint32) (score float64, ok bool) {
+	for a.at < a.to && uint32(s.chunks[a.at].last) < local {
+		a.at++
+	}
+	if a.at == a.to || uint32(s.chunks[a.at].first) > local {
+		return 0, false
+	}
+	c := &s.chunks[a.at]
+	i := c.seek(s.data, local)
+	if c.doc(s.data, i) != local {
+		return 0, false
+	}
+	return s.slots[s.lists[a.list].slot].part(c.tf(s.data, i), c.length(s.data, i)), true
+}
+
+// offer gives a wanted document to the heap if it may be a hit.
+func (s *scratch) offer(w *offers, i int, score float64) bool {
+	h := Hit{Partition: w.part.ID, Doc: w.first + uint32(i), Score: score}
+	if w.part.Live != nil && !w.part.Live.Contains(h.Doc) || w.ask != nil && !w.ask.Contains(h.Doc) || !s.top.past(&h) {
+		return false
+	}
+	s.top.offer(h)
+	return true
+}
