@@ -187,17 +187,17 @@ func (c *chunk) seek(v []byte, local uint32) int {
 	if local <= uint32(c.first) {
 		return 0
 	}
-	want := local - uint32(c.first)
-	lo, hi := 0, int(c.n)
-	for lo < hi {
-		mid := int(uint(lo+hi) >> 1)
-		if unpack(v, c.docs, c.wd, mid) < want {
-			lo = mid + 1
+	want, at := local-uint32(c.first), 0
+	for n := int(c.n); n > 0; { // the answer lies in at to at+n
+		half := (n + 1) >> 1
+		if unpack(v, c.docs, c.wd, at+half-1) < want {
+			at += half
+			n -= half
 		} else {
-			hi = mid
+			n = half - 1
 		}
 	}
-	return lo
+	return at
 }
 
 // appendPostings unpacks and checks a whole chunk. v is padded.

@@ -33,10 +33,7 @@ const (
 
 // MergeTable lists how rows of this package merge, for storage.Options.Merge.
 func MergeTable() storage.MergeTable {
-	return storage.MergeTable{
-		PrefixPostings:   {Pack: packRow},
-		PrefixStatistics: {Fold: mergeStats},
-	}
+	return storage.MergeTable{PrefixPostings: {Pack: packRow}}
 }
 
 // Spans returns the key ranges [start, end) that hold all of a partition.

@@ -42,7 +42,7 @@ func (w *Writer) remove(b *pebble.Batch, partition, id uint32) error {
 	}
 	d.removed = true
 	w.pending[docKey{partition, id}] = d
-	return w.discount(b, partition, d)
+	return w.discount(b, partition, t, d)
 }
 
 // discountTerms counts the document as removed in the postings rows of its terms.
@@ -123,11 +123,11 @@ func (w *Writer) erase(b *pebble.Batch, partition, id uint32) error {
 	if err != nil {
 		return err
 	}
-	t, err := w.tailOf(partition)
+	tl, err := w.tailOf(partition)
 	if err != nil {
 		return err
 	}
-	if id < t.start {
+	if id < tl.start {
 		terms, err := w.termsOf(b, partition, id)
 		if err != nil {
 			return err
@@ -148,7 +148,7 @@ func (w *Writer) erase(b *pebble.Batch, partition, id uint32) error {
 	if state.removed {
 		return nil
 	}
-	return w.discount(b, partition, state)
+	return w.discount(b, partition, tl, state)
 }
 
 // dropPosting rewrites one postings row without id.
@@ -181,10 +181,9 @@ func (w *Writer) dropPosting(b *pebble.Batch, partition uint32, t Term, id uint3
 	return b.Set(key, w.val, nil)
 }
 
-func (w *Writer) discount(b *pebble.Batch, partition uint32, d pendingDoc) error {
-	var s Stats
-	s.addDoc(d.lengths)
-	return w.count(b, partition, s.negated(), 0)
+func (w *Writer) discount(b *pebble.Batch, partition uint32, t *tail, d pendingDoc) error {
+	t.stats.dropDoc(d.lengths)
+	return w.count(b, partition, t)
 }
 
 // state finds a document in the rows of this batch, else in the database.

@@ -8,13 +8,12 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// A statistics value is a row of counters, also as a merge operand, where they
-// are differences in two's complement:
+// A statistics value is a row of counters:
 //
 //	02 | documents 8 | tail 8 | length of field 0 8 | length of field 1 8 | …
 //
-// Merging adds them. A value with fewer counters counts zero for the others. tail
-// is where the documents begin that have a forward row and no postings yet.
+// A value with fewer counters counts zero for the others. tail is where the
+// documents begin that have a forward row and no postings yet.
 const (
 	statsVersion = 0x02
 	lengthsAt    = 2 // the first counter of a length
@@ -43,19 +42,17 @@ func (s *Stats) addDoc(lengths [NumFields]uint32) {
 	}
 }
 
-// negated gives the difference that takes s away.
-func (s Stats) negated() Stats {
-	n := Stats{Docs: -s.Docs}
-	for f := range s.Length {
-		n.Length[f] = -s.Length[f]
+func (s *Stats) dropDoc(lengths [NumFields]uint32) {
+	s.Docs--
+	for f, n := range lengths {
+		s.Length[f] -= uint64(n)
 	}
-	return n
 }
 
-func appendStats(dst []byte, s Stats, tail uint64) []byte {
+func appendStats(dst []byte, s Stats, tail uint32) []byte {
 	dst = append(dst, statsVersion)
 	dst = binary.BigEndian.AppendUint64(dst, s.Docs)
-	dst = binary.BigEndian.AppendUint64(dst, tail)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(tail))
 	for _, n := range s.Length {
 		dst = binary.BigEndian.AppendUint64(dst, n)
 	}
@@ -67,24 +64,6 @@ func checkStats(v []byte) error {
 		return fmt.Errorf("%w: statistics row of %d bytes", ErrCorrupt, len(v))
 	}
 	return nil
-}
-
-// mergeStats is the storage.MergeFunc of statistics rows.
-func mergeStats(acc, operand []byte) ([]byte, error) {
-	if err := checkStats(operand); err != nil {
-		return nil, err
-	}
-	if len(acc) == 0 {
-		return append(acc, operand...), nil
-	}
-	for len(acc) < len(operand) {
-		acc = append(acc, 0, 0, 0, 0, 0, 0, 0, 0)
-	}
-	for i := 1; i < len(operand); i += 8 {
-		sum := binary.BigEndian.Uint64(acc[i:]) + binary.BigEndian.Uint64(operand[i:])
-		binary.BigEndian.PutUint64(acc[i:], sum)
-	}
-	return acc, nil
 }
 
 func decodeStats(v []byte) (s Stats, tail uint32, err error) {

@@ -20,8 +20,9 @@ const (
 	maxTail  = 1<<32 - tailSize
 )
 
-// tail is a partition's tail as the batch leaves it so far.
+// tail is a partition's counters and tail as the batch leaves them so far.
 type tail struct {
+	stats Stats
 	start uint32     // documents below have postings
 	last  int64      // the greatest DocID added since Reset; -1: none
 	docs  []rowOfDoc // added since Reset
@@ -38,11 +39,11 @@ func (w *Writer) tailOf(partition uint32) (*tail, error) {
 	if t := w.tails[partition]; t != nil {
 		return t, nil
 	}
-	_, start, err := readStats(w.r, partition)
+	stats, start, err := readStats(w.r, partition)
 	if err != nil {
 		return nil, err
 	}
-	t := &tail{start: start, last: -1}
+	t := &tail{stats: stats, start: start, last: -1}
 	w.tails[partition] = t
 	return t, nil
 }

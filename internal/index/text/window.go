@@ -32,6 +32,7 @@ type window struct {
 	acc     [windowSize]float64 // zero between windows
 	touched bitmap              // zero between windows
 	filter  bitmap
+	cand    bitmap
 	other   bitmap
 }
 
@@ -160,7 +161,7 @@ func (s *scratch) scoreWindow(part *Partition, g group, start uint32, q *Query) 
 
 // probeCost is about how many postings can be read in the time that one takes to
 // be looked for.
-const probeCost = 4
+const probeCost = 12
 
 // accumulate adds what a list's documents in the window score to s.acc.
 func (s *scratch) accumulate(a *active, start uint32) {
@@ -211,37 +212,83 @@ type offers struct {
 	ask      Set    // so does this; may be nil
 }
 
-// collect completes the documents in s.acc from the lists that were not read,
-// s.active[:few], as long as they can still get into the heap.
+// collect offers the documents in s.acc, after it has added what the lists score
+// that were not read, s.active[:few], to those that can still get into the heap.
 func (s *scratch) collect(w *offers, few int) {
-	floor, rest := s.top.floor(), 0.0
-	if few > 0 {
-		rest = s.active[few-1].sum
+	s.cand = s.touched
+	if w.filtered {
+		for j := range s.cand {
+			s.cand[j] &= s.filter[j]
+		}
 	}
-	for j := range s.touched {
-		t := s.touched[j]
-		if t == 0 {
-			continue
+	for k := few - 1; k >= 0; k-- {
+		a := &s.active[k]
+		switch n := s.prune(s.top.floor() - a.sum); {
+		case n == 0:
+			k = 0
+		case n*probeCost < a.n:
+			s.probeAll(a, w.start)
+		default:
+			s.readFor(a, w.start)
 		}
-		s.touched[j] = 0
-		keep := ^uint64(0)
-		if w.filtered {
-			keep = s.filter[j]
+	}
+	floor := s.top.floor()
+	for j, t := range s.cand {
+		for ; t != 0; t &= t - 1 {
+			i := j<<6 | bits.TrailingZeros64(t)
+			if s.acc[i] > floor && s.offer(w, i, s.acc[i]) {
+				floor = s.top.floor()
+			}
 		}
+	}
+	for j, t := range s.touched {
+		for ; t != 0; t &= t - 1 {
+			s.acc[j<<6|bits.TrailingZeros64(t)] = 0
+		}
+	}
+	clear(s.touched[:])
+}
+
+// prune leaves in s.cand the n documents that scored more than floor so far.
+func (s *scratch) prune(floor float64) (n int) {
+	for j, t := range s.cand {
 		for ; t != 0; t &= t - 1 {
 			b := bits.TrailingZeros64(t)
-			i := j<<6 | b
-			score := s.acc[i]
-			s.acc[i] = 0
-			if keep>>b&1 == 0 || score+rest <= floor {
-				continue
+			if s.acc[j<<6|b] > floor {
+				n++
+			} else {
+				s.cand[j] &^= 1 << b
 			}
-			for k := few - 1; k >= 0 && score+s.active[k].sum > floor; k-- {
-				x, _ := s.probe(&s.active[k], w.start+uint32(i))
-				score += x
-			}
-			if score > floor && s.offer(w, i, score) {
-				floor = s.top.floor()
+		}
+	}
+	return n
+}
+
+// probeAll looks for each document of s.cand in a list.
+func (s *scratch) probeAll(a *active, start uint32) {
+	for j, t := range s.cand {
+		for ; t != 0; t &= t - 1 {
+			i := j<<6 | bits.TrailingZeros64(t)
+			x, _ := s.probe(a, start+uint32(i))
+			s.acc[i] += x
+		}
+	}
+}
+
+// readFor reads a list for the documents of s.cand.
+func (s *scratch) readFor(a *active, start uint32) {
+	sl := &s.slots[s.lists[a.list].slot]
+	for k := a.from; k < a.to; k++ {
+		c := &s.chunks[k]
+		from, to := s.inWindow(c, start)
+		docs, wd := s.data[c.docs:], uint(c.wd)
+		mask, base := uint32(1)<<wd-1, uint32(c.first)-start
+		d := uint(from) * wd
+		for i := from; i < to; i++ {
+			local := base + uint32(binary.LittleEndian.Uint64(docs[d>>3:])>>(d&7))&mask
+			d += wd
+			if s.cand[local>>6&(windowWords-1)]>>(local&63)&1 != 0 {
+				s.acc[local&(windowSize-1)] += sl.part(c.tf(s.data, i), c.length(s.data, i))
 			}
 		}
 	}

@@ -68,8 +68,6 @@ func (w *Writer) add(b *pebble.Batch, partition uint32, docs []Doc) error {
 	if err := w.encode(t, docs); err != nil {
 		return err
 	}
-	var sum Stats
-	before := t.start
 	from := 0
 	for i := range docs {
 		d := &docs[i]
@@ -82,7 +80,7 @@ func (w *Writer) add(b *pebble.Batch, partition uint32, docs []Doc) error {
 		t.docs = append(t.docs, rowOfDoc{id: d.ID, from: len(t.rows), to: len(t.rows) + len(row)})
 		t.rows = append(t.rows, row...)
 		t.last = int64(d.ID)
-		sum.addDoc(d.Lengths)
+		t.stats.addDoc(d.Lengths)
 		w.pending[docKey{partition, d.ID}] = pendingDoc{lengths: d.Lengths}
 	}
 	if end := docs[len(docs)-1].ID &^ (tailSize - 1); end > t.start {
@@ -90,7 +88,7 @@ func (w *Writer) add(b *pebble.Batch, partition uint32, docs []Doc) error {
 			return err
 		}
 	}
-	return w.count(b, partition, sum, uint64(t.start)-uint64(before))
+	return w.count(b, partition, t)
 }
 
 // encode validates docs and encodes their forward rows.
@@ -114,10 +112,12 @@ func (w *Writer) encode(t *tail, docs []Doc) error {
 	return nil
 }
 
-func (w *Writer) count(b *pebble.Batch, partition uint32, diff Stats, inverted uint64) error {
+// count writes the partition's counters. A merged row would be as long, for those
+// who read it, as there were batches since the last flush.
+func (w *Writer) count(b *pebble.Batch, partition uint32, t *tail) error {
 	w.key = appendPartition(w.key[:0], PrefixStatistics, partition)
-	w.val = appendStats(w.val[:0], diff, inverted)
-	if err := b.Merge(w.key, w.val, nil); err != nil {
+	w.val = appendStats(w.val[:0], t.stats, t.start)
+	if err := b.Set(w.key, w.val, nil); err != nil {
 		return fmt.Errorf("count: %w", err)
 	}
 	return nil
