@@ -52,9 +52,9 @@ func (p *parser) han(i int) (match, int) {
 		return m, i
 	}
 	if second := k; rel != Until && p.hanTo(&second) {
+		list := p.starts(k, "和", "与") // two dates, unless 之间 follows
 		if b, end := p.hanPoint(second); b.ok() {
-			if both := join(m, b); both.ok() {
-				p.eat(&end, "之间", "期间")
+			if both := join(m, b); both.ok() && (p.eat(&end, "之间", "期间") || !list) {
 				return both, end
 			}
 		}
@@ -181,30 +181,33 @@ func (p *parser) hanDate(i int) (m match, next int) {
 	return p.hanHolidayAlone(i)
 }
 
-// hanFromNumber is hanDate for what starts with a number.
+// hanFromNumber is hanDate for what starts with a number: the word after it
+// decides.
 func (p *parser) hanFromNumber(i int) (m match, next int) {
-	for rule := range 7 {
-		switch rule {
-		case 0:
-			m, next = p.hanYear(i)
-		case 1:
-			m, next = p.hanAgo(i)
-		case 2:
-			m, next = p.hanMonthDay(i)
-		case 3:
-			m, next = p.hanDecade(i)
-		case 4:
-			m, next = p.hanDayOnly(i)
-		case 5:
-			m, next = p.hanSeasonAlone(i)
-		case 6:
-			m, next = p.hanHolidayAlone(i)
-		}
-		if m.ok() {
+	_, _, j := p.hanNumber(i)
+	p.blank(&j)
+	r, _ := utf8.DecodeRuneInString(p.s[j:])
+	switch r {
+	case '年':
+		if m, next = p.hanYear(i); m.ok() {
 			return m, next
 		}
+		if m, next = p.hanAgo(i); m.ok() {
+			return m, next
+		}
+		return p.hanDecade(i)
+	case '世':
+		return p.hanDecade(i)
+	case '月':
+		return p.hanMonthDay(i)
+	case '季':
+		return p.hanSeasonAlone(i)
+	case '号':
+		return p.hanDayOnly(i)
+	case '个', '天', '日', '周', '星', '礼', '小', '分', '多', '几':
+		return p.hanAgo(i)
 	}
-	return match{}, i
+	return p.hanHolidayAlone(i)
 }
 
 // hanDigit returns the value of one numeral 0..9, or -1, and its length.

@@ -31,14 +31,15 @@ func (p *parser) hanCount(i *int) (count, bool) {
 	case p.eat(i, "好几", "几"):
 		return count{halves: 8, loose: true}, true
 	}
-	if p.eat(i, "两三") {
-		return count{halves: 5, loose: true}, true
-	}
-	v, _, j := p.hanNumber(*i)
+	v, digits, j := p.hanNumber(*i)
 	if j == *i || v == 0 || v > maxCount {
 		return count{}, false
 	}
+	spelled := p.hanSpelled(*i)
 	*i = j
+	if a, b := v/10, v%10; spelled && digits == 2 && a > 0 && (b == a+1 || b == a+2) { // 两三天, 三五年
+		return count{halves: a + b, loose: true}, true
+	}
 	c := count{halves: 2 * v}
 	switch { // 十几 is about 15
 	case p.eat(i, "几"):
@@ -350,6 +351,12 @@ func (p *parser) hanVague(i int) (match, int) {
 
 // hanPart reads a part of the day, or returns -1.
 func (p *parser) hanPart(i int) (part, next int) {
+	r, _ := utf8.DecodeRuneInString(p.s[i:])
+	switch r {
+	case '凌', '半', '后', '清', '一', '早', '上', '中', '正', '午', '下', '傍', '晚', '夜', '深':
+	default:
+		return -1, i
+	}
 	j := i
 	switch {
 	case p.eat(&j, "凌晨", "半夜", "后半夜"):

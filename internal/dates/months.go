@@ -87,7 +87,7 @@ func (p *parser) bareMonth(i int, ctx context) float64 {
 		return 0
 	}
 	ambig := t.is(flagAmbig) && !(t.val == 8 && t.is(flagUpper) && !t.is(flagShort))                // august is rare
-	if j := i + 1; next.kind == kTo || next.kind == kUntil || next.kind == kAnd || p.sign(j, '-') { // May to July
+	if j := i + 1; next.kind == kTo || next.kind == kUntil || next.kind == kAnd || next.kind == kOr || p.sign(j, '-') { // May to July
 		if e := p.at(j + 1); e.kind == kMonth && (t.is(flagUpper) || !t.is(flagAmbig)) && (e.is(flagUpper) || !e.is(flagAmbig)) {
 			return 0.85
 		}

@@ -65,12 +65,13 @@ func overlap(query Expr, at Range) float64 {
 		alt.Range = query.Alt
 		best = max(best, fit(alt.Window(), at, r)/2)
 	}
-	if query.Repeat != Once && query.Others > 0 && best < query.Others && (query.Relation == On || query.Relation == Around || query.Relation == Between) {
-		n := periods(query.Repeat, w.From, at.From)
-		for k := n - 1; k <= n+1; k++ {
-			if k != 0 {
-				best = max(best, float64(query.Others*fit(shiftRange(w, query.Repeat, k), at, r)))
-			}
+	if query.Repeat == Once || best >= query.Others || query.Relation != On && query.Relation != Around && query.Relation != Between {
+		return best
+	}
+	n := periods(query.Repeat, w.From, at.From)
+	for k := n - 1; k <= n+1 && best < query.Others; k++ {
+		if k != 0 {
+			best = max(best, float64(query.Others*fit(shiftRange(w, query.Repeat, k), at, r)))
 		}
 	}
 	return best
