@@ -86,7 +86,7 @@ func (p *parser) bareMonth(i int, ctx context) float64 {
 	if p.sign(i+1, '-') && p.tight(i+1) && p.tight(i+2) && next.kind == kSign && p.at(i+2).kind == kWord {
 		return 0
 	}
-	ambig := t.is(flagAmbig) && !(t.val == 8 && t.is(flagUpper) && !t.is(flagShort))                // august is rare
+	ambig := t.is(flagAmbig) && !(t.val == 8 && t.is(flagUpper) && !t.is(flagShort))                                    // august is rare
 	if j := i + 1; next.kind == kTo || next.kind == kUntil || next.kind == kAnd || next.kind == kOr || p.sign(j, '-') { // May to July
 		if e := p.at(j + 1); e.kind == kMonth && (t.is(flagUpper) || !t.is(flagAmbig)) && (e.is(flagUpper) || !e.is(flagAmbig)) {
 			return 0.85
