@@ -52,7 +52,7 @@ func (p *parser) clock(i int) (hour, minute, width int, exact bool, next int) {
 	}
 	switch m := p.at(next); {
 	case m.kind == kMeridiem:
-		if hour > 12 || hour == 0 && !exact || m.val == 0 && p.tight(next) == false && p.ends(next+1) && p.at(next+1).kind == kWord {
+		if hour > 12 || hour == 0 && !exact {
 			break
 		}
 		hour, exact, next = hour%12+int(m.val), true, next+1

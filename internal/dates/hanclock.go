@@ -48,10 +48,7 @@ func (p *parser) hanClock(i, part int) (hour, minute, width int, next int) {
 			k += 3
 		}
 		minute, width, j = m, 60, k
-	case p.eat(&j, "点钟", "点整", "点", "时"):
-		if p.s[j-1] == "时"[2] && p.starts(j, "间", "候", "期", "代") {
-			return 0, 0, 0, i
-		}
+	case !p.starts(j, "时间", "时候", "时期", "时代") && p.eat(&j, "点钟", "点整", "点", "时"):
 		switch {
 		case p.eat(&j, "半"):
 			minute, width = 30, 60

@@ -2,6 +2,7 @@ package dates
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 )
@@ -183,6 +184,19 @@ func TestMessages(t *testing.T) {
 		if got != test.want {
 			t.Errorf("%s %q: %s, want %s", test.at, test.text, got, test.want)
 		}
+	}
+}
+
+func TestLongTextsAreBounded(t *testing.T) {
+	s := strings.Repeat("Monday and 去年五月, ", 5000)
+	if n := len(Parse(s, reference())); n != MaxParse {
+		t.Errorf("%d expressions in a query", n)
+	}
+	if n := len(InText(s, reference())); n != MaxInText {
+		t.Errorf("%d expressions in a text", n)
+	}
+	if n := len(parse(s, reference(), false, len(s))); n != 10_000 {
+		t.Errorf("%d expressions without a bound", n)
 	}
 }
 

@@ -2,17 +2,24 @@ package dates
 
 import "time"
 
-// Parse returns the expressions of time in a query, in order. Relative ones are
-// resolved against ref, in whose zone all ranges are; what has no year is looked
-// for in the past.
-func Parse(text string, ref time.Time) []Expr { return parse(text, ref, false) }
+// Bounds on what is read of one text: what is matched pair by pair must not grow
+// with the text.
+const (
+	MaxParse  = 16
+	MaxInText = 64
+)
+
+// Parse returns the expressions of time in a query, in order, at most MaxParse.
+// Relative ones are resolved against ref, in whose zone all ranges are; what has
+// no year is looked for in the past.
+func Parse(text string, ref time.Time) []Expr { return parse(text, ref, false, MaxParse) }
 
 // InText returns the expressions of time in a message with the time at which it
 // was said as the reference: "yesterday" in a message of 8 May is 7 May. What has
 // no year is the nearest, past or to come. What says nothing about when
-// ("recently", "in the morning") is left out.
+// ("recently", "in the morning") is left out. At most MaxInText are read.
 func InText(text string, occurred time.Time) []Expr {
-	out := parse(text, occurred, true)
+	out := parse(text, occurred, true, MaxInText)
 	keep := out[:0]
 	for _, e := range out {
 		if e.Confidence >= 0.45 && e.Repeat != Daily {
@@ -22,11 +29,11 @@ func InText(text string, occurred time.Time) []Expr {
 	return keep
 }
 
-func parse(text string, ref time.Time, plans bool) []Expr {
+func parse(text string, ref time.Time, plans bool, limit int) []Expr {
 	if y := ref.Year(); y < minYear || y > maxYear {
 		return nil
 	}
-	p := parser{now: civilOf(ref), loc: ref.Location(), plans: plans}
+	p := parser{now: civilOf(ref), loc: ref.Location(), plans: plans, limit: limit}
 	p.s = text
 	p.today = p.now.day()
 	p.year, p.month, _ = dateOf(p.today)
@@ -42,6 +49,7 @@ type parser struct {
 	today       int
 	year, month int
 	plans       bool // what has no year may be to come
+	limit       int  // of expressions
 	depth       int
 	out         []Expr
 }
@@ -70,7 +78,7 @@ func (p *parser) run() {
 		if !p.done && i > p.n-lookAhead {
 			i = p.slide(i)
 		}
-		if i >= p.n {
+		if i >= p.n || len(p.out) >= p.limit {
 			return
 		}
 		t := p.at(i)
