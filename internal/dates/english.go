@@ -113,7 +113,7 @@ func (p *parser) ends(i int) bool {
 	switch p.s[t.start:t.end] {
 	case "when", "was", "is", "were", "are", "did", "do", "does", "with", "for", "but", "that", "which", "while", "as", "he", "she", "we", "I",
 		"they", "you", "it", "her", "his", "my", "our", "their", "has", "had", "have", "will", "would", "because", "if", "so", "where", "who",
-		"what", "how", "me", "him", "them", "us", "then", "there", "not", "can", "could":
+		"what", "how", "me", "him", "them", "us", "then", "there", "not", "can", "could", "onwards", "onward":
 		return true
 	}
 	return false

@@ -69,8 +69,8 @@ func overlap(query Expr, at Range) float64 {
 		return best
 	}
 	n := periods(query.Repeat, w.From, at.From)
-	for k := n - 1; k <= n+1 && best < query.Others; k++ {
-		if k != 0 {
+	for _, k := range [...]int{n, n - 1, n + 1} {
+		if k != 0 && best < query.Others {
 			best = max(best, float64(query.Others*fit(shiftRange(w, query.Repeat, k), at, r)))
 		}
 	}

@@ -1,6 +1,9 @@
 package dates
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Bounds on what is read of one text: what is matched pair by pair must not grow
 // with the text.
@@ -138,8 +141,16 @@ func (p *parser) expr(i int) (m match, first, next int) {
 		if m, next = p.twoDates(i + 1); m.ok() {
 			return m, i, next
 		}
-		m, next = p.point(i+1, ctxTime)
+		if m, next = p.point(i+1, ctxTime); m.ok() && m.rel == On && (p.at(next).kind == kOn || p.says(next, "onwards", "onward")) {
+			m.rel = Since // from May on
+			m.settle()
+			return m, i, next + 1
+		}
 		return m, i + 1, next
+	case kTo:
+		if p.says(i-1, "up") {
+			return p.related(i, i+1, Until, 1)
+		}
 	case kBefore:
 		return p.related(i, i+1, Before, 1)
 	case kPast:
@@ -172,6 +183,12 @@ func (p *parser) expr(i int) (m match, first, next int) {
 	}
 	m, next = p.spanned(i, ctxNone)
 	return m, i, next
+}
+
+// says reports whether token i is one of words.
+func (p *parser) says(i int, words ...string) bool {
+	t := p.at(i)
+	return t.kind != kEnd && slices.Contains(words, p.s[t.start:t.end])
 }
 
 // context says what stands before a date: with a preposition of time, words that

@@ -92,7 +92,7 @@ func (p *parser) quantity(i int) (match, int) {
 		c.halves, j = c.halves+1, j+3
 	case t.kind == kOr && p.at(j+1).kind == kNumber && p.at(j+1).val < 10:
 		c, j = count{halves: c.halves/2 + int(p.at(j+1).val), loose: true}, j+2
-	case t.kind == kOr && p.s[p.at(j+1).start:p.at(j+1).end] == "so":
+	case t.kind == kOr && p.says(j+1, "so"):
 		c.loose, j = true, j+2
 	}
 	switch t := p.at(j); t.kind {
