@@ -16,6 +16,10 @@ var filters = []float64{0.0001, 0.001, 0.01, 0.1, 0.5, 1}
 // ef goes up until it does.
 const filterRecall = 0.95
 
+// filterQueries is how many of the queries are asked with filters: an index that
+// looks in vain for what is allowed walks through all it holds.
+const filterQueries = 100
+
 // filters asks each index with masks from the narrowest to one that allows all.
 func (b *bench) filters(ctx context.Context) error {
 	const step = "filter"
@@ -24,7 +28,7 @@ func (b *bench) filters(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		truth, err := b.nearest(ctx, b.data.base, mask)
+		truth, err := b.nearest(ctx, b.data.base, mask, b.few())
 		if err != nil {
 			return err
 		}
@@ -50,11 +54,14 @@ func (b *bench) filters(ctx context.Context) error {
 	return nil
 }
 
+// few is the number of queries that are asked with filters.
+func (b *bench) few() int { return min(filterQueries, b.data.queries) }
+
 // reach raises ef until enough is found.
 func (b *bench) reach(r *result, truth []int32) (p point, err error) {
 	for _, ef := range []int{40, 80, 200, 400, 800} {
 		p.ef = ef
-		if p.rate, p.recall, err = b.search(r.proc, ef, 1, truth); err != nil || p.recall >= filterRecall || r.exact {
+		if p.rate, p.recall, err = b.search(r.proc, ef, 1, b.few(), truth); err != nil || p.recall >= filterRecall || r.exact {
 			break
 		}
 	}
@@ -111,14 +118,14 @@ func (b *bench) loadOnce(ctx context.Context, r *result, path string) (seconds, 
 	if err != nil {
 		return 0, 0, err
 	}
-	_, share, err = b.search(p, efOf(r), 1, b.truth)
+	_, share, err = b.search(p, efOf(r), 1, b.data.queries, b.truth)
 	return answer.Seconds, share, err
 }
 
 // replaceHalf replaces half of the vectors and compares the recall with that of
 // an index built from what is there then.
 func (b *bench) replaceHalf(ctx context.Context) error {
-	truth, err := b.nearest(ctx, b.data.mixed, "-")
+	truth, err := b.nearest(ctx, b.data.mixed, "-", b.data.queries)
 	if err != nil {
 		return err
 	}
@@ -129,14 +136,14 @@ func (b *bench) replaceHalf(ctx context.Context) error {
 		}
 		r.churn.rate = float64(b.data.changed) / answer.Seconds
 		b.opt.Progress("  %s: replaced in %.1f s", r.name, answer.Seconds)
-		if _, r.churn.recall, err = b.search(r.proc, efOf(r), 1, truth); err != nil {
+		if _, r.churn.recall, err = b.search(r.proc, efOf(r), 1, b.data.queries, truth); err != nil {
 			return err
 		}
 		fresh, _, _, err := b.buildOnce(ctx, r, b.data.mixed, b.opt.Threads)
 		if err != nil {
 			return fmt.Errorf("build what is there now: %w", err)
 		}
-		if _, r.churn.fresh, err = b.search(fresh, efOf(r), 1, truth); err != nil {
+		if _, r.churn.fresh, err = b.search(fresh, efOf(r), 1, b.data.queries, truth); err != nil {
 			return err
 		}
 		return fresh.stop()

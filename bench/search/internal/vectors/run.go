@@ -66,7 +66,7 @@ func Run(ctx context.Context, opt Options, n, dim int) ([]*report.Table, error) 
 	}
 	defer d.remove()
 	b := &bench{opt: opt, data: d}
-	if b.truth, err = b.nearest(ctx, d.base, "-"); err != nil {
+	if b.truth, err = b.nearest(ctx, d.base, "-", d.queries); err != nil {
 		return nil, fmt.Errorf("find the true neighbours: %w", err)
 	}
 	for _, x := range opt.indexes(n, dim) {
@@ -86,9 +86,9 @@ func Run(ctx context.Context, opt Options, n, dim int) ([]*report.Table, error) 
 	return b.tables(), nil
 }
 
-// nearest finds the true neighbours of all queries with the C++ program, or
+// nearest finds the true neighbours of the first queries with the C++ program, or
 // with our exact engine where that is missing.
-func (b *bench) nearest(ctx context.Context, file, mask string) ([]int32, error) {
+func (b *bench) nearest(ctx context.Context, file, mask string, queries int) ([]int32, error) {
 	d, out := b.data, filepath.Join(b.data.dir, "truth")
 	if b.opt.Peers == "" {
 		p, err := start(ctx, "truth", append(append([]string{}, b.opt.Own...), args("exact", d.dim)...))
@@ -102,7 +102,7 @@ func (b *bench) nearest(ctx context.Context, file, mask string) ([]int32, error)
 		if _, err := p.ask("filter %s", mask); err != nil {
 			return nil, err
 		}
-		if _, err := p.ask("search %s %d %d %d %d 0 %s", d.asked, d.queries, K, K, b.opt.Threads, out); err != nil {
+		if _, err := p.ask("search %s %d %d %d %d 0 %s", d.asked, queries, K, K, b.opt.Threads, out); err != nil {
 			return nil, err
 		}
 		return readRows(out)
@@ -112,7 +112,7 @@ func (b *bench) nearest(ctx context.Context, file, mask string) ([]int32, error)
 		return nil, err
 	}
 	defer p.stop()
-	if _, err := p.ask("truth %s %d %s %d %d %d %s %s", file, d.n, d.asked, d.queries, K, b.opt.Threads, out, mask); err != nil {
+	if _, err := p.ask("truth %s %d %s %d %d %d %s %s", file, d.n, d.asked, queries, K, b.opt.Threads, out, mask); err != nil {
 		return nil, err
 	}
 	return readRows(out)
@@ -188,10 +188,10 @@ func (b *bench) buildOnce(ctx context.Context, r *result, file string, threads i
 	return p, n / answer.Seconds, float64(answer.Bytes) / n, nil
 }
 
-// search asks all queries and returns the rate and the recall against truth.
-func (b *bench) search(p *process, ef, threads int, truth []int32) (rate, share float64, err error) {
+// search asks the first queries and returns the rate and the recall against truth.
+func (b *bench) search(p *process, ef, threads, queries int, truth []int32) (rate, share float64, err error) {
 	out := filepath.Join(b.data.dir, "found")
-	answer, err := p.ask("search %s %d %d %d %d %g %s", b.data.asked, b.data.queries, K, ef, threads, b.opt.Least.Seconds(), out)
+	answer, err := p.ask("search %s %d %d %d %d %g %s", b.data.asked, queries, K, ef, threads, b.opt.Least.Seconds(), out)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -212,7 +212,7 @@ func (b *bench) median(ctx context.Context, step string, threads int, truth []in
 			if use == 0 {
 				return nil
 			}
-			rate, share, err := b.search(r.proc, use, threads, truth)
+			rate, share, err := b.search(r.proc, use, threads, b.data.queries, truth)
 			if err != nil {
 				return err
 			}
@@ -232,11 +232,21 @@ func (b *bench) median(ctx context.Context, step string, threads int, truth []in
 	return nil
 }
 
-// curves walks up ef until an index finds everything.
+// flat reports whether a longer list finds no more: everything is found, or two
+// longer lists found nothing that this one did not.
+func flat(curve []point) bool {
+	n := len(curve)
+	if curve[n-1].recall >= enough {
+		return true
+	}
+	return n >= 6 && curve[n-1].recall <= curve[n-3].recall
+}
+
+// curves walks up ef until an index finds no more.
 func (b *bench) curves(ctx context.Context) error {
 	for _, ef := range sweep {
 		err := b.median(ctx, "search", 1, b.truth, func(r *result) int {
-			if n := len(r.curve); n > 0 && (r.exact || r.curve[n-1].recall >= enough) {
+			if len(r.curve) > 0 && (r.exact || flat(r.curve)) {
 				return 0
 			}
 			return ef

@@ -122,7 +122,7 @@ func (b *bench) curveTable(title string) *report.Table {
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	t.Note("an index is not asked further once it finds %g", enough)
+	t.Note("an index is not asked further once it finds %g, or with two longer lists no more than before", enough)
 	return t
 }
 
@@ -141,7 +141,7 @@ func (b *bench) filterTable(title string) *report.Table {
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	t.Note("queries/s, one thread (recall@10 among what is allowed); ef is raised from 40 to at most 800 until %g is found; hnswlib marks the others as deleted, because this version takes no filter", filterRecall)
+	t.Note("queries/s, one thread, %d queries (recall@10 among what is allowed); ef is raised from 40 to at most 800 until %g is found; hnswlib marks the others as deleted, because this version takes no filter", b.few(), filterRecall)
 	return t
 }
 

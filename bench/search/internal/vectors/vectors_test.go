@@ -74,7 +74,7 @@ func TestServeFindsWhatAScanFinds(t *testing.T) {
 	}
 	check := func(what string, p *process, ef int, truth []int32) {
 		t.Helper()
-		_, share, err := b.search(p, ef, 2, truth)
+		_, share, err := b.search(p, ef, 2, d.queries, truth)
 		if err != nil || share < 0.97 {
 			t.Errorf("%s: recall %v, %v", what, share, err)
 		}
@@ -204,6 +204,10 @@ func TestRateAtTheWantedRecall(t *testing.T) {
 	}
 	if r := (&result{curve: curve[2:]}); r.rate() != 1000 {
 		t.Errorf("rate %v of a curve that begins above", r.rate())
+	}
+	stuck := []point{{recall: 0.5}, {recall: 0.8}, {recall: 0.9}, {recall: 0.95}, {recall: 0.95}}
+	if flat(curve[:3]) || !flat(curve) || flat(stuck) || !flat(append(stuck, point{recall: 0.95})) {
+		t.Error("flat")
 	}
 	low := &result{curve: curve[:2], failed: map[string]error{}}
 	if low.rate() != 0 || efOf(low) != 20 || notReached(low) != "not reached (recall 0.970)" {
