@@ -10,16 +10,23 @@ import (
 	"mneme/internal/index/vector"
 )
 
-func TestRecall(t *testing.T) {
-	h := func(ids ...vector.ID) (out []vector.Hit) {
-		for _, id := range ids {
-			out = append(out, vector.Hit{ID: id})
+func TestEvery(t *testing.T) {
+	for _, e := range []every{{n: 10, step: 3}, {n: 9, step: 3}, {n: 5, step: 10}} {
+		n := 0
+		e.Each(func(id vector.ID) bool {
+			if !e.Contains(id) {
+				t.Errorf("%+v does not contain %d", e, id)
+			}
+			n++
+			return true
+		})
+		if n != e.Count() || e.Contains(vector.ID(e.n)) {
+			t.Errorf("%+v: %d, counted %d", e, n, e.Count())
 		}
-		return out
-	}
-	got := recall([][]vector.Hit{h(1, 2), h(3, 9)}, [][]vector.Hit{h(2, 1), h(3, 4)})
-	if got != 0.75 {
-		t.Errorf("got %v, want 0.75", got)
+		e.Each(func(vector.ID) bool { n--; return false })
+		if n != e.Count()-1 {
+			t.Error("goes on after false")
+		}
 	}
 }
 
@@ -29,10 +36,13 @@ func TestRun(t *testing.T) {
 	}
 	cores := runtime.GOMAXPROCS(0)
 	var out, log bytes.Buffer
-	if err := run(context.Background(), []string{"-quick", "-vectors", "6000", "-dim", "16", "-runs", "1"}, &out, &log); err != nil {
+	if err := run(context.Background(), []string{"-quick", "-vectors", "20000,40000", "-dim", "16", "-round", "1ms"}, &out, &log); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"| engine exact: recall@10", "| engine mneme: queries", "engine coder", "| 1.00 "} {
+	for _, want := range []string{
+		"Vector index, 1000 vectors of 16 dimensions", "Vector index, 2000 vectors of 16 dimensions",
+		"engine exact: queries", "engine mneme, ef 40: recall@10", "0.1 % allowed", "load the graph", "lost by replacing half", "engine coder",
+	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is missing in:\n%s", want, out.String())
 		}
@@ -40,7 +50,7 @@ func TestRun(t *testing.T) {
 	if runtime.GOMAXPROCS(0) != cores {
 		t.Error("the number of cores was not put back")
 	}
-	for _, args := range [][]string{{"-vectors", "3"}, {"-nothing"}} {
+	for _, args := range [][]string{{"-vectors", "3"}, {"-nothing"}, {"-dim", "x"}, {"-vectors", "1000,"}, {"-queries", "0"}} {
 		if err := run(context.Background(), args, &out, &log); err == nil {
 			t.Errorf("%q is taken", args)
 		}

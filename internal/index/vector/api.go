@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"time"
 )
 
@@ -125,9 +124,7 @@ const (
 	// no build.
 	defaultExactBelow  = 4096
 	defaultGuardSample = 64
-	// defaultBuildWorkers leaves processors to searches.
-	defaultBuildWorkers = 4
-	defaultGuardRecall  = 0.95
+	defaultGuardRecall = 0.95
 )
 
 // Options of a Set. The zero value is good.
@@ -197,9 +194,6 @@ func (o Options) withDefaults() Options {
 	}
 	if o.GuardRecall == 0 {
 		o.GuardRecall = defaultGuardRecall
-	}
-	if o.BuildWorkers == 0 {
-		o.BuildWorkers = min(runtime.GOMAXPROCS(0), defaultBuildWorkers)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -2,6 +2,7 @@ package vector
 
 import (
 	"cmp"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -28,6 +29,8 @@ const (
 	// other's neighbourhoods.
 	batchMost  = 64
 	batchShare = 32
+	// mostWorkers is the default: it leaves processors to searches.
+	mostWorkers = 4
 )
 
 // inTree marks a key, where it stands for a link, as one of the tree. Keys of
@@ -39,8 +42,8 @@ func (g *hnsw) maxChildren() int { return max(1, g.params.M/2) }
 
 // builder is the memory of insertions.
 type builder struct {
-	workers int
-	scratch []*scratch
+	workers int        // 0: as many as there are processors, up to mostWorkers
+	scratch []*scratch // one a worker
 	plans   []plan
 	back    []backLink
 	groups  []int // where in back the links of another row begin
@@ -95,7 +98,12 @@ func (g *hnsw) insert(limit int) bool {
 // prepare makes room for a batch.
 func (g *hnsw) prepare(view *storeView, lo uint32, n int) {
 	b := &g.build
-	for len(b.scratch) < b.workers {
+	workers := b.workers
+	if workers == 0 {
+		workers = min(runtime.GOMAXPROCS(0), mostWorkers)
+	}
+	b.scratch = b.scratch[:min(len(b.scratch), workers)]
+	for len(b.scratch) < workers {
 		b.scratch = append(b.scratch, newScratch(g.store.stride))
 	}
 	for len(b.plans) < n {

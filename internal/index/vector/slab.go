@@ -31,6 +31,8 @@ const (
 	firstRows     = 64
 	cacheLine     = 64
 	chunkShiftMax = 20
+	// hugeFrom is the size of chunks that may lie in large pages.
+	hugeFrom = 2 << 20
 )
 
 func newSlab[T element](rowLen int) *slab[T] {
@@ -79,6 +81,10 @@ func (s *slab[T]) grow(rows int, fill T) {
 
 func (s *slab[T]) newChunk(rows int, fill T) []T {
 	chunk := alignedSlice[T](rows * s.rowLen)
+	var zero T
+	if size := len(chunk) * int(unsafe.Sizeof(zero)); size >= hugeFrom {
+		adviseHuge(unsafe.Pointer(unsafe.SliceData(chunk)), size)
+	}
 	if fill != 0 {
 		for i := range chunk {
 			chunk[i] = fill
