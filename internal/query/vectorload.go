@@ -1,7 +1,6 @@
 package query
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"runtime"
@@ -56,47 +55,78 @@ func (s *Service) build(ctx context.Context, v *projections.View) (*vectorView, 
 // loadSet opens the vectors of one partition, then takes over its saved graph.
 func (s *Service) loadSet(ctx context.Context, v *projections.View, p projections.Partition, set *vectorSet) error {
 	live := v.Live(p)
-	dead := func(doc uint32) bool { return !live.Contains(doc) }
-	l := loader{s: s, set: set, dead: dead}
+	l := loader{s: s, set: set, dead: func(doc uint32) bool { return !live.Contains(doc) }}
 	err := v.Vectors(p.ID, set.key.space, 0, func(id uint32, row projections.VectorRow) error {
-		if len(l.rows) > 0 && id != l.from+uint32(len(l.rows)) {
-			if err := l.flush(); err != nil {
+		if !l.takes(id, &row) {
+			if err := errors.Join(ctx.Err(), l.flush()); err != nil {
 				return err
 			}
 		}
-		if len(l.rows) == 0 {
-			l.from = id
-		}
-		row.Sealed = bytes.Clone(row.Sealed)
-		l.rows = append(l.rows, row)
-		if l.bytes += len(row.Sealed); len(l.rows) < loadBatch && l.bytes < loadBytes {
-			return nil
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		return l.flush()
+		l.take(id, row)
+		return nil
 	})
 	if err == nil {
 		err = l.flush()
 	}
-	if err != nil {
+	if err = errors.Join(err, l.wait()); err != nil {
 		return err
 	}
 	return s.loadGraph(set)
 }
 
+// loader gathers rows into batches. While one is opened and added, the next is
+// read.
 type loader struct {
 	s     *Service
 	set   *vectorSet
 	dead  func(doc uint32) bool
-	from  uint32
-	rows  []projections.VectorRow
-	bytes int
+	next  loadedRows
+	spare loadedRows // memory of the batch before
+	under chan error // the batch being added; nil if there is none
 }
 
+type loadedRows struct {
+	from  uint32
+	rows  []projections.VectorRow
+	bytes []byte // what their seals refer to
+}
+
+// takes reports whether a row fits into the batch.
+func (l *loader) takes(id uint32, row *projections.VectorRow) bool {
+	n := len(l.next.rows)
+	return n == 0 || n < loadBatch && id == l.next.from+uint32(n) && len(l.next.bytes)+len(row.Sealed) <= loadBytes
+}
+
+func (l *loader) take(id uint32, row projections.VectorRow) {
+	b := &l.next
+	if len(b.rows) == 0 {
+		b.from = id
+	}
+	at := len(b.bytes)
+	b.bytes = append(b.bytes, row.Sealed...)
+	row.Sealed = b.bytes[at:len(b.bytes):len(b.bytes)]
+	b.rows = append(b.rows, row)
+}
+
+// flush hands the batch over, once the one before it is in.
 func (l *loader) flush() error {
-	err := l.s.add(l.set, l.from, l.rows, l.dead)
-	l.rows, l.bytes = l.rows[:0], 0
+	if err := l.wait(); err != nil {
+		return err
+	}
+	batch := l.next
+	l.next = loadedRows{rows: l.spare.rows[:0], bytes: l.spare.bytes[:0]}
+	l.spare = batch // free when under is done
+	l.under = make(chan error, 1)
+	go func(done chan<- error) { done <- l.s.add(l.set, batch.from, batch.rows, l.dead) }(l.under)
+	return nil
+}
+
+// wait returns when no batch is being added.
+func (l *loader) wait() error {
+	if l.under == nil {
+		return nil
+	}
+	err := <-l.under
+	l.under = nil
 	return err
 }

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"testing"
 
 	"mneme/internal/embed"
@@ -99,4 +101,46 @@ func TestScoresAreOfFullPrecision(t *testing.T) {
 	if err := w.svc.fullPrecision(gone, set, []uint32{4}, dst[:dim]); err == nil {
 		t.Error("the context is ignored")
 	}
+}
+
+// BenchmarkLoad measures a start: vectors opened from the state, the graph taken
+// over. The number of records is MNEME_BENCH_RECORDS, 10,000 by default.
+func BenchmarkLoad(b *testing.B) {
+	n, err := strconv.Atoi(os.Getenv("MNEME_BENCH_RECORDS"))
+	if err != nil {
+		n = 10000
+	}
+	with := func(o *Options) { o.GraphDir = b.TempDir() }
+	w := newWorld(b, with)
+	w.svc.vectorOpt.Params.EfConstruction = 40 // quick to build
+	w.namespace("team", withBuiltin())
+	rng := rand.New(rand.NewPCG(1, 2))
+	for from := 0; from < n; from += 500 {
+		var batch []memory.Capture
+		for range min(500, n-from) {
+			batch = append(batch, memory.Capture{Agent: "ann", Text: fmt.Sprintf("%x %x %x", rng.Uint32(), rng.Uint32(), rng.Uint32())})
+		}
+		w.capture("team", batch...)
+	}
+	w.waitGraphs()
+	w.ok(w.svc.saveGraphs(w.svc.vectors.Load()))
+	dir := w.svc.opt.GraphDir
+	w.ok(w.svc.Close())
+	b.ResetTimer()
+	for range b.N {
+		b.StopTimer()
+		s, err := New(Options{State: w.state, Keys: w.keys, Book: w.book, GraphDir: dir})
+		w.ok(err)
+		s.vectorOpt.Params.EfConstruction = 40
+		b.StartTimer()
+		w.ok(s.Load(context.Background()))
+		b.StopTimer()
+		if st := s.vectors.Load().all()[0].set.Stats(); st.InGraph != n {
+			b.Errorf("%d nodes in the graph, want %d", st.InGraph, n)
+		}
+		s.opt.GraphDir = ""
+		w.ok(s.Close())
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "vectors/s")
 }
