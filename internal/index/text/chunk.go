@@ -132,29 +132,30 @@ func (w *bitWriter) flush() {
 	w.acc, w.used = 0, 0
 }
 
+var errChunk = fmt.Errorf("%w: chunk", ErrCorrupt)
+
 // readChunk reads the header at v[i:], behind its version byte. It checks what
 // makes reading the postings safe, and the ends of the documents.
 func readChunk(v []byte, i int) (c chunk, err error) {
-	bad := fmt.Errorf("%w: chunk", ErrCorrupt)
 	const fixed = chunkHeader - 1
 	if len(v)-i < fixed {
-		return c, bad
+		return c, errChunk
 	}
 	c.n = v[i] + 1
 	c.first, c.last = binary.LittleEndian.Uint16(v[i+1:]), binary.LittleEndian.Uint16(v[i+3:])
 	c.wt, c.wl, c.nPairs = v[i+5], v[i+6], v[i+7]
 	if v[i] >= chunkSize || c.last < c.first || c.wt > localShift-tfShift || c.wl > tfShift || c.nPairs == 0 || c.nPairs > maxPairs {
-		return c, bad
+		return c, errChunk
 	}
 	i += fixed
 	c.pairs, c.minLen = uint32(i), MaxLength
 	for range c.nPairs {
 		var tf, length uint32
 		if tf, i = readUvarint(v, i); i < 0 || tf == 0 || tf > MaxTF {
-			return c, bad
+			return c, errChunk
 		}
 		if length, i = readUvarint(v, i); i < 0 || length > MaxLength {
-			return c, bad
+			return c, errChunk
 		}
 		c.minLen = min(c.minLen, length)
 	}
@@ -164,7 +165,7 @@ func readChunk(v []byte, i int) (c chunk, err error) {
 	c.lens = c.tfs + packedBytes(int(c.n), c.wt)
 	c.end = c.lens + packedBytes(int(c.n), c.wl)
 	if uint64(c.end) > uint64(len(v)) || (c.n == 1) != (c.first == c.last) {
-		return c, bad
+		return c, errChunk
 	}
 	return c, nil
 }

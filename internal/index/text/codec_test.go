@@ -124,7 +124,7 @@ func TestGoldenForward(t *testing.T) {
 func TestGoldenStats(t *testing.T) {
 	s := Stats{Docs: 2, Length: [NumFields]uint64{300, 1, 0}}
 	v := appendStats(nil, s, tailSize)
-	want := unhex(t, "02"+"0000000000000002"+"0000000000000080"+"000000000000012c"+"0000000000000001"+"0000000000000000")
+	want := unhex(t, "02"+"0000000000000002"+"0000000000000040"+"000000000000012c"+"0000000000000001"+"0000000000000000")
 	if !bytes.Equal(v, want) {
 		t.Fatalf("got %x", v)
 	}

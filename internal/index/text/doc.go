@@ -24,9 +24,9 @@
 // # Decisions and trade-offs
 //
 //   - The newest documents of a partition are searched in their forward rows and
-//     inverted 128 at a time (tail.go). A capture writes one row instead of one for
-//     each term, and a reader meets one operand where there were 128. The price is
-//     a longer Apply for one document in 128.
+//     inverted 64 at a time (tail.go). A capture writes one row instead of one for
+//     each term, and a reader meets one operand where there were 64. The price is
+//     a longer Apply for one document in 64.
 //   - Operands are concatenated when read and packed when Pebble stores them (flush
 //     and compaction), in the background, by the merge operator. A packed row is a
 //     function of its postings alone. Sealing blocks in Apply instead would read

@@ -15,7 +15,7 @@ import (
 // gets one operand in tailSize documents instead of one in each, and which
 // operands there are is a function of the documents and not of their batches.
 const (
-	tailBits = 7
+	tailBits = 6
 	tailSize = 1 << tailBits
 	maxTail  = 1<<32 - tailSize
 )

@@ -63,36 +63,52 @@ func (t *twin) stats(parts []Partition) (s Stats) {
 	return s
 }
 
-func (t *twin) search(parts []Partition, q Query) []Hit {
-	st := t.stats(parts)
-	df := func(key TermKey, f Field) (n float64) {
-		for _, pt := range parts {
-			p := t.part(pt.ID)
-			for _, id := range p.living() {
-				for _, term := range p.docs[id].Terms {
-					if term.Key == key && term.Field == f {
-						n++
-					}
+func (t *twin) docFreq(parts []Partition, key TermKey, f Field) (n float64) {
+	for _, pt := range parts {
+		p := t.part(pt.ID)
+		for _, id := range p.living() {
+			for _, term := range p.docs[id].Terms {
+				if term.Key == key && term.Field == f {
+					n++
 				}
 			}
 		}
-		return n
 	}
+	return n
+}
+
+// holds reports whether a document has what q.Must asks for.
+func (q *Query) holds(d Doc) bool {
+	for _, group := range q.Must {
+		if !slices.ContainsFunc(group, func(i int) bool {
+			return slices.ContainsFunc(d.Terms, func(t Term) bool {
+				return q.FieldWeights[t.Field] != 0 && t.Key == q.Terms[i].Keys[t.Field]
+			})
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *twin) search(parts []Partition, q Query) []Hit {
+	st := t.stats(parts)
 	scores := map[[2]uint32]float64{}
 	found := map[[2]uint32]int{}
-	for _, qt := range q.Terms {
+	for i, qt := range q.Terms {
+		required := slices.ContainsFunc(q.Must, func(g []int) bool { return slices.Contains(g, i) })
 		for f, key := range qt.Keys {
 			w := qt.Weight * q.FieldWeights[f]
-			if w == 0 || key == (TermKey{}) {
+			if w == 0 && !(required && q.FieldWeights[f] != 0) || key == (TermKey{}) {
 				continue
 			}
-			n := df(key, Field(f))
+			n := t.docFreq(parts, key, Field(f))
 			idf := math.Log(1 + (float64(st.Docs)-n+0.5)/(n+0.5))
 			avg := float64(st.Length[f]) / float64(st.Docs)
 			for _, pt := range parts {
 				p := t.part(pt.ID)
 				for _, id := range p.living() {
-					if pt.Allow != nil && !pt.Allow.Contains(id) {
+					if pt.Allow != nil && !pt.Allow.Contains(id) || !q.holds(p.docs[id]) {
 						continue
 					}
 					for _, term := range p.docs[id].Terms {
@@ -201,6 +217,13 @@ func randomQuery(rng *rand.Rand, vocabulary int) Query {
 			}
 		}
 		q.Terms = append(q.Terms, t)
+	}
+	for rng.IntN(2) == 0 && len(q.Must) < 3 {
+		group := []int{rng.IntN(len(q.Terms))}
+		if rng.IntN(2) == 0 {
+			group = append(group, rng.IntN(len(q.Terms)))
+		}
+		q.Must = append(q.Must, group)
 	}
 	return q
 }
