@@ -24,6 +24,42 @@ const (
 	ConsistencyLinearizable Consistency = "linearizable"
 )
 
+// Fusion says how the scores of a search's sources become one.
+type Fusion string
+
+// The kinds of fusion. An empty one means the namespace's setting.
+const (
+	// FusionWeighted adds weighted parts and maps the sum to how likely it is
+	// that a result is relevant.
+	FusionWeighted Fusion = "weighted"
+	// FusionRRF adds reciprocal ranks (Cormack, Clarke and Büttcher, 2009).
+	FusionRRF Fusion = "rrf"
+	// FusionRelative adds weighted parts, text and vectors each as a share of
+	// the best of the answer.
+	FusionRelative Fusion = "relative"
+)
+
+// Fusions lists all kinds of fusion.
+var Fusions = []Fusion{FusionWeighted, FusionRRF, FusionRelative}
+
+// Part is a step of a search that can be switched on and off.
+type Part string
+
+// The parts of a search beside its text and vectors.
+const (
+	PartNeighbours   Part = "neighbours"   // messages before and after lend what they match
+	PartConversation Part = "conversation" // so does the whole conversation
+	PartSpeaker      Part = "speaker"      // a query that names an agent prefers what it said
+	PartDates        Part = "dates"        // dates in a query are compared with occurred_at
+	PartCalibration  Part = "calibration"  // scores estimate how likely a result is relevant
+	PartExpansion    Part = "expansion"    // words of the best results join the query
+	PartDiversity    Part = "diversity"    // near repeats of better results come later
+	PartDuplicates   Part = "duplicates"   // of equal texts only the best is a result
+)
+
+// Parts lists all parts.
+var Parts = []Part{PartNeighbours, PartConversation, PartSpeaker, PartDates, PartCalibration, PartExpansion, PartDiversity, PartDuplicates}
+
 // Filter narrows a search. Empty fields do not filter. Since and Until are on
 // occurred_at; Since is inclusive, Until exclusive.
 type Filter struct {
@@ -49,6 +85,9 @@ type SearchRequest struct {
 	Consistency Consistency `json:"consistency,omitempty"`
 	Explain     bool        `json:"explain,omitempty"`
 	Vector      []float64   `json:"vector,omitempty"`
+	// Fusion and Parts override the namespace's settings for this search.
+	Fusion Fusion        `json:"fusion,omitempty"`
+	Parts  map[Part]bool `json:"parts,omitempty"`
 }
 
 // Hit is one result of a search. Scores lie in 0..1.
@@ -76,11 +115,14 @@ type Hit struct {
 	Explain      *Explain        `json:"explain,omitempty"`
 }
 
-// Explain accounts for a hit's score.
+// Explain accounts for a hit's score. Calibration, 0 when there was none, is
+// what the weights of the parts were multiplied with, so that they sum to the
+// calibrated score: divide by it for the score before.
 type Explain struct {
-	Fusion string        `json:"fusion"`
-	Parts  []ExplainPart `json:"parts"`
-	Terms  []ExplainTerm `json:"terms,omitempty"`
+	Fusion      string        `json:"fusion"`
+	Calibration float64       `json:"calibration,omitempty"`
+	Parts       []ExplainPart `json:"parts"`
+	Terms       []ExplainTerm `json:"terms,omitempty"`
 }
 
 // ExplainPart is one addend of a score: Score = Σ Weight × Value.

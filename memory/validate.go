@@ -3,7 +3,9 @@ package memory
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -277,6 +279,14 @@ func (r *SearchRequest) Validate() *Error {
 	default:
 		return Errorf(CodeInvalid, "consistency %q is unknown", clip(string(r.Consistency), 40)).WithHint("levels are local and linearizable")
 	}
+	if r.Fusion != "" && !slices.Contains(Fusions, r.Fusion) {
+		return Errorf(CodeInvalid, "fusion %q is unknown", clip(string(r.Fusion), 40)).WithHint("kinds of fusion are %s", join(Fusions))
+	}
+	for _, p := range slices.Sorted(maps.Keys(r.Parts)) {
+		if !slices.Contains(Parts, p) {
+			return Errorf(CodeInvalid, "part %q is unknown", clip(string(p), 40)).WithHint("parts are %s", join(Parts))
+		}
+	}
 	if math.IsNaN(r.MinScore) || r.MinScore < 0 || r.MinScore > 1 {
 		return Errorf(CodeInvalid, "min_score must lie between 0 and 1")
 	}
@@ -319,10 +329,12 @@ func (f *Filter) validate() *Error {
 	return nil
 }
 
-func kindList() string {
-	names := make([]string, len(Kinds))
-	for i, k := range Kinds {
-		names[i] = string(k)
+func kindList() string { return join(Kinds) }
+
+func join[T ~string](list []T) string {
+	names := make([]string, len(list))
+	for i, v := range list {
+		names[i] = string(v)
 	}
 	return strings.Join(names, ", ")
 }

@@ -3,6 +3,7 @@ package projections
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2"
@@ -93,6 +94,18 @@ func (v *View) Between(part uint32, from, to int64, backwards bool, visit func(o
 // time, or backwards.
 func (v *View) Talk(part uint32, conversation AttrKey, from, to int64, backwards bool, visit func(occurred int64, doc uint32) bool) error {
 	return v.timeRange(talkKey(part, conversation, from, 0), talkKey(part, conversation, to, 0), 17, backwards, visit)
+}
+
+// Talks visits the documents of all conversations of a partition, one
+// conversation after the other, each in order of time.
+func (v *View) Talks(part uint32, visit func(conversation AttrKey, occurred int64, doc uint32)) error {
+	return eachRow(v.snap, be32([]byte{prefixTalk}, part), func(key, _ []byte) error {
+		if len(key) != 5+len(AttrKey{})+8+4 {
+			return fmt.Errorf("conversation row %x: %w", key, events.ErrMalformed)
+		}
+		visit(AttrKey(key[5:17]), decodeTime(key[17:]), binary.BigEndian.Uint32(key[25:]))
+		return nil
+	})
 }
 
 func (v *View) timeRange(lower, upper []byte, at int, backwards bool, visit func(int64, uint32) bool) error {

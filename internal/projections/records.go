@@ -120,8 +120,12 @@ func (t *tx) newDoc(ev *eventContext, p *Partition, record events.ID, version ui
 	if err := t.b.Set(timeKey(p.ID, ev.OccurredAt, doc), nil, nil); err != nil {
 		return 0, err
 	}
-	t.out.Docs = append(t.out.Docs, AppliedDoc{Partition: p.ID, Doc: doc, Record: record})
 	c := ev.contribution
+	applied := AppliedDoc{Partition: p.ID, Doc: doc, Record: record, Namespace: ev.Namespace, OccurredAt: ev.OccurredAt, Agent: ev.Agent}
+	if c != nil {
+		applied.Conversation = c.Conversation
+	}
+	t.out.Docs = append(t.out.Docs, applied)
 	if c == nil {
 		return doc, nil
 	}

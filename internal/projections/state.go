@@ -58,10 +58,15 @@ type AppliedEvent struct {
 	Version   uint32
 }
 
-// AppliedDoc is a record version that began or ended.
+// AppliedDoc is a record version that began or ended. Of one that ended,
+// Namespace and what follows it are zero.
 type AppliedDoc struct {
 	Partition, Doc uint32
 	Record         events.ID
+	Namespace      events.ID
+	Conversation   AttrKey // zero = none
+	OccurredAt     int64   // Unix nanoseconds
+	Agent          string
 }
 
 // AppliedVector is one new sealed vector.

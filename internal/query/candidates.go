@@ -3,7 +3,6 @@ package query
 import (
 	"cmp"
 	"context"
-	"math"
 	"slices"
 	"sync"
 
@@ -16,32 +15,34 @@ type candidate struct {
 	part int // in plan.parts
 	doc  uint32
 
-	bm25, cosine         float64 // raw
-	hasText, hasVector   bool    // the raw value is exact, be it 0
+	cosine               float64 // raw
+	hasVector            bool    // cosine is exact, be it 0
 	inText, inVector     bool    // that source brought it
+	inNear               bool    // a neighbour brought it
 	textRank, vectorRank int     // from 1, in the source that brought it
 	chunk                int     // best one by vector; -1 = unknown
-	terms                []index.TermScore
-	text, vector, score  float64 // 0..1
+	span                 span    // its neighbours
+
+	values, raw  [numParts]float64 // of each part: 0..1, and before scaling
+	fused, score float64           // 0..1, before and after calibration
 }
 
 // scratch is the memory of one search, used again.
 type scratch struct {
-	plan  *plan
-	cands []candidate
-	at    map[uint64]int32 // by part and document: in cands
-	// textFloor is the lowest BM25 that the text source brought; a document
-	// that it did not bring has no more. 0 if it brought all there are.
-	textFloor float64
-	parts     []index.Partition
-	ids       []vector.ID
-	bits      []index.Bits
-	scores    []float64
-	seen      map[uint32]struct{}
+	plan     *plan
+	cands    []candidate
+	at       map[docKey]int32 // in cands
+	evidence evidence
+	near     []uint32 // the candidates' neighbours, see span
+	talks    map[talkKey][]float64
+	row      []float64
+	parts    []index.Partition
+	ids      []vector.ID
+	seen     map[uint32]struct{}
 }
 
 func newScratch() *scratch {
-	return &scratch{at: map[uint64]int32{}, seen: map[uint32]struct{}{}}
+	return &scratch{at: map[docKey]int32{}, seen: map[uint32]struct{}{}, talks: map[talkKey][]float64{}, evidence: evidence{at: map[docKey]int32{}}}
 }
 
 func (sc *scratch) release(pool *sync.Pool) {
@@ -50,14 +51,16 @@ func (sc *scratch) release(pool *sync.Pool) {
 	clear(sc.at)
 	clear(sc.seen)
 	clear(sc.parts)
-	sc.plan, sc.textFloor = nil, 0
+	clear(sc.talks)
+	sc.evidence.reset(0)
+	sc.plan = nil
 	pool.Put(sc)
 }
 
 // find returns the candidate of a document, making it if need be. The pointer
 // is good until the next call.
 func (sc *scratch) find(part int, doc uint32) *candidate {
-	key := uint64(part)<<32 | uint64(doc)
+	key := docKey{part, doc}
 	if i, ok := sc.at[key]; ok {
 		return &sc.cands[i]
 	}
@@ -66,7 +69,7 @@ func (sc *scratch) find(part int, doc uint32) *candidate {
 	return &sc.cands[len(sc.cands)-1]
 }
 
-// candidates asks the sources.
+// candidates asks the sources, and those around what they bring.
 func (r *Reader) candidates(ctx context.Context, sc *scratch) error {
 	p := sc.plan
 	if p.hasText() {
@@ -82,52 +85,38 @@ func (r *Reader) candidates(ctx context.Context, sc *scratch) error {
 		}
 		sc.rankVectors()
 	}
-	return nil
+	if !p.hasText() {
+		return nil
+	}
+	sc.evidence.reset(len(p.terms))
+	if p.weight[partNear] > 0 {
+		r.surround(sc)
+	}
+	for i := range sc.cands {
+		sc.evidence.add(docKey{sc.cands[i].part, sc.cands[i].doc})
+	}
+	return r.gather(ctx, sc)
 }
 
 func (r *Reader) textCandidates(ctx context.Context, sc *scratch) error {
 	p := sc.plan
-	var stats index.Stats
-	for i := range p.parts {
-		st, err := index.ReadStats(r.view.Reader(), p.parts[i].ID)
-		if err != nil {
-			return err
-		}
-		stats.Add(st)
-	}
-	p.textC = textScale(stats.Docs, len(p.terms))
 	p.query.K = p.k
-	hits, err := r.searchText(ctx, sc, p.allow)
+	hits, err := r.searchText(ctx, sc, p.allow, p.query)
 	if err != nil {
 		return err
 	}
 	for rank, h := range hits {
 		c := sc.find(p.partOf(h.Partition), h.Doc)
-		c.bm25, c.hasText, c.inText, c.textRank, c.terms = h.Score, true, true, rank+1, h.Parts
-	}
-	if len(hits) == p.k {
-		sc.textFloor = hits[len(hits)-1].Score
+		c.inText, c.textRank = true, rank+1
 	}
 	return nil
 }
-
-// textScale is the BM25 at which a text score is one half. It grows with the
-// number of query terms and with what one rare term is worth among that many
-// documents.
-func textScale(docs uint64, terms int) float64 {
-	return scaleShare * float64(terms) * math.Log(2+float64(docs))
-}
-
-// scaleShare was measured on LoCoMo with the built-in embedder: from 0.1 to 0.5
-// recall@10 of the fusion is flat, above it falls (0.660 at 0.25, 0.651 at 1,
-// 0.592 at 5), because text scores then lie too close together.
-const scaleShare = 0.25
 
 func (p *plan) partOf(id uint32) int {
 	return slices.IndexFunc(p.parts, func(o openPart) bool { return o.ID == id })
 }
 
-func (r *Reader) searchText(ctx context.Context, sc *scratch, allow []*docSet) ([]index.Hit, error) {
+func (r *Reader) searchText(ctx context.Context, sc *scratch, allow []*docSet, q index.Query) ([]index.Hit, error) {
 	p := sc.plan
 	sc.parts = sc.parts[:0]
 	for i := range p.parts {
@@ -137,7 +126,7 @@ func (r *Reader) searchText(ctx context.Context, sc *scratch, allow []*docSet) (
 		}
 		sc.parts = append(sc.parts, part)
 	}
-	return r.s.texts.Search(ctx, r.view.Reader(), sc.parts, p.query)
+	return r.s.texts.Search(ctx, r.view.Reader(), sc.parts, q)
 }
 
 // vectorCandidates brings the documents of one partition with the nearest

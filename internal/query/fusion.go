@@ -1,10 +1,10 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
-	index "mneme/internal/index/text"
 	"mneme/memory"
 )
 
@@ -14,191 +14,161 @@ const rrfK = 60
 // fuse gives every candidate its score and leaves them best first.
 func (r *Reader) fuse(ctx context.Context, sc *scratch) error {
 	p := sc.plan
-	sc.cands = slices.DeleteFunc(sc.cands, func(c candidate) bool { return !c.inText && !c.inVector })
+	sc.cands = slices.DeleteFunc(sc.cands, func(c candidate) bool { return !c.inText && !c.inVector && !c.inNear })
 	if p.hasVector() {
 		if err := r.completeVectors(ctx, sc); err != nil {
 			return err
 		}
 	}
+	r.evaluate(sc)
+	switch p.fusion {
+	case memory.FusionRRF:
+		sc.reciprocal()
+	case memory.FusionRelative:
+		sc.relative()
+	}
 	for i := range sc.cands {
-		sc.cands[i].scale(p)
+		sc.cands[i].add(p)
 	}
-	if p.hasText() && p.hasVector() && !p.rrf {
-		if err := r.completeText(ctx, sc); err != nil {
-			return err
+	slices.SortFunc(sc.cands, func(a, b candidate) int { return cmp.Compare(b.fused, a.fused) })
+	if p.calibrated {
+		sc.calibrate(p.calibration)
+	}
+	return nil
+}
+
+// evaluate fills in the parts of all candidates.
+func (r *Reader) evaluate(sc *scratch) {
+	p := sc.plan
+	if p.weight[partTalk] > 0 {
+		r.pool(sc)
+	}
+	view := r.s.contexts.Load()
+	for i := range sc.cands {
+		c := &sc.cands[i]
+		c.values = [numParts]float64{partVector: max(0, min(c.cosine, 1))}
+		c.raw = [numParts]float64{partVector: c.cosine}
+		if around := view.get(p.parts[c.part].ID); around != nil && p.speakers != nil {
+			if _, agent, _ := around.of(c.doc); p.speakers[c.part][agent] {
+				c.values[partSpeaker], c.raw[partSpeaker] = 1, 1
+			}
+		}
+		if p.hasText() {
+			sc.evaluateText(c, view.get(p.parts[c.part].ID))
 		}
 	}
-	slices.SortFunc(sc.cands, func(a, b candidate) int {
-		switch {
-		case a.score > b.score:
-			return -1
-		case a.score < b.score:
-			return 1
+}
+
+// evaluateText fills in what the words of the query say of a candidate.
+func (sc *scratch) evaluateText(c *candidate, around *contextPart) {
+	p := sc.plan
+	own := sc.evidence.of(docKey{c.part, c.doc})
+	c.raw[partText] = sum(own)
+	c.values[partText] = min(c.raw[partText]/p.bound, 1)
+	if c.span.before+c.span.after > 0 && p.weight[partNear] > 0 {
+		sc.row = append(sc.row[:0], own...)
+		c.raw[partNear] = sc.lent(c, sc.row)
+		c.values[partNear] = min(c.raw[partNear]/p.bound, 1-c.values[partText])
+	}
+	if p.weight[partTalk] > 0 && around != nil {
+		if talk, _, _ := around.of(c.doc); talk != 0 {
+			c.raw[partTalk] = sum(sc.talks[talkKey{c.part, talk}])
+			c.values[partTalk] = min(c.raw[partTalk]/p.bound, 1)
 		}
-		return 0
+	}
+	// Who speaks and when is no evidence for what nothing else speaks for.
+	if c.raw[partText]+c.raw[partNear] == 0 && c.cosine <= 0 {
+		c.values = [numParts]float64{}
+	}
+}
+
+// text is the weighted sum of the text side.
+func (c *candidate) text(p *plan) (s float64) {
+	for k := partText; k < numParts; k++ {
+		s += p.weight[k] * c.values[k]
+	}
+	return s
+}
+
+// reciprocal puts ranks for values: the vectors' own, and that of the text side.
+func (sc *scratch) reciprocal() {
+	p := sc.plan
+	order := make([]int32, 0, len(sc.cands))
+	sums := make([]float64, len(sc.cands))
+	for i := range sc.cands {
+		if sums[i] = sc.cands[i].text(p); sums[i] > 0 {
+			order = append(order, int32(i))
+		}
+	}
+	slices.SortFunc(order, func(a, b int32) int {
+		x, y := &sc.cands[a], &sc.cands[b]
+		return cmp.Or(cmp.Compare(sums[b], sums[a]), cmp.Compare(x.part, y.part), cmp.Compare(x.doc, y.doc))
 	})
-	return nil
-}
-
-// scale brings the raw values to 0..1 and fuses them.
-func (c *candidate) scale(p *plan) {
-	c.text, c.vector = 0, 0
-	if c.bm25 > 0 {
-		c.text = c.bm25 / (c.bm25 + p.textC)
-	}
-	if c.cosine > 0 {
-		c.vector = min(c.cosine, 1)
-	}
-	vector, text := c.parts(p)
-	c.score = min(p.weightVector*vector+p.weightText*text, 1)
-}
-
-// parts are what the weights are applied to.
-func (c *candidate) parts(p *plan) (vector, text float64) {
-	if !p.rrf {
-		return c.vector, c.text
-	}
-	return reciprocal(c.inVector, c.vectorRank), reciprocal(c.inText, c.textRank)
-}
-
-func reciprocal(in bool, rank int) float64 {
-	if !in {
-		return 0
-	}
-	return (rrfK + 1) / float64(rrfK+rank)
-}
-
-// completeVectors computes the cosine of candidates that text alone brought:
-// that of their best chunk.
-func (r *Reader) completeVectors(ctx context.Context, sc *scratch) error {
-	p := sc.plan
-	for part := range p.parts {
-		set := r.s.vectors.Load().get(setKey{p.parts[part].ID, r.set.SpaceKey()})
-		if set == nil {
-			continue
-		}
-		sc.ids = sc.ids[:0]
-		for i := range sc.cands {
-			if c := &sc.cands[i]; c.part == part && !c.hasVector {
-				sc.ids = set.idsOf(sc.ids, c.doc)
-			}
-		}
-		if len(sc.ids) == 0 {
-			continue
-		}
-		slices.Sort(sc.ids)
-		refs := set.snapshot()
-		hits, err := set.set.Search(ctx, p.vector, len(sc.ids), idFilter(sc.ids))
-		if err != nil {
-			return err
-		}
-		clear(sc.at)
-		for i := range sc.cands {
-			if c := &sc.cands[i]; c.part == part && !c.hasVector {
-				sc.at[uint64(c.doc)] = int32(i)
-			}
-		}
-		for _, h := range hits {
-			i, ok := sc.at[uint64(refs[h.ID].doc)]
-			if c := &sc.cands[max(i, 0)]; ok && !c.hasVector { // the first is the best
-				c.cosine, c.hasVector, c.chunk = float64(h.Score), true, int(refs[h.ID].chunk)
-			}
-		}
-	}
-	return nil
-}
-
-// completeText computes the BM25 of candidates that vectors alone brought, as
-// far as it can change the answer: such a document has at most the lowest BM25
-// that the text source brought.
-func (r *Reader) completeText(ctx context.Context, sc *scratch) error {
-	p := sc.plan
-	if sc.textFloor == 0 {
-		return nil // the text source brought all that match
-	}
-	gain := p.weightText * (sc.textFloor / (sc.textFloor + p.textC))
-	floor := sc.complete(p.limit)
-	allow := make([]*docSet, len(p.parts))
-	for i := range allow {
-		allow[i] = &docSet{}
-	}
-	n := 0
 	for i := range sc.cands {
 		c := &sc.cands[i]
-		if c.hasText || c.score+gain < floor {
-			continue
+		c.values = [numParts]float64{}
+		if c.inVector {
+			c.values[partVector] = (rrfK + 1) / float64(rrfK+c.vectorRank)
 		}
-		set := allow[c.part]
-		set.Add(c.doc)
-		set.n++
-		n++
 	}
-	if n == 0 {
-		return nil
+	for rank, i := range order {
+		sc.cands[i].values[partText] = (rrfK + 1) / float64(rrfK+rank+1)
 	}
-	p.query.K = n
-	hits, err := r.searchText(ctx, sc, allow)
-	if err != nil {
-		return err
-	}
-	clear(sc.at)
-	for i := range sc.cands {
-		sc.at[uint64(sc.cands[i].part)<<32|uint64(sc.cands[i].doc)] = int32(i)
-	}
-	for _, h := range hits {
-		i, ok := sc.at[uint64(p.partOf(h.Partition))<<32|uint64(h.Doc)]
-		if !ok {
-			continue
-		}
-		c := &sc.cands[i]
-		c.bm25, c.hasText, c.terms = h.Score, true, h.Parts
-		c.scale(p)
-	}
-	return nil
+	p.weight = [numParts]float64{partVector: p.side[0], partText: p.side[1]}
 }
 
-// complete is the score of the limit-th best candidate as far as text is known
-// now, 0 if there are fewer.
-func (sc *scratch) complete(limit int) float64 {
-	sc.scores = sc.scores[:0]
+// relative makes values a share of the best candidate's, so that the best by
+// text has the whole weight of text, and the best by vector that of vectors.
+func (sc *scratch) relative() {
+	p := sc.plan
+	text, vector := 0.0, 0.0
 	for i := range sc.cands {
-		sc.scores = append(sc.scores, sc.cands[i].score)
+		text = max(text, sc.cands[i].text(p))
+		vector = max(vector, sc.cands[i].values[partVector])
 	}
-	if len(sc.scores) < limit {
-		return 0
+	for i := range sc.cands {
+		c := &sc.cands[i]
+		for k := partText; k < numParts && text > 0; k++ {
+			c.values[k] *= p.weight[k] / text
+		}
+		if vector > 0 {
+			c.values[partVector] /= vector
+		}
 	}
-	slices.Sort(sc.scores)
-	return sc.scores[len(sc.scores)-limit]
+	p.weight = [numParts]float64{partVector: p.side[0]}
+	for k := partText; k < numParts; k++ {
+		p.weight[k] = p.side[1]
+	}
+}
+
+// add sums the parts up.
+func (c *candidate) add(p *plan) {
+	c.fused = 0
+	for k, v := range c.values {
+		c.fused += p.weight[k] * v
+	}
+	c.fused = min(c.fused, 1)
+	c.score = c.fused
 }
 
 // explain accounts for a candidate's score.
-func (c *candidate) explain(p *plan) *memory.Explain {
-	out := &memory.Explain{Fusion: "weighted"}
-	if p.rrf {
-		out.Fusion = "rrf"
+func (sc *scratch) explain(c *candidate) *memory.Explain {
+	p := sc.plan
+	out := &memory.Explain{Fusion: string(p.fusion)}
+	factor := 1.0
+	if p.calibrated && c.fused > 0 {
+		factor = c.score / c.fused
+		out.Calibration = factor
 	}
-	vector, text := c.parts(p)
-	if p.hasVector() {
-		out.Parts = append(out.Parts, memory.ExplainPart{Source: sourceVector, Weight: p.weightVector, Value: vector, Raw: c.cosine})
+	for k, v := range c.values {
+		if p.weight[k] > 0 || k == int(partText) && p.hasText() || k == int(partVector) && p.hasVector() {
+			out.Parts = append(out.Parts, memory.ExplainPart{Source: sources[k], Weight: p.weight[k] * factor, Value: v, Raw: c.raw[k]})
+		}
 	}
-	if p.hasText() {
-		out.Parts = append(out.Parts, memory.ExplainPart{Source: sourceText, Weight: p.weightText, Value: text, Raw: c.bm25})
-	}
-	for _, t := range c.terms {
-		out.Terms = addTerm(out.Terms, p.terms[t.Term], t.Score)
+	for t, s := range sc.evidence.of(docKey{c.part, c.doc}) {
+		if s > 0 {
+			out.Terms = append(out.Terms, memory.ExplainTerm{Term: p.terms[t], Score: s})
+		}
 	}
 	return out
 }
-
-// addTerm adds up what one term scored in several fields.
-func addTerm(terms []memory.ExplainTerm, term string, score float64) []memory.ExplainTerm {
-	for i := range terms {
-		if terms[i].Term == term {
-			terms[i].Score += score
-			return terms
-		}
-	}
-	return append(terms, memory.ExplainTerm{Term: term, Score: score})
-}
-
-var _ index.Set = (*docSet)(nil)

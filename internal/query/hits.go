@@ -23,12 +23,12 @@ func (r *Reader) hits(ctx context.Context, sc *scratch) ([]memory.Hit, error) {
 	p := sc.plan
 	out := make([]memory.Hit, 0, min(p.limit, len(sc.cands)))
 	for from := 0; from < len(sc.cands) && len(out) < p.limit; {
-		score := sc.cands[from].score
-		if score < p.minScore || score < leastEvidence && p.mode == memory.ModeHybrid {
+		best := &sc.cands[from]
+		if best.score < p.minScore || best.fused < leastEvidence && p.mode != memory.ModeVector {
 			break
 		}
 		to := from + 1
-		for to < len(sc.cands) && sc.cands[to].score == score {
+		for to < len(sc.cands) && sc.cands[to].fused == best.fused {
 			to++
 		}
 		found, err := r.livingByID(p, sc.cands[from:to])
@@ -42,7 +42,7 @@ func (r *Reader) hits(ctx context.Context, sc *scratch) ([]memory.Hit, error) {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			hit, err := r.hit(p, f.c, &f.doc)
+			hit, err := r.hit(sc, f.c, &f.doc)
 			if errors.Is(err, errErased) {
 				continue
 			}
@@ -82,7 +82,8 @@ func (r *Reader) livingByID(p *plan, cands []candidate) ([]foundDoc, error) {
 }
 
 // hit opens one candidate.
-func (r *Reader) hit(p *plan, c *candidate, d *projections.Doc) (memory.Hit, error) {
+func (r *Reader) hit(sc *scratch, c *candidate, d *projections.Doc) (memory.Hit, error) {
+	p := sc.plan
 	env, _, err := r.view.Envelope(d.At)
 	if err != nil {
 		return memory.Hit{}, err
@@ -94,23 +95,36 @@ func (r *Reader) hit(p *plan, c *candidate, d *projections.Doc) (memory.Hit, err
 	h := memory.Hit{
 		ID: d.Record.String(), URI: r.uri(d.Record, content), Text: content.Text, Kind: d.Kind.Public(), Agent: d.Agent,
 		Tags: content.Tags, OccurredAt: timeOf(d.OccurredAt), CreatedAt: timeOf(d.SealedAt), Metadata: content.Metadata,
-		Conversation: content.Conversation, Version: int(d.Version), Score: c.score, VectorScore: c.vector, TextScore: c.text,
-		Position: r.position(d.At), Scope: p.parts[c.part].Scope.Public(), MatchedBy: make([]string, 0, 2),
+		Conversation: content.Conversation, Version: int(d.Version), Score: c.score, VectorScore: c.values[partVector], TextScore: c.values[partText],
+		Position: r.position(d.At), Scope: p.parts[c.part].Scope.Public(), MatchedBy: c.matchedBy(),
 	}
 	if h.Tags == nil {
 		h.Tags = []string{}
 	}
-	if c.inVector && c.vector > 0 {
-		h.MatchedBy = append(h.MatchedBy, sourceVector)
-	}
-	if c.inText && c.text > 0 {
-		h.MatchedBy = append(h.MatchedBy, sourceText)
-	}
 	h.Snippet, h.StartLine, h.EndLine = snippet(content, c, p.terms)
 	if p.req.Explain {
-		h.Explain = c.explain(p)
+		h.Explain = sc.explain(c)
 	}
 	return h, nil
+}
+
+// matchedBy names what speaks for a candidate: the sources that brought it, and
+// what is around it.
+func (c *candidate) matchedBy() []string {
+	out := make([]string, 0, 4)
+	for k, by := range sources {
+		in := true
+		switch part(k) {
+		case partVector:
+			in = c.inVector
+		case partText:
+			in = c.inText
+		}
+		if in && c.values[k] > 0 {
+			out = append(out, by)
+		}
+	}
+	return out
 }
 
 // snippet cuts the piece to show from the best chunk, and counts its lines in

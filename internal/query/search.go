@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -11,12 +12,6 @@ import (
 	"mneme/internal/settings"
 	"mneme/internal/text"
 	"mneme/memory"
-)
-
-// Names of the sources in matched_by and explain.
-const (
-	sourceVector = "vector"
-	sourceText   = "text"
 )
 
 // minCandidates is how many candidates each source gives at least.
@@ -43,9 +38,18 @@ type plan struct {
 	query  index.Query
 	vector []float32 // of length 1; nil = no vector source
 
-	weightVector, weightText float64 // sum to 1
-	textC                    float64 // see textScale
-	rrf                      bool
+	on       map[memory.Part]bool
+	fusion   memory.Fusion
+	speakers []map[uint32]bool // by part: the agents that are meant, as 1 + number; nil = none
+	dates    []dateRange       // that are meant
+
+	side   [2]float64        // the shares of vectors and text, sum to 1
+	weight [numParts]float64 // sum to 1 at most
+	docs   uint64            // visible to the reader
+	bound  float64           // the BM25 of a text value of 1, see Reader.bound
+
+	calibrated  bool
+	calibration calibration
 }
 
 func (p *plan) hasText() bool   { return len(p.query.Terms) > 0 }
@@ -83,7 +87,7 @@ func (r *Reader) plan(ctx context.Context, req *memory.SearchRequest) (*plan, er
 	if req.AsOf != "" {
 		return nil, memory.Errorf(memory.CodeInvalid, "as_of is not supported yet")
 	}
-	p := &plan{req: req, mode: req.Mode, limit: memory.DefaultLimit, minScore: req.MinScore, rrf: r.set.Fusion == settings.FusionRRF}
+	p := &plan{req: req, mode: req.Mode, limit: memory.DefaultLimit, minScore: req.MinScore, on: r.set.Parts, fusion: memory.Fusion(r.set.Fusion)}
 	if p.mode == "" {
 		p.mode = memory.ModeHybrid
 	}
@@ -105,7 +109,44 @@ func (r *Reader) plan(ctx context.Context, req *memory.SearchRequest) (*plan, er
 			return nil, err
 		}
 	}
-	return p, p.weigh(r.set)
+	if err := p.share(r.set); err != nil {
+		return nil, err
+	}
+	return p, r.planParts(p)
+}
+
+// planParts decides which parts take part, and with which weight.
+func (r *Reader) planParts(p *plan) error {
+	if p.req.Fusion != "" {
+		p.fusion = p.req.Fusion
+	}
+	if len(p.req.Parts) > 0 {
+		p.on = maps.Clone(p.on)
+		maps.Copy(p.on, p.req.Parts)
+	}
+	p.calibrated = p.on[memory.PartCalibration] && p.fusion == memory.FusionWeighted && p.hasText()
+	p.calibration = calibrateText
+	if p.hasVector() {
+		p.calibration = calibrateHybrid
+	}
+	if !p.hasText() {
+		p.weigh(p.side[0], p.side[1])
+		return nil
+	}
+	var stats index.Stats
+	for i := range p.parts {
+		st, err := index.ReadStats(r.view.Reader(), p.parts[i].ID)
+		if err != nil {
+			return err
+		}
+		stats.Add(st)
+	}
+	p.docs = stats.Docs
+	if p.on[memory.PartSpeaker] {
+		r.planSpeakers(p)
+	}
+	p.weigh(p.side[0], p.side[1])
+	return nil
 }
 
 // planFilter finds what may be a result. A partition out of scope still counts
@@ -133,8 +174,7 @@ func (r *Reader) planFilter(p *plan) error {
 
 // planText analyses the query. Terms are looked up in every field.
 func (r *Reader) planText(p *plan) {
-	p.query = index.Query{FieldWeights: [index.NumFields]float64{index.FieldText: weightText, index.FieldTags: weightTags, index.FieldURI: weightURI},
-		Explain: p.req.Explain}
+	p.query = index.Query{FieldWeights: [index.NumFields]float64{index.FieldText: weightText, index.FieldTags: weightTags, index.FieldURI: weightURI}}
 	text.Analyze(p.req.Query, func(t text.Token) bool {
 		if slices.Contains(p.terms, t.Term) {
 			return true
@@ -152,22 +192,22 @@ func (r *Reader) planText(p *plan) {
 // maxQueryTerms bounds the work of one search; a query of 16 KiB holds more.
 const maxQueryTerms = 256
 
-// weigh decides how the sources that answer share a score.
-func (p *plan) weigh(set *settings.Effective) error {
+// share decides how vectors and text share a score.
+func (p *plan) share(set *settings.Effective) error {
 	switch {
 	case p.mode == memory.ModeText && strings.TrimSpace(p.req.Query) == "":
 		return memory.Errorf(memory.CodeInvalid, "query is empty")
 	case !p.hasVector():
-		p.weightText = 1
+		p.side = [2]float64{0, 1}
 	case !p.hasText():
-		p.weightVector = 1
+		p.side = [2]float64{1, 0}
 		if strings.TrimSpace(p.req.Query) == "" {
 			p.mode = memory.ModeVector
 		}
 	case set.VectorWeight+set.TextWeight <= 0:
-		p.weightVector, p.weightText = 0.5, 0.5
+		p.side = [2]float64{0.5, 0.5}
 	default:
-		p.weightVector, p.weightText = set.VectorWeight, set.TextWeight
+		p.side = [2]float64{set.VectorWeight, set.TextWeight}
 	}
 	return nil
 }

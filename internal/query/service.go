@@ -53,6 +53,7 @@ type Service struct {
 	pace      pace
 	vectorOpt vector.Options
 	vectors   atomic.Pointer[vectorView]
+	contexts  atomic.Pointer[contextView]
 
 	loadMu  sync.Mutex // one Load or Close at a time
 	applyMu sync.Mutex // OnApply against the swap of a Load; guards the fields below
@@ -88,6 +89,7 @@ func New(opt Options) (*Service, error) {
 	}
 	s.pool.New = func() any { return newScratch() }
 	s.vectors.Store(newVectorView())
+	s.contexts.Store(newContextView())
 	return s, nil
 }
 
@@ -101,13 +103,15 @@ func (s *Service) OnApply(a *projections.Applied) {
 		s.backlog = append(s.backlog, a)
 	}
 	if !s.closed {
+		s.contexts.Load().apply(a)
 		s.applyTo(s.vectors.Load(), a)
 	}
 	s.applyMu.Unlock()
 	s.watch.set(a.Cursor)
 }
 
-// Load opens all vectors of the present state and takes over saved graphs. It
+// Load opens all vectors of the present state, takes over saved graphs and
+// reads who stands around whom. It
 // is called at start and after the state was swapped: it builds beside, and
 // searches go on with the old view until it swaps last.
 func (s *Service) Load(ctx context.Context) error {
@@ -126,8 +130,9 @@ func (s *Service) Load(ctx context.Context) error {
 	// Whatever is applied after this view opens is in the backlog.
 	view := s.opt.State.View()
 	at := view.Cursor()
-	next, err := s.build(ctx, view)
-	err = errors.Join(err, view.Close())
+	around, err := s.buildContext(ctx, view)
+	next, verr := s.build(ctx, view)
+	err = errors.Join(err, verr, view.Close())
 
 	s.applyMu.Lock()
 	backlog := s.backlog
@@ -138,9 +143,11 @@ func (s *Service) Load(ctx context.Context) error {
 		return fmt.Errorf("load vectors: %w", err)
 	}
 	for _, a := range backlog {
+		around.apply(a)
 		s.applyTo(next, a)
 		at = a.Cursor
 	}
+	s.contexts.Store(around)
 	old := s.vectors.Swap(next)
 	s.applyMu.Unlock()
 	s.watch.set(at)

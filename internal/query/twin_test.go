@@ -17,6 +17,7 @@ import (
 	index "mneme/internal/index/text"
 	"mneme/internal/index/vector"
 	"mneme/internal/projections"
+	"mneme/internal/settings"
 	"mneme/internal/text"
 	"mneme/memory"
 )
@@ -183,6 +184,14 @@ func (w *world) vectors(ns string) map[string][][]float32 {
 	return out
 }
 
+// plainParts are the settings that leave a search with its two sources.
+func plainParts() (out []string) {
+	for _, p := range memory.Parts {
+		out = append(out, settings.PartSetting(p), settings.Off)
+	}
+	return out
+}
+
 type twinHit struct {
 	id    string
 	score float64
@@ -197,7 +206,16 @@ func (tw *twin) search(as string, req *memory.SearchRequest, weight float64) []t
 		}
 	}
 	raw, q := bm25(seen, terms), embedded(req.Query)
-	c := scaleShare * float64(len(terms)) * math.Log(2+float64(len(seen)))
+	bound := 0.0
+	for _, t := range terms {
+		df, n := 0.0, float64(len(seen))
+		for _, r := range seen {
+			if slices.Contains(r.fields()[index.FieldText], t) {
+				df++
+			}
+		}
+		bound += (index.DefaultK1 + 1) * math.Log(1+(n-df+0.5)/(df+0.5))
+	}
 	var out []twinHit
 	for i, r := range seen {
 		if !r.passes(req.Filter) {
@@ -205,7 +223,7 @@ func (tw *twin) search(as string, req *memory.SearchRequest, weight float64) []t
 		}
 		ts, vs := 0.0, max(0, r.cosine(tw.chunks, q))
 		if raw[i] > 0 {
-			ts = raw[i] / (raw[i] + c)
+			ts = min(raw[i]/bound, 1)
 		}
 		h := twinHit{id: r.id}
 		switch req.Mode {
@@ -357,7 +375,7 @@ func runTwin(t *testing.T, engine string, seed uint64) {
 		w.svc.vectorOpt.ExactBelow, w.svc.vectorOpt.GuardSample = 20, 8
 	}
 	const weight = 0.4
-	w.namespace("team", map[string]string{"embedder.space": builtinSpace, "search.vector_weight": "0.4"})
+	w.namespace("team", withBuiltin(append(plainParts(), settings.VectorWeight, "0.4")...))
 	tw := &twin{}
 	g.populate(w, tw, 300)
 	tw.chunks = w.vectors("team")
@@ -423,7 +441,7 @@ func checkExplain(h *memory.Hit) error {
 	sum, bm25, terms := 0.0, 0.0, 0.0
 	for _, p := range h.Explain.Parts {
 		sum += p.Weight * p.Value
-		if p.Source == sourceText {
+		if p.Source == sources[partText] {
 			bm25 = p.Raw
 		}
 	}

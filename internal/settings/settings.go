@@ -36,9 +36,24 @@ const (
 
 // The kinds of fusion.
 const (
-	FusionWeighted = "weighted"
-	FusionRRF      = "rrf"
+	FusionWeighted = string(memory.FusionWeighted)
+	FusionRRF      = string(memory.FusionRRF)
+	FusionRelative = string(memory.FusionRelative)
 )
+
+// PartSetting is the name of the setting that switches a part of a search.
+func PartSetting(p memory.Part) string { return "search." + string(p) }
+
+// Values of a switch.
+const (
+	On  = "on"
+	Off = "off"
+)
+
+// partsOn are the parts that are on unless a setting says otherwise: those that
+// find more on the development sets, see docs/benchmarks.md.
+var partsOn = map[memory.Part]bool{memory.PartNeighbours: true, memory.PartConversation: true, memory.PartSpeaker: true,
+	memory.PartDates: true, memory.PartCalibration: true}
 
 // Effective is what a namespace's settings come to.
 type Effective struct {
@@ -47,7 +62,8 @@ type Effective struct {
 	MinScore            float64
 	Fusion              string
 	CandidateMultiplier int
-	Space               embed.Space // zero when the namespace has no embedder
+	Parts               map[memory.Part]bool // all of them
+	Space               embed.Space          // zero when the namespace has no embedder
 	Raw                 map[string]string
 
 	Next     embed.Space             // the space being built; zero = none
@@ -113,9 +129,18 @@ var table = map[string]check{
 	VectorWeight:        number(0, 1),
 	TextWeight:          number(0, 1),
 	MinScore:            number(0, 1),
-	Fusion:              oneOf(FusionWeighted, FusionRRF),
+	Fusion:              oneOf(FusionWeighted, FusionRRF, FusionRelative),
 	CandidateMultiplier: whole(1, 20),
 	KeepOld:             keeping,
+
+	PartSetting(memory.PartNeighbours):   oneOf(On, Off),
+	PartSetting(memory.PartConversation): oneOf(On, Off),
+	PartSetting(memory.PartSpeaker):      oneOf(On, Off),
+	PartSetting(memory.PartDates):        oneOf(On, Off),
+	PartSetting(memory.PartCalibration):  oneOf(On, Off),
+	PartSetting(memory.PartExpansion):    oneOf(On, Off),
+	PartSetting(memory.PartDiversity):    oneOf(On, Off),
+	PartSetting(memory.PartDuplicates):   oneOf(On, Off),
 }
 
 var creationTable = map[string]check{
@@ -162,8 +187,8 @@ func names() []string { return slices.Sorted(maps.Keys(table)) }
 // Defaults of the built-in embedder's fusion: what measured best, see
 // docs/benchmarks.md. A semantic embedder weighs more.
 const (
-	builtinVectorWeight  = 0.25
-	semanticVectorWeight = 0.7
+	builtinVectorWeight  = 0.1
+	semanticVectorWeight = 0.5
 )
 
 // Resolve gives raw settings their meaning.
@@ -199,6 +224,11 @@ func Resolve(raw map[string]string) *Effective {
 	}
 	if n, err := strconv.Atoi(raw[CandidateMultiplier]); err == nil {
 		e.CandidateMultiplier = n
+	}
+	e.Parts = make(map[memory.Part]bool, len(memory.Parts))
+	for _, p := range memory.Parts {
+		v, set := raw[PartSetting(p)]
+		e.Parts[p] = v == On || !set && partsOn[p]
 	}
 	return e
 }

@@ -115,16 +115,16 @@ func TestResolve(t *testing.T) {
 		raw          map[string]string
 		vector, text float64
 	}{
-		"nothing":     {nil, 0.25, 0.75},
-		"builtin":     {space(local), 0.25, 0.75},
-		"semantic":    {space(semantic), 0.7, 0.3},
+		"nothing":     {nil, 0.1, 0.9},
+		"builtin":     {space(local), 0.1, 0.9},
+		"semantic":    {space(semantic), 0.5, 0.5},
 		"vector only": {space(semantic, settings.VectorWeight, "0.4"), 0.4, 0.6},
 		"text only":   {space(local, settings.TextWeight, "0.4"), 0.6, 0.4},
 		"both":        {space(semantic, settings.VectorWeight, "0.5", settings.TextWeight, "0.5"), 0.5, 0.5},
 		"scaled":      {space(semantic, settings.VectorWeight, "0.2", settings.TextWeight, "0.6"), 0.25, 0.75},
 		"zero vector": {space(semantic, settings.VectorWeight, "0"), 0, 1},
 		"both zero":   {space(semantic, settings.VectorWeight, "0", settings.TextWeight, "0"), 0, 0},
-		"damaged":     {map[string]string{settings.EmbedderSpace: "{", settings.VectorWeight: "x"}, 0.25, 0.75},
+		"damaged":     {map[string]string{settings.EmbedderSpace: "{", settings.VectorWeight: "x"}, 0.1, 0.9},
 	} {
 		e := settings.Resolve(c.raw)
 		if math.Abs(e.VectorWeight-c.vector) > 1e-12 || math.Abs(e.TextWeight-c.text) > 1e-12 {
@@ -214,7 +214,7 @@ func TestBook(t *testing.T) {
 	s.set(events.TypeNamespaceCreated, map[string]string{settings.EmbedderSpace: settings.EncodeSpace(local), settings.MinScore: "0.5"})
 	first, err := s.of(b)
 	must(t, err)
-	if first.MinScore != 0.5 || first.Space != local || first.VectorWeight != 0.25 {
+	if first.MinScore != 0.5 || first.Space != local || first.VectorWeight != 0.1 {
 		t.Errorf("%+v", first)
 	}
 	again, err := s.of(b)
@@ -231,7 +231,7 @@ func TestBook(t *testing.T) {
 		t.Error("what was given out before has changed")
 	}
 	s.set(events.TypeNamespaceChanged, nil, settings.VectorWeight, settings.Fusion)
-	if e, err := s.of(b); err != nil || e.VectorWeight != 0.25 || e.Fusion != settings.FusionWeighted {
+	if e, err := s.of(b); err != nil || e.VectorWeight != 0.1 || e.Fusion != settings.FusionWeighted {
 		t.Errorf("%+v, %v", e, err)
 	}
 }
