@@ -43,6 +43,7 @@ type options struct {
 	json   bool
 	out    string
 	limit  int // questions a namespace; 0 means all
+	ablate bool
 }
 
 func main() {
@@ -68,6 +69,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.BoolVar(&opt.json, "json", false, "print one JSON document instead of tables")
 	fs.StringVar(&opt.out, "o", "", "write the tables to this file too")
 	fs.IntVar(&opt.limit, "questions", 0, "ask at most so many questions of a namespace (0: all)")
+	fs.BoolVar(&opt.ablate, "ablate", false, "measure what each part of a search does as well")
 	if err := fs.Parse(args); err != nil {
 		return opt, err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"mneme/bench/internal/judged"
@@ -19,16 +20,19 @@ const (
 
 // score is what one question of one mode got.
 type score struct {
-	category              string
+	category, namespace   string
 	apart                 bool
 	r5, r10, r20, all, rr float64
 }
 
-// modeResult is all that one mode got for one set.
+// modeResult is all that one way to search got for one set.
 type modeResult struct {
+	Variant   string      `json:"variant,omitempty"` // what is other than usual
 	Mode      memory.Mode `json:"mode"`
 	Served    memory.Mode `json:"served"` // what the node says it did
 	Rows      []row       `json:"rows"`
+	Spaces    []row       `json:"namespaces"` // the means by namespace
+	Buckets   []bucket    `json:"buckets"`    // by score
 	P50ms     float64     `json:"p50_ms"`
 	P99ms     float64     `json:"p99_ms"`
 	Questions int         `json:"questions"`
@@ -53,6 +57,7 @@ type result struct {
 	Counts     judged.Counts `json:"counts"`
 	CaptureS   float64       `json:"capture_seconds"`
 	Modes      []modeResult  `json:"modes"`
+	Ablation   []modeResult  `json:"ablation,omitempty"`
 }
 
 type document struct {
@@ -74,12 +79,22 @@ func measure(ctx context.Context, c *client.Client, set *judged.Set, opt options
 	res.CaptureS = time.Since(began).Seconds()
 	say("%s: %d captures in %.1f s", set.Name, set.Counts.Captures, res.CaptureS)
 	for _, mode := range opt.modes {
-		m, err := ask(ctx, c, set, mode, opt, units)
+		m, err := ask(ctx, c, set, variant{req: memory.SearchRequest{Mode: mode}}, opt, units)
 		if err != nil {
 			return res, err
 		}
 		say("%s: %d questions, mode %s", set.Name, m.Questions, mode)
 		res.Modes = append(res.Modes, m)
+	}
+	if opt.ablate {
+		for _, v := range variants() {
+			m, err := ask(ctx, c, set, v, opt, units)
+			if err != nil {
+				return res, err
+			}
+			say("%s: %s", set.Name, v.name)
+			res.Ablation = append(res.Ablation, m)
+		}
 	}
 	return res, nil
 }
@@ -115,11 +130,13 @@ func send(ctx context.Context, c *client.Client, name string, captures []memory.
 }
 
 // ask asks every question of a set once, one after the other.
-func ask(ctx context.Context, c *client.Client, set *judged.Set, mode memory.Mode, opt options, units map[string]string) (modeResult, error) {
-	out := modeResult{Mode: mode}
+func ask(ctx context.Context, c *client.Client, set *judged.Set, v variant, opt options, units map[string]string) (modeResult, error) {
+	out := modeResult{Variant: v.name, Mode: v.req.Mode, Buckets: newBuckets()}
 	var scores []score
 	var took []float64
 	limit := depth
+	req := v.req
+	req.Limit = &limit
 	for _, ns := range set.Namespaces {
 		asked := 0
 		for _, q := range ns.Questions {
@@ -130,21 +147,28 @@ func ask(ctx context.Context, c *client.Client, set *judged.Set, mode memory.Mod
 				break
 			}
 			began := time.Now()
-			answer, err := c.Search(ctx, opt.prefix+ns.Name, memory.SearchRequest{Query: q.Text, Mode: mode, Limit: &limit})
+			req.Query = q.Text
+			answer, err := c.Search(ctx, opt.prefix+ns.Name, req)
 			if err != nil {
-				return out, fmt.Errorf("search %s in %s: %w", mode, ns.Name, err)
+				return out, fmt.Errorf("search %s%s in %s: %w", req.Mode, v.name, ns.Name, err)
 			}
 			took = append(took, time.Since(began).Seconds()*1000)
 			out.Served = answer.Mode
 			ranked := make([]string, len(answer.Results))
 			for i, hit := range answer.Results {
 				ranked[i] = units[hit.ID]
+				if !q.Apart {
+					note(out.Buckets, hit.Score, slices.Contains(q.Evidence, ranked[i]))
+				}
 			}
-			scores = append(scores, judge(q, ranked))
+			s := judge(q, ranked)
+			s.namespace = ns.Name
+			scores = append(scores, s)
 		}
 	}
 	out.Questions = len(scores)
 	out.Rows = summarise(scores)
+	out.Spaces = byNamespace(scores)
 	out.P50ms, out.P99ms = stats.Percentile(took, 50), stats.Percentile(took, 99)
 	return out, nil
 }
