@@ -122,11 +122,11 @@ func (r *Reader) bound(ctx context.Context, sc *scratch) error {
 		}
 	}
 	sum := 0.0
-	for _, idf := range e.idf {
+	for t, idf := range e.idf {
 		if idf < 0 {
 			idf = math.Log(2 + 2*float64(p.docs))
 		}
-		sum += idf
+		sum += p.query.Terms[t].Weight * idf
 	}
 	p.bound = (index.DefaultK1 + 1) * sum
 	return nil

@@ -49,9 +49,9 @@ func (r *Reader) evaluate(sc *scratch) {
 		c.values = [numParts]float64{partVector: max(0, min(c.cosine, 1))}
 		c.raw = [numParts]float64{partVector: c.cosine}
 		if around := view.get(p.parts[c.part].ID); around != nil && p.speakers != nil {
-			if _, agent, _ := around.of(c.doc); p.speakers[c.part][agent] {
-				c.values[partSpeaker], c.raw[partSpeaker] = 1, 1
-			}
+			_, agent, _ := around.of(c.doc)
+			c.values[partSpeaker] = p.speakers[c.part][agent]
+			c.raw[partSpeaker] = c.values[partSpeaker]
 		}
 		if p.hasText() {
 			sc.evaluateText(c, view.get(p.parts[c.part].ID))

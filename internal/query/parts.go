@@ -25,7 +25,7 @@ var sources = [numParts]string{"vector", "text", string(memory.PartNeighbours), 
 // measured on the development sets (bench/retrieval -ablate) and are round on
 // purpose: from half to twice each, recall@10 moves by less than 0.01. What
 // neighbours lend fills in what the text itself lacks, so the two share one.
-var shares = [numParts]float64{partText: 1, partNear: 1, partTalk: 0.2, partSpeaker: 0.14, partDate: 0.1}
+var shares = [numParts]float64{partText: 1, partNear: 1, partTalk: 0.2, partSpeaker: 0.23, partDate: 0.1}
 
 // weigh gives the parts their weights, which never let a score exceed 1: text
 // and neighbours together have at most the value 1.

@@ -40,8 +40,8 @@ type plan struct {
 
 	on       map[memory.Part]bool
 	fusion   memory.Fusion
-	speakers []map[uint32]bool // by part: the agents that are meant, as 1 + number; nil = none
-	dates    []dateRange       // that are meant
+	speakers []map[uint32]float64 // by part: what it is worth to be an agent, as 1 + number; nil = none is meant
+	dates    []dateRange          // that are meant
 
 	side   [2]float64        // the shares of vectors and text, sum to 1
 	weight [numParts]float64 // sum to 1 at most

@@ -15,6 +15,16 @@ import (
 // where nobody says who is asking.
 var askers = []string{"user", "human"}
 
+const (
+	// worthNamed and worthFirst are the values of the part: a name may also be
+	// spoken of, "I" hardly.
+	worthNamed = 0.6
+	worthFirst = 1
+	// nameWeight is the weight of a name as a word, once it is understood: those
+	// who address a person say it more often than that person.
+	nameWeight = 0.5
+)
+
 // minAlias is the shortest beginning of a name that stands for it ("Mel").
 const minAlias = 3
 
@@ -31,44 +41,52 @@ func (r *Reader) planSpeakers(p *plan) {
 		}
 		return len(words) < maxQueryTerms
 	})
-	found := false
-	speakers := make([]map[uint32]bool, len(p.parts))
+	speakers := make([]map[uint32]float64, len(p.parts))
+	names := map[string]bool{}
 	for i := range p.parts {
 		if around := view.get(p.parts[i].ID); around != nil {
-			speakers[i] = around.named(p.terms, words, first, r.cap.agent)
-			found = found || len(speakers[i]) > 0
+			speakers[i] = around.named(p.terms, words, first, r.cap.agent, names)
+			if len(speakers[i]) > 0 {
+				p.speakers = speakers
+			}
 		}
 	}
-	if found {
-		p.speakers = speakers
+	for i, t := range p.terms {
+		if names[t] {
+			p.query.Terms[i].Weight = nameWeight
+		}
 	}
 }
 
-// named returns the agents, as 1 + their number, that terms name as a whole,
-// that a capitalised word is the beginning of, or that the first person means.
-func (p *contextPart) named(terms, capitalised []string, first bool, as string) map[uint32]bool {
+// named returns what it is worth to be one of the agents, as 1 + their number,
+// that terms name as a whole, that a capitalised word is the beginning of, or
+// that the first person means. names gets the terms that are names.
+func (p *contextPart) named(terms, capitalised []string, first bool, as string, names map[string]bool) map[uint32]float64 {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	if len(p.agents) < 2 {
 		return nil
 	}
-	out := map[uint32]bool{}
+	out := map[uint32]float64{}
 	for _, t := range terms {
 		for _, a := range p.byTerm[t] {
-			if subset(text.Terms(p.agents[a]), terms) {
-				out[a+1] = true
+			if name := text.Terms(p.agents[a]); subset(name, terms) {
+				out[a+1] = worthNamed
+				for _, t := range name {
+					names[t] = true
+				}
 			}
 		}
 	}
 	for _, w := range capitalised {
 		if a, ok := p.alias(w); ok {
-			out[a+1] = true
+			out[a+1] = worthNamed
 		}
 	}
 	if first {
 		for _, name := range slices.Concat([]string{as}, askers) {
 			if a, ok := p.byAgent[name]; ok && name != "" {
-				out[a+1] = true
+				out[a+1] = worthFirst
 				break
 			}
 		}
