@@ -25,6 +25,7 @@ type candidate struct {
 
 	values, raw  [numParts]float64 // of each part: 0..1, and before scaling
 	fused, score float64           // 0..1, before and after calibration
+	alike        float64           // to a better candidate, see diversify
 }
 
 // scratch is the memory of one search, used again.
@@ -90,7 +91,9 @@ func (r *Reader) candidates(ctx context.Context, sc *scratch) error {
 	}
 	sc.evidence.reset(len(p.terms))
 	if p.weight[partNear] > 0 {
-		r.surround(sc)
+		if err := r.surround(ctx, sc); err != nil {
+			return err
+		}
 	}
 	for i := range sc.cands {
 		sc.evidence.add(docKey{sc.cands[i].part, sc.cands[i].doc})

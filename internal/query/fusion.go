@@ -21,6 +21,11 @@ func (r *Reader) fuse(ctx context.Context, sc *scratch) error {
 		}
 	}
 	r.evaluate(sc)
+	if p.on[memory.PartExpansion] && p.hasText() {
+		if err := r.expand(ctx, sc); err != nil {
+			return err
+		}
+	}
 	switch p.fusion {
 	case memory.FusionRRF:
 		sc.reciprocal()
@@ -31,6 +36,11 @@ func (r *Reader) fuse(ctx context.Context, sc *scratch) error {
 		sc.cands[i].add(p)
 	}
 	slices.SortFunc(sc.cands, func(a, b candidate) int { return cmp.Compare(b.fused, a.fused) })
+	if p.on[memory.PartDiversity] {
+		if err := r.diversify(sc); err != nil {
+			return err
+		}
+	}
 	if p.calibrated {
 		sc.calibrate(p.calibration)
 	}
@@ -129,7 +139,7 @@ func (sc *scratch) relative() {
 	for i := range sc.cands {
 		c := &sc.cands[i]
 		for k := partText; k < numParts && text > 0; k++ {
-			c.values[k] *= p.weight[k] / text
+			c.values[k] = min(c.values[k]*p.weight[k]/text, 1)
 		}
 		if vector > 0 {
 			c.values[partVector] /= vector
@@ -164,6 +174,9 @@ func (sc *scratch) explain(c *candidate) *memory.Explain {
 		if p.weight[k] > 0 || k == int(partText) && p.hasText() || k == int(partVector) && p.hasVector() {
 			out.Parts = append(out.Parts, memory.ExplainPart{Source: sources[k], Weight: p.weight[k] * factor, Value: v, Raw: c.raw[k]})
 		}
+	}
+	if p.on[memory.PartDiversity] {
+		out.Parts = append(out.Parts, memory.ExplainPart{Source: string(memory.PartDiversity), Weight: c.likenessPart() * factor, Value: c.alike, Raw: c.alike})
 	}
 	for t, s := range sc.evidence.of(docKey{c.part, c.doc}) {
 		if s > 0 {

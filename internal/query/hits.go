@@ -22,6 +22,10 @@ const leastEvidence = 1e-6
 func (r *Reader) hits(ctx context.Context, sc *scratch) ([]memory.Hit, error) {
 	p := sc.plan
 	out := make([]memory.Hit, 0, min(p.limit, len(sc.cands)))
+	var seen map[string]bool // texts of results, folded; nil = they may repeat
+	if p.on[memory.PartDuplicates] {
+		seen = map[string]bool{}
+	}
 	for from := 0; from < len(sc.cands) && len(out) < p.limit; {
 		best := &sc.cands[from]
 		if best.score < p.minScore || best.fused < leastEvidence && p.mode != memory.ModeVector {
@@ -48,6 +52,13 @@ func (r *Reader) hits(ctx context.Context, sc *scratch) ([]memory.Hit, error) {
 			}
 			if err != nil {
 				return nil, err
+			}
+			if seen != nil {
+				folded := text.Fold(hit.Text)
+				if seen[folded] {
+					continue
+				}
+				seen[folded] = true
 			}
 			out = append(out, hit)
 		}

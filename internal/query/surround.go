@@ -1,5 +1,7 @@
 package query
 
+import "context"
+
 // Messages of one conversation explain each other: the answer that a question
 // is about often holds few of its words, while the messages around it hold the
 // rest.
@@ -21,40 +23,65 @@ type span struct{ at, before, after int32 }
 
 // surround finds candidates' neighbours: those of the best become candidates
 // too, as far as the filter lets them; whoever the reader may see lends.
-func (r *Reader) surround(sc *scratch) {
+func (r *Reader) surround(ctx context.Context, sc *scratch) error {
 	p, view := sc.plan, r.s.contexts.Load()
-	sc.near = sc.near[:0]
-	for i := range p.parts {
-		around, visible := view.get(p.parts[i].ID), p.parts[i].visible
+	origins, err := r.origins(ctx, sc)
+	if err != nil {
+		return err
+	}
+	var before, after [len(nearWeights)]uint32
+	for _, k := range origins {
+		around := view.get(p.parts[k.part].ID)
 		if around == nil {
 			continue
 		}
-		var before, after [len(nearWeights)]uint32
-		for c, n := 0, len(sc.cands); c < n; c++ {
-			if sc.cands[c].part != i || !sc.cands[c].best() {
-				continue
-			}
-			nb, na := around.around(sc.cands[c].doc, before[:expandReach], after[:expandReach], visible)
-			for _, docs := range [2][]uint32{before[:nb], after[:na]} {
-				for _, doc := range docs {
-					if p.allow[i].allows(doc) {
-						sc.find(i, doc).inNear = true
-					}
+		nb, na := around.around(k.doc, before[:expandReach], after[:expandReach], p.parts[k.part].visible)
+		for _, docs := range [2][]uint32{before[:nb], after[:na]} {
+			for _, doc := range docs {
+				if p.allow[k.part].allows(doc) {
+					sc.find(k.part, doc).inNear = true
 				}
 			}
 		}
-		for c := range sc.cands {
-			if sc.cands[c].part != i {
-				continue
-			}
-			nb, na := around.around(sc.cands[c].doc, before[:], after[:], visible)
-			sc.cands[c].span = span{int32(len(sc.near)), int32(nb), int32(na)}
-			sc.near = append(append(sc.near, before[:nb]...), after[:na]...)
-			for _, doc := range sc.near[sc.cands[c].span.at:] {
-				sc.evidence.add(docKey{i, doc})
-			}
+	}
+	sc.near = sc.near[:0]
+	for i := range sc.cands {
+		c := &sc.cands[i]
+		around := view.get(p.parts[c.part].ID)
+		if around == nil {
+			continue
+		}
+		nb, na := around.around(c.doc, before[:], after[:], p.parts[c.part].visible)
+		c.span = span{int32(len(sc.near)), int32(nb), int32(na)}
+		sc.near = append(append(sc.near, before[:nb]...), after[:na]...)
+		for _, doc := range sc.near[c.span.at:] {
+			sc.evidence.add(docKey{c.part, doc})
 		}
 	}
+	return nil
+}
+
+// origins lists the documents whose neighbours become candidates. What the
+// filter leaves out may be one: the answer of the one who is asked for stands
+// beside the question of another.
+func (r *Reader) origins(ctx context.Context, sc *scratch) ([]docKey, error) {
+	p := sc.plan
+	var out []docKey
+	for i := range sc.cands {
+		if c := &sc.cands[i]; c.best() {
+			out = append(out, docKey{c.part, c.doc})
+		}
+	}
+	if p.req.Filter == nil {
+		return out, nil
+	}
+	q := p.query
+	q.K = expandBest
+	hits, err := r.searchText(ctx, sc, make([]*docSet, len(p.parts)), q)
+	for _, h := range hits {
+		out = append(out, docKey{p.partOf(h.Partition), h.Doc})
+	}
+	return out, err
 }
 
 // best reports whether a source found nearly nothing better.

@@ -1,0 +1,174 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"mneme/internal/settings"
+	"mneme/memory"
+)
+
+// TestExplainAccountsForEveryScore holds every hit of random searches, with any
+// parts and fusion, to score = Σ weight × value.
+func TestExplainAccountsForEveryScore(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	g := &generator{rand.New(rand.NewPCG(seed, 3)), time.Date(2023, 5, 1, 0, 0, 0, 0, time.UTC)}
+	w := newWorld(t)
+	w.namespace("team", withBuiltin())
+	tw := &twin{}
+	g.populate(w, tw, 200)
+	found, sources := 0, map[string]int{}
+	for i := range 300 {
+		req := memory.SearchRequest{Query: g.words(1 + g.IntN(5)), Limit: ptr(1 + g.IntN(20)), Explain: true, Parts: map[memory.Part]bool{},
+			Fusion: memory.Fusions[g.IntN(len(memory.Fusions))], Mode: []memory.Mode{memory.ModeHybrid, memory.ModeText, memory.ModeVector}[g.IntN(3)]}
+		if g.IntN(2) == 0 {
+			req.Query += fmt.Sprintf(" Agent-%d said on 3 May 2023 to me", g.IntN(3))
+		}
+		for _, p := range memory.Parts {
+			if g.IntN(2) == 0 {
+				req.Parts[p] = g.IntN(2) == 0
+			}
+		}
+		as := []string{"", agentName(0)}[g.IntN(2)]
+		if g.IntN(3) == 0 {
+			req.Filter = g.filter(as)
+		}
+		last := 2.0
+		for _, h := range w.search("team", as, req).Results {
+			if err := checkExplain(&h); err != nil {
+				t.Fatalf("seed %d, search %d %+v: %v\n%+v", seed, i, req, err, h.Explain)
+			}
+			if h.Score < 0 || h.Score > 1 || h.Score > last || h.TextScore < 0 || h.TextScore > 1 || h.VectorScore < 0 || h.VectorScore > 1 {
+				t.Fatalf("seed %d, search %d: score %v after %v, text %v, vector %v", seed, i, h.Score, last, h.TextScore, h.VectorScore)
+			}
+			for _, p := range h.Explain.Parts {
+				if p.Value > 0 {
+					sources[p.Source]++
+				}
+			}
+			last = h.Score
+			found++
+		}
+	}
+	t.Logf("%d hits, values above 0 by source: %v", found, sources)
+	for _, s := range []string{"vector", "text", "neighbours", "conversation", "speaker", "expansion", "diversity"} {
+		if sources[s] == 0 {
+			t.Errorf("seed %d: nothing was ever found by %s", seed, s)
+		}
+	}
+}
+
+// talk captures a conversation, one message a second.
+func (w *world) talk(ns, name string, lines ...[2]string) []string {
+	at := time.Date(2023, 5, 8, 10, 0, 0, 0, time.UTC)
+	var batch []memory.Capture
+	for i, l := range lines {
+		batch = append(batch, memory.Capture{Agent: l[0], Text: l[1], Conversation: name, OccurredAt: ptr(at.Add(time.Duration(i) * time.Second))})
+	}
+	return w.capture(ns, batch...)
+}
+
+func (w *world) chatter(ns string, n int) {
+	for i := range n {
+		w.talk(ns, fmt.Sprintf("other-%d", i), [2]string{"carl", fmt.Sprintf("weather report number %d", i)}, [2]string{"dora", "nothing new in the garden"})
+	}
+}
+
+func TestAnAnswerIsFoundByItsQuestion(t *testing.T) {
+	w := newWorld(t)
+	w.namespace("team", nil)
+	w.chatter("team", 20)
+	ids := w.talk("team", "trip", [2]string{"ann", "Where did you spend the summer holiday?"}, [2]string{"bob", "In Lisbon!"}, [2]string{"ann", "Lovely."})
+	req := memory.SearchRequest{Query: "where was the summer holiday", Explain: true}
+	got := w.search("team", "", req).Results
+	if len(got) != 3 || got[0].ID != ids[0] || got[1].ID != ids[1] || !slices.Contains(got[1].MatchedBy, "neighbours") || slices.Contains(got[1].MatchedBy, "text") {
+		t.Errorf("%+v", got)
+	}
+	req.Parts = map[memory.Part]bool{memory.PartNeighbours: false}
+	if got := w.search("team", "", req).Results; len(got) != 1 {
+		t.Errorf("without neighbours: %v", texts(got))
+	}
+	w.change("team", map[string]string{settings.PartSetting(memory.PartNeighbours): settings.Off})
+	req.Parts = nil
+	if got := w.search("team", "", req).Results; len(got) != 1 {
+		t.Errorf("switched off for the namespace: %v", texts(got))
+	}
+	// A filter restricts results; a neighbour that it leaves out still lends.
+	w.change("team", map[string]string{settings.PartSetting(memory.PartNeighbours): settings.On})
+	req.Filter = &memory.Filter{Agents: []string{"bob"}}
+	if got := w.search("team", "", req).Results; len(got) != 1 || got[0].ID != ids[1] {
+		t.Errorf("filtered: %v", texts(got))
+	}
+}
+
+func TestTheSpeakerMeant(t *testing.T) {
+	w := newWorld(t)
+	w.namespace("team", nil)
+	w.chatter("team", 20)
+	same := func(agents ...string) (ids []string) {
+		for i, a := range agents {
+			ids = append(ids, w.talk("team", fmt.Sprintf("talk-%d", i), [2]string{a, "The pottery class begins soon."})...)
+		}
+		return ids
+	}
+	ids := same("user", "melanie", "ann-lee", "ann", "melvin")
+	for query, want := range map[string]string{
+		"when does my pottery class begin":            ids[0],
+		"when does Melanie's pottery class begin":     ids[1],
+		"when does Mela go to her pottery class":      ids[1],
+		"when does Ann Lee begin with pottery class":  ids[2],
+		"when does Melv begin with the pottery class": ids[4],
+	} {
+		got := w.search("team", "", memory.SearchRequest{Query: query, Explain: true}).Results
+		if len(got) == 0 || got[0].ID != want || !slices.Contains(got[0].MatchedBy, "speaker") {
+			t.Errorf("%q: %s first, %+v", query, got[0].Agent, got[0].Explain)
+		}
+	}
+	// Who is asking is I, a beginning of two names is nobody.
+	if got := w.search("team", "ann", memory.SearchRequest{Query: "when does my pottery class begin"}).Results; got[0].ID != ids[3] {
+		t.Errorf("as ann: %+v", got[0])
+	}
+	for _, h := range w.search("team", "", memory.SearchRequest{Query: "when does Mel begin with the pottery class"}).Results {
+		if slices.Contains(h.MatchedBy, "speaker") {
+			t.Errorf("Mel is %s", h.Agent)
+		}
+	}
+}
+
+func TestDuplicatesAndDiversity(t *testing.T) {
+	w := newWorld(t)
+	w.namespace("team", nil)
+	w.chatter("team", 20)
+	for range 3 {
+		w.one("team", "ann", "the harbour crane is broken again")
+	}
+	w.one("team", "ann", "The harbour crane is broken AGAIN")
+	w.one("team", "bob", "a new harbour crane costs a fortune this year")
+	req := memory.SearchRequest{Query: "broken harbour crane"}
+	if got := w.search("team", "", req).Results; len(got) != 5 || got[4].Agent != "bob" {
+		t.Fatalf("%v", texts(got))
+	}
+	req.Parts = map[memory.Part]bool{memory.PartDuplicates: true}
+	if got := w.search("team", "", req).Results; len(got) != 2 {
+		t.Errorf("duplicates: %v", texts(got))
+	}
+	req.Query = "harbour crane"
+	req.Parts = map[memory.Part]bool{memory.PartDiversity: true}
+	if got := w.search("team", "", req).Results; len(got) != 5 || got[1].Agent != "bob" && got[0].Agent != "bob" {
+		t.Errorf("diversity: %v", texts(got))
+	}
+}
+
+func TestFusionAndPartsAreChecked(t *testing.T) {
+	w := newWorld(t)
+	w.namespace("team", nil)
+	for _, req := range []memory.SearchRequest{{Query: "x", Fusion: "odd"}, {Query: "x", Parts: map[memory.Part]bool{"odd": true}}} {
+		_, err := w.reader("team", "").Search(context.Background(), req)
+		wantCode(t, err, memory.CodeInvalid)
+	}
+}
