@@ -8,6 +8,7 @@ import (
 
 	index "mneme/internal/index/text"
 	"mneme/internal/index/vector"
+	"mneme/memory"
 )
 
 // candidate is a document that a source brought.
@@ -36,6 +37,7 @@ type scratch struct {
 	evidence evidence
 	near     []uint32 // the candidates' neighbours, see span
 	talks    map[talkKey][]float64
+	cosines  map[docKey]float64
 	row      []float64
 	parts    []index.Partition
 	ids      []vector.ID
@@ -43,7 +45,7 @@ type scratch struct {
 }
 
 func newScratch() *scratch {
-	return &scratch{at: map[docKey]int32{}, seen: map[uint32]struct{}{}, talks: map[talkKey][]float64{}, evidence: evidence{at: map[docKey]int32{}}}
+	return &scratch{at: map[docKey]int32{}, seen: map[uint32]struct{}{}, talks: map[talkKey][]float64{}, cosines: map[docKey]float64{}, evidence: evidence{at: map[docKey]int32{}}}
 }
 
 func (sc *scratch) release(pool *sync.Pool) {
@@ -53,6 +55,7 @@ func (sc *scratch) release(pool *sync.Pool) {
 	clear(sc.seen)
 	clear(sc.parts)
 	clear(sc.talks)
+	clear(sc.cosines)
 	sc.evidence.reset(0)
 	sc.plan = nil
 	pool.Put(sc)
@@ -90,7 +93,7 @@ func (r *Reader) candidates(ctx context.Context, sc *scratch) error {
 		return nil
 	}
 	sc.evidence.reset(len(p.terms))
-	if p.weight[partNear] > 0 {
+	if p.on[memory.PartNeighbours] {
 		if err := r.surround(ctx, sc); err != nil {
 			return err
 		}

@@ -50,6 +50,7 @@ func (r *Reader) fuse(ctx context.Context, sc *scratch) error {
 // evaluate fills in the parts of all candidates.
 func (r *Reader) evaluate(sc *scratch) {
 	p := sc.plan
+	p.weigh()
 	if p.weight[partTalk] > 0 {
 		r.pool(sc)
 	}
@@ -58,6 +59,10 @@ func (r *Reader) evaluate(sc *scratch) {
 		c := &sc.cands[i]
 		c.values = [numParts]float64{partVector: max(0, min(c.cosine, 1))}
 		c.raw = [numParts]float64{partVector: c.cosine}
+		if p.weight[partVectorNear] > 0 {
+			c.values[partVectorNear] = sc.nearCosine(c)
+			c.raw[partVectorNear] = c.values[partVectorNear]
+		}
 		if around := view.get(p.parts[c.part].ID); around != nil && p.speakers != nil {
 			_, agent, _ := around.of(c.doc)
 			c.values[partSpeaker] = p.speakers[c.part][agent]
@@ -87,7 +92,7 @@ func (sc *scratch) evaluateText(c *candidate, around *contextPart) {
 		}
 	}
 	// Who speaks and when is no evidence for what nothing else speaks for.
-	if c.raw[partText]+c.raw[partNear] == 0 && c.cosine <= 0 {
+	if c.raw[partText]+c.raw[partNear]+c.values[partVector]+c.values[partVectorNear] == 0 {
 		c.values = [numParts]float64{}
 	}
 }
@@ -98,6 +103,11 @@ func (c *candidate) text(p *plan) (s float64) {
 		s += p.weight[k] * c.values[k]
 	}
 	return s
+}
+
+// vector is the weighted sum of the vectors' side.
+func (c *candidate) vector(p *plan) float64 {
+	return p.weight[partVector]*c.values[partVector] + p.weight[partVectorNear]*c.values[partVectorNear]
 }
 
 // reciprocal puts ranks for values: the vectors' own, and that of the text side.
@@ -134,18 +144,18 @@ func (sc *scratch) relative() {
 	text, vector := 0.0, 0.0
 	for i := range sc.cands {
 		text = max(text, sc.cands[i].text(p))
-		vector = max(vector, sc.cands[i].values[partVector])
+		vector = max(vector, sc.cands[i].vector(p))
 	}
 	for i := range sc.cands {
 		c := &sc.cands[i]
 		for k := partText; k < numParts && text > 0; k++ {
 			c.values[k] = min(c.values[k]*p.weight[k]/text, 1)
 		}
-		if vector > 0 {
-			c.values[partVector] /= vector
+		for k := partVector; k < partText && vector > 0; k++ {
+			c.values[k] = min(c.values[k]*p.weight[k]/vector, 1)
 		}
 	}
-	p.weight = [numParts]float64{partVector: p.side[0]}
+	p.weight = [numParts]float64{partVector: p.side[0], partVectorNear: p.side[0]}
 	for k := partText; k < numParts; k++ {
 		p.weight[k] = p.side[1]
 	}

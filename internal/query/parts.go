@@ -1,14 +1,18 @@
 package query
 
-import "mneme/memory"
+import (
+	index "mneme/internal/index/text"
+	"mneme/memory"
+)
 
 // part is one addend of a score.
 type part int
 
-// The parts. All but the vectors belong to the text side: they speak in terms
-// of the query's words.
+// The parts. From partText on they are of the text side: they speak in terms of
+// the query's words.
 const (
 	partVector part = iota
+	partVectorNear
 	partText
 	partNear
 	partTalk
@@ -19,7 +23,7 @@ const (
 )
 
 // sources are the names of the parts in matched_by and explain.
-var sources = [numParts]string{"vector", "text", string(memory.PartNeighbours), string(memory.PartConversation),
+var sources = [numParts]string{"vector", "vector_neighbours", "text", string(memory.PartNeighbours), string(memory.PartConversation),
 	string(memory.PartSpeaker), string(memory.PartDates), string(memory.PartExpansion)}
 
 // shares are the weights of the text side's parts beside one another. They were
@@ -28,24 +32,44 @@ var sources = [numParts]string{"vector", "text", string(memory.PartNeighbours), 
 // neighbours lend fills in what the text itself lacks, so the two share one.
 var shares = [numParts]float64{partText: 1, partNear: 1, partTalk: 0.2, partSpeaker: 0.23, partDate: 0.1, partExpand: 0.1}
 
+const (
+	// shareVectorNear is the weight of the neighbours' vectors beside a
+	// message's own.
+	shareVectorNear = 0.5
+	// fullIDF is the sum of idf up to which vectors have their whole weight. A
+	// query of more words says more by them than by its one vector.
+	fullIDF = 20
+)
+
 // weigh gives the parts their weights, which never let a score exceed 1: text
-// and neighbours together have at most the value 1.
-func (p *plan) weigh(vector, text float64) {
-	p.side = [2]float64{vector, text}
+// and neighbours together have at most the value 1. It needs the bound.
+func (p *plan) weigh() {
+	p.weight = [numParts]float64{}
+	if !p.hasText() {
+		p.weight[partVector] = p.side[0]
+		return
+	}
 	sum := shares[partText]
 	on := [numParts]bool{partText: true, partNear: p.on[memory.PartNeighbours], partTalk: p.on[memory.PartConversation],
-		partSpeaker: len(p.speakers) > 0, partDate: len(p.dates) > 0,
-		partExpand: p.on[memory.PartExpansion]}
+		partSpeaker: len(p.speakers) > 0, partDate: len(p.dates) > 0, partExpand: p.on[memory.PartExpansion]}
 	for k := partTalk; k < numParts; k++ {
 		if on[k] {
 			sum += shares[k]
 		}
 	}
-	p.weight[partVector] = vector
 	for k := partText; k < numParts; k++ {
-		p.weight[k] = 0
 		if on[k] {
-			p.weight[k] = text * shares[k] / sum
+			p.weight[k] = p.side[1] * shares[k] / sum
 		}
 	}
+	vector := p.side[0] * min(1, fullBound/p.bound)
+	if !on[partNear] {
+		p.weight[partVector] = vector
+		return
+	}
+	p.weight[partVector] = vector / (1 + shareVectorNear)
+	p.weight[partVectorNear] = vector * shareVectorNear / (1 + shareVectorNear)
 }
+
+// fullBound is the bound of fullIDF.
+const fullBound = (index.DefaultK1 + 1) * fullIDF

@@ -130,7 +130,6 @@ func (r *Reader) planParts(p *plan) error {
 		p.calibration = calibrateHybrid
 	}
 	if !p.hasText() {
-		p.weigh(p.side[0], p.side[1])
 		return nil
 	}
 	var stats index.Stats
@@ -145,7 +144,6 @@ func (r *Reader) planParts(p *plan) error {
 	if p.on[memory.PartSpeaker] {
 		r.planSpeakers(p)
 	}
-	p.weigh(p.side[0], p.side[1])
 	return nil
 }
 

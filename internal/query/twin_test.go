@@ -235,7 +235,10 @@ func (tw *twin) search(as string, req *memory.SearchRequest, weight float64) []t
 		case memory.ModeVector:
 			h.score = vs
 		default:
-			h.score = weight*vs + (1-weight)*ts
+			h.score = weight*vs*min(1, fullBound/bound) + (1-weight)*ts
+			if len(terms) == 0 {
+				h.score = vs
+			}
 		}
 		if h.score >= req.MinScore {
 			out = append(out, h)
