@@ -21,6 +21,11 @@ func (r *Reader) fuse(ctx context.Context, sc *scratch) error {
 		}
 	}
 	r.evaluate(sc)
+	if len(p.dates) > 0 {
+		if err := r.evaluateDates(ctx, sc); err != nil {
+			return err
+		}
+	}
 	if p.on[memory.PartExpansion] && p.hasText() {
 		if err := r.expand(ctx, sc); err != nil {
 			return err
@@ -163,12 +168,15 @@ func (sc *scratch) relative() {
 
 // add sums the parts up.
 func (c *candidate) add(p *plan) {
-	c.fused = 0
-	for k, v := range c.values {
-		c.fused += p.weight[k] * v
-	}
-	c.fused = min(c.fused, 1)
+	c.fused = min(c.sum(p), 1)
 	c.score = c.fused
+}
+
+func (c *candidate) sum(p *plan) (s float64) {
+	for k, v := range c.values {
+		s += p.weight[k] * v
+	}
+	return s
 }
 
 // explain accounts for a candidate's score.

@@ -56,7 +56,7 @@ func TestExplainAccountsForEveryScore(t *testing.T) {
 		}
 	}
 	t.Logf("%d hits, values above 0 by source: %v", found, sources)
-	for _, s := range []string{"vector", "text", "neighbours", "conversation", "speaker", "expansion", "diversity"} {
+	for _, s := range []string{"vector", "text", "neighbours", "conversation", "speaker", "dates", "expansion", "diversity"} {
 		if sources[s] == 0 {
 			t.Errorf("seed %d: nothing was ever found by %s", seed, s)
 		}
@@ -136,6 +136,38 @@ func TestTheSpeakerMeant(t *testing.T) {
 	for _, h := range w.search("team", "", memory.SearchRequest{Query: "when does Mel begin with the pottery class"}).Results {
 		if slices.Contains(h.MatchedBy, "speaker") {
 			t.Errorf("Mel is %s", h.Agent)
+		}
+	}
+}
+
+func TestDatesOfAQuery(t *testing.T) {
+	w := newWorld(t) // now is 1 May 2024, a Wednesday
+	w.namespace("team", nil)
+	w.chatter("team", 20)
+	day := func(y int, m time.Month, d int, text string) string {
+		return w.capture("team", memory.Capture{Agent: "ann", Text: text, OccurredAt: ptr(time.Date(y, m, d, 9, 0, 0, 0, time.UTC))})[0]
+	}
+	may := day(2023, 5, 10, "dinner with the neighbours")
+	day(2023, 9, 1, "dinner with the neighbours")
+	week := day(2024, 4, 24, "dinner with the neighbours")
+	june := day(2023, 8, 1, "dinner with the neighbours will be on June 3rd")
+	chinese := day(2022, 3, 8, "和邻居一起吃晚饭")
+	day(2022, 7, 8, "和邻居一起吃晚饭")
+	for query, want := range map[string]string{
+		"dinner with neighbours last May":                  may,
+		"which dinner with neighbours was there last week": week,
+		"dinner with neighbours on 3 June 2023":            june,
+		"2022年三月和邻居吃晚饭":                                    chinese,
+	} {
+		got := w.search("team", "", memory.SearchRequest{Query: query, Explain: true}).Results
+		if len(got) == 0 || got[0].ID != want || !slices.Contains(got[0].MatchedBy, "dates") {
+			t.Errorf("%q: %v", query, texts(got))
+		}
+		off := w.search("team", "", memory.SearchRequest{Query: query, Parts: map[memory.Part]bool{memory.PartDates: false}}).Results
+		for _, h := range off {
+			if slices.Contains(h.MatchedBy, "dates") {
+				t.Errorf("%q: dates are off", query)
+			}
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"mneme/internal/dates"
 	"mneme/internal/derive"
 	index "mneme/internal/index/text"
 	"mneme/internal/settings"
@@ -41,7 +42,7 @@ type plan struct {
 	on       map[memory.Part]bool
 	fusion   memory.Fusion
 	speakers []map[uint32]float64 // by part: what it is worth to be an agent, as 1 + number; nil = none is meant
-	dates    []dateRange          // that are meant
+	dates    []dates.Expr         // the times that are meant
 
 	side   [2]float64        // the shares of vectors and text, sum to 1
 	weight [numParts]float64 // sum to 1 at most
@@ -144,6 +145,7 @@ func (r *Reader) planParts(p *plan) error {
 	if p.on[memory.PartSpeaker] {
 		r.planSpeakers(p)
 	}
+	r.planDates(p)
 	return nil
 }
 

@@ -36,7 +36,7 @@ type Options struct {
 	// Linear waits until the state holds everything acknowledged before the
 	// call; nil = linearizable reads are not supported.
 	Linear   func(ctx context.Context) error
-	Now      func() time.Time // nil = time.Now; for took_ms only
+	Now      func() time.Time // nil = time.Now; for took_ms and for what "last week" means
 	Logger   *slog.Logger
 	GraphDir string // where Close keeps graphs for the next Load; "" = nowhere
 	Shard    uint16

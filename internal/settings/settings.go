@@ -184,21 +184,31 @@ func clip(s string) string { return s[:min(len(s), 60)] }
 
 func names() []string { return slices.Sorted(maps.Keys(table)) }
 
-// Defaults of the built-in embedder's fusion: what measured best, see
-// docs/benchmarks.md. A semantic embedder weighs more.
+// Default weights of vectors beside text: what measured best, see
+// docs/benchmarks.md. The more a model knows of meaning, the more it weighs.
 const (
-	builtinVectorWeight  = 0.1
-	semanticVectorWeight = 0.5
+	hashVectorWeight    = 0.1 // built-in hashing
+	staticVectorWeight  = 0.2 // other built-in models
+	outsideVectorWeight = 0.5
+
+	hashModel = "hash"
 )
+
+func defaultVectorWeight(s embed.Space) float64 {
+	switch {
+	case !embed.IsLocal(s.Provider):
+		return outsideVectorWeight
+	case s.Model == "" || s.Model == hashModel:
+		return hashVectorWeight
+	}
+	return staticVectorWeight
+}
 
 // Resolve gives raw settings their meaning.
 func Resolve(raw map[string]string) *Effective {
 	e := &Effective{Fusion: FusionWeighted, CandidateMultiplier: 4, Raw: raw}
 	e.resolveSpaces(raw)
-	e.VectorWeight = semanticVectorWeight
-	if embed.IsLocal(e.Space.Provider) {
-		e.VectorWeight = builtinVectorWeight
-	}
+	e.VectorWeight = defaultVectorWeight(e.Space)
 	e.TextWeight = 1 - e.VectorWeight
 	float := func(name string, dst *float64) bool {
 		v, err := strconv.ParseFloat(raw[name], 64)
