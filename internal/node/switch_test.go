@@ -194,3 +194,119 @@ func TestSwitchEmbedderAndBack(t *testing.T) {
 		t.Errorf("%+v, %v; before it was %s", report, err, before)
 	}
 }
+
+// TestSwitchSurvivesRestarts: what was built is kept, what is missing follows,
+// also where the node did not come down in order.
+func TestSwitchSurvivesRestarts(t *testing.T) {
+	o := newOllama(t)
+	dir := t.TempDir()
+	n := open(t, withOllama(dir, o))
+	fill(t, n, 400)
+	o.limit.Store(150)
+	if !switchTo(t, n, memory.SwitchEmbedder{Provider: "ollama", Model: "m"}) {
+		t.Fatal("it did not begin")
+	}
+	st := awaitEmbedder(t, n, "the provider's end to be noticed", func(st memory.EmbedderStatus) bool {
+		return st.Building != nil && st.Building.Error != ""
+	})
+	b := st.Building
+	if b.Phase != memory.PhaseWaiting || b.ErrorAt == nil || b.RetryAt == nil || b.Done == 0 || b.Done >= b.Total || st.Embedder.Provider != "builtin" {
+		t.Errorf("%+v", b)
+	}
+	must(t, n, "written while the provider is away")
+	shut(t, n)
+	n = open(t, withOllama(dir, o)) // it is still away
+	st = awaitEmbedder(t, n, "a try after the restart", func(st memory.EmbedderStatus) bool { return st.Building.Error != "" })
+	if st.Building.Done != b.Done || st.Building.Total != 401 {
+		t.Errorf("%+v, before the restart %+v", st.Building, b)
+	}
+	shut(t, n)
+	// A node that nobody told where that provider is.
+	n = open(t, quiet(dir))
+	st = awaitEmbedder(t, n, "a try without the provider", func(st memory.EmbedderStatus) bool { return st.Building.Error != "" })
+	if got := find(t, n, "written while the provider is away"); len(got) == 0 {
+		t.Error("nothing is found")
+	}
+	shut(t, n)
+	o.limit.Store(0)
+	o.down.Store(false)
+	before := o.texts.Load()
+	n = open(t, withOllama(dir, o))
+	st = awaitEmbedder(t, n, "the switch", isReady("ollama"))
+	if st.Vectors != 401 || o.texts.Load()-before > 401-int64(b.Done)+64 {
+		t.Errorf("%d records have vectors, %d were embedded for it, %d had them before", st.Vectors, o.texts.Load()-before, b.Done)
+	}
+}
+
+func TestSwitchRefusals(t *testing.T) {
+	o := newOllama(t)
+	n := open(t, withOllama(t.TempDir(), o))
+	fill(t, n, 5)
+	before := shardOf(t, n).StateHash
+	try := func(what string, code memory.Code, req memory.SwitchEmbedder) {
+		t.Helper()
+		_, _, err := n.SwitchEmbedder(t.Context(), "default", req)
+		if memory.CodeOf(err) != code {
+			t.Errorf("%s: %v, want %s", what, err, code)
+		}
+	}
+	o.down.Store(true)
+	try("away", memory.CodeUnavailable, memory.SwitchEmbedder{Provider: "ollama", Model: "m", Dimensions: ollamaDims})
+	try("unknown", memory.CodeInvalid, memory.SwitchEmbedder{Provider: "skynet"})
+	try("none", memory.CodeInvalid, memory.SwitchEmbedder{Provider: "none"})
+	try("no key", memory.CodeInvalid, memory.SwitchEmbedder{Provider: "gemini"})
+	try("model that is not built in", memory.CodeInvalid, memory.SwitchEmbedder{Provider: "builtin", Model: "nonsense"})
+	try("dimensions", memory.CodeInvalid, memory.SwitchEmbedder{Provider: "ollama", Dimensions: -1})
+	if _, _, err := n.SwitchEmbedder(t.Context(), "nobody", memory.SwitchEmbedder{Provider: "builtin"}); memory.CodeOf(err) != memory.CodeNotFound {
+		t.Error(err)
+	}
+	if _, err := n.CancelSwitch(t.Context(), "default"); memory.CodeOf(err) != memory.CodeConflict {
+		t.Error(err)
+	}
+	if st := embedderOf(t, n); st.Building != nil || shardOf(t, n).StateHash != before {
+		t.Errorf("something changed: %+v", st)
+	}
+	// One under way, another one asked for, cancelled, begun anew.
+	o.down.Store(false)
+	o.limit.Store(o.texts.Load() + 2) // it shows its size, and that it works
+	if !switchTo(t, n, memory.SwitchEmbedder{Provider: "ollama", Model: "m"}) || switchTo(t, n, memory.SwitchEmbedder{Provider: "ollama", Model: "m", Dimensions: ollamaDims}) {
+		t.Error("it begins once")
+	}
+	try("the current one meanwhile", memory.CodeConflict, memory.SwitchEmbedder{Provider: "builtin"})
+	st, err := n.CancelSwitch(t.Context(), "default")
+	if err != nil || st.Building != nil || st.Embedder.Provider != "builtin" {
+		t.Errorf("%+v %v", st, err)
+	}
+	o.limit.Store(0)
+	o.down.Store(false)
+	switchTo(t, n, memory.SwitchEmbedder{Provider: "ollama", Model: "m"})
+	awaitEmbedder(t, n, "the switch", isReady("ollama"))
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	n.draining.Store(true)
+	try("shutting down", memory.CodeUnavailable, memory.SwitchEmbedder{Provider: "builtin"})
+	if _, err := n.CancelSwitch(ctx, "default"); memory.CodeOf(err) != memory.CodeUnavailable {
+		t.Error(err)
+	}
+	n.draining.Store(false)
+}
+
+// TestDeletedMidway: nothing of the namespace is left behind.
+func TestDeletedMidway(t *testing.T) {
+	o := newOllama(t)
+	n := open(t, withOllama(t.TempDir(), o))
+	fill(t, n, 200)
+	o.limit.Store(70)
+	switchTo(t, n, memory.SwitchEmbedder{Provider: "ollama", Model: "m"})
+	awaitEmbedder(t, n, "an error", func(st memory.EmbedderStatus) bool { return st.Building.Error != "" })
+	if _, err := n.DeleteNamespace(t.Context(), "default"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.CreateNamespace(t.Context(), memory.CreateNamespace{Name: "default"}); err != nil {
+		t.Fatal(err)
+	}
+	if st := embedderOf(t, n); st.Building != nil || st.Records != 0 || len(st.Kept) != 0 {
+		t.Errorf("%+v", st)
+	}
+	must(t, n, "a new beginning")
+}
