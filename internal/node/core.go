@@ -160,8 +160,18 @@ func (c *core) openState(ctx context.Context) error {
 		c.cfg.Logger.Error("the state is damaged and is built again from the log", "err", err, "kept", aside)
 		state, err = projections.Open(c.stateOptions())
 	}
+	var older *projections.OlderError
+	if errors.As(err, &older) {
+		if err := c.buildOlder(ctx, older); err != nil {
+			return startError("state", err)
+		}
+		state, err = projections.Open(c.stateOptions())
+	}
 	if err != nil {
 		return startError("state", err)
+	}
+	if err := c.sweepOlder(); err != nil {
+		return startError("state", errors.Join(err, state.Close()))
 	}
 	c.state = state
 	c.onClose("state", func(context.Context) error { return state.Close() })

@@ -155,12 +155,23 @@ func (g *generation) load(opt Options) error {
 	if g.cursor.Pipeline > PipelineVersion {
 		return fmt.Errorf("state of pipeline version %d: %w", g.cursor.Pipeline, events.ErrNewer)
 	}
+	if g.cursor.Pipeline < PipelineVersion {
+		return &OlderError{Cursor: g.cursor}
+	}
 	for _, load := range []func() error{g.loadNamespaces, g.loadPartitions, g.loadDeaths} {
 		if err := load(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// OlderError says that a state was built by an older pipeline version. It has
+// to be built anew from the log that led to its cursor.
+type OlderError struct{ Cursor Cursor }
+
+func (e *OlderError) Error() string {
+	return fmt.Sprintf("the state is of pipeline version %d, this program's is %d", e.Cursor.Pipeline, PipelineVersion)
 }
 
 func (g *generation) loadNamespaces() error {

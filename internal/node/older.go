@@ -1,0 +1,90 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"mneme/internal/projections"
+)
+
+// buildOlder builds the state anew that another version of Mneme left: rows of
+// two pipeline versions are never mixed. The old one stays until the new one is
+// complete and has come by the same log. A crash in between leaves one of them,
+// or none, which is built from the log like any that is missing.
+func (c *core) buildOlder(ctx context.Context, older *projections.OlderError) error {
+	cannot := func(why string) error {
+		return &StartError{Kind: StartDamaged, Message: fmt.Sprintf("the state is of pipeline version %d and has to be built anew, but %s", older.Cursor.Pipeline, why),
+			Hint: "start the version of Mneme that wrote it and run memctl log repair; then this one"}
+	}
+	info, err := c.stream.Info(ctx)
+	if err != nil {
+		return err
+	}
+	if len(info.Lost) > 0 || info.First > 1 || info.Last < older.Cursor.Seq {
+		return cannot("the log does not hold all that it was built from")
+	}
+	c.cfg.Logger.Info("building the state of another version anew", "was", older.Cursor.Pipeline, "is", projections.PipelineVersion, "frames", info.Last)
+	started, opt := time.Now(), c.stateOptions()
+	opt.Dir += nextSuffix
+	if err := os.RemoveAll(opt.Dir); err != nil {
+		return err
+	}
+	next, err := projections.Open(opt)
+	if err != nil {
+		return err
+	}
+	err = c.fillNext(ctx, next, older, info.Identity, cannot)
+	if err = errors.Join(err, next.Close()); err != nil {
+		return errors.Join(err, os.RemoveAll(opt.Dir))
+	}
+	// Raft's commands hold what the older version derived.
+	for _, name := range []string{"raft.db", "snapshots"} {
+		if err := os.RemoveAll(filepath.Join(c.dir.shard(shard0), name)); err != nil {
+			return err
+		}
+	}
+	dir := c.dir.state(shard0)
+	if err := os.Rename(dir, dir+olderSuffix); err != nil {
+		return err
+	}
+	if err := os.Rename(opt.Dir, dir); err != nil {
+		return err
+	}
+	c.cfg.Logger.Info("state built", "took", time.Since(started).Round(time.Millisecond))
+	return nil
+}
+
+const (
+	nextSuffix  = ".next"
+	olderSuffix = ".older"
+)
+
+// fillNext replays the log into next, which must pass where the older state stood.
+func (c *core) fillNext(ctx context.Context, next *projections.State, older *projections.OlderError, identity string, cannot func(string) error) error {
+	if older.Cursor.Seq > 0 {
+		if _, err := replayInto(ctx, c.stream, c.keys, next, older.Cursor.Seq, nil); err != nil {
+			return err
+		}
+		if next.Cursor().Chain != older.Cursor.Chain {
+			return cannot("the log holds other messages than it was built from")
+		}
+	}
+	if _, err := replayInto(ctx, c.stream, c.keys, next, 0, nil); err != nil {
+		return err
+	}
+	cur := next.Cursor()
+	if err := next.SetOrigin(cur.Seq, cur.Term, identity); err != nil {
+		return err
+	}
+	return next.Flush()
+}
+
+// sweepOlder removes what buildOlder leaves beside the state once that is open.
+func (c *core) sweepOlder() error {
+	dir := c.dir.state(shard0)
+	return errors.Join(os.RemoveAll(dir+nextSuffix), os.RemoveAll(dir+olderSuffix))
+}
