@@ -305,16 +305,24 @@ func vectors(env *events.Envelope, c *events.Content, key *keyring.DataKey, spac
 	}
 	chunks := text.Chunks(c.Text, text.DefaultChunkTokens, text.DefaultChunkOverlap)
 	out.Chunks = uint32(len(chunks))
-	if embed.IsLocal(space.Provider) {
+	if isLocal(space) {
 		out.Vectors = sealSmall(env, key, out.Space, localVectors(space, env.Agent, chunks))
 	}
 	return out
 }
 
+// isLocal reports whether the space's model is compiled into this program.
+func isLocal(s embed.Space) bool {
+	return embed.IsLocal(s.Provider) && s.Model == builtin.Name && s.Dimensions == builtin.Dimensions && s.Version == builtin.Version
+}
+
 // LocalVectors gives the vectors of a text's chunks in the space of a model
-// that runs in this process, as derivation makes them.
-func LocalVectors(space embed.Space, agent, s string) [][]int8 {
-	return localVectors(space, agent, text.Chunks(s, text.DefaultChunkTokens, text.DefaultChunkOverlap))
+// that is compiled in, as derivation makes them; false if it is not.
+func LocalVectors(space embed.Space, agent, s string) ([][]int8, bool) {
+	if !isLocal(space) {
+		return nil, false
+	}
+	return localVectors(space, agent, text.Chunks(s, text.DefaultChunkTokens, text.DefaultChunkOverlap)), true
 }
 
 func localVectors(space embed.Space, agent string, chunks []text.Chunk) [][]int8 {

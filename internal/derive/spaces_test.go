@@ -77,7 +77,11 @@ func TestAttachedToAnySpace(t *testing.T) {
 		t.Helper()
 		return b.mustFrame(nil, b.seal(events.Header{Type: events.TypeVectorsAttached, Namespace: id}, key, v.Encode()))[0]
 	}
-	small := events.Vectors{Space: builtinSpace.ID(), Small: derive.LocalVectors(builtinSpace, "agent-7", "the same words")}
+	same, ok := derive.LocalVectors(builtinSpace, "agent-7", "the same words")
+	if _, outside := derive.LocalVectors(externalSpace, "agent-7", "the same words"); !ok || outside {
+		t.Errorf("built in %v, outside %v", ok, outside)
+	}
+	small := events.Vectors{Space: builtinSpace.ID(), Small: same}
 	floats := events.Vectors{Space: externalSpace.ID(), Chunks: [][]float32{{0, 1, 0}}}
 	for range 2 {
 		if c := attach(small); c.Space != settings.KeyOf(builtinSpace) || c.Chunks != 1 || len(c.Vectors) != 1 || len(c.Vectors[0]) != 1+builtinSpace.Dimensions+28 {

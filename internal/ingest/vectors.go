@@ -73,9 +73,8 @@ func (s *Shard) embedOne(ctx context.Context, e embed.Embedder, space embed.Spac
 		return nil, embed.ErrBadInput
 	}
 	payload := events.Vectors{Space: space.ID()}
-	if embed.IsLocal(space.Provider) {
-		payload.Small = derive.LocalVectors(space, w.agent, w.text)
-	} else {
+	var local bool
+	if payload.Small, local = derive.LocalVectors(space, w.agent, w.text); !local {
 		var err error
 		if payload.Chunks, err = e.Embed(ctx, embed.Document, w.chunks); err != nil {
 			return nil, err
