@@ -3,6 +3,7 @@ package vector
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 )
@@ -145,6 +146,7 @@ func TestSelectivities(t *testing.T) {
 	}
 	// k beyond what exists, and a filter for IDs the set does not hold.
 	checkHits(t, live, vs[0], 2*n, nil, mustSearch(t, s, vs[0], 2*n, nil))
+	checkHits(t, live, vs[0], 2*n, nil, mustSearch(t, s, vs[0], math.MaxInt, nil))
 	if hits := mustSearch(t, s, vs[0], 5, idFilter{ids: []ID{n + 5, n + 9}}); len(hits) != 0 {
 		t.Errorf("foreign ids give %v", hits)
 	}

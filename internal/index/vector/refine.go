@@ -27,9 +27,9 @@ const (
 func (s *Set) asksExact() bool { return s.opt.Exact != nil && s.rounded.Load() }
 
 // wanted is the number of candidates to find for k results.
-func (s *Set) wanted(sc *scratch, k int) int {
+func wanted(sc *scratch, k int, exact bool) int {
 	switch {
-	case s.asksExact():
+	case exact:
 		return k + min(max(k, exactExtra), exactMost)
 	case sc.hasFine:
 		return k + fineExtra
@@ -38,12 +38,12 @@ func (s *Set) wanted(sc *scratch, k int) int {
 }
 
 // refine scores the candidates in sc.best again and leaves the best k.
-func (s *Set) refine(ctx context.Context, sc *scratch, k int) error {
+func (s *Set) refine(ctx context.Context, sc *scratch, k int, exact bool) error {
 	keys := sc.best.keys
 	switch {
 	case len(keys) == 0:
 		return nil
-	case s.asksExact():
+	case exact:
 		if err := s.scoreExact(ctx, sc, keys); err != nil {
 			return fmt.Errorf("full-precision vectors: %w", err)
 		}

@@ -161,11 +161,12 @@ func newScratch(stride int) *scratch {
 	return sc
 }
 
-// setQuery takes q over; it is referred to until release.
-func (sc *scratch) setQuery(q []float32) {
+// setQuery takes q over; it is referred to until release. fine says that bytes
+// are to be multiplied with all of it in the end.
+func (sc *scratch) setQuery(q []float32, fine bool) {
 	sc.floats = q
 	sc.scale = quantise(sc.query, q)
-	sc.hasFine = fineQuery(sc.fine, sc.finer, sc.query, sc.scale, q)
+	sc.hasFine = fine && fineQuery(sc.fine, sc.finer, sc.query, sc.scale, q)
 }
 
 // setRow makes a stored vector the query.

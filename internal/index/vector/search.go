@@ -43,13 +43,15 @@ func (s *Set) Search(ctx context.Context, q []float32, k int, f Filter) ([]Hit, 
 	if k <= 0 {
 		return nil, nil
 	}
+	k = min(k, maxSlots)
 	sc := s.scratch.Get().(*scratch)
 	defer s.putScratch(sc)
-	sc.setQuery(q)
-	if err := s.find(ctx, sc, k, f); err != nil {
+	exact := s.asksExact()
+	sc.setQuery(q, !exact)
+	if err := s.find(ctx, sc, k, wanted(sc, k, exact), f); err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
-	if err := s.refine(ctx, sc, k); err != nil {
+	if err := s.refine(ctx, sc, k, exact); err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
 	hits := make([]Hit, len(sc.best.keys))
@@ -64,8 +66,9 @@ func (s *Set) putScratch(sc *scratch) {
 	s.scratch.Put(sc)
 }
 
-// find leaves in sc.best the candidates for the answer, with slots of sc.view.
-func (s *Set) find(ctx context.Context, sc *scratch, k int, f Filter) error {
+// find leaves in sc.best, with slots of sc.view, the candidates for the answer:
+// want of them, or at least k where there are as many.
+func (s *Set) find(ctx context.Context, sc *scratch, k, want int, f Filter) error {
 	gen := s.gen.Load()
 	// The graph first: what it takes in later is then covered by the tail.
 	upto := gen.inserted()
@@ -73,7 +76,7 @@ func (s *Set) find(ctx context.Context, sc *scratch, k int, f Filter) error {
 	view := &sc.view
 	live := int(view.n - view.killed)
 	k = min(k, live)
-	want := min(s.wanted(sc, k), live)
+	want = min(want, live)
 	sc.best.reset(want)
 	count := -1
 	if f != nil {
