@@ -39,7 +39,8 @@ type scratch struct {
 	talks    map[talkKey][]float64
 	cosines  map[docKey]float64
 	row      []float64
-	parts    []index.Partition
+	refs     []index.Ref
+	hits     []index.Hit
 	ids      []vector.ID
 	seen     map[uint32]struct{}
 }
@@ -53,7 +54,7 @@ func (sc *scratch) release(pool *sync.Pool) {
 	sc.cands = sc.cands[:0]
 	clear(sc.at)
 	clear(sc.seen)
-	clear(sc.parts)
+	clear(sc.hits[:cap(sc.hits)])
 	clear(sc.talks)
 	clear(sc.cosines)
 	sc.evidence.reset(0)
@@ -76,8 +77,14 @@ func (sc *scratch) find(part int, doc uint32) *candidate {
 // candidates asks the sources, and those around what they bring.
 func (r *Reader) candidates(ctx context.Context, sc *scratch) error {
 	p := sc.plan
+	var words *index.Prepared
 	if p.hasText() {
-		if err := r.textCandidates(ctx, sc); err != nil {
+		var err error
+		if words, err = r.prepare(ctx, sc); err != nil {
+			return err
+		}
+		defer words.Close()
+		if err := r.textCandidates(ctx, sc, words); err != nil {
 			return err
 		}
 	}
@@ -101,13 +108,23 @@ func (r *Reader) candidates(ctx context.Context, sc *scratch) error {
 	for i := range sc.cands {
 		sc.evidence.add(docKey{sc.cands[i].part, sc.cands[i].doc})
 	}
-	return r.gather(ctx, sc)
+	return r.gather(ctx, sc, words)
 }
 
-func (r *Reader) textCandidates(ctx context.Context, sc *scratch) error {
+// prepare reads the rows of the query's words, once for all that is asked of
+// them.
+func (r *Reader) prepare(ctx context.Context, sc *scratch) (*index.Prepared, error) {
+	q := sc.plan.query
+	q.K, q.Explain = sc.plan.k, true
+	return r.s.texts.Prepare(ctx, r.view.Reader(), sc.plan.partitions(sc.plan.allow), q)
+}
+
+func (r *Reader) textCandidates(ctx context.Context, sc *scratch, words *index.Prepared) error {
 	p := sc.plan
-	p.query.K = p.k
-	hits, err := r.searchText(ctx, sc, p.allow, p.query)
+	if len(p.query.Must) > 0 {
+		return r.phraseCandidates(ctx, sc, words)
+	}
+	hits, err := words.Top(ctx, p.k, nil)
 	if err != nil {
 		return err
 	}
@@ -122,17 +139,17 @@ func (p *plan) partOf(id uint32) int {
 	return slices.IndexFunc(p.parts, func(o openPart) bool { return o.ID == id })
 }
 
-func (r *Reader) searchText(ctx context.Context, sc *scratch, allow []*docSet, q index.Query) ([]index.Hit, error) {
-	p := sc.plan
-	sc.parts = sc.parts[:0]
-	for i := range p.parts {
-		part := index.Partition{ID: p.parts[i].ID, Live: p.parts[i].live}
-		if allow[i] != nil {
-			part.Allow = allow[i]
+// partitions lists the open partitions for the text index; allow by partition,
+// nil = all.
+func (p *plan) partitions(allow []*docSet) []index.Partition {
+	out := make([]index.Partition, len(p.parts))
+	for i, part := range p.parts {
+		out[i] = index.Partition{ID: part.ID, Live: part.live}
+		if allow != nil && allow[i] != nil {
+			out[i].Allow = allow[i]
 		}
-		sc.parts = append(sc.parts, part)
 	}
-	return r.s.texts.Search(ctx, r.view.Reader(), sc.parts, q)
+	return out
 }
 
 // vectorCandidates brings the documents of one partition with the nearest

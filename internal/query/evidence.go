@@ -3,7 +3,6 @@ package query
 import (
 	"context"
 	"math"
-	"slices"
 
 	index "mneme/internal/index/text"
 )
@@ -14,7 +13,6 @@ type evidence struct {
 	terms int
 	at    map[docKey]int32
 	score []float64 // by row and term
-	idf   []float64 // by term, in the text field; below 0 = not known
 }
 
 // docKey is a document of one of the plan's partitions.
@@ -26,10 +24,7 @@ type docKey struct {
 func (e *evidence) reset(terms int) {
 	e.terms = terms
 	clear(e.at)
-	e.score, e.idf = e.score[:0], e.idf[:0]
-	for range terms {
-		e.idf = append(e.idf, -1)
-	}
+	e.score = e.score[:0]
 }
 
 // add makes room for a document.
@@ -59,80 +54,34 @@ func sum(row []float64) (s float64) {
 	return s
 }
 
-// gather computes the evidence of the documents that were added.
-func (r *Reader) gather(ctx context.Context, sc *scratch) error {
-	e := &sc.evidence
-	if len(e.at) == 0 {
-		return r.bound(ctx, sc)
-	}
-	allow := make([]*docSet, len(sc.plan.parts))
-	for i := range allow {
-		allow[i] = &docSet{}
-	}
+// gather computes the evidence of the documents that were added, and the BM25
+// that stands for a text value of 1: that of a document that holds each of the
+// query's terms as often as can be. It counts all that is visible to the
+// reader, so a filter changes it not.
+func (r *Reader) gather(ctx context.Context, sc *scratch, words *index.Prepared) error {
+	p, e := sc.plan, &sc.evidence
+	sc.refs = sc.refs[:0]
 	for k := range e.at {
-		allow[k.part].Add(k.doc)
-		allow[k.part].n++
+		sc.refs = append(sc.refs, index.Ref{Partition: p.parts[k.part].ID, Doc: k.doc})
 	}
-	q := sc.plan.query
-	q.K, q.Explain = len(e.at), true
-	hits, err := r.searchText(ctx, sc, allow, q)
+	hits, err := words.Score(ctx, sc.hits[:0], sc.refs)
 	if err != nil {
 		return err
 	}
+	sc.hits = hits
 	for i := range hits {
-		row := e.of(docKey{sc.plan.partOf(hits[i].Partition), hits[i].Doc})
+		row := e.of(docKey{p.partOf(hits[i].Partition), hits[i].Doc})
 		for _, t := range hits[i].Parts {
 			row[t.Term] += t.Score
-			e.learn(&t)
 		}
 	}
-	return r.bound(ctx, sc)
-}
-
-func (e *evidence) learn(t *index.TermScore) {
-	if t.Field == index.FieldText {
-		e.idf[t.Term] = t.IDF
+	p.bound = 0
+	for t := range p.query.Terms {
+		n := float64(words.DocFreq(t, index.FieldText))
+		all := max(float64(words.Stats().Docs), n)
+		p.bound += (index.DefaultK1 + 1) * p.query.Terms[t].Weight * math.Log(1+(all-n+0.5)/(n+0.5))
 	}
-}
-
-// bound sets what stands for a text value of 1: the BM25 of a document that
-// holds each of the query's terms as often as can be. It counts all that is
-// visible to the reader, so a filter changes no score. A term that no document
-// holds is as rare as can be.
-func (r *Reader) bound(ctx context.Context, sc *scratch) error {
-	p, e := sc.plan, &sc.evidence
-	for try := 0; try < maxLookups && slices.Contains(e.idf, -1); try++ {
-		q := p.query
-		q.Terms, q.K, q.Explain = nil, 1, true
-		q.FieldWeights = [index.NumFields]float64{index.FieldText: weightText}
-		for t, idf := range e.idf {
-			if idf < 0 {
-				q.Terms = append(q.Terms, p.query.Terms[t])
-			}
-		}
-		hits, err := r.searchText(ctx, sc, make([]*docSet, len(p.parts)), q)
-		if err != nil {
-			return err
-		}
-		if len(hits) == 0 {
-			break
-		}
-		for _, t := range hits[0].Parts {
-			e.learn(&t)
-		}
-	}
-	sum := 0.0
-	for t, idf := range e.idf {
-		if idf < 0 {
-			idf = math.Log(2 + 2*float64(p.docs))
-		}
-		sum += p.query.Terms[t].Weight * idf
-	}
-	p.bound = (index.DefaultK1 + 1) * sum
 	return nil
 }
-
-// maxLookups bounds the searches for terms that no document looked at holds.
-const maxLookups = 16
 
 var _ index.Set = (*docSet)(nil)

@@ -27,28 +27,18 @@ func (r *Reader) expand(ctx context.Context, sc *scratch) error {
 	if err != nil || len(q.Terms) == 0 {
 		return err
 	}
-	allow := make([]*docSet, len(p.parts))
-	for i := range allow {
-		allow[i] = &docSet{}
-	}
-	clear(sc.at)
+	sc.refs = sc.refs[:0]
 	for i := range sc.cands {
-		c := &sc.cands[i]
-		sc.at[docKey{c.part, c.doc}] = int32(i)
-		allow[c.part].Add(c.doc)
-		allow[c.part].n++
+		sc.refs = append(sc.refs, index.Ref{Partition: p.parts[sc.cands[i].part].ID, Doc: sc.cands[i].doc})
 	}
-	q.K = len(sc.cands)
-	hits, err := r.searchText(ctx, sc, allow, q)
+	hits, err := r.s.texts.Score(ctx, r.view.Reader(), p.partitions(nil), q, sc.refs)
 	if err != nil {
 		return err
 	}
-	for _, h := range hits {
-		if i, ok := sc.at[docKey{p.partOf(h.Partition), h.Doc}]; ok {
-			c := &sc.cands[i]
-			c.raw[partExpand] = h.Score
-			c.values[partExpand] = min(h.Score/p.bound, 1)
-		}
+	for i, h := range hits {
+		c := &sc.cands[i]
+		c.raw[partExpand] = h.Score
+		c.values[partExpand] = min(h.Score/p.bound, 1)
 	}
 	return nil
 }

@@ -15,6 +15,11 @@ const rrfK = 60
 func (r *Reader) fuse(ctx context.Context, sc *scratch) error {
 	p := sc.plan
 	sc.cands = slices.DeleteFunc(sc.cands, func(c candidate) bool { return !c.inText && !c.inVector && !c.inNear })
+	if len(p.phrases) > 0 {
+		if err := r.keepPhrases(sc); err != nil {
+			return err
+		}
+	}
 	if p.hasVector() {
 		if err := r.completeVectors(ctx, sc); err != nil {
 			return err

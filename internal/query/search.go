@@ -33,11 +33,12 @@ type plan struct {
 	k        int // candidates of each source
 	minScore float64
 
-	parts  []openPart
-	allow  []*docSet // by part; nil = all
-	terms  []string  // of the query, distinct
-	query  index.Query
-	vector []float32 // of length 1; nil = no vector source
+	parts   []openPart
+	allow   []*docSet // by part; nil = all
+	terms   []string  // of the query, distinct
+	phrases []phrase
+	query   index.Query
+	vector  []float32 // of length 1; nil = no vector source
 
 	on       map[memory.Part]bool
 	fusion   memory.Fusion
@@ -46,8 +47,7 @@ type plan struct {
 
 	side   [2]float64        // the shares of vectors and text, sum to 1
 	weight [numParts]float64 // sum to 1 at most
-	docs   uint64            // visible to the reader
-	bound  float64           // the BM25 of a text value of 1, see Reader.bound
+	bound  float64           // the BM25 of a text value of 1, see Reader.gather
 
 	calibrated  bool
 	calibration calibration
@@ -125,6 +125,9 @@ func (r *Reader) planParts(p *plan) error {
 		p.on = maps.Clone(p.on)
 		maps.Copy(p.on, p.req.Parts)
 	}
+	if err := p.planPhrases(); err != nil {
+		return err
+	}
 	p.calibrated = p.on[memory.PartCalibration] && p.fusion == memory.FusionWeighted && p.hasText()
 	p.calibration = calibrateText
 	if p.hasVector() {
@@ -133,15 +136,6 @@ func (r *Reader) planParts(p *plan) error {
 	if !p.hasText() {
 		return nil
 	}
-	var stats index.Stats
-	for i := range p.parts {
-		st, err := index.ReadStats(r.view.Reader(), p.parts[i].ID)
-		if err != nil {
-			return err
-		}
-		stats.Add(st)
-	}
-	p.docs = stats.Docs
 	if p.on[memory.PartSpeaker] {
 		r.planSpeakers(p)
 	}

@@ -76,8 +76,8 @@ func (r *Reader) origins(ctx context.Context, sc *scratch) ([]docKey, error) {
 		return out, nil
 	}
 	q := p.query
-	q.K = expandBest
-	hits, err := r.searchText(ctx, sc, make([]*docSet, len(p.parts)), q)
+	q.K, q.Must = expandBest, nil
+	hits, err := r.s.texts.Search(ctx, r.view.Reader(), p.partitions(nil), q)
 	for _, h := range hits {
 		out = append(out, docKey{p.partOf(h.Partition), h.Doc})
 	}
