@@ -22,7 +22,7 @@ import (
 // offsets being relative to the end of the header. "__metadata__" is for people.
 const (
 	maxHeader  = 8 << 20 // that of BERT-large has 50 KB
-	maxNumbers = 1 << 31 // in a tensor
+	maxNumbers = 1 << 30 // in a tensor
 )
 
 // tensor is a row-major array.
