@@ -190,15 +190,11 @@ func (d *directory) embedSpan(ctx context.Context, prefix string, texts []string
 		return ctx.Err()
 	}
 	defer func() { d.workers <- worker }()
-	inputs := make([]string, 0, s.to-s.from)
-	for _, text := range texts[s.from:s.to] {
-		inputs = append(inputs, prefix+text)
-	}
 	for at := s.from; at < s.to; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		vectors, err := worker.Embed(inputs[at-s.from:])
+		vectors, err := worker.Embed(prefix, texts[at:s.to])
 		if err != nil {
 			return &Error{Kind: ErrBadInput, Provider: ProviderLocal, Model: d.space.Model, Index: at, Detail: err.Error()}
 		}

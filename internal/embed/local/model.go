@@ -82,6 +82,7 @@ func (m *Model) MaxTokens() int { return m.maxTokens }
 type Worker struct {
 	model *Model
 	s     scratch
+	alone []int32
 }
 
 // NewWorker returns a worker, which needs no closing.
@@ -94,10 +95,11 @@ const batchTokens = 128
 // ErrNothing: the text has no token.
 var ErrNothing = errors.New("text has nothing to embed")
 
-// Embed returns the vectors of the first texts, at least one: as many as make a
-// good run. Vectors are the caller's, and not normalised; they may hold NaN if
-// the weights do. ErrNothing is about the first text.
-func (w *Worker) Embed(texts []string) ([][]float32, error) {
+// Embed returns the vectors of the first texts, each behind prefix, at least one:
+// as many as make a good run. Vectors are the caller's, and not normalised; they
+// may hold NaN or infinities if sums overflow. ErrNothing is about the first
+// text, and about the text itself, not its prefix.
+func (w *Worker) Embed(prefix string, texts []string) ([][]float32, error) {
 	m, s := w.model, &w.s
 	s.tokens, s.spans = s.tokens[:0], s.spans[:0]
 	for _, text := range texts {
@@ -105,8 +107,8 @@ func (w *Worker) Embed(texts []string) ([][]float32, error) {
 		if from >= batchTokens {
 			break
 		}
-		s.tokens = m.tokenizer.encode(s.tokens, text, m.maxTokens)
-		if len(s.tokens)-from <= 2 || from > 0 && len(s.tokens) > 2*batchTokens {
+		s.tokens = m.tokenizer.encode(s.tokens, prefix+text, m.maxTokens)
+		if w.isNothing(prefix, text, s.tokens[from:]) || from > 0 && len(s.tokens) > 2*batchTokens {
 			s.tokens = s.tokens[:from] // for the next call
 			break
 		}
@@ -124,6 +126,15 @@ func (w *Worker) Embed(texts []string) ([][]float32, error) {
 		out[i] = m.pool.apply(states[t.from*m.dims:t.to*m.dims], m.dims)
 	}
 	return out, nil
+}
+
+// isNothing reports whether text has no token; tokens are those with prefix.
+func (w *Worker) isNothing(prefix, text string, tokens []int32) bool {
+	if prefix != "" {
+		w.alone = w.model.tokenizer.encode(w.alone[:0], text, 3)
+		tokens = w.alone
+	}
+	return len(tokens) <= 2
 }
 
 // pooling makes one vector of a text's hidden states.

@@ -172,7 +172,7 @@ func embedAll(t testing.TB, m *Model, texts []string) [][]float32 {
 	w := m.NewWorker()
 	var out [][]float32
 	for len(out) < len(texts) {
-		got, err := w.Embed(texts[len(out):])
+		got, err := w.Embed("", texts[len(out):])
 		if err != nil || len(got) == 0 {
 			t.Fatalf("text %d: %d vectors, %v", len(out), len(got), err)
 		}
@@ -268,15 +268,18 @@ func TestNothingToEmbed(t *testing.T) {
 	m := mustLoad(t, localtest.Tiny())
 	w := m.NewWorker()
 	for _, text := range []string{"", " ", "\u200b\u200d", "\x00", "\u0301"} {
-		if got, err := w.Embed([]string{text, "hello"}); got != nil || err != ErrNothing {
+		if got, err := w.Embed("", []string{text, "hello"}); got != nil || err != ErrNothing {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}
-	got, err := w.Embed([]string{"hello", "\u200b", "world"})
+	if got, err := w.Embed("the ", []string{"\u200b", "hello"}); got != nil || err != ErrNothing {
+		t.Errorf("nothing but a prefix: %v, %v", got, err)
+	}
+	got, err := w.Embed("", []string{"hello", "\u200b", "world"})
 	if err != nil || len(got) != 1 {
 		t.Fatalf("%d vectors before one with nothing, %v", len(got), err)
 	}
-	if got, err := w.Embed(nil); got != nil || err != nil {
+	if got, err := w.Embed("", nil); got != nil || err != nil {
 		t.Errorf("no texts: %v, %v", got, err)
 	}
 }
@@ -316,7 +319,7 @@ func BenchmarkMiniLM(b *testing.B) {
 			w, texts := m.NewWorker(), slices.Repeat([]string{text}, 64)
 			done := 0
 			for b.Loop() {
-				got, err := w.Embed(texts)
+				got, err := w.Embed("", texts)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -327,7 +330,7 @@ func BenchmarkMiniLM(b *testing.B) {
 		b.Run(fmt.Sprintf("%d tokens alone", words+2), func(b *testing.B) {
 			w := m.NewWorker()
 			for b.Loop() {
-				if _, err := w.Embed([]string{text}); err != nil {
+				if _, err := w.Embed("", []string{text}); err != nil {
 					b.Fatal(err)
 				}
 			}
