@@ -46,19 +46,17 @@ func (g *gate) apply(v []float32) {
 	}
 }
 
-// exp returns e^x for x <= 0 with a relative error below 3e-7: 2^n·e^r with
-// |r| <= ln2/2, e^r by its Taylor series to the sixth power.
+// exp returns e^x for x <= 0 with a relative error below 4e-7, and no less than
+// e^-87: 2^n·e^r with |r| <= ln2/2, e^r by its Taylor series to the sixth power.
+// It is small enough to be inlined.
 func exp(x float32) float32 {
 	const (
 		log2e = 1.442695040888963
 		ln2Hi = 0.693359375 // has few bits, so that n·ln2Hi is exact
 		ln2Lo = -2.12194440e-4
 	)
-	if !(x > -87) {
-		if x != x {
-			return x
-		}
-		return 0
+	if x < -87 {
+		x = -87
 	}
 	n := int32(x*log2e - 0.5)
 	f := float32(n)
@@ -71,7 +69,9 @@ func exp(x float32) float32 {
 func softmax(v []float32, scale float32) {
 	top := v[0]
 	for _, x := range v {
-		top = max(top, x)
+		if x > top {
+			top = x
+		}
 	}
 	sum := float32(0)
 	for i, x := range v {
@@ -79,8 +79,9 @@ func softmax(v []float32, scale float32) {
 		v[i] = e
 		sum += e
 	}
+	share := 1 / sum
 	for i := range v {
-		v[i] /= sum
+		v[i] *= share
 	}
 }
 
