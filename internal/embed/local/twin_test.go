@@ -211,7 +211,7 @@ func TestVectorsAreThoseOfTheTwin(t *testing.T) {
 			m, dumb := mustLoad(t, s), newTwin(s)
 			rng := rand.New(rand.NewPCG(s.Seed, 5))
 			texts := []string{"hello", "hello world"}
-			for range 8 {
+			for range 5 {
 				texts = append(texts, randomText(rng))
 			}
 			var want [][]float64
