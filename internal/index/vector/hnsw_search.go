@@ -180,7 +180,7 @@ func (g *hnsw) search(view *storeView, sc *scratch, k int, f Filter, upto uint32
 		return true
 	}
 	a := allowed{view: view, filter: f, below: upto}
-	if !w.nearAllowed(start, ef, &a, max(walkBudget, int(view.n/2))) {
+	if !w.nearAllowed(start, ef, &a, budget(view, f)) {
 		return false
 	}
 	for _, k := range sc.results.keys {
@@ -214,6 +214,18 @@ func (g *hnsw) searchAll(w *walker, start key, ef int, upto uint32) bool {
 	return false
 }
 
-// walkBudget is the least number of dot products a filtered walk may spend;
-// beyond it and half the set, a scan is cheaper.
+// walkBudget is the least number of dot products a filtered walk may spend.
 const walkBudget = 4096
+
+// budget is the number of dot products after which a walk is given up: what is
+// allowed lies far from the query, and a scan of it costs half as much by then.
+func budget(view *storeView, f Filter) int {
+	if f == nil {
+		return max(walkBudget, int(view.n/4))
+	}
+	allowed := f.Count()
+	if allowed < 0 {
+		allowed = int(view.n / 4)
+	}
+	return max(walkBudget, allowed)
+}
