@@ -285,6 +285,9 @@ func TestInputErrors(t *testing.T) {
 	if _, err := s.Search(gone, good, 1, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled search: %v", err)
 	}
+	if hits := mustSearch(t, s, []float32{0, 0, 0}, 2, nil); len(hits) != 1 || hits[0] != (Hit{ID: 7}) {
+		t.Errorf("search for zero: %v", hits)
+	}
 	if hits := mustSearch(t, s, good, 0, nil); hits != nil {
 		t.Errorf("k 0 gives %v", hits)
 	}

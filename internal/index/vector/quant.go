@@ -52,12 +52,20 @@ func quantise(row []uint8, vec []float32) float32 {
 	if m < leastScale {
 		return 0
 	}
-	// In units of the step, lest squares of small components vanish.
-	var length float64
-	for _, x := range vec {
-		length += float64(x/m) * float64(x/m)
+	return float32(math.Sqrt(squareOf(vec, m) / float64(squares)))
+}
+
+// squareOf returns the square of the length of vec, whose largest component is m.
+func squareOf(vec []float32, m float32) float64 {
+	if m > 1e-10 && m < 1e10 {
+		return float64(dotFloats(vec, vec))
 	}
-	return m * float32(math.Sqrt(length/float64(squares)))
+	// Squares of float32 may vanish or overflow.
+	var sum float64
+	for _, x := range vec {
+		sum += float64(x) * float64(x)
+	}
+	return sum
 }
 
 // quantiseInt8 is quantise for a vector that is bytes already, of any length:
