@@ -1,6 +1,9 @@
 package vector
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"unsafe"
+)
 
 // walker follows links with one query.
 type walker struct {
@@ -111,6 +114,10 @@ func (w *walker) near(start key, layer, ef int) []key {
 		}
 		pool.keys[next] = k | followed
 		next++
+		if next < len(pool.keys) && layer == 0 {
+			// Likely the next one whose links are followed.
+			prefetch(unsafe.Pointer(w.graph.ground.at(keySlot(pool.keys[next]))))
+		}
 		for i, slot := range w.fresh(w.graph.links(keySlot(k), layer)) {
 			if k := makeKey(w.scored(i, slot), slot); pool.admits(k) {
 				next = min(next, pool.add(k))

@@ -17,6 +17,11 @@ func gatherBW(q *uint8, base *unsafe.Pointer, ids *uint32, n, blocks, rowBytes, 
 //go:noescape
 func gatherAVX2(q *uint8, base *unsafe.Pointer, ids *uint32, n, blocks, rowBytes, shift int, out *int32)
 
+// prefetch asks for the 128 bytes from p on, which need not be there.
+//
+//go:noescape
+func prefetch(p unsafe.Pointer)
+
 // detectKernels returns what this processor can run, fastest first.
 func detectKernels() []kernel {
 	var ks []kernel
