@@ -3,27 +3,26 @@ package text
 import (
 	"encoding/binary"
 	"fmt"
-	"math/bits"
 )
 
-// A chunk holds up to 128 postings, packed so that any one of them can be read
-// without those before it (frame of reference):
+// A chunk holds up to 128 postings, in columns of fixed width, so that any one of
+// them can be read without those before it:
 //
-//	02 | count-1 1 | first 2 | last 2 | tf width 1 | length width 1 | pairs 1 |
-//	pairs × (tf uvarint, length uvarint) | documents | tfs | lengths
+//	02 | count-1 1 | sizes 1 | pairs 1 | pairs × (tf uvarint, length uvarint) |
+//	count × document 2 | count × tf | count × length
 //
-// first and last are DocIDs within the block, little endian. documents are DocIDs
-// less first, of as many bits as last-first has; tfs are tf-1; lengths are less
-// the smallest one, which is that of some pair. Each of the three begins at a
-// byte, the lowest bits first.
+// documents are DocIDs within the block, little endian like all columns. sizes has
+// the bytes of a tf in its low four bits (0: all are 1; 1 and 4: tf-1) and those of
+// a length in its high ones (1 and 4: less the smallest length of the pairs).
 //
 // The pairs bound what a posting of the chunk can score, whatever the statistics
-// become: every posting has a pair with no smaller tf and no greater length. They
-// are the chunk's own extreme postings, if those are at most maxPairs.
+// become: every posting has a pair with no smaller tf and no greater length, and
+// the smallest length is that of a posting. They are the chunk's own extreme
+// postings, if those are at most maxPairs.
 const (
 	chunkVersion = 0x02
 	chunkSize    = 128
-	chunkHeader  = 9
+	chunkHeader  = 4
 	maxPairs     = 6
 )
 
@@ -66,16 +65,31 @@ type chunk struct {
 	ub          float64 // the most that a posting scores; of the search
 	pairs       uint32  // where the pairs begin in the bytes
 	docs, tfs   uint32  // where those begin
-	lens        uint32
-	end         uint32
+	lens, end   uint32
 	minLen      uint32
 	first, last uint16
 	n           uint8 // postings
 	nPairs      uint8
-	wd, wt, wl  uint8 // widths in bits
+	bt, bl      uint8 // bytes of a tf and of a length
 }
 
-func packedBytes(n int, width uint8) uint32 { return uint32(n*int(width)+7) / 8 }
+// sizeFor is the bytes of a column whose greatest number is x.
+func sizeFor(x uint32) uint8 {
+	if x <= 0xFF {
+		return 1
+	}
+	return 4
+}
+
+func appendColumn(dst []byte, size uint8, x uint32) []byte {
+	switch size {
+	case 0:
+		return dst
+	case 1:
+		return append(dst, byte(x))
+	}
+	return binary.LittleEndian.AppendUint32(dst, x)
+}
 
 // appendChunk packs ps, 1 to 128 ascending postings of one block.
 func appendChunk(dst []byte, ps []posting) []byte {
@@ -86,65 +100,40 @@ func appendChunk(dst []byte, ps []posting) []byte {
 		maxTF, minLen, maxLen = max(maxTF, tf), min(minLen, length), max(maxLen, length)
 		e.add(pair{tf, length})
 	}
-	first, last := ps[0].local(), ps[len(ps)-1].local()
-	wd, wt, wl := bits.Len32(last-first), bits.Len32(maxTF-1), bits.Len32(maxLen-minLen)
-	dst = append(dst, chunkVersion, byte(len(ps)-1), byte(first), byte(first>>8), byte(last), byte(last>>8), byte(wt), byte(wl), byte(e.n))
+	bt, bl := sizeFor(maxTF-1), sizeFor(maxLen-minLen)
+	if maxTF == 1 {
+		bt = 0
+	}
+	dst = append(dst, chunkVersion, byte(len(ps)-1), bl<<4|bt, byte(e.n))
 	for _, p := range e.pairs[:e.n] {
 		dst = binary.AppendUvarint(dst, uint64(p.tf))
 		dst = binary.AppendUvarint(dst, uint64(p.length))
 	}
-	w := bitWriter{dst: dst}
 	for _, p := range ps {
-		w.put(p.local()-first, wd)
+		dst = binary.LittleEndian.AppendUint16(dst, uint16(p.local()))
 	}
-	w.flush()
+	if bt > 0 {
+		for _, p := range ps {
+			dst = appendColumn(dst, bt, p.tf()-1)
+		}
+	}
 	for _, p := range ps {
-		w.put(p.tf()-1, wt)
+		dst = appendColumn(dst, bl, p.length()-minLen)
 	}
-	w.flush()
-	for _, p := range ps {
-		w.put(p.length()-minLen, wl)
-	}
-	w.flush()
-	return w.dst
-}
-
-type bitWriter struct {
-	dst  []byte
-	acc  uint64
-	used int
-}
-
-func (w *bitWriter) put(x uint32, width int) {
-	w.acc |= uint64(x) << w.used
-	if w.used += width; w.used >= 32 {
-		w.dst = binary.LittleEndian.AppendUint32(w.dst, uint32(w.acc))
-		w.acc >>= 32
-		w.used -= 32
-	}
-}
-
-func (w *bitWriter) flush() {
-	for ; w.used > 0; w.used -= 8 {
-		w.dst = append(w.dst, byte(w.acc))
-		w.acc >>= 8
-	}
-	w.acc, w.used = 0, 0
+	return dst
 }
 
 var errChunk = fmt.Errorf("%w: chunk", ErrCorrupt)
 
 // readChunk reads the header at v[i:], behind its version byte. It checks what
-// makes reading the postings safe, and the ends of the documents.
+// makes reading the postings safe, and their ends.
 func readChunk(v []byte, i int) (c chunk, err error) {
 	const fixed = chunkHeader - 1
 	if len(v)-i < fixed {
 		return c, errChunk
 	}
-	c.n = v[i] + 1
-	c.first, c.last = binary.LittleEndian.Uint16(v[i+1:]), binary.LittleEndian.Uint16(v[i+3:])
-	c.wt, c.wl, c.nPairs = v[i+5], v[i+6], v[i+7]
-	if v[i] >= chunkSize || c.last < c.first || c.wt > localShift-tfShift || c.wl > tfShift || c.nPairs == 0 || c.nPairs > maxPairs {
+	c.n, c.bt, c.bl, c.nPairs = v[i]+1, v[i+1]&15, v[i+1]>>4, v[i+2]
+	if v[i] >= chunkSize || c.bt != 0 && c.bt != 1 && c.bt != 4 || c.bl != 1 && c.bl != 4 || c.nPairs == 0 || c.nPairs > maxPairs {
 		return c, errChunk
 	}
 	i += fixed
@@ -159,39 +148,51 @@ func readChunk(v []byte, i int) (c chunk, err error) {
 		}
 		c.minLen = min(c.minLen, length)
 	}
-	c.wd = uint8(bits.Len16(c.last - c.first))
+	n := uint32(c.n)
 	c.docs = uint32(i)
-	c.tfs = c.docs + packedBytes(int(c.n), c.wd)
-	c.lens = c.tfs + packedBytes(int(c.n), c.wt)
-	c.end = c.lens + packedBytes(int(c.n), c.wl)
-	if uint64(c.end) > uint64(len(v)) || (c.n == 1) != (c.first == c.last) {
+	c.tfs = c.docs + 2*n
+	c.lens = c.tfs + uint32(c.bt)*n
+	c.end = c.lens + uint32(c.bl)*n
+	if uint64(c.end) > uint64(len(v)) {
+		return c, errChunk
+	}
+	c.first, c.last = binary.LittleEndian.Uint16(v[c.docs:]), binary.LittleEndian.Uint16(v[c.tfs-2:])
+	if c.last < c.first {
 		return c, errChunk
 	}
 	return c, nil
 }
 
-// Reading a packed number may look at up to 7 bytes behind it.
-const padding = 8
-
-// unpack reads the i-th number of a width at v[from:].
-func unpack(v []byte, from uint32, width uint8, i int) uint32 {
-	bit := uint(i) * uint(width)
-	return uint32(binary.LittleEndian.Uint64(v[from+uint32(bit>>3):])>>(bit&7)) & (1<<width - 1)
+func (c *chunk) doc(v []byte, i int) uint32 {
+	return uint32(binary.LittleEndian.Uint16(v[int(c.docs)+2*i:]))
 }
 
-func (c *chunk) doc(v []byte, i int) uint32    { return uint32(c.first) + unpack(v, c.docs, c.wd, i) }
-func (c *chunk) tf(v []byte, i int) uint32     { return 1 + unpack(v, c.tfs, c.wt, i) }
-func (c *chunk) length(v []byte, i int) uint32 { return c.minLen + unpack(v, c.lens, c.wl, i) }
+func (c *chunk) tf(v []byte, i int) uint32 {
+	switch c.bt {
+	case 0:
+		return 1
+	case 1:
+		return 1 + uint32(v[int(c.tfs)+i])
+	}
+	return 1 + binary.LittleEndian.Uint32(v[int(c.tfs)+4*i:])
+}
+
+func (c *chunk) length(v []byte, i int) uint32 {
+	if c.bl == 1 {
+		return c.minLen + uint32(v[int(c.lens)+i])
+	}
+	return c.minLen + binary.LittleEndian.Uint32(v[int(c.lens)+4*i:])
+}
 
 // seek finds the first posting whose document is at least local.
-func (c *chunk) seek(v []byte, local uint32) int {
+func (c *chunk) seek(v []byte, local uint32) (at int) {
 	if local <= uint32(c.first) {
 		return 0
 	}
-	want, at := local-uint32(c.first), 0
+	docs := v[c.docs:c.tfs]
 	for n := int(c.n); n > 0; { // the answer lies in at to at+n
 		half := (n + 1) >> 1
-		if unpack(v, c.docs, c.wd, at+half-1) < want {
+		if uint32(binary.LittleEndian.Uint16(docs[2*(at+half-1):])) < local {
 			at += half
 			n -= half
 		} else {
@@ -201,19 +202,16 @@ func (c *chunk) seek(v []byte, local uint32) int {
 	return at
 }
 
-// appendPostings unpacks and checks a whole chunk. v is padded.
+// appendPostings unpacks and checks a whole chunk.
 func (c *chunk) appendPostings(dst []posting, v []byte) ([]posting, error) {
-	next := uint32(c.first)
+	next := uint32(0)
 	for i := range int(c.n) {
 		local, tf, length := c.doc(v, i), c.tf(v, i), c.length(v, i)
-		if local < next || local > uint32(c.last) || tf > MaxTF || length > MaxLength {
+		if local < next || tf > MaxTF || tf == 0 || length > MaxLength || length < c.minLen {
 			return dst, fmt.Errorf("%w: chunk postings", ErrCorrupt)
 		}
 		dst = append(dst, makePosting(local, tf, length))
 		next = local + 1
-	}
-	if next != uint32(c.last)+1 || dst[len(dst)-int(c.n)].local() != uint32(c.first) {
-		return dst, fmt.Errorf("%w: chunk ends", ErrCorrupt)
 	}
 	return dst, nil
 }

@@ -75,11 +75,11 @@ func TestGoldenPostings(t *testing.T) {
 func TestGoldenChunk(t *testing.T) {
 	ps := []posting{makePosting(0x0102, 1, 5), makePosting(0x0105, 7, 300), makePosting(0x0109, 2, 4), makePosting(0x010A, 1, 9)}
 	v := appendChunk(nil, ps)
-	want := unhex(t, "02"+"03"+"0201"+"0a01"+"03"+"09"+"02"+
+	want := unhex(t, "02"+"03"+"41"+"02"+
 		"07ac02"+"0204"+ // the pair (2, 4) covers (1, 5) and (1, 9)
-		"3087"+ // 0, 3, 7, 8 in 4 bits each
-		"7000"+ // 0, 6, 1, 0 in 3 bits each
-		"0150022800") // 1, 296, 0, 5 in 9 bits each
+		"02010501"+"09010a01"+
+		"00060100"+
+		"01000000"+"28010000"+"00000000"+"05000000")
 	if !bytes.Equal(v, want) {
 		t.Fatalf("got %x, want %x", v, want)
 	}

@@ -31,10 +31,11 @@
 //     and compaction), in the background, by the merge operator. A packed row is a
 //     function of its postings alone. Sealing blocks in Apply instead would read
 //     and write them in the one goroutine that everything waits for.
-//   - Postings are packed in chunks of 128 with numbers of fixed width, not in
-//     deltas: any of them can be read alone, so that asking for one document costs
-//     a binary search. A posting carries its field length, so that scoring reads no
-//     document row.
+//   - Postings are packed in chunks of 128, in columns of bytes, not in deltas or
+//     bits: any of them can be read alone, so that asking for one document costs a
+//     binary search, and the inner loop has no shifts. Numbers of just the bits
+//     they need were 5 bytes a document smaller of 348, and a fifth slower. A posting
+//     carries its field length, so that scoring reads no document row.
 //   - Chunks carry the pairs (tf, length) that no other posting of theirs beats, not
 //     a score: they stay right as N and average lengths change.
 //   - Term counts n exclude the removed: Remove adds to a counter in the rows of the

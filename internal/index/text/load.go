@@ -36,11 +36,12 @@ type scratch struct {
 	order  []int // slots by key
 	stats  Stats
 	tails  []uint32 // by partition: where its tail begins
-	data   []byte   // rows, back to back, and padding
+	data   []byte   // rows, back to back
 	chunks []chunk
 	lists  []list
 	groups []group
 
+	memos []memo // of frequent slots
 	loose []posting
 	found []foundInTail
 	key   []byte
@@ -66,7 +67,6 @@ func (s *scratch) load(ctx context.Context, r pebble.Reader, parts []Partition) 
 			return fmt.Errorf("partition %d: %w", p.ID, err)
 		}
 	}
-	s.data = append(s.data, make([]byte, padding)...)
 	s.group()
 	return nil
 }

@@ -97,6 +97,7 @@ type slot struct {
 	boost  float64 // weight · idf · (k1+1)
 	kA, kB float64 // k1·(1-b) and k1·b/avglen
 	round  float64
+	memo   *memo // nil: none
 }
 
 // part is one summand of a document's score.
@@ -104,6 +105,28 @@ func (s *slot) part(tf, length uint32) float64 {
 	f := float64(tf)
 	x := s.boost * f / (f + (s.kA + s.kB*float64(length)))
 	return float64(x+s.round) - s.round
+}
+
+// A frequent term keeps what its postings score, for the frequencies and lengths
+// that most have: a look-up instead of a division.
+const (
+	memoTFs     = 4
+	memoLengths = 256
+	memoFrom    = 1024 // documents from which on it pays
+)
+
+type memo [memoTFs * memoLengths]float64
+
+// known is part, remembered.
+func (s *slot) known(tf, length uint32) float64 {
+	if s.memo == nil || tf > memoTFs || length >= memoLengths {
+		return s.part(tf, length)
+	}
+	x := &s.memo[(tf-1)*memoLengths+length]
+	if *x == 0 {
+		*x = s.part(tf, length)
+	}
+	return *x
 }
 
 // bound is the most that a posting scores which one of the pairs covers. A term

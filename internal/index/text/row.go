@@ -13,9 +13,12 @@ import (
 //	removed   03 | uvarint   so many more of the documents here were removed
 //
 // DocIDs ascend over the whole value. Stored rows are packed: removed first, if
-// any, then full chunks, then one run of fewer than 128 postings. So the bytes of
-// a packed row are a function of its postings.
-const removedVersion = 0x03
+// any, then full chunks, then the rest of fewer than 128 postings: a chunk, or a
+// run of fewer than 16. So the bytes of a packed row are a function of its postings.
+const (
+	removedVersion = 0x03
+	runMost        = 15
+)
 
 // rowReader walks the parts of a row.
 type rowReader struct {
@@ -51,7 +54,10 @@ func appendRow(dst []byte, removed uint32, ps []posting) []byte {
 		dst = appendChunk(dst, ps[:chunkSize])
 		ps = ps[chunkSize:]
 	}
-	if len(ps) > 0 {
+	switch {
+	case len(ps) > runMost:
+		dst = appendChunk(dst, ps)
+	case len(ps) > 0:
 		dst = appendRun(dst, ps)
 	}
 	return dst
@@ -80,7 +86,6 @@ func splitRow(dst []posting, v []byte, keep bool) (s split, err error) {
 	if len(v) == 0 {
 		return s, fmt.Errorf("%w: empty postings", ErrCorrupt)
 	}
-	padded := padded{v: v}
 	var r rowReader
 	for i := 0; i < len(v); {
 		switch v[i] {
@@ -107,7 +112,7 @@ func splitRow(dst []posting, v []byte, keep bool) (s split, err error) {
 					s.chunks[0] = i
 				}
 				s.chunks[1] = int(c.end)
-			} else if s.rest, err = c.appendPostings(s.rest, padded.bytes()); err != nil {
+			} else if s.rest, err = c.appendPostings(s.rest, v); err != nil {
 				return s, err
 			}
 			i = int(c.end)
@@ -124,21 +129,11 @@ func splitRow(dst []posting, v []byte, keep bool) (s split, err error) {
 	return s, nil
 }
 
-// padded copies a value once, with room behind it for unpack.
-type padded struct{ v, copied []byte }
-
-func (p *padded) bytes() []byte {
-	if p.copied == nil {
-		p.copied = append(append(make([]byte, 0, len(p.v)+padding), p.v...), make([]byte, padding)...)
-	}
-	return p.copied
-}
-
 // packRow is the storage.Merge.Pack of postings rows: of concatenated parts it
 // makes the one packed row.
 func packRow(v []byte) ([]byte, error) {
 	if len(v) > 0 && v[0] == runVersion { // mostly a single short run
-		if count, j := readUvarint(v, 1); j > 0 && count < chunkSize && runEnd(v, j, int(count)) == len(v) {
+		if count, j := readUvarint(v, 1); j > 0 && count <= runMost && runEnd(v, j, int(count)) == len(v) {
 			return v, nil
 		}
 	}

@@ -242,8 +242,18 @@ func (p *Prepared) eachPart(partition, doc uint32, visit func(sl *slot, tf, leng
 	}
 }
 
+// maxMemos bounds the memory of long queries: 256 KiB, about what stays in cache.
+const maxMemos = 32
+
 // boundAll computes what each chunk can score at most.
 func (s *scratch) boundAll() {
+	s.memos = slices.Grow(s.memos[:0], min(len(s.slots), maxMemos))
+	for i := range s.slots {
+		if s.slots[i].n >= memoFrom && len(s.memos) < maxMemos {
+			s.memos = append(s.memos, memo{})
+			s.slots[i].memo = &s.memos[len(s.memos)-1]
+		}
+	}
 	for _, l := range s.lists {
 		sl := &s.slots[l.slot]
 		for k := l.from; k < l.to; k++ {

@@ -166,28 +166,52 @@ const probeCost = 12
 // accumulate adds what a list's documents in the window score to s.acc.
 func (s *scratch) accumulate(a *active, start uint32) {
 	sl := &s.slots[s.lists[a.list].slot]
-	boost, kA, kB, round := sl.boost, sl.kA, sl.kB, sl.round
-	data := s.data
 	for k := a.from; k < a.to; k++ {
 		c := &s.chunks[k]
 		from, to := s.inWindow(c, start)
-		docs, tfs, lens := data[c.docs:], data[c.tfs:], data[c.lens:]
-		wd, wt, wl := uint(c.wd), uint(c.wt), uint(c.wl)
-		mask, maskT, maskL := uint32(1)<<wd-1, uint32(1)<<wt-1, uint32(1)<<wl-1
-		base, minLen := uint32(c.first)-start, c.minLen
-		d, t, l := uint(from)*wd, uint(from)*wt, uint(from)*wl
-		for i := from; i < to; i++ {
-			local := base + uint32(binary.LittleEndian.Uint64(docs[d>>3:])>>(d&7))&mask
-			length := minLen + uint32(binary.LittleEndian.Uint64(lens[l>>3:])>>(l&7))&maskL
-			tf := 1.0
-			if wt > 0 {
-				tf += float64(uint32(binary.LittleEndian.Uint64(tfs[t>>3:])>>(t&7)) & maskT)
-			}
-			d, t, l = d+wd, t+wt, l+wl
-			x := boost * tf / (tf + (kA + kB*float64(length)))
-			s.acc[local&(windowSize-1)] += float64(x+round) - round
-			s.touched[local>>6&(windowWords-1)] |= 1 << (local & 63)
+		if sl.memo != nil && c.bt <= 1 && c.bl == 1 && c.minLen < memoLengths/2 {
+			s.accumulateKnown(sl, c, from, to, start)
+			continue
 		}
+		for i := from; i < to; i++ {
+			s.add(c.doc(s.data, i)-start, sl.known(c.tf(s.data, i), c.length(s.data, i)))
+		}
+	}
+}
+
+// add adds to the score of a document of the window.
+func (s *scratch) add(local uint32, x float64) {
+	s.acc[local&(windowSize-1)] += x
+	s.touched[local>>6&(windowWords-1)] |= 1 << (local & 63)
+}
+
+// accumulateKnown is the inner loop of a search: columns of one byte, and scores
+// that are remembered.
+func (s *scratch) accumulateKnown(sl *slot, c *chunk, from, to int, start uint32) {
+	m := sl.memo
+	docs := s.data[int(c.docs)+2*from : int(c.docs)+2*to]
+	lens := s.data[int(c.lens)+from : int(c.lens)+to]
+	var tfs []byte
+	if c.bt == 1 {
+		tfs = s.data[int(c.tfs)+from : int(c.tfs)+to]
+	}
+	for i, l := range lens {
+		length, tf := c.minLen+uint32(l), uint32(0)
+		if i < len(tfs) {
+			tf = uint32(tfs[i])
+		}
+		var x float64
+		if at := tf*memoLengths + length; length < memoLengths && at < uint32(len(m)) {
+			x = m[at]
+		}
+		if x == 0 {
+			x = sl.known(tf+1, length)
+		}
+		if 2*i+1 >= len(docs) {
+			break
+		}
+		local := uint32(docs[2*i]) | uint32(docs[2*i+1])<<8
+		s.add(local-start, x)
 	}
 }
 
@@ -233,7 +257,7 @@ func (s *scratch) collect(w *offers, few int) {
 		}
 	}
 	floor := s.top.floor()
-	for j, t := range s.cand {
+	for j, t := range &s.cand {
 		for ; t != 0; t &= t - 1 {
 			i := j<<6 | bits.TrailingZeros64(t)
 			if s.acc[i] > floor && s.offer(w, i, s.acc[i]) {
@@ -241,32 +265,39 @@ func (s *scratch) collect(w *offers, few int) {
 			}
 		}
 	}
-	for j, t := range s.touched {
-		for ; t != 0; t &= t - 1 {
-			s.acc[j<<6|bits.TrailingZeros64(t)] = 0
+	for j, t := range &s.touched {
+		if t != 0 {
+			clear(s.acc[j<<6:][:64])
 		}
 	}
 	clear(s.touched[:])
 }
 
-// prune leaves in s.cand the n documents that scored more than floor so far.
+// prune leaves in s.cand the n documents that scored more than floor so far. Which
+// those are is hard to predict, so there is no branch on it.
 func (s *scratch) prune(floor float64) (n int) {
-	for j, t := range s.cand {
-		for ; t != 0; t &= t - 1 {
-			b := bits.TrailingZeros64(t)
-			if s.acc[j<<6|b] > floor {
-				n++
-			} else {
-				s.cand[j] &^= 1 << b
-			}
+	for j, t := range &s.cand {
+		if t == 0 {
+			continue
 		}
+		keep, acc := uint64(0), s.acc[j<<6:][:64]
+		for ; t != 0; t &= t - 1 {
+			b := bits.TrailingZeros64(t) & 63
+			more := uint64(0)
+			if acc[b] > floor {
+				more = 1
+			}
+			keep |= more << b
+		}
+		s.cand[j] = keep
+		n += bits.OnesCount64(keep)
 	}
 	return n
 }
 
 // probeAll looks for each document of s.cand in a list.
 func (s *scratch) probeAll(a *active, start uint32) {
-	for j, t := range s.cand {
+	for j, t := range &s.cand {
 		for ; t != 0; t &= t - 1 {
 			i := j<<6 | bits.TrailingZeros64(t)
 			x, _ := s.probe(a, start+uint32(i))
@@ -281,14 +312,11 @@ func (s *scratch) readFor(a *active, start uint32) {
 	for k := a.from; k < a.to; k++ {
 		c := &s.chunks[k]
 		from, to := s.inWindow(c, start)
-		docs, wd := s.data[c.docs:], uint(c.wd)
-		mask, base := uint32(1)<<wd-1, uint32(c.first)-start
-		d := uint(from) * wd
+		docs := s.data[c.docs:c.tfs]
 		for i := from; i < to; i++ {
-			local := base + uint32(binary.LittleEndian.Uint64(docs[d>>3:])>>(d&7))&mask
-			d += wd
+			local := uint32(binary.LittleEndian.Uint16(docs[2*i:])) - start
 			if s.cand[local>>6&(windowWords-1)]>>(local&63)&1 != 0 {
-				s.acc[local&(windowSize-1)] += sl.part(c.tf(s.data, i), c.length(s.data, i))
+				s.acc[local&(windowSize-1)] += sl.known(c.tf(s.data, i), c.length(s.data, i))
 			}
 		}
 	}
@@ -297,7 +325,7 @@ func (s *scratch) readFor(a *active, start uint32) {
 // scoreFew scores the documents of s.filter one by one, all lists asked.
 func (s *scratch) scoreFew(w *offers) {
 	floor := s.top.floor()
-	for j, t := range s.filter {
+	for j, t := range &s.filter {
 		for ; t != 0; t &= t - 1 {
 			i := j<<6 | bits.TrailingZeros64(t)
 			score, found := 0.0, false
@@ -327,7 +355,7 @@ func (s *scratch) probe(a *active, local uint32) (score float64, ok bool) {
 	if c.doc(s.data, i) != local {
 		return 0, false
 	}
-	return s.slots[s.lists[a.list].slot].part(c.tf(s.data, i), c.length(s.data, i)), true
+	return s.slots[s.lists[a.list].slot].known(c.tf(s.data, i), c.length(s.data, i)), true
 }
 
 // offer gives a wanted document to the heap if it may be a hit.
