@@ -245,16 +245,24 @@ func (s *scratch) collect(w *offers, few int) {
 			s.cand[j] &= s.filter[j]
 		}
 	}
-	for k := few - 1; k >= 0; k-- {
+	n, unread := 0, 0 // documents of s.cand, at most; postings of the other lists
+	if few > 0 {
+		n = s.cand.count()
+	}
+	for k := range few {
+		unread += s.active[k].n
+	}
+	for k := few - 1; k >= 0 && n > 0; k-- {
 		a := &s.active[k]
-		switch n := s.prune(s.top.floor() - a.sum); {
-		case n == 0:
-			k = 0
-		case n*probeCost < a.n:
+		if n < unread { // else looking at the documents is dearer than reading
+			n = s.prune(s.top.floor() - a.sum)
+		}
+		if n*probeCost < a.n {
 			s.probeAll(a, w.start)
-		default:
+		} else {
 			s.readFor(a, w.start)
 		}
+		unread -= a.n
 	}
 	floor := s.top.floor()
 	for j, t := range &s.cand {
