@@ -55,8 +55,9 @@ type inverted struct {
 	removed bool
 }
 
-// invert writes the postings of the documents in [t.start, end).
-func (w *Writer) invert(b *pebble.Batch, partition uint32, t *tail, end uint32) error {
+// invert writes the postings of the documents in [t.start, end), the last of which
+// are docs.
+func (w *Writer) invert(b *pebble.Batch, partition uint32, t *tail, end uint32, docs []Doc) error {
 	w.post.reset()
 	w.inv = w.inv[:0]
 	if err := w.gatherCommitted(partition, t.start, end); err != nil {
@@ -75,6 +76,13 @@ func (w *Writer) invert(b *pebble.Batch, partition uint32, t *tail, end uint32) 
 	}
 	t.dropFirst(n)
 	t.start = end
+	for i := range docs {
+		d := &docs[i]
+		for _, term := range d.Terms {
+			w.post.add(makeDocTerm(term, len(w.inv)))
+		}
+		w.inv = append(w.inv, inverted{id: d.ID, lengths: d.Lengths})
+	}
 	return w.writePostings(b, partition)
 }
 

@@ -2,6 +2,7 @@ package text
 
 import (
 	"fmt"
+	"sort"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -68,6 +69,7 @@ func (w *Writer) add(b *pebble.Batch, partition uint32, docs []Doc) error {
 	if err := w.encode(t, docs); err != nil {
 		return err
 	}
+	end := max(t.start, docs[len(docs)-1].ID&^(tailSize-1))
 	from := 0
 	for i := range docs {
 		d := &docs[i]
@@ -77,16 +79,23 @@ func (w *Writer) add(b *pebble.Batch, partition uint32, docs []Doc) error {
 		if err := b.Set(w.key, row, nil); err != nil {
 			return err
 		}
-		t.docs = append(t.docs, rowOfDoc{id: d.ID, from: len(t.rows), to: len(t.rows) + len(row)})
-		t.rows = append(t.rows, row...)
 		t.last = int64(d.ID)
 		t.stats.addDoc(d.Lengths)
 		w.pending[docKey{partition, d.ID}] = pendingDoc{lengths: d.Lengths}
 	}
-	if end := docs[len(docs)-1].ID &^ (tailSize - 1); end > t.start {
-		if err := w.invert(b, partition, t, end); err != nil {
+	first := sort.Search(len(docs), func(i int) bool { return docs[i].ID >= end }) // of the next tail
+	if end > t.start {
+		if err := w.invert(b, partition, t, end, docs[:first]); err != nil {
 			return err
 		}
+	}
+	for i := first; i < len(docs); i++ {
+		row := w.rows[:w.ends[i]]
+		if i > 0 {
+			row = row[w.ends[i-1]:]
+		}
+		t.docs = append(t.docs, rowOfDoc{id: docs[i].ID, from: len(t.rows), to: len(t.rows) + len(row)})
+		t.rows = append(t.rows, row...)
 	}
 	return w.count(b, partition, t)
 }
