@@ -46,8 +46,6 @@ const (
 	restMax       = 2 * time.Second
 	// idleRound is how often it looks for spaces that were kept long enough.
 	idleRound = time.Minute
-	// minRecall is what a search of the new space must find of its ten nearest.
-	minRecall = 0.9
 	// lastRounds catch up with what was captured while spaces were compared.
 	lastRounds = 3
 )

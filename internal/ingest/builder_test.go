@@ -274,10 +274,13 @@ func TestPoorRecallIsNoSwitch(t *testing.T) {
 	w.now = func() time.Time { return at }
 	b.round(context.Background())
 	st, _ := b.Status(w.id())
-	if set, _, _ := w.spaces(); set.Next != m.space || st.Phase != memory.PhaseWaiting || !strings.Contains(st.Err, "0.50") {
+	if set, _, _ := w.spaces(); set.Next != m.space || st.Phase != memory.PhaseWaiting || !strings.Contains(st.Err, "memctl namespace set team-a embedder.min_recall=0.50") {
 		t.Errorf("%+v %+v", set, st)
 	}
-	f.recall.Store(100)
+	less := "0.5"
+	if _, err := w.shard.ChangeNamespace(context.Background(), "team-a", memory.PatchNamespace{Settings: map[string]*string{settings.MinRecall: &less}}); err != nil {
+		t.Fatal(err)
+	}
 	f.err = errors.New("the sets are closed")
 	at = at.Add(time.Hour)
 	b.round(context.Background())

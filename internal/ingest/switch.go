@@ -91,8 +91,9 @@ func (b *Builder) finish(ctx context.Context, ns projections.NamespaceInfo, set 
 	if err != nil {
 		return fmt.Errorf("compare the spaces: %w", err)
 	}
-	if c.Sample > 0 && c.Recall < minRecall {
-		return memory.Errorf(memory.CodeUnavailable, "a search of the new space finds %.2f of the nearest vectors, less than %.2f", c.Recall, minRecall)
+	if c.Sample > 0 && c.Recall < set.MinRecall {
+		return memory.Errorf(memory.CodeUnavailable, "a search of the new space finds %.2f of the nearest vectors, less than %.2f; to have it all the same: memctl namespace set %s %s=%.2f",
+			c.Recall, set.MinRecall, ns.Name, settings.MinRecall, c.Recall)
 	}
 	for range lastRounds {
 		n, end, err := b.fill(ctx, ns, j)

@@ -20,7 +20,7 @@ import (
 )
 
 // Names of the settings. Names under "embedder." are chosen at creation, but
-// for KeepOld; a switch changes them by an event of its own.
+// for KeepOld and MinRecall; a switch changes them by an event of its own.
 const (
 	VectorWeight        = "search.vector_weight"
 	TextWeight          = "search.text_weight"
@@ -30,8 +30,9 @@ const (
 	EmbedderProvider    = "embedder.provider"
 	EmbedderModel       = "embedder.model"
 	EmbedderDimensions  = "embedder.dimensions"
-	KeepOld             = "embedder.keep_old" // how long a space is kept after a switch
-	EmbedderSpace       = "embedder.space"    // JSON of the embed.Space that the choice came to
+	KeepOld             = "embedder.keep_old"   // how long a space is kept after a switch
+	MinRecall           = "embedder.min_recall" // what a search of a new space must find of the nearest
+	EmbedderSpace       = "embedder.space"      // JSON of the embed.Space that the choice came to
 )
 
 // The kinds of fusion.
@@ -66,10 +67,11 @@ type Effective struct {
 	Space               embed.Space          // zero when the namespace has no embedder
 	Raw                 map[string]string
 
-	Next     embed.Space             // the space being built; zero = none
-	Kept     []KeptSpace             // those before, oldest first
-	KeepOld  time.Duration           // how long they stay
-	Compared *memory.SpaceComparison // what the last switch found; nil = there was none
+	Next      embed.Space             // the space being built; zero = none
+	Kept      []KeptSpace             // those before, oldest first
+	KeepOld   time.Duration           // how long they stay
+	MinRecall float64                 // of a search of the next space, for a switch to it
+	Compared  *memory.SpaceComparison // what the last switch found; nil = there was none
 }
 
 // HasVectors reports whether the namespace has a vector space.
@@ -132,6 +134,7 @@ var table = map[string]check{
 	Fusion:              oneOf(FusionWeighted, FusionRRF, FusionRelative),
 	CandidateMultiplier: whole(1, 20),
 	KeepOld:             keeping,
+	MinRecall:           number(0, 1),
 
 	PartSetting(memory.PartNeighbours):   oneOf(On, Off),
 	PartSetting(memory.PartConversation): oneOf(On, Off),
@@ -229,6 +232,7 @@ func Resolve(raw map[string]string) *Effective {
 		e.VectorWeight, e.TextWeight = e.VectorWeight/sum, e.TextWeight/sum
 	}
 	float(MinScore, &e.MinScore)
+	float(MinRecall, &e.MinRecall)
 	if v := raw[Fusion]; v != "" {
 		e.Fusion = v
 	}

@@ -27,6 +27,10 @@ const (
 	maxKeepOld     = 366 * 24 * time.Hour
 )
 
+// defaultMinRecall lies below what the recall guard asks of a graph: it is there
+// to notice a space that is broken.
+const defaultMinRecall = 0.9
+
 // KeptSpace is a space that the namespace had before.
 type KeptSpace struct {
 	Space embed.Space `json:"space"`
@@ -103,7 +107,7 @@ func (e *Effective) resolveSpaces(raw map[string]string) {
 		e.Compared = &memory.SpaceComparison{}
 		decode(embedderCompared, e.Compared)
 	}
-	e.KeepOld = defaultKeepOld
+	e.KeepOld, e.MinRecall = defaultKeepOld, defaultMinRecall
 	if d, err := time.ParseDuration(raw[KeepOld]); err == nil {
 		e.KeepOld = d
 	}

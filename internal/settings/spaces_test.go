@@ -130,6 +130,19 @@ func TestSpacesFollowEvents(t *testing.T) {
 	}
 }
 
+func TestMinRecall(t *testing.T) {
+	for value, want := range map[string]float64{"": 0.9, "0": 0, "0.5": 0.5, "1": 1} {
+		if got := settings.Resolve(map[string]string{settings.MinRecall: value}).MinRecall; got != want {
+			t.Errorf("%q asks for %g", value, got)
+		}
+	}
+	for value, ok := range map[string]bool{"0": true, "1": true, "1.1": false, "-1": false, "": false} {
+		if err := settings.Check(map[string]string{settings.MinRecall: value}, false); (err == nil) != ok {
+			t.Errorf("%q: %v", value, err)
+		}
+	}
+}
+
 func TestKeepOld(t *testing.T) {
 	for value, want := range map[string]time.Duration{"": 24 * time.Hour, "nonsense": 24 * time.Hour, "90m": 90 * time.Minute} {
 		if got := settings.Resolve(map[string]string{settings.KeepOld: value}).KeepOld; got != want {
