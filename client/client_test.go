@@ -157,6 +157,15 @@ func TestEachMethodSendsItsRequest(t *testing.T) {
 			seen{Method: "PATCH", Path: "/v1/namespaces/ns", Agent: "me", Body: `{"settings":{"a":"new","b":null}}`}},
 		{"delete", func(c *Client) error { return c.DeleteNamespace(ctx, "ns") }, nil,
 			seen{Method: "DELETE", Path: "/v1/namespaces/ns", Agent: "me"}},
+		{"embedder", func(c *Client) error { _, err := c.Embedder(ctx, "ns"); return err }, memory.EmbedderStatus{},
+			seen{Method: "GET", Path: "/v1/namespaces/ns/embedder"}},
+		{"switch", func(c *Client) error {
+			_, err := c.SwitchEmbedder(ctx, "ns", memory.SwitchEmbedder{Provider: "ollama", Model: "m:v1"})
+			return err
+		}, memory.EmbedderStatus{},
+			seen{Method: "POST", Path: "/v1/namespaces/ns/embedder", Agent: "me", Body: `{"provider":"ollama","model":"m:v1"}`}},
+		{"cancel", func(c *Client) error { _, err := c.CancelSwitch(ctx, "ns"); return err }, memory.EmbedderStatus{},
+			seen{Method: "DELETE", Path: "/v1/namespaces/ns/embedder/building", Agent: "me"}},
 		{"status", func(c *Client) error { _, err := c.Status(ctx); return err }, memory.Status{}, seen{Method: "GET", Path: "/v1/status"}},
 		{"version", func(c *Client) error { _, err := c.Version(ctx); return err }, memory.VersionInfo{}, seen{Method: "GET", Path: "/v1/admin/version"}},
 		{"doctor", func(c *Client) error { _, err := c.Doctor(ctx); return err }, memory.DoctorReport{}, seen{Method: "GET", Path: "/v1/admin/doctor"}},

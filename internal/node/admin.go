@@ -134,6 +134,7 @@ func (n *Node) Doctor(ctx context.Context) (memory.DoctorReport, error) {
 		checks = append(checks, memory.Check{Name: "store", State: "fail", Detail: err.Error(), Hint: "check the disk, then restart the node"})
 	}
 	checks = append(checks, n.checkEmbedder(ctx)...)
+	checks = append(checks, n.checkSwitches(ctx)...)
 	if n.cfg.Auth == "off" {
 		checks = append(checks, memory.Check{Name: "auth", State: "ok", Detail: "off: whoever reaches the address may read and write", Hint: "--auth token asks for the operator token"})
 	}

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -132,4 +133,27 @@ func changesSpaces(a *projections.Applied) bool {
 		}
 	}
 	return false
+}
+
+// checkSwitches looks at the changes of embedders that are under way.
+func (n *Node) checkSwitches(ctx context.Context) []memory.Check {
+	list, err := n.query.Namespaces(ctx)
+	if err != nil {
+		return []memory.Check{{Name: "changes of embedders", State: "fail", Detail: err.Error()}}
+	}
+	var out []memory.Check
+	for _, ns := range list {
+		st, err := n.Embedder(ctx, ns.Name)
+		if err != nil || st.Building == nil {
+			continue // one that is gone by now is no trouble
+		}
+		b := st.Building
+		c := memory.Check{Name: "embedder change of " + ns.Name, State: "ok", Detail: fmt.Sprintf("to %s %s: %d of %d records", b.Embedder.Provider, b.Embedder.Model, b.Done, b.Total)}
+		if b.Phase == memory.PhaseWaiting {
+			c.State, c.Detail = "warn", c.Detail+"; "+b.Error
+			c.Hint = "searches go on with " + st.Embedder.Provider + "; memctl embedder cancel -n " + ns.Name + " gives it up"
+		}
+		out = append(out, c)
+	}
+	return out
 }

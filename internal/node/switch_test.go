@@ -8,6 +8,8 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -214,6 +216,11 @@ func TestSwitchSurvivesRestarts(t *testing.T) {
 		t.Errorf("%+v", b)
 	}
 	must(t, n, "written while the provider is away")
+	report, err := n.Doctor(t.Context())
+	if i := slices.IndexFunc(report.Checks, func(c memory.Check) bool { return c.Name == "embedder change of default" }); err != nil || i < 0 ||
+		report.Checks[i].State != "warn" || !strings.Contains(report.Checks[i].Detail, "of 401 records; ") || !strings.Contains(report.Checks[i].Hint, "cancel -n default") {
+		t.Errorf("%+v, %v", report.Checks, err)
+	}
 	shut(t, n)
 	n = open(t, withOllama(dir, o)) // it is still away
 	st = awaitEmbedder(t, n, "a try after the restart", func(st memory.EmbedderStatus) bool { return st.Building.Error != "" })
