@@ -37,7 +37,8 @@ type Builder struct {
 }
 
 const (
-	buildBatch = 64 // versions embedded and written together
+	buildBatch = 64        // versions embedded and written together
+	buildBytes = 256 << 10 // … but no further one once they have so much text
 	// A builder rests as long as it worked, and this many times as long while
 	// writers queue.
 	restShare     = 1
@@ -348,7 +349,7 @@ func (b *Builder) collect(ns projections.NamespaceInfo, j *job) (work []pendingT
 	if err != nil {
 		return nil, nil, false, err
 	}
-	at, key := maps.Clone(j.at), settings.KeyOf(j.space)
+	at, key, size := maps.Clone(j.at), settings.KeyOf(j.space), 0
 	for _, p := range parts {
 		for done := false; !done; {
 			if len(work) == buildBatch {
@@ -363,11 +364,15 @@ func (b *Builder) collect(ns projections.NamespaceInfo, j *job) (work []pendingT
 				if j.hopeless[doc] {
 					continue
 				}
+				if size >= buildBytes {
+					at[p.ID] = doc.Doc
+					return work, at, false, nil
+				}
 				w, err := b.shard.openText(v, ns.ID, j.space, doc)
 				if err != nil {
 					return nil, nil, false, err
 				}
-				work = append(work, w)
+				work, size = append(work, w), size+len(w.text)
 			}
 		}
 	}

@@ -263,6 +263,32 @@ func TestNothingToEmbed(t *testing.T) {
 	}
 }
 
+// TestLongTextsMakeSmallBatches: a batch is bounded by its text, too, and none
+// is left out at its end.
+func TestLongTextsMakeSmallBatches(t *testing.T) {
+	m, f := newModel(), good()
+	w := newWorld(t, eventlogtest.NewFake())
+	w.mustStart()
+	w.namespace("team-a")
+	for i := range 9 {
+		w.capture("team-a", memory.Capture{Text: fmt.Sprint(i, strings.Repeat(" words and more", buildBytes/3/15))})
+	}
+	w.build(m.space, true)
+	b := newBuilder(w.shard, m, f.compare)
+	_, _, count := w.spaces()
+	for round, want := range []uint64{4, 8} { // each text is a little less than a third
+		b.round(context.Background())
+		if got := count(m.space); got != want {
+			t.Errorf("round %d: %d records, want %d", round, got, want)
+		}
+	}
+	turn(t, b, 2, w.switchedTo(m.space))
+	if got := count(m.space); got != 9 {
+		t.Errorf("%d records", got)
+	}
+	w.refold()
+}
+
 // TestPoorRecallIsNoSwitch: the namespace stays with what it has until a search
 // of the new space finds what is near.
 func TestPoorRecallIsNoSwitch(t *testing.T) {
