@@ -34,8 +34,9 @@ func BenchmarkSearch(b *testing.B) {
 	}
 	for from := 0; from < n; from += 500 {
 		var batch []memory.Capture
-		for range 500 {
-			batch = append(batch, memory.Capture{Agent: agentName(g.IntN(8)), Text: words(25), Tags: []string{[]string{"red", "green"}[g.IntN(2)]}})
+		for i := range 500 {
+			batch = append(batch, memory.Capture{Agent: agentName(g.IntN(8)), Text: words(25), Tags: []string{[]string{"red", "green"}[g.IntN(2)]},
+				Conversation: fmt.Sprintf("talk-%d", (from+i)/20)})
 		}
 		w.capture("team", batch...)
 	}
@@ -52,6 +53,7 @@ func BenchmarkSearch(b *testing.B) {
 	}{
 		{"hybrid", memory.SearchRequest{}},
 		{"text", memory.SearchRequest{Mode: memory.ModeText}},
+		{"plain", memory.SearchRequest{Mode: memory.ModeText, Parts: map[memory.Part]bool{memory.PartNeighbours: false, memory.PartConversation: false}}},
 		{"vector", memory.SearchRequest{Mode: memory.ModeVector}},
 		{"filtered", memory.SearchRequest{Filter: &memory.Filter{Tags: []string{"red"}}}},
 	} {

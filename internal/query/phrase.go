@@ -16,6 +16,11 @@ import (
 // documents hold all of its words; whether they stand together is read in the
 // text. A phrase of stop words alone is not in the index: then only what the
 // rest of the query brings is looked at.
+//
+// In a question, which a question mark tells, quotes are those of titles and
+// names, and restrict nothing: the answer to "When did she read 'Dune'?", with
+// double quotes, need not name the book. Measured on the development sets, they
+// cost 0.01 of recall@10 there.
 
 // phrase is the folded words of a quoted phrase, stop words included.
 type phrase []string
@@ -29,6 +34,9 @@ var quotes = map[rune]rune{'"': '"', '“': '”', '„': '“', '«': '»', '�
 // planPhrases finds the phrases and what the index must hold of them. It needs
 // the query's terms.
 func (p *plan) planPhrases() error {
+	if strings.ContainsAny(p.req.Query, "?？") {
+		return nil
+	}
 	for _, quoted := range quotedParts(p.req.Query) {
 		words := phrase(foldedWords(quoted))
 		if len(words) == 0 || slices.ContainsFunc(p.phrases, func(o phrase) bool { return slices.Equal(o, words) }) {

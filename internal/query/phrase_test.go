@@ -55,8 +55,10 @@ func TestPhrases(t *testing.T) {
 				t.Errorf("%s %s: %v", mode, q, texts(res))
 			}
 		}
-		if res := w.search("team", "", memory.SearchRequest{Query: `"crane`, Mode: mode}).Results; len(res) != memory.DefaultLimit {
-			t.Errorf("%s: an open quote quotes: %v", mode, texts(res))
+		for _, q := range []string{`"crane`, `where is "the crane stood harbour"?`} {
+			if res := w.search("team", "", memory.SearchRequest{Query: q, Mode: mode}).Results; len(res) != memory.DefaultLimit {
+				t.Errorf("%s: %s quotes: %v", mode, q, texts(res))
+			}
 		}
 	}
 	many := ""

@@ -13,7 +13,7 @@ var nearWeights = [...]float64{0.5, 0.3, 0.2}
 const (
 	// expandBest is how many of the best documents of each source bring their
 	// neighbours as candidates, and expandReach how far.
-	expandBest  = minCandidates
+	expandBest  = 20
 	expandReach = 2
 )
 

@@ -189,9 +189,13 @@ func (p *Prepared) Score(ctx context.Context, dst []Hit, docs []Ref) ([]Hit, err
 			}
 		}
 		h := Hit{Partition: d.Partition, Doc: d.Doc}
-		p.eachPart(d.Partition, d.Doc, func(_ *slot, _, _ uint32, x float64) { h.Score += x })
 		if p.q.Explain {
 			h.Parts = p.explain(d.Partition, d.Doc)
+			for i := range h.Parts {
+				h.Score += h.Parts[i].Score
+			}
+		} else {
+			p.eachPart(d.Partition, d.Doc, func(_ *slot, _, _ uint32, x float64) { h.Score += x })
 		}
 		dst = append(dst, h)
 	}
