@@ -123,3 +123,38 @@ func TestExactScores(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+func TestSetEfSearch(t *testing.T) {
+	const n, dim = 3000, 64
+	data := newClustered(43, dim, 1, 50)
+	vs, queries := data.take(n), data.take(60)
+	live := twin{}
+	for i, v := range vs {
+		live[ID(i)] = v
+	}
+	s := mustSet(t, dim, Options{ExactBelow: 500, GuardRecall: -1, Exact: live.exactly, Params: Params{M: 8, EfConstruction: 60}})
+	fill(t, s, 0, vs)
+	mustWait(t, s)
+	var recall []float64
+	for _, ef := range []int{1, 400} {
+		if err := s.SetEfSearch(ef); err != nil {
+			t.Fatal(err)
+		}
+		sum := 0.0
+		for _, q := range queries {
+			sum += checkScores(t, live, q, 10, nil, mustSearch(t, s, q, 10, nil), exactError)
+		}
+		recall = append(recall, sum/float64(len(queries)))
+	}
+	if recall[0] > 0.9 || recall[1] < 0.95 {
+		t.Errorf("recall with ef 1 and 400: %v", recall)
+	}
+	for _, ef := range []int{0, -1, maxEf + 1} {
+		if err := s.SetEfSearch(ef); !errors.Is(err, ErrOptions) {
+			t.Errorf("ef %d: %v", ef, err)
+		}
+	}
+	if _, err := NewSet(4, Options{BuildWorkers: -1}); !errors.Is(err, ErrOptions) {
+		t.Error(err)
+	}
+}
