@@ -192,7 +192,7 @@ func names() []string { return slices.Sorted(maps.Keys(table)) }
 const (
 	hashVectorWeight    = 0.1 // built-in hashing
 	staticVectorWeight  = 0.2 // other built-in models
-	outsideVectorWeight = 0.5
+	outsideVectorWeight = 0.7 // not measured here: there is no such model to measure
 
 	hashModel = "hash"
 )

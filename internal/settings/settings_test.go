@@ -117,7 +117,7 @@ func TestResolve(t *testing.T) {
 	}{
 		"nothing":     {nil, 0.1, 0.9},
 		"builtin":     {space(local), 0.1, 0.9},
-		"semantic":    {space(semantic), 0.5, 0.5},
+		"semantic":    {space(semantic), 0.7, 0.3},
 		"vector only": {space(semantic, settings.VectorWeight, "0.4"), 0.4, 0.6},
 		"text only":   {space(local, settings.TextWeight, "0.4"), 0.6, 0.4},
 		"both":        {space(semantic, settings.VectorWeight, "0.5", settings.TextWeight, "0.5"), 0.5, 0.5},
