@@ -3,6 +3,7 @@ package text
 import (
 	"cmp"
 	"encoding/binary"
+	"math"
 	"math/bits"
 	"slices"
 )
@@ -154,7 +155,10 @@ func (s *scratch) scoreWindow(part *Partition, g group, start uint32, q *Query) 
 		few++
 	}
 	for i := few; i < len(s.active); i++ {
-		s.accumulate(&s.active[i], start)
+		a := &s.active[i]
+		// A document that scores no more here cannot get into the heap with all
+		// that the others can add.
+		s.accumulate(a, start, floor-(total-a.ub))
 	}
 	s.collect(&w, few)
 }
@@ -163,14 +167,21 @@ func (s *scratch) scoreWindow(part *Partition, g group, start uint32, q *Query) 
 // be looked for.
 const probeCost = 12
 
-// accumulate adds what a list's documents in the window score to s.acc.
-func (s *scratch) accumulate(a *active, start uint32) {
+// accumulate adds what a list's documents in the window score to s.acc, at least
+// where that is more than need.
+func (s *scratch) accumulate(a *active, start uint32, need float64) {
 	sl := &s.slots[s.lists[a.list].slot]
+	if sl.boost <= 0 {
+		need = math.Inf(-1) // leaving it out would lift the document
+	}
 	for k := a.from; k < a.to; k++ {
 		c := &s.chunks[k]
+		if c.ub <= need {
+			continue
+		}
 		from, to := s.inWindow(c, start)
 		if sl.memo != nil && c.bt <= 1 && c.bl == 1 && c.minLen < memoLengths/2 {
-			s.accumulateKnown(sl, c, from, to, start)
+			s.accumulateKnown(sl, c, from, to, start, need)
 			continue
 		}
 		for i := from; i < to; i++ {
@@ -187,7 +198,7 @@ func (s *scratch) add(local uint32, x float64) {
 
 // accumulateKnown is the inner loop of a search: columns of one byte, and scores
 // that are remembered.
-func (s *scratch) accumulateKnown(sl *slot, c *chunk, from, to int, start uint32) {
+func (s *scratch) accumulateKnown(sl *slot, c *chunk, from, to int, start uint32, need float64) {
 	m := sl.memo
 	docs := s.data[int(c.docs)+2*from : int(c.docs)+2*to]
 	lens := s.data[int(c.lens)+from : int(c.lens)+to]
@@ -207,8 +218,8 @@ func (s *scratch) accumulateKnown(sl *slot, c *chunk, from, to int, start uint32
 		if x == 0 {
 			x = sl.known(tf+1, length)
 		}
-		if 2*i+1 >= len(docs) {
-			break
+		if x <= need || 2*i+1 >= len(docs) {
+			continue
 		}
 		local := uint32(docs[2*i]) | uint32(docs[2*i+1])<<8
 		s.add(local-start, x)
