@@ -145,6 +145,7 @@ func (t *tx) addTerms(p *Partition, doc uint32, c *Contribution) error {
 	if err != nil {
 		return err
 	}
+	d.Row = row
 	t.docs[p.ID] = append(t.docs[p.ID], d)
 	t.noteFact(p.Namespace, be32(be32([]byte{text.PrefixForward}, p.ID), doc), row)
 	return nil

@@ -46,6 +46,9 @@ func (w *world) add(b *pebble.Batch, partition uint32, n int) {
 		}
 		d := randomDoc(w.rng, p.next, testVocabulary, 20)
 		p.docs[d.ID] = d
+		if w.rng.IntN(2) == 0 {
+			d.Row = mustForward(w.t, d)
+		}
 		docs = append(docs, d)
 	}
 	if err := w.w.Add(b, partition, docs); err != nil {

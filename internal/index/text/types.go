@@ -63,6 +63,9 @@ type Doc struct {
 	ID      uint32
 	Terms   []Term
 	Lengths [NumFields]uint32 // tokens per field, up to MaxLength
+	// Row may hold what EncodeForward gave for this document, so that Add need
+	// not encode and check it again. Reads leave it nil.
+	Row []byte
 }
 
 // Set is a set of DocIDs of one partition. It must not change during a search

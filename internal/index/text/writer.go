@@ -112,9 +112,13 @@ func (w *Writer) encode(t *tail, docs []Doc) error {
 			return fmt.Errorf("%w: document %d after %d", ErrInvalid, docs[i].ID, last)
 		}
 		last = int64(docs[i].ID)
-		var err error
-		if w.rows, err = EncodeForward(w.rows, docs[i]); err != nil {
-			return err
+		if row := docs[i].Row; row != nil {
+			w.rows = append(w.rows, row...)
+		} else {
+			var err error
+			if w.rows, err = EncodeForward(w.rows, docs[i]); err != nil {
+				return err
+			}
 		}
 		w.ends = append(w.ends, len(w.rows))
 	}

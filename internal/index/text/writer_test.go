@@ -130,7 +130,7 @@ func TestSearchRefuses(t *testing.T) {
 	}
 }
 
-func mustForward(t *testing.T, d Doc) []byte {
+func mustForward(t testing.TB, d Doc) []byte {
 	t.Helper()
 	v, err := EncodeForward(nil, d)
 	if err != nil {
