@@ -108,8 +108,8 @@ func TestSpacesFollowEvents(t *testing.T) {
 			t.Error("no space is found")
 		}
 	}
-	e := settings.Resolve(d.raw)
-	if e.Raw[settings.EmbedderProvider] != "openai" || e.Raw[settings.EmbedderModel] != "n" || e.Raw[settings.EmbedderDimensions] != "" || e.VectorWeight != 0.7 {
+	e, fresh := settings.Resolve(d.raw), settings.Resolve(map[string]string{settings.EmbedderSpace: settings.EncodeSpace(another)})
+	if e.Raw[settings.EmbedderProvider] != "openai" || e.Raw[settings.EmbedderModel] != "n" || e.Raw[settings.EmbedderDimensions] != "" || e.VectorWeight != fresh.VectorWeight {
 		t.Errorf("%+v", e)
 	}
 	for name := range e.Raw {
