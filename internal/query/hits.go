@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 
 	"mneme/internal/events"
@@ -13,7 +14,8 @@ import (
 )
 
 // leastEvidence is what must speak for an answer of a hybrid search: below it
-// neither source found anything. A vector search ranks whatever there is.
+// neither source found anything. A text search gives whatever holds a word of
+// the query, or stands beside it; a vector search ranks whatever there is.
 const leastEvidence = 1e-6
 
 // hits opens the best candidates, and no others, until the limit is reached.
@@ -26,9 +28,10 @@ func (r *Reader) hits(ctx context.Context, sc *scratch) ([]memory.Hit, error) {
 	if p.on[memory.PartDuplicates] {
 		seen = map[string]bool{}
 	}
+	least := map[memory.Mode]float64{memory.ModeHybrid: leastEvidence, memory.ModeText: math.SmallestNonzeroFloat64}[p.mode]
 	for from := 0; from < len(sc.cands) && len(out) < p.limit; {
 		best := &sc.cands[from]
-		if best.score < p.minScore || best.fused < leastEvidence && p.mode != memory.ModeVector {
+		if best.score < p.minScore || best.fused < least {
 			break
 		}
 		to := from + 1
