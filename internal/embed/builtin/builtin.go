@@ -40,9 +40,19 @@ func Embed(s string, dst []int8) {
 		panic("builtin: Embed needs a vector of Dimensions")
 	}
 	var e embedder
+	e.sums = e.space[:]
 	e.collect(s)
 	e.accumulate()
-	e.quantise(dst)
+	Quantise(dst, e.sums)
+}
+
+// Sums adds the weighted features of s to sums, hashed into as many dimensions as
+// it has: what Embed scales and rounds, for another model to have a part of it.
+func Sums(s string, sums []int64) {
+	var e embedder
+	e.sums = sums
+	e.collect(s)
+	e.accumulate()
 }
 
 // Float writes q, scaled to length 1, to dst, for searching in memory. Both have
@@ -66,16 +76,17 @@ func Float(dst []float32, q []int8) {
 	}
 }
 
-// quantise writes the sums, scaled to length Scale and rounded half away from zero.
-func (e *embedder) quantise(dst []int8) {
+// Quantise writes sums to dst, scaled to length Scale and rounded half away from zero;
+// both have one length. Sums of zeros stay zero.
+func Quantise(dst []int8, sums []int64) {
 	top := uint64(0)
-	for _, v := range e.sums {
+	for _, v := range sums {
 		top |= uint64(max(v, -v))
 	}
 	// 24 bits a dimension: times Scale they fit in 32, where division is quick.
 	shift := max(0, bits.Len64(top)-24)
 	sum := uint64(0)
-	for _, v := range e.sums {
+	for _, v := range sums {
 		v = max(v, -v) >> shift
 		sum += uint64(v * v)
 	}
@@ -83,8 +94,8 @@ func (e *embedder) quantise(dst []int8) {
 		clear(dst)
 		return
 	}
-	length := uint32(isqrt(sum))
-	for i, v := range e.sums {
+	length := uint32(Root(sum))
+	for i, v := range sums {
 		n := int32((uint32(max(v, -v)>>shift)*Scale + length/2) / length)
 		if v < 0 {
 			n = -n
@@ -93,9 +104,9 @@ func (e *embedder) quantise(dst []int8) {
 	}
 }
 
-// isqrt returns the integer square root of x, rounded down (Newton's iteration from
+// Root returns the integer square root of x, rounded down (Newton's iteration from
 // above).
-func isqrt(x uint64) uint64 {
+func Root(x uint64) uint64 {
 	if x == 0 {
 		return 0
 	}

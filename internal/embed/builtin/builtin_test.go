@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -185,8 +186,9 @@ func TestTableAgainstMap(t *testing.T) {
 				hash = mix(hash + 0x9e3779b97f4a7c15)
 			}
 		}
+		e.sums = make([]int64, Dimensions)
 		e.accumulate()
-		if e.sums != want {
+		if !slices.Equal(e.sums, want[:]) {
 			t.Fatalf("seed %d: sums differ", seed)
 		}
 	}
@@ -198,15 +200,14 @@ func TestQuantiseAgainstFloat(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
 	for _, size := range []int64{1 << 12, 1 << 20, 1 << 40, 1 << 61} {
-		var e embedder
+		sums := make([]int64, Dimensions)
 		sum := 0.0
-		for i := range e.sums {
-			e.sums[i] = r.Int64N(2*size) - size
-			sum += float64(e.sums[i]) * float64(e.sums[i])
+		for i := range sums {
+			sums[i] = r.Int64N(2*size) - size
+			sum += float64(sums[i]) * float64(sums[i])
 		}
-		sums := e.sums
 		got := make([]int8, Dimensions)
-		e.quantise(got)
+		Quantise(got, sums)
 		for i, x := range got {
 			if want := float64(sums[i]) / math.Sqrt(sum) * Scale; math.Abs(float64(x)-want) > 0.51 {
 				t.Errorf("seed %d size %d: dimension %d is %d, want %.3f", seed, size, i, x, want)
@@ -217,9 +218,9 @@ func TestQuantiseAgainstFloat(t *testing.T) {
 
 func TestIsqrt(t *testing.T) {
 	for _, x := range []uint64{0, 1, 2, 3, 4, 8, 9, 15, 16, 1 << 40, 1<<40 - 1, 1<<62 + 12345, math.MaxUint64} {
-		r := isqrt(x)
+		r := Root(x)
 		if r*r > x || r < 1<<32-1 && (r+1)*(r+1) <= x {
-			t.Errorf("isqrt(%d) = %d", x, r)
+			t.Errorf("Root(%d) = %d", x, r)
 		}
 	}
 }

@@ -65,7 +65,8 @@ type feature struct {
 // embedder gathers the features of one text and adds them up.
 type embedder struct {
 	table table
-	sums  [Dimensions]int64
+	sums  []int64
+	space [Dimensions]int64 // sums of Embed
 }
 
 // collect gathers the features of s.
@@ -145,7 +146,7 @@ func (e *embedder) accumulate() {
 
 // put adds value to the dimension of h, with its sign.
 func (e *embedder) put(h uint64, value int64) {
-	dim, _ := bits.Mul64(h, Dimensions)
+	dim, _ := bits.Mul64(h, uint64(len(e.sums)))
 	sign := int64(h&1)*-2 + 1
 	e.sums[dim] += sign * value
 }
