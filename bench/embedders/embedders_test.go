@@ -1,0 +1,71 @@
+package main
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"mneme/bench/internal/judged"
+	"mneme/internal/embed/builtin"
+)
+
+func TestSpearman(t *testing.T) {
+	for _, test := range []struct {
+		a, b []float64
+		want float64
+	}{
+		{[]float64{1, 2, 3, 4}, []float64{10, 20, 30, 99}, 1},
+		{[]float64{1, 2, 3, 4}, []float64{4, 3, 2, 1}, -1},
+		{[]float64{1, 1, 2, 2}, []float64{1, 2, 1, 2}, 0},
+		{[]float64{1, 2, 3}, []float64{1, 3, 2}, 0.5},
+	} {
+		if got := spearman(test.a, test.b); math.Abs(got-test.want) > 1e-12 {
+			t.Errorf("%v, %v: %g, want %g", test.a, test.b, got, test.want)
+		}
+	}
+}
+
+func TestRank(t *testing.T) {
+	e := embedder{builtin.Name, builtin.Dimensions, builtin.Embed}
+	var chunks []chunk
+	for _, c := range [][2]string{{"a", "the cat sleeps"}, {"b", "the server restarts"}, {"a", "cats eat fish"}} {
+		chunks = append(chunks, chunk{c[0], e.vector(c[1])})
+	}
+	if got := rank(chunks, e.vector("which server restarts")); !slices.Equal(got, []string{"b", "a"}) {
+		t.Errorf("ranked %q", got)
+	}
+}
+
+// TestRealData prints the table where the data is.
+func TestRealData(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short")
+	}
+	wd, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := judged.FindData("", os.Getenv("MNEME_DATA"), wd); err != nil {
+		t.Skipf("no test data: %v", err)
+	}
+	var out bytes.Buffer
+	if err := run(t.Context(), nil, &out, &out); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "| static-1") {
+		t.Errorf("no row of the static model:\n%s", out.String())
+	}
+	t.Log(out.String())
+}
+
+func TestBadInput(t *testing.T) {
+	var out bytes.Buffer
+	for _, args := range [][]string{{"-data", "absent"}, {"-weights", "absent"}, {"-nonsense"}, {"-data", t.TempDir()}} {
+		if run(t.Context(), args, &out, &out) == nil {
+			t.Errorf("%q: no error", args)
+		}
+	}
+}

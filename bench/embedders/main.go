@@ -1,0 +1,132 @@
+// Command embedders measures what the compiled-in embedders know, without a node:
+// Spearman's correlation on the development splits of STS-B, English and Chinese;
+// recall at 5, 10 and 20 of LoCoMo, MemDaily and BEAM by vectors alone; texts a
+// second on one core.
+//
+// -weights FILE measures other weights of the static model beside the shipped ones,
+// which is how those were chosen.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"mneme/bench/internal/judged"
+	"mneme/bench/internal/report"
+	"mneme/internal/embed/builtin"
+	"mneme/internal/embed/static"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "embedders:", err)
+		os.Exit(1)
+	}
+}
+
+// embedder is one model that is measured.
+type embedder struct {
+	name       string
+	dimensions int
+	embed      func(text string, dst []int8)
+}
+
+// vector returns the vector of s with length 1.
+func (e embedder) vector(s string) []float32 {
+	q, v := make([]int8, e.dimensions), make([]float32, e.dimensions)
+	e.embed(s, q)
+	builtin.Float(v, q)
+	return v
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	fs := flag.NewFlagSet("embedders", flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	data := fs.String("data", "", "folder with the sets (default $MNEME_DATA or shared/data beside the repository)")
+	weights := fs.String("weights", "", "file of other weights of the static model")
+	out := fs.String("o", "", "also write the table to this file")
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	list := []embedder{
+		{builtin.Name, builtin.Dimensions, builtin.Embed},
+		{static.Name, static.Dimensions, static.Embed},
+	}
+	if *weights != "" {
+		b, err := os.ReadFile(*weights)
+		if err != nil {
+			return fmt.Errorf("read weights: %w", err)
+		}
+		m, err := static.Open(b)
+		if err != nil {
+			return fmt.Errorf("open %s: %w", *weights, err)
+		}
+		list = append(list, embedder{*weights, static.Dimensions, m.Embed})
+	}
+	wd, err := os.Getwd()
+	if err != nil {
+		return fmt.Errorf("find data: %w", err)
+	}
+	dir, err := judged.FindData(*data, os.Getenv("MNEME_DATA"), wd)
+	if err != nil {
+		return err
+	}
+	table, err := measure(ctx, dir, list)
+	if err != nil {
+		return err
+	}
+	return report.Write(stdout, *out, report.Machine(), table)
+}
+
+// measure makes one table of all embedders.
+func measure(ctx context.Context, dir string, list []embedder) (*report.Table, error) {
+	t := &report.Table{Title: "Compiled-in embedders, vectors alone",
+		Header: []string{"model", "STS-B en", "STS-B zh", "LoCoMo R@5/10/20", "MemDaily R@5/10/20", "BEAM R@5/10/20", "texts/s"}}
+	for _, e := range list {
+		row := []string{e.name}
+		for _, lang := range []string{"en", "zh"} {
+			rho, err := sts(dir, lang, e)
+			if err != nil {
+				return nil, err
+			}
+			row = append(row, fmt.Sprintf("%.4f", rho))
+		}
+		for _, name := range []string{"locomo", "memdaily", "beam"} {
+			set, err := judged.Load(name, dir)
+			if err != nil {
+				return nil, err
+			}
+			r, err := recall(ctx, set, e)
+			if err != nil {
+				return nil, err
+			}
+			row = append(row, fmt.Sprintf("%.3f / %.3f / %.3f", r[0], r[1], r[2]))
+		}
+		t.Rows = append(t.Rows, append(row, fmt.Sprintf("%.0f", speed(e))))
+	}
+	return t, nil
+}
+
+// speed returns how many short texts a second e embeds on one core.
+func speed(e embedder) float64 {
+	texts := []string{
+		"Caroline: I went to a LGBTQ support group yesterday and it was so powerful.",
+		"我将要参加金融科技精英论坛。", "When do we deploy the new cluster?",
+	}
+	dst := make([]int8, e.dimensions)
+	n, start := 0, time.Now()
+	for ; time.Since(start) < time.Second; n++ {
+		e.embed(texts[n%len(texts)], dst)
+	}
+	return float64(n) / time.Since(start).Seconds()
+}
