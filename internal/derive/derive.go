@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"mneme/internal/embed"
-	"mneme/internal/embed/builtin"
 	"mneme/internal/events"
 	index "mneme/internal/index/text"
 	"mneme/internal/keyring"
@@ -305,32 +304,28 @@ func vectors(env *events.Envelope, c *events.Content, key *keyring.DataKey, spac
 	}
 	chunks := text.Chunks(c.Text, text.DefaultChunkTokens, text.DefaultChunkOverlap)
 	out.Chunks = uint32(len(chunks))
-	if isLocal(space) {
-		out.Vectors = sealSmall(env, key, out.Space, localVectors(space, env.Agent, chunks))
+	if model, ok := embed.Local(space); ok {
+		out.Vectors = sealSmall(env, key, out.Space, localVectors(model, env.Agent, chunks))
 	}
 	return out
-}
-
-// isLocal reports whether the space's model is compiled into this program.
-func isLocal(s embed.Space) bool {
-	return embed.IsLocal(s.Provider) && s.Model == builtin.Name && s.Dimensions == builtin.Dimensions && s.Version == builtin.Version
 }
 
 // LocalVectors gives the vectors of a text's chunks in the space of a model
 // that is compiled in, as derivation makes them; false if it is not.
 func LocalVectors(space embed.Space, agent, s string) ([][]int8, bool) {
-	if !isLocal(space) {
+	model, ok := embed.Local(space)
+	if !ok {
 		return nil, false
 	}
-	return localVectors(space, agent, text.Chunks(s, text.DefaultChunkTokens, text.DefaultChunkOverlap)), true
+	return localVectors(model, agent, text.Chunks(s, text.DefaultChunkTokens, text.DefaultChunkOverlap)), true
 }
 
-func localVectors(space embed.Space, agent string, chunks []text.Chunk) [][]int8 {
+func localVectors(model embed.LocalModel, agent string, chunks []text.Chunk) [][]int8 {
 	out := make([][]int8, len(chunks))
 	for i, ch := range chunks {
-		out[i] = make([]int8, space.Dimensions)
+		out[i] = make([]int8, model.Space.Dimensions)
 		// Who said it helps a vector without meaning more than it costs.
-		builtin.Embed(agent+": "+ch.Text, out[i])
+		model.Embed(agent+": "+ch.Text, out[i])
 	}
 	return out
 }

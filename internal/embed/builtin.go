@@ -5,25 +5,82 @@ import (
 	"sync/atomic"
 
 	"mneme/internal/embed/builtin"
+	"mneme/internal/embed/static"
 )
 
-// builtinModel is the name of the model that is compiled in.
-const builtinModel = builtin.Name
+// Names of the compiled-in models.
+const (
+	ModelStatic = static.Name  // knows meaning; the default
+	ModelHash   = builtin.Name // hashes words and parts of words
+)
 
-func builtinSpace() Space {
-	return Space{
-		Provider:   ProviderBuiltin,
-		Model:      builtinModel,
-		Dimensions: builtin.Dimensions,
-		Normalised: true,
-		Version:    builtin.Version,
+// LocalModel is a model that is compiled in. Its vectors are a function of the text
+// alone, in integers, so that they may enter replicated state.
+type LocalModel struct {
+	Space Space
+	embed func(text string, dst []int8)
+}
+
+// localModels are the compiled-in models, the default first. Each stays as long as
+// there may be namespaces with its space.
+func localModels() [2]LocalModel {
+	space := func(model string, dimensions, version int) Space {
+		return Space{Provider: ProviderBuiltin, Model: model, Dimensions: dimensions, Normalised: true, Version: version}
+	}
+	return [...]LocalModel{
+		{space(static.Name, static.Dimensions, static.Version), static.Embed},
+		{space(builtin.Name, builtin.Dimensions, builtin.Version), builtin.Embed},
 	}
 }
 
-// compiledIn adapts the built-in model. It holds nothing.
-type compiledIn struct{ closed atomic.Bool }
+// Local returns the compiled-in model that makes vectors of space s; false if this
+// release has none.
+func Local(s Space) (LocalModel, bool) {
+	for _, m := range localModels() {
+		if m.Space == s {
+			return m, true
+		}
+	}
+	return LocalModel{}, false
+}
 
-func (l *compiledIn) Space() Space { return builtinSpace() }
+// localByName returns the compiled-in model of that name; no name is the default.
+func localByName(name string) (LocalModel, bool) {
+	for _, m := range localModels() {
+		if name == "" || m.Space.Model == name {
+			return m, true
+		}
+	}
+	return LocalModel{}, false
+}
+
+// Embed writes the vector of text to dst, whose length must be the space's
+// dimensions: builtin.Scale times the unit vector, rounded, or zero if the model
+// finds nothing in the text. It may be called concurrently.
+func (m LocalModel) Embed(text string, dst []int8) { m.embed(text, dst) }
+
+// Vector returns the vector of text with length 1, for searching in memory; false
+// if the model finds nothing in the text.
+func (m LocalModel) Vector(text string) ([]float32, bool) {
+	q := make([]int8, m.Space.Dimensions)
+	m.embed(text, q)
+	v := make([]float32, len(q))
+	builtin.Float(v, q)
+	for _, x := range q {
+		if x != 0 {
+			return v, true
+		}
+	}
+	return v, false
+}
+
+// compiledIn adapts a compiled-in model. It holds nothing.
+type compiledIn struct {
+	model  LocalModel
+	closed atomic.Bool
+}
+
+func (l *compiledIn) Space() Space { return l.model.Space }
 
 func (l *compiledIn) Embed(ctx context.Context, p Purpose, texts []string) ([][]float32, error) {
 	if l.closed.Load() {
@@ -33,16 +90,13 @@ func (l *compiledIn) Embed(ctx context.Context, p Purpose, texts []string) ([][]
 		return nil, err
 	}
 	out := make([][]float32, len(texts))
-	quantised := make([]int8, builtin.Dimensions)
 	for i, text := range texts {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		builtin.Embed(text, quantised)
-		v := make([]float32, builtin.Dimensions)
-		builtin.Float(v, quantised)
-		if err := normalise(v); err != nil {
-			return nil, &Error{Kind: ErrBadInput, Provider: ProviderBuiltin, Model: builtinModel, Index: i, Detail: "text has nothing to embed"}
+		v, ok := l.model.Vector(text)
+		if !ok || normalise(v) != nil {
+			return nil, &Error{Kind: ErrBadInput, Provider: ProviderBuiltin, Model: l.model.Space.Model, Index: i, Detail: "text has nothing to embed"}
 		}
 		out[i] = v
 	}

@@ -27,3 +27,39 @@ func TestBuiltinTakesAnyText(t *testing.T) {
 		}
 	}
 }
+
+// TestEveryLocalModelOpens: by name and by space, and each stays what it was.
+func TestEveryLocalModelOpens(t *testing.T) {
+	for _, m := range localModels() {
+		for _, cfg := range []Config{{Model: m.Space.Model}, Config{}.ForSpace(m.Space)} {
+			e, _ := open(t, cfg)
+			if e.Space() != m.Space {
+				t.Errorf("%+v opens %s", cfg, e.Space())
+			}
+			got, err := e.Embed(t.Context(), Document, []string{"deploys happen on Tuesdays"})
+			if want, ok := m.Vector("deploys happen on Tuesdays"); err != nil || !ok || cosineOf(got[0], want) < 0.9999 {
+				t.Errorf("%s: other vectors than Local's: %v", m.Space, err)
+			}
+		}
+		if got, ok := Local(m.Space); !ok || got.Space != m.Space {
+			t.Errorf("%s is not found", m.Space)
+		}
+		newer := m.Space
+		newer.Version++
+		if _, ok := Local(newer); ok {
+			t.Errorf("%s is found", newer)
+		}
+		q := make([]int8, m.Space.Dimensions)
+		if m.Embed(" ", q); slices.ContainsFunc(q, func(x int8) bool { return x != 0 }) {
+			t.Errorf("%s: a blank text has a vector", m.Space)
+		}
+	}
+}
+
+func cosineOf(a, b []float32) float64 {
+	sum := 0.0
+	for i := range a {
+		sum += float64(a[i]) * float64(b[i])
+	}
+	return sum
+}

@@ -172,11 +172,16 @@ func (c Config) validateNumbers(provider string) error {
 
 // validateBuiltin refuses settings that the built-in embedder would ignore.
 func (c Config) validateBuiltin(provider string) error {
+	model, ok := localByName(c.Model)
 	switch {
-	case c.Model != "" && c.Model != builtinModel:
-		return configError(provider, fmt.Sprintf("there is one built-in model, %q, not %q", builtinModel, c.Model))
-	case c.Dimensions != 0 && c.Dimensions != builtinSpace().Dimensions:
-		return configError(provider, fmt.Sprintf("built-in vectors have %d dimensions, not %d", builtinSpace().Dimensions, c.Dimensions))
+	case !ok:
+		var names []string
+		for _, m := range localModels() {
+			names = append(names, m.Space.Model)
+		}
+		return configError(provider, fmt.Sprintf("the built-in models are %s, not %q", strings.Join(names, " and "), c.Model))
+	case c.Dimensions != 0 && c.Dimensions != model.Space.Dimensions:
+		return configError(provider, fmt.Sprintf("vectors of %s have %d dimensions, not %d", model.Space.Model, model.Space.Dimensions, c.Dimensions))
 	case c.Prefixes != nil && *c.Prefixes != Prefixes{}:
 		return configError(provider, "the built-in model takes no prefixes")
 	}

@@ -11,7 +11,7 @@ import (
 func TestAutoIsBuiltin(t *testing.T) {
 	for _, name := range []string{"", "auto", "builtin", " Auto "} {
 		e, err := Open(t.Context(), Config{Provider: name}, Options{})
-		if err != nil || e.Space() != builtinSpace() || !IsLocal(name) {
+		if err != nil || e.Space() != localModels()[0].Space || !IsLocal(name) {
 			t.Errorf("%q: %v, %v", name, e, err)
 		}
 	}
@@ -36,12 +36,14 @@ func TestValidate(t *testing.T) {
 		{"", Config{Provider: "openai", APIKey: key}},
 		{"", Config{Provider: "openai", BaseURL: "http://127.0.0.1:8080/v1"}},
 		{"", Config{Provider: "ollama"}},
-		{"", Config{Provider: "builtin", Model: builtinModel, Dimensions: 384}},
+		{"", Config{Provider: "builtin", Model: "hash", Dimensions: 384}},
+		{"", Config{Provider: "builtin", Model: "static-1"}},
+		{"vectors of hash have 384", Config{Provider: "builtin", Model: "hash", Dimensions: 383}},
 		{"unknown provider", Config{Provider: "voyage"}},
 		{"no API key; set OPENAI_API_KEY", Config{Provider: "openai"}},
 		{"no API key", Config{Provider: "openai", BaseURL: openAIURL + "/"}},
 		{"set GEMINI_API_KEY", Config{Provider: "gemini"}},
-		{"one built-in model", Config{Model: "nomic"}},
+		{"the built-in models are static-1 and hash", Config{Model: "nomic"}},
 		{"384 dimensions", Config{Dimensions: 100}},
 		{"no prefixes", Config{Prefixes: &Prefixes{Query: "q"}}},
 		{"dimensions is -1", Config{Provider: "ollama", Dimensions: -1}},
@@ -148,7 +150,7 @@ func TestForSpace(t *testing.T) {
 	if _, err := Open(t.Context(), Config{}.ForSpace(newer), Options{}); !errors.Is(err, ErrConfig) {
 		t.Fatal(err)
 	}
-	local := builtinSpace()
+	local := localModels()[0].Space
 	open(t, Config{Provider: ProviderNone}.ForSpace(local))
 	local.Version++
 	if _, err := Open(t.Context(), Config{}.ForSpace(local), Options{}); !errors.Is(err, ErrConfig) {

@@ -1,6 +1,7 @@
 // Package embed turns texts into vectors. It is the one place that speaks to
-// embedding models: the built-in one and those in a directory (package local),
-// which run in this process, and the servers of others (Ollama, OpenAI and
+// embedding models: the built-in ones (package static, the default, and package
+// builtin) and those in a directory (package local), which run in this process,
+// and the servers of others (Ollama, OpenAI and
 // everything compatible with it, Gemini).
 //
 // # Invariants

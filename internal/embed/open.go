@@ -72,10 +72,11 @@ func Open(ctx context.Context, cfg Config, opt Options) (Embedder, error) {
 	case ProviderNone:
 		return nil, ErrNone
 	case ProviderBuiltin:
-		if err := cfg.checkSpace(builtinSpace()); err != nil {
+		model, _ := localByName(cfg.Model) // Validate has seen the name
+		if err := cfg.checkSpace(model.Space); err != nil {
 			return nil, err
 		}
-		return &compiledIn{}, nil
+		return &compiledIn{model: model}, nil
 	case ProviderLocal:
 		return openDirectory(ctx, cfg)
 	default:

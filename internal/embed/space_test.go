@@ -17,6 +17,7 @@ func TestSpaceGolden(t *testing.T) {
 	}{
 		{Space{}, "7c9fa136d4413fa6", "none"},
 		{Space{Provider: "builtin", Model: "hash", Dimensions: 384, Normalised: true, Version: 1}, "42ac31ad881b2b6f", "builtin/hash 384d v1"},
+		{Space{Provider: "builtin", Model: "static-1", Dimensions: 384, Normalised: true, Version: 1}, "fcf74dbd69f86562", "builtin/static-1 384d v1"},
 		{Space{Provider: "ollama", Model: "nomic-embed-text", Dimensions: 768, DocumentPrefix: nomic.Document, QueryPrefix: nomic.Query, Normalised: true, Version: 1},
 			"988ff99a84e4184a", `ollama/nomic-embed-text 768d v1 doc="search_document: " query="search_query: "`},
 		{Space{Provider: "openai", Model: "m", Dimensions: 5, Version: 2}, "8bde9bfe3d342511", "openai/m 5d v2 raw"},

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"mneme/internal/embed"
-	"mneme/internal/embed/builtin"
 	"mneme/memory"
 )
 
@@ -102,17 +101,13 @@ func (s *Service) embedQuery(ctx context.Context, space embed.Space, query strin
 }
 
 func embedLocal(space embed.Space, query string) ([]float32, error) {
-	if space.Dimensions != builtin.Dimensions || space.Version != builtin.Version {
+	model, ok := embed.Local(space)
+	if !ok {
 		return nil, embed.ErrWrongDimensions
 	}
-	q := make([]int8, builtin.Dimensions)
-	builtin.Embed(query, q)
-	out := make([]float32, builtin.Dimensions)
-	builtin.Float(out, q)
-	for _, x := range out {
-		if x != 0 {
-			return out, nil
-		}
+	v, ok := model.Vector(query)
+	if !ok {
+		return nil, embed.ErrBadInput
 	}
-	return nil, embed.ErrBadInput
+	return v, nil
 }

@@ -23,6 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var (
 	local    = embed.Space{Provider: embed.ProviderBuiltin, Model: builtin.Name, Dimensions: builtin.Dimensions, Normalised: true, Version: builtin.Version}
+	static1  = embed.Space{Provider: embed.ProviderBuiltin, Model: embed.ModelStatic, Dimensions: 384, Normalised: true, Version: 1}
 	semantic = embed.Space{Provider: embed.ProviderOpenAI, Model: "m", Dimensions: 1536, Normalised: true, Version: 1}
 )
 
@@ -116,7 +117,8 @@ func TestResolve(t *testing.T) {
 		vector, text float64
 	}{
 		"nothing":     {nil, 0.1, 0.9},
-		"builtin":     {space(local), 0.1, 0.9},
+		"hash":        {space(local), 0.1, 0.9},
+		"static":      {space(static1), 0.2, 0.8},
 		"semantic":    {space(semantic), 0.7, 0.3},
 		"vector only": {space(semantic, settings.VectorWeight, "0.4"), 0.4, 0.6},
 		"text only":   {space(local, settings.TextWeight, "0.4"), 0.6, 0.4},
