@@ -10,6 +10,7 @@ import (
 
 	"mneme/bench/internal/judged"
 	"mneme/internal/embed/builtin"
+	"mneme/internal/embed/static"
 )
 
 func TestSpearman(t *testing.T) {
@@ -59,6 +60,45 @@ func TestRealData(t *testing.T) {
 		t.Errorf("no row of the static model:\n%s", out.String())
 	}
 	t.Log(out.String())
+}
+
+// TestStaticBeatsHash holds the static model to the marks that were set for it, and to
+// being no worse than what it replaces.
+func TestStaticBeatsHash(t *testing.T) {
+	wd, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := judged.FindData("", os.Getenv("MNEME_DATA"), wd)
+	if err != nil {
+		t.Skipf("no test data: %v", err)
+	}
+	hash := embedder{builtin.Name, builtin.Dimensions, builtin.Embed}
+	model := embedder{static.Name, static.Dimensions, static.Embed}
+	for lang, mark := range map[string]float64{"en": 0.68, "zh": 0.60} {
+		old, err := sts(dir, lang, hash)
+		if err != nil {
+			t.Skipf("no test data: %v", err)
+		}
+		now, err := sts(dir, lang, model)
+		if err != nil || now < mark || now < old {
+			t.Errorf("STS-B %s: %.4f, hashing %.4f, mark %.2f, %v", lang, now, old, mark, err)
+		}
+	}
+	for _, name := range []string{"locomo", "beam"} {
+		set, err := judged.Load(name, dir)
+		if err != nil {
+			t.Skipf("no test data: %v", err)
+		}
+		old, err := recall(t.Context(), set, hash)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now, err := recall(t.Context(), set, model)
+		if err != nil || now[1] < old[1] {
+			t.Errorf("%s: recall@10 %.3f, hashing %.3f, %v", name, now[1], old[1], err)
+		}
+	}
 }
 
 func TestBadInput(t *testing.T) {
