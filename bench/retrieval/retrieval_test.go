@@ -51,6 +51,47 @@ func TestSummarise(t *testing.T) {
 	}
 }
 
+func TestAblationAndReliabilityTables(t *testing.T) {
+	scores := []score{{category: "1", namespace: "a", r10: 1}, {category: "1", namespace: "b"}, {category: "5", namespace: "b", apart: true, r10: 1}}
+	one := func(v variant) modeResult {
+		m := modeResult{Variant: v.name, Mode: memory.ModeHybrid, Rows: summarise(scores), Spaces: byNamespace(scores), Buckets: newBuckets()}
+		for i := range 100 {
+			note(m.Buckets, 0.65, i < 60)
+		}
+		note(m.Buckets, 1, true)
+		note(m.Buckets, -1, false)
+		return m
+	}
+	r := result{Set: "locomo", Modes: []modeResult{one(variant{})}}
+	if ablationTables([]result{r}) != nil {
+		t.Error("a table of nothing")
+	}
+	seen := map[string]bool{}
+	for _, v := range variants() {
+		if seen[v.name] {
+			t.Errorf("%s twice", v.name)
+		}
+		if err := (&memory.SearchRequest{Query: "x", Mode: v.req.Mode, Fusion: v.req.Fusion, Parts: v.req.Parts}).Validate(); err != nil {
+			t.Errorf("%s: %v", v.name, err)
+		}
+		seen[v.name] = true
+		r.Ablation = append(r.Ablation, one(v))
+	}
+	tables := ablationTables([]result{r})
+	if len(tables) != 2 || len(tables[0].Rows) != len(seen) || len(tables[1].Rows) != 2 {
+		t.Fatalf("tables %+v", tables)
+	}
+	if got := strings.Join(tables[1].Rows[0], " "); !strings.HasPrefix(got, "locomo a 1 1.000") {
+		t.Errorf("row %q", got)
+	}
+	rel := reliability([]result{r}).Markdown()
+	for _, want := range []string{"-0.050", "few", "largest error over all sets is 0.050"} {
+		if !strings.Contains(rel, want) {
+			t.Errorf("%q is missing in\n%s", want, rel)
+		}
+	}
+}
+
 // fakeNode takes captures and finds for a query "k" the captures k, k+1, ….
 func fakeNode(t *testing.T) *httptest.Server {
 	t.Helper()

@@ -104,6 +104,29 @@ func TestCheckReset(t *testing.T) {
 	}
 }
 
+func TestParts(t *testing.T) {
+	set := map[string]string{settings.PartSetting(memory.PartSpeaker): settings.Off, settings.PartSetting(memory.PartDiversity): settings.On}
+	if err := settings.Check(set, false); err != nil {
+		t.Fatal(err)
+	}
+	was, now := settings.Resolve(nil).Parts, settings.Resolve(set).Parts
+	for _, p := range memory.Parts {
+		want := was[p]
+		if v, ok := set[settings.PartSetting(p)]; ok {
+			want = v == settings.On
+			if was[p] == want {
+				t.Errorf("%s is %v by default", p, want)
+			}
+		}
+		if now[p] != want {
+			t.Errorf("%s: %v, want %v", p, now[p], want)
+		}
+		if err := settings.Check(map[string]string{settings.PartSetting(p): "maybe"}, false); memory.CodeOf(err) != memory.CodeInvalid {
+			t.Errorf("%s=maybe: %v", p, err)
+		}
+	}
+}
+
 func TestResolve(t *testing.T) {
 	space := func(s embed.Space, more ...string) map[string]string {
 		raw := map[string]string{settings.EmbedderSpace: settings.EncodeSpace(s)}
