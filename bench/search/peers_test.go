@@ -44,7 +44,7 @@ func checkPeer(t *testing.T, bin, dir, engine string) {
 			fmt.Sprintf("truth %s %d %s %d %d 1 %s %s", at("base"), peerRows, at("queries"), peerQueries, k, at("some"), at("mask")),
 			fmt.Sprintf("build %s %d 2", at("base"), peerRows), search("found"),
 			"filter " + at("mask"), search("filtered"), "filter -", "save " + at("saved"), "load " + at("saved"), search("loaded"),
-			"build nowhere 5 1", "nothing", fmt.Sprintf("replace %s %s 4 1 50", at("fresh"), at("rows")),
+			"build nowhere 5 1", "nothing", fmt.Sprintf("replace %s %s 4 1", at("fresh"), at("rows")),
 		})
 		for i, a := range answers {
 			switch refused := strings.Contains(a, "error"); {

@@ -11,10 +11,8 @@
 //                              queries until SECONDS are over; OUT gets the rows
 //                              found, int32, K to a query, -1 for none
 //   filter FILE                {}  a byte a row, 0 is not allowed; "-": all are
-//   replace FILE ROWS N THREADS EF
-//                              {"seconds":…}  FILE: N vectors; ROWS: uint32; EF
-//                              is what later searches use, which some engines
-//                              must know before
+//   replace FILE ROWS N THREADS
+//                              {"seconds":…}  FILE: N vectors; ROWS: uint32
 //   truth FILE N QFILE NQ K THREADS OUT ALLOWED
 //                              {"seconds":…}  OUT as in search, by comparing
 //                              with every row; ALLOWED as in filter
@@ -152,9 +150,9 @@ struct Driver {
 
     std::string replace(std::istream& in) {
         std::string file, rows;
-        size_t n, ef;
+        size_t n;
         int threads;
-        if (!(in >> file >> rows >> n >> threads >> ef)) throw std::runtime_error("replace FILE ROWS N THREADS EF");
+        if (!(in >> file >> rows >> n >> threads)) throw std::runtime_error("replace FILE ROWS N THREADS");
         Mapped vectors(file, n * p.dim * sizeof(float)), which(rows, n * sizeof(uint32_t));
         std::vector<uint32_t> ids(which.as<uint32_t>(), which.as<uint32_t>() + n);
         Clock clock;

@@ -61,7 +61,7 @@ func (b *bench) few() int { return min(filterQueries, b.data.queries) }
 func (b *bench) reach(r *result, truth []int32) (p point, err error) {
 	for _, ef := range []int{40, 80, 200, 400, 800} {
 		p.ef = ef
-		if p.rate, p.recall, err = b.search(r.proc, ef, 1, b.few(), truth); err != nil || p.recall >= filterRecall || r.exact {
+		if p.rate, p.recall, err = b.search(r.proc, ef, 1, b.few(), truth); err != nil || p.recall >= filterRecall || r.fixed {
 			break
 		}
 	}
@@ -130,7 +130,7 @@ func (b *bench) replaceHalf(ctx context.Context) error {
 		return err
 	}
 	return b.each(ctx, "replace half", func(r *result) error {
-		answer, err := r.proc.ask("replace %s %s %d %d %d", b.data.fresh, b.data.rows, b.data.changed, b.opt.Threads, efOf(r))
+		answer, err := r.proc.ask("replace %s %s %d %d", b.data.fresh, b.data.rows, b.data.changed, b.opt.Threads)
 		if err != nil {
 			return err
 		}

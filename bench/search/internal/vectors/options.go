@@ -40,7 +40,7 @@ type index struct {
 	name    string // for people
 	command []string
 	small   bool // measured at small sizes only
-	exact   bool // no graph: one ef is enough
+	fixed   bool // takes no ef
 	peer    bool // hnswlib or FAISS
 }
 
@@ -48,8 +48,8 @@ func (opt Options) indexes(n, dim int) []index {
 	own := func(engine string) []string { return append(append([]string{}, opt.Own...), args(engine, dim)...) }
 	all := []index{
 		{name: "mneme", command: own("mneme")},
-		{name: "exact scan", command: own("exact"), small: true, exact: true},
-		{name: "coder/hnsw", command: own("coder"), small: true},
+		{name: "exact scan", command: own("exact"), small: true, fixed: true},
+		{name: "coder/hnsw", command: own("coder"), small: true, fixed: true},
 	}
 	if opt.Peers != "" {
 		peer := func(engine string) []string { return append([]string{opt.Peers}, args(engine, dim)...) }

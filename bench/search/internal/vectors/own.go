@@ -1,13 +1,11 @@
 package vectors
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"slices"
+	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -23,11 +21,10 @@ type own struct {
 	opt  vector.Options
 	dim  int
 	set  *vector.Set
-	ef   int
 	file string // of the vectors, once built or loaded
 	rows []int32
 	ids  []vector.ID // of each row
-	// vecs are what the set was filled with, for filling one with another ef.
+	// vecs are what the set was filled with, mapped, for scoring what it finds.
 	vecs   []*mapped
 	filter *mask
 }
@@ -46,13 +43,18 @@ func newOwn(args []string) (*own, error) {
 			return nil, fmt.Errorf("argument %q: %w", args[1+i], err)
 		}
 	}
-	o := &own{dim: n[0], opt: vector.Options{
+	o := &own{dim: n[0]}
+	o.opt = vector.Options{
 		Engine: vector.Engine(args[0]),
 		Params: vector.Params{M: n[1], EfConstruction: n[2]},
 		// A graph of any size is to be measured, and no guard hides what it misses.
 		ExactBelow: -1, GuardRecall: -1,
-	}}
-	return o, o.reset(0)
+		Exact: o.exact,
+	}
+	if err := o.opt.Validate(); err != nil {
+		return nil, err
+	}
+	return o, nil
 }
 
 func (o *own) close() {
@@ -64,15 +66,23 @@ func (o *own) close() {
 	}
 }
 
-// reset takes an empty set whose searches use ef (0: the default).
-func (o *own) reset(ef int) error {
+// open takes an empty set that is built by so many goroutines.
+func (o *own) open(threads int) (err error) {
 	if o.set != nil {
 		o.set.Close()
 	}
-	o.opt.Params.EfSearch, o.ef = ef, ef
-	var err error
+	o.opt.BuildWorkers = threads
 	o.set, err = vector.NewSet(o.dim, o.opt)
 	return err
+}
+
+// exact gives the full-precision vectors of ids from the mapped files.
+func (o *own) exact(_ context.Context, ids []vector.ID, dst []float32) error {
+	for i, id := range ids {
+		v, _ := o.run([]vector.ID{id})
+		copy(dst[i*o.dim:], v)
+	}
+	return nil
 }
 
 // build fills the set from a file and waits for the graph.
@@ -83,7 +93,11 @@ func (o *own) build(ctx context.Context, file string, n, threads int) (reply, er
 	}
 	o.vecs = append(o.vecs, m)
 	o.file = file
+	o.rows, o.ids = make([]int32, 0, n), make([]vector.ID, 0, n)
 	before := resident()
+	if err := o.open(threads); err != nil {
+		return reply{}, err
+	}
 	seconds, err := timed(threads, func() error {
 		for at := 0; at < n; at += chunk {
 			if err := o.append(m.floats[at*o.dim:min(n, at+chunk)*o.dim], at); err != nil {
@@ -92,7 +106,8 @@ func (o *own) build(ctx context.Context, file string, n, threads int) (reply, er
 		}
 		return o.set.Wait(ctx)
 	})
-	return reply{Seconds: seconds, Bytes: resident() - before}, err
+	const tables = 8 // bytes a vector: rows and ids, which belong to the benchmark
+	return reply{Seconds: seconds, Bytes: resident() - before - int64(tables*n)}, err
 }
 
 // append adds vectors as the rows from first on.
@@ -125,7 +140,7 @@ func (o *own) searchFile(ctx context.Context, file string, n, k, ef, threads int
 		return reply{}, err
 	}
 	defer queries.close()
-	if err := o.withEf(ctx, ef); err != nil {
+	if err := o.set.SetEfSearch(ef); err != nil {
 		return reply{}, err
 	}
 	found := make([]int32, n*k)
@@ -194,27 +209,8 @@ func spread(threads, n int, do func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// withEf makes searches use ef. A set takes it when it is made: the graph moves
-// to a new one.
-func (o *own) withEf(ctx context.Context, ef int) error {
-	if ef == o.ef || o.opt.Engine == vector.EngineExact {
-		return nil
-	}
-	var graph bytes.Buffer
-	if o.opt.Engine == vector.EngineMneme {
-		if err := o.set.Save(&graph); err != nil {
-			return err
-		}
-	}
-	return o.refill(ctx, ef, &graph)
-}
-
-// refill fills a new set with what the old one held.
-func (o *own) refill(ctx context.Context, ef int, graph io.Reader) error {
-	if err := o.reset(ef); err != nil {
-		return err
-	}
-	ids := slices.Sorted(slices.Values(o.ids))
+// fill adds rows that were added before.
+func (o *own) fill(ids []vector.ID) error {
 	for len(ids) > 0 {
 		flat, count := o.run(ids[:min(chunk, len(ids))])
 		if err := o.set.AddBulk(ids[:count], flat); err != nil {
@@ -222,12 +218,7 @@ func (o *own) refill(ctx context.Context, ef int, graph io.Reader) error {
 		}
 		ids = ids[count:]
 	}
-	if o.opt.Engine == vector.EngineMneme {
-		if err := o.set.Load(graph); err != nil {
-			return err
-		}
-	}
-	return o.set.Wait(ctx)
+	return nil
 }
 
 // run returns the vectors of the first ids as far as they stand one after the
@@ -249,12 +240,8 @@ func (o *own) run(ids []vector.ID) (flat []float32, count int) {
 }
 
 // replace gives rows other vectors: the old ones are deleted, the new ones get
-// new IDs. A set takes the ef of later searches now: a graph that is half
-// tombstones does not move to another set.
-func (o *own) replace(ctx context.Context, file, rowsFile string, n, threads, ef int) (reply, error) {
-	if err := o.withEf(ctx, ef); err != nil {
-		return reply{}, err
-	}
+// new IDs.
+func (o *own) replace(ctx context.Context, file, rowsFile string, n, threads int) (reply, error) {
 	m, err := mapFloats(file, n*o.dim)
 	if err != nil {
 		return reply{}, err
@@ -327,6 +314,9 @@ func (o *own) load(ctx context.Context, path string) (r reply, err error) {
 	if err != nil {
 		return r, err
 	}
+	if err := o.open(runtime.GOMAXPROCS(0)); err != nil {
+		return r, err
+	}
 	o.vecs, o.rows, o.ids = []*mapped{m}, nil, nil
 	for id := range n {
 		o.rows, o.ids = append(o.rows, int32(id)), append(o.ids, vector.ID(id))
@@ -336,7 +326,7 @@ func (o *own) load(ctx context.Context, path string) (r reply, err error) {
 		return r, err
 	}
 	defer f.Close()
-	if err := o.refill(ctx, o.ef, f); err != nil {
+	if err := errors.Join(o.fill(o.ids), o.set.Load(f), o.set.Wait(ctx)); err != nil {
 		return r, err
 	}
 	return reply{Seconds: time.Since(began).Seconds(), Bytes: info.Size()}, nil

@@ -246,7 +246,7 @@ func flat(curve []point) bool {
 func (b *bench) curves(ctx context.Context) error {
 	for _, ef := range sweep {
 		err := b.median(ctx, "search", 1, b.truth, func(r *result) int {
-			if len(r.curve) > 0 && (r.exact || flat(r.curve)) {
+			if len(r.curve) > 0 && (r.fixed || flat(r.curve)) {
 				return 0
 			}
 			return ef

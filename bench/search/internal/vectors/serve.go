@@ -45,6 +45,9 @@ func (o *own) command(ctx context.Context, words []string) (reply, error) {
 	if len(words) == 0 {
 		return reply{}, errors.New("empty command")
 	}
+	if o.set == nil && words[0] != "build" && words[0] != "load" {
+		return reply{}, errors.New("nothing was built or loaded")
+	}
 	a := &arguments{words: words[1:]}
 	switch words[0] {
 	case "build":
@@ -57,8 +60,8 @@ func (o *own) command(ctx context.Context, words []string) (reply, error) {
 		file := a.text()
 		return a.run(func() (reply, error) { return reply{}, o.setFilter(file) })
 	case "replace":
-		file, rows, n, threads, ef := a.text(), a.text(), a.number(), a.number(), a.number()
-		return a.run(func() (reply, error) { return o.replace(ctx, file, rows, n, threads, ef) })
+		file, rows, n, threads := a.text(), a.text(), a.number(), a.number()
+		return a.run(func() (reply, error) { return o.replace(ctx, file, rows, n, threads) })
 	case "save":
 		path := a.text()
 		return a.run(func() (reply, error) { return o.save(path) })

@@ -105,7 +105,7 @@ func TestServeFindsWhatAScanFinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("loaded", fresh, 100, truth)
-	do("replace %s %s %d 1 100", d.fresh, d.rows, d.changed)
+	do("replace %s %s %d 1", d.fresh, d.rows, d.changed)
 	check("replaced", p, 100, scan(t, d, d.mixed, nil))
 }
 
@@ -152,7 +152,7 @@ func scan(t *testing.T, d *data, file string, allowed []byte) []int32 {
 
 func TestServeRefuses(t *testing.T) {
 	var out strings.Builder
-	in := strings.NewReader("build nowhere 5 1\nsearch x\nnothing\n\nfilter nowhere\nsave /nowhere/x\nload nowhere\nreplace a b x 1 1\nsearch f 1 1 1 1 x y\n")
+	in := strings.NewReader("build nowhere 5 1\nsearch x\nnothing\n\nfilter nowhere\nsave /nowhere/x\nload nowhere\nreplace a b x 1\nsearch f 1 1 1 1 x y\n")
 	if err := Serve(context.Background(), []string{"mneme", "4", "8", "20"}, in, &out); err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,11 @@ func TestServeRefuses(t *testing.T) {
 		}
 	}
 	out.Reset()
-	if err := Serve(context.Background(), []string{"exact", "4", "8", "20"}, strings.NewReader("save x\n"), &out); err != nil || !strings.Contains(out.String(), `"unsupported":true`) {
+	file := filepath.Join(t.TempDir(), "two")
+	if err := os.WriteFile(file, make([]byte, 32), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Serve(context.Background(), []string{"exact", "4", "8", "20"}, strings.NewReader("build "+file+" 2 1\nsave x\n"), &out); err != nil || !strings.Contains(out.String(), `"unsupported":true`) {
 		t.Errorf("%s, %v", out.String(), err)
 	}
 	for _, args := range [][]string{{"mneme"}, {"mneme", "x", "8", "20"}, {"mneme", "4", "1", "20"}, {"else", "4", "8", "20"}} {
