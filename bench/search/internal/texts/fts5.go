@@ -76,7 +76,8 @@ func (f *fts5) open() (err error) {
 }
 
 func (f *fts5) search(ctx context.Context, terms []string, k int) (hits []hit, err error) {
-	rows, err := f.ask.QueryContext(ctx, `"`+strings.Join(terms, `" OR "`)+`"`, k)
+	// A context that can end costs the driver a goroutine for each query.
+	rows, err := f.ask.QueryContext(context.WithoutCancel(ctx), `"`+strings.Join(terms, `" OR "`)+`"`, k)
 	if err != nil {
 		return nil, err
 	}
