@@ -38,21 +38,22 @@ const serveVectors = "serve-vectors"
 var parts = []string{"vectors", "text", "hybrid"}
 
 type options struct {
-	sizes    []int
-	dims     []int
-	only     []string
-	runs     int
-	queries  int
-	searches int           // through REST
-	settle   time.Duration // how long a node may work after loading
-	least    time.Duration
-	threads  int
-	seed     uint64
-	debian   bool
-	dir      string
-	out      string
-	json     string
-	progress io.Writer
+	sizes       []int
+	dims        []int
+	only        []string
+	runs        int
+	queries     int
+	searches    int           // through REST
+	settle      time.Duration // how long a node may work after loading
+	least       time.Duration
+	threads     int
+	seed        uint64
+	debian      bool
+	replaceUpto int
+	dir         string
+	out         string
+	json        string
+	progress    io.Writer
 }
 
 func main() {
@@ -89,6 +90,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.IntVar(&opt.threads, "threads", runtime.NumCPU(), "all threads")
 	fs.Uint64Var(&opt.seed, "seed", 20, "seed of everything that is drawn")
 	fs.BoolVar(&opt.debian, "debian-kernels", false, "measure FAISS with the kernels of Debian's build too, at small sizes")
+	fs.IntVar(&opt.replaceUpto, "replace-upto", 1_000_000, "largest number of vectors half of which are replaced; hnswlib takes long for it")
 	fs.StringVar(&opt.dir, "dir", "", "folder for temporary files instead of the system's")
 	fs.StringVar(&opt.out, "o", "", "write the tables to this file too")
 	fs.StringVar(&opt.json, "json", "", "write the tables to this file as JSON")

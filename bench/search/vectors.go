@@ -53,7 +53,7 @@ func runVectors(ctx context.Context, opt options) ([]*report.Table, error) {
 		return nil, err
 	}
 	v := vectors.Options{Dir: opt.dir, Own: []string{self, serveVectors}, Threads: opt.threads, Queries: opt.queries, Runs: opt.runs, Least: opt.least,
-		Seed: opt.seed, PerCluster: 100, Noise: 1, Small: smallVectors, Debian: opt.debian, Progress: opt.say}
+		Seed: opt.seed, PerCluster: 100, Noise: 1, Small: smallVectors, Debian: opt.debian, ReplaceUpto: opt.replaceUpto, Progress: opt.say}
 	opt.say("vectors: compile the peers")
 	programs := filepath.Join(opt.dir, "bin")
 	if err := os.Mkdir(programs, 0o700); err != nil {

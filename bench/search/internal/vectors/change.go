@@ -125,6 +125,9 @@ func (b *bench) loadOnce(ctx context.Context, r *result, path string) (seconds, 
 // replaceHalf replaces half of the vectors and compares the recall with that of
 // an index built from what is there then.
 func (b *bench) replaceHalf(ctx context.Context) error {
+	if b.data.n > b.opt.ReplaceUpto {
+		return nil
+	}
 	truth, err := b.nearest(ctx, b.data.mixed, "-", b.data.queries)
 	if err != nil {
 		return err

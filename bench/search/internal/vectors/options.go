@@ -19,20 +19,21 @@ const wanted = 0.98
 
 // Options of Run.
 type Options struct {
-	Dir        string        // an empty folder for files
-	Own        []string      // command that serves one of our engines; its name and parameters follow
-	Peers      string        // the C++ program, "" if there is none
-	Missing    error         // why there is none
-	Threads    int           // all
-	Queries    int           // different ones
-	Runs       int           // whose median counts
-	Least      time.Duration // of one measurement
-	Seed       uint64
-	PerCluster int     // vectors that share a centre
-	Noise      float64 // length of the noise around a centre of length 1
-	Small      int     // up to this size the exact scan and coder/hnsw are measured too
-	Debian     bool    // FAISS with the library's own kernels too
-	Progress   func(format string, args ...any)
+	Dir         string        // an empty folder for files
+	Own         []string      // command that serves one of our engines; its name and parameters follow
+	Peers       string        // the C++ program, "" if there is none
+	Missing     error         // why there is none
+	Threads     int           // all
+	Queries     int           // different ones
+	Runs        int           // whose median counts
+	Least       time.Duration // of one measurement
+	Seed        uint64
+	PerCluster  int     // vectors that share a centre
+	Noise       float64 // length of the noise around a centre of length 1
+	Small       int     // up to this size the exact scan and coder/hnsw are measured too
+	ReplaceUpto int     // the largest size at which half of the vectors is replaced
+	Debian      bool    // FAISS with the library's own kernels too
+	Progress    func(format string, args ...any)
 }
 
 // index is a row of the tables.

@@ -25,8 +25,9 @@ type own struct {
 	rows []int32
 	ids  []vector.ID // of each row
 	// vecs are what the set was filled with, mapped, for scoring what it finds.
-	vecs   []*mapped
-	filter *mask
+	vecs    []*mapped
+	filter  *mask
+	loading atomic.Bool
 }
 
 // chunk is the number of vectors handed to the set at once.
@@ -49,7 +50,7 @@ func newOwn(args []string) (*own, error) {
 		Params: vector.Params{M: n[1], EfConstruction: n[2]},
 		// A graph of any size is to be measured, and no guard hides what it misses.
 		ExactBelow: -1, GuardRecall: -1,
-		Exact: o.exact,
+		Exact: o.exact, Pace: o.pace,
 	}
 	if err := o.opt.Validate(); err != nil {
 		return nil, err
@@ -74,6 +75,15 @@ func (o *own) open(threads int) (err error) {
 	o.opt.BuildWorkers = threads
 	o.set, err = vector.NewSet(o.dim, o.opt)
 	return err
+}
+
+// pace makes the builder step back while a saved graph is about to come, as it
+// does in a node.
+func (o *own) pace() time.Duration {
+	if o.loading.Load() {
+		return 20 * time.Millisecond
+	}
+	return 0
 }
 
 // exact gives the full-precision vectors of ids from the mapped files.
@@ -326,7 +336,10 @@ func (o *own) load(ctx context.Context, path string) (r reply, err error) {
 		return r, err
 	}
 	defer f.Close()
-	if err := errors.Join(o.fill(o.ids), o.set.Load(f), o.set.Wait(ctx)); err != nil {
+	o.loading.Store(true)
+	err = errors.Join(o.fill(o.ids), o.set.Load(f))
+	o.loading.Store(false)
+	if err := errors.Join(err, o.set.Wait(ctx)); err != nil {
 		return r, err
 	}
 	return reply{Seconds: time.Since(began).Seconds(), Bytes: info.Size()}, nil

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"mneme/bench/internal/report"
 	"mneme/internal/index/vector"
 )
 
@@ -29,7 +28,7 @@ func TestMain(m *testing.M) {
 
 func options(t *testing.T) Options {
 	return Options{Dir: t.TempDir(), Own: []string{os.Args[0], "serve"}, Threads: 2, Queries: 20, Runs: 1, Least: time.Millisecond, Seed: 3,
-		PerCluster: 50, Noise: 1, Small: 1000, Missing: errors.New("left out"), Progress: t.Logf}
+		PerCluster: 50, Noise: 1, Small: 1000, ReplaceUpto: 1000, Missing: errors.New("left out"), Progress: t.Logf}
 }
 
 // TestRun measures our engines at a size that says nothing about speed.
@@ -235,7 +234,13 @@ func TestMarks(t *testing.T) {
 	if got := b.filterTable("f"); got.Rows[1][1] != "not supported" {
 		t.Errorf("%v", got.Rows)
 	}
-	var _ *report.Table = b.curveTable("c")
+	lost := func() bool { return strings.Contains(b.marks("m").Markdown(), "replacing half") }
+	if b.data.n = 10; lost() {
+		t.Error("what was not replaced lost recall")
+	}
+	if b.opt.ReplaceUpto = 10; !lost() {
+		t.Error("the loss by replacing is missing")
+	}
 }
 
 func TestMask(t *testing.T) {
