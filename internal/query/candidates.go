@@ -18,6 +18,7 @@ type candidate struct {
 
 	cosine               float64 // raw
 	hasVector            bool    // cosine is exact, be it 0
+	pending              bool    // it has no vector yet
 	inText, inVector     bool    // that source brought it
 	inNear               bool    // a neighbour brought it
 	textRank, vectorRank int     // from 1, in the source that brought it

@@ -36,6 +36,7 @@ func (r *Reader) fuse(ctx context.Context, sc *scratch) error {
 			return err
 		}
 	}
+	sc.await()
 	switch p.fusion {
 	case memory.FusionRRF:
 		sc.reciprocal()
@@ -69,6 +70,7 @@ func (r *Reader) evaluate(sc *scratch) {
 		c := &sc.cands[i]
 		c.values = [numParts]float64{partVector: max(0, min(c.cosine, 1))}
 		c.raw = [numParts]float64{partVector: c.cosine}
+		c.pending = p.hasVector() && !c.hasVector
 		if p.weight[partVectorNear] > 0 {
 			c.values[partVectorNear] = sc.nearCosine(c)
 			c.raw[partVectorNear] = c.values[partVectorNear]
@@ -107,6 +109,24 @@ func (sc *scratch) evaluateText(c *candidate, around *contextPart) {
 	}
 }
 
+// await speaks for vectors that are not there yet. Of their likeness nothing is
+// known, which is not the same as none: it is taken to stand beside the best one
+// as the candidate's words stand beside the best words, so that a memory is not
+// passed over while it waits.
+func (sc *scratch) await() {
+	p := sc.plan
+	text, vector := 0.0, 0.0
+	for i := range sc.cands {
+		text = max(text, sc.cands[i].text(p))
+		vector = max(vector, sc.cands[i].values[partVector])
+	}
+	for i := range sc.cands {
+		if c := &sc.cands[i]; c.pending && text > 0 {
+			c.values[partVector] = vector * c.text(p) / text
+		}
+	}
+}
+
 // text is the weighted sum of the text side.
 func (c *candidate) text(p *plan) (s float64) {
 	for k := partText; k < numParts; k++ {
@@ -142,7 +162,11 @@ func (sc *scratch) reciprocal() {
 		}
 	}
 	for rank, i := range order {
-		sc.cands[i].values[partText] = (rrfK + 1) / float64(rrfK+rank+1)
+		c := &sc.cands[i]
+		c.values[partText] = (rrfK + 1) / float64(rrfK+rank+1)
+		if c.pending {
+			c.values[partVector] = c.values[partText]
+		}
 	}
 	p.weight = [numParts]float64{partVector: p.side[0], partText: p.side[1]}
 }
