@@ -36,7 +36,7 @@ compiler:
 	{ echo "make: the race detector needs a C compiler and $$cc is missing; install one (Debian, Ubuntu: apt-get install gcc libc6-dev)" >&2; exit 1; }
 
 .PHONY: check
-check: test cross tidy ## what has to pass before a change is taken: test, cross-builds, go.mod
+check: test test-bench cross tidy ## what has to pass before a change is taken: tests, cross-builds, go.mod
 
 .PHONY: cross
 cross: ## build for the other platforms, without cgo

@@ -12,9 +12,9 @@ import (
 	"mneme/internal/storage"
 )
 
-// ownBatch is the number of documents in a batch: what a REST client sends and a
-// node applies at once.
-const ownBatch = 100
+// ownBatch is the number of documents in a batch: what a REST client may send and a
+// node then applies at once, and as many as bleve is given.
+const ownBatch = 1000
 
 // own is the project's index in a database of its own, written as a node does:
 // a batch for each frame of the log, not synced one by one.
