@@ -213,7 +213,7 @@ func (n *Node) checkEmbedder(ctx context.Context) []memory.Check {
 		out = append(out, memory.Check{Name: "embedders", State: "fail", Detail: err.Error()})
 	}
 	if len(out) == 0 {
-		out = append(out, memory.Check{Name: "embedder", State: "ok", Detail: "built in: lexical, runs in this process"})
+		out = append(out, memory.Check{Name: "embedder", State: "ok", Detail: "built in, runs in this process"})
 		for _, s := range embed.Detect(ctx, "", embed.Options{Logger: n.cfg.Logger}) {
 			out = append(out, memory.Check{Name: "ollama", State: "ok", Detail: "an Ollama is running here; nothing is sent to it", Hint: "a namespace can choose it: " + s.Command()})
 		}
