@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"mneme/internal/index/vector"
 )
@@ -29,7 +30,9 @@ func (s *Service) loadGraph(set *vectorSet) error {
 	if err == nil {
 		err = errors.Join(set.set.Load(f), f.Close())
 	}
-	if err != nil {
+	if err == nil {
+		set.kept.Store(int64(set.set.Stats().InGraph))
+	} else {
 		s.opt.Logger.Info("a saved graph is not used and built anew", "file", set.key.graphName(), "err", err)
 	}
 	return nil
@@ -66,6 +69,65 @@ func (s *Service) saveGraphs(v *vectorView) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+const (
+	// keepEvery is how often a node looks whether graphs are worth saving.
+	keepEvery = time.Minute
+	// keepGrowth is by what share of itself a saved graph has grown when it is
+	// saved again, so that writing costs no more than building did.
+	keepGrowth = 0.2
+)
+
+// keepGraphs saves graphs that have grown, so that a node that was killed does
+// not build them anew. It runs until Close.
+func (s *Service) keepGraphs() {
+	tick := time.NewTicker(keepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-tick.C:
+			s.keepGrown()
+		}
+	}
+}
+
+// keepGrown saves each graph that is complete and has grown since it was last
+// saved. It steps back for a Load and for Close. A file that is behind is taken
+// over as far as it goes.
+func (s *Service) keepGrown() {
+	if !s.loadMu.TryLock() {
+		return
+	}
+	defer s.loadMu.Unlock()
+	for _, set := range s.vectors.Load().all() {
+		st, had := set.set.Stats(), set.kept.Load()
+		if st.Tail > 0 || st.Guard != vector.GuardOK || float64(st.InGraph) < float64(had)*(1+keepGrowth) {
+			continue
+		}
+		err := os.MkdirAll(s.opt.GraphDir, 0o700)
+		if err == nil {
+			err = writeGraph(filepath.Join(s.opt.GraphDir, set.key.graphName()), set.set)
+		}
+		if err != nil {
+			s.opt.Logger.Warn("a graph could not be saved; after a kill it is built anew", "file", set.key.graphName(), "err", err)
+			continue
+		}
+		set.kept.Store(int64(st.InGraph))
+	}
+}
+
+// leave ends a set that its namespace has no more, and its file.
+func (s *Service) leave(set *vectorSet) {
+	_ = set.set.Close() // always nil; its builder may take a moment
+	if s.opt.GraphDir == "" {
+		return
+	}
+	if err := os.Remove(filepath.Join(s.opt.GraphDir, set.key.graphName())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.opt.Logger.Warn("the graph of a dropped index could not be removed", "file", set.key.graphName(), "err", err)
+	}
 }
 
 // writeGraph replaces a file: write, sync, rename.

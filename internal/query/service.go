@@ -38,7 +38,7 @@ type Options struct {
 	Linear   func(ctx context.Context) error
 	Now      func() time.Time // nil = time.Now; for took_ms and for what "last week" means
 	Logger   *slog.Logger
-	GraphDir string // where Close keeps graphs for the next Load; "" = nowhere
+	GraphDir string // where graphs are kept for the next Load, see keepGraphs; "" = nowhere
 	Shard    uint16
 }
 
@@ -61,7 +61,8 @@ type Service struct {
 	backlog []*projections.Applied // applied while a Load builds
 	closed  bool
 
-	wg sync.WaitGroup // closing of dropped sets
+	wg   sync.WaitGroup // closing of dropped sets, keepGraphs
+	stop chan struct{}  // closed by Close
 }
 
 // New returns a service without vectors; Load opens them.
@@ -78,7 +79,7 @@ func New(opt Options) (*Service, error) {
 	if opt.Engine == "" {
 		opt.Engine = vector.EngineMneme
 	}
-	s := &Service{opt: opt, pace: pace{now: time.Now}}
+	s := &Service{opt: opt, pace: pace{now: time.Now}, stop: make(chan struct{})}
 	s.vectorOpt = vector.Options{Engine: opt.Engine, Logger: opt.Logger, Pace: s.pace.rest}
 	probe, err := vector.NewSet(1, s.vectorOpt)
 	if err != nil {
@@ -90,6 +91,9 @@ func New(opt Options) (*Service, error) {
 	s.pool.New = func() any { return newScratch() }
 	s.vectors.Store(newVectorView())
 	s.contexts.Store(newContextView())
+	if opt.GraphDir != "" {
+		s.wg.Go(s.keepGraphs)
+	}
 	return s, nil
 }
 
@@ -167,6 +171,7 @@ func (s *Service) Close() error {
 	if was {
 		return nil
 	}
+	close(s.stop)
 	s.watch.close()
 	v := s.vectors.Load()
 	err := s.saveGraphs(v)

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"mneme/internal/derive"
 	"mneme/internal/events"
@@ -34,6 +35,8 @@ type vectorSet struct {
 	ns  events.ID
 	dim int
 	set *vector.Set
+
+	kept atomic.Int64 // vectors in the graph that its file holds; 0 = there is none
 
 	mu    sync.RWMutex
 	docs  []chunkRef // by VectorID; only ever appended to
@@ -246,7 +249,7 @@ func (s *Service) makeSet(key setKey, ns events.ID, dim int) (*vectorSet, error)
 func (s *Service) applyTo(v *vectorView, a *projections.Applied) {
 	for _, gone := range a.DroppedSpaces {
 		for _, set := range v.dropSpace(gone) {
-			s.wg.Go(func() { _ = set.set.Close() }) // always nil; its builder may take a moment
+			s.wg.Go(func() { s.leave(set) })
 		}
 	}
 	for from := 0; from < len(a.Vectors); {
@@ -278,7 +281,7 @@ func (s *Service) applyTo(v *vectorView, a *projections.Applied) {
 	}
 	for _, ns := range a.Dropped {
 		for _, set := range v.drop(ns) {
-			s.wg.Go(func() { _ = set.set.Close() }) // always nil; its builder may take a moment
+			s.wg.Go(func() { s.leave(set) })
 		}
 	}
 }
