@@ -193,15 +193,13 @@ const (
 	hashVectorWeight    = 0.1 // built-in hashing
 	staticVectorWeight  = 0.2 // other built-in models
 	outsideVectorWeight = 0.7 // not measured here: there is no such model to measure
-
-	hashModel = "hash"
 )
 
 func defaultVectorWeight(s embed.Space) float64 {
 	switch {
 	case !embed.IsLocal(s.Provider):
 		return outsideVectorWeight
-	case s.Model == "" || s.Model == hashModel:
+	case s.Model == "" || s.Model == embed.ModelHash:
 		return hashVectorWeight
 	}
 	return staticVectorWeight
