@@ -19,7 +19,7 @@ func TestOldImageDiesWithItsIntermediateKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		old := bytes.Clone(c.visible[c.path(primaryName)].data)
-		_, oldImage, err := decodeCopy(old)
+		_, oldImage, err := decodeCopy(ringFormat.magic, old)
 		if err != nil {
 			t.Fatal(err)
 		}

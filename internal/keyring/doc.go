@@ -19,6 +19,9 @@
 //	                                           ├ data key ─► enc, nonce, mac
 //	                                           └ index key ─► term, name, tag
 //
+// The storage keys of this node are beside it, in a file of their own that is
+// wrapped under master key and node secret together; see StorageKeys.
+//
 // Not its job: who may read (auth), telling the log that a key was made or
 // destroyed (ingest), comparing log and keyring after a restore, locking the
 // data directory, replicating the image (a Store does that), or scrubbing the

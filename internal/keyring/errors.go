@@ -16,6 +16,9 @@ var (
 	ErrExists = errors.New("a keyring exists already")
 	// ErrMasterKeyLost: the keyring is there, the master key it was sealed under is not.
 	ErrMasterKeyLost = errors.New("master key lost")
+	// ErrStorageKeysLost: the keyring is there, the storage keys or the secret
+	// they were wrapped under are not. What they encrypt is built again from the log.
+	ErrStorageKeysLost = errors.New("storage keys lost")
 	// ErrDamaged: no intact copy is left.
 	ErrDamaged = errors.New("keyring damaged")
 	// ErrNewerFormat: written by a newer version of the program.

@@ -21,7 +21,7 @@ func TestBackup(t *testing.T) {
 	check := func(c *crashFS) {
 		t.Helper()
 		opt := c.opt(3)
-		opt.AllowCreate = false
+		opt.AllowCreate, opt.AllowNewStorage = false, true // storage keys are in no backup
 		if d := must[*DataKey](t)(mustOpen(t, opt).KeyByID(id)); probe(d) != want {
 			t.Fatal("another key came back")
 		}

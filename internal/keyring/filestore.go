@@ -31,17 +31,27 @@ type Store interface {
 // Numbers are big endian. The hash covers everything before it, and stands at
 // the end in every version, so that damage is told from a newer format.
 const (
-	copyMagic     = "MNEMEKR\x00"
 	copyVersion   = 1
 	copyHeader    = 8 + 1 + 8 + 8
 	primaryName   = "keyring.v1"
-	secondaryName = "keyring.v1.copy"
+	secondaryName = primaryName + copySuffix
+	copySuffix    = ".copy"
+)
+
+// copyFormat tells the kinds of files apart: a copy of one is never read as another.
+type copyFormat struct{ name, magic string }
+
+var (
+	ringFormat    = copyFormat{primaryName, "MNEMEKR\x00"}
+	secretFormat  = copyFormat{"node.secret", "MNEMENS\x00"}
+	storageFormat = copyFormat{"storage.keys", "MNEMESK\x00"}
 )
 
 // FileStore keeps the image in two files of one directory, each checksummed and
 // numbered with a generation. The second is touched only once the first is
 // durable, so at every moment one of them is whole.
 type FileStore struct {
+	copyFormat
 	dir string
 	fs  FS
 	log *slog.Logger
@@ -50,13 +60,17 @@ type FileStore struct {
 	gen uint64 // the highest that may be on disk
 }
 
-// NewFileStore keeps its files in dir, which must exist before Save.
+// NewFileStore keeps the keyring's files in dir, which must exist before Save.
 func NewFileStore(dir string, fsys FS, log *slog.Logger) *FileStore {
-	return &FileStore{dir: dir, fs: fsys, log: log}
+	return newCopies(ringFormat, dir, fsys, log)
+}
+
+func newCopies(format copyFormat, dir string, fsys FS, log *slog.Logger) *FileStore {
+	return &FileStore{copyFormat: format, dir: dir, fs: fsys, log: log}
 }
 
 func (s *FileStore) paths() [2]string {
-	return [2]string{filepath.Join(s.dir, primaryName), filepath.Join(s.dir, secondaryName)}
+	return [2]string{filepath.Join(s.dir, s.name), filepath.Join(s.dir, s.name+copySuffix)}
 }
 
 // fileCopy is what was found at one path: err says why it cannot be used.
@@ -93,12 +107,12 @@ func (s *FileStore) Load() ([]byte, error) {
 		best, other = b, 0
 	}
 	if best.err != nil {
-		return nil, fmt.Errorf("load %s: first copy: %w; second copy: %w", s.dir, a.err, b.err)
+		return nil, fmt.Errorf("load %s: first copy: %w; second copy: %w", s.paths()[0], a.err, b.err)
 	}
 	s.gen = best.gen
 	if !bytes.Equal(found[other].raw, best.raw) {
 		path := s.paths()[other]
-		s.log.Warn("keyring copy healed", "file", path, "generation", best.gen, "was", describe(found[other]))
+		s.log.Warn("copy of a key file healed", "file", path, "generation", best.gen, "was", describe(found[other]))
 		if err := replace(s.fs, s.dir, path, best.raw); err != nil {
 			return nil, fmt.Errorf("heal %s: %w", path, err)
 		}
@@ -119,10 +133,10 @@ func (s *FileStore) Save(image []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gen++ // also when it fails: half of it may be on disk
-	data := encodeCopy(s.gen, image)
+	data := encodeCopy(s.magic, s.gen, image)
 	for _, path := range s.paths() {
 		if err := replace(s.fs, s.dir, path, data); err != nil {
-			return fmt.Errorf("save keyring: %w", err)
+			return fmt.Errorf("save %s: %w", s.name, err)
 		}
 	}
 	return nil
@@ -146,13 +160,13 @@ func (s *FileStore) read(path string) fileCopy {
 	if err != nil {
 		return fileCopy{err: err}
 	}
-	gen, image, err := decodeCopy(raw)
+	gen, image, err := decodeCopy(s.magic, raw)
 	return fileCopy{raw: raw, gen: gen, image: image, err: err}
 }
 
-func encodeCopy(gen uint64, image []byte) []byte {
+func encodeCopy(magic string, gen uint64, image []byte) []byte {
 	b := make([]byte, 0, copyHeader+len(image)+sha256.Size)
-	b = append(b, copyMagic...)
+	b = append(b, magic...)
 	b = append(b, copyVersion)
 	b = binary.BigEndian.AppendUint64(b, gen)
 	b = binary.BigEndian.AppendUint64(b, uint64(len(image)))
@@ -162,12 +176,12 @@ func encodeCopy(gen uint64, image []byte) []byte {
 }
 
 // decodeCopy gives the image as a part of raw.
-func decodeCopy(raw []byte) (gen uint64, image []byte, err error) {
+func decodeCopy(magic string, raw []byte) (gen uint64, image []byte, err error) {
 	if len(raw) < copyHeader+sha256.Size {
 		return 0, nil, fmt.Errorf("%w: %d bytes", ErrDamaged, len(raw))
 	}
 	body := raw[:len(raw)-sha256.Size]
-	if sha256.Sum256(body) != [sha256.Size]byte(raw[len(body):]) || string(body[:8]) != copyMagic {
+	if sha256.Sum256(body) != [sha256.Size]byte(raw[len(body):]) || string(body[:8]) != magic {
 		return 0, nil, fmt.Errorf("%w: checksum differs", ErrDamaged)
 	}
 	if v := body[8]; v != copyVersion {

@@ -142,12 +142,12 @@ func TestUnreadableFiles(t *testing.T) {
 
 func TestLengthInHeaderIsChecked(t *testing.T) {
 	c, _ := filled(t)
-	_, _, err := decodeCopy(withVersion(c.visible[c.path(primaryName)].data, 24, 0xFF))
+	_, _, err := decodeCopy(ringFormat.magic, withVersion(c.visible[c.path(primaryName)].data, 24, 0xFF))
 	wantErr(t, err, ErrDamaged)
 }
 
 func TestGoldenCopyHeader(t *testing.T) {
-	goldenCheck(t, "COPY", encodeCopy(258, []byte("image")), goldenCopy)
+	goldenCheck(t, "COPY", encodeCopy(ringFormat.magic, 258, []byte("image")), goldenCopy)
 	goldenCheck(t, "MASTER", encodeMaster(fixedKey(1).raw), goldenMaster)
 }
 

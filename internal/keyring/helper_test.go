@@ -173,7 +173,7 @@ func recoverable(t testing.TB, c *crashFS, old []byte) map[secret]bool {
 		t.Fatalf("master key: %v", err)
 	}
 	for name, n := range c.visible {
-		_, image, err := decodeCopy(n.data)
+		_, image, err := decodeCopy(ringFormat.magic, n.data)
 		if strings.HasSuffix(name, masterName) || err != nil {
 			continue
 		}

@@ -48,9 +48,9 @@ func TestGoldenImage(t *testing.T) {
 	}
 }
 
-const goldenImage = "0dc942a35d16276b2d4e478cd446a7408c1306c08e458871d25a9d6e73d1b9d1" // SHA-256
+const goldenImage = "95c07546bf291e6805789dc3f18f15f51121744cc08c8f38e84d811be4e4ae78" // SHA-256
 
-const goldenTable = "332e93d25f647749f851748766863f2aac0661f2560613eeba348805fb99014a" // SHA-256, the table is long
+const goldenTable = "0214bb90c43d925a3d0a7f1702f13990d91847c737db2b4136e6c2a528ec4ebf" // SHA-256, the table is long
 
 func TestTableBytes(t *testing.T) {
 	tab := busy(t)
@@ -183,13 +183,13 @@ func FuzzOpenImage(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(image)
-	f.Add(encodeCopy(1, image))
+	f.Add(encodeCopy(ringFormat.magic, 1, image))
 	f.Add(image[:imageMinimumSize])
 	f.Add(encodeMaster(master))
 	f.Add([]byte{1})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		_, _, _ = openImage(b, master, new(macPool), newTermCache(2))
-		_, _, _ = decodeCopy(b)
+		_, _, _ = decodeCopy(ringFormat.magic, b)
 		_, _, _ = decodeBackup(b)
 		_, _ = decodeMaster(b)
 	})

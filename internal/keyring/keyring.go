@@ -21,11 +21,14 @@ type Options struct {
 	// AllowCreate lets Open make a keyring where there is none. Set it only
 	// when the log is empty too, or a lost keyring is taken for a first start.
 	AllowCreate bool
-	Store       Store        // default: a FileStore in Dir/keys
-	Rand        io.Reader    // default: crypto/rand
-	FS          FS           // default: OSFS
-	Log         *slog.Logger // what was healed; default: discarded
-	TermCache   int          // entries for all namespaces; default 131072, at about 100 bytes
+	// AllowNewStorage lets Open make storage keys where there are none beside a
+	// keyring. Set it only when nothing is there that they encrypt.
+	AllowNewStorage bool
+	Store           Store        // default: a FileStore in Dir/keys
+	Rand            io.Reader    // default: crypto/rand
+	FS              FS           // default: OSFS
+	Log             *slog.Logger // what was healed; default: discarded
+	TermCache       int          // entries for all namespaces; default 131072, at about 100 bytes
 }
 
 func (o *Options) fill() error {
@@ -57,12 +60,14 @@ type Keyring struct {
 	cache *termCache
 	node  *DataKey
 
+	storage *StorageKeys
 	// write is held by one writer at a time, through its Save; no reader waits
-	// for it. It guards table, mid and, with mu, the closing.
-	write  sync.Mutex
-	table  *table
-	master *secret
-	mid    *secret
+	// for it. It guards table, mid, secrets and, with mu, the closing.
+	write   sync.Mutex
+	table   *table
+	master  *secret
+	mid     *secret
+	secrets *nodeSecrets
 
 	// mu guards what readers look at; it is never held during I/O.
 	mu     sync.RWMutex
@@ -108,8 +113,8 @@ func Open(opt Options) (*Keyring, error) {
 	}
 	if image == nil {
 		err = k.create(opt)
-	} else {
-		k.table, k.mid, err = openImage(image, master, k.macs, k.cache)
+	} else if k.table, k.mid, err = openImage(image, master, k.macs, k.cache); err == nil {
+		err = k.openSecrets(opt, opt.AllowNewStorage)
 	}
 	if err != nil {
 		k.master.wipe()
@@ -137,6 +142,10 @@ func (k *Keyring) create(opt Options) error {
 			return fmt.Errorf("create keyring: %w", err)
 		}
 	}
+	// Before the image: where that is, these are too.
+	if err := k.openSecrets(opt, true); err != nil {
+		return err
+	}
 	cluster, err := k.newKey(NamespaceID{}, subjectTag{})
 	if err != nil {
 		return fmt.Errorf("create keyring: %w", err)
@@ -146,6 +155,16 @@ func (k *Keyring) create(opt Options) error {
 		return fmt.Errorf("create keyring: %w", err)
 	}
 	return k.save(&table{cluster: cluster}, k.mid)
+}
+
+// openSecrets reads the node's secret and the storage keys, or makes them.
+func (k *Keyring) openSecrets(opt Options, create bool) (err error) {
+	dir := opt.keys()
+	k.secrets, err = openSecrets(newCopies(secretFormat, dir, opt.FS, opt.Log), opt.Rand, k.master)
+	if err != nil {
+		return fmt.Errorf("open node secret: %w", err)
+	}
+	return k.openStorage(newCopies(storageFormat, dir, opt.FS, opt.Log), create)
 }
 
 // buildLookup fills lookup from the table, at Open.
@@ -263,6 +282,8 @@ func (k *Keyring) Close() error {
 			names.wipe()
 		}
 	}
+	k.storage.table.Store(nil)
+	k.secrets.wipe()
 	k.master.wipe()
 	k.mid.wipe()
 	return nil

@@ -58,6 +58,23 @@ func (s secret) LogValue() slog.Value { return slog.StringValue("redacted") }
 // MarshalText keeps encoders from printing the bytes.
 func (s secret) MarshalText() ([]byte, error) { return []byte("redacted"), nil }
 
+// redacted keeps what embeds it from printing, whatever the verb or encoder.
+// Types that hold secrets need it although secret has the same methods: fmt
+// does not call those on unexported fields.
+type redacted struct{}
+
+// String tells nothing.
+func (redacted) String() string { return "redacted" }
+
+// Format prints String for every verb.
+func (r redacted) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, r.String()) }
+
+// LogValue is String.
+func (r redacted) LogValue() slog.Value { return slog.StringValue(r.String()) }
+
+// MarshalText is String.
+func (r redacted) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
 func (s *secret) wipe() {
 	if s != nil {
 		clear(s[:])

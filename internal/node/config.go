@@ -179,6 +179,9 @@ func startError(what string, err error) error {
 		e.Kind, e.Hint = StartNewer, "start the version of Mneme that wrote it, or a newer one"
 	case errors.Is(err, keyring.ErrMasterKeyLost), errors.Is(err, keyring.ErrNoKey), errors.Is(err, keyring.ErrNoKeyring):
 		e.Kind, e.Hint = StartLostKey, "put the data directory's keys/ folder back from a backup; without it nothing can be read"
+	case errors.Is(err, keyring.ErrStorageKeysLost):
+		e.Kind = StartLostKey
+		e.Hint = "put keys/node.secret and keys/storage.keys back from a backup, or move shards/ and what is left of the two out of the data directory: the state is built again from the log"
 	case errors.Is(err, keyring.ErrDamaged), errors.Is(err, storage.ErrDamaged), errors.Is(err, eventlog.ErrStoreDamaged),
 		errors.Is(err, raftfsm.ErrDamaged), errors.Is(err, raftfsm.ErrCorruptLog), errors.Is(err, raftfsm.ErrCorruptSnapshot),
 		errors.Is(err, raftfsm.ErrStateLost):

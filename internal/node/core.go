@@ -73,7 +73,8 @@ func (c *core) openDir(mustExist bool) error {
 	}
 	c.dir = dir
 	c.onClose("data directory", func(context.Context) error { return dir.close() })
-	keys, err := keyring.Open(keyring.Options{Dir: dir.keys(), AllowCreate: dir.fresh && !mustExist, Log: c.cfg.Logger})
+	keys, err := keyring.Open(keyring.Options{Dir: dir.keys(), AllowCreate: dir.fresh && !mustExist,
+		AllowNewStorage: !dir.has("shards"), Log: c.cfg.Logger})
 	if err != nil {
 		return startError("keyring", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -125,15 +126,13 @@ func (d *dataDir) readNode(ids *events.IDSource) error {
 
 // hasData reports whether a log, a state or keys were ever written.
 func (d *dataDir) hasData() bool {
-	for _, sub := range []string{filepath.Join("nats", "jetstream"), "shards", "keys"} {
-		entries, err := os.ReadDir(filepath.Join(d.path, sub))
-		for _, e := range entries {
-			if err == nil && e.Name() != filepath.Base(d.tokenFile()) {
-				return true
-			}
-		}
-	}
-	return false
+	return d.has(filepath.Join("nats", "jetstream")) || d.has("shards") || d.has("keys")
+}
+
+// has reports whether there is anything in a folder, the operator's token apart.
+func (d *dataDir) has(sub string) bool {
+	entries, err := os.ReadDir(filepath.Join(d.path, sub))
+	return err == nil && slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() != filepath.Base(d.tokenFile()) })
 }
 
 func (d *dataDir) writeNode() error {

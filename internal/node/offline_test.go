@@ -263,3 +263,25 @@ func TestPublicErrorOfEachKind(t *testing.T) {
 		t.Error("other errors are changed")
 	}
 }
+
+// Lost storage keys cost nothing but time: the hint says how.
+func TestLostStorageKeysHaveAWayOut(t *testing.T) {
+	dir, want := filled(t)
+	for _, name := range []string{"storage.keys", "storage.keys.copy"} {
+		if err := os.Remove(filepath.Join(dir, "keys", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := Open(t.Context(), quiet(dir))
+	var s *StartError
+	if !errors.As(err, &s) || s.Kind != StartLostKey || !strings.Contains(s.Hint, "move shards/") {
+		t.Fatalf("%v", err)
+	}
+	if err := os.Rename(filepath.Join(dir, "shards"), filepath.Join(t.TempDir(), "shards")); err != nil {
+		t.Fatal(err)
+	}
+	n := open(t, quiet(dir))
+	if got := shardOf(t, n); got.StateHash != want.StateHash {
+		t.Fatalf("state %s, want %s", got.StateHash, want.StateHash)
+	}
+}
