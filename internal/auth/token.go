@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 
+	"mneme/internal/storage"
 	"mneme/memory"
 )
 
@@ -92,45 +93,13 @@ func loadToken(path string) (string, error) {
 	return token, nil
 }
 
-// writeToken puts the token in place with a link, which fails with ErrExist
-// rather than replace a token that someone may already use.
-func writeToken(path, token string) (err error) {
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("write operator token: %w", err)
+// writeToken makes the file, which fails with ErrExist rather than replace a token
+// that someone may already use.
+func writeToken(path, token string) error {
+	err := storage.MkdirAll(nil, filepath.Dir(path), 0o700)
+	if err == nil {
+		err = storage.CreateFile(nil, path, []byte(token+"\n"), 0o600)
 	}
-	f, err := os.CreateTemp(dir, ".operator.token-*") // 0600
-	if err != nil {
-		return fmt.Errorf("write operator token: %w", err)
-	}
-	defer func() { err = errors.Join(err, removeFile(f.Name())) }()
-	_, werr := f.WriteString(token + "\n")
-	if err := errors.Join(werr, f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("write operator token: %w", err)
-	}
-	if err := os.Link(f.Name(), path); err != nil {
-		return fmt.Errorf("write operator token: %w", err)
-	}
-	return syncDir(dir)
-}
-
-func removeFile(name string) error {
-	if err := os.Remove(name); err != nil {
-		return fmt.Errorf("write operator token: %w", err)
-	}
-	return nil
-}
-
-// syncDir makes the new name durable. Windows has no such thing.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("write operator token: %w", err)
-	}
-	err = errors.Join(d.Sync(), d.Close())
 	if err != nil {
 		return fmt.Errorf("write operator token: %w", err)
 	}

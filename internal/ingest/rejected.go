@@ -11,14 +11,18 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"mneme/internal/events"
 	"mneme/internal/keyring"
+	"mneme/internal/storage"
 	"mneme/memory"
 )
 
 // Rejections is a node's ring of messages that were refused before the log. It
 // is outside state: a file of sealed lines, kept for seven days.
 type Rejections struct {
+	fs   vfs.FS
 	path string
 	key  *keyring.DataKey
 	now  func() time.Time
@@ -27,7 +31,9 @@ type Rejections struct {
 	mu     sync.Mutex
 	ring   []memory.Rejected // oldest first
 	counts map[string]uint64
-	lines  int // in the file; at 2*rejectedKept it is written anew
+	// lines are in the file; at 2*rejectedKept it is written anew. So it is after a
+	// start: the last line may be torn, and old ones may be there.
+	lines int
 }
 
 const (
@@ -37,10 +43,15 @@ const (
 	rejectedLabel = "rejected"
 )
 
-// OpenRejections reads the ring at path. Lines that cannot be read are dropped.
-func OpenRejections(path string, key *keyring.DataKey, now func() time.Time) (*Rejections, error) {
-	r := &Rejections{path: path, key: key, now: now, ids: events.NewIDSource(now, nil), counts: map[string]uint64{}}
-	f, err := os.Open(path)
+// OpenRejections reads the ring at path on fsys; nil is the system's. Lines that
+// cannot be read are dropped.
+func OpenRejections(fsys vfs.FS, path string, key *keyring.DataKey, now func() time.Time) (*Rejections, error) {
+	if fsys == nil {
+		fsys = vfs.Default
+	}
+	r := &Rejections{fs: fsys, path: path, key: key, now: now, ids: events.NewIDSource(now, nil), counts: map[string]uint64{}}
+	r.lines = 2 * rejectedKept // the next message writes the file anew, or for the first time
+	f, err := fsys.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return r, nil
 	}
@@ -55,10 +66,7 @@ func OpenRejections(path string, key *keyring.DataKey, now func() time.Time) (*R
 			r.ring = append(r.ring, m)
 		}
 	}
-	// The last line may be torn, and old ones may be there: the next message
-	// writes the file anew.
 	r.trimLocked()
-	r.lines = 2 * rejectedKept
 	return r, nil
 }
 
@@ -104,18 +112,20 @@ func (r *Rejections) trimLocked() {
 	}
 }
 
+// saveLocked appends a message. It is not synced: whoever sends nonsense would
+// make the disk busy, and a crash of the machine may take the newest lines.
 func (r *Rejections) saveLocked(m memory.Rejected) error {
 	if r.lines >= 2*rejectedKept {
 		return r.rewriteLocked()
 	}
-	if err := os.MkdirAll(filepath.Dir(r.path), 0o700); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(r.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := r.fs.OpenReadWrite(r.path, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(r.seal(m))
+	end, err := f.Stat()
+	if err == nil {
+		_, err = f.WriteAt(r.seal(m), end.Size())
+	}
 	r.lines++
 	return errors.Join(err, f.Close())
 }
@@ -125,15 +135,14 @@ func (r *Rejections) rewriteLocked() error {
 	for _, m := range r.ring {
 		all = append(all, r.seal(m)...)
 	}
-	tmp := r.path + ".tmp"
-	if err := os.MkdirAll(filepath.Dir(r.path), 0o700); err != nil {
+	if err := storage.MkdirAll(r.fs, filepath.Dir(r.path), 0o700); err != nil {
 		return err
 	}
-	if err := os.WriteFile(tmp, all, 0o600); err != nil {
+	if err := storage.ReplaceFile(r.fs, r.path, all, 0o600); err != nil {
 		return err
 	}
 	r.lines = len(r.ring)
-	return os.Rename(tmp, r.path)
+	return nil
 }
 
 func (r *Rejections) seal(m memory.Rejected) []byte {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"mneme/internal/keyring"
 	"mneme/memory"
 )
@@ -24,7 +26,7 @@ func newRejections(t *testing.T) (path string, open func() *Rejections, now *tim
 	path = filepath.Join(dir, "logs", "rejected")
 	clock := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	return path, func() *Rejections {
-		r, err := OpenRejections(path, keys.Node(), func() time.Time { return clock })
+		r, err := OpenRejections(nil, path, keys.Node(), func() time.Time { return clock })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +131,37 @@ func TestRejectionsSurviveDamage(t *testing.T) {
 	if list := open().List(10).Rejected; len(list) != 3 || list[0].Reason != "after" {
 		t.Errorf("a torn line took the next one with it: %d", len(list))
 	}
-	if _, err := OpenRejections(filepath.Dir(path), nil, time.Now); err == nil {
+	if _, err := OpenRejections(nil, filepath.Dir(path), nil, time.Now); err == nil {
 		t.Log("a folder opens as an empty list")
+	}
+}
+
+// The file was written anew without a sync, so that a power loss left an empty one:
+// the whole list was gone.
+func TestRejectionsWrittenAnewSurviveAPowerLoss(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	keys, err := keyring.Open(keyring.Options{Dir: t.TempDir(), AllowCreate: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer keys.Close()
+	open := func(fs vfs.FS) *Rejections {
+		r, err := OpenRejections(fs, "logs/rejected", keys.Node(), time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	r := open(fs)
+	for i := range 5 { // the first writes the file, the others append
+		r.Reject(memory.Rejected{Code: memory.CodeInvalid, Reason: fmt.Sprint(i)})
+	}
+	if n := len(open(fs).List(10).Rejected); n != 5 {
+		t.Fatalf("%d of 5 were appended", n)
+	}
+	r = open(fs)
+	r.Reject(memory.Rejected{Code: memory.CodeInvalid, Reason: "writes the file anew"})
+	if n := len(open(fs.CrashClone(vfs.CrashCloneCfg{})).List(10).Rejected); n != 6 {
+		t.Errorf("%d of 6 after a power loss", n)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"mneme/internal/embed"
 	"mneme/internal/eventlog"
 	"mneme/internal/events"
@@ -46,6 +48,9 @@ type Config struct {
 	// raftfsm's default.
 	SnapshotThreshold uint64
 	Now               func() time.Time
+	// FS is where everything is written but what NATS, Raft's log and the lock of
+	// the data directory keep; nil = the system's.
+	FS vfs.FS
 }
 
 // Defaults of Config.
@@ -77,6 +82,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.FS == nil {
+		c.FS = vfs.Default
 	}
 	if c.Version == "" {
 		c.Version = "dev"

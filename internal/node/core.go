@@ -67,7 +67,7 @@ const shard0 = 0
 
 // openDir locks the data directory and opens the keyring.
 func (c *core) openDir(mustExist bool) error {
-	dir, err := openDataDir(c.cfg.DataDir, events.NewIDSource(c.cfg.Now, nil), mustExist)
+	dir, err := openDataDir(c.cfg.FS, c.cfg.DataDir, events.NewIDSource(c.cfg.Now, nil), mustExist)
 	if err != nil {
 		return err
 	}
@@ -137,8 +137,8 @@ func (c *core) logFault() func(error) {
 
 func (c *core) stateOptions() projections.Options {
 	return projections.Options{Dir: c.dir.state(shard0), Shard: shard0, Logger: c.cfg.Logger, CacheBytes: c.cfg.CacheBytes,
-		ReserveBytes: c.cfg.ReserveBytes / 2,
-		OnFault:      c.logFault(),
+		ReserveBytes: c.cfg.ReserveBytes / 2, FS: c.cfg.FS,
+		OnFault: c.logFault(),
 		OnApply: func(a *projections.Applied) {
 			if f := c.onApply.Load(); f != nil {
 				(*f)(a)
@@ -149,7 +149,7 @@ func (c *core) stateOptions() projections.Options {
 // openState opens the state; one that is missing or damaged is built anew from
 // the log.
 func (c *core) openState(ctx context.Context) error {
-	if err := os.MkdirAll(c.dir.shard(shard0), 0o700); err != nil {
+	if err := storage.MkdirAll(c.cfg.FS, c.dir.shard(shard0), 0o700); err != nil {
 		return readOnly(c.dir.path, err)
 	}
 	state, err := projections.Open(c.stateOptions())
@@ -196,7 +196,7 @@ func moveAside(dir string) (string, error) {
 	for n := 1; ; n++ {
 		name := fmt.Sprintf("%s.damaged-%d", dir, n)
 		if _, err := os.Lstat(name); errors.Is(err, os.ErrNotExist) {
-			return name, os.Rename(dir, name)
+			return name, errors.Join(os.Rename(dir, name), storage.SyncDir(nil, filepath.Dir(dir)))
 		}
 	}
 }

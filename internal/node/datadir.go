@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/gofrs/flock"
 
 	"mneme/internal/events"
@@ -20,6 +22,7 @@ import (
 // dataDir is the folder that holds everything of a node, locked against other
 // processes.
 type dataDir struct {
+	fs    vfs.FS
 	path  string
 	lock  *flock.Flock
 	node  nodeFile
@@ -59,20 +62,23 @@ func (d *dataDir) tokenFile() string       { return filepath.Join(d.path, "keys"
 
 // openDataDir locks the folder and reads or writes node.json. mustExist refuses
 // to make a new one.
-func openDataDir(path string, ids *events.IDSource, mustExist bool) (*dataDir, error) {
+func openDataDir(fsys vfs.FS, path string, ids *events.IDSource, mustExist bool) (*dataDir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, usage(fmt.Sprintf("data directory %q: %v", path, err), "")
 	}
 	if mustExist {
-		if _, err := os.Stat(filepath.Join(path, nodeJSON)); err != nil {
+		if _, err := fsys.Stat(filepath.Join(path, nodeJSON)); err != nil {
 			return nil, usage(fmt.Sprintf("%s is not a data directory", path), "give the --data-dir that memnode used")
 		}
 	}
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	if err := storage.MkdirAll(fsys, path, 0o700); err != nil {
 		return nil, readOnly(path, err)
 	}
-	d := &dataDir{path: path, lock: flock.New(filepath.Join(path, lockFile), flock.SetPermissions(0o600))}
+	if err := os.MkdirAll(path, 0o700); err != nil { // for the lock, if fsys is not the system's
+		return nil, readOnly(path, err)
+	}
+	d := &dataDir{fs: fsys, path: path, lock: flock.New(filepath.Join(path, lockFile), flock.SetPermissions(0o600))}
 	ok, err := d.lock.TryLock()
 	if err != nil {
 		return nil, readOnly(path, err)
@@ -88,13 +94,17 @@ func openDataDir(path string, ids *events.IDSource, mustExist bool) (*dataDir, e
 }
 
 func readOnly(path string, err error) error {
-	return &StartError{Kind: StartReadOnly, Message: fmt.Sprintf("data directory %s cannot be written: %v", path, errors.Unwrap(err)),
+	why := err
+	if file := (*fs.PathError)(nil); errors.As(err, &file) {
+		why = file.Err
+	}
+	return &StartError{Kind: StartReadOnly, Message: fmt.Sprintf("data directory %s cannot be written: %v", path, why),
 		Hint: "choose a directory that this user may write to", Err: err}
 }
 
 func (d *dataDir) readNode(ids *events.IDSource) error {
 	name := filepath.Join(d.path, nodeJSON)
-	b, err := os.ReadFile(name)
+	b, err := storage.ReadFile(d.fs, name)
 	if errors.Is(err, os.ErrNotExist) {
 		if d.hasData() {
 			return &StartError{Kind: StartDamaged, Message: fmt.Sprintf("%s holds data but no %s", d.path, nodeJSON),
@@ -131,8 +141,12 @@ func (d *dataDir) hasData() bool {
 
 // has reports whether there is anything in a folder, the operator's token apart.
 func (d *dataDir) has(sub string) bool {
-	entries, err := os.ReadDir(filepath.Join(d.path, sub))
-	return err == nil && slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() != filepath.Base(d.tokenFile()) })
+	list := d.fs.List
+	if sub != "shards" {
+		list = vfs.Default.List // NATS and the keyring have files of their own
+	}
+	names, err := list(filepath.Join(d.path, sub))
+	return err == nil && slices.ContainsFunc(names, func(name string) bool { return name != filepath.Base(d.tokenFile()) })
 }
 
 func (d *dataDir) writeNode() error {
@@ -141,7 +155,7 @@ func (d *dataDir) writeNode() error {
 	if err != nil {
 		return err
 	}
-	if err := storage.ReplaceFile(filepath.Join(d.path, nodeJSON), append(b, '\n'), 0o600); err != nil {
+	if err := storage.ReplaceFile(d.fs, filepath.Join(d.path, nodeJSON), append(b, '\n'), 0o600); err != nil {
 		return readOnly(d.path, err)
 	}
 	return nil

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -107,10 +106,7 @@ func (n *Node) openGate() error {
 	token := n.cfg.AuthToken
 	if n.cfg.Auth == "token" && token == "" {
 		var err error
-		if err = os.MkdirAll(filepath.Dir(n.dir.tokenFile()), 0o700); err == nil {
-			token, _, err = auth.LoadOrCreateToken(n.dir.tokenFile(), nil)
-		}
-		if err != nil {
+		if token, _, err = auth.LoadOrCreateToken(n.dir.tokenFile(), nil); err != nil {
 			return usage(fmt.Sprintf("operator token: %v", err), "")
 		}
 	}
@@ -154,7 +150,7 @@ func (n *Node) openQuery(ctx context.Context) error {
 	n.onClose("embedders", func(context.Context) error { return n.embedders.close() })
 	q, err := query.New(query.Options{State: n.state, Keys: n.keys, Book: n.book, Embedders: n.embedders,
 		Engine: vectorEngine(n.cfg.VectorEngine), Linear: n.linear, Now: n.cfg.Now, Logger: n.cfg.Logger,
-		GraphDir: n.dir.vectors(shard0), Shard: shard0})
+		FS: n.cfg.FS, GraphDir: n.dir.vectors(shard0), Shard: shard0})
 	if err != nil {
 		return err
 	}
@@ -186,7 +182,7 @@ func (n *Node) openQuery(ctx context.Context) error {
 
 // openWriting begins the leader's term and opens admission.
 func (n *Node) openWriting(ctx context.Context) error {
-	r, err := ingest.OpenRejections(filepath.Join(n.dir.logs(), "rejected"), n.keys.Node(), n.cfg.Now)
+	r, err := ingest.OpenRejections(n.cfg.FS, filepath.Join(n.dir.logs(), "rejected"), n.keys.Node(), n.cfg.Now)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"mneme/internal/keyring"
 	"mneme/internal/projections"
+	"mneme/internal/storage"
 	"mneme/memory"
 )
 
@@ -144,7 +145,7 @@ func createFile(path string, write func(io.Writer) error) error {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return errors.Join(err, os.Remove(path))
 	}
-	return nil
+	return storage.SyncDir(nil, filepath.Dir(path))
 }
 
 // Restore makes a new data directory from a backup of log and keyring. State is
@@ -252,6 +253,6 @@ func (c *core) restoreNode(logPath string) error {
 	if err != nil && !errors.Is(err, stop) {
 		return err
 	}
-	d := &dataDir{path: c.cfg.DataDir, node: nodeFile{Format: nodeFormat, NodeID: newNodeID(c.cfg.Now), ClusterID: cluster.String(), Mode: modeStandalone}}
+	d := &dataDir{fs: c.cfg.FS, path: c.cfg.DataDir, node: nodeFile{Format: nodeFormat, NodeID: newNodeID(c.cfg.Now), ClusterID: cluster.String(), Mode: modeStandalone}}
 	return d.writeNode()
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mneme/internal/projections"
+	"mneme/internal/storage"
 )
 
 // buildOlder builds the state anew that another version of Mneme left: rows of
@@ -52,6 +53,9 @@ func (c *core) buildOlder(ctx context.Context, older *projections.OlderError) er
 		return err
 	}
 	if err := os.Rename(opt.Dir, dir); err != nil {
+		return err
+	}
+	if err := storage.SyncDir(nil, filepath.Dir(dir)); err != nil {
 		return err
 	}
 	c.cfg.Logger.Info("state built", "took", time.Since(started).Round(time.Millisecond))

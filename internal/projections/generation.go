@@ -93,7 +93,7 @@ func currentGeneration(dir string) (string, error) {
 }
 
 func setCurrentGeneration(dir, name string) error {
-	if err := storage.ReplaceFile(filepath.Join(dir, currentFile), []byte(name+"\n"), 0o600); err != nil {
+	if err := storage.ReplaceFile(nil, filepath.Join(dir, currentFile), []byte(name+"\n"), 0o600); err != nil {
 		return fmt.Errorf("state %s: %w", dir, err)
 	}
 	return nil

@@ -101,7 +101,7 @@ func Open(opt Options) (*State, error) {
 		if opt.ReadOnly {
 			return nil, fmt.Errorf("state %s: %w", opt.Dir, storage.ErrNoDatabase)
 		}
-		if err := os.MkdirAll(opt.Dir, 0o700); err != nil {
+		if err := storage.MkdirAll(nil, opt.Dir, 0o700); err != nil {
 			return nil, fmt.Errorf("state %s: %w", opt.Dir, err)
 		}
 		removeOthers(opt.Dir, "", opt.Logger)

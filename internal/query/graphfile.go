@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"mneme/internal/index/vector"
+	"mneme/internal/storage"
 )
 
 const graphSuffix = ".graph"
@@ -23,7 +23,7 @@ func (s *Service) loadGraph(set *vectorSet) error {
 	if s.opt.GraphDir == "" {
 		return nil
 	}
-	f, err := os.Open(filepath.Join(s.opt.GraphDir, set.key.graphName()))
+	f, err := s.opt.FS.Open(filepath.Join(s.opt.GraphDir, set.key.graphName()))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -46,7 +46,7 @@ func (s *Service) saveGraphs(v *vectorView) error {
 	if dir == "" {
 		return nil
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := storage.MkdirAll(s.opt.FS, dir, 0o700); err != nil {
 		return fmt.Errorf("save graphs: %w", err)
 	}
 	var errs []error
@@ -57,15 +57,15 @@ func (s *Service) saveGraphs(v *vectorView) error {
 		}
 		name := set.key.graphName()
 		keep[name] = true
-		if err := writeGraph(filepath.Join(dir, name), set.set); err != nil {
+		if err := s.writeGraph(set); err != nil {
 			errs = append(errs, fmt.Errorf("save graph %s: %w", name, err))
 		}
 	}
-	entries, err := os.ReadDir(dir)
+	names, err := s.opt.FS.List(dir)
 	errs = append(errs, err)
-	for _, e := range entries {
-		if name := e.Name(); strings.Contains(name, graphSuffix) && !keep[name] {
-			errs = append(errs, os.Remove(filepath.Join(dir, name)))
+	for _, name := range names {
+		if strings.Contains(name, graphSuffix) && !keep[name] {
+			errs = append(errs, s.opt.FS.Remove(filepath.Join(dir, name)))
 		}
 	}
 	return errors.Join(errs...)
@@ -107,9 +107,9 @@ func (s *Service) keepGrown() {
 		if st.Tail > 0 || st.Guard != vector.GuardOK || float64(st.InGraph) < float64(had)*(1+keepGrowth) {
 			continue
 		}
-		err := os.MkdirAll(s.opt.GraphDir, 0o700)
+		err := storage.MkdirAll(s.opt.FS, s.opt.GraphDir, 0o700)
 		if err == nil {
-			err = writeGraph(filepath.Join(s.opt.GraphDir, set.key.graphName()), set.set)
+			err = s.writeGraph(set)
 		}
 		if err != nil {
 			s.opt.Logger.Warn("a graph could not be saved; after a kill it is built anew", "file", set.key.graphName(), "err", err)
@@ -125,22 +125,13 @@ func (s *Service) leave(set *vectorSet) {
 	if s.opt.GraphDir == "" {
 		return
 	}
-	if err := os.Remove(filepath.Join(s.opt.GraphDir, set.key.graphName())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := s.opt.FS.Remove(filepath.Join(s.opt.GraphDir, set.key.graphName())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.opt.Logger.Warn("the graph of a dropped index could not be removed", "file", set.key.graphName(), "err", err)
 	}
 }
 
-// writeGraph replaces a file: write, sync, rename.
-func writeGraph(path string, set *vector.Set) error {
-	f, err := os.OpenFile(path+".tmp", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	if err = set.Save(f); err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return os.Rename(f.Name(), path)
+// writeGraph replaces the file of a set's graph.
+func (s *Service) writeGraph(set *vectorSet) error {
+	path := filepath.Join(s.opt.GraphDir, set.key.graphName())
+	return storage.ReplaceWith(s.opt.FS, path, 0o600, set.set.Save)
 }

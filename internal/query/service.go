@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"mneme/internal/embed"
 	"mneme/internal/events"
 	index "mneme/internal/index/text"
@@ -38,6 +40,7 @@ type Options struct {
 	Linear   func(ctx context.Context) error
 	Now      func() time.Time // nil = time.Now; for took_ms and for what "last week" means
 	Logger   *slog.Logger
+	FS       vfs.FS // for GraphDir; nil = the system's
 	GraphDir string // where graphs are kept for the next Load, see keepGraphs; "" = nowhere
 	Shard    uint16
 }
@@ -75,6 +78,9 @@ func New(opt Options) (*Service, error) {
 	}
 	if opt.Now == nil {
 		opt.Now = time.Now
+	}
+	if opt.FS == nil {
+		opt.FS = vfs.Default
 	}
 	if opt.Engine == "" {
 		opt.Engine = vector.EngineMneme

@@ -75,26 +75,18 @@ func openLocked(opt Options, lock *pebble.Lock) (*DB, error) {
 	return d, nil
 }
 
-// makeDir creates the directory and syncs its parent.
+// makeDir creates the directory.
 func makeDir(opt Options) error {
 	_, err := opt.FS.Stat(opt.Dir)
-	if err == nil {
+	switch {
+	case err == nil:
 		return nil
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
+	case !errors.Is(err, fs.ErrNotExist):
 		return typed("open", opt.Dir, err)
-	}
-	if opt.ReadOnly {
+	case opt.ReadOnly:
 		return fmt.Errorf("open %s: %w", opt.Dir, ErrNoDatabase)
 	}
-	if err := opt.FS.MkdirAll(opt.Dir, 0o700); err != nil {
-		return typed("open", opt.Dir, err)
-	}
-	parent, err := opt.FS.OpenDir(opt.FS.PathDir(opt.Dir))
-	if err != nil {
-		return typed("open", opt.Dir, err)
-	}
-	return typed("open", opt.Dir, errors.Join(parent.Sync(), parent.Close()))
+	return typed("open", opt.Dir, MkdirAll(opt.FS, opt.Dir, 0o700))
 }
 
 // inspect finds what Pebble would take for something else: a database in a newer

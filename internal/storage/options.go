@@ -63,9 +63,7 @@ func (o Options) Validate() error {
 }
 
 func (o Options) withDefaults() Options {
-	if o.FS == nil {
-		o.FS = vfs.Default
-	}
+	o.FS = orDefault(o.FS)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
