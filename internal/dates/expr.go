@@ -1,29 +1,17 @@
 package dates
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // Grain is the precision of an expression.
 type Grain uint8
 
 // The grains, from fine to coarse.
 const (
-	GrainHour    Grain = iota // a clock time
-	GrainPart                 // a part of a day: morning, tonight
-	GrainDay                  // one day, or a weekend's two
-	GrainWeek                 // about a week
-	GrainMonth                // about a month
-	GrainQuarter              // three months by number
-	GrainSeason               // three months by season
-	GrainYear                 // a year, or half of one
-	GrainDecade
+	GrainDay   Grain = iota // one day, or a weekend's two
+	GrainWeek               // about a week
+	GrainMonth              // about a month
+	GrainYear               // about a year
 )
-
-var grainNames = [...]string{"hour", "part", "day", "week", "month", "quarter", "season", "year", "decade"}
-
-func (g Grain) String() string { return name(grainNames[:], int(g)) }
 
 // Relation says where the time that is meant lies from the range that is named.
 type Relation uint8
@@ -39,32 +27,15 @@ const (
 	Between                 // in the range, which two dates span
 )
 
-var relationNames = [...]string{"on", "around", "before", "until", "after", "since", "between"}
-
-func (r Relation) String() string { return name(relationNames[:], int(r)) }
-
 // Repeat says how an expression that names no single time comes back.
 type Repeat uint8
 
 // The periods.
 const (
 	Once Repeat = iota
-	Daily
 	Weekly
-	Monthly
 	Yearly
 )
-
-var repeatNames = [...]string{"once", "daily", "weekly", "monthly", "yearly"}
-
-func (r Repeat) String() string { return name(repeatNames[:], int(r)) }
-
-func name(names []string, i int) string {
-	if i < len(names) {
-		return names[i]
-	}
-	return fmt.Sprint(i)
-}
 
 // Range is a half-open range of time. Both ends zero mean none.
 type Range struct{ From, To time.Time }
@@ -77,8 +48,8 @@ type Expr struct {
 	// Start and End are byte offsets. Words that change the relation ("before")
 	// belong to the expression, "in", "on" and "at" do not.
 	Start, End int
-	// Range is what is named, in the zone of the reference. Of what repeats it is
-	// the nearest in the past, the current one included.
+	// Range is what is named, in the zone of the reference. For a date
+	// that repeats it is the latest that has begun.
 	Range
 	// Alt is the second reading of an ambiguous expression (3/4/2023, the coming
 	// Tuesday instead of the last), or zero.
@@ -94,7 +65,7 @@ type Expr struct {
 	// named. A text of another time may use the same words for another range.
 	Relative bool
 	// Confidence in 0..1 that this is a date and that Range is what it means.
-	// Below 0.5 the words often mean something else ("recently" is 0.4).
+	// Below 0.5 the words often mean something else.
 	Confidence float64
 }
 
@@ -113,36 +84,4 @@ func (e Expr) Window() Range {
 		w = Range{e.From, time.Date(maxYear+1, 1, 1, 0, 0, 0, 0, loc)}
 	}
 	return w
-}
-
-// String writes an expression for tests and logs, for example
-// "[2023-05-01 2023-06-01) month after yearly*0.80 0.90".
-func (e Expr) String() string {
-	s := e.Range.String() + " " + e.Grain.String()
-	if e.Relation != On {
-		s += " " + e.Relation.String()
-	}
-	if e.Relative {
-		s += " relative"
-	}
-	if e.Repeat != Once {
-		s += fmt.Sprintf(" %s*%.2f", e.Repeat, e.Others)
-	}
-	if !e.Alt.IsZero() {
-		s += " or " + e.Alt.String()
-	}
-	return fmt.Sprintf("%s %.2f", s, e.Confidence)
-}
-
-func (r Range) String() string {
-	layout := "2006-01-02T15:04"
-	if midnight(r.From) && midnight(r.To) {
-		layout = time.DateOnly
-	}
-	return "[" + r.From.Format(layout) + " " + r.To.Format(layout) + ")"
-}
-
-func midnight(t time.Time) bool {
-	h, m, s := t.Clock()
-	return h == 0 && m == 0 && s == 0
 }

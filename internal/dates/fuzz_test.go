@@ -32,7 +32,7 @@ func check(t *testing.T, s string, out []Expr) {
 		if e.Confidence <= 0 || e.Confidence > 1 || e.Others < 0 || e.Others > 1 || e.Others > 0 && e.Repeat == Once {
 			t.Fatalf("%q: %v", s, e)
 		}
-		if e.Grain > GrainDecade || e.Relation > Between || e.Repeat > Yearly {
+		if e.Grain > GrainYear || e.Relation > Between || e.Repeat > Yearly {
 			t.Fatalf("%q: %v", s, e)
 		}
 		w := e.Window()

@@ -72,7 +72,7 @@ func (s locomoSample) turns(t *testing.T) []locomoTurn {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e := one(t, date); !e.From.Equal(at) || e.Grain != GrainHour {
+		if e := one(t, date); !e.From.Equal(at.Truncate(24*time.Hour)) || e.Grain != GrainDay {
 			t.Errorf("%q: %v", date, e)
 		}
 		for _, turn := range turns {

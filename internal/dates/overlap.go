@@ -2,19 +2,20 @@ package dates
 
 import "time"
 
-// Overlap says how well a moment fits what a query asks for: 1 inside of its
-// window, less with the distance from it, 0 far away. The distance at which it
-// reaches 0 grows with the grain: a week around a day, ten weeks around a month.
+// Overlap says how well a moment fits what a query asks for. It is 1 inside the
+// expression's window, falls with the distance from it, and is 0 far away. The
+// distance at which it reaches 0 grows with the grain: a week around a day, ten
+// weeks around a month.
 //
-// With d the distance and r that reach, it is (1 - (d/r)²)². Of an expression
-// that repeats, other occurrences than the nearest in the past count Others; the
-// second reading of an ambiguous one counts half.
+// With d the distance and r that reach, it is (1 - (d/r)²)². Other occurrences of
+// an expression that repeats count Others, and the second reading of an ambiguous
+// one counts half.
 func Overlap(query Expr, at time.Time) float64 {
 	return overlap(query, Range{at, at})
 }
 
-// OverlapExpr is Overlap with what a text says: its mean over the moments of that
-// range, so that "in 2023" hardly speaks for a day in it. What repeats in the
+// OverlapExpr is Overlap with what a text says: how near it comes, times how
+// much of it could be meant, so that "in 2023" hardly speaks for a day in it. What repeats in the
 // text counts as its occurrence that is nearest to the query.
 func OverlapExpr(query, said Expr) float64 {
 	w := said.Window()
@@ -77,42 +78,16 @@ func overlap(query Expr, at Range) float64 {
 	return best
 }
 
-// fit returns the mean over at, which may be one moment, of how well it fits w.
+// fit says how well a range, which may be one moment, fits w: by the distance
+// between the two, times the share of the range that could lie in reach of w.
 func fit(w, at Range, reach float64) float64 {
-	before, after := seconds(at.From, w.From), seconds(w.To, at.To) // what of at lies outside
-	all := seconds(at.From, at.To)
-	if all <= 0 {
-		d := max(before, after, 0)
-		if after == 0 && !at.From.Before(w.To) {
-			d = 1 // half-open
-		}
-		return falling(d / reach)
+	distance := max(seconds(at.To, w.From), seconds(w.To, at.From), 0)
+	if at.From.Equal(w.To) {
+		distance = max(distance, 1) // half-open
 	}
-	inside := all - min(max(before, 0), all) - min(max(after, 0), all)
-	sum := max(inside, 0)
-	if before > 0 {
-		sum += reach * (area(before/reach) - area(max(before-all, 0)/reach))
-	}
-	if after > 0 {
-		sum += reach * (area(after/reach) - area(max(after-all, 0)/reach))
-	}
-	return min(sum/all, 1)
-}
-
-// falling is (1 - x²)², and 0 from 1 on.
-func falling(x float64) float64 {
-	if x >= 1 {
-		return 0
-	}
+	x := min(distance/reach, 1)
 	y := 1 - float64(x*x)
-	return y * y
-}
-
-// area is the integral of falling from 0 to x.
-func area(x float64) float64 {
-	x = min(x, 1)
-	cube := float64(x * x * x)
-	return x - float64(cube*2/3) + float64(cube*x*x)/5
+	return float64(y*y) * min(1, (seconds(w.From, w.To)+reach)/max(seconds(at.From, at.To), 1))
 }
 
 // seconds is b-a without the limits of a Duration.
@@ -121,10 +96,7 @@ func seconds(a, b time.Time) float64 { return float64(b.Unix() - a.Unix()) }
 // reach is the distance in seconds at which nothing is left.
 func reach(e Expr) float64 {
 	day := 86400.0
-	days := [...]float64{
-		GrainHour: 0.5, GrainPart: 2, GrainDay: 7, GrainWeek: 21, GrainMonth: 70, GrainQuarter: 150, GrainSeason: 150,
-		GrainYear: 500, GrainDecade: 3650,
-	}
+	days := [...]float64{GrainDay: 7, GrainWeek: 21, GrainMonth: 70, GrainYear: 500}
 	r := day * 7
 	if int(e.Grain) < len(days) {
 		r = days[e.Grain] * day
@@ -132,8 +104,6 @@ func reach(e Expr) float64 {
 	switch {
 	case e.Relation == Around:
 		r *= 2
-	case e.Repeat == Daily:
-		r = min(r, 6*3600)
 	case e.Repeat == Weekly:
 		r = min(r, 2*day)
 	}
@@ -143,14 +113,10 @@ func reach(e Expr) float64 {
 // periods returns how many periods lie between two moments, rounded down.
 func periods(r Repeat, from, to time.Time) int {
 	to = to.In(from.Location())
-	a, b := civilOf(from).day(), civilOf(to).day()
+	a, b := dayIn(from), dayIn(to)
 	switch r {
-	case Daily:
-		return b - a
 	case Weekly:
 		return floorDiv(b-a, 7)
-	case Monthly:
-		return dayCivil(a).monthsTo(dayCivil(b))
 	case Yearly:
 		ya, _, _ := dateOf(a)
 		yb, _, _ := dateOf(b)
@@ -161,6 +127,5 @@ func periods(r Repeat, from, to time.Time) int {
 
 // shiftRange moves a range by n periods on the calendar.
 func shiftRange(w Range, r Repeat, n int) Range {
-	loc := w.From.Location()
-	return span{civilOf(w.From), civilOf(w.To)}.shift(r, n).in(loc)
+	return span{dayIn(w.From), dayIn(w.To)}.shift(r, n).in(w.From.Location())
 }

@@ -1,207 +1,189 @@
 package dates
 
-// weekdayAround resolves "last Friday" to the latest before today.
-func (p *parser) weekdayAround(w, rel int) match {
-	m := match{grain: GrainDay, conf: 0.9, relative: true}
-	week := monday(p.today)
-	switch rel {
-	case -1:
-		day := p.lastWeekday(w, p.today)
-		m.span = days(day, 1)
-		if other := week - 7 + w; other != day {
-			m.alt = days(other, 1)
-		}
-	case 0:
-		m.span = days(week+w, 1)
-	case 1:
-		day := p.lastWeekday(w, p.today+8) // the first after today
-		m.span = days(day, 1)
-		if other := week + 7 + w; other != day {
-			m.alt = days(other, 1)
-		}
+// unitRules say what each unit is: the span of the one that holds a day, how to move
+// by n of them, by how many days "n units ago" may be off (-1: the whole unit around
+// that day is meant), and its grain.
+var unitRules = [...]struct {
+	around func(day int) span
+	move   func(day, n int) int
+	vague  int
+	grain  Grain
+}{
+	uDay:     {daySpan, func(day, n int) int { return day + n }, 0, GrainDay},
+	uWeek:    {weekSpan, func(day, n int) int { return day + 7*n }, 3, GrainWeek},
+	uWeekend: {weekendSpan, func(day, n int) int { return day + 7*n }, -1, GrainDay},
+	uMonth:   {func(day int) span { y, m, _ := dateOf(day); return monthSpan(y, m) }, addMonths, 15, GrainMonth},
+	uYear:    {func(day int) span { y, _, _ := dateOf(day); return yearSpan(y) }, func(day, n int) int { return addMonths(day, 12*n) }, -1, GrainYear},
+}
+
+// unitOf returns the unit that a token names.
+func unitOf(t *token) int {
+	switch t.kind {
+	case kWeek:
+		return uWeek
+	case kYear:
+		return uYear
+	case kMonthOf:
+		return uMonth
+	}
+	return t.val
+}
+
+// absolute is a date with its year; a month or day of 0 leaves out the rest.
+func absolute(y, m, d int) match {
+	switch {
+	case m == 0:
+		return match{span: yearSpan(y), grain: GrainYear, conf: 0.95}
+	case d == 0:
+		return match{span: monthSpan(y, m), grain: GrainMonth, conf: 0.98}
+	}
+	return match{span: dateSpan(y, m, d), conf: 1}
+}
+
+// numeric reads a date in digits. 3/4/2023 has two readings.
+func (p *parser) numeric(t []*token) match {
+	m := absolute(t[0].y, t[0].m, t[0].d)
+	if t[0].swapped {
+		m.alt, m.conf = dateSpan(t[0].y, t[0].d, t[0].m), 0.6
 	}
 	return m
 }
 
-// lastWeekday returns the latest weekday w before a day.
-func (p *parser) lastWeekday(w, day int) int {
-	return day - 1 - (weekday(day-1)-w+7)%7
+// relative marks a date that was counted from the reference.
+func relative(m match) match {
+	m.relative, m.conf = true, min(m.conf, 0.95)
+	return m
 }
 
-// lastWeekend returns the Saturday of the latest weekend that began before a day
-// and, for a day of a weekend, of the one before.
-func lastWeekend(day int) int { return monday(day) - 2 }
-
-// pick chooses the latest of yearly spans that is over (-1), the one of this
-// year (0), or the first that has not begun (1). of returns the span of a year.
-func (p *parser) pick(rel int, of func(y int) span) (best, other span) {
-	y := p.year + 1
-	switch rel {
-	case -1:
-		for y > p.year-2 && of(y).to > dayCivil(p.today) {
-			y--
-		}
-		return of(y), of(y - 1)
-	case 1:
-		for y = p.year - 1; y < p.year+2 && of(y).from <= p.now; {
-			y++
-		}
-		return of(y), of(y + 1)
-	}
-	return of(p.year), span{}
-}
-
-// nearest returns the latest of yearly spans that has begun, and the next.
-func (p *parser) nearest(of func(y int) span) (best, coming span) {
-	y := p.year + 1
-	for y > p.year-8 && (of(y).empty() || of(y).from > p.now) {
+// yearly is a day or, with day 0, a month without a year: the latest that has begun.
+// The next one is the second reading.
+func (p *parser) yearly(month, day int) match {
+	y := p.year
+	m := absolute(y, month, day)
+	for (m.span.empty() || m.span.from > p.today) && y > p.year-8 {
 		y--
+		m = absolute(y, month, day)
 	}
-	return of(y), of(y + 1)
+	m.alt, m.repeat, m.others, m.conf = absolute(y+1, month, day).span, Yearly, 0.8, 0.9
+	return p.choose(m)
 }
 
-func (p *parser) monthAround(month, rel int) match {
-	m := match{grain: GrainMonth, conf: 0.9, relative: true}
-	m.span, m.alt = p.pick(rel, func(y int) span { return monthSpan(y, month) })
-	return m
+// weekly is a weekday that nothing else fixes; conf says how sure its name is.
+func (p *parser) weekly(w int, conf float64) match {
+	day := p.today - (weekday(p.today)-w+7)%7
+	return p.choose(match{span: daySpan(day), alt: daySpan(day + 7), repeat: Weekly, others: 0.4, conf: conf})
 }
 
-func (p *parser) seasonAround(season, rel int) match {
-	m := match{grain: GrainSeason, conf: 0.85, relative: true}
-	m.span, m.alt = p.pick(rel, func(y int) span { return seasonSpan(y, season) })
-	if rel == 0 && season == 3 && p.month < 3 {
-		m.span = seasonSpan(p.year-1, season)
+// choose swaps the readings of a message's date if the coming one is nearer.
+func (p *parser) choose(m match) match {
+	if p.nearest && !m.alt.empty() && m.alt.from-p.today <= p.today-m.span.to {
+		m.span, m.alt = m.alt, m.span
 	}
 	return m
 }
 
-func (p *parser) quarterAround(q, rel int) match {
-	m := match{grain: GrainQuarter, conf: 0.85, relative: true}
-	m.span, m.alt = p.pick(rel, func(y int) span { return quarterSpan(y, q) })
+// every is a weekday of every week.
+func (p *parser) every(w int) match {
+	m := p.weekly(w, 0.85)
+	m.alt, m.others = span{}, 1
 	return m
 }
 
-func (p *parser) holidayAround(h holiday, rel int) match {
-	m := match{grain: h.grain(), conf: 0.9 * h.trust(), relative: true}
-	m.span, m.alt = p.pick(rel, h.span)
-	return m
-}
-
-// seasonSpan returns the meteorological season of the northern hemisphere that
-// begins in year y; winter ends in the next.
-func seasonSpan(y, season int) span {
-	m := 3 + 3*season
-	return span{dayCivil(dayOf(y, m, 1)), dayCivil(dayOf(y, m+3, 1))}
-}
-
-func quarterSpan(y, q int) span {
-	return span{dayCivil(dayOf(y, 3*q-2, 1)), dayCivil(dayOf(y, 3*q+1, 1))}
-}
-
-// unitAround resolves "last week", "this month", "next year".
-func (p *parser) unitAround(unit, rel int, past bool) match {
-	m := match{conf: 0.95, relative: true}
-	if past && unit != uWeekend && p.rolls(unit) {
-		return p.period(count{halves: 2}, unit, rel)
+func (p *parser) weekday(t []*token) match {
+	switch {
+	case t[0].plural:
+		return p.every(t[0].val)
+	case t[0].unsure:
+		return p.weekly(t[0].val, 0.6)
 	}
-	switch unit {
-	case uWeek:
-		m.span, m.grain = days(monday(p.today)+7*rel, 7), GrainWeek
-	case uWeekend:
-		first := monday(p.today) + 5 + 7*rel
-		m.span, m.grain = days(first, 2), GrainDay
-	case uMonth:
-		m.span, m.grain = monthSpan(p.year, p.month+rel), GrainMonth
-	case uQuarter:
-		m.span, m.grain = quarterSpan(p.year, (p.month+2)/3+rel), GrainQuarter
-	case uYear:
-		m.span, m.grain = yearSpan(p.year+rel), GrainYear
-	case uDecade:
-		first := p.year - p.year%10 + 10*rel
-		m.span, m.grain = span{yearSpan(first).from, yearSpan(first + 9).to}, GrainDecade
-	case uHour:
-		if rel == 0 {
-			return match{}
-		}
-		return p.period(count{halves: 2}, unit, rel)
-	default:
+	return p.weekly(t[0].val, 0.85)
+}
+
+// around is the unit that lies n units from the present one.
+func (p *parser) around(n int, unit *token) match {
+	u, day := unitOf(unit), p.today
+	switch {
+	case unit.plural || u == uDay:
 		return match{}
+	case u == uMonth:
+		day = dayOf(p.year, p.month, 1) // so that 31 January moves into February
+	}
+	rule := unitRules[u]
+	return match{span: rule.around(rule.move(day, n)), grain: rule.grain, conf: 0.95, relative: true}
+}
+
+// dayOfWeek resolves 上周五 and "Friday next week".
+func (p *parser) dayOfWeek(w, weeks int) match {
+	return match{span: daySpan(monday(p.today) + w + 7*weeks), conf: 0.95, relative: true}
+}
+
+// dayFrom is the day so many days from today.
+func (p *parser) dayFrom(n int) match {
+	return match{span: daySpan(p.today + n), conf: 0.95, relative: true}
+}
+
+// relWeekday resolves "last Friday" to the latest before today, and "next Friday" to
+// the first after it. If the Friday of the last or next week is another day, that is
+// the second reading.
+func (p *parser) relWeekday(t []*token) match {
+	n, w := t[0].val, t[1].val
+	m := p.dayOfWeek(w, n)
+	day := m.span.from
+	switch n {
+	case -1:
+		day = p.today - 1 - (weekday(p.today-1)-w+7)%7
+	case 1:
+		day = p.today + 1 + (w-weekday(p.today+1)+7)%7
+	}
+	if day != m.span.from {
+		m.span, m.alt = daySpan(day), m.span
 	}
 	return m
 }
 
-// rolls reports whether "the past X" ends today rather than with a calendar X.
-func (p *parser) rolls(unit int) bool {
-	return unit == uDay || unit == uWeek || unit == uMonth || unit == uYear || unit == uDecade
+// relMonth resolves "last May" to the latest that is over; "next May" likewise.
+func (p *parser) relMonth(t []*token) match {
+	n, month, y := t[0].val, t[1].val, p.year
+	switch {
+	case n < 0 && month >= p.month:
+		y--
+	case n > 0 && month <= p.month:
+		y++
+	}
+	m := relative(absolute(y, month, 0))
+	if n != 0 {
+		m.alt = monthSpan(y+n, month)
+	}
+	return m
 }
 
-// period resolves "the last 3 months" and "the next few days".
-func (p *parser) period(c count, unit, rel int) match {
-	m := match{conf: 0.85, grain: unitGrain(unit), relative: true}
-	if c.loose {
+// distance resolves "two weeks ago" (sign -1) and "in 3 days" (sign 1).
+func (p *parser) distance(count, unit *token, sign int, conf float64) match {
+	rule := unitRules[unitOf(unit)]
+	day := rule.move(p.today, sign*count.val)
+	m := match{span: span{day - rule.vague, day + rule.vague + 1}, grain: rule.grain, conf: conf, relative: true}
+	if rule.vague < 0 {
+		m.span = rule.around(day)
+	}
+	if count.kind == kLoose {
+		wide := rule.move(p.today, 1) - p.today
+		m.span, m.conf = span{m.span.from - wide, m.span.to + wide}, conf-0.15
+	}
+	return m
+}
+
+// stretch reads "the last 3 months" and "the next few days".
+func (p *parser) stretch(rel int, count, unit *token) match {
+	rule := unitRules[unitOf(unit)]
+	m := match{conf: 0.85, grain: rule.grain, relative: true}
+	switch {
+	case rel < 0:
+		m.span = span{rule.move(p.today, -count.val), p.today + 1}
+	case rel > 0:
+		m.span = span{p.today, rule.move(p.today, count.val) + 1}
+	}
+	if count.kind == kLoose {
 		m.conf = 0.7
 	}
-	switch {
-	case unit <= uHour || unit == uSecond:
-		n := civil(c.halves) * unitSecs(unit) / 2
-		m.span = span{p.now - n, p.now + 1}
-		if rel > 0 {
-			m.span = span{p.now, p.now + n}
-		}
-	case rel < 0:
-		m.span = span{dayCivil(p.move(p.today, c, unit, -1)), dayCivil(p.today + 1)}
-	default:
-		m.span = span{dayCivil(p.today), dayCivil(p.move(p.today, c, unit, 1) + 1)}
-	}
 	return m
-}
-
-func unitSecs(unit int) civil {
-	switch unit {
-	case uHour:
-		return 3600
-	case uMinute:
-		return 60
-	}
-	return 1
-}
-
-func unitGrain(unit int) Grain {
-	switch unit {
-	case uMinute, uHour, uSecond:
-		return GrainHour
-	case uDay, uWeekend:
-		return GrainDay
-	case uWeek, uFortnight:
-		return GrainWeek
-	case uMonth:
-		return GrainMonth
-	case uQuarter:
-		return GrainQuarter
-	case uYear:
-		return GrainYear
-	}
-	return GrainDecade
-}
-
-// move goes n units of days or more from a day.
-func (p *parser) move(day int, c count, unit, sign int) int {
-	n := sign * c.halves
-	switch unit {
-	case uDay:
-		return day + n/2
-	case uWeek, uWeekend:
-		return day + n*7/2
-	case uFortnight:
-		return day + n*7
-	case uMonth:
-		return addMonths(day, n/2) + n%2*15
-	case uQuarter:
-		return addMonths(day, n*3/2)
-	case uYear:
-		return addMonths(day, n*6)
-	case uDecade:
-		return addMonths(day, n*60)
-	}
-	return day
 }

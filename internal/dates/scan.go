@@ -1,290 +1,279 @@
 package dates
 
-import "unicode/utf8"
-
-// token is one word, number or sign.
-type token struct {
-	start, end int
-	val        int32
-	kind       kind
-	digits     uint8
-	fl         flags
-}
-
-func (t *token) is(f flags) bool { return t.fl&f != 0 }
-
-const (
-	windowSize = 128
-	lookAhead  = 40 // more tokens than the longest expression
-	lookBehind = 4
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
-// scanner cuts a text into tokens and keeps a window of them.
-type scanner struct {
-	s    string
-	pos  int
-	n    int
-	done bool
-	none token // stands for what is outside of the window
-	tok  [windowSize]token
+// token is a piece of text that may belong to a date.
+type token struct {
+	entry
+	start, end int
+	digits     int // of a number written in digits
+	y, m, d    int // of a numeric date; d is 0 for a month
+	swapped    bool
+	han        bool
+	capital    bool
 }
 
-// at returns token i of the window, which is of kind kEnd outside of it.
-func (sc *scanner) at(i int) *token {
-	if i < 0 || i >= sc.n {
-		return &sc.none
-	}
-	return &sc.tok[i]
-}
+// longestWord is the length of the longest word of english.
+const longestWord = 10
 
-// slide drops tokens before i, except a few, and fills the window. It returns
-// the new index of token i.
-func (sc *scanner) slide(i int) int {
-	if drop := i - lookBehind; drop > 0 {
-		sc.n = copy(sc.tok[:], sc.tok[drop:sc.n])
-		i = lookBehind
-	}
-	for sc.n < windowSize && !sc.done {
-		sc.next()
-	}
-	return i
-}
-
-// next scans one token.
-func (sc *scanner) next() {
-	s, fl := sc.s, flags(0)
-	if sc.pos == 0 {
-		fl = flagLine
-	}
-	for sc.pos < len(s) {
-		c := s[sc.pos]
-		switch {
-		case c == '\n':
-			fl |= flagLine | flagSpace
-		case c <= ' ':
-			fl |= flagSpace
-		case c == 0xc2 && sc.pos+1 < len(s) && s[sc.pos+1] == 0xa0: // no-break space
-			fl |= flagSpace
-			sc.pos++
-		case isAlpha(c) || c == '_':
-			sc.word(fl)
-			return
-		case isDigit(c):
-			sc.number(fl)
-			return
-		case c < utf8.RuneSelf:
-			sc.add(token{start: sc.pos, end: sc.pos + 1, kind: kSign, val: int32(c), fl: fl})
-			return
-		default:
-			sc.rune(fl)
-			return
+// scan cuts a text into tokens. Words without a meaning become breaks, neighbours
+// of which are joined, so that the tokens are few.
+func scan(s string) []token {
+	var out []token
+	for i := 0; i < len(s); {
+		t := next(s, i)
+		i = t.end
+		if t.kind == kBreak && len(out) > 0 && out[len(out)-1].kind == kBreak {
+			out[len(out)-1].end = t.end
+			continue
 		}
-		sc.pos++
+		if t.kind != kEnd { // kEnd: space, or a sign that may stand inside a date
+			out = append(out, t)
+		}
 	}
-	sc.done = true
+	return out
 }
 
-func (sc *scanner) add(t token) {
-	sc.tok[sc.n] = t
-	sc.n++
-	sc.pos = t.end
-}
-
-// rune scans what is not ASCII: dashes and apostrophes are signs, the characters
-// that start Chinese expressions are tokens, other runs are one word.
-func (sc *scanner) rune(fl flags) {
-	r, n := utf8.DecodeRuneInString(sc.s[sc.pos:])
-	t := token{start: sc.pos, end: sc.pos + n, kind: kWord, fl: fl}
+// next returns the token at i, which is at least one character long.
+func next(s string, i int) token {
+	c := s[i]
 	switch {
-	case r >= '‐' && r <= '―' || r == '−':
-		t.kind, t.val = kSign, '-'
-	case r == '’' || r == '‘':
-		t.kind, t.val = kSign, '\''
-	case startsHan(r):
-		t.kind = kHan
-	case sc.n > 0 && fl == 0:
-		if last := &sc.tok[sc.n-1]; last.kind == kWord && last.digits == 0 && last.end == sc.pos && sc.s[last.start] >= utf8.RuneSelf {
-			last.end, sc.pos = t.end, t.end
-			return
+	case asciiDigit(c):
+		return number(s, i)
+	case asciiLetter(c) || c == '_':
+		return word(s, i)
+	case c < utf8.RuneSelf:
+		t := token{start: i, end: i + 1}
+		if !strings.ContainsRune(" \t\n,.()[]\"*", rune(c)) && !(c == '-' || c == '/') {
+			t.kind = kBreak
+		}
+		if c == '.' && !abbreviated(s, i) || c == '\n' && i+1 < len(s) && s[i+1] == '\n' {
+			t.kind = kBreak
+		}
+		return t
+	}
+	r, n := utf8.DecodeRuneInString(s[i:])
+	if d, _ := digit(s[i:]); d >= 0 {
+		return number(s, i)
+	}
+	if unicode.Is(unicode.Han, r) || r == '〇' {
+		return han(s, i)
+	}
+	t := token{start: i, end: i + n}
+	if !unicode.IsSpace(r) && r != '（' && r != '）' {
+		t.kind = kBreak
+	}
+	return t
+}
+
+func asciiDigit(c byte) bool  { return c >= '0' && c <= '9' }
+func asciiLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+func wordByte(c byte) bool    { return asciiDigit(c) || asciiLetter(c) || c == '_' }
+
+// abbreviated reports whether the period at i may end "Jan." rather than a sentence.
+func abbreviated(s string, i int) bool {
+	k := i
+	for k > 0 && asciiLetter(s[k-1]) {
+		k--
+	}
+	e, ok := english[strings.ToLower(s[k:i])]
+	return ok && i-k <= longestWord && e.unsure && (e.kind == kMonth || e.kind == kWeekday)
+}
+
+// word reads a run of letters and digits that begins with a letter.
+func word(s string, i int) token {
+	end := i
+	for end < len(s) && wordByte(s[end]) {
+		end++
+	}
+	t := token{start: i, end: end, entry: entry{kind: kBreak}}
+	if end-i > longestWord || glued(s, i, end) {
+		return t
+	}
+	if e, ok := english[strings.ToLower(s[i:end])]; ok {
+		t.entry, t.capital = e, s[i] < 'a'
+		if strings.HasPrefix(s[end:], "'s") {
+			t.end += 2
 		}
 	}
-	sc.add(t)
+	return t
 }
 
-// apostrophe returns the length of an apostrophe at i, or 0.
-func apostrophe(s string, i int) int {
-	if i < len(s) && s[i] == '\'' {
-		return 1
+// glued reports whether a word is a part of a name such as may.go or foo/may/bar.
+// A word between a number and a separator ("8-May-2023") is none.
+func glued(s string, from, to int) bool {
+	numberBefore := from >= 2 && asciiDigit(s[from-2])
+	numberAfter := to+1 < len(s) && asciiDigit(s[to+1])
+	if from > 0 && strings.IndexByte("-./@=$", s[from-1]) >= 0 && !numberBefore {
+		return true
 	}
-	if i+2 < len(s) && s[i:i+3] == "’" {
-		return 3
+	if to < len(s) && strings.IndexByte("-/@=", s[to]) >= 0 && !numberAfter {
+		return true
 	}
-	return 0
+	return to+1 < len(s) && s[to] == '.' && asciiLetter(s[to+1])
 }
 
-// word scans letters, with digits and underscores, and what follows an
-// apostrophe. A genitive keeps the meaning of its word.
-func (sc *scanner) word(fl flags) {
-	s, start := sc.s, sc.pos
-	var low [16]byte
-	n := 0
-	i := start
-	for ; i < len(s) && (isAlpha(s[i]) || isDigit(s[i]) || s[i] == '_'); i++ {
-		if n < len(low) {
-			low[n] = s[i] | 0x20
-			if isDigit(s[i]) {
-				low[n] = s[i]
+// digit returns the value and size of the ASCII or full-width digit that s begins
+// with, or -1.
+func digit(s string) (value, size int) {
+	r, size := utf8.DecodeRuneInString(s)
+	if r >= '０' && r <= '９' {
+		r += '0' - '０'
+	}
+	if r < '0' || r > '9' {
+		return -1, 0
+	}
+	return int(r - '0'), size
+}
+
+// number reads digits at i, with the separators and digits that follow: a number, an
+// ordinal, a whole date, or a break for what is neither.
+func number(s string, i int) token {
+	t := token{start: i, end: i, entry: entry{kind: kBreak}}
+	named := i > 0 && (s[i-1] == '-' || s[i-1] == '/') && monthBefore(s, i-1) // "May-08-2023"
+	var value, count [3]int
+	var sep byte
+	n, clean := 0, true
+	for more := true; more; n++ {
+		k := min(n, 2)
+		value[k], count[k] = 0, 0
+		for ; t.end < len(s); count[k]++ {
+			d, size := digit(s[t.end:])
+			if d < 0 {
+				break
 			}
+			value[k], t.end = min(value[k]*10+d, 1<<20), t.end+size
 		}
-		n++
-	}
-	t := token{start: start, end: i, kind: kWord, fl: fl}
-	if s[start] >= 'A' && s[start] <= 'Z' {
-		t.fl |= flagUpper
-	}
-	if n > 13 {
-		sc.add(t)
-		return
-	}
-	e := english(string(low[:n]))
-	if a := apostrophe(s, i); a > 0 && i+a < len(s) && isAlpha(s[i+a]) {
-		tail := i + a
-		for tail < len(s) && isAlpha(s[tail]) {
-			tail++
+		if more = t.end+1 < len(s) && !named && strings.IndexByte("-/.:,", s[t.end]) >= 0 && asciiDigit(s[t.end+1]); more {
+			clean = clean && (n == 0 || sep == s[t.end])
+			sep = s[t.end]
+			t.end++
 		}
-		switch word := s[i+a : tail]; {
-		case word == "s" || word == "S":
-			t.fl |= flagOwner
-		case word == "clock" && n == 1 && low[0] == 'o':
-			e = entry{kind: kOclock}
+	}
+	rest := s[t.end:]
+	clean = clean && n <= 3 && mayFollow(s[:i], n) && !strings.HasPrefix(rest, "%")
+	stamp := n > 1 && len(rest) > 1 && rest[0] == 'T' && asciiDigit(rest[1]) // the time of day of a time stamp
+	for t.end < len(s) && wordByte(s[t.end]) {
+		t.end++
+	}
+	suffix := strings.ToLower(s[len(s)-len(rest) : t.end])
+	switch {
+	case !clean:
+	case n == 1 && suffix == "" && count[0] <= 4:
+		t.kind, t.val, t.digits = kNumber, value[0], count[0]
+	case n == 1 && count[0] <= 2 && (suffix == "st" || suffix == "nd" || suffix == "rd" || suffix == "th"):
+		t.kind, t.val = kOrdinal, value[0]
+	case n > 1 && (suffix == "" || stamp) && numericDate(&t, value, count, n, sep):
+		t.kind = kDate
+	}
+	return t
+}
+
+// mayFollow reports whether a number of so many parts may begin a date behind the
+// given text: a price, a version or the rest of a name is none.
+func mayFollow(before string, parts int) bool {
+	if before == "" {
+		return true
+	}
+	if r, _ := utf8.DecodeLastRuneInString(before); strings.ContainsRune("$€£¥￥#@%._", r) {
+		return false
+	}
+	switch c := before[len(before)-1]; c {
+	case '-', '/', '=':
+		k := len(before) - 1
+		for day := k; k > 0 && asciiDigit(before[k-1]) && day-k < 2; k-- { // the year of "May-08-2023"
+		}
+		return parts == 3 || monthBefore(before, len(before)-1) || k > 0 && k < len(before)-1 && monthBefore(before, k-1)
+	}
+	return true
+}
+
+// monthBefore reports whether a month's name ends at i.
+func monthBefore(s string, i int) bool {
+	k := i
+	for k > 0 && asciiLetter(s[k-1]) {
+		k--
+	}
+	return i-k <= longestWord && english[strings.ToLower(s[k:i])].kind == kMonth
+}
+
+// numericDate decides what two or three numbers with a separator mean.
+func numericDate(t *token, p, n [3]int, parts int, sep byte) bool {
+	switch {
+	case sep == ':' || sep == ',':
+		return false
+	case parts == 3 && n[0] == 4 && n[1] <= 2 && n[2] <= 2:
+		t.y, t.m, t.d = p[0], p[1], p[2]
+	case parts == 3 && n[2] == 4 && n[0] <= 2 && n[1] <= 2:
+		t.y, t.m, t.d = p[2], p[0], p[1]
+		if sep == '.' || p[0] > 12 { // 8.5.2023 has the day first
+			t.m, t.d = p[1], p[0]
+		} else {
+			t.swapped = sep == '/' && p[1] <= 12 && p[0] != p[1]
+		}
+	case parts == 2 && n[0] == 4 && n[1] <= 2 && (sep == '-' || sep == '/'):
+		t.y, t.m = p[0], p[1]
+		return t.m >= 1 && t.m <= 12 && t.y >= minYear && t.y <= maxYear
+	default:
+		return false
+	}
+	return !dateSpan(t.y, t.m, t.d).empty()
+}
+
+// han reads the longest Chinese word or numeral at i.
+func han(s string, i int) token {
+	t := token{start: i, end: i, han: true}
+	if value, digits, end := hanNumber(s, i); end > i {
+		t.end, t.kind, t.val, t.digits = end, kNumber, value, digits
+		return t
+	}
+	end, best := i, i
+	for range longestHan {
+		_, n := utf8.DecodeRuneInString(s[end:])
+		if n == 0 {
+			break
+		}
+		end += n
+		if e, ok := chinese[s[i:end]]; ok {
+			t.entry, best = e, end
+		}
+	}
+	if t.end = best; best == i {
+		_, n := utf8.DecodeRuneInString(s[i:])
+		t.end, t.kind = i+n, kBreak
+	}
+	return t
+}
+
+// hanNumber reads a Chinese numeral: 二〇二三 digit by digit, or 二十一, 两千零二十三.
+// digits is how many digits it has when read digit by digit, else 0.
+func hanNumber(s string, i int) (value, digits, end int) {
+	sum, last, plain := 0, 0, 0
+	multiplied := false
+	for end = i; end < len(s); {
+		r, n := utf8.DecodeRuneInString(s[end:])
+		d, ok := hanDigits[r]
+		if !ok || plain > 4 {
+			break
+		}
+		switch {
+		case d == 20:
+			sum, last, multiplied = sum+20, 0, true
+		case d >= 10:
+			sum, last, multiplied = sum+max(last, 1)*d, 0, true
+		case multiplied:
+			last = d
 		default:
-			e = entry{kind: kWord}
+			last, plain = last*10+d, plain+1
 		}
-		t.end = tail
-	} else if a > 0 && low[n-1] == 's' && e.kind != kWord {
-		t.fl |= flagOwner
-		t.end = i + a
+		end += n
 	}
-	if joined(s, start, t.end) {
-		t.fl |= flagGlued
+	if multiplied {
+		plain = 0
 	}
-	t.kind, t.val, t.fl = e.kind, int32(e.val), t.fl|e.fl
-	sc.add(t)
+	return sum + last, plain, end
 }
-
-// joined reports whether the word s[i:j] is a part of a path, an address or an
-// identifier. Hyphens do not count.
-func joined(s string, i, j int) bool {
-	if i > 0 {
-		switch c := s[i-1]; c {
-		case '/', '\\', '@', '#', '=', '&', '$', '~', '%':
-			return true
-		case '.', ':':
-			if i > 1 && s[i-2] > ' ' && s[i-2] != '.' && s[i] >= 'a' {
-				return true
-			}
-		}
-	}
-	if j < len(s) {
-		switch c := s[j]; c {
-		case '/', '\\', '@', '=', '_', '(', '[':
-			return true
-		case '.', ':':
-			return j+1 < len(s) && (s[j+1] >= 'a' && s[j+1] <= 'z' || s[j+1] == '/' || c == ':' && s[j+1] == ':')
-		}
-	}
-	return false
-}
-
-// number scans a run of digits with its suffix.
-func (sc *scanner) number(fl flags) {
-	s, start := sc.s, sc.pos
-	i, v := start, 0
-	for ; i < len(s) && isDigit(s[i]); i++ {
-		if i-start < 9 {
-			v = v*10 + int(s[i]-'0')
-		}
-	}
-	t := token{start: start, kind: kNumber, val: int32(v), digits: uint8(min(i-start, 200)), fl: fl}
-	if i-start > 8 {
-		t.fl |= flagWide | flagGlued
-	}
-	for i+3 < len(s) && s[i] == ',' && isDigit(s[i+1]) && isDigit(s[i+2]) && isDigit(s[i+3]) && (i+4 == len(s) || !isDigit(s[i+4])) {
-		t.fl |= flagComma | flagGlued
-		i += 4
-	}
-	i = sc.numberSuffix(&t, i)
-	t.end = i
-	if start > 0 && gluesBefore(s, start) || gluesAfter(s, i) {
-		t.fl |= flagGlued
-	}
-	sc.add(t)
-}
-
-// numberSuffix reads th, st, nd, rd and the s of decades after digits that end
-// at i. Other letters make the number a part of a name, except of a clock time.
-func (sc *scanner) numberSuffix(t *token, i int) int {
-	s := sc.s
-	j := i
-	for j < len(s) && j-i < 8 && isAlpha(s[j]) {
-		j++
-	}
-	if k := i + apostrophe(s, i); j == i && k > i && k < len(s) && s[k] == 's' && t.val%10 == 0 && t.digits > 1 && (k+1 == len(s) || !isAlpha(s[k+1])) {
-		t.fl |= flagTens
-		return k + 1
-	}
-	if j == i {
-		return i
-	}
-	if j < len(s) && (isDigit(s[j]) || s[j] == '_') {
-		t.fl |= flagGlued
-		return i
-	}
-	switch suffix := s[i:j]; suffix {
-	case "st", "nd", "rd", "th", "ST", "ND", "RD", "TH":
-		t.fl |= flagOrdinal
-		return j
-	case "s":
-		if t.val%10 == 0 && t.digits > 1 {
-			t.fl |= flagTens
-			return j
-		}
-	case "am", "pm", "AM", "PM", "a", "p":
-		return i
-	}
-	t.fl |= flagGlued
-	return i
-}
-
-// gluesBefore reports whether what stands before i makes a number at i a part of
-// something else: a price, a version, a path.
-func gluesBefore(s string, i int) bool {
-	switch c := s[i-1]; c {
-	case '$', '#', '.', '/', '\\', '@', '=', '+', '-', '_', '^', '*', '%', '~', '&', ':', ',':
-		return true
-	case 0xa3, 0xa5: // £ ¥ ￥
-		return i > 1 && s[i-2] == 0xc2 || i > 2 && s[i-3:i] == "￥"
-	case 0xac: // €
-		return i > 2 && s[i-3:i] == "€"
-	}
-	return false
-}
-
-func gluesAfter(s string, i int) bool {
-	if i >= len(s) {
-		return false
-	}
-	switch s[i] {
-	case '/', '\\', '@', '=', '_', '%', '^', '*', '(', '$', '+':
-		return true
-	case '.', ',', ':':
-		return i+1 < len(s) && isDigit(s[i+1])
-	case '-':
-		return false
-	}
-	return false
-}
-
-func isAlpha(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
-
-func isDigit(c byte) bool { return c >= '0' && c <= '9' }
