@@ -48,6 +48,7 @@ cross: ## build for the other platforms, without cgo
 .PHONY: tidy
 tidy:
 	$(GO) mod tidy -diff
+	cd bench/train && $(GO) mod tidy -diff
 
 .PHONY: cover
 cover: ## measure the coverage of internal/ by all tests; fails below COVERMIN percent
@@ -96,8 +97,9 @@ peers:
 	echo "make bench-search: install g++, hnswlib and FAISS (Debian: g++ libhnswlib-dev libfaiss-dev); without them only our own vector indexes are measured" >&2
 
 .PHONY: test-bench
-test-bench: ## test bench/search, which is a module of its own
+test-bench: ## test bench/search and bench/train, which are modules of their own
 	cd bench/search && $(GO) vet ./... && $(GO) test -timeout $(TIMEOUT) ./...
+	cd bench/train && $(GO) vet ./... && $(GO) test -timeout $(TIMEOUT) ./...
 
 .PHONY: microbench
 microbench: ## run the Go benchmarks of single parts (BENCH=regexp chooses)

@@ -33,8 +33,6 @@ func house() []floor {
 		{pkg: "internal/embed/local", why: "a model in a directory is a function of its files and of text"},
 		{pkg: "internal/embed/local/localtest", stdOnly: true, why: "it writes files that have to be readable without knowing who reads them"},
 		{pkg: "internal/embed/static/tokens", may: []string{"internal/text"}, why: "the cut into tokens is a function of words"},
-		{pkg: "internal/embed/static/train", may: []string{"internal/embed/static", "internal/embed/static/tokens"},
-			why: "training reads texts and writes weights; nothing of it runs in a node"},
 		{pkg: "internal/embed/static", may: []string{"internal/embed/builtin", "internal/embed/static/tokens"},
 			why: "the static model is a function of words and of its weights"},
 		{pkg: "internal/embed", may: []string{"internal/embed/builtin", "internal/embed/local", "internal/embed/static", "internal/text"}, why: "embedders turn texts into vectors and know no memories"},
