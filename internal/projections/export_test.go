@@ -2,7 +2,6 @@ package projections
 
 import (
 	"encoding/binary"
-	"maps"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -91,7 +90,7 @@ func FlushTables(s *State) error { return s.gen.db.Flush() }
 // visible in the database, and its memory views were not out yet.
 func BetweenCommitAndPublish(s *State, apply, f func()) {
 	g := s.gen
-	live, cursor := maps.Clone(g.live), g.cursor
+	live, cursor := g.live, g.cursor
 	apply()
 	newLive, newCursor := g.live, g.cursor
 	g.live, g.cursor = live, cursor

@@ -30,41 +30,7 @@ type generation struct {
 	namespaces map[events.ID]*nsState
 	parts      map[uint32]*Partition
 	byName     map[string]*Partition // by partitionKey
-	live       map[uint32]*liveSet   // published, immutable
-}
-
-// liveSet says which documents of a partition are alive: all below next but
-// the dead. It is immutable once published.
-type liveSet struct {
-	next uint32
-	dead *roaring.Bitmap
-}
-
-// Contains reports whether the document is alive.
-func (l *liveSet) Contains(doc uint32) bool { return doc < l.next && !l.dead.Contains(doc) }
-
-// Words implements text.WordSet: the living among the documents from first on.
-func (l *liveSet) Words(first uint32, words []uint64) {
-	clear(words)
-	for i := range words {
-		base := uint64(first) + uint64(i)*64
-		switch {
-		case base+64 <= uint64(l.next):
-			words[i] = ^uint64(0)
-		case base < uint64(l.next):
-			words[i] = 1<<(uint64(l.next)-base) - 1
-		}
-	}
-	it := l.dead.Iterator()
-	it.AdvanceIfNeeded(first)
-	end := uint64(first) + uint64(len(words))*64
-	for it.HasNext() {
-		d := it.Next()
-		if uint64(d) >= end {
-			return
-		}
-		words[(d-first)/64] &^= 1 << ((d - first) % 64)
-	}
+	live       liveTable             // of the published cursor
 }
 
 // MergeTable lists how the shard's merged rows combine.
@@ -132,7 +98,7 @@ func openGeneration(opt Options, name string) (*generation, error) {
 		return nil, err
 	}
 	g := &generation{name: name, db: db, terms: text.NewWriter(db), namespaces: map[events.ID]*nsState{},
-		parts: map[uint32]*Partition{}, byName: map[string]*Partition{}, live: map[uint32]*liveSet{}}
+		parts: map[uint32]*Partition{}, byName: map[string]*Partition{}}
 	if err := g.load(opt); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -158,7 +124,7 @@ func (g *generation) load(opt Options) error {
 	if g.cursor.Pipeline < PipelineVersion {
 		return &OlderError{Cursor: g.cursor}
 	}
-	for _, load := range []func() error{g.loadNamespaces, g.loadPartitions, g.loadDeaths} {
+	for _, load := range []func() error{g.loadNamespaces, g.loadPartitions, g.loadLive} {
 		if err := load(); err != nil {
 			return err
 		}
@@ -228,49 +194,53 @@ func (g *generation) loadPartitions() error {
 		}
 		g.parts[p.ID] = &p
 		g.byName[string(partitionKey(p.Namespace, p.Scope, p.Agent))] = &p
-		g.live[p.ID] = &liveSet{next: p.NextDoc, dead: roaring.New()}
 		return nil
 	})
 }
 
-func (g *generation) loadDeaths() error {
-	return eachRow(g.db, []byte{prefixDeath}, func(key, _ []byte) error {
+// loadLive reads the live sets of all partitions.
+func (g *generation) loadLive() error {
+	sets := map[uint32]*liveSet{}
+	for id, p := range g.parts {
+		sets[id] = &liveSet{next: p.NextDoc, dead: roaring.New()}
+	}
+	err := eachRow(g.db, []byte{prefixDeath}, func(key, _ []byte) error {
 		if len(key) != 21 {
 			return fmt.Errorf("death key: %w", events.ErrMalformed)
 		}
-		if l := g.live[binary.BigEndian.Uint32(key[1:])]; l != nil {
+		if l := sets[binary.BigEndian.Uint32(key[1:])]; l != nil {
 			l.dead.Add(binary.BigEndian.Uint32(key[17:]))
 		}
 		return nil
 	})
+	g.live = liveTable{}.with(sets)
+	return err
 }
 
 // publish makes a committed transaction's memory views visible. The caller
 // holds State.mu.
 func (g *generation) publish(t *tx) {
 	g.cursor = t.cursor
+	sets := map[uint32]*liveSet{}
 	for id := range t.dropped {
-		delete(g.live, id)
+		sets[id] = nil
 	}
 	for id, p := range t.touched {
-		l := g.live[id]
-		next := &liveSet{next: p.NextDoc}
-		switch {
-		case l == nil:
-			next.dead = roaring.New()
-		default:
+		next := &liveSet{next: p.NextDoc, dead: roaring.New()}
+		if l := g.live.get(id); l != nil && !t.dropped[id] {
 			next.dead = l.dead
 		}
 		if d := t.dead[id]; d != nil {
 			next.dead = roaring.Or(next.dead, d)
 		}
-		g.live[id] = next
+		sets[id] = next
 	}
 	for id, d := range t.dead {
-		if t.touched[id] == nil && g.live[id] != nil {
-			g.live[id] = &liveSet{next: g.live[id].next, dead: roaring.Or(g.live[id].dead, d)}
+		if l := g.live.get(id); sets[id] == nil && !t.dropped[id] && l != nil {
+			sets[id] = &liveSet{next: l.next, dead: roaring.Or(l.dead, d)}
 		}
 	}
+	g.live = g.live.with(sets)
 }
 
 func prefixOptions(prefix []byte) *pebble.IterOptions {

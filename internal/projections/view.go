@@ -13,13 +13,16 @@ import (
 	"mneme/internal/events"
 )
 
-// View is a consistent read of the state at one position. It is safe for
-// concurrent use and must be closed.
+// View is a consistent read of the state at one position. It owns what it reads:
+// the rows, and the live sets that belong to them. It is safe for concurrent use
+// and must be closed.
 type View struct {
-	state  *State
-	gen    *generation
-	snap   *pebble.Snapshot
-	cursor Cursor
+	state     *State
+	gen       *generation
+	snap      *pebble.Snapshot
+	cursor    Cursor
+	live      liveTable // of the position published
+	published uint64
 }
 
 // View opens a view of the present state. Its cost does not grow with the
@@ -29,7 +32,7 @@ func (s *State) View() *View {
 	defer s.mu.Unlock()
 	g := s.gen
 	g.refs++
-	v := &View{state: s, gen: g, snap: g.db.NewSnapshot(), cursor: g.cursor}
+	v := &View{state: s, gen: g, snap: g.db.NewSnapshot(), cursor: g.cursor, live: g.live, published: g.cursor.Seq}
 	// A commit may be visible before it is published: the row is the truth.
 	if raw, err := v.get(metaCursorKey); err == nil && raw != nil {
 		if c, err := decodeCursor(raw); err == nil {
@@ -190,32 +193,28 @@ func (v *View) Partitions(ns events.ID) ([]Partition, error) {
 // Live is the set of a partition's living documents at this view.
 type Live interface{ Contains(doc uint32) bool }
 
-// Live returns the living documents of a partition of this view.
+// Live returns the living documents of a partition at this view's position.
 func (v *View) Live(part Partition) Live {
-	v.state.mu.RLock()
-	l, published := v.gen.live[part.ID], v.gen.cursor.Seq
-	v.state.mu.RUnlock()
+	l := v.live.get(part.ID)
 	switch {
-	case published < v.cursor.Seq:
-		return v.liveUnpublished(l, part, published)
+	case v.published < v.cursor.Seq:
+		return v.liveUnpublished(l, part)
 	case l == nil:
 		return &liveSet{dead: roaring.New()}
 	}
-	// The set may be newer than the view; documents beyond the view's end are
-	// not in its postings, and a newer death only hides what is gone by now.
-	return &liveSet{next: part.NextDoc, dead: l.dead}
+	return l
 }
 
 // liveUnpublished is for a view of a commit whose memory views are not out yet:
 // it adds the deaths that only the rows know. If they cannot be read, nothing
 // lives; the view's other reads tell why.
-func (v *View) liveUnpublished(l *liveSet, part Partition, published uint64) Live {
+func (v *View) liveUnpublished(l *liveSet, part Partition) Live {
 	dead := roaring.New()
 	if l != nil {
 		dead = l.dead.Clone()
 	}
 	opt := prefixOptions(be32([]byte{prefixDeath}, part.ID))
-	opt.LowerBound = deathKey(part.ID, Ref{Seq: published + 1}, 0)
+	opt.LowerBound = deathKey(part.ID, Ref{Seq: v.published + 1}, 0)
 	it, err := v.snap.NewIter(opt)
 	if err != nil {
 		return &liveSet{dead: roaring.New()}

@@ -109,24 +109,14 @@ func (s *Service) Authorize(ctx context.Context, namespace, as string, f Freshne
 	if err != nil {
 		return nil, err
 	}
-	for try := 1; ; try++ {
-		r, err := s.openReader(namespace, as)
-		if err != nil {
-			return nil, failed("open "+clip(namespace), err)
-		}
-		// Between the view and its sets of living documents a commit may have
-		// come: then what was revised meanwhile would be hidden in both versions.
-		if now := s.opt.State.Cursor(); now.Seq != r.view.Cursor().Seq && try < 4 {
-			if err := r.Close(); err != nil {
-				return nil, failed("open "+clip(namespace), err)
-			}
-			continue
-		}
-		if err := r.epochs.check(target, r.view.Position()); err != nil {
-			return nil, errors.Join(err, r.Close())
-		}
-		return r, nil
+	r, err := s.openReader(namespace, as)
+	if err != nil {
+		return nil, failed("open "+clip(namespace), err)
 	}
+	if err := r.epochs.check(target, r.view.Position()); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
 }
 
 func (s *Service) openReader(namespace, as string) (*Reader, error) {
