@@ -42,6 +42,7 @@ func house() []floor {
 		{pkg: "internal/eventlog", may: []string{"memory", "internal/events"}, why: "the log keeps frames and does not know what follows from them"},
 		{pkg: "internal/eventlog/eventlogtest", may: []string{"internal/eventlog", "internal/events"}, why: "the contract of a log is about frames"},
 		{pkg: "internal/raftfsm", why: "consensus agrees on bytes; the node adapts them to what they mean"},
+		{pkg: "internal/raftfsm/raftmodel", may: []string{"internal/raftfsm"}, why: "the model stands in for a group and knows no more than it"},
 
 		{pkg: "internal/projections", may: []string{"memory", "internal/events", "internal/storage", "internal/index/..."},
 			why: "projections are pure folds from events to rows: no network, no keys, no text, no configuration"},
@@ -88,7 +89,7 @@ func technologies() []technology {
 		{"go.etcd.io/bbolt", []string{"internal/raftfsm"}, "bbolt is the Raft log's store and nothing else's"},
 		{"github.com/nats-io/nats-server", []string{"internal/eventlog"}, "the embedded server is behind eventlog"},
 		{"github.com/nats-io/nats.go", []string{"internal/eventlog", "internal/eventlog/eventlogtest", "internal/api/natsapi", "internal/node"}, "NATS is the log and one transport"},
-		{"github.com/cockroachdb/pebble", []string{"internal/storage", "internal/index/text", "internal/projections", "internal/ingest", "internal/query", "internal/node"},
+		{"github.com/cockroachdb/pebble", []string{"internal/storage", "internal/raftfsm", "internal/index/text", "internal/projections", "internal/ingest", "internal/query", "internal/node"},
 			"the database is opened by storage and used by those who keep rows"},
 		{"github.com/spf13", []string{"cmd/..."}, "flags are read by commands"},
 		{"github.com/knadh/koanf", []string{"cmd/..."}, "configuration is read by commands"},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -202,7 +201,8 @@ func moveAside(dir string) (string, error) {
 }
 
 // buildState fills an empty state from the log, without Raft: a single voter's
-// Raft log holds nothing that the event log does not, so it begins anew.
+// Raft log holds nothing that the event log does not, so the state then stands at
+// that log's end.
 func (c *core) buildState(ctx context.Context, info eventlog.Info) error {
 	if info.Last > 0 {
 		c.cfg.Logger.Info("building the state from the log", "frames", info.Last)
@@ -212,14 +212,19 @@ func (c *core) buildState(ctx context.Context, info eventlog.Info) error {
 			return err
 		}
 		c.cfg.Logger.Info("state built", "frames", n, "took", time.Since(started).Round(time.Millisecond))
-		for _, name := range []string{"raft.db", "snapshots"} {
-			if err := os.RemoveAll(filepath.Join(c.dir.shard(shard0), name)); err != nil {
-				return err
-			}
-		}
+		return c.setOrigin(c.state, info.Identity)
 	}
-	cur := c.state.Cursor()
-	return c.state.SetOrigin(cur.Seq, cur.Term, info.Identity)
+	return c.state.SetOrigin(0, 0, info.Identity)
+}
+
+// setOrigin gives a state that was built from the whole event log the Raft index
+// and term of the last entry, and the log's identity.
+func (c *core) setOrigin(state *projections.State, identity string) error {
+	raft, err := raftfsm.Inspect(raftfsm.Options{Dir: c.dir.shard(shard0), ID: c.dir.node.NodeID})
+	if err != nil {
+		return err
+	}
+	return state.SetOrigin(raft.Index, raft.Term, identity)
 }
 
 // replayInto folds the log behind the state's cursor into it.
@@ -249,7 +254,7 @@ func replayInto(ctx context.Context, stream eventlog.Stream, keys *keyring.Keyri
 func (c *core) openGroup(ctx context.Context) error {
 	c.machine = &machine{state: c.state}
 	group, err := raftfsm.Open(raftfsm.Options{Dir: c.dir.shard(shard0), ID: c.dir.node.NodeID, Machine: c.machine,
-		Logger: c.cfg.Logger, Bootstrap: true, NoSync: true, SnapshotThreshold: c.cfg.SnapshotThreshold})
+		Logger: c.cfg.Logger, Bootstrap: true, NoSync: true, TermFloor: c.state.Cursor().Term, SnapshotThreshold: c.cfg.SnapshotThreshold})
 	if err != nil {
 		return startError("raft", err)
 	}

@@ -80,8 +80,7 @@ func (c *core) fillNext(ctx context.Context, next *projections.State, older *pro
 	if _, err := replayInto(ctx, c.stream, c.keys, next, 0, nil); err != nil {
 		return err
 	}
-	cur := next.Cursor()
-	if err := next.SetOrigin(cur.Seq, cur.Term, identity); err != nil {
+	if err := c.setOrigin(next, identity); err != nil {
 		return err
 	}
 	return next.Flush()

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 )
 
@@ -30,12 +31,12 @@ func boltSamples(t testing.TB) [][]byte {
 			if i == 100 {
 				l.Data = make([]byte, 20_000)
 			}
-			l.Data = sealEntry(l)
+			l.Data = plain.sealEntry(l)
 			if err := kv.StoreLogs([]*raft.Log{l}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := errors.Join(kv.Set([]byte("k"), sealValue([]byte("k"), []byte("v"))), kv.Close()); err != nil {
+		if err := errors.Join(kv.Set([]byte("k"), plain.sealValue([]byte("k"), []byte("v"))), kv.Close()); err != nil {
 			t.Fatal(err)
 		}
 		b, err := os.ReadFile(path)
@@ -53,7 +54,7 @@ func TestCheckLogReadsWhatBoltWrote(t *testing.T) {
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		rep, err := checkLog(path, 2)
+		rep, err := checkLog(vfs.Default, path, framer{}, 2)
 		if err != nil || rep.damage != nil {
 			t.Fatal(err, rep.damage)
 		}
@@ -331,7 +332,7 @@ func TestSeveralVotersAreNeverRepaired(t *testing.T) {
 			s := openShard(t, dir, sync).lead(t)
 			s.putMany(t, 0, 5)
 			s.close(t)
-			m, err := openMemberFile(filepath.Join(dir, "raft", "membership"))
+			m, err := openMemberFile(vfs.Default, filepath.Join(dir, "raft", "membership"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -401,9 +402,9 @@ func appendConfiguration(t testing.TB, dir string, conf raft.Configuration) {
 		t.Fatal(err)
 	}
 	l := &raft.Log{Index: last + 1, Term: 99, Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(conf)}
-	l.Data = sealEntry(l)
+	l.Data = plain.sealEntry(l)
 	term := []byte{0, 0, 0, 0, 0, 0, 0, 99}
-	if err := errors.Join(kv.StoreLogs([]*raft.Log{l}), kv.Set([]byte(keyCurrentTerm), sealValue([]byte(keyCurrentTerm), term)), kv.Close()); err != nil {
+	if err := errors.Join(kv.StoreLogs([]*raft.Log{l}), kv.Set([]byte(keyCurrentTerm), plain.sealValue([]byte(keyCurrentTerm), term)), kv.Close()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -477,7 +478,7 @@ func TestLogBehindSnapshotIsCleared(t *testing.T) {
 		if err := os.RemoveAll(filepath.Join(dir, "state")); err != nil {
 			t.Fatal(err)
 		}
-		m, err := openMemberFile(filepath.Join(dir, "raft", "membership"))
+		m, err := openMemberFile(vfs.Default, filepath.Join(dir, "raft", "membership"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -517,7 +518,7 @@ func setStoredTerm(t testing.TB, dir string, term byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	frame := sealValue([]byte(keyCurrentTerm), []byte{0, 0, 0, 0, 0, 0, 0, term})
+	frame := plain.sealValue([]byte(keyCurrentTerm), []byte{0, 0, 0, 0, 0, 0, 0, term})
 	if err := errors.Join(kv.Set([]byte(keyCurrentTerm), frame), kv.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -528,7 +529,7 @@ func TestDamagedMembershipFile(t *testing.T) {
 	dir, want := preparedShard(t, 10)
 	flipBit(t, filepath.Join(dir, "raft", "membership"), 12, 3)
 	goesOn(t, dir, want, "membership")
-	if m, err := openMemberFile(filepath.Join(dir, "raft", "membership")); err != nil || !m.known {
+	if m, err := openMemberFile(vfs.Default, filepath.Join(dir, "raft", "membership")); err != nil || !m.known {
 		t.Fatal(err)
 	}
 	// With nothing else that tells, nobody may be assumed to be alone.

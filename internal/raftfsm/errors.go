@@ -9,11 +9,17 @@ import (
 
 // Sentinels. Compare with errors.Is.
 var (
-	// ErrNotLeader: this replica does not lead the group.
+	// ErrNotLeader, ErrUnknownOutcome and ErrRefused say what became of a
+	// command; each error of a Propose matches exactly one of them.
+	//
+	// ErrNotLeader: this replica does not lead the group, or hands over. The
+	// command is not in the log and never will be.
 	ErrNotLeader = errors.New("not the leader")
-	// ErrUnknownOutcome: leadership was lost while the command was under way;
-	// it may or may not be applied. It comes together with ErrNotLeader.
+	// ErrUnknownOutcome: the command may be in the log and may yet be applied.
 	ErrUnknownOutcome = errors.New("outcome unknown")
+	// ErrRefused: the command never reached the log and never will; who leads has
+	// nothing to do with it.
+	ErrRefused = errors.New("command refused")
 	// ErrHalted: the machine failed; the group applies nothing more until it is
 	// opened again. The error in the chain is a *HaltError.
 	ErrHalted = errors.New("group is halted")
@@ -30,12 +36,14 @@ var (
 	ErrCorruptSnapshot = errors.New("snapshot is corrupt")
 	// ErrDamaged: the Raft log is damaged, missing or ends before the machine's
 	// index, and the group may not repair it by itself because it has, or may
-	// have, more than one voter.
+	// have, more than one voter. The error in the chain is a *RejoinError.
 	ErrDamaged = errors.New("raft log does not fit the state")
 	// ErrStateLost: the machine lies behind the Raft log's beginning and no
-	// intact snapshot bridges the gap. The way out is to remove the group's
-	// directory and to rebuild the state from the event log.
-	ErrStateLost = errors.New("state lies behind the raft log")
+	// intact snapshot bridges the gap.
+	ErrStateLost = errors.New("state lies behind the raft log: build it anew from the event log")
+	// ErrNotCaughtUp: this replica has not been handed everything yet that its
+	// log held when it was opened. It helps to try again later.
+	ErrNotCaughtUp = errors.New("replica has not caught up since its start")
 	// ErrLocked: another process, or another group, has the directory open.
 	ErrLocked = errors.New("directory is in use")
 	// ErrNoPeer: there is no other voter that could take over.
@@ -43,6 +51,22 @@ var (
 	// ErrNoSync: NoSync is for a group with a single voter only.
 	ErrNoSync = errors.New("NoSync is for a single voter")
 )
+
+// RejoinError says that a replica with peers cannot go on with its own files.
+// Nothing was moved or removed: a voter that forgot its vote may elect two
+// leaders, and a peer has everything. It matches ErrDamaged and its cause.
+type RejoinError struct {
+	Dir   string // the group's directory
+	Cause error
+}
+
+func (e *RejoinError) Error() string {
+	return fmt.Sprintf("raft files in %s cannot be used: %v: this replica has peers and must rejoin: "+
+		"remove it from the group through another replica, move the directory away, and let it join anew", e.Dir, e.Cause)
+}
+
+// Unwrap makes errors.Is(err, ErrDamaged) and errors.Is(err, cause) true.
+func (e *RejoinError) Unwrap() []error { return []error{ErrDamaged, e.Cause} }
 
 // HaltError says where and why a group stopped applying. It matches ErrHalted
 // and its cause.
@@ -77,13 +101,22 @@ func raftErr(op string, err error) error {
 		return nil
 	case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipTransferInProgress):
 		return fmt.Errorf("raftfsm %s: %w: %w", op, ErrNotLeader, err)
-	case errors.Is(err, raft.ErrLeadershipLost):
-		return fmt.Errorf("raftfsm %s: %w, %w", op, ErrNotLeader, ErrUnknownOutcome)
-	case errors.Is(err, raft.ErrAbortedByRestore):
+	case errors.Is(err, raft.ErrLeadershipLost), errors.Is(err, raft.ErrAbortedByRestore):
 		return fmt.Errorf("raftfsm %s: %w: %w", op, ErrUnknownOutcome, err)
 	case errors.Is(err, raft.ErrRaftShutdown):
 		return fmt.Errorf("raftfsm %s: %w", op, ErrClosed)
 	default:
 		return fmt.Errorf("raftfsm %s: %w", op, err)
 	}
+}
+
+// proposeErr is raftErr for a command that was handed to raft. A failed write of
+// the log leaves open what the disk holds, and a group that is opened again
+// commits what it finds there.
+func proposeErr(err error) error {
+	out := raftErr("propose", err)
+	if errors.Is(out, ErrNotLeader) || errors.Is(out, ErrUnknownOutcome) {
+		return out
+	}
+	return fmt.Errorf("%w: %w", out, ErrUnknownOutcome)
 }

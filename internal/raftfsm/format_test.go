@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 )
 
@@ -16,10 +17,10 @@ func goldenEntry() *raft.Log {
 }
 
 func TestFrameGoldenBytes(t *testing.T) {
-	if got := hex.EncodeToString(sealEntry(goldenEntry())); got != "01fb2b354c68656c6c6f" {
+	if got := hex.EncodeToString(plain.sealEntry(goldenEntry())); got != "01fb2b354c68656c6c6f" {
 		t.Errorf("entry frame %s", got)
 	}
-	if got := hex.EncodeToString(sealValue([]byte("CurrentTerm"), []byte{0, 0, 0, 0, 0, 0, 0, 9})); got != "012e0b14b60000000000000009" {
+	if got := hex.EncodeToString(plain.sealValue([]byte("CurrentTerm"), []byte{0, 0, 0, 0, 0, 0, 0, 9})); got != "012e0b14b60000000000000009" {
 		t.Errorf("value frame %s", got)
 	}
 	if got := hex.EncodeToString(vote{term: 9, candidate: []byte("n1")}.encode()); got != "00000000000000096e31" {
@@ -87,12 +88,12 @@ func TestManifestRefuses(t *testing.T) {
 
 // Whatever bit of a frame or of the fields beside it flips, reading it back fails.
 func TestFrameCatchesEveryFlip(t *testing.T) {
-	frame := sealEntry(goldenEntry())
+	frame := plain.sealEntry(goldenEntry())
 	for bit := range 8 * len(frame) {
 		l := goldenEntry()
 		l.Data = bytes.Clone(frame)
 		l.Data[bit/8] ^= 1 << (bit % 8)
-		if err := openEntry(l); !errors.Is(err, ErrCorruptLog) {
+		if err := plain.openEntry(l); !errors.Is(err, ErrCorruptLog) {
 			t.Fatalf("bit %d: %v", bit, err)
 		}
 	}
@@ -104,18 +105,18 @@ func TestFrameCatchesEveryFlip(t *testing.T) {
 		l := goldenEntry()
 		l.Data = bytes.Clone(frame)
 		change(l)
-		if err := openEntry(l); !errors.Is(err, ErrCorruptLog) {
+		if err := plain.openEntry(l); !errors.Is(err, ErrCorruptLog) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := openValue([]byte("Other"), sealValue([]byte("Vote"), []byte("x"))); !errors.Is(err, ErrCorruptLog) {
+	if _, err := plain.openValue([]byte("Other"), plain.sealValue([]byte("Vote"), []byte("x"))); !errors.Is(err, ErrCorruptLog) {
 		t.Error("a value was read under another key")
 	}
 }
 
 func TestMemberFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "membership")
-	m, err := openMemberFile(path)
+	m, err := openMemberFile(vfs.Default, path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +130,7 @@ func TestMemberFile(t *testing.T) {
 	if err := m.saveNewer(4, raft.Configuration{}); err != nil {
 		t.Fatal(err)
 	}
-	m, err = openMemberFile(path)
+	m, err = openMemberFile(vfs.Default, path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +139,7 @@ func TestMemberFile(t *testing.T) {
 	}
 	for off := range fileSize(t, path) {
 		flipBit(t, path, off, 2)
-		if bad, err := openMemberFile(path); err == nil || bad.known {
+		if bad, err := openMemberFile(vfs.Default, path); err == nil || bad.known {
 			t.Fatalf("byte %d: accepted", off)
 		}
 		flipBit(t, path, off, 2)
@@ -146,30 +147,30 @@ func TestMemberFile(t *testing.T) {
 }
 
 func FuzzOpenEntry(f *testing.F) {
-	f.Add(uint64(7), uint64(3), byte(0), sealEntry(goldenEntry()), []byte{1})
+	f.Add(uint64(7), uint64(3), byte(0), plain.sealEntry(goldenEntry()), []byte{1})
 	f.Add(uint64(0), uint64(0), byte(9), []byte{}, []byte{})
 	f.Add(uint64(1), uint64(1), byte(1), []byte{1, 0, 0, 0}, []byte(nil))
 	f.Fuzz(func(t *testing.T, index, term uint64, typ byte, data, ext []byte) {
 		l := &raft.Log{Index: index, Term: term, Type: raft.LogType(typ), Data: data, Extensions: ext}
-		err := openEntry(l)
+		err := plain.openEntry(l)
 		if err != nil {
 			if !errors.Is(err, ErrCorruptLog) {
 				t.Fatal(err)
 			}
 			return
 		}
-		if !bytes.Equal(sealEntry(l), data) {
+		if !bytes.Equal(plain.sealEntry(l), data) {
 			t.Fatal("another frame for the same entry")
 		}
 	})
 }
 
 func FuzzOpenValue(f *testing.F) {
-	f.Add([]byte("Vote"), sealValue([]byte("Vote"), vote{term: 1, candidate: []byte("n")}.encode()))
+	f.Add([]byte("Vote"), plain.sealValue([]byte("Vote"), vote{term: 1, candidate: []byte("n")}.encode()))
 	f.Add([]byte(""), []byte{1, 2, 3, 4, 5})
 	f.Fuzz(func(t *testing.T, key, frame []byte) {
-		v, err := openValue(key, frame)
-		if err == nil && !bytes.Equal(sealValue(key, v), frame) {
+		v, err := plain.openValue(key, frame)
+		if err == nil && !bytes.Equal(plain.sealValue(key, v), frame) {
 			t.Fatal("another frame for the same value")
 		}
 		_, _ = decodeVote(frame)
@@ -213,7 +214,7 @@ func FuzzReceiveSnapshot(f *testing.F) {
 	f.Add(append(b, "abc"...))
 	f.Add([]byte("MSNP\x01\x00\x00\x00\x04"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		_, _ = receiveSnapshot(bytes.NewReader(b), filepath.Join(t.TempDir(), "s"))
+		_, _ = receiveSnapshot(bytes.NewReader(b), vfs.Default, filepath.Join(t.TempDir(), "s"))
 	})
 }
 

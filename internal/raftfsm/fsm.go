@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"sync"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 )
 
@@ -21,14 +20,17 @@ var markerExtension = []byte{1}
 func isMarker(l *raft.Log) bool { return len(l.Extensions) == 1 && l.Extensions[0] == 1 }
 
 // fsm stands between raft and the machine. Its raft.FSM methods run on raft's
-// apply goroutine.
+// apply goroutine; only a snapshot that raft declines to take (see resnapshot)
+// comes from elsewhere.
 type fsm struct {
 	machine  Machine
 	snaps    *snapshotStore
 	dir      string // where a restored snapshot is unpacked
 	log      *slog.Logger
 	progress *progress
-	seen     uint64 // last index that raft handed over in this run; apply goroutine only
+
+	mu   sync.Mutex // one of Apply, Checkpoint and Restore at a time
+	seen uint64     // last index that raft handed over in this run
 }
 
 var (
@@ -48,6 +50,8 @@ func (f *fsm) Apply(l *raft.Log) any { return f.ApplyBatch([]*raft.Log{l})[0] }
 
 // ApplyBatch implements raft.BatchingFSM. Every answer is an outcome.
 func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	out := make([]any, len(logs))
 	if err := f.progress.haltedErr(); err != nil {
 		return fill(out, err)
@@ -121,6 +125,8 @@ func (f *fsm) halt(index uint64, cause error) error {
 
 // Snapshot implements raft.FSM: a checkpoint only.
 func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if err := f.progress.haltedErr(); err != nil {
 		return nil, err // raft's index runs on, the state does not
 	}
@@ -138,14 +144,15 @@ func (f *fsm) checkpoint(index, term uint64) (*fsmSnapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := guard(func() error { return f.machine.Checkpoint(filepath.Join(tmp, "data")) }); err != nil {
-		return nil, errors.Join(fmt.Errorf("checkpoint: %w", err), os.RemoveAll(tmp))
+	if err := guard(func() error { return f.machine.Checkpoint(f.snaps.fs.PathJoin(tmp, "data")) }); err != nil {
+		return nil, errors.Join(fmt.Errorf("checkpoint: %w", err), f.snaps.fs.RemoveAll(tmp))
 	}
-	return &fsmSnapshot{machine: f.machine, tmp: tmp, index: index, term: term}, nil
+	return &fsmSnapshot{fs: f.snaps.fs, machine: f.machine, tmp: tmp, index: index, term: term}, nil
 }
 
 // fsmSnapshot is a checkpoint that waits to become a snapshot.
 type fsmSnapshot struct {
+	fs          vfs.FS
 	machine     Machine
 	tmp         string
 	index, term uint64
@@ -168,10 +175,12 @@ func (s *fsmSnapshot) Persist(sink raft.SnapshotSink) error {
 }
 
 // Release implements raft.FSMSnapshot. What Persist renamed is not there any more.
-func (s *fsmSnapshot) Release() { _ = os.RemoveAll(s.tmp) } // leftovers go at the next open
+func (s *fsmSnapshot) Release() { _ = s.fs.RemoveAll(s.tmp) } // leftovers go at the next open
 
 // Restore implements raft.FSM: unpack beside, check everything, swap last.
 func (f *fsm) Restore(source io.ReadCloser) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if err := f.progress.haltedErr(); err != nil {
 		return err
 	}
@@ -182,11 +191,11 @@ func (f *fsm) Restore(source io.ReadCloser) error {
 }
 
 func (f *fsm) restore(source io.Reader) (err error) {
-	if err := os.RemoveAll(f.dir); err != nil {
+	if err := f.snaps.fs.RemoveAll(f.dir); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(f.dir)) }()
-	man, err := receiveSnapshot(source, f.dir)
+	defer func() { err = errors.Join(err, f.snaps.fs.RemoveAll(f.dir)) }()
+	man, err := receiveSnapshot(source, f.snaps.fs, f.dir)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,13 @@ type Future struct {
 	err    error
 }
 
+// NewFuture returns a future and what answers it, which must be called once. It
+// is for stand-ins of a Group.
+func NewFuture() (f *Future, resolve func(result any, index uint64, err error)) {
+	f = newFuture()
+	return f, f.resolve
+}
+
 func newFuture() *Future { return &Future{done: make(chan struct{})} }
 
 func failedFuture(err error) *Future {
@@ -34,9 +41,9 @@ func (f *Future) resolve(result any, index uint64, err error) {
 func (f *Future) Done() <-chan struct{} { return f.done }
 
 // Wait returns what Machine.Apply answered and the command's Raft index.
-// Errors: ErrNotLeader (with ErrUnknownOutcome if the command may yet apply),
-// ErrHalted, ErrClosed, ErrTooLarge, ErrStorage, or ctx's, which says nothing
-// about the command.
+// An error is either ctx's, which says nothing about the command, or matches
+// exactly one of ErrNotLeader, ErrUnknownOutcome and ErrRefused; it may also match
+// ErrHalted, ErrClosed, ErrTooLarge or ErrStorage.
 func (f *Future) Wait(ctx context.Context) (result any, index uint64, err error) {
 	select {
 	case <-f.done:
@@ -97,16 +104,16 @@ func newProposer(r *raft.Raft) *proposer {
 
 func (u underWay) resolve() {
 	if err := u.raft.Error(); err != nil {
-		u.future.resolve(nil, 0, raftErr("propose", err))
+		u.future.resolve(nil, 0, proposeErr(err))
 		return
 	}
 	out, ok := u.raft.Response().(outcome)
 	if !ok {
-		u.future.resolve(nil, 0, fmt.Errorf("raftfsm propose: unexpected answer %T", u.raft.Response()))
+		u.future.resolve(nil, 0, fmt.Errorf("raftfsm propose: %w: unexpected answer %T", ErrUnknownOutcome, u.raft.Response()))
 		return
 	}
 	if out.err != nil {
-		u.future.resolve(nil, u.raft.Index(), fmt.Errorf("raftfsm propose: %w", out.err))
+		u.future.resolve(nil, u.raft.Index(), fmt.Errorf("raftfsm propose: %w: %w", ErrUnknownOutcome, out.err))
 		return
 	}
 	u.future.resolve(out.result, u.raft.Index(), nil)
@@ -119,7 +126,7 @@ func (p *proposer) propose(ctx context.Context, l raft.Log) *Future {
 	case p.queue <- proposal{log: l, future: f}:
 		return f
 	case <-ctx.Done():
-		return failedFuture(fmt.Errorf("raftfsm propose: %w", ctx.Err()))
+		return failedFuture(fmt.Errorf("raftfsm propose: %w: %w", ErrRefused, ctx.Err()))
 	}
 }
 

@@ -31,6 +31,7 @@ type Group struct {
 
 	alone    atomic.Bool   // no peer could be misled by a stand-in entry
 	grown    chan struct{} // the log asks for a snapshot
+	renewing sync.Mutex    // one Renew at a time
 	stopWork context.CancelFunc
 	work     sync.WaitGroup
 
@@ -117,7 +118,9 @@ func (g *Group) start() {
 	g.stopWork = cancel
 	g.proposer = newProposer(g.raft)
 	g.verifier = newVerifier(func() error { return g.raft.VerifyLeader().Error() })
-	g.work.Go(func() { g.watchLeadership(ctx) })
+	g.observeRaft()
+	g.work.Go(func() { g.beginTerms(ctx) })
+	g.work.Go(func() { g.leads.deliver(ctx) })
 	g.work.Go(func() { g.verifier.run(ctx) })
 	g.work.Go(func() { g.watchGrowth(ctx) })
 }
@@ -140,14 +143,14 @@ func (g *Group) begin(op string) (end func(), err error) {
 func (g *Group) Propose(ctx context.Context, data []byte) *Future {
 	end, err := g.begin("propose")
 	if err != nil {
-		return failedFuture(err)
+		return failedFuture(fmt.Errorf("%w: %w", err, ErrRefused))
 	}
 	defer end()
 	if len(data) > g.opt.MaxCommandBytes {
-		return failedFuture(fmt.Errorf("raftfsm propose: %w: %d of at most %d bytes", ErrTooLarge, len(data), g.opt.MaxCommandBytes))
+		return failedFuture(fmt.Errorf("raftfsm propose: %w: %w: %d of at most %d bytes", ErrRefused, ErrTooLarge, len(data), g.opt.MaxCommandBytes))
 	}
 	if err := g.fsm.progress.haltedErr(); err != nil {
-		return failedFuture(fmt.Errorf("raftfsm propose: %w", err))
+		return failedFuture(fmt.Errorf("raftfsm propose: %w: %w", ErrRefused, err))
 	}
 	return g.proposer.propose(ctx, raft.Log{Data: data})
 }

@@ -105,11 +105,11 @@ func TestLeadsQuickly(t *testing.T) {
 	} else {
 		t.Logf("leader after %v", d)
 	}
-	if id, addr := s.group.Leader(); id != "n1" || addr != "n1" || !s.group.IsLeader() {
+	if id, addr := s.group.Leader(); id != "n1" || addr != "n1" {
 		t.Fatalf("leader %q at %q", id, addr)
 	}
-	if lead := <-s.group.LeaderCh(); !lead {
-		t.Fatal("LeaderCh says false")
+	if l := <-s.group.Leadership(); l != (Leadership{Kind: TermBegan, Term: s.group.Term(), LeaderID: "n1", LeaderAddr: "n1"}) {
+		t.Fatalf("leadership %+v", l)
 	}
 }
 
@@ -210,7 +210,7 @@ func TestFuturesAfterClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, err := range map[string]error{
-		"snapshot": s.group.Snapshot(), "barrier": s.group.Barrier(ctx), "verify": s.group.VerifyLeader(ctx),
+		"snapshot": s.group.Snapshot(), "barrier": s.group.Barrier(ctx),
 		"linearizable": second(s.group.LinearizableIndex(ctx)), "leader": s.group.WaitLeader(ctx),
 		"transfer": s.group.TransferLeadership(ctx), "applied": s.group.WaitApplied(ctx, 1<<40),
 	} {
@@ -249,9 +249,6 @@ func TestLinearizableReadsSeeAcknowledgedWrites(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if err := s.group.VerifyLeader(ctx); err != nil {
-		t.Fatal(err)
-	}
 	if err := s.group.TransferLeadership(ctx); !errors.Is(err, ErrNoPeer) {
 		t.Fatalf("transfer without a peer: %v", err)
 	}
@@ -341,9 +338,6 @@ func TestWithoutBootstrapNobodyLeads(t *testing.T) {
 		}
 		if _, err := s.group.LinearizableIndex(ctx); !errors.Is(err, ErrNotLeader) {
 			t.Fatalf("linearizable: %v", err)
-		}
-		if err := s.group.VerifyLeader(ctx); !errors.Is(err, ErrNotLeader) {
-			t.Fatalf("verify: %v", err)
 		}
 		s.close(t)
 	}

@@ -2,154 +2,230 @@ package raftfsm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
 
+// Leadership is one change of who leads the group, as this replica sees it.
+type Leadership struct {
+	Kind LeadershipKind
+	Term uint64
+	// LeaderID and LeaderAddr name the leader; empty if nobody is known to lead.
+	LeaderID, LeaderAddr string
+}
+
+// LeadershipKind says what changed.
+type LeadershipKind int
+
+const (
+	// TermBegan: this replica leads Term and has applied everything that earlier
+	// terms committed.
+	TermBegan LeadershipKind = iota + 1
+	// TermEnded: this replica leads Term no longer. It follows each TermBegan
+	// before the next one comes.
+	TermEnded
+	// LeaderKnown: another replica leads Term, or nobody is known to.
+	LeaderKnown
+)
+
+func (k LeadershipKind) String() string {
+	switch k {
+	case TermBegan:
+		return "term began"
+	case TermEnded:
+		return "term ended"
+	case LeaderKnown:
+		return "leader known"
+	default:
+		return fmt.Sprintf("LeadershipKind(%d)", int(k))
+	}
+}
+
 // leadership follows raft's transitions. A term counts as begun when a marker
 // of that term has been applied here: then everything that earlier terms
-// committed has been applied too.
+// committed has been applied too. It is safe for concurrent use.
 type leadership struct {
 	mu      sync.Mutex
-	term    uint64        // the begun term; 0 when not leading
-	changed chan struct{} // closed and replaced at each change
-	out     chan bool     // newest transition, for the owner
+	seen    bool          // raft has told something
+	elected uint64        // the term that this replica was elected in; 0 when not leading
+	begun   uint64        // the begun term; 0 when not leading
+	other   Leadership    // the last LeaderKnown
+	queue   []Leadership  // what the owner has not taken yet
+	changed chan struct{} // closed and replaced at each change of elected or begun
+	pending chan struct{} // the queue is not empty
+	out     chan Leadership
 }
 
 func newLeadership() *leadership {
-	return &leadership{changed: make(chan struct{}), out: make(chan bool, 1)}
+	return &leadership{changed: make(chan struct{}), pending: make(chan struct{}, 1), out: make(chan Leadership)}
 }
 
-func (l *leadership) set(term uint64) {
+// observeState takes raft's new state. term is that of an election just won.
+func (l *leadership) observeState(leads bool, term uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.term == term {
+	l.seen = true
+	if l.begun != 0 {
+		l.pushLocked(Leadership{Kind: TermEnded, Term: l.begun})
+	}
+	l.elected, l.begun = 0, 0
+	if leads {
+		l.elected = term
+	}
+	l.wakeLocked()
+}
+
+// observeLeader takes who leads, other than this replica.
+func (l *leadership) observeLeader(term uint64, id, addr string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seen = true
+	l.knownLocked(Leadership{Kind: LeaderKnown, Term: term, LeaderID: id, LeaderAddr: addr})
+}
+
+// catchUp tells what raft became before it was observed.
+func (l *leadership) catchUp(look func() (leads bool, now Leadership)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.seen {
+		return // newer, and in order
+	}
+	if leads, now := look(); leads {
+		l.elected = now.Term
+		l.wakeLocked()
+	} else if now.LeaderID != "" {
+		l.knownLocked(now)
+	}
+}
+
+func (l *leadership) knownLocked(now Leadership) {
+	if now == l.other || (now.LeaderID == "" && l.other.LeaderID == "") {
 		return
 	}
-	l.term = term
-	close(l.changed)
-	l.changed = make(chan struct{})
-	select { // only the newest transition counts
-	case <-l.out:
-	default:
-	}
-	l.out <- term != 0
+	l.other = now
+	l.pushLocked(now)
 }
 
-func (l *leadership) get() (term uint64, changed <-chan struct{}) {
+// begin notes that a marker of term has been applied.
+func (l *leadership) begin(term uint64, self Leadership) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.term, l.changed
-}
-
-// watchLeadership runs until ctx ends.
-func (g *Group) watchLeadership(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case leads := <-g.raft.LeaderCh():
-			g.leads.set(0)
-			if leads {
-				g.beginTerm(ctx)
-			}
-		}
+	if l.elected != term || l.begun != 0 {
+		return
 	}
+	l.begun, l.other = term, Leadership{}
+	l.pushLocked(self)
+	l.wakeLocked()
 }
 
-func (g *Group) beginTerm(ctx context.Context) {
-	term := g.raft.CurrentTerm()
-	_, index, err := g.proposer.propose(ctx, raft.Log{Extensions: markerExtension}).Wait(ctx)
-	switch {
-	case err != nil && ctx.Err() == nil:
-		g.log.Warn("term has not begun", "term", term, "error", err)
-	case err == nil && g.raft.CurrentTerm() == term && g.raft.State() == raft.Leader:
-		g.log.Debug("term has begun", "term", term, "index", index)
-		g.leads.set(term)
-	}
-}
-
-// verifier shares one round of heartbeats among the readers that came before
-// the round began. A reader that comes during a round waits for the next one:
-// the running round says nothing about the time after its heartbeats left.
-type verifier struct {
-	verify func() error
-
-	mu   sync.Mutex
-	next *verifyRound // collects readers; nil if none wait
-	wake chan struct{}
-}
-
-type verifyRound struct {
-	done chan struct{}
-	err  error
-}
-
-func newVerifier(verify func() error) *verifier {
-	return &verifier{verify: verify, wake: make(chan struct{}, 1)}
-}
-
-// run serves rounds until ctx ends.
-func (v *verifier) run(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			v.take().finish(ErrClosed)
-			return
-		case <-v.wake:
-			if round := v.take(); round != nil {
-				round.finish(v.verify())
-			}
-		}
-	}
-}
-
-func (v *verifier) take() *verifyRound {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	round := v.next
-	v.next = nil
-	return round
-}
-
-func (r *verifyRound) finish(err error) {
-	if r != nil {
-		r.err = err
-		close(r.done)
-	}
-}
-
-// join waits for a round that begins after the call.
-func (v *verifier) join(ctx context.Context) error {
-	v.mu.Lock()
-	if v.next == nil {
-		v.next = &verifyRound{done: make(chan struct{})}
-	}
-	round := v.next
-	v.mu.Unlock()
+func (l *leadership) pushLocked(c Leadership) {
+	l.queue = append(l.queue, c)
 	select {
-	case v.wake <- struct{}{}:
+	case l.pending <- struct{}{}:
 	default:
 	}
-	select {
-	case <-round.done:
-		return round.err
-	case <-ctx.Done():
-		return ctx.Err()
+}
+
+func (l *leadership) wakeLocked() {
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+func (l *leadership) get() (elected, begun uint64, changed <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.elected, l.begun, l.changed
+}
+
+// deliver hands the queue to the owner, in order, until ctx ends.
+func (l *leadership) deliver(ctx context.Context) {
+	defer close(l.out)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.pending:
+		}
+		l.mu.Lock()
+		queue := l.queue
+		l.queue = nil
+		l.mu.Unlock()
+		for _, c := range queue {
+			select {
+			case l.out <- c:
+			case <-ctx.Done():
+				return
+			}
+		}
 	}
 }
 
-// VerifyLeader asks a quorum whether this replica still leads. Calls that come
-// together share a round. Errors: ErrNotLeader, ErrClosed, ctx's.
-func (g *Group) VerifyLeader(ctx context.Context) error {
-	end, err := g.begin("verify leader")
-	if err != nil {
-		return err
+// Leadership delivers each change of who leads, in order and without gaps, from
+// Open on; one that nobody has taken yet waits. It is for one receiver. Close
+// closes it, which also ends a term that this replica leads.
+func (g *Group) Leadership() <-chan Leadership { return g.leads.out }
+
+// observeRaft makes raft tell its transitions. The filter runs in raft's own
+// goroutine at each of them, when the term is still the transition's; a channel
+// could lose one or block raft.
+func (g *Group) observeRaft() {
+	self := raft.ServerID(g.opt.ID)
+	g.raft.RegisterObserver(raft.NewObserver(nil, false, func(o *raft.Observation) bool {
+		switch x := o.Data.(type) {
+		case raft.RaftState:
+			g.leads.observeState(x == raft.Leader, o.Raft.CurrentTerm())
+		case raft.LeaderObservation:
+			if x.LeaderID != self {
+				g.leads.observeLeader(o.Raft.CurrentTerm(), string(x.LeaderID), string(x.LeaderAddr))
+			}
+		}
+		return false
+	}))
+	g.leads.catchUp(func() (bool, Leadership) {
+		addr, id := g.raft.LeaderWithID()
+		return g.raft.State() == raft.Leader,
+			Leadership{Kind: LeaderKnown, Term: g.raft.CurrentTerm(), LeaderID: string(id), LeaderAddr: string(addr)}
+	})
+}
+
+// markerRetry is how long a leader waits before it offers the marker of its term
+// again (raft may have refused it during a transfer that then failed).
+const markerRetry = 20 * time.Millisecond
+
+// beginTerms runs until ctx ends.
+func (g *Group) beginTerms(ctx context.Context) {
+	for {
+		elected, begun, changed := g.leads.get()
+		var again <-chan time.Time
+		if elected != 0 && begun == 0 && g.Halted() == nil && !g.beginTerm(ctx, elected) {
+			again = time.After(markerRetry)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		case <-again:
+		}
 	}
-	defer end()
-	return raftErr("verify leader", g.verifier.join(ctx))
+}
+
+// beginTerm sends a marker through the log and tells whether it came back.
+func (g *Group) beginTerm(ctx context.Context, term uint64) bool {
+	_, index, err := g.proposer.propose(ctx, raft.Log{Extensions: markerExtension}).Wait(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			g.log.Warn("term has not begun", "term", term, "error", err)
+		}
+		return false
+	}
+	g.log.Debug("term has begun", "term", term, "index", index)
+	addr := string(g.opt.Transport.LocalAddr())
+	g.leads.begin(term, Leadership{Kind: TermBegan, Term: term, LeaderID: g.opt.ID, LeaderAddr: addr})
+	return true
 }
 
 // LinearizableIndex returns an index such that a read of a state at or behind it
@@ -167,7 +243,9 @@ func (g *Group) LinearizableIndex(ctx context.Context) (uint64, error) {
 		return 0, fmt.Errorf("raftfsm linearizable index: %w", err)
 	}
 	index := g.raft.CommitIndex()
-	if err := g.verifier.join(ctx); err != nil {
+	if err := g.verifier.join(ctx); errors.Is(err, raft.ErrLeadershipLost) {
+		return 0, fmt.Errorf("raftfsm linearizable index: %w: %w", ErrNotLeader, err)
+	} else if err != nil {
 		return 0, raftErr("linearizable index", err)
 	}
 	if g.raft.CurrentTerm() != term {
@@ -183,7 +261,7 @@ func (g *Group) begunTerm(ctx context.Context, elect bool) (uint64, error) {
 		if err := g.fsm.progress.haltedErr(); err != nil {
 			return 0, err
 		}
-		term, changed := g.leads.get()
+		_, term, changed := g.leads.get()
 		leads := g.raft.State() == raft.Leader
 		if leads && term != 0 && term == g.raft.CurrentTerm() {
 			return term, nil
@@ -215,15 +293,6 @@ func (g *Group) WaitLeader(ctx context.Context) error {
 	}
 	return nil
 }
-
-// LeaderCh delivers the newest transition: true when this replica leads and its
-// term has begun, false when it does so no longer. It is never closed and holds
-// one value; it is for one receiver.
-func (g *Group) LeaderCh() <-chan bool { return g.leads.out }
-
-// IsLeader tells whether this replica believes that it leads. Its term may not
-// have begun yet.
-func (g *Group) IsLeader() bool { return g.raft.State() == raft.Leader }
 
 // Leader returns the leader as far as it is known here, else empty strings.
 func (g *Group) Leader() (id, addr string) {

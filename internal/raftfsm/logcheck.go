@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/go-msgpack/v2/codec"
 	"github.com/hashicorp/raft"
 )
@@ -27,6 +27,8 @@ type logReport struct {
 	// damage is set when the file cannot be trusted; what was read until then
 	// stands in the other fields.
 	damage error
+
+	frames framer
 }
 
 // maxTerm is the highest term the file is known to have seen.
@@ -43,9 +45,9 @@ func (r *logReport) covers(index uint64) bool {
 // checksum, that indexes have no gap and that terms do not fall. The caller
 // holds the directory's lock. An error means that the file could not be read
 // (permission, I/O); damage is reported in the result.
-func checkLog(path string, termsOf ...uint64) (*logReport, error) {
-	rep := &logReport{termAt: make(map[uint64]uint64)}
-	f, err := os.Open(path)
+func checkLog(fsys vfs.FS, path string, frames framer, termsOf ...uint64) (*logReport, error) {
+	rep := &logReport{termAt: make(map[uint64]uint64), frames: frames}
+	f, err := fsys.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return rep, nil
 	}
@@ -89,7 +91,7 @@ func (r *logReport) visitEntry(key, value []byte, termsOf []uint64) error {
 	if err := decodeLog(value, &l); err != nil {
 		return fmt.Errorf("entry %d: %w: %w", index, ErrCorruptLog, err)
 	}
-	if err := openEntry(&l); err != nil {
+	if err := r.frames.openEntry(&l); err != nil {
 		return err
 	}
 	switch {
@@ -116,7 +118,7 @@ func (r *logReport) visitEntry(key, value []byte, termsOf []uint64) error {
 }
 
 func (r *logReport) visitValue(key, frame []byte) error {
-	value, err := openValue(key, frame)
+	value, err := r.frames.openValue(key, frame)
 	if err != nil {
 		return err
 	}

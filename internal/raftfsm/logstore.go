@@ -70,11 +70,16 @@ type logEvents interface {
 // indexes have no gaps (raft.MonotonicLogStore), so that Raft empties it after
 // an installed snapshot. It is safe for concurrent use.
 type logStore struct {
-	kv      boltKV
+	kv      *liveDB
+	frames  framer
 	stable  *stableStore
 	members *memberFile
 	events  logEvents
 	clock   func() time.Time
+
+	// writing is held from looking at the log's ends to noting the new ones: raft
+	// cuts the log and appends to it from two goroutines.
+	writing sync.Mutex
 
 	mu          sync.Mutex
 	first, last uint64
@@ -94,8 +99,8 @@ type writeTimes struct {
 	since     time.Time // start of the write under way, else zero
 }
 
-func newLogStore(kv boltKV, stable *stableStore, members *memberFile, events logEvents, clock func() time.Time) (*logStore, error) {
-	s := &logStore{kv: kv, stable: stable, members: members, events: events, clock: clock}
+func newLogStore(kv *liveDB, frames framer, stable *stableStore, members *memberFile, events logEvents, clock func() time.Time) (*logStore, error) {
+	s := &logStore{kv: kv, frames: frames, stable: stable, members: members, events: events, clock: clock}
 	err := guard(func() (err error) {
 		if s.first, err = kv.FirstIndex(); err != nil {
 			return err
@@ -135,7 +140,7 @@ func (s *logStore) GetLog(index uint64, l *raft.Log) error {
 		if l.Index != index {
 			return fmt.Errorf("entry %d: %w: it calls itself %d", index, ErrCorruptLog, l.Index)
 		}
-		return openEntry(l)
+		return s.frames.openEntry(l)
 	})
 	if err == nil || errors.Is(err, raft.ErrLogNotFound) {
 		return err
@@ -167,10 +172,12 @@ func (s *logStore) StoreLogs(logs []*raft.Log) error {
 			return fmt.Errorf("store entry %d: %w: a gap in the batch", l.Index, ErrStorage)
 		}
 		c := *l
-		c.Data = sealEntry(l)
+		c.Data = s.frames.sealEntry(l)
 		framed[i] = &c
 		size += int64(len(c.Data)) + int64(len(c.Extensions))
 	}
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	if err := s.makeRoom(logs[0].Index); err != nil {
 		return err
 	}
@@ -201,7 +208,7 @@ func (s *logStore) makeRoom(index uint64) error {
 	if index > last || index < first {
 		return fmt.Errorf("store entry %d: %w: log is %d..%d", index, ErrStorage, first, last)
 	}
-	return s.DeleteRange(index, last)
+	return s.deleteRange(index, last)
 }
 
 func (s *logStore) stored(from, to uint64, size int64) {
@@ -220,6 +227,12 @@ func (s *logStore) stored(from, to uint64, size int64) {
 // DeleteRange implements raft.LogStore: both ends inclusive, at the beginning or
 // the end of the log, or all of it.
 func (s *logStore) DeleteRange(from, to uint64) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	return s.deleteRange(from, to)
+}
+
+func (s *logStore) deleteRange(from, to uint64) error {
 	s.mu.Lock()
 	first, last := s.first, s.last
 	s.mu.Unlock()
@@ -243,6 +256,20 @@ func (s *logStore) DeleteRange(from, to uint64) error {
 		s.last = from - 1
 	}
 	return nil
+}
+
+// firstIndex is FirstIndex, which cannot fail.
+func (s *logStore) firstIndex() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.first
+}
+
+// replaceFile lets f put another file with the same values under the stores.
+func (s *logStore) replaceFile(f func(old boltKV) (boltKV, error)) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	return s.kv.replace(f)
 }
 
 // compacted starts the growth count anew; the group calls it after a snapshot.

@@ -14,16 +14,23 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// plain frames as a group without a sealer does.
+var plain framer
+
+var osFS = vfs.Default
+
 // fileMachine is a Machine that keeps "key=value" commands in a map and its
 // durable form in one file per state, replaced as a whole: the dumb twin of a
 // database whose writes are atomic and reach the disk only with Flush.
 type fileMachine struct {
+	fs  vfs.FS
 	dir string
 
 	mu       sync.Mutex
@@ -45,11 +52,16 @@ type machineState struct {
 
 func newFileMachine(t testing.TB, dir string) *fileMachine {
 	t.Helper()
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	return newMachineOn(t, vfs.Default, dir)
+}
+
+func newMachineOn(t testing.TB, fsys vfs.FS, dir string) *fileMachine {
+	t.Helper()
+	if err := makeDir(fsys, dir); err != nil {
 		t.Fatal(err)
 	}
-	m := &fileMachine{dir: dir, state: machineState{Rows: map[string]string{}}, failNext: map[string]error{}}
-	if b, err := os.ReadFile(m.file()); err == nil {
+	m := &fileMachine{fs: fsys, dir: dir, state: machineState{Rows: map[string]string{}}, failNext: map[string]error{}}
+	if b, err := readFile(fsys, m.file()); err == nil {
 		if err := json.Unmarshal(b, &m.state); err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +155,7 @@ func (m *fileMachine) Flush() error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(m.file(), b)
+	return replaceFile(m.fs, m.file(), b)
 }
 
 func (m *fileMachine) Checkpoint(dir string) error {
@@ -152,20 +164,17 @@ func (m *fileMachine) Checkpoint(dir string) error {
 	if err := m.fail("checkpoint"); err != nil {
 		return err
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	if err := m.fs.MkdirAll(m.fs.PathJoin(dir, "sub"), 0o700); err != nil {
 		return err
 	}
 	b, err := json.Marshal(m.state)
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "state.json"), b, 0o600); err != nil {
+	if err := writeFile(m.fs, m.fs.PathJoin(dir, "state.json"), b); err != nil {
 		return err
 	}
-	if err := os.Mkdir(filepath.Join(dir, "sub"), 0o700); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, "sub", "index"), binary.BigEndian.AppendUint64(nil, m.state.Index), 0o600)
+	return writeFile(m.fs, m.fs.PathJoin(dir, "sub", "index"), binary.BigEndian.AppendUint64(nil, m.state.Index))
 }
 
 func (m *fileMachine) Restore(dir string) error {
@@ -174,7 +183,7 @@ func (m *fileMachine) Restore(dir string) error {
 	if err := m.fail("restore"); err != nil {
 		return err
 	}
-	b, err := os.ReadFile(filepath.Join(dir, "state.json"))
+	b, err := readFile(m.fs, m.fs.PathJoin(dir, "state.json"))
 	if err != nil {
 		return err
 	}
@@ -182,11 +191,21 @@ func (m *fileMachine) Restore(dir string) error {
 	if err := json.Unmarshal(b, &s); err != nil {
 		return err
 	}
-	if err := replaceFile(m.file(), b); err != nil {
+	if err := replaceFile(m.fs, m.file(), b); err != nil {
 		return err
 	}
 	m.state = s
 	return nil
+}
+
+// writeFile writes without a sync, as a checkpoint may.
+func writeFile(fsys vfs.FS, path string, b []byte) error {
+	f, err := fsys.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	return errors.Join(err, f.Close())
 }
 
 // testCtx bounds a test against hanging; nothing is measured with it.
@@ -215,10 +234,16 @@ func openShard(t testing.TB, dir string, change ...func(*Options)) *shard {
 
 func tryOpenShard(t testing.TB, dir string, change ...func(*Options)) (*shard, error) {
 	t.Helper()
-	s := &shard{dir: dir, machine: newFileMachine(t, filepath.Join(dir, "state"))}
-	opt := Options{Dir: filepath.Join(dir, "raft"), ID: "n1", Machine: s.machine, Bootstrap: true, NoSync: true}
+	s := &shard{dir: dir}
+	opt := Options{Dir: filepath.Join(dir, "raft"), ID: "n1", Bootstrap: true, NoSync: true, FS: vfs.Default}
+	opt.Machine = newFileMachine(t, filepath.Join(dir, "state"))
 	for _, f := range change {
 		f(&opt)
+	}
+	s.machine = opt.Machine.(*fileMachine)
+	if s.machine.fs != opt.FS {
+		s.machine = newMachineOn(t, opt.FS, filepath.Join(dir, "state"))
+		opt.Machine = s.machine
 	}
 	var err error
 	if s.group, err = Open(opt); err != nil {

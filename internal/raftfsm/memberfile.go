@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"sync"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 )
 
@@ -17,6 +17,7 @@ import (
 // stored, and by a snapshot if that is newer. Two sources that disagree (this
 // file and the newest snapshot) count as several voters.
 type memberFile struct {
+	fs   vfs.FS
 	path string
 
 	mu    sync.Mutex
@@ -38,9 +39,9 @@ type memberRecord struct {
 
 // openMemberFile reads the file; a damaged one counts as unknown and is reported
 // in the error together with a usable value.
-func openMemberFile(path string) (*memberFile, error) {
-	m := &memberFile{path: path}
-	b, err := os.ReadFile(path)
+func openMemberFile(fsys vfs.FS, path string) (*memberFile, error) {
+	m := &memberFile{fs: fsys, path: path}
+	b, err := readFile(fsys, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return m, nil
 	}
@@ -68,7 +69,7 @@ func (m *memberFile) save(index uint64, conf raft.Configuration) error {
 		return fmt.Errorf("save membership: %w", err)
 	}
 	// Under the lock: memberships are rare, and the file follows their order.
-	if err := replaceFile(m.path, sealDocument(magicMembers, body)); err != nil {
+	if err := replaceFile(m.fs, m.path, sealDocument(magicMembers, body)); err != nil {
 		return fmt.Errorf("save membership: %w", err)
 	}
 	m.index, m.conf, m.known = index, conf.Clone(), true

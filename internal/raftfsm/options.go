@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 )
 
@@ -33,13 +34,12 @@ type Machine interface {
 	// Flush returns once everything that was applied before the call is on
 	// stable storage.
 	Flush() error
-	// Checkpoint writes a consistent copy of the state to dir, which does not
-	// exist yet (its parent does and lies on the same filesystem as the group's
-	// directory). It runs between two calls of Apply, so it should only make
+	// Checkpoint writes a consistent copy of the state to dir on Options.FS, which
+	// does not exist yet (its parent does and lies beside the group's directory). It runs between two calls of Apply, so it should only make
 	// hard links. Files are never changed afterwards. Empty folders are not kept.
 	Checkpoint(dir string) error
-	// Restore replaces the state by the checkpoint in dir, atomically, as its
-	// last step: after an error the old state stands. It may move files out of
+	// Restore replaces the state by the checkpoint in dir on Options.FS,
+	// atomically, as its last step: after an error the old state stands. It may move files out of
 	// dir; the group removes what is left.
 	Restore(dir string) error
 }
@@ -48,6 +48,13 @@ type Machine interface {
 type Options struct {
 	// Dir holds raft.db, membership, snapshots/ and restore/. Owned by the group.
 	Dir string
+	// FS is where everything in Dir but raft.db and its lock lies; nil is the
+	// operating system's. Checksums are over what it gives back in clear, so that
+	// files may be encrypted anew below it.
+	FS vfs.FS
+	// Sealer encrypts each value of raft.db; with nil, which is for tests, values
+	// only carry a checksum. A value that it cannot open is damage.
+	Sealer Sealer
 	// ID names this replica within the group, for ever.
 	ID string
 	// Machine is the state. The caller opens it before and closes it after.
@@ -58,8 +65,13 @@ type Options struct {
 	// group closes it.
 	Transport raft.Transport
 	// Bootstrap starts a new group with this replica as its only voter when
-	// there is no state at all. It is ignored otherwise.
+	// there is no state at all. It is ignored otherwise. Whoever knows that the
+	// replica has had peers must not set it: when everything is lost but the
+	// machine's state, it decides whether the replica counts as alone.
 	Bootstrap bool
+	// TermFloor is the highest term that the owner knows from elsewhere (the end
+	// of the event log). A group of this replica alone uses only terms above it.
+	TermFloor uint64
 
 	// SnapshotThreshold is the number of log entries after which a snapshot is
 	// taken (default 4096); SnapshotBytes is the same in bytes (default 64 MiB).
@@ -81,7 +93,11 @@ type Options struct {
 	// the state.
 	Clock func() time.Time
 
-	wrapKV func(boltKV) boltKV // tests put faults between the group and bolt
+	// Tests put faults between the group and bolt, see what happens to raft.db's
+	// name, and look at the files between the steps of Renew.
+	wrapKV func(boltKV) boltKV
+	dbFS   vfs.FS
+	step   func(done string)
 }
 
 const (
@@ -113,6 +129,15 @@ func (o Options) Validate() error {
 func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.dbFS == nil {
+		o.dbFS = vfs.Default
+	}
+	if o.step == nil {
+		o.step = func(string) {}
 	}
 	if o.TrailingLogs == 0 && o.Transport != nil {
 		o.TrailingLogs = defaultTrailingLogs

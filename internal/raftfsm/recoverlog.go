@@ -14,13 +14,13 @@ func (r *recovery) fitLog() error {
 	misfit := r.misfit()
 	switch {
 	case errors.Is(misfit, ErrStateLost):
-		return misfit
+		return r.refuse(misfit)
 	case !r.known:
 		return r.found()
 	case misfit == nil:
 		return r.openLog()
 	case !r.single:
-		return fmt.Errorf("%w: %w", ErrDamaged, misfit)
+		return r.refuse(misfit)
 	case errors.Is(misfit, errNoSnapshot):
 		if err := r.snapshotNow(); err != nil {
 			return err
@@ -28,7 +28,7 @@ func (r *recovery) fitLog() error {
 		r.repaired.Reason = misfit.Error()
 		return r.openLog()
 	default:
-		return r.renew(misfit)
+		return r.beginAnew(misfit)
 	}
 }
 
@@ -83,9 +83,15 @@ func (r *recovery) openLog() error {
 			return r.store.DeleteRange(rep.first, rep.last)
 		}
 	}
+	if r.single && rep.currentTerm < r.opt.TermFloor {
+		// An older copy: terms were used of which it knows nothing.
+		if err := r.setTerm(max(rep.maxTerm(), r.opt.TermFloor) + termLeap); err != nil {
+			return err
+		}
+	}
 	applied, _ := r.opt.Machine.AppliedIndex()
 	if r.single && snap == nil && rep.empty() && applied == 0 && r.opt.Bootstrap {
-		return r.seed(rep.maxTerm() + termLeap) // a crash came between raft.db and its first entry
+		return r.seed(max(rep.maxTerm(), r.opt.TermFloor) + termLeap) // a crash came between raft.db and its first entry
 	}
 	return nil
 }
@@ -98,9 +104,10 @@ func (r *recovery) openStore() error {
 	if r.opt.wrapKV != nil {
 		kv = r.opt.wrapKV(kv)
 	}
-	stable := &stableStore{kv: kv, noSync: r.opt.NoSync, failed: func(err error) { r.events.storeFailed(0, err) }}
-	if r.store, err = newLogStore(kv, stable, r.members, r.events, r.opt.Clock); err != nil {
-		return errors.Join(err, kv.Close())
+	db, frames := &liveDB{kv: kv}, framer{r.opt.Sealer}
+	stable := &stableStore{kv: db, frames: frames, noSync: r.opt.NoSync, failed: func(err error) { r.events.storeFailed(0, err) }}
+	if r.store, err = newLogStore(db, frames, stable, r.members, r.events, r.opt.Clock); err != nil {
+		return errors.Join(err, db.Close())
 	}
 	return nil
 }
@@ -110,11 +117,14 @@ func (r *recovery) found() error {
 	if err := r.openStore(); err != nil {
 		return err
 	}
-	if err := syncDir(r.opt.Dir); err != nil {
+	if err := syncDir(r.opt.dbFS, r.opt.Dir); err != nil {
 		return err
 	}
 	if !r.opt.Bootstrap {
 		return nil
+	}
+	if r.opt.TermFloor > 0 { // everything of an earlier group is gone but what the owner knows
+		return r.seed(r.opt.TermFloor + termLeap)
 	}
 	return r.seed(1)
 }
@@ -142,20 +152,20 @@ func (r *recovery) alone() raft.Configuration {
 	}}}
 }
 
-// renew starts a new log at the machine's index: first a snapshot there, then
+// beginAnew starts a new log at the machine's index: first a snapshot there, then
 // the old file aside, then the new file with a term that was never used.
-func (r *recovery) renew(reason error) error {
+func (r *recovery) beginAnew(reason error) error {
 	term := r.report.maxTerm()
 	if snap := r.snaps.latest(); snap != nil {
 		term = max(term, snap.man.Term)
 	}
 	applied, appliedTerm := r.opt.Machine.AppliedIndex()
-	term = max(term, appliedTerm) + termLeap
+	term = max(term, appliedTerm, r.opt.TermFloor) + termLeap
 	if err := r.snapshotNow(); err != nil {
 		return err
 	}
 	r.repaired.Reason = reason.Error()
-	moved, err := moveAside(r.opt.dbPath())
+	moved, err := moveAside(r.opt.dbFS, r.opt.dbPath())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -164,7 +174,7 @@ func (r *recovery) renew(reason error) error {
 	if err := r.openStore(); err != nil {
 		return err
 	}
-	if err := syncDir(r.opt.Dir); err != nil {
+	if err := syncDir(r.opt.dbFS, r.opt.Dir); err != nil {
 		return err
 	}
 	if r.snaps.latest() == nil {

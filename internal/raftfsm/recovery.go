@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/gofrs/flock"
 	"github.com/hashicorp/raft"
 )
@@ -15,6 +15,9 @@ import (
 // log may have seen elections of which nothing else tells, and a term must never
 // be used twice.
 const termLeap = 1024
+
+// newSuffix follows the name of a raft.db that is not finished yet.
+const newSuffix = ".new"
 
 // recovery brings log, snapshots and machine together before raft starts. Its
 // steps are idempotent: a crash at any point is repaired by the next open.
@@ -31,6 +34,7 @@ type recovery struct {
 	report   *logReport
 	single   bool // this replica is the only member, as far as anything tells
 	known    bool // there is or was a group here
+	readOnly bool // nothing but what is half-written is changed
 	repaired Repair
 }
 
@@ -54,23 +58,26 @@ func (r *recovery) run() error {
 
 // openFiles takes the lock, removes what is half-written and reads the rest.
 func (r *recovery) openFiles() error {
-	if err := os.MkdirAll(r.opt.Dir, 0o700); err != nil {
-		return err
+	for _, fsys := range []vfs.FS{r.opt.dbFS, r.opt.FS} { // often one and the same
+		if err := makeDir(fsys, r.opt.Dir); err != nil {
+			return err
+		}
 	}
 	r.lock = flock.New(r.opt.lockPath())
 	if ok, err := r.lock.TryLock(); err != nil || !ok {
 		r.lock = nil
 		return errors.Join(ErrLocked, err)
 	}
-	if err := os.RemoveAll(r.opt.restoreDir()); err != nil { // a restore that a crash cut off
+	// A restore and a new raft.db that a crash cut off.
+	if err := errors.Join(r.opt.FS.RemoveAll(r.opt.restoreDir()), r.opt.dbFS.RemoveAll(r.opt.dbPath()+newSuffix)); err != nil {
 		return err
 	}
 	var memberErr, err error
-	r.members, memberErr = openMemberFile(r.opt.memberPath())
+	r.members, memberErr = openMemberFile(r.opt.FS, r.opt.memberPath())
 	if memberErr != nil {
 		r.log.Error("membership is unknown", "error", memberErr)
 	}
-	if r.snaps, err = openSnapshotStore(r.opt.snapshotsDir(), r.members, r.log); err != nil {
+	if r.snaps, err = openSnapshotStore(r.opt.FS, r.opt.snapshotsDir(), r.members, r.log); err != nil {
 		return err
 	}
 	r.fsm = &fsm{machine: r.opt.Machine, snaps: r.snaps, dir: r.opt.restoreDir(), log: r.log, progress: newProgress(0)}
@@ -78,11 +85,31 @@ func (r *recovery) openFiles() error {
 	if snap := r.snaps.latest(); snap != nil {
 		ask = append(ask, snap.man.Index)
 	}
-	applied, _ := r.opt.Machine.AppliedIndex()
-	if r.report, err = checkLog(r.opt.dbPath(), append(ask, applied)...); err != nil {
+	applied, _ := r.applied()
+	if r.report, err = checkLog(r.opt.dbFS, r.opt.dbPath(), framer{r.opt.Sealer}, append(ask, applied)...); err != nil {
 		return err
 	}
-	return r.whoElse(memberErr)
+	if err := r.whoElse(memberErr); err != nil {
+		return err
+	}
+	return r.setAside()
+}
+
+// applied is the machine's cursor; zeroes where there is no machine (Inspect).
+func (r *recovery) applied() (index, term uint64) {
+	if r.opt.Machine == nil {
+		return 0, 0
+	}
+	return r.opt.Machine.AppliedIndex()
+}
+
+// setAside moves damaged snapshots out of the way where nobody else is in the
+// group.
+func (r *recovery) setAside() error {
+	if !r.single || r.readOnly {
+		return nil
+	}
+	return r.snaps.setAside()
 }
 
 // whoElse decides whether this replica is alone: every source that can be read
@@ -104,7 +131,7 @@ func (r *recovery) whoElse(memberErr error) error {
 	if snap := r.snaps.latest(); snap != nil {
 		sources = append(sources, source{snap.man.ConfIndex, toConfiguration(snap.man.Servers)})
 	}
-	applied, _ := r.opt.Machine.AppliedIndex()
+	applied, _ := r.applied()
 	r.known = len(sources) > 0 || r.report.exists || applied > 0
 	// Where nothing tells of anybody, groups begin where Bootstrap is set.
 	r.single = len(sources) > 0 || (r.opt.Bootstrap && memberErr == nil)
@@ -118,7 +145,7 @@ func (r *recovery) whoElse(memberErr error) error {
 	if r.opt.NoSync && !r.single {
 		return ErrNoSync
 	}
-	if !known && len(sources) > 0 {
+	if !known && len(sources) > 0 && !r.readOnly {
 		return r.members.save(newest.index, newest.conf)
 	}
 	return nil
@@ -142,15 +169,24 @@ func (r *recovery) restoreState() error {
 		if !errors.Is(err, ErrCorruptSnapshot) && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("restore from %s: %w", snap.id, err)
 		}
-		r.log.Error("snapshot moved aside", "snapshot", snap.id, "error", err)
-		if err := r.snaps.discard(snap.id); err != nil {
+		r.log.Error("snapshot is damaged", "snapshot", snap.id, "error", err)
+		r.snaps.discard(snap.id)
+		if err := r.setAside(); err != nil {
 			return err
 		}
 		if next := r.snaps.latest(); r.bridged(next) {
 			continue
 		}
-		return fmt.Errorf("%w: %w", ErrStateLost, err)
+		return r.refuse(fmt.Errorf("%w: %w", ErrStateLost, err))
 	}
+}
+
+// refuse is the answer where log and state cannot be brought together here.
+func (r *recovery) refuse(cause error) error {
+	if r.single {
+		return cause
+	}
+	return &RejoinError{Dir: r.opt.Dir, Cause: cause}
 }
 
 // bridged tells whether the log continues from snap (nil is the beginning), so

@@ -8,8 +8,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // snapshotSink takes one snapshot in one of two ways: adopt gets the folder of a
@@ -18,6 +19,7 @@ import (
 type snapshotSink struct {
 	store *snapshotStore
 	id    string
+	n     uint64   // of the store's count
 	man   manifest // without files until adopt or Close
 
 	tmp      string // folder that holds data/; empty until there is one
@@ -40,7 +42,7 @@ func (s *snapshotSink) adopt(tmp string, appliedIndex, appliedTerm uint64) error
 	if s.tmp != "" || s.pipe != nil {
 		return errors.New("snapshot sink is in use")
 	}
-	files, err := describeFiles(filepath.Join(tmp, "data"), s.store.previousFiles())
+	files, err := describeFiles(s.store.fs, s.store.fs.PathJoin(tmp, "data"), s.store.previousFiles())
 	if err != nil {
 		return fmt.Errorf("describe checkpoint: %w", err)
 	}
@@ -64,7 +66,7 @@ func (s *snapshotSink) Write(p []byte) (int, error) {
 		r, s.pipe = io.Pipe()
 		s.received = make(chan receiveResult, 1)
 		go func() {
-			man, err := receiveSnapshot(r, filepath.Join(tmp, "data"))
+			man, err := receiveSnapshot(r, s.store.fs, s.store.fs.PathJoin(tmp, "data"))
 			r.CloseWithError(errors.Join(err, io.ErrClosedPipe)) // lets no writer wait for ever
 			s.received <- receiveResult{man, err}
 		}()
@@ -100,10 +102,10 @@ func (s *snapshotSink) finish() error {
 	if err := s.man.validate(); err != nil {
 		return err
 	}
-	if err := syncTree(filepath.Join(s.tmp, "data")); err != nil {
+	if err := syncTree(s.store.fs, s.store.fs.PathJoin(s.tmp, "data")); err != nil {
 		return err
 	}
-	return s.store.install(s.tmp, s.id, &s.man)
+	return s.store.install(s.tmp, s.id, s.n, &s.man)
 }
 
 // Cancel implements raft.SnapshotSink.
@@ -119,7 +121,7 @@ func (s *snapshotSink) Cancel() error {
 	if s.tmp == "" {
 		return nil
 	}
-	return os.RemoveAll(s.tmp)
+	return s.store.fs.RemoveAll(s.tmp)
 }
 
 // knownFile is a file of an earlier snapshot whose checksum need not be
@@ -137,7 +139,7 @@ func (s *snapshotStore) previousFiles() map[string]knownFile {
 	}
 	known := make(map[string]knownFile, len(last.man.Files))
 	for _, f := range last.man.Files {
-		info, err := os.Lstat(filepath.Join(s.dataDir(last.id), filepath.FromSlash(f.Name)))
+		info, err := s.fs.Stat(joinName(s.fs, s.dataDir(last.id), f.Name))
 		if err == nil && info.Size() == f.Size {
 			known[f.Name] = knownFile{info: info, sha256: f.SHA256}
 		}
@@ -146,29 +148,20 @@ func (s *snapshotStore) previousFiles() map[string]knownFile {
 }
 
 // describeFiles lists the regular files below dir in lexical order, with
-// checksums, and syncs those that are new.
-func describeFiles(dir string, known map[string]knownFile) ([]manifestFile, error) {
+// checksums over what they hold in clear, and syncs those that are new.
+func describeFiles(fsys vfs.FS, dir string, known map[string]knownFile) ([]manifestFile, error) {
 	var files []manifestFile
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
+	err := walkFiles(fsys, dir, func(name, path string, info vfs.FileInfo) (err error) {
+		if info.IsDir() {
+			return nil
 		}
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
-		}
-		name := filepath.ToSlash(rel)
 		if !info.Mode().IsRegular() || !validName(name) {
 			return fmt.Errorf("file %q cannot be in a snapshot", name)
 		}
 		f := manifestFile{Name: name, Size: info.Size()}
-		if k, ok := known[name]; ok && os.SameFile(k.info, info) && k.info.ModTime().Equal(info.ModTime()) {
+		if k, ok := known[name]; ok && sameFile(k.info, info) {
 			f.SHA256 = k.sha256
-		} else if f.Size, f.SHA256, err = sumAndSync(path); err != nil {
+		} else if f.Size, f.SHA256, err = sumAndSync(fsys, path); err != nil {
 			return err
 		}
 		files = append(files, f)
@@ -177,17 +170,18 @@ func describeFiles(dir string, known map[string]knownFile) ([]manifestFile, erro
 	return files, err
 }
 
-func sumAndSync(path string) (int64, string, error) {
-	mode := os.O_RDONLY
+func sumAndSync(fsys vfs.FS, path string) (n int64, sum string, err error) {
+	var f vfs.File
 	if runtime.GOOS == "windows" { // syncs only what is open for writing
-		mode = os.O_RDWR
+		f, err = fsys.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+	} else {
+		f, err = fsys.Open(path)
 	}
-	f, err := os.OpenFile(path, mode, 0)
 	if err != nil {
 		return 0, "", err
 	}
 	h := sha256.New()
-	n, err := io.Copy(h, f)
+	n, err = io.Copy(h, f)
 	if err == nil {
 		err = f.Sync()
 	}
@@ -195,11 +189,11 @@ func sumAndSync(path string) (int64, string, error) {
 }
 
 // syncTree syncs dir and the folders in it.
-func syncTree(dir string) error {
-	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.IsDir() {
-			return err
+func syncTree(fsys vfs.FS, dir string) error {
+	return walkFiles(fsys, dir, func(_, path string, info vfs.FileInfo) error {
+		if !info.IsDir() {
+			return nil
 		}
-		return syncDir(path)
+		return syncDir(fsys, path)
 	})
 }

@@ -7,12 +7,11 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 )
 
@@ -28,6 +27,7 @@ const snapshotsKept = 2
 //
 // A snapshot comes to life by one rename. It is safe for concurrent use.
 type snapshotStore struct {
+	fs      vfs.FS
 	dir     string
 	log     *slog.Logger
 	members *memberFile
@@ -36,32 +36,35 @@ type snapshotStore struct {
 	snaps   []*storedSnapshot // newest first
 	inUse   map[string]int    // open readers
 	counter uint64
+	temps   uint64   // unfinished folders made in this run
+	damaged []string // folders that open found damaged and left in place
 }
 
 var _ raft.SnapshotStore = (*snapshotStore)(nil)
 
 type storedSnapshot struct {
 	id      string
+	n       uint64 // counts the snapshots of this directory
 	man     *manifest
 	encoded []byte
 }
 
 func (s *storedSnapshot) size() int64 { return int64(len(s.encoded)) + s.man.bytes() }
 
-// openSnapshotStore creates the folder, removes half-written snapshots and moves
-// those with a damaged manifest aside.
-func openSnapshotStore(dir string, members *memberFile, log *slog.Logger) (*snapshotStore, error) {
-	s := &snapshotStore{dir: dir, log: log, members: members, inUse: make(map[string]int)}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+// openSnapshotStore creates the folder and removes half-written snapshots. Those
+// with a damaged manifest stay where they are and are not listed.
+func openSnapshotStore(fsys vfs.FS, dir string, members *memberFile, log *slog.Logger) (*snapshotStore, error) {
+	s := &snapshotStore{fs: fsys, dir: dir, log: log, members: members, inUse: make(map[string]int)}
+	if err := makeDir(fsys, dir); err != nil {
 		return nil, fmt.Errorf("open snapshots: %w", err)
 	}
-	entries, err := os.ReadDir(dir)
+	names, err := fsys.List(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open snapshots: %w", err)
 	}
-	for _, e := range entries {
-		if err := s.load(e.Name()); err != nil {
-			return nil, fmt.Errorf("open snapshot %s: %w", e.Name(), err)
+	for _, name := range names {
+		if err := s.load(name); err != nil {
+			return nil, fmt.Errorf("open snapshot %s: %w", name, err)
 		}
 	}
 	s.sortLocked()
@@ -69,16 +72,16 @@ func openSnapshotStore(dir string, members *memberFile, log *slog.Logger) (*snap
 }
 
 func (s *snapshotStore) load(name string) error {
-	full := filepath.Join(s.dir, name)
+	full := s.fs.PathJoin(s.dir, name)
 	if strings.HasPrefix(name, "tmp-") {
-		return os.RemoveAll(full)
+		return s.fs.RemoveAll(full)
 	}
 	var index, term, n uint64
 	if _, err := fmt.Sscanf(name, "%d-%d-%d", &index, &term, &n); err != nil || snapshotID(index, term, n) != name {
 		return nil // not ours, or moved aside
 	}
 	s.counter = max(s.counter, n)
-	b, err := os.ReadFile(filepath.Join(full, "MANIFEST"))
+	b, err := readFile(s.fs, s.fs.PathJoin(full, "MANIFEST"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -87,36 +90,102 @@ func (s *snapshotStore) load(name string) error {
 		err = fmt.Errorf("%w: manifest of another snapshot", ErrCorruptSnapshot)
 	}
 	if err != nil {
-		s.log.Error("snapshot moved aside", "snapshot", name, "error", err)
-		return s.rename(name)
+		s.log.Error("snapshot is damaged", "snapshot", name, "error", err)
+		s.damaged = append(s.damaged, name)
+		return nil
 	}
-	s.snaps = append(s.snaps, &storedSnapshot{id: name, man: man, encoded: b})
+	s.snaps = append(s.snaps, &storedSnapshot{id: name, n: n, man: man, encoded: b})
 	return nil
 }
 
 func snapshotID(index, term, n uint64) string { return fmt.Sprintf("%020d-%d-%d", index, term, n) }
 
-// rename moves a snapshot's folder out of sight, keeping it for a person.
-func (s *snapshotStore) rename(id string) error {
-	to := filepath.Join(s.dir, "damaged-"+id)
-	if err := os.RemoveAll(to); err != nil {
-		return err
-	}
-	if err := os.Rename(filepath.Join(s.dir, id), to); err != nil {
-		return err
-	}
-	return syncDir(s.dir)
+// discard lists a snapshot no more that turned out to be damaged. Its folder
+// stays until setAside.
+func (s *snapshotStore) discard(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.snaps = slices.DeleteFunc(s.snaps, func(x *storedSnapshot) bool { return x.id == id })
+	s.damaged = append(s.damaged, id)
 }
 
-// discard moves a snapshot aside that turned out to be damaged.
-func (s *snapshotStore) discard(id string) error {
+// setAside moves damaged snapshots out of the way, keeping them for a person. A
+// replica with peers leaves them in place.
+func (s *snapshotStore) setAside() error {
 	s.mu.Lock()
-	s.snaps = slices.DeleteFunc(s.snaps, func(x *storedSnapshot) bool { return x.id == id })
+	damaged := s.damaged
+	s.damaged = nil
 	s.mu.Unlock()
-	if err := s.rename(id); err != nil {
-		return fmt.Errorf("move snapshot %s aside: %w", id, err)
+	for _, id := range damaged {
+		to := s.fs.PathJoin(s.dir, "damaged-"+id)
+		err := s.fs.RemoveAll(to)
+		if err == nil {
+			err = s.fs.Rename(s.fs.PathJoin(s.dir, id), to)
+		}
+		if err == nil {
+			err = syncDir(s.fs, s.dir)
+		}
+		if err != nil {
+			return fmt.Errorf("move snapshot %s aside: %w", id, err)
+		}
+		s.log.Error("snapshot moved aside", "snapshot", id, "moved_to", to)
 	}
 	return nil
+}
+
+// newest is the number of the last snapshot that was begun.
+func (s *snapshotStore) newest() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.counter
+}
+
+// removeUpTo removes every snapshot up to number n, also one that a reader has
+// open (its stream then ends with an error), and every damaged one. On success
+// they are gone from disk for good.
+func (s *snapshotStore) removeUpTo(n uint64) error {
+	s.mu.Lock()
+	var kept, old []*storedSnapshot
+	for _, x := range s.snaps {
+		if x.n > n {
+			kept = append(kept, x)
+		} else {
+			old = append(old, x)
+		}
+	}
+	s.snaps = kept
+	s.mu.Unlock()
+	for _, x := range old {
+		if err := s.remove(x.id); err != nil {
+			return fmt.Errorf("remove snapshot %s: %w", x.id, err)
+		}
+	}
+	names, err := s.fs.List(s.dir)
+	if err != nil {
+		return fmt.Errorf("remove damaged snapshots: %w", err)
+	}
+	s.mu.Lock()
+	damaged := s.damaged
+	s.damaged = nil
+	s.mu.Unlock()
+	for _, name := range names {
+		if strings.HasPrefix(name, "damaged-") || slices.Contains(damaged, name) {
+			if err := s.fs.RemoveAll(s.fs.PathJoin(s.dir, name)); err != nil {
+				return fmt.Errorf("remove %s: %w", name, err)
+			}
+		}
+	}
+	return syncDir(s.fs, s.dir)
+}
+
+// remove takes a folder away: first out of sight, so that a crash leaves no
+// snapshot with holes.
+func (s *snapshotStore) remove(id string) error {
+	tmp := s.fs.PathJoin(s.dir, "tmp-"+id)
+	if err := s.fs.Rename(s.fs.PathJoin(s.dir, id), tmp); err != nil {
+		return err
+	}
+	return s.fs.RemoveAll(tmp)
 }
 
 func (s *snapshotStore) sortLocked() {
@@ -160,14 +229,14 @@ func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, erro
 	for _, x := range s.snaps {
 		if x.id == id {
 			s.inUse[id]++
-			r := newSnapReader(s.dataDir(id), x.man, x.encoded, func() { s.release(id) })
+			r := newSnapReader(s.fs, s.dataDir(id), x.man, x.encoded, func() { s.release(id) })
 			return x.man.meta(x.id, x.size()), r, nil
 		}
 	}
 	return nil, nil, fmt.Errorf("open snapshot %s: %w", id, fs.ErrNotExist)
 }
 
-func (s *snapshotStore) dataDir(id string) string { return filepath.Join(s.dir, id, "data") }
+func (s *snapshotStore) dataDir(id string) string { return s.fs.PathJoin(s.dir, id, "data") }
 
 func (s *snapshotStore) release(id string) {
 	s.mu.Lock()
@@ -193,13 +262,7 @@ func (s *snapshotStore) reap() {
 	s.snaps = kept
 	s.mu.Unlock()
 	for _, x := range old {
-		// First out of sight, so that a crash leaves no snapshot with holes.
-		tmp := filepath.Join(s.dir, "tmp-"+x.id)
-		err := os.Rename(filepath.Join(s.dir, x.id), tmp)
-		if err == nil {
-			err = os.RemoveAll(tmp)
-		}
-		if err != nil {
+		if err := s.remove(x.id); err != nil {
 			s.log.Warn("old snapshot stays", "snapshot", x.id, "error", err)
 		}
 	}
@@ -207,8 +270,14 @@ func (s *snapshotStore) reap() {
 
 // tempDir makes a folder for an unfinished snapshot.
 func (s *snapshotStore) tempDir() (string, error) {
-	dir, err := os.MkdirTemp(s.dir, "tmp-*")
-	if err != nil {
+	s.mu.Lock()
+	s.temps++
+	dir := s.fs.PathJoin(s.dir, fmt.Sprintf("tmp-%d", s.temps))
+	s.mu.Unlock()
+	if err := s.fs.RemoveAll(dir); err != nil { // what a failed removal left
+		return "", fmt.Errorf("make snapshot folder: %w", err)
+	}
+	if err := s.fs.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("make snapshot folder: %w", err)
 	}
 	return dir, nil
@@ -225,31 +294,31 @@ func (s *snapshotStore) Create(version raft.SnapshotVersion, index, term uint64,
 	defer s.mu.Unlock()
 	s.counter++
 	return &snapshotSink{
-		store: s, id: snapshotID(index, term, s.counter),
+		store: s, id: snapshotID(index, term, s.counter), n: s.counter,
 		man: manifest{Index: index, Term: term, ConfIndex: confIndex, Servers: fromConfiguration(conf)},
 	}, nil
 }
 
 // install gives the finished folder tmp its final name.
-func (s *snapshotStore) install(tmp, id string, man *manifest) error {
+func (s *snapshotStore) install(tmp, id string, n uint64, man *manifest) error {
 	encoded, err := man.encode()
 	if err != nil {
 		return err
 	}
-	if err := replaceFile(filepath.Join(tmp, "MANIFEST"), encoded); err != nil {
+	if err := replaceFile(s.fs, s.fs.PathJoin(tmp, "MANIFEST"), encoded); err != nil {
 		return err
 	}
 	if err := s.members.saveNewer(man.ConfIndex, toConfiguration(man.Servers)); err != nil {
 		return err
 	}
-	if err := os.Rename(tmp, filepath.Join(s.dir, id)); err != nil {
+	if err := s.fs.Rename(tmp, s.fs.PathJoin(s.dir, id)); err != nil {
 		return err
 	}
-	if err := syncDir(s.dir); err != nil {
+	if err := syncDir(s.fs, s.dir); err != nil {
 		return err
 	}
 	s.mu.Lock()
-	s.snaps = append(s.snaps, &storedSnapshot{id: id, man: man, encoded: encoded})
+	s.snaps = append(s.snaps, &storedSnapshot{id: id, n: n, man: man, encoded: encoded})
 	s.sortLocked()
 	s.mu.Unlock()
 	s.reap()

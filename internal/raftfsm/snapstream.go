@@ -7,8 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"io/fs"
+	"path"
 	"path/filepath"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // The streamed form of a snapshot is its manifest document followed by the
@@ -21,15 +25,16 @@ import (
 // snapReader reads the streamed form of a snapshot from its folder, one open
 // file at a time.
 type snapReader struct {
+	fs    vfs.FS
 	dir   string
 	files []manifestFile
 	cur   io.Reader
-	file  *os.File
+	file  vfs.File
 	done  func() // called once by Close
 }
 
-func newSnapReader(dir string, man *manifest, encoded []byte, done func()) *snapReader {
-	return &snapReader{dir: dir, files: man.Files, cur: bytes.NewReader(encoded), done: done}
+func newSnapReader(fsys vfs.FS, dir string, man *manifest, encoded []byte, done func()) *snapReader {
+	return &snapReader{fs: fsys, dir: dir, files: man.Files, cur: bytes.NewReader(encoded), done: done}
 }
 
 func (r *snapReader) Read(p []byte) (int, error) {
@@ -53,7 +58,7 @@ func (r *snapReader) Read(p []byte) (int, error) {
 		}
 		next := r.files[0]
 		r.files = r.files[1:]
-		if r.file, err = os.Open(filepath.Join(r.dir, filepath.FromSlash(next.Name))); err != nil {
+		if r.file, err = r.fs.Open(joinName(r.fs, r.dir, next.Name)); err != nil {
 			r.file = nil
 			return 0, fmt.Errorf("read snapshot: %w", err)
 		}
@@ -78,16 +83,19 @@ func (r *snapReader) Close() error {
 // receiveSnapshot unpacks the streamed form into dir, which must not exist, and
 // checks every file. Each file is synced. Errors: ErrCorruptSnapshot, or of
 // reading and writing.
-func receiveSnapshot(r io.Reader, dir string) (*manifest, error) {
+func receiveSnapshot(r io.Reader, fsys vfs.FS, dir string) (*manifest, error) {
 	man, err := receiveManifest(r)
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	if there, err := exists(fsys, dir); err != nil || there {
+		return nil, fmt.Errorf("receive snapshot: %s exists: %w", dir, errors.Join(err, fs.ErrExist))
+	}
+	if err := fsys.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("receive snapshot: %w", err)
 	}
 	for _, f := range man.Files {
-		if err := receiveFile(r, dir, f); err != nil {
+		if err := receiveFile(r, fsys, dir, f); err != nil {
 			return nil, fmt.Errorf("receive snapshot file %q: %w", f.Name, err)
 		}
 	}
@@ -115,17 +123,22 @@ func receiveManifest(r io.Reader) (*manifest, error) {
 	return decodeManifest(buf.Bytes())
 }
 
-func receiveFile(r io.Reader, dir string, f manifestFile) error {
-	to := filepath.Join(dir, filepath.FromSlash(f.Name))
-	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-		return err
+func receiveFile(r io.Reader, fsys vfs.FS, dir string, f manifestFile) error {
+	to := joinName(fsys, dir, f.Name)
+	if sub := path.Dir(f.Name); sub != "." {
+		if err := fsys.MkdirAll(joinName(fsys, dir, sub), 0o700); err != nil {
+			return err
+		}
 	}
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if there, err := exists(fsys, to); err != nil || there {
+		return errors.Join(err, fmt.Errorf("%w: it came before", fs.ErrExist))
+	}
+	out, err := fsys.Create(to, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
 	h := sha256.New()
-	n, err := io.CopyN(io.MultiWriter(out, h), r, f.Size)
+	n, err := io.CopyN(io.MultiWriter(h, ownBytes{out}), r, f.Size)
 	if errors.Is(err, io.EOF) {
 		err = fmt.Errorf("%w: ends after %d of %d bytes", ErrCorruptSnapshot, n, f.Size)
 	}
@@ -139,4 +152,14 @@ func receiveFile(r io.Reader, dir string, f manifestFile) error {
 		return fmt.Errorf("%w: checksum differs", ErrCorruptSnapshot)
 	}
 	return nil
+}
+
+// ownBytes writes a copy: a vfs.File may change the bytes that it is given.
+type ownBytes struct{ f vfs.File }
+
+func (w ownBytes) Write(p []byte) (int, error) { return w.f.Write(slices.Clone(p)) }
+
+// joinName puts a manifest's name below a folder.
+func joinName(fsys vfs.FS, dir, name string) string {
+	return fsys.PathJoin(dir, filepath.FromSlash(name))
 }

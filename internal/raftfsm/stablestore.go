@@ -55,6 +55,7 @@ func decodeVote(b []byte) (vote, error) {
 // It is safe for concurrent use.
 type stableStore struct {
 	kv     boltKV
+	frames framer
 	noSync bool
 	failed func(error) // told once, when the store begins to refuse for good
 
@@ -172,7 +173,7 @@ func (s *stableStore) putLocked(key string, value []byte) error {
 		return s.broken
 	}
 	err := guard(func() error {
-		if err := s.kv.Set([]byte(key), sealValue([]byte(key), value)); err != nil {
+		if err := s.kv.Set([]byte(key), s.frames.sealValue([]byte(key), value)); err != nil {
 			return err
 		}
 		if s.noSync { // elections are rare; a forgotten term is not worth the saving
@@ -201,7 +202,7 @@ func (s *stableStore) getLocked(key string) ([]byte, error) {
 		if err != nil {
 			return err
 		}
-		out, err = openValue([]byte(key), frame)
+		out, err = s.frames.openValue([]byte(key), frame)
 		return err
 	})
 	return out, err

@@ -1,0 +1,45 @@
+package raftfsm
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+)
+
+// Inspection is what a closed group's directory tells.
+type Inspection struct {
+	// Index and Term are the last entry that the log or a snapshot holds; zeroes
+	// if there is none.
+	Index, Term uint64
+	// Alone: nobody else was ever in the group, as far as anything tells.
+	Alone bool
+	// Damage is why the log cannot be trusted, or nil.
+	Damage error
+}
+
+// Inspect reads a group's directory without opening the group; Machine may be
+// nil. It is for an owner whose state has been built anew from the event log: the
+// state of a replica that is alone then holds what every entry up to Index did,
+// and may take Index and Term for its cursor. With peers it may not: an entry at
+// the end may not be committed, and the state comes from a peer's snapshot.
+// Errors: ErrLocked, of I/O.
+func Inspect(opt Options) (found Inspection, err error) {
+	if opt.ID == "" || opt.Dir == "" {
+		return Inspection{}, errors.New("raftfsm inspect: Dir and ID are required")
+	}
+	opt.NoSync = false // it says nothing about what lies there
+	r := &recovery{opt: opt.withDefaults(), log: slog.New(slog.DiscardHandler), readOnly: true}
+	defer func() {
+		if r.lock != nil {
+			err = errors.Join(err, r.lock.Unlock())
+		}
+	}()
+	if err := r.openFiles(); err != nil {
+		return Inspection{}, fmt.Errorf("raftfsm inspect %s: %w", opt.Dir, err)
+	}
+	found = Inspection{Index: r.report.last, Term: r.report.lastTerm, Alone: r.single || !r.known, Damage: r.report.damage}
+	if snap := r.snaps.latest(); snap != nil && snap.man.Index > found.Index {
+		found.Index, found.Term = snap.man.Index, snap.man.Term
+	}
+	return found, nil
+}
