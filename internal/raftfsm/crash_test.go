@@ -1,0 +1,261 @@
+package raftfsm
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"reflect"
+	"sync"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/hashicorp/raft"
+)
+
+// afterPowerLoss is what a disk holds that kept nothing but what was synced.
+func afterPowerLoss(disk *vfs.MemFS) *vfs.MemFS { return disk.CrashClone(vfs.CrashCloneCfg{}) }
+
+func TestMembershipSurvivesPowerLoss(t *testing.T) {
+	disk := vfs.NewCrashableMem()
+	if err := makeDir(disk, "/a/b"); err != nil {
+		t.Fatal(err)
+	}
+	m, err := openMemberFile(disk, "/a/b/membership")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := uint64(1); i <= 3; i++ {
+		conf := raft.Configuration{Servers: []raft.Server{{ID: raft.ServerID(fmt.Sprint("n", i)), Address: "x"}}}
+		if err := m.save(i, conf); err != nil {
+			t.Fatal(err)
+		}
+		after, err := openMemberFile(afterPowerLoss(disk), "/a/b/membership")
+		if err != nil {
+			t.Fatalf("save %d: %v", i, err)
+		}
+		if index, got, known := after.get(); !known || index != i || !reflect.DeepEqual(got, conf) {
+			t.Fatalf("save %d: %d %+v %v", i, index, got, known)
+		}
+	}
+}
+
+// A snapshot for which raft may cut its log is there, with every file, after a
+// loss of power; one that was set aside is aside.
+func TestSnapshotSurvivesPowerLoss(t *testing.T) {
+	disk := vfs.NewCrashableMem()
+	open := func(disk *vfs.MemFS) *snapshotStore {
+		members, err := openMemberFile(disk, "/raft/membership")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := openSnapshotStore(disk, "/raft/snapshots", members, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	s := open(disk)
+	machine := newMachineOn(t, disk, "/state")
+	if _, err := machine.Apply([]Entry{{Index: 5, Term: 2, Data: []byte("a=1")}}); err != nil {
+		t.Fatal(err)
+	}
+	f := &fsm{machine: machine, snaps: s, dir: "/raft/restore", progress: newProgress(0), log: slog.New(slog.DiscardHandler)}
+	cp, err := f.checkpoint(5, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf := raft.Configuration{Servers: []raft.Server{{ID: "n1", Address: "x"}}}
+	sink, err := s.Create(1, 5, 2, conf, 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cp.Persist(sink); err != nil {
+		t.Fatal(err)
+	}
+
+	crashed := afterPowerLoss(disk)
+	after := open(crashed)
+	if after.latest() == nil || after.latest().id != sink.ID() || len(after.damaged) != 0 {
+		t.Fatalf("the snapshot is gone: %+v", after)
+	}
+	got := newMachineOn(t, crashed, "/state2")
+	f = &fsm{machine: got, snaps: after, dir: "/raft/restore", progress: newProgress(0), log: slog.New(slog.DiscardHandler)}
+	_, r, err := after.Open(sink.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(f.Restore(r), r.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if got.get().Rows["a"] != "1" {
+		t.Fatalf("%+v", got.get())
+	}
+
+	after.discard(sink.ID())
+	if err := after.setAside(); err != nil {
+		t.Fatal(err)
+	}
+	if s := open(afterPowerLoss(crashed)); s.latest() != nil {
+		t.Fatal("a snapshot that was set aside came back")
+	}
+}
+
+// syncedKV is a store that keeps over a loss of power what was synced.
+type syncedKV struct {
+	boltKV
+	values, synced map[string]string
+}
+
+func (k *syncedKV) Set(key, value []byte) error {
+	k.values[string(key)] = string(value)
+	return nil
+}
+
+func (k *syncedKV) Sync() error {
+	for key, v := range k.values {
+		k.synced[key] = v
+	}
+	return nil
+}
+
+// Entries need not be synced where there is one voter; term and vote always are.
+func TestVoteSurvivesPowerLossWithoutSync(t *testing.T) {
+	kv := &syncedKV{values: map[string]string{}, synced: map[string]string{}}
+	s := &stableStore{kv: kv, noSync: true, failed: func(err error) { t.Error(err) }}
+	if err := s.SetUint64([]byte(keyCurrentTerm), 7); err != nil {
+		t.Fatal(err)
+	}
+	if kv.synced[keyCurrentTerm] == "" {
+		t.Fatal("the term is not on stable storage")
+	}
+	if err := s.SetUint64([]byte(keyLastVoteTerm), 7); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Set([]byte(keyLastVoteCand), []byte("n1")); err != nil {
+		t.Fatal(err)
+	}
+	if kv.synced[keyVote] == "" {
+		t.Fatal("the vote is not on stable storage")
+	}
+}
+
+// After an error of the disk nothing is known about what it holds, so neither a
+// vote nor an entry may follow, also if the disk then takes writes again.
+func TestNoVoteAfterAnErrorOfTheDisk(t *testing.T) {
+	s := openTestStores(t, filepath.Join(t.TempDir(), "raft.db"))
+	if err := s.log.StoreLog(&raft.Log{Index: 1, Term: 1}); err != nil {
+		t.Fatal(err)
+	}
+	s.kv.set("store", errBoom)
+	if err := s.log.StoreLog(&raft.Log{Index: 2, Term: 1}); !errors.Is(err, ErrStorage) {
+		t.Fatal(err)
+	}
+	s.kv.set("store", nil)
+	if err := s.persistVote(2, "n2"); !errors.Is(err, errBoom) {
+		t.Fatalf("a vote after a failed write: %v", err)
+	}
+	if err := s.log.StoreLog(&raft.Log{Index: 2, Term: 1}); !errors.Is(err, errBoom) {
+		t.Fatalf("an entry after a failed write: %v", err)
+	}
+	if term, cand := s.vote(t); term != 0 || cand != "" {
+		t.Fatalf("voted %d %q", term, cand)
+	}
+}
+
+// cuttingKV lets a test act between a cut of the log and the note of it.
+type cuttingKV struct {
+	boltKV
+	after func()
+}
+
+func (k *cuttingKV) DeleteRange(from, to uint64) error {
+	err := k.boltKV.DeleteRange(from, to)
+	if k.after != nil {
+		k.after()
+	}
+	return err
+}
+
+// raft cuts the log after a snapshot while its leader appends. The entry that
+// came in between once fell out of the log's bounds: it stayed behind as the
+// beginning of a gap, which the next open took for damage.
+func TestEntryAppendedDuringACutStaysInTheLog(t *testing.T) {
+	s := openTestStores(t, filepath.Join(t.TempDir(), "raft.db"))
+	cut := &cuttingKV{boltKV: s.kv}
+	live := &liveDB{kv: cut}
+	s.stable.kv = live
+	log, err := newLogStore(live, framer{}, s.stable, s.log.members, s.events, s.log.clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := uint64(1); i <= 3; i++ {
+		if err := log.StoreLog(&raft.Log{Index: i, Term: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var appended sync.WaitGroup
+	cut.after = func() {
+		began := make(chan struct{})
+		done := make(chan struct{})
+		appended.Go(func() {
+			close(began)
+			if err := log.StoreLog(&raft.Log{Index: 4, Term: 1}); err != nil {
+				t.Error(err)
+			}
+			close(done)
+		})
+		<-began
+		if log.writing.TryLock() { // nobody keeps the append waiting
+			log.writing.Unlock()
+			<-done
+		}
+	}
+	if err := log.DeleteRange(1, 3); err != nil {
+		t.Fatal(err)
+	}
+	appended.Wait()
+	first, _ := log.FirstIndex()
+	last, _ := log.LastIndex()
+	if first != 4 || last != 4 {
+		t.Fatalf("the log is %d..%d, want 4..4", first, last)
+	}
+}
+
+// renameFS counts the renames since the last sync of a folder: those that a loss
+// of power may take back.
+type renameFS struct {
+	vfs.FS
+	mu       sync.Mutex
+	unsynced int
+}
+
+func (f *renameFS) Rename(from, to string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.unsynced++
+	return f.FS.Rename(from, to)
+}
+
+func (f *renameFS) OpenDir(dir string) (vfs.File, error) {
+	d, err := f.FS.OpenDir(dir)
+	return renameDir{d, f}, err
+}
+
+func (f *renameFS) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.unsynced
+}
+
+type renameDir struct {
+	vfs.File
+	fs *renameFS
+}
+
+func (d renameDir) Sync() error {
+	d.fs.mu.Lock()
+	defer d.fs.mu.Unlock()
+	d.fs.unsynced = 0
+	return d.File.Sync()
+}

@@ -1,0 +1,195 @@
+// Package raftmodel is a Raft group for simulations: the replicas of a machine in
+// one process, without goroutines and without real time. A seeded source of
+// randomness decides what happens next, so that a run can be repeated.
+//
+// Its job: to give whoever stands above a [raftfsm.Group] the same calls (propose,
+// leadership, linearizable index, snapshot) and everything that may go wrong below
+// them: messages that are lost, repeated and reordered, leaders that are deposed
+// with commands under way, followers that lag, suffixes that are never committed,
+// unknown outcomes, replicas that crash, and, on one voter that does not sync, a
+// loss of power that takes committed entries.
+//
+// Invariants, checked at every step (see check.go): a term has one leader; logs
+// that agree on an entry agree on all before it; what was committed stays.
+//
+// Not its job: changes of membership, files and formats, timing.
+package raftmodel
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+
+	"mneme/internal/raftfsm"
+)
+
+// Options configures a model.
+type Options struct {
+	// Seed decides everything that is not called for.
+	Seed uint64
+	// Machines are the replicas' states; their number is the group's size.
+	Machines []raftfsm.Machine
+	// Dir is an empty folder for checkpoints on their way to a replica.
+	Dir string
+	// Faults says how often something goes wrong; the zero value is a network
+	// that loses and repeats nothing, and a leader that nobody challenges.
+	Faults Faults
+}
+
+// Faults are chances in a thousand.
+type Faults struct {
+	Drop, Duplicate int // of a message that is delivered
+	Elections       int // of a step: a replica stands for election for no reason
+}
+
+// Model is a group. It is not safe for concurrent use: whoever drives it calls
+// Step between the calls to its replicas.
+type Model struct {
+	opt      Options
+	rng      *rand.Rand
+	replicas []*Replica
+	network  []message
+	cut      map[[2]int]bool
+	dirs     int // made for checkpoints
+	restores int
+	truth    truth
+}
+
+// New makes a group whose replicas have empty logs and start as followers.
+func New(opt Options) *Model {
+	m := &Model{opt: opt, rng: rand.New(rand.NewPCG(opt.Seed, 1)), cut: map[[2]int]bool{}, truth: newTruth()}
+	for i, machine := range opt.Machines {
+		r := &Replica{m: m, id: i, leads: make(chan raftfsm.Leadership, leadershipQueue)}
+		r.start(machine)
+		m.replicas = append(m.replicas, r)
+	}
+	return m
+}
+
+// Replica returns the replica with a number from 0 on.
+func (m *Model) Replica(i int) *Replica { return m.replicas[i] }
+
+// Leader returns a replica whose term has begun, the newest if there are several
+// that believe it, or nil.
+func (m *Model) Leader() *Replica {
+	var lead *Replica
+	for _, r := range m.replicas {
+		if r.begun && (lead == nil || r.term > lead.term) {
+			lead = r
+		}
+	}
+	return lead
+}
+
+// Cut stops all messages between two replicas; Heal lets all pass again.
+func (m *Model) Cut(a, b int) { m.cut[[2]int{a, b}], m.cut[[2]int{b, a}] = true, true }
+
+// Isolate cuts a replica off from all others.
+func (m *Model) Isolate(a int) {
+	for b := range m.replicas {
+		if a != b {
+			m.Cut(a, b)
+		}
+	}
+}
+
+// Heal ends all cuts.
+func (m *Model) Heal() { clear(m.cut) }
+
+// Step lets one thing happen. The error is the first broken invariant.
+func (m *Model) Step() error {
+	r := m.replicas[m.rng.IntN(len(m.replicas))]
+	switch {
+	case m.chance(m.opt.Faults.Elections):
+		r.campaign()
+	case len(m.network) > 0 && m.rng.IntN(3) > 0:
+		m.deliver()
+	case r.role == leader && m.rng.IntN(2) == 0:
+		r.replicate()
+	case r.applied < r.commit:
+		r.applySome(1 + m.rng.IntN(4))
+	case r.synced < r.last() && m.rng.IntN(4) == 0:
+		r.synced = r.last()
+	case m.leaderless() && (len(m.network) == 0 || m.rng.IntN(40) == 0): // or nobody would ever win
+		r.campaign()
+	}
+	return m.truth.err
+}
+
+// Run takes up to n steps until done says so.
+func (m *Model) Run(n int, done func() bool) error {
+	for range n {
+		if done() {
+			return nil
+		}
+		if err := m.Step(); err != nil {
+			return err
+		}
+	}
+	if !done() {
+		return fmt.Errorf("%w: %d steps, seed %d", ErrSteps, n, m.opt.Seed)
+	}
+	return nil
+}
+
+// ErrSteps: the steps did not suffice.
+var ErrSteps = errors.New("raft model: not done in so many steps")
+
+func (m *Model) chance(perMille int) bool { return perMille > 0 && m.rng.IntN(1000) < perMille }
+
+// leaderless: no replica leads that a majority can hear.
+func (m *Model) leaderless() bool {
+	for _, r := range m.replicas {
+		if r.role == leader && r.reach() >= m.quorum() {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *Model) quorum() int { return len(m.replicas)/2 + 1 }
+
+func (m *Model) send(msg message) {
+	if !m.cut[[2]int{msg.from, msg.to}] {
+		m.network = append(m.network, msg)
+	}
+}
+
+// deliver takes any message from the network: the order is lost.
+func (m *Model) deliver() {
+	i := m.rng.IntN(len(m.network))
+	msg := m.network[i]
+	if !m.chance(m.opt.Faults.Duplicate) {
+		m.network[i] = m.network[len(m.network)-1]
+		m.network = m.network[:len(m.network)-1]
+	}
+	to := m.replicas[msg.to]
+	if to.down || m.cut[[2]int{msg.from, msg.to}] || m.chance(m.opt.Faults.Drop) {
+		return
+	}
+	to.receive(msg)
+}
+
+// checkpoint makes a snapshot of a state.
+func (m *Model) checkpoint(machine raftfsm.Machine) (snapshot, error) {
+	cursor, _ := machine.AppliedIndex()
+	dir := m.newDir()
+	return snapshot{dir, cursor}, machine.Checkpoint(dir)
+}
+
+// restore gives a machine a copy of a snapshot, out of which it may move files.
+func (m *Model) restore(machine raftfsm.Machine, snap snapshot) error {
+	m.restores++
+	dir := m.newDir()
+	if err := os.CopyFS(dir, os.DirFS(snap.dir)); err != nil {
+		return err
+	}
+	return errors.Join(machine.Restore(dir), os.RemoveAll(dir))
+}
+
+func (m *Model) newDir() string {
+	m.dirs++
+	return filepath.Join(m.opt.Dir, fmt.Sprint("checkpoint-", m.dirs))
+}

@@ -1,0 +1,244 @@
+package raftmodel
+
+import (
+	"slices"
+
+	"mneme/internal/raftfsm"
+)
+
+// The rules of Raft as in Ongaro's dissertation, figure 3.1 and section 5.
+
+type role int
+
+const (
+	follower role = iota
+	candidate
+	leader
+)
+
+type messageKind int
+
+const (
+	askVote messageKind = iota
+	giveVote
+	appendEntries
+	appended
+	install
+)
+
+type message struct {
+	kind     messageKind
+	from, to int
+	term     uint64
+	// askVote: the candidate's last entry. appendEntries: the entry before.
+	// install: the one entry is the last that snap holds. appended: index is the
+	// last entry known to agree, or where to go on if not ok.
+	index, indexTerm uint64
+	entries          []entry
+	commit           uint64
+	ok               bool
+	snap             snapshot
+}
+
+// snapshot is a checkpoint that nobody changes any more, and its machine's cursor.
+type snapshot struct {
+	dir    string
+	cursor uint64
+}
+
+// entry is one entry of a log. A marker begins a term and is no command.
+type entry struct {
+	index, term uint64
+	data        []byte
+	marker      bool
+	chain       uint64 // over this entry and all before it
+}
+
+func (r *Replica) last() uint64 { return r.base.index + uint64(len(r.log)) }
+
+// at returns the entry at index; ok is false below the base and behind the end.
+func (r *Replica) at(index uint64) (e entry, ok bool) {
+	switch {
+	case index == r.base.index:
+		return r.base, true
+	case index < r.base.index || index > r.last():
+		return entry{}, false
+	default:
+		return r.log[index-r.base.index-1], true
+	}
+}
+
+func (r *Replica) lastEntry() entry { e, _ := r.at(r.last()); return e }
+
+func (r *Replica) add(e entry) {
+	e.chain = link(r.lastEntry().chain, e)
+	r.log = append(r.log, e)
+	if len(r.m.replicas) > 1 { // peers sync before they answer; a single voter need not
+		r.synced = r.last()
+	}
+	r.m.truth.stored(r.id, e)
+}
+
+// campaign is what a follower does that has not heard from a leader.
+func (r *Replica) campaign() {
+	if r.down || r.role == leader {
+		return
+	}
+	r.observe(r.term+1, -1)
+	r.role, r.vote, r.votes = candidate, r.id, map[int]bool{r.id: true}
+	end := r.lastEntry()
+	for to := range r.m.replicas {
+		if to != r.id {
+			r.m.send(message{kind: askVote, from: r.id, to: to, term: r.term, index: end.index, indexTerm: end.term})
+		}
+	}
+	r.count()
+}
+
+// observe takes a term that is not lower and, if known, who leads it.
+func (r *Replica) observe(term uint64, lead int) {
+	if term > r.term || r.role != follower {
+		r.stepDown()
+	}
+	if term > r.term {
+		r.term, r.vote, r.lead = term, -1, -1
+	}
+	if lead >= 0 && lead != r.lead {
+		r.lead = lead
+		r.tell(raftfsm.Leadership{Kind: raftfsm.LeaderKnown, Term: term, LeaderID: r.m.replicas[lead].ID()})
+	}
+}
+
+func (r *Replica) count() {
+	if r.role != candidate || len(r.votes) < r.m.quorum() {
+		return
+	}
+	r.role, r.lead = leader, r.id
+	r.m.truth.elected(r)
+	r.next, r.match = make([]uint64, len(r.m.replicas)), make([]uint64, len(r.m.replicas))
+	for i := range r.next {
+		r.next[i] = r.last() + 1
+	}
+	r.add(entry{index: r.last() + 1, term: r.term, marker: true})
+	r.advance()
+	r.replicate()
+}
+
+// replicate sends each peer what it lacks.
+func (r *Replica) replicate() {
+	for to := range r.m.replicas {
+		if to == r.id || r.role != leader {
+			continue
+		}
+		prev, ok := r.at(r.next[to] - 1)
+		if !ok {
+			r.sendState(to)
+			continue
+		}
+		from := prev.index - r.base.index
+		entries := r.log[from:min(from+uint64(1+r.m.rng.IntN(4)), uint64(len(r.log)))]
+		r.m.send(message{kind: appendEntries, from: r.id, to: to, term: r.term, index: prev.index,
+			indexTerm: prev.term, entries: slices.Clone(entries), commit: r.commit})
+	}
+}
+
+// sendState sends the snapshot to a peer that lies before the log's beginning.
+func (r *Replica) sendState(to int) {
+	r.m.send(message{kind: install, from: r.id, to: to, term: r.term, entries: []entry{r.base}, snap: r.snap})
+}
+
+func (r *Replica) receive(msg message) {
+	if msg.term > r.term {
+		r.observe(msg.term, -1)
+	}
+	answer := message{from: r.id, to: msg.from, term: r.term}
+	switch msg.kind {
+	case askVote:
+		end := r.lastEntry()
+		newer := msg.indexTerm > end.term || (msg.indexTerm == end.term && msg.index >= end.index)
+		answer.kind, answer.ok = giveVote, msg.term == r.term && newer && (r.vote == -1 || r.vote == msg.from)
+		if answer.ok {
+			r.vote = msg.from
+		}
+		r.m.send(answer)
+	case giveVote:
+		if msg.ok && msg.term == r.term && r.role == candidate {
+			r.votes[msg.from] = true
+			r.count()
+		}
+	case appendEntries:
+		answer.kind = appended
+		if msg.term == r.term {
+			r.observe(msg.term, msg.from)
+			answer.index, answer.ok = r.take(msg)
+		}
+		r.m.send(answer)
+	case appended:
+		r.answered(msg)
+	case install:
+		if msg.term == r.term {
+			r.observe(msg.term, msg.from)
+			answer.kind = appended
+			answer.index, answer.ok = r.install(msg)
+			r.m.send(answer)
+		}
+	}
+}
+
+// take appends what a leader sent and returns up to where the logs agree, or
+// where the leader should go back to.
+func (r *Replica) take(msg message) (uint64, bool) {
+	if msg.index < r.base.index { // committed here, and so equal
+		skip := min(r.base.index-msg.index, uint64(len(msg.entries)))
+		msg.entries = msg.entries[skip:]
+		msg.index += skip
+		if msg.index < r.base.index {
+			return r.base.index, true
+		}
+	} else if prev, ok := r.at(msg.index); !ok || prev.term != msg.indexTerm {
+		return min(msg.index-1, r.last()), false
+	}
+	for _, e := range msg.entries {
+		if have, ok := r.at(e.index); ok && have.term == e.term {
+			continue
+		}
+		r.m.truth.cut(r, e.index)
+		r.log = r.log[:e.index-r.base.index-1]
+		r.add(entry{index: e.index, term: e.term, data: e.data, marker: e.marker})
+	}
+	agreed := msg.index + uint64(len(msg.entries))
+	r.commitTo(min(msg.commit, agreed))
+	return agreed, true
+}
+
+func (r *Replica) answered(msg message) {
+	if r.role != leader || msg.term != r.term {
+		return
+	}
+	if !msg.ok {
+		r.next[msg.from] = max(min(msg.index+1, r.next[msg.from]), r.match[msg.from]+1)
+		return
+	}
+	r.match[msg.from] = max(r.match[msg.from], msg.index)
+	r.next[msg.from] = r.match[msg.from] + 1
+	r.advance()
+}
+
+// advance commits what a majority has, once an entry of the present term is
+// among it.
+func (r *Replica) advance() {
+	r.match[r.id] = r.last()
+	have := slices.Sorted(slices.Values(r.match))
+	index := have[len(have)-r.m.quorum()]
+	if e, ok := r.at(index); ok && e.term == r.term {
+		r.commitTo(index)
+	}
+}
+
+func (r *Replica) commitTo(index uint64) {
+	for i := r.commit + 1; i <= index; i++ {
+		e, _ := r.at(i)
+		r.m.truth.commit(r.id, e)
+		r.commit = i
+	}
+}
