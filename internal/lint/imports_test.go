@@ -41,7 +41,7 @@ func house() []floor {
 		{pkg: "internal/index/vector", may: []string{"internal/storage"}, why: "an index knows vectors and documents, not memories"},
 		{pkg: "internal/eventlog", may: []string{"memory", "internal/events"}, why: "the log keeps frames and does not know what follows from them"},
 		{pkg: "internal/eventlog/eventlogtest", may: []string{"internal/eventlog", "internal/events"}, why: "the contract of a log is about frames"},
-		{pkg: "internal/raftfsm", why: "consensus agrees on bytes; the node adapts them to what they mean"},
+		{pkg: "internal/raftfsm", may: []string{"internal/storage"}, why: "consensus agrees on bytes; the node adapts them to what they mean"},
 		{pkg: "internal/raftfsm/raftmodel", may: []string{"internal/raftfsm"}, why: "the model stands in for a group and knows no more than it"},
 
 		{pkg: "internal/projections", may: []string{"memory", "internal/events", "internal/storage", "internal/index/..."},

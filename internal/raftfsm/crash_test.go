@@ -11,6 +11,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
+
+	"mneme/internal/storage"
 )
 
 // afterPowerLoss is what a disk holds that kept nothing but what was synced.
@@ -18,7 +20,7 @@ func afterPowerLoss(disk *vfs.MemFS) *vfs.MemFS { return disk.CrashClone(vfs.Cra
 
 func TestMembershipSurvivesPowerLoss(t *testing.T) {
 	disk := vfs.NewCrashableMem()
-	if err := makeDir(disk, "/a/b"); err != nil {
+	if err := storage.MkdirAll(disk, "/a/b", 0o700); err != nil {
 		t.Fatal(err)
 	}
 	m, err := openMemberFile(disk, "/a/b/membership")

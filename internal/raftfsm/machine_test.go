@@ -17,6 +17,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 	"go.uber.org/goleak"
+
+	"mneme/internal/storage"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -57,11 +59,11 @@ func newFileMachine(t testing.TB, dir string) *fileMachine {
 
 func newMachineOn(t testing.TB, fsys vfs.FS, dir string) *fileMachine {
 	t.Helper()
-	if err := makeDir(fsys, dir); err != nil {
+	if err := storage.MkdirAll(fsys, dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	m := &fileMachine{fs: fsys, dir: dir, state: machineState{Rows: map[string]string{}}, failNext: map[string]error{}}
-	if b, err := readFile(fsys, m.file()); err == nil {
+	if b, err := storage.ReadFile(fsys, m.file()); err == nil {
 		if err := json.Unmarshal(b, &m.state); err != nil {
 			t.Fatal(err)
 		}
@@ -155,7 +157,7 @@ func (m *fileMachine) Flush() error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(m.fs, m.file(), b)
+	return storage.ReplaceFile(m.fs, m.file(), b, 0o600)
 }
 
 func (m *fileMachine) Checkpoint(dir string) error {
@@ -183,7 +185,7 @@ func (m *fileMachine) Restore(dir string) error {
 	if err := m.fail("restore"); err != nil {
 		return err
 	}
-	b, err := readFile(m.fs, m.fs.PathJoin(dir, "state.json"))
+	b, err := storage.ReadFile(m.fs, m.fs.PathJoin(dir, "state.json"))
 	if err != nil {
 		return err
 	}
@@ -191,7 +193,7 @@ func (m *fileMachine) Restore(dir string) error {
 	if err := json.Unmarshal(b, &s); err != nil {
 		return err
 	}
-	if err := replaceFile(m.fs, m.file(), b); err != nil {
+	if err := storage.ReplaceFile(m.fs, m.file(), b, 0o600); err != nil {
 		return err
 	}
 	m.state = s

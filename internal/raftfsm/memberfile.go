@@ -9,6 +9,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
+
+	"mneme/internal/storage"
 )
 
 // memberFile keeps the newest membership that this replica has seen, outside
@@ -41,7 +43,7 @@ type memberRecord struct {
 // in the error together with a usable value.
 func openMemberFile(fsys vfs.FS, path string) (*memberFile, error) {
 	m := &memberFile{fs: fsys, path: path}
-	b, err := readFile(fsys, path)
+	b, err := storage.ReadFile(fsys, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return m, nil
 	}
@@ -69,7 +71,7 @@ func (m *memberFile) save(index uint64, conf raft.Configuration) error {
 		return fmt.Errorf("save membership: %w", err)
 	}
 	// Under the lock: memberships are rare, and the file follows their order.
-	if err := replaceFile(m.fs, m.path, sealDocument(magicMembers, body)); err != nil {
+	if err := storage.ReplaceFile(m.fs, m.path, sealDocument(magicMembers, body), 0o600); err != nil {
 		return fmt.Errorf("save membership: %w", err)
 	}
 	m.index, m.conf, m.known = index, conf.Clone(), true

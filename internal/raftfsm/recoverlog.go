@@ -6,6 +6,8 @@ import (
 	"io/fs"
 
 	"github.com/hashicorp/raft"
+
+	"mneme/internal/storage"
 )
 
 // fitLog opens the log, or a new one where the old one does not fit and this
@@ -117,7 +119,7 @@ func (r *recovery) found() error {
 	if err := r.openStore(); err != nil {
 		return err
 	}
-	if err := syncDir(r.opt.dbFS, r.opt.Dir); err != nil {
+	if err := storage.SyncDir(r.opt.dbFS, r.opt.Dir); err != nil {
 		return err
 	}
 	if !r.opt.Bootstrap {
@@ -174,7 +176,7 @@ func (r *recovery) beginAnew(reason error) error {
 	if err := r.openStore(); err != nil {
 		return err
 	}
-	if err := syncDir(r.opt.dbFS, r.opt.Dir); err != nil {
+	if err := storage.SyncDir(r.opt.dbFS, r.opt.Dir); err != nil {
 		return err
 	}
 	if r.snaps.latest() == nil {

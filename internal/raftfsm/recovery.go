@@ -9,6 +9,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/gofrs/flock"
 	"github.com/hashicorp/raft"
+
+	"mneme/internal/storage"
 )
 
 // termLeap is how far a new log's term lies beyond the highest one known: a lost
@@ -59,7 +61,7 @@ func (r *recovery) run() error {
 // openFiles takes the lock, removes what is half-written and reads the rest.
 func (r *recovery) openFiles() error {
 	for _, fsys := range []vfs.FS{r.opt.dbFS, r.opt.FS} { // often one and the same
-		if err := makeDir(fsys, r.opt.Dir); err != nil {
+		if err := storage.MkdirAll(fsys, r.opt.Dir, 0o700); err != nil {
 			return err
 		}
 	}

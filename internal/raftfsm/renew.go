@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/hashicorp/raft"
+
+	"mneme/internal/storage"
 )
 
 // Renew cuts the log for good, as erasing needs it: afterwards no file of the
@@ -113,7 +115,7 @@ func (g *Group) newFile(old boltKV) (boltKV, error) {
 	}
 	g.opt.step("new raft.db renamed")
 	if err == nil {
-		err = syncDir(g.opt.dbFS, g.opt.Dir)
+		err = storage.SyncDir(g.opt.dbFS, g.opt.Dir)
 	}
 	kv, openErr := openBolt(path, g.opt.NoSync)
 	if openErr != nil {
@@ -169,5 +171,5 @@ func (g *Group) removeDamaged() error {
 			}
 		}
 	}
-	return syncDir(g.opt.dbFS, g.opt.Dir)
+	return storage.SyncDir(g.opt.dbFS, g.opt.Dir)
 }

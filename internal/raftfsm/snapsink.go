@@ -11,6 +11,8 @@ import (
 	"runtime"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"mneme/internal/storage"
 )
 
 // snapshotSink takes one snapshot in one of two ways: adopt gets the folder of a
@@ -194,6 +196,6 @@ func syncTree(fsys vfs.FS, dir string) error {
 		if !info.IsDir() {
 			return nil
 		}
-		return syncDir(fsys, path)
+		return storage.SyncDir(fsys, path)
 	})
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
+
+	"mneme/internal/storage"
 )
 
 // snapshotsKept is how many finished snapshots stay on disk.
@@ -55,7 +57,7 @@ func (s *storedSnapshot) size() int64 { return int64(len(s.encoded)) + s.man.byt
 // with a damaged manifest stay where they are and are not listed.
 func openSnapshotStore(fsys vfs.FS, dir string, members *memberFile, log *slog.Logger) (*snapshotStore, error) {
 	s := &snapshotStore{fs: fsys, dir: dir, log: log, members: members, inUse: make(map[string]int)}
-	if err := makeDir(fsys, dir); err != nil {
+	if err := storage.MkdirAll(fsys, dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open snapshots: %w", err)
 	}
 	names, err := fsys.List(dir)
@@ -81,7 +83,7 @@ func (s *snapshotStore) load(name string) error {
 		return nil // not ours, or moved aside
 	}
 	s.counter = max(s.counter, n)
-	b, err := readFile(s.fs, s.fs.PathJoin(full, "MANIFEST"))
+	b, err := storage.ReadFile(s.fs, s.fs.PathJoin(full, "MANIFEST"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -123,7 +125,7 @@ func (s *snapshotStore) setAside() error {
 			err = s.fs.Rename(s.fs.PathJoin(s.dir, id), to)
 		}
 		if err == nil {
-			err = syncDir(s.fs, s.dir)
+			err = storage.SyncDir(s.fs, s.dir)
 		}
 		if err != nil {
 			return fmt.Errorf("move snapshot %s aside: %w", id, err)
@@ -175,7 +177,7 @@ func (s *snapshotStore) removeUpTo(n uint64) error {
 			}
 		}
 	}
-	return syncDir(s.fs, s.dir)
+	return storage.SyncDir(s.fs, s.dir)
 }
 
 // remove takes a folder away: first out of sight, so that a crash leaves no
@@ -305,7 +307,7 @@ func (s *snapshotStore) install(tmp, id string, n uint64, man *manifest) error {
 	if err != nil {
 		return err
 	}
-	if err := replaceFile(s.fs, s.fs.PathJoin(tmp, "MANIFEST"), encoded); err != nil {
+	if err := storage.ReplaceFile(s.fs, s.fs.PathJoin(tmp, "MANIFEST"), encoded, 0o600); err != nil {
 		return err
 	}
 	if err := s.members.saveNewer(man.ConfIndex, toConfiguration(man.Servers)); err != nil {
@@ -314,7 +316,7 @@ func (s *snapshotStore) install(tmp, id string, n uint64, man *manifest) error {
 	if err := s.fs.Rename(tmp, s.fs.PathJoin(s.dir, id)); err != nil {
 		return err
 	}
-	if err := syncDir(s.fs, s.dir); err != nil {
+	if err := storage.SyncDir(s.fs, s.dir); err != nil {
 		return err
 	}
 	s.mu.Lock()
