@@ -41,10 +41,17 @@ var (
 )
 
 // GapError says that a sequence is missing. Got is the one that came instead,
-// 0 when the log ends before Want.
-type GapError struct{ Want, Got uint64 }
+// 0 when the log ends before Want. With Detail something is there, but it
+// cannot be read.
+type GapError struct {
+	Want, Got uint64
+	Detail    string
+}
 
 func (e *GapError) Error() string {
+	if e.Detail != "" {
+		return fmt.Sprintf("sequence %d cannot be read: %s", e.Want, e.Detail)
+	}
 	if e.Got == 0 {
 		return fmt.Sprintf("log ends before sequence %d", e.Want)
 	}

@@ -129,7 +129,10 @@ func (r *reader) close() { _ = r.sub.Unsubscribe() }
 func (r *reader) run(ctx context.Context, fn func(Message) error) error {
 	for idle := 0; r.next <= r.to; {
 		batch, err := r.batch(ctx, r.next, min(r.to-r.next+1, readBatch))
-		if err != nil {
+		if errors.Is(err, errBadAnswer) && len(batch) == 0 {
+			return r.unreadable(ctx, err)
+		}
+		if err != nil && !errors.Is(err, errBadAnswer) {
 			return fmt.Errorf("read %s at %d: %w", r.j.name, r.next, err)
 		}
 		for _, m := range batch {
@@ -155,6 +158,17 @@ func (r *reader) run(ctx context.Context, fn func(Message) error) error {
 	return nil
 }
 
+// unreadable reports a message that the server handed out in a form that is
+// none. Its record was damaged where no checksum of the server looks.
+func (r *reader) unreadable(ctx context.Context, cause error) error {
+	err := r.skip(ctx)
+	var gap *GapError
+	if errors.As(err, &gap) {
+		gap.Detail = cause.Error()
+	}
+	return err
+}
+
 // skip finds what comes after a sequence at which the server gives nothing:
 // either the log ends, or the server cannot read the message there and says the
 // same. It returns a *GapError, or why it could not find out.
@@ -165,7 +179,7 @@ func (r *reader) skip(ctx context.Context) error {
 	}
 	for seq := r.next + 1; seq <= info.Last && seq <= r.next+readProbes; seq++ {
 		got, err := r.batch(ctx, seq, 1)
-		if err != nil {
+		if err != nil && !errors.Is(err, errBadAnswer) {
 			return fmt.Errorf("read %s at %d: %w", r.j.name, seq, err)
 		}
 		if len(got) > 0 {
@@ -176,7 +190,8 @@ func (r *reader) skip(ctx context.Context) error {
 }
 
 // batch asks once and collects what comes until the end of the batch, so that a
-// slow callee does not count as a slow server.
+// slow callee does not count as a slow server. With an unreadable answer it
+// returns what came before it, and an error that wraps errBadAnswer.
 func (r *reader) batch(ctx context.Context, from, n uint64) ([]Message, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -185,24 +200,31 @@ func (r *reader) batch(ctx context.Context, from, n uint64) ([]Message, error) {
 		return nil, err
 	}
 	got := r.got[:0]
+	defer func() { r.got = got }()
+	var bad error // the first; what follows it is read and dropped
 	for {
 		msg, err := r.sub.NextMsgWithContext(ctx)
 		if err != nil {
 			return nil, err
 		}
 		m, end, err := parseDirect(msg)
-		if err != nil {
+		switch {
+		case errors.Is(err, errRefusedRead):
 			return nil, err
+		case end:
+			return got, bad
+		case bad == nil && err != nil:
+			bad = err
+		case bad == nil:
+			got = append(got, m)
 		}
-		if end {
-			r.got = got
-			return got, nil
-		}
-		got = append(got, m)
 	}
 }
 
-var errBadAnswer = errors.New("unexpected answer of the server")
+var (
+	errBadAnswer   = errors.New("unexpected answer of the server")
+	errRefusedRead = errors.New("the server refused to read")
+)
 
 // parseDirect reads one answer to a direct get. end is true for "no message"
 // and for the end of a batch.
@@ -212,7 +234,7 @@ func parseDirect(msg *nats.Msg) (m Message, end bool, err error) {
 	case "204", "404":
 		return m, true, nil
 	default:
-		return m, false, fmt.Errorf("%w: status %.10q %.100q", errBadAnswer, status, header(msg, "Description"))
+		return m, false, fmt.Errorf("%w: status %.10q %.100q", errRefusedRead, status, header(msg, "Description"))
 	}
 	seq, err := strconv.ParseUint(header(msg, jetstream.SequenceHeader), 10, 64)
 	if err != nil || seq == 0 {

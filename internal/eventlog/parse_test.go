@@ -119,9 +119,65 @@ func TestWalkBlock(t *testing.T) {
 		{"zeros", append(bytes.Clone(sound), make([]byte, 100)...), "length 0"},
 		{"no room for headers", append(bytes.Clone(sound), headers...), "length"},
 	} {
-		got, err := walkBlock(bufio.NewReader(bytes.NewReader(c.block)))
-		if err != nil || !strings.Contains(got, c.bad) || (got == "") != (c.bad == "") {
-			t.Errorf("%s: %q %v", c.name, got, err)
+		found, err := walkBlock(bufio.NewReader(bytes.NewReader(c.block)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case c.bad == "" && len(found) > 0, c.bad != "" && len(found) != 1:
+			t.Errorf("%s: %+v", c.name, found)
+		case c.bad != "" && (found[0].fix != nil || !strings.Contains(found[0].detail, c.bad)):
+			t.Errorf("%s: %+v", c.name, found[0])
+		}
+	}
+}
+
+// withHeaders is a record with headers of a claimed length.
+func withHeaders(seq uint64, headers string, claimed uint32, body string) []byte {
+	b := record(seq, 4+len(headers)+len(body))
+	binary.LittleEndian.PutUint32(b, blockHeaders|uint32(len(b)))
+	rest := append(binary.LittleEndian.AppendUint32(nil, claimed), headers+body...)
+	copy(b[blockHeader+9:], rest)
+	return b
+}
+
+// TestWrongHeaderLengthIsMended: no checksum covers the length of a record's
+// headers; with a wrong one the server handed out another message.
+func TestWrongHeaderLengthIsMended(t *testing.T) {
+	const headers = "NATS/1.0\r\nNats-Expected-Last-Sequence: 7\r\n\r\n"
+	good := uint32(len(headers))
+	sound := withHeaders(2, headers, good, "two\r\n\r\nlines")
+	for _, c := range []struct {
+		name  string
+		block []byte
+		fixes int
+	}{
+		{"sound", append(withHeaders(1, headers, good, "one"), sound...), 0},
+		{"too short", append(withHeaders(1, headers, good-1, "one"), sound...), 1},
+		{"none", append(withHeaders(1, headers, 0, "one"), sound...), 1},
+		{"beyond the record", append(withHeaders(1, headers, 1<<31, "one"), sound...), 1},
+		{"into the body", append(bytes.Clone(sound), withHeaders(3, headers, good+9, "two\r\n\r\nlines")...), 1},
+		{"two of them", append(withHeaders(1, headers, good^1, "one"), withHeaders(2, headers, good^2, "two")...), 2},
+		{"no headers where they should be", withHeaders(1, "NATS/1.1"+headers[8:], good, "one"), 0},
+		{"headers that do not end", withHeaders(1, headers[:20], good, "one"), 0},
+		{"cut inside", withHeaders(1, headers, good, "one")[:60], 0},
+		{"cut in the length", withHeaders(1, headers, good, "one")[:blockHeader+9+2], 0},
+	} {
+		found, err := walkBlock(bufio.NewReader(bytes.NewReader(c.block)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(found) != c.fixes {
+			t.Errorf("%s: %+v", c.name, found)
+		}
+		for _, f := range found {
+			if f.fix == nil || binary.LittleEndian.Uint32(f.fix) != good {
+				t.Errorf("%s: mends with %x, want %d", c.name, f.fix, good)
+			}
+			copy(c.block[f.offset:], f.fix)
+		}
+		if again, err := walkBlock(bufio.NewReader(bytes.NewReader(c.block))); err != nil || len(again) > 0 {
+			t.Errorf("%s: after mending: %+v %v", c.name, again, err)
 		}
 	}
 }

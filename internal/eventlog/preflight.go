@@ -2,13 +2,16 @@ package eventlog
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // nats-server 2.15.2 trusts index.db when it opens a stream and then walks the
@@ -19,6 +22,11 @@ import (
 // bad record and reports what it lost. So blocks are walked here first; of a
 // stream with an impossible one the block is copied aside, because it is about
 // to be cut, and index.db is removed.
+//
+// One field of a record is covered by no checksum: the length of the headers.
+// With a wrong one the server hands out a message whose headers and body are
+// cut at the wrong place. The headers end at their first blank line, so the
+// right length is known; it is written back, after the block was copied aside.
 
 // damagedBlock is a block of a stream that would lead the server astray.
 type damagedBlock struct {
@@ -26,6 +34,15 @@ type damagedBlock struct {
 	Path   string
 	Detail string
 	Kept   string // where its copy is
+	Mended bool   // nothing is lost: what was wrong was written again
+}
+
+// finding is what is wrong in a block. With a nil fix the server cuts the block
+// there; else writing fix at the offset makes the record whole.
+type finding struct {
+	offset int64
+	detail string
+	fix    []byte
 }
 
 // preflight makes a store safe to open and says what it found.
@@ -41,23 +58,17 @@ func preflight(dir string) ([]damagedBlock, error) {
 			return nil, err
 		}
 		slices.Sort(blocks)
-		bad := 0
+		cut := false
 		for _, block := range blocks {
-			detail, err := walkFile(block)
+			d, err := inspectBlock(dir, filepath.Base(stream), block)
 			if err != nil {
-				return nil, fmt.Errorf("inspect %s: %w", block, err)
+				return nil, err
 			}
-			if detail == "" {
-				continue
+			if d != nil {
+				found, cut = append(found, *d), cut || !d.Mended
 			}
-			bad++
-			d := damagedBlock{Stream: filepath.Base(stream), Path: block, Detail: detail}
-			if d.Kept, err = keepCopy(dir, d.Stream, block); err != nil {
-				return nil, fmt.Errorf("keep a copy of %s: %w", block, err)
-			}
-			found = append(found, d)
 		}
-		if bad == 0 {
+		if !cut {
 			continue
 		}
 		if err := os.Remove(filepath.Join(stream, "msgs", "index.db")); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -67,13 +78,60 @@ func preflight(dir string) ([]damagedBlock, error) {
 	return found, nil
 }
 
-func walkFile(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
+func logDamaged(log *slog.Logger, damaged []damagedBlock) {
+	for _, d := range damaged {
+		if d.Mended {
+			log.Warn("a block of the log was damaged and has been mended; nothing is lost", "stream", d.Stream, "block", d.Path, "detail", d.Detail, "copy", d.Kept)
+			continue
+		}
+		log.Error("a block of the log is damaged; the server will drop the rest of it", "stream", d.Stream, "block", d.Path, "detail", d.Detail, "copy", d.Kept)
 	}
-	defer f.Close()
-	return walkBlock(bufio.NewReaderSize(f, 256<<10))
+}
+
+// inspectBlock walks a block, copies it aside if something is wrong with it,
+// and mends what can be mended. It returns nil for a sound block.
+func inspectBlock(dir, stream, block string) (*damagedBlock, error) {
+	f, err := os.Open(block)
+	if err != nil {
+		return nil, fmt.Errorf("inspect %s: %w", block, err)
+	}
+	found, err := walkBlock(bufio.NewReaderSize(f, 256<<10))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, fmt.Errorf("inspect %s: %w", block, err)
+	}
+	if len(found) == 0 {
+		return nil, nil
+	}
+	d := &damagedBlock{Stream: stream, Path: block, Mended: true}
+	if d.Kept, err = keepCopy(dir, stream, block); err != nil {
+		return nil, fmt.Errorf("keep a copy of %s: %w", block, err)
+	}
+	var details []string
+	for _, one := range found {
+		details = append(details, one.detail)
+		d.Mended = d.Mended && one.fix != nil
+	}
+	d.Detail = strings.Join(details, "; ")
+	if err := mendBlock(block, found); err != nil {
+		return nil, fmt.Errorf("mend %s: %w", block, err)
+	}
+	return d, nil
+}
+
+// mendBlock writes the fixes of the findings in place. Each is a few bytes and
+// writing it again is harmless, so a crash in between is, too.
+func mendBlock(block string, found []finding) error {
+	f, err := os.OpenFile(block, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	for _, one := range found {
+		if one.fix != nil {
+			_, werr := f.WriteAt(one.fix, one.offset)
+			err = errors.Join(err, werr)
+		}
+	}
+	return errors.Join(err, f.Sync(), f.Close())
 }
 
 const (
@@ -84,11 +142,13 @@ const (
 	seqErased     = 1 << 63
 	seqTombstone  = 1 << 62
 	plausibleHole = 1 << 20 // sequences the server may mark as deleted in a row
+	headersWithin = 4 << 10 // the log's messages have one short header
 )
 
-// walkBlock follows the records of a block and describes the first one that
-// cannot be right, "" if there is none. A record that ends beyond the file is
-// left to the server, which cuts it: a crash leaves such ones.
+// walkBlock follows the records of a block and returns what cannot be right: a
+// wrong length of headers, which can be mended, wherever it is, and the first
+// record behind which nothing can be found. A record that ends beyond the file
+// is left to the server, which cuts it: a crash leaves such ones.
 //
 //	 0      4     12     20        22
 //	+------+-----+------+---------+---------+----------------------+---------+
@@ -97,44 +157,98 @@ const (
 //	+------+-----+------+---------+---------+----------------------+---------+
 //
 // All integers are little-endian; the length is the whole record's.
-func walkBlock(r *bufio.Reader) (string, error) {
+func walkBlock(r *bufio.Reader) ([]finding, error) {
 	var head [blockHeader]byte
 	var last uint64
+	var found []finding
 	for at := int64(0); ; {
 		if _, err := io.ReadFull(r, head[:]); err != nil {
-			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-				return "", nil
-			}
-			return "", err
+			return found, unlessEnd(err)
 		}
 		length := binary.LittleEndian.Uint32(head[0:])
 		seq := binary.LittleEndian.Uint64(head[4:])
-		need := uint32(blockMinimum) + uint32(binary.LittleEndian.Uint16(head[20:]))
-		if length&blockHeaders != 0 {
+		subject := uint32(binary.LittleEndian.Uint16(head[20:]))
+		need, headers := blockMinimum+subject, length&blockHeaders != 0
+		if headers {
 			need += 4
 		}
 		length &^= blockHeaders
 		if length < need || length > blockMaximum {
-			return fmt.Sprintf("record at %d has length %d", at, length), nil
+			return append(found, finding{offset: at, detail: fmt.Sprintf("record at %d has length %d", at, length)}), nil
 		}
-		if seq&seqTombstone == 0 {
-			seq &^= seqErased
-			if last != 0 && seq > last && seq-last > plausibleHole {
-				return fmt.Sprintf("record at %d has sequence %d behind %d", at, seq, last), nil
-			}
-			if last == 0 && seq > 1<<48 {
-				return fmt.Sprintf("record at %d has sequence %d", at, seq), nil
-			}
-			last = max(last, seq)
+		if detail := wrongSequence(seq, &last); detail != "" {
+			return append(found, finding{offset: at, detail: fmt.Sprintf("record at %d has %s", at, detail)}), nil
 		}
-		if _, err := r.Discard(int(length) - blockHeader); err != nil {
-			if errors.Is(err, io.EOF) {
-				return "", nil
+		rest := int(length) - blockHeader
+		if headers {
+			if _, err := r.Discard(int(subject)); err != nil {
+				return found, unlessEnd(err)
 			}
-			return "", err
+			rest -= int(subject)
+			one, err := checkHeaders(r, at+blockHeader+int64(subject), int(length-need))
+			if err != nil {
+				return found, err
+			}
+			found = append(found, one...)
+		}
+		if _, err := r.Discard(rest); err != nil {
+			return found, unlessEnd(err)
 		}
 		at += int64(length)
 	}
+}
+
+// unlessEnd takes the end of a file for the end of the walk.
+func unlessEnd(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil
+	}
+	return err
+}
+
+// wrongSequence describes a sequence that would make the server mark far too
+// many as deleted. last is the highest one before it.
+func wrongSequence(seq uint64, last *uint64) string {
+	if seq&seqTombstone != 0 {
+		return ""
+	}
+	seq &^= seqErased
+	if *last != 0 && seq > *last && seq-*last > plausibleHole {
+		return fmt.Sprintf("sequence %d behind %d", seq, *last)
+	}
+	if *last == 0 && seq > 1<<48 {
+		return fmt.Sprintf("sequence %d", seq)
+	}
+	*last = max(*last, seq)
+	return ""
+}
+
+const (
+	headersBegin = "NATS/1.0\r\n"
+	headersEnd   = "\r\n\r\n"
+)
+
+// checkHeaders compares the length of a record's headers, which comes next in r
+// and stands at offset, with where the headers end. Headers that do not look
+// like any are left to the server: its checksum covers them.
+func checkHeaders(r *bufio.Reader, offset int64, room int) ([]finding, error) {
+	b, err := r.Peek(4 + min(room, headersWithin))
+	if err := unlessEnd(err); err != nil {
+		return nil, err
+	}
+	if len(b) < 4 || !bytes.HasPrefix(b[4:], []byte(headersBegin)) {
+		return nil, nil
+	}
+	end := bytes.Index(b[4:], []byte(headersEnd))
+	if end < 0 {
+		return nil, nil
+	}
+	have, want := binary.LittleEndian.Uint32(b), uint32(end+len(headersEnd))
+	if have == want {
+		return nil, nil
+	}
+	return []finding{{offset: offset, detail: fmt.Sprintf("headers at %d have %d bytes instead of %d", offset, have, want),
+		fix: binary.LittleEndian.AppendUint32(nil, want)}}, nil
 }
 
 // keepCopy copies a block to <dir>/damaged/<stream>-<block>, numbered if that

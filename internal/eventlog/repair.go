@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"mneme/internal/events"
 )
 
 // RepairOptions say how far a repair may go.
@@ -31,7 +33,8 @@ func (e *RepairError) Error() string {
 // stream does not have them. frames gives the bytes of a message as the state
 // kept them. It writes nothing unless every message that is there equals what
 // would be written (else *RepairError), and it may be repeated after it was
-// interrupted. Nobody else may write meanwhile.
+// interrupted. A message that is no frame counts as missing: its bytes were
+// damaged, for a frame has a checksum. Nobody else may write meanwhile.
 //
 //   - suffix lost: the missing messages are appended.
 //   - stream empty (created again): it is made to begin at from, if need be, and
@@ -142,6 +145,12 @@ func (r *repairer) write(ctx context.Context, next uint64) error {
 	return nil
 }
 
+// rotten reports whether bytes of the log are no frame.
+func rotten(data []byte) bool {
+	_, err := events.DecodeFrame(data)
+	return errors.Is(err, events.ErrMalformed)
+}
+
 // compare holds what is there against the source and reports holes.
 func (r *repairer) compare(ctx context.Context, info Info) (holes bool, err error) {
 	end := min(info.Last, r.to)
@@ -151,7 +160,11 @@ func (r *repairer) compare(ctx context.Context, info Info) (holes bool, err erro
 			if err != nil {
 				return fmt.Errorf("source at %d: %w", m.Seq, err)
 			}
-			if !bytes.Equal(m.Data, want) {
+			switch {
+			case bytes.Equal(m.Data, want):
+			case rotten(m.Data):
+				holes = true
+			default:
 				return &RepairError{m.Seq, "the message that is there differs from the one that the state applied"}
 			}
 			at = m.Seq + 1

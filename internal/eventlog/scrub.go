@@ -105,7 +105,11 @@ func (s *scrubber) gap(g *GapError, last uint64) {
 	if next == 0 {
 		next = last + 1
 	}
-	s.problem(g.Want, KindGap, fmt.Sprintf("%d messages are missing from here", next-g.Want))
+	detail := fmt.Sprintf("%d messages are missing from here", next-g.Want)
+	if g.Detail != "" {
+		detail = g.Error()
+	}
+	s.problem(g.Want, KindGap, detail)
 	s.r.Missing += next - g.Want
 	s.r.Tail.Seq = next - 1
 	s.r.ChainKnown, s.resync = false, true

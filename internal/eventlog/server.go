@@ -71,9 +71,7 @@ func StartServer(ctx context.Context, opt ServerOptions) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start log server: %w", err)
 	}
-	for _, d := range damaged {
-		log.log.Error("a block of the log is damaged; the server will drop the rest of it", "stream", d.Stream, "block", d.Path, "detail", d.Detail, "copy", d.Kept)
-	}
+	logDamaged(log.log, damaged)
 	ns, err := server.NewServer(so)
 	if err != nil {
 		return nil, fmt.Errorf("start log server: %w", err)
