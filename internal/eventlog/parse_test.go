@@ -5,12 +5,14 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/nats-io/nats.go"
 )
 
@@ -209,7 +211,7 @@ func TestPreflightKeepsCopies(t *testing.T) {
 	write("mneme-1", "1.blk", record(1, 5))
 	index1 := write("mneme-1", "index.db", []byte("i"))
 	for round, name := range []string{"mneme-0-1.blk", "mneme-0-1.blk.1"} {
-		found, err := preflight(dir)
+		found, err := preflight(vfs.Default, dir)
 		if err != nil || len(found) != 1 || found[0].Stream != "mneme-0" || filepath.Base(found[0].Kept) != name {
 			t.Fatalf("round %d: %+v %v", round, found, err)
 		}
@@ -286,5 +288,45 @@ func TestIdentityGolden(t *testing.T) {
 	}
 	if identity("mneme-0", "01J", at.Add(1)) == goldenIdentity || identity("mneme-1", "01J", at) == goldenIdentity {
 		t.Error("identity does not depend on everything")
+	}
+}
+
+// TestKeptCopyOutlivesAPowerLoss: the server cuts the original at once, so a copy
+// that was not synced would have been the end of both.
+func TestKeptCopyOutlivesAPowerLoss(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	msgs := "/nats/jetstream/$G/streams/mneme-0/msgs"
+	bad := append(record(1, 5000), make([]byte, 50)...)
+	if err := fs.MkdirAll(msgs, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	f, err := fs.Create(msgs+"/1.blk", vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.Write(bytes.Clone(bad))
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for dir := msgs; dir != "/"; dir = filepath.Dir(dir) {
+		if err := syncDir(fs, dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := syncDir(fs, "/"); err != nil {
+		t.Fatal(err)
+	}
+	found, err := preflight(fs, "/nats")
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%+v, %v", found, err)
+	}
+	after := fs.CrashClone(vfs.CrashCloneCfg{})
+	kept, err := after.Open(found[0].Kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(kept)
+	if err = errors.Join(err, kept.Close()); err != nil || !bytes.Equal(got, bad) {
+		t.Errorf("%d of %d bytes are left: %v", len(got), len(bad), err)
 	}
 }

@@ -9,9 +9,10 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // nats-server 2.15.2 trusts index.db when it opens a stream and then walks the
@@ -46,21 +47,23 @@ type finding struct {
 }
 
 // preflight makes a store safe to open and says what it found.
-func preflight(dir string) ([]damagedBlock, error) {
-	streams, err := filepath.Glob(filepath.Join(dir, "jetstream", "$G", "streams", "*"))
+func preflight(fs vfs.FS, dir string) ([]damagedBlock, error) {
+	streams, err := streamFolders(fs, dir)
 	if err != nil {
 		return nil, err
 	}
 	var found []damagedBlock
 	for _, stream := range streams {
-		blocks, err := filepath.Glob(filepath.Join(stream, "msgs", "*.blk"))
+		names, err := list(fs, fs.PathJoin(stream, "msgs"))
 		if err != nil {
 			return nil, err
 		}
-		slices.Sort(blocks)
 		cut := false
-		for _, block := range blocks {
-			d, err := inspectBlock(dir, filepath.Base(stream), block)
+		for _, name := range names {
+			if !strings.HasSuffix(name, ".blk") {
+				continue
+			}
+			d, err := inspectBlock(fs, dir, fs.PathBase(stream), fs.PathJoin(stream, "msgs", name))
 			if err != nil {
 				return nil, err
 			}
@@ -71,11 +74,42 @@ func preflight(dir string) ([]damagedBlock, error) {
 		if !cut {
 			continue
 		}
-		if err := os.Remove(filepath.Join(stream, "msgs", "index.db")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := fs.Remove(fs.PathJoin(stream, "msgs", "index.db")); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, err
 		}
 	}
 	return found, nil
+}
+
+// streamFolders are the folders of the streams of all accounts.
+func streamFolders(fs vfs.FS, dir string) ([]string, error) {
+	root := fs.PathJoin(dir, "jetstream")
+	accounts, err := list(fs, root)
+	if err != nil {
+		return nil, err
+	}
+	var folders []string
+	for _, account := range accounts {
+		streams := fs.PathJoin(root, account, "streams")
+		names, err := list(fs, streams)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			folders = append(folders, fs.PathJoin(streams, name))
+		}
+	}
+	return folders, nil
+}
+
+// list gives the sorted names in a folder; one that is not there has none.
+func list(fs vfs.FS, dir string) ([]string, error) {
+	if info, err := fs.Stat(dir); errors.Is(err, os.ErrNotExist) || err == nil && !info.IsDir() {
+		return nil, nil
+	}
+	names, err := fs.List(dir)
+	slices.Sort(names)
+	return names, err
 }
 
 func logDamaged(log *slog.Logger, damaged []damagedBlock) {
@@ -90,8 +124,8 @@ func logDamaged(log *slog.Logger, damaged []damagedBlock) {
 
 // inspectBlock walks a block, copies it aside if something is wrong with it,
 // and mends what can be mended. It returns nil for a sound block.
-func inspectBlock(dir, stream, block string) (*damagedBlock, error) {
-	f, err := os.Open(block)
+func inspectBlock(fs vfs.FS, dir, stream, block string) (*damagedBlock, error) {
+	f, err := fs.Open(block)
 	if err != nil {
 		return nil, fmt.Errorf("inspect %s: %w", block, err)
 	}
@@ -103,7 +137,7 @@ func inspectBlock(dir, stream, block string) (*damagedBlock, error) {
 		return nil, nil
 	}
 	d := &damagedBlock{Stream: stream, Path: block, Mended: true}
-	if d.Kept, err = keepCopy(dir, stream, block); err != nil {
+	if d.Kept, err = keepCopy(fs, dir, stream, block); err != nil {
 		return nil, fmt.Errorf("keep a copy of %s: %w", block, err)
 	}
 	var details []string
@@ -112,7 +146,7 @@ func inspectBlock(dir, stream, block string) (*damagedBlock, error) {
 		d.Mended = d.Mended && one.fix != nil
 	}
 	d.Detail = strings.Join(details, "; ")
-	if err := mendBlock(block, found); err != nil {
+	if err := mendBlock(fs, block, found); err != nil {
 		return nil, fmt.Errorf("mend %s: %w", block, err)
 	}
 	return d, nil
@@ -120,8 +154,8 @@ func inspectBlock(dir, stream, block string) (*damagedBlock, error) {
 
 // mendBlock writes the fixes of the findings in place. Each is a few bytes and
 // writing it again is harmless, so a crash in between is, too.
-func mendBlock(block string, found []finding) error {
-	f, err := os.OpenFile(block, os.O_WRONLY, 0)
+func mendBlock(fs vfs.FS, block string, found []finding) error {
+	f, err := fs.OpenReadWrite(block, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
@@ -252,30 +286,42 @@ func checkHeaders(r *bufio.Reader, offset int64, room int) ([]finding, error) {
 }
 
 // keepCopy copies a block to <dir>/damaged/<stream>-<block>, numbered if that
-// is there already.
-func keepCopy(dir, stream, block string) (string, error) {
-	if err := os.MkdirAll(filepath.Join(dir, "damaged"), 0o700); err != nil {
+// is there already, durably: the server is about to cut the original.
+func keepCopy(fs vfs.FS, dir, stream, block string) (string, error) {
+	damaged := fs.PathJoin(dir, "damaged")
+	if err := fs.MkdirAll(damaged, 0o700); err != nil {
 		return "", err
 	}
-	in, err := os.Open(block)
+	base := fs.PathJoin(damaged, stream+"-"+fs.PathBase(block))
+	path := base
+	for n := 1; ; n++ {
+		if _, err := fs.Stat(path); errors.Is(err, os.ErrNotExist) {
+			break
+		} else if err != nil {
+			return "", err
+		}
+		path = fmt.Sprintf("%s.%d", base, n)
+	}
+	in, err := fs.Open(block)
 	if err != nil {
 		return "", err
 	}
 	defer in.Close()
-	base := filepath.Join(dir, "damaged", stream+"-"+filepath.Base(block))
-	for n := 0; ; n++ {
-		path := base
-		if n > 0 {
-			path = fmt.Sprintf("%s.%d", base, n)
-		}
-		out, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-		if errors.Is(err, os.ErrExist) {
-			continue
-		}
-		if err != nil {
-			return "", err
-		}
-		_, err = io.Copy(out, in)
-		return path, errors.Join(err, out.Sync(), out.Close())
+	out, err := fs.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return "", err
 	}
+	_, err = io.Copy(out, in)
+	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
+		return "", err
+	}
+	return path, errors.Join(syncDir(fs, damaged), syncDir(fs, dir))
+}
+
+func syncDir(fs vfs.FS, dir string) error {
+	d, err := fs.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"math"
 
 	"mneme/internal/events"
 )
@@ -46,7 +47,11 @@ type ScrubReport struct {
 func (r *ScrubReport) Diverged() *DivergedError {
 	for _, p := range r.Problems {
 		if p.Kind != KindVoid && p.Kind != KindUndecodable {
-			return diverged(p.Kind, p.Seq, "%s", p.Detail)
+			detail := p.Detail
+			if p.Seq > 0 {
+				detail = fmt.Sprintf("sequence %d: %s", p.Seq, p.Detail)
+			}
+			return diverged(p.Kind, p.Seq, "%s", detail)
 		}
 	}
 	return nil
@@ -58,11 +63,34 @@ func (r *ScrubReport) Diverged() *DivergedError {
 // are reported, not returned; an error means that the log could not be read.
 // progress, if not nil, is called now and then with messages done and in total.
 func Scrub(ctx context.Context, s Stream, from Tail, hashes func(seq uint64) (events.Hash, bool), progress func(done, total uint64)) (ScrubReport, error) {
+	sc, err := BeginScrub(ctx, s, from)
+	if err != nil {
+		return ScrubReport{}, err
+	}
+	sc.progress = progress
+	for more := true; more && err == nil; {
+		more, err = sc.Step(ctx, s, hashes, math.MaxUint64)
+	}
+	return sc.r, err
+}
+
+// Scrubber is a scrub in steps, for one that shall be slow. It is not safe for
+// concurrent use.
+type Scrubber struct {
+	r        ScrubReport
+	hashes   func(uint64) (events.Hash, bool)
+	progress func(done, total uint64)
+	resync   bool // take the chain from the next frame
+	ended    bool
+}
+
+// BeginScrub begins a scrub of what the log holds behind from at this moment.
+func BeginScrub(ctx context.Context, s Stream, from Tail) (*Scrubber, error) {
 	info, err := s.Info(ctx)
 	if err != nil {
-		return ScrubReport{}, fmt.Errorf("scrub: %w", err)
+		return nil, fmt.Errorf("scrub: %w", err)
 	}
-	sc := &scrubber{hashes: hashes, progress: progress, r: ScrubReport{From: from.Seq + 1, To: info.Last, Tail: from, ChainKnown: true}}
+	sc := &Scrubber{r: ScrubReport{From: from.Seq + 1, To: info.Last, Tail: from, ChainKnown: true}}
 	for _, seq := range info.Lost {
 		sc.problem(seq, KindLost, "the server reports it lost")
 	}
@@ -71,38 +99,46 @@ func Scrub(ctx context.Context, s Stream, from Tail, hashes func(seq uint64) (ev
 	}
 	if info.Last < from.Seq {
 		sc.problem(info.Last+1, KindSuffixLost, fmt.Sprintf("the log ends at %d, before %d", info.Last, from.Seq))
-		return sc.r, nil
+		sc.ended = true
 	}
-	for sc.r.Tail.Seq < info.Last {
-		err := s.Read(ctx, sc.r.Tail.Seq+1, info.Last, sc.message)
-		var gap *GapError
-		switch {
-		case errors.As(err, &gap):
-			sc.gap(gap, info.Last)
-		case err != nil:
-			return sc.r, fmt.Errorf("scrub: %w", err)
-		}
-	}
-	return sc.r, nil
+	return sc, nil
 }
 
-type scrubber struct {
-	r        ScrubReport
-	hashes   func(uint64) (events.Hash, bool)
-	progress func(done, total uint64)
-	resync   bool // take the chain from the next frame
+// Report is what was found so far.
+func (s *Scrubber) Report() ScrubReport { return s.r }
+
+// Step reads at most n messages more and reports whether any are left.
+func (s *Scrubber) Step(ctx context.Context, stream Stream, hashes func(seq uint64) (events.Hash, bool), n uint64) (more bool, err error) {
+	if s.ended || s.r.Tail.Seq >= s.r.To {
+		return false, nil
+	}
+	s.hashes = hashes
+	to := s.r.To
+	if left := to - s.r.Tail.Seq; n < left {
+		to = s.r.Tail.Seq + n
+	}
+	err = stream.Read(ctx, s.r.Tail.Seq+1, to, s.message)
+	var gap *GapError
+	switch {
+	case errors.As(err, &gap):
+		// A gap at the end of the step may go on behind it; the next step says.
+		s.gap(gap, to)
+	case err != nil:
+		return false, fmt.Errorf("scrub: %w", err)
+	}
+	return s.r.Tail.Seq < s.r.To, nil
 }
 
-func (s *scrubber) problem(seq uint64, kind, detail string) {
+func (s *Scrubber) problem(seq uint64, kind, detail string) {
 	s.r.ProblemCount++
 	if len(s.r.Problems) < maxProblems {
 		s.r.Problems = append(s.r.Problems, Problem{seq, kind, detail})
 	}
 }
 
-func (s *scrubber) gap(g *GapError, last uint64) {
+func (s *Scrubber) gap(g *GapError, last uint64) {
 	next := g.Got
-	if next == 0 {
+	if next == 0 || next > last+1 {
 		next = last + 1
 	}
 	detail := fmt.Sprintf("%d messages are missing from here", next-g.Want)
@@ -115,7 +151,7 @@ func (s *scrubber) gap(g *GapError, last uint64) {
 	s.r.ChainKnown, s.resync = false, true
 }
 
-func (s *scrubber) message(m Message) error {
+func (s *Scrubber) message(m Message) error {
 	s.r.Frames++
 	s.r.Bytes += uint64(len(m.Data))
 	replaced := false
@@ -145,7 +181,7 @@ func (s *scrubber) message(m Message) error {
 	return nil
 }
 
-func (s *scrubber) frame(seq uint64, f *events.Frame) {
+func (s *Scrubber) frame(seq uint64, f *events.Frame) {
 	if s.resync && f.Shard == s.r.Tail.Shard && f.Seq == seq {
 		s.r.Tail.Chain, s.resync = f.Previous, false
 	}

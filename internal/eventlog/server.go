@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -67,7 +68,7 @@ func StartServer(ctx context.Context, opt ServerOptions) (*Server, error) {
 		return nil, fmt.Errorf("start log server: %w", err)
 	}
 	log := newServerLog(opt.Logger)
-	damaged, err := preflight(opt.Dir)
+	damaged, err := preflight(vfs.Default, opt.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("start log server: %w", err)
 	}

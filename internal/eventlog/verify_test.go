@@ -112,6 +112,9 @@ func TestCheckAndScrub(t *testing.T) {
 		{"hole", func(f *eventlogtest.Fake, _ *known, _ *eventlog.Expect) { f.Drop(7) }, "gap", "7 gap"},
 		{"first lost", func(f *eventlogtest.Fake, _ *known, _ *eventlog.Expect) { f.Drop(1); f.Drop(2) }, "gap", "1 gap"},
 		{"reported lost", func(f *eventlogtest.Fake, _ *known, _ *eventlog.Expect) { f.ReportLost(9, 8) }, "lost", "9 lost 8 lost"},
+		{"reported lost bytes", func(f *eventlogtest.Fake, _ *known, _ *eventlog.Expect) { f.ReportLostBytes(9) }, "lost", "0 lost"},
+		{"rotten", func(f *eventlogtest.Fake, _ *known, _ *eventlog.Expect) { f.Rot(12) }, "gap", "12 gap"},
+		{"rotten long ago", func(f *eventlogtest.Fake, _ *known, _ *eventlog.Expect) { f.Rot(2) }, "", "2 gap"},
 		{"chain only, sound", func(_ *eventlogtest.Fake, _ *known, e *eventlog.Expect) { e.Hashes = nil }, "", ""},
 		{"chain only, used again", func(f *eventlogtest.Fake, k *known, e *eventlog.Expect) {
 			e.Hashes = nil
@@ -222,6 +225,8 @@ func TestRepair(t *testing.T) {
 		{"recreated, state begins later", func(f *eventlogtest.Fake, _ *known) { _ = f.Recreate(context.Background(), 1) }, 5, eventlog.RepairOptions{}, ""},
 		{"hole", func(f *eventlogtest.Fake, _ *known) { f.Drop(6) }, 1, anew, ""},
 		{"hole at the end", func(f *eventlogtest.Fake, _ *known) { f.Drop(19); f.Drop(20) }, 1, anew, ""},
+		{"rotten", func(f *eventlogtest.Fake, _ *known) { f.Rot(6) }, 1, anew, ""},
+		{"garbage", func(f *eventlogtest.Fake, _ *known) { f.Replace(6, []byte("garbage")) }, 1, anew, ""},
 		{"hole, not allowed", func(f *eventlogtest.Fake, _ *known) { f.Drop(6) }, 1, eventlog.RepairOptions{}, "made anew"},
 		{"hole, log longer than state", func(f *eventlogtest.Fake, _ *known) { f.Drop(6); f.Put([]byte("new")) }, 1, anew, "would lose"},
 		{"hole, log begins earlier", func(f *eventlogtest.Fake, _ *known) { f.Drop(6) }, 3, anew, "would lose"},

@@ -171,6 +171,46 @@ func TestWriterNoticesGapBehindTail(t *testing.T) {
 	}
 }
 
+// TestWriterNoticesOneLostMessage: a log that ends one message before the writer
+// has lost an acknowledged one.
+func TestWriterNoticesOneLostMessage(t *testing.T) {
+	f := eventlogtest.NewFake()
+	write(t, f, 3)
+	w := eventlog.NewWriter(f, eventlog.Tail{Seq: 3}, eventlog.WriterOptions{})
+	f.CutSuffix(2)
+	_, err := w.Append(testContext(t), [][]byte{[]byte("x")})
+	var d *eventlog.DivergedError
+	if !errors.As(err, &d) || d.Kind != eventlog.KindSuffixLost || d.Seq != 3 {
+		t.Fatal(err)
+	}
+}
+
+// TestFullDiskWithoutAckIsNoRefusal: the server does not answer a publish that it
+// could not store, and reports a full disk. The message may be stored all the
+// same, so the tail decides; "not stored" was a lie.
+func TestFullDiskWithoutAckIsNoRefusal(t *testing.T) {
+	for _, c := range []struct {
+		fault  eventlogtest.Fault
+		stored bool
+	}{{eventlogtest.FaultFullStored, true}, {eventlogtest.FaultFullLost, false}} {
+		f := eventlogtest.NewFake()
+		w := eventlog.NewWriter(f, eventlog.Tail{}, eventlog.WriterOptions{})
+		f.Inject(c.fault)
+		a, err := w.Append(testContext(t), [][]byte{[]byte("x")})
+		switch {
+		case c.stored && (err != nil || a.Seq != 1 || w.Tail().Seq != 1):
+			t.Errorf("%s: %+v, %v", c.fault, a, err)
+		case !c.stored && (!errors.Is(err, eventlog.ErrAbsent) || !errors.Is(err, eventlog.ErrNoSpace) || errors.Is(err, eventlog.ErrUnknown)):
+			t.Errorf("%s: %v", c.fault, err)
+		}
+		f.Inject(c.fault)
+		f.Offline(1)
+		if _, err := w.Append(testContext(t), [][]byte{[]byte("y")}); !errors.Is(err, eventlog.ErrUnknown) {
+			t.Errorf("%s, and the tail cannot be read: %v", c.fault, err)
+		}
+	}
+}
+
 // TestWriterClosed: a closed stream is a definite failure.
 func TestWriterClosed(t *testing.T) {
 	f := eventlogtest.NewFake()

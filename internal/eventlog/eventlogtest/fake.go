@@ -29,6 +29,8 @@ const (
 	FaultWrongAck      Fault = "wrong-ack"      // stored, acknowledged at another sequence
 	FaultTwice         Fault = "twice"          // stored two times, acknowledged
 	FaultNoSpace       Fault = "no-space"       // the disk is full
+	FaultFullStored    Fault = "full-stored"    // stored, no ack, and the server reports a full disk
+	FaultFullLost      Fault = "full-lost"      // the message is lost, no ack, and the server reports a full disk
 	FaultSecondWriter  Fault = "second-writer"  // somebody else's message gets in first
 	FaultBlind         Fault = "blind"          // stored, the ack is lost, and so is the next look at the log
 )
@@ -36,7 +38,7 @@ const (
 // Faults lists all of them.
 var Faults = []Fault{
 	FaultRefuse, FaultUnknownStored, FaultUnknownLost, FaultLate, FaultWrongAck,
-	FaultTwice, FaultNoSpace, FaultSecondWriter, FaultBlind,
+	FaultTwice, FaultNoSpace, FaultFullStored, FaultFullLost, FaultSecondWriter, FaultBlind,
 }
 
 // ErrOffline is what reading fails with while the fake is offline.
@@ -54,6 +56,8 @@ type Fake struct {
 	last     uint64
 	msgs     map[uint64][]byte
 	lost     []uint64
+	lostSize uint64
+	rotten   map[uint64]bool
 	identity int
 	closed   bool
 
@@ -173,6 +177,25 @@ func (f *Fake) ReportLost(seqs ...uint64) {
 	f.lost = append(f.lost, seqs...)
 }
 
+// ReportLostBytes makes the server report lost bytes without saying of which
+// messages, as it does when it cannot tell.
+func (f *Fake) ReportLostBytes(n uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lostSize += n
+}
+
+// Rot makes a message unreadable: it is there and counted, but reading it fails
+// as a record whose checksum does not hold.
+func (f *Fake) Rot(seq uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.rotten == nil {
+		f.rotten = map[uint64]bool{}
+	}
+	f.rotten[seq] = true
+}
+
 // Messages is everything in the log by sequence.
 func (f *Fake) Messages() map[uint64][]byte {
 	f.mu.Lock()
@@ -188,7 +211,8 @@ func (f *Fake) Recreate(_ context.Context, first uint64) error {
 		return eventlog.ErrClosed
 	}
 	first = max(first, 1)
-	f.first, f.last, f.msgs, f.lost = first, first-1, map[uint64][]byte{}, nil
+	f.first, f.last, f.msgs = first, first-1, map[uint64][]byte{}
+	f.lost, f.lostSize, f.rotten = nil, 0, nil
 	f.identity++
 	return nil
 }
@@ -237,6 +261,9 @@ func (f *Fake) appendLocked(data []byte, last uint64, fault Fault) error {
 	case FaultNoSpace:
 		f.bit[fault]++
 		return fmt.Errorf("%w: injected", eventlog.ErrNoSpace)
+	case FaultFullLost:
+		f.bit[fault]++
+		return fmt.Errorf("%w: %w: injected", eventlog.ErrUnknown, eventlog.ErrNoSpace)
 	case FaultUnknownLost:
 		f.bit[fault]++
 		return fmt.Errorf("%w: injected", eventlog.ErrUnknown)
@@ -258,6 +285,9 @@ func (f *Fake) appendLocked(data []byte, last uint64, fault Fault) error {
 	case FaultUnknownStored, FaultWrongAck:
 		f.bit[fault]++
 		return fmt.Errorf("%w: injected", eventlog.ErrUnknown)
+	case FaultFullStored:
+		f.bit[fault]++
+		return fmt.Errorf("%w: %w: injected", eventlog.ErrUnknown, eventlog.ErrNoSpace)
 	case FaultBlind:
 		f.bit[fault]++
 		f.offline++
@@ -295,7 +325,7 @@ func (f *Fake) Info(ctx context.Context) (eventlog.Info, error) {
 func (f *Fake) infoLocked() eventlog.Info {
 	i := eventlog.Info{
 		First: f.last + 1, Last: f.last, Messages: uint64(len(f.msgs)),
-		Lost: slices.Clone(f.lost), Identity: fmt.Sprintf("fake-%d", f.identity),
+		Lost: slices.Clone(f.lost), LostSize: f.lostSize, Identity: fmt.Sprintf("fake-%d", f.identity),
 	}
 	for seq, data := range f.msgs {
 		i.First = min(i.First, seq)
@@ -312,7 +342,7 @@ func (f *Fake) Get(ctx context.Context, seq uint64) (eventlog.Message, error) {
 		return eventlog.Message{}, err
 	}
 	data, ok := f.msgs[seq]
-	if !ok {
+	if !ok || f.rotten[seq] {
 		return eventlog.Message{}, fmt.Errorf("get %d: %w", seq, eventlog.ErrNotFound)
 	}
 	return message(seq, data), nil
@@ -359,12 +389,12 @@ func (f *Fake) step(seq uint64) (eventlog.Message, error) {
 	if f.closed {
 		return eventlog.Message{}, eventlog.ErrClosed
 	}
-	if data, ok := f.msgs[seq]; ok {
+	if data, ok := f.msgs[seq]; ok && !f.rotten[seq] {
 		return message(seq, data), nil
 	}
 	gap := &eventlog.GapError{Want: seq}
 	for s := range f.msgs {
-		if s > seq && (gap.Got == 0 || s < gap.Got) {
+		if s > seq && !f.rotten[s] && (gap.Got == 0 || s < gap.Got) {
 			gap.Got = s
 		}
 	}
