@@ -128,6 +128,18 @@ type LogStatus struct {
 	Last     uint64 `json:"last"`
 	Lost     uint64 `json:"lost"`
 	Diverged string `json:"diverged,omitempty"` // why writes are stopped
+	// Scrub is the slow reading of the whole log.
+	Scrub ScrubStatus `json:"scrub,omitzero"`
+}
+
+// ScrubStatus says how far the slow reading of the whole log is, in sequences,
+// and how the last one ended.
+type ScrubStatus struct {
+	Running    bool      `json:"running"`
+	Done       uint64    `json:"done"`
+	Total      uint64    `json:"total"`
+	FinishedAt time.Time `json:"finished_at,omitzero"` // when a pass last found the log sound
+	Problem    string    `json:"problem,omitempty"`    // what the last pass found
 }
 
 // ShardStatus describes one shard on the answering node.

@@ -88,31 +88,50 @@ func printVerify(a *app, report memory.VerifyReport, bad int) {
 }
 
 func logRepairCmd(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:     "repair",
-		Short:   "Write lost or damaged parts of the log again from the state",
-		Example: "  memctl log repair",
-		Args:    wantArgs(0, 0),
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "repair",
+		Short: "Write lost or damaged parts of the log again from the state",
+		Long: "Write lost or damaged parts of the log again from the state, at the same sequences. It reads the\n" +
+			"whole log first and leaves a sound one alone. With --data-dir it works on a stopped node.",
+		Example: `  memctl log repair
+  memctl log repair --data-dir ~/.mneme`,
+		Args: wantArgs(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.dial()
-			if err != nil {
-				return err
-			}
 			bar := a.progress("repair")
-			report, err := c.RepairLog(cmd.Context(), bar.report)
+			report, err := repairLog(a, cmd, dir, bar.report)
 			bar.finish()
 			if err != nil {
 				return err
 			}
-			return a.emit(report, nil, func() {
-				for _, s := range report.Shards {
-					a.printf("shard %d: %d frames with %d events written again, now epoch %d at %s\n", s.ID, s.Restored, s.Events, s.Epoch, first(s.Position, "-"))
-					if s.Detail != "" {
-						a.printf("  %s\n", oneLine(s.Detail))
-					}
-				}
-				a.next("memctl log verify")
-			})
+			return a.emit(report, nil, func() { printRepair(a, report) })
 		},
 	}
+	dataDirFlag(cmd, &dir)
+	return cmd
+}
+
+func repairLog(a *app, cmd *cobra.Command, dir string, report func(memory.Progress)) (memory.RepairReport, error) {
+	if dir != "" {
+		off, err := a.offline()
+		if err != nil {
+			return memory.RepairReport{}, err
+		}
+		return off.RepairLog(cmd.Context(), dir, report)
+	}
+	c, err := a.dial()
+	if err != nil {
+		return memory.RepairReport{}, err
+	}
+	return c.RepairLog(cmd.Context(), report)
+}
+
+func printRepair(a *app, report memory.RepairReport) {
+	for _, s := range report.Shards {
+		a.printf("shard %d: %d frames with %d events written again, now epoch %d at %s\n", s.ID, s.Restored, s.Events, s.Epoch, first(s.Position, "-"))
+		if s.Detail != "" {
+			a.printf("  %s\n", oneLine(s.Detail))
+		}
+	}
+	a.next("memctl log verify")
 }

@@ -22,6 +22,10 @@ func (o offlineNode) VerifyLog(ctx context.Context, dir string, progress func(me
 	return o.Offline.VerifyLog(ctx, dir, steps(progress, "frames"))
 }
 
+func (o offlineNode) RepairLog(ctx context.Context, dir string, progress func(memory.Progress)) (memory.RepairReport, error) {
+	return o.Offline.RepairLog(ctx, dir, steps(progress, "frames"))
+}
+
 func (o offlineNode) Backup(ctx context.Context, dir, logPath, keysPath string, progress func(memory.Progress)) (memory.BackupReport, error) {
 	return o.Offline.Backup(ctx, dir, logPath, keysPath, steps(progress, "frames"))
 }

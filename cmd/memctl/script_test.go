@@ -37,6 +37,11 @@ func (f fakeOffline) Doctor(_ context.Context, dir string) (memory.DoctorReport,
 	return memory.DoctorReport{OK: true, Checks: []memory.Check{{Name: "lock", State: "ok", Detail: "nobody uses " + dir}}}, f.check(dir)
 }
 
+func (f fakeOffline) RepairLog(_ context.Context, dir string, progress func(memory.Progress)) (memory.RepairReport, error) {
+	progress(memory.Progress{Done: 5, Total: 5, Unit: "frames"})
+	return memory.RepairReport{Shards: []memory.RepairShard{{Epoch: 1, Restored: 2, Events: 3, Position: "p0.0.5.0", Detail: "the new epoch begins when memnode starts"}}}, f.check(dir)
+}
+
 func (f fakeOffline) VerifyLog(_ context.Context, dir string, progress func(memory.Progress)) (memory.VerifyReport, error) {
 	progress(memory.Progress{Done: 5, Total: 5, Unit: "frames"})
 	return memory.VerifyReport{Shards: []memory.VerifyShard{{OK: true, First: 1, Last: 5}}}, f.check(dir)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -32,6 +33,20 @@ func statusCmd(a *app) *cobra.Command {
 	}
 }
 
+// scrubLine says how far the slow reading of the whole log is; "" before the
+// first.
+func scrubLine(s memory.ScrubStatus) string {
+	switch {
+	case s.Problem != "":
+		return "the last reading of the whole log found: " + oneLine(s.Problem)
+	case s.Running:
+		return fmt.Sprintf("reading the whole log: %d of %d", s.Done, s.Total)
+	case !s.FinishedAt.IsZero():
+		return "the whole log was read and is sound, " + s.FinishedAt.Format(time.RFC3339)
+	}
+	return ""
+}
+
 func printStatus(a *app, addr string, st memory.Status) {
 	a.printf("cluster   %s at %s, auth %s\n", oneLine(st.ClusterID), addr, first(oneLine(st.Auth), "-"))
 	for _, n := range st.Nodes {
@@ -40,6 +55,9 @@ func printStatus(a *app, addr string, st memory.Status) {
 	for _, s := range st.Shards {
 		a.printf("shard %-3d %d memories at %s, epoch %d, leader %s\n", s.ID, s.Records, first(s.Position, "-"), s.Epoch, first(oneLine(s.Leader), "-"))
 		a.printf("          state %s (pipeline %d), log %d to %d, %d lost\n", first(s.StateHash, "-"), s.PipelineVersion, s.Log.First, s.Log.Last, s.Log.Lost)
+		if line := scrubLine(s.Log.Scrub); line != "" {
+			a.println("          " + line)
+		}
 		if s.PendingVectors > 0 {
 			a.printf("          %d vectors are still being made\n", s.PendingVectors)
 		}

@@ -36,6 +36,7 @@ type system struct {
 type Offline interface {
 	Doctor(ctx context.Context, dir string) (memory.DoctorReport, error)
 	VerifyLog(ctx context.Context, dir string, progress func(memory.Progress)) (memory.VerifyReport, error)
+	RepairLog(ctx context.Context, dir string, progress func(memory.Progress)) (memory.RepairReport, error)
 	Backup(ctx context.Context, dir, logPath, keysPath string, progress func(memory.Progress)) (memory.BackupReport, error)
 	Restore(ctx context.Context, dir, logPath, keysPath string, progress func(memory.Progress)) (memory.RebuildReport, error)
 }

@@ -12,6 +12,7 @@ import (
 
 	"mneme/internal/eventlog"
 	"mneme/internal/events"
+	"mneme/internal/projections"
 	"mneme/memory"
 )
 
@@ -31,7 +32,12 @@ const (
 
 // BackupLog writes the log up to its present end.
 func (n *Node) BackupLog(ctx context.Context, w io.Writer) (memory.BackupReport, error) {
-	return backupLog(ctx, n.stream, n.dir.node.ClusterID, w, nil)
+	if d := n.shardNow().Diverged(); d != nil {
+		return memory.BackupReport{}, memory.Errorf(memory.CodeLogDiverged, "backup: the log does not hold all that the state holds: %v", d).WithHint("%s", d.Hint)
+	}
+	v := n.state.View()
+	report, err := backupLog(ctx, n.stream, v, n.dir.node.ClusterID, w, nil)
+	return report, errors.Join(err, v.Close())
 }
 
 // BackupKeys writes the keyring; with its master key if asked.
@@ -44,7 +50,13 @@ func (n *Node) BackupKeys(_ context.Context, w io.Writer, withMaster bool) (memo
 	return r, n.keys.Export(w)
 }
 
-func backupLog(ctx context.Context, stream eventlog.Stream, cluster string, w io.Writer, progress func(done, total uint64)) (memory.BackupReport, error) {
+// backupLog writes a log that is sound: it is read as a whole before anything is
+// written, against the state where v is not nil, so that a backup never holds
+// less than the state.
+func backupLog(ctx context.Context, stream eventlog.Stream, v *projections.View, cluster string, w io.Writer, progress func(done, total uint64)) (memory.BackupReport, error) {
+	if err := soundLog(ctx, stream, v); err != nil {
+		return memory.BackupReport{}, err
+	}
 	sum := sha256.New()
 	buf := bufio.NewWriterSize(w, 1<<20)
 	out := &counter{w: io.MultiWriter(buf, sum)}
@@ -83,7 +95,7 @@ func backupLog(ctx context.Context, stream eventlog.Stream, cluster string, w io
 	}
 	if info.Last > 0 {
 		if err := stream.Read(ctx, 1, info.Last, write); err != nil {
-			return report, fmt.Errorf("backup: %w", err)
+			return report, backupError(err)
 		}
 	}
 	end := binary.BigEndian.AppendUint64(nil, 0)
@@ -96,6 +108,32 @@ func backupLog(ctx context.Context, stream eventlog.Stream, cluster string, w io
 	}
 	report.Bytes, report.Position = out.n, last.String()
 	return report, buf.Flush()
+}
+
+func backupError(err error) error {
+	var gap *eventlog.GapError
+	if errors.As(err, &gap) {
+		return memory.Errorf(memory.CodeLogDiverged, "backup: the log is damaged: %v", gap).WithHint("memctl log repair writes it again from the state").WithCause(err)
+	}
+	return fmt.Errorf("backup: %w", err)
+}
+
+func soundLog(ctx context.Context, stream eventlog.Stream, v *projections.View) error {
+	if v != nil {
+		report, _, err := verifyLog(ctx, stream, v, nil)
+		if err == nil && !report.OK {
+			return damagedLog("backup", report)
+		}
+		return err
+	}
+	r, err := eventlog.Scrub(ctx, stream, eventlog.Tail{Shard: shard0}, nil, nil)
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	if d := r.Diverged(); d != nil {
+		return memory.Errorf(memory.CodeLogDiverged, "backup: the log is damaged: %v", d).WithHint("%s", d.Hint)
+	}
+	return nil
 }
 
 // counter counts what passes through it.

@@ -47,7 +47,11 @@ type Config struct {
 	// SnapshotThreshold is how many Raft entries lie between two snapshots; 0 is
 	// raftfsm's default.
 	SnapshotThreshold uint64
-	Now               func() time.Time
+	// ScrubEvery is the pause between two slow readings of the whole log, and
+	// ScrubRate how many bytes of it are read a second; 0 is the default.
+	ScrubEvery time.Duration
+	ScrubRate  int64
+	Now        func() time.Time
 	// FS is where everything is written but what NATS, Raft's log and the lock of
 	// the data directory keep; nil = the system's.
 	FS vfs.FS
@@ -79,6 +83,12 @@ func (c *Config) setDefaults() {
 	}
 	if c.ReserveBytes == 0 {
 		c.ReserveBytes = DefaultReserveBytes
+	}
+	if c.ScrubEvery <= 0 {
+		c.ScrubEvery = DefaultScrubEvery
+	}
+	if c.ScrubRate <= 0 {
+		c.ScrubRate = DefaultScrubRate
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -174,7 +184,11 @@ func startError(what string, err error) error {
 	}
 	e := &StartError{Kind: StartOther, Message: fmt.Sprintf("%s: %v", what, err), Err: err}
 	var addr *eventlog.AddressError
+	var gap *eventlog.GapError
 	switch {
+	case errors.As(err, &gap):
+		e.Kind, e.Message = StartDamaged, fmt.Sprintf("%s: the log is damaged and there is no state to repair it from: %v", what, gap)
+		e.Hint = "memctl restore brings a backup back into a new directory; if shards/ can be put back from a copy, memctl log repair --data-dir DIR mends the log from it"
 	case errors.As(err, &addr):
 		e.Kind, e.Addr, e.Message = StartAddress, addr.Addr, fmt.Sprintf("address %s is taken", addr.Addr)
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -190,7 +204,9 @@ func startError(what string, err error) error {
 	case errors.Is(err, keyring.ErrStorageKeysLost):
 		e.Kind = StartLostKey
 		e.Hint = "put keys/node.secret and keys/storage.keys back from a backup, or move shards/ and what is left of the two out of the data directory: the state is built again from the log"
-	case errors.Is(err, keyring.ErrDamaged), errors.Is(err, storage.ErrDamaged), errors.Is(err, eventlog.ErrStoreDamaged),
+	case errors.Is(err, eventlog.ErrStoreDamaged):
+		e.Kind, e.Hint = StartDamaged, "nothing is lost while shards/ is whole: move nats/ aside, start memnode, and run memctl log repair, which writes the log again from the state"
+	case errors.Is(err, keyring.ErrDamaged), errors.Is(err, storage.ErrDamaged),
 		errors.Is(err, raftfsm.ErrDamaged), errors.Is(err, raftfsm.ErrCorruptLog), errors.Is(err, raftfsm.ErrCorruptSnapshot),
 		errors.Is(err, raftfsm.ErrStateLost):
 		e.Kind, e.Hint = StartDamaged, "memctl doctor --data-dir DIR says more; memctl restore brings a backup back"

@@ -39,7 +39,8 @@ type core struct {
 	group   *raftfsm.Group
 	onApply atomic.Pointer[func(*projections.Applied)]
 
-	closers []closer // in the order they were opened
+	restoring bool     // the directory is being filled by a restore
+	closers   []closer // in the order they were opened
 }
 
 type closer struct {
@@ -67,6 +68,9 @@ const shard0 = 0
 
 // openDir locks the data directory and opens the keyring.
 func (c *core) openDir(mustExist bool) error {
+	if err := c.refuseHalfRestored(); err != nil {
+		return err
+	}
 	dir, err := openDataDir(c.cfg.FS, c.cfg.DataDir, events.NewIDSource(c.cfg.Now, nil), mustExist)
 	if err != nil {
 		return err

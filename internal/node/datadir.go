@@ -50,6 +50,7 @@ const (
 	modeStandalone = "standalone"
 	lockFile       = "LOCK"
 	nodeJSON       = "node.json"
+	nodeCopy       = "node.json.copy"
 )
 
 func (d *dataDir) keys() string            { return d.path }
@@ -68,7 +69,9 @@ func openDataDir(fsys vfs.FS, path string, ids *events.IDSource, mustExist bool)
 		return nil, usage(fmt.Sprintf("data directory %q: %v", path, err), "")
 	}
 	if mustExist {
-		if _, err := fsys.Stat(filepath.Join(path, nodeJSON)); err != nil {
+		_, err := fsys.Stat(filepath.Join(path, nodeJSON))
+		_, copyErr := fsys.Stat(filepath.Join(path, nodeCopy))
+		if err != nil && copyErr != nil {
 			return nil, usage(fmt.Sprintf("%s is not a data directory", path), "give the --data-dir that memnode used")
 		}
 	}
@@ -102,10 +105,21 @@ func readOnly(path string, err error) error {
 		Hint: "choose a directory that this user may write to", Err: err}
 }
 
+// readNode reads node.json, or its copy where that is missing or damaged, and
+// heals one from the other.
 func (d *dataDir) readNode(ids *events.IDSource) error {
-	name := filepath.Join(d.path, nodeJSON)
-	b, err := storage.ReadFile(d.fs, name)
-	if errors.Is(err, os.ErrNotExist) {
+	node, err := readNodeFile(d.fs, filepath.Join(d.path, nodeJSON))
+	spare, spareErr := readNodeFile(d.fs, filepath.Join(d.path, nodeCopy))
+	switch {
+	case err == nil && spareErr == nil && node == spare:
+		d.node = node
+	case err == nil:
+		d.node = node
+		return d.afterRead(d.writeNode())
+	case spareErr == nil:
+		d.node = spare
+		return d.afterRead(d.writeNode())
+	case errors.Is(err, os.ErrNotExist) && errors.Is(spareErr, os.ErrNotExist):
 		if d.hasData() {
 			return &StartError{Kind: StartDamaged, Message: fmt.Sprintf("%s holds data but no %s", d.path, nodeJSON),
 				Hint: "put the file back from a backup of the folder, or choose another --data-dir"}
@@ -113,20 +127,38 @@ func (d *dataDir) readNode(ids *events.IDSource) error {
 		d.fresh = true
 		d.node = nodeFile{Format: nodeFormat, NodeID: ids.New().String(), ClusterID: ids.New().String(), Mode: modeStandalone}
 		return d.writeNode()
-	}
-	if err != nil {
+	case errors.Is(err, errNodeDamaged) || errors.Is(spareErr, errNodeDamaged):
+		return &StartError{Kind: StartDamaged, Message: fmt.Sprintf("%s and its copy are damaged", filepath.Join(d.path, nodeJSON)),
+			Hint: "put it back from a backup of the folder"}
+	default:
 		return readOnly(d.path, err)
 	}
-	damaged := &StartError{Kind: StartDamaged, Message: fmt.Sprintf("%s is damaged", name), Hint: "put it back from a backup of the folder"}
-	if err := json.Unmarshal(b, &d.node); err != nil {
-		return damaged
+	return d.afterRead(nil)
+}
+
+var errNodeDamaged = errors.New("damaged")
+
+func readNodeFile(fsys vfs.FS, name string) (nodeFile, error) {
+	var f nodeFile
+	b, err := storage.ReadFile(fsys, name)
+	if err != nil {
+		return f, err
+	}
+	if json.Unmarshal(b, &f) != nil || f.Format <= nodeFormat && f.Check != f.check() {
+		return f, errNodeDamaged
+	}
+	return f, nil
+}
+
+// afterRead says whether this node may use the folder.
+func (d *dataDir) afterRead(err error) error {
+	if err != nil {
+		return err
 	}
 	switch {
 	case d.node.Format > nodeFormat:
 		return &StartError{Kind: StartNewer, Message: fmt.Sprintf("%s was written by a newer version of Mneme (format %d, this is %d)", d.path, d.node.Format, nodeFormat),
 			Hint: "start the newer version"}
-	case d.node.Check != d.node.check():
-		return damaged
 	case d.node.Mode != modeStandalone:
 		return &StartError{Kind: StartUsage, Message: fmt.Sprintf("%s belongs to a cluster (mode %q)", d.path, d.node.Mode), Hint: "start it with the cluster's options"}
 	}
@@ -149,14 +181,20 @@ func (d *dataDir) has(sub string) bool {
 	return err == nil && slices.ContainsFunc(names, func(name string) bool { return name != filepath.Base(d.tokenFile()) })
 }
 
+// writeNode writes node.json and its copy.
 func (d *dataDir) writeNode() error {
+	if d.node.Format > nodeFormat {
+		return nil // not ours to write
+	}
 	d.node.Check = d.node.check()
 	b, err := json.MarshalIndent(d.node, "", "  ")
 	if err != nil {
 		return err
 	}
-	if err := storage.ReplaceFile(d.fs, filepath.Join(d.path, nodeJSON), append(b, '\n'), 0o600); err != nil {
-		return readOnly(d.path, err)
+	for _, name := range []string{nodeJSON, nodeCopy} {
+		if err := storage.ReplaceFile(d.fs, filepath.Join(d.path, name), append(b, '\n'), 0o600); err != nil {
+			return readOnly(d.path, err)
+		}
 	}
 	return nil
 }

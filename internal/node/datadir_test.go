@@ -1,6 +1,9 @@
 package node
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -27,5 +30,54 @@ func TestNodeKeepsItsIdentityOverAPowerLoss(t *testing.T) {
 	want := open(fs, false)
 	if got := open(fs.CrashClone(vfs.CrashCloneCfg{}), true); got != want {
 		t.Errorf("the node was %+v and is %+v", want, got)
+	}
+}
+
+// One copy of node.json heals the other: a single flipped bit used to end in
+// exit 7.
+func TestNodeFileHealsFromItsCopy(t *testing.T) {
+	path, ids := t.TempDir(), events.NewIDSource(time.Now, nil)
+	open := func() (nodeFile, error) {
+		d, err := openDataDir(vfs.Default, path, ids, true)
+		if err != nil {
+			return nodeFile{}, err
+		}
+		return d.node, d.close()
+	}
+	d, err := openDataDir(vfs.Default, path, ids, false)
+	if err = errors.Join(err, d.close()); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(filepath.Join(path, nodeJSON))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{nodeJSON, nodeCopy} {
+		for what, damage := range map[string]func(string) error{
+			"removed": os.Remove,
+			"empty":   func(p string) error { return os.WriteFile(p, nil, 0o600) },
+			"flipped": func(p string) error {
+				b := append([]byte(nil), whole...)
+				b[len(b)/2] ^= 1
+				return os.WriteFile(p, b, 0o600)
+			},
+		} {
+			if err := damage(filepath.Join(path, name)); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := open(); err != nil || got != d.node {
+				t.Errorf("%s %s: %+v, %v", name, what, got, err)
+			}
+			if b, err := os.ReadFile(filepath.Join(path, name)); err != nil || string(b) != string(whole) {
+				t.Errorf("%s %s: not healed: %q, %v", name, what, b, err)
+			}
+		}
+	}
+	if err := errors.Join(os.WriteFile(filepath.Join(path, nodeJSON), nil, 0o600), os.WriteFile(filepath.Join(path, nodeCopy), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	var e *StartError
+	if _, err := open(); !errors.As(err, &e) || e.Kind != StartDamaged || e.Hint == "" {
+		t.Errorf("both damaged: %v", err)
 	}
 }

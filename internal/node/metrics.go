@@ -31,6 +31,9 @@ var (
 	descLogLast    = desc("log_sequence", "Last sequence of the log.", "shard")
 	descLogLost    = desc("log_lost_messages", "Messages the log's server reports lost.", "shard")
 	descDiverged   = desc("log_diverged", "1 while writes are stopped because log and state disagree.", "shard")
+	descScrubbed   = desc("log_scrubbed_sequence", "How far the slow reading of the whole log is.", "shard")
+	descScrubEnd   = desc("log_scrub_finished_timestamp_seconds", "When the whole log was last read and found sound; 0 if not since the start.", "shard")
+	descScrubFound = desc("log_scrub_problem", "1 if the last reading of the whole log found damage.", "shard")
 	descHalted     = desc("shard_halted", "1 while the shard does not apply.", "shard")
 	descFrames     = desc("frames_appended_total", "Frames appended to the log since the start.", "shard")
 	descEvents     = desc("events_appended_total", "Events appended to the log since the start.", "shard")
@@ -65,6 +68,9 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		gauge(descLogLast, float64(s.Log.Last), shard)
 		gauge(descLogLost, float64(s.Log.Lost), shard)
 		gauge(descDiverged, flag(s.Log.Diverged != ""), shard)
+		gauge(descScrubbed, float64(s.Log.Scrub.Done), shard)
+		gauge(descScrubEnd, unixSeconds(s.Log.Scrub.FinishedAt), shard)
+		gauge(descScrubFound, flag(s.Log.Scrub.Problem != ""), shard)
 		gauge(descHalted, flag(s.Halted != ""), shard)
 	}
 	w := c.n.shardNow()
@@ -92,4 +98,11 @@ func flag(b bool) float64 {
 		return 1
 	}
 	return 0
+}
+
+func unixSeconds(t time.Time) float64 {
+	if t.IsZero() {
+		return 0
+	}
+	return float64(t.Unix())
 }

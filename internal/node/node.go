@@ -31,6 +31,7 @@ type Node struct {
 	query      *query.Service
 	rejections *ingest.Rejections
 	space      *space
+	scrub      *logScrub
 	started    time.Time
 	http       *http.Server
 	listener   net.Listener
@@ -58,6 +59,7 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{core: &core{cfg: cfg}, started: time.Now(), done: make(chan struct{})}
+	n.scrub = newLogScrub(n)
 	if err := n.open(ctx); err != nil {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
@@ -194,23 +196,35 @@ func (n *Node) openWriting(ctx context.Context) error {
 		n.wg.Wait()
 		return nil
 	})
-	if err := n.startShard(ctx, false); err != nil {
+	found, err := n.knownDivergence(ctx)
+	if err != nil {
+		return err
+	}
+	if err := n.startShard(ctx, n.raiseEpoch() && found == nil, found); err != nil {
 		return err
 	}
 	n.onClose("writing", n.stopShard)
+	if err := n.epochRaised(); err != nil {
+		return err
+	}
 	if err := n.shard.DestroyDeleted(); err != nil {
 		return err
 	}
 	n.wg.Add(1)
 	go n.watchLog(run)
+	n.wg.Go(func() { n.scrub.run(run) })
 	return nil
 }
 
-func (n *Node) startShard(ctx context.Context, raiseEpoch bool) error {
+// startShard begins writing. With d writes are stopped from the start.
+func (n *Node) startShard(ctx context.Context, raiseEpoch bool, d *eventlog.DivergedError) error {
 	shard, err := ingest.Start(ctx, ingest.Options{Shard: shard0, Stream: n.stream, Group: n.group, Term: n.group.Term(), State: n.state,
 		Keys: n.keys, Book: n.book, Now: n.cfg.Now, Logger: n.cfg.Logger, Refuse: n.refuse, RaiseEpoch: raiseEpoch})
 	if err != nil {
 		return err
+	}
+	if d != nil && shard.Diverged() == nil {
+		shard.SetDiverged(d)
 	}
 	n.writing.Lock()
 	n.shard = shard
@@ -267,14 +281,12 @@ func (n *Node) watchLog(ctx context.Context) {
 }
 
 func (n *Node) checkLog(ctx context.Context) {
-	shard := n.shardNow()
-	err := shard.Check(ctx)
+	err := n.shardNow().Check(ctx)
 	var d *eventlog.DivergedError
 	switch {
-	case errors.As(err, &d) && shard.Diverged() == nil:
-		n.cfg.Logger.Error("log and state disagree, writes are stopped", "kind", d.Kind, "detail", d.Detail, "hint", d.Hint)
-		shard.SetDiverged(d)
-	case err != nil && ctx.Err() == nil && d == nil:
+	case errors.As(err, &d):
+		n.stopWrites(d)
+	case err != nil && ctx.Err() == nil:
 		n.cfg.Logger.Warn("log could not be checked", "err", err)
 	}
 }

@@ -310,8 +310,7 @@ func TestStartErrorOfEachCause(t *testing.T) {
 	}
 	fails(t, quiet(filepath.Join(file, "below")), StartReadOnly)
 	shut(t, n)
-	name := filepath.Join(dir, nodeJSON)
-	b, err := os.ReadFile(name)
+	b, err := os.ReadFile(filepath.Join(dir, nodeJSON))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -327,8 +326,10 @@ func TestStartErrorOfEachCause(t *testing.T) {
 			return f
 		}()),
 	} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
+		for _, name := range []string{nodeJSON, nodeCopy} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
 		fails(t, quiet(dir), kind)
 	}

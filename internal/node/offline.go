@@ -7,9 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"time"
 
-	"mneme/internal/keyring"
 	"mneme/internal/projections"
 	"mneme/internal/storage"
 	"mneme/memory"
@@ -79,7 +77,7 @@ func (o Offline) Doctor(ctx context.Context, dir string) (memory.DoctorReport, e
 		v := state.View()
 		cur := v.Cursor()
 		checks = append(checks, memory.Check{Name: "state", State: "ok", Detail: "stands at " + cur.Position().String()})
-		verified, err := verifyLog(ctx, c.stream, v, nil)
+		verified, _, err := verifyLog(ctx, c.stream, v, nil)
 		if err == nil {
 			checks = append(checks, check("log against state", verified.OK, fmt.Sprintf("%d frames agree", verified.Frames), fmt.Sprint(verified.Problems), verified.Hint))
 		}
@@ -101,7 +99,7 @@ func (o Offline) VerifyLog(ctx context.Context, dir string, progress func(done, 
 			return publicError(startError("state", err))
 		}
 		v := state.View()
-		shard, err := verifyLog(ctx, c.stream, v, progress)
+		shard, _, err := verifyLog(ctx, c.stream, v, progress)
 		out.Shards = []memory.VerifyShard{shard}
 		return errors.Join(err, v.Close(), state.Close())
 	})
@@ -115,7 +113,7 @@ func (o Offline) Backup(ctx context.Context, dir, logPath, keysPath string, prog
 	err := o.with(ctx, dir, func(c *core) error {
 		if logPath != "" {
 			err := createFile(logPath, func(w io.Writer) (err error) {
-				out, err = backupLog(ctx, c.stream, c.dir.node.ClusterID, w, progress)
+				out, err = c.backupStopped(ctx, w, progress)
 				return err
 			})
 			if err != nil {
@@ -132,6 +130,19 @@ func (o Offline) Backup(ctx context.Context, dir, logPath, keysPath string, prog
 	return out, err
 }
 
+// backupStopped compares the log with the state, if there is one that opens;
+// one that does not is built from the log anyway.
+func (c *core) backupStopped(ctx context.Context, w io.Writer, progress func(done, total uint64)) (memory.BackupReport, error) {
+	state, err := projections.Open(projections.Options{Dir: c.dir.state(shard0), Logger: c.cfg.Logger, ReadOnly: true})
+	if err != nil {
+		c.cfg.Logger.Warn("the log is written without comparing it with the state, which cannot be opened", "err", err)
+		return backupLog(ctx, c.stream, nil, c.dir.node.ClusterID, w, progress)
+	}
+	v := state.View()
+	report, err := backupLog(ctx, c.stream, v, c.dir.node.ClusterID, w, progress)
+	return report, errors.Join(err, v.Close(), state.Close())
+}
+
 // createFile writes a new file whole or not at all.
 func createFile(path string, write func(io.Writer) error) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
@@ -146,113 +157,4 @@ func createFile(path string, write func(io.Writer) error) error {
 		return errors.Join(err, os.Remove(path))
 	}
 	return storage.SyncDir(nil, filepath.Dir(path))
-}
-
-// Restore makes a new data directory from a backup of log and keyring. State is
-// built from the log.
-func (o Offline) Restore(ctx context.Context, dir, logPath, keysPath string, progress func(done, total uint64)) (memory.RebuildReport, error) {
-	var out memory.RebuildReport
-	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
-		return out, memory.Errorf(memory.CodeConflict, "%s is not empty", dir).WithHint("restore into a new directory, then start memnode with it")
-	}
-	// The log is checked as a whole before anything is made of it.
-	total, err := checkBackup(logPath)
-	if err != nil {
-		return out, err
-	}
-	made := filepath.Join(dir, nodeJSON)
-	report, err := o.restore(ctx, dir, logPath, keysPath, total, progress)
-	if err != nil {
-		if _, serr := os.Stat(made); serr == nil {
-			err = errors.Join(err, os.RemoveAll(dir))
-		}
-		return out, err
-	}
-	out.Shards = []memory.RebuildShard{report}
-	return out, nil
-}
-
-func checkBackup(logPath string) (uint64, error) {
-	f, err := os.Open(logPath)
-	if err != nil {
-		return 0, memory.Errorf(memory.CodeInvalid, "%v", err)
-	}
-	defer f.Close()
-	_, frames, err := readBackup(f, func(uint64, []byte) error { return nil })
-	if err != nil {
-		return 0, memory.Errorf(memory.CodeLogDiverged, "%s cannot be restored: %v", logPath, err).WithHint("use another copy of the backup")
-	}
-	return frames, nil
-}
-
-func (o Offline) restore(ctx context.Context, dir, logPath, keysPath string, total uint64, progress func(done, total uint64)) (memory.RebuildShard, error) {
-	cfg := o.Config
-	cfg.DataDir, cfg.NATSAddr, cfg.NATSURL = dir, "127.0.0.1:0", ""
-	cfg.setDefaults()
-	keys, err := os.Open(keysPath)
-	if err != nil {
-		return memory.RebuildShard{}, memory.Errorf(memory.CodeInvalid, "%v", err)
-	}
-	err = errors.Join(keyring.Import(keyring.Options{Dir: dir, Log: cfg.Logger}, keys), keys.Close())
-	if err != nil {
-		return memory.RebuildShard{}, publicError(startError("keyring", err))
-	}
-	c := &core{cfg: cfg}
-	started := time.Now()
-	report, err := c.restoreFrom(ctx, logPath, total, progress)
-	report.TookMS = time.Since(started).Milliseconds()
-	return report, errors.Join(publicError(err), c.close(context.WithoutCancel(ctx)))
-}
-
-func (c *core) restoreFrom(ctx context.Context, logPath string, total uint64, progress func(done, total uint64)) (memory.RebuildShard, error) {
-	var out memory.RebuildShard
-	if err := c.restoreNode(logPath); err != nil {
-		return out, err
-	}
-	if err := c.openDir(true); err != nil {
-		return out, err
-	}
-	if err := c.openLog(ctx, func(_, _, _ string) bool { return false }); err != nil {
-		return out, err
-	}
-	f, err := os.Open(logPath)
-	if err != nil {
-		return out, err
-	}
-	_, _, err = readBackup(f, func(seq uint64, data []byte) error {
-		if progress != nil {
-			progress(seq, 2*total)
-		}
-		return c.stream.Append(ctx, data, seq-1)
-	})
-	if err = errors.Join(err, f.Close()); err != nil {
-		return out, err
-	}
-	if err := c.openState(ctx); err != nil {
-		return out, err
-	}
-	if progress != nil {
-		progress(2*total, 2*total)
-	}
-	v := c.state.View()
-	defer v.Close()
-	h, err := v.Hash()
-	cur := v.Cursor()
-	return memory.RebuildShard{ID: shard0, Position: cur.Position().String(), StateHash: h.String(), Events: cur.Events}, err
-}
-
-// restoreNode writes node.json with the backup's cluster id.
-func (c *core) restoreNode(logPath string) error {
-	f, err := os.Open(logPath)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	stop := errors.New("enough")
-	cluster, _, err := readBackup(f, func(uint64, []byte) error { return stop })
-	if err != nil && !errors.Is(err, stop) {
-		return err
-	}
-	d := &dataDir{fs: c.cfg.FS, path: c.cfg.DataDir, node: nodeFile{Format: nodeFormat, NodeID: newNodeID(c.cfg.Now), ClusterID: cluster.String(), Mode: modeStandalone}}
-	return d.writeNode()
 }

@@ -13,6 +13,7 @@ import (
 
 	"mneme/internal/api"
 	"mneme/internal/embed"
+	"mneme/internal/events"
 	"mneme/internal/projections"
 	"mneme/memory"
 )
@@ -181,7 +182,8 @@ func TestRepairRefusesAForeignLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := js.Publish("mem.log.0", []byte("not what the state holds")); err != nil {
+	foreign := events.Frame{Term: 1, Seq: 1, Events: [][]byte{[]byte("not what the state holds")}}
+	if _, err := js.Publish("mem.log.0", foreign.Encode()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := n.RepairLog(t.Context(), nil); memory.CodeOf(err) != memory.CodeLogDiverged {

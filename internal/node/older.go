@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"mneme/internal/eventlog"
 	"mneme/internal/projections"
 	"mneme/internal/storage"
 )
@@ -39,6 +40,10 @@ func (c *core) buildOlder(ctx context.Context, older *projections.OlderError) er
 		return err
 	}
 	err = c.fillNext(ctx, next, older, info.Identity, cannot)
+	var gap *eventlog.GapError
+	if errors.As(err, &gap) {
+		err = cannot(fmt.Sprintf("the log is damaged: %v", gap))
+	}
 	if err = errors.Join(err, next.Close()); err != nil {
 		return errors.Join(err, os.RemoveAll(opt.Dir))
 	}

@@ -147,9 +147,11 @@ func TestDirectoryOfANewerVersionOrWithoutItsKeys(t *testing.T) {
 				edit(t, filepath.Join(dir, "keys", n), newerKeyring)
 			}
 		}, "newer"},
-		"node.json lost": {remove("node.json"), "node.json"},
+		"node.json lost": {remove("node.json", "node.json.copy"), "node.json"},
 		"node.json empty": {func(t *testing.T, dir string) {
-			edit(t, filepath.Join(dir, "node.json"), func([]byte) []byte { return nil })
+			for _, n := range []string{"node.json", "node.json.copy"} {
+				edit(t, filepath.Join(dir, n), func([]byte) []byte { return nil })
+			}
 		}, "node.json"},
 		"master key lost":            {remove("keys/master.key"), "master key"},
 		"keyring lost":               {remove("keys/keyring.v1", "keys/keyring.v1.copy"), "key"},

@@ -1,0 +1,215 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"mneme/internal/keyring"
+	"mneme/internal/storage"
+	"mneme/memory"
+)
+
+// Restore makes a new data directory from a backup of log and keyring. State is
+// built from the log. Until the last step the directory holds a mark with which
+// nothing opens it; a restore into a directory with that mark begins again.
+func (o Offline) Restore(ctx context.Context, dir, logPath, keysPath string, progress func(done, total uint64)) (memory.RebuildReport, error) {
+	var out memory.RebuildReport
+	o.Config.setDefaults()
+	fsys := o.Config.FS
+	existed, err := restorable(fsys, dir)
+	if err != nil {
+		return out, err
+	}
+	// The log is checked as a whole before anything is made of it.
+	total, err := checkBackup(logPath)
+	if err != nil {
+		return out, err
+	}
+	if err := beginRestore(fsys, dir); err != nil {
+		return out, memory.Errorf(memory.CodeInvalid, "%v", err).WithCause(err)
+	}
+	report, err := o.restore(ctx, dir, logPath, keysPath, total, progress)
+	if err != nil {
+		return out, errors.Join(err, undoRestore(fsys, dir, existed))
+	}
+	if err := endRestore(fsys, dir); err != nil {
+		return out, err
+	}
+	out.Shards = []memory.RebuildShard{report}
+	return out, nil
+}
+
+// restorable reports whether dir is there already; it must be empty, or left by
+// a restore that was interrupted.
+func restorable(fsys vfs.FS, dir string) (existed bool, err error) {
+	entries, err := fsys.List(dir)
+	if err != nil || len(entries) == 0 {
+		return err == nil, nil
+	}
+	if _, err := fsys.Stat(filepath.Join(dir, restoringMark)); err == nil {
+		return true, nil
+	}
+	return true, memory.Errorf(memory.CodeConflict, "%s is not empty", dir).WithHint("restore into a new directory, then start memnode with it")
+}
+
+// refuseHalfRestored keeps everything but the restore itself from opening a
+// directory that is not whole.
+func (c *core) refuseHalfRestored() error {
+	if _, err := c.cfg.FS.Stat(filepath.Join(c.cfg.DataDir, restoringMark)); err != nil || c.restoring {
+		return nil
+	}
+	return &StartError{Kind: StartDamaged, Message: fmt.Sprintf("%s is not whole: a restore into it was interrupted", c.cfg.DataDir),
+		Hint: "run the same memctl restore again"}
+}
+
+// restoringMark is the file that a directory holds while a restore fills it.
+const restoringMark = "RESTORING"
+
+// beginRestore puts the mark into dir, durably, and then removes what an
+// interrupted restore left.
+func beginRestore(fsys vfs.FS, dir string) error {
+	if err := storage.MkdirAll(fsys, dir, 0o700); err != nil {
+		return err
+	}
+	text := "memctl restore fills this directory. If it was interrupted, run it again.\n"
+	if err := storage.ReplaceFile(fsys, filepath.Join(dir, restoringMark), []byte(text), 0o600); err != nil {
+		return err
+	}
+	if err := storage.SyncDir(fsys, filepath.Dir(filepath.Clean(dir))); err != nil {
+		return err
+	}
+	return emptyRestore(fsys, dir)
+}
+
+// emptyRestore removes everything but the mark and the lock, which somebody may
+// hold.
+func emptyRestore(fsys vfs.FS, dir string) error {
+	entries, err := fsys.List(dir)
+	for _, name := range entries {
+		if name != restoringMark && name != lockFile {
+			err = errors.Join(err, fsys.RemoveAll(filepath.Join(dir, name)))
+		}
+	}
+	return err
+}
+
+// undoRestore takes back a restore that failed; the mark goes last.
+func undoRestore(fsys vfs.FS, dir string, existed bool) error {
+	if err := emptyRestore(fsys, dir); err != nil {
+		return err
+	}
+	err := errors.Join(removeIfThere(fsys, filepath.Join(dir, lockFile)), fsys.Remove(filepath.Join(dir, restoringMark)))
+	if err == nil && !existed {
+		err = fsys.Remove(dir)
+	}
+	return err
+}
+
+func removeIfThere(fsys vfs.FS, path string) error {
+	if err := fsys.Remove(path); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// endRestore makes the directory a data directory.
+func endRestore(fsys vfs.FS, dir string) error {
+	if err := fsys.Remove(filepath.Join(dir, restoringMark)); err != nil {
+		return err
+	}
+	return storage.SyncDir(fsys, dir)
+}
+
+func checkBackup(logPath string) (uint64, error) {
+	f, err := os.Open(logPath)
+	if err != nil {
+		return 0, memory.Errorf(memory.CodeInvalid, "%v", err)
+	}
+	defer f.Close()
+	_, frames, err := readBackup(f, func(uint64, []byte) error { return nil })
+	if err != nil {
+		return 0, memory.Errorf(memory.CodeLogDiverged, "%s cannot be restored: %v", logPath, err).WithHint("use another copy of the backup")
+	}
+	return frames, nil
+}
+
+func (o Offline) restore(ctx context.Context, dir, logPath, keysPath string, total uint64, progress func(done, total uint64)) (memory.RebuildShard, error) {
+	cfg := o.Config
+	cfg.DataDir, cfg.NATSAddr, cfg.NATSURL = dir, "127.0.0.1:0", ""
+	cfg.setDefaults()
+	keys, err := os.Open(keysPath)
+	if err != nil {
+		return memory.RebuildShard{}, memory.Errorf(memory.CodeInvalid, "%v", err)
+	}
+	err = errors.Join(keyring.Import(keyring.Options{Dir: dir, Log: cfg.Logger}, keys), keys.Close())
+	if err != nil {
+		return memory.RebuildShard{}, publicError(startError("keyring", err))
+	}
+	c := &core{cfg: cfg, restoring: true}
+	started := time.Now()
+	report, err := c.restoreFrom(ctx, logPath, total, progress)
+	report.TookMS = time.Since(started).Milliseconds()
+	return report, errors.Join(publicError(err), c.close(context.WithoutCancel(ctx)))
+}
+
+func (c *core) restoreFrom(ctx context.Context, logPath string, total uint64, progress func(done, total uint64)) (memory.RebuildShard, error) {
+	var out memory.RebuildShard
+	if err := c.restoreNode(logPath); err != nil {
+		return out, err
+	}
+	if err := c.openDir(true); err != nil {
+		return out, err
+	}
+	if err := c.openLog(ctx, func(_, _, _ string) bool { return false }); err != nil {
+		return out, err
+	}
+	f, err := os.Open(logPath)
+	if err != nil {
+		return out, err
+	}
+	_, _, err = readBackup(f, func(seq uint64, data []byte) error {
+		if progress != nil {
+			progress(seq, 2*total)
+		}
+		return c.stream.Append(ctx, data, seq-1)
+	})
+	if err = errors.Join(err, f.Close()); err != nil {
+		return out, err
+	}
+	if err := c.openState(ctx); err != nil {
+		return out, err
+	}
+	if err := c.state.Flush(); err != nil {
+		return out, err
+	}
+	if progress != nil {
+		progress(2*total, 2*total)
+	}
+	v := c.state.View()
+	defer v.Close()
+	h, err := v.Hash()
+	cur := v.Cursor()
+	return memory.RebuildShard{ID: shard0, Position: cur.Position().String(), StateHash: h.String(), Events: cur.Events}, err
+}
+
+// restoreNode writes node.json with the backup's cluster id.
+func (c *core) restoreNode(logPath string) error {
+	f, err := os.Open(logPath)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	stop := errors.New("enough")
+	cluster, _, err := readBackup(f, func(uint64, []byte) error { return stop })
+	if err != nil && !errors.Is(err, stop) {
+		return err
+	}
+	d := &dataDir{fs: c.cfg.FS, path: c.cfg.DataDir, node: nodeFile{Format: nodeFormat, NodeID: newNodeID(c.cfg.Now), ClusterID: cluster.String(), Mode: modeStandalone}}
+	return d.writeNode()
+}

@@ -1,0 +1,374 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"mneme/internal/events"
+	"mneme/memory"
+)
+
+const rottenFrames = 40 // more than the cheap check compares
+
+// rotten makes a stopped node's directory whose log has one flipped bit in the
+// message at seq, and returns the status that it had before.
+func rotten(t *testing.T, seq uint64) (dir string, want memory.ShardStatus) {
+	t.Helper()
+	dir = t.TempDir()
+	n := open(t, quiet(dir))
+	for i := range rottenFrames {
+		must(t, n, fmt.Sprint("memory of the harbour, number ", i))
+	}
+	want = shardOf(t, n)
+	m, err := n.stream.Get(t.Context(), seq)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shut(t, n)
+	rot(t, dir, m.Data)
+	return dir, want
+}
+
+// rot flips a bit in the middle of a message that some block of the log holds.
+func rot(t *testing.T, dir string, message []byte) {
+	t.Helper()
+	blocks, err := filepath.Glob(filepath.Join(dir, "nats", "jetstream", "*", "streams", events.StreamName(0), "msgs", "*.blk"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range blocks {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at := bytes.Index(b, message); at >= 0 {
+			b[at+len(message)/2] ^= 4
+			if err := os.WriteFile(name, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+	t.Fatalf("no block of %v holds the message", blocks)
+}
+
+// names checks that an error is a divergence that names the sequence and a
+// remedy.
+func names(t *testing.T, what string, err error, seq uint64) {
+	t.Helper()
+	e := memory.AsError(err)
+	if err == nil || e.Code != memory.CodeLogDiverged || !strings.Contains(e.Message, fmt.Sprintf("sequence %d", seq)) || !strings.Contains(e.Hint, "memctl log repair") {
+		t.Errorf("%s: %v (%s)", what, err, e.Hint)
+	}
+}
+
+// TestRotInAnOldMessageHasAWayOut: beyond the last 16 messages nothing noticed
+// it, repair found nothing to repair, and backup and rebuild failed with an
+// internal error.
+func TestRotInAnOldMessageHasAWayOut(t *testing.T) {
+	const seq = 7
+	for _, who := range []string{"backup", "rebuild", "doctor", "verify", "repair"} {
+		t.Run(who, func(t *testing.T) {
+			dir, want := rotten(t, seq)
+			n := open(t, quiet(dir))
+			must(t, n, "the cheap check sees nothing")
+			want.StateHash = shardOf(t, n).StateHash
+			switch who {
+			case "backup":
+				var b bytes.Buffer
+				_, err := n.BackupLog(t.Context(), &b)
+				names(t, who, err, seq)
+				if b.Len() > 0 {
+					t.Errorf("%d bytes of a backup were written", b.Len())
+				}
+			case "rebuild":
+				_, err := n.Rebuild(t.Context(), nil)
+				names(t, who, err, seq)
+			case "doctor":
+				r, err := n.Doctor(t.Context())
+				if err != nil || r.OK || !slices.ContainsFunc(r.Checks, func(c memory.Check) bool {
+					return c.State == "fail" && strings.Contains(c.Detail, "sequence 7") && strings.Contains(c.Hint, "memctl log repair")
+				}) {
+					t.Errorf("%+v, %v", r, err)
+				}
+			case "verify":
+				r, err := n.VerifyLog(t.Context(), nil)
+				if err != nil || r.Shards[0].OK || !strings.Contains(fmt.Sprint(r), "sequence 7") {
+					t.Errorf("%+v, %v", r, err)
+				}
+				if _, err := capture(n, "must not be taken"); memory.CodeOf(err) != memory.CodeLogDiverged {
+					t.Errorf("a write after the damage is known: %v", err)
+				}
+			}
+			report, err := n.RepairLog(t.Context(), nil)
+			if err != nil || report.Shards[0].Epoch != 1 || report.Shards[0].StateHash != want.StateHash {
+				t.Fatalf("%+v, %v", report, err)
+			}
+			must(t, n, "life goes on")
+			sound(t, n)
+		})
+	}
+}
+
+func sound(t *testing.T, n *Node) {
+	t.Helper()
+	if r, err := n.VerifyLog(t.Context(), nil); err != nil || !r.Shards[0].OK || len(r.Shards[0].Problems) > 0 {
+		t.Errorf("after the repair: %+v, %v", r, err)
+	}
+	if _, err := n.BackupLog(t.Context(), io.Discard); err != nil {
+		t.Error(err)
+	}
+	if s := shardOf(t, n); s.Epoch != 1 {
+		t.Errorf("after the repair: %+v", s)
+	}
+}
+
+// TestSlowScrubFindsRot: the worker reads everything, stops writes, and says so.
+func TestSlowScrubFindsRot(t *testing.T) {
+	dir, _ := rotten(t, 9)
+	cfg := quiet(dir)
+	cfg.ScrubEvery, cfg.ScrubRate = time.Millisecond, 1<<30
+	n := open(t, cfg)
+	await(t, "the scrub to find the damage", func() bool { return n.shardNow().Diverged() != nil })
+	s := shardOf(t, n)
+	if d := n.shardNow().Diverged(); d.Seq != 9 || !strings.Contains(s.Log.Scrub.Problem, "sequence 9") || !strings.Contains(s.Log.Diverged, "sequence 9") {
+		t.Errorf("%+v, %+v", d, s.Log)
+	}
+	_, err := capture(n, "must not be taken")
+	names(t, "a write", err, 9)
+	if len(find(t, n, "harbour")) == 0 {
+		t.Error("reads are down")
+	}
+	shut(t, n)
+	n = open(t, quiet(dir)) // it stays so over a restart
+	_, err = capture(n, "must not be taken")
+	names(t, "a write after a restart", err, 9)
+	shut(t, n)
+	n = open(t, cfg)
+	if _, err := n.RepairLog(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	repaired := time.Now()
+	await(t, "a scrub of the repaired log", func() bool { return shardOf(t, n).Log.Scrub.FinishedAt.After(repaired) })
+	if s := shardOf(t, n); s.Log.Scrub.Problem != "" || s.Log.Diverged != "" {
+		t.Errorf("%+v", s.Log)
+	}
+	must(t, n, "life goes on")
+	sound(t, n)
+}
+
+// TestScrubIsPaced: a pass takes as long as its rate says.
+func TestScrubIsPaced(t *testing.T) {
+	n := open(t, quiet(t.TempDir()))
+	for i := range 5 {
+		must(t, n, fmt.Sprint("memory ", i))
+	}
+	info, err := n.stream.Info(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.scrub.rate = int64(info.Bytes) * 2 // half a second, at most
+	began := time.Now()
+	if err := n.scrub.pass(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took < 200*time.Millisecond {
+		t.Errorf("%d bytes at %d a second took %s", info.Bytes, n.scrub.rate, took)
+	}
+	if s := n.scrub.Status(); s.Running || s.Done != info.Last || s.Total != info.Last || s.FinishedAt.IsZero() {
+		t.Errorf("%+v of %+v", s, info)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	n.scrub.rate = 1
+	if err := n.scrub.pass(ctx); err == nil || n.scrub.Status().Running {
+		t.Errorf("a pass that should take for ever ended with %v: %+v", err, n.scrub.Status())
+	}
+}
+
+// TestStoppedLogIsRepaired: repair was for running nodes only, and a node that
+// does not start had no way out.
+func TestStoppedLogIsRepaired(t *testing.T) {
+	for name, damage := range map[string]func(t *testing.T) (string, memory.ShardStatus){
+		"rot": func(t *testing.T) (string, memory.ShardStatus) { return rotten(t, 7) },
+		"lost": func(t *testing.T) (string, memory.ShardStatus) {
+			dir, want := filled(t)
+			return dir, errOnly(t, want, os.RemoveAll(filepath.Join(dir, "nats")))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, want := damage(t)
+			off := Offline{Config: quiet("")}
+			out := filepath.Join(t.TempDir(), "log")
+			if _, err := off.Backup(t.Context(), dir, out, "", nil); memory.CodeOf(err) != memory.CodeLogDiverged {
+				t.Errorf("backup of a diverged log: %v", err)
+			}
+			if _, err := os.Stat(out); err == nil {
+				t.Error("the refused backup left a file")
+			}
+			report, err := off.RepairLog(t.Context(), dir, nil)
+			if err != nil || report.Shards[0].StateHash != want.StateHash || report.Shards[0].Restored == 0 || report.Shards[0].Epoch != 1 {
+				t.Fatalf("%+v, %v", report, err)
+			}
+			if _, err := off.RepairLog(t.Context(), dir, nil); memory.CodeOf(err) != memory.CodeConflict {
+				t.Errorf("nothing to repair: %v", err)
+			}
+			if r, err := off.VerifyLog(t.Context(), dir, nil); err != nil || !r.Shards[0].OK {
+				t.Errorf("%+v, %v", r, err)
+			}
+			n := open(t, quiet(dir))
+			if got := shardOf(t, n); got.StateHash != want.StateHash || got.Epoch != 1 || got.Log.Diverged != "" {
+				t.Errorf("%+v, want %+v", got, want)
+			}
+			if _, err := os.Stat(n.epochFile()); err == nil {
+				t.Error("the plan of the epoch is still there")
+			}
+			must(t, n, "life goes on")
+			sound(t, n)
+		})
+	}
+}
+
+func errOnly(t *testing.T, s memory.ShardStatus, err error) memory.ShardStatus {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestRepairTakesWhatTheStateHasNotApplied: with rot before it, an acknowledged
+// message that was only in the log kept the repair from making the log anew.
+func TestRepairTakesWhatTheStateHasNotApplied(t *testing.T) {
+	dir, _ := filled(t)
+	older := filepath.Join(t.TempDir(), "older")
+	if err := os.CopyFS(older, os.DirFS(filepath.Join(dir, "shards"))); err != nil {
+		t.Fatal(err)
+	}
+	n := open(t, quiet(dir))
+	must(t, n, "acknowledged and only in the log")
+	want := shardOf(t, n)
+	m, err := n.stream.Get(t.Context(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shut(t, n)
+	if err := os.RemoveAll(filepath.Join(dir, "shards")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(filepath.Join(dir, "shards"), os.DirFS(older)); err != nil {
+		t.Fatal(err)
+	}
+	rot(t, dir, m.Data)
+	report, err := Offline{Config: quiet("")}.RepairLog(t.Context(), dir, nil)
+	if err != nil || report.Shards[0].StateHash != want.StateHash {
+		t.Fatalf("%+v, %v; want %s", report, err, want.StateHash)
+	}
+	n = open(t, quiet(dir))
+	if got := shardOf(t, n); got.Records != want.Records {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	sound(t, n)
+}
+
+// TestRepairedIdentityIsDurable: a repair that had ended was undone by kill -9,
+// because the state's note about the new stream was not on disk.
+func TestRepairedIdentityIsDurable(t *testing.T) {
+	dir, want := filled(t)
+	if err := os.RemoveAll(filepath.Join(dir, "nats")); err != nil {
+		t.Fatal(err)
+	}
+	n := open(t, quiet(dir))
+	if _, err := n.RepairLog(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	killed := filepath.Join(t.TempDir(), "killed")
+	if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	again := open(t, quiet(killed))
+	if got := shardOf(t, again); got.Log.Diverged != "" || got.Epoch != 1 || got.Records != want.Records {
+		t.Errorf("%+v", got)
+	}
+	must(t, again, "life goes on")
+	sound(t, again)
+}
+
+// TestRotWithoutStateSaysWhatToDo: a start ended with exit 1 and "sequence 7 is
+// missing".
+func TestRotWithoutStateSaysWhatToDo(t *testing.T) {
+	dir, _ := rotten(t, 7)
+	if err := os.RemoveAll(filepath.Join(dir, "shards")); err != nil {
+		t.Fatal(err)
+	}
+	e := fails(t, quiet(dir), StartDamaged)
+	if !strings.Contains(e.Message, "sequence 7") || !strings.Contains(e.Hint, "memctl restore") {
+		t.Errorf("%s; %s", e.Message, e.Hint)
+	}
+}
+
+// TestKilledRestoreIsNoDataDirectory: 9 of 15 killed restores left a directory
+// that opened as if whole and took writes behind a log that ended early.
+func TestKilledRestoreIsNoDataDirectory(t *testing.T) {
+	dir, want := filled(t)
+	out := t.TempDir()
+	log, keys := filepath.Join(out, "log"), filepath.Join(out, "keys")
+	off := Offline{Config: quiet("")}
+	if _, err := off.Backup(t.Context(), dir, log, keys, nil); err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(t.TempDir(), "new")
+	killed := filepath.Join(t.TempDir(), "killed")
+	_, err := off.Restore(t.Context(), to, log, keys, func(done, total uint64) {
+		if done == 4 {
+			if err := os.CopyFS(killed, os.DirFS(to)); err != nil { // what a kill leaves
+				t.Error(err)
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := fails(t, quiet(killed), StartDamaged); !strings.Contains(e.Hint, "memctl restore") {
+		t.Errorf("%s; %s", e.Message, e.Hint)
+	}
+	if _, err := off.VerifyLog(t.Context(), killed, nil); memory.CodeOf(err) != memory.CodeLogDiverged {
+		t.Errorf("verify: %v", err)
+	}
+	if _, err := off.Restore(t.Context(), killed, log, keys, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{to, killed} {
+		n := open(t, quiet(d))
+		if got := shardOf(t, n); got.StateHash != want.StateHash || got.Records != want.Records {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+	if _, err := off.Restore(t.Context(), killed, log, keys, nil); err == nil {
+		t.Error("a finished restore was restored over")
+	}
+}
+
+// await looks until a condition holds.
+func await(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	for !cond() {
+		select {
+		case <-look.C:
+		case <-late.C:
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}

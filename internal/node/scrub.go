@@ -1,0 +1,136 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"mneme/internal/eventlog"
+	"mneme/internal/ingest"
+	"mneme/memory"
+)
+
+// Defaults of the slow scrub. A pass over a log of 10 GiB takes about 45
+// minutes and a few per cent of a disk.
+const (
+	DefaultScrubEvery = 24 * time.Hour
+	DefaultScrubRate  = 4 << 20
+	scrubAfterStart   = time.Minute
+	scrubStep         = 64 // messages read at a time, at most 32 MiB
+)
+
+// logScrub reads the whole log against chain and state, slowly, again and
+// again: the cheap check sees only the last messages. What it finds stops
+// writes.
+type logScrub struct {
+	n     *Node
+	every time.Duration // between two passes
+	rate  int64         // bytes a second
+	first time.Duration // from the start to the first pass
+
+	// busy is held while a step reads, and while log or state are replaced or
+	// read as a whole by somebody else.
+	busy   sync.Mutex
+	mu     sync.Mutex
+	status memory.ScrubStatus
+}
+
+func newLogScrub(n *Node) *logScrub {
+	return &logScrub{n: n, every: n.cfg.ScrubEvery, rate: n.cfg.ScrubRate, first: min(scrubAfterStart, n.cfg.ScrubEvery)}
+}
+
+// hold keeps the scrub from reading until the returned function is called.
+func (s *logScrub) hold() (release func()) {
+	s.busy.Lock()
+	return s.busy.Unlock
+}
+
+// Status is how far the present pass is and how the last one ended.
+func (s *logScrub) Status() memory.ScrubStatus {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.status
+}
+
+func (s *logScrub) set(f func(*memory.ScrubStatus)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(&s.status)
+}
+
+// run makes passes until ctx ends.
+func (s *logScrub) run(ctx context.Context) {
+	for wait := s.first; ; wait = s.every {
+		t := time.NewTimer(wait)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return
+		}
+		if s.n.shardNow().Diverged() != nil {
+			continue // known, and the log waits for its repair
+		}
+		if err := s.pass(ctx); err != nil && ctx.Err() == nil {
+			s.n.cfg.Logger.Warn("the scrub of the log could not go on", "err", err)
+		}
+	}
+}
+
+// pass reads the log once. It ends early at the first divergence.
+func (s *logScrub) pass(ctx context.Context) error {
+	began := time.Now()
+	identity := s.n.state.Cursor().Identity
+	sc, err := eventlog.BeginScrub(ctx, s.n.stream, eventlog.Tail{Shard: shard0})
+	if err != nil {
+		return err
+	}
+	total := sc.Report().To
+	s.set(func(st *memory.ScrubStatus) {
+		*st = memory.ScrubStatus{Running: true, Total: total, FinishedAt: st.FinishedAt}
+	})
+	defer s.set(func(st *memory.ScrubStatus) { st.Running = false })
+	for more := true; more; {
+		before := sc.Report().Bytes
+		if more, err = s.step(ctx, sc, identity); err != nil {
+			return err
+		}
+		r := sc.Report()
+		if d := r.Diverged(); d != nil {
+			s.set(func(st *memory.ScrubStatus) { st.Problem = d.Error() })
+			s.n.stopWrites(d)
+			return nil
+		}
+		s.set(func(st *memory.ScrubStatus) { st.Done = r.Tail.Seq })
+		if err := sleep(ctx, time.Duration(r.Bytes-before)*time.Second/time.Duration(s.rate)); err != nil {
+			return err
+		}
+	}
+	s.set(func(st *memory.ScrubStatus) { st.FinishedAt = s.n.cfg.Now().UTC() })
+	s.n.cfg.Logger.Info("the whole log was read and is sound", "frames", sc.Report().Frames, "took", time.Since(began).Round(time.Second))
+	return nil
+}
+
+var errLogReplaced = errors.New("the log was made anew meanwhile")
+
+func (s *logScrub) step(ctx context.Context, sc *eventlog.Scrubber, identity string) (more bool, err error) {
+	defer s.hold()()
+	if s.n.state.Cursor().Identity != identity {
+		return false, errLogReplaced
+	}
+	v := s.n.state.View()
+	defer v.Close()
+	return sc.Step(ctx, s.n.stream, ingest.FrameHashes(v), scrubStep)
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,115 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"mneme/internal/eventlog"
+	"mneme/internal/ingest"
+	"mneme/internal/projections"
+	"mneme/internal/storage"
+	"mneme/memory"
+)
+
+// VerifyLog reads the whole log against the chain and the state. A divergence
+// that it finds stops writes, as the slow scrub would.
+func (n *Node) VerifyLog(ctx context.Context, progress func(done, total uint64)) (memory.VerifyReport, error) {
+	var report memory.VerifyReport
+	err := n.exclusive(func() error {
+		v := n.state.View()
+		defer v.Close()
+		shard, d, err := verifyLog(ctx, n.stream, v, progress)
+		report.Shards = []memory.VerifyShard{shard}
+		n.stopWrites(d)
+		return err
+	})
+	return report, err
+}
+
+// verifyLog compares a log with a view of the state, message by message. It
+// returns the divergence that it found, if any.
+func verifyLog(ctx context.Context, stream eventlog.Stream, v *projections.View, progress func(done, total uint64)) (memory.VerifyShard, *eventlog.DivergedError, error) {
+	out := memory.VerifyShard{ID: shard0}
+	info, err := stream.Info(ctx)
+	if err != nil {
+		return out, nil, fmt.Errorf("verify log: %w", err)
+	}
+	out.First, out.Last = info.First, info.Last
+	cursor := v.Cursor()
+	scrub, err := eventlog.Scrub(ctx, stream, eventlog.Tail{Shard: shard0}, ingest.FrameHashes(v), progress)
+	if err != nil {
+		return out, nil, fmt.Errorf("verify log: %w", err)
+	}
+	out.Frames, out.Events = scrub.Frames, scrub.Events
+	var d *eventlog.DivergedError
+	switch err := ingest.CheckLog(ctx, stream, v); {
+	case errors.As(err, &d):
+		out.Problems = append(out.Problems, fmt.Sprintf("%s: %s", d.Kind, d.Detail))
+	case err != nil:
+		return out, nil, fmt.Errorf("verify log: %w", err)
+	}
+	for _, p := range scrub.Problems {
+		out.Problems = append(out.Problems, fmt.Sprintf("sequence %d: %s: %s", p.Seq, p.Kind, p.Detail))
+	}
+	if found := scrub.Diverged(); found != nil {
+		d = found // it names the first sequence of the whole log
+	}
+	if d != nil {
+		out.Hint = d.Hint
+	} else if scrub.Tail.Seq == cursor.Seq && scrub.Tail.Chain != cursor.Chain {
+		out.Problems = append(out.Problems, "the chain over the log does not end where the state's does")
+		out.Hint = "memctl rebuild builds the state again from the log"
+	}
+	out.OK = out.Hint == ""
+	return out, d, nil
+}
+
+// damagedLog is the error of work that needs a sound log. It names the first
+// thing that is wrong with it, and the remedy.
+func damagedLog(what string, report memory.VerifyShard) *memory.Error {
+	first := "log and state disagree"
+	if len(report.Problems) > 0 {
+		first = report.Problems[0]
+	}
+	return memory.Errorf(memory.CodeLogDiverged, "%s: the log is damaged: %s", what, first).WithHint("%s", report.Hint)
+}
+
+// stopWrites tells the shard of a divergence that was found while it runs.
+func (n *Node) stopWrites(d *eventlog.DivergedError) {
+	shard := n.shardNow()
+	if d == nil || shard == nil || shard.Diverged() != nil {
+		return
+	}
+	n.cfg.Logger.Error("log and state disagree, writes are stopped", "kind", d.Kind, "sequence", d.Seq, "detail", d.Detail, "hint", d.Hint)
+	shard.SetDiverged(d)
+	if err := storage.ReplaceFile(n.cfg.FS, n.divergedMark(), []byte(d.Error()+"\n"), 0o600); err != nil {
+		n.cfg.Logger.Warn("the damage is not noted for the next start", "err", err)
+	}
+}
+
+// divergedMark is the file that says that the log was found damaged where the
+// cheap check at start does not look. Its text is for people.
+func (c *core) divergedMark() string { return filepath.Join(c.dir.shard(shard0), "diverged") }
+
+// knownDivergence reads the whole log if it was found damaged before the last
+// stop, and returns what is still wrong.
+func (c *core) knownDivergence(ctx context.Context) (*eventlog.DivergedError, error) {
+	if _, err := c.cfg.FS.Stat(c.divergedMark()); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	c.cfg.Logger.Info("the log was found damaged before; reading all of it")
+	v := c.state.View()
+	defer v.Close()
+	report, d, err := verifyLog(ctx, c.stream, v, nil)
+	if err != nil || !report.OK {
+		return d, err
+	}
+	return nil, c.forgetDivergence()
+}
+
+// forgetDivergence ends what divergedMark began. A mark that comes back after a
+// crash costs one reading of the log.
+func (c *core) forgetDivergence() error { return removeIfThere(c.cfg.FS, c.divergedMark()) }
