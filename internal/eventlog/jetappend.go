@@ -29,6 +29,9 @@ func (j *JetStream) Append(ctx context.Context, data []byte, last uint64) error 
 			return fmt.Errorf("publish: %w", fault)
 		}
 	}
+	if err := j.guard(); err != nil {
+		return fmt.Errorf("publish: %w: %w", ErrRefused, err)
+	}
 	ctx, cancel := context.WithTimeout(ctx, j.cfg.AckTimeout)
 	defer cancel()
 	msg := &nats.Msg{
@@ -42,6 +45,9 @@ func (j *JetStream) Append(ctx context.Context, data []byte, last uint64) error 
 	}
 	if err := parseAck(reply.Data, last); err != nil {
 		return fmt.Errorf("publish: %w", err)
+	}
+	if err := j.guard(); err != nil { // another server may have answered
+		return fmt.Errorf("publish: %w: %w", ErrUnknown, err)
 	}
 	return nil
 }

@@ -32,6 +32,10 @@ func (j *JetStream) Info(ctx context.Context) (Info, error) {
 	if j.closed.Load() {
 		return Info{}, fmt.Errorf("info: %w", ErrClosed)
 	}
+	if err := j.guard(); err != nil {
+		// A frame of unknown outcome that is found now may not be on disk.
+		return Info{}, fmt.Errorf("info %s: %w", j.name, err)
+	}
 	st, err := j.js.Stream(ctx, j.name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return Info{}, fmt.Errorf("info %s: %w: %w", j.name, ErrNotFound, err)

@@ -27,6 +27,10 @@ type StreamConfig struct {
 	// Fault, if not nil, tells after a missing ack whether the server reported
 	// that it cannot write; Server.WriteFault is meant.
 	Fault func() error
+	// Guard, if not nil, says why an acknowledgement would not mean that the
+	// message is on disk; Remote.Proven is meant. While it does nothing is
+	// appended, and what was is not taken for stored.
+	Guard func() error
 }
 
 const (
@@ -104,6 +108,13 @@ func (j *JetStream) open(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+func (j *JetStream) guard() error {
+	if j.cfg.Guard == nil {
+		return nil
+	}
+	return j.cfg.Guard()
 }
 
 // Created reports whether opening made the stream.

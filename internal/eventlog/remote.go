@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -35,12 +36,22 @@ type RemoteOptions struct {
 	Logger *slog.Logger // nil discards
 }
 
-// Remote is a connection to an external NATS.
+// Remote is a connection to an external NATS. It is safe for concurrent use.
+//
+// A proof holds for one connection: behind the same address another server, or
+// the same one under another configuration, may answer after a reconnect. So it
+// is taken again after each, and until it is there Proven is an error.
 type Remote struct {
-	nc      *nats.Conn
-	opt     RemoteOptions
-	log     *slog.Logger
-	servers []string
+	nc    *nats.Conn
+	opt   RemoteOptions
+	log   *slog.Logger
+	again chan struct{} // a reconnect wants a proof
+	stop  context.CancelFunc
+	wg    sync.WaitGroup
+
+	mu      sync.Mutex
+	servers []string // of the last proof that held
+	proved  uint64   // reconnects before that proof
 }
 
 const (
@@ -49,6 +60,7 @@ const (
 	remotePing        = 5 * time.Second
 	proofQuiet        = 500 * time.Millisecond
 	maxVarz           = 4 << 20
+	proofRetry        = time.Second
 )
 
 // OpenExternal connects to an external NATS and proves that its servers sync to
@@ -60,7 +72,7 @@ func OpenExternal(ctx context.Context, opt RemoteOptions) (*Remote, error) {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
-	r := &Remote{opt: opt, log: opt.Logger.With("component", "nats")}
+	r := &Remote{opt: opt, log: opt.Logger.With("component", "nats"), again: make(chan struct{}, 1)}
 	nc, err := r.connect(ctx, opt.Options)
 	if err != nil {
 		return nil, fmt.Errorf("open external log %s: %w: %w", opt.URL, ErrUnreachable, err)
@@ -72,7 +84,34 @@ func OpenExternal(ctx context.Context, opt RemoteOptions) (*Remote, error) {
 	} else if err != nil {
 		r.log.Warn("going on without proof that the log syncs to disk", "error", err)
 	}
+	run, stop := context.WithCancel(context.WithoutCancel(ctx))
+	r.stop = stop
+	r.wg.Go(func() { r.proveAgain(run) })
 	return r, nil
+}
+
+// proveAgain takes the proof after each reconnect, until it holds.
+func (r *Remote) proveAgain(ctx context.Context) {
+	for {
+		select {
+		case <-r.again:
+		case <-ctx.Done():
+			return
+		}
+		for logged := false; r.unproven() != nil && ctx.Err() == nil; logged = true {
+			err := r.Prove(ctx)
+			if err == nil {
+				r.log.Info("the log's servers sync to disk", "servers", r.Servers())
+				break
+			}
+			if !logged {
+				r.log.Error("no proof since the reconnect that the log syncs to disk", "error", err)
+			}
+			if pause(ctx, proofRetry) != nil {
+				return
+			}
+		}
+	}
 }
 
 func (r *Remote) connect(ctx context.Context, extra []nats.Option) (*nats.Conn, error) {
@@ -95,6 +134,10 @@ func (r *Remote) connect(ctx context.Context, extra []nats.Option) (*nats.Conn, 
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
 			r.log.Info("reached the log's server again", "server", nc.ConnectedServerName())
+			select {
+			case r.again <- struct{}{}:
+			default:
+			}
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { r.log.Warn("connection to the log", "error", err) }),
 	}
@@ -104,19 +147,54 @@ func (r *Remote) connect(ctx context.Context, extra []nats.Option) (*nats.Conn, 
 // Conn is the connection; Close closes it.
 func (r *Remote) Conn() *nats.Conn { return r.nc }
 
-// SyncAlways reports whether the last proof held.
-func (r *Remote) SyncAlways() bool { return len(r.servers) > 0 }
+// SyncAlways reports whether there is a proof for the present connection.
+func (r *Remote) SyncAlways() bool { return r.unproven() == nil }
+
+// Proven is nil while an acknowledgement of this connection means what it
+// should; else it wraps ErrNoSyncProof. With RemoteOptions.Dev it is always nil.
+func (r *Remote) Proven() error {
+	if r.opt.Dev {
+		return nil
+	}
+	return r.unproven()
+}
+
+func (r *Remote) unproven() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.servers) == 0 || r.proved != r.nc.Stats().Reconnects {
+		return fmt.Errorf("%w: the connection is a new one", ErrNoSyncProof)
+	}
+	return nil
+}
 
 // Servers names the servers that the last proof was about.
-func (r *Remote) Servers() []string { return slices.Clone(r.servers) }
+func (r *Remote) Servers() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.servers)
+}
 
 // Close ends the connection.
-func (r *Remote) Close() { r.nc.Close() }
+func (r *Remote) Close() {
+	r.stop()
+	r.wg.Wait()
+	r.nc.Close()
+}
 
 // Prove asks the servers again. It succeeds only if at least one server with
-// JetStream answers and all that answer sync always. Not for concurrent use.
+// JetStream answers, all that answer sync always, and the connection stays the
+// same meanwhile.
 func (r *Remote) Prove(ctx context.Context) error {
-	r.servers = nil
+	before := r.nc.Stats().Reconnects
+	names, err := r.ask(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.servers, r.proved = names, before
+	return err
+}
+
+func (r *Remote) ask(ctx context.Context) ([]string, error) {
 	var (
 		found []varz
 		err   error
@@ -130,14 +208,9 @@ func (r *Remote) Prove(ctx context.Context) error {
 		err = errors.New("neither system credentials nor monitoring addresses are configured")
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrNoSyncProof, err)
+		return nil, fmt.Errorf("%w: %w", ErrNoSyncProof, err)
 	}
-	names, err := syncing(found)
-	if err != nil {
-		return err
-	}
-	r.servers = names
-	return nil
+	return syncing(found)
 }
 
 // varz is what matters of a server's status.

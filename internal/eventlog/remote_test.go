@@ -2,6 +2,7 @@ package eventlog_test
 
 import (
 	"errors"
+	"net"
 	"testing"
 	"time"
 
@@ -14,10 +15,15 @@ import (
 // external starts a plain nats-server with a system account, as a team runs it.
 func external(t *testing.T, sync bool) *server.Server {
 	t.Helper()
+	return externalAt(t, sync, t.TempDir(), server.RANDOM_PORT)
+}
+
+func externalAt(t *testing.T, sync bool, dir string, port int) *server.Server {
+	t.Helper()
 	sys, app := server.NewAccount("SYS"), server.NewAccount("APP")
 	s, err := server.NewServer(&server.Options{
-		ServerName: "external", Host: "127.0.0.1", Port: server.RANDOM_PORT, HTTPHost: "127.0.0.1", HTTPPort: server.RANDOM_PORT,
-		JetStream: true, StoreDir: t.TempDir(), SyncAlways: sync, NoSigs: true, NoLog: true,
+		ServerName: "external", Host: "127.0.0.1", Port: port, HTTPHost: "127.0.0.1", HTTPPort: server.RANDOM_PORT,
+		JetStream: true, StoreDir: dir, SyncAlways: sync, NoSigs: true, NoLog: true,
 		Accounts: []*server.Account{sys, app}, SystemAccount: "SYS",
 		Users: []*server.User{{Username: "sys", Password: "s", Account: sys}, {Username: "app", Password: "a", Account: app}},
 	})
@@ -95,5 +101,56 @@ func TestOpenExternal(t *testing.T) {
 	}
 	if err := st.Append(testContext(t), []byte("x"), 0); !errors.Is(err, eventlog.ErrRefused) {
 		t.Errorf("append without a server: %v", err)
+	}
+}
+
+// TestProofIsTakenAtEveryReconnect: a server that came back without
+// sync_interval: always was trusted because the one before it synced.
+func TestProofIsTakenAtEveryReconnect(t *testing.T) {
+	dir := t.TempDir()
+	s := externalAt(t, true, dir, server.RANDOM_PORT)
+	port := s.Addr().(*net.TCPAddr).Port
+	r, err := eventlog.OpenExternal(testContext(t), eventlog.RemoteOptions{URL: s.ClientURL(), Logger: logTo(t),
+		Options: []nats.Option{nats.UserInfo("app", "a")}, System: []nats.Option{nats.UserInfo("sys", "s")}})
+	must(t, err)
+	defer r.Close()
+	st, err := eventlog.OpenStream(testContext(t), r.Conn(), eventlog.StreamConfig{Guard: r.Proven})
+	must(t, err)
+	must(t, st.Append(testContext(t), []byte("one"), 0))
+	restart := func(sync bool) {
+		reconnects := r.Conn().Stats().Reconnects
+		s.Shutdown()
+		s.WaitForShutdown()
+		s = externalAt(t, sync, dir, port)
+		wait(t, "the reconnect", func() bool { return r.Conn().Stats().Reconnects > reconnects && r.Conn().IsConnected() })
+	}
+	restart(false)
+	for range 3 {
+		if err := st.Append(testContext(t), []byte("two"), 1); !errors.Is(err, eventlog.ErrRefused) || !errors.Is(err, eventlog.ErrNoSyncProof) {
+			t.Fatalf("append to a server that does not sync: %v", err)
+		}
+	}
+	if _, err := st.Info(testContext(t)); !errors.Is(err, eventlog.ErrNoSyncProof) || r.SyncAlways() {
+		t.Errorf("what is found there counts as stored: %v", err)
+	}
+	if err := r.Prove(testContext(t)); !errors.Is(err, eventlog.ErrNoSyncProof) {
+		t.Errorf("proof: %v", err)
+	}
+	restart(true)
+	wait(t, "the proof", r.SyncAlways)
+	must(t, st.Append(testContext(t), []byte("two"), 1))
+}
+
+func wait(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	ctx := testContext(t)
+	for !cond() {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			t.Fatalf("waited in vain for %s", what)
+		}
 	}
 }

@@ -96,7 +96,7 @@ func (c *core) openLog(ctx context.Context, auth eventlog.ClientAuth) error {
 		if err != nil {
 			return startError("external NATS", err)
 		}
-		c.remote, c.nc = remote, remote.Conn()
+		c.remote, c.nc, cfg.Guard = remote, remote.Conn(), remote.Proven
 		c.onClose("NATS connection", func(context.Context) error { remote.Close(); return nil })
 	} else {
 		server, err := eventlog.StartServer(ctx, eventlog.ServerOptions{Dir: c.dir.nats(), Addr: c.cfg.NATSAddr, Auth: auth, Logger: c.cfg.Logger})
