@@ -77,11 +77,17 @@ func beginRestore(fsys vfs.FS, dir string) error {
 	if err := storage.MkdirAll(fsys, dir, 0o700); err != nil {
 		return err
 	}
-	text := "memctl restore fills this directory. If it was interrupted, run it again.\n"
-	if err := storage.ReplaceFile(fsys, filepath.Join(dir, restoringMark), []byte(text), 0o600); err != nil {
+	// That it is there says all; a file written beside it first would be
+	// something in the directory without the mark.
+	f, err := fsys.Create(filepath.Join(dir, restoringMark), vfs.WriteCategoryUnspecified)
+	if err != nil {
 		return err
 	}
-	if err := storage.SyncDir(fsys, filepath.Dir(filepath.Clean(dir))); err != nil {
+	_, err = f.Write([]byte("memctl restore fills this directory. If it was interrupted, run it again.\n"))
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := errors.Join(storage.SyncDir(fsys, dir), storage.SyncDir(fsys, filepath.Dir(filepath.Clean(dir)))); err != nil {
 		return err
 	}
 	return emptyRestore(fsys, dir)
