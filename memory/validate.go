@@ -241,6 +241,17 @@ func FullURI(namespace, uri string) (string, *Error) {
 	return uri, nil
 }
 
+// URIPath is the part of a full URI that names a memory in its namespace; empty
+// if it names none.
+func URIPath(full string) string {
+	rest, ok := strings.CutPrefix(full, uriScheme)
+	if !ok {
+		return ""
+	}
+	_, path, _ := strings.Cut(rest, "/")
+	return path
+}
+
 // ValidULID reports whether s has the form of a ULID as Mneme writes them
 // (26 characters, upper-case Crockford base 32).
 func ValidULID(s string) bool {

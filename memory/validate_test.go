@@ -167,6 +167,14 @@ func TestURIs(t *testing.T) {
 	}
 }
 
+func TestURIPath(t *testing.T) {
+	for uri, want := range map[string]string{"mem://team-a/a/b": "a/b", "mem://team-a": "", "mem://team-a/": "", "a/b": "", "": ""} {
+		if got := URIPath(uri); got != want {
+			t.Errorf("%q: %q", uri, got)
+		}
+	}
+}
+
 func TestValidULID(t *testing.T) {
 	for s, want := range map[string]bool{
 		"01ARZ3NDEKTSV4RRFFQ69G5FAV": true, "7ZZZZZZZZZZZZZZZZZZZZZZZZZ": true, "80000000000000000000000000": false,

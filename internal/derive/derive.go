@@ -20,40 +20,15 @@ import (
 	"mneme/internal/projections"
 	"mneme/internal/settings"
 	"mneme/internal/text"
-)
-
-// Fields of keyed attribute values. They share the term key with the text
-// fields, so their numbers begin above them. Append-only.
-const (
-	AttrTag          = 16
-	AttrConversation = 17
-	AttrAgent        = 18
-	AttrKind         = 19
-	AttrDerivedFrom  = 20
-)
-
-// Encodings of a sealed vector's plaintext.
-const (
-	VectorInt8  = 1 // one signed byte a dimension, length about 127
-	VectorFloat = 2 // little-endian float32, length 1
+	"mneme/memory"
 )
 
 // codeUnreadable quarantines an event whose payload does not open or decode.
 const codeUnreadable = "unreadable"
 
-// Attr is the key of an attribute value in a namespace's bitmaps.
-func Attr(keys *keyring.NamespaceKeys, field uint8, value string) projections.AttrKey {
-	return projections.AttrKey(keys.TermKey(field, 0, value))
-}
-
 // TermKey is the key of an analysed term in a field.
 func TermKey(keys *keyring.NamespaceKeys, field index.Field, term string) index.TermKey {
 	return index.TermKey(keys.TermKey(uint8(field), text.AnalyzerVersion, term))
-}
-
-// VectorIdentity is the sealing identity of a chunk's vector.
-func VectorIdentity(event events.ID, chunk int) keyring.Identity {
-	return keyring.Identity{Event: event, Part: uint32(chunk) + 1, Pipeline: projections.PipelineVersion}
 }
 
 // Deriver computes contributions. It follows the directory events that pass
@@ -141,7 +116,7 @@ func (d *Deriver) Frame(f *events.Frame, contents []*events.Content) ([]*project
 	out := make([]*projections.Contribution, len(f.Events))
 	for i, raw := range f.Events {
 		env, err := events.DecodeEnvelope(raw)
-		if errors.Is(err, events.ErrNewer) {
+		if events.IsForeign(err) {
 			return nil, err
 		}
 		envs[i], bad[i] = env, err != nil
@@ -182,7 +157,7 @@ func (d *Deriver) event(env *events.Envelope, set *settings.Effective, known *ev
 	case events.TypeVectorsAttached:
 		return d.attached(env, set)
 	case events.TypeNamespaceCreated:
-		return &projections.Contribution{Space: set.SpaceKey()}, nil
+		return about(set.SpaceKey()), nil
 	case events.TypeSpaceBuilding, events.TypeSpaceSwitched, events.TypeSpaceDropped:
 		return d.space(env)
 	default:
@@ -198,7 +173,7 @@ func (d *Deriver) event(env *events.Envelope, set *settings.Effective, known *ev
 	content := known
 	if content == nil {
 		c, err := OpenContent(key, env)
-		if errors.Is(err, events.ErrNewer) {
+		if events.IsForeign(err) {
 			return nil, err
 		}
 		if err != nil {
@@ -213,7 +188,7 @@ func (d *Deriver) event(env *events.Envelope, set *settings.Effective, known *ev
 	if err != nil {
 		return nil, fmt.Errorf("keys of namespace %s: %w", env.Namespace, err)
 	}
-	return d.contribute(env, set, content, key, names), nil
+	return d.contribute(env, set, content, names), nil
 }
 
 // OpenContent opens a captured or revised payload.
@@ -230,7 +205,7 @@ func OpenContent(key *keyring.DataKey, env *events.Envelope) (*events.Content, e
 	return &c, err
 }
 
-func (d *Deriver) contribute(env *events.Envelope, set *settings.Effective, c *events.Content, key *keyring.DataKey, names *keyring.NamespaceKeys) *projections.Contribution {
+func (d *Deriver) contribute(env *events.Envelope, set *settings.Effective, c *events.Content, names *keyring.NamespaceKeys) *projections.Contribution {
 	out := &projections.Contribution{}
 	terms := termCounter{names: names, at: map[index.TermKey]int{}}
 	text.Analyze(c.Text, func(t text.Token) bool {
@@ -253,16 +228,25 @@ func (d *Deriver) contribute(env *events.Envelope, set *settings.Effective, c *e
 		return cmp.Or(bytes.Compare(a.Key[:], b.Key[:]), cmp.Compare(a.Field, b.Field))
 	})
 	out.Terms, out.Lengths = terms.terms, terms.lengths
-	d.attributes(out, env, c, names)
+	out.Attrs, out.URI = attributes(c), uriPath(c.URI)
 	if set == nil {
 		return out
 	}
-	current := vectors(env, c, key, set.Space)
-	out.Space, out.Chunks, out.Vectors = current.Space, current.Chunks, current.Vectors
+	out.SpaceVectors = vectors(env, c, set.Space)
 	if set.IsBuilding() {
-		out.Next = vectors(env, c, key, set.Next)
+		out.Next = vectors(env, c, set.Next)
 	}
 	return out
+}
+
+// uriPath bounds the path that a memory is found by. One that no capture could
+// have is dropped: the memory is named by its id.
+func uriPath(full string) string {
+	path := memory.URIPath(full)
+	if len(path) > memory.MaxURIBytes {
+		return ""
+	}
+	return path
 }
 
 // ContextTerms are the terms under which a memory is found beside its text:
@@ -275,29 +259,25 @@ func ContextTerms(env *events.Envelope, c *events.Content) []string {
 	return terms
 }
 
-func (d *Deriver) attributes(out *projections.Contribution, env *events.Envelope, c *events.Content, names *keyring.NamespaceKeys) {
-	add := func(field uint8, value string) {
-		out.Attrs = append(out.Attrs, Attr(names, field, value))
-	}
-	add(AttrAgent, env.Agent)
-	add(AttrKind, string(env.Kind.Public()))
+// attributes are what the payload says of a memory beside its text.
+func attributes(c *events.Content) []projections.AttrKey {
+	var out []projections.AttrKey
 	for _, tag := range c.Tags {
-		add(AttrTag, text.Fold(tag))
+		out = append(out, projections.Attr(projections.AttrTag, text.Fold(tag)))
 	}
 	if c.Conversation != "" {
-		out.Conversation = Attr(names, AttrConversation, c.Conversation)
-		out.Attrs = append(out.Attrs, out.Conversation)
+		out = append(out, projections.Attr(projections.AttrConversation, c.Conversation))
 	}
 	for _, id := range c.DerivedFrom {
-		add(AttrDerivedFrom, string(id[:]))
+		out = append(out, projections.Attr(projections.AttrDerivedFrom, string(id[:])))
 	}
-	slices.SortFunc(out.Attrs, func(a, b projections.AttrKey) int { return slices.Compare(a[:], b[:]) })
-	out.Attrs = slices.Compact(out.Attrs)
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
-// vectors seals one vector a chunk for a local embedder, and only counts the
-// chunks for an external one.
-func vectors(env *events.Envelope, c *events.Content, key *keyring.DataKey, space embed.Space) projections.SpaceVectors {
+// vectors embeds each chunk for a local embedder, and only counts the chunks
+// for an external one.
+func vectors(env *events.Envelope, c *events.Content, space embed.Space) projections.SpaceVectors {
 	out := projections.SpaceVectors{Space: settings.KeyOf(space)}
 	if out.Space.IsZero() {
 		return out
@@ -305,7 +285,7 @@ func vectors(env *events.Envelope, c *events.Content, key *keyring.DataKey, spac
 	chunks := text.Chunks(c.Text, text.DefaultChunkTokens, text.DefaultChunkOverlap)
 	out.Chunks = uint32(len(chunks))
 	if model, ok := embed.Local(space); ok {
-		out.Vectors = sealSmall(env, key, out.Space, localVectors(model, env.Agent, chunks))
+		out.Vectors = smallRows(localVectors(model, env.Agent, chunks))
 	}
 	return out
 }
@@ -330,15 +310,30 @@ func localVectors(model embed.LocalModel, agent string, chunks []text.Chunk) [][
 	return out
 }
 
-func sealSmall(env *events.Envelope, key *keyring.DataKey, space projections.SpaceKey, small [][]int8) [][]byte {
+// smallRows gives vectors of bytes the form that rows hold.
+func smallRows(small [][]int8) [][]byte {
 	var out [][]byte
-	var plain []byte
-	for i, q := range small {
-		plain = append(plain[:0], VectorInt8)
+	for _, q := range small {
+		row := make([]byte, 1, 1+len(q))
+		row[0] = events.VectorsSmall
 		for _, x := range q {
-			plain = append(plain, byte(x))
+			row = append(row, byte(x))
 		}
-		out = append(out, key.Seal(nil, VectorIdentity(env.Event, i), space[:], plain))
+		out = append(out, row)
+	}
+	return out
+}
+
+// floatRows is smallRows for floats.
+func floatRows(vectors [][]float32) [][]byte {
+	var out [][]byte
+	for _, v := range vectors {
+		row := make([]byte, 1, 1+4*len(v))
+		row[0] = events.VectorsFloat
+		for _, x := range v {
+			row = binary.LittleEndian.AppendUint32(row, math.Float32bits(x))
+		}
+		out = append(out, row)
 	}
 	return out
 }
@@ -349,10 +344,14 @@ func (d *Deriver) space(env *events.Envelope) (*projections.Contribution, error)
 	if err != nil {
 		return nil, err
 	}
-	return &projections.Contribution{Space: settings.KeyOf(space)}, nil
+	return about(settings.KeyOf(space)), nil
 }
 
-// attached splits a vectors.attached payload into sealed chunk vectors.
+func about(space projections.SpaceKey) *projections.Contribution {
+	return &projections.Contribution{SpaceVectors: projections.SpaceVectors{Space: space}}
+}
+
+// attached takes a vectors.attached payload apart into chunk vectors.
 func (d *Deriver) attached(env *events.Envelope, set *settings.Effective) (*projections.Contribution, error) {
 	key, err := d.keys.KeyByID(env.Key)
 	if settings.IsErased(err) {
@@ -366,7 +365,7 @@ func (d *Deriver) attached(env *events.Envelope, set *settings.Effective) (*proj
 		return &projections.Contribution{Code: codeUnreadable}, nil
 	}
 	payload, err = events.Upcast(env.Type, env.Schema, payload)
-	if errors.Is(err, events.ErrNewer) {
+	if events.IsForeign(err) {
 		return nil, err
 	}
 	v, err := events.DecodeVectors(payload)
@@ -385,15 +384,7 @@ func (d *Deriver) attached(env *events.Envelope, set *settings.Effective) (*proj
 		return &projections.Contribution{Code: codeUnreadable}, nil
 	}
 	out.Chunks = uint32(len(v.Chunks) + len(v.Small))
-	out.Vectors = sealSmall(env, key, out.Space, v.Small)
-	for i, c := range v.Chunks {
-		plain := make([]byte, 1, 1+4*len(c))
-		plain[0] = VectorFloat
-		for _, x := range c {
-			plain = binary.LittleEndian.AppendUint32(plain, math.Float32bits(x))
-		}
-		out.Vectors = append(out.Vectors, key.Seal(nil, VectorIdentity(env.Event, i), out.Space[:], plain))
-	}
+	out.Vectors = append(smallRows(v.Small), floatRows(v.Chunks)...)
 	return out, nil
 }
 
@@ -414,34 +405,4 @@ func (t *termCounter) add(f index.Field, term string) {
 	}
 	t.at[key] = len(t.terms)
 	t.terms = append(t.terms, index.Term{Key: key, Field: f, TF: 1})
-}
-
-// OpenVector opens a sealed chunk vector into dst, which must have the space's
-// dimensions. The result has length 1 unless it is zero.
-func OpenVector(key *keyring.DataKey, row *projections.VectorRow, space projections.SpaceKey, scratch []byte, dst []float32) ([]byte, error) {
-	plain, err := key.Open(scratch[:0], VectorIdentity(row.Event, int(row.Chunk)), space[:], row.Sealed)
-	if err != nil {
-		return scratch, err
-	}
-	switch {
-	case len(plain) == 1+len(dst) && plain[0] == VectorInt8:
-		var sum float64
-		for _, b := range plain[1:] {
-			sum += float64(int8(b)) * float64(int8(b))
-		}
-		scale := 0.0
-		if sum > 0 {
-			scale = 1 / math.Sqrt(sum)
-		}
-		for i, b := range plain[1:] {
-			dst[i] = float32(float64(int8(b)) * scale)
-		}
-	case len(plain) == 1+4*len(dst) && plain[0] == VectorFloat:
-		for i := range dst {
-			dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(plain[1+4*i:]))
-		}
-	default:
-		return plain, fmt.Errorf("vector of %d bytes for %d dimensions: %w", len(plain), len(dst), events.ErrMalformed)
-	}
-	return plain, nil
 }

@@ -21,8 +21,8 @@ type Tail struct {
 
 // WriterOptions tune a writer; the zero value is good.
 type WriterOptions struct {
-	// Feature is the level of log features a reader of the frames must know;
-	// 0 means events.FeatureLevel.
+	// Feature is the least level of log features that a reader of the frames
+	// must know. Events may ask for a higher one.
 	Feature uint16
 	// Identity of the stream, if known: another one is a divergence.
 	Identity string
@@ -57,9 +57,6 @@ type Appended struct {
 
 // NewWriter returns a writer that goes on at the given tail. It does no I/O.
 func NewWriter(s Stream, at Tail, opt WriterOptions) *Writer {
-	if opt.Feature == 0 {
-		opt.Feature = events.FeatureLevel
-	}
 	if opt.MaxAdopt <= 0 {
 		opt.MaxAdopt = 1024
 	}
@@ -86,7 +83,7 @@ func (w *Writer) Append(ctx context.Context, encoded [][]byte) (Appended, error)
 		return Appended{}, fmt.Errorf("append: %w: a frame needs an event", ErrRefused)
 	}
 	f := events.Frame{
-		Shard: w.tail.Shard, Feature: w.opt.Feature, Epoch: w.tail.Epoch, Term: w.tail.Term,
+		Shard: w.tail.Shard, Feature: max(w.opt.Feature, events.FeatureOf(encoded)), Epoch: w.tail.Epoch, Term: w.tail.Term,
 		Seq: w.tail.Seq + 1, Previous: w.tail.Chain, Events: encoded,
 	}
 	data := f.Encode()

@@ -75,15 +75,50 @@ func TestFrameContinues(t *testing.T) {
 func TestNewerEnvelopeIsNotMalformed(t *testing.T) {
 	e := sampleEnvelopes()[TypeCaptured]
 	b := e.Encode()
-	binary.BigEndian.PutUint16(b[6:], binary.BigEndian.Uint16(b[6:])|hasAll+1)
 	at := len(b) - len(e.Payload) - 4
-	b = append(b[:at:at], append(make([]byte, 16), b[at:]...)...)
-	if _, err := DecodeEnvelope(b); !errors.Is(err, ErrNewer) {
-		t.Error(err)
+	for bit := range 32 {
+		if hasAll>>bit&1 != 0 {
+			continue
+		}
+		newer := append(bytes.Clone(b[:at]), append(make([]byte, 16), b[at:]...)...)
+		binary.BigEndian.PutUint32(newer[6:], binary.BigEndian.Uint32(newer[6:])|1<<bit)
+		if _, err := DecodeEnvelope(newer); !errors.Is(err, ErrNewer) {
+			t.Errorf("presence bit %d: %v", bit, err)
+		}
 	}
 	b[0]++
 	if _, err := DecodeEnvelope(b); !errors.Is(err, ErrNewer) {
 		t.Error(err)
+	}
+}
+
+// TestOlderEnvelopeIsNotMalformed: the first version had other presence bits.
+// Its events would be quarantined one by one if they passed for damage.
+func TestOlderEnvelopeIsNotMalformed(t *testing.T) {
+	e := sampleEnvelopes()[TypeCaptured]
+	b := e.Encode()
+	b[0] = 1
+	if _, err := DecodeEnvelope(b); !errors.Is(err, ErrOlder) || !IsForeign(err) {
+		t.Error(err)
+	}
+}
+
+// TestFeatureOfActor: a reader that knows no principals must not read the
+// frames that name one; all others stay readable for it.
+func TestFeatureOfActor(t *testing.T) {
+	plain := sampleEnvelopes()[TypeRevised]
+	if got := FeatureOf([][]byte{plain.Encode(), nil}); got != featureFirst {
+		t.Errorf("plain events need level %d", got)
+	}
+	for name, change := range map[string]func(*Header){
+		"principal": func(h *Header) { h.Principal = testID(1) },
+		"directory": func(h *Header) { h.Directory = Position{Seq: 1} },
+	} {
+		e := plain
+		change(&e.Header)
+		if got := FeatureOf([][]byte{plain.Encode(), e.Encode()}); got != featureActor {
+			t.Errorf("%s: level %d", name, got)
+		}
 	}
 }
 
@@ -94,7 +129,7 @@ func TestEnvelopeRefusals(t *testing.T) {
 	named.Name = string(bytes.Repeat([]byte{'a'}, 64))
 	zero := sampleEnvelopes()[TypeNamespaceDeleted]
 	present := zero.Encode()
-	clear(present[41 : 41+16]) // says that there is a namespace, and it is the zero one
+	clear(present[43 : 43+16]) // says that there is a namespace, and it is the zero one
 	version := zero.Encode()
 	version[0] = 0
 	for name, b := range map[string][]byte{"agent": long.Encode(), "name": named.Encode(), "zero namespace": present,

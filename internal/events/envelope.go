@@ -7,6 +7,10 @@ import (
 
 // Header is the clear part of an event: what routing, ordering, audit and
 // idempotency need and nothing else. Times are nanoseconds since 1970 UTC.
+//
+// It can never be erased, so it holds no words of a memory and no person's
+// name: a principal is an id that only the directory resolves, and the data
+// subject of a memory is known by the random id of its key.
 type Header struct {
 	Type        Type
 	Schema      uint8 // schema version of the payload
@@ -16,16 +20,16 @@ type Header struct {
 	Namespace   ID // zero for control events
 	SealedAt    int64
 	OccurredAt  int64
-	Agent       string // at most 63 bytes
-	Name        string // namespace name, directory events only; at most 63 bytes
-	Record      ID     // the record that a capture creates
-	Target      ID     // the record that a revise, forget or attach is about
-	BaseVersion uint32 // the version that a revise or attach builds on
+	Agent       string   // at most 63 bytes
+	Name        string   // namespace name, directory events only; at most 63 bytes
+	Record      ID       // the record that a capture creates
+	Target      ID       // the record that a revise, forget or attach is about
+	BaseVersion uint32   // the version that a revise or attach builds on
+	Principal   ID       // who was authenticated; zero = nobody was asked
+	Directory   Position // where the directory stood at admission, in shard 0; zero = it was not asked
 	Key         [16]byte
-	Subject     MAC
 	ClientID    MAC
 	Body        MAC
-	URI         MAC
 }
 
 // Envelope is one event as the log keeps it.
@@ -34,26 +38,32 @@ type Envelope struct {
 	Payload []byte // sealed; empty for control events
 }
 
-// Presence bits of the optional header fields.
+// Presence bits of the optional header fields, append-only within their group.
+// A later field takes a free bit of the group that it belongs to.
 const (
-	hasNamespace = 1 << iota
-	hasName
-	hasRecord
-	hasTarget
-	hasBase
-	hasKey
-	hasSubject
-	hasClientID
-	hasBody
-	hasURI
-	hasAll = 1<<iota - 1
+	// What the event is about.
+	hasNamespace = 1 << 0
+	hasName      = 1 << 1
+	hasRecord    = 1 << 2
+	hasTarget    = 1 << 3
+	hasBase      = 1 << 4
+	// Who caused it, and under which rules it was admitted.
+	hasPrincipal = 1 << 8
+	hasDirectory = 1 << 9
+	// What it is sealed and recognised by.
+	hasKey      = 1 << 16
+	hasClientID = 1 << 17
+	hasBody     = 1 << 18
+
+	hasAll = hasNamespace | hasName | hasRecord | hasTarget | hasBase | hasPrincipal | hasDirectory | hasKey | hasClientID | hasBody
 )
 
-const envelopeVersion = 1
+// envelopeVersion 1 had other presence bits, and hashes of subject and uri.
+const envelopeVersion = 2
 
-func (h *Header) presence() uint16 {
-	var p uint16
-	set := func(bit uint16, present bool) {
+func (h *Header) presence() uint32 {
+	var p uint32
+	set := func(bit uint32, present bool) {
 		if present {
 			p |= bit
 		}
@@ -63,24 +73,25 @@ func (h *Header) presence() uint16 {
 	set(hasRecord, h.Record != ID{})
 	set(hasTarget, h.Target != ID{})
 	set(hasBase, h.BaseVersion != 0)
+	set(hasPrincipal, h.Principal != ID{})
+	set(hasDirectory, !h.Directory.IsZero())
 	set(hasKey, h.Key != [16]byte{})
-	set(hasSubject, !h.Subject.IsZero())
 	set(hasClientID, !h.ClientID.IsZero())
 	set(hasBody, !h.Body.IsZero())
-	set(hasURI, !h.URI.IsZero())
 	return p
 }
 
 // AppendHeader appends the canonical encoding of the header. It is also the
 // additional data under which the payload is sealed.
 //
-//	 0     1        3       4      5     6          8        24         32           40
-//	+-----+--------+-------+------+-----+----------+--------+----------+------------+
-//	| ver | type   | schema|scope | kind| presence | event  | sealed_at| occurred_at|
-//	+-----+--------+-------+------+-----+----------+--------+----------+------------+
-//	| agent: u8 length, bytes | then, each if its presence bit is set, in bit order: |
-//	| namespace 16 | name u8+bytes | record 16 | target 16 | base u32 | key 16 |
-//	| subject 16 | client id 16 | body 16 | uri 16 |
+//	 0     1      3        4       5      6          10      26          34            42
+//	+-----+------+--------+-------+------+----------+-------+-----------+-------------+
+//	| ver | type | schema | scope | kind | presence | event | sealed_at | occurred_at |
+//	+-----+------+--------+-------+------+----------+-------+-----------+-------------+
+//	| agent: u8 length, bytes | then, each if its presence bit is set, in bit order:    |
+//	| namespace 16 | name: u8 length, bytes | record 16 | target 16 | base u32          |
+//	| principal 16 | directory: epoch u32, seq u64, index u32                           |
+//	| key 16 | client id 16 | body 16                                                  |
 //
 // All integers are big-endian.
 func (h *Header) AppendHeader(b []byte) []byte {
@@ -88,7 +99,7 @@ func (h *Header) AppendHeader(b []byte) []byte {
 	b = append(b, envelopeVersion)
 	b = binary.BigEndian.AppendUint16(b, uint16(h.Type))
 	b = append(b, h.Schema, byte(h.Scope), byte(h.Kind))
-	b = binary.BigEndian.AppendUint16(b, p)
+	b = binary.BigEndian.AppendUint32(b, p)
 	b = append(b, h.Event[:]...)
 	b = binary.BigEndian.AppendUint64(b, uint64(h.SealedAt))
 	b = binary.BigEndian.AppendUint64(b, uint64(h.OccurredAt))
@@ -110,13 +121,22 @@ func (h *Header) AppendHeader(b []byte) []byte {
 	if p&hasBase != 0 {
 		b = binary.BigEndian.AppendUint32(b, h.BaseVersion)
 	}
+	if p&hasPrincipal != 0 {
+		b = append(b, h.Principal[:]...)
+	}
+	if p&hasDirectory != 0 {
+		b = binary.BigEndian.AppendUint32(b, h.Directory.Epoch)
+		b = binary.BigEndian.AppendUint64(b, h.Directory.Seq)
+		b = binary.BigEndian.AppendUint32(b, h.Directory.Index)
+	}
 	if p&hasKey != 0 {
 		b = append(b, h.Key[:]...)
 	}
-	for _, m := range [...]*MAC{&h.Subject, &h.ClientID, &h.Body, &h.URI} {
-		if !m.IsZero() {
-			b = append(b, m[:]...)
-		}
+	if p&hasClientID != 0 {
+		b = append(b, h.ClientID[:]...)
+	}
+	if p&hasBody != 0 {
+		b = append(b, h.Body[:]...)
 	}
 	return b
 }
@@ -140,14 +160,17 @@ func DecodeEnvelope(b []byte) (Envelope, error) {
 		if v > envelopeVersion {
 			return e, fmt.Errorf("envelope version %d: %w", v, ErrNewer)
 		}
+		if v > 0 {
+			return e, fmt.Errorf("envelope version %d: %w", v, ErrOlder)
+		}
 		return e, fmt.Errorf("envelope version %d: %w", v, ErrMalformed)
 	}
 	e.Type = Type(r.u16("type"))
 	e.Schema = r.u8("schema")
 	e.Scope = Scope(r.u8("scope"))
 	e.Kind = Kind(r.u8("kind"))
-	p := r.u16("presence")
-	if p&^uint16(hasAll) != 0 { // before the rest, whose layout it changes
+	p := r.u32("presence")
+	if p&^uint32(hasAll) != 0 { // before the rest, whose layout it changes
 		return Envelope{}, fmt.Errorf("envelope presence %#x: %w", p, ErrNewer)
 	}
 	r.fixed(e.Event[:], "event id")
@@ -168,7 +191,7 @@ func DecodeEnvelope(b []byte) (Envelope, error) {
 	return e, nil
 }
 
-func (e *Envelope) decodeOptional(r *reader, p uint16) {
+func (e *Envelope) decodeOptional(r *reader, p uint32) {
 	if p&hasNamespace != 0 {
 		r.fixed(e.Namespace[:], "namespace")
 	}
@@ -184,20 +207,20 @@ func (e *Envelope) decodeOptional(r *reader, p uint16) {
 	if p&hasBase != 0 {
 		e.BaseVersion = r.u32("base version")
 	}
+	if p&hasPrincipal != 0 {
+		r.fixed(e.Principal[:], "principal")
+	}
+	if p&hasDirectory != 0 {
+		e.Directory = Position{Epoch: r.u32("directory epoch"), Seq: r.u64("directory sequence"), Index: r.u32("directory index")}
+	}
 	if p&hasKey != 0 {
 		r.fixed(e.Key[:], "key")
-	}
-	if p&hasSubject != 0 {
-		r.fixed(e.Subject[:], "subject")
 	}
 	if p&hasClientID != 0 {
 		r.fixed(e.ClientID[:], "client id")
 	}
 	if p&hasBody != 0 {
 		r.fixed(e.Body[:], "body")
-	}
-	if p&hasURI != 0 {
-		r.fixed(e.URI[:], "uri")
 	}
 }
 

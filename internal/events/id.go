@@ -27,6 +27,14 @@ func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 // IsZero reports whether the MAC is absent.
 func (m MAC) IsZero() bool { return m == MAC{} }
 
+// Labels of the two keyed hashes that a header carries, so that equal values
+// under different names differ. LabelClient is under the namespace's index key,
+// LabelBody under the data key that the payload is sealed under.
+const (
+	LabelClient = "client"
+	LabelBody   = "body"
+)
+
 // TruncateMAC shortens a full HMAC to the form that headers carry.
 func TruncateMAC(full [32]byte) MAC { return MAC(full[:16]) }
 

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"mneme/memory"
@@ -37,7 +38,22 @@ const (
 
 // FeatureLevel is the highest level of log features this program understands.
 // A frame that carries a higher one stops an older node with ErrNewer.
-const FeatureLevel = 1
+const FeatureLevel = featureActor
+
+const (
+	featureFirst = 1 // what every program knows
+	featureActor = 2 // a header names a principal or a directory position
+)
+
+// FeatureOf is the level that a reader of these encoded events must understand.
+func FeatureOf(encoded [][]byte) uint16 {
+	for _, b := range encoded {
+		if len(b) >= 10 && binary.BigEndian.Uint32(b[6:])&(hasPrincipal|hasDirectory) != 0 {
+			return featureActor
+		}
+	}
+	return featureFirst
+}
 
 type typeInfo struct {
 	name   string

@@ -28,10 +28,10 @@ type Attacher struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	// hopeless are versions that have no vector in their namespace's space. They
+	// unembeddable are versions that have no vector in their namespace's space. They
 	// stay pending, and must not stand in front of others. Owned by run.
-	hopeless map[projections.PendingDoc]bool
-	spaces   map[events.ID]embed.Space // that hopeless is about
+	unembeddable map[projections.PendingDoc]bool
+	spaces       map[events.ID]embed.Space // that unembeddable is about
 }
 
 const (
@@ -43,7 +43,7 @@ const (
 // NewAttacher starts the attacher; Close stops it.
 func NewAttacher(shard *Shard, source EmbedderSource) *Attacher {
 	ctx, cancel := context.WithCancel(context.Background())
-	a := &Attacher{shard: shard, source: source, wake: make(chan struct{}, 1), cancel: cancel, hopeless: map[projections.PendingDoc]bool{}, spaces: map[events.ID]embed.Space{}}
+	a := &Attacher{shard: shard, source: source, wake: make(chan struct{}, 1), cancel: cancel, unembeddable: map[projections.PendingDoc]bool{}, spaces: map[events.ID]embed.Space{}}
 	a.wg.Add(1)
 	go a.run(ctx)
 	a.Wake()
@@ -122,7 +122,7 @@ func (a *Attacher) namespace(ctx context.Context, ns projections.NamespaceInfo) 
 	if err != nil || len(work) == 0 {
 		return false, err
 	}
-	// Everything taken is attached or hopeless afterwards, so this ends.
+	// Everything taken is attached or unembeddable afterwards, so this ends.
 	more = len(work) == attachBatch
 	e, err := a.source.For(ctx, space)
 	if err != nil {
@@ -134,7 +134,7 @@ func (a *Attacher) namespace(ctx context.Context, ns projections.NamespaceInfo) 
 	for _, w := range work {
 		d, err := a.shard.embedOne(ctx, e, space, w)
 		if errors.Is(err, embed.ErrBadInput) || settings.IsErased(err) {
-			a.hopeless[w.doc] = true // it is found by text
+			a.unembeddable[w.doc] = true // it is found by text
 			continue
 		}
 		if err != nil {
@@ -152,7 +152,7 @@ func (a *Attacher) submit(ctx context.Context, ns events.ID, docs []projections.
 	results, err := a.shard.attachAll(ctx, ns, drafts)
 	for i, r := range results {
 		if r.Outcome != projections.OutcomeApplied {
-			a.hopeless[docs[i]] = true
+			a.unembeddable[docs[i]] = true
 		}
 	}
 	return err
@@ -167,16 +167,16 @@ func (a *Attacher) collect(ns projections.NamespaceInfo) ([]pendingText, embed.S
 		return nil, embed.Space{}, err
 	}
 	if had, ok := a.spaces[ns.ID]; ok && had != s.Space {
-		clear(a.hopeless) // another model may have vectors for them
+		clear(a.unembeddable) // another model may have vectors for them
 	}
 	a.spaces[ns.ID] = s.Space
-	pending, err := v.Pending(ns.ID, attachBatch+len(a.hopeless))
+	pending, err := v.Pending(ns.ID, settings.KeyOf(s.Space), attachBatch+len(a.unembeddable))
 	if err != nil {
 		return nil, s.Space, err
 	}
 	var out []pendingText
 	for _, p := range pending {
-		if a.hopeless[p] || len(out) == attachBatch {
+		if a.unembeddable[p] || len(out) == attachBatch {
 			continue
 		}
 		w, err := a.shard.openText(v, ns.ID, s.Space, p)

@@ -84,7 +84,7 @@ func external(t *testing.T, m *model) *world {
 
 // stepped is an attacher without its goroutine: the test makes the rounds.
 func stepped(w *world, m *model) *Attacher {
-	return &Attacher{shard: w.shard, source: m, wake: make(chan struct{}, 1), hopeless: map[projections.PendingDoc]bool{}, spaces: map[events.ID]embed.Space{}}
+	return &Attacher{shard: w.shard, source: m, wake: make(chan struct{}, 1), unembeddable: map[projections.PendingDoc]bool{}, spaces: map[events.ID]embed.Space{}}
 }
 
 func (w *world) pending() uint64 {

@@ -53,13 +53,13 @@ const (
 
 // job is one namespace on its way to another space.
 type job struct {
-	space    embed.Space
-	at       map[uint32]uint32 // next DocID to look at, by partition
-	hopeless map[projections.PendingDoc]bool
-	rescan   bool // everything was looked at once more
-	retry    time.Duration
-	last     time.Time // begin of the step before
-	status   BuildStatus
+	space        embed.Space
+	at           map[uint32]uint32 // next DocID to look at, by partition
+	unembeddable map[projections.PendingDoc]bool
+	rescan       bool // everything was looked at once more
+	retry        time.Duration
+	last         time.Time // begin of the step before
+	status       BuildStatus
 }
 
 // BuildStatus is how the building of a space goes on this node, since it leads.
@@ -208,7 +208,7 @@ func (b *Builder) job(ns events.ID, space embed.Space) *job {
 	defer b.mu.Unlock()
 	j := b.jobs[ns]
 	if j == nil {
-		j = &job{space: space, at: map[uint32]uint32{}, hopeless: map[projections.PendingDoc]bool{},
+		j = &job{space: space, at: map[uint32]uint32{}, unembeddable: map[projections.PendingDoc]bool{},
 			status: BuildStatus{Space: space, Phase: memory.PhaseFilling}}
 		b.jobs[ns] = j
 	}
@@ -219,7 +219,7 @@ func (b *Builder) job(ns events.ID, space embed.Space) *job {
 func (b *Builder) note(ns projections.NamespaceInfo, j *job, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	j.status.Skipped = uint64(len(j.hopeless))
+	j.status.Skipped = uint64(len(j.unembeddable))
 	if err == nil {
 		j.retry = 0
 		if j.status.Phase == memory.PhaseWaiting {
@@ -262,7 +262,7 @@ func (b *Builder) step(ctx context.Context, ns projections.NamespaceInfo, set *s
 // left is how many records lack vectors that they could have.
 func (b *Builder) left(ns projections.NamespaceInfo, j *job) (uint64, error) {
 	records, done, err := b.counts(ns.ID, j.space)
-	return records - min(records, done+uint64(len(j.hopeless))), err
+	return records - min(records, done+uint64(len(j.unembeddable))), err
 }
 
 func (b *Builder) counts(id events.ID, space embed.Space) (records, done uint64, err error) {
@@ -307,7 +307,7 @@ func (b *Builder) write(ctx context.Context, ns projections.NamespaceInfo, j *jo
 	var drafts []*draft
 	for i, d := range all {
 		if d == nil {
-			j.hopeless[work[i].doc] = true // it is found by text
+			j.unembeddable[work[i].doc] = true // it is found by text
 			continue
 		}
 		docs, drafts = append(docs, work[i].doc), append(drafts, d)
@@ -316,7 +316,7 @@ func (b *Builder) write(ctx context.Context, ns projections.NamespaceInfo, j *jo
 	for i, r := range results {
 		// Conflict and rejected: it was revised or forgotten meanwhile.
 		if r.Outcome == projections.OutcomeQuarantined {
-			j.hopeless[docs[i]] = true
+			j.unembeddable[docs[i]] = true
 		}
 	}
 	return err
@@ -361,7 +361,7 @@ func (b *Builder) collect(ns projections.NamespaceInfo, j *job) (work []pendingT
 				return nil, nil, false, err
 			}
 			for _, doc := range docs {
-				if j.hopeless[doc] {
+				if j.unembeddable[doc] {
 					continue
 				}
 				if size >= buildBytes {

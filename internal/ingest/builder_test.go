@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"mneme/internal/derive"
 	"mneme/internal/embed"
 	"mneme/internal/eventlog/eventlogtest"
 	"mneme/internal/events"
@@ -402,14 +401,8 @@ func TestAttachedVectorsAreTheDerivedOnes(t *testing.T) {
 	defer v.Close()
 	var plain []string
 	err := v.Vectors(0, settings.KeyOf(local), 0, func(_ uint32, r projections.VectorRow) error {
-		key, err := w.keys.KeyByID(r.Key)
-		if err != nil {
-			return err
-		}
-		space := settings.KeyOf(local)
-		p, err := key.Open(nil, derive.VectorIdentity(r.Event, int(r.Chunk)), space[:], r.Sealed)
-		plain = append(plain, string(p))
-		return err
+		plain = append(plain, string(r.Numbers))
+		return nil
 	})
 	if err != nil || len(plain) != 2 || plain[0] != plain[1] {
 		t.Errorf("%d vectors, %v, the same %v", len(plain), err, len(plain) == 2 && plain[0] == plain[1])

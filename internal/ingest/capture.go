@@ -14,14 +14,6 @@ import (
 	"mneme/memory"
 )
 
-// Labels of keyed hashes, so that equal values under different names differ.
-const (
-	LabelURI     = "uri"
-	LabelClient  = "client"
-	LabelSubject = "subject"
-	LabelBody    = "body"
-)
-
 // Item is one capture with what the transport knows about it.
 type Item struct {
 	memory.Capture
@@ -158,7 +150,7 @@ func (a *admission) ensureSubjects(subjects []string) error {
 	for i, id := range ids {
 		if created[i] || a.shard.unannouncedLocked(id) {
 			d := newDraft(events.Header{Type: events.TypeKeyCreated, Event: a.shard.ids.New(), Namespace: a.ns.ID,
-				Key: id, Subject: a.mac(LabelSubject, subjects[i])})
+				Key: id})
 			drafts = append(drafts, d)
 			a.shard.announced[id] = d
 		}
@@ -189,11 +181,9 @@ func (s *Shard) unannouncedLocked(id keyring.KeyID) bool {
 	}
 }
 
-func (a *admission) mac(label, value string) events.MAC {
-	if value == "" {
-		return events.MAC{}
-	}
-	return events.TruncateMAC(a.names.MAC(label, []byte(value)))
+// clientMAC is what stands for a client id in headers.
+func (a *admission) clientMAC(id string) events.MAC {
+	return events.TruncateMAC(a.names.MAC(events.LabelClient, []byte(id)))
 }
 
 // capture makes the draft of one valid item.
@@ -239,13 +229,11 @@ func (a *admission) complete(d *draft, clientID string) error {
 			return fmt.Errorf("key of namespace %s: %w", a.ns.Name, err)
 		}
 		d.key = key
-		d.header.Subject = a.mac(LabelSubject, d.content.Subject)
 	}
 	d.header.Key = d.key.ID()
-	d.header.URI = a.mac(LabelURI, d.content.URI)
 	if clientID != "" {
-		d.header.ClientID = a.mac(LabelClient, clientID)
-		d.header.Body = events.TruncateMAC(d.key.MAC(LabelBody, d.content.Body(&d.header)))
+		d.header.ClientID = a.clientMAC(clientID)
+		d.header.Body = events.TruncateMAC(d.key.MAC(events.LabelBody, d.content.Body(&d.header)))
 	}
 	d.size = 400 + len(d.content.Text) + len(d.content.Metadata) + 40*len(d.content.Tags)
 	return nil
@@ -263,32 +251,34 @@ func parseLineage(ids []string) ([]events.ID, error) {
 	return out, nil
 }
 
-// lineage resolves derived_from. Without a subject of its own, what is derived
-// inherits its sources' subjects: it is sealed so that it dies with any of them.
+// lineage resolves derived_from. What is derived is sealed so that it dies with
+// the subject of any source, and with its own.
 func (a *admission) lineage(d *draft) error {
 	var keys []keyring.KeyID
-	var subject events.MAC
 	for _, id := range d.content.DerivedFrom {
 		env, err := a.source(id, d.header.Agent)
 		if err != nil {
 			return err
 		}
-		if !env.Subject.IsZero() || keyring.KeyID(env.Key) != a.ownKey() {
+		if keyring.KeyID(env.Key) != a.ownKey() {
 			keys = append(keys, keyring.KeyID(env.Key))
-			subject = env.Subject
 		}
 	}
-	if d.content.Subject != "" || len(keys) == 0 {
+	if len(keys) == 0 {
 		return nil
+	}
+	if d.content.Subject != "" {
+		own, err := a.shard.opt.Keys.DataKey(a.ns.ID, d.content.Subject)
+		if err != nil {
+			return fmt.Errorf("key of namespace %s: %w", a.ns.Name, err)
+		}
+		keys = append(keys, own.ID())
 	}
 	key, err := a.shard.opt.Keys.Combine(keys)
 	if err != nil {
 		return fmt.Errorf("combine keys of sources: %w", err)
 	}
 	d.key = key
-	if key.ID() == keys[0] {
-		d.header.Subject = subject
-	}
 	return nil
 }
 
@@ -410,6 +400,10 @@ func (s *Shard) awaitVectors(ctx context.Context, ns events.ID, drafts []*draft,
 func (s *Shard) markPending(ns events.ID, drafts []*draft, results []memory.CaptureResult) (int, error) {
 	v := s.opt.State.View()
 	defer v.Close()
+	info, ok, err := v.NamespaceByID(ns)
+	if err != nil || !ok {
+		return 0, err
+	}
 	pending := 0
 	for i, d := range drafts {
 		results[i].Vectors = ""
@@ -423,7 +417,7 @@ func (s *Shard) markPending(ns events.ID, drafts []*draft, results []memory.Capt
 		if !ok {
 			continue
 		}
-		waits, err := v.IsPending(ns, head.Partition, head.Doc)
+		waits, err := v.IsPending(ns, info.Space, head.Partition, head.Doc)
 		if err != nil {
 			return 0, err
 		}

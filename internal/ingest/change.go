@@ -114,10 +114,9 @@ func (a *admission) revise(record events.ID, as string, rev memory.Revision, ifM
 	}
 	if sameSources {
 		d.content.DerivedFrom = c.DerivedFrom
-		// What is about a subject stays about it: the version keeps its key.
-		if present.Subject == "" {
-			d.key, d.header.Subject = key, env.Subject
-		}
+		// What is about somebody, or derived from it, stays so: the version keeps
+		// its key.
+		d.key = key
 		if err := a.complete(d, clientID); err != nil {
 			return nil, err
 		}

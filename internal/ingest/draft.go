@@ -34,6 +34,14 @@ func newDraft(h events.Header) *draft {
 	return &draft{header: h, size: 512, accepted: make(chan struct{}), done: make(chan struct{})}
 }
 
+// uriPath is the path that a capture or revision gives its record; empty = none.
+func (d *draft) uriPath() string {
+	if d.content == nil {
+		return ""
+	}
+	return memory.URIPath(d.content.URI)
+}
+
 // plaintext is what gets sealed.
 func (d *draft) plaintext() []byte {
 	if d.content != nil {
@@ -99,12 +107,12 @@ func (d *draft) keysInFlight() []string {
 	if !h.ClientID.IsZero() {
 		keys = append(keys, fmt.Sprintf("id %s %s %s", h.Namespace, h.Agent, h.ClientID))
 	}
-	if !h.URI.IsZero() {
+	if path := d.uriPath(); path != "" {
 		agent := ""
 		if h.Scope == events.ScopeAgent {
 			agent = h.Agent
 		}
-		keys = append(keys, fmt.Sprintf("uri %s %d %s %s", h.Namespace, h.Scope, agent, h.URI))
+		keys = append(keys, fmt.Sprintf("uri %s %d %s %s", h.Namespace, h.Scope, agent, path))
 	}
 	if h.Target != (events.ID{}) {
 		keys = append(keys, "record "+h.Target.String())

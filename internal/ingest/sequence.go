@@ -133,7 +133,7 @@ func (s *Shard) decide(v *projections.View, living map[events.ID]bool, d *draft)
 		living[h.Namespace] = true
 	}
 	if !h.ClientID.IsZero() {
-		spent, ok, err := v.Spent(h.Namespace, h.ClientID, h.Agent)
+		spent, ok, err := v.UsedKey(h.Namespace, h.ClientID, h.Agent)
 		if err != nil {
 			return projections.EventResult{}, false, err
 		}
@@ -144,22 +144,23 @@ func (s *Shard) decide(v *projections.View, living map[events.ID]bool, d *draft)
 	}
 	switch h.Type {
 	case events.TypeCaptured:
-		return s.decideURI(v, h)
+		return s.decideURI(v, d)
 	case events.TypeRevised, events.TypeForgotten, events.TypeVectorsAttached:
 		return decideTarget(v, d)
 	}
 	return projections.EventResult{}, false, nil
 }
 
-func (s *Shard) decideURI(v *projections.View, h *events.Header) (projections.EventResult, bool, error) {
-	if h.URI.IsZero() {
+func (s *Shard) decideURI(v *projections.View, d *draft) (projections.EventResult, bool, error) {
+	h, path := &d.header, d.uriPath()
+	if path == "" {
 		return projections.EventResult{}, false, nil
 	}
 	p, ok, err := v.Partition(h.Namespace, h.Scope, h.Agent)
 	if err != nil || !ok {
 		return projections.EventResult{}, false, err
 	}
-	owner, taken, err := v.URI(p.ID, h.URI)
+	owner, taken, err := v.URI(p.ID, path)
 	return projections.EventResult{Outcome: projections.OutcomeConflict, Record: owner}, taken, err
 }
 
@@ -176,8 +177,8 @@ func decideTarget(v *projections.View, d *draft) (projections.EventResult, bool,
 	if (h.Type != events.TypeForgotten || d.exact) && head.Versions != h.BaseVersion {
 		return stale, true, nil
 	}
-	if h.Type == events.TypeRevised && !h.URI.IsZero() && h.URI != head.URI {
-		_, taken, err := v.URI(head.Partition, h.URI)
+	if path := d.uriPath(); path != "" && path != head.URI {
+		_, taken, err := v.URI(head.Partition, path)
 		return stale, taken, err
 	}
 	return projections.EventResult{}, false, nil

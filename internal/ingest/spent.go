@@ -17,7 +17,7 @@ func (a *admission) sealAsSpent(d *draft, clientID string) (bool, error) {
 	if clientID == "" {
 		return false, nil
 	}
-	spent, ok, err := a.view.Spent(a.ns.ID, a.mac(LabelClient, clientID), d.header.Agent)
+	spent, ok, err := a.view.UsedKey(a.ns.ID, a.clientMAC(clientID), d.header.Agent)
 	if err != nil || !ok {
 		return false, err
 	}
@@ -33,12 +33,12 @@ func (a *admission) sealAsSpent(d *draft, clientID string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	d.key, d.header.Subject = key, env.Subject
+	d.key = key
 	return true, nil
 }
 
 // spentResult is the verdict on a request whose client id was used before.
-func spentResult(v *projections.View, spent projections.Spent, body events.MAC) (projections.EventResult, error) {
+func spentResult(v *projections.View, spent projections.UsedKey, body events.MAC) (projections.EventResult, error) {
 	c := v.Cursor()
 	res := projections.EventResult{Outcome: projections.OutcomeConflict, Record: spent.Record,
 		Position: events.Position{Shard: c.Shard, Epoch: c.Epoch, Seq: spent.At.Seq, Index: spent.At.Index}}
@@ -64,7 +64,7 @@ func (a *admission) revisedBefore(record events.ID, as string, rev memory.Revisi
 	if clientID == "" {
 		return nil, nil
 	}
-	spent, ok, err := a.view.Spent(a.ns.ID, a.mac(LabelClient, clientID), as)
+	spent, ok, err := a.view.UsedKey(a.ns.ID, a.clientMAC(clientID), as)
 	if err != nil || !ok {
 		return nil, err
 	}

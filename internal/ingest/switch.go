@@ -111,7 +111,7 @@ func (b *Builder) finish(ctx context.Context, ns projections.NamespaceInfo, set 
 	if _, c.OldVectors, err = b.counts(ns.ID, set.Space); err != nil {
 		return err
 	}
-	if missing := c.Records - min(c.Records, c.NewVectors+uint64(len(j.hopeless))); missing > buildBatch {
+	if missing := c.Records - min(c.Records, c.NewVectors+uint64(len(j.unembeddable))); missing > buildBatch {
 		return nil // writers are ahead; the next step goes on
 	}
 	res, err := b.shard.spaceEvent(ctx, events.TypeSpaceSwitched, ns.ID, j.space, &c)

@@ -57,7 +57,7 @@ func (s *Shard) openText(v *projections.View, ns events.ID, space embed.Space, p
 		agent = doc.Agent
 	}
 	w.header = events.Header{Type: events.TypeVectorsAttached, Scope: part.Scope, Event: events.CausedID("vectors "+space.ID(), env.Event),
-		Namespace: ns, Agent: agent, Target: doc.Record, BaseVersion: doc.Version, Key: env.Key, Subject: env.Subject}
+		Namespace: ns, Agent: agent, Target: doc.Record, BaseVersion: doc.Version, Key: env.Key}
 	w.agent, w.text = env.Agent, c.Text
 	for _, ch := range text.Chunks(c.Text, text.DefaultChunkTokens, text.DefaultChunkOverlap) {
 		w.chunks = append(w.chunks, ch.Text)

@@ -199,6 +199,8 @@ func startError(what string, err error) error {
 		e.Kind = StartInUse
 	case errors.Is(err, storage.ErrNewerFormat), errors.Is(err, events.ErrNewer), errors.Is(err, keyring.ErrNewerFormat):
 		e.Kind, e.Hint = StartNewer, "start the version of Mneme that wrote it, or a newer one"
+	case errors.Is(err, events.ErrOlder):
+		e.Kind, e.Hint = StartNewer, "export the memories with the version of Mneme that wrote them and import them into a new data directory"
 	case errors.Is(err, keyring.ErrMasterKeyLost), errors.Is(err, keyring.ErrNoKey), errors.Is(err, keyring.ErrNoKeyring):
 		e.Kind, e.Hint = StartLostKey, "put the data directory's keys/ folder back from a backup; without it nothing can be read"
 	case errors.Is(err, keyring.ErrStorageKeysLost):

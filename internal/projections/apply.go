@@ -138,7 +138,7 @@ func (t *tx) voidFrame(seq uint64, message []byte) error {
 func (t *tx) applyEvent(at Ref, raw []byte, c *Contribution) (EventResult, error) {
 	t.cursor.Events++
 	env, err := events.DecodeEnvelope(raw)
-	if errors.Is(err, events.ErrNewer) {
+	if events.IsForeign(err) {
 		return EventResult{}, err
 	}
 	ev := &eventContext{Envelope: env, raw: raw, at: at, contribution: c}
@@ -149,7 +149,7 @@ func (t *tx) applyEvent(at Ref, raw []byte, c *Contribution) (EventResult, error
 		res, err = t.quarantined(ev, "malformed")
 	case fold == nil:
 		return EventResult{}, fmt.Errorf("type %d: %w", env.Type, events.ErrNewer)
-	case c != nil && c.Code != "" && !t.beyond(&env):
+	case c != nil && c.Code != "" && !t.inDeletedNamespace(&env):
 		res, err = t.quarantined(ev, c.Code)
 	default:
 		t.cursor.SealedAt = max(t.cursor.SealedAt, env.SealedAt)
@@ -188,10 +188,10 @@ func epochOf(get func(key []byte) ([]byte, error), last uint32, seq uint64) (uin
 	return 0, nil
 }
 
-// beyond reports whether a memory event's namespace is not there (any more).
+// inDeletedNamespace reports whether a memory event's namespace is not there (any more).
 // Its fold rejects it whatever it holds: what derive can say of it depends on
 // how long its keys have been gone.
-func (t *tx) beyond(e *events.Envelope) bool {
+func (t *tx) inDeletedNamespace(e *events.Envelope) bool {
 	return e.Type >= events.TypeCaptured && !t.namespace(e.Namespace).living()
 }
 

@@ -21,19 +21,25 @@ func sampleRange() *Range {
 		{Bytes: []byte("void")},
 		{Bytes: []byte("frame"), Contributions: []*Contribution{nil, {
 			Terms:   []text.Term{{Key: text.TermKey{9}, Field: text.FieldTags, TF: 300}},
-			Lengths: [text.NumFields]uint32{1, 200, 3}, Attrs: []AttrKey{{1}, {2}}, Conversation: AttrKey{2}, Space: SpaceKey{3},
-			Chunks: 2, Vectors: [][]byte{[]byte("v0"), []byte("v1")},
-		}, {Code: "unreadable", Terms: []text.Term{}, Attrs: []AttrKey{}, Vectors: [][]byte{}}}},
+			Lengths: [text.NumFields]uint32{1, 200, 3}, Attrs: []AttrKey{Attr(AttrTag, "ops"), Attr(AttrConversation, "c-1")}, URI: "a/b",
+			SpaceVectors: SpaceVectors{Space: SpaceKey{3}, Chunks: 2, Vectors: [][]byte{[]byte("v0"), []byte("v1")}},
+			Next:         SpaceVectors{Space: SpaceKey{4}, Chunks: 1},
+		}, {Code: "unreadable"}, {}}},
 	}}
 }
 
 func TestRangeGolden(t *testing.T) {
 	b := sampleRange().Encode()
-	const want = "01" + "0000000000000007" + "0102000000000000000000000000000000000000000000000000000000000000" + "02" +
-		"04766f6964" + "00" + "056672616d65" + "03" + "00" +
-		"4a" + "00" + "01" + "090000000000000000000000" + "01" + "ac02" + "01c80103" + "02" + "010000000000000000000000" + "020000000000000000000000" +
-		"020000000000000000000000" + "0300000000000000" + "02" + "02" + "027630" + "027631" +
-		"26" + "0a756e7265616461626c65" + "00" + "000000" + "00" + "000000000000000000000000" + "0000000000000000" + "00" + "00"
+	const want = "03" + "0000000000000007" + "0102000000000000000000000000000000000000000000000000000000000000" + "02" +
+		"04766f6964" + "00" + "056672616d65" + "04" + "00" +
+		"43" + // sections: text, attributes, uri, vectors, next
+		"0214" + "01" + "090000000000000000000000" + "01" + "ac02" + "01c80103" +
+		"030a" + "01036f7073" + "0203632d31" +
+		"0403" + "612f62" +
+		"050f" + "0300000000000000" + "02" + "027630" + "027631" +
+		"0609" + "0400000000000000" + "01" +
+		"0c" + "010a" + "756e7265616461626c65" +
+		"02" + "0300"
 	if got := hex.EncodeToString(b); got != want {
 		t.Errorf("Raft logs that exist hold other bytes\n got %s\nwant %s", got, want)
 	}
@@ -46,7 +52,7 @@ func TestRangeGolden(t *testing.T) {
 			t.Errorf("cut at %d: %v", n, err)
 		}
 	}
-	if _, err := DecodeRange(append([]byte{rangeVersionNext + 1}, b[1:]...)); !errors.Is(err, events.ErrNewer) {
+	if _, err := DecodeRange(append([]byte{rangeVersion + 1}, b[1:]...)); !errors.Is(err, events.ErrNewer) {
 		t.Error(err)
 	}
 	if _, err := DecodeRange(append(b, 0)); !errors.Is(err, events.ErrMalformed) {
@@ -68,7 +74,8 @@ func checkAllocation(t *testing.T, head, huge []byte) {
 		"frames":        huge,
 		"frame length":  append([]byte{1}, huge...),
 		"contributions": append([]byte{1, 0}, huge...),
-		"terms":         append([]byte{1, 0, 1, byte(1 + len(huge)), 0}, huge...),
+		"section":       append([]byte{1, 0, 1, byte(1 + len(huge)), sectionText}, huge...),
+		"terms":         append([]byte{1, 0, 1, byte(2 + len(huge)), sectionText, byte(len(huge))}, huge...),
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -111,10 +118,9 @@ func FuzzKeys(f *testing.F) {
 	f.Fuzz(func(t *testing.T, p1 uint32, s1 uint64, i1 uint32, t1 int64, p2 uint32, s2 uint64, i2 uint32, t2 int64, raw []byte) {
 		a, b := Ref{s1, i1}, Ref{s2, i2}
 		var ns events.ID
-		var attr AttrKey
+		attr, other := Attr(AttrTag, string(raw)), Attr(AttrTag, string(raw)+"x")
 		var mac events.MAC
 		copy(ns[:], raw)
-		copy(attr[:], raw)
 		copy(mac[:], raw)
 		order := func(name string, x, y []byte, less, equal bool) {
 			t.Helper()
@@ -129,7 +135,7 @@ func FuzzKeys(f *testing.F) {
 		order("death", deathKey(p1, a, 0), deathKey(p1, b, 0), a.Before(b), a == b)
 		order("frame", frameKey(s1), frameKey(s2), s1 < s2, s1 == s2)
 		order("time", timeKey(p1, t1, i1), timeKey(p1, t2, i2), t1 < t2 || t1 == t2 && i1 < i2, t1 == t2 && i1 == i2)
-		order("talk", talkKey(p1, attr, t1, i1), talkKey(p1, attr, t2, i2), t1 < t2 || t1 == t2 && i1 < i2, t1 == t2 && i1 == i2)
+		order("conversation", conversationKey(p1, attr, t1, i1), conversationKey(p1, attr, t2, i2), t1 < t2 || t1 == t2 && i1 < i2, t1 == t2 && i1 == i2)
 		order("doc", docKey(p1, i1), docKey(p2, i2), p1 < p2 || p1 == p2 && i1 < i2, p1 == p2 && i1 == i2)
 		order("vector", vectorKey(p1, SpaceKey{}, i1), vectorKey(p1, SpaceKey{}, i2), i1 < i2, i1 == i2)
 		order("day", bitmapPrefix(p1, dayNumberKey(t1)), bitmapPrefix(p1, dayNumberKey(t2)), t1 < t2, t1 == t2)
@@ -139,8 +145,14 @@ func FuzzKeys(f *testing.F) {
 		if got := decodeTime(timeKey(p1, t1, i1)[5:]); got != t1 {
 			t.Fatalf("time %d comes back as %d", t1, got)
 		}
-		if !bytes.HasPrefix(talkKey(p1, attr, t1, i1), talkPrefix(p1, attr)) || !bytes.HasPrefix(bitmapKey(p1, attr, uint16(i1)), bitmapPrefix(p1, attr)) {
+		if !bytes.HasPrefix(conversationKey(p1, attr, t1, i1), conversationPrefix(p1, attr)) || !bytes.HasPrefix(bitmapKey(p1, attr, uint16(i1)), bitmapPrefix(p1, attr)) {
 			t.Fatal("prefix")
+		}
+		if strings.HasPrefix(string(attr), string(other)) || strings.HasPrefix(string(other), string(attr)) || len(attr) > 257 {
+			t.Fatalf("attributes %q and %q", attr, other)
+		}
+		if k, rest := cutAttr(append([]byte(attr), other...)); k != attr || string(rest) != string(other) {
+			t.Fatalf("attribute %q comes back as %q", attr, k)
 		}
 		if bytes.Equal(partitionKey(ns, 1, string(raw)), partitionKey(ns, 2, string(raw))) || bytes.Equal(idemKey(ns, mac, "a"), idemKey(ns, mac, "b")) {
 			t.Fatal("keys collide")
@@ -162,7 +174,7 @@ var rowCodecs = map[string]func(b []byte) ([]byte, error){
 	"cursor":    func(b []byte) ([]byte, error) { v, err := decodeCursor(b); return v.encode(), err },
 	"partition": func(b []byte) ([]byte, error) { v, err := decodePartition(3, b); return v.encode(), err },
 	"doc":       func(b []byte) ([]byte, error) { v, err := decodeDoc(b); return v.encode(), err },
-	"spent":     func(b []byte) ([]byte, error) { v, err := decodeSpent(b); return v.encode(), err },
+	"used key":  func(b []byte) ([]byte, error) { v, err := decodeUsedKey(b); return v.encode(), err },
 	"audit":     func(b []byte) ([]byte, error) { v, err := decodeAuditRow(Ref{}, b); return v.encode(), err },
 	"vector":    func(b []byte) ([]byte, error) { v, err := decodeVectorRow(b); return v.encode(), err },
 	"head": func(b []byte) ([]byte, error) {
@@ -178,11 +190,11 @@ func sampleRows() map[string][]byte {
 	c := Cursor{RaftIndex: 1, RaftTerm: 2, Shard: 3, Epoch: 4, Seq: 5, Index: 6, Term: 7, Chain: events.Chain{8}, SealedAt: -9, Partitions: 10, Pipeline: 11, Events: 12, Identity: "stream"}
 	p := Partition{ID: 3, Namespace: events.ID{1}, Scope: events.ScopeAgent, Agent: "ann", NextDoc: 4}
 	d := Doc{Record: events.ID{1}, Version: 2, Kind: 3, At: Ref{4, 5}, SealedAt: 6, OccurredAt: -7, Death: Ref{8, 9}, Agent: "ann"}
-	s := Spent{Record: events.ID{1}, At: Ref{2, 3}, Body: events.MAC{4}}
+	s := UsedKey{Record: events.ID{1}, At: Ref{2, 3}, Body: events.MAC{4}}
 	a := AuditRow{Type: 20, Scope: 1, Outcome: OutcomeCreated, SealedAt: -5, Event: events.ID{6}, Record: events.ID{7}, Hash: events.Hash{8}, Agent: "ann"}
-	v := VectorRow{Doc: 1, Chunk: 2, Key: [16]byte{3}, Event: events.ID{4}, Sealed: []byte("sealed")}
-	h := Head{Partition: 1, Doc: 2, Versions: 3, Living: true, URI: events.MAC{4}}
-	return map[string][]byte{"cursor": c.encode(), "partition": p.encode(), "doc": d.encode(), "spent": s.encode(), "audit": a.encode(), "vector": v.encode(), "head": h.encode()}
+	v := VectorRow{Doc: 1, Chunk: 2, Numbers: []byte("numbers")}
+	h := Head{Partition: 1, Doc: 2, Versions: 3, Living: true, URI: "a/b"}
+	return map[string][]byte{"cursor": c.encode(), "partition": p.encode(), "doc": d.encode(), "used key": s.encode(), "audit": a.encode(), "vector": v.encode(), "head": h.encode()}
 }
 
 func TestRows(t *testing.T) {
@@ -191,7 +203,7 @@ func TestRows(t *testing.T) {
 		if err != nil || !bytes.Equal(again, b) {
 			t.Errorf("%s: %x becomes %x, %v", name, b, again, err)
 		}
-		if _, err := rowCodecs[name](b[:12]); !errors.Is(err, events.ErrMalformed) {
+		if _, err := rowCodecs[name](b[:min(12, len(b)/3)]); !errors.Is(err, events.ErrMalformed) {
 			t.Errorf("%s, cut: %v", name, err)
 		}
 	}

@@ -5,12 +5,11 @@ import (
 	"fmt"
 
 	"mneme/internal/events"
-	"mneme/internal/index/text"
 )
 
 // PipelineVersion is the version of derive and fold together. State built by
 // another version is rebuilt, never mixed.
-const PipelineVersion = 2
+const PipelineVersion = 3
 
 // Range is the payload of one Raft command: frames of the log and what the
 // leader derived from each of their events. It applies only where the state
@@ -29,50 +28,21 @@ type RangeFrame struct {
 	Contributions []*Contribution
 }
 
-// Contribution is what the fold needs of an event and cannot see: sealed
-// values, opaque keys and clear integers.
-type Contribution struct {
-	Code         string // not empty: the event is quarantined with this code
-	Terms        []text.Term
-	Lengths      [text.NumFields]uint32
-	Attrs        []AttrKey
-	Conversation AttrKey // zero = none
-	Space        SpaceKey
-	Chunks       uint32   // chunks that need a vector in Space; 0 = none
-	Vectors      [][]byte // sealed, one a chunk; empty = pending
-	// Next are the same in the space that is being built; a zero Space is none.
-	Next SpaceVectors
-}
-
-// SpaceVectors are a version's vectors in one space, as in Contribution.
-type SpaceVectors struct {
-	Space   SpaceKey
-	Chunks  uint32
-	Vectors [][]byte
-}
-
-// Versions of the command. One that names no space being built is of the first.
-const (
-	rangeVersion     = 1
-	rangeVersionNext = 2
-)
+// rangeVersion is the version of the command. In versions 1 and 2 contributions
+// had no sections.
+const rangeVersion = 3
 
 // Encode returns the bytes of the command:
 //
 //	u8 version ‖ u64 previous ‖ chain 32 ‖ uvarint frames,
 //	each: uvarint length ‖ frame ‖ uvarint contributions, each: uvarint length ‖ contribution
-//
-// A contribution: u8 length ‖ code ‖ uvarint terms, each key 12 ‖ u8 field ‖ uvarint tf ‖
-// uvarint lengths (one a field) ‖ uvarint attrs, each 12 ‖ conversation 12 ‖ space 8 ‖
-// uvarint chunks ‖ uvarint vectors, each uvarint length ‖ bytes; in version 2 then,
-// if a space is being built: space 8 ‖ uvarint chunks ‖ vectors as before.
 func (r *Range) Encode() []byte {
 	n := 64
 	for i := range r.Frames {
 		n += len(r.Frames[i].Bytes) * 3
 	}
 	b := make([]byte, 0, n)
-	b = append(b, r.version())
+	b = append(b, rangeVersion)
 	b = be64(b, r.Previous)
 	b = append(b, r.Chain[:]...)
 	b = binary.AppendUvarint(b, uint64(len(r.Frames)))
@@ -82,72 +52,15 @@ func (r *Range) Encode() []byte {
 		b = appendBytes(b, f.Bytes)
 		b = binary.AppendUvarint(b, uint64(len(f.Contributions)))
 		for _, c := range f.Contributions {
-			scratch = scratch[:0]
-			if c != nil {
-				scratch = c.append(scratch)
-			}
+			scratch = c.append(scratch[:0])
 			b = appendBytes(b, scratch)
 		}
 	}
 	return b
 }
 
-func (r *Range) version() byte {
-	for i := range r.Frames {
-		for _, c := range r.Frames[i].Contributions {
-			if c != nil && !c.Next.Space.IsZero() {
-				return rangeVersionNext
-			}
-		}
-	}
-	return rangeVersion
-}
-
 func appendBytes(b, v []byte) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(v))), v...)
-}
-
-func (c *Contribution) append(b []byte) []byte {
-	b = append(b, byte(len(c.Code)))
-	b = append(b, c.Code...)
-	b = binary.AppendUvarint(b, uint64(len(c.Terms)))
-	for i := range c.Terms {
-		b = append(b, c.Terms[i].Key[:]...)
-		b = append(b, byte(c.Terms[i].Field))
-		b = binary.AppendUvarint(b, uint64(c.Terms[i].TF))
-	}
-	for _, l := range c.Lengths {
-		b = binary.AppendUvarint(b, uint64(l))
-	}
-	b = binary.AppendUvarint(b, uint64(len(c.Attrs)))
-	for i := range c.Attrs {
-		b = append(b, c.Attrs[i][:]...)
-	}
-	b = append(b, c.Conversation[:]...)
-	b = (&SpaceVectors{c.Space, c.Chunks, c.Vectors}).append(b)
-	if !c.Next.Space.IsZero() {
-		b = c.Next.append(b)
-	}
-	return b
-}
-
-func (s *SpaceVectors) append(b []byte) []byte {
-	b = append(b, s.Space[:]...)
-	b = binary.AppendUvarint(b, uint64(s.Chunks))
-	b = binary.AppendUvarint(b, uint64(len(s.Vectors)))
-	for _, v := range s.Vectors {
-		b = appendBytes(b, v)
-	}
-	return b
-}
-
-func (s *SpaceVectors) decode(d *decoder) {
-	copy(s.Space[:], d.take(8))
-	s.Chunks = uint32(d.uvarint())
-	s.Vectors = make([][]byte, d.count(1))
-	for i := range s.Vectors {
-		s.Vectors[i] = d.bytes()
-	}
 }
 
 // decoder reads the command; a failure sticks.
@@ -181,6 +94,8 @@ func (d *decoder) uvarint() uint64 {
 
 func (d *decoder) bytes() []byte { return d.take(d.uvarint()) }
 
+func (d *decoder) rest() []byte { return d.take(uint64(len(d.b))) }
+
 // count reads a number of items of which each takes at least size bytes.
 func (d *decoder) count(size int) int {
 	n := d.uvarint()
@@ -198,7 +113,7 @@ func DecodeRange(b []byte) (*Range, error) {
 	if d.bad || version[0] < rangeVersion {
 		return nil, fmt.Errorf("apply range: %w", events.ErrMalformed)
 	}
-	if version[0] > rangeVersionNext {
+	if version[0] > rangeVersion {
 		return nil, fmt.Errorf("apply range version %d: %w", version[0], events.ErrNewer)
 	}
 	r := &Range{}
@@ -209,51 +124,16 @@ func DecodeRange(b []byte) (*Range, error) {
 	for n := d.count(2); n > 0 && !d.bad; n-- {
 		f := RangeFrame{Bytes: d.bytes()}
 		for m := d.count(1); m > 0 && !d.bad; m-- {
-			f.Contributions = append(f.Contributions, decodeContribution(d))
+			c, err := decodeContribution(d.bytes())
+			if err != nil {
+				return nil, fmt.Errorf("apply range: %w", err)
+			}
+			f.Contributions = append(f.Contributions, c)
 		}
 		r.Frames = append(r.Frames, f)
 	}
-	if d.bad || len(d.b) != 0 || r.version() != version[0] {
+	if d.bad || len(d.b) != 0 {
 		return nil, fmt.Errorf("apply range: %w", events.ErrMalformed)
 	}
 	return r, nil
-}
-
-func decodeContribution(outer *decoder) *Contribution {
-	raw := outer.bytes()
-	if len(raw) == 0 {
-		return nil
-	}
-	d := &decoder{b: raw}
-	c := &Contribution{}
-	if n := d.take(1); n != nil {
-		c.Code = string(d.take(uint64(n[0])))
-	}
-	c.Terms = make([]text.Term, d.count(14))
-	for i := range c.Terms {
-		copy(c.Terms[i].Key[:], d.take(12))
-		if f := d.take(1); f != nil {
-			c.Terms[i].Field = text.Field(f[0])
-		}
-		c.Terms[i].TF = uint32(d.uvarint())
-	}
-	for i := range c.Lengths {
-		c.Lengths[i] = uint32(d.uvarint())
-	}
-	c.Attrs = make([]AttrKey, d.count(12))
-	for i := range c.Attrs {
-		copy(c.Attrs[i][:], d.take(12))
-	}
-	copy(c.Conversation[:], d.take(12))
-	var current SpaceVectors
-	current.decode(d)
-	c.Space, c.Chunks, c.Vectors = current.Space, current.Chunks, current.Vectors
-	if len(d.b) > 0 {
-		c.Next.decode(d)
-		d.bad = d.bad || c.Next.Space.IsZero()
-	}
-	if d.bad || len(d.b) != 0 {
-		outer.bad = true
-	}
-	return c
 }

@@ -57,12 +57,12 @@ func (t *tx) namespaceDeleted(ev *eventContext) (EventResult, error) {
 			}
 		}
 	}
-	for _, prefix := range []byte{prefixPartition, prefixIdem, prefixPending, prefixWaiting, prefixSpace} {
+	for _, prefix := range []byte{prefixPartition, prefixIdem, prefixPending, prefixSpace} {
 		if err := t.dropRange(append([]byte{prefix}, ev.Namespace[:]...)); err != nil {
 			return EventResult{}, err
 		}
 	}
-	n.records, n.pending, n.hash, n.spaces = 0, 0, StateHash{}, map[SpaceKey]*spaceTotals{}
+	n.records, n.hash, n.spaces = 0, StateHash{}, map[SpaceKey]*spaceTotals{}
 	n.row = NamespaceRow{ID: ev.Namespace, Name: n.row.Name, Created: n.row.Created, Deleted: true}
 	t.out.Dropped = append(t.out.Dropped, ev.Namespace)
 	return EventResult{Outcome: OutcomeApplied}, t.addFact(ev.Namespace, namespaceKey(ev.Namespace), n.row.encode())
@@ -81,7 +81,7 @@ func (t *tx) dropPartition(p *Partition) error {
 	}
 	for prefix := 0x20; prefix < 0x60; prefix++ {
 		switch prefix {
-		case prefixHead, prefixHistory, prefixIdem, prefixPending, prefixWaiting: // not keyed by partition
+		case prefixHead, prefixHistory, prefixIdem, prefixPending: // not keyed by partition
 		default:
 			if err := t.dropRange(be32([]byte{byte(prefix)}, p.ID)); err != nil {
 				return err

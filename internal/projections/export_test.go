@@ -44,8 +44,16 @@ func FactRows(v *View, visit func(ns events.ID, key, value []byte)) error {
 			ns = parts[heads[events.ID(key[1:])]]
 		case prefixHistory:
 			ns = parts[heads[events.ID(key[1:17])]]
-		case prefixDoc, prefixURI, prefixAttrs, prefixVector:
+		case prefixDoc, prefixURI, prefixAttrs:
 			ns = parts[binary.BigEndian.Uint32(key[1:])]
+		case prefixVector: // facts do not depend on VectorIDs
+			row, err := decodeVectorRow(value)
+			if err != nil {
+				return err
+			}
+			part := binary.BigEndian.Uint32(key[1:])
+			ns, value = parts[part], row.Numbers
+			key = vectorFactKey(part, SpaceKey(key[5:13]), row.Doc, row.Chunk)
 		case text.PrefixForward:
 			if len(key) != 9 { // the mark of a removed document
 				return nil
@@ -69,6 +77,14 @@ func FactRows(v *View, visit func(ns events.ID, key, value []byte)) error {
 func FactHash(key, value []byte) StateHash {
 	h, _ := factHash(nil, key, value)
 	return h
+}
+
+// CutAttrs takes a row of attributes apart.
+func CutAttrs(b []byte) (out []AttrKey) {
+	for k, rest := cutAttr(b); k != ""; k, rest = cutAttr(rest) {
+		out = append(out, k)
+	}
+	return out
 }
 
 // RowCount counts the rows whose key begins with prefix.

@@ -177,8 +177,7 @@ func (g *generation) loadNamespaces() error {
 		if len(value) != 16 || len(key) != 17 {
 			return fmt.Errorf("counters row: %w", events.ErrMalformed)
 		}
-		n := get(events.ID(key[1:]))
-		n.records, n.pending = binary.BigEndian.Uint64(value), binary.BigEndian.Uint64(value[8:])
+		get(events.ID(key[1:])).records = binary.BigEndian.Uint64(value)
 		return nil
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"mneme/internal/keyring"
 	"mneme/internal/projections"
 	"mneme/internal/settings"
+	"mneme/memory"
 )
 
 var (
@@ -64,10 +65,11 @@ type world struct {
 	epoch  uint32
 	spaces map[events.ID]embed.Space // by namespace, at its beginning
 	about  map[events.ID]embed.Space // by event, if it is about a space
+	uris   map[events.ID]string      // paths, by event
 }
 
 func newWorld(t testing.TB, seed byte) *world {
-	w := &world{t: t, keys: testKeyring(t, seed), now: 1_700_000_000_000_000_000, term: 1, spaces: map[events.ID]embed.Space{}, about: map[events.ID]embed.Space{}}
+	w := &world{t: t, keys: testKeyring(t, seed), now: 1_700_000_000_000_000_000, term: 1, spaces: map[events.ID]embed.Space{}, about: map[events.ID]embed.Space{}, uris: map[events.ID]string{}}
 	w.ids = events.NewIDSource(func() time.Time { return time.Unix(0, w.now) }, rand.NewChaCha8([32]byte{seed, 1}))
 	return w
 }
@@ -151,12 +153,6 @@ func (w *world) dataKey(ns events.ID, subject string) *keyring.DataKey {
 func (w *world) content(h events.Header, c events.Content) events.Envelope {
 	names, err := w.keys.Namespace(h.Namespace)
 	must(w.t, err)
-	mac := func(label, v string) (m events.MAC) {
-		if v != "" {
-			m = events.TruncateMAC(names.MAC(label, []byte(v)))
-		}
-		return m
-	}
 	if h.Event == (events.ID{}) {
 		h.Event = w.ids.New()
 	}
@@ -174,9 +170,10 @@ func (w *world) content(h events.Header, c events.Content) events.Envelope {
 	}
 	key := w.dataKey(h.Namespace, c.Subject)
 	h.Key = key.ID()
-	h.URI, h.ClientID, h.Subject = mac("uri", c.URI), mac("client", c.ClientID), mac("subject", c.Subject)
+	w.uris[h.Event] = memory.URIPath(c.URI)
 	if c.ClientID != "" {
-		h.Body = events.TruncateMAC(key.MAC("body", c.Body(&h)))
+		h.ClientID = events.TruncateMAC(names.MAC(events.LabelClient, []byte(c.ClientID)))
+		h.Body = events.TruncateMAC(key.MAC(events.LabelBody, c.Body(&h)))
 	}
 	return w.seal(h, key, c.Encode())
 }

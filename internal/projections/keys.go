@@ -19,61 +19,55 @@ import (
 //	partition  12 namespace16 scope1 agent           → partition4
 //	counters   13 namespace16                        → living records, pending vectors
 //	next       14 partition4                         → partition row: identity, next DocID
-//	space      15 namespace16 space8                 → living versions with vectors in it, hash of its vectors
+//	space      15 namespace16 space8                 → living versions with and without vectors in it, hash of its vectors
 //	head       20 record16                           → where a record stands
 //	doc        21 partition4 doc4                    → one record version
 //	death      22 partition4 seq8 index4 doc4        → (empty)
 //	history    23 record16 seq8 index4               → version4
-//	uri        24 partition4 uri16                   → record16
+//	uri        24 partition4 length2 path doc4       → record16
 //	idem       25 namespace16 client16 agent         → record16 seq8 index4 body16
 //	time       26 partition4 occurred8 doc4          → (empty)
-//	talk       27 partition4 attr12 occurred8 doc4   → (empty)
-//	bitmap     30 partition4 attr12 block2           → roaring bitmap (merged)
-//	attrs      31 partition4 doc4                    → attribute keys of the version
-//	vector     50 partition4 space8 vector4          → doc4 chunk2 key16 event16 sealed
+//	conversation 27 partition4 length1 name occurred8 doc4 → (empty)
+//	bitmap     30 partition4 field1 length1 value block2 → roaring bitmap (merged)
+//	attrs      31 partition4 doc4                    → attributes that the version's payload has
+//	vector     50 partition4 space8 vector4          → doc4 chunk2 encoding1 numbers
 //	docvecs    51 partition4 space8 doc4             → first vector4, count4
-//	pending    52 namespace16 partition4 doc4        → record16
+//	pending    52 namespace16 space8 partition4 doc4 → record16: waits for its vectors in the space
 //	nextvec    53 partition4 space8                  → next VectorID
-//	waiting    54 namespace16 partition4 doc4        → record16: has no vectors in the space being built
 //	audit      60 namespace16 seq8 index4            → audit row
 //	quarantine 70 seq8 index4                        → code
 //
 // All integers are big-endian; signed times have the sign bit flipped so that
 // keys sort by time.
 const (
-	prefixMeta       = 0x01
-	prefixFrame      = 0x02
-	prefixEnvelope   = 0x03
-	prefixEpoch      = 0x04
-	prefixHash       = 0x05
-	prefixNamespace  = 0x10
-	prefixName       = 0x11
-	prefixPartition  = 0x12
-	prefixCounters   = 0x13
-	prefixPartRow    = 0x14
-	prefixSpace      = 0x15
-	prefixHead       = 0x20
-	prefixDoc        = 0x21
-	prefixDeath      = 0x22
-	prefixHistory    = 0x23
-	prefixURI        = 0x24
-	prefixIdem       = 0x25
-	prefixTime       = 0x26
-	prefixTalk       = 0x27
-	prefixBitmap     = 0x30
-	prefixAttrs      = 0x31
-	prefixVector     = 0x50
-	prefixDocVectors = 0x51
-	prefixPending    = 0x52
-	prefixNextVector = 0x53
-	prefixWaiting    = 0x54
-	prefixAudit      = 0x60
-	prefixQuarantine = 0x70
+	prefixMeta         = 0x01
+	prefixFrame        = 0x02
+	prefixEnvelope     = 0x03
+	prefixEpoch        = 0x04
+	prefixHash         = 0x05
+	prefixNamespace    = 0x10
+	prefixName         = 0x11
+	prefixPartition    = 0x12
+	prefixCounters     = 0x13
+	prefixPartRow      = 0x14
+	prefixSpace        = 0x15
+	prefixHead         = 0x20
+	prefixDoc          = 0x21
+	prefixDeath        = 0x22
+	prefixHistory      = 0x23
+	prefixURI          = 0x24
+	prefixIdem         = 0x25
+	prefixTime         = 0x26
+	prefixConversation = 0x27
+	prefixBitmap       = 0x30
+	prefixAttrs        = 0x31
+	prefixVector       = 0x50
+	prefixDocVectors   = 0x51
+	prefixPending      = 0x52
+	prefixNextVector   = 0x53
+	prefixAudit        = 0x60
+	prefixQuarantine   = 0x70
 )
-
-// AttrKey names an attribute value in bitmaps: an HMAC, or for clear integers
-// such as days a tagged number.
-type AttrKey [12]byte
 
 // SpaceKey is the short form of a vector space's id.
 type SpaceKey [8]byte
@@ -114,9 +108,12 @@ func deathKey(part uint32, at Ref, doc uint32) []byte {
 
 func historyKey(record events.ID, at Ref) []byte { return at.append(historyPrefix(record)) }
 
-func uriKey(part uint32, uri events.MAC) []byte {
-	return append(be32([]byte{prefixURI}, part), uri[:]...)
+func uriPrefix(part uint32, path string) []byte {
+	b := binary.BigEndian.AppendUint16(be32([]byte{prefixURI}, part), uint16(len(path)))
+	return append(b, path...)
 }
+
+func uriKey(part uint32, path string, doc uint32) []byte { return be32(uriPrefix(part, path), doc) }
 
 func idemKey(ns events.ID, client events.MAC, agent string) []byte {
 	b := append([]byte{prefixIdem}, ns[:]...)
@@ -128,16 +125,17 @@ func timeKey(part uint32, occurred int64, doc uint32) []byte {
 	return be32(beTime(be32([]byte{prefixTime}, part), occurred), doc)
 }
 
-func talkPrefix(part uint32, conversation AttrKey) []byte {
-	return append(be32([]byte{prefixTalk}, part), conversation[:]...)
+// conversationPrefix is the attribute without its field.
+func conversationPrefix(part uint32, conversation AttrKey) []byte {
+	return append(be32([]byte{prefixConversation}, part), conversation[1:]...)
 }
 
-func talkKey(part uint32, conversation AttrKey, occurred int64, doc uint32) []byte {
-	return be32(beTime(talkPrefix(part, conversation), occurred), doc)
+func conversationKey(part uint32, conversation AttrKey, occurred int64, doc uint32) []byte {
+	return be32(beTime(conversationPrefix(part, conversation), occurred), doc)
 }
 
 func bitmapPrefix(part uint32, attr AttrKey) []byte {
-	return append(be32([]byte{prefixBitmap}, part), attr[:]...)
+	return append(be32([]byte{prefixBitmap}, part), attr...)
 }
 
 func bitmapKey(part uint32, attr AttrKey, block uint16) []byte {
@@ -150,6 +148,12 @@ func vectorPrefix(part uint32, space SpaceKey) []byte {
 
 func vectorKey(part uint32, space SpaceKey, vector uint32) []byte {
 	return be32(vectorPrefix(part, space), vector)
+}
+
+// vectorFactKey names a vector as the state hash does: VectorIDs depend on what
+// was attached when, and on what was erased before.
+func vectorFactKey(part uint32, space SpaceKey, doc uint32, chunk uint16) []byte {
+	return binary.BigEndian.AppendUint16(be32(vectorPrefix(part, space), doc), chunk)
 }
 
 func docVectorsPrefix(part uint32, space SpaceKey) []byte {
@@ -168,12 +172,12 @@ func nextVectorKey(part uint32, space SpaceKey) []byte {
 	return append(be32([]byte{prefixNextVector}, part), space[:]...)
 }
 
-func pendingKey(ns events.ID, part, doc uint32) []byte {
-	return be32(be32(append([]byte{prefixPending}, ns[:]...), part), doc)
+func pendingPrefix(ns events.ID, space SpaceKey) []byte {
+	return append(append([]byte{prefixPending}, ns[:]...), space[:]...)
 }
 
-func waitingKey(ns events.ID, part, doc uint32) []byte {
-	return be32(be32(append([]byte{prefixWaiting}, ns[:]...), part), doc)
+func pendingKey(ns events.ID, space SpaceKey, part, doc uint32) []byte {
+	return be32(be32(pendingPrefix(ns, space), part), doc)
 }
 
 func auditPrefix(ns events.ID) []byte { return append([]byte{prefixAudit}, ns[:]...) }
@@ -207,9 +211,4 @@ func DayKey(t int64) AttrKey {
 	return dayNumberKey(d)
 }
 
-func dayNumberKey(day int64) AttrKey {
-	var k AttrKey
-	copy(k[:], "day\x00")
-	binary.BigEndian.PutUint64(k[4:], uint64(day)^(1<<63))
-	return k
-}
+func dayNumberKey(day int64) AttrKey { return Attr(AttrDay, string(beTime(nil, day))) }

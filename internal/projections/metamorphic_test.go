@@ -33,14 +33,14 @@ func dump(t testing.TB, s *projections.State) string {
 			case 0x00, 0x01, 0x30, text.PrefixPostings, text.PrefixStatistics:
 				return
 			case projections.PrefixAttrs:
-				for k := range slices.Chunk(value, 12) {
+				for _, k := range projections.CutAttrs(value) {
 					attrs[string(key[1:5])+string(k)] = true
 				}
 			}
 			fmt.Fprintf(&out, "%x %x\n", key, value)
 		}))
 		for _, k := range slices.Sorted(maps.Keys(attrs)) {
-			bm, err := v.Bitmap(u32([]byte(k)), projections.AttrKey([]byte(k[4:])))
+			bm, err := v.Bitmap(u32([]byte(k)), projections.AttrKey(k[4:]))
 			must(t, err)
 			fmt.Fprintf(&out, "bitmap %x %v\n", k, bm.ToArray())
 		}
@@ -201,6 +201,12 @@ func checkTwin(t *testing.T, h *history, s *projections.State, results []project
 			head, ok, err := v.Head(id)
 			if err != nil || !ok || head.Living != r.living || head.Versions != r.versions || head.URI != r.uri && r.living {
 				t.Errorf("record %s: %+v, the twin has %+v", id, head, *r)
+			}
+			if !r.living || r.uri == "" {
+				continue
+			}
+			if got, ok, err := v.URI(head.Partition, r.uri); err != nil || !ok || got != w.owner(r) {
+				t.Errorf("path %q names %s %v %v, in the twin %s", r.uri, got, ok, err, w.owner(r))
 			}
 		}
 	})

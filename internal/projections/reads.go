@@ -28,23 +28,27 @@ func (v *View) History(record events.ID) ([]HistoryEntry, error) {
 	return out, err
 }
 
-// URI finds the living record with a uri in a partition.
-func (v *View) URI(part uint32, uri events.MAC) (events.ID, bool, error) {
-	raw, err := v.get(uriKey(part, uri))
-	if err != nil || len(raw) != 16 {
-		return events.ID{}, false, err
+// URI finds the living record that a path names in a partition: of several,
+// which only a race between two leaders can make, the latest.
+func (v *View) URI(part uint32, path string) (record events.ID, ok bool, err error) {
+	it, err := v.snap.NewIter(prefixOptions(uriPrefix(part, path)))
+	if err != nil {
+		return record, false, err
 	}
-	return events.ID(raw), true, nil
+	if it.Last() && len(it.Value()) == len(record) {
+		record, ok = events.ID(it.Value()), true
+	}
+	return record, ok, errors.Join(it.Error(), it.Close())
 }
 
-// Spent finds what a client id was used for.
-func (v *View) Spent(ns events.ID, client events.MAC, agent string) (Spent, bool, error) {
+// UsedKey finds what a client id was used for.
+func (v *View) UsedKey(ns events.ID, client events.MAC, agent string) (UsedKey, bool, error) {
 	raw, err := v.get(idemKey(ns, client, agent))
 	if err != nil || raw == nil {
-		return Spent{}, false, err
+		return UsedKey{}, false, err
 	}
-	s, err := decodeSpent(raw)
-	return s, err == nil, err
+	u, err := decodeUsedKey(raw)
+	return u, err == nil, err
 }
 
 // Bitmap is the set of documents with an attribute, dead ones included.
@@ -78,7 +82,7 @@ func (v *View) bitmaps(lower, upper []byte) (*roaring.Bitmap, error) {
 		if err != nil {
 			return nil, errors.Join(err, it.Close())
 		}
-		block := binary.BigEndian.Uint16(it.Key()[17:])
+		block := binary.BigEndian.Uint16(it.Key()[len(it.Key())-2:])
 		out.Or(roaring.AddOffset64(bm, int64(block)<<16))
 	}
 	return out, errors.Join(it.Error(), it.Close())
@@ -90,20 +94,26 @@ func (v *View) Between(part uint32, from, to int64, backwards bool, visit func(o
 	return v.timeRange(timeKey(part, from, 0), timeKey(part, to, 0), 5, backwards, visit)
 }
 
-// Talk visits the documents of one conversation in [from, to), in order of
-// time, or backwards.
-func (v *View) Talk(part uint32, conversation AttrKey, from, to int64, backwards bool, visit func(occurred int64, doc uint32) bool) error {
-	return v.timeRange(talkKey(part, conversation, from, 0), talkKey(part, conversation, to, 0), 17, backwards, visit)
+// Conversation visits the documents of one conversation in [from, to), in order
+// of time, or backwards.
+func (v *View) Conversation(part uint32, conversation AttrKey, from, to int64, backwards bool, visit func(occurred int64, doc uint32) bool) error {
+	lower, upper := conversationKey(part, conversation, from, 0), conversationKey(part, conversation, to, 0)
+	return v.timeRange(lower, upper, len(lower)-timeDocBytes, backwards, visit)
 }
 
-// Talks visits the documents of all conversations of a partition, one
-// conversation after the other, each in order of time.
-func (v *View) Talks(part uint32, visit func(conversation AttrKey, occurred int64, doc uint32)) error {
-	return eachRow(v.snap, be32([]byte{prefixTalk}, part), func(key, _ []byte) error {
-		if len(key) != 5+len(AttrKey{})+8+4 {
+// timeDocBytes is the length of a time and a DocID at the end of a key.
+const timeDocBytes = 8 + 4
+
+// Conversations visits the documents of all conversations of a partition, one
+// conversation after the other, each in order of time. The name of the
+// conversation is valid during the call only.
+func (v *View) Conversations(part uint32, visit func(name []byte, occurred int64, doc uint32)) error {
+	return eachRow(v.snap, be32([]byte{prefixConversation}, part), func(key, _ []byte) error {
+		at := len(key) - timeDocBytes
+		if at < 6 || at != 6+int(key[5]) {
 			return fmt.Errorf("conversation row %x: %w", key, events.ErrMalformed)
 		}
-		visit(AttrKey(key[5:17]), decodeTime(key[17:]), binary.BigEndian.Uint32(key[25:]))
+		visit(key[6:at], decodeTime(key[at:]), binary.BigEndian.Uint32(key[at+8:]))
 		return nil
 	})
 }
@@ -159,7 +169,7 @@ func (v *View) AuditAt(ns events.ID, at Ref) (AuditRow, bool, error) {
 	return row, err == nil, err
 }
 
-// Vectors visits the sealed vectors of a partition in one space, by VectorID.
+// Vectors visits the vectors of a partition in one space, by VectorID.
 // The row's bytes are valid during the call only.
 func (v *View) Vectors(part uint32, space SpaceKey, from uint32, visit func(id uint32, row VectorRow) error) error {
 	prefix := vectorPrefix(part, space)
@@ -179,7 +189,7 @@ func (v *View) Vectors(part uint32, space SpaceKey, from uint32, visit func(id u
 	return errors.Join(it.Error(), it.Close())
 }
 
-// Vector returns the sealed vector with a VectorID; false: there is none.
+// Vector returns the vector with a VectorID; false: there is none.
 func (v *View) Vector(part uint32, space SpaceKey, id uint32) (VectorRow, bool, error) {
 	raw, err := v.get(vectorKey(part, space, id))
 	if err != nil || raw == nil {
@@ -195,12 +205,13 @@ type PendingDoc struct {
 	Record         events.ID
 }
 
-// Pending lists up to limit versions of a namespace that wait for vectors.
-func (v *View) Pending(ns events.ID, limit int) ([]PendingDoc, error) {
+// Pending lists up to limit versions of a namespace that wait for vectors in a
+// space, which is the current one or the one that is being built.
+func (v *View) Pending(ns events.ID, space SpaceKey, limit int) ([]PendingDoc, error) {
 	var out []PendingDoc
 	stop := errors.New("enough")
-	err := eachRow(v.snap, append([]byte{prefixPending}, ns[:]...), func(key, value []byte) error {
-		out = append(out, PendingDoc{binary.BigEndian.Uint32(key[17:]), binary.BigEndian.Uint32(key[21:]), events.ID(value)})
+	err := eachRow(v.snap, pendingPrefix(ns, space), func(key, value []byte) error {
+		out = append(out, PendingDoc{binary.BigEndian.Uint32(key[25:]), binary.BigEndian.Uint32(key[29:]), events.ID(value)})
 		if len(out) >= limit {
 			return stop
 		}
@@ -212,9 +223,9 @@ func (v *View) Pending(ns events.ID, limit int) ([]PendingDoc, error) {
 	return out, err
 }
 
-// IsPending reports whether a version waits for its vectors.
-func (v *View) IsPending(ns events.ID, part, doc uint32) (bool, error) {
-	raw, err := v.get(pendingKey(ns, part, doc))
+// IsPending reports whether a version waits for its vectors in a space.
+func (v *View) IsPending(ns events.ID, space SpaceKey, part, doc uint32) (bool, error) {
+	raw, err := v.get(pendingKey(ns, space, part, doc))
 	return raw != nil, err
 }
 

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"mneme/internal/derive"
 	"mneme/internal/embed"
 	"mneme/internal/events"
 	"mneme/internal/index/text"
@@ -37,8 +36,6 @@ func TestTimesAndBitmaps(t *testing.T) {
 	s := openState(t, t.TempDir())
 	defer s.Close()
 	fold(t, w.keys, s, w.log, 4)
-	names, err := w.keys.Namespace(ns.Namespace)
-	must(t, err)
 	want := func(from, to int64, keep func(doc) bool) (out []uint32) {
 		for i, d := range docs {
 			if d.at >= from && d.at < to && keep(d) {
@@ -72,7 +69,7 @@ func TestTimesAndBitmaps(t *testing.T) {
 						}
 					}
 					must(t, v.Between(p.ID, from, to, back, visit("all")))
-					must(t, v.Talk(p.ID, derive.Attr(names, derive.AttrConversation, "talk-1"), from, to, back, visit("talk")))
+					must(t, v.Conversation(p.ID, projections.Attr(projections.AttrConversation, "talk-1"), from, to, back, visit("talk")))
 					for name, keep := range map[string]func(doc) bool{"all": func(doc) bool { return true }, "talk": func(d doc) bool { return d.talk == 1 }} {
 						w := want(from, to, keep)
 						if back {
@@ -96,7 +93,7 @@ func TestTimesAndBitmaps(t *testing.T) {
 				}
 			}
 		}
-		kind, err := v.Bitmap(p.ID, derive.Attr(names, derive.AttrKind, string(events.Kind(2).Public())))
+		kind, err := v.Bitmap(p.ID, projections.Attr(projections.AttrKind, string(events.Kind(2).Public())))
 		must(t, err)
 		w := want(-1<<62, 1<<62, func(d doc) bool { return d.kind == 2 })
 		if slices.Sort(w); !slices.Equal(kind.ToArray(), w) {
@@ -128,10 +125,8 @@ func TestBlockBorder(t *testing.T) {
 		}
 		fold(t, w.keys, s, w.log, 3) // the block changes inside a batch
 	}
-	names, err := w.keys.Namespace(ns.Namespace)
-	must(t, err)
 	view(t, s, func(v *projections.View) {
-		tagged, err := v.Bitmap(0, derive.Attr(names, derive.AttrTag, "t"))
+		tagged, err := v.Bitmap(0, projections.Attr(projections.AttrTag, "t"))
 		must(t, err)
 		days, err := v.Days(0, 0, 0)
 		must(t, err)
@@ -202,18 +197,18 @@ func TestReads(t *testing.T) {
 				t.Errorf("%s: %+v %v %v", name, n, ok, err)
 			}
 			records, pending = records+n.Records, pending+n.Pending
-			docs, err := v.Pending(id, 1000)
+			docs, err := v.Pending(id, n.Space, 1000)
 			must(t, err)
 			if uint64(len(docs)) != n.Pending {
 				t.Errorf("%s: %d pending, counted %d", name, len(docs), n.Pending)
 			}
 			for _, d := range docs {
-				if is, err := v.IsPending(id, d.Partition, d.Doc); err != nil || !is {
+				if is, err := v.IsPending(id, n.Space, d.Partition, d.Doc); err != nil || !is {
 					t.Error("pending", is, err)
 				}
 			}
 			if n.Pending > 1 {
-				if docs, err := v.Pending(id, 1); err != nil || len(docs) != 1 {
+				if docs, err := v.Pending(id, n.Space, 1); err != nil || len(docs) != 1 {
 					t.Error(docs, err)
 				}
 			}
@@ -224,13 +219,13 @@ func TestReads(t *testing.T) {
 		if _, ok, err := v.Namespace("nobody"); ok || err != nil {
 			t.Error(ok, err)
 		}
-		if is, err := v.IsPending(events.ID{}, 0, 0); is || err != nil {
+		if is, err := v.IsPending(events.ID{}, projections.SpaceKey{}, 0, 0); is || err != nil {
 			t.Error(is, err)
 		}
 		for id, r := range w.records {
 			checkRecord(t, h, v, id, r)
 		}
-		checkSpent(t, v, w)
+		checkUsedKeys(t, v, w)
 		checkPaging(t, v, w)
 	})
 }
@@ -264,12 +259,12 @@ func checkRecord(t *testing.T, h *history, v *projections.View, id events.ID, r 
 	if err != nil || !ok || p.Namespace != r.namespace || v.Live(p).Contains(head.Doc) != r.living {
 		t.Errorf("partition of %s: %+v %v %v", id, p, ok, err)
 	}
-	if owner, ok, err := v.URI(head.Partition, r.uri); err != nil || (ok && owner == id) != (r.living && !r.uri.IsZero()) {
+	if owner, ok, err := v.URI(head.Partition, r.uri); err != nil || ok && owner == id && (!r.living || r.uri == "") {
 		t.Errorf("uri of %s: %s %v %v", id, owner, ok, err)
 	}
 }
 
-func checkSpent(t *testing.T, v *projections.View, w *twin) {
+func checkUsedKeys(t *testing.T, v *projections.View, w *twin) {
 	t.Helper()
 	for seq := uint64(1); seq <= v.Cursor().Seq; seq++ {
 		frame, err := v.Frame(seq)
@@ -284,7 +279,7 @@ func checkSpent(t *testing.T, v *projections.View, w *twin) {
 				continue
 			}
 			want, known := w.spent[spentKey(&e)]
-			got, ok, err := v.Spent(e.Namespace, e.ClientID, e.Agent)
+			got, ok, err := v.UsedKey(e.Namespace, e.ClientID, e.Agent)
 			at, err2 := v.PositionOf(got.At)
 			if err != nil || err2 != nil || ok != known || ok && (got.Record != want.Record || at != want.Position) {
 				t.Errorf("id of %s: %+v %v %v, want %+v %v", e.Event, got, ok, err, want, known)

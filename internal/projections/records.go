@@ -12,7 +12,10 @@ import (
 
 // Records: versions of memories, their lifetimes, names and idempotency.
 
-// captured makes a record, unless the client's id is spent or the uri is taken.
+// captured makes a record, unless the client's id was used before. A uri that
+// another record has is refused at admission. Here, where only a race between
+// two leaders can bring one, both have it and the later one is found: what was
+// sealed under a key that is gone has no say in the fate of other records.
 func (t *tx) captured(ev *eventContext) (EventResult, error) {
 	if !t.namespace(ev.Namespace).living() {
 		return EventResult{Outcome: OutcomeRejected}, nil
@@ -23,11 +26,8 @@ func (t *tx) captured(ev *eventContext) (EventResult, error) {
 	if err != nil {
 		return EventResult{}, err
 	}
-	if res, done, err := t.spent(ev); done || err != nil {
+	if res, done, err := t.usedBefore(ev); done || err != nil {
 		return res, err
-	}
-	if taken, err := t.uriOwner(p.ID, ev.URI); err != nil || taken != (events.ID{}) {
-		return EventResult{Outcome: OutcomeConflict, Record: taken}, err
 	}
 	if head, err := t.get(headKey(ev.Record)); err != nil || head != nil {
 		return EventResult{Outcome: OutcomeDuplicate, Record: ev.Record}, err
@@ -36,20 +36,17 @@ func (t *tx) captured(ev *eventContext) (EventResult, error) {
 	if err != nil {
 		return EventResult{}, err
 	}
-	head := Head{Partition: p.ID, Doc: doc, Versions: 1, Living: true, URI: ev.URI}
+	head := Head{Partition: p.ID, Doc: doc, Versions: 1, Living: true, URI: ev.uri()}
 	if err := t.addFact(ev.Namespace, headKey(ev.Record), head.encode()); err != nil {
 		return EventResult{}, err
 	}
 	t.namespace(ev.Namespace).records++
-	if err := t.takeURI(p, ev.URI, ev.Record); err != nil {
-		return EventResult{}, err
-	}
-	return EventResult{Outcome: OutcomeCreated, Record: ev.Record, Version: 1}, t.spend(ev, ev.Record)
+	return EventResult{Outcome: OutcomeCreated, Record: ev.Record, Version: 1}, t.useKey(ev, ev.Record)
 }
 
-// spent decides whether the client's id was used before: by the same request
+// usedBefore decides whether the client's id was used before: by the same request
 // (duplicate) or by another one (conflict).
-func (t *tx) spent(ev *eventContext) (EventResult, bool, error) {
+func (t *tx) usedBefore(ev *eventContext) (EventResult, bool, error) {
 	if ev.ClientID.IsZero() {
 		return EventResult{}, false, nil
 	}
@@ -57,53 +54,38 @@ func (t *tx) spent(ev *eventContext) (EventResult, bool, error) {
 	if err != nil || raw == nil {
 		return EventResult{}, false, err
 	}
-	s, err := decodeSpent(raw)
+	used, err := decodeUsedKey(raw)
 	if err != nil {
 		return EventResult{}, false, err
 	}
-	res := EventResult{Outcome: OutcomeConflict, Record: s.Record}
-	if res.Position, err = t.original(s.At); err != nil || s.Body != ev.Body {
+	res := EventResult{Outcome: OutcomeConflict, Record: used.Record}
+	if res.Position, err = t.original(used.At); err != nil || used.Body != ev.Body {
 		return res, true, err
 	}
 	res.Outcome = OutcomeDuplicate
-	made, err := t.get(historyKey(s.Record, s.At))
+	made, err := t.get(historyKey(used.Record, used.At))
 	if len(made) == 4 {
 		res.Version = binary.BigEndian.Uint32(made)
 	}
 	return res, true, err
 }
 
-func (t *tx) spend(ev *eventContext, record events.ID) error {
+// useKey notes what the client's id was used for, for ever.
+func (t *tx) useKey(ev *eventContext, record events.ID) error {
 	if ev.ClientID.IsZero() {
 		return nil
 	}
-	s := Spent{Record: record, At: ev.at, Body: ev.Body}
-	return t.addFact(ev.Namespace, idemKey(ev.Namespace, ev.ClientID, ev.Agent), s.encode())
+	used := UsedKey{Record: record, At: ev.at, Body: ev.Body}
+	return t.addFact(ev.Namespace, idemKey(ev.Namespace, ev.ClientID, ev.Agent), used.encode())
 }
 
-func (t *tx) uriOwner(part uint32, uri events.MAC) (events.ID, error) {
-	if uri.IsZero() {
-		return events.ID{}, nil
+// uri is the path that the event gives its record; empty if it gives none, or
+// if the key of its payload is gone.
+func (ev *eventContext) uri() string {
+	if ev.contribution == nil {
+		return ""
 	}
-	raw, err := t.get(uriKey(part, uri))
-	if err != nil || len(raw) != 16 {
-		return events.ID{}, err
-	}
-	return events.ID(raw), nil
-}
-
-func (t *tx) takeURI(p *Partition, uri events.MAC, record events.ID) error {
-	if uri.IsZero() {
-		return nil
-	}
-	return t.addFact(p.Namespace, uriKey(p.ID, uri), record[:])
-}
-
-func (t *tx) freeURI(p *Partition, uri events.MAC, record events.ID) error {
-	if uri.IsZero() {
-		return nil
-	}
-	return t.deleteFact(p.Namespace, uriKey(p.ID, uri), record[:])
+	return ev.contribution.URI
 }
 
 // newDoc writes one record version and everything that is indexed for it.
@@ -123,19 +105,24 @@ func (t *tx) newDoc(ev *eventContext, p *Partition, record events.ID, version ui
 	c := ev.contribution
 	applied := AppliedDoc{Partition: p.ID, Doc: doc, Record: record, Namespace: ev.Namespace, OccurredAt: ev.OccurredAt, Agent: ev.Agent}
 	if c != nil {
-		applied.Conversation = c.Conversation
+		applied.Conversation = c.Conversation()
 	}
 	t.out.Docs = append(t.out.Docs, applied)
 	if c == nil {
 		return doc, nil
 	}
-	if err := t.addAttributes(p, doc, ev.OccurredAt, c); err != nil {
+	if c.URI != "" {
+		if err := t.addFact(p.Namespace, uriKey(p.ID, c.URI, doc), record[:]); err != nil {
+			return 0, err
+		}
+	}
+	if err := t.addAttributes(ev, p, doc, c); err != nil {
 		return 0, err
 	}
 	if err := t.addTerms(p, doc, c); err != nil {
 		return 0, err
 	}
-	return doc, t.newVectors(ev, p, doc, record, c)
+	return doc, t.newVectors(p, doc, record, c)
 }
 
 // addTerms gathers a document's terms; they are written once a transaction.
@@ -174,7 +161,7 @@ func (t *tx) revised(ev *eventContext) (EventResult, error) {
 	if !t.namespace(ev.Namespace).living() {
 		return EventResult{Outcome: OutcomeRejected}, nil
 	}
-	if res, done, err := t.spent(ev); done || err != nil {
+	if res, done, err := t.usedBefore(ev); done || err != nil {
 		return res, err
 	}
 	h, p, err := t.target(ev)
@@ -188,31 +175,18 @@ func (t *tx) revised(ev *eventContext) (EventResult, error) {
 	if h.Versions != ev.BaseVersion {
 		return res, nil
 	}
-	if ev.URI != h.URI {
-		if taken, err := t.uriOwner(p.ID, ev.URI); err != nil || taken != (events.ID{}) {
-			return res, err
-		}
-	}
 	t.touched[p.ID] = p
-	if err := t.bury(ev, p, h.Doc); err != nil {
+	if err := t.tombstone(ev, p, h); err != nil {
 		return res, err
 	}
-	next := Head{Partition: p.ID, Versions: h.Versions + 1, Living: true, URI: ev.URI}
+	next := Head{Partition: p.ID, Versions: h.Versions + 1, Living: true, URI: ev.uri()}
 	if next.Doc, err = t.newDoc(ev, p, ev.Target, next.Versions); err != nil {
 		return res, err
 	}
 	if err := t.replaceFact(p.Namespace, headKey(ev.Target), h.encode(), next.encode()); err != nil {
 		return res, err
 	}
-	if ev.URI != h.URI {
-		if err := t.freeURI(p, h.URI, ev.Target); err != nil {
-			return res, err
-		}
-		if err := t.takeURI(p, ev.URI, ev.Target); err != nil {
-			return res, err
-		}
-	}
-	return EventResult{Outcome: OutcomeRevised, Record: ev.Target, Version: next.Versions}, t.spend(ev, ev.Target)
+	return EventResult{Outcome: OutcomeRevised, Record: ev.Target, Version: next.Versions}, t.useKey(ev, ev.Target)
 }
 
 // forgotten takes a record out of every present answer.
@@ -224,15 +198,12 @@ func (t *tx) forgotten(ev *eventContext) (EventResult, error) {
 	if p == nil {
 		return EventResult{Outcome: OutcomeRejected, Record: ev.Target}, nil
 	}
-	if err := t.bury(ev, p, h.Doc); err != nil {
+	if err := t.tombstone(ev, p, h); err != nil {
 		return EventResult{}, err
 	}
 	dead := h
 	dead.Living = false
 	if err := t.replaceFact(p.Namespace, headKey(ev.Target), h.encode(), dead.encode()); err != nil {
-		return EventResult{}, err
-	}
-	if err := t.freeURI(p, h.URI, ev.Target); err != nil {
 		return EventResult{}, err
 	}
 	if err := t.addFact(p.Namespace, historyKey(ev.Target, ev.at), be32(nil, 0)); err != nil {
@@ -242,9 +213,10 @@ func (t *tx) forgotten(ev *eventContext) (EventResult, error) {
 	return EventResult{Outcome: OutcomeForgotten, Record: ev.Target, Version: h.Versions}, nil
 }
 
-// bury ends a version's life: it leaves statistics and present answers, and
-// its rows stay for history and as-of.
-func (t *tx) bury(ev *eventContext, p *Partition, doc uint32) error {
+// tombstone ends the life of a record's newest version: it leaves statistics and
+// present answers, and its rows stay for history and as-of.
+func (t *tx) tombstone(ev *eventContext, p *Partition, h Head) error {
+	doc := h.Doc
 	key := docKey(p.ID, doc)
 	old, err := t.get(key)
 	if err != nil {
@@ -273,8 +245,10 @@ func (t *tx) bury(ev *eventContext, p *Partition, doc uint32) error {
 	}
 	t.dead[p.ID].Add(doc)
 	t.out.Deaths = append(t.out.Deaths, AppliedDoc{Partition: p.ID, Doc: doc, Record: row.Record})
-	if err := t.buryVectors(p, doc); err != nil {
-		return err
+	if h.URI != "" {
+		if err := t.deleteFact(p.Namespace, uriKey(p.ID, h.URI, doc), row.Record[:]); err != nil {
+			return err
+		}
 	}
-	return t.dropPending(p, doc)
+	return t.endVectors(p, doc)
 }

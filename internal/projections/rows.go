@@ -68,7 +68,7 @@ type Head struct {
 	Doc       uint32 // DocID of the newest version
 	Versions  uint32
 	Living    bool
-	URI       events.MAC
+	URI       string // path of the newest version; empty = none
 }
 
 func (h *Head) encode() []byte {
@@ -78,15 +78,15 @@ func (h *Head) encode() []byte {
 		living = 1
 	}
 	b = append(b, living)
-	return append(b, h.URI[:]...)
+	return append(b, h.URI...)
 }
 
 func decodeHead(b []byte) (Head, error) {
-	if len(b) != 29 {
+	if len(b) < 13 {
 		return Head{}, fmt.Errorf("head row: %w", events.ErrMalformed)
 	}
 	u := binary.BigEndian.Uint32
-	return Head{u(b), u(b[4:]), u(b[8:]), b[12] == 1, events.MAC(b[13:29])}, nil
+	return Head{u(b), u(b[4:]), u(b[8:]), b[12] == 1, string(b[13:])}, nil
 }
 
 // Doc is one record version.
@@ -125,23 +125,24 @@ func decodeDoc(b []byte) (Doc, error) {
 		Death: decodeRef(b[49:]), Agent: string(b[61:])}, nil
 }
 
-// Spent is a client id that was used: by which record, where, with which body.
-type Spent struct {
+// UsedKey is an idempotency key, a client id, that was used: for which record,
+// where, with which body.
+type UsedKey struct {
 	Record events.ID
 	At     Ref
 	Body   events.MAC
 }
 
-func (s *Spent) encode() []byte {
-	b := append([]byte(nil), s.Record[:]...)
-	return append(s.At.append(b), s.Body[:]...)
+func (u *UsedKey) encode() []byte {
+	b := append([]byte(nil), u.Record[:]...)
+	return append(u.At.append(b), u.Body[:]...)
 }
 
-func decodeSpent(b []byte) (Spent, error) {
+func decodeUsedKey(b []byte) (UsedKey, error) {
 	if len(b) != 44 {
-		return Spent{}, fmt.Errorf("idempotency row: %w", events.ErrMalformed)
+		return UsedKey{}, fmt.Errorf("idempotency row: %w", events.ErrMalformed)
 	}
-	return Spent{events.ID(b[:16]), decodeRef(b[16:]), events.MAC(b[28:])}, nil
+	return UsedKey{events.ID(b[:16]), decodeRef(b[16:]), events.MAC(b[28:])}, nil
 }
 
 // Outcome says what an event did. Numbers are append-only.
@@ -200,28 +201,4 @@ func decodeAuditRow(at Ref, b []byte) (AuditRow, error) {
 	return AuditRow{At: at, Type: events.Type(binary.BigEndian.Uint16(b)), Scope: events.Scope(b[2]), Outcome: Outcome(b[3]),
 		SealedAt: int64(binary.BigEndian.Uint64(b[4:])), Event: events.ID(b[12:28]), Record: events.ID(b[28:44]),
 		Hash: events.Hash(b[44:76]), Agent: string(b[76:])}, nil
-}
-
-// VectorRow is one sealed chunk vector.
-type VectorRow struct {
-	Doc    uint32
-	Chunk  uint16
-	Key    [16]byte // data key it is sealed under
-	Event  events.ID
-	Sealed []byte
-}
-
-func (v *VectorRow) encode() []byte {
-	b := be32(make([]byte, 0, 38+len(v.Sealed)), v.Doc)
-	b = binary.BigEndian.AppendUint16(b, v.Chunk)
-	b = append(b, v.Key[:]...)
-	b = append(b, v.Event[:]...)
-	return append(b, v.Sealed...)
-}
-
-func decodeVectorRow(b []byte) (VectorRow, error) {
-	if len(b) < 38 {
-		return VectorRow{}, fmt.Errorf("vector row: %w", events.ErrMalformed)
-	}
-	return VectorRow{binary.BigEndian.Uint32(b), binary.BigEndian.Uint16(b[4:]), [16]byte(b[6:22]), events.ID(b[22:38]), b[38:]}, nil
 }

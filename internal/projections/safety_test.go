@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 
@@ -195,50 +194,6 @@ func syncedDirs(t testing.TB, fs vfs.FS, dir string) {
 			return
 		}
 	}
-}
-
-// TestNoPlaintext scans every byte of a state's directory for words that only
-// sealed parts hold.
-func TestNoPlaintext(t *testing.T) {
-	const canary = "xylophone"
-	w := newWorld(t, 5)
-	ns := w.created("team", builtinSpace)
-	w.frame(ns, w.changed(ns.Namespace, map[string]string{"search.fusion": canary}))
-	c := events.Content{Text: canary + " in the text, at length: " + strings.Repeat(canary+" ", 50), Tags: []string{canary}, URI: "mem://team/" + canary,
-		Conversation: canary, Subject: canary, ClientID: canary, Source: canary, Role: canary, Metadata: []byte(`{"` + canary + `":1}`)}
-	e := w.content(events.Header{Namespace: ns.Namespace, Agent: "ann"}, c)
-	w.frame(e)
-	c.ClientID, c.URI = "", ""
-	w.frame(w.content(events.Header{Type: events.TypeRevised, Namespace: ns.Namespace, Agent: "ann", Target: e.Record, BaseVersion: 1}, c))
-	w.frame(w.content(events.Header{Namespace: ns.Namespace, Agent: "plaintextagent", Scope: events.ScopeAgent}, c))
-	dir := t.TempDir()
-	s := openState(t, dir)
-	fold(t, w.keys, s, w.log, 1)
-	must(t, s.Flush())
-	seen := func() (canaries, agents, files int) {
-		must(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-			if err != nil || d.IsDir() {
-				return err
-			}
-			b, err := os.ReadFile(path)
-			files++
-			canaries += bytes.Count(bytes.ToLower(b), []byte(canary))
-			agents += bytes.Count(b, []byte("plaintextagent"))
-			return err
-		}))
-		return canaries, agents, files
-	}
-	for _, stage := range []string{"log", "tables"} {
-		canaries, agents, files := seen()
-		if canaries != 0 {
-			t.Errorf("%s: the canary stands %d times in %d files", stage, canaries, files)
-		}
-		if stage == "log" && agents == 0 {
-			t.Error("the scan finds nothing at all: an agent's name is no secret and should be seen")
-		}
-		must(t, projections.FlushTables(s))
-	}
-	must(t, s.Close())
 }
 
 // TestReadersWhileApplying: views are consistent while the state moves and is
@@ -442,8 +397,8 @@ func TestRefusedCommands(t *testing.T) {
 	newer.Feature, newer.Events = events.FeatureLevel+1, [][]byte{{1}}
 	strange := w.seal(events.Header{Type: 999}, nil, nil)
 	unknown.Events = [][]byte{strange.Encode()}
-	version := w.header()
-	version.Events = [][]byte{{2, 0, 0}}
+	version, early := w.header(), w.header()
+	version.Events, early.Events = [][]byte{{3, 0, 0}}, [][]byte{{1, 0, 0}}
 	counted := w.header()
 	began := w.began()
 	counted.Events = [][]byte{began.Encode()}
@@ -452,6 +407,7 @@ func TestRefusedCommands(t *testing.T) {
 		n     int
 		want  error
 	}{"newer feature": {newer, 0, events.ErrNewer}, "unknown type": {unknown, 1, events.ErrNewer}, "newer envelope": {version, 1, events.ErrNewer},
+		"early envelope":   {early, 1, events.ErrOlder},
 		"no contributions": {counted, 0, events.ErrMalformed}} {
 		cur := s.Cursor()
 		r := projections.Range{Previous: cur.Seq, Chain: cur.Chain, Frames: []projections.RangeFrame{

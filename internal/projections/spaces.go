@@ -39,17 +39,20 @@ type KeptSpace struct {
 
 // spaceTotals is what a namespace has in one space.
 type spaceTotals struct {
-	living uint64    // living versions with vectors in it
-	hash   StateHash // sum over its vector rows, so that dropping it costs no scan
+	living  uint64    // living versions with vectors in it
+	pending uint64    // living versions that wait for theirs, since it is current or being built
+	hash    StateHash // sum over its vector rows, so that dropping it costs no scan
 }
 
-func (s *spaceTotals) encode() []byte { return append(be64(nil, s.living), s.hash.encode()...) }
+func (s *spaceTotals) encode() []byte {
+	return append(be64(be64(nil, s.living), s.pending), s.hash.encode()...)
+}
 
 func decodeSpaceTotals(b []byte) (*spaceTotals, error) {
-	if len(b) != 40 {
+	if len(b) != 48 {
 		return nil, fmt.Errorf("space totals row: %w", events.ErrMalformed)
 	}
-	return &spaceTotals{living: binary.BigEndian.Uint64(b), hash: decodeStateHash(b[8:])}, nil
+	return &spaceTotals{living: binary.BigEndian.Uint64(b), pending: binary.BigEndian.Uint64(b[8:]), hash: decodeStateHash(b[16:])}, nil
 }
 
 // knows reports whether vectors of the space have a place in the namespace.
@@ -73,6 +76,14 @@ func (n *nsState) totals(space SpaceKey) *spaceTotals {
 		n.spaces[space] = s
 	}
 	return s
+}
+
+// pending counts the versions that wait for vectors in the current space.
+func (n *nsState) pending() uint64 {
+	if s := n.spaces[n.row.Space]; s != nil {
+		return s.pending
+	}
+	return 0
 }
 
 // changeSpaces runs change on the row of the event's namespace; a change that
@@ -107,45 +118,24 @@ func (t *tx) spaceBuilding(ev *eventContext) (EventResult, error) {
 	})
 }
 
-// spaceSwitched makes the space that was building the current one. Versions
-// that still wait for vectors in it are pending from here on.
+// spaceSwitched makes the space that was building the current one. Nothing is
+// written about the versions that still wait for vectors in it. Those that wait
+// in the space before are forgotten: it is not filled any more.
 func (t *tx) spaceSwitched(ev *eventContext) (EventResult, error) {
 	return t.changeSpaces(ev, func(n *nsState, space SpaceKey) (Outcome, error) {
 		if space != n.row.Next {
 			return OutcomeRejected, nil
 		}
-		if !n.row.Space.IsZero() {
-			n.row.Kept = append(slices.Clone(n.row.Kept), KeptSpace{n.row.Space, ev.SealedAt})
+		if old := n.row.Space; !old.IsZero() {
+			n.row.Kept = append(slices.Clone(n.row.Kept), KeptSpace{old, ev.SealedAt})
+			n.totals(old).pending = 0
+			if err := t.dropRange(pendingPrefix(ev.Namespace, old)); err != nil {
+				return OutcomeNone, err
+			}
 		}
 		n.row.Space, n.row.Next = space, SpaceKey{}
-		return OutcomeApplied, t.waitingArePending(ev.Namespace, n)
+		return OutcomeApplied, nil
 	})
-}
-
-// waitingArePending puts the versions that wait in the new space in the place
-// of those that waited in the old one.
-func (t *tx) waitingArePending(ns events.ID, n *nsState) error {
-	if err := t.dropRange(append([]byte{prefixPending}, ns[:]...)); err != nil {
-		return err
-	}
-	n.pending = 0
-	prefix := append([]byte{prefixWaiting}, ns[:]...)
-	it, err := t.b.NewIter(prefixOptions(prefix))
-	if err != nil {
-		return err
-	}
-	defer it.Close()
-	for ok := it.First(); ok; ok = it.Next() {
-		key := append([]byte{prefixPending}, it.Key()[1:]...)
-		if err := t.b.Set(key, it.Value(), nil); err != nil {
-			return err
-		}
-		n.pending++
-	}
-	if err := it.Error(); err != nil {
-		return err
-	}
-	return t.dropRange(prefix)
 }
 
 // spaceDropped removes a kept space, or the one being built, with its vectors.
@@ -154,9 +144,6 @@ func (t *tx) spaceDropped(ev *eventContext) (EventResult, error) {
 		switch {
 		case space == n.row.Next:
 			n.row.Next = SpaceKey{}
-			if err := t.dropRange(append([]byte{prefixWaiting}, ev.Namespace[:]...)); err != nil {
-				return OutcomeNone, err
-			}
 		case n.row.keeps(space):
 			n.row.forgetKept(space)
 		default:
@@ -186,6 +173,9 @@ func (t *tx) dropSpace(ns events.ID, n *nsState, space SpaceKey) error {
 		delete(n.spaces, space)
 	}
 	t.out.DroppedSpaces = append(t.out.DroppedSpaces, DroppedSpace{ns, space})
+	if err := t.dropRange(pendingPrefix(ns, space)); err != nil {
+		return err
+	}
 	return t.b.Delete(spaceTotalsKey(ns, space), nil)
 }
 

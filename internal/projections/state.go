@@ -64,12 +64,12 @@ type AppliedDoc struct {
 	Partition, Doc uint32
 	Record         events.ID
 	Namespace      events.ID
-	Conversation   AttrKey // zero = none
+	Conversation   AttrKey // "" = none
 	OccurredAt     int64   // Unix nanoseconds
 	Agent          string
 }
 
-// AppliedVector is one new sealed vector.
+// AppliedVector is one new vector.
 type AppliedVector struct {
 	Partition uint32
 	Space     SpaceKey

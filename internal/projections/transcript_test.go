@@ -34,6 +34,7 @@ import (
 //	stale                                  the last range once more
 //	destroy NAME                           destroy a namespace's keys
 //	restart | rebuild
+//	named NAME PATH                        which record a path names, in each partition
 //	dump | audit NAME | vectors NS | spaces NS | hash
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
@@ -145,7 +146,7 @@ func (x *transcript) command(words []string) []string {
 		return nil
 	case "rebuild":
 		return x.rebuild()
-	case "dump", "audit", "vectors", "spaces", "hash":
+	case "dump", "audit", "vectors", "spaces", "named", "hash":
 		return x.show(words[0], args)
 	}
 	e := x.event(words[0], args, opt)
@@ -315,6 +316,16 @@ func (x *transcript) show(what string, args []string) (out []string) {
 			h, err := v.Hash()
 			must(x.t, err)
 			say("%s", h)
+		case "named":
+			parts, err := v.Partitions(x.ns[args[0]])
+			must(x.t, err)
+			for _, p := range parts {
+				id, ok, err := v.URI(p.ID, args[1])
+				must(x.t, err)
+				if ok {
+					say("partition %d: %s", p.ID, x.name(id))
+				}
+			}
 		case "audit":
 			must(x.t, v.Audit(x.ns[args[0]], projections.Ref{}, func(r projections.AuditRow) (bool, error) {
 				say("%d.%d %s %s %s%s", r.At.Seq, r.At.Index, r.Type, r.Outcome, r.Agent, x.about(r.Record))
@@ -348,7 +359,9 @@ func (x *transcript) showVectors(v *projections.View, ns events.ID, say func(str
 			return nil
 		}))
 	}
-	pending, err := v.Pending(ns, 100)
+	info, _, err := v.NamespaceByID(ns)
+	must(x.t, err)
+	pending, err := v.Pending(ns, info.Space, 100)
 	must(x.t, err)
 	for _, p := range pending {
 		say("pending: partition %d doc %d %s", p.Partition, p.Doc, x.name(p.Record))

@@ -27,7 +27,8 @@ type twin struct {
 	records map[events.ID]*twinRecord
 	spent   map[string]projections.EventResult
 	bodies  map[string]events.MAC
-	uris    map[string]events.ID
+	uris    map[string][]events.ID // who has a path in a partition, the latest last
+	paths   map[events.ID]string   // by event
 	audit   map[events.ID][]projections.AuditRow
 	results []projections.EventResult
 	sealed  int64
@@ -46,7 +47,7 @@ type twinRecord struct {
 	place     string // partition
 	versions  uint32
 	living    bool
-	uri       events.MAC
+	uri       string
 	pending   bool                 // waits for vectors in the current space
 	waiting   bool                 // … in the one that is being built
 	vectors   map[embed.Space]bool // spaces that its present version has vectors in
@@ -54,7 +55,7 @@ type twinRecord struct {
 
 func newTwin(from *world, bad map[events.ID]bool) *twin {
 	return &twin{spaces: from.spaces, about: from.about, keys: from.keys, bad: bad, names: map[string]events.ID{}, spaceNS: map[events.ID]*twinNamespace{}, records: map[events.ID]*twinRecord{},
-		spent: map[string]projections.EventResult{}, bodies: map[string]events.MAC{}, uris: map[string]events.ID{}, audit: map[events.ID][]projections.AuditRow{}}
+		spent: map[string]projections.EventResult{}, bodies: map[string]events.MAC{}, uris: map[string][]events.ID{}, paths: from.uris, audit: map[events.ID][]projections.AuditRow{}}
 }
 
 func (w *twin) message(b []byte) {
@@ -137,7 +138,7 @@ func (w *twin) decide(e *events.Envelope, at projections.Ref) projections.EventR
 			return projections.EventResult{Outcome: projections.OutcomeRejected, Record: e.Target}
 		}
 		r.living, r.pending, r.waiting, r.vectors = false, false, false, nil
-		w.free(r.place, r.uri)
+		w.free(r.place, r.uri, e.Target)
 		return projections.EventResult{Outcome: projections.OutcomeForgotten, Record: e.Target, Version: r.versions}
 	case events.TypeVectorsAttached:
 		r := w.target(e)
@@ -218,7 +219,7 @@ func (w *twin) delete(ns events.ID) {
 	delete(w.names, n.name)
 	for id, r := range w.records {
 		if r.namespace == ns {
-			w.free(r.place, r.uri)
+			w.free(r.place, r.uri, id)
 			delete(w.records, id)
 		}
 	}
@@ -258,13 +259,23 @@ func (w *twin) spend(e *events.Envelope, at projections.Ref, record events.ID, v
 	}
 }
 
-func (w *twin) free(place string, uri events.MAC) {
-	delete(w.uris, place+uri.String())
+func (w *twin) free(place, uri string, record events.ID) {
+	w.uris[place+uri] = slices.DeleteFunc(w.uris[place+uri], func(id events.ID) bool { return id == record })
 }
 
-func (w *twin) owner(place string, uri events.MAC) (events.ID, bool) {
-	id, ok := w.uris[place+uri.String()]
-	return id, ok && !uri.IsZero()
+func (w *twin) take(r *twinRecord, uri string, record events.ID) {
+	r.uri = uri
+	if uri != "" {
+		w.uris[r.place+uri] = append(w.uris[r.place+uri], record)
+	}
+}
+
+// owner is the record that a path names in the place of another one.
+func (w *twin) owner(r *twinRecord) (owner events.ID) {
+	if have := w.uris[r.place+r.uri]; len(have) > 0 {
+		owner = have[len(have)-1]
+	}
+	return owner
 }
 
 func (w *twin) capture(e *events.Envelope, at projections.Ref) projections.EventResult {
@@ -274,18 +285,13 @@ func (w *twin) capture(e *events.Envelope, at projections.Ref) projections.Event
 	if r, ok := w.wasSpent(e); ok {
 		return r
 	}
-	if owner, taken := w.owner(place(e), e.URI); taken {
-		return projections.EventResult{Outcome: projections.OutcomeConflict, Record: owner}
-	}
 	if w.records[e.Record] != nil {
 		return projections.EventResult{Outcome: projections.OutcomeDuplicate, Record: e.Record}
 	}
-	r := &twinRecord{namespace: e.Namespace, place: place(e), versions: 1, living: true, uri: e.URI}
+	r := &twinRecord{namespace: e.Namespace, place: place(e), versions: 1, living: true}
 	w.embedded(r)
 	w.records[e.Record] = r
-	if !e.URI.IsZero() {
-		w.uris[r.place+e.URI.String()] = e.Record
-	}
+	w.take(r, w.paths[e.Event], e.Record)
 	w.spend(e, at, e.Record, 1)
 	return projections.EventResult{Outcome: projections.OutcomeCreated, Record: e.Record, Version: 1}
 }
@@ -313,15 +319,12 @@ func (w *twin) revise(e *events.Envelope, at projections.Ref) projections.EventR
 	if r == nil {
 		return projections.EventResult{Outcome: projections.OutcomeRejected}
 	}
-	owner, taken := w.owner(r.place, e.URI)
-	if r.versions != e.BaseVersion || taken && owner != e.Target {
+	if r.versions != e.BaseVersion {
 		return projections.EventResult{Outcome: projections.OutcomeConflict, Record: e.Target, Version: r.versions}
 	}
-	w.free(r.place, r.uri)
-	r.versions, r.uri = r.versions+1, e.URI
-	if !e.URI.IsZero() {
-		w.uris[r.place+e.URI.String()] = e.Target
-	}
+	w.free(r.place, r.uri, e.Target)
+	r.versions++
+	w.take(r, w.paths[e.Event], e.Target)
 	w.embedded(r)
 	w.spend(e, at, e.Target, r.versions)
 	return projections.EventResult{Outcome: projections.OutcomeRevised, Record: e.Target, Version: r.versions}

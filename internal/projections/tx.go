@@ -19,7 +19,6 @@ type nsState struct {
 	known   bool // it has a directory row
 	hash    StateHash
 	records uint64
-	pending uint64
 	spaces  map[SpaceKey]*spaceTotals
 	dirty   bool // totals differ from their rows
 }
@@ -130,7 +129,7 @@ func (t *tx) finish() error {
 		if err := t.b.Set(hashKey(id), n.hash.encode(), nil); err != nil {
 			return err
 		}
-		if err := t.b.Set(countersKey(id), be64(be64(nil, n.records), n.pending), nil); err != nil {
+		if err := t.b.Set(countersKey(id), be64(be64(nil, n.records), n.pending()), nil); err != nil {
 			return err
 		}
 		for space, s := range n.spaces {

@@ -179,7 +179,7 @@ func (s *Service) sample(v *projections.View, p projections.Partition, n int, se
 	return out, nil
 }
 
-// vectorOf opens the first vector of a document; nil if it has none, or one of
+// vectorOf reads the first vector of a document; nil if it has none, or one of
 // zeros, which is near to nothing.
 func (s *Service) vectorOf(v *projections.View, p projections.Partition, set *vectorSet, doc uint32) ([]float32, error) {
 	ids := set.idsOf(nil, doc)
@@ -193,8 +193,8 @@ func (s *Service) vectorOf(v *projections.View, p projections.Partition, set *ve
 			return enough
 		}
 		vec := make([]float32, set.dim)
-		good, err := s.openVector(&row, set.key.space, vec)
-		if good && slices.ContainsFunc(vec, func(x float32) bool { return x != 0 }) {
+		err := row.Floats(vec)
+		if err == nil && slices.ContainsFunc(vec, func(x float32) bool { return x != 0 }) {
 			out = vec
 		}
 		return cmp.Or(err, enough)
@@ -217,7 +217,7 @@ func (s *Service) scanExactly(ctx context.Context, v *projections.View, p projec
 		if !live.Contains(row.Doc) {
 			return nil
 		}
-		if good, err := s.openVector(&row, set.key.space, vec); err != nil || !good {
+		if err := row.Floats(vec); err != nil {
 			return err
 		}
 		for i := range samples {

@@ -29,7 +29,7 @@ type contextPart struct {
 	agent    []uint32 // by DocID: 1 + agent; 0 = unknown document
 	occurred []int64  // by DocID: Unix nanoseconds
 	talks    [][]uint32
-	byKey    map[projections.AttrKey]uint32
+	byName   map[string]uint32 // conversations
 	agents   []string
 	byAgent  map[string]uint32
 	byTerm   map[string][]uint32 // agents by the first term of their name
@@ -39,7 +39,7 @@ type contextPart struct {
 func newContextView() *contextView { return &contextView{parts: map[uint32]*contextPart{}} }
 
 func newContextPart(ns events.ID) *contextPart {
-	return &contextPart{ns: ns, byKey: map[projections.AttrKey]uint32{}, byAgent: map[string]uint32{}, byTerm: map[string][]uint32{}}
+	return &contextPart{ns: ns, byName: map[string]uint32{}, byAgent: map[string]uint32{}, byTerm: map[string][]uint32{}}
 }
 
 // get returns a partition's part; nil if nothing was ever written to it.
@@ -85,10 +85,10 @@ func (v *contextView) apply(a *projections.Applied) {
 func (p *contextPart) add(doc uint32, conversation projections.AttrKey, agent string, occurred int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.describe(doc, agent, occurred) || conversation == (projections.AttrKey{}) {
+	if !p.describe(doc, agent, occurred) || conversation == "" {
 		return
 	}
-	talk := p.talkOf(conversation)
+	talk := p.talkOf([]byte(conversation.Value()))
 	p.talk[doc] = talk + 1
 	docs := p.talks[talk]
 	if n := len(docs); n == 0 || p.order(docs[n-1], doc) < 0 {
@@ -121,12 +121,12 @@ func (p *contextPart) describe(doc uint32, agent string, occurred int64) bool {
 	return true
 }
 
-func (p *contextPart) talkOf(conversation projections.AttrKey) uint32 {
-	talk, ok := p.byKey[conversation]
+func (p *contextPart) talkOf(conversation []byte) uint32 {
+	talk, ok := p.byName[string(conversation)]
 	if !ok {
 		talk = uint32(len(p.talks))
 		p.talks = append(p.talks, nil)
-		p.byKey[conversation] = talk
+		p.byName[string(conversation)] = talk
 	}
 	return talk
 }

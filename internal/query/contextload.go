@@ -56,7 +56,7 @@ func (p *contextPart) load(ctx context.Context, v *projections.View, part projec
 	if err != nil {
 		return err
 	}
-	return v.Talks(part.ID, func(conversation projections.AttrKey, _ int64, doc uint32) {
+	return v.Conversations(part.ID, func(conversation []byte, _ int64, doc uint32) {
 		if doc < part.NextDoc && live.Contains(doc) {
 			talk := p.talkOf(conversation)
 			p.talk[doc] = talk + 1

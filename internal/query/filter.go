@@ -8,7 +8,6 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"mneme/internal/derive"
 	index "mneme/internal/index/text"
 	"mneme/internal/index/vector"
 	"mneme/internal/projections"
@@ -47,25 +46,25 @@ func (r *Reader) allow(part uint32, f *memory.Filter) (*docSet, error) {
 		return nil
 	}
 	attr := func(field uint8, value string) (*roaring.Bitmap, error) {
-		return r.view.Bitmap(part, derive.Attr(r.names, field, value))
+		return r.view.Bitmap(part, projections.Attr(field, value))
 	}
 	if len(f.Agents) > 0 {
-		if err := and(anyOf(derive.AttrAgent, f.Agents, attr)); err != nil {
+		if err := and(anyOf(projections.AttrAgent, f.Agents, attr)); err != nil {
 			return nil, err
 		}
 	}
 	if len(f.Kinds) > 0 {
-		if err := and(anyOf(derive.AttrKind, f.Kinds, attr)); err != nil {
+		if err := and(anyOf(projections.AttrKind, f.Kinds, attr)); err != nil {
 			return nil, err
 		}
 	}
 	for _, tag := range f.Tags {
-		if err := and(attr(derive.AttrTag, text.Fold(tag))); err != nil {
+		if err := and(attr(projections.AttrTag, text.Fold(tag))); err != nil {
 			return nil, err
 		}
 	}
 	if f.Conversation != "" {
-		if err := and(attr(derive.AttrConversation, f.Conversation)); err != nil {
+		if err := and(attr(projections.AttrConversation, f.Conversation)); err != nil {
 			return nil, err
 		}
 	}

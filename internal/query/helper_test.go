@@ -192,12 +192,6 @@ func (w *world) draft(ns string, c memory.Capture) *item {
 	id := w.space[ns]
 	names, err := w.keys.Namespace(id)
 	w.ok(err)
-	mac := func(label, value string) events.MAC {
-		if value == "" {
-			return events.MAC{}
-		}
-		return events.TruncateMAC(names.MAC(label, []byte(value)))
-	}
 	uri, e := memory.FullURI(ns, c.URI)
 	if e != nil {
 		w.t.Fatal(e)
@@ -210,7 +204,7 @@ func (w *world) draft(ns string, c memory.Capture) *item {
 	w.ok(err)
 	event := w.ids.New()
 	it := &item{key: key, h: events.Header{Type: events.TypeCaptured, Scope: events.ScopeOf(c.Scope), Kind: events.KindOf(c.Kind), Event: event,
-		Namespace: id, Agent: c.Agent, Record: events.RecordID(event), URI: mac("uri", uri), ClientID: mac("client", c.ID), Subject: mac("subject", c.Subject)}}
+		Namespace: id, Agent: c.Agent, Record: events.RecordID(event)}}
 	it.content = &events.Content{Text: c.Text, Role: c.Role, Tags: c.Tags, URI: uri, Conversation: c.Conversation, Subject: c.Subject,
 		ClientID: c.ID, Origin: memory.OriginCapture, Importance: c.Importance, Metadata: c.Metadata}
 	for _, d := range c.DerivedFrom {
@@ -223,7 +217,8 @@ func (w *world) draft(ns string, c memory.Capture) *item {
 		it.h.OccurredAt = c.OccurredAt.UnixNano()
 	}
 	if c.ID != "" {
-		it.h.Body = events.TruncateMAC(key.MAC("body", it.content.Body(&it.h)))
+		it.h.ClientID = events.TruncateMAC(names.MAC(events.LabelClient, []byte(c.ID)))
+		it.h.Body = events.TruncateMAC(key.MAC(events.LabelBody, it.content.Body(&it.h)))
 	}
 	return it
 }

@@ -10,9 +10,6 @@ import (
 	"mneme/memory"
 )
 
-// macURI is the label under which uris are hashed.
-const macURI = "uri"
-
 // Get opens a living record by its id or uri (mem://namespace/path, or the
 // path alone). version 0 is the present one. Errors: invalid, not_found, also
 // for what the reader may not see, gone.
@@ -57,9 +54,8 @@ func (r *Reader) find(idOrURI string) (events.ID, projections.Head, *openPart, e
 		if err != nil || full == "" {
 			return events.ID{}, projections.Head{}, nil, noRecord(name)
 		}
-		mac := events.TruncateMAC(r.names.MAC(macURI, []byte(full)))
 		for i := range r.parts {
-			id, ok, err := r.view.URI(r.parts[i].ID, mac)
+			id, ok, err := r.view.URI(r.parts[i].ID, memory.URIPath(full))
 			if err != nil {
 				return id, projections.Head{}, nil, err
 			}

@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 
-	"mneme/internal/derive"
 	"mneme/internal/events"
 	"mneme/internal/projections"
 	"mneme/memory"
@@ -116,7 +115,7 @@ func (r *Reader) nearest(p *openPart, anchor moment, conversation string, n int,
 	}
 	var err error
 	if conversation != "" {
-		err = r.view.Talk(p.ID, derive.Attr(r.names, derive.AttrConversation, conversation), from, to, backwards, visit)
+		err = r.view.Conversation(p.ID, projections.Attr(projections.AttrConversation, conversation), from, to, backwards, visit)
 	} else {
 		err = r.view.Between(p.ID, from, to, backwards, visit)
 	}

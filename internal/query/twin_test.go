@@ -155,7 +155,7 @@ func (r *twinRecord) cosine(chunks map[string][][]float32, q []float32) float64 
 	return best
 }
 
-// vectors opens the vectors of all living records by record.
+// vectors reads the vectors of all living records by record.
 func (w *world) vectors(ns string) map[string][][]float32 {
 	w.t.Helper()
 	v := w.state.View()
@@ -172,10 +172,8 @@ func (w *world) vectors(ns string) map[string][][]float32 {
 			if err != nil || !ok || !d.Living() {
 				return err
 			}
-			key, err := w.keys.KeyByID(row.Key)
-			w.ok(err)
 			vec := make([]float32, eff.Space.Dimensions)
-			_, err = derive.OpenVector(key, &row, eff.SpaceKey(), nil, vec)
+			err = row.Floats(vec)
 			out[d.Record.String()] = append(out[d.Record.String()], vec)
 			return err
 		}))

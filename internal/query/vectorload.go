@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	loadBatch = 4096    // vectors opened together
-	loadBytes = 8 << 20 // sealed bytes held for them
+	loadBatch = 4096    // vectors added together
+	loadBytes = 1 << 20 // bytes held for them
 )
 
-// build opens the vectors of every partition of a state's view, several
-// partitions and several vectors at a time. The view it returns is never nil
+// build reads the vectors of every partition of a state's view, several
+// partitions at a time. The view it returns is never nil
 // and must be closed, also after an error.
 func (s *Service) build(ctx context.Context, v *projections.View) (*vectorView, error) {
 	out := newVectorView()
@@ -52,81 +52,55 @@ func (s *Service) build(ctx context.Context, v *projections.View) (*vectorView, 
 	return out, g.Wait()
 }
 
-// loadSet opens the vectors of one partition, then takes over its saved graph.
+// loadSet reads the vectors of one partition, then takes over its saved graph.
 func (s *Service) loadSet(ctx context.Context, v *projections.View, p projections.Partition, set *vectorSet) error {
 	live := v.Live(p)
-	l := loader{s: s, set: set, dead: func(doc uint32) bool { return !live.Contains(doc) }}
+	batch := vectorBatch{set: set, dead: func(doc uint32) bool { return !live.Contains(doc) }}
 	err := v.Vectors(p.ID, set.key.space, 0, func(id uint32, row projections.VectorRow) error {
-		if !l.takes(id, &row) {
-			if err := errors.Join(ctx.Err(), l.flush()); err != nil {
+		if !batch.takes(id, &row) {
+			if err := errors.Join(ctx.Err(), batch.flush()); err != nil {
 				return err
 			}
 		}
-		l.take(id, row)
+		batch.take(id, row)
 		return nil
 	})
-	if err == nil {
-		err = l.flush()
-	}
-	if err = errors.Join(err, l.wait()); err != nil {
+	if err = errors.Join(err, batch.flush()); err != nil {
 		return err
 	}
 	return s.loadGraph(set)
 }
 
-// loader gathers rows into batches. While one is opened and added, the next is
-// read.
-type loader struct {
-	s     *Service
+// vectorBatch gathers rows for a set.
+type vectorBatch struct {
 	set   *vectorSet
 	dead  func(doc uint32) bool
-	next  loadedRows
-	spare loadedRows // memory of the batch before
-	under chan error // the batch being added; nil if there is none
-}
-
-type loadedRows struct {
 	from  uint32
 	rows  []projections.VectorRow
-	bytes []byte // what their seals refer to
+	bytes []byte // what the rows' numbers refer to
 }
 
 // takes reports whether a row fits into the batch.
-func (l *loader) takes(id uint32, row *projections.VectorRow) bool {
-	n := len(l.next.rows)
-	return n == 0 || n < loadBatch && id == l.next.from+uint32(n) && len(l.next.bytes)+len(row.Sealed) <= loadBytes
+func (b *vectorBatch) takes(id uint32, row *projections.VectorRow) bool {
+	n := len(b.rows)
+	return n == 0 || n < loadBatch && id == b.from+uint32(n) && len(b.bytes)+len(row.Numbers) <= cap(b.bytes)
 }
 
-func (l *loader) take(id uint32, row projections.VectorRow) {
-	b := &l.next
+func (b *vectorBatch) take(id uint32, row projections.VectorRow) {
 	if len(b.rows) == 0 {
 		b.from = id
+		if need := max(loadBytes, len(row.Numbers)); cap(b.bytes) < need {
+			b.bytes = make([]byte, 0, need)
+		}
 	}
 	at := len(b.bytes)
-	b.bytes = append(b.bytes, row.Sealed...)
-	row.Sealed = b.bytes[at:len(b.bytes):len(b.bytes)]
+	b.bytes = append(b.bytes, row.Numbers...)
+	row.Numbers = b.bytes[at:len(b.bytes):len(b.bytes)]
 	b.rows = append(b.rows, row)
 }
 
-// flush hands the batch over, once the one before it is in.
-func (l *loader) flush() error {
-	if err := l.wait(); err != nil {
-		return err
-	}
-	batch := l.next
-	l.next = loadedRows{rows: l.spare.rows[:0], bytes: l.spare.bytes[:0]}
-	l.spare = batch // free when under is done
-	l.under = make(chan error, 1)
-	go func(done chan<- error) { done <- l.s.add(l.set, batch.from, batch.rows, l.dead) }(l.under)
-	return nil
-}
-
-// wait returns when no batch is being added.
-func (l *loader) wait() error {
-	if l.under == nil {
-		return nil
-	}
-	err := <-l.under
-	l.under = nil
+func (b *vectorBatch) flush() error {
+	err := b.set.add(b.from, b.rows, b.dead)
+	b.rows, b.bytes = b.rows[:0], b.bytes[:0]
 	return err
 }

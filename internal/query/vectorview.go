@@ -2,21 +2,18 @@ package query
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
 
-	"mneme/internal/derive"
 	"mneme/internal/events"
 	"mneme/internal/index/vector"
 	"mneme/internal/projections"
-	"mneme/internal/settings"
 )
 
-// vectorView is the opened vectors of a state: one set for each (partition,
+// vectorView is the vectors of a state: one set for each (partition,
 // space). Sets come and go under mu; searches hold a set, not the lock.
 type vectorView struct {
 	mu   sync.RWMutex
@@ -29,7 +26,7 @@ type setKey struct {
 }
 
 // vectorSet is one set with what its VectorIDs mean. VectorIDs count from 0
-// without gaps; one that could not be opened has noDoc.
+// without gaps; one that is not there has noDoc.
 type vectorSet struct {
 	key setKey
 	ns  events.ID
@@ -167,47 +164,11 @@ func (s *vectorSet) note(from uint32, refs []chunkRef) int {
 	return known
 }
 
-// bury takes a document's vectors out.
-func (s *vectorSet) bury(doc uint32) {
+// remove takes a document's vectors out.
+func (s *vectorSet) remove(doc uint32) {
 	for _, id := range s.idsOf(nil, doc) {
 		s.set.Delete(id)
 	}
-}
-
-// add opens sealed vectors with consecutive IDs and puts them in, but for
-// those of documents that skip names. What cannot be opened because its key
-// was destroyed is left out; other failures are returned after the rest was
-// added.
-func (s *Service) add(set *vectorSet, from uint32, rows []projections.VectorRow, skip func(doc uint32) bool) error {
-	refs := make([]chunkRef, len(rows))
-	for i := range rows {
-		refs[i] = chunkRef{rows[i].Doc, rows[i].Chunk}
-	}
-	known := set.note(from, refs)
-	rows, from = rows[known:], from+uint32(known)
-	batch := s.openAll(set, rows, skip)
-	if err := batch.addTo(set, from); err != nil {
-		return err
-	}
-	return batch.failed()
-}
-
-func (s *Service) openVector(row *projections.VectorRow, space projections.SpaceKey, dst []float32) (bool, error) {
-	key, err := s.opt.Keys.KeyByID(row.Key)
-	if err == nil {
-		_, err = derive.OpenVector(key, row, space, nil, dst)
-	}
-	if settings.IsErased(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, vectorError(row, err)
-	}
-	return true, nil
-}
-
-func vectorError(row *projections.VectorRow, err error) error {
-	return fmt.Errorf("vector of document %d chunk %d: %w", row.Doc, row.Chunk, err)
 }
 
 // newSet makes an empty set for a partition of the view; nil if the partition
@@ -266,17 +227,17 @@ func (s *Service) applyTo(v *vectorView, a *projections.Applied) {
 		}
 		set, err := s.setFor(v, key)
 		if err == nil && set != nil {
-			err = s.add(set, first.ID, rows, nil)
+			err = set.add(first.ID, rows, nil)
 		}
 		if err != nil {
 			// The records are found by text; there is nobody to return to.
-			s.opt.Logger.Error("vectors could not be opened", "partition", key.part, "first", first.ID, "err", err)
+			s.opt.Logger.Error("vectors could not be added", "partition", key.part, "first", first.ID, "err", err)
 		}
 		from = to
 	}
 	for _, d := range a.Deaths {
 		for _, set := range v.of(d.Partition) {
-			set.bury(d.Doc)
+			set.remove(d.Doc)
 		}
 	}
 	for _, ns := range a.Dropped {

@@ -1,0 +1,209 @@
+package projections
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"mneme/internal/events"
+	"mneme/internal/index/text"
+)
+
+// Contribution is what the fold needs of an event and cannot see, because the
+// payload is sealed: terms, attributes, uri and vectors, in clear. It exists in
+// memory, in Raft's log and in rows, which are encrypted as files.
+//
+// A nil contribution belongs to an event that gives the fold nothing: it has no
+// payload, or the key of its payload was destroyed. An empty one belongs to an
+// event that was opened and says nothing.
+type Contribution struct {
+	Code    string // not empty: the event is quarantined with this code
+	Terms   []text.Term
+	Lengths [text.NumFields]uint32
+	Attrs   []AttrKey // of the payload, sorted, each once; those of the header are not among them
+	URI     string    // path below the namespace; empty = named by its id
+	// SpaceVectors are in the namespace's space. An event about a space names
+	// it here.
+	SpaceVectors
+	// Next are the same in the space that is being built; a zero Space is none.
+	Next SpaceVectors
+}
+
+// SpaceVectors are a version's vectors in one space.
+type SpaceVectors struct {
+	Space   SpaceKey
+	Chunks  uint32   // chunks that need a vector in Space; 0 = none
+	Vectors [][]byte // one a chunk, as in VectorRow.Numbers; empty = pending
+}
+
+// Conversation is the conversation among the attributes; "" is none.
+func (c *Contribution) Conversation() AttrKey {
+	for _, k := range c.Attrs {
+		if k.Field() == AttrConversation {
+			return k
+		}
+	}
+	return ""
+}
+
+// Sections of an encoded contribution, one for each projection. Numbers are
+// append-only; a new section comes with a new pipeline version.
+const (
+	sectionCode       = 1
+	sectionText       = 2
+	sectionAttributes = 3
+	sectionURI        = 4
+	sectionVectors    = 5
+	sectionNext       = 6
+	lastSection       = sectionNext
+)
+
+// append appends the encoding of a contribution: sections in the order of their
+// tags, each u8 tag ‖ uvarint length ‖ bytes.
+//
+//	1 code        the code
+//	2 text        uvarint terms, each key 12 ‖ u8 field ‖ uvarint tf, then uvarint lengths, one a field
+//	3 attributes  attribute keys, ascending
+//	4 uri         the path
+//	5 vectors     space 8 ‖ uvarint chunks ‖ vectors to the end, each uvarint length ‖ bytes
+//	6 next        the same in the space that is being built
+//
+// What is empty is left out. A contribution that says nothing is an empty
+// section of attributes; nil is no byte at all.
+func (c *Contribution) append(b []byte) []byte {
+	if c == nil {
+		return b
+	}
+	start := len(b)
+	var scratch []byte
+	section := func(tag byte, v []byte) {
+		if len(v) > 0 {
+			b = appendBytes(append(b, tag), v)
+		}
+		scratch = v[:0]
+	}
+	section(sectionCode, append(scratch, c.Code...))
+	section(sectionText, c.appendText(scratch))
+	for _, k := range c.Attrs {
+		scratch = append(scratch, k...)
+	}
+	section(sectionAttributes, scratch)
+	section(sectionURI, append(scratch, c.URI...))
+	section(sectionVectors, c.SpaceVectors.append(scratch))
+	section(sectionNext, c.Next.append(scratch))
+	if len(b) == start {
+		b = append(b, sectionAttributes, 0)
+	}
+	return b
+}
+
+func (c *Contribution) appendText(b []byte) []byte {
+	if len(c.Terms) == 0 && c.Lengths == [text.NumFields]uint32{} {
+		return b
+	}
+	b = binary.AppendUvarint(b, uint64(len(c.Terms)))
+	for i := range c.Terms {
+		b = append(b, c.Terms[i].Key[:]...)
+		b = append(b, byte(c.Terms[i].Field))
+		b = binary.AppendUvarint(b, uint64(c.Terms[i].TF))
+	}
+	for _, l := range c.Lengths {
+		b = binary.AppendUvarint(b, uint64(l))
+	}
+	return b
+}
+
+func (s *SpaceVectors) append(b []byte) []byte {
+	if s.Space.IsZero() {
+		return b
+	}
+	b = append(b, s.Space[:]...)
+	b = binary.AppendUvarint(b, uint64(s.Chunks))
+	for _, v := range s.Vectors {
+		b = appendBytes(b, v)
+	}
+	return b
+}
+
+// decodeContribution parses what append wrote; vectors alias raw. A section
+// that this program does not know is ErrNewer: to skip it would be to fold
+// something else than others do.
+func decodeContribution(raw []byte) (*Contribution, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	c := &Contribution{}
+	d := &decoder{b: raw}
+	for last := byte(0); len(d.b) > 0 && !d.bad; {
+		tag := d.take(1)[0]
+		switch {
+		case tag > lastSection:
+			return nil, fmt.Errorf("contribution section %d: %w", tag, events.ErrNewer)
+		case tag <= last:
+			return nil, fmt.Errorf("contribution section %d after %d: %w", tag, last, events.ErrMalformed)
+		}
+		v := &decoder{b: d.bytes()}
+		nothing := tag == sectionAttributes && len(raw) == 2
+		if v.bad = len(v.b) == 0 && !nothing; !v.bad {
+			c.decodeSection(tag, v)
+		}
+		d.bad = d.bad || v.bad || len(v.b) > 0
+		last = tag
+	}
+	if d.bad {
+		return nil, fmt.Errorf("contribution: %w", events.ErrMalformed)
+	}
+	return c, nil
+}
+
+func (c *Contribution) decodeSection(tag byte, d *decoder) {
+	switch tag {
+	case sectionCode:
+		c.Code = string(d.rest())
+	case sectionText:
+		c.decodeText(d)
+	case sectionAttributes:
+		c.decodeAttrs(d)
+	case sectionURI:
+		c.URI = string(d.rest())
+		d.bad = len(c.URI) > math.MaxUint16 // what a key can hold
+	case sectionVectors:
+		c.SpaceVectors.decode(d)
+	case sectionNext:
+		c.Next.decode(d)
+	}
+}
+
+func (c *Contribution) decodeText(d *decoder) {
+	c.Terms = make([]text.Term, d.count(14))
+	for i := range c.Terms {
+		copy(c.Terms[i].Key[:], d.take(12))
+		if f := d.take(1); f != nil {
+			c.Terms[i].Field = text.Field(f[0])
+		}
+		c.Terms[i].TF = uint32(d.uvarint())
+	}
+	for i := range c.Lengths {
+		c.Lengths[i] = uint32(d.uvarint())
+	}
+}
+
+func (c *Contribution) decodeAttrs(d *decoder) {
+	for len(d.b) > 0 && !d.bad {
+		k, rest := cutAttr(d.b)
+		if k == "" || len(c.Attrs) > 0 && k <= c.Attrs[len(c.Attrs)-1] {
+			d.bad = true
+			return
+		}
+		c.Attrs, d.b = append(c.Attrs, k), rest
+	}
+}
+
+func (s *SpaceVectors) decode(d *decoder) {
+	copy(s.Space[:], d.take(uint64(len(s.Space))))
+	s.Chunks = uint32(d.uvarint())
+	for len(d.b) > 0 && !d.bad {
+		s.Vectors = append(s.Vectors, d.bytes())
+	}
+	d.bad = d.bad || s.Space.IsZero()
+}
