@@ -119,8 +119,9 @@ func SkipDocs(s *State, part, next uint32) { s.gen.parts[part].NextDoc = next }
 
 // Prefixes, for tests that look at rows.
 const (
-	PrefixAttrs = prefixAttrs
-	PrefixDoc   = prefixDoc
+	PrefixAttrs   = prefixAttrs
+	PrefixDoc     = prefixDoc
+	PrefixPending = prefixPending
 )
 
 // NewLiveSet makes a live set for comparison with a dumb one.

@@ -32,22 +32,22 @@ type candidate struct {
 
 // scratch is the memory of one search, used again.
 type scratch struct {
-	plan     *plan
-	cands    []candidate
-	at       map[docKey]int32 // in cands
-	evidence evidence
-	near     []uint32 // the candidates' neighbours, see span
-	talks    map[talkKey][]float64
-	cosines  map[docKey]float64
-	row      []float64
-	refs     []index.Ref
-	hits     []index.Hit
-	ids      []vector.ID
-	seen     map[uint32]struct{}
+	plan          *plan
+	cands         []candidate
+	at            map[docKey]int32 // in cands
+	evidence      evidence
+	near          []uint32 // the candidates' neighbours, see span
+	conversations map[conversationKey][]float64
+	cosines       map[docKey]float64
+	row           []float64
+	refs          []index.Ref
+	hits          []index.Hit
+	ids           []vector.ID
+	seen          map[uint32]struct{}
 }
 
 func newScratch() *scratch {
-	return &scratch{at: map[docKey]int32{}, seen: map[uint32]struct{}{}, talks: map[talkKey][]float64{}, cosines: map[docKey]float64{}, evidence: evidence{at: map[docKey]int32{}}}
+	return &scratch{at: map[docKey]int32{}, seen: map[uint32]struct{}{}, conversations: map[conversationKey][]float64{}, cosines: map[docKey]float64{}, evidence: evidence{at: map[docKey]int32{}}}
 }
 
 func (sc *scratch) release(pool *sync.Pool) {
@@ -56,7 +56,7 @@ func (sc *scratch) release(pool *sync.Pool) {
 	clear(sc.at)
 	clear(sc.seen)
 	clear(sc.hits[:cap(sc.hits)])
-	clear(sc.talks)
+	clear(sc.conversations)
 	clear(sc.cosines)
 	sc.evidence.reset(0)
 	sc.plan = nil

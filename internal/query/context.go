@@ -24,16 +24,16 @@ type contextView struct {
 type contextPart struct {
 	ns events.ID
 
-	mu       sync.RWMutex
-	talk     []uint32 // by DocID: 1 + conversation; 0 = none
-	agent    []uint32 // by DocID: 1 + agent; 0 = unknown document
-	occurred []int64  // by DocID: Unix nanoseconds
-	talks    [][]uint32
-	byName   map[string]uint32 // conversations
-	agents   []string
-	byAgent  map[string]uint32
-	byTerm   map[string][]uint32 // agents by the first term of their name
-	own      []int               // documents by agent
+	mu           sync.RWMutex
+	conversation []uint32          // by DocID: 1 + its number; 0 = none
+	agent        []uint32          // by DocID: 1 + agent; 0 = unknown document
+	occurred     []int64           // by DocID: Unix nanoseconds
+	members      [][]uint32        // documents by conversation, in its order
+	byName       map[string]uint32 // conversations
+	agents       []string
+	byAgent      map[string]uint32
+	byTerm       map[string][]uint32 // agents by the first term of their name
+	own          []int               // documents by agent
 }
 
 func newContextView() *contextView { return &contextView{parts: map[uint32]*contextPart{}} }
@@ -88,21 +88,21 @@ func (p *contextPart) add(doc uint32, conversation projections.AttrKey, agent st
 	if !p.describe(doc, agent, occurred) || conversation == "" {
 		return
 	}
-	talk := p.talkOf([]byte(conversation.Value()))
-	p.talk[doc] = talk + 1
-	docs := p.talks[talk]
+	c := p.conversationOf([]byte(conversation.Value()))
+	p.conversation[doc] = c + 1
+	docs := p.members[c]
 	if n := len(docs); n == 0 || p.order(docs[n-1], doc) < 0 {
-		p.talks[talk] = append(docs, doc)
+		p.members[c] = append(docs, doc)
 		return
 	}
 	at, _ := slices.BinarySearchFunc(docs, doc, p.order)
-	p.talks[talk] = slices.Insert(docs, at, doc)
+	p.members[c] = slices.Insert(docs, at, doc)
 }
 
 // describe notes who said a document and when; false if it is known.
 func (p *contextPart) describe(doc uint32, agent string, occurred int64) bool {
 	if n := int(doc) + 1 - len(p.agent); n > 0 {
-		p.talk, p.agent, p.occurred = append(p.talk, make([]uint32, n)...), append(p.agent, make([]uint32, n)...), append(p.occurred, make([]int64, n)...)
+		p.conversation, p.agent, p.occurred = append(p.conversation, make([]uint32, n)...), append(p.agent, make([]uint32, n)...), append(p.occurred, make([]int64, n)...)
 	}
 	if p.agent[doc] != 0 {
 		return false
@@ -121,14 +121,14 @@ func (p *contextPart) describe(doc uint32, agent string, occurred int64) bool {
 	return true
 }
 
-func (p *contextPart) talkOf(conversation []byte) uint32 {
-	talk, ok := p.byName[string(conversation)]
+func (p *contextPart) conversationOf(name []byte) uint32 {
+	c, ok := p.byName[string(name)]
 	if !ok {
-		talk = uint32(len(p.talks))
-		p.talks = append(p.talks, nil)
-		p.byName[string(conversation)] = talk
+		c = uint32(len(p.members))
+		p.members = append(p.members, nil)
+		p.byName[string(name)] = c
 	}
-	return talk
+	return c
 }
 
 // order is that of a conversation: time, then DocID.
@@ -141,14 +141,14 @@ func (p *contextPart) order(a, b uint32) int {
 func (p *contextPart) remove(doc uint32) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if int(doc) >= len(p.talk) || p.talk[doc] == 0 {
+	if int(doc) >= len(p.conversation) || p.conversation[doc] == 0 {
 		return
 	}
-	docs := p.talks[p.talk[doc]-1]
+	docs := p.members[p.conversation[doc]-1]
 	if at, ok := slices.BinarySearchFunc(docs, doc, p.order); ok {
-		p.talks[p.talk[doc]-1] = slices.Delete(docs, at, at+1)
+		p.members[p.conversation[doc]-1] = slices.Delete(docs, at, at+1)
 	}
-	p.talk[doc] = 0
+	p.conversation[doc] = 0
 }
 
 // maxSkipped bounds the walk past documents that a reader does not see.
@@ -160,10 +160,10 @@ const maxSkipped = 32
 func (p *contextPart) around(doc uint32, before, after []uint32, visible func(uint32) bool) (nb, na int) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	if int(doc) >= len(p.talk) || p.talk[doc] == 0 {
+	if int(doc) >= len(p.conversation) || p.conversation[doc] == 0 {
 		return 0, 0
 	}
-	docs := p.talks[p.talk[doc]-1]
+	docs := p.members[p.conversation[doc]-1]
 	at, ok := slices.BinarySearchFunc(docs, doc, p.order)
 	if !ok {
 		return 0, 0
@@ -185,11 +185,11 @@ func (p *contextPart) around(doc uint32, before, after []uint32, visible func(ui
 
 // of describes a document: 1 + its conversation and 1 + its agent, 0 for none,
 // and when it occurred.
-func (p *contextPart) of(doc uint32) (talk, agent uint32, occurred int64) {
+func (p *contextPart) of(doc uint32) (conversation, agent uint32, occurred int64) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	if int(doc) >= len(p.agent) {
 		return 0, 0, 0
 	}
-	return p.talk[doc], p.agent[doc], p.occurred[doc]
+	return p.conversation[doc], p.agent[doc], p.occurred[doc]
 }

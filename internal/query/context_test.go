@@ -26,7 +26,7 @@ func (w *world) conversations(v *contextView) string {
 	for _, id := range slices.Sorted(maps.Keys(v.parts)) {
 		p := v.get(id)
 		var talks []string
-		for _, docs := range p.talks {
+		for _, docs := range p.members {
 			if len(docs) == 0 {
 				continue
 			}
@@ -145,15 +145,15 @@ func TestNobodyUnseenLends(t *testing.T) {
 	before := answer("")
 	w.capture("team", line(1, "mallory", "the holiday treasure lies beneath the plank", memory.ScopeAgent))
 	if got := answer(""); got != before {
-		t.Errorf("another's memory lends:\n%s\nwant %s", got, before)
+		t.Errorf("another's memory contributes:\n%s\nwant %s", got, before)
 	}
 	gone := w.capture("team", line(2, "carl", "holiday treasure holiday treasure", ""))[0]
 	if got := answer(""); got == before {
-		t.Error("a memory of the team lends nothing")
+		t.Error("a memory of the team contributes nothing")
 	}
 	w.forget("team", gone, "carl", events.ScopeTeam)
 	if got := answer(""); got != before {
-		t.Errorf("a forgotten memory lends:\n%s\nwant %s", got, before)
+		t.Errorf("a forgotten memory contributes:\n%s\nwant %s", got, before)
 	}
 	w.revise("team", ids[1], 1, line(3, "bob", "the treasure and the holiday", ""))
 	w.revise("team", ids[1], 2, line(3, "bob", "yes, as always", ""))

@@ -45,7 +45,7 @@ const checkEvery = 1 << 14
 func (p *contextPart) load(ctx context.Context, v *projections.View, part projections.Partition) error {
 	live := v.Live(part)
 	n := int(part.NextDoc)
-	p.talk, p.agent, p.occurred = make([]uint32, n), make([]uint32, n), make([]int64, n)
+	p.conversation, p.agent, p.occurred = make([]uint32, n), make([]uint32, n), make([]int64, n)
 	err := v.Docs(part.ID, part.NextDoc, func(doc uint32, d projections.Doc) (bool, error) {
 		p.describe(doc, d.Agent, d.OccurredAt)
 		if doc%checkEvery == 0 && ctx.Err() != nil {
@@ -58,9 +58,9 @@ func (p *contextPart) load(ctx context.Context, v *projections.View, part projec
 	}
 	return v.Conversations(part.ID, func(conversation []byte, _ int64, doc uint32) {
 		if doc < part.NextDoc && live.Contains(doc) {
-			talk := p.talkOf(conversation)
-			p.talk[doc] = talk + 1
-			p.talks[talk] = append(p.talks[talk], doc)
+			c := p.conversationOf(conversation)
+			p.conversation[doc] = c + 1
+			p.members[c] = append(p.members[c], doc)
 		}
 	})
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // evidence is the part of each query term in the BM25 of each document that a
-// search looks at: the candidates and who may lend to them.
+// search looks at: the candidates and the documents that may contribute to them.
 type evidence struct {
 	terms int
 	at    map[docKey]int32

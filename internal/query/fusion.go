@@ -62,7 +62,7 @@ func (r *Reader) fuse(ctx context.Context, sc *scratch) error {
 func (r *Reader) evaluate(sc *scratch) {
 	p := sc.plan
 	p.weigh()
-	if p.weight[partTalk] > 0 {
+	if p.weight[partConversation] > 0 {
 		r.pool(sc)
 	}
 	view := r.s.contexts.Load()
@@ -94,13 +94,13 @@ func (sc *scratch) evaluateText(c *candidate, around *contextPart) {
 	c.values[partText] = min(c.raw[partText]/p.bound, 1)
 	if c.span.before+c.span.after > 0 && p.weight[partNear] > 0 {
 		sc.row = append(sc.row[:0], own...)
-		c.raw[partNear] = sc.lent(c, sc.row)
+		c.raw[partNear] = sc.contributed(c, sc.row)
 		c.values[partNear] = min(c.raw[partNear]/p.bound, 1-c.values[partText])
 	}
-	if p.weight[partTalk] > 0 && around != nil {
-		if talk, _, _ := around.of(c.doc); talk != 0 {
-			c.raw[partTalk] = sum(sc.talks[talkKey{c.part, talk}])
-			c.values[partTalk] = min(c.raw[partTalk]/p.bound, 1)
+	if p.weight[partConversation] > 0 && around != nil {
+		if conversation, _, _ := around.of(c.doc); conversation != 0 {
+			c.raw[partConversation] = sum(sc.conversations[conversationKey{c.part, conversation}])
+			c.values[partConversation] = min(c.raw[partConversation]/p.bound, 1)
 		}
 	}
 	// Who speaks and when is no evidence for what nothing else speaks for.

@@ -15,7 +15,7 @@ const (
 	partVectorNear
 	partText
 	partNear
-	partTalk
+	partConversation
 	partSpeaker
 	partDate
 	partExpand
@@ -29,8 +29,8 @@ var sources = [numParts]string{"vector", "vector_neighbours", "text", string(mem
 // shares are the weights of the text side's parts beside one another. They were
 // measured on the development sets (bench/retrieval -ablate) and are round on
 // purpose: from half to twice each, recall@10 moves by less than 0.01. What
-// neighbours lend fills in what the text itself lacks, so the two share one.
-var shares = [numParts]float64{partText: 1, partNear: 1, partTalk: 0.2, partSpeaker: 0.23, partDate: 0.1, partExpand: 0.1}
+// neighbours contribute fills in what the text itself lacks, so the two share one.
+var shares = [numParts]float64{partText: 1, partNear: 1, partConversation: 0.2, partSpeaker: 0.23, partDate: 0.1, partExpand: 0.1}
 
 const (
 	// shareVectorNear is the weight of the neighbours' vectors beside a
@@ -50,9 +50,9 @@ func (p *plan) weigh() {
 		return
 	}
 	sum := shares[partText]
-	on := [numParts]bool{partText: true, partNear: p.on[memory.PartNeighbours], partTalk: p.on[memory.PartConversation],
+	on := [numParts]bool{partText: true, partNear: p.on[memory.PartNeighbours], partConversation: p.on[memory.PartConversation],
 		partSpeaker: len(p.speakers) > 0, partDate: len(p.dates) > 0, partExpand: p.on[memory.PartExpansion]}
-	for k := partTalk; k < numParts; k++ {
+	for k := partConversation; k < numParts; k++ {
 		if on[k] {
 			sum += shares[k]
 		}

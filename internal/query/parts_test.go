@@ -98,7 +98,7 @@ func TestAnAnswerIsFoundByItsQuestion(t *testing.T) {
 	if got := w.search("team", "", req).Results; len(got) != 1 {
 		t.Errorf("switched off for the namespace: %v", texts(got))
 	}
-	// A filter restricts results; a neighbour that it leaves out still lends.
+	// A filter restricts results; a neighbour that it leaves out still contributes.
 	w.change("team", map[string]string{settings.PartSetting(memory.PartNeighbours): settings.On})
 	req.Filter = &memory.Filter{Agents: []string{"bob"}}
 	if got := w.search("team", "", req).Results; len(got) != 1 || got[0].ID != ids[1] {

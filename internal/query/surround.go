@@ -22,7 +22,7 @@ const (
 type span struct{ at, before, after int32 }
 
 // surround finds candidates' neighbours: those of the best become candidates
-// too, as far as the filter lets them; whoever the reader may see lends.
+// too, as far as the filter lets them; only documents that the reader may see contribute.
 func (r *Reader) surround(ctx context.Context, sc *scratch) error {
 	p, view := sc.plan, r.s.contexts.Load()
 	origins, err := r.origins(ctx, sc)
@@ -92,9 +92,9 @@ func (c *candidate) best() bool {
 // visible reports whether a document is part of the reader's view and lives.
 func (p openPart) visible(doc uint32) bool { return doc < p.NextDoc && p.live.Contains(doc) }
 
-// lent is what neighbours add to a candidate's BM25: each term counts where it
+// contributed is what neighbours add to a candidate's BM25: each term counts where it
 // is worth most, in the message or, less, around it.
-func (sc *scratch) lent(c *candidate, own []float64) float64 {
+func (sc *scratch) contributed(c *candidate, own []float64) float64 {
 	gain := 0.0
 	near := sc.near[c.span.at : c.span.at+c.span.before+c.span.after]
 	for i, doc := range near {
@@ -111,10 +111,10 @@ func (sc *scratch) lent(c *candidate, own []float64) float64 {
 	return gain
 }
 
-// talkKey is a conversation in one of the plan's partitions.
-type talkKey struct {
-	part int
-	talk uint32
+// conversationKey is a conversation in one of the plan's partitions.
+type conversationKey struct {
+	part         int
+	conversation uint32
 }
 
 // pool gathers for each conversation how much of each term the best of its
@@ -126,15 +126,15 @@ func (r *Reader) pool(sc *scratch) {
 		if around == nil {
 			continue
 		}
-		talk, _, _ := around.of(k.doc)
-		if talk == 0 {
+		conversation, _, _ := around.of(k.doc)
+		if conversation == 0 {
 			continue
 		}
-		key := talkKey{k.part, talk}
-		best := sc.talks[key]
+		key := conversationKey{k.part, conversation}
+		best := sc.conversations[key]
 		if best == nil {
 			best = make([]float64, e.terms)
-			sc.talks[key] = best
+			sc.conversations[key] = best
 		}
 		for t, s := range e.of(k) {
 			best[t] = max(best[t], s)

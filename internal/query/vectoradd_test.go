@@ -2,6 +2,8 @@ package query
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -12,6 +14,8 @@ import (
 
 	"mneme/internal/embed"
 	"mneme/internal/events"
+	"mneme/internal/index/vector"
+	"mneme/internal/projections"
 	"mneme/internal/settings"
 	"mneme/memory"
 )
@@ -143,4 +147,51 @@ func BenchmarkLoad(b *testing.B) {
 		b.StartTimer()
 	}
 	b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "vectors/s")
+}
+
+// TestVectorsThatDoNotFit: a set takes bytes and floats in one batch, leaves out
+// what is dead, and a row of other dimensions costs that row only.
+func TestVectorsThatDoNotFit(t *testing.T) {
+	const dim = 4
+	set := &vectorSet{dim: dim}
+	var err error
+	if set.set, err = vector.NewSet(dim, vector.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	defer set.set.Close()
+	small := func(doc uint32, numbers ...int8) projections.VectorRow {
+		row := projections.VectorRow{Doc: doc, Numbers: []byte{events.VectorsSmall}}
+		for _, x := range numbers {
+			row.Numbers = append(row.Numbers, byte(x))
+		}
+		return row
+	}
+	float := func(doc uint32, numbers ...float32) projections.VectorRow {
+		row := projections.VectorRow{Doc: doc, Numbers: []byte{events.VectorsFloat}}
+		for _, x := range numbers {
+			row.Numbers = binary.LittleEndian.AppendUint32(row.Numbers, math.Float32bits(x))
+		}
+		return row
+	}
+	rows := []projections.VectorRow{
+		small(0, 127, 0, 0, 0), small(1, 0, 127, 0, 0), float(2, 0, 0, 1, 0), small(3, 0, 0, 0),
+		float(4, 1, 0), {Doc: 5}, small(6, 0, 0, -127, 0), float(7, 0, 0, 0, 1),
+	}
+	err = set.add(10, rows, func(doc uint32) bool { return doc == 1 })
+	if !errors.Is(err, events.ErrMalformed) {
+		t.Errorf("rows of other dimensions: %v", err)
+	}
+	for doc, q := range map[uint32][]float32{0: {1, 0, 0, 0}, 2: {0, 0, 1, 0}, 6: {0, 0, -1, 0}, 7: {0, 0, 0, 1}} {
+		hits, err := set.set.Search(context.Background(), q, 10, nil)
+		if err != nil || len(hits) != 4 || hits[0].ID != 10+doc || hits[0].Score < 0.99 {
+			t.Errorf("document %d: %+v, %v", doc, hits, err)
+		}
+	}
+	// What is known already is not added again.
+	if err := set.add(10, rows[:1], nil); err != nil {
+		t.Error(err)
+	}
+	if n := len(set.snapshot()); n != 18 {
+		t.Errorf("%d VectorIDs are known", n)
+	}
 }
