@@ -16,6 +16,8 @@ var (
 	ErrNewerFormat = errors.New("storage: written in a newer format")
 	// ErrDamaged: files are missing, cut or changed.
 	ErrDamaged = errors.New("storage: damaged")
+	// ErrMissingKey: a file is encrypted under a key that this node does not have.
+	ErrMissingKey = errors.New("storage: key missing")
 	// ErrInUse: another process, or another DB of this process, has the directory open.
 	ErrInUse = errors.New("storage: directory in use")
 	// ErrNoSpace: the disk is full, or fuller than Options.ReserveBytes allows.
@@ -71,7 +73,8 @@ func openError(dir string, err error) error {
 		return typed("open", dir, err)
 	case errors.Is(err, pebble.ErrDBDoesNotExist):
 		return fmt.Errorf("open %s: %w", dir, ErrNoDatabase)
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, ErrMerge), errors.Is(err, ErrOptions):
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, ErrMerge), errors.Is(err, ErrOptions),
+		errors.Is(err, ErrMissingKey), errors.Is(err, ErrNewerFormat):
 		return fmt.Errorf("open %s: %w", dir, err)
 	}
 	var errno syscall.Errno

@@ -140,7 +140,13 @@ func (d *DB) checkFormat() error {
 	}
 	row := binary.BigEndian.AppendUint32([]byte(formatMagic), FormatVersion)
 	err = d.guard(func() error { return d.DB.Set(formatKey(), row, pebble.Sync) })
-	return typed("open", d.dir, err)
+	if err != nil {
+		return typed("open", d.dir, err)
+	}
+	// Pebble began the first log in its oldest format, before it raised the format
+	// to ours. In that log damage among synced rows looks like a torn end, and what
+	// follows it is dropped without a word. A flush begins the next log.
+	return d.Flush()
 }
 
 func (d *DB) judgeFormat(v []byte) error {
