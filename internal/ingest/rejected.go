@@ -44,7 +44,8 @@ const (
 )
 
 // OpenRejections reads the ring at path on fsys; nil is the system's. Lines that
-// cannot be read are dropped.
+// cannot be read are dropped, and so is a file that is damaged or whose key is
+// gone: the list is a help, never a reason not to start.
 func OpenRejections(fsys vfs.FS, path string, key *keyring.DataKey, now func() time.Time) (*Rejections, error) {
 	if fsys == nil {
 		fsys = vfs.Default
@@ -52,7 +53,7 @@ func OpenRejections(fsys vfs.FS, path string, key *keyring.DataKey, now func() t
 	r := &Rejections{fs: fsys, path: path, key: key, now: now, ids: events.NewIDSource(now, nil), counts: map[string]uint64{}}
 	r.lines = 2 * rejectedKept // the next message writes the file anew, or for the first time
 	f, err := fsys.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, os.ErrNotExist) || storage.IsCorrupt(err) || errors.Is(err, storage.ErrMissingKey) {
 		return r, nil
 	}
 	if err != nil {

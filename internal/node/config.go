@@ -208,6 +208,9 @@ func startError(what string, err error) error {
 		e.Hint = "put keys/node.secret and keys/storage.keys back from a backup, or move shards/ and what is left of the two out of the data directory: the state is built again from the log"
 	case errors.Is(err, eventlog.ErrStoreDamaged):
 		e.Kind, e.Hint = StartDamaged, "nothing is lost while shards/ is whole: move nats/ aside, start memnode, and run memctl log repair, which writes the log again from the state"
+	case errors.Is(err, storage.ErrMissingKey):
+		e.Kind = StartLostKey
+		e.Hint = "put keys/node.secret and keys/storage.keys of the same day as shards/ back, or move shards/ out of the data directory: the state is built again from the log"
 	case errors.Is(err, keyring.ErrDamaged), errors.Is(err, storage.ErrDamaged),
 		errors.Is(err, raftfsm.ErrDamaged), errors.Is(err, raftfsm.ErrCorruptLog), errors.Is(err, raftfsm.ErrCorruptSnapshot),
 		errors.Is(err, raftfsm.ErrStateLost):

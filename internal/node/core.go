@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/nats-io/nats.go"
 
 	"mneme/internal/derive"
@@ -21,6 +22,7 @@ import (
 	"mneme/internal/raftfsm"
 	"mneme/internal/settings"
 	"mneme/internal/storage"
+	"mneme/internal/storage/encfs"
 )
 
 // core is a node's durable half: data directory, keys, log, state and Raft. It
@@ -29,6 +31,7 @@ type core struct {
 	cfg     Config
 	dir     *dataDir
 	keys    *keyring.Keyring
+	files   *encfs.FS // for all that is derived; under the keyring's storage keys
 	book    *settings.Book
 	server  *eventlog.Server // nil with an external NATS
 	remote  *eventlog.Remote
@@ -83,6 +86,7 @@ func (c *core) openDir(mustExist bool) error {
 		return startError("keyring", err)
 	}
 	c.keys, c.book = keys, settings.NewBook(keys)
+	c.files = encfs.New(c.cfg.FS, keys.Storage())
 	c.onClose("keyring", func(context.Context) error { return keys.Close() })
 	return nil
 }
@@ -141,7 +145,7 @@ func (c *core) logFault() func(error) {
 
 func (c *core) stateOptions() projections.Options {
 	return projections.Options{Dir: c.dir.state(shard0), Shard: shard0, Logger: c.cfg.Logger, CacheBytes: c.cfg.CacheBytes,
-		ReserveBytes: c.cfg.ReserveBytes / 2, FS: c.cfg.FS,
+		ReserveBytes: c.cfg.ReserveBytes / 2, FS: c.files,
 		OnFault: c.logFault(),
 		OnApply: func(a *projections.Applied) {
 			if f := c.onApply.Load(); f != nil {
@@ -153,12 +157,12 @@ func (c *core) stateOptions() projections.Options {
 // openState opens the state; one that is missing or damaged is built anew from
 // the log.
 func (c *core) openState(ctx context.Context) error {
-	if err := storage.MkdirAll(c.cfg.FS, c.dir.shard(shard0), 0o700); err != nil {
+	if err := storage.MkdirAll(c.files, c.dir.shard(shard0), 0o700); err != nil {
 		return readOnly(c.dir.path, err)
 	}
 	state, err := projections.Open(c.stateOptions())
 	if errors.Is(err, storage.ErrDamaged) {
-		aside, moveErr := moveAside(c.dir.state(shard0))
+		aside, moveErr := moveAside(c.files, c.dir.state(shard0))
 		if moveErr != nil {
 			return startError("state", errors.Join(err, moveErr))
 		}
@@ -196,11 +200,11 @@ func (c *core) openState(ctx context.Context) error {
 }
 
 // moveAside renames a folder so that nothing of it is lost.
-func moveAside(dir string) (string, error) {
+func moveAside(fsys vfs.FS, dir string) (string, error) {
 	for n := 1; ; n++ {
 		name := fmt.Sprintf("%s.damaged-%d", dir, n)
-		if _, err := os.Lstat(name); errors.Is(err, os.ErrNotExist) {
-			return name, errors.Join(os.Rename(dir, name), storage.SyncDir(nil, filepath.Dir(dir)))
+		if _, err := fsys.Stat(name); errors.Is(err, os.ErrNotExist) {
+			return name, errors.Join(fsys.Rename(dir, name), storage.SyncDir(fsys, filepath.Dir(dir)))
 		}
 	}
 }

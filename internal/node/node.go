@@ -152,7 +152,7 @@ func (n *Node) openQuery(ctx context.Context) error {
 	n.onClose("embedders", func(context.Context) error { return n.embedders.close() })
 	q, err := query.New(query.Options{State: n.state, Keys: n.keys, Book: n.book, Embedders: n.embedders,
 		Engine: vectorEngine(n.cfg.VectorEngine), Linear: n.linear, Now: n.cfg.Now, Logger: n.cfg.Logger,
-		FS: n.cfg.FS, GraphDir: n.dir.vectors(shard0), Shard: shard0})
+		FS: n.files, GraphDir: n.dir.vectors(shard0), Shard: shard0})
 	if err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func (n *Node) openQuery(ctx context.Context) error {
 
 // openWriting begins the leader's term and opens admission.
 func (n *Node) openWriting(ctx context.Context) error {
-	r, err := ingest.OpenRejections(n.cfg.FS, filepath.Join(n.dir.logs(), "rejected"), n.keys.Node(), n.cfg.Now)
+	r, err := ingest.OpenRejections(n.files, filepath.Join(n.dir.logs(), "rejected"), n.keys.Node(), n.cfg.Now)
 	if err != nil {
 		return err
 	}

@@ -22,8 +22,10 @@ import (
 
 	"mneme/internal/api"
 	"mneme/internal/embed"
+	"mneme/internal/keyring"
 	"mneme/internal/projections"
 	"mneme/internal/storage"
+	"mneme/internal/storage/encfs"
 	"mneme/memory"
 )
 
@@ -220,7 +222,12 @@ func editRows(t *testing.T, dir string, change func(key, value []byte) []byte) {
 	if err != nil || len(gen) != 1 {
 		t.Fatal(gen, err)
 	}
-	db, err := storage.Open(storage.Options{Dir: gen[0], Merge: projections.MergeTable()})
+	keys, err := keyring.Open(keyring.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer keys.Close()
+	db, err := storage.Open(storage.Options{Dir: gen[0], FS: encfs.New(nil, keys.Storage()), Merge: projections.MergeTable()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,7 @@ func (o Offline) Doctor(ctx context.Context, dir string) (memory.DoctorReport, e
 		info, err := c.stream.Info(ctx)
 		checks = append(checks, check("log", err == nil && len(info.Lost) == 0, fmt.Sprintf("%d frames", info.Messages),
 			fmt.Sprintf("%d frames are lost; %v", len(info.Lost), err), "memctl log verify --data-dir "+dir))
-		state, err := projections.Open(projections.Options{Dir: c.dir.state(shard0), Logger: c.cfg.Logger, ReadOnly: true})
+		state, err := projections.Open(projections.Options{Dir: c.dir.state(shard0), FS: c.files, Logger: c.cfg.Logger, ReadOnly: true})
 		if err != nil {
 			checks = append(checks, memory.Check{Name: "state", State: "warn", Detail: err.Error(), Hint: "memnode builds it again from the log when it starts"})
 			return nil
@@ -94,7 +94,7 @@ func (o Offline) Doctor(ctx context.Context, dir string) (memory.DoctorReport, e
 func (o Offline) VerifyLog(ctx context.Context, dir string, progress func(done, total uint64)) (memory.VerifyReport, error) {
 	var out memory.VerifyReport
 	err := o.with(ctx, dir, func(c *core) error {
-		state, err := projections.Open(projections.Options{Dir: c.dir.state(shard0), Logger: c.cfg.Logger, ReadOnly: true})
+		state, err := projections.Open(projections.Options{Dir: c.dir.state(shard0), FS: c.files, Logger: c.cfg.Logger, ReadOnly: true})
 		if err != nil {
 			return publicError(startError("state", err))
 		}
@@ -133,7 +133,7 @@ func (o Offline) Backup(ctx context.Context, dir, logPath, keysPath string, prog
 // backupStopped compares the log with the state, if there is one that opens;
 // one that does not is built from the log anyway.
 func (c *core) backupStopped(ctx context.Context, w io.Writer, progress func(done, total uint64)) (memory.BackupReport, error) {
-	state, err := projections.Open(projections.Options{Dir: c.dir.state(shard0), Logger: c.cfg.Logger, ReadOnly: true})
+	state, err := projections.Open(projections.Options{Dir: c.dir.state(shard0), FS: c.files, Logger: c.cfg.Logger, ReadOnly: true})
 	if err != nil {
 		c.cfg.Logger.Warn("the log is written without comparing it with the state, which cannot be opened", "err", err)
 		return backupLog(ctx, c.stream, nil, c.dir.node.ClusterID, w, progress)

@@ -32,7 +32,7 @@ func (c *core) buildOlder(ctx context.Context, older *projections.OlderError) er
 	c.cfg.Logger.Info("building the state of another version anew", "was", older.Cursor.Pipeline, "is", projections.PipelineVersion, "frames", info.Last)
 	started, opt := time.Now(), c.stateOptions()
 	opt.Dir += nextSuffix
-	if err := os.RemoveAll(opt.Dir); err != nil {
+	if err := c.files.RemoveAll(opt.Dir); err != nil {
 		return err
 	}
 	next, err := projections.Open(opt)
@@ -45,7 +45,7 @@ func (c *core) buildOlder(ctx context.Context, older *projections.OlderError) er
 		err = cannot(fmt.Sprintf("the log is damaged: %v", gap))
 	}
 	if err = errors.Join(err, next.Close()); err != nil {
-		return errors.Join(err, os.RemoveAll(opt.Dir))
+		return errors.Join(err, c.files.RemoveAll(opt.Dir))
 	}
 	// Raft's commands hold what the older version derived.
 	for _, name := range []string{"raft.db", "snapshots"} {
@@ -54,13 +54,13 @@ func (c *core) buildOlder(ctx context.Context, older *projections.OlderError) er
 		}
 	}
 	dir := c.dir.state(shard0)
-	if err := os.Rename(dir, dir+olderSuffix); err != nil {
+	if err := c.files.Rename(dir, dir+olderSuffix); err != nil {
 		return err
 	}
-	if err := os.Rename(opt.Dir, dir); err != nil {
+	if err := c.files.Rename(opt.Dir, dir); err != nil {
 		return err
 	}
-	if err := storage.SyncDir(nil, filepath.Dir(dir)); err != nil {
+	if err := storage.SyncDir(c.files, filepath.Dir(dir)); err != nil {
 		return err
 	}
 	c.cfg.Logger.Info("state built", "took", time.Since(started).Round(time.Millisecond))
@@ -94,5 +94,5 @@ func (c *core) fillNext(ctx context.Context, next *projections.State, older *pro
 // sweepOlder removes what buildOlder leaves beside the state once that is open.
 func (c *core) sweepOlder() error {
 	dir := c.dir.state(shard0)
-	return errors.Join(os.RemoveAll(dir+nextSuffix), os.RemoveAll(dir+olderSuffix))
+	return errors.Join(c.files.RemoveAll(dir+nextSuffix), c.files.RemoveAll(dir+olderSuffix))
 }

@@ -4,13 +4,14 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"mneme/internal/events"
 	"mneme/internal/index/text"
@@ -42,57 +43,85 @@ func MergeTable() storage.MergeTable {
 
 const currentFile = "CURRENT"
 
-// currentGeneration reads which folder holds the state; "" if there is none.
-func currentGeneration(dir string) (string, error) {
-	b, err := os.ReadFile(filepath.Join(dir, currentFile))
-	if errors.Is(err, os.ErrNotExist) {
+// currentGeneration reads which folder holds the state; "" if there is none yet.
+// Where there are generations, a CURRENT that is missing is damage: which of them
+// is the state is not known, and none may be deleted.
+func currentGeneration(fsys vfs.FS, dir string) (string, error) {
+	b, err := storage.ReadFile(fsys, fsys.PathJoin(dir, currentFile))
+	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
 	if err != nil {
 		return "", fmt.Errorf("state %s: %w", dir, err)
 	}
 	name := strings.TrimSpace(string(b))
-	if !strings.HasPrefix(name, "gen-") || strings.ContainsAny(name, "/\\") {
+	if !isGeneration(name) || strings.ContainsAny(name, "/\\") {
 		return "", fmt.Errorf("state %s: file %s is damaged: %w", dir, currentFile, storage.ErrDamaged)
+	}
+	if _, err := fsys.Stat(fsys.PathJoin(dir, name)); errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("state %s: %s, which holds it, is missing: %w", dir, name, storage.ErrDamaged)
 	}
 	return name, nil
 }
 
-func setCurrentGeneration(dir, name string) error {
-	if err := storage.ReplaceFile(nil, filepath.Join(dir, currentFile), []byte(name+"\n"), 0o600); err != nil {
+// setCurrentGeneration makes name the state. Its folder is made durable first: a
+// crash must not leave a CURRENT that names nothing.
+func setCurrentGeneration(fsys vfs.FS, dir, name string) error {
+	err := storage.SyncDir(fsys, dir)
+	if err == nil {
+		err = storage.ReplaceFile(fsys, fsys.PathJoin(dir, currentFile), []byte(name+"\n"), 0o600)
+	}
+	if err != nil {
 		return fmt.Errorf("state %s: %w", dir, err)
 	}
 	return nil
 }
 
-// removeOthers deletes every generation folder but keep.
-func removeOthers(dir, keep string, log *slog.Logger) {
-	entries, err := os.ReadDir(dir)
+func isGeneration(name string) bool { return strings.HasPrefix(name, "gen-") }
+
+// generations lists the folders of a state.
+func generations(fsys vfs.FS, dir string) ([]string, error) {
+	names, err := fsys.List(dir)
 	if err != nil {
-		return
+		return nil, fmt.Errorf("state %s: %w", dir, err)
 	}
-	for _, e := range entries {
-		if e.IsDir() && strings.HasPrefix(e.Name(), "gen-") && e.Name() != keep {
-			if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
-				log.Warn("old state could not be removed", "dir", e.Name(), "err", err)
+	names = slices.DeleteFunc(names, func(name string) bool { return !isGeneration(name) })
+	slices.Sort(names)
+	return names, nil
+}
+
+// removeOthers deletes every generation folder but keep.
+func removeOthers(fsys vfs.FS, dir, keep string, log *slog.Logger) {
+	names, err := generations(fsys, dir)
+	if err != nil {
+		log.Warn("old states could not be listed", "err", err)
+	}
+	for _, name := range names {
+		if name != keep {
+			if err := fsys.RemoveAll(fsys.PathJoin(dir, name)); err != nil {
+				log.Warn("old state could not be removed", "dir", name, "err", err)
 			}
 		}
 	}
 }
 
 // nextName is a folder name that is not in use.
-func nextName(dir string) string {
+func nextName(fsys vfs.FS, dir string) (string, error) {
 	for n := 1; ; n++ {
 		name := fmt.Sprintf("gen-%06d", n)
-		if _, err := os.Lstat(filepath.Join(dir, name)); errors.Is(err, os.ErrNotExist) {
-			return name
+		_, err := fsys.Stat(fsys.PathJoin(dir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			return name, nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("state %s: %w", dir, err)
 		}
 	}
 }
 
 // openGeneration opens one folder and loads what is kept in memory.
 func openGeneration(opt Options, name string) (*generation, error) {
-	db, err := storage.Open(storage.Options{Dir: filepath.Join(opt.Dir, name), FS: opt.FS, Logger: opt.Logger,
+	db, err := storage.Open(storage.Options{Dir: opt.FS.PathJoin(opt.Dir, name), FS: opt.FS, Logger: opt.Logger,
 		CacheBytes: opt.CacheBytes, Merge: MergeTable(), ReadOnly: opt.ReadOnly, OnFault: opt.OnFault, ReserveBytes: opt.ReserveBytes})
 	if err != nil {
 		return nil, err

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -18,7 +16,7 @@ import (
 type Options struct {
 	Dir          string
 	Shard        uint16
-	FS           vfs.FS // for Pebble's files; nil is the system's
+	FS           vfs.FS // for every file; nil is the system's
 	Logger       *slog.Logger
 	CacheBytes   int64
 	ReserveBytes int64
@@ -93,31 +91,59 @@ func Open(opt Options) (*State, error) {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
-	name, err := currentGeneration(opt.Dir)
+	if opt.FS == nil {
+		opt.FS = vfs.Default
+	}
+	name, err := currentGeneration(opt.FS, opt.Dir)
 	if err != nil {
 		return nil, err
 	}
 	if name == "" {
-		if opt.ReadOnly {
-			return nil, fmt.Errorf("state %s: %w", opt.Dir, storage.ErrNoDatabase)
-		}
-		if err := storage.MkdirAll(nil, opt.Dir, 0o700); err != nil {
-			return nil, fmt.Errorf("state %s: %w", opt.Dir, err)
-		}
-		removeOthers(opt.Dir, "", opt.Logger)
-		name = nextName(opt.Dir)
+		return begin(opt)
 	}
 	g, err := openGeneration(opt, name)
 	if err != nil {
 		return nil, err
 	}
 	if !opt.ReadOnly {
-		if err := setCurrentGeneration(opt.Dir, name); err != nil {
-			return nil, errors.Join(err, g.db.Close())
-		}
-		removeOthers(opt.Dir, name, opt.Logger)
+		removeOthers(opt.FS, opt.Dir, name, opt.Logger)
 	}
-	return &State{opt: opt, gen: g, moved: make(chan struct{})}, nil
+	return newState(opt, g), nil
+}
+
+func newState(opt Options, g *generation) *State {
+	return &State{opt: opt, gen: g, moved: make(chan struct{})}
+}
+
+// begin makes the first generation. One that is there already was begun by a
+// start that was cut short, unless it holds something.
+func begin(opt Options) (*State, error) {
+	if opt.ReadOnly {
+		return nil, fmt.Errorf("state %s: %w", opt.Dir, storage.ErrNoDatabase)
+	}
+	if err := storage.MkdirAll(opt.FS, opt.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("state %s: %w", opt.Dir, err)
+	}
+	lost := fmt.Errorf("state %s: there are states, but no file %s that says which counts: %w", opt.Dir, currentFile, storage.ErrDamaged)
+	names, err := generations(opt.FS, opt.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if len(names) > 1 {
+		return nil, lost
+	}
+	names = append(names, "gen-000001")
+	g, err := openGeneration(opt, names[0])
+	if err != nil {
+		return nil, err
+	}
+	if g.cursor.Seq > 0 {
+		return nil, errors.Join(lost, g.db.Close())
+	}
+	if err := setCurrentGeneration(opt.FS, opt.Dir, names[0]); err != nil {
+		return nil, errors.Join(err, g.db.Close())
+	}
+	return newState(opt, g), nil
 }
 
 // Apply folds commands in order, in one batch with the cursor. Commands at or
@@ -235,10 +261,14 @@ func (s *State) Checkpoint(dir string) error {
 	return db.Checkpoint(dir)
 }
 
-// Restore replaces the state by the checkpoint in dir, swapping last.
+// Restore replaces the state by the checkpoint in dir, swapping last. dir is on
+// the state's file system.
 func (s *State) Restore(dir string) error {
-	name := nextName(s.opt.Dir)
-	if err := os.Rename(dir, filepath.Join(s.opt.Dir, name)); err != nil {
+	name, err := nextName(s.opt.FS, s.opt.Dir)
+	if err == nil {
+		err = s.opt.FS.Rename(dir, s.opt.FS.PathJoin(s.opt.Dir, name))
+	}
+	if err != nil {
 		return fmt.Errorf("restore state: %w", err)
 	}
 	return s.swapTo(name)
@@ -249,24 +279,25 @@ func (s *State) Restore(dir string) error {
 func (s *State) Sibling() (*State, error) {
 	opt := s.opt
 	opt.OnApply = nil
-	g, err := openGeneration(opt, nextName(s.opt.Dir))
+	name, err := nextName(opt.FS, opt.Dir)
 	if err != nil {
 		return nil, err
 	}
-	return &State{opt: opt, gen: g, moved: make(chan struct{})}, nil
+	g, err := openGeneration(opt, name)
+	if err != nil {
+		return nil, err
+	}
+	return newState(opt, g), nil
 }
 
 // Discard closes a sibling and removes it.
 func (s *State) Discard() error {
-	return errors.Join(s.gen.db.Close(), os.RemoveAll(filepath.Join(s.opt.Dir, s.gen.name)))
+	return errors.Join(s.gen.db.Close(), s.opt.FS.RemoveAll(s.opt.FS.PathJoin(s.opt.Dir, s.gen.name)))
 }
 
 // Swap puts the sibling's rows in this state's place. The sibling must not be
-// used afterwards.
+// used afterwards. Closing it makes its rows durable, before CURRENT names them.
 func (s *State) Swap(sibling *State) error {
-	if err := sibling.gen.db.Sync(); err != nil {
-		return err
-	}
 	if err := sibling.gen.db.Close(); err != nil {
 		return err
 	}
@@ -278,7 +309,7 @@ func (s *State) swapTo(name string) error {
 	if err != nil {
 		return err
 	}
-	if err := setCurrentGeneration(s.opt.Dir, name); err != nil {
+	if err := setCurrentGeneration(s.opt.FS, s.opt.Dir, name); err != nil {
 		return errors.Join(err, next.db.Close())
 	}
 	s.mu.Lock()
@@ -302,7 +333,7 @@ func (s *State) retire(g *generation) {
 		s.opt.Logger.Warn("old state could not be closed", "dir", g.name, "err", err)
 		return
 	}
-	if err := os.RemoveAll(filepath.Join(s.opt.Dir, g.name)); err != nil {
+	if err := s.opt.FS.RemoveAll(s.opt.FS.PathJoin(s.opt.Dir, g.name)); err != nil {
 		s.opt.Logger.Warn("old state could not be removed", "dir", g.name, "err", err)
 	}
 }
