@@ -229,7 +229,7 @@ func (c *core) buildState(ctx context.Context, info eventlog.Info) error {
 // setOrigin gives a state that was built from the whole event log the Raft index
 // and term of the last entry, and the log's identity.
 func (c *core) setOrigin(state *projections.State, identity string) error {
-	raft, err := raftfsm.Inspect(raftfsm.Options{Dir: c.dir.shard(shard0), ID: c.dir.node.NodeID})
+	raft, err := raftfsm.Inspect(c.groupOptions())
 	if err != nil {
 		return err
 	}
@@ -259,11 +259,18 @@ func replayInto(ctx context.Context, stream eventlog.Stream, keys *keyring.Keyri
 	})
 }
 
+// groupOptions say where the shard's Raft group lies and who it is.
+func (c *core) groupOptions() raftfsm.Options {
+	return raftfsm.Options{Dir: c.dir.shard(shard0), ID: c.dir.node.NodeID, FS: c.files, Sealer: encfs.NewBox(c.keys.Storage(), "raft log")}
+}
+
 // openGroup starts Raft and waits until this node leads.
 func (c *core) openGroup(ctx context.Context) error {
 	c.machine = &machine{state: c.state}
-	group, err := raftfsm.Open(raftfsm.Options{Dir: c.dir.shard(shard0), ID: c.dir.node.NodeID, Machine: c.machine,
-		Logger: c.cfg.Logger, Bootstrap: true, NoSync: true, TermFloor: c.state.Cursor().Term, SnapshotThreshold: c.cfg.SnapshotThreshold})
+	opt := c.groupOptions()
+	opt.Machine, opt.TermFloor, opt.SnapshotThreshold = c.machine, c.state.Cursor().Term, c.cfg.SnapshotThreshold
+	opt.Logger, opt.Bootstrap, opt.NoSync = c.cfg.Logger, true, true
+	group, err := raftfsm.Open(opt)
 	if err != nil {
 		return startError("raft", err)
 	}

@@ -45,6 +45,11 @@ func TestCrashDuringASwapKeepsAWholeState(t *testing.T) {
 				defer mu.Unlock()
 				if watching && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
 					crash()
+					for range 8 { // which of the names survive is chance
+						if op.Kind == errorfs.OpFileSync && op.Path == dir {
+							crash()
+						}
+					}
 				}
 				return nil
 			}))
