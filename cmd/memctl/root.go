@@ -47,6 +47,6 @@ Exit codes: 0 done, 1 internal, 2 usage or invalid, 3 not found, 4 not allowed,
 		timelineCmd(a), reviseCmd(a), forgetCmd(a))
 	add("streams", auditCmd(a), tailCmd(a), importCmd(a), exportCmd(a))
 	add("node", namespaceCmd(a), useCmd(a), statusCmd(a), doctorCmd(a), rebuildCmd(a), logCmd(a),
-		rejectedCmd(a), quarantineCmd(a), backupCmd(a), restoreCmd(a), embedderCmd(a), versionCmd(a))
+		rejectedCmd(a), quarantineCmd(a), backupCmd(a), restoreCmd(a), embedderCmd(a), natsConfigCmd(a), versionCmd(a))
 	return root
 }

@@ -25,29 +25,17 @@ func TokenAuth(secret string) ClientAuth {
 }
 
 const (
-	nodeUser   = "mneme-node"
-	publicUser = "public"
-	// nodeInbox is where the node gets its answers. The public may use _INBOX,
-	// so acks sent there could be read, and forged.
+	nodeUser = "mneme-node"
+	// nodeInbox is where the node gets its own answers: services refuse replies
+	// outside inboxes and imports, and this one is neither.
 	nodeInbox = "_MNEME"
 )
-
-// publicPermissions is all that a client who is not the node may do.
-func publicPermissions() *server.Permissions {
-	return &server.Permissions{
-		Publish: &server.SubjectPermission{Allow: []string{
-			events.SubjectIn + ".>", events.SubjectAPI + ".>", "_INBOX.>", "$SRV.>",
-		}},
-		Subscribe: &server.SubjectPermission{Allow: []string{
-			"_INBOX.>", events.SubjectFeed + ".>",
-		}},
-	}
-}
 
 // authenticator tells the node from everyone else.
 type authenticator struct {
 	nodePassword string
 	admit        ClientAuth
+	account      func(name string) (*server.Account, error)
 }
 
 func newAuthenticator(admit ClientAuth, random io.Reader) (*authenticator, error) {
@@ -61,19 +49,32 @@ func newAuthenticator(admit ClientAuth, random io.Reader) (*authenticator, error
 	return &authenticator{nodePassword: hex.EncodeToString(b[:]), admit: admit}, nil
 }
 
-// Check implements server.Authentication.
+// Check implements server.Authentication. What a client claims about itself in
+// other ways than user, password and token is cleared: nobody has checked it,
+// and the server would pass it on to responders as if somebody had.
 func (a *authenticator) Check(c server.ClientAuthentication) bool {
 	o := c.GetOpts()
+	o.Nkey, o.Sig, o.JWT = "", "", ""
 	if o.Username == nodeUser {
 		if subtle.ConstantTimeCompare([]byte(o.Password), []byte(a.nodePassword)) != 1 {
 			return false
 		}
-		c.RegisterUser(&server.User{Username: nodeUser})
-		return true
+		return a.register(c, nodeAccount, &server.User{Username: nodeUser})
 	}
 	if a.admit != nil && !a.admit(o.Username, o.Password, o.Token) {
 		return false
 	}
-	c.RegisterUser(&server.User{Username: publicUser, Permissions: publicPermissions()})
+	return a.register(c, publicAccount, &server.User{Username: events.PublicPrincipal, Permissions: publicPermissions()})
+}
+
+// register puts a connection in its account. Without one it would land in the
+// server's global account, so it is refused then.
+func (a *authenticator) register(c server.ClientAuthentication, account string, u *server.User) bool {
+	acc, err := a.account(account)
+	if err != nil {
+		return false
+	}
+	u.Account = acc
+	c.RegisterUser(u)
 	return true
 }

@@ -24,7 +24,7 @@ type stopped struct {
 }
 
 func (s stopped) file(parts ...string) string {
-	return filepath.Join(append([]string{s.dir, "jetstream", "$G", "streams", events.StreamName(s.shard)}, parts...)...)
+	return filepath.Join(append([]string{s.dir, "jetstream", "NODE", "streams", events.StreamName(s.shard)}, parts...)...)
 }
 
 func newStopped(t *testing.T, dir string) stopped {

@@ -199,7 +199,7 @@ func FuzzWalkBlock(f *testing.F) {
 func TestPreflightKeepsCopies(t *testing.T) {
 	dir := t.TempDir()
 	write := func(stream, name string, b []byte) string {
-		path := filepath.Join(dir, "jetstream", "$G", "streams", stream, "msgs", name)
+		path := filepath.Join(dir, "jetstream", "NODE", "streams", stream, "msgs", name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, b, 0o600)); err != nil {
 			t.Fatal(err)
 		}

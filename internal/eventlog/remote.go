@@ -18,8 +18,8 @@ import (
 
 // RemoteOptions say how to reach an external NATS. URL is required.
 //
-// The external server's own configuration has to keep clients away from
-// mem.log.>, $JS.> and the node's inboxes; see publicPermissions for the list.
+// The external server's own configuration has to keep the node and the log in an
+// account of their own; see ExternalConfig.
 type RemoteOptions struct {
 	URL     string
 	Options []nats.Option // credentials, TLS, inbox prefix
@@ -42,12 +42,13 @@ type RemoteOptions struct {
 // the same one under another configuration, may answer after a reconnect. So it
 // is taken again after each, and until it is there Proven is an error.
 type Remote struct {
-	nc    *nats.Conn
-	opt   RemoteOptions
-	log   *slog.Logger
-	again chan struct{} // a reconnect wants a proof
-	stop  context.CancelFunc
-	wg    sync.WaitGroup
+	nc      *nats.Conn
+	opt     RemoteOptions
+	log     *slog.Logger
+	account string
+	again   chan struct{} // a reconnect wants a proof
+	stop    context.CancelFunc
+	wg      sync.WaitGroup
 
 	mu      sync.Mutex
 	servers []string // of the last proof that held
@@ -78,6 +79,10 @@ func OpenExternal(ctx context.Context, opt RemoteOptions) (*Remote, error) {
 		return nil, fmt.Errorf("open external log %s: %w: %w", opt.URL, ErrUnreachable, err)
 	}
 	r.nc = nc
+	if r.account = accountOf(ctx, nc); r.account != nodeAccount {
+		r.log.Warn("the external NATS does not keep the node in an account of its own: agents cannot reach it over NATS, and whoever shares the account can write into the log",
+			"account", r.account, "hint", "memctl nats-config prints the accounts that are needed")
+	}
 	if err := r.Prove(ctx); err != nil && !opt.Dev {
 		nc.Close()
 		return nil, fmt.Errorf("open external log %s: %w", opt.URL, err)
@@ -146,6 +151,29 @@ func (r *Remote) connect(ctx context.Context, extra []nats.Option) (*nats.Conn, 
 
 // Conn is the connection; Close closes it.
 func (r *Remote) Conn() *nats.Conn { return r.nc }
+
+// Account is the NATS account that the node was put in, "" if the server did
+// not say. With the configuration of ExternalConfig it is the node's own.
+func (r *Remote) Account() string { return r.account }
+
+// accountOf asks the server in which account a connection is.
+func accountOf(ctx context.Context, nc *nats.Conn) string {
+	ctx, cancel := context.WithTimeout(ctx, remoteDialTimeout)
+	defer cancel()
+	m, err := nc.RequestWithContext(ctx, "$SYS.REQ.USER.INFO", nil)
+	if err != nil {
+		return ""
+	}
+	var answer struct {
+		Data struct {
+			Account string `json:"account"`
+		} `json:"data"`
+	}
+	if json.Unmarshal(m.Data, &answer) != nil {
+		return ""
+	}
+	return answer.Data.Account
+}
 
 // SyncAlways reports whether there is a proof for the present connection.
 func (r *Remote) SyncAlways() bool { return r.unproven() == nil }

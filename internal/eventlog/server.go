@@ -77,6 +77,7 @@ func StartServer(ctx context.Context, opt ServerOptions) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start log server: %w", err)
 	}
+	auth.account = ns.LookupAccount // before Start, which admits clients
 	s := &Server{ns: ns, log: log, auth: auth, dir: opt.Dir}
 	ns.SetLogger(s.log, false, false)
 	started := make(chan struct{})
@@ -115,6 +116,11 @@ func serverOptions(opt ServerOptions, auth *authenticator) (*server.Options, err
 		DisableJetStreamBanner: true, NoSigs: true, NoLog: true,
 		MaxPayload:                 opt.MaxPayload,
 		CustomClientAuthentication: auth,
+	}
+	// The options are never reloaded: a reload deletes accounts that were made
+	// at run time.
+	if err := o.ProcessConfigString(accountsConfig(nil)); err != nil {
+		return nil, fmt.Errorf("accounts: %w", err)
 	}
 	if o.ServerName == "" {
 		o.ServerName = "mneme"
@@ -198,7 +204,7 @@ func fatalError(msg, addr, dir string) error {
 // skipped: it only warns about them, and would let a new stream take their
 // place.
 func (s *Server) checkStreams(ctx context.Context) error {
-	folders, err := filepath.Glob(filepath.Join(s.dir, "jetstream", "$G", "streams", "*"))
+	folders, err := filepath.Glob(filepath.Join(streamsDir(s.dir), "*"))
 	if err != nil || len(folders) == 0 {
 		return err
 	}
@@ -283,8 +289,12 @@ func (s *Server) SyncAlways() bool {
 	return err == nil && v.JetStream.Config != nil && v.JetStream.Config.SyncAlways
 }
 
-// Wanted reports whether anybody subscribes to a subject.
-func (s *Server) Wanted(subject string) bool { return s.ns.GlobalAccount().Interest(subject) > 0 }
+// Wanted reports whether anybody subscribes to a feed. Subscriptions of other
+// accounts count: an import puts a shadow of each into the node's account.
+func (s *Server) Wanted(subject string) bool {
+	acc, err := s.ns.LookupAccount(nodeAccount)
+	return err == nil && acc.Interest(subject) > 0
+}
 
 // WriteFault is the first error that kept the server from storing, nil if there
 // was none. Such a server does not write again before it is restarted.

@@ -107,12 +107,13 @@ func TestPublicCannotReachTheLog(t *testing.T) {
 		"$JS.API.INFO", "$JS.API.STREAM.INFO.mneme-0", "$JS.API.STREAM.PURGE.mneme-0", "$JS.API.STREAM.DELETE.mneme-0",
 		"$JS.API.STREAM.MSG.DELETE.mneme-0", "$JS.API.STREAM.UPDATE.mneme-0", "$JS.API.DIRECT.GET.mneme-0",
 		"$JS.API.CONSUMER.CREATE.mneme-0", "$JS.ACK.mneme-0.x", "$SYS.REQ.SERVER.PING", "_MNEME.x.y",
+		"as.public.mem.in.team-a.agent-7.capture", "as.other.mem.in.team-a.agent-7.capture", "_INBOX.x", "_R_.x.y",
 	} {
 		must(t, nc.PublishRequest(subject, "_INBOX.x", []byte("{}")))
 		must(t, nc.Flush())
 		expectDenied(t, denied, "publishing to "+subject)
 	}
-	for _, subject := range []string{">", "mem.>", "mem.log.>", "mem.in.>", "mem.api.>", "$JS.>", "$SYS.>", "_MNEME.>", "$SRV.>", "*.>"} {
+	for _, subject := range []string{">", "mem.>", "mem.log.>", "mem.in.>", "mem.api.>", "$JS.>", "$SYS.>", "_MNEME.>", "$SRV.>", "*.>", "as.>", "_R_.>"} {
 		_, err := nc.SubscribeSync(subject)
 		must(t, err)
 		must(t, nc.Flush())
@@ -136,7 +137,7 @@ func TestPublicMayTalk(t *testing.T) {
 	s := startServer(t, eventlog.ServerOptions{})
 	node, err := s.NodeConn(testContext(t))
 	must(t, err)
-	for _, subject := range []string{"mem.in.>", "mem.api.>", "$SRV.>"} {
+	for _, subject := range []string{"as.public.mem.in.>", "as.public.mem.api.>", "$SRV.>"} {
 		_, err := node.Subscribe(subject, func(m *nats.Msg) { _ = m.Respond([]byte("answer")) })
 		must(t, err)
 	}

@@ -16,12 +16,35 @@ const (
 	SubjectLog  = "mem.log"
 )
 
-// CaptureWildcard matches every capture subject; CaptureQueue is the queue
-// group in which memnodes share them.
+// CaptureWildcard matches every capture subject as a responder sees it;
+// CaptureQueue is the queue group in which memnodes share them.
 const (
-	CaptureWildcard = SubjectIn + ".>"
+	CaptureWildcard = spokenBy + ".*." + SubjectIn + ".>"
 	CaptureQueue    = "memnode"
 )
+
+// PublicPrincipal is everyone who talks to a node without a principal of its
+// own: all callers while auth is off or there is one shared token.
+const PublicPrincipal = "public"
+
+// spokenBy begins the subjects that responders see: the account of a principal
+// maps what it publishes to as.<principal>.<subject>, so that a responder knows
+// who speaks without trusting anything in the message.
+const spokenBy = "as"
+
+// Spoken is how a responder sees what a principal published to subject.
+func Spoken(principal, subject string) string { return spokenBy + "." + principal + "." + subject }
+
+// ParseSpoken splits as.<principal>.<subject>.
+func ParseSpoken(subject string) (principal, said string, err error) {
+	rest, ok := strings.CutPrefix(subject, spokenBy+".")
+	principal, said, more := strings.Cut(rest, ".")
+	if !ok || !more || principal == "" || said == "" {
+		return "", "", memory.Errorf(memory.CodeInvalid, "subject %.120q did not come through an account of Mneme", subject).
+			WithHint("an external NATS needs the accounts that `memctl nats-config` prints")
+	}
+	return principal, said, nil
+}
 
 // LogSubject is where a shard's frames are published.
 func LogSubject(shard uint16) string { return fmt.Sprintf("%s.%d", SubjectLog, shard) }

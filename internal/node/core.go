@@ -91,6 +91,10 @@ func (c *core) openDir(mustExist bool) error {
 	return nil
 }
 
+// ExternalNATSConfig is the configuration file that an external nats-server
+// needs.
+func ExternalNATSConfig() string { return eventlog.ExternalConfig() }
+
 // openLog starts the embedded NATS, or connects to the external one, and opens
 // the shard's stream.
 func (c *core) openLog(ctx context.Context, auth eventlog.ClientAuth) error {

@@ -44,6 +44,7 @@ var (
 	descRejected   = desc("rejected_total", "Messages refused before the log since the start.", "code")
 	descFree       = desc("disk_free_bytes", "Free space of the data directory's disk.")
 	descGuard      = desc("vector_recall", "Recall that the guard measured; 0 if it has not run.", "engine", "state")
+	descForeign    = desc("nats_foreign_replies_total", "Answers over NATS dropped because their reply subject was no inbox.")
 	descFeedDrops  = desc("feed_dropped_total", "Events not announced live because the publisher was slow.")
 )
 
@@ -90,6 +91,9 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	}
 	v := c.n.query.VectorStatus()
 	gauge(descGuard, v.RecallGuard.Recall, v.Engine, v.RecallGuard.State)
+	if bus := c.n.bus.Load(); bus != nil {
+		count(descForeign, bus.ForeignReplies())
+	}
 	count(descFeedDrops, c.n.feed.dropped.Load())
 }
 

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"mneme/internal/api/natsapi"
 	"mneme/internal/auth"
 	"mneme/internal/embed"
 	"mneme/internal/eventlog"
@@ -36,6 +37,7 @@ type Node struct {
 	http       *http.Server
 	listener   net.Listener
 	feed       *feed
+	bus        atomic.Pointer[natsapi.Server] // nil until it serves
 
 	admin    sync.Mutex   // one rebuild, repair or verification at a time
 	writing  sync.RWMutex // held for writing while the shard is replaced

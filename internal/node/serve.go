@@ -41,6 +41,7 @@ func (n *Node) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	n.bus.Store(bus)
 	n.onClose("NATS subjects", bus.Close)
 	return nil
 }

@@ -20,18 +20,34 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 
 	"mneme/client"
+	"mneme/internal/eventlog"
 	"mneme/internal/importer"
 	"mneme/memory"
 )
 
-// foreignNATS is a NATS that is not ours: JetStream with or without syncing,
-// and its monitoring address.
-func foreignNATS(t *testing.T, dir string, sync bool) (s *server.Server, address, monitor string) {
+// foreignNATS is a NATS that is not ours, configured as memctl nats-config says,
+// with or without syncing: its address for the node, and of its monitoring.
+// Port -1 picks one.
+func foreignNATS(t *testing.T, dir string, port int, sync bool) (s *server.Server, address, monitor string) {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{ServerName: "foreign", Host: "127.0.0.1", Port: server.RANDOM_PORT, HTTPHost: "127.0.0.1", HTTPPort: server.RANDOM_PORT,
-		JetStream: true, StoreDir: dir, SyncAlways: sync, NoLog: true, NoSigs: true, MaxPayload: 2 << 20, JetStreamMaxStore: 1 << 40, JetStreamMaxMemory: 1 << 20})
+	text := strings.NewReplacer("$MNEME_NATS_NODE_PASSWORD", "n", "$MNEME_NATS_AGENTS_PASSWORD", "a", "$MNEME_NATS_SYSTEM_PASSWORD", "s",
+		"127.0.0.1:4222", fmt.Sprintf("127.0.0.1:%d", port), "127.0.0.1:8222", "127.0.0.1:-1", "/var/lib/nats", dir).Replace(eventlog.ExternalConfig())
+	if !sync {
+		text = strings.Replace(text, "sync_interval: always", "sync_interval: 1m", 1)
+	}
+	path := filepath.Join(t.TempDir(), "nats.conf")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o, err := server.ProcessConfigFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.NoLog, o.NoSigs = true, true
+	s, err = server.NewServer(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,17 +56,17 @@ func foreignNATS(t *testing.T, dir string, sync bool) (s *server.Server, address
 	if !s.ReadyForConnections(patience) {
 		t.Fatal("the foreign NATS is not ready")
 	}
-	return s, s.ClientURL(), "http://" + s.MonitorAddr().String()
+	return s, strings.Replace(s.ClientURL(), "nats://", "nats://mneme-node:n@", 1), "http://" + s.MonitorAddr().String()
 }
 
 func TestExternalNATS(t *testing.T) {
 	t.Parallel()
-	_, url, monitor := foreignNATS(t, t.TempDir(), true)
+	_, url, monitor := foreignNATS(t, t.TempDir(), -1, true)
 	dir := t.TempDir()
 	with := []string{"--nats-url", url, "--nats-monitor", monitor}
 	d := start(t, dir, with...)
 	want := populate(t, d)
-	if ack, code := ask(t, d.bus(), "mem.in.default.tester.capture", []byte("over a foreign bus"), nil); code != 0 {
+	if ack, code := ask(t, d.bus(nats.UserInfo("mneme-agents", "a")), "mem.in.default.tester.capture", []byte("over a foreign bus"), nil); code != 0 {
 		t.Errorf("%v", ack)
 	}
 	if got := d.find("default", "foreign bus"); len(got) == 0 || got[0] != "over a foreign bus" {
@@ -73,7 +89,7 @@ func TestExternalNATS(t *testing.T) {
 
 func TestExternalNATSWithoutProofOfSyncing(t *testing.T) {
 	t.Parallel()
-	_, url, monitor := foreignNATS(t, t.TempDir(), false)
+	_, url, monitor := foreignNATS(t, t.TempDir(), -1, false)
 	for name, args := range map[string][]string{
 		"does not sync": {"--nats-url", url, "--nats-monitor", monitor},
 		"no proof":      {"--nats-url", url},
@@ -98,7 +114,7 @@ func TestExternalNATSWithoutProofOfSyncing(t *testing.T) {
 func TestExternalNATSGoesAwayAndComesBack(t *testing.T) {
 	t.Parallel()
 	store := t.TempDir()
-	s, url, monitor := foreignNATS(t, store, true)
+	s, url, monitor := foreignNATS(t, store, -1, true)
 	d := start(t, t.TempDir(), "--nats-url", url, "--nats-monitor", monitor)
 	d.capture("default", "before the outage")
 	s.Shutdown()
@@ -112,13 +128,7 @@ func TestExternalNATSGoesAwayAndComesBack(t *testing.T) {
 	if err == nil {
 		t.Fatal("a write was acknowledged without a log")
 	}
-	back, err := server.NewServer(&server.Options{ServerName: "foreign", Host: "127.0.0.1", Port: port(t, url),
-		JetStream: true, StoreDir: store, SyncAlways: true, NoLog: true, NoSigs: true, MaxPayload: 2 << 20, JetStreamMaxStore: 1 << 40, JetStreamMaxMemory: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	go back.Start()
-	t.Cleanup(func() { back.Shutdown(); back.WaitForShutdown() })
+	foreignNATS(t, store, port(t, url), true)
 	eventually(t, "writes to go on", func() bool {
 		ctx, cancel := contextFor(t, 5*time.Second)
 		defer cancel()

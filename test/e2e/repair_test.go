@@ -136,7 +136,7 @@ func repaired(t *testing.T, d *daemon, want truth, position string) {
 }
 
 func streamDir(dir string) string {
-	return filepath.Join(dir, "nats", "jetstream", "$G", "streams", "mneme-0")
+	return filepath.Join(dir, "nats", "jetstream", "NODE", "streams", "mneme-0")
 }
 
 func TestLogSuffixLostStopsWrites(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -172,9 +173,35 @@ func (s *Server) reply(m *nats.Msg, body any) {
 	s.send(&nats.Msg{Subject: m.Reply, Data: encode(body)})
 }
 
+// answerable are the prefixes of the subjects that answers may go to: inboxes of
+// the node's own account, and what the server makes of the reply subject of a
+// caller in another account. Anything else would make the node publish, with its
+// own rights, where the caller may not: into the log, a feed, another agent's
+// captures.
+var answerable = []string{"_INBOX.", "_R_."}
+
+func mayAnswer(reply string) bool {
+	for _, prefix := range answerable {
+		if strings.HasPrefix(reply, prefix) {
+			return !strings.ContainsAny(reply, "*>")
+		}
+	}
+	return false
+}
+
+// ForeignReplies is how many answers were dropped because their reply subject
+// was no inbox.
+func (s *Server) ForeignReplies() uint64 { return s.foreign.Load() }
+
 // send publishes an answer. If the connection is gone the asker will time out,
 // which is the truth: it cannot be told.
 func (s *Server) send(m *nats.Msg) {
+	if !mayAnswer(m.Subject) {
+		if s.foreign.Add(1) == 1 {
+			s.opt.Logger.Warn("an answer was dropped: its reply subject is no inbox; further ones are only counted", "reply", fmt.Sprintf("%.120q", m.Subject))
+		}
+		return
+	}
 	if err := s.opt.Conn.PublishMsg(m); err != nil {
 		s.opt.Logger.Warn("answer not sent", "error", err)
 	}

@@ -463,3 +463,43 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestNodeAnsweredWhereTheCallerMayNot: a reply subject that is no inbox gets
+// no answer, is counted, and the surface goes on. The messages come from the
+// node's own account here, where the server does not rewrite reply subjects.
+func TestNodeAnsweredWhereTheCallerMayNot(t *testing.T) {
+	b := newBench(t, nil)
+	foreign := []string{"mem.log.0", "$JS.API.STREAM.PURGE.mneme-0", "mem.feed.team.team.captured", "as.public.mem.in.team-a.victim.capture", "_INBOXES.x", "_R", "_INBOX"}
+	everything, err := b.node.SubscribeSync(">")
+	must(t, err)
+	must(t, b.node.Flush())
+	for _, reply := range foreign {
+		for _, to := range []string{"as.public." + subject, "as.public.mem.api.team-a.search"} {
+			must(t, b.node.PublishRequest(to, reply, []byte(`{"text":"x"}`)))
+		}
+	}
+	b.ask(t, subject, "the last one")
+	for b.s.ForeignReplies() < uint64(2*len(foreign)) {
+		if t.Context().Err() != nil {
+			t.Fatal("the test is over")
+		}
+		b.ask(t, subject, "another one")
+	}
+	for {
+		m, err := everything.NextMsg(50 * time.Millisecond)
+		if err != nil {
+			break
+		}
+		if m.Reply == "" && !strings.HasPrefix(m.Subject, "as.") && !strings.HasPrefix(m.Subject, "_R_.") {
+			t.Errorf("the node published to %s", m.Subject)
+		}
+	}
+	for reply, want := range map[string]bool{"_INBOX.a.b": true, "_R_.a.b": true, "_INBOX.*": false, "_INBOX.>": false, "_R_.a.>": false, "mem.log.0": false, "": false} {
+		if mayAnswer(reply) != want {
+			t.Errorf("mayAnswer(%q) = %v", reply, !want)
+		}
+	}
+	if got := b.s.ForeignReplies(); got != uint64(2*len(foreign)) {
+		t.Errorf("counted %d foreign replies, want %d", got, 2*len(foreign))
+	}
+}

@@ -10,6 +10,7 @@
 //   - Work is bounded: in messages, in bytes, in concurrent reads. Beyond the
 //     bounds the answer is "overloaded" at once, never silence.
 //   - Close answers or refuses everything that was taken, and waits for it.
+//   - An answer goes to an inbox or nowhere.
 //
 // Not its job: connecting, permissions (the log's server holds them), deciding.
 package natsapi
@@ -112,8 +113,9 @@ type Server struct {
 
 	captures *nats.Subscription
 	lanes    []chan *intake
-	seed     maphash.Seed // keeps a subject in one lane, and so in order
-	bytes    atomic.Int64 // of captures taken and not yet answered
+	seed     maphash.Seed  // keeps a subject in one lane, and so in order
+	bytes    atomic.Int64  // of captures taken and not yet answered
+	foreign  atomic.Uint64 // answers dropped for their reply subject
 
 	service micro.Service
 	reads   chan struct{} // one element for each read under way

@@ -19,6 +19,7 @@ const waitHeader = "Mneme-Wait"
 
 // parsed is a capture message before it is written.
 type parsed struct {
+	principal        string // who published it, by its account
 	namespace, agent string
 	item             memory.Capture
 	source           string
@@ -58,8 +59,12 @@ func refusedHeaders() []string {
 // returned with it. Errors are *memory.Error.
 func (p *parser) parse(m *nats.Msg) (parsed, error) {
 	var out parsed
-	var err error
-	if out.namespace, out.agent, err = events.ParseCaptureSubject(m.Subject); err != nil {
+	principal, said, err := events.ParseSpoken(m.Subject)
+	if err != nil {
+		return out, err
+	}
+	out.principal = principal
+	if out.namespace, out.agent, err = events.ParseCaptureSubject(said); err != nil {
 		return out, err
 	}
 	for _, name := range headerNames(m.Header) {

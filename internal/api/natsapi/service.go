@@ -70,8 +70,11 @@ func (s *Server) addService() error {
 		name string
 		call call
 	}{{"search", s.search}, {"get", s.get}, {"timeline", s.timeline}} {
-		subject := events.SubjectAPI + ".*." + e.name
-		if err := service.AddEndpoint(e.name, s.endpoint(e.call), micro.WithEndpointSubject(subject)); err != nil {
+		public := events.SubjectAPI + ".*." + e.name
+		// Responders see the mapped subject and discovery shows it; the metadata
+		// says what to publish to.
+		if err := service.AddEndpoint(e.name, s.endpoint(e.call), micro.WithEndpointSubject(events.Spoken("*", public)),
+			micro.WithEndpointMetadata(map[string]string{"subject": public})); err != nil {
 			return fmt.Errorf("endpoint %s: %w", e.name, err)
 		}
 	}
@@ -125,9 +128,13 @@ func (s *Server) invoke(ctx context.Context, ask asked, c call) (result any, err
 			err = memory.Errorf(memory.CodeInternal, "panic: %v", v)
 		}
 	}()
-	parts := strings.Split(ask.subject, ".") // mem.api.<namespace>.<endpoint>
+	_, said, err := events.ParseSpoken(ask.subject)
+	if err != nil {
+		return nil, err
+	}
+	parts := strings.Split(said, ".") // mem.api.<namespace>.<endpoint>
 	if len(parts) != 4 {
-		return nil, memory.Errorf(memory.CodeInvalid, "subject %.120q is not of the form %s.<namespace>.<name>", ask.subject, events.SubjectAPI)
+		return nil, memory.Errorf(memory.CodeInvalid, "subject %.120q is not of the form %s.<namespace>.<name>", said, events.SubjectAPI)
 	}
 	if err := memory.CheckName("namespace", parts[2]); err != nil {
 		return nil, err

@@ -107,7 +107,10 @@ func TestServicesCanBeDiscovered(t *testing.T) {
 	must(t, json.Unmarshal(b.ask(t, "$SRV.INFO."+ServiceName, "").Data, &info))
 	got := info.Version
 	for _, e := range info.Endpoints {
-		got += " " + e.Name + "=" + e.Subject + "/" + e.QueueGroup
+		got += " " + e.Name + "=" + e.Metadata["subject"] + "/" + e.QueueGroup
+		if e.Subject != "as.*."+e.Metadata["subject"] {
+			t.Errorf("endpoint %s listens on %s", e.Name, e.Subject)
+		}
 	}
 	if want := "1.2.3 search=mem.api.*.search/memnode get=mem.api.*.get/memnode timeline=mem.api.*.timeline/memnode"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -146,9 +149,9 @@ func TestReadsAreBounded(t *testing.T) {
 
 func TestAnswersThatCannotBeSent(t *testing.T) {
 	b := newBench(t, nil)
-	inbox, err := b.agent.SubscribeSync(b.agent.NewRespInbox())
+	inbox, err := b.node.SubscribeSync("_INBOX.of.the.node")
 	must(t, err)
-	must(t, b.agent.Flush())
+	must(t, b.node.Flush())
 	b.s.answer(asked{subject: "x", reply: inbox.Subject}, strings.Repeat("a", int(b.node.MaxPayload())), nil)
 	b.s.answer(asked{subject: "x", reply: inbox.Subject}, func() {}, nil)
 	b.s.answer(asked{subject: "x"}, "nobody asked", nil)
@@ -163,7 +166,7 @@ func TestAnswersThatCannotBeSent(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 	b.node.Close()
-	b.s.send(&nats.Msg{Subject: "x"})
+	b.s.send(&nats.Msg{Subject: "_INBOX.x"})
 	if !strings.Contains(b.log.String(), "answer not sent") {
 		t.Error("a lost answer is not in the log")
 	}

@@ -1,0 +1,133 @@
+package eventlog
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"mneme/internal/events"
+)
+
+// Accounts are the wall between the log and everyone who is not the node. The
+// node and JetStream live in NODE. Callers live in accounts of their own, which
+// import the services and the feeds and nothing else. An answer to an imported
+// service returns through a reply subject that the server made (_R_.…), so that
+// a caller's reply subject can only name something in the caller's own account.
+//
+// The names become directories of JetStream and are therefore never changed.
+const (
+	nodeAccount   = "NODE"
+	publicAccount = "PUBLIC"
+	systemAccount = "SYS"
+)
+
+// discovery is where tools ask for NATS services (nats.io micro protocol).
+const discovery = "$SRV.>"
+
+// streamsDir is where JetStream keeps the streams of the log below dir.
+func streamsDir(dir string) string { return filepath.Join(dir, "jetstream", nodeAccount, "streams") }
+
+// serviceSubjects are what callers may publish to.
+func serviceSubjects() []string {
+	return []string{events.SubjectIn + ".>", events.SubjectAPI + ".>"}
+}
+
+// accountsConfig is the configuration of the accounts in nats-server's own
+// language: the embedded server reads the same text that an operator puts in
+// the file of an external one. users names the users of an account; nil gives
+// none, because the embedded server has an authenticator instead.
+//
+// Exports must stand in the options at start: one that is added later meets
+// reconnecting clients that have been refused the import already.
+func accountsConfig(users func(account string) string) string {
+	if users == nil {
+		users = func(string) string { return "" }
+	}
+	var exports, imports strings.Builder
+	for _, s := range serviceSubjects() {
+		fmt.Fprintf(&exports, "      { service: %q }\n", events.Spoken("*", s))
+		fmt.Fprintf(&imports, "      { service: { account: %s, subject: %q }, to: %q }\n",
+			nodeAccount, events.Spoken(events.PublicPrincipal, s), s)
+	}
+	fmt.Fprintf(&exports, "      { service: %q, response: stream, threshold: \"2s\" }\n", discovery)
+	fmt.Fprintf(&imports, "      { service: { account: %s, subject: %q } }\n", nodeAccount, discovery)
+	feeds := events.SubjectFeed + ".>"
+	fmt.Fprintf(&exports, "      { stream: %q }\n", feeds)
+	fmt.Fprintf(&imports, "      { stream: { account: %s, subject: %q } }\n", nodeAccount, feeds)
+	return fmt.Sprintf(`accounts {
+  %s {
+    jetstream: enabled
+    exports: [
+%s    ]
+%s  }
+  %s {
+    imports: [
+%s    ]
+%s  }
+  %s {
+%s  }
+}
+system_account: %s
+`, nodeAccount, exports.String(), users(nodeAccount), publicAccount, imports.String(), users(publicAccount),
+		systemAccount, users(systemAccount), systemAccount)
+}
+
+// publicPermissions is all that a caller may do inside its account. It may not
+// publish to inboxes: answers come from the services it imports, so nobody has
+// to, and a caller that shares the account cannot forge one.
+func publicPermissions() *server.Permissions {
+	return &server.Permissions{
+		Publish:   &server.SubjectPermission{Allow: append(serviceSubjects(), discovery)},
+		Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>", events.SubjectFeed + ".>"}},
+	}
+}
+
+// ExternalConfig is a nats-server configuration file under which an external
+// server gives Mneme the same wall, and the same durability, as the embedded
+// one. Passwords come from the environment of that server.
+func ExternalConfig() string {
+	p := publicPermissions()
+	users := func(account string) string {
+		switch account {
+		case nodeAccount:
+			return "    users: [ { user: \"mneme-node\", password: $MNEME_NATS_NODE_PASSWORD } ]\n"
+		case systemAccount:
+			return "    users: [ { user: \"mneme-system\", password: $MNEME_NATS_SYSTEM_PASSWORD } ]\n"
+		}
+		return fmt.Sprintf(`    users: [
+      { user: "mneme-agents", password: $MNEME_NATS_AGENTS_PASSWORD
+        permissions: {
+          publish: { allow: [ %s ] }
+          subscribe: { allow: [ %s ] }
+        }
+      }
+    ]
+`, quoted(p.Publish.Allow), quoted(p.Subscribe.Allow))
+	}
+	return fmt.Sprintf(`# Configuration of an external nats-server for Mneme.
+# memnode connects with --nats-url nats://mneme-node:PASSWORD@HOST:4222, agents
+# as mneme-agents. Listen addresses, TLS and the cluster block are yours to add.
+# The file is read at start only: a reload would drop what was added at run time.
+
+server_name: "mneme-log"
+listen: "127.0.0.1:4222"
+http: "127.0.0.1:8222"
+max_payload: %d
+
+jetstream {
+  store_dir: "/var/lib/nats"
+  sync_interval: always
+}
+
+%s`, DefaultMaxPayload, accountsConfig(users))
+}
+
+func quoted(subjects []string) string {
+	out := make([]string, len(subjects))
+	for i, s := range subjects {
+		out[i] = fmt.Sprintf("%q", s)
+	}
+	return strings.Join(out, ", ")
+}
