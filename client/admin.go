@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"strconv"
 
 	"mneme/memory"
@@ -58,13 +59,14 @@ func (c *Client) RepairLog(ctx context.Context, progress func(memory.Progress)) 
 // numbers are those the node sent as headers or trailers, or 0. progress may be
 // nil and counts bytes.
 func (c *Client) BackupLog(ctx context.Context, w io.Writer, progress func(memory.Progress)) (memory.BackupReport, error) {
-	return c.backup(ctx, w, progress, "log")
+	return c.backup(ctx, w, progress, call{method: "GET", path: []string{"admin", "backup", "log"}})
 }
 
-// BackupKeys writes the backup of the keyring to w, under the same rules. It is
-// as secret as the memories themselves.
-func (c *Client) BackupKeys(ctx context.Context, w io.Writer, progress func(memory.Progress)) (memory.BackupReport, error) {
-	return c.backup(ctx, w, progress, "keys")
+// BackupKeys writes the backup of the keyring to w, under the same rules. With
+// master it holds the master key too and is as secret as the memories
+// themselves; without, it opens only beside the same master.key.
+func (c *Client) BackupKeys(ctx context.Context, w io.Writer, master bool, progress func(memory.Progress)) (memory.BackupReport, error) {
+	return c.backup(ctx, w, progress, call{method: "POST", path: []string{"admin", "backup", "keys"}, query: url.Values{"master": {strconv.FormatBool(master)}}})
 }
 
 func get[R any](ctx context.Context, c *Client, path ...string) (R, error) {
@@ -110,8 +112,10 @@ const (
 	headerEvents   = "Mneme-Events"
 )
 
-func (c *Client) backup(ctx context.Context, w io.Writer, progress func(memory.Progress), part string) (memory.BackupReport, error) {
-	resp, err := c.send(ctx, call{method: "GET", path: []string{"admin", "backup", part}, accept: "application/octet-stream"})
+func (c *Client) backup(ctx context.Context, w io.Writer, progress func(memory.Progress), rc call) (memory.BackupReport, error) {
+	rc.accept = "application/octet-stream"
+	part := rc.path[len(rc.path)-1]
+	resp, err := c.send(ctx, rc)
 	if err != nil {
 		return memory.BackupReport{}, err
 	}

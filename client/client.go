@@ -69,7 +69,12 @@ func New(addr string, opts Options) (*Client, error) {
 }
 
 // Addr is the address that the client talks to.
-func (c *Client) Addr() string { return c.base.String() }
+func (c *Client) Addr() string {
+	if c.base.Scheme == socketScheme {
+		return c.base.Path
+	}
+	return c.base.String()
+}
 
 // Close drops idle connections. Calls under way are not interrupted.
 func (c *Client) Close() error {

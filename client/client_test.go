@@ -383,7 +383,7 @@ func TestBackups(t *testing.T) {
 		t.Errorf("progress %+v", last)
 	}
 	b.Reset()
-	if _, err := cl.BackupKeys(t.Context(), &b, nil); err != nil || b.String() != "/v1/admin/backup/keys" {
+	if _, err := cl.BackupKeys(t.Context(), &b, true, nil); err != nil || b.String() != "/v1/admin/backup/keys" {
 		t.Errorf("keys: %q, %v", b.String(), err)
 	}
 	if _, err := cl.BackupLog(t.Context(), io.Discard, nil); memory.CodeOf(err) != memory.CodeUnavailable {

@@ -115,7 +115,11 @@ func (c *Client) request(ctx context.Context, rc call) (*http.Request, *atomic.B
 
 func (c *Client) url(rc call) string {
 	var sb strings.Builder
-	sb.WriteString(c.base.String())
+	if c.base.Scheme == socketScheme {
+		sb.WriteString("http://localhost") // whatever it names, the socket is dialled
+	} else {
+		sb.WriteString(c.base.String())
+	}
 	sb.WriteString("/v1")
 	for _, seg := range rc.path {
 		sb.WriteByte('/')

@@ -176,9 +176,13 @@ type Status struct {
 	Embedder  EmbedderInfo  `json:"embedder"`
 	Vector    VectorStatus  `json:"vector"`
 	Auth      string        `json:"auth"`
-	Version   string        `json:"version"`
-	Dev       bool          `json:"dev,omitempty"`
-	UptimeS   float64       `json:"uptime_s"`
+	// AdminSocket is the file through which the operator reaches the node
+	// without a token, on its machine only.
+	AdminSocket string `json:"admin_socket,omitempty"`
+
+	Version string  `json:"version"`
+	Dev     bool    `json:"dev,omitempty"`
+	UptimeS float64 `json:"uptime_s"`
 }
 
 // RebuildShard is what rebuilding one shard gave.

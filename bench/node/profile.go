@@ -70,7 +70,7 @@ func (b *bench) profilePaths(ctx context.Context, n *node.Node) error {
 }
 
 func rebuildOnce(ctx context.Context, c *client.Client) error {
-	_, err := c.Rebuild(ctx, nil)
+	_, err := rebuildByOperator(ctx, c)
 	return err
 }
 

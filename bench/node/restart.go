@@ -111,6 +111,15 @@ func (b *bench) writeAndKill(ctx context.Context, node *proc.Node) (last string,
 	return last, nil
 }
 
+// rebuildByOperator takes the way that the node gives its operator.
+func rebuildByOperator(ctx context.Context, c *client.Client) (memory.RebuildReport, error) {
+	op, err := c.Operator(ctx)
+	if err != nil {
+		return memory.RebuildReport{}, err
+	}
+	return op.Rebuild(ctx, nil)
+}
+
 // rebuild measures building the state again from the log.
 func (b *bench) rebuild(ctx context.Context, node *proc.Node) error {
 	c, done, err := newClient(node.HTTP)
@@ -119,7 +128,7 @@ func (b *bench) rebuild(ctx context.Context, node *proc.Node) error {
 	}
 	defer done()
 	began := time.Now()
-	answer, err := c.Rebuild(ctx, nil)
+	answer, err := rebuildByOperator(ctx, c)
 	if err != nil {
 		return fmt.Errorf("rebuild: %w", err)
 	}

@@ -21,6 +21,8 @@ type app struct {
 	out    *bufio.Writer
 	flags  globalFlags
 	client *client.Client // nil until dial
+
+	operator *client.Client // nil until dialOperator; may be client itself
 }
 
 // globalFlags are the flags of every verb.
@@ -38,8 +40,10 @@ func newApp(ctx context.Context, sys system) *app {
 }
 
 func (a *app) close() {
-	if a.client != nil {
-		_ = a.client.Close()
+	for _, c := range []*client.Client{a.client, a.operator} {
+		if c != nil {
+			_ = c.Close()
+		}
 	}
 }
 
@@ -146,6 +150,16 @@ func (a *app) author() (string, error) {
 		name = name[i+1:]
 	}
 	return first(importer.MakeName(name), "cli"), nil
+}
+
+// dialOperator is dial for the verbs of the operator.
+func (a *app) dialOperator(ctx context.Context) (*client.Client, error) {
+	c, err := a.dial()
+	if err != nil || a.operator != nil {
+		return a.operator, err
+	}
+	a.operator, err = c.Operator(ctx)
+	return a.operator, err
 }
 
 // connect is what most verbs begin with.

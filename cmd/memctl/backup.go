@@ -59,7 +59,7 @@ func backup(a *app, ctx context.Context, dir, logPath, keysPath string, progress
 		}
 		return off.Backup(ctx, dir, logPath, keysPath, progress)
 	}
-	c, err := a.dial()
+	c, err := a.dialOperator(ctx)
 	if err != nil {
 		return memory.BackupReport{}, err
 	}
@@ -79,7 +79,9 @@ func backup(a *app, ctx context.Context, dir, logPath, keysPath string, progress
 	if err != nil {
 		return report, err
 	}
-	keys, err := part(keysPath, c.BackupKeys)
+	keys, err := part(keysPath, func(ctx context.Context, w io.Writer, progress func(memory.Progress)) (memory.BackupReport, error) {
+		return c.BackupKeys(ctx, w, true, progress)
+	})
 	if err != nil {
 		return report, err
 	}

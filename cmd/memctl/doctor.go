@@ -63,7 +63,7 @@ func doctor(a *app, cmd *cobra.Command, dir string) (memory.DoctorReport, error)
 		}
 		return off.Doctor(cmd.Context(), dir)
 	}
-	c, err := a.dial()
+	c, err := a.dialOperator(cmd.Context())
 	if err != nil {
 		return memory.DoctorReport{}, err
 	}

@@ -207,7 +207,8 @@ func (n *fakeNode) adminRoutes(on func(string, func(http.ResponseWriter, *http.R
 		return answer(w, memory.QuarantineList{Quarantined: []memory.Quarantined{{Position: "p0.1.4.0", Code: "type", Detail: "unknown type"}}})
 	})
 	for _, part := range []string{"log", "keys"} {
-		on("GET /v1/admin/backup/"+part, func(w http.ResponseWriter, _ *http.Request) error {
+		method := map[string]string{"log": "GET", "keys": "POST"}[part]
+		on(method+" /v1/admin/backup/"+part, func(w http.ResponseWriter, _ *http.Request) error {
 			w.Header().Set("Trailer", "Mneme-Position, Mneme-Events")
 			_, _ = fmt.Fprint(w, strings.Repeat(part+" ", 1000))
 			w.(http.Flusher).Flush()

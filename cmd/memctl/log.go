@@ -61,7 +61,7 @@ func verifyLog(a *app, cmd *cobra.Command, dir string, report func(memory.Progre
 		}
 		return off.VerifyLog(cmd.Context(), dir, report)
 	}
-	c, err := a.dial()
+	c, err := a.dialOperator(cmd.Context())
 	if err != nil {
 		return memory.VerifyReport{}, err
 	}
@@ -119,7 +119,7 @@ func repairLog(a *app, cmd *cobra.Command, dir string, report func(memory.Progre
 		}
 		return off.RepairLog(cmd.Context(), dir, report)
 	}
-	c, err := a.dial()
+	c, err := a.dialOperator(cmd.Context())
 	if err != nil {
 		return memory.RepairReport{}, err
 	}

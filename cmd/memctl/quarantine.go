@@ -11,7 +11,7 @@ func quarantineCmd(a *app) *cobra.Command {
 		Example: "  memctl quarantine",
 		Args:    wantArgs(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.dial()
+			c, err := a.dialOperator(cmd.Context())
 			if err != nil {
 				return err
 			}

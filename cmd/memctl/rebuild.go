@@ -14,7 +14,7 @@ func rebuildCmd(a *app) *cobra.Command {
 		Example: "  memctl rebuild --json",
 		Args:    wantArgs(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.dial()
+			c, err := a.dialOperator(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -15,7 +15,7 @@ func rejectedCmd(a *app) *cobra.Command {
 		Example: "  memctl rejected",
 		Args:    wantArgs(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.dial()
+			c, err := a.dialOperator(cmd.Context())
 			if err != nil {
 				return err
 			}

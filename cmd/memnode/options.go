@@ -62,6 +62,8 @@ func options() []option {
 		{name: "auth-token", def: "", only: fromEnv, secret: true, usage: "operator token (default: <data-dir>/keys/operator.token)"},
 		{name: "insecure-listen", kind: boolean, def: false, usage: "listen off loopback without auth"},
 		{name: "allowed-host", kind: list, def: []string{}, usage: "further `name` that HTTP requests may be addressed to (repeatable)"},
+		{name: "allowed-origin", kind: list, def: []string{}, usage: "`origin` (scheme://host[:port]) of pages served elsewhere that may call this node (repeatable)"},
+		{name: "admin-socket", def: "", usage: "where the operator reaches the node without a token (default <data-dir>/admin.sock)"},
 		{name: "namespace", kind: list, def: []string{}, env: "MNEME_NAMESPACES", usage: "create this namespace if it is missing (repeatable)"},
 		{name: "embedder", def: "auto", choices: []string{"auto", "builtin", "local", "ollama", "openai", "gemini", "none"}, usage: "embedder of new namespaces: auto (= builtin), builtin, local, ollama, openai, gemini, none"},
 		{name: "embedder-model", def: "", usage: "its model (default: the provider's); for local the model's directory"},

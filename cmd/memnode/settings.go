@@ -214,11 +214,24 @@ func (s *settings) nodeConfig(sys system) node.Config {
 		VectorEngine: s.String("vector-engine"),
 		Namespaces:   s.Strings("namespace"),
 		Dev:          s.Bool("dev"), Insecure: s.Bool("insecure-listen"),
-		AllowedHosts: s.Strings("allowed-host"),
+		AllowedHosts: s.Strings("allowed-host"), AllowedOrigins: s.Strings("allowed-origin"), AdminSocket: s.path(sys, "admin-socket"),
 		Logger:       newLogger(sys.err, s.String("log-level"), s.String("log-format")),
 		Version:      sys.version.Version,
 		DrainTimeout: s.Duration("drain-timeout"),
 	}
+}
+
+// path is a setting that names a file, "" if it is not set. One that cannot be
+// made absolute is used as it was given, and the error names it.
+func (s *settings) path(sys system, name string) string {
+	given := s.String(name)
+	if given == "" {
+		return ""
+	}
+	if full, err := absolute(sys, given); err == nil {
+		return full
+	}
+	return given
 }
 
 // embedder is the embedder of new namespaces. The directory of a local model is

@@ -10,11 +10,13 @@
 package auth
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"net/http"
 	"strings"
 
+	"mneme/internal/events"
 	"mneme/memory"
 )
 
@@ -58,12 +60,37 @@ func (g *Gate) matches(token string) bool {
 	return subtle.ConstantTimeCompare(sum[:], g.sum[:]) == 1
 }
 
+// Identity is who a caller was admitted as.
+type Identity struct {
+	Principal string
+	// Operator says that the caller proved to be the operator: by the token, or
+	// by reaching the node through its admin socket.
+	Operator bool
+}
+
+type localKey struct{}
+
+// Local marks a context as that of connections to the admin socket, which only
+// the user who runs the node can open.
+func Local(ctx context.Context) context.Context { return context.WithValue(ctx, localKey{}, true) }
+
 // Request admits an HTTP request that presents the token as
-// "Authorization: Bearer <token>". The error is CodeUnauthenticated.
-func (g *Gate) Request(r *http.Request) error {
-	if g.mode == ModeOff {
-		return nil
+// "Authorization: Bearer <token>", or that came through the admin socket. The
+// error is CodeUnauthenticated.
+func (g *Gate) Request(r *http.Request) (Identity, error) {
+	if r.Context().Value(localKey{}) != nil {
+		return Identity{Principal: events.PublicPrincipal, Operator: true}, nil
 	}
+	if g.mode == ModeOff {
+		return Identity{Principal: events.PublicPrincipal}, nil
+	}
+	if err := g.checkToken(r); err != nil {
+		return Identity{}, err
+	}
+	return Identity{Principal: events.PublicPrincipal, Operator: true}, nil
+}
+
+func (g *Gate) checkToken(r *http.Request) error {
 	const hint = "send the operator token as \"Authorization: Bearer …\"; memctl takes it from --token-file or MNEME_TOKEN"
 	scheme, token, found := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !found || !strings.EqualFold(scheme, "Bearer") {

@@ -46,7 +46,10 @@ func TestRequest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := httptest.NewRequest("GET", "/", nil)
 			r.Header.Set("Authorization", tt.header)
-			err := gate(t, tt.mode, secret).Request(r)
+			id, err := gate(t, tt.mode, secret).Request(r)
+			if err == nil && id != (Identity{Principal: "public", Operator: tt.mode == ModeToken}) {
+				t.Errorf("identity %+v", id)
+			}
 			if (err == nil) != tt.ok {
 				t.Fatalf("error = %v", err)
 			}

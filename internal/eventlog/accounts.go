@@ -131,3 +131,9 @@ func quoted(subjects []string) string {
 	}
 	return strings.Join(out, ", ")
 }
+
+// PublicSubjects are what callers may publish and subscribe to.
+func PublicSubjects() (publish, subscribe []string) {
+	p := publicPermissions()
+	return p.Publish.Allow, p.Subscribe.Allow
+}

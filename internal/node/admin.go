@@ -24,9 +24,12 @@ func (n *Node) Status(ctx context.Context) (memory.Status, error) {
 		Embedder:  n.defaultEmbedder(ctx),
 		Vector:    n.query.VectorStatus(),
 		Auth:      n.cfg.Auth,
-		Version:   n.cfg.Version,
-		Dev:       n.cfg.Dev,
-		UptimeS:   time.Since(n.started).Seconds(),
+
+		AdminSocket: n.socket,
+
+		Version: n.cfg.Version,
+		Dev:     n.cfg.Dev,
+		UptimeS: time.Since(n.started).Seconds(),
 	}, nil
 }
 
@@ -128,7 +131,7 @@ func check(name string, ok bool, good, bad, hint string) memory.Check {
 // Doctor looks at everything that can be wrong and says what to do.
 func (n *Node) Doctor(ctx context.Context) (memory.DoctorReport, error) {
 	_, checks := n.Ready()
-	checks = append(checks, n.checkSpace(), n.checkKeys(), n.checkVectors())
+	checks = append(checks, n.checkSpace(), n.checkKeys(), n.checkVectors(), n.checkSocket())
 	checks = append(checks, n.checkWholeLog(ctx))
 	if err := n.state.Fault(); err != nil {
 		checks = append(checks, memory.Check{Name: "store", State: "fail", Detail: err.Error(), Hint: "check the disk, then restart the node"})

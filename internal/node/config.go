@@ -39,6 +39,12 @@ type Config struct {
 	Dev          bool     // write without proof that the log is synced
 	Insecure     bool     // listen off loopback without auth
 	AllowedHosts []string // further names in the Host header
+	// AllowedOrigins are origins (scheme://host[:port]) of pages served elsewhere
+	// that may call this node.
+	AllowedOrigins []string
+	// AdminSocket is where the operator reaches the node without a token; "" is
+	// admin.sock in the data directory.
+	AdminSocket  string
 	Logger       *slog.Logger
 	Version      string
 	DrainTimeout time.Duration

@@ -39,6 +39,9 @@ type Node struct {
 	feed       *feed
 	bus        atomic.Pointer[natsapi.Server] // nil until it serves
 
+	socket        string // path of the admin socket; "" if there is none
+	socketTrouble string // why there is none
+
 	admin    sync.Mutex   // one rebuild, repair or verification at a time
 	writing  sync.RWMutex // held for writing while the shard is replaced
 	shard    *ingest.Shard

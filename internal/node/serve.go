@@ -9,6 +9,14 @@ import (
 	"mneme/internal/api/natsapi"
 	"mneme/internal/api/rest"
 	"mneme/internal/api/web"
+	"mneme/memory"
+)
+
+// Bounds of an HTTP connection before and between requests.
+const (
+	headerTimeout  = 10 * time.Second
+	idleTimeout    = 2 * time.Minute
+	maxHeaderBytes = 64 << 10
 )
 
 // serve opens the transports. They are closed first.
@@ -21,11 +29,18 @@ func (n *Node) serve(ctx context.Context) error {
 	drained := make(chan struct{})
 	handler, err := rest.New(rest.Options{Writer: n, Reader: n, Admin: n, Health: n, Rejecter: n, Auth: n.gate,
 		Metrics: metrics, Registerer: registry, Web: page, Logger: n.cfg.Logger, ListenAddr: n.HTTPAddr(),
-		AllowedHosts: n.cfg.AllowedHosts, Draining: drained, Now: n.cfg.Now})
+		AllowedHosts: n.cfg.AllowedHosts, AllowedOrigins: n.cfg.AllowedOrigins, Draining: drained, Now: n.cfg.Now})
+	if memory.CodeOf(err) == memory.CodeInvalid {
+		return usage(err.Error(), "an origin looks like https://app.example:8443")
+	}
 	if err != nil {
 		return err
 	}
-	n.http = &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
+	// It is closed after HTTP, whose closing ends the event streams of both.
+	if err := n.openAdminSocket(handler); err != nil {
+		return err
+	}
+	n.http = &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes}
 	n.wg.Add(1)
 	go func() {
 		defer n.wg.Done()

@@ -271,7 +271,7 @@ func TestBadInputByNATS(t *testing.T) {
 	if all := d.everything("default"); len(all) != 1 || all[0].RecordID != before.RecordID {
 		t.Errorf("after the refusals there are %d records", len(all))
 	}
-	rejected, err := d.client.Rejected(t.Context())
+	rejected, err := d.operator().Rejected(t.Context())
 	if err != nil || len(rejected.Rejected) < 20 || rejected.Counts["invalid"] < 10 || rejected.Counts["not_found"] < 1 {
 		t.Errorf("%d rejected messages are listed, counts %v, %v", len(rejected.Rejected), rejected.Counts, err)
 	}
@@ -286,10 +286,10 @@ func TestRefusedPublishWithoutReplyIsListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the refusal to be listed", func() bool {
-		r, err := d.client.Rejected(t.Context())
+		r, err := d.operator().Rejected(t.Context())
 		return err == nil && len(r.Rejected) == 1 && r.Rejected[0].Code == memory.CodeNotFound && r.Rejected[0].Via == "nats"
 	})
-	if r, _ := d.client.Rejected(t.Context()); r.Rejected[0].Body != "" {
+	if r, _ := d.operator().Rejected(t.Context()); r.Rejected[0].Body != "" {
 		t.Errorf("the body of a well-formed message is kept: %q", r.Rejected[0].Body)
 	}
 }

@@ -288,6 +288,19 @@ func (d *daemon) bus(opts ...nats.Option) *nats.Conn {
 	return nc
 }
 
+// operator is the client for the operator's verbs.
+func (d *daemon) operator() *client.Client {
+	d.t.Helper()
+	c, err := d.client.Operator(context.Background())
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if c != d.client {
+		d.t.Cleanup(func() { _ = c.Close() })
+	}
+	return c
+}
+
 // call is one raw HTTP request; it returns status and body.
 func (d *daemon) call(method, path, body string, header ...string) (int, string) {
 	d.t.Helper()

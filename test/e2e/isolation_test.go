@@ -208,7 +208,7 @@ func TestNoPlaintextOnDisk(t *testing.T) {
 	}
 	d.call("POST", "/v1/namespaces/default/events", `{"agent":"tester","text":"`+word+`","kind":"nonsense"}`) // refused and listed
 	ask(t, d.bus(), "mem.in.default.tester.capture", []byte(`{"text":"`+word+`","nonsense":1}`), nil)
-	if r, err := d.client.Rejected(t.Context()); err != nil || !strings.Contains(toJSON(t, r), word) {
+	if r, err := d.operator().Rejected(t.Context()); err != nil || !strings.Contains(toJSON(t, r), word) {
 		t.Errorf("the malformed message is not kept: %v", err)
 	}
 	d.must("rebuild")

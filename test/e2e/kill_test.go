@@ -328,8 +328,9 @@ func TestKillDuringRebuild(t *testing.T) {
 		began := make(chan struct{})
 		once := sync.OnceFunc(func() { close(began) })
 		finished := make(chan error, 1)
+		op := d.operator()
 		go func() {
-			_, err := d.client.Rebuild(context.Background(), func(memory.Progress) { once() })
+			_, err := op.Rebuild(context.Background(), func(memory.Progress) { once() })
 			finished <- err
 		}()
 		select {

@@ -152,7 +152,10 @@ func Start(opt Options) (*Server, error) {
 }
 
 func (s *Server) subscribe() error {
-	var err error
+	err := registered(api.KindCapture, events.SubjectIn+".>")
+	if err != nil {
+		return err
+	}
 	s.captures, err = s.opt.Conn.QueueSubscribe(events.CaptureWildcard, events.CaptureQueue, s.take)
 	if err != nil {
 		return fmt.Errorf("subscribe to %s: %w", events.CaptureWildcard, err)
@@ -163,6 +166,14 @@ func (s *Server) subscribe() error {
 	// The server must know the subscriptions before anyone is told to publish.
 	if err := s.opt.Conn.FlushTimeout(s.opt.Timeout); err != nil {
 		return fmt.Errorf("subscribe to %s: %w", events.CaptureWildcard, err)
+	}
+	return nil
+}
+
+// registered refuses to serve what nobody has given a right.
+func registered(k api.Kind, name string) error {
+	if api.RightTo(k, name) == 0 {
+		return fmt.Errorf("natsapi: %s %s is not in the registry", k, name)
 	}
 	return nil
 }

@@ -71,6 +71,9 @@ func (s *Server) addService() error {
 		call call
 	}{{"search", s.search}, {"get", s.get}, {"timeline", s.timeline}} {
 		public := events.SubjectAPI + ".*." + e.name
+		if err := registered(api.KindService, public); err != nil {
+			return err
+		}
 		// Responders see the mapped subject and discovery shows it; the metadata
 		// says what to publish to.
 		if err := service.AddEndpoint(e.name, s.endpoint(e.call), micro.WithEndpointSubject(events.Spoken("*", public)),

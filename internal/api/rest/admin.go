@@ -88,7 +88,7 @@ func (s *server) backupKeys(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	master := q.boolean("master", true)
+	master := q.boolean("master", false)
 	if err := q.finish(); err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func (g *guard) checkHost(r *http.Request) error {
 		return nil
 	}
 	return memory.Errorf(memory.CodeForbidden, "this node does not answer to the host name %.100q", name).
-		WithHint("use the address it listens on, or add the name to the allowed hosts of the node")
+		WithHint("use the address it listens on, or start memnode with --allowed-host %.100s", name)
 }
 
 // checkOrigin lets a browser's request pass if its page came from this node,
@@ -82,7 +82,8 @@ func (g *guard) checkOrigin(r *http.Request) (allowed string, err error) {
 	if origin == "" {
 		safe := r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions
 		if r.Header.Get("Sec-Fetch-Site") == "cross-site" && !safe {
-			return "", g.foreign("another site")
+			return "", memory.Errorf(memory.CodeForbidden, "pages of another site may not call this node").
+				WithHint("its browser did not say which site; --allowed-origin admits a named one")
 		}
 		return "", nil
 	}
@@ -98,5 +99,5 @@ func (g *guard) checkOrigin(r *http.Request) (allowed string, err error) {
 
 func (g *guard) foreign(origin string) error {
 	return memory.Errorf(memory.CodeForbidden, "pages from %.100q may not call this node", origin).
-		WithHint("add the origin to the allowed origins of the node if it should")
+		WithHint("start memnode with --allowed-origin %.100s if it should", origin)
 }

@@ -97,6 +97,7 @@ func TestTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := newBench(t, func(o *Options) { o.Auth = gate; o.AllowedOrigins = []string{"https://app.example"} })
+	b.remote = true
 	for _, path := range []string{"/livez", "/readyz", "/", "/openapi.json"} {
 		if rec := b.do("GET", path, ""); rec.Code != 200 {
 			t.Errorf("%s without a token: %d", path, rec.Code)

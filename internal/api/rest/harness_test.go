@@ -27,6 +27,7 @@ type bench struct {
 	s       *server
 	log     *strings.Builder
 	metrics *prometheus.Registry
+	remote  bool // do asks over TCP, not through the admin socket
 }
 
 func newBench(t *testing.T, change func(*Options)) *bench {
@@ -73,6 +74,9 @@ func (b *bench) do(method, path, body string, headers ...string) *httptest.Respo
 	}
 	r := httptest.NewRequest(method, path, in)
 	r.Host = "127.0.0.1:8787"
+	if !b.remote {
+		r = r.WithContext(auth.Local(r.Context()))
+	}
 	for i := 0; i+1 < len(headers); i += 2 {
 		if headers[i] == "Host" {
 			r.Host = headers[i+1]

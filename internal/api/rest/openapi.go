@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"mneme/internal/api"
 	"mneme/memory"
 )
 
@@ -253,7 +254,7 @@ func (b *schemas) operation(rt *route) (operation, error) {
 		res.Content = map[string]media{kind: m}
 		op.Responses[strconv.Itoa(status)] = res
 	}
-	if rt.open {
+	if rt.right == api.RightOpen {
 		op.Security = &[]map[string][]string{}
 	}
 	return op, nil

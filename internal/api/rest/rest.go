@@ -2,6 +2,7 @@ package rest
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"mneme/internal/api"
 	"mneme/internal/auth"
 	"mneme/internal/events"
 	"mneme/memory"
@@ -111,6 +113,9 @@ func New(opt Options) (http.Handler, error) {
 	}
 	for _, rt := range s.table() {
 		pattern := rt.method + " " + rt.path
+		if rt.right = api.RightTo(api.KindRoute, pattern); rt.right == 0 {
+			return nil, fmt.Errorf("rest: route %s is not in the registry", pattern)
+		}
 		s.routes[pattern] = &rt
 		s.mux.Handle(pattern, s.bind(&rt))
 	}

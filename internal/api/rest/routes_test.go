@@ -123,7 +123,7 @@ func TestInvalidRequests(t *testing.T) {
 		{"events parameter", "GET", ns + "/events?to=1", "", nil, "unknown"},
 		{"export parameter", "GET", ns + "/export?to=1", "", nil, "unknown"},
 		{"verbose", "GET", "/readyz?verbose=maybe", "", nil, "verbose"},
-		{"master", "GET", "/v1/admin/backup/keys?master=2", "", nil, "master"},
+		{"master", "POST", "/v1/admin/backup/keys?master=2", "", nil, "master"},
 		{"backup parameter", "GET", "/v1/admin/backup/log?x", "", nil, "unknown"},
 		{"admin parameter", "GET", "/v1/admin/doctor?x", "", nil, "unknown"},
 		{"rebuild parameter", "POST", "/v1/admin/rebuild?x", "", nil, "unknown"},

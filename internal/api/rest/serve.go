@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"mneme/internal/api"
 	"mneme/memory"
 )
 
@@ -89,10 +90,18 @@ func (s *server) admit(w http.ResponseWriter, r *http.Request, rt *route) error 
 			return nil
 		}
 	}
-	if rt != nil && rt.open {
+	if rt != nil && rt.right == api.RightOpen {
 		return nil
 	}
-	return s.Auth.Request(r)
+	id, err := s.Auth.Request(r)
+	if err != nil {
+		return err
+	}
+	if rt != nil && rt.right == api.RightAdmin && !id.Operator {
+		return memory.Errorf(memory.CodeForbidden, "%s is the operator's, and with auth off nobody on this address has proven to be that", rt.path).
+			WithHint("on the same machine memctl uses the node's admin socket; from elsewhere start memnode with --auth token")
+	}
+	return nil
 }
 
 // run bounds the request in size and time and serves it.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"mneme/client"
+	"mneme/internal/auth"
 	"mneme/memory"
 )
 
@@ -20,7 +22,9 @@ import (
 func live(t *testing.T, change func(*Options)) (*bench, *httptest.Server) {
 	t.Helper()
 	b := newBench(t, change)
-	srv := httptest.NewServer(b.s)
+	srv := httptest.NewUnstartedServer(b.s)
+	srv.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context { return auth.Local(ctx) }
+	srv.Start()
 	t.Cleanup(srv.Close)
 	return b, srv
 }
@@ -41,7 +45,12 @@ func newClient(t *testing.T, srv *httptest.Server) *client.Client {
 
 func get(t *testing.T, url string, headers ...string) *http.Response {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	return fetch(t, http.MethodGet, url, headers...)
+}
+
+func fetch(t *testing.T, method, url string, headers ...string) *http.Response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,11 +271,11 @@ func TestBackup(t *testing.T) {
 	if err != nil || out.String() != "the bytes" || report != (memory.BackupReport{Position: "p0.1.9.0", Frames: 5, Events: 6, Bytes: 9}) {
 		t.Errorf("%q %+v %v", out.String(), report, err)
 	}
-	if _, err := c.BackupKeys(t.Context(), io.Discard, nil); err != nil || b.lastCall() != "BackupKeys true" {
+	if _, err := c.BackupKeys(t.Context(), io.Discard, true, nil); err != nil || b.lastCall() != "BackupKeys true" {
 		t.Errorf("%v %s", err, b.lastCall())
 	}
 	b.f.backup = nil
-	resp := get(t, srv.URL+"/v1/admin/backup/keys?master=false")
+	resp := fetch(t, "POST", srv.URL+"/v1/admin/backup/keys")
 	if body, err := io.ReadAll(resp.Body); err != nil || len(body) != 0 || b.lastCall() != "BackupKeys false" || resp.Trailer.Get("Mneme-Frames") != "5" {
 		t.Errorf("%q %v %s %v", body, err, b.lastCall(), resp.Trailer)
 	}

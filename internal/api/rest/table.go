@@ -4,15 +4,16 @@ import (
 	"net/http"
 	"reflect"
 
+	"mneme/internal/api"
 	"mneme/memory"
 )
 
 // route is one operation: how it is served and how it is documented.
 type route struct {
 	method, path string
+	right        api.Right // from the registry
 	handle       func(w http.ResponseWriter, r *http.Request) error
 
-	open   bool  // needs no token
 	probe  bool  // skips the Host check too: probes come by address
 	stream bool  // has no deadline
 	write  bool  // changes something: cut short, its outcome is unknown
@@ -65,13 +66,13 @@ func (s *server) table() []route {
 
 func (s *server) systemRoutes() []route {
 	all := []route{
-		{method: "GET", path: "/livez", handle: s.livez, open: true, probe: true,
+		{method: "GET", path: "/livez", handle: s.livez, probe: true,
 			summary: "Is the process alive?", answers: map[int]answer{200: {about: "It is.", media: mediaText}}},
-		{method: "GET", path: "/readyz", handle: s.readyz, open: true, probe: true,
+		{method: "GET", path: "/readyz", handle: s.readyz, probe: true,
 			summary: "Does this node serve reads?",
 			params:  []param{{name: "verbose", in: "query", about: "Answer with every check.", kind: "boolean"}},
 			answers: map[int]answer{200: {about: "It does.", body: typed[Readiness]()}}},
-		{method: "GET", path: "/openapi.json", handle: s.openapiJSON, open: true,
+		{method: "GET", path: "/openapi.json", handle: s.openapiJSON,
 			summary: "This document.", answers: map[int]answer{200: {about: "An OpenAPI 3.1 document.", body: typed[map[string]any]()}}},
 		{method: "GET", path: "/v1/status", handle: s.status,
 			summary: "The node, its shards and its embedder.", answers: ok[memory.Status]("The status.")},
@@ -81,7 +82,7 @@ func (s *server) systemRoutes() []route {
 			summary: "Metrics for Prometheus.", answers: map[int]answer{200: {about: "The metrics.", media: "text/plain"}}})
 	}
 	if s.Web != nil {
-		all = append(all, route{method: "GET", path: "/{$}", handle: plain(s.Web), open: true,
+		all = append(all, route{method: "GET", path: "/{$}", handle: plain(s.Web),
 			summary: "The status page.", answers: map[int]answer{200: {about: "A page for people.", media: "text/html"}}})
 	}
 	return all
@@ -191,8 +192,8 @@ func (s *server) adminRoutes() []route {
 		{method: "GET", path: admin + "backup/log", handle: s.backupLog, stream: true,
 			summary: "A backup of the log. The trailers Mneme-Position, Mneme-Frames and Mneme-Events describe it.",
 			answers: map[int]answer{200: {about: "A stream that breaks off is no backup.", media: mediaBytes}}},
-		{method: "GET", path: admin + "backup/keys", handle: s.backupKeys, stream: true,
-			params:  []param{{name: "master", in: "query", about: "Include the master key (default true): without it the backup opens only beside the same master.key.", kind: "boolean"}},
+		{method: "POST", path: admin + "backup/keys", handle: s.backupKeys, stream: true,
+			params:  []param{{name: "master", in: "query", about: "Include the master key (default false): without it the backup opens only beside the same master.key.", kind: "boolean"}},
 			summary: "A backup of the keyring, as secret as the memories themselves.",
 			answers: map[int]answer{200: {about: "A stream that breaks off is no backup.", media: mediaBytes}}},
 	}

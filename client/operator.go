@@ -1,0 +1,53 @@
+package client
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+)
+
+// Operator returns a client for the operator's verbs: doctor, rejected,
+// quarantine, rebuild, log verify and repair, and backups. A node without auth
+// takes them only through its admin socket, which its status names: if the node
+// runs on this machine and the socket is there, the client goes through it;
+// otherwise it is c itself, and the node says what it thinks of that. The caller
+// closes it like c.
+func (c *Client) Operator(ctx context.Context) (*Client, error) {
+	if c.base.Scheme == socketScheme || !onThisMachine(c.base) {
+		return c, nil
+	}
+	status, err := c.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if status.Auth != "off" || status.AdminSocket == "" {
+		return c, nil
+	}
+	if info, err := os.Stat(status.AdminSocket); err != nil || info.Mode()&os.ModeSocket == 0 {
+		return c, nil
+	}
+	return newOverSocket(status.AdminSocket, c.opts), nil
+}
+
+// socketScheme marks the address of a client that talks over a Unix socket.
+const socketScheme = "unix"
+
+func newOverSocket(path string, opts Options) *Client {
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", path)
+	}}
+	opts.HTTPClient = nil
+	return &Client{base: &url.URL{Scheme: socketScheme, Host: "localhost", Path: path}, http: &http.Client{Transport: transport}, owned: transport, opts: opts}
+}
+
+func onThisMachine(base *url.URL) bool {
+	if base.Hostname() == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(base.Hostname())
+	return err == nil && ip.IsLoopback()
+}
