@@ -12,6 +12,8 @@ const (
 	MaxBatchBytes    = 8 << 20
 	MaxLimit         = 200
 	MaxMetadataBytes = 16 << 10
+	MaxMetadataDepth = 32 // objects and arrays in one another
+	MaxFilterValues  = 256
 	MaxQueryBytes    = 16 << 10
 	MaxTags          = 32
 	MaxTagRunes      = 64

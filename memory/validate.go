@@ -177,6 +177,26 @@ func checkLine(name, s string, max int) *Error {
 	return nil
 }
 
+// jsonDepth is how deep objects and arrays are nested in valid JSON.
+func jsonDepth(m []byte) int {
+	depth, deepest, inString := 0, 0, false
+	for i := 0; i < len(m); i++ {
+		switch c := m[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			depth++
+			deepest = max(deepest, depth)
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return deepest
+}
+
 func checkMetadata(m json.RawMessage) *Error {
 	if len(m) == 0 {
 		return nil
@@ -189,6 +209,10 @@ func checkMetadata(m json.RawMessage) *Error {
 	}
 	if !utf8.Valid(m) {
 		return Errorf(CodeInvalid, "metadata is not valid UTF-8")
+	}
+	if d := jsonDepth(m); d > MaxMetadataDepth {
+		return Errorf(CodeInvalid, "metadata is nested %d levels deep, at most %d are allowed", d, MaxMetadataDepth).
+			WithHint("common JSON parsers refuse to read it back; flatten it, or put the document into the text")
 	}
 	return nil
 }
@@ -317,6 +341,15 @@ func (r *SearchRequest) Validate() *Error {
 func (f *Filter) validate() *Error {
 	if f == nil {
 		return nil
+	}
+	for _, v := range []struct {
+		name string
+		n    int
+	}{{"agents", len(f.Agents)}, {"kinds", len(f.Kinds)}, {"tags", len(f.Tags)}} {
+		if v.n > MaxFilterValues {
+			return Errorf(CodeTooLarge, "filter.%s has %d values, at most %d are allowed", v.name, v.n, MaxFilterValues).
+				WithHint("ask in several requests, or filter what comes back")
+		}
 	}
 	for _, a := range f.Agents {
 		if err := CheckName("agent", a); err != nil {

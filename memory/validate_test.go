@@ -2,6 +2,7 @@ package memory
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -106,6 +107,10 @@ func TestCaptureValidate(t *testing.T) {
 		{"metadata", func(c *Capture) { c.Metadata = []byte(` {"a":[1]} `) }, "", ""},
 		{"largest metadata", func(c *Capture) { c.Metadata = []byte(`{"a":"` + strings.Repeat("x", MaxMetadataBytes-8) + `"}`) }, "", ""},
 		{"large metadata", func(c *Capture) { c.Metadata = []byte(`{"a":"` + strings.Repeat("x", MaxMetadataBytes-7) + `"}`) }, CodeTooLarge, "metadata has 16385"},
+		{"metadata nested 32 deep", func(c *Capture) { c.Metadata = nested(32) }, "", ""},
+		{"metadata nested 33 deep", func(c *Capture) { c.Metadata = nested(33) }, CodeInvalid, "33 levels"},
+		{"metadata nested 8,000 deep", func(c *Capture) { c.Metadata = nested(8000) }, CodeInvalid, "8000 levels"},
+		{"metadata with brackets in strings", func(c *Capture) { c.Metadata = []byte(`{"a":"` + strings.Repeat(`[{\"`, 50) + `"}`) }, "", ""},
 		{"metadata list", func(c *Capture) { c.Metadata = []byte(`[1]`) }, CodeInvalid, "JSON object"},
 		{"metadata broken", func(c *Capture) { c.Metadata = []byte(`{"a":}`) }, CodeInvalid, "JSON object"},
 		{"metadata twice", func(c *Capture) { c.Metadata = []byte(`{} {}`) }, CodeInvalid, "JSON object"},
@@ -244,4 +249,23 @@ func FuzzCapture(f *testing.F) {
 			t.Fatalf("%s %q", err.Code, err.Message)
 		}
 	})
+}
+
+// nested is metadata whose objects and arrays lie n deep in one another.
+func nested(n int) []byte {
+	return []byte(`{"a":` + strings.Repeat("[", n-1) + strings.Repeat("]", n-1) + `}`)
+}
+
+// TestFilterOf90000Agents: one request of 1 MiB cost seconds of work.
+func TestFilterOf90000Agents(t *testing.T) {
+	for _, n := range []int{MaxFilterValues, MaxFilterValues + 1, 90_000} {
+		agents := slices.Repeat([]string{"a"}, n)
+		for name, f := range map[string]*Filter{"agents": {Agents: agents}, "kinds": {Kinds: slices.Repeat([]Kind{KindFact}, n)}} {
+			r := SearchRequest{Query: "q", Filter: f}
+			err := r.Validate()
+			if (err != nil) != (n > MaxFilterValues) || err != nil && (err.Code != CodeTooLarge || err.Hint == "") {
+				t.Errorf("%d %s: %v", n, name, err)
+			}
+		}
+	}
 }

@@ -17,6 +17,7 @@ const (
 	headerTimeout  = 10 * time.Second
 	idleTimeout    = 2 * time.Minute
 	maxHeaderBytes = 64 << 10
+	maxConnections = 2048
 )
 
 // serve opens the transports. They are closed first.
@@ -26,10 +27,11 @@ func (n *Node) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	drained := make(chan struct{})
+	draining, drain := context.WithCancel(context.WithoutCancel(ctx))
+	n.onClose("event streams", func(context.Context) error { drain(); return nil })
 	handler, err := rest.New(rest.Options{Writer: n, Reader: n, Admin: n, Health: n, Rejecter: n, Auth: n.gate,
 		Metrics: metrics, Registerer: registry, Web: page, Logger: n.cfg.Logger, ListenAddr: n.HTTPAddr(),
-		AllowedHosts: n.cfg.AllowedHosts, AllowedOrigins: n.cfg.AllowedOrigins, Draining: drained, Now: n.cfg.Now})
+		AllowedHosts: n.cfg.AllowedHosts, AllowedOrigins: n.cfg.AllowedOrigins, Draining: draining, Now: n.cfg.Now})
 	if memory.CodeOf(err) == memory.CodeInvalid {
 		return usage(err.Error(), "an origin looks like https://app.example:8443")
 	}
@@ -44,12 +46,12 @@ func (n *Node) serve(ctx context.Context) error {
 	n.wg.Add(1)
 	go func() {
 		defer n.wg.Done()
-		if err := n.http.Serve(n.listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := n.http.Serve(newLimited(n.listener, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
 			n.end(err)
 		}
 	}()
 	n.onClose("HTTP", func(ctx context.Context) error {
-		close(drained)
+		drain()
 		return n.http.Shutdown(ctx)
 	})
 	bus, err := natsapi.Start(natsapi.Options{Conn: n.nc, Writer: n, Reader: n, Rejecter: n, Feed: n.feed, Version: n.cfg.Version, Logger: n.cfg.Logger})

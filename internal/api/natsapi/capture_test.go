@@ -39,8 +39,8 @@ func TestBodies(t *testing.T) {
 		call       string
 	}{
 		{"text", "plain words", nil, `[{"agent":"agent-7","text":"plain words"}]`},
-		{"JSON that is not ours", `{"a":1}`, nil, `[{"agent":"agent-7","text":"{\"a\":1}"}]`},
-		{"broken JSON", `{"text":"a`, nil, `[{"agent":"agent-7","text":"{\"text\":\"a"}]`},
+		{"JSON declared as text", `{"a":1}`, []string{"Content-Type", "text/plain"}, `[{"agent":"agent-7","text":"{\"a\":1}"}]`},
+		{"broken JSON declared as text", `{"text":"a`, []string{"content-type", "text/plain; charset=utf-8"}, `[{"agent":"agent-7","text":"{\"text\":\"a"}]`},
 		{"array", `["text"]`, nil, `"text":"[\"text\"]"`},
 		{"capture", ` {"text":"t","kind":"fact"}`, nil, `[{"agent":"agent-7","text":"t","kind":"fact"}]`},
 		{"own agent", `{"text":"t","agent":"agent-7"}`, nil, `[{"agent":"agent-7","text":"t"}]`},
@@ -90,6 +90,8 @@ func TestRefusals(t *testing.T) {
 		{"ttl", subject, "x", []string{"Nats-TTL", "1h"}, "Nats-TTL"},
 		{"content type", subject, "x", []string{"Content-Type", "image/png"}, "image/png"},
 		{"broken content type", subject, "x", []string{"Content-Type", "a/b; ="}, "content type"},
+		{"broken JSON stored as text", subject, `{"text":"looks json but broken`, nil, "text/plain"},
+		{"an object that is no capture", subject, ` {"memory":"x"}`, nil, "text/plain"},
 		{"typed JSON", subject, "x", []string{"Content-Type", "application/json"}, "malformed JSON"},
 		{"not UTF-8", subject, "\xff\xfe", nil, "UTF-8"},
 		{"CloudEvent type", subject, `{"specversion":"1.0","type":"x","id":"1","source":"s"}`, nil, "not something to remember"},

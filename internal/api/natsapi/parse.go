@@ -107,7 +107,8 @@ func headerNames(h nats.Header) []string {
 }
 
 // body decides what the body is: ce- headers or a content type say so; else an
-// object with text or specversion is JSON; else it is text.
+// object with text or specversion is JSON; any other object is refused; else it is
+// text.
 func (p *parser) body(m *nats.Msg) (item memory.Capture, source string, err error) {
 	for name := range m.Header {
 		if len(name) > 3 && strings.EqualFold(name[:3], "ce-") {
@@ -125,7 +126,20 @@ func (p *parser) body(m *nats.Msg) (item memory.Capture, source string, err erro
 		item, err = p.captures.Decode(m.Data)
 		return item, "", err
 	}
+	if trimmed := bytes.TrimSpace(m.Data); len(trimmed) > 0 && trimmed[0] == '{' {
+		return item, "", notACapture(trimmed)
+	}
 	return plainText(m.Data)
+}
+
+// notACapture refuses what looks like JSON and is no capture: models write
+// broken JSON, and stored as text it would never be noticed.
+func notACapture(data []byte) error {
+	const hint = "a capture is an object with \"text\"; to store this as it stands, send the header Content-Type: text/plain"
+	if err := events.CheckJSON(data); err != nil {
+		return memory.AsError(err).WithHint(hint)
+	}
+	return memory.Errorf(memory.CodeInvalid, "the object has neither \"text\" nor \"specversion\"").WithHint(hint)
 }
 
 func (p *parser) typed(contentType string, data []byte) (memory.Capture, string, error) {

@@ -97,6 +97,9 @@ func (q *query) str(name string) string { return q.values.Get(name) }
 
 // list reads a parameter that may be repeated; empty values do not count.
 func (q *query) list(name string) []string {
+	if n := len(q.values[name]); n > memory.MaxFilterValues {
+		_ = q.fail("%s has %d values, at most %d are allowed", name, n, memory.MaxFilterValues).WithHint("ask in several requests")
+	}
 	return slices.DeleteFunc(slices.Clone(q.values[name]), func(v string) bool { return v == "" })
 }
 

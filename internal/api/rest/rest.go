@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -41,13 +42,18 @@ type Options struct {
 	// elsewhere that may call this node.
 	AllowedOrigins []string
 
-	// Draining is closed when the node begins to stop: event streams end.
-	Draining <-chan struct{}
+	// Draining ends when the node begins to stop: event streams end with it.
+	// Nil: never.
+	Draining context.Context
 
-	Timeout   time.Duration    // of a request that is no stream; 0 = 60 s
-	Heartbeat time.Duration    // between comments on a quiet event stream; 0 = 15 s
-	SendLimit time.Duration    // for one write to a client that reads slowly; 0 = 30 s
-	Now       func() time.Time // nil = time.Now
+	Timeout time.Duration // of a request that is no stream; 0 = 60 s
+	// BodyTimeout is how long a request's body may take to arrive; 0 = 60 s.
+	BodyTimeout time.Duration
+	MaxBodies   int64            // bytes of all bodies under way; 0 = 64 MiB
+	MaxStreams  int              // event streams side by side; 0 = 512
+	Heartbeat   time.Duration    // between comments on a quiet event stream; 0 = 15 s
+	SendLimit   time.Duration    // for one write to a client that reads slowly; 0 = 30 s
+	Now         func() time.Time // nil = time.Now
 }
 
 func (o *Options) setDefaults() error {
@@ -59,6 +65,18 @@ func (o *Options) setDefaults() error {
 	}
 	if o.Timeout <= 0 {
 		o.Timeout = time.Minute
+	}
+	if o.BodyTimeout <= 0 {
+		o.BodyTimeout = time.Minute
+	}
+	if o.MaxBodies <= 0 {
+		o.MaxBodies = 64 << 20
+	}
+	if o.MaxStreams <= 0 {
+		o.MaxStreams = 512
+	}
+	if o.Draining == nil {
+		o.Draining = context.Background()
 	}
 	if o.Heartbeat <= 0 {
 		o.Heartbeat = 15 * time.Second
@@ -72,13 +90,16 @@ func (o *Options) setDefaults() error {
 	return nil
 }
 
-// server holds what handlers share. It is immutable after New.
+// server holds what handlers share. But for its counters it is immutable after
+// New.
 type server struct {
 	Options
 	mux      *http.ServeMux
 	routes   map[string]*route // by mux pattern
 	guard    guard
 	metrics  *requestMetrics
+	bodies   budget
+	streams  chan struct{}          // one element for each event stream under way
 	document func() ([]byte, error) // of /openapi.json, made when first asked for
 
 	captures   events.JSONDecoder[memory.Capture]
@@ -104,6 +125,8 @@ func New(opt Options) (http.Handler, error) {
 		patches:    events.NewJSONDecoder[memory.PatchNamespace](),
 		switches:   events.NewJSONDecoder[memory.SwitchEmbedder](),
 	}
+	s.bodies.max = opt.MaxBodies
+	s.streams = make(chan struct{}, opt.MaxStreams)
 	var err error
 	if s.guard, err = newGuard(opt.ListenAddr, opt.AllowedHosts, opt.AllowedOrigins); err != nil {
 		return nil, err

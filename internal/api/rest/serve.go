@@ -110,7 +110,9 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, rt *route) {
 	if limit == 0 {
 		limit = maxSmallBody
 	}
-	r.Body = newBody(w, r, limit)
+	body := s.newBody(w, r, limit)
+	defer body.release()
+	r.Body = body
 	if !rt.stream {
 		ctx, cancel := context.WithTimeout(r.Context(), s.Timeout)
 		defer cancel()

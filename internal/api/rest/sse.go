@@ -23,11 +23,27 @@ type sseStream struct {
 	mu    sync.Mutex
 	w     http.ResponseWriter
 	began bool
+	quiet bool // the heartbeat has ended; under mu
 }
 
 func (e *sseStream) write(b []byte) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	return e.writeLocked(b)
+}
+
+// comment keeps the connection alive, unless the heartbeat has ended: a beat
+// that was late must not write into an answer that is over.
+func (e *sseStream) comment() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.quiet {
+		return nil
+	}
+	return e.writeLocked([]byte(": \n\n"))
+}
+
+func (e *sseStream) writeLocked(b []byte) error {
 	e.s.extend(e.w)
 	if !e.began {
 		e.began = true
@@ -70,23 +86,29 @@ func (e *sseStream) problem(p memory.Problem) error {
 	return e.write([]byte("event: error\ndata: " + string(data) + "\n\n"))
 }
 
-// beat sends comments until ctx ends: the first one soon, which sends the
-// header, then one in each heartbeat. A failure to send ends the stream.
-func (e *sseStream) beat(ctx context.Context, cancel context.CancelFunc) {
-	wait := headerGrace
-	for {
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case <-timer.C:
-		}
-		if e.write([]byte(": \n\n")) != nil {
+// beat sends comments until end is called: the first one soon, which sends the
+// header, then one in each heartbeat. A failure to send ends the stream. Between
+// two beats there is a timer and no goroutine.
+func (e *sseStream) beat(cancel context.CancelFunc) (end func()) {
+	var timer *time.Timer
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	timer = time.AfterFunc(headerGrace, func() {
+		if err := e.comment(); err != nil {
 			cancel()
 			return
 		}
-		wait = e.s.Heartbeat
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if !e.quiet {
+			timer.Reset(e.s.Heartbeat)
+		}
+	})
+	return func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.quiet = true
+		timer.Stop()
 	}
 }
 
@@ -102,25 +124,23 @@ func (s *server) followEvents(w http.ResponseWriter, r *http.Request) error {
 	if last := r.Header.Get("Last-Event-ID"); last != "" {
 		from = last
 	}
+	select {
+	case s.streams <- struct{}{}:
+		defer func() { <-s.streams }()
+	default:
+		return memory.Errorf(memory.CodeOverloaded, "%d event streams are open, which is all that this node serves", cap(s.streams)).
+			WithHint("close some, or read in turns with ?follow=false")
+	}
 	endless(w)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
+	defer context.AfterFunc(s.Draining, cancel)()
 	e := &sseStream{s: s, w: w}
-	var helpers sync.WaitGroup
-	helpers.Go(func() { e.beat(ctx, cancel) })
-	if s.Draining != nil {
-		helpers.Go(func() {
-			select {
-			case <-s.Draining:
-				cancel()
-			case <-ctx.Done():
-			}
-		})
-	}
+	stopBeat := e.beat(cancel)
 	err = s.Reader.Events(ctx, acc, from, follow, e.event)
 	over := ctx.Err() != nil
 	cancel()
-	helpers.Wait()
+	stopBeat()
 	switch {
 	case over: // drained, or the client left: an end, not a failure
 		if !e.hasBegun() && r.Context().Err() == nil {

@@ -98,7 +98,8 @@ func TestEmptyEventStreamHasItsHeader(t *testing.T) {
 }
 
 func TestQuietEventStreamBeatsAndEndsOnDrain(t *testing.T) {
-	draining := make(chan struct{})
+	draining, drain := context.WithCancel(t.Context())
+	defer drain()
 	b, srv := live(t, func(o *Options) { o.Draining, o.Heartbeat = draining, time.Millisecond })
 	b.f.events = func(ctx context.Context, _ func(memory.Event) error) error {
 		<-ctx.Done()
@@ -112,15 +113,15 @@ func TestQuietEventStreamBeatsAndEndsOnDrain(t *testing.T) {
 			t.Fatalf("%q %v", line, err)
 		}
 	}
-	close(draining)
+	drain()
 	if _, err := io.Copy(io.Discard, r); err != nil {
 		t.Errorf("the end of a drained stream: %v", err)
 	}
 }
 
 func TestEventStreamOfADrainingNodeIsRefused(t *testing.T) {
-	draining := make(chan struct{})
-	close(draining)
+	draining, drain := context.WithCancel(t.Context())
+	drain()
 	b := newBench(t, func(o *Options) { o.Draining = draining })
 	b.f.events = func(ctx context.Context, _ func(memory.Event) error) error {
 		<-ctx.Done()
