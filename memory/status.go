@@ -128,6 +128,9 @@ type LogStatus struct {
 	Last     uint64 `json:"last"`
 	Lost     uint64 `json:"lost"`
 	Diverged string `json:"diverged,omitempty"` // why writes are stopped
+	// Void counts messages since the node's start that are no frames of the log's
+	// writer: they take a sequence and change nothing.
+	Void uint64 `json:"void,omitempty"`
 	// Scrub is the slow reading of the whole log.
 	Scrub ScrubStatus `json:"scrub,omitzero"`
 }

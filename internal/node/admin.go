@@ -55,6 +55,7 @@ func (n *Node) shardStatus(ctx context.Context) (memory.ShardStatus, error) {
 		out.Log = memory.LogStatus{First: info.First, Last: info.Last, Lost: uint64(len(info.Lost))}
 	}
 	out.Log.Scrub = n.scrub.Status()
+	out.Log.Void = n.voids.Load()
 	if d := n.shardNow().Diverged(); d != nil {
 		out.Log.Diverged = d.Error()
 	}
@@ -131,7 +132,7 @@ func check(name string, ok bool, good, bad, hint string) memory.Check {
 // Doctor looks at everything that can be wrong and says what to do.
 func (n *Node) Doctor(ctx context.Context) (memory.DoctorReport, error) {
 	_, checks := n.Ready()
-	checks = append(checks, n.checkSpace(), n.checkKeys(), n.checkVectors(), n.checkSocket())
+	checks = append(checks, n.checkSpace(), n.checkKeys(), n.checkVectors(), n.checkSocket(), n.checkVoid())
 	checks = append(checks, n.checkWholeLog(ctx))
 	if err := n.state.Fault(); err != nil {
 		checks = append(checks, memory.Check{Name: "store", State: "fail", Detail: err.Error(), Hint: "check the disk, then restart the node"})
@@ -203,6 +204,15 @@ func (n *Node) checkKeys() memory.Check {
 		}
 	}
 	return check("keys", err == nil, fmt.Sprintf("keys of %d namespaces are there", len(list)), fmt.Sprint(err), "put keys/ back from a backup")
+}
+
+// checkVoid alarms when somebody else wrote into the log.
+func (n *Node) checkVoid() memory.Check {
+	c := memory.Check{Name: "foreign messages", State: "ok", Detail: "none in the log since the start"}
+	if v := n.voids.Load(); v > 0 {
+		c.State, c.Detail, c.Hint = "warn", fmt.Sprintf("%d messages in the log since the start are no frames of its writer; they change nothing", v), voidHint
+	}
+	return c
 }
 
 func (n *Node) checkVectors() memory.Check {

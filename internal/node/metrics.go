@@ -35,6 +35,7 @@ var (
 	descScrubEnd   = desc("log_scrub_finished_timestamp_seconds", "When the whole log was last read and found sound; 0 if not since the start.", "shard")
 	descScrubFound = desc("log_scrub_problem", "1 if the last reading of the whole log found damage.", "shard")
 	descHalted     = desc("shard_halted", "1 while the shard does not apply.", "shard")
+	descVoid       = desc("log_void_frames_total", "Messages of the log since the start that are no frames of its writer.", "shard")
 	descFrames     = desc("frames_appended_total", "Frames appended to the log since the start.", "shard")
 	descEvents     = desc("events_appended_total", "Events appended to the log since the start.", "shard")
 	descDuplicates = desc("duplicates_total", "Captures answered as duplicates since the start.", "shard")
@@ -76,6 +77,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	}
 	w := c.n.shardNow()
 	counters := w.Counters()
+	count(descVoid, c.n.voids.Load(), shard)
 	count(descFrames, counters.Frames.Load(), shard)
 	count(descEvents, counters.Events.Load(), shard)
 	count(descDuplicates, counters.Duplicates.Load(), shard)

@@ -39,6 +39,8 @@ type Node struct {
 	feed       *feed
 	bus        atomic.Pointer[natsapi.Server] // nil until it serves
 
+	voids atomic.Uint64 // frames found void since the start
+
 	socket        string // path of the admin socket; "" if there is none
 	socketTrouble string // why there is none
 
@@ -170,6 +172,7 @@ func (n *Node) openQuery(ctx context.Context) error {
 	n.feed = newFeed(q, wanted)
 	hook := func(a *projections.Applied) {
 		q.OnApply(a)
+		n.countVoid(a)
 		n.feed.push(a)
 		if a := n.attacherNow(); a != nil {
 			a.Wake()
@@ -220,6 +223,18 @@ func (n *Node) openWriting(ctx context.Context) error {
 	n.wg.Go(func() { n.scrub.run(run) })
 	return nil
 }
+
+// countVoid counts frames that do not continue the log, and says so: somebody
+// other than this node's writer wrote into it.
+func (n *Node) countVoid(a *projections.Applied) {
+	if len(a.Voids) == 0 {
+		return
+	}
+	n.voids.Add(uint64(len(a.Voids)))
+	n.cfg.Logger.Error("the log holds messages that are no frames of its writer; they change nothing", "sequences", a.Voids, "hint", voidHint)
+}
+
+const voidHint = "another program, or a node that no longer leads, writes to the log's subject; memctl audit shows the rows, and an external NATS needs the accounts of memctl nats-config"
 
 // startShard begins writing. With d writes are stopped from the start.
 func (n *Node) startShard(ctx context.Context, raiseEpoch bool, d *eventlog.DivergedError) error {
