@@ -27,6 +27,18 @@ func responder(t *testing.T, node *nats.Conn) <-chan *nats.Msg {
 	return heard
 }
 
+// hear is the next message that a responder got.
+func hear(t *testing.T, heard <-chan *nats.Msg) *nats.Msg {
+	t.Helper()
+	select {
+	case m := <-heard:
+		return m
+	case <-time.After(10 * time.Second):
+		t.Fatal("the responder heard nothing")
+	}
+	panic("not reached")
+}
+
 // foreignReplies are reply subjects by which a caller would make a responder
 // publish where the caller itself may not.
 var foreignReplies = []string{"mem.log.0", "$JS.API.STREAM.PURGE.mneme-0", "$JS.API.STREAM.DELETE.mneme-0", "mem.feed.team-a.team.captured",
@@ -51,7 +63,7 @@ func TestReplySubjectWroteIntoTheLog(t *testing.T) {
 		for _, subject := range []string{"mem.in.team-a.evil.capture", "$SRV.PING"} {
 			must(t, nc.PublishRequest(subject, reply, []byte("x")))
 		}
-		m := <-heard
+		m := hear(t, heard)
 		if m.Subject != "as.public.mem.in.team-a.evil.capture" {
 			t.Errorf("reply %s: the responder heard %s", reply, m.Subject)
 		}
@@ -146,7 +158,7 @@ func TestClientCannotClaimAnIdentity(t *testing.T) {
 	m := &nats.Msg{Subject: "mem.in.team-a.evil.capture", Header: nats.Header{"Nats-Request-Info": {`{"acc":"NODE","user":"mneme-node"}`}}}
 	_, err = nc.RequestMsgWithContext(testContext(t), m)
 	must(t, err)
-	if got := <-heard; got.Subject != "as.public.mem.in.team-a.evil.capture" {
+	if got := hear(t, heard); got.Subject != "as.public.mem.in.team-a.evil.capture" {
 		t.Errorf("heard on %s", got.Subject)
 	}
 }
@@ -184,7 +196,7 @@ func TestClientsOfBothAPIsGetTheirAck(t *testing.T) {
 	}
 	must(t, nc.Publish(subject, []byte("plain")))
 	for _, want := range []string{"core", "old", "new", "async", "plain"} {
-		if m := <-heard; string(m.Data) != want {
+		if m := hear(t, heard); string(m.Data) != want {
 			t.Errorf("heard %q, want %q", m.Data, want)
 		}
 	}
@@ -226,12 +238,12 @@ func TestExternalConfigGivesTheSameWall(t *testing.T) {
 	if _, err := agent.RequestWithContext(testContext(t), "mem.in.team-a.agent-7.capture", []byte("x")); err != nil {
 		t.Error(err)
 	}
-	if m := <-heard; m.Subject != "as.public.mem.in.team-a.agent-7.capture" {
+	if m := hear(t, heard); m.Subject != "as.public.mem.in.team-a.agent-7.capture" {
 		t.Errorf("heard on %s", m.Subject)
 	}
 	for _, reply := range foreignReplies {
 		must(t, agent.PublishRequest("mem.in.team-a.evil.capture", reply, []byte("x")))
-		<-heard
+		hear(t, heard)
 	}
 	_ = agent.Publish("mem.log.0", []byte("x"))
 	must(t, agent.Flush())
