@@ -1,9 +1,9 @@
 package node
 
 import (
-	"errors"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
