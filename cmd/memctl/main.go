@@ -13,6 +13,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -21,7 +22,13 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-	code := run(ctx, osSystem(offlineNode{}), os.Args[1:])
+	var code int
+	if off, err := newOfflineNode(os.Getenv); err != nil {
+		fmt.Fprintln(os.Stderr, "memctl: MNEME_MASTER_KEY:", err)
+		code = 2
+	} else {
+		code = run(ctx, osSystem(off), os.Args[1:])
+	}
 	stop()
 	os.Exit(code)
 }

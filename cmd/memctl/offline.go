@@ -10,6 +10,13 @@ import (
 // offlineNode is Offline on the real thing.
 type offlineNode struct{ node.Offline }
 
+// newOfflineNode finds the master key where memnode's setting of the same name
+// says, for data directories that have none of their own.
+func newOfflineNode(getenv func(string) string) (off offlineNode, err error) {
+	off.Config.MasterKey, err = node.MasterKeySource(getenv("MNEME_MASTER_KEY"), getenv)
+	return off, err
+}
+
 func steps(progress func(memory.Progress), unit string) func(done, total uint64) {
 	return func(done, total uint64) {
 		if progress != nil {

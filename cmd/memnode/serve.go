@@ -19,6 +19,10 @@ type opened struct {
 // serve runs a node until it is told to stop or ends by itself.
 func serve(ctx context.Context, sys system, s *settings, args []string) error {
 	cfg := s.nodeConfig(sys)
+	var err error
+	if cfg.MasterKey, err = node.MasterKeySource(s.String("master-key"), sys.getenv); err != nil {
+		return explain(sys, s, args, err)
+	}
 	log := cfg.Logger
 	if cfg.AuthToken != "" && cfg.Auth == "off" {
 		log.Warn("MNEME_AUTH_TOKEN is set but auth is off, so nobody is asked for it; --auth token changes that")

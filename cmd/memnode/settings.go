@@ -201,6 +201,12 @@ func (sys system) lookup(name string) (string, bool) {
 	return "", false
 }
 
+// getenv is lookup for who need not tell empty from missing.
+func (sys system) getenv(name string) string {
+	value, _ := sys.lookup(name)
+	return value
+}
+
 // nodeConfig is what the node is opened with.
 func (s *settings) nodeConfig(sys system) node.Config {
 	e := s.embedder(sys)

@@ -67,24 +67,29 @@ func (w *world) config(t *testing.T, args ...string) map[string]configRow {
 }
 
 func TestEverySettingReachesTheNode(t *testing.T) {
+	masterKey, err := node.MasterKeySource("env:KEY", func(name string) string { return map[string]string{"KEY": "master"}[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
 	want := func(dir string) node.Config {
 		return node.Config{
 			DataDir: filepath.Join(dir, "data"), HTTPAddr: "127.0.0.1:1", NATSAddr: "127.0.0.1:2", NATSURL: "nats://log:3",
 			NATSMonitors: []string{"http://a:4", "http://b:5"}, Auth: "token", AuthToken: "sesame",
 			Embedder:     embed.Config{Provider: "openai", Model: "m", BaseURL: "http://127.0.0.1:6/v1", Dimensions: 256, APIKey: embed.NewSecret("key"), Dir: filepath.Join(dir, "model")},
+			MasterKey:    masterKey,
 			VectorEngine: "exact", Namespaces: []string{"team-a", "team-b"}, Dev: true, Insecure: true,
 			AllowedHosts: []string{"mneme.example", "other.example"}, AllowedOrigins: []string{"https://a.example", "http://b.example:1"},
 			AdminSocket: filepath.Join(dir, "s.sock"), Version: "v1.2.3", DrainTimeout: 7 * time.Second,
 		}
 	}
-	secrets := []string{"MNEME_AUTH_TOKEN=sesame", "OPENAI_API_KEY=key"}
+	secrets := []string{"MNEME_AUTH_TOKEN=sesame", "OPENAI_API_KEY=key", "KEY=master"}
 	for name, set := range map[string]func(t *testing.T, w *world) []string{
 		"flags": func(_ *testing.T, w *world) []string {
 			w.environ = secrets
 			return []string{"--data-dir", "~/data", "--http-addr=127.0.0.1:1", "--nats-addr", "127.0.0.1:2", "--nats-url", "nats://log:3",
 				"--nats-monitor", "http://a:4", "--nats-monitor", "http://b:5", "--auth", "token", "--embedder", "openai",
 				"--embedder-model", "m", "--embedder-url", "http://127.0.0.1:6/v1", "--embedder-dimensions", "256", "--local-model", "~/model",
-				"--vector-engine", "exact", "--namespace", "team-a,team-b", "--dev", "--insecure-listen",
+				"--master-key", "env:KEY", "--vector-engine", "exact", "--namespace", "team-a,team-b", "--dev", "--insecure-listen",
 				"--allowed-host", "mneme.example", "--allowed-host", "other.example",
 				"--allowed-origin", "https://a.example,http://b.example:1", "--admin-socket", "~/s.sock", "--drain-timeout", "7s"}
 		},
@@ -92,7 +97,7 @@ func TestEverySettingReachesTheNode(t *testing.T) {
 			w.environ = append([]string{"MNEME_DATA_DIR=" + w.dir + "/data", "MNEME_HTTP_ADDR=127.0.0.1:1", "MNEME_NATS_ADDR=127.0.0.1:2",
 				"MNEME_NATS_URL=nats://log:3", "MNEME_NATS_MONITOR=http://a:4, http://b:5", "MNEME_AUTH=token", "MNEME_EMBEDDER=openai",
 				"MNEME_EMBEDDER_MODEL=m", "MNEME_EMBEDDER_URL=http://127.0.0.1:6/v1", "MNEME_EMBEDDER_DIMENSIONS=256", "MNEME_LOCAL_MODEL=" + w.dir + "/model",
-				"MNEME_VECTOR_ENGINE=exact", "MNEME_NAMESPACES=team-a,team-b", "MNEME_DEV=true", "MNEME_INSECURE_LISTEN=1",
+				"MNEME_MASTER_KEY=env:KEY", "MNEME_VECTOR_ENGINE=exact", "MNEME_NAMESPACES=team-a,team-b", "MNEME_DEV=true", "MNEME_INSECURE_LISTEN=1",
 				"MNEME_ALLOWED_HOST=mneme.example,other.example", "MNEME_ALLOWED_ORIGIN=https://a.example,http://b.example:1", "MNEME_ADMIN_SOCKET=" + w.dir + "/s.sock", "MNEME_DRAIN_TIMEOUT=7s", "HOME=/nowhere"}, secrets...)
 			return nil
 		},
@@ -100,7 +105,7 @@ func TestEverySettingReachesTheNode(t *testing.T) {
 			w.environ = secrets
 			return []string{"--config", w.file(t, "elsewhere.yaml", "data-dir: ~/data\nhttp-addr: 127.0.0.1:1\nnats-addr: 127.0.0.1:2\n"+
 				"nats-url: nats://log:3\nnats-monitor: [http://a:4, &b http://b:5]\nauth: token\nembedder: openai\nembedder-model: m\n"+
-				"embedder-url: http://127.0.0.1:6/v1\nembedder-dimensions: 256\nlocal-model: ~/model\nvector-engine: exact\nnamespace:\n  - team-a\n  - team-b\n"+
+				"embedder-url: http://127.0.0.1:6/v1\nembedder-dimensions: 256\nlocal-model: ~/model\nmaster-key: env:KEY\nvector-engine: exact\nnamespace:\n  - team-a\n  - team-b\n"+
 				"dev: true\ninsecure-listen: true\nallowed-host: mneme.example,other.example\nallowed-origin: [https://a.example, http://b.example:1]\nadmin-socket: ~/s.sock\ndrain-timeout: 7s\n")}
 		},
 	} {

@@ -19,6 +19,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"mneme/internal/derive"
 	"mneme/internal/embed"
 	"mneme/internal/embed/builtin"
@@ -42,11 +44,6 @@ func must(t testing.TB, err error) {
 	}
 }
 
-type memStore struct{ image []byte }
-
-func (m *memStore) Load() ([]byte, error)   { return m.image, nil }
-func (m *memStore) Save(image []byte) error { m.image = slices.Clone(image); return nil }
-
 var (
 	builtinSpace  = embed.Space{Provider: embed.ProviderBuiltin, Model: builtin.Name, Dimensions: builtin.Dimensions, Normalised: true, Version: builtin.Version}
 	externalSpace = embed.Space{Provider: embed.ProviderOllama, Model: "m", Dimensions: 3, Normalised: true, Version: 1}
@@ -63,7 +60,7 @@ type bench struct {
 
 func newBench(t testing.TB) *bench {
 	t.Helper()
-	keys, err := keyring.Open(keyring.Options{Dir: t.TempDir(), AllowCreate: true, Store: &memStore{}, Rand: rand.NewChaCha8([32]byte{42})})
+	keys, err := keyring.Open(keyring.Options{Dir: "data", AllowCreate: true, FS: vfs.NewMem(), Rand: rand.NewChaCha8([32]byte{42})})
 	must(t, err)
 	t.Cleanup(func() { _ = keys.Close() })
 	state, err := projections.Open(projections.Options{Dir: t.TempDir(), CacheBytes: 1 << 20, ReserveBytes: -1})

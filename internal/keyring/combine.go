@@ -9,27 +9,26 @@ import (
 // all their keys and gone with any of them. Order and repetition do not matter;
 // a combined key counts as its members; one key alone is itself. The
 // composition is durable when it returns, so that KeyByID finds it for ever.
-// Errors: ErrNoKey (also for no ids), ErrDestroyed, ErrClosed, the store's.
+// Errors: ErrNoKey (also for no ids), ErrDestroyed, ErrClosed, the
+// proposer's.
 func (k *Keyring) Combine(ids []KeyID) (*DataKey, error) {
-	if d, _, err := k.combination(ids); d != nil || err != nil {
-		return d, err
+	for {
+		d, _, err := k.combination(ids)
+		if d != nil || err != nil {
+			return d, err
+		}
+		// Then it is there, or a member was destroyed: combination says which.
+		_, err = k.propose(func() (*command, error) {
+			d, c, err := k.combination(ids)
+			if d != nil || err != nil {
+				return nil, err
+			}
+			return &command{kind: kindCombine, ids: c.members}, nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("combine %d keys: %w", len(ids), err)
+		}
 	}
-	k.write.Lock()
-	defer k.write.Unlock()
-	d, c, err := k.combination(ids) // again: things may have changed
-	if d != nil || err != nil {
-		return d, err
-	}
-	next := k.table.clone()
-	next.combined = append(next.combined, c) // as in makeSubjects
-	if err := k.save(next, k.mid); err != nil {
-		return nil, fmt.Errorf("combine %d keys: %w", len(c.members), err)
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	d = k.combinedKey(c, k.lookup.keys)
-	k.lookup.keys[c.id] = d
-	return d, nil
 }
 
 // combination gives the key if there is one, else what it would be made of.
@@ -64,10 +63,10 @@ func (k *Keyring) combination(ids []KeyID) (*DataKey, combination, error) {
 }
 
 // combinedKey makes the key of c, whose members are all in keys and alive.
-func (k *Keyring) combinedKey(c combination, keys map[KeyID]*DataKey) *DataKey {
+func combinedKey(c combination, keys map[KeyID]*DataKey, macs *macPool) *DataKey {
 	parts := make([]*DataKey, len(c.members))
 	for i, id := range c.members {
 		parts[i] = keys[id]
 	}
-	return &DataKey{id: c.id, kind: kindCombined, macs: k.macs, members: c.members, raw: combineRaw(parts)}
+	return &DataKey{id: c.id, kind: kindCombined, macs: macs, members: c.members, raw: combineRaw(parts)}
 }

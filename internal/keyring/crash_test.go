@@ -3,7 +3,8 @@ package keyring
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
+	"maps"
+	"math/rand/v2"
 	"slices"
 	"testing"
 )
@@ -18,7 +19,7 @@ func probe(d *DataKey) [32]byte { return d.MAC("probe", nil) }
 
 // script runs a life; it stops at the first error, which it returns. retry
 // says to repeat a failed step once, as a caller would after a passing fault.
-func script(c *crashFS, m *model, retry bool) error {
+func script(c *disk, m *model, retry bool) error {
 	var k *Keyring
 	var ids []KeyID
 	var pair, victim KeyID
@@ -94,8 +95,12 @@ func destroyB(k *Keyring, m *model) error {
 	return nil
 }
 
+func (m *model) clone() *model { return &model{alive: maps.Clone(m.alive), dead: maps.Clone(m.dead)} }
+
+func newModel() *model { return &model{alive: map[KeyID][32]byte{}, dead: map[KeyID]secret{}} }
+
 // verify opens what is left and holds it against the model.
-func verify(t *testing.T, c *crashFS, m *model) {
+func verify(t *testing.T, c *disk, m *model) {
 	t.Helper()
 	k, err := Open(c.opt(99))
 	if err != nil {
@@ -108,7 +113,7 @@ func verify(t *testing.T, c *crashFS, m *model) {
 			t.Fatalf("acknowledged key %s is lost: %v", id, err)
 		}
 	}
-	left := recoverable(t, c, nil)
+	left := c.thief(t)
 	for id, raw := range m.dead {
 		if _, err := k.KeyByID(id); !errors.Is(err, ErrDestroyed) {
 			t.Fatalf("destroyed key %s: %v", id, err)
@@ -117,74 +122,110 @@ func verify(t *testing.T, c *crashFS, m *model) {
 			t.Fatalf("destroyed key %s is still in a file", id)
 		}
 	}
-	for name := range c.visible {
-		if !slices.Contains(keyFiles, filepath.Base(name)) {
-			t.Fatalf("%s left over", name)
-		}
+	if names := slices.Sorted(maps.Keys(c.files())); !slices.Equal(names, keyFiles) {
+		t.Fatalf("files %v, want %v", names, keyFiles)
+	}
+	if n := len(k.secrets.all); n != 1 {
+		t.Fatalf("%d node secrets after the start", n)
+	}
+	// It goes on from here.
+	if err := k.CreateNamespace(NamespaceID{0xEE}); err != nil {
+		t.Fatal(err)
 	}
 }
 
-func TestFaultAtEveryStep(t *testing.T) {
-	for _, mode := range []string{"before", "after", "torn"} {
-		for _, crash := range []bool{true, false} {
-			for _, lose := range []bool{true, false} {
-				t.Run(fmt.Sprintf("%s/crash=%v/lose=%v", mode, crash, lose), func(t *testing.T) {
-					faultAtEveryStep(t, mode, crash, lose)
-				})
+// crashes runs act and calls check with what a crash before each step, and after
+// the last, leaves of the disk.
+func crashes(t *testing.T, c *disk, percent int, act func(), check func(*disk)) (steps int) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(uint64(percent), 7))
+	var busy bool
+	c.hook = func() error {
+		if !busy { // check opens copies of the disk, not the disk
+			busy = true
+			check(c.crashed(percent, rng))
+			busy = false
+		}
+		steps++
+		return nil
+	}
+	act()
+	c.hook = nil
+	check(c.crashed(percent, rng))
+	return steps
+}
+
+// Power is lost before every step of a life, and again before every step of the
+// start that follows.
+func TestPowerLossAtEveryStep(t *testing.T) {
+	for _, percent := range []int{0, 30, 70, 100} {
+		t.Run(fmt.Sprintf("%d%% of the unsynced stays", percent), func(t *testing.T) {
+			t.Parallel()
+			m, c := newModel(), newDisk()
+			steps := crashes(t, c, percent, func() {
+				if err := script(c, m, false); err != nil {
+					t.Fatal(err)
+				}
+			}, func(left *disk) {
+				now := m.clone()
+				again := left.crashed(100, whole())
+				crashes(t, left, percent, func() { mustOpen(t, left.opt(50)) }, func(twice *disk) { verify(t, twice, now) })
+				verify(t, again, now)
+			})
+			if steps < 150 {
+				t.Fatalf("only %d steps", steps)
 			}
-		}
+		})
 	}
 }
 
-func faultAtEveryStep(t *testing.T, mode string, crash, lose bool) {
-	bitten := 0
+// whole is randomness for a copy that loses nothing.
+func whole() *rand.Rand { return rand.New(rand.NewPCG(1, 1)) }
+
+// Every step fails once; the caller tries again.
+func TestPassingFaultAtEveryStep(t *testing.T) {
 	for at := 1; ; at++ {
-		c := newCrashFS()
-		c.failAt, c.mode, c.crash = at, mode, crash
-		m := &model{alive: map[KeyID][32]byte{}, dead: map[KeyID]secret{}}
-		err := script(c, m, !crash)
-		if !c.fired {
-			if err != nil {
-				t.Fatalf("no fault, yet %v", err)
+		m, c, steps := newModel(), newDisk(), 0
+		c.hook = func() error {
+			if steps++; steps == at {
+				return errFault
 			}
-			break
+			return nil
 		}
-		bitten++
-		if crash && err == nil {
-			t.Fatalf("step %d: the crash went unnoticed", at)
-		}
-		if !crash && err != nil {
+		if err := script(c, m, true); err != nil {
 			t.Fatalf("step %d: a passing fault was not survived: %v", at, err)
 		}
-		c.reboot(lose)
-		if crash {
-			faultWhileHealing(t, c, lose)
-		}
+		c.hook = nil
 		verify(t, c, m)
-	}
-	// Ten saves or so, of six steps each.
-	if bitten < 50 {
-		t.Fatalf("only %d faults bit", bitten)
+		if steps < at {
+			if at < 150 {
+				t.Fatalf("only %d faults bit", at)
+			}
+			return
+		}
 	}
 }
 
-// faultWhileHealing crashes again, at every step of the start after a crash.
-func faultWhileHealing(t *testing.T, c *crashFS, lose bool) {
-	t.Helper()
+// A step fails, the caller gives up, and then the power goes.
+func TestFaultThenPowerLoss(t *testing.T) {
 	for at := 1; ; at++ {
-		c.failAt = at
-		k, err := Open(c.opt(50 + byte(at)))
-		if !c.fired {
-			if err != nil {
-				t.Fatalf("no fault, yet %v", err)
+		m, c, steps := newModel(), newDisk(), 0
+		c.hook = func() error {
+			if steps++; steps >= at {
+				return errFault
 			}
-			c.reboot(lose)
-			_ = k.Close()
+			return nil
+		}
+		err := script(c, m, false)
+		c.hook = nil
+		if steps < at {
+			if err != nil {
+				t.Fatal(err)
+			}
 			return
 		}
-		if err == nil {
-			t.Fatalf("step %d of the next start: the crash went unnoticed", at)
+		for _, percent := range []int{0, 50, 100} {
+			verify(t, c.crashed(percent, rand.New(rand.NewPCG(uint64(at), 3))), m)
 		}
-		c.reboot(lose)
 	}
 }

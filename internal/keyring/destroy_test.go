@@ -1,15 +1,13 @@
 package keyring
 
-import (
-	"bytes"
-	"testing"
-)
+import "testing"
 
-// The old image opens with the master key, as the whole old file must; with
-// what is left after Destroy it does not.
-func TestOldImageDiesWithItsIntermediateKey(t *testing.T) {
+// oldkey: an older copy of the keyring, with everything that is in the folder
+// today, must give nothing that was destroyed since. The records behind the image
+// are attacked as well: they carried the keys.
+func TestOlderKeyringWithTodaysMasterKeyStaysShut(t *testing.T) {
 	for _, whole := range []bool{false, true} {
-		c := newCrashFS()
+		c := newDisk()
 		k := mustOpen(t, c.opt(1))
 		if err := k.CreateNamespace(nsA); err != nil {
 			t.Fatal(err)
@@ -18,13 +16,16 @@ func TestOldImageDiesWithItsIntermediateKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		old := bytes.Clone(c.visible[c.path(primaryName)].data)
-		_, oldImage, err := decodeCopy(ringFormat.magic, old)
-		if err != nil {
+		asRecords := c.get(c.path(primaryName))
+		if err := k.Destroy(KeyID{7}); err != nil { // cuts the file
 			t.Fatal(err)
 		}
+		if _, _, err := k.EnsureSubjects(nsA, []string{"eve"}); err != nil {
+			t.Fatal(err)
+		}
+		asImage := c.get(c.path(primaryName))
 		ada, bob, index := *k.lookup.keys[ids[0]].raw, *k.lookup.keys[ids[1]].raw, *k.table.spaces[0].names.index
-		if found := recoverable(t, c, oldImage); !found[ada] || !found[bob] || !found[index] {
+		if found := c.thief(t, asRecords, asImage); !found[ada] || !found[bob] || !found[index] {
 			t.Fatal("the attack does not work even before the destruction")
 		}
 		if whole {
@@ -35,24 +36,40 @@ func TestOldImageDiesWithItsIntermediateKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found := recoverable(t, c, oldImage)
+		found := c.thief(t, asRecords, asImage)
 		if found[ada] || found[bob] == whole || found[index] == whole {
 			t.Fatalf("whole namespace %v: ada %v, bob %v, index %v", whole, found[ada], found[bob], found[index])
 		}
-		for name, n := range c.visible {
-			if bytes.Contains(n.data, oldImage[imageMasterEnd:imageWrapEnd]) {
-				t.Fatalf("%s holds the old intermediate key", name)
-			}
-		}
-		c.visible["data/keys/stolen"] = &inode{old}
-		if !recoverable(t, c, nil)[ada] {
-			t.Fatal("the whole old file should still open")
+	}
+}
+
+// What was destroyed must not come back from the record that made it, either.
+func TestDestroyedKeysLeaveNoRecord(t *testing.T) {
+	c := newDisk()
+	k := mustOpen(t, c.opt(1))
+	if err := k.CreateNamespace(nsA); err != nil {
+		t.Fatal(err)
+	}
+	ids, _, err := k.EnsureSubjects(nsA, []string{"ada"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := *k.command
+	if err := k.Destroy(ids...); err != nil {
+		t.Fatal(err)
+	}
+	if *k.command == before {
+		t.Fatal("the command key that opens the former records lives on")
+	}
+	for _, name := range []string{primaryName, secondaryName} {
+		if head := must[copyHead](t)(decodeHead(ringFormat.magic, c.get(c.path(name)))); head.end != len(c.get(c.path(name))) {
+			t.Fatalf("%s holds records after a destruction", name)
 		}
 	}
 }
 
 func TestDestroyNamespace(t *testing.T) {
-	c := newCrashFS()
+	c := newDisk()
 	k := mustOpen(t, c.opt(1))
 	for _, ns := range []NamespaceID{nsA, nsB} {
 		if err := k.CreateNamespace(ns); err != nil {
@@ -92,7 +109,7 @@ func TestDestroyNamespace(t *testing.T) {
 }
 
 func TestNamespaceOwnKeyIsNotMadeAnew(t *testing.T) {
-	k := mustOpen(t, newCrashFS().opt(1))
+	k := mustOpen(t, newDisk().opt(1))
 	if err := k.CreateNamespace(nsA); err != nil {
 		t.Fatal(err)
 	}

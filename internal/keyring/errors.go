@@ -16,8 +16,12 @@ var (
 	ErrExists = errors.New("a keyring exists already")
 	// ErrMasterKeyLost: the keyring is there, the master key it was sealed under is not.
 	ErrMasterKeyLost = errors.New("master key lost")
-	// ErrStorageKeysLost: the keyring is there, the storage keys or the secret
-	// they were wrapped under are not. What they encrypt is built again from the log.
+	// ErrMasterKeyMode: others than its owner may read the master key's file.
+	ErrMasterKeyMode = errors.New("master key can be read by others")
+	// ErrNodeSecretLost: the keyring is there, the node's secret is not.
+	ErrNodeSecretLost = errors.New("node secret lost")
+	// ErrStorageKeysLost: the keyring is there, the storage keys are not. What
+	// they encrypt is built again from the log.
 	ErrStorageKeysLost = errors.New("storage keys lost")
 	// ErrDamaged: no intact copy is left.
 	ErrDamaged = errors.New("keyring damaged")
@@ -25,6 +29,11 @@ var (
 	ErrNewerFormat = errors.New("keyring has a newer format")
 	// ErrNotDestroyable: the node and cluster keys, and combined keys (destroy a member instead).
 	ErrNotDestroyable = errors.New("key cannot be destroyed by itself")
+	// ErrOvertaken: keys were destroyed again and again while a command waited for its turn.
+	ErrOvertaken = errors.New("overtaken by other commands")
 	// ErrClosed: the keyring, or the one that the key came from, is closed.
 	ErrClosed = errors.New("keyring closed")
 )
+
+// errRepeats never comes by chance.
+var errRepeats = errors.New("a new key's id is taken: randomness repeats")

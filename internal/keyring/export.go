@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"mneme/internal/storage"
 )
 
 // A backup of the keyring:
@@ -18,7 +20,7 @@ import (
 // flags. The hash covers everything before it.
 const (
 	backupMagic      = "MNEMEKB\x00"
-	backupVersion    = 1
+	backupVersion    = 2
 	backupHeader     = 8 + 1 + 1
 	backupWithMaster = 1
 )
@@ -44,14 +46,15 @@ func (k *Keyring) export(w io.Writer, withMaster bool) error {
 	return nil
 }
 
-// backup makes the file's bytes. It seals anew, so it need not read a disk.
+// backup makes the file's bytes. It seals anew, without the node's
+// secret, which stays on the node.
 func (k *Keyring) backup(withMaster bool) ([]byte, error) {
 	k.write.Lock()
 	defer k.write.Unlock()
 	if k.closed {
 		return nil, ErrClosed
 	}
-	image, err := sealImage(k.table, k.master, k.mid, k.rand)
+	image, err := sealBackup(&k.state, k.master, k.rand)
 	if err != nil {
 		return nil, err
 	}
@@ -92,12 +95,49 @@ func decodeBackup(raw []byte) (master *secret, image []byte, err error) {
 	return &s, image[len(s):], nil
 }
 
-// Import puts a backup in place of a keyring that is not there. A master key in
-// the data directory is used and kept; else the backup's is written. Keys that
-// the log says were destroyed since the backup must be destroyed again by the
-// caller. Errors: ErrExists, ErrMasterKeyLost where the master key is missing
-// or another, ErrDamaged, ErrNewerFormat, the file system's. After an error no
-// keyring is there.
+// sealBackup seals s under master alone: u8 version ‖ fingerprint ‖ nonce ‖ the
+// image's content, sealed, with what is before the nonce as additional data.
+func sealBackup(s *state, master *secret, rand io.Reader) ([]byte, error) {
+	var nonce [nonceSize]byte
+	if _, err := io.ReadFull(rand, nonce[:]); err != nil {
+		return nil, fmt.Errorf("seal backup: read randomness: %w", err)
+	}
+	key := master.derive("backup")
+	defer key.wipe()
+	plain := s.encode()
+	defer clear(plain)
+	b := append(append([]byte{imageVersion}, fingerprint(master)...), nonce[:]...)
+	return newGCM(key).Seal(b, nonce[:], plain, b[:1+fingerprintSize]), nil
+}
+
+// openBackup is sealBackup's inverse; it gives the image's content.
+func openBackup(image []byte, master *secret) ([]byte, error) {
+	if len(image) > 0 && image[0] > imageVersion {
+		return nil, fmt.Errorf("%w: image version %d, known %d", ErrNewerFormat, image[0], imageVersion)
+	}
+	aad := 1 + fingerprintSize
+	if len(image) < aad+nonceSize+tagSize || image[0] != imageVersion {
+		return nil, fmt.Errorf("%w: no image in the backup", ErrDamaged)
+	}
+	if string(image[1:aad]) != string(fingerprint(master)) {
+		return nil, fmt.Errorf("%w: the backup was sealed under another one", ErrMasterKeyLost)
+	}
+	key := master.derive("backup")
+	defer key.wipe()
+	sealed := image[aad:]
+	plain, err := newGCM(key).Open(nil, sealed[:nonceSize], sealed[nonceSize:], image[:aad])
+	if err != nil {
+		return nil, fmt.Errorf("%w: backup's seal broken", ErrDamaged)
+	}
+	return plain, nil
+}
+
+// Import puts a backup in place of a keyring that is not there. A master key
+// that Options.Master or the data directory has is used and kept; else the
+// backup's is written. Keys that the log says were destroyed since the backup
+// must be destroyed again by the caller. Errors: ErrExists, ErrMasterKeyLost
+// where the master key is missing or another, ErrDamaged, ErrNewerFormat, the
+// file system's. After an error no keyring is there.
 func Import(opt Options, r io.Reader) error {
 	if err := importBackup(opt, r); err != nil {
 		return fmt.Errorf("import keyring: %w", err)
@@ -119,52 +159,64 @@ func importBackup(opt Options, r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	switch old, err := opt.Store.Load(); {
+	k := &Keyring{rand: opt.Rand, file: newJournal(ringFormat, &opt)}
+	switch old, _, err := k.file.load(); {
 	case err != nil && !errors.Is(err, ErrDamaged):
 		return err
 	case old != nil:
 		return ErrExists
 	}
-	master, err := readMaster(opt.FS, opt.keys())
+	if k.master, err = importMaster(&opt, packed, image); err != nil {
+		return err
+	}
+	defer k.master.wipe()
+	plain, err := openBackup(image, k.master)
 	if err != nil {
 		return err
 	}
-	defer master.wipe()
-	use := master
-	if use == nil {
-		use = packed
-	}
-	if use == nil {
-		return fmt.Errorf("%w: neither in the backup nor in %s", ErrMasterKeyLost, opt.keys())
-	}
-	if err := tryImage(image, use); err != nil {
-		return err
-	}
-	return install(opt, image, master == nil, use)
-}
-
-// tryImage opens the image to see that it can be.
-func tryImage(image []byte, master *secret) error {
-	t, mid, err := openImage(image, master, new(macPool), newTermCache(2))
+	defer clear(plain)
+	s, err := decodeState(plain, new(macPool), newTermCache(2))
 	if err != nil {
 		return err
 	}
-	mid.wipe()
-	t.wipe()
-	return nil
+	defer s.wipe()
+	return k.install(&opt, s)
 }
 
-func install(opt Options, image []byte, writeKey bool, master *secret) error {
-	if err := opt.FS.MkdirAll(opt.keys()); err != nil {
+// importMaster gives the master key that a backup is used with.
+func importMaster(opt *Options, packed *secret, image []byte) (*secret, error) {
+	if opt.Master != nil {
+		return masterKey(opt, image)
+	}
+	key, err := masterFile{opt}.read("")
+	if key != nil || err != nil {
+		return key, err
+	}
+	if packed == nil {
+		return nil, fmt.Errorf("%w: neither in the backup nor in %s", ErrMasterKeyLost, opt.keys())
+	}
+	key = new(secret)
+	*key = *packed
+	return key, nil
+}
+
+// install makes the files; the image is the last of them.
+func (k *Keyring) install(opt *Options, s *state) error {
+	if err := storage.MkdirAll(opt.FS, opt.keys(), keysDirMode); err != nil {
 		return err
 	}
-	if err := opt.FS.SyncDir(opt.Dir); err != nil {
-		return err
-	}
-	if writeKey {
-		if err := writeMaster(opt.FS, opt.keys(), master); err != nil {
+	if opt.Master == nil {
+		if err := (masterFile{opt}).write(k.master); err != nil {
 			return err
 		}
 	}
-	return opt.Store.Save(image)
+	if err := k.openSecrets(opt); err != nil {
+		return err
+	}
+	if len(k.secrets.all) == 0 {
+		if err := k.secrets.begin(); err != nil {
+			return err
+		}
+	}
+	return k.cut(s)
 }

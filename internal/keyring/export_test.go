@@ -18,7 +18,7 @@ func TestBackup(t *testing.T) {
 		t.Fatal("the master key is where it should not be")
 	}
 	want := probe(k.lookup.keys[id])
-	check := func(c *crashFS) {
+	check := func(c *disk) {
 		t.Helper()
 		opt := c.opt(3)
 		opt.AllowCreate, opt.AllowNewStorage = false, true // storage keys are in no backup
@@ -26,9 +26,9 @@ func TestBackup(t *testing.T) {
 			t.Fatal("another key came back")
 		}
 	}
-	empty := newCrashFS()
+	empty := newDisk()
 	wantErr(t, Import(empty.opt(4), bytes.NewReader(plain.Bytes())), ErrMasterKeyLost)
-	if len(empty.visible) != 0 {
+	if len(empty.files()) != 0 {
 		t.Fatal("a failed import left files")
 	}
 	if err := Import(empty.opt(4), bytes.NewReader(full.Bytes())); err != nil {
@@ -37,17 +37,17 @@ func TestBackup(t *testing.T) {
 	check(empty)
 	wantErr(t, Import(empty.opt(4), bytes.NewReader(full.Bytes())), ErrExists)
 
-	keyOnly := newCrashFS()
-	keyOnly.visible[c.path(masterName)] = c.visible[c.path(masterName)]
+	keyOnly := newDisk()
+	keyOnly.put(c.path(masterName), c.get(c.path(masterName)))
 	// Damaged copies are no keyring to keep.
-	keyOnly.visible[c.path(primaryName)] = &inode{[]byte("junk")}
+	keyOnly.put(c.path(primaryName), []byte("junk"))
 	if err := Import(keyOnly.opt(4), bytes.NewReader(plain.Bytes())); err != nil {
 		t.Fatal(err)
 	}
 	check(keyOnly)
 
-	wrong := newCrashFS()
-	wrong.visible[c.path(masterName)] = &inode{encodeMaster(fixedKey(1).raw)}
+	wrong := newDisk()
+	wrong.put(c.path(masterName), encodeMaster(fixedKey(1).raw))
 	wantErr(t, Import(wrong.opt(4), bytes.NewReader(full.Bytes())), ErrMasterKeyLost)
 }
 
@@ -58,23 +58,22 @@ func TestBackupDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	raw := full.Bytes()
-	imported := func(b []byte) error { return Import(newCrashFS().opt(5), bytes.NewReader(b)) }
+	imported := func(b []byte) error { return Import(newDisk().opt(5), bytes.NewReader(b)) }
 	for i := range raw {
 		bad := bytes.Clone(raw)
 		bad[i] ^= 0x10
 		wantErr(t, imported(bad), ErrDamaged)
 		wantErr(t, imported(raw[:i]), ErrDamaged)
 	}
-	wantErr(t, imported(withVersion(raw, 8, 2)), ErrNewerFormat)
+	wantErr(t, imported(withVersion(raw, 8, backupVersion+1)), ErrNewerFormat)
 	wantErr(t, imported(withVersion(raw, 8, 0)), ErrDamaged)
 	wantErr(t, imported(withVersion(raw, 9, 3)), ErrDamaged)
 	wantErr(t, imported(withVersion(raw, backupHeader+33, 'x')), ErrMasterKeyLost)
 	wantErr(t, imported(withVersion(raw, len(raw)-40, raw[len(raw)-40]+1)), ErrDamaged)
-	wantErr(t, imported(withVersion(raw, backupHeader+32+imageMasterEnd, 'x')), ErrDamaged)
+	wantErr(t, imported(withVersion(raw, backupHeader+32+1+fingerprintSize, 'x')), ErrDamaged)
 	_, _, err := decodeBackup(withVersion(raw[:backupHeader+40], 9, 1))
 	wantErr(t, err, ErrDamaged)
-	wantErr(t, Import(newCrashFS().opt(5), iotest.ErrReader(errFault)), errFault)
-	c.failAt, c.fired = 0, false
+	wantErr(t, Import(newDisk().opt(5), iotest.ErrReader(errFault)), errFault)
 	k := mustOpen(t, c.opt(2))
 	wantErr(t, k.Export(failWriter{}), errFault)
 }

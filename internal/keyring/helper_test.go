@@ -5,12 +5,14 @@ import (
 	"encoding/binary"
 	"errors"
 	"io/fs"
-	"maps"
 	"math/rand/v2"
 	"path/filepath"
-	"strings"
-	"sync"
 	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"mneme/internal/storage"
 )
 
 func seeded(n byte) *rand.ChaCha8 { return rand.NewChaCha8([32]byte{n}) }
@@ -46,156 +48,155 @@ var nsA, nsB = NamespaceID{1, 0xA}, NamespaceID{1, 0xB}
 
 var errFault = errors.New("injected fault")
 
-type inode struct{ data []byte }
-
-// crashFS keeps files in memory and knows what a crash would leave: a file's
-// bytes are durable once WriteSync returned, its name once SyncDir did. Step
-// failAt fails, before, after or (for a write) in the middle of its effect;
-// with crash set, every later step fails too.
-type crashFS struct {
-	mu      sync.Mutex
-	visible map[string]*inode
-	durable map[string]*inode
-	steps   int
-	failAt  int // 0: never
-	mode    string
-	crash   bool
-	fired   bool
+// disk is a file system in memory that loses on a crash what was not synced.
+// Before each step that changes it, hook is asked whether the step fails.
+type disk struct {
+	*vfs.MemFS
+	hook func() error
 }
 
-func newCrashFS() *crashFS {
-	return &crashFS{visible: map[string]*inode{}, durable: map[string]*inode{}}
-}
+func newDisk() *disk { return &disk{MemFS: vfs.NewCrashableMem()} }
 
-// step runs effect, or fails as planned.
-func (c *crashFS) step(effect func(torn bool) error) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.steps++
-	if c.fired && c.crash {
-		return errFault
-	}
-	if c.failAt == 0 || c.steps != c.failAt {
-		return effect(false)
-	}
-	c.fired = true
-	switch c.mode {
-	case "after":
-		_ = effect(false)
-	case "torn":
-		_ = effect(true)
-	}
-	return errFault
-}
-
-func (c *crashFS) MkdirAll(string) error {
-	return c.step(func(bool) error { return nil })
-}
-
-func (c *crashFS) ReadFile(name string) (out []byte, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if n, ok := c.visible[name]; ok {
-		return append([]byte(nil), n.data...), nil
-	}
-	return nil, fs.ErrNotExist
-}
-
-func (c *crashFS) WriteSync(name string, data []byte) error {
-	return c.step(func(torn bool) error {
-		if torn {
-			data = data[:len(data)/2]
-		}
-		if c.visible[name] == nil {
-			c.visible[name] = new(inode)
-		}
-		c.visible[name].data = append([]byte(nil), data...)
+// MaybeError implements errorfs.Injector.
+func (d *disk) MaybeError(op errorfs.Op) error {
+	if d.hook == nil || op.Kind != errorfs.OpOpenDir && op.Kind.ReadOrWrite() == errorfs.OpIsRead {
 		return nil
-	})
-}
-
-func (c *crashFS) Rename(from, to string) error {
-	return c.step(func(bool) error {
-		n, ok := c.visible[from]
-		if !ok {
-			return fs.ErrNotExist
-		}
-		c.visible[to] = n
-		delete(c.visible, from)
-		return nil
-	})
-}
-
-func (c *crashFS) Remove(name string) error {
-	return c.step(func(bool) error {
-		if c.visible[name] == nil {
-			return fs.ErrNotExist
-		}
-		delete(c.visible, name)
-		return nil
-	})
-}
-
-func (c *crashFS) SyncDir(dir string) error {
-	return c.step(func(bool) error {
-		maps.DeleteFunc(c.durable, func(n string, _ *inode) bool { return filepath.Dir(n) == dir })
-		for n, i := range c.visible {
-			if filepath.Dir(n) == dir {
-				c.durable[n] = i
-			}
-		}
-		return nil
-	})
-}
-
-// reboot drops what was not durable, or keeps it: a crash may do either.
-func (c *crashFS) reboot(lose bool) {
-	if lose {
-		c.visible = maps.Clone(c.durable)
 	}
-	c.durable = maps.Clone(c.visible)
-	c.failAt, c.fired, c.steps = 0, false, 0
+	return d.hook()
 }
 
-func (c *crashFS) path(name string) string { return filepath.Join("data", KeysDir, name) }
+// String implements errorfs.Injector.
+func (d *disk) String() string { return "disk" }
 
-func (c *crashFS) opt(seed byte) Options {
-	return Options{Dir: "data", FS: c, Rand: seeded(seed), AllowCreate: true, TermCache: 64}
+// crashed gives what a crash at this moment leaves, with so many percent of
+// what was not synced.
+func (d *disk) crashed(percent int, rng *rand.Rand) *disk {
+	return &disk{MemFS: d.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rng})}
 }
 
-// recoverable opens every keyring file with the master key, and the old image
-// with every intermediate key so found, and gives all data keys it comes by.
-func recoverable(t testing.TB, c *crashFS, old []byte) map[secret]bool {
+func (d *disk) path(name string) string { return filepath.Join("data", KeysDir, name) }
+
+func (d *disk) opt(seed byte) Options {
+	return Options{Dir: "data", FS: errorfs.Wrap(d.MemFS, d), Rand: seeded(seed), AllowCreate: true, TermCache: 64}
+}
+
+// get gives a file's bytes, nil if it is not there.
+func (d *disk) get(path string) []byte {
+	b, err := storage.ReadFile(d.MemFS, path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+func (d *disk) put(path string, data []byte) {
+	err := storage.MkdirAll(d.MemFS, filepath.Dir(path), 0o700)
+	if err == nil {
+		err = storage.ReplaceFile(d.MemFS, path, data, 0o600)
+	}
+	if err != nil {
+		panic(err)
+	}
+}
+
+func (d *disk) remove(path string) {
+	if err := d.Remove(path); err != nil {
+		panic(err)
+	}
+}
+
+// files gives all files of the folder by name.
+func (d *disk) files() map[string][]byte {
+	out := map[string][]byte{}
+	names, err := d.List(d.path(""))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		panic(err)
+	}
+	for _, name := range names {
+		out[name] = d.get(d.path(name))
+	}
+	return out
+}
+
+// thief gives all data keys that somebody comes by who has everything in the
+// folder today, today's master key and these older copies of the keyring's file.
+func (d *disk) thief(t testing.TB, stolen ...[]byte) map[secret]bool {
 	t.Helper()
-	found := map[secret]bool{}
-	master, err := readMaster(c, filepath.Join("data", KeysDir))
+	opt := d.opt(0)
+	if err := opt.fill(); err != nil {
+		t.Fatal(err)
+	}
+	master, err := masterFile{&opt}.read("")
 	if err != nil || master == nil {
 		t.Fatalf("master key: %v", err)
 	}
-	for name, n := range c.visible {
-		_, image, err := decodeCopy(ringFormat.magic, n.data)
-		if strings.HasSuffix(name, masterName) || err != nil {
-			continue
-		}
-		tab, mid, err := openImage(image, master, new(macPool), newTermCache(2))
-		if err != nil {
-			t.Fatal(err)
-		}
-		tab.collect(found)
-		if old == nil {
-			continue
-		}
-		sealed := old[imageWrapEnd:]
-		plain, err := newGCM(mid).Open(nil, sealed[:nonceSize], sealed[nonceSize:], old[:imageWrapEnd])
-		if err == nil {
-			tab, err := decodeTable(plain, new(macPool), newTermCache(2))
+	secrets := &nodeSecrets{master: master}
+	for _, raw := range d.files() {
+		if head, err := decodeHead(secretFormat.magic, raw); err == nil {
+			all, err := decodeSecrets(head.image)
 			if err != nil {
 				t.Fatal(err)
 			}
-			tab.collect(found)
+			secrets.all = append(secrets.all, all...)
+		}
+		stolen = append(stolen, raw)
+	}
+	found := map[secret]bool{}
+	var commandKeys []*secret
+	for range 3 { // a key found in one file may open another
+		for _, raw := range stolen {
+			head, err := decodeHead(ringFormat.magic, raw)
+			if err != nil {
+				continue
+			}
+			for _, s := range secrets.all {
+				sealed := head.image[wrappedAAD:]
+				plain, err := newGCM(secrets.combine(s, imageLabel)).Open(nil, sealed[:nonceSize], sealed[nonceSize:], head.image[:wrappedAAD])
+				if err != nil {
+					continue
+				}
+				st, err := decodeState(plain, new(macPool), newTermCache(2))
+				if err != nil {
+					t.Fatal(err)
+				}
+				st.table.collect(found)
+				commandKeys = append(commandKeys, st.command)
+			}
+			commandKeys = append(commandKeys, stealRecords(raw, head, commandKeys, found)...)
 		}
 	}
 	return found
+}
+
+// stealRecords opens the records behind a head with any key there is.
+func stealRecords(raw []byte, head copyHead, keys []*secret, found map[secret]bool) (more []*secret) {
+	at, sum := head.end, head.sum
+	for {
+		record := recordAt(raw, at, sum)
+		if record == nil {
+			return more
+		}
+		for _, key := range keys {
+			c, err := openCommand(record[8:], key)
+			if err != nil || c == nil {
+				continue
+			}
+			for _, f := range c.fresh {
+				found[*f.raw] = true
+			}
+			if c.index != nil {
+				found[*c.index] = true
+			}
+			if c.next != nil {
+				more = append(more, c.next)
+			}
+		}
+		at += 4 + len(record) + recordSum
+		sum = raw[at-recordSum : at]
+	}
 }
 
 func (t *table) collect(into map[secret]bool) {

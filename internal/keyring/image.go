@@ -5,20 +5,14 @@ import (
 	"crypto/cipher"
 	"encoding/binary"
 	"fmt"
-	"io"
 )
 
-// The sealed image:
+// The keyring's image is wrapped, see nodeSecrets, for the label "keyring". Its
+// content is the machine's state:
 //
-//	 0      1             9                     69         81              n
-//	├──────┼─────────────┼─────────────────────┼──────────┼───────────────┤
-//	│vers. │ master key  │ intermediate key,   │ nonce    │ table, sealed │
-//	│      │ fingerprint │ sealed under master │          │ under it      │
-//	└──────┴─────────────┴─────────────────────┴──────────┴───────────────┘
+//	u64 index ‖ command key ‖ table
 //
-// Both seals are AES-256-GCM with a random nonce, first the intermediate key's
-// (nonce 12, key 32, tag 16) with bytes 0 to 8 as additional data, then the
-// table's with bytes 0 to 68. Destroying a key takes a new intermediate key.
+// A snapshot is a version byte and the same, in clear.
 //
 // The table, opened; ids are 16 bytes, keys 32, numbers big endian:
 //
@@ -30,11 +24,10 @@ import (
 //	u32 destroyed namespaces, each: namespace id
 //	u32 other destroyed keys, each: key id
 const (
-	imageVersion     = 1
-	fingerprintSize  = 8
-	imageMasterEnd   = 1 + fingerprintSize
-	imageWrapEnd     = imageMasterEnd + nonceSize + 32 + tagSize
-	imageMinimumSize = imageWrapEnd + nonceSize + tagSize
+	imageVersion    = 2
+	snapshotVersion = 1
+	imageLabel      = "keyring"
+	fingerprintSize = 8
 )
 
 func fingerprint(master *secret) []byte {
@@ -54,72 +47,43 @@ func newGCM(key *secret) cipher.AEAD {
 	return aead
 }
 
-// masterGCM is the AEAD that wraps intermediate keys.
-func masterGCM(master *secret) cipher.AEAD {
-	wrap := master.derive("wrap")
-	defer wrap.wipe()
-	return newGCM(wrap)
+// encode gives the image's content. It makes room first: a growing buffer would
+// leave keys behind.
+func (s *state) encode() []byte {
+	b := make([]byte, 0, 8+len(secret{})+s.table.size())
+	b = binary.BigEndian.AppendUint64(b, s.index)
+	return s.table.appendTo(append(b, s.command[:]...))
 }
 
-// sealImage seals t under mid, and mid under master.
-func sealImage(t *table, master, mid *secret, rand io.Reader) ([]byte, error) {
-	var nonces [2 * nonceSize]byte
-	if _, err := io.ReadFull(rand, nonces[:]); err != nil {
-		return nil, fmt.Errorf("seal keyring: read randomness: %w", err)
+// decodeState is encode's inverse. Errors: ErrDamaged.
+func decodeState(plain []byte, macs *macPool, cache *termCache) (*state, error) {
+	if len(plain) < 8+len(secret{}) {
+		return nil, fmt.Errorf("%w: state of %d bytes", ErrDamaged, len(plain))
 	}
-	plain := t.encode()
-	defer clear(plain)
-	b := make([]byte, 0, imageMinimumSize+len(plain))
-	b = append(b, imageVersion)
-	b = append(b, fingerprint(master)...)
-	b = append(b, nonces[:nonceSize]...)
-	b = masterGCM(master).Seal(b, nonces[:nonceSize], mid[:], b[:imageMasterEnd])
-	b = append(b, nonces[nonceSize:]...)
-	return newGCM(mid).Seal(b, nonces[nonceSize:], plain, b[:imageWrapEnd]), nil
+	command := secret(plain[8:])
+	t, err := decodeTable(plain[8+len(command):], macs, cache)
+	if err != nil {
+		return nil, err
+	}
+	return &state{index: binary.BigEndian.Uint64(plain), command: &command, table: t}, nil
 }
 
-// openImage is sealImage's inverse. Errors: ErrNewerFormat, ErrMasterKeyLost
-// where another master key was used, ErrDamaged.
-func openImage(image []byte, master *secret, macs *macPool, cache *termCache) (*table, *secret, error) {
-	if err := checkImage(image, master); err != nil {
-		return nil, nil, err
+func decodeSnapshot(snapshot []byte, macs *macPool, cache *termCache) (*state, error) {
+	if len(snapshot) == 0 {
+		return nil, fmt.Errorf("%w: empty snapshot", ErrDamaged)
 	}
-	wrapped := image[imageMasterEnd:imageWrapEnd]
-	key, err := masterGCM(master).Open(nil, wrapped[:nonceSize], wrapped[nonceSize:], image[:imageMasterEnd])
-	if err != nil {
-		return nil, nil, fmt.Errorf("open keyring: intermediate key: %w", ErrDamaged)
+	if v := snapshot[0]; v > snapshotVersion {
+		return nil, fmt.Errorf("%w: snapshot version %d, known %d", ErrNewerFormat, v, snapshotVersion)
+	} else if v != snapshotVersion {
+		return nil, fmt.Errorf("%w: no snapshot", ErrDamaged)
 	}
-	mid := secret(key)
-	clear(key)
-	sealed := image[imageWrapEnd:]
-	plain, err := newGCM(&mid).Open(nil, sealed[:nonceSize], sealed[nonceSize:], image[:imageWrapEnd])
-	if err != nil {
-		mid.wipe()
-		return nil, nil, fmt.Errorf("open keyring: table: %w", ErrDamaged)
-	}
-	defer clear(plain)
-	t, err := decodeTable(plain, macs, cache)
-	if err != nil {
-		mid.wipe()
-		return nil, nil, fmt.Errorf("open keyring: %w", err)
-	}
-	return t, &mid, nil
+	return decodeState(snapshot[1:], macs, cache)
 }
 
-func checkImage(image []byte, master *secret) error {
-	if len(image) == 0 {
-		return fmt.Errorf("open keyring: %w: empty image", ErrDamaged)
-	}
-	if v := image[0]; v > imageVersion {
-		return fmt.Errorf("open keyring: %w: image version %d, known %d", ErrNewerFormat, v, imageVersion)
-	}
-	if image[0] != imageVersion || len(image) < imageMinimumSize {
-		return fmt.Errorf("open keyring: %w: not an image", ErrDamaged)
-	}
-	if string(image[1:imageMasterEnd]) != string(fingerprint(master)) {
-		return fmt.Errorf("open keyring: %w: it was sealed under another one", ErrMasterKeyLost)
-	}
-	return nil
+// wipe ends a state that no keyring took over.
+func (s *state) wipe() {
+	s.command.wipe()
+	s.table.wipe()
 }
 
 func (t *table) size() int {
@@ -133,9 +97,9 @@ func (t *table) size() int {
 	return n
 }
 
-// encode makes room first: a growing buffer would leave keys behind.
-func (t *table) encode() []byte {
-	b := make([]byte, 0, t.size())
+func (t *table) encode() []byte { return t.appendTo(make([]byte, 0, t.size())) }
+
+func (t *table) appendTo(b []byte) []byte {
 	count := func(n int) { b = binary.BigEndian.AppendUint32(b, uint32(n)) }
 	b = append(append(b, t.cluster.id[:]...), t.cluster.raw[:]...)
 	count(len(t.spaces))

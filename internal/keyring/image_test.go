@@ -17,7 +17,7 @@ func mendMaster(line []byte) []byte {
 
 // busy is a table with everything in it.
 func busy(t testing.TB) *table {
-	k := mustOpen(t, newCrashFS().opt(1))
+	k := mustOpen(t, newDisk().opt(1))
 	for _, ns := range []NamespaceID{nsA, nsB, {3}} {
 		if err := k.CreateNamespace(ns); err != nil {
 			t.Fatal(err)
@@ -35,22 +35,28 @@ func busy(t testing.TB) *table {
 	return k.table
 }
 
-// TestGoldenImage also covers the derivations under the master key.
+// TestGoldenImage also covers the derivations under master key and node secret.
 func TestGoldenImage(t *testing.T) {
-	image, err := sealImage(busy(t), fixedKey(1).raw, fixedKey(2).raw, seeded(3))
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := &state{index: 258, command: fixedKey(6).raw, table: busy(t)}
+	secrets := &nodeSecrets{master: fixedKey(1).raw, all: []*secret{fixedKey(2).raw}, rand: seeded(3)}
+	image := must[[]byte](t)(secrets.wrap(imageVersion, imageLabel, st.encode()))
 	sum := sha256.Sum256(image)
 	goldenCheck(t, "IMAGE", sum[:], goldenImage)
-	if _, mid, err := openImage(image, fixedKey(1).raw, new(macPool), newTermCache(2)); err != nil || *mid != *fixedKey(2).raw {
-		t.Fatal(err)
+	back := must[*state](t)(decodeState(must[[]byte](t)(secrets.unwrap(imageVersion, imageLabel, image)), new(macPool), newTermCache(2)))
+	if back.index != 258 || *back.command != *st.command || !bytes.Equal(back.encode(), st.encode()) {
+		t.Fatal("another state came back")
 	}
+	backup := must[[]byte](t)(sealBackup(st, fixedKey(1).raw, seeded(3)))
+	sum = sha256.Sum256(backup)
+	goldenCheck(t, "BACKUP", sum[:], goldenBackup)
 }
 
-const goldenImage = "95c07546bf291e6805789dc3f18f15f51121744cc08c8f38e84d811be4e4ae78" // SHA-256
+const (
+	goldenImage  = "67a7655baca380f0f3900d56dece9b4496f3f8dbf798456089a5a7f177dfeedb" // SHA-256
+	goldenBackup = "017a5525eb9446686ba9e423092165526830c09aa81c934b41d099ebc1da6ff1" // SHA-256
+)
 
-const goldenTable = "0214bb90c43d925a3d0a7f1702f13990d91847c737db2b4136e6c2a528ec4ebf" // SHA-256, the table is long
+const goldenTable = "c8d225e894eb811bcab84ce230f8ac8daa24227514f24a741312a420f0593c49" // SHA-256, the table is long
 
 func TestTableBytes(t *testing.T) {
 	tab := busy(t)
@@ -120,7 +126,7 @@ func TestMasterText(t *testing.T) {
 
 func TestRandomnessRunsOut(t *testing.T) {
 	for n := 0; ; n++ {
-		opt := newCrashFS().opt(1)
+		opt := newDisk().opt(1)
 		opt.Rand = &limited{n: n}
 		k, err := Open(opt)
 		if err == nil {
@@ -177,20 +183,35 @@ func FuzzDecodeTable(f *testing.F) {
 }
 
 func FuzzOpenImage(f *testing.F) {
-	master, mid := fixedKey(1).raw, fixedKey(2).raw
-	image, err := sealImage(busy(f), master, mid, seeded(3))
-	if err != nil {
-		f.Fatal(err)
-	}
+	secrets := &nodeSecrets{master: fixedKey(1).raw, all: []*secret{fixedKey(2).raw}, rand: seeded(3)}
+	st := &state{index: 9, command: fixedKey(6).raw, table: busy(f)}
+	image := must[[]byte](f)(secrets.wrap(imageVersion, imageLabel, st.encode()))
 	f.Add(image)
 	f.Add(encodeCopy(ringFormat.magic, 1, image))
-	f.Add(image[:imageMinimumSize])
-	f.Add(encodeMaster(master))
+	f.Add(must[[]byte](f)(sealBackup(st, secrets.master, seeded(4))))
+	f.Add(image[:wrappedMinimum])
+	f.Add(append([]byte{snapshotVersion}, st.encode()...))
+	f.Add(encodeMaster(secrets.master))
 	f.Add([]byte{1})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		_, _, _ = openImage(b, master, new(macPool), newTermCache(2))
-		_, _, _ = decodeCopy(ringFormat.magic, b)
+		_, _ = secrets.unwrap(imageVersion, imageLabel, b)
+		_, _ = openBackup(b, secrets.master)
 		_, _, _ = decodeBackup(b)
-		_, _ = decodeMaster(b)
+		_, _ = parseMaster(string(b))
+		if s, err := decodeSnapshot(b, new(macPool), newTermCache(2)); err == nil && !bytes.Equal(s.encode(), b[1:]) {
+			t.Fatal("what was accepted encodes otherwise")
+		}
+		head, err := decodeHead(ringFormat.magic, b)
+		if err != nil {
+			return
+		}
+		for at, sum := head.end, head.sum; ; {
+			record := recordAt(b, at, sum)
+			if record == nil {
+				return
+			}
+			at += 4 + len(record) + recordSum
+			sum = b[at-recordSum : at]
+		}
 	})
 }

@@ -2,12 +2,19 @@ package keyring
 
 import (
 	"crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"path/filepath"
 	"sync"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"mneme/internal/storage"
 )
 
 // KeysDir is the folder of the data directory that holds the master key and the
@@ -24,9 +31,10 @@ type Options struct {
 	// AllowNewStorage lets Open make storage keys where there are none beside a
 	// keyring. Set it only when nothing is there that they encrypt.
 	AllowNewStorage bool
-	Store           Store        // default: a FileStore in Dir/keys
+	Master          MasterSource // default: a file in Dir/keys, made with the keyring
+	Proposer        Proposer     // default: commands are applied here, at once
 	Rand            io.Reader    // default: crypto/rand
-	FS              FS           // default: OSFS
+	FS              vfs.FS       // default: vfs.Default
 	Log             *slog.Logger // what was healed; default: discarded
 	TermCache       int          // entries for all namespaces; default 131072, at about 100 bytes
 }
@@ -38,39 +46,51 @@ func (o *Options) fill() error {
 	if o.Rand == nil {
 		o.Rand = rand.Reader
 	}
+	o.Rand = &sharedReader{r: o.Rand}
 	if o.FS == nil {
-		o.FS = OSFS{}
+		o.FS = vfs.Default
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.Store == nil {
-		o.Store = NewFileStore(o.keys(), o.FS, o.Log)
 	}
 	return nil
 }
 
 func (o *Options) keys() string { return filepath.Join(o.Dir, KeysDir) }
 
+// sharedReader lets several callers draw from one source.
+type sharedReader struct {
+	mu sync.Mutex
+	r  io.Reader
+}
+
+// Read implements io.Reader.
+func (s *sharedReader) Read(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return io.ReadFull(s.r, b)
+}
+
 // Keyring holds all keys in memory. It is safe for concurrent use.
 type Keyring struct {
-	store Store
-	rand  io.Reader
-	macs  *macPool
-	cache *termCache
-	node  *DataKey
+	rand     io.Reader
+	macs     *macPool
+	cache    *termCache
+	node     *DataKey
+	proposer Proposer
+	storage  *StorageKeys
 
-	storage *StorageKeys
-	// write is held by one writer at a time, through its Save; no reader waits
-	// for it. It guards table, mid, secrets and, with mu, the closing.
+	// write is held by one writer at a time, while it writes files; no reader
+	// waits for it. It guards what follows; state and lookup are changed under
+	// mu as well.
 	write   sync.Mutex
-	table   *table
+	file    *journal
 	master  *secret
-	mid     *secret
 	secrets *nodeSecrets
 
 	// mu guards what readers look at; it is never held during I/O.
-	mu     sync.RWMutex
+	mu sync.RWMutex
+	state
 	lookup lookup
 	closed bool
 }
@@ -87,94 +107,160 @@ type subjectRef struct {
 	tag subjectTag
 }
 
+// Exists reports whether there is a keyring in a data directory, whole or not. A
+// master key alone is none, and neither is what a first start that was cut short
+// has left: nothing can have been sealed yet.
+func Exists(fsys vfs.FS, dir string) (bool, error) {
+	for _, name := range []string{primaryName, secondaryName} {
+		_, err := fsys.Stat(filepath.Join(dir, KeysDir, name))
+		if err == nil {
+			return true, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return false, fmt.Errorf("look for a keyring: %w", err)
+		}
+	}
+	return false, nil
+}
+
 // Open reads the keyring, healing a damaged copy, or makes one if allowed. Errors:
-// ErrNoKeyring, ErrMasterKeyLost, ErrDamaged, ErrNewerFormat, or the file system's.
+// ErrNoKeyring, ErrMasterKeyLost, ErrMasterKeyMode, ErrNodeSecretLost,
+// ErrStorageKeysLost, ErrDamaged, ErrNewerFormat, or the file system's.
 func Open(opt Options) (*Keyring, error) {
 	if err := opt.fill(); err != nil {
 		return nil, err
 	}
-	image, err := opt.Store.Load()
+	k := &Keyring{
+		rand: opt.Rand, macs: new(macPool), cache: newTermCache(opt.TermCache),
+		file: newJournal(ringFormat, &opt), proposer: opt.Proposer,
+	}
+	if k.proposer == nil {
+		k.proposer = alone{k}
+	}
+	image, records, err := k.file.load()
 	if err != nil {
 		return nil, fmt.Errorf("open keyring: %w", err)
 	}
 	if image == nil && !opt.AllowCreate {
 		return nil, fmt.Errorf("open keyring in %s: %w", opt.keys(), ErrNoKeyring)
 	}
-	master, err := readMaster(opt.FS, opt.keys())
-	if err != nil {
+	if k.master, err = masterKey(&opt, image); err != nil {
 		return nil, fmt.Errorf("open keyring: %w", err)
-	}
-	if image != nil && master == nil {
-		return nil, fmt.Errorf("open keyring: %w: no %s", ErrMasterKeyLost, filepath.Join(opt.keys(), masterName))
-	}
-	k := &Keyring{
-		store: opt.Store, rand: opt.Rand, master: master,
-		macs: new(macPool), cache: newTermCache(opt.TermCache),
-	}
-	if image == nil {
-		err = k.create(opt)
-	} else if k.table, k.mid, err = openImage(image, master, k.macs, k.cache); err == nil {
-		err = k.openSecrets(opt, opt.AllowNewStorage)
-	}
-	if err != nil {
-		k.master.wipe()
-		return nil, err
 	}
 	k.node = &DataKey{kind: kindNode, macs: k.macs, raw: k.master.derive("node key")}
 	k.node.id = KeyID(k.master.derive("node key id")[:16])
-	k.buildLookup()
+	if image == nil {
+		err = k.create(&opt)
+	} else {
+		err = k.read(&opt, image, records)
+	}
+	if err != nil {
+		k.master.wipe()
+		return nil, fmt.Errorf("open keyring: %w", err)
+	}
 	return k, nil
 }
 
-// create makes the first image. A master key that is there already, from a
-// start that was cut short or from the operator, is used.
-func (k *Keyring) create(opt Options) error {
-	dir := opt.keys()
-	if err := opt.FS.MkdirAll(dir); err != nil {
-		return fmt.Errorf("create keyring: %w", err)
-	}
-	if err := opt.FS.SyncDir(opt.Dir); err != nil {
-		return fmt.Errorf("create keyring: sync %s: %w", opt.Dir, err)
-	}
-	var err error
-	if k.master == nil {
-		if k.master, err = makeMaster(opt.FS, dir, opt.Rand); err != nil {
-			return fmt.Errorf("create keyring: %w", err)
-		}
-	}
-	// Before the image: where that is, these are too.
-	if err := k.openSecrets(opt, true); err != nil {
+// create makes the first state. What is there already, from a start that was cut
+// short or from the operator, is used.
+func (k *Keyring) create(opt *Options) error {
+	if err := storage.MkdirAll(opt.FS, opt.keys(), keysDirMode); err != nil {
 		return err
 	}
-	cluster, err := k.newKey(NamespaceID{}, subjectTag{})
+	if err := k.openSecrets(opt); err != nil {
+		return err
+	}
+	if len(k.secrets.all) == 0 {
+		if err := k.secrets.begin(); err != nil {
+			return err
+		}
+	}
+	own, err := k.newKey(subjectTag{})
 	if err != nil {
-		return fmt.Errorf("create keyring: %w", err)
+		return err
 	}
-	cluster.kind = kindCluster
-	if k.mid, err = newSecret(opt.Rand); err != nil {
-		return fmt.Errorf("create keyring: %w", err)
+	cluster := &DataKey{id: own.id, kind: kindCluster, macs: k.macs, raw: own.raw}
+	command, err := newSecret(k.rand)
+	if err != nil {
+		return err
 	}
-	return k.save(&table{cluster: cluster}, k.mid)
+	k.state = state{command: command, table: &table{cluster: cluster}}
+	k.lookup = newLookup(k.table, k.macs)
+	if err := k.openStorage(newJournal(storageFormat, opt), true); err != nil {
+		return err
+	}
+	// Last: where the image is, the rest is too.
+	return k.cut(&k.state)
 }
 
-// openSecrets reads the node's secret and the storage keys, or makes them.
-func (k *Keyring) openSecrets(opt Options, create bool) (err error) {
-	dir := opt.keys()
-	k.secrets, err = openSecrets(newCopies(secretFormat, dir, opt.FS, opt.Log), opt.Rand, k.master)
+// read opens the image and brings the records behind it.
+func (k *Keyring) read(opt *Options, image []byte, records [][]byte) error {
+	if err := k.openSecrets(opt); err != nil {
+		return err
+	}
+	if len(k.secrets.all) == 0 {
+		return fmt.Errorf("%w: no %s", ErrNodeSecretLost, secretFormat.name)
+	}
+	plain, err := k.secrets.unwrap(imageVersion, imageLabel, image)
+	if err != nil {
+		return err
+	}
+	defer clear(plain)
+	s, err := decodeState(plain, k.macs, k.cache)
+	if err != nil {
+		return err
+	}
+	k.state, k.lookup = *s, newLookup(s.table, k.macs)
+	for i, record := range records {
+		if err := k.replay(record); err != nil {
+			return fmt.Errorf("record %d: %w", i+1, err)
+		}
+	}
+	if err := k.openStorage(newJournal(storageFormat, opt), opt.AllowNewStorage); err != nil {
+		return err
+	}
+	if !k.secrets.unfinished() {
+		return nil
+	}
+	return k.rewrap(&k.state, k.storage.table.Load()) // a destruction was cut short
+}
+
+// replay brings a command that the file kept. It must come to what it came to then.
+func (k *Keyring) replay(record []byte) error {
+	if len(record) < 8 {
+		return fmt.Errorf("%w: %d bytes", ErrDamaged, len(record))
+	}
+	index := binary.BigEndian.Uint64(record)
+	if index <= k.state.index {
+		return fmt.Errorf("%w: command %d behind command %d", ErrDamaged, index, k.state.index)
+	}
+	e, err := k.judge(record[8:])
+	if err != nil {
+		return err
+	}
+	if e.table == nil || e.next != nil {
+		return fmt.Errorf("%w: command %d changes nothing, or ends keys", ErrDamaged, index)
+	}
+	k.land(index, e)
+	return nil
+}
+
+func (k *Keyring) openSecrets(opt *Options) (err error) {
+	k.secrets, err = openSecrets(newJournal(secretFormat, opt), opt.Rand, k.master)
 	if err != nil {
 		return fmt.Errorf("open node secret: %w", err)
 	}
-	return k.openStorage(newCopies(storageFormat, dir, opt.FS, opt.Log), create)
+	return nil
 }
 
-// buildLookup fills lookup from the table, at Open.
-func (k *Keyring) buildLookup() {
+// newLookup finds what a table holds.
+func newLookup(t *table, macs *macPool) lookup {
 	l := lookup{
-		keys:     map[KeyID]*DataKey{k.node.id: k.node, k.table.cluster.id: k.table.cluster},
+		keys:     map[KeyID]*DataKey{t.cluster.id: t.cluster},
 		subjects: make(map[subjectRef]*DataKey),
 		spaces:   make(map[NamespaceID]*NamespaceKeys),
 	}
-	for _, s := range k.table.spaces {
+	for _, s := range t.spaces {
 		l.spaces[s.names.id] = s.names
 		for _, grave := range s.dead {
 			l.keys[grave.id] = nil
@@ -185,16 +271,16 @@ func (k *Keyring) buildLookup() {
 			l.subjects[subjectRef{s.names.id, d.tag}] = d
 		}
 	}
-	for _, id := range k.table.deadSpaces {
+	for _, id := range t.deadSpaces {
 		l.spaces[id] = nil
 	}
-	for _, id := range k.table.deadKeys {
+	for _, id := range t.deadKeys {
 		l.keys[id] = nil
 	}
-	for _, c := range k.table.combined {
-		l.keys[c.id] = k.combinedKey(c, l.keys)
+	for _, c := range t.combined {
+		l.keys[c.id] = combinedKey(c, l.keys, macs)
 	}
-	k.lookup = l
+	return l
 }
 
 // DataKey finds a subject's key; subject "" is the namespace itself. Errors:
@@ -219,6 +305,9 @@ func (k *Keyring) DataKey(ns NamespaceID, subject string) (*DataKey, error) {
 func (k *Keyring) KeyByID(id KeyID) (*DataKey, error) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
+	if id == k.node.id && !k.closed {
+		return k.node, nil
+	}
 	d, ok := k.lookup.keys[id]
 	if d == nil {
 		return nil, fmt.Errorf("find key %s: %w", id, k.absentLocked(ok))
@@ -282,10 +371,11 @@ func (k *Keyring) Close() error {
 			names.wipe()
 		}
 	}
+	k.node.wipe(ErrClosed)
 	k.storage.table.Store(nil)
 	k.secrets.wipe()
 	k.master.wipe()
-	k.mid.wipe()
+	k.command.wipe()
 	return nil
 }
 

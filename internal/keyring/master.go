@@ -4,17 +4,13 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"path/filepath"
 	"strconv"
 	"strings"
 )
 
-// The master key's file is one line of text, so that it can live in a password
-// manager or a cluster's secret:
+// The master key is one line of text, so that it can live in a password manager
+// or a cluster's secret:
 //
 //	mneme-master-key v1 <64 hexadecimal digits> <16 hexadecimal digits>
 //
@@ -59,43 +55,4 @@ func decodeMaster(text []byte) (*secret, error) {
 		return nil, fmt.Errorf("master key: %w: not hexadecimal", ErrDamaged)
 	}
 	return key, nil
-}
-
-// readMaster gives nil and no error where there is no file.
-func readMaster(fsys FS, dir string) (*secret, error) {
-	path := filepath.Join(dir, masterName)
-	text, err := fsys.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read master key: %w", err)
-	}
-	defer clear(text)
-	key, err := decodeMaster(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return key, nil
-}
-
-// makeMaster makes a master key that is durable when it returns.
-func makeMaster(fsys FS, dir string, rand io.Reader) (*secret, error) {
-	key, err := newSecret(rand)
-	if err != nil {
-		return nil, fmt.Errorf("make master key: %w", err)
-	}
-	if err := writeMaster(fsys, dir, key); err != nil {
-		return nil, err
-	}
-	return key, nil
-}
-
-func writeMaster(fsys FS, dir string, key *secret) error {
-	text := encodeMaster(key)
-	defer clear(text)
-	if err := replace(fsys, dir, filepath.Join(dir, masterName), text); err != nil {
-		return fmt.Errorf("write master key: %w", err)
-	}
-	return nil
 }

@@ -32,16 +32,16 @@ const (
 // keyring's writer uses it, one call at a time.
 type nodeSecrets struct {
 	redacted
-	store  Store
+	file   *journal
 	rand   io.Reader
 	master *secret
 	all    []*secret // the last is current
 }
 
 // openSecrets reads the file; without one, all is empty.
-func openSecrets(store Store, rand io.Reader, master *secret) (*nodeSecrets, error) {
-	n := &nodeSecrets{store: store, rand: rand, master: master}
-	image, err := store.Load()
+func openSecrets(file *journal, rand io.Reader, master *secret) (*nodeSecrets, error) {
+	n := &nodeSecrets{file: file, rand: rand, master: master}
+	image, _, err := file.load()
 	if err != nil || image == nil {
 		return n, err
 	}
@@ -72,7 +72,7 @@ func (n *nodeSecrets) save(all []*secret) error {
 	for _, s := range all {
 		image = append(image, s[:]...)
 	}
-	return n.store.Save(image)
+	return n.file.cut(image)
 }
 
 // begin adds a new current secret and makes it durable beside the former ones.
@@ -107,21 +107,69 @@ func (n *nodeSecrets) finish() error {
 // unfinished reports whether a renewal was cut short.
 func (n *nodeSecrets) unfinished() bool { return len(n.all) > 1 }
 
-// wrapping gives the key that wraps under the current secret, and the print by
-// which a file names that secret.
-func (n *nodeSecrets) wrapping(label string) (*secret, [secretPrintSize]byte) {
-	s := n.all[len(n.all)-1]
-	return n.combine(s, label), secretPrint(s)
+// The image of a wrapped file:
+//
+//	 0      1             9             17         29              n
+//	├──────┼─────────────┼─────────────┼──────────┼───────────────┤
+//	│vers. │ master key  │ node secret │ nonce    │ content,      │
+//	│      │ fingerprint │ print       │          │ sealed        │
+//	└──────┴─────────────┴─────────────┴──────────┴───────────────┘
+//
+// sealed with AES-256-GCM under the wrapping key for the file's label, with
+// bytes 0 to 16 as additional data.
+const (
+	wrappedAAD     = 1 + fingerprintSize + secretPrintSize
+	wrappedMinimum = wrappedAAD + nonceSize + tagSize
+)
+
+// wrap seals plain under the current secret.
+func (n *nodeSecrets) wrap(version byte, label string, plain []byte) ([]byte, error) {
+	var nonce [nonceSize]byte
+	if _, err := io.ReadFull(n.rand, nonce[:]); err != nil {
+		return nil, fmt.Errorf("seal %s: read randomness: %w", label, err)
+	}
+	current := n.all[len(n.all)-1]
+	key, print := n.combine(current, label), secretPrint(current)
+	defer key.wipe()
+	b := make([]byte, 0, wrappedMinimum+len(plain))
+	b = append(append(b, version), fingerprint(n.master)...)
+	b = append(append(b, print[:]...), nonce[:]...)
+	return newGCM(key).Seal(b, nonce[:], plain, b[:wrappedAAD]), nil
 }
 
-// unwrapping finds the wrapping key of a file by the print that it names.
-func (n *nodeSecrets) unwrapping(label string, print [secretPrintSize]byte) (*secret, error) {
+// unwrap is wrap's inverse. Errors: ErrNewerFormat, ErrMasterKeyLost where
+// another master key was used, ErrDamaged.
+func (n *nodeSecrets) unwrap(version byte, label string, image []byte) ([]byte, error) {
+	if len(image) > 0 && image[0] > version {
+		return nil, fmt.Errorf("%w: version %d, known %d", ErrNewerFormat, image[0], version)
+	}
+	if len(image) < wrappedMinimum || image[0] != version {
+		return nil, fmt.Errorf("%w: no image of version %d", ErrDamaged, version)
+	}
+	if string(image[1:1+fingerprintSize]) != string(fingerprint(n.master)) {
+		return nil, fmt.Errorf("%w: %s: sealed under another one", ErrMasterKeyLost, label)
+	}
+	key, err := n.wrapping(label, [secretPrintSize]byte(image[1+fingerprintSize:wrappedAAD]))
+	if err != nil {
+		return nil, err
+	}
+	defer key.wipe()
+	sealed := image[wrappedAAD:]
+	plain, err := newGCM(key).Open(nil, sealed[:nonceSize], sealed[nonceSize:], image[:wrappedAAD])
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: seal broken", ErrDamaged, label)
+	}
+	return plain, nil
+}
+
+// wrapping finds the wrapping key of a file by the print that it names.
+func (n *nodeSecrets) wrapping(label string, print [secretPrintSize]byte) (*secret, error) {
 	for _, s := range n.all {
 		if secretPrint(s) == print {
 			return n.combine(s, label), nil
 		}
 	}
-	return nil, fmt.Errorf("%w: it was sealed under a node secret that is gone", ErrDamaged)
+	return nil, fmt.Errorf("%w: %s: sealed under another node secret", ErrDamaged, label)
 }
 
 func (n *nodeSecrets) combine(s *secret, label string) *secret {

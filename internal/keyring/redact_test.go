@@ -26,20 +26,20 @@ func leaks(text string, s *secret) bool {
 }
 
 func TestSecretsNeverPrint(t *testing.T) {
-	k := mustOpen(t, newCrashFS().opt(1))
+	k := mustOpen(t, newDisk().opt(1))
 	if err := k.CreateNamespace(nsA); err != nil {
 		t.Fatal(err)
 	}
 	d := must[*DataKey](t)(k.DataKey(nsA, ""))
 	d.MAC("x", nil) // so that the sub-keys exist
 	names := must[*NamespaceKeys](t)(k.Namespace(nsA))
-	secrets := []*secret{d.raw, names.index, names.term, names.names, names.tags, k.master, k.mid, k.node.raw, k.secrets.all[0], &k.storage.table.Load().entries[0].key,
+	secrets := []*secret{d.raw, names.index, names.term, names.names, names.tags, k.master, k.command, k.node.raw, k.secrets.all[0], &k.storage.table.Load().entries[0].key,
 		d.subs.Load().mac, d.subs.Load().nonce}
 	if !leaks(fmt.Sprintf("%v", [32]byte(*d.raw)), d.raw) || !leaks(fmt.Sprintf("%#v", [32]byte(*d.raw)), d.raw) {
 		t.Fatal("the test sees nothing")
 	}
 	for _, v := range []any{d, names, k, *d.raw, d.raw, struct{ K *DataKey }{d}, struct{ k *DataKey }{d},
-		[]*NamespaceKeys{names}, map[string]*Keyring{"k": k}, k.storage, k.storage.table.Load(), k.secrets, k.table, k.table.spaces[0], d.subs.Load()} {
+		[]*NamespaceKeys{names}, map[string]*Keyring{"k": k}, k.storage, k.storage.table.Load(), k.secrets, &k.state, k.table, k.table.spaces[0], d.subs.Load()} {
 		var out strings.Builder
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%x", "%q", "%d"} {
 			fmt.Fprintf(&out, verb+"\n", v)

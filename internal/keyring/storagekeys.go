@@ -9,21 +9,11 @@ import (
 
 // Storage keys encrypt what this node writes to its own disk: files of the
 // state, Raft log, snapshots. They never leave the node, are in no backup and
-// in no command: what they protect is built again from the log. Their file's
-// image is
-//
-//	 0      1             9             17         29              n
-//	├──────┼─────────────┼─────────────┼──────────┼───────────────┤
-//	│vers. │ master key  │ node secret │ nonce    │ table, sealed │
-//	│      │ fingerprint │ print       │          │               │
-//	└──────┴─────────────┴─────────────┴──────────┴───────────────┘
-//
-// sealed with AES-256-GCM under the wrapping key for the label "storage keys",
-// with bytes 0 to 16 as additional data. The table, opened, is one or more
-// times u32 id ‖ key 32, ids ascending; the last is current.
+// in no command: what they protect is built again from the log. Their file is
+// wrapped for the label "storage keys"; its content is one or more times
+// u32 id ‖ key 32, ids ascending; the last is current.
 const (
 	storageVersion = 1
-	storageAAD     = 1 + fingerprintSize + secretPrintSize
 	storageLabel   = "storage keys"
 	storageEntry   = 4 + 32
 )
@@ -33,7 +23,7 @@ const (
 type StorageKeys struct {
 	redacted
 	ring  *Keyring
-	store Store
+	file  *journal
 	table atomic.Pointer[storageTable] // nil once the keyring is closed
 }
 
@@ -122,18 +112,10 @@ func (s *StorageKeys) DestroyBefore(id uint32) error {
 			next.entries = append(next.entries, e)
 		}
 	}
-	secrets := s.ring.secrets
-	if len(next.entries) == len(old.entries) && !secrets.unfinished() {
+	if len(next.entries) == len(old.entries) && !s.ring.secrets.unfinished() {
 		return nil
 	}
-	err := secrets.begin()
-	if err == nil {
-		err = s.save(next)
-	}
-	if err == nil {
-		err = secrets.finish()
-	}
-	if err != nil {
+	if err := s.ring.renew(&s.ring.state, next); err != nil {
 		return fmt.Errorf("destroy storage keys before %d: %w", id, err)
 	}
 	s.table.Store(next)
@@ -153,87 +135,45 @@ func (t *storageTable) with(id uint32, rand io.Reader) (*storageTable, error) {
 
 // save seals t under the current node secret and stores it.
 func (s *StorageKeys) save(t *storageTable) error {
-	secrets := s.ring.secrets
-	wrap, print := secrets.wrapping(storageLabel)
-	defer wrap.wipe()
-	var nonce [nonceSize]byte
-	if _, err := io.ReadFull(s.ring.rand, nonce[:]); err != nil {
-		return fmt.Errorf("seal storage keys: read randomness: %w", err)
-	}
 	plain := t.encode()
 	defer clear(plain)
-	b := make([]byte, 0, storageAAD+nonceSize+len(plain)+tagSize)
-	b = append(append(b, storageVersion), fingerprint(secrets.master)...)
-	b = append(append(b, print[:]...), nonce[:]...)
-	return s.store.Save(newGCM(wrap).Seal(b, nonce[:], plain, b[:storageAAD]))
+	image, err := s.ring.secrets.wrap(storageVersion, storageLabel, plain)
+	if err != nil {
+		return err
+	}
+	return s.file.cut(image)
 }
 
-// openStorage reads the keys, or makes the first one where that is allowed. A
-// renewal of the node's secret that was cut short is brought to its end.
-func (k *Keyring) openStorage(store Store, create bool) error {
-	s := &StorageKeys{ring: k, store: store}
-	image, err := store.Load()
+// openStorage reads the keys, or makes the first one where that is allowed.
+func (k *Keyring) openStorage(file *journal, create bool) error {
+	s := &StorageKeys{ring: k, file: file}
+	k.storage = s
+	image, _, err := file.load()
 	if err != nil {
 		return fmt.Errorf("open storage keys: %w", err)
 	}
 	var t *storageTable
 	switch {
-	case image != nil && len(k.secrets.all) > 0:
-		t, err = openStorageImage(image, k.secrets)
 	case image != nil:
-		err = fmt.Errorf("%w: no %s", ErrStorageKeysLost, secretFormat.name)
+		t, err = openStorageImage(image, k.secrets)
 	case create:
-		t, err = s.first()
+		if t, err = new(storageTable).with(1, k.rand); err == nil {
+			err = s.save(t)
+		}
 	default:
 		err = fmt.Errorf("%w: no %s", ErrStorageKeysLost, storageFormat.name)
-	}
-	if err == nil && k.secrets.unfinished() {
-		if err = s.save(t); err == nil {
-			err = k.secrets.finish()
-		}
 	}
 	if err != nil {
 		return fmt.Errorf("open storage keys: %w", err)
 	}
 	s.table.Store(t)
-	k.storage = s
 	return nil
 }
 
-// first makes the node's secret, unless a start that was cut short left one,
-// and then the first key.
-func (s *StorageKeys) first() (*storageTable, error) {
-	if len(s.ring.secrets.all) == 0 {
-		if err := s.ring.secrets.begin(); err != nil {
-			return nil, err
-		}
-	}
-	t, err := new(storageTable).with(1, s.ring.rand)
-	if err != nil {
-		return nil, err
-	}
-	return t, s.save(t)
-}
-
 func openStorageImage(image []byte, secrets *nodeSecrets) (*storageTable, error) {
-	if len(image) > 0 && image[0] > storageVersion {
-		return nil, fmt.Errorf("%w: version %d, known %d", ErrNewerFormat, image[0], storageVersion)
-	}
-	if len(image) < storageAAD+nonceSize+tagSize || image[0] != storageVersion {
-		return nil, fmt.Errorf("%w: not storage keys", ErrDamaged)
-	}
-	if string(image[1:1+fingerprintSize]) != string(fingerprint(secrets.master)) {
-		return nil, fmt.Errorf("%w: the storage keys were sealed under another one", ErrMasterKeyLost)
-	}
-	wrap, err := secrets.unwrapping(storageLabel, [secretPrintSize]byte(image[1+fingerprintSize:storageAAD]))
+	plain, err := secrets.unwrap(storageVersion, storageLabel, image)
 	if err != nil {
 		return nil, err
-	}
-	defer wrap.wipe()
-	sealed := image[storageAAD:]
-	plain, err := newGCM(wrap).Open(nil, sealed[:nonceSize], sealed[nonceSize:], image[:storageAAD])
-	if err != nil {
-		return nil, fmt.Errorf("%w: seal broken", ErrDamaged)
 	}
 	defer clear(plain)
 	return decodeStorage(plain)

@@ -2,10 +2,10 @@ package keyring
 
 import (
 	"bytes"
-	"fmt"
-	"maps"
 	"sync"
 	"testing"
+
+	"mneme/internal/storage"
 )
 
 func currentOf(s *StorageKeys) storageKey {
@@ -30,7 +30,7 @@ func holds(t testing.TB, s *StorageKeys, want ...storageKey) {
 }
 
 func TestStorageKeysLive(t *testing.T) {
-	c := newCrashFS()
+	c := newDisk()
 	k := mustOpen(t, c.opt(1))
 	one := currentOf(k.Storage())
 	if one.id != 1 || one.key == (secret{}) {
@@ -64,7 +64,7 @@ func TestStorageKeysLive(t *testing.T) {
 }
 
 func TestStorageKeysAfterClose(t *testing.T) {
-	k := mustOpen(t, newCrashFS().opt(1))
+	k := mustOpen(t, newDisk().opt(1))
 	s := k.Storage()
 	if err := k.Close(); err != nil {
 		t.Fatal(err)
@@ -85,65 +85,53 @@ func TestStorageKeysAfterClose(t *testing.T) {
 // An older copy of the file, today's master key and today's node secret: what
 // was destroyed since must stay shut.
 func TestOlderStorageKeysStayShut(t *testing.T) {
-	c := newCrashFS()
+	c := newDisk()
 	k := mustOpen(t, c.opt(1))
-	files := []string{c.path(storageFormat.name), c.path(storageFormat.name + copySuffix)}
 	if err := k.Storage().Rotate(); err != nil {
 		t.Fatal(err)
 	}
-	old := bytes.Clone(c.visible[files[0]].data)
-	attack := func() error {
-		_, image, err := decodeCopy(storageFormat.magic, old)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, secretImage, err := decodeCopy(secretFormat.magic, c.visible[c.path(secretFormat.name)].data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		secrets := &nodeSecrets{master: k.master}
-		if secrets.all, err = decodeSecrets(secretImage); err != nil {
-			t.Fatal(err)
-		}
-		for _, s := range secrets.all {
-			// The print in the clear is no lock: the thief tries every secret.
-			copy(image[1+fingerprintSize:], secretPrintOf(s))
-			if _, err := openStorageImage(bytes.Clone(image), secrets); err == nil {
-				return nil
+	old := c.get(c.path(storageFormat.name))
+	attack := func() bool {
+		head := must[copyHead](t)(decodeHead(storageFormat.magic, old))
+		mine := must[copyHead](t)(decodeHead(secretFormat.magic, c.get(c.path(secretFormat.name))))
+		secrets := &nodeSecrets{master: k.master, all: must[[]*secret](t)(decodeSecrets(mine.image))}
+		for _, s := range secrets.all { // the print in the clear is no lock
+			sealed := head.image[wrappedAAD:]
+			if _, err := newGCM(secrets.combine(s, storageLabel)).Open(nil, sealed[:nonceSize], sealed[nonceSize:], head.image[:wrappedAAD]); err == nil {
+				return true
 			}
 		}
-		_, err = openStorageImage(image, secrets)
-		return err
+		return false
 	}
-	if err := attack(); err != nil {
-		t.Fatalf("the attack does not work even before the destruction: %v", err)
+	if !attack() {
+		t.Fatal("the attack does not work even before the destruction")
 	}
 	if err := k.Storage().DestroyBefore(2); err != nil {
 		t.Fatal(err)
 	}
-	wantErr(t, attack(), ErrDamaged)
-	for name, n := range c.visible {
-		if _, image, err := decodeCopy(secretFormat.magic, n.data); err == nil && len(image) != 1+32 {
+	if attack() {
+		t.Fatal("the older copy opens still")
+	}
+	for name, raw := range c.files() {
+		if head, err := decodeHead(secretFormat.magic, raw); err == nil && len(head.image) != 1+32 {
 			t.Fatalf("%s still holds a former secret", name)
 		}
 	}
 }
 
-func secretPrintOf(s *secret) []byte { p := secretPrint(s); return p[:] }
-
 func TestEveryFlippedByteOfStorageKeysIsHealed(t *testing.T) {
-	c := newCrashFS()
+	c := newDisk()
 	k := mustOpen(t, c.opt(1))
 	want := currentOf(k.Storage())
 	for _, f := range []copyFormat{secretFormat, storageFormat} {
-		good := c.visible[c.path(f.name)].data
+		good := c.get(c.path(f.name))
 		for _, name := range []string{f.name, f.name + copySuffix} {
 			for i := range good {
 				bad := bytes.Clone(good)
 				bad[i] ^= 1 << (i % 8)
-				c.visible[c.path(name)] = &inode{bad}
+				c.put(c.path(name), bad)
 				holds(t, mustOpen(t, c.opt(2)).Storage(), want)
-				if !bytes.Equal(c.visible[c.path(name)].data, good) {
+				if !bytes.Equal(c.get(c.path(name)), good) {
 					t.Fatalf("%s, byte %d: not healed", name, i)
 				}
 			}
@@ -154,23 +142,36 @@ func TestEveryFlippedByteOfStorageKeysIsHealed(t *testing.T) {
 // Lost storage keys stop the start, and begin anew only if the caller says
 // that nothing is under them.
 func TestLostStorageKeysAreNotReplacedUnasked(t *testing.T) {
-	for _, f := range []copyFormat{secretFormat, storageFormat} {
-		c := newCrashFS()
-		old := currentOf(mustOpen(t, c.opt(1)).Storage())
-		delete(c.visible, c.path(f.name))
-		delete(c.visible, c.path(f.name+copySuffix))
-		_, err := Open(c.opt(2))
-		wantErr(t, err, ErrStorageKeysLost)
-		delete(c.visible, c.path(storageFormat.name))
-		delete(c.visible, c.path(storageFormat.name+copySuffix))
-		opt := c.opt(3)
-		opt.AllowNewStorage = true
-		s := mustOpen(t, opt).Storage()
-		if currentOf(s) == old {
-			t.Fatal("the lost key came back")
-		}
-		holds(t, mustOpen(t, c.opt(4)).Storage(), currentOf(s))
+	c := newDisk()
+	old := currentOf(mustOpen(t, c.opt(1)).Storage())
+	c.remove(c.path(storageFormat.name))
+	c.remove(c.path(storageFormat.name + copySuffix))
+	_, err := Open(c.opt(2))
+	wantErr(t, err, ErrStorageKeysLost)
+	opt := c.opt(3)
+	opt.AllowNewStorage = true
+	s := mustOpen(t, opt).Storage()
+	if currentOf(s) == old {
+		t.Fatal("the lost key came back")
 	}
+	holds(t, mustOpen(t, c.opt(4)).Storage(), currentOf(s))
+}
+
+func TestLostNodeSecretIsNotReplaced(t *testing.T) {
+	c := newDisk()
+	mustOpen(t, c.opt(1))
+	good := c.get(c.path(secretFormat.name))
+	c.remove(c.path(secretFormat.name))
+	c.remove(c.path(secretFormat.name + copySuffix))
+	opt := c.opt(2)
+	opt.AllowNewStorage = true
+	_, err := Open(opt)
+	wantErr(t, err, ErrNodeSecretLost)
+	if c.get(c.path(secretFormat.name)) != nil {
+		t.Fatal("a new secret shuts the keyring for ever")
+	}
+	c.put(c.path(secretFormat.name), good)
+	mustOpen(t, c.opt(3))
 }
 
 func TestStorageFilesRefuseWhatTheyDoNotKnow(t *testing.T) {
@@ -197,20 +198,10 @@ func TestStorageFilesRefuseWhatTheyDoNotKnow(t *testing.T) {
 	wantErr(t, err, ErrDamaged)
 }
 
-// memStore keeps the last image.
-type memStore struct{ image []byte }
-
-func (m *memStore) Load() ([]byte, error)   { return m.image, nil }
-func (m *memStore) Save(image []byte) error { m.image = bytes.Clone(image); return nil }
-
 func storageImage(t testing.TB, secrets *nodeSecrets) []byte {
-	store := new(memStore)
-	s := &StorageKeys{ring: &Keyring{rand: seeded(3), secrets: secrets}, store: store}
+	secrets.rand = seeded(3)
 	table := &storageTable{entries: []storageKey{{id: 7, key: *fixedKey(3).raw}, {id: 258, key: *fixedKey(4).raw}}}
-	if err := s.save(table); err != nil {
-		t.Fatal(err)
-	}
-	return store.image
+	return must[[]byte](t)(secrets.wrap(storageVersion, storageLabel, table.encode()))
 }
 
 func TestGoldenStorageKeys(t *testing.T) {
@@ -221,12 +212,22 @@ func TestGoldenStorageKeys(t *testing.T) {
 	if err != nil || len(back.entries) != 2 || back.entries[1] != (storageKey{id: 258, key: *fixedKey(4).raw}) {
 		t.Fatalf("%v, %v", back, err)
 	}
-	store := new(memStore)
-	secrets.store = store
+	opt := newDisk().opt(1)
+	if err := opt.fill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := storage.MkdirAll(opt.FS, opt.keys(), keysDirMode); err != nil {
+		t.Fatal(err)
+	}
+	secrets.file = newJournal(secretFormat, &opt)
 	if err := secrets.save(append(secrets.all, fixedKey(5).raw)); err != nil {
 		t.Fatal(err)
 	}
-	goldenCheck(t, "SECRETS", store.image, goldenSecrets)
+	saved, _, err := secrets.file.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	goldenCheck(t, "SECRETS", saved, goldenSecrets)
 }
 
 const (
@@ -238,7 +239,7 @@ func FuzzOpenStorageKeys(f *testing.F) {
 	secrets := &nodeSecrets{master: fixedKey(1).raw, all: []*secret{fixedKey(2).raw}}
 	image := storageImage(f, secrets)
 	f.Add(image)
-	f.Add(image[:storageAAD])
+	f.Add(image[:wrappedAAD])
 	f.Add((&storageTable{entries: []storageKey{{id: 1}, {id: 9}}}).encode())
 	f.Add(append([]byte{1}, make([]byte, 64)...))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -251,7 +252,7 @@ func FuzzOpenStorageKeys(f *testing.F) {
 }
 
 // storageScript is a life of storage keys. alive and gone are what it was promised.
-func storageScript(c *crashFS, alive, gone map[storageKey]bool, retry bool) error {
+func storageScript(c *disk, alive, gone map[storageKey]bool, retry bool) error {
 	var k *Keyring
 	rotate := func() error {
 		err := k.Storage().Rotate()
@@ -275,7 +276,7 @@ func storageScript(c *crashFS, alive, gone map[storageKey]bool, retry bool) erro
 		return err
 	}
 	open := func() (err error) {
-		if k, err = Open(c.opt(byte(c.steps + 1))); err == nil {
+		if k, err = Open(c.opt(byte(len(gone) + 1))); err == nil {
 			alive[currentOf(k.Storage())] = true
 		}
 		return err
@@ -292,62 +293,66 @@ func storageScript(c *crashFS, alive, gone map[storageKey]bool, retry bool) erro
 	return k.Close()
 }
 
-func TestStorageKeysFaultAtEveryStep(t *testing.T) {
-	for _, mode := range []string{"before", "after", "torn"} {
-		for _, crash := range []bool{true, false} {
-			for _, lose := range []bool{true, false} {
-				t.Run(fmt.Sprintf("%s/crash=%v/lose=%v", mode, crash, lose), func(t *testing.T) {
-					storageFaults(t, mode, crash, lose)
-				})
+func verifyStorage(t *testing.T, c *disk, alive, gone map[storageKey]bool) {
+	t.Helper()
+	k, err := Open(c.opt(99))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	for key := range alive {
+		if got, ok := k.Storage().Key(key.id); !ok || got != key.key {
+			t.Fatalf("storage key %d is lost", key.id)
+		}
+	}
+	for key, destroyed := range gone {
+		if got, ok := k.Storage().Key(key.id); destroyed && ok && got == key.key {
+			t.Fatalf("destroyed storage key %d is back", key.id)
+		}
+	}
+	if n := len(k.secrets.all); n != 1 {
+		t.Fatalf("%d node secrets after the start", n)
+	}
+}
+
+func TestStorageKeysPowerLossAtEveryStep(t *testing.T) {
+	for _, percent := range []int{0, 50, 100} {
+		c := newDisk()
+		alive, gone := map[storageKey]bool{}, map[storageKey]bool{}
+		steps := crashes(t, c, percent, func() {
+			if err := storageScript(c, alive, gone, false); err != nil {
+				t.Fatal(err)
 			}
+		}, func(left *disk) {
+			crashes(t, left, percent, func() { mustOpen(t, left.opt(50)) }, func(twice *disk) { verifyStorage(t, twice, alive, gone) })
+		})
+		if steps < 100 {
+			t.Fatalf("only %d steps", steps)
 		}
 	}
 }
 
-func storageFaults(t *testing.T, mode string, crash, lose bool) {
-	for at := 1; ; at++ {
-		c := newCrashFS()
-		c.failAt, c.mode, c.crash = at, mode, crash
+func TestStorageKeysPassingFaultAtEveryStep(t *testing.T) {
+	for at, steps := 1, 1<<30; steps >= at; at++ {
+		c := newDisk()
 		alive, gone := map[storageKey]bool{}, map[storageKey]bool{}
-		err := storageScript(c, alive, gone, !crash)
-		if !c.fired {
-			if err != nil || at < 60 {
-				t.Fatalf("%d faults bit; %v", at, err)
+		steps = 0
+		c.hook = func() error {
+			if steps++; steps == at {
+				return errFault
 			}
-			return
+			return nil
 		}
-		if crash != (err != nil) {
-			t.Fatalf("step %d: crash %v, error %v", at, crash, err)
-		}
-		c.reboot(lose)
-		if crash {
-			faultWhileHealing(t, c, lose)
-		}
-		k, err := Open(c.opt(99))
-		if err != nil {
+		if err := storageScript(c, alive, gone, true); err != nil {
 			t.Fatalf("step %d: %v", at, err)
 		}
-		for key := range alive {
-			if got, ok := k.Storage().Key(key.id); !ok || got != key.key {
-				t.Fatalf("step %d: storage key %d is lost", at, key.id)
-			}
-		}
-		for key := range maps.All(gone) {
-			if got, ok := k.Storage().Key(key.id); gone[key] && ok && got == key.key {
-				t.Fatalf("step %d: destroyed storage key %d is back", at, key.id)
-			}
-		}
-		if n := len(k.secrets.all); n != 1 {
-			t.Fatalf("step %d: %d node secrets after the start", at, n)
-		}
-		if err := k.Close(); err != nil {
-			t.Fatal(err)
-		}
+		c.hook = nil
+		verifyStorage(t, c, alive, gone)
 	}
 }
 
 func TestStorageKeysAreReadWhileTheyChange(t *testing.T) {
-	k := mustOpen(t, newCrashFS().opt(1))
+	k := mustOpen(t, newDisk().opt(1))
 	s := k.Storage()
 	stop := make(chan struct{})
 	var wg sync.WaitGroup

@@ -33,7 +33,10 @@ type Config struct {
 	Embedder     embed.Config
 	// Environment gives namespaces that chose another provider than Embedder
 	// their keys and addresses; nil = nothing.
-	Environment  embed.Lookup
+	Environment embed.Lookup
+	// MasterKey is where the keyring's master key comes from; nil = a file in
+	// the data directory, made with the keyring.
+	MasterKey    keyring.MasterSource
 	VectorEngine string
 	Namespaces   []string // made at start if missing; an empty data directory gets "default"
 	Dev          bool     // write without proof that the log is synced
@@ -70,6 +73,16 @@ const (
 	DefaultDrainTimeout = 20 * time.Second
 	DefaultReserveBytes = 256 << 20
 )
+
+// MasterKeySource reads the setting master-key: file, env:NAME or
+// command:PROGRAM ARGUMENTS.
+func MasterKeySource(setting string, getenv func(string) string) (keyring.MasterSource, error) {
+	source, err := keyring.ParseMasterSource(setting, getenv)
+	if err != nil {
+		return nil, usage(err.Error(), "the file is made in the data directory; openssl rand -hex 32 makes a key to be kept elsewhere")
+	}
+	return source, nil
+}
 
 func (c *Config) setDefaults() {
 	if c.HTTPAddr == "" {
@@ -207,11 +220,19 @@ func startError(what string, err error) error {
 		e.Kind, e.Hint = StartNewer, "start the version of Mneme that wrote it, or a newer one"
 	case errors.Is(err, events.ErrOlder):
 		e.Kind, e.Hint = StartNewer, "export the memories with the version of Mneme that wrote them and import them into a new data directory"
-	case errors.Is(err, keyring.ErrMasterKeyLost), errors.Is(err, keyring.ErrNoKey), errors.Is(err, keyring.ErrNoKeyring):
+	case errors.Is(err, keyring.ErrMasterKeyMode):
+		e.Kind, e.Hint = StartUsage, "chmod 600 that file; if somebody may have read it, make a new node and import into it what this one exports"
+	case errors.Is(err, keyring.ErrMasterKeyLost):
+		e.Kind = StartLostKey
+		e.Hint = "put keys/master.key back from a backup of the folder, or name the key's source with --master-key; without it nothing can be read"
+	case errors.Is(err, keyring.ErrNodeSecretLost):
+		e.Kind = StartLostKey
+		e.Hint = "put keys/node.secret or keys/node.secret.copy back from a backup of the folder, or memctl restore the backups of log and keys into a new one"
+	case errors.Is(err, keyring.ErrNoKey), errors.Is(err, keyring.ErrNoKeyring):
 		e.Kind, e.Hint = StartLostKey, "put the data directory's keys/ folder back from a backup; without it nothing can be read"
 	case errors.Is(err, keyring.ErrStorageKeysLost):
 		e.Kind = StartLostKey
-		e.Hint = "put keys/node.secret and keys/storage.keys back from a backup, or move shards/ and what is left of the two out of the data directory: the state is built again from the log"
+		e.Hint = "put keys/storage.keys back from a backup, or move shards/ out of the data directory: the state is built again from the log"
 	case errors.Is(err, eventlog.ErrStoreDamaged):
 		e.Kind, e.Hint = StartDamaged, "nothing is lost while shards/ is whole: move nats/ aside, start memnode, and run memctl log repair, which writes the log again from the state"
 	case errors.Is(err, storage.ErrMissingKey):

@@ -81,7 +81,7 @@ func (c *core) openDir(mustExist bool) error {
 	c.dir = dir
 	c.onClose("data directory", func(context.Context) error { return dir.close() })
 	keys, err := keyring.Open(keyring.Options{Dir: dir.keys(), AllowCreate: dir.fresh && !mustExist,
-		AllowNewStorage: !dir.has("shards"), Log: c.cfg.Logger})
+		AllowNewStorage: !dir.has("shards"), Master: c.cfg.MasterKey, FS: c.cfg.FS, Log: c.cfg.Logger})
 	if err != nil {
 		return startError("keyring", err)
 	}

@@ -9,13 +9,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/gofrs/flock"
 
 	"mneme/internal/events"
+	"mneme/internal/keyring"
 	"mneme/internal/storage"
 )
 
@@ -168,17 +168,23 @@ func (d *dataDir) afterRead(err error) error {
 
 // hasData reports whether a log, a state or keys were ever written.
 func (d *dataDir) hasData() bool {
-	return d.has(filepath.Join("nats", "jetstream")) || d.has("shards") || d.has("keys")
+	if d.has(filepath.Join("nats", "jetstream")) || d.has("shards") {
+		return true
+	}
+	// A master key alone is no data: the operator put it there, or the first start
+	// was cut short before anything could be sealed.
+	keyed, err := keyring.Exists(d.fs, d.keys())
+	return keyed || err != nil
 }
 
-// has reports whether there is anything in a folder, the operator's token apart.
+// has reports whether there is anything in a folder.
 func (d *dataDir) has(sub string) bool {
 	list := d.fs.List
 	if sub != "shards" {
-		list = vfs.Default.List // NATS and the keyring have files of their own
+		list = vfs.Default.List // NATS has files of its own
 	}
 	names, err := list(filepath.Join(d.path, sub))
-	return err == nil && slices.ContainsFunc(names, func(name string) bool { return name != filepath.Base(d.tokenFile()) })
+	return err == nil && len(names) > 0
 }
 
 // writeNode writes node.json and its copy.

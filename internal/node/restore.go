@@ -153,7 +153,7 @@ func (o Offline) restore(ctx context.Context, dir, logPath, keysPath string, tot
 	if err != nil {
 		return memory.RebuildShard{}, memory.Errorf(memory.CodeInvalid, "%v", err)
 	}
-	err = errors.Join(keyring.Import(keyring.Options{Dir: dir, Log: cfg.Logger}, keys), keys.Close())
+	err = errors.Join(keyring.Import(keyring.Options{Dir: dir, Master: cfg.MasterKey, FS: cfg.FS, Log: cfg.Logger}, keys), keys.Close())
 	if err != nil {
 		return memory.RebuildShard{}, publicError(startError("keyring", err))
 	}

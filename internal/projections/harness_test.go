@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"mneme/internal/derive"
 	"mneme/internal/embed"
 	"mneme/internal/embed/builtin"
@@ -31,15 +33,9 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// memStore keeps a keyring's image in memory.
-type memStore struct{ image []byte }
-
-func (m *memStore) Load() ([]byte, error)   { return m.image, nil }
-func (m *memStore) Save(image []byte) error { m.image = slices.Clone(image); return nil }
-
 func testKeyring(t testing.TB, seed byte) *keyring.Keyring {
 	t.Helper()
-	k, err := keyring.Open(keyring.Options{Dir: t.TempDir(), AllowCreate: true, Store: &memStore{}, Rand: rand.NewChaCha8([32]byte{seed})})
+	k, err := keyring.Open(keyring.Options{Dir: "data", AllowCreate: true, FS: vfs.NewMem(), Rand: rand.NewChaCha8([32]byte{seed})})
 	must(t, err)
 	t.Cleanup(func() { _ = k.Close() })
 	return k

@@ -4,11 +4,12 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"mneme/internal/embed"
 	"mneme/internal/embed/builtin"
@@ -183,13 +184,8 @@ type shelf struct {
 	n     byte
 }
 
-type memStore struct{ image []byte }
-
-func (m *memStore) Load() ([]byte, error)   { return m.image, nil }
-func (m *memStore) Save(image []byte) error { m.image = slices.Clone(image); return nil }
-
 func newShelf(t *testing.T) *shelf {
-	keys, err := keyring.Open(keyring.Options{Dir: t.TempDir(), AllowCreate: true, Store: &memStore{}, Rand: rand.NewChaCha8([32]byte{1})})
+	keys, err := keyring.Open(keyring.Options{Dir: "data", AllowCreate: true, FS: vfs.NewMem(), Rand: rand.NewChaCha8([32]byte{1})})
 	must(t, err)
 	state, err := projections.Open(projections.Options{Dir: t.TempDir(), CacheBytes: 1 << 20, ReserveBytes: -1})
 	must(t, err)

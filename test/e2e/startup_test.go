@@ -153,15 +153,15 @@ func TestDirectoryOfANewerVersionOrWithoutItsKeys(t *testing.T) {
 				edit(t, filepath.Join(dir, n), func([]byte) []byte { return nil })
 			}
 		}, "node.json"},
-		"master key lost":            {remove("keys/master.key"), "master key"},
+		"master key lost":            {remove("keys/master.key", "keys/master.key.copy"), "master key"},
 		"keyring lost":               {remove("keys/keyring.v1", "keys/keyring.v1.copy"), "key"},
 		"all keys lost":              {remove("keys"), "key"},
 		"keys and state lost":        {remove("keys", "shards"), "key"},
-		"another node's master key":  {otherKeys("master.key"), "key"},
-		"another node's whole keys/": {otherKeys("master.key", "keyring.v1", "keyring.v1.copy"), "key"},
+		"another node's master key":  {otherKeys("master.key", "master.key.copy"), "key"},
+		"another node's whole keys/": {otherKeys(keyFiles...), "key"},
 		"whole keys/, without shards": {func(t *testing.T, dir string) {
 			remove("shards")(t, dir)
-			otherKeys("master.key", "keyring.v1", "keyring.v1.copy")(t, dir)
+			otherKeys(keyFiles...)(t, dir)
 		}, "key"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -178,8 +178,8 @@ func TestDirectoryOfANewerVersionOrWithoutItsKeys(t *testing.T) {
 			}
 		})
 	}
-	// One copy of the keyring is enough.
-	for _, n := range []string{"keyring.v1", "keyring.v1.copy"} {
+	// One copy of each key file is enough.
+	for _, n := range keyFiles {
 		dir := copyDir(t, dir)
 		remove(filepath.Join("keys", n))(t, dir)
 		d := start(t, dir)
@@ -192,6 +192,9 @@ func TestDirectoryOfANewerVersionOrWithoutItsKeys(t *testing.T) {
 		}
 	}
 }
+
+// keyFiles are all files of a keyring but the storage keys.
+var keyFiles = []string{"master.key", "master.key.copy", "node.secret", "node.secret.copy", "keyring.v1", "keyring.v1.copy"}
 
 // otherKeys puts files of another node's keyring in the place of this one's.
 func otherKeys(names ...string) func(*testing.T, string) {

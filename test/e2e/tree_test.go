@@ -32,13 +32,14 @@ func tree(t testing.TB, dir string) string {
 // newerKeyring raises the version of a keyring file as a newer program would
 // write it: the checksum is right.
 //
-//	"MNEMEKR\0" ‖ u8 version ‖ … ‖ SHA-256 of all before
+//	"MNEMEKR\0" ‖ u8 version ‖ u64 generation ‖ u64 n ‖ image ‖ SHA-256 of all before ‖ records
 func newerKeyring(b []byte) []byte {
 	b = bytes.Clone(b)
 	b[8] = 99
-	body := b[:len(b)-sha256.Size]
+	body := b[:25+binary.BigEndian.Uint64(b[17:])]
 	sum := sha256.Sum256(body)
-	return append(body, sum[:]...)
+	copy(b[len(body):], sum[:])
+	return b
 }
 
 // flip inverts one bit.

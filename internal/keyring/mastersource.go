@@ -1,0 +1,237 @@
+package keyring
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"mneme/internal/storage"
+)
+
+// MasterSource is where the master key comes from, so that it need not lie
+// beside the data. A service for keys is attached by implementing it.
+type MasterSource interface {
+	// MasterKey gives the same 32 bytes each time. It is asked once, by Open.
+	MasterKey(ctx context.Context) ([32]byte, error)
+	// String names the source in messages, without any of the key.
+	String() string
+}
+
+// ParseMasterSource reads what a setting says: file (or nothing), env:NAME or
+// command:PROGRAM ARGUMENTS. getenv looks up variables; a source of nil is the file.
+func ParseMasterSource(setting string, getenv func(string) string) (MasterSource, error) {
+	kind, rest, _ := strings.Cut(setting, ":")
+	switch {
+	case setting == "" || setting == "file":
+		return nil, nil
+	case kind == "env" && rest != "":
+		return MasterText{Name: "$" + rest, Text: getenv(rest)}, nil
+	case kind == "command" && strings.TrimSpace(rest) != "":
+		return MasterCommand{Args: strings.Fields(rest)}, nil
+	}
+	return nil, errors.New("the master key's source is none of file, env:NAME, command:PROGRAM")
+}
+
+// masterTimeout is how long a source may take.
+const masterTimeout = 30 * time.Second
+
+// MasterText is a master key that somebody else has read, from the environment
+// for example: the line of the key file, or 64 hexadecimal digits alone.
+type MasterText struct {
+	redacted
+	Name string // for messages
+	Text string
+}
+
+// MasterKey implements MasterSource.
+func (m MasterText) MasterKey(context.Context) (key [32]byte, err error) {
+	if strings.TrimSpace(m.Text) == "" {
+		return key, fmt.Errorf("%w: %s is empty or not set", ErrMasterKeyLost, m.Name)
+	}
+	s, err := parseMaster(m.Text)
+	if err != nil {
+		return key, fmt.Errorf("%s: %w", m.Name, err)
+	}
+	defer s.wipe()
+	return *s, nil
+}
+
+// String names the source.
+func (m MasterText) String() string { return m.Name }
+
+// Format prints String for every verb.
+func (m MasterText) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, m.Name) }
+
+// MasterCommand is a program that writes the master key, in the form that
+// MasterText takes, to its standard output.
+type MasterCommand struct {
+	Args []string // the program and its arguments; no shell reads them
+}
+
+// MasterKey implements MasterSource.
+func (m MasterCommand) MasterKey(ctx context.Context) (key [32]byte, err error) {
+	if len(m.Args) == 0 {
+		return key, fmt.Errorf("%w: no command given", ErrMasterKeyLost)
+	}
+	out, err := exec.CommandContext(ctx, m.Args[0], m.Args[1:]...).Output()
+	defer clear(out)
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) && len(exit.Stderr) > 0 {
+			err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr[:min(len(exit.Stderr), 512)])))
+		}
+		return key, fmt.Errorf("%w: %s: %w", ErrMasterKeyLost, m, err)
+	}
+	return MasterText{Name: m.String(), Text: string(out)}.MasterKey(ctx)
+}
+
+// String names the program; its arguments may be nobody's business.
+func (m MasterCommand) String() string {
+	if len(m.Args) == 0 {
+		return "no command"
+	}
+	return "command " + m.Args[0]
+}
+
+func parseMaster(text string) (*secret, error) {
+	text = strings.TrimSpace(text)
+	if len(text) == 2*len(secret{}) {
+		s := new(secret)
+		if _, err := hex.Decode(s[:], []byte(text)); err == nil {
+			return s, nil
+		}
+	}
+	return decodeMaster([]byte(text))
+}
+
+// masterKey gives the master key for an image; nil where it is the first. Errors:
+// ErrMasterKeyLost also where the source has another key than the image needs.
+func masterKey(opt *Options, image []byte) (*secret, error) {
+	var print string
+	if len(image) > fingerprintSize {
+		print = string(image[1 : 1+fingerprintSize])
+	}
+	if opt.Master == nil {
+		return masterFile{opt}.get(print, image == nil)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), masterTimeout)
+	defer cancel()
+	key, err := opt.Master.MasterKey(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("master key: %w", err)
+	}
+	s := secret(key)
+	clear(key[:])
+	if print != "" && string(fingerprint(&s)) != print {
+		s.wipe()
+		return nil, fmt.Errorf("%w: the keyring was sealed under another one than that of %s", ErrMasterKeyLost, opt.Master)
+	}
+	return &s, nil
+}
+
+// masterFile keeps the master key in two copies in the folder of the keyring.
+type masterFile struct{ *Options }
+
+func (m masterFile) paths() [2]string {
+	path := filepath.Join(m.keys(), masterName)
+	return [2]string{path, path + copySuffix}
+}
+
+// get reads the key whose fingerprint is print, or any if print is empty, and
+// heals the other copy. create makes a key where there is no file.
+func (m masterFile) get(print string, create bool) (*secret, error) {
+	key, err := m.read(print)
+	if key != nil || err != nil {
+		return key, err
+	}
+	if !create {
+		return nil, fmt.Errorf("%w: no %s", ErrMasterKeyLost, m.paths()[0])
+	}
+	if key, err = newSecret(m.Rand); err != nil {
+		return nil, fmt.Errorf("make master key: %w", err)
+	}
+	return key, m.write(key)
+}
+
+// read gives nil and no error where there is no file.
+func (m masterFile) read(print string) (*secret, error) {
+	var found [2]*secret
+	var faults [2]error
+	for i, path := range m.paths() {
+		if found[i], faults[i] = m.readCopy(path); errors.Is(faults[i], ErrMasterKeyMode) || errors.Is(faults[i], ErrNewerFormat) {
+			return nil, faults[i]
+		}
+	}
+	if err := removeTemps(m.FS, m.keys(), masterName); err != nil {
+		return nil, err
+	}
+	best := -1
+	for i := len(found) - 1; i >= 0; i-- { // the first, where nothing tells them apart
+		if found[i] != nil && (print == "" || string(fingerprint(found[i])) == print) {
+			best = i
+		}
+	}
+	switch {
+	case best >= 0:
+		return found[best], m.heal(found, best)
+	case found[0] != nil || found[1] != nil:
+		return nil, fmt.Errorf("%w: the keyring was sealed under another one than that in %s", ErrMasterKeyLost, m.paths()[0])
+	case errors.Is(faults[0], fs.ErrNotExist) && errors.Is(faults[1], fs.ErrNotExist):
+		return nil, nil
+	}
+	return nil, fmt.Errorf("read master key: first copy: %w; second copy: %w", faults[0], faults[1])
+}
+
+func (m masterFile) readCopy(path string) (*secret, error) {
+	if m.FS == vfs.Default && runtime.GOOS != "windows" {
+		if st, err := m.FS.Stat(path); err == nil && st.Mode().Perm()&^keyMode != 0 {
+			return nil, fmt.Errorf("%w: %s has mode %#o", ErrMasterKeyMode, path, st.Mode().Perm())
+		}
+	}
+	text, err := storage.ReadFile(m.FS, path)
+	if err != nil {
+		return nil, err
+	}
+	defer clear(text)
+	return decodeMaster(text)
+}
+
+func (m masterFile) heal(found [2]*secret, best int) error {
+	other := 1 - best
+	if found[other] != nil && *found[other] == *found[best] {
+		return nil
+	}
+	path := m.paths()[other]
+	m.Log.Warn("copy of the master key healed", "file", path)
+	text := encodeMaster(found[best])
+	defer clear(text)
+	if err := storage.ReplaceFile(m.FS, path, text, keyMode); err != nil {
+		return fmt.Errorf("heal %s: %w", path, err)
+	}
+	return nil
+}
+
+// write makes both copies durable.
+func (m masterFile) write(key *secret) error {
+	if err := storage.MkdirAll(m.FS, m.keys(), keysDirMode); err != nil {
+		return fmt.Errorf("write master key: %w", err)
+	}
+	text := encodeMaster(key)
+	defer clear(text)
+	for _, path := range m.paths() {
+		if err := storage.ReplaceFile(m.FS, path, text, keyMode); err != nil {
+			return fmt.Errorf("write master key: %w", err)
+		}
+	}
+	return nil
+}
