@@ -293,7 +293,7 @@ func TestRepairedIdentityIsDurable(t *testing.T) {
 	}
 	killed := filepath.Join(t.TempDir(), "killed")
 	// A kill leaves the admin socket, which cannot be copied; the node replaces one.
-	if err := errors.Join(os.Remove(filepath.Join(dir, "admin.sock")), os.CopyFS(killed, os.DirFS(dir))); err != nil {
+	if err := errors.Join(os.Remove(filepath.Join(dir, "admin.sock")), os.CopyFS(killed, os.DirFS(dir)), keepKeysPrivate(killed)); err != nil {
 		t.Fatal(err)
 	}
 	again := open(t, quiet(killed))
@@ -331,7 +331,7 @@ func TestKilledRestoreIsNoDataDirectory(t *testing.T) {
 	killed := filepath.Join(t.TempDir(), "killed")
 	_, err := off.Restore(t.Context(), to, log, keys, func(done, total uint64) {
 		if done == 4 {
-			if err := os.CopyFS(killed, os.DirFS(to)); err != nil { // what a kill leaves
+			if err := errors.Join(os.CopyFS(killed, os.DirFS(to)), keepKeysPrivate(killed)); err != nil { // what a kill leaves
 				t.Error(err)
 			}
 		}
@@ -373,4 +373,13 @@ func await(t *testing.T, what string, cond func() bool) {
 			t.Fatalf("waited in vain for %s", what)
 		}
 	}
+}
+
+// keepKeysPrivate gives copied keys their mode, which os.CopyFS does not copy.
+func keepKeysPrivate(dir string) error {
+	names, err := filepath.Glob(filepath.Join(dir, "keys", "*"))
+	for _, name := range names {
+		err = errors.Join(err, os.Chmod(name, 0o600))
+	}
+	return err
 }
