@@ -23,8 +23,11 @@ import (
 	"mneme/memory"
 )
 
-// codeUnreadable quarantines an event whose payload does not open or decode.
-const codeUnreadable = "unreadable"
+// Codes under which events are quarantined.
+const (
+	codeUnreadable = "unreadable" // the payload does not open or decode
+	codePanicked   = "panicked"   // deriving from it panicked
+)
 
 // TermKey is the key of an analysed term in a field.
 func TermKey(keys *keyring.NamespaceKeys, field index.Field, term string) index.TermKey {
@@ -40,6 +43,8 @@ type Deriver struct {
 	raws map[events.ID]map[string]string
 	open map[events.ID]*settings.Effective
 	undo map[events.ID]map[string]string // raws before the last frame, where it changed spaces
+
+	probe func(*events.Envelope) // tests make it panic; nil = none
 }
 
 // New starts from the namespaces of a state.
@@ -123,7 +128,9 @@ func (d *Deriver) Frame(f *events.Frame, contents []*events.Content) ([]*project
 		if err != nil {
 			continue
 		}
-		switch err := d.follow(&env); {
+		switch err := d.followed(&env); {
+		case errors.Is(err, errPanicked):
+			bad[i], out[i] = true, &projections.Contribution{Code: codePanicked}
 		case errors.Is(err, keyring.ErrSealBroken), errors.Is(err, events.ErrMalformed):
 			bad[i], out[i] = true, &projections.Contribution{Code: codeUnreadable}
 		case err != nil:
@@ -139,7 +146,7 @@ func (d *Deriver) Frame(f *events.Frame, contents []*events.Content) ([]*project
 		if contents != nil {
 			known = contents[i]
 		}
-		c, err := d.event(&envs[i], sets[i], known)
+		c, err := d.recovered(&envs[i], sets[i], known)
 		if err != nil {
 			return fmt.Errorf("frame %d event %d (%s): %w", f.Seq, i, envs[i].Header.String(), err)
 		}
@@ -147,6 +154,36 @@ func (d *Deriver) Frame(f *events.Frame, contents []*events.Content) ([]*project
 		return nil
 	})
 	return out, err
+}
+
+// recovered is event for an input that makes it panic: the event is quarantined.
+// Derivation is pure, so each replica and each replay comes to the same; without
+// this, one event of the log would end the process at every start.
+func (d *Deriver) recovered(env *events.Envelope, set *settings.Effective, known *events.Content) (c *projections.Contribution, err error) {
+	defer func() {
+		if recover() != nil {
+			c, err = &projections.Contribution{Code: codePanicked}, nil
+		}
+	}()
+	if d.probe != nil {
+		d.probe(env)
+	}
+	return d.event(env, set, known)
+}
+
+var errPanicked = errors.New("deriving from it panicked")
+
+// followed is follow for an input that makes it panic.
+func (d *Deriver) followed(env *events.Envelope) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = errPanicked
+		}
+	}()
+	if d.probe != nil {
+		d.probe(env)
+	}
+	return d.follow(env)
 }
 
 // event derives one event. A key that was destroyed gives no contribution; one

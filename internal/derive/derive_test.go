@@ -390,6 +390,34 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
+// TestPanicInDerivationIsQuarantined: an event that made derivation panic ended
+// the process when it was written and again at every start.
+func TestPanicInDerivationIsQuarantined(t *testing.T) {
+	b := newBench(t)
+	ns := b.namespace(1, embed.Space{})
+	b.mustFrame(nil, ns)
+	var evs []events.Envelope
+	for i := range 40 { // enough for several goroutines
+		evs = append(evs, b.capture(ns.Namespace, events.Header{}, events.Content{Text: fmt.Sprint("note ", i)}))
+	}
+	changed := b.seal(events.Header{Type: events.TypeNamespaceChanged, Namespace: ns.Namespace}, b.keys.Cluster(), (&events.Settings{}).Encode())
+	evs = append(evs, changed)
+	bad := map[events.ID]bool{evs[3].Event: true, evs[38].Event: true, changed.Event: true}
+	b.d.SetProbe(func(e *events.Envelope) {
+		if bad[e.Event] {
+			panic("an input nobody thought of")
+		}
+	})
+	for i, c := range b.mustFrame(nil, evs...) {
+		switch {
+		case bad[evs[i].Event] && (c == nil || c.Code != "panicked" || len(c.Terms) != 0):
+			t.Errorf("event %d panics and gives %+v", i, c)
+		case !bad[evs[i].Event] && (c == nil || c.Code != "" || len(c.Terms) == 0):
+			t.Errorf("event %d is sound and gives %+v", i, c)
+		}
+	}
+}
+
 // TestFollowsSettings: the space is the one of the log at that point, also for
 // a deriver that starts from a state.
 func TestFollowsSettings(t *testing.T) {
@@ -406,7 +434,7 @@ func TestFollowsSettings(t *testing.T) {
 		f.Events = [][]byte{e.Encode()}
 		contributions, err := b.d.Frame(&f, nil)
 		must(t, err)
-		res, err := b.state.ApplyLocal(&projections.Range{Previous: uint64(i), Chain: f.Previous, Frames: []projections.RangeFrame{{Bytes: f.Encode(), Contributions: contributions}}})
+		res, err := b.state.ApplyLocal(&projections.Range{Pipeline: projections.PipelineVersion, Previous: uint64(i), Chain: f.Previous, Frames: []projections.RangeFrame{{Bytes: f.Encode(), Contributions: contributions}}})
 		must(t, err)
 		if res.Events[0].Outcome != projections.OutcomeApplied {
 			t.Fatal(res)

@@ -70,6 +70,16 @@ func (f *Frame) AppendHeader(b []byte) []byte {
 	return binary.BigEndian.AppendUint32(b, uint32(len(f.Events)))
 }
 
+// PreviousOf reads the previous hash in a frame's fixed header.
+func PreviousOf(header []byte) (Chain, error) {
+	var c Chain
+	if len(header) < frameHeader {
+		return c, fmt.Errorf("frame header: %w", ErrMalformed)
+	}
+	copy(c[:], header[28:60])
+	return c, nil
+}
+
 // DecodeFrame parses a frame. Events alias b. The envelopes inside are not
 // looked at.
 func DecodeFrame(b []byte) (Frame, error) {

@@ -72,7 +72,10 @@ type derivation struct {
 // propose hands a frame of the log to Raft. before is the log's tail in front
 // of it.
 func (s *Shard) propose(ctx context.Context, drafts []*draft, before eventlog.Tail, message []byte, c []*projections.Contribution) {
-	r := projections.Range{Previous: before.Seq, Chain: before.Chain, Frames: []projections.RangeFrame{{Bytes: message, Contributions: c}}}
+	cur := s.opt.State.Cursor()
+	r := projections.NewRange(&cur)
+	r.Previous, r.Chain = before.Seq, before.Chain
+	r.Frames = []projections.RangeFrame{{Bytes: message, Contributions: c}}
 	p := &proposal{drafts: drafts, future: s.opt.Group.Propose(ctx, r.Encode())}
 	s.proposed <- p
 }
@@ -185,10 +188,12 @@ func (s *Shard) applyMessage(ctx context.Context, m eventlog.Message, drafts []*
 		return err
 	}
 	c := s.opt.State.Cursor()
-	r, err := deriveMessages(s.deriver, &c, []eventlog.Message{m})
+	r := projections.NewRange(&c)
+	rf, err := deriveMessage(s.deriver, &c, m)
 	if err != nil {
 		return err
 	}
+	r.Frames = append(r.Frames, rf)
 	future := s.opt.Group.Propose(ctx, r.Encode())
 	res, _, err := future.Wait(ctx)
 	if err != nil {
@@ -243,7 +248,7 @@ func (s *Shard) answer(drafts []*draft, res any, err error) {
 	s.land(drafts)
 	rr, ok := res.(projections.RangeResult)
 	switch {
-	case err == nil && ok && !rr.Stale && len(rr.Events) == len(drafts):
+	case err == nil && ok && rr.Answer == projections.AnswerApplied && len(rr.Events) == len(drafts):
 		for i, d := range drafts {
 			s.count(rr.Events[i].Outcome)
 			d.finish(rr.Events[i], nil)

@@ -356,6 +356,9 @@ func fillResult(r *memory.CaptureResult, d *draft, wait memory.Wait, err error) 
 	case projections.OutcomeConflict:
 		fail(r, conflictError(d, res))
 		r.Status = memory.StatusConflict
+	case projections.OutcomeQuarantined:
+		fail(r, memory.Errorf(memory.CodeInvalid, "the memory is kept in the log, but cannot be indexed").
+			WithHint("report the text as a bug; audit shows the event as quarantined"))
 	default:
 		fail(r, memory.Errorf(memory.CodeNotFound, "the namespace was deleted meanwhile"))
 	}

@@ -50,11 +50,23 @@ type world struct {
 
 func newWorld(t testing.TB, stream eventlog.Stream) *world {
 	t.Helper()
-	dir := t.TempDir()
-	keys, err := keyring.Open(keyring.Options{Dir: dir, AllowCreate: true})
+	keys, err := keyring.Open(keyring.Options{Dir: t.TempDir(), AllowCreate: true})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := keys.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return newWorldWith(t, stream, keys)
+}
+
+// newWorldWith is a world whose keys exist: another node of a cluster, or one
+// whose state is gone.
+func newWorldWith(t testing.TB, stream eventlog.Stream, keys *keyring.Keyring) *world {
+	t.Helper()
+	dir := t.TempDir()
 	w := &world{t: t, stream: stream, keys: keys, now: time.Now}
 	state, err := projections.Open(projections.Options{Dir: dir + "/state", OnApply: func(*projections.Applied) {
 		if f := w.wake.Load(); f != nil {
@@ -78,9 +90,6 @@ func newWorld(t testing.TB, stream eventlog.Stream) *world {
 			t.Error(err)
 		}
 		if err := state.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := keys.Close(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -262,8 +271,8 @@ func (w *world) refold() {
 	v.Close()
 	n, err := Replay(context.Background(), w.stream, state, d, 0, func(r *projections.Range) error {
 		res, err := state.ApplyLocal(r)
-		if err == nil && res.Stale {
-			err = fmt.Errorf("range after %d is stale", r.Previous)
+		if err == nil && !res.Done() {
+			err = fmt.Errorf("range after %d is %s", r.Previous, res.Answer)
 		}
 		return err
 	})

@@ -11,37 +11,79 @@ import (
 	"mneme/internal/projections"
 )
 
-// replayBytes is how much of the log goes into one range of a replay.
-const replayBytes = 1 << 20
-
 // tail is where the state stands, as the log's writer sees it.
 func (s *Shard) tail() eventlog.Tail {
 	c := s.opt.State.Cursor()
 	return eventlog.Tail{Seq: c.Seq, Chain: c.Chain, Term: max(c.Term, s.opt.Term), Epoch: c.Epoch, Shard: s.opt.Shard}
 }
 
-// deriveMessages makes the range that takes a state at the cursor over the
-// messages.
-func deriveMessages(d *derive.Deriver, c *projections.Cursor, messages []eventlog.Message) (*projections.Range, error) {
-	r := &projections.Range{Previous: c.Seq, Chain: c.Chain}
-	at := *c
-	for _, m := range messages {
-		rf := projections.RangeFrame{Bytes: m.Data}
-		f, valid, err := at.Valid(m.Data)
-		if err != nil {
-			return nil, fmt.Errorf("message %d: %w", m.Seq, err)
-		}
-		if valid {
-			if rf.Contributions, err = d.Frame(&f, nil); err != nil {
-				return nil, err
-			}
-			at.Term, at.Epoch = f.Term, f.Epoch
-		}
-		at.Chain = events.NextChain(at.Chain, m.Seq, m.Data)
-		at.Seq = m.Seq
-		r.Frames = append(r.Frames, rf)
+// A range of a replay holds at most so many frames, and its command is at most
+// so long: what is derived from dense text is several times as long as the log.
+// A frame that is longer goes alone.
+const (
+	replayBytes  = 2 << 20
+	replayFrames = 256
+)
+
+// replayer cuts messages of the log into ranges that continue the state.
+type replayer struct {
+	state   *projections.State
+	deriver *derive.Deriver
+	apply   func(*projections.Range) error
+
+	at   projections.Cursor // behind the messages taken
+	next *projections.Range // taken, not applied yet; nil = none
+	size int
+	n    uint64 // messages applied
+}
+
+// take derives a message and applies what is full.
+func (p *replayer) take(m eventlog.Message) error {
+	rf, err := deriveMessage(p.deriver, &p.at, m)
+	if err != nil {
+		return err
 	}
-	return r, nil
+	size := rf.EncodedSize()
+	if p.next != nil && (p.size+size > replayBytes || len(p.next.Frames) == replayFrames) {
+		if err := p.flush(); err != nil {
+			return err
+		}
+	}
+	if p.next == nil {
+		c := p.state.Cursor()
+		p.next, p.size = projections.NewRange(&c), 0
+	}
+	p.next.Frames = append(p.next.Frames, rf)
+	p.size += size
+	return nil
+}
+
+func (p *replayer) flush() error {
+	if p.next == nil {
+		return nil
+	}
+	r := p.next
+	p.next = nil
+	p.n += uint64(len(r.Frames))
+	return p.apply(r)
+}
+
+// deriveMessage derives the message behind the cursor and moves the cursor over
+// it. A message with another sequence is a *eventlog.GapError: folded, it would
+// be void, and so would everything after it.
+func deriveMessage(d *derive.Deriver, at *projections.Cursor, m eventlog.Message) (projections.RangeFrame, error) {
+	rf := projections.RangeFrame{Bytes: m.Data}
+	if m.Seq != at.Seq+1 {
+		return rf, fmt.Errorf("derive from the log: %w", &eventlog.GapError{Want: at.Seq + 1, Got: m.Seq})
+	}
+	f, valid, err := at.Follow(m.Data)
+	if err != nil {
+		return rf, fmt.Errorf("message %d: %w", m.Seq, err)
+	}
+	if valid {
+		rf.Contributions, err = d.Frame(&f, nil)
+	}
+	return rf, err
 }
 
 // Replay reads the log behind the state's cursor up to sequence `to` (0 = its
@@ -55,40 +97,14 @@ func Replay(ctx context.Context, stream eventlog.Stream, state *projections.Stat
 	if to == 0 || to > info.Last {
 		to = info.Last
 	}
-	cursor := state.Cursor()
-	if cursor.Seq >= to {
+	p := &replayer{state: state, deriver: d, apply: apply, at: state.Cursor()}
+	if p.at.Seq >= to {
 		return 0, nil
 	}
-	var batch []eventlog.Message
-	size, n := 0, uint64(0)
-	flush := func() error {
-		if len(batch) == 0 {
-			return nil
-		}
-		c := state.Cursor()
-		r, err := deriveMessages(d, &c, batch)
-		if err == nil {
-			err = apply(r)
-		}
-		n += uint64(len(batch))
-		batch, size = nil, 0
-		return err
+	if err := stream.Read(ctx, p.at.Seq+1, to, p.take); err != nil {
+		return p.n, err
 	}
-	err = stream.Read(ctx, cursor.Seq+1, to, func(m eventlog.Message) error {
-		batch = append(batch, m)
-		if size += len(m.Data); size >= replayBytes || len(batch) >= 256 {
-			return flush()
-		}
-		return nil
-	})
-	return n, errors.Join(err, flushUnless(err, flush))
-}
-
-func flushUnless(err error, flush func() error) error {
-	if err != nil {
-		return nil
-	}
-	return flush()
+	return p.n, p.flush()
 }
 
 // begin brings the state to the log's end and writes leader.began. Nothing is
@@ -144,8 +160,10 @@ func (s *Shard) control(ctx context.Context, t events.Type) error {
 }
 
 func (s *Shard) applyBegan(ctx context.Context, before eventlog.Tail, a eventlog.Appended) error {
-	r := projections.Range{Previous: before.Seq, Chain: before.Chain,
-		Frames: []projections.RangeFrame{{Bytes: a.Frame, Contributions: make([]*projections.Contribution, 1)}}}
+	cur := s.opt.State.Cursor()
+	r := projections.NewRange(&cur)
+	r.Previous, r.Chain = before.Seq, before.Chain
+	r.Frames = []projections.RangeFrame{{Bytes: a.Frame, Contributions: make([]*projections.Contribution, 1)}}
 	_, _, err := s.opt.Group.Propose(ctx, r.Encode()).Wait(ctx)
 	if err != nil {
 		return fmt.Errorf("begin term %d: %w", s.opt.Term, err)

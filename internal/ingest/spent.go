@@ -39,11 +39,10 @@ func (a *admission) sealAsSpent(d *draft, clientID string) (bool, error) {
 
 // spentResult is the verdict on a request whose client id was used before.
 func spentResult(v *projections.View, spent projections.UsedKey, body events.MAC) (projections.EventResult, error) {
-	c := v.Cursor()
-	res := projections.EventResult{Outcome: projections.OutcomeConflict, Record: spent.Record,
-		Position: events.Position{Shard: c.Shard, Epoch: c.Epoch, Seq: spent.At.Seq, Index: spent.At.Index}}
-	if spent.Body != body {
-		return res, nil
+	res := projections.EventResult{Outcome: projections.OutcomeConflict, Record: spent.Record}
+	var err error
+	if res.Position, err = v.PositionOf(spent.At); err != nil || spent.Body != body {
+		return res, err
 	}
 	env, _, err := v.Envelope(spent.At)
 	if err != nil {

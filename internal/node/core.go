@@ -237,7 +237,13 @@ func (c *core) setOrigin(state *projections.State, identity string) error {
 	if err != nil {
 		return err
 	}
-	return state.SetOrigin(raft.Index, raft.Term, identity)
+	index, term := raft.Index, raft.Term
+	if c := state.Cursor(); c.Term > term {
+		// Raft's log is gone or older than the event log: it begins anew, and its
+		// next term must be higher than that of every frame.
+		index, term = max(index, 1), c.Term
+	}
+	return state.SetOrigin(index, term, identity)
 }
 
 // replayInto folds the log behind the state's cursor into it.
@@ -253,8 +259,8 @@ func replayInto(ctx context.Context, stream eventlog.Stream, keys *keyring.Keyri
 	}
 	return ingest.Replay(ctx, stream, state, d, to, func(r *projections.Range) error {
 		res, err := state.ApplyLocal(r)
-		if err == nil && res.Stale {
-			err = fmt.Errorf("replay at %d does not continue the state", r.Previous+1)
+		if err == nil && !res.Done() {
+			err = fmt.Errorf("replay at %d is %s of the state", r.Previous+1, res.Answer)
 		}
 		if err == nil && progress != nil {
 			progress(res.Cursor.Seq, info.Last)

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"errors"
 	"sync"
 
 	"mneme/internal/projections"
@@ -25,7 +26,11 @@ func (m *machine) Apply(entries []raftfsm.Entry) ([]any, error) {
 	for i, e := range entries {
 		commands[i] = projections.Command{Index: e.Index, Term: e.Term, Data: e.Data}
 	}
-	return m.state.Apply(commands)
+	results, err := m.state.Apply(commands)
+	if at := (*projections.CommandError)(nil); errors.As(err, &at) {
+		return nil, &raftfsm.ApplyError{Index: at.Index, Err: at.Err}
+	}
+	return results, err
 }
 
 func (m *machine) AppliedIndex() (index, term uint64) { return m.state.AppliedIndex() }

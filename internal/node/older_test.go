@@ -19,7 +19,7 @@ func age(t *testing.T, dir, identity string) {
 		if identity == "" || !bytes.HasSuffix(value, []byte(identity)) {
 			return nil
 		}
-		const pipeline = 87 // where the cursor's row has it
+		const pipeline = 91 // where the cursor's row has it
 		out := bytes.Clone(value)
 		if got := binary.BigEndian.Uint32(out[pipeline:]); got != projections.PipelineVersion {
 			t.Fatalf("the row says pipeline version %d", got)

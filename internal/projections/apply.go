@@ -1,7 +1,6 @@
 package projections
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -14,13 +13,6 @@ type EventResult struct {
 	Position events.Position // of the event; for a duplicate, of the original
 	Record   events.ID
 	Version  uint32
-}
-
-// RangeResult is what became of one ApplyRange.
-type RangeResult struct {
-	Stale  bool // the range did not continue the state; nothing was done
-	Cursor Cursor
-	Events []EventResult // one for each event of the range's valid frames, in order
 }
 
 // fold is the dispatch table: how each type of event changes the rows.
@@ -49,13 +41,26 @@ type eventContext struct {
 	contribution *Contribution // may be nil
 }
 
-// applyRange folds one command. It must continue the state exactly.
+// applyCommand folds a range that came through Raft.
+func (t *tx) applyCommand(r *Range) (RangeResult, error) {
+	if err := t.agrees(r.Applied); err != nil {
+		return RangeResult{}, err
+	}
+	return t.applyRange(r)
+}
+
+// applyRange compares and advances: it folds the frames of a range that the
+// state does not hold yet.
 func (t *tx) applyRange(r *Range) (RangeResult, error) {
-	if r.Previous != t.cursor.Seq || r.Chain != t.cursor.Chain {
-		return RangeResult{Stale: true, Cursor: t.cursor}, nil
+	known, answer, err := t.compare(r)
+	if err != nil || answer != AnswerApplied {
+		return RangeResult{Answer: answer, Cursor: t.cursor}, err
+	}
+	if r.Pipeline != PipelineVersion {
+		return RangeResult{}, &PipelineError{r.Pipeline}
 	}
 	var res RangeResult
-	for i := range r.Frames {
+	for i := known; i < len(r.Frames); i++ {
 		results, err := t.applyFrame(&r.Frames[i])
 		if err != nil {
 			return res, err
@@ -103,8 +108,8 @@ func (t *tx) applyFrame(rf *RangeFrame) ([]EventResult, error) {
 	if err := t.b.Set(frameKey(seq), f.AppendHeader([]byte{frameValid}), nil); err != nil {
 		return nil, err
 	}
-	t.cursor.Term, t.cursor.Seq = f.Term, seq
-	t.cursor.Epoch = f.Epoch
+	t.cursor.Seq = seq
+	t.cursor.begin(&f)
 	results := make([]EventResult, len(f.Events))
 	for i, raw := range f.Events {
 		at := Ref{seq, uint32(i)}
@@ -175,17 +180,6 @@ func (t *tx) original(at Ref) (events.Position, error) {
 	var err error
 	p.Epoch, err = epochOf(t.get, t.cursor.Epoch, at.Seq)
 	return p, err
-}
-
-// epochOf finds the epoch, at most last, in which a sequence was written.
-func epochOf(get func(key []byte) ([]byte, error), last uint32, seq uint64) (uint32, error) {
-	for ; last > 0; last-- {
-		raw, err := get(epochKey(last))
-		if err != nil || len(raw) == 8 && binary.BigEndian.Uint64(raw) <= seq {
-			return last, err
-		}
-	}
-	return 0, nil
 }
 
 // inDeletedNamespace reports whether a memory event's namespace is not there (any more).

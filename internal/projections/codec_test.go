@@ -17,7 +17,7 @@ import (
 )
 
 func sampleRange() *Range {
-	return &Range{Previous: 7, Chain: events.Chain{1, 2}, Frames: []RangeFrame{
+	return &Range{Pipeline: 2, Applied: Mark{5, events.Chain{8}}, Previous: 7, Chain: events.Chain{1, 2}, Frames: []RangeFrame{
 		{Bytes: []byte("void")},
 		{Bytes: []byte("frame"), Contributions: []*Contribution{nil, {
 			Terms:   []text.Term{{Key: text.TermKey{9}, Field: text.FieldTags, TF: 300}},
@@ -30,7 +30,8 @@ func sampleRange() *Range {
 
 func TestRangeGolden(t *testing.T) {
 	b := sampleRange().Encode()
-	const want = "03" + "0000000000000007" + "0102000000000000000000000000000000000000000000000000000000000000" + "02" +
+	const want = "03" + "00000002" + "0000000000000005" + "0800000000000000000000000000000000000000000000000000000000000000" +
+		"0000000000000007" + "0102000000000000000000000000000000000000000000000000000000000000" + "02" +
 		"04766f6964" + "00" + "056672616d65" + "04" + "00" +
 		"43" + // sections: text, attributes, uri, vectors, next
 		"0214" + "01" + "090000000000000000000000" + "01" + "ac02" + "01c80103" +
@@ -62,7 +63,7 @@ func TestRangeGolden(t *testing.T) {
 
 // TestRangeAllocation: counts that promise more than the bytes hold cost nothing.
 func TestRangeAllocation(t *testing.T) {
-	head := append([]byte{rangeVersion}, make([]byte, 40)...)
+	head := append([]byte{rangeVersion}, make([]byte, rangeFixed-1)...)
 	for _, n := range []uint64{1 << 24, math.MaxUint64} {
 		checkAllocation(t, head, binary.AppendUvarint(nil, n))
 	}

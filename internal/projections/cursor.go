@@ -16,6 +16,7 @@ type Cursor struct {
 	Seq        uint64 // last frame applied
 	Index      uint32 // last event of it
 	Term       uint64 // the log's writer term
+	Round      uint32 // the round of that term which began last
 	Chain      events.Chain
 	SealedAt   int64  // latest sealed_at
 	Partitions uint32 // partitions made so far
@@ -29,9 +30,38 @@ func (c *Cursor) Position() events.Position {
 	return events.Position{Shard: c.Shard, Epoch: c.Epoch, Seq: c.Seq, Index: c.Index}
 }
 
+// Mark is the cursor's place in the log.
+func (c *Cursor) Mark() Mark { return Mark{c.Seq, c.Chain} }
+
+// Follow decodes the log's next message and moves the cursor's place in the log
+// over it: sequence, chain and, if the frame is valid, term, round and epoch.
+// What the events do to the rest of the cursor is the fold's.
+func (c *Cursor) Follow(message []byte) (f events.Frame, valid bool, err error) {
+	if f, valid, err = c.Valid(message); err != nil {
+		return f, valid, err
+	}
+	c.Seq++
+	c.Chain = events.NextChain(c.Chain, c.Seq, message)
+	if valid {
+		c.begin(&f)
+	}
+	return f, valid, nil
+}
+
+// begin takes over what a valid frame says about its writer.
+func (c *Cursor) begin(f *events.Frame) {
+	if f.Term != c.Term {
+		c.Term, c.Round = f.Term, 0
+	}
+	c.Epoch = f.Epoch
+	if b, ok := events.BeganOf(f); ok {
+		c.Round = b.Round
+	}
+}
+
 const (
-	cursorVersion = 1
-	cursorFixed   = 1 + 8 + 8 + 2 + 4 + 8 + 4 + 8 + 32 + 8 + 4 + 4 + 8
+	cursorVersion = 2
+	cursorFixed   = 1 + 8 + 8 + 2 + 4 + 8 + 4 + 8 + 4 + 32 + 8 + 4 + 4 + 8
 )
 
 func (c *Cursor) encode() []byte {
@@ -44,6 +74,7 @@ func (c *Cursor) encode() []byte {
 	b = be64(b, c.Seq)
 	b = be32(b, c.Index)
 	b = be64(b, c.Term)
+	b = be32(b, c.Round)
 	b = append(b, c.Chain[:]...)
 	b = be64(b, uint64(c.SealedAt))
 	b = be32(b, c.Partitions)
@@ -64,9 +95,10 @@ func decodeCursor(b []byte) (Cursor, error) {
 	c.RaftIndex, c.RaftTerm = u64(b[1:]), u64(b[9:])
 	c.Shard, c.Epoch, c.Seq, c.Index = binary.BigEndian.Uint16(b[17:]), u32(b[19:]), u64(b[23:]), u32(b[31:])
 	c.Term = u64(b[35:])
-	copy(c.Chain[:], b[43:75])
-	c.SealedAt = int64(u64(b[75:]))
-	c.Partitions, c.Pipeline, c.Events = u32(b[83:]), u32(b[87:]), u64(b[91:])
+	c.Round = u32(b[43:])
+	copy(c.Chain[:], b[47:79])
+	c.SealedAt = int64(u64(b[79:]))
+	c.Partitions, c.Pipeline, c.Events = u32(b[87:]), u32(b[91:]), u64(b[95:])
 	c.Identity = string(b[cursorFixed:])
 	return c, nil
 }

@@ -213,18 +213,15 @@ func openState(t testing.TB, dir string) *projections.State {
 // and where that leads.
 func rangeOf(t testing.TB, d *derive.Deriver, c projections.Cursor, messages [][]byte) (*projections.Range, projections.Cursor) {
 	t.Helper()
-	r := &projections.Range{Previous: c.Seq, Chain: c.Chain}
+	r := projections.NewRange(&c)
 	for _, m := range messages {
 		rf := projections.RangeFrame{Bytes: m}
-		f, valid, err := c.Valid(m)
+		f, valid, err := c.Follow(m)
 		must(t, err)
 		if valid {
 			rf.Contributions, err = d.Frame(&f, nil)
 			must(t, err)
-			c.Term, c.Epoch = f.Term, f.Epoch
 		}
-		c.Seq++
-		c.Chain = events.NextChain(c.Chain, c.Seq, m)
 		r.Frames = append(r.Frames, rf)
 	}
 	return r, c
@@ -248,8 +245,8 @@ func fold(t testing.TB, keys *keyring.Keyring, s *projections.State, messages []
 		r, _ := rangeOf(t, d, s.Cursor(), part)
 		res, err := s.ApplyLocal(r)
 		must(t, err)
-		if res.Stale {
-			t.Fatalf("a range that continues is stale: %+v", res.Cursor)
+		if res.Answer != projections.AnswerApplied {
+			t.Fatalf("a range that continues is %s: %+v", res.Answer, res.Cursor)
 		}
 		out = append(out, res.Events...)
 	}

@@ -312,13 +312,14 @@ func commands(t *testing.T, h *history, rnd *rand.Rand) (*projections.State, []p
 	for part := range slices.Chunk(h.log, 1+rnd.IntN(9)) {
 		var r *projections.Range
 		r, c = rangeOf(t, d, c, part)
+		r.Applied = projections.Mark{} // of a proposer that has just begun
 		all = append(all, r.Encode())
 	}
 	var out []projections.EventResult
 	index := uint64(0)
 	for next := 0; next < len(all); {
 		var batch []projections.Command
-		var stale []bool
+		var want []projections.Answer
 		for range 1 + rnd.IntN(5) {
 			index++
 			pick := next
@@ -329,8 +330,13 @@ func commands(t *testing.T, h *history, rnd *rand.Rand) (*projections.State, []p
 				break
 			}
 			batch = append(batch, projections.Command{Index: index, Term: 3, Data: all[pick]})
-			stale = append(stale, pick != next)
-			if pick == next {
+			switch {
+			case pick < next:
+				want = append(want, projections.AnswerBehind)
+			case pick > next:
+				want = append(want, projections.AnswerAhead)
+			default:
+				want = append(want, projections.AnswerApplied)
 				next++
 			}
 		}
@@ -339,8 +345,8 @@ func commands(t *testing.T, h *history, rnd *rand.Rand) (*projections.State, []p
 		must(t, err)
 		for i, r := range res {
 			rr := r.(projections.RangeResult)
-			if rr.Stale != stale[i] {
-				t.Fatalf("command %d: stale %v, want %v", batch[i].Index, rr.Stale, stale[i])
+			if rr.Answer != want[i] {
+				t.Fatalf("command %d: %s, want %s", batch[i].Index, rr.Answer, want[i])
 			}
 			out = append(out, rr.Events...)
 		}

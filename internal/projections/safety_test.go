@@ -410,9 +410,9 @@ func TestRefusedCommands(t *testing.T) {
 		"early envelope":   {early, 1, events.ErrOlder},
 		"no contributions": {counted, 0, events.ErrMalformed}} {
 		cur := s.Cursor()
-		r := projections.Range{Previous: cur.Seq, Chain: cur.Chain, Frames: []projections.RangeFrame{
-			{Bytes: c.frame.Encode(), Contributions: make([]*projections.Contribution, c.n)}}}
-		if _, err := s.ApplyLocal(&r); !errors.Is(err, c.want) {
+		r := projections.NewRange(&cur)
+		r.Frames = []projections.RangeFrame{{Bytes: c.frame.Encode(), Contributions: make([]*projections.Contribution, c.n)}}
+		if _, err := s.ApplyLocal(r); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 		if _, err := s.Apply([]projections.Command{{Index: 9, Data: r.Encode()}}); !errors.Is(err, c.want) {

@@ -147,8 +147,8 @@ func begin(opt Options) (*State, error) {
 }
 
 // Apply folds commands in order, in one batch with the cursor. Commands at or
-// below the applied index are skipped with a nil result. An error leaves the
-// state as it was on disk; the caller stops the shard.
+// below the applied index are skipped with a nil result. An error, a
+// *CommandError, leaves the state as it was on disk; the caller stops the shard.
 func (s *State) Apply(commands []Command) ([]any, error) {
 	s.mu.RLock()
 	g := s.gen
@@ -162,11 +162,11 @@ func (s *State) Apply(commands []Command) ([]any, error) {
 		}
 		r, err := DecodeRange(c.Data)
 		if err != nil {
-			return nil, fmt.Errorf("command %d: %w", c.Index, err)
+			return nil, &CommandError{c.Index, err}
 		}
-		res, err := t.applyRange(r)
+		res, err := t.applyCommand(r)
 		if err != nil {
-			return nil, fmt.Errorf("command %d: %w", c.Index, err)
+			return nil, &CommandError{c.Index, err}
 		}
 		t.cursor.RaftIndex, t.cursor.RaftTerm = c.Index, c.Term
 		results[i] = res

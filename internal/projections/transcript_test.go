@@ -135,7 +135,7 @@ func (x *transcript) command(words []string) []string {
 	case "stale":
 		res, err := x.s.ApplyLocal(x.last)
 		must(x.t, err)
-		return []string{fmt.Sprintf("stale %v, %d events", res.Stale, len(res.Events))}
+		return []string{fmt.Sprintf("%s, %d events", res.Answer, len(res.Events))}
 	case "destroy":
 		must(x.t, x.keys.DestroyNamespace(x.ns[args[0]]))
 		return nil

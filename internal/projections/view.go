@@ -291,8 +291,12 @@ func (v *View) Envelope(at Ref) (events.Envelope, []byte, error) {
 
 // Frame gives back the message at a sequence byte for byte; nil if the state
 // does not hold it.
-func (v *View) Frame(seq uint64) ([]byte, error) {
-	row, err := v.get(frameKey(seq))
+func (v *View) Frame(seq uint64) ([]byte, error) { return frameOf(v.snap, v.get, seq) }
+
+// frameOf puts the message of a sequence together from its rows; nil if there
+// is none.
+func frameOf(rows pebble.Reader, get func(key []byte) ([]byte, error), seq uint64) ([]byte, error) {
+	row, err := get(frameKey(seq))
 	if err != nil || len(row) == 0 {
 		return nil, err
 	}
@@ -300,7 +304,7 @@ func (v *View) Frame(seq uint64) ([]byte, error) {
 		return row[1:], nil
 	}
 	var evs [][]byte
-	err = eachRow(v.snap, be64([]byte{prefixEnvelope}, seq), func(_, value []byte) error {
+	err = eachRow(rows, be64([]byte{prefixEnvelope}, seq), func(_, value []byte) error {
 		evs = append(evs, append([]byte(nil), value...))
 		return nil
 	})

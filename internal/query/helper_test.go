@@ -151,9 +151,9 @@ func (w *world) apply(items ...*item) []projections.EventResult {
 func (w *world) fold(f projections.RangeFrame) []projections.EventResult {
 	w.t.Helper()
 	c := w.state.Cursor()
-	res, err := w.state.ApplyLocal(&projections.Range{Previous: c.Seq, Chain: c.Chain, Frames: []projections.RangeFrame{f}})
+	res, err := w.state.ApplyLocal(&projections.Range{Pipeline: projections.PipelineVersion, Previous: c.Seq, Chain: c.Chain, Frames: []projections.RangeFrame{f}})
 	w.ok(err)
-	if res.Stale {
+	if res.Answer != projections.AnswerApplied {
 		w.t.Fatal("the range was stale")
 	}
 	return res.Events

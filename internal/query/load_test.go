@@ -199,7 +199,7 @@ func TestSwappedState(t *testing.T) {
 		contributions, err := w.der.Frame(&f, nil)
 		w.ok(err)
 		c := sibling.Cursor()
-		_, err = sibling.ApplyLocal(&projections.Range{Previous: c.Seq, Chain: c.Chain, Frames: []projections.RangeFrame{{Bytes: raw, Contributions: contributions}}})
+		_, err = sibling.ApplyLocal(&projections.Range{Pipeline: projections.PipelineVersion, Previous: c.Seq, Chain: c.Chain, Frames: []projections.RangeFrame{{Bytes: raw, Contributions: contributions}}})
 		w.ok(err)
 	}
 	w.ok(v.Close())

@@ -206,7 +206,7 @@ func (s *shelf) envelope(typ events.Type, payload []byte) events.Envelope {
 func (s *shelf) fold(e events.Envelope) {
 	c := s.state.Cursor()
 	f := events.Frame{Feature: 1, Seq: c.Seq + 1, Previous: c.Chain, Events: [][]byte{e.Encode()}}
-	res, err := s.state.ApplyLocal(&projections.Range{Previous: c.Seq, Chain: c.Chain,
+	res, err := s.state.ApplyLocal(&projections.Range{Pipeline: projections.PipelineVersion, Previous: c.Seq, Chain: c.Chain,
 		Frames: []projections.RangeFrame{{Bytes: f.Encode(), Contributions: make([]*projections.Contribution, 1)}}})
 	must(s.t, err)
 	if res.Events[0].Outcome != projections.OutcomeApplied {

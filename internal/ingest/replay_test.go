@@ -1,0 +1,140 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"mneme/internal/derive"
+	"mneme/internal/eventlog"
+	"mneme/internal/eventlog/eventlogtest"
+	"mneme/internal/projections"
+	"mneme/internal/raftfsm"
+	"mneme/memory"
+)
+
+// dense is Chinese text of which no two pairs of characters are the same: more
+// is derived from it than from any other text of its length.
+func dense(bytes int, seed rune) string {
+	var b strings.Builder
+	for i := rune(0); b.Len()+3 <= bytes; i++ {
+		b.WriteRune(0x4e00 + (i*(2*seed+1)*31+i/97*7+seed)%20_900)
+	}
+	return b.String()
+}
+
+// What is derived from dense text is several times as long as its frame. The
+// commands of a catch-up were cut by the log's bytes, grew longer than Raft
+// takes, and the node did not start any more.
+func TestCatchUpWithDenseText(t *testing.T) {
+	f := eventlogtest.NewFake()
+	w := newWorld(t, f)
+	w.mustStart()
+	w.namespace("team-a")
+	var items []Item
+	for i := range rune(12) {
+		items = append(items, Item{Capture: memory.Capture{Agent: "agent-1", Text: dense(memory.MaxTextBytes, i)}})
+	}
+	resp, err := w.shard.Capture(context.Background(), "team-a", items, memory.WaitApplied)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range resp.Results {
+		if err := itemError(&resp.Results[i]); err != nil {
+			t.Fatalf("a full frame of dense text: %v", err)
+		}
+	}
+	want := w.hash()
+	w.stop()
+	behind := newWorldWith(t, f, w.keys)
+	commands := 0
+	behind.opt = func(o *Options) { o.Group = counting{o.Group, &commands} }
+	behind.mustStart()
+	if got := behind.hash(); got != want || commands < 5 {
+		t.Errorf("caught up by %d commands: the state is %s, was %s", commands, got, want)
+	}
+}
+
+// counting counts proposals.
+type counting struct {
+	Proposer
+	n *int
+}
+
+func (c counting) Propose(ctx context.Context, data []byte) *raftfsm.Future {
+	*c.n++
+	return c.Proposer.Propose(ctx, data)
+}
+
+// A range over a gap made everything behind it void, and nobody heard of it.
+func TestReplayOverAGap(t *testing.T) {
+	f := eventlogtest.NewFake()
+	w := newWorld(t, f)
+	w.mustStart()
+	w.namespace("team-a")
+	for range 5 {
+		w.capture("team-a", memory.Capture{Text: "x"})
+	}
+	w.stop()
+	state, err := projections.Open(projections.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer state.Close()
+	v := state.View()
+	d, err := derive.New(w.keys, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Replay(context.Background(), skipping{f, 4}, state, d, 0, func(r *projections.Range) error {
+		_, err := state.ApplyLocal(r)
+		return err
+	})
+	var gap *eventlog.GapError
+	if !errors.As(err, &gap) || gap.Want != 4 || gap.Got != 5 {
+		t.Errorf("%v", err)
+	}
+}
+
+// skipping is a stream that leaves out a message without saying so.
+type skipping struct {
+	*eventlogtest.Fake
+	seq uint64
+}
+
+func (s skipping) Read(ctx context.Context, from, to uint64, fn func(eventlog.Message) error) error {
+	return s.Fake.Read(ctx, from, to, func(m eventlog.Message) error {
+		if m.Seq == s.seq {
+			return nil
+		}
+		return fn(m)
+	})
+}
+
+// A duplicate got the position that its original would have in the epoch of
+// today: another one than the first answer gave.
+func TestDuplicateAfterARepairKeepsItsPosition(t *testing.T) {
+	f := eventlogtest.NewFake()
+	w := newWorld(t, f)
+	w.mustStart()
+	w.namespace("team-a")
+	c := memory.Capture{ID: "k", Text: "one"}
+	first := w.capture("team-a", c)
+	w.stop()
+	w.opt = func(o *Options) { o.RaiseEpoch = true }
+	w.mustStart()
+	if got := w.state.Cursor().Epoch; got != 1 {
+		t.Fatalf("epoch is %d", got)
+	}
+	if r := w.capture("team-a", c); r.Status != memory.StatusDuplicate || r.Position != first.Position {
+		t.Errorf("duplicate at %s, first answer %s", r.Position, first.Position)
+	}
+	c.Text = "another"
+	if r := w.capture("team-a", c); r.Status != memory.StatusConflict || r.Position != first.Position {
+		t.Errorf("conflict with %s, first answer %s", r.Position, first.Position)
+	}
+}

@@ -1,0 +1,125 @@
+package projections
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"mneme/internal/events"
+)
+
+// Mark is a place in the log: a sequence and the chain after it.
+type Mark struct {
+	Seq   uint64
+	Chain events.Chain
+}
+
+// Range is the payload of one Raft command: frames of the log and what the
+// leader derived from each of their events. It names the pipeline version that
+// derived it and the mark that its proposer had applied: a replica that applies
+// the command has applied everything the proposer had, so one that stands
+// before that mark, or passed it with another chain, has diverged.
+type Range struct {
+	Pipeline uint32
+	Applied  Mark   // what the proposer had applied
+	Previous uint64 // sequence of the last frame before the range
+	Chain    events.Chain
+	Frames   []RangeFrame
+}
+
+// RangeFrame is one message of the stream. Contributions has one entry for
+// each event of a valid frame, nil for an event that contributes nothing; it
+// is empty for a void one.
+type RangeFrame struct {
+	Bytes         []byte
+	Contributions []*Contribution
+}
+
+// NewRange begins a range that continues the cursor, proposed by a replica that
+// stands there.
+func NewRange(c *Cursor) *Range {
+	return &Range{Pipeline: PipelineVersion, Applied: c.Mark(), Previous: c.Seq, Chain: c.Chain}
+}
+
+// End is the sequence of the last frame.
+func (r *Range) End() uint64 { return r.Previous + uint64(len(r.Frames)) }
+
+const (
+	// rangeVersion is the version of the command. In versions 1 and 2
+	// contributions had no sections, and a command did not name its proposer's
+	// mark.
+	rangeVersion = 3
+	rangeFixed   = 1 + 4 + 8 + 32 + 8 + 32
+)
+
+// Encode returns the bytes of the command:
+//
+//	u8 version ‖ u32 pipeline ‖ u64 applied ‖ chain 32 ‖ u64 previous ‖ chain 32 ‖ uvarint frames,
+//	each: uvarint length ‖ frame ‖ uvarint contributions, each: uvarint length ‖ contribution
+func (r *Range) Encode() []byte {
+	n := rangeFixed + binary.MaxVarintLen64
+	for i := range r.Frames {
+		n += len(r.Frames[i].Bytes) * 3
+	}
+	b := append(make([]byte, 0, n), rangeVersion)
+	b = be32(b, r.Pipeline)
+	b = append(be64(b, r.Applied.Seq), r.Applied.Chain[:]...)
+	b = append(be64(b, r.Previous), r.Chain[:]...)
+	b = binary.AppendUvarint(b, uint64(len(r.Frames)))
+	var scratch []byte
+	for i := range r.Frames {
+		b, scratch = r.Frames[i].append(b, scratch)
+	}
+	return b
+}
+
+func (f *RangeFrame) append(b, scratch []byte) (out, reuse []byte) {
+	b = appendBytes(b, f.Bytes)
+	b = binary.AppendUvarint(b, uint64(len(f.Contributions)))
+	for _, c := range f.Contributions {
+		scratch = c.append(scratch[:0])
+		b = appendBytes(b, scratch)
+	}
+	return b, scratch
+}
+
+// EncodedSize is how much the frame adds to a command. It is about twice to
+// ten times the frame, for what is derived from dense text is longer than it.
+func (f *RangeFrame) EncodedSize() int {
+	b, _ := f.append(nil, nil)
+	return len(b)
+}
+
+// DecodeRange parses what Encode wrote; frames and contributions alias b.
+func DecodeRange(b []byte) (*Range, error) {
+	d := &decoder{b: b}
+	version := d.take(1)
+	if d.bad || version[0] < rangeVersion {
+		return nil, fmt.Errorf("apply range: %w", events.ErrMalformed)
+	}
+	if version[0] > rangeVersion {
+		return nil, fmt.Errorf("apply range version %d: %w", version[0], events.ErrNewer)
+	}
+	r := &Range{}
+	if v := d.take(rangeFixed - 1); v != nil {
+		r.Pipeline = binary.BigEndian.Uint32(v)
+		r.Applied.Seq = binary.BigEndian.Uint64(v[4:])
+		copy(r.Applied.Chain[:], v[12:])
+		r.Previous = binary.BigEndian.Uint64(v[44:])
+		copy(r.Chain[:], v[52:])
+	}
+	for n := d.count(2); n > 0 && !d.bad; n-- {
+		f := RangeFrame{Bytes: d.bytes()}
+		for m := d.count(1); m > 0 && !d.bad; m-- {
+			c, err := decodeContribution(d.bytes())
+			if err != nil {
+				return nil, fmt.Errorf("apply range: %w", err)
+			}
+			f.Contributions = append(f.Contributions, c)
+		}
+		r.Frames = append(r.Frames, f)
+	}
+	if d.bad || len(d.b) != 0 {
+		return nil, fmt.Errorf("apply range: %w", events.ErrMalformed)
+	}
+	return r, nil
+}
