@@ -54,6 +54,14 @@ func (c *Client) RepairLog(ctx context.Context, progress func(memory.Progress)) 
 	return long[memory.RepairReport](ctx, c, progress, true, "admin", "log", "repair")
 }
 
+// AcceptClock has the node go by its clock as it stands, after it refused writes
+// because the clock went forward further than real time.
+func (c *Client) AcceptClock(ctx context.Context) (memory.ClockReport, error) {
+	var report memory.ClockReport
+	err := c.do(ctx, call{method: "POST", path: []string{"admin", "clock", "accept"}, header: c.writeHeader(WriteOptions{}), write: true}, &report)
+	return report, err
+}
+
 // BackupLog writes the backup of the log to w. An error means that what was
 // written is not a backup. The report's Bytes is what was written; its other
 // numbers are those the node sent as headers or trailers, or 0. progress may be

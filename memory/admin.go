@@ -1,5 +1,7 @@
 package memory
 
+import "time"
+
 // Progress says how far a long administrative action has come. Total is 0
 // while it is unknown. Unit is what is counted, such as "events" or "bytes".
 type Progress struct {
@@ -35,6 +37,11 @@ type RepairShard struct {
 	Position  string `json:"position"`
 	StateHash string `json:"state_hash,omitempty"`
 	Detail    string `json:"detail,omitempty"`
+}
+
+// ClockReport says which time a node goes by after its clock was accepted.
+type ClockReport struct {
+	Now time.Time `json:"now"`
 }
 
 // RepairReport is the result of a log repair.

@@ -65,7 +65,7 @@ func TestRefusedAtDecision(t *testing.T) {
 	w.refuse = func() *memory.Error { return no.Load() }
 	w.mustStart()
 	w.namespace("team-a")
-	resume, err := w.shard.Pause(context.Background())
+	resume, err := w.writer.Pause(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestRefusedAtDecision(t *testing.T) {
 		_, err := w.try("team-a", memory.Capture{Text: "x"})
 		wantCode(t, err, memory.CodeNoSpace)
 	})
-	await(t, "it to be queued", func() bool { n, _ := w.shard.QueueDepth(); return n == 1 })
+	await(t, "it to be queued", func() bool { n, _ := w.writer.QueueDepth(); return n == 1 })
 	no.Store(memory.Errorf(memory.CodeNoSpace, "full"))
 	resume()
 	wg.Wait()
@@ -118,11 +118,11 @@ func (w *world) everyWriteFails(record string, code memory.Code) {
 	ctx := context.Background()
 	text := "changed"
 	_, capture := w.try("team-a", memory.Capture{Text: "x"})
-	_, revise := w.shard.Revise(ctx, "team-a", "agent-1", record, memory.Revision{Text: &text}, 0, "")
-	_, forget := w.shard.Forget(ctx, "team-a", "agent-1", record, 0)
-	_, create := w.shard.CreateNamespace(ctx, "team-new", nil, "")
-	_, change := w.shard.ChangeNamespace(ctx, "team-a", memory.PatchNamespace{})
-	_, remove := w.shard.DeleteNamespace(ctx, "team-a")
+	_, revise := w.writer.Revise(ctx, "team-a", "agent-1", record, memory.Revision{Text: &text}, 0, "")
+	_, forget := w.writer.Forget(ctx, "team-a", "agent-1", record, 0)
+	_, create := w.writer.CreateNamespace(ctx, "team-new", nil, "")
+	_, change := w.writer.ChangeNamespace(ctx, "team-a", memory.PatchNamespace{})
+	_, remove := w.writer.DeleteNamespace(ctx, "team-a")
 	for what, err := range map[string]error{"capture": capture, "revise": revise, "forget": forget, "create": create, "change": change, "delete": remove} {
 		if err == nil || memory.CodeOf(err) != code {
 			w.t.Errorf("%s: %v, want %s", what, err, code)
@@ -163,7 +163,7 @@ func TestItemsAreRefusedOneByOne(t *testing.T) {
 	if none.Position == "" {
 		t.Error("a batch of which nothing was written has no position")
 	}
-	if _, err := w.shard.Capture(context.Background(), "", nil, memory.WaitApplied); memory.CodeOf(err) != memory.CodeInvalid {
+	if _, err := w.writer.Capture(context.Background(), "", nil, memory.WaitApplied); memory.CodeOf(err) != memory.CodeInvalid {
 		t.Errorf("no namespace: %v", err)
 	}
 }
@@ -179,7 +179,7 @@ func TestAcceptedDoesNotWaitForTheState(t *testing.T) {
 		once.Do(func() { close(entered); <-hold })
 	}
 	w.wake.Store(&hook)
-	resp, err := w.shard.Capture(context.Background(), "team-a", []Item{{Capture: memory.Capture{Agent: "a", Text: "one"}}}, memory.WaitAccepted)
+	resp, err := w.writer.Capture(context.Background(), "team-a", []Item{{Capture: memory.Capture{Agent: "a", Text: "one"}}}, memory.WaitAccepted)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestAcceptedDoesNotWaitForTheState(t *testing.T) {
 	if r.Status != memory.StatusCreated || r.RecordID == "" || r.Position == "" {
 		t.Errorf("%+v", r)
 	}
-	second, err := w.shard.Capture(context.Background(), "team-a", []Item{{Capture: memory.Capture{Agent: "a", Text: "two"}}}, memory.WaitAccepted)
+	second, err := w.writer.Capture(context.Background(), "team-a", []Item{{Capture: memory.Capture{Agent: "a", Text: "two"}}}, memory.WaitAccepted)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func TestCancelledWhileWaiting(t *testing.T) {
 		c := memory.Capture{Agent: "agent-1", ID: string(wait), Text: "it rains"}
 		done := make(chan memory.CaptureResponse, 1)
 		go func() {
-			resp, err := w.shard.Capture(ctx, "team-a", []Item{{Capture: c}}, wait)
+			resp, err := w.writer.Capture(ctx, "team-a", []Item{{Capture: c}}, wait)
 			if err != nil {
 				t.Error(err)
 			}
@@ -234,7 +234,7 @@ func TestCancelledWhileWaiting(t *testing.T) {
 			t.Errorf("%s: sent again: %+v", wait, again)
 		}
 	}
-	if n := w.shard.Counters().Events.Load(); n != 4 {
+	if n := w.writer.Counters().Events.Load(); n != 4 {
 		t.Errorf("%d events", n)
 	}
 }
@@ -289,7 +289,7 @@ func TestPauseDuringTraffic(t *testing.T) {
 	for range 10 {
 		n := count()
 		await(t, "traffic", func() bool { return count() > n+4 })
-		resume, err := w.shard.Pause(context.Background())
+		resume, err := w.writer.Pause(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -297,8 +297,8 @@ func TestPauseDuringTraffic(t *testing.T) {
 		if c := w.state.Cursor(); c.Seq != last {
 			t.Fatalf("paused, and the log is at %d, the state at %d", last, c.Seq)
 		}
-		await(t, "everybody to wait", func() bool { n, _ := w.shard.QueueDepth(); return n == 4 })
-		if w.last() != last || w.shard.flyingDrafts() != 0 {
+		await(t, "everybody to wait", func() bool { n, _ := w.writer.QueueDepth(); return n == 4 })
+		if w.last() != last || w.writer.flight.count() != 0 {
 			t.Fatal("a frame was written during a pause")
 		}
 		resume()
@@ -323,7 +323,7 @@ func TestPauseGivesUp(t *testing.T) {
 	<-entered
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := w.shard.Pause(ctx); err == nil {
+	if _, err := w.writer.Pause(ctx); err == nil {
 		t.Error("paused with a frame in flight")
 	}
 	let()
@@ -359,7 +359,7 @@ func TestCloseDuringTraffic(t *testing.T) {
 		for range 10 + round {
 			<-started
 		}
-		if err := w.shard.Close(context.Background()); err != nil {
+		if err := w.writer.Close(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 		wg.Wait()
@@ -372,7 +372,7 @@ func TestCloseDuringTraffic(t *testing.T) {
 		if n != len(acked) {
 			t.Errorf("%d are stored, %d were acknowledged", n, len(acked))
 		}
-		w.shard = nil
+		w.writer = nil
 	}
 }
 
@@ -394,12 +394,12 @@ func TestCloseAtItsDeadline(t *testing.T) {
 	}
 	<-entered
 	await(t, "the rest to wait", func() bool {
-		n, _ := w.shard.QueueDepth()
-		return n+w.shard.flyingDrafts() >= 9
+		n, _ := w.writer.QueueDepth()
+		return n+w.writer.flight.count() >= 9
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := w.shard.Close(ctx); err != nil {
+	if err := w.writer.Close(ctx); err != nil {
 		t.Fatal(err)
 	}
 	for range 10 {
@@ -407,5 +407,5 @@ func TestCloseAtItsDeadline(t *testing.T) {
 			t.Errorf("answer %v", err)
 		}
 	}
-	w.shard = nil
+	w.writer = nil
 }

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -30,9 +31,6 @@ func TestOwnFrameIsAdopted(t *testing.T) {
 			if f.Bit()[fault] != 1 {
 				t.Error("the fault did not bite")
 			}
-			if fault == eventlogtest.FaultBlind && w.shard.Counters().Adopted.Load() != 1 {
-				t.Error("the frame was not adopted")
-			}
 			if r := w.capture("team-a", memory.Capture{ID: "k", Text: "one"}); r.Status != memory.StatusDuplicate || r.Position != first.Position {
 				t.Errorf("again: %+v, first %+v", r, first)
 			}
@@ -45,7 +43,8 @@ func TestOwnFrameIsAdopted(t *testing.T) {
 }
 
 // A write whose first attempt was still under way was answered as refused when
-// the second one was, and then arrived after all.
+// the second one was, and then arrived after all. It is sent again until it is
+// known where it is.
 func TestRefusalAfterAnAttemptUnderWay(t *testing.T) {
 	for _, second := range []eventlogtest.Fault{eventlogtest.FaultRefuse, eventlogtest.FaultNoSpace} {
 		t.Run(string(second), func(t *testing.T) { refusalUnderWay(t, second) })
@@ -59,13 +58,13 @@ func refusalUnderWay(t *testing.T, second eventlogtest.Fault) {
 	w.namespace("team-a")
 	f.Inject(eventlogtest.FaultLate, second)
 	c := memory.Capture{ID: "k", Text: "one"}
-	_, err := w.try("team-a", c)
-	wantCode(t, err, memory.CodeOutcomeUnknown)
-	if f.Deliver() != 1 {
-		t.Fatal("nothing was under way")
+	first := w.capture("team-a", c)
+	if first.Status != memory.StatusCreated || f.Bit()[second] != 1 {
+		t.Fatalf("%+v; the fault bit %d times", first, f.Bit()[second])
 	}
+	f.Deliver()
 	r := w.capture("team-a", c)
-	if r.Status != memory.StatusDuplicate {
+	if r.Status != memory.StatusDuplicate || r.Position != first.Position {
 		t.Errorf("sent again: %+v", r)
 	}
 	if got, _ := w.text(r.RecordID); got != "one" {
@@ -91,14 +90,14 @@ func TestFramesDecidedBeforeAnAdoption(t *testing.T) {
 	wg.Go(func() { w.capture("team-a", memory.Capture{Text: "first"}) })
 	<-entered
 	wg.Go(func() {
-		resp, err := w.shard.Capture(context.Background(), "team-a",
+		resp, err := w.writer.Capture(context.Background(), "team-a",
 			[]Item{{Capture: memory.Capture{Agent: "agent-1", ID: "same", Text: "it rains"}}}, memory.WaitAccepted)
 		env, _ := events.DecodeEnvelope(theirs)
 		if err != nil || resp.Results[0].Status != memory.StatusDuplicate || resp.Results[0].RecordID != env.Record.String() {
 			t.Errorf("%+v %v", resp, err)
 		}
 	})
-	await(t, "both to fly", func() bool { return w.shard.flyingDrafts() == 2 })
+	await(t, "both to fly", func() bool { return w.writer.flight.count() == 2 })
 	g.Inject(eventlogtest.FaultSecondWriter)
 	let()
 	wg.Wait()
@@ -121,7 +120,7 @@ func (w *world) another(f *eventlogtest.Fake, term uint64, evs ...[]byte) []byte
 // captured makes the sealed event of a capture, as another node's leader would.
 func (w *world) captured(ns, id, text string) []byte {
 	w.t.Helper()
-	a, err := w.shard.admit(ns)
+	a, err := w.writer.admit(ns)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -132,36 +131,55 @@ func (w *world) captured(ns, id, text string) []byte {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return w.shard.seal([]*draft{d}).encoded[0]
+	return w.writer.loop.round.seq.seal([]*draft{d}).encoded[0]
 }
 
+// A deposed writer took over its successor's term and went on writing under it.
+// It must stop, own up to what it cannot know, and leave the rest to the next
+// one, which finds the first record of an id that is sent again.
 func TestSecondWriter(t *testing.T) {
 	f := eventlogtest.NewFake()
 	w := newWorld(t, f)
 	w.mustStart()
 	w.namespace("team-a")
+	term := w.group.Term()
 	theirs := w.captured("team-a", "same", "it rains")
-	frame := w.another(f, w.group.Term()+5, theirs)
+	frame := w.another(f, term+5, theirs)
 	f.SecondWriter(func(uint64) []byte { return frame })
 	f.Inject(eventlogtest.FaultSecondWriter)
 	resp := w.batch("team-a", memory.Capture{ID: "same", Text: "it rains"}, memory.Capture{ID: "own", Text: "it snows"})
+	for i := range resp.Results {
+		wantCode(t, itemError(&resp.Results[i]), memory.CodeOutcomeUnknown)
+	}
+	<-w.writer.Ended()
+	var deposed *DeposedError
+	if err := w.writer.Err(); !errors.As(err, &deposed) || deposed.Own != term || deposed.Term != term+5 || deposed.Seq != w.last() {
+		t.Errorf("ended with %v", err)
+	}
+	if f.Bit()[eventlogtest.FaultSecondWriter] != 1 {
+		t.Error("the fault did not bite")
+	}
+	_, err := w.try("team-a", memory.Capture{Text: "and on"})
+	wantCode(t, err, memory.CodeUnavailable)
+	if got := w.last(); got != deposed.Seq {
+		t.Fatalf("the deposed writer wrote on: the log ends at %d", got)
+	}
+	w.stop()
+	if err := w.start(); !errors.As(err, &deposed) {
+		t.Fatalf("the same term began again: %v", err)
+	}
+	w.writer, w.opt = nil, func(o *Options) { o.Term = term + 6 }
+	w.mustStart()
 	env, _ := events.DecodeEnvelope(theirs)
-	if r := resp.Results[0]; r.Status != memory.StatusDuplicate || r.RecordID != env.Record.String() {
-		t.Errorf("decided again: %+v; theirs is %s", r, env.Record)
+	if r := w.capture("team-a", memory.Capture{ID: "same", Text: "it rains"}); r.Status != memory.StatusDuplicate || r.RecordID != env.Record.String() {
+		t.Errorf("sent again: %+v; theirs is %s", r, env.Record)
 	}
-	if r := resp.Results[1]; r.Status != memory.StatusCreated {
-		t.Errorf("%+v", r)
+	if r := w.capture("team-a", memory.Capture{ID: "own", Text: "it snows"}); r.Status != memory.StatusCreated {
+		t.Errorf("sent again: %+v", r)
 	}
-	if got, _ := w.text(env.Record.String()); got != "it rains" {
-		t.Errorf("their record says %q", got)
-	}
-	if c := w.state.Cursor(); c.Term < w.group.Term()+5 {
+	if c := w.state.Cursor(); c.Term != term+6 {
 		t.Errorf("term is %d", c.Term)
 	}
-	if w.shard.Counters().Adopted.Load() != 1 || f.Bit()[eventlogtest.FaultSecondWriter] != 1 {
-		t.Error("nothing was adopted")
-	}
-	w.capture("team-a", memory.Capture{Text: "and on"})
 	w.refold()
 }
 
@@ -207,11 +225,11 @@ func TestAdoptionDuringClose(t *testing.T) {
 	<-entered
 	g.Inject(eventlogtest.FaultSecondWriter)
 	closed := make(chan error, 1)
-	go func() { closed <- w.shard.Close(context.Background()) }()
+	go func() { closed <- w.writer.Close(context.Background()) }()
 	await(t, "the queue to be closed", func() bool {
-		w.shard.queue.mu.Lock()
-		defer w.shard.queue.mu.Unlock()
-		return w.shard.queue.closed
+		w.writer.queue.mu.Lock()
+		defer w.writer.queue.mu.Unlock()
+		return w.writer.queue.closed
 	})
 	let()
 	if err := <-done; err != nil {
@@ -220,7 +238,7 @@ func TestAdoptionDuringClose(t *testing.T) {
 	if err := <-closed; err != nil {
 		t.Error(err)
 	}
-	w.shard = nil
+	w.writer = nil
 }
 
 // The machine is gone: what the log has is an unknown outcome, what comes
@@ -242,7 +260,7 @@ func TestStateThatDoesNotFollow(t *testing.T) {
 		if i == 0 {
 			<-entered
 		} else {
-			await(t, "both to fly", func() bool { return w.shard.flyingDrafts() == 2 })
+			await(t, "both to fly", func() bool { return w.writer.flight.count() == 2 })
 		}
 	}
 	g.Inject(eventlogtest.FaultNone, eventlogtest.FaultBlind)
@@ -300,7 +318,7 @@ func TestDivergenceAtStart(t *testing.T) {
 			c.damage(w, f)
 			before := w.last()
 			w.mustStart()
-			if d := w.shard.Diverged(); d == nil || d.Kind != c.kind || d.Hint == "" {
+			if d := w.writer.Diverged(); d == nil || d.Kind != c.kind || d.Hint == "" {
 				t.Fatalf("diverged is %+v", d)
 			}
 			if got, _ := w.text(last.RecordID); got != "note 4" {
@@ -329,7 +347,7 @@ func TestDivergenceWhileRunning(t *testing.T) {
 		if e := wantCode(t, err, memory.CodeLogDiverged); e.Hint == "" {
 			t.Error("no hint")
 		}
-		if d := w.shard.Diverged(); d == nil || d.Kind != eventlog.KindSuffixLost {
+		if d := w.writer.Diverged(); d == nil || d.Kind != eventlog.KindSuffixLost {
 			t.Errorf("diverged is %+v", d)
 		}
 		w.everyWriteFails(r.RecordID, memory.CodeLogDiverged)
@@ -339,10 +357,10 @@ func TestDivergenceWhileRunning(t *testing.T) {
 	}
 	w := startWorld(t)
 	r := w.capture("team-a", memory.Capture{Text: "kept"})
-	if err := w.shard.Check(context.Background()); err != nil {
+	if err := w.writer.Check(context.Background()); err != nil {
 		t.Error(err)
 	}
-	w.shard.SetDiverged(&eventlog.DivergedError{Kind: eventlog.KindHash, Detail: "found by the scrub", Hint: "repair"})
+	w.writer.SetDiverged(&eventlog.DivergedError{Kind: eventlog.KindHash, Detail: "found by the scrub", Hint: "repair"})
 	w.everyWriteFails(r.RecordID, memory.CodeLogDiverged)
 }
 
@@ -406,7 +424,7 @@ func TestStartFails(t *testing.T) {
 	if err := w.start(); err == nil {
 		t.Fatal("began a term without space")
 	}
-	w.shard = nil
+	w.writer = nil
 	w.mustStart()
 	w.namespace("team-a")
 }
@@ -442,5 +460,5 @@ func TestMissingKeyStopsWriting(t *testing.T) {
 	if err := w.start(); err == nil {
 		t.Error("started with a key missing")
 	}
-	w.shard = nil
+	w.writer = nil
 }

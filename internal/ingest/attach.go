@@ -22,7 +22,7 @@ type EmbedderSource interface {
 // them as vectors.attached events. An embedder that is away stops nothing but
 // itself: the records are found by text, and it tries again.
 type Attacher struct {
-	shard  *Shard
+	writer *Writer
 	source EmbedderSource
 	wake   chan struct{}
 	cancel context.CancelFunc
@@ -41,9 +41,9 @@ const (
 )
 
 // NewAttacher starts the attacher; Close stops it.
-func NewAttacher(shard *Shard, source EmbedderSource) *Attacher {
+func NewAttacher(writer *Writer, source EmbedderSource) *Attacher {
 	ctx, cancel := context.WithCancel(context.Background())
-	a := &Attacher{shard: shard, source: source, wake: make(chan struct{}, 1), cancel: cancel, unembeddable: map[projections.PendingDoc]bool{}, spaces: map[events.ID]embed.Space{}}
+	a := &Attacher{writer: writer, source: source, wake: make(chan struct{}, 1), cancel: cancel, unembeddable: map[projections.PendingDoc]bool{}, spaces: map[events.ID]embed.Space{}}
 	a.wg.Add(1)
 	go a.run(ctx)
 	a.Wake()
@@ -74,7 +74,7 @@ func (a *Attacher) run(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			a.shard.opt.Logger.Warn("vectors are pending", "err", err, "retry", retry)
+			a.writer.opt.Logger.Warn("vectors are pending", "err", err, "retry", retry)
 			pause = time.After(retry)
 			retry = min(2*retry, attachRetryMax)
 		case more:
@@ -101,7 +101,7 @@ func (a *Attacher) run(ctx context.Context) {
 
 // round serves one batch of each namespace and reports whether there is more.
 func (a *Attacher) round(ctx context.Context) (more bool, err error) {
-	v := a.shard.opt.State.View()
+	v := a.writer.opt.State.View()
 	list, err := v.Namespaces()
 	if err = errors.Join(err, v.Close()); err != nil {
 		return false, err
@@ -132,7 +132,7 @@ func (a *Attacher) namespace(ctx context.Context, ns projections.NamespaceInfo) 
 	var drafts []*draft
 	var failed error
 	for _, w := range work {
-		d, err := a.shard.embedOne(ctx, e, space, w)
+		d, err := a.writer.embedOne(ctx, e, space, w)
 		if errors.Is(err, embed.ErrBadInput) || settings.IsErased(err) {
 			a.unembeddable[w.doc] = true // it is found by text
 			continue
@@ -149,7 +149,7 @@ func (a *Attacher) namespace(ctx context.Context, ns projections.NamespaceInfo) 
 // submit writes the events and waits for them. A version whose vectors the fold
 // would not have is not tried again.
 func (a *Attacher) submit(ctx context.Context, ns events.ID, docs []projections.PendingDoc, drafts []*draft) error {
-	results, err := a.shard.attachAll(ctx, ns, drafts)
+	results, err := a.writer.attachAll(ctx, ns, drafts)
 	for i, r := range results {
 		if r.Outcome != projections.OutcomeApplied {
 			a.unembeddable[docs[i]] = true
@@ -160,9 +160,9 @@ func (a *Attacher) submit(ctx context.Context, ns events.ID, docs []projections.
 
 // collect opens a batch of versions that wait for vectors.
 func (a *Attacher) collect(ns projections.NamespaceInfo) ([]pendingText, embed.Space, error) {
-	v := a.shard.opt.State.View()
+	v := a.writer.opt.State.View()
 	defer v.Close()
-	s, err := a.shard.opt.Book.Of(v, ns)
+	s, err := a.writer.opt.Book.Of(v, ns)
 	if err != nil || !s.HasVectors() || embed.IsLocal(s.Space.Provider) {
 		return nil, embed.Space{}, err
 	}
@@ -179,7 +179,7 @@ func (a *Attacher) collect(ns projections.NamespaceInfo) ([]pendingText, embed.S
 		if a.unembeddable[p] || len(out) == attachBatch {
 			continue
 		}
-		w, err := a.shard.openText(v, ns.ID, s.Space, p)
+		w, err := a.writer.openText(v, ns.ID, s.Space, p)
 		if err != nil {
 			return nil, s.Space, err
 		}

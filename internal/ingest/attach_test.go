@@ -76,7 +76,7 @@ func external(t *testing.T, m *model) *world {
 	t.Helper()
 	w := newWorld(t, eventlogtest.NewFake())
 	w.mustStart()
-	if _, err := w.shard.CreateNamespace(context.Background(), "team-a", nil, settings.EncodeSpace(m.space)); err != nil {
+	if _, err := w.writer.CreateNamespace(context.Background(), "team-a", nil, settings.EncodeSpace(m.space)); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -84,7 +84,7 @@ func external(t *testing.T, m *model) *world {
 
 // stepped is an attacher without its goroutine: the test makes the rounds.
 func stepped(w *world, m *model) *Attacher {
-	return &Attacher{shard: w.shard, source: m, wake: make(chan struct{}, 1), unembeddable: map[projections.PendingDoc]bool{}, spaces: map[events.ID]embed.Space{}}
+	return &Attacher{writer: w.writer, source: m, wake: make(chan struct{}, 1), unembeddable: map[projections.PendingDoc]bool{}, spaces: map[events.ID]embed.Space{}}
 }
 
 func (w *world) pending() uint64 {
@@ -100,11 +100,11 @@ func (w *world) pending() uint64 {
 func TestSearchableWaitsForVectors(t *testing.T) {
 	m := newModel()
 	w := external(t, m)
-	a := NewAttacher(w.shard, m)
+	a := NewAttacher(w.writer, m)
 	defer a.Close()
 	wake := func() { a.Wake() }
 	w.wake.Store(&wake)
-	resp, err := w.shard.Capture(context.Background(), "team-a", []Item{
+	resp, err := w.writer.Capture(context.Background(), "team-a", []Item{
 		{Capture: memory.Capture{Agent: "a", Text: "one"}}, {Capture: memory.Capture{Agent: "a", Text: ""}}, {Capture: memory.Capture{Agent: "a", Text: "two"}},
 	}, memory.WaitSearchable)
 	if err != nil || resp.Vectors != "" || resp.Results[0].Vectors != "" || resp.Results[2].Status != memory.StatusCreated {
@@ -128,14 +128,14 @@ func TestEmbedderDown(t *testing.T) {
 	m := newModel()
 	w := external(t, m)
 	m.down.Store(true)
-	a := NewAttacher(w.shard, m)
+	a := NewAttacher(w.writer, m)
 	defer a.Close()
 	wake := func() { a.Wake() }
 	w.wake.Store(&wake)
 	// Time enough to be applied, and none would be enough to be searchable.
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	r, err := w.shard.Capture(ctx, "team-a", []Item{{Capture: memory.Capture{Agent: "a", ID: "k", Text: "one"}}}, memory.WaitSearchable)
+	r, err := w.writer.Capture(ctx, "team-a", []Item{{Capture: memory.Capture{Agent: "a", ID: "k", Text: "one"}}}, memory.WaitSearchable)
 	if err != nil || r.Vectors != "pending" || r.Results[0].Status != memory.StatusCreated || r.Results[0].Vectors != "pending" {
 		t.Errorf("%+v %v", r, err)
 	}
@@ -145,7 +145,7 @@ func TestEmbedderDown(t *testing.T) {
 		t.Errorf("%d pending", w.pending())
 	}
 	m.down.Store(false)
-	resp, err := w.shard.Capture(context.Background(), "team-a", []Item{{Capture: memory.Capture{Agent: "a", ID: "k", Text: "one"}}}, memory.WaitSearchable)
+	resp, err := w.writer.Capture(context.Background(), "team-a", []Item{{Capture: memory.Capture{Agent: "a", ID: "k", Text: "one"}}}, memory.WaitSearchable)
 	if err != nil || resp.Vectors != "" || resp.Results[0].Status != memory.StatusDuplicate {
 		t.Errorf("%+v %v", resp, err)
 	}
@@ -273,13 +273,13 @@ func TestAttacherLeavesAloneWhatChanged(t *testing.T) {
 	}
 	// The record is revised between reading it and writing its vectors.
 	text := "two"
-	if _, err := w.shard.Revise(context.Background(), "team-a", "agent-1", r.RecordID, memory.Revision{Text: &text}, 0, ""); err != nil {
+	if _, err := w.writer.Revise(context.Background(), "team-a", "agent-1", r.RecordID, memory.Revision{Text: &text}, 0, ""); err != nil {
 		t.Fatal(err)
 	}
 	var docs []projections.PendingDoc
 	var drafts []*draft
 	for _, p := range work {
-		if d, err := w.shard.embedOne(context.Background(), m, space, p); err == nil {
+		if d, err := w.writer.embedOne(context.Background(), m, space, p); err == nil {
 			docs, drafts = append(docs, p.doc), append(drafts, d)
 		}
 	}
@@ -312,7 +312,7 @@ func TestAttacherStopsPromptly(t *testing.T) {
 	hang := m.hang
 	w := external(t, m)
 	w.capture("team-a", memory.Capture{Text: "one"})
-	a := NewAttacher(w.shard, m)
+	a := NewAttacher(w.writer, m)
 	<-hang
 	var wg sync.WaitGroup
 	for range 3 {
@@ -322,17 +322,17 @@ func TestAttacherStopsPromptly(t *testing.T) {
 	// While it waits between tries, too.
 	m.down.Store(true)
 	calls := m.calls.Load()
-	a = NewAttacher(w.shard, m)
+	a = NewAttacher(w.writer, m)
 	await(t, "a try", func() bool { return m.calls.Load() > calls })
 	a.Close()
 	// And while its event waits in the queue.
 	m.down.Store(false)
-	resume, err := w.shard.Pause(context.Background())
+	resume, err := w.writer.Pause(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
-	a = NewAttacher(w.shard, m)
-	await(t, "the event to be queued", func() bool { n, _ := w.shard.QueueDepth(); return n == 1 })
+	a = NewAttacher(w.writer, m)
+	await(t, "the event to be queued", func() bool { n, _ := w.writer.QueueDepth(); return n == 1 })
 	a.Close()
 	resume()
 	await(t, "it to be applied", func() bool { return w.pending() == 0 })

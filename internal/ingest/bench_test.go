@@ -33,7 +33,7 @@ func BenchmarkCapture(b *testing.B) {
 		for i := range items {
 			items[i].Capture = memory.Capture{Agent: "a", Text: words(rng, 500)}
 		}
-		if _, err := w.shard.Capture(context.Background(), "bench", items, memory.WaitApplied); err != nil {
+		if _, err := w.writer.Capture(context.Background(), "bench", items, memory.WaitApplied); err != nil {
 			b.Fatal(err)
 		}
 	}

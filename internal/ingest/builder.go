@@ -25,7 +25,7 @@ type Comparer func(ctx context.Context, ns events.ID, from, to embed.Space) (mem
 // an event, and drops what was kept long enough. What is left to do follows from
 // the state alone, so that another leader or the next start goes on.
 type Builder struct {
-	shard   *Shard
+	writer  *Writer
 	source  EmbedderSource
 	compare Comparer
 	wake    chan struct{}
@@ -73,17 +73,17 @@ type BuildStatus struct {
 }
 
 // NewBuilder starts a builder; Close stops it.
-func NewBuilder(shard *Shard, source EmbedderSource, compare Comparer) *Builder {
+func NewBuilder(writer *Writer, source EmbedderSource, compare Comparer) *Builder {
 	ctx, cancel := context.WithCancel(context.Background())
-	b := newBuilder(shard, source, compare)
+	b := newBuilder(writer, source, compare)
 	b.cancel = cancel
 	b.wg.Add(1)
 	go b.run(ctx)
 	return b
 }
 
-func newBuilder(shard *Shard, source EmbedderSource, compare Comparer) *Builder {
-	return &Builder{shard: shard, source: source, compare: compare, wake: make(chan struct{}, 1), jobs: map[events.ID]*job{}}
+func newBuilder(writer *Writer, source EmbedderSource, compare Comparer) *Builder {
+	return &Builder{writer: writer, source: source, compare: compare, wake: make(chan struct{}, 1), jobs: map[events.ID]*job{}}
 }
 
 // Wake says that a namespace's spaces or settings have changed.
@@ -132,7 +132,7 @@ func (b *Builder) round(ctx context.Context) time.Duration {
 	began := time.Now()
 	list, sets, err := b.namespaces()
 	if err != nil {
-		b.shard.opt.Logger.Warn("spaces could not be looked at", "err", err)
+		b.writer.opt.Logger.Warn("spaces could not be looked at", "err", err)
 		return attachRetryMax
 	}
 	b.forget(sets)
@@ -147,7 +147,7 @@ func (b *Builder) round(ctx context.Context) time.Duration {
 			continue
 		}
 		j := b.job(ns.ID, set.Next)
-		if left := j.status.RetryAt.Sub(b.shard.opt.Now()); left > 0 {
+		if left := j.status.RetryAt.Sub(b.writer.opt.Now()); left > 0 {
 			wait = min(wait, left)
 			continue
 		}
@@ -168,7 +168,7 @@ func (b *Builder) round(ctx context.Context) time.Duration {
 // rest is how long the builder steps back after it worked.
 func (b *Builder) rest(took time.Duration) time.Duration {
 	share := time.Duration(restShare)
-	if waiting, _ := b.shard.QueueDepth(); waiting > 0 {
+	if waiting, _ := b.writer.QueueDepth(); waiting > 0 {
 		share = restShareBusy
 	}
 	return min(max(share*took, restMin), restMax)
@@ -176,7 +176,7 @@ func (b *Builder) rest(took time.Duration) time.Duration {
 
 // namespaces lists those that have something to build or to drop.
 func (b *Builder) namespaces() (list []projections.NamespaceInfo, sets map[events.ID]*settings.Effective, err error) {
-	v := b.shard.opt.State.View()
+	v := b.writer.opt.State.View()
 	defer func() { err = errors.Join(err, v.Close()) }()
 	all, err := v.Namespaces()
 	sets = map[events.ID]*settings.Effective{}
@@ -184,7 +184,7 @@ func (b *Builder) namespaces() (list []projections.NamespaceInfo, sets map[event
 		if ns.Next.IsZero() && len(ns.Kept) == 0 {
 			continue
 		}
-		set, err := b.shard.opt.Book.Of(v, ns)
+		set, err := b.writer.opt.Book.Of(v, ns)
 		if err != nil {
 			return nil, nil, fmt.Errorf("namespace %s: %w", ns.Name, err)
 		}
@@ -228,9 +228,9 @@ func (b *Builder) note(ns projections.NamespaceInfo, j *job, err error) {
 		return
 	}
 	j.retry = min(max(2*j.retry, attachRetryMin), attachRetryMax)
-	j.status.Phase, j.status.Err, j.status.ErrAt = memory.PhaseWaiting, err.Error(), b.shard.opt.Now()
+	j.status.Phase, j.status.Err, j.status.ErrAt = memory.PhaseWaiting, err.Error(), b.writer.opt.Now()
 	j.status.RetryAt = j.status.ErrAt.Add(j.retry)
-	b.shard.opt.Logger.Warn("a vector space is not built for now", "namespace", ns.Name, "space", j.space.String(), "err", err, "retry", j.retry)
+	b.writer.opt.Logger.Warn("a vector space is not built for now", "namespace", ns.Name, "space", j.space.String(), "err", err, "retry", j.retry)
 }
 
 func (b *Builder) phase(j *job, phase string) {
@@ -266,7 +266,7 @@ func (b *Builder) left(ns projections.NamespaceInfo, j *job) (uint64, error) {
 }
 
 func (b *Builder) counts(id events.ID, space embed.Space) (records, done uint64, err error) {
-	v := b.shard.opt.State.View()
+	v := b.writer.opt.State.View()
 	defer func() { err = errors.Join(err, v.Close()) }()
 	ns, _, err := v.NamespaceByID(id)
 	if err != nil {
@@ -289,7 +289,7 @@ func (b *Builder) fill(ctx context.Context, ns projections.NamespaceInfo, j *job
 		if err != nil {
 			return 0, false, err
 		}
-		drafts, err := b.shard.embedAll(ctx, e, j.space, work)
+		drafts, err := b.writer.embedAll(ctx, e, j.space, work)
 		if err != nil {
 			return 0, false, err
 		}
@@ -312,7 +312,7 @@ func (b *Builder) write(ctx context.Context, ns projections.NamespaceInfo, j *jo
 		}
 		docs, drafts = append(docs, work[i].doc), append(drafts, d)
 	}
-	results, err := b.shard.attachAll(ctx, ns.ID, drafts)
+	results, err := b.writer.attachAll(ctx, ns.ID, drafts)
 	for i, r := range results {
 		// Conflict and rejected: it was revised or forgotten meanwhile.
 		if r.Outcome == projections.OutcomeQuarantined {
@@ -343,7 +343,7 @@ func (b *Builder) measure(j *job, began time.Time, n int) {
 // collect opens the next versions that lack vectors. at is where to go on after
 // them.
 func (b *Builder) collect(ns projections.NamespaceInfo, j *job) (work []pendingText, at map[uint32]uint32, end bool, err error) {
-	v := b.shard.opt.State.View()
+	v := b.writer.opt.State.View()
 	defer func() { err = errors.Join(err, v.Close()) }()
 	parts, err := v.Partitions(ns.ID)
 	if err != nil {
@@ -368,7 +368,7 @@ func (b *Builder) collect(ns projections.NamespaceInfo, j *job) (work []pendingT
 					at[p.ID] = doc.Doc
 					return work, at, false, nil
 				}
-				w, err := b.shard.openText(v, ns.ID, j.space, doc)
+				w, err := b.writer.openText(v, ns.ID, j.space, doc)
 				if err != nil {
 					return nil, nil, false, err
 				}

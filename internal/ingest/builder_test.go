@@ -53,7 +53,7 @@ func switching(t *testing.T, m *model, n int) *world {
 
 func (w *world) build(space embed.Space, begins bool) {
 	w.t.Helper()
-	if began, err := w.shard.BuildSpace(context.Background(), "team-a", space); err != nil || began != begins {
+	if began, err := w.writer.BuildSpace(context.Background(), "team-a", space); err != nil || began != begins {
 		w.t.Fatalf("began %v, %v", began, err)
 	}
 }
@@ -104,7 +104,7 @@ func TestBuilderSwitches(t *testing.T) {
 	m, f := newModel(), good()
 	w := switching(t, m, 3*buildBatch)
 	w.capture("team-a", memory.Capture{Text: "captured meanwhile"})
-	b := newBuilder(w.shard, m, f.compare)
+	b := newBuilder(w.writer, m, f.compare)
 	b.round(context.Background())
 	set, _, count := w.spaces()
 	if n := count(m.space); set.Next != m.space || n != buildBatch {
@@ -149,28 +149,28 @@ func TestBuildSpaceRefusals(t *testing.T) {
 	local, _, _ := w.spaces()
 	another := m.space
 	another.Model = "another"
-	_, err := w.shard.BuildSpace(context.Background(), "team-a", another)
+	_, err := w.writer.BuildSpace(context.Background(), "team-a", another)
 	if e := wantCode(t, err, memory.CodeConflict); !strings.Contains(e.Message, "fake") || !strings.Contains(e.Hint, "cancel") {
 		t.Error(e, e.Hint)
 	}
-	_, err = w.shard.BuildSpace(context.Background(), "team-a", local.Space)
+	_, err = w.writer.BuildSpace(context.Background(), "team-a", local.Space)
 	wantCode(t, err, memory.CodeConflict)
-	_, err = w.shard.BuildSpace(context.Background(), "team-a", embed.Space{})
+	_, err = w.writer.BuildSpace(context.Background(), "team-a", embed.Space{})
 	wantCode(t, err, memory.CodeInvalid)
-	_, err = w.shard.BuildSpace(context.Background(), "nobody", another)
+	_, err = w.writer.BuildSpace(context.Background(), "nobody", another)
 	wantCode(t, err, memory.CodeNotFound)
-	wantCode(t, w.shard.CancelSpace(context.Background(), "nobody"), memory.CodeNotFound)
-	if err := w.shard.CancelSpace(context.Background(), "team-a"); err != nil {
+	wantCode(t, w.writer.CancelSpace(context.Background(), "nobody"), memory.CodeNotFound)
+	if err := w.writer.CancelSpace(context.Background(), "team-a"); err != nil {
 		t.Fatal(err)
 	}
-	wantCode(t, w.shard.CancelSpace(context.Background(), "team-a"), memory.CodeConflict)
+	wantCode(t, w.writer.CancelSpace(context.Background(), "team-a"), memory.CodeConflict)
 	w.build(local.Space, false) // what it has
 	// Two at once: one begins, the other is told so or finds it done.
 	var wg sync.WaitGroup
 	var began, conflicts atomic.Int64
 	for _, s := range []embed.Space{m.space, another} {
 		wg.Go(func() {
-			ok, err := w.shard.BuildSpace(context.Background(), "team-a", s)
+			ok, err := w.writer.BuildSpace(context.Background(), "team-a", s)
 			switch {
 			case err == nil && ok:
 				began.Add(1)
@@ -191,7 +191,7 @@ func TestBuildSpaceRefusals(t *testing.T) {
 func TestProviderDiesMidway(t *testing.T) {
 	m, f := newModel(), good()
 	w := switching(t, m, 2*buildBatch+5)
-	b := newBuilder(w.shard, m, f.compare)
+	b := newBuilder(w.writer, m, f.compare)
 	b.round(context.Background())
 	m.down.Store(true)
 	at := time.Now()
@@ -222,7 +222,7 @@ func TestProviderDiesMidway(t *testing.T) {
 	m.away.Store(true) // not even opened, by another leader
 	w.stop()
 	w.mustStart()
-	b = newBuilder(w.shard, m, f.compare)
+	b = newBuilder(w.writer, m, f.compare)
 	b.round(context.Background())
 	if st, _ := b.Status(w.id()); st.Phase != memory.PhaseWaiting {
 		t.Errorf("%+v", st)
@@ -254,7 +254,7 @@ func TestNothingToEmbed(t *testing.T) {
 	if err := w.keys.Destroy(env.Key); err != nil {
 		t.Fatal(err)
 	}
-	b := newBuilder(w.shard, m, f.compare)
+	b := newBuilder(w.writer, m, f.compare)
 	turn(t, b, 5, w.switchedTo(m.space))
 	set, info, count := w.spaces()
 	if count(m.space) != 3 || info.Records != 5 || set.Compared.NewVectors != 3 {
@@ -273,7 +273,7 @@ func TestLongTextsMakeSmallBatches(t *testing.T) {
 		w.capture("team-a", memory.Capture{Text: fmt.Sprint(i, strings.Repeat(" words and more", buildBytes/3/15))})
 	}
 	w.build(m.space, true)
-	b := newBuilder(w.shard, m, f.compare)
+	b := newBuilder(w.writer, m, f.compare)
 	_, _, count := w.spaces()
 	for round, want := range []uint64{4, 8} { // each text is a little less than a third
 		b.round(context.Background())
@@ -294,7 +294,7 @@ func TestPoorRecallIsNoSwitch(t *testing.T) {
 	m, f := newModel(), good()
 	w := switching(t, m, 3)
 	f.recall.Store(50)
-	b := newBuilder(w.shard, m, f.compare)
+	b := newBuilder(w.writer, m, f.compare)
 	at := time.Now()
 	w.now = func() time.Time { return at }
 	b.round(context.Background())
@@ -303,7 +303,7 @@ func TestPoorRecallIsNoSwitch(t *testing.T) {
 		t.Errorf("%+v %+v", set, st)
 	}
 	less := "0.5"
-	if _, err := w.shard.ChangeNamespace(context.Background(), "team-a", memory.PatchNamespace{Settings: map[string]*string{settings.MinRecall: &less}}); err != nil {
+	if _, err := w.writer.ChangeNamespace(context.Background(), "team-a", memory.PatchNamespace{Settings: map[string]*string{settings.MinRecall: &less}}); err != nil {
 		t.Fatal(err)
 	}
 	f.err = errors.New("the sets are closed")
@@ -322,12 +322,12 @@ func TestKeptSpaceIsDropped(t *testing.T) {
 	m, f := newModel(), good()
 	w := switching(t, m, 3)
 	keep := "2h"
-	if _, err := w.shard.ChangeNamespace(context.Background(), "team-a", memory.PatchNamespace{Settings: map[string]*string{settings.KeepOld: &keep}}); err != nil {
+	if _, err := w.writer.ChangeNamespace(context.Background(), "team-a", memory.PatchNamespace{Settings: map[string]*string{settings.KeepOld: &keep}}); err != nil {
 		t.Fatal(err)
 	}
 	at := time.Now()
 	w.now = func() time.Time { return at }
-	b := newBuilder(w.shard, m, f.compare)
+	b := newBuilder(w.writer, m, f.compare)
 	turn(t, b, 3, w.switchedTo(m.space))
 	old, _, count := w.spaces()
 	at = at.Add(2*time.Hour - time.Second)
@@ -344,7 +344,7 @@ func TestKeptSpaceIsDropped(t *testing.T) {
 	}
 	w.stop()
 	w.mustStart()
-	b = newBuilder(w.shard, m, f.compare)
+	b = newBuilder(w.writer, m, f.compare)
 	b.round(context.Background())
 	if set, _, _ := w.spaces(); len(set.Kept) != 1 {
 		t.Error("it was dropped on a full disk")
@@ -362,7 +362,7 @@ func TestKeptSpaceIsDropped(t *testing.T) {
 func TestBackWithinTheTime(t *testing.T) {
 	m, f := newModel(), good()
 	w := switching(t, m, 10)
-	b := newBuilder(w.shard, m, f.compare)
+	b := newBuilder(w.writer, m, f.compare)
 	old, _, count := w.spaces()
 	turn(t, b, 3, w.switchedTo(m.space))
 	w.capture("team-a", memory.Capture{Text: "while the model outside was in use"})
@@ -396,7 +396,7 @@ func TestAttachedVectorsAreTheDerivedOnes(t *testing.T) {
 	w.capture("team-a", memory.Capture{Text: "the same words"})
 	w.build(local, true)
 	w.capture("team-a", memory.Capture{Text: "the same words"})
-	turn(t, newBuilder(w.shard, m, f.compare), 3, w.switchedTo(local))
+	turn(t, newBuilder(w.writer, m, f.compare), 3, w.switchedTo(local))
 	v := w.state.View()
 	defer v.Close()
 	var plain []string
@@ -416,14 +416,14 @@ func TestGoneMidway(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			m, f := newModel(), good()
 			w := switching(t, m, buildBatch+1)
-			b := newBuilder(w.shard, m, f.compare)
+			b := newBuilder(w.writer, m, f.compare)
 			b.round(context.Background())
 			id := w.id()
 			var err error
 			if how == "deleted" {
-				_, err = w.shard.DeleteNamespace(context.Background(), "team-a")
+				_, err = w.writer.DeleteNamespace(context.Background(), "team-a")
 			} else {
-				err = w.shard.CancelSpace(context.Background(), "team-a")
+				err = w.writer.CancelSpace(context.Background(), "team-a")
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -461,7 +461,7 @@ func TestSpaceEventThatWasNotWritten(t *testing.T) {
 					space = local.Space
 				}
 				stream.Inject(fault)
-				_, err := w.shard.spaceEvent(context.Background(), typ, w.id(), space, nil)
+				_, err := w.writer.spaceEvent(context.Background(), typ, w.id(), space, nil)
 				before := count(local.Space)
 				w.capture("team-a", memory.Capture{Text: "after " + typ.String()})
 				set, _, _ := w.spaces()
@@ -470,7 +470,7 @@ func TestSpaceEventThatWasNotWritten(t *testing.T) {
 				}
 				w.refold()
 				// What was refused is said again.
-				if _, err := w.shard.spaceEvent(context.Background(), typ, w.id(), space, nil); err != nil {
+				if _, err := w.writer.spaceEvent(context.Background(), typ, w.id(), space, nil); err != nil {
 					t.Errorf("%s again: %v", typ, err)
 				}
 				w.refold()
@@ -493,7 +493,7 @@ func TestBuilderBesideWriters(t *testing.T) {
 	w.mustStart()
 	w.namespace("team-a")
 	local, _, count := w.spaces()
-	b, a := NewBuilder(w.shard, m, f.compare), NewAttacher(w.shard, m)
+	b, a := NewBuilder(w.writer, m, f.compare), NewAttacher(w.writer, m)
 	wake := func() { a.Wake(); b.Wake() }
 	w.wake.Store(&wake)
 	stop := make(chan struct{})
@@ -519,9 +519,9 @@ func TestBuilderBesideWriters(t *testing.T) {
 				switch rnd.IntN(6) {
 				case 0:
 					text := fmt.Sprintf("revised %d", i)
-					_, _ = w.shard.Revise(context.Background(), "team-a", "agent-1", id, memory.Revision{Text: &text}, 0, "")
+					_, _ = w.writer.Revise(context.Background(), "team-a", "agent-1", id, memory.Revision{Text: &text}, 0, "")
 				case 1:
-					_, _ = w.shard.Forget(context.Background(), "team-a", "agent-1", id, 0)
+					_, _ = w.writer.Forget(context.Background(), "team-a", "agent-1", id, 0)
 				}
 			}
 		})
@@ -529,7 +529,7 @@ func TestBuilderBesideWriters(t *testing.T) {
 	for i, space := range []embed.Space{m.space, local.Space, m.space, local.Space} {
 		stream.Random(rand.New(rand.NewPCG(seed, 100+uint64(i))), 0.02)
 		await(t, "a switch to begin", func() bool {
-			began, err := w.shard.BuildSpace(context.Background(), "team-a", space)
+			began, err := w.writer.BuildSpace(context.Background(), "team-a", space)
 			set, _, _ := w.spaces()
 			return err == nil && began || set.Next == space || set.Space == space
 		})

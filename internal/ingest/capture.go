@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"mneme/internal/derive"
 	"mneme/internal/events"
@@ -23,33 +24,33 @@ type Item struct {
 
 // admission is what one request needs to make drafts: the namespace and its keys.
 type admission struct {
-	shard *Shard
-	view  *projections.View
-	ns    projections.NamespaceInfo
-	names *keyring.NamespaceKeys
+	writer *Writer
+	view   *projections.View
+	ns     projections.NamespaceInfo
+	names  *keyring.NamespaceKeys
 }
 
 // admit finds the namespace to write to. Close the view when done.
-func (s *Shard) admit(namespace string) (*admission, error) {
+func (w *Writer) admit(namespace string) (*admission, error) {
 	if err := memory.CheckName("namespace", namespace); err != nil {
 		return nil, err
 	}
-	if err := s.refusal(); err != nil {
+	if err := w.refusals.now(); err != nil {
 		return nil, err
 	}
-	v := s.opt.State.View()
+	v := w.opt.State.View()
 	ns, ok, err := v.Namespace(namespace)
 	if err == nil && !ok {
 		err = NoNamespace(namespace)
 	}
 	if err != nil {
-		return nil, closeAfter(v, err)
+		return nil, errors.Join(err, v.Close())
 	}
-	names, err := s.opt.Keys.Namespace(ns.ID)
+	names, err := w.opt.Keys.Namespace(ns.ID)
 	if err != nil {
-		return nil, closeAfter(v, fmt.Errorf("keys of namespace %s: %w", namespace, err))
+		return nil, errors.Join(fmt.Errorf("keys of namespace %s: %w", namespace, err), v.Close())
 	}
-	return &admission{shard: s, view: v, ns: ns, names: names}, nil
+	return &admission{writer: w, view: v, ns: ns, names: names}, nil
 }
 
 // NoNamespace is the error for a namespace that does not exist.
@@ -61,8 +62,8 @@ func NoNamespace(name string) error {
 // Capture admits items and waits until each has come as far as asked. The
 // result has one entry an item, in order; an item's failure is in its entry.
 // The error is for what concerns the request as a whole.
-func (s *Shard) Capture(ctx context.Context, namespace string, items []Item, wait memory.Wait) (memory.CaptureResponse, error) {
-	a, err := s.admit(namespace)
+func (w *Writer) Capture(ctx context.Context, namespace string, items []Item, wait memory.Wait) (memory.CaptureResponse, error) {
+	a, err := w.admit(namespace)
 	if err != nil {
 		return memory.CaptureResponse{}, err
 	}
@@ -72,7 +73,7 @@ func (s *Shard) Capture(ctx context.Context, namespace string, items []Item, wai
 	}
 	live := slices.DeleteFunc(slices.Clone(drafts), func(d *draft) bool { return d == nil })
 	if len(live) > 0 {
-		if err := s.queue.push(a.ns.ID, live); err != nil {
+		if err := w.queue.push(a.ns.ID, live); err != nil {
 			return memory.CaptureResponse{}, err
 		}
 	}
@@ -89,10 +90,10 @@ func (s *Shard) Capture(ctx context.Context, namespace string, items []Item, wai
 		}
 	}
 	if wait == memory.WaitSearchable {
-		resp.Vectors = s.awaitVectors(ctx, a.ns.ID, drafts, results)
+		resp.Vectors = w.awaitVectors(ctx, a.ns.ID, drafts, results)
 	}
 	if last.IsZero() {
-		last = s.position()
+		last = w.position()
 	}
 	resp.Position = last.String()
 	return resp, nil
@@ -140,41 +141,50 @@ func (a *admission) ensureSubjects(subjects []string) error {
 	if len(subjects) == 0 {
 		return nil
 	}
-	a.shard.subjects.Lock()
-	defer a.shard.subjects.Unlock()
-	ids, created, err := a.shard.opt.Keys.EnsureSubjects(a.ns.ID, subjects)
+	keys := &a.writer.keys
+	keys.mu.Lock()
+	defer keys.mu.Unlock()
+	ids, created, err := a.writer.opt.Keys.EnsureSubjects(a.ns.ID, subjects)
 	if err != nil {
 		return fmt.Errorf("make keys: %w", err)
 	}
 	var drafts []*draft
 	for i, id := range ids {
-		if created[i] || a.shard.unannouncedLocked(id) {
-			d := newDraft(events.Header{Type: events.TypeKeyCreated, Event: a.shard.ids.New(), Namespace: a.ns.ID,
+		if created[i] || keys.isUntoldLocked(id) {
+			d := newDraft(events.Header{Type: events.TypeKeyCreated, Event: a.writer.ids.New(), Namespace: a.ns.ID,
 				Key: id})
 			drafts = append(drafts, d)
-			a.shard.announced[id] = d
+			keys.byKey[id] = d
 		}
 	}
 	if len(drafts) == 0 {
 		return nil
 	}
-	err = a.shard.queue.add(a.ns.ID, drafts, true)
+	err = a.writer.queue.add(a.ns.ID, drafts, true)
 	if err != nil {
-		a.shard.fail(drafts, err)
+		finishAll(drafts, err)
 	}
 	return err
 }
 
-// unannouncedLocked reports whether the event that tells of a key's making was
-// tried and is not known to be in the log. The caller holds subjects.
-func (s *Shard) unannouncedLocked(id keyring.KeyID) bool {
-	d := s.announced[id]
+// announcements are the key.created that were queued and are not known to be in
+// the log. The mutex is held from making a subject's key until its key.created
+// is queued, so that nothing sealed under the key gets into the log before it.
+type announcements struct {
+	mu    sync.Mutex
+	byKey map[keyring.KeyID]*draft
+}
+
+// isUntoldLocked reports whether the event that tells of a key's making was
+// tried and is not known to be in the log. The caller holds mu.
+func (a *announcements) isUntoldLocked(id keyring.KeyID) bool {
+	d := a.byKey[id]
 	if d == nil {
 		return false
 	}
 	select {
 	case <-d.done:
-		delete(s.announced, id)
+		delete(a.byKey, id)
 		return d.err != nil
 	default:
 		return false
@@ -196,7 +206,7 @@ func (a *admission) capture(it *Item) (*draft, error) {
 	if err != nil {
 		return nil, memory.Errorf(memory.CodeInvalid, "metadata must be a JSON object")
 	}
-	event := a.shard.ids.New()
+	event := a.writer.ids.New()
 	d := newDraft(events.Header{Type: events.TypeCaptured, Scope: events.ScopeOf(it.Scope), Kind: events.KindOf(it.Kind),
 		Event: event, Namespace: a.ns.ID, Agent: it.Agent, Record: events.RecordID(event)})
 	d.content = &events.Content{Text: it.Text, Role: it.Role, Tags: it.Tags, URI: uri, Conversation: it.Conversation,
@@ -211,7 +221,7 @@ func (a *admission) capture(it *Item) (*draft, error) {
 	if d.content.DerivedFrom, err = parseLineage(it.DerivedFrom); err != nil {
 		return nil, err
 	}
-	spent, err := a.sealAsSpent(d, it.ID)
+	spent, err := a.sealAsUsed(d, it.ID)
 	if err == nil && !spent {
 		err = a.lineage(d)
 	}
@@ -224,7 +234,7 @@ func (a *admission) capture(it *Item) (*draft, error) {
 // complete sets the keyed hashes of a draft with content, once its key is known.
 func (a *admission) complete(d *draft, clientID string) error {
 	if d.key == nil {
-		key, err := a.shard.opt.Keys.DataKey(a.ns.ID, d.content.Subject)
+		key, err := a.writer.opt.Keys.DataKey(a.ns.ID, d.content.Subject)
 		if err != nil {
 			return fmt.Errorf("key of namespace %s: %w", a.ns.Name, err)
 		}
@@ -268,13 +278,13 @@ func (a *admission) lineage(d *draft) error {
 		return nil
 	}
 	if d.content.Subject != "" {
-		own, err := a.shard.opt.Keys.DataKey(a.ns.ID, d.content.Subject)
+		own, err := a.writer.opt.Keys.DataKey(a.ns.ID, d.content.Subject)
 		if err != nil {
 			return fmt.Errorf("key of namespace %s: %w", a.ns.Name, err)
 		}
 		keys = append(keys, own.ID())
 	}
-	key, err := a.shard.opt.Keys.Combine(keys)
+	key, err := a.writer.opt.Keys.Combine(keys)
 	if err != nil {
 		return fmt.Errorf("combine keys of sources: %w", err)
 	}
@@ -283,7 +293,7 @@ func (a *admission) lineage(d *draft) error {
 }
 
 func (a *admission) ownKey() keyring.KeyID {
-	k, err := a.shard.opt.Keys.DataKey(a.ns.ID, "")
+	k, err := a.writer.opt.Keys.DataKey(a.ns.ID, "")
 	if err != nil {
 		return keyring.KeyID{}
 	}
@@ -385,10 +395,10 @@ func fail(r *memory.CaptureResult, err *memory.Error) {
 
 // awaitVectors waits until no created record of the request waits for vectors.
 // What is left at the deadline is pending, which is no error: it is stored.
-func (s *Shard) awaitVectors(ctx context.Context, ns events.ID, drafts []*draft, results []memory.CaptureResult) string {
+func (w *Writer) awaitVectors(ctx context.Context, ns events.ID, drafts []*draft, results []memory.CaptureResult) string {
 	for {
-		moved := s.opt.State.Moved()
-		pending, err := s.markPending(ns, drafts, results)
+		moved := w.opt.State.Moved()
+		pending, err := w.markPending(ns, drafts, results)
 		if err != nil || pending == 0 {
 			return ""
 		}
@@ -400,8 +410,8 @@ func (s *Shard) awaitVectors(ctx context.Context, ns events.ID, drafts []*draft,
 	}
 }
 
-func (s *Shard) markPending(ns events.ID, drafts []*draft, results []memory.CaptureResult) (int, error) {
-	v := s.opt.State.View()
+func (w *Writer) markPending(ns events.ID, drafts []*draft, results []memory.CaptureResult) (int, error) {
+	v := w.opt.State.View()
 	defer v.Close()
 	info, ok, err := v.NamespaceByID(ns)
 	if err != nil || !ok {
@@ -438,7 +448,7 @@ func (a *admission) openContent(doc projections.Doc) (*events.Content, *keyring.
 	if err != nil {
 		return nil, nil, env, err
 	}
-	key, err := a.shard.opt.Keys.KeyByID(env.Key)
+	key, err := a.writer.opt.Keys.KeyByID(env.Key)
 	if settings.IsErased(err) {
 		return nil, nil, env, memory.Errorf(memory.CodeGone, "record %s was erased", doc.Record)
 	}

@@ -14,14 +14,14 @@ import (
 	"mneme/memory"
 )
 
-func (s *Shard) position() events.Position {
-	c := s.opt.State.Cursor()
+func (w *Writer) position() events.Position {
+	c := w.opt.State.Cursor()
 	return c.Position()
 }
 
 // submit queues one draft and waits until it is applied.
-func (s *Shard) submit(ctx context.Context, d *draft) (projections.EventResult, error) {
-	if err := s.queue.push(d.header.Namespace, []*draft{d}); err != nil {
+func (w *Writer) submit(ctx context.Context, d *draft) (projections.EventResult, error) {
+	if err := w.queue.push(d.header.Namespace, []*draft{d}); err != nil {
 		return projections.EventResult{}, err
 	}
 	if err := d.wait(ctx, memory.WaitApplied); err != nil {
@@ -36,13 +36,13 @@ const reviseTries = 8
 
 // Revise puts a new version in the place of a record's present one. ifMatch is
 // the version it must build on; 0 takes whatever is there.
-func (s *Shard) Revise(ctx context.Context, namespace, as, id string, rev memory.Revision, ifMatch int, clientID string) (memory.RevisionResponse, error) {
+func (w *Writer) Revise(ctx context.Context, namespace, as, id string, rev memory.Revision, ifMatch int, clientID string) (memory.RevisionResponse, error) {
 	for try := 1; ; try++ {
-		d, err := s.revision(namespace, as, id, rev, ifMatch, clientID)
+		d, err := w.revision(namespace, as, id, rev, ifMatch, clientID)
 		if err != nil {
 			return memory.RevisionResponse{}, err
 		}
-		res, err := s.submit(ctx, d)
+		res, err := w.submit(ctx, d)
 		if err != nil {
 			return memory.RevisionResponse{}, err
 		}
@@ -52,7 +52,7 @@ func (s *Shard) Revise(ctx context.Context, namespace, as, id string, rev memory
 		case projections.OutcomeRejected:
 			return memory.RevisionResponse{}, memory.Errorf(memory.CodeNotFound, "there is no record %s in namespace %q", id, namespace)
 		}
-		if idSpent := res.Version == 0; idSpent {
+		if idUsed := res.Version == 0; idUsed {
 			return memory.RevisionResponse{}, conflictError(d, res)
 		}
 		if uriTaken := res.Version == d.header.BaseVersion; uriTaken {
@@ -70,7 +70,7 @@ func staleBase(id string, version int) error {
 }
 
 // revision makes the draft of a complete new version.
-func (s *Shard) revision(namespace, as, id string, rev memory.Revision, ifMatch int, clientID string) (*draft, error) {
+func (w *Writer) revision(namespace, as, id string, rev memory.Revision, ifMatch int, clientID string) (*draft, error) {
 	record, err := events.ParseID(id)
 	if err != nil {
 		return nil, memory.Errorf(memory.CodeInvalid, "%q is not a record id", id)
@@ -78,7 +78,7 @@ func (s *Shard) revision(namespace, as, id string, rev memory.Revision, ifMatch 
 	if err := memory.CheckName("agent", as); err != nil {
 		return nil, err.WithHint("say who is acting: as=AGENT, or the header Mneme-Agent")
 	}
-	a, err := s.admit(namespace)
+	a, err := w.admit(namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +177,7 @@ func set[T any](dst *T, v *T) {
 }
 
 // Forget takes a record out of every present answer.
-func (s *Shard) Forget(ctx context.Context, namespace, as, id string, ifMatch int) (memory.ForgetResponse, error) {
+func (w *Writer) Forget(ctx context.Context, namespace, as, id string, ifMatch int) (memory.ForgetResponse, error) {
 	record, err := events.ParseID(id)
 	if err != nil {
 		return memory.ForgetResponse{}, memory.Errorf(memory.CodeInvalid, "%q is not a record id", id)
@@ -185,7 +185,7 @@ func (s *Shard) Forget(ctx context.Context, namespace, as, id string, ifMatch in
 	if err := memory.CheckName("agent", as); err != nil {
 		return memory.ForgetResponse{}, err.WithHint("say who is acting: as=AGENT, or the header Mneme-Agent")
 	}
-	a, err := s.admit(namespace)
+	a, err := w.admit(namespace)
 	if err != nil {
 		return memory.ForgetResponse{}, err
 	}
@@ -196,10 +196,10 @@ func (s *Shard) Forget(ctx context.Context, namespace, as, id string, ifMatch in
 	if ifMatch != 0 && int(doc.Version) != ifMatch {
 		return memory.ForgetResponse{}, staleBase(id, int(doc.Version))
 	}
-	d := newDraft(events.Header{Type: events.TypeForgotten, Event: s.ids.New(), Namespace: a.ns.ID,
+	d := newDraft(events.Header{Type: events.TypeForgotten, Event: w.ids.New(), Namespace: a.ns.ID,
 		Scope: p.Scope, Agent: as, Target: record, BaseVersion: doc.Version})
 	d.exact = ifMatch != 0
-	res, err := s.submit(ctx, d)
+	res, err := w.submit(ctx, d)
 	if err != nil {
 		return memory.ForgetResponse{}, err
 	}
@@ -214,18 +214,18 @@ func (s *Shard) Forget(ctx context.Context, namespace, as, id string, ifMatch in
 
 // CreateNamespace makes a namespace. Its keys are durable before the event;
 // space is the value of settings.EmbedderSpace, "" for none.
-func (s *Shard) CreateNamespace(ctx context.Context, name string, set map[string]string, space string) (events.Position, error) {
+func (w *Writer) CreateNamespace(ctx context.Context, name string, set map[string]string, space string) (events.Position, error) {
 	if err := memory.CheckName("namespace", name); err != nil {
 		return events.Position{}, err
 	}
 	if err := settings.Check(set, true); err != nil {
 		return events.Position{}, err
 	}
-	if err := s.refusal(); err != nil {
+	if err := w.refusals.now(); err != nil {
 		return events.Position{}, err
 	}
-	id := s.ids.New()
-	if err := s.opt.Keys.CreateNamespace(id); err != nil {
+	id := w.ids.New()
+	if err := w.opt.Keys.CreateNamespace(id); err != nil {
 		return events.Position{}, fmt.Errorf("keys of namespace %s: %w", name, err)
 	}
 	all := map[string]string{}
@@ -233,28 +233,28 @@ func (s *Shard) CreateNamespace(ctx context.Context, name string, set map[string
 	if space != "" {
 		all[settings.EmbedderSpace] = space
 	}
-	res, err := s.submit(ctx, s.directoryDraft(events.TypeNamespaceCreated, id, name, events.Settings{Set: all}))
+	res, err := w.submit(ctx, w.directoryDraft(events.TypeNamespaceCreated, id, name, events.Settings{Set: all}))
 	if err != nil {
 		return events.Position{}, err
 	}
 	if res.Outcome != projections.OutcomeApplied {
-		if err := s.opt.Keys.DestroyNamespace(id); err != nil {
-			s.opt.Logger.Warn("keys of a namespace that was not made remain", "err", err)
+		if err := w.opt.Keys.DestroyNamespace(id); err != nil {
+			w.opt.Logger.Warn("keys of a namespace that was not made remain", "err", err)
 		}
 		return events.Position{}, memory.Errorf(memory.CodeConflict, "namespace %q exists already", name).WithHint("memctl use %s", name)
 	}
 	return res.Position, nil
 }
 
-func (s *Shard) directoryDraft(t events.Type, id events.ID, name string, set events.Settings) *draft {
-	key := s.opt.Keys.Cluster()
-	d := newDraft(events.Header{Type: t, Event: s.ids.New(), Namespace: id, Name: name, Key: key.ID()})
+func (w *Writer) directoryDraft(t events.Type, id events.ID, name string, set events.Settings) *draft {
+	key := w.opt.Keys.Cluster()
+	d := newDraft(events.Header{Type: t, Event: w.ids.New(), Namespace: id, Name: name, Key: key.ID()})
 	d.key, d.payload = key, set.Encode()
 	return d
 }
 
 // ChangeNamespace changes settings.
-func (s *Shard) ChangeNamespace(ctx context.Context, name string, patch memory.PatchNamespace) (events.Position, error) {
+func (w *Writer) ChangeNamespace(ctx context.Context, name string, patch memory.PatchNamespace) (events.Position, error) {
 	change := events.Settings{Set: map[string]string{}}
 	for _, k := range slices.Sorted(maps.Keys(patch.Settings)) {
 		if v := patch.Settings[k]; v != nil {
@@ -269,14 +269,14 @@ func (s *Shard) ChangeNamespace(ctx context.Context, name string, patch memory.P
 	if err := settings.CheckReset(change.Reset); err != nil {
 		return events.Position{}, err
 	}
-	a, err := s.admit(name)
+	a, err := w.admit(name)
 	if err != nil {
 		return events.Position{}, err
 	}
 	if err := a.view.Close(); err != nil {
 		return events.Position{}, err
 	}
-	res, err := s.submit(ctx, s.directoryDraft(events.TypeNamespaceChanged, a.ns.ID, "", change))
+	res, err := w.submit(ctx, w.directoryDraft(events.TypeNamespaceChanged, a.ns.ID, "", change))
 	if err == nil && res.Outcome != projections.OutcomeApplied {
 		err = NoNamespace(name)
 	}
@@ -284,23 +284,23 @@ func (s *Shard) ChangeNamespace(ctx context.Context, name string, patch memory.P
 }
 
 // DeleteNamespace ends a namespace and destroys its keys.
-func (s *Shard) DeleteNamespace(ctx context.Context, name string) (events.Position, error) {
-	a, err := s.admit(name)
+func (w *Writer) DeleteNamespace(ctx context.Context, name string) (events.Position, error) {
+	a, err := w.admit(name)
 	if err != nil {
 		return events.Position{}, err
 	}
 	if err := a.view.Close(); err != nil {
 		return events.Position{}, err
 	}
-	d := newDraft(events.Header{Type: events.TypeNamespaceDeleted, Event: s.ids.New(), Namespace: a.ns.ID})
-	res, err := s.submit(ctx, d)
+	d := newDraft(events.Header{Type: events.TypeNamespaceDeleted, Event: w.ids.New(), Namespace: a.ns.ID})
+	res, err := w.submit(ctx, d)
 	if err == nil && res.Outcome != projections.OutcomeApplied {
 		err = NoNamespace(name)
 	}
 	if err != nil {
 		return res.Position, err
 	}
-	if err := s.opt.Keys.DestroyNamespace(a.ns.ID); err != nil {
+	if err := w.opt.Keys.DestroyNamespace(a.ns.ID); err != nil {
 		return res.Position, fmt.Errorf("destroy the keys of namespace %s: %w", name, err)
 	}
 	return res.Position, nil
@@ -309,18 +309,18 @@ func (s *Shard) DeleteNamespace(ctx context.Context, name string) (events.Positi
 // DestroyDeleted destroys the keys of every namespace that the state says was
 // deleted, so that a crash between event and destruction is made good. It is
 // idempotent.
-func (s *Shard) DestroyDeleted() error {
-	v := s.opt.State.View()
+func (w *Writer) DestroyDeleted() error {
+	v := w.opt.State.View()
 	defer v.Close()
 	deleted, err := v.DeletedNamespaces()
 	if err != nil {
 		return err
 	}
 	for _, id := range deleted {
-		if _, err := s.opt.Keys.Namespace(id); settings.IsErased(err) {
+		if _, err := w.opt.Keys.Namespace(id); settings.IsErased(err) {
 			continue
 		}
-		if err := s.opt.Keys.DestroyNamespace(id); err != nil {
+		if err := w.opt.Keys.DestroyNamespace(id); err != nil {
 			return fmt.Errorf("destroy the keys of namespace %s: %w", id, err)
 		}
 	}

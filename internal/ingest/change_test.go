@@ -34,16 +34,16 @@ func TestURIs(t *testing.T) {
 		t.Errorf("in one batch: %+v", in)
 	}
 	uri := "notes/door"
-	before := w.shard.Counters().Events.Load()
-	_, err = w.shard.Revise(ctx, "team-a", "agent-1", in[0].RecordID, memory.Revision{URI: &uri}, 0, "")
+	before := w.writer.Counters().Events.Load()
+	_, err = w.writer.Revise(ctx, "team-a", "agent-1", in[0].RecordID, memory.Revision{URI: &uri}, 0, "")
 	wantCode(t, err, memory.CodeConflict)
-	if w.shard.Counters().Events.Load() != before {
+	if w.writer.Counters().Events.Load() != before {
 		t.Error("a conflict was appended")
 	}
-	if _, err := w.shard.Forget(ctx, "team-a", "agent-1", first.RecordID, 0); err != nil {
+	if _, err := w.writer.Forget(ctx, "team-a", "agent-1", first.RecordID, 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err = w.shard.Revise(ctx, "team-a", "agent-1", in[0].RecordID, memory.Revision{URI: &uri}, 0, ""); err != nil {
+	if _, err = w.writer.Revise(ctx, "team-a", "agent-1", in[0].RecordID, memory.Revision{URI: &uri}, 0, ""); err != nil {
 		t.Errorf("a forgotten record's uri is not free: %v", err)
 	}
 	if r := w.capture("team-a", memory.Capture{Text: "c", URI: "notes/win"}); r.Status != memory.StatusCreated {
@@ -64,7 +64,7 @@ func TestRevisionsAtOnceLoseNothing(t *testing.T) {
 			for i := range each {
 				text := fmt.Sprintf("writer %d revision %d", g, i)
 				for {
-					resp, err := w.shard.Revise(context.Background(), "team-a", "agent-1", r.RecordID, memory.Revision{Text: &text}, 0, "")
+					resp, err := w.writer.Revise(context.Background(), "team-a", "agent-1", r.RecordID, memory.Revision{Text: &text}, 0, "")
 					if memory.CodeOf(err) == memory.CodeConflict && err != nil {
 						continue // gave way too often
 					}
@@ -105,7 +105,7 @@ func TestIfMatchUnderConcurrency(t *testing.T) {
 		for g := range writers {
 			wg.Go(func() {
 				text := fmt.Sprintf("round %d writer %d", round, g)
-				resp, err := w.shard.Revise(context.Background(), "team-a", "agent-1", r.RecordID, memory.Revision{Text: &text}, round, "")
+				resp, err := w.writer.Revise(context.Background(), "team-a", "agent-1", r.RecordID, memory.Revision{Text: &text}, round, "")
 				won[g] = err == nil
 				if err == nil && resp.Version != round+1 || err != nil && memory.CodeOf(err) != memory.CodeConflict {
 					t.Errorf("%+v %v", resp, err)
@@ -131,20 +131,20 @@ func TestForgetWithIfMatchDoesNotTakeANewerVersion(t *testing.T) {
 	text := "two"
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if _, err := w.shard.Revise(context.Background(), "team-a", "agent-1", r.RecordID, memory.Revision{Text: &text}, 0, ""); err != nil {
+		if _, err := w.writer.Revise(context.Background(), "team-a", "agent-1", r.RecordID, memory.Revision{Text: &text}, 0, ""); err != nil {
 			t.Error(err)
 		}
 	})
 	<-entered
 	var err error
 	wg.Go(func() {
-		_, err = w.shard.Forget(context.Background(), "team-a", "agent-1", r.RecordID, 1)
+		_, err = w.writer.Forget(context.Background(), "team-a", "agent-1", r.RecordID, 1)
 	})
 	// The forget is taken and waits for the revision in flight.
 	await(t, "the forget to be taken", func() bool {
-		w.shard.queue.mu.Lock()
-		defer w.shard.queue.mu.Unlock()
-		return w.shard.queue.items == 0 && w.shard.queue.out != nil
+		w.writer.queue.mu.Lock()
+		defer w.writer.queue.mu.Unlock()
+		return w.writer.queue.items == 0 && w.writer.queue.out != nil
 	})
 	let()
 	wg.Wait()
@@ -152,10 +152,10 @@ func TestForgetWithIfMatchDoesNotTakeANewerVersion(t *testing.T) {
 	if got, v := w.text(r.RecordID); got != "two" || v != 2 {
 		t.Errorf("the record says %q at version %d", got, v)
 	}
-	if _, err := w.shard.Forget(context.Background(), "team-a", "agent-1", r.RecordID, 1); memory.CodeOf(err) != memory.CodeConflict {
+	if _, err := w.writer.Forget(context.Background(), "team-a", "agent-1", r.RecordID, 1); memory.CodeOf(err) != memory.CodeConflict {
 		t.Errorf("a stale If-Match: %v", err)
 	}
-	if _, err := w.shard.Forget(context.Background(), "team-a", "agent-1", r.RecordID, 2); err != nil {
+	if _, err := w.writer.Forget(context.Background(), "team-a", "agent-1", r.RecordID, 2); err != nil {
 		t.Error(err)
 	}
 }
@@ -168,7 +168,7 @@ func TestWhatCannotBeChanged(t *testing.T) {
 	private := w.capture("team-a", memory.Capture{Agent: "agent-2", Text: "secret", Scope: memory.ScopeAgent})
 	team := w.capture("team-a", memory.Capture{Agent: "agent-2", Text: "shared"})
 	gone := w.capture("team-a", memory.Capture{Text: "gone"})
-	if _, err := w.shard.Forget(ctx, "team-a", "agent-1", gone.RecordID, 0); err != nil {
+	if _, err := w.writer.Forget(ctx, "team-a", "agent-1", gone.RecordID, 0); err != nil {
 		t.Fatal(err)
 	}
 	w.namespace("team-b")
@@ -184,21 +184,21 @@ func TestWhatCannotBeChanged(t *testing.T) {
 		{"no such namespace", "team-x", "agent-1", team.RecordID, memory.CodeNotFound},
 		{"no namespace", "", "agent-1", team.RecordID, memory.CodeInvalid},
 	} {
-		if _, err := w.shard.Revise(ctx, c.ns, c.as, c.id, rev, 0, ""); memory.CodeOf(err) != c.code {
+		if _, err := w.writer.Revise(ctx, c.ns, c.as, c.id, rev, 0, ""); memory.CodeOf(err) != c.code {
 			t.Errorf("revise %s: %v, want %s", c.name, err, c.code)
 		}
-		if _, err := w.shard.Forget(ctx, c.ns, c.as, c.id, 0); memory.CodeOf(err) != c.code {
+		if _, err := w.writer.Forget(ctx, c.ns, c.as, c.id, 0); memory.CodeOf(err) != c.code {
 			t.Errorf("forget %s: %v, want %s", c.name, err, c.code)
 		}
 	}
 	if got, _ := w.text(private.RecordID); got != "secret" {
 		t.Errorf("the private record says %q", got)
 	}
-	if _, err := w.shard.Revise(ctx, "team-a", "agent-1", team.RecordID, rev, 0, ""); err != nil {
+	if _, err := w.writer.Revise(ctx, "team-a", "agent-1", team.RecordID, rev, 0, ""); err != nil {
 		t.Errorf("a colleague may revise what is the team's: %v", err)
 	}
 	empty := ""
-	_, err := w.shard.Revise(ctx, "team-a", "agent-1", team.RecordID, memory.Revision{Text: &empty}, 0, "")
+	_, err := w.writer.Revise(ctx, "team-a", "agent-1", team.RecordID, memory.Revision{Text: &empty}, 0, "")
 	wantCode(t, err, memory.CodeInvalid)
 }
 
@@ -207,11 +207,11 @@ func TestRevisionKeepsWhatItDoesNotName(t *testing.T) {
 	imp := 0.5
 	r := w.capture("team-a", memory.Capture{Text: "one", URI: "a/b", Tags: []string{"t"}, Role: "user", Conversation: "c", Subject: "ada", Importance: &imp})
 	text, kind, role, conv := "two", memory.KindFact, "assistant", "d"
-	if _, err := w.shard.Revise(context.Background(), "team-a", "agent-2", r.RecordID, memory.Revision{Text: &text}, 0, ""); err != nil {
+	if _, err := w.writer.Revise(context.Background(), "team-a", "agent-2", r.RecordID, memory.Revision{Text: &text}, 0, ""); err != nil {
 		t.Fatal(err)
 	}
 	more := 0.9
-	if _, err := w.shard.Revise(context.Background(), "team-a", "agent-2", r.RecordID,
+	if _, err := w.writer.Revise(context.Background(), "team-a", "agent-2", r.RecordID,
 		memory.Revision{Kind: &kind, Role: &role, Conversation: &conv, Importance: &more}, 0, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +284,7 @@ func TestLineageInheritsKeys(t *testing.T) {
 		t.Errorf("the combined key outlives its member: %v", err)
 	}
 	text := "taller"
-	_, err = w.shard.Revise(context.Background(), "team-a", "agent-1", ada.RecordID, memory.Revision{Text: &text}, 0, "")
+	_, err = w.writer.Revise(context.Background(), "team-a", "agent-1", ada.RecordID, memory.Revision{Text: &text}, 0, "")
 	wantCode(t, err, memory.CodeGone)
 }
 
@@ -361,7 +361,7 @@ func TestNamespaces(t *testing.T) {
 	w.mustStart()
 	ctx := context.Background()
 	create := func(name string, set map[string]string) error {
-		_, err := w.shard.CreateNamespace(ctx, name, set, "")
+		_, err := w.writer.CreateNamespace(ctx, name, set, "")
 		return err
 	}
 	if err := create("team-a", map[string]string{settings.MinScore: "0.2"}); err != nil {
@@ -377,7 +377,7 @@ func TestNamespaces(t *testing.T) {
 		if err != nil || !ok {
 			t.Fatalf("%v %v", ok, err)
 		}
-		e, err := w.shard.opt.Book.Of(v, ns)
+		e, err := w.writer.opt.Book.Of(v, ns)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -388,7 +388,7 @@ func TestNamespaces(t *testing.T) {
 	}
 	half := "0.5"
 	change := func(name string, set map[string]*string) error {
-		_, err := w.shard.ChangeNamespace(ctx, name, memory.PatchNamespace{Settings: set})
+		_, err := w.writer.ChangeNamespace(ctx, name, memory.PatchNamespace{Settings: set})
 		return err
 	}
 	if err := change("team-a", map[string]*string{settings.MinScore: &half}); err != nil || of().MinScore != 0.5 {
@@ -406,13 +406,13 @@ func TestNamespaces(t *testing.T) {
 	v := w.state.View()
 	ns, _, _ := v.Namespace("team-a")
 	v.Close()
-	if _, err := w.shard.DeleteNamespace(ctx, "team-a"); err != nil {
+	if _, err := w.writer.DeleteNamespace(ctx, "team-a"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.keys.Namespace(ns.ID); !settings.IsErased(err) {
 		t.Errorf("the keys of a deleted namespace are there: %v", err)
 	}
-	_, err := w.shard.DeleteNamespace(ctx, "team-a")
+	_, err := w.writer.DeleteNamespace(ctx, "team-a")
 	wantCode(t, err, memory.CodeNotFound)
 	_, err = w.try("team-a", memory.Capture{Text: "x"})
 	if e := wantCode(t, err, memory.CodeNotFound); e.Hint == "" {
@@ -439,14 +439,14 @@ func TestDestroyDeletedMakesACrashGood(t *testing.T) {
 	other, _, _ := v.Namespace("team-b")
 	v.Close()
 	// The event is applied, and then the node is gone.
-	res, err := w.shard.submit(context.Background(), newDraft(events.Header{Type: events.TypeNamespaceDeleted, Event: w.shard.ids.New(), Namespace: ns.ID}))
+	res, err := w.writer.submit(context.Background(), newDraft(events.Header{Type: events.TypeNamespaceDeleted, Event: w.writer.ids.New(), Namespace: ns.ID}))
 	if err != nil || res.Outcome != projections.OutcomeApplied {
 		t.Fatal(res, err)
 	}
 	w.stop()
 	w.mustStart()
 	for range 2 {
-		if err := w.shard.DestroyDeleted(); err != nil {
+		if err := w.writer.DestroyDeleted(); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := w.keys.Namespace(ns.ID); !settings.IsErased(err) {
@@ -468,7 +468,7 @@ func TestCapturesBehindADeletion(t *testing.T) {
 	entered, let := g.shut()
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if _, err := w.shard.DeleteNamespace(context.Background(), "team-a"); err != nil {
+		if _, err := w.writer.DeleteNamespace(context.Background(), "team-a"); err != nil {
 			t.Error(err)
 		}
 	})
@@ -479,7 +479,7 @@ func TestCapturesBehindADeletion(t *testing.T) {
 			wantCode(t, err, memory.CodeNotFound)
 		})
 	}
-	await(t, "captures to be decided", func() bool { return w.shard.flyingDrafts() > 1 })
+	await(t, "captures to be decided", func() bool { return w.writer.flight.count() > 1 })
 	let()
 	wg.Wait()
 	w.refold()

@@ -3,10 +3,13 @@
 //
 // Admission happens in the caller's goroutine: who speaks, is it well-formed,
 // which record and which key. A queue that is bounded and fair between
-// namespaces feeds one sequencer, which decides against state and frames in
-// flight, stamps times, seals, and hands frames to one appender; one frame is
-// in flight. What was appended is derived and proposed, and the fold's verdict
-// answers the caller.
+// namespaces feeds a sequencer, which decides against state and frames in
+// flight, stamps times and seals. A round puts one frame after the other into the
+// log, derives it and proposes it; the fold's verdict answers the caller.
+//
+// A Writer writes for one Raft term. Its rounds follow each other: each catches
+// up with the log, writes leader.began, and admits once that is applied. round is
+// a step function without I/O, clock or goroutines; loop drives it.
 //
 // Invariants:
 //   - A caller is told "accepted" only when the log has the event, "applied"

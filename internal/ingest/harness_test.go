@@ -41,8 +41,9 @@ type world struct {
 	keys   *keyring.Keyring
 	state  *projections.State
 	group  *raftfsm.Group
-	shard  *Shard
+	writer *Writer
 	now    func() time.Time
+	boot   func() time.Duration // nil: follows now, as over a suspend
 	refuse func() *memory.Error
 	opt    func(*Options)
 	wake   atomic.Pointer[func()] // called when the state has moved
@@ -98,12 +99,18 @@ func newWorldWith(t testing.TB, stream eventlog.Stream, keys *keyring.Keyring) *
 
 func (w *world) start() error {
 	opt := Options{Stream: w.stream, Group: w.group, Term: w.group.Term(), State: w.state, Keys: w.keys,
-		Book: settings.NewBook(w.keys), Now: func() time.Time { return w.now() }, Refuse: w.refuse}
+		Book: settings.NewBook(w.keys), Now: func() time.Time { return w.now() }, Refuse: w.refuse,
+		SinceBoot: func() time.Duration {
+			if w.boot != nil {
+				return w.boot()
+			}
+			return w.now().Sub(time.Unix(0, 0))
+		}}
 	if w.opt != nil {
 		w.opt(&opt)
 	}
 	var err error
-	w.shard, err = Start(context.Background(), opt)
+	w.writer, err = Start(context.Background(), opt)
 	return err
 }
 
@@ -115,11 +122,11 @@ func (w *world) mustStart() {
 }
 
 func (w *world) stop() {
-	if w.shard != nil {
-		if err := w.shard.Close(context.Background()); err != nil {
+	if w.writer != nil {
+		if err := w.writer.Close(context.Background()); err != nil {
 			w.t.Error(err)
 		}
-		w.shard = nil
+		w.writer = nil
 	}
 }
 
@@ -136,7 +143,7 @@ func builtinSpace(t testing.TB) string {
 
 func (w *world) namespace(name string) {
 	w.t.Helper()
-	if _, err := w.shard.CreateNamespace(context.Background(), name, nil, builtinSpace(w.t)); err != nil {
+	if _, err := w.writer.CreateNamespace(context.Background(), name, nil, builtinSpace(w.t)); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -146,7 +153,7 @@ func (w *world) capture(ns string, c memory.Capture) memory.CaptureResult {
 	if c.Agent == "" {
 		c.Agent = "agent-1"
 	}
-	resp, err := w.shard.Capture(context.Background(), ns, []Item{{Capture: c}}, memory.WaitApplied)
+	resp, err := w.writer.Capture(context.Background(), ns, []Item{{Capture: c}}, memory.WaitApplied)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -300,7 +307,7 @@ func (w *world) try(ns string, c memory.Capture) (memory.CaptureResult, error) {
 	if c.Agent == "" {
 		c.Agent = "agent-1"
 	}
-	resp, err := w.shard.Capture(context.Background(), ns, []Item{{Capture: c}}, memory.WaitApplied)
+	resp, err := w.writer.Capture(context.Background(), ns, []Item{{Capture: c}}, memory.WaitApplied)
 	if err != nil {
 		return memory.CaptureResult{}, err
 	}
@@ -331,13 +338,6 @@ func await(t testing.TB, what string, cond func() bool) {
 			t.Fatalf("waited in vain: %s", what)
 		}
 	}
-}
-
-// flyingDrafts is how many drafts are between decision and answer.
-func (s *Shard) flyingDrafts() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.flying
 }
 
 // gate is a fake whose appends can be held at the door.

@@ -27,7 +27,7 @@ func (w *world) batch(ns string, items ...memory.Capture) memory.CaptureResponse
 		}
 		list[i].Capture = c
 	}
-	resp, err := w.shard.Capture(context.Background(), ns, list, memory.WaitApplied)
+	resp, err := w.writer.Capture(context.Background(), ns, list, memory.WaitApplied)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func (w *world) batch(ns string, items ...memory.Capture) memory.CaptureResponse
 
 func TestSameIDInOneBatch(t *testing.T) {
 	w := startWorld(t)
-	before := w.shard.Counters().Events.Load()
+	before := w.writer.Counters().Events.Load()
 	resp := w.batch("team-a",
 		memory.Capture{ID: "K/0", Text: "the gate closes at nine"},
 		memory.Capture{ID: "K/0", Text: "the gate closes at nine"},
@@ -56,10 +56,10 @@ func TestSameIDInOneBatch(t *testing.T) {
 	if resp.Position != r[3].Position {
 		t.Errorf("position of the batch is %s, of its last event %s", resp.Position, r[3].Position)
 	}
-	if n := w.shard.Counters().Events.Load() - before; n != 2 {
+	if n := w.writer.Counters().Events.Load() - before; n != 2 {
 		t.Errorf("%d events were appended, want 2", n)
 	}
-	if w.shard.Counters().Duplicates.Load() != 1 || w.shard.Counters().Conflicts.Load() != 1 {
+	if w.writer.Counters().Duplicates.Load() != 1 || w.writer.Counters().Conflicts.Load() != 1 {
 		t.Error("duplicates and conflicts are not counted")
 	}
 }
@@ -111,7 +111,7 @@ func TestIDIsSpentForEver(t *testing.T) {
 	if r := w.capture("team-a", c); r.Status != memory.StatusDuplicate || r.RecordID != first.RecordID || r.Position != first.Position {
 		t.Errorf("after a restart: %+v, first was %+v", r, first)
 	}
-	if _, err := w.shard.Forget(context.Background(), "team-a", "agent-1", first.RecordID, 0); err != nil {
+	if _, err := w.writer.Forget(context.Background(), "team-a", "agent-1", first.RecordID, 0); err != nil {
 		t.Fatal(err)
 	}
 	if r := w.capture("team-a", c); r.Status != memory.StatusDuplicate || r.RecordID != first.RecordID {
@@ -132,7 +132,7 @@ func TestRepeatAfterSourceWasForgotten(t *testing.T) {
 	src := w.capture("team-a", memory.Capture{Text: "Ada is ill", Subject: "ada"})
 	c := memory.Capture{ID: "d", Text: "somebody is ill", DerivedFrom: []string{src.RecordID}}
 	first := w.capture("team-a", c)
-	if _, err := w.shard.Forget(context.Background(), "team-a", "agent-1", src.RecordID, 0); err != nil {
+	if _, err := w.writer.Forget(context.Background(), "team-a", "agent-1", src.RecordID, 0); err != nil {
 		t.Fatal(err)
 	}
 	if r := w.capture("team-a", c); r.Status != memory.StatusDuplicate || r.RecordID != first.RecordID {
@@ -142,7 +142,7 @@ func TestRepeatAfterSourceWasForgotten(t *testing.T) {
 	_, err := w.try("team-a", c)
 	wantCode(t, err, memory.CodeInvalid)
 	text := "somebody was ill"
-	if _, err := w.shard.Revise(context.Background(), "team-a", "agent-1", first.RecordID, memory.Revision{Text: &text}, 0, ""); err != nil {
+	if _, err := w.writer.Revise(context.Background(), "team-a", "agent-1", first.RecordID, memory.Revision{Text: &text}, 0, ""); err != nil {
 		t.Errorf("a revision has to find a source that is gone: %v", err)
 	}
 	w.refold()
@@ -176,7 +176,7 @@ func TestRevisionIsIdempotent(t *testing.T) {
 	other := w.capture("team-a", memory.Capture{Text: "another"})
 	two, three := "two", "three"
 	revise := func(id string, rev memory.Revision, ifMatch int, key string) (memory.RevisionResponse, error) {
-		return w.shard.Revise(ctx, "team-a", "agent-1", id, rev, ifMatch, key)
+		return w.writer.Revise(ctx, "team-a", "agent-1", id, rev, ifMatch, key)
 	}
 	first, err := revise(r.RecordID, memory.Revision{Text: &two}, 1, "rev")
 	if err != nil || first.Version != 2 {
@@ -200,7 +200,7 @@ func TestRevisionIsIdempotent(t *testing.T) {
 	if text, version := w.text(r.RecordID); text != "two" || version != 3 {
 		t.Errorf("record says %q at version %d", text, version)
 	}
-	if _, err := w.shard.Forget(ctx, "team-a", "agent-1", r.RecordID, 0); err != nil {
+	if _, err := w.writer.Forget(ctx, "team-a", "agent-1", r.RecordID, 0); err != nil {
 		t.Fatal(err)
 	}
 	if again, err = revise(r.RecordID, memory.Revision{Text: &two}, 1, "rev"); err != nil || again != first {
@@ -218,7 +218,7 @@ func TestRevisionsWithOneIDAtOnce(t *testing.T) {
 	errs := make([]error, 8)
 	for i := range out {
 		wg.Go(func() {
-			out[i], errs[i] = w.shard.Revise(context.Background(), "team-a", "agent-1", r.RecordID, memory.Revision{Text: &text}, 0, "same")
+			out[i], errs[i] = w.writer.Revise(context.Background(), "team-a", "agent-1", r.RecordID, memory.Revision{Text: &text}, 0, "same")
 		})
 	}
 	wg.Wait()

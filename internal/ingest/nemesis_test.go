@@ -109,7 +109,7 @@ func (c *client) capture() {
 	}
 	for try := range again {
 		ctx, end := c.context()
-		resp, err := c.w.shard.Capture(ctx, "team-a", []Item{item}, wait)
+		resp, err := c.w.writer.Capture(ctx, "team-a", []Item{item}, wait)
 		end()
 		var r memory.CaptureResult
 		if err == nil {
@@ -185,7 +185,7 @@ func (c *client) revise() {
 	c.step++
 	text := fmt.Sprintf("%s revised %d", n.token, c.step)
 	ctx, end := c.context()
-	resp, err := c.w.shard.Revise(ctx, "team-a", c.agent, n.id, memory.Revision{Text: &text}, 0, "")
+	resp, err := c.w.writer.Revise(ctx, "team-a", c.agent, n.id, memory.Revision{Text: &text}, 0, "")
 	end()
 	switch {
 	case err == nil:
@@ -208,7 +208,7 @@ func (c *client) forget() {
 		return
 	}
 	ctx, end := c.context()
-	_, err := c.w.shard.Forget(ctx, "team-a", c.agent, n.id, 0)
+	_, err := c.w.writer.Forget(ctx, "team-a", c.agent, n.id, 0)
 	end()
 	switch {
 	case err == nil:
@@ -322,7 +322,7 @@ func nemesis(t *testing.T, seed uint64) (bit map[eventlogtest.Fault]int) {
 	})
 	nemeses.Go(func() {
 		for !finished.Load() {
-			resume, err := w.shard.Pause(context.Background())
+			resume, err := w.writer.Pause(context.Background())
 			if err != nil {
 				t.Error(err)
 				return
@@ -338,8 +338,8 @@ func nemesis(t *testing.T, seed uint64) (bit map[eventlogtest.Fault]int) {
 	f.Offline(0)
 	f.Random(nil, 0)
 	f.Deliver()
-	if w.shard.Diverged() != nil {
-		t.Fatalf("diverged: %v", w.shard.Diverged())
+	if w.writer.Diverged() != nil {
+		t.Fatalf("diverged: %v", w.writer.Diverged())
 	}
 	if r := w.capture("team-a", memory.Capture{Text: "after the storm"}); r.Status != memory.StatusCreated {
 		t.Fatalf("%+v", r)

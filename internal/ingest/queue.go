@@ -109,29 +109,31 @@ func (q *queue) giveBack(drafts []*draft) {
 	q.signal()
 }
 
-// take waits for drafts and returns up to maxBytes of them, one at a time from
-// each namespace in turn, at least one. It returns nil when the queue is closed
-// and empty, or ctx ends.
-func (q *queue) take(ctx context.Context, maxBytes, maxItems int) []*draft {
-	for {
-		q.mu.Lock()
-		if q.items > 0 && q.paused == 0 {
-			out := q.takeLocked(maxBytes, maxItems)
-			q.out = make(chan struct{})
-			q.mu.Unlock()
-			return out
-		}
-		done := q.closed && q.items == 0
-		q.mu.Unlock()
-		if done {
-			return nil
-		}
-		select {
-		case <-q.wake:
-		case <-ctx.Done():
-			return nil
-		}
+// tryTake returns up to maxBytes of what waits, one draft at a time from each
+// namespace in turn, at least one; nil if there is none or the queue is paused.
+// Say decided before the next one.
+func (q *queue) tryTake(maxBytes, maxItems int) []*draft {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.items == 0 || q.paused > 0 {
+		return nil
 	}
+	q.out = make(chan struct{})
+	return q.takeLocked(maxBytes, maxItems)
+}
+
+// available reports whether tryTake gives something.
+func (q *queue) available() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.items > 0 && q.paused == 0
+}
+
+// ended reports whether the queue is closed and empty.
+func (q *queue) ended() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.closed && q.items == 0
 }
 
 func (q *queue) takeLocked(maxBytes, maxItems int) []*draft {
@@ -218,11 +220,6 @@ func (q *queue) drop() []*draft {
 	defer q.mu.Unlock()
 	out := q.takeLocked(1<<62, 1<<31-1)
 	return out
-}
-
-func (q *queue) empty() bool {
-	items, _ := q.depth()
-	return items == 0
 }
 
 func (q *queue) depth() (items, bytes int) {

@@ -29,13 +29,13 @@ func TestQueueTakesTurns(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got := q.take(context.Background(), 600, 100)
+	got := q.tryTake(600, 100)
 	want := []*draft{flood[0], one[0], two[0], flood[1], two[1], flood[2]}
 	if !slices.Equal(got, want) {
 		t.Errorf("turns are wrong: %d drafts", len(got))
 	}
 	q.decided()
-	if got = q.take(context.Background(), 1<<20, 5); len(got) != 5 || got[0] != two[2] {
+	if got = q.tryTake(1<<20, 5); len(got) != 5 || got[0] != two[2] {
 		t.Errorf("the second take gives %d drafts, first of namespace %v", len(got), got[0].header.Namespace)
 	}
 }
@@ -62,7 +62,7 @@ func TestQueueAgainstTwin(t *testing.T) {
 				twin[ns] = append(twin[ns], d...)
 				items, bytes = items+len(d), bytes+len(d)*d[0].size
 			case items > 0:
-				out := q.take(context.Background(), rng.IntN(3000), 1+rng.IntN(20))
+				out := q.tryTake(rng.IntN(3000), 1+rng.IntN(20))
 				q.decided()
 				if len(out) == 0 {
 					t.Fatalf("seed %d step %d: nothing was taken", seed, step)
@@ -121,11 +121,11 @@ func TestQueueBounds(t *testing.T) {
 	}
 	q.close()
 	wantCode(t, q.push(a, drafts(1, 1, 1)), memory.CodeUnavailable)
-	if got := q.take(context.Background(), 1<<20, 100); len(got) != 3 {
+	if got := q.tryTake(1<<20, 100); len(got) != 3 {
 		t.Errorf("a closed queue gives %d of 3", len(got))
 	}
 	q.decided()
-	if got := q.take(context.Background(), 1<<20, 100); got != nil {
+	if got := q.tryTake(1<<20, 100); got != nil {
 		t.Errorf("a closed and empty queue gives %d", len(got))
 	}
 }
@@ -138,14 +138,12 @@ func TestQueueResumeAfterClose(t *testing.T) {
 	if err := q.push(events.ID{1}, drafts(1, 1, 1)); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if got := q.take(ctx, 10, 10); got != nil {
+	if got := q.tryTake(10, 10); got != nil {
 		t.Error("a paused queue gave something")
 	}
 	q.close()
 	q.resume()
-	if got := q.take(context.Background(), 10, 10); len(got) != 1 {
+	if got := q.tryTake(10, 10); len(got) != 1 {
 		t.Error("a closed queue keeps what it has")
 	}
 	q.decided()
@@ -167,7 +165,7 @@ func TestFloodDoesNotHoldUpAnother(t *testing.T) {
 		for i := range items {
 			items[i].Capture = memory.Capture{Agent: "a", Text: fmt.Sprint("flood ", i)}
 		}
-		if _, err := w.shard.Capture(context.Background(), "flood", items, memory.WaitApplied); err != nil {
+		if _, err := w.writer.Capture(context.Background(), "flood", items, memory.WaitApplied); err != nil {
 			t.Error(err)
 		}
 	})
@@ -185,12 +183,12 @@ func TestFloodDoesNotHoldUpAnother(t *testing.T) {
 		}
 	})
 	await(t, "the quiet one to be there", func() bool {
-		n, _ := w.shard.QueueDepth()
-		return n+w.shard.flyingDrafts() == 401
+		n, _ := w.writer.QueueDepth()
+		return n+w.writer.flight.count() == 401
 	})
 	let()
 	wg.Wait()
-	if n := w.shard.Counters().Frames.Load(); n < 30 {
+	if n := w.writer.Counters().Frames.Load(); n < 30 {
 		t.Errorf("the flood took %d frames only: nothing was shown", n)
 	}
 }
@@ -201,7 +199,7 @@ func TestOverload(t *testing.T) {
 	w.opt = func(o *Options) { o.MaxQueueItems = 5 }
 	w.mustStart()
 	w.namespace("team-a")
-	resume, err := w.shard.Pause(context.Background())
+	resume, err := w.writer.Pause(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,16 +207,16 @@ func TestOverload(t *testing.T) {
 	wg.Go(func() {
 		w.batch("team-a", memory.Capture{Text: "a"}, memory.Capture{Text: "b"}, memory.Capture{Text: "c"})
 	})
-	await(t, "three to be queued", func() bool { n, _ := w.shard.QueueDepth(); return n == 3 })
+	await(t, "three to be queued", func() bool { n, _ := w.writer.QueueDepth(); return n == 3 })
 	items := make([]Item, 3)
 	for i := range items {
 		items[i].Capture = memory.Capture{Agent: "a", Text: "too much"}
 	}
-	_, err = w.shard.Capture(context.Background(), "team-a", items, memory.WaitApplied)
+	_, err = w.writer.Capture(context.Background(), "team-a", items, memory.WaitApplied)
 	if e := wantCode(t, err, memory.CodeOverloaded); e.RetryAfter == 0 || e.Hint == "" {
 		t.Errorf("%+v", e)
 	}
-	if n, _ := w.shard.QueueDepth(); n != 3 {
+	if n, _ := w.writer.QueueDepth(); n != 3 {
 		t.Errorf("depth is %d", n)
 	}
 	resume()

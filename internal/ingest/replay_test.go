@@ -36,7 +36,7 @@ func TestCatchUpWithDenseText(t *testing.T) {
 	for i := range rune(12) {
 		items = append(items, Item{Capture: memory.Capture{Agent: "agent-1", Text: dense(memory.MaxTextBytes, i)}})
 	}
-	resp, err := w.shard.Capture(context.Background(), "team-a", items, memory.WaitApplied)
+	resp, err := w.writer.Capture(context.Background(), "team-a", items, memory.WaitApplied)
 	if err != nil {
 		t.Fatal(err)
 	}

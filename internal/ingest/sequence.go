@@ -1,82 +1,96 @@
 package ingest
 
 import (
-	"context"
+	"log/slog"
 
 	"mneme/internal/derive"
 	"mneme/internal/events"
 	"mneme/internal/projections"
 	"mneme/internal/settings"
-	"mneme/memory"
 )
 
 // frame is a set of decided and sealed drafts on its way into the log.
 type frame struct {
-	drafts   []*draft
-	adopted  uint64 // Shard.adopted when it was decided
+	drafts   []*draft // nil for a control event
 	encoded  [][]byte
 	contents []*events.Content
+	derived  []*projections.Contribution // nil until it was derived
+	done     bool                        // derived is there
 }
 
-// decideLoop takes drafts in turn, answers those that are duplicates or
-// conflicts, and seals the others into frames.
-func (s *Shard) decideLoop(ctx context.Context) {
-	defer s.wg.Done()
-	defer close(s.frames)
-	for {
-		drafts := s.queue.take(ctx, s.opt.MaxFrameBytes, maxFrameItems)
-		if drafts == nil {
-			if ctx.Err() != nil {
-				s.fail(s.queue.drop(), memory.Errorf(memory.CodeUnavailable, "the node is shutting down"))
-				return
-			}
-			// What is in flight may yet come back to be decided again.
-			if s.drain(ctx) == nil && !s.queue.empty() {
-				continue
-			}
-			return
+// sequencer takes drafts in turn, answers those that are duplicates or
+// conflicts, and seals the others into frames. One goroutine drives it.
+type sequencer struct {
+	state    *projections.State
+	queue    *queue
+	flight   *inFlight
+	refusals *refusals
+	clock    *clock
+	counters *Counters
+	log      *slog.Logger
+	maxBytes int
+
+	waiting []*draft // taken; the first depends on what is in flight
+}
+
+// ready reports whether next has something to do.
+func (s *sequencer) ready() bool {
+	if len(s.waiting) > 0 {
+		return s.flight.count() == 0
+	}
+	return s.queue.available()
+}
+
+// next decides what comes next and returns a frame of what is to be written, or
+// nil if nothing is.
+func (s *sequencer) next() *frame {
+	if len(s.waiting) == 0 {
+		if s.waiting = s.queue.tryTake(s.maxBytes, maxFrameItems); s.waiting == nil {
+			return nil
 		}
-		for len(drafts) > 0 {
-			n := s.independent(drafts)
-			if n == 0 {
-				// The first one depends on what is in flight.
-				if s.drain(ctx) != nil {
-					s.fail(drafts, memory.Errorf(memory.CodeUnavailable, "the node is shutting down"))
-					break
-				}
-				continue
-			}
-			s.sequence(ctx, drafts[:n])
-			drafts = drafts[n:]
-		}
+	}
+	n := s.flight.independent(s.waiting)
+	if n == 0 {
+		return nil // until nothing is in flight
+	}
+	drafts := s.waiting[:n]
+	if s.waiting = s.waiting[n:]; len(s.waiting) == 0 {
+		s.waiting = nil
+	}
+	f := s.sequence(drafts)
+	if s.waiting == nil {
 		s.queue.decided()
 	}
+	return f
 }
 
-// independent returns how many drafts from the front share nothing with each
-// other or with what is in flight, so that state alone decides on them.
-func (s *Shard) independent(drafts []*draft) int {
-	seen := map[string]bool{}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i, d := range drafts {
-		for _, k := range d.keysInFlight() {
-			if seen[k] || s.inFlight[k] != nil {
-				return i
-			}
-			seen[k] = true
-		}
+// giveBack puts what was taken or decided, and is not in the log, into its
+// place in the queue again. In this order: who waits for what is in flight finds
+// it in the queue.
+func (s *sequencer) giveBack(f *frame) {
+	if s.waiting != nil {
+		s.queue.giveBack(s.waiting)
+		s.waiting = nil
+		s.queue.decided()
 	}
-	return len(drafts)
+	if f != nil {
+		s.queue.giveBack(f.drafts)
+		s.flight.end(f.drafts)
+	}
 }
 
-func (s *Shard) sequence(ctx context.Context, drafts []*draft) {
-	if err := s.refusal(); err != nil {
-		s.fail(drafts, err)
-		return
+// drop refuses everything that waits.
+func (s *sequencer) drop(err error) {
+	s.giveBack(nil)
+	finishAll(s.queue.drop(), err)
+}
+
+func (s *sequencer) sequence(drafts []*draft) *frame {
+	if err := s.refusals.now(); err != nil {
+		finishAll(drafts, err)
+		return nil
 	}
-	adopted := s.adopted.Load() // before the view
-	v := s.opt.State.View()
+	v := s.state.View()
 	fresh := make([]*draft, 0, len(drafts))
 	living := map[events.ID]bool{} // namespaces found in this view
 	for _, d := range drafts {
@@ -85,41 +99,31 @@ func (s *Shard) sequence(ctx context.Context, drafts []*draft) {
 		case err != nil:
 			d.finish(projections.EventResult{}, err)
 		case decided:
-			s.count(res.Outcome)
+			s.counters.count(res.Outcome)
 			d.finish(res, nil)
 		default:
 			fresh = append(fresh, d)
 		}
 	}
 	if err := v.Close(); err != nil {
-		s.opt.Logger.Error("view could not be closed", "err", err)
+		s.log.Error("view could not be closed", "err", err)
 	}
 	if len(fresh) == 0 {
-		return
+		return nil
 	}
 	f := s.seal(fresh)
-	f.adopted = adopted
-	s.takeOff(f.drafts)
-	select {
-	case s.frames <- f:
-	case <-ctx.Done():
-		s.land(f.drafts)
-		s.fail(f.drafts, memory.Errorf(memory.CodeUnavailable, "the node is shutting down"))
-	}
+	s.flight.begin(f.drafts)
+	return f
 }
 
-// count notes what admission itself found out.
-func (s *Shard) count(o projections.Outcome) {
-	switch o {
-	case projections.OutcomeDuplicate:
-		s.counters.Duplicates.Add(1)
-	case projections.OutcomeConflict:
-		s.counters.Conflicts.Add(1)
+func finishAll(drafts []*draft, err error) {
+	for _, d := range drafts {
+		d.finish(projections.EventResult{}, err)
 	}
 }
 
 // decide answers from state what need not be appended. The fold decides again.
-func (s *Shard) decide(v *projections.View, living map[events.ID]bool, d *draft) (projections.EventResult, bool, error) {
+func (s *sequencer) decide(v *projections.View, living map[events.ID]bool, d *draft) (projections.EventResult, bool, error) {
 	h := &d.header
 	if h.Type == events.TypeNamespaceCreated {
 		_, taken, err := v.Namespace(h.Name)
@@ -138,7 +142,7 @@ func (s *Shard) decide(v *projections.View, living map[events.ID]bool, d *draft)
 			return projections.EventResult{}, false, err
 		}
 		if ok {
-			res, err := spentResult(v, spent, h.Body)
+			res, err := usedResult(v, spent, h.Body)
 			return res, true, err
 		}
 	}
@@ -151,7 +155,7 @@ func (s *Shard) decide(v *projections.View, living map[events.ID]bool, d *draft)
 	return projections.EventResult{}, false, nil
 }
 
-func (s *Shard) decideURI(v *projections.View, d *draft) (projections.EventResult, bool, error) {
+func (s *sequencer) decideURI(v *projections.View, d *draft) (projections.EventResult, bool, error) {
 	h, path := &d.header, d.uriPath()
 	if path == "" {
 		return projections.EventResult{}, false, nil
@@ -185,17 +189,14 @@ func decideTarget(v *projections.View, d *draft) (projections.EventResult, bool,
 }
 
 // seal stamps times in order and seals in parallel.
-func (s *Shard) seal(drafts []*draft) *frame {
+func (s *sequencer) seal(drafts []*draft) *frame {
 	f := &frame{drafts: drafts, encoded: make([][]byte, len(drafts)), contents: make([]*events.Content, len(drafts))}
-	s.mu.Lock()
 	for _, d := range drafts {
-		s.sealedAt = max(s.sealedAt+1, s.opt.Now().UnixNano())
-		d.header.SealedAt = s.sealedAt
+		d.header.SealedAt = s.clock.stamp()
 		if d.header.OccurredAt == 0 {
-			d.header.OccurredAt = s.sealedAt
+			d.header.OccurredAt = d.header.SealedAt
 		}
 	}
-	s.mu.Unlock()
 	_ = derive.Parallel(len(drafts), func(i int) error {
 		d := drafts[i]
 		f.contents[i] = d.content

@@ -16,19 +16,19 @@ import (
 // BuildSpace begins to build a namespace's next space beside the current one.
 // It reports false if the namespace has that space already, or is on its way
 // to it. Errors: conflict, if another one is being built.
-func (s *Shard) BuildSpace(ctx context.Context, namespace string, space embed.Space) (bool, error) {
+func (w *Writer) BuildSpace(ctx context.Context, namespace string, space embed.Space) (bool, error) {
 	if space.Provider == "" {
 		return false, memory.Errorf(memory.CodeInvalid, "a namespace cannot give up its vectors").
 			WithHint("search by words alone: memctl namespace set %s %s=0", namespace, settings.VectorWeight)
 	}
-	id, set, err := s.spacesOf(namespace)
+	id, set, err := w.spacesOf(namespace)
 	if err != nil {
 		return false, err
 	}
 	if settings.KeyOf(space) == set.SpaceKey() && set.IsBuilding() {
 		return false, beingBuilt(namespace, set.Next)
 	}
-	res, err := s.spaceEvent(ctx, events.TypeSpaceBuilding, id, space, nil)
+	res, err := w.spaceEvent(ctx, events.TypeSpaceBuilding, id, space, nil)
 	switch {
 	case err != nil:
 		return false, err
@@ -53,8 +53,8 @@ func beingBuilt(namespace string, next embed.Space) error {
 
 // CancelSpace gives up the space that is being built, with its vectors.
 // Errors: conflict, if there is none.
-func (s *Shard) CancelSpace(ctx context.Context, namespace string) error {
-	id, set, err := s.spacesOf(namespace)
+func (w *Writer) CancelSpace(ctx context.Context, namespace string) error {
+	id, set, err := w.spacesOf(namespace)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (s *Shard) CancelSpace(ctx context.Context, namespace string) error {
 	if !set.IsBuilding() {
 		return none
 	}
-	res, err := s.spaceEvent(ctx, events.TypeSpaceDropped, id, set.Next, nil)
+	res, err := w.spaceEvent(ctx, events.TypeSpaceDropped, id, set.Next, nil)
 	if err == nil && res.Outcome != projections.OutcomeApplied {
 		return none // it was switched to meanwhile
 	}
@@ -70,17 +70,17 @@ func (s *Shard) CancelSpace(ctx context.Context, namespace string) error {
 }
 
 // spacesOf finds a namespace to write to and its spaces.
-func (s *Shard) spacesOf(namespace string) (events.ID, *settings.Effective, error) {
-	a, err := s.admit(namespace)
+func (w *Writer) spacesOf(namespace string) (events.ID, *settings.Effective, error) {
+	a, err := w.admit(namespace)
 	if err != nil {
 		return events.ID{}, nil, err
 	}
-	set, err := s.opt.Book.Of(a.view, a.ns)
+	set, err := w.opt.Book.Of(a.view, a.ns)
 	return a.ns.ID, set, errors.Join(err, a.view.Close())
 }
 
-func (s *Shard) spaceEvent(ctx context.Context, t events.Type, ns events.ID, space embed.Space, compared *memory.SpaceComparison) (projections.EventResult, error) {
-	return s.submit(ctx, s.directoryDraft(t, ns, "", settings.SpaceEvent(space, compared)))
+func (w *Writer) spaceEvent(ctx context.Context, t events.Type, ns events.ID, space embed.Space, compared *memory.SpaceComparison) (projections.EventResult, error) {
+	return w.submit(ctx, w.directoryDraft(t, ns, "", settings.SpaceEvent(space, compared)))
 }
 
 // finish compares the spaces, catches up with what was captured meanwhile, and
@@ -104,7 +104,7 @@ func (b *Builder) finish(ctx context.Context, ns projections.NamespaceInfo, set 
 			break
 		}
 	}
-	c.At, c.From, c.To = b.shard.opt.Now().UTC(), settings.InfoOf(set.Space), settings.InfoOf(j.space)
+	c.At, c.From, c.To = b.writer.opt.Now().UTC(), settings.InfoOf(set.Space), settings.InfoOf(j.space)
 	if c.Records, c.NewVectors, err = b.counts(ns.ID, j.space); err != nil {
 		return err
 	}
@@ -114,12 +114,12 @@ func (b *Builder) finish(ctx context.Context, ns projections.NamespaceInfo, set 
 	if missing := c.Records - min(c.Records, c.NewVectors+uint64(len(j.unembeddable))); missing > buildBatch {
 		return nil // writers are ahead; the next step goes on
 	}
-	res, err := b.shard.spaceEvent(ctx, events.TypeSpaceSwitched, ns.ID, j.space, &c)
+	res, err := b.writer.spaceEvent(ctx, events.TypeSpaceSwitched, ns.ID, j.space, &c)
 	if err != nil {
 		return err
 	}
 	if res.Outcome == projections.OutcomeApplied {
-		b.shard.opt.Logger.Info("a namespace has another embedder", "namespace", ns.Name, "from", set.Space.String(), "to", j.space.String(),
+		b.writer.opt.Logger.Info("a namespace has another embedder", "namespace", ns.Name, "from", set.Space.String(), "to", j.space.String(),
 			"records", c.Records, "vectors", c.NewVectors, "recall", c.Recall, "agreement", c.Agreement)
 	}
 	return nil // anything else: it was cancelled meanwhile
@@ -130,17 +130,17 @@ func (b *Builder) finish(ctx context.Context, ns projections.NamespaceInfo, set 
 func (b *Builder) dropKept(ctx context.Context, ns projections.NamespaceInfo, set *settings.Effective) time.Duration {
 	wait := idleRound
 	for _, k := range set.Kept {
-		left := time.Unix(0, k.Since).Add(set.KeepOld).Sub(b.shard.opt.Now())
+		left := time.Unix(0, k.Since).Add(set.KeepOld).Sub(b.writer.opt.Now())
 		if left > 0 {
 			wait = min(wait, left)
 			continue
 		}
-		res, err := b.shard.spaceEvent(ctx, events.TypeSpaceDropped, ns.ID, k.Space, nil)
+		res, err := b.writer.spaceEvent(ctx, events.TypeSpaceDropped, ns.ID, k.Space, nil)
 		switch {
 		case err != nil:
-			b.shard.opt.Logger.Warn("a kept space was not dropped", "namespace", ns.Name, "space", k.Space.String(), "err", err)
+			b.writer.opt.Logger.Warn("a kept space was not dropped", "namespace", ns.Name, "space", k.Space.String(), "err", err)
 		case res.Outcome == projections.OutcomeApplied:
-			b.shard.opt.Logger.Info("a kept space was dropped", "namespace", ns.Name, "space", k.Space.String())
+			b.writer.opt.Logger.Info("a kept space was dropped", "namespace", ns.Name, "space", k.Space.String())
 		}
 	}
 	return wait

@@ -27,7 +27,7 @@ type pendingText struct {
 }
 
 // openText opens a version for a space. One that was erased has no chunks.
-func (s *Shard) openText(v *projections.View, ns events.ID, space embed.Space, p projections.PendingDoc) (pendingText, error) {
+func (s *Writer) openText(v *projections.View, ns events.ID, space embed.Space, p projections.PendingDoc) (pendingText, error) {
 	w := pendingText{doc: p}
 	doc, ok, err := v.Doc(p.Partition, p.Doc)
 	if err != nil || !ok {
@@ -68,7 +68,7 @@ func (s *Shard) openText(v *projections.View, ns events.ID, space embed.Space, p
 // embedOne makes the event that gives a version its vectors. Errors: those of
 // the embedder, embed.ErrBadInput for a version without text among them; that
 // its key was erased.
-func (s *Shard) embedOne(ctx context.Context, e embed.Embedder, space embed.Space, w pendingText) (*draft, error) {
+func (s *Writer) embedOne(ctx context.Context, e embed.Embedder, space embed.Space, w pendingText) (*draft, error) {
 	if len(w.chunks) == 0 {
 		return nil, embed.ErrBadInput
 	}
@@ -85,7 +85,7 @@ func (s *Shard) embedOne(ctx context.Context, e embed.Embedder, space embed.Spac
 
 // embedAll is embedOne for several versions with as few requests as can be.
 // A nil draft is a version that has no vectors in the space.
-func (s *Shard) embedAll(ctx context.Context, e embed.Embedder, space embed.Space, work []pendingText) ([]*draft, error) {
+func (s *Writer) embedAll(ctx context.Context, e embed.Embedder, space embed.Space, work []pendingText) ([]*draft, error) {
 	out := make([]*draft, len(work))
 	if !embed.IsLocal(space.Provider) {
 		done, err := s.embedTogether(ctx, e, space, work, out)
@@ -108,7 +108,7 @@ func (s *Shard) embedAll(ctx context.Context, e embed.Embedder, space embed.Spac
 
 // embedTogether asks for all chunks at once. It reports false if one of them is
 // bad input, so that each has to be asked for alone.
-func (s *Shard) embedTogether(ctx context.Context, e embed.Embedder, space embed.Space, work []pendingText, out []*draft) (bool, error) {
+func (s *Writer) embedTogether(ctx context.Context, e embed.Embedder, space embed.Space, work []pendingText, out []*draft) (bool, error) {
 	var chunks []string
 	for _, w := range work {
 		chunks = append(chunks, w.chunks...)
@@ -142,7 +142,7 @@ func (s *Shard) embedTogether(ctx context.Context, e embed.Embedder, space embed
 	return true, nil
 }
 
-func (s *Shard) attachDraft(w pendingText, payload events.Vectors) (*draft, error) {
+func (s *Writer) attachDraft(w pendingText, payload events.Vectors) (*draft, error) {
 	key, err := s.opt.Keys.KeyByID(w.header.Key)
 	if err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ func (s *Shard) attachDraft(w pendingText, payload events.Vectors) (*draft, erro
 
 // attachAll writes events of one namespace, waits for them and says what became
 // of each; after an error, of those before it.
-func (s *Shard) attachAll(ctx context.Context, ns events.ID, drafts []*draft) ([]projections.EventResult, error) {
+func (s *Writer) attachAll(ctx context.Context, ns events.ID, drafts []*draft) ([]projections.EventResult, error) {
 	if len(drafts) == 0 {
 		return nil, nil
 	}

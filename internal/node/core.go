@@ -259,14 +259,23 @@ func replayInto(ctx context.Context, stream eventlog.Stream, keys *keyring.Keyri
 	}
 	return ingest.Replay(ctx, stream, state, d, to, func(r *projections.Range) error {
 		res, err := state.ApplyLocal(r)
-		if err == nil && !res.Done() {
-			err = fmt.Errorf("replay at %d is %s of the state", r.Previous+1, res.Answer)
+		if err == nil {
+			err = continued(r, res)
 		}
 		if err == nil && progress != nil {
 			progress(res.Cursor.Seq, info.Last)
 		}
 		return err
 	})
+}
+
+// continued checks that a state took a range that was read behind its end.
+func continued(r *projections.Range, result any) error {
+	res, ok := result.(projections.RangeResult)
+	if !ok || !res.Done() {
+		return fmt.Errorf("replay at %d is %s of the state", r.Previous+1, res.Answer)
+	}
+	return nil
 }
 
 // groupOptions say where the shard's Raft group lies and who it is.

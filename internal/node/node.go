@@ -46,7 +46,7 @@ type Node struct {
 
 	admin    sync.Mutex   // one rebuild, repair or verification at a time
 	writing  sync.RWMutex // held for writing while the shard is replaced
-	shard    *ingest.Shard
+	writer   *ingest.Writer
 	attacher *ingest.Attacher
 	builder  *ingest.Builder
 
@@ -215,12 +215,13 @@ func (n *Node) openWriting(ctx context.Context) error {
 	if err := n.epochRaised(); err != nil {
 		return err
 	}
-	if err := n.shard.DestroyDeleted(); err != nil {
+	if err := n.writer.DestroyDeleted(); err != nil {
 		return err
 	}
-	n.wg.Add(1)
+	n.wg.Add(2)
 	go n.watchLog(run)
 	n.wg.Go(func() { n.scrub.run(run) })
+	go n.keepWriting(run)
 	return nil
 }
 
@@ -238,35 +239,87 @@ const voidHint = "another program, or a node that no longer leads, writes to the
 
 // startShard begins writing. With d writes are stopped from the start.
 func (n *Node) startShard(ctx context.Context, raiseEpoch bool, d *eventlog.DivergedError) error {
-	shard, err := ingest.Start(ctx, ingest.Options{Shard: shard0, Stream: n.stream, Group: n.group, Term: n.group.Term(), State: n.state,
+	writer, err := ingest.Start(ctx, ingest.Options{Shard: shard0, Stream: n.stream, Group: n.group, Term: n.group.Term(), State: n.state,
 		Keys: n.keys, Book: n.book, Now: n.cfg.Now, Logger: n.cfg.Logger, Refuse: n.refuse, RaiseEpoch: raiseEpoch})
 	if err != nil {
 		return err
 	}
-	if d != nil && shard.Diverged() == nil {
-		shard.SetDiverged(d)
+	if d != nil && writer.Diverged() == nil {
+		writer.SetDiverged(d)
 	}
 	n.writing.Lock()
-	n.shard = shard
-	n.attacher = ingest.NewAttacher(shard, n.embedders)
-	n.builder = ingest.NewBuilder(shard, n.embedders, n.query.CompareSpaces)
+	n.writer = writer
+	n.attacher = ingest.NewAttacher(writer, n.embedders)
+	n.builder = ingest.NewBuilder(writer, n.embedders, n.query.CompareSpaces)
 	n.writing.Unlock()
 	return nil
 }
 
 func (n *Node) stopShard(ctx context.Context) error {
 	n.writing.RLock()
-	shard, attacher, builder := n.shard, n.attacher, n.builder
+	writer, attacher, builder := n.writer, n.attacher, n.builder
 	n.writing.RUnlock()
 	attacher.Close()
 	builder.Close()
-	return shard.Close(ctx)
+	return writer.Close(ctx)
 }
 
-func (n *Node) shardNow() *ingest.Shard {
+// How long a node waits before it begins a term again.
+const (
+	beginAgainMin = 100 * time.Millisecond
+	beginAgainMax = 30 * time.Second
+)
+
+// keepWriting begins the next term when one is over: a Raft group that could not
+// write its log, say on a full disk, gives up its leadership and takes it again.
+func (n *Node) keepWriting(ctx context.Context) {
+	defer n.wg.Done()
+	pause := beginAgainMin
+	for {
+		writer := n.shardNow()
+		select {
+		case <-writer.Ended():
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+		switch {
+		case writer.Err() == nil: // it was closed, for a repair or for good
+		case n.beginAgain(ctx, writer) == nil:
+			pause = beginAgainMin
+		default:
+			pause = min(2*pause, beginAgainMax)
+		}
+	}
+}
+
+func (n *Node) beginAgain(ctx context.Context, over *ingest.Writer) error {
+	n.admin.Lock() // a repair replaces the writer, too
+	defer n.admin.Unlock()
+	if over != n.shardNow() || n.draining.Load() {
+		return nil
+	}
+	err := n.group.WaitLeader(ctx)
+	if err == nil {
+		err = errors.Join(n.stopShard(ctx), n.startShard(ctx, n.raiseEpoch() && over.Diverged() == nil, over.Diverged()))
+	}
+	if err == nil {
+		err = n.epochRaised()
+	}
+	if err != nil && ctx.Err() == nil {
+		n.cfg.Logger.Error("the next term has not begun", "err", err)
+	}
+	return err
+}
+
+func (n *Node) shardNow() *ingest.Writer {
 	n.writing.RLock()
 	defer n.writing.RUnlock()
-	return n.shard
+	return n.writer
 }
 
 func (n *Node) attacherNow() *ingest.Attacher {

@@ -50,7 +50,7 @@ func (n *Node) Rebuild(ctx context.Context, progress func(done, total uint64)) (
 	return report, err
 }
 
-func (n *Node) rebuildInto(ctx context.Context, shard *ingest.Shard, sibling *projections.State, progress func(done, total uint64)) error {
+func (n *Node) rebuildInto(ctx context.Context, shard *ingest.Writer, sibling *projections.State, progress func(done, total uint64)) error {
 	swapped := false
 	defer func() {
 		if !swapped {

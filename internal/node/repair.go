@@ -33,8 +33,11 @@ func (n *Node) RepairLog(ctx context.Context, progress func(done, total uint64))
 			return err
 		}
 		shard, err := n.repairLog(ctx, func(r *projections.Range) error {
-			_, _, err := n.group.Propose(ctx, r.Encode()).Wait(ctx)
-			return err
+			res, _, err := n.group.Propose(ctx, r.Encode()).Wait(ctx)
+			if err != nil {
+				return err
+			}
+			return continued(r, res)
 		}, progress)
 		if err != nil { // it starts again as it was: reads up, writes stopped
 			return errors.Join(err, n.startShard(ctx, false, found))
@@ -76,8 +79,11 @@ func (c *core) repairStopped(ctx context.Context, progress func(done, total uint
 		return memory.RepairShard{}, err
 	}
 	out, err := c.repairLog(ctx, func(r *projections.Range) error {
-		_, err := c.state.ApplyLocal(r)
-		return err
+		res, err := c.state.ApplyLocal(r)
+		if err != nil {
+			return err
+		}
+		return continued(r, res)
 	}, progress)
 	if err != nil {
 		return out, err

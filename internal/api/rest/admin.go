@@ -76,6 +76,10 @@ func (s *server) repairLog(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
+func (s *server) acceptClock(w http.ResponseWriter, r *http.Request) error {
+	return answerWith(s, w, r, func() (memory.ClockReport, error) { return s.Admin.AcceptClock(r.Context()) })
+}
+
 func (s *server) backupLog(w http.ResponseWriter, r *http.Request) error {
 	if _, err := s.parseQuery(r); err != nil {
 		return err

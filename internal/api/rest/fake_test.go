@@ -200,6 +200,10 @@ func (f *fake) VerifyLog(_ context.Context, progress func(done, total uint64)) (
 	return memory.VerifyReport{Shards: []memory.VerifyShard{{OK: true}}}, f.run("VerifyLog", progress)
 }
 
+func (f *fake) AcceptClock(context.Context) (memory.ClockReport, error) {
+	return memory.ClockReport{}, f.run("AcceptClock", nil)
+}
+
 func (f *fake) RepairLog(_ context.Context, progress func(done, total uint64)) (memory.RepairReport, error) {
 	return memory.RepairReport{Shards: []memory.RepairShard{{Epoch: 2}}}, f.run("RepairLog", progress)
 }

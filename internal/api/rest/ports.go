@@ -52,6 +52,8 @@ type Admin interface {
 	Rebuild(ctx context.Context, progress func(done, total uint64)) (memory.RebuildReport, error)
 	VerifyLog(ctx context.Context, progress func(done, total uint64)) (memory.VerifyReport, error)
 	RepairLog(ctx context.Context, progress func(done, total uint64)) (memory.RepairReport, error)
+	// AcceptClock has writing go on with the clock as it stands.
+	AcceptClock(ctx context.Context) (memory.ClockReport, error)
 	Rejected(ctx context.Context, limit int) (memory.RejectedList, error)
 	Quarantine(ctx context.Context) (memory.QuarantineList, error)
 	BackupLog(ctx context.Context, w io.Writer) (memory.BackupReport, error)

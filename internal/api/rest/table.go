@@ -189,6 +189,8 @@ func (s *server) adminRoutes() []route {
 			answers: progressAnswer[memory.VerifyReport]()},
 		{method: "POST", path: admin + "log/repair", handle: s.repairLog, stream: true, summary: "Write lost parts of the log again from the state.",
 			answers: progressAnswer[memory.RepairReport]()},
+		{method: "POST", path: admin + "clock/accept", handle: s.acceptClock,
+			summary: "Go on writing with the clock as it stands, after it went forward further than real time.", answers: ok[memory.ClockReport]("The time it goes by.")},
 		{method: "GET", path: admin + "backup/log", handle: s.backupLog, stream: true,
 			summary: "A backup of the log. The trailers Mneme-Position, Mneme-Frames and Mneme-Events describe it.",
 			answers: map[int]answer{200: {about: "A stream that breaks off is no backup.", media: mediaBytes}}},

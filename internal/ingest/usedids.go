@@ -10,10 +10,10 @@ import (
 // A client id that was used is answered from what it was used for, for ever:
 // whatever became of the record, its sources or its uri since.
 
-// sealAsSpent gives a draft whose client id was used before the key that the
+// sealAsUsed gives a draft whose client id was used before the key that the
 // first use was sealed under, so that their bodies can be compared. It reports
 // false where the id was not used.
-func (a *admission) sealAsSpent(d *draft, clientID string) (bool, error) {
+func (a *admission) sealAsUsed(d *draft, clientID string) (bool, error) {
 	if clientID == "" {
 		return false, nil
 	}
@@ -25,7 +25,7 @@ func (a *admission) sealAsSpent(d *draft, clientID string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	key, err := a.shard.opt.Keys.KeyByID(env.Key)
+	key, err := a.writer.opt.Keys.KeyByID(env.Key)
 	if settings.IsErased(err) {
 		return false, memory.Errorf(memory.CodeGone, "id %q was used for record %s, which was erased", clientID, spent.Record).
 			WithHint("use a new id")
@@ -37,8 +37,8 @@ func (a *admission) sealAsSpent(d *draft, clientID string) (bool, error) {
 	return true, nil
 }
 
-// spentResult is the verdict on a request whose client id was used before.
-func spentResult(v *projections.View, spent projections.UsedKey, body events.MAC) (projections.EventResult, error) {
+// usedResult is the verdict on a request whose client id was used before.
+func usedResult(v *projections.View, spent projections.UsedKey, body events.MAC) (projections.EventResult, error) {
 	res := projections.EventResult{Outcome: projections.OutcomeConflict, Record: spent.Record}
 	var err error
 	if res.Position, err = v.PositionOf(spent.At); err != nil || spent.Body != body {
@@ -74,7 +74,7 @@ func (a *admission) revisedBefore(record events.ID, as string, rev memory.Revisi
 	present := captureOf(c, &env, as)
 	applyRevision(&present, rev)
 	present.ID = clientID
-	d, err := a.revisionOf(&present, c) // sealed as the first one was: see sealAsSpent
+	d, err := a.revisionOf(&present, c) // sealed as the first one was: see sealAsUsed
 	if err != nil {
 		return nil, err
 	}

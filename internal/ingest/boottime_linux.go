@@ -1,0 +1,16 @@
+package ingest
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// sinceBoot is the time since the machine was started, suspends included.
+func sinceBoot() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
+		return time.Since(processStart)
+	}
+	return time.Duration(t.Nano())
+}

@@ -1,0 +1,370 @@
+package ingest
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"mneme/internal/eventlog"
+	"mneme/internal/projections"
+	"mneme/internal/raftfsm"
+)
+
+// opened is a site with an open writer and the namespace team-a.
+func opening(t *testing.T, term uint64) *rig {
+	t.Helper()
+	g := newSite(t).lead(term)
+	g.run()
+	if g.opened != 1 {
+		t.Fatalf("opened %d times: %v", g.opened, g.stall)
+	}
+	g.namespace("team-a")
+	return g
+}
+
+// A stream that ignores the expected last sequence stores a frame behind a
+// stranger's: there it is void. It was taken for acknowledged, and the memory
+// was lost.
+func TestLogThatIgnoresTheExpectedSequence(t *testing.T) {
+	g := opening(t, 1)
+	lies := 0
+	g.append = func(s sendFrame) error {
+		if lies++; lies == 1 {
+			g.log = append(g.log, []byte("a stranger's"), s.data)
+			return eventlog.ErrUnknown // an ack at another sequence
+		}
+		return g.honest(s)
+	}
+	d := g.send("k", "one")
+	g.run()
+	at := g.outcome(d, projections.OutcomeCreated)
+	if at.Seq != uint64(len(g.log)) {
+		t.Errorf("told %s, the log ends at %d", at, len(g.log))
+	}
+	// The frame itself is valid once; its first copy is void and stays so.
+	if records, voids := g.settle(); records != 1 || voids != 2 {
+		t.Errorf("%d records, %d void frames", records, voids)
+	}
+	if lies != 2 {
+		t.Errorf("%d attempts", lies)
+	}
+}
+
+// The same for leader.began: the round must not open on a void one.
+func TestVoidLeaderBeganDoesNotOpen(t *testing.T) {
+	g := opening(t, 1)
+	next := g.lead(2)
+	lies := 0
+	next.append = func(s sendFrame) error {
+		if lies++; lies == 1 {
+			next.log = append(next.log, []byte("a stranger's"), s.data)
+			return eventlog.ErrUnknown
+		}
+		return next.honest(s)
+	}
+	next.run()
+	if next.opened != 1 || next.state.Cursor().Term != 2 {
+		t.Errorf("opened %d times, the state is of term %d", next.opened, next.state.Cursor().Term)
+	}
+	if _, voids := next.settle(); voids != 2 {
+		t.Errorf("%d void frames", voids)
+	}
+}
+
+// The log's order decides a race: what the writer before put in front of
+// leader.began is valid, what comes behind it is void.
+func TestFrameOfAnOlderTermBeforeAndAfterLeaderBegan(t *testing.T) {
+	for _, before := range []bool{true, false} {
+		old := opening(t, 1)
+		old.hold.sends = true
+		d := old.send("k", "one")
+		old.run()
+		if len(old.sends) != 1 {
+			t.Fatal("nothing is under way")
+		}
+		late := old.sends[0]
+		if before {
+			if err := old.honest(late); err != nil {
+				t.Fatal(err)
+			}
+		}
+		next := old.lead(2)
+		next.run()
+		if !before {
+			next.log = append(next.log, late.data) // it was under way in the stream's own group
+		}
+		again := next.send("k", "one")
+		next.run()
+		records, voids := next.settle()
+		if before {
+			if at := next.outcome(again, projections.OutcomeDuplicate); at.Seq != late.last+1 || records != 1 || voids != 0 {
+				t.Errorf("adopted at %s, %d records, %d void", at, records, voids)
+			}
+		} else if next.outcome(again, projections.OutcomeCreated); records != 1 || voids != 1 {
+			t.Errorf("%d records, %d void", records, voids)
+		}
+		if isDone(d.done) {
+			t.Error("the old writer answered before it heard anything")
+		}
+	}
+}
+
+// An acknowledgement that came late, for a copy of leader.began, was taken for
+// that of the frame in flight.
+func TestLateAckOfACopy(t *testing.T) {
+	g := newSite(t).lead(1)
+	attempts := 0
+	g.append = func(s sendFrame) error {
+		if attempts++; attempts == 1 {
+			return eventlog.ErrUnknown
+		}
+		return g.honest(s)
+	}
+	g.run()
+	if attempts != 2 || g.opened != 1 {
+		t.Fatalf("%d attempts, opened %d times", attempts, g.opened)
+	}
+	g.namespace("team-a")
+	g.hold.sends = true
+	d := g.send("k", "one")
+	g.run()
+	g.step(appended{sending: 1}) // of the first attempt
+	g.run()
+	if isDone(d.accepted) || len(g.log) != 2 {
+		t.Fatal("an ack of another frame counted")
+	}
+	g.hold.sends = false
+	g.run()
+	g.outcome(d, projections.OutcomeCreated)
+	g.settle()
+}
+
+// Whoever waits for accepted only may be told so also by a deposed writer;
+// applied is what it cannot know.
+func TestAckAfterDeposition(t *testing.T) {
+	g := opening(t, 1)
+	g.hold.sends = true
+	d, lost, queued := g.send("k", "one"), g.send("k2", "two"), (*draft)(nil)
+	g.run()
+	queued = g.send("k3", "three")
+	g.run()
+	g.step(abandon{raftfsm.ErrNotLeader})
+	if isDone(d.done) || !isDone(queued.done) || g.r.finished() {
+		t.Fatalf("what may be in the log was answered, or what is not was kept: %v %v", isDone(d.done), isDone(queued.done))
+	}
+	if errors.Is(queued.err, raftfsm.ErrUnknownOutcome) || queued.inLog {
+		t.Errorf("what was never sent: %v", queued.err)
+	}
+	s := g.sends[0]
+	if err := g.honest(s); err != nil {
+		t.Fatal(err)
+	}
+	g.step(appended{sending: s.sending})
+	g.unknown(d, true)
+	g.unknown(lost, true)
+	if !g.r.finished() || g.ended == nil || d.at.Seq != uint64(len(g.log)) {
+		t.Errorf("ended %v at %s", g.ended, d.at)
+	}
+	g.sends, g.hold.sends = nil, false
+	next := g.lead(2)
+	next.run()
+	if at := next.outcome(sent(next, "k", "one"), projections.OutcomeDuplicate); at != d.at {
+		t.Errorf("sent again it is at %s, accepted was %s", at, d.at)
+	}
+	next.settle()
+}
+
+func sent(g *rig, id, text string) *draft {
+	d := g.send(id, text)
+	g.run()
+	return d
+}
+
+// A writer admitted before the state had what it adopted: an id sent again was
+// stored twice, and the first answer named a record that the fold dropped.
+func TestNothingIsAdmittedBeforeAdoptedFramesAreApplied(t *testing.T) {
+	old := opening(t, 1)
+	old.hold.proposals = true // the state does not hear of it
+	d := old.send("k", "one")
+	old.run()
+	if !d.inLog || isDone(d.done) {
+		t.Fatal("not in the log, or applied")
+	}
+	next := old.lead(2)
+	next.hold.proposals = true
+	next.run()
+	again := next.send("k", "one")
+	next.run()
+	if next.opened != 0 || isDone(again.done) || len(next.log) > int(d.at.Seq)+1 {
+		t.Fatalf("opened %d times with %d ranges not applied", next.opened, len(next.props))
+	}
+	next.hold.proposals = false
+	next.run()
+	if at := next.outcome(again, projections.OutcomeDuplicate); at != d.at {
+		t.Errorf("duplicate of %s, the first is at %s", at, d.at)
+	}
+	// The old writer's own command comes late and changes nothing.
+	res, _ := next.commit(old.props[0])
+	if r := res.(projections.RangeResult); r.Answer != projections.AnswerBehind {
+		t.Errorf("a late copy is %s", r.Answer)
+	}
+	if records, _ := next.settle(); records != 1 {
+		t.Errorf("%d records", records)
+	}
+}
+
+// After a command that Raft did not take the writer refused everything until a
+// restart, also when the full disk had room again.
+func TestFailedEnqueueEndsTheRoundOnly(t *testing.T) {
+	g := opening(t, 1)
+	full := true
+	g.propose = func(c []byte) (any, error) {
+		if full {
+			return nil, raftfsm.ErrStorage
+		}
+		return g.commit(c)
+	}
+	g.hold.proposals = true
+	first, second := sent(g, "k", "one"), sent(g, "k2", "two")
+	g.step(applied{err: raftfsm.ErrStorage}) // the first is lost, the second comes from ahead
+	g.props = g.props[1:]
+	g.unknown(first, true)
+	full, g.hold.proposals = false, false
+	g.run()
+	g.unknown(second, true)
+	if g.opened != 2 || g.r.number != 1 || g.state.Cursor().Round != 1 {
+		t.Fatalf("opened %d times, round %d, the state knows round %d", g.opened, g.r.number, g.state.Cursor().Round)
+	}
+	for id, d := range map[string]*draft{"k": first, "k2": second} {
+		text := map[string]string{"k": "one", "k2": "two"}[id]
+		if at := g.outcome(sent(g, id, text), projections.OutcomeDuplicate); at != d.at {
+			t.Errorf("%s is at %s, accepted was %s", id, at, d.at)
+		}
+	}
+	g.outcome(sent(g, "k3", "three"), projections.OutcomeCreated)
+	if records, voids := g.settle(); records != 3 || voids != 0 {
+		t.Errorf("%d records, %d void frames", records, voids)
+	}
+	// While the disk stays full the round does not open, and nobody waits for it.
+	g.propose = func([]byte) (any, error) { return nil, raftfsm.ErrStorage }
+	d := g.send("k4", "four")
+	for range 40 {
+		g.step(work{})
+		for len(g.reads)+len(g.sends)+len(g.props) > 0 {
+			switch {
+			case len(g.reads) > 0:
+				q := g.reads[0]
+				g.reads = g.reads[1:]
+				g.step(g.look(q))
+			case len(g.sends) > 0:
+				s := g.sends[0]
+				g.sends = g.sends[1:]
+				g.step(appended{s.sending, g.honest(s)})
+			default:
+				g.props = g.props[1:]
+				g.step(applied{err: raftfsm.ErrStorage})
+			}
+		}
+		if at, ok := g.r.wake(); ok {
+			g.now = at
+		}
+	}
+	g.unknown(d, true)
+	if err := g.w.refusals.now(); err == nil || err.Hint == "" {
+		t.Errorf("admission says %v", err)
+	}
+	g.propose = nil
+	g.run()
+	if err := g.w.refusals.now(); err != nil {
+		t.Errorf("there is room again: %v", err)
+	}
+	g.settle()
+}
+
+// One voter forgot its term over a power loss and leads under it again, when
+// the leader.began of its former life arrives. It halted for ever.
+func TestSameTermAfterAPowerLossWithALateLeaderBegan(t *testing.T) {
+	s := newSite(t)
+	late := s.began(1, 0)
+	g := s.lead(1)
+	first := true
+	g.append = func(f sendFrame) error {
+		if first {
+			first = false
+			g.log = append(g.log, late)
+		}
+		return g.honest(f)
+	}
+	g.run()
+	if g.opened != 1 || g.ended != nil {
+		t.Fatalf("opened %d times, ended with %v", g.opened, g.ended)
+	}
+	if c := g.state.Cursor(); c.Term != 1 || c.Round != 1 || !bytes.Equal(g.log[0], late) {
+		t.Errorf("the state is in round %d.%d", c.Term, c.Round)
+	}
+	g.namespace("team-a")
+	g.outcome(sent(g, "k", "one"), projections.OutcomeCreated)
+	// And once more, behind an open round: it ends, and the next one opens.
+	stranger := g.began(1, 1)
+	g.append = func(f sendFrame) error {
+		if stranger != nil {
+			g.log, stranger = append(g.log, stranger), nil
+		}
+		return g.honest(f)
+	}
+	g.outcome(sent(g, "k2", "two"), projections.OutcomeCreated)
+	if g.opened != 2 {
+		t.Errorf("opened %d times", g.opened)
+	}
+	if records, voids := g.settle(); records != 2 || voids != 0 {
+		t.Errorf("%d records, %d void frames", records, voids)
+	}
+}
+
+// A read that does not show a frame was taken for its absence: its client was
+// told that it had failed, and then it was there.
+func TestAbsentIsNeverConcludedFromARead(t *testing.T) {
+	g := opening(t, 1)
+	attempts, shown := 0, len(g.log)
+	g.append = func(s sendFrame) error {
+		attempts++
+		if attempts == 1 {
+			if err := g.honest(s); err != nil {
+				t.Fatal(err)
+			}
+			return eventlog.ErrUnknown
+		}
+		if attempts == 4 {
+			g.read = nil // the replica that is read has caught up
+		}
+		return g.honest(s)
+	}
+	g.read = func(log [][]byte) [][]byte { return log[:shown] }
+	d := sent(g, "k", "one")
+	if at := g.outcome(d, projections.OutcomeCreated); at.Seq != uint64(shown)+1 || attempts < 4 {
+		t.Errorf("at %s after %d attempts", at, attempts)
+	}
+	if records, voids := g.settle(); records != 1 || voids != 0 {
+		t.Errorf("%d records, %d void frames", records, voids)
+	}
+}
+
+// A duplicate of a frame in flight waits for it.
+func TestDuplicateOfAnUnackedFrameWaits(t *testing.T) {
+	g := opening(t, 1)
+	g.hold.sends = true
+	first := sent(g, "k", "one")
+	again := sent(g, "k", "one")
+	if isDone(first.accepted) || isDone(again.accepted) {
+		t.Fatal("answered before the log has it")
+	}
+	g.hold.sends = false
+	g.run()
+	at := g.outcome(first, projections.OutcomeCreated)
+	if got := g.outcome(again, projections.OutcomeDuplicate); got != at {
+		t.Errorf("duplicate at %s, first at %s", got, at)
+	}
+	if records, _ := g.settle(); records != 1 {
+		t.Errorf("%d records", records)
+	}
+}

@@ -1,0 +1,192 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"mneme/internal/derive"
+	"mneme/internal/eventlog"
+	"mneme/internal/events"
+	"mneme/internal/keyring"
+	"mneme/internal/projections"
+	"mneme/internal/raftfsm"
+	"mneme/internal/settings"
+	"mneme/memory"
+)
+
+// Proposer agrees on commands. *raftfsm.Group is one.
+type Proposer interface {
+	Propose(ctx context.Context, data []byte) *raftfsm.Future
+}
+
+// Options of a writer. All but the clock and limits are required.
+type Options struct {
+	Shard  uint16
+	Stream eventlog.Stream
+	Group  Proposer
+	Term   uint64 // Raft term of this leadership
+	State  *projections.State
+	Keys   *keyring.Keyring
+	Book   *settings.Book
+	Now    func() time.Time
+	// SinceBoot is a clock that no setting of the wall clock moves; nil = the system's.
+	SinceBoot func() time.Duration
+	Rand      io.Reader
+	Logger    *slog.Logger
+	// Refuse says why writes are to be refused now; nil = they are not.
+	Refuse func() *memory.Error
+
+	// RaiseEpoch begins a new epoch of the log: it was repaired from state.
+	RaiseEpoch bool
+
+	MaxQueueItems, MaxQueueBytes int // what may wait; 0 = defaults
+	MaxFrameBytes                int // 0 = events.MaxFrameBytes
+}
+
+const (
+	defaultQueueItems = 20_000
+	defaultQueueBytes = 64 << 20
+	maxFrameItems     = 2000
+)
+
+func (o *Options) setDefaults() {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.SinceBoot == nil {
+		o.SinceBoot = sinceBoot
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.MaxQueueItems == 0 {
+		o.MaxQueueItems = defaultQueueItems
+	}
+	if o.MaxQueueBytes == 0 {
+		o.MaxQueueBytes = defaultQueueBytes
+	}
+	if o.MaxFrameBytes == 0 {
+		o.MaxFrameBytes = events.MaxFrameBytes
+	}
+}
+
+// Writer is the leader's writing side of one shard for one Raft term. It is safe
+// for concurrent use. Start it once, close it once; the next term has another.
+type Writer struct {
+	opt      Options
+	queue    *queue
+	flight   *inFlight
+	refusals *refusals
+	clock    *clock
+	ids      *events.IDSource
+	counters Counters
+	keys     announcements
+	loop     *loop
+}
+
+// Counters count what the writer did since it started.
+type Counters struct {
+	Frames, Events, Duplicates, Conflicts, Adopted atomic.Uint64
+}
+
+// count notes what became of an event that changed nothing.
+func (c *Counters) count(o projections.Outcome) {
+	switch o {
+	case projections.OutcomeDuplicate:
+		c.Duplicates.Add(1)
+	case projections.OutcomeConflict:
+		c.Conflicts.Add(1)
+	}
+}
+
+// Start catches the state up with the log, begins the term and opens admission.
+// Where log and state disagree it returns a writer that refuses writes. An error
+// is a *DeposedError or one of Raft if the term is over.
+func Start(ctx context.Context, opt Options) (*Writer, error) {
+	w, r := newWriter(opt)
+	w.loop = newLoop(w.opt, r, w.queue.wake)
+	go w.loop.run(context.WithoutCancel(ctx))
+	if err := w.loop.awaitOpen(ctx); err != nil {
+		w.loop.abandon(err)
+		return nil, fmt.Errorf("begin term %d of shard %d: %w", opt.Term, opt.Shard, err)
+	}
+	return w, nil
+}
+
+// newWriter makes a writer and the round that somebody has to drive.
+func newWriter(opt Options) (*Writer, *round) {
+	opt.setDefaults()
+	w := &Writer{opt: opt, queue: newQueue(opt.MaxQueueItems, opt.MaxQueueBytes), flight: newInFlight(),
+		clock: newClock(opt.Now, opt.SinceBoot), ids: events.NewIDSource(opt.Now, opt.Rand), keys: announcements{byKey: map[keyring.KeyID]*draft{}}}
+	w.refusals = &refusals{clock: w.clock, outer: opt.Refuse}
+	w.clock.follow(opt.State.Cursor().SealedAt)
+	seq := &sequencer{state: opt.State, queue: w.queue, flight: w.flight, refusals: w.refusals, clock: w.clock,
+		counters: &w.counters, log: opt.Logger, maxBytes: opt.MaxFrameBytes}
+	return w, &round{shard: opt.Shard, term: opt.Term, raise: opt.RaiseEpoch, state: opt.State, seq: seq, ids: w.ids, log: opt.Logger,
+		newDerive: func() (*derive.Deriver, error) {
+			v := opt.State.View()
+			d, err := derive.New(opt.Keys, v)
+			return d, errors.Join(err, v.Close())
+		}}
+}
+
+// Ended is closed when the term is over: the writer takes nothing any more and
+// has answered everything it owed. Err says why; nil after a Close.
+func (w *Writer) Ended() <-chan struct{} { return w.loop.done }
+
+// Err says why the term is over: a *DeposedError, or an error of Raft.
+func (w *Writer) Err() error { return w.loop.err() }
+
+// Close stops admission, writes what was admitted, and stops. Past ctx what
+// still waits is refused.
+func (w *Writer) Close(ctx context.Context) error {
+	w.queue.close()
+	select {
+	case <-w.loop.done:
+	case <-ctx.Done():
+		w.loop.abandon(fmt.Errorf("the node is shutting down: %w", ctx.Err()))
+	}
+	return nil
+}
+
+// Pause stops writing after what is in flight has been applied. The returned
+// function goes on. Admission continues until the queue is full.
+func (w *Writer) Pause(ctx context.Context) (resume func(), err error) {
+	w.queue.pause()
+	// First what was taken and is not yet decided, then what is in flight.
+	if err := errors.Join(w.queue.settled(ctx), w.flight.drain(ctx)); err != nil {
+		w.queue.resume()
+		return nil, err
+	}
+	return sync.OnceFunc(w.queue.resume), nil
+}
+
+// AcceptClock lets writing go on with the clock as it stands: an operator says
+// that it is right.
+func (w *Writer) AcceptClock() { w.clock.accept() }
+
+// Diverged returns why writes are stopped, or nil.
+func (w *Writer) Diverged() *eventlog.DivergedError { return w.refusals.divergence() }
+
+// SetDiverged stops writes: log and state disagree.
+func (w *Writer) SetDiverged(d *eventlog.DivergedError) { w.refusals.setDiverged(d) }
+
+// Counters returns the writer's counters.
+func (w *Writer) Counters() *Counters { return &w.counters }
+
+// QueueDepth is what waits for a frame.
+func (w *Writer) QueueDepth() (items, bytes int) { return w.queue.depth() }
+
+// Check compares log and state: identity, ends, gaps, lost messages, hashes of
+// the last frames.
+func (w *Writer) Check(ctx context.Context) error {
+	v := w.opt.State.View()
+	defer v.Close()
+	return CheckLog(ctx, w.opt.Stream, v)
+}
