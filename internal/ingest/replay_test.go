@@ -49,22 +49,60 @@ func TestCatchUpWithDenseText(t *testing.T) {
 	w.stop()
 	behind := newWorldWith(t, f, w.keys)
 	commands := 0
-	behind.opt = func(o *Options) { o.Group = counting{o.Group, &commands} }
+	behind.opt = func(o *Options) {
+		o.Group = inspecting{o.Group, func(command []byte) {
+			r, err := projections.DecodeRange(command)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			commands++
+			isCut(t, "adopting", r)
+		}}
+	}
 	behind.mustStart()
 	if got := behind.hash(); got != want || commands < 5 {
 		t.Errorf("caught up by %d commands: the state is %s, was %s", commands, got, want)
 	}
+	behind.stop()
+	// The same for a replay, which a start and a rebuild take.
+	again := newWorldWith(t, f, w.keys)
+	v := again.state.View()
+	d, err := derive.New(w.keys, v)
+	if err = errors.Join(err, v.Close()); err != nil {
+		t.Fatal(err)
+	}
+	frames, ranges := 0, 0
+	_, err = Replay(context.Background(), f, again.state, d, 0, func(r *projections.Range) error {
+		frames, ranges = frames+len(r.Frames), ranges+1
+		isCut(t, "replaying", r)
+		_, err := again.state.ApplyLocal(r)
+		return err
+	})
+	if err != nil || ranges < 3 || frames != int(w.last()) {
+		t.Errorf("%d frames in %d ranges, %v", frames, ranges, err)
+	}
 }
 
-// counting counts proposals.
-type counting struct {
+// isCut checks that a range is a command that Raft takes: one frame, or no more
+// than a command should hold.
+func isCut(t *testing.T, what string, r *projections.Range) {
+	t.Helper()
+	const around = 1024 // what a command holds beside its frames
+	if n := len(r.Encode()); len(r.Frames) > 1 && n > replayBytes+around {
+		t.Errorf("%s: %d frames are a command of %d bytes", what, len(r.Frames), n)
+	}
+}
+
+// inspecting shows proposals.
+type inspecting struct {
 	Proposer
-	n *int
+	show func(command []byte)
 }
 
-func (c counting) Propose(ctx context.Context, data []byte) *raftfsm.Future {
-	*c.n++
-	return c.Proposer.Propose(ctx, data)
+func (i inspecting) Propose(ctx context.Context, data []byte) *raftfsm.Future {
+	i.show(data)
+	return i.Proposer.Propose(ctx, data)
 }
 
 // A range over a gap made everything behind it void, and nobody heard of it.
