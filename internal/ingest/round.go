@@ -121,6 +121,7 @@ type round struct {
 	newDerive func() (*derive.Deriver, error)
 	deriver   *derive.Deriver
 	seq       *sequencer
+	horizon   *horizon
 	ids       *events.IDSource
 	log       *slog.Logger
 
@@ -248,6 +249,7 @@ func (r *round) open() {
 	r.phase, r.retry, r.why = phaseOpen, retry{}, nil
 	r.seq.clock.follow(r.state.Cursor().SealedAt)
 	r.seq.refusals.setStalled(nil)
+	r.horizon.begin(r.at.Seq)
 	r.out = append(r.out, opened{})
 	r.write()
 }
@@ -261,10 +263,12 @@ func (r *round) endRound(why error) {
 	r.release()
 	if r.phase == phaseOpen {
 		r.log.Warn("a writer's round ends", "term", r.term, "round", r.number, "why", why)
+		r.horizon.end(nil) // the next one opens at once, or tells why not
 	} else {
 		// The round never opened: nobody should wait for it.
 		r.log.Warn("a writer's round did not open", "term", r.term, "round", r.number, "why", why)
 		r.seq.refusals.setStalled(why)
+		r.horizon.end(why)
 		r.seq.drop(r.seq.refusals.now())
 		r.out = append(r.out, stalled{why})
 	}
@@ -281,6 +285,7 @@ func (r *round) endTerm(why error) {
 	r.log.Warn("a writer's term ends", "term", r.term, "round", r.number, "why", why)
 	r.phase, r.why = phaseEnded, why
 	r.seq.refusals.setEnded(why)
+	r.horizon.end(why)
 	r.release()
 	r.seq.drop(r.seq.refusals.now())
 	for _, p := range r.pending {
@@ -294,6 +299,7 @@ func (r *round) endTerm(why error) {
 func (r *round) stop(d *eventlog.DivergedError) {
 	r.log.Error("log and state disagree, writes are stopped", "kind", d.Kind, "detail", d.Detail, "hint", d.Hint)
 	r.seq.refusals.setDiverged(d)
+	r.horizon.end(d)
 	r.phase = phaseStopped
 	if s := r.sending; s != nil && !s.underWay {
 		r.sending = nil
@@ -341,6 +347,9 @@ func (r *round) applied(in applied) {
 	p := r.pending[0]
 	r.pending = r.pending[1:]
 	res, ok := in.result.(projections.RangeResult)
+	if in.err == nil && ok && res.Done() {
+		r.horizon.apply(res.Cursor.Seq)
+	}
 	switch {
 	case in.err != nil:
 		r.answerUnknown(p.drafts, in.err)

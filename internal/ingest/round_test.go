@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"testing"
 
@@ -279,6 +280,59 @@ func TestFailedEnqueueEndsTheRoundOnly(t *testing.T) {
 		t.Errorf("there is room again: %v", err)
 	}
 	g.settle()
+}
+
+// A state that is not where the writer believes is asked again from where it is:
+// the round ends although nothing failed.
+func TestAnswerOfAnotherPlaceEndsTheRound(t *testing.T) {
+	for _, answer := range []projections.Answer{projections.AnswerAhead, projections.AnswerOtherChain} {
+		g := opening(t, 1)
+		wrong := 1
+		g.propose = func(c []byte) (any, error) {
+			if wrong--; wrong == 0 {
+				return projections.RangeResult{Answer: answer, Cursor: g.state.Cursor()}, nil
+			}
+			return g.commit(c)
+		}
+		d := sent(g, "k", "one")
+		g.unknown(d, true)
+		if g.opened != 2 || g.ended != nil || g.state.Cursor().Round != 1 {
+			t.Errorf("%s: opened %d times, ended with %v, the state is in round %d", answer, g.opened, g.ended, g.state.Cursor().Round)
+		}
+		if at := g.outcome(sent(g, "k", "one"), projections.OutcomeDuplicate); at != d.at {
+			t.Errorf("%s: it is at %s, accepted was %s", answer, at, d.at)
+		}
+		g.settle()
+	}
+}
+
+// A linearizable read needs what was accepted in the state, and an open round.
+func TestSettledNeedsAnOpenRoundAndWhatWasAccepted(t *testing.T) {
+	g := newSite(t).lead(1)
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	wants := func(what string, want bool) {
+		t.Helper()
+		if err := g.w.Settled(over); (err == nil) != want {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	wants("before the round opens", false)
+	g.run()
+	wants("open and idle", true)
+	g.namespace("team-a")
+	g.hold.proposals = true
+	if d := sent(g, "k", "one"); !d.inLog {
+		t.Fatal("not accepted")
+	}
+	wants("accepted and not applied", false)
+	g.hold.proposals = false
+	g.run()
+	wants("applied", true)
+	g.step(abandon{raftfsm.ErrNotLeader})
+	if err := g.w.Settled(context.Background()); !errors.Is(err, raftfsm.ErrNotLeader) {
+		t.Errorf("the term is over: %v", err)
+	}
 }
 
 // One voter forgot its term over a power loss and leads under it again, when

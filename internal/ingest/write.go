@@ -188,6 +188,7 @@ func (r *round) accept(s *sending) {
 	if s.drafts == nil {
 		return
 	}
+	r.horizon.accept(s.at.Seq + 1)
 	c := r.seq.counters
 	c.Frames.Add(1)
 	c.Events.Add(uint64(len(s.drafts)))

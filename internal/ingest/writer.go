@@ -82,6 +82,7 @@ type Writer struct {
 	opt      Options
 	queue    *queue
 	flight   *inFlight
+	horizon  *horizon
 	refusals *refusals
 	clock    *clock
 	ids      *events.IDSource
@@ -122,13 +123,13 @@ func Start(ctx context.Context, opt Options) (*Writer, error) {
 // newWriter makes a writer and the round that somebody has to drive.
 func newWriter(opt Options) (*Writer, *round) {
 	opt.setDefaults()
-	w := &Writer{opt: opt, queue: newQueue(opt.MaxQueueItems, opt.MaxQueueBytes), flight: newInFlight(),
+	w := &Writer{opt: opt, queue: newQueue(opt.MaxQueueItems, opt.MaxQueueBytes), flight: newInFlight(), horizon: &horizon{},
 		clock: newClock(opt.Now, opt.SinceBoot), ids: events.NewIDSource(opt.Now, opt.Rand), keys: announcements{byKey: map[keyring.KeyID]*draft{}}}
 	w.refusals = &refusals{clock: w.clock, outer: opt.Refuse}
 	w.clock.follow(opt.State.Cursor().SealedAt)
 	seq := &sequencer{state: opt.State, queue: w.queue, flight: w.flight, refusals: w.refusals, clock: w.clock,
 		counters: &w.counters, log: opt.Logger, maxBytes: opt.MaxFrameBytes}
-	return w, &round{shard: opt.Shard, term: opt.Term, raise: opt.RaiseEpoch, state: opt.State, seq: seq, ids: w.ids, log: opt.Logger,
+	return w, &round{shard: opt.Shard, term: opt.Term, raise: opt.RaiseEpoch, state: opt.State, seq: seq, horizon: w.horizon, ids: w.ids, log: opt.Logger,
 		newDerive: func() (*derive.Deriver, error) {
 			v := opt.State.View()
 			d, err := derive.New(opt.Keys, v)
@@ -176,6 +177,14 @@ func (w *Writer) Diverged() *eventlog.DivergedError { return w.refusals.divergen
 
 // SetDiverged stops writes: log and state disagree.
 func (w *Writer) SetDiverged(d *eventlog.DivergedError) { w.refusals.setDiverged(d) }
+
+// Term is the Raft term that the writer writes for.
+func (w *Writer) Term() uint64 { return w.opt.Term }
+
+// Settled waits until the state holds every event that this writer or one before
+// it said is in the log before the call. It is an error that the round does not
+// open.
+func (w *Writer) Settled(ctx context.Context) error { return w.horizon.reach(ctx) }
 
 // Counters returns the writer's counters.
 func (w *Writer) Counters() *Counters { return &w.counters }

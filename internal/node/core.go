@@ -297,12 +297,3 @@ func (c *core) openGroup(ctx context.Context) error {
 	c.onClose("raft", func(context.Context) error { return group.Close() })
 	return startError("raft", group.WaitLeader(ctx))
 }
-
-// linear waits until the local state is linearizable.
-func (c *core) linear(ctx context.Context) error {
-	index, err := c.group.LinearizableIndex(ctx)
-	if err != nil {
-		return err
-	}
-	return c.group.WaitApplied(ctx, index)
-}
