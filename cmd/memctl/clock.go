@@ -24,7 +24,7 @@ times in the log never go back. Make sure that the clock is right.`,
 		Example: "  memctl clock accept",
 		Args:    wantArgs(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.dial()
+			c, err := a.dialOperator(cmd.Context())
 			if err != nil {
 				return err
 			}
