@@ -100,6 +100,13 @@ func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: err.Error(), cause: errors.Unwrap(err)}
 }
 
+// NoNamespace is the error for a namespace that does not exist. Reads and
+// writes both answer with it.
+func NoNamespace(name string) *Error {
+	return Errorf(CodeNotFound, "there is no namespace %q", clip(name, 120)).
+		WithHint("create it: memctl namespace create %s", clip(name, 120))
+}
+
 // WithHint sets the hint and returns e.
 func (e *Error) WithHint(format string, args ...any) *Error {
 	e.Hint = fmt.Sprintf(format, args...)

@@ -34,31 +34,25 @@ const (
 	FusionWeighted Fusion = "weighted"
 	// FusionRRF adds reciprocal ranks (Cormack, Clarke and Büttcher, 2009).
 	FusionRRF Fusion = "rrf"
-	// FusionRelative adds weighted parts, text and vectors each as a share of
-	// the best of the answer.
-	FusionRelative Fusion = "relative"
 )
 
 // Fusions lists all kinds of fusion.
-var Fusions = []Fusion{FusionWeighted, FusionRRF, FusionRelative}
+var Fusions = []Fusion{FusionWeighted, FusionRRF}
 
 // Part is a step of a search that can be switched on and off.
 type Part string
 
 // The parts of a search beside its text and vectors.
 const (
-	PartNeighbours   Part = "neighbours"   // messages before and after lend what they match
+	PartNeighbours   Part = "neighbours"   // messages before and after contribute what they match
 	PartConversation Part = "conversation" // so does the whole conversation
 	PartSpeaker      Part = "speaker"      // a query that names an agent prefers what it said
 	PartDates        Part = "dates"        // dates in a query are compared with occurred_at
 	PartCalibration  Part = "calibration"  // scores estimate how likely a result is relevant
-	PartExpansion    Part = "expansion"    // words of the best results join the query
-	PartDiversity    Part = "diversity"    // near repeats of better results come later
-	PartDuplicates   Part = "duplicates"   // of equal texts only the best is a result
 )
 
 // Parts lists all parts.
-var Parts = []Part{PartNeighbours, PartConversation, PartSpeaker, PartDates, PartCalibration, PartExpansion, PartDiversity, PartDuplicates}
+var Parts = []Part{PartNeighbours, PartConversation, PartSpeaker, PartDates, PartCalibration}
 
 // Filter narrows a search. Empty fields do not filter. Since and Until are on
 // occurred_at; Since is inclusive, Until exclusive.

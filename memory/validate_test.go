@@ -212,7 +212,7 @@ func TestSearchValidate(t *testing.T) {
 		{"mode", func(r *SearchRequest) { r.Mode = "psychic" }, CodeInvalid, "hybrid, vector and text"},
 		{"text mode", func(r *SearchRequest) { r.Mode = ModeText }, "", ""},
 		{"consistency", func(r *SearchRequest) { r.Consistency = "maybe" }, CodeInvalid, "local and linearizable"},
-		{"fusion", func(r *SearchRequest) { r.Fusion = "sum" }, CodeInvalid, "weighted, rrf, relative"},
+		{"fusion", func(r *SearchRequest) { r.Fusion = "sum" }, CodeInvalid, "weighted, rrf"},
 		{"part", func(r *SearchRequest) { r.Parts = map[Part]bool{PartDates: true, "weather": false} }, CodeInvalid, "neighbours, conversation"},
 		{"linearizable", func(r *SearchRequest) { r.Consistency = ConsistencyLinearizable }, "", ""},
 		{"min score", func(r *SearchRequest) { r.MinScore = 1.1 }, CodeInvalid, "min_score"},

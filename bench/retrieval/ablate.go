@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 
 	"mneme/bench/internal/report"
 	"mneme/memory"
@@ -14,22 +13,14 @@ type variant struct {
 	req  memory.SearchRequest
 }
 
-// onByDefault are the parts that a namespace has on; the others are switched on
-// to see what they would do.
-var onByDefault = []memory.Part{memory.PartNeighbours, memory.PartConversation, memory.PartSpeaker, memory.PartDates, memory.PartCalibration}
-
-// variants are the default search, then one with each part the other way, one
-// with none, and the other fusions.
+// variants are the default search, then one without each part, one without all
+// of them, the other fusion, and each source alone.
 func variants() []variant {
 	out := []variant{{name: "default"}}
 	none := map[memory.Part]bool{}
 	for _, p := range memory.Parts {
 		none[p] = false
-		if slices.Contains(onByDefault, p) {
-			out = append(out, variant{"without " + string(p), memory.SearchRequest{Parts: map[memory.Part]bool{p: false}}})
-		} else {
-			out = append(out, variant{"with " + string(p), memory.SearchRequest{Parts: map[memory.Part]bool{p: true}}})
-		}
+		out = append(out, variant{"without " + string(p), memory.SearchRequest{Parts: map[memory.Part]bool{p: false}}})
 	}
 	out = append(out, variant{"without all of them", memory.SearchRequest{Parts: none}})
 	for _, f := range memory.Fusions[1:] {

@@ -41,7 +41,7 @@ func (w *Writer) admit(namespace string) (*admission, error) {
 	v := w.opt.State.View()
 	ns, ok, err := v.Namespace(namespace)
 	if err == nil && !ok {
-		err = NoNamespace(namespace)
+		err = memory.NoNamespace(namespace)
 	}
 	if err != nil {
 		return nil, errors.Join(err, v.Close())
@@ -51,12 +51,6 @@ func (w *Writer) admit(namespace string) (*admission, error) {
 		return nil, errors.Join(fmt.Errorf("keys of namespace %s: %w", namespace, err), v.Close())
 	}
 	return &admission{writer: w, view: v, ns: ns, names: names}, nil
-}
-
-// NoNamespace is the error for a namespace that does not exist.
-func NoNamespace(name string) error {
-	return memory.Errorf(memory.CodeNotFound, "namespace %q does not exist", name).
-		WithHint("memctl namespace create %s", name)
 }
 
 // Capture admits items and waits until each has come as far as asked. The

@@ -278,7 +278,7 @@ func (w *Writer) ChangeNamespace(ctx context.Context, name string, patch memory.
 	}
 	res, err := w.submit(ctx, w.directoryDraft(events.TypeNamespaceChanged, a.ns.ID, "", change))
 	if err == nil && res.Outcome != projections.OutcomeApplied {
-		err = NoNamespace(name)
+		err = memory.NoNamespace(name)
 	}
 	return res.Position, err
 }
@@ -295,7 +295,7 @@ func (w *Writer) DeleteNamespace(ctx context.Context, name string) (events.Posit
 	d := newDraft(events.Header{Type: events.TypeNamespaceDeleted, Event: w.ids.New(), Namespace: a.ns.ID})
 	res, err := w.submit(ctx, d)
 	if err == nil && res.Outcome != projections.OutcomeApplied {
-		err = NoNamespace(name)
+		err = memory.NoNamespace(name)
 	}
 	if err != nil {
 		return res.Position, err

@@ -39,7 +39,7 @@ func (w *Writer) BuildSpace(ctx context.Context, namespace string, space embed.S
 	case res.Outcome == projections.OutcomeConflict:
 		return false, beingBuilt(namespace, set.Next)
 	}
-	return false, NoNamespace(namespace)
+	return false, memory.NoNamespace(namespace)
 }
 
 func beingBuilt(namespace string, next embed.Space) error {

@@ -27,7 +27,6 @@ type candidate struct {
 
 	values, raw  [numParts]float64 // of each part: 0..1, and before scaling
 	fused, score float64           // 0..1, before and after calibration
-	alike        float64           // to a better candidate, see diversify
 }
 
 // scratch is the memory of one search, used again.

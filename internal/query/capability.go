@@ -84,7 +84,7 @@ func (s *Service) OpenCapability(v *projections.View, namespace, as string) (Cap
 		return Capability{}, info, err
 	}
 	if !ok || info.Deleted {
-		return Capability{}, info, noNamespace(namespace)
+		return Capability{}, info, memory.NoNamespace(namespace)
 	}
 	return Capability{ns: info.ID, name: info.Name, agent: as}, info, nil
 }

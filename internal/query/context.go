@@ -33,7 +33,6 @@ type contextPart struct {
 	agents       []string
 	byAgent      map[string]uint32
 	byTerm       map[string][]uint32 // agents by the first term of their name
-	own          []int               // documents by agent
 }
 
 func newContextView() *contextView { return &contextView{parts: map[uint32]*contextPart{}} }
@@ -110,13 +109,12 @@ func (p *contextPart) describe(doc uint32, agent string, occurred int64) bool {
 	a, ok := p.byAgent[agent]
 	if !ok {
 		a = uint32(len(p.agents))
-		p.agents, p.own = append(p.agents, agent), append(p.own, 0)
+		p.agents = append(p.agents, agent)
 		p.byAgent[agent] = a
 		if terms := text.Terms(agent); len(terms) > 0 {
 			p.byTerm[terms[0]] = append(p.byTerm[terms[0]], a)
 		}
 	}
-	p.own[a]++
 	p.agent[doc], p.occurred[doc] = a+1, occurred
 	return true
 }

@@ -53,7 +53,7 @@ func (s *Service) Events(ctx context.Context, namespace, as, from string, follow
 		case more:
 			continue
 		case f.deleted:
-			return noNamespace(namespace)
+			return memory.NoNamespace(namespace)
 		case !follow:
 			return nil
 		case closed:
@@ -88,7 +88,7 @@ func (f *follower) next(ctx context.Context) (batch []memory.Event, more bool, e
 		return nil, false, err
 	}
 	if !ok {
-		return nil, false, noNamespace(f.cap.name)
+		return nil, false, memory.NoNamespace(f.cap.name)
 	}
 	f.deleted = info.Deleted
 	starts, err := readEpochs(v)
@@ -150,11 +150,8 @@ func (s *Service) OpenEvent(v *projections.View, namespace string, row *projecti
 	if env.OccurredAt == 0 {
 		when = timeOf(env.SealedAt)
 	}
-	e := memory.Event{SpecVersion: "1.0", ID: env.Event.String(), Source: "/namespaces/" + namespace, Type: env.Type.CloudEventType(),
+	e := memory.Event{SpecVersion: "1.0", ID: env.Event.String(), Source: events.CloudEventSource(namespace, env.Agent), Type: env.Type.CloudEventType(),
 		Time: &when, DataContentType: "application/json"}
-	if env.Agent != "" {
-		e.Source += "/agents/" + env.Agent
-	}
 	var data any
 	switch env.Type {
 	case events.TypeCaptured, events.TypeRevised, events.TypeForgotten:

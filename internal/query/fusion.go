@@ -31,27 +31,14 @@ func (r *Reader) fuse(ctx context.Context, sc *scratch) error {
 			return err
 		}
 	}
-	if p.on[memory.PartExpansion] && p.hasText() {
-		if err := r.expand(ctx, sc); err != nil {
-			return err
-		}
-	}
 	sc.await()
-	switch p.fusion {
-	case memory.FusionRRF:
+	if p.fusion == memory.FusionRRF {
 		sc.reciprocal()
-	case memory.FusionRelative:
-		sc.relative()
 	}
 	for i := range sc.cands {
 		sc.cands[i].add(p)
 	}
 	slices.SortFunc(sc.cands, func(a, b candidate) int { return cmp.Compare(b.fused, a.fused) })
-	if p.on[memory.PartDiversity] {
-		if err := r.diversify(sc); err != nil {
-			return err
-		}
-	}
 	if p.calibrated {
 		sc.calibrate(p.calibration)
 	}
@@ -135,11 +122,6 @@ func (c *candidate) text(p *plan) (s float64) {
 	return s
 }
 
-// vector is the weighted sum of the vectors' side.
-func (c *candidate) vector(p *plan) float64 {
-	return p.weight[partVector]*c.values[partVector] + p.weight[partVectorNear]*c.values[partVectorNear]
-}
-
 // reciprocal puts ranks for values: the vectors' own, and that of the text side.
 func (sc *scratch) reciprocal() {
 	p := sc.plan
@@ -171,30 +153,6 @@ func (sc *scratch) reciprocal() {
 	p.weight = [numParts]float64{partVector: p.side[0], partText: p.side[1]}
 }
 
-// relative makes values a share of the best candidate's, so that the best by
-// text has the whole weight of text, and the best by vector that of vectors.
-func (sc *scratch) relative() {
-	p := sc.plan
-	text, vector := 0.0, 0.0
-	for i := range sc.cands {
-		text = max(text, sc.cands[i].text(p))
-		vector = max(vector, sc.cands[i].vector(p))
-	}
-	for i := range sc.cands {
-		c := &sc.cands[i]
-		for k := partText; k < numParts && text > 0; k++ {
-			c.values[k] = min(c.values[k]*p.weight[k]/text, 1)
-		}
-		for k := partVector; k < partText && vector > 0; k++ {
-			c.values[k] = min(c.values[k]*p.weight[k]/vector, 1)
-		}
-	}
-	p.weight = [numParts]float64{partVector: p.side[0], partVectorNear: p.side[0]}
-	for k := partText; k < numParts; k++ {
-		p.weight[k] = p.side[1]
-	}
-}
-
 // add sums the parts up.
 func (c *candidate) add(p *plan) {
 	c.fused = min(c.sum(p), 1)
@@ -221,9 +179,6 @@ func (sc *scratch) explain(c *candidate) *memory.Explain {
 		if p.weight[k] > 0 || k == int(partText) && p.hasText() || k == int(partVector) && p.hasVector() {
 			out.Parts = append(out.Parts, memory.ExplainPart{Source: sources[k], Weight: p.weight[k] * factor, Value: v, Raw: c.raw[k]})
 		}
-	}
-	if p.on[memory.PartDiversity] {
-		out.Parts = append(out.Parts, memory.ExplainPart{Source: string(memory.PartDiversity), Weight: c.likenessPart() * factor, Value: c.alike, Raw: c.alike})
 	}
 	for t, s := range sc.evidence.of(docKey{c.part, c.doc}) {
 		if s > 0 {

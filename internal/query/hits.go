@@ -24,10 +24,6 @@ const leastEvidence = 1e-6
 func (r *Reader) hits(ctx context.Context, sc *scratch) ([]memory.Hit, error) {
 	p := sc.plan
 	out := make([]memory.Hit, 0, min(p.limit, len(sc.cands)))
-	var seen map[string]bool // texts of results, folded; nil = they may repeat
-	if p.on[memory.PartDuplicates] {
-		seen = map[string]bool{}
-	}
 	least := map[memory.Mode]float64{memory.ModeHybrid: leastEvidence, memory.ModeText: math.SmallestNonzeroFloat64}[p.mode]
 	for from := 0; from < len(sc.cands) && len(out) < p.limit; {
 		best := &sc.cands[from]
@@ -55,13 +51,6 @@ func (r *Reader) hits(ctx context.Context, sc *scratch) ([]memory.Hit, error) {
 			}
 			if err != nil {
 				return nil, err
-			}
-			if seen != nil {
-				folded := text.Fold(hit.Text)
-				if seen[folded] {
-					continue
-				}
-				seen[folded] = true
 			}
 			out = append(out, hit)
 		}

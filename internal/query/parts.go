@@ -18,19 +18,18 @@ const (
 	partConversation
 	partSpeaker
 	partDate
-	partExpand
 	numParts
 )
 
 // sources are the names of the parts in matched_by and explain.
 var sources = [numParts]string{"vector", "vector_neighbours", "text", string(memory.PartNeighbours), string(memory.PartConversation),
-	string(memory.PartSpeaker), string(memory.PartDates), string(memory.PartExpansion)}
+	string(memory.PartSpeaker), string(memory.PartDates)}
 
 // shares are the weights of the text side's parts beside one another. They were
 // measured on the development sets (bench/retrieval -ablate) and are round on
 // purpose: from half to twice each, recall@10 moves by less than 0.01. What
 // neighbours contribute fills in what the text itself lacks, so the two share one.
-var shares = [numParts]float64{partText: 1, partNear: 1, partConversation: 0.2, partSpeaker: 0.23, partDate: 0.1, partExpand: 0.1}
+var shares = [numParts]float64{partText: 1, partNear: 1, partConversation: 0.2, partSpeaker: 0.23, partDate: 0.1}
 
 const (
 	// shareVectorNear is the weight of the neighbours' vectors beside a
@@ -51,7 +50,7 @@ func (p *plan) weigh() {
 	}
 	sum := shares[partText]
 	on := [numParts]bool{partText: true, partNear: p.on[memory.PartNeighbours], partConversation: p.on[memory.PartConversation],
-		partSpeaker: len(p.speakers) > 0, partDate: len(p.dates) > 0, partExpand: p.on[memory.PartExpansion]}
+		partSpeaker: len(p.speakers) > 0, partDate: len(p.dates) > 0}
 	for k := partConversation; k < numParts; k++ {
 		if on[k] {
 			sum += shares[k]

@@ -56,7 +56,7 @@ func TestExplainAccountsForEveryScore(t *testing.T) {
 		}
 	}
 	t.Logf("%d hits, values above 0 by source: %v", found, sources)
-	for _, s := range []string{"vector", "text", "neighbours", "conversation", "speaker", "dates", "expansion", "diversity"} {
+	for _, s := range []string{"vector", "text", "neighbours", "conversation", "speaker", "dates"} {
 		if sources[s] == 0 {
 			t.Errorf("seed %d: nothing was ever found by %s", seed, s)
 		}
@@ -172,34 +172,11 @@ func TestDatesOfAQuery(t *testing.T) {
 	}
 }
 
-func TestDuplicatesAndDiversity(t *testing.T) {
-	w := newWorld(t)
-	w.namespace("team", nil)
-	w.chatter("team", 20)
-	for range 3 {
-		w.one("team", "ann", "the harbour crane is broken again")
-	}
-	w.one("team", "ann", "The harbour crane is broken AGAIN")
-	w.one("team", "bob", "a new harbour crane costs a fortune this year")
-	req := memory.SearchRequest{Query: "broken harbour crane"}
-	if got := w.search("team", "", req).Results; len(got) != 5 || got[4].Agent != "bob" {
-		t.Fatalf("%v", texts(got))
-	}
-	req.Parts = map[memory.Part]bool{memory.PartDuplicates: true}
-	if got := w.search("team", "", req).Results; len(got) != 2 {
-		t.Errorf("duplicates: %v", texts(got))
-	}
-	req.Query = "harbour crane"
-	req.Parts = map[memory.Part]bool{memory.PartDiversity: true}
-	if got := w.search("team", "", req).Results; len(got) != 5 || got[1].Agent != "bob" && got[0].Agent != "bob" {
-		t.Errorf("diversity: %v", texts(got))
-	}
-}
-
 func TestFusionAndPartsAreChecked(t *testing.T) {
 	w := newWorld(t)
 	w.namespace("team", nil)
-	for _, req := range []memory.SearchRequest{{Query: "x", Fusion: "odd"}, {Query: "x", Parts: map[memory.Part]bool{"odd": true}}} {
+	for _, req := range []memory.SearchRequest{{Query: "x", Fusion: "odd"}, {Query: "x", Parts: map[memory.Part]bool{"odd": true}},
+		{Query: "x", Fusion: "relative"}, {Query: "x", Parts: map[memory.Part]bool{"diversity": true}}} {
 		_, err := w.reader("team", "").Search(context.Background(), req)
 		wantCode(t, err, memory.CodeInvalid)
 	}

@@ -14,7 +14,7 @@ import (
 // A memory whose vector is still to come was pushed out of hybrid results by any
 // ten that had theirs.
 func TestPendingVectorDoesNotHide(t *testing.T) {
-	for _, fusion := range []memory.Fusion{memory.FusionWeighted, memory.FusionRelative, memory.FusionRRF} {
+	for _, fusion := range memory.Fusions {
 		t.Run(string(fusion), func(t *testing.T) {
 			space := embed.Space{Provider: embed.ProviderOllama, Model: "m", Dimensions: 3, Normalised: true, Version: 1}
 			w := newWorld(t, func(opt *Options) { opt.Embedders = &outside{space: space} })

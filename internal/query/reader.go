@@ -38,7 +38,7 @@ func (r *Reader) open(namespace, as string) (err error) {
 	}
 	r.names, err = r.s.opt.Keys.Namespace(r.info.ID)
 	if settings.IsErased(err) {
-		return noNamespace(namespace) // its deletion is on the way
+		return memory.NoNamespace(namespace) // its deletion is on the way
 	}
 	if err != nil {
 		return fmt.Errorf("keys of namespace %s: %w", namespace, err)

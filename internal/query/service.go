@@ -223,11 +223,6 @@ func failed(op string, err error) error {
 
 func timeOf(ns int64) time.Time { return time.Unix(0, ns).UTC() }
 
-func noNamespace(name string) error {
-	return memory.Errorf(memory.CodeNotFound, "there is no namespace %q", clip(name)).
-		WithHint("create it: memctl namespace create %s", clip(name))
-}
-
 func noRecord(id string) error {
 	return memory.Errorf(memory.CodeNotFound, "there is no record %q", clip(id))
 }

@@ -39,7 +39,6 @@ const (
 const (
 	FusionWeighted = string(memory.FusionWeighted)
 	FusionRRF      = string(memory.FusionRRF)
-	FusionRelative = string(memory.FusionRelative)
 )
 
 // PartSetting is the name of the setting that switches a part of a search.
@@ -51,11 +50,6 @@ const (
 	Off = "off"
 )
 
-// partsOn are the parts that are on unless a setting says otherwise: those that
-// find more on the development sets, see docs/benchmarks.md.
-var partsOn = map[memory.Part]bool{memory.PartNeighbours: true, memory.PartConversation: true, memory.PartSpeaker: true,
-	memory.PartDates: true, memory.PartCalibration: true}
-
 // Effective is what a namespace's settings come to.
 type Effective struct {
 	VectorWeight        float64
@@ -63,7 +57,7 @@ type Effective struct {
 	MinScore            float64
 	Fusion              string
 	CandidateMultiplier int
-	Parts               map[memory.Part]bool // all of them
+	Parts               map[memory.Part]bool // all of them; each is on unless its setting says Off
 	Space               embed.Space          // zero when the namespace has no embedder
 	Raw                 map[string]string
 
@@ -131,7 +125,7 @@ var table = map[string]check{
 	VectorWeight:        number(0, 1),
 	TextWeight:          number(0, 1),
 	MinScore:            number(0, 1),
-	Fusion:              oneOf(FusionWeighted, FusionRRF, FusionRelative),
+	Fusion:              oneOf(FusionWeighted, FusionRRF),
 	CandidateMultiplier: whole(1, 20),
 	KeepOld:             keeping,
 	MinRecall:           number(0, 1),
@@ -141,9 +135,6 @@ var table = map[string]check{
 	PartSetting(memory.PartSpeaker):      oneOf(On, Off),
 	PartSetting(memory.PartDates):        oneOf(On, Off),
 	PartSetting(memory.PartCalibration):  oneOf(On, Off),
-	PartSetting(memory.PartExpansion):    oneOf(On, Off),
-	PartSetting(memory.PartDiversity):    oneOf(On, Off),
-	PartSetting(memory.PartDuplicates):   oneOf(On, Off),
 }
 
 var creationTable = map[string]check{
@@ -177,7 +168,7 @@ func Check(set map[string]string, creating bool) *memory.Error {
 func CheckReset(reset []string) *memory.Error {
 	for _, name := range reset {
 		if _, ok := table[name]; !ok {
-			return memory.Errorf(memory.CodeInvalid, "setting %q is unknown or cannot be reset", clip(name))
+			return memory.Errorf(memory.CodeInvalid, "setting %q is unknown or cannot be reset", clip(name)).WithHint("settings are %s", strings.Join(names(), ", "))
 		}
 	}
 	return nil
@@ -239,8 +230,7 @@ func Resolve(raw map[string]string) *Effective {
 	}
 	e.Parts = make(map[memory.Part]bool, len(memory.Parts))
 	for _, p := range memory.Parts {
-		v, set := raw[PartSetting(p)]
-		e.Parts[p] = v == On || !set && partsOn[p]
+		e.Parts[p] = raw[PartSetting(p)] != Off
 	}
 	return e
 }

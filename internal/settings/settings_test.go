@@ -71,6 +71,10 @@ func TestCheck(t *testing.T) {
 		{settings.EmbedderSpace, "{}", true, "unknown"}, // set by the node alone
 		{settings.EmbedderSpace, "{}", false, "unknown"},
 		{"search.speed", "11", false, "unknown"},
+		{"search.expansion", "off", false, "unknown"}, // removed, decision 0017
+		{"search.diversity", "on", false, "unknown"},
+		{"search.duplicates", "on", true, "unknown"},
+		{settings.Fusion, "relative", false, "must be one of weighted, rrf"},
 		{strings.Repeat("x", 500), "1", false, "unknown"},
 		{settings.Fusion, strings.Repeat("ä", 500), false, "weighted"},
 	} {
@@ -78,6 +82,8 @@ func TestCheck(t *testing.T) {
 		switch {
 		case c.says == "" && err != nil:
 			t.Errorf("%s=%q: %v", c.name, c.value, err)
+		case c.says == "unknown" && !strings.Contains(err.Hint, settings.VectorWeight):
+			t.Errorf("%s: the hint %q does not list the settings", c.name, err.Hint)
 		case c.says != "" && (err == nil || err.Code != memory.CodeInvalid || !strings.Contains(err.Message, c.says) || len(err.Message) > 500):
 			t.Errorf("%s=%.40q: %v, want something about %q", c.name, c.value, err, c.says)
 		}
@@ -98,15 +104,16 @@ func TestCheckReset(t *testing.T) {
 	if err := settings.CheckReset([]string{settings.VectorWeight, settings.Fusion}); err != nil {
 		t.Error(err)
 	}
-	for _, name := range []string{"nonsense", settings.EmbedderProvider, settings.EmbedderSpace, ""} {
-		if err := settings.CheckReset([]string{settings.Fusion, name}); memory.CodeOf(err) != memory.CodeInvalid {
-			t.Errorf("%s: %v", name, err)
+	for _, name := range []string{"nonsense", "search.diversity", settings.EmbedderProvider, settings.EmbedderSpace, ""} {
+		err := settings.CheckReset([]string{settings.Fusion, name})
+		if err == nil || err.Code != memory.CodeInvalid || !strings.Contains(err.Hint, settings.VectorWeight) {
+			t.Errorf("%s: %+v, want an error whose hint lists the settings", name, err)
 		}
 	}
 }
 
 func TestParts(t *testing.T) {
-	set := map[string]string{settings.PartSetting(memory.PartSpeaker): settings.Off, settings.PartSetting(memory.PartDiversity): settings.On}
+	set := map[string]string{settings.PartSetting(memory.PartSpeaker): settings.Off, settings.PartSetting(memory.PartDates): settings.Off}
 	if err := settings.Check(set, false); err != nil {
 		t.Fatal(err)
 	}

@@ -122,7 +122,7 @@ func TestArrayThatFailsWhollyIsStillAnswered(t *testing.T) {
 
 func TestArrayFailsAsAWholeWhenTheRequestDoes(t *testing.T) {
 	b := newBench(t, nil)
-	b.f.fail["Capture"] = memory.Errorf(memory.CodeNotFound, "namespace %q does not exist", "team")
+	b.f.fail["Capture"] = memory.Errorf(memory.CodeNotFound, "there is no namespace %q", "team")
 	if p := problemOf(t, b.do("POST", eventsPath, `[{"text":"a"}]`)); p.Code != memory.CodeNotFound {
 		t.Errorf("%+v", p)
 	}
