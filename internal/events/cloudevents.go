@@ -203,37 +203,6 @@ func (c *CloudEvents) content(contentType string, data []byte) (memory.Capture, 
 		WithHint("use application/json for a capture or text/plain for its text")
 }
 
-// CloudEventOut is what a node knows about an event that it announces.
-type CloudEventOut struct {
-	ID        ID
-	Type      Type
-	Namespace string
-	Agent     string          // "" for an event that no agent caused
-	RecordID  string          // "" for an event about no record
-	Time      time.Time       // when it happened: occurred_at
-	Data      json.RawMessage // a JSON value; nil for none
-	Position  Position
-}
-
-// ToEvent gives an event its public shape. The result shares Data.
-func ToEvent(o CloudEventOut) memory.Event {
-	t := o.Time.UTC()
-	ev := memory.Event{
-		SpecVersion: "1.0",
-		ID:          o.ID.String(),
-		Source:      CloudEventSource(o.Namespace, o.Agent),
-		Type:        o.Type.CloudEventType(),
-		Subject:     o.RecordID,
-		Time:        &t,
-		Data:        o.Data,
-		Position:    o.Position.String(),
-	}
-	if o.Data != nil {
-		ev.DataContentType = ContentTypeJSON
-	}
-	return ev
-}
-
 // CloudEventSource is the CloudEvents source of an agent's events, or of the
 // namespace's own if agent is "".
 func CloudEventSource(namespace, agent string) string {

@@ -125,28 +125,6 @@ func TestFromBinary(t *testing.T) {
 	}
 }
 
-func TestToEvent(t *testing.T) {
-	id := ID{1, 2, 3}
-	ev := ToEvent(CloudEventOut{ID: id, Type: TypeCaptured, Namespace: "team-a", Agent: "agent-7", RecordID: "01R",
-		Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.FixedZone("", 3600)), Data: []byte(`{"text":"x"}`), Position: Position{Epoch: 1, Seq: 42, Index: 3}})
-	got, err := json.Marshal(ev)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := `{"specversion":"1.0","id":"` + id.String() + `","source":"/namespaces/team-a/agents/agent-7","type":"io.mneme.memory.captured.v1","subject":"01R","time":"2026-01-02T02:04:05Z","datacontenttype":"application/json","data":{"text":"x"},"position":"p0.1.42.3"}`
-	if string(got) != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
-	back, err := NewCloudEvents().FromStructured(got)
-	if err != nil || back.Capture.Text != "x" || back.ID != ev.ID {
-		t.Errorf("what goes out does not come in again: %+v, %v", back, err)
-	}
-	bare := ToEvent(CloudEventOut{Type: TypeNamespaceCreated, Namespace: "n"})
-	if bare.Source != "/namespaces/n" || bare.DataContentType != "" {
-		t.Errorf("bare = %+v", bare)
-	}
-}
-
 type jsonTarget struct {
 	S     string             `json:"s"`
 	N     int                `json:"n"`

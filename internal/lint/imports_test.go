@@ -94,7 +94,6 @@ func technologies() []technology {
 			"the database is opened by storage and used by those who keep rows; others take its file systems"},
 		{"github.com/spf13", []string{"cmd/..."}, "flags are read by commands"},
 		{"github.com/knadh/koanf", []string{"cmd/..."}, "configuration is read by commands"},
-		{"github.com/danielgtaylor/huma", []string{"internal/api/..."}, "HTTP is a transport"},
 	}
 }
 

@@ -159,16 +159,6 @@ func (v *View) Audit(ns events.ID, after Ref, visit func(AuditRow) (bool, error)
 	return errors.Join(it.Error(), it.Close())
 }
 
-// AuditAt returns the audit row of one event.
-func (v *View) AuditAt(ns events.ID, at Ref) (AuditRow, bool, error) {
-	raw, err := v.get(auditKey(ns, at))
-	if err != nil || raw == nil {
-		return AuditRow{}, false, err
-	}
-	row, err := decodeAuditRow(at, raw)
-	return row, err == nil, err
-}
-
 // Vectors visits the vectors of a partition in one space, by VectorID.
 // The row's bytes are valid during the call only.
 func (v *View) Vectors(part uint32, space SpaceKey, from uint32, visit func(id uint32, row VectorRow) error) error {

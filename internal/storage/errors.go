@@ -32,8 +32,6 @@ var (
 	ErrClosed = errors.New("storage: closed")
 	// ErrOptions: the options contradict themselves.
 	ErrOptions = errors.New("storage: invalid options")
-	// ErrKey: bytes that no encoder of this package wrote.
-	ErrKey = errors.New("storage: malformed key")
 	// ErrMerge: a merge operand under a key whose first byte is not in the MergeTable, or
 	// operands that its functions refused.
 	ErrMerge = errors.New("storage: cannot merge")

@@ -146,7 +146,7 @@ type Options struct {
 	// candidates of a search are then scored: it writes them one after the other
 	// to dst, whose length is len(ids) times the dimension. NaN in the place of
 	// a vector's first component says that it cannot be had; the vector keeps
-	// the score of its bytes. A set that has only vectors from AddInt8 never asks.
+	// the score of its bytes. A set that has only vectors from AddBulkInt8 never asks.
 	// It is called from searching goroutines, for a few
 	// dozen IDs at a time; an error fails the search. Nil: bytes are all there is.
 	Exact func(ctx context.Context, ids []ID, dst []float32) error

@@ -41,7 +41,7 @@ func TestInt8VectorsAreExact(t *testing.T) {
 			ids[i-1] = ID(i)
 		}
 	}
-	if err := errors.Join(s.AddInt8(0, flat[:dim]), s.AddBulkInt8(ids, flat[dim:])); err != nil {
+	if err := errors.Join(s.AddBulkInt8([]ID{0}, flat[:dim]), s.AddBulkInt8(ids, flat[dim:])); err != nil {
 		t.Fatal(err)
 	}
 	for _, built := range []bool{false, true} {
@@ -65,12 +65,12 @@ func TestInt8VectorsAreExact(t *testing.T) {
 	if len(mustSearch(t, s, data.next(), 20, nil)) != 20 {
 		t.Error("too few of both kinds")
 	}
-	for _, err := range []error{s.AddInt8(n, flat[:dim]), s.AddBulkInt8([]ID{n + 20, n + 20}, flat[:2*dim])} {
+	for _, err := range []error{s.AddBulkInt8([]ID{n}, flat[:dim]), s.AddBulkInt8([]ID{n + 20, n + 20}, flat[:2*dim])} {
 		if !errors.Is(err, ErrOrder) {
 			t.Error(err)
 		}
 	}
-	if err := s.AddInt8(n+30, flat[:dim-1]); !errors.Is(err, ErrDimension) {
+	if err := s.AddBulkInt8([]ID{n + 30}, flat[:dim-1]); !errors.Is(err, ErrDimension) {
 		t.Error(err)
 	}
 }

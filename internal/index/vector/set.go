@@ -129,11 +129,9 @@ func (s *Set) AddBulk(ids []ID, flat []float32) error {
 	})
 }
 
-// AddInt8 is Add for a vector whose components are bytes: it is kept as it is
-// and compared as if it had length 1. A set may hold vectors of both kinds.
-func (s *Set) AddInt8(id ID, vec []int8) error { return s.AddBulkInt8([]ID{id}, vec) }
-
-// AddBulkInt8 is AddBulk for vectors as AddInt8 takes them.
+// AddBulkInt8 is AddBulk for vectors whose components are bytes: they are kept
+// as they are and compared as if each had length 1. A set may hold vectors of
+// both kinds.
 func (s *Set) AddBulkInt8(ids []ID, flat []int8) error {
 	if len(flat) != len(ids)*s.dim {
 		return fmt.Errorf("add %d vectors from %d bytes of %d each: %w", len(ids), len(flat), s.dim, ErrDimension)
