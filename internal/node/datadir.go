@@ -90,10 +90,25 @@ func openDataDir(fsys vfs.FS, path string, ids *events.IDSource, mustExist bool)
 		return nil, &StartError{Kind: StartInUse, Message: fmt.Sprintf("data directory %s is in use by another memnode", path),
 			Hint: "stop it first, or choose another --data-dir"}
 	}
+	if !mustExist { // else it is only looked at
+		if err := d.probe(); err != nil {
+			return nil, errors.Join(readOnly(path, err), d.lock.Unlock())
+		}
+	}
 	if err := d.readNode(ids); err != nil {
 		return nil, errors.Join(err, d.lock.Unlock())
 	}
 	return d, nil
+}
+
+// probe writes into the folder. Where that cannot be done, everything that follows
+// would fail with an error that says less.
+func (d *dataDir) probe() error {
+	f, err := os.CreateTemp(d.path, ".probe-*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 func readOnly(path string, err error) error {

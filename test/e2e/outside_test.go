@@ -31,10 +31,10 @@ import (
 // foreignNATS is a NATS that is not ours, configured as memctl nats-config says,
 // with or without syncing: its address for the node, and of its monitoring.
 // Port -1 picks one.
-func foreignNATS(t *testing.T, dir string, port int, sync bool) (s *server.Server, address, monitor string) {
+func foreignNATS(t *testing.T, dir string, port, monitorPort int, sync bool) (s *server.Server, address, monitor string) {
 	t.Helper()
 	text := strings.NewReplacer("$MNEME_NATS_NODE_PASSWORD", "n", "$MNEME_NATS_AGENTS_PASSWORD", "a", "$MNEME_NATS_SYSTEM_PASSWORD", "s",
-		"127.0.0.1:4222", fmt.Sprintf("127.0.0.1:%d", port), "127.0.0.1:8222", "127.0.0.1:-1", "/var/lib/nats", dir).Replace(eventlog.ExternalConfig())
+		"127.0.0.1:4222", fmt.Sprintf("127.0.0.1:%d", port), "127.0.0.1:8222", fmt.Sprintf("127.0.0.1:%d", monitorPort), "/var/lib/nats", dir).Replace(eventlog.ExternalConfig())
 	if !sync {
 		text = strings.Replace(text, "sync_interval: always", "sync_interval: 1m", 1)
 	}
@@ -61,7 +61,7 @@ func foreignNATS(t *testing.T, dir string, port int, sync bool) (s *server.Serve
 
 func TestExternalNATS(t *testing.T) {
 	t.Parallel()
-	_, url, monitor := foreignNATS(t, t.TempDir(), -1, true)
+	_, url, monitor := foreignNATS(t, t.TempDir(), -1, -1, true)
 	dir := t.TempDir()
 	with := []string{"--nats-url", url, "--nats-monitor", monitor}
 	d := start(t, dir, with...)
@@ -89,7 +89,7 @@ func TestExternalNATS(t *testing.T) {
 
 func TestExternalNATSWithoutProofOfSyncing(t *testing.T) {
 	t.Parallel()
-	_, url, monitor := foreignNATS(t, t.TempDir(), -1, false)
+	_, url, monitor := foreignNATS(t, t.TempDir(), -1, -1, false)
 	for name, args := range map[string][]string{
 		"does not sync": {"--nats-url", url, "--nats-monitor", monitor},
 		"no proof":      {"--nats-url", url},
@@ -114,7 +114,7 @@ func TestExternalNATSWithoutProofOfSyncing(t *testing.T) {
 func TestExternalNATSGoesAwayAndComesBack(t *testing.T) {
 	t.Parallel()
 	store := t.TempDir()
-	s, url, monitor := foreignNATS(t, store, -1, true)
+	s, url, monitor := foreignNATS(t, store, -1, -1, true)
 	d := start(t, t.TempDir(), "--nats-url", url, "--nats-monitor", monitor)
 	d.capture("default", "before the outage")
 	s.Shutdown()
@@ -128,7 +128,7 @@ func TestExternalNATSGoesAwayAndComesBack(t *testing.T) {
 	if err == nil {
 		t.Fatal("a write was acknowledged without a log")
 	}
-	foreignNATS(t, store, port(t, url), true)
+	foreignNATS(t, store, port(t, url), port(t, monitor), true) // which has to prove again that it syncs
 	eventually(t, "writes to go on", func() bool {
 		ctx, cancel := contextFor(t, 5*time.Second)
 		defer cancel()
