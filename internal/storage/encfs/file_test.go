@@ -133,7 +133,7 @@ func (w *twin) compare() {
 
 // Whatever is done to both, an encrypting file system shows what a plain one does.
 func TestLooksLikeAPlainFileSystem(t *testing.T) {
-	seeds(t, 40, func(t testing.TB, rng *mathrand.Rand) {
+	seeds(t, 8, func(t testing.TB, rng *mathrand.Rand) {
 		e := New(vfs.NewMem(), newRing())
 		w := &twin{t: t, rng: rng, encs: e, both: [2]vfs.FS{e, vfs.NewMem()}}
 		w.each("mkdir", func(fsys vfs.FS) (string, error) { return "", fsys.MkdirAll("d", 0o700) })
