@@ -1,8 +1,6 @@
 package derive
 
 import (
-	"bytes"
-	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -28,11 +26,6 @@ const (
 	codeUnreadable = "unreadable" // the payload does not open or decode
 	codePanicked   = "panicked"   // deriving from it panicked
 )
-
-// TermKey is the key of an analysed term in a field.
-func TermKey(keys *keyring.NamespaceKeys, field index.Field, term string) index.TermKey {
-	return index.TermKey(keys.TermKey(uint8(field), text.AnalyzerVersion, term))
-}
 
 // Deriver computes contributions. It follows the directory events that pass
 // through it, so that it knows each namespace's space at each event.
@@ -218,14 +211,13 @@ func (d *Deriver) event(env *events.Envelope, set *settings.Effective, known *ev
 		}
 		content = c
 	}
-	names, err := d.keys.Namespace(env.Namespace)
-	if settings.IsErased(err) {
+	// Nothing is derived in a namespace that is destroyed, whatever the event's key.
+	if _, err := d.keys.Namespace(env.Namespace); settings.IsErased(err) {
 		return nil, nil
-	}
-	if err != nil {
+	} else if err != nil {
 		return nil, fmt.Errorf("keys of namespace %s: %w", env.Namespace, err)
 	}
-	return d.contribute(env, set, content, names), nil
+	return contribute(env, set, content), nil
 }
 
 // OpenContent opens a captured or revised payload.
@@ -242,9 +234,9 @@ func OpenContent(key *keyring.DataKey, env *events.Envelope) (*events.Content, e
 	return &c, err
 }
 
-func (d *Deriver) contribute(env *events.Envelope, set *settings.Effective, c *events.Content, names *keyring.NamespaceKeys) *projections.Contribution {
+func contribute(env *events.Envelope, set *settings.Effective, c *events.Content) *projections.Contribution {
 	out := &projections.Contribution{}
-	terms := termCounter{names: names, at: map[index.TermKey]int{}}
+	terms := termCounter{}
 	text.Analyze(c.Text, func(t text.Token) bool {
 		terms.add(index.FieldText, t.Term)
 		return true
@@ -260,10 +252,8 @@ func (d *Deriver) contribute(env *events.Envelope, set *settings.Effective, c *e
 	for _, t := range text.AnalyzeURI(c.URI) {
 		terms.add(index.FieldURI, t)
 	}
-	// In the order of forward rows, so that nobody after this has to sort.
-	slices.SortFunc(terms.terms, func(a, b index.Term) int {
-		return cmp.Or(bytes.Compare(a.Key[:], b.Key[:]), cmp.Compare(a.Field, b.Field))
-	})
+	// In the order of rows, so that nobody after this has to sort.
+	slices.SortFunc(terms.terms, index.CompareTerms)
 	out.Terms, out.Lengths = terms.terms, terms.lengths
 	out.Attrs, out.URI = attributes(c), uriPath(c.URI)
 	if set == nil {
@@ -427,19 +417,23 @@ func (d *Deriver) attached(env *events.Envelope, set *settings.Effective) (*proj
 
 // termCounter gathers term frequencies of one document.
 type termCounter struct {
-	names   *keyring.NamespaceKeys
-	at      map[index.TermKey]int
+	at      [index.NumFields]map[string]int
 	terms   []index.Term
 	lengths [index.NumFields]uint32
 }
 
 func (t *termCounter) add(f index.Field, term string) {
+	if !index.ValidTerm(term) {
+		return // of a name with zero bytes, which nobody can ask for
+	}
 	t.lengths[f]++
-	key := TermKey(t.names, f, term)
-	if i, ok := t.at[key]; ok {
-		t.terms[i].TF++
+	if i, ok := t.at[f][term]; ok {
+		t.terms[i].TF = min(t.terms[i].TF+1, index.MaxTF)
 		return
 	}
-	t.at[key] = len(t.terms)
-	t.terms = append(t.terms, index.Term{Key: key, Field: f, TF: 1})
+	if t.at[f] == nil {
+		t.at[f] = map[string]int{}
+	}
+	t.at[f][term] = len(t.terms)
+	t.terms = append(t.terms, index.Term{Field: f, Text: term, TF: 1})
 }

@@ -33,7 +33,7 @@ func TestCatchUpWithDenseText(t *testing.T) {
 	w.mustStart()
 	w.namespace("team-a")
 	var items []Item
-	for i := range rune(12) {
+	for i := range rune(16) {
 		items = append(items, Item{Capture: memory.Capture{Agent: "agent-1", Text: dense(memory.MaxTextBytes, i)}})
 	}
 	resp, err := w.writer.Capture(context.Background(), "team-a", items, memory.WaitApplied)

@@ -20,7 +20,7 @@ func sampleRange() *Range {
 	return &Range{Pipeline: 2, Applied: Mark{5, events.Chain{8}}, Previous: 7, Chain: events.Chain{1, 2}, Frames: []RangeFrame{
 		{Bytes: []byte("void")},
 		{Bytes: []byte("frame"), Contributions: []*Contribution{nil, {
-			Terms:   []text.Term{{Key: text.TermKey{9}, Field: text.FieldTags, TF: 300}},
+			Terms:   []text.Term{{Field: text.FieldTags, Text: "tea", TF: 300}},
 			Lengths: [text.NumFields]uint32{1, 200, 3}, Attrs: []AttrKey{Attr(AttrTag, "ops"), Attr(AttrConversation, "c-1")}, URI: "a/b",
 			SpaceVectors: SpaceVectors{Space: SpaceKey{3}, Chunks: 2, Vectors: [][]byte{[]byte("v0"), []byte("v1")}},
 			Next:         SpaceVectors{Space: SpaceKey{4}, Chunks: 1},
@@ -30,11 +30,11 @@ func sampleRange() *Range {
 
 func TestRangeGolden(t *testing.T) {
 	b := sampleRange().Encode()
-	const want = "03" + "00000002" + "0000000000000005" + "0800000000000000000000000000000000000000000000000000000000000000" +
+	const want = "04" + "00000002" + "0000000000000005" + "0800000000000000000000000000000000000000000000000000000000000000" +
 		"0000000000000007" + "0102000000000000000000000000000000000000000000000000000000000000" + "02" +
 		"04766f6964" + "00" + "056672616d65" + "04" + "00" +
-		"43" + // sections: text, attributes, uri, vectors, next
-		"0214" + "01" + "090000000000000000000000" + "01" + "ac02" + "01c80103" +
+		"3d" + // sections: text, attributes, uri, vectors, next
+		"020e" + "03" + "01c80103" + "000100" + "03746561" + "ac02" +
 		"030a" + "01036f7073" + "0203632d31" +
 		"0403" + "612f62" +
 		"050f" + "0300000000000000" + "02" + "027630" + "027631" +
@@ -76,7 +76,7 @@ func checkAllocation(t *testing.T, head, huge []byte) {
 		"frame length":  append([]byte{1}, huge...),
 		"contributions": append([]byte{1, 0}, huge...),
 		"section":       append([]byte{1, 0, 1, byte(1 + len(huge)), sectionText}, huge...),
-		"terms":         append([]byte{1, 0, 1, byte(2 + len(huge)), sectionText, byte(len(huge))}, huge...),
+		"terms":         append([]byte{1, 0, 1, byte(6 + len(huge)), sectionText, byte(4 + len(huge)), 3, 0, 0, 0}, huge...),
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -17,8 +17,8 @@ import (
 // payload, or the key of its payload was destroyed. An empty one belongs to an
 // event that was opened and says nothing.
 type Contribution struct {
-	Code    string // not empty: the event is quarantined with this code
-	Terms   []text.Term
+	Code    string      // not empty: the event is quarantined with this code
+	Terms   []text.Term // ascend as text.CompareTerms says
 	Lengths [text.NumFields]uint32
 	Attrs   []AttrKey // of the payload, sorted, each once; those of the header are not among them
 	URI     string    // path below the namespace; empty = named by its id
@@ -62,7 +62,7 @@ const (
 // tags, each u8 tag ‖ uvarint length ‖ bytes.
 //
 //	1 code        the code
-//	2 text        uvarint terms, each key 12 ‖ u8 field ‖ uvarint tf, then uvarint lengths, one a field
+//	2 text        terms and lengths, as text.AppendDoc gives them
 //	3 attributes  attribute keys, ascending
 //	4 uri         the path
 //	5 vectors     space 8 ‖ uvarint chunks ‖ vectors to the end, each uvarint length ‖ bytes
@@ -101,16 +101,7 @@ func (c *Contribution) appendText(b []byte) []byte {
 	if len(c.Terms) == 0 && c.Lengths == [text.NumFields]uint32{} {
 		return b
 	}
-	b = binary.AppendUvarint(b, uint64(len(c.Terms)))
-	for i := range c.Terms {
-		b = append(b, c.Terms[i].Key[:]...)
-		b = append(b, byte(c.Terms[i].Field))
-		b = binary.AppendUvarint(b, uint64(c.Terms[i].TF))
-	}
-	for _, l := range c.Lengths {
-		b = binary.AppendUvarint(b, uint64(l))
-	}
-	return b
+	return text.AppendDoc(b, c.Lengths, c.Terms)
 }
 
 func (s *SpaceVectors) append(b []byte) []byte {
@@ -175,17 +166,9 @@ func (c *Contribution) decodeSection(tag byte, d *decoder) {
 }
 
 func (c *Contribution) decodeText(d *decoder) {
-	c.Terms = make([]text.Term, d.count(14))
-	for i := range c.Terms {
-		copy(c.Terms[i].Key[:], d.take(12))
-		if f := d.take(1); f != nil {
-			c.Terms[i].Field = text.Field(f[0])
-		}
-		c.Terms[i].TF = uint32(d.uvarint())
-	}
-	for i := range c.Lengths {
-		c.Lengths[i] = uint32(d.uvarint())
-	}
+	doc, err := text.DecodeDoc(0, d.rest())
+	c.Terms, c.Lengths = doc.Terms, doc.Lengths
+	d.bad = d.bad || err != nil
 }
 
 func (c *Contribution) decodeAttrs(d *decoder) {

@@ -58,7 +58,15 @@ func FactRows(v *View, visit func(ns events.ID, key, value []byte)) error {
 			if len(key) != 9 { // the mark of a removed document
 				return nil
 			}
-			ns = parts[binary.BigEndian.Uint32(key[1:])]
+			part := binary.BigEndian.Uint32(key[1:])
+			d, err := text.ReadDoc(v.snap, part, binary.BigEndian.Uint32(key[5:]))
+			if err == nil {
+				value, err = text.EncodeDoc(nil, d) // the fact is in clear, the row may be by ids
+			}
+			if err != nil {
+				return err
+			}
+			ns = parts[part]
 		case prefixAudit:
 			ns = events.ID(key[1:17])
 			row, err := decodeAuditRow(decodeRef(key[17:]), value)

@@ -66,7 +66,7 @@ func dumpText(t testing.TB, out *strings.Builder, v *projections.View) {
 				continue
 			}
 			fmt.Fprintf(out, " %d", doc)
-			if d, err := text.ForwardRow(v.Reader(), id, doc); err == nil {
+			if d, err := text.ReadDoc(v.Reader(), id, doc); err == nil {
 				for _, term := range d.Terms {
 					term.TF = 0
 					want[term] = append(want[term], doc)
@@ -76,7 +76,7 @@ func dumpText(t testing.TB, out *strings.Builder, v *projections.View) {
 		fmt.Fprintln(out)
 		for term, docs := range want {
 			if got := searchHits(t, v, p, live, term); !slices.Equal(got, docs) {
-				t.Errorf("term %s of partition %d finds %v, forward rows say %v", term.Key, id, got, docs)
+				t.Errorf("term %q of partition %d finds %v, its rows say %v", term.Text, id, got, docs)
 			}
 		}
 	}
@@ -86,8 +86,8 @@ var searcher text.Searcher
 
 func searchHits(t testing.TB, v *projections.View, p projections.Partition, live projections.Live, term text.Term) (docs []uint32) {
 	t.Helper()
-	q := text.Query{K: 1000, Terms: []text.QueryTerm{{Weight: 1}}}
-	q.Terms[0].Keys[term.Field], q.FieldWeights[term.Field] = term.Key, 1
+	q := text.Query{K: 1000, Terms: []text.QueryTerm{{Text: term.Text, Weight: 1}}}
+	q.FieldWeights[term.Field] = 1
 	hits, err := searcher.Search(context.Background(), v.Reader(), []text.Partition{{ID: p.ID, Live: live}}, q)
 	must(t, err)
 	for _, h := range hits {

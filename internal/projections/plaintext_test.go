@@ -20,6 +20,7 @@ import (
 const (
 	sealedWord  = "xylophone"  // in what only the envelope holds
 	derivedWord = "clavichord" // in tags, conversation and uri, which rows hold in clear
+	textWord    = "accordion"  // in the text: terms hold it in clear, nothing else does
 	agentWord   = "plaintextagent"
 )
 
@@ -28,7 +29,7 @@ func plainWorld(t *testing.T) *world {
 	w := newWorld(t, 5)
 	ns := w.created("team", builtinSpace)
 	w.frame(ns, w.changed(ns.Namespace, map[string]string{"search.fusion": sealedWord}))
-	c := events.Content{Text: sealedWord + " in the text, at length: " + strings.Repeat(sealedWord+" ", 50), Subject: sealedWord, ClientID: sealedWord,
+	c := events.Content{Text: textWord + " in the text, at length: " + strings.Repeat(textWord+" ", 50), Subject: sealedWord, ClientID: sealedWord,
 		Source: sealedWord, Role: sealedWord, Metadata: []byte(`{"` + sealedWord + `":1}`),
 		Tags: []string{derivedWord}, URI: "mem://team/" + derivedWord, Conversation: derivedWord}
 	e := w.content(events.Header{Namespace: ns.Namespace, Agent: "ann"}, c)
@@ -37,6 +38,10 @@ func plainWorld(t *testing.T) *world {
 	w.frame(w.content(events.Header{Type: events.TypeRevised, Namespace: ns.Namespace, Agent: "ann", Target: e.Record, BaseVersion: 1}, c))
 	c.URI = "mem://team/" + derivedWord
 	w.frame(w.content(events.Header{Namespace: ns.Namespace, Agent: agentWord, Scope: events.ScopeAgent}, c))
+	c.URI = ""
+	for range 70 { // so many that terms have postings
+		w.frame(w.content(events.Header{Namespace: ns.Namespace, Agent: "ann"}, c))
+	}
 	return w
 }
 
@@ -52,7 +57,7 @@ func TestRowsHoldInClearOnlyWhatIsDerived(t *testing.T) {
 	view(t, s, func(v *projections.View) {
 		must(t, projections.Rows(v, func(key, value []byte) {
 			row := bytes.ToLower(append(slices.Clone(key), value...))
-			for _, word := range []string{sealedWord, derivedWord} {
+			for _, word := range []string{sealedWord, derivedWord, textWord} {
 				if prefix := fmt.Sprintf("%02x", key[0]); bytes.Contains(row, []byte(word)) && !slices.Contains(held[word], prefix) {
 					held[word] = append(held[word], prefix)
 				}
@@ -62,8 +67,13 @@ func TestRowsHoldInClearOnlyWhatIsDerived(t *testing.T) {
 	if got := held[sealedWord]; got != nil {
 		t.Errorf("rows %v hold a word that only envelopes may hold, sealed", got)
 	}
-	// Heads, uris, conversations, bitmaps and attributes of versions.
-	if got, want := held[derivedWord], []string{"20", "24", "27", "30", "31"}; !slices.Equal(got, want) {
+	// Postings, documents, the dictionary and its names.
+	terms := []string{"40", "42", "43", "44"}
+	if got := held[textWord]; !slices.Equal(got, terms) {
+		t.Errorf("rows %v hold a word of the text, want %v", got, terms)
+	}
+	// Heads, uris, conversations, bitmaps and attributes of versions, and terms.
+	if got, want := held[derivedWord], append([]string{"20", "24", "27", "30", "31"}, terms...); !slices.Equal(got, want) {
 		t.Errorf("rows %v hold tags, conversation and uri, want %v", got, want)
 	}
 }
@@ -86,7 +96,7 @@ func TestStateIsWrittenThroughItsFS(t *testing.T) {
 				return err
 			}
 			b, err := os.ReadFile(path)
-			for _, word := range []string{sealedWord, derivedWord, agentWord} {
+			for _, word := range []string{sealedWord, derivedWord, textWord, agentWord} {
 				if bytes.Contains(bytes.ToLower(b), []byte(word)) {
 					t.Errorf("%s: %s was written past the file system and holds %q", stage, path, word)
 				}

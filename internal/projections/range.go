@@ -46,8 +46,8 @@ func (r *Range) End() uint64 { return r.Previous + uint64(len(r.Frames)) }
 const (
 	// rangeVersion is the version of the command. In versions 1 and 2
 	// contributions had no sections, and a command did not name its proposer's
-	// mark.
-	rangeVersion = 3
+	// mark. In 3 terms had keys.
+	rangeVersion = 4
 	rangeFixed   = 1 + 4 + 8 + 32 + 8 + 32
 )
 

@@ -128,7 +128,7 @@ func (t *tx) newDoc(ev *eventContext, p *Partition, record events.ID, version ui
 // addTerms gathers a document's terms; they are written once a transaction.
 func (t *tx) addTerms(p *Partition, doc uint32, c *Contribution) error {
 	d := text.Doc{ID: doc, Terms: c.Terms, Lengths: c.Lengths}
-	row, err := text.EncodeForward(nil, d)
+	row, err := text.EncodeDoc(nil, d)
 	if err != nil {
 		return err
 	}

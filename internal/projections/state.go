@@ -212,6 +212,7 @@ func (s *State) commit(g *generation, t *tx) error {
 	if err := g.db.Commit(t.b, false); err != nil {
 		return err
 	}
+	g.terms.Committed()
 	s.mu.Lock()
 	g.publish(t)
 	moved := s.moved

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"mneme/internal/dates"
-	"mneme/internal/derive"
 	index "mneme/internal/index/text"
 	"mneme/internal/settings"
 	"mneme/internal/text"
@@ -173,12 +172,8 @@ func (r *Reader) planText(p *plan) {
 		if slices.Contains(p.terms, t.Term) {
 			return true
 		}
-		q := index.QueryTerm{Weight: 1, Term: len(p.terms)}
-		for f := range q.Keys {
-			q.Keys[f] = derive.TermKey(r.names, index.Field(f), t.Term)
-		}
+		p.query.Terms = append(p.query.Terms, index.QueryTerm{Text: t.Term, Weight: 1, Term: len(p.terms)})
 		p.terms = append(p.terms, t.Term)
-		p.query.Terms = append(p.query.Terms, q)
 		return len(p.terms) < maxQueryTerms
 	})
 }

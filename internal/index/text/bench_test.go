@@ -42,7 +42,7 @@ func benchDB(b *testing.B, docs, add int) *storage.DB {
 			b.Fatal(err)
 		}
 		mustCommit(b, db, batch)
-		w.Reset()
+		w.Committed()
 		took += time.Since(start)
 	}
 	spent := cpuTime() - cpu
@@ -140,7 +140,7 @@ func BenchmarkAdd(b *testing.B) {
 				}
 				rows += int(batch.Count())
 				mustCommit(b, db, batch)
-				w.Reset()
+				w.Committed()
 				took = append(took, time.Since(start))
 				chunk = chunk[:0]
 			}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"testing"
@@ -18,31 +19,53 @@ func unhex(t testing.TB, s string) []byte {
 	return b
 }
 
-var goldenKey = TermKey{0xA0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}
-
 func TestGoldenKeys(t *testing.T) {
 	golden := map[string][]byte{
-		"4000000007a0010203040506070809 0a0b0100000003": appendPostingKey(nil, 7, goldenKey, FieldTags, 3),
-		"4100000007":           appendPartition(nil, PrefixStatistics, 7),
-		"420000000700030005":   appendForwardKey(nil, 7, 3<<16|5),
-		"42000000070003000501": appendRemovedKey(nil, 7, 3<<16|5),
-		"4000000007":           Spans(7)[0][0],
-		"4000000008":           Spans(7)[0][1],
-		"41ffffffff":           Spans(1<<32 - 1)[1][0],
-		"42":                   Spans(1<<32 - 1)[1][1],
+		"4000000007 01 746561 00 0003": appendPostingKey(nil, 7, FieldTags, "tea", 3),
+		"4000000007 01 746561 00":      appendTermPrefix(nil, 7, FieldTags, "tea"),
+		"4100000007":                   appendPartition(nil, PrefixStatistics, 7),
+		"420000000700030005":           appendForwardKey(nil, 7, 3<<16|5),
+		"42000000070003000501":         appendRemovedKey(nil, 7, 3<<16|5),
+		"4300000007 02 746561":         appendDictionaryKey(nil, 7, FieldURI, "tea"),
+		"4400000007 00010203":          appendNamesKey(nil, 7, 0x010203),
+		"4000000007":                   Spans(7)[0][0],
+		"4000000008":                   Spans(7)[0][1],
+		"41ffffffff":                   Spans(1<<32 - 1)[1][0],
+		"42":                           Spans(1<<32 - 1)[1][1],
+		"4400000008":                   Spans(7)[4][1],
 	}
 	for want, got := range golden {
 		if w := unhex(t, string(bytes.ReplaceAll([]byte(want), []byte(" "), nil))); !bytes.Equal(got, w) {
 			t.Errorf("got %x, want %x", got, w)
 		}
 	}
-	pk, err := ParsePostingKey(appendPostingKey(nil, 7, goldenKey, FieldTags, 3))
-	if want := (PostingKey{Partition: 7, Key: goldenKey, Field: FieldTags, Block: 3}); err != nil || pk != want {
+	pk, err := ParsePostingKey(appendPostingKey(nil, 7, FieldTags, "tea", 3))
+	if want := (PostingKey{Partition: 7, Field: FieldTags, Term: "tea", Block: 3}); err != nil || pk != want {
 		t.Error(pk, err)
 	}
 	p, id, mark, err := ParseForwardKey(appendRemovedKey(nil, 7, 9))
 	if p != 7 || id != 9 || !mark || err != nil {
 		t.Error(p, id, mark, err)
+	}
+}
+
+// Keys sort by partition, field and term, whatever follows in them: a range of keys
+// is a range of the vocabulary.
+func TestKeysSortLikeTerms(t *testing.T) {
+	terms := []string{"\x01", "a", "a\x01", "ab", "ab1", "abc", "b", "z", "é", "部署"}
+	var last []byte
+	for _, partition := range []uint32{0, 1, 256} {
+		for f := range Field(NumFields) {
+			for _, term := range terms {
+				for _, block := range []uint32{0, 1, 1<<16 - 1} {
+					k := appendPostingKey(nil, partition, f, term, block)
+					if bytes.Compare(last, k) >= 0 {
+						t.Fatalf("%x is not after %x", k, last)
+					}
+					last = k
+				}
+			}
+		}
 	}
 }
 
@@ -94,60 +117,103 @@ func TestGoldenChunk(t *testing.T) {
 	}
 }
 
-func TestGoldenForward(t *testing.T) {
+func TestGoldenDoc(t *testing.T) {
 	d := Doc{ID: 3, Lengths: [NumFields]uint32{200, 1, 0}, Terms: []Term{
-		{Key: goldenKey, Field: FieldTags, TF: 1}, {Key: TermKey{1}, TF: 130},
+		{Text: "ops", Field: FieldTags, TF: 1}, {Text: "tea", TF: 130}, {Text: "team", TF: 1},
 	}}
-	v, err := EncodeForward(nil, d)
-	want := unhex(t, "02"+"03"+"c801"+"01"+"00"+"02"+
-		"010000000000000000000000"+"a00102030405060708090a0b"+
-		"8404"+"01")
+	v, err := EncodeDoc(nil, d)
+	want := unhex(t, "03"+"c801"+"01"+"00"+"020100"+"03746561"+"8201"+"047465616d"+"01"+"036f7073"+"01")
 	if err != nil || !bytes.Equal(v, want) {
 		t.Fatalf("got %x, %v, want %x", v, err, want)
 	}
-	slices.Reverse(d.Terms) // now in order
-	got, err := DecodeForward(3, v)
+	d.Terms = []Term{d.Terms[1], d.Terms[2], d.Terms[0]} // now in order
+	got, err := DecodeDoc(3, v)
 	if err != nil || !reflect.DeepEqual(got, d) {
 		t.Fatal(got, err)
 	}
 	for n := range v {
-		if _, err := DecodeForward(3, v[:n]); !errors.Is(err, ErrCorrupt) {
+		if _, err := DecodeDoc(3, v[:n]); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("cut at %d: %v", n, err)
 		}
 	}
-	old := unhex(t, "02"+"01"+"05"+"00") // of a program with one field
-	if got, err := DecodeForward(1, old); err != nil || got.Lengths != [NumFields]uint32{5} {
+}
+
+func TestGoldenTailRow(t *testing.T) {
+	doc := unhex(t, "03"+"c801"+"01"+"00"+"020100"+"03746561"+"8201"+"047465616d"+"01"+"036f7073"+"01")
+	v, err := appendTailRow(nil, doc)
+	want := append(unhex(t, "05"+"03"+"7a2e98"), doc...)
+	if err != nil || !bytes.Equal(v, want) {
+		t.Fatalf("got %x, %v, want %x", v, err, want)
+	}
+	d := Doc{}
+	for i := range 34 {
+		d.Terms = append(d.Terms, Term{Text: fmt.Sprintf("%02d", i), TF: 1})
+	}
+	if v, err = appendTailRow(nil, mustEncode(t, d)); err != nil || !bytes.Equal(v[2+34:][:8], unhex(t, "40000000"+"80000000")) {
+		t.Fatalf("offsets %x, %v", v[2+34:][:8], err)
+	}
+}
+
+func TestGoldenInverted(t *testing.T) {
+	lengths := [NumFields]uint32{200, 1, 0}
+	terms := []numbered{{0, 1}, {1, 130}, {500, 1}, {maxTermID, 2}}
+	v := appendInverted(nil, lengths, terms)
+	want := unhex(t, "04"+"c801"+"01"+"00"+"00"+"018001"+"e407"+"95f8ffff0f"+"00")
+	if !bytes.Equal(v, want) {
+		t.Fatalf("got %x, want %x", v, want)
+	}
+	l, got, err := readInverted(nil, v)
+	if err != nil || l != lengths || !slices.Equal(got, terms) {
+		t.Fatal(l, got, err)
+	}
+	if _, _, err := readInverted(nil, append(v, 0)); !errors.Is(err, ErrCorrupt) {
+		t.Fatal("an id past the greatest:", err)
+	}
+}
+
+func TestGoldenNames(t *testing.T) {
+	names := []name{{FieldText, "tea"}, {FieldText, "team"}, {FieldText, ""}, {FieldTags, "teas"}, {FieldURI, "tea"}}
+	v := appendNames(nil, names)
+	want := unhex(t, "0003746561"+"0c016d"+"0000"+"010474656173"+"0e00")
+	if !bytes.Equal(v, want) {
+		t.Fatalf("got %x, want %x", v, want)
+	}
+	got, err := readNames(nil, v)
+	if err != nil || !slices.Equal(got, names) {
 		t.Fatal(got, err)
+	}
+	if _, err := readNames(nil, nil); !errors.Is(err, ErrCorrupt) {
+		t.Fatal(err)
+	}
+	if _, err := readNames(nil, appendNames(nil, make([]name, maxNames+1))); !errors.Is(err, ErrCorrupt) {
+		t.Fatal(err)
 	}
 }
 
 func TestGoldenStats(t *testing.T) {
 	s := Stats{Docs: 2, Length: [NumFields]uint64{300, 1, 0}}
-	v := appendStats(nil, s, tailSize)
-	want := unhex(t, "02"+"0000000000000002"+"0000000000000040"+"000000000000012c"+"0000000000000001"+"0000000000000000")
+	v := appendStats(nil, s, tailSize, 9)
+	want := unhex(t, "03"+"0000000000000002"+"0000000000000040"+"0000000000000009"+"000000000000012c"+"0000000000000001"+"0000000000000000")
 	if !bytes.Equal(v, want) {
 		t.Fatalf("got %x", v)
 	}
-	short := unhex(t, "02"+"0000000000000001") // of a program without fields
-	if got, tail, err := decodeStats(short); err != nil || got != (Stats{Docs: 1}) || tail != 0 {
-		t.Fatal(got, tail, err)
+	short := unhex(t, "03"+"0000000000000001") // of a program without fields
+	if got, tail, next, err := decodeStats(short); err != nil || got != (Stats{Docs: 1}) || tail != 0 || next != 0 {
+		t.Fatal(got, tail, next, err)
 	}
-	if got, tail, err := decodeStats(v); err != nil || got != s || tail != tailSize {
-		t.Fatal(got, tail, err)
+	if got, tail, next, err := decodeStats(v); err != nil || got != s || tail != tailSize || next != 9 {
+		t.Fatal(got, tail, next, err)
 	}
 	negative := Stats{}
 	negative.dropDoc([NumFields]uint32{1})
-	for _, bad := range [][]byte{nil, {2}, v[:8], appendStats(nil, negative, 0), appendStats(nil, s, 1), append(bytes.Clone(v), 0, 0, 0, 0, 0, 0, 0, 1)} {
-		if _, _, err := decodeStats(bad); !errors.Is(err, ErrCorrupt) {
+	for _, bad := range [][]byte{nil, {3}, v[:8], appendStats(nil, negative, 0, 0), appendStats(nil, s, 1, 0), appendStats(nil, s, 0, maxTermID+2), append(bytes.Clone(v), 0, 0, 0, 0, 0, 0, 0, 1)} {
+		if _, _, _, err := decodeStats(bad); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%x: %v", bad, err)
 		}
 	}
 }
 
 func TestNames(t *testing.T) {
-	if goldenKey.String() != "a00102030405060708090a0b" {
-		t.Error(goldenKey)
-	}
 	for f, want := range map[Field]string{FieldText: "text", FieldTags: "tags", FieldURI: "uri", 9: "field(9)"} {
 		if f.String() != want {
 			t.Error(f)
@@ -176,60 +242,147 @@ func TestBits(t *testing.T) {
 	}
 }
 
-func FuzzForward(f *testing.F) {
-	f.Add([]byte{2, 3, 1, 2, 3, 0})
-	f.Add(unhex(f, "0203c801010002"+"010000000000000000000000"+"a00102030405060708090a0b"+"840401"))
-	f.Add([]byte{2, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0x0F})
+func FuzzDoc(f *testing.F) {
+	f.Add(unhex(f, "03c801010002010003746561820104746561"+"6d01036f707301"))
+	f.Add(unhex(f, "03000000ffffffff0f0000"))
+	f.Add([]byte{3, 1, 2, 3, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, v []byte) {
-		d, err := DecodeForward(1, v)
+		d, err := DecodeDoc(1, v)
 		if err != nil {
 			if !errors.Is(err, ErrCorrupt) {
 				t.Fatal(err)
 			}
-			if f, err := splitForward(v); err == nil { // a search looks only
-				f.find(&goldenKey, FieldText)
+			if _, err := appendTailRow(nil, v); err != nil && !errors.Is(err, ErrCorrupt) {
+				t.Fatal(err)
 			}
 			return
 		}
-		f, _ := splitForward(v)
-		for _, term := range d.Terms {
-			if tf := f.find(&term.Key, term.Field); tf != term.TF {
-				t.Fatalf("%v: found %d times", term, tf)
-			}
-		}
-		w, err := EncodeForward(nil, d)
+		row, err := appendTailRow(nil, v)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again, err := DecodeForward(1, w); err != nil || !reflect.DeepEqual(again, d) {
+		f, _, err := openTailRow(row)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, term := range append(slices.Clone(d.Terms), Term{Text: "tea"}, Term{Text: "tea", Field: FieldTags}) {
+			at := slices.IndexFunc(d.Terms, func(t Term) bool { return t.Field == term.Field && t.Text == term.Text })
+			tf, err := f.find(term.Field, term.Text, fingerprint(term.Text))
+			if err != nil || (at < 0) != (tf == 0) || at >= 0 && tf != d.Terms[at].TF {
+				t.Fatalf("%s %q: found %d times in %v, %v", term.Field, term.Text, tf, d, err)
+			}
+		}
+		w, err := EncodeDoc(nil, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := DecodeDoc(1, w); err != nil || !reflect.DeepEqual(again, d) {
+			t.Fatal(again, err)
+		}
+	})
+}
+
+// FuzzTailRow: of a damaged row a search may find anything, but it does not panic.
+func FuzzTailRow(f *testing.F) {
+	for _, terms := range []int{0, 1, 2, 16, 17, 40} {
+		d := Doc{}
+		for i := range terms {
+			d.Terms = append(d.Terms, Term{Field: Field(i % NumFields), Text: termText(i), TF: uint32(1 + 100*i)})
+		}
+		row, err := appendTailRow(nil, mustEncode(f, d))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(row)
+	}
+	f.Fuzz(func(t *testing.T, v []byte) {
+		s := &scratch{}
+		for field := range Field(NumFields) {
+			for _, text := range []string{termText(0), termText(1), termText(5), "tea"} {
+				s.slots = append(s.slots, slot{field: field, text: text, print: fingerprint(text)})
+			}
+		}
+		err := s.findInRow(1, v, false)
+		_, errLengths := lengthsOf(v)
+		for _, err := range []error{err, errLengths} {
+			if err != nil && !errors.Is(err, ErrCorrupt) {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+func FuzzInverted(f *testing.F) {
+	f.Add(unhex(f, "04c801010000018001e40795f8ffff0f00"))
+	f.Add([]byte{4, 1, 2, 3})
+	f.Fuzz(func(t *testing.T, v []byte) {
+		lengths, terms, err := readInverted(nil, v)
+		if err != nil {
+			if !errors.Is(err, ErrCorrupt) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if l, err := lengthsOf(v); err != nil || l != lengths {
+			t.Fatal(l, err)
+		}
+		for i := 1; i < len(terms); i++ {
+			if terms[i].id <= terms[i-1].id {
+				t.Fatal("ids do not ascend:", terms)
+			}
+		}
+		l, again, err := readInverted(nil, appendInverted(nil, lengths, terms))
+		if err != nil || l != lengths || !slices.Equal(again, terms) {
+			t.Fatal(l, again, err)
+		}
+	})
+}
+
+func FuzzNames(f *testing.F) {
+	f.Add(unhex(f, "00037465610c016d0000010474656173"+"0e00"))
+	f.Add([]byte{0, 0})
+	f.Add([]byte{0xFC, 1})
+	f.Fuzz(func(t *testing.T, v []byte) {
+		names, err := readNames(nil, v)
+		if err != nil {
+			if !errors.Is(err, ErrCorrupt) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if again, err := readNames(nil, appendNames(nil, names)); err != nil || !slices.Equal(again, names) {
 			t.Fatal(again, err)
 		}
 	})
 }
 
 func FuzzStats(f *testing.F) {
-	f.Add(appendStats(nil, Stats{Docs: 2}, tailSize))
-	f.Add([]byte{2})
+	f.Add(appendStats(nil, Stats{Docs: 2}, tailSize, 9))
+	f.Add([]byte{3})
 	f.Fuzz(func(t *testing.T, v []byte) {
-		s, tail, err := decodeStats(v)
+		s, tail, next, err := decodeStats(v)
 		if err != nil {
 			if !errors.Is(err, ErrCorrupt) {
 				t.Fatal(err)
 			}
 			return
 		}
-		if again, at, err := decodeStats(appendStats(nil, s, tail)); err != nil || again != s || at != tail {
-			t.Fatal(again, at, err)
+		if again, at, id, err := decodeStats(appendStats(nil, s, tail, next)); err != nil || again != s || at != tail || id != next {
+			t.Fatal(again, at, id, err)
 		}
 	})
 }
 
 func FuzzKeys(f *testing.F) {
-	f.Add(appendPostingKey(nil, 7, goldenKey, FieldTags, 3))
+	f.Add(appendPostingKey(nil, 7, FieldTags, "tea", 3))
+	f.Add(appendDictionaryKey(nil, 7, FieldTags, "tea"))
 	f.Add(appendRemovedKey(nil, 7, 9))
 	f.Fuzz(func(t *testing.T, k []byte) {
-		if p, err := ParsePostingKey(k); err == nil && !bytes.Equal(appendPostingKey(nil, p.Partition, p.Key, p.Field, p.Block), k) {
+		if p, err := ParsePostingKey(k); err == nil && !bytes.Equal(appendPostingKey(nil, p.Partition, p.Field, p.Term, p.Block), k) {
 			t.Fatal(p)
+		}
+		if p, f, term, err := parseDictionaryKey(k); err == nil && !bytes.Equal(appendDictionaryKey(nil, p, f, string(term)), k) {
+			t.Fatal(p, f, term)
 		}
 		if p, id, mark, err := ParseForwardKey(k); err == nil {
 			again := appendForwardKey(nil, p, id)

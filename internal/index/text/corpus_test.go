@@ -34,11 +34,11 @@ func (c *corpus) doc(least, most int) Doc {
 		if j > 0 && tokens[j-1] == v {
 			d.Terms[len(d.Terms)-1].TF++
 		} else {
-			d.Terms = append(d.Terms, Term{Key: termKey(0, v), TF: 1})
+			d.Terms = append(d.Terms, Term{Text: termText(v), TF: 1})
 		}
 	}
-	d.Terms = append(d.Terms, Term{Key: termKey(1, c.rng.Intn(50)), Field: FieldTags, TF: 1})
-	slices.SortFunc(d.Terms, compareTerms) // as derive gives them
+	d.Terms = append(d.Terms, Term{Text: termText(c.rng.Intn(50)), Field: FieldTags, TF: 1})
+	slices.SortFunc(d.Terms, CompareTerms) // as derive gives them
 	return d
 }
 
@@ -50,11 +50,7 @@ func benchQueries(n, terms, from, to int) []Query {
 		qs[i] = Query{K: 10, FieldWeights: [NumFields]float64{1, 1, 1}}
 		for len(qs[i].Terms) < terms {
 			if v := int(c.zipf.Uint64()); v >= from && v < to {
-				t := QueryTerm{Weight: 1}
-				for f := range t.Keys {
-					t.Keys[f] = termKey(Field(f), v)
-				}
-				qs[i].Terms = append(qs[i].Terms, t)
+				qs[i].Terms = append(qs[i].Terms, QueryTerm{Text: termText(v), Weight: 1})
 			}
 		}
 	}

@@ -1,15 +1,18 @@
 // Package text is the text index of a shard: BM25 over postings in Pebble, one
-// index per partition. It sees term keys (12 opaque bytes, an HMAC made
-// elsewhere) and integers, never text.
+// index per partition. It sees analysed terms and integers, never the texts. Its rows
+// hold terms in clear; the files that they are in are encrypted below it.
 //
 // Writer adds and removes documents inside the shard's single apply goroutine
 // and a batch of its caller. Searcher reads, concurrently, from a snapshot or the
-// database. The two share only the formats in keys.go, row.go, forward.go and
+// database, and Vocabulary lists the terms that there are. They share only the
+// formats in keys.go, row.go, document.go, tailrow.go, forward.go, names.go and
 // stats.go.
 //
 // Invariants:
 //   - What is written is a function of the arguments and of the rows before: no
-//     clock, no map order, no floats.
+//     clock, no map order, no floats. Ids do not depend on batches either.
+//   - A term is in the dictionary exactly while it has postings, and an id never
+//     means two terms.
 //   - Search results do not depend on how documents were grouped into ranges, nor
 //     on flushes and compactions, to the bit.
 //   - A score depends on nothing outside the partitions of the call: N, average
@@ -17,13 +20,21 @@
 //   - A search gives what scoring every document would give.
 //   - A damaged row is ErrCorrupt, never a panic.
 //
-// Not its job: analysis of text, term keys, which documents live (the caller's
-// live set says so), which partitions may be read, the order of words (term keys
-// with positions would give away texts), snippets, fusion.
+// Not its job: analysis of text, which documents live (the caller's live set says
+// so), which partitions may be read, the order of words, snippets, fusion, facts (the
+// caller hashes what EncodeDoc gives).
 //
 // # Decisions and trade-offs
 //
-//   - The newest documents of a partition are searched in their forward rows and
+//   - Postings lie under the terms themselves: keys share prefixes, a range of keys
+//     is a range of the vocabulary, and nothing is computed for a term.
+//   - A document with postings has a row of ids, a fifth of what its terms take.
+//     Only who removes or erases it reads that row, and looks the names up. So a
+//     search needs no dictionary: ids are for the Writer alone, which remembers
+//     those it met.
+//   - Names are rows of up to 64 terms that were new together: one row for each
+//     tail instead of one for each term.
+//   - The newest documents of a partition are searched in their own rows and
 //     inverted 64 at a time (tail.go). A capture writes one row instead of one for
 //     each term, and a reader meets one operand where there were 64. The price is
 //     a longer Apply for one document in 64.
@@ -47,6 +58,7 @@
 //     cost one AND per 64 documents, or, if they leave few, a probe per document.
 //   - Summands are rounded to a grid on which sums are exact, so that the order of
 //     adding, and with it all pruning, changes no bit of a score.
-//   - The removed mark is a row of its own: forward rows never change, so that the
-//     caller can hash them as facts.
+//   - Rows of the tail are in clear, with a byte of each term's hash in front: a
+//     search looks at those bytes and reads only the terms that may be its own.
+//   - The removed mark is a row of its own, so that removing rewrites nothing.
 package text

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -48,7 +49,8 @@ func (w *world) add(b *pebble.Batch, partition uint32, n int) {
 		d := randomDoc(w.rng, p.next, testVocabulary, 20)
 		p.docs[d.ID] = d
 		if w.rng.IntN(2) == 0 {
-			d.Row = mustForward(w.t, d)
+			slices.SortFunc(d.Terms, CompareTerms)
+			d.Row = mustEncode(w.t, d)
 		}
 		docs = append(docs, d)
 	}
@@ -65,8 +67,17 @@ func (w *world) step() {
 		_ = b.Close()
 		b = w.db.NewBatch()
 	}
+	if w.rng.IntN(5) == 0 { // a batch that is given up
+		was := *p
+		p.docs = maps.Clone(p.docs)
+		w.add(b, partition, w.rng.IntN(200))
+		*p = was
+		w.w.Reset()
+		_ = b.Close()
+		return
+	}
 	w.add(b, partition, w.rng.IntN(8))
-	for ids := p.living(); len(ids) > 0 && w.rng.IntN(2) == 0; {
+	for ids := p.living(); len(ids) > 0 && b.Indexed() && w.rng.IntN(2) == 0; {
 		id := ids[w.rng.IntN(len(ids))]
 		if err := w.w.Remove(b, partition, id); err != nil {
 			w.t.Fatal(err)
@@ -74,11 +85,7 @@ func (w *world) step() {
 		p.dead[id] = true
 	}
 	for w.rng.IntN(4) == 0 && b.Indexed() && len(p.docs) > 0 {
-		ids := make([]uint32, 0, len(p.docs))
-		for id := range p.docs {
-			ids = append(ids, id)
-		}
-		slices.Sort(ids)
+		ids := slices.Sorted(maps.Keys(p.docs))
 		id := ids[w.rng.IntN(len(ids))]
 		if err := w.w.RemovePhysical(b, partition, id); err != nil {
 			w.t.Fatal(err)
@@ -87,7 +94,7 @@ func (w *world) step() {
 		delete(p.dead, id)
 	}
 	mustCommit(w.t, w.db, b)
-	w.w.Reset()
+	w.w.Committed()
 	switch w.rng.IntN(25) {
 	case 0:
 		if err := w.db.Flush(); err != nil {
@@ -113,13 +120,16 @@ func (w *world) check() error {
 		if want := w.twin.stats([]Partition{{ID: id}}); got != want {
 			return fmt.Errorf("statistics of %d: %v, want %v", id, got, want)
 		}
+		if err := w.checkDictionary(id); err != nil {
+			return err
+		}
 		for doc, d := range p.docs {
-			got, err := ForwardRow(w.db, id, doc)
+			got, err := ReadDoc(w.db, id, doc)
 			if err != nil {
 				return err
 			}
 			d.Terms = slices.Clone(d.Terms)
-			slices.SortFunc(d.Terms, compareTerms)
+			slices.SortFunc(d.Terms, CompareTerms)
 			if len(d.Terms) != len(got.Terms) || (len(d.Terms) > 0 && !reflect.DeepEqual(got, d)) {
 				return fmt.Errorf("forward row: %v, want %v", got, d)
 			}
@@ -237,26 +247,125 @@ func (w *world) checkReads(parts []Partition, q Query) error {
 	}
 	defer counts.Close()
 	for i, t := range counted.Terms {
-		for f, key := range t.Keys {
-			if n, x := counts.DocFreq(i, Field(f)), w.twin.docFreq(parts, key, Field(f)); float64(n) != x {
-				return fmt.Errorf("term %v of field %d in %d documents, want %v", key, f, n, x)
+		for f := range Field(NumFields) {
+			if n, x := counts.DocFreq(i, f), w.twin.docFreq(parts, t.Text, f); float64(n) != x {
+				return fmt.Errorf("term %q of %s in %d documents, want %v", t.Text, f, n, x)
 			}
 		}
 	}
 	return w.checkTerms(refs)
 }
 
+// checkDictionary holds the rows of the dictionary to the postings, which tell what
+// terms there are, and the vocabulary that is read to the twin's.
+func (w *world) checkDictionary(partition uint32) error {
+	p := w.twin.part(partition)
+	_, tail, nextID, err := readStats(w.db, partition)
+	if err != nil {
+		return err
+	}
+	want := map[name]bool{}
+	for id, d := range p.docs {
+		if id >= tail {
+			continue
+		}
+		for _, t := range d.Terms {
+			want[name{t.Field, t.Text}] = true
+		}
+	}
+	got := map[name]bool{}
+	if err := eachDictionaryRow(w.db, partition, func(n name, id uint32) error {
+		got[n] = true
+		if id >= nextID {
+			return fmt.Errorf("id %d of %v, the next is %d", id, n, nextID)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	if !maps.Equal(got, want) {
+		return fmt.Errorf("dictionary of %d: %d terms, want %d", partition, len(got), len(want))
+	}
+	for f := range Field(NumFields) {
+		prefix := termText(w.rng.IntN(testVocabulary))
+		prefix = prefix[:w.rng.IntN(len(prefix)+1)]
+		found, last := map[string]uint64{}, ""
+		err := Vocabulary(w.db, partition, f, prefix, func(term []byte, docs uint64) bool {
+			if string(term) <= last {
+				found[""] = 1 // out of order
+			}
+			last = string(term)
+			found[last] = docs
+			return true
+		})
+		if want := p.vocabulary(f, prefix); err != nil || !maps.Equal(found, want) {
+			return fmt.Errorf("vocabulary of %s in %d from %q: %v, %v, want %v", f, partition, prefix, found, err, want)
+		}
+	}
+	return nil
+}
+
+// eachDictionaryRow visits the terms and their ids, and checks that the names say
+// the same.
+func eachDictionaryRow(r pebble.Reader, partition uint32, visit func(n name, id uint32) error) error {
+	prefix := appendPartition(nil, PrefixDictionary, partition)
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: storage.PrefixEnd(prefix)})
+	if err != nil {
+		return err
+	}
+	defer it.Close()
+	names, err := openNames(r, partition)
+	if err != nil {
+		return err
+	}
+	defer names.it.Close()
+	terms := 0
+	for ok := it.First(); ok; ok = it.Next() {
+		_, f, term, err := parseDictionaryKey(it.Key())
+		if err != nil {
+			return err
+		}
+		id, err := readID(it.Value())
+		if err != nil {
+			return err
+		}
+		n, err := names.name(id)
+		if err != nil || n != (name{f, string(term)}) {
+			return fmt.Errorf("term %q of %s is %d, which is %v: %w", term, f, id, n, err)
+		}
+		if err := visit(n, id); err != nil {
+			return err
+		}
+		terms++
+	}
+	for ok := names.it.First(); ok; ok = names.it.Next() {
+		row, err := readNames(nil, names.it.Value())
+		if err != nil {
+			return err
+		}
+		for _, n := range row {
+			if n.text != "" {
+				terms--
+			}
+		}
+	}
+	if terms != 0 {
+		return fmt.Errorf("%d more terms than names", terms)
+	}
+	return nil
+}
+
 func (w *world) checkTerms(refs []Ref) error {
 	for _, ref := range refs {
-		doc, err := ForwardRow(w.db, ref.Partition, ref.Doc)
+		doc, err := ReadDoc(w.db, ref.Partition, ref.Doc)
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return err
 		}
-		if _, err := ForwardRow(w.db, ref.Partition, 1<<31); !errors.Is(err, ErrNotFound) {
+		if _, err := ReadDoc(w.db, ref.Partition, 1<<31); !errors.Is(err, ErrNotFound) {
 			return fmt.Errorf("a document that is not there: %v", err)
 		}
 		want := slices.Clone(w.twin.part(ref.Partition).docs[ref.Doc].Terms)
-		slices.SortFunc(want, compareTerms)
+		slices.SortFunc(want, CompareTerms)
 		if err == nil && doc.ID != ref.Doc || !slices.Equal(doc.Terms, want) {
 			return fmt.Errorf("terms of %v: %v, want %v", ref, doc, want)
 		}
@@ -324,7 +433,7 @@ func TestRangeSizeDoesNotMatter(t *testing.T) {
 		db := openTestDB(t, fs)
 		w := NewWriter(db)
 		for chunk := range slices.Chunk(docs, size) {
-			b := db.NewBatch()
+			b := db.NewIndexedBatch()
 			if err := w.Add(b, 9, chunk); err != nil {
 				t.Fatal(err)
 			}
@@ -336,7 +445,7 @@ func TestRangeSizeDoesNotMatter(t *testing.T) {
 				}
 			}
 			mustCommit(t, db, b)
-			w.Reset()
+			w.Committed()
 		}
 		if want == nil {
 			want = results(db)
@@ -365,8 +474,8 @@ func TestRangeSizeDoesNotMatter(t *testing.T) {
 	}
 }
 
-// content decodes all rows of the index; grouping into runs does not show.
-func content(t *testing.T, db *storage.DB) map[string]any {
+// content decodes all rows of a partition; neither ids nor grouping into runs show.
+func content(t *testing.T, db *storage.DB, partition uint32) map[string]any {
 	t.Helper()
 	it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte{PrefixPostings}, UpperBound: []byte{PrefixForward + 1}})
 	if err != nil {
@@ -384,18 +493,21 @@ func content(t *testing.T, db *storage.DB) map[string]any {
 				rows[fmt.Sprint(pk)], rows[fmt.Sprint(pk, " removed")], err = readRow(nil, v)
 			}
 		case PrefixStatistics:
-			rows[fmt.Sprintf("%x", k)], _, err = decodeStats(v)
+			rows[fmt.Sprintf("%x", k)], _, _, err = decodeStats(v)
 		case PrefixForward:
 			var id uint32
 			var mark bool
 			if _, id, mark, err = ParseForwardKey(k); err == nil && !mark {
-				row, err = DecodeForward(id, v)
+				row, err = ReadDoc(db, partition, id)
 			}
 			rows[fmt.Sprintf("%x", k)] = row
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := eachDictionaryRow(db, partition, func(n name, _ uint32) error { rows[fmt.Sprint(n)] = "has an id"; return nil }); err != nil {
+		t.Fatal(err)
 	}
 	return rows
 }
@@ -423,7 +535,7 @@ func TestRemovePhysicalLeavesNoTrace(t *testing.T) {
 				t.Fatal(err)
 			}
 			mustCommit(t, db, b)
-			w.Reset()
+			w.Committed()
 		}
 		return db, w
 	}
@@ -449,18 +561,18 @@ func TestRemovePhysicalLeavesNoTrace(t *testing.T) {
 	clean, _ := build(others)
 	defer clean.Close()
 	compactAll(t, db)
-	if got, want := content(t, db), content(t, clean); !reflect.DeepEqual(got, want) {
+	if got, want := content(t, db, 1), content(t, clean, 1); !reflect.DeepEqual(got, want) {
 		t.Fatalf("seed %d: %d rows, want %d", seed, len(got), len(want))
 	}
 	b = db.NewIndexedBatch()
-	w.Reset()
+	w.Committed()
 	for _, d := range others {
 		if err := w.RemovePhysical(b, 1, d.ID); err != nil {
 			t.Fatal(err)
 		}
 	}
 	mustCommit(t, db, b)
-	if got := content(t, db); len(got) != 1 {
+	if got := content(t, db, 1); len(got) != 1 {
 		t.Fatalf("after erasing all: %v", got)
 	}
 	if st, err := ReadStats(db, 1); err != nil || st != (Stats{}) {

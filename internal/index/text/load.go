@@ -33,7 +33,7 @@ type group struct {
 // scratch is what a search read, and its working memory.
 type scratch struct {
 	slots  []slot
-	order  []int // slots by key
+	order  []int // slots by field and text
 	stats  Stats
 	tails  []uint32 // by partition: where its tail begins
 	data   []byte   // rows, back to back
@@ -92,7 +92,7 @@ func (s *scratch) loadPartition(ctx context.Context, it *pebble.Iterator, part i
 			return err
 		}
 		if err := s.loadSlot(it, part, id, i); err != nil {
-			return fmt.Errorf("term %s: %w", s.slots[i].key, err)
+			return fmt.Errorf("term %q: %w", s.slots[i].text, err)
 		}
 	}
 	return s.loadTail(it, part, id, tail)
@@ -107,14 +107,15 @@ func seekStats(it *pebble.Iterator, partition uint32) (st Stats, tail uint32, er
 	if err != nil {
 		return st, 0, err
 	}
-	return decodeStats(v)
+	st, tail, _, err = decodeStats(v)
+	return st, tail, err
 }
 
 func (s *scratch) loadSlot(it *pebble.Iterator, part int, id uint32, i int) error {
 	sl := &s.slots[i]
-	s.key = appendTermPrefix(s.key[:0], id, sl.key, sl.field)
+	s.key = appendTermPrefix(s.key[:0], id, sl.field, sl.text)
 	for ok := it.SeekGE(s.key); ok && bytes.HasPrefix(it.Key(), s.key); ok = it.Next() {
-		k, err := ParsePostingKey(it.Key())
+		block, err := blockOf(it.Key(), len(s.key))
 		if err != nil {
 			return err
 		}
@@ -122,10 +123,10 @@ func (s *scratch) loadSlot(it *pebble.Iterator, part int, id uint32, i int) erro
 		if err != nil {
 			return err
 		}
-		l := list{part: part, block: k.Block, slot: i, from: len(s.chunks)}
+		l := list{part: part, block: block, slot: i, from: len(s.chunks)}
 		n, err := s.loadRow(v)
 		if err != nil {
-			return fmt.Errorf("block %d: %w", k.Block, err)
+			return fmt.Errorf("block %d: %w", block, err)
 		}
 		sl.n += n
 		if l.to = len(s.chunks); l.to > l.from {
@@ -198,22 +199,11 @@ func (s *scratch) packLoose() {
 	s.loose = s.loose[:0]
 }
 
-// loadTail looks the slots up in the forward rows of the tail.
+// loadTail looks the slots up in the rows of the tail.
 func (s *scratch) loadTail(it *pebble.Iterator, part int, id, tail uint32) error {
 	s.found = s.found[:0]
 	err := eachTailRow(it, id, tail, func(doc uint32, row []byte, removed bool) error {
-		f, err := splitForward(row)
-		if err != nil {
-			return fmt.Errorf("document %d: %w", doc, err)
-		}
-		for i := range s.slots {
-			sl := &s.slots[i]
-			if tf := f.find(&sl.key, sl.field); tf > 0 {
-				p := makePosting(doc&(blockSize-1), min(tf, MaxTF), f.lengths[sl.field])
-				s.found = append(s.found, foundInTail{i, p, removed})
-			}
-		}
-		return nil
+		return s.findInRow(doc, row, removed)
 	})
 	if err != nil || len(s.found) == 0 {
 		return err
@@ -238,6 +228,26 @@ func (s *scratch) loadTail(it *pebble.Iterator, part int, id, tail uint32) error
 	return nil
 }
 
+// findInRow looks the slots up in the row of a document.
+func (s *scratch) findInRow(doc uint32, row []byte, removed bool) error {
+	f, _, err := openTailRow(row)
+	if err != nil {
+		return fmt.Errorf("document %d: %w", doc, err)
+	}
+	for i := range s.slots {
+		sl := &s.slots[i]
+		tf, err := f.find(sl.field, sl.text, sl.print)
+		if err != nil {
+			return fmt.Errorf("document %d: %w", doc, err)
+		}
+		if tf > 0 {
+			p := makePosting(doc&(blockSize-1), min(tf, MaxTF), f.doc.lengths[sl.field])
+			s.found = append(s.found, foundInTail{i, p, removed})
+		}
+	}
+	return nil
+}
+
 func ascend(ps []posting) bool {
 	for i := 1; i < len(ps); i++ {
 		if ps[i].local() <= ps[i-1].local() {
@@ -247,7 +257,7 @@ func ascend(ps []posting) bool {
 	return true
 }
 
-// seekOrder lists the slots by key: ascending seeks are cheaper for the iterator.
+// seekOrder lists the slots by field and text: ascending seeks are cheaper for the iterator.
 func (s *scratch) seekOrder() {
 	s.order = s.order[:0]
 	for i := range s.slots {
@@ -255,10 +265,7 @@ func (s *scratch) seekOrder() {
 	}
 	slices.SortFunc(s.order, func(a, b int) int {
 		x, y := &s.slots[a], &s.slots[b]
-		if c := bytes.Compare(x.key[:], y.key[:]); c != 0 {
-			return c
-		}
-		return cmp.Or(cmp.Compare(x.field, y.field), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(x.field, y.field), cmp.Compare(x.text, y.text), cmp.Compare(a, b))
 	})
 }
 

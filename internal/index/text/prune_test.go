@@ -21,7 +21,7 @@ func TestSkippingChangesNothing(t *testing.T) {
 	w := NewWriter(db)
 	var live, allow, few Bits
 	for range docs / 500 {
-		b := db.NewBatch()
+		b := db.NewIndexedBatch()
 		var ds []Doc
 		for range 500 {
 			d := c.doc(2, 40)
@@ -47,7 +47,7 @@ func TestSkippingChangesNothing(t *testing.T) {
 			}
 		}
 		mustCommit(t, db, b)
-		w.Reset()
+		w.Committed()
 	}
 	var s Searcher
 	skipped := 0

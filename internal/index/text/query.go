@@ -48,10 +48,10 @@ type Query struct {
 // MaxMust is how many groups Query.Must may have.
 const MaxMust = 64
 
-// QueryTerm is one term under its key in each field. The zero key is not looked
-// up, and the zero weight only where Must names the term.
+// QueryTerm is one term, looked up in each field that is read. An empty text is not
+// looked up, and the zero weight only where Must names the term.
 type QueryTerm struct {
-	Keys   [NumFields]TermKey
+	Text   string
 	Weight float64
 	Term   int // the caller's number, given back in TermScore
 }
@@ -85,11 +85,12 @@ type TermScore struct {
 	Score     float64
 }
 
-// slot is one term key to read: a query term in one field.
+// slot is one list to read: a query term in one field.
 type slot struct {
 	term   int // index in Query.Terms
 	field  Field
-	key    TermKey
+	text   string
+	print  byte    // its fingerprint
 	weight float64 // of term and field
 	must   uint64  // the groups of Query.Must that it belongs to
 	n      uint64  // documents added and not removed
@@ -197,11 +198,14 @@ const maxWeight = 1e9
 // slots lists what to read, in order of terms, then fields.
 func (q *Query) slots(dst []slot) []slot {
 	for i, t := range q.Terms {
-		must := q.groupsOf(i)
-		for f := range t.Keys {
-			w := t.Weight * q.FieldWeights[f]
-			if (w != 0 || must != 0 && q.FieldWeights[f] != 0) && t.Keys[f] != (TermKey{}) {
-				dst = append(dst, slot{term: i, field: Field(f), key: t.Keys[f], weight: w, must: must})
+		if !ValidTerm(t.Text) {
+			continue // no document has it
+		}
+		must, print := q.groupsOf(i), fingerprint(t.Text)
+		for f, weight := range q.FieldWeights {
+			w := t.Weight * weight
+			if w != 0 || must != 0 && weight != 0 {
+				dst = append(dst, slot{term: i, field: Field(f), text: t.Text, print: print, weight: w, must: must})
 			}
 		}
 	}

@@ -129,6 +129,45 @@ func splitRow(dst []posting, v []byte, keep bool) (s split, err error) {
 	return s, nil
 }
 
+// countRow counts the documents of a row that are not removed, without decoding its
+// chunks.
+func countRow(v []byte) (uint64, error) {
+	n, removed := 0, 0
+	for i := 0; i < len(v); {
+		switch v[i] {
+		case runVersion:
+			count, j := readUvarint(v, i+1)
+			if j < 0 || count == 0 || int64(count) > int64(len(v)-j)/2 {
+				return 0, fmt.Errorf("%w: run count", ErrCorrupt)
+			}
+			if i = runEnd(v, j, int(count)); i < 0 {
+				return 0, fmt.Errorf("%w: run", ErrCorrupt)
+			}
+			n += int(count)
+		case chunkVersion:
+			c, err := readChunk(v, i+1)
+			if err != nil {
+				return 0, err
+			}
+			n += int(c.n)
+			i = int(c.end)
+		case removedVersion:
+			m, j, err := readRemoved(v, i+1)
+			if err != nil {
+				return 0, err
+			}
+			removed += int(m)
+			i = j
+		default:
+			return 0, fmt.Errorf("%w: postings version 0x%02x", ErrCorrupt, v[i])
+		}
+	}
+	if removed > n {
+		return 0, fmt.Errorf("%w: %d removed of %d", ErrCorrupt, removed, n)
+	}
+	return uint64(n - removed), nil
+}
+
 // packRow is the storage.Merge.Pack of postings rows: of concatenated parts it
 // makes the one packed row.
 func packRow(v []byte) ([]byte, error) {

@@ -148,11 +148,15 @@ func FuzzRow(f *testing.F) {
 			}
 		}
 		packed, errPack := packRow(bytes.Clone(v))
+		count, errCount := countRow(v)
 		if err != nil {
-			if !errors.Is(err, ErrCorrupt) || errPack != nil && !errors.Is(errPack, ErrCorrupt) || errLoad != nil && !errors.Is(errLoad, ErrCorrupt) {
-				t.Fatal(err, errPack, errLoad)
+			if !errors.Is(err, ErrCorrupt) || errPack != nil && !errors.Is(errPack, ErrCorrupt) || errLoad != nil && !errors.Is(errLoad, ErrCorrupt) || errCount != nil && !errors.Is(errCount, ErrCorrupt) {
+				t.Fatal(err, errPack, errLoad, errCount)
 			}
 			return
+		}
+		if errCount != nil || count != n {
+			t.Fatalf("counted %d documents, %v, want %d", count, errCount, n)
 		}
 		if errLoad != nil || n != uint64(len(ps))-uint64(removed) {
 			t.Fatalf("%d documents, %v, want %d less %d", n, errLoad, len(ps), removed)

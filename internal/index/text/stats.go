@@ -10,13 +10,13 @@ import (
 
 // A statistics value is a row of counters:
 //
-//	02 | documents 8 | tail 8 | length of field 0 8 | length of field 1 8 | …
+//	03 | documents 8 | tail 8 | next id 8 | length of field 0 8 | length of field 1 8 | …
 //
 // A value with fewer counters counts zero for the others. tail is where the
-// documents begin that have a forward row and no postings yet.
+// documents begin that have no postings yet; the next new term gets next id.
 const (
-	statsVersion = 0x02
-	lengthsAt    = 2 // the first counter of a length
+	statsVersion = 0x03
+	lengthsAt    = 3 // the first counter of a length
 	maxCounters  = lengthsAt + 256
 )
 
@@ -49,10 +49,11 @@ func (s *Stats) dropDoc(lengths [NumFields]uint32) {
 	}
 }
 
-func appendStats(dst []byte, s Stats, tail uint32) []byte {
+func appendStats(dst []byte, s Stats, tail, nextID uint32) []byte {
 	dst = append(dst, statsVersion)
 	dst = binary.BigEndian.AppendUint64(dst, s.Docs)
 	dst = binary.BigEndian.AppendUint64(dst, uint64(tail))
+	dst = binary.BigEndian.AppendUint64(dst, uint64(nextID))
 	for _, n := range s.Length {
 		dst = binary.BigEndian.AppendUint64(dst, n)
 	}
@@ -66,42 +67,44 @@ func checkStats(v []byte) error {
 	return nil
 }
 
-func decodeStats(v []byte) (s Stats, tail uint32, err error) {
+func decodeStats(v []byte) (s Stats, tail, nextID uint32, err error) {
 	if err := checkStats(v); err != nil {
-		return s, 0, err
+		return s, 0, 0, err
 	}
 	for i := 0; 1+8*i < len(v); i++ {
 		n := binary.BigEndian.Uint64(v[1+8*i:])
 		switch {
 		case int64(n) < 0:
-			return s, 0, fmt.Errorf("%w: negative counter %d", ErrCorrupt, i)
+			return s, 0, 0, fmt.Errorf("%w: negative counter %d", ErrCorrupt, i)
 		case i == 0:
 			s.Docs = n
 		case i == 1 && n <= maxTail && n%tailSize == 0:
 			tail = uint32(n)
+		case i == 2 && n <= maxTermID+1:
+			nextID = uint32(n)
 		case i >= lengthsAt && i-lengthsAt < NumFields:
 			s.Length[i-lengthsAt] = n
 		case n != 0:
-			return s, 0, fmt.Errorf("%w: counter %d is %d", ErrCorrupt, i, n)
+			return s, 0, 0, fmt.Errorf("%w: counter %d is %d", ErrCorrupt, i, n)
 		}
 	}
-	return s, tail, nil
+	return s, tail, nextID, nil
 }
 
 // ReadStats reads a partition's counters, zero for an unknown one. Errors:
 // ErrCorrupt, the database's.
 func ReadStats(r pebble.Reader, partition uint32) (Stats, error) {
-	s, _, err := readStats(r, partition)
+	s, _, _, err := readStats(r, partition)
 	return s, err
 }
 
-func readStats(r pebble.Reader, partition uint32) (s Stats, tail uint32, err error) {
+func readStats(r pebble.Reader, partition uint32) (s Stats, tail, nextID uint32, err error) {
 	err = view(r, appendPartition(nil, PrefixStatistics, partition), func(v []byte) (err error) {
-		s, tail, err = decodeStats(v)
+		s, tail, nextID, err = decodeStats(v)
 		return err
 	})
 	if err != nil && !errors.Is(err, ErrNotFound) {
-		return Stats{}, 0, fmt.Errorf("read statistics of partition %d: %w", partition, err)
+		return Stats{}, 0, 0, fmt.Errorf("read statistics of partition %d: %w", partition, err)
 	}
-	return s, tail, nil
+	return s, tail, nextID, nil
 }

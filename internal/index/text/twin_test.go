@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sort"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -63,12 +65,12 @@ func (t *twin) stats(parts []Partition) (s Stats) {
 	return s
 }
 
-func (t *twin) docFreq(parts []Partition, key TermKey, f Field) (n float64) {
+func (t *twin) docFreq(parts []Partition, term string, f Field) (n float64) {
 	for _, pt := range parts {
 		p := t.part(pt.ID)
 		for _, id := range p.living() {
-			for _, term := range p.docs[id].Terms {
-				if term.Key == key && term.Field == f {
+			for _, t := range p.docs[id].Terms {
+				if t.Text == term && t.Field == f {
 					n++
 				}
 			}
@@ -82,7 +84,7 @@ func (q *Query) holds(d Doc) bool {
 	for _, group := range q.Must {
 		if !slices.ContainsFunc(group, func(i int) bool {
 			return slices.ContainsFunc(d.Terms, func(t Term) bool {
-				return q.FieldWeights[t.Field] != 0 && t.Key == q.Terms[i].Keys[t.Field]
+				return q.FieldWeights[t.Field] != 0 && t.Text == q.Terms[i].Text
 			})
 		}) {
 			return false
@@ -97,12 +99,12 @@ func (t *twin) search(parts []Partition, q Query) []Hit {
 	found := map[[2]uint32]int{}
 	for i, qt := range q.Terms {
 		required := slices.ContainsFunc(q.Must, func(g []int) bool { return slices.Contains(g, i) })
-		for f, key := range qt.Keys {
-			w := qt.Weight * q.FieldWeights[f]
-			if w == 0 && !(required && q.FieldWeights[f] != 0) || key == (TermKey{}) {
+		for f, weight := range q.FieldWeights {
+			w := qt.Weight * weight
+			if w == 0 && !(required && weight != 0) {
 				continue
 			}
-			n := t.docFreq(parts, key, Field(f))
+			n := t.docFreq(parts, qt.Text, Field(f))
 			idf := math.Log(1 + (float64(st.Docs)-n+0.5)/(n+0.5))
 			avg := float64(st.Length[f]) / float64(st.Docs)
 			for _, pt := range parts {
@@ -112,7 +114,7 @@ func (t *twin) search(parts []Partition, q Query) []Hit {
 						continue
 					}
 					for _, term := range p.docs[id].Terms {
-						if term.Key != key || term.Field != Field(f) {
+						if term.Text != qt.Text || term.Field != Field(f) {
 							continue
 						}
 						tf, l := float64(term.TF), float64(p.docs[id].Lengths[f])
@@ -173,12 +175,21 @@ func sameHits(got, want []Hit, k int) error {
 	return nil
 }
 
-func termKey(f Field, n int) (k TermKey) {
-	x := uint64(n+1)*0x9E3779B97F4A7C15 ^ uint64(f)<<60
-	for i := range k {
-		k[i] = byte(x >> (i % 8 * 8))
+// termText makes terms of which some begin another.
+func termText(n int) string { return strconv.FormatInt(int64(n)*7919, 2+n%30) }
+
+// vocabulary lists a field's terms that begin with prefix, and how many living
+// documents have them.
+func (p *twinPart) vocabulary(f Field, prefix string) map[string]uint64 {
+	all := map[string]uint64{}
+	for _, id := range p.living() {
+		for _, t := range p.docs[id].Terms {
+			if t.Field == f && strings.HasPrefix(t.Text, prefix) {
+				all[t.Text]++
+			}
+		}
 	}
-	return k
+	return all
 }
 
 // randomDoc draws terms from a skewed vocabulary.
@@ -192,7 +203,7 @@ func randomDoc(rng *rand.Rand, id uint32, vocabulary, size int) Doc {
 		}
 		for range n {
 			v := int(math.Pow(rng.Float64(), 3) * float64(vocabulary))
-			tf[Term{Key: termKey(f, v), Field: f}]++
+			tf[Term{Text: termText(v), Field: f}]++
 			d.Lengths[f]++
 		}
 	}
@@ -211,10 +222,8 @@ func randomQuery(rng *rand.Rand, vocabulary int) Query {
 	q.FieldWeights = [NumFields]float64{1, 2, float64(rng.IntN(2))}
 	for i := range 1 + rng.IntN(8) {
 		t := QueryTerm{Weight: float64(rng.IntN(4)) / 2, Term: i}
-		for f := range t.Keys {
-			if rng.IntN(4) > 0 {
-				t.Keys[f] = termKey(Field(f), int(math.Pow(rng.Float64(), 3)*float64(vocabulary)))
-			}
+		if rng.IntN(8) > 0 {
+			t.Text = termText(int(math.Pow(rng.Float64(), 3) * float64(vocabulary)))
 		}
 		q.Terms = append(q.Terms, t)
 	}

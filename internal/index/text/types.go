@@ -1,9 +1,10 @@
 package text
 
 import (
-	"encoding/hex"
+	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 var (
@@ -13,12 +14,10 @@ var (
 	ErrInvalid = errors.New("text index: invalid argument")
 	// ErrNotFound: no forward row of that document.
 	ErrNotFound = errors.New("text index: no such document")
+	// ErrFull: the partition has given out all term ids. Building the state anew
+	// numbers only the terms that it finds.
+	ErrFull = errors.New("text index: no term ids left in the partition")
 )
-
-// TermKey is the HMAC of a term; it already covers the field and the analyzer.
-type TermKey [12]byte
-
-func (k TermKey) String() string { return hex.EncodeToString(k[:]) }
 
 // Field is a part of a record that is indexed and weighted for itself. Numbers
 // are stored: append only.
@@ -51,20 +50,33 @@ const (
 	MaxLength = 1<<28 - 1
 )
 
+// MaxTerm is the greatest length of a term in bytes: as many as the analyzer gives.
+const MaxTerm = 128
+
+// ValidTerm reports whether the index can hold a term: it has 1 to MaxTerm bytes,
+// and none of them is 0, which ends a term in keys.
+func ValidTerm(term string) bool {
+	return term != "" && len(term) <= MaxTerm && strings.IndexByte(term, 0) < 0
+}
+
+func validTerm(term []byte) bool {
+	return len(term) > 0 && len(term) <= MaxTerm && bytes.IndexByte(term, 0) < 0
+}
+
 // Term is one distinct term of one field of a document.
 type Term struct {
-	Key   TermKey
 	Field Field
+	Text  string // see ValidTerm
 	TF    uint32 // 1 to MaxTF
 }
 
-// Doc is one record version. (Key, Field) pairs are distinct, in any order.
+// Doc is one record version. (Field, Text) pairs are distinct, in any order.
 type Doc struct {
 	ID      uint32
 	Terms   []Term
 	Lengths [NumFields]uint32 // tokens per field, up to MaxLength
-	// Row may hold what EncodeForward gave for this document, so that Add need
-	// not encode and check it again. Reads leave it nil.
+	// Row may hold what EncodeDoc gave for this document; Terms are then in order,
+	// and Add neither encodes nor checks them again. Reads leave it nil.
 	Row []byte
 }
 

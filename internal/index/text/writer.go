@@ -9,16 +9,18 @@ import (
 
 // Writer adds documents to batches and removes them. It belongs to one goroutine.
 //
-// It remembers what the batch holds since Reset, so that a document can be removed
-// in the batch that adds it; call Reset when that batch was committed or given up.
+// It remembers what the batch holds, so that a document can be removed in the batch
+// that adds it. Call Committed when the batch is in the database, or Reset when it
+// was given up; Reset after Committed does nothing.
 type Writer struct {
 	r       pebble.Reader
 	pending map[docKey]pendingDoc
 	tails   map[uint32]*tail // by partition
+	dict    dictionary
 
 	// Scratch, reused between calls.
-	post  sorter
-	inv   []inverted
+	inv   inversion
+	ids   []numbered
 	terms []Term
 	rows  []byte
 	ends  []int // where each document's row in rows ends
@@ -38,17 +40,25 @@ type pendingDoc struct {
 // NewWriter returns a Writer that finds committed rows in r, the database that
 // its batches go to.
 func NewWriter(r pebble.Reader) *Writer {
-	return &Writer{r: r, pending: map[docKey]pendingDoc{}, tails: map[uint32]*tail{}}
+	return &Writer{r: r, pending: map[docKey]pendingDoc{}, tails: map[uint32]*tail{}, dict: newDictionary(r)}
 }
 
-// Reset forgets the documents of the batch so far.
-func (w *Writer) Reset() {
+// Committed begins a new batch, after the one before is in the database.
+func (w *Writer) Committed() {
+	w.dict.committed()
 	clear(w.pending)
 	clear(w.tails)
 }
 
-// Add writes forward rows and counters of docs to b, and the postings of the tail
-// that they complete. Their IDs ascend and lie above all IDs added to the
+// Reset begins a new batch in the place of one that was given up.
+func (w *Writer) Reset() {
+	w.dict.givenUp()
+	clear(w.pending)
+	clear(w.tails)
+}
+
+// Add writes rows and counters of docs to b, and the postings of the tail that they
+// complete. Their IDs ascend and lie above all IDs added to the
 // partition before. After ErrInvalid nothing was written; after another error b
 // must be given up. docs is not kept.
 func (w *Writer) Add(b *pebble.Batch, partition uint32, docs []Doc) error {
@@ -66,59 +76,64 @@ func (w *Writer) add(b *pebble.Batch, partition uint32, docs []Doc) error {
 	if err != nil {
 		return err
 	}
-	if err := w.encode(t, docs); err != nil {
+	end := max(t.start, docs[len(docs)-1].ID&^(tailSize-1))
+	first := sort.Search(len(docs), func(i int) bool { return docs[i].ID >= end }) // of the next tail
+	if err := w.check(t, docs, first); err != nil {
 		return err
 	}
-	end := max(t.start, docs[len(docs)-1].ID&^(tailSize-1))
-	from := 0
 	for i := range docs {
 		d := &docs[i]
+		t.last = int64(d.ID)
+		t.stats.addDoc(d.Lengths)
+		w.pending[docKey{partition, d.ID}] = pendingDoc{lengths: d.Lengths}
+	}
+	if end > t.start {
+		if err := w.invert(b, partition, t, end, docs[:first]); err != nil {
+			return err
+		}
+	}
+	from := 0
+	for i, d := range docs[first:] {
 		row := w.rows[from:w.ends[i]]
 		from = w.ends[i]
 		w.key = appendForwardKey(w.key[:0], partition, d.ID)
 		if err := b.Set(w.key, row, nil); err != nil {
 			return err
 		}
-		t.last = int64(d.ID)
-		t.stats.addDoc(d.Lengths)
-		w.pending[docKey{partition, d.ID}] = pendingDoc{lengths: d.Lengths}
-	}
-	first := sort.Search(len(docs), func(i int) bool { return docs[i].ID >= end }) // of the next tail
-	if end > t.start {
-		if err := w.invert(b, partition, t, end, docs[:first]); err != nil {
-			return err
-		}
-	}
-	for i := first; i < len(docs); i++ {
-		row := w.rows[:w.ends[i]]
-		if i > 0 {
-			row = row[w.ends[i-1]:]
-		}
-		t.docs = append(t.docs, rowOfDoc{id: docs[i].ID, from: len(t.rows), to: len(t.rows) + len(row)})
+		t.docs = append(t.docs, rowOfDoc{id: d.ID, from: len(t.rows), to: len(t.rows) + len(row)})
 		t.rows = append(t.rows, row...)
 	}
 	return w.count(b, partition, t)
 }
 
-// encode validates docs and encodes their forward rows.
-func (w *Writer) encode(t *tail, docs []Doc) error {
+// check validates docs. Those before first are inverted at once; of the others it
+// makes the rows.
+func (w *Writer) check(t *tail, docs []Doc, first int) error {
 	if len(docs) > maxDocsPerCall-tailSize {
 		return fmt.Errorf("%w: %d documents in one call", ErrInvalid, len(docs))
 	}
 	w.rows, w.ends = w.rows[:0], w.ends[:0]
 	last := max(t.last, int64(t.start)-1)
 	for i := range docs {
-		if int64(docs[i].ID) <= last {
-			return fmt.Errorf("%w: document %d after %d", ErrInvalid, docs[i].ID, last)
+		d := &docs[i]
+		if int64(d.ID) <= last {
+			return fmt.Errorf("%w: document %d after %d", ErrInvalid, d.ID, last)
 		}
-		last = int64(docs[i].ID)
-		if row := docs[i].Row; row != nil {
-			w.rows = append(w.rows, row...)
-		} else {
+		last = int64(d.ID)
+		row := d.Row
+		if row == nil {
 			var err error
-			if w.rows, err = EncodeForward(w.rows, docs[i]); err != nil {
+			if w.val, err = EncodeDoc(w.val[:0], *d); err != nil {
 				return err
 			}
+			row = w.val
+		}
+		if i < first {
+			continue
+		}
+		var err error
+		if w.rows, err = appendTailRow(w.rows, row); err != nil {
+			return fmt.Errorf("%w: the row of document %d: %v", ErrInvalid, d.ID, err)
 		}
 		w.ends = append(w.ends, len(w.rows))
 	}
@@ -129,7 +144,7 @@ func (w *Writer) encode(t *tail, docs []Doc) error {
 // who read it, as there were batches since the last flush.
 func (w *Writer) count(b *pebble.Batch, partition uint32, t *tail) error {
 	w.key = appendPartition(w.key[:0], PrefixStatistics, partition)
-	w.val = appendStats(w.val[:0], t.stats, t.start)
+	w.val = appendStats(w.val[:0], t.stats, t.start, t.nextID)
 	if err := b.Set(w.key, w.val, nil); err != nil {
 		return fmt.Errorf("count: %w", err)
 	}

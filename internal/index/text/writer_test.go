@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,7 +18,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func oneTerm(id, tf uint32) Doc {
-	return Doc{ID: id, Terms: []Term{{Key: termKey(0, 1), TF: tf}}, Lengths: [NumFields]uint32{tf}}
+	return Doc{ID: id, Terms: []Term{{Text: "tea", TF: tf}}, Lengths: [NumFields]uint32{tf}}
 }
 
 func TestAddRefuses(t *testing.T) {
@@ -27,8 +29,11 @@ func TestAddRefuses(t *testing.T) {
 		"descending":  {oneTerm(2, 1), oneTerm(2, 1)},
 		"no tf":       {oneTerm(1, 0)},
 		"large tf":    {oneTerm(1, MaxTF+1)},
-		"field":       {{Terms: []Term{{TF: 1, Field: NumFields}}}},
-		"twice":       {{Terms: []Term{{TF: 1}, {TF: 2}}}},
+		"field":       {{Terms: []Term{{Text: "a", TF: 1, Field: NumFields}}}},
+		"twice":       {{Terms: []Term{{Text: "a", TF: 1}, {Text: "a", TF: 2}}}},
+		"empty term":  {{Terms: []Term{{TF: 1}}}},
+		"long term":   {{Terms: []Term{{Text: strings.Repeat("a", MaxTerm+1), TF: 1}}}},
+		"zero byte":   {{Terms: []Term{{Text: "a\x00b", TF: 1}}}},
 		"long length": {{Lengths: [NumFields]uint32{MaxLength + 1}}},
 	}
 	for name, docs := range bad {
@@ -36,8 +41,8 @@ func TestAddRefuses(t *testing.T) {
 		if err := w.Add(b, 0, docs); !errors.Is(err, ErrInvalid) || !b.Empty() {
 			t.Errorf("%s: %v, batch %d", name, err, b.Count())
 		}
-		if _, err := EncodeForward(nil, docs[len(docs)-1]); name != "descending" && !errors.Is(err, ErrInvalid) {
-			t.Errorf("%s: EncodeForward: %v", name, err)
+		if _, err := EncodeDoc(nil, docs[len(docs)-1]); name != "descending" && !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: EncodeDoc: %v", name, err)
 		}
 		_ = b.Close()
 	}
@@ -52,12 +57,17 @@ func TestRemove(t *testing.T) {
 	db := openTestDB(t, vfs.NewMem())
 	defer db.Close()
 	w := NewWriter(db)
-	b := db.NewBatch()
+	plain := db.NewBatch()
+	defer plain.Close()
+	if err := w.Remove(plain, 5, 1); !errors.Is(err, ErrInvalid) {
+		t.Fatal("a plain batch was taken:", err)
+	}
+	if err := w.RemovePhysical(plain, 5, 1); !errors.Is(err, ErrInvalid) {
+		t.Fatal("a plain batch was taken:", err)
+	}
+	b := db.NewIndexedBatch()
 	if err := w.Remove(b, 5, 1); !errors.Is(err, ErrNotFound) {
 		t.Fatal(err)
-	}
-	if err := w.RemovePhysical(b, 5, 1); !errors.Is(err, ErrInvalid) {
-		t.Fatal("a plain batch was taken:", err)
 	}
 	if err := w.Add(b, 5, []Doc{oneTerm(1, 2), oneTerm(2, 3)}); err != nil {
 		t.Fatal(err)
@@ -68,7 +78,7 @@ func TestRemove(t *testing.T) {
 		}
 	}
 	mustCommit(t, db, b)
-	w.Reset()
+	w.Committed()
 	b = db.NewIndexedBatch()
 	if err := w.Remove(b, 5, 1); err != nil || !b.Empty() {
 		t.Fatal("a removed document was removed again:", err)
@@ -87,7 +97,7 @@ func TestRemove(t *testing.T) {
 		t.Fatal("an erased document was removed:", err)
 	}
 	mustCommit(t, db, b)
-	if _, err := ForwardRow(db, 5, 2); !errors.Is(err, ErrNotFound) {
+	if _, err := ReadDoc(db, 5, 2); !errors.Is(err, ErrNotFound) {
 		t.Fatal(err)
 	}
 }
@@ -97,7 +107,7 @@ func TestSearchRefuses(t *testing.T) {
 	defer db.Close()
 	nan := 0.0
 	nan /= nan
-	term := []QueryTerm{{Keys: [NumFields]TermKey{{1}}, Weight: 1}}
+	term := []QueryTerm{{Text: "tea", Weight: 1}}
 	ones := [NumFields]float64{1, 1, 1}
 	bad := []Query{
 		{},
@@ -130,9 +140,9 @@ func TestSearchRefuses(t *testing.T) {
 	}
 }
 
-func mustForward(t testing.TB, d Doc) []byte {
+func mustEncode(t testing.TB, d Doc) []byte {
 	t.Helper()
-	v, err := EncodeForward(nil, d)
+	v, err := EncodeDoc(nil, d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,22 +150,25 @@ func mustForward(t testing.TB, d Doc) []byte {
 }
 
 func TestCorruptRowsAreErrors(t *testing.T) {
-	key := termKey(0, 1)
-	rows := map[string][2][]byte{
-		"run":        {appendPostingKey(nil, 1, key, 0, 0), {runVersion, 9, 0}},
-		"chunk":      {appendPostingKey(nil, 1, key, 0, 0), {chunkVersion, 9, 0}},
-		"nothing":    {appendPostingKey(nil, 1, key, 0, 0), nil},
-		"order":      {appendPostingKey(nil, 1, key, 0, 0), {runVersion, 1, 0, 1, runVersion, 1, 0, 1}},
-		"removed":    {appendPostingKey(nil, 1, key, 0, 0), {runVersion, 1, 0, 1, removedVersion, 2}},
-		"version":    {appendPostingKey(nil, 1, key, 0, 0), {9}},
-		"block":      {appendPostingKey(nil, 1, key, 0, 1<<30), {runVersion, 1, 0, 1}},
-		"key":        {append(appendPostingKey(nil, 1, key, 0, 0), 1), {runVersion, 1, 0, 1}},
-		"statistics": {appendPartition(nil, PrefixStatistics, 1), {statsVersion}},
-		"tail row":   {appendForwardKey(nil, 1, tailSize), {forwardVersion, 1}},
-		"tail key":   {append(appendForwardKey(nil, 1, tailSize), 9, 9), nil},
-		"tail":       {appendForwardKey(nil, 1, tailSize+blockSize), mustForward(t, oneTerm(0, 1))},
+	key := appendPostingKey(nil, 1, 0, "tea", 0)
+	row, err := appendTailRow(nil, mustEncode(t, oneTerm(0, 1)))
+	if err != nil {
+		t.Fatal(err)
 	}
-	q := Query{K: 1, FieldWeights: [NumFields]float64{1}, Terms: []QueryTerm{{Keys: [NumFields]TermKey{key}, Weight: 1}}}
+	rows := map[string][2][]byte{
+		"run":        {key, {runVersion, 9, 0}},
+		"chunk":      {key, {chunkVersion, 9, 0}},
+		"nothing":    {key, nil},
+		"order":      {key, {runVersion, 1, 0, 1, runVersion, 1, 0, 1}},
+		"removed":    {key, {runVersion, 1, 0, 1, removedVersion, 2}},
+		"version":    {key, {9}},
+		"key":        {append(slices.Clone(key), 1), {runVersion, 1, 0, 1}},
+		"statistics": {appendPartition(nil, PrefixStatistics, 1), {statsVersion}},
+		"tail row":   {appendForwardKey(nil, 1, tailSize), {tailVersion, 1}},
+		"tail key":   {append(appendForwardKey(nil, 1, tailSize), 9, 9), nil},
+		"tail":       {appendForwardKey(nil, 1, tailSize+blockSize), row},
+	}
+	q := Query{K: 1, FieldWeights: [NumFields]float64{1}, Terms: []QueryTerm{{Text: "tea", Weight: 1}}}
 	for name, kv := range rows {
 		db := openTestDB(t, vfs.NewMem())
 		w, b := NewWriter(db), db.NewBatch()
@@ -169,10 +182,10 @@ func TestCorruptRowsAreErrors(t *testing.T) {
 		if _, err := Search(context.Background(), db, []Partition{{ID: 1}}, q); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := db.Set(appendForwardKey(nil, 1, 1), []byte{forwardVersion, 0, 1}, nil); err != nil {
+		if err := db.Set(appendForwardKey(nil, 1, 1), []byte{invertedVersion, 0, 1}, nil); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ForwardRow(db, 1, 1); !errors.Is(err, ErrCorrupt) {
+		if _, err := ReadDoc(db, 1, 1); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s: forward row: %v", name, err)
 		}
 		if err := db.Close(); err != nil {
@@ -191,7 +204,7 @@ func TestSearchWhileWriting(t *testing.T) {
 	var stop atomic.Bool
 	var wg sync.WaitGroup
 	q := Query{K: 5, FieldWeights: [NumFields]float64{1}, Explain: true,
-		Terms: []QueryTerm{{Keys: [NumFields]TermKey{termKey(0, 1)}, Weight: 1}}}
+		Terms: []QueryTerm{{Text: "tea", Weight: 1}}}
 	for range 3 {
 		wg.Go(func() {
 			for !stop.Load() {
@@ -224,7 +237,7 @@ func TestSearchWhileWriting(t *testing.T) {
 			t.Fatal(err)
 		}
 		mustCommit(t, db, b)
-		w.Reset()
+		w.Committed()
 		if rng.IntN(40) == 0 {
 			if _, err := db.AsyncFlush(); err != nil {
 				t.Fatal(err)

@@ -2,7 +2,6 @@ package texts
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -23,21 +22,9 @@ type own struct {
 	db       *storage.DB
 	searcher index.Searcher
 	live     index.Bits
-	keys     map[string]index.TermKey
 }
 
-func newOwn(dir string) engine { return &own{dir: dir, keys: map[string]index.TermKey{}} }
-
-// key stands for the HMAC of a term, which a node keeps in a cache too.
-func (o *own) key(term string) index.TermKey {
-	k, ok := o.keys[term]
-	if !ok {
-		sum := sha256.Sum256([]byte(term))
-		copy(k[:], sum[:])
-		o.keys[strings.Clone(term)] = k
-	}
-	return k
-}
+func newOwn(dir string) engine { return &own{dir: dir} }
 
 func (o *own) open() (err error) {
 	o.db, err = storage.Open(storage.Options{Dir: o.dir, Merge: index.MergeTable()})
@@ -75,20 +62,27 @@ func (o *own) commit(w *index.Writer, docs []index.Doc) error {
 	if err := w.Add(b, 1, docs); err != nil {
 		return err
 	}
-	return o.db.Commit(b, false)
+	if err := o.db.Commit(b, false); err != nil {
+		return err
+	}
+	w.Committed()
+	return nil
 }
 
 func (o *own) doc(id uint32, line string) index.Doc {
 	words := strings.Fields(line)
 	d := index.Doc{ID: id}
 	d.Lengths[index.FieldText] = uint32(len(words))
+	for i, w := range words {
+		words[i] = plain(w)
+	}
 	slices.Sort(words)
 	for i, w := range words {
 		if i > 0 && words[i-1] == w {
 			d.Terms[len(d.Terms)-1].TF++
 			continue
 		}
-		d.Terms = append(d.Terms, index.Term{Key: o.key(w), Field: index.FieldText, TF: 1})
+		d.Terms = append(d.Terms, index.Term{Field: index.FieldText, Text: w, TF: 1})
 	}
 	return d
 }
@@ -97,9 +91,7 @@ func (o *own) search(ctx context.Context, terms []string, k int) ([]hit, error) 
 	q := index.Query{K: k}
 	q.FieldWeights[index.FieldText] = 1
 	for _, t := range terms {
-		qt := index.QueryTerm{Weight: 1}
-		qt.Keys[index.FieldText] = o.key(t)
-		q.Terms = append(q.Terms, qt)
+		q.Terms = append(q.Terms, index.QueryTerm{Text: plain(t), Weight: 1})
 	}
 	snap := o.db.NewSnapshot()
 	defer snap.Close()

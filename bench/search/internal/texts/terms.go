@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 
+	index "mneme/internal/index/text"
 	"mneme/internal/text"
 )
 
@@ -42,6 +43,16 @@ func spell(term string) string {
 		}
 	}
 	return term
+}
+
+// plain is the term that was spelled so.
+func plain(word string) string {
+	if code, ok := strings.CutPrefix(word, "x0"); ok {
+		if raw, err := hex.DecodeString(code); err == nil && index.ValidTerm(string(raw)) && spell(string(raw)) == word {
+			return string(raw)
+		}
+	}
+	return word
 }
 
 // queries draws n queries of size different terms, each out of one document, so
