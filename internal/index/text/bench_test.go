@@ -107,14 +107,14 @@ func BenchmarkSearch(b *testing.B) {
 }
 
 // BenchmarkAdd adds ranges of documents; one operation is one document. Those of
-// one document are captures, those of 100 are a rebuild.
+// one document are captures, those of 100 and 1,000 are a rebuild.
 func BenchmarkAdd(b *testing.B) {
 	c := newCorpus(1)
 	docs := make([]Doc, 20_000)
 	for i := range docs {
 		docs[i] = c.doc(8, 32)
 	}
-	for _, size := range []int{1, 100} {
+	for _, size := range []int{1, 100, 1000} {
 		b.Run(fmt.Sprint("batch=", size), func(b *testing.B) {
 			db, err := storage.Open(storage.Options{Dir: "db", FS: vfs.NewMem(), Merge: MergeTable()})
 			if err != nil {

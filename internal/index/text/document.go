@@ -3,7 +3,6 @@ package text
 import (
 	"cmp"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 )
@@ -24,15 +23,24 @@ const (
 // EncodeDoc appends d in clear to dst, whatever the order of its terms. The DocID
 // is not part of it. Errors: ErrInvalid.
 func EncodeDoc(dst []byte, d Doc) ([]byte, error) {
-	terms := d.Terms
-	if !slices.IsSortedFunc(terms, CompareTerms) {
-		terms = slices.Clone(terms)
-		slices.SortFunc(terms, CompareTerms)
-	}
-	if err := errors.Join(checkDoc(d.Lengths, terms), checkDistinct(terms)); err != nil {
+	terms, err := inOrder(&d)
+	if err != nil {
 		return nil, fmt.Errorf("encode document %d: %w", d.ID, err)
 	}
 	return AppendDoc(dst, d.Lengths, terms), nil
+}
+
+// inOrder checks a document and gives its terms in order.
+func inOrder(d *Doc) ([]Term, error) {
+	terms := d.Terms
+	if checkDistinct(terms) != nil {
+		terms = slices.Clone(terms)
+		slices.SortFunc(terms, CompareTerms)
+		if err := checkDistinct(terms); err != nil {
+			return nil, err
+		}
+	}
+	return terms, checkDoc(d.Lengths, terms)
 }
 
 // AppendDoc is EncodeDoc for terms that are valid and in order.

@@ -138,22 +138,9 @@ func (w *Writer) number(b *pebble.Batch, partition uint32, t *tail) error {
 func (w *Writer) invert(b *pebble.Batch, partition uint32, t *tail, end uint32, docs []Doc) error {
 	v := &w.inv
 	v.begin(w.dict.part(partition, t.nextID))
-	if err := w.gatherCommitted(partition, t.start, end); err != nil {
+	if err := w.gatherTail(partition, t, end); err != nil {
 		return err
 	}
-	n := 0 // of t.docs
-	for ; n < len(t.docs) && t.docs[n].id < end; n++ {
-		d := t.docs[n]
-		state := w.pending[docKey{partition, d.id}]
-		if state.erased {
-			continue
-		}
-		if err := w.gather(d.id, t.rows[d.from:d.to], state.removed); err != nil {
-			return err
-		}
-	}
-	t.dropFirst(n)
-	t.start = end
 	for i := range docs {
 		d := &docs[i]
 		for k := range d.Terms {

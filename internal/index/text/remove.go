@@ -45,8 +45,11 @@ func (w *Writer) remove(b *pebble.Batch, partition, id uint32) error {
 	if err := b.Set(w.key, []byte{removedMark}, nil); err != nil {
 		return err
 	}
-	d.removed = true
+	d.removed, w.dirty = true, true
 	w.pending[docKey{partition, id}] = d
+	if known := t.doc(id); known != nil {
+		known.removed = true
+	}
 	return w.discount(b, partition, t, d)
 }
 
@@ -144,7 +147,11 @@ func (w *Writer) erase(b *pebble.Batch, partition, id uint32) error {
 	if err := b.Delete(appendRemovedKey(nil, partition, id), nil); err != nil {
 		return err
 	}
+	w.dirty = true
 	w.pending[docKey{partition, id}] = pendingDoc{erased: true}
+	if known := tl.doc(id); known != nil {
+		known.erased = true
+	}
 	if state.removed {
 		return nil
 	}

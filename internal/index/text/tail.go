@@ -1,7 +1,9 @@
 package text
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -26,17 +28,27 @@ type tail struct {
 	stats  Stats
 	start  uint32     // documents below have postings
 	nextID uint32     // of the next new term
-	last   int64      // the greatest DocID added in this batch; -1: none
-	docs   []rowOfDoc // added in this batch
+	last   int64      // the greatest DocID added since the Writer knows the tail; -1: none
+	docs   []rowOfDoc // added since, and not inverted
 	rows   []byte     // their rows, back to back
+	whole  bool       // no other documents are in the tail
 }
 
 type rowOfDoc struct {
 	id       uint32
 	from, to int // in tail.rows
+	removed  bool
+	erased   bool
 }
 
-// tailOf finds the partition's tail, in the database at first use in a batch.
+// maxTailBytes bounds the rows that a Writer remembers between batches, and
+// maxTails the partitions.
+const (
+	maxTailBytes = 8 << 20
+	maxTails     = 1 << 12
+)
+
+// tailOf finds the partition's tail, in the database at first use.
 func (w *Writer) tailOf(partition uint32) (*tail, error) {
 	if t := w.tails[partition]; t != nil {
 		return t, nil
@@ -50,15 +62,40 @@ func (w *Writer) tailOf(partition uint32) (*tail, error) {
 	return t, nil
 }
 
-func (t *tail) dropFirst(n int) {
-	if n == len(t.docs) {
-		t.docs, t.rows = t.docs[:0], t.rows[:0]
-		return
+// doc finds a document in memory; nil if it is not there.
+func (t *tail) doc(id uint32) *rowOfDoc {
+	i, ok := slices.BinarySearchFunc(t.docs, id, func(d rowOfDoc, id uint32) int { return cmp.Compare(d.id, id) })
+	if !ok {
+		return nil
 	}
-	t.docs = append(t.docs[:0], t.docs[n:]...)
+	return &t.docs[i]
 }
 
-// gatherCommitted takes the documents that were there before the batch.
+// gatherTail takes the documents of the tail below end, and forgets them.
+func (w *Writer) gatherTail(partition uint32, t *tail, end uint32) error {
+	if !t.whole {
+		known := end // where those begin that are in memory
+		if len(t.docs) > 0 {
+			known = min(known, t.docs[0].id)
+		}
+		if err := w.gatherCommitted(partition, t.start, known); err != nil {
+			return err
+		}
+	}
+	for _, d := range t.docs { // all below end: it is the last multiple of tailSize
+		if d.erased {
+			continue
+		}
+		if err := w.gather(d.id, t.rows[d.from:d.to], d.removed); err != nil {
+			return err
+		}
+	}
+	w.held -= len(t.rows)
+	t.docs, t.rows, t.start, t.whole = t.docs[:0], t.rows[:0], end, true
+	return nil
+}
+
+// gatherCommitted takes documents that only the database knows.
 func (w *Writer) gatherCommitted(partition, start, end uint32) (err error) {
 	it, err := w.r.NewIter(&pebble.IterOptions{
 		LowerBound: appendForwardKey(nil, partition, start),

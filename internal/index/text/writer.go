@@ -10,12 +10,15 @@ import (
 // Writer adds documents to batches and removes them. It belongs to one goroutine.
 //
 // It remembers what the batch holds, so that a document can be removed in the batch
-// that adds it. Call Committed when the batch is in the database, or Reset when it
+// that adds it, and the tails that it met, so that nothing of them is read again.
+// Nobody else may write the rows of its partitions meanwhile. Call Committed when the batch is in the database, or Reset when it
 // was given up; Reset after Committed does nothing.
 type Writer struct {
 	r       pebble.Reader
 	pending map[docKey]pendingDoc
 	tails   map[uint32]*tail // by partition
+	held    int              // bytes of rows in tails
+	dirty   bool             // the batch under way has rows
 	dict    dictionary
 
 	// Scratch, reused between calls.
@@ -47,14 +50,24 @@ func NewWriter(r pebble.Reader) *Writer {
 func (w *Writer) Committed() {
 	w.dict.committed()
 	clear(w.pending)
-	clear(w.tails)
+	w.dirty = false
+	if w.held > maxTailBytes || len(w.tails) > maxTails {
+		w.forgetTails()
+	}
 }
 
 // Reset begins a new batch in the place of one that was given up.
 func (w *Writer) Reset() {
 	w.dict.givenUp()
 	clear(w.pending)
+	if w.dirty {
+		w.forgetTails()
+	}
+}
+
+func (w *Writer) forgetTails() {
 	clear(w.tails)
+	w.held, w.dirty = 0, false
 }
 
 // Add writes rows and counters of docs to b, and the postings of the tail that they
@@ -81,6 +94,7 @@ func (w *Writer) add(b *pebble.Batch, partition uint32, docs []Doc) error {
 	if err := w.check(t, docs, first); err != nil {
 		return err
 	}
+	w.dirty = true
 	for i := range docs {
 		d := &docs[i]
 		t.last = int64(d.ID)
@@ -102,6 +116,7 @@ func (w *Writer) add(b *pebble.Batch, partition uint32, docs []Doc) error {
 		}
 		t.docs = append(t.docs, rowOfDoc{id: d.ID, from: len(t.rows), to: len(t.rows) + len(row)})
 		t.rows = append(t.rows, row...)
+		w.held += len(row)
 	}
 	return w.count(b, partition, t)
 }
@@ -122,11 +137,14 @@ func (w *Writer) check(t *tail, docs []Doc, first int) error {
 		last = int64(d.ID)
 		row := d.Row
 		if row == nil {
-			var err error
-			if w.val, err = EncodeDoc(w.val[:0], *d); err != nil {
-				return err
+			terms, err := inOrder(d)
+			if err != nil {
+				return fmt.Errorf("document %d: %w", d.ID, err)
 			}
-			row = w.val
+			if i >= first {
+				w.val = AppendDoc(w.val[:0], d.Lengths, terms)
+				row = w.val
+			}
 		}
 		if i < first {
 			continue
