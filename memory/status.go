@@ -157,6 +157,16 @@ type ShardStatus struct {
 	Records         uint64    `json:"records"`
 	PendingVectors  uint64    `json:"pending_vectors"`
 	Halted          string    `json:"halted,omitempty"`
+	// Erasing is there while what was deleted for good leaves the files.
+	Erasing *ErasingStatus `json:"erasing,omitempty"`
+}
+
+// ErasingStatus says how far the removal of deleted namespaces from the node's
+// files has come. They have left every answer before, and their keys are gone.
+type ErasingStatus struct {
+	Step  string    `json:"step"` // keys, readers, tables, state, caches, storage key, raft, files or end
+	Since time.Time `json:"since"`
+	Error string    `json:"error,omitempty"` // of the last attempt; it is tried again
 }
 
 // GuardStatus is the state of the recall guard: ok, tripped or none.

@@ -61,6 +61,12 @@ func printStatus(a *app, addr string, st memory.Status) {
 		if s.PendingVectors > 0 {
 			a.printf("          %d vectors are still being made\n", s.PendingVectors)
 		}
+		if e := s.Erasing; e != nil {
+			a.printf("          what was deleted is leaving the files since %s, step: %s\n", e.Since.Format(time.RFC3339), oneLine(e.Step))
+			if e.Error != "" {
+				a.println("          " + a.paint("31", "the last attempt failed: ") + oneLine(e.Error))
+			}
+		}
 		if s.Log.Diverged != "" {
 			a.println("          " + a.paint("31", "writes are stopped: ") + oneLine(s.Log.Diverged))
 			a.next("memctl log verify")

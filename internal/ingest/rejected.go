@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -101,6 +102,18 @@ func (r *Rejections) List(limit int) memory.RejectedList {
 		out.Counts[k] = v
 	}
 	return out
+}
+
+// Keep drops the messages that keep is not true of, from the list and the file.
+func (r *Rejections) Keep(keep func(m *memory.Rejected) bool) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.trimLocked()
+	r.ring = slices.DeleteFunc(slices.Clone(r.ring), func(m memory.Rejected) bool { return !keep(&m) })
+	if _, err := r.fs.Stat(r.path); len(r.ring) == 0 && errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return r.rewriteLocked()
 }
 
 func (r *Rejections) trimLocked() {

@@ -48,6 +48,7 @@ func (n *Node) shardStatus(ctx context.Context) (memory.ShardStatus, error) {
 	leader, _ := n.group.Leader()
 	out := memory.ShardStatus{ID: shard0, Leader: leader, Epoch: c.Epoch, Position: c.Position().String(), StateHash: hash.String(),
 		PipelineVersion: projections.PipelineVersion, Records: records, PendingVectors: pending}
+	out.Erasing = n.eraser.Status()
 	if err := n.group.Halted(); err != nil {
 		out.Halted = err.Error()
 	}

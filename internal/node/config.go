@@ -64,6 +64,8 @@ type Config struct {
 	// FS is where everything is written but what NATS, Raft's log and the lock of
 	// the data directory keep; nil = the system's.
 	FS vfs.FS
+
+	eraseStep func(name string) // tests look at the files before each step of an erasure
 }
 
 // Defaults of Config.

@@ -58,6 +58,7 @@ func (d *dataDir) nats() string            { return filepath.Join(d.path, "nats"
 func (d *dataDir) shard(n uint16) string   { return filepath.Join(d.path, "shards", fmt.Sprint(n)) }
 func (d *dataDir) state(n uint16) string   { return filepath.Join(d.shard(n), "state") }
 func (d *dataDir) vectors(n uint16) string { return filepath.Join(d.shard(n), "vectors") }
+func (d *dataDir) erased() string          { return filepath.Join(d.path, "erased.json") }
 func (d *dataDir) logs() string            { return filepath.Join(d.path, "logs") }
 func (d *dataDir) tokenFile() string       { return filepath.Join(d.path, "keys", "operator.token") }
 

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"sync"
 
@@ -53,6 +54,13 @@ func (m *machine) Restore(dir string) error {
 		m.restored()
 	}
 	return nil
+}
+
+// renew puts a copy of the state in its place, see projections.State.Renew.
+func (m *machine) renew() (gone func(context.Context) error, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.state.Renew()
 }
 
 // swap puts a rebuilt state in the present one's place.

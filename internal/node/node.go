@@ -33,6 +33,7 @@ type Node struct {
 	rejections *ingest.Rejections
 	space      *space
 	scrub      *logScrub
+	eraser     *eraser
 	started    time.Time
 	http       *http.Server
 	listener   net.Listener
@@ -66,7 +67,7 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{core: &core{cfg: cfg}, started: time.Now(), done: make(chan struct{})}
-	n.scrub = newLogScrub(n)
+	n.scrub, n.eraser = newLogScrub(n), newEraser(n)
 	if err := n.open(ctx); err != nil {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
@@ -174,6 +175,9 @@ func (n *Node) openQuery(ctx context.Context) error {
 		q.OnApply(a)
 		n.countVoid(a)
 		n.feed.push(a)
+		if len(a.Dropped) > 0 {
+			n.eraser.Wake()
+		}
 		if a := n.attacherNow(); a != nil {
 			a.Wake()
 		}
@@ -222,6 +226,8 @@ func (n *Node) openWriting(ctx context.Context) error {
 	go n.watchLog(run)
 	n.wg.Go(func() { n.scrub.run(run) })
 	go n.keepWriting(run)
+	n.eraser.Wake()
+	n.wg.Go(func() { n.eraser.run(run) })
 	return nil
 }
 

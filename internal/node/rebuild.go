@@ -15,6 +15,12 @@ import (
 // a time.
 func (n *Node) exclusive(f func() error) error {
 	if !n.admin.TryLock() {
+		if n.eraser.holdsAdmin() {
+			n.admin.Lock() // an erasure ends soon
+			defer n.admin.Unlock()
+			defer n.scrub.hold()()
+			return f()
+		}
 		return memory.Errorf(memory.CodeConflict, "a rebuild, repair or verification is already running").WithHint("wait for it to end")
 	}
 	defer n.admin.Unlock()

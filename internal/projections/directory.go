@@ -65,6 +65,9 @@ func (t *tx) namespaceDeleted(ev *eventContext) (EventResult, error) {
 	n.records, n.hash, n.spaces = 0, StateHash{}, map[SpaceKey]*spaceTotals{}
 	n.row = NamespaceRow{ID: ev.Namespace, Name: n.row.Name, Created: n.row.Created, Deleted: true}
 	t.out.Dropped = append(t.out.Dropped, ev.Namespace)
+	if err := t.noteErased(ev.at.Seq); err != nil {
+		return EventResult{}, err
+	}
 	return EventResult{Outcome: OutcomeApplied}, t.addFact(ev.Namespace, namespaceKey(ev.Namespace), n.row.encode())
 }
 

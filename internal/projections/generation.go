@@ -27,6 +27,7 @@ type generation struct {
 	cursor Cursor
 	refs   int // open views; guarded by State.mu
 	stale  bool
+	gone   chan struct{} // closed once it is closed and removed
 
 	namespaces map[events.ID]*nsState
 	parts      map[uint32]*Partition
@@ -126,7 +127,7 @@ func openGeneration(opt Options, name string) (*generation, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &generation{name: name, db: db, terms: text.NewWriter(db), namespaces: map[events.ID]*nsState{},
+	g := &generation{name: name, db: db, gone: make(chan struct{}), terms: text.NewWriter(db), namespaces: map[events.ID]*nsState{},
 		parts: map[uint32]*Partition{}, byName: map[string]*Partition{}}
 	if err := g.load(opt); err != nil {
 		return nil, errors.Join(err, db.Close())

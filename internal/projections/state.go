@@ -83,6 +83,10 @@ type State struct {
 	gen *generation
 	// moved is closed and replaced whenever the cursor moves.
 	moved chan struct{}
+
+	opened     uint64           // views opened so far
+	views      map[*View]uint64 // the open ones, by how many there were when it was opened
+	viewClosed chan struct{}    // closed and replaced whenever a view is closed
 }
 
 // Open opens the state in opt.Dir, creating an empty one. Errors of damaged,
@@ -112,7 +116,7 @@ func Open(opt Options) (*State, error) {
 }
 
 func newState(opt Options, g *generation) *State {
-	return &State{opt: opt, gen: g, moved: make(chan struct{})}
+	return &State{opt: opt, gen: g, moved: make(chan struct{}), views: map[*View]uint64{}, viewClosed: make(chan struct{})}
 }
 
 // begin makes the first generation. One that is there already was begun by a
@@ -330,6 +334,7 @@ func (s *State) swapTo(name string) error {
 
 // retire closes and removes a generation that nobody reads any more.
 func (s *State) retire(g *generation) {
+	defer close(g.gone)
 	if err := g.db.Close(); err != nil {
 		s.opt.Logger.Warn("old state could not be closed", "dir", g.name, "err", err)
 		return

@@ -33,6 +33,8 @@ func (s *State) View() *View {
 	g := s.gen
 	g.refs++
 	v := &View{state: s, gen: g, snap: g.db.NewSnapshot(), cursor: g.cursor, live: g.live, published: g.cursor.Seq}
+	s.opened++
+	s.views[v] = s.opened
 	// A commit may be visible before it is published: the row is the truth.
 	if raw, err := v.get(metaCursorKey); err == nil && raw != nil {
 		if c, err := decodeCursor(raw); err == nil {
@@ -47,8 +49,12 @@ func (v *View) Close() error {
 	err := v.snap.Close()
 	v.state.mu.Lock()
 	v.gen.refs--
+	delete(v.state.views, v)
+	closed := v.state.viewClosed
+	v.state.viewClosed = make(chan struct{})
 	retire := v.gen.stale && v.gen.refs == 0
 	v.state.mu.Unlock()
+	close(closed)
 	if retire {
 		v.state.retire(v.gen)
 	}

@@ -61,11 +61,37 @@ func (s *Service) saveGraphs(v *vectorView) error {
 			errs = append(errs, fmt.Errorf("save graph %s: %w", name, err))
 		}
 	}
-	names, err := s.opt.FS.List(dir)
-	errs = append(errs, err)
+	return errors.Join(append(errs, s.removeGraphs(keep))...)
+}
+
+// DropGraphs removes the files of graphs whose set is not there any more; what
+// is dropped while it runs is left for the next call.
+func (s *Service) DropGraphs() error {
+	s.loadMu.Lock() // against a keepGrown or a Load that knows the set still
+	defer s.loadMu.Unlock()
+	if s.opt.GraphDir == "" {
+		return nil
+	}
+	keep := map[string]bool{}
+	for _, set := range s.vectors.Load().all() {
+		keep[set.key.graphName()] = true
+	}
+	return s.removeGraphs(keep)
+}
+
+// removeGraphs removes every file of a graph that is not to be kept.
+func (s *Service) removeGraphs(keep map[string]bool) error {
+	names, err := s.opt.FS.List(s.opt.GraphDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	errs := []error{err}
 	for _, name := range names {
-		if strings.Contains(name, graphSuffix) && !keep[name] {
-			errs = append(errs, s.opt.FS.Remove(filepath.Join(dir, name)))
+		if !strings.Contains(name, graphSuffix) || keep[name] {
+			continue
+		}
+		if err := s.opt.FS.Remove(filepath.Join(s.opt.GraphDir, name)); !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)

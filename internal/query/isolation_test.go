@@ -120,7 +120,7 @@ var readerProbes = map[string]probe{
 }
 
 var serviceProbes = map[string]probe{
-	"OnApply": nil, "Load": nil, "Close": nil, // give nothing
+	"OnApply": nil, "Load": nil, "Close": nil, "DropGraphs": nil, // give nothing
 	"OpenEvent": nil, // opens a row that its caller may see: Events and FeedEvents
 	"Authorize": func(_ *testing.T, w *world, r *Reader, _ []string) string {
 		_, err := w.svc.Authorize(context.Background(), canary, r.cap.agent, Freshness{})

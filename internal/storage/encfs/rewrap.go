@@ -28,8 +28,8 @@ const (
 	maxPasses    = 100
 )
 
-// Rewrap wraps the key of every file below dirs under the current storage key,
-// and returns when no other key is needed there any more: after it, and not
+// Rewrap wraps the key of every file below dirs, and of those among dirs that are
+// files, under the current storage key, and returns when no other key is needed there any more: after it, and not
 // before, former keys may be destroyed. Files may be read, written, made, linked,
 // renamed and removed meanwhile. It may be cut short at any moment and is then
 // run again. Files that are not made by this FS must not lie below dirs.
@@ -42,7 +42,7 @@ func (f *FS) Rewrap(dirs ...string) (Rewrapped, error) {
 		done.Unreadable = nil
 		before := done.Files
 		for _, dir := range dirs {
-			if err := f.rewrapDir(dir, &done); err != nil {
+			if err := f.rewrapPath(dir, &done); err != nil {
 				return done, fmt.Errorf("rewrap %s: %w", dir, err)
 			}
 		}
@@ -52,6 +52,20 @@ func (f *FS) Rewrap(dirs ...string) (Rewrapped, error) {
 		}
 	}
 	return done, fmt.Errorf("rewrap: headers under former keys still appear after %d passes", maxPasses)
+}
+
+func (f *FS) rewrapPath(path string, done *Rewrapped) error {
+	info, err := f.FS.Stat(path)
+	if err == nil {
+		if info.IsDir() {
+			return f.rewrapDir(path, done)
+		}
+		err = f.rewrapFile(path, done)
+	}
+	if isGone(err) {
+		return nil
+	}
+	return err
 }
 
 func (f *FS) rewrapDir(dir string, done *Rewrapped) error {

@@ -1,0 +1,375 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"mneme/internal/projections"
+	"mneme/internal/storage"
+	"mneme/memory"
+)
+
+// eraser takes what was deleted for good out of the node's files. The fold of the
+// event that deletes a namespace drops its rows, and its keys are destroyed; but
+// old tables, logs, snapshots and Raft entries still hold the rows, under a
+// storage key that lives on. The plan that ends this is one list of steps, each of
+// which may be repeated:
+//
+//	keys         destroy the keys of what was deleted
+//	readers      wait for reads that began before
+//	tables       compact until no table holds a deleted row
+//	state        begin a new folder with the same tables; the old one, with its
+//	             logs and manifests, goes; so do states that were moved aside
+//	caches       remove graphs without a set, and rejected bodies
+//	storage key  make a new one; nothing new is sealed under the old one
+//	raft         take a fresh snapshot and begin a new raft.db
+//	files        wrap the keys of all other files under the new storage key
+//	end          destroy the old storage keys: all copies of old files are shut
+//
+// What is owed is the difference of two numbers: the sequence of the last event
+// that erased something, which the state has, and the one that a whole plan has
+// covered, in erased.json. So a crash at any moment is made good by the next
+// start, and several deletions may share one plan.
+type eraser struct {
+	n    *Node
+	wake chan struct{}
+	step func(name string) // tests look at the files before each step
+
+	mu     sync.Mutex
+	status *memory.ErasingStatus // nil: nothing is owed
+	locked bool                  // it holds Node.admin, or is about to
+}
+
+const (
+	eraseRetry = 10 * time.Second // pause after a plan that failed
+	aloneFor   = 5 * time.Minute  // bounds each half of a plan that holds up other work
+	pauseFor   = 30 * time.Second // bounds how long writes wait
+)
+
+// The steps, as the status names them.
+const (
+	eraseKeys       = "keys"
+	eraseReaders    = "readers"
+	eraseTables     = "tables"
+	eraseState      = "state"
+	eraseCaches     = "caches"
+	eraseStorageKey = "storage key"
+	eraseRaft       = "raft"
+	eraseFiles      = "files"
+	eraseEnd        = "end"
+)
+
+func newEraser(n *Node) *eraser {
+	return &eraser{n: n, wake: make(chan struct{}, 1), step: n.cfg.eraseStep}
+}
+
+// Wake says that something was deleted.
+func (e *eraser) Wake() {
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Status says which step is under way; nil while nothing is owed.
+func (e *eraser) Status() *memory.ErasingStatus {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.status == nil {
+		return nil
+	}
+	s := *e.status
+	return &s
+}
+
+// run does what is owed until ctx ends. The caller has woken it once if the state
+// may owe something from before.
+func (e *eraser) run(ctx context.Context) {
+	for {
+		select {
+		case <-e.wake:
+		case <-ctx.Done():
+			return
+		}
+		for {
+			err := e.all(ctx)
+			if ctx.Err() != nil {
+				return
+			}
+			if err == nil {
+				break
+			}
+			e.failed(err)
+			select {
+			case <-time.After(eraseRetry):
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+func (e *eraser) failed(err error) {
+	e.n.cfg.Logger.Error("what was deleted could not be taken out of the files; it is tried again", "err", err)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.status != nil {
+		e.status.Error = err.Error()
+	}
+}
+
+// all carries out plans until nothing is owed.
+func (e *eraser) all(ctx context.Context) error {
+	for {
+		through, err := e.owed()
+		if err != nil {
+			return err
+		}
+		if through == 0 {
+			e.mu.Lock()
+			e.status = nil
+			e.mu.Unlock()
+			return nil
+		}
+		started := time.Now()
+		if err := e.plan(ctx, through); err != nil {
+			return fmt.Errorf("erase through %d: %w", through, err)
+		}
+		e.n.cfg.Logger.Info("what was deleted has left the files", "through", through, "took", time.Since(started).Round(time.Millisecond))
+	}
+}
+
+// owed is the sequence of the last event that erased something, 0 if a plan has
+// covered it.
+func (e *eraser) owed() (uint64, error) {
+	v := e.n.state.View()
+	last, err := v.Erased()
+	if err = errors.Join(err, v.Close()); err != nil {
+		return 0, err
+	}
+	done, err := e.n.dir.readErased()
+	if err != nil || last <= done {
+		return 0, err
+	}
+	return last, nil
+}
+
+// begin names the step that is under way.
+func (e *eraser) begin(step string) {
+	e.mu.Lock()
+	if e.status == nil {
+		e.status = &memory.ErasingStatus{Since: e.n.cfg.Now().UTC()}
+	}
+	e.status.Step = step
+	e.mu.Unlock()
+	if e.step != nil {
+		e.step(step)
+	}
+}
+
+func (e *eraser) plan(ctx context.Context, through uint64) error {
+	e.begin(eraseKeys)
+	if err := e.n.shardNow().DestroyDeleted(); err != nil {
+		return err
+	}
+	e.begin(eraseReaders)
+	if err := e.n.state.AwaitViews(ctx); err != nil {
+		return err
+	}
+	var gone func(context.Context) error
+	err := e.alone(ctx, func(ctx context.Context) (err error) {
+		e.begin(eraseTables)
+		if err := e.n.state.Purge(ctx); err != nil {
+			return err
+		}
+		e.begin(eraseState)
+		gone, err = e.n.machine.renew()
+		return err
+	})
+	if err == nil {
+		err = gone(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return e.alone(ctx, func(ctx context.Context) error { return e.forgetOldFiles(ctx, through) })
+}
+
+// forgetOldFiles is the second half of a plan: no living file holds a deleted
+// row in its tables any more, and every former file ends.
+func (e *eraser) forgetOldFiles(ctx context.Context, through uint64) error {
+	n := e.n
+	if err := n.dropAside(); err != nil {
+		return err
+	}
+	e.begin(eraseCaches)
+	if err := n.query.DropGraphs(); err != nil {
+		return err
+	}
+	if err := e.dropRejected(); err != nil {
+		return err
+	}
+	e.begin(eraseStorageKey)
+	id, err := e.switchKey(ctx)
+	if err != nil {
+		return err
+	}
+	e.begin(eraseRaft)
+	if err := n.group.Renew(ctx); err != nil {
+		return err
+	}
+	e.begin(eraseFiles)
+	done, err := n.files.Rewrap(n.dir.encrypted(shard0)...)
+	if err != nil {
+		return err
+	}
+	if len(done.Unreadable) > 0 {
+		n.cfg.Logger.Warn("files that no storage key opens", "files", done.Unreadable)
+	}
+	e.begin(eraseEnd)
+	if err := n.keys.Storage().DestroyBefore(id); err != nil {
+		return err
+	}
+	return n.dir.writeErased(through)
+}
+
+// switchKey makes a new storage key the current one while nothing is written to
+// Raft's log: an entry sealed under the former key must not be stored after the
+// new raft.db has begun. What was derived before the keys were destroyed and was
+// still under way is in the old one then.
+func (e *eraser) switchKey(ctx context.Context) (uint32, error) {
+	pausing, cancel := context.WithTimeout(ctx, pauseFor) // a term that is over settles nothing
+	defer cancel()
+	resume, err := e.n.shardNow().Pause(pausing)
+	if err != nil {
+		return 0, err
+	}
+	defer resume()
+	if err := e.n.files.SwitchKey(e.n.keys.Storage().Rotate); err != nil {
+		return 0, err
+	}
+	id, _ := e.n.keys.Storage().Current()
+	return id, nil
+}
+
+// alone runs f while no rebuild, repair or verification runs, and makes one that
+// is asked for meanwhile wait.
+// The next term of the log begins under the same lock, so f is bounded and goes on
+// where it was at the next attempt.
+func (e *eraser) alone(ctx context.Context, f func(context.Context) error) error {
+	e.setLocked(true)
+	defer e.setLocked(false)
+	e.n.admin.Lock()
+	defer e.n.admin.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, aloneFor)
+	defer cancel()
+	return f(ctx)
+}
+
+func (e *eraser) setLocked(v bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.locked = v
+}
+
+func (e *eraser) holdsAdmin() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.locked
+}
+
+// dropRejected drops the refused messages that were meant for a namespace that is
+// not there any more. One that has the same name today is another one, so what
+// is older than it goes too.
+func (e *eraser) dropRejected() error {
+	v := e.n.state.View()
+	since, err := endOfNames(v)
+	if err = errors.Join(err, v.Close()); err != nil {
+		return err
+	}
+	return e.n.rejections.Keep(func(m *memory.Rejected) bool { return m.At.UnixNano() >= since[m.Namespace] })
+}
+
+// endOfNames gives, for each name that a deleted namespace had, when its present
+// namespace was made; the end of time if there is none.
+func endOfNames(v *projections.View) (map[string]int64, error) {
+	out := map[string]int64{}
+	deleted, err := v.DeletedNamespaces()
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range deleted {
+		was, _, err := v.NamespaceByID(id)
+		if err != nil {
+			return nil, err
+		}
+		now, ok, err := v.Namespace(was.Name)
+		if err != nil {
+			return nil, err
+		}
+		out[was.Name] = math.MaxInt64
+		if ok {
+			out[was.Name] = now.Created
+		}
+	}
+	return out, nil
+}
+
+// dropAside removes states that were moved aside because they were damaged: they
+// may hold what has been erased since.
+func (n *Node) dropAside() error {
+	dir := filepath.Dir(n.dir.state(shard0))
+	names, err := n.files.List(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, filepath.Base(n.dir.state(shard0))+".") {
+			err = errors.Join(err, n.files.RemoveAll(filepath.Join(dir, name)))
+		}
+	}
+	return err
+}
+
+// encrypted lists what lies on encrypted files, directories and files.
+func (d *dataDir) encrypted(shard uint16) []string {
+	dir := d.shard(shard)
+	return []string{d.state(shard), d.vectors(shard), d.logs(), filepath.Join(dir, "snapshots"), filepath.Join(dir, "restore"), filepath.Join(dir, "membership")}
+}
+
+// erasedFile is erased.json: through which sequence a plan has covered what was
+// erased. It may be lost: then the plan runs once more.
+type erasedFile struct {
+	Through uint64 `json:"through"`
+}
+
+func (d *dataDir) readErased() (uint64, error) {
+	var f erasedFile
+	b, err := storage.ReadFile(d.fs, d.erased())
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	if json.Unmarshal(b, &f) != nil {
+		return 0, nil
+	}
+	return f.Through, nil
+}
+
+func (d *dataDir) writeErased(through uint64) error {
+	b, err := json.Marshal(erasedFile{through})
+	if err != nil {
+		return err
+	}
+	return storage.ReplaceFile(d.fs, d.erased(), append(b, '\n'), 0o600)
+}

@@ -1,0 +1,352 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"mneme/internal/api"
+	"mneme/internal/keyring"
+	"mneme/internal/storage"
+	"mneme/internal/storage/encfs"
+	"mneme/memory"
+)
+
+// erasedWords are said in the namespace that is deleted only.
+var erasedWords = []string{"borborygmine", "callipygianly", "defenestrator", "erinaceously", "floccinaucid", "gobbledygooks"}
+
+// doomed fills two namespaces, the second of them with the words.
+func doomed(t *testing.T, n *Node) {
+	t.Helper()
+	if _, err := n.CreateNamespace(t.Context(), memory.CreateNamespace{Name: "doomed"}); err != nil {
+		t.Fatal(err)
+	}
+	w := erasedWords
+	for i := range 30 {
+		must(t, n, fmt.Sprintf("the gardener waters row %d", i))
+		postOK(t, n, "/v1/namespaces/doomed/events", map[string]any{"agent": "tester", "text": fmt.Sprintf("%s saw %s, entry %d", w[0], w[1], i),
+			"uri": fmt.Sprintf("mem://doomed/%s/%d", w[2], i), "tags": []string{w[3]}, "conversation": w[4]})
+	}
+	if status, answer := post(t, n, "/v1/namespaces/doomed/events", `{"agent":"tester","text":"`+w[5]+`","kind":`); status != 400 {
+		t.Fatalf("a body that is no JSON: %d %s", status, answer)
+	}
+	if status, answer := post(t, n, "/v1/namespaces/default/events", `{"agent":"tester","text":"malformed but alive","kind":`); status != 400 {
+		t.Fatalf("a body that is no JSON: %d %s", status, answer)
+	}
+	// It writes the rows to a table, which a later deletion does not reach by itself.
+	if err := n.state.Purge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// erased waits until nothing is owed.
+func erased(t *testing.T, n *Node) {
+	t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		owed, err := n.eraser.owed()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := n.eraser.Status(); owed == 0 && s == nil {
+			return
+		} else if time.Now().After(end) {
+			t.Fatalf("nothing ends: owed through %d, %+v", owed, s)
+		}
+	}
+}
+
+// image copies the files of a data directory as a kill -9 would leave them.
+func image(t *testing.T, from string) string {
+	t.Helper()
+	to := t.TempDir()
+	err := filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		rel, rerr := filepath.Rel(from, path)
+		if err = errors.Join(err, rerr); err != nil {
+			return err
+		}
+		if e.IsDir() {
+			return os.MkdirAll(filepath.Join(to, rel), 0o700)
+		}
+		if !e.Type().IsRegular() {
+			return nil
+		}
+		b, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(to, rel), b, 0o600)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// attack opens every derived file of dir with the storage keys of the keyring in
+// keysOf, and lists the files that hold a word in a table, a log or elsewhere,
+// and how many files that hold something opened.
+func attack(t *testing.T, dir, keysOf string, words []string) (found []string, opened int) {
+	t.Helper()
+	keys, err := keyring.Open(keyring.Options{Dir: keysOf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer keys.Close()
+	files := encfs.New(nil, keys.Storage())
+	holds := func(b []byte) bool {
+		small := bytes.ToLower(b)
+		for _, w := range words {
+			if bytes.Contains(small, []byte(w[:len(w)-2])) {
+				return true
+			}
+		}
+		return false
+	}
+	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		rel, rerr := filepath.Rel(dir, path)
+		if err = errors.Join(err, rerr); err != nil || e.IsDir() || e.Name() == "LOCK" || !isDerived(filepath.ToSlash(rel)) {
+			return err
+		}
+		b, err := storage.ReadFile(files, path)
+		if errors.Is(err, storage.ErrMissingKey) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if len(b) > 0 { // an empty file opens under no key
+			opened++
+		}
+		if strings.HasSuffix(path, ".sst") {
+			b = append(b, tableRows(t, files, path)...)
+		}
+		if holds(b) {
+			found = append(found, rel)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found, opened
+}
+
+// tableRows is every row that a table holds, deleted or not.
+func tableRows(t *testing.T, files vfs.FS, path string) (all []byte) {
+	t.Helper()
+	f, err := files.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	readable, err := sstable.NewSimpleReadable(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opt := &pebble.Options{Merger: &pebble.Merger{Name: "mneme.merge.1", Merge: pebble.DefaultMerger.Merge}}
+	opt.EnsureDefaults()
+	r, err := sstable.NewReader(context.Background(), readable, opt.MakeReaderOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	it, err := r.NewIter(sstable.NoTransforms, nil, nil, sstable.AssertNoBlobHandles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer it.Close()
+	for kv := it.First(); kv != nil; kv = it.Next() {
+		v, _, err := kv.Value(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(append(all, kv.K.UserKey...), v...)
+	}
+	return all
+}
+
+// nothingLeft checks a closed node's files with every key that a thief may have.
+func nothingLeft(t *testing.T, dir string, older ...string) {
+	t.Helper()
+	found, opened := attack(t, dir, image(t, dir), erasedWords)
+	if opened < 5 || len(found) > 0 {
+		t.Errorf("with today's keys %d files open, and a word stands in %v", opened, found)
+	}
+	keys, err := keyring.Open(keyring.Options{Dir: image(t, dir)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, _ := keys.Storage().Current(); id > 0 {
+		if _, kept := keys.Storage().Key(id - 1); kept || id == 1 {
+			t.Errorf("storage key %d is the current one, and the former one is there: %v", id, kept)
+		}
+	}
+	if err := keys.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, keys := range older {
+		if found, opened := attack(t, dir, keys, erasedWords); opened > 0 {
+			t.Errorf("with older keys %d files still open, words in %v", opened, found)
+		}
+	}
+	names, err := os.ReadDir(filepath.Join(dir, "shards", "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range names {
+		if strings.HasPrefix(e.Name(), "state.") || strings.HasPrefix(e.Name(), "raft.db.") {
+			t.Errorf("%s is left", e.Name())
+		}
+	}
+}
+
+func stillSearches(t *testing.T, n *Node) {
+	t.Helper()
+	if got := find(t, n, "gardener waters"); len(got) == 0 {
+		t.Error("the other namespace finds nothing")
+	}
+	if _, err := n.Search(t.Context(), api.Access{Namespace: "doomed"}, memory.SearchRequest{Query: "entry"}); memory.CodeOf(err) != memory.CodeNotFound {
+		t.Errorf("search in what was deleted: %v", err)
+	}
+	list, err := n.Rejected(t.Context(), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range list.Rejected {
+		if m.Namespace == "doomed" {
+			t.Errorf("a refused message of what was deleted is listed: %+v", m)
+		}
+	}
+	if len(list.Rejected) == 0 {
+		t.Error("the refused message of the other namespace is gone")
+	}
+}
+
+// What stood in a deleted namespace was found in old tables, logs, snapshots and
+// Raft's log by whoever had the storage key.
+func TestDeletedNamespaceLeavesTheFiles(t *testing.T) {
+	dir := t.TempDir()
+	cfg := quiet(dir)
+	cfg.SnapshotThreshold = 16
+	var before string
+	cfg.eraseStep = func(name string) {
+		if name == eraseKeys && before == "" {
+			before = image(t, dir)
+		}
+	}
+	n := open(t, cfg)
+	doomed(t, n)
+	if err := os.MkdirAll(n.dir.state(shard0)+".damaged-1", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	older := image(t, dir)
+	at := n.group.Stats().LastIndex
+	if _, err := n.DeleteNamespace(t.Context(), "doomed"); err != nil {
+		t.Fatal(err)
+	}
+	erased(t, n)
+	stillSearches(t, n)
+	manifests, err := filepath.Glob(filepath.Join(n.dir.state(shard0), "gen-*", "MANIFEST-*"))
+	if err != nil || len(manifests) != 1 {
+		t.Errorf("former manifests name keys of former tables: %v %v", manifests, err)
+	}
+	if s := n.group.Stats(); s.FirstIndex != 0 && s.FirstIndex <= at {
+		t.Errorf("Raft's log begins at %d, what was deleted stands up to %d", s.FirstIndex, at)
+	}
+	nothingLeft(t, image(t, dir), older) // a rebuild would leave no table of before
+	report, err := n.Rebuild(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := report.Shards[0]; s.StateHash != s.Before {
+		t.Errorf("a rebuild comes to %s, not %s", s.StateHash, s.Before)
+	}
+	shut(t, n)
+	if found, _ := attack(t, before, older, erasedWords); len(found) < 2 {
+		t.Fatalf("the attack finds nothing where something is: %v", found)
+	}
+	nothingLeft(t, dir, older)
+	n = open(t, quiet(dir))
+	stillSearches(t, n)
+}
+
+// A node was killed within the erasure: the next start did not go on with it.
+func TestErasureGoesOnAfterAKillAtEveryStep(t *testing.T) {
+	dir := t.TempDir()
+	cfg := quiet(dir)
+	images := map[string]string{}
+	cfg.eraseStep = func(name string) {
+		if images[name] == "" {
+			images[name] = image(t, dir)
+		}
+	}
+	n := open(t, cfg)
+	doomed(t, n)
+	older := image(t, dir)
+	if _, err := n.DeleteNamespace(t.Context(), "doomed"); err != nil {
+		t.Fatal(err)
+	}
+	erased(t, n)
+	want := shardOf(t, n).StateHash
+	shut(t, n)
+	steps := []string{eraseKeys, eraseReaders, eraseTables, eraseState, eraseCaches, eraseStorageKey, eraseRaft, eraseFiles, eraseEnd}
+	for _, step := range steps {
+		killed := images[step]
+		if killed == "" {
+			t.Fatalf("no step %q", step)
+		}
+		n := open(t, quiet(killed))
+		erased(t, n)
+		stillSearches(t, n)
+		if got := shardOf(t, n).StateHash; got != want {
+			t.Errorf("killed before %q: state hash %s, want %s", step, got, want)
+		}
+		shut(t, n)
+		nothingLeft(t, killed, older)
+		if t.Failed() {
+			t.Fatalf("killed before %q", step)
+		}
+	}
+}
+
+// A read that had begun before keeps what it sees; the erasure waits for it and
+// says so, and writing goes on.
+func TestErasureWaitsForOldReads(t *testing.T) {
+	n := open(t, quiet(t.TempDir()))
+	doomed(t, n)
+	v := n.state.View()
+	if _, err := n.DeleteNamespace(t.Context(), "doomed"); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		if s := shardOf(t, n).Erasing; s != nil && s.Step == eraseReaders {
+			break
+		} else if time.Now().After(end) {
+			t.Fatalf("%+v", s)
+		}
+	}
+	must(t, n, "writing goes on")
+	if _, ok, err := v.Namespace("doomed"); !ok || err != nil {
+		t.Errorf("the old view lost its rows: %v", err)
+	}
+	if err := v.Close(); err != nil {
+		t.Fatal(err)
+	}
+	erased(t, n)
+}

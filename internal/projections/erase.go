@@ -1,0 +1,117 @@
+package projections
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// What erasing needs of a state. The fold of an event that destroys keys deletes
+// rows; here they leave the files. The order is: AwaitViews, Purge, Renew.
+
+var metaErasedKey = []byte{prefixMeta, 'e'}
+
+// noteErased records that the event at seq deleted rows for good.
+func (t *tx) noteErased(seq uint64) error { return t.b.Set(metaErasedKey, be64(nil, seq), nil) }
+
+// Erased is the sequence of the last event that deleted rows for good; 0 = there
+// was none.
+func (v *View) Erased() (uint64, error) {
+	raw, err := v.get(metaErasedKey)
+	if err != nil || raw == nil {
+		return 0, err
+	}
+	if len(raw) != 8 {
+		return 0, fmt.Errorf("erased row: %w", errErasedRow)
+	}
+	return binary.BigEndian.Uint64(raw), nil
+}
+
+var errErasedRow = errors.New("not a sequence")
+
+// AwaitViews returns when every view that is open now has been closed. What they
+// see stays in the files.
+func (s *State) AwaitViews(ctx context.Context) error {
+	s.mu.RLock()
+	before := s.opened
+	s.mu.RUnlock()
+	for {
+		s.mu.RLock()
+		open, closed := false, s.viewClosed
+		for _, n := range s.views {
+			open = open || n <= before
+		}
+		s.mu.RUnlock()
+		if !open {
+			return nil
+		}
+		select {
+		case <-closed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Purge returns when no table of the state holds a row that was deleted before
+// the call. No view may be open that was opened before they were deleted.
+func (s *State) Purge(ctx context.Context) error {
+	s.mu.RLock()
+	db := s.gen.db
+	s.mu.RUnlock()
+	if err := db.PurgeDeleted(ctx); err != nil {
+		return fmt.Errorf("purge state: %w", err)
+	}
+	return nil
+}
+
+// Renew puts a copy of the state with the same rows in its place: the tables are
+// shared, everything else (write-ahead logs, manifests, tables that Pebble has not
+// removed yet) begins anew, and the former folder goes with what it holds. It
+// returns a function that waits until it has gone, which takes as long as a view
+// of it is open. Renew is called as Swap is.
+func (s *State) Renew() (gone func(context.Context) error, err error) {
+	name, err := nextName(s.opt.FS, s.opt.Dir)
+	if err != nil {
+		return nil, err
+	}
+	dir := s.opt.FS.PathJoin(s.opt.Dir, name)
+	s.mu.RLock()
+	old := s.gen
+	s.mu.RUnlock()
+	if err := old.db.Flush(); err != nil { // the copy needs no log then
+		return nil, err
+	}
+	if err := old.db.Checkpoint(dir); err != nil {
+		return nil, err
+	}
+	if err := s.swapTo(name); err != nil {
+		return nil, errors.Join(err, s.opt.FS.RemoveAll(dir))
+	}
+	if err := s.gen.db.DropFormerManifests(); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		select {
+		case <-old.gone:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		return s.dropOthers()
+	}, nil
+}
+
+// dropOthers removes every folder but the present one, if one has been left.
+func (s *State) dropOthers() error {
+	s.mu.RLock()
+	keep := s.gen.name
+	s.mu.RUnlock()
+	names, err := generations(s.opt.FS, s.opt.Dir)
+	for _, name := range names {
+		if name != keep {
+			err = errors.Join(err, s.opt.FS.RemoveAll(s.opt.FS.PathJoin(s.opt.Dir, name)))
+		}
+	}
+	return err
+}
