@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"mneme/memory"
 )
 
@@ -105,7 +107,7 @@ func TestNewGateRefuses(t *testing.T) {
 
 func TestTokenIsMadeOnceAndKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys", "operator.token")
-	first, created, err := LoadOrCreateToken(path, nil)
+	first, created, err := LoadOrCreateToken(nil, path, nil)
 	if err != nil || !created || CheckToken(first) != nil {
 		t.Fatalf("first: %q %t %v", first, created, err)
 	}
@@ -116,7 +118,7 @@ func TestTokenIsMadeOnceAndKept(t *testing.T) {
 	if info.Mode().Perm() != 0o600 && runtime.GOOS != "windows" {
 		t.Errorf("mode = %o", info.Mode().Perm())
 	}
-	second, created, err := LoadOrCreateToken(path, nil)
+	second, created, err := LoadOrCreateToken(nil, path, nil)
 	if err != nil || created || second != first {
 		t.Errorf("second: %q %t %v", second, created, err)
 	}
@@ -132,7 +134,7 @@ func TestTokenOfManyStartsIsOne(t *testing.T) {
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
-			token, _, err := LoadOrCreateToken(path, nil)
+			token, _, err := LoadOrCreateToken(nil, path, nil)
 			if err != nil {
 				t.Error(err)
 			}
@@ -169,7 +171,7 @@ func TestTokenFileIsRefused(t *testing.T) {
 			if err := os.Chmod(path, tt.mode); err != nil {
 				t.Fatal(err)
 			}
-			_, _, err := LoadOrCreateToken(path, nil)
+			_, _, err := LoadOrCreateToken(nil, path, nil)
 			if memory.CodeOf(err) != tt.code || memory.AsError(err).Hint == "" {
 				t.Errorf("error = %v, hint %q", err, memory.AsError(err).Hint)
 			}
@@ -179,25 +181,39 @@ func TestTokenFileIsRefused(t *testing.T) {
 		})
 	}
 	dir := t.TempDir()
-	if _, _, err := LoadOrCreateToken(dir, nil); memory.CodeOf(err) != memory.CodeInvalid {
+	if _, _, err := LoadOrCreateToken(nil, dir, nil); memory.CodeOf(err) != memory.CodeInvalid {
 		t.Errorf("a directory: %v", err)
 	}
 }
 
 func TestTokenFailures(t *testing.T) {
 	dir := t.TempDir()
-	if _, _, err := LoadOrCreateToken(filepath.Join(dir, "a"), iotest.ErrReader(os.ErrDeadlineExceeded)); err == nil {
+	if _, _, err := LoadOrCreateToken(nil, filepath.Join(dir, "a"), iotest.ErrReader(os.ErrDeadlineExceeded)); err == nil {
 		t.Error("no error without randomness")
 	}
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := LoadOrCreateToken(filepath.Join(file, "below"), nil); err == nil {
+	if _, _, err := LoadOrCreateToken(nil, filepath.Join(file, "below"), nil); err == nil {
 		t.Error("no error below a file")
 	}
-	token, _, err := LoadOrCreateToken(filepath.Join(dir, "b"), bytes.NewReader(make([]byte, 32)))
+	token, _, err := LoadOrCreateToken(nil, filepath.Join(dir, "b"), bytes.NewReader(make([]byte, 32)))
 	if err != nil || token != "mneme_"+strings.Repeat("A", 43) {
 		t.Errorf("token = %q, %v", token, err)
+	}
+}
+
+// A token that somebody may have been told is the same after a loss of power: the
+// file once was not synced, and the next start made another.
+func TestTokenSurvivesPowerLoss(t *testing.T) {
+	disk := vfs.NewCrashableMem()
+	want, _, err := LoadOrCreateToken(disk, "/data/keys/operator.token", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, created, err := LoadOrCreateToken(disk.CrashClone(vfs.CrashCloneCfg{}), "/data/keys/operator.token", nil)
+	if err != nil || created || got != want {
+		t.Errorf("the token was %q and is %q (made anew: %v), %v", want, got, created, err)
 	}
 }

@@ -7,10 +7,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"mneme/internal/storage"
 	"mneme/memory"
@@ -37,14 +38,17 @@ func CheckToken(token string) error {
 	return nil
 }
 
-// LoadOrCreateToken reads the operator token at path, or makes one there with
-// mode 0600 and everything above it with 0700. A file that its group or others
-// may read is refused. random may be nil for the system's.
-func LoadOrCreateToken(path string, random io.Reader) (token string, created bool, err error) {
+// LoadOrCreateToken reads the operator token at path on fsys, or makes one there
+// with mode 0600 and everything above it with 0700. A file that its group or
+// others may read is refused. fsys and random may be nil for the system's.
+func LoadOrCreateToken(fsys vfs.FS, path string, random io.Reader) (token string, created bool, err error) {
+	if fsys == nil {
+		fsys = vfs.Default
+	}
 	if random == nil {
 		random = rand.Reader
 	}
-	token, err = loadToken(path)
+	token, err = loadToken(fsys, path)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return token, false, err
 	}
@@ -53,9 +57,9 @@ func LoadOrCreateToken(path string, random io.Reader) (token string, created boo
 		return "", false, fmt.Errorf("make operator token: %w", err)
 	}
 	token = tokenPrefix + base64.RawURLEncoding.EncodeToString(b[:])
-	err = writeToken(path, token)
+	err = writeToken(fsys, path, token)
 	if errors.Is(err, fs.ErrExist) { // another process was faster
-		token, err = loadToken(path)
+		token, err = loadToken(fsys, path)
 		return token, false, err
 	}
 	if err != nil {
@@ -64,8 +68,8 @@ func LoadOrCreateToken(path string, random io.Reader) (token string, created boo
 	return token, true, nil
 }
 
-func loadToken(path string) (string, error) {
-	f, err := os.Open(path)
+func loadToken(fsys vfs.FS, path string) (string, error) {
+	f, err := fsys.Open(path)
 	if err != nil {
 		return "", fmt.Errorf("read operator token: %w", err)
 	}
@@ -77,7 +81,7 @@ func loadToken(path string) (string, error) {
 	if !info.Mode().IsRegular() {
 		return "", memory.Errorf(memory.CodeInvalid, "operator token %s is not a file", path)
 	}
-	if perm := info.Mode().Perm(); perm&0o077 != 0 && runtime.GOOS != "windows" {
+	if perm := info.Mode().Perm(); perm&0o077 != 0 && fsys == vfs.Default && runtime.GOOS != "windows" {
 		return "", memory.Errorf(memory.CodeForbidden, "operator token %s has mode %04o: others can read it", path, perm).
 			WithHint("if nobody else has read it: chmod 600 %s; otherwise delete it and start again to get a new one", path)
 	}
@@ -95,10 +99,10 @@ func loadToken(path string) (string, error) {
 
 // writeToken makes the file, which fails with ErrExist rather than replace a token
 // that someone may already use.
-func writeToken(path, token string) error {
-	err := storage.MkdirAll(nil, filepath.Dir(path), 0o700)
+func writeToken(fsys vfs.FS, path, token string) error {
+	err := storage.MkdirAll(fsys, filepath.Dir(path), 0o700)
 	if err == nil {
-		err = storage.CreateFile(nil, path, []byte(token+"\n"), 0o600)
+		err = storage.CreateFile(fsys, path, []byte(token+"\n"), 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("write operator token: %w", err)

@@ -3,6 +3,7 @@ package lint
 import (
 	"go/ast"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -53,6 +54,40 @@ func checkSleep(s *source) []string {
 // sleepers are the files that may call time.Sleep.
 func sleepers() []string { return nil }
 
+// checkFiles finds files that are written past the file system that a package is
+// given, so that no test could take what was not synced away from them.
+func checkFiles(s *source) []string {
+	if s.isTest() || s.below("bench") {
+		return nil
+	}
+	var bad []string
+	s.uses("os", []string{"WriteFile", "Create", "CreateTemp", "OpenFile", "OpenRoot", "Rename", "Remove", "RemoveAll", "Mkdir", "MkdirAll",
+		"MkdirTemp", "Link", "Symlink", "Truncate", "Chmod", "CopyFS"}, func(n ast.Node, name string) {
+		if slices.Contains(fileWriters()[s.path], name) {
+			return
+		}
+		bad = append(bad, s.at(n, "%s passes by the file system of the options, on which tests cut the power\n\t"+
+			"use storage.ReplaceFile, CreateFile and MkdirAll, or the vfs.FS that was passed in; a file that really needs the system's "+
+			"stands in fileWriters of internal/lint", name))
+	})
+	return bad
+}
+
+// fileWriters are the files that may change the system's files themselves, and
+// with which calls.
+func fileWriters() map[string][]string {
+	return map[string][]string{
+		// A socket is no file that could be written or synced.
+		"internal/node/adminsocket.go": {"os.Remove", "os.Chmod"},
+		// The client's memory of what it sent lies on the client's disk; no promise
+		// of a node depends on it.
+		"cmd/memctl/remembered.go": {"os.MkdirAll", "os.CreateTemp", "os.Remove", "os.Rename"},
+		// These two belong to tests and write into their temporary folders.
+		"internal/raftfsm/raftmodel/model.go":         {"os.RemoveAll", "os.CopyFS"},
+		"internal/embed/local/localtest/localtest.go": {"os.MkdirAll", "os.WriteFile"},
+	}
+}
+
 // checkInit finds work that is done because a package was imported.
 func checkInit(s *source) []string {
 	if s.isTest() {
@@ -79,6 +114,23 @@ func TestNobodySleeps(t *testing.T) {
 	}
 }
 
+func TestFilesAreWrittenThroughTheSeam(t *testing.T) {
+	used := make(map[string]bool)
+	for _, s := range tree(t) {
+		reportAll(t, checkFiles(s))
+		for _, name := range fileWriters()[s.path] {
+			s.uses("os", []string{strings.TrimPrefix(name, "os.")}, func(ast.Node, string) { used[s.path+name] = true })
+		}
+	}
+	for path, names := range fileWriters() {
+		for _, name := range names {
+			if !used[path+name] {
+				t.Errorf("%s does not call %s any more: take it out of fileWriters", path, name)
+			}
+		}
+	}
+}
+
 func TestNoInit(t *testing.T) {
 	for _, s := range tree(t) {
 		reportAll(t, checkInit(s))
@@ -100,12 +152,17 @@ func init() {
 	log.Fatal("no")
 	sys.Exit(1)
 	time.Sleep(1)
+	sys.Rename(sys.Args[0], "b")
+	sys.ReadFile("fine")
 }`
-	expect(t, checkProcess(snippet(t, "internal/x/x.go", text)), "os.Getenv", "os.Exit", "log.Fatal", "fmt.Println", "flag below cmd")
+	expect(t, checkProcess(snippet(t, "internal/x/x.go", text)), "os.Getenv", "os.Args", "os.Exit", "log.Fatal", "fmt.Println", "flag below cmd")
 	expect(t, checkProcess(snippet(t, "internal/x/x_test.go", text)))
 	expect(t, checkProcess(snippet(t, "cmd/x/x.go", "package main\nimport \"os\"\nfunc main() { os.Exit(1) }")))
 	expect(t, checkSleep(snippet(t, "internal/x/x.go", text)), "x.go:14: time.Sleep")
 	expect(t, checkSleep(snippet(t, "internal/x/x_test.go", text)))
+	expect(t, checkFiles(snippet(t, "internal/x/x.go", text)), "x.go:15: os.Rename")
+	expect(t, checkFiles(snippet(t, "internal/node/adminsocket.go", text)), "adminsocket.go:15: os.Rename")
+	expect(t, checkFiles(snippet(t, "internal/x/x_test.go", text)))
 	expect(t, checkInit(snippet(t, "internal/x/x.go", text)), "x.go:9: func init")
 	expect(t, checkProcess(snippet(t, "internal/x/y.go", "package x\ntype os struct{ Args int }\nfunc f(os os) int { return os.Args }")))
 }

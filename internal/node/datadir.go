@@ -79,7 +79,7 @@ func openDataDir(fsys vfs.FS, path string, ids *events.IDSource, mustExist bool)
 	if err := storage.MkdirAll(fsys, path, 0o700); err != nil {
 		return nil, readOnly(path, err)
 	}
-	if err := os.MkdirAll(path, 0o700); err != nil { // for the lock, if fsys is not the system's
+	if err := storage.MkdirAll(nil, path, 0o700); err != nil { // for the lock, if fsys is not the system's
 		return nil, readOnly(path, err)
 	}
 	d := &dataDir{fs: fsys, path: path, lock: flock.New(filepath.Join(path, lockFile), flock.SetPermissions(0o600))}

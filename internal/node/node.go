@@ -116,7 +116,7 @@ func (n *Node) openGate() error {
 	token := n.cfg.AuthToken
 	if n.cfg.Auth == "token" && token == "" {
 		var err error
-		if token, _, err = auth.LoadOrCreateToken(n.dir.tokenFile(), nil); err != nil {
+		if token, _, err = auth.LoadOrCreateToken(n.cfg.FS, n.dir.tokenFile(), nil); err != nil {
 			return usage(fmt.Sprintf("operator token: %v", err), "")
 		}
 	}

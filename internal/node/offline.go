@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
+	"io/fs"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"mneme/internal/projections"
 	"mneme/internal/storage"
@@ -112,7 +113,7 @@ func (o Offline) Backup(ctx context.Context, dir, logPath, keysPath string, prog
 	var out memory.BackupReport
 	err := o.with(ctx, dir, func(c *core) error {
 		if logPath != "" {
-			err := createFile(logPath, func(w io.Writer) (err error) {
+			err := createFile(c.cfg.FS, logPath, func(w io.Writer) (err error) {
 				out, err = c.backupStopped(ctx, w, progress)
 				return err
 			})
@@ -125,7 +126,7 @@ func (o Offline) Backup(ctx context.Context, dir, logPath, keysPath string, prog
 			return nil
 		}
 		out.Keys = keysPath
-		return createFile(keysPath, c.keys.ExportWithMaster)
+		return createFile(c.cfg.FS, keysPath, c.keys.ExportWithMaster)
 	})
 	return out, err
 }
@@ -143,18 +144,22 @@ func (c *core) backupStopped(ctx context.Context, w io.Writer, progress func(don
 	return report, errors.Join(err, v.Close(), state.Close())
 }
 
-// createFile writes a new file whole or not at all.
-func createFile(path string, write func(io.Writer) error) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
+// createFile writes a new file whole or not at all, also if the machine loses its
+// power meanwhile. A file that is there already is left alone.
+func createFile(fsys vfs.FS, path string, write func(io.Writer) error) error {
+	if _, err := fsys.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		if err == nil {
+			err = &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
+		}
 		return memory.Errorf(memory.CodeInvalid, "%v", err).WithCause(err)
 	}
-	err = write(f)
-	if err == nil {
-		err = f.Sync()
+	var failed error // of write, which has a code of its own
+	err := storage.ReplaceWith(fsys, path, 0o600, func(w io.Writer) error {
+		failed = write(w)
+		return failed
+	})
+	if err != nil && failed == nil {
+		return memory.Errorf(memory.CodeInvalid, "%v", err).WithCause(err)
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return errors.Join(err, os.Remove(path))
-	}
-	return storage.SyncDir(nil, filepath.Dir(path))
+	return err
 }

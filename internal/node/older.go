@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"mneme/internal/eventlog"
 	"mneme/internal/projections"
@@ -47,11 +48,8 @@ func (c *core) buildOlder(ctx context.Context, older *projections.OlderError) er
 	if err = errors.Join(err, next.Close()); err != nil {
 		return errors.Join(err, c.files.RemoveAll(opt.Dir))
 	}
-	// Raft's commands hold what the older version derived.
-	for _, name := range []string{"raft.db", "snapshots"} {
-		if err := os.RemoveAll(filepath.Join(c.dir.shard(shard0), name)); err != nil {
-			return err
-		}
+	if err := c.forgetRaft(); err != nil {
+		return err
 	}
 	dir := c.dir.state(shard0)
 	if err := c.files.Rename(dir, dir+olderSuffix); err != nil {
@@ -65,6 +63,14 @@ func (c *core) buildOlder(ctx context.Context, older *projections.OlderError) er
 	}
 	c.cfg.Logger.Info("state built", "took", time.Since(started).Round(time.Millisecond))
 	return nil
+}
+
+// forgetRaft removes Raft's log and snapshots, whose commands hold what an older
+// version derived, before a state takes their place that they do not fit.
+func (c *core) forgetRaft() error {
+	dir := c.dir.shard(shard0)
+	return errors.Join(vfs.Default.RemoveAll(filepath.Join(dir, "raft.db")), c.files.RemoveAll(filepath.Join(dir, "snapshots")),
+		storage.SyncDir(nil, dir), storage.SyncDir(c.files, dir))
 }
 
 const (

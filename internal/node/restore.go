@@ -27,7 +27,7 @@ func (o Offline) Restore(ctx context.Context, dir, logPath, keysPath string, pro
 		return out, err
 	}
 	// The log is checked as a whole before anything is made of it.
-	total, err := checkBackup(logPath)
+	total, err := checkBackup(fsys, logPath)
 	if err != nil {
 		return out, err
 	}
@@ -132,8 +132,8 @@ func endRestore(fsys vfs.FS, dir string) error {
 	return storage.SyncDir(fsys, dir)
 }
 
-func checkBackup(logPath string) (uint64, error) {
-	f, err := os.Open(logPath)
+func checkBackup(fsys vfs.FS, logPath string) (uint64, error) {
+	f, err := fsys.Open(logPath)
 	if err != nil {
 		return 0, memory.Errorf(memory.CodeInvalid, "%v", err)
 	}
@@ -149,7 +149,7 @@ func (o Offline) restore(ctx context.Context, dir, logPath, keysPath string, tot
 	cfg := o.Config
 	cfg.DataDir, cfg.NATSAddr, cfg.NATSURL = dir, "127.0.0.1:0", ""
 	cfg.setDefaults()
-	keys, err := os.Open(keysPath)
+	keys, err := cfg.FS.Open(keysPath)
 	if err != nil {
 		return memory.RebuildShard{}, memory.Errorf(memory.CodeInvalid, "%v", err)
 	}
@@ -175,7 +175,7 @@ func (c *core) restoreFrom(ctx context.Context, logPath string, total uint64, pr
 	if err := c.openLog(ctx, func(_, _, _ string) bool { return false }); err != nil {
 		return out, err
 	}
-	f, err := os.Open(logPath)
+	f, err := c.cfg.FS.Open(logPath)
 	if err != nil {
 		return out, err
 	}
@@ -206,7 +206,7 @@ func (c *core) restoreFrom(ctx context.Context, logPath string, total uint64, pr
 
 // restoreNode writes node.json with the backup's cluster id.
 func (c *core) restoreNode(logPath string) error {
-	f, err := os.Open(logPath)
+	f, err := c.cfg.FS.Open(logPath)
 	if err != nil {
 		return err
 	}
