@@ -143,7 +143,7 @@ func TestCrash(t *testing.T) {
 		must(t, ref.Close())
 		lost := 0
 		for range 4 {
-			dir := t.TempDir()
+			dir, flushed := t.TempDir(), uint64(0)
 			mem := vfs.NewCrashableMem()
 			syncedDirs(t, mem, dir)
 			s := openOn(t, mem, dir)
@@ -151,6 +151,7 @@ func TestCrash(t *testing.T) {
 				fold(t, h.keys, s, h.log[:s.Cursor().Seq+1], 1)
 				if rnd.IntN(10) == 0 {
 					must(t, s.Flush())
+					flushed = s.Cursor().Seq
 				}
 			}
 			had := s.Cursor()
@@ -160,6 +161,9 @@ func TestCrash(t *testing.T) {
 			got := s.Cursor()
 			if got.Seq > had.Seq {
 				t.Fatalf("the crash brought it from %d to %d", had.Seq, got.Seq)
+			}
+			if got.Seq < flushed {
+				t.Fatalf("the crash brought it to %d, Flush had promised %d", got.Seq, flushed)
 			}
 			lost += int(had.Seq - got.Seq)
 			view(t, s, func(v *projections.View) { checkFacts(t, v) })
