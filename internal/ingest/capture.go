@@ -57,19 +57,9 @@ func (w *Writer) admit(namespace string) (*admission, error) {
 // result has one entry an item, in order; an item's failure is in its entry.
 // The error is for what concerns the request as a whole.
 func (w *Writer) Capture(ctx context.Context, namespace string, items []Item, wait memory.Wait) (memory.CaptureResponse, error) {
-	a, err := w.admit(namespace)
+	drafts, results, ns, err := w.queueCaptures(namespace, items)
 	if err != nil {
 		return memory.CaptureResponse{}, err
-	}
-	drafts, results, err := a.captures(items)
-	if err = errors.Join(err, a.view.Close()); err != nil {
-		return memory.CaptureResponse{}, err
-	}
-	live := slices.DeleteFunc(slices.Clone(drafts), func(d *draft) bool { return d == nil })
-	if len(live) > 0 {
-		if err := w.queue.push(a.ns.ID, live); err != nil {
-			return memory.CaptureResponse{}, err
-		}
 	}
 	resp := memory.CaptureResponse{Results: results}
 	var last events.Position
@@ -84,13 +74,31 @@ func (w *Writer) Capture(ctx context.Context, namespace string, items []Item, wa
 		}
 	}
 	if wait == memory.WaitSearchable {
-		resp.Vectors = w.awaitVectors(ctx, a.ns.ID, drafts, results)
+		resp.Vectors = w.awaitVectors(ctx, ns, drafts, results)
 	}
 	if last.IsZero() {
 		last = w.position()
 	}
 	resp.Position = last.String()
 	return resp, nil
+}
+
+// queueCaptures queues what is valid. Of an invalid item the draft is nil and
+// the result is there.
+func (w *Writer) queueCaptures(namespace string, items []Item) (drafts []*draft, results []memory.CaptureResult, ns events.ID, err error) {
+	a, err := w.admit(namespace)
+	if err != nil {
+		return nil, nil, ns, err
+	}
+	drafts, results, err = a.captures(items)
+	if err = errors.Join(err, a.view.Close()); err != nil {
+		return nil, nil, ns, err
+	}
+	live := slices.DeleteFunc(slices.Clone(drafts), func(d *draft) bool { return d == nil })
+	if len(live) > 0 {
+		err = w.queue.push(a.ns.ID, live)
+	}
+	return drafts, results, a.ns.ID, err
 }
 
 // captures makes a draft of each valid item and a result of each invalid one.

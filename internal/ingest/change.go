@@ -178,27 +178,10 @@ func set[T any](dst *T, v *T) {
 
 // Forget takes a record out of every present answer.
 func (w *Writer) Forget(ctx context.Context, namespace, as, id string, ifMatch int) (memory.ForgetResponse, error) {
-	record, err := events.ParseID(id)
-	if err != nil {
-		return memory.ForgetResponse{}, memory.Errorf(memory.CodeInvalid, "%q is not a record id", id)
-	}
-	if err := memory.CheckName("agent", as); err != nil {
-		return memory.ForgetResponse{}, err.WithHint("say who is acting: as=AGENT, or the header Mneme-Agent")
-	}
-	a, err := w.admit(namespace)
+	d, err := w.forgetting(namespace, as, id, ifMatch)
 	if err != nil {
 		return memory.ForgetResponse{}, err
 	}
-	p, doc, err := a.visible(record, as)
-	if err = errors.Join(err, a.view.Close()); err != nil {
-		return memory.ForgetResponse{}, err
-	}
-	if ifMatch != 0 && int(doc.Version) != ifMatch {
-		return memory.ForgetResponse{}, staleBase(id, int(doc.Version))
-	}
-	d := newDraft(events.Header{Type: events.TypeForgotten, Event: w.ids.New(), Namespace: a.ns.ID,
-		Scope: p.Scope, Agent: as, Target: record, BaseVersion: doc.Version})
-	d.exact = ifMatch != 0
 	res, err := w.submit(ctx, d)
 	if err != nil {
 		return memory.ForgetResponse{}, err
@@ -210,6 +193,32 @@ func (w *Writer) Forget(ctx context.Context, namespace, as, id string, ifMatch i
 		return memory.ForgetResponse{}, memory.Errorf(memory.CodeNotFound, "there is no record %s in namespace %q", id, namespace)
 	}
 	return memory.ForgetResponse{RecordID: id, Position: res.Position.String()}, nil
+}
+
+// forgetting makes the draft of a forget.
+func (w *Writer) forgetting(namespace, as, id string, ifMatch int) (*draft, error) {
+	record, err := events.ParseID(id)
+	if err != nil {
+		return nil, memory.Errorf(memory.CodeInvalid, "%q is not a record id", id)
+	}
+	if err := memory.CheckName("agent", as); err != nil {
+		return nil, err.WithHint("say who is acting: as=AGENT, or the header Mneme-Agent")
+	}
+	a, err := w.admit(namespace)
+	if err != nil {
+		return nil, err
+	}
+	p, doc, err := a.visible(record, as)
+	if err = errors.Join(err, a.view.Close()); err != nil {
+		return nil, err
+	}
+	if ifMatch != 0 && int(doc.Version) != ifMatch {
+		return nil, staleBase(id, int(doc.Version))
+	}
+	d := newDraft(events.Header{Type: events.TypeForgotten, Event: w.ids.New(), Namespace: a.ns.ID,
+		Scope: p.Scope, Agent: as, Target: record, BaseVersion: doc.Version})
+	d.exact = ifMatch != 0
+	return d, nil
 }
 
 // CreateNamespace makes a namespace. Its keys are durable before the event;

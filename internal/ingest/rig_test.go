@@ -200,15 +200,6 @@ func (g *rig) send(id, text string) *draft {
 	return drafts[0]
 }
 
-func isDone(c chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
 // outcome wants a draft's final outcome.
 func (g *rig) outcome(d *draft, want projections.Outcome) events.Position {
 	g.t.Helper()

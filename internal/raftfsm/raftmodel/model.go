@@ -33,6 +33,9 @@ type Options struct {
 	Machines []raftfsm.Machine
 	// Dir is an empty folder for checkpoints on their way to a replica.
 	Dir string
+	// Copy copies a checkpoint; nil = a folder of the system's. A simulation whose
+	// machines lie in memory has its own.
+	Copy func(from, to string) error
 	// Faults says how often something goes wrong; the zero value is a network
 	// that loses and repeats nothing, and a leader that nobody challenges.
 	Faults Faults
@@ -59,6 +62,9 @@ type Model struct {
 
 // New makes a group whose replicas have empty logs and start as followers.
 func New(opt Options) *Model {
+	if opt.Copy == nil {
+		opt.Copy = func(from, to string) error { return os.CopyFS(to, os.DirFS(from)) }
+	}
 	m := &Model{opt: opt, rng: rand.New(rand.NewPCG(opt.Seed, 1)), cut: map[[2]int]bool{}, truth: newTruth()}
 	for i, machine := range opt.Machines {
 		r := &Replica{m: m, id: i, leads: make(chan raftfsm.Leadership, leadershipQueue)}
@@ -94,6 +100,9 @@ func (m *Model) Isolate(a int) {
 		}
 	}
 }
+
+// SetFaults changes how often something goes wrong.
+func (m *Model) SetFaults(f Faults) { m.opt.Faults = f }
 
 // Heal ends all cuts.
 func (m *Model) Heal() { clear(m.cut) }
@@ -183,7 +192,7 @@ func (m *Model) checkpoint(machine raftfsm.Machine) (snapshot, error) {
 func (m *Model) restore(machine raftfsm.Machine, snap snapshot) error {
 	m.restores++
 	dir := m.newDir()
-	if err := os.CopyFS(dir, os.DirFS(snap.dir)); err != nil {
+	if err := m.opt.Copy(snap.dir, dir); err != nil {
 		return err
 	}
 	return errors.Join(machine.Restore(dir), os.RemoveAll(dir))

@@ -176,12 +176,12 @@ func (r *Replica) receive(msg message) {
 	case appended:
 		r.answered(msg)
 	case install:
+		answer.kind = appended
 		if msg.term == r.term {
 			r.observe(msg.term, msg.from)
-			answer.kind = appended
 			answer.index, answer.ok = r.install(msg)
-			r.m.send(answer)
 		}
+		r.m.send(answer) // also to a leader of the past, which learns the term from it
 	}
 }
 

@@ -1,0 +1,209 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"mneme/internal/eventlog"
+)
+
+// log models a stream as its clients see it: messages in order, appends that
+// expect a last sequence, and answers that come late, never, or wrong.
+type log struct {
+	w       *world
+	msgs    [][]byte
+	appends []*appending // on their way to the stream
+	answers []*appending // on their way back
+	late    []*appending // their sender knows no outcome and they still may arrive
+	full    bool         // there is no space
+	lies    int          // messages stored at another sequence than expected
+	gone    map[int]bool // replicas that do not reach the log
+}
+
+// appending is one attempt to append.
+type appending struct {
+	host   *host
+	number uint64
+	data   []byte
+	last   uint64
+	err    error // its answer
+}
+
+// post takes an append from a writer.
+func (l *log) post(a *appending) { l.appends = append(l.appends, a) }
+
+// take removes a random element.
+func take[T any](w *world, list *[]T) T {
+	i := w.rng.IntN(len(*list))
+	out := (*list)[i]
+	*list = slices.Delete(*list, i, i+1)
+	return out
+}
+
+// step lets one message move, if there is one.
+func (l *log) step() {
+	switch {
+	case len(l.answers) > 0 && l.w.rng.IntN(2) == 0:
+		a := take(l.w, &l.answers)
+		if a.host.gone {
+			return
+		}
+		if a.err == nil && a.host.phase == "ended" {
+			l.w.reach("late ack")
+		}
+		l.w.event("answer %s #%d: %v", a.host, a.number, a.err)
+		a.host.w.Appended(l.w.elapsed, a.number, a.err)
+	case len(l.late) > 0 && l.w.rng.IntN(3) == 0:
+		l.arriveLate(take(l.w, &l.late))
+	case len(l.appends) > 0:
+		a := take(l.w, &l.appends)
+		a.err = l.arrive(a)
+		l.answers = append(l.answers, a)
+	}
+}
+
+// arrive decides what becomes of an append.
+func (l *log) arrive(a *appending) error {
+	w := l.w
+	if l.gone[a.host.r.id] {
+		w.bite("log unreachable")
+		return fmt.Errorf("%w: no connection", eventlog.ErrRefused)
+	}
+	if l.full {
+		w.bite("no space")
+		w.reach("no space")
+		return eventlog.ErrNoSpace
+	}
+	if !w.faulty || w.rng.IntN(100) >= w.rates.log {
+		return l.store(a)
+	}
+	switch w.rng.IntN(8) {
+	case 0:
+		w.bite("refused")
+		return fmt.Errorf("%w: nobody leads the stream", eventlog.ErrRefused)
+	case 1:
+		w.bite("ack lost")
+		w.reach("unknown append")
+		_ = l.store(a)
+		return eventlog.ErrUnknown
+	case 2, 3:
+		w.bite("late")
+		w.reach("unknown append")
+		l.late = append(l.late, a)
+		return eventlog.ErrUnknown
+	case 4:
+		w.bite("append lost")
+		return eventlog.ErrUnknown
+	case 5:
+		w.bite("unknown and no space")
+		l.late = append(l.late, a)
+		return fmt.Errorf("%w: %w", eventlog.ErrUnknown, eventlog.ErrNoSpace)
+	case 6:
+		w.bite("stored twice") // the second copy may still arrive
+		err := l.store(a)
+		l.late = append(l.late, a)
+		return err
+	}
+	return l.lie(a)
+}
+
+// arriveLate is the arrival of a message whose sender stopped waiting for it.
+func (l *log) arriveLate(a *appending) {
+	if l.w.rng.IntN(4) == 0 {
+		return // it never does
+	}
+	if l.w.faulty && l.w.rng.IntN(12) == 0 {
+		_ = l.lie(a)
+		return
+	}
+	if l.store(a) == nil {
+		l.w.reach("late arrival")
+	}
+}
+
+// store appends if the log ends where the sender believes.
+func (l *log) store(a *appending) error {
+	if a.last != uint64(len(l.msgs)) {
+		return fmt.Errorf("%w: the last sequence is %d, not %d", eventlog.ErrRefused, len(l.msgs), a.last)
+	}
+	l.put(a)
+	return nil
+}
+
+func (l *log) put(a *appending) {
+	l.msgs = append(l.msgs, a.data)
+	l.w.event("log %d is of %s #%d", len(l.msgs), a.host, a.number)
+}
+
+// lie stores whatever the last sequence is, as a stream did whose new leader had
+// not read all of its log. The acknowledgement names another sequence than the
+// sender expects, so that its client takes the outcome for unknown.
+func (l *log) lie(a *appending) error {
+	if a.last == uint64(len(l.msgs)) {
+		return l.store(a)
+	}
+	l.w.bite("expected sequence ignored")
+	l.lies++
+	l.put(a)
+	return eventlog.ErrUnknown
+}
+
+// view is the log as one replica reads it.
+type view struct {
+	l     *log
+	r     *replica
+	floor uint64 // a lagging read shows at least so much
+	last  uint64
+}
+
+// look begins a read: it may fail, or come from a server that lags.
+func (l *log) look(r *replica, floor uint64) *view {
+	v := &view{l: l, r: r, last: uint64(len(l.msgs))}
+	if l.w.faulty && floor < v.last && l.w.rng.IntN(100) < l.w.rates.lag {
+		v.last = floor + uint64(l.w.rng.IntN(int(v.last-floor)))
+		l.w.bite("lagging read")
+	}
+	return v
+}
+
+var errNoAnswer = errors.New("the log does not answer")
+
+func (v *view) Info(context.Context) (eventlog.Info, error) {
+	if v.l.gone[v.r.id] {
+		v.l.w.bite("log unreachable")
+		return eventlog.Info{}, errNoAnswer
+	}
+	return eventlog.Info{First: 1, Last: v.last, Messages: v.last, Identity: "sim"}, nil
+}
+
+func (v *view) Read(_ context.Context, from, to uint64, fn func(eventlog.Message) error) error {
+	if v.l.gone[v.r.id] {
+		return errNoAnswer
+	}
+	if to == 0 {
+		to = v.last
+	}
+	for seq := max(from, 1); seq <= to; seq++ {
+		if seq > v.last {
+			return &eventlog.GapError{Want: seq}
+		}
+		if err := fn(eventlog.Message{Seq: seq, Data: slices.Clone(v.l.msgs[seq-1]), Time: time.Unix(int64(seq), 0)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *view) Get(_ context.Context, seq uint64) (eventlog.Message, error) {
+	if seq == 0 || seq > v.last {
+		return eventlog.Message{}, eventlog.ErrNotFound
+	}
+	return eventlog.Message{Seq: seq, Data: slices.Clone(v.l.msgs[seq-1])}, nil
+}
+
+func (v *view) Append(context.Context, []byte, uint64) error { return eventlog.ErrClosed }
+
+func (v *view) Close() error { return nil }

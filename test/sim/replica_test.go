@@ -1,0 +1,337 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"mneme/internal/eventlog"
+	"mneme/internal/ingest"
+	"mneme/internal/projections"
+	"mneme/internal/raftfsm"
+	"mneme/internal/raftfsm/raftmodel"
+	"mneme/internal/settings"
+	"mneme/internal/storage"
+)
+
+const stateDir = "/data/state"
+
+// replica is one replica of the shard: a state on files of its own, its place in
+// the Raft group, and a writer while it leads.
+type replica struct {
+	w     *world
+	id    int
+	fs    *vfs.MemFS
+	state *projections.State
+	raft  *raftmodel.Replica
+	host  *host
+	down  bool
+	seen  uint64 // the state's sequence when it was last compared
+}
+
+func (r *replica) open() {
+	state, err := projections.Open(projections.Options{Dir: stateDir, FS: r.fs, CacheBytes: 1 << 20})
+	r.w.must(err)
+	r.state, r.seen = state, 0
+}
+
+// Apply implements raftfsm.Machine as the node's machine does.
+func (r *replica) Apply(entries []raftfsm.Entry) ([]any, error) {
+	commands := make([]projections.Command, len(entries))
+	for i, e := range entries {
+		commands[i] = projections.Command{Index: e.Index, Term: e.Term, Data: e.Data}
+	}
+	results, err := r.state.Apply(commands)
+	if at := (*projections.CommandError)(nil); errors.As(err, &at) {
+		return nil, &raftfsm.ApplyError{Index: at.Index, Err: at.Err}
+	}
+	for _, res := range results {
+		if res, ok := res.(projections.RangeResult); ok && res.Answer != projections.AnswerApplied {
+			r.w.reach(res.Answer.String())
+		}
+	}
+	return results, err
+}
+
+func (r *replica) AppliedIndex() (index, term uint64) { return r.state.AppliedIndex() }
+
+func (r *replica) Flush() error { return r.state.Flush() }
+
+// Checkpoint implements raftfsm.Machine. What it makes is kept by the world:
+// Raft's snapshots are on stable storage.
+func (r *replica) Checkpoint(dir string) error {
+	if err := errors.Join(storage.MkdirAll(r.fs, path.Dir(dir), 0o700), r.state.Checkpoint(dir)); err != nil {
+		return err
+	}
+	names, err := r.fs.List(dir)
+	files := map[string][]byte{}
+	for _, name := range names {
+		data, e := storage.ReadFile(r.fs, path.Join(dir, name))
+		files[name], err = data, errors.Join(err, e)
+	}
+	r.w.checkpoints[dir] = files
+	return errors.Join(err, r.fs.RemoveAll(dir))
+}
+
+// Restore implements raftfsm.Machine.
+func (r *replica) Restore(dir string) error {
+	r.w.reach("snapshot installed")
+	if err := storage.MkdirAll(r.fs, dir, 0o700); err != nil {
+		return err
+	}
+	for _, name := range sorted(r.w.checkpoints[dir]) {
+		if err := storage.ReplaceFile(r.fs, path.Join(dir, name), r.w.checkpoints[dir][name], 0o600); err != nil {
+			return err
+		}
+	}
+	return r.state.Restore(dir)
+}
+
+// forge proposes a range of another history, as a writer does that stands on a
+// log which was made anew.
+func (r *replica) forge() {
+	if r.down || r.host == nil {
+		return
+	}
+	r.w.bite("range of another history")
+	c := r.state.Cursor()
+	rg := projections.NewRange(&c)
+	rg.Previous, rg.Chain = c.Seq, c.Chain
+	rg.Chain[0] ^= 1
+	rg.Frames = []projections.RangeFrame{{Bytes: []byte("of another history")}}
+	r.raft.Propose(ctx, rg.Encode())
+}
+
+// crash ends the replica's process with a loss of power.
+func (r *replica) crash() {
+	r.w.bite("crash")
+	r.w.event("crash %d", r.id)
+	if r.host != nil {
+		if r.host.w.InFlight() {
+			r.w.reach("crash with a frame in flight")
+		}
+		r.w.log.forget(r.host)
+		r.host.lose()
+		r.host = nil
+	}
+	r.raft.Crash()
+	for len(r.raft.Leadership()) > 0 {
+		<-r.raft.Leadership() // nobody is there who reads it
+	}
+	before := r.state.Cursor().Seq
+	fs := r.fs.CrashClone(vfs.CrashCloneCfg{})
+	r.w.must(r.state.Close())
+	r.fs, r.down = fs, true
+	r.open()
+	if r.state.Cursor().Seq < before {
+		r.w.reach("state lost unsynced frames")
+	}
+}
+
+func (r *replica) restart() {
+	r.w.event("restart %d", r.id)
+	r.down = false
+	r.w.must(r.raft.Restart(r))
+}
+
+// drain follows the changes of leadership.
+func (r *replica) drain() {
+	for {
+		select {
+		case l := <-r.raft.Leadership():
+			r.follow(l)
+		default:
+			return
+		}
+	}
+}
+
+func (r *replica) follow(l raftfsm.Leadership) {
+	switch l.Kind {
+	case raftfsm.TermBegan:
+		r.w.event("replica %d begins term %d", r.id, l.Term)
+		if l.Term != r.raft.Term() {
+			return // over again already
+		}
+		r.abandon()
+		r.lead(l.Term)
+	case raftfsm.TermEnded:
+		r.w.event("replica %d ends term %d", r.id, l.Term)
+		if h := r.host; h != nil {
+			if h.w.InFlight() {
+				r.w.reach("deposed writer with a frame in flight")
+			}
+			if r.w.rng.IntN(3) == 0 { // else it finds out by itself
+				r.abandon()
+			}
+		}
+	}
+}
+
+// lead begins a term's writer.
+func (r *replica) lead(term uint64) {
+	h := &host{r: r, n: r.w.hosts}
+	r.w.hosts++
+	raise := r.w.faulty && r.w.rng.IntN(100) < r.w.rates.raise
+	h.w = ingest.NewStepped(ingest.Options{Stream: r.w.log.look(r, 0), Group: r.raft, Term: term, State: r.state, Keys: r.w.keys,
+		Book: settings.NewBook(r.w.keys), Now: r.w.now, Rand: r.w.random, RaiseEpoch: raise, MaxFrameBytes: 4000,
+		SinceBoot: func() time.Duration { return r.w.elapsed }}, h)
+	r.host = h
+	if raise {
+		r.w.reach("epoch raised")
+	}
+	h.w.Work(r.w.elapsed)
+}
+
+// abandon ends the writer as its owner does who waits no longer.
+func (r *replica) abandon() {
+	h := r.host
+	if h == nil {
+		return
+	}
+	r.host = nil
+	numbers := r.w.log.forget(h)
+	h.w.Abandon(r.w.elapsed, errAbandoned)
+	for _, n := range numbers {
+		h.w.Appended(r.w.elapsed, n, eventlog.ErrUnknown)
+	}
+	h.lose()
+}
+
+var errAbandoned = errors.New("another term begins")
+
+// forget lets go of a writer that is gone: what it sent may arrive, and nobody
+// hears about it. It returns the numbers of the sendings without an answer.
+func (l *log) forget(h *host) (numbers []uint64) {
+	var rest, back []*appending
+	for _, a := range l.appends {
+		if a.host == h {
+			l.late = append(l.late, a)
+			numbers = append(numbers, a.number)
+			continue
+		}
+		rest = append(rest, a)
+	}
+	for _, a := range l.answers {
+		if a.host == h {
+			numbers = append(numbers, a.number)
+			continue
+		}
+		back = append(back, a)
+	}
+	l.appends, l.answers = rest, back
+	return numbers
+}
+
+// host carries out what a writer wants.
+type host struct {
+	r       *replica
+	n       int
+	w       *ingest.Stepped
+	surveys []ingest.Survey
+	futures []*raftfsm.Future
+	phase   string
+	round   uint32 // that is open
+	gone    bool
+}
+
+func (h *host) String() string {
+	if h == nil {
+		return "no writer"
+	}
+	return fmt.Sprintf("writer %d of %d", h.n, h.r.id)
+}
+
+func (h *host) Send(number uint64, data []byte, last uint64) {
+	h.r.w.event("%s sends #%d behind %d", h, number, last)
+	h.r.w.log.post(&appending{host: h, number: number, data: data, last: last})
+}
+
+func (h *host) Survey(q ingest.Survey) { h.surveys = append(h.surveys, q) }
+
+// Propose gives a command to Raft. Now and then Raft's store fails: it is not
+// known whether the command is in it.
+func (h *host) Propose(command []byte) {
+	w := h.r.w
+	if !w.faulty || w.rng.IntN(100) >= w.rates.fault {
+		h.futures = append(h.futures, h.r.raft.Propose(ctx, command))
+		return
+	}
+	w.bite("enqueue of unknown outcome")
+	if w.rng.IntN(2) == 0 {
+		h.r.raft.Propose(ctx, command)
+	}
+	f, resolve := raftfsm.NewFuture()
+	resolve(nil, 0, fmt.Errorf("%w: %w", raftfsm.ErrUnknownOutcome, raftfsm.ErrStorage))
+	h.futures = append(h.futures, f)
+}
+
+func (h *host) Opened() {
+	h.phase, h.round = "open", h.w.Round()
+	h.r.w.event("%s opens round %d", h, h.round)
+	if h.round > 0 {
+		h.r.w.reach("round > 1")
+	}
+	if h.w.Counters().Adopted.Load() > 0 {
+		h.r.w.reach("adopted frame")
+	}
+}
+
+func (h *host) Stalled(why error) {
+	h.r.w.event("%s stalls: %v", h, why)
+	h.r.w.reach("stalled")
+}
+
+func (h *host) Stopped(why *eventlog.DivergedError) {
+	h.r.w.fail("%s stops: %v", h, why)
+}
+
+func (h *host) Ended(why error) {
+	h.phase = "ended"
+	h.r.w.event("%s ends: %v", h, why)
+	if deposed := (*ingest.DeposedError)(nil); errors.As(why, &deposed) {
+		h.r.w.reach("deposed by the log")
+		h.r.raft.StepDown()
+	}
+}
+
+// lose: nobody hears of this writer any more.
+func (h *host) lose() {
+	h.gone = true
+	h.r.w.orphan(h)
+}
+
+// step lets the writer take one answer, or do what it can.
+func (h *host) step() {
+	w := h.r.w
+	switch {
+	case len(h.surveys) > 0 && w.rng.IntN(2) == 0:
+		q := h.surveys[0]
+		h.surveys = h.surveys[1:]
+		h.w.Surveyed(w.elapsed, w.log.look(h.r, max(q.After(), h.r.state.Cursor().Seq)), q)
+	case len(h.futures) > 0 && answered(h.futures[0]):
+		res, _, err := h.futures[0].Wait(ctx)
+		h.futures = h.futures[1:]
+		if err != nil {
+			w.event("%s: Raft says %v", h, err)
+			w.reach("unknown enqueue")
+		}
+		h.w.Applied(w.elapsed, res, err)
+	default:
+		if at, ok := h.w.Due(w.elapsed); ok && at <= w.elapsed {
+			h.w.Work(w.elapsed)
+		}
+	}
+}
+
+func answered(f *raftfsm.Future) bool {
+	select {
+	case <-f.Done():
+		return true
+	default:
+		return false
+	}
+}

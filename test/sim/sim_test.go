@@ -1,0 +1,341 @@
+package sim
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mneme/internal/derive"
+	"mneme/internal/events"
+	"mneme/internal/ingest"
+	"mneme/internal/projections"
+	"mneme/internal/raftfsm/raftmodel"
+)
+
+var (
+	seedFlag  = flag.Uint64("sim.seed", 0, "replay the run with this seed, and print its events with -v")
+	forFlag   = flag.Duration("sim.for", 45*time.Second, "begin no run after so long")
+	stepsFlag = flag.Int("sim.steps", 1500, "steps of a run before it settles")
+)
+
+// simulate runs one seed. The error is the first broken invariant.
+func simulate(seed uint64, steps int) (w *world) {
+	w = newWorld(seed)
+	defer func() {
+		if v := recover(); v != nil {
+			if _, ok := v.(stop); !ok {
+				panic(v)
+			}
+		}
+	}()
+	w.build()
+	w.found()
+	for n := 0; n < steps || w.bites() < 3 && n < 10*steps; n++ {
+		w.step()
+	}
+	w.settle()
+	w.verify()
+	w.must(w.close())
+	return w
+}
+
+// bites is how many faults had an effect.
+func (w *world) bites() (n int) {
+	for _, times := range w.bit {
+		n += times
+	}
+	return n
+}
+
+// until steps until something is so.
+func (w *world) until(what string, done func() bool) {
+	for range 30_000 {
+		if done() {
+			return
+		}
+		w.step()
+	}
+	where := fmt.Sprintf("%d messages, %d requests, %d+%d+%d appends", len(w.log.msgs), len(w.requests), len(w.log.appends), len(w.log.answers), len(w.log.late))
+	for _, r := range w.replicas {
+		where += fmt.Sprintf("; %d at %d, applied %d, term %d, %v", r.id, r.state.Cursor().Seq, r.raft.Applied(), r.raft.Term(), r.host)
+	}
+	w.fail("no progress: %s: %s", what, where)
+}
+
+// found makes the namespace, before anything fails.
+func (w *world) found() {
+	w.calm()
+	var p *ingest.Pending
+	w.until("a namespace", func() bool {
+		if p == nil {
+			if h := w.writer(); h != nil {
+				var err error
+				p, err = h.w.QueueNamespace(namespace)
+				w.must(err)
+			}
+			return false
+		}
+		res, err, done := p.Result()
+		if done && (err != nil || res.Outcome == projections.OutcomeRejected) { // a conflict: it is there already
+			p = nil
+		}
+		return done && p != nil
+	})
+	w.faulty = true
+	w.model.SetFaults(raftFaults)
+}
+
+// calm ends everything that goes wrong by chance.
+func (w *world) calm() {
+	w.faulty = false
+	w.model.SetFaults(raftmodel.Faults{})
+}
+
+// settle ends all faults and wants everybody to come to rest in one state.
+func (w *world) settle() {
+	w.event("settle")
+	w.calm()
+	w.log.full = false
+	clear(w.log.gone)
+	w.model.Heal()
+	for _, r := range w.replicas {
+		if r.down {
+			r.restart()
+		}
+	}
+	last := w.newNote()
+	w.until("a capture after the storm", func() bool {
+		if last.fate != acked && !last.busy {
+			w.capture(last)
+		}
+		return last.fate == acked
+	})
+	w.quiet = true
+	w.until("all replicas alike", func() bool {
+		if len(w.requests)+len(w.log.appends)+len(w.log.answers)+len(w.log.late) > 0 {
+			return false
+		}
+		return !slices.ContainsFunc(w.replicas, func(r *replica) bool { return r.state.Cursor().Seq != uint64(len(w.log.msgs)) })
+	})
+}
+
+// verify compares what clients were told with what is there, and the state with
+// a fold of the log from the beginning.
+func (w *world) verify() {
+	v := w.replicas[0].state.View()
+	defer v.Close()
+	w.shows(v, w.expected(), "the end")
+	w.verifyNotes(v)
+	if voids := w.voids(v); voids != w.log.lies {
+		w.fail("%d void frames, %d messages were stored at a wrong sequence", voids, w.log.lies)
+	}
+	w.refold(v)
+}
+
+// created lists the captures that the state holds, by their text.
+func (w *world) created(v *projections.View) map[string][]projections.AuditRow {
+	ns, ok, err := v.Namespace(namespace)
+	if w.must(err); !ok {
+		w.fail("the namespace is gone")
+	}
+	out := map[string][]projections.AuditRow{}
+	w.must(v.Audit(ns.ID, projections.Ref{}, func(row projections.AuditRow) (bool, error) {
+		if row.Type == events.TypeCaptured && row.Outcome == projections.OutcomeCreated {
+			text := w.text(v, row.At)
+			out[text] = append(out[text], row)
+		}
+		return true, nil
+	}))
+	return out
+}
+
+func (w *world) text(v *projections.View, at projections.Ref) string {
+	env, _, err := v.Envelope(at)
+	w.must(err)
+	key, err := w.keys.KeyByID(env.Key)
+	w.must(err)
+	c, err := derive.OpenContent(key, &env)
+	w.must(err)
+	return c.Text
+}
+
+func (w *world) verifyNotes(v *projections.View) {
+	rows := w.created(v)
+	for _, n := range w.notes {
+		got := rows[n.text]
+		switch {
+		case len(got) > 1:
+			if n.client != "" {
+				w.fail("%s is there %d times", n.text, len(got))
+			}
+		case len(got) == 1 && n.fate == refused:
+			w.fail("%s was refused and is there", n.text)
+		case len(got) == 0 && n.fate == acked:
+			w.fail("%s was acknowledged and is not there", n.text)
+		case n.fate == acked && (got[0].Record != n.record || got[0].At != projections.Ref{Seq: n.at.Seq, Index: n.at.Index}):
+			w.fail("%s is %s at %v, its client was told %s at %s", n.text, got[0].Record, got[0].At, n.record, n.at)
+		}
+		if n.fate == acked {
+			w.verifyVersions(v, n)
+		}
+	}
+}
+
+func (w *world) verifyVersions(v *projections.View, n *note) {
+	list, err := v.History(n.record)
+	w.must(err)
+	texts := map[int]string{}
+	for _, e := range list {
+		if e.Version != 0 {
+			texts[int(e.Version)] = w.text(v, e.At)
+		}
+	}
+	for version, text := range n.versions {
+		if texts[version] != text {
+			w.fail("%s: version %d is %q, its client was told %q", n.text, version, texts[version], text)
+		}
+	}
+	for _, c := range n.changes {
+		for version, text := range texts {
+			if c.text == text && c.fate == refused {
+				w.fail("%s: %q was refused and is version %d", n.text, text, version)
+			}
+		}
+	}
+}
+
+func (w *world) voids(v *projections.View) (n int) {
+	w.must(v.Audit(events.ID{}, projections.Ref{}, func(row projections.AuditRow) (bool, error) {
+		if row.Outcome == projections.OutcomeVoid {
+			n++
+		}
+		return true, nil
+	}))
+	return n
+}
+
+// refold folds the log into an empty state.
+func (w *world) refold(v *projections.View) {
+	fresh := &replica{w: w, fs: newMem()}
+	fresh.open()
+	empty := fresh.state.View()
+	d, err := derive.New(w.keys, empty)
+	w.must(errors.Join(err, empty.Close()))
+	_, err = ingest.Replay(ctx, w.log.look(fresh, 0), fresh.state, d, 0, func(r *projections.Range) error {
+		res, err := fresh.state.ApplyLocal(r)
+		if err == nil && !res.Done() {
+			err = fmt.Errorf("range after %d is %s", r.Previous, res.Answer)
+		}
+		return err
+	})
+	w.must(err)
+	w.compare(fresh)
+	if at, want := fresh.state.Cursor().Seq, v.Cursor().Seq; at != want {
+		w.fail("a fold of the log ends at %d, the state at %d", at, want)
+	}
+	w.must(fresh.state.Close())
+}
+
+// states are those that a run of the test must reach at least once.
+var states = []string{
+	"adopted frame", "behind", "ahead", "other chain", "deposed by the log", "deposed writer with a frame in flight", "unknown append",
+	"unknown enqueue", "late ack", "late arrival", "round > 1", "duplicate of a frame of unknown outcome", "epoch raised",
+	"duplicate over an epoch", "no space then resumed", "outcome unknown", "read at least", "linearizable read",
+	"linearizable read refused", "snapshot taken", "snapshot installed", "state lost unsynced frames", "crash with a frame in flight",
+	"two writers believe that they are open", "stalled",
+}
+
+func TestSimulation(t *testing.T) {
+	if *seedFlag != 0 {
+		w := simulate(*seedFlag, *stepsFlag)
+		for _, line := range w.trace {
+			t.Log(line)
+		}
+		t.Logf("%d messages, %d notes, faults %v, reached %v", len(w.log.msgs), len(w.notes), w.bit, w.reached)
+		if w.err != nil {
+			t.Error(w.err)
+		}
+		return
+	}
+	s := &summary{t: t, reached: map[string]int{}, bit: map[string]int{}, seed: rand.Uint64()>>24 | 1}
+	var wg sync.WaitGroup
+	for range min(4, runtime.GOMAXPROCS(0)) {
+		wg.Go(func() { s.work(time.Now().Add(*forFlag)) })
+	}
+	wg.Wait()
+	t.Logf("%d runs, %d of them twice; faults %v; reached %v", s.runs, s.twice.Load(), s.bit, s.reached)
+	for _, state := range states {
+		if s.reached[state] == 0 && !t.Failed() {
+			t.Errorf("no run reached: %s", state)
+		}
+	}
+}
+
+// summary is what the runs of a test come to.
+type summary struct {
+	t            *testing.T
+	mu           sync.Mutex
+	seed         uint64
+	runs         int
+	twice        atomic.Int32
+	bit, reached map[string]int
+	failed       int
+}
+
+func (s *summary) next() (seed uint64, again bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seed++
+	s.runs++
+	return s.seed, s.runs%50 == 1
+}
+
+func (s *summary) work(end time.Time) {
+	for time.Now().Before(end) {
+		seed, again := s.next()
+		w := simulate(seed, *stepsFlag)
+		if again {
+			s.same(w, simulate(seed, *stepsFlag))
+			s.twice.Add(1)
+		}
+		if !s.add(w) {
+			return
+		}
+	}
+}
+
+// same wants two runs of a seed to be one.
+func (s *summary) same(a, b *world) {
+	for i := range max(len(a.trace), len(b.trace)) {
+		if i >= len(a.trace) || i >= len(b.trace) || a.trace[i] != b.trace[i] {
+			s.t.Errorf("two runs of seed %d differ at event %d:\n%v\n%v", a.seed, i, a.trace[i:min(i+3, len(a.trace))], b.trace[i:min(i+3, len(b.trace))])
+			return
+		}
+	}
+}
+
+func (s *summary) add(w *world) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for what, n := range w.bit {
+		s.bit[what] += n
+	}
+	for what, n := range w.reached {
+		s.reached[what] += n
+	}
+	if w.err == nil && w.bites() < 3 {
+		w.err = fmt.Errorf("only %d faults bit", w.bites())
+	}
+	if w.err != nil {
+		s.failed++
+		s.t.Errorf("%d replicas: %v\n\tgo test ./test/sim -run TestSimulation -sim.seed=%d -sim.steps=%d -v", len(w.replicas), w.err, w.seed, *stepsFlag)
+	}
+	return s.failed < 5
+}

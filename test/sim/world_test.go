@@ -1,0 +1,248 @@
+package sim
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"mneme/internal/keyring"
+	"mneme/internal/projections"
+	"mneme/internal/raftfsm"
+	"mneme/internal/raftfsm/raftmodel"
+)
+
+// rates are chances in a hundred, drawn once a run, so that runs differ.
+type rates struct{ log, lag, raise, fault int }
+
+// world is one run: everything in it follows from the seed.
+type world struct {
+	seed   uint64
+	rng    *rand.Rand // what happens
+	random io.Reader  // bytes of ids and keys
+	rates  rates
+	faulty bool
+	quiet  bool // clients do nothing more
+
+	elapsed  time.Duration
+	model    *raftmodel.Model
+	replicas []*replica
+	log      *log
+	keys     *keyring.Keyring
+	hosts    int
+
+	notes    []*note
+	changes  int
+	requests []*request
+	reads    []*read
+
+	checkpoints map[string]map[string][]byte
+	histories   map[uint64]history // what a state at a sequence is
+	maxEpoch    uint32
+	bit         map[string]int // faults that bit
+	reached     map[string]int
+	trace       []string
+	err         error
+}
+
+// history identifies a state.
+type history struct {
+	cursor projections.Cursor
+	hash   projections.StateHash
+}
+
+func sorted[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
+
+// stop is what a broken invariant panics with, so that a run ends where it is.
+type stop struct{}
+
+func (w *world) fail(format string, args ...any) {
+	if w.err == nil {
+		w.err = fmt.Errorf(format, args...)
+		w.event("broken: %v", w.err)
+	}
+	panic(stop{})
+}
+
+func (w *world) must(err error) {
+	if err != nil {
+		w.fail("%v", err)
+	}
+}
+
+func (w *world) event(format string, args ...any) {
+	w.trace = append(w.trace, fmt.Sprintf("%6d ", w.elapsed.Milliseconds())+fmt.Sprintf(format, args...))
+}
+
+func (w *world) reach(what string) { w.reached[what]++ }
+
+func (w *world) bite(what string) { w.bit[what]++; w.event("fault: %s", what) }
+
+var begun = time.Unix(1_800_000_000, 0)
+
+// now is the wall clock of all replicas.
+func (w *world) now() time.Time { return begun.Add(w.elapsed) }
+
+func newWorld(seed uint64) *world {
+	w := &world{seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), faulty: true, elapsed: time.Second,
+		checkpoints: map[string]map[string][]byte{}, histories: map[uint64]history{}, bit: map[string]int{}, reached: map[string]int{}}
+	var key [32]byte
+	for i := range 8 {
+		key[i] = byte(seed >> (8 * i))
+	}
+	w.random = rand.NewChaCha8(key)
+	w.rates = rates{log: 5 + w.rng.IntN(40), lag: w.rng.IntN(40), raise: w.rng.IntN(40), fault: 1 + w.rng.IntN(4)}
+	w.log = &log{w: w, gone: map[int]bool{}}
+	return w
+}
+
+// size is how many replicas a seed's group has.
+func size(seed uint64) int { return 1 + 2*int(seed%2) }
+
+var raftFaults = raftmodel.Faults{Drop: 60, Duplicate: 60, Elections: 4}
+
+func newMem() *vfs.MemFS { return vfs.NewCrashableMem() }
+
+var ctx = context.Background()
+
+func (w *world) build() {
+	var err error
+	w.keys, err = keyring.Open(keyring.Options{Dir: "/keys", AllowCreate: true, AllowNewStorage: true, Rand: w.random, FS: vfs.NewMem()})
+	w.must(err)
+	var machines []raftfsm.Machine
+	for i := range size(w.seed) {
+		r := &replica{w: w, id: i, fs: newMem()}
+		r.open()
+		w.replicas, machines = append(w.replicas, r), append(machines, r)
+	}
+	w.model = raftmodel.New(raftmodel.Options{Seed: w.seed, Machines: machines, Dir: "/checkpoints",
+		Copy: func(from, to string) error { w.checkpoints[to] = w.checkpoints[from]; return nil }})
+	for i, r := range w.replicas {
+		r.raft = w.model.Replica(i)
+	}
+}
+
+func (w *world) close() error {
+	var err error
+	for _, r := range w.replicas {
+		err = cmp.Or(err, r.state.Close())
+	}
+	return cmp.Or(err, w.keys.Close())
+}
+
+// step lets one thing happen.
+func (w *world) step() {
+	w.elapsed += time.Duration(w.rng.IntN(3)) * time.Millisecond
+	if w.rng.IntN(20) == 0 {
+		w.elapsed += 50 * time.Millisecond
+	}
+	switch k := w.rng.IntN(100); {
+	case k < 35:
+		w.must(w.model.Step())
+	case k < 50:
+		w.log.step()
+	case k < 85:
+		if r := w.replicas[w.rng.IntN(len(w.replicas))]; r.host != nil {
+			r.host.step()
+		}
+	case !w.quiet:
+		w.act()
+	}
+	if w.faulty && w.rng.IntN(100) < w.rates.fault {
+		w.strike()
+	}
+	w.after()
+}
+
+// strike lets something fail, or mends it.
+func (w *world) strike() {
+	r := w.replicas[w.rng.IntN(len(w.replicas))]
+	switch w.rng.IntN(13) {
+	case 0:
+		if !r.down {
+			r.crash()
+		}
+	case 1, 2:
+		for _, r := range w.replicas {
+			if r.down {
+				r.restart()
+			}
+		}
+	case 3:
+		if len(w.replicas) > 1 {
+			w.bite("isolated")
+			w.event("isolate %d", r.id)
+			w.model.Isolate(r.id)
+		}
+	case 4:
+		w.model.Heal()
+	case 5:
+		w.bite("stepped down")
+		r.raft.StepDown()
+	case 6:
+		w.log.full = true
+	case 7:
+		if w.log.full && w.bit["no space"] > 0 {
+			w.reach("no space then resumed")
+		}
+		w.log.full = false
+	case 8:
+		w.log.gone[r.id] = true
+	case 9:
+		clear(w.log.gone)
+	case 10:
+		if !r.down {
+			w.must(r.state.Flush())
+		}
+	case 11:
+		r.forge()
+	default:
+		if !r.down && r.raft.Halted() == nil && r.raft.Snapshot() == nil {
+			w.event("snapshot of %d", r.id)
+			w.reach("snapshot taken")
+		}
+	}
+}
+
+// after follows what has happened, and checks what must always hold.
+func (w *world) after() {
+	for _, r := range w.replicas {
+		if r.down {
+			continue
+		}
+		r.drain()
+		if err := r.raft.Halted(); err != nil {
+			w.fail("replica %d halts: %v", r.id, err)
+		}
+		w.compare(r)
+	}
+	w.answers()
+	w.serve()
+}
+
+// compare checks that states at one sequence are one.
+func (w *world) compare(r *replica) {
+	c := r.state.Cursor()
+	if c.Seq == r.seen {
+		return
+	}
+	r.seen, w.maxEpoch = c.Seq, max(w.maxEpoch, c.Epoch)
+	v := r.state.View()
+	hash, err := v.Hash()
+	w.must(err)
+	w.must(v.Close())
+	c.RaftIndex, c.RaftTerm = 0, 0
+	have, ok := w.histories[c.Seq]
+	if !ok {
+		w.histories[c.Seq] = history{c, hash}
+		w.event("state at %d is %s", c.Seq, hash)
+	} else if have.cursor != c || have.hash != hash {
+		w.fail("replica %d at %d is %+v %s, another was %+v %s", r.id, c.Seq, c, hash, have.cursor, have.hash)
+	}
+}
