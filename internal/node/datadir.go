@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -92,7 +93,7 @@ func openDataDir(fsys vfs.FS, path string, ids *events.IDSource, mustExist bool)
 			Hint: "stop it first, or choose another --data-dir"}
 	}
 	if !mustExist { // else it is only looked at
-		if err := d.probe(); err != nil {
+		if err := errors.Join(d.probe(), d.sweep()); err != nil {
 			return nil, errors.Join(readOnly(path, err), d.lock.Unlock())
 		}
 	}
@@ -100,6 +101,17 @@ func openDataDir(fsys vfs.FS, path string, ids *events.IDSource, mustExist bool)
 		return nil, errors.Join(err, d.lock.Unlock())
 	}
 	return d, nil
+}
+
+// sweep removes what a crash left of files that were being replaced.
+func (d *dataDir) sweep() error {
+	names, err := d.fs.List(d.path)
+	for _, name := range names {
+		if strings.HasPrefix(name, ".") && strings.Contains(name, ".tmp-") {
+			err = errors.Join(err, d.fs.Remove(filepath.Join(d.path, name)))
+		}
+	}
+	return err
 }
 
 // probe writes into the folder. Where that cannot be done, everything that follows
