@@ -117,11 +117,12 @@ func (d *dataDir) sweep() error {
 // probe writes into the folder. Where that cannot be done, everything that follows
 // would fail with an error that says less.
 func (d *dataDir) probe() error {
-	f, err := os.CreateTemp(d.path, ".probe-*")
+	name := filepath.Join(d.path, ".probe") // a crash may leave it; the next start takes it away
+	f, err := d.fs.Create(name, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
+	return errors.Join(f.Close(), d.fs.Remove(name))
 }
 
 func readOnly(path string, err error) error {
