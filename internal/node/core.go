@@ -290,10 +290,31 @@ func (c *core) openGroup(ctx context.Context) error {
 	opt.Machine, opt.TermFloor, opt.SnapshotThreshold = c.machine, c.state.Cursor().Term, c.cfg.SnapshotThreshold
 	opt.Logger, opt.Bootstrap, opt.NoSync = c.cfg.Logger, true, true
 	group, err := raftfsm.Open(opt)
+	if errors.Is(err, raftfsm.ErrStateLost) {
+		group, err = c.openGroupAnew(opt, err)
+	}
 	if err != nil {
 		return startError("raft", err)
 	}
 	c.group = group
 	c.onClose("raft", func(context.Context) error { return group.Close() })
 	return startError("raft", group.WaitLeader(ctx))
+}
+
+// openGroupAnew is for a state that lies behind the beginning of Raft's log, as an
+// older copy of it does. What is missing stands in the event log, so the only voter
+// moves raft.db aside and begins a new one where the state is; the start then
+// applies the rest. With peers the state comes from one of them.
+func (c *core) openGroupAnew(opt raftfsm.Options, cause error) (*raftfsm.Group, error) {
+	found, err := raftfsm.Inspect(c.groupOptions())
+	if err != nil || !found.Alone {
+		return nil, errors.Join(cause, err)
+	}
+	aside, err := moveAside(vfs.Default, filepath.Join(opt.Dir, "raft.db"))
+	if err != nil {
+		return nil, errors.Join(cause, err)
+	}
+	c.cfg.Logger.Warn("the state lies behind raft's log, which begins anew there; the event log has the rest", "kept", aside, "err", cause)
+	opt.TermFloor = max(opt.TermFloor, found.Term)
+	return raftfsm.Open(opt)
 }

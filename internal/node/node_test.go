@@ -387,6 +387,41 @@ func TestSnapshotsAreTakenAndStartedFrom(t *testing.T) {
 	}
 }
 
+// TestOlderStateCatchesUpOverACutRaftLog: with an older copy of the state, and
+// without the snapshots that would bridge to the beginning of raft.db, a node ended
+// with exit 7, although the event log has everything.
+func TestOlderStateCatchesUpOverACutRaftLog(t *testing.T) {
+	cfg := quiet(t.TempDir())
+	cfg.SnapshotThreshold = 4
+	state := filepath.Join(cfg.DataDir, "shards", "0", "state")
+	older := filepath.Join(t.TempDir(), "older")
+	n := open(t, cfg)
+	must(t, n, "memory of the beginning")
+	shut(t, n)
+	if err := os.CopyFS(older, os.DirFS(state)); err != nil {
+		t.Fatal(err)
+	}
+	n = open(t, cfg)
+	for i := range 60 {
+		must(t, n, fmt.Sprint("memory ", i))
+	}
+	want := shardOf(t, n)
+	shut(t, n)
+	if err := errors.Join(os.RemoveAll(state), os.CopyFS(state, os.DirFS(older)),
+		os.RemoveAll(filepath.Join(cfg.DataDir, "shards", "0", "snapshots"))); err != nil {
+		t.Fatal(err)
+	}
+	n = open(t, cfg)
+	if got := shardOf(t, n); got.StateHash != want.StateHash || got.Records != want.Records {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	must(t, n, "and it goes on")
+	aside, err := filepath.Glob(filepath.Join(cfg.DataDir, "shards", "0", "raft.db.damaged-*"))
+	if err != nil || len(aside) != 1 {
+		t.Errorf("the fault did not bite: %v, %v", aside, err)
+	}
+}
+
 func TestRebuildWhileWriting(t *testing.T) {
 	n := open(t, quiet(t.TempDir()))
 	for i := range 50 {
