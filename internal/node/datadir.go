@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -105,11 +104,9 @@ func openDataDir(fsys vfs.FS, path string, ids *events.IDSource, mustExist bool)
 
 // sweep removes what a crash left of files that were being replaced.
 func (d *dataDir) sweep() error {
-	names, err := d.fs.List(d.path)
-	for _, name := range names {
-		if strings.HasPrefix(name, ".") && strings.Contains(name, ".tmp-") {
-			err = errors.Join(err, d.fs.Remove(filepath.Join(d.path, name)))
-		}
+	var err error
+	for _, dir := range []string{d.path, filepath.Join(d.path, "keys"), d.shard(shard0), d.state(shard0), d.vectors(shard0), d.logs()} {
+		err = errors.Join(err, storage.Sweep(d.fs, dir))
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -78,6 +79,25 @@ func writeBeside(fsys vfs.FS, path string, perm os.FileMode, write func(io.Write
 		return "", errors.Join(err, fsys.Remove(tmp))
 	}
 	return tmp, nil
+}
+
+// Sweep removes what a crash left in dir of files that were being replaced. Nobody
+// may be replacing one there. A directory that is not there has none.
+func Sweep(fsys vfs.FS, dir string) error {
+	fsys = orDefault(fsys)
+	names, err := fsys.List(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, ".") && strings.Contains(name, ".tmp-") {
+			err = errors.Join(err, fsys.Remove(fsys.PathJoin(dir, name)))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("sweep %s: %w", dir, err)
+	}
+	return nil
 }
 
 // ownBytes writes a copy: a vfs.File may change the bytes that it is given.
