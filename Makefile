@@ -68,6 +68,10 @@ fuzz: ## run each fuzzer for FUZZTIME (FUZZ=regexp chooses)
 		done; \
 	done
 
+.PHONY: power
+power: ## cut the power of a whole node again and again (a draft: see docs/rough-edges.md)
+	$(GO) test -tags power -run 'TestPowerLoss$$' -timeout $(TIMEOUT) ./internal/node
+
 .PHONY: bench
 bench: ## measure what docs/benchmarks.md holds: node, vectors, retrieval (10 minutes)
 	$(GO) run ./bench/node
