@@ -330,3 +330,36 @@ func TestKeptCopyOutlivesAPowerLoss(t *testing.T) {
 		t.Errorf("%d of %d bytes are left: %v", len(got), len(bad), err)
 	}
 }
+
+// TestStreamWhoseMakingWasKilled: a kill between meta.inf and meta.sum left a stream
+// with which the server did not start. It holds no message, so it is made again; one
+// that holds messages is left alone.
+func TestStreamWhoseMakingWasKilled(t *testing.T) {
+	for _, test := range []struct {
+		files []string
+		stays bool
+	}{
+		{[]string{"meta.inf"}, false},
+		{[]string{"meta.inf", "msgs/index.db"}, false},
+		{[]string{"meta.inf", "meta.sum"}, true},
+		{[]string{"meta.inf", "msgs/1.blk"}, true},
+	} {
+		fs, stream := vfs.NewMem(), "d/jetstream/NODE/streams/mneme-0"
+		err := fs.MkdirAll(stream+"/msgs", 0o700)
+		for _, name := range test.files {
+			f, cerr := fs.Create(stream+"/"+name, vfs.WriteCategoryUnspecified)
+			if err = errors.Join(err, cerr); err == nil {
+				err = f.Close()
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := preflight(fs, "d"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fs.Stat(stream + "/meta.inf"); (err == nil) != test.stays {
+			t.Errorf("%v: %v", test.files, err)
+		}
+	}
+}

@@ -54,6 +54,12 @@ func preflight(fs vfs.FS, dir string) ([]damagedBlock, error) {
 	}
 	var found []damagedBlock
 	for _, stream := range streams {
+		if gone, err := dropUnborn(fs, stream); err != nil || gone {
+			if err != nil {
+				return nil, fmt.Errorf("remove the unfinished stream %s: %w", stream, err)
+			}
+			continue
+		}
 		names, err := list(fs, fs.PathJoin(stream, "msgs"))
 		if err != nil {
 			return nil, err
@@ -79,6 +85,24 @@ func preflight(fs vfs.FS, dir string) ([]damagedBlock, error) {
 		}
 	}
 	return found, nil
+}
+
+// dropUnborn removes a stream whose making was cut short, as by a kill during a
+// repair: the server writes meta.inf, then meta.sum, and takes no message before.
+// With one of the two missing it would not start.
+func dropUnborn(fs vfs.FS, stream string) (bool, error) {
+	names, err := list(fs, fs.PathJoin(stream, "msgs"))
+	if err != nil || slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(name, ".blk") }) {
+		return false, err
+	}
+	for _, name := range []string{"meta.inf", "meta.sum"} {
+		if _, err := fs.Stat(fs.PathJoin(stream, name)); errors.Is(err, os.ErrNotExist) {
+			return true, errors.Join(fs.RemoveAll(stream), syncDir(fs, fs.PathDir(stream)))
+		} else if err != nil {
+			return false, err
+		}
+	}
+	return false, nil
 }
 
 // streamFolders are the folders of the streams of all accounts.
