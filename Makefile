@@ -84,6 +84,14 @@ bench-quick: ## the same at a twentieth of the size
 	$(GO) run ./bench/vectors -quick
 	$(GO) run ./bench/retrieval -questions 20
 
+# The revision that bench-compare measures the working tree against, and how often.
+BASE  ?= main
+PAIRS ?= 10
+
+.PHONY: bench-compare
+bench-compare: ## measure the working tree beside another revision, in turns; fails where it is worse (BASE=, PAIRS=)
+	$(GO) run ./bench/compare -base $(BASE) -pairs $(PAIRS) $(BENCHFLAGS)
+
 # What bench-search measures. A long run: SIZES=10000,100000,1000000 DIMS=384,768,1024
 SIZES ?= 10000,100000
 DIMS  ?= 384

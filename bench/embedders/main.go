@@ -9,30 +9,19 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"mneme/bench/internal/judged"
+	"mneme/bench/internal/program"
 	"mneme/bench/internal/report"
 	"mneme/internal/embed/builtin"
 	"mneme/internal/embed/static"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "embedders:", err)
-		os.Exit(1)
-	}
-}
+func main() { program.Main("embedders", time.Hour, run) }
 
 // embedder is one model that is measured.
 type embedder struct {
@@ -50,12 +39,11 @@ func (e embedder) vector(s string) []float32 {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	fs := flag.NewFlagSet("embedders", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	var output program.Output
+	fs := output.Flags("embedders", stderr)
 	data := fs.String("data", "", "folder with the sets (default $MNEME_DATA or shared/data beside the repository)")
 	weights := fs.String("weights", "", "file of other weights of the static model")
-	out := fs.String("o", "", "also write the table to this file")
-	if err := fs.Parse(args); err != nil {
+	if err := program.Parse(fs, args); err != nil {
 		return err
 	}
 	list := []embedder{
@@ -81,11 +69,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	write := output.Watch()
 	table, err := measure(ctx, dir, list)
 	if err != nil {
 		return err
 	}
-	return report.Write(stdout, *out, report.Machine(), table)
+	return write(stdout, table)
 }
 
 // measure makes one table of all embedders.

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"mneme/bench/internal/load"
 	"mneme/bench/internal/proc"
 	"mneme/bench/internal/report"
 	"mneme/bench/internal/stats"
@@ -25,7 +26,7 @@ func (b *bench) captures(ctx context.Context) error {
 		b.table.Info("fsync of 4 KiB", report.Millis(d), "ms", "p50 of 100; what one durable write costs here")
 	}
 	for _, workers := range []int{1, 4} {
-		what := fmt.Sprintf("REST, batches of %d, %d in flight", batch, workers)
+		what := fmt.Sprintf("REST, batches of %d, %d in flight", load.BatchSize, workers)
 		if err := b.restCaptures(ctx, what, workers); err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
@@ -37,12 +38,12 @@ func (b *bench) captures(ctx context.Context) error {
 }
 
 func (b *bench) restCaptures(ctx context.Context, what string, workers int) error {
-	n := b.opt.captures / batch * batch
+	n := b.opt.captures / load.BatchSize * load.BatchSize
 	var rates, raws, ratios []float64
 	frames := 0
 	for range b.opt.runs {
 		r, err := b.timedRun(ctx, func(node *proc.Node, c *client.Client) error {
-			return captureBatches(ctx, c, workers, n, batch, func(i int) string { return b.texts.Sized(i, textSize) })
+			return load.Batches(ctx, c, workers, n, load.BatchSize, func(i int) string { return b.texts.Sized(i, load.TextSize) })
 		})
 		if err != nil {
 			return err
@@ -62,7 +63,7 @@ func (b *bench) natsCaptures(ctx context.Context) error {
 	var rates, raws, ones []float64
 	for range b.opt.runs {
 		r, err := b.timedRun(ctx, func(node *proc.Node, _ *client.Client) error {
-			return captureRequests(ctx, node.NATS, b.texts, n)
+			return load.Requests(ctx, node.NATS, b.texts, n)
 		})
 		if err != nil {
 			return err
@@ -70,7 +71,7 @@ func (b *bench) natsCaptures(ctx context.Context) error {
 		rates, raws = append(rates, stats.PerSecond(n, r.took)), append(raws, stats.PerSecond(n, r.raw))
 		ones = append(ones, r.one)
 	}
-	b.table.AtLeast(fmt.Sprintf("captures by NATS request, %d in flight", inFlight), 2000, stats.Median(rates), "/s",
+	b.table.AtLeast(fmt.Sprintf("captures by NATS request, %d in flight", load.InFlight), 2000, stats.Median(rates), "/s",
 		fmt.Sprintf("median of %d runs of %d; raw JetStream %s events/s", len(rates), n, report.Number(stats.Median(raws))))
 	b.table.Info("raw JetStream, one event a message, one in flight", stats.Median(ones), "/s", "the same events without frames")
 	return nil
@@ -83,26 +84,26 @@ type timed struct {
 	one       float64 // events a second, raw, in frames of one event
 }
 
-// timedRun measures load on a node of its own and then the raw log.
-func (b *bench) timedRun(ctx context.Context, load func(*proc.Node, *client.Client) error) (r timed, err error) {
+// timedRun measures what send does to a node of its own and then the raw log.
+func (b *bench) timedRun(ctx context.Context, send func(*proc.Node, *client.Client) error) (r timed, err error) {
 	dir := b.newDir()
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	var status memory.Status
 	err = b.withNode(ctx, dir, func(node *proc.Node) error {
-		c, done, err := newClient(node.HTTP)
+		c, done, err := load.NewClient(node.HTTP)
 		if err != nil {
 			return err
 		}
 		defer done()
 		// The first capture opens what is opened only once.
-		if err := captureBatch(ctx, c, []memory.Capture{{Agent: agent, Text: "warm"}}); err != nil {
+		if err := load.Batch(ctx, c, []memory.Capture{{Agent: load.Agent, Text: "warm"}}); err != nil {
 			return err
 		}
 		if status, err = c.Status(ctx); err != nil {
 			return err
 		}
 		began := time.Now()
-		if err := load(node, c); err != nil {
+		if err := send(node, c); err != nil {
 			return err
 		}
 		r.took = time.Since(began)
@@ -131,7 +132,7 @@ func (b *bench) timedRun(ctx context.Context, load func(*proc.Node, *client.Clie
 // freshness measures from the moment a capture was due to the answer of a
 // search that contains it, at 100 captures a second.
 func (b *bench) freshness(ctx context.Context, node *proc.Node) error {
-	c, done, err := newClient(node.HTTP)
+	c, done, err := load.NewClient(node.HTTP)
 	if err != nil {
 		return err
 	}
@@ -139,8 +140,8 @@ func (b *bench) freshness(ctx context.Context, node *proc.Node) error {
 	var mu sync.Mutex
 	var took []time.Duration
 	late := 0
-	err = paced(ctx, 100, b.opt.paced, 500, func(i int, due time.Time) error {
-		searches, err := captureAndFind(ctx, c, i, b.texts.Sized(i, textSize-32))
+	err = load.Paced(ctx, 100, b.opt.paced, 500, func(i int, due time.Time) error {
+		searches, err := captureAndFind(ctx, c, i, b.texts.Sized(i, load.TextSize-32))
 		d := time.Since(due)
 		mu.Lock()
 		defer mu.Unlock()
@@ -161,10 +162,10 @@ func (b *bench) freshness(ctx context.Context, node *proc.Node) error {
 // captureAndFind captures a text with a word of its own and searches for it
 // until it is found; it returns after how many searches.
 func captureAndFind(ctx context.Context, c *client.Client, i int, text string) (searches int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, opLimit)
+	ctx, cancel := context.WithTimeout(ctx, load.OpLimit)
 	defer cancel()
 	word := fmt.Sprintf("zq%dxk", i)
-	answer, err := c.Capture(ctx, namespace, memory.Capture{Agent: agent, Text: word + " " + text}, client.CaptureOptions{Wait: memory.WaitApplied})
+	answer, err := c.Capture(ctx, load.Namespace, memory.Capture{Agent: load.Agent, Text: word + " " + text}, client.CaptureOptions{Wait: memory.WaitApplied})
 	if err != nil {
 		return 0, err
 	}
@@ -172,7 +173,7 @@ func captureAndFind(ctx context.Context, c *client.Client, i int, text string) (
 		return 0, fmt.Errorf("%d results for one capture", len(answer.Results))
 	}
 	for searches = 1; searches <= 1000; searches++ {
-		found, err := c.Search(ctx, namespace, memory.SearchRequest{Query: word})
+		found, err := c.Search(ctx, load.Namespace, memory.SearchRequest{Query: word})
 		if err != nil {
 			return searches, err
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"mneme/bench/internal/load"
 	"mneme/bench/internal/proc"
 	"mneme/bench/internal/report"
 	"mneme/bench/internal/stats"
@@ -99,14 +100,14 @@ func (b *bench) grow(ctx context.Context, n int) (g *grown, err error) {
 
 // growFilled fills the node and searches it.
 func (b *bench) growFilled(ctx context.Context, g *grown, node *proc.Node) error {
-	c, done, err := newClient(node.HTTP)
+	c, done, err := load.NewClient(node.HTTP)
 	if err != nil {
 		return err
 	}
 	defer done()
 	b.say("%d records: load", g.n)
 	began, told := time.Now(), g.n/10
-	err = captureBatches(ctx, c, atOnce, g.n, batch, func(i int) string {
+	err = load.Batches(ctx, c, atOnce, g.n, load.BatchSize, func(i int) string {
 		if g.n >= realTexts && i > 0 && i%told == 0 {
 			b.say("%d records: %d sent after %.0f s", g.n, i, time.Since(began).Seconds())
 		}
@@ -165,12 +166,12 @@ func (b *bench) growRestarted(ctx context.Context, g *grown, dir string) error {
 	began := time.Now()
 	return b.withNode(ctx, dir, func(node *proc.Node) error {
 		g.ready = node.Ready
-		c, done, err := newClient(node.HTTP)
+		c, done, err := load.NewClient(node.HTTP)
 		if err != nil {
 			return err
 		}
 		defer done()
-		_, answer, err := searchOnce(ctx, c, queries[0])
+		_, answer, err := load.Search(ctx, c, queries[0], memory.ModeHybrid)
 		g.first = time.Since(began)
 		if err != nil {
 			return err
@@ -200,8 +201,8 @@ func ask(ctx context.Context, c *client.Client, queries []string, workers int) (
 	took := make([]time.Duration, len(queries))
 	answers := make([]memory.SearchResponse, len(queries))
 	began := time.Now()
-	err := parallel(ctx, workers, len(queries), func(ctx context.Context, i int) (err error) {
-		took[i], answers[i], err = searchOnce(ctx, c, queries[i])
+	err := load.Parallel(ctx, workers, len(queries), func(ctx context.Context, i int) (err error) {
+		took[i], answers[i], err = load.Search(ctx, c, queries[i], memory.ModeHybrid)
 		return err
 	})
 	span := time.Since(began)
@@ -273,7 +274,7 @@ func growthTable(all []*grown) *report.Table {
 		what string
 		of   func(g *grown) string
 	}{
-		{fmt.Sprintf("load, batches of %d, %d in flight", batch, atOnce), func(g *grown) string { return report.Number(g.load) + " /s" }},
+		{fmt.Sprintf("load, batches of %d, %d in flight", load.BatchSize, atOnce), func(g *grown) string { return report.Number(g.load) + " /s" }},
 		{"hybrid right after the load", func(g *grown) string { return g.fresh.String() }},
 		{"background work after the load", func(g *grown) string {
 			if g.still {

@@ -11,19 +11,17 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"slices"
-	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"mneme/bench/internal/corpus"
+	"mneme/bench/internal/load"
 	"mneme/bench/internal/proc"
+	"mneme/bench/internal/program"
 	"mneme/bench/internal/report"
 )
 
@@ -50,27 +48,18 @@ type options struct {
 	only     []string
 	sources  []string
 	dir      string
-	out      string
-	json     string
+	output   program.Output
 	profile  string
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "node:", err)
-		os.Exit(1)
-	}
-}
+func main() { program.Main("node", timeLimit, run) }
 
 func parse(args []string, stderr io.Writer) (options, error) {
 	var opt options
 	var quick bool
 	var only, sources, sizes string
-	fs := flag.NewFlagSet("node", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	fs := opt.output.Flags("node", stderr)
+	opt.output.JSON(fs)
 	fs.IntVar(&opt.records, "records", 100_000, "records of the large namespace")
 	fs.StringVar(&sizes, "sizes", "10000,100000", "records of the namespaces of the part growth, separated by commas")
 	fs.IntVar(&opt.captures, "captures", 20_000, "captures by REST in each run")
@@ -84,29 +73,24 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.StringVar(&only, "only", strings.Join(parts, ","), "parts to measure, separated by commas; "+growth+" is another one")
 	fs.StringVar(&sources, "texts", strings.Join(corpus.Names, ","), "sources of text in order of preference")
 	fs.StringVar(&opt.dir, "dir", "", "where temporary folders go (default: the system's)")
-	fs.StringVar(&opt.out, "o", "", "write the table to this file too")
-	fs.StringVar(&opt.json, "json", "", "write the tables to this file as JSON")
 	fs.StringVar(&opt.profile, "profile", "", "write CPU profiles into this folder instead of measuring")
 	fs.BoolVar(&quick, "quick", false, "a twentieth of everything")
-	if err := fs.Parse(args); err != nil {
+	if err := program.Parse(fs, args); err != nil {
 		return opt, err
-	}
-	if fs.NArg() > 0 {
-		return opt, fmt.Errorf("unexpected argument %q", fs.Arg(0))
 	}
 	if quick {
 		opt.records, opt.captures, opt.requests, opt.searches = opt.records/20, opt.captures/20, opt.requests/20, opt.searches/20
 		opt.paced, opt.idle = opt.paced/5, opt.idle/6
 	}
-	if opt.records < 1 || opt.captures < batch || opt.requests < 1 || opt.searches < 1 || opt.runs < 1 || opt.paced <= 0 || opt.idle <= 0 {
-		return opt, fmt.Errorf("sizes must be positive, and at least %d captures", batch)
+	if opt.records < 1 || opt.captures < load.BatchSize || opt.requests < 1 || opt.searches < 1 || opt.runs < 1 || opt.paced <= 0 || opt.idle <= 0 {
+		return opt, fmt.Errorf("sizes must be positive, and at least %d captures", load.BatchSize)
 	}
-	for _, word := range strings.Split(sizes, ",") {
-		n, err := strconv.Atoi(word)
-		if err != nil || n < batch {
-			return opt, fmt.Errorf("size %q: numbers of at least %d are wanted", word, batch)
-		}
-		opt.sizes = append(opt.sizes, n)
+	var err error
+	if opt.sizes, err = program.Numbers(sizes); err != nil {
+		return opt, fmt.Errorf("-sizes: %w", err)
+	}
+	if slices.Min(opt.sizes) < load.BatchSize {
+		return opt, fmt.Errorf("-sizes: numbers of at least %d are wanted", load.BatchSize)
 	}
 	opt.only, opt.sources = strings.Split(only, ","), strings.Split(sources, ",")
 	for _, p := range opt.only {
@@ -130,8 +114,6 @@ type bench struct {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, timeLimit)
-	defer cancel()
 	opt, err := parse(args, stderr)
 	if err != nil {
 		return err
@@ -155,7 +137,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if b.bin, err = proc.Build(ctx, b.dir); err != nil {
 		return err
 	}
-	watched := proc.Watch() // after building, which is not ours to count
+	write := opt.output.Watch() // after building, which is not ours to count
 	b.table = report.NewTargets(fmt.Sprintf("A node, %d records", len(b.texts.Texts)))
 	for _, part := range opt.only {
 		measure := map[string]func(context.Context) error{"captures": b.captures, "scale": b.scale, "empty": b.empty, growth: b.growth}[part]
@@ -174,13 +156,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	}
 	last := tables[len(tables)-1]
 	last.Note("texts: %s; seed %d; %d runs", b.texts.From, opt.seed, opt.runs)
-	if share, err := watched(); err == nil {
-		last.Note("other processes of this machine used %.0f %% of its processor time meanwhile", 100*share.Others)
-	}
-	if err := report.WriteJSON(opt.json, report.Machine(), tables...); err != nil {
-		return err
-	}
-	return report.Write(stdout, opt.out, report.Machine(), tables...)
+	return write(stdout, tables...)
 }
 
 // newDir returns the path of a data directory that does not exist yet.

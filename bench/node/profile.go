@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"mneme/bench/internal/load"
 	"os"
 	"path/filepath"
 	"runtime/pprof"
@@ -38,7 +39,7 @@ func (b *bench) profiles(ctx context.Context) error {
 
 // profilePaths profiles what a running node does.
 func (b *bench) profilePaths(ctx context.Context, n *node.Node) error {
-	c, done, err := newClient(n.HTTPAddr())
+	c, done, err := load.NewClient(n.HTTPAddr())
 	if err != nil {
 		return err
 	}
@@ -51,11 +52,11 @@ func (b *bench) profilePaths(ctx context.Context, n *node.Node) error {
 		do   func() error
 	}{
 		{"capture-rest", b.opt.captures, func() error {
-			return captureBatches(ctx, c, 4, b.opt.captures, batch, func(i int) string { return b.texts.Sized(i, textSize) })
+			return load.Batches(ctx, c, 4, b.opt.captures, load.BatchSize, func(i int) string { return b.texts.Sized(i, load.TextSize) })
 		}},
-		{"capture-nats", b.opt.requests, func() error { return captureRequests(ctx, n.NATSURL(), b.texts, b.opt.requests) }},
+		{"capture-nats", b.opt.requests, func() error { return load.Requests(ctx, n.NATSURL(), b.texts, b.opt.requests) }},
 		{"load", count, func() error {
-			return captureBatches(ctx, c, 4, count, batch, func(i int) string { return b.texts.Texts[i] })
+			return load.Batches(ctx, c, 4, count, load.BatchSize, func(i int) string { return b.texts.Texts[i] })
 		}},
 		{"search-after-load", len(queries), func() error { _, _, err := searches(ctx, c, queries); return err }},
 		{"settle", 1, func() error { return sleep(ctx, min(b.opt.settle, 2*time.Minute)) }},

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"mneme/bench/internal/load"
 	"mneme/bench/internal/proc"
 	"mneme/bench/internal/report"
 	"mneme/bench/internal/stats"
@@ -51,12 +52,12 @@ func (b *bench) restart(ctx context.Context, dir string, gently bool) (ready, fo
 	began := time.Now()
 	err = b.withNode(ctx, dir, func(node *proc.Node) error {
 		ready = node.Ready
-		c, done, err := newClient(node.HTTP)
+		c, done, err := load.NewClient(node.HTTP)
 		if err != nil {
 			return err
 		}
 		defer done()
-		_, answer, err := searchOnce(ctx, c, b.texts.Queries(1)[0])
+		_, answer, err := load.Search(ctx, c, b.texts.Queries(1)[0], memory.ModeHybrid)
 		found = time.Since(began)
 		if err != nil {
 			return err
@@ -67,7 +68,7 @@ func (b *bench) restart(ctx context.Context, dir string, gently bool) (ready, fo
 		if last == "" {
 			return nil
 		}
-		if _, err := c.Get(ctx, namespace, last, client.GetOptions{}); err != nil {
+		if _, err := c.Get(ctx, load.Namespace, last, client.GetOptions{}); err != nil {
 			return fmt.Errorf("a capture acknowledged before the kill: %w", err)
 		}
 		return nil
@@ -78,7 +79,7 @@ func (b *bench) restart(ctx context.Context, dir string, gently bool) (ready, fo
 // writeAndKill kills the node while 100 captures a second are written and
 // returns the last record that was acknowledged.
 func (b *bench) writeAndKill(ctx context.Context, node *proc.Node) (last string, err error) {
-	c, done, err := newClient(node.HTTP)
+	c, done, err := load.NewClient(node.HTTP)
 	if err != nil {
 		return "", err
 	}
@@ -122,7 +123,7 @@ func rebuildByOperator(ctx context.Context, c *client.Client) (memory.RebuildRep
 
 // rebuild measures building the state again from the log.
 func (b *bench) rebuild(ctx context.Context, node *proc.Node) error {
-	c, done, err := newClient(node.HTTP)
+	c, done, err := load.NewClient(node.HTTP)
 	if err != nil {
 		return err
 	}

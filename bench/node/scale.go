@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mneme/bench/internal/load"
 	"mneme/bench/internal/proc"
 	"mneme/bench/internal/report"
 	"mneme/bench/internal/stats"
@@ -39,14 +40,14 @@ func (b *bench) scale(ctx context.Context) error {
 
 // loaded fills the node and searches it.
 func (b *bench) loaded(ctx context.Context, node *proc.Node) error {
-	c, done, err := newClient(node.HTTP)
+	c, done, err := load.NewClient(node.HTTP)
 	if err != nil {
 		return err
 	}
 	defer done()
 	n := len(b.texts.Texts)
 	began := time.Now()
-	if err := captureBatches(ctx, c, 4, n, batch, func(i int) string { return b.texts.Texts[i] }); err != nil {
+	if err := load.Batches(ctx, c, 4, n, load.BatchSize, func(i int) string { return b.texts.Texts[i] }); err != nil {
 		return fmt.Errorf("load: %w", err)
 	}
 	b.table.Info("load by REST, 4 batches in flight", stats.PerSecond(n, time.Since(began)), "/s", "")
@@ -84,22 +85,10 @@ func (b *bench) memory(node *proc.Node, what string) {
 	b.table.AtMost(what, 1536, float64(m.Resident)/megabyte, "MB", fmt.Sprintf("peak %s MB", report.Number(float64(m.Peak)/megabyte)))
 }
 
-// searchOnce searches and returns how long the answer took, at the client.
-func searchOnce(ctx context.Context, c *client.Client, query string) (time.Duration, memory.SearchResponse, error) {
-	ctx, cancel := context.WithTimeout(ctx, opLimit)
-	defer cancel()
-	began := time.Now()
-	answer, err := c.Search(ctx, namespace, memory.SearchRequest{Query: query, Mode: memory.ModeHybrid})
-	if err != nil {
-		return 0, answer, fmt.Errorf("search %q: %w", query, err)
-	}
-	return time.Since(began), answer, nil
-}
-
 // searches asks the queries one after the other.
 func searches(ctx context.Context, c *client.Client, queries []string) (took []time.Duration, empty int, err error) {
 	for _, q := range queries {
-		d, answer, err := searchOnce(ctx, c, q)
+		d, answer, err := load.Search(ctx, c, q, memory.ModeHybrid)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -174,11 +163,11 @@ func (b *bench) write(ctx context.Context, c *client.Client, d time.Duration, st
 		case <-ctx.Done():
 		}
 	}()
-	err := paced(ctx, 100, d, writers, func(i int, _ time.Time) error {
+	err := load.Paced(ctx, 100, d, writers, func(i int, _ time.Time) error {
 		// The call itself is not cut short by stop: what was sent is waited for.
-		op, done := context.WithTimeout(context.WithoutCancel(ctx), opLimit)
+		op, done := context.WithTimeout(context.WithoutCancel(ctx), load.OpLimit)
 		defer done()
-		answer, err := c.Capture(op, namespace, memory.Capture{Agent: agent, Text: b.texts.Sized(i, textSize)}, client.CaptureOptions{})
+		answer, err := c.Capture(op, load.Namespace, memory.Capture{Agent: load.Agent, Text: b.texts.Sized(i, load.TextSize)}, client.CaptureOptions{})
 		if err != nil {
 			return fmt.Errorf("capture while searching: %w", err)
 		}

@@ -14,18 +14,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"mneme/bench/internal/judged"
 	"mneme/bench/internal/proc"
+	"mneme/bench/internal/program"
 	"mneme/bench/internal/report"
 	"mneme/client"
 	"mneme/memory"
@@ -41,40 +39,27 @@ type options struct {
 	addr   string
 	prefix string
 	json   bool
-	out    string
+	output program.Output
 	limit  int // questions a namespace; 0 means all
 	ablate bool
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "retrieval:", err)
-		os.Exit(1)
-	}
-}
+func main() { program.Main("retrieval", timeLimit, run) }
 
 func parse(args []string, stderr io.Writer) (options, error) {
 	var opt options
 	var sets, modes string
-	fs := flag.NewFlagSet("retrieval", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	fs := opt.output.Flags("retrieval", stderr)
 	fs.StringVar(&opt.data, "data", "", "folder with the sets (default $MNEME_DATA, then shared/data beside the repository)")
 	fs.StringVar(&sets, "set", strings.Join(judged.Names, ","), "sets to measure, separated by commas")
 	fs.StringVar(&modes, "mode", "text,vector,hybrid", "search modes to measure, separated by commas")
 	fs.StringVar(&opt.addr, "addr", "", "measure the node at this address instead of one of our own; namespaces are left behind")
 	fs.StringVar(&opt.prefix, "prefix", "bench-", "stands before the names of namespaces")
 	fs.BoolVar(&opt.json, "json", false, "print one JSON document instead of tables")
-	fs.StringVar(&opt.out, "o", "", "write the tables to this file too")
 	fs.IntVar(&opt.limit, "questions", 0, "ask at most so many questions of a namespace (0: all)")
 	fs.BoolVar(&opt.ablate, "ablate", false, "measure what each part of a search does as well")
-	if err := fs.Parse(args); err != nil {
+	if err := program.Parse(fs, args); err != nil {
 		return opt, err
-	}
-	if fs.NArg() > 0 {
-		return opt, fmt.Errorf("unexpected argument %q", fs.Arg(0))
 	}
 	opt.sets = strings.Split(sets, ",")
 	for _, s := range opt.sets {
@@ -89,8 +74,6 @@ func parse(args []string, stderr io.Writer) (options, error) {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, timeLimit)
-	defer cancel()
 	opt, err := parse(args, stderr)
 	if err != nil {
 		return err
@@ -106,6 +89,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		_, err := fmt.Fprintf(stdout, "%s\n\nnothing was measured: %s\n", report.Machine(), strings.Join(missing, "; "))
 		return err
 	}
+	write := opt.output.Watch()
 	addr := opt.addr
 	if addr == "" {
 		node, stop, err := startNode(ctx)
@@ -133,7 +117,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		enc.SetIndent("", "  ")
 		return enc.Encode(document{Machine: report.Machine(), Missing: missing, Sets: results})
 	}
-	return report.Write(stdout, opt.out, report.Machine(), tables(results, missing)...)
+	return write(stdout, tables(results, missing)...)
 }
 
 // loadSets loads the sets asked for and says what is missing.

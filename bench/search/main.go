@@ -10,19 +10,15 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
-	"mneme/bench/internal/proc"
+	"mneme/bench/internal/program"
 	"mneme/bench/internal/report"
 	"mneme/bench/search/internal/vectors"
 )
@@ -51,19 +47,14 @@ type options struct {
 	debian      bool
 	replaceUpto int
 	dir         string
-	out         string
-	json        string
+	output      program.Output
 	progress    io.Writer
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := dispatch(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
-	stop()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "search:", err)
-		os.Exit(1)
-	}
+	program.Main("search", timeLimit, func(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+		return dispatch(ctx, args, os.Stdin, stdout, stderr)
+	})
 }
 
 // dispatch serves or measures.
@@ -77,8 +68,8 @@ func dispatch(ctx context.Context, args []string, stdin io.Reader, stdout, stder
 func parse(args []string, stderr io.Writer) (options, error) {
 	opt := options{progress: stderr}
 	var sizes, dims, only string
-	fs := flag.NewFlagSet("search", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	fs := opt.output.Flags("search", stderr)
+	opt.output.JSON(fs)
 	fs.StringVar(&sizes, "sizes", "10000,100000", "numbers of vectors, documents and records")
 	fs.StringVar(&dims, "dims", "384", "dimensions; all but the first are measured at 100000 vectors only, or the largest size below")
 	fs.StringVar(&only, "only", strings.Join(parts, ","), "parts to run")
@@ -92,16 +83,14 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.BoolVar(&opt.debian, "debian-kernels", false, "measure FAISS with the kernels of Debian's build too, at small sizes")
 	fs.IntVar(&opt.replaceUpto, "replace-upto", 1_000_000, "largest number of vectors half of which are replaced; hnswlib takes long for it")
 	fs.StringVar(&opt.dir, "dir", "", "folder for temporary files instead of the system's")
-	fs.StringVar(&opt.out, "o", "", "write the tables to this file too")
-	fs.StringVar(&opt.json, "json", "", "write the tables to this file as JSON")
-	if err := fs.Parse(args); err != nil {
+	if err := program.Parse(fs, args); err != nil {
 		return opt, err
 	}
 	var err error
-	if opt.sizes, err = numbers(sizes); err != nil {
+	if opt.sizes, err = program.Numbers(sizes); err != nil {
 		return opt, fmt.Errorf("-sizes: %w", err)
 	}
-	if opt.dims, err = numbers(dims); err != nil {
+	if opt.dims, err = program.Numbers(dims); err != nil {
 		return opt, fmt.Errorf("-dims: %w", err)
 	}
 	opt.only = strings.Split(only, ",")
@@ -116,22 +105,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	return opt, nil
 }
 
-// numbers reads positive numbers between commas.
-func numbers(list string) ([]int, error) {
-	var out []int
-	for _, word := range strings.Split(list, ",") {
-		n, err := strconv.Atoi(strings.TrimSpace(word))
-		if err != nil || n < 1 {
-			return nil, fmt.Errorf("%q is no positive number", word)
-		}
-		out = append(out, n)
-	}
-	return out, nil
-}
-
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, timeLimit)
-	defer cancel()
 	opt, err := parse(args, stderr)
 	if err != nil {
 		return err
@@ -142,7 +116,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	opt.dir = dir
-	machine, watched := report.Machine(), proc.Watch()
+	write := opt.output.Watch()
 	var tables []*report.Table
 	for _, part := range parts {
 		if !slices.Contains(opt.only, part) {
@@ -156,13 +130,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		}
 		tables = append(tables, did...)
 	}
-	if share, err := watched(); err == nil && len(tables) > 0 {
-		tables[len(tables)-1].Note("other processes of this machine used %.0f %% of its processor time meanwhile", 100*share.Others)
-	}
-	if err := report.WriteJSON(opt.json, machine, tables...); err != nil {
-		return err
-	}
-	return report.Write(stdout, opt.out, machine, tables...)
+	return write(stdout, tables...)
 }
 
 // say prints a line of progress.

@@ -11,17 +11,11 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"strconv"
-	"strings"
-	"syscall"
 	"time"
 
-	"mneme/bench/internal/proc"
+	"mneme/bench/internal/program"
 	"mneme/bench/internal/report"
 )
 
@@ -37,31 +31,22 @@ const (
 )
 
 type options struct {
-	vectors, dims    []int
-	clusters         int
-	noise            float64
-	queries, runs    int
-	seed             uint64
-	limit, roundTime time.Duration
-	out              string
+	vectors, dims []int
+	clusters      int
+	noise         float64
+	queries, runs int
+	seed          uint64
+	roundTime     time.Duration
+	output        program.Output
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "vectors:", err)
-		os.Exit(1)
-	}
-}
+func main() { program.Main("vectors", time.Hour, run) }
 
 func parse(args []string, stderr io.Writer) (options, error) {
 	var opt options
 	var quick bool
 	var vectors, dims string
-	fs := flag.NewFlagSet("vectors", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	fs := opt.output.Flags("vectors", stderr)
 	fs.StringVar(&vectors, "vectors", "10000,20000,100000", "numbers of vectors")
 	fs.StringVar(&dims, "dim", "384", "dimensions; each with each number of vectors")
 	fs.IntVar(&opt.clusters, "clusters", 0, "number of clusters; 0 = one for 100 vectors")
@@ -70,15 +55,13 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.IntVar(&opt.runs, "runs", 3, "runs over the queries; the median counts")
 	fs.DurationVar(&opt.roundTime, "round", 500*time.Millisecond, "least time of a run")
 	fs.Uint64Var(&opt.seed, "seed", 20, "seed of vectors and queries")
-	fs.DurationVar(&opt.limit, "limit", time.Hour, "time after which a run that hangs is ended")
-	fs.StringVar(&opt.out, "o", "", "write the tables to this file too")
 	fs.BoolVar(&quick, "quick", false, "a twentieth of the vectors, fewer queries and runs")
-	if err := fs.Parse(args); err != nil {
+	if err := program.Parse(fs, args); err != nil {
 		return opt, err
 	}
 	var err error
-	if opt.vectors, err = numbers(vectors); err == nil {
-		opt.dims, err = numbers(dims)
+	if opt.vectors, err = program.Numbers(vectors); err == nil {
+		opt.dims, err = program.Numbers(dims)
 	}
 	if err != nil {
 		return opt, err
@@ -100,28 +83,12 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	return opt, nil
 }
 
-// numbers reads a list of positive numbers with commas between.
-func numbers(list string) ([]int, error) {
-	var out []int
-	for _, s := range strings.Split(list, ",") {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 1 {
-			return nil, fmt.Errorf("%q is not a positive number", s)
-		}
-		out = append(out, n)
-	}
-	return out, nil
-}
-
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	opt, err := parse(args, stderr)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, opt.limit)
-	defer cancel()
-	machine := report.Machine()
-	watched := proc.Watch()
+	write := opt.output.Watch()
 	var tables []*report.Table
 	for _, dim := range opt.dims {
 		for _, n := range opt.vectors {
@@ -135,8 +102,5 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	last := tables[len(tables)-1]
 	last.Note("seed %d, noise %s, %d queries, k = %d, median of %d runs; recall@%d against a scan in full precision; the recall guard is off",
 		opt.seed, report.Number(opt.noise), opt.queries, k, opt.runs, k)
-	if share, err := watched(); err == nil {
-		last.Note("other processes of this machine used %.0f %% of its processor time meanwhile", 100*share.Others)
-	}
-	return report.Write(stdout, opt.out, machine, tables...)
+	return write(stdout, tables...)
 }

@@ -7,6 +7,7 @@ package stats
 import (
 	"cmp"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"time"
 )
@@ -54,4 +55,23 @@ func PerSecond(n int, took time.Duration) float64 {
 		return 0
 	}
 	return float64(n) / took.Seconds()
+}
+
+// resamples is how often Interval draws.
+const resamples = 5000
+
+// Interval is a 95 % bootstrap interval of the median: the 2.5th and the 97.5th
+// percentile of medians of values drawn with replacement (Efron 1979). The same
+// seed gives the same interval.
+func Interval(values []float64, seed uint64) (low, high float64) {
+	rng := rand.New(rand.NewPCG(seed, 5))
+	medians := make([]float64, resamples)
+	drawn := make([]float64, len(values))
+	for i := range medians {
+		for j := range drawn {
+			drawn[j] = values[rng.IntN(len(values))]
+		}
+		medians[i] = Median(drawn)
+	}
+	return Percentile(medians, 2.5), Percentile(medians, 97.5)
 }

@@ -95,3 +95,18 @@ func TestReciprocalRank(t *testing.T) {
 		}
 	}
 }
+
+func TestInterval(t *testing.T) {
+	values := []float64{1, 2, 3, 4, 5, 6, 7, 8, 9}
+	low, high := Interval(values, 1)
+	if again, _ := Interval(values, 1); again != low {
+		t.Errorf("the same seed gives %v and %v", low, again)
+	}
+	// The exact bootstrap distribution of a median of nine puts 2.5 % below 2 or 3.
+	if low < 2 || low > 3 || high < 7 || high > 8 {
+		t.Errorf("got %v to %v around 5", low, high)
+	}
+	if low, high := Interval([]float64{3, 3, 3}, 1); low != 3 || high != 3 {
+		t.Errorf("equal values give %v to %v", low, high)
+	}
+}

@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"encoding/json"
@@ -7,17 +7,17 @@ import (
 	"mneme/memory"
 )
 
-// checkAck reads the answer to a NATS request.
-func checkAck(data []byte) error {
+// CheckAck reads the answer to a NATS request.
+func CheckAck(data []byte) error {
 	var ack struct {
 		Status memory.ItemStatus `json:"status"`
 		Record string            `json:"record_id"`
 	}
 	if err := json.Unmarshal(data, &ack); err != nil {
-		return fmt.Errorf("%w: %w: %.200s", errNotAcked, err, data)
+		return fmt.Errorf("%w: %w: %.200s", ErrNotAcked, err, data)
 	}
 	if ack.Status != memory.StatusCreated || ack.Record == "" {
-		return fmt.Errorf("%w: %.200s", errNotAcked, data)
+		return fmt.Errorf("%w: %.200s", ErrNotAcked, data)
 	}
 	return nil
 }
