@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -21,20 +22,29 @@ import (
 )
 
 // Rejections is a node's ring of messages that were refused before the log. It
-// is outside state: a file of sealed lines, kept for seven days.
+// is outside state: a file of sealed lines, kept for seven days. Each line is
+// sealed under the data key that the message was meant for, and so dies with the
+// subject or the namespace; under the node's key only where there is neither.
 type Rejections struct {
 	fs   vfs.FS
 	path string
-	key  *keyring.DataKey
+	keys *keyring.Keyring
+	find func(namespace string) (events.ID, bool)
 	now  func() time.Time
 	ids  *events.IDSource
 
 	mu     sync.Mutex
-	ring   []memory.Rejected // oldest first
+	ring   []rejection // oldest first
 	counts map[string]uint64
 	// lines are in the file; at 2*rejectedKept it is written anew. So it is after a
 	// start: the last line may be torn, and old ones may be there.
 	lines int
+}
+
+// rejection is a message and the key that it is sealed under.
+type rejection struct {
+	memory.Rejected
+	key *keyring.DataKey
 }
 
 const (
@@ -44,14 +54,15 @@ const (
 	rejectedLabel = "rejected"
 )
 
-// OpenRejections reads the ring at path on fsys; nil is the system's. Lines that
-// cannot be read are dropped, and so is a file that is damaged or whose key is
-// gone: the list is a help, never a reason not to start.
-func OpenRejections(fsys vfs.FS, path string, key *keyring.DataKey, now func() time.Time) (*Rejections, error) {
+// OpenRejections reads the ring at path on fsys; nil is the system's. find gives
+// the living namespace of a name. Lines that cannot be read are dropped, and so is
+// a file that is damaged or whose key is gone: the list is a help, never a reason
+// not to start.
+func OpenRejections(fsys vfs.FS, path string, keys *keyring.Keyring, find func(namespace string) (events.ID, bool), now func() time.Time) (*Rejections, error) {
 	if fsys == nil {
 		fsys = vfs.Default
 	}
-	r := &Rejections{fs: fsys, path: path, key: key, now: now, ids: events.NewIDSource(now, nil), counts: map[string]uint64{}}
+	r := &Rejections{fs: fsys, path: path, keys: keys, find: find, now: now, ids: events.NewIDSource(now, nil), counts: map[string]uint64{}}
 	r.lines = 2 * rejectedKept // the next message writes the file anew, or for the first time
 	f, err := fsys.Open(path)
 	if errors.Is(err, os.ErrNotExist) || storage.IsCorrupt(err) || errors.Is(err, storage.ErrMissingKey) {
@@ -78,15 +89,37 @@ func (r *Rejections) Reject(m memory.Rejected) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m.ID, m.At = r.ids.New().String(), r.now().UTC()
+	key := r.keyFor(m.Namespace, m.Body)
 	if m.Code != memory.CodeInvalid {
 		m.Body = ""
 	}
 	m.Body = m.Body[:min(len(m.Body), rejectedBody)]
 	m.Reason = m.Reason[:min(len(m.Reason), rejectedBody)] // a line must stay readable
 	r.counts[string(m.Code)]++
-	r.ring = append(r.ring, m)
+	r.ring = append(r.ring, rejection{m, key})
 	r.trimLocked()
-	_ = r.saveLocked(m) // the list is a help, never a reason to fail
+	_ = r.saveLocked(r.ring[len(r.ring)-1]) // the list is a help, never a reason to fail
+}
+
+// namesSubject finds the subject that a body names, well-formed or not.
+var namesSubject = regexp.MustCompile(`"subject"\s*:\s*"([^"\\]+)"`)
+
+// keyFor is the key of the subject that a body names, if there is such a subject,
+// else of the namespace.
+func (r *Rejections) keyFor(namespace, body string) *keyring.DataKey {
+	id, ok := r.find(namespace)
+	if !ok {
+		return r.keys.Node()
+	}
+	if m := namesSubject.FindStringSubmatch(body); m != nil {
+		if key, err := r.keys.DataKey(id, m[1]); err == nil {
+			return key
+		}
+	}
+	if key, err := r.keys.DataKey(id, ""); err == nil {
+		return key
+	}
+	return r.keys.Node()
 }
 
 // List returns the newest messages first, and counts by code since the start.
@@ -96,7 +129,7 @@ func (r *Rejections) List(limit int) memory.RejectedList {
 	r.trimLocked()
 	out := memory.RejectedList{Rejected: []memory.Rejected{}, Counts: map[string]uint64{}}
 	for i := len(r.ring) - 1; i >= 0 && len(out.Rejected) < limit; i-- {
-		out.Rejected = append(out.Rejected, r.ring[i])
+		out.Rejected = append(out.Rejected, r.ring[i].Rejected)
 	}
 	for k, v := range r.counts {
 		out.Counts[k] = v
@@ -104,12 +137,12 @@ func (r *Rejections) List(limit int) memory.RejectedList {
 	return out
 }
 
-// Keep drops the messages that keep is not true of, from the list and the file.
-func (r *Rejections) Keep(keep func(m *memory.Rejected) bool) error {
+// DropErased drops the messages whose keys are destroyed from the file; from the
+// list they go with the key.
+func (r *Rejections) DropErased() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.trimLocked()
-	r.ring = slices.DeleteFunc(slices.Clone(r.ring), func(m memory.Rejected) bool { return !keep(&m) })
 	if _, err := r.fs.Stat(r.path); len(r.ring) == 0 && errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -117,6 +150,10 @@ func (r *Rejections) Keep(keep func(m *memory.Rejected) bool) error {
 }
 
 func (r *Rejections) trimLocked() {
+	r.ring = slices.DeleteFunc(r.ring, func(m rejection) bool {
+		_, err := r.keys.KeyByID(m.key.ID())
+		return err != nil
+	})
 	oldest := r.now().Add(-rejectedAge)
 	for len(r.ring) > 0 && (len(r.ring) > rejectedKept || r.ring[0].At.Before(oldest)) {
 		if r.ring[0].At.Before(oldest) {
@@ -128,7 +165,7 @@ func (r *Rejections) trimLocked() {
 
 // saveLocked appends a message. It is not synced: whoever sends nonsense would
 // make the disk busy, and a crash of the machine may take the newest lines.
-func (r *Rejections) saveLocked(m memory.Rejected) error {
+func (r *Rejections) saveLocked(m rejection) error {
 	if r.lines >= 2*rejectedKept {
 		return r.rewriteLocked()
 	}
@@ -138,7 +175,7 @@ func (r *Rejections) saveLocked(m memory.Rejected) error {
 	}
 	end, err := f.Stat()
 	if err == nil {
-		_, err = f.WriteAt(r.seal(m), end.Size())
+		_, err = f.WriteAt(m.seal(), end.Size())
 	}
 	r.lines++
 	return errors.Join(err, f.Close())
@@ -147,7 +184,7 @@ func (r *Rejections) saveLocked(m memory.Rejected) error {
 func (r *Rejections) rewriteLocked() error {
 	var all []byte
 	for _, m := range r.ring {
-		all = append(all, r.seal(m)...)
+		all = append(all, m.seal()...)
 	}
 	if err := storage.MkdirAll(r.fs, filepath.Dir(r.path), 0o700); err != nil {
 		return err
@@ -159,8 +196,9 @@ func (r *Rejections) rewriteLocked() error {
 	return nil
 }
 
-func (r *Rejections) seal(m memory.Rejected) []byte {
-	plain, err := json.Marshal(m)
+// seal gives the line of a message: the base64 of id 16 ‖ key id 16 ‖ sealed JSON.
+func (m *rejection) seal() []byte {
+	plain, err := json.Marshal(m.Rejected)
 	if err != nil {
 		return nil
 	}
@@ -168,19 +206,25 @@ func (r *Rejections) seal(m memory.Rejected) []byte {
 	if err != nil {
 		return nil
 	}
-	sealed := r.key.Seal(id[:], keyring.Identity{Event: id}, []byte(rejectedLabel), plain)
+	key := m.key.ID()
+	sealed := m.key.Seal(append(id[:], key[:]...), keyring.Identity{Event: id}, []byte(rejectedLabel), plain)
+	if sealed == nil {
+		return nil // its key has just been destroyed
+	}
 	return append([]byte(base64.StdEncoding.EncodeToString(sealed)), '\n')
 }
 
-func (r *Rejections) open(line []byte) (memory.Rejected, bool) {
-	var m memory.Rejected
+func (r *Rejections) open(line []byte) (m rejection, ok bool) {
 	raw, err := base64.StdEncoding.DecodeString(string(line))
-	if err != nil || len(raw) < 16 {
+	if err != nil || len(raw) < 32 {
 		return m, false
 	}
-	plain, err := r.key.Open(nil, keyring.Identity{Event: [16]byte(raw[:16])}, []byte(rejectedLabel), raw[16:])
+	if m.key, err = r.keys.KeyByID(keyring.KeyID(raw[16:32])); err != nil {
+		return m, false
+	}
+	plain, err := m.key.Open(nil, keyring.Identity{Event: [16]byte(raw[:16])}, []byte(rejectedLabel), raw[32:])
 	if err != nil {
 		return m, false
 	}
-	return m, json.Unmarshal(plain, &m) == nil
+	return m, json.Unmarshal(plain, &m.Rejected) == nil
 }

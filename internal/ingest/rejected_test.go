@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"mneme/internal/events"
 	"mneme/internal/keyring"
 	"mneme/memory"
 )
@@ -26,7 +27,7 @@ func newRejections(t *testing.T) (path string, open func() *Rejections, now *tim
 	path = filepath.Join(dir, "logs", "rejected")
 	clock := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	return path, func() *Rejections {
-		r, err := OpenRejections(nil, path, keys.Node(), func() time.Time { return clock })
+		r, err := OpenRejections(nil, path, keys, noNamespace, func() time.Time { return clock })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +132,7 @@ func TestRejectionsSurviveDamage(t *testing.T) {
 	if list := open().List(10).Rejected; len(list) != 3 || list[0].Reason != "after" {
 		t.Errorf("a torn line took the next one with it: %d", len(list))
 	}
-	if _, err := OpenRejections(nil, filepath.Dir(path), nil, time.Now); err == nil {
+	if _, err := OpenRejections(nil, filepath.Dir(path), nil, noNamespace, time.Now); err == nil {
 		t.Log("a folder opens as an empty list")
 	}
 }
@@ -146,7 +147,7 @@ func TestRejectionsWrittenAnewSurviveAPowerLoss(t *testing.T) {
 	}
 	defer keys.Close()
 	open := func(fs vfs.FS) *Rejections {
-		r, err := OpenRejections(fs, "logs/rejected", keys.Node(), time.Now)
+		r, err := OpenRejections(fs, "logs/rejected", keys, noNamespace, time.Now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,5 +164,74 @@ func TestRejectionsWrittenAnewSurviveAPowerLoss(t *testing.T) {
 	r.Reject(memory.Rejected{Code: memory.CodeInvalid, Reason: "writes the file anew"})
 	if n := len(open(fs.CrashClone(vfs.CrashCloneCfg{})).List(10).Rejected); n != 6 {
 		t.Errorf("%d of 6 after a power loss", n)
+	}
+}
+
+func noNamespace(string) (events.ID, bool) { return events.ID{}, false }
+
+// Rejected bodies were sealed under the node's key, which cannot be destroyed: an
+// erased subject's words stayed readable for seven days.
+func TestRejectedBodyDiesWithTheKeyItWasMeantFor(t *testing.T) {
+	dir := t.TempDir()
+	keys, err := keyring.Open(keyring.Options{Dir: dir, AllowCreate: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer keys.Close()
+	ns := map[string]events.ID{"team": {1}, "other": {2}}
+	for _, id := range ns {
+		if err := keys.CreateNamespace(id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	subjects, _, err := keys.EnsureSubjects(ns["team"], []string{"ada"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	find := func(name string) (events.ID, bool) { id, ok := ns[name]; return id, ok }
+	path := filepath.Join(dir, "logs", "rejected")
+	open := func() *Rejections {
+		r, err := OpenRejections(nil, path, keys, find, time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	r := open()
+	for _, m := range []memory.Rejected{
+		{Namespace: "team", Reason: "ada", Body: `{"subject": "ada", "text": "tea", "kind":`},
+		{Namespace: "team", Reason: "unknown", Body: `{"subject":"bob"}`},
+		{Namespace: "other", Reason: "other"},
+		{Namespace: "none", Reason: "none", Body: `{"subject":"ada"}`},
+	} {
+		m.Code = memory.CodeInvalid
+		r.Reject(m)
+	}
+	check := func(step string, want ...string) {
+		t.Helper()
+		for _, r := range []*Rejections{r, open()} {
+			var got []string
+			for _, m := range r.List(10).Rejected {
+				got = append(got, m.Reason)
+			}
+			if fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Errorf("%s: %v is listed, want %v", step, got, want)
+			}
+		}
+	}
+	check("before", "none", "other", "unknown", "ada")
+	if err := keys.Destroy(subjects...); err != nil {
+		t.Fatal(err)
+	}
+	check("subject destroyed", "none", "other", "unknown")
+	if err := keys.DestroyNamespace(ns["team"]); err != nil {
+		t.Fatal(err)
+	}
+	check("namespace destroyed", "none", "other")
+	if err := r.DropErased(); err != nil {
+		t.Fatal(err)
+	}
+	if raw, err := os.ReadFile(path); err != nil || bytes.Count(raw, []byte("\n")) != 2 {
+		t.Errorf("the file keeps dead lines: %d, %v", bytes.Count(raw, []byte("\n")), err)
 	}
 }

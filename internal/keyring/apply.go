@@ -150,7 +150,7 @@ func (k *Keyring) Restore(snapshot []byte) error {
 	if k.closed {
 		return fmt.Errorf("restore keyring: %w", ErrClosed)
 	}
-	s, err := decodeSnapshot(snapshot, k.macs, k.cache)
+	s, err := decodeSnapshot(snapshot, k.macs)
 	if err != nil {
 		return fmt.Errorf("restore keyring: %w", err)
 	}

@@ -41,12 +41,12 @@ func (r *tableReader) count(size int) int {
 
 // decodeTable reads what table.encode wrote; it keeps no part of plain. Every id
 // may occur once. Errors: ErrDamaged.
-func decodeTable(plain []byte, macs *macPool, cache *termCache) (*table, error) {
+func decodeTable(plain []byte, macs *macPool) (*table, error) {
 	r := &tableReader{rest: plain}
 	t := &table{cluster: &DataKey{kind: kindCluster, macs: macs}}
 	t.cluster.id, t.cluster.raw = r.id(), r.secret()
 	for range r.count(48 + 8) {
-		t.spaces = append(t.spaces, r.space(macs, cache))
+		t.spaces = append(t.spaces, r.space(macs))
 	}
 	for range r.count(4) {
 		members := make([]KeyID, r.count(16))
@@ -67,9 +67,9 @@ func decodeTable(plain []byte, macs *macPool, cache *termCache) (*table, error) 
 	return t, t.check()
 }
 
-func (r *tableReader) space(macs *macPool, cache *termCache) *space {
+func (r *tableReader) space(macs *macPool) *space {
 	id := r.id()
-	s := &space{names: newNamespaceKeys(id, r.secret(), macs, cache)}
+	s := &space{names: newNamespaceKeys(id, r.secret(), macs)}
 	s.keys = make([]*DataKey, r.count(64))
 	for i := range s.keys {
 		d := &DataKey{ns: id, macs: macs}

@@ -3,6 +3,7 @@ package keyring
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Destroy ends keys for good. When it returns they are in no copy and no
@@ -65,4 +66,31 @@ func (k *Keyring) DestroyNamespace(ns NamespaceID) error {
 		return fmt.Errorf("destroy namespace %s: %w", hexID(ns), err)
 	}
 	return nil
+}
+
+// Ending gives the keys that end with these keys of a namespace's subjects: those
+// themselves and every combined key that one of them is part of, ascending. A key
+// that is destroyed already counts. Errors: ErrNoKey, ErrNotDestroyable for the
+// namespace's own key and for what is no subject's, ErrClosed.
+func (k *Keyring) Ending(ns NamespaceID, ids ...KeyID) ([]KeyID, error) {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	var out []KeyID
+	for _, id := range ids {
+		d, known := k.lookup.keys[id]
+		switch {
+		case d == nil && (k.closed || !known):
+			return nil, fmt.Errorf("end key %s: %w", id, k.absentLocked(known))
+		case d != nil && (d.kind != kindData || d.ns != ns || d.tag == subjectTag{}):
+			return nil, fmt.Errorf("end key %s: %w", id, ErrNotDestroyable)
+		}
+		out = append(out, id)
+	}
+	for _, c := range k.table.combined {
+		if slices.ContainsFunc(c.members, func(id KeyID) bool { return slices.Contains(ids, id) }) {
+			out = append(out, c.id)
+		}
+	}
+	slices.SortFunc(out, compareIDs)
+	return slices.Compact(out), nil
 }

@@ -1,6 +1,9 @@
 package keyring
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // oldkey: an older copy of the keyring, with everything that is in the folder
 // today, must give nothing that was destroyed since. The records behind the image
@@ -120,4 +123,45 @@ func TestNamespaceOwnKeyIsNotMadeAnew(t *testing.T) {
 	wantErr(t, err, ErrDestroyed)
 	_, err = k.DataKey(nsA, "new")
 	wantErr(t, err, ErrNoKey)
+}
+
+// A record that is about two people is sealed under a key that both are part of:
+// whoever erases one of them has to find it.
+func TestEndingFindsCombinedKeys(t *testing.T) {
+	k := mustOpen(t, newDisk().opt(1))
+	for _, ns := range []NamespaceID{nsA, nsB} {
+		if err := k.CreateNamespace(ns); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ids, _, err := k.EnsureSubjects(nsA, []string{"ada", "bob", "eve"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ada, bob, eve := ids[0], ids[1], ids[2]
+	pair := must[*DataKey](t)(k.Combine([]KeyID{ada, bob})).ID()
+	all := must[*DataKey](t)(k.Combine([]KeyID{pair, eve})).ID()
+	check := func(want []KeyID, of ...KeyID) {
+		t.Helper()
+		slices.SortFunc(want, compareIDs)
+		if got := must[[]KeyID](t)(k.Ending(nsA, of...)); !slices.Equal(got, want) {
+			t.Errorf("with %v end %v, want %v", of, got, want)
+		}
+	}
+	check([]KeyID{ada, pair, all}, ada)
+	check([]KeyID{eve, all}, eve)
+	check([]KeyID{ada, eve, pair, all}, ada, eve)
+	_, err = k.Ending(nsB, ada)
+	wantErr(t, err, ErrNotDestroyable)
+	_, err = k.Ending(nsA, pair)
+	wantErr(t, err, ErrNotDestroyable)
+	_, err = k.Ending(nsA, must[*DataKey](t)(k.DataKey(nsA, "")).ID())
+	wantErr(t, err, ErrNotDestroyable)
+	_, err = k.Ending(nsA, KeyID{9})
+	wantErr(t, err, ErrNoKey)
+	if err := k.Destroy(ada); err != nil {
+		t.Fatal(err)
+	}
+	check([]KeyID{ada}, ada)
+	check([]KeyID{eve}, eve)
 }

@@ -1,6 +1,6 @@
 // Package keyring keeps the data keys of namespaces and subjects, seals and
-// opens values under them, and makes the keyed hashes that stand for terms and
-// names wherever plaintext must not.
+// opens values under them, and makes the keyed hashes that stand for names
+// wherever plaintext must not.
 //
 // Invariants:
 //   - It is a state machine: Apply gives the same answer and the same state on
@@ -21,7 +21,7 @@
 //	master key ─┬ node.secret ─► keyring.v1: command key, cluster key, namespaces, subjects
 //	            │          │           │                           │
 //	            │          │           └ records: commands         ├ data key ─► enc, nonce, mac
-//	            │          └► storage.keys                         └ index key ─► term, name, tag
+//	            │          └► storage.keys                         └ index key ─► name, tag
 //	            └► node key
 //
 // A write appends its command, sealed under the command key, to the two copies of

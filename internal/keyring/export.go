@@ -175,7 +175,7 @@ func importBackup(opt Options, r io.Reader) error {
 		return err
 	}
 	defer clear(plain)
-	s, err := decodeState(plain, new(macPool), newTermCache(2))
+	s, err := decodeState(plain, new(macPool))
 	if err != nil {
 		return err
 	}

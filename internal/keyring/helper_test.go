@@ -77,7 +77,7 @@ func (d *disk) crashed(percent int, rng *rand.Rand) *disk {
 func (d *disk) path(name string) string { return filepath.Join("data", KeysDir, name) }
 
 func (d *disk) opt(seed byte) Options {
-	return Options{Dir: "data", FS: errorfs.Wrap(d.MemFS, d), Rand: seeded(seed), AllowCreate: true, TermCache: 64}
+	return Options{Dir: "data", FS: errorfs.Wrap(d.MemFS, d), Rand: seeded(seed), AllowCreate: true}
 }
 
 // get gives a file's bytes, nil if it is not there.
@@ -158,7 +158,7 @@ func (d *disk) thief(t testing.TB, stolen ...[]byte) map[secret]bool {
 				if err != nil {
 					continue
 				}
-				st, err := decodeState(plain, new(macPool), newTermCache(2))
+				st, err := decodeState(plain, new(macPool))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -56,19 +56,19 @@ func (s *state) encode() []byte {
 }
 
 // decodeState is encode's inverse. Errors: ErrDamaged.
-func decodeState(plain []byte, macs *macPool, cache *termCache) (*state, error) {
+func decodeState(plain []byte, macs *macPool) (*state, error) {
 	if len(plain) < 8+len(secret{}) {
 		return nil, fmt.Errorf("%w: state of %d bytes", ErrDamaged, len(plain))
 	}
 	command := secret(plain[8:])
-	t, err := decodeTable(plain[8+len(command):], macs, cache)
+	t, err := decodeTable(plain[8+len(command):], macs)
 	if err != nil {
 		return nil, err
 	}
 	return &state{index: binary.BigEndian.Uint64(plain), command: &command, table: t}, nil
 }
 
-func decodeSnapshot(snapshot []byte, macs *macPool, cache *termCache) (*state, error) {
+func decodeSnapshot(snapshot []byte, macs *macPool) (*state, error) {
 	if len(snapshot) == 0 {
 		return nil, fmt.Errorf("%w: empty snapshot", ErrDamaged)
 	}
@@ -77,7 +77,7 @@ func decodeSnapshot(snapshot []byte, macs *macPool, cache *termCache) (*state, e
 	} else if v != snapshotVersion {
 		return nil, fmt.Errorf("%w: no snapshot", ErrDamaged)
 	}
-	return decodeState(snapshot[1:], macs, cache)
+	return decodeState(snapshot[1:], macs)
 }
 
 // wipe ends a state that no keyring took over.

@@ -42,7 +42,7 @@ func TestGoldenImage(t *testing.T) {
 	image := must[[]byte](t)(secrets.wrap(imageVersion, imageLabel, st.encode()))
 	sum := sha256.Sum256(image)
 	goldenCheck(t, "IMAGE", sum[:], goldenImage)
-	back := must[*state](t)(decodeState(must[[]byte](t)(secrets.unwrap(imageVersion, imageLabel, image)), new(macPool), newTermCache(2)))
+	back := must[*state](t)(decodeState(must[[]byte](t)(secrets.unwrap(imageVersion, imageLabel, image)), new(macPool)))
 	if back.index != 258 || *back.command != *st.command || !bytes.Equal(back.encode(), st.encode()) {
 		t.Fatal("another state came back")
 	}
@@ -64,7 +64,7 @@ func TestTableBytes(t *testing.T) {
 	if len(plain) != tab.size() {
 		t.Fatalf("%d bytes, room for %d", len(plain), tab.size())
 	}
-	back, err := decodeTable(plain, new(macPool), newTermCache(2))
+	back, err := decodeTable(plain, new(macPool))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestTableBytes(t *testing.T) {
 	sum := sha256.Sum256(plain)
 	goldenCheck(t, "TABLE", sum[:], goldenTable)
 	for n := range plain {
-		if _, err := decodeTable(plain[:n], new(macPool), newTermCache(2)); !errors.Is(err, ErrDamaged) {
+		if _, err := decodeTable(plain[:n], new(macPool)); !errors.Is(err, ErrDamaged) {
 			t.Fatalf("cut at %d: %v", n, err)
 		}
 	}
@@ -96,7 +96,7 @@ func TestTableContradictions(t *testing.T) {
 	} {
 		tab := busy(t)
 		spoil(tab)
-		if _, err := decodeTable(tab.encode(), new(macPool), newTermCache(2)); !errors.Is(err, ErrDamaged) {
+		if _, err := decodeTable(tab.encode(), new(macPool)); !errors.Is(err, ErrDamaged) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -172,7 +172,7 @@ func FuzzDecodeTable(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(append(bytes.Clone(plain[:48]), 0xFF, 0xFF, 0xFF, 0xFF))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		tab, err := decodeTable(b, new(macPool), newTermCache(2))
+		tab, err := decodeTable(b, new(macPool))
 		if err != nil {
 			return
 		}
@@ -198,7 +198,7 @@ func FuzzOpenImage(f *testing.F) {
 		_, _ = openBackup(b, secrets.master)
 		_, _, _ = decodeBackup(b)
 		_, _ = parseMaster(string(b))
-		if s, err := decodeSnapshot(b, new(macPool), newTermCache(2)); err == nil && !bytes.Equal(s.encode(), b[1:]) {
+		if s, err := decodeSnapshot(b, new(macPool)); err == nil && !bytes.Equal(s.encode(), b[1:]) {
 			t.Fatal("what was accepted encodes otherwise")
 		}
 		head, err := decodeHead(ringFormat.magic, b)

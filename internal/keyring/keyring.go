@@ -36,7 +36,6 @@ type Options struct {
 	Rand            io.Reader    // default: crypto/rand
 	FS              vfs.FS       // default: vfs.Default
 	Log             *slog.Logger // what was healed; default: discarded
-	TermCache       int          // entries for all namespaces; default 131072, at about 100 bytes
 }
 
 func (o *Options) fill() error {
@@ -75,7 +74,6 @@ func (s *sharedReader) Read(b []byte) (int, error) {
 type Keyring struct {
 	rand     io.Reader
 	macs     *macPool
-	cache    *termCache
 	node     *DataKey
 	proposer Proposer
 	storage  *StorageKeys
@@ -131,7 +129,7 @@ func Open(opt Options) (*Keyring, error) {
 		return nil, err
 	}
 	k := &Keyring{
-		rand: opt.Rand, macs: new(macPool), cache: newTermCache(opt.TermCache),
+		rand: opt.Rand, macs: new(macPool),
 		file: newJournal(ringFormat, &opt), proposer: opt.Proposer,
 	}
 	if k.proposer == nil {
@@ -206,7 +204,7 @@ func (k *Keyring) read(opt *Options, image []byte, records [][]byte) error {
 		return err
 	}
 	defer clear(plain)
-	s, err := decodeState(plain, k.macs, k.cache)
+	s, err := decodeState(plain, k.macs)
 	if err != nil {
 		return err
 	}

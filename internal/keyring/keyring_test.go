@@ -42,7 +42,7 @@ func TestLifeOnDisk(t *testing.T) {
 	for _, id := range keys {
 		sealed[id] = must[*DataKey](t)(k.KeyByID(id)).Seal(nil, testIdentity, nil, []byte("memory"))
 	}
-	term := must[*NamespaceKeys](t)(k.Namespace(nsA)).TermKey(1, 1, "tea")
+	name := must[*NamespaceKeys](t)(k.Namespace(nsA)).MAC("tag", []byte("tea"))
 	if err := k.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -56,8 +56,8 @@ func TestLifeOnDisk(t *testing.T) {
 	if d := must[*DataKey](t)(k.DataKey(nsA, "bob")); d.ID() != ids[2] {
 		t.Fatal("bob has another key")
 	}
-	if names := must[*NamespaceKeys](t)(k.Namespace(nsA)); names.TermKey(1, 1, "tea") != term || names.ID() != nsA {
-		t.Fatal("term key changed")
+	if names := must[*NamespaceKeys](t)(k.Namespace(nsA)); names.MAC("tag", []byte("tea")) != name || names.ID() != nsA {
+		t.Fatal("name key changed")
 	}
 	checkFiles(t, dir)
 }
@@ -193,7 +193,6 @@ func TestHandlesDieWithTheirKeys(t *testing.T) {
 			ada := must[*DataKey](t)(k.KeyByID(ids[0]))
 			pair := must[*DataKey](t)(k.Combine(ids))
 			names := must[*NamespaceKeys](t)(k.Namespace(nsA))
-			names.TermKey(1, 1, "tea")
 			raw, index := ada.raw, names.index
 			value := ada.Seal(nil, testIdentity, nil, []byte("x"))
 			both := pair.Seal(nil, testIdentity, nil, []byte("x"))
@@ -218,7 +217,7 @@ func TestHandlesDieWithTheirKeys(t *testing.T) {
 			if name == "destroy" {
 				return
 			}
-			if names.TermKey(1, 1, "tea") != [12]byte{} || names.MAC("m", nil) != [32]byte{} || *index != (secret{}) {
+			if names.MAC("m", nil) != [32]byte{} || *index != (secret{}) {
 				t.Fatal("dead namespace keys still work")
 			}
 			_, err = k.DataKey(nsA, "bob")
@@ -300,7 +299,7 @@ func shareUse(t *testing.T, k *Keyring, d *DataKey) {
 		return
 	}
 	for i := range uint8(50) {
-		names.TermKey(i, 0, "tea")
+		names.MAC("tag", []byte{i})
 	}
 	d.MAC("x", sealed)
 }
@@ -320,7 +319,7 @@ func TestDestroyWhileSealing(t *testing.T) {
 		wg.Go(func() {
 			started <- struct{}{}
 			for i := 0; ; i++ {
-				names.TermKey(0, 0, fmt.Sprint(i))
+				names.MAC("tag", be64(i))
 				got := d.Seal(nil, testIdentity, nil, []byte("x"))
 				if got == nil {
 					return
@@ -338,11 +337,6 @@ func TestDestroyWhileSealing(t *testing.T) {
 		t.Fatal(err)
 	}
 	wg.Wait()
-	for i := range k.cache.slots {
-		if k.cache.slots[i].Load() != nil {
-			t.Fatal("a destroyed namespace's term is still cached")
-		}
-	}
 }
 
 func TestHasNamespacesRemembersDestroyedOnes(t *testing.T) {

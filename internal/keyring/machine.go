@@ -93,9 +93,9 @@ func (k *Keyring) decide(c *command) *effect {
 	panic(fmt.Sprintf("keyring: command %d was decoded, but is not known", c.kind))
 }
 
-// spaceVerdict says whether a namespace lives.
-func (k *Keyring) spaceVerdict(ns NamespaceID) (*NamespaceKeys, Verdict) {
-	names, known := k.lookup.spaces[ns]
+// space says whether a namespace lives.
+func (l *lookup) space(ns NamespaceID) (*NamespaceKeys, Verdict) {
+	names, known := l.spaces[ns]
 	switch {
 	case names != nil:
 		return names, VerdictDone
@@ -106,25 +106,25 @@ func (k *Keyring) spaceVerdict(ns NamespaceID) (*NamespaceKeys, Verdict) {
 }
 
 func (k *Keyring) decideCreate(c *command) *effect {
-	if _, v := k.spaceVerdict(c.ns); v != VerdictNoKey {
+	if _, v := k.lookup.space(c.ns); v != VerdictNoKey {
 		return refused(v) // VerdictDone: it is there
 	}
-	if !k.free(c.fresh) || c.fresh[0].tag != (subjectTag{}) {
+	if !k.lookup.free(c.fresh) || c.fresh[0].tag != (subjectTag{}) {
 		return refused(VerdictTaken)
 	}
 	e := &effect{table: k.table.clone(), born: k.adopt(c.ns, c.fresh)}
 	index := *c.index
-	e.space = newNamespaceKeys(c.ns, &index, k.macs, k.cache)
+	e.space = newNamespaceKeys(c.ns, &index, k.macs)
 	e.table.spaces = append(e.table.spaces, &space{names: e.space, keys: e.born})
 	e.Created = []KeyID{c.fresh[0].id}
 	return e
 }
 
 // free reports whether the ids of fresh keys are in use nowhere.
-func (k *Keyring) free(fresh []freshKey) bool {
+func (l *lookup) free(fresh []freshKey) bool {
 	seen := make(map[KeyID]bool, len(fresh))
 	for _, f := range fresh {
-		if _, known := k.lookup.keys[f.id]; known || seen[f.id] || f.id.IsZero() {
+		if _, known := l.keys[f.id]; known || seen[f.id] || f.id.IsZero() {
 			return false
 		}
 		seen[f.id] = true
@@ -144,7 +144,7 @@ func (k *Keyring) adopt(ns NamespaceID, fresh []freshKey) []*DataKey {
 // decideEnsure takes the keys of those subjects that have none. A subject whose
 // key was destroyed gets a new one; the namespace itself does not.
 func (k *Keyring) decideEnsure(c *command) *effect {
-	if _, v := k.spaceVerdict(c.ns); v != VerdictDone {
+	if _, v := k.lookup.space(c.ns); v != VerdictDone {
 		return refused(v)
 	}
 	var take []freshKey
@@ -158,7 +158,7 @@ func (k *Keyring) decideEnsure(c *command) *effect {
 			take = append(take, f)
 		}
 	}
-	if !k.free(take) {
+	if !k.lookup.free(take) {
 		return refused(VerdictTaken)
 	}
 	if len(take) == 0 {
@@ -231,7 +231,7 @@ func (k *Keyring) decideDestroy(c *command) *effect {
 }
 
 func (k *Keyring) decideDestroyNamespace(c *command) *effect {
-	if _, v := k.spaceVerdict(c.ns); v == VerdictDestroyed {
+	if _, v := k.lookup.space(c.ns); v == VerdictDestroyed {
 		return refused(VerdictDone)
 	}
 	e := &effect{table: k.table.clone(), next: c.next, ended: c.ns, endedOne: true}

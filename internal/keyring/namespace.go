@@ -12,23 +12,22 @@ import (
 // the namespace's tag key. Zero stands for the namespace itself.
 type subjectTag [16]byte
 
-// NamespaceKeys makes the keyed hashes of a namespace: its search terms and its
-// names. It is safe for concurrent use. Once the namespace is destroyed, or the
-// keyring closed, all results are zeros.
+// NamespaceKeys makes the keyed hashes of a namespace's names. It is safe for
+// concurrent use. Once the namespace is destroyed, or the keyring closed, all
+// results are zeros.
 type NamespaceKeys struct {
-	id    NamespaceID
-	macs  *macPool
-	cache *termCache
+	id   NamespaceID
+	macs *macPool
 
-	mu                sync.RWMutex // as in DataKey
-	index             *secret      // the stored key, nil once wiped; the others are derived
-	term, names, tags *secret
+	mu          sync.RWMutex // as in DataKey
+	index       *secret      // the stored key, nil once wiped; the others are derived
+	names, tags *secret
 }
 
-func newNamespaceKeys(id NamespaceID, index *secret, macs *macPool, cache *termCache) *NamespaceKeys {
+func newNamespaceKeys(id NamespaceID, index *secret, macs *macPool) *NamespaceKeys {
 	return &NamespaceKeys{
-		id: id, macs: macs, cache: cache, index: index,
-		term: index.derive("term"), names: index.derive("names"), tags: index.derive("subject tag"),
+		id: id, macs: macs, index: index,
+		names: index.derive("names"), tags: index.derive("subject tag"),
 	}
 }
 
@@ -42,35 +41,6 @@ func (k *Keyring) HasNamespaces() bool {
 
 // ID returns the namespace's identity.
 func (n *NamespaceKeys) ID() NamespaceID { return n.id }
-
-// TermKey is the first 12 bytes of HMAC-SHA-256(term key, field ‖ analyzer ‖
-// term), the same in all partitions of the namespace. Frequent terms come from
-// a bounded cache that all namespaces share. term is not kept.
-func (n *NamespaceKeys) TermKey(field, analyzer uint8, term string) [12]byte {
-	hash := n.cache.hash(n, field, analyzer, term)
-	if key, ok := n.cache.get(hash, n, field, analyzer, term); ok {
-		return key
-	}
-	return n.computeTermKey(hash, field, analyzer, term)
-}
-
-func (n *NamespaceKeys) computeTermKey(hash uint64, field, analyzer uint8, term string) [12]byte {
-	n.mu.RLock()
-	defer n.mu.RUnlock()
-	if n.index == nil {
-		return [12]byte{}
-	}
-	m := n.macs.get()
-	defer n.macs.put(m)
-	m.begin(n.term)
-	m.word[0], m.word[1] = field, analyzer
-	m.write(m.word[:2])
-	m.writeString(term)
-	key := [12]byte(m.end()[:12])
-	// Under the lock, so that a wipe's purge finds it.
-	n.cache.put(hash, n, field, analyzer, term, key)
-	return key
-}
 
 // MAC is HMAC-SHA-256(name key, len(label) ‖ label ‖ data), the length in 8
 // bytes: for subjects, client ids, uris, conversations, tags, by label.
@@ -103,12 +73,11 @@ func (n *NamespaceKeys) tag(subject string) (tag subjectTag) {
 
 func (n *NamespaceKeys) wipe() {
 	n.mu.Lock()
-	for _, s := range []*secret{n.index, n.term, n.names, n.tags} {
+	defer n.mu.Unlock()
+	for _, s := range []*secret{n.index, n.names, n.tags} {
 		s.wipe()
 	}
 	n.index = nil
-	n.mu.Unlock()
-	n.cache.purge(n)
 }
 
 // String gives the namespace's identity, nothing more.

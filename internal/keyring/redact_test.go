@@ -33,7 +33,7 @@ func TestSecretsNeverPrint(t *testing.T) {
 	d := must[*DataKey](t)(k.DataKey(nsA, ""))
 	d.MAC("x", nil) // so that the sub-keys exist
 	names := must[*NamespaceKeys](t)(k.Namespace(nsA))
-	secrets := []*secret{d.raw, names.index, names.term, names.names, names.tags, k.master, k.command, k.node.raw, k.secrets.all[0], &k.storage.table.Load().entries[0].key,
+	secrets := []*secret{d.raw, names.index, names.names, names.tags, k.master, k.command, k.node.raw, k.secrets.all[0], &k.storage.table.Load().entries[0].key,
 		d.subs.Load().mac, d.subs.Load().nonce}
 	if !leaks(fmt.Sprintf("%v", [32]byte(*d.raw)), d.raw) || !leaks(fmt.Sprintf("%#v", [32]byte(*d.raw)), d.raw) {
 		t.Fatal("the test sees nothing")

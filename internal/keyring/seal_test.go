@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"testing"
 )
@@ -25,7 +24,6 @@ var testIdentity = Identity{Event: [16]byte{0x01, 0x02, 0x0F: 0x10}, Part: 3, Pi
 const (
 	goldenSealed = "5ad5235bfa3f068673843696a063026c836782ba29dec8867a79614f0759e7440a31f80a8e38d59ef83b"
 	goldenMAC    = "99bc2956f785b09059203573932d7c6b9f5f652f1a72bc5753c0e645b444cb55"
-	goldenTerm   = "099d545c88114c0542f7a77b"
 	goldenName   = "a73b3bbbc41ebe28fccfcbe2d5738d763273c0d40fafde6878f6771a6f5264bd"
 	goldenPair   = "d0f17decc7bba34ce2b2cfab6754ef1e0611f29321ad7553b09812b0a40e5b22"
 )
@@ -42,9 +40,7 @@ func TestGoldenBytes(t *testing.T) {
 	goldenCheck(t, "SEALED", d.Seal(nil, testIdentity, []byte("header"), []byte("Ada likes tea.")), goldenSealed)
 	mac := d.MAC("body", []byte("Ada likes tea."))
 	goldenCheck(t, "MAC", mac[:], goldenMAC)
-	n := newNamespaceKeys(nsA, fixedKey(0x40).raw, new(macPool), newTermCache(8))
-	term := n.TermKey(1, 2, "tea")
-	goldenCheck(t, "TERM", term[:], goldenTerm)
+	n := newNamespaceKeys(nsA, fixedKey(0x40).raw, new(macPool))
 	name := n.MAC("tag", []byte("tea"))
 	goldenCheck(t, "NAME", name[:], goldenName)
 	goldenCheck(t, "PAIR", combineRaw([]*DataKey{fixedKey(1), fixedKey(2)})[:], goldenPair)
@@ -150,27 +146,9 @@ func TestEveryDifferenceChangesNonceAndBreaksOpen(t *testing.T) {
 	}
 }
 
-func TestTermKeyAgainstFormulaThroughSmallCache(t *testing.T) {
-	macs, cache := new(macPool), newTermCache(16)
-	spaces := []*NamespaceKeys{
-		newNamespaceKeys(nsA, fixedKey(1).raw, macs, cache), newNamespaceKeys(nsB, fixedKey(2).raw, macs, cache),
-	}
-	rng := rand.New(seeded(2))
-	for range 20_000 {
-		n, field, analyzer := spaces[rng.IntN(2)], uint8(rng.IntN(2)), uint8(rng.IntN(2))
-		term := fmt.Sprintf("term%0*d", 1+rng.IntN(80), rng.IntN(8))
-		h := hmac.New(sha256.New, n.term[:])
-		h.Write([]byte{field, analyzer})
-		h.Write([]byte(term))
-		if got := n.TermKey(field, analyzer, term); !bytes.Equal(got[:], h.Sum(nil)[:12]) {
-			t.Fatalf("term key of %q in field %d, analyzer %d differs", term, field, analyzer)
-		}
-	}
-}
-
 func TestLabelsKeepMACsApart(t *testing.T) {
 	d := fixedKey(1)
-	n := newNamespaceKeys(nsA, fixedKey(1).raw, new(macPool), newTermCache(2))
+	n := newNamespaceKeys(nsA, fixedKey(1).raw, new(macPool))
 	if d.MAC("a", []byte("bc")) == d.MAC("ab", []byte("c")) || n.MAC("a", []byte("bc")) == n.MAC("ab", []byte("c")) {
 		t.Fatal("label and data run together")
 	}
@@ -178,13 +156,13 @@ func TestLabelsKeepMACsApart(t *testing.T) {
 
 func TestHotPathsDoNotAllocate(t *testing.T) {
 	d := fixedKey(1)
-	n := newNamespaceKeys(nsA, fixedKey(1).raw, new(macPool), newTermCache(64))
+	n := newNamespaceKeys(nsA, fixedKey(1).raw, new(macPool))
 	buf := make([]byte, 0, 1024)
 	plain, aad := make([]byte, 500), make([]byte, 50)
 	for name, f := range map[string]func(){
-		"Seal":    func() { d.Seal(buf, testIdentity, aad, plain) },
-		"MAC":     func() { d.MAC("body", plain) },
-		"TermKey": func() { n.TermKey(1, 1, "tea") },
+		"Seal": func() { d.Seal(buf, testIdentity, aad, plain) },
+		"MAC":  func() { d.MAC("body", plain) },
+		"name": func() { n.MAC("tag", aad) },
 	} {
 		f()
 		// A collection may empty the pool meanwhile.
@@ -200,28 +178,4 @@ func BenchmarkSeal1KiB(b *testing.B) {
 	for b.Loop() {
 		d.Seal(buf, testIdentity, plain[:64], plain)
 	}
-}
-
-func BenchmarkTermKey(b *testing.B) {
-	n := newNamespaceKeys(nsA, fixedKey(1).raw, new(macPool), newTermCache(1<<12))
-	terms := make([]string, 512)
-	for i := range terms {
-		terms[i] = fmt.Sprintf("term%d", i)
-	}
-	b.Run("hit", func(b *testing.B) {
-		b.ReportAllocs()
-		i := 0
-		for b.Loop() {
-			n.TermKey(1, 1, terms[i&511])
-			i++
-		}
-	})
-	b.Run("miss", func(b *testing.B) {
-		n.cache = newTermCache(2)
-		i := 0
-		for b.Loop() {
-			n.TermKey(1, 1, terms[i&511])
-			i++
-		}
-	})
 }

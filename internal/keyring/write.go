@@ -19,7 +19,7 @@ func (k *Keyring) newKey(tag subjectTag) (f freshKey, err error) {
 }
 
 // CreateNamespace makes a namespace's keys: its own data key, and those for
-// terms and names. They are durable when it returns. Making it again does
+// names. They are durable when it returns. Making it again does
 // nothing. Errors: ErrDestroyed for an identity that was used up, ErrClosed,
 // the proposer's.
 func (k *Keyring) CreateNamespace(ns NamespaceID) error {

@@ -5,14 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
-	"mneme/internal/projections"
 	"mneme/internal/storage"
 	"mneme/memory"
 )
@@ -214,7 +212,7 @@ func (e *eraser) forgetOldFiles(ctx context.Context, through uint64) error {
 	if err := n.query.DropGraphs(); err != nil {
 		return err
 	}
-	if err := e.dropRejected(); err != nil {
+	if err := n.rejections.DropErased(); err != nil {
 		return err
 	}
 	e.begin(eraseStorageKey)
@@ -284,43 +282,6 @@ func (e *eraser) holdsAdmin() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.locked
-}
-
-// dropRejected drops the refused messages that were meant for a namespace that is
-// not there any more. One that has the same name today is another one, so what
-// is older than it goes too.
-func (e *eraser) dropRejected() error {
-	v := e.n.state.View()
-	since, err := endOfNames(v)
-	if err = errors.Join(err, v.Close()); err != nil {
-		return err
-	}
-	return e.n.rejections.Keep(func(m *memory.Rejected) bool { return m.At.UnixNano() >= since[m.Namespace] })
-}
-
-// endOfNames gives, for each name that a deleted namespace had, when its present
-// namespace was made; the end of time if there is none.
-func endOfNames(v *projections.View) (map[string]int64, error) {
-	out := map[string]int64{}
-	deleted, err := v.DeletedNamespaces()
-	if err != nil {
-		return nil, err
-	}
-	for _, id := range deleted {
-		was, _, err := v.NamespaceByID(id)
-		if err != nil {
-			return nil, err
-		}
-		now, ok, err := v.Namespace(was.Name)
-		if err != nil {
-			return nil, err
-		}
-		out[was.Name] = math.MaxInt64
-		if ok {
-			out[was.Name] = now.Created
-		}
-	}
-	return out, nil
 }
 
 // dropAside removes states that were moved aside because they were damaged: they

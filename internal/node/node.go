@@ -17,6 +17,7 @@ import (
 	"mneme/internal/auth"
 	"mneme/internal/embed"
 	"mneme/internal/eventlog"
+	"mneme/internal/events"
 	"mneme/internal/ingest"
 	"mneme/internal/projections"
 	"mneme/internal/query"
@@ -196,7 +197,7 @@ func (n *Node) openQuery(ctx context.Context) error {
 
 // openWriting begins the leader's term and opens admission.
 func (n *Node) openWriting(ctx context.Context) error {
-	r, err := ingest.OpenRejections(n.files, filepath.Join(n.dir.logs(), "rejected"), n.keys.Node(), n.cfg.Now)
+	r, err := ingest.OpenRejections(n.files, filepath.Join(n.dir.logs(), "rejected"), n.keys, finder(n.state), n.cfg.Now)
 	if err != nil {
 		return err
 	}
@@ -229,6 +230,16 @@ func (n *Node) openWriting(ctx context.Context) error {
 	n.eraser.Wake()
 	n.wg.Go(func() { n.eraser.run(run) })
 	return nil
+}
+
+// finder finds living namespaces by their names.
+func finder(s *projections.State) func(name string) (events.ID, bool) {
+	return func(name string) (events.ID, bool) {
+		v := s.View()
+		defer v.Close()
+		ns, ok, err := v.Namespace(name)
+		return ns.ID, ok && err == nil
+	}
 }
 
 // countVoid counts frames that do not continue the log, and says so: somebody
