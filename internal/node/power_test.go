@@ -1,5 +1,3 @@
-//go:build power
-
 package node
 
 import (
@@ -18,18 +16,18 @@ import (
 	"mneme/memory"
 )
 
-var powerSeed = stdflag.Uint64("seed", 0, "cut the power of this seed only")
+var (
+	powerSeed  = stdflag.Uint64("power.seed", 0, "cut the power of this seed only")
+	powerSeeds = stdflag.Int("power.seeds", 6, "cut the power of so many nodes")
+)
 
 type lister interface {
 	Stat(name string) (vfs.FileInfo, error)
 	List(dir string) ([]string, error)
 }
 
-// Rounds of TestPowerLoss.
-const (
-	powerSeeds = 12
-	powerCuts  = 5 // of one node, one after the other
-)
+// powerCuts is how often the power of one node is cut, one time after the other.
+const powerCuts = 5
 
 // TestPowerLoss cuts the power of a whole node before a random step that writes,
 // opens it on what the disk has left, and compares it with what its clients were
@@ -37,20 +35,28 @@ const (
 // position; the state is what the log leads to; nothing is half-made.
 //
 // Of the files on the seam (Config.FS) the disk keeps what was synced and 0, 50 or
-// 90 % of the rest. NATS and bolt write on the real disk, so that of their files
-// the test only sees a copy: it cannot see a sync that NATS leaves out, nor pages
-// of its files that a real disk writes out of order. raft.db gets pages of an
-// earlier moment (takeImage). A sync that is left out where something else
-// repairs the loss, such as the state's, which follows from the log, shows in the
-// narrower tests that docs/guarantees.md names.
+// 90 % of the rest: blocks of 4 KiB and names, each by chance.
+//
+// What it cannot see:
+//   - A sync that NATS leaves out, and an append of NATS that is torn: of its files
+//     on the real disk the test copies what is there when they rest. Only their
+//     index, a cache, goes missing. Package eventlog damages blocks and tails.
+//   - Pages of raft.db that were lost while the node opened. Afterwards each page
+//     that bolt has not synced is the present one or an early one (takeImage).
+//   - A removal that is durable before a name that was made earlier: removals stay
+//     undone until their folder is synced.
+//   - A sync that is left out where something else repairs the loss, such as the
+//     state's, which follows from the log. It shows in the narrower tests that
+//     docs/guarantees.md names.
 //
 // A seed decides what the client asks and when the power is cut; the node's
-// background work may fall on other steps when a seed is replayed.
+// background work may fall on other steps when a seed is replayed, and so may the
+// choice of what is lost.
 func TestPowerLoss(t *testing.T) {
 	seeds := []uint64{*powerSeed}
 	if *powerSeed == 0 {
 		seeds = seeds[:0]
-		for range powerSeeds {
+		for range *powerSeeds {
 			seeds = append(seeds, rand.Uint64()>>1|1)
 		}
 	}
@@ -58,7 +64,7 @@ func TestPowerLoss(t *testing.T) {
 	for i, seed := range seeds {
 		ok := t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) { newPowerRun(t, seed, total).run() })
 		if !ok {
-			t.Logf("replay seed %d of %d: go test ./internal/node -run TestPowerLoss -seed %d", i+1, len(seeds), seed)
+			t.Logf("replay seed %d of %d: go test ./internal/node -run TestPowerLoss -power.seed=%d", i+1, len(seeds), seed)
 		}
 	}
 	t.Logf("%d cuts, %d lost unsynced data, cut during %v", total.cuts, total.lost, total.cutDuring)
@@ -80,8 +86,8 @@ type powerRun struct {
 	dir   string
 	fs    *powerFS
 	book  *ledgerBook
-	early map[string][]byte // the real disk when the node was opened
-	next  int               // number of the next name
+	early *raftFile // raft.db when the node had opened; nil until then
+	next  int       // number of the next name
 	total *powerTotals
 
 	mu    sync.Mutex
@@ -119,6 +125,7 @@ func (r *powerRun) run() {
 		rng := rand.New(rand.NewPCG(r.seed, uint64(100+cut)))
 		r.fs.arm(away, func() { r.cut(keep, rng) })
 		r.begin("open")
+		r.early = nil
 		n := open(r.t, r.config())
 		r.hear(n)
 		for step := 0; !r.isCut() && step < 400 && !r.t.Failed(); step++ {
@@ -157,18 +164,21 @@ func (r *powerRun) hear(n *Node) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.early = realFiles(r.t, r.dir)
+	r.early = keepRaftFile(r.t, r.dir)
 	if r.left == nil {
 		r.token = string(token)
 	}
 }
 
 // cut takes what the disk is left with, and what the client knows. It runs in
-// whatever goroutine makes the step.
+// whatever goroutine makes the step. The ledger is locked meanwhile: what the
+// client sends has to be in it before it can be in a copy of the log.
 func (r *powerRun) cut(keep int, rng *rand.Rand) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.known = r.book.copy()
+	r.book.mu.Lock()
+	defer r.book.mu.Unlock()
+	r.known = r.book.copyLocked()
 	r.left = takeImage(r.t, r.fs, r.dir, keep, rng, r.early)
 	r.total.cuts++
 	r.total.cutDuring[r.doing]++
@@ -190,7 +200,6 @@ func (r *powerRun) afterCut() {
 	r.book.now.settle(r.t, n)
 	checkWhole(r.t, n, r.fs)
 	shut(r.t, n)
-	r.early = realFiles(r.t, r.dir)
 }
 
 // act does one thing that a client or an operator may do.

@@ -1,13 +1,15 @@
-//go:build power
-
 package node
 
 import (
+	"bytes"
 	"errors"
+	"io"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -151,24 +153,62 @@ type diskImage struct {
 	real map[string][]byte // by path below the data directory
 }
 
-// takeImage makes an image of the data directory dir. early is the real disk at
-// an earlier moment, at which raft.db was synced.
+// takeImage makes an image of the data directory dir. early is raft.db as it was
+// when the node had opened, or nil.
 //
 // NATS syncs each message before it acknowledges it, so the present file holds
 // what it has to. Its index is a cache that need not be synced, and is missing
 // at random. bolt does not sync entries on a single voter: each page of raft.db
 // is the present one or, as if it had not reached the disk, the early one.
-func takeImage(t *testing.T, fs *powerFS, dir string, keep int, rng *rand.Rand, early map[string][]byte) *diskImage {
-	img := &diskImage{fs: fs.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: keep, RNG: rng}), real: realFiles(t, dir)}
-	for name, b := range img.real {
+func takeImage(t *testing.T, fs *powerFS, dir string, keep int, rng *rand.Rand, early *raftFile) *diskImage {
+	img := &diskImage{fs: fs.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: keep, RNG: rng}), real: restingFiles(t, dir)}
+	for _, name := range slices.Sorted(maps.Keys(img.real)) { // in order, so that a seed repeats
+		b := img.real[name]
 		switch {
 		case strings.HasSuffix(name, "index.db") && rng.IntN(100) >= keep:
 			delete(img.real, name)
-		case strings.HasSuffix(name, "raft.db"):
-			img.real[name] = mixPages(b, early[name], keep, rng)
+		case strings.HasSuffix(name, raftFileName) && early.is(filepath.Join(dir, name)):
+			img.real[name] = mixPages(b, early.data, keep, rng)
 		}
 	}
 	return img
+}
+
+const raftFileName = "raft.db"
+
+// raftFile is raft.db at a moment since which bolt has synced nothing: term and
+// vote, which it syncs, change only while the node opens, and a file that takes the
+// place of this one was synced as a whole. The open file keeps its number from
+// being used again.
+type raftFile struct {
+	data []byte
+	file *os.File
+}
+
+func keepRaftFile(t *testing.T, dir string) *raftFile {
+	f, err := os.Open(filepath.Join(dir, "shards", "0", raftFileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	data, err := io.ReadAll(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &raftFile{data, f}
+}
+
+// is tells whether the file at path is still this one.
+func (r *raftFile) is(path string) bool {
+	if r == nil {
+		return false
+	}
+	now, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	then, err := r.file.Stat()
+	return err == nil && os.SameFile(now, then)
 }
 
 func mixPages(now, early []byte, keep int, rng *rand.Rand) []byte {
@@ -179,6 +219,23 @@ func mixPages(now, early []byte, keep int, rng *rand.Rand) []byte {
 		}
 	}
 	return now
+}
+
+// restingFiles reads the real disk when nothing moves there any more: a copy of
+// files that are being written, one after the other, would be of no moment that a
+// disk has ever seen. It does not take long, because all else waits for the seam
+// or the ledger.
+func restingFiles(t *testing.T, dir string) map[string][]byte {
+	files := realFiles(t, dir)
+	for range 100 {
+		again := realFiles(t, dir)
+		if maps.EqualFunc(files, again, bytes.Equal) {
+			return files
+		}
+		files = again
+	}
+	t.Error("NATS or bolt goes on writing although nobody asks them to")
+	return files
 }
 
 // realFiles reads what lies in the data directory on the real disk. Files may

@@ -1,5 +1,3 @@
-//go:build power
-
 package node
 
 import (
@@ -49,6 +47,10 @@ func newLedgerBook() *ledgerBook {
 func (b *ledgerBook) copy() powerLedger {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return b.copyLocked()
+}
+
+func (b *ledgerBook) copyLocked() powerLedger {
 	return powerLedger{maps.Clone(b.now.notes), maps.Clone(b.now.spaces)}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // What erasing needs of a state. The fold of an event that destroys keys deletes
@@ -92,26 +93,34 @@ func (s *State) Renew() (gone func(context.Context) error, err error) {
 	if err := s.gen.db.DropFormerManifests(); err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context) error {
+	return s.dropFormer, nil
+}
+
+// dropFormer waits until nobody reads a generation that has been replaced, and
+// removes what is left of it. It leaves a sibling alone, which may be under way.
+func (s *State) dropFormer(ctx context.Context) error {
+	s.mu.RLock()
+	former := slices.Clone(s.former)
+	s.mu.RUnlock()
+	for _, g := range former {
 		select {
-		case <-old.gone:
+		case <-g.gone:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		return s.dropOthers()
-	}, nil
-}
-
-// dropOthers removes every folder but the present one, if one has been left.
-func (s *State) dropOthers() error {
-	s.mu.RLock()
-	keep := s.gen.name
-	s.mu.RUnlock()
-	names, err := generations(s.opt.FS, s.opt.Dir)
-	for _, name := range names {
-		if name != keep {
-			err = errors.Join(err, s.opt.FS.RemoveAll(s.opt.FS.PathJoin(s.opt.Dir, name)))
+		if err := s.removeFormer(g); err != nil {
+			return err
 		}
 	}
-	return err
+	return nil
+}
+
+func (s *State) removeFormer(g *generation) error {
+	if err := s.opt.FS.RemoveAll(s.opt.FS.PathJoin(s.opt.Dir, g.name)); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.former = slices.DeleteFunc(s.former, func(f *generation) bool { return f == g })
+	return nil
 }

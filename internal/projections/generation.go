@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -106,18 +107,21 @@ func removeOthers(fsys vfs.FS, dir, keep string, log *slog.Logger) {
 	}
 }
 
-// nextName is a folder name that is not in use.
+// nextName is a folder name that no generation has or had: its number is higher
+// than that of every one that is there, the present one included. So what removes
+// a former generation, once nobody reads it, never meets a later one.
 func nextName(fsys vfs.FS, dir string) (string, error) {
-	for n := 1; ; n++ {
-		name := fmt.Sprintf("gen-%06d", n)
-		_, err := fsys.Stat(fsys.PathJoin(dir, name))
-		if errors.Is(err, fs.ErrNotExist) {
-			return name, nil
-		}
-		if err != nil {
-			return "", fmt.Errorf("state %s: %w", dir, err)
+	names, err := generations(fsys, dir)
+	if err != nil {
+		return "", err
+	}
+	last := 0
+	for _, name := range names {
+		if n, err := strconv.Atoi(strings.TrimPrefix(name, "gen-")); err == nil {
+			last = max(last, n)
 		}
 	}
+	return fmt.Sprintf("gen-%06d", last+1), nil
 }
 
 // openGeneration opens one folder and loads what is kept in memory.

@@ -125,3 +125,30 @@ func TestFirstStartThatWasCutShort(t *testing.T) {
 		t.Error("more than one state")
 	}
 }
+
+// What removed the former state after an erasure removed every folder but the
+// present one, and with it the state that a rebuild was just making. Pebble then
+// ended the process.
+func TestErasingLeavesARebuildAlone(t *testing.T) {
+	h := newHistory(t, 5, 40)
+	dir := t.TempDir()
+	s := openState(t, dir)
+	fold(t, h.keys, s, h.log, 10)
+	want := dump(t, s)
+	reading := s.View()
+	gone, err := s.Renew()
+	must(t, err)
+	sibling, err := s.Sibling()
+	must(t, err)
+	must(t, reading.Close())
+	must(t, gone(t.Context()))
+	fold(t, h.keys, sibling, h.log, 10)
+	must(t, s.Swap(sibling))
+	if got := dump(t, s); got != want {
+		t.Error(firstDifference(got, want))
+	}
+	if n := generations(t, dir); n != 1 {
+		t.Errorf("%d states are left", n)
+	}
+	must(t, s.Close())
+}

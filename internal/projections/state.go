@@ -79,8 +79,10 @@ type AppliedVector struct {
 // at a time; View and AppliedIndex may be called at any time.
 type State struct {
 	opt Options
-	mu  sync.RWMutex // guards gen and its published views
+	mu  sync.RWMutex // guards gen, its published views and former
 	gen *generation
+	// former were replaced; a view may still read them, or their folders are left.
+	former []*generation
 	// moved is closed and replaced whenever the cursor moves.
 	moved chan struct{}
 
@@ -319,7 +321,7 @@ func (s *State) swapTo(name string) error {
 	}
 	s.mu.Lock()
 	old := s.gen
-	s.gen = next
+	s.gen, s.former = next, append(s.former, old)
 	moved := s.moved
 	s.moved = make(chan struct{})
 	old.stale = true
@@ -339,7 +341,7 @@ func (s *State) retire(g *generation) {
 		s.opt.Logger.Warn("old state could not be closed", "dir", g.name, "err", err)
 		return
 	}
-	if err := s.opt.FS.RemoveAll(s.opt.FS.PathJoin(s.opt.Dir, g.name)); err != nil {
+	if err := s.removeFormer(g); err != nil {
 		s.opt.Logger.Warn("old state could not be removed", "dir", g.name, "err", err)
 	}
 }

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"sync"
 	"testing"
 
@@ -260,4 +262,97 @@ func (d renameDir) Sync() error {
 	defer d.fs.mu.Unlock()
 	d.fs.unsynced = 0
 	return d.File.Sync()
+}
+
+// namesFS knows which files of a folder a loss of power would leave under their
+// names: those that were there when the folder was last synced.
+type namesFS struct {
+	vfs.FS
+	dir    string
+	synced map[string]os.FileInfo
+}
+
+// filesIn lists a folder's files as they are now.
+func filesIn(dir string) (map[string]os.FileInfo, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]os.FileInfo{}
+	for _, e := range entries {
+		if out[e.Name()], err = os.Stat(filepath.Join(dir, e.Name())); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (f *namesFS) OpenDir(dir string) (vfs.File, error) {
+	d, err := f.FS.OpenDir(dir)
+	return namesDir{d, f, dir}, err
+}
+
+type namesDir struct {
+	vfs.File
+	fs  *namesFS
+	dir string
+}
+
+func (d namesDir) Sync() (err error) {
+	if d.dir == d.fs.dir {
+		if d.fs.synced, err = filesIn(d.dir); err != nil {
+			return err
+		}
+	}
+	return d.File.Sync()
+}
+
+// bolt syncs what is in raft.db and not its name. A vote in a file that a loss of
+// power takes away has never been given, and one that was moved aside and comes
+// back brings its terms with it.
+func TestNameOfRaftDBSurvivesPowerLoss(t *testing.T) {
+	for what, before := range map[string]func(t *testing.T, dir string){
+		"a new group":  func(*testing.T, string) {},
+		"raft.db lost": func(t *testing.T, dir string) { openShard(t, dir).lead(t).close(t); mustRemove(t, dbFile(dir)) },
+		"raft.db damaged": func(t *testing.T, dir string) {
+			s := openShard(t, dir).lead(t)
+			s.putMany(t, 0, 5)
+			s.close(t)
+			if err := os.Truncate(dbFile(dir), 8192); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"a start that was killed": func(t *testing.T, dir string) {
+			kv, err := openBolt(dbFile(dir), true)
+			if err := errors.Join(err, kv.Close()); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.Mkdir(filepath.Join(dir, "raft"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			before(t, dir)
+			names := &namesFS{FS: vfs.Default, dir: filepath.Join(dir, "raft")}
+			openShard(t, dir, func(o *Options) { o.dbFS = names }).lead(t)
+			files, err := filesIn(names.dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, is := range files {
+				if strings.HasPrefix(name, "raft.db") && !os.SameFile(is, names.synced[name]) {
+					t.Errorf("%s is not there after a loss of power, or another file is", name)
+				}
+			}
+		})
+	}
+}
+
+func mustRemove(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -98,10 +98,15 @@ func (r *recovery) openLog() error {
 	return nil
 }
 
+// openStore opens raft.db, or makes it, and makes its name durable: bolt syncs
+// what is in the file only.
 func (r *recovery) openStore() error {
 	kv, err := openBolt(r.opt.dbPath(), r.opt.NoSync)
 	if err != nil {
 		return err
+	}
+	if err := storage.SyncDir(r.opt.dbFS, r.opt.Dir); err != nil {
+		return errors.Join(err, guard(kv.Close))
 	}
 	if r.opt.wrapKV != nil {
 		kv = r.opt.wrapKV(kv)
@@ -117,9 +122,6 @@ func (r *recovery) openStore() error {
 // found begins a group, or waits for one to be joined.
 func (r *recovery) found() error {
 	if err := r.openStore(); err != nil {
-		return err
-	}
-	if err := storage.SyncDir(r.opt.dbFS, r.opt.Dir); err != nil {
 		return err
 	}
 	if !r.opt.Bootstrap {
@@ -174,9 +176,6 @@ func (r *recovery) beginAnew(reason error) error {
 	r.repaired.MovedTo = moved
 	r.log.Error("a new raft log begins", "reason", reason, "moved_to", moved, "index", applied, "term", term)
 	if err := r.openStore(); err != nil {
-		return err
-	}
-	if err := storage.SyncDir(r.opt.dbFS, r.opt.Dir); err != nil {
 		return err
 	}
 	if r.snaps.latest() == nil {

@@ -74,6 +74,42 @@ func TestCrashKeepsAPrefix(t *testing.T) {
 	}
 }
 
+// Pebble makes a new manifest at each start and then a marker that names it. A
+// disk that kept the marker's name and not the manifest's had a database that did
+// not open.
+func TestCrashWhileTheManifestChanges(t *testing.T) {
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 11))
+		mem := vfs.NewCrashableMem()
+		d := mustOpen(t, testOptions(mem))
+		if err := set(d, "k", "v", true); err != nil {
+			t.Fatal(err)
+		}
+		mustClose(t, d)
+		var left []*vfs.MemFS
+		fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpRemove {
+				left = append(left, mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rng}))
+			}
+			return nil
+		}))
+		mustClose(t, mustOpen(t, testOptions(fs)))
+		if len(left) < 3 {
+			t.Fatalf("%d moments only", len(left))
+		}
+		for i, fs := range left {
+			d, err := Open(testOptions(fs))
+			if err != nil {
+				t.Fatalf("seed %d, moment %d of %d: %v", seed, i, len(left), err)
+			}
+			if get(t, d, "k") != "v" {
+				t.Fatalf("seed %d, moment %d of %d: the row is gone", seed, i, len(left))
+			}
+			mustClose(t, d)
+		}
+	}
+}
+
 // fullFS fails writes to files whose name holds part with ENOSPC, while on.
 type fullFS struct {
 	part string

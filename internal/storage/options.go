@@ -86,7 +86,7 @@ func (o Options) withDefaults() Options {
 // while its decoder took a third of a text search.
 func (o Options) pebbleOptions(lock *pebble.Lock, log *logger, ev *pebble.EventListener) *pebble.Options {
 	po := &pebble.Options{
-		FS:                          o.FS,
+		FS:                          namesFirst{o.FS},
 		Lock:                        lock,
 		CacheSize:                   o.CacheBytes,
 		MemTableSize:                o.MemTableBytes,
