@@ -145,24 +145,6 @@ func TestCallerForgedAnswers(t *testing.T) {
 	expectDenied(t, denied, "answering captures")
 }
 
-// TestClientCannotClaimAnIdentity: what a client sends as key or signature is
-// cleared, or the server would hand it to responders as a checked user name.
-func TestClientCannotClaimAnIdentity(t *testing.T) {
-	s := startServer(t, eventlog.ServerOptions{})
-	node, err := s.NodeConn(testContext(t))
-	must(t, err)
-	heard := responder(t, node)
-	nc, err := nats.Connect(s.ClientURL(), nats.UserInfo("mneme", "x"))
-	must(t, err)
-	defer nc.Close()
-	m := &nats.Msg{Subject: "mem.in.team-a.evil.capture", Header: nats.Header{"Nats-Request-Info": {`{"acc":"NODE","user":"mneme-node"}`}}}
-	_, err = nc.RequestMsgWithContext(testContext(t), m)
-	must(t, err)
-	if got := hear(t, heard); got.Subject != "as.public.mem.in.team-a.evil.capture" {
-		t.Errorf("heard on %s", got.Subject)
-	}
-}
-
 // TestClientsOfBothAPIsGetTheirAck: core request, the old and the new JetStream
 // API, and a plain publish go through the import.
 func TestClientsOfBothAPIsGetTheirAck(t *testing.T) {

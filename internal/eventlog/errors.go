@@ -3,6 +3,7 @@ package eventlog
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -112,6 +113,15 @@ func diverged(kind string, seq uint64, format string, args ...any) *DivergedErro
 type ConfigError struct {
 	Stream      string
 	Differences []string // "field: is X, must be Y"
+}
+
+// ErrOtherCluster: the stream was made by a node of another cluster. A ConfigError
+// that says so is one.
+var ErrOtherCluster = errors.New("the log is that of another cluster")
+
+// Is reports whether the stream is that of another cluster.
+func (e *ConfigError) Is(target error) bool {
+	return target == ErrOtherCluster && slices.ContainsFunc(e.Differences, func(d string) bool { return strings.HasPrefix(d, "metadata "+metaCluster) })
 }
 
 func (e *ConfigError) Error() string {

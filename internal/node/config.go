@@ -240,6 +240,8 @@ func startError(what string, err error) error {
 	case errors.Is(err, storage.ErrMissingKey):
 		e.Kind = StartLostKey
 		e.Hint = "put keys/node.secret and keys/storage.keys of the same day as shards/ back, or move shards/ out of the data directory: the state is built again from the log"
+	case errors.Is(err, eventlog.ErrOtherCluster), errors.Is(err, raftfsm.ErrOtherNode):
+		e.Kind, e.Hint = StartDamaged, "keys/, shards/, nats/ and node.json belong together: put the four of the same node into the data directory"
 	case errors.Is(err, keyring.ErrDamaged), errors.Is(err, storage.ErrDamaged),
 		errors.Is(err, raftfsm.ErrDamaged), errors.Is(err, raftfsm.ErrCorruptLog), errors.Is(err, raftfsm.ErrCorruptSnapshot),
 		errors.Is(err, raftfsm.ErrStateLost):

@@ -48,6 +48,9 @@ var (
 	ErrLocked = errors.New("directory is in use")
 	// ErrNoPeer: there is no other voter that could take over.
 	ErrNoPeer = errors.New("no peer to hand over to")
+	// ErrOtherNode: the directory holds the Raft files of another node, the only
+	// voter of its group.
+	ErrOtherNode = errors.New("the raft files are those of another node")
 	// ErrNoSync: NoSync is for a group with a single voter only.
 	ErrNoSync = errors.New("NoSync is for a single voter")
 )

@@ -144,8 +144,12 @@ func (r *recovery) whoElse(memberErr error) error {
 			newest = s
 		}
 	}
-	if r.opt.NoSync && !r.single {
-		return ErrNoSync
+	switch alone := newest.conf.Servers; {
+	case !r.opt.NoSync || r.single:
+	case len(alone) == 1 && string(alone[0].ID) != r.opt.ID:
+		return fmt.Errorf("%w, %s; this is %s", ErrOtherNode, alone[0].ID, r.opt.ID)
+	default:
+		return errors.Join(ErrNoSync, memberErr)
 	}
 	if !known && len(sources) > 0 && !r.readOnly {
 		return r.members.save(newest.index, newest.conf)
