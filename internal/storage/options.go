@@ -105,7 +105,9 @@ func (o Options) pebbleOptions(lock *pebble.Lock, log *logger, ev *pebble.EventL
 		EventListener:               ev,
 	}
 	po.TargetFileSizes[0] = 4 << 20
-	po.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionFastest })
+	// Terms and dictionary rows are in clear and compress well: the last level, where
+	// most bytes lie, is worth Zstandard's level 3.
+	po.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionGood })
 	for i := range po.Levels {
 		po.Levels[i].BlockSize = 16 << 10
 		po.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
