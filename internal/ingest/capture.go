@@ -321,18 +321,15 @@ func (a *admission) visible(id events.ID, agent string) (projections.Partition, 
 	none := func() (projections.Partition, projections.Doc, error) {
 		return projections.Partition{}, projections.Doc{}, memory.Errorf(memory.CodeNotFound, "there is no record %s in namespace %q", id, a.ns.Name)
 	}
-	head, ok, err := a.view.Head(id)
+	head, ok, err := a.view.Head(a.ns.ID, id)
 	if err != nil || !ok || !head.Living {
 		if err == nil {
 			return none()
 		}
 		return projections.Partition{}, projections.Doc{}, err
 	}
-	p, ok, err := a.view.PartitionByID(head.Partition)
-	if err != nil {
-		return p, projections.Doc{}, err
-	}
-	if !ok || p.Namespace != a.ns.ID || p.Scope == events.ScopeAgent && p.Agent != agent {
+	p, ok := a.view.PartitionByID(head.Partition)
+	if !ok || p.Scope == events.ScopeAgent && p.Agent != agent {
 		return none()
 	}
 	doc, ok, err := a.view.Doc(head.Partition, head.Doc)
@@ -425,7 +422,7 @@ func (w *Writer) markPending(ns events.ID, drafts []*draft, results []memory.Cap
 		if d == nil || results[i].Error != nil {
 			continue
 		}
-		head, ok, err := v.Head(d.result.Record)
+		head, ok, err := v.Head(ns, d.result.Record)
 		if err != nil {
 			return 0, err
 		}

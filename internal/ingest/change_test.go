@@ -224,7 +224,8 @@ func TestRevisionKeepsWhatItDoesNotName(t *testing.T) {
 		t.Errorf("content is %+v", c)
 	}
 	first, _ := events.ParseID(r.RecordID)
-	list, _ := v.History(first)
+	p, _ := v.PartitionByID(h.Partition)
+	list, _ := v.History(p.Namespace, first)
 	for _, e := range list {
 		env, _, _ := v.Envelope(e.At)
 		a, _, _ := v.Envelope(list[0].At)

@@ -178,7 +178,14 @@ func (w *world) find(v *projections.View, id string) (projections.Head, bool) {
 	if err != nil {
 		w.t.Fatalf("record id %q: %v", id, err)
 	}
-	h, ok, err := v.Head(rec)
+	var h projections.Head
+	ok := false
+	all, err := v.Namespaces()
+	for _, ns := range all { // ids are given once
+		if !ok && err == nil {
+			h, ok, err = v.Head(ns.ID, rec)
+		}
+	}
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -225,7 +232,9 @@ func (w *world) texts(id string) []string {
 	v := w.state.View()
 	defer v.Close()
 	rec, _ := events.ParseID(id)
-	list, err := v.History(rec)
+	h, _ := w.find(v, id)
+	p, _ := v.PartitionByID(h.Partition)
+	list, err := v.History(p.Namespace, rec)
 	if err != nil {
 		w.t.Fatal(err)
 	}

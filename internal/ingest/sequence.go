@@ -160,9 +160,9 @@ func (s *sequencer) decideURI(v *projections.View, d *draft) (projections.EventR
 	if path == "" {
 		return projections.EventResult{}, false, nil
 	}
-	p, ok, err := v.Partition(h.Namespace, h.Scope, h.Agent)
-	if err != nil || !ok {
-		return projections.EventResult{}, false, err
+	p, ok := v.Partition(h.Namespace, h.Scope, h.Agent)
+	if !ok {
+		return projections.EventResult{}, false, nil
 	}
 	owner, taken, err := v.URI(p.ID, path)
 	return projections.EventResult{Outcome: projections.OutcomeConflict, Record: owner}, taken, err
@@ -170,7 +170,7 @@ func (s *sequencer) decideURI(v *projections.View, d *draft) (projections.EventR
 
 func decideTarget(v *projections.View, d *draft) (projections.EventResult, bool, error) {
 	h := &d.header
-	head, ok, err := v.Head(h.Target)
+	head, ok, err := v.Head(h.Namespace, h.Target)
 	if err != nil {
 		return projections.EventResult{}, false, err
 	}

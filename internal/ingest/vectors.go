@@ -33,10 +33,7 @@ func (s *Writer) openText(v *projections.View, ns events.ID, space embed.Space, 
 	if err != nil || !ok {
 		return w, err
 	}
-	part, _, err := v.PartitionByID(p.Partition)
-	if err != nil {
-		return w, err
-	}
+	part, _ := v.PartitionByID(p.Partition)
 	env, _, err := v.Envelope(doc.At)
 	if err != nil {
 		return w, err

@@ -26,8 +26,6 @@ var broad = map[string]breadth{
 	"internal/keyring.Keyring":           {methods: 55},
 	"internal/node.Config":               {fields: 28},
 	"internal/node.Node":                 {methods: 83, fields: 28},
-	"internal/projections.View":          {methods: 43},
-	"internal/projections.tx":            {methods: 56},
 	"internal/query.Reader":              {methods: 57},
 	"internal/query.Service":             {methods: 41},
 	"internal/raftfsm.Group":             {methods: 42, fields: 23},

@@ -3,6 +3,7 @@ package projections
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"mneme/internal/events"
 )
@@ -15,30 +16,64 @@ type EventResult struct {
 	Version  uint32
 }
 
-// fold is the dispatch table: how each type of event changes the rows.
-var folds = map[events.Type]func(*tx, *eventContext) (EventResult, error){
-	events.TypeNamespaceCreated: (*tx).namespaceCreated,
-	events.TypeNamespaceChanged: (*tx).namespaceChanged,
-	events.TypeNamespaceDeleted: (*tx).namespaceDeleted,
-	events.TypeKeyCreated:       (*tx).noted,
-	events.TypeKeyDestroyed:     (*tx).noted,
-	events.TypeSpaceBuilding:    (*tx).spaceBuilding,
-	events.TypeSpaceSwitched:    (*tx).spaceSwitched,
-	events.TypeSpaceDropped:     (*tx).spaceDropped,
-	events.TypeCaptured:         (*tx).captured,
-	events.TypeRevised:          (*tx).revised,
-	events.TypeForgotten:        (*tx).forgotten,
-	events.TypeVectorsAttached:  (*tx).vectorsAttached,
-	events.TypeLeaderBegan:      (*tx).noted,
-	events.TypeEpochBegan:       (*tx).epochBegan,
+// verdicts says who decides what becomes of an event, by its type. Deciding
+// reads; the rows are written when all projections fold the event.
+var verdicts = map[events.Type]func(*tx, *event) error{
+	events.TypeNamespaceCreated: func(t *tx, ev *event) error { return t.directory.created(ev) },
+	events.TypeNamespaceChanged: func(t *tx, ev *event) error { return t.home.changed(ev) },
+	events.TypeNamespaceDeleted: func(t *tx, ev *event) error { return t.home.deleted(ev) },
+	events.TypeKeyCreated:       noted,
+	events.TypeKeyDestroyed:     noted,
+	events.TypeSpaceBuilding:    func(t *tx, ev *event) error { return t.home.spaceBuilding(ev) },
+	events.TypeSpaceSwitched:    func(t *tx, ev *event) error { return t.home.spaceSwitched(ev) },
+	events.TypeSpaceDropped:     func(t *tx, ev *event) error { return t.home.spaceDropped(ev) },
+	events.TypeCaptured:         func(t *tx, ev *event) error { return t.records.captured(ev) },
+	events.TypeRevised:          func(t *tx, ev *event) error { return t.records.revised(ev) },
+	events.TypeForgotten:        func(t *tx, ev *event) error { return t.records.forgotten(ev) },
+	events.TypeVectorsAttached:  func(t *tx, ev *event) error { return t.vectors.attached(ev) },
+	events.TypeLeaderBegan:      noted,
+	events.TypeEpochBegan:       noted,
 }
 
-// eventContext is one event on its way through the fold.
-type eventContext struct {
+// noted is for events that are only kept and audited.
+func noted(_ *tx, ev *event) error { return ev.is(OutcomeApplied) }
+
+// event is one event on its way through the projections.
+type event struct {
 	events.Envelope
 	raw          []byte // the envelope's bytes
 	at           Ref
 	contribution *Contribution // may be nil
+
+	result EventResult // what became of it, once it is decided
+	code   string      // of a quarantined event
+	// What it does, if it takes effect:
+	home  *Home    // its namespace's row becomes this
+	space SpaceKey // the space that is left or dropped
+	head  Head     // of the target, before the event
+	part  *Partition
+	ended *version // the version whose life ends
+	began *version // the version that it makes
+}
+
+// version is one version of a record.
+type version struct {
+	part   *Partition
+	doc    uint32
+	record events.ID
+	number uint32
+	row    Doc
+}
+
+// is decides an event.
+func (ev *event) is(o Outcome) error {
+	ev.result.Outcome = o
+	return nil
+}
+
+// took reports whether the event is of the type and took effect.
+func (ev *event) took(types ...events.Type) bool {
+	return ev.result.Outcome == OutcomeApplied && slices.Contains(types, ev.Type)
 }
 
 // applyCommand folds a range that came through Raft.
@@ -100,12 +135,12 @@ func (t *tx) applyFrame(rf *RangeFrame) ([]EventResult, error) {
 	chain := events.NextChain(t.cursor.Chain, seq, rf.Bytes)
 	if !valid {
 		t.cursor.Seq, t.cursor.Index, t.cursor.Chain = seq, 0, chain
-		return nil, t.voidFrame(seq, rf.Bytes)
+		return nil, errors.Join(t.log.void(seq, rf.Bytes), t.audit.void(seq, rf.Bytes))
 	}
 	if len(rf.Contributions) != len(f.Events) {
 		return nil, fmt.Errorf("frame %d: %d contributions for %d events: %w", seq, len(rf.Contributions), len(f.Events), events.ErrMalformed)
 	}
-	if err := t.b.Set(frameKey(seq), f.AppendHeader([]byte{frameValid}), nil); err != nil {
+	if err := t.log.frame(seq, &f); err != nil {
 		return nil, err
 	}
 	t.cursor.Seq = seq
@@ -114,9 +149,6 @@ func (t *tx) applyFrame(rf *RangeFrame) ([]EventResult, error) {
 	for i, raw := range f.Events {
 		at := Ref{seq, uint32(i)}
 		t.cursor.Index = at.Index
-		if err := t.b.Set(envelopeKey(seq, at.Index), raw, nil); err != nil {
-			return nil, err
-		}
 		if results[i], err = t.applyEvent(at, raw, rf.Contributions[i]); err != nil {
 			return nil, fmt.Errorf("event %d.%d: %w", seq, i, err)
 		}
@@ -125,48 +157,62 @@ func (t *tx) applyFrame(rf *RangeFrame) ([]EventResult, error) {
 	return results, nil
 }
 
-const (
-	frameVoid  = 0
-	frameValid = 1
-)
-
-// voidFrame keeps the message verbatim and notes it; nothing else changes.
-func (t *tx) voidFrame(seq uint64, message []byte) error {
-	if err := t.b.Set(frameKey(seq), append([]byte{frameVoid}, message...), nil); err != nil {
-		return err
-	}
-	row := AuditRow{At: Ref{seq, 0}, Outcome: OutcomeVoid, SealedAt: t.cursor.SealedAt, Hash: events.HashEnvelope(message)}
-	t.out.Voids = append(t.out.Voids, seq)
-	return t.b.Set(auditKey(events.ID{}, row.At), row.encode(), nil)
-}
-
 func (t *tx) applyEvent(at Ref, raw []byte, c *Contribution) (EventResult, error) {
 	t.cursor.Events++
 	env, err := events.DecodeEnvelope(raw)
 	if events.IsForeign(err) {
 		return EventResult{}, err
 	}
-	ev := &eventContext{Envelope: env, raw: raw, at: at, contribution: c}
-	var res EventResult
-	fold := folds[env.Type]
-	switch {
-	case err != nil:
-		res, err = t.quarantined(ev, "malformed")
-	case fold == nil:
-		return EventResult{}, fmt.Errorf("type %d: %w", env.Type, events.ErrNewer)
-	case c != nil && c.Code != "" && !t.inDeletedNamespace(&env):
-		res, err = t.quarantined(ev, c.Code)
-	default:
-		t.cursor.SealedAt = max(t.cursor.SealedAt, env.SealedAt)
-		res, err = fold(t, ev)
+	ev := &event{Envelope: env, raw: raw, at: at, contribution: c}
+	if err := t.decide(ev, err != nil); err != nil {
+		return ev.result, err
 	}
-	if err != nil {
-		return res, err
+	if ev.result.Position.IsZero() {
+		ev.result.Position = t.position(at)
 	}
-	if res.Position.IsZero() {
-		res.Position = t.position(at)
+	if ev.took(events.TypeNamespaceDeleted) {
+		if err := t.dropNamespace(ev.Namespace); err != nil {
+			return ev.result, err
+		}
 	}
-	return res, t.audited(ev, res)
+	for _, p := range t.all {
+		if err := p.fold(ev); err != nil {
+			return ev.result, fmt.Errorf("%s: %w", p.declared().name, err)
+		}
+	}
+	return ev.result, nil
+}
+
+// decide says what becomes of an event. One that cannot be understood is kept and
+// quarantined. That verdict is part of derive, which is a function of the event's
+// bytes, so a replay reaches it again, until the key is destroyed: then the event
+// folds like any other erased one. The events of a namespace that is not there
+// (any more) are rejected whatever they hold: what derive can say of them depends
+// on how long its keys have been gone.
+func (t *tx) decide(ev *event, malformed bool) error {
+	if malformed {
+		ev.code = "malformed"
+		return ev.is(OutcomeQuarantined)
+	}
+	verdict := verdicts[ev.Type]
+	if verdict == nil {
+		return fmt.Errorf("type %d: %w", ev.Type, events.ErrNewer)
+	}
+	lives := t.home.of(ev.Namespace) != nil
+	if ev.Type == events.TypeCaptured && lives {
+		// Whatever becomes of the capture, so that partitions are numbered alike
+		// whether or not it can still be opened.
+		var err error
+		if ev.part, err = t.partitions.make(ev.Namespace, ev.Scope, ev.Agent); err != nil {
+			return err
+		}
+	}
+	if c := ev.contribution; c != nil && c.Code != "" && (lives || ev.Type < events.TypeCaptured) {
+		ev.code = c.Code
+		return ev.is(OutcomeQuarantined)
+	}
+	t.cursor.SealedAt = max(t.cursor.SealedAt, ev.SealedAt)
+	return verdict(t, ev)
 }
 
 // position is the position of an event of the present epoch.
@@ -180,51 +226,4 @@ func (t *tx) original(at Ref) (events.Position, error) {
 	var err error
 	p.Epoch, err = epochOf(t.get, t.cursor.Epoch, at.Seq)
 	return p, err
-}
-
-// inDeletedNamespace reports whether a memory event's namespace is not there (any more).
-// Its fold rejects it whatever it holds: what derive can say of it depends on
-// how long its keys have been gone.
-func (t *tx) inDeletedNamespace(e *events.Envelope) bool {
-	return e.Type >= events.TypeCaptured && !t.namespace(e.Namespace).living()
-}
-
-// quarantined keeps an event that cannot be understood and goes on. The
-// verdict is part of derive, which is a function of the event's bytes, so a
-// replay reaches it again, until the key is destroyed: then the event folds
-// like any other erased one, and partitions must be numbered as before.
-func (t *tx) quarantined(ev *eventContext, code string) (EventResult, error) {
-	t.out.Quarantined++
-	if ev.Type == events.TypeCaptured {
-		if _, err := t.partition(ev.Namespace, ev.Scope, ev.Agent); err != nil {
-			return EventResult{}, err
-		}
-	}
-	return EventResult{Outcome: OutcomeQuarantined}, t.b.Set(quarantineKey(ev.at), []byte(code), nil)
-}
-
-// noted is for events that have no rows beyond their audit row.
-func (t *tx) noted(*eventContext) (EventResult, error) {
-	return EventResult{Outcome: OutcomeApplied}, nil
-}
-
-// epochBegan opens a new epoch after a repair: positions of the old one stay
-// valid up to here.
-func (t *tx) epochBegan(ev *eventContext) (EventResult, error) {
-	return EventResult{Outcome: OutcomeApplied}, t.b.Set(epochKey(t.cursor.Epoch), be64(nil, ev.at.Seq), nil)
-}
-
-// audited writes the one audit row of an event and announces it.
-func (t *tx) audited(ev *eventContext, res EventResult) error {
-	row := AuditRow{At: ev.at, Type: ev.Type, Scope: ev.Scope, Outcome: res.Outcome, SealedAt: ev.SealedAt,
-		Event: ev.Event, Record: res.Record, Hash: events.HashEnvelope(ev.raw), Agent: ev.Agent}
-	if row.Record == (events.ID{}) {
-		row.Record = ev.Target
-	}
-	t.out.Events = append(t.out.Events, AppliedEvent{Row: row, Namespace: ev.Namespace, Version: res.Version})
-	key, value := auditKey(ev.Namespace, ev.at), row.encode()
-	if ev.Type.Control() || ev.Namespace == (events.ID{}) {
-		return t.b.Set(key, value, nil)
-	}
-	return t.addFact(ev.Namespace, key, value)
 }

@@ -13,9 +13,6 @@ import (
 	"mneme/internal/events"
 )
 
-// Attributes: roaring bitmaps of DocIDs by attribute, split into blocks of
-// 65,536 documents. Bits are only ever added; who is alive is known apart.
-
 // Fields of attributes, append-only. Tags, conversation and sources come from
 // the sealed payload, in contributions; the others from the header.
 const (
@@ -85,23 +82,68 @@ func cutAttr(b []byte) (AttrKey, []byte) {
 	return AttrKey(b[:n]), b[n:]
 }
 
-// addAttributes notes what a version has: what its event's header says, and
-// what the payload contributed, which has a row of its own for its removal.
-func (t *tx) addAttributes(ev *eventContext, p *Partition, doc uint32, c *Contribution) error {
-	header := []AttrKey{Attr(AttrAgent, ev.Agent), Attr(AttrKind, string(ev.Kind.Public())), DayKey(ev.OccurredAt)}
-	for _, keys := range [][]AttrKey{header, c.Attrs} {
-		for _, k := range keys {
-			ref := bitmapRef{p.ID, k, uint16(doc >> 16)}
-			bm := t.bitmaps[ref]
-			if bm == nil {
-				bm = roaring.New()
-				t.bitmaps[ref] = bm
+// attributes is the projection into bitmaps of documents by attribute, split into
+// blocks of 65,536 documents, and into documents by time. Bits are only ever added,
+// but for erasing; who is alive is known apart.
+type attributes struct {
+	defaults
+	t    *tx
+	bits map[bitmapRef]*roaring.Bitmap // new bits by bitmap row
+}
+
+type bitmapRef struct {
+	part  uint32
+	attr  AttrKey
+	block uint16
+}
+
+var attributeRows = declaration{
+	name: "attributes",
+	rows: []rows{
+		{prefix: prefixTime, scope: ofPartition, key: "partition4 occurred8 doc4", holds: "(order by time)"},
+		{prefix: prefixConversation, scope: ofPartition, key: "partition4 length1 conversation occurred8 doc4", holds: "(order in a conversation)"},
+		{prefix: prefixBitmap, scope: ofPartition, key: "partition4 attribute block2", holds: "roaring bitmap of DocIDs, merged by union"},
+		{prefix: prefixAttrs, scope: ofPartition, fact: true, key: "partition4 doc4", holds: "the attributes that the payload has; no row if it has none"},
+	},
+	sections: []section{{tag: sectionAttributes,
+		append: func(c *Contribution, b []byte) []byte {
+			for _, k := range c.Attrs {
+				b = append(b, k...)
 			}
-			bm.Add(doc & 0xffff)
+			return b
+		},
+		decode: func(c *Contribution, d *decoder) { c.decodeAttrs(d) }}},
+}
+
+func (x *attributes) declared() *declaration { return &attributeRows }
+
+// attributes are the attributes of a version that its event's header says.
+func (d *Doc) attributes() []AttrKey {
+	return []AttrKey{Attr(AttrAgent, d.Agent), Attr(AttrKind, string(d.Kind.Public())), DayKey(d.OccurredAt)}
+}
+
+// fold notes what a new version has: what its event's header says, and what the
+// payload contributed, which has a row of its own for its removal.
+func (x *attributes) fold(ev *event) error {
+	v, c := ev.began, ev.contribution
+	if v == nil {
+		return nil
+	}
+	part := v.part.ID
+	if err := x.t.b.Set(timeKey(part, ev.OccurredAt, v.doc), nil, nil); err != nil || c == nil {
+		return err
+	}
+	for _, keys := range [][]AttrKey{v.row.attributes(), c.Attrs} {
+		for _, k := range keys {
+			ref := bitmapRef{part, k, uint16(v.doc >> 16)}
+			if x.bits[ref] == nil {
+				x.bits[ref] = roaring.New()
+			}
+			x.bits[ref].Add(v.doc & 0xffff)
 		}
 	}
 	if conversation := c.Conversation(); conversation != "" {
-		if err := t.b.Set(conversationKey(p.ID, conversation, ev.OccurredAt, doc), nil, nil); err != nil {
+		if err := x.t.b.Set(conversationKey(part, conversation, ev.OccurredAt, v.doc), nil, nil); err != nil {
 			return err
 		}
 	}
@@ -112,23 +154,82 @@ func (t *tx) addAttributes(ev *eventContext, p *Partition, doc uint32, c *Contri
 	for _, k := range c.Attrs {
 		row = append(row, k...)
 	}
-	return t.addFact(p.Namespace, attrsKey(p.ID, doc), row)
+	return x.t.addFact(ev.Namespace, attrsKey(part, v.doc), row)
 }
 
-// flushBitmaps merges the gathered bits into their rows, in key order.
-func (t *tx) flushBitmaps() error {
-	refs := slices.SortedFunc(maps.Keys(t.bitmaps), func(a, b bitmapRef) int {
-		return cmp.Or(cmp.Compare(a.part, b.part), cmp.Compare(a.attr, b.attr), cmp.Compare(a.block, b.block))
-	})
-	for _, ref := range refs {
-		raw, err := t.bitmaps[ref].ToBytes()
-		if err != nil {
-			return fmt.Errorf("encode bitmap: %w", err)
+func (x *attributes) drop(_ events.ID, parts []uint32) {
+	for ref := range x.bits {
+		if slices.Contains(parts, ref.part) {
+			delete(x.bits, ref)
 		}
-		if err := t.b.Merge(bitmapKey(ref.part, ref.attr, ref.block), raw, nil); err != nil {
+	}
+}
+
+// erase takes a version out of the bitmaps, also out of those of its header: a
+// version whose key is gone is in none.
+func (x *attributes) erase(v *version) error {
+	if err := x.finish(); err != nil {
+		return err
+	}
+	key := attrsKey(v.part.ID, v.doc)
+	row, err := x.t.get(key)
+	if err != nil {
+		return err
+	}
+	keys := v.row.attributes()
+	for k, rest := cutAttr(row); k != ""; k, rest = cutAttr(rest) {
+		keys = append(keys, k)
+		if k.Field() == AttrConversation {
+			if err := x.t.b.Delete(conversationKey(v.part.ID, k, v.row.OccurredAt, v.doc), nil); err != nil {
+				return err
+			}
+		}
+	}
+	for _, k := range keys {
+		if err := x.eraseBit(bitmapRef{v.part.ID, k, uint16(v.doc >> 16)}, v.doc&0xffff); err != nil {
 			return err
 		}
 	}
+	if row == nil {
+		return nil
+	}
+	return x.t.deleteFact(v.part.Namespace, key, row)
+}
+
+func (x *attributes) eraseBit(ref bitmapRef, bit uint32) error {
+	key := bitmapKey(ref.part, ref.attr, ref.block)
+	raw, err := x.t.get(key)
+	if err != nil || raw == nil {
+		return err
+	}
+	bm, err := decodeBitmap(raw)
+	if err != nil {
+		return err
+	}
+	bm.Remove(bit)
+	if raw = nil; !bm.IsEmpty() {
+		if raw, err = bm.ToBytes(); err != nil {
+			return fmt.Errorf("encode bitmap: %w", err)
+		}
+	}
+	return x.t.overwrite(key, raw)
+}
+
+// finish merges the gathered bits into their rows, in key order.
+func (x *attributes) finish() error {
+	refs := slices.SortedFunc(maps.Keys(x.bits), func(a, b bitmapRef) int {
+		return cmp.Or(cmp.Compare(a.part, b.part), cmp.Compare(a.attr, b.attr), cmp.Compare(a.block, b.block))
+	})
+	for _, ref := range refs {
+		raw, err := x.bits[ref].ToBytes()
+		if err != nil {
+			return fmt.Errorf("encode bitmap: %w", err)
+		}
+		if err := x.t.b.Merge(bitmapKey(ref.part, ref.attr, ref.block), raw, nil); err != nil {
+			return err
+		}
+	}
+	clear(x.bits)
 	return nil
 }
 

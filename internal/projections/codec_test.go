@@ -130,7 +130,7 @@ func FuzzKeys(f *testing.F) {
 			}
 		}
 		order("audit", auditKey(ns, a), auditKey(ns, b), a.Before(b), a == b)
-		order("history", historyKey(ns, a), historyKey(ns, b), a.Before(b), a == b)
+		order("history", historyKey(ns, ns, a), historyKey(ns, ns, b), a.Before(b), a == b)
 		order("envelope", envelopeKey(s1, i1), envelopeKey(s2, i2), a.Before(b), a == b)
 		order("quarantine", quarantineKey(a), quarantineKey(b), a.Before(b), a == b)
 		order("death", deathKey(p1, a, 0), deathKey(p1, b, 0), a.Before(b), a == b)
@@ -211,7 +211,10 @@ func TestRows(t *testing.T) {
 	if _, err := decodeCursor(append([]byte{cursorVersion + 1}, make([]byte, 200)...)); !errors.Is(err, events.ErrNewer) {
 		t.Error(err)
 	}
-	if _, err := decodeNamespaceRow([]byte("{")); !errors.Is(err, events.ErrMalformed) {
+	if _, err := decodeEntry([]byte("{")); !errors.Is(err, events.ErrMalformed) {
+		t.Error(err)
+	}
+	if _, err := decodeHome([]byte("{")); !errors.Is(err, events.ErrMalformed) {
 		t.Error(err)
 	}
 	for _, bad := range [][]byte{nil, []byte("junk")} {

@@ -4,7 +4,7 @@ import "encoding/binary"
 
 // PipelineVersion is the version of derive and fold together. State built by
 // another version is rebuilt, never mixed.
-const PipelineVersion = 4
+const PipelineVersion = 5
 
 func appendBytes(b, v []byte) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(v))), v...)

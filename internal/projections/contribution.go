@@ -3,7 +3,6 @@ package projections
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 
 	"mneme/internal/events"
 	"mneme/internal/index/text"
@@ -46,8 +45,8 @@ func (c *Contribution) Conversation() AttrKey {
 	return ""
 }
 
-// Sections of an encoded contribution, one for each projection. Numbers are
-// append-only; a new section comes with a new pipeline version.
+// Sections of an encoded contribution. Numbers are append-only; a new section
+// comes with a new pipeline version.
 const (
 	sectionCode       = 1
 	sectionText       = 2
@@ -55,11 +54,13 @@ const (
 	sectionURI        = 4
 	sectionVectors    = 5
 	sectionNext       = 6
-	lastSection       = sectionNext
 )
 
-// append appends the encoding of a contribution: sections in the order of their
-// tags, each u8 tag ‖ uvarint length ‖ bytes.
+// nothing is a contribution that says nothing.
+const nothing = "\x03\x00"
+
+// append appends the encoding of a contribution: the sections that the projections
+// declare, in the order of their tags, each u8 tag ‖ uvarint length ‖ bytes.
 //
 //	1 code        the code
 //	2 text        terms and lengths, as text.AppendDoc gives them
@@ -68,31 +69,22 @@ const (
 //	5 vectors     space 8 ‖ uvarint chunks ‖ vectors to the end, each uvarint length ‖ bytes
 //	6 next        the same in the space that is being built
 //
-// What is empty is left out. A contribution that says nothing is an empty
-// section of attributes; nil is no byte at all.
+// What is empty is left out. A contribution that says nothing is an empty section
+// of attributes; nil is no byte at all.
 func (c *Contribution) append(b []byte) []byte {
 	if c == nil {
 		return b
 	}
 	start := len(b)
 	var scratch []byte
-	section := func(tag byte, v []byte) {
-		if len(v) > 0 {
-			b = appendBytes(append(b, tag), v)
+	for i := range sections {
+		scratch = sections[i].append(c, scratch[:0])
+		if len(scratch) > 0 {
+			b = appendBytes(append(b, sections[i].tag), scratch)
 		}
-		scratch = v[:0]
 	}
-	section(sectionCode, append(scratch, c.Code...))
-	section(sectionText, c.appendText(scratch))
-	for _, k := range c.Attrs {
-		scratch = append(scratch, k...)
-	}
-	section(sectionAttributes, scratch)
-	section(sectionURI, append(scratch, c.URI...))
-	section(sectionVectors, c.SpaceVectors.append(scratch))
-	section(sectionNext, c.Next.append(scratch))
 	if len(b) == start {
-		b = append(b, sectionAttributes, 0)
+		b = append(b, nothing...)
 	}
 	return b
 }
@@ -124,19 +116,21 @@ func decodeContribution(raw []byte) (*Contribution, error) {
 		return nil, nil
 	}
 	c := &Contribution{}
+	if string(raw) == nothing {
+		return c, nil
+	}
 	d := &decoder{b: raw}
 	for last := byte(0); len(d.b) > 0 && !d.bad; {
 		tag := d.take(1)[0]
 		switch {
-		case tag > lastSection:
+		case int(tag) > len(sections):
 			return nil, fmt.Errorf("contribution section %d: %w", tag, events.ErrNewer)
 		case tag <= last:
 			return nil, fmt.Errorf("contribution section %d after %d: %w", tag, last, events.ErrMalformed)
 		}
 		v := &decoder{b: d.bytes()}
-		nothing := tag == sectionAttributes && len(raw) == 2
-		if v.bad = len(v.b) == 0 && !nothing; !v.bad {
-			c.decodeSection(tag, v)
+		if v.bad = len(v.b) == 0; !v.bad {
+			sections[tag-1].decode(c, v) // tags count from 1 without gaps
 		}
 		d.bad = d.bad || v.bad || len(v.b) > 0
 		last = tag
@@ -145,24 +139,6 @@ func decodeContribution(raw []byte) (*Contribution, error) {
 		return nil, fmt.Errorf("contribution: %w", events.ErrMalformed)
 	}
 	return c, nil
-}
-
-func (c *Contribution) decodeSection(tag byte, d *decoder) {
-	switch tag {
-	case sectionCode:
-		c.Code = string(d.rest())
-	case sectionText:
-		c.decodeText(d)
-	case sectionAttributes:
-		c.decodeAttrs(d)
-	case sectionURI:
-		c.URI = string(d.rest())
-		d.bad = len(c.URI) > math.MaxUint16 // what a key can hold
-	case sectionVectors:
-		c.SpaceVectors.decode(d)
-	case sectionNext:
-		c.Next.decode(d)
-	}
 }
 
 func (c *Contribution) decodeText(d *decoder) {

@@ -37,7 +37,7 @@ func TestContributionRefusals(t *testing.T) {
 		b    string
 		want error
 	}{
-		"unknown section":            {section(sectionURI, "a") + section(lastSection+1, "x"), events.ErrNewer},
+		"unknown section":            {section(sectionURI, "a") + section(byte(len(sections))+1, "x"), events.ErrNewer},
 		"section 0":                  {section(0, "x"), events.ErrMalformed},
 		"section twice":              {section(sectionURI, "a") + section(sectionURI, "b"), events.ErrMalformed},
 		"sections out of order":      {section(sectionURI, "a") + section(sectionCode, "b"), events.ErrMalformed},

@@ -1,135 +1,120 @@
 package projections
 
 import (
-	"encoding/binary"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
 
+	"mneme/internal/events"
 	"mneme/internal/storage"
 )
 
-// The directory: namespaces by id and by name. A namespace's identity is its
-// ULID; the name is an alias that is free again once it is deleted.
+// Entry is a namespace in the directory. Its identity is its id; the name is an
+// alias that is free again once it is deleted. What is left of it then is this
+// row: its keys are destroyed, so a replay that can no longer open its events must
+// come to the same state.
+type Entry struct {
+	ID      events.ID `json:"id"`
+	Name    string    `json:"name"`
+	Shard   uint16    `json:"shard"`             // where its home is
+	Created int64     `json:"created"`           // sealed_at of its creation, ns
+	Deleted bool      `json:"deleted,omitempty"` // only this row is left
+}
 
-func (t *tx) namespaceCreated(ev *eventContext) (EventResult, error) {
-	taken, err := t.get(nameKey(ev.Name))
+func (e *Entry) encode() []byte { return encodeJSON(e) }
+
+func decodeEntry(b []byte) (Entry, error) {
+	var e Entry
+	if err := json.Unmarshal(b, &e); err != nil {
+		return e, fmt.Errorf("directory row: %w", events.ErrMalformed)
+	}
+	return e, nil
+}
+
+func encodeJSON(v any) []byte {
+	b, err := json.Marshal(v)
 	if err != nil {
-		return EventResult{}, err
+		panic(fmt.Sprintf("row: %v", err)) // plain data always encodes
 	}
-	n := t.namespace(ev.Namespace)
-	if taken != nil || n.known {
-		return EventResult{Outcome: OutcomeConflict}, nil
-	}
-	n.known = true
-	n.row = NamespaceRow{ID: ev.Namespace, Name: ev.Name, Created: ev.SealedAt, Settings: []Ref{ev.at}}
-	if ev.contribution != nil {
-		n.row.Space = ev.contribution.Space
-	}
-	if err := t.addFact(ev.Namespace, namespaceKey(ev.Namespace), n.row.encode()); err != nil {
-		return EventResult{}, err
-	}
-	return EventResult{Outcome: OutcomeApplied}, t.b.Set(nameKey(ev.Name), ev.Namespace[:], nil)
+	return b
 }
 
-func (t *tx) namespaceChanged(ev *eventContext) (EventResult, error) {
-	n := t.namespace(ev.Namespace)
-	if !n.living() {
-		return EventResult{Outcome: OutcomeRejected}, nil
-	}
-	old := n.row.encode()
-	n.row.Settings = append(n.row.Settings[:len(n.row.Settings):len(n.row.Settings)], ev.at)
-	return EventResult{Outcome: OutcomeApplied}, t.replaceFact(ev.Namespace, namespaceKey(ev.Namespace), old, n.row.encode())
+// directory is the projection that says which namespaces there are, and on which
+// shard. Shard 0 holds it. A read that resolves a name asks it; the fold of a
+// memory asks home.
+type directory struct {
+	defaults
+	t       *tx
+	names   changes[string, events.ID]
+	entries changes[events.ID, Entry]
 }
 
-// namespaceDeleted removes every row below the namespace but its audit rows.
-// What remains as a fact is the tombstone: its keys die with it, so a replay
-// that can no longer open its events must come to the same state.
-func (t *tx) namespaceDeleted(ev *eventContext) (EventResult, error) {
-	n := t.namespace(ev.Namespace)
-	if !n.living() {
-		return EventResult{Outcome: OutcomeRejected}, nil
-	}
-	if err := t.b.Delete(nameKey(n.row.Name), nil); err != nil {
-		return EventResult{}, err
-	}
-	for _, p := range t.g.parts {
-		if p.Namespace == ev.Namespace {
-			if err := t.dropPartition(p); err != nil {
-				return EventResult{}, err
+var directoryRows = declaration{
+	name: "directory",
+	rows: []rows{
+		{prefix: prefixEntry, fact: true, key: "namespace16", holds: `JSON {"id","name","shard","created","deleted"?}`},
+		{prefix: prefixName, key: "name", holds: "namespace16, while it lives"},
+	},
+	load: func(db *storage.DB, m *memory) error {
+		entries, names := map[events.ID]*Entry{}, map[string]*events.ID{}
+		err := eachRow(db, []byte{prefixEntry}, func(_, value []byte) error {
+			e, err := decodeEntry(value)
+			entries[e.ID] = &e
+			if !e.Deleted {
+				names[e.Name] = &e.ID
 			}
-		}
-	}
-	for _, prefix := range []byte{prefixPartition, prefixIdem, prefixPending, prefixSpace} {
-		if err := t.dropRange(append([]byte{prefix}, ev.Namespace[:]...)); err != nil {
-			return EventResult{}, err
-		}
-	}
-	n.records, n.hash, n.spaces = 0, StateHash{}, map[SpaceKey]*spaceTotals{}
-	n.row = NamespaceRow{ID: ev.Namespace, Name: n.row.Name, Created: n.row.Created, Deleted: true}
-	t.out.Dropped = append(t.out.Dropped, ev.Namespace)
-	if err := t.noteErased(ev.at.Seq); err != nil {
-		return EventResult{}, err
-	}
-	return EventResult{Outcome: OutcomeApplied}, t.addFact(ev.Namespace, namespaceKey(ev.Namespace), n.row.encode())
+			return err
+		})
+		m.entries, m.names = m.entries.with(entries), m.names.with(names)
+		return err
+	},
 }
 
-// dropPartition deletes all rows of one partition.
-func (t *tx) dropPartition(p *Partition) error {
-	delete(t.docs, p.ID)
-	for ref := range t.bitmaps {
-		if ref.part == p.ID {
-			delete(t.bitmaps, ref)
-		}
+func (d *directory) declared() *declaration { return &directoryRows }
+
+// created decides whether a namespace can be made.
+func (d *directory) created(ev *event) error {
+	if d.names.get(ev.Name) != nil || d.entries.get(ev.Namespace) != nil {
+		return ev.is(OutcomeConflict)
 	}
-	if err := t.dropRecords(p.ID); err != nil {
-		return err
-	}
-	for prefix := 0x20; prefix < 0x60; prefix++ {
-		switch prefix {
-		case prefixHead, prefixHistory, prefixIdem, prefixPending: // not keyed by partition
-		default:
-			if err := t.dropRange(be32([]byte{byte(prefix)}, p.ID)); err != nil {
-				return err
-			}
-		}
-	}
-	for key := range t.nextVec {
-		if binary.BigEndian.Uint32([]byte(key)[1:]) == p.ID {
-			delete(t.nextVec, key)
-		}
-	}
-	if err := t.b.Delete(partRowKey(p.ID), nil); err != nil {
-		return err
-	}
-	delete(t.touched, p.ID)
-	delete(t.g.parts, p.ID)
-	delete(t.g.byName, string(partitionKey(p.Namespace, p.Scope, p.Agent)))
-	t.dropped[p.ID] = true
-	delete(t.dead, p.ID)
-	return nil
+	return ev.is(OutcomeApplied)
 }
 
-// dropRecords deletes the heads and histories of a partition's records.
-func (t *tx) dropRecords(part uint32) error {
-	prefix := be32([]byte{prefixDoc}, part)
-	it, err := t.b.NewIter(prefixOptions(prefix))
-	if err != nil {
-		return err
+func (d *directory) fold(ev *event) error {
+	switch {
+	case ev.took(events.TypeNamespaceCreated):
+		*d.entries.edit(ev.Namespace) = Entry{ID: ev.Namespace, Name: ev.Name, Shard: d.t.cursor.Shard, Created: ev.SealedAt}
+		*d.names.edit(ev.Name) = ev.Namespace
+		if err := d.t.b.Set(nameKey(ev.Name), ev.Namespace[:], nil); err != nil {
+			return err
+		}
+	case ev.took(events.TypeNamespaceDeleted):
+		e := d.entries.edit(ev.Namespace)
+		e.Deleted = true
+		d.names.remove(e.Name)
+		if err := d.t.b.Delete(nameKey(e.Name), nil); err != nil {
+			return err
+		}
+	default:
+		return nil
 	}
-	defer it.Close()
-	for ok := it.First(); ok; ok = it.Next() {
-		d, err := decodeDoc(it.Value())
-		if err != nil {
-			return err
-		}
-		if err := t.b.Delete(headKey(d.Record), nil); err != nil {
-			return err
-		}
-		if err := t.dropRange(historyPrefix(d.Record)); err != nil {
-			return err
-		}
-	}
-	return it.Error()
+	return d.t.addFact(ev.Namespace, entryKey(ev.Namespace), d.entries.get(ev.Namespace).encode())
 }
 
-func (t *tx) dropRange(prefix []byte) error {
-	return t.b.DeleteRange(prefix, storage.PrefixEnd(prefix), nil)
+func (d *directory) publish(m *memory) { m.names, m.entries = d.names.after(), d.entries.after() }
+
+// directoryReads are the reads of the directory.
+type directoryReads struct{ p *published }
+
+// DeletedNamespaces lists the namespaces of which only a tombstone is left.
+func (v directoryReads) DeletedNamespaces() ([]events.ID, error) {
+	var out []events.ID
+	v.p.entries.each(func(id events.ID, e *Entry) {
+		if e.Deleted {
+			out = append(out, id)
+		}
+	})
+	slices.SortFunc(out, func(a, b events.ID) int { return bytes.Compare(a[:], b[:]) })
+	return out, nil
 }

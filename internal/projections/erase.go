@@ -13,9 +13,6 @@ import (
 
 var metaErasedKey = []byte{prefixMeta, 'e'}
 
-// noteErased records that the event at seq deleted rows for good.
-func (t *tx) noteErased(seq uint64) error { return t.b.Set(metaErasedKey, be64(nil, seq), nil) }
-
 // Erased is the sequence of the last event that deleted rows for good; 0 = there
 // was none.
 func (v *View) Erased() (uint64, error) {

@@ -12,16 +12,12 @@ import (
 // FactRows is the dumb twin of the state hash: it looks at every row there is
 // and visits those that are facts, with the namespace they belong to.
 func FactRows(v *View, visit func(ns events.ID, key, value []byte)) error {
-	parts, heads, deleted := map[uint32]events.ID{}, map[events.ID]uint32{}, map[events.ID]Ref{}
+	parts, deleted := map[uint32]events.ID{}, map[events.ID]Ref{}
 	err := eachRow(v.snap, nil, func(key, value []byte) error {
 		switch key[0] {
 		case prefixPartRow:
 			p, err := decodePartition(binary.BigEndian.Uint32(key[1:]), value)
 			parts[p.ID] = p.Namespace
-			return err
-		case prefixHead:
-			h, err := decodeHead(value)
-			heads[events.ID(key[1:])] = h.Partition
 			return err
 		case prefixAudit:
 			row, err := decodeAuditRow(decodeRef(key[17:]), value)
@@ -38,12 +34,8 @@ func FactRows(v *View, visit func(ns events.ID, key, value []byte)) error {
 	return eachRow(v.snap, nil, func(key, value []byte) error {
 		var ns events.ID
 		switch key[0] {
-		case prefixNamespace, prefixPartition, prefixIdem:
+		case prefixEntry, prefixHome, prefixPartition, prefixIdem, prefixHead, prefixHistory:
 			ns = events.ID(key[1:17])
-		case prefixHead:
-			ns = parts[heads[events.ID(key[1:])]]
-		case prefixHistory:
-			ns = parts[heads[events.ID(key[1:17])]]
 		case prefixDoc, prefixURI, prefixAttrs:
 			ns = parts[binary.BigEndian.Uint32(key[1:])]
 		case prefixVector: // facts do not depend on VectorIDs
@@ -111,19 +103,21 @@ func Rows(v *View, visit func(key, value []byte)) error {
 func FlushTables(s *State) error { return s.gen.db.Flush() }
 
 // BetweenCommitAndPublish runs apply and then f as if apply's commit were
-// visible in the database, and its memory views were not out yet.
+// in the database and were not published yet.
 func BetweenCommitAndPublish(s *State, apply, f func()) {
 	g := s.gen
-	live, cursor := g.live, g.cursor
+	was := g.now
+	was.refs++
 	apply()
-	newLive, newCursor := g.live, g.cursor
-	g.live, g.cursor = live, cursor
+	next := g.now
+	g.now = was
 	f()
-	g.live, g.cursor = newLive, newCursor
+	g.now = next
+	_ = was.release()
 }
 
 // SkipDocs makes the next document of a partition have the given DocID.
-func SkipDocs(s *State, part, next uint32) { s.gen.parts[part].NextDoc = next }
+func SkipDocs(s *State, part, next uint32) { s.gen.now.partitions.get(part).NextDoc = next }
 
 // Prefixes, for tests that look at rows.
 const (
@@ -139,4 +133,59 @@ func NewLiveSet(next uint32, dead ...uint32) Live {
 		l.dead.Add(d)
 	}
 	return l
+}
+
+// ScopedRow is a row with what it ends with, as its projection declares.
+type ScopedRow struct {
+	Scope     string    // "" = nobody declares it
+	Namespace events.ID // zero if it ends with the shard
+	Value     []byte
+}
+
+// ScopedRows visits all rows but those of package storage.
+func ScopedRows(v *View, visit func(key []byte, row ScopedRow)) error {
+	declared := map[byte]rows{}
+	for _, d := range declarations() {
+		for _, r := range d.rows {
+			declared[r.prefix] = r
+		}
+	}
+	parts := map[uint32]events.ID{} // from the rows, not from memory
+	err := eachRow(v.snap, []byte{prefixPartRow}, func(key, value []byte) error {
+		p, err := decodePartition(binary.BigEndian.Uint32(key[1:]), value)
+		parts[p.ID] = p.Namespace
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return eachRow(v.snap, nil, func(key, value []byte) error {
+		if key[0] == 0 {
+			return nil
+		}
+		row := ScopedRow{Value: append([]byte(nil), value...)}
+		if r, ok := declared[key[0]]; ok {
+			row.Scope = r.scope.String()
+			switch r.scope {
+			case ofNamespace:
+				row.Namespace = events.ID(key[1:17])
+			case ofPartition:
+				row.Namespace = parts[binary.BigEndian.Uint32(key[1:])]
+			}
+		}
+		visit(key, row)
+		return nil
+	})
+}
+
+// PrefixesThatEnd lists the prefixes of rows that end with a namespace.
+func PrefixesThatEnd() (out []byte) {
+	for _, d := range declarations() {
+		for _, r := range d.rows {
+			if r.scope != ofShard {
+				out = append(out, r.prefix)
+			}
+		}
+	}
+	return out
 }

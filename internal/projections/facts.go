@@ -4,9 +4,11 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"math/bits"
 
 	"mneme/internal/events"
+	"mneme/internal/storage"
 )
 
 // StateHash is a sum modulo 2^256 of SHA-256 over facts. Order does not
@@ -68,35 +70,66 @@ func factHash(scratch []byte, key, value []byte) (StateHash, []byte) {
 	return decodeStateHash(sum[:]), scratch
 }
 
-// addFact writes a new row that is a fact of the namespace.
-func (t *tx) addFact(ns events.ID, key, value []byte) error {
-	t.noteFact(ns, key, value)
-	return t.b.Set(key, value, nil)
+// facts is the projection of the state hash: one sum for each namespace.
+type facts struct {
+	defaults
+	t       *tx
+	sums    changes[events.ID, StateHash]
+	scratch []byte
 }
 
-// replaceFact overwrites a fact.
-func (t *tx) replaceFact(ns events.ID, key, old, value []byte) error {
-	t.dropFact(ns, key, old)
-	return t.addFact(ns, key, value)
+var factRows = declaration{
+	name: "facts",
+	rows: []rows{{prefix: prefixHash, key: "namespace16", holds: "state hash of the namespace, four little-endian u64"}},
+	load: func(db *storage.DB, m *memory) error {
+		sums := map[events.ID]*StateHash{}
+		err := eachRow(db, []byte{prefixHash}, func(key, value []byte) error {
+			if len(key) != 17 {
+				return fmt.Errorf("hash key: %w", events.ErrMalformed)
+			}
+			h := decodeStateHash(value)
+			sums[events.ID(key[1:])] = &h
+			return nil
+		})
+		m.hashes = m.hashes.with(sums)
+		return err
+	},
 }
 
-// deleteFact removes a fact.
-func (t *tx) deleteFact(ns events.ID, key, old []byte) error {
-	t.dropFact(ns, key, old)
-	return t.b.Delete(key, nil)
-}
+func (f *facts) declared() *declaration { return &factRows }
 
-// noteFact counts a fact whose row somebody else writes.
-func (t *tx) noteFact(ns events.ID, key, value []byte) {
+// add counts a fact.
+func (f *facts) add(ns events.ID, key, value []byte) StateHash {
 	var h StateHash
-	h, t.scratch = factHash(t.scratch, key, value)
-	n := t.namespace(ns)
-	n.hash = n.hash.Add(h)
+	h, f.scratch = factHash(f.scratch, key, value)
+	sum := f.sums.edit(ns)
+	*sum = sum.Add(h)
+	return h
 }
 
-func (t *tx) dropFact(ns events.ID, key, value []byte) {
+// remove counts a fact out.
+func (f *facts) remove(ns events.ID, key, value []byte) StateHash {
 	var h StateHash
-	h, t.scratch = factHash(t.scratch, key, value)
-	n := t.namespace(ns)
-	n.hash = n.hash.Sub(h)
+	h, f.scratch = factHash(f.scratch, key, value)
+	f.removeSum(ns, h)
+	return h
 }
+
+// removeSum counts facts out by the sum of their hashes.
+func (f *facts) removeSum(ns events.ID, h StateHash) {
+	sum := f.sums.edit(ns)
+	*sum = sum.Sub(h)
+}
+
+func (f *facts) drop(ns events.ID, _ []uint32) { *f.sums.edit(ns) = StateHash{} }
+
+func (f *facts) finish() error {
+	for ns, sum := range f.sums.now {
+		if err := f.t.b.Set(hashKey(ns), sum.encode(), nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *facts) publish(m *memory) { m.hashes = f.sums.after() }

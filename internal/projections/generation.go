@@ -1,7 +1,6 @@
 package projections
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -22,18 +20,13 @@ import (
 // generation is one open database of a state and what of it is kept in memory.
 // A rebuild or restore makes the next one beside it and swaps last.
 type generation struct {
-	name   string // folder below the state's directory
-	db     *storage.DB
-	terms  *text.Writer
-	cursor Cursor
-	refs   int // open views; guarded by State.mu
-	stale  bool
-	gone   chan struct{} // closed once it is closed and removed
-
-	namespaces map[events.ID]*nsState
-	parts      map[uint32]*Partition
-	byName     map[string]*Partition // by partitionKey
-	live       liveTable             // of the published cursor
+	name  string // folder below the state's directory
+	db    *storage.DB
+	terms *text.Writer
+	now   *published // guarded by State.mu; what it points to does not change
+	refs  int        // open views; guarded by State.mu
+	stale bool
+	gone  chan struct{} // closed once it is closed and removed
 }
 
 // MergeTable lists how the shard's merged rows combine.
@@ -131,39 +124,44 @@ func openGeneration(opt Options, name string) (*generation, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &generation{name: name, db: db, gone: make(chan struct{}), terms: text.NewWriter(db), namespaces: map[events.ID]*nsState{},
-		parts: map[uint32]*Partition{}, byName: map[string]*Partition{}}
+	g := &generation{name: name, db: db, gone: make(chan struct{}), terms: text.NewWriter(db)}
 	if err := g.load(opt); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	return g, nil
 }
 
+// load reads the cursor and what is kept in memory.
 func (g *generation) load(opt Options) error {
-	v, closer, err := g.db.Get(metaCursorKey)
+	now := &published{memory: newMemory(), cursor: Cursor{Shard: opt.Shard, Pipeline: PipelineVersion}, refs: 1}
+	raw, err := getRow(g.db, metaCursorKey)
+	if err == nil && raw != nil {
+		now.cursor, err = decodeCursor(raw)
+	}
 	switch {
-	case errors.Is(err, pebble.ErrNotFound):
-		g.cursor = Cursor{Shard: opt.Shard, Pipeline: PipelineVersion}
 	case err != nil:
-		return fmt.Errorf("read cursor: %w", err)
-	default:
-		g.cursor, err = decodeCursor(v)
-		if err = errors.Join(err, closer.Close()); err != nil {
-			return err
+		return err
+	case now.cursor.Pipeline > PipelineVersion:
+		return fmt.Errorf("state of pipeline version %d: %w", now.cursor.Pipeline, events.ErrNewer)
+	case now.cursor.Pipeline < PipelineVersion:
+		return &OlderError{Cursor: now.cursor}
+	}
+	for _, d := range declarations() {
+		if d.load == nil {
+			continue
+		}
+		if err := d.load(g.db, &now.memory); err != nil {
+			return fmt.Errorf("load %s: %w", d.name, err)
 		}
 	}
-	if g.cursor.Pipeline > PipelineVersion {
-		return fmt.Errorf("state of pipeline version %d: %w", g.cursor.Pipeline, events.ErrNewer)
-	}
-	if g.cursor.Pipeline < PipelineVersion {
-		return &OlderError{Cursor: g.cursor}
-	}
-	for _, load := range []func() error{g.loadNamespaces, g.loadPartitions, g.loadLive} {
-		if err := load(); err != nil {
-			return err
-		}
-	}
+	now.snap = g.db.NewSnapshot()
+	g.now = now
 	return nil
+}
+
+// close closes the database. No view may be open.
+func (g *generation) close() error {
+	return errors.Join(g.now.release(), g.db.Close())
 }
 
 // OlderError says that a state was built by an older pipeline version. It has
@@ -174,106 +172,12 @@ func (e *OlderError) Error() string {
 	return fmt.Sprintf("the state is of pipeline version %d, this program's is %d", e.Cursor.Pipeline, PipelineVersion)
 }
 
-func (g *generation) loadNamespaces() error {
-	err := eachRow(g.db, []byte{prefixNamespace}, func(key, value []byte) error {
-		row, err := decodeNamespaceRow(value)
-		g.namespaces[row.ID] = newNSState(row, true)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	get := func(id events.ID) *nsState {
-		if g.namespaces[id] == nil {
-			g.namespaces[id] = newNSState(NamespaceRow{ID: id}, false)
-		}
-		return g.namespaces[id]
-	}
-	err = eachRow(g.db, []byte{prefixHash}, func(key, value []byte) error {
-		get(events.ID(key[1:])).hash = decodeStateHash(value)
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	err = eachRow(g.db, []byte{prefixSpace}, func(key, value []byte) error {
-		if len(key) != 25 {
-			return fmt.Errorf("space totals key: %w", events.ErrMalformed)
-		}
-		s, err := decodeSpaceTotals(value)
-		get(events.ID(key[1:17])).spaces[SpaceKey(key[17:])] = s
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return eachRow(g.db, []byte{prefixCounters}, func(key, value []byte) error {
-		if len(value) != 16 || len(key) != 17 {
-			return fmt.Errorf("counters row: %w", events.ErrMalformed)
-		}
-		get(events.ID(key[1:])).records = binary.BigEndian.Uint64(value)
-		return nil
-	})
-}
-
-func (g *generation) loadPartitions() error {
-	return eachRow(g.db, []byte{prefixPartRow}, func(key, value []byte) error {
-		if len(key) != 5 {
-			return fmt.Errorf("partition key: %w", events.ErrMalformed)
-		}
-		p, err := decodePartition(binary.BigEndian.Uint32(key[1:]), value)
-		if err != nil {
-			return err
-		}
-		g.parts[p.ID] = &p
-		g.byName[string(partitionKey(p.Namespace, p.Scope, p.Agent))] = &p
-		return nil
-	})
-}
-
-// loadLive reads the live sets of all partitions.
-func (g *generation) loadLive() error {
-	sets := map[uint32]*liveSet{}
-	for id, p := range g.parts {
-		sets[id] = &liveSet{next: p.NextDoc, dead: roaring.New()}
-	}
-	err := eachRow(g.db, []byte{prefixDeath}, func(key, _ []byte) error {
-		if len(key) != 21 {
-			return fmt.Errorf("death key: %w", events.ErrMalformed)
-		}
-		if l := sets[binary.BigEndian.Uint32(key[1:])]; l != nil {
-			l.dead.Add(binary.BigEndian.Uint32(key[17:]))
-		}
-		return nil
-	})
-	g.live = liveTable{}.with(sets)
-	return err
-}
-
-// publish makes a committed transaction's memory views visible. The caller
-// holds State.mu.
-func (g *generation) publish(t *tx) {
-	g.cursor = t.cursor
-	sets := map[uint32]*liveSet{}
-	for id := range t.dropped {
-		sets[id] = nil
-	}
-	for id, p := range t.touched {
-		next := &liveSet{next: p.NextDoc, dead: roaring.New()}
-		if l := g.live.get(id); l != nil && !t.dropped[id] {
-			next.dead = l.dead
-		}
-		if d := t.dead[id]; d != nil {
-			next.dead = roaring.Or(next.dead, d)
-		}
-		sets[id] = next
-	}
-	for id, d := range t.dead {
-		if l := g.live.get(id); sets[id] == nil && !t.dropped[id] && l != nil {
-			sets[id] = &liveSet{next: l.next, dead: roaring.Or(l.dead, d)}
-		}
-	}
-	g.live = g.live.with(sets)
+// publish makes a committed transaction the present position. The caller holds
+// State.mu.
+func (g *generation) publish(t *tx) error {
+	was := g.now
+	g.now = &published{memory: t.publish(&was.memory), cursor: t.cursor, snap: g.db.NewSnapshot(), refs: 1}
+	return was.release()
 }
 
 func prefixOptions(prefix []byte) *pebble.IterOptions {

@@ -6,36 +6,9 @@ import (
 	"mneme/internal/events"
 )
 
-// Key prefixes of the projections, append-only. Prefixes 0x40 to 0x4f belong
-// to internal/index/text.
-//
-//	meta       01 name
-//	frame      02 seq8                               → void flag ‖ 64-byte header, or a void frame's bytes
-//	envelope   03 seq8 index4                        → the sealed event, verbatim
-//	epoch      04 epoch4                             → first sequence of the epoch
-//	hash       05 namespace16                        → accumulator
-//	namespace  10 namespace16                        → namespace row
-//	name       11 name                               → namespace16
-//	partition  12 namespace16 scope1 agent           → partition4
-//	counters   13 namespace16                        → living records, pending vectors
-//	next       14 partition4                         → partition row: identity, next DocID
-//	space      15 namespace16 space8                 → living versions with and without vectors in it, hash of its vectors
-//	head       20 record16                           → where a record stands
-//	doc        21 partition4 doc4                    → one record version
-//	death      22 partition4 seq8 index4 doc4        → (empty)
-//	history    23 record16 seq8 index4               → version4
-//	uri        24 partition4 length2 path doc4       → record16
-//	idem       25 namespace16 client16 agent         → record16 seq8 index4 body16
-//	time       26 partition4 occurred8 doc4          → (empty)
-//	conversation 27 partition4 length1 name occurred8 doc4 → (empty)
-//	bitmap     30 partition4 field1 length1 value block2 → roaring bitmap (merged)
-//	attrs      31 partition4 doc4                    → attributes that the version's payload has
-//	vector     50 partition4 space8 vector4          → doc4 chunk2 encoding1 numbers
-//	docvecs    51 partition4 space8 doc4             → first vector4, count4
-//	pending    52 namespace16 space8 partition4 doc4 → record16: waits for its vectors in the space
-//	nextvec    53 partition4 space8                  → next VectorID
-//	audit      60 namespace16 seq8 index4            → audit row
-//	quarantine 70 seq8 index4                        → code
+// Key prefixes, append-only. The projections declare whose they are, what the keys
+// below them look like and what the rows hold; DESIGN.md has the whole table.
+// Prefixes 0x40 to 0x4f belong to internal/index/text.
 //
 // All integers are big-endian; signed times have the sign bit flipped so that
 // keys sort by time.
@@ -45,12 +18,13 @@ const (
 	prefixEnvelope     = 0x03
 	prefixEpoch        = 0x04
 	prefixHash         = 0x05
-	prefixNamespace    = 0x10
+	prefixEntry        = 0x10
 	prefixName         = 0x11
 	prefixPartition    = 0x12
-	prefixCounters     = 0x13
+	prefixRecords      = 0x13
 	prefixPartRow      = 0x14
 	prefixSpace        = 0x15
+	prefixHome         = 0x16
 	prefixHead         = 0x20
 	prefixDoc          = 0x21
 	prefixDeath        = 0x22
@@ -85,16 +59,15 @@ func frameKey(seq uint64) []byte { return be64([]byte{prefixFrame}, seq) }
 func envelopeKey(seq uint64, index uint32) []byte {
 	return be32(be64([]byte{prefixEnvelope}, seq), index)
 }
-func epochKey(epoch uint32) []byte          { return be32([]byte{prefixEpoch}, epoch) }
-func hashKey(ns events.ID) []byte           { return append([]byte{prefixHash}, ns[:]...) }
-func namespaceKey(ns events.ID) []byte      { return append([]byte{prefixNamespace}, ns[:]...) }
-func nameKey(name string) []byte            { return append([]byte{prefixName}, name...) }
-func countersKey(ns events.ID) []byte       { return append([]byte{prefixCounters}, ns[:]...) }
-func partRowKey(part uint32) []byte         { return be32([]byte{prefixPartRow}, part) }
-func headKey(record events.ID) []byte       { return append([]byte{prefixHead}, record[:]...) }
-func docKey(part, doc uint32) []byte        { return be32(be32([]byte{prefixDoc}, part), doc) }
-func attrsKey(part, doc uint32) []byte      { return be32(be32([]byte{prefixAttrs}, part), doc) }
-func historyPrefix(record events.ID) []byte { return append([]byte{prefixHistory}, record[:]...) }
+func epochKey(epoch uint32) []byte     { return be32([]byte{prefixEpoch}, epoch) }
+func hashKey(ns events.ID) []byte      { return append([]byte{prefixHash}, ns[:]...) }
+func entryKey(ns events.ID) []byte     { return append([]byte{prefixEntry}, ns[:]...) }
+func homeKey(ns events.ID) []byte      { return append([]byte{prefixHome}, ns[:]...) }
+func nameKey(name string) []byte       { return append([]byte{prefixName}, name...) }
+func recordsKey(ns events.ID) []byte   { return append([]byte{prefixRecords}, ns[:]...) }
+func partRowKey(part uint32) []byte    { return be32([]byte{prefixPartRow}, part) }
+func docKey(part, doc uint32) []byte   { return be32(be32([]byte{prefixDoc}, part), doc) }
+func attrsKey(part, doc uint32) []byte { return be32(be32([]byte{prefixAttrs}, part), doc) }
 
 func partitionKey(ns events.ID, scope events.Scope, agent string) []byte {
 	b := append([]byte{prefixPartition}, ns[:]...)
@@ -106,7 +79,17 @@ func deathKey(part uint32, at Ref, doc uint32) []byte {
 	return be32(at.append(be32([]byte{prefixDeath}, part)), doc)
 }
 
-func historyKey(record events.ID, at Ref) []byte { return at.append(historyPrefix(record)) }
+// A record's rows lie below its namespace, so that a reader of another one finds
+// nothing, and deleting the namespace needs no list of its records.
+func headKey(ns, record events.ID) []byte {
+	return append(append([]byte{prefixHead}, ns[:]...), record[:]...)
+}
+
+func historyPrefix(ns, record events.ID) []byte {
+	return append(append([]byte{prefixHistory}, ns[:]...), record[:]...)
+}
+
+func historyKey(ns, record events.ID, at Ref) []byte { return at.append(historyPrefix(ns, record)) }
 
 func uriPrefix(part uint32, path string) []byte {
 	b := binary.BigEndian.AppendUint16(be32([]byte{prefixURI}, part), uint16(len(path)))

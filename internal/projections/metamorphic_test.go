@@ -54,8 +54,7 @@ func dump(t testing.TB, s *projections.State) string {
 func dumpText(t testing.TB, out *strings.Builder, v *projections.View) {
 	t.Helper()
 	for id := range v.Cursor().Partitions {
-		p, ok, err := v.PartitionByID(id)
-		must(t, err)
+		p, ok := v.PartitionByID(id)
 		stats, err := text.ReadStats(v.Reader(), id)
 		must(t, err)
 		live := v.Live(p)
@@ -198,7 +197,7 @@ func checkTwin(t *testing.T, h *history, s *projections.State, results []project
 			checkSpaces(t, v, w, id)
 		}
 		for id, r := range w.records {
-			head, ok, err := v.Head(id)
+			head, ok, err := v.Head(r.namespace, id)
 			if err != nil || !ok || head.Living != r.living || head.Versions != r.versions || head.URI != r.uri && r.living {
 				t.Errorf("record %s: %+v, the twin has %+v", id, head, *r)
 			}

@@ -2,253 +2,247 @@ package projections
 
 import (
 	"encoding/binary"
-	"errors"
-
-	"github.com/RoaringBitmap/roaring/v2"
+	"math"
 
 	"mneme/internal/events"
-	"mneme/internal/index/text"
 )
 
-// Records: versions of memories, their lifetimes, names and idempotency.
-
-// captured makes a record, unless the client's id was used before. A uri that
-// another record has is refused at admission. Here, where only a race between
-// two leaders can bring one, both have it and the later one is found: what was
-// sealed under a key that is gone has no say in the fate of other records.
-func (t *tx) captured(ev *eventContext) (EventResult, error) {
-	if !t.namespace(ev.Namespace).living() {
-		return EventResult{Outcome: OutcomeRejected}, nil
-	}
-	// First of all, so that partitions are numbered alike whether or not the
-	// events of a deleted namespace can still be opened.
-	p, err := t.partition(ev.Namespace, ev.Scope, ev.Agent)
-	if err != nil {
-		return EventResult{}, err
-	}
-	if res, done, err := t.usedBefore(ev); done || err != nil {
-		return res, err
-	}
-	if head, err := t.get(headKey(ev.Record)); err != nil || head != nil {
-		return EventResult{Outcome: OutcomeDuplicate, Record: ev.Record}, err
-	}
-	doc, err := t.newDoc(ev, p, ev.Record, 1)
-	if err != nil {
-		return EventResult{}, err
-	}
-	head := Head{Partition: p.ID, Doc: doc, Versions: 1, Living: true, URI: ev.uri()}
-	if err := t.addFact(ev.Namespace, headKey(ev.Record), head.encode()); err != nil {
-		return EventResult{}, err
-	}
-	t.namespace(ev.Namespace).records++
-	return EventResult{Outcome: OutcomeCreated, Record: ev.Record, Version: 1}, t.useKey(ev, ev.Record)
+// records is the projection of memories: their versions, lifetimes, paths and
+// used client ids.
+type records struct {
+	defaults
+	t *tx
 }
 
-// usedBefore decides whether the client's id was used before: by the same request
-// (duplicate) or by another one (conflict).
-func (t *tx) usedBefore(ev *eventContext) (EventResult, bool, error) {
-	if ev.ClientID.IsZero() {
-		return EventResult{}, false, nil
+var recordRows = declaration{
+	name: "records",
+	rows: []rows{
+		{prefix: prefixHead, scope: ofNamespace, fact: true, key: "namespace16 record16", holds: "partition4 doc4 versions4 living1 path"},
+		{prefix: prefixDoc, scope: ofPartition, fact: true, key: "partition4 doc4", holds: "record16 version4 kind1 ref12 sealed8 occurred8 death12 agent"},
+		{prefix: prefixHistory, scope: ofNamespace, fact: true, key: "namespace16 record16 seq8 index4", holds: "version4; 0 = forgotten"},
+		{prefix: prefixURI, scope: ofPartition, fact: true, key: "partition4 length2 path doc4", holds: "record16; of several for one path, the last is found"},
+		{prefix: prefixIdem, scope: ofNamespace, fact: true, key: "namespace16 client16 agent", holds: "record16 ref12 body16"},
+	},
+	sections: []section{{tag: sectionURI,
+		append: func(c *Contribution, b []byte) []byte { return append(b, c.URI...) },
+		decode: func(c *Contribution, d *decoder) {
+			c.URI = string(d.rest())
+			d.bad = len(c.URI) > math.MaxUint16 // what a key can hold
+		}}},
+}
+
+func (r *records) declared() *declaration { return &recordRows }
+
+// captured decides whether a record is made: not if the client's id was used
+// before. A uri that another record has is refused at admission. Here, where only
+// a race between two leaders can bring one, both have it and the later one is
+// found: what was sealed under a key that is gone has no say in the fate of other
+// records.
+func (r *records) captured(ev *event) error {
+	if ev.part == nil {
+		return ev.is(OutcomeRejected)
 	}
-	raw, err := t.get(idemKey(ev.Namespace, ev.ClientID, ev.Agent))
+	if done, err := r.usedBefore(ev); done || err != nil {
+		return err
+	}
+	ev.result.Record = ev.Record
+	if head, err := r.t.get(headKey(ev.Namespace, ev.Record)); err != nil || head != nil {
+		ev.result.Outcome = OutcomeDuplicate
+		return err
+	}
+	ev.began = ev.version(ev.Record, 1)
+	ev.result.Version = 1
+	return ev.is(OutcomeCreated)
+}
+
+// version is the next version that the event makes.
+func (ev *event) version(record events.ID, number uint32) *version {
+	return &version{part: ev.part, doc: ev.part.NextDoc, record: record, number: number,
+		row: Doc{Record: record, Version: number, Kind: ev.Kind, At: ev.at, SealedAt: ev.SealedAt, OccurredAt: ev.OccurredAt, Agent: ev.Agent}}
+}
+
+// usedBefore decides an event whose client id was used before: by the same
+// request (duplicate) or by another one (conflict).
+func (r *records) usedBefore(ev *event) (bool, error) {
+	if ev.ClientID.IsZero() {
+		return false, nil
+	}
+	raw, err := r.t.get(idemKey(ev.Namespace, ev.ClientID, ev.Agent))
 	if err != nil || raw == nil {
-		return EventResult{}, false, err
+		return false, err
 	}
 	used, err := decodeUsedKey(raw)
 	if err != nil {
-		return EventResult{}, false, err
+		return false, err
 	}
-	res := EventResult{Outcome: OutcomeConflict, Record: used.Record}
-	if res.Position, err = t.original(used.At); err != nil || used.Body != ev.Body {
-		return res, true, err
+	ev.result = EventResult{Outcome: OutcomeConflict, Record: used.Record}
+	if ev.result.Position, err = r.t.original(used.At); err != nil || used.Body != ev.Body {
+		return true, err
 	}
-	res.Outcome = OutcomeDuplicate
-	made, err := t.get(historyKey(used.Record, used.At))
+	ev.result.Outcome = OutcomeDuplicate
+	made, err := r.t.get(historyKey(ev.Namespace, used.Record, used.At))
 	if len(made) == 4 {
-		res.Version = binary.BigEndian.Uint32(made)
+		ev.result.Version = binary.BigEndian.Uint32(made)
 	}
-	return res, true, err
+	return true, err
 }
 
-// useKey notes what the client's id was used for, for ever.
-func (t *tx) useKey(ev *eventContext, record events.ID) error {
-	if ev.ClientID.IsZero() {
-		return nil
-	}
-	used := UsedKey{Record: record, At: ev.at, Body: ev.Body}
-	return t.addFact(ev.Namespace, idemKey(ev.Namespace, ev.ClientID, ev.Agent), used.encode())
-}
-
-// uri is the path that the event gives its record; empty if it gives none, or
-// if the key of its payload is gone.
-func (ev *eventContext) uri() string {
-	if ev.contribution == nil {
-		return ""
-	}
-	return ev.contribution.URI
-}
-
-// newDoc writes one record version and everything that is indexed for it.
-func (t *tx) newDoc(ev *eventContext, p *Partition, record events.ID, version uint32) (uint32, error) {
-	doc := p.NextDoc
-	p.NextDoc++
-	row := Doc{Record: record, Version: version, Kind: ev.Kind, At: ev.at, SealedAt: ev.SealedAt, OccurredAt: ev.OccurredAt, Agent: ev.Agent}
-	if err := t.addFact(p.Namespace, docKey(p.ID, doc), row.encode()); err != nil {
-		return 0, err
-	}
-	if err := t.addFact(p.Namespace, historyKey(record, ev.at), be32(nil, version)); err != nil {
-		return 0, err
-	}
-	if err := t.b.Set(timeKey(p.ID, ev.OccurredAt, doc), nil, nil); err != nil {
-		return 0, err
-	}
-	c := ev.contribution
-	applied := AppliedDoc{Partition: p.ID, Doc: doc, Record: record, Namespace: ev.Namespace, OccurredAt: ev.OccurredAt, Agent: ev.Agent}
-	if c != nil {
-		applied.Conversation = c.Conversation()
-	}
-	t.out.Docs = append(t.out.Docs, applied)
-	if c == nil {
-		return doc, nil
-	}
-	if c.URI != "" {
-		if err := t.addFact(p.Namespace, uriKey(p.ID, c.URI, doc), record[:]); err != nil {
-			return 0, err
-		}
-	}
-	if err := t.addAttributes(ev, p, doc, c); err != nil {
-		return 0, err
-	}
-	if err := t.addTerms(p, doc, c); err != nil {
-		return 0, err
-	}
-	return doc, t.newVectors(p, doc, record, c)
-}
-
-// addTerms gathers a document's terms; they are written once a transaction.
-func (t *tx) addTerms(p *Partition, doc uint32, c *Contribution) error {
-	d := text.Doc{ID: doc, Terms: c.Terms, Lengths: c.Lengths}
-	row, err := text.EncodeDoc(nil, d)
-	if err != nil {
-		return err
-	}
-	d.Row = row
-	t.docs[p.ID] = append(t.docs[p.ID], d)
-	t.noteFact(p.Namespace, be32(be32([]byte{text.PrefixForward}, p.ID), doc), row)
-	return nil
-}
-
-// target finds the living record that a revise or forget is about. Its
-// partition must be the one the event names.
-func (t *tx) target(ev *eventContext) (Head, *Partition, error) {
-	raw, err := t.get(headKey(ev.Target))
+// target finds the living record that an event is about, and its partition, which
+// must be the one that the event names.
+func (r *records) target(ev *event) (bool, error) {
+	raw, err := r.t.get(headKey(ev.Namespace, ev.Target))
 	if err != nil || raw == nil {
-		return Head{}, nil, err
+		return false, err
 	}
-	h, err := decodeHead(raw)
-	if err != nil {
-		return Head{}, nil, err
+	if ev.head, err = decodeHead(raw); err != nil {
+		return false, err
 	}
-	p := t.g.parts[h.Partition]
-	if p == nil || p.Namespace != ev.Namespace || p.Scope != ev.Scope || p.Scope == events.ScopeAgent && p.Agent != ev.Agent || !h.Living {
-		return Head{}, nil, nil
+	p := r.t.partitions.get(ev.head.Partition)
+	if p == nil || p.Scope != ev.Scope || p.Scope == events.ScopeAgent && p.Agent != ev.Agent || !ev.head.Living {
+		return false, nil
 	}
-	return h, p, nil
+	ev.part = p
+	return true, nil
 }
 
-// revised puts a complete new version in the place of its base.
-func (t *tx) revised(ev *eventContext) (EventResult, error) {
-	if !t.namespace(ev.Namespace).living() {
-		return EventResult{Outcome: OutcomeRejected}, nil
+// revised decides whether a complete new version takes the place of its base.
+func (r *records) revised(ev *event) error {
+	if done, err := r.usedBefore(ev); done || err != nil {
+		return err
 	}
-	if res, done, err := t.usedBefore(ev); done || err != nil {
-		return res, err
-	}
-	h, p, err := t.target(ev)
+	found, err := r.target(ev)
 	if err != nil {
-		return EventResult{}, err
+		return err
 	}
-	if p == nil {
-		return EventResult{Outcome: OutcomeRejected}, nil
+	if !found {
+		return ev.is(OutcomeRejected)
 	}
-	res := EventResult{Outcome: OutcomeConflict, Record: ev.Target, Version: h.Versions}
-	if h.Versions != ev.BaseVersion {
-		return res, nil
+	ev.result.Record, ev.result.Version = ev.Target, ev.head.Versions
+	if ev.head.Versions != ev.BaseVersion {
+		return ev.is(OutcomeConflict)
 	}
-	t.touched[p.ID] = p
-	if err := t.tombstone(ev, p, h); err != nil {
-		return res, err
-	}
-	next := Head{Partition: p.ID, Versions: h.Versions + 1, Living: true, URI: ev.uri()}
-	if next.Doc, err = t.newDoc(ev, p, ev.Target, next.Versions); err != nil {
-		return res, err
-	}
-	if err := t.replaceFact(p.Namespace, headKey(ev.Target), h.encode(), next.encode()); err != nil {
-		return res, err
-	}
-	return EventResult{Outcome: OutcomeRevised, Record: ev.Target, Version: next.Versions}, t.useKey(ev, ev.Target)
+	ev.result.Version++
+	ev.began = ev.version(ev.Target, ev.result.Version)
+	ev.ended, err = r.present(ev)
+	ev.result.Outcome = OutcomeRevised
+	return err
 }
 
-// forgotten takes a record out of every present answer.
-func (t *tx) forgotten(ev *eventContext) (EventResult, error) {
-	h, p, err := t.target(ev)
+// forgotten decides whether a record leaves every present answer.
+func (r *records) forgotten(ev *event) error {
+	found, err := r.target(ev)
 	if err != nil {
-		return EventResult{}, err
+		return err
 	}
-	if p == nil {
-		return EventResult{Outcome: OutcomeRejected, Record: ev.Target}, nil
+	ev.result.Record = ev.Target
+	if !found {
+		return ev.is(OutcomeRejected)
 	}
-	if err := t.tombstone(ev, p, h); err != nil {
-		return EventResult{}, err
-	}
-	dead := h
-	dead.Living = false
-	if err := t.replaceFact(p.Namespace, headKey(ev.Target), h.encode(), dead.encode()); err != nil {
-		return EventResult{}, err
-	}
-	if err := t.addFact(p.Namespace, historyKey(ev.Target, ev.at), be32(nil, 0)); err != nil {
-		return EventResult{}, err
-	}
-	t.namespace(ev.Namespace).records--
-	return EventResult{Outcome: OutcomeForgotten, Record: ev.Target, Version: h.Versions}, nil
+	ev.result.Version = ev.head.Versions
+	ev.ended, err = r.present(ev)
+	ev.result.Outcome = OutcomeForgotten
+	return err
 }
 
-// tombstone ends the life of a record's newest version: it leaves statistics and
-// present answers, and its rows stay for history and as-of.
-func (t *tx) tombstone(ev *eventContext, p *Partition, h Head) error {
-	doc := h.Doc
-	key := docKey(p.ID, doc)
-	old, err := t.get(key)
+// present is the version of the target that lives.
+func (r *records) present(ev *event) (*version, error) {
+	raw, err := r.t.get(docKey(ev.part.ID, ev.head.Doc))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	row, err := decodeDoc(old)
-	if err != nil {
-		return err
-	}
-	row.Death = ev.at
-	if err := t.replaceFact(p.Namespace, key, old, row.encode()); err != nil {
-		return err
-	}
-	if err := t.b.Set(deathKey(p.ID, ev.at, doc), nil, nil); err != nil {
-		return err
-	}
-	if err := t.flushDocs(p.ID); err != nil {
-		return err
-	}
-	// A version whose key is gone contributed no terms.
-	if err := t.g.terms.Remove(t.b, p.ID, doc); err != nil && !errors.Is(err, text.ErrNotFound) {
-		return err
-	}
-	if t.dead[p.ID] == nil {
-		t.dead[p.ID] = roaring.New()
-	}
-	t.dead[p.ID].Add(doc)
-	t.out.Deaths = append(t.out.Deaths, AppliedDoc{Partition: p.ID, Doc: doc, Record: row.Record})
-	if h.URI != "" {
-		if err := t.deleteFact(p.Namespace, uriKey(p.ID, h.URI, doc), row.Record[:]); err != nil {
+	row, err := decodeDoc(raw)
+	return &version{part: ev.part, doc: ev.head.Doc, record: ev.Target, number: ev.head.Versions, row: row}, err
+}
+
+func (r *records) fold(ev *event) error {
+	if ev.ended != nil {
+		if err := r.end(ev); err != nil {
 			return err
 		}
 	}
-	return t.endVectors(p, doc)
+	if ev.began == nil {
+		return nil
+	}
+	if err := r.begin(ev); err != nil || ev.ClientID.IsZero() {
+		return err
+	}
+	// The client's id is used, for ever.
+	used := UsedKey{Record: ev.result.Record, At: ev.at, Body: ev.Body}
+	return r.t.addFact(ev.Namespace, idemKey(ev.Namespace, ev.ClientID, ev.Agent), used.encode())
+}
+
+// begin writes the version that the event makes.
+func (r *records) begin(ev *event) error {
+	v, ns := ev.began, ev.Namespace
+	applied := AppliedDoc{Partition: v.part.ID, Doc: v.doc, Record: v.record, Namespace: ns, OccurredAt: ev.OccurredAt, Agent: ev.Agent}
+	head := Head{Partition: v.part.ID, Doc: v.doc, Versions: v.number, Living: true}
+	if c := ev.contribution; c != nil {
+		applied.Conversation = c.Conversation()
+		head.URI = c.URI
+	}
+	r.t.out.Docs = append(r.t.out.Docs, applied)
+	if err := r.t.addFact(ns, docKey(v.part.ID, v.doc), v.row.encode()); err != nil {
+		return err
+	}
+	if err := r.t.addFact(ns, historyKey(ns, v.record, ev.at), be32(nil, v.number)); err != nil {
+		return err
+	}
+	if head.URI != "" {
+		if err := r.t.addFact(ns, uriKey(v.part.ID, head.URI, v.doc), v.record[:]); err != nil {
+			return err
+		}
+	}
+	if ev.ended != nil {
+		return r.t.replaceFact(ns, headKey(ns, v.record), ev.head.encode(), head.encode())
+	}
+	return r.t.addFact(ns, headKey(ns, v.record), head.encode())
+}
+
+// end takes the version whose life ends out of present answers. Its rows stay for
+// history and as-of.
+func (r *records) end(ev *event) error {
+	v, ns := ev.ended, ev.Namespace
+	old := v.row.encode()
+	v.row.Death = ev.at
+	if err := r.t.replaceFact(ns, docKey(v.part.ID, v.doc), old, v.row.encode()); err != nil {
+		return err
+	}
+	r.t.out.Deaths = append(r.t.out.Deaths, AppliedDoc{Partition: v.part.ID, Doc: v.doc, Record: v.record})
+	if ev.head.URI != "" {
+		if err := r.t.deleteFact(ns, uriKey(v.part.ID, ev.head.URI, v.doc), v.record[:]); err != nil {
+			return err
+		}
+	}
+	if ev.began != nil {
+		return nil
+	}
+	dead := ev.head
+	dead.Living = false
+	if err := r.t.replaceFact(ns, headKey(ns, v.record), ev.head.encode(), dead.encode()); err != nil {
+		return err
+	}
+	return r.t.addFact(ns, historyKey(ns, v.record, ev.at), be32(nil, 0))
+}
+
+// erase takes a version's path out: of its record's head, and of the paths if it
+// lives.
+func (r *records) erase(v *version) error {
+	ns := v.part.Namespace
+	raw, err := r.t.get(headKey(ns, v.record))
+	if err != nil || raw == nil {
+		return err
+	}
+	h, err := decodeHead(raw)
+	if err != nil || h.Partition != v.part.ID || h.Doc != v.doc || h.URI == "" {
+		return err
+	}
+	if h.Living {
+		if err := r.t.deleteFact(ns, uriKey(v.part.ID, h.URI, v.doc), v.record[:]); err != nil {
+			return err
+		}
+	}
+	h.URI = ""
+	r.t.facts.remove(ns, headKey(ns, v.record), raw)
+	r.t.facts.add(ns, headKey(ns, v.record), h.encode())
+	return r.t.overwrite(headKey(ns, v.record), h.encode())
 }

@@ -2,41 +2,10 @@ package projections
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 
 	"mneme/internal/events"
 )
-
-// NamespaceRow is a namespace in the directory. Settings are the events that
-// set them, oldest first; they are opened by those who hold the cluster key.
-type NamespaceRow struct {
-	ID       events.ID `json:"id"`
-	Name     string    `json:"name"`
-	Created  int64     `json:"created"` // sealed_at of its creation, ns
-	Deleted  bool      `json:"deleted,omitempty"`
-	Settings []Ref     `json:"settings"`
-
-	Space SpaceKey    `json:"space,omitzero"` // the current vector space
-	Next  SpaceKey    `json:"next,omitzero"`  // the one being built
-	Kept  []KeptSpace `json:"kept,omitempty"` // those before, oldest first
-}
-
-func (r *NamespaceRow) encode() []byte {
-	b, err := json.Marshal(r)
-	if err != nil {
-		panic(fmt.Sprintf("namespace row: %v", err)) // plain data always encodes
-	}
-	return b
-}
-
-func decodeNamespaceRow(b []byte) (NamespaceRow, error) {
-	var r NamespaceRow
-	if err := json.Unmarshal(b, &r); err != nil {
-		return r, fmt.Errorf("namespace row: %w", events.ErrMalformed)
-	}
-	return r, nil
-}
 
 // Partition is one (namespace, scope, agent): the unit of index and statistics.
 type Partition struct {

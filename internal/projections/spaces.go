@@ -1,18 +1,16 @@
 package projections
 
 import (
-	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"slices"
 
 	"mneme/internal/events"
 )
 
-// Spaces: which vector spaces a namespace has, and what is in each. One is
-// current; one may be building beside it; those it had before are kept until an
-// event drops them. The fold knows spaces by their keys only.
+// Spaces: which vector spaces a namespace has. One is current; one may be
+// building beside it; those it had before are kept until an event drops them. The
+// fold knows spaces by their keys only.
 
 // MarshalText gives the key its 16 hexadecimal digits.
 func (k SpaceKey) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, k[:]), nil }
@@ -37,204 +35,90 @@ type KeptSpace struct {
 	Since int64    `json:"since"` // sealed_at of the switch away from it, ns
 }
 
-// spaceTotals is what a namespace has in one space.
-type spaceTotals struct {
-	living  uint64    // living versions with vectors in it
-	pending uint64    // living versions that wait for theirs, since it is current or being built
-	hash    StateHash // sum over its vector rows, so that dropping it costs no scan
-}
-
-func (s *spaceTotals) encode() []byte {
-	return append(be64(be64(nil, s.living), s.pending), s.hash.encode()...)
-}
-
-func decodeSpaceTotals(b []byte) (*spaceTotals, error) {
-	if len(b) != 48 {
-		return nil, fmt.Errorf("space totals row: %w", events.ErrMalformed)
-	}
-	return &spaceTotals{living: binary.BigEndian.Uint64(b), pending: binary.BigEndian.Uint64(b[8:]), hash: decodeStateHash(b[16:])}, nil
-}
-
 // knows reports whether vectors of the space have a place in the namespace.
-func (r *NamespaceRow) knows(space SpaceKey) bool {
-	return !space.IsZero() && (space == r.Space || space == r.Next || r.keeps(space))
+func (h *Home) knows(space SpaceKey) bool {
+	return !space.IsZero() && (slices.Contains(h.spaces(), space))
 }
 
-func (r *NamespaceRow) keeps(space SpaceKey) bool {
-	return slices.ContainsFunc(r.Kept, func(k KeptSpace) bool { return k.Space == space })
+func (h *Home) keeps(space SpaceKey) bool {
+	return slices.ContainsFunc(h.Kept, func(k KeptSpace) bool { return k.Space == space })
 }
 
-func (r *NamespaceRow) forgetKept(space SpaceKey) {
-	r.Kept = slices.DeleteFunc(slices.Clone(r.Kept), func(k KeptSpace) bool { return k.Space == space })
+func (h *Home) forgetKept(space SpaceKey) {
+	h.Kept = slices.DeleteFunc(slices.Clone(h.Kept), func(k KeptSpace) bool { return k.Space == space })
 }
 
-// totals returns what the namespace has in a space, making it at first use.
-func (n *nsState) totals(space SpaceKey) *spaceTotals {
-	s := n.spaces[space]
-	if s == nil {
-		s = &spaceTotals{}
-		n.spaces[space] = s
+// spaces lists the spaces that vectors of the namespace may lie in.
+func (h *Home) spaces() []SpaceKey {
+	var out []SpaceKey
+	for _, s := range []SpaceKey{h.Space, h.Next} {
+		if !s.IsZero() {
+			out = append(out, s)
+		}
 	}
-	return s
+	for _, k := range h.Kept {
+		out = append(out, k.Space)
+	}
+	return out
 }
 
-// pending counts the versions that wait for vectors in the current space.
-func (n *nsState) pending() uint64 {
-	if s := n.spaces[n.row.Space]; s != nil {
-		return s.pending
+// spaceEvent decides an event about a space: change edits the row, or says why
+// not.
+func (h *home) spaceEvent(ev *event, change func(next *Home, space SpaceKey) Outcome) error {
+	now := h.of(ev.Namespace)
+	if now == nil || ev.contribution == nil || ev.contribution.Space.IsZero() {
+		return ev.is(OutcomeRejected)
 	}
-	return 0
-}
-
-// changeSpaces runs change on the row of the event's namespace; a change that
-// takes no effect says which outcome that is.
-func (t *tx) changeSpaces(ev *eventContext, change func(n *nsState, space SpaceKey) (Outcome, error)) (EventResult, error) {
-	n := t.namespace(ev.Namespace)
-	if !n.living() || ev.contribution == nil || ev.contribution.Space.IsZero() {
-		return EventResult{Outcome: OutcomeRejected}, nil
+	next := now.changedBy(ev.at)
+	outcome := change(next, ev.contribution.Space)
+	if outcome == OutcomeApplied {
+		ev.home = next
 	}
-	old := n.row.encode()
-	outcome, err := change(n, ev.contribution.Space)
-	if err != nil || outcome != OutcomeApplied {
-		return EventResult{Outcome: outcome}, err
-	}
-	n.row.Settings = append(n.row.Settings[:len(n.row.Settings):len(n.row.Settings)], ev.at)
-	return EventResult{Outcome: outcome}, t.replaceFact(ev.Namespace, namespaceKey(ev.Namespace), old, n.row.encode())
+	return ev.is(outcome)
 }
 
 // spaceBuilding begins to fill a space beside the current one: from here on new
 // versions get vectors in both. A kept space is caught up.
-func (t *tx) spaceBuilding(ev *eventContext) (EventResult, error) {
-	return t.changeSpaces(ev, func(n *nsState, space SpaceKey) (Outcome, error) {
+func (h *home) spaceBuilding(ev *event) error {
+	return h.spaceEvent(ev, func(next *Home, space SpaceKey) Outcome {
 		switch {
-		case space == n.row.Space || space == n.row.Next:
-			return OutcomeDuplicate, nil
-		case !n.row.Next.IsZero():
-			return OutcomeConflict, nil
+		case space == next.Space || space == next.Next:
+			return OutcomeDuplicate
+		case !next.Next.IsZero():
+			return OutcomeConflict
 		}
-		n.row.Next = space
-		n.row.forgetKept(space)
-		return OutcomeApplied, nil
+		next.Next = space
+		next.forgetKept(space)
+		return OutcomeApplied
 	})
 }
 
-// spaceSwitched makes the space that was building the current one. Nothing is
-// written about the versions that still wait for vectors in it. Those that wait
-// in the space before are forgotten: it is not filled any more.
-func (t *tx) spaceSwitched(ev *eventContext) (EventResult, error) {
-	return t.changeSpaces(ev, func(n *nsState, space SpaceKey) (Outcome, error) {
-		if space != n.row.Next {
-			return OutcomeRejected, nil
+// spaceSwitched makes the space that was building the current one.
+func (h *home) spaceSwitched(ev *event) error {
+	return h.spaceEvent(ev, func(next *Home, space SpaceKey) Outcome {
+		if space != next.Next {
+			return OutcomeRejected
 		}
-		if old := n.row.Space; !old.IsZero() {
-			n.row.Kept = append(slices.Clone(n.row.Kept), KeptSpace{old, ev.SealedAt})
-			n.totals(old).pending = 0
-			if err := t.dropRange(pendingPrefix(ev.Namespace, old)); err != nil {
-				return OutcomeNone, err
-			}
+		if ev.space = next.Space; !ev.space.IsZero() {
+			next.Kept = append(slices.Clone(next.Kept), KeptSpace{ev.space, ev.SealedAt})
 		}
-		n.row.Space, n.row.Next = space, SpaceKey{}
-		return OutcomeApplied, nil
+		next.Space, next.Next = space, SpaceKey{}
+		return OutcomeApplied
 	})
 }
 
 // spaceDropped removes a kept space, or the one being built, with its vectors.
-func (t *tx) spaceDropped(ev *eventContext) (EventResult, error) {
-	return t.changeSpaces(ev, func(n *nsState, space SpaceKey) (Outcome, error) {
+func (h *home) spaceDropped(ev *event) error {
+	return h.spaceEvent(ev, func(next *Home, space SpaceKey) Outcome {
 		switch {
-		case space == n.row.Next:
-			n.row.Next = SpaceKey{}
-		case n.row.keeps(space):
-			n.row.forgetKept(space)
+		case space == next.Next:
+			next.Next = SpaceKey{}
+		case next.keeps(space):
+			next.forgetKept(space)
 		default:
-			return OutcomeRejected, nil
+			return OutcomeRejected
 		}
-		return OutcomeApplied, t.dropSpace(ev.Namespace, n, space)
+		ev.space = space
+		return OutcomeApplied
 	})
-}
-
-// dropSpace deletes the vectors of a namespace in one space. Its numbers begin
-// at 0 again, should it ever be built anew.
-func (t *tx) dropSpace(ns events.ID, n *nsState, space SpaceKey) error {
-	for _, p := range t.g.parts {
-		if p.Namespace != ns {
-			continue
-		}
-		for _, prefix := range [][]byte{vectorPrefix(p.ID, space), docVectorsPrefix(p.ID, space), nextVectorKey(p.ID, space)} {
-			if err := t.dropRange(prefix); err != nil {
-				return err
-			}
-		}
-		delete(t.nextVec, string(nextVectorKey(p.ID, space)))
-		t.out.Vectors = slices.DeleteFunc(t.out.Vectors, func(v AppliedVector) bool { return v.Partition == p.ID && v.Space == space })
-	}
-	if s := n.spaces[space]; s != nil {
-		n.hash = n.hash.Sub(s.hash)
-		delete(n.spaces, space)
-	}
-	t.out.DroppedSpaces = append(t.out.DroppedSpaces, DroppedSpace{ns, space})
-	if err := t.dropRange(pendingPrefix(ns, space)); err != nil {
-		return err
-	}
-	return t.b.Delete(spaceTotalsKey(ns, space), nil)
-}
-
-// DroppedSpace is a space whose vectors are gone from a namespace.
-type DroppedSpace struct {
-	Namespace events.ID
-	Space     SpaceKey
-}
-
-// SpaceRecords is the number of a namespace's living records that have vectors
-// in a space.
-func (v *View) SpaceRecords(ns events.ID, space SpaceKey) (uint64, error) {
-	raw, err := v.get(spaceTotalsKey(ns, space))
-	if err != nil || raw == nil {
-		return 0, err
-	}
-	s, err := decodeSpaceTotals(raw)
-	if err != nil {
-		return 0, err
-	}
-	return s.living, nil
-}
-
-// Lacking lists up to limit living versions of a partition, from a DocID on,
-// that have no vectors in a space. next is where to go on; done says that the
-// end was reached.
-func (v *View) Lacking(p Partition, space SpaceKey, from uint32, limit int) (docs []PendingDoc, next uint32, done bool, err error) {
-	has, err := v.snap.NewIter(prefixOptions(docVectorsPrefix(p.ID, space)))
-	if err != nil {
-		return nil, from, false, err
-	}
-	defer has.Close()
-	it, err := v.snap.NewIter(prefixOptions(be32([]byte{prefixDoc}, p.ID)))
-	if err != nil {
-		return nil, from, false, err
-	}
-	defer it.Close()
-	more := has.SeekGE(docVectorsKey(p.ID, space, from))
-	next = from
-	for ok := it.SeekGE(docKey(p.ID, from)); ok; ok = it.Next() {
-		doc := binary.BigEndian.Uint32(it.Key()[5:])
-		for more && binary.BigEndian.Uint32(has.Key()[13:]) < doc {
-			more = has.Next()
-		}
-		if more && binary.BigEndian.Uint32(has.Key()[13:]) == doc {
-			next = doc + 1
-			continue
-		}
-		if len(docs) == limit {
-			return docs, next, false, nil
-		}
-		next = doc + 1
-		d, err := decodeDoc(it.Value())
-		if err != nil {
-			return nil, from, false, err
-		}
-		if d.Living() {
-			docs = append(docs, PendingDoc{p.ID, doc, d.Record})
-		}
-	}
-	return docs, next, true, errors.Join(it.Error(), has.Error())
 }

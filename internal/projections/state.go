@@ -105,7 +105,7 @@ func Open(opt Options) (*State, error) {
 		return nil, err
 	}
 	if name == "" {
-		return begin(opt)
+		return first(opt)
 	}
 	g, err := openGeneration(opt, name)
 	if err != nil {
@@ -121,9 +121,9 @@ func newState(opt Options, g *generation) *State {
 	return &State{opt: opt, gen: g, moved: make(chan struct{}), views: map[*View]uint64{}, viewClosed: make(chan struct{})}
 }
 
-// begin makes the first generation. One that is there already was begun by a
+// first makes the first generation. One that is there already was begun by a
 // start that was cut short, unless it holds something.
-func begin(opt Options) (*State, error) {
+func first(opt Options) (*State, error) {
 	if opt.ReadOnly {
 		return nil, fmt.Errorf("state %s: %w", opt.Dir, storage.ErrNoDatabase)
 	}
@@ -143,23 +143,30 @@ func begin(opt Options) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
-	if g.cursor.Seq > 0 {
-		return nil, errors.Join(lost, g.db.Close())
+	if g.now.cursor.Seq > 0 {
+		return nil, errors.Join(lost, g.close())
 	}
 	if err := setCurrentGeneration(opt.FS, opt.Dir, names[0]); err != nil {
-		return nil, errors.Join(err, g.db.Close())
+		return nil, errors.Join(err, g.close())
 	}
 	return newState(opt, g), nil
+}
+
+// begin starts a transaction. There is one at a time.
+func (s *State) begin() (*generation, *tx) {
+	s.mu.RLock()
+	g := s.gen
+	t := newTx(g)
+	s.mu.RUnlock()
+	t.b = g.db.NewIndexedBatch()
+	return g, t
 }
 
 // Apply folds commands in order, in one batch with the cursor. Commands at or
 // below the applied index are skipped with a nil result. An error, a
 // *CommandError, leaves the state as it was on disk; the caller stops the shard.
 func (s *State) Apply(commands []Command) ([]any, error) {
-	s.mu.RLock()
-	g := s.gen
-	s.mu.RUnlock()
-	t := newTx(g)
+	g, t := s.begin()
 	defer t.b.Close()
 	results := make([]any, len(commands))
 	for i, c := range commands {
@@ -186,10 +193,7 @@ func (s *State) Apply(commands []Command) ([]any, error) {
 // ApplyLocal folds one range that comes from a replay instead of Raft: a
 // rebuild or a restore from backup.
 func (s *State) ApplyLocal(r *Range) (RangeResult, error) {
-	s.mu.RLock()
-	g := s.gen
-	s.mu.RUnlock()
-	t := newTx(g)
+	g, t := s.begin()
 	defer t.b.Close()
 	res, err := t.applyRange(r)
 	if err != nil {
@@ -201,10 +205,7 @@ func (s *State) ApplyLocal(r *Range) (RangeResult, error) {
 // SetOrigin records the Raft index and the stream identity that a rebuilt state
 // takes over, before it is swapped in.
 func (s *State) SetOrigin(index, term uint64, identity string) error {
-	s.mu.RLock()
-	g := s.gen
-	s.mu.RUnlock()
-	t := newTx(g)
+	g, t := s.begin()
 	defer t.b.Close()
 	t.cursor.RaftIndex, t.cursor.RaftTerm, t.cursor.Identity = index, term, identity
 	return s.commit(g, t)
@@ -220,10 +221,13 @@ func (s *State) commit(g *generation, t *tx) error {
 	}
 	g.terms.Committed()
 	s.mu.Lock()
-	g.publish(t)
+	err := g.publish(t)
 	moved := s.moved
 	s.moved = make(chan struct{})
 	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
 	if s.opt.OnApply != nil {
 		t.out.Cursor = t.cursor
 		s.opt.OnApply(t.out)
@@ -242,7 +246,7 @@ func (s *State) AppliedIndex() (index, term uint64) {
 func (s *State) Cursor() Cursor {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.gen.cursor
+	return s.gen.now.cursor
 }
 
 // Moved returns a channel that is closed when the cursor moves next.
@@ -299,13 +303,13 @@ func (s *State) Sibling() (*State, error) {
 
 // Discard closes a sibling and removes it.
 func (s *State) Discard() error {
-	return errors.Join(s.gen.db.Close(), s.opt.FS.RemoveAll(s.opt.FS.PathJoin(s.opt.Dir, s.gen.name)))
+	return errors.Join(s.gen.close(), s.opt.FS.RemoveAll(s.opt.FS.PathJoin(s.opt.Dir, s.gen.name)))
 }
 
 // Swap puts the sibling's rows in this state's place. The sibling must not be
 // used afterwards. Closing it makes its rows durable, before CURRENT names them.
 func (s *State) Swap(sibling *State) error {
-	if err := sibling.gen.db.Close(); err != nil {
+	if err := sibling.gen.close(); err != nil {
 		return err
 	}
 	return s.swapTo(sibling.gen.name)
@@ -317,7 +321,7 @@ func (s *State) swapTo(name string) error {
 		return err
 	}
 	if err := setCurrentGeneration(s.opt.FS, s.opt.Dir, name); err != nil {
-		return errors.Join(err, next.db.Close())
+		return errors.Join(err, next.close())
 	}
 	s.mu.Lock()
 	old := s.gen
@@ -337,7 +341,7 @@ func (s *State) swapTo(name string) error {
 // retire closes and removes a generation that nobody reads any more.
 func (s *State) retire(g *generation) {
 	defer close(g.gone)
-	if err := g.db.Close(); err != nil {
+	if err := g.close(); err != nil {
 		s.opt.Logger.Warn("old state could not be closed", "dir", g.name, "err", err)
 		return
 	}
@@ -357,5 +361,5 @@ func (s *State) Fault() error {
 func (s *State) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.gen.db.Close()
+	return s.gen.close()
 }

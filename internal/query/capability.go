@@ -44,27 +44,21 @@ type openPart struct {
 }
 
 // partitions lists what is there of the partitions that c opens, the team's first.
-func (c Capability) partitions(v *projections.View) ([]openPart, error) {
+func (c Capability) partitions(v *projections.View) []openPart {
 	if c.ns == zeroID {
-		return nil, nil
+		return nil
 	}
 	out := make([]openPart, 0, 2)
-	add := func(scope events.Scope, agent string) error {
-		p, ok, err := v.Partition(c.ns, scope, agent)
-		if ok {
+	add := func(scope events.Scope, agent string) {
+		if p, ok := v.Partition(c.ns, scope, agent); ok {
 			out = append(out, openPart{p, v.Live(p)})
 		}
-		return err
 	}
-	if err := add(events.ScopeTeam, ""); err != nil {
-		return nil, err
-	}
+	add(events.ScopeTeam, "")
 	if c.agent != "" {
-		if err := add(events.ScopeAgent, c.agent); err != nil {
-			return nil, err
-		}
+		add(events.ScopeAgent, c.agent)
 	}
-	return out, nil
+	return out
 }
 
 // OpenCapability makes the capability of an agent, or of the team with as "",

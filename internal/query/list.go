@@ -76,7 +76,7 @@ func (r *Reader) births(p *openPart, before projections.Ref, allow *docSet, visi
 		}
 		b := birth{at: d.At, record: d.Record, part: p, doc: doc, row: d}
 		if !d.Living() {
-			h, ok, err := r.view.Head(d.Record)
+			h, ok, err := r.view.Head(r.cap.ns, d.Record)
 			if err != nil || !ok || !h.Living || !allow.allows(h.Doc) {
 				return err == nil, err
 			}

@@ -30,9 +30,7 @@ func (r *Reader) open(namespace, as string) (err error) {
 	if r.cap, r.info, err = r.s.OpenCapability(r.view, namespace, as); err != nil {
 		return err
 	}
-	if r.parts, err = r.cap.partitions(r.view); err != nil {
-		return err
-	}
+	r.parts = r.cap.partitions(r.view)
 	if r.set, err = r.s.opt.Book.Of(r.view, r.info); err != nil {
 		return err
 	}
@@ -90,7 +88,7 @@ func (r *Reader) narrowed(scope memory.Scope) ([]openPart, error) {
 // head finds a record in the open partitions. A record that lies elsewhere is
 // as good as none.
 func (r *Reader) head(id events.ID) (projections.Head, *openPart, bool, error) {
-	h, ok, err := r.view.Head(id)
+	h, ok, err := r.view.Head(r.cap.ns, id)
 	if err != nil || !ok {
 		return h, nil, false, err
 	}

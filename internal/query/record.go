@@ -83,7 +83,7 @@ func (r *Reader) versionAt(id events.ID, h projections.Head, version uint32) (pr
 		}
 		return d.At, err
 	}
-	history, err := r.view.History(id)
+	history, err := r.view.History(r.cap.ns, id)
 	if err != nil {
 		return projections.Ref{}, err
 	}
@@ -106,7 +106,7 @@ func (r *Reader) History(ctx context.Context, idOrURI string) (memory.History, e
 	if p == nil {
 		return memory.History{}, noRecord(idOrURI)
 	}
-	entries, err := r.view.History(id)
+	entries, err := r.view.History(r.cap.ns, id)
 	if err != nil {
 		return memory.History{}, failed("history", err)
 	}

@@ -174,9 +174,9 @@ func (s *vectorSet) remove(doc uint32) {
 // newSet makes an empty set for a partition of the view; nil if the partition
 // is not there any more or its namespace does not have that space.
 func (s *Service) newSet(v *projections.View, key setKey) (*vectorSet, error) {
-	p, ok, err := v.PartitionByID(key.part)
-	if err != nil || !ok {
-		return nil, err
+	p, ok := v.PartitionByID(key.part)
+	if !ok {
+		return nil, nil
 	}
 	ns, ok, err := v.NamespaceByID(p.Namespace)
 	if err != nil || !ok || ns.Deleted {

@@ -330,7 +330,7 @@ func (w *world) expected() []expectation {
 // shows compares a view with what a read has to show.
 func (w *world) shows(v *projections.View, want []expectation, what string) {
 	for _, e := range want {
-		head, ok, err := v.Head(e.note.record)
+		head, ok, err := v.Head(w.home(v), e.note.record)
 		w.must(err)
 		forgetting := false
 		for _, c := range e.note.changes {

@@ -139,14 +139,19 @@ func (w *world) verify() {
 	w.refold(v)
 }
 
-// created lists the captures that the state holds, by their text.
-func (w *world) created(v *projections.View) map[string][]projections.AuditRow {
+// home is the namespace's id.
+func (w *world) home(v *projections.View) events.ID {
 	ns, ok, err := v.Namespace(namespace)
 	if w.must(err); !ok {
 		w.fail("the namespace is gone")
 	}
+	return ns.ID
+}
+
+// created lists the captures that the state holds, by their text.
+func (w *world) created(v *projections.View) map[string][]projections.AuditRow {
 	out := map[string][]projections.AuditRow{}
-	w.must(v.Audit(ns.ID, projections.Ref{}, func(row projections.AuditRow) (bool, error) {
+	w.must(v.Audit(w.home(v), projections.Ref{}, func(row projections.AuditRow) (bool, error) {
 		if row.Type == events.TypeCaptured && row.Outcome == projections.OutcomeCreated {
 			text := w.text(v, row.At)
 			out[text] = append(out[text], row)
@@ -189,7 +194,7 @@ func (w *world) verifyNotes(v *projections.View) {
 }
 
 func (w *world) verifyVersions(v *projections.View, n *note) {
-	list, err := v.History(n.record)
+	list, err := v.History(w.home(v), n.record)
 	w.must(err)
 	texts := map[int]string{}
 	for _, e := range list {

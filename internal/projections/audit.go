@@ -1,0 +1,70 @@
+package projections
+
+import (
+	"errors"
+	"github.com/cockroachdb/pebble/v2"
+	"mneme/internal/events"
+)
+
+// audit is the projection that says what each event did. Its rows outlive the
+// namespaces that they speak of.
+type audit struct {
+	defaults
+	t *tx
+}
+
+var auditRows = declaration{
+	name: "audit",
+	rows: []rows{{prefix: prefixAudit, fact: true, key: "namespace16 seq8 index4",
+		holds: "type2 scope1 outcome1 sealed8 event16 record16 hash32 agent; rows of control events and void messages are no facts"}},
+}
+
+func (a *audit) declared() *declaration { return &auditRows }
+
+// void notes a message that is no frame of this log.
+func (a *audit) void(seq uint64, message []byte) error {
+	row := AuditRow{At: Ref{seq, 0}, Outcome: OutcomeVoid, SealedAt: a.t.cursor.SealedAt, Hash: events.HashEnvelope(message)}
+	return a.t.b.Set(auditKey(events.ID{}, row.At), row.encode(), nil)
+}
+
+func (a *audit) fold(ev *event) error {
+	res := &ev.result
+	row := AuditRow{At: ev.at, Type: ev.Type, Scope: ev.Scope, Outcome: res.Outcome, SealedAt: ev.SealedAt,
+		Event: ev.Event, Record: res.Record, Hash: events.HashEnvelope(ev.raw), Agent: ev.Agent}
+	if row.Record == (events.ID{}) {
+		row.Record = ev.Target
+	}
+	a.t.out.Events = append(a.t.out.Events, AppliedEvent{Row: row, Namespace: ev.Namespace, Version: res.Version})
+	key, value := auditKey(ev.Namespace, ev.at), row.encode()
+	if ev.Type.Control() || ev.Namespace == (events.ID{}) {
+		return a.t.b.Set(key, value, nil)
+	}
+	return a.t.addFact(ev.Namespace, key, value)
+}
+
+// auditReads are the reads of the audit log.
+type auditReads struct{ p *published }
+
+// Audit visits a namespace's audit rows after a reference, oldest first. The
+// zero namespace holds the system's rows.
+func (v auditReads) Audit(ns events.ID, after Ref, visit func(AuditRow) (bool, error)) error {
+	lower := append(auditKey(ns, after), 0)
+	it, err := v.p.snap.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: prefixOptions(auditPrefix(ns)).UpperBound})
+	if err != nil {
+		return err
+	}
+	for ok := it.First(); ok; ok = it.Next() {
+		row, err := decodeAuditRow(decodeRef(it.Key()[17:]), it.Value())
+		more := false
+		if err == nil {
+			more, err = visit(row)
+		}
+		if err != nil {
+			return errors.Join(err, it.Close())
+		}
+		if !more {
+			break
+		}
+	}
+	return errors.Join(it.Error(), it.Close())
+}

@@ -1,0 +1,221 @@
+package projections
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"mneme/internal/events"
+	"mneme/internal/storage"
+)
+
+// Home is what the shard of a namespace knows of it. It ends with the namespace.
+// Settings are the events that set them, oldest first; they are opened by those
+// who hold the cluster key.
+type Home struct {
+	ID       events.ID `json:"id"`
+	Created  int64     `json:"created"` // sealed_at of its creation, ns
+	Settings []Ref     `json:"settings"`
+
+	Space SpaceKey    `json:"space,omitzero"` // the current vector space
+	Next  SpaceKey    `json:"next,omitzero"`  // the one being built
+	Kept  []KeptSpace `json:"kept,omitempty"` // those before, oldest first
+}
+
+func (h *Home) encode() []byte { return encodeJSON(h) }
+
+func decodeHome(b []byte) (Home, error) {
+	var h Home
+	if err := json.Unmarshal(b, &h); err != nil {
+		return h, fmt.Errorf("home row: %w", events.ErrMalformed)
+	}
+	return h, nil
+}
+
+// changedBy is the row after one more event that it was set by.
+func (h *Home) changedBy(at Ref) *Home {
+	next := *h
+	next.Settings = append(h.Settings[:len(h.Settings):len(h.Settings)], at)
+	return &next
+}
+
+// homeState is a home with the number of its living records.
+type homeState struct {
+	Home
+	records uint64
+}
+
+// home is the projection of what the shard of a namespace knows of it: settings,
+// spaces, totals. The fold of every memory asks it.
+type home struct {
+	defaults
+	t     *tx
+	homes changes[events.ID, homeState]
+}
+
+var homeRows = declaration{
+	name: "home",
+	rows: []rows{
+		{prefix: prefixHome, scope: ofNamespace, fact: true, key: "namespace16",
+			holds: `JSON {"id","created","settings":[refs of events],"space"?,"next"?,"kept"?:[{"space","since"}]}`},
+		{prefix: prefixRecords, scope: ofNamespace, key: "namespace16", holds: "living records, 8"},
+	},
+	load: func(db *storage.DB, m *memory) error {
+		homes := map[events.ID]*homeState{}
+		err := eachRow(db, []byte{prefixHome}, func(key, value []byte) error {
+			h, err := decodeHome(value)
+			homes[h.ID] = &homeState{Home: h}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		err = eachRow(db, []byte{prefixRecords}, func(key, value []byte) error {
+			if len(value) != 8 || len(key) != 17 || homes[events.ID(key[1:])] == nil {
+				return fmt.Errorf("records row: %w", events.ErrMalformed)
+			}
+			homes[events.ID(key[1:])].records = binary.BigEndian.Uint64(value)
+			return nil
+		})
+		m.homes = m.homes.with(homes)
+		return err
+	},
+}
+
+func (h *home) declared() *declaration { return &homeRows }
+
+// of returns a namespace that is there to be written to, or nil.
+func (h *home) of(ns events.ID) *Home {
+	if s := h.homes.get(ns); s != nil {
+		return &s.Home
+	}
+	return nil
+}
+
+func (h *home) changed(ev *event) error {
+	now := h.of(ev.Namespace)
+	if now == nil {
+		return ev.is(OutcomeRejected)
+	}
+	ev.home = now.changedBy(ev.at)
+	return ev.is(OutcomeApplied)
+}
+
+func (h *home) deleted(ev *event) error {
+	if h.of(ev.Namespace) == nil {
+		return ev.is(OutcomeRejected)
+	}
+	return ev.is(OutcomeApplied)
+}
+
+func (h *home) drop(ns events.ID, _ []uint32) {
+	h.homes.remove(ns)
+	h.t.out.Dropped = append(h.t.out.Dropped, ns)
+}
+
+func (h *home) fold(ev *event) error {
+	switch {
+	case ev.took(events.TypeNamespaceCreated):
+		s := h.homes.edit(ev.Namespace)
+		s.Home = Home{ID: ev.Namespace, Created: ev.SealedAt, Settings: []Ref{ev.at}}
+		if ev.contribution != nil {
+			s.Space = ev.contribution.Space
+		}
+		return h.t.addFact(ev.Namespace, homeKey(ev.Namespace), s.encode())
+	case ev.home != nil:
+		s := h.homes.edit(ev.Namespace)
+		old := s.encode()
+		s.Home = *ev.home
+		return h.t.replaceFact(ev.Namespace, homeKey(ev.Namespace), old, s.encode())
+	case ev.result.Outcome == OutcomeCreated:
+		h.homes.edit(ev.Namespace).records++
+	case ev.result.Outcome == OutcomeForgotten:
+		h.homes.edit(ev.Namespace).records--
+	}
+	return nil
+}
+
+func (h *home) finish() error {
+	for ns, s := range h.homes.now {
+		if s == nil {
+			continue
+		}
+		if err := h.t.b.Set(recordsKey(ns), be64(nil, s.records), nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *home) publish(m *memory) { m.homes = h.homes.after() }
+
+// homeReads are the reads of namespaces' homes.
+type homeReads struct{ p *published }
+
+// NamespaceInfo is a namespace with its totals.
+type NamespaceInfo struct {
+	Home
+	Name             string
+	Deleted          bool
+	Hash             StateHash
+	Records, Pending uint64
+}
+
+// Namespace finds a living namespace by name.
+func (v homeReads) Namespace(name string) (NamespaceInfo, bool, error) {
+	id := v.p.names.get(name)
+	if id == nil {
+		return NamespaceInfo{}, false, nil
+	}
+	return v.NamespaceByID(*id)
+}
+
+// NamespaceByID finds a namespace, also a deleted one.
+func (v homeReads) NamespaceByID(id events.ID) (NamespaceInfo, bool, error) {
+	e := v.p.entries.get(id)
+	if e == nil {
+		return NamespaceInfo{}, false, nil
+	}
+	info := NamespaceInfo{Home: Home{ID: id, Created: e.Created}, Name: e.Name, Deleted: e.Deleted}
+	if h := v.p.homes.get(id); h != nil {
+		info.Home, info.Records = h.Home, h.records
+		if s := v.p.spaces.get(spaceID{id, h.Space}); s != nil {
+			info.Pending = s.pending
+		}
+	}
+	if h := v.p.hashes.get(id); h != nil {
+		info.Hash = *h
+	}
+	return info, true, nil
+}
+
+// Namespaces lists the living namespaces by name.
+func (v homeReads) Namespaces() ([]NamespaceInfo, error) {
+	var out []NamespaceInfo
+	v.p.names.each(func(_ string, id *events.ID) {
+		info, _, _ := v.NamespaceByID(*id)
+		out = append(out, info)
+	})
+	slices.SortFunc(out, func(a, b NamespaceInfo) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// Totals are the living records and pending vectors over all namespaces.
+func (v homeReads) Totals() (records, pending uint64, err error) {
+	v.p.homes.each(func(ns events.ID, h *homeState) {
+		records += h.records
+		if s := v.p.spaces.get(spaceID{ns, h.Space}); s != nil {
+			pending += s.pending
+		}
+	})
+	return records, pending, nil
+}
+
+// Hash is the state hash over all namespaces.
+func (v homeReads) Hash() (StateHash, error) {
+	var sum StateHash
+	v.p.hashes.each(func(_ events.ID, h *StateHash) { sum = sum.Add(*h) })
+	return sum, nil
+}

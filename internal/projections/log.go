@@ -1,0 +1,63 @@
+package projections
+
+import (
+	"mneme/internal/events"
+)
+
+// eventLog is the projection that keeps the log itself: every message verbatim, so
+// that a lost part of the log is written again from state, and where the state
+// stands.
+type eventLog struct {
+	defaults
+	t *tx
+}
+
+var logRows = declaration{
+	name: "log",
+	rows: []rows{
+		{prefix: prefixMeta, key: "'c' | 'e'", holds: "c: the cursor; e: sequence of the last event that erased something, 8"},
+		{prefix: prefixFrame, key: "seq8", holds: "01 and the frame's header, or 00 and a void message"},
+		{prefix: prefixEnvelope, key: "seq8 index4", holds: "the sealed event, verbatim"},
+		{prefix: prefixEpoch, key: "epoch4", holds: "first sequence of the epoch, 8"},
+		{prefix: prefixQuarantine, key: "seq8 index4", holds: "code of a quarantined event"},
+	},
+	sections: []section{{tag: sectionCode,
+		append: func(c *Contribution, b []byte) []byte { return append(b, c.Code...) },
+		decode: func(c *Contribution, d *decoder) { c.Code = string(d.rest()) }}},
+}
+
+func (l *eventLog) declared() *declaration { return &logRows }
+
+const (
+	frameVoid  = 0
+	frameValid = 1
+)
+
+// frame keeps what a frame has besides its events.
+func (l *eventLog) frame(seq uint64, f *events.Frame) error {
+	return l.t.b.Set(frameKey(seq), f.AppendHeader([]byte{frameValid}), nil)
+}
+
+// void keeps a message that is no frame of this log.
+func (l *eventLog) void(seq uint64, message []byte) error {
+	l.t.out.Voids = append(l.t.out.Voids, seq)
+	return l.t.b.Set(frameKey(seq), append([]byte{frameVoid}, message...), nil)
+}
+
+func (l *eventLog) fold(ev *event) error {
+	if err := l.t.b.Set(envelopeKey(ev.at.Seq, ev.at.Index), ev.raw, nil); err != nil {
+		return err
+	}
+	switch {
+	case ev.result.Outcome == OutcomeQuarantined:
+		l.t.out.Quarantined++
+		return l.t.b.Set(quarantineKey(ev.at), []byte(ev.code), nil)
+	case ev.took(events.TypeEpochBegan): // positions of the former epoch stay valid up to here
+		return l.t.b.Set(epochKey(l.t.cursor.Epoch), be64(nil, ev.at.Seq), nil)
+	case ev.took(events.TypeNamespaceDeleted):
+		return l.t.b.Set(metaErasedKey, be64(nil, ev.at.Seq), nil)
+	}
+	return nil
+}
+
+func (l *eventLog) finish() error { return l.t.b.Set(metaCursorKey, l.t.cursor.encode(), nil) }
