@@ -156,6 +156,13 @@ func (w *Writer) Close(ctx context.Context) error {
 	return nil
 }
 
+// Abandon stops at once: what waits is refused, and of what is in flight nobody
+// can say any more that it was applied.
+func (w *Writer) Abandon(why error) {
+	w.queue.close()
+	w.loop.abandon(why)
+}
+
 // Pause stops writing after what is in flight has been applied. The returned
 // function goes on. Admission continues until the queue is full.
 func (w *Writer) Pause(ctx context.Context) (resume func(), err error) {

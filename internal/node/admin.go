@@ -19,7 +19,7 @@ func (n *Node) Status(ctx context.Context) (memory.Status, error) {
 	}
 	return memory.Status{
 		ClusterID: n.dir.node.ClusterID,
-		Nodes:     []memory.NodeStatus{{ID: n.dir.node.NodeID, Role: "leader", Address: n.HTTPAddr(), Version: n.cfg.Version}},
+		Nodes:     []memory.NodeStatus{{ID: n.dir.node.NodeID, Role: n.role(), Address: n.HTTPAddr(), Version: n.cfg.Version}},
 		Shards:    []memory.ShardStatus{shard},
 		Embedder:  n.defaultEmbedder(ctx),
 		Vector:    n.query.VectorStatus(),
@@ -31,6 +31,14 @@ func (n *Node) Status(ctx context.Context) (memory.Status, error) {
 		Dev:     n.cfg.Dev,
 		UptimeS: time.Since(n.started).Seconds(),
 	}, nil
+}
+
+// role says whether this node takes writes.
+func (n *Node) role() string {
+	if n.replica.Leads() {
+		return "leader"
+	}
+	return "follower"
 }
 
 func (n *Node) shardStatus(ctx context.Context) (memory.ShardStatus, error) {
@@ -45,11 +53,11 @@ func (n *Node) shardStatus(ctx context.Context) (memory.ShardStatus, error) {
 		return memory.ShardStatus{}, err
 	}
 	c := v.Cursor()
-	leader, _ := n.group.Leader()
+	leader, _ := n.replica.Group().Leader()
 	out := memory.ShardStatus{ID: shard0, Leader: leader, Epoch: c.Epoch, Position: c.Position().String(), StateHash: hash.String(),
 		PipelineVersion: projections.PipelineVersion, Records: records, PendingVectors: pending}
 	out.Erasing = n.eraser.Status()
-	if err := n.group.Halted(); err != nil {
+	if err := n.replica.Group().Halted(); err != nil {
 		out.Halted = err.Error()
 	}
 	if info, err := n.stream.Info(ctx); err == nil {
@@ -57,7 +65,7 @@ func (n *Node) shardStatus(ctx context.Context) (memory.ShardStatus, error) {
 	}
 	out.Log.Scrub = n.scrub.Status()
 	out.Log.Void = n.voids.Load()
-	if d := n.shardNow().Diverged(); d != nil {
+	if d := n.replica.Diverged(); d != nil {
 		out.Log.Diverged = d.Error()
 	}
 	return out, nil
@@ -110,9 +118,9 @@ func (n *Node) Version() string { return n.cfg.Version }
 func (n *Node) Ready() (bool, []memory.Check) {
 	ok := n.ready.Load() && !n.draining.Load()
 	checks := []memory.Check{check("node", ok, "serving", "starting or shutting down", "")}
-	halted := n.group.Halted()
+	halted := n.replica.Group().Halted()
 	checks = append(checks, check("shard 0", halted == nil, "applying", fmt.Sprint(halted), "see the node's log"))
-	if d := n.shardNow().Diverged(); d != nil {
+	if d := n.replica.Diverged(); d != nil {
 		checks = append(checks, memory.Check{Name: "log", State: "warn", Detail: d.Error() + "; writes are stopped, reads are up", Hint: d.Hint})
 	} else {
 		checks = append(checks, memory.Check{Name: "log", State: "ok", Detail: "log and state agree"})
@@ -132,7 +140,11 @@ func check(name string, ok bool, good, bad, hint string) memory.Check {
 
 // AcceptClock has writing go on with the clock as it stands.
 func (n *Node) AcceptClock(context.Context) (memory.ClockReport, error) {
-	n.shardNow().AcceptClock()
+	w, err := n.replica.Writer()
+	if err != nil {
+		return memory.ClockReport{}, err
+	}
+	w.AcceptClock()
 	now := n.cfg.Now().UTC()
 	n.cfg.Logger.Warn("an operator accepted the clock", "now", now)
 	return memory.ClockReport{Now: now}, nil
@@ -161,11 +173,11 @@ const doctorReads = 256 << 20
 // the scrub last did.
 func (n *Node) checkWholeLog(ctx context.Context) memory.Check {
 	const name = "log against state"
-	if d := n.shardNow().Diverged(); d != nil {
+	if d := n.replica.Diverged(); d != nil {
 		return memory.Check{Name: name, State: "fail", Detail: d.Error(), Hint: d.Hint}
 	}
 	if info, err := n.stream.Info(ctx); err != nil || info.Bytes > doctorReads {
-		err = errors.Join(err, n.shardNow().Check(ctx))
+		err = errors.Join(err, n.replica.CheckLog(ctx))
 		read := "the whole log has not been read since the start"
 		if at := n.scrub.Status().FinishedAt; !at.IsZero() {
 			read = "the whole log was read " + at.Format(time.RFC3339)

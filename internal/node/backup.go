@@ -32,7 +32,7 @@ const (
 
 // BackupLog writes the log up to its present end.
 func (n *Node) BackupLog(ctx context.Context, w io.Writer) (memory.BackupReport, error) {
-	if d := n.shardNow().Diverged(); d != nil {
+	if d := n.replica.Diverged(); d != nil {
 		return memory.BackupReport{}, memory.Errorf(memory.CodeLogDiverged, "backup: the log does not hold all that the state holds: %v", d).WithHint("%s", d.Hint)
 	}
 	v := n.state.View()

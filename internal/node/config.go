@@ -15,6 +15,7 @@ import (
 	"mneme/internal/events"
 	"mneme/internal/keyring"
 	"mneme/internal/raftfsm"
+	"mneme/internal/replica"
 	"mneme/internal/storage"
 )
 
@@ -206,7 +207,10 @@ func startError(what string, err error) error {
 	e := &StartError{Kind: StartOther, Message: fmt.Sprintf("%s: %v", what, err), Err: err}
 	var addr *eventlog.AddressError
 	var gap *eventlog.GapError
+	var unusable *replica.DamagedError
 	switch {
+	case errors.As(err, &unusable):
+		e.Kind, e.Message, e.Hint = StartDamaged, unusable.Message, unusable.Hint
 	case errors.As(err, &gap):
 		e.Kind, e.Message = StartDamaged, fmt.Sprintf("%s: the log is damaged and there is no state to repair it from: %v", what, gap)
 		e.Hint = "memctl restore brings a backup back into a new directory; if shards/ can be put back from a copy, memctl log repair --data-dir DIR mends the log from it"

@@ -175,7 +175,11 @@ func (e *eraser) begin(step string) {
 
 func (e *eraser) plan(ctx context.Context, through uint64) error {
 	e.begin(eraseKeys)
-	if err := e.n.shardNow().DestroyDeleted(); err != nil {
+	w, err := e.n.replica.Writer()
+	if err == nil {
+		err = w.DestroyDeleted()
+	}
+	if err != nil {
 		return err
 	}
 	e.begin(eraseReaders)
@@ -183,13 +187,13 @@ func (e *eraser) plan(ctx context.Context, through uint64) error {
 		return err
 	}
 	var gone func(context.Context) error
-	err := e.alone(ctx, func(ctx context.Context) (err error) {
+	err = e.alone(ctx, func(ctx context.Context) (err error) {
 		e.begin(eraseTables)
 		if err := e.n.state.Purge(ctx); err != nil {
 			return err
 		}
 		e.begin(eraseState)
-		gone, err = e.n.machine.renew()
+		gone, err = e.n.replica.RenewState()
 		return err
 	})
 	if err == nil {
@@ -221,7 +225,7 @@ func (e *eraser) forgetOldFiles(ctx context.Context, through uint64) error {
 		return err
 	}
 	e.begin(eraseRaft)
-	if err := n.group.Renew(ctx); err != nil {
+	if err := n.replica.Group().Renew(ctx); err != nil {
 		return err
 	}
 	e.begin(eraseFiles)
@@ -246,12 +250,19 @@ func (e *eraser) forgetOldFiles(ctx context.Context, through uint64) error {
 func (e *eraser) switchKey(ctx context.Context) (uint32, error) {
 	pausing, cancel := context.WithTimeout(ctx, pauseFor) // a term that is over settles nothing
 	defer cancel()
-	resume, err := e.n.shardNow().Pause(pausing)
+	w, err := e.n.replica.Writer()
+	if err != nil {
+		return 0, err
+	}
+	resume, err := w.Pause(pausing)
 	if err != nil {
 		return 0, err
 	}
 	defer resume()
 	if err := e.n.files.SwitchKey(e.n.keys.Storage().Rotate); err != nil {
+		return 0, err
+	}
+	if err := w.Err(); err != nil { // the next term's writer was not paused
 		return 0, err
 	}
 	id, _ := e.n.keys.Storage().Current()
@@ -260,8 +271,7 @@ func (e *eraser) switchKey(ctx context.Context) (uint32, error) {
 
 // alone runs f while no rebuild, repair or verification runs, and makes one that
 // is asked for meanwhile wait.
-// The next term of the log begins under the same lock, so f is bounded and goes on
-// where it was at the next attempt.
+// f is bounded and goes on where it was at the next attempt.
 func (e *eraser) alone(ctx context.Context, f func(context.Context) error) error {
 	e.setLocked(true)
 	defer e.setLocked(false)

@@ -256,7 +256,7 @@ func TestDeletedNamespaceLeavesTheFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	older := image(t, dir)
-	at := n.group.Stats().LastIndex
+	at := n.replica.Group().Stats().LastIndex
 	if _, err := n.DeleteNamespace(t.Context(), "doomed"); err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +266,7 @@ func TestDeletedNamespaceLeavesTheFiles(t *testing.T) {
 	if err != nil || len(manifests) != 1 {
 		t.Errorf("former manifests name keys of former tables: %v %v", manifests, err)
 	}
-	if s := n.group.Stats(); s.FirstIndex != 0 && s.FirstIndex <= at {
+	if s := n.replica.Group().Stats(); s.FirstIndex != 0 && s.FirstIndex <= at {
 		t.Errorf("Raft's log begins at %d, what was deleted stands up to %d", s.FirstIndex, at)
 	}
 	nothingLeft(t, image(t, dir), older) // a rebuild would leave no table of before

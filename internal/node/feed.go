@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 
+	"mneme/internal/ingest"
 	"mneme/internal/projections"
 	"mneme/internal/query"
 	"mneme/memory"
@@ -16,6 +17,7 @@ type feed struct {
 	query   *query.Service
 	wanted  func(subject string) bool // nil: nobody knows, so all are
 	queue   chan *projections.Applied
+	leads   atomic.Bool // only the shard's leader announces
 	dropped atomic.Uint64
 }
 
@@ -23,7 +25,17 @@ func newFeed(q *query.Service, wanted func(subject string) bool) *feed {
 	return &feed{query: q, wanted: wanted, queue: make(chan *projections.Applied, 1024)}
 }
 
+// Work implements replica.Worker: each event is announced by one node.
+func (f *feed) Work(ctx context.Context, _ *ingest.Writer) {
+	f.leads.Store(true)
+	defer f.leads.Store(false)
+	<-ctx.Done()
+}
+
 func (f *feed) push(a *projections.Applied) {
+	if !f.leads.Load() {
+		return
+	}
 	select {
 	case f.queue <- a:
 	default:

@@ -75,16 +75,17 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		gauge(descScrubFound, flag(s.Log.Scrub.Problem != ""), shard)
 		gauge(descHalted, flag(s.Halted != ""), shard)
 	}
-	w := c.n.shardNow()
-	counters := w.Counters()
 	count(descVoid, c.n.voids.Load(), shard)
-	count(descFrames, counters.Frames.Load(), shard)
-	count(descEvents, counters.Events.Load(), shard)
-	count(descDuplicates, counters.Duplicates.Load(), shard)
-	count(descConflicts, counters.Conflicts.Load(), shard)
-	count(descAdopted, counters.Adopted.Load(), shard)
-	items, _ := w.QueueDepth()
-	gauge(descQueue, float64(items), shard)
+	if w, err := c.n.replica.Writer(); err == nil {
+		counters := w.Counters()
+		count(descFrames, counters.Frames.Load(), shard)
+		count(descEvents, counters.Events.Load(), shard)
+		count(descDuplicates, counters.Duplicates.Load(), shard)
+		count(descConflicts, counters.Conflicts.Load(), shard)
+		count(descAdopted, counters.Adopted.Load(), shard)
+		items, _ := w.QueueDepth()
+		gauge(descQueue, float64(items), shard)
+	}
 	for code, n := range c.n.rejections.List(0).Counts {
 		count(descRejected, n, code)
 	}

@@ -21,6 +21,7 @@ import (
 	"mneme/internal/ingest"
 	"mneme/internal/projections"
 	"mneme/internal/query"
+	"mneme/internal/replica"
 	"mneme/internal/settings"
 	"mneme/memory"
 )
@@ -46,11 +47,8 @@ type Node struct {
 	socket        string // path of the admin socket; "" if there is none
 	socketTrouble string // why there is none
 
-	admin    sync.Mutex   // one rebuild, repair or verification at a time
-	writing  sync.RWMutex // held for writing while the shard is replaced
-	writer   *ingest.Writer
-	attacher *ingest.Attacher
-	builder  *ingest.Builder
+	admin  sync.Mutex // one rebuild, repair or verification at a time
+	filler *filler
 
 	ready    atomic.Bool
 	draining atomic.Bool
@@ -99,13 +97,7 @@ func (n *Node) open(ctx context.Context) error {
 	if err := n.openLog(ctx, n.natsAuth()); err != nil {
 		return err
 	}
-	if err := n.openState(ctx); err != nil {
-		return err
-	}
-	if err := n.openGroup(ctx); err != nil {
-		return err
-	}
-	for _, step := range []func(context.Context) error{n.openQuery, n.openWriting, n.firstNamespaces, n.serve} {
+	for _, step := range []func(context.Context) error{n.openReplica, n.openQuery, n.openWriting, n.firstNamespaces, n.serve} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -155,12 +147,25 @@ func (n *Node) listen() error {
 	return nil
 }
 
-// openQuery opens the reading side and loads the vectors into memory.
-func (n *Node) openQuery(ctx context.Context) error {
+// openReplica opens the shard; from then on it follows its Raft group.
+func (n *Node) openReplica(ctx context.Context) error {
+	opt := n.replicaOptions()
+	opt.Refuse, opt.Epochs = n.refuse, epochs{n.core}
+	r, err := replica.Open(ctx, opt)
+	if err != nil {
+		return startError("shard", err)
+	}
+	n.replica, n.state = r, r.State()
+	n.onClose("shard", func(context.Context) error { return r.Close() })
+	return nil
+}
+
+// openQuery opens the reading side.
+func (n *Node) openQuery(context.Context) error {
 	n.embedders = newEmbedders(n.cfg.Embedder, n.cfg.Environment, n.cfg.Logger)
 	n.onClose("embedders", func(context.Context) error { return n.embedders.close() })
 	q, err := query.New(query.Options{State: n.state, Keys: n.keys, Book: n.book, Embedders: n.embedders,
-		Engine: vectorEngine(n.cfg.VectorEngine), Linear: n.linear, Now: n.cfg.Now, Logger: n.cfg.Logger,
+		Engine: vectorEngine(n.cfg.VectorEngine), Linear: n.replica.Linear, Now: n.cfg.Now, Logger: n.cfg.Logger,
 		FS: n.files, GraphDir: n.dir.vectors(shard0), Shard: shard0})
 	if err != nil {
 		return err
@@ -172,30 +177,28 @@ func (n *Node) openQuery(ctx context.Context) error {
 		wanted = n.server.Wanted
 	}
 	n.feed = newFeed(q, wanted)
-	hook := func(a *projections.Applied) {
-		q.OnApply(a)
-		n.countVoid(a)
-		n.feed.push(a)
-		if len(a.Dropped) > 0 {
-			n.eraser.Wake()
-		}
-		if a := n.attacherNow(); a != nil {
-			a.Wake()
-		}
-		if b := n.builderNow(); b != nil && changesSpaces(a) {
-			b.Wake()
-		}
-	}
-	n.onApply.Store(&hook)
-	n.machine.restored = func() {
-		if err := q.Load(context.WithoutCancel(ctx)); err != nil {
-			n.cfg.Logger.Error("vectors could not be loaded after a restore", "err", err)
-		}
-	}
-	return q.Load(ctx)
+	n.filler = &filler{source: n.embedders, compare: q.CompareSpaces}
+	return nil
 }
 
-// openWriting begins the leader's term and opens admission.
+// views are what is kept in memory beside the state, and whoever else has to hear
+// of what is applied.
+type views struct{ n *Node }
+
+func (v views) Load(ctx context.Context) error { return v.n.query.Load(ctx) }
+
+func (v views) OnApply(a *projections.Applied) {
+	v.n.query.OnApply(a)
+	v.n.countVoid(a)
+	v.n.feed.push(a)
+	v.n.filler.applied(a)
+	if len(a.Dropped) > 0 {
+		v.n.eraser.Wake()
+	}
+}
+
+// openWriting lets the replica lead and waits for its first term, since this node
+// is the shard's only one.
 func (n *Node) openWriting(ctx context.Context) error {
 	r, err := ingest.OpenRejections(n.files, filepath.Join(n.dir.logs(), "rejected"), n.keys, finder(n.state), n.cfg.Now)
 	if err != nil {
@@ -213,20 +216,21 @@ func (n *Node) openWriting(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := n.startShard(ctx, n.raiseEpoch() && found == nil, found); err != nil {
+	n.replica.SetDiverged(found)
+	n.onClose("writing", func(ctx context.Context) error { n.replica.Stop(ctx); return nil })
+	if err := n.replica.Start(ctx, views{n}, n.feed, n.filler); err != nil {
 		return err
 	}
-	n.onClose("writing", n.stopShard)
-	if err := n.epochRaised(); err != nil {
-		return err
+	if err := n.replica.WaitWriter(ctx); err != nil {
+		return startError("shard", err)
 	}
-	if err := n.writer.DestroyDeleted(); err != nil {
-		return err
+	if w, err := n.replica.Writer(); err == nil {
+		if err := w.DestroyDeleted(); err != nil {
+			return err
+		}
 	}
-	n.wg.Add(2)
-	go n.watchLog(run)
+	n.wg.Go(func() { n.watchLog(run) })
 	n.wg.Go(func() { n.scrub.run(run) })
-	go n.keepWriting(run)
 	n.eraser.Wake()
 	n.wg.Go(func() { n.eraser.run(run) })
 	return nil
@@ -254,110 +258,12 @@ func (n *Node) countVoid(a *projections.Applied) {
 
 const voidHint = "another program, or a node that no longer leads, writes to the log's subject; memctl audit shows the rows, and an external NATS needs the accounts of memctl nats-config"
 
-// startShard begins writing. With d writes are stopped from the start.
-func (n *Node) startShard(ctx context.Context, raiseEpoch bool, d *eventlog.DivergedError) error {
-	writer, err := ingest.Start(ctx, ingest.Options{Shard: shard0, Stream: n.stream, Group: n.group, Term: n.group.Term(), State: n.state,
-		Keys: n.keys, Book: n.book, Now: n.cfg.Now, Logger: n.cfg.Logger, Refuse: n.refuse, RaiseEpoch: raiseEpoch})
-	if err != nil {
-		return err
-	}
-	if d != nil && writer.Diverged() == nil {
-		writer.SetDiverged(d)
-	}
-	n.writing.Lock()
-	n.writer = writer
-	n.attacher = ingest.NewAttacher(writer, n.embedders)
-	n.builder = ingest.NewBuilder(writer, n.embedders, n.query.CompareSpaces)
-	n.writing.Unlock()
-	return nil
-}
-
-func (n *Node) stopShard(ctx context.Context) error {
-	n.writing.RLock()
-	writer, attacher, builder := n.writer, n.attacher, n.builder
-	n.writing.RUnlock()
-	attacher.Close()
-	builder.Close()
-	return writer.Close(ctx)
-}
-
-// How long a node waits before it begins a term again.
-const (
-	beginAgainMin = 100 * time.Millisecond
-	beginAgainMax = 30 * time.Second
-)
-
-// keepWriting begins the next term when one is over: a Raft group that could not
-// write its log, say on a full disk, gives up its leadership and takes it again.
-func (n *Node) keepWriting(ctx context.Context) {
-	defer n.wg.Done()
-	pause := beginAgainMin
-	for {
-		writer := n.shardNow()
-		select {
-		case <-writer.Ended():
-		case <-ctx.Done():
-			return
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return
-		}
-		switch {
-		case writer.Err() == nil: // it was closed, for a repair or for good
-		case n.beginAgain(ctx, writer) == nil:
-			pause = beginAgainMin
-		default:
-			pause = min(2*pause, beginAgainMax)
-		}
-	}
-}
-
-func (n *Node) beginAgain(ctx context.Context, over *ingest.Writer) error {
-	n.admin.Lock() // a repair replaces the writer, too
-	defer n.admin.Unlock()
-	if over != n.shardNow() || n.draining.Load() {
-		return nil
-	}
-	err := n.group.WaitLeader(ctx)
-	if err == nil {
-		err = errors.Join(n.stopShard(ctx), n.startShard(ctx, n.raiseEpoch() && over.Diverged() == nil, over.Diverged()))
-	}
-	if err == nil {
-		err = n.epochRaised()
-	}
-	if err != nil && ctx.Err() == nil {
-		n.cfg.Logger.Error("the next term has not begun", "err", err)
-	}
-	return err
-}
-
-func (n *Node) shardNow() *ingest.Writer {
-	n.writing.RLock()
-	defer n.writing.RUnlock()
-	return n.writer
-}
-
-func (n *Node) attacherNow() *ingest.Attacher {
-	n.writing.RLock()
-	defer n.writing.RUnlock()
-	return n.attacher
-}
-
-func (n *Node) builderNow() *ingest.Builder {
-	n.writing.RLock()
-	defer n.writing.RUnlock()
-	return n.builder
-}
-
 // logCheckEvery is how often log and state are compared.
 const logCheckEvery = time.Minute
 
 // watchLog compares log and state now and then and stops writes when they
 // disagree.
 func (n *Node) watchLog(ctx context.Context) {
-	defer n.wg.Done()
 	tick := time.NewTicker(logCheckEvery)
 	defer tick.Stop()
 	for {
@@ -371,7 +277,7 @@ func (n *Node) watchLog(ctx context.Context) {
 }
 
 func (n *Node) checkLog(ctx context.Context) {
-	err := n.shardNow().Check(ctx)
+	err := n.replica.CheckLog(ctx)
 	var d *eventlog.DivergedError
 	switch {
 	case errors.As(err, &d):
@@ -385,7 +291,7 @@ func (n *Node) checkLog(ctx context.Context) {
 // there has never been one.
 func (n *Node) firstNamespaces(ctx context.Context) error {
 	names := n.cfg.Namespaces
-	if n.shardNow().Diverged() != nil {
+	if n.replica.Diverged() != nil {
 		return nil
 	}
 	v := n.state.View()
@@ -428,7 +334,11 @@ func (n *Node) createNamespace(ctx context.Context, req memory.CreateNamespace) 
 	if space != (embed.Space{}) {
 		encoded = settings.EncodeSpace(space)
 	}
-	at, err := n.shardNow().CreateNamespace(ctx, req.Name, req.Settings, encoded)
+	w, err := n.replica.Writer()
+	if err != nil {
+		return "", err
+	}
+	at, err := w.CreateNamespace(ctx, req.Name, req.Settings, encoded)
 	return at.String(), err
 }
 

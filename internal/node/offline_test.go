@@ -245,6 +245,11 @@ func TestDoctorAsksExternalEmbedders(t *testing.T) {
 
 func TestFeedDropsWhatNobodyTakes(t *testing.T) {
 	f := newFeed(nil, func(string) bool { return true })
+	f.push(&projections.Applied{Events: make([]projections.AppliedEvent, 2)}) // of a follower
+	if len(f.queue) != 0 {
+		t.Error("a follower announces what the leader does")
+	}
+	f.leads.Store(true)
 	for range cap(f.queue) + 3 {
 		f.push(&projections.Applied{Events: make([]projections.AppliedEvent, 2)})
 	}

@@ -38,7 +38,7 @@ func TestStateOfAnOlderVersionIsBuiltAnew(t *testing.T) {
 	identity, hash := n.state.Cursor().Identity, shardOf(t, n).StateHash
 	shut(t, n)
 	age(t, dir, identity)
-	left := filepath.Join(dir, "shards", "0", "state") + nextSuffix // of a start that was cut short
+	left := filepath.Join(dir, "shards", "0", "state") + ".next" // of a start that was cut short
 	if err := os.MkdirAll(left, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestStateOfAnOlderVersionIsBuiltAnew(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	must(t, n, "written after it")
-	for _, suffix := range []string{nextSuffix, olderSuffix} {
+	for _, suffix := range []string{".next", ".older"} {
 		if _, err := os.Stat(filepath.Join(dir, "shards", "0", "state") + suffix); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s is left: %v", suffix, err)
 		}

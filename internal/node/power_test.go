@@ -223,7 +223,7 @@ func (r *powerRun) act(n *Node) {
 	case k < 88:
 		do("delete namespace", func() error { return r.deleteSpace(n) })
 	case k < 91:
-		do("snapshot", n.group.Snapshot)
+		do("snapshot", n.replica.Group().Snapshot)
 	case k < 94:
 		do("flush", n.state.Flush)
 	case k < 97:

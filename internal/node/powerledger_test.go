@@ -82,7 +82,7 @@ func inSpace(name string) api.Access {
 // that had one. Afterwards the ledger leaves nothing open.
 func (l *powerLedger) settle(t *testing.T, n *Node) {
 	t.Helper()
-	if err := n.linear(t.Context()); err != nil {
+	if err := n.replica.Linear(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	list, err := n.Namespaces(t.Context())
@@ -212,7 +212,7 @@ func checkWhole(t *testing.T, n *Node, fs *powerFS) {
 		t.Errorf("rebuild: %+v, %v", r, err)
 	}
 	for name := range powerTree(t, fs.mem, n.dir.path) {
-		for _, part := range []string{".tmp-", nextSuffix, olderSuffix, ".damaged-", "/restore/"} {
+		for _, part := range []string{".tmp-", ".next", ".older", ".damaged-", "/restore/"} {
 			if strings.Contains(name, part) {
 				t.Errorf("%s is left in the data directory", name)
 			}

@@ -3,10 +3,8 @@ package node
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
-	"mneme/internal/ingest"
 	"mneme/internal/projections"
 	"mneme/memory"
 )
@@ -29,7 +27,7 @@ func (n *Node) exclusive(f func() error) error {
 }
 
 // Rebuild builds the state again from the log beside the present one and swaps
-// last. Reads stay up; writes wait only for the last stretch.
+// last. Reads and writes go on.
 func (n *Node) Rebuild(ctx context.Context, progress func(done, total uint64)) (memory.RebuildReport, error) {
 	var report memory.RebuildReport
 	err := n.exclusive(func() error {
@@ -38,15 +36,10 @@ func (n *Node) Rebuild(ctx context.Context, progress func(done, total uint64)) (
 		if err != nil {
 			return err
 		}
-		shard := n.shardNow()
-		if d := shard.Diverged(); d != nil {
+		if d := n.replica.Diverged(); d != nil {
 			return memory.Errorf(memory.CodeLogDiverged, "the log does not hold all that the state holds: %v", d).WithHint("%s", d.Hint)
 		}
-		sibling, err := n.state.Sibling()
-		if err != nil {
-			return fmt.Errorf("rebuild: %w", err)
-		}
-		if err := n.rebuildInto(ctx, shard, sibling, progress); err != nil {
+		if err := n.replica.Rebuild(ctx, progress); err != nil {
 			return n.explain(ctx, err)
 		}
 		shardReport, err := n.rebuiltShard(started, before)
@@ -54,39 +47,6 @@ func (n *Node) Rebuild(ctx context.Context, progress func(done, total uint64)) (
 		return err
 	})
 	return report, err
-}
-
-func (n *Node) rebuildInto(ctx context.Context, shard *ingest.Writer, sibling *projections.State, progress func(done, total uint64)) error {
-	swapped := false
-	defer func() {
-		if !swapped {
-			if err := sibling.Discard(); err != nil {
-				n.cfg.Logger.Warn("rebuilt state could not be removed", "err", err)
-			}
-		}
-	}()
-	if _, err := replayInto(ctx, n.stream, n.keys, sibling, 0, progress); err != nil {
-		return fmt.Errorf("rebuild: %w", err)
-	}
-	resume, err := shard.Pause(ctx)
-	if err != nil {
-		return fmt.Errorf("rebuild: %w", err)
-	}
-	defer resume()
-	if _, err := replayInto(ctx, n.stream, n.keys, sibling, n.state.Cursor().Seq, progress); err != nil {
-		return fmt.Errorf("rebuild: %w", err)
-	}
-	if got, want := sibling.Cursor(), n.state.Cursor(); got.Seq != want.Seq || got.Chain != want.Chain {
-		return fmt.Errorf("rebuild: the log leads to %s, the state stands at %s", got.Position(), want.Position())
-	}
-	swapped = true
-	if err := n.machine.swap(sibling, n.state.Cursor().Identity); err != nil {
-		return fmt.Errorf("rebuild: %w", err)
-	}
-	if err := n.query.Load(ctx); err != nil {
-		return fmt.Errorf("rebuild: load vectors: %w", err)
-	}
-	return nil
 }
 
 // explain says what is wrong with the log if that is why a rebuild failed.

@@ -13,6 +13,7 @@ import (
 	"mneme/internal/events"
 	"mneme/internal/ingest"
 	"mneme/internal/projections"
+	"mneme/internal/replica"
 	"mneme/internal/storage"
 	"mneme/memory"
 )
@@ -22,30 +23,22 @@ import (
 func (n *Node) RepairLog(ctx context.Context, progress func(done, total uint64)) (memory.RepairReport, error) {
 	var report memory.RepairReport
 	err := n.exclusive(func() error {
-		found := n.shardNow().Diverged()
+		found := n.replica.Diverged()
 		if found == nil {
 			var err error
 			if found, err = needsRepair(ctx, n.stream, n.state); err != nil {
 				return err
 			}
 		}
-		if err := n.stopShard(ctx); err != nil {
-			return err
-		}
-		shard, err := n.repairLog(ctx, func(r *projections.Range) error {
-			res, _, err := n.group.Propose(ctx, r.Encode()).Wait(ctx)
-			if err != nil {
-				return err
+		var shard memory.RepairShard
+		err := n.replica.WithoutWriter(ctx, func() (err error) {
+			if shard, err = n.repairLog(ctx, n.propose(ctx), progress); err == nil {
+				found = nil
 			}
-			return continued(r, res)
-		}, progress)
-		if err != nil { // it starts again as it was: reads up, writes stopped
-			return errors.Join(err, n.startShard(ctx, false, found))
-		}
-		if err := n.startShard(ctx, n.raiseEpoch(), nil); err != nil {
+			n.replica.SetDiverged(found) // after a failure it goes on as it was: reads up, writes stopped
 			return err
-		}
-		if err := n.epochRaised(); err != nil {
+		})
+		if err = errors.Join(err, n.replica.WaitWriter(ctx)); err != nil {
 			return err
 		}
 		c := n.state.Cursor()
@@ -57,12 +50,23 @@ func (n *Node) RepairLog(ctx context.Context, progress func(done, total uint64))
 	return report, err
 }
 
+// propose brings ranges into the state by Raft.
+func (n *Node) propose(ctx context.Context) func(*projections.Range) error {
+	return func(r *projections.Range) error {
+		res, _, err := n.replica.Group().Propose(ctx, r.Encode()).Wait(ctx)
+		if err != nil {
+			return err
+		}
+		return replica.Continued(r, res)
+	}
+}
+
 // RepairLog repairs the log of a stopped node. The new epoch begins when the
 // node starts.
 func (o Offline) RepairLog(ctx context.Context, dir string, progress func(done, total uint64)) (memory.RepairReport, error) {
 	var out memory.RepairReport
 	err := o.with(ctx, dir, func(c *core) error {
-		state, err := projections.Open(c.stateOptions())
+		state, err := projections.Open(c.replicaOptions().StateOptions())
 		if err != nil {
 			return publicError(startError("state", err))
 		}
@@ -83,7 +87,7 @@ func (c *core) repairStopped(ctx context.Context, progress func(done, total uint
 		if err != nil {
 			return err
 		}
-		return continued(r, res)
+		return replica.Continued(r, res)
 	}, progress)
 	if err != nil {
 		return out, err
@@ -202,9 +206,8 @@ func (c *core) applyTail(ctx context.Context, last uint64, apply func(*projectio
 // adoptIdentity makes the state know the stream that was made in place of the
 // old one, durably.
 func (c *core) adoptIdentity(identity string) error {
-	if c.machine != nil {
-		c.machine.mu.Lock()
-		defer c.machine.mu.Unlock()
+	if c.replica != nil {
+		return c.replica.AdoptStream(identity)
 	}
 	index, term := c.state.AppliedIndex()
 	if err := c.state.SetOrigin(index, term, identity); err != nil {
@@ -266,9 +269,16 @@ func (c *core) raiseEpoch() bool {
 
 // epochRaised forgets the plan once its epoch has begun. The begin is in the
 // log, so the removal need not be synced.
-func (n *Node) epochRaised() error {
-	if n.shardNow().Diverged() != nil || n.raiseEpoch() {
+func (c *core) epochRaised() error {
+	if c.raiseEpoch() {
 		return nil
 	}
-	return removeIfThere(n.cfg.FS, n.epochFile())
+	return removeIfThere(c.cfg.FS, c.epochFile())
 }
+
+// epochs tells the replica of the plan.
+type epochs struct{ c *core }
+
+func (e epochs) Due() bool { return e.c.raiseEpoch() }
+
+func (e epochs) Began() error { return e.c.epochRaised() }

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"mneme/internal/keyring"
+	"mneme/internal/replica"
 	"mneme/internal/storage"
 	"mneme/memory"
 )
@@ -188,9 +189,10 @@ func (c *core) restoreFrom(ctx context.Context, logPath string, total uint64, pr
 	if err = errors.Join(err, f.Close()); err != nil {
 		return out, err
 	}
-	if err := c.openState(ctx); err != nil {
-		return out, err
+	if c.state, err = replica.OpenState(ctx, c.replicaOptions()); err != nil {
+		return out, startError("state", err)
 	}
+	c.onClose("state", func(context.Context) error { return c.state.Close() })
 	if err := c.state.Flush(); err != nil {
 		return out, err
 	}

@@ -138,9 +138,9 @@ func TestSlowScrubFindsRot(t *testing.T) {
 	cfg := quiet(dir)
 	cfg.ScrubEvery, cfg.ScrubRate = time.Millisecond, 1<<30
 	n := open(t, cfg)
-	await(t, "the scrub to find the damage", func() bool { return n.shardNow().Diverged() != nil })
+	await(t, "the scrub to find the damage", func() bool { return n.replica.Diverged() != nil })
 	s := shardOf(t, n)
-	if d := n.shardNow().Diverged(); d.Seq != 9 || !strings.Contains(s.Log.Scrub.Problem, "sequence 9") || !strings.Contains(s.Log.Diverged, "sequence 9") {
+	if d := n.replica.Diverged(); d.Seq != 9 || !strings.Contains(s.Log.Scrub.Problem, "sequence 9") || !strings.Contains(s.Log.Diverged, "sequence 9") {
 		t.Errorf("%+v, %+v", d, s.Log)
 	}
 	_, err := capture(n, "must not be taken")

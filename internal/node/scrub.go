@@ -69,7 +69,7 @@ func (s *logScrub) run(ctx context.Context) {
 			t.Stop()
 			return
 		}
-		if s.n.shardNow().Diverged() != nil {
+		if s.n.replica.Diverged() != nil {
 			continue // known, and the log waits for its repair
 		}
 		if err := s.pass(ctx); err != nil && ctx.Err() == nil {

@@ -23,7 +23,7 @@ func (n *Node) Embedder(ctx context.Context, namespace string) (memory.EmbedderS
 		return st, err
 	}
 	b := st.Building
-	at, ok := n.builderNow().Status(id)
+	at, ok := n.filler.status(id)
 	if !ok || at.Space.ID() != b.Embedder.Space {
 		return st, nil
 	}
@@ -63,7 +63,11 @@ func (n *Node) SwitchEmbedder(ctx context.Context, namespace string, req memory.
 			return st, false, err
 		}
 	}
-	began, err := n.shardNow().BuildSpace(ctx, namespace, space)
+	w, err := n.writer()
+	if err != nil {
+		return st, false, err
+	}
+	began, err := w.BuildSpace(ctx, namespace, space)
 	if err != nil {
 		return st, false, err
 	}
@@ -116,10 +120,11 @@ func away(err error) error {
 
 // CancelSwitch gives up the space that a namespace is on its way to.
 func (n *Node) CancelSwitch(ctx context.Context, namespace string) (memory.EmbedderStatus, error) {
-	if err := n.admitting(); err != nil {
+	w, err := n.writer()
+	if err != nil {
 		return memory.EmbedderStatus{}, err
 	}
-	if err := n.shardNow().CancelSpace(ctx, namespace); err != nil {
+	if err := w.CancelSpace(ctx, namespace); err != nil {
 		return memory.EmbedderStatus{}, err
 	}
 	return n.Embedder(ctx, namespace)

@@ -77,14 +77,13 @@ func damagedLog(what string, report memory.VerifyShard) *memory.Error {
 	return memory.Errorf(memory.CodeLogDiverged, "%s: the log is damaged: %s", what, first).WithHint("%s", report.Hint)
 }
 
-// stopWrites tells the shard of a divergence that was found while it runs.
+// stopWrites tells the replica of a divergence that was found while it runs.
 func (n *Node) stopWrites(d *eventlog.DivergedError) {
-	shard := n.shardNow()
-	if d == nil || shard == nil || shard.Diverged() != nil {
+	if d == nil || n.replica.Diverged() != nil {
 		return
 	}
 	n.cfg.Logger.Error("log and state disagree, writes are stopped", "kind", d.Kind, "sequence", d.Seq, "detail", d.Detail, "hint", d.Hint)
-	shard.SetDiverged(d)
+	n.replica.SetDiverged(d)
 	if err := storage.ReplaceFile(n.cfg.FS, n.divergedMark(), []byte(d.Error()+"\n"), 0o600); err != nil {
 		n.cfg.Logger.Warn("the damage is not noted for the next start", "err", err)
 	}

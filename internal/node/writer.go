@@ -31,10 +31,11 @@ func (n *Node) Capture(ctx context.Context, namespace string, captures []memory.
 		ctx, cancel = context.WithTimeout(ctx, searchableWait)
 		defer cancel()
 	}
-	if err := n.admitting(); err != nil {
+	w, err := n.writer()
+	if err != nil {
 		return memory.CaptureResponse{}, err
 	}
-	return n.shardNow().Capture(ctx, namespace, items, wait)
+	return w.Capture(ctx, namespace, items, wait)
 }
 
 // admitting refuses writes while the node drains.
@@ -47,20 +48,30 @@ func (n *Node) admitting() error {
 	return nil
 }
 
+// writer returns the writer that takes writes now.
+func (n *Node) writer() (*ingest.Writer, error) {
+	if err := n.admitting(); err != nil {
+		return nil, err
+	}
+	return n.replica.Writer()
+}
+
 // Revise implements the transports' writing side.
 func (n *Node) Revise(ctx context.Context, namespace, as, id string, rev memory.Revision, ifMatch int, clientID string) (memory.RevisionResponse, error) {
-	if err := n.admitting(); err != nil {
+	w, err := n.writer()
+	if err != nil {
 		return memory.RevisionResponse{}, err
 	}
-	return n.shardNow().Revise(ctx, namespace, as, id, rev, ifMatch, clientID)
+	return w.Revise(ctx, namespace, as, id, rev, ifMatch, clientID)
 }
 
 // Forget implements the transports' writing side.
 func (n *Node) Forget(ctx context.Context, namespace, as, id string, ifMatch int) (memory.ForgetResponse, error) {
-	if err := n.admitting(); err != nil {
+	w, err := n.writer()
+	if err != nil {
 		return memory.ForgetResponse{}, err
 	}
-	return n.shardNow().Forget(ctx, namespace, as, id, ifMatch)
+	return w.Forget(ctx, namespace, as, id, ifMatch)
 }
 
 // CreateNamespace makes a namespace and returns it.
@@ -76,10 +87,11 @@ func (n *Node) CreateNamespace(ctx context.Context, req memory.CreateNamespace) 
 
 // ChangeNamespace changes settings and returns the namespace.
 func (n *Node) ChangeNamespace(ctx context.Context, name string, patch memory.PatchNamespace) (memory.Namespace, error) {
-	if err := n.admitting(); err != nil {
+	w, err := n.writer()
+	if err != nil {
 		return memory.Namespace{}, err
 	}
-	if _, err := n.shardNow().ChangeNamespace(ctx, name, patch); err != nil {
+	if _, err := w.ChangeNamespace(ctx, name, patch); err != nil {
 		return memory.Namespace{}, err
 	}
 	return n.query.Namespace(ctx, name)
@@ -87,10 +99,11 @@ func (n *Node) ChangeNamespace(ctx context.Context, name string, patch memory.Pa
 
 // DeleteNamespace ends a namespace and destroys its keys.
 func (n *Node) DeleteNamespace(ctx context.Context, name string) (string, error) {
-	if err := n.admitting(); err != nil {
+	w, err := n.writer()
+	if err != nil {
 		return "", err
 	}
-	at, err := n.shardNow().DeleteNamespace(ctx, name)
+	at, err := w.DeleteNamespace(ctx, name)
 	return at.String(), err
 }
 

@@ -43,3 +43,20 @@ func Inspect(opt Options) (found Inspection, err error) {
 	}
 	return found, nil
 }
+
+// SetAside moves the log of a closed group aside, for an owner that gets
+// ErrStateLost and can apply from elsewhere what the state lacks: the next Open
+// begins a log at the machine's index. It returns where the log lies now. Only a
+// replica that is alone may do so: errors are a *RejoinError where it has, or may
+// have, peers, ErrLocked, and of I/O.
+func SetAside(opt Options) (kept string, err error) {
+	found, err := Inspect(opt)
+	if err != nil {
+		return "", err
+	}
+	if !found.Alone {
+		return "", &RejoinError{Dir: opt.Dir, Cause: ErrStateLost}
+	}
+	opt = opt.withDefaults()
+	return moveAside(opt.dbFS, opt.dbPath())
+}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/hashicorp/raft"
 )
 
 // Entry is one committed command.
@@ -63,7 +62,7 @@ type Options struct {
 	Logger *slog.Logger
 	// Transport reaches the peers; nil is in-memory, for a node on its own. The
 	// group closes it.
-	Transport raft.Transport
+	Transport Transport
 	// Bootstrap starts a new group with this replica as its only voter when
 	// there is no state at all. It is ignored otherwise. Whoever knows that the
 	// replica has had peers must not set it: when everything is lost but the

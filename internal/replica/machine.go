@@ -1,21 +1,21 @@
-package node
+package replica
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"mneme/internal/projections"
 	"mneme/internal/raftfsm"
 )
 
-// machine drives a shard's state for Raft. Its mutex keeps Raft's calls and an
-// administrative swap of the state apart.
+// machine drives a shard's state for Raft. Its mutex keeps Raft's calls and
+// whatever else replaces the state apart.
 type machine struct {
-	mu    sync.Mutex
-	state *projections.State
-	// restored is called after Raft replaced the state.
-	restored func()
+	mu       sync.Mutex
+	state    *projections.State
+	replaced func() // is told that Raft replaced the state; it must not wait
 }
 
 var _ raftfsm.Machine = (*machine)(nil)
@@ -50,9 +50,7 @@ func (m *machine) Restore(dir string) error {
 	if err := m.state.Restore(dir); err != nil {
 		return err
 	}
-	if m.restored != nil {
-		m.restored()
-	}
+	m.replaced()
 	return nil
 }
 
@@ -63,13 +61,32 @@ func (m *machine) renew() (gone func(context.Context) error, err error) {
 	return m.state.Renew()
 }
 
-// swap puts a rebuilt state in the present one's place.
-func (m *machine) swap(sibling *projections.State, identity string) error {
+// swap puts a rebuilt state in the present one's place. Nothing is applied
+// meanwhile: catchUp brings the sibling to the sequence where the state stands.
+func (m *machine) swap(sibling *projections.State, catchUp func(to uint64) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	index, term := m.state.AppliedIndex()
-	if err := sibling.SetOrigin(index, term, identity); err != nil {
+	want := m.state.Cursor()
+	if err := catchUp(want.Seq); err != nil {
+		return err
+	}
+	if got := sibling.Cursor(); got.Seq != want.Seq || got.Chain != want.Chain {
+		return fmt.Errorf("the log leads to %s, the state stands at %s", got.Position(), want.Position())
+	}
+	if err := sibling.SetOrigin(want.RaftIndex, want.RaftTerm, want.Identity); err != nil {
 		return err
 	}
 	return m.state.Swap(sibling)
+}
+
+// adopt makes the state know the stream that was made in place of the old one,
+// durably.
+func (m *machine) adopt(identity string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	index, term := m.state.AppliedIndex()
+	if err := m.state.SetOrigin(index, term, identity); err != nil {
+		return err
+	}
+	return m.state.Flush()
 }

@@ -1,0 +1,155 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"mneme/internal/eventlog"
+	"mneme/internal/ingest"
+	"mneme/internal/keyring"
+	"mneme/internal/projections"
+	"mneme/internal/raftfsm"
+	"mneme/internal/settings"
+	"mneme/memory"
+)
+
+// Group is the Raft group of a shard. *raftfsm.Group is one, and says what each
+// method promises.
+type Group interface {
+	ingest.Proposer
+	Leadership() <-chan raftfsm.Leadership
+	Leader() (id, addr string)
+	Term() uint64
+	LinearizableIndex(ctx context.Context) (uint64, error)
+	WaitApplied(ctx context.Context, index uint64) error
+	TransferLeadership(ctx context.Context) error
+	Halted() error
+	HaltedCh() <-chan struct{}
+	Snapshot() error
+	Renew(ctx context.Context) error
+	Stats() raftfsm.Stats
+	Close() error
+}
+
+// Views is what a node keeps in memory beside the state.
+type Views interface {
+	// OnApply takes over what a batch of commands changed. It is called by the
+	// applying goroutine and must not wait. What Load has seen already may be
+	// given once more.
+	OnApply(a *projections.Applied)
+	// Load builds everything anew from the present state.
+	Load(ctx context.Context) error
+}
+
+// Worker is work that only the shard's leader does.
+type Worker interface {
+	// Work runs for one term: it is called when the term's writer is open and
+	// returns when ctx ends. The next term begins after that.
+	Work(ctx context.Context, w *ingest.Writer)
+}
+
+// Epochs says when a new epoch of the log is due: the log was repaired.
+type Epochs interface {
+	// Due reports whether the next term has to begin a new epoch.
+	Due() bool
+	// Began says that a term has begun, with the epoch that was due.
+	Began() error
+}
+
+// Options of a replica. All but those that say otherwise are required.
+type Options struct {
+	Shard uint16
+	// ID names this replica in its Raft group, for ever.
+	ID string
+	// Dir is the shard's folder, FS where everything in it but raft.db lies, and
+	// Sealer encrypts the values of raft.db.
+	Dir    string
+	FS     vfs.FS
+	Sealer raftfsm.Sealer
+
+	Stream eventlog.Stream
+	Keys   *keyring.Keyring
+	Book   *settings.Book
+
+	// Transport reaches the replicas on other nodes. With nil there are none: the
+	// replica founds its group, and its Raft log need not be synced since the event
+	// log is.
+	Transport raftfsm.Transport
+	// OpenGroup opens the Raft group; nil = raftfsm.Open.
+	OpenGroup func(raftfsm.Options) (Group, error)
+	// Begun says that events were written to this shard before. An empty log
+	// without a state is a loss then, not a first start.
+	Begun bool
+	// Epochs may be nil.
+	Epochs Epochs
+	// Refuse says why writes must not be taken now; nil = they may.
+	Refuse func() *memory.Error
+
+	CacheBytes, ReserveBytes int64
+	SnapshotThreshold        uint64 // 0 = raftfsm's default
+	Now                      func() time.Time
+	Logger                   *slog.Logger
+
+	onApply func(*projections.Applied)
+}
+
+func (o *Options) setDefaults() {
+	if o.OpenGroup == nil {
+		o.OpenGroup = func(opt raftfsm.Options) (Group, error) {
+			g, err := raftfsm.Open(opt)
+			if err != nil {
+				return nil, err
+			}
+			return g, nil
+		}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+}
+
+// alone: there is no other replica, as far as the configuration tells.
+func (o Options) alone() bool { return o.Transport == nil }
+
+// StateOptions say how the shard's state is opened.
+func (o Options) StateOptions() projections.Options {
+	o.setDefaults()
+	return projections.Options{Dir: o.stateDir(), Shard: o.Shard, FS: o.FS, Logger: o.Logger,
+		CacheBytes: o.CacheBytes, ReserveBytes: o.ReserveBytes, OnFault: logFault(o.Logger), OnApply: o.onApply}
+}
+
+func (o Options) stateDir() string { return filepath.Join(o.Dir, "state") }
+
+// groupOptions say where the Raft group lies and who it is. Only a replica that is
+// alone may found it, and leave its entries unsynced.
+func (o *Options) groupOptions() raftfsm.Options {
+	return raftfsm.Options{Dir: o.Dir, ID: o.ID, FS: o.FS, Sealer: o.Sealer, Transport: o.Transport, Logger: o.Logger,
+		SnapshotThreshold: o.SnapshotThreshold, Bootstrap: o.alone(), NoSync: o.alone()}
+}
+
+// DamagedError says that a replica cannot be opened with what lies on disk, and
+// what to do about it.
+type DamagedError struct {
+	Message, Hint string
+	Err           error
+}
+
+func (e *DamagedError) Error() string { return e.Message }
+func (e *DamagedError) Unwrap() error { return e.Err }
+
+// ErrPeers is wrapped by a DamagedError where what helps a replica that is alone
+// must not be done because there are, or may be, others.
+var ErrPeers = errors.New("the shard has replicas on other nodes")
+
+const rejoinHint = "remove this node from the shard's group through another node, move the shard's folder away, and let the node join anew: a peer has everything"

@@ -1,0 +1,48 @@
+package replica
+
+import (
+	"context"
+	"fmt"
+
+	"mneme/internal/projections"
+)
+
+// catchUps is how often a rebuild follows what was applied while it ran, before it
+// holds up the applying for the rest.
+const catchUps = 3
+
+// Rebuild builds the state again from the log beside the present one and swaps
+// last. It ends where the present state stands, not at the log's end. Reads and
+// writes go on; applying waits for the last stretch.
+func (r *Replica) Rebuild(ctx context.Context, progress func(done, total uint64)) error {
+	sibling, err := r.state.Sibling()
+	if err != nil {
+		return fmt.Errorf("rebuild: %w", err)
+	}
+	if err := r.rebuildInto(ctx, sibling, progress); err != nil {
+		if derr := sibling.Discard(); derr != nil {
+			r.opt.Logger.Warn("rebuilt state could not be removed", "err", derr)
+		}
+		return fmt.Errorf("rebuild: %w", err)
+	}
+	if err := r.views.reload(ctx); err != nil {
+		return fmt.Errorf("rebuild: %w", err)
+	}
+	return nil
+}
+
+func (r *Replica) rebuildInto(ctx context.Context, sibling *projections.State, progress func(done, total uint64)) error {
+	to := func(seq uint64) error {
+		if sibling.Cursor().Seq >= seq {
+			return nil
+		}
+		_, err := replay(ctx, r.opt.Stream, r.opt.Keys, sibling, seq, progress)
+		return err
+	}
+	for range catchUps {
+		if err := to(r.state.Cursor().Seq); err != nil {
+			return err
+		}
+	}
+	return r.machine.swap(sibling, to)
+}

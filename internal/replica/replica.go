@@ -1,0 +1,234 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"mneme/internal/eventlog"
+	"mneme/internal/events"
+	"mneme/internal/ingest"
+	"mneme/internal/projections"
+	"mneme/internal/raftfsm"
+)
+
+// Replica is one shard on one node. Open it, Start it, Stop it, Close it. It is
+// safe for concurrent use.
+type Replica struct {
+	opt     Options
+	state   *projections.State
+	machine *machine
+	group   Group
+	views   *viewKeeper
+	leader  *leader
+
+	cancel context.CancelFunc // nil before Start
+	work   sync.WaitGroup
+}
+
+// Open opens the state and the Raft group. From then on the replica follows: what
+// the group agrees on is applied. It writes nothing before Start. Errors:
+// *DamagedError, those of packages projections, raftfsm and storage.
+func Open(ctx context.Context, opt Options) (*Replica, error) {
+	opt.setDefaults()
+	views := newViewKeeper(opt.Logger)
+	opt.onApply = views.applied
+	state, err := OpenState(ctx, opt)
+	if err != nil {
+		return nil, err
+	}
+	r := &Replica{opt: opt, state: state, views: views, machine: &machine{state: state, replaced: views.stateReplaced}}
+	if r.group, err = r.openGroup(ctx); err != nil {
+		return nil, fmt.Errorf("raft: %w", errors.Join(err, state.Close()))
+	}
+	r.leader = newLeader(r.group, opt.Logger, r.startWriter)
+	return r, nil
+}
+
+func (r *Replica) openGroup(ctx context.Context) (Group, error) {
+	opt := r.opt.groupOptions()
+	opt.Machine, opt.TermFloor = r.machine, max(r.state.Cursor().Term, r.lastTerm(ctx))
+	group, err := r.opt.OpenGroup(opt)
+	switch {
+	case errors.Is(err, raftfsm.ErrStateLost) && r.opt.alone():
+		return r.beginLogAnew(opt, err)
+	case errors.Is(err, raftfsm.ErrNoSync):
+		return nil, &DamagedError{Message: fmt.Sprintf("the Raft group in %s has replicas on other nodes, which this node is not told how to reach", opt.Dir),
+			Hint: "start it with the cluster's options", Err: errors.Join(ErrPeers, err)}
+	}
+	return group, err
+}
+
+// beginLogAnew is for a state that lies behind the beginning of Raft's log, as an
+// older copy of it does. What is missing stands in the event log, so the only voter
+// begins a new Raft log where the state is, and the first term applies the rest.
+func (r *Replica) beginLogAnew(opt raftfsm.Options, cause error) (Group, error) {
+	found, err := raftfsm.Inspect(opt)
+	if err != nil {
+		return nil, errors.Join(cause, err)
+	}
+	kept, err := raftfsm.SetAside(opt)
+	if err != nil {
+		return nil, errors.Join(cause, err)
+	}
+	r.opt.Logger.Warn("the state lies behind raft's log, which begins anew there; the event log has the rest", "kept", kept, "err", cause)
+	opt.TermFloor = max(opt.TermFloor, found.Term)
+	return r.opt.OpenGroup(opt)
+}
+
+// tailFrames is how many of the log's last messages are asked for their term.
+const tailFrames = 16
+
+// lastTerm is the highest term of the log's last frames. The Raft log of a single
+// voter may be older than they are; a log that cannot be read is the writer's to
+// tell.
+func (r *Replica) lastTerm(ctx context.Context) (term uint64) {
+	info, err := r.opt.Stream.Info(ctx)
+	if err != nil || info.Last == 0 {
+		return 0
+	}
+	from := info.Last - min(info.Last-1, tailFrames-1)
+	_ = r.opt.Stream.Read(ctx, from, info.Last, func(m eventlog.Message) error {
+		if f, err := events.DecodeFrame(m.Data); err == nil {
+			term = max(term, f.Term)
+		}
+		return nil
+	})
+	return term
+}
+
+// Start loads the views and begins to follow the leadership of the group: each
+// time this replica leads, it opens a writer and then runs the workers. It does
+// not wait for that, see WaitWriter.
+func (r *Replica) Start(ctx context.Context, views Views, workers ...Worker) error {
+	if err := r.views.start(ctx, views); err != nil {
+		return err
+	}
+	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	r.cancel, r.leader.workers = cancel, workers
+	r.work.Go(func() { r.views.run(run) })
+	r.work.Go(r.leader.run)
+	return nil
+}
+
+// Stop ends the present term: what was admitted is written; past ctx what still
+// waits is refused. Afterwards the replica follows, but leads and loads no more.
+func (r *Replica) Stop(ctx context.Context) {
+	if r.cancel == nil {
+		return
+	}
+	r.leader.close(ctx)
+	r.cancel()
+	r.work.Wait()
+}
+
+// Close closes group and state. Views of the state must be closed before.
+func (r *Replica) Close() error {
+	r.Stop(context.Background())
+	return errors.Join(r.group.Close(), r.state.Close())
+}
+
+// startWriter opens the writer of a Raft term.
+func (r *Replica) startWriter(ctx context.Context, term uint64) (*ingest.Writer, error) {
+	o := &r.opt
+	raise := o.Epochs != nil && r.Diverged() == nil && o.Epochs.Due()
+	w, err := ingest.Start(ctx, ingest.Options{Shard: o.Shard, Stream: o.Stream, Group: r.group, Term: term, State: r.state,
+		Keys: o.Keys, Book: o.Book, Now: o.Now, Logger: o.Logger, Refuse: o.Refuse, RaiseEpoch: raise})
+	if err != nil {
+		return nil, err
+	}
+	if o.Epochs != nil && w.Diverged() == nil {
+		if err := o.Epochs.Began(); err != nil {
+			o.Logger.Warn("the plan of an epoch that has begun is left", "err", err)
+		}
+	}
+	return w, nil
+}
+
+// Shard is the shard's number.
+func (r *Replica) Shard() uint16 { return r.opt.Shard }
+
+// State is the shard's state on this node.
+func (r *Replica) State() *projections.State { return r.state }
+
+// Group is the shard's Raft group.
+func (r *Replica) Group() Group { return r.group }
+
+// Leads reports whether this replica leads, with an open writer.
+func (r *Replica) Leads() bool {
+	w, _, _ := r.leader.now()
+	return w != nil
+}
+
+// Writer returns the open writer of the present term. Errors: unavailable,
+// log_diverged.
+func (r *Replica) Writer() (*ingest.Writer, error) {
+	if w, _, _ := r.leader.now(); w != nil {
+		return w, nil
+	}
+	if r.opt.Refuse != nil {
+		if err := r.opt.Refuse(); err != nil {
+			return nil, err
+		}
+	}
+	return nil, r.leader.refusal(r.opt.Shard)
+}
+
+// WaitWriter waits until this replica leads and its writer is open. Errors: why
+// the term could not begin; then it is tried again. raftfsm.ErrHalted,
+// raftfsm.ErrClosed, ctx's.
+func (r *Replica) WaitWriter(ctx context.Context) error { return r.leader.wait(ctx) }
+
+// WithoutWriter ends the present term in good order, runs f while no writer is
+// open, and lets the next term begin.
+func (r *Replica) WithoutWriter(ctx context.Context, f func() error) error {
+	return r.leader.without(ctx, f)
+}
+
+// Diverged returns how log and state disagree, so that writes are stopped, or nil.
+func (r *Replica) Diverged() *eventlog.DivergedError { return r.leader.divergence() }
+
+// SetDiverged stops writes in this term and those to come. With nil, terms to come
+// begin without.
+func (r *Replica) SetDiverged(d *eventlog.DivergedError) { r.leader.setDivergence(d) }
+
+// CheckLog compares log and state: identity, ends, gaps, lost messages, hashes of
+// the last frames.
+func (r *Replica) CheckLog(ctx context.Context) error {
+	v := r.state.View()
+	err := ingest.CheckLog(ctx, r.opt.Stream, v)
+	return errors.Join(err, v.Close())
+}
+
+// RenewState puts a copy of the state in its place, see projections.State.Renew.
+func (r *Replica) RenewState() (gone func(context.Context) error, err error) {
+	return r.machine.renew()
+}
+
+// AdoptStream makes the state know the stream that was made in place of the old
+// one, durably.
+func (r *Replica) AdoptStream(identity string) error { return r.machine.adopt(identity) }
+
+// Linear waits until the state is linearizable: this replica leads, its writer is
+// open in this very term, and the state holds all that was accepted, which may be
+// more than what Raft has heard of.
+func (r *Replica) Linear(ctx context.Context) error {
+	w, err := r.Writer()
+	if err != nil {
+		return err
+	}
+	if err := w.Settled(ctx); err != nil {
+		return err
+	}
+	index, err := r.group.LinearizableIndex(ctx)
+	if err != nil {
+		return err
+	}
+	// The term was confirmed after the call began. If it is the writer's, nobody
+	// else has led, and so written, in between.
+	if term := r.group.Term(); term != w.Term() {
+		return fmt.Errorf("%w: the writer of term %d has not begun", raftfsm.ErrNotLeader, term)
+	}
+	return r.group.WaitApplied(ctx, index)
+}

@@ -1,0 +1,189 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"mneme/internal/derive"
+	"mneme/internal/eventlog"
+	"mneme/internal/ingest"
+	"mneme/internal/keyring"
+	"mneme/internal/projections"
+	"mneme/internal/raftfsm"
+	"mneme/internal/storage"
+)
+
+// OpenState opens a shard's state. Where the replica is alone, a state that is
+// missing, damaged or of an older version is built from the log, and what was
+// there is kept. With peers an empty state is filled by them, and the others are
+// a *DamagedError.
+func OpenState(ctx context.Context, opt Options) (*projections.State, error) {
+	opt.setDefaults()
+	state, err := opt.openState(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("state: %w", err)
+	}
+	if err := opt.fillState(ctx, state); err != nil {
+		return nil, fmt.Errorf("state: %w", errors.Join(err, state.Close()))
+	}
+	return state, nil
+}
+
+func (o *Options) openState(ctx context.Context) (*projections.State, error) {
+	if err := storage.MkdirAll(o.FS, o.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	state, err := projections.Open(o.StateOptions())
+	if errors.Is(err, storage.ErrDamaged) {
+		if err := o.mayBuild(err); err != nil {
+			return nil, err
+		}
+		aside, moveErr := moveAside(o.FS, o.stateDir())
+		if moveErr != nil {
+			return nil, errors.Join(err, moveErr)
+		}
+		o.Logger.Error("the state is damaged and is built again from the log", "err", err, "kept", aside)
+		state, err = projections.Open(o.StateOptions())
+	}
+	if older := (*projections.OlderError)(nil); errors.As(err, &older) {
+		if err := o.mayBuild(err); err != nil {
+			return nil, err
+		}
+		if err := o.buildOlder(ctx, older); err != nil {
+			return nil, err
+		}
+		state, err = projections.Open(o.StateOptions())
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := o.sweepOlder(); err != nil {
+		return nil, errors.Join(err, state.Close())
+	}
+	return state, nil
+}
+
+// mayBuild refuses to build a state that cannot be opened from the log if there
+// are, or may be, peers: what this replica has acknowledged to them is in its
+// state.
+func (o *Options) mayBuild(cause error) error {
+	found, err := raftfsm.Inspect(o.groupOptions())
+	if err != nil || found.Alone && (o.alone() || found.Index > 0) {
+		return err
+	}
+	return &DamagedError{Message: fmt.Sprintf("the state in %s cannot be used: %v", o.stateDir(), cause), Hint: rejoinHint, Err: errors.Join(ErrPeers, cause)}
+}
+
+// moveAside renames a folder so that nothing of it is lost.
+func moveAside(fsys vfs.FS, dir string) (string, error) {
+	for n := 1; ; n++ {
+		name := fmt.Sprintf("%s.damaged-%d", dir, n)
+		if _, err := fsys.Stat(name); errors.Is(err, os.ErrNotExist) {
+			return name, errors.Join(fsys.Rename(dir, name), storage.SyncDir(fsys, filepath.Dir(dir)))
+		}
+	}
+}
+
+// fillState gives an empty state its origin; where the replica is alone, after
+// the log has been folded into it. A single voter's Raft log holds nothing that
+// the event log does not, so the state then stands at that log's end.
+func (o *Options) fillState(ctx context.Context, state *projections.State) error {
+	if state.Cursor().Seq > 0 {
+		return nil
+	}
+	info, err := o.Stream.Info(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case info.Last == 0 && o.Begun && o.alone():
+		// The log begins before the first namespace gets its keys.
+		return &DamagedError{Message: fmt.Sprintf("%s: there are keys of namespaces, but neither a log nor a state", o.Dir),
+			Hint: "put nats/ or shards/ back, or memctl restore a backup into a new directory; to begin anew choose another --data-dir"}
+	case info.Last == 0 || !o.alone():
+		return state.SetOrigin(0, 0, info.Identity)
+	}
+	o.Logger.Info("building the state from the log", "frames", info.Last)
+	started := time.Now()
+	n, err := replay(ctx, o.Stream, o.Keys, state, 0, nil)
+	if err != nil {
+		return err
+	}
+	o.Logger.Info("state built", "frames", n, "took", time.Since(started).Round(time.Millisecond))
+	return o.setOrigin(state, info.Identity)
+}
+
+// setOrigin gives a state that was built from the whole event log the Raft index
+// and term of the last entry, and the log's identity.
+func (o *Options) setOrigin(state *projections.State, identity string) error {
+	raft, err := raftfsm.Inspect(o.groupOptions())
+	if err != nil {
+		return err
+	}
+	index, term := raft.Index, raft.Term
+	if c := state.Cursor(); c.Term > term {
+		// Raft's log is gone or older than the event log: it begins anew, and its
+		// next term must be higher than that of every frame.
+		index, term = max(index, 1), c.Term
+	}
+	return state.SetOrigin(index, term, identity)
+}
+
+// replay folds the log behind the state's cursor into it, up to a sequence (0 =
+// the log's end).
+func replay(ctx context.Context, stream eventlog.Stream, keys *keyring.Keyring, state *projections.State, to uint64, progress func(done, total uint64)) (uint64, error) {
+	v := state.View()
+	d, err := derive.New(keys, v)
+	if err = errors.Join(err, v.Close()); err != nil {
+		return 0, err
+	}
+	info, err := stream.Info(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return ingest.Replay(ctx, stream, state, d, to, func(r *projections.Range) error {
+		res, err := state.ApplyLocal(r)
+		if err == nil {
+			err = Continued(r, res)
+		}
+		if err == nil && progress != nil {
+			progress(res.Cursor.Seq, info.Last)
+		}
+		return err
+	})
+}
+
+// Continued checks that a state took a range that was read behind its end.
+func Continued(r *projections.Range, result any) error {
+	res, ok := result.(projections.RangeResult)
+	if !ok || !res.Done() {
+		return fmt.Errorf("replay at %d is %s of the state", r.Previous+1, res.Answer)
+	}
+	return nil
+}
+
+// faultEvery is how often faults of the store are logged: on a full disk it
+// fails a thousand times a second.
+const faultEvery = 10 * time.Second
+
+func logFault(log *slog.Logger) func(error) {
+	var mu sync.Mutex
+	var last time.Time
+	return func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !last.IsZero() && time.Since(last) < faultEvery {
+			return
+		}
+		last = time.Now()
+		log.Error("store reports a fault", "err", err)
+	}
+}
