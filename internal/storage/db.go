@@ -21,6 +21,7 @@ type DB struct {
 	faults  *faults
 	lock    *pebble.Lock
 	reserve reserve
+	pace    pace
 
 	closed    atomic.Bool
 	closeOnce sync.Once

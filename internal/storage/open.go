@@ -58,7 +58,7 @@ func openLocked(opt Options, lock *pebble.Lock) (*DB, error) {
 	f := &faults{onFault: opt.OnFault, stopped: make(chan struct{})}
 	d := &DB{dir: opt.Dir, opt: opt, faults: f, lock: lock}
 	d.reserve = reserve{fs: opt.FS, dir: opt.Dir, keep: opt.ReserveBytes}
-	po := opt.pebbleOptions(lock, &logger{to: opt.Logger, faults: f}, f.listener())
+	po := opt.pebbleOptions(pacedFS{opt.FS, &d.pace}, lock, &logger{to: opt.Logger, faults: f}, f.listener())
 	err := d.guard(func() (err error) {
 		d.DB, err = pebble.Open(opt.Dir, po)
 		return err

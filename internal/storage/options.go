@@ -84,9 +84,9 @@ func (o Options) withDefaults() Options {
 // and a second one only when it falls behind. Compression is the fast one in all
 // levels: values are sealed and keys are HMACs, which zstd does not shrink either,
 // while its decoder took a third of a text search.
-func (o Options) pebbleOptions(lock *pebble.Lock, log *logger, ev *pebble.EventListener) *pebble.Options {
+func (o Options) pebbleOptions(fs vfs.FS, lock *pebble.Lock, log *logger, ev *pebble.EventListener) *pebble.Options {
 	po := &pebble.Options{
-		FS:                          namesFirst{o.FS},
+		FS:                          namesFirst{fs},
 		Lock:                        lock,
 		CacheSize:                   o.CacheBytes,
 		MemTableSize:                o.MemTableBytes,

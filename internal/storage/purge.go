@@ -19,16 +19,30 @@ const purgeWait = 20 * time.Millisecond
 // call. Rows that were deleted stay in the tables below until a compaction
 // carries the deletion down to them; the deletion itself stays until then, so a
 // database whose tables hold no deletion holds no deleted row. Only tables with
-// deletions, and what lies below them, are rewritten. A snapshot that was opened
-// before the rows were deleted keeps them, and PurgeDeleted waits for it. Writes
-// and reads go on meanwhile.
-func (d *DB) PurgeDeleted(ctx context.Context) error {
+// deletions, and what lies below them, are rewritten, and of those only rows from
+// key from (inclusive) to key to (exclusive).
+//
+// A row that was overwritten leaves no deletion. The ranges of rewrite hold such
+// rows: each gets a deletion of the range keys that nobody writes, which a compaction
+// has to carry through every table of the range.
+//
+// A snapshot that was opened before the rows were deleted keeps them, and
+// PurgeDeleted waits for it. Writes and reads go on meanwhile, and compactions give
+// way to them.
+func (d *DB) PurgeDeleted(ctx context.Context, from, to []byte, rewrite ...pebble.KeyRange) error {
+	defer d.pace.begin()()
+	for _, r := range rewrite {
+		err := d.write("purge", func() error { return d.DB.RangeKeyDelete(r.Start, r.End, pebble.NoSync) })
+		if err != nil {
+			return err
+		}
+	}
 	if err := d.Flush(); err != nil {
 		return err
 	}
 	var horizon pebble.SeqNum
 	for first := true; ; first = false {
-		left, last, err := d.deletions(horizon)
+		left, last, err := d.deletions(horizon, from, to)
 		if err != nil {
 			return err
 		}
@@ -55,9 +69,9 @@ func (d *DB) PurgeDeleted(ctx context.Context) error {
 	}
 }
 
-// deletions lists the key ranges of tables with deletions that may be as old as
-// horizon, 0 for any, and gives the newest sequence number of any table.
-func (d *DB) deletions(horizon pebble.SeqNum) (ranges []pebble.KeyRange, last pebble.SeqNum, err error) {
+// deletions lists the key ranges, between from and to, of tables with deletions
+// that may be as old as horizon, 0 for any, and gives the newest sequence number of any table.
+func (d *DB) deletions(horizon pebble.SeqNum, from, to []byte) (ranges []pebble.KeyRange, last pebble.SeqNum, err error) {
 	levels, err := d.DB.SSTables(pebble.WithProperties())
 	if err != nil {
 		return nil, 0, typed("purge", d.dir, err)
@@ -65,12 +79,21 @@ func (d *DB) deletions(horizon pebble.SeqNum) (ranges []pebble.KeyRange, last pe
 	for _, level := range levels {
 		for _, t := range level {
 			last = max(last, t.LargestSeqNum)
-			deletes := t.Properties.NumDeletions > 0 || t.Properties.NumRangeDeletions > 0
+			deletes := t.Properties.NumDeletions > 0 || t.Properties.NumRangeDeletions > 0 || t.Properties.NumRangeKeyDels > 0
 			// A virtual table shows a part of a file that may hold more.
 			if !deletes && !t.Virtual || horizon != 0 && t.SmallestSeqNum > horizon {
 				continue
 			}
 			start, end := bytes.Clone(t.Smallest.UserKey), append(bytes.Clone(t.Largest.UserKey), 0)
+			if bytes.Compare(start, from) < 0 {
+				start = from
+			}
+			if bytes.Compare(end, to) > 0 {
+				end = to
+			}
+			if bytes.Compare(start, end) >= 0 {
+				continue
+			}
 			if n := len(ranges); n > 0 && bytes.Compare(ranges[n-1].End, start) >= 0 && bytes.Compare(ranges[n-1].Start, start) <= 0 {
 				if bytes.Compare(ranges[n-1].End, end) < 0 {
 					ranges[n-1].End = end
