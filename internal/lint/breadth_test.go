@@ -26,8 +26,6 @@ var broad = map[string]breadth{
 	"internal/keyring.Keyring":           {methods: 55},
 	"internal/node.Config":               {fields: 28},
 	"internal/node.Node":                 {methods: 77, fields: 25},
-	"internal/query.Reader":              {methods: 57},
-	"internal/query.Service":             {methods: 41},
 	"internal/raftfsm.Group":             {methods: 42, fields: 23},
 	"internal/raftfsm/raftmodel.Replica": {fields: 21},
 }

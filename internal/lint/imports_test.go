@@ -56,9 +56,16 @@ func house() []floor {
 		{pkg: "internal/ingest", may: []string{"memory", "internal/events", "internal/keyring", "internal/text", "internal/embed", "internal/eventlog",
 			"internal/storage", "internal/raftfsm", "internal/projections", "internal/settings", "internal/derive"},
 			why: "ingest is the writing side and never answers a question"},
-		{pkg: "internal/query", may: []string{"memory", "internal/dates", "internal/events", "internal/keyring", "internal/text", "internal/embed/...", "internal/index/...",
-			"internal/storage", "internal/projections", "internal/settings", "internal/derive"},
+		{pkg: "internal/query/rank", may: []string{"memory", "internal/dates", "internal/text", "internal/index/text"},
+			why: "ranking is a function of what was found: no rows, no keys, no clock"},
+		{pkg: "internal/query/views", may: []string{"memory", "internal/events", "internal/keyring", "internal/text", "internal/embed", "internal/index/...",
+			"internal/storage", "internal/projections", "internal/settings", "internal/derive", "internal/query/rank"},
+			why: "views open what a capability allows; they answer no request and score nothing"},
+		{pkg: "internal/query", may: []string{"memory", "internal/events", "internal/keyring", "internal/text", "internal/embed", "internal/index/text",
+			"internal/projections", "internal/settings", "internal/query/rank", "internal/query/views"},
 			why: "query is the reading side: it never sees Raft, the log or the writing side"},
+		{pkg: "internal/query/querytest", may: []string{"memory", "internal/derive", "internal/embed", "internal/embed/builtin", "internal/events", "internal/keyring", "internal/projections", "internal/settings"},
+			why: "the world of the reading side's tests is a state without a log; it reads nothing itself"},
 		{pkg: "internal/replica", may: []string{"memory", "internal/events", "internal/keyring", "internal/storage", "internal/eventlog", "internal/raftfsm",
 			"internal/projections", "internal/settings", "internal/derive", "internal/ingest"},
 			why: "a replica brings log, consensus, state and the writer together; it knows no requests and no answers"},
@@ -69,7 +76,7 @@ func house() []floor {
 			why: "a transport parses, calls and writes; it declares the interface it needs and the node passes what fulfils it"},
 		{pkg: "internal/node", may: []string{"memory", "internal/events", "internal/keyring", "internal/text", "internal/embed", "internal/storage/...",
 			"internal/index/...", "internal/eventlog", "internal/raftfsm", "internal/projections", "internal/settings", "internal/derive",
-			"internal/ingest", "internal/replica", "internal/query", "internal/auth", "internal/api/..."},
+			"internal/ingest", "internal/replica", "internal/query/...", "internal/auth", "internal/api/..."},
 			why: "the node builds itself from parts"},
 
 		{pkg: ".", may: []string{"memory", "client", "internal/node", "internal/embed"}, why: "the root package embeds a node in a program"},
@@ -93,7 +100,7 @@ func technologies() []technology {
 		{"go.etcd.io/bbolt", []string{"internal/raftfsm"}, "bbolt is the Raft log's store and nothing else's"},
 		{"github.com/nats-io/nats-server", []string{"internal/eventlog"}, "the embedded server is behind eventlog"},
 		{"github.com/nats-io/nats.go", []string{"internal/eventlog", "internal/eventlog/eventlogtest", "internal/api/natsapi", "internal/node"}, "NATS is the log and one transport"},
-		{"github.com/cockroachdb/pebble", []string{"internal/storage/...", "internal/raftfsm", "internal/eventlog", "internal/index/text", "internal/projections", "internal/ingest", "internal/auth", "internal/keyring", "internal/query", "internal/replica", "internal/node"},
+		{"github.com/cockroachdb/pebble", []string{"internal/storage/...", "internal/raftfsm", "internal/eventlog", "internal/index/text", "internal/projections", "internal/ingest", "internal/auth", "internal/keyring", "internal/query/views", "internal/replica", "internal/node"},
 			"the database is opened by storage and used by those who keep rows; others take its file systems"},
 		{"github.com/spf13", []string{"cmd/..."}, "flags are read by commands"},
 		{"github.com/knadh/koanf", []string{"cmd/..."}, "configuration is read by commands"},
@@ -183,6 +190,7 @@ func TestImportRuleBites(t *testing.T) {
 	expect(t, checkImports(table, file("memory", `"github.com/oklog/ulid/v2"`)), "standard library")
 	expect(t, checkImports(table, file("client", `"mneme/memory";"net/http"`)))
 	expect(t, checkImports(table, file("internal/query", `"mneme/internal/raftfsm"`)), "never sees Raft")
+	expect(t, checkImports(table, file("internal/query/rank", `"mneme/internal/projections"`)), "no rows")
 	expect(t, checkImports(table, file("internal/query", `"mneme/internal/index/text";"mneme/memory"`)))
 	expect(t, checkImports(table, file("internal/api/rest", `"mneme/internal/query"`)), "declares the interface")
 	expect(t, checkImports(table, file("internal/api", `"mneme/internal/auth"`)), "public vocabulary")

@@ -22,7 +22,7 @@ func (n *Node) Status(ctx context.Context) (memory.Status, error) {
 		Nodes:     []memory.NodeStatus{{ID: n.dir.node.NodeID, Role: n.role(), Address: n.HTTPAddr(), Version: n.cfg.Version}},
 		Shards:    []memory.ShardStatus{shard},
 		Embedder:  n.defaultEmbedder(ctx),
-		Vector:    n.query.VectorStatus(),
+		Vector:    n.views.VectorStatus(),
 		Auth:      n.cfg.Auth,
 
 		AdminSocket: n.socket,
@@ -237,7 +237,7 @@ func (n *Node) checkVoid() memory.Check {
 }
 
 func (n *Node) checkVectors() memory.Check {
-	s := n.query.VectorStatus()
+	s := n.views.VectorStatus()
 	c := memory.Check{Name: "vectors", State: "ok", Detail: fmt.Sprintf("engine %s, recall guard %s", s.Engine, s.RecallGuard.State)}
 	if s.RecallGuard.State == "tripped" {
 		c.State = "warn"

@@ -11,6 +11,7 @@ import (
 	"mneme/internal/events"
 	"mneme/internal/keyring"
 	"mneme/internal/projections"
+	"mneme/internal/query/views"
 	"mneme/internal/replica"
 	"mneme/internal/settings"
 	"mneme/internal/storage/encfs"
@@ -30,6 +31,7 @@ type core struct {
 	stream  *eventlog.JetStream
 	replica *replica.Replica   // nil while the node is stopped
 	state   *projections.State // the replica's, or opened by work on a stopped node
+	views   *views.Views       // of the state; nil while the node is stopped
 
 	restoring bool     // the directory is being filled by a restore
 	closers   []closer // in the order they were opened

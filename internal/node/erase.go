@@ -213,7 +213,7 @@ func (e *eraser) forgetOldFiles(ctx context.Context, through uint64) error {
 		return err
 	}
 	e.begin(eraseCaches)
-	if err := n.query.DropGraphs(); err != nil {
+	if err := n.views.DropGraphs(); err != nil {
 		return err
 	}
 	if err := n.rejections.DropErased(); err != nil {

@@ -92,7 +92,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	if free, ok := c.n.space.available(); ok {
 		gauge(descFree, float64(free))
 	}
-	v := c.n.query.VectorStatus()
+	v := c.n.views.VectorStatus()
 	gauge(descGuard, v.RecallGuard.Recall, v.Engine, v.RecallGuard.State)
 	if bus := c.n.bus.Load(); bus != nil {
 		count(descForeign, bus.ForeignReplies())

@@ -18,9 +18,11 @@ import (
 	"mneme/internal/embed"
 	"mneme/internal/eventlog"
 	"mneme/internal/events"
+	"mneme/internal/index/vector"
 	"mneme/internal/ingest"
 	"mneme/internal/projections"
 	"mneme/internal/query"
+	"mneme/internal/query/views"
 	"mneme/internal/replica"
 	"mneme/internal/settings"
 	"mneme/memory"
@@ -164,36 +166,40 @@ func (n *Node) openReplica(ctx context.Context) error {
 func (n *Node) openQuery(context.Context) error {
 	n.embedders = newEmbedders(n.cfg.Embedder, n.cfg.Environment, n.cfg.Logger)
 	n.onClose("embedders", func(context.Context) error { return n.embedders.close() })
-	q, err := query.New(query.Options{State: n.state, Keys: n.keys, Book: n.book, Embedders: n.embedders,
-		Engine: vectorEngine(n.cfg.VectorEngine), Linear: n.replica.Linear, Now: n.cfg.Now, Logger: n.cfg.Logger,
-		FS: n.files, GraphDir: n.dir.vectors(shard0), Shard: shard0})
+	v, err := views.New(views.Options{State: n.state, Keys: n.keys, Settings: n.book, Vector: vector.Options{Engine: vector.Engine(n.cfg.VectorEngine)},
+		Linear: n.replica.Linear, Logger: n.cfg.Logger, FS: n.files, GraphDir: n.dir.vectors(shard0), Shard: shard0})
+	if err != nil {
+		return err
+	}
+	n.views = v
+	n.onClose("views", func(context.Context) error { return v.Close() })
+	q, err := query.New(query.Options{Views: v, Keys: n.keys, Settings: n.book, Embedders: n.embedders, Now: n.cfg.Now, Logger: n.cfg.Logger})
 	if err != nil {
 		return err
 	}
 	n.query = q
-	n.onClose("query", func(context.Context) error { return q.Close() })
 	var wanted func(string) bool
 	if n.server != nil {
 		wanted = n.server.Wanted
 	}
 	n.feed = newFeed(q, wanted)
-	n.filler = &filler{source: n.embedders, compare: q.CompareSpaces}
+	n.filler = &filler{source: n.embedders, compare: v.CompareSpaces}
 	return nil
 }
 
-// views are what is kept in memory beside the state, and whoever else has to hear
+// followers are what is kept in memory beside the state, and whoever else has to hear
 // of what is applied.
-type views struct{ n *Node }
+type followers struct{ n *Node }
 
-func (v views) Load(ctx context.Context) error { return v.n.query.Load(ctx) }
+func (f followers) Load(ctx context.Context) error { return f.n.views.Load(ctx) }
 
-func (v views) OnApply(a *projections.Applied) {
-	v.n.query.OnApply(a)
-	v.n.countVoid(a)
-	v.n.feed.push(a)
-	v.n.filler.applied(a)
+func (f followers) OnApply(a *projections.Applied) {
+	f.n.views.OnApply(a)
+	f.n.countVoid(a)
+	f.n.feed.push(a)
+	f.n.filler.applied(a)
 	if len(a.Dropped) > 0 {
-		v.n.eraser.Wake()
+		f.n.eraser.Wake()
 	}
 }
 
@@ -218,7 +224,7 @@ func (n *Node) openWriting(ctx context.Context) error {
 	}
 	n.replica.SetDiverged(found)
 	n.onClose("writing", func(ctx context.Context) error { n.replica.Stop(ctx); return nil })
-	if err := n.replica.Start(ctx, views{n}, n.feed, n.filler); err != nil {
+	if err := n.replica.Start(ctx, followers{n}, n.feed, n.filler); err != nil {
 		return err
 	}
 	if err := n.replica.WaitWriter(ctx); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"mneme/internal/api"
 	"mneme/internal/query"
+	"mneme/internal/query/views"
 	"mneme/memory"
 )
 
@@ -16,7 +17,7 @@ const atLeastWait = 5 * time.Second
 // read authorises, waits for freshness, reads, and closes.
 func read[T any](ctx context.Context, n *Node, a api.Access, f func(r *query.Reader) (T, error)) (T, error) {
 	var none T
-	r, err := n.query.Authorize(ctx, a.Namespace, a.As, query.Freshness{AtLeast: a.AtLeast, Consistency: a.Consistency, Wait: atLeastWait})
+	r, err := n.query.Open(ctx, a.Namespace, a.As, views.Freshness{AtLeast: a.AtLeast, Consistency: a.Consistency, Wait: atLeastWait})
 	if err != nil {
 		return none, err
 	}

@@ -7,7 +7,6 @@ import (
 
 	"mneme/internal/api"
 	"mneme/internal/embed"
-	"mneme/internal/index/vector"
 	"mneme/internal/ingest"
 	"mneme/internal/settings"
 	"mneme/memory"
@@ -122,5 +121,3 @@ func embedderFor(cfg embed.Config, set map[string]string) embed.Config {
 	}
 	return cfg
 }
-
-func vectorEngine(name string) vector.Engine { return vector.Engine(name) }

@@ -7,6 +7,7 @@ import (
 
 	"mneme/internal/events"
 	"mneme/internal/projections"
+	"mneme/internal/query/views"
 	"mneme/memory"
 )
 
@@ -22,31 +23,31 @@ type AuditRequest struct {
 // reader may see, events of the namespace itself, and the system's rows that
 // tell nothing of anybody. Errors: invalid, lost_position, stale_position.
 func (r *Reader) Audit(ctx context.Context, req AuditRequest) (memory.AuditPage, error) {
-	out := memory.AuditPage{Rows: []memory.AuditRow{}, Position: r.Position()}
+	out := memory.AuditPage{Rows: []memory.AuditRow{}, Position: r.view.Position()}
 	limit, err := pageLimit(req.Limit)
 	if err != nil {
 		return out, err
 	}
-	from, err := r.s.parsePosition(req.From)
+	from, err := r.s.opt.Views.ParsePosition(req.From)
 	if err == nil {
-		err = r.epochs.check(from, r.view.Position())
+		err = r.view.Positions.Check(from)
 	}
 	if err != nil {
 		return out, err
 	}
 	after := projections.Ref{Seq: from.Seq, Index: from.Index}
 	var rows []namedRow
-	for _, ns := range []events.ID{r.cap.ns, zeroID} {
+	for _, ns := range []events.ID{r.view.Capability.NamespaceID(), zeroID} {
 		n := 0
-		err := r.view.Audit(ns, after, func(row projections.AuditRow) (bool, error) {
-			if r.cap.mayAudit(ns, &row) && req.wants(&row) {
+		err := r.view.State.Audit(ns, after, func(row projections.AuditRow) (bool, error) {
+			if mayAudit(r.view.Capability, ns, &row) && req.wants(&row) {
 				rows = append(rows, namedRow{row, ns == zeroID})
 				n++
 			}
 			return n <= limit, ctx.Err()
 		})
 		if err != nil {
-			return out, failed("audit", err)
+			return out, views.Failed("audit", err)
 		}
 	}
 	slices.SortStableFunc(rows, func(a, b namedRow) int { return compareRef(a.At, b.At) })
@@ -57,7 +58,7 @@ func (r *Reader) Audit(ctx context.Context, req AuditRequest) (memory.AuditPage,
 		}
 		row, err := r.auditRow(&rows[i])
 		if err != nil {
-			return out, failed("audit", err)
+			return out, views.Failed("audit", err)
 		}
 		out.Rows = append(out.Rows, row)
 	}
@@ -82,20 +83,20 @@ func (q *AuditRequest) wants(row *projections.AuditRow) bool {
 
 // mayAudit reports whether a row says nothing but what the reader may know. A
 // key's creation is not shown: it tells that somebody spoke of somebody new.
-func (c Capability) mayAudit(ns events.ID, row *projections.AuditRow) bool {
+func mayAudit(c views.Capability, ns events.ID, row *projections.AuditRow) bool {
 	if ns == zeroID {
-		return c.ns != zeroID && (row.Type.Control() || row.Outcome == projections.OutcomeVoid)
+		return c.NamespaceID() != zeroID && (row.Type.Control() || row.Outcome == projections.OutcomeVoid)
 	}
 	switch row.Type {
 	case events.TypeNamespaceCreated, events.TypeNamespaceChanged, events.TypeNamespaceDeleted, events.TypeKeyDestroyed,
 		events.TypeSpaceBuilding, events.TypeSpaceSwitched, events.TypeSpaceDropped:
-		return ns == c.ns
+		return ns == c.NamespaceID()
 	}
-	return ns == c.ns && c.sees(row.Scope, row.Agent)
+	return ns == c.NamespaceID() && c.Sees(row.Scope, row.Agent)
 }
 
 func (r *Reader) auditRow(row *namedRow) (memory.AuditRow, error) {
-	out := memory.AuditRow{Position: r.position(row.At), At: timeOf(row.SealedAt), Type: row.Type.String(), Agent: row.Agent,
+	out := memory.AuditRow{Position: r.view.Positions.Of(row.At), At: timeOf(row.SealedAt), Type: row.Type.String(), Agent: row.Agent,
 		Scope: row.Scope.Public(), Outcome: row.Outcome.String(), Hash: row.Hash.String(), System: row.system}
 	if row.Outcome == projections.OutcomeVoid {
 		out.Type = "frame.void"
@@ -104,14 +105,14 @@ func (r *Reader) auditRow(row *namedRow) (memory.AuditRow, error) {
 		out.EventID = row.Event.String()
 	}
 	if !row.system {
-		out.Namespace = r.cap.name
+		out.Namespace = r.view.Capability.Namespace()
 	}
 	if row.Record == zeroID {
 		return out, nil
 	}
 	// A refused event may point to a record of somebody else.
-	_, _, ok, err := r.head(row.Record)
-	if ok {
+	_, partition, err := r.view.Head(row.Record)
+	if partition != nil {
 		out.RecordID = row.Record.String()
 	}
 	return out, err

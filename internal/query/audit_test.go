@@ -10,27 +10,29 @@ import (
 
 	"mneme/internal/events"
 	"mneme/internal/projections"
+	"mneme/internal/query/querytest"
+	"mneme/internal/query/views"
 	"mneme/memory"
 )
 
 func TestAuditPages(t *testing.T) {
 	w := newWorld(t)
 	ctx := context.Background()
-	w.began(events.TypeLeaderBegan)
-	w.namespace("team", nil)
-	id := w.one("team", "ann", "one")
-	w.capture("team", memory.Capture{Agent: "ann", Text: "own", Scope: memory.ScopeAgent})
-	w.apply(&item{h: events.Header{Type: events.TypeKeyCreated, Namespace: w.space["team"]}})
-	mid := w.now.Add(time.Nanosecond)
-	w.one("team", "bob", "two")
-	w.forget("team", id, "bob", events.ScopeTeam)
-	w.fold(projections.RangeFrame{Bytes: []byte("no frame at all")})
+	w.Began(events.TypeLeaderBegan)
+	w.Namespace("team", nil)
+	id := w.One("team", "ann", "one")
+	w.Capture("team", memory.Capture{Agent: "ann", Text: "own", Scope: memory.ScopeAgent})
+	w.Apply(&querytest.Item{Header: events.Header{Type: events.TypeKeyCreated, Namespace: w.Space["team"]}})
+	mid := w.Now.Add(time.Nanosecond)
+	w.One("team", "bob", "two")
+	w.Forget("team", id, "bob", events.ScopeTeam)
+	w.Fold(projections.RangeFrame{Bytes: []byte("no frame at all")})
 	read := func(as string, req AuditRequest) []string {
 		t.Helper()
 		var out []string
 		for {
 			page, err := w.reader("team", as).Audit(ctx, req)
-			w.ok(err)
+			w.OK(err)
 			for _, row := range page.Rows {
 				out = append(out, row.Type+" "+row.Agent+" "+row.Outcome)
 				if row.System != (row.Namespace == "") || row.Hash == "" || row.Position == "" {
@@ -74,14 +76,14 @@ func TestAuditPages(t *testing.T) {
 // a record that the team must not hear of.
 func TestAuditHidesARefusalsRecord(t *testing.T) {
 	w := newWorld(t)
-	w.namespace("team", nil)
-	own := w.capture("team", memory.Capture{ID: "k", Agent: "ann", Text: "own", Scope: memory.ScopeAgent})[0]
-	if res := w.apply(w.draft("team", memory.Capture{ID: "k", Agent: "ann", Text: "public"})); res[0].Outcome != projections.OutcomeConflict {
+	w.Namespace("team", nil)
+	own := w.Capture("team", memory.Capture{ID: "k", Agent: "ann", Text: "own", Scope: memory.ScopeAgent})[0]
+	if res := w.Apply(w.Draft("team", memory.Capture{ID: "k", Agent: "ann", Text: "public"})); res[0].Outcome != projections.OutcomeConflict {
 		t.Fatalf("%+v", res)
 	}
 	for as, want := range map[string]string{"": "", "ann": own} {
 		page, err := w.reader("team", as).Audit(context.Background(), AuditRequest{})
-		w.ok(err)
+		w.OK(err)
 		if last := page.Rows[len(page.Rows)-1]; last.Outcome != "conflict" || last.RecordID != want {
 			t.Errorf("as %q: %+v", as, last)
 		}
@@ -90,17 +92,17 @@ func TestAuditHidesARefusalsRecord(t *testing.T) {
 
 func TestEvents(t *testing.T) {
 	w := newWorld(t)
-	w.namespace("team", withBuiltin())
+	w.Namespace("team", withBuiltin())
 	ctx := context.Background()
 	at := time.Date(2023, 5, 1, 0, 0, 0, 0, time.UTC)
-	id := w.capture("team", memory.Capture{ID: "k", Agent: "ann", Text: "one", OccurredAt: &at})[0]
-	first := w.position()
-	w.revise("team", id, 1, memory.Capture{Agent: "bob", Text: "two"})
-	w.capture("team", memory.Capture{Agent: "ann", Text: "own", Scope: memory.ScopeAgent})
-	w.forget("team", id, "ann", events.ScopeTeam)
+	id := w.Capture("team", memory.Capture{ID: "k", Agent: "ann", Text: "one", OccurredAt: &at})[0]
+	first := w.Position()
+	w.Revise("team", id, 1, memory.Capture{Agent: "bob", Text: "two"})
+	w.Capture("team", memory.Capture{Agent: "ann", Text: "own", Scope: memory.ScopeAgent})
+	w.Forget("team", id, "ann", events.ScopeTeam)
 	read := func(as, from string) (out []memory.Event) {
 		t.Helper()
-		w.ok(w.svc.Events(ctx, "team", as, from, false, func(e memory.Event) error { out = append(out, e); return nil }))
+		w.OK(w.svc.Events(ctx, "team", as, from, false, func(e memory.Event) error { out = append(out, e); return nil }))
 		return out
 	}
 	all := read("", "")
@@ -127,13 +129,13 @@ func TestEvents(t *testing.T) {
 // TestFollow reads along while others write: in order, no gaps, no repeats.
 func TestFollow(t *testing.T) {
 	w := newWorld(t)
-	w.namespace("team", nil)
+	w.Namespace("team", nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	const n = 600 // more than one batch
 	got, done := make(chan string, n), make(chan error, 1)
 	go func() {
-		done <- w.svc.Events(ctx, "team", "", w.position(), true, func(e memory.Event) error { got <- e.Subject; return nil })
+		done <- w.svc.Events(ctx, "team", "", w.Position(), true, func(e memory.Event) error { got <- e.Subject; return nil })
 	}()
 	var want []string
 	for i := 0; i < n; i += 50 {
@@ -141,15 +143,15 @@ func TestFollow(t *testing.T) {
 		for j := range 50 {
 			batch = append(batch, memory.Capture{Agent: "ann", Text: fmt.Sprint(i + j)})
 		}
-		want = append(want, w.capture("team", batch...)...)
-		w.capture("team", memory.Capture{Agent: "ann", Text: "own", Scope: memory.ScopeAgent})
+		want = append(want, w.Capture("team", batch...)...)
+		w.Capture("team", memory.Capture{Agent: "ann", Text: "own", Scope: memory.ScopeAgent})
 	}
 	for i := range want {
 		if id := <-got; id != want[i] {
 			t.Fatalf("event %d is about %s, want %s", i, id, want[i])
 		}
 	}
-	w.drop("team")
+	w.Drop("team")
 	if err := <-done; memory.CodeOf(err) != memory.CodeNotFound {
 		t.Errorf("after the namespace was deleted: %v", err)
 	}
@@ -157,7 +159,7 @@ func TestFollow(t *testing.T) {
 
 func TestFollowEnds(t *testing.T) {
 	w := newWorld(t)
-	w.namespace("team", nil)
+	w.Namespace("team", nil)
 	none := func(memory.Event) error { return errors.New("nothing was to come") }
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -165,18 +167,18 @@ func TestFollowEnds(t *testing.T) {
 	wantCode(t, w.svc.Events(ctx, "none", "", "", true, none), memory.CodeNotFound)
 	wantCode(t, w.svc.Events(ctx, "team", "", "odd", true, none), memory.CodeInvalid)
 	wantCode(t, w.svc.Events(ctx, "team", "", "p0.9.1.0", true, none), memory.CodeStalePosition)
-	w.ok(w.svc.Close())
+	w.OK(w.views.Close())
 	wantCode(t, w.svc.Events(context.Background(), "team", "", "", true, none), memory.CodeUnavailable)
 }
 
 func TestFeedEvents(t *testing.T) {
 	w := newWorld(t)
-	w.namespace("team", nil)
-	w.capture("team", memory.Capture{Agent: "ann", Text: "one"}, memory.Capture{Agent: "ann", Text: "own", Scope: memory.ScopeAgent})
-	w.drop("team")
+	w.Namespace("team", nil)
+	w.Capture("team", memory.Capture{Agent: "ann", Text: "one"}, memory.Capture{Agent: "ann", Text: "own", Scope: memory.ScopeAgent})
+	w.Drop("team")
 	var got []string
-	for _, a := range w.applied {
-		w.ok(w.svc.FeedEvents(a, nil, func(subject string, e memory.Event) error {
+	for _, a := range w.Applied {
+		w.OK(w.svc.FeedEvents(a, nil, func(subject string, e memory.Event) error {
 			got = append(got, subject)
 			if e.Position == "" {
 				t.Errorf("%+v has no position", e)
@@ -189,7 +191,26 @@ func TestFeedEvents(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	stop := errors.New("stop")
-	if err := w.svc.FeedEvents(w.applied[0], nil, func(string, memory.Event) error { return stop }); !errors.Is(err, stop) {
+	if err := w.svc.FeedEvents(w.Applied[0], nil, func(string, memory.Event) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("yield's error became %v", err)
+	}
+}
+
+func TestZeroCapabilityOpensNothing(t *testing.T) {
+	w := newWorld(t)
+	w.Namespace("team", nil)
+	v := w.State.View()
+	defer v.Close()
+	var c views.Capability
+	if parts := c.Partitions(v); len(parts) != 0 {
+		t.Errorf("%v", parts)
+	}
+	for _, scope := range []events.Scope{events.ScopeNone, events.ScopeTeam, events.ScopeAgent} {
+		if c.Sees(scope, "") {
+			t.Errorf("sees scope %d", scope)
+		}
+	}
+	if mayAudit(c, zeroID, &projections.AuditRow{Type: events.TypeLeaderBegan}) {
+		t.Error("sees system rows")
 	}
 }

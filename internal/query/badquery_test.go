@@ -14,7 +14,7 @@ import (
 // answered or refused with a typed error, and never take a record's place.
 func TestOddQueries(t *testing.T) {
 	w := newWorld(t)
-	w.namespace("team", withBuiltin())
+	w.Namespace("team", withBuiltin())
 	w.chatter("team", 3)
 	w.talk("team", "odd", [2]string{"ann", "SELECT * FROM users; -- 100% of .* (regex)"}, [2]string{"bob", "🚀🚀 launch day 发布日 запуск"}, [2]string{"ann", "what is it"})
 	ctx := context.Background()
@@ -79,9 +79,9 @@ func manyWords(n int) string {
 
 func TestLimitsAndFiltersAtTheirEdges(t *testing.T) {
 	w := newWorld(t)
-	w.namespace("team", withBuiltin())
+	w.Namespace("team", withBuiltin())
 	for i := range memory.MaxLimit + 20 {
-		w.one("team", "ann", fmt.Sprintf("weather report %d", i))
+		w.One("team", "ann", fmt.Sprintf("weather report %d", i))
 	}
 	for limit, code := range map[int]memory.Code{0: memory.CodeInvalid, -1: memory.CodeInvalid, 1_000_000: memory.CodeInvalid, memory.MaxLimit + 1: memory.CodeInvalid} {
 		_, err := w.reader("team", "").Search(context.Background(), memory.SearchRequest{Query: "weather", Limit: &limit})

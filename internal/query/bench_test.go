@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"mneme/internal/query/views"
 	"mneme/memory"
 )
 
@@ -22,7 +23,7 @@ func BenchmarkSearch(b *testing.B) {
 		n = 10000
 	}
 	w := newWorld(b)
-	w.namespace("team", withBuiltin())
+	w.Namespace("team", withBuiltin())
 	g := rand.New(rand.NewPCG(1, 1))
 	zipf := rand.NewZipf(g, 1.2, 4, 20000)
 	words := func(k int) string {
@@ -38,11 +39,11 @@ func BenchmarkSearch(b *testing.B) {
 			batch = append(batch, memory.Capture{Agent: agentName(g.IntN(8)), Text: words(25), Tags: []string{[]string{"red", "green"}[g.IntN(2)]},
 				Conversation: fmt.Sprintf("talk-%d", (from+i)/20)})
 		}
-		w.capture("team", batch...)
+		w.Capture("team", batch...)
 	}
 	began := time.Now()
-	w.ok(w.svc.vectors.Load().all()[0].set.Wait(context.Background()))
-	b.Logf("%d records, graph after %s: %+v", n, time.Since(began), w.svc.VectorStatus())
+	w.OK(w.views.Sets()[0].Wait(context.Background()))
+	b.Logf("%d records, graph after %s: %+v", n, time.Since(began), w.views.VectorStatus())
 	queries := make([]string, 64)
 	for i := range queries {
 		queries[i] = words(5)
@@ -62,13 +63,13 @@ func BenchmarkSearch(b *testing.B) {
 			took := make([]time.Duration, 0, b.N)
 			for i := 0; b.Loop(); i++ {
 				at := time.Now()
-				r, err := w.svc.Authorize(context.Background(), "team", "agent-1", Freshness{})
-				w.ok(err)
+				r, err := w.svc.Open(context.Background(), "team", "agent-1", views.Freshness{})
+				w.OK(err)
 				req := c.req
 				req.Query = queries[i%len(queries)]
 				_, err = r.Search(context.Background(), req)
-				w.ok(err)
-				w.ok(r.Close())
+				w.OK(err)
+				w.OK(r.Close())
 				took = append(took, time.Since(at))
 			}
 			slices.Sort(took)

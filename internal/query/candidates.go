@@ -1,150 +1,60 @@
 package query
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"slices"
-	"sync"
+	"time"
 
 	index "mneme/internal/index/text"
-	"mneme/internal/index/vector"
+	"mneme/internal/projections"
+	"mneme/internal/query/rank"
+	"mneme/internal/query/views"
 	"mneme/memory"
 )
 
-// candidate is a document that a source brought.
-type candidate struct {
-	part int // in plan.parts
-	doc  uint32
-
-	cosine               float64 // raw
-	hasVector            bool    // cosine is exact, be it 0
-	pending              bool    // it has no vector yet
-	inText, inVector     bool    // that source brought it
-	inNear               bool    // a neighbour brought it
-	textRank, vectorRank int     // from 1, in the source that brought it
-	chunk                int     // best one by vector; -1 = unknown
-	span                 span    // its neighbours
-
-	values, raw  [numParts]float64 // of each part: 0..1, and before scaling
-	fused, score float64           // 0..1, before and after calibration
-}
-
-// scratch is the memory of one search, used again.
-type scratch struct {
-	plan          *plan
-	cands         []candidate
-	at            map[docKey]int32 // in cands
-	evidence      evidence
-	near          []uint32 // the candidates' neighbours, see span
-	conversations map[conversationKey][]float64
-	cosines       map[docKey]float64
-	row           []float64
-	refs          []index.Ref
-	hits          []index.Hit
-	ids           []vector.ID
-	seen          map[uint32]struct{}
-}
-
-func newScratch() *scratch {
-	return &scratch{at: map[docKey]int32{}, seen: map[uint32]struct{}{}, conversations: map[conversationKey][]float64{}, cosines: map[docKey]float64{}, evidence: evidence{at: map[docKey]int32{}}}
-}
-
-func (sc *scratch) release(pool *sync.Pool) {
-	clear(sc.cands)
-	sc.cands = sc.cands[:0]
-	clear(sc.at)
-	clear(sc.seen)
-	clear(sc.hits[:cap(sc.hits)])
-	clear(sc.conversations)
-	clear(sc.cosines)
-	sc.evidence.reset(0)
-	sc.plan = nil
-	pool.Put(sc)
-}
-
-// find returns the candidate of a document, making it if need be. The pointer
-// is good until the next call.
-func (sc *scratch) find(part int, doc uint32) *candidate {
-	key := docKey{part, doc}
-	if i, ok := sc.at[key]; ok {
-		return &sc.cands[i]
-	}
-	sc.at[key] = int32(len(sc.cands))
-	sc.cands = append(sc.cands, candidate{part: part, doc: doc, chunk: -1})
-	return &sc.cands[len(sc.cands)-1]
-}
-
-// candidates asks the sources, and those around what they bring.
-func (r *Reader) candidates(ctx context.Context, sc *scratch) error {
-	p := sc.plan
+// find asks the sources for candidates, and adds those beside them.
+func (s *search) find(ctx context.Context) error {
 	var words *index.Prepared
-	if p.hasText() {
+	if s.plan.HasText() {
 		var err error
-		if words, err = r.prepare(ctx, sc); err != nil {
+		if words, err = s.words(ctx); err != nil {
 			return err
 		}
 		defer words.Close()
-		if err := r.textCandidates(ctx, sc, words); err != nil {
+		if err := s.findByText(ctx, words); err != nil {
 			return err
 		}
 	}
-	if p.hasVector() {
-		for i := range p.parts {
-			if err := r.vectorCandidates(ctx, sc, i); err != nil {
-				return err
-			}
+	if s.vector != nil {
+		if err := s.findByVector(ctx); err != nil {
+			return err
 		}
-		sc.rankVectors()
 	}
-	if !p.hasText() {
+	if !s.plan.HasText() {
 		return nil
 	}
-	sc.evidence.reset(len(p.terms))
-	if p.on[memory.PartNeighbours] {
-		if err := r.surround(ctx, sc); err != nil {
+	if s.plan.Parts[memory.PartNeighbours] {
+		if err := s.ranking.AddNeighbours(s.origins(ctx)); err != nil {
 			return err
 		}
 	}
-	for i := range sc.cands {
-		sc.evidence.add(docKey{sc.cands[i].part, sc.cands[i].doc})
-	}
-	return r.gather(ctx, sc, words)
+	return s.gather(ctx, words)
 }
 
-// prepare reads the rows of the query's words, once for all that is asked of
-// them.
-func (r *Reader) prepare(ctx context.Context, sc *scratch) (*index.Prepared, error) {
-	q := sc.plan.query
-	q.K, q.Explain = sc.plan.k, true
-	return r.s.texts.Prepare(ctx, r.view.Reader(), sc.plan.partitions(sc.plan.allow), q)
+// words reads the rows of the query's words, once for all that is asked of them.
+func (s *search) words(ctx context.Context) (*index.Prepared, error) {
+	q := s.plan.Words
+	q.K, q.Explain = s.plan.Candidates, true
+	return s.r.s.texts.Prepare(ctx, s.r.view.State.Reader(), s.textPartitions(s.allow), q)
 }
 
-func (r *Reader) textCandidates(ctx context.Context, sc *scratch, words *index.Prepared) error {
-	p := sc.plan
-	if len(p.query.Must) > 0 {
-		return r.phraseCandidates(ctx, sc, words)
-	}
-	hits, err := words.Top(ctx, p.k, nil)
-	if err != nil {
-		return err
-	}
-	for rank, h := range hits {
-		c := sc.find(p.partOf(h.Partition), h.Doc)
-		c.inText, c.textRank = true, rank+1
-	}
-	return nil
-}
-
-func (p *plan) partOf(id uint32) int {
-	return slices.IndexFunc(p.parts, func(o openPart) bool { return o.ID == id })
-}
-
-// partitions lists the open partitions for the text index; allow by partition,
+// textPartitions lists the open partitions for the text index; allow by partition,
 // nil = all.
-func (p *plan) partitions(allow []*docSet) []index.Partition {
-	out := make([]index.Partition, len(p.parts))
-	for i, part := range p.parts {
-		out[i] = index.Partition{ID: part.ID, Live: part.live}
+func (s *search) textPartitions(allow []*views.DocSet) []index.Partition {
+	out := make([]index.Partition, len(s.r.view.Partitions))
+	for i := range s.r.view.Partitions {
+		out[i] = index.Partition{ID: s.r.view.Partitions[i].ID, Live: s.r.view.Partitions[i].Live}
 		if allow != nil && allow[i] != nil {
 			out[i].Allow = allow[i]
 		}
@@ -152,63 +62,165 @@ func (p *plan) partitions(allow []*docSet) []index.Partition {
 	return out
 }
 
-// vectorCandidates brings the documents of one partition with the nearest
-// chunks. The set may be ahead of the view: what the view does not hold yet is
-// left out and more is asked for.
-func (r *Reader) vectorCandidates(ctx context.Context, sc *scratch, part int) error {
-	p := sc.plan
-	set := r.s.vectors.Load().get(setKey{p.parts[part].ID, r.set.SpaceKey()})
-	if set == nil {
-		return nil
+// partition is the place of a partition among the open ones.
+func (s *search) partition(id uint32) int {
+	return slices.IndexFunc(s.r.view.Partitions, func(o views.Partition) bool { return o.ID == id })
+}
+
+func (s *search) findByText(ctx context.Context, words *index.Prepared) error {
+	if len(s.plan.Words.Must) > 0 {
+		return s.findByPhrases(ctx, words)
 	}
-	refs := set.snapshot()
-	var filter vector.Filter
-	if docs := p.allow[part]; docs != nil {
-		filter = &vectorFilter{set, refs, docs}
+	hits, err := words.Top(ctx, s.plan.Candidates, nil)
+	for i, h := range hits {
+		s.ranking.FoundText(s.partition(h.Partition), h.Doc, i+1)
 	}
-	for want := p.k; ; want *= 4 {
-		hits, err := set.set.Search(ctx, p.vector, want, filter)
+	return err
+}
+
+// findByPhrases walks the documents that hold the phrases' words, the best first,
+// until enough hold the phrases.
+func (s *search) findByPhrases(ctx context.Context, words *index.Prepared) error {
+	found := 0
+	var failed error
+	err := words.Each(ctx, func(h *index.Hit) bool {
+		partition := s.partition(h.Partition)
+		ok, err := s.hasPhrases(partition, h.Doc)
+		if failed = errors.Join(err, ctx.Err()); failed != nil {
+			return false
+		}
+		if ok {
+			found++
+			s.ranking.FoundText(partition, h.Doc, found)
+		}
+		return found < s.plan.Candidates
+	})
+	return errors.Join(err, failed)
+}
+
+// findByVector brings the documents with the nearest chunks of each partition.
+func (s *search) findByVector(ctx context.Context) error {
+	for i := range s.r.view.Partitions {
+		p := &s.r.view.Partitions[i]
+		set := s.r.s.opt.Views.Vectors(p.ID, s.r.view.Settings.SpaceKey())
+		if set == nil {
+			continue
+		}
+		err := s.look.Nearest(ctx, set, s.plan.Candidates, p.NextDoc, s.allow[i], func(m views.Match) {
+			s.ranking.FoundVector(i, m.Doc, m.Cosine, m.Chunk)
+		})
 		if err != nil {
 			return err
 		}
-		clear(sc.seen)
+	}
+	s.ranking.KeepBestVectors()
+	return nil
+}
+
+// origins gives the best documents by text whatever the filter says; nil if there
+// is no filter.
+func (s *search) origins(ctx context.Context) func(yield func(partition int, doc uint32)) error {
+	if s.req.Filter == nil {
+		return nil
+	}
+	return func(yield func(partition int, doc uint32)) error {
+		q := s.plan.Words
+		q.K, q.Must = rank.OriginsOfEach, nil
+		hits, err := s.r.s.texts.Search(ctx, s.r.view.State.Reader(), s.textPartitions(nil), q)
 		for _, h := range hits {
-			if int(h.ID) >= len(refs) || refs[h.ID].doc >= p.parts[part].NextDoc {
-				continue
-			}
-			sc.seen[refs[h.ID].doc] = struct{}{}
-			if len(sc.seen) > p.k {
-				break
-			}
-			c := sc.find(part, refs[h.ID].doc)
-			if !c.inVector { // the first is the best
-				c.cosine, c.hasVector, c.inVector, c.chunk = float64(h.Score), true, true, int(refs[h.ID].chunk)
-			}
+			yield(s.partition(h.Partition), h.Doc)
 		}
-		if len(sc.seen) >= p.k || len(hits) < want {
-			return nil
-		}
+		return err
 	}
 }
 
-// rankVectors orders the vector candidates of all partitions and keeps the
-// best k of them.
-func (sc *scratch) rankVectors() {
-	order := make([]int32, 0, len(sc.cands))
-	for i := range sc.cands {
-		if sc.cands[i].inVector {
-			order = append(order, int32(i))
-		}
-	}
-	slices.SortFunc(order, func(a, b int32) int {
-		x, y := &sc.cands[a], &sc.cands[b]
-		return cmp.Or(cmp.Compare(y.cosine, x.cosine), cmp.Compare(x.part, y.part), cmp.Compare(x.doc, y.doc))
+// gather reads what each word gives to each document that ranking looks at.
+func (s *search) gather(ctx context.Context, words *index.Prepared) error {
+	s.refs = s.refs[:0]
+	s.ranking.EachLookedAt(func(partition int, doc uint32) {
+		s.refs = append(s.refs, index.Ref{Partition: s.r.view.Partitions[partition].ID, Doc: doc})
 	})
-	for rank, i := range order {
-		c := &sc.cands[i]
-		c.vectorRank = rank + 1
-		if rank >= sc.plan.k {
-			c.inVector = false
+	hits, err := words.Score(ctx, s.hits[:0], s.refs)
+	if err != nil {
+		return err
+	}
+	s.hits = hits
+	for i := range hits {
+		row := s.ranking.Evidence(s.partition(hits[i].Partition), hits[i].Doc)
+		for _, t := range hits[i].Parts {
+			row[t.Term] += t.Score
 		}
 	}
+	s.plan.SetBound(words.Stats().Docs, func(term int) uint64 { return words.DocFreq(term, index.FieldText) })
+	return nil
+}
+
+// score ranks the candidates.
+func (s *search) score(ctx context.Context) error {
+	var keep func(c *rank.Candidate) (bool, error)
+	if len(s.plan.Phrases) > 0 {
+		keep = s.keepPhrases
+	}
+	if err := s.ranking.Keep(keep); err != nil {
+		return err
+	}
+	if s.vector != nil {
+		if err := s.addCosines(ctx); err != nil {
+			return err
+		}
+	}
+	s.ranking.Evaluate()
+	err := s.ranking.EvaluateDates(func(c *rank.Candidate) (string, time.Time, bool, error) {
+		text, doc, ok, err := s.text(c.Partition, c.Doc)
+		return text, timeOf(doc.OccurredAt), ok, errors.Join(err, ctx.Err())
+	})
+	s.ranking.Order()
+	return err
+}
+
+// keepPhrases reports whether the phrases stand in a candidate. All that hold the
+// words of the phrases came from the text source and were read there.
+func (s *search) keepPhrases(c *rank.Candidate) (bool, error) {
+	if len(s.plan.Words.Must) > 0 {
+		return c.InText(), nil
+	}
+	return s.hasPhrases(c.Partition, c.Doc)
+}
+
+// addCosines computes the cosines that the vector source did not bring.
+func (s *search) addCosines(ctx context.Context) error {
+	for i := range s.r.view.Partitions {
+		set := s.r.s.opt.Views.Vectors(s.r.view.Partitions[i].ID, s.r.view.Settings.SpaceKey())
+		if set == nil {
+			continue
+		}
+		err := s.look.Cosines(ctx, set, s.ranking.MissingCosines(i), func(m views.Match) {
+			s.ranking.SetCosine(i, m.Doc, m.Cosine, m.Chunk)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *search) hasPhrases(partition int, doc uint32) (bool, error) {
+	text, _, ok, err := s.text(partition, doc)
+	return ok && s.plan.HasPhrases(text), err
+}
+
+// text opens a document; ok = false if it is not there or was erased.
+func (s *search) text(partition int, doc uint32) (text string, row projections.Doc, ok bool, err error) {
+	row, ok, err = s.r.view.State.Doc(s.r.view.Partitions[partition].ID, doc)
+	if err != nil || !ok {
+		return "", row, false, err
+	}
+	c, err := s.r.view.Content(row.At)
+	if errors.Is(err, views.ErrErased) {
+		return "", row, false, nil
+	}
+	if err != nil {
+		return "", row, false, err
+	}
+	return c.Text, row, true, nil
 }

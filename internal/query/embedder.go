@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mneme/internal/events"
+	"mneme/internal/query/views"
 	"mneme/internal/settings"
 	"mneme/memory"
 )
@@ -15,15 +16,15 @@ import (
 // not_found.
 func (s *Service) Embedder(ctx context.Context, name string) (st memory.EmbedderStatus, ns events.ID, err error) {
 	if err := ctx.Err(); err != nil {
-		return st, ns, failed("embedder", err)
+		return st, ns, views.Failed("embedder", err)
 	}
-	v := s.opt.State.View()
-	defer func() { err = failed("embedder", errors.Join(err, v.Close())) }()
-	_, info, err := s.OpenCapability(v, name, "")
+	v := s.opt.Views.State()
+	defer func() { err = views.Failed("embedder", errors.Join(err, v.Close())) }()
+	_, info, err := views.OpenCapability(v, name, "")
 	if err != nil {
 		return st, ns, err
 	}
-	set, err := s.opt.Book.Of(v, info)
+	set, err := s.opt.Settings.Of(v, info)
 	if err != nil {
 		return st, ns, err
 	}

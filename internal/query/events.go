@@ -8,6 +8,7 @@ import (
 
 	"mneme/internal/events"
 	"mneme/internal/projections"
+	"mneme/internal/query/views"
 	"mneme/memory"
 )
 
@@ -22,27 +23,27 @@ const eventBatch = 256
 // beginning, or with follow what happens from now on. An error of yield ends
 // it. Errors: invalid, not_found, lost_position, stale_position, timeout.
 func (s *Service) Events(ctx context.Context, namespace, as, from string, follow bool, yield func(memory.Event) error) error {
-	start, err := s.parsePosition(from)
+	start, err := s.opt.Views.ParsePosition(from)
 	if err != nil {
 		return err
 	}
-	r, err := s.openReader(namespace, as)
+	r, err := s.Open(ctx, namespace, as, views.Freshness{})
 	if err != nil {
-		return failed("events", err)
+		return views.Failed("events", err)
 	}
-	err = r.epochs.check(start, r.view.Position())
+	err = r.view.Positions.Check(start)
 	if follow && from == "" {
-		start = r.view.Position()
+		start = r.view.State.Position()
 	}
-	f := follower{s: s, cap: r.cap, after: projections.Ref{Seq: start.Seq, Index: start.Index}}
+	f := follower{s: s, capability: r.view.Capability, after: projections.Ref{Seq: start.Seq, Index: start.Index}}
 	if err = errors.Join(err, r.Close()); err != nil {
-		return failed("events", err)
+		return views.Failed("events", err)
 	}
 	for {
-		at, moved, closed := s.watch.now()
+		at, moved, closed := s.opt.Views.Moved()
 		batch, more, err := f.next(ctx)
 		if err != nil {
-			return failed("events", err)
+			return views.Failed("events", err)
 		}
 		for _, e := range batch {
 			if err := yield(e); err != nil {
@@ -57,60 +58,60 @@ func (s *Service) Events(ctx context.Context, namespace, as, from string, follow
 		case !follow:
 			return nil
 		case closed:
-			return errClosed()
+			return views.Stopping()
 		case f.seen.Seq < at.Seq:
 			continue
 		}
 		select {
 		case <-moved:
 		case <-ctx.Done():
-			return failed("events", ctx.Err())
+			return views.Failed("events", ctx.Err())
 		}
 	}
 }
 
 // follower reads a namespace's events piece by piece.
 type follower struct {
-	s       *Service
-	cap     Capability
-	after   projections.Ref
-	seen    events.Position // of the last view
-	deleted bool            // the namespace is gone there
+	s          *Service
+	capability views.Capability
+	after      projections.Ref
+	seen       events.Position // of the last view
+	deleted    bool            // the namespace is gone there
 }
 
 // next opens the next events. more says that there are others already.
 func (f *follower) next(ctx context.Context) (batch []memory.Event, more bool, err error) {
-	v := f.s.opt.State.View()
+	v := f.s.opt.Views.State()
 	defer func() { err = errors.Join(err, v.Close()) }()
 	f.seen = v.Position()
-	info, ok, err := v.NamespaceByID(f.cap.ns)
+	info, ok, err := v.NamespaceByID(f.capability.NamespaceID())
 	if err != nil {
 		return nil, false, err
 	}
 	if !ok {
-		return nil, false, memory.NoNamespace(f.cap.name)
+		return nil, false, memory.NoNamespace(f.capability.Namespace())
 	}
 	f.deleted = info.Deleted
-	starts, err := readEpochs(v)
+	positions, err := f.s.opt.Views.Positions(v)
 	if err != nil {
 		return nil, false, err
 	}
 	scanned := 0
-	err = v.Audit(f.cap.ns, f.after, func(row projections.AuditRow) (bool, error) {
+	err = v.Audit(f.capability.NamespaceID(), f.after, func(row projections.AuditRow) (bool, error) {
 		if len(batch) == eventBatch || scanned == 16*eventBatch {
 			more = true
 			return false, nil
 		}
 		scanned++
 		f.after = row.At
-		if !announced(&row) || !f.cap.mayAudit(f.cap.ns, &row) {
+		if !announced(&row) || !mayAudit(f.capability, f.capability.NamespaceID(), &row) {
 			return true, ctx.Err()
 		}
-		e, err := f.s.OpenEvent(v, f.cap.name, &row)
+		e, err := f.s.openEvent(v, f.capability.Namespace(), &row)
 		if err != nil {
 			return false, err
 		}
-		e.Position = events.Position{Shard: f.s.opt.Shard, Epoch: starts.of(row.At.Seq), Seq: row.At.Seq, Index: row.At.Index}.String()
+		e.Position = positions.Of(row.At)
 		batch = append(batch, e)
 		return true, ctx.Err()
 	})
@@ -137,11 +138,11 @@ type eventData struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// OpenEvent gives the event of an audit row its public form, without its
+// openEvent gives the event of an audit row its public form, without its
 // position. The caller has made sure that its reader may see it. The data of
 // a captured or revised memory is its capture; of one that was erased, only
 // the record's id.
-func (s *Service) OpenEvent(v *projections.View, namespace string, row *projections.AuditRow) (memory.Event, error) {
+func (s *Service) openEvent(v *projections.View, namespace string, row *projections.AuditRow) (memory.Event, error) {
 	env, _, err := v.Envelope(row.At)
 	if err != nil {
 		return memory.Event{}, err
@@ -161,11 +162,11 @@ func (s *Service) OpenEvent(v *projections.View, namespace string, row *projecti
 		data = eventData{Namespace: namespace}
 	}
 	if env.Type == events.TypeCaptured || env.Type == events.TypeRevised {
-		c, err := s.openEnvelope(&env)
+		c, err := views.OpenContent(s.opt.Keys, &env)
 		switch {
 		case err == nil:
 			data = captureOf(&env, c)
-		case !errors.Is(err, errErased):
+		case !errors.Is(err, views.ErrErased):
 			return e, err
 		}
 	}
@@ -181,13 +182,13 @@ func (s *Service) OpenEvent(v *projections.View, namespace string, row *projecti
 // are not opened. It reads the state, so it is not called from OnApply. An error
 // of yield ends it.
 func (s *Service) FeedEvents(a *projections.Applied, wanted func(subject string) bool, yield func(subject string, e memory.Event) error) error {
-	v := s.opt.State.View()
+	v := s.opt.Views.State()
 	err := s.feed(v, a, wanted, yield)
 	return errors.Join(err, v.Close())
 }
 
 func (s *Service) feed(v *projections.View, a *projections.Applied, wanted func(string) bool, yield func(string, memory.Event) error) error {
-	starts, err := readEpochs(v)
+	positions, err := s.opt.Views.Positions(v)
 	if err != nil {
 		return fmt.Errorf("feed: %w", err)
 	}
@@ -210,11 +211,11 @@ func (s *Service) feed(v *projections.View, a *projections.Applied, wanted func(
 		if wanted != nil && !wanted(subject) {
 			continue
 		}
-		e, err := s.OpenEvent(v, info.Name, row)
+		e, err := s.openEvent(v, info.Name, row)
 		if err != nil {
 			return fmt.Errorf("feed: %w", err)
 		}
-		e.Position = events.Position{Shard: s.opt.Shard, Epoch: starts.of(row.At.Seq), Seq: row.At.Seq, Index: row.At.Index}.String()
+		e.Position = positions.Of(row.At)
 		if err := yield(subject, e); err != nil {
 			return err
 		}

@@ -7,37 +7,37 @@ import (
 	"time"
 
 	"mneme/internal/events"
-	"mneme/internal/projections"
+	"mneme/internal/query/views"
 	"mneme/memory"
 )
 
-func (w *world) authorize(f Freshness) error {
-	w.t.Helper()
-	r, err := w.svc.Authorize(context.Background(), "team", "", f)
+func (w *world) open(f views.Freshness) error {
+	w.T.Helper()
+	r, err := w.svc.Open(context.Background(), "team", "", f)
 	if err == nil {
-		w.ok(r.Close())
+		w.OK(r.Close())
 	}
 	return err
 }
 
 func TestPositions(t *testing.T) {
 	w := newWorld(t)
-	w.namespace("team", nil) // 1
-	w.one("team", "ann", "a")
-	w.one("team", "ann", "b")       // 3
-	w.began(events.TypeEpochBegan)  // 4, epoch 1
-	id := w.one("team", "ann", "c") // 5
+	w.Namespace("team", nil) // 1
+	w.One("team", "ann", "a")
+	w.One("team", "ann", "b")       // 3
+	w.Began(events.TypeEpochBegan)  // 4, epoch 1
+	id := w.One("team", "ann", "c") // 5
 	r := w.reader("team", "")
-	if r.Position() != "p0.1.5.0" || r.Capability().Namespace() != "team" || r.Capability().Agent() != "" {
-		t.Errorf("position %s, capability %+v", r.Position(), r.Capability())
+	if r.Position() != "p0.1.5.0" || r.view.Capability.Namespace() != "team" || r.view.Capability.Agent() != "" {
+		t.Errorf("position %s, capability %+v", r.Position(), r.view.Capability)
 	}
 	rec, err := r.Get(context.Background(), id, 0)
-	w.ok(err)
+	w.OK(err)
 	if rec.Position != "p0.1.5.0" {
 		t.Errorf("record at %s", rec.Position)
 	}
 	page, err := r.Audit(context.Background(), AuditRequest{})
-	w.ok(err)
+	w.OK(err)
 	if page.Rows[2].Position != "p0.0.3.0" || page.Rows[3].Position != "p0.1.4.0" || page.Rows[3].Type != "epoch.began" {
 		t.Errorf("%+v", page.Rows)
 	}
@@ -47,24 +47,18 @@ func TestPositions(t *testing.T) {
 		"p0.1.6.0": memory.CodeStalePosition, "p0.2.1.0": memory.CodeStalePosition,
 		"p1.1.5.0": memory.CodeInvalid, "5": memory.CodeInvalid, "p0.1.05.0": memory.CodeInvalid,
 	} {
-		if got := memory.CodeOf(w.authorize(Freshness{AtLeast: at, Wait: time.Millisecond})); got != code {
+		if got := memory.CodeOf(w.open(views.Freshness{AtLeast: at, Wait: time.Millisecond})); got != code {
 			t.Errorf("%s: %q, want %q", at, got, code)
 		}
-	}
-	if got := (epochs{1, 4, 4, 9}).of(4); got != 2 {
-		t.Errorf("sequence 4 lies in epoch %d", got)
-	}
-	if err := (epochs{1}).check(events.Position{}, events.Position{}); err != nil {
-		t.Error(err)
 	}
 }
 
 func TestAtLeastWaits(t *testing.T) {
 	w := newWorld(t)
-	w.namespace("team", nil)
+	w.Namespace("team", nil)
 	done := make(chan error, 1)
 	go func() {
-		r, err := w.svc.Authorize(context.Background(), "team", "", Freshness{AtLeast: "p0.0.3.0", Wait: time.Minute})
+		r, err := w.svc.Open(context.Background(), "team", "", views.Freshness{AtLeast: "p0.0.3.0", Wait: time.Minute})
 		if err == nil {
 			if r.Position() != "p0.0.3.0" {
 				err = errors.New("served at " + r.Position())
@@ -73,84 +67,55 @@ func TestAtLeastWaits(t *testing.T) {
 		}
 		done <- err
 	}()
-	w.one("team", "ann", "a")
-	w.one("team", "ann", "b")
-	w.ok(<-done)
+	w.One("team", "ann", "a")
+	w.One("team", "ann", "b")
+	w.OK(<-done)
 
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err := w.svc.Authorize(ctx, "team", "", Freshness{AtLeast: "p0.0.9.0"})
+	_, err := w.svc.Open(ctx, "team", "", views.Freshness{AtLeast: "p0.0.9.0"})
 	wantCode(t, err, memory.CodeTimeout)
 	ctx, cancel = context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()
-	_, err = w.svc.Authorize(ctx, "team", "", Freshness{AtLeast: "p0.0.9.0"})
+	_, err = w.svc.Open(ctx, "team", "", views.Freshness{AtLeast: "p0.0.9.0"})
 	wantCode(t, err, memory.CodeStalePosition)
-	go func() { done <- w.authorize(Freshness{AtLeast: "p0.0.9.0", Wait: time.Minute}) }()
-	w.ok(w.svc.Close())
+	go func() { done <- w.open(views.Freshness{AtLeast: "p0.0.9.0", Wait: time.Minute}) }()
+	w.OK(w.views.Close())
 	wantCode(t, <-done, memory.CodeUnavailable)
-	wantCode(t, w.svc.Load(context.Background()), memory.CodeUnavailable)
+	wantCode(t, w.views.Load(context.Background()), memory.CodeUnavailable)
 }
 
 func TestLinearizable(t *testing.T) {
 	w := newWorld(t)
-	w.namespace("team", nil)
-	strict := Freshness{Consistency: memory.ConsistencyLinearizable}
-	wantCode(t, w.authorize(strict), memory.CodeUnavailable)
+	w.Namespace("team", nil)
+	strict := views.Freshness{Consistency: memory.ConsistencyLinearizable}
+	wantCode(t, w.open(strict), memory.CodeUnavailable)
 	var answer error
 	asked := 0
-	w.svc.opt.Linear = func(context.Context) error { asked++; return answer }
-	w.ok(w.authorize(strict))
-	w.ok(w.authorize(Freshness{Consistency: memory.ConsistencyLocal}))
+	w.restart(func(o *options) { o.views.Linear = func(context.Context) error { asked++; return answer } })
+	w.OK(w.open(strict))
+	w.OK(w.open(views.Freshness{Consistency: memory.ConsistencyLocal}))
 	if asked != 1 {
 		t.Errorf("asked %d times", asked)
 	}
 	answer = errors.New("no leader")
-	wantCode(t, w.authorize(strict), memory.CodeUnavailable)
+	wantCode(t, w.open(strict), memory.CodeUnavailable)
 	answer = memory.Errorf(memory.CodeTimeout, "late")
-	wantCode(t, w.authorize(strict), memory.CodeTimeout)
-	wantCode(t, w.authorize(Freshness{Consistency: "odd"}), memory.CodeInvalid)
+	wantCode(t, w.open(strict), memory.CodeTimeout)
+	wantCode(t, w.open(views.Freshness{Consistency: "odd"}), memory.CodeInvalid)
 }
 
-func TestAuthorizeRefuses(t *testing.T) {
+func TestOpenRefuses(t *testing.T) {
 	w := newWorld(t)
-	w.namespace("team", nil)
+	w.Namespace("team", nil)
 	ctx := context.Background()
 	for _, c := range []struct {
 		ns, as string
 		code   memory.Code
 	}{{"none", "", memory.CodeNotFound}, {"", "", memory.CodeInvalid}, {"Team", "", memory.CodeInvalid}, {"team", "Ann", memory.CodeInvalid}} {
-		_, err := w.svc.Authorize(ctx, c.ns, c.as, Freshness{})
+		_, err := w.svc.Open(ctx, c.ns, c.as, views.Freshness{})
 		wantCode(t, err, c.code)
 	}
-	w.ok(w.keys.DestroyNamespace(w.space["team"])) // its deletion is under way
-	wantCode(t, w.authorize(Freshness{}), memory.CodeNotFound)
-}
-
-func TestZeroCapabilityOpensNothing(t *testing.T) {
-	w := newWorld(t)
-	w.namespace("team", nil)
-	v := w.state.View()
-	defer v.Close()
-	var c Capability
-	if parts := c.partitions(v); len(parts) != 0 {
-		t.Errorf("%v", parts)
-	}
-	for _, scope := range []events.Scope{events.ScopeNone, events.ScopeTeam, events.ScopeAgent} {
-		if c.sees(scope, "") {
-			t.Errorf("sees scope %d", scope)
-		}
-	}
-	if c.mayAudit(zeroID, &projections.AuditRow{Type: events.TypeLeaderBegan}) {
-		t.Error("sees system rows")
-	}
-}
-
-func TestNewRefuses(t *testing.T) {
-	if _, err := New(Options{}); err == nil {
-		t.Error("no state")
-	}
-	w := newWorld(t)
-	if _, err := New(Options{State: w.state, Keys: w.keys, Book: w.book, Engine: "odd"}); err == nil {
-		t.Error("odd engine")
-	}
+	w.OK(w.Keys.DestroyNamespace(w.Space["team"])) // its deletion is under way
+	wantCode(t, w.open(views.Freshness{}), memory.CodeNotFound)
 }

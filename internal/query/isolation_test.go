@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mneme/internal/events"
+	"mneme/internal/query/views"
 	"mneme/memory"
 )
 
@@ -41,9 +42,8 @@ func curious(foreign []string) []string {
 func masked(answer, question string) string { return strings.ReplaceAll(answer, question, "?") }
 
 var readerProbes = map[string]probe{
-	"Capability": func(_ *testing.T, _ *world, r *Reader, _ []string) string { return fmt.Sprintf("%+v", r.Capability()) },
-	"Position":   nil, // the log's, which others move too
-	"Close":      nil,
+	"Position": nil, // the log's, which others move too
+	"Close":    nil,
 	"Search": func(t *testing.T, _ *world, r *Reader, _ []string) string {
 		var out strings.Builder
 		for _, mode := range []memory.Mode{memory.ModeHybrid, memory.ModeText, memory.ModeVector} {
@@ -85,7 +85,7 @@ var readerProbes = map[string]probe{
 	"Timeline": func(_ *testing.T, w *world, r *Reader, foreign []string) string {
 		var out string
 		list, err := r.List(context.Background(), ListRequest{})
-		w.ok(err)
+		w.OK(err)
 		for _, rec := range list.Records {
 			tl, err := r.Timeline(context.Background(), rec.RecordID, 200, 200)
 			tl.Position = ""
@@ -99,7 +99,7 @@ var readerProbes = map[string]probe{
 	},
 	"List": func(_ *testing.T, _ *world, r *Reader, _ []string) string {
 		var out string
-		for _, req := range []ListRequest{{}, {URI: "private/" + canary}, {Filter: memory.Filter{Agents: []string{"mallory"}}}, {Filter: memory.Filter{Tags: []string{canary}}}, {Filter: memory.Filter{Conversation: canary}}} {
+		for _, req := range []ListRequest{{}, {Filter: memory.Filter{Agents: []string{"mallory"}}}, {Filter: memory.Filter{Tags: []string{canary}}}, {Filter: memory.Filter{Conversation: canary}}} {
 			list, err := r.List(context.Background(), req)
 			list.Position = ""
 			out += printed(list, err)
@@ -120,28 +120,19 @@ var readerProbes = map[string]probe{
 }
 
 var serviceProbes = map[string]probe{
-	"OnApply": nil, "Load": nil, "Close": nil, "DropGraphs": nil, // give nothing
-	"OpenEvent": nil, // opens a row that its caller may see: Events and FeedEvents
-	"Authorize": func(_ *testing.T, w *world, r *Reader, _ []string) string {
-		_, err := w.svc.Authorize(context.Background(), canary, r.cap.agent, Freshness{})
+	"Open": func(_ *testing.T, w *world, r *Reader, _ []string) string {
+		_, err := w.svc.Open(context.Background(), canary, r.view.Capability.Agent(), views.Freshness{})
 		return masked(printed(err), canary)
-	},
-	"OpenCapability": func(_ *testing.T, w *world, r *Reader, _ []string) string {
-		v := w.state.View()
-		defer v.Close()
-		c, info, err := w.svc.OpenCapability(v, "team", r.cap.agent)
-		w.ok(err)
-		return fmt.Sprintf("%+v %s", c, info.Name)
 	},
 	"Events": func(_ *testing.T, w *world, r *Reader, _ []string) string {
 		var out string
-		err := w.svc.Events(context.Background(), "team", r.cap.agent, "", false, func(e memory.Event) error { out += printed(e); return nil })
+		err := w.svc.Events(context.Background(), "team", r.view.Capability.Agent(), "", false, func(e memory.Event) error { out += printed(e); return nil })
 		return out + printed(err)
 	},
 	"FeedEvents": func(t *testing.T, w *world, _ *Reader, _ []string) string {
 		var out string
-		for _, a := range w.applied {
-			w.ok(w.svc.FeedEvents(a, nil, func(subject string, e memory.Event) error {
+		for _, a := range w.Applied {
+			w.OK(w.svc.FeedEvents(a, nil, func(subject string, e memory.Event) error {
 				if subject == events.FeedSubject("team", events.ScopeAgent, "mallory", events.TypeCaptured) || strings.HasPrefix(subject, "mem.feed.other.") {
 					return nil // where it belongs
 				}
@@ -163,13 +154,11 @@ var serviceProbes = map[string]probe{
 		}
 		return printed(list, err)
 	},
-	"CompareSpaces": nil, // numbers over the whole namespace, as its Records; the builder asks
 	"Embedder": func(_ *testing.T, w *world, _ *Reader, _ []string) string {
 		st, _, err := w.svc.Embedder(context.Background(), "team")
 		st.Records, st.Vectors, st.Position = 0, 0, "" // of the whole namespace
 		return printed(st, err)
 	},
-	"VectorStatus": func(_ *testing.T, w *world, _ *Reader, _ []string) string { return printed(w.svc.VectorStatus()) },
 }
 
 // TestIsolation plants canaries where a reader may not look and asks every
@@ -184,12 +173,12 @@ func TestIsolation(t *testing.T) {
 		}
 	}
 	w := newWorld(t)
-	w.namespace("team", withBuiltin())
-	w.namespace("other", withBuiltin())
+	w.Namespace("team", withBuiltin())
+	w.Namespace("other", withBuiltin())
 	for i := range 30 {
-		w.one("team", "ann", fmt.Sprintf("deploy number %d keeps no secrets", i))
+		w.One("team", "ann", fmt.Sprintf("deploy number %d keeps no secrets", i))
 	}
-	w.capture("team", memory.Capture{Agent: "ann", Text: "deploy alone", Scope: memory.ScopeAgent})
+	w.Capture("team", memory.Capture{Agent: "ann", Text: "deploy alone", Scope: memory.ScopeAgent})
 	collect := func(foreign []string) map[string]string {
 		out := map[string]string{}
 		for _, as := range []string{"", "ann", "stranger"} {
@@ -204,17 +193,17 @@ func TestIsolation(t *testing.T) {
 		}
 		return out
 	}
-	foreignBefore := []string{w.ids.New().String(), w.ids.New().String()}
+	foreignBefore := []string{w.NewID().String(), w.NewID().String()}
 	before := collect(foreignBefore)
 	// The others: in the same namespace and in another one.
 	secret := memory.Capture{ID: canary, Agent: "mallory", Text: canary + " deploy secrets " + canary, Role: canary, URI: "private/" + canary, Tags: []string{canary, "deploy"},
 		Conversation: canary, Subject: canary, Scope: memory.ScopeAgent, Metadata: json.RawMessage(`{"` + canary + `":1}`)}
-	foreign := w.capture("team", secret)
+	foreign := w.Capture("team", secret)
 	secret.Scope = memory.ScopeTeam
-	foreign = append(foreign, w.capture("other", secret)...)
+	foreign = append(foreign, w.Capture("other", secret)...)
 	for range 20 { // enough to move any statistics
-		w.capture("team", memory.Capture{Agent: "mallory", Text: "deploy secrets of " + canary, Scope: memory.ScopeAgent})
-		w.capture("other", memory.Capture{Agent: "ann", Text: "deploy secrets of " + canary, Scope: memory.ScopeAgent})
+		w.Capture("team", memory.Capture{Agent: "mallory", Text: "deploy secrets of " + canary, Scope: memory.ScopeAgent})
+		w.Capture("other", memory.Capture{Agent: "ann", Text: "deploy secrets of " + canary, Scope: memory.ScopeAgent})
 	}
 	after := collect(foreign)
 	for name, got := range after {

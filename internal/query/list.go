@@ -9,6 +9,7 @@ import (
 
 	"mneme/internal/events"
 	"mneme/internal/projections"
+	"mneme/internal/query/views"
 	"mneme/memory"
 )
 
@@ -17,7 +18,6 @@ type ListRequest struct {
 	Cursor string // from the page before
 	Limit  int    // 0 = DefaultPage
 	Filter memory.Filter
-	URI    string // only the record with this uri
 }
 
 // DefaultPage is how many rows a page has where the request does not say.
@@ -45,7 +45,7 @@ func encodeCursor(at projections.Ref) string {
 func decodeCursor(s string) (projections.Ref, error) {
 	b, err := base64.RawURLEncoding.DecodeString(s)
 	if err != nil || len(b) != 13 || b[0] != listCursorVersion {
-		return projections.Ref{}, memory.Errorf(memory.CodeInvalid, "%q is not a cursor of this list", clip(s))
+		return projections.Ref{}, memory.Errorf(memory.CodeInvalid, "%q is not a cursor of this list", views.Clip(s))
 	}
 	return projections.Ref{Seq: binary.BigEndian.Uint64(b[1:]), Index: binary.BigEndian.Uint32(b[9:])}, nil
 }
@@ -55,14 +55,14 @@ func decodeCursor(s string) (projections.Ref, error) {
 type birth struct {
 	at     projections.Ref // of its first version
 	record events.ID
-	part   *openPart
+	part   *views.Partition
 	doc    uint32 // of its present version
 	row    projections.Doc
 }
 
 // births visits the living records of a partition that were created before a
 // reference (zero: all), newest first.
-func (r *Reader) births(p *openPart, before projections.Ref, allow *docSet, visit func(birth) bool) error {
+func (r *Reader) births(p *views.Partition, before projections.Ref, allow *views.DocSet, visit func(birth) bool) error {
 	below := p.NextDoc
 	if before != (projections.Ref{}) {
 		var err error
@@ -70,21 +70,21 @@ func (r *Reader) births(p *openPart, before projections.Ref, allow *docSet, visi
 			return err
 		}
 	}
-	return r.view.Docs(p.ID, below, func(doc uint32, d projections.Doc) (bool, error) {
+	return r.view.State.Docs(p.ID, below, func(doc uint32, d projections.Doc) (bool, error) {
 		if d.Version != 1 {
 			return true, nil
 		}
 		b := birth{at: d.At, record: d.Record, part: p, doc: doc, row: d}
 		if !d.Living() {
-			h, ok, err := r.view.Head(r.cap.ns, d.Record)
-			if err != nil || !ok || !h.Living || !allow.allows(h.Doc) {
+			h, ok, err := r.view.State.Head(r.view.Capability.NamespaceID(), d.Record)
+			if err != nil || !ok || !h.Living || !allow.Allows(h.Doc) {
 				return err == nil, err
 			}
 			b.doc = h.Doc
-			if b.row, ok, err = r.view.Doc(p.ID, h.Doc); err != nil || !ok {
+			if b.row, ok, err = r.view.State.Doc(p.ID, h.Doc); err != nil || !ok {
 				return err == nil, err
 			}
-		} else if !allow.allows(doc) {
+		} else if !allow.Allows(doc) {
 			return true, nil
 		}
 		return visit(b), nil
@@ -92,11 +92,11 @@ func (r *Reader) births(p *openPart, before projections.Ref, allow *docSet, visi
 }
 
 // firstDocFrom is the first DocID whose event lies at or behind a reference.
-func (r *Reader) firstDocFrom(p *openPart, at projections.Ref) (uint32, error) {
+func (r *Reader) firstDocFrom(p *views.Partition, at projections.Ref) (uint32, error) {
 	lo, hi := uint32(0), p.NextDoc
 	for lo < hi {
 		mid := lo + (hi-lo)/2
-		d, ok, err := r.view.Doc(p.ID, mid)
+		d, ok, err := r.view.State.Doc(p.ID, mid)
 		if err != nil || !ok {
 			return 0, errors.Join(err, missing(ok))
 		}
@@ -121,11 +121,11 @@ func missing(ok bool) error {
 // anything that is there throughout. Errors: invalid.
 func (r *Reader) List(ctx context.Context, req ListRequest) (memory.RecordList, error) {
 	out, err := r.list(ctx, req)
-	return out, failed("list", err)
+	return out, views.Failed("list", err)
 }
 
 func (r *Reader) list(ctx context.Context, req ListRequest) (memory.RecordList, error) {
-	out := memory.RecordList{Records: []memory.Record{}, Position: r.Position()}
+	out := memory.RecordList{Records: []memory.Record{}, Position: r.view.Position()}
 	limit, err := pageLimit(req.Limit)
 	if err != nil {
 		return out, err
@@ -150,7 +150,7 @@ func (r *Reader) list(ctx context.Context, req ListRequest) (memory.RecordList, 
 			break
 		}
 		rec, err := r.record(b.record, b.row.Version, b.row.At)
-		if errors.Is(err, errErased) {
+		if errors.Is(err, views.ErrErased) {
 			continue
 		}
 		if err != nil {
@@ -164,19 +164,16 @@ func (r *Reader) list(ctx context.Context, req ListRequest) (memory.RecordList, 
 // page finds, unordered, the records of the next page and a few more. Where a
 // partition was cut short, what lies before cut is for another page.
 func (r *Reader) page(ctx context.Context, req *ListRequest, limit int, before projections.Ref) (found []birth, cut projections.Ref, err error) {
-	parts, err := r.narrowed(req.Filter.Scope)
+	parts, err := r.view.InScope(req.Filter.Scope)
 	if err != nil {
 		return nil, cut, err
 	}
 	for i := range parts {
-		allow, err := r.allow(parts[i].ID, &req.Filter)
-		if err == nil && req.URI != "" {
-			allow, err = r.onlyURI(&parts[i], req.URI, allow)
-		}
+		allow, err := r.view.Allow(parts[i].ID, &req.Filter)
 		if err != nil {
 			return nil, cut, err
 		}
-		if allow != nil && allow.n == 0 {
+		if allow != nil && allow.Len() == 0 {
 			continue
 		}
 		n := 0
@@ -194,20 +191,6 @@ func (r *Reader) page(ctx context.Context, req *ListRequest, limit int, before p
 	return found, cut, ctx.Err()
 }
 
-// onlyURI narrows a filter to the record that has a uri.
-func (r *Reader) onlyURI(p *openPart, uri string, allow *docSet) (*docSet, error) {
-	_, h, in, err := r.find(uri)
-	if memory.CodeOf(err) == memory.CodeNotFound {
-		err = nil
-	}
-	if err != nil || in == nil || in.ID != p.ID || !h.Living || !allow.allows(h.Doc) {
-		return &docSet{}, err
-	}
-	out := &docSet{n: 1}
-	out.Add(h.Doc)
-	return out, nil
-}
-
 func compareRef(a, b projections.Ref) int {
 	switch {
 	case a.Before(b):
@@ -222,36 +205,32 @@ func compareRef(a, b projections.Ref) int {
 // creation, in a form that can be imported. An error of yield ends it.
 func (r *Reader) Export(ctx context.Context, yield func(memory.ExportLine) error) error {
 	var all []birth
-	for i := range r.parts {
-		if err := r.births(&r.parts[i], projections.Ref{}, nil, func(b birth) bool {
+	for i := range r.view.Partitions {
+		if err := r.births(&r.view.Partitions[i], projections.Ref{}, nil, func(b birth) bool {
 			all = append(all, b)
 			return ctx.Err() == nil
 		}); err != nil {
-			return failed("export", err)
+			return views.Failed("export", err)
 		}
 	}
 	slices.SortFunc(all, func(a, b birth) int { return compareRef(a.at, b.at) })
 	for _, b := range all {
 		if err := ctx.Err(); err != nil {
-			return failed("export", err)
+			return views.Failed("export", err)
 		}
-		env, _, err := r.view.Envelope(b.row.At)
-		if err != nil {
-			return failed("export", err)
-		}
-		c, err := r.s.openEnvelope(&env)
-		if errors.Is(err, errErased) {
+		env, c, err := r.view.Event(b.row.At)
+		if errors.Is(err, views.ErrErased) {
 			continue
 		}
 		if err != nil {
-			return failed("export", err)
+			return views.Failed("export", err)
 		}
-		if err := yield(memory.ExportLine{Capture: captureOf(&env, c), RecordID: b.record.String(), Version: int(b.row.Version),
-			Position: r.position(b.row.At), CreatedAt: timeOf(b.row.SealedAt)}); err != nil {
+		if err := yield(memory.ExportLine{Capture: captureOf(env, c), RecordID: b.record.String(), Version: int(b.row.Version),
+			Position: r.view.Positions.Of(b.row.At), CreatedAt: timeOf(b.row.SealedAt)}); err != nil {
 			return err
 		}
 	}
-	return failed("export", ctx.Err())
+	return views.Failed("export", ctx.Err())
 }
 
 // captureOf gives back the capture that made a version, as it was given: sent

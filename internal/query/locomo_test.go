@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"mneme/internal/importer"
+	"mneme/internal/query/querytest"
 	"mneme/memory"
 )
 
@@ -67,9 +68,9 @@ func TestHybridAtLeastText(t *testing.T) {
 	var namespaces []string
 	for ns, all := range batches {
 		namespaces = append(namespaces, ns)
-		w.namespace(ns, map[string]string{"embedder.space": builtinSpace})
+		w.Namespace(ns, map[string]string{"embedder.space": querytest.BuiltinSpace})
 		for batch := range slices.Chunk(all, 200) {
-			w.capture(ns, batch...)
+			w.Capture(ns, batch...)
 		}
 	}
 	text, hybrid := w.ask(t, namespaces, memory.ModeText), w.ask(t, namespaces, memory.ModeHybrid)

@@ -6,6 +6,7 @@ import (
 	"maps"
 
 	"mneme/internal/projections"
+	"mneme/internal/query/views"
 	"mneme/internal/settings"
 	"mneme/memory"
 )
@@ -13,8 +14,8 @@ import (
 // Namespaces lists the namespaces by name. It tells of them, not of what is in
 // them; who may see the list is decided before.
 func (s *Service) Namespaces(ctx context.Context) (list []memory.Namespace, err error) {
-	v := s.opt.State.View()
-	defer func() { err = failed("namespaces", errors.Join(err, v.Close())) }()
+	v := s.opt.Views.State()
+	defer func() { err = views.Failed("namespaces", errors.Join(err, v.Close())) }()
 	infos, err := v.Namespaces()
 	if err != nil {
 		return nil, err
@@ -36,11 +37,11 @@ func (s *Service) Namespaces(ctx context.Context) (list []memory.Namespace, err 
 // Namespace describes one namespace. Errors: invalid, not_found.
 func (s *Service) Namespace(ctx context.Context, name string) (ns memory.Namespace, err error) {
 	if err := ctx.Err(); err != nil {
-		return ns, failed("namespace", err)
+		return ns, views.Failed("namespace", err)
 	}
-	v := s.opt.State.View()
-	defer func() { err = failed("namespace", errors.Join(err, v.Close())) }()
-	_, info, err := s.OpenCapability(v, name, "")
+	v := s.opt.Views.State()
+	defer func() { err = views.Failed("namespace", errors.Join(err, v.Close())) }()
+	_, info, err := views.OpenCapability(v, name, "")
 	if err != nil {
 		return ns, err
 	}
@@ -48,7 +49,7 @@ func (s *Service) Namespace(ctx context.Context, name string) (ns memory.Namespa
 }
 
 func (s *Service) namespace(v *projections.View, info projections.NamespaceInfo) (memory.Namespace, error) {
-	eff, err := s.opt.Book.Of(v, info)
+	eff, err := s.opt.Settings.Of(v, info)
 	if err != nil {
 		return memory.Namespace{}, err
 	}

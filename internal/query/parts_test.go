@@ -19,7 +19,7 @@ func TestExplainAccountsForEveryScore(t *testing.T) {
 	t.Logf("seed %d", seed)
 	g := &generator{rand.New(rand.NewPCG(seed, 3)), time.Date(2023, 5, 1, 0, 0, 0, 0, time.UTC)}
 	w := newWorld(t)
-	w.namespace("team", withBuiltin())
+	w.Namespace("team", withBuiltin())
 	tw := &twin{}
 	g.populate(w, tw, 200)
 	found, sources := 0, map[string]int{}
@@ -70,7 +70,7 @@ func (w *world) talk(ns, name string, lines ...[2]string) []string {
 	for i, l := range lines {
 		batch = append(batch, memory.Capture{Agent: l[0], Text: l[1], Conversation: name, OccurredAt: ptr(at.Add(time.Duration(i) * time.Second))})
 	}
-	return w.capture(ns, batch...)
+	return w.Capture(ns, batch...)
 }
 
 func (w *world) chatter(ns string, n int) {
@@ -81,7 +81,7 @@ func (w *world) chatter(ns string, n int) {
 
 func TestAnAnswerIsFoundByItsQuestion(t *testing.T) {
 	w := newWorld(t)
-	w.namespace("team", nil)
+	w.Namespace("team", nil)
 	w.chatter("team", 20)
 	ids := w.talk("team", "trip", [2]string{"ann", "Where did you spend the summer holiday?"}, [2]string{"bob", "In Lisbon!"}, [2]string{"ann", "Lovely."})
 	req := memory.SearchRequest{Query: "where was the summer holiday", Explain: true}
@@ -93,13 +93,13 @@ func TestAnAnswerIsFoundByItsQuestion(t *testing.T) {
 	if got := w.search("team", "", req).Results; len(got) != 1 {
 		t.Errorf("without neighbours: %v", texts(got))
 	}
-	w.change("team", map[string]string{settings.PartSetting(memory.PartNeighbours): settings.Off})
+	w.Change("team", map[string]string{settings.PartSetting(memory.PartNeighbours): settings.Off})
 	req.Parts = nil
 	if got := w.search("team", "", req).Results; len(got) != 1 {
 		t.Errorf("switched off for the namespace: %v", texts(got))
 	}
 	// A filter restricts results; a neighbour that it leaves out still contributes.
-	w.change("team", map[string]string{settings.PartSetting(memory.PartNeighbours): settings.On})
+	w.Change("team", map[string]string{settings.PartSetting(memory.PartNeighbours): settings.On})
 	req.Filter = &memory.Filter{Agents: []string{"bob"}}
 	if got := w.search("team", "", req).Results; len(got) != 1 || got[0].ID != ids[1] {
 		t.Errorf("filtered: %v", texts(got))
@@ -108,7 +108,7 @@ func TestAnAnswerIsFoundByItsQuestion(t *testing.T) {
 
 func TestTheSpeakerMeant(t *testing.T) {
 	w := newWorld(t)
-	w.namespace("team", nil)
+	w.Namespace("team", nil)
 	w.chatter("team", 20)
 	same := func(agents ...string) (ids []string) {
 		for i, a := range agents {
@@ -142,10 +142,10 @@ func TestTheSpeakerMeant(t *testing.T) {
 
 func TestDatesOfAQuery(t *testing.T) {
 	w := newWorld(t) // now is 1 May 2024, a Wednesday
-	w.namespace("team", nil)
+	w.Namespace("team", nil)
 	w.chatter("team", 20)
 	day := func(y int, m time.Month, d int, text string) string {
-		return w.capture("team", memory.Capture{Agent: "ann", Text: text, OccurredAt: ptr(time.Date(y, m, d, 9, 0, 0, 0, time.UTC))})[0]
+		return w.Capture("team", memory.Capture{Agent: "ann", Text: text, OccurredAt: ptr(time.Date(y, m, d, 9, 0, 0, 0, time.UTC))})[0]
 	}
 	may := day(2023, 5, 10, "dinner with the neighbours")
 	day(2023, 9, 1, "dinner with the neighbours")
@@ -174,7 +174,7 @@ func TestDatesOfAQuery(t *testing.T) {
 
 func TestFusionAndPartsAreChecked(t *testing.T) {
 	w := newWorld(t)
-	w.namespace("team", nil)
+	w.Namespace("team", nil)
 	for _, req := range []memory.SearchRequest{{Query: "x", Fusion: "odd"}, {Query: "x", Parts: map[memory.Part]bool{"odd": true}},
 		{Query: "x", Fusion: "relative"}, {Query: "x", Parts: map[memory.Part]bool{"diversity": true}}} {
 		_, err := w.reader("team", "").Search(context.Background(), req)

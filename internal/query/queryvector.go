@@ -11,64 +11,64 @@ import (
 	"mneme/memory"
 )
 
-// embedDeadline is how long a search waits for a model outside this process.
+// embedDeadline is how long a search waits for a model outside this proces.
 const embedDeadline = 3 * time.Second
 
-// planVector gives the plan its query vector. Where that cannot be had, a
-// hybrid search answers by text and says so; a vector search fails.
-func (r *Reader) planVector(ctx context.Context, p *plan) error {
-	if !r.set.HasVectors() {
-		if p.mode == memory.ModeVector || len(p.req.Vector) > 0 {
-			return memory.Errorf(memory.CodeInvalid, "namespace %q has no embedder, so it has no vectors to search", r.cap.name).
+// findVector gives the search its query vector. Without one a hybrid search answers
+// by text and says so; a vector search fails.
+func (s *search) findVector(ctx context.Context) error {
+	if !s.r.view.Settings.HasVectors() {
+		if s.mode == memory.ModeVector || len(s.req.Vector) > 0 {
+			return memory.Errorf(memory.CodeInvalid, "namespace %q has no embedder, so it has no vectors to search", s.r.view.Capability.Namespace()).
 				WithHint("use mode text, or hybrid without a vector")
 		}
-		p.mode = memory.ModeText
+		s.mode = memory.ModeText
 		return nil
 	}
-	if len(p.req.Vector) > 0 {
-		return r.givenVector(p)
+	if len(s.req.Vector) > 0 {
+		return s.givenVector()
 	}
-	v, err := r.s.embedQuery(ctx, r.set.Space, p.req.Query)
+	v, err := s.r.s.embedQuery(ctx, s.r.view.Settings.Space, s.req.Query)
 	switch {
 	case err == nil:
-		p.vector = v
+		s.vector = v
 		return nil
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case p.mode == memory.ModeHybrid:
+	case s.mode == memory.ModeHybrid:
 		if !errors.Is(err, embed.ErrBadInput) {
-			r.s.opt.Logger.Warn("search answered by text alone", "namespace", r.cap.name, "err", err)
+			s.r.s.opt.Logger.Warn("search answered by text alone", "namespace", s.r.view.Capability.Namespace(), "err", err)
 		}
-		p.mode = memory.ModeText
+		s.mode = memory.ModeText
 		return nil
 	case errors.Is(err, embed.ErrBadInput):
 		return memory.Errorf(memory.CodeInvalid, "the query has nothing in it that can be embedded").WithCause(err)
 	}
-	return memory.Errorf(memory.CodeUnavailable, "the embedder of namespace %q does not answer: %v", r.cap.name, err).
+	return memory.Errorf(memory.CodeUnavailable, "the embedder of namespace %q does not answer: %v", s.r.view.Capability.Namespace(), err).
 		WithHint("use mode hybrid or text meanwhile").WithCause(err)
 }
 
 // givenVector takes the request's own vector.
-func (r *Reader) givenVector(p *plan) error {
-	if want := r.set.Space.Dimensions; len(p.req.Vector) != want {
-		return memory.Errorf(memory.CodeInvalid, "vector has %d dimensions, namespace %q has %d", len(p.req.Vector), r.cap.name, want)
+func (s *search) givenVector() error {
+	if want := s.r.view.Settings.Space.Dimensions; len(s.req.Vector) != want {
+		return memory.Errorf(memory.CodeInvalid, "vector has %d dimensions, namespace %q has %d", len(s.req.Vector), s.r.view.Capability.Namespace(), want)
 	}
 	// The largest component first: squares of very large ones overflow.
 	top := 0.0
-	for _, x := range p.req.Vector {
+	for _, x := range s.req.Vector {
 		top = max(top, math.Abs(x))
 	}
 	if top == 0 {
 		return memory.Errorf(memory.CodeInvalid, "vector is zero")
 	}
 	sum := 0.0
-	for _, x := range p.req.Vector {
+	for _, x := range s.req.Vector {
 		sum += (x / top) * (x / top)
 	}
 	length := math.Sqrt(sum)
-	p.vector = make([]float32, len(p.req.Vector))
-	for i, x := range p.req.Vector {
-		p.vector[i] = float32(x / top / length)
+	s.vector = make([]float32, len(s.req.Vector))
+	for i, x := range s.req.Vector {
+		s.vector[i] = float32(x / top / length)
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func (s *Service) embedQuery(ctx context.Context, space embed.Space, query strin
 		return nil, embed.ErrBadInput
 	}
 	if embed.IsLocal(space.Provider) {
-		return embedLocal(space, query)
+		return embedBuiltIn(space, query)
 	}
 	if s.opt.Embedders == nil {
 		return nil, embed.ErrUnavailable
@@ -100,7 +100,7 @@ func (s *Service) embedQuery(ctx context.Context, space embed.Space, query strin
 	return out[0], nil
 }
 
-func embedLocal(space embed.Space, query string) ([]float32, error) {
+func embedBuiltIn(space embed.Space, query string) ([]float32, error) {
 	model, ok := embed.Local(space)
 	if !ok {
 		return nil, embed.ErrWrongDimensions

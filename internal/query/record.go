@@ -7,6 +7,7 @@ import (
 
 	"mneme/internal/events"
 	"mneme/internal/projections"
+	"mneme/internal/query/views"
 	"mneme/memory"
 )
 
@@ -18,49 +19,49 @@ func (r *Reader) Get(ctx context.Context, idOrURI string, version int) (memory.R
 		return memory.Record{}, memory.Errorf(memory.CodeInvalid, "version %d is negative", version)
 	}
 	if err := ctx.Err(); err != nil {
-		return memory.Record{}, failed("get", err)
+		return memory.Record{}, views.Failed("get", err)
 	}
 	id, h, p, err := r.find(idOrURI)
 	if err != nil {
-		return memory.Record{}, failed("get", err)
+		return memory.Record{}, views.Failed("get", err)
 	}
 	if p == nil || !h.Living {
 		return memory.Record{}, noRecord(idOrURI)
 	}
 	at, err := r.versionAt(id, h, uint32(version))
 	if err != nil {
-		return memory.Record{}, failed("get", err)
+		return memory.Record{}, views.Failed("get", err)
 	}
 	if version == 0 {
 		version = int(h.Versions)
 	}
 	rec, err := r.record(id, uint32(version), at)
-	if errors.Is(err, errErased) {
+	if errors.Is(err, views.ErrErased) {
 		return memory.Record{}, memory.Errorf(memory.CodeGone, "record %s was erased", id)
 	}
-	return rec, failed("get", err)
+	return rec, views.Failed("get", err)
 }
 
 // find resolves an id or a uri in the open partitions; the partition is nil if
 // nothing is there.
-func (r *Reader) find(idOrURI string) (events.ID, projections.Head, *openPart, error) {
+func (r *Reader) find(idOrURI string) (events.ID, projections.Head, *views.Partition, error) {
 	name := idOrURI
-	path, isURI := strings.CutPrefix(name, "mem://"+r.cap.name+"/")
+	path, isURI := strings.CutPrefix(name, "mem://"+r.view.Capability.Namespace()+"/")
 	if isURI || !memory.ValidULID(name) {
 		if err := memory.CheckURIPath(name); err != nil {
 			return events.ID{}, projections.Head{}, nil, err
 		}
-		full, err := memory.FullURI(r.cap.name, name)
+		full, err := memory.FullURI(r.view.Capability.Namespace(), name)
 		if err != nil || full == "" {
 			return events.ID{}, projections.Head{}, nil, noRecord(name)
 		}
-		for i := range r.parts {
-			id, ok, err := r.view.URI(r.parts[i].ID, memory.URIPath(full))
+		for i := range r.view.Partitions {
+			id, ok, err := r.view.State.URI(r.view.Partitions[i].ID, memory.URIPath(full))
 			if err != nil {
 				return id, projections.Head{}, nil, err
 			}
 			if ok {
-				h, p, _, err := r.head(id)
+				h, p, err := r.view.Head(id)
 				return id, h, p, err
 			}
 		}
@@ -70,20 +71,20 @@ func (r *Reader) find(idOrURI string) (events.ID, projections.Head, *openPart, e
 	if err != nil {
 		return id, projections.Head{}, nil, nil
 	}
-	h, p, _, err := r.head(id)
+	h, p, err := r.view.Head(id)
 	return id, h, p, err
 }
 
 // versionAt finds the event that made a version; 0 is the present one.
 func (r *Reader) versionAt(id events.ID, h projections.Head, version uint32) (projections.Ref, error) {
 	if version == 0 || version == h.Versions {
-		d, ok, err := r.view.Doc(h.Partition, h.Doc)
+		d, ok, err := r.view.State.Doc(h.Partition, h.Doc)
 		if err == nil && !ok {
 			err = events.ErrMalformed
 		}
 		return d.At, err
 	}
-	history, err := r.view.History(r.cap.ns, id)
+	history, err := r.view.State.History(r.view.Capability.NamespaceID(), id)
 	if err != nil {
 		return projections.Ref{}, err
 	}
@@ -101,32 +102,32 @@ func (r *Reader) versionAt(id events.ID, h projections.Head, version uint32) (pr
 func (r *Reader) History(ctx context.Context, idOrURI string) (memory.History, error) {
 	id, h, p, err := r.find(idOrURI)
 	if err != nil {
-		return memory.History{}, failed("history", err)
+		return memory.History{}, views.Failed("history", err)
 	}
 	if p == nil {
 		return memory.History{}, noRecord(idOrURI)
 	}
-	entries, err := r.view.History(r.cap.ns, id)
+	entries, err := r.view.State.History(r.view.Capability.NamespaceID(), id)
 	if err != nil {
-		return memory.History{}, failed("history", err)
+		return memory.History{}, views.Failed("history", err)
 	}
-	out := memory.History{RecordID: id.String(), Versions: []memory.Record{}, Events: []memory.HistoryEvent{}, Position: r.Position()}
+	out := memory.History{RecordID: id.String(), Versions: []memory.Record{}, Events: []memory.HistoryEvent{}, Position: r.view.Position()}
 	for _, e := range entries {
 		if err := ctx.Err(); err != nil {
-			return memory.History{}, failed("history", err)
+			return memory.History{}, views.Failed("history", err)
 		}
-		env, _, err := r.view.Envelope(e.At)
+		env, _, err := r.view.State.Envelope(e.At)
 		if err != nil {
-			return memory.History{}, failed("history", err)
+			return memory.History{}, views.Failed("history", err)
 		}
 		out.Events = append(out.Events, memory.HistoryEvent{Type: env.Type.String(), EventID: env.Event.String(), Agent: env.Agent,
-			At: timeOf(env.SealedAt), Version: int(e.Version), Position: r.position(e.At)})
+			At: timeOf(env.SealedAt), Version: int(e.Version), Position: r.view.Positions.Of(e.At)})
 		if e.Version == 0 {
 			continue
 		}
 		rec, err := r.record(id, e.Version, e.At)
-		if err != nil && !errors.Is(err, errErased) {
-			return memory.History{}, failed("history", err)
+		if err != nil && !errors.Is(err, views.ErrErased) {
+			return memory.History{}, views.Failed("history", err)
 		}
 		rec.Forgotten = !h.Living
 		out.Versions = append(out.Versions, rec)

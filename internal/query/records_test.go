@@ -16,33 +16,33 @@ import (
 
 func TestGetByIDAndURI(t *testing.T) {
 	w := newWorld(t)
-	w.namespace("team", nil)
-	w.namespace("other", nil)
+	w.Namespace("team", nil)
+	w.Namespace("other", nil)
 	ctx := context.Background()
 	at := time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC)
 	full := memory.Capture{ID: "k1", Agent: "ann", Text: "one", Kind: memory.KindFact, Role: "user", URI: "notes/a", Tags: []string{"x"}, Conversation: "talk",
 		Subject: "jane", Importance: ptr(0.5), OccurredAt: &at, Metadata: json.RawMessage(`{"a":1}`)}
-	id := w.capture("team", full)[0]
-	plain := w.capture("team", memory.Capture{Agent: "ann", Text: "two", DerivedFrom: []string{id}})[0]
-	mine := w.capture("team", memory.Capture{Agent: "ann", Text: "mine", URI: "notes/b", Scope: memory.ScopeAgent})[0]
+	id := w.Capture("team", full)[0]
+	plain := w.Capture("team", memory.Capture{Agent: "ann", Text: "two", DerivedFrom: []string{id}})[0]
+	mine := w.Capture("team", memory.Capture{Agent: "ann", Text: "mine", URI: "notes/b", Scope: memory.ScopeAgent})[0]
 	r := w.reader("team", "")
 	for _, name := range []string{id, "mem://team/notes/a", "notes/a", "mem://team/" + id} {
 		rec, err := r.Get(ctx, name, 0)
-		w.ok(err)
+		w.OK(err)
 		if rec.RecordID != id || rec.Text != "one" || rec.URI != "mem://team/notes/a" || rec.Subject != "jane" || rec.ID != "k1" || *rec.Importance != 0.5 ||
 			!rec.OccurredAt.Equal(at) || rec.Namespace != "team" || rec.Origin != memory.OriginCapture || rec.Role != "user" || string(rec.Metadata) != `{"a":1}` {
 			t.Errorf("%s: %+v", name, rec)
 		}
 	}
 	rec, err := r.Get(ctx, "mem://team/"+plain, 1)
-	w.ok(err)
+	w.OK(err)
 	if rec.URI != "mem://team/"+plain || !slices.Equal(rec.DerivedFrom, []string{id}) {
 		t.Errorf("%+v", rec)
 	}
 	if rec, err := w.reader("team", "ann").Get(ctx, "notes/b", 0); err != nil || rec.RecordID != mine || rec.Scope != memory.ScopeAgent {
 		t.Errorf("own record: %+v %v", rec, err)
 	}
-	for _, name := range []string{mine, "notes/b", "notes/none", w.ids.New().String(), "mem://other/notes/a", "mem://team/" + mine} {
+	for _, name := range []string{mine, "notes/b", "notes/none", w.NewID().String(), "mem://other/notes/a", "mem://team/" + mine} {
 		_, err := r.Get(ctx, name, 0)
 		wantCode(t, err, memory.CodeNotFound)
 		_, err = r.History(ctx, name)
@@ -64,26 +64,26 @@ func TestGetByIDAndURI(t *testing.T) {
 
 func TestVersionsAndHistory(t *testing.T) {
 	w := newWorld(t)
-	w.namespace("team", withBuiltin())
+	w.Namespace("team", withBuiltin())
 	ctx := context.Background()
-	id := w.one("team", "ann", "first")
-	w.revise("team", id, 1, memory.Capture{Agent: "bob", Text: "second"})
+	id := w.One("team", "ann", "first")
+	w.Revise("team", id, 1, memory.Capture{Agent: "bob", Text: "second"})
 	r := w.reader("team", "")
 	for v, want := range []string{"second", "first", "second"} {
 		rec, err := r.Get(ctx, id, v)
-		w.ok(err)
+		w.OK(err)
 		if rec.Text != want || v > 0 && rec.Version != v {
 			t.Errorf("version %d: %+v", v, rec)
 		}
 	}
-	w.forget("team", id, "ann", events.ScopeTeam)
+	w.Forget("team", id, "ann", events.ScopeTeam)
 	r = w.reader("team", "")
 	for v := range 3 {
 		_, err := r.Get(ctx, id, v)
 		wantCode(t, err, memory.CodeNotFound)
 	}
 	h, err := r.History(ctx, id)
-	w.ok(err)
+	w.OK(err)
 	if len(h.Versions) != 2 || len(h.Events) != 3 || !h.Versions[0].Forgotten || h.Versions[1].Text != "second" ||
 		h.Events[2].Type != "memory.forgotten" || h.Events[1].Agent != "bob" || h.Events[2].Position == h.Events[1].Position {
 		t.Errorf("%+v", h)
@@ -99,7 +99,7 @@ func TestVersionsAndHistory(t *testing.T) {
 
 func TestListPagesAreStable(t *testing.T) {
 	w := newWorld(t)
-	w.namespace("team", nil)
+	w.Namespace("team", nil)
 	ctx := context.Background()
 	var ids []string
 	for i := range 10 {
@@ -107,13 +107,13 @@ func TestListPagesAreStable(t *testing.T) {
 		if i%3 == 0 {
 			scope = memory.ScopeAgent
 		}
-		ids = append(ids, w.capture("team", memory.Capture{Agent: "ann", Text: fmt.Sprint(i), Scope: scope})...)
+		ids = append(ids, w.Capture("team", memory.Capture{Agent: "ann", Text: fmt.Sprint(i), Scope: scope})...)
 	}
 	var got []string
 	req := ListRequest{Limit: 3}
 	for {
 		list, err := w.reader("team", "ann").List(ctx, req)
-		w.ok(err)
+		w.OK(err)
 		for _, rec := range list.Records {
 			got = append(got, rec.RecordID)
 		}
@@ -121,8 +121,8 @@ func TestListPagesAreStable(t *testing.T) {
 			break
 		}
 		// Others write between the pages: what was there stays in its place.
-		w.one("team", "ann", "more")
-		w.revise("team", ids[1], uint32(len(got)/3), memory.Capture{Agent: "ann", Text: "again"})
+		w.One("team", "ann", "more")
+		w.Revise("team", ids[1], uint32(len(got)/3), memory.Capture{Agent: "ann", Text: "again"})
 	}
 	slices.Reverse(ids)
 	if !slices.Equal(got, ids) {
@@ -133,23 +133,6 @@ func TestListPagesAreStable(t *testing.T) {
 		_, err := r.List(ctx, req)
 		wantCode(t, err, memory.CodeInvalid)
 	}
-}
-
-func TestListByURI(t *testing.T) {
-	w := newWorld(t)
-	w.namespace("team", nil)
-	id := w.capture("team", memory.Capture{Agent: "ann", Text: "a", URI: "notes/a"}, memory.Capture{Agent: "ann", Text: "b"})[0]
-	w.revise("team", id, 1, memory.Capture{Agent: "ann", Text: "a2", URI: "notes/a"})
-	r := w.reader("team", "")
-	for uri, want := range map[string]int{"notes/a": 1, "mem://team/notes/a": 1, "notes/none": 0, id: 1} {
-		list, err := r.List(context.Background(), ListRequest{URI: uri})
-		w.ok(err)
-		if len(list.Records) != want || want == 1 && list.Records[0].Text != "a2" {
-			t.Errorf("%s: %+v", uri, list.Records)
-		}
-	}
-	_, err := r.List(context.Background(), ListRequest{URI: "a//b"})
-	wantCode(t, err, memory.CodeInvalid)
 }
 
 func FuzzListCursor(f *testing.F) {
@@ -169,12 +152,12 @@ func FuzzListCursor(f *testing.F) {
 
 func TestTimeline(t *testing.T) {
 	w := newWorld(t)
-	w.namespace("team", nil)
+	w.Namespace("team", nil)
 	ctx := context.Background()
 	day := time.Date(2023, 5, 1, 0, 0, 0, 0, time.UTC)
 	add := func(text, talk string, hour int, scope memory.Scope) string {
 		at := day.Add(time.Duration(hour) * time.Hour)
-		return w.capture("team", memory.Capture{Agent: "ann", Text: text, Conversation: talk, OccurredAt: &at, Scope: scope})[0]
+		return w.Capture("team", memory.Capture{Agent: "ann", Text: text, Conversation: talk, OccurredAt: &at, Scope: scope})[0]
 	}
 	// Written out of order, some at one moment.
 	add("e", "talk", 5, "")
@@ -185,11 +168,11 @@ func TestTimeline(t *testing.T) {
 	gone := add("y", "talk", 2, "")
 	add("b", "talk", 2, memory.ScopeAgent)
 	lone := add("z", "", 4, "")
-	w.forget("team", gone, "ann", events.ScopeTeam)
+	w.Forget("team", gone, "ann", events.ScopeTeam)
 	check := func(as, id string, before, after int, wantBefore, wantAfter string) {
 		t.Helper()
 		tl, err := w.reader("team", as).Timeline(ctx, id, before, after)
-		w.ok(err)
+		w.OK(err)
 		join := func(list []memory.Record) (s string) {
 			for _, r := range list {
 				s += r.Text
@@ -213,7 +196,7 @@ func TestTimeline(t *testing.T) {
 
 func TestExport(t *testing.T) {
 	w := newWorld(t)
-	w.namespace("team", nil)
+	w.Namespace("team", nil)
 	ctx := context.Background()
 	at := time.Date(2023, 5, 1, 0, 0, 0, 0, time.UTC)
 	given := []memory.Capture{
@@ -221,11 +204,11 @@ func TestExport(t *testing.T) {
 		{Agent: "ann", Text: "b", Kind: memory.KindOther, Scope: memory.ScopeAgent},
 		{Agent: "bob", Text: "c", Kind: memory.KindOther, Scope: memory.ScopeTeam},
 	}
-	ids := w.capture("team", given...)
-	w.revise("team", ids[0], 1, given[0])
+	ids := w.Capture("team", given...)
+	w.Revise("team", ids[0], 1, given[0])
 	var lines []memory.ExportLine
 	r := w.reader("team", "ann")
-	w.ok(r.Export(ctx, func(l memory.ExportLine) error { lines = append(lines, l); return nil }))
+	w.OK(r.Export(ctx, func(l memory.ExportLine) error { lines = append(lines, l); return nil }))
 	if len(lines) != 3 || lines[0].Version != 1 && lines[0].Version != 2 {
 		t.Fatalf("%+v", lines)
 	}
@@ -247,14 +230,14 @@ func TestExport(t *testing.T) {
 
 func TestNamespaces(t *testing.T) {
 	w := newWorld(t)
-	w.namespace("zoo", withBuiltin("search.min_score", "0.1"))
-	w.namespace("ant", nil)
-	w.one("zoo", "ann", "x")
+	w.Namespace("zoo", withBuiltin("search.min_score", "0.1"))
+	w.Namespace("ant", nil)
+	w.One("zoo", "ann", "x")
 	ctx := context.Background()
 	list, err := w.svc.Namespaces(ctx)
-	w.ok(err)
+	w.OK(err)
 	if len(list) != 2 || list[0].Name != "ant" || list[0].Embedder.Provider != "none" || list[1].Records != 1 || list[1].StateHash == "" ||
-		list[1].Settings["search.min_score"] != "0.1" || len(list[1].Settings) != 1 || list[1].Space != list[1].Embedder.Space || list[1].Position != w.position() {
+		list[1].Settings["search.min_score"] != "0.1" || len(list[1].Settings) != 1 || list[1].Space != list[1].Embedder.Space || list[1].Position != w.Position() {
 		t.Errorf("%+v", list)
 	}
 	_, err = w.svc.Namespace(ctx, "none")

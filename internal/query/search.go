@@ -7,196 +7,152 @@ import (
 	"strings"
 	"time"
 
-	"mneme/internal/dates"
 	index "mneme/internal/index/text"
-	"mneme/internal/settings"
-	"mneme/internal/text"
+	"mneme/internal/query/rank"
+	"mneme/internal/query/views"
 	"mneme/memory"
 )
 
 // minCandidates is how many candidates each source gives at least.
 const minCandidates = 50
 
-// Weights of the fields in BM25.
-const (
-	weightText = 1.0
-	weightTags = 0.6
-	weightURI  = 0.6
-)
-
-// plan is one search: what is asked of which source.
-type plan struct {
-	req      *memory.SearchRequest
-	mode     memory.Mode // what answers, not what was asked for
-	limit    int
-	k        int // candidates of each source
-	minScore float64
-
-	parts   []openPart
-	allow   []*docSet // by part; nil = all
-	terms   []string  // of the query, distinct
-	phrases []phrase
-	query   index.Query
-	vector  []float32 // of length 1; nil = no vector source
-
-	on       map[memory.Part]bool
-	fusion   memory.Fusion
-	speakers []map[uint32]float64 // by part: what it is worth to be an agent, as 1 + number; nil = none is meant
-	dates    []dates.Expr         // the times that are meant
-
-	side   [2]float64        // the shares of vectors and text, sum to 1
-	weight [numParts]float64 // sum to 1 at most
-	bound  float64           // the BM25 of a text value of 1, see Reader.gather
-
-	calibrated  bool
-	calibration calibration
+// search is one search under way.
+type search struct {
+	r      *Reader
+	req    *memory.SearchRequest
+	mode   memory.Mode // what answers, not what was asked for
+	limit  int
+	allow  []*views.DocSet // by partition; nil = all
+	vector []float32       // of length 1; nil = no vector source
+	plan   *rank.Plan
+	*buffers
 }
 
-func (p *plan) hasText() bool   { return len(p.query.Terms) > 0 }
-func (p *plan) hasVector() bool { return p.vector != nil }
+// buffers is the memory of a search, used again.
+type buffers struct {
+	ranking *rank.Ranking
+	look    views.Lookup
+	refs    []index.Ref
+	hits    []index.Hit
+}
 
-// Search finds memories: candidates of the sources, fusion, the best of them
-// opened. Errors: invalid, too_large, unavailable, timeout.
+func newBuffers() *buffers { return &buffers{ranking: rank.NewRanking()} }
+
+// release drops what the buffers point to.
+func (b *buffers) release(s *Service) {
+	b.ranking.Begin(nil)
+	b.look.Query = nil
+	clear(b.hits[:cap(b.hits)])
+	s.pool.Put(b)
+}
+
+// Search finds memories: it plans, asks the sources for candidates, ranks them and
+// opens the best. Errors: invalid, too_large, unavailable, timeout.
 func (r *Reader) Search(ctx context.Context, req memory.SearchRequest) (memory.SearchResponse, error) {
 	began := r.s.opt.Now()
-	p, err := r.plan(ctx, &req)
+	s := &search{r: r, req: &req, buffers: r.s.pool.Get().(*buffers)}
+	defer s.release(r.s)
+	hits, err := s.run(ctx)
 	if err != nil {
-		return memory.SearchResponse{}, failed("search", err)
+		return memory.SearchResponse{}, views.Failed("search", err)
 	}
-	sc := r.s.pool.Get().(*scratch)
-	defer sc.release(&r.s.pool)
-	sc.plan = p
-	if err := r.candidates(ctx, sc); err != nil {
-		return memory.SearchResponse{}, failed("search", err)
-	}
-	if err := r.fuse(ctx, sc); err != nil {
-		return memory.SearchResponse{}, failed("search", err)
-	}
-	hits, err := r.hits(ctx, sc)
-	if err != nil {
-		return memory.SearchResponse{}, failed("search", err)
-	}
-	return memory.SearchResponse{Results: hits, Position: r.Position(), Mode: p.mode, Namespace: r.cap.name,
+	return memory.SearchResponse{Results: hits, Position: r.view.Position(), Mode: s.mode, Namespace: r.view.Capability.Namespace(),
 		TookMS: float64(r.s.opt.Now().Sub(began)) / float64(time.Millisecond)}, nil
 }
 
-func (r *Reader) plan(ctx context.Context, req *memory.SearchRequest) (*plan, error) {
-	if err := req.Validate(); err != nil {
+func (s *search) run(ctx context.Context) ([]memory.Hit, error) {
+	if err := s.prepare(ctx); err != nil {
 		return nil, err
 	}
-	if req.AsOf != "" {
-		return nil, memory.Errorf(memory.CodeInvalid, "as_of is not supported yet")
-	}
-	p := &plan{req: req, mode: req.Mode, limit: memory.DefaultLimit, minScore: req.MinScore, on: r.set.Parts, fusion: memory.Fusion(r.set.Fusion)}
-	if p.mode == "" {
-		p.mode = memory.ModeHybrid
-	}
-	if req.Limit != nil {
-		p.limit = *req.Limit
-	}
-	if p.minScore == 0 {
-		p.minScore = r.set.MinScore
-	}
-	p.k = max(minCandidates, p.limit*r.set.CandidateMultiplier)
-	if err := r.planFilter(p); err != nil {
+	if err := s.find(ctx); err != nil {
 		return nil, err
 	}
-	if p.mode != memory.ModeVector {
-		r.planText(p)
-	}
-	if p.mode != memory.ModeText {
-		if err := r.planVector(ctx, p); err != nil {
-			return nil, err
-		}
-	}
-	if err := p.share(r.set); err != nil {
+	if err := s.score(ctx); err != nil {
 		return nil, err
 	}
-	return p, r.planParts(p)
+	return s.open(ctx)
 }
 
-// planParts decides which parts take part, and with which weight.
-func (r *Reader) planParts(p *plan) error {
-	if p.req.Fusion != "" {
-		p.fusion = p.req.Fusion
-	}
-	if len(p.req.Parts) > 0 {
-		p.on = maps.Clone(p.on)
-		maps.Copy(p.on, p.req.Parts)
-	}
-	if err := p.planPhrases(); err != nil {
+// prepare checks the request and makes the plan.
+func (s *search) prepare(ctx context.Context) error {
+	if err := s.req.Validate(); err != nil {
 		return err
 	}
-	p.calibrated = p.on[memory.PartCalibration] && p.fusion == memory.FusionWeighted && p.hasText()
-	p.calibration = calibrateText
-	if p.hasVector() {
-		p.calibration = calibrateHybrid
+	if s.req.AsOf != "" {
+		return memory.Errorf(memory.CodeInvalid, "as_of is not supported yet")
 	}
-	if !p.hasText() {
-		return nil
+	s.mode, s.limit = s.req.Mode, memory.DefaultLimit
+	if s.mode == "" {
+		s.mode = memory.ModeHybrid
 	}
-	if p.on[memory.PartSpeaker] {
-		r.planSpeakers(p)
+	if s.req.Limit != nil {
+		s.limit = *s.req.Limit
 	}
-	r.planDates(p)
-	return nil
-}
-
-// planFilter finds what may be a result. A partition out of scope still counts
-// in the statistics, so that a filter changes no score.
-func (r *Reader) planFilter(p *plan) error {
-	p.parts, p.allow = r.parts, make([]*docSet, len(r.parts))
-	if p.req.Filter == nil {
-		return nil
-	}
-	in, err := r.narrowed(p.req.Filter.Scope)
-	if err != nil {
+	if err := s.filter(); err != nil {
 		return err
 	}
-	for i := range p.parts {
-		if !slices.ContainsFunc(in, func(o openPart) bool { return o.ID == p.parts[i].ID }) {
-			p.allow[i] = &docSet{}
-			continue
-		}
-		if p.allow[i], err = r.allow(p.parts[i].ID, p.req.Filter); err != nil {
+	byText := s.mode != memory.ModeVector
+	if s.mode != memory.ModeText {
+		if err := s.findVector(ctx); err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-// planText analyses the query. Terms are looked up in every field.
-func (r *Reader) planText(p *plan) {
-	p.query = index.Query{FieldWeights: [index.NumFields]float64{index.FieldText: weightText, index.FieldTags: weightTags, index.FieldURI: weightURI}}
-	text.Analyze(p.req.Query, func(t text.Token) bool {
-		if slices.Contains(p.terms, t.Term) {
-			return true
-		}
-		p.query.Terms = append(p.query.Terms, index.QueryTerm{Text: t.Term, Weight: 1, Term: len(p.terms)})
-		p.terms = append(p.terms, t.Term)
-		return len(p.terms) < maxQueryTerms
-	})
-}
-
-// maxQueryTerms bounds the work of one search; a query of 16 KiB holds more.
-const maxQueryTerms = 256
-
-// share decides how vectors and text share a score.
-func (p *plan) share(set *settings.Effective) error {
-	switch {
-	case p.mode == memory.ModeText && strings.TrimSpace(p.req.Query) == "":
+	if blank := strings.TrimSpace(s.req.Query) == ""; blank && s.mode == memory.ModeText {
 		return memory.Errorf(memory.CodeInvalid, "query is empty")
-	case !p.hasVector():
-		p.side = [2]float64{0, 1}
-	case !p.hasText():
-		p.side = [2]float64{1, 0}
-		if strings.TrimSpace(p.req.Query) == "" {
-			p.mode = memory.ModeVector
+	} else if blank {
+		s.mode = memory.ModeVector
+	}
+	var err error
+	s.plan, err = rank.NewPlan(s.question(byText))
+	s.ranking.Begin(s.plan)
+	s.look.Query = s.vector
+	return err
+}
+
+// question is the request as ranking sees it, with the namespace's settings where
+// it does not say.
+func (s *search) question(byText bool) rank.Question {
+	set := s.r.view.Settings
+	q := rank.Question{Query: s.req.Query, As: s.r.view.Capability.Agent(), Now: s.r.s.opt.Now().UTC(), ByText: byText, ByVector: s.vector != nil,
+		TextWeight: set.TextWeight, VectorWeight: set.VectorWeight, Candidates: max(minCandidates, s.limit*set.CandidateMultiplier),
+		Parts: set.Parts, Fusion: memory.Fusion(set.Fusion), Partitions: make([]rank.Partition, len(s.r.view.Partitions))}
+	if s.req.Fusion != "" {
+		q.Fusion = s.req.Fusion
+	}
+	if len(s.req.Parts) > 0 {
+		q.Parts = maps.Clone(q.Parts)
+		maps.Copy(q.Parts, s.req.Parts)
+	}
+	for i := range q.Partitions {
+		p := &s.r.view.Partitions[i]
+		q.Partitions[i] = rank.Partition{Conversations: s.r.s.opt.Views.Conversations(p.ID), Visible: p}
+		if s.allow[i] != nil {
+			q.Partitions[i].Allow = s.allow[i]
 		}
-	case set.VectorWeight+set.TextWeight <= 0:
-		p.side = [2]float64{0.5, 0.5}
-	default:
-		p.side = [2]float64{set.VectorWeight, set.TextWeight}
+	}
+	return q
+}
+
+// filter finds what may be a result. A partition out of scope still counts in the
+// statistics, so a filter changes no score.
+func (s *search) filter() error {
+	s.allow = make([]*views.DocSet, len(s.r.view.Partitions))
+	if s.req.Filter == nil {
+		return nil
+	}
+	in, err := s.r.view.InScope(s.req.Filter.Scope)
+	if err != nil {
+		return err
+	}
+	for i := range s.r.view.Partitions {
+		id := s.r.view.Partitions[i].ID
+		if !slices.ContainsFunc(in, func(o views.Partition) bool { return o.ID == id }) {
+			s.allow[i] = &views.DocSet{}
+			continue
+		}
+		if s.allow[i], err = s.r.view.Allow(id, s.req.Filter); err != nil {
+			return err
+		}
 	}
 	return nil
 }

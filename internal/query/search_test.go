@@ -12,12 +12,13 @@ import (
 
 	"mneme/internal/embed"
 	"mneme/internal/events"
+	"mneme/internal/query/querytest"
 	"mneme/internal/settings"
 	"mneme/memory"
 )
 
 func withBuiltin(more ...string) map[string]string {
-	out := map[string]string{settings.EmbedderSpace: builtinSpace}
+	out := map[string]string{settings.EmbedderSpace: querytest.BuiltinSpace}
 	for i := 0; i < len(more); i += 2 {
 		out[more[i]] = more[i+1]
 	}
@@ -26,11 +27,11 @@ func withBuiltin(more ...string) map[string]string {
 
 func TestSearchFindsWhatWasJustAcknowledged(t *testing.T) {
 	w := newWorld(t)
-	w.namespace("team", withBuiltin())
-	w.one("team", "ann", "Deploys happen on Tuesdays after the stand-up.")
-	w.one("team", "bob", "The database password rotates monthly.")
+	w.Namespace("team", withBuiltin())
+	w.One("team", "ann", "Deploys happen on Tuesdays after the stand-up.")
+	w.One("team", "bob", "The database password rotates monthly.")
 	res := w.search("team", "", memory.SearchRequest{Query: "when do we deploy"})
-	if res.Mode != memory.ModeHybrid || res.Position != w.position() || res.Namespace != "team" || res.TookMS != 0 {
+	if res.Mode != memory.ModeHybrid || res.Position != w.Position() || res.Namespace != "team" || res.TookMS != 0 {
 		t.Errorf("answer %+v", res)
 	}
 	h := res.Results[0]
@@ -42,9 +43,9 @@ func TestSearchFindsWhatWasJustAcknowledged(t *testing.T) {
 
 func TestSearchRefuses(t *testing.T) {
 	w := newWorld(t)
-	w.namespace("team", withBuiltin())
-	w.namespace("plain", nil)
-	w.one("team", "ann", "something")
+	w.Namespace("team", withBuiltin())
+	w.Namespace("plain", nil)
+	w.One("team", "ann", "something")
 	zero := make([]float64, 384)
 	for name, c := range map[string]struct {
 		ns   string
@@ -73,15 +74,15 @@ func TestSearchRefuses(t *testing.T) {
 	cancel()
 	_, err := w.reader("team", "").Search(ctx, memory.SearchRequest{Query: "something"})
 	wantCode(t, err, memory.CodeTimeout)
-	if _, err := (&Reader{s: w.svc}).narrowed("odd"); memory.CodeOf(err) != memory.CodeInvalid {
+	if _, err := w.reader("team", "").view.InScope("odd"); memory.CodeOf(err) != memory.CodeInvalid {
 		t.Errorf("odd scope: %v", err)
 	}
 }
 
 func TestSearchWithOwnVector(t *testing.T) {
 	w := newWorld(t)
-	w.namespace("team", withBuiltin())
-	ids := w.capture("team", memory.Capture{Agent: "ann", Text: "river boats"}, memory.Capture{Agent: "ann", Text: "mountain huts"})
+	w.Namespace("team", withBuiltin())
+	ids := w.Capture("team", memory.Capture{Agent: "ann", Text: "river boats"}, memory.Capture{Agent: "ann", Text: "mountain huts"})
 	v := make([]float64, 384)
 	for i, x := range w.vectors("team")[ids[1]][0] {
 		v[i] = float64(x) * 1e200 // any length will do
@@ -97,10 +98,10 @@ func TestSearchWithOwnVector(t *testing.T) {
 
 func TestModes(t *testing.T) {
 	w := newWorld(t)
-	w.namespace("plain", nil)
-	w.namespace("team", withBuiltin())
-	w.one("plain", "ann", "coffee at noon")
-	w.one("team", "ann", "coffee at noon")
+	w.Namespace("plain", nil)
+	w.Namespace("team", withBuiltin())
+	w.One("plain", "ann", "coffee at noon")
+	w.One("team", "ann", "coffee at noon")
 	if res := w.search("plain", "", memory.SearchRequest{Query: "coffee"}); res.Mode != memory.ModeText || len(res.Results) != 1 || res.Results[0].TextScore <= 0 || res.Results[0].VectorScore != 0 {
 		t.Errorf("without an embedder: %+v", res)
 	}
@@ -114,11 +115,11 @@ func TestModes(t *testing.T) {
 	if res := w.search("team", "", memory.SearchRequest{Query: "what is it"}); res.Mode != memory.ModeHybrid || len(res.Results) != 0 {
 		t.Errorf("stop words: %+v", res)
 	}
-	w.change("team", map[string]string{settings.VectorWeight: "0", settings.TextWeight: "0"})
+	w.Change("team", map[string]string{settings.VectorWeight: "0", settings.TextWeight: "0"})
 	if e := w.search("team", "", memory.SearchRequest{Query: "coffee", Explain: true}).Results[0].Explain; math.Abs((e.Parts[0].Weight+e.Parts[1].Weight)/e.Calibration-0.5) > 1e-9 {
 		t.Errorf("weights of zero: %+v", e)
 	}
-	w.change("team", map[string]string{settings.MinScore: "1"})
+	w.Change("team", map[string]string{settings.MinScore: "1"})
 	if res := w.search("team", "", memory.SearchRequest{Query: "coffee"}); len(res.Results) != 0 {
 		t.Errorf("min_score of the namespace: %+v", res)
 	}
@@ -126,10 +127,10 @@ func TestModes(t *testing.T) {
 
 func TestTiesBreakByID(t *testing.T) {
 	w := newWorld(t)
-	w.namespace("team", withBuiltin())
+	w.Namespace("team", withBuiltin())
 	var want []string
 	for range 9 {
-		want = append(want, w.capture("team", memory.Capture{Agent: "ann", Text: "the same words"}, memory.Capture{Agent: "ann", Text: "the same words", Scope: memory.ScopeAgent})...)
+		want = append(want, w.Capture("team", memory.Capture{Agent: "ann", Text: "the same words"}, memory.Capture{Agent: "ann", Text: "the same words", Scope: memory.ScopeAgent})...)
 	}
 	slices.Sort(want)
 	res := w.search("team", "ann", memory.SearchRequest{Query: "same words", Limit: ptr(7)})
@@ -142,13 +143,13 @@ func TestTiesBreakByID(t *testing.T) {
 
 func TestSnippetComesFromTheBestChunk(t *testing.T) {
 	w := newWorld(t)
-	w.namespace("team", withBuiltin())
+	w.Namespace("team", withBuiltin())
 	lines := make([]string, 400)
 	for i := range lines {
 		lines[i] = "The weather was calm and nothing of note happened on this day at sea."
 	}
 	lines[320] = "Quartermaster Ziegler hid the treasure map beneath the ninth plank."
-	w.one("team", "ann", strings.Join(lines, "\n"))
+	w.One("team", "ann", strings.Join(lines, "\n"))
 	for _, mode := range []memory.Mode{memory.ModeHybrid, memory.ModeText} {
 		h := w.search("team", "", memory.SearchRequest{Query: "Ziegler treasure map plank", Mode: mode}).Results[0]
 		if !strings.Contains(h.Snippet, "Ziegler") || utf8.RuneCountInString(h.Snippet) > memory.MaxSnippetRunes || h.StartLine > 321 || h.EndLine < 321 || h.StartLine < 300 {
@@ -161,10 +162,10 @@ func TestSnippetComesFromTheBestChunk(t *testing.T) {
 // of other records.
 func TestManyChunksHideNobody(t *testing.T) {
 	w := newWorld(t)
-	w.namespace("team", withBuiltin())
-	w.one("team", "ann", strings.Repeat("harbour crane schedule. ", 10000))
+	w.Namespace("team", withBuiltin())
+	w.One("team", "ann", strings.Repeat("harbour crane schedule. ", 10000))
 	for range 8 {
-		w.one("team", "ann", "garden")
+		w.One("team", "ann", "garden")
 	}
 	res := w.search("team", "", memory.SearchRequest{Query: "harbour crane schedule", Mode: memory.ModeVector, Limit: ptr(9)})
 	if len(res.Results) != 9 {
@@ -174,10 +175,10 @@ func TestManyChunksHideNobody(t *testing.T) {
 
 func TestRRF(t *testing.T) {
 	w := newWorld(t)
-	w.namespace("team", withBuiltin(settings.Fusion, settings.FusionRRF, settings.VectorWeight, "0.5"))
-	w.one("team", "ann", "alpha beta gamma")
-	w.one("team", "ann", "alpha delta")
-	w.one("team", "ann", "unrelated")
+	w.Namespace("team", withBuiltin(settings.Fusion, settings.FusionRRF, settings.VectorWeight, "0.5"))
+	w.One("team", "ann", "alpha beta gamma")
+	w.One("team", "ann", "alpha delta")
+	w.One("team", "ann", "unrelated")
 	res := w.search("team", "", memory.SearchRequest{Query: "alpha beta gamma", Explain: true})
 	if len(res.Results) != 3 || math.Abs(res.Results[0].Score-1) > 1e-9 || res.Results[0].Text != "alpha beta gamma" {
 		t.Fatalf("%+v", res.Results)
@@ -222,31 +223,31 @@ func (o *outside) Embed(_ context.Context, _ embed.Purpose, texts []string) ([][
 }
 
 func (w *world) attach(ns, id string, base uint32, agent string, scope events.Scope, vectors ...[]float32) {
-	w.t.Helper()
-	v := w.state.View()
+	w.T.Helper()
+	v := w.State.View()
 	defer v.Close()
 	info, _, err := v.Namespace(ns)
-	w.ok(err)
-	eff, err := w.book.Of(v, info)
-	w.ok(err)
+	w.OK(err)
+	eff, err := w.Settings.Of(v, info)
+	w.OK(err)
 	w.attachIn(eff.Space, ns, id, base, agent, scope, vectors...)
 }
 
 // attachIn is attach in any of the namespace's spaces.
 func (w *world) attachIn(space embed.Space, ns, id string, base uint32, agent string, scope events.Scope, vectors ...[]float32) {
-	w.t.Helper()
-	key, err := w.keys.DataKey(w.space[ns], "")
-	w.ok(err)
+	w.T.Helper()
+	key, err := w.Keys.DataKey(w.Space[ns], "")
+	w.OK(err)
 	vectorsOf := events.Vectors{Space: space.ID(), Chunks: vectors}
-	w.apply(&item{key: key, payload: vectorsOf.Encode(), h: events.Header{Type: events.TypeVectorsAttached, Namespace: w.space[ns], Agent: agent, Scope: scope, Target: w.id(id), BaseVersion: base}})
+	w.Apply(&querytest.Item{Key: key, Payload: vectorsOf.Encode(), Header: events.Header{Type: events.TypeVectorsAttached, Namespace: w.Space[ns], Agent: agent, Scope: scope, Target: w.ID(id), BaseVersion: base}})
 }
 
 func TestExternalEmbedder(t *testing.T) {
 	space := embed.Space{Provider: embed.ProviderOllama, Model: "m", Dimensions: 3, Normalised: true, Version: 1}
 	o := &outside{space: space}
-	w := newWorld(t, func(opt *Options) { opt.Embedders = o })
-	w.namespace("team", map[string]string{settings.EmbedderSpace: settings.EncodeSpace(space)})
-	sea, land := w.one("team", "ann", "waves and salt"), w.one("team", "ann", "dust and stones")
+	w := newWorld(t, func(opt *options) { opt.Embedders = o })
+	w.Namespace("team", map[string]string{settings.EmbedderSpace: settings.EncodeSpace(space)})
+	sea, land := w.One("team", "ann", "waves and salt"), w.One("team", "ann", "dust and stones")
 	query := memory.SearchRequest{Query: "the sea", Mode: memory.ModeVector}
 	if res := w.search("team", "", query); len(res.Results) != 0 {
 		t.Errorf("vectors are pending: %+v", res)
@@ -264,7 +265,7 @@ func TestExternalEmbedder(t *testing.T) {
 	if ns, err := w.svc.Namespace(context.Background(), "team"); err != nil || ns.PendingVectors != 0 || ns.Records != 2 || ns.Space != space.ID() {
 		t.Errorf("%+v %v", ns, err)
 	}
-	w.ok(w.svc.Load(context.Background()))
+	w.OK(w.views.Load(context.Background()))
 	if res := w.search("team", "", query); len(res.Results) != 2 || res.Results[0].ID != sea {
 		t.Errorf("after a load: %+v", res.Results)
 	}
@@ -289,12 +290,12 @@ func TestExternalEmbedder(t *testing.T) {
 
 func TestRevisedAndForgottenLeaveSearches(t *testing.T) {
 	w := newWorld(t)
-	w.namespace("team", withBuiltin())
-	id := w.one("team", "ann", "old harbour plans")
-	gone := w.one("team", "ann", "harbour secrets")
+	w.Namespace("team", withBuiltin())
+	id := w.One("team", "ann", "old harbour plans")
+	gone := w.One("team", "ann", "harbour secrets")
 	old := w.reader("team", "")
-	w.revise("team", id, 1, memory.Capture{Agent: "bob", Text: "new harbour plans"})
-	w.forget("team", gone, "ann", events.ScopeTeam)
+	w.Revise("team", id, 1, memory.Capture{Agent: "bob", Text: "new harbour plans"})
+	w.Forget("team", gone, "ann", events.ScopeTeam)
 	for _, mode := range []memory.Mode{memory.ModeHybrid, memory.ModeText, memory.ModeVector} {
 		res := w.search("team", "", memory.SearchRequest{Query: "harbour", Mode: mode})
 		if !slices.Equal(texts(res.Results), []string{"new harbour plans"}) || res.Results[0].Version != 2 {
@@ -303,7 +304,7 @@ func TestRevisedAndForgottenLeaveSearches(t *testing.T) {
 	}
 	// A reader of before answers from its own position.
 	res, err := old.Search(context.Background(), memory.SearchRequest{Query: "harbour"})
-	w.ok(err)
+	w.OK(err)
 	if got := texts(res.Results); len(got) != 2 || slices.Contains(got, "new harbour plans") {
 		t.Errorf("before: %v", got)
 	}
@@ -311,12 +312,12 @@ func TestRevisedAndForgottenLeaveSearches(t *testing.T) {
 
 func TestErasedKeyIsGone(t *testing.T) {
 	w := newWorld(t)
-	w.namespace("team", withBuiltin())
-	id := w.capture("team", memory.Capture{Agent: "ann", Text: "Jane likes tea", Subject: "jane", URI: "people/jane"})[0]
-	w.one("team", "ann", "Everybody likes tea")
-	key, err := w.keys.DataKey(w.space["team"], "jane")
-	w.ok(err)
-	w.ok(w.keys.Destroy(key.ID()))
+	w.Namespace("team", withBuiltin())
+	id := w.Capture("team", memory.Capture{Agent: "ann", Text: "Jane likes tea", Subject: "jane", URI: "people/jane"})[0]
+	w.One("team", "ann", "Everybody likes tea")
+	key, err := w.Keys.DataKey(w.Space["team"], "jane")
+	w.OK(err)
+	w.OK(w.Keys.Destroy(key.ID()))
 	r := w.reader("team", "")
 	ctx := context.Background()
 	_, err = r.Get(ctx, id, 0)
@@ -325,46 +326,38 @@ func TestErasedKeyIsGone(t *testing.T) {
 		t.Errorf("search: %v", got)
 	}
 	list, err := r.List(ctx, ListRequest{})
-	w.ok(err)
+	w.OK(err)
 	if len(list.Records) != 1 {
 		t.Errorf("list: %+v", list)
 	}
 	h, err := r.History(ctx, id)
-	w.ok(err)
+	w.OK(err)
 	if len(h.Versions) != 1 || h.Versions[0].Text != "" || h.Versions[0].Subject != "" {
 		t.Errorf("history: %+v", h)
 	}
 	lines := 0
-	w.ok(r.Export(ctx, func(memory.ExportLine) error { lines++; return nil }))
+	w.OK(r.Export(ctx, func(memory.ExportLine) error { lines++; return nil }))
 	if lines != 1 {
 		t.Errorf("%d lines exported", lines)
 	}
 	var data []string
-	w.ok(w.svc.Events(ctx, "team", "", "", false, func(e memory.Event) error { data = append(data, string(e.Data)); return nil }))
+	w.OK(w.svc.Events(ctx, "team", "", "", false, func(e memory.Event) error { data = append(data, string(e.Data)); return nil }))
 	if len(data) != 3 || data[1] != `{"record_id":"`+id+`"}` {
 		t.Errorf("events: %q", data)
 	}
 	tl, err := r.Timeline(ctx, list.Records[0].RecordID, 3, 3)
-	w.ok(err)
+	w.OK(err)
 	if len(tl.Before) != 0 {
 		t.Errorf("timeline: %+v", tl)
 	}
-	w.ok(w.svc.Load(ctx)) // its vector stays closed, and that is no error
+	w.OK(w.views.Load(ctx)) // its vector stays closed, and that is no error
 }
 
-func TestDayEdges(t *testing.T) {
-	for _, c := range []struct{ t, floor, ceil int64 }{{0, 0, 0}, {1, 0, 1}, {-1, -1, 0}, {dayNanos, 1, 1}, {-dayNanos - 1, -2, -1}} {
-		if floorDay(c.t) != c.floor || ceilDay(c.t) != c.ceil {
-			t.Errorf("%d: %d, %d", c.t, floorDay(c.t), ceilDay(c.t))
-		}
-	}
+func TestFarBounds(t *testing.T) {
 	far := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
-	if nanos(&far, 0) != math.MaxInt64 || nanos(&time.Time{}, 0) != math.MinInt64 || nanos(nil, 7) != 7 {
-		t.Error("bounds that nanoseconds cannot hold")
-	}
 	w := newWorld(t)
-	w.namespace("team", nil)
-	w.one("team", "ann", "now")
+	w.Namespace("team", nil)
+	w.One("team", "ann", "now")
 	for _, f := range []memory.Filter{{Since: &time.Time{}, Until: &far}, {Since: &time.Time{}}, {Until: &far}} {
 		if res := w.search("team", "", memory.SearchRequest{Query: "now", Filter: &f}); len(res.Results) != 1 {
 			t.Errorf("%+v: %d results", f, len(res.Results))

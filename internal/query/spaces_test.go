@@ -12,8 +12,8 @@ import (
 
 	"mneme/internal/embed"
 	"mneme/internal/events"
-	"mneme/internal/index/vector"
 	"mneme/internal/projections"
+	"mneme/internal/query/querytest"
 	"mneme/internal/settings"
 	"mneme/memory"
 )
@@ -55,25 +55,25 @@ func unit(v []float32) {
 
 // spaceEvent folds an event about a namespace's spaces.
 func (w *world) spaceEvent(typ events.Type, ns string, space embed.Space) projections.Outcome {
-	w.t.Helper()
+	w.T.Helper()
 	s := settings.SpaceEvent(space, nil)
-	return w.apply(&item{h: events.Header{Type: typ, Namespace: w.space[ns]}, payload: s.Encode(), key: w.keys.Cluster()})[0].Outcome
+	return w.Apply(&querytest.Item{Header: events.Header{Type: typ, Namespace: w.Space[ns]}, Payload: s.Encode(), Key: w.Keys.Cluster()})[0].Outcome
 }
 
 // sets names the sets that are in memory.
 func (w *world) sets() (out []string) {
-	for _, set := range w.svc.vectors.Load().all() {
-		out = append(out, fmt.Sprintf("%d %x: %d", set.key.part, set.key.space[:2], set.set.Stats().Live))
+	for _, set := range w.views.Sets() {
+		out = append(out, set.String())
 	}
 	slices.Sort(out)
 	return out
 }
 
 func (w *world) wantSets(when string, want ...string) {
-	w.t.Helper()
+	w.T.Helper()
 	slices.Sort(want)
 	if got := w.sets(); !slices.Equal(got, want) {
-		w.t.Errorf("%s: sets %q, want %q", when, got, want)
+		w.T.Errorf("%s: sets %q, want %q", when, got, want)
 	}
 }
 
@@ -81,25 +81,25 @@ func (w *world) wantSets(when string, want ...string) {
 // at, whatever is built or dropped beside it.
 func TestSpacesSideBySide(t *testing.T) {
 	o := &counted{outside: outside{space: outsideSpace}}
-	w := newWorld(t, func(opt *Options) { opt.Embedders = o })
-	w.namespace("team", withBuiltin())
-	first := w.one("team", "ann", "a ship on the sea")
-	second := w.one("team", "ann", "land in sight")
+	w := newWorld(t, func(opt *options) { opt.Embedders = o })
+	w.Namespace("team", withBuiltin())
+	first := w.One("team", "ann", "a ship on the sea")
+	second := w.One("team", "ann", "land in sight")
 	old, next := fmt.Sprintf("%x", firstBytes(builtinSpaceOf(t))), fmt.Sprintf("%x", firstBytes(outsideSpace))
-	w.wantSets("one space", "0 "+old+": 2")
+	w.wantSets("one space", "partition 0, space "+old+": 2 vectors")
 	if got := w.spaceEvent(events.TypeSpaceBuilding, "team", outsideSpace); got != projections.OutcomeApplied {
 		t.Fatal(got)
 	}
 	w.attachIn(outsideSpace, "team", second, 1, "ann", events.ScopeTeam, []float32{0, 0, 1})
-	w.wantSets("building", "0 "+next+": 1", "0 "+old+": 2")
+	w.wantSets("building", "partition 0, space "+next+": 1 vectors", "partition 0, space "+old+": 2 vectors")
 	vectorOnly := memory.SearchRequest{Query: "sea", Mode: memory.ModeVector}
 	if got := w.search("team", "", vectorOnly); len(got.Results) != 2 {
 		t.Errorf("while the next space is built: %d results", len(got.Results))
 	}
 	before := w.reader("team", "")
 	w.attachIn(outsideSpace, "team", first, 1, "ann", events.ScopeTeam, []float32{0, 1, 0})
-	w.restart(func(opt *Options) { opt.Embedders = o })
-	w.wantSets("after a restart", "0 "+next+": 2", "0 "+old+": 2")
+	w.restart(func(opt *options) { opt.Embedders = o })
+	w.wantSets("after a restart", "partition 0, space "+next+": 2 vectors", "partition 0, space "+old+": 2 vectors")
 	if got := w.spaceEvent(events.TypeSpaceSwitched, "team", outsideSpace); got != projections.OutcomeApplied {
 		t.Fatal(got)
 	}
@@ -111,15 +111,15 @@ func TestSpacesSideBySide(t *testing.T) {
 		t.Errorf("a reader from before: %+v, %v", got.Results, err)
 	}
 	st, ns, err := w.svc.Embedder(context.Background(), "team")
-	w.ok(err)
-	if ns != w.space["team"] || st.State != memory.EmbedderReady || st.Vectors != 2 || len(st.Kept) != 1 || st.Kept[0].Records != 2 || st.Embedder.Space != outsideSpace.ID() {
+	w.OK(err)
+	if ns != w.Space["team"] || st.State != memory.EmbedderReady || st.Vectors != 2 || len(st.Kept) != 1 || st.Kept[0].Records != 2 || st.Embedder.Space != outsideSpace.ID() {
 		t.Errorf("%+v", st)
 	}
 	if got := w.spaceEvent(events.TypeSpaceDropped, "team", builtinSpaceOf(t)); got != projections.OutcomeApplied {
 		t.Fatal(got)
 	}
-	w.wantSets("dropped", "0 "+next+": 2")
-	w.drop("team")
+	w.wantSets("dropped", "partition 0, space "+next+": 2 vectors")
+	w.Drop("team")
 	w.wantSets("deleted")
 	_, _, err = w.svc.Embedder(context.Background(), "team")
 	wantCode(t, err, memory.CodeNotFound)
@@ -133,19 +133,19 @@ func TestSpacesSideBySide(t *testing.T) {
 // end, numbers its vectors anew.
 func TestDroppedAndBuiltAgain(t *testing.T) {
 	w := newWorld(t)
-	w.namespace("team", withBuiltin())
+	w.Namespace("team", withBuiltin())
 	for i := range 5 {
-		w.one("team", "ann", fmt.Sprintf("note %d", i))
+		w.One("team", "ann", fmt.Sprintf("note %d", i))
 	}
 	w.spaceEvent(events.TypeSpaceBuilding, "team", outsideSpace)
-	id := w.one("team", "ann", "with both")
+	id := w.One("team", "ann", "with both")
 	w.attachIn(outsideSpace, "team", id, 1, "ann", events.ScopeTeam, []float32{1, 0, 0})
-	w.wantSets("built", "0 "+fmt.Sprintf("%x: 1", firstBytes(outsideSpace)), "0 "+fmt.Sprintf("%x: 6", firstBytes(builtinSpaceOf(t))))
+	w.wantSets("built", fmt.Sprintf("partition 0, space %x: 1 vectors", firstBytes(outsideSpace)), fmt.Sprintf("partition 0, space %x: 6 vectors", firstBytes(builtinSpaceOf(t))))
 	s := settings.SpaceEvent(outsideSpace, nil)
-	event := func(typ events.Type) *item {
-		return &item{h: events.Header{Type: typ, Namespace: w.space["team"]}, payload: s.Encode(), key: w.keys.Cluster()}
+	event := func(typ events.Type) *querytest.Item {
+		return &querytest.Item{Header: events.Header{Type: typ, Namespace: w.Space["team"]}, Payload: s.Encode(), Key: w.Keys.Cluster()}
 	}
-	for i, r := range w.apply(event(events.TypeSpaceDropped), event(events.TypeSpaceBuilding)) {
+	for i, r := range w.Apply(event(events.TypeSpaceDropped), event(events.TypeSpaceBuilding)) {
 		if r.Outcome != projections.OutcomeApplied {
 			t.Errorf("event %d: %s", i, r.Outcome)
 		}
@@ -165,7 +165,7 @@ func TestCompareSpaces(t *testing.T) {
 	for _, agree := range []bool{true, false} {
 		t.Run(fmt.Sprint("agree=", agree), func(t *testing.T) {
 			w := newWorld(t)
-			w.namespace("team", map[string]string{settings.EmbedderSpace: settings.EncodeSpace(outsideSpace)})
+			w.Namespace("team", map[string]string{settings.EmbedderSpace: settings.EncodeSpace(outsideSpace)})
 			target := outsideSpace
 			target.Model = "another"
 			rnd := rand.New(rand.NewPCG(1, 2))
@@ -175,7 +175,7 @@ func TestCompareSpaces(t *testing.T) {
 				if i%4 == 0 {
 					c.Scope = memory.ScopeAgent
 				}
-				ids = append(ids, w.capture("team", c)...)
+				ids = append(ids, w.Capture("team", c)...)
 			}
 			vectors := make([][]float32, len(ids))
 			scope := func(i int) events.Scope {
@@ -198,10 +198,10 @@ func TestCompareSpaces(t *testing.T) {
 				}
 				w.attachIn(target, "team", id, 1, "ann", scope(i), v)
 			}
-			w.forget("team", ids[1], "ann", events.ScopeTeam)
-			c, err := w.svc.CompareSpaces(context.Background(), w.space["team"], outsideSpace, target)
-			w.ok(err)
-			if c.Sample < 28 || c.Sample > compareSample || c.Recall != 1 {
+			w.Forget("team", ids[1], "ann", events.ScopeTeam)
+			c, err := w.views.CompareSpaces(context.Background(), w.Space["team"], outsideSpace, target)
+			w.OK(err)
+			if c.Sample < 28 || c.Sample > 32 || c.Recall != 1 {
 				t.Errorf("%+v", c)
 			}
 			if agree != (c.Agreement == 1) || !agree && c.Agreement > 0.8 {
@@ -209,59 +209,15 @@ func TestCompareSpaces(t *testing.T) {
 			}
 			gone, cancel := context.WithCancel(context.Background())
 			cancel()
-			if _, err := w.svc.CompareSpaces(gone, w.space["team"], outsideSpace, target); !errors.Is(err, context.Canceled) {
+			if _, err := w.views.CompareSpaces(gone, w.Space["team"], outsideSpace, target); !errors.Is(err, context.Canceled) {
 				t.Error(err)
 			}
-			if c, err := w.svc.CompareSpaces(context.Background(), w.space["team"], embed.Space{}, target); err != nil || c.Agreement != 0 || c.Recall != 1 {
+			if c, err := w.views.CompareSpaces(context.Background(), w.Space["team"], embed.Space{}, target); err != nil || c.Agreement != 0 || c.Recall != 1 {
 				t.Errorf("%+v, %v", c, err)
 			}
-			if c, err := w.svc.CompareSpaces(context.Background(), events.ID{9}, outsideSpace, target); err != nil || c.Sample != 0 {
+			if c, err := w.views.CompareSpaces(context.Background(), events.ID{9}, outsideSpace, target); err != nil || c.Sample != 0 {
 				t.Errorf("%+v, %v", c, err)
 			}
 		})
-	}
-}
-
-// TestKeepBest compares with sorting everything.
-func TestKeepBest(t *testing.T) {
-	const seed = 5
-	t.Logf("seed %d", seed)
-	rnd := rand.New(rand.NewPCG(seed, seed))
-	for range 200 {
-		best := map[uint32]float64{}
-		var got []scored
-		for range rnd.IntN(60) {
-			h := scored{uint32(rnd.IntN(25)), float64(rnd.IntN(1000)) / 7}
-			if old, ok := best[h.doc]; !ok || h.score > old {
-				best[h.doc] = h.score
-			}
-			got = keepBest(got, h)
-		}
-		var want []float64
-		for _, score := range best {
-			want = append(want, score)
-		}
-		slices.Sort(want)
-		slices.Reverse(want)
-		want = want[:min(len(want), compareNearest)]
-		var scores []float64
-		docs := map[uint32]bool{}
-		for _, h := range got {
-			scores = append(scores, h.score)
-			if docs[h.doc] {
-				t.Fatalf("document %d twice in %v", h.doc, got)
-			}
-			docs[h.doc] = true
-		}
-		if !slices.Equal(scores, want) {
-			t.Fatalf("kept %v, want %v", scores, want)
-		}
-	}
-	if countAbove([]scored{{1, 0.9}, {2, 0.5}, {3, 0.2}}, []scored{{1, 0.9}, {2, 0.50005}}) != 2 || countAbove([]scored{{1, 1}}, nil) != 0 {
-		t.Error("countAbove")
-	}
-	refs := []chunkRef{{doc: 1}, {doc: 1, chunk: 1}, {doc: 7}, {doc: noDoc}}
-	if got := docsOf([]vector.Hit{{ID: 1, Score: 0.9}, {ID: 0, Score: 0.8}, {ID: 2, Score: 0.7}, {ID: 3}, {ID: 9}}, refs, 5); len(got) != 1 || got[0].doc != 1 {
-		t.Errorf("%v", got)
 	}
 }

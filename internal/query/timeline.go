@@ -9,6 +9,7 @@ import (
 
 	"mneme/internal/events"
 	"mneme/internal/projections"
+	"mneme/internal/query/views"
 	"mneme/memory"
 )
 
@@ -36,28 +37,28 @@ func (r *Reader) Timeline(ctx context.Context, idOrURI string, before, after int
 	if err != nil {
 		return memory.Timeline{}, err
 	}
-	out := memory.Timeline{Anchor: anchor, Position: r.Position()}
+	out := memory.Timeline{Anchor: anchor, Position: r.view.Position()}
 	id, h, _, err := r.find(anchor.RecordID)
 	if err != nil {
-		return out, failed("timeline", err)
+		return out, views.Failed("timeline", err)
 	}
-	row, ok, err := r.view.Doc(h.Partition, h.Doc)
+	row, ok, err := r.view.State.Doc(h.Partition, h.Doc)
 	if err := errors.Join(err, missing(ok)); err != nil {
-		return out, failed("timeline", err)
+		return out, views.Failed("timeline", err)
 	}
 	at := moment{id, row.OccurredAt, row}
 	if out.Before, err = r.beside(ctx, at, anchor.Conversation, before, true); err != nil {
-		return out, failed("timeline", err)
+		return out, views.Failed("timeline", err)
 	}
 	out.After, err = r.beside(ctx, at, anchor.Conversation, after, false)
-	return out, failed("timeline", err)
+	return out, views.Failed("timeline", err)
 }
 
 // beside opens up to n records next to the anchor on one side, oldest first.
 func (r *Reader) beside(ctx context.Context, anchor moment, conversation string, n int, backwards bool) ([]memory.Record, error) {
 	var found []moment
-	for i := range r.parts {
-		near, err := r.nearest(&r.parts[i], anchor, conversation, n, backwards)
+	for i := range r.view.Partitions {
+		near, err := r.nearest(&r.view.Partitions[i], anchor, conversation, n, backwards)
 		if err != nil {
 			return nil, err
 		}
@@ -76,7 +77,7 @@ func (r *Reader) beside(ctx context.Context, anchor moment, conversation string,
 			return nil, err
 		}
 		rec, err := r.record(m.record, m.row.Version, m.row.At)
-		if errors.Is(err, errErased) {
+		if errors.Is(err, views.ErrErased) {
 			continue
 		}
 		if err != nil {
@@ -91,7 +92,7 @@ func (r *Reader) beside(ctx context.Context, anchor moment, conversation string,
 }
 
 // nearest finds up to n living versions of a partition on one side of the anchor.
-func (r *Reader) nearest(p *openPart, anchor moment, conversation string, n int, backwards bool) ([]moment, error) {
+func (r *Reader) nearest(p *views.Partition, anchor moment, conversation string, n int, backwards bool) ([]moment, error) {
 	if n == 0 {
 		return nil, nil
 	}
@@ -102,7 +103,7 @@ func (r *Reader) nearest(p *openPart, anchor moment, conversation string, n int,
 	var out []moment
 	var failure error
 	visit := func(occurred int64, doc uint32) bool {
-		d, ok, err := r.view.Doc(p.ID, doc)
+		d, ok, err := r.view.State.Doc(p.ID, doc)
 		if err := errors.Join(err, missing(ok)); err != nil {
 			failure = err
 			return false
@@ -115,9 +116,9 @@ func (r *Reader) nearest(p *openPart, anchor moment, conversation string, n int,
 	}
 	var err error
 	if conversation != "" {
-		err = r.view.Conversation(p.ID, projections.Attr(projections.AttrConversation, conversation), from, to, backwards, visit)
+		err = r.view.State.Conversation(p.ID, projections.Attr(projections.AttrConversation, conversation), from, to, backwards, visit)
 	} else {
-		err = r.view.Between(p.ID, from, to, backwards, visit)
+		err = r.view.State.Between(p.ID, from, to, backwards, visit)
 	}
 	return out, errors.Join(err, failure)
 }

@@ -17,6 +17,7 @@ import (
 	index "mneme/internal/index/text"
 	"mneme/internal/index/vector"
 	"mneme/internal/projections"
+	"mneme/internal/query/querytest"
 	"mneme/internal/settings"
 	"mneme/internal/text"
 	"mneme/memory"
@@ -109,7 +110,7 @@ func bm25(records []*twinRecord, query []string) []float64 {
 	for i, r := range records {
 		all[i] = r.fields()
 	}
-	weights := [index.NumFields]float64{weightText, weightTags, weightURI}
+	weights := [index.NumFields]float64{index.FieldText: 1, index.FieldTags: 0.6, index.FieldURI: 0.6}
 	for f := range weights {
 		total := 0.0
 		for i := range all {
@@ -157,17 +158,17 @@ func (r *twinRecord) cosine(chunks map[string][][]float32, q []float32) float64 
 
 // vectors reads the vectors of all living records by record.
 func (w *world) vectors(ns string) map[string][][]float32 {
-	w.t.Helper()
-	v := w.state.View()
-	info, _, err := v.NamespaceByID(w.space[ns])
-	w.ok(err)
-	eff, err := w.book.Of(v, info)
-	w.ok(err)
+	w.T.Helper()
+	v := w.State.View()
+	info, _, err := v.NamespaceByID(w.Space[ns])
+	w.OK(err)
+	eff, err := w.Settings.Of(v, info)
+	w.OK(err)
 	parts, err := v.Partitions(info.ID)
-	w.ok(err)
+	w.OK(err)
 	out := map[string][][]float32{}
 	for _, p := range parts {
-		w.ok(v.Vectors(p.ID, eff.SpaceKey(), 0, func(_ uint32, row projections.VectorRow) error {
+		w.OK(v.Vectors(p.ID, eff.SpaceKey(), 0, func(_ uint32, row projections.VectorRow) error {
 			d, ok, err := v.Doc(p.ID, row.Doc)
 			if err != nil || !ok || !d.Living() {
 				return err
@@ -178,7 +179,7 @@ func (w *world) vectors(ns string) map[string][][]float32 {
 			return err
 		}))
 	}
-	w.ok(v.Close())
+	w.OK(v.Close())
 	return out
 }
 
@@ -233,7 +234,7 @@ func (tw *twin) search(as string, req *memory.SearchRequest, weight float64) []t
 		case memory.ModeVector:
 			h.score = vs
 		default:
-			h.score = weight*vs*min(1, fullBound/bound) + (1-weight)*ts
+			h.score = weight*vs*min(1, (index.DefaultK1+1)*20/bound) + (1-weight)*ts
 			if len(terms) == 0 {
 				h.score = vs
 			}
@@ -338,12 +339,12 @@ func (g *generator) populate(w *world, tw *twin, n int) {
 			batch = append(batch, g.capture(i))
 			i++
 		}
-		items := make([]*item, len(batch))
+		items := make([]*querytest.Item, len(batch))
 		for j, c := range batch {
-			items[j] = w.draft("team", c)
+			items[j] = w.Draft("team", c)
 		}
-		for j, res := range w.apply(items...) {
-			tw.records = append(tw.records, &twinRecord{res.Record.String(), 1, batch[j], time.Unix(0, items[j].h.SealedAt).UTC()})
+		for j, res := range w.Apply(items...) {
+			tw.records = append(tw.records, &twinRecord{res.Record.String(), 1, batch[j], time.Unix(0, items[j].Header.SealedAt).UTC()})
 		}
 		at := g.IntN(len(tw.records))
 		r := tw.records[at]
@@ -351,10 +352,10 @@ func (g *generator) populate(w *world, tw *twin, n int) {
 		case 0:
 			c := g.capture(i)
 			c.Agent, c.Scope, c.URI = r.c.Agent, r.c.Scope, r.c.URI
-			w.revise("team", r.id, uint32(r.version), c)
-			r.version, r.c, r.sealed = r.version+1, c, w.now
+			w.Revise("team", r.id, uint32(r.version), c)
+			r.version, r.c, r.sealed = r.version+1, c, w.Now
 		case 1:
-			w.forget("team", r.id, r.c.Agent, events.ScopeOf(r.c.Scope))
+			w.Forget("team", r.id, r.c.Agent, events.ScopeOf(r.c.Scope))
 			tw.records = slices.Delete(tw.records, at, at+1)
 		}
 	}
@@ -371,26 +372,27 @@ func TestTwin(t *testing.T) {
 
 func runTwin(t *testing.T, engine string, seed uint64) {
 	g := &generator{rand.New(rand.NewPCG(seed, 1)), time.Date(2023, 5, 1, 0, 0, 0, 0, time.UTC)}
-	w := newWorld(t)
-	if engine == "graph" {
-		w.svc.vectorOpt.ExactBelow, w.svc.vectorOpt.GuardSample = 20, 8
-	}
+	w := newWorld(t, func(o *options) {
+		if engine == "graph" {
+			o.views.Vector.ExactBelow, o.views.Vector.GuardSample = 20, 8
+		}
+	})
 	const weight = 0.4
-	w.namespace("team", withBuiltin(append(plainParts(), settings.VectorWeight, "0.4")...))
+	w.Namespace("team", withBuiltin(append(plainParts(), settings.VectorWeight, "0.4")...))
 	tw := &twin{}
 	g.populate(w, tw, 300)
 	tw.chunks = w.vectors("team")
 	if engine == "graph" {
-		for _, set := range w.svc.vectors.Load().all() {
-			w.ok(set.set.Wait(context.Background()))
-			if set.set.Stats().Engine != vector.EngineMneme {
-				t.Logf("partition %d is scanned: %+v", set.key.part, set.set.Stats())
+		for _, set := range w.views.Sets() {
+			w.OK(set.Wait(context.Background()))
+			if set.Stats().Engine != vector.EngineMneme {
+				t.Logf("%s is scanned: %+v", set, set.Stats())
 			}
 		}
 	}
 	for i := range 150 {
 		if i == 75 { // the same after everything was opened again
-			w.ok(w.svc.Load(context.Background()))
+			w.OK(w.views.Load(context.Background()))
 		}
 		as := []string{"", agentName(0), agentName(1), "stranger"}[g.IntN(4)]
 		req := memory.SearchRequest{Query: g.words(1 + g.IntN(4)), Limit: ptr(1 + g.IntN(12)), Explain: g.IntN(2) == 0,
@@ -442,7 +444,7 @@ func checkExplain(h *memory.Hit) error {
 	sum, bm25, terms := 0.0, 0.0, 0.0
 	for _, p := range h.Explain.Parts {
 		sum += p.Weight * p.Value
-		if p.Source == sources[partText] {
+		if p.Source == "text" {
 			bm25 = p.Raw
 		}
 	}
@@ -464,7 +466,7 @@ func TestListTwin(t *testing.T) {
 	t.Logf("seed %d", seed)
 	g := &generator{rand.New(rand.NewPCG(seed, 2)), time.Date(2023, 5, 1, 0, 0, 0, 0, time.UTC)}
 	w := newWorld(t)
-	w.namespace("team", nil)
+	w.Namespace("team", nil)
 	tw := &twin{}
 	g.populate(w, tw, 200)
 	for range 60 {
@@ -482,7 +484,7 @@ func TestListTwin(t *testing.T) {
 		req := ListRequest{Filter: *f, Limit: 1 + g.IntN(20)}
 		for page := 0; page == 0 || req.Cursor != ""; page++ {
 			list, err := r.List(context.Background(), req)
-			w.ok(err)
+			w.OK(err)
 			for _, rec := range list.Records {
 				got = append(got, rec.RecordID)
 			}

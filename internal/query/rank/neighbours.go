@@ -1,0 +1,122 @@
+package rank
+
+// Messages of one conversation explain each other: the answer to a question often
+// holds few of its words, while the messages around it hold the rest.
+
+// neighbourWeights are what a query word is worth that is found not in a message
+// itself but in a neighbour, by distance.
+var neighbourWeights = [...]float64{0.5, 0.3, 0.2}
+
+const (
+	// OriginsOfEach is how many of the best documents of each source bring their
+	// neighbours as candidates, and neighbourReach how far.
+	OriginsOfEach  = 20
+	neighbourReach = 2
+)
+
+// span is where a candidate's neighbours lie in Ranking.neighbours: first those
+// before it, the nearest first, then those after it.
+type span struct{ at, before, after int32 }
+
+// AddNeighbours finds the neighbours of the candidates. Those of the best become
+// candidates too, as far as the filter allows, and so do those of more, which the
+// filter may have left out: the answer of the agent that the filter names stands
+// beside the question of another. Only documents that the reader sees contribute.
+func (r *Ranking) AddNeighbours(more func(yield func(partition int, doc uint32)) error) error {
+	var origins []docKey
+	for i := range r.candidates {
+		if c := &r.candidates[i]; c.isBest() {
+			origins = append(origins, docKey{c.Partition, c.Doc})
+		}
+	}
+	if more != nil {
+		if err := more(func(partition int, doc uint32) { origins = append(origins, docKey{partition, doc}) }); err != nil {
+			return err
+		}
+	}
+	for _, k := range origins {
+		r.addBeside(k)
+	}
+	var before, after [len(neighbourWeights)]uint32
+	for i := range r.candidates {
+		c := &r.candidates[i]
+		p := &r.plan.Partitions[c.Partition]
+		if p.Conversations == nil {
+			continue
+		}
+		nb, na := p.Conversations.Neighbours(c.Doc, before[:], after[:], p.Visible)
+		c.around = span{int32(len(r.neighbours)), int32(nb), int32(na)}
+		r.neighbours = append(append(r.neighbours, before[:nb]...), after[:na]...)
+		for _, doc := range r.neighbours[c.around.at:] {
+			r.evidence.add(docKey{c.Partition, doc})
+		}
+	}
+	return nil
+}
+
+// addBeside makes the neighbours of a document candidates.
+func (r *Ranking) addBeside(k docKey) {
+	p := &r.plan.Partitions[k.partition]
+	if p.Conversations == nil {
+		return
+	}
+	var before, after [neighbourReach]uint32
+	nb, na := p.Conversations.Neighbours(k.doc, before[:], after[:], p.Visible)
+	for _, docs := range [2][]uint32{before[:nb], after[:na]} {
+		for _, doc := range docs {
+			if p.allows(doc) {
+				r.find(docKey{k.partition, doc}).isNeighbour = true
+			}
+		}
+	}
+}
+
+// isBest reports whether a source found nearly nothing better.
+func (c *Candidate) isBest() bool {
+	return c.inText && c.textRank <= OriginsOfEach || c.inVector && c.vectorRank <= OriginsOfEach
+}
+
+// contributed is what neighbours add to a candidate's BM25: each term counts where
+// it is worth most, in the message itself or, less, around it.
+func (r *Ranking) contributed(c *Candidate, own []float64) float64 {
+	gain := 0.0
+	near := r.neighbours[c.around.at : c.around.at+c.around.before+c.around.after]
+	for i, doc := range near {
+		if i >= int(c.around.before) {
+			i -= int(c.around.before)
+		}
+		for t, s := range r.evidence.of(docKey{c.Partition, doc}) {
+			if s *= neighbourWeights[i]; s > own[t] {
+				gain += s - own[t]
+				own[t] = s
+			}
+		}
+	}
+	return gain
+}
+
+// conversationKey is a conversation in one of the plan's partitions.
+type conversationKey struct {
+	partition    int
+	conversation uint32
+}
+
+// poolConversations gathers for each conversation how much of each term the best
+// of its messages holds, as far as the search has looked at them.
+func (r *Ranking) poolConversations() {
+	for k := range r.evidence.at {
+		conversation, _, _ := r.plan.Partitions[k.partition].Conversations.of(k.doc)
+		if conversation == 0 {
+			continue
+		}
+		key := conversationKey{k.partition, conversation}
+		best := r.conversations[key]
+		if best == nil {
+			best = make([]float64, r.evidence.terms)
+			r.conversations[key] = best
+		}
+		for t, s := range r.evidence.of(k) {
+			best[t] = max(best[t], s)
+		}
+	}
+}

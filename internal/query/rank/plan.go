@@ -1,0 +1,129 @@
+package rank
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"mneme/internal/dates"
+	index "mneme/internal/index/text"
+	"mneme/internal/text"
+	"mneme/memory"
+)
+
+// Weights of the fields in BM25.
+const (
+	weightText = 1.0
+	weightTags = 0.6
+	weightURI  = 0.6
+)
+
+// maxQueryTerms bounds the work of one search; a query of 16 KiB holds more.
+const maxQueryTerms = 256
+
+// Partition is a partition that a search looks into.
+type Partition struct {
+	Conversations *Conversations // nil if nothing was ever written to it
+	Visible       index.Set      // the living documents of the reader's view
+	Allow         index.Set      // what the request's filter allows; nil = all
+}
+
+func (p *Partition) allows(doc uint32) bool { return p.Allow == nil || p.Allow.Contains(doc) }
+
+// Question is what a search asks.
+type Question struct {
+	Query      string
+	As         string    // the agent that asks; "" = unknown
+	Now        time.Time // what "last week" is counted from
+	Partitions []Partition
+
+	ByText, ByVector         bool // which sources answer
+	TextWeight, VectorWeight float64
+	Candidates               int // kept of each source
+	Parts                    map[memory.Part]bool
+	Fusion                   memory.Fusion
+}
+
+// Plan is how the candidates of one question are found and scored.
+type Plan struct {
+	Question
+	Terms   []string    // of the query, distinct; none if text does not answer
+	Words   index.Query // the same for the text index, without K
+	Phrases []Phrase
+
+	speakers []map[uint32]float64 // by partition: the value of an agent, as 1 + number; nil = the query names none
+	dates    []dates.Expr         // times that the query names
+
+	side   [2]float64        // the shares of vectors and text, sum to 1
+	weight [numParts]float64 // sum to 1 at most
+	bound  float64           // the BM25 of a text value of 1
+
+	calibrated  bool
+	calibration calibration
+}
+
+// NewPlan analyses a question. Errors: invalid.
+func NewPlan(q Question) (*Plan, error) {
+	p := &Plan{Question: q}
+	if q.ByText {
+		p.analyse()
+	}
+	p.share()
+	if err := p.findPhrases(); err != nil {
+		return nil, err
+	}
+	p.calibrated = q.Parts[memory.PartCalibration] && q.Fusion == memory.FusionWeighted && p.HasText()
+	p.calibration = calibrateText
+	if q.ByVector {
+		p.calibration = calibrateHybrid
+	}
+	if p.HasText() && q.Parts[memory.PartSpeaker] {
+		p.findSpeakers()
+	}
+	if p.HasText() && q.Parts[memory.PartDates] {
+		p.findDates()
+	}
+	return p, nil
+}
+
+// HasText reports whether the query has a word to look for.
+func (p *Plan) HasText() bool { return len(p.Terms) > 0 }
+
+// analyse finds the query's terms. They are looked up in every field.
+func (p *Plan) analyse() {
+	p.Words = index.Query{FieldWeights: [index.NumFields]float64{index.FieldText: weightText, index.FieldTags: weightTags, index.FieldURI: weightURI}}
+	text.Analyze(p.Query, func(t text.Token) bool {
+		if slices.Contains(p.Terms, t.Term) {
+			return true
+		}
+		p.Words.Terms = append(p.Words.Terms, index.QueryTerm{Text: t.Term, Weight: 1, Term: len(p.Terms)})
+		p.Terms = append(p.Terms, t.Term)
+		return len(p.Terms) < maxQueryTerms
+	})
+}
+
+// share decides how vectors and text share a score.
+func (p *Plan) share() {
+	switch {
+	case !p.ByVector:
+		p.side = [2]float64{0, 1}
+	case !p.HasText():
+		p.side = [2]float64{1, 0}
+	case p.VectorWeight+p.TextWeight <= 0:
+		p.side = [2]float64{0.5, 0.5}
+	default:
+		p.side = [2]float64{p.VectorWeight, p.TextWeight}
+	}
+}
+
+// SetBound computes the BM25 that stands for a text value of 1: that of a document
+// that holds each of the query's terms as often as can be. docs and docFreq count
+// all that the reader sees, so a filter does not change it.
+func (p *Plan) SetBound(docs uint64, docFreq func(term int) uint64) {
+	p.bound = 0
+	for t := range p.Words.Terms {
+		n := float64(docFreq(t))
+		all := max(float64(docs), n)
+		p.bound += (index.DefaultK1 + 1) * p.Words.Terms[t].Weight * math.Log(1+(all-n+0.5)/(n+0.5))
+	}
+}

@@ -1,0 +1,196 @@
+package rank
+
+import (
+	"cmp"
+	"slices"
+
+	"mneme/memory"
+)
+
+// Candidate is a document that a source found.
+type Candidate struct {
+	Partition int // in Question.Partitions
+	Doc       uint32
+	Chunk     int     // best one by vector; -1 = unknown
+	Sum       float64 // of the weighted parts, 0..1
+	Score     float64 // 0..1, the sum after calibration
+
+	cosine               float64 // raw
+	hasVector            bool    // cosine is exact, be it 0
+	pending              bool    // it has no vector yet
+	inText, inVector     bool    // that source found it
+	isNeighbour          bool    // it stands beside what a source found
+	textRank, vectorRank int     // from 1, in the source that found it
+	around               span    // its neighbours
+
+	values, raw [numParts]float64 // of each part: 0..1, and before scaling
+}
+
+// InText reports whether the text source found it.
+func (c *Candidate) InText() bool { return c.inText }
+
+// VectorScore is the value of its vector, 0..1.
+func (c *Candidate) VectorScore() float64 { return c.values[partVector] }
+
+// TextScore is the value of its text, 0..1.
+func (c *Candidate) TextScore() float64 { return c.values[partText] }
+
+// MatchedBy names the parts that count for it: the sources that found it, and what
+// is around it.
+func (c *Candidate) MatchedBy() []string {
+	out := make([]string, 0, 4)
+	for k, by := range sources {
+		in := true
+		switch part(k) {
+		case partVector:
+			in = c.inVector
+		case partText:
+			in = c.inText
+		}
+		if in && c.values[k] > 0 {
+			out = append(out, by)
+		}
+	}
+	return out
+}
+
+// Ranking holds the candidates of one search. It is filled in this order: FoundText
+// and FoundVector, KeepBestVectors, AddNeighbours, evidence, Keep, cosines,
+// Evaluate, dates, Order. Its memory is used again.
+type Ranking struct {
+	plan          *Plan
+	candidates    []Candidate
+	at            map[docKey]int32 // in candidates
+	evidence      evidence
+	neighbours    []uint32 // of the candidates, see span
+	conversations map[conversationKey][]float64
+	cosines       map[docKey]float64
+	row           []float64
+	docs          []uint32
+}
+
+// docKey is a document of one of the plan's partitions.
+type docKey struct {
+	partition int
+	doc       uint32
+}
+
+// NewRanking returns an empty ranking.
+func NewRanking() *Ranking {
+	return &Ranking{at: map[docKey]int32{}, conversations: map[conversationKey][]float64{}, cosines: map[docKey]float64{},
+		evidence: evidence{at: map[docKey]int32{}}}
+}
+
+// Begin empties the ranking for a search.
+func (r *Ranking) Begin(p *Plan) {
+	clear(r.candidates)
+	r.candidates = r.candidates[:0]
+	clear(r.at)
+	clear(r.conversations)
+	clear(r.cosines)
+	r.neighbours = r.neighbours[:0]
+	r.plan = p
+	terms := 0
+	if p != nil {
+		terms = len(p.Terms)
+	}
+	r.evidence.reset(terms)
+}
+
+// Candidates lists the candidates. The list is good until the next change.
+func (r *Ranking) Candidates() []Candidate { return r.candidates }
+
+// find returns the candidate of a document, making it if need be. The pointer
+// is good until the next call.
+func (r *Ranking) find(k docKey) *Candidate {
+	if i, ok := r.at[k]; ok {
+		return &r.candidates[i]
+	}
+	r.at[k] = int32(len(r.candidates))
+	r.candidates = append(r.candidates, Candidate{Partition: k.partition, Doc: k.doc, Chunk: -1})
+	return &r.candidates[len(r.candidates)-1]
+}
+
+// FoundText takes a document that the text source found, with its rank from 1.
+func (r *Ranking) FoundText(partition int, doc uint32, rank int) {
+	c := r.find(docKey{partition, doc})
+	c.inText, c.textRank = true, rank
+}
+
+// FoundVector takes a document that the vector source found.
+func (r *Ranking) FoundVector(partition int, doc uint32, cosine float64, chunk int) {
+	c := r.find(docKey{partition, doc})
+	c.cosine, c.hasVector, c.inVector, c.Chunk = cosine, true, true, chunk
+}
+
+// KeepBestVectors orders the vector candidates of all partitions and keeps the
+// best of them.
+func (r *Ranking) KeepBestVectors() {
+	order := make([]int32, 0, len(r.candidates))
+	for i := range r.candidates {
+		if r.candidates[i].inVector {
+			order = append(order, int32(i))
+		}
+	}
+	slices.SortFunc(order, func(a, b int32) int {
+		x, y := &r.candidates[a], &r.candidates[b]
+		return cmp.Or(cmp.Compare(y.cosine, x.cosine), x.compareDoc(y))
+	})
+	for rank, i := range order {
+		c := &r.candidates[i]
+		c.vectorRank = rank + 1
+		c.inVector = rank < r.plan.Candidates
+	}
+}
+
+func (c *Candidate) compareDoc(o *Candidate) int {
+	return cmp.Or(cmp.Compare(c.Partition, o.Partition), cmp.Compare(c.Doc, o.Doc))
+}
+
+// Keep drops the candidates that no source found after all, and those that keep
+// (nil = all) does not let through.
+func (r *Ranking) Keep(keep func(c *Candidate) (bool, error)) error {
+	n := 0
+	clear(r.at)
+	for i := range r.candidates {
+		c := &r.candidates[i]
+		if !c.inText && !c.inVector && !c.isNeighbour {
+			continue
+		}
+		if keep != nil {
+			if ok, err := keep(c); err != nil {
+				return err
+			} else if !ok {
+				continue
+			}
+		}
+		r.at[docKey{c.Partition, c.Doc}] = int32(n)
+		r.candidates[n] = *c
+		n++
+	}
+	clear(r.candidates[n:])
+	r.candidates = r.candidates[:n]
+	return nil
+}
+
+// Explain accounts for a candidate's score.
+func (r *Ranking) Explain(c *Candidate) *memory.Explain {
+	p := r.plan
+	out := &memory.Explain{Fusion: string(p.Fusion)}
+	factor := 1.0
+	if p.calibrated && c.Sum > 0 {
+		factor = c.Score / c.Sum
+		out.Calibration = factor
+	}
+	for k, v := range c.values {
+		if p.weight[k] > 0 || k == int(partText) && p.HasText() || k == int(partVector) && p.ByVector {
+			out.Parts = append(out.Parts, memory.ExplainPart{Source: sources[k], Weight: p.weight[k] * factor, Value: v, Raw: c.raw[k]})
+		}
+	}
+	for t, s := range r.evidence.of(docKey{c.Partition, c.Doc}) {
+		if s > 0 {
+			out.Terms = append(out.Terms, memory.ExplainTerm{Term: p.Terms[t], Score: s})
+		}
+	}
+	return out
+}

@@ -1,0 +1,137 @@
+package rank
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"mneme/memory"
+)
+
+type all struct{}
+
+func (all) Contains(uint32) bool { return true }
+
+// even is what a filter allows.
+type even struct{}
+
+func (even) Contains(doc uint32) bool { return doc%2 == 0 }
+
+// conversation is one of n messages by two agents in turns, a second apart.
+func conversation(n int) *Conversations {
+	c := NewConversations(0)
+	for i := range n {
+		c.Add(uint32(i), "trip", []string{"ann", "bob"}[i%2], int64(i)*int64(time.Second))
+	}
+	return c
+}
+
+func newRanking(t *testing.T, q Question) (*Plan, *Ranking) {
+	t.Helper()
+	q.ByText = true
+	if q.Parts == nil {
+		q.Parts = map[memory.Part]bool{memory.PartNeighbours: true}
+	}
+	q.Fusion, q.Candidates = memory.FusionWeighted, 10
+	p, err := NewPlan(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := NewRanking()
+	r.Begin(p)
+	return p, r
+}
+
+// TestRankingWithoutARow scores what is given, without state, index or clock.
+func TestRankingWithoutARow(t *testing.T) {
+	p, r := newRanking(t, Question{Query: "summer holiday", Partitions: []Partition{{Conversations: conversation(6), Visible: all{}, Allow: even{}}}})
+	if len(p.Terms) != 2 {
+		t.Fatalf("terms %v", p.Terms)
+	}
+	r.FoundText(0, 2, 1)
+	if err := r.AddNeighbours(nil); err != nil {
+		t.Fatal(err)
+	}
+	looked := map[uint32]bool{}
+	r.EachLookedAt(func(_ int, doc uint32) { looked[doc] = true })
+	for doc := range uint32(6) { // 0 and 4 are candidates, the rest stands beside one
+		if !looked[doc] {
+			t.Errorf("document %d is not looked at", doc)
+		}
+	}
+	r.Evidence(0, 2)[0], r.Evidence(0, 3)[1] = 3, 2
+	p.SetBound(100, func(int) uint64 { return 5 })
+	if err := r.Keep(nil); err != nil {
+		t.Fatal(err)
+	}
+	r.Evaluate()
+	r.Order()
+	var got []string
+	for _, c := range r.Candidates() {
+		got = append(got, fmt.Sprintf("%d by %s", c.Doc, strings.Join(c.MatchedBy(), "+")))
+	}
+	// 4 has 3 right before it and 2 two before; 0 has 2 two after it and 3 three.
+	if want := "[2 by text+neighbours 4 by neighbours 0 by neighbours]"; fmt.Sprint(got) != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
+	best := r.Candidates()[0]
+	if best.Score <= 0 || best.Score > 1 || best.TextScore() <= 0 {
+		t.Errorf("%+v", best)
+	}
+	sum := 0.0
+	for _, part := range r.Explain(&best).Parts {
+		sum += part.Weight * part.Value
+	}
+	if d := sum - best.Score; d > 1e-9 || d < -1e-9 {
+		t.Errorf("parts sum to %v, score is %v", sum, best.Score)
+	}
+}
+
+// TestKeepDropsWhatWasOnlyLookedAt: a vector candidate beyond the best is none any
+// more, and an error of the caller is its own.
+func TestKeepDropsWhatWasOnlyLookedAt(t *testing.T) {
+	_, r := newRanking(t, Question{Query: "holiday", ByVector: true, VectorWeight: 0.5, TextWeight: 0.5, Partitions: []Partition{{Visible: all{}}}})
+	for i := range 12 {
+		r.FoundVector(0, uint32(i), 1-float64(i)/20, i)
+	}
+	r.KeepBestVectors()
+	if err := r.Keep(nil); err != nil || len(r.Candidates()) != 10 {
+		t.Errorf("%d candidates, %v", len(r.Candidates()), err)
+	}
+	if err := r.Keep(func(c *Candidate) (bool, error) { return c.Doc == 3, nil }); err != nil || len(r.Candidates()) != 1 || r.Candidates()[0].Chunk != 3 {
+		t.Errorf("%+v, %v", r.Candidates(), err)
+	}
+	broken := errors.New("broken")
+	if err := r.Keep(func(*Candidate) (bool, error) { return false, broken }); !errors.Is(err, broken) {
+		t.Error(err)
+	}
+}
+
+// TestMissingCosines asks for the cosines that the vector source did not bring, once
+// each.
+func TestMissingCosines(t *testing.T) {
+	_, r := newRanking(t, Question{Query: "holiday", ByVector: true, VectorWeight: 0.5, TextWeight: 0.5, Partitions: []Partition{{Conversations: conversation(6), Visible: all{}}}})
+	r.FoundVector(0, 2, 0.9, 0)
+	r.FoundText(0, 5, 1)
+	r.KeepBestVectors()
+	if err := r.AddNeighbours(nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Keep(nil); err != nil {
+		t.Fatal(err)
+	}
+	got := map[uint32]int{}
+	for _, doc := range r.MissingCosines(0) {
+		got[doc]++
+	}
+	for doc, n := range got {
+		if n != 1 || doc == 2 {
+			t.Errorf("document %d is asked for %d times", doc, n)
+		}
+	}
+	if len(got) != 5 {
+		t.Errorf("missing are %v, want all but 2", got)
+	}
+}

@@ -1,0 +1,146 @@
+package views
+
+import (
+	"context"
+	"slices"
+
+	"mneme/internal/index/vector"
+)
+
+// Match is the best chunk of a document for a query vector.
+type Match struct {
+	Doc    uint32
+	Chunk  int
+	Cosine float64
+}
+
+// Lookup looks a query vector up in sets. It belongs to one search at a time; its
+// memory is used again.
+type Lookup struct {
+	Query []float32
+	seen  map[uint32]struct{}
+	ids   []vector.ID
+}
+
+// Nearest visits the documents nearest to the query, the best first, each once
+// with its best chunk, until it has visited limit of them. It looks at documents
+// below end only, since a set may be ahead of the reader's view, and within docs
+// (nil = all).
+func (l *Lookup) Nearest(ctx context.Context, s *VectorSet, limit int, end uint32, docs *DocSet, visit func(Match)) error {
+	refs := s.snapshot()
+	var filter vector.Filter
+	if docs != nil {
+		filter = &vectorFilter{s, refs, docs}
+	}
+	l.reset()
+	for want := limit; ; want *= 4 {
+		hits, err := s.set.Search(ctx, l.Query, want, filter)
+		if err != nil {
+			return err
+		}
+		for _, h := range hits {
+			if int(h.ID) >= len(refs) || refs[h.ID].doc >= end || !l.first(refs[h.ID].doc) {
+				continue
+			}
+			if len(l.seen) > limit {
+				return nil
+			}
+			visit(Match{Doc: refs[h.ID].doc, Chunk: int(refs[h.ID].chunk), Cosine: float64(h.Score)})
+		}
+		if len(l.seen) >= limit || len(hits) < want {
+			return nil
+		}
+	}
+}
+
+// Cosines visits those of docs that have vectors, each once with its best chunk.
+func (l *Lookup) Cosines(ctx context.Context, s *VectorSet, docs []uint32, visit func(Match)) error {
+	l.ids = l.ids[:0]
+	for _, doc := range docs {
+		l.ids = s.idsOf(l.ids, doc)
+	}
+	if len(l.ids) == 0 {
+		return nil
+	}
+	slices.Sort(l.ids)
+	refs := s.snapshot()
+	hits, err := s.set.Search(ctx, l.Query, len(l.ids), idFilter(l.ids))
+	if err != nil {
+		return err
+	}
+	l.reset()
+	for _, h := range hits {
+		if ref := refs[h.ID]; l.first(ref.doc) {
+			visit(Match{Doc: ref.doc, Chunk: int(ref.chunk), Cosine: float64(h.Score)})
+		}
+	}
+	return nil
+}
+
+func (l *Lookup) reset() {
+	if l.seen == nil {
+		l.seen = map[uint32]struct{}{}
+	}
+	clear(l.seen)
+}
+
+// first reports whether a document is seen for the first time. Chunks come best
+// first, so that one is its best.
+func (l *Lookup) first(doc uint32) bool {
+	n := len(l.seen)
+	l.seen[doc] = struct{}{}
+	return len(l.seen) > n
+}
+
+// vectorFilter lets a set return the vectors of allowed documents only.
+type vectorFilter struct {
+	set  *VectorSet
+	refs []chunkRef
+	docs *DocSet
+}
+
+// Contains implements vector.Filter. A vector that is newer than the snapshot
+// is newer than the reader's view.
+func (f *vectorFilter) Contains(id vector.ID) bool {
+	return int(id) < len(f.refs) && f.docs.Contains(f.refs[id].doc)
+}
+
+// Count implements vector.Filter with the number of documents: their vectors
+// are about as many, and none exactly if there are none.
+func (f *vectorFilter) Count() int { return f.docs.n }
+
+// Each implements vector.Filter. Vectors that were attached late do not stand
+// in the order of their documents.
+func (f *vectorFilter) Each(yield func(vector.ID) bool) {
+	ids := make([]vector.ID, 0, f.docs.n)
+	f.docs.each(func(doc uint32) { ids = f.set.idsOf(ids, doc) })
+	if !slices.IsSorted(ids) {
+		slices.Sort(ids)
+	}
+	for _, id := range ids {
+		if !yield(id) {
+			return
+		}
+	}
+}
+
+// idFilter allows a sorted list of VectorIDs.
+type idFilter []vector.ID
+
+// Contains implements vector.Filter.
+func (f idFilter) Contains(id vector.ID) bool {
+	_, ok := slices.BinarySearch(f, id)
+	return ok
+}
+
+// Count implements vector.Filter.
+func (f idFilter) Count() int { return len(f) }
+
+// Each implements vector.Filter.
+func (f idFilter) Each(yield func(vector.ID) bool) {
+	for _, id := range f {
+		if !yield(id) {
+			return
+		}
+	}
+}
