@@ -13,6 +13,7 @@ import (
 // Expect is what the state knows about the log.
 type Expect struct {
 	Identity string // of the stream; empty if not yet known
+	Next     string // … or of the one that is to take its place; either will do
 	First    uint64 // sequence of the log's first message; 0 means 1
 	Seq      uint64 // last sequence applied; 0 before the first
 	Chain    events.Chain
@@ -44,7 +45,9 @@ func Check(ctx context.Context, s Stream, e Expect) error {
 func checkInfo(info Info, e Expect) error {
 	first := max(e.First, 1)
 	switch {
-	case e.Identity != "" && info.Identity != e.Identity:
+	case e.Identity != "" && info.Identity == "":
+		return diverged(KindIdentity, 0, "the stream %s, which the state knows, is not there", e.Identity)
+	case e.Identity != "" && info.Identity != e.Identity && info.Identity != e.Next:
 		return diverged(KindIdentity, 0, "the stream was created again: its identity is %s, the state knows %s", info.Identity, e.Identity)
 	case info.Last < e.Seq:
 		return diverged(KindSuffixLost, info.Last+1, "the log ends at %d, the state stands at %d", info.Last, e.Seq)

@@ -8,13 +8,13 @@ import (
 )
 
 func TestContractFake(t *testing.T) {
-	eventlogtest.Run(t, func(*testing.T) eventlog.RepairStream { return eventlogtest.NewFake() })
+	eventlogtest.Run(t, func(*testing.T) eventlog.Stream { return eventlogtest.NewFake() })
 }
 
 func TestContractJetStream(t *testing.T) {
 	shard := uint16(0)
 	s := startServer(t, eventlog.ServerOptions{})
-	eventlogtest.Run(t, func(t *testing.T) eventlog.RepairStream {
+	eventlogtest.Run(t, func(t *testing.T) eventlog.Stream {
 		shard++
 		return openStream(t, s, eventlog.StreamConfig{Shard: shard, ClusterID: "test"})
 	})

@@ -24,14 +24,14 @@ type stopped struct {
 }
 
 func (s stopped) file(parts ...string) string {
-	return filepath.Join(append([]string{s.dir, "jetstream", "NODE", "streams", events.StreamName(s.shard)}, parts...)...)
+	return filepath.Join(append([]string{s.dir, "jetstream", "NODE", "streams", events.StreamName(s.shard, 0)}, parts...)...)
 }
 
 func newStopped(t *testing.T, dir string) stopped {
 	t.Helper()
 	s, err := eventlog.StartServer(testContext(t), eventlog.ServerOptions{Dir: dir, Addr: "127.0.0.1:0"})
 	must(t, err)
-	st := openStream(t, s, eventlog.StreamConfig{})
+	st := openStream(t, s, eventlog.StreamConfig{Ref: events.StreamRef{Identity: "first"}})
 	out := stopped{dir: dir, k: write(t, st, damagedFrames), id: identityOf(t, st)}
 	must(t, s.Shutdown(context.Background()))
 	return out
@@ -88,7 +88,7 @@ func TestDamagedFiles(t *testing.T) {
 			if got := kindOf(t, eventlog.Check(testContext(t), st, s.k.expect(s.id))); got != c.kind {
 				t.Errorf("check found %q, want %q", got, c.kind)
 			}
-			repairAndVerify(t, st, s)
+			repairAndVerify(t, srv, st, s)
 		})
 	}
 }
@@ -136,7 +136,7 @@ func TestSingleBitFlips(t *testing.T) {
 		if err != nil {
 			t.Fatalf("bit %d: %v", bit, err)
 		}
-		if flipNoticed(t, openStream(t, srv, eventlog.StreamConfig{}), s, bit) {
+		if flipNoticed(t, srv, openStream(t, srv, eventlog.StreamConfig{}), s, bit) {
 			noticed++
 		}
 		must(t, srv.Shutdown(context.Background()))
@@ -149,7 +149,7 @@ func TestSingleBitFlips(t *testing.T) {
 // flipNoticed reports whether scrub or check found something; without it the
 // log has to be whole. Repair has to make it so, which is tried with every third
 // bit, and so with each bit of a byte.
-func flipNoticed(t *testing.T, st *eventlog.JetStream, s stopped, bit int) bool {
+func flipNoticed(t *testing.T, srv *eventlog.Server, st *eventlog.JetStream, s stopped, bit int) bool {
 	t.Helper()
 	frames := s.k.last().Seq
 	r, err := eventlog.Scrub(testContext(t), st, s.k.tails[0], s.k.hashes, nil)
@@ -164,18 +164,30 @@ func flipNoticed(t *testing.T, st *eventlog.JetStream, s stopped, bit int) bool 
 		return false
 	}
 	if bit%3 == 0 {
-		repairAndVerify(t, st, s)
+		repairAndVerify(t, srv, st, s)
 	}
 	return true
 }
 
-func repairAndVerify(t *testing.T, st *eventlog.JetStream, s stopped) {
+func repairAndVerify(t *testing.T, srv *eventlog.Server, st *eventlog.JetStream, s stopped) {
 	t.Helper()
-	must(t, eventlog.Repair(testContext(t), st, 1, s.k.frame, s.k.last().Seq, eventlog.RepairOptions{Recreate: true}))
-	must(t, eventlog.Check(testContext(t), st, s.k.expect(identityOf(t, st))))
-	r, err := eventlog.Scrub(testContext(t), st, s.k.tails[0], s.k.hashes, nil)
+	_, err := eventlog.Compare(testContext(t), st, s.k.source())
+	must(t, err)
+	nc, err := srv.NodeConn(testContext(t))
+	must(t, err)
+	log := eventlog.NewLog(nc, eventlog.StreamConfig{Shard: s.shard})
+	next, err := log.Create(testContext(t), events.StreamRef{Epoch: 1, Identity: "next"})
+	must(t, err)
+	must(t, eventlog.Fill(testContext(t), next, s.k.source()))
+	log.Use(next)
+	must(t, log.RemoveOthers(testContext(t)))
+	must(t, eventlog.Check(testContext(t), log, s.k.expect("next")))
+	r, err := eventlog.Scrub(testContext(t), log, s.k.tails[0], s.k.hashes, nil)
 	must(t, err)
 	if r.Tail != s.k.last() || r.ProblemCount != 0 {
 		t.Errorf("after repair: %+v", r)
+	}
+	if left, err := log.Present(testContext(t)); err != nil || len(left) != 1 || left[0] != log.Ref() {
+		t.Errorf("%v are left, %v", left, err)
 	}
 }

@@ -78,7 +78,7 @@ func (f farm) flipEach(t *testing.T, file string, from, to int, running bool) (n
 		}
 		for i, s := range tried {
 			s.dir = dir
-			if flipNoticed(t, openStream(t, srv, eventlog.StreamConfig{Shard: s.shard}), s, at+i) {
+			if flipNoticed(t, srv, openStream(t, srv, eventlog.StreamConfig{Shard: s.shard}), s, at+i) {
 				noticed++
 			}
 		}

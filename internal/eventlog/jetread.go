@@ -1,10 +1,8 @@
 package eventlog
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
@@ -38,7 +36,7 @@ func (j *JetStream) Info(ctx context.Context) (Info, error) {
 	}
 	st, err := j.js.Stream(ctx, j.name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return Info{}, fmt.Errorf("info %s: %w: %w", j.name, ErrNotFound, err)
+		return Info{First: 1}, nil // its identity says that it is not there
 	}
 	if err != nil {
 		return Info{}, fmt.Errorf("info %s: %w", j.name, err)
@@ -47,7 +45,7 @@ func (j *JetStream) Info(ctx context.Context) (Info, error) {
 	s := in.State
 	info := Info{
 		First: s.FirstSeq, Last: s.LastSeq, Messages: s.Msgs, Bytes: s.Bytes,
-		Identity: identity(j.name, in.Config.Metadata[metaCluster], in.Created),
+		Identity: cmp.Or(in.Config.Metadata[metaIdentity], j.name),
 	}
 	if s.Msgs == 0 {
 		info.First = s.LastSeq + 1
@@ -56,15 +54,6 @@ func (j *JetStream) Info(ctx context.Context) (Info, error) {
 		info.Lost, info.LostSize = s.Lost.Msgs, s.Lost.Bytes
 	}
 	return info, nil
-}
-
-// identity is the first half of SHA-256("mneme.stream.1" ‖ 0 ‖ cluster ‖ 0 ‖
-// name ‖ 0 ‖ creation time in nanoseconds, big-endian), in hex.
-func identity(name, cluster string, created time.Time) string {
-	b := append([]byte("mneme.stream.1\x00"+cluster+"\x00"+name), 0)
-	b = binary.BigEndian.AppendUint64(b, uint64(created.UnixNano()))
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:16])
 }
 
 // Get implements Stream.

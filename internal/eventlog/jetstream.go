@@ -15,11 +15,15 @@ import (
 
 // StreamConfig says which stream to open and how it must be configured.
 type StreamConfig struct {
-	Shard     uint16
+	Shard uint16
+	// Ref is the stream: its epoch gives the name, its identity is kept in the
+	// metadata of a stream that is made.
+	Ref       events.StreamRef
 	ClusterID string // kept in the stream's metadata; another one is refused
 	Replicas  int    // 0 means 1
 	MaxBytes  int64  // 0 means no limit; may be changed later
-	// MustExist refuses to create the stream: state says that it was there.
+	// MustExist refuses to create the stream: the state knows it. One that is not
+	// there holds nothing and takes nothing.
 	MustExist bool
 	// AckTimeout is how long an append waits for its ack before the outcome
 	// counts as unknown; 0 means 5 s.
@@ -34,16 +38,14 @@ type StreamConfig struct {
 }
 
 const (
-	metaCluster = "mneme-cluster"
+	metaCluster  = "mneme-cluster"
+	metaIdentity = "mneme-stream"
 	// dedupeWindow is the smallest that the server accepts. Message ids are
 	// never sent: they are stream-wide, and a repeated one is dropped with a
 	// good-looking ack.
 	dedupeWindow  = 100 * time.Millisecond
 	ackTimeout    = 5 * time.Second
 	apiRetryPause = 50 * time.Millisecond
-	createRetries = 60
-
-	codeStreamCreate = 10049
 )
 
 // JetStream is the Stream of one shard on JetStream.
@@ -55,10 +57,9 @@ type JetStream struct {
 	subject string
 	sending chan struct{} // one publish in flight
 	closed  atomic.Bool
-	created bool
 }
 
-var _ RepairStream = (*JetStream)(nil)
+var _ Stream = (*JetStream)(nil)
 
 // OpenStream opens the stream of a shard, and creates it if it may. A stream
 // that exists under another configuration is a *ConfigError; only MaxBytes is
@@ -77,7 +78,7 @@ func OpenStream(ctx context.Context, nc *nats.Conn, cfg StreamConfig) (*JetStrea
 	}
 	j := &JetStream{
 		nc: nc, js: js, cfg: cfg,
-		name: events.StreamName(cfg.Shard), subject: events.LogSubject(cfg.Shard),
+		name: events.StreamName(cfg.Shard, cfg.Ref.Epoch), subject: events.LogSubject(cfg.Shard, cfg.Ref.Epoch),
 		sending: make(chan struct{}, 1),
 	}
 	if err := j.open(ctx); err != nil {
@@ -90,14 +91,13 @@ func (j *JetStream) open(ctx context.Context) error {
 	st, err := j.js.Stream(ctx, j.name)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound) && j.cfg.MustExist:
-		return fmt.Errorf("%w: the state knows it: %w", ErrNotFound, err)
+		return nil
 	case errors.Is(err, jetstream.ErrStreamNotFound):
-		j.created = true
-		return j.create(ctx, 0)
+		return j.create(ctx)
 	case err != nil:
 		return err
 	}
-	have, want := st.CachedInfo().Config, j.want(0)
+	have, want := st.CachedInfo().Config, j.want()
 	if diff := configDifferences(have, want); len(diff) > 0 {
 		return &ConfigError{Stream: j.name, Differences: diff}
 	}
@@ -117,21 +117,14 @@ func (j *JetStream) guard() error {
 	return j.cfg.Guard()
 }
 
-// Created reports whether opening made the stream.
-func (j *JetStream) Created() bool { return j.created }
-
 // create retries while the API does not answer, because a cluster that just
-// came up drops the first requests, and for a while when the store cannot be
-// made, because files of a stream that was just deleted may be in the way.
-func (j *JetStream) create(ctx context.Context, first uint64) error {
-	for busy := 0; ; {
+// came up drops the first requests.
+func (j *JetStream) create(ctx context.Context) error {
+	for {
 		try, cancel := context.WithTimeout(ctx, 5*time.Second)
-		_, err := j.js.CreateStream(try, j.want(first))
+		_, err := j.js.CreateStream(try, j.want())
 		cancel()
-		var api *jetstream.APIError
-		if errors.As(err, &api) && api.ErrorCode == codeStreamCreate && busy < createRetries {
-			busy++
-		} else if err == nil || ctx.Err() != nil || !retryable(err) {
+		if err == nil || ctx.Err() != nil || !retryable(err) {
 			return err
 		}
 		if err := pause(ctx, apiRetryPause); err != nil {
@@ -155,7 +148,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func (j *JetStream) want(first uint64) jetstream.StreamConfig {
+func (j *JetStream) want() jetstream.StreamConfig {
 	c := jetstream.StreamConfig{
 		Name:        j.name,
 		Description: "Mneme: what happened, in order. Only memnode writes here.",
@@ -171,10 +164,13 @@ func (j *JetStream) want(first uint64) jetstream.StreamConfig {
 		DenyPurge:   true,
 		AllowDirect: true,
 		Compression: jetstream.NoCompression,
-		FirstSeq:    first,
+		Metadata:    map[string]string{},
 	}
 	if j.cfg.ClusterID != "" {
-		c.Metadata = map[string]string{metaCluster: j.cfg.ClusterID}
+		c.Metadata[metaCluster] = j.cfg.ClusterID
+	}
+	if j.cfg.Ref.Identity != "" {
+		c.Metadata[metaIdentity] = j.cfg.Ref.Identity
 	}
 	return c
 }
@@ -200,7 +196,6 @@ func configDifferences(have, want jetstream.StreamConfig) []string {
 	check("allow_direct", have.AllowDirect, true)
 	check("compression", have.Compression, want.Compression)
 	check("no_ack", have.NoAck, false)
-	check("sealed", have.Sealed, false)
 	check("allow_rollup_hdrs", have.AllowRollup, false)
 	check("allow_msg_ttl", have.AllowMsgTTL, false)
 	check("persist_mode", have.PersistMode, want.PersistMode)
@@ -213,16 +208,20 @@ func configDifferences(have, want jetstream.StreamConfig) []string {
 	return diff
 }
 
-// Recreate deletes the stream and makes it again; see RepairStream.
-func (j *JetStream) Recreate(ctx context.Context, first uint64) error {
-	if j.closed.Load() {
-		return fmt.Errorf("recreate %s: %w", j.name, ErrClosed)
+// Ref names the stream.
+func (j *JetStream) Ref() events.StreamRef { return j.cfg.Ref }
+
+// Seal lets the stream take nothing any more, for good. A stream that is not
+// there is sealed.
+func (j *JetStream) Seal(ctx context.Context) error {
+	st, err := j.js.Stream(ctx, j.name)
+	if err == nil && !st.CachedInfo().Config.Sealed {
+		c := st.CachedInfo().Config
+		c.Sealed = true
+		_, err = j.js.UpdateStream(ctx, c)
 	}
-	if err := j.js.DeleteStream(ctx, j.name); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
-		return fmt.Errorf("recreate %s: delete: %w", j.name, err)
-	}
-	if err := j.create(ctx, first); err != nil {
-		return fmt.Errorf("recreate %s: %w", j.name, err)
+	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return fmt.Errorf("seal %s: %w", j.name, err)
 	}
 	return nil
 }

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/nats-io/nats.go"
@@ -279,18 +278,6 @@ func TestFatalErrors(t *testing.T) {
 	}
 }
 
-// TestIdentityGolden: identities are in states; they must never change.
-func TestIdentityGolden(t *testing.T) {
-	const goldenIdentity = "eebb6e918564f15d5115ed311b1fdb90"
-	at := time.Date(2026, 11, 20, 12, 0, 0, 123456789, time.UTC)
-	if got := identity("mneme-0", "01J", at); got != goldenIdentity {
-		t.Errorf("identity %s", got)
-	}
-	if identity("mneme-0", "01J", at.Add(1)) == goldenIdentity || identity("mneme-1", "01J", at) == goldenIdentity {
-		t.Error("identity does not depend on everything")
-	}
-}
-
 // TestKeptCopyOutlivesAPowerLoss: the server cuts the original at once, so a copy
 // that was not synced would have been the end of both.
 func TestKeptCopyOutlivesAPowerLoss(t *testing.T) {
@@ -337,20 +324,28 @@ func TestKeptCopyOutlivesAPowerLoss(t *testing.T) {
 func TestStreamWhoseMakingWasKilled(t *testing.T) {
 	for _, test := range []struct {
 		files []string
+		empty string
 		stays bool
 	}{
-		{[]string{"meta.inf"}, false},
-		{[]string{"meta.inf", "msgs/index.db"}, false},
-		{[]string{"meta.inf", "meta.sum"}, true},
-		{[]string{"meta.inf", "msgs/1.blk"}, true},
+		{[]string{"meta.inf"}, "", false},
+		{[]string{"meta.inf"}, "meta.sum", false},
+		{[]string{"meta.inf", "msgs/index.db"}, "", false},
+		{[]string{"meta.inf", "meta.sum"}, "", true},
+		{[]string{"meta.inf", "msgs/1.blk"}, "", true},
+		{[]string{"meta.inf", "msgs/1.blk"}, "meta.sum", true},
 	} {
 		fs, stream := vfs.NewMem(), "d/jetstream/NODE/streams/mneme-0"
 		err := fs.MkdirAll(stream+"/msgs", 0o700)
 		for _, name := range test.files {
 			f, cerr := fs.Create(stream+"/"+name, vfs.WriteCategoryUnspecified)
 			if err = errors.Join(err, cerr); err == nil {
-				err = f.Close()
+				_, err = f.Write([]byte("written"))
+				err = errors.Join(err, f.Close())
 			}
+		}
+		if test.empty != "" {
+			f, cerr := fs.Create(stream+"/"+test.empty, vfs.WriteCategoryUnspecified)
+			err = errors.Join(err, cerr, f.Close())
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -359,6 +354,42 @@ func TestStreamWhoseMakingWasKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := fs.Stat(stream + "/meta.inf"); (err == nil) != test.stays {
+			t.Errorf("%v: %v", test.files, err)
+		}
+	}
+}
+
+// TestStreamWhoseRemovalWasKilled: a kill while the server removed a stream that a
+// repair had replaced left blocks without a description, with which the node did not
+// start. A stream that nothing has replaced stays.
+func TestStreamWhoseRemovalWasKilled(t *testing.T) {
+	for _, test := range []struct {
+		files []string
+		stays bool
+	}{
+		{[]string{"mneme-0/meta.sum", "mneme-0/msgs/1.blk", "mneme-0-1/meta.inf", "mneme-0-1/meta.sum"}, false},
+		{[]string{"mneme-0-1/meta.sum", "mneme-0-1/msgs/1.blk", "mneme-0-12/meta.inf", "mneme-0-12/meta.sum"}, false},
+		{[]string{"mneme-0/meta.sum", "mneme-0/msgs/1.blk"}, true},
+		{[]string{"mneme-0/meta.sum", "mneme-0/msgs/1.blk", "mneme-1-1/meta.inf", "mneme-1-1/meta.sum"}, true},
+		{[]string{"mneme-0/meta.sum", "mneme-0/msgs/1.blk", "mneme-0-1/meta.inf", "mneme-0-1/msgs/1.blk"}, true},
+		{[]string{"mneme-0-2/meta.sum", "mneme-0-2/msgs/1.blk", "mneme-0-1/meta.inf", "mneme-0-1/meta.sum"}, true},
+		{[]string{"mneme-0/meta.inf", "mneme-0/meta.sum", "mneme-0/msgs/1.blk", "mneme-0-1/meta.inf", "mneme-0-1/meta.sum"}, true},
+	} {
+		fs, streams := vfs.NewMem(), "d/jetstream/NODE/streams/"
+		for _, name := range test.files {
+			err := fs.MkdirAll(fs.PathDir(streams+name), 0o700)
+			f, cerr := fs.Create(streams+name, vfs.WriteCategoryUnspecified)
+			if err = errors.Join(err, cerr); err == nil {
+				err = f.Close()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := preflight(fs, "d"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fs.Stat(fs.PathDir(streams + test.files[0])); (err == nil) != test.stays {
 			t.Errorf("%v: %v", test.files, err)
 		}
 	}

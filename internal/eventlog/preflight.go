@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"mneme/internal/events"
 )
 
 // nats-server 2.15.2 trusts index.db when it opens a stream and then walks the
@@ -54,9 +56,13 @@ func preflight(fs vfs.FS, dir string) ([]damagedBlock, error) {
 	}
 	var found []damagedBlock
 	for _, stream := range streams {
-		if gone, err := dropUnborn(fs, stream); err != nil || gone {
-			if err != nil {
-				return nil, fmt.Errorf("remove the unfinished stream %s: %w", stream, err)
+		unborn, err := isUnborn(fs, stream)
+		if err != nil {
+			return nil, err
+		}
+		if unborn || isReplaced(fs, stream, streams) {
+			if err := errors.Join(fs.RemoveAll(stream), syncDir(fs, fs.PathDir(stream))); err != nil {
+				return nil, fmt.Errorf("remove what is left of the stream %s: %w", stream, err)
 			}
 			continue
 		}
@@ -87,22 +93,46 @@ func preflight(fs vfs.FS, dir string) ([]damagedBlock, error) {
 	return found, nil
 }
 
-// dropUnborn removes a stream whose making was cut short, as by a kill during a
-// repair: the server writes meta.inf, then meta.sum, and takes no message before.
-// With one of the two missing it would not start.
-func dropUnborn(fs vfs.FS, stream string) (bool, error) {
+const (
+	metaFile = "meta.inf" // what the stream is
+	metaSum  = "meta.sum" // the checksum of that
+)
+
+// isUnborn reports whether the making of a stream was cut short, as by a kill
+// during a repair: the server writes meta.inf, then meta.sum, and takes no message
+// before. With one of the two missing or empty it would not start.
+func isUnborn(fs vfs.FS, stream string) (bool, error) {
 	names, err := list(fs, fs.PathJoin(stream, "msgs"))
 	if err != nil || slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(name, ".blk") }) {
 		return false, err
 	}
-	for _, name := range []string{"meta.inf", "meta.sum"} {
-		if _, err := fs.Stat(fs.PathJoin(stream, name)); errors.Is(err, os.ErrNotExist) {
-			return true, errors.Join(fs.RemoveAll(stream), syncDir(fs, fs.PathDir(stream)))
-		} else if err != nil {
+	for _, name := range []string{metaFile, metaSum} {
+		info, err := fs.Stat(fs.PathJoin(stream, name))
+		if errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0 {
+			return true, nil
+		}
+		if err != nil {
 			return false, err
 		}
 	}
 	return false, nil
+}
+
+// isReplaced reports whether the removal of a stream was cut short after another
+// one had taken its place. The server begins it with meta.inf.
+func isReplaced(fs vfs.FS, stream string, all []string) bool {
+	there := func(stream, file string) bool {
+		_, err := fs.Stat(fs.PathJoin(stream, file))
+		return err == nil
+	}
+	if there(stream, metaFile) || !there(stream, metaSum) {
+		return false
+	}
+	shard, epoch, ok := events.ParseStreamName(fs.PathBase(stream))
+	return ok && slices.ContainsFunc(all, func(other string) bool {
+		s, later, ok := events.ParseStreamName(fs.PathBase(other))
+		return ok && s == shard && later > epoch && fs.PathDir(other) == fs.PathDir(stream) && there(other, metaFile) && there(other, metaSum)
+	})
 }
 
 // streamFolders are the folders of the streams of all accounts.

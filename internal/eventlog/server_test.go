@@ -201,9 +201,6 @@ func TestRestartKeepsEverything(t *testing.T) {
 	for round := range 3 {
 		s := startServer(t, eventlog.ServerOptions{Dir: dir})
 		st := openStream(t, s, eventlog.StreamConfig{MustExist: round > 0, ClusterID: "c"})
-		if st.Created() != (round == 0) {
-			t.Errorf("round %d: created %v", round, st.Created())
-		}
 		if round == 0 {
 			k, id = write(t, st, 50), identityOf(t, st)
 		}
@@ -231,8 +228,13 @@ func TestOpenStreamConfig(t *testing.T) {
 	s := startServer(t, eventlog.ServerOptions{})
 	nc, err := s.NodeConn(testContext(t))
 	must(t, err)
-	if _, err := eventlog.OpenStream(testContext(t), nc, eventlog.StreamConfig{MustExist: true}); !errors.Is(err, eventlog.ErrNotFound) {
-		t.Errorf("opening what is not there: %v", err)
+	gone, err := eventlog.OpenStream(testContext(t), nc, eventlog.StreamConfig{MustExist: true})
+	must(t, err)
+	if info, err := gone.Info(testContext(t)); err != nil || info.Identity != "" || info.Last != 0 || info.First != 1 {
+		t.Errorf("a stream that is not there says %+v, %v", info, err)
+	}
+	if err := gone.Append(testContext(t), []byte("x"), 0); !errors.Is(err, eventlog.ErrRefused) {
+		t.Errorf("append to a stream that is not there: %v", err)
 	}
 	openStream(t, s, eventlog.StreamConfig{ClusterID: "a"})
 	openStream(t, s, eventlog.StreamConfig{ClusterID: "a", MaxBytes: 1 << 20})
@@ -299,18 +301,30 @@ func TestStreamVanishes(t *testing.T) {
 	must(t, err)
 	must(t, js.DeleteStream(testContext(t), "mneme-0"))
 	w := eventlog.NewWriter(st, k.last(), eventlog.WriterOptions{Identity: id})
-	if _, err := w.Append(testContext(t), [][]byte{capture(1, 1)}); !errors.Is(err, eventlog.ErrUnknown) || !errors.Is(err, eventlog.ErrNotFound) {
+	if _, err := w.Append(testContext(t), [][]byte{capture(1, 1)}); kindOf(t, err) != eventlog.KindIdentity {
 		t.Errorf("append: %v", err)
 	}
 	if err := st.Read(testContext(t), 1, 3, func(eventlog.Message) error { return nil }); err == nil {
 		t.Error("read went through")
 	}
-	must(t, st.Recreate(testContext(t), 1))
 	if got := kindOf(t, eventlog.Check(testContext(t), st, k.expect(id))); got != eventlog.KindIdentity {
 		t.Errorf("check found %q", got)
 	}
-	must(t, eventlog.Repair(testContext(t), st, 1, k.frame, 3, eventlog.RepairOptions{}))
-	must(t, eventlog.Check(testContext(t), st, k.expect(identityOf(t, st))))
+}
+
+// TestSealedStreamTakesNothing: somebody who does not know of a repair must not
+// write into the stream that it replaces.
+func TestSealedStreamTakesNothing(t *testing.T) {
+	s := startServer(t, eventlog.ServerOptions{})
+	st := openStream(t, s, eventlog.StreamConfig{})
+	k := write(t, st, 3)
+	must(t, st.Seal(testContext(t)))
+	must(t, st.Seal(testContext(t)))
+	if err := st.Append(testContext(t), []byte("late"), 3); err == nil {
+		t.Error("a sealed stream took a message")
+	}
+	again := openStream(t, s, eventlog.StreamConfig{MustExist: true})
+	must(t, eventlog.Check(testContext(t), again, k.expect(identityOf(t, st))))
 }
 
 // TestSlowAck: an ack that does not come in time is an unknown outcome.

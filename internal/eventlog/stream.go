@@ -30,14 +30,6 @@ type Stream interface {
 	Close() error
 }
 
-// RepairStream is a Stream that can be made anew.
-type RepairStream interface {
-	Stream
-	// Recreate removes the stream with everything in it and makes it again,
-	// empty, so that the next append gets sequence first.
-	Recreate(ctx context.Context, first uint64) error
-}
-
 // Message is one message of the log. Time is when the server stored it; it is
 // information only.
 type Message struct {
@@ -54,5 +46,5 @@ type Info struct {
 	Bytes    uint64
 	Lost     []uint64 // sequences the server reports lost
 	LostSize uint64   // bytes the server reports lost; may be set without Lost
-	Identity string   // changes when the stream is created again
+	Identity string   // chosen for the stream when it was made; "" if it is not there
 }

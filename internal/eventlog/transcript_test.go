@@ -110,7 +110,7 @@ func (x *transcript) command(args []string) []string {
 	case "cut":
 		x.f.CutSuffix(uint64(x.number(args[1])))
 	case "recreate":
-		must(x.t, x.f.Recreate(ctx, 1))
+		x.f.Recreate()
 	case "deliver":
 		return []string{fmt.Sprintf("%d stored", x.f.Deliver())}
 	case "resync":

@@ -2,7 +2,6 @@ package eventlog_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -99,7 +98,7 @@ func TestCheckAndScrub(t *testing.T) {
 		}, "", ""},
 		{"fresh state", func(_ *eventlogtest.Fake, _ *known, e *eventlog.Expect) { e.Seq, e.Chain = 0, events.Chain{} }, "", ""},
 		{"recreated", func(f *eventlogtest.Fake, _ *known, _ *eventlog.Expect) {
-			_ = f.Recreate(context.Background(), 1)
+			f.Recreate()
 		}, "identity", "-"},
 		{"suffix lost", func(f *eventlogtest.Fake, _ *known, _ *eventlog.Expect) { f.CutSuffix(17) }, "suffix_lost", "-"},
 		{"sequences used again", func(f *eventlogtest.Fake, k *known, _ *eventlog.Expect) {
@@ -207,61 +206,53 @@ func TestScrubReport(t *testing.T) {
 	}
 }
 
-// TestRepair: what was lost comes back byte for byte, and nothing that is not
-// known is ever written over.
-func TestRepair(t *testing.T) {
-	anew := eventlog.RepairOptions{Recreate: true}
+// TestCompareAndFill: what was lost comes back byte for byte in another stream, and
+// a log that is not what the source knows is left alone.
+func TestCompareAndFill(t *testing.T) {
 	for _, c := range []struct {
-		name   string
-		damage func(f *eventlogtest.Fake, k *known)
-		from   uint64
-		opt    eventlog.RepairOptions
-		refuse string
+		name    string
+		damage  func(f *eventlogtest.Fake, k *known)
+		missing string
+		refuse  string
 	}{
-		{"nothing to do", func(*eventlogtest.Fake, *known) {}, 1, anew, ""},
-		{"suffix lost", func(f *eventlogtest.Fake, _ *known) { f.CutSuffix(12) }, 1, eventlog.RepairOptions{}, ""},
-		{"everything lost", func(f *eventlogtest.Fake, _ *known) { f.CutSuffix(0) }, 1, eventlog.RepairOptions{}, ""},
-		{"recreated", func(f *eventlogtest.Fake, _ *known) { _ = f.Recreate(context.Background(), 1) }, 1, eventlog.RepairOptions{}, ""},
-		{"recreated, state begins later", func(f *eventlogtest.Fake, _ *known) { _ = f.Recreate(context.Background(), 1) }, 5, eventlog.RepairOptions{}, ""},
-		{"hole", func(f *eventlogtest.Fake, _ *known) { f.Drop(6) }, 1, anew, ""},
-		{"hole at the end", func(f *eventlogtest.Fake, _ *known) { f.Drop(19); f.Drop(20) }, 1, anew, ""},
-		{"rotten", func(f *eventlogtest.Fake, _ *known) { f.Rot(6) }, 1, anew, ""},
-		{"garbage", func(f *eventlogtest.Fake, _ *known) { f.Replace(6, []byte("garbage")) }, 1, anew, ""},
-		{"hole, not allowed", func(f *eventlogtest.Fake, _ *known) { f.Drop(6) }, 1, eventlog.RepairOptions{}, "made anew"},
-		{"hole, log longer than state", func(f *eventlogtest.Fake, _ *known) { f.Drop(6); f.Put([]byte("new")) }, 1, anew, "would lose"},
-		{"hole, log begins earlier", func(f *eventlogtest.Fake, _ *known) { f.Drop(6) }, 3, anew, "would lose"},
-		{"hole, source incomplete", func(f *eventlogtest.Fake, k *known) { f.Drop(6); delete(k.frames, 6) }, 1, anew, "no frame 6"},
-		{"other message", func(f *eventlogtest.Fake, k *known) { f.Replace(4, otherFrame(k, 4)) }, 1, anew, "differs"},
-		{"other message before a lost suffix", func(f *eventlogtest.Fake, k *known) { f.CutSuffix(9); f.Replace(9, otherFrame(k, 9)) }, 1, anew, "differs"},
-		{"source begins behind the end", func(f *eventlogtest.Fake, _ *known) { f.CutSuffix(3) }, 10, anew, "later than the log ends"},
-		{"empty range", func(*eventlogtest.Fake, *known) {}, 21, anew, "nothing lies"},
+		{"nothing", func(*eventlogtest.Fake, *known) {}, "[]", ""},
+		{"suffix lost", func(f *eventlogtest.Fake, _ *known) { f.CutSuffix(12) }, "[{13 20}]", ""},
+		{"everything lost", func(f *eventlogtest.Fake, _ *known) { f.CutSuffix(0) }, "[{1 20}]", ""},
+		{"first lost", func(f *eventlogtest.Fake, _ *known) { f.Drop(1); f.Drop(2) }, "[{1 2}]", ""},
+		{"hole", func(f *eventlogtest.Fake, _ *known) { f.Drop(6) }, "[{6 6}]", ""},
+		{"hole at the end", func(f *eventlogtest.Fake, _ *known) { f.Drop(19); f.Drop(20) }, "[{19 20}]", ""},
+		{"holes", func(f *eventlogtest.Fake, _ *known) { f.Drop(3); f.Drop(4); f.Rot(9) }, "[{3 4} {9 9}]", ""},
+		{"garbage", func(f *eventlogtest.Fake, _ *known) { f.Replace(6, []byte("garbage")) }, "[{6 6}]", ""},
+		{"longer", func(f *eventlogtest.Fake, _ *known) { f.Put([]byte("new")) }, "[]", ""},
+		{"source incomplete", func(f *eventlogtest.Fake, k *known) { f.Drop(6); delete(k.frames, 7) }, "", "no frame 7"},
+		{"other message", func(f *eventlogtest.Fake, k *known) { f.Replace(4, otherFrame(k, 4)) }, "", "differs"},
+		{"other message before a lost suffix", func(f *eventlogtest.Fake, k *known) { f.CutSuffix(9); f.Replace(9, otherFrame(k, 9)) }, "", "differs"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := eventlogtest.NewFake()
 			k := write(t, f, 20)
 			c.damage(f, k)
 			before := f.Messages()
-			if c.refuse == "" {
-				f.Inject(eventlogtest.FaultUnknownStored) // settled by looking
-			}
-			err := eventlog.Repair(testContext(t), f, c.from, k.frame, 20, c.opt)
+			missing, err := eventlog.Compare(testContext(t), f, k.source())
 			if c.refuse != "" {
 				if err == nil || !strings.Contains(err.Error(), c.refuse) {
 					t.Errorf("got %v, want refusal %q", err, c.refuse)
 				}
-				if fmt.Sprint(before) != fmt.Sprint(f.Messages()) {
-					t.Error("the log was changed all the same")
-				}
 				return
 			}
 			must(t, err)
-			e := k.expect("")
-			e.First = c.from
-			if err := eventlog.Check(testContext(t), f, e); err != nil {
-				t.Error(err)
+			if got := fmt.Sprint(missing); got != c.missing {
+				t.Errorf("%s is missing, want %s", got, c.missing)
 			}
-			for seq := c.from; seq <= 20; seq++ {
-				if m, err := f.Get(testContext(t), seq); err != nil || !bytes.Equal(m.Data, k.frames[seq]) {
+			if fmt.Sprint(before) != fmt.Sprint(f.Messages()) {
+				t.Error("the old stream was changed")
+			}
+			to := eventlogtest.NewFake()
+			to.Inject(eventlogtest.FaultUnknownStored) // settled by looking
+			must(t, eventlog.Fill(testContext(t), to, k.source()))
+			must(t, eventlog.Check(testContext(t), to, k.expect("")))
+			for seq := uint64(1); seq <= 20; seq++ {
+				if m, err := to.Get(testContext(t), seq); err != nil || !bytes.Equal(m.Data, k.frames[seq]) {
 					t.Errorf("sequence %d: %v", seq, err)
 				}
 			}
@@ -269,30 +260,48 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// TestRepairInterrupted: a repair that failed may be repeated.
-func TestRepairInterrupted(t *testing.T) {
+func (k *known) source() eventlog.Source { return eventlog.Source{Frame: k.frame, Last: k.last().Seq} }
+
+// TestFillInterrupted: filling a stream may be repeated; one that holds anything
+// else is of no use.
+func TestFillInterrupted(t *testing.T) {
+	k := write(t, eventlogtest.NewFake(), 20)
 	f := eventlogtest.NewFake()
-	k := write(t, f, 20)
-	f.CutSuffix(5)
 	f.Inject("", "", eventlogtest.FaultNoSpace)
-	done := uint64(0)
-	opt := eventlog.RepairOptions{Progress: func(d, total uint64) {
+	src, done := k.source(), uint64(0)
+	src.Progress = func(d, total uint64) {
 		if total != 20 {
 			t.Errorf("total %d", total)
 		}
 		done = d
-	}}
-	if err := eventlog.Repair(testContext(t), f, 1, k.frame, 20, opt); !errors.Is(err, eventlog.ErrNoSpace) || done != 7 {
+	}
+	if err := eventlog.Fill(testContext(t), f, src); !errors.Is(err, eventlog.ErrNoSpace) || done != 2 {
 		t.Fatalf("%v after %d", err, done)
 	}
-	must(t, eventlog.Repair(testContext(t), f, 1, k.frame, 20, opt))
+	must(t, eventlog.Fill(testContext(t), f, src))
+	f.Put([]byte("the next epoch has begun"))
+	must(t, eventlog.Fill(testContext(t), f, src))
 	must(t, eventlog.Check(testContext(t), f, k.expect("")))
-	// Somebody writes meanwhile.
-	f.CutSuffix(5)
-	f.SecondWriter(func(uint64) []byte { return []byte("theirs") })
-	f.Inject(eventlogtest.FaultSecondWriter)
-	var refused *eventlog.RepairError
-	if err := eventlog.Repair(testContext(t), f, 1, k.frame, 20, opt); !errors.As(err, &refused) || refused.Seq != 6 {
-		t.Fatal(err)
+	for name, c := range map[string]struct {
+		harm func(f *eventlogtest.Fake)
+		seq  uint64
+	}{
+		"a hole":       {func(f *eventlogtest.Fake) { f.Drop(6) }, 6},
+		"rot":          {func(f *eventlogtest.Fake) { f.Rot(7) }, 7},
+		"another":      {func(f *eventlogtest.Fake) { f.Replace(8, []byte("theirs")) }, 8},
+		"another next": {func(f *eventlogtest.Fake) { f.CutSuffix(10); f.Put([]byte("theirs")) }, 11},
+		"a second writer": {func(f *eventlogtest.Fake) {
+			f.CutSuffix(5)
+			f.SecondWriter(func(uint64) []byte { return []byte("theirs") })
+			f.Inject(eventlogtest.FaultSecondWriter)
+		}, 6},
+	} {
+		f := eventlogtest.NewFake()
+		must(t, eventlog.Fill(testContext(t), f, src))
+		c.harm(f)
+		var refused *eventlog.RepairError
+		if err := eventlog.Fill(testContext(t), f, src); !errors.As(err, &refused) || refused.Seq != c.seq {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

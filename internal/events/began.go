@@ -38,3 +38,32 @@ func BeganOf(f *Frame) (Began, bool) {
 	b, err := DecodeBegan(e.Payload)
 	return b, err == nil && b.Term == f.Term
 }
+
+// StreamRef is one of the streams that keep a shard's log, one after the other:
+// the epoch that begins with it, and the identity that was chosen for it. The
+// identity tells it from a stream that somebody made under the same name.
+type StreamRef struct {
+	Epoch    uint32
+	Identity string
+}
+
+// IsZero reports whether it names no stream.
+func (r StreamRef) IsZero() bool { return r == StreamRef{} }
+
+// maxEpochLeap bounds how many epochs a frame may pass over. Each is a stream
+// that was reserved and given up before anything was written to it.
+const maxEpochLeap = 1000
+
+// EpochOf reads the epoch.began that a frame begins with: the stream that begins
+// with the frame's epoch. A frame of the epoch after `last`, or a later one, that
+// begins otherwise is not valid.
+func EpochOf(f *Frame, last uint32) (StreamRef, bool) {
+	if f.Epoch <= last || f.Epoch-last > maxEpochLeap {
+		return StreamRef{}, false
+	}
+	e, err := DecodeEnvelope(f.Events[0])
+	if err != nil || e.Type != TypeEpochBegan {
+		return StreamRef{}, false
+	}
+	return StreamRef{f.Epoch, string(e.Payload)}, true
+}

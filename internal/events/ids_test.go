@@ -203,9 +203,11 @@ func TestHeaderString(t *testing.T) {
 
 func TestSubjects(t *testing.T) {
 	for got, want := range map[string]string{
-		LogSubject(3):                       "mem.log.3",
-		StreamName(0):                       "mneme-0",
-		CaptureSubject("team-a", "agent-7"): "mem.in.team-a.agent-7.capture",
+		LogSubject(3, 0):                                       "mem.log.3",
+		LogSubject(3, 7):                                       "mem.log.3.7",
+		StreamName(0, 0):                                       "mneme-0",
+		StreamName(1, 12):                                      "mneme-1-12",
+		CaptureSubject("team-a", "agent-7"):                    "mem.in.team-a.agent-7.capture",
 		FeedSubject("n", ScopeTeam, "a", TypeCaptured):         "mem.feed.n.team.captured",
 		FeedSubject("n", ScopeAgent, "a", TypeForgotten):       "mem.feed.n.agent.a.forgotten",
 		FeedSubject("n", ScopeNone, "", TypeNamespaceDeleted):  "mem.feed.n.team.deleted",

@@ -2,6 +2,7 @@ package events
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"mneme/memory"
@@ -46,11 +47,34 @@ func ParseSpoken(subject string) (principal, said string, err error) {
 	return principal, said, nil
 }
 
-// LogSubject is where a shard's frames are published.
-func LogSubject(shard uint16) string { return fmt.Sprintf("%s.%d", SubjectLog, shard) }
+// LogSubject is where the frames of a shard are published whose stream begins
+// with this epoch.
+func LogSubject(shard uint16, epoch uint32) string {
+	if epoch == 0 {
+		return fmt.Sprintf("%s.%d", SubjectLog, shard)
+	}
+	return fmt.Sprintf("%s.%d.%d", SubjectLog, shard, epoch)
+}
 
-// StreamName is the JetStream stream that keeps a shard's frames.
-func StreamName(shard uint16) string { return fmt.Sprintf("mneme-%d", shard) }
+// StreamName is the JetStream stream of a shard that begins with this epoch. A
+// stream is never made again under its old name: somebody who does not know of
+// the repair yet would write to it.
+func StreamName(shard uint16, epoch uint32) string {
+	if epoch == 0 {
+		return fmt.Sprintf("mneme-%d", shard)
+	}
+	return fmt.Sprintf("mneme-%d-%d", shard, epoch)
+}
+
+// ParseStreamName reads what StreamName wrote.
+func ParseStreamName(name string) (shard uint16, epoch uint32, ok bool) {
+	rest, ok := strings.CutPrefix(name, "mneme-")
+	number, later, _ := strings.Cut(rest, "-")
+	s, err := strconv.ParseUint(number, 10, 16)
+	e, lerr := strconv.ParseUint("0"+later, 10, 32)
+	shard, epoch = uint16(s), uint32(e)
+	return shard, epoch, ok && err == nil && lerr == nil && StreamName(shard, epoch) == name
+}
 
 // CaptureSubject is where an agent publishes what it wants remembered.
 func CaptureSubject(namespace, agent string) string {

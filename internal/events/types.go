@@ -13,7 +13,7 @@ type Type uint16
 // Control events advance position and chain but are no facts.
 const (
 	TypeLeaderBegan Type = 1 // a writer's term begins
-	TypeEpochBegan  Type = 2 // the log was repaired; sequences go on in a new epoch
+	TypeEpochBegan  Type = 2 // the log was repaired; its next stream, which the payload names, begins a new epoch
 )
 
 // Directory events.

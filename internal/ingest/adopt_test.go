@@ -293,9 +293,7 @@ func TestDivergenceAtStart(t *testing.T) {
 		{eventlog.KindLost, func(_ *world, f *eventlogtest.Fake) { f.ReportLost(2) }},
 		{eventlog.KindIdentity, func(w *world, f *eventlogtest.Fake) {
 			msgs := f.Messages()
-			if err := f.Recreate(context.Background(), 1); err != nil {
-				w.t.Fatal(err)
-			}
+			f.Recreate()
 			for seq := uint64(1); seq <= uint64(len(msgs)); seq++ {
 				f.Put(msgs[seq])
 			}
@@ -312,7 +310,7 @@ func TestDivergenceAtStart(t *testing.T) {
 			}
 			w.stop()
 			cur := w.state.Cursor()
-			if err := w.state.SetOrigin(cur.RaftIndex, cur.RaftTerm, "fake-1"); err != nil {
+			if err := w.state.SetOrigin(cur.RaftIndex, cur.RaftTerm, events.StreamRef{Epoch: cur.Epoch, Identity: "fake-1"}); err != nil {
 				t.Fatal(err)
 			}
 			c.damage(w, f)
@@ -377,7 +375,7 @@ func TestBeginTerm(t *testing.T) {
 	w.stop()
 	f.Put(frame)
 	f.Put([]byte("junk"))
-	w.opt = func(o *Options) { o.RaiseEpoch = true }
+	w.opt = func(o *Options) { o.Ref = events.StreamRef{Epoch: 1, Identity: "fake-1"} }
 	f.SecondWriter(func(uint64) []byte { return []byte("more junk") })
 	f.Inject(eventlogtest.FaultSecondWriter, eventlogtest.FaultUnknownLost, eventlogtest.FaultBlind)
 	w.mustStart()

@@ -43,7 +43,7 @@ func newLoop(opt Options, r *round, wake <-chan struct{}) *loop {
 }
 
 // run steps until nothing is owed and nothing more can come.
-func (l *loop) run(ctx context.Context) {
+func (l *loop) run(ctx context.Context, in input) {
 	ctx, cancel := context.WithCancel(ctx)
 	l.wg.Go(func() { l.answers(ctx) })
 	defer func() {
@@ -55,7 +55,7 @@ func (l *loop) run(ctx context.Context) {
 	}()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for in := input(work{}); ; {
+	for {
 		for _, out := range l.round.step(time.Since(l.begun), in) {
 			l.execute(ctx, out)
 		}

@@ -103,7 +103,7 @@ func Replay(ctx context.Context, stream eventlog.Stream, state *projections.Stat
 // CheckLog compares a log with a view of the state.
 func CheckLog(ctx context.Context, stream eventlog.Stream, v *projections.View) error {
 	c := v.Cursor()
-	return eventlog.Check(ctx, stream, eventlog.Expect{Identity: c.Identity, Seq: c.Seq, Chain: c.Chain, Hashes: FrameHashes(v)})
+	return eventlog.Check(ctx, stream, eventlog.Expect{Identity: c.Identity, Next: c.Next.Identity, Seq: c.Seq, Chain: c.Chain, Hashes: FrameHashes(v)})
 }
 
 // FrameHashes gives the hash of each message as the state keeps it.

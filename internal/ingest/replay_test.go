@@ -9,6 +9,7 @@ import (
 	"mneme/internal/derive"
 	"mneme/internal/eventlog"
 	"mneme/internal/eventlog/eventlogtest"
+	"mneme/internal/events"
 	"mneme/internal/projections"
 	"mneme/internal/raftfsm"
 	"mneme/memory"
@@ -163,7 +164,7 @@ func TestDuplicateAfterARepairKeepsItsPosition(t *testing.T) {
 	c := memory.Capture{ID: "k", Text: "one"}
 	first := w.capture("team-a", c)
 	w.stop()
-	w.opt = func(o *Options) { o.RaiseEpoch = true }
+	w.opt = func(o *Options) { o.Ref = events.StreamRef{Epoch: 1, Identity: "fake-1"} }
 	w.mustStart()
 	if got := w.state.Cursor().Epoch; got != 1 {
 		t.Fatalf("epoch is %d", got)

@@ -32,6 +32,8 @@ type (
 	input interface{}
 	// work: something to decide or derive may be there, or time has passed.
 	work struct{}
+	// damaged: log and state are known to disagree.
+	damaged struct{ diverged *eventlog.DivergedError }
 	// appended answers a sendFrame.
 	appended struct {
 		sending uint64
@@ -116,7 +118,7 @@ type round struct {
 	shard     uint16
 	term      uint64
 	number    uint32
-	raise     bool // the next leader.began opens an epoch
+	stream    events.StreamRef // that it writes to; zero = the one that the state knows
 	state     *projections.State
 	newDerive func() (*derive.Deriver, error)
 	deriver   *derive.Deriver
@@ -159,6 +161,8 @@ func (r *retry) next() time.Duration {
 func (r *round) step(now time.Duration, in input) []output {
 	r.now, r.out = now, nil
 	switch in := in.(type) {
+	case damaged:
+		r.stop(in.diverged)
 	case appended:
 		r.busy = false
 		r.appended(in)
@@ -241,8 +245,15 @@ func (r *round) survey() {
 
 func (r *round) look(check bool) {
 	r.busy = true
-	r.out = append(r.out, readLog{after: r.at.Seq, identity: r.at.Identity, check: check})
+	identity := r.at.Identity
+	if r.opensEpoch() {
+		identity = r.stream.Identity
+	}
+	r.out = append(r.out, readLog{after: r.at.Seq, identity: identity, check: check})
 }
+
+// opensEpoch reports whether the stream's epoch has not begun in the log yet.
+func (r *round) opensEpoch() bool { return r.stream.Epoch > r.at.Epoch }
 
 // open admits: leader.began and everything in front of it is in the state.
 func (r *round) open() {

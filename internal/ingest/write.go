@@ -57,8 +57,8 @@ func (r *round) encode(s *sending) {
 	s.at = r.at
 	f := events.Frame{Shard: r.shard, Feature: events.FeatureOf(s.encoded), Epoch: r.at.Epoch, Term: r.term,
 		Seq: r.at.Seq + 1, Previous: r.at.Chain, Events: s.encoded}
-	if s.drafts == nil && r.raise {
-		f.Epoch++
+	if s.drafts == nil {
+		f.Epoch = max(f.Epoch, r.stream.Epoch)
 	}
 	s.data = f.Encode()
 }
@@ -86,8 +86,8 @@ func (r *round) derive(s *sending) {
 // repair, then leader.began.
 func (r *round) begin() {
 	t, payload := events.TypeLeaderBegan, events.Began{Term: r.term, Round: r.number}.Encode()
-	if r.raise {
-		t, payload = events.TypeEpochBegan, nil
+	if r.opensEpoch() {
+		t, payload = events.TypeEpochBegan, []byte(r.stream.Identity)
 	}
 	e := events.Envelope{Header: events.Header{Type: t, Schema: t.Schema(), Event: r.ids.New(), SealedAt: r.seq.clock.stamp()}, Payload: payload}
 	e.OccurredAt = e.SealedAt
@@ -174,11 +174,7 @@ func (r *round) acknowledged() {
 	}
 	r.sending, r.at, r.retry, r.resendAt = nil, next, retry{}, 0
 	r.propose(&s.at, s.drafts, projections.RangeFrame{Bytes: s.data, Contributions: s.derived})
-	if s.drafts == nil {
-		if r.raise {
-			r.raise = false // leader.began is next
-			return
-		}
+	if s.drafts == nil && next.Epoch == s.at.Epoch { // else leader.began is next
 		r.phase = phaseApply
 	}
 }

@@ -42,8 +42,11 @@ type Options struct {
 	// Refuse says why writes are to be refused now; nil = they are not.
 	Refuse func() *memory.Error
 
-	// RaiseEpoch begins a new epoch of the log: it was repaired from state.
-	RaiseEpoch bool
+	// Ref is what Stream is. One with an epoch above the state's was written from
+	// the state, and its first round opens that epoch. Zero: what the state knows.
+	Ref events.StreamRef
+	// Diverged, if not nil, is a divergence that is known: nothing is written.
+	Diverged *eventlog.DivergedError
 
 	MaxQueueItems, MaxQueueBytes int // what may wait; 0 = defaults
 	MaxFrameBytes                int // 0 = events.MaxFrameBytes
@@ -112,7 +115,11 @@ func (c *Counters) count(o projections.Outcome) {
 func Start(ctx context.Context, opt Options) (*Writer, error) {
 	w, r := newWriter(opt)
 	w.loop = newLoop(w.opt, r, w.queue.wake)
-	go w.loop.run(context.WithoutCancel(ctx))
+	first := input(work{})
+	if opt.Diverged != nil {
+		first = damaged{opt.Diverged}
+	}
+	go w.loop.run(context.WithoutCancel(ctx), first)
 	if err := w.loop.awaitOpen(ctx); err != nil {
 		w.loop.abandon(err)
 		return nil, fmt.Errorf("begin term %d of shard %d: %w", opt.Term, opt.Shard, err)
@@ -129,7 +136,7 @@ func newWriter(opt Options) (*Writer, *round) {
 	w.clock.follow(opt.State.Cursor().SealedAt)
 	seq := &sequencer{state: opt.State, queue: w.queue, flight: w.flight, refusals: w.refusals, clock: w.clock,
 		counters: &w.counters, log: opt.Logger, maxBytes: opt.MaxFrameBytes}
-	return w, &round{shard: opt.Shard, term: opt.Term, raise: opt.RaiseEpoch, state: opt.State, seq: seq, horizon: w.horizon, ids: w.ids, log: opt.Logger,
+	return w, &round{shard: opt.Shard, term: opt.Term, stream: opt.Ref, state: opt.State, seq: seq, horizon: w.horizon, ids: w.ids, log: opt.Logger,
 		newDerive: func() (*derive.Deriver, error) {
 			v := opt.State.View()
 			d, err := derive.New(opt.Keys, v)

@@ -28,10 +28,12 @@ type core struct {
 	server  *eventlog.Server // nil with an external NATS
 	remote  *eventlog.Remote
 	nc      *nats.Conn
-	stream  *eventlog.JetStream
+	stream  *eventlog.Log
 	replica *replica.Replica   // nil while the node is stopped
 	state   *projections.State // the replica's, or opened by work on a stopped node
 	views   *views.Views       // of the state; nil while the node is stopped
+
+	repairStep func(name string) // tests look at the files before each step of a repair
 
 	restoring bool     // the directory is being filled by a restore
 	closers   []closer // in the order they were opened
@@ -86,8 +88,8 @@ func (c *core) openDir(mustExist bool) error {
 // needs.
 func ExternalNATSConfig() string { return eventlog.ExternalConfig() }
 
-// openLog starts the embedded NATS, or connects to the external one, and opens
-// the shard's stream.
+// openLog starts the embedded NATS, or connects to the external one. Which stream
+// counts is found out with the state.
 func (c *core) openLog(ctx context.Context, auth eventlog.ClientAuth) error {
 	cfg := eventlog.StreamConfig{Shard: shard0, ClusterID: c.dir.node.ClusterID}
 	if c.cfg.NATSURL != "" {
@@ -111,19 +113,15 @@ func (c *core) openLog(ctx context.Context, auth eventlog.ClientAuth) error {
 			return &StartError{Kind: StartOther, Message: "the embedded NATS does not sync before it acknowledges"}
 		}
 	}
-	stream, err := eventlog.OpenStream(ctx, c.nc, cfg)
-	if err != nil {
-		return startError("event log", err)
-	}
-	c.stream = stream
-	c.onClose("event log", func(context.Context) error { return stream.Close() })
+	c.stream = eventlog.NewLog(c.nc, cfg)
+	c.onClose("event log", func(context.Context) error { return c.stream.Close() })
 	return nil
 }
 
 // replicaOptions say where the shard's replica lies and who it is.
 func (c *core) replicaOptions() replica.Options {
 	return replica.Options{Shard: shard0, ID: c.dir.node.NodeID, Dir: c.dir.shard(shard0), FS: c.files,
-		Sealer: encfs.NewBox(c.keys.Storage(), "raft log"), Stream: c.stream, Keys: c.keys, Book: c.book, Begun: c.keys.HasNamespaces(),
+		Sealer: encfs.NewBox(c.keys.Storage(), "raft log"), Stream: c.stream, Streams: streams{c}, Keys: c.keys, Book: c.book, Begun: c.keys.HasNamespaces(),
 		CacheBytes: c.cfg.CacheBytes, ReserveBytes: c.cfg.ReserveBytes / 2, SnapshotThreshold: c.cfg.SnapshotThreshold,
 		Now: c.cfg.Now, Logger: c.cfg.Logger}
 }

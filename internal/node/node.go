@@ -152,7 +152,7 @@ func (n *Node) listen() error {
 // openReplica opens the shard; from then on it follows its Raft group.
 func (n *Node) openReplica(ctx context.Context) error {
 	opt := n.replicaOptions()
-	opt.Refuse, opt.Epochs = n.refuse, epochs{n.core}
+	opt.Refuse = n.refuse
 	r, err := replica.Open(ctx, opt)
 	if err != nil {
 		return startError("shard", err)

@@ -43,6 +43,18 @@ func (o Offline) with(ctx context.Context, dir string, f func(c *core) error) er
 	return errors.Join(f(c), c.close(context.WithoutCancel(ctx)))
 }
 
+// openStopped opens the state of a stopped node, to be read only, and the stream
+// that goes with it. For a state that cannot be opened it is the stream from which
+// it can be built again.
+func (c *core) openStopped(ctx context.Context) (state *projections.State, stateErr, err error) {
+	state, stateErr = projections.Open(projections.Options{Dir: c.dir.state(shard0), FS: c.files, Logger: c.cfg.Logger, ReadOnly: true})
+	if stateErr != nil {
+		return nil, stateErr, streams{c}.Choose(ctx, projections.Cursor{}, nil)
+	}
+	c.onClose("state", func(context.Context) error { return state.Close() })
+	return state, nil, streams{c}.chooseFor(ctx, state)
+}
+
 // publicError gives a start failure a code of the public contract.
 func publicError(err error) error {
 	var s *StartError
@@ -67,12 +79,15 @@ func (o Offline) Doctor(ctx context.Context, dir string) (memory.DoctorReport, e
 	err := o.with(ctx, dir, func(c *core) error {
 		checks = append(checks, memory.Check{Name: "data directory", State: "ok", Detail: c.dir.path},
 			memory.Check{Name: "keys", State: "ok", Detail: "keyring and master key are there"})
+		state, stateErr, err := c.openStopped(ctx)
+		if err != nil {
+			return err
+		}
 		info, err := c.stream.Info(ctx)
 		checks = append(checks, check("log", err == nil && len(info.Lost) == 0, fmt.Sprintf("%d frames", info.Messages),
 			fmt.Sprintf("%d frames are lost; %v", len(info.Lost), err), "memctl log verify --data-dir "+dir))
-		state, err := projections.Open(projections.Options{Dir: c.dir.state(shard0), FS: c.files, Logger: c.cfg.Logger, ReadOnly: true})
-		if err != nil {
-			checks = append(checks, memory.Check{Name: "state", State: "warn", Detail: err.Error(), Hint: "memnode builds it again from the log when it starts"})
+		if stateErr != nil {
+			checks = append(checks, memory.Check{Name: "state", State: "warn", Detail: stateErr.Error(), Hint: "memnode builds it again from the log when it starts"})
 			return nil
 		}
 		v := state.View()
@@ -82,7 +97,7 @@ func (o Offline) Doctor(ctx context.Context, dir string) (memory.DoctorReport, e
 		if err == nil {
 			checks = append(checks, check("log against state", verified.OK, fmt.Sprintf("%d frames agree", verified.Frames), fmt.Sprint(verified.Problems), verified.Hint))
 		}
-		return errors.Join(err, v.Close(), state.Close())
+		return errors.Join(err, v.Close())
 	})
 	if err != nil && len(checks) == 0 {
 		e := memory.AsError(err)
@@ -95,14 +110,14 @@ func (o Offline) Doctor(ctx context.Context, dir string) (memory.DoctorReport, e
 func (o Offline) VerifyLog(ctx context.Context, dir string, progress func(done, total uint64)) (memory.VerifyReport, error) {
 	var out memory.VerifyReport
 	err := o.with(ctx, dir, func(c *core) error {
-		state, err := projections.Open(projections.Options{Dir: c.dir.state(shard0), FS: c.files, Logger: c.cfg.Logger, ReadOnly: true})
-		if err != nil {
+		state, stateErr, err := c.openStopped(ctx)
+		if err = errors.Join(stateErr, err); err != nil {
 			return publicError(startError("state", err))
 		}
 		v := state.View()
 		shard, _, err := verifyLog(ctx, c.stream, v, progress)
 		out.Shards = []memory.VerifyShard{shard}
-		return errors.Join(err, v.Close(), state.Close())
+		return errors.Join(err, v.Close())
 	})
 	return out, err
 }
@@ -134,14 +149,17 @@ func (o Offline) Backup(ctx context.Context, dir, logPath, keysPath string, prog
 // backupStopped compares the log with the state, if there is one that opens;
 // one that does not is built from the log anyway.
 func (c *core) backupStopped(ctx context.Context, w io.Writer, progress func(done, total uint64)) (memory.BackupReport, error) {
-	state, err := projections.Open(projections.Options{Dir: c.dir.state(shard0), FS: c.files, Logger: c.cfg.Logger, ReadOnly: true})
+	state, stateErr, err := c.openStopped(ctx)
 	if err != nil {
-		c.cfg.Logger.Warn("the log is written without comparing it with the state, which cannot be opened", "err", err)
+		return memory.BackupReport{}, publicError(err)
+	}
+	if stateErr != nil {
+		c.cfg.Logger.Warn("the log is written without comparing it with the state, which cannot be opened", "err", stateErr)
 		return backupLog(ctx, c.stream, nil, c.dir.node.ClusterID, w, progress)
 	}
 	v := state.View()
 	report, err := backupLog(ctx, c.stream, v, c.dir.node.ClusterID, w, progress)
-	return report, errors.Join(err, v.Close(), state.Close())
+	return report, errors.Join(err, v.Close())
 }
 
 // createFile writes a new file whole or not at all, also if the machine loses its

@@ -13,6 +13,7 @@ import (
 
 	"mneme/internal/api"
 	"mneme/internal/embed"
+	"mneme/internal/eventlog"
 	"mneme/internal/events"
 	"mneme/internal/projections"
 	"mneme/memory"
@@ -178,12 +179,9 @@ func TestRepairRefusesAForeignLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := open(t, quiet(dir))
-	js, err := n.nc.JetStream()
-	if err != nil {
-		t.Fatal(err)
-	}
 	foreign := events.Frame{Term: 1, Seq: 1, Events: [][]byte{[]byte("not what the state holds")}}
-	if _, err := js.Publish("mem.log.0", foreign.Encode()); err != nil {
+	stream, err := eventlog.OpenStream(t.Context(), n.nc, eventlog.StreamConfig{ClusterID: n.dir.node.ClusterID})
+	if err := errors.Join(err, stream.Append(t.Context(), foreign.Encode(), 0)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := n.RepairLog(t.Context(), nil); memory.CodeOf(err) != memory.CodeLogDiverged {

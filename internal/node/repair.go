@@ -2,11 +2,8 @@ package node
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"mneme/internal/derive"
 	"mneme/internal/eventlog"
@@ -14,9 +11,22 @@ import (
 	"mneme/internal/ingest"
 	"mneme/internal/projections"
 	"mneme/internal/replica"
-	"mneme/internal/storage"
 	"mneme/memory"
 )
+
+// A repair writes the log again from the state, into another stream at the same
+// sequences, and begins a new epoch there. Its steps:
+//
+//  1. compare   what is still there with the state; a contradiction ends it
+//  2. adopt     what only the log holds into the state; flush the state
+//  3. reserve   the next stream through Raft; flush the state
+//  4. seal      the old stream, and adopt what got into it meanwhile
+//  5. fill      the reserved stream from the state
+//  6. begin     the epoch: its epoch.began makes the stream the state's
+//  7. remove    the old stream
+//
+// Killed before the third step it has changed nothing. From there on the state
+// says which stream is to be filled, so a start goes on with it.
 
 // RepairLog writes what the log lost again from state, at the same sequences,
 // and begins a new epoch. A log that a scrub finds sound is left alone.
@@ -30,12 +40,14 @@ func (n *Node) RepairLog(ctx context.Context, progress func(done, total uint64))
 				return err
 			}
 		}
+		r := &repair{c: n.core, progress: progress}
 		var shard memory.RepairShard
 		err := n.replica.WithoutWriter(ctx, func() (err error) {
-			if shard, err = n.repairLog(ctx, n.propose(ctx), progress); err == nil {
+			if shard, err = r.run(ctx); err == nil {
 				found = nil
 			}
 			n.replica.SetDiverged(found) // after a failure it goes on as it was: reads up, writes stopped
+			r.step("begin")
 			return err
 		})
 		if err = errors.Join(err, n.replica.WaitWriter(ctx)); err != nil {
@@ -50,53 +62,48 @@ func (n *Node) RepairLog(ctx context.Context, progress func(done, total uint64))
 	return report, err
 }
 
-// propose brings ranges into the state by Raft.
-func (n *Node) propose(ctx context.Context) func(*projections.Range) error {
-	return func(r *projections.Range) error {
-		res, _, err := n.replica.Group().Propose(ctx, r.Encode()).Wait(ctx)
-		if err != nil {
-			return err
-		}
-		return replica.Continued(r, res)
-	}
-}
-
 // RepairLog repairs the log of a stopped node. The new epoch begins when the
 // node starts.
 func (o Offline) RepairLog(ctx context.Context, dir string, progress func(done, total uint64)) (memory.RepairReport, error) {
 	var out memory.RepairReport
 	err := o.with(ctx, dir, func(c *core) error {
-		state, err := projections.Open(c.replicaOptions().StateOptions())
+		opt := c.replicaOptions()
+		if err := opt.Alone(); err != nil {
+			return publicError(startError("shard", err))
+		}
+		state, err := projections.Open(opt.StateOptions())
 		if err != nil {
 			return publicError(startError("state", err))
 		}
 		c.state = state
-		shard, err := c.repairStopped(ctx, progress)
+		c.onClose("state", func(context.Context) error { return state.Close() })
+		if err := (streams{c}).chooseFor(ctx, state); err != nil {
+			return publicError(err)
+		}
+		shard, err := (&repair{c: c, progress: progress}).stopped(ctx)
 		out.Shards = []memory.RepairShard{shard}
-		return errors.Join(err, state.Close())
+		return err
 	})
 	return out, err
 }
 
-func (c *core) repairStopped(ctx context.Context, progress func(done, total uint64)) (memory.RepairShard, error) {
-	if _, err := needsRepair(ctx, c.stream, c.state); err != nil {
-		return memory.RepairShard{}, err
-	}
-	out, err := c.repairLog(ctx, func(r *projections.Range) error {
-		res, err := c.state.ApplyLocal(r)
-		if err != nil {
-			return err
+// stopped repairs the log of a stopped node.
+func (r *repair) stopped(ctx context.Context) (memory.RepairShard, error) {
+	state := r.c.state
+	if !r.unfinished() {
+		if _, err := needsRepair(ctx, r.c.stream, state); err != nil {
+			return memory.RepairShard{}, err
 		}
-		return replica.Continued(r, res)
-	}, progress)
+	}
+	out, err := r.run(ctx)
 	if err != nil {
 		return out, err
 	}
-	v := c.state.View()
+	v := state.View()
 	defer v.Close()
 	h, err := v.Hash()
 	cur := v.Cursor()
-	out.Epoch, out.Position, out.StateHash = cur.Epoch+1, cur.Position().String(), h.String()
+	out.Epoch, out.Position, out.StateHash = cur.Next.Epoch, cur.Position().String(), h.String()
 	out.Detail = "the new epoch begins when memnode starts"
 	return out, err
 }
@@ -118,42 +125,73 @@ func needsRepair(ctx context.Context, stream eventlog.Stream, state *projections
 	return d, nil
 }
 
-// repairLog repairs while nothing else writes. The log may hold messages that
-// the state has not applied; apply brings them into it first, for a log that is
-// made anew holds only what the state knows. A crash at any moment leaves a
-// repair that can be repeated, or a finished one.
-func (c *core) repairLog(ctx context.Context, apply func(*projections.Range) error, progress func(done, total uint64)) (memory.RepairShard, error) {
+// repair is one repair, while nothing else writes.
+type repair struct {
+	c        *core
+	progress func(done, total uint64)
+}
+
+// step is called before each step.
+func (r *repair) step(name string) {
+	if r.c.repairStep != nil {
+		r.c.repairStep(name)
+	}
+}
+
+// unfinished reports whether a repair has reserved a stream and not filled it.
+func (r *repair) unfinished() bool {
+	next := r.c.state.Cursor().Next
+	return !next.IsZero() && next != r.c.stream.Ref()
+}
+
+// propose carries out a command: through Raft, or on a stopped node, which has no
+// peers, in the state.
+func (r *repair) propose(ctx context.Context, command []byte) (any, error) {
+	defer r.step("proposed")
+	if r.c.replica == nil {
+		return r.c.state.CommandLocal(command)
+	}
+	res, _, err := r.c.replica.Group().Propose(ctx, command).Wait(ctx)
+	return res, err
+}
+
+// run carries out the steps from compare to fill. The stream that it filled is
+// then the log's.
+func (r *repair) run(ctx context.Context) (memory.RepairShard, error) {
 	out := memory.RepairShard{ID: shard0}
-	before, err := c.stream.Info(ctx)
-	if err != nil {
-		return out, fmt.Errorf("repair log: %w", err)
-	}
-	if err := c.applyTail(ctx, before.Last, apply); err != nil {
-		return out, err
-	}
-	// From here on the state may be the only copy: it has to be on disk.
-	if err := c.state.Flush(); err != nil {
-		return out, fmt.Errorf("repair log: %w", err)
-	}
-	if err := c.planEpoch(); err != nil {
-		return out, fmt.Errorf("repair log: %w", err)
-	}
-	v := c.state.View()
-	defer v.Close()
-	frames := stateFrames(v)
-	err = eventlog.Repair(ctx, c.stream, 1, frames, v.Cursor().Seq, eventlog.RepairOptions{Recreate: true, Progress: progress})
+	r.step("compare")
+	missing, err := r.compare(ctx)
 	if err != nil {
 		return out, repairError(err)
 	}
-	info, err := c.stream.Info(ctx)
-	if err != nil {
+	if err := r.adopt(ctx); err != nil {
 		return out, err
 	}
-	if err := c.adoptIdentity(info.Identity); err != nil {
+	r.step("reserve")
+	next := r.c.state.Cursor().Next
+	if !r.unfinished() {
+		if next, err = r.reserve(ctx); err != nil {
+			return out, fmt.Errorf("repair log: %w", err)
+		}
+	}
+	r.step("seal")
+	if err := r.c.stream.Seal(ctx); err != nil {
 		return out, fmt.Errorf("repair log: %w", err)
 	}
-	out.Restored, out.Events, err = restored(before, info, frames)
-	return out, errors.Join(err, c.forgetDivergence())
+	if err := r.adopt(ctx); err != nil {
+		return out, err
+	}
+	if err := r.fill(ctx, next); err != nil {
+		return out, fmt.Errorf("repair log: %w", err)
+	}
+	out.Restored, out.Events, err = r.restored(missing)
+	return out, errors.Join(err, r.c.forgetDivergence())
+}
+
+// kept is what the state keeps of the log.
+func (r *repair) kept(progress func(done, total uint64)) (src eventlog.Source, done func() error) {
+	v := r.c.state.View()
+	return eventlog.Source{Frame: stateFrames(v), Last: v.Cursor().Seq, Progress: progress}, v.Close
 }
 
 func stateFrames(v *projections.View) func(seq uint64) ([]byte, error) {
@@ -166,6 +204,12 @@ func stateFrames(v *projections.View) func(seq uint64) ([]byte, error) {
 	}
 }
 
+func (r *repair) compare(ctx context.Context) ([]eventlog.Span, error) {
+	src, done := r.kept(r.progress)
+	missing, err := eventlog.Compare(ctx, r.c.stream, src)
+	return missing, errors.Join(err, done())
+}
+
 func repairError(err error) error {
 	var refused *eventlog.RepairError
 	if errors.As(err, &refused) {
@@ -175,14 +219,32 @@ func repairError(err error) error {
 	return fmt.Errorf("repair log: %w", err)
 }
 
-// applyTail brings messages behind the state's cursor into the state. They have
-// to continue its chain, else the log is another one.
-func (c *core) applyTail(ctx context.Context, last uint64, apply func(*projections.Range) error) error {
-	cur := c.state.Cursor()
-	if last <= cur.Seq {
-		return nil
+// adopt brings what only the log holds, behind the state's cursor, into the state.
+// It has to continue the state's chain, else the log is another one. From here on
+// the state may be the only copy: it has to be on disk.
+func (r *repair) adopt(ctx context.Context) error {
+	r.step("adopt")
+	info, err := r.c.stream.Info(ctx)
+	if err != nil {
+		return fmt.Errorf("repair log: %w", err)
 	}
-	m, err := c.stream.Get(ctx, cur.Seq+1)
+	if cur := r.c.state.Cursor(); info.Last > cur.Seq {
+		if err := continues(ctx, r.c.stream, &cur); err != nil {
+			return repairError(err)
+		}
+		if err := r.applyTail(ctx, info.Last); err != nil {
+			return repairError(&eventlog.RepairError{Seq: r.c.state.Cursor().Seq + 1, Detail: err.Error()})
+		}
+	}
+	if err := r.c.state.Flush(); err != nil {
+		return fmt.Errorf("repair log: %w", err)
+	}
+	return nil
+}
+
+// continues checks that the log goes on from where the state stands.
+func continues(ctx context.Context, stream eventlog.Stream, cur *projections.Cursor) error {
+	m, err := stream.Get(ctx, cur.Seq+1)
 	if err == nil {
 		var f events.Frame
 		if f, err = events.DecodeFrame(m.Data); err == nil && f.Previous != cur.Chain {
@@ -190,95 +252,107 @@ func (c *core) applyTail(ctx context.Context, last uint64, apply func(*projectio
 		}
 	}
 	if err != nil {
-		return repairError(&eventlog.RepairError{Seq: cur.Seq + 1, Detail: fmt.Sprintf("the log goes on behind the state, which cannot take message %d: %v", cur.Seq+1, err)})
+		return &eventlog.RepairError{Seq: cur.Seq + 1, Detail: fmt.Sprintf("the log goes on behind the state, which cannot take message %d: %v", cur.Seq+1, err)}
 	}
+	return nil
+}
+
+func (r *repair) applyTail(ctx context.Context, last uint64) error {
+	c := r.c
 	v := c.state.View()
 	d, err := derive.New(c.keys, v)
 	if err = errors.Join(err, v.Close()); err != nil {
 		return err
 	}
-	if _, err := ingest.Replay(ctx, c.stream, c.state, d, last, apply); err != nil {
-		return repairError(&eventlog.RepairError{Seq: c.state.Cursor().Seq + 1, Detail: err.Error()})
-	}
-	return nil
-}
-
-// adoptIdentity makes the state know the stream that was made in place of the
-// old one, durably.
-func (c *core) adoptIdentity(identity string) error {
-	if c.replica != nil {
-		return c.replica.AdoptStream(identity)
-	}
-	index, term := c.state.AppliedIndex()
-	if err := c.state.SetOrigin(index, term, identity); err != nil {
-		return err
-	}
-	return c.state.Flush()
-}
-
-// restored counts what a repair wrote.
-func restored(before, after eventlog.Info, frames func(uint64) ([]byte, error)) (n, inside uint64, err error) {
-	n = after.Messages - min(after.Messages, before.Messages)
-	if after.Identity != before.Identity {
-		n = after.Messages
-	}
-	for seq := after.Last - n + 1; seq <= after.Last; seq++ {
-		b, err := frames(seq)
+	_, err = ingest.Replay(ctx, c.stream, c.state, d, last, func(next *projections.Range) error {
+		res, err := r.propose(ctx, next.Encode())
 		if err != nil {
-			return n, inside, err
+			return err
 		}
-		if f, err := events.DecodeFrame(b); err == nil {
-			inside += uint64(len(f.Events))
+		return replica.Continued(next, res)
+	})
+	return err
+}
+
+// reserve agrees on the next stream, durably: before it is made, all replicas know
+// its name.
+func (r *repair) reserve(ctx context.Context) (events.StreamRef, error) {
+	present, err := r.c.stream.Present(ctx)
+	if err != nil {
+		return events.StreamRef{}, err
+	}
+	var inUse uint32
+	for _, ref := range present {
+		inUse = max(inUse, ref.Epoch)
+	}
+	cur := r.c.state.Cursor()
+	res, err := r.propose(ctx, projections.NewReserve(&cur, inUse, newNodeID(r.c.cfg.Now)).Encode())
+	if err != nil {
+		return events.StreamRef{}, fmt.Errorf("reserve the next stream: %w", err)
+	}
+	reserved, ok := res.(projections.ReserveResult)
+	if !ok || reserved.Next.IsZero() {
+		return events.StreamRef{}, errors.New("reserve the next stream: the state has moved on meanwhile")
+	}
+	return reserved.Next, r.c.state.Flush()
+}
+
+// fill writes the reserved stream from the state and makes it the log's. One that
+// cannot be filled, because it was damaged after a repair had begun it, is given
+// up for another.
+func (r *repair) fill(ctx context.Context, next events.StreamRef) error {
+	r.step("fill")
+	stream, err := r.fillOne(ctx, next)
+	var unusable *eventlog.RepairError
+	if errors.As(err, &unusable) {
+		r.c.cfg.Logger.Warn("a stream that a repair had begun is given up", "epoch", next.Epoch, "err", err)
+		if next, err = r.reserve(ctx); err == nil {
+			stream, err = r.fillOne(ctx, next)
 		}
 	}
-	return n, inside, nil
-}
-
-// epochPlan is the file epoch.json: the epoch that has to begin before anything
-// else is written, because the log was repaired.
-type epochPlan struct {
-	Format int    `json:"format"`
-	Epoch  uint32 `json:"epoch"`
-}
-
-const epochFormat = 1
-
-func (c *core) epochFile() string { return filepath.Join(c.dir.shard(shard0), "epoch.json") }
-
-// planEpoch makes the next epoch durable before the repair, so that a node that
-// is killed after it begins that epoch all the same.
-func (c *core) planEpoch() error {
-	b, err := json.Marshal(epochPlan{Format: epochFormat, Epoch: c.state.Cursor().Epoch + 1})
 	if err != nil {
 		return err
 	}
-	return storage.ReplaceFile(c.cfg.FS, c.epochFile(), append(b, '\n'), 0o600)
+	r.step("use")
+	r.c.stream.Use(stream)
+	return nil
 }
 
-// raiseEpoch reports whether an epoch is planned that has not begun, in a log
-// that agrees with the state. A plan that cannot be read counts: an epoch more
-// harms nobody.
-func (c *core) raiseEpoch() bool {
-	b, err := storage.ReadFile(c.cfg.FS, c.epochFile())
-	if errors.Is(err, os.ErrNotExist) {
-		return false
+func (r *repair) fillOne(ctx context.Context, next events.StreamRef) (*eventlog.JetStream, error) {
+	stream, err := r.c.stream.Create(ctx, next)
+	if err != nil {
+		return nil, err
 	}
-	var p epochPlan
-	return err != nil || json.Unmarshal(b, &p) != nil || p.Format != epochFormat || c.state.Cursor().Epoch < p.Epoch
-}
-
-// epochRaised forgets the plan once its epoch has begun. The begin is in the
-// log, so the removal need not be synced.
-func (c *core) epochRaised() error {
-	if c.raiseEpoch() {
-		return nil
+	info, err := stream.Info(ctx)
+	if err == nil && info.Identity != next.Identity {
+		err = &eventlog.RepairError{Seq: 1, Detail: "another stream has its name"}
 	}
-	return removeIfThere(c.cfg.FS, c.epochFile())
+	if err != nil {
+		return nil, err
+	}
+	src, done := r.kept(func(at, total uint64) {
+		r.step("filling")
+		if r.progress != nil {
+			r.progress(at, total)
+		}
+	})
+	return stream, errors.Join(eventlog.Fill(ctx, stream, src), done())
 }
 
-// epochs tells the replica of the plan.
-type epochs struct{ c *core }
-
-func (e epochs) Due() bool { return e.c.raiseEpoch() }
-
-func (e epochs) Began() error { return e.c.epochRaised() }
+// restored counts what a repair wrote that was missing.
+func (r *repair) restored(missing []eventlog.Span) (frames, inside uint64, err error) {
+	src, done := r.kept(nil)
+	for _, span := range missing {
+		for seq := span.From; seq <= span.To && err == nil; seq++ {
+			var b []byte
+			if b, err = src.Frame(seq); err != nil {
+				break
+			}
+			frames++
+			if f, ferr := events.DecodeFrame(b); ferr == nil {
+				inside += uint64(len(f.Events))
+			}
+		}
+	}
+	return frames, inside, errors.Join(err, done())
+}

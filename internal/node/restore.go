@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"mneme/internal/keyring"
+	"mneme/internal/projections"
 	"mneme/internal/replica"
 	"mneme/internal/storage"
 	"mneme/memory"
@@ -28,14 +29,14 @@ func (o Offline) Restore(ctx context.Context, dir, logPath, keysPath string, pro
 		return out, err
 	}
 	// The log is checked as a whole before anything is made of it.
-	total, err := checkBackup(fsys, logPath)
+	total, epoch, err := checkBackup(fsys, logPath)
 	if err != nil {
 		return out, err
 	}
 	if err := beginRestore(fsys, dir); err != nil {
 		return out, memory.Errorf(memory.CodeInvalid, "%v", err).WithCause(err)
 	}
-	report, err := o.restore(ctx, dir, logPath, keysPath, total, progress)
+	report, err := o.restore(ctx, dir, logPath, keysPath, total, epoch, progress)
 	if err != nil {
 		return out, errors.Join(err, undoRestore(fsys, dir, existed))
 	}
@@ -133,20 +134,26 @@ func endRestore(fsys vfs.FS, dir string) error {
 	return storage.SyncDir(fsys, dir)
 }
 
-func checkBackup(fsys vfs.FS, logPath string) (uint64, error) {
+// checkBackup reads a backup of the log as a whole and returns how many messages
+// it has and the last epoch in it.
+func checkBackup(fsys vfs.FS, logPath string) (frames uint64, epoch uint32, err error) {
 	f, err := fsys.Open(logPath)
 	if err != nil {
-		return 0, memory.Errorf(memory.CodeInvalid, "%v", err)
+		return 0, 0, memory.Errorf(memory.CodeInvalid, "%v", err)
 	}
 	defer f.Close()
-	_, frames, err := readBackup(f, func(uint64, []byte) error { return nil })
+	var at projections.Cursor
+	_, frames, err = readBackup(f, func(_ uint64, data []byte) error {
+		_, _, err := at.Follow(data)
+		return err
+	})
 	if err != nil {
-		return 0, memory.Errorf(memory.CodeLogDiverged, "%s cannot be restored: %v", logPath, err).WithHint("use another copy of the backup")
+		return 0, 0, memory.Errorf(memory.CodeLogDiverged, "%s cannot be restored: %v", logPath, err).WithHint("use another copy of the backup")
 	}
-	return frames, nil
+	return frames, at.Epoch, nil
 }
 
-func (o Offline) restore(ctx context.Context, dir, logPath, keysPath string, total uint64, progress func(done, total uint64)) (memory.RebuildShard, error) {
+func (o Offline) restore(ctx context.Context, dir, logPath, keysPath string, total uint64, epoch uint32, progress func(done, total uint64)) (memory.RebuildShard, error) {
 	cfg := o.Config
 	cfg.DataDir, cfg.NATSAddr, cfg.NATSURL = dir, "127.0.0.1:0", ""
 	cfg.setDefaults()
@@ -160,12 +167,12 @@ func (o Offline) restore(ctx context.Context, dir, logPath, keysPath string, tot
 	}
 	c := &core{cfg: cfg, restoring: true}
 	started := time.Now()
-	report, err := c.restoreFrom(ctx, logPath, total, progress)
+	report, err := c.restoreFrom(ctx, logPath, total, epoch, progress)
 	report.TookMS = time.Since(started).Milliseconds()
 	return report, errors.Join(publicError(err), c.close(context.WithoutCancel(ctx)))
 }
 
-func (c *core) restoreFrom(ctx context.Context, logPath string, total uint64, progress func(done, total uint64)) (memory.RebuildShard, error) {
+func (c *core) restoreFrom(ctx context.Context, logPath string, total uint64, epoch uint32, progress func(done, total uint64)) (memory.RebuildShard, error) {
 	var out memory.RebuildShard
 	if err := c.restoreNode(logPath); err != nil {
 		return out, err
@@ -174,6 +181,11 @@ func (c *core) restoreFrom(ctx context.Context, logPath string, total uint64, pr
 		return out, err
 	}
 	if err := c.openLog(ctx, func(_, _, _ string) bool { return false }); err != nil {
+		return out, err
+	}
+	// What was written after the backup is lost, and its positions are not to be
+	// given out again.
+	if err := (streams{c}).begin(ctx, epoch+1); err != nil {
 		return out, err
 	}
 	f, err := c.cfg.FS.Open(logPath)

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"mneme/internal/events"
 	"mneme/memory"
 )
 
@@ -41,7 +40,7 @@ func rotten(t *testing.T, seq uint64) (dir string, want memory.ShardStatus) {
 // rot flips a bit in the middle of a message that some block of the log holds.
 func rot(t *testing.T, dir string, message []byte) {
 	t.Helper()
-	blocks, err := filepath.Glob(filepath.Join(dir, "nats", "jetstream", "*", "streams", events.StreamName(0), "msgs", "*.blk"))
+	blocks, err := filepath.Glob(filepath.Join(dir, "nats", "jetstream", "*", "streams", "*", "msgs", "*.blk"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,8 +228,8 @@ func TestStoppedLogIsRepaired(t *testing.T) {
 			if got := shardOf(t, n); got.StateHash != want.StateHash || got.Epoch != 1 || got.Log.Diverged != "" {
 				t.Errorf("%+v, want %+v", got, want)
 			}
-			if _, err := os.Stat(n.epochFile()); err == nil {
-				t.Error("the plan of the epoch is still there")
+			if left, err := n.stream.Present(t.Context()); err != nil || len(left) != 1 || left[0].Epoch != 1 {
+				t.Errorf("the streams %v are there, %v", left, err)
 			}
 			must(t, n, "life goes on")
 			sound(t, n)

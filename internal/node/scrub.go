@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mneme/internal/eventlog"
+	"mneme/internal/events"
 	"mneme/internal/ingest"
 	"mneme/memory"
 )
@@ -81,7 +82,7 @@ func (s *logScrub) run(ctx context.Context) {
 // pass reads the log once. It ends early at the first divergence.
 func (s *logScrub) pass(ctx context.Context) error {
 	began := time.Now()
-	identity := s.n.state.Cursor().Identity
+	stream := s.n.stream.Ref()
 	sc, err := eventlog.BeginScrub(ctx, s.n.stream, eventlog.Tail{Shard: shard0})
 	if err != nil {
 		return err
@@ -93,7 +94,7 @@ func (s *logScrub) pass(ctx context.Context) error {
 	defer s.set(func(st *memory.ScrubStatus) { st.Running = false })
 	for more := true; more; {
 		before := sc.Report().Bytes
-		if more, err = s.step(ctx, sc, identity); err != nil {
+		if more, err = s.step(ctx, sc, stream); err != nil {
 			return err
 		}
 		r := sc.Report()
@@ -114,9 +115,9 @@ func (s *logScrub) pass(ctx context.Context) error {
 
 var errLogReplaced = errors.New("the log was made anew meanwhile")
 
-func (s *logScrub) step(ctx context.Context, sc *eventlog.Scrubber, identity string) (more bool, err error) {
+func (s *logScrub) step(ctx context.Context, sc *eventlog.Scrubber, stream events.StreamRef) (more bool, err error) {
 	defer s.hold()()
-	if s.n.state.Cursor().Identity != identity {
+	if s.n.stream.Ref() != stream {
 		return false, errLogReplaced
 	}
 	v := s.n.state.View()

@@ -76,10 +76,24 @@ func (ev *event) took(types ...events.Type) bool {
 	return ev.result.Outcome == OutcomeApplied && slices.Contains(types, ev.Type)
 }
 
-// applyCommand folds a range that came through Raft.
-func (t *tx) applyCommand(r *Range) (RangeResult, error) {
+// command carries out a Raft entry and returns its result.
+func (t *tx) command(data []byte) (any, error) {
+	if len(data) > 0 && data[0] == commandReserve {
+		r, err := DecodeReserve(data)
+		if err != nil {
+			return nil, err
+		}
+		if err := t.agrees(r.Applied); err != nil {
+			return nil, err
+		}
+		return t.reserve(r), nil
+	}
+	r, err := DecodeRange(data)
+	if err != nil {
+		return nil, err
+	}
 	if err := t.agrees(r.Applied); err != nil {
-		return RangeResult{}, err
+		return nil, err
 	}
 	return t.applyRange(r)
 }
@@ -117,13 +131,8 @@ func (c *Cursor) Valid(message []byte) (events.Frame, bool, error) {
 	if err != nil || !f.Continues(c.Shard, c.Seq+1, c.Chain, c.Term) {
 		return f, false, nil
 	}
-	return f, f.Epoch == c.Epoch || f.Epoch == c.Epoch+1 && opensEpoch(&f), nil
-}
-
-// opensEpoch reports whether the frame's first event is epoch.began.
-func opensEpoch(f *events.Frame) bool {
-	e, err := events.DecodeEnvelope(f.Events[0])
-	return err == nil && e.Type == events.TypeEpochBegan
+	_, opens := events.EpochOf(&f, c.Epoch)
+	return f, f.Epoch == c.Epoch || opens, nil
 }
 
 func (t *tx) applyFrame(rf *RangeFrame) ([]EventResult, error) {

@@ -30,7 +30,7 @@ func sampleRange() *Range {
 
 func TestRangeGolden(t *testing.T) {
 	b := sampleRange().Encode()
-	const want = "04" + "00000002" + "0000000000000005" + "0800000000000000000000000000000000000000000000000000000000000000" +
+	const want = "0105" + "00000002" + "0000000000000005" + "0800000000000000000000000000000000000000000000000000000000000000" +
 		"0000000000000007" + "0102000000000000000000000000000000000000000000000000000000000000" + "02" +
 		"04766f6964" + "00" + "056672616d65" + "04" + "00" +
 		"3d" + // sections: text, attributes, uri, vectors, next
@@ -53,8 +53,10 @@ func TestRangeGolden(t *testing.T) {
 			t.Errorf("cut at %d: %v", n, err)
 		}
 	}
-	if _, err := DecodeRange(append([]byte{rangeVersion + 1}, b[1:]...)); !errors.Is(err, events.ErrNewer) {
-		t.Error(err)
+	for _, head := range [][]byte{{commandRange, rangeVersion + 1}, {99, rangeVersion}} {
+		if _, err := DecodeRange(append(head, b[2:]...)); !errors.Is(err, events.ErrNewer) {
+			t.Error(err)
+		}
 	}
 	if _, err := DecodeRange(append(b, 0)); !errors.Is(err, events.ErrMalformed) {
 		t.Error(err)
@@ -63,7 +65,7 @@ func TestRangeGolden(t *testing.T) {
 
 // TestRangeAllocation: counts that promise more than the bytes hold cost nothing.
 func TestRangeAllocation(t *testing.T) {
-	head := append([]byte{rangeVersion}, make([]byte, rangeFixed-1)...)
+	head := append([]byte{commandRange, rangeVersion}, make([]byte, rangeFixed-2)...)
 	for _, n := range []uint64{1 << 24, math.MaxUint64} {
 		checkAllocation(t, head, binary.AppendUvarint(nil, n))
 	}
@@ -90,7 +92,7 @@ func checkAllocation(t *testing.T, head, huge []byte) {
 
 func FuzzRange(f *testing.F) {
 	f.Add(sampleRange().Encode())
-	f.Add([]byte{rangeVersion})
+	f.Add([]byte{commandRange, rangeVersion})
 	f.Add((&Range{}).Encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var before, after runtime.MemStats
@@ -110,6 +112,30 @@ func FuzzRange(f *testing.F) {
 			t.Fatalf("%+v becomes %+v, %v", r, again, err)
 		}
 	})
+}
+
+func TestReserveGolden(t *testing.T) {
+	r := &Reserve{Applied: Mark{5, events.Chain{8}}, Replaces: events.StreamRef{Epoch: 1, Identity: "old"}, Next: events.StreamRef{Epoch: 3, Identity: "new"}}
+	b := r.Encode()
+	const want = "0201" + "0000000000000005" + "0800000000000000000000000000000000000000000000000000000000000000" +
+		"00000001" + "036f6c64" + "00000003" + "036e6577"
+	if got := hex.EncodeToString(b); got != want {
+		t.Errorf("Raft logs that exist hold other bytes\n got %s\nwant %s", got, want)
+	}
+	if got, err := DecodeReserve(b); err != nil || *got != *r {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for n := range b {
+		if _, err := DecodeReserve(b[:n]); !errors.Is(err, events.ErrMalformed) {
+			t.Errorf("cut at %d: %v", n, err)
+		}
+	}
+	r.Next.Identity = strings.Repeat("x", maxIdentity+1)
+	for name, b := range map[string][]byte{"long identity": r.Encode(), "tail": append(b, 0)} {
+		if _, err := DecodeReserve(b); !errors.Is(err, events.ErrMalformed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 // FuzzKeys: keys sort as what they are made of, and parse back.

@@ -1,10 +1,21 @@
 package projections
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"fmt"
+
+	"mneme/internal/events"
+)
 
 // PipelineVersion is the version of derive and fold together. State built by
 // another version is rebuilt, never mixed.
 const PipelineVersion = 5
+
+// The first byte of a command says what it is.
+const (
+	commandRange   = 1
+	commandReserve = 2
+)
 
 func appendBytes(b, v []byte) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(v))), v...)
@@ -51,4 +62,18 @@ func (d *decoder) count(size int) int {
 		return 0
 	}
 	return int(n)
+}
+
+// command reads the two bytes with which a command begins.
+func (d *decoder) command(name string, kind, version byte) error {
+	if k := d.take(1); !d.bad && k[0] != kind {
+		return fmt.Errorf("%s: command %d: %w", name, k[0], events.ErrNewer)
+	}
+	switch v := d.take(1); {
+	case d.bad || v[0] < version:
+		return fmt.Errorf("%s: %w", name, events.ErrMalformed)
+	case v[0] > version:
+		return fmt.Errorf("%s version %d: %w", name, v[0], events.ErrNewer)
+	}
+	return nil
 }

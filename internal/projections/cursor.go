@@ -22,7 +22,36 @@ type Cursor struct {
 	Partitions uint32 // partitions made so far
 	Pipeline   uint32
 	Events     uint64 // events folded since the beginning
-	Identity   string // identity of the stream the state was fed from
+	Identity   string // of the stream that the state is fed from
+	// Next is the stream that is reserved to take the present one's place; zero =
+	// none. Its epoch.began ends the reservation.
+	Next events.StreamRef
+}
+
+// Stream is the stream that the state is fed from.
+func (c *Cursor) Stream() events.StreamRef {
+	return events.StreamRef{Epoch: c.Epoch, Identity: c.Identity}
+}
+
+// newest is the stream that was reserved last.
+func (c *Cursor) newest() events.StreamRef {
+	if c.Next.IsZero() {
+		return c.Stream()
+	}
+	return c.Next
+}
+
+// feed makes a stream the one that the state is fed from. One whose epoch has
+// not begun is taken over with its epoch.began.
+func (c *Cursor) feed(s events.StreamRef) {
+	if s.Epoch > c.Epoch {
+		c.Next = s
+		return
+	}
+	c.Identity = s.Identity
+	if c.Next.Epoch <= c.Epoch {
+		c.Next = events.StreamRef{}
+	}
 }
 
 // Position is the public form of the cursor.
@@ -53,19 +82,22 @@ func (c *Cursor) begin(f *events.Frame) {
 	if f.Term != c.Term {
 		c.Term, c.Round = f.Term, 0
 	}
-	c.Epoch = f.Epoch
+	if s, ok := events.EpochOf(f, c.Epoch); ok {
+		c.Epoch = s.Epoch
+		c.feed(s)
+	}
 	if b, ok := events.BeganOf(f); ok {
 		c.Round = b.Round
 	}
 }
 
 const (
-	cursorVersion = 2
-	cursorFixed   = 1 + 8 + 8 + 2 + 4 + 8 + 4 + 8 + 4 + 32 + 8 + 4 + 4 + 8
+	cursorVersion = 3
+	cursorFixed   = 1 + 8 + 8 + 2 + 4 + 8 + 4 + 8 + 4 + 32 + 8 + 4 + 4 + 8 + 4
 )
 
 func (c *Cursor) encode() []byte {
-	b := make([]byte, 0, cursorFixed+len(c.Identity))
+	b := make([]byte, 0, cursorFixed+len(c.Next.Identity)+len(c.Identity)+1)
 	b = append(b, cursorVersion)
 	b = be64(b, c.RaftIndex)
 	b = be64(b, c.RaftTerm)
@@ -80,6 +112,8 @@ func (c *Cursor) encode() []byte {
 	b = be32(b, c.Partitions)
 	b = be32(b, c.Pipeline)
 	b = be64(b, c.Events)
+	b = be32(b, c.Next.Epoch)
+	b = appendBytes(b, []byte(c.Next.Identity))
 	return append(b, c.Identity...)
 }
 
@@ -99,6 +133,11 @@ func decodeCursor(b []byte) (Cursor, error) {
 	copy(c.Chain[:], b[47:79])
 	c.SealedAt = int64(u64(b[79:]))
 	c.Partitions, c.Pipeline, c.Events = u32(b[87:]), u32(b[91:]), u64(b[95:])
-	c.Identity = string(b[cursorFixed:])
+	c.Next.Epoch = u32(b[103:])
+	rest := &decoder{b: b[cursorFixed:]}
+	c.Next.Identity, c.Identity = string(rest.bytes()), string(rest.rest())
+	if rest.bad {
+		return c, fmt.Errorf("cursor: %w", events.ErrMalformed)
+	}
 	return c, nil
 }

@@ -33,8 +33,14 @@ const (
 	frameValid = 1
 )
 
-// frame keeps what a frame has besides its events.
+// frame keeps what a frame has besides its events. If it opens an epoch, positions
+// of the former one stay valid up to here; epochs that it passes over hold nothing.
 func (l *eventLog) frame(seq uint64, f *events.Frame) error {
+	for epoch := l.t.cursor.Epoch + 1; epoch <= f.Epoch; epoch++ {
+		if err := l.t.b.Set(epochKey(epoch), be64(nil, seq), nil); err != nil {
+			return err
+		}
+	}
 	return l.t.b.Set(frameKey(seq), f.AppendHeader([]byte{frameValid}), nil)
 }
 
@@ -52,8 +58,6 @@ func (l *eventLog) fold(ev *event) error {
 	case ev.result.Outcome == OutcomeQuarantined:
 		l.t.out.Quarantined++
 		return l.t.b.Set(quarantineKey(ev.at), []byte(ev.code), nil)
-	case ev.took(events.TypeEpochBegan): // positions of the former epoch stay valid up to here
-		return l.t.b.Set(epochKey(l.t.cursor.Epoch), be64(nil, ev.at.Seq), nil)
 	case ev.took(events.TypeNamespaceDeleted):
 		return l.t.b.Set(metaErasedKey, be64(nil, ev.at.Seq), nil)
 	}

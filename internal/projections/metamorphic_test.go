@@ -416,7 +416,7 @@ func rebuild(t *testing.T, h *history, rnd *rand.Rand) (*projections.State, []pr
 			continue
 		}
 		fold(t, h.keys, beside, h.log[:to], 1+rnd.IntN(50))
-		must(t, beside.SetOrigin(99, 4, "stream"))
+		must(t, beside.SetOrigin(99, 4, events.StreamRef{Epoch: beside.Cursor().Epoch, Identity: "stream"}))
 		before := hashOf(t, s)
 		must(t, s.Swap(beside))
 		if hashOf(t, s) != before {

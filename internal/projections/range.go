@@ -44,23 +44,20 @@ func NewRange(c *Cursor) *Range {
 func (r *Range) End() uint64 { return r.Previous + uint64(len(r.Frames)) }
 
 const (
-	// rangeVersion is the version of the command. In versions 1 and 2
-	// contributions had no sections, and a command did not name its proposer's
-	// mark. In 3 terms had keys.
-	rangeVersion = 4
-	rangeFixed   = 1 + 4 + 8 + 32 + 8 + 32
+	rangeVersion = 5
+	rangeFixed   = 2 + 4 + 8 + 32 + 8 + 32
 )
 
 // Encode returns the bytes of the command:
 //
-//	u8 version ‖ u32 pipeline ‖ u64 applied ‖ chain 32 ‖ u64 previous ‖ chain 32 ‖ uvarint frames,
+//	u8 1 ‖ u8 version ‖ u32 pipeline ‖ u64 applied ‖ chain 32 ‖ u64 previous ‖ chain 32 ‖ uvarint frames,
 //	each: uvarint length ‖ frame ‖ uvarint contributions, each: uvarint length ‖ contribution
 func (r *Range) Encode() []byte {
 	n := rangeFixed + binary.MaxVarintLen64
 	for i := range r.Frames {
 		n += len(r.Frames[i].Bytes) * 3
 	}
-	b := append(make([]byte, 0, n), rangeVersion)
+	b := append(make([]byte, 0, n), commandRange, rangeVersion)
 	b = be32(b, r.Pipeline)
 	b = append(be64(b, r.Applied.Seq), r.Applied.Chain[:]...)
 	b = append(be64(b, r.Previous), r.Chain[:]...)
@@ -92,15 +89,11 @@ func (f *RangeFrame) EncodedSize() int {
 // DecodeRange parses what Encode wrote; frames and contributions alias b.
 func DecodeRange(b []byte) (*Range, error) {
 	d := &decoder{b: b}
-	version := d.take(1)
-	if d.bad || version[0] < rangeVersion {
-		return nil, fmt.Errorf("apply range: %w", events.ErrMalformed)
-	}
-	if version[0] > rangeVersion {
-		return nil, fmt.Errorf("apply range version %d: %w", version[0], events.ErrNewer)
+	if err := d.command("apply range", commandRange, rangeVersion); err != nil {
+		return nil, err
 	}
 	r := &Range{}
-	if v := d.take(rangeFixed - 1); v != nil {
+	if v := d.take(rangeFixed - 2); v != nil {
 		r.Pipeline = binary.BigEndian.Uint32(v)
 		r.Applied.Seq = binary.BigEndian.Uint64(v[4:])
 		copy(r.Applied.Chain[:], v[12:])

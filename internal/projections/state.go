@@ -173,11 +173,7 @@ func (s *State) Apply(commands []Command) ([]any, error) {
 		if c.Index <= t.cursor.RaftIndex {
 			continue
 		}
-		r, err := DecodeRange(c.Data)
-		if err != nil {
-			return nil, &CommandError{c.Index, err}
-		}
-		res, err := t.applyCommand(r)
+		res, err := t.command(c.Data)
 		if err != nil {
 			return nil, &CommandError{c.Index, err}
 		}
@@ -202,12 +198,25 @@ func (s *State) ApplyLocal(r *Range) (RangeResult, error) {
 	return res, s.commit(g, t)
 }
 
-// SetOrigin records the Raft index and the stream identity that a rebuilt state
-// takes over, before it is swapped in.
-func (s *State) SetOrigin(index, term uint64, identity string) error {
+// CommandLocal carries out a command that does not come through Raft: work on a
+// stopped node that has no peers.
+func (s *State) CommandLocal(data []byte) (any, error) {
 	g, t := s.begin()
 	defer t.b.Close()
-	t.cursor.RaftIndex, t.cursor.RaftTerm, t.cursor.Identity = index, term, identity
+	res, err := t.command(data)
+	if err != nil {
+		return nil, err
+	}
+	return res, s.commit(g, t)
+}
+
+// SetOrigin records the Raft index that a state built from the log takes over,
+// before it is swapped in, and the stream that it was built from.
+func (s *State) SetOrigin(index, term uint64, stream events.StreamRef) error {
+	g, t := s.begin()
+	defer t.b.Close()
+	t.cursor.RaftIndex, t.cursor.RaftTerm = index, term
+	t.cursor.feed(stream)
 	return s.commit(g, t)
 }
 

@@ -73,20 +73,8 @@ func (m *machine) swap(sibling *projections.State, catchUp func(to uint64) error
 	if got := sibling.Cursor(); got.Seq != want.Seq || got.Chain != want.Chain {
 		return fmt.Errorf("the log leads to %s, the state stands at %s", got.Position(), want.Position())
 	}
-	if err := sibling.SetOrigin(want.RaftIndex, want.RaftTerm, want.Identity); err != nil {
+	if err := sibling.SetOrigin(want.RaftIndex, want.RaftTerm, want.Stream()); err != nil {
 		return err
 	}
 	return m.state.Swap(sibling)
-}
-
-// adopt makes the state know the stream that was made in place of the old one,
-// durably.
-func (m *machine) adopt(identity string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	index, term := m.state.AppliedIndex()
-	if err := m.state.SetOrigin(index, term, identity); err != nil {
-		return err
-	}
-	return m.state.Flush()
 }

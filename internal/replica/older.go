@@ -45,7 +45,7 @@ func (o *Options) buildOlder(ctx context.Context, older *projections.OlderError)
 	if err != nil {
 		return err
 	}
-	err = o.fillNext(ctx, next, older, info.Identity, cannot)
+	err = o.fillNext(ctx, next, older, info, cannot)
 	var gap *eventlog.GapError
 	if errors.As(err, &gap) {
 		err = cannot(fmt.Sprintf("the log is damaged: %v", gap))
@@ -67,7 +67,7 @@ func (o *Options) buildOlder(ctx context.Context, older *projections.OlderError)
 }
 
 // fillNext replays the log into next, which must pass where the older state stood.
-func (o *Options) fillNext(ctx context.Context, next *projections.State, older *projections.OlderError, identity string, cannot func(string) error) error {
+func (o *Options) fillNext(ctx context.Context, next *projections.State, older *projections.OlderError, info eventlog.Info, cannot func(string) error) error {
 	if older.Cursor.Seq > 0 {
 		if _, err := replay(ctx, o.Stream, o.Keys, next, older.Cursor.Seq, nil); err != nil {
 			return err
@@ -79,7 +79,7 @@ func (o *Options) fillNext(ctx context.Context, next *projections.State, older *
 	if _, err := replay(ctx, o.Stream, o.Keys, next, 0, nil); err != nil {
 		return err
 	}
-	if err := o.setOrigin(next, identity); err != nil {
+	if err := o.setOrigin(next, info); err != nil {
 		return err
 	}
 	return next.Flush()

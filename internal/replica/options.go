@@ -3,6 +3,7 @@ package replica
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"mneme/internal/eventlog"
+	"mneme/internal/events"
 	"mneme/internal/ingest"
 	"mneme/internal/keyring"
 	"mneme/internal/projections"
@@ -53,12 +55,19 @@ type Worker interface {
 	Work(ctx context.Context, w *ingest.Writer)
 }
 
-// Epochs says when a new epoch of the log is due: the log was repaired.
-type Epochs interface {
-	// Due reports whether the next term has to begin a new epoch.
-	Due() bool
-	// Began says that a term has begun, with the epoch that was due.
-	Began() error
+// Streams knows which stream keeps the shard's log: a repair puts another one in
+// its place.
+type Streams interface {
+	// Choose opens the stream that goes on from where a state stands, before anything
+	// is built from it. hashes may be nil.
+	Choose(ctx context.Context, at projections.Cursor, hashes func(uint64) (events.Hash, bool)) error
+	// Ref names the stream that was chosen.
+	Ref() events.StreamRef
+	// Prepare finishes a repair that was interrupted, at the beginning of a term. It
+	// reports whether there was one, and why it could not be finished.
+	Prepare(ctx context.Context) (finished bool, d *eventlog.DivergedError)
+	// Begun says that a term has begun on the stream that was chosen.
+	Begun(ctx context.Context)
 }
 
 // Options of a replica. All but those that say otherwise are required.
@@ -85,8 +94,8 @@ type Options struct {
 	// Begun says that events were written to this shard before. An empty log
 	// without a state is a loss then, not a first start.
 	Begun bool
-	// Epochs may be nil.
-	Epochs Epochs
+	// Streams may be nil: Stream is then the only one.
+	Streams Streams
 	// Refuse says why writes must not be taken now; nil = they may.
 	Refuse func() *memory.Error
 
@@ -127,6 +136,17 @@ func (o Options) StateOptions() projections.Options {
 	o.setDefaults()
 	return projections.Options{Dir: o.stateDir(), Shard: o.Shard, FS: o.FS, Logger: o.Logger,
 		CacheBytes: o.CacheBytes, ReserveBytes: o.ReserveBytes, OnFault: logFault(o.Logger), OnApply: o.onApply}
+}
+
+// Alone refuses work on the state of a stopped replica that has peers: what is
+// changed there without them is another state.
+func (o Options) Alone() error {
+	o.setDefaults()
+	if found, err := raftfsm.Inspect(o.groupOptions()); err != nil || found.Alone {
+		return nil // a damaged Raft log is the next start's to tell
+	}
+	return &DamagedError{Message: fmt.Sprintf("the shard in %s has replicas on other nodes", o.Dir),
+		Hint: "start the nodes and do it there", Err: ErrPeers}
 }
 
 func (o Options) stateDir() string { return filepath.Join(o.Dir, "state") }

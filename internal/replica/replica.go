@@ -132,16 +132,20 @@ func (r *Replica) Close() error {
 // startWriter opens the writer of a Raft term.
 func (r *Replica) startWriter(ctx context.Context, term uint64) (*ingest.Writer, error) {
 	o := &r.opt
-	raise := o.Epochs != nil && r.Diverged() == nil && o.Epochs.Due()
+	var ref events.StreamRef
+	if o.Streams != nil {
+		if finished, d := o.Streams.Prepare(ctx); finished || d != nil {
+			r.SetDiverged(d)
+		}
+		ref = o.Streams.Ref()
+	}
 	w, err := ingest.Start(ctx, ingest.Options{Shard: o.Shard, Stream: o.Stream, Group: r.group, Term: term, State: r.state,
-		Keys: o.Keys, Book: o.Book, Now: o.Now, Logger: o.Logger, Refuse: o.Refuse, RaiseEpoch: raise})
+		Keys: o.Keys, Book: o.Book, Now: o.Now, Logger: o.Logger, Refuse: o.Refuse, Ref: ref, Diverged: r.Diverged()})
 	if err != nil {
 		return nil, err
 	}
-	if o.Epochs != nil && w.Diverged() == nil {
-		if err := o.Epochs.Began(); err != nil {
-			o.Logger.Warn("the plan of an epoch that has begun is left", "err", err)
-		}
+	if o.Streams != nil && w.Diverged() == nil {
+		o.Streams.Begun(ctx)
 	}
 	return w, nil
 }
@@ -205,10 +209,6 @@ func (r *Replica) CheckLog(ctx context.Context) error {
 func (r *Replica) RenewState() (gone func(context.Context) error, err error) {
 	return r.machine.renew()
 }
-
-// AdoptStream makes the state know the stream that was made in place of the old
-// one, durably.
-func (r *Replica) AdoptStream(identity string) error { return r.machine.adopt(identity) }
 
 // Linear waits until the state is linearizable: this replica leads, its writer is
 // open in this very term, and the state holds all that was accepted, which may be

@@ -14,6 +14,7 @@ import (
 
 	"mneme/internal/derive"
 	"mneme/internal/eventlog"
+	"mneme/internal/events"
 	"mneme/internal/ingest"
 	"mneme/internal/keyring"
 	"mneme/internal/projections"
@@ -57,6 +58,9 @@ func (o *Options) openState(ctx context.Context) (*projections.State, error) {
 		if err := o.mayBuild(err); err != nil {
 			return nil, err
 		}
+		if err := o.choose(ctx, older.Cursor, nil); err != nil {
+			return nil, err
+		}
 		if err := o.buildOlder(ctx, older); err != nil {
 			return nil, err
 		}
@@ -65,10 +69,28 @@ func (o *Options) openState(ctx context.Context) (*projections.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := o.sweepOlder(); err != nil {
+	v := state.View()
+	err = errors.Join(o.sweepOlder(), o.choose(ctx, v.Cursor(), ingest.FrameHashes(v)), v.Close())
+	if err != nil {
 		return nil, errors.Join(err, state.Close())
 	}
 	return state, nil
+}
+
+// choose opens the stream that goes on from where a state stands.
+func (o *Options) choose(ctx context.Context, at projections.Cursor, hashes func(uint64) (events.Hash, bool)) error {
+	if o.Streams == nil {
+		return nil
+	}
+	return o.Streams.Choose(ctx, at, hashes)
+}
+
+// origin is the stream that a state is built from.
+func (o *Options) origin(c projections.Cursor, info eventlog.Info) events.StreamRef {
+	if o.Streams == nil {
+		return events.StreamRef{Epoch: c.Epoch, Identity: info.Identity}
+	}
+	return o.Streams.Ref()
 }
 
 // mayBuild refuses to build a state that cannot be opened from the log if there
@@ -109,7 +131,7 @@ func (o *Options) fillState(ctx context.Context, state *projections.State) error
 		return &DamagedError{Message: fmt.Sprintf("%s: there are keys of namespaces, but neither a log nor a state", o.Dir),
 			Hint: "put nats/ or shards/ back, or memctl restore a backup into a new directory; to begin anew choose another --data-dir"}
 	case info.Last == 0 || !o.alone():
-		return state.SetOrigin(0, 0, info.Identity)
+		return state.SetOrigin(0, 0, o.origin(state.Cursor(), info))
 	}
 	o.Logger.Info("building the state from the log", "frames", info.Last)
 	started := time.Now()
@@ -118,12 +140,12 @@ func (o *Options) fillState(ctx context.Context, state *projections.State) error
 		return err
 	}
 	o.Logger.Info("state built", "frames", n, "took", time.Since(started).Round(time.Millisecond))
-	return o.setOrigin(state, info.Identity)
+	return o.setOrigin(state, info)
 }
 
 // setOrigin gives a state that was built from the whole event log the Raft index
-// and term of the last entry, and the log's identity.
-func (o *Options) setOrigin(state *projections.State, identity string) error {
+// and term of the last entry, and the log's stream.
+func (o *Options) setOrigin(state *projections.State, info eventlog.Info) error {
 	raft, err := raftfsm.Inspect(o.groupOptions())
 	if err != nil {
 		return err
@@ -134,7 +156,7 @@ func (o *Options) setOrigin(state *projections.State, identity string) error {
 		// next term must be higher than that of every frame.
 		index, term = max(index, 1), c.Term
 	}
-	return state.SetOrigin(index, term, identity)
+	return state.SetOrigin(index, term, o.origin(state.Cursor(), info))
 }
 
 // replay folds the log behind the state's cursor into it, up to a sequence (0 =

@@ -176,8 +176,13 @@ func (r *replica) lead(term uint64) {
 	h := &host{r: r, n: r.w.hosts}
 	r.w.hosts++
 	raise := r.w.faulty && r.w.rng.IntN(100) < r.w.rates.raise
+	at := r.state.Cursor()
+	ref := at.Stream()
+	if raise {
+		ref.Epoch++
+	}
 	h.w = ingest.NewStepped(ingest.Options{Stream: r.w.log.look(r, 0), Group: r.raft, Term: term, State: r.state, Keys: r.w.keys,
-		Book: settings.NewBook(r.w.keys), Now: r.w.now, Rand: r.w.random, RaiseEpoch: raise, MaxFrameBytes: 4000,
+		Book: settings.NewBook(r.w.keys), Now: r.w.now, Rand: r.w.random, Ref: ref, MaxFrameBytes: 4000,
 		SinceBoot: func() time.Duration { return r.w.elapsed }}, h)
 	r.host = h
 	if raise {

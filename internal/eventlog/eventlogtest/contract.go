@@ -14,8 +14,8 @@ import (
 
 // Run checks that a Stream keeps its contract. open returns a fresh, empty
 // stream that begins at 1.
-func Run(t *testing.T, open func(t *testing.T) eventlog.RepairStream) {
-	for name, test := range map[string]func(*testing.T, eventlog.RepairStream){
+func Run(t *testing.T, open func(t *testing.T) eventlog.Stream) {
+	for name, test := range map[string]func(*testing.T, eventlog.Stream){
 		"Empty":              testEmpty,
 		"AppendAndRead":      testAppendAndRead,
 		"WrongExpectation":   testWrongExpectation,
@@ -25,7 +25,6 @@ func Run(t *testing.T, open func(t *testing.T) eventlog.RepairStream) {
 		"Sizes":              testSizes,
 		"ConcurrentWriters":  testConcurrentWriters,
 		"ReadWhileAppending": testReadWhileAppending,
-		"Recreate":           testRecreate,
 		"Cancelled":          testCancelled,
 		"Closed":             testClosed,
 	} {
@@ -79,7 +78,7 @@ func expectInfo(t *testing.T, s eventlog.Stream, first, last, messages uint64) e
 	return i
 }
 
-func testEmpty(t *testing.T, s eventlog.RepairStream) {
+func testEmpty(t *testing.T, s eventlog.Stream) {
 	ctx := testContext(t)
 	i := expectInfo(t, s, 1, 0, 0)
 	if i.Identity == "" {
@@ -100,7 +99,7 @@ func testEmpty(t *testing.T, s eventlog.RepairStream) {
 	}
 }
 
-func testAppendAndRead(t *testing.T, s eventlog.RepairStream) {
+func testAppendAndRead(t *testing.T, s eventlog.Stream) {
 	ctx := testContext(t)
 	before := expectInfo(t, s, 1, 0, 0)
 	fill(t, s, 1, 3)
@@ -121,7 +120,7 @@ func testAppendAndRead(t *testing.T, s eventlog.RepairStream) {
 	}
 }
 
-func testWrongExpectation(t *testing.T, s eventlog.RepairStream) {
+func testWrongExpectation(t *testing.T, s eventlog.Stream) {
 	ctx := testContext(t)
 	fill(t, s, 1, 2)
 	for _, last := range []uint64{0, 1, 3, 1 << 40} {
@@ -133,7 +132,7 @@ func testWrongExpectation(t *testing.T, s eventlog.RepairStream) {
 	fill(t, s, 3, 1)
 }
 
-func testReadRanges(t *testing.T, s eventlog.RepairStream) {
+func testReadRanges(t *testing.T, s eventlog.Stream) {
 	ctx := testContext(t)
 	fill(t, s, 1, 5)
 	for _, c := range []struct {
@@ -160,7 +159,7 @@ func testReadRanges(t *testing.T, s eventlog.RepairStream) {
 	}
 }
 
-func testOwnership(t *testing.T, s eventlog.RepairStream) {
+func testOwnership(t *testing.T, s eventlog.Stream) {
 	ctx := testContext(t)
 	data := []byte("original")
 	must(t, s.Append(ctx, data, 0))
@@ -176,7 +175,7 @@ func testOwnership(t *testing.T, s eventlog.RepairStream) {
 	}
 }
 
-func testCallbackError(t *testing.T, s eventlog.RepairStream) {
+func testCallbackError(t *testing.T, s eventlog.Stream) {
 	fill(t, s, 1, 3)
 	stop := errors.New("stop")
 	calls := 0
@@ -186,7 +185,7 @@ func testCallbackError(t *testing.T, s eventlog.RepairStream) {
 	}
 }
 
-func testSizes(t *testing.T, s eventlog.RepairStream) {
+func testSizes(t *testing.T, s eventlog.Stream) {
 	ctx := testContext(t)
 	for i, n := range []int{0, 1, 512, 64 << 10, 512 << 10, 1<<20 + 4096} {
 		data := bytes.Repeat([]byte{byte(i), 0, '\r', '\n', 0xff}, n/5+1)[:n]
@@ -206,7 +205,7 @@ func testSizes(t *testing.T, s eventlog.RepairStream) {
 
 // testConcurrentWriters: of several writers with the same expectation exactly
 // one gets the sequence.
-func testConcurrentWriters(t *testing.T, s eventlog.RepairStream) {
+func testConcurrentWriters(t *testing.T, s eventlog.Stream) {
 	ctx := testContext(t)
 	const writers, rounds = 4, 10
 	for last := range uint64(rounds) {
@@ -239,7 +238,7 @@ func testConcurrentWriters(t *testing.T, s eventlog.RepairStream) {
 	expectInfo(t, s, 1, rounds, rounds)
 }
 
-func testReadWhileAppending(t *testing.T, s eventlog.RepairStream) {
+func testReadWhileAppending(t *testing.T, s eventlog.Stream) {
 	ctx := testContext(t)
 	fill(t, s, 1, 50)
 	var wg sync.WaitGroup
@@ -266,29 +265,7 @@ func testReadWhileAppending(t *testing.T, s eventlog.RepairStream) {
 	must(t, failed)
 }
 
-func testRecreate(t *testing.T, s eventlog.RepairStream) {
-	ctx := testContext(t)
-	fill(t, s, 1, 3)
-	before := expectInfo(t, s, 1, 3, 3)
-	must(t, s.Recreate(ctx, 41))
-	after := expectInfo(t, s, 41, 40, 0)
-	if before.Identity == after.Identity {
-		t.Error("identity is the same after creating anew")
-	}
-	fill(t, s, 41, 2)
-	expectInfo(t, s, 41, 42, 2)
-	got, err := collect(ctx, s, 0, 0)
-	must(t, err)
-	if fmt.Sprint(got) != "[41=m41 42=m42]" {
-		t.Errorf("read %v", got)
-	}
-	var gap *eventlog.GapError
-	if _, err := collect(ctx, s, 1, 42); !errors.As(err, &gap) || gap.Want != 1 || gap.Got != 41 {
-		t.Errorf("reading from 1: %v", err)
-	}
-}
-
-func testCancelled(t *testing.T, s eventlog.RepairStream) {
+func testCancelled(t *testing.T, s eventlog.Stream) {
 	fill(t, s, 1, 2)
 	ctx, cancel := context.WithCancel(testContext(t))
 	cancel()
@@ -303,18 +280,17 @@ func testCancelled(t *testing.T, s eventlog.RepairStream) {
 	}
 }
 
-func testClosed(t *testing.T, s eventlog.RepairStream) {
+func testClosed(t *testing.T, s eventlog.Stream) {
 	ctx := testContext(t)
 	fill(t, s, 1, 1)
 	must(t, s.Close())
 	_, infoErr := s.Info(ctx)
 	_, getErr := s.Get(ctx, 1)
 	for name, err := range map[string]error{
-		"append":   s.Append(ctx, []byte("x"), 1),
-		"info":     infoErr,
-		"get":      getErr,
-		"read":     s.Read(ctx, 0, 0, func(eventlog.Message) error { return nil }),
-		"recreate": s.Recreate(ctx, 1),
+		"append": s.Append(ctx, []byte("x"), 1),
+		"info":   infoErr,
+		"get":    getErr,
+		"read":   s.Read(ctx, 0, 0, func(eventlog.Message) error { return nil }),
 	} {
 		if !errors.Is(err, eventlog.ErrClosed) {
 			t.Errorf("%s after close: %v", name, err)

@@ -52,7 +52,6 @@ type late struct {
 // Fake is an in-memory Stream. It is safe for concurrent use.
 type Fake struct {
 	mu       sync.Mutex
-	first    uint64
 	last     uint64
 	msgs     map[uint64][]byte
 	lost     []uint64
@@ -70,11 +69,11 @@ type Fake struct {
 	bit     map[Fault]int
 }
 
-var _ eventlog.RepairStream = (*Fake)(nil)
+var _ eventlog.Stream = (*Fake)(nil)
 
 // NewFake returns an empty stream that begins at 1.
 func NewFake() *Fake {
-	return &Fake{first: 1, identity: 1, msgs: map[uint64][]byte{}, bit: map[Fault]int{}}
+	return &Fake{identity: 1, msgs: map[uint64][]byte{}, bit: map[Fault]int{}}
 }
 
 // Inject makes the next appends fail, one fault each.
@@ -203,18 +202,14 @@ func (f *Fake) Messages() map[uint64][]byte {
 	return maps.Clone(f.msgs)
 }
 
-// Recreate implements eventlog.RepairStream.
-func (f *Fake) Recreate(_ context.Context, first uint64) error {
+// Recreate makes the stream anew, empty, as somebody does who deletes it and makes
+// another one under its name.
+func (f *Fake) Recreate() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.closed {
-		return eventlog.ErrClosed
-	}
-	first = max(first, 1)
-	f.first, f.last, f.msgs = first, first-1, map[uint64][]byte{}
+	f.last, f.msgs = 0, map[uint64][]byte{}
 	f.lost, f.lostSize, f.rotten = nil, 0, nil
 	f.identity++
-	return nil
 }
 
 // Close implements eventlog.Stream.

@@ -1,0 +1,146 @@
+package eventlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"mneme/internal/events"
+)
+
+// Log is the log of one shard: the stream that counts, and how another one takes
+// its place. As a Stream it is the one that counts.
+type Log struct {
+	nc  *nats.Conn
+	cfg StreamConfig // but for the stream
+	now atomic.Pointer[JetStream]
+}
+
+var _ Stream = (*Log)(nil)
+
+// NewLog returns the log of a shard, before any stream of it was chosen. The
+// connection stays the caller's.
+func NewLog(nc *nats.Conn, cfg StreamConfig) *Log { return &Log{nc: nc, cfg: cfg} }
+
+// Present lists the streams of the shard, by epoch.
+func (l *Log) Present(ctx context.Context) ([]events.StreamRef, error) {
+	js, err := jetstream.New(l.nc)
+	if err != nil {
+		return nil, fmt.Errorf("list streams: %w", err)
+	}
+	var found []events.StreamRef
+	list := js.ListStreams(ctx)
+	for info := range list.Info() {
+		if shard, epoch, ok := events.ParseStreamName(info.Config.Name); ok && shard == l.cfg.Shard {
+			found = append(found, events.StreamRef{Epoch: epoch, Identity: info.Config.Metadata[metaIdentity]})
+		}
+	}
+	if err := list.Err(); err != nil {
+		return nil, fmt.Errorf("list streams: %w", err)
+	}
+	slices.SortFunc(found, func(a, b events.StreamRef) int { return int(a.Epoch) - int(b.Epoch) })
+	return found, nil
+}
+
+// Open opens a stream of the shard that is there, or was: one that is not there
+// holds nothing and takes nothing.
+func (l *Log) Open(ctx context.Context, ref events.StreamRef) (*JetStream, error) {
+	return l.open(ctx, ref, true)
+}
+
+// Create makes a stream of the shard, unless it is there.
+func (l *Log) Create(ctx context.Context, ref events.StreamRef) (*JetStream, error) {
+	return l.open(ctx, ref, false)
+}
+
+func (l *Log) open(ctx context.Context, ref events.StreamRef, mustExist bool) (*JetStream, error) {
+	cfg := l.cfg
+	cfg.Ref, cfg.MustExist = ref, mustExist
+	return OpenStream(ctx, l.nc, cfg)
+}
+
+// Soundest is the stream among those present that holds most of the log from its
+// beginning on; the later one if two hold the same.
+func (l *Log) Soundest(ctx context.Context, present []events.StreamRef) (best events.StreamRef, err error) {
+	most := uint64(0)
+	for _, ref := range present {
+		s, err := l.Open(ctx, ref)
+		if err != nil {
+			return best, err
+		}
+		r, err := Scrub(ctx, s, Tail{Shard: l.cfg.Shard}, nil, nil)
+		if err != nil {
+			return best, err
+		}
+		end := r.Tail.Seq
+		if d := r.Diverged(); d != nil {
+			end = max(d.Seq, 1) - 1
+		}
+		if end >= most {
+			best, most = ref, end
+		}
+	}
+	return best, nil
+}
+
+// Use makes a stream the one that counts.
+func (l *Log) Use(s *JetStream) { l.now.Store(s) }
+
+// Ref names the stream that counts.
+func (l *Log) Ref() events.StreamRef { return l.now.Load().Ref() }
+
+// Seal lets the stream that counts take nothing any more.
+func (l *Log) Seal(ctx context.Context) error { return l.now.Load().Seal(ctx) }
+
+// RemoveOthers deletes every stream of the shard but the one that counts.
+func (l *Log) RemoveOthers(ctx context.Context) error {
+	found, err := l.Present(ctx)
+	if err != nil {
+		return err
+	}
+	js, err := jetstream.New(l.nc)
+	if err != nil {
+		return err
+	}
+	for _, ref := range found {
+		if ref.Epoch == l.Ref().Epoch {
+			continue
+		}
+		name := events.StreamName(l.cfg.Shard, ref.Epoch)
+		if derr := js.DeleteStream(ctx, name); derr != nil && !errors.Is(derr, jetstream.ErrStreamNotFound) {
+			err = errors.Join(err, fmt.Errorf("remove %s: %w", name, derr))
+		}
+	}
+	return err
+}
+
+// Info implements Stream.
+func (l *Log) Info(ctx context.Context) (Info, error) { return l.now.Load().Info(ctx) }
+
+// Append implements Stream.
+func (l *Log) Append(ctx context.Context, data []byte, last uint64) error {
+	return l.now.Load().Append(ctx, data, last)
+}
+
+// Read implements Stream.
+func (l *Log) Read(ctx context.Context, from, to uint64, fn func(Message) error) error {
+	return l.now.Load().Read(ctx, from, to, fn)
+}
+
+// Get implements Stream.
+func (l *Log) Get(ctx context.Context, seq uint64) (Message, error) {
+	return l.now.Load().Get(ctx, seq)
+}
+
+// Close implements Stream.
+func (l *Log) Close() error {
+	if s := l.now.Load(); s != nil {
+		return s.Close()
+	}
+	return nil
+}

@@ -1,0 +1,229 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"mneme/memory"
+)
+
+// killer copies a data directory before each thing that a node does to it: what a
+// kill would leave there. While it copies nothing else is written through the seam.
+type killer struct {
+	vfs.FS
+	t       *testing.T
+	dir, to string
+
+	mu    sync.Mutex
+	armed bool
+	left  []string // names of the copies
+}
+
+// at copies the directory, once for each name and number.
+func (k *killer) at(name string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.armed {
+		return
+	}
+	copied := fmt.Sprintf("%03d %s", len(k.left), name)
+	k.left = append(k.left, copied)
+	if err := copyStopped(k.dir, filepath.Join(k.to, copied)); err != nil {
+		k.t.Errorf("%s: %v", copied, err)
+	}
+}
+
+func (k *killer) arm(on bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.armed = on
+}
+
+// copyStopped copies what a kill leaves; the admin socket, which cannot be copied,
+// is replaced at a start.
+func copyStopped(from, to string) error {
+	err := filepath.WalkDir(from, func(path string, d os.DirEntry, err error) error {
+		rel, rerr := filepath.Rel(from, path)
+		if err = errors.Join(err, rerr); err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return os.MkdirAll(filepath.Join(to, rel), 0o700)
+		}
+		if !d.Type().IsRegular() {
+			return nil
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(to, rel), b, 0o600)
+	})
+	return err
+}
+
+func (k *killer) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	k.at("create " + filepath.Base(name))
+	return k.FS.Create(name, c)
+}
+
+func (k *killer) ReuseForWrite(from, to string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	k.at("reuse " + filepath.Base(to))
+	return k.FS.ReuseForWrite(from, to, c)
+}
+
+func (k *killer) Link(from, to string) error {
+	k.at("link " + filepath.Base(to))
+	return k.FS.Link(from, to)
+}
+
+func (k *killer) Rename(from, to string) error {
+	k.at("rename " + filepath.Base(to))
+	return k.FS.Rename(from, to)
+}
+
+func (k *killer) Remove(name string) error {
+	k.at("remove " + filepath.Base(name))
+	return k.FS.Remove(name)
+}
+
+// TestRepairKilledAnywhere: a repair that is killed at any of its steps, or before
+// any change of a file, is finished by the next start, or repeated, with nothing
+// lost: not even what was acknowledged and stood only in the log.
+func TestRepairKilledAnywhere(t *testing.T) {
+	dir, want := survivors(t)
+	k := &killer{FS: vfs.Default, t: t, dir: dir, to: t.TempDir()}
+	cfg := quiet(dir)
+	cfg.FS = k
+	n := open(t, cfg)
+	n.repairStep = k.at
+	if n.replica.Diverged() == nil {
+		t.Fatal("the damage was not noticed")
+	}
+	k.arm(true)
+	_, err := n.RepairLog(t.Context(), nil)
+	k.at("end")
+	k.arm(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sound(t, n)
+	shut(t, n)
+	for _, step := range []string{"compare", "adopt", "reserve", "seal", "fill", "filling", "use", "begin", "proposed", "remove", "end"} {
+		if !slices.ContainsFunc(k.left, func(name string) bool { return strings.HasSuffix(name, " "+step) }) {
+			t.Errorf("nothing was killed at %q: %q", step, k.left)
+		}
+	}
+	serverKilled(t, k)
+	t.Logf("%d kills", len(k.left))
+	for _, name := range k.left {
+		t.Run(name, func(t *testing.T) { startsAfterAKilledRepair(t, filepath.Join(k.to, name), want) })
+	}
+}
+
+// survivors makes a directory whose log has rotted and holds one message that the
+// state does not.
+func survivors(t *testing.T) (dir string, want memory.ShardStatus) {
+	t.Helper()
+	dir, _ = filled(t)
+	older := filepath.Join(t.TempDir(), "older")
+	if err := copyStopped(filepath.Join(dir, "shards"), older); err != nil {
+		t.Fatal(err)
+	}
+	n := open(t, quiet(dir))
+	must(t, n, "acknowledged and only in the log")
+	want = shardOf(t, n)
+	m, err := n.stream.Get(t.Context(), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shut(t, n)
+	shards := filepath.Join(dir, "shards")
+	if err := errors.Join(os.RemoveAll(shards), copyStopped(older, shards)); err != nil {
+		t.Fatal(err)
+	}
+	rot(t, dir, m.Data)
+	return dir, want
+}
+
+// serverKilled adds what a kill leaves in the middle of what nats-server does when
+// it makes a stream and when it removes one.
+func serverKilled(t *testing.T, k *killer) {
+	t.Helper()
+	last := func(step string) string {
+		for _, name := range slices.Backward(k.left) {
+			if strings.HasSuffix(name, " "+step) {
+				return filepath.Join(k.to, name)
+			}
+		}
+		t.Fatalf("no copy at %q", step)
+		return ""
+	}
+	fill, remove := last("fill"), last("remove")
+	for name, c := range map[string]struct {
+		from string
+		do   func(streams string) error
+	}{
+		"server: folder made": {fill, func(streams string) error {
+			return os.MkdirAll(filepath.Join(streams, "mneme-0-1", "msgs"), 0o700)
+		}},
+		"server: meta.inf written": {fill, func(streams string) error {
+			return errors.Join(os.MkdirAll(filepath.Join(streams, "mneme-0-1", "msgs"), 0o700),
+				os.WriteFile(filepath.Join(streams, "mneme-0-1", "meta.inf"), []byte("{"), 0o600))
+		}},
+		"server: meta.inf removed": {remove, func(streams string) error {
+			return os.Remove(filepath.Join(streams, "mneme-0", "meta.inf"))
+		}},
+		"server: folder renamed": {remove, func(streams string) error {
+			old := filepath.Join(streams, "mneme-0")
+			return errors.Join(os.Remove(filepath.Join(old, "meta.inf")), os.Rename(old, filepath.Join(streams, ".mneme-0")))
+		}},
+		"server: folder half removed": {remove, func(streams string) error {
+			old := filepath.Join(streams, "mneme-0")
+			return errors.Join(os.Remove(filepath.Join(old, "meta.inf")), os.Rename(old, filepath.Join(streams, ".mneme-0")),
+				os.RemoveAll(filepath.Join(streams, ".mneme-0", "msgs")))
+		}},
+	} {
+		to := filepath.Join(k.to, name)
+		err := copyStopped(c.from, to)
+		if err = errors.Join(err, c.do(filepath.Join(to, "nats", "jetstream", "NODE", "streams"))); err != nil {
+			t.Fatal(err)
+		}
+		k.left = append(k.left, name)
+	}
+}
+
+func startsAfterAKilledRepair(t *testing.T, dir string, want memory.ShardStatus) {
+	t.Helper()
+	n, err := Open(t.Context(), quiet(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shut(t, n)
+	if n.replica.Diverged() != nil {
+		if (&repair{c: n.core}).unfinished() {
+			t.Errorf("the start did not finish the repair: %v", n.replica.Diverged())
+		}
+		if _, err := n.RepairLog(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := shardOf(t, n)
+	if got.StateHash != want.StateHash || got.Records != want.Records || got.Epoch != 1 || got.Log.Diverged != "" {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	must(t, n, "life goes on")
+	sound(t, n)
+	if left, err := n.stream.Present(context.Background()); err != nil || len(left) != 1 || left[0] != n.stream.Ref() {
+		t.Errorf("the streams %v are there, %v", left, err)
+	}
+}

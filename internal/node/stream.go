@@ -1,0 +1,110 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"mneme/internal/eventlog"
+	"mneme/internal/events"
+	"mneme/internal/ingest"
+	"mneme/internal/projections"
+)
+
+// The log of a shard is one stream, until a repair puts another one in its place.
+// Which one counts follows from what the state holds and from the streams that are
+// there; no file says it.
+
+// streams chooses it, for the replica and for work on a stopped node.
+type streams struct{ c *core }
+
+// Choose opens the stream that goes on from where a state stands. A state that has
+// applied nothing begins one where there is none. hashes may be nil.
+func (s streams) Choose(ctx context.Context, at projections.Cursor, hashes func(uint64) (events.Hash, bool)) error {
+	log := s.c.stream
+	present, err := log.Present(ctx)
+	if err != nil {
+		return startError("event log", err)
+	}
+	if len(present) == 0 && at.Seq == 0 {
+		return s.begin(ctx, 0)
+	}
+	ref, err := s.of(ctx, present, at, hashes)
+	if err != nil {
+		return startError("event log", err)
+	}
+	stream, err := log.Open(ctx, ref)
+	if err != nil {
+		return startError("event log", err)
+	}
+	log.Use(stream)
+	return nil
+}
+
+// begin makes the stream with which an epoch begins.
+func (s streams) begin(ctx context.Context, epoch uint32) error {
+	stream, err := s.c.stream.Create(ctx, events.StreamRef{Epoch: epoch, Identity: newNodeID(s.c.cfg.Now)})
+	if err != nil {
+		return startError("event log", err)
+	}
+	s.c.stream.Use(stream)
+	return nil
+}
+
+// Ref implements replica.Streams.
+func (s streams) Ref() events.StreamRef { return s.c.stream.Ref() }
+
+// Prepare goes on with a repair that was killed. Where that cannot be done reads
+// stay up, and what it returns stops writes.
+func (s streams) Prepare(ctx context.Context) (finished bool, d *eventlog.DivergedError) {
+	r := &repair{c: s.c}
+	if !r.unfinished() {
+		return false, nil
+	}
+	s.c.cfg.Logger.Info("a repair of the log was interrupted and goes on")
+	if _, err := r.run(ctx); err != nil {
+		return false, &eventlog.DivergedError{Kind: eventlog.KindLost, Detail: fmt.Sprintf("a repair was interrupted and could not go on: %v", err),
+			Hint: "memctl log repair goes on with it"}
+	}
+	return true, nil
+}
+
+// Begun removes the streams whose place the present one has taken. What is left of
+// them is removed when the next term begins.
+func (s streams) Begun(ctx context.Context) {
+	(&repair{c: s.c}).step("remove")
+	if err := s.c.stream.RemoveOthers(ctx); err != nil {
+		s.c.cfg.Logger.Warn("the stream that was replaced could not be removed", "err", err)
+	}
+}
+
+// of is the latest stream that holds all that the state does: a reserved one
+// as soon as it is full, and the present one before. An older copy of the state
+// goes on with a stream of which it knows nothing. Where no stream holds all, it is
+// the one that the state was fed from, even if that is gone.
+func (s streams) of(ctx context.Context, present []events.StreamRef, at projections.Cursor, hashes func(uint64) (events.Hash, bool)) (events.StreamRef, error) {
+	switch {
+	case len(present) == 1 && (at.Seq == 0 || present[0] == at.Stream()):
+		return present[0], nil
+	case at.Seq == 0:
+		return s.c.stream.Soundest(ctx, present)
+	}
+	for i := len(present) - 1; i >= 0; i-- {
+		stream, err := s.c.stream.Open(ctx, present[i])
+		if err != nil {
+			return present[i], err
+		}
+		err = eventlog.Check(ctx, stream, eventlog.Expect{Seq: at.Seq, Chain: at.Chain, Hashes: hashes})
+		var d *eventlog.DivergedError
+		if err == nil || !errors.As(err, &d) {
+			return present[i], err
+		}
+	}
+	return at.Stream(), nil
+}
+
+// chooseFor is Choose for an open state.
+func (s streams) chooseFor(ctx context.Context, state *projections.State) error {
+	v := state.View()
+	return errors.Join(s.Choose(ctx, v.Cursor(), ingest.FrameHashes(v)), v.Close())
+}
