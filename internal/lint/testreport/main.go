@@ -3,8 +3,8 @@
 // and at the end the tests that were not run, with their reasons.
 //
 // Invariants: nothing of a failure is hidden, whatever is not understood is
-// printed as it came, and the exit code is 0 only if packages ran and none
-// failed.
+// printed as it came, and the exit code is 0 only if packages ran, none failed,
+// and no test was skipped for a reason that is not listed (skips.go).
 //
 // Not its job: running tests (the Makefile).
 package main
@@ -149,8 +149,23 @@ func (r *testreport) finish() int {
 		}
 	}
 	r.print(fmt.Sprintf("\n%d packages passed, %d failed, %d tests not run\n", r.passed, r.failed, len(r.skips)))
-	if r.failed > 0 || r.passed == 0 {
+	unlisted := r.unlisted()
+	if r.failed > 0 || r.passed == 0 || unlisted > 0 {
 		return 1
 	}
 	return 0
+}
+
+// unlisted names the skips that nobody allowed, and counts them.
+func (r *testreport) unlisted() (n int) {
+	for _, s := range r.skips {
+		if !s.allowed() {
+			r.print(fmt.Sprintf("%s.%s was skipped for a reason that is not listed: %s\n", s.pkg, s.test, s.reason))
+			n++
+		}
+	}
+	if n > 0 {
+		r.print("make it run, or list the reason in internal/lint/testreport/skips.go\n")
+	}
+	return n
 }

@@ -34,14 +34,22 @@ func TestReport(t *testing.T) {
 {"Action":"build-fail","ImportPath":"m/a"}
 {"Action":"fail","Package":"m/a"}
 `, 1, []string{"a.go:1: no"}, nil},
-		{"skips have reasons", `{"Action":"output","Package":"m/a","Test":"TestX","Output":"=== RUN   TestX\n"}
-{"Action":"output","Package":"m/a","Test":"TestX","Output":"    a_test.go:7: no data: set MNEME_DATA\n"}
-{"Action":"output","Package":"m/a","Test":"TestX","Output":"--- SKIP: TestX (0.00s)\n"}
-{"Action":"skip","Package":"m/a","Test":"TestX"}
-{"Action":"skip","Package":"m/a","Test":"TestY"}
-{"Action":"skip","Package":"m/empty"}
-{"Action":"pass","Package":"m/a"}
-`, 0, []string{"not run:\n  no data: set MNEME_DATA\n      m/a.TestX\n", "no reason was given\n      m/a.TestY", "2 tests not run"}, []string{"a_test.go", "m/empty"}},
+		{"skips have reasons", `{"Action":"output","Package":"mneme/a","Test":"TestX","Output":"=== RUN   TestX\n"}
+{"Action":"output","Package":"mneme/a","Test":"TestX","Output":"    a_test.go:7: no data: set MNEME_DATA\n"}
+{"Action":"output","Package":"mneme/a","Test":"TestX","Output":"--- SKIP: TestX (0.00s)\n"}
+{"Action":"skip","Package":"mneme/a","Test":"TestX"}
+{"Action":"skip","Package":"mneme/empty"}
+{"Action":"pass","Package":"mneme/a"}
+`, 0, []string{"not run:\n  no data: set MNEME_DATA\n      mneme/a.TestX\n", "1 tests not run"}, []string{"a_test.go", "mneme/empty", "not listed"}},
+		{"a skip that is not listed fails", `{"Action":"output","Package":"mneme/a","Test":"TestX","Output":"    a_test.go:7: too slow here\n"}
+{"Action":"skip","Package":"mneme/a","Test":"TestX"}
+{"Action":"skip","Package":"mneme/a","Test":"TestY"}
+{"Action":"pass","Package":"mneme/a"}
+`, 1, []string{"mneme/a.TestX was skipped for a reason that is not listed: too slow here", "mneme/a.TestY was skipped", "no reason was given", "skips.go"}, nil},
+		{"a reason counts where it is listed", `{"Action":"output","Package":"mneme/internal/other","Test":"TestX","Output":"    a_test.go:7: needs leave to mount: no\n"}
+{"Action":"skip","Package":"mneme/internal/other","Test":"TestX"}
+{"Action":"pass","Package":"mneme/internal/other"}
+`, 1, []string{"not listed: needs leave to mount"}, nil},
 		{"nothing is a failure", "", 1, []string{"0 packages passed"}, nil},
 		{"other words are passed on", "go: no such flag", 1, []string{"go: no such flag"}, nil},
 	} {
