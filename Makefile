@@ -26,6 +26,10 @@ test: compiler vet ## run all tests with the race detector
 	shown=$$?; ran=$$(cat $$status); rm -f $$status; \
 	if [ $$shown -ne 0 ] || [ "$$ran" != 0 ]; then echo "make test: failed" >&2; exit 1; fi
 
+.PHONY: flips
+flips: ## flip 200 random bits of each kind of a node's files and start it after each
+	$(GO) test ./internal/node -run '^TestFlippedBits$$' -flips 200 -flipseed 0 -count=1 -timeout 60m -v
+
 .PHONY: vet
 vet: ## look for suspicious code
 	$(GO) vet $(PKGS)

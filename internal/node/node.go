@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -112,7 +113,7 @@ func (n *Node) openGate() error {
 	if n.cfg.Auth == "token" && token == "" {
 		var err error
 		if token, _, err = auth.LoadOrCreateToken(n.cfg.FS, n.dir.tokenFile(), nil); err != nil {
-			return usage(fmt.Sprintf("operator token: %v", err), "")
+			return tokenError(err)
 		}
 	}
 	gate, err := auth.NewGate(auth.Mode(n.cfg.Auth), token)
@@ -121,6 +122,16 @@ func (n *Node) openGate() error {
 	}
 	n.gate = gate
 	return nil
+}
+
+// tokenError says what to do about an operator token that cannot be used.
+func tokenError(err error) error {
+	e := &StartError{Kind: StartDamaged, Message: fmt.Sprintf("operator token: %v", err), Err: err,
+		Hint: "remove the file, and the next start makes a new token; or give one in MNEME_AUTH_TOKEN"}
+	if file := (*fs.PathError)(nil); errors.As(err, &file) {
+		e.Kind = StartUsage
+	}
+	return e
 }
 
 func (n *Node) natsAuth() eventlog.ClientAuth {
