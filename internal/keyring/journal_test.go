@@ -195,8 +195,10 @@ func TestLeftOverTemporaryFilesAreRemoved(t *testing.T) {
 	c.put(c.path(".operator.token.tmp-ABCDEFGH"), []byte("not ours"))
 	mustOpen(t, c.opt(2))
 	want := append([]string{".operator.token.tmp-ABCDEFGH"}, keyFiles...)
-	if names := slices.Sorted(maps.Keys(c.files())); !slices.Equal(names, want) {
-		t.Fatalf("files %v, want %v", names, want)
+	for when, d := range map[string]*disk{"now": c, "after a loss of power": c.crashed(0, nil)} {
+		if names := slices.Sorted(maps.Keys(d.files())); !slices.Equal(names, want) {
+			t.Fatalf("%s: files %v, want %v", when, names, want)
+		}
 	}
 }
 

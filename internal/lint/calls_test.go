@@ -85,7 +85,6 @@ func fileWriters() map[string][]string {
 		// of a node depends on it.
 		"cmd/memctl/remembered.go": {"os.MkdirAll", "os.CreateTemp", "os.Remove", "os.Rename"},
 		// These two belong to tests and write into their temporary folders.
-		"internal/raftfsm/raftmodel/model.go":         {"os.RemoveAll", "os.CopyFS"},
 		"internal/embed/local/localtest/localtest.go": {"os.MkdirAll", "os.WriteFile"},
 	}
 }

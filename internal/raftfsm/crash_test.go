@@ -3,6 +3,7 @@ package raftfsm
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -96,12 +97,63 @@ func TestSnapshotSurvivesPowerLoss(t *testing.T) {
 		t.Fatalf("%+v", got.get())
 	}
 
+	streamed := vfs.NewCrashableMem()
+	_, r, err = after.Open(sink.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	received, err := open(streamed).Create(1, 5, 2, conf, 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(received, r); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(received.Close(), r.Close()); err != nil {
+		t.Fatal(err)
+	}
+	streamed = afterPowerLoss(streamed)
+	got = newMachineOn(t, streamed, "/state")
+	l := &fsm{machine: got, snaps: open(streamed), dir: "/raft/restore", progress: newProgress(0), log: slog.New(slog.DiscardHandler)}
+	if err := restoreSnapshot(l, l.snaps, received.ID()); err != nil || got.get().Rows["a"] != "1" {
+		t.Fatalf("a snapshot from a peer: %v, %+v", err, got.get())
+	}
+
 	after.discard(sink.ID())
 	if err := after.setAside(); err != nil {
 		t.Fatal(err)
 	}
 	if s := open(afterPowerLoss(crashed)); s.latest() != nil {
 		t.Fatal("a snapshot that was set aside came back")
+	}
+
+	// What was removed for good does not come back: it may hold what was erased.
+	last := open(crashed)
+	if err := last.removeUpTo(last.newest()); err != nil {
+		t.Fatal(err)
+	}
+	names, err := afterPowerLoss(crashed).List("/raft/snapshots")
+	if err != nil || len(names) != 0 {
+		t.Fatalf("after removing all: %v, %v", names, err)
+	}
+}
+
+// The copy that takes raft.db's place is on stable storage before it does.
+func TestCopyOfRaftDBSurvivesPowerLoss(t *testing.T) {
+	from, to := &MemDisk{}, &MemDisk{NoSync: true}
+	if err := errors.Join(from.Set([]byte(keyCurrentTerm), framer{}.sealValue([]byte(keyCurrentTerm), []byte("12345678"))),
+		from.StoreLogs([]*raft.Log{{Index: 7, Term: 2, Data: framer{}.sealEntry(&raft.Log{Index: 7, Term: 2, Data: []byte("a")})}})); err != nil {
+		t.Fatal(err)
+	}
+	if err := copyDB(from, to, framer{}); err != nil {
+		t.Fatal(err)
+	}
+	to.Crash()
+	if last, _ := to.LastIndex(); last != 7 {
+		t.Fatalf("the copy ends at %d", last)
+	}
+	if _, err := to.Get([]byte(keyCurrentTerm)); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -336,7 +388,7 @@ func TestNameOfRaftDBSurvivesPowerLoss(t *testing.T) {
 			}
 			before(t, dir)
 			names := &namesFS{FS: vfs.Default, dir: filepath.Join(dir, "raft")}
-			openShard(t, dir, func(o *Options) { o.dbFS = names }).lead(t)
+			s := openShard(t, dir, func(o *Options) { o.dbFS = names }).lead(t)
 			files, err := filesIn(names.dir)
 			if err != nil {
 				t.Fatal(err)
@@ -344,6 +396,14 @@ func TestNameOfRaftDBSurvivesPowerLoss(t *testing.T) {
 			for name, is := range files {
 				if strings.HasPrefix(name, "raft.db") && !os.SameFile(is, names.synced[name]) {
 					t.Errorf("%s is not there after a loss of power, or another file is", name)
+				}
+			}
+			if err := s.group.Renew(testCtx(t)); err != nil {
+				t.Fatal(err)
+			}
+			for name := range names.synced {
+				if _, err := os.Stat(filepath.Join(names.dir, name)); err != nil {
+					t.Errorf("%s was removed and is there after a loss of power", name)
 				}
 			}
 		})

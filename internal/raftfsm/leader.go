@@ -238,20 +238,56 @@ func (g *Group) LinearizableIndex(ctx context.Context) (uint64, error) {
 		return 0, err
 	}
 	defer end()
-	term, err := g.begunTerm(ctx, false)
+	return ReadIndex(ctx, groupReads{g})
+}
+
+// ReadSource is a replica as a linearizable read asks it.
+type ReadSource interface {
+	// BegunTerm is the term that this replica leads and of which it has applied the
+	// first entry. Errors: ErrNotLeader, and what ends the replica.
+	BegunTerm(ctx context.Context) (uint64, error)
+	CommitIndex() uint64
+	// VerifyLeader returns once a majority has said, after the call, that this
+	// replica leads. Errors: ErrNotLeader, and what ends the replica.
+	VerifyLeader(ctx context.Context) error
+	CurrentTerm() uint64
+}
+
+// ReadIndex is the rule of LinearizableIndex. The commit index is taken before a
+// majority is asked: what is committed later was not acknowledged before the call.
+func ReadIndex(ctx context.Context, s ReadSource) (uint64, error) {
+	term, err := s.BegunTerm(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("raftfsm linearizable index: %w", err)
 	}
-	index := g.raft.CommitIndex()
-	if err := g.verifier.join(ctx); errors.Is(err, raft.ErrLeadershipLost) {
-		return 0, fmt.Errorf("raftfsm linearizable index: %w: %w", ErrNotLeader, err)
-	} else if err != nil {
-		return 0, raftErr("linearizable index", err)
+	index := s.CommitIndex()
+	if err := s.VerifyLeader(ctx); err != nil {
+		return 0, err
 	}
-	if g.raft.CurrentTerm() != term {
+	if s.CurrentTerm() != term {
 		return 0, fmt.Errorf("raftfsm linearizable index: %w: term %d is over", ErrNotLeader, term)
 	}
 	return index, nil
+}
+
+// groupReads is a group as a ReadSource.
+type groupReads struct{ g *Group }
+
+func (r groupReads) BegunTerm(ctx context.Context) (uint64, error) { return r.g.begunTerm(ctx, false) }
+
+func (r groupReads) CommitIndex() uint64 { return r.g.raft.CommitIndex() }
+
+func (r groupReads) CurrentTerm() uint64 { return r.g.raft.CurrentTerm() }
+
+func (r groupReads) VerifyLeader(ctx context.Context) error {
+	err := r.g.verifier.join(ctx)
+	if errors.Is(err, raft.ErrLeadershipLost) {
+		return fmt.Errorf("raftfsm linearizable index: %w: %w", ErrNotLeader, err)
+	}
+	if err != nil {
+		return raftErr("linearizable index", err)
+	}
+	return nil
 }
 
 // begunTerm waits until this replica leads and its term has begun. With elect

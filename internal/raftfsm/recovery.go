@@ -166,7 +166,7 @@ func (r *recovery) restoreState() error {
 		if snap == nil || applied >= snap.man.AppliedIndex {
 			return nil
 		}
-		err := r.restoreFrom(snap)
+		err := restoreSnapshot(r.fsm, r.snaps, snap.id)
 		if err == nil {
 			r.repaired.RestoredFrom = snap.id
 			r.log.Warn("state restored from snapshot", "snapshot", snap.id, "had", applied, "has", snap.man.AppliedIndex)
@@ -203,12 +203,4 @@ func (r *recovery) bridged(snap *storedSnapshot) bool {
 		base = snap.man.Index
 	}
 	return r.report.damage == nil && !r.report.empty() && r.report.first <= base+1
-}
-
-func (r *recovery) restoreFrom(snap *storedSnapshot) error {
-	_, source, err := r.snaps.Open(snap.id)
-	if err != nil {
-		return err
-	}
-	return errors.Join(r.fsm.Restore(source), source.Close())
 }

@@ -1,8 +1,11 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"mneme/internal/events"
 	"mneme/internal/ingest"
@@ -128,7 +131,7 @@ func (w *world) some(ok func(*note) bool) *note {
 func (w *world) writer() *host {
 	var list []*host
 	for _, r := range w.replicas {
-		if r.host != nil && r.host.phase == "open" {
+		if r.host != nil && r.host.phase == "open" && r != w.alone {
 			list = append(list, r.host)
 		}
 	}
@@ -137,6 +140,9 @@ func (w *world) writer() *host {
 	}
 	if len(list) > 1 {
 		w.reach("two writers believe that they are open")
+		if w.rng.IntN(4) > 0 { // most clients have found the newer one
+			return slices.MaxFunc(list, func(a, b *host) int { return cmp.Compare(a.w.Term(), b.w.Term()) })
+		}
 	}
 	return list[w.rng.IntN(len(list))]
 }
@@ -205,6 +211,9 @@ func (w *world) try(n *note, c *change) {
 // know takes note of an error. That an attempt was refused says nothing about
 // the attempts before it.
 func (w *world) know(f *fate, err error) {
+	if strings.Contains(err.Error(), "the clock stands") {
+		w.reach("clock is behind")
+	}
 	switch code := memory.CodeOf(err); code {
 	case memory.CodeUnavailable, memory.CodeNoSpace, memory.CodeOverloaded, memory.CodeConflict, memory.CodeNotFound:
 	case memory.CodeOutcomeUnknown:
@@ -243,12 +252,32 @@ func (w *world) answer(q *request) bool {
 		w.know(&q.change.fate, err)
 	case q.change != nil:
 		w.changed(q.note, q.change, res)
+		w.ownWrite(q)
 	case res.Outcome == projections.OutcomeCreated || res.Outcome == projections.OutcomeDuplicate:
 		w.captured(q.note, res.Record, res.Position, res.Outcome == projections.OutcomeCreated)
+		w.ownWrite(q)
 	default:
 		w.fail("%s is answered with %v", q.note.text, res.Outcome)
 	}
 	return true
+}
+
+// ownWrite checks that a write which was acknowledged as applied is found by the
+// next read of the same replica.
+func (w *world) ownWrite(q *request) {
+	if q.host.r.down {
+		return
+	}
+	want := expectation{note: q.note, version: 1}
+	if c := q.change; c != nil {
+		if c.fate != acked {
+			return
+		}
+		want.version, want.gone = c.version, c.text == ""
+	}
+	v := q.host.r.state.View()
+	defer v.Close()
+	w.shows(v, []expectation{want}, "the read after a write")
 }
 
 // captured: a client was told that its note is stored.
@@ -368,6 +397,9 @@ func (w *world) readAtLeast() {
 // readLinear begins a linearizable read as the node does.
 func (w *world) readLinear() {
 	r := w.replicas[w.rng.IntN(len(w.replicas))]
+	if w.alone != nil && w.rng.IntN(2) == 0 {
+		r = w.alone
+	}
 	if r.down || r.host == nil {
 		return
 	}
@@ -377,6 +409,9 @@ func (w *world) readLinear() {
 		return
 	}
 	want := w.expected()
+	if r.host.phase == "open" && r == w.alone {
+		w.reach("linearizable read from a leader that is cut off")
+	}
 	index, err := r.raft.LinearizableIndex(gone)
 	if err != nil {
 		w.reach("linearizable read refused")

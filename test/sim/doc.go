@@ -10,7 +10,38 @@
 //
 //	go test ./test/sim -run TestSimulation -sim.seed=N -v
 //
-// Not simulated: Raft's own files and membership, the NATS server, keys that
-// differ between replicas, vectors, transports, and a log that lost messages,
-// after which a person has to decide.
+// # What fails
+//
+// The log refuses, loses acknowledgements and messages, stores late, twice, or at
+// another sequence than expected, is full, is not reached, and shows a tail that
+// lags. Raft loses, repeats and reorders messages, elects leaders for no reason,
+// leaves a deposed one believing, does not say whether it took a command, brings
+// lagging replicas a snapshot, also one that comes late, and its disk fails.
+// Processes lose their power, clocks are set wrong, epochs are raised, and ranges
+// of another history are proposed.
+//
+// # What is checked
+//
+// At each step: states at one sequence are one (cursor and hash); no replica
+// halts; no state goes back; what Raft committed stays, and a term has one leader
+// (raftmodel); a duplicate is told the first record and position; a read after a
+// write, one at a position, and a linearizable one show all that they have to. At
+// the end: every replica comes to rest at the log's end; what was acknowledged is
+// there once, what was refused is not; a fold of the log is the state.
+//
+// # Defects that it finds
+//
+// TestMutants lists the defects that it must find again, and puts each back with
+// -sim.mutants, by an overlay that only the compiler sees:
+//
+//	go test ./test/sim -run TestMutants -sim.mutants -sim.for=60s -timeout 30m -v
+//
+// # SEEDS
+//
+// # What is not simulated
+//
+// The raft library, membership, the NATS server, bolt's file, keys that differ
+// between replicas, vectors, transports, and a log that lost messages which a state
+// has applied, after which a person has to decide. The order of goroutines: there
+// is one, but for Pebble's own, which change no answer.
 package sim

@@ -1,9 +1,9 @@
 package sim
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"path"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -14,7 +14,6 @@ import (
 	"mneme/internal/raftfsm"
 	"mneme/internal/raftfsm/raftmodel"
 	"mneme/internal/settings"
-	"mneme/internal/storage"
 )
 
 const stateDir = "/data/state"
@@ -22,14 +21,16 @@ const stateDir = "/data/state"
 // replica is one replica of the shard: a state on files of its own, its place in
 // the Raft group, and a writer while it leads.
 type replica struct {
-	w     *world
-	id    int
-	fs    *vfs.MemFS
-	state *projections.State
-	raft  *raftmodel.Replica
-	host  *host
-	down  bool
-	seen  uint64 // the state's sequence when it was last compared
+	w      *world
+	id     int
+	fs     *vfs.MemFS
+	state  *projections.State
+	raft   *raftmodel.Replica
+	host   *host
+	down   bool
+	failed bool          // Raft's disk, since the last start
+	skew   time.Duration // of the clock
+	seen   uint64        // the state's sequence when it was last compared
 }
 
 func (r *replica) open() {
@@ -60,34 +61,19 @@ func (r *replica) AppliedIndex() (index, term uint64) { return r.state.AppliedIn
 
 func (r *replica) Flush() error { return r.state.Flush() }
 
-// Checkpoint implements raftfsm.Machine. What it makes is kept by the world:
-// Raft's snapshots are on stable storage.
-func (r *replica) Checkpoint(dir string) error {
-	if err := errors.Join(storage.MkdirAll(r.fs, path.Dir(dir), 0o700), r.state.Checkpoint(dir)); err != nil {
-		return err
-	}
-	names, err := r.fs.List(dir)
-	files := map[string][]byte{}
-	for _, name := range names {
-		data, e := storage.ReadFile(r.fs, path.Join(dir, name))
-		files[name], err = data, errors.Join(err, e)
-	}
-	r.w.checkpoints[dir] = files
-	return errors.Join(err, r.fs.RemoveAll(dir))
-}
+func (r *replica) Checkpoint(dir string) error { return r.state.Checkpoint(dir) }
 
-// Restore implements raftfsm.Machine.
+// Restore implements raftfsm.Machine. A state only goes forward.
 func (r *replica) Restore(dir string) error {
-	r.w.reach("snapshot installed")
-	if err := storage.MkdirAll(r.fs, dir, 0o700); err != nil {
+	before := r.state.Cursor()
+	if err := r.state.Restore(dir); err != nil {
 		return err
 	}
-	for _, name := range sorted(r.w.checkpoints[dir]) {
-		if err := storage.ReplaceFile(r.fs, path.Join(dir, name), r.w.checkpoints[dir][name], 0o600); err != nil {
-			return err
-		}
+	r.w.reach("snapshot installed")
+	if now := r.state.Cursor(); now.Seq < before.Seq || now.RaftIndex < before.RaftIndex {
+		r.w.fail("replica %d goes back from %d (Raft %d) to %d (Raft %d)", r.id, before.Seq, before.RaftIndex, now.Seq, now.RaftIndex)
 	}
-	return r.state.Restore(dir)
+	return nil
 }
 
 // forge proposes a range of another history, as a writer does that stands on a
@@ -133,8 +119,8 @@ func (r *replica) crash() {
 
 func (r *replica) restart() {
 	r.w.event("restart %d", r.id)
-	r.down = false
-	r.w.must(r.raft.Restart(r))
+	r.down, r.failed = false, false
+	r.w.must(r.raft.Restart(r, r.fs))
 }
 
 // drain follows the changes of leadership.
@@ -182,7 +168,7 @@ func (r *replica) lead(term uint64) {
 		ref.Epoch++
 	}
 	h.w = ingest.NewStepped(ingest.Options{Stream: r.w.log.look(r, 0), Group: r.raft, Term: term, State: r.state, Keys: r.w.keys,
-		Book: settings.NewBook(r.w.keys), Now: r.w.now, Rand: r.w.random, Ref: ref, MaxFrameBytes: 4000,
+		Book: settings.NewBook(r.w.keys), Now: r.now, Rand: r.w.random, Ref: ref, MaxFrameBytes: 4000,
 		SinceBoot: func() time.Duration { return r.w.elapsed }}, h)
 	r.host = h
 	if raise {
@@ -190,6 +176,19 @@ func (r *replica) lead(term uint64) {
 	}
 	h.w.Work(r.w.elapsed)
 }
+
+// idle reports whether the replica has a writer that owes nobody anything.
+func (r *replica) idle() bool {
+	if r.down || r.host == nil || r.host.phase != "open" || len(r.host.futures) > 0 {
+		return false
+	}
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	return !r.host.w.InFlight() && r.host.w.Settled(gone) == nil
+}
+
+// now is the replica's wall clock.
+func (r *replica) now() time.Time { return begun.Add(r.w.elapsed + r.skew) }
 
 // abandon ends the writer as its owner does who waits no longer.
 func (r *replica) abandon() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -21,7 +22,7 @@ import (
 
 var (
 	seedFlag  = flag.Uint64("sim.seed", 0, "replay the run with this seed, and print its events with -v")
-	forFlag   = flag.Duration("sim.for", 45*time.Second, "begin no run after so long")
+	forFlag   = flag.Duration("sim.for", time.Minute, "begin no run after so long")
 	stepsFlag = flag.Int("sim.steps", 1500, "steps of a run before it settles")
 )
 
@@ -29,10 +30,9 @@ var (
 func simulate(seed uint64, steps int) (w *world) {
 	w = newWorld(seed)
 	defer func() {
-		if v := recover(); v != nil {
-			if _, ok := v.(stop); !ok {
-				panic(v)
-			}
+		v := recover()
+		if _, broken := v.(stop); v != nil && !broken {
+			w.err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
 		}
 	}()
 	w.build()
@@ -42,6 +42,9 @@ func simulate(seed uint64, steps int) (w *world) {
 	}
 	w.settle()
 	w.verify()
+	if _, late := w.model.Installs(); late > 0 {
+		w.reach("snapshot that comes late")
+	}
 	w.must(w.close())
 	return w
 }
@@ -105,7 +108,13 @@ func (w *world) settle() {
 	w.log.full = false
 	clear(w.log.gone)
 	w.model.Heal()
+	w.alone = nil
+	w.elapsed += 5 * time.Minute // past every time that a wrong clock has sealed
 	for _, r := range w.replicas {
+		r.skew = 0
+		if r.failed && !r.down { // an operator sees it
+			r.crash()
+		}
 		if r.down {
 			r.restart()
 		}
@@ -254,7 +263,8 @@ var states = []string{
 	"unknown enqueue", "late ack", "late arrival", "round > 1", "duplicate of a frame of unknown outcome", "epoch raised",
 	"duplicate over an epoch", "no space then resumed", "outcome unknown", "read at least", "linearizable read",
 	"linearizable read refused", "snapshot taken", "snapshot installed", "state lost unsynced frames", "crash with a frame in flight",
-	"two writers believe that they are open", "stalled",
+	"two writers believe that they are open", "stalled", "Raft's disk failed",
+	"linearizable read from a leader that is cut off", "snapshot that comes late", "clock is behind",
 }
 
 func TestSimulation(t *testing.T) {
@@ -340,7 +350,7 @@ func (s *summary) add(w *world) bool {
 	}
 	if w.err != nil {
 		s.failed++
-		s.t.Errorf("%d replicas: %v\n\tgo test ./test/sim -run TestSimulation -sim.seed=%d -sim.steps=%d -v", len(w.replicas), w.err, w.seed, *stepsFlag)
+		s.t.Errorf("run %d, %d replicas: %v\n\tgo test ./test/sim -run TestSimulation -sim.seed=%d -sim.steps=%d -v", s.runs, len(w.replicas), w.err, w.seed, *stepsFlag)
 	}
 	return s.failed < 5
 }

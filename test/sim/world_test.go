@@ -14,7 +14,6 @@ import (
 
 	"mneme/internal/keyring"
 	"mneme/internal/projections"
-	"mneme/internal/raftfsm"
 	"mneme/internal/raftfsm/raftmodel"
 )
 
@@ -28,7 +27,9 @@ type world struct {
 	random io.Reader  // bytes of ids and keys
 	rates  rates
 	faulty bool
-	quiet  bool // clients do nothing more
+	quiet  bool     // clients do nothing more
+	alone  *replica // a leader that is cut off from peers and clients, and does not know it
+	apart  int      // steps for which those who are cut off stay so
 
 	elapsed  time.Duration
 	model    *raftmodel.Model
@@ -42,13 +43,12 @@ type world struct {
 	requests []*request
 	reads    []*read
 
-	checkpoints map[string]map[string][]byte
-	histories   map[uint64]history // what a state at a sequence is
-	maxEpoch    uint32
-	bit         map[string]int // faults that bit
-	reached     map[string]int
-	trace       []string
-	err         error
+	histories map[uint64]history // what a state at a sequence is
+	maxEpoch  uint32
+	bit       map[string]int // faults that bit
+	reached   map[string]int
+	trace     []string
+	err       error
 }
 
 // history identifies a state.
@@ -86,12 +86,9 @@ func (w *world) bite(what string) { w.bit[what]++; w.event("fault: %s", what) }
 
 var begun = time.Unix(1_800_000_000, 0)
 
-// now is the wall clock of all replicas.
-func (w *world) now() time.Time { return begun.Add(w.elapsed) }
-
 func newWorld(seed uint64) *world {
 	w := &world{seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), faulty: true, elapsed: time.Second,
-		checkpoints: map[string]map[string][]byte{}, histories: map[uint64]history{}, bit: map[string]int{}, reached: map[string]int{}}
+		histories: map[uint64]history{}, bit: map[string]int{}, reached: map[string]int{}}
 	var key [32]byte
 	for i := range 8 {
 		key[i] = byte(seed >> (8 * i))
@@ -105,7 +102,7 @@ func newWorld(seed uint64) *world {
 // size is how many replicas a seed's group has.
 func size(seed uint64) int { return 1 + 2*int(seed%2) }
 
-var raftFaults = raftmodel.Faults{Drop: 60, Duplicate: 60, Elections: 4}
+var raftFaults = raftmodel.Faults{Drop: 60, Duplicate: 60, Elections: 4, Disk: 1}
 
 func newMem() *vfs.MemFS { return vfs.NewCrashableMem() }
 
@@ -115,14 +112,14 @@ func (w *world) build() {
 	var err error
 	w.keys, err = keyring.Open(keyring.Options{Dir: "/keys", AllowCreate: true, AllowNewStorage: true, Rand: w.random, FS: vfs.NewMem()})
 	w.must(err)
-	var machines []raftfsm.Machine
+	opt := raftmodel.Options{Seed: w.seed}
 	for i := range size(w.seed) {
 		r := &replica{w: w, id: i, fs: newMem()}
 		r.open()
-		w.replicas, machines = append(w.replicas, r), append(machines, r)
+		w.replicas = append(w.replicas, r)
+		opt.Machines, opt.Disks = append(opt.Machines, r), append(opt.Disks, r.fs)
 	}
-	w.model = raftmodel.New(raftmodel.Options{Seed: w.seed, Machines: machines, Dir: "/checkpoints",
-		Copy: func(from, to string) error { w.checkpoints[to] = w.checkpoints[from]; return nil }})
+	w.model = raftmodel.New(opt)
 	for i, r := range w.replicas {
 		r.raft = w.model.Replica(i)
 	}
@@ -154,7 +151,10 @@ func (w *world) step() {
 	case !w.quiet:
 		w.act()
 	}
-	if w.faulty && w.rng.IntN(100) < w.rates.fault {
+	if w.apart = max(0, w.apart-1); w.apart == 0 {
+		w.alone = nil
+	}
+	if w.faulty && w.alone == nil && w.rng.IntN(100) < w.rates.fault {
 		w.strike()
 	}
 	w.after()
@@ -163,7 +163,7 @@ func (w *world) step() {
 // strike lets something fail, or mends it.
 func (w *world) strike() {
 	r := w.replicas[w.rng.IntN(len(w.replicas))]
-	switch w.rng.IntN(13) {
+	switch w.rng.IntN(21) {
 	case 0:
 		if !r.down {
 			r.crash()
@@ -176,12 +176,12 @@ func (w *world) strike() {
 		}
 	case 3:
 		if len(w.replicas) > 1 {
-			w.bite("isolated")
-			w.event("isolate %d", r.id)
-			w.model.Isolate(r.id)
+			w.isolate(r, w.rng.IntN(300))
 		}
 	case 4:
-		w.model.Heal()
+		if w.apart == 0 {
+			w.model.Heal()
+		}
 	case 5:
 		w.bite("stepped down")
 		r.raft.StepDown()
@@ -202,12 +202,27 @@ func (w *world) strike() {
 		}
 	case 11:
 		r.forge()
+	case 12, 13, 14:
+		if i := slices.IndexFunc(w.replicas, (*replica).idle); i >= 0 && len(w.replicas) > 1 {
+			w.alone = w.replicas[i]
+			w.isolate(w.alone, 600)
+		}
+	case 15:
+		w.bite("clock set")
+		r.skew = time.Duration(w.rng.IntN(180)-90) * time.Second
 	default:
 		if !r.down && r.raft.Halted() == nil && r.raft.Snapshot() == nil {
 			w.event("snapshot of %d", r.id)
 			w.reach("snapshot taken")
 		}
 	}
+}
+
+func (w *world) isolate(r *replica, steps int) {
+	w.bite("isolated")
+	w.event("isolate %d", r.id)
+	w.model.Isolate(r.id)
+	w.apart = steps
 }
 
 // after follows what has happened, and checks what must always hold.
@@ -217,6 +232,11 @@ func (w *world) after() {
 			continue
 		}
 		r.drain()
+		if r.raft.DiskFailed() && !r.failed {
+			r.failed = true
+			w.bite("error of Raft's disk")
+			w.reach("Raft's disk failed")
+		}
 		if err := r.raft.Halted(); err != nil {
 			w.fail("replica %d halts: %v", r.id, err)
 		}

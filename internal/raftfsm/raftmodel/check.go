@@ -96,5 +96,6 @@ func (t *truth) lose(r *Replica, keep uint64) {
 func (t *truth) begun(r *Replica) {
 	clear(t.committed)
 	t.committed[r.base.index] = r.base
+	t.chains[[2]uint64{r.base.index, r.base.term}] = r.base.chain
 	t.last = r.base.index
 }

@@ -7,7 +7,12 @@
 // them: messages that are lost, repeated and reordered, leaders that are deposed
 // with commands under way, followers that lag, suffixes that are never committed,
 // unknown outcomes, replicas that crash, and, on one voter that does not sync, a
-// loss of power that takes committed entries.
+// loss of power that takes committed entries, and disks that fail.
+//
+// What decides on one replica is a group's own code: its store of entries, term and
+// vote, its snapshots, what stands between Raft and the machine (raftfsm.Local), and
+// the rule of linearizable reads (raftfsm.ReadIndex). Only the rules that the raft
+// library has, and the network, are modelled.
 //
 // Invariants, checked at every step (see check.go): a term has one leader; logs
 // that agree on an entry agree on all before it; what was committed stays.
@@ -19,8 +24,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"mneme/internal/raftfsm"
 )
@@ -31,11 +36,9 @@ type Options struct {
 	Seed uint64
 	// Machines are the replicas' states; their number is the group's size.
 	Machines []raftfsm.Machine
-	// Dir is an empty folder for checkpoints on their way to a replica.
-	Dir string
-	// Copy copies a checkpoint; nil = a folder of the system's. A simulation whose
-	// machines lie in memory has its own.
-	Copy func(from, to string) error
+	// Disks are where the replicas keep their snapshots, one for each machine,
+	// which makes its checkpoints there.
+	Disks []vfs.FS
 	// Faults says how often something goes wrong; the zero value is a network
 	// that loses and repeats nothing, and a leader that nobody challenges.
 	Faults Faults
@@ -45,6 +48,7 @@ type Options struct {
 type Faults struct {
 	Drop, Duplicate int // of a message that is delivered
 	Elections       int // of a step: a replica stands for election for no reason
+	Disk            int // of a write to a replica's log or vote: an error of the device
 }
 
 // Model is a group. It is not safe for concurrent use: whoever drives it calls
@@ -55,21 +59,21 @@ type Model struct {
 	replicas []*Replica
 	network  []message
 	cut      map[[2]int]bool
-	dirs     int // made for checkpoints
-	restores int
+	restores int // snapshots that were installed
+	late     int // snapshots that came when the replica had more
 	truth    truth
 }
 
 // New makes a group whose replicas have empty logs and start as followers.
 func New(opt Options) *Model {
-	if opt.Copy == nil {
-		opt.Copy = func(from, to string) error { return os.CopyFS(to, os.DirFS(from)) }
-	}
 	m := &Model{opt: opt, rng: rand.New(rand.NewPCG(opt.Seed, 1)), cut: map[[2]int]bool{}, truth: newTruth()}
 	for i, machine := range opt.Machines {
 		r := &Replica{m: m, id: i, leads: make(chan raftfsm.Leadership, leadershipQueue)}
-		r.start(machine)
+		r.disk = &raftfsm.MemDisk{NoSync: len(opt.Machines) == 1, Fails: func() bool { return m.chance(m.opt.Faults.Disk) }}
 		m.replicas = append(m.replicas, r)
+		if err := r.start(machine, opt.Disks[i]); err != nil {
+			m.truth.fail("%v", err)
+		}
 	}
 	return m
 }
@@ -88,6 +92,10 @@ func (m *Model) Leader() *Replica {
 	}
 	return lead
 }
+
+// Installs returns how many snapshots were installed, and how many came late: the
+// replica had more by then.
+func (m *Model) Installs() (done, late int) { return m.restores, m.late }
 
 // Cut stops all messages between two replicas; Heal lets all pass again.
 func (m *Model) Cut(a, b int) { m.cut[[2]int{a, b}], m.cut[[2]int{b, a}] = true, true }
@@ -119,8 +127,8 @@ func (m *Model) Step() error {
 		r.replicate()
 	case r.applied < r.commit:
 		r.applySome(1 + m.rng.IntN(4))
-	case r.synced < r.last() && m.rng.IntN(4) == 0:
-		r.synced = r.last()
+	case r.disk.NoSync && m.rng.IntN(4) == 0:
+		_ = r.disk.Sync()
 	case m.leaderless() && (len(m.network) == 0 || m.rng.IntN(40) == 0): // or nobody would ever win
 		r.campaign()
 	}
@@ -170,7 +178,14 @@ func (m *Model) send(msg message) {
 func (m *Model) deliver() {
 	i := m.rng.IntN(len(m.network))
 	msg := m.network[i]
-	if !m.chance(m.opt.Faults.Duplicate) {
+	if msg.kind == install && m.rng.IntN(5) > 0 {
+		return // it is long, and takes its time
+	}
+	again := m.opt.Faults.Duplicate
+	if msg.kind == install {
+		again *= 8
+	}
+	if !m.chance(again) {
 		m.network[i] = m.network[len(m.network)-1]
 		m.network = m.network[:len(m.network)-1]
 	}
@@ -179,26 +194,4 @@ func (m *Model) deliver() {
 		return
 	}
 	to.receive(msg)
-}
-
-// checkpoint makes a snapshot of a state.
-func (m *Model) checkpoint(machine raftfsm.Machine) (snapshot, error) {
-	cursor, _ := machine.AppliedIndex()
-	dir := m.newDir()
-	return snapshot{dir, cursor}, machine.Checkpoint(dir)
-}
-
-// restore gives a machine a copy of a snapshot, out of which it may move files.
-func (m *Model) restore(machine raftfsm.Machine, snap snapshot) error {
-	m.restores++
-	dir := m.newDir()
-	if err := m.opt.Copy(snap.dir, dir); err != nil {
-		return err
-	}
-	return errors.Join(machine.Restore(dir), os.RemoveAll(dir))
-}
-
-func (m *Model) newDir() string {
-	m.dirs++
-	return filepath.Join(m.opt.Dir, fmt.Sprint("checkpoint-", m.dirs))
 }

@@ -7,13 +7,14 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"mneme/internal/raftfsm"
+	"mneme/internal/storage"
 )
 
 var (
@@ -25,6 +26,7 @@ var (
 // power leaves.
 type list struct {
 	State, disk listState
+	fs          vfs.FS
 	failAt      uint64
 }
 
@@ -58,16 +60,16 @@ func (l *list) Flush() error {
 }
 
 func (l *list) crash() *list {
-	return &list{State: listState{l.disk.Index, l.disk.Term, slices.Clone(l.disk.Items)}, disk: l.disk}
+	return &list{State: listState{l.disk.Index, l.disk.Term, slices.Clone(l.disk.Items)}, disk: l.disk, fs: l.fs}
 }
 
 func (l *list) Checkpoint(dir string) error {
 	b, err := json.Marshal(l.State)
-	return errors.Join(err, os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "list"), b, 0o600))
+	return errors.Join(err, storage.MkdirAll(l.fs, dir, 0o700), storage.ReplaceFile(l.fs, l.fs.PathJoin(dir, "list"), b, 0o600))
 }
 
 func (l *list) Restore(dir string) error {
-	b, err := os.ReadFile(filepath.Join(dir, "list"))
+	b, err := storage.ReadFile(l.fs, l.fs.PathJoin(dir, "list"))
 	if err != nil {
 		return err
 	}
@@ -78,13 +80,13 @@ func (l *list) Restore(dir string) error {
 
 func newModel(t testing.TB, seed uint64, n int, faults Faults) (*Model, []*list) {
 	t.Helper()
+	opt := Options{Seed: seed, Faults: faults}
 	var lists []*list
-	var machines []raftfsm.Machine
 	for range n {
-		l := &list{}
-		lists, machines = append(lists, l), append(machines, l)
+		l := &list{fs: vfs.NewMem()}
+		lists, opt.Machines, opt.Disks = append(lists, l), append(opt.Machines, l), append(opt.Disks, l.fs)
 	}
-	return New(Options{Seed: seed, Machines: machines, Dir: t.TempDir(), Faults: faults}), lists
+	return New(opt), lists
 }
 
 func mustLead(t testing.TB, m *Model) *Replica {
@@ -176,12 +178,16 @@ func storm(t testing.TB, m *Model, lists []*list, rng *rand.Rand) []command {
 	return commands
 }
 
+// restart starts what crashed, and anew what has a disk that failed.
 func restart(t testing.TB, m *Model, lists []*list) {
 	t.Helper()
 	for i, r := range m.replicas {
+		if r.DiskFailed() && !r.down {
+			r.Crash()
+		}
 		if r.down {
 			lists[i] = lists[i].crash()
-			if err := r.Restart(lists[i]); err != nil {
+			if err := r.Restart(lists[i], lists[i].fs); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -223,7 +229,7 @@ func TestStormOnThree(t *testing.T) {
 			seed = *seedFlag
 		}
 		t.Run(fmt.Sprint("model.seed=", seed), func(t *testing.T) {
-			m, lists := newModel(t, seed, 3, Faults{Drop: 100, Duplicate: 100, Elections: 10})
+			m, lists := newModel(t, seed, 3, Faults{Drop: 100, Duplicate: 100, Elections: 10, Disk: 2})
 			commands := storm(t, m, lists, rand.New(rand.NewPCG(seed, 2)))
 			settle(t, m, lists)
 			installs += m.restores
@@ -349,6 +355,78 @@ func TestDeposedLeaderAnswersUnknownAndDoesNotRead(t *testing.T) {
 	}
 	if classify(t, f) != unknown {
 		t.Fatalf("class %d", classify(t, f))
+	}
+}
+
+// lagging is a group of which one replica lacks what the leader has cut from its
+// log.
+func lagging(t *testing.T) (m *Model, lists []*list, lead, late *Replica) {
+	t.Helper()
+	m, lists = newModel(t, 4, 3, Faults{})
+	lead = mustLead(t, m)
+	late = m.Replica((lead.id + 1) % 3)
+	m.Isolate(late.id)
+	var f *raftfsm.Future
+	for i := range 5 {
+		f = lead.Propose(context.Background(), []byte(fmt.Sprint("c", i)))
+	}
+	if err := m.Run(20_000, func() bool { return classify(t, f) == done }); err != nil {
+		t.Fatal(err)
+	}
+	if err := lead.Snapshot(); err != nil {
+		t.Fatal(err)
+	}
+	return m, lists, lead, late
+}
+
+func TestLaggingReplicaGetsTheSnapshot(t *testing.T) {
+	m, lists, lead, late := lagging(t)
+	m.Heal()
+	if err := m.Run(20_000, func() bool { return late.applied == lead.last() && lead.match[late.id] == lead.last() }); err != nil {
+		t.Fatal(err)
+	}
+	if m.restores != 1 || !reflect.DeepEqual(lists[late.id].State, lists[lead.id].State) {
+		t.Fatalf("%d restores: %+v, want %+v", m.restores, lists[late.id].State, lists[lead.id].State)
+	}
+}
+
+// The answer to a snapshot carries the term, as every answer does: a leader that
+// others have deposed, and that sends nothing else, would never learn of it.
+func TestAnswerToASnapshotDeposesALeaderOfThePast(t *testing.T) {
+	m, lists, old, late := lagging(t)
+	before := lists[late.id].State
+	m.Heal()
+	m.Isolate(old.id)
+	m.network = nil
+	late.Elect()
+	m.Heal()
+	m.network = nil
+	old.sendState(late.id)
+	late.receive(m.network[0])
+	if old.role != leader || len(m.network) != 2 || !reflect.DeepEqual(lists[late.id].State, before) {
+		t.Fatalf("%d messages, state %+v", len(m.network), lists[late.id].State)
+	}
+	old.receive(m.network[1])
+	if old.role != follower || old.term != late.term {
+		t.Fatalf("role %d, term %d, want %d", old.role, old.term, late.term)
+	}
+}
+
+// A snapshot may come late: the replica has more by then, and says so.
+func TestLateSnapshotChangesNothing(t *testing.T) {
+	m, lists, lead, late := lagging(t)
+	m.Heal()
+	lead.sendState(late.id)
+	snap := m.network[len(m.network)-1]
+	f := lead.Propose(context.Background(), []byte("more"))
+	if err := m.Run(20_000, func() bool { return classify(t, f) == done && late.applied == lead.last() }); err != nil {
+		t.Fatal(err)
+	}
+	want := late.applied
+	m.network = nil
+	late.receive(snap)
+	if answer := m.network[0]; !answer.ok || answer.index != want || !reflect.DeepEqual(lists[late.id].State, lists[lead.id].State) {
+		t.Fatalf("answer %+v, state %+v, want %d, %+v", answer, lists[late.id].State, want, lists[lead.id].State)
 	}
 }
 

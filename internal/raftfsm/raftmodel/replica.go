@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"mneme/internal/raftfsm"
 )
@@ -17,20 +20,16 @@ const modelLeap = 1024
 // Replica is one replica of a model. Its calls are a Group's and answer at once;
 // futures are answered by the model's steps.
 type Replica struct {
-	m       *Model
-	id      int
-	machine raftfsm.Machine
-	leads   chan raftfsm.Leadership
-	down    bool
+	m     *Model
+	id    int
+	leads chan raftfsm.Leadership
+	down  bool
 
-	// On stable storage at once.
-	term uint64
-	vote int
-	// On stable storage up to synced.
-	base   entry // the last entry that the snapshot holds
-	snap   snapshot
-	log    []entry
-	synced uint64
+	disk  *raftfsm.MemDisk // of entries, term and vote
+	local *raftfsm.Local   // on it, and on the disk of the snapshots
+	term  uint64
+	base  entry // the last entry that the newest snapshot holds
+	log   []entry
 
 	role            role
 	lead            int
@@ -39,23 +38,76 @@ type Replica struct {
 	commit, applied uint64
 	begun           bool // leads, and the term's marker is applied
 	pending         map[uint64]func(any, uint64, error)
+	sendable        []byte // the newest snapshot, once it was sent
 	halted          error
 }
 
-// start is what a process does with the log that it finds.
-func (r *Replica) start(machine raftfsm.Machine) {
-	r.machine, r.down, r.role, r.lead, r.halted = machine, false, follower, -1, nil
+const localDir = "/raft"
+
+// start is what a process does with what it finds on its disks.
+func (r *Replica) start(machine raftfsm.Machine, fs vfs.FS) (err error) {
+	r.down, r.role, r.lead, r.halted = false, follower, -1, nil
 	r.pending = map[uint64]func(any, uint64, error){}
-	if r.term == 0 {
-		r.vote = -1
+	if r.local, err = raftfsm.OpenLocal(machine, fs, localDir, r.disk); err != nil {
+		return err
 	}
+	if r.term, err = r.local.Term(); err != nil {
+		return err
+	}
+	if err := r.load(); err != nil {
+		return err
+	}
+	if index, _ := machine.AppliedIndex(); len(r.m.opt.Machines) == 1 && index > r.last() {
+		if err := r.beginAnew(machine, fs); err != nil {
+			return err
+		}
+	}
+	r.commit, r.applied = r.base.index, r.base.index
+	return nil
+}
+
+// load reads the log. What the newest snapshot holds is of no use any more, and
+// neither is a log that does not join it: a crash came before it was removed.
+func (r *Replica) load() error {
+	index, term := r.local.Newest()
+	r.base, r.log = entry{index: index, term: term, chain: r.m.truth.chains[[2]uint64{index, term}]}, nil
+	entries, err := r.local.Entries()
+	if err != nil || len(entries) == 0 {
+		return err
+	}
+	last := entries[len(entries)-1].Index
+	other := slices.ContainsFunc(entries, func(e raftfsm.LogEntry) bool { return e.Index == index && e.Term != term })
+	if last < index || other {
+		return r.local.Delete(entries[0].Index, last)
+	}
+	for _, e := range entries {
+		if e.Index > index {
+			next := entry{index: e.Index, term: e.Term, data: e.Data, marker: e.Marker}
+			next.chain = link(r.lastEntry().chain, next)
+			r.log = append(r.log, next)
+		}
+	}
+	return nil
+}
+
+// beginAnew starts the log of a single voter at its state, behind which the old
+// one ends.
+func (r *Replica) beginAnew(machine raftfsm.Machine, fs vfs.FS) (err error) {
 	index, term := machine.AppliedIndex()
-	if len(r.m.opt.Machines) == 1 && index > r.last() { // a log behind its state begins anew there
-		r.base, r.log = entry{index: index, term: term, chain: link(0, entry{index: index, term: term})}, nil
-		r.term = max(r.term, term) + modelLeap
-		r.m.truth.begun(r)
+	known := max(r.term, term)
+	r.disk = &raftfsm.MemDisk{NoSync: true, Fails: r.disk.Fails}
+	if r.local, err = raftfsm.OpenLocal(machine, fs, localDir, r.disk); err != nil {
+		return err
 	}
-	r.commit, r.applied, r.synced = r.base.index, r.base.index, r.last()
+	if at, _ := r.local.Newest(); at < index {
+		if err := r.local.SnapshotAnew(); err != nil {
+			return err
+		}
+	}
+	index, term = r.local.Newest()
+	r.base, r.log, r.term = entry{index: index, term: term, chain: link(0, entry{index: index, term: term})}, nil, known+modelLeap
+	r.m.truth.begun(r)
+	return r.local.SetTerm(r.term)
 }
 
 // ID names the replica.
@@ -84,37 +136,57 @@ func (r *Replica) Propose(_ context.Context, data []byte) *raftfsm.Future {
 	case r.role != leader:
 		resolve(nil, 0, fmt.Errorf("raft model: %w", raftfsm.ErrNotLeader))
 	default:
-		r.add(entry{index: r.last() + 1, term: r.term, data: data})
+		if err := r.add(entry{index: r.last() + 1, term: r.term, data: data}); err != nil {
+			resolve(nil, 0, fmt.Errorf("raft model: %w: %w", raftfsm.ErrUnknownOutcome, err))
+			r.StepDown()
+			return f
+		}
 		r.pending[r.last()] = resolve
 		r.advance()
 	}
 	return f
 }
 
-// LinearizableIndex is Group.LinearizableIndex. Its round of heartbeats takes no
-// time: it succeeds if a majority can be heard and nobody there knows a later term.
-func (r *Replica) LinearizableIndex(context.Context) (uint64, error) {
-	if r.halted != nil {
-		return 0, r.halted
+// LinearizableIndex is Group.LinearizableIndex.
+func (r *Replica) LinearizableIndex(ctx context.Context) (uint64, error) {
+	return raftfsm.ReadIndex(ctx, reads{r})
+}
+
+// reads is a replica as a raftfsm.ReadSource.
+type reads struct{ r *Replica }
+
+func (s reads) BegunTerm(context.Context) (uint64, error) {
+	switch {
+	case s.r.halted != nil:
+		return 0, s.r.halted
+	case s.r.down || !s.r.begun:
+		return 0, raftfsm.ErrNotLeader
 	}
-	if r.down || !r.begun || r.reach() < r.m.quorum() {
-		return 0, fmt.Errorf("raft model: linearizable index: %w", raftfsm.ErrNotLeader)
-	}
-	agree := 0
+	return s.r.term, nil
+}
+
+func (s reads) CommitIndex() uint64 { return s.r.commit }
+
+func (s reads) CurrentTerm() uint64 { return s.r.term }
+
+// VerifyLeader is a round of heartbeats that takes no time: it succeeds if a
+// majority can be heard and nobody there knows a later term.
+func (s reads) VerifyLeader(context.Context) error {
+	r, agree := s.r, 0
 	for _, other := range r.m.replicas {
 		if r.hears(other) && other.term <= r.term {
 			agree++
 		}
 	}
 	if agree < r.m.quorum() {
-		return 0, fmt.Errorf("raft model: linearizable index: %w", raftfsm.ErrNotLeader)
+		return fmt.Errorf("raft model: verify leader: %w", raftfsm.ErrNotLeader)
 	}
 	for _, other := range r.m.replicas {
 		if r.hears(other) && other.id != r.id && other.term <= r.term { // a heartbeat is heard
 			other.observe(r.term, r.id)
 		}
 	}
-	return r.commit, nil
+	return nil
 }
 
 // WaitApplied is Group.WaitApplied; it lets the model go on.
@@ -142,48 +214,43 @@ func (r *Replica) Snapshot() error {
 	if r.down {
 		return raftfsm.ErrClosed
 	}
-	if cursor, _ := r.machine.AppliedIndex(); cursor > r.applied {
-		return raftfsm.ErrNotCaughtUp
-	}
-	if err := r.machine.Flush(); err != nil {
-		return err
-	}
-	snap, err := r.m.checkpoint(r.machine)
-	if err != nil {
-		return err
+	if r.applied == r.base.index {
+		return nil // there is nothing new
 	}
 	end, _ := r.at(r.applied)
-	r.log = append([]entry(nil), r.log[r.applied-r.base.index:]...)
-	r.base, r.snap, r.synced = end, snap, max(r.synced, r.applied)
+	if err := r.local.Snapshot(end.index, end.term); err != nil {
+		return err
+	}
+	_ = r.local.Delete(1, end.index) // what stays is dropped at the next start
+	r.log = append([]entry(nil), r.log[end.index-r.base.index:]...)
+	r.base, r.sendable = end, nil
 	return nil
 }
-
-// StepDown makes a leader a follower, as a lost heartbeat would.
-func (r *Replica) StepDown() { r.stepDown() }
 
 // Elect lets the replica stand for election, as a timeout would.
 func (r *Replica) Elect() { r.campaign() }
 
-// Crash ends the replica's process with a loss of power. A single voter loses
-// the entries that were not synced.
+// Crash ends the replica's process with a loss of power: its disks keep what was
+// synced. A single voter loses the entries that were not, and every replica what
+// it wrote after an error of the disk.
 func (r *Replica) Crash() {
-	r.stepDown()
+	r.StepDown()
 	r.down = true
-	if r.synced < r.last() {
-		r.m.truth.lose(r, r.synced)
-		r.log = r.log[:r.synced-r.base.index]
+	r.disk.Crash()
+	if kept, _ := r.disk.LastIndex(); len(r.m.replicas) == 1 && max(kept, r.base.index) < r.last() {
+		r.m.truth.lose(r, max(kept, r.base.index))
 	}
 }
 
-// Restart starts a crashed replica with what its machine has on stable storage,
-// or with its snapshot if that is newer.
-func (r *Replica) Restart(machine raftfsm.Machine) error {
-	if cursor, _ := machine.AppliedIndex(); cursor < r.snap.cursor {
-		if err := r.m.restore(machine, r.snap); err != nil {
-			return fmt.Errorf("raft model: restart %s: %w", r.ID(), err)
-		}
+// DiskFailed reports whether the disk has failed since the process started.
+func (r *Replica) DiskFailed() bool { return r.disk.Broken() }
+
+// Restart starts a crashed replica with what its machine and its snapshots have on
+// stable storage.
+func (r *Replica) Restart(machine raftfsm.Machine, fs vfs.FS) error {
+	if err := r.start(machine, fs); err != nil {
+		return fmt.Errorf("raft model: restart %s: %w", r.ID(), err)
 	}
-	r.start(machine)
 	return r.m.truth.err
 }
 
@@ -202,7 +269,8 @@ func (r *Replica) reach() int {
 	return n
 }
 
-func (r *Replica) stepDown() {
+// StepDown makes a leader or candidate a follower, as a lost heartbeat would.
+func (r *Replica) StepDown() {
 	if r.begun {
 		r.tell(raftfsm.Leadership{Kind: raftfsm.TermEnded, Term: r.term})
 	}
@@ -232,80 +300,65 @@ func (r *Replica) applySome(n int) {
 	if r.down || r.halted != nil {
 		return
 	}
-	cursor, _ := r.machine.AppliedIndex()
 	end := min(r.applied+uint64(n), r.commit)
-	var batch []raftfsm.Entry
+	var batch []raftfsm.LogEntry
 	for i := r.applied + 1; i <= end; i++ {
-		if e, _ := r.at(i); !e.marker && i > cursor {
-			batch = append(batch, raftfsm.Entry{Index: e.index, Term: e.term, Data: e.data})
-		}
+		e, _ := r.at(i)
+		batch = append(batch, e.stored())
 	}
-	results, err := r.callMachine(batch)
+	results, err := r.local.Apply(batch)
 	if err != nil {
-		r.halt(batch[0].Index, err)
+		r.halt(err)
 		return
 	}
-	byIndex := map[uint64]any{}
 	for i, e := range batch {
-		byIndex[e.Index] = results[i]
-	}
-	for i := r.applied + 1; i <= end; i++ {
-		r.applied = i
-		e, _ := r.at(i)
-		if e.marker && r.role == leader && e.term == r.term {
+		r.applied = e.Index
+		if e.Marker && r.role == leader && e.Term == r.term {
 			r.begun = true
 			r.tell(raftfsm.Leadership{Kind: raftfsm.TermBegan, Term: r.term, LeaderID: r.ID()})
 		}
-		r.answer(i, byIndex[i], nil)
+		r.answer(e.Index, results[i], nil)
 	}
 }
 
-func (r *Replica) callMachine(batch []raftfsm.Entry) (results []any, err error) {
-	if len(batch) == 0 {
-		return nil, nil
-	}
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("panic: %v", v)
-		}
-	}()
-	n := len(batch)
-	if results, err = r.machine.Apply(batch); err == nil && len(results) != n {
-		err = fmt.Errorf("machine gave %d results for %d entries", len(results), n)
-	}
-	return results, err
-}
-
-func (r *Replica) halt(index uint64, cause error) {
-	if at := (*raftfsm.ApplyError)(nil); errors.As(cause, &at) {
-		index = at.Index
-	}
-	r.halted = &raftfsm.HaltError{Index: index, Cause: cause}
+func (r *Replica) halt(err error) {
+	r.halted = err
 	for i := r.base.index + 1; i <= r.last(); i++ {
 		r.answer(i, nil, fmt.Errorf("raft model: %w: %w", raftfsm.ErrUnknownOutcome, r.halted))
 	}
 }
 
-// install takes a snapshot that lies beyond what this replica has applied.
+// install takes a snapshot. One that lies behind what this replica has applied is
+// handed on all the same, as the raft library does when one comes late; it is for
+// what stands above the machine to know better.
 func (r *Replica) install(msg message) (uint64, bool) {
 	end := msg.entries[0]
-	cursor, _ := r.machine.AppliedIndex()
-	if r.halted != nil || end.index <= r.applied {
-		return r.applied, r.halted == nil
+	if r.halted != nil {
+		return r.applied, false
 	}
-	if msg.snap.cursor > cursor { // a state never goes back
-		if err := r.m.restore(r.machine, msg.snap); err != nil {
-			r.halt(end.index, err)
-			return 0, false
+	err := r.local.Install(end.index, end.term, msg.snap)
+	if halt := (*raftfsm.HaltError)(nil); errors.As(err, &halt) {
+		r.halt(err)
+		return 0, false
+	}
+	if end.index <= r.applied {
+		if end.index < r.applied {
+			r.m.late++
 		}
+		return r.applied, true
 	}
+	if err != nil {
+		return 0, false
+	}
+	r.m.restores++
 	if have, ok := r.at(end.index); ok && have.term == end.term {
+		_ = r.local.Delete(1, end.index)
 		r.log = append([]entry(nil), r.log[end.index-r.base.index:]...)
 	} else {
 		r.m.truth.replaced(r, end)
+		_ = r.local.Delete(1, r.last())
 		r.log = nil
 	}
-	r.base, r.snap, r.applied, r.commit = end, msg.snap, end.index, max(r.commit, end.index)
-	r.synced = r.last()
+	r.base, r.applied, r.commit, r.sendable = end, end.index, max(r.commit, end.index), nil
 	return end.index, true
 }

@@ -37,13 +37,7 @@ type message struct {
 	entries          []entry
 	commit           uint64
 	ok               bool
-	snap             snapshot
-}
-
-// snapshot is a checkpoint that nobody changes any more, and its machine's cursor.
-type snapshot struct {
-	dir    string
-	cursor uint64
+	snap             []byte
 }
 
 // entry is one entry of a log. A marker begins a term and is no command.
@@ -52,6 +46,10 @@ type entry struct {
 	data        []byte
 	marker      bool
 	chain       uint64 // over this entry and all before it
+}
+
+func (e entry) stored() raftfsm.LogEntry {
+	return raftfsm.LogEntry{Entry: raftfsm.Entry{Index: e.index, Term: e.term, Data: e.data}, Marker: e.marker}
 }
 
 func (r *Replica) last() uint64 { return r.base.index + uint64(len(r.log)) }
@@ -70,13 +68,24 @@ func (r *Replica) at(index uint64) (e entry, ok bool) {
 
 func (r *Replica) lastEntry() entry { e, _ := r.at(r.last()); return e }
 
-func (r *Replica) add(e entry) {
+// add appends an entry, which is on stable storage then, unless the group is a
+// single voter. An error means that the disk did not take it.
+func (r *Replica) add(e entry) error {
 	e.chain = link(r.lastEntry().chain, e)
-	r.log = append(r.log, e)
-	if len(r.m.replicas) > 1 { // peers sync before they answer; a single voter need not
-		r.synced = r.last()
+	if err := r.local.Store(e.stored()); err != nil {
+		return err
 	}
+	r.log = append(r.log, e)
 	r.m.truth.stored(r.id, e)
+	return nil
+}
+
+// setTerm begins a term. The store keeps what it could not write for later.
+func (r *Replica) setTerm(term uint64) {
+	if err := r.local.SetTerm(term); err != nil {
+		r.m.truth.fail("replica %d: term %d: %v", r.id, term, err)
+	}
+	r.term = term
 }
 
 // campaign is what a follower does that has not heard from a leader.
@@ -85,7 +94,10 @@ func (r *Replica) campaign() {
 		return
 	}
 	r.observe(r.term+1, -1)
-	r.role, r.vote, r.votes = candidate, r.id, map[int]bool{r.id: true}
+	if r.local.Vote(r.term, r.ID()) != nil {
+		return
+	}
+	r.role, r.votes = candidate, map[int]bool{r.id: true}
 	end := r.lastEntry()
 	for to := range r.m.replicas {
 		if to != r.id {
@@ -98,10 +110,11 @@ func (r *Replica) campaign() {
 // observe takes a term that is not lower and, if known, who leads it.
 func (r *Replica) observe(term uint64, lead int) {
 	if term > r.term || r.role != follower {
-		r.stepDown()
+		r.StepDown()
 	}
 	if term > r.term {
-		r.term, r.vote, r.lead = term, -1, -1
+		r.setTerm(term)
+		r.lead = -1
 	}
 	if lead >= 0 && lead != r.lead {
 		r.lead = lead
@@ -113,13 +126,16 @@ func (r *Replica) count() {
 	if r.role != candidate || len(r.votes) < r.m.quorum() {
 		return
 	}
-	r.role, r.lead = leader, r.id
 	r.m.truth.elected(r)
+	if r.add(entry{index: r.last() + 1, term: r.term, marker: true}) != nil {
+		r.StepDown()
+		return
+	}
+	r.role, r.lead = leader, r.id
 	r.next, r.match = make([]uint64, len(r.m.replicas)), make([]uint64, len(r.m.replicas))
 	for i := range r.next {
-		r.next[i] = r.last() + 1
+		r.next[i] = r.last()
 	}
-	r.add(entry{index: r.last() + 1, term: r.term, marker: true})
 	r.advance()
 	r.replicate()
 }
@@ -144,7 +160,14 @@ func (r *Replica) replicate() {
 
 // sendState sends the snapshot to a peer that lies before the log's beginning.
 func (r *Replica) sendState(to int) {
-	r.m.send(message{kind: install, from: r.id, to: to, term: r.term, entries: []entry{r.base}, snap: r.snap})
+	if r.sendable == nil {
+		var err error
+		if r.sendable, err = r.local.Read(); err != nil {
+			r.m.truth.fail("replica %d: read its snapshot of %d: %v", r.id, r.base.index, err)
+			return
+		}
+	}
+	r.m.send(message{kind: install, from: r.id, to: to, term: r.term, entries: []entry{r.base}, snap: r.sendable})
 }
 
 func (r *Replica) receive(msg message) {
@@ -154,12 +177,7 @@ func (r *Replica) receive(msg message) {
 	answer := message{from: r.id, to: msg.from, term: r.term}
 	switch msg.kind {
 	case askVote:
-		end := r.lastEntry()
-		newer := msg.indexTerm > end.term || (msg.indexTerm == end.term && msg.index >= end.index)
-		answer.kind, answer.ok = giveVote, msg.term == r.term && newer && (r.vote == -1 || r.vote == msg.from)
-		if answer.ok {
-			r.vote = msg.from
-		}
+		answer.kind, answer.ok = giveVote, r.grants(msg)
 		r.m.send(answer)
 	case giveVote:
 		if msg.ok && msg.term == r.term && r.role == candidate {
@@ -185,6 +203,21 @@ func (r *Replica) receive(msg message) {
 	}
 }
 
+// grants decides on a candidate's request. A vote counts once it is stored.
+func (r *Replica) grants(msg message) bool {
+	end := r.lastEntry()
+	newer := msg.indexTerm > end.term || (msg.indexTerm == end.term && msg.index >= end.index)
+	if msg.term != r.term || !newer {
+		return false
+	}
+	candidate := r.m.replicas[msg.from].ID()
+	voted, err := r.local.Voted(r.term)
+	if err != nil || voted != "" {
+		return err == nil && voted == candidate
+	}
+	return r.local.Vote(r.term, candidate) == nil
+}
+
 // take appends what a leader sent and returns up to where the logs agree, or
 // where the leader should go back to.
 func (r *Replica) take(msg message) (uint64, bool) {
@@ -203,8 +236,15 @@ func (r *Replica) take(msg message) (uint64, bool) {
 			continue
 		}
 		r.m.truth.cut(r, e.index)
-		r.log = r.log[:e.index-r.base.index-1]
-		r.add(entry{index: e.index, term: e.term, data: e.data, marker: e.marker})
+		if e.index <= r.last() {
+			if r.local.Delete(e.index, r.last()) != nil {
+				return r.last(), false
+			}
+			r.log = r.log[:e.index-r.base.index-1]
+		}
+		if r.add(entry{index: e.index, term: e.term, data: e.data, marker: e.marker}) != nil {
+			return r.last(), false
+		}
 	}
 	agreed := msg.index + uint64(len(msg.entries))
 	r.commitTo(min(msg.commit, agreed))

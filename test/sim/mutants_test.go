@@ -1,0 +1,91 @@
+package sim
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var mutantsFlag = flag.Bool("sim.mutants", false, "put each known defect back and want the simulation to find it")
+
+// mutant is a defect that there once was, or that a reader feared: in file, was is
+// replaced by is.
+type mutant struct{ name, file, was, is string }
+
+var mutants = []mutant{
+	{"no chain check", "internal/projections/advance.go",
+		"if have, err := t.chainAt(r.Previous); err != nil || have != chain {",
+		"if _, err := t.chainAt(r.Previous); err != nil {"},
+	{"a read does not verify the leader", "internal/raftfsm/leader.go",
+		"if err := s.VerifyLeader(ctx); err != nil {",
+		"if err := error(nil); err != nil {"},
+	{"a restore goes back", "internal/raftfsm/fsm.go",
+		"if have, _ := f.machine.AppliedIndex(); have >= man.AppliedIndex && have != 0 {",
+		"if false {"},
+	{"votes after an error of the disk", "internal/raftfsm/logstore.go",
+		"\t\ts.stable.refuse(err)\n",
+		""},
+	{"a stale answer is taken for success", "internal/ingest/round.go",
+		`	case !ok || !res.Done() || res.Cursor.Seq < p.end:
+		err := fmt.Errorf("the range up to %d is %s of the state, which stands at %d", p.end, res.Answer, res.Cursor.Seq)
+		r.answerUnknown(p.drafts, err)
+		r.endRound(err)
+	case res.Answer == projections.AnswerApplied && len(res.Events) == len(p.drafts):`,
+		`	case !ok:
+		r.endRound(fmt.Errorf("no answer"))
+	case true:`},
+	{"a duplicate has the present epoch", "internal/projections/log_reads.go",
+		"epoch, err := epochOf(v.p.get, v.p.cursor.Epoch, at.Seq)",
+		"epoch, err := v.p.cursor.Epoch, error(nil)"},
+}
+
+// The list of defects stays one of code that is there. With -sim.mutants each is
+// put back, in a copy that only the compiler sees, and the simulation has to fail.
+func TestMutants(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range mutants {
+		t.Run(m.name, func(t *testing.T) {
+			file := filepath.Join(root, filepath.FromSlash(m.file))
+			source, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := strings.Count(string(source), m.was); n != 1 {
+				t.Fatalf("%s has %d times: %s", m.file, n, m.was)
+			}
+			if *mutantsFlag {
+				m.run(t, root, file, strings.Replace(string(source), m.was, m.is, 1))
+			}
+		})
+	}
+}
+
+func (m mutant) run(t *testing.T, root, file, source string) {
+	changed, overlay := filepath.Join(t.TempDir(), "changed.go"), filepath.Join(t.TempDir(), "overlay.json")
+	list, err := json.Marshal(map[string]any{"Replace": map[string]string{file: changed}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, data := range map[string]string{changed: source, overlay: string(list)} {
+		if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-overlay", overlay, "-count=1", "./test/sim",
+		"-run", "TestSimulation$", "-sim.for", forFlag.String())
+	cmd.Dir = root
+	out, err := cmd.CombinedOutput()
+	found := regexp.MustCompile(`run (\d+), .*`).FindString(string(out))
+	if err == nil || found == "" {
+		t.Fatalf("%s is not found: %v\n%s", m.name, err, out)
+	}
+	t.Log(found)
+}
