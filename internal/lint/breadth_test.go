@@ -24,8 +24,6 @@ var broad = map[string]breadth{
 	"internal/index/vector.scratch": {fields: 22},
 	"internal/ingest.round":         {fields: 23},
 	"internal/keyring.Keyring":      {methods: 55},
-	"internal/node.Config":          {fields: 28},
-	"internal/node.Node":            {methods: 76, fields: 25},
 	"internal/raftfsm.Group":        {methods: 42, fields: 23},
 }
 

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"mneme/internal/auth"
-	"mneme/memory"
 )
 
 // The admin socket is how the operator talks to a node without a token: whoever
@@ -39,11 +38,11 @@ func (n *Node) openAdminSocket(handler http.Handler) error {
 		return usage(fmt.Sprintf("admin socket %q: %v", n.cfg.AdminSocket, err), "")
 	}
 	if len(path) > maxSocketPath {
-		n.socketTrouble = fmt.Sprintf("the path %s has %d bytes, a socket may have %d", path, len(path), maxSocketPath)
+		n.front.trouble = fmt.Sprintf("the path %s has %d bytes, a socket may have %d", path, len(path), maxSocketPath)
 		if chosen {
-			return usage("admin socket: "+n.socketTrouble, "choose a shorter --admin-socket")
+			return usage("admin socket: "+n.front.trouble, "choose a shorter --admin-socket")
 		}
-		n.cfg.Logger.Warn("there is no admin socket", "why", n.socketTrouble, "hint", socketHint)
+		n.cfg.Logger.Warn("there is no admin socket", "why", n.front.trouble, "hint", socketHint)
 		return nil
 	}
 	if err := clearSocket(path); err != nil {
@@ -53,7 +52,7 @@ func (n *Node) openAdminSocket(handler http.Handler) error {
 	if err != nil {
 		return startError("admin socket", err)
 	}
-	n.socket = path
+	n.front.socket = path
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 		ConnContext: func(ctx context.Context, _ net.Conn) context.Context { return auth.Local(ctx) }}
 	n.wg.Go(func() {
@@ -102,16 +101,4 @@ func listenSocket(path string) (net.Listener, error) {
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
-}
-
-// checkSocket tells doctor how the operator reaches the node.
-func (n *Node) checkSocket() memory.Check {
-	if n.socketTrouble != "" {
-		return memory.Check{Name: "admin socket", State: "warn", Detail: n.socketTrouble, Hint: socketHint}
-	}
-	info, err := os.Lstat(n.socket)
-	if err == nil && info.Mode().Perm()&0o077 != 0 && filePermissions {
-		err = fmt.Errorf("its mode is %04o: others can open it", info.Mode().Perm())
-	}
-	return check("admin socket", err == nil, n.socket, fmt.Sprint(err), "restart the node")
 }

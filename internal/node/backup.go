@@ -31,23 +31,23 @@ const (
 )
 
 // BackupLog writes the log up to its present end.
-func (n *Node) BackupLog(ctx context.Context, w io.Writer) (memory.BackupReport, error) {
-	if d := n.replica.Diverged(); d != nil {
+func (u *upkeep) BackupLog(ctx context.Context, w io.Writer) (memory.BackupReport, error) {
+	if d := u.replica.Diverged(); d != nil {
 		return memory.BackupReport{}, memory.Errorf(memory.CodeLogDiverged, "backup: the log does not hold all that the state holds: %v", d).WithHint("%s", d.Hint)
 	}
-	v := n.state.View()
-	report, err := backupLog(ctx, n.stream, v, n.dir.node.ClusterID, w, nil)
+	v := u.state.View()
+	report, err := backupLog(ctx, u.stream, v, u.dir.node.ClusterID, w, nil)
 	return report, errors.Join(err, v.Close())
 }
 
 // BackupKeys writes the keyring; with its master key if asked.
-func (n *Node) BackupKeys(_ context.Context, w io.Writer, withMaster bool) (memory.BackupReport, error) {
-	c := n.state.Cursor()
+func (u *upkeep) BackupKeys(_ context.Context, w io.Writer, withMaster bool) (memory.BackupReport, error) {
+	c := u.state.Cursor()
 	r := memory.BackupReport{Position: c.Position().String()}
 	if withMaster {
-		return r, n.keys.ExportWithMaster(w)
+		return r, u.keys.ExportWithMaster(w)
 	}
-	return r, n.keys.Export(w)
+	return r, u.keys.Export(w)
 }
 
 // backupLog writes a log that is sound: it is read as a whole before anything is

@@ -66,7 +66,19 @@ type Config struct {
 	// the data directory keep; nil = the system's.
 	FS vfs.FS
 
-	eraseStep func(name string) // tests look at the files before each step of an erasure
+	// Parts replaces parts of the node, for tests and simulations.
+	Parts Parts
+}
+
+// Parts are what a node is made of, where somebody else than the node may make
+// it; nil is the real one.
+type Parts struct {
+	// Group opens the Raft group.
+	Group func(raftfsm.Options) (replica.Group, error)
+	// Embedders gives the embedders of spaces outside this process.
+	Embedders embedderSource
+	// EraseStep is called before each step of an erasure.
+	EraseStep func(name string)
 }
 
 // Defaults of Config.

@@ -11,7 +11,6 @@ import (
 	"mneme/internal/events"
 	"mneme/internal/keyring"
 	"mneme/internal/projections"
-	"mneme/internal/query/views"
 	"mneme/internal/replica"
 	"mneme/internal/settings"
 	"mneme/internal/storage/encfs"
@@ -25,13 +24,11 @@ type core struct {
 	keys    *keyring.Keyring
 	files   *encfs.FS // for all that is derived; under the keyring's storage keys
 	book    *settings.Book
-	server  *eventlog.Server // nil with an external NATS
-	remote  *eventlog.Remote
-	nc      *nats.Conn
+	nats    natsServer
+	nc      *nats.Conn // the server's
 	stream  *eventlog.Log
 	replica *replica.Replica   // nil while the node is stopped
 	state   *projections.State // the replica's, or opened by work on a stopped node
-	views   *views.Views       // of the state; nil while the node is stopped
 
 	repairStep func(name string) // tests look at the files before each step of a repair
 
@@ -84,35 +81,15 @@ func (c *core) openDir(mustExist bool) error {
 	return nil
 }
 
-// ExternalNATSConfig is the configuration file that an external nats-server
-// needs.
-func ExternalNATSConfig() string { return eventlog.ExternalConfig() }
-
 // openLog starts the embedded NATS, or connects to the external one. Which stream
 // counts is found out with the state.
 func (c *core) openLog(ctx context.Context, auth eventlog.ClientAuth) error {
-	cfg := eventlog.StreamConfig{Shard: shard0, ClusterID: c.dir.node.ClusterID}
-	if c.cfg.NATSURL != "" {
-		remote, err := eventlog.OpenExternal(ctx, eventlog.RemoteOptions{URL: c.cfg.NATSURL, MonitorURLs: c.cfg.NATSMonitors, Dev: c.cfg.Dev, Logger: c.cfg.Logger})
-		if err != nil {
-			return startError("external NATS", err)
-		}
-		c.remote, c.nc, cfg.Guard = remote, remote.Conn(), remote.Proven
-		c.onClose("NATS connection", func(context.Context) error { remote.Close(); return nil })
-	} else {
-		server, err := eventlog.StartServer(ctx, eventlog.ServerOptions{Dir: c.dir.nats(), Addr: c.cfg.NATSAddr, Auth: auth, Logger: c.cfg.Logger})
-		if err != nil {
-			return startError("embedded NATS", err)
-		}
-		c.server, cfg.Fault = server, server.WriteFault
-		c.onClose("embedded NATS", server.Shutdown)
-		if c.nc, err = server.NodeConn(ctx); err != nil {
-			return startError("embedded NATS", err)
-		}
-		if !server.SyncAlways() && !c.cfg.Dev {
-			return &StartError{Kind: StartOther, Message: "the embedded NATS does not sync before it acknowledges"}
-		}
+	server, cfg, err := c.openNATS(ctx, auth)
+	if err != nil {
+		return err
 	}
+	c.nats, c.nc = server, server.Conn()
+	c.onClose("NATS", server.Close)
 	c.stream = eventlog.NewLog(c.nc, cfg)
 	c.onClose("event log", func(context.Context) error { return c.stream.Close() })
 	return nil

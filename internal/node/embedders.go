@@ -11,9 +11,10 @@ import (
 
 // embedders opens each space's embedder once.
 type embedders struct {
-	cfg embed.Config
-	env embed.Lookup
-	log *slog.Logger
+	source embedderSource // of models outside this process; nil = they are opened here
+	cfg    embed.Config
+	env    embed.Lookup
+	log    *slog.Logger
 
 	mu   sync.Mutex
 	open map[string]embed.Embedder
@@ -22,15 +23,24 @@ type embedders struct {
 // cacheBytes bounds what each embedder remembers.
 const cacheBytes = 32 << 20
 
-func newEmbedders(cfg embed.Config, env embed.Lookup, log *slog.Logger) *embedders {
+func newEmbedders(cfg Config) *embedders {
+	env := cfg.Environment
 	if env == nil {
 		env = func(string) (string, bool) { return "", false }
 	}
-	return &embedders{cfg: cfg, env: env, log: log, open: map[string]embed.Embedder{}}
+	return &embedders{source: cfg.Parts.Embedders, cfg: cfg.Embedder, env: env, log: cfg.Logger, open: map[string]embed.Embedder{}}
+}
+
+// embedderSource gives the embedder of a space.
+type embedderSource interface {
+	For(ctx context.Context, s embed.Space) (embed.Embedder, error)
 }
 
 // For returns the embedder of a space, opening it at its first use.
 func (e *embedders) For(ctx context.Context, s embed.Space) (embed.Embedder, error) {
+	if e.source != nil && !embed.IsLocal(s.Provider) {
+		return e.source.For(ctx, s)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if have := e.open[s.ID()]; have != nil {

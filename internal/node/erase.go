@@ -43,7 +43,7 @@ type eraser struct {
 
 	mu     sync.Mutex
 	status *memory.ErasingStatus // nil: nothing is owed
-	locked bool                  // it holds Node.admin, or is about to
+	locked bool                  // it holds upkeep.one, or is about to
 }
 
 const (
@@ -66,7 +66,7 @@ const (
 )
 
 func newEraser(n *Node) *eraser {
-	return &eraser{n: n, wake: make(chan struct{}, 1), step: n.cfg.eraseStep}
+	return &eraser{n: n, wake: make(chan struct{}, 1), step: n.cfg.Parts.EraseStep}
 }
 
 // Wake says that something was deleted.
@@ -275,8 +275,8 @@ func (e *eraser) switchKey(ctx context.Context) (uint32, error) {
 func (e *eraser) alone(ctx context.Context, f func(context.Context) error) error {
 	e.setLocked(true)
 	defer e.setLocked(false)
-	e.n.admin.Lock()
-	defer e.n.admin.Unlock()
+	e.n.upkeep.one.Lock()
+	defer e.n.upkeep.one.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, aloneFor)
 	defer cancel()
 	return f(ctx)
@@ -288,7 +288,7 @@ func (e *eraser) setLocked(v bool) {
 	e.locked = v
 }
 
-func (e *eraser) holdsAdmin() bool {
+func (e *eraser) holdsLock() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.locked

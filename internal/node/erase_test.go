@@ -29,7 +29,7 @@ var erasedWords = []string{"borborygmine", "callipygianly", "defenestrator", "er
 // doomed fills two namespaces, the second of them with the words.
 func doomed(t *testing.T, n *Node) {
 	t.Helper()
-	if _, err := n.CreateNamespace(t.Context(), memory.CreateNamespace{Name: "doomed"}); err != nil {
+	if _, err := n.writes.CreateNamespace(t.Context(), memory.CreateNamespace{Name: "doomed"}); err != nil {
 		t.Fatal(err)
 	}
 	w := erasedWords
@@ -221,10 +221,10 @@ func stillSearches(t *testing.T, n *Node) {
 	if got := find(t, n, "gardener waters"); len(got) == 0 {
 		t.Error("the other namespace finds nothing")
 	}
-	if _, err := n.Search(t.Context(), api.Access{Namespace: "doomed"}, memory.SearchRequest{Query: "entry"}); memory.CodeOf(err) != memory.CodeNotFound {
+	if _, err := n.reads.Search(t.Context(), api.Access{Namespace: "doomed"}, memory.SearchRequest{Query: "entry"}); memory.CodeOf(err) != memory.CodeNotFound {
 		t.Errorf("search in what was deleted: %v", err)
 	}
-	list, err := n.Rejected(t.Context(), 100)
+	list, err := n.operator.Rejected(t.Context(), 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +245,7 @@ func TestDeletedNamespaceLeavesTheFiles(t *testing.T) {
 	cfg := quiet(dir)
 	cfg.SnapshotThreshold = 16
 	var before string
-	cfg.eraseStep = func(name string) {
+	cfg.Parts.EraseStep = func(name string) {
 		if name == eraseKeys && before == "" {
 			before = image(t, dir)
 		}
@@ -257,7 +257,7 @@ func TestDeletedNamespaceLeavesTheFiles(t *testing.T) {
 	}
 	older := image(t, dir)
 	at := n.replica.Group().Stats().LastIndex
-	if _, err := n.DeleteNamespace(t.Context(), "doomed"); err != nil {
+	if _, err := n.writes.DeleteNamespace(t.Context(), "doomed"); err != nil {
 		t.Fatal(err)
 	}
 	erased(t, n)
@@ -270,7 +270,7 @@ func TestDeletedNamespaceLeavesTheFiles(t *testing.T) {
 		t.Errorf("Raft's log begins at %d, what was deleted stands up to %d", s.FirstIndex, at)
 	}
 	nothingLeft(t, image(t, dir), older) // a rebuild would leave no table of before
-	report, err := n.Rebuild(t.Context(), nil)
+	report, err := n.operator.Rebuild(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +291,7 @@ func TestErasureGoesOnAfterAKillAtEveryStep(t *testing.T) {
 	dir := t.TempDir()
 	cfg := quiet(dir)
 	images := map[string]string{}
-	cfg.eraseStep = func(name string) {
+	cfg.Parts.EraseStep = func(name string) {
 		if images[name] == "" {
 			images[name] = image(t, dir)
 		}
@@ -299,7 +299,7 @@ func TestErasureGoesOnAfterAKillAtEveryStep(t *testing.T) {
 	n := open(t, cfg)
 	doomed(t, n)
 	older := image(t, dir)
-	if _, err := n.DeleteNamespace(t.Context(), "doomed"); err != nil {
+	if _, err := n.writes.DeleteNamespace(t.Context(), "doomed"); err != nil {
 		t.Fatal(err)
 	}
 	erased(t, n)
@@ -331,7 +331,7 @@ func TestErasureWaitsForOldReads(t *testing.T) {
 	n := open(t, quiet(t.TempDir()))
 	doomed(t, n)
 	v := n.state.View()
-	if _, err := n.DeleteNamespace(t.Context(), "doomed"); err != nil {
+	if _, err := n.writes.DeleteNamespace(t.Context(), "doomed"); err != nil {
 		t.Fatal(err)
 	}
 	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {

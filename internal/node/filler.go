@@ -13,7 +13,7 @@ import (
 
 // filler gives records the vectors that they lack, on the shard's leader.
 type filler struct {
-	source  *embedders
+	source  embedderSource
 	compare func(ctx context.Context, ns events.ID, from, to embed.Space) (memory.SpaceComparison, error)
 
 	mu       sync.Mutex

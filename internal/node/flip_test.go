@@ -131,14 +131,14 @@ func startFlipped(t *testing.T, what, dir string, want memory.ShardStatus) strin
 	}
 	defer shut(t, n)
 	how := "healed"
-	report, err := n.VerifyLog(t.Context(), nil)
+	report, err := n.operator.VerifyLog(t.Context(), nil)
 	if err != nil {
 		t.Errorf("%s: verify: %v", what, err)
 		return "wrong"
 	}
 	if !report.Shards[0].OK {
 		how = "repaired"
-		if _, err := n.RepairLog(t.Context(), nil); err != nil {
+		if _, err := n.operator.RepairLog(t.Context(), nil); err != nil {
 			t.Errorf("%s: %s; repair: %v", what, report.Shards[0].Hint, err)
 			return "wrong"
 		}

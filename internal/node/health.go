@@ -55,16 +55,5 @@ func (n *Node) refuse() *memory.Error {
 	if err := n.replica.Group().Halted(); err != nil {
 		return memory.Errorf(memory.CodeUnavailable, "the shard has stopped: %v", err).WithHint("see the node's log; memctl doctor")
 	}
-	if n.remote != nil {
-		if err := n.remote.Proven(); err != nil {
-			return memory.Errorf(memory.CodeUnavailable, "the log does not take writes: %v", err).
-				WithHint("set sync_interval: always on the external NATS; writes go on by themselves once its servers say so")
-		}
-	}
-	if n.server != nil {
-		if err := n.server.WriteFault(); err != nil {
-			return memory.Errorf(memory.CodeUnavailable, "the log cannot write: %v", err).WithHint("free disk space if it is full, then restart the node")
-		}
-	}
-	return nil
+	return n.nats.Fault()
 }

@@ -110,7 +110,7 @@ func TestRepairKilledAnywhere(t *testing.T) {
 		t.Fatal("the damage was not noticed")
 	}
 	k.arm(true)
-	_, err := n.RepairLog(t.Context(), nil)
+	_, err := n.operator.RepairLog(t.Context(), nil)
 	k.at("end")
 	k.arm(false)
 	if err != nil {
@@ -213,7 +213,7 @@ func startsAfterAKilledRepair(t *testing.T, dir string, want memory.ShardStatus)
 		if (&repair{c: n.core}).unfinished() {
 			t.Errorf("the start did not finish the repair: %v", n.replica.Diverged())
 		}
-		if _, err := n.RepairLog(t.Context(), nil); err != nil {
+		if _, err := n.operator.RepairLog(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 	}

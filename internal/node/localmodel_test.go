@@ -27,7 +27,7 @@ func writeModel(t *testing.T, dir string, seed uint64) {
 // nearest returns the texts by their vectors, best first.
 func nearest(t *testing.T, n *Node, query string) []string {
 	t.Helper()
-	r, err := n.Search(t.Context(), api.Access{Namespace: "default"}, memory.SearchRequest{Query: query, Mode: memory.ModeVector})
+	r, err := n.reads.Search(t.Context(), api.Access{Namespace: "default"}, memory.SearchRequest{Query: query, Mode: memory.ModeVector})
 	if err != nil {
 		t.Fatalf("search: %v", err)
 	}
@@ -50,7 +50,7 @@ func TestLocalModel(t *testing.T) {
 	texts := []string{"hello world", "unaffable cafe", "日本語"}
 	for _, text := range texts {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		r, err := n.Capture(ctx, "default", []memory.Capture{{Agent: "tester", Text: text}}, api.CaptureOptions{Origin: memory.OriginCapture}, memory.WaitSearchable)
+		r, err := n.writes.Capture(ctx, "default", []memory.Capture{{Agent: "tester", Text: text}}, api.CaptureOptions{Origin: memory.OriginCapture}, memory.WaitSearchable)
 		cancel()
 		if err != nil || r.Results[0].Error != nil {
 			t.Fatalf("%+v, %v", r, err)
@@ -67,7 +67,7 @@ func TestLocalModel(t *testing.T) {
 		}
 		want[text] = got
 	}
-	doctor, err := n.Doctor(t.Context())
+	doctor, err := n.operator.Doctor(t.Context())
 	if err != nil || !slices.ContainsFunc(doctor.Checks, func(c memory.Check) bool {
 		return c.Name == "embedder of default" && c.State == "ok" && strings.Contains(c.Detail, "local/tiny@")
 	}) {
@@ -99,7 +99,7 @@ func TestLocalModel(t *testing.T) {
 	cfg.Embedder.Dir = other
 	n = open(t, cfg)
 	must(t, n, "written meanwhile")
-	if r, err := n.Doctor(t.Context()); err != nil || !slices.ContainsFunc(r.Checks, func(c memory.Check) bool {
+	if r, err := n.operator.Doctor(t.Context()); err != nil || !slices.ContainsFunc(r.Checks, func(c memory.Check) bool {
 		return c.Name == "embedder of default" && c.State == "warn" && strings.Contains(c.Detail, "the model here is")
 	}) {
 		t.Errorf("%+v, %v", r, err)
@@ -138,7 +138,7 @@ func TestClientsNameNoDirectory(t *testing.T) {
 		if wanted != "" {
 			set["embedder.model"] = wanted
 		}
-		_, err := n.CreateNamespace(t.Context(), memory.CreateNamespace{Name: name, Settings: set})
+		_, err := n.writes.CreateNamespace(t.Context(), memory.CreateNamespace{Name: name, Settings: set})
 		return err
 	}
 	if err := create(n, "a", model); err == nil || !strings.Contains(err.Error(), "no directory") {

@@ -63,7 +63,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	const shard = "0"
-	if s, err := c.n.shardStatus(ctx); err == nil {
+	if s, err := c.n.operator.shardStatus(ctx); err == nil {
 		gauge(descRecords, float64(s.Records), shard)
 		gauge(descPending, float64(s.PendingVectors), shard)
 		gauge(descSeq, float64(c.n.state.Cursor().Seq), shard)
@@ -75,7 +75,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		gauge(descScrubFound, flag(s.Log.Scrub.Problem != ""), shard)
 		gauge(descHalted, flag(s.Halted != ""), shard)
 	}
-	count(descVoid, c.n.voids.Load(), shard)
+	count(descVoid, c.n.followers.voids.Load(), shard)
 	if w, err := c.n.replica.Writer(); err == nil {
 		counters := w.Counters()
 		count(descFrames, counters.Frames.Load(), shard)
@@ -94,10 +94,10 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	}
 	v := c.n.views.VectorStatus()
 	gauge(descGuard, v.RecallGuard.Recall, v.Engine, v.RecallGuard.State)
-	if bus := c.n.bus.Load(); bus != nil {
+	if bus := c.n.front.bus.Load(); bus != nil {
 		count(descForeign, bus.ForeignReplies())
 	}
-	count(descFeedDrops, c.n.feed.dropped.Load())
+	count(descFeedDrops, c.n.followers.feed.dropped.Load())
 }
 
 func flag(b bool) float64 {

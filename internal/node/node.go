@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"net/http"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -14,9 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"mneme/internal/api/natsapi"
 	"mneme/internal/auth"
-	"mneme/internal/embed"
 	"mneme/internal/eventlog"
 	"mneme/internal/events"
 	"mneme/internal/index/vector"
@@ -25,41 +22,39 @@ import (
 	"mneme/internal/query"
 	"mneme/internal/query/views"
 	"mneme/internal/replica"
-	"mneme/internal/settings"
 	"mneme/memory"
 )
 
-// Node is a running node.
+// Node is a running node: it builds itself from parts, says when it is ready, and
+// drains. What it does for callers is done by reads, writes and operator.
 type Node struct {
 	*core
 	gate       *auth.Gate
 	embedders  *embedders
-	query      *query.Service
 	rejections *ingest.Rejections
 	space      *space
-	scrub      *logScrub
+	upkeep     *upkeep
 	eraser     *eraser
+	views      *views.Views
+	followers  *followers
+	reads      *reads
+	writes     *writes
+	doctor     *doctor
+	operator   *operator
+	front      front
 	started    time.Time
-	http       *http.Server
-	listener   net.Listener
-	feed       *feed
-	bus        atomic.Pointer[natsapi.Server] // nil until it serves
-
-	voids atomic.Uint64 // frames found void since the start
-
-	socket        string // path of the admin socket; "" if there is none
-	socketTrouble string // why there is none
-
-	admin  sync.Mutex // one rebuild, repair or verification at a time
-	filler *filler
 
 	ready    atomic.Bool
 	draining atomic.Bool
-	stop     context.CancelFunc
 	wg       sync.WaitGroup
-	done     chan struct{}
-	endOnce  sync.Once
-	err      error
+	ending   ending
+}
+
+// ending is the end of a node, by itself or by Close.
+type ending struct {
+	done chan struct{}
+	once sync.Once
+	err  error
 }
 
 // Open starts a node and returns when it is ready. Errors are *StartError.
@@ -68,8 +63,11 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	n := &Node{core: &core{cfg: cfg}, started: time.Now(), done: make(chan struct{})}
-	n.scrub, n.eraser = newLogScrub(n), newEraser(n)
+	n := &Node{core: &core{cfg: cfg}, started: time.Now(), ending: ending{done: make(chan struct{})}}
+	n.eraser = newEraser(n)
+	n.upkeep = newUpkeep(n.core, n.eraser.holdsLock)
+	n.doctor = &doctor{n}
+	n.operator = &operator{upkeep: n.upkeep, doctor: n.doctor, n: n}
 	if err := n.open(ctx); err != nil {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
@@ -150,7 +148,7 @@ func (n *Node) listen() error {
 		}
 		return e
 	}
-	n.listener = l
+	n.front.listener = l
 	n.onClose("HTTP listener", func(context.Context) error {
 		if err := l.Close(); !errors.Is(err, net.ErrClosed) {
 			return err
@@ -163,7 +161,7 @@ func (n *Node) listen() error {
 // openReplica opens the shard; from then on it follows its Raft group.
 func (n *Node) openReplica(ctx context.Context) error {
 	opt := n.replicaOptions()
-	opt.Refuse = n.refuse
+	opt.Refuse, opt.OpenGroup = n.refuse, n.cfg.Parts.Group
 	r, err := replica.Open(ctx, opt)
 	if err != nil {
 		return startError("shard", err)
@@ -175,7 +173,7 @@ func (n *Node) openReplica(ctx context.Context) error {
 
 // openQuery opens the reading side.
 func (n *Node) openQuery(context.Context) error {
-	n.embedders = newEmbedders(n.cfg.Embedder, n.cfg.Environment, n.cfg.Logger)
+	n.embedders = newEmbedders(n.cfg)
 	n.onClose("embedders", func(context.Context) error { return n.embedders.close() })
 	v, err := views.New(views.Options{State: n.state, Keys: n.keys, Settings: n.book, Vector: vector.Options{Engine: vector.Engine(n.cfg.VectorEngine)},
 		Linear: n.replica.Linear, Logger: n.cfg.Logger, FS: n.files, GraphDir: n.dir.vectors(shard0), Shard: shard0})
@@ -188,30 +186,11 @@ func (n *Node) openQuery(context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.query = q
-	var wanted func(string) bool
-	if n.server != nil {
-		wanted = n.server.Wanted
-	}
-	n.feed = newFeed(q, wanted)
-	n.filler = &filler{source: n.embedders, compare: v.CompareSpaces}
+	fill := &filler{source: n.embedders, compare: v.CompareSpaces}
+	n.followers = &followers{views: v, feed: newFeed(q, n.nats.Wanted), filler: fill, erased: n.eraser.Wake, log: n.cfg.Logger}
+	n.reads = &reads{query: q, filler: fill}
+	n.writes = &writes{shard: n.replica, reads: n.reads, embedders: n.embedders, embedder: n.cfg.Embedder, draining: &n.draining}
 	return nil
-}
-
-// followers are what is kept in memory beside the state, and whoever else has to hear
-// of what is applied.
-type followers struct{ n *Node }
-
-func (f followers) Load(ctx context.Context) error { return f.n.views.Load(ctx) }
-
-func (f followers) OnApply(a *projections.Applied) {
-	f.n.views.OnApply(a)
-	f.n.countVoid(a)
-	f.n.feed.push(a)
-	f.n.filler.applied(a)
-	if len(a.Dropped) > 0 {
-		f.n.eraser.Wake()
-	}
 }
 
 // openWriting lets the replica lead and waits for its first term, since this node
@@ -223,7 +202,6 @@ func (n *Node) openWriting(ctx context.Context) error {
 	}
 	n.rejections = r
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
-	n.stop = stop
 	n.onClose("background work", func(context.Context) error {
 		stop()
 		n.wg.Wait()
@@ -235,7 +213,7 @@ func (n *Node) openWriting(ctx context.Context) error {
 	}
 	n.replica.SetDiverged(found)
 	n.onClose("writing", func(ctx context.Context) error { n.replica.Stop(ctx); return nil })
-	if err := n.replica.Start(ctx, followers{n}, n.feed, n.filler); err != nil {
+	if err := n.replica.Start(ctx, n.followers, n.followers.feed, n.followers.filler); err != nil {
 		return err
 	}
 	if err := n.replica.WaitWriter(ctx); err != nil {
@@ -246,8 +224,8 @@ func (n *Node) openWriting(ctx context.Context) error {
 			return err
 		}
 	}
-	n.wg.Go(func() { n.watchLog(run) })
-	n.wg.Go(func() { n.scrub.run(run) })
+	n.wg.Go(func() { n.upkeep.watchLog(run) })
+	n.wg.Go(func() { n.upkeep.scrub.run(run) })
 	n.eraser.Wake()
 	n.wg.Go(func() { n.eraser.run(run) })
 	return nil
@@ -260,47 +238,6 @@ func finder(s *projections.State) func(name string) (events.ID, bool) {
 		defer v.Close()
 		ns, ok, err := v.Namespace(name)
 		return ns.ID, ok && err == nil
-	}
-}
-
-// countVoid counts frames that do not continue the log, and says so: somebody
-// other than this node's writer wrote into it.
-func (n *Node) countVoid(a *projections.Applied) {
-	if len(a.Voids) == 0 {
-		return
-	}
-	n.voids.Add(uint64(len(a.Voids)))
-	n.cfg.Logger.Error("the log holds messages that are no frames of its writer; they change nothing", "sequences", a.Voids, "hint", voidHint)
-}
-
-const voidHint = "another program, or a node that no longer leads, writes to the log's subject; memctl audit shows the rows, and an external NATS needs the accounts of memctl nats-config"
-
-// logCheckEvery is how often log and state are compared.
-const logCheckEvery = time.Minute
-
-// watchLog compares log and state now and then and stops writes when they
-// disagree.
-func (n *Node) watchLog(ctx context.Context) {
-	tick := time.NewTicker(logCheckEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-		n.checkLog(ctx)
-	}
-}
-
-func (n *Node) checkLog(ctx context.Context) {
-	err := n.replica.CheckLog(ctx)
-	var d *eventlog.DivergedError
-	switch {
-	case errors.As(err, &d):
-		n.stopWrites(d)
-	case err != nil && ctx.Err() == nil:
-		n.cfg.Logger.Warn("log could not be checked", "err", err)
 	}
 }
 
@@ -326,7 +263,7 @@ func (n *Node) firstNamespaces(ctx context.Context) error {
 		if slices.ContainsFunc(have, func(ns projections.NamespaceInfo) bool { return ns.Name == name }) {
 			continue
 		}
-		_, err := n.createNamespace(ctx, memory.CreateNamespace{Name: name})
+		_, err := n.writes.createNamespace(ctx, memory.CreateNamespace{Name: name})
 		if code := memory.CodeOf(err); err != nil && code != memory.CodeConflict {
 			if code == memory.CodeInvalid {
 				return usage(err.Error(), "")
@@ -337,43 +274,18 @@ func (n *Node) firstNamespaces(ctx context.Context) error {
 	return nil
 }
 
-// createNamespace chooses the embedder and makes the namespace.
-func (n *Node) createNamespace(ctx context.Context, req memory.CreateNamespace) (string, error) {
-	if err := settings.Check(req.Settings, true); err != nil {
-		return "", err
-	}
-	space, err := n.embedders.choose(ctx, embedderFor(n.cfg.Embedder, req.Settings))
-	if err != nil {
-		return "", memory.Errorf(memory.CodeUnavailable, "the embedder of the new namespace cannot be opened: %v", err).
-			WithHint("create it with embedder.provider=builtin, or try again when the provider is there").WithCause(err)
-	}
-	encoded := ""
-	if space != (embed.Space{}) {
-		encoded = settings.EncodeSpace(space)
-	}
-	w, err := n.replica.Writer()
-	if err != nil {
-		return "", err
-	}
-	at, err := w.CreateNamespace(ctx, req.Name, req.Settings, encoded)
-	return at.String(), err
-}
-
 // Done is closed when the node has ended.
-func (n *Node) Done() <-chan struct{} { return n.done }
+func (n *Node) Done() <-chan struct{} { return n.ending.done }
 
 // Err says why the node ended by itself; nil after Close.
-func (n *Node) Err() error { return n.err }
+func (n *Node) Err() error { return n.ending.err }
 
 // HTTPAddr is the address that HTTP listens on.
-func (n *Node) HTTPAddr() string { return n.listener.Addr().String() }
+func (n *Node) HTTPAddr() string { return n.front.listener.Addr().String() }
 
 // NATSURL is where agents publish.
 func (n *Node) NATSURL() string {
-	if n.server != nil {
-		return n.server.ClientURL()
-	}
-	return n.cfg.NATSURL
+	return n.nats.ClientURL()
 }
 
 // Close drains and stops the node: nothing more is admitted, what was admitted
@@ -386,8 +298,8 @@ func (n *Node) Close(ctx context.Context) error {
 }
 
 func (n *Node) end(err error) {
-	n.endOnce.Do(func() {
-		n.err = err
-		close(n.done)
+	n.ending.once.Do(func() {
+		n.ending.err = err
+		close(n.ending.done)
 	})
 }

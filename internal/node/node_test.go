@@ -65,7 +65,7 @@ func shut(t *testing.T, n *Node) {
 }
 
 func capture(n *Node, text string) (memory.CaptureResult, error) {
-	r, err := n.Capture(context.Background(), "default", []memory.Capture{{Agent: "tester", Text: text}}, api.CaptureOptions{Origin: memory.OriginCapture}, memory.WaitApplied)
+	r, err := n.writes.Capture(context.Background(), "default", []memory.Capture{{Agent: "tester", Text: text}}, api.CaptureOptions{Origin: memory.OriginCapture}, memory.WaitApplied)
 	if err != nil {
 		return memory.CaptureResult{}, err
 	}
@@ -86,7 +86,7 @@ func must(t *testing.T, n *Node, text string) memory.CaptureResult {
 
 func find(t *testing.T, n *Node, query string) []string {
 	t.Helper()
-	r, err := n.Search(t.Context(), api.Access{Namespace: "default"}, memory.SearchRequest{Query: query})
+	r, err := n.reads.Search(t.Context(), api.Access{Namespace: "default"}, memory.SearchRequest{Query: query})
 	if err != nil {
 		t.Fatalf("search: %v", err)
 	}
@@ -99,7 +99,7 @@ func find(t *testing.T, n *Node, query string) []string {
 
 func shardOf(t *testing.T, n *Node) memory.ShardStatus {
 	t.Helper()
-	s, err := n.Status(t.Context())
+	s, err := n.operator.Status(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestNoSpaceRefusesWritesByEveryWayAndServesReads(t *testing.T) {
 	if m, err := nc.Request("mem.in.default.tester.capture", []byte("one too many"), patience); err != nil || !strings.Contains(string(m.Data), "507") {
 		t.Errorf("NATS: %v, %v", m, err)
 	}
-	if _, err := n.CreateNamespace(t.Context(), memory.CreateNamespace{Name: "more"}); memory.CodeOf(err) != memory.CodeNoSpace {
+	if _, err := n.writes.CreateNamespace(t.Context(), memory.CreateNamespace{Name: "more"}); memory.CodeOf(err) != memory.CodeNoSpace {
 		t.Errorf("namespace: %v", err)
 	}
 	if got := find(t, n, "space"); len(got) != 1 {
@@ -166,10 +166,10 @@ func TestNoSpaceRefusesWritesByEveryWayAndServesReads(t *testing.T) {
 	if after := shardOf(t, n); after.Position != before.Position || after.StateHash != before.StateHash {
 		t.Errorf("something was written: %+v", after)
 	}
-	if ok, checks := n.Ready(); !ok || !strings.Contains(fmt.Sprint(checks), "reserve") {
+	if ok, checks := n.doctor.Ready(); !ok || !strings.Contains(fmt.Sprint(checks), "reserve") {
 		t.Errorf("ready %v, %v", ok, checks)
 	}
-	if r, err := n.Doctor(t.Context()); err != nil || r.OK {
+	if r, err := n.operator.Doctor(t.Context()); err != nil || r.OK {
 		t.Errorf("doctor: %+v, %v", r, err)
 	}
 	n.space.reserve = 0
@@ -201,8 +201,8 @@ func TestClockThatJumpsBack(t *testing.T) {
 	if got := find(t, n, "jump"); len(got) == 0 {
 		t.Error("reads are down")
 	}
-	a, err := n.Get(t.Context(), api.Access{Namespace: "default"}, first.RecordID, 0)
-	b, berr := n.Get(t.Context(), api.Access{Namespace: "default"}, second.RecordID, 0)
+	a, err := n.reads.Get(t.Context(), api.Access{Namespace: "default"}, first.RecordID, 0)
+	b, berr := n.reads.Get(t.Context(), api.Access{Namespace: "default"}, second.RecordID, 0)
 	if err != nil || berr != nil || !b.CreatedAt.After(a.CreatedAt) {
 		t.Errorf("sealed at %s, then %s; %v %v", a.CreatedAt, b.CreatedAt, err, berr)
 	}
@@ -359,12 +359,12 @@ func TestFailedFirstStartIsForgotten(t *testing.T) {
 	fails(t, cfg, StartAddress)
 	again := open(t, quiet(cfg.DataDir))
 	must(t, again, "the default namespace is there")
-	if _, err := again.DeleteNamespace(t.Context(), "default"); err != nil {
+	if _, err := again.writes.DeleteNamespace(t.Context(), "default"); err != nil {
 		t.Fatal(err)
 	}
 	shut(t, again)
 	again = open(t, quiet(cfg.DataDir)) // one that was deleted stays so
-	if list, err := again.Namespaces(t.Context()); err != nil || len(list) != 0 {
+	if list, err := again.reads.Namespaces(t.Context()); err != nil || len(list) != 0 {
 		t.Errorf("%+v, %v", list, err)
 	}
 }
@@ -447,7 +447,7 @@ func TestRebuildWhileWriting(t *testing.T) {
 		})
 	}
 	for range 3 {
-		if _, err := n.Rebuild(t.Context(), nil); err != nil {
+		if _, err := n.operator.Rebuild(t.Context(), nil); err != nil {
 			t.Errorf("rebuild: %v", err)
 		}
 	}
@@ -457,7 +457,7 @@ func TestRebuildWhileWriting(t *testing.T) {
 	if want.Records != uint64(50+written.Load()) {
 		t.Errorf("%d records, %d were written", want.Records, 50+written.Load())
 	}
-	r, err := n.Rebuild(t.Context(), func(done, total uint64) {
+	r, err := n.operator.Rebuild(t.Context(), func(done, total uint64) {
 		if done > total {
 			t.Errorf("progress %d of %d", done, total)
 		}
@@ -466,8 +466,8 @@ func TestRebuildWhileWriting(t *testing.T) {
 		t.Errorf("%+v, %v; want %s", r, err, want.StateHash)
 	}
 	// Only one at a time.
-	_ = n.exclusive(func() error {
-		if _, err := n.Rebuild(t.Context(), nil); memory.CodeOf(err) != memory.CodeConflict {
+	_ = n.upkeep.exclusive(func() error {
+		if _, err := n.operator.Rebuild(t.Context(), nil); memory.CodeOf(err) != memory.CodeConflict {
 			t.Errorf("a second one: %v", err)
 		}
 		return nil
@@ -477,19 +477,19 @@ func TestRebuildWhileWriting(t *testing.T) {
 func TestDrainingNodeRefusesAndIsNotReady(t *testing.T) {
 	n := open(t, quiet(t.TempDir()))
 	r := must(t, n, "kept")
-	if ok, _ := n.Ready(); !ok {
+	if ok, _ := n.doctor.Ready(); !ok {
 		t.Error("not ready")
 	}
 	n.draining.Store(true)
-	if ok, _ := n.Ready(); ok {
+	if ok, _ := n.doctor.Ready(); ok {
 		t.Error("ready while draining")
 	}
 	_, err := capture(n, "too late")
-	_, err2 := n.Forget(t.Context(), "default", "tester", r.RecordID, 0)
-	_, err3 := n.Revise(t.Context(), "default", "tester", r.RecordID, memory.Revision{}, 0, "")
-	_, err4 := n.CreateNamespace(t.Context(), memory.CreateNamespace{Name: "late"})
-	_, err5 := n.ChangeNamespace(t.Context(), "default", memory.PatchNamespace{})
-	_, err6 := n.DeleteNamespace(t.Context(), "default")
+	_, err2 := n.writes.Forget(t.Context(), "default", "tester", r.RecordID, 0)
+	_, err3 := n.writes.Revise(t.Context(), "default", "tester", r.RecordID, memory.Revision{}, 0, "")
+	_, err4 := n.writes.CreateNamespace(t.Context(), memory.CreateNamespace{Name: "late"})
+	_, err5 := n.writes.ChangeNamespace(t.Context(), "default", memory.PatchNamespace{})
+	_, err6 := n.writes.DeleteNamespace(t.Context(), "default")
 	for i, err := range []error{err, err2, err3, err4, err5, err6} {
 		if memory.CodeOf(err) != memory.CodeUnavailable {
 			t.Errorf("write %d while draining: %v", i, err)
@@ -511,7 +511,7 @@ func TestDivergenceIsNoticedWhileRunning(t *testing.T) {
 	if _, err := js.Publish("mem.log.0", []byte("not a frame")); err != nil {
 		t.Fatal(err)
 	}
-	n.checkLog(t.Context())
+	n.upkeep.checkLog(t.Context())
 	_, err = capture(n, "after the foreign message")
 	switch code := memory.CodeOf(err); {
 	case err == nil: // adopted as void
@@ -525,10 +525,10 @@ func TestDivergenceIsNoticedWhileRunning(t *testing.T) {
 	shut(t, n)
 	n = open(t, cfg)
 	must(t, n, "life goes on")
-	if r, err := n.VerifyLog(t.Context(), nil); err != nil || len(r.Shards) != 1 {
+	if r, err := n.operator.VerifyLog(t.Context(), nil); err != nil || len(r.Shards) != 1 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if r, err := n.Rebuild(t.Context(), nil); err != nil || r.Shards[0].StateHash != r.Shards[0].Before {
+	if r, err := n.operator.Rebuild(t.Context(), nil); err != nil || r.Shards[0].StateHash != r.Shards[0].Before {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -140,33 +140,33 @@ func TestLostLogIsRepairedInPlace(t *testing.T) {
 	if _, err := capture(n, "must not be taken"); memory.CodeOf(err) != memory.CodeLogDiverged {
 		t.Errorf("a write: %v", err)
 	}
-	if _, err := n.Rebuild(t.Context(), nil); memory.CodeOf(err) != memory.CodeLogDiverged {
+	if _, err := n.operator.Rebuild(t.Context(), nil); memory.CodeOf(err) != memory.CodeLogDiverged {
 		t.Errorf("a rebuild: %v", err)
 	}
-	if ok, checks := n.Ready(); !ok || !strings.Contains(fmt.Sprint(checks), "writes are stopped") {
+	if ok, checks := n.doctor.Ready(); !ok || !strings.Contains(fmt.Sprint(checks), "writes are stopped") {
 		t.Errorf("ready %v %v", ok, checks)
 	}
-	if r, err := n.Doctor(t.Context()); err != nil || r.OK {
+	if r, err := n.operator.Doctor(t.Context()); err != nil || r.OK {
 		t.Errorf("doctor: %+v, %v", r, err)
 	}
-	report, err := n.RepairLog(t.Context(), nil)
+	report, err := n.operator.RepairLog(t.Context(), nil)
 	if err != nil || report.Shards[0].Epoch != 1 || report.Shards[0].StateHash != want.StateHash || report.Shards[0].Restored == 0 {
 		t.Errorf("%+v, %v; want %s", report, err, want.StateHash)
 	}
 	must(t, n, "life goes on")
-	if _, err := n.RepairLog(t.Context(), nil); memory.CodeOf(err) != memory.CodeConflict {
+	if _, err := n.operator.RepairLog(t.Context(), nil); memory.CodeOf(err) != memory.CodeConflict {
 		t.Errorf("nothing to repair: %v", err)
 	}
-	r, err := n.Search(t.Context(), api.Access{Namespace: "default", AtLeast: want.Position}, memory.SearchRequest{Query: "harbour"})
+	r, err := n.reads.Search(t.Context(), api.Access{Namespace: "default", AtLeast: want.Position}, memory.SearchRequest{Query: "harbour"})
 	if err != nil || len(r.Results) == 0 {
 		t.Errorf("at a position of before: %+v, %v", r, err)
 	}
 	var b bytes.Buffer
-	if rep, err := n.BackupLog(t.Context(), &b); err != nil || rep.Bytes != int64(b.Len()) {
+	if rep, err := n.operator.BackupLog(t.Context(), &b); err != nil || rep.Bytes != int64(b.Len()) {
 		t.Errorf("%+v, %v, %d bytes", rep, err, b.Len())
 	}
 	for _, master := range []bool{false, true} {
-		if _, err := n.BackupKeys(t.Context(), &b, master); err != nil {
+		if _, err := n.operator.BackupKeys(t.Context(), &b, master); err != nil {
 			t.Error(err)
 		}
 	}
@@ -184,7 +184,7 @@ func TestRepairRefusesAForeignLog(t *testing.T) {
 	if err := errors.Join(err, stream.Append(t.Context(), foreign.Encode(), 0)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.RepairLog(t.Context(), nil); memory.CodeOf(err) != memory.CodeLogDiverged {
+	if _, err := n.operator.RepairLog(t.Context(), nil); memory.CodeOf(err) != memory.CodeLogDiverged {
 		t.Errorf("%v", err)
 	}
 	if _, err := capture(n, "must not be taken"); memory.CodeOf(err) != memory.CodeLogDiverged {
@@ -231,11 +231,11 @@ func TestDoctorAsksExternalEmbedders(t *testing.T) {
 	cfg.Embedder = embed.Config{Provider: "openai", BaseURL: down.URL, Model: "toy", Dimensions: 4}
 	n := open(t, cfg)
 	must(t, n, "found by text")
-	r, err := n.Doctor(t.Context())
+	r, err := n.operator.Doctor(t.Context())
 	if err != nil || !strings.Contains(fmt.Sprint(r.Checks), "embedder of default") {
 		t.Errorf("%+v, %v", r, err)
 	}
-	s, err := n.Status(t.Context())
+	s, err := n.operator.Status(t.Context())
 	if err != nil || s.Embedder.Provider != "openai" || s.Shards[0].PendingVectors != 1 {
 		t.Errorf("%+v, %v", s, err)
 	}

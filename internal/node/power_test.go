@@ -229,7 +229,7 @@ func (r *powerRun) act(n *Node) {
 	case k < 97:
 		do("rotate", n.keys.Storage().Rotate)
 	default:
-		do("rebuild", func() error { _, err := n.Rebuild(r.t.Context(), nil); return err })
+		do("rebuild", func() error { _, err := n.operator.Rebuild(r.t.Context(), nil); return err })
 	}
 	if err != nil {
 		r.t.Error(err)
@@ -280,7 +280,7 @@ func (r *powerRun) capture(n *Node) error {
 		r.book.note(id, func(p *powerNote) { p.namespace, p.sent = space, c })
 	}
 	wait := []memory.Wait{memory.WaitAccepted, memory.WaitApplied, memory.WaitSearchable}[r.rng.IntN(3)]
-	got, err := n.Capture(r.t.Context(), space, batch, api.CaptureOptions{}, wait)
+	got, err := n.writes.Capture(r.t.Context(), space, batch, api.CaptureOptions{}, wait)
 	if err != nil {
 		return err
 	}
@@ -302,7 +302,7 @@ func (r *powerRun) revise(n *Node) error {
 	}
 	text := r.name("revised to word")
 	r.book.note(p.sent.ID, func(p *powerNote) { p.maybe = text })
-	got, err := n.Revise(r.t.Context(), p.namespace, powerAgent, p.told.RecordID, memory.Revision{Text: &text}, 0, "")
+	got, err := n.writes.Revise(r.t.Context(), p.namespace, powerAgent, p.told.RecordID, memory.Revision{Text: &text}, 0, "")
 	if err == nil {
 		r.book.note(p.sent.ID, func(p *powerNote) { p.text, p.maybe, p.version = text, "", got.Version })
 	}
@@ -315,7 +315,7 @@ func (r *powerRun) forget(n *Node) error {
 		return nil
 	}
 	r.book.note(p.sent.ID, func(p *powerNote) { p.forget = true })
-	_, err := n.Forget(r.t.Context(), p.namespace, powerAgent, p.told.RecordID, 0)
+	_, err := n.writes.Forget(r.t.Context(), p.namespace, powerAgent, p.told.RecordID, 0)
 	if err == nil {
 		r.book.note(p.sent.ID, func(p *powerNote) { p.forgotten, p.forget = true, false })
 	}
@@ -325,7 +325,7 @@ func (r *powerRun) forget(n *Node) error {
 func (r *powerRun) createSpace(n *Node) error {
 	name := r.name("space")
 	r.book.space(name, spaceFate{making: true})
-	_, err := n.CreateNamespace(r.t.Context(), memory.CreateNamespace{Name: name})
+	_, err := n.writes.CreateNamespace(r.t.Context(), memory.CreateNamespace{Name: name})
 	if err == nil {
 		r.book.space(name, spaceFate{there: true})
 	}
@@ -338,7 +338,7 @@ func (r *powerRun) deleteSpace(n *Node) error {
 		return nil
 	}
 	r.book.space(name, spaceFate{there: true, deleting: true})
-	_, err := n.DeleteNamespace(r.t.Context(), name)
+	_, err := n.writes.DeleteNamespace(r.t.Context(), name)
 	if err == nil {
 		r.book.space(name, spaceFate{})
 	}

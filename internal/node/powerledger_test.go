@@ -85,7 +85,7 @@ func (l *powerLedger) settle(t *testing.T, n *Node) {
 	if err := n.replica.Linear(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	list, err := n.Namespaces(t.Context())
+	list, err := n.reads.Namespaces(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func (l *powerLedger) settle(t *testing.T, n *Node) {
 // or the first if there was none.
 func (p *powerNote) resend(t *testing.T, n *Node) {
 	t.Helper()
-	r, err := n.Capture(t.Context(), p.namespace, []memory.Capture{p.sent}, api.CaptureOptions{}, memory.WaitApplied)
+	r, err := n.writes.Capture(t.Context(), p.namespace, []memory.Capture{p.sent}, api.CaptureOptions{}, memory.WaitApplied)
 	if err != nil || r.Results[0].Error != nil {
 		t.Fatalf("%s sent again: %v %+v", p.sent.ID, err, r.Results)
 	}
@@ -137,7 +137,7 @@ func (p *powerNote) resend(t *testing.T, n *Node) {
 // resolve reads the record and compares it with what was promised.
 func (p *powerNote) resolve(t *testing.T, n *Node) {
 	t.Helper()
-	got, err := n.Get(t.Context(), inSpace(p.namespace), p.told.RecordID, 0)
+	got, err := n.reads.Get(t.Context(), inSpace(p.namespace), p.told.RecordID, 0)
 	if memory.CodeOf(err) == memory.CodeNotFound && (p.forgotten || p.forget) {
 		p.forgotten, p.forget = true, false
 		return
@@ -153,7 +153,7 @@ func (p *powerNote) resolve(t *testing.T, n *Node) {
 	if got.Text != p.text || got.Version != p.version || got.Subject != p.sent.Subject || !strings.HasSuffix(got.URI, p.sent.URI) {
 		t.Errorf("%s: %+v, want version %d, %q", p.sent.ID, got, p.version, p.text)
 	}
-	first, err := n.Get(t.Context(), inSpace(p.namespace), p.told.RecordID, 1)
+	first, err := n.reads.Get(t.Context(), inSpace(p.namespace), p.told.RecordID, 1)
 	if err != nil || first.ID != p.sent.ID || first.Text != p.sent.Text || first.Position != p.told.Position {
 		t.Errorf("%s, version 1: %+v, %v; want %q at %s", p.sent.ID, first, err, p.sent.Text, p.told.Position)
 	}
@@ -172,7 +172,7 @@ func (l *powerLedger) checkList(t *testing.T, n *Node, namespace string) {
 	want := len(left)
 	req := api.ListRequest{Limit: 100}
 	for {
-		page, err := n.List(t.Context(), inSpace(namespace), req)
+		page, err := n.reads.List(t.Context(), inSpace(namespace), req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -193,7 +193,7 @@ func (l *powerLedger) checkList(t *testing.T, n *Node, namespace string) {
 		if note.namespace != namespace || note.forgotten {
 			continue
 		}
-		r, err := n.Search(t.Context(), inSpace(namespace), memory.SearchRequest{Query: note.text})
+		r, err := n.reads.Search(t.Context(), inSpace(namespace), memory.SearchRequest{Query: note.text})
 		if err != nil || !slices.ContainsFunc(r.Results, func(h memory.Hit) bool { return h.ID == note.told.RecordID }) {
 			t.Errorf("%s is not found by its text: %v", id, err)
 		}
@@ -205,10 +205,10 @@ func (l *powerLedger) checkList(t *testing.T, n *Node, namespace string) {
 // is half-made in the files.
 func checkWhole(t *testing.T, n *Node, fs *powerFS) {
 	t.Helper()
-	if v, err := n.VerifyLog(t.Context(), nil); err != nil || !v.Shards[0].OK {
+	if v, err := n.operator.VerifyLog(t.Context(), nil); err != nil || !v.Shards[0].OK {
 		t.Errorf("the log: %+v, %v", v, err)
 	}
-	if r, err := n.Rebuild(t.Context(), nil); err != nil || r.Shards[0].StateHash != r.Shards[0].Before {
+	if r, err := n.operator.Rebuild(t.Context(), nil); err != nil || r.Shards[0].StateHash != r.Shards[0].Before {
 		t.Errorf("rebuild: %+v, %v", r, err)
 	}
 	for name := range powerTree(t, fs.mem, n.dir.path) {

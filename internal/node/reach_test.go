@@ -63,7 +63,7 @@ func TestEveryRouteAsksForItsRight(t *testing.T) {
 	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	socket := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
-		return d.DialContext(ctx, "unix", free.socket)
+		return d.DialContext(ctx, "unix", free.front.socket)
 	}}}
 	walked := 0
 	for _, e := range api.Registry() {
@@ -275,10 +275,10 @@ func TestStaleAdminSocketIsReplaced(t *testing.T) {
 func TestLongPathOfTheAdminSocket(t *testing.T) {
 	long := filepath.Join(shortDir(t), strings.Repeat("d", 110))
 	n := open(t, Config{HTTPAddr: "127.0.0.1:0", NATSAddr: "127.0.0.1:0", DataDir: long})
-	if n.socket != "" {
-		t.Errorf("socket %s", n.socket)
+	if n.front.socket != "" {
+		t.Errorf("socket %s", n.front.socket)
 	}
-	if c := n.checkSocket(); c.State != "warn" || !strings.Contains(c.Hint, "--admin-socket") {
+	if c := n.doctor.checkSocket(); c.State != "warn" || !strings.Contains(c.Hint, "--admin-socket") {
 		t.Errorf("%+v", c)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -289,7 +289,7 @@ func TestLongPathOfTheAdminSocket(t *testing.T) {
 		t.Errorf("a long --admin-socket: %v", err)
 	}
 	short := filepath.Join(shortDir(t), "s")
-	if n := open(t, Config{HTTPAddr: "127.0.0.1:0", NATSAddr: "127.0.0.1:0", DataDir: filepath.Join(shortDir(t), strings.Repeat("e", 110)), AdminSocket: short}); n.socket != short {
-		t.Errorf("socket %q, want %q", n.socket, short)
+	if n := open(t, Config{HTTPAddr: "127.0.0.1:0", NATSAddr: "127.0.0.1:0", DataDir: filepath.Join(shortDir(t), strings.Repeat("e", 110)), AdminSocket: short}); n.front.socket != short {
+		t.Errorf("socket %q, want %q", n.front.socket, short)
 	}
 }

@@ -14,8 +14,14 @@ import (
 // atLeastWait bounds how long a read waits for a position.
 const atLeastWait = 5 * time.Second
 
+// reads answers the transports' reads.
+type reads struct {
+	query  *query.Service
+	filler *filler // knows how far a change of an embedder is
+}
+
 // read authorises, waits for freshness, reads, and closes.
-func read[T any](ctx context.Context, n *Node, a api.Access, f func(r *query.Reader) (T, error)) (T, error) {
+func read[T any](ctx context.Context, n *reads, a api.Access, f func(r *query.Reader) (T, error)) (T, error) {
 	var none T
 	r, err := n.query.Open(ctx, a.Namespace, a.As, views.Freshness{AtLeast: a.AtLeast, Consistency: a.Consistency, Wait: atLeastWait})
 	if err != nil {
@@ -28,34 +34,34 @@ func read[T any](ctx context.Context, n *Node, a api.Access, f func(r *query.Rea
 	return out, nil
 }
 
-// Search implements the transports' reading side.
-func (n *Node) Search(ctx context.Context, a api.Access, req memory.SearchRequest) (memory.SearchResponse, error) {
+// Search implements rest.Reader.
+func (n *reads) Search(ctx context.Context, a api.Access, req memory.SearchRequest) (memory.SearchResponse, error) {
 	return read(ctx, n, a, func(r *query.Reader) (memory.SearchResponse, error) { return r.Search(ctx, req) })
 }
 
-// Get implements the transports' reading side.
-func (n *Node) Get(ctx context.Context, a api.Access, idOrURI string, version int) (memory.Record, error) {
+// Get implements rest.Reader.
+func (n *reads) Get(ctx context.Context, a api.Access, idOrURI string, version int) (memory.Record, error) {
 	return read(ctx, n, a, func(r *query.Reader) (memory.Record, error) { return r.Get(ctx, idOrURI, version) })
 }
 
-// List implements the transports' reading side.
-func (n *Node) List(ctx context.Context, a api.Access, req api.ListRequest) (memory.RecordList, error) {
+// List implements rest.Reader.
+func (n *reads) List(ctx context.Context, a api.Access, req api.ListRequest) (memory.RecordList, error) {
 	return read(ctx, n, a, func(r *query.Reader) (memory.RecordList, error) {
 		return r.List(ctx, query.ListRequest{Cursor: req.Cursor, Limit: req.Limit, Filter: memory.Filter{Agents: req.Agents,
 			Kinds: req.Kinds, Tags: req.Tags, Since: req.Since, Until: req.Until, Scope: req.Scope, Conversation: req.Conversation}})
 	})
 }
 
-// History implements the transports' reading side.
-func (n *Node) History(ctx context.Context, a api.Access, id string) (memory.History, error) {
+// History implements rest.Reader.
+func (n *reads) History(ctx context.Context, a api.Access, id string) (memory.History, error) {
 	return read(ctx, n, a, func(r *query.Reader) (memory.History, error) { return r.History(ctx, id) })
 }
 
 // timelineSide is how many neighbours a timeline shows on a side by default.
 const timelineSide = 3
 
-// Timeline implements the transports' reading side; -1 means the default.
-func (n *Node) Timeline(ctx context.Context, a api.Access, id string, before, after int) (memory.Timeline, error) {
+// Timeline implements rest.Reader; -1 means the default.
+func (n *reads) Timeline(ctx context.Context, a api.Access, id string, before, after int) (memory.Timeline, error) {
 	if before < 0 {
 		before = timelineSide
 	}
@@ -65,8 +71,8 @@ func (n *Node) Timeline(ctx context.Context, a api.Access, id string, before, af
 	return read(ctx, n, a, func(r *query.Reader) (memory.Timeline, error) { return r.Timeline(ctx, id, before, after) })
 }
 
-// Audit implements the transports' reading side.
-func (n *Node) Audit(ctx context.Context, a api.Access, req api.AuditRequest) (memory.AuditPage, error) {
+// Audit implements rest.Reader.
+func (n *reads) Audit(ctx context.Context, a api.Access, req api.AuditRequest) (memory.AuditPage, error) {
 	return read(ctx, n, a, func(r *query.Reader) (memory.AuditPage, error) {
 		q := query.AuditRequest{From: req.From, Limit: req.Limit, Actor: req.Actor, Since: timeOrZero(req.Since), Until: timeOrZero(req.Until)}
 		if req.Cursor != "" {
@@ -76,24 +82,24 @@ func (n *Node) Audit(ctx context.Context, a api.Access, req api.AuditRequest) (m
 	})
 }
 
-// Events implements the transports' reading side.
-func (n *Node) Events(ctx context.Context, a api.Access, from string, follow bool, yield func(memory.Event) error) error {
+// Events implements rest.Reader.
+func (n *reads) Events(ctx context.Context, a api.Access, from string, follow bool, yield func(memory.Event) error) error {
 	return n.query.Events(ctx, a.Namespace, a.As, from, follow, yield)
 }
 
-// Export implements the transports' reading side.
-func (n *Node) Export(ctx context.Context, a api.Access, yield func(memory.ExportLine) error) error {
+// Export implements rest.Reader.
+func (n *reads) Export(ctx context.Context, a api.Access, yield func(memory.ExportLine) error) error {
 	_, err := read(ctx, n, a, func(r *query.Reader) (struct{}, error) { return struct{}{}, r.Export(ctx, yield) })
 	return err
 }
 
 // Namespaces lists the namespaces.
-func (n *Node) Namespaces(ctx context.Context) ([]memory.Namespace, error) {
+func (n *reads) Namespaces(ctx context.Context) ([]memory.Namespace, error) {
 	return n.query.Namespaces(ctx)
 }
 
 // Namespace describes one namespace.
-func (n *Node) Namespace(ctx context.Context, name string) (memory.Namespace, error) {
+func (n *reads) Namespace(ctx context.Context, name string) (memory.Namespace, error) {
 	return n.query.Namespace(ctx, name)
 }
 

@@ -3,46 +3,63 @@ package node
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"mneme/internal/projections"
 	"mneme/memory"
 )
 
+// upkeep is the work that keeps log and state whole: it compares them, rebuilds
+// one from the other, and writes backups.
+type upkeep struct {
+	*core
+	one   sync.Mutex // one rebuild, repair or verification at a time
+	scrub *logScrub
+	// yields reports that whoever holds the lock gives it back soon.
+	yields func() bool
+}
+
+func newUpkeep(c *core, yields func() bool) *upkeep {
+	u := &upkeep{core: c, yields: yields}
+	u.scrub = newLogScrub(u)
+	return u
+}
+
 // exclusive runs administrative work that replaces the log or the state; one at
 // a time.
-func (n *Node) exclusive(f func() error) error {
-	if !n.admin.TryLock() {
-		if n.eraser.holdsAdmin() {
-			n.admin.Lock() // an erasure ends soon
-			defer n.admin.Unlock()
-			defer n.scrub.hold()()
+func (u *upkeep) exclusive(f func() error) error {
+	if !u.one.TryLock() {
+		if u.yields() {
+			u.one.Lock() // an erasure ends soon
+			defer u.one.Unlock()
+			defer u.scrub.hold()()
 			return f()
 		}
 		return memory.Errorf(memory.CodeConflict, "a rebuild, repair or verification is already running").WithHint("wait for it to end")
 	}
-	defer n.admin.Unlock()
-	defer n.scrub.hold()()
+	defer u.one.Unlock()
+	defer u.scrub.hold()()
 	return f()
 }
 
 // Rebuild builds the state again from the log beside the present one and swaps
 // last. Reads and writes go on.
-func (n *Node) Rebuild(ctx context.Context, progress func(done, total uint64)) (memory.RebuildReport, error) {
+func (u *upkeep) Rebuild(ctx context.Context, progress func(done, total uint64)) (memory.RebuildReport, error) {
 	var report memory.RebuildReport
-	err := n.exclusive(func() error {
+	err := u.exclusive(func() error {
 		started := time.Now()
-		before, err := n.stateHash()
+		before, err := u.stateHash()
 		if err != nil {
 			return err
 		}
-		if d := n.replica.Diverged(); d != nil {
+		if d := u.replica.Diverged(); d != nil {
 			return memory.Errorf(memory.CodeLogDiverged, "the log does not hold all that the state holds: %v", d).WithHint("%s", d.Hint)
 		}
-		if err := n.replica.Rebuild(ctx, progress); err != nil {
-			return n.explain(ctx, err)
+		if err := u.replica.Rebuild(ctx, progress); err != nil {
+			return u.explain(ctx, err)
 		}
-		shardReport, err := n.rebuiltShard(started, before)
+		shardReport, err := u.rebuiltShard(started, before)
 		report.Shards = []memory.RebuildShard{shardReport}
 		return err
 	})
@@ -50,25 +67,25 @@ func (n *Node) Rebuild(ctx context.Context, progress func(done, total uint64)) (
 }
 
 // explain says what is wrong with the log if that is why a rebuild failed.
-func (n *Node) explain(ctx context.Context, failed error) error {
-	v := n.state.View()
+func (u *upkeep) explain(ctx context.Context, failed error) error {
+	v := u.state.View()
 	defer v.Close()
-	report, d, err := verifyLog(ctx, n.stream, v, nil)
+	report, d, err := verifyLog(ctx, u.stream, v, nil)
 	if err != nil || report.OK {
 		return failed
 	}
-	n.stopWrites(d)
+	u.stopWrites(d)
 	return damagedLog("rebuild", report).WithCause(failed)
 }
 
-func (n *Node) stateHash() (projections.StateHash, error) {
-	v := n.state.View()
+func (u *upkeep) stateHash() (projections.StateHash, error) {
+	v := u.state.View()
 	h, err := v.Hash()
 	return h, errors.Join(err, v.Close())
 }
 
-func (n *Node) rebuiltShard(started time.Time, before projections.StateHash) (memory.RebuildShard, error) {
-	v := n.state.View()
+func (u *upkeep) rebuiltShard(started time.Time, before projections.StateHash) (memory.RebuildShard, error) {
+	v := u.state.View()
 	defer v.Close()
 	h, err := v.Hash()
 	c := v.Cursor()

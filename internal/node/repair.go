@@ -30,31 +30,31 @@ import (
 
 // RepairLog writes what the log lost again from state, at the same sequences,
 // and begins a new epoch. A log that a scrub finds sound is left alone.
-func (n *Node) RepairLog(ctx context.Context, progress func(done, total uint64)) (memory.RepairReport, error) {
+func (u *upkeep) RepairLog(ctx context.Context, progress func(done, total uint64)) (memory.RepairReport, error) {
 	var report memory.RepairReport
-	err := n.exclusive(func() error {
-		found := n.replica.Diverged()
+	err := u.exclusive(func() error {
+		found := u.replica.Diverged()
 		if found == nil {
 			var err error
-			if found, err = needsRepair(ctx, n.stream, n.state); err != nil {
+			if found, err = needsRepair(ctx, u.stream, u.state); err != nil {
 				return err
 			}
 		}
-		r := &repair{c: n.core, progress: progress}
+		r := &repair{c: u.core, progress: progress}
 		var shard memory.RepairShard
-		err := n.replica.WithoutWriter(ctx, func() (err error) {
+		err := u.replica.WithoutWriter(ctx, func() (err error) {
 			if shard, err = r.run(ctx); err == nil {
 				found = nil
 			}
-			n.replica.SetDiverged(found) // after a failure it goes on as it was: reads up, writes stopped
+			u.replica.SetDiverged(found) // after a failure it goes on as it was: reads up, writes stopped
 			r.step("begin")
 			return err
 		})
-		if err = errors.Join(err, n.replica.WaitWriter(ctx)); err != nil {
+		if err = errors.Join(err, u.replica.WaitWriter(ctx)); err != nil {
 			return err
 		}
-		c := n.state.Cursor()
-		h, err := n.stateHash()
+		c := u.state.Cursor()
+		h, err := u.stateHash()
 		shard.Epoch, shard.Position, shard.StateHash = c.Epoch, c.Position().String(), h.String()
 		report.Shards = []memory.RepairShard{shard}
 		return err

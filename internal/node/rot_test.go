@@ -84,23 +84,23 @@ func TestRotInAnOldMessageHasAWayOut(t *testing.T) {
 			switch who {
 			case "backup":
 				var b bytes.Buffer
-				_, err := n.BackupLog(t.Context(), &b)
+				_, err := n.operator.BackupLog(t.Context(), &b)
 				names(t, who, err, seq)
 				if b.Len() > 0 {
 					t.Errorf("%d bytes of a backup were written", b.Len())
 				}
 			case "rebuild":
-				_, err := n.Rebuild(t.Context(), nil)
+				_, err := n.operator.Rebuild(t.Context(), nil)
 				names(t, who, err, seq)
 			case "doctor":
-				r, err := n.Doctor(t.Context())
+				r, err := n.operator.Doctor(t.Context())
 				if err != nil || r.OK || !slices.ContainsFunc(r.Checks, func(c memory.Check) bool {
 					return c.State == "fail" && strings.Contains(c.Detail, "sequence 7") && strings.Contains(c.Hint, "memctl log repair")
 				}) {
 					t.Errorf("%+v, %v", r, err)
 				}
 			case "verify":
-				r, err := n.VerifyLog(t.Context(), nil)
+				r, err := n.operator.VerifyLog(t.Context(), nil)
 				if err != nil || r.Shards[0].OK || !strings.Contains(fmt.Sprint(r), "sequence 7") {
 					t.Errorf("%+v, %v", r, err)
 				}
@@ -108,7 +108,7 @@ func TestRotInAnOldMessageHasAWayOut(t *testing.T) {
 					t.Errorf("a write after the damage is known: %v", err)
 				}
 			}
-			report, err := n.RepairLog(t.Context(), nil)
+			report, err := n.operator.RepairLog(t.Context(), nil)
 			if err != nil || report.Shards[0].Epoch != 1 || report.Shards[0].StateHash != want.StateHash {
 				t.Fatalf("%+v, %v", report, err)
 			}
@@ -120,10 +120,10 @@ func TestRotInAnOldMessageHasAWayOut(t *testing.T) {
 
 func sound(t *testing.T, n *Node) {
 	t.Helper()
-	if r, err := n.VerifyLog(t.Context(), nil); err != nil || !r.Shards[0].OK || len(r.Shards[0].Problems) > 0 {
+	if r, err := n.operator.VerifyLog(t.Context(), nil); err != nil || !r.Shards[0].OK || len(r.Shards[0].Problems) > 0 {
 		t.Errorf("after the repair: %+v, %v", r, err)
 	}
-	if _, err := n.BackupLog(t.Context(), io.Discard); err != nil {
+	if _, err := n.operator.BackupLog(t.Context(), io.Discard); err != nil {
 		t.Error(err)
 	}
 	if s := shardOf(t, n); s.Epoch != 1 {
@@ -153,7 +153,7 @@ func TestSlowScrubFindsRot(t *testing.T) {
 	names(t, "a write after a restart", err, 9)
 	shut(t, n)
 	n = open(t, cfg)
-	if _, err := n.RepairLog(t.Context(), nil); err != nil {
+	if _, err := n.operator.RepairLog(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	repaired := time.Now()
@@ -175,22 +175,22 @@ func TestScrubIsPaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.scrub.rate = int64(info.Bytes) * 2 // half a second, at most
+	n.upkeep.scrub.rate = int64(info.Bytes) * 2 // half a second, at most
 	began := time.Now()
-	if err := n.scrub.pass(t.Context()); err != nil {
+	if err := n.upkeep.scrub.pass(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if took := time.Since(began); took < 200*time.Millisecond {
-		t.Errorf("%d bytes at %d a second took %s", info.Bytes, n.scrub.rate, took)
+		t.Errorf("%d bytes at %d a second took %s", info.Bytes, n.upkeep.scrub.rate, took)
 	}
-	if s := n.scrub.Status(); s.Running || s.Done != info.Last || s.Total != info.Last || s.FinishedAt.IsZero() {
+	if s := n.upkeep.scrub.Status(); s.Running || s.Done != info.Last || s.Total != info.Last || s.FinishedAt.IsZero() {
 		t.Errorf("%+v of %+v", s, info)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	n.scrub.rate = 1
-	if err := n.scrub.pass(ctx); err == nil || n.scrub.Status().Running {
-		t.Errorf("a pass that should take for ever ended with %v: %+v", err, n.scrub.Status())
+	n.upkeep.scrub.rate = 1
+	if err := n.upkeep.scrub.pass(ctx); err == nil || n.upkeep.scrub.Status().Running {
+		t.Errorf("a pass that should take for ever ended with %v: %+v", err, n.upkeep.scrub.Status())
 	}
 }
 
@@ -287,7 +287,7 @@ func TestRepairedIdentityIsDurable(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := open(t, quiet(dir))
-	if _, err := n.RepairLog(t.Context(), nil); err != nil {
+	if _, err := n.operator.RepairLog(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	killed := filepath.Join(t.TempDir(), "killed")

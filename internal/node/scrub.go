@@ -25,7 +25,7 @@ const (
 // again: the cheap check sees only the last messages. What it finds stops
 // writes.
 type logScrub struct {
-	n     *Node
+	u     *upkeep
 	every time.Duration // between two passes
 	rate  int64         // bytes a second
 	first time.Duration // from the start to the first pass
@@ -37,8 +37,8 @@ type logScrub struct {
 	status memory.ScrubStatus
 }
 
-func newLogScrub(n *Node) *logScrub {
-	return &logScrub{n: n, every: n.cfg.ScrubEvery, rate: n.cfg.ScrubRate, first: min(scrubAfterStart, n.cfg.ScrubEvery)}
+func newLogScrub(u *upkeep) *logScrub {
+	return &logScrub{u: u, every: u.cfg.ScrubEvery, rate: u.cfg.ScrubRate, first: min(scrubAfterStart, u.cfg.ScrubEvery)}
 }
 
 // hold keeps the scrub from reading until the returned function is called.
@@ -70,11 +70,11 @@ func (s *logScrub) run(ctx context.Context) {
 			t.Stop()
 			return
 		}
-		if s.n.replica.Diverged() != nil {
+		if s.u.replica.Diverged() != nil {
 			continue // known, and the log waits for its repair
 		}
 		if err := s.pass(ctx); err != nil && ctx.Err() == nil {
-			s.n.cfg.Logger.Warn("the scrub of the log could not go on", "err", err)
+			s.u.cfg.Logger.Warn("the scrub of the log could not go on", "err", err)
 		}
 	}
 }
@@ -82,8 +82,8 @@ func (s *logScrub) run(ctx context.Context) {
 // pass reads the log once. It ends early at the first divergence.
 func (s *logScrub) pass(ctx context.Context) error {
 	began := time.Now()
-	stream := s.n.stream.Ref()
-	sc, err := eventlog.BeginScrub(ctx, s.n.stream, eventlog.Tail{Shard: shard0})
+	stream := s.u.stream.Ref()
+	sc, err := eventlog.BeginScrub(ctx, s.u.stream, eventlog.Tail{Shard: shard0})
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (s *logScrub) pass(ctx context.Context) error {
 		r := sc.Report()
 		if d := r.Diverged(); d != nil {
 			s.set(func(st *memory.ScrubStatus) { st.Problem = d.Error() })
-			s.n.stopWrites(d)
+			s.u.stopWrites(d)
 			return nil
 		}
 		s.set(func(st *memory.ScrubStatus) { st.Done = r.Tail.Seq })
@@ -108,8 +108,8 @@ func (s *logScrub) pass(ctx context.Context) error {
 			return err
 		}
 	}
-	s.set(func(st *memory.ScrubStatus) { st.FinishedAt = s.n.cfg.Now().UTC() })
-	s.n.cfg.Logger.Info("the whole log was read and is sound", "frames", sc.Report().Frames, "took", time.Since(began).Round(time.Second))
+	s.set(func(st *memory.ScrubStatus) { st.FinishedAt = s.u.cfg.Now().UTC() })
+	s.u.cfg.Logger.Info("the whole log was read and is sound", "frames", sc.Report().Frames, "took", time.Since(began).Round(time.Second))
 	return nil
 }
 
@@ -117,12 +117,12 @@ var errLogReplaced = errors.New("the log was made anew meanwhile")
 
 func (s *logScrub) step(ctx context.Context, sc *eventlog.Scrubber, stream events.StreamRef) (more bool, err error) {
 	defer s.hold()()
-	if s.n.stream.Ref() != stream {
+	if s.u.stream.Ref() != stream {
 		return false, errLogReplaced
 	}
-	v := s.n.state.View()
+	v := s.u.state.View()
 	defer v.Close()
-	return sc.Step(ctx, s.n.stream, ingest.FrameHashes(v), scrubStep)
+	return sc.Step(ctx, s.u.stream, ingest.FrameHashes(v), scrubStep)
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

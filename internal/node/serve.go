@@ -3,7 +3,9 @@ package node
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"mneme/internal/api/natsapi"
@@ -20,6 +22,14 @@ const (
 	maxConnections = 2048
 )
 
+// front is where a node is reached.
+type front struct {
+	listener net.Listener
+	bus      atomic.Pointer[natsapi.Server] // nil until it serves
+	socket   string                         // path of the admin socket; "" if there is none
+	trouble  string                         // why there is none
+}
+
 // serve opens the transports. They are closed first.
 func (n *Node) serve(ctx context.Context) error {
 	registry, metrics := n.metrics()
@@ -29,7 +39,7 @@ func (n *Node) serve(ctx context.Context) error {
 	}
 	draining, drain := context.WithCancel(context.WithoutCancel(ctx))
 	n.onClose("event streams", func(context.Context) error { drain(); return nil })
-	handler, err := rest.New(rest.Options{Writer: n, Reader: n, Admin: n, Health: n, Rejecter: n, Auth: n.gate,
+	handler, err := rest.New(rest.Options{Writer: n.writes, Reader: n.reads, Admin: n.operator, Health: n.doctor, Rejecter: n.rejections, Auth: n.gate,
 		Metrics: metrics, Registerer: registry, Web: page, Logger: n.cfg.Logger, ListenAddr: n.HTTPAddr(),
 		AllowedHosts: n.cfg.AllowedHosts, AllowedOrigins: n.cfg.AllowedOrigins, Draining: draining, Now: n.cfg.Now})
 	if memory.CodeOf(err) == memory.CodeInvalid {
@@ -42,23 +52,23 @@ func (n *Node) serve(ctx context.Context) error {
 	if err := n.openAdminSocket(handler); err != nil {
 		return err
 	}
-	n.http = &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes}
 	n.wg.Add(1)
 	go func() {
 		defer n.wg.Done()
-		if err := n.http.Serve(newLimited(n.listener, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(newLimited(n.front.listener, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
 			n.end(err)
 		}
 	}()
 	n.onClose("HTTP", func(ctx context.Context) error {
 		drain()
-		return n.http.Shutdown(ctx)
+		return server.Shutdown(ctx)
 	})
-	bus, err := natsapi.Start(natsapi.Options{Conn: n.nc, Writer: n, Reader: n, Rejecter: n, Feed: n.feed, Version: n.cfg.Version, Logger: n.cfg.Logger})
+	bus, err := natsapi.Start(natsapi.Options{Conn: n.nc, Writer: n.writes, Reader: n.reads, Rejecter: n.rejections, Feed: n.followers.feed, Version: n.cfg.Version, Logger: n.cfg.Logger})
 	if err != nil {
 		return err
 	}
-	n.bus.Store(bus)
+	n.front.bus.Store(bus)
 	n.onClose("NATS subjects", bus.Close)
 	return nil
 }

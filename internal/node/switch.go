@@ -17,7 +17,7 @@ import (
 const probeDeadline = 20 * time.Second
 
 // Embedder tells what embeds a namespace, and how a change of it goes.
-func (n *Node) Embedder(ctx context.Context, namespace string) (memory.EmbedderStatus, error) {
+func (n *reads) Embedder(ctx context.Context, namespace string) (memory.EmbedderStatus, error) {
 	st, id, err := n.query.Embedder(ctx, namespace)
 	if err != nil || st.Building == nil {
 		return st, err
@@ -46,11 +46,11 @@ func notZero(t time.Time) *time.Time {
 // SwitchEmbedder begins to change a namespace's embedder, once the new one has
 // shown that it works. It reports false if there is nothing to begin: the
 // namespace has that space already, or is on its way to it.
-func (n *Node) SwitchEmbedder(ctx context.Context, namespace string, req memory.SwitchEmbedder) (memory.EmbedderStatus, bool, error) {
+func (n *writes) SwitchEmbedder(ctx context.Context, namespace string, req memory.SwitchEmbedder) (memory.EmbedderStatus, bool, error) {
 	if err := n.admitting(); err != nil {
 		return memory.EmbedderStatus{}, false, err
 	}
-	st, err := n.Embedder(ctx, namespace)
+	st, err := n.reads.Embedder(ctx, namespace)
 	if err != nil {
 		return st, false, err
 	}
@@ -71,12 +71,12 @@ func (n *Node) SwitchEmbedder(ctx context.Context, namespace string, req memory.
 	if err != nil {
 		return st, false, err
 	}
-	st, err = n.Embedder(ctx, namespace)
+	st, err = n.reads.Embedder(ctx, namespace)
 	return st, began, err
 }
 
 // chooseSpace finds the space that a request comes to.
-func (n *Node) chooseSpace(ctx context.Context, req memory.SwitchEmbedder) (embed.Space, error) {
+func (n *writes) chooseSpace(ctx context.Context, req memory.SwitchEmbedder) (embed.Space, error) {
 	set := map[string]string{settings.EmbedderProvider: req.Provider}
 	if req.Model != "" {
 		set[settings.EmbedderModel] = req.Model
@@ -89,7 +89,7 @@ func (n *Node) chooseSpace(ctx context.Context, req memory.SwitchEmbedder) (embe
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeDeadline)
 	defer cancel()
-	space, err := n.embedders.choose(ctx, embedderFor(n.cfg.Embedder, set))
+	space, err := n.embedders.choose(ctx, embedderFor(n.embedder, set))
 	if errors.Is(err, embed.ErrConfig) {
 		return space, memory.Errorf(memory.CodeInvalid, "%v", err).WithCause(err)
 	}
@@ -100,7 +100,7 @@ func (n *Node) chooseSpace(ctx context.Context, req memory.SwitchEmbedder) (embe
 }
 
 // probe has the space's embedder make a vector.
-func (n *Node) probe(ctx context.Context, space embed.Space) error {
+func (n *writes) probe(ctx context.Context, space embed.Space) error {
 	ctx, cancel := context.WithTimeout(ctx, probeDeadline)
 	defer cancel()
 	e, err := n.embedders.For(ctx, space)
@@ -119,7 +119,7 @@ func away(err error) error {
 }
 
 // CancelSwitch gives up the space that a namespace is on its way to.
-func (n *Node) CancelSwitch(ctx context.Context, namespace string) (memory.EmbedderStatus, error) {
+func (n *writes) CancelSwitch(ctx context.Context, namespace string) (memory.EmbedderStatus, error) {
 	w, err := n.writer()
 	if err != nil {
 		return memory.EmbedderStatus{}, err
@@ -127,7 +127,7 @@ func (n *Node) CancelSwitch(ctx context.Context, namespace string) (memory.Embed
 	if err := w.CancelSpace(ctx, namespace); err != nil {
 		return memory.EmbedderStatus{}, err
 	}
-	return n.Embedder(ctx, namespace)
+	return n.reads.Embedder(ctx, namespace)
 }
 
 // changesSpaces reports whether the builder has to look.
@@ -141,14 +141,14 @@ func changesSpaces(a *projections.Applied) bool {
 }
 
 // checkSwitches looks at the changes of embedders that are under way.
-func (n *Node) checkSwitches(ctx context.Context) []memory.Check {
-	list, err := n.query.Namespaces(ctx)
+func (d *doctor) checkSwitches(ctx context.Context) []memory.Check {
+	list, err := d.n.reads.Namespaces(ctx)
 	if err != nil {
 		return []memory.Check{{Name: "changes of embedders", State: "fail", Detail: err.Error()}}
 	}
 	var out []memory.Check
 	for _, ns := range list {
-		st, err := n.Embedder(ctx, ns.Name)
+		st, err := d.n.reads.Embedder(ctx, ns.Name)
 		if err != nil || st.Building == nil {
 			continue // one that is gone by now is no trouble
 		}

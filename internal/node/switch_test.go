@@ -94,7 +94,7 @@ func withOllama(dir string, o *ollama) Config {
 
 func embedderOf(t *testing.T, n *Node) memory.EmbedderStatus {
 	t.Helper()
-	st, err := n.Embedder(t.Context(), "default")
+	st, err := n.reads.Embedder(t.Context(), "default")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,14 +133,14 @@ func fill(t *testing.T, n *Node, count int) {
 			items[i].Scope = memory.ScopeAgent
 		}
 	}
-	if _, err := n.Capture(t.Context(), "default", items, api.CaptureOptions{}, memory.WaitApplied); err != nil {
+	if _, err := n.writes.Capture(t.Context(), "default", items, api.CaptureOptions{}, memory.WaitApplied); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func switchTo(t *testing.T, n *Node, req memory.SwitchEmbedder) bool {
 	t.Helper()
-	_, began, err := n.SwitchEmbedder(t.Context(), "default", req)
+	_, began, err := n.writes.SwitchEmbedder(t.Context(), "default", req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestSwitchEmbedderAndBack(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	before := shardOf(t, n).StateHash
-	report, err := n.Rebuild(t.Context(), nil)
+	report, err := n.operator.Rebuild(t.Context(), nil)
 	if err != nil || report.Shards[0].StateHash != before {
 		t.Errorf("%+v, %v; before it was %s", report, err, before)
 	}
@@ -216,7 +216,7 @@ func TestSwitchSurvivesRestarts(t *testing.T) {
 		t.Errorf("%+v", b)
 	}
 	must(t, n, "written while the provider is away")
-	report, err := n.Doctor(t.Context())
+	report, err := n.operator.Doctor(t.Context())
 	if i := slices.IndexFunc(report.Checks, func(c memory.Check) bool { return c.Name == "embedder change of default" }); err != nil || i < 0 ||
 		report.Checks[i].State != "warn" || !strings.Contains(report.Checks[i].Detail, "of 401 records; ") || !strings.Contains(report.Checks[i].Hint, "cancel -n default") {
 		t.Errorf("%+v, %v", report.Checks, err)
@@ -252,7 +252,7 @@ func TestSwitchRefusals(t *testing.T) {
 	before := shardOf(t, n).StateHash
 	try := func(what string, code memory.Code, req memory.SwitchEmbedder) {
 		t.Helper()
-		_, _, err := n.SwitchEmbedder(t.Context(), "default", req)
+		_, _, err := n.writes.SwitchEmbedder(t.Context(), "default", req)
 		if memory.CodeOf(err) != code {
 			t.Errorf("%s: %v, want %s", what, err, code)
 		}
@@ -264,10 +264,10 @@ func TestSwitchRefusals(t *testing.T) {
 	try("no key", memory.CodeInvalid, memory.SwitchEmbedder{Provider: "gemini"})
 	try("model that is not built in", memory.CodeInvalid, memory.SwitchEmbedder{Provider: "builtin", Model: "nonsense"})
 	try("dimensions", memory.CodeInvalid, memory.SwitchEmbedder{Provider: "ollama", Dimensions: -1})
-	if _, _, err := n.SwitchEmbedder(t.Context(), "nobody", memory.SwitchEmbedder{Provider: "builtin"}); memory.CodeOf(err) != memory.CodeNotFound {
+	if _, _, err := n.writes.SwitchEmbedder(t.Context(), "nobody", memory.SwitchEmbedder{Provider: "builtin"}); memory.CodeOf(err) != memory.CodeNotFound {
 		t.Error(err)
 	}
-	if _, err := n.CancelSwitch(t.Context(), "default"); memory.CodeOf(err) != memory.CodeConflict {
+	if _, err := n.writes.CancelSwitch(t.Context(), "default"); memory.CodeOf(err) != memory.CodeConflict {
 		t.Error(err)
 	}
 	if st := embedderOf(t, n); st.Building != nil || shardOf(t, n).StateHash != before {
@@ -280,7 +280,7 @@ func TestSwitchRefusals(t *testing.T) {
 		t.Error("it begins once")
 	}
 	try("the current one meanwhile", memory.CodeConflict, memory.SwitchEmbedder{Provider: "builtin"})
-	st, err := n.CancelSwitch(t.Context(), "default")
+	st, err := n.writes.CancelSwitch(t.Context(), "default")
 	if err != nil || st.Building != nil || st.Embedder.Provider != "builtin" {
 		t.Errorf("%+v %v", st, err)
 	}
@@ -292,7 +292,7 @@ func TestSwitchRefusals(t *testing.T) {
 	defer cancel()
 	n.draining.Store(true)
 	try("shutting down", memory.CodeUnavailable, memory.SwitchEmbedder{Provider: "builtin"})
-	if _, err := n.CancelSwitch(ctx, "default"); memory.CodeOf(err) != memory.CodeUnavailable {
+	if _, err := n.writes.CancelSwitch(ctx, "default"); memory.CodeOf(err) != memory.CodeUnavailable {
 		t.Error(err)
 	}
 	n.draining.Store(false)
@@ -306,10 +306,10 @@ func TestDeletedMidway(t *testing.T) {
 	o.limit.Store(70)
 	switchTo(t, n, memory.SwitchEmbedder{Provider: "ollama", Model: "m"})
 	awaitEmbedder(t, n, "an error", func(st memory.EmbedderStatus) bool { return st.Building.Error != "" })
-	if _, err := n.DeleteNamespace(t.Context(), "default"); err != nil {
+	if _, err := n.writes.DeleteNamespace(t.Context(), "default"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.CreateNamespace(t.Context(), memory.CreateNamespace{Name: "default"}); err != nil {
+	if _, err := n.writes.CreateNamespace(t.Context(), memory.CreateNamespace{Name: "default"}); err != nil {
 		t.Fatal(err)
 	}
 	if st := embedderOf(t, n); st.Building != nil || st.Records != 0 || len(st.Kept) != 0 {

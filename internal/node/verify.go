@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"time"
 
 	"mneme/internal/eventlog"
 	"mneme/internal/ingest"
@@ -16,17 +17,46 @@ import (
 
 // VerifyLog reads the whole log against the chain and the state. A divergence
 // that it finds stops writes, as the slow scrub would.
-func (n *Node) VerifyLog(ctx context.Context, progress func(done, total uint64)) (memory.VerifyReport, error) {
+func (u *upkeep) VerifyLog(ctx context.Context, progress func(done, total uint64)) (memory.VerifyReport, error) {
 	var report memory.VerifyReport
-	err := n.exclusive(func() error {
-		v := n.state.View()
+	err := u.exclusive(func() error {
+		v := u.state.View()
 		defer v.Close()
-		shard, d, err := verifyLog(ctx, n.stream, v, progress)
+		shard, d, err := verifyLog(ctx, u.stream, v, progress)
 		report.Shards = []memory.VerifyShard{shard}
-		n.stopWrites(d)
+		u.stopWrites(d)
 		return err
 	})
 	return report, err
+}
+
+// logCheckEvery is how often log and state are compared.
+const logCheckEvery = time.Minute
+
+// watchLog compares log and state now and then and stops writes when they
+// disagree.
+func (u *upkeep) watchLog(ctx context.Context) {
+	tick := time.NewTicker(logCheckEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		u.checkLog(ctx)
+	}
+}
+
+func (u *upkeep) checkLog(ctx context.Context) {
+	err := u.replica.CheckLog(ctx)
+	var d *eventlog.DivergedError
+	switch {
+	case errors.As(err, &d):
+		u.stopWrites(d)
+	case err != nil && ctx.Err() == nil:
+		u.cfg.Logger.Warn("log could not be checked", "err", err)
+	}
 }
 
 // verifyLog compares a log with a view of the state, message by message. It
@@ -78,14 +108,14 @@ func damagedLog(what string, report memory.VerifyShard) *memory.Error {
 }
 
 // stopWrites tells the replica of a divergence that was found while it runs.
-func (n *Node) stopWrites(d *eventlog.DivergedError) {
-	if d == nil || n.replica.Diverged() != nil {
+func (u *upkeep) stopWrites(d *eventlog.DivergedError) {
+	if d == nil || u.replica.Diverged() != nil {
 		return
 	}
-	n.cfg.Logger.Error("log and state disagree, writes are stopped", "kind", d.Kind, "sequence", d.Seq, "detail", d.Detail, "hint", d.Hint)
-	n.replica.SetDiverged(d)
-	if err := storage.ReplaceFile(n.cfg.FS, n.divergedMark(), []byte(d.Error()+"\n"), 0o600); err != nil {
-		n.cfg.Logger.Warn("the damage is not noted for the next start", "err", err)
+	u.cfg.Logger.Error("log and state disagree, writes are stopped", "kind", d.Kind, "sequence", d.Seq, "detail", d.Detail, "hint", d.Hint)
+	u.replica.SetDiverged(d)
+	if err := storage.ReplaceFile(u.cfg.FS, u.divergedMark(), []byte(d.Error()+"\n"), 0o600); err != nil {
+		u.cfg.Logger.Warn("the damage is not noted for the next start", "err", err)
 	}
 }
 

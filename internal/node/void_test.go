@@ -12,7 +12,7 @@ import (
 // counted the frames.
 func TestJunkInTheLogWentUnnoticed(t *testing.T) {
 	n := open(t, quiet(t.TempDir()))
-	if c := n.checkVoid(); c.State != "ok" {
+	if c := n.doctor.checkVoid(); c.State != "ok" {
 		t.Fatalf("%+v", c)
 	}
 	if _, err := n.nc.Request("mem.log.0", []byte("junk"), patience); err != nil {
@@ -20,17 +20,17 @@ func TestJunkInTheLogWentUnnoticed(t *testing.T) {
 	}
 	// The writer meets the junk at the sequence that it wants, and adopts it.
 	for range 3 {
-		_, err := n.Capture(t.Context(), "default", []memory.Capture{{Agent: "a", Text: "what comes after the junk"}}, api.CaptureOptions{Origin: memory.OriginCapture}, memory.WaitApplied)
+		_, err := n.writes.Capture(t.Context(), "default", []memory.Capture{{Agent: "a", Text: "what comes after the junk"}}, api.CaptureOptions{Origin: memory.OriginCapture}, memory.WaitApplied)
 		if err == nil {
 			break
 		}
 		t.Log(err)
 	}
-	s, err := n.Status(t.Context())
+	s, err := n.operator.Status(t.Context())
 	if err != nil || s.Shards[0].Log.Void != 1 {
 		t.Errorf("status counts %d void frames, %v", s.Shards[0].Log.Void, err)
 	}
-	if c := n.checkVoid(); c.State != "warn" || !strings.Contains(c.Hint, "nats-config") {
+	if c := n.doctor.checkVoid(); c.State != "warn" || !strings.Contains(c.Hint, "nats-config") {
 		t.Errorf("doctor: %+v", c)
 	}
 }

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"mneme/internal/api"
@@ -16,8 +17,22 @@ import (
 // when its caller set no deadline.
 const searchableWait = 10 * time.Second
 
-// Capture implements the transports' writing side.
-func (n *Node) Capture(ctx context.Context, namespace string, captures []memory.Capture, opt api.CaptureOptions, wait memory.Wait) (memory.CaptureResponse, error) {
+// shard is where writes go: the replica's open writer.
+type shard interface {
+	Writer() (*ingest.Writer, error)
+}
+
+// writes takes the transports' writes.
+type writes struct {
+	shard     shard
+	reads     *reads
+	embedders *embedders
+	embedder  embed.Config // of namespaces that choose none
+	draining  *atomic.Bool
+}
+
+// Capture implements rest.Writer.
+func (n *writes) Capture(ctx context.Context, namespace string, captures []memory.Capture, opt api.CaptureOptions, wait memory.Wait) (memory.CaptureResponse, error) {
 	items := make([]ingest.Item, len(captures))
 	for i, c := range captures {
 		items[i] = ingest.Item{Capture: c, Origin: opt.Origin}
@@ -38,7 +53,7 @@ func (n *Node) Capture(ctx context.Context, namespace string, captures []memory.
 }
 
 // admitting refuses writes while the node drains.
-func (n *Node) admitting() error {
+func (n *writes) admitting() error {
 	if n.draining.Load() {
 		err := memory.Errorf(memory.CodeUnavailable, "the node is shutting down").WithHint("try again in a moment")
 		err.RetryAfter = time.Second
@@ -48,15 +63,15 @@ func (n *Node) admitting() error {
 }
 
 // writer returns the writer that takes writes now.
-func (n *Node) writer() (*ingest.Writer, error) {
+func (n *writes) writer() (*ingest.Writer, error) {
 	if err := n.admitting(); err != nil {
 		return nil, err
 	}
-	return n.replica.Writer()
+	return n.shard.Writer()
 }
 
-// Revise implements the transports' writing side.
-func (n *Node) Revise(ctx context.Context, namespace, as, id string, rev memory.Revision, ifMatch int, clientID string) (memory.RevisionResponse, error) {
+// Revise implements rest.Writer.
+func (n *writes) Revise(ctx context.Context, namespace, as, id string, rev memory.Revision, ifMatch int, clientID string) (memory.RevisionResponse, error) {
 	w, err := n.writer()
 	if err != nil {
 		return memory.RevisionResponse{}, err
@@ -64,8 +79,8 @@ func (n *Node) Revise(ctx context.Context, namespace, as, id string, rev memory.
 	return w.Revise(ctx, namespace, as, id, rev, ifMatch, clientID)
 }
 
-// Forget implements the transports' writing side.
-func (n *Node) Forget(ctx context.Context, namespace, as, id string, ifMatch int) (memory.ForgetResponse, error) {
+// Forget implements rest.Writer.
+func (n *writes) Forget(ctx context.Context, namespace, as, id string, ifMatch int) (memory.ForgetResponse, error) {
 	w, err := n.writer()
 	if err != nil {
 		return memory.ForgetResponse{}, err
@@ -74,18 +89,40 @@ func (n *Node) Forget(ctx context.Context, namespace, as, id string, ifMatch int
 }
 
 // CreateNamespace makes a namespace and returns it.
-func (n *Node) CreateNamespace(ctx context.Context, req memory.CreateNamespace) (memory.Namespace, error) {
+func (n *writes) CreateNamespace(ctx context.Context, req memory.CreateNamespace) (memory.Namespace, error) {
 	if err := n.admitting(); err != nil {
 		return memory.Namespace{}, err
 	}
 	if _, err := n.createNamespace(ctx, req); err != nil {
 		return memory.Namespace{}, err
 	}
-	return n.query.Namespace(ctx, req.Name)
+	return n.reads.Namespace(ctx, req.Name)
+}
+
+// createNamespace chooses the embedder and makes the namespace.
+func (n *writes) createNamespace(ctx context.Context, req memory.CreateNamespace) (string, error) {
+	if err := settings.Check(req.Settings, true); err != nil {
+		return "", err
+	}
+	space, err := n.embedders.choose(ctx, embedderFor(n.embedder, req.Settings))
+	if err != nil {
+		return "", memory.Errorf(memory.CodeUnavailable, "the embedder of the new namespace cannot be opened: %v", err).
+			WithHint("create it with embedder.provider=builtin, or try again when the provider is there").WithCause(err)
+	}
+	encoded := ""
+	if space != (embed.Space{}) {
+		encoded = settings.EncodeSpace(space)
+	}
+	w, err := n.shard.Writer()
+	if err != nil {
+		return "", err
+	}
+	at, err := w.CreateNamespace(ctx, req.Name, req.Settings, encoded)
+	return at.String(), err
 }
 
 // ChangeNamespace changes settings and returns the namespace.
-func (n *Node) ChangeNamespace(ctx context.Context, name string, patch memory.PatchNamespace) (memory.Namespace, error) {
+func (n *writes) ChangeNamespace(ctx context.Context, name string, patch memory.PatchNamespace) (memory.Namespace, error) {
 	w, err := n.writer()
 	if err != nil {
 		return memory.Namespace{}, err
@@ -93,11 +130,11 @@ func (n *Node) ChangeNamespace(ctx context.Context, name string, patch memory.Pa
 	if _, err := w.ChangeNamespace(ctx, name, patch); err != nil {
 		return memory.Namespace{}, err
 	}
-	return n.query.Namespace(ctx, name)
+	return n.reads.Namespace(ctx, name)
 }
 
 // DeleteNamespace ends a namespace and destroys its keys.
-func (n *Node) DeleteNamespace(ctx context.Context, name string) (string, error) {
+func (n *writes) DeleteNamespace(ctx context.Context, name string) (string, error) {
 	w, err := n.writer()
 	if err != nil {
 		return "", err

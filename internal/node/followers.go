@@ -1,0 +1,48 @@
+package node
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+
+	"mneme/internal/projections"
+	"mneme/internal/query/views"
+)
+
+// followers are what the node keeps in memory beside the state, and whoever else has
+// to hear of what is applied.
+type followers struct {
+	views  *views.Views
+	feed   *feed
+	filler *filler
+	erased func() // a namespace was deleted
+	log    *slog.Logger
+
+	voids atomic.Uint64 // frames found void since the start
+}
+
+// Load implements replica.Views.
+func (f *followers) Load(ctx context.Context) error { return f.views.Load(ctx) }
+
+// OnApply implements replica.Views.
+func (f *followers) OnApply(a *projections.Applied) {
+	f.views.OnApply(a)
+	f.countVoid(a)
+	f.feed.push(a)
+	f.filler.applied(a)
+	if len(a.Dropped) > 0 {
+		f.erased()
+	}
+}
+
+// countVoid counts frames that do not continue the log, and says so: somebody
+// other than the shard's writer wrote into it.
+func (f *followers) countVoid(a *projections.Applied) {
+	if len(a.Voids) == 0 {
+		return
+	}
+	f.voids.Add(uint64(len(a.Voids)))
+	f.log.Error("the log holds messages that are no frames of its writer; they change nothing", "sequences", a.Voids, "hint", voidHint)
+}
+
+const voidHint = "another program, or a node that no longer leads, writes to the log's subject; memctl audit shows the rows, and an external NATS needs the accounts of memctl nats-config"

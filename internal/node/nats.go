@@ -1,0 +1,98 @@
+package node
+
+import (
+	"context"
+	"errors"
+
+	"github.com/nats-io/nats.go"
+
+	"mneme/internal/eventlog"
+	"mneme/memory"
+)
+
+// natsServer is the NATS that keeps the log: the one in this process, or one that
+// somebody else runs.
+type natsServer interface {
+	// Conn is the node's own connection.
+	Conn() *nats.Conn
+	// ClientURL is where agents publish.
+	ClientURL() string
+	// Wanted reports whether anybody may have subscribed to a subject.
+	Wanted(subject string) bool
+	// Fault says why the log takes no writes now, or nil.
+	Fault() *memory.Error
+	Close(ctx context.Context) error
+}
+
+// ExternalNATSConfig is the configuration file that an external nats-server
+// needs.
+func ExternalNATSConfig() string { return eventlog.ExternalConfig() }
+
+// openNATS starts the embedded NATS, or connects to the external one, and says how
+// the shard's log is kept there.
+func (c *core) openNATS(ctx context.Context, auth eventlog.ClientAuth) (natsServer, eventlog.StreamConfig, error) {
+	cfg := eventlog.StreamConfig{Shard: shard0, ClusterID: c.dir.node.ClusterID}
+	if c.cfg.NATSURL != "" {
+		remote, err := eventlog.OpenExternal(ctx, eventlog.RemoteOptions{URL: c.cfg.NATSURL, MonitorURLs: c.cfg.NATSMonitors, Dev: c.cfg.Dev, Logger: c.cfg.Logger})
+		if err != nil {
+			return nil, cfg, startError("external NATS", err)
+		}
+		cfg.Guard = remote.Proven
+		return &externalNATS{Remote: remote, url: c.cfg.NATSURL}, cfg, nil
+	}
+	server, err := eventlog.StartServer(ctx, eventlog.ServerOptions{Dir: c.dir.nats(), Addr: c.cfg.NATSAddr, Auth: auth, Logger: c.cfg.Logger})
+	if err != nil {
+		return nil, cfg, startError("embedded NATS", err)
+	}
+	cfg.Fault = server.WriteFault
+	s := &embeddedNATS{Server: server}
+	s.conn, err = server.NodeConn(ctx)
+	if err == nil && !server.SyncAlways() && !c.cfg.Dev {
+		err = errors.New("it does not sync before it acknowledges")
+	}
+	if err != nil {
+		return nil, cfg, errors.Join(startError("embedded NATS", err), s.Close(context.WithoutCancel(ctx)))
+	}
+	return s, cfg, nil
+}
+
+// embeddedNATS is the server in this process.
+type embeddedNATS struct {
+	*eventlog.Server
+	conn *nats.Conn
+}
+
+func (s *embeddedNATS) Conn() *nats.Conn { return s.conn }
+
+func (s *embeddedNATS) Close(ctx context.Context) error { return s.Shutdown(ctx) }
+
+func (s *embeddedNATS) Fault() *memory.Error {
+	if err := s.WriteFault(); err != nil {
+		return memory.Errorf(memory.CodeUnavailable, "the log cannot write: %v", err).WithHint("free disk space if it is full, then restart the node")
+	}
+	return nil
+}
+
+// externalNATS is a server that somebody else runs.
+type externalNATS struct {
+	*eventlog.Remote
+	url string
+}
+
+func (s *externalNATS) ClientURL() string { return s.url }
+
+// Wanted is true, for nobody here knows.
+func (s *externalNATS) Wanted(string) bool { return true }
+
+func (s *externalNATS) Close(context.Context) error {
+	s.Remote.Close()
+	return nil
+}
+
+func (s *externalNATS) Fault() *memory.Error {
+	if err := s.Proven(); err != nil {
+		return memory.Errorf(memory.CodeUnavailable, "the log does not take writes: %v", err).
+			WithHint("set sync_interval: always on the external NATS; writes go on by themselves once its servers say so")
+	}
+	return nil
+}
