@@ -36,7 +36,7 @@
 //
 //	go test ./test/sim -run TestMutants -sim.mutants -sim.for=60s -timeout 30m -v
 //
-// # SEEDS
+// # How soon it finds them
 //
 // Runs (one seed each) until the first that failed, on 2026-11-22: no chain check 2,
 // a read that does not verify the leader 40, a restore that goes back 17, votes
