@@ -107,7 +107,7 @@ func (a *Attacher) round(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	for _, ns := range list {
-		if ns.Pending == 0 {
+		if v.NamespaceTotals(ns.ID).Pending == 0 {
 			continue
 		}
 		m, e := a.namespace(ctx, ns)

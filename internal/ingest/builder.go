@@ -268,12 +268,8 @@ func (b *Builder) left(ns projections.NamespaceInfo, j *job) (uint64, error) {
 func (b *Builder) counts(id events.ID, space embed.Space) (records, done uint64, err error) {
 	v := b.writer.opt.State.View()
 	defer func() { err = errors.Join(err, v.Close()) }()
-	ns, _, err := v.NamespaceByID(id)
-	if err != nil {
-		return 0, 0, err
-	}
 	done, err = v.SpaceRecords(id, settings.KeyOf(space))
-	return ns.Records, done, err
+	return v.NamespaceTotals(id).Records, done, err
 }
 
 // fill gives the next versions without vectors theirs and reports how many it

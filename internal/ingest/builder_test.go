@@ -59,7 +59,7 @@ func (w *world) build(space embed.Space, begins bool) {
 }
 
 // spaces is what team-a's settings and rows say.
-func (w *world) spaces() (*settings.Effective, projections.NamespaceInfo, func(embed.Space) uint64) {
+func (w *world) spaces() (*settings.Effective, projections.Totals, func(embed.Space) uint64) {
 	w.t.Helper()
 	v := w.state.View()
 	defer v.Close()
@@ -71,7 +71,7 @@ func (w *world) spaces() (*settings.Effective, projections.NamespaceInfo, func(e
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return set, info, func(s embed.Space) uint64 {
+	return set, v.NamespaceTotals(info.ID), func(s embed.Space) uint64 {
 		v := w.state.View()
 		defer v.Close()
 		n, err := v.SpaceRecords(info.ID, settings.KeyOf(s))
@@ -140,7 +140,16 @@ func TestBuilderSwitches(t *testing.T) {
 	w.refold()
 }
 
-func (w *world) id() events.ID { _, info, _ := w.spaces(); return info.ID }
+func (w *world) id() events.ID {
+	w.t.Helper()
+	v := w.state.View()
+	defer v.Close()
+	info, ok, err := v.Namespace("team-a")
+	if err != nil || !ok {
+		w.t.Fatalf("%v %v", ok, err)
+	}
+	return info.ID
+}
 
 func TestBuildSpaceRefusals(t *testing.T) {
 	m := newModel()

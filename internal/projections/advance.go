@@ -1,7 +1,6 @@
 package projections
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"mneme/internal/events"
@@ -172,15 +171,4 @@ func (t *tx) chainOver(chain events.Chain, from, to uint64) (events.Chain, error
 		chain = events.NextChain(chain, seq, message)
 	}
 	return chain, nil
-}
-
-// epochOf finds the epoch, at most last, in which a sequence was written.
-func epochOf(get func(key []byte) ([]byte, error), last uint32, seq uint64) (uint32, error) {
-	for ; last > 0; last-- {
-		raw, err := get(epochKey(last))
-		if err != nil || len(raw) == 8 && binary.BigEndian.Uint64(raw) <= seq {
-			return last, err
-		}
-	}
-	return 0, nil
 }

@@ -230,9 +230,8 @@ func (t *tx) position(at Ref) events.Position {
 }
 
 // original is the position of an event of any epoch, as it was first given out.
-func (t *tx) original(at Ref) (events.Position, error) {
+func (t *tx) original(at Ref) events.Position {
 	p := t.position(at)
-	var err error
-	p.Epoch, err = epochOf(t.get, t.cursor.Epoch, at.Seq)
-	return p, err
+	p.Epoch = t.log.epochs.of(at.Seq)
+	return p
 }

@@ -16,8 +16,9 @@
 //   - The state hash is the sum modulo 2^256 of SHA-256 over the logical facts;
 //     caches, blocks, counters and cursors are no facts.
 //
-// One file holds one projection: directory, records, attributes, terms,
-// vectors, spaces, audit. All key shapes are in keys.go.
+// A projection is a type in a file of its own: log, facts, directory, home,
+// partitions, records, terms, attributes, vectors, audit. DESIGN.md says how an
+// event goes through them, how to add one, and lists all rows.
 //
 // Not its job: deciding what is admitted (ingest), what a reader may see
 // (query), opening anything that is sealed (keyring).

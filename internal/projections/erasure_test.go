@@ -84,9 +84,7 @@ func TestSwitchMovesNoRows(t *testing.T) {
 					rows = append(rows, fmt.Sprintf("%x", key))
 				}
 			}))
-			info, _, err := v.NamespaceByID(ns.Namespace)
-			must(t, err)
-			pending = info.Pending
+			pending = v.NamespaceTotals(ns.Namespace).Pending
 		})
 		return rows, pending
 	}

@@ -106,8 +106,9 @@ func FlushTables(s *State) error { return s.gen.db.Flush() }
 // in the database and were not published yet.
 func BetweenCommitAndPublish(s *State, apply, f func()) {
 	g := s.gen
-	was := g.now
-	was.refs++
+	s.mu.Lock()
+	was := g.hold()
+	s.mu.Unlock()
 	apply()
 	next := g.now
 	g.now = was
@@ -188,4 +189,42 @@ func PrefixesThatEnd() (out []byte) {
 		}
 	}
 	return out
+}
+
+// Erase takes the payloads of the versions that some events made out of the rows.
+func Erase(s *State, gone func(at Ref) bool) error {
+	v := s.View()
+	defer v.Close()
+	g, t := s.begin()
+	defer t.b.Close()
+	for id := range v.cursor.Partitions {
+		p, ok := v.PartitionByID(id)
+		if !ok {
+			continue
+		}
+		err := v.Docs(id, p.NextDoc, func(doc uint32, d Doc) (bool, error) {
+			if !gone(d.At) {
+				return true, nil
+			}
+			return true, t.eraseVersion(&version{part: &p, doc: doc, record: d.Record, number: d.Version, row: d})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return s.commit(g, t)
+}
+
+// ApplyCounting folds a range and counts what its commit writes: rows, and values
+// of the tables in memory.
+func ApplyCounting(s *State, r *Range) (written, published int, err error) {
+	g, t := s.begin()
+	defer t.b.Close()
+	if _, err := t.applyRange(r); err != nil {
+		return 0, 0, err
+	}
+	err = s.commit(g, t)
+	published = len(t.directory.entries.now) + len(t.directory.names.now) + len(t.facts.sums.now) + len(t.home.homes.now) +
+		len(t.partitions.named.now) + len(t.partitions.list.now) + len(t.vectors.spaces.now)
+	return int(t.b.Count()), published, err
 }

@@ -20,13 +20,14 @@ import (
 // generation is one open database of a state and what of it is kept in memory.
 // A rebuild or restore makes the next one beside it and swaps last.
 type generation struct {
-	name  string // folder below the state's directory
-	db    *storage.DB
-	terms *text.Writer
-	now   *published // guarded by State.mu; what it points to does not change
-	refs  int        // open views; guarded by State.mu
-	stale bool
-	gone  chan struct{} // closed once it is closed and removed
+	name   string // folder below the state's directory
+	db     *storage.DB
+	terms  *text.Writer
+	onRead func()     // of Options
+	now    *published // guarded by State.mu; what it points to does not change
+	refs   int        // open views; guarded by State.mu
+	stale  bool
+	gone   chan struct{} // closed once it is closed and removed
 }
 
 // MergeTable lists how the shard's merged rows combine.
@@ -124,7 +125,7 @@ func openGeneration(opt Options, name string) (*generation, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &generation{name: name, db: db, gone: make(chan struct{}), terms: text.NewWriter(db)}
+	g := &generation{name: name, db: db, gone: make(chan struct{}), terms: text.NewWriter(db), onRead: opt.OnRead}
 	if err := g.load(opt); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -133,7 +134,7 @@ func openGeneration(opt Options, name string) (*generation, error) {
 
 // load reads the cursor and what is kept in memory.
 func (g *generation) load(opt Options) error {
-	now := &published{memory: newMemory(), cursor: Cursor{Shard: opt.Shard, Pipeline: PipelineVersion}, refs: 1}
+	now := &published{memory: newMemory(), cursor: Cursor{Shard: opt.Shard, Pipeline: PipelineVersion}}
 	raw, err := getRow(g.db, metaCursorKey)
 	if err == nil && raw != nil {
 		now.cursor, err = decodeCursor(raw)
@@ -154,14 +155,8 @@ func (g *generation) load(opt Options) error {
 			return fmt.Errorf("load %s: %w", d.name, err)
 		}
 	}
-	now.snap = g.db.NewSnapshot()
 	g.now = now
 	return nil
-}
-
-// close closes the database. No view may be open.
-func (g *generation) close() error {
-	return errors.Join(g.now.release(), g.db.Close())
 }
 
 // OlderError says that a state was built by an older pipeline version. It has
@@ -174,10 +169,8 @@ func (e *OlderError) Error() string {
 
 // publish makes a committed transaction the present position. The caller holds
 // State.mu.
-func (g *generation) publish(t *tx) error {
-	was := g.now
-	g.now = &published{memory: t.publish(&was.memory), cursor: t.cursor, snap: g.db.NewSnapshot(), refs: 1}
-	return was.release()
+func (g *generation) publish(t *tx) {
+	g.now = &published{memory: t.publish(&g.now.memory), cursor: t.cursor}
 }
 
 func prefixOptions(prefix []byte) *pebble.IterOptions {

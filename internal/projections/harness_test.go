@@ -277,8 +277,8 @@ func checkFacts(t testing.TB, v *projections.View) {
 	var sum projections.StateHash
 	for ns, want := range bruteHashes(t, v) {
 		sum = sum.Add(want)
-		if info, ok, err := v.NamespaceByID(ns); err != nil || ok && info.Hash != want {
-			t.Errorf("namespace %s has hash %s, its rows say %s (%v)", ns, info.Hash, want, err)
+		if got := v.NamespaceTotals(ns).Hash; got != want {
+			t.Errorf("namespace %s has hash %s, its rows say %s", ns, got, want)
 		}
 	}
 	if got, err := v.Hash(); err != nil || got != sum {

@@ -15,9 +15,7 @@ import (
 // Settings are the events that set them, oldest first; they are opened by those
 // who hold the cluster key.
 type Home struct {
-	ID       events.ID `json:"id"`
-	Created  int64     `json:"created"` // sealed_at of its creation, ns
-	Settings []Ref     `json:"settings"`
+	Settings []Ref `json:"settings"`
 
 	Space SpaceKey    `json:"space,omitzero"` // the current vector space
 	Next  SpaceKey    `json:"next,omitzero"`  // the one being built
@@ -59,14 +57,17 @@ var homeRows = declaration{
 	name: "home",
 	rows: []rows{
 		{prefix: prefixHome, scope: ofNamespace, fact: true, key: "namespace16",
-			holds: `JSON {"id","created","settings":[refs of events],"space"?,"next"?,"kept"?:[{"space","since"}]}`},
+			holds: `JSON {"settings":[refs of events],"space"?,"next"?,"kept"?:[{"space","since"}]}`},
 		{prefix: prefixRecords, scope: ofNamespace, key: "namespace16", holds: "living records, 8"},
 	},
 	load: func(db *storage.DB, m *memory) error {
 		homes := map[events.ID]*homeState{}
 		err := eachRow(db, []byte{prefixHome}, func(key, value []byte) error {
+			if len(key) != 17 {
+				return fmt.Errorf("home key: %w", events.ErrMalformed)
+			}
 			h, err := decodeHome(value)
-			homes[h.ID] = &homeState{Home: h}
+			homes[events.ID(key[1:])] = &homeState{Home: h}
 			return err
 		})
 		if err != nil {
@@ -119,7 +120,7 @@ func (h *home) fold(ev *event) error {
 	switch {
 	case ev.took(events.TypeNamespaceCreated):
 		s := h.homes.edit(ev.Namespace)
-		s.Home = Home{ID: ev.Namespace, Created: ev.SealedAt, Settings: []Ref{ev.at}}
+		s.Home = Home{Settings: []Ref{ev.at}}
 		if ev.contribution != nil {
 			s.Space = ev.contribution.Space
 		}
@@ -154,13 +155,11 @@ func (h *home) publish(m *memory) { m.homes = h.homes.after() }
 // homeReads are the reads of namespaces' homes.
 type homeReads struct{ p *published }
 
-// NamespaceInfo is a namespace with its totals.
+// NamespaceInfo is what a namespace's name leads to: its entry in the directory and
+// its home, which is empty once it is deleted.
 type NamespaceInfo struct {
+	Entry
 	Home
-	Name             string
-	Deleted          bool
-	Hash             StateHash
-	Records, Pending uint64
 }
 
 // Namespace finds a living namespace by name.
@@ -178,15 +177,9 @@ func (v homeReads) NamespaceByID(id events.ID) (NamespaceInfo, bool, error) {
 	if e == nil {
 		return NamespaceInfo{}, false, nil
 	}
-	info := NamespaceInfo{Home: Home{ID: id, Created: e.Created}, Name: e.Name, Deleted: e.Deleted}
+	info := NamespaceInfo{Entry: *e}
 	if h := v.p.homes.get(id); h != nil {
-		info.Home, info.Records = h.Home, h.records
-		if s := v.p.spaces.get(spaceID{id, h.Space}); s != nil {
-			info.Pending = s.pending
-		}
-	}
-	if h := v.p.hashes.get(id); h != nil {
-		info.Hash = *h
+		info.Home = h.Home
 	}
 	return info, true, nil
 }
@@ -202,13 +195,33 @@ func (v homeReads) Namespaces() ([]NamespaceInfo, error) {
 	return out, nil
 }
 
+// Totals are a namespace's living records, those of them without vectors in the
+// current space, and its share of the state hash.
+type Totals struct {
+	Records, Pending uint64
+	Hash             StateHash
+}
+
+// NamespaceTotals gives the totals of a namespace, also of a deleted one.
+func (v homeReads) NamespaceTotals(ns events.ID) Totals {
+	var out Totals
+	if h := v.p.homes.get(ns); h != nil {
+		out.Records = h.records
+		if s := v.p.spaces.get(spaceID{ns, h.Space}); s != nil {
+			out.Pending = s.pending
+		}
+	}
+	if h := v.p.hashes.get(ns); h != nil {
+		out.Hash = *h
+	}
+	return out
+}
+
 // Totals are the living records and pending vectors over all namespaces.
 func (v homeReads) Totals() (records, pending uint64, err error) {
-	v.p.homes.each(func(ns events.ID, h *homeState) {
-		records += h.records
-		if s := v.p.spaces.get(spaceID{ns, h.Space}); s != nil {
-			pending += s.pending
-		}
+	v.p.homes.each(func(ns events.ID, _ *homeState) {
+		t := v.NamespaceTotals(ns)
+		records, pending = records+t.Records, pending+t.Pending
 	})
 	return records, pending, nil
 }

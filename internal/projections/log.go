@@ -1,7 +1,11 @@
 package projections
 
 import (
+	"encoding/binary"
+	"fmt"
+
 	"mneme/internal/events"
+	"mneme/internal/storage"
 )
 
 // eventLog is the projection that keeps the log itself: every message verbatim, so
@@ -9,7 +13,30 @@ import (
 // stands.
 type eventLog struct {
 	defaults
-	t *tx
+	t      *tx
+	epochs epochStarts
+}
+
+// epochStarts are the first sequences of the epochs from 1 on; 0 for one that was
+// passed over. They are not changed in place.
+type epochStarts []uint64
+
+// of finds the epoch in which a sequence was written.
+func (e epochStarts) of(seq uint64) uint32 {
+	for i := len(e); i > 0; i-- {
+		if e[i-1] != 0 && e[i-1] <= seq {
+			return uint32(i)
+		}
+	}
+	return 0
+}
+
+// with adds the start of an epoch.
+func (e epochStarts) with(epoch uint32, seq uint64) epochStarts {
+	out := make(epochStarts, max(len(e), int(epoch)))
+	copy(out, e)
+	out[epoch-1] = seq
+	return out
 }
 
 var logRows = declaration{
@@ -24,6 +51,15 @@ var logRows = declaration{
 	sections: []section{{tag: sectionCode,
 		append: func(c *Contribution, b []byte) []byte { return append(b, c.Code...) },
 		decode: func(c *Contribution, d *decoder) { c.Code = string(d.rest()) }}},
+	load: func(db *storage.DB, m *memory) error {
+		return eachRow(db, []byte{prefixEpoch}, func(key, value []byte) error {
+			if len(key) != 5 || len(value) != 8 || binary.BigEndian.Uint32(key[1:]) == 0 {
+				return fmt.Errorf("epoch row: %w", events.ErrMalformed)
+			}
+			m.epochs = m.epochs.with(binary.BigEndian.Uint32(key[1:]), binary.BigEndian.Uint64(value))
+			return nil
+		})
+	},
 }
 
 func (l *eventLog) declared() *declaration { return &logRows }
@@ -37,6 +73,7 @@ const (
 // of the former one stay valid up to here; epochs that it passes over hold nothing.
 func (l *eventLog) frame(seq uint64, f *events.Frame) error {
 	for epoch := l.t.cursor.Epoch + 1; epoch <= f.Epoch; epoch++ {
+		l.epochs = l.epochs.with(epoch, seq)
 		if err := l.t.b.Set(epochKey(epoch), be64(nil, seq), nil); err != nil {
 			return err
 		}
@@ -65,3 +102,5 @@ func (l *eventLog) fold(ev *event) error {
 }
 
 func (l *eventLog) finish() error { return l.t.b.Set(metaCursorKey, l.t.cursor.encode(), nil) }
+
+func (l *eventLog) publish(m *memory) { m.epochs = l.epochs }

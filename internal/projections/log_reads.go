@@ -1,7 +1,6 @@
 package projections
 
 import (
-	"encoding/binary"
 	"fmt"
 	"github.com/cockroachdb/pebble/v2"
 	"mneme/internal/events"
@@ -50,21 +49,20 @@ func frameOf(rows pebble.Reader, get func(key []byte) ([]byte, error), seq uint6
 
 // EpochStart is the first sequence of an epoch; epoch 0 starts at 1.
 func (v logReads) EpochStart(epoch uint32) (uint64, bool, error) {
-	if epoch == 0 {
+	switch starts := v.p.epochs; {
+	case epoch == 0:
 		return 1, true, nil
+	case int(epoch) > len(starts) || starts[epoch-1] == 0:
+		return 0, false, nil
+	default:
+		return starts[epoch-1], true, nil
 	}
-	raw, err := v.p.get(epochKey(epoch))
-	if err != nil || len(raw) != 8 {
-		return 0, false, err
-	}
-	return binary.BigEndian.Uint64(raw), true, nil
 }
 
 // PositionOf is the public position of an event, in the epoch in which it was
 // written.
 func (v logReads) PositionOf(at Ref) (events.Position, error) {
-	epoch, err := epochOf(v.p.get, v.p.cursor.Epoch, at.Seq)
-	return events.Position{Shard: v.p.cursor.Shard, Epoch: epoch, Seq: at.Seq, Index: at.Index}, err
+	return events.Position{Shard: v.p.cursor.Shard, Epoch: v.p.epochs.of(at.Seq), Seq: at.Seq, Index: at.Index}, nil
 }
 
 // Quarantined visits the events that could not be understood, oldest first.

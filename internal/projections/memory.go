@@ -12,6 +12,7 @@ import (
 // partition that every read and every fold needs. It never changes; each commit
 // publishes the next one.
 type memory struct {
+	epochs     epochStarts                   // log
 	names      table[string, events.ID]      // directory: living namespaces by name
 	entries    table[events.ID, Entry]       // directory
 	hashes     table[events.ID, StateHash]   // facts
@@ -36,19 +37,38 @@ func newMemory() memory {
 	}
 }
 
-// published is the state at one position: the rows, and what is kept of them in
-// memory. All views that are opened between two commits share it.
+// published is the state at one position: what is kept of the rows in memory, and,
+// while somebody reads, a snapshot of the rows. All views that are opened between
+// two commits share it.
 type published struct {
 	memory
 	cursor Cursor
-	snap   *pebble.Snapshot
-	refs   int // views, and 1 while it is the present one; guarded by State.mu
+	snap   pebble.Reader // guarded by State.mu; it does not change while it is held
+	holds  int           // by views, and by a commit until it is published
 }
 
-// release gives a reference back. The caller holds State.mu.
+// hold keeps the rows of the present position. A commit under way holds them, so
+// that a view which is opened meanwhile does not see its rows. The caller holds
+// State.mu.
+func (g *generation) hold() *published {
+	p := g.now
+	if p.holds == 0 {
+		p.snap = g.db.NewSnapshot()
+		if g.onRead != nil {
+			p.snap = heardRows{p.snap, g.onRead}
+		}
+	}
+	p.holds++
+	return p
+}
+
+// release gives a hold back. Without one the rows are let go: what an open snapshot
+// sees cannot be purged. The caller holds State.mu.
 func (p *published) release() error {
-	if p.refs--; p.refs != 0 {
+	if p.holds--; p.holds > 0 {
 		return nil
 	}
-	return p.snap.Close()
+	snap := p.snap
+	p.snap = nil
+	return snap.Close()
 }

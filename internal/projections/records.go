@@ -76,8 +76,9 @@ func (r *records) usedBefore(ev *event) (bool, error) {
 		return false, err
 	}
 	ev.result = EventResult{Outcome: OutcomeConflict, Record: used.Record}
-	if ev.result.Position, err = r.t.original(used.At); err != nil || used.Body != ev.Body {
-		return true, err
+	ev.result.Position = r.t.original(used.At)
+	if used.Body != ev.Body {
+		return true, nil
 	}
 	ev.result.Outcome = OutcomeDuplicate
 	made, err := r.t.get(historyKey(ev.Namespace, used.Record, used.At))

@@ -26,6 +26,9 @@ type Options struct {
 	// its result is given. It is called by the applying goroutine and must not
 	// wait. May be nil.
 	OnApply func(*Applied)
+	// OnRead hears of each key that a view reads and of each iterator that it
+	// opens, so that a test can count them. May be nil.
+	OnRead func()
 }
 
 // Command is one committed Raft entry.
@@ -144,10 +147,10 @@ func first(opt Options) (*State, error) {
 		return nil, err
 	}
 	if g.now.cursor.Seq > 0 {
-		return nil, errors.Join(lost, g.close())
+		return nil, errors.Join(lost, g.db.Close())
 	}
 	if err := setCurrentGeneration(opt.FS, opt.Dir, names[0]); err != nil {
-		return nil, errors.Join(err, g.close())
+		return nil, errors.Join(err, g.db.Close())
 	}
 	return newState(opt, g), nil
 }
@@ -225,18 +228,24 @@ func (s *State) commit(g *generation, t *tx) error {
 	if err := t.finish(); err != nil {
 		return err
 	}
-	if err := g.db.Commit(t.b, false); err != nil {
-		return err
-	}
-	g.terms.Committed()
 	s.mu.Lock()
-	err := g.publish(t)
+	was := g.hold()
+	s.mu.Unlock()
+	err := g.db.Commit(t.b, false)
+	s.mu.Lock()
+	if err == nil {
+		g.publish(t)
+	}
+	err = errors.Join(err, was.release())
 	moved := s.moved
-	s.moved = make(chan struct{})
+	if err == nil {
+		s.moved = make(chan struct{})
+	}
 	s.mu.Unlock()
 	if err != nil {
 		return err
 	}
+	g.terms.Committed()
 	if s.opt.OnApply != nil {
 		t.out.Cursor = t.cursor
 		s.opt.OnApply(t.out)
@@ -312,13 +321,13 @@ func (s *State) Sibling() (*State, error) {
 
 // Discard closes a sibling and removes it.
 func (s *State) Discard() error {
-	return errors.Join(s.gen.close(), s.opt.FS.RemoveAll(s.opt.FS.PathJoin(s.opt.Dir, s.gen.name)))
+	return errors.Join(s.gen.db.Close(), s.opt.FS.RemoveAll(s.opt.FS.PathJoin(s.opt.Dir, s.gen.name)))
 }
 
 // Swap puts the sibling's rows in this state's place. The sibling must not be
 // used afterwards. Closing it makes its rows durable, before CURRENT names them.
 func (s *State) Swap(sibling *State) error {
-	if err := sibling.gen.close(); err != nil {
+	if err := sibling.gen.db.Close(); err != nil {
 		return err
 	}
 	return s.swapTo(sibling.gen.name)
@@ -330,7 +339,7 @@ func (s *State) swapTo(name string) error {
 		return err
 	}
 	if err := setCurrentGeneration(s.opt.FS, s.opt.Dir, name); err != nil {
-		return errors.Join(err, next.close())
+		return errors.Join(err, next.db.Close())
 	}
 	s.mu.Lock()
 	old := s.gen
@@ -350,7 +359,7 @@ func (s *State) swapTo(name string) error {
 // retire closes and removes a generation that nobody reads any more.
 func (s *State) retire(g *generation) {
 	defer close(g.gone)
-	if err := g.close(); err != nil {
+	if err := g.db.Close(); err != nil {
 		s.opt.Logger.Warn("old state could not be closed", "dir", g.name, "err", err)
 		return
 	}
@@ -370,5 +379,5 @@ func (s *State) Fault() error {
 func (s *State) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.gen.close()
+	return s.gen.db.Close()
 }

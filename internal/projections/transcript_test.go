@@ -386,14 +386,14 @@ func (x *transcript) showSpaces(v *projections.View, ns events.ID, say func(stri
 		}
 		n, err := v.SpaceRecords(ns, key)
 		must(x.t, err)
-		say("%s %s: %d of %d records%s", role, names[key], n, info.Records, x.holding(v, ns, key))
+		say("%s %s: %d of %d records%s", role, names[key], n, v.NamespaceTotals(ns).Records, x.holding(v, ns, key))
 	}
 	one("current", info.Space)
 	one("next", info.Next)
 	for _, k := range info.Kept {
 		one("kept", k.Space)
 	}
-	say("%d pending", info.Pending)
+	say("%d pending", v.NamespaceTotals(ns).Pending)
 }
 
 // holding lists the vectors in a space and the versions that lack them.
@@ -420,7 +420,8 @@ func (x *transcript) showAll(v *projections.View, say func(string, ...any)) {
 	all, err := v.Namespaces()
 	must(x.t, err)
 	for _, n := range all {
-		say("namespace %s: %d records, %d pending, settings %v", n.Name, n.Records, n.Pending, n.Settings)
+		totals := v.NamespaceTotals(n.ID)
+		say("namespace %s: %d records, %d pending, settings %v", n.Name, totals.Records, totals.Pending, n.Settings)
 		parts, err := v.Partitions(n.ID)
 		must(x.t, err)
 		for _, p := range parts {

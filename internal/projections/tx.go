@@ -35,7 +35,7 @@ type tx struct {
 func newTx(g *generation) *tx {
 	was := &g.now.memory
 	t := &tx{cursor: g.now.cursor, out: &Applied{}}
-	t.log = &eventLog{t: t}
+	t.log = &eventLog{t: t, epochs: was.epochs}
 	t.facts = &facts{t: t, sums: changesOf(was.hashes)}
 	t.directory = &directory{t: t, names: changesOf(was.names), entries: changesOf(was.entries)}
 	t.home = &home{t: t, homes: changesOf(was.homes)}

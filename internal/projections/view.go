@@ -27,9 +27,8 @@ type View struct {
 func (s *State) View() *View {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g, p := s.gen, s.gen.now
+	g, p := s.gen, s.gen.hold()
 	g.refs++
-	p.refs++
 	v := &View{state: s, gen: g, published: p, logReads: logReads{p}, directoryReads: directoryReads{p}, homeReads: homeReads{p},
 		partitionReads: partitionReads{p}, recordReads: recordReads{p}, attributeReads: attributeReads{p}, auditReads: auditReads{p}, vectorReads: vectorReads{p}}
 	s.opened++

@@ -28,13 +28,14 @@ func (s *Service) Embedder(ctx context.Context, name string) (st memory.Embedder
 	if err != nil {
 		return st, ns, err
 	}
-	st = memory.EmbedderStatus{Namespace: info.Name, State: memory.EmbedderReady, Embedder: set.Info(), Records: info.Records,
-		Pending: info.Pending, Kept: []memory.SpaceKept{}, LastSwitch: set.Compared, Position: v.Position().String()}
+	totals := v.NamespaceTotals(info.ID)
+	st = memory.EmbedderStatus{Namespace: info.Name, State: memory.EmbedderReady, Embedder: set.Info(), Records: totals.Records,
+		Pending: totals.Pending, Kept: []memory.SpaceKept{}, LastSwitch: set.Compared, Position: v.Position().String()}
 	if st.Vectors, err = v.SpaceRecords(info.ID, set.SpaceKey()); err != nil {
 		return st, ns, err
 	}
 	if set.IsBuilding() {
-		b := &memory.SpaceBuilding{Embedder: settings.InfoOf(set.Next), Phase: memory.PhaseFilling, Total: info.Records}
+		b := &memory.SpaceBuilding{Embedder: settings.InfoOf(set.Next), Phase: memory.PhaseFilling, Total: totals.Records}
 		if b.Done, err = v.SpaceRecords(info.ID, settings.KeyOf(set.Next)); err != nil {
 			return st, ns, err
 		}

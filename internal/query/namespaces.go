@@ -55,7 +55,7 @@ func (s *Service) namespace(v *projections.View, info projections.NamespaceInfo)
 	}
 	set := maps.Clone(eff.Raw)
 	maps.DeleteFunc(set, func(name, _ string) bool { return settings.Internal(name) }) // shown as Embedder and Space
-	e := eff.Info()
+	e, totals := eff.Info(), v.NamespaceTotals(info.ID)
 	return memory.Namespace{Name: info.Name, ID: info.ID.String(), CreatedAt: timeOf(info.Created), Settings: set, Embedder: e, Space: e.Space,
-		Records: info.Records, PendingVectors: info.Pending, StateHash: info.Hash.String(), Position: v.Position().String()}, nil
+		Records: totals.Records, PendingVectors: totals.Pending, StateHash: totals.Hash.String(), Position: v.Position().String()}, nil
 }

@@ -3,6 +3,7 @@
 package querytest
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,6 +27,7 @@ type World struct {
 	Applied  []*projections.Applied
 	OnApply  func(a *projections.Applied)
 	Now      time.Time
+	Reads    atomic.Int64 // keys that views have read, and iterators that they have opened
 
 	deriver *derive.Deriver
 	ids     *events.IDSource
@@ -51,7 +53,7 @@ func New(t testing.TB) *World {
 	var err error
 	w.Keys, err = keyring.Open(keyring.Options{Dir: t.TempDir(), AllowCreate: true})
 	w.OK(err)
-	w.State, err = projections.Open(projections.Options{Dir: t.TempDir(), OnApply: w.applied})
+	w.State, err = projections.Open(projections.Options{Dir: t.TempDir(), OnApply: w.applied, OnRead: func() { w.Reads.Add(1) }})
 	w.OK(err)
 	w.Settings = settings.NewBook(w.Keys)
 	v := w.State.View()
