@@ -11,9 +11,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/atomicfs"
 )
 
-// purgeWait is how long PurgeDeleted leaves Pebble to rewrite a table of the
-// lowest level, which a compaction by hand does not touch.
-const purgeWait = 20 * time.Millisecond
+// purgeWait is how long PurgeDeleted waits for a reader that keeps deleted rows.
+const purgeWait = 100 * time.Millisecond
 
 // PurgeDeleted returns when no table holds a row that was deleted before the
 // call. Rows that were deleted stay in the tables below until a compaction
@@ -23,21 +22,14 @@ const purgeWait = 20 * time.Millisecond
 // key from (inclusive) to key to (exclusive).
 //
 // A row that was overwritten leaves no deletion. The ranges of rewrite hold such
-// rows: each gets a deletion of the range keys that nobody writes, which a compaction
-// has to carry through every table of the range.
+// rows: every table that has some of them is rewritten.
 //
 // A snapshot that was opened before the rows were deleted keeps them, and
 // PurgeDeleted waits for it. Writes and reads go on meanwhile, and compactions give
 // way to them.
 func (d *DB) PurgeDeleted(ctx context.Context, from, to []byte, rewrite ...pebble.KeyRange) error {
 	defer d.pace.begin()()
-	for _, r := range rewrite {
-		err := d.write("purge", func() error { return d.DB.RangeKeyDelete(r.Start, r.End, pebble.NoSync) })
-		if err != nil {
-			return err
-		}
-	}
-	if err := d.Flush(); err != nil {
+	if err := d.mark(rewrite); err != nil {
 		return err
 	}
 	var horizon pebble.SeqNum
@@ -51,6 +43,11 @@ func (d *DB) PurgeDeleted(ctx context.Context, from, to []byte, rewrite ...pebbl
 		}
 		if len(left) == 0 {
 			return nil
+		}
+		if !first {
+			if err := d.mark(left); err != nil {
+				return err
+			}
 		}
 		for _, r := range left {
 			err := d.write("purge", func() error { return d.DB.Compact(ctx, r.Start, r.End, false) })
@@ -67,6 +64,19 @@ func (d *DB) PurgeDeleted(ctx context.Context, from, to []byte, rewrite ...pebbl
 			return ctx.Err()
 		}
 	}
+}
+
+// mark flushes a deletion of range keys, which nobody writes, over each range. A
+// compaction by hand does not touch a table of the lowest level by itself; where
+// this lies above it, it does.
+func (d *DB) mark(ranges []pebble.KeyRange) error {
+	for _, r := range ranges {
+		err := d.write("purge", func() error { return d.DB.RangeKeyDelete(r.Start, r.End, pebble.NoSync) })
+		if err != nil {
+			return err
+		}
+	}
+	return d.Flush()
 }
 
 // deletions lists the key ranges, between from and to, of tables with deletions

@@ -135,3 +135,27 @@ func TestOverwrittenRowsLeaveTheTables(t *testing.T) {
 		}
 	}
 }
+
+// A table of the lowest level with few deletions was waited for without end: Pebble
+// rewrites one by itself only if a tenth of its rows are deletions.
+func TestOneDeletionInTheLowestLevelLeaves(t *testing.T) {
+	d, err := Open(Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	for i := range 500 {
+		err = errors.Join(err, d.Set(fmt.Appendf(nil, "a%03d", i), make([]byte, 64), nil))
+	}
+	if err = errors.Join(err, d.Delete([]byte("a007"), nil), d.Flush()); err != nil { // no table below: it moves down as it is
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if err := d.PurgeDeleted(ctx, []byte{0}, []byte{0xff}); err != nil {
+		t.Fatal(err)
+	}
+	if left, _, err := d.deletions(0, []byte{0}, []byte{0xff}); err != nil || len(left) > 0 {
+		t.Errorf("deletions are left in %q, %v", left, err)
+	}
+}
