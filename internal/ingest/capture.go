@@ -86,6 +86,8 @@ func (w *Writer) Capture(ctx context.Context, namespace string, items []Item, wa
 // queueCaptures queues what is valid. Of an invalid item the draft is nil and
 // the result is there.
 func (w *Writer) queueCaptures(namespace string, items []Item) (drafts []*draft, results []memory.CaptureResult, ns events.ID, err error) {
+	w.erasing.RLock()
+	defer w.erasing.RUnlock()
 	a, err := w.admit(namespace)
 	if err != nil {
 		return nil, nil, ns, err
@@ -322,7 +324,7 @@ func (a *admission) visible(id events.ID, agent string) (projections.Partition, 
 		return projections.Partition{}, projections.Doc{}, memory.Errorf(memory.CodeNotFound, "there is no record %s in namespace %q", id, a.ns.Name)
 	}
 	head, ok, err := a.view.Head(a.ns.ID, id)
-	if err != nil || !ok || !head.Living {
+	if err != nil || !ok || !head.Living && !head.Erased {
 		if err == nil {
 			return none()
 		}
@@ -331,6 +333,9 @@ func (a *admission) visible(id events.ID, agent string) (projections.Partition, 
 	p, ok := a.view.PartitionByID(head.Partition)
 	if !ok || p.Scope == events.ScopeAgent && p.Agent != agent {
 		return none()
+	}
+	if head.Erased {
+		return p, projections.Doc{}, memory.Errorf(memory.CodeGone, "record %s was erased", id)
 	}
 	doc, ok, err := a.view.Doc(head.Partition, head.Doc)
 	if err == nil && !ok {
@@ -365,6 +370,8 @@ func fillResult(r *memory.CaptureResult, d *draft, wait memory.Wait, err error) 
 	case projections.OutcomeConflict:
 		fail(r, conflictError(d, res))
 		r.Status = memory.StatusConflict
+	case projections.OutcomeErased:
+		fail(r, memory.Errorf(memory.CodeGone, "whom the memory is about was erased meanwhile"))
 	case projections.OutcomeQuarantined:
 		fail(r, memory.Errorf(memory.CodeInvalid, "the memory is kept in the log, but cannot be indexed").
 			WithHint("report the text as a bug; audit shows the event as quarantined"))

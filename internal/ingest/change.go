@@ -38,17 +38,19 @@ const reviseTries = 8
 // the version it must build on; 0 takes whatever is there.
 func (w *Writer) Revise(ctx context.Context, namespace, as, id string, rev memory.Revision, ifMatch int, clientID string) (memory.RevisionResponse, error) {
 	for try := 1; ; try++ {
-		d, err := w.revision(namespace, as, id, rev, ifMatch, clientID)
+		d, err := w.queueRevision(namespace, as, id, rev, ifMatch, clientID)
+		if err == nil {
+			err = d.wait(ctx, memory.WaitApplied)
+		}
 		if err != nil {
 			return memory.RevisionResponse{}, err
 		}
-		res, err := w.submit(ctx, d)
-		if err != nil {
-			return memory.RevisionResponse{}, err
-		}
+		res := d.result
 		switch res.Outcome {
 		case projections.OutcomeRevised, projections.OutcomeDuplicate:
 			return memory.RevisionResponse{RecordID: res.Record.String(), Version: int(res.Version), Position: res.Position.String()}, nil
+		case projections.OutcomeErased:
+			return memory.RevisionResponse{}, memory.Errorf(memory.CodeGone, "record %s was erased", id)
 		case projections.OutcomeRejected:
 			return memory.RevisionResponse{}, memory.Errorf(memory.CodeNotFound, "there is no record %s in namespace %q", id, namespace)
 		}
@@ -67,6 +69,17 @@ func (w *Writer) Revise(ctx context.Context, namespace, as, id string, rev memor
 func staleBase(id string, version int) error {
 	return memory.Errorf(memory.CodeConflict, "record %s is at version %d by now", id, version).
 		WithHint("read it again and build on version %d", version)
+}
+
+// queueRevision makes the draft of a revision and queues it.
+func (w *Writer) queueRevision(namespace, as, id string, rev memory.Revision, ifMatch int, clientID string) (*draft, error) {
+	w.erasing.RLock()
+	defer w.erasing.RUnlock()
+	d, err := w.revision(namespace, as, id, rev, ifMatch, clientID)
+	if err != nil {
+		return nil, err
+	}
+	return d, w.queue.push(d.header.Namespace, []*draft{d})
 }
 
 // revision makes the draft of a complete new version.
@@ -313,25 +326,4 @@ func (w *Writer) DeleteNamespace(ctx context.Context, name string) (events.Posit
 		return res.Position, fmt.Errorf("destroy the keys of namespace %s: %w", name, err)
 	}
 	return res.Position, nil
-}
-
-// DestroyDeleted destroys the keys of every namespace that the state says was
-// deleted, so that a crash between event and destruction is made good. It is
-// idempotent.
-func (w *Writer) DestroyDeleted() error {
-	v := w.opt.State.View()
-	defer v.Close()
-	deleted, err := v.DeletedNamespaces()
-	if err != nil {
-		return err
-	}
-	for _, id := range deleted {
-		if _, err := w.opt.Keys.Namespace(id); settings.IsErased(err) {
-			continue
-		}
-		if err := w.opt.Keys.DestroyNamespace(id); err != nil {
-			return fmt.Errorf("destroy the keys of namespace %s: %w", id, err)
-		}
-	}
-	return nil
 }

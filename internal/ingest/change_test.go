@@ -431,7 +431,7 @@ func TestNamespaces(t *testing.T) {
 	w.refold()
 }
 
-func TestDestroyDeletedMakesACrashGood(t *testing.T) {
+func TestDestroyEndedMakesACrashGood(t *testing.T) {
 	w := startWorld(t)
 	w.capture("team-a", memory.Capture{Text: "x"})
 	w.namespace("team-b")
@@ -447,7 +447,7 @@ func TestDestroyDeletedMakesACrashGood(t *testing.T) {
 	w.stop()
 	w.mustStart()
 	for range 2 {
-		if err := w.writer.DestroyDeleted(); err != nil {
+		if err := w.writer.Erasing().DestroyEnded(); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := w.keys.Namespace(ns.ID); !settings.IsErased(err) {

@@ -203,6 +203,8 @@ func (s *sequencer) seal(drafts []*draft) *frame {
 		env := events.Envelope{Header: d.header}
 		if d.key != nil {
 			env.Payload = d.key.Seal(nil, settings.Identity(d.header.Event), d.header.AppendHeader(nil), d.plaintext())
+		} else {
+			env.Payload = d.payload // in clear
 		}
 		f.encoded[i] = env.Encode()
 		return nil

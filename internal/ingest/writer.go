@@ -91,7 +91,9 @@ type Writer struct {
 	ids      *events.IDSource
 	counters Counters
 	keys     announcements
-	loop     *loop
+	// erasing is held while keys end, and shared while drafts are made and queued.
+	erasing sync.RWMutex
+	loop    *loop
 }
 
 // Counters count what the writer did since it started.

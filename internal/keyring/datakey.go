@@ -192,3 +192,7 @@ func (d *DataKey) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, d.Strin
 
 // LogValue is String.
 func (d *DataKey) LogValue() slog.Value { return slog.StringValue(d.String()) }
+
+// Combined reports whether the key is made of several subjects' keys: it ends with
+// any of them, and cannot be destroyed by itself.
+func (d *DataKey) Combined() bool { return d.kind == kindCombined }

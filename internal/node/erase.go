@@ -5,25 +5,29 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"mneme/internal/projections"
 	"mneme/internal/storage"
 	"mneme/memory"
 )
 
-// eraser takes what was deleted for good out of the node's files. The fold of the
-// event that deletes a namespace drops its rows, and its keys are destroyed; but
+// eraser takes what was erased out of the node's files. The fold of the event that
+// deletes a namespace, or ends the keys of subjects, drops rows, and the keys are
+// destroyed; but
 // old tables, logs, snapshots and Raft entries still hold the rows, under a
 // storage key that lives on. The plan that ends this is one list of steps, each of
 // which may be repeated:
 //
 //	keys         destroy the keys of what was deleted
 //	readers      wait for reads that began before
-//	tables       compact until no table holds a deleted row
+//	tables       compact until no table holds a deleted row, or what a shared row held
 //	state        begin a new folder with the same tables; the old one, with its
 //	             logs and manifests, goes; so do states that were moved aside
 //	caches       remove graphs without a set, and rejected bodies
@@ -67,6 +71,17 @@ const (
 
 func newEraser(n *Node) *eraser {
 	return &eraser{n: n, wake: make(chan struct{}, 1), step: n.cfg.Parts.EraseStep}
+}
+
+// Erase ends the keys of a namespace's subjects. It returns once that is applied and
+// the keys are destroyed; what was about them leaves the files afterwards, see
+// Status.
+func (n *Node) Erase(ctx context.Context, namespace string, subjects ...string) error {
+	w, err := n.writes.writer()
+	if err == nil {
+		_, err = w.Erasing().Erase(ctx, namespace, subjects...)
+	}
+	return err
 }
 
 // Wake says that something was deleted.
@@ -126,6 +141,13 @@ func (e *eraser) failed(err error) {
 
 // all carries out plans until nothing is owed.
 func (e *eraser) all(ctx context.Context) error {
+	w, err := e.n.replica.Writer()
+	if err == nil {
+		err = w.Erasing().TellDestroyed(ctx)
+	}
+	if err != nil {
+		return err
+	}
 	for {
 		through, err := e.owed()
 		if err != nil {
@@ -177,8 +199,12 @@ func (e *eraser) plan(ctx context.Context, through uint64) error {
 	e.begin(eraseKeys)
 	w, err := e.n.replica.Writer()
 	if err == nil {
-		err = w.DestroyDeleted()
+		err = w.Erasing().DestroyEnded()
 	}
+	if err != nil {
+		return err
+	}
+	parts, err := e.shared()
 	if err != nil {
 		return err
 	}
@@ -189,7 +215,7 @@ func (e *eraser) plan(ctx context.Context, through uint64) error {
 	var gone func(context.Context) error
 	err = e.alone(ctx, func(ctx context.Context) (err error) {
 		e.begin(eraseTables)
-		if err := e.n.state.Purge(ctx); err != nil {
+		if err := e.n.state.Purge(ctx, parts...); err != nil {
 			return err
 		}
 		e.begin(eraseState)
@@ -205,11 +231,30 @@ func (e *eraser) plan(ctx context.Context, through uint64) error {
 	return e.alone(ctx, func(ctx context.Context) error { return e.forgetOldFiles(ctx, through) })
 }
 
+// shared lists the partitions whose shared rows were written anew without somebody
+// since the last plan that was carried out.
+func (e *eraser) shared() ([]uint32, error) {
+	done, err := e.n.dir.readErased()
+	if err != nil {
+		return nil, err
+	}
+	v := e.n.state.View()
+	parts := map[uint32]bool{}
+	err = v.EndedKeys(func(k projections.EndedKey) {
+		for _, part := range k.Partitions {
+			if k.At.Seq > done {
+				parts[part] = true
+			}
+		}
+	})
+	return slices.Sorted(maps.Keys(parts)), errors.Join(err, v.Close())
+}
+
 // forgetOldFiles is the second half of a plan: no living file holds a deleted
 // row in its tables any more, and every former file ends.
 func (e *eraser) forgetOldFiles(ctx context.Context, through uint64) error {
 	n := e.n
-	if err := n.dropAside(); err != nil {
+	if err := e.dropAside(); err != nil {
 		return err
 	}
 	e.begin(eraseCaches)
@@ -296,7 +341,8 @@ func (e *eraser) holdsLock() bool {
 
 // dropAside removes states that were moved aside because they were damaged: they
 // may hold what has been erased since.
-func (n *Node) dropAside() error {
+func (e *eraser) dropAside() error {
+	n := e.n
 	dir := filepath.Dir(n.dir.state(shard0))
 	names, err := n.files.List(dir)
 	if err != nil {

@@ -30,7 +30,7 @@ func (f *followers) OnApply(a *projections.Applied) {
 	f.countVoid(a)
 	f.feed.push(a)
 	f.filler.applied(a)
-	if len(a.Dropped) > 0 {
+	if len(a.Dropped) > 0 || a.Erased {
 		f.erased()
 	}
 }

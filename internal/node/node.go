@@ -220,7 +220,7 @@ func (n *Node) openWriting(ctx context.Context) error {
 		return startError("shard", err)
 	}
 	if w, err := n.replica.Writer(); err == nil {
-		if err := w.DestroyDeleted(); err != nil {
+		if err := w.Erasing().DestroyEnded(); err != nil {
 			return err
 		}
 	}

@@ -23,7 +23,7 @@ var verdicts = map[events.Type]func(*tx, *event) error{
 	events.TypeNamespaceChanged: func(t *tx, ev *event) error { return t.home.changed(ev) },
 	events.TypeNamespaceDeleted: func(t *tx, ev *event) error { return t.home.deleted(ev) },
 	events.TypeKeyCreated:       noted,
-	events.TypeKeyDestroyed:     noted,
+	events.TypeKeyDestroyed:     func(t *tx, ev *event) error { return t.dataKeys.destroyed(ev) },
 	events.TypeSpaceBuilding:    func(t *tx, ev *event) error { return t.home.spaceBuilding(ev) },
 	events.TypeSpaceSwitched:    func(t *tx, ev *event) error { return t.home.spaceSwitched(ev) },
 	events.TypeSpaceDropped:     func(t *tx, ev *event) error { return t.home.spaceDropped(ev) },
@@ -48,9 +48,10 @@ type event struct {
 	result EventResult // what became of it, once it is decided
 	code   string      // of a quarantined event
 	// What it does, if it takes effect:
-	home  *Home    // its namespace's row becomes this
-	space SpaceKey // the space that is left or dropped
-	head  Head     // of the target, before the event
+	home  *Home      // its namespace's row becomes this
+	space SpaceKey   // the space that is left or dropped
+	keys  [][16]byte // the data keys that end
+	head  Head       // of the target, before the event
 	part  *Partition
 	ended *version // the version whose life ends
 	began *version // the version that it makes
@@ -215,6 +216,9 @@ func (t *tx) decide(ev *event, malformed bool) error {
 		if ev.part, err = t.partitions.make(ev.Namespace, ev.Scope, ev.Agent); err != nil {
 			return err
 		}
+	}
+	if late, err := t.dataKeys.late(ev); err != nil || late && lives {
+		return errors.Join(err, ev.is(OutcomeErased))
 	}
 	if c := ev.contribution; c != nil && c.Code != "" && (lives || ev.Type < events.TypeCaptured) {
 		ev.code = c.Code

@@ -206,13 +206,13 @@ func (x *attributes) eraseBit(ref bitmapRef, bit uint32) error {
 	if err != nil {
 		return err
 	}
-	bm.Remove(bit)
-	if raw = nil; !bm.IsEmpty() {
-		if raw, err = bm.ToBytes(); err != nil {
-			return fmt.Errorf("encode bitmap: %w", err)
-		}
+	if bm.Remove(bit); bm.IsEmpty() {
+		return x.t.b.Delete(key, nil)
 	}
-	return x.t.overwrite(key, raw)
+	if raw, err = bm.ToBytes(); err != nil {
+		return fmt.Errorf("encode bitmap: %w", err)
+	}
+	return x.t.b.Set(key, raw, nil) // the former one leaves with State.Purge
 }
 
 // finish merges the gathered bits into their rows, in key order.

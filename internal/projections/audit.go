@@ -42,6 +42,22 @@ func (a *audit) fold(ev *event) error {
 	return a.t.addFact(ev.Namespace, key, value)
 }
 
+// erased says of an event whose key is gone that there was something, and no
+// more: what it did could depend on its payload.
+func (a *audit) erased(ns events.ID, at Ref) error {
+	key := auditKey(ns, at)
+	raw, err := a.t.get(key)
+	if err != nil {
+		return err
+	}
+	row, err := decodeAuditRow(at, raw)
+	if err != nil {
+		return err
+	}
+	row.Outcome = OutcomeErased
+	return a.t.replaceFact(ns, key, raw, row.encode())
+}
+
 // auditReads are the reads of the audit log.
 type auditReads struct{ p *published }
 

@@ -5,6 +5,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"mneme/internal/index/text"
+	"mneme/internal/storage"
 	"slices"
 )
 
@@ -53,13 +58,20 @@ func (s *State) AwaitViews(ctx context.Context) error {
 }
 
 // Purge returns when no table of the state holds a row that was deleted before
-// the call. The log's frames and envelopes, the largest part, and the audit rows lie
+// the call, nor what rows that versions share held before they were erased from
+// the partitions parts. The log's frames and envelopes, the largest part, and the audit rows lie
 // outside: no event deletes any. No view may be open that was opened before they were deleted.
-func (s *State) Purge(ctx context.Context) error {
+func (s *State) Purge(ctx context.Context, parts ...uint32) error {
+	var spans []pebble.KeyRange
+	for _, part := range parts {
+		for _, span := range append(text.Spans(part), [2][]byte{bitmapPrefix(part, ""), storage.PrefixEnd(bitmapPrefix(part, ""))}) {
+			spans = append(spans, pebble.KeyRange{Start: span[0], End: span[1]})
+		}
+	}
 	s.mu.RLock()
 	db := s.gen.db
 	s.mu.RUnlock()
-	if err := db.PurgeDeleted(ctx, []byte{prefixEpoch}, []byte{prefixAudit}); err != nil {
+	if err := db.PurgeDeleted(ctx, []byte{prefixEpoch}, []byte{prefixAudit}, spans...); err != nil {
 		return fmt.Errorf("purge state: %w", err)
 	}
 	return nil

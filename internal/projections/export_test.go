@@ -34,7 +34,7 @@ func FactRows(v *View, visit func(ns events.ID, key, value []byte)) error {
 	return eachRow(v.snap, nil, func(key, value []byte) error {
 		var ns events.ID
 		switch key[0] {
-		case prefixEntry, prefixHome, prefixPartition, prefixIdem, prefixHead, prefixHistory:
+		case prefixEntry, prefixHome, prefixPartition, prefixIdem, prefixHead, prefixHistory, prefixEnded:
 			ns = events.ID(key[1:17])
 		case prefixDoc, prefixURI, prefixAttrs:
 			ns = parts[binary.BigEndian.Uint32(key[1:])]
@@ -124,6 +124,7 @@ func SkipDocs(s *State, part, next uint32) { s.gen.now.partitions.get(part).Next
 const (
 	PrefixAttrs   = prefixAttrs
 	PrefixDoc     = prefixDoc
+	PrefixHead    = prefixHead
 	PrefixPending = prefixPending
 )
 

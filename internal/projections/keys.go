@@ -33,6 +33,8 @@ const (
 	prefixIdem         = 0x25
 	prefixTime         = 0x26
 	prefixConversation = 0x27
+	prefixSealed       = 0x28
+	prefixEnded        = 0x29
 	prefixBitmap       = 0x30
 	prefixAttrs        = 0x31
 	prefixVector       = 0x50
@@ -166,6 +168,17 @@ func pendingKey(ns events.ID, space SpaceKey, part, doc uint32) []byte {
 func auditPrefix(ns events.ID) []byte { return append([]byte{prefixAudit}, ns[:]...) }
 
 func auditKey(ns events.ID, at Ref) []byte { return at.append(auditPrefix(ns)) }
+
+// sealedPrefix is what the rows of all events that a key seals begin with.
+func sealedPrefix(ns events.ID, key [16]byte) []byte {
+	return append(append([]byte{prefixSealed}, ns[:]...), key[:]...)
+}
+
+func sealedKey(ns events.ID, key [16]byte, at Ref) []byte { return at.append(sealedPrefix(ns, key)) }
+
+func endedKey(ns events.ID, key [16]byte) []byte {
+	return append(append([]byte{prefixEnded}, ns[:]...), key[:]...)
+}
 
 func quarantineKey(at Ref) []byte { return at.append([]byte{prefixQuarantine}) }
 

@@ -95,7 +95,7 @@ func (l *eventLog) fold(ev *event) error {
 	case ev.result.Outcome == OutcomeQuarantined:
 		l.t.out.Quarantined++
 		return l.t.b.Set(quarantineKey(ev.at), []byte(ev.code), nil)
-	case ev.took(events.TypeNamespaceDeleted):
+	case ev.took(events.TypeNamespaceDeleted, events.TypeKeyDestroyed):
 		return l.t.b.Set(metaErasedKey, be64(nil, ev.at.Seq), nil)
 	}
 	return nil

@@ -20,6 +20,7 @@ type memory struct {
 	named      table[string, uint32]         // partitions, by partitionKey
 	partitions table[uint32, partitionState] // partitions
 	spaces     table[spaceID, spaceTotals]   // vectors
+	ended      table[events.ID, uint32]      // dataKeys
 }
 
 func newMemory() memory {
@@ -31,7 +32,7 @@ func newMemory() memory {
 	ofID := func(id events.ID) uint8 { return id[len(id)-1] }
 	return memory{
 		names: newTable[string, events.ID](ofString), entries: newTable[events.ID, Entry](ofID), hashes: newTable[events.ID, StateHash](ofID),
-		homes: newTable[events.ID, homeState](ofID), named: newTable[string, uint32](ofString),
+		homes: newTable[events.ID, homeState](ofID), ended: newTable[events.ID, uint32](ofID), named: newTable[string, uint32](ofString),
 		partitions: newTable[uint32, partitionState](func(part uint32) uint8 { return uint8(part) }),
 		spaces:     newTable[spaceID, spaceTotals](func(s spaceID) uint8 { return ofID(s.ns) }),
 	}

@@ -17,7 +17,7 @@ type records struct {
 var recordRows = declaration{
 	name: "records",
 	rows: []rows{
-		{prefix: prefixHead, scope: ofNamespace, fact: true, key: "namespace16 record16", holds: "partition4 doc4 versions4 living1 path"},
+		{prefix: prefixHead, scope: ofNamespace, fact: true, key: "namespace16 record16", holds: "partition4 doc4 versions4 1 = it lives, 2 = erased, path"},
 		{prefix: prefixDoc, scope: ofPartition, fact: true, key: "partition4 doc4", holds: "record16 version4 kind1 ref12 sealed8 occurred8 death12 agent"},
 		{prefix: prefixHistory, scope: ofNamespace, fact: true, key: "namespace16 record16 seq8 index4", holds: "version4; 0 = forgotten"},
 		{prefix: prefixURI, scope: ofPartition, fact: true, key: "partition4 length2 path doc4", holds: "record16; of several for one path, the last is found"},
@@ -218,7 +218,7 @@ func (r *records) end(ev *event) error {
 		return nil
 	}
 	dead := ev.head
-	dead.Living = false
+	dead.Living, dead.Erased = false, ev.Type == events.TypeKeyDestroyed
 	if err := r.t.replaceFact(ns, headKey(ns, v.record), ev.head.encode(), dead.encode()); err != nil {
 		return err
 	}

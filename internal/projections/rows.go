@@ -37,16 +37,20 @@ type Head struct {
 	Doc       uint32 // DocID of the newest version
 	Versions  uint32
 	Living    bool
+	Erased    bool   // the key of the newest version ended while it lived
 	URI       string // path of the newest version; empty = none
 }
 
 func (h *Head) encode() []byte {
 	b := be32(be32(be32(nil, h.Partition), h.Doc), h.Versions)
-	living := byte(0)
-	if h.Living {
-		living = 1
+	switch {
+	case h.Living:
+		b = append(b, 1)
+	case h.Erased:
+		b = append(b, 2)
+	default:
+		b = append(b, 0)
 	}
-	b = append(b, living)
 	return append(b, h.URI...)
 }
 
@@ -55,7 +59,7 @@ func decodeHead(b []byte) (Head, error) {
 		return Head{}, fmt.Errorf("head row: %w", events.ErrMalformed)
 	}
 	u := binary.BigEndian.Uint32
-	return Head{u(b), u(b[4:]), u(b[8:]), b[12] == 1, string(b[13:])}, nil
+	return Head{u(b), u(b[4:]), u(b[8:]), b[12] == 1, b[12] == 2, string(b[13:])}, nil
 }
 
 // Doc is one record version.
@@ -129,9 +133,10 @@ const (
 	OutcomeRejected            // its namespace or record is not there
 	OutcomeVoid                // the frame does not continue the log
 	OutcomeQuarantined         // it could not be understood
+	OutcomeErased              // the key of its payload ended, before it or since
 )
 
-var outcomeNames = [...]string{"none", "created", "revised", "forgotten", "applied", "duplicate", "conflict", "rejected", "void", "quarantined"}
+var outcomeNames = [...]string{"none", "created", "revised", "forgotten", "applied", "duplicate", "conflict", "rejected", "void", "quarantined", "erased"}
 
 func (o Outcome) String() string {
 	if int(o) < len(outcomeNames) {

@@ -38,6 +38,9 @@ func TestDroppingTouchesNoOther(t *testing.T) {
 		s := openState(t, t.TempDir())
 		defer s.Close()
 		fillTails(h)
+		for _, ns := range h.ns {
+			h.frame(h.endOf(ns, "person-0"))
+		}
 		fold(t, h.keys, s, h.log, 1+rnd.IntN(30))
 		dropped := 0
 		for _, ns := range h.ns {

@@ -45,6 +45,7 @@ type Applied struct {
 	Deaths  []AppliedDoc
 	Vectors []AppliedVector
 	Dropped []events.ID // namespaces deleted
+	Erased  bool        // data keys ended
 	Voids   []uint64    // sequences of void frames
 	// DroppedSpaces come before Vectors: of a space that was dropped and built
 	// again only the later vectors are listed.

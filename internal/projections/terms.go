@@ -16,6 +16,7 @@ type terms struct {
 	t    *tx
 	w    *text.Writer
 	docs map[uint32][]text.Doc // new documents by partition, in DocID order
+	gone map[uint32][]uint32   // documents to be erased by partition
 }
 
 var termRows = declaration{
@@ -81,6 +82,7 @@ func (x *terms) flush(part uint32) error {
 func (x *terms) drop(_ events.ID, parts []uint32) {
 	for _, part := range parts {
 		delete(x.docs, part)
+		delete(x.gone, part)
 	}
 }
 
@@ -101,13 +103,19 @@ func (x *terms) erase(v *version) error {
 		return err
 	}
 	x.t.facts.remove(v.part.Namespace, forwardFactKey(v.part.ID, v.doc), row)
-	return x.w.RemovePhysical(x.t.b, v.part.ID, v.doc)
+	x.gone[v.part.ID] = append(x.gone[v.part.ID], v.doc) // together: they share rows
+	return nil
 }
 
 func (x *terms) finish() error {
 	for _, part := range slices.Sorted(maps.Keys(x.docs)) {
 		if err := x.flush(part); err != nil {
 			return err
+		}
+	}
+	for _, part := range slices.Sorted(maps.Keys(x.gone)) {
+		if err := x.w.RemovePhysical(x.t.b, part, x.gone[part]...); err != nil {
+			return fmt.Errorf("erase terms: %w", err)
 		}
 	}
 	return nil

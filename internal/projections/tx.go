@@ -29,6 +29,7 @@ type tx struct {
 	records    *records
 	vectors    *vectors
 	audit      *audit
+	dataKeys   *dataKeys
 }
 
 // newTx lists the projections. The order is that in which they fold an event.
@@ -43,11 +44,12 @@ func newTx(g *generation) *tx {
 	t.records = &records{t: t}
 	t.vectors = &vectors{t: t, spaces: changesOf(was.spaces), next: map[string]uint32{}}
 	t.audit = &audit{t: t}
+	t.dataKeys = &dataKeys{t: t, ended: changesOf(was.ended)}
 	t.all = []projection{
 		t.log, t.facts, t.directory, t.home, t.partitions, t.records,
-		&terms{t: t, w: g.terms, docs: map[uint32][]text.Doc{}},
+		&terms{t: t, w: g.terms, docs: map[uint32][]text.Doc{}, gone: map[uint32][]uint32{}},
 		&attributes{t: t, bits: map[bitmapRef]*roaring.Bitmap{}},
-		t.vectors, t.audit,
+		t.vectors, t.audit, t.dataKeys,
 	}
 	return t
 }

@@ -20,6 +20,7 @@ type View struct {
 	recordReads
 	attributeReads
 	auditReads
+	dataKeyReads
 	vectorReads
 }
 
@@ -30,7 +31,7 @@ func (s *State) View() *View {
 	g, p := s.gen, s.gen.hold()
 	g.refs++
 	v := &View{state: s, gen: g, published: p, logReads: logReads{p}, directoryReads: directoryReads{p}, homeReads: homeReads{p},
-		partitionReads: partitionReads{p}, recordReads: recordReads{p}, attributeReads: attributeReads{p}, auditReads: auditReads{p}, vectorReads: vectorReads{p}}
+		partitionReads: partitionReads{p}, recordReads: recordReads{p}, attributeReads: attributeReads{p}, auditReads: auditReads{p}, dataKeyReads: dataKeyReads{p}, vectorReads: vectorReads{p}}
 	s.opened++
 	s.views[v] = s.opened
 	return v

@@ -25,6 +25,9 @@ func (r *Reader) Get(ctx context.Context, idOrURI string, version int) (memory.R
 	if err != nil {
 		return memory.Record{}, views.Failed("get", err)
 	}
+	if p != nil && h.Erased {
+		return memory.Record{}, errGone(id)
+	}
 	if p == nil || !h.Living {
 		return memory.Record{}, noRecord(idOrURI)
 	}
@@ -37,9 +40,13 @@ func (r *Reader) Get(ctx context.Context, idOrURI string, version int) (memory.R
 	}
 	rec, err := r.record(id, uint32(version), at)
 	if errors.Is(err, views.ErrErased) {
-		return memory.Record{}, memory.Errorf(memory.CodeGone, "record %s was erased", id)
+		return memory.Record{}, errGone(id)
 	}
 	return rec, views.Failed("get", err)
+}
+
+func errGone(id events.ID) error {
+	return memory.Errorf(memory.CodeGone, "record %s was erased", id)
 }
 
 // find resolves an id or a uri in the open partitions; the partition is nil if

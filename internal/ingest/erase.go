@@ -1,0 +1,161 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"mneme/internal/events"
+	"mneme/internal/keyring"
+	"mneme/internal/projections"
+	"mneme/internal/settings"
+	"mneme/memory"
+)
+
+// Erasing begins with the event: its fold drops what the keys sealed, and the keys
+// are destroyed once it is applied. A crash between the two is made good by
+// DestroyEnded, and a key that was destroyed without an event by TellDestroyed.
+
+// Erasing is the part of a writer that ends keys.
+type Erasing struct{ w *Writer }
+
+// Erasing gives that part.
+func (w *Writer) Erasing() Erasing { return Erasing{w} }
+
+// Erase ends the keys of a namespace's subjects for good, and with them what is
+// about them and what was derived from that. Who is erased already is passed over.
+// Errors: not_found for a subject that has no key.
+func (e Erasing) Erase(ctx context.Context, namespace string, subjects ...string) (events.Position, error) {
+	a, err := e.w.admit(namespace)
+	if err != nil {
+		return events.Position{}, err
+	}
+	if err := a.view.Close(); err != nil {
+		return events.Position{}, err
+	}
+	var ids []keyring.KeyID
+	for _, subject := range subjects {
+		d, err := e.w.opt.Keys.DataKey(a.ns.ID, subject)
+		switch {
+		case settings.IsErased(err):
+			continue
+		case subject == "" || errors.Is(err, keyring.ErrNoKey):
+			return events.Position{}, memory.Errorf(memory.CodeNotFound, "namespace %q knows no such subject", namespace)
+		case err != nil:
+			return events.Position{}, fmt.Errorf("key of a subject: %w", err)
+		}
+		ids = append(ids, d.ID())
+	}
+	if len(ids) == 0 {
+		return e.w.position(), nil
+	}
+	// Until the keys are gone nothing new is sealed under them, nor combined.
+	e.w.erasing.Lock()
+	defer e.w.erasing.Unlock()
+	ending, err := e.w.opt.Keys.Ending(a.ns.ID, ids...)
+	if err != nil {
+		return events.Position{}, fmt.Errorf("erase subjects: %w", err)
+	}
+	at, err := e.endKeys(ctx, a.ns.ID, ending)
+	if err != nil {
+		return at, err
+	}
+	if err := e.w.opt.Keys.Destroy(ids...); err != nil {
+		return at, fmt.Errorf("destroy the keys of subjects: %w", err)
+	}
+	return at, nil
+}
+
+// endKeys writes that keys end.
+func (e Erasing) endKeys(ctx context.Context, ns events.ID, ids []keyring.KeyID) (at events.Position, err error) {
+	for some := range slices.Chunk(ids, events.MaxKeys) {
+		raw := make([][16]byte, len(some))
+		for i, id := range some {
+			raw[i] = id
+		}
+		d := newDraft(events.Header{Type: events.TypeKeyDestroyed, Event: e.w.ids.New(), Namespace: ns})
+		d.payload = events.EncodeKeys(raw)
+		d.size += len(d.payload)
+		res, err := e.w.submit(ctx, d)
+		if err == nil && res.Outcome == projections.OutcomeRejected {
+			err = memory.Errorf(memory.CodeNotFound, "the namespace was deleted meanwhile")
+		}
+		if err != nil {
+			return at, err
+		}
+		at = res.Position
+	}
+	return at, nil
+}
+
+// DestroyEnded destroys the keys of every namespace that the state says was deleted,
+// and every key that it says has ended, so that a crash between event and
+// destruction is made good. It is idempotent.
+func (e Erasing) DestroyEnded() error { return errors.Join(e.destroyNamespaces(), e.destroyKeys()) }
+
+// TellDestroyed writes that keys have ended which were destroyed without an event,
+// as after a restore with a newer keyring. It is idempotent.
+func (e Erasing) TellDestroyed(ctx context.Context) error {
+	untold, err := e.untold()
+	for _, ns := range slices.SortedFunc(maps.Keys(untold), func(a, b events.ID) int { return bytes.Compare(a[:], b[:]) }) {
+		if _, err := e.endKeys(ctx, ns, untold[ns]); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func (e Erasing) destroyNamespaces() error {
+	v := e.w.opt.State.View()
+	defer v.Close()
+	deleted, err := v.DeletedNamespaces()
+	if err != nil {
+		return err
+	}
+	for _, id := range deleted {
+		if _, err := e.w.opt.Keys.Namespace(id); settings.IsErased(err) {
+			continue
+		}
+		if err := e.w.opt.Keys.DestroyNamespace(id); err != nil {
+			return fmt.Errorf("destroy the keys of namespace %s: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// destroyKeys leaves combined keys alone: they go with their members.
+func (e Erasing) destroyKeys() error {
+	v := e.w.opt.State.View()
+	defer v.Close()
+	var ids []keyring.KeyID
+	err := v.EndedKeys(func(k projections.EndedKey) {
+		d, err := e.w.opt.Keys.KeyByID(k.Key)
+		if err == nil && !d.Combined() || errors.Is(err, keyring.ErrNoKey) {
+			ids = append(ids, k.Key)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if err := e.w.opt.Keys.Destroy(ids...); err != nil {
+		return fmt.Errorf("destroy ended keys: %w", err)
+	}
+	return nil
+}
+
+// untold finds keys that are destroyed while the state still has what they sealed.
+func (e Erasing) untold() (map[events.ID][]keyring.KeyID, error) {
+	v := e.w.opt.State.View()
+	defer v.Close()
+	out := map[events.ID][]keyring.KeyID{}
+	err := v.SealingKeys(func(ns events.ID, key [16]byte) {
+		_, err := e.w.opt.Keys.KeyByID(key)
+		if _, gone := e.w.opt.Keys.Namespace(ns); settings.IsErased(err) && gone == nil {
+			out[ns] = append(out[ns], key)
+		}
+	})
+	return out, err
+}

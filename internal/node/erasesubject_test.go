@@ -1,0 +1,187 @@
+package node
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mneme/internal/keyring"
+	"mneme/memory"
+)
+
+// doomedSubject fills a namespace with memories about several subjects. The words
+// are said of Ada only: in her memories, in one about her and Bob, in one derived
+// from hers, in a revision, in what was forgotten, in a refused message.
+func doomedSubject(t *testing.T, n *Node) (ids []string) {
+	t.Helper()
+	w := erasedWords
+	send := func(body map[string]any) string {
+		t.Helper()
+		body["agent"] = "tester"
+		var answer memory.CaptureResponse
+		if err := json.Unmarshal([]byte(postOK(t, n, "/v1/namespaces/default/events", body)), &answer); err != nil {
+			t.Fatal(err)
+		}
+		return answer.Results[0].RecordID
+	}
+	for i := range 100 {
+		send(map[string]any{"text": fmt.Sprintf("the gardener waters row %d", i), "subject": fmt.Sprint("bob", i%5)})
+		if i%3 != 0 {
+			continue
+		}
+		ids = append(ids, send(map[string]any{"text": fmt.Sprintf("%s saw %s, entry %d", w[0], w[1], i), "subject": "ada", "id": fmt.Sprint("ada-", i),
+			"uri": fmt.Sprintf("mem://default/%s/%d", w[2], i), "tags": []string{w[3]}, "conversation": w[4]}))
+	}
+	// Of Bob, but derived from Ada's; and what is derived from that.
+	shared := send(map[string]any{"text": "bob heard of " + w[0], "subject": "bob1", "derived_from": ids[:1]})
+	ids = append(ids, shared, send(map[string]any{"text": "somebody heard that bob heard of " + w[1], "derived_from": []string{shared}}))
+	text := "now " + w[5]
+	if _, err := n.writes.Revise(t.Context(), "default", "tester", ids[1], memory.Revision{Text: &text}, 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.writes.Forget(t.Context(), "default", "tester", ids[2], 0); err != nil {
+		t.Fatal(err)
+	}
+	if status, answer := post(t, n, "/v1/namespaces/default/events", `{"agent":"tester","subject":"ada","text":"`+w[5]+`","kind":`); status != 400 {
+		t.Fatalf("a body that is no JSON: %d %s", status, answer)
+	}
+	if err := n.state.Purge(t.Context()); err != nil { // writes the rows to tables
+		t.Fatal(err)
+	}
+	return ids
+}
+
+func onlyOthersAreFound(t *testing.T, n *Node, ids []string) {
+	t.Helper()
+	for _, w := range erasedWords {
+		for _, hit := range find(t, n, w) { // vectors find something for any word
+			if !strings.HasPrefix(hit, "the gardener") {
+				t.Errorf("%q still finds %q", w, hit)
+			}
+		}
+	}
+	if got := find(t, n, "gardener waters row"); len(got) < 5 {
+		t.Errorf("of the others are found: %v", got)
+	}
+	for i, id := range ids {
+		want := 410
+		if i == 2 {
+			want = 404 // it was forgotten before
+		}
+		if got := get(t, n, "/v1/namespaces/default/records/"+id+"?as=tester"); got != want {
+			t.Errorf("record %d: status %d, want %d", i, got, want)
+		}
+	}
+	status, answer := post(t, n, "/v1/namespaces/default/events", `{"agent":"tester","id":"ada-3","subject":"ada","text":"again"}`)
+	if status != 410 {
+		t.Errorf("an id that was used for what is erased: %d %s", status, answer)
+	}
+	list, err := n.operator.Rejected(t.Context(), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range list.Rejected {
+		if m.Body != "" {
+			t.Errorf("a refused message about the erased is listed: %+v", m)
+		}
+	}
+}
+
+// What was about an erased subject was found in old tables, logs, snapshots and
+// Raft's log, in postings that were written anew without it, and in what was
+// derived from it and named somebody else.
+func TestErasedSubjectLeavesTheFiles(t *testing.T) {
+	dir := t.TempDir()
+	cfg := quiet(dir)
+	cfg.SnapshotThreshold = 16
+	var before string
+	cfg.Parts.EraseStep = func(name string) {
+		if name == eraseKeys && before == "" {
+			before = image(t, dir)
+		}
+	}
+	n := open(t, cfg)
+	ids := doomedSubject(t, n)
+	older := image(t, dir)
+	if err := n.Erase(t.Context(), "default", "nobody"); memory.CodeOf(err) != memory.CodeNotFound {
+		t.Errorf("a subject that nobody spoke of: %v", err)
+	}
+	for range 2 { // again does nothing
+		if err := n.Erase(t.Context(), "default", "ada"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	erased(t, n)
+	onlyOthersAreFound(t, n, ids)
+	nothingLeft(t, image(t, dir), older)
+	report, err := n.operator.Rebuild(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := report.Shards[0]; s.StateHash != s.Before {
+		t.Errorf("the fold of the shredded log comes to %s, not %s", s.StateHash, s.Before)
+	}
+	shut(t, n)
+	if found, _ := attack(t, before, older, erasedWords); len(found) < 2 {
+		t.Fatalf("the attack finds nothing where something is: %v", found)
+	}
+	nothingLeft(t, dir, older)
+	// Today's master key and node secret open no keyring of before.
+	mixed := image(t, dir)
+	for _, name := range []string{"keyring.v1", "keyring.v1.copy"} {
+		b, err := os.ReadFile(filepath.Join(older, "keys", name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(mixed, "keys", name), b, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if k, err := keyring.Open(keyring.Options{Dir: mixed}); err == nil {
+		_ = k.Close()
+		t.Error("the older keyring opens with today's master key")
+	}
+	n = open(t, quiet(dir))
+	onlyOthersAreFound(t, n, ids)
+}
+
+// A node was killed within the erasure of a subject: the next start goes on.
+func TestSubjectsErasureGoesOnAfterAKill(t *testing.T) {
+	dir := t.TempDir()
+	cfg := quiet(dir)
+	images := map[string]string{}
+	cfg.Parts.EraseStep = func(name string) {
+		if images[name] == "" {
+			images[name] = image(t, dir)
+		}
+	}
+	n := open(t, cfg)
+	ids := doomedSubject(t, n)
+	older := image(t, dir)
+	if err := n.Erase(t.Context(), "default", "ada"); err != nil {
+		t.Fatal(err)
+	}
+	erased(t, n)
+	want := shardOf(t, n).StateHash
+	shut(t, n)
+	for _, step := range []string{eraseKeys, eraseTables, eraseState, eraseRaft, eraseEnd} {
+		killed := images[step]
+		if killed == "" {
+			t.Fatalf("no step %q", step)
+		}
+		n := open(t, quiet(killed))
+		erased(t, n)
+		if got := shardOf(t, n).StateHash; got != want {
+			t.Errorf("killed before %q: state hash %s, want %s", step, got, want)
+		}
+		onlyOthersAreFound(t, n, ids)
+		shut(t, n)
+		nothingLeft(t, killed, older)
+		if t.Failed() {
+			t.Fatalf("killed before %q", step)
+		}
+	}
+}
