@@ -82,6 +82,10 @@ bench: ## measure what docs/benchmarks.md holds: node, vectors, retrieval (10 mi
 	$(GO) run ./bench/vectors
 	$(GO) run ./bench/retrieval
 
+.PHONY: bench-erase
+bench-erase: ## measure erasing one of 1,000 subjects, and searches meanwhile (5 minutes)
+	$(GO) run ./bench/erase
+
 .PHONY: bench-quick
 bench-quick: ## the same at a twentieth of the size
 	$(GO) run ./bench/node -quick

@@ -65,6 +65,15 @@ func (n *Node) CPU() (time.Duration, error) {
 	return parseStat(string(b))
 }
 
+// OwnCPU reads the processor time that this process has used so far.
+func OwnCPU() (time.Duration, error) {
+	b, err := os.ReadFile("/proc/self/stat")
+	if err != nil {
+		return 0, errors.Join(ErrNoUsage, err)
+	}
+	return parseStat(string(b))
+}
+
 // parseStat reads utime and stime, the fields 14 and 15 of proc_pid_stat(5).
 // The second field, the program's name, may hold anything but ends with the
 // last parenthesis.
