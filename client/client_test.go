@@ -117,11 +117,11 @@ func TestEachMethodSendsItsRequest(t *testing.T) {
 		}, memory.RecordList{Records: []memory.Record{{}}},
 			seen{Method: "GET", Path: "/v1/namespaces/ns/records", Query: "as=x&at_least=p1&consistency=linearizable&uri=mem%3A%2F%2Fns%2Fa%2Fb"}},
 		{"list", func(c *Client) error {
-			_, err := c.List(ctx, "ns", ListOptions{Cursor: "c", Limit: 5, Kinds: []memory.Kind{"fact", "error"}, Tags: []string{"t", "u"},
-				Agents: []string{"a"}, Conversation: "k", Since: at, Until: at})
+			_, err := c.List(ctx, "ns", ListOptions{ListRequest: memory.ListRequest{Cursor: "c", Limit: 5, Filter: memory.Filter{Kinds: []memory.Kind{"fact", "error"},
+				Tags: []string{"t", "u"}, Agents: []string{"a"}, Conversation: "k", Since: &at, Until: &at, Scope: memory.ScopeTeam}}})
 			return err
 		}, memory.RecordList{},
-			seen{Method: "GET", Path: "/v1/namespaces/ns/records", Query: "agent=a&as=me&conversation=k&cursor=c&kind=fact&kind=error&limit=5&since=2024-05-08T00%3A02%3A03Z&tag=t&tag=u&until=2024-05-08T00%3A02%3A03Z"}},
+			seen{Method: "GET", Path: "/v1/namespaces/ns/records", Query: "agent=a&as=me&conversation=k&cursor=c&kind=fact&kind=error&limit=5&scope=team&since=2024-05-08T00%3A02%3A03Z&tag=t&tag=u&until=2024-05-08T00%3A02%3A03Z"}},
 		{"history", func(c *Client) error { _, err := c.History(ctx, "ns", "r", ReadOptions{}); return err }, memory.History{},
 			seen{Method: "GET", Path: "/v1/namespaces/ns/records/r/history", Query: "as=me"}},
 		{"timeline", func(c *Client) error {
@@ -137,10 +137,10 @@ func TestEachMethodSendsItsRequest(t *testing.T) {
 		{"forget", func(c *Client) error { _, err := c.Forget(ctx, "ns", "r", WriteOptions{}); return err }, memory.ForgetResponse{},
 			seen{Method: "DELETE", Path: "/v1/namespaces/ns/records/r", Agent: "me"}},
 		{"audit", func(c *Client) error {
-			_, err := c.Audit(ctx, "ns", AuditOptions{Cursor: "c", From: "p1", Limit: 9, Since: at, Actor: "bob"})
+			_, err := c.Audit(ctx, "ns", AuditOptions{AuditRequest: memory.AuditRequest{Cursor: "c", From: "p1", Limit: 9, Since: &at, Until: &at, Actor: "bob"}})
 			return err
 		}, memory.AuditPage{},
-			seen{Method: "GET", Path: "/v1/namespaces/ns/audit", Query: "actor=bob&as=me&cursor=c&from=p1&limit=9&since=2024-05-08T00%3A02%3A03Z"}},
+			seen{Method: "GET", Path: "/v1/namespaces/ns/audit", Query: "actor=bob&as=me&cursor=c&from=p1&limit=9&since=2024-05-08T00%3A02%3A03Z&until=2024-05-08T00%3A02%3A03Z"}},
 		{"create", func(c *Client) error {
 			_, err := c.CreateNamespace(ctx, memory.CreateNamespace{Name: "ns"})
 			return err

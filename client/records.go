@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"time"
 
 	"mneme/memory"
 )
@@ -17,8 +16,10 @@ type ReadOptions struct {
 	Consistency memory.Consistency
 }
 
-func (c *Client) values(o ReadOptions) url.Values {
-	v := url.Values{}
+func (c *Client) values(o ReadOptions) url.Values { return c.with(o, url.Values{}) }
+
+// with adds what every read takes to a request's own parameters.
+func (c *Client) with(o ReadOptions, v url.Values) url.Values {
 	as := o.As
 	if as == "" {
 		as = c.opts.Agent
@@ -38,12 +39,6 @@ func set(v url.Values, key, value string) {
 func setInt(v url.Values, key string, n int) {
 	if n != 0 {
 		v.Set(key, strconv.Itoa(n))
-	}
-}
-
-func setTime(v url.Values, key string, t time.Time) {
-	if !t.IsZero() {
-		v.Set(key, t.UTC().Format(time.RFC3339Nano))
 	}
 }
 
@@ -92,36 +87,16 @@ func (c *Client) GetByURI(ctx context.Context, namespace, uri string, opts ReadO
 	return list.Records[0], nil
 }
 
-// ListOptions selects and pages records. Zero fields do not filter.
+// ListOptions selects and pages records.
 type ListOptions struct {
 	ReadOptions
-	Cursor       string // from the page before
-	Limit        int    // 0 means the node's default
-	Kinds        []memory.Kind
-	Tags         []string // all of them
-	Agents       []string
-	Conversation string
-	Since, Until time.Time // on occurred_at; Until is exclusive
+	memory.ListRequest
 }
 
 // List returns one page of records, newest first. An empty cursor in the answer
 // means that there are no more.
 func (c *Client) List(ctx context.Context, namespace string, opts ListOptions) (memory.RecordList, error) {
-	q := c.values(opts.ReadOptions)
-	set(q, "cursor", opts.Cursor)
-	setInt(q, "limit", opts.Limit)
-	for _, k := range opts.Kinds {
-		q.Add("kind", string(k))
-	}
-	for _, t := range opts.Tags {
-		q.Add("tag", t)
-	}
-	for _, a := range opts.Agents {
-		q.Add("agent", a)
-	}
-	set(q, "conversation", opts.Conversation)
-	setTime(q, "since", opts.Since)
-	setTime(q, "until", opts.Until)
+	q := c.with(opts.ReadOptions, opts.Values())
 	var list memory.RecordList
 	err := c.do(ctx, call{method: "GET", path: []string{"namespaces", namespace, "records"}, query: q}, &list)
 	return list, err
@@ -137,18 +112,12 @@ func (c *Client) History(ctx context.Context, namespace, id string, opts ReadOpt
 // TimelineOptions says how much of the surroundings to return.
 type TimelineOptions struct {
 	ReadOptions
-	Before, After *int // nil means the node's default
+	Before, After *int // nil means memory.DefaultSurroundings
 }
 
 // Timeline returns what surrounded a record.
 func (c *Client) Timeline(ctx context.Context, namespace, id string, opts TimelineOptions) (memory.Timeline, error) {
-	q := c.values(opts.ReadOptions)
-	if opts.Before != nil {
-		q.Set("before", strconv.Itoa(*opts.Before))
-	}
-	if opts.After != nil {
-		q.Set("after", strconv.Itoa(*opts.After))
-	}
+	q := c.with(opts.ReadOptions, (&memory.TimelineRequest{ID: id, Before: opts.Before, After: opts.After}).Values())
 	var t memory.Timeline
 	err := c.do(ctx, call{method: "GET", path: []string{"namespaces", namespace, "records", id, "timeline"}, query: q}, &t)
 	return t, err
@@ -194,24 +163,15 @@ func (c *Client) Forget(ctx context.Context, namespace, id string, opts WriteOpt
 	return resp, err
 }
 
-// AuditOptions selects and pages audit rows. Zero fields do not filter.
+// AuditOptions selects and pages audit rows.
 type AuditOptions struct {
 	ReadOptions
-	Cursor string    // from the page before
-	From   string    // rows after this position
-	Limit  int       // 0 means the node's default
-	Since  time.Time // on sealed_at
-	Actor  string    // rows of this agent
+	memory.AuditRequest
 }
 
 // Audit returns one page of audit rows, oldest first.
 func (c *Client) Audit(ctx context.Context, namespace string, opts AuditOptions) (memory.AuditPage, error) {
-	q := c.values(opts.ReadOptions)
-	set(q, "cursor", opts.Cursor)
-	set(q, "from", opts.From)
-	setInt(q, "limit", opts.Limit)
-	setTime(q, "since", opts.Since)
-	set(q, "actor", opts.Actor)
+	q := c.with(opts.ReadOptions, opts.Values())
 	var page memory.AuditPage
 	err := c.do(ctx, call{method: "GET", path: []string{"namespaces", namespace, "audit"}, query: q}, &page)
 	return page, err

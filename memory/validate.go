@@ -309,10 +309,8 @@ func (r *SearchRequest) Validate() *Error {
 	default:
 		return Errorf(CodeInvalid, "mode %q is unknown", clip(string(r.Mode), 40)).WithHint("modes are hybrid, vector and text")
 	}
-	switch r.Consistency {
-	case "", ConsistencyLocal, ConsistencyLinearizable:
-	default:
-		return Errorf(CodeInvalid, "consistency %q is unknown", clip(string(r.Consistency), 40)).WithHint("levels are local and linearizable")
+	if err := checkConsistency(r.Consistency); err != nil {
+		return err
 	}
 	if r.Fusion != "" && !slices.Contains(Fusions, r.Fusion) {
 		return Errorf(CodeInvalid, "fusion %q is unknown", clip(string(r.Fusion), 40)).WithHint("kinds of fusion are %s", join(Fusions))

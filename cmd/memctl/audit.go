@@ -29,7 +29,7 @@ func auditCmd(a *app) *cobra.Command {
 			if limit < 0 {
 				return usage(cmd, "--limit must not be negative")
 			}
-			opts.Since = since.t
+			opts.Since = since.ptr()
 			c, ns, err := a.connect()
 			if err != nil {
 				return err

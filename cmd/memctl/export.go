@@ -31,8 +31,7 @@ func exportCmd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			opts := client.ListOptions{Limit: memory.MaxLimit, Kinds: filter.kindList(), Tags: filter.tags, Agents: filter.agents,
-				Conversation: filter.conversation, Since: filter.since.t, Until: filter.until.t}
+			opts := client.ListOptions{ListRequest: memory.ListRequest{Limit: memory.MaxLimit, Filter: filter.filter()}}
 			if output == "" {
 				_, err = export(a, cmd, c, ns, opts, a.out)
 				return err

@@ -24,9 +24,7 @@ func listCmd(a *app) *cobra.Command {
 			if opts.Limit < 1 || opts.Limit > memory.MaxLimit {
 				return usage(cmd, "--limit must lie between 1 and %d", memory.MaxLimit)
 			}
-			opts.Kinds, opts.Tags, opts.Agents = filter.kindList(), filter.tags, filter.agents
-			opts.Conversation = filter.conversation
-			opts.Since, opts.Until = filter.since.t, filter.until.t
+			opts.Filter = filter.filter()
 			c, ns, err := a.connect()
 			if err != nil {
 				return err

@@ -29,22 +29,22 @@ func (f *filterFlags) register(a *app, cmd *cobra.Command) {
 	completeFlag(cmd, "kind", completeKinds)
 }
 
-// wire returns the filter, or nil if nothing was given.
-func (f *filterFlags) wire() *memory.Filter {
-	out := &memory.Filter{Agents: f.agents, Kinds: f.kindList(), Tags: f.tags,
-		Since: f.since.ptr(), Until: f.until.ptr(), Conversation: f.conversation}
-	if len(f.agents)+len(f.kinds)+len(f.tags) == 0 && out.Since == nil && out.Until == nil && f.conversation == "" {
-		return nil
+// filter returns what was given.
+func (f *filterFlags) filter() memory.Filter {
+	out := memory.Filter{Agents: f.agents, Tags: f.tags, Since: f.since.ptr(), Until: f.until.ptr(), Conversation: f.conversation}
+	for _, k := range f.kinds {
+		out.Kinds = append(out.Kinds, memory.Kind(k))
 	}
 	return out
 }
 
-func (f *filterFlags) kindList() []memory.Kind {
-	var out []memory.Kind
-	for _, k := range f.kinds {
-		out = append(out, memory.Kind(k))
+// wire returns the filter, or nil if nothing was given.
+func (f *filterFlags) wire() *memory.Filter {
+	out := f.filter()
+	if len(f.agents)+len(f.kinds)+len(f.tags) == 0 && out.Since == nil && out.Until == nil && f.conversation == "" {
+		return nil
 	}
-	return out
+	return &out
 }
 
 func searchCmd(a *app) *cobra.Command {

@@ -16,7 +16,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"mneme/internal/api"
 	"mneme/internal/keyring"
 	"mneme/internal/storage"
 	"mneme/internal/storage/encfs"
@@ -221,7 +220,7 @@ func stillSearches(t *testing.T, n *Node) {
 	if got := find(t, n, "gardener waters"); len(got) == 0 {
 		t.Error("the other namespace finds nothing")
 	}
-	if _, err := n.reads.Search(t.Context(), api.Access{Namespace: "doomed"}, memory.SearchRequest{Query: "entry"}); memory.CodeOf(err) != memory.CodeNotFound {
+	if _, err := n.reads.Search(t.Context(), memory.Access{Namespace: "doomed"}, memory.SearchRequest{Query: "entry"}); memory.CodeOf(err) != memory.CodeNotFound {
 		t.Errorf("search in what was deleted: %v", err)
 	}
 	list, err := n.operator.Rejected(t.Context(), 100)

@@ -86,7 +86,7 @@ func must(t *testing.T, n *Node, text string) memory.CaptureResult {
 
 func find(t *testing.T, n *Node, query string) []string {
 	t.Helper()
-	r, err := n.reads.Search(t.Context(), api.Access{Namespace: "default"}, memory.SearchRequest{Query: query})
+	r, err := n.reads.Search(t.Context(), memory.Access{Namespace: "default"}, memory.SearchRequest{Query: query})
 	if err != nil {
 		t.Fatalf("search: %v", err)
 	}
@@ -201,8 +201,8 @@ func TestClockThatJumpsBack(t *testing.T) {
 	if got := find(t, n, "jump"); len(got) == 0 {
 		t.Error("reads are down")
 	}
-	a, err := n.reads.Get(t.Context(), api.Access{Namespace: "default"}, first.RecordID, 0)
-	b, berr := n.reads.Get(t.Context(), api.Access{Namespace: "default"}, second.RecordID, 0)
+	a, err := n.reads.Get(t.Context(), memory.Access{Namespace: "default"}, first.RecordID, 0)
+	b, berr := n.reads.Get(t.Context(), memory.Access{Namespace: "default"}, second.RecordID, 0)
 	if err != nil || berr != nil || !b.CreatedAt.After(a.CreatedAt) {
 		t.Errorf("sealed at %s, then %s; %v %v", a.CreatedAt, b.CreatedAt, err, berr)
 	}

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"mneme/internal/api"
 	"mneme/internal/embed"
 	"mneme/internal/eventlog"
 	"mneme/internal/events"
@@ -157,7 +156,7 @@ func TestLostLogIsRepairedInPlace(t *testing.T) {
 	if _, err := n.operator.RepairLog(t.Context(), nil); memory.CodeOf(err) != memory.CodeConflict {
 		t.Errorf("nothing to repair: %v", err)
 	}
-	r, err := n.reads.Search(t.Context(), api.Access{Namespace: "default", AtLeast: want.Position}, memory.SearchRequest{Query: "harbour"})
+	r, err := n.reads.Search(t.Context(), memory.Access{Namespace: "default", AtLeast: want.Position}, memory.SearchRequest{Query: "harbour"})
 	if err != nil || len(r.Results) == 0 {
 		t.Errorf("at a position of before: %+v, %v", r, err)
 	}

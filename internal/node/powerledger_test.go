@@ -74,8 +74,8 @@ const powerAgent = "tester"
 
 // inSpace reads what the log holds: a write without answer may be in it, and
 // must not be applied between two reads of a test that has settled it.
-func inSpace(name string) api.Access {
-	return api.Access{Namespace: name, As: powerAgent, Consistency: memory.ConsistencyLinearizable}
+func inSpace(name string) memory.Access {
+	return memory.Access{Namespace: name, As: powerAgent, Consistency: memory.ConsistencyLinearizable}
 }
 
 // settle finds out on a running node what had no answer, and checks everything
@@ -170,7 +170,7 @@ func (l *powerLedger) checkList(t *testing.T, n *Node, namespace string) {
 		}
 	}
 	want := len(left)
-	req := api.ListRequest{Limit: 100}
+	req := memory.ListRequest{Limit: 100}
 	for {
 		page, err := n.reads.List(t.Context(), inSpace(namespace), req)
 		if err != nil {

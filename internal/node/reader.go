@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"mneme/internal/api"
 	"mneme/internal/query"
 	"mneme/internal/query/views"
 	"mneme/memory"
@@ -21,7 +20,7 @@ type reads struct {
 }
 
 // read authorises, waits for freshness, reads, and closes.
-func read[T any](ctx context.Context, n *reads, a api.Access, f func(r *query.Reader) (T, error)) (T, error) {
+func read[T any](ctx context.Context, n *reads, a memory.Access, f func(r *query.Reader) (T, error)) (T, error) {
 	var none T
 	r, err := n.query.Open(ctx, a.Namespace, a.As, views.Freshness{AtLeast: a.AtLeast, Consistency: a.Consistency, Wait: atLeastWait})
 	if err != nil {
@@ -35,60 +34,42 @@ func read[T any](ctx context.Context, n *reads, a api.Access, f func(r *query.Re
 }
 
 // Search implements rest.Reader.
-func (n *reads) Search(ctx context.Context, a api.Access, req memory.SearchRequest) (memory.SearchResponse, error) {
+func (n *reads) Search(ctx context.Context, a memory.Access, req memory.SearchRequest) (memory.SearchResponse, error) {
 	return read(ctx, n, a, func(r *query.Reader) (memory.SearchResponse, error) { return r.Search(ctx, req) })
 }
 
 // Get implements rest.Reader.
-func (n *reads) Get(ctx context.Context, a api.Access, idOrURI string, version int) (memory.Record, error) {
+func (n *reads) Get(ctx context.Context, a memory.Access, idOrURI string, version int) (memory.Record, error) {
 	return read(ctx, n, a, func(r *query.Reader) (memory.Record, error) { return r.Get(ctx, idOrURI, version) })
 }
 
 // List implements rest.Reader.
-func (n *reads) List(ctx context.Context, a api.Access, req api.ListRequest) (memory.RecordList, error) {
-	return read(ctx, n, a, func(r *query.Reader) (memory.RecordList, error) {
-		return r.List(ctx, query.ListRequest{Cursor: req.Cursor, Limit: req.Limit, Filter: memory.Filter{Agents: req.Agents,
-			Kinds: req.Kinds, Tags: req.Tags, Since: req.Since, Until: req.Until, Scope: req.Scope, Conversation: req.Conversation}})
-	})
+func (n *reads) List(ctx context.Context, a memory.Access, req memory.ListRequest) (memory.RecordList, error) {
+	return read(ctx, n, a, func(r *query.Reader) (memory.RecordList, error) { return r.List(ctx, req) })
 }
 
 // History implements rest.Reader.
-func (n *reads) History(ctx context.Context, a api.Access, id string) (memory.History, error) {
+func (n *reads) History(ctx context.Context, a memory.Access, id string) (memory.History, error) {
 	return read(ctx, n, a, func(r *query.Reader) (memory.History, error) { return r.History(ctx, id) })
 }
 
-// timelineSide is how many neighbours a timeline shows on a side by default.
-const timelineSide = 3
-
-// Timeline implements rest.Reader; -1 means the default.
-func (n *reads) Timeline(ctx context.Context, a api.Access, id string, before, after int) (memory.Timeline, error) {
-	if before < 0 {
-		before = timelineSide
-	}
-	if after < 0 {
-		after = timelineSide
-	}
-	return read(ctx, n, a, func(r *query.Reader) (memory.Timeline, error) { return r.Timeline(ctx, id, before, after) })
+// Timeline implements rest.Reader.
+func (n *reads) Timeline(ctx context.Context, a memory.Access, req memory.TimelineRequest) (memory.Timeline, error) {
+	return read(ctx, n, a, func(r *query.Reader) (memory.Timeline, error) { return r.Timeline(ctx, req) })
 }
 
 // Audit implements rest.Reader.
-func (n *reads) Audit(ctx context.Context, a api.Access, req api.AuditRequest) (memory.AuditPage, error) {
-	return read(ctx, n, a, func(r *query.Reader) (memory.AuditPage, error) {
-		q := query.AuditRequest{From: req.From, Limit: req.Limit, Actor: req.Actor, Since: timeOrZero(req.Since), Until: timeOrZero(req.Until)}
-		if req.Cursor != "" {
-			q.From = req.Cursor
-		}
-		return r.Audit(ctx, q)
-	})
+func (n *reads) Audit(ctx context.Context, a memory.Access, req memory.AuditRequest) (memory.AuditPage, error) {
+	return read(ctx, n, a, func(r *query.Reader) (memory.AuditPage, error) { return r.Audit(ctx, req) })
 }
 
 // Events implements rest.Reader.
-func (n *reads) Events(ctx context.Context, a api.Access, from string, follow bool, yield func(memory.Event) error) error {
+func (n *reads) Events(ctx context.Context, a memory.Access, from string, follow bool, yield func(memory.Event) error) error {
 	return n.query.Events(ctx, a.Namespace, a.As, from, follow, yield)
 }
 
 // Export implements rest.Reader.
-func (n *reads) Export(ctx context.Context, a api.Access, yield func(memory.ExportLine) error) error {
+func (n *reads) Export(ctx context.Context, a memory.Access, yield func(memory.ExportLine) error) error {
 	_, err := read(ctx, n, a, func(r *query.Reader) (struct{}, error) { return struct{}{}, r.Export(ctx, yield) })
 	return err
 }
@@ -101,11 +82,4 @@ func (n *reads) Namespaces(ctx context.Context) ([]memory.Namespace, error) {
 // Namespace describes one namespace.
 func (n *reads) Namespace(ctx context.Context, name string) (memory.Namespace, error) {
 	return n.query.Namespace(ctx, name)
-}
-
-func timeOrZero(t *time.Time) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return *t
 }

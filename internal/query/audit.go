@@ -1,9 +1,9 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"slices"
-	"time"
 
 	"mneme/internal/events"
 	"mneme/internal/projections"
@@ -11,24 +11,16 @@ import (
 	"mneme/memory"
 )
 
-// AuditRequest selects one page of audit rows. Zero fields do not filter.
-type AuditRequest struct {
-	From         string // rows after this position, or the cursor of the page before
-	Limit        int    // 0 = DefaultPage
-	Since, Until time.Time
-	Actor        string // rows of this agent only
-}
-
 // Audit pages through what happened, oldest first: events in scopes that the
 // reader may see, events of the namespace itself, and the system's rows that
 // tell nothing of anybody. Errors: invalid, lost_position, stale_position.
-func (r *Reader) Audit(ctx context.Context, req AuditRequest) (memory.AuditPage, error) {
+func (r *Reader) Audit(ctx context.Context, req memory.AuditRequest) (memory.AuditPage, error) {
 	out := memory.AuditPage{Rows: []memory.AuditRow{}, Position: r.view.Position()}
-	limit, err := pageLimit(req.Limit)
-	if err != nil {
+	if err := req.Validate(); err != nil {
 		return out, err
 	}
-	from, err := r.s.opt.Views.ParsePosition(req.From)
+	limit := cmp.Or(req.Limit, memory.DefaultPage)
+	from, err := r.s.opt.Views.ParsePosition(req.After())
 	if err == nil {
 		err = r.view.Positions.Check(from)
 	}
@@ -40,7 +32,7 @@ func (r *Reader) Audit(ctx context.Context, req AuditRequest) (memory.AuditPage,
 	for _, ns := range []events.ID{r.view.Capability.NamespaceID(), zeroID} {
 		n := 0
 		err := r.view.State.Audit(ns, after, func(row projections.AuditRow) (bool, error) {
-			if mayAudit(r.view.Capability, ns, &row) && req.wants(&row) {
+			if mayAudit(r.view.Capability, ns, &row) && wants(&req, &row) {
 				rows = append(rows, namedRow{row, ns == zeroID})
 				n++
 			}
@@ -70,15 +62,15 @@ type namedRow struct {
 	system bool
 }
 
-func (q *AuditRequest) wants(row *projections.AuditRow) bool {
+func wants(q *memory.AuditRequest, row *projections.AuditRow) bool {
 	at := timeOf(row.SealedAt)
 	switch {
 	case q.Actor != "" && row.Agent != q.Actor:
 		return false
-	case !q.Since.IsZero() && at.Before(q.Since):
+	case q.Since != nil && at.Before(*q.Since):
 		return false
 	}
-	return q.Until.IsZero() || at.Before(q.Until)
+	return q.Until == nil || at.Before(*q.Until)
 }
 
 // mayAudit reports whether a row says nothing but what the reader may know. A

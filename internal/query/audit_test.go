@@ -27,7 +27,7 @@ func TestAuditPages(t *testing.T) {
 	w.One("team", "bob", "two")
 	w.Forget("team", id, "bob", events.ScopeTeam)
 	w.Fold(projections.RangeFrame{Bytes: []byte("no frame at all")})
-	read := func(as string, req AuditRequest) []string {
+	read := func(as string, req memory.AuditRequest) []string {
 		t.Helper()
 		var out []string
 		for {
@@ -46,29 +46,29 @@ func TestAuditPages(t *testing.T) {
 	}
 	want := []string{"leader.began  applied", "namespace.created  applied", "memory.captured ann created", "memory.captured bob created", "memory.forgotten bob forgotten", "frame.void  void"}
 	for limit := range 4 {
-		if got := read("", AuditRequest{Limit: limit}); !slices.Equal(got, want) {
+		if got := read("", memory.AuditRequest{Limit: limit}); !slices.Equal(got, want) {
 			t.Errorf("limit %d: %q", limit, got)
 		}
 	}
-	if got := read("ann", AuditRequest{}); len(got) != 7 {
+	if got := read("ann", memory.AuditRequest{}); len(got) != 7 {
 		t.Errorf("as ann: %q", got)
 	}
-	if got := read("", AuditRequest{Actor: "bob"}); !slices.Equal(got, want[3:5]) {
+	if got := read("", memory.AuditRequest{Actor: "bob"}); !slices.Equal(got, want[3:5]) {
 		t.Errorf("by bob: %q", got)
 	}
-	if got := read("", AuditRequest{Since: mid}); !slices.Equal(got, want[3:]) {
+	if got := read("", memory.AuditRequest{Since: &mid}); !slices.Equal(got, want[3:]) {
 		t.Errorf("since: %q", got)
 	}
-	if got := read("", AuditRequest{Until: mid}); !slices.Equal(got, want[:3]) {
+	if got := read("", memory.AuditRequest{Until: &mid}); !slices.Equal(got, want[:3]) {
 		t.Errorf("until: %q", got)
 	}
-	for _, req := range []AuditRequest{{From: "odd"}, {Limit: 999}, {From: "p7.0.1.0"}} {
+	for _, req := range []memory.AuditRequest{{From: "odd"}, {Limit: 999}, {From: "p7.0.1.0"}} {
 		_, err := w.reader("team", "").Audit(ctx, req)
 		wantCode(t, err, memory.CodeInvalid)
 	}
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	_, err := w.reader("team", "").Audit(ended, AuditRequest{})
+	_, err := w.reader("team", "").Audit(ended, memory.AuditRequest{})
 	wantCode(t, err, memory.CodeTimeout)
 }
 
@@ -82,7 +82,7 @@ func TestAuditHidesARefusalsRecord(t *testing.T) {
 		t.Fatalf("%+v", res)
 	}
 	for as, want := range map[string]string{"": "", "ann": own} {
-		page, err := w.reader("team", as).Audit(context.Background(), AuditRequest{})
+		page, err := w.reader("team", as).Audit(context.Background(), memory.AuditRequest{})
 		w.OK(err)
 		if last := page.Rows[len(page.Rows)-1]; last.Outcome != "conflict" || last.RecordID != want {
 			t.Errorf("as %q: %+v", as, last)

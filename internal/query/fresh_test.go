@@ -36,7 +36,7 @@ func TestPositions(t *testing.T) {
 	if rec.Position != "p0.1.5.0" {
 		t.Errorf("record at %s", rec.Position)
 	}
-	page, err := r.Audit(context.Background(), AuditRequest{})
+	page, err := r.Audit(context.Background(), memory.AuditRequest{})
 	w.OK(err)
 	if page.Rows[2].Position != "p0.0.3.0" || page.Rows[3].Position != "p0.1.4.0" || page.Rows[3].Type != "epoch.began" {
 		t.Errorf("%+v", page.Rows)

@@ -84,22 +84,22 @@ var readerProbes = map[string]probe{
 	},
 	"Timeline": func(_ *testing.T, w *world, r *Reader, foreign []string) string {
 		var out string
-		list, err := r.List(context.Background(), ListRequest{})
+		list, err := r.List(context.Background(), memory.ListRequest{})
 		w.OK(err)
 		for _, rec := range list.Records {
-			tl, err := r.Timeline(context.Background(), rec.RecordID, 200, 200)
+			tl, err := r.Timeline(context.Background(), memory.TimelineRequest{ID: rec.RecordID, Before: ptr(200), After: ptr(200)})
 			tl.Position = ""
 			out += printed(tl, err)
 		}
 		for _, name := range curious(foreign) {
-			tl, err := r.Timeline(context.Background(), name, 200, 200)
+			tl, err := r.Timeline(context.Background(), memory.TimelineRequest{ID: name, Before: ptr(200), After: ptr(200)})
 			out += masked(printed(tl, err), name)
 		}
 		return out
 	},
 	"List": func(_ *testing.T, _ *world, r *Reader, _ []string) string {
 		var out string
-		for _, req := range []ListRequest{{}, {Filter: memory.Filter{Agents: []string{"mallory"}}}, {Filter: memory.Filter{Tags: []string{canary}}}, {Filter: memory.Filter{Conversation: canary}}} {
+		for _, req := range []memory.ListRequest{{}, {Filter: memory.Filter{Agents: []string{"mallory"}}}, {Filter: memory.Filter{Tags: []string{canary}}}, {Filter: memory.Filter{Conversation: canary}}} {
 			list, err := r.List(context.Background(), req)
 			list.Position = ""
 			out += printed(list, err)
@@ -107,8 +107,8 @@ var readerProbes = map[string]probe{
 		return out
 	},
 	"Audit": func(_ *testing.T, _ *world, r *Reader, _ []string) string {
-		page, err := r.Audit(context.Background(), AuditRequest{Limit: 200})
-		eve, err2 := r.Audit(context.Background(), AuditRequest{Actor: "mallory"})
+		page, err := r.Audit(context.Background(), memory.AuditRequest{Limit: 200})
+		eve, err2 := r.Audit(context.Background(), memory.AuditRequest{Actor: "mallory"})
 		page.Position, eve.Position = "", ""
 		return printed(page, err, eve, err2)
 	},

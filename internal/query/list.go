@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/binary"
@@ -12,26 +13,6 @@ import (
 	"mneme/internal/query/views"
 	"mneme/memory"
 )
-
-// ListRequest selects one page of living records.
-type ListRequest struct {
-	Cursor string // from the page before
-	Limit  int    // 0 = DefaultPage
-	Filter memory.Filter
-}
-
-// DefaultPage is how many rows a page has where the request does not say.
-const DefaultPage = 50
-
-func pageLimit(n int) (int, error) {
-	switch {
-	case n == 0:
-		return DefaultPage, nil
-	case n < 0 || n > memory.MaxLimit:
-		return 0, memory.Errorf(memory.CodeInvalid, "limit is %d, it must lie between 1 and %d", n, memory.MaxLimit)
-	}
-	return n, nil
-}
 
 // A list cursor is the reference of the event that created the last record of
 // the page: u8 version ‖ u64 sequence ‖ u32 index, in base64.
@@ -119,22 +100,20 @@ func missing(ok bool) error {
 // List pages through the living records, newest first by creation. A record
 // that is revised keeps its place, so pages neither repeat nor pass over
 // anything that is there throughout. Errors: invalid.
-func (r *Reader) List(ctx context.Context, req ListRequest) (memory.RecordList, error) {
+func (r *Reader) List(ctx context.Context, req memory.ListRequest) (memory.RecordList, error) {
 	out, err := r.list(ctx, req)
 	return out, views.Failed("list", err)
 }
 
-func (r *Reader) list(ctx context.Context, req ListRequest) (memory.RecordList, error) {
+func (r *Reader) list(ctx context.Context, req memory.ListRequest) (memory.RecordList, error) {
 	out := memory.RecordList{Records: []memory.Record{}, Position: r.view.Position()}
-	limit, err := pageLimit(req.Limit)
-	if err != nil {
+	if err := req.Validate(); err != nil {
 		return out, err
 	}
-	if err := (&memory.SearchRequest{Query: "list", Filter: &req.Filter}).Validate(); err != nil {
-		return out, err
-	}
+	limit := cmp.Or(req.Limit, memory.DefaultPage)
 	var before projections.Ref
 	if req.Cursor != "" {
+		var err error
 		if before, err = decodeCursor(req.Cursor); err != nil {
 			return out, err
 		}
@@ -163,7 +142,7 @@ func (r *Reader) list(ctx context.Context, req ListRequest) (memory.RecordList, 
 
 // page finds, unordered, the records of the next page and a few more. Where a
 // partition was cut short, what lies before cut is for another page.
-func (r *Reader) page(ctx context.Context, req *ListRequest, limit int, before projections.Ref) (found []birth, cut projections.Ref, err error) {
+func (r *Reader) page(ctx context.Context, req *memory.ListRequest, limit int, before projections.Ref) (found []birth, cut projections.Ref, err error) {
 	parts, err := r.view.InScope(req.Filter.Scope)
 	if err != nil {
 		return nil, cut, err

@@ -88,7 +88,7 @@ func TestVersionsAndHistory(t *testing.T) {
 		h.Events[2].Type != "memory.forgotten" || h.Events[1].Agent != "bob" || h.Events[2].Position == h.Events[1].Position {
 		t.Errorf("%+v", h)
 	}
-	if _, err := r.Timeline(ctx, id, 1, 1); memory.CodeOf(err) != memory.CodeNotFound {
+	if _, err := r.Timeline(ctx, memory.TimelineRequest{ID: id, Before: ptr(1), After: ptr(1)}); memory.CodeOf(err) != memory.CodeNotFound {
 		t.Errorf("timeline of a forgotten record: %v", err)
 	}
 	ended, cancel := context.WithCancel(ctx)
@@ -110,7 +110,7 @@ func TestListPagesAreStable(t *testing.T) {
 		ids = append(ids, w.Capture("team", memory.Capture{Agent: "ann", Text: fmt.Sprint(i), Scope: scope})...)
 	}
 	var got []string
-	req := ListRequest{Limit: 3}
+	req := memory.ListRequest{Limit: 3}
 	for {
 		list, err := w.reader("team", "ann").List(ctx, req)
 		w.OK(err)
@@ -129,7 +129,7 @@ func TestListPagesAreStable(t *testing.T) {
 		t.Errorf("got %v\nwant %v", got, ids)
 	}
 	r := w.reader("team", "")
-	for _, req := range []ListRequest{{Limit: -1}, {Limit: 201}, {Cursor: "odd"}, {Filter: memory.Filter{Kinds: []memory.Kind{"odd"}}}, {Filter: memory.Filter{Scope: memory.ScopeAgent}}} {
+	for _, req := range []memory.ListRequest{{Limit: -1}, {Limit: 201}, {Cursor: "odd"}, {Filter: memory.Filter{Kinds: []memory.Kind{"odd"}}}, {Filter: memory.Filter{Scope: memory.ScopeAgent}}} {
 		_, err := r.List(ctx, req)
 		wantCode(t, err, memory.CodeInvalid)
 	}
@@ -171,7 +171,7 @@ func TestTimeline(t *testing.T) {
 	w.Forget("team", gone, "ann", events.ScopeTeam)
 	check := func(as, id string, before, after int, wantBefore, wantAfter string) {
 		t.Helper()
-		tl, err := w.reader("team", as).Timeline(ctx, id, before, after)
+		tl, err := w.reader("team", as).Timeline(ctx, memory.TimelineRequest{ID: id, Before: ptr(before), After: ptr(after)})
 		w.OK(err)
 		join := func(list []memory.Record) (s string) {
 			for _, r := range list {
@@ -189,7 +189,7 @@ func TestTimeline(t *testing.T) {
 	check("ann", anchor, 0, 0, "", "")
 	check("ann", lone, 9, 9, "axbcd", "e")
 	for _, n := range []int{-1, 201} {
-		_, err := w.reader("team", "").Timeline(ctx, anchor, n, 0)
+		_, err := w.reader("team", "").Timeline(ctx, memory.TimelineRequest{ID: anchor, Before: ptr(n), After: ptr(0)})
 		wantCode(t, err, memory.CodeInvalid)
 	}
 }

@@ -325,7 +325,7 @@ func TestErasedKeyIsGone(t *testing.T) {
 	if got := texts(w.search("team", "", memory.SearchRequest{Query: "likes tea"}).Results); !slices.Equal(got, []string{"Everybody likes tea"}) {
 		t.Errorf("search: %v", got)
 	}
-	list, err := r.List(ctx, ListRequest{})
+	list, err := r.List(ctx, memory.ListRequest{})
 	w.OK(err)
 	if len(list.Records) != 1 {
 		t.Errorf("list: %+v", list)
@@ -345,7 +345,7 @@ func TestErasedKeyIsGone(t *testing.T) {
 	if len(data) != 3 || data[1] != `{"record_id":"`+id+`"}` {
 		t.Errorf("events: %q", data)
 	}
-	tl, err := r.Timeline(ctx, list.Records[0].RecordID, 3, 3)
+	tl, err := r.Timeline(ctx, memory.TimelineRequest{ID: list.Records[0].RecordID, Before: ptr(3), After: ptr(3)})
 	w.OK(err)
 	if len(tl.Before) != 0 {
 		t.Errorf("timeline: %+v", tl)

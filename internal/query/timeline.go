@@ -27,13 +27,12 @@ func (m moment) compare(o moment) int {
 // Timeline gives what surrounded a record: in its conversation if it has one,
 // else in everything that the reader may see, by occurred_at, then in the
 // order of the log. Errors: invalid, not_found, gone.
-func (r *Reader) Timeline(ctx context.Context, idOrURI string, before, after int) (memory.Timeline, error) {
-	for _, n := range []int{before, after} {
-		if n < 0 || n > memory.MaxLimit {
-			return memory.Timeline{}, memory.Errorf(memory.CodeInvalid, "before and after must lie between 0 and %d", memory.MaxLimit)
-		}
+func (r *Reader) Timeline(ctx context.Context, req memory.TimelineRequest) (memory.Timeline, error) {
+	if err := req.Validate(); err != nil {
+		return memory.Timeline{}, err
 	}
-	anchor, err := r.Get(ctx, idOrURI, 0)
+	before, after := req.Sides()
+	anchor, err := r.Get(ctx, req.ID, 0)
 	if err != nil {
 		return memory.Timeline{}, err
 	}

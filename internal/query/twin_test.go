@@ -481,7 +481,7 @@ func TestListTwin(t *testing.T) {
 		slices.Reverse(want)
 		r := w.reader("team", as)
 		var got []string
-		req := ListRequest{Filter: *f, Limit: 1 + g.IntN(20)}
+		req := memory.ListRequest{Filter: *f, Limit: 1 + g.IntN(20)}
 		for page := 0; page == 0 || req.Cursor != ""; page++ {
 			list, err := r.List(context.Background(), req)
 			w.OK(err)

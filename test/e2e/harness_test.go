@@ -392,7 +392,7 @@ func texts(hits []memory.Hit) []string {
 func (d *daemon) everything(ns string) []memory.Record {
 	d.t.Helper()
 	var all []memory.Record
-	opt := client.ListOptions{Limit: memory.MaxLimit}
+	opt := client.ListOptions{ListRequest: memory.ListRequest{Limit: memory.MaxLimit}}
 	for {
 		page, err := d.client.List(d.t.Context(), ns, opt)
 		if err != nil {

@@ -30,6 +30,7 @@ const patience = 20 * time.Second
 type fake struct {
 	mu       sync.Mutex
 	calls    []string
+	args     []any // of the last call
 	batches  [][]memory.Capture
 	rejected []memory.Rejected
 	arrived  chan memory.Rejected
@@ -38,11 +39,21 @@ type fake struct {
 	read    func(ctx context.Context) error
 }
 
+// plainAccess is an access as calls are written down, namespace included.
+type plainAccess struct {
+	Namespace, As, AtLeast string
+	Consistency            memory.Consistency
+}
+
 func (f *fake) called(method string, args ...any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	line := method
+	f.args = args
 	for _, a := range args {
+		if acc, ok := a.(memory.Access); ok {
+			a = plainAccess(acc)
+		}
 		b, err := json.Marshal(a)
 		if err != nil {
 			panic(err)
@@ -115,18 +126,18 @@ func (f *fake) onRead(do func(ctx context.Context) error) {
 	f.read = do
 }
 
-func (f *fake) Search(ctx context.Context, acc api.Access, req memory.SearchRequest) (memory.SearchResponse, error) {
+func (f *fake) Search(ctx context.Context, acc memory.Access, req memory.SearchRequest) (memory.SearchResponse, error) {
 	f.called("Search", acc, req)
 	return memory.SearchResponse{Position: "p0.1.9.0", Mode: memory.ModeText}, f.reading(ctx)
 }
 
-func (f *fake) Get(ctx context.Context, acc api.Access, id string, version int) (memory.Record, error) {
+func (f *fake) Get(ctx context.Context, acc memory.Access, id string, version int) (memory.Record, error) {
 	f.called("Get", acc, id, version)
 	return memory.Record{RecordID: recordID, Text: "hi"}, f.reading(ctx)
 }
 
-func (f *fake) Timeline(ctx context.Context, acc api.Access, id string, before, after int) (memory.Timeline, error) {
-	f.called("Timeline", acc, id, before, after)
+func (f *fake) Timeline(ctx context.Context, acc memory.Access, req memory.TimelineRequest) (memory.Timeline, error) {
+	f.called("Timeline", acc, req)
 	return memory.Timeline{Position: "p0.1.9.0"}, f.reading(ctx)
 }
 

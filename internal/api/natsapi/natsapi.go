@@ -43,9 +43,9 @@ type Writer interface {
 // Reader answers reads. One call authorises, waits for the freshness that the
 // access asks for, and reads.
 type Reader interface {
-	Search(ctx context.Context, acc api.Access, req memory.SearchRequest) (memory.SearchResponse, error)
-	Get(ctx context.Context, acc api.Access, idOrURI string, version int) (memory.Record, error)
-	Timeline(ctx context.Context, acc api.Access, id string, before, after int) (memory.Timeline, error)
+	Search(ctx context.Context, acc memory.Access, req memory.SearchRequest) (memory.SearchResponse, error)
+	Get(ctx context.Context, acc memory.Access, idOrURI string, version int) (memory.Record, error)
+	Timeline(ctx context.Context, acc memory.Access, req memory.TimelineRequest) (memory.Timeline, error)
 }
 
 // Rejecter counts and lists what was refused before the log.

@@ -19,24 +19,16 @@ import (
 // ServiceName is the name under which NATS tools discover the services.
 const ServiceName = "mneme"
 
-// getRequest asks for one record, by id or by uri.
+// getRequest asks for one record.
 type getRequest struct {
-	ID          string             `json:"id"`
-	URI         string             `json:"uri"`
-	Version     int                `json:"version"` // 0 = the current one
-	As          string             `json:"as"`
-	AtLeast     string             `json:"at_least"`
-	Consistency memory.Consistency `json:"consistency"`
+	memory.Access
+	memory.GetRequest
 }
 
 // timelineRequest asks for what surrounded one record.
 type timelineRequest struct {
-	ID          string             `json:"id"`
-	Before      *int               `json:"before"`
-	After       *int               `json:"after"`
-	As          string             `json:"as"`
-	AtLeast     string             `json:"at_least"`
-	Consistency memory.Consistency `json:"consistency"`
+	memory.Access
+	memory.TimelineRequest
 }
 
 // queries holds the decoders of the services' requests.
@@ -178,21 +170,17 @@ func (s *Server) answer(ask asked, result any, err error) {
 // oneLine makes s fit for a header.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-func access(namespace, as, fallback, atLeast string, c memory.Consistency) (api.Access, error) {
-	if as == "" {
-		as = fallback
+// complete checks an access and gives it the namespace and, where it names no
+// agent, the header's.
+func complete(a memory.Access, namespace, as string) (memory.Access, error) {
+	a.Namespace = namespace
+	if a.As == "" {
+		a.As = as
 	}
-	if as != "" {
-		if err := memory.CheckName("agent", as); err != nil {
-			return api.Access{}, err
-		}
+	if err := a.Validate(); err != nil {
+		return a, err
 	}
-	switch c {
-	case "", memory.ConsistencyLocal, memory.ConsistencyLinearizable:
-	default:
-		return api.Access{}, memory.Errorf(memory.CodeInvalid, "consistency %.40q is unknown", string(c)).WithHint("levels are local and linearizable")
-	}
-	return api.Access{Namespace: namespace, As: as, AtLeast: atLeast, Consistency: c}, nil
+	return a, nil
 }
 
 func (s *Server) search(ctx context.Context, namespace, as string, body []byte) (any, error) {
@@ -200,7 +188,7 @@ func (s *Server) search(ctx context.Context, namespace, as string, body []byte) 
 	if err != nil {
 		return nil, err
 	}
-	acc, err := access(namespace, req.As, as, req.AtLeast, req.Consistency)
+	acc, err := complete(memory.Access{As: req.As, AtLeast: req.AtLeast, Consistency: req.Consistency}, namespace, as)
 	if err != nil {
 		return nil, err
 	}
@@ -220,21 +208,15 @@ func (s *Server) get(ctx context.Context, namespace, as string, body []byte) (an
 	if err != nil {
 		return nil, err
 	}
-	acc, err := access(namespace, req.As, as, req.AtLeast, req.Consistency)
+	acc, err := complete(req.Access, namespace, as)
 	if err != nil {
 		return nil, err
 	}
-	if (req.ID == "") == (req.URI == "") {
-		return nil, memory.Errorf(memory.CodeInvalid, "name a record by id or by uri, one of them")
-	}
-	if req.Version < 0 {
-		return nil, memory.Errorf(memory.CodeInvalid, "version is %d, it must be positive", req.Version)
+	if err := req.GetRequest.Validate(); err != nil {
+		return nil, err
 	}
 	if req.ID != "" {
 		return s.opt.Reader.Get(ctx, acc, req.ID, req.Version)
-	}
-	if err := memory.CheckURIPath(req.URI); err != nil {
-		return nil, err
 	}
 	full, bad := memory.FullURI(namespace, req.URI)
 	if bad != nil {
@@ -243,30 +225,17 @@ func (s *Server) get(ctx context.Context, namespace, as string, body []byte) (an
 	return s.opt.Reader.Get(ctx, acc, full, req.Version)
 }
 
-// defaultSurroundings is how many records a timeline has on each side.
-const defaultSurroundings = 3
-
 func (s *Server) timeline(ctx context.Context, namespace, as string, body []byte) (any, error) {
 	req, err := s.queries.timeline.Decode(body)
 	if err != nil {
 		return nil, err
 	}
-	acc, err := access(namespace, req.As, as, req.AtLeast, req.Consistency)
+	acc, err := complete(req.Access, namespace, as)
 	if err != nil {
 		return nil, err
 	}
-	if req.ID == "" {
-		return nil, memory.Errorf(memory.CodeInvalid, "id is missing")
+	if err := req.TimelineRequest.Validate(); err != nil {
+		return nil, err
 	}
-	sides := [2]int{defaultSurroundings, defaultSurroundings}
-	for i, n := range []*int{req.Before, req.After} {
-		if n == nil {
-			continue
-		}
-		if *n < 0 || *n > memory.MaxLimit {
-			return nil, memory.Errorf(memory.CodeInvalid, "before and after must lie between 0 and %d", memory.MaxLimit)
-		}
-		sides[i] = *n
-	}
-	return s.opt.Reader.Timeline(ctx, acc, req.ID, sides[0], sides[1])
+	return s.opt.Reader.Timeline(ctx, acc, req.TimelineRequest)
 }

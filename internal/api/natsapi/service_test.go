@@ -25,8 +25,8 @@ func TestServices(t *testing.T) {
 		{"search header", "mem.api.team.search", `{"query":"q"}`, []string{"mneme-agent", "you"}, `"As":"you"`, ""},
 		{"get", "mem.api.team.get", `{"id":"r","version":2}`, nil, `Get {"Namespace":"team","As":"","AtLeast":"","Consistency":""} "r" 2`, `"record_id"`},
 		{"get by uri", "mem.api.team.get", `{"uri":"a/b","as":"me"}`, nil, `"mem://team/a/b" 0`, ""},
-		{"timeline", "mem.api.team.timeline", `{"id":"r"}`, nil, `"r" 3 3`, `"anchor"`},
-		{"timeline sides", "mem.api.team.timeline", `{"id":"r","before":0,"after":7}`, nil, `"r" 0 7`, ""},
+		{"timeline", "mem.api.team.timeline", `{"id":"r"}`, nil, `{"id":"r"}`, `"anchor"`},
+		{"timeline sides", "mem.api.team.timeline", `{"id":"r","before":0,"after":7}`, nil, `{"id":"r","before":0,"after":7}`, ""},
 	}
 	b := newBench(t, nil)
 	for _, tt := range tests {

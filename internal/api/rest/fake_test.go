@@ -22,6 +22,7 @@ var day = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 type fake struct {
 	mu       sync.Mutex
 	calls    []string
+	args     []any // of the last call
 	rejected []memory.Rejected
 	fail     map[string]error
 
@@ -34,11 +35,21 @@ type fake struct {
 	status  func() (memory.Status, error)
 }
 
+// plainAccess is an access as calls are written down, namespace included.
+type plainAccess struct {
+	Namespace, As, AtLeast string
+	Consistency            memory.Consistency
+}
+
 func (f *fake) called(method string, args ...any) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	line := method
+	f.args = args
 	for _, a := range args {
+		if acc, ok := a.(memory.Access); ok {
+			a = plainAccess(acc)
+		}
 		b, err := json.Marshal(a)
 		if err != nil {
 			return err
@@ -102,31 +113,31 @@ func record() memory.Record {
 		Agent: "a1", Scope: memory.ScopeTeam, Origin: memory.OriginCapture, OccurredAt: day, CreatedAt: day, Position: "p0.1.2.0", Metadata: []byte(`{"k":1}`)}
 }
 
-func (f *fake) Search(_ context.Context, acc api.Access, req memory.SearchRequest) (memory.SearchResponse, error) {
+func (f *fake) Search(_ context.Context, acc memory.Access, req memory.SearchRequest) (memory.SearchResponse, error) {
 	return memory.SearchResponse{Position: "p0.1.9.0", Mode: memory.ModeHybrid}, f.called("Search", acc, req)
 }
 
-func (f *fake) Get(_ context.Context, acc api.Access, id string, version int) (memory.Record, error) {
+func (f *fake) Get(_ context.Context, acc memory.Access, id string, version int) (memory.Record, error) {
 	return record(), f.called("Get", acc, id, version)
 }
 
-func (f *fake) List(_ context.Context, acc api.Access, req api.ListRequest) (memory.RecordList, error) {
+func (f *fake) List(_ context.Context, acc memory.Access, req memory.ListRequest) (memory.RecordList, error) {
 	return memory.RecordList{Records: []memory.Record{record()}, Position: "p0.1.9.0"}, f.called("List", acc, req)
 }
 
-func (f *fake) History(_ context.Context, acc api.Access, id string) (memory.History, error) {
+func (f *fake) History(_ context.Context, acc memory.Access, id string) (memory.History, error) {
 	return memory.History{RecordID: id, Versions: []memory.Record{record()}, Events: []memory.HistoryEvent{{Type: "memory.captured", At: day}}}, f.called("History", acc, id)
 }
 
-func (f *fake) Timeline(_ context.Context, acc api.Access, id string, before, after int) (memory.Timeline, error) {
-	return memory.Timeline{Anchor: record()}, f.called("Timeline", acc, id, before, after)
+func (f *fake) Timeline(_ context.Context, acc memory.Access, req memory.TimelineRequest) (memory.Timeline, error) {
+	return memory.Timeline{Anchor: record()}, f.called("Timeline", acc, req)
 }
 
-func (f *fake) Audit(_ context.Context, acc api.Access, req api.AuditRequest) (memory.AuditPage, error) {
+func (f *fake) Audit(_ context.Context, acc memory.Access, req memory.AuditRequest) (memory.AuditPage, error) {
 	return memory.AuditPage{Rows: []memory.AuditRow{{Position: "p0.1.2.0", At: day, Type: "memory.captured", Outcome: "applied", Scope: "team"}}}, f.called("Audit", acc, req)
 }
 
-func (f *fake) Events(ctx context.Context, acc api.Access, from string, follow bool, yield func(memory.Event) error) error {
+func (f *fake) Events(ctx context.Context, acc memory.Access, from string, follow bool, yield func(memory.Event) error) error {
 	if err := f.called("Events", acc, from, follow); err != nil {
 		return err
 	}
@@ -136,7 +147,7 @@ func (f *fake) Events(ctx context.Context, acc api.Access, from string, follow b
 	return nil
 }
 
-func (f *fake) Export(_ context.Context, acc api.Access, yield func(memory.ExportLine) error) error {
+func (f *fake) Export(_ context.Context, acc memory.Access, yield func(memory.ExportLine) error) error {
 	if err := f.called("Export", acc); err != nil {
 		return err
 	}

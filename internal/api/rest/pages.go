@@ -3,7 +3,6 @@ package rest
 import (
 	"net/http"
 
-	"mneme/internal/api"
 	"mneme/memory"
 )
 
@@ -13,7 +12,7 @@ func (s *server) audit(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	acc := q.access(r)
-	req := api.AuditRequest{
+	req := memory.AuditRequest{
 		Cursor: q.str("cursor"), From: q.str("from"), Limit: q.number("limit", 0, 1, memory.MaxLimit),
 		Actor: q.str("actor"), Since: q.time("since"), Until: q.time("until"),
 	}

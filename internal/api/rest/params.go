@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"mneme/internal/api"
 	"mneme/memory"
 )
 
@@ -176,8 +175,8 @@ func (q *query) actor(r *http.Request) string {
 }
 
 // access reads what every read takes.
-func (q *query) access(r *http.Request) api.Access {
-	return api.Access{
+func (q *query) access(r *http.Request) memory.Access {
+	return memory.Access{
 		Namespace:   r.PathValue("ns"),
 		As:          q.actor(r),
 		AtLeast:     q.str("at_least"),
@@ -186,10 +185,10 @@ func (q *query) access(r *http.Request) api.Access {
 }
 
 // readAccess is access for routes that take nothing else.
-func (s *server) readAccess(r *http.Request) (api.Access, error) {
+func (s *server) readAccess(r *http.Request) (memory.Access, error) {
 	q, err := s.parseQuery(r)
 	if err != nil {
-		return api.Access{}, err
+		return memory.Access{}, err
 	}
 	acc := q.access(r)
 	return acc, q.finish()

@@ -27,18 +27,18 @@ type Writer interface {
 // Reader answers reads. One call authorises, waits for the freshness that the
 // access asks for, and reads.
 type Reader interface {
-	Search(ctx context.Context, acc api.Access, req memory.SearchRequest) (memory.SearchResponse, error)
+	Search(ctx context.Context, acc memory.Access, req memory.SearchRequest) (memory.SearchResponse, error)
 	// Get takes a record id or a uri; version 0 is the current one.
-	Get(ctx context.Context, acc api.Access, idOrURI string, version int) (memory.Record, error)
-	List(ctx context.Context, acc api.Access, req api.ListRequest) (memory.RecordList, error)
-	History(ctx context.Context, acc api.Access, id string) (memory.History, error)
-	Timeline(ctx context.Context, acc api.Access, id string, before, after int) (memory.Timeline, error)
-	Audit(ctx context.Context, acc api.Access, req api.AuditRequest) (memory.AuditPage, error)
+	Get(ctx context.Context, acc memory.Access, idOrURI string, version int) (memory.Record, error)
+	List(ctx context.Context, acc memory.Access, req memory.ListRequest) (memory.RecordList, error)
+	History(ctx context.Context, acc memory.Access, id string) (memory.History, error)
+	Timeline(ctx context.Context, acc memory.Access, req memory.TimelineRequest) (memory.Timeline, error)
+	Audit(ctx context.Context, acc memory.Access, req memory.AuditRequest) (memory.AuditPage, error)
 	// Events yields what follows the position from ("" = what happens from
 	// now on), from this goroutine, until yield fails, ctx ends or, without
 	// follow, the present is reached.
-	Events(ctx context.Context, acc api.Access, from string, follow bool, yield func(memory.Event) error) error
-	Export(ctx context.Context, acc api.Access, yield func(memory.ExportLine) error) error
+	Events(ctx context.Context, acc memory.Access, from string, follow bool, yield func(memory.Event) error) error
+	Export(ctx context.Context, acc memory.Access, yield func(memory.ExportLine) error) error
 	Namespaces(ctx context.Context) ([]memory.Namespace, error)
 	Namespace(ctx context.Context, name string) (memory.Namespace, error)
 	Embedder(ctx context.Context, namespace string) (memory.EmbedderStatus, error)

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strconv"
 
-	"mneme/internal/api"
 	"mneme/memory"
 )
 
@@ -14,17 +13,16 @@ func (s *server) listRecords(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	acc := q.access(r)
-	req := api.ListRequest{
-		Cursor: q.str("cursor"), Limit: q.number("limit", 0, 1, memory.MaxLimit),
+	req := memory.ListRequest{Cursor: q.str("cursor"), Limit: q.number("limit", 0, 1, memory.MaxLimit), Filter: memory.Filter{
 		Tags: q.list("tag"), Agents: q.list("agent"), Conversation: q.str("conversation"),
 		Scope: oneOf(q, "scope", memory.ScopeTeam, memory.ScopeAgent),
 		Since: q.time("since"), Until: q.time("until"),
-	}
+	}}
 	for _, k := range q.list("kind") {
 		if !memory.ValidKind(memory.Kind(k)) {
 			q.fail("kind %.40q is unknown", k)
 		}
-		req.Kinds = append(req.Kinds, memory.Kind(k))
+		req.Filter.Kinds = append(req.Filter.Kinds, memory.Kind(k))
 	}
 	if err := q.finish(); err != nil {
 		return err
@@ -40,7 +38,7 @@ func (s *server) listRecords(w http.ResponseWriter, r *http.Request) error {
 }
 
 // recordByURI answers with a list of the one living record at a uri.
-func (s *server) recordByURI(w http.ResponseWriter, r *http.Request, acc api.Access, uri string) error {
+func (s *server) recordByURI(w http.ResponseWriter, r *http.Request, acc memory.Access, uri string) error {
 	if err := memory.CheckURIPath(uri); err != nil {
 		return err
 	}
@@ -84,21 +82,18 @@ func (s *server) history(w http.ResponseWriter, r *http.Request) error {
 	return s.writeJSON(w, http.StatusOK, h)
 }
 
-// defaultSurroundings is how many records a timeline has on each side.
-const defaultSurroundings = 3
-
 func (s *server) timeline(w http.ResponseWriter, r *http.Request) error {
 	q, err := s.parseQuery(r)
 	if err != nil {
 		return err
 	}
 	acc := q.access(r)
-	before := q.number("before", defaultSurroundings, 0, memory.MaxLimit)
-	after := q.number("after", defaultSurroundings, 0, memory.MaxLimit)
+	before := q.number("before", memory.DefaultSurroundings, 0, memory.MaxLimit)
+	after := q.number("after", memory.DefaultSurroundings, 0, memory.MaxLimit)
 	if err := q.finish(); err != nil {
 		return err
 	}
-	t, err := s.Reader.Timeline(r.Context(), acc, r.PathValue("id"), before, after)
+	t, err := s.Reader.Timeline(r.Context(), acc, memory.TimelineRequest{ID: r.PathValue("id"), Before: &before, After: &after})
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package rest
 import (
 	"net/http"
 
-	"mneme/internal/api"
 	"mneme/memory"
 )
 
@@ -30,7 +29,7 @@ func (s *server) search(w http.ResponseWriter, r *http.Request) error {
 	if err := req.Validate(); err != nil {
 		return err
 	}
-	acc := api.Access{Namespace: r.PathValue("ns"), As: req.As, AtLeast: req.AtLeast, Consistency: req.Consistency}
+	acc := memory.Access{Namespace: r.PathValue("ns"), As: req.As, AtLeast: req.AtLeast, Consistency: req.Consistency}
 	resp, err := s.Reader.Search(r.Context(), acc, req)
 	if err != nil {
 		return err

@@ -1,0 +1,53 @@
+package natsapi
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+	"time"
+
+	"mneme/memory"
+)
+
+// TestEveryFieldReachesTheReader sends requests with every field set, encoded from
+// the shapes of package memory.
+func TestEveryFieldReachesTheReader(t *testing.T) {
+	b := newBench(t, nil)
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	later := at.Add(time.Hour)
+	two, five := 2, 5
+	access := memory.Access{Namespace: "team", As: "ann", AtLeast: "p0.0.1.0", Consistency: memory.ConsistencyLinearizable}
+	timeline := memory.TimelineRequest{ID: "r", Before: &two, After: &five}
+	search := memory.SearchRequest{Query: "q", As: access.As, Limit: &five, Mode: memory.ModeText, MinScore: 0.5, AsOf: "p0.0.1.0",
+		Filter: &memory.Filter{Agents: []string{"ann"}, Kinds: []memory.Kind{memory.KindFact}, Tags: []string{"t"}, Since: &at, Until: &later,
+			Scope: memory.ScopeAgent, Conversation: "k"},
+		AtLeast: access.AtLeast, Consistency: access.Consistency, Explain: true, Vector: []float64{1}, Fusion: memory.FusionRRF,
+		Parts: map[memory.Part]bool{memory.PartDates: false}}
+	for _, tt := range []struct {
+		name    string
+		request any
+		want    []any
+	}{
+		{"search", search, []any{access, search}},
+		{"get", getRequest{access, memory.GetRequest{ID: "r", Version: 3}}, []any{access, "r", 3}},
+		{"get", getRequest{access, memory.GetRequest{URI: "a/b"}}, []any{access, "mem://team/a/b", 0}},
+		{"timeline", timelineRequest{access, timeline}, []any{access, timeline}},
+	} {
+		body, err := json.Marshal(tt.request)
+		must(t, err)
+		answer := b.ask(t, "mem.api.team."+tt.name, string(body))
+		b.f.mu.Lock()
+		if !reflect.DeepEqual(b.f.args, tt.want) {
+			t.Errorf("%s: the reader got %+v\nwant %+v\nanswer %s", tt.name, b.f.args, tt.want, answer.Data)
+		}
+		b.f.mu.Unlock()
+	}
+	for _, request := range []any{search, getRequest{access, memory.GetRequest{ID: "r", URI: "u", Version: 3}}, timelineRequest{access, timeline}} {
+		v := reflect.ValueOf(request)
+		for i := range v.NumField() {
+			if v.Field(i).IsZero() {
+				t.Errorf("%T.%s has no value in this test", request, v.Type().Field(i).Name)
+			}
+		}
+	}
+}
