@@ -16,10 +16,11 @@ type ReadOptions struct {
 	Consistency memory.Consistency
 }
 
-func (c *Client) values(o ReadOptions) url.Values { return c.with(o, url.Values{}) }
-
-// with adds what every read takes to a request's own parameters.
-func (c *Client) with(o ReadOptions, v url.Values) url.Values {
+// values adds what every read takes to a request's own parameters; v may be nil.
+func (c *Client) values(o ReadOptions, v url.Values) url.Values {
+	if v == nil {
+		v = url.Values{}
+	}
 	as := o.As
 	if as == "" {
 		as = c.opts.Agent
@@ -60,7 +61,7 @@ type GetOptions struct {
 
 // Get returns one record by its id.
 func (c *Client) Get(ctx context.Context, namespace, id string, opts GetOptions) (memory.Record, error) {
-	q := c.values(opts.ReadOptions)
+	q := c.values(opts.ReadOptions, nil)
 	setInt(q, "version", opts.Version)
 	var rec memory.Record
 	err := c.do(ctx, call{method: "GET", path: []string{"namespaces", namespace, "records", id}, query: q}, &rec)
@@ -74,7 +75,7 @@ func (c *Client) GetByURI(ctx context.Context, namespace, uri string, opts ReadO
 	if bad != nil {
 		return memory.Record{}, bad
 	}
-	q := c.values(opts)
+	q := c.values(opts, nil)
 	q.Set("uri", full)
 	var list memory.RecordList
 	if err := c.do(ctx, call{method: "GET", path: []string{"namespaces", namespace, "records"}, query: q}, &list); err != nil {
@@ -96,7 +97,7 @@ type ListOptions struct {
 // List returns one page of records, newest first. An empty cursor in the answer
 // means that there are no more.
 func (c *Client) List(ctx context.Context, namespace string, opts ListOptions) (memory.RecordList, error) {
-	q := c.with(opts.ReadOptions, opts.Values())
+	q := c.values(opts.ReadOptions, opts.Values())
 	var list memory.RecordList
 	err := c.do(ctx, call{method: "GET", path: []string{"namespaces", namespace, "records"}, query: q}, &list)
 	return list, err
@@ -105,7 +106,7 @@ func (c *Client) List(ctx context.Context, namespace string, opts ListOptions) (
 // History returns every version of a record, oldest first.
 func (c *Client) History(ctx context.Context, namespace, id string, opts ReadOptions) (memory.History, error) {
 	var h memory.History
-	err := c.do(ctx, call{method: "GET", path: []string{"namespaces", namespace, "records", id, "history"}, query: c.values(opts)}, &h)
+	err := c.do(ctx, call{method: "GET", path: []string{"namespaces", namespace, "records", id, "history"}, query: c.values(opts, nil)}, &h)
 	return h, err
 }
 
@@ -117,7 +118,7 @@ type TimelineOptions struct {
 
 // Timeline returns what surrounded a record.
 func (c *Client) Timeline(ctx context.Context, namespace, id string, opts TimelineOptions) (memory.Timeline, error) {
-	q := c.with(opts.ReadOptions, (&memory.TimelineRequest{ID: id, Before: opts.Before, After: opts.After}).Values())
+	q := c.values(opts.ReadOptions, (&memory.TimelineRequest{ID: id, Before: opts.Before, After: opts.After}).Values())
 	var t memory.Timeline
 	err := c.do(ctx, call{method: "GET", path: []string{"namespaces", namespace, "records", id, "timeline"}, query: q}, &t)
 	return t, err
@@ -171,7 +172,7 @@ type AuditOptions struct {
 
 // Audit returns one page of audit rows, oldest first.
 func (c *Client) Audit(ctx context.Context, namespace string, opts AuditOptions) (memory.AuditPage, error) {
-	q := c.with(opts.ReadOptions, opts.Values())
+	q := c.values(opts.ReadOptions, opts.Values())
 	var page memory.AuditPage
 	err := c.do(ctx, call{method: "GET", path: []string{"namespaces", namespace, "audit"}, query: q}, &page)
 	return page, err
