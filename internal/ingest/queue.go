@@ -23,7 +23,7 @@ type queue struct {
 	bytes  int
 	turns  uint64 // drafts that ever came
 	paused int
-	out    chan struct{} // closed when the batch that take gave out was decided; nil = none is out
+	out    chan struct{} // closed when the batch that tryTake gave out was decided; nil = none is out
 	closed bool
 	wake   chan struct{} // capacity 1: something to take may be there
 }
@@ -165,7 +165,7 @@ func (q *queue) takeLocked(maxBytes, maxItems int) []*draft {
 	return out
 }
 
-// pause stops take from giving out drafts until resume.
+// pause stops tryTake from giving out drafts until resume.
 func (q *queue) pause() {
 	q.mu.Lock()
 	q.paused++
@@ -189,7 +189,7 @@ func (q *queue) decided() {
 	q.out = nil
 }
 
-// settled waits until no batch is between take and decided.
+// settled waits until no batch is between tryTake and decided.
 func (q *queue) settled(ctx context.Context) error {
 	q.mu.Lock()
 	out := q.out

@@ -37,7 +37,7 @@ func (f *filler) set(a *ingest.Attacher, b *ingest.Builder) {
 	f.attacher, f.builder = a, b
 }
 
-// applied wakes who has something to do.
+// applied wakes the workers that may have something to do.
 func (f *filler) applied(a *projections.Applied) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

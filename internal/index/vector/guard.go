@@ -114,8 +114,8 @@ func (s *Set) measureRecall(ctx context.Context, gen *generation, inserted uint3
 	return float64(found) / float64(wanted), true
 }
 
-// sampleLive returns a live slot below upto in the i-th of of equal parts, or
-// the first live one after it.
+// sampleLive returns a live slot below upto in the i-th part, when upto is cut in
+// "of" equal ones, or the first live one after it.
 func sampleLive(view *storeView, upto uint32, i, of int) (uint32, bool) {
 	at := uint32(uint64(upto) * uint64(2*i+1) / uint64(2*of))
 	for step := uint32(0); step < upto; step++ {
