@@ -14,6 +14,9 @@ import (
 	"testing"
 )
 
+// outlive are the rows that have a namespace in their key and stay when it ends.
+var outlive = []byte{prefixHash, prefixEntry, prefixAudit}
+
 // TestEveryPrefixBelongsToOneProjection walks the prefixes of keys.go and of
 // package text. A prefix that no projection declares would outlive the namespaces
 // whose rows lie below it.
@@ -25,6 +28,10 @@ func TestEveryPrefixBelongsToOneProjection(t *testing.T) {
 				t.Errorf("prefix %#x belongs to %s and to %s", r.prefix, was, d.name)
 			}
 			owner[r.prefix] = d.name
+			ends := strings.HasPrefix(r.key, "namespace16") || strings.HasPrefix(r.key, "partition4")
+			if stays := r.scope == ofShard; ends && stays != slices.Contains(outlive, r.prefix) {
+				t.Errorf("rows %#x of %s end with their %s, and their keys are %q: what outlives its namespace stands in outlive", r.prefix, d.name, r.scope, r.key)
+			}
 			begins := map[scope]string{ofNamespace: "namespace16", ofPartition: "partition4"}[r.scope]
 			if !strings.HasPrefix(r.key, begins) || r.holds == "" {
 				t.Errorf("rows %#x of %s end with their %s, and their keys are %q", r.prefix, d.name, r.scope, r.key)
