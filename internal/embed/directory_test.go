@@ -80,7 +80,7 @@ func wantLocal(t *testing.T, err, kind error, words ...string) {
 		t.Errorf("error %v", err)
 		return
 	}
-	if _, again := RetryAfter(err); again {
+	if _, again := pauseOf(err); again {
 		t.Errorf("%v is said to pass", err)
 	}
 	for _, w := range words {

@@ -90,17 +90,6 @@ func (e *Error) Is(target error) bool { return target == e.Kind }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// RetryAfter returns how long to wait before the call is worth repeating: zero
-// and true if it may be repeated at once, zero and false if repeating does not
-// help.
-func RetryAfter(err error) (time.Duration, bool) {
-	var e *Error
-	if errors.As(err, &e) && e.Kind == ErrUnavailable {
-		return e.RetryAfter, true
-	}
-	return 0, false
-}
-
 // configError returns an ErrConfig that names the provider.
 func configError(provider, detail string) *Error {
 	return &Error{Kind: ErrConfig, Provider: provider, Index: -1, Detail: detail}

@@ -129,7 +129,7 @@ func TestFailures(t *testing.T) {
 				if strings.Contains(text, testKey) || strings.Contains(text, "private") || strings.Contains(text, "diary") {
 					t.Errorf("gives a secret away: %s", text)
 				}
-				if wait, again := RetryAfter(err); again != (c.kind == ErrUnavailable) || wait < 0 {
+				if wait, again := pauseOf(err); again != (c.kind == ErrUnavailable) || wait < 0 {
 					t.Errorf("RetryAfter = %v, %v", wait, again)
 				}
 			})
@@ -189,7 +189,7 @@ func TestUnreachable(t *testing.T) {
 		t.Fatalf("slept %v", clock.slept())
 	}
 	_, err = e.Embed(t.Context(), Document, []string{"a"})
-	wait, again := RetryAfter(err)
+	wait, again := pauseOf(err)
 	if !again || wait <= 0 || wait > breakerOpen || len(clock.slept()) != 4 {
 		t.Fatalf("not cut off: %v", err)
 	}

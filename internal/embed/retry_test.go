@@ -12,6 +12,16 @@ import (
 	"time"
 )
 
+// pauseOf is how long to wait before a call is worth repeating; false if repeating
+// does not help.
+func pauseOf(err error) (time.Duration, bool) {
+	var e *Error
+	if errors.As(err, &e) && e.Kind == ErrUnavailable {
+		return e.RetryAfter, true
+	}
+	return 0, false
+}
+
 func TestRetryAfterHeader(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0).UTC()
 	for _, c := range []struct {
@@ -87,7 +97,7 @@ func TestRateLimited(t *testing.T) {
 			}
 			e, clock := open(t, testConfig(p))
 			_, err := e.Embed(t.Context(), Document, []string{"a"})
-			if wait, again := RetryAfter(err); (err == nil) != (c.want != nil) || again != (c.want == nil) || wait != c.retryAfter {
+			if wait, again := pauseOf(err); (err == nil) != (c.want != nil) || again != (c.want == nil) || wait != c.retryAfter {
 				t.Fatal(err)
 			}
 			if !slices.Equal(clock.slept(), c.want) {
@@ -133,7 +143,7 @@ func TestBreaker(t *testing.T) {
 		}
 		for range 3 { // open: the provider is left alone and the caller told until when
 			err := try()
-			if wait, again := RetryAfter(err); !again || wait != breakerOpen {
+			if wait, again := pauseOf(err); !again || wait != breakerOpen {
 				t.Fatal(err)
 			}
 		}
@@ -172,7 +182,7 @@ func TestPauseRespectsDeadline(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		_, err = e.Embed(ctx, Document, []string{"a"})
-		if wait, again := RetryAfter(err); !again || wait != 10*time.Second || time.Since(start) != 0 {
+		if wait, again := pauseOf(err); !again || wait != 10*time.Second || time.Since(start) != 0 {
 			t.Fatalf("after %v: %v", time.Since(start), err)
 		}
 		if _, err = e.Embed(t.Context(), Document, []string{"a"}); err != nil || time.Since(start) != 10*time.Second {

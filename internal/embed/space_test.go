@@ -75,9 +75,6 @@ func TestErrorReadsWell(t *testing.T) {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
-	if _, again := RetryAfter(errors.New("x")); again {
-		t.Error("a foreign error may be retried")
-	}
 	if Purpose(9).String() != "purpose(9)" || Document.String()+Query.String() != "documentquery" {
 		t.Error("purposes")
 	}

@@ -16,14 +16,6 @@ import (
 // what the client sent, empty where it sent nothing, and runs concurrently.
 type ClientAuth func(user, password, token string) bool
 
-// TokenAuth admits clients that present the token as token or as password.
-func TokenAuth(secret string) ClientAuth {
-	equal := func(s string) bool { return subtle.ConstantTimeCompare([]byte(s), []byte(secret)) == 1 }
-	return func(_, password, token string) bool {
-		return secret != "" && (equal(token) || equal(password))
-	}
-}
-
 const (
 	nodeUser = "mneme-node"
 	// nodeInbox is where the node gets its own answers: services refuse replies

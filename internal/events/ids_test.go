@@ -203,11 +203,10 @@ func TestHeaderString(t *testing.T) {
 
 func TestSubjects(t *testing.T) {
 	for got, want := range map[string]string{
-		LogSubject(3, 0):                                       "mem.log.3",
-		LogSubject(3, 7):                                       "mem.log.3.7",
-		StreamName(0, 0):                                       "mneme-0",
-		StreamName(1, 12):                                      "mneme-1-12",
-		CaptureSubject("team-a", "agent-7"):                    "mem.in.team-a.agent-7.capture",
+		LogSubject(3, 0):  "mem.log.3",
+		LogSubject(3, 7):  "mem.log.3.7",
+		StreamName(0, 0):  "mneme-0",
+		StreamName(1, 12): "mneme-1-12",
 		FeedSubject("n", ScopeTeam, "a", TypeCaptured):         "mem.feed.n.team.captured",
 		FeedSubject("n", ScopeAgent, "a", TypeForgotten):       "mem.feed.n.agent.a.forgotten",
 		FeedSubject("n", ScopeNone, "", TypeNamespaceDeleted):  "mem.feed.n.team.deleted",
@@ -217,7 +216,7 @@ func TestSubjects(t *testing.T) {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
-	ns, agent, err := ParseCaptureSubject(CaptureSubject("team-a", "agent-7"))
+	ns, agent, err := ParseCaptureSubject("mem.in.team-a.agent-7.capture")
 	if err != nil || ns != "team-a" || agent != "agent-7" {
 		t.Error(ns, agent, err)
 	}

@@ -76,12 +76,8 @@ func ParseStreamName(name string) (shard uint16, epoch uint32, ok bool) {
 	return shard, epoch, ok && err == nil && lerr == nil && StreamName(shard, epoch) == name
 }
 
-// CaptureSubject is where an agent publishes what it wants remembered.
-func CaptureSubject(namespace, agent string) string {
-	return SubjectIn + "." + namespace + "." + agent + ".capture"
-}
-
-// ParseCaptureSubject splits mem.in.<ns>.<agent>.capture.
+// ParseCaptureSubject splits mem.in.<ns>.<agent>.capture, where an agent publishes
+// what it wants remembered.
 func ParseCaptureSubject(subject string) (namespace, agent string, err error) {
 	parts := strings.Split(subject, ".")
 	if len(parts) != 5 || parts[0] != "mem" || parts[1] != "in" || parts[4] != "capture" {

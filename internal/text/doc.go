@@ -24,6 +24,3 @@ package text
 // an update of a segmentation, normalisation or stemming library that changes
 // a term: the golden test notices.
 const AnalyzerVersion = 1
-
-// AnalyzerName names the analyzer beside its version.
-const AnalyzerName = "mneme"

@@ -1,7 +1,6 @@
 package text
 
 import (
-	"errors"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -111,29 +110,5 @@ func TestLines(t *testing.T) {
 		if a, b := Lines(s, test.start, test.end); a != test.first || b != test.last {
 			t.Errorf("Lines(%d, %d) = %d, %d; want %d, %d", test.start, test.end, a, b, test.first, test.last)
 		}
-	}
-}
-
-func TestValidate(t *testing.T) {
-	tests := []struct {
-		in, fixed string
-		want      error
-	}{
-		{"", "", nil},
-		{"plain é 猫", "plain é 猫", nil},
-		{"a\x00b", "ab", ErrNUL},
-		{"ab\xff\xfec", "ab\uFFFDc", ErrNotUTF8},
-		{"real \uFFFD sign", "real \uFFFD sign", nil},
-	}
-	for _, test := range tests {
-		if err := Validate(test.in); !errors.Is(err, test.want) {
-			t.Errorf("Validate(%q) = %v, want %v", test.in, err, test.want)
-		}
-		if got := FixUTF8(test.in); got != test.fixed || Validate(got) != nil {
-			t.Errorf("FixUTF8(%q) = %q", test.in, got)
-		}
-	}
-	if err := Validate("ab\xff"); err == nil || !strings.Contains(err.Error(), "byte 2") {
-		t.Errorf("error does not name the place: %v", err)
 	}
 }
