@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -121,7 +122,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	}
 	var missing *pflag.NotExistError
 	if !errors.As(err, &missing) {
-		bad := usage(cmd, "%s", err.Error())
+		bad := usage(cmd, "%s", badValue(err))
 		if why := memory.AsError(err); why.Hint != "" {
 			bad.Hint = why.Hint
 		}
@@ -138,6 +139,17 @@ func flagError(cmd *cobra.Command, err error) error {
 		return bad.WithHint("did you mean --%s?", best)
 	}
 	return bad
+}
+
+// badValue says of a value that is no number that one is wanted; other errors of
+// flags say what is wrong themselves.
+func badValue(err error) string {
+	var invalid *pflag.InvalidValueError
+	var number *strconv.NumError
+	if !errors.As(err, &invalid) || !errors.As(err, &number) || invalid.GetFlag().Value.Type() == "bool" {
+		return err.Error()
+	}
+	return fmt.Sprintf("--%s must be a number, not %q", invalid.GetFlag().Name, invalid.GetValue())
 }
 
 // nearest returns the candidate within a third of the letters, or "".
