@@ -152,22 +152,13 @@ func (a *admission) ensureSubjects(subjects []string) error {
 	if err != nil {
 		return fmt.Errorf("make keys: %w", err)
 	}
-	var drafts []*draft
+	var untold []keyring.KeyID
 	for i, id := range ids {
 		if created[i] || keys.isUntoldLocked(id) {
-			d := newDraft(events.Header{Type: events.TypeKeyCreated, Event: a.writer.ids.New(), Namespace: a.ns.ID,
-				Key: id})
-			drafts = append(drafts, d)
-			keys.byKey[id] = d
+			untold = append(untold, id)
 		}
 	}
-	if len(drafts) == 0 {
-		return nil
-	}
-	err = a.writer.queue.add(a.ns.ID, drafts, true)
-	if err != nil {
-		finishAll(drafts, err)
-	}
+	_, err = keys.tellLocked(a.writer, a.ns.ID, untold)
 	return err
 }
 
@@ -193,6 +184,25 @@ func (a *announcements) isUntoldLocked(id keyring.KeyID) bool {
 	default:
 		return false
 	}
+}
+
+// tellLocked queues the events that tell of keys' making. The caller holds
+// mu.
+func (a *announcements) tellLocked(w *Writer, ns events.ID, ids []keyring.KeyID) ([]*draft, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	var drafts []*draft
+	for _, id := range ids {
+		d := newDraft(events.Header{Type: events.TypeKeyCreated, Event: w.ids.New(), Namespace: ns, Key: id})
+		drafts = append(drafts, d)
+		a.byKey[id] = d
+	}
+	err := w.queue.add(ns, drafts, true)
+	if err != nil {
+		finishAll(drafts, err)
+	}
+	return drafts, err
 }
 
 // clientMAC is what stands for a client id in headers.

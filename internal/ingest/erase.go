@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,7 @@ import (
 
 // Erasing begins with the event: its fold drops what the keys sealed, and the keys
 // are destroyed once it is applied. A crash between the two is made good by
-// DestroyEnded, and a key that was destroyed without an event by TellDestroyed.
+// DestroyEnded, and a key that was made or destroyed without an event by TellKeys.
 
 // Erasing is the part of a writer that ends keys.
 type Erasing struct{ w *Writer }
@@ -96,9 +97,13 @@ func (e Erasing) endKeys(ctx context.Context, ns events.ID, ids []keyring.KeyID)
 // destruction is made good. It is idempotent.
 func (e Erasing) DestroyEnded() error { return errors.Join(e.destroyNamespaces(), e.destroyKeys()) }
 
-// TellDestroyed writes that keys have ended which were destroyed without an event,
-// as after a restore with a newer keyring. It is idempotent.
-func (e Erasing) TellDestroyed(ctx context.Context) error {
+// TellKeys compares the keyring with the state and writes what no event says: that a
+// key was made, where a crash came between the two, and that one has ended, as after
+// a restore with a newer keyring. It is idempotent.
+func (e Erasing) TellKeys(ctx context.Context) error {
+	if err := e.tellMade(ctx); err != nil {
+		return err
+	}
 	untold, err := e.untold()
 	for _, ns := range slices.SortedFunc(maps.Keys(untold), func(a, b events.ID) int { return bytes.Compare(a[:], b[:]) }) {
 		if _, err := e.endKeys(ctx, ns, untold[ns]); err != nil {
@@ -106,6 +111,49 @@ func (e Erasing) TellDestroyed(ctx context.Context) error {
 		}
 	}
 	return err
+}
+
+// toldAtOnce is how many key.created are queued before they are waited for.
+const toldAtOnce = 256
+
+func (e Erasing) tellMade(ctx context.Context) error {
+	for {
+		drafts, err := e.announceUntold(toldAtOnce)
+		for _, d := range drafts {
+			err = cmp.Or(err, d.wait(ctx, memory.WaitApplied))
+		}
+		if err != nil || len(drafts) == 0 {
+			return err
+		}
+	}
+}
+
+// announceUntold queues the events of some keys of one namespace that neither the
+// state nor the queue tells of.
+func (e Erasing) announceUntold(most int) ([]*draft, error) {
+	e.w.keys.mu.Lock()
+	defer e.w.keys.mu.Unlock()
+	v := e.w.opt.State.View()
+	defer v.Close()
+	var in events.ID
+	var untold []keyring.KeyID
+	var err error
+	e.w.opt.Keys.SubjectKeys(func(ns keyring.NamespaceID, id keyring.KeyID) {
+		if err != nil || len(untold) == most || len(untold) > 0 && ns != in {
+			return
+		}
+		var told bool
+		if told, err = v.Told(ns, id); err != nil || told || e.w.keys.byKey[id] != nil && !e.w.keys.isUntoldLocked(id) {
+			return
+		}
+		if _, known, _ := v.NamespaceByID(ns); known {
+			in, untold = ns, append(untold, id)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return e.w.keys.tellLocked(e.w, in, untold)
 }
 
 func (e Erasing) destroyNamespaces() error {

@@ -99,7 +99,7 @@ func TestErasingIsFinished(t *testing.T) {
 		if err := w.writer.Erasing().DestroyEnded(); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.writer.Erasing().TellDestroyed(context.Background()); err != nil {
+		if err := w.writer.Erasing().TellKeys(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -115,5 +115,55 @@ func TestErasingIsFinished(t *testing.T) {
 		t.Errorf("%d keys ended, %v", told, err)
 	}
 	v.Close()
+	w.refold()
+}
+
+// A crash between the making of a subject's key and the event that says so left the
+// key out of the audit for ever.
+func TestKeyMadeBeforeACrashIsTold(t *testing.T) {
+	w := startWorld(t)
+	w.capture("team-a", memory.Capture{Text: "about Ada", Subject: "ada"})
+	ns, ada := w.subjectKey("ada")
+	subjects := make([]string, toldAtOnce+1)
+	for i := range subjects {
+		subjects[i] = fmt.Sprint("subject ", i)
+	}
+	made, _, err := w.keys.EnsureSubjects(ns, subjects) // and the process dies
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.stop()
+	w.mustStart()
+	told := func(id keyring.KeyID) bool {
+		v := w.state.View()
+		defer v.Close()
+		told, err := v.Told(ns, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return told
+	}
+	if !told(ada) || told(made[0]) {
+		t.Fatal("Ada's key alone is told of")
+	}
+	for range 2 {
+		if err := w.writer.Erasing().TellKeys(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, id := range made {
+		if !told(id) {
+			t.Fatalf("key %d is not told of", i)
+		}
+	}
+	rows := 0
+	for _, r := range w.audit("team-a") {
+		if r.Type == events.TypeKeyCreated {
+			rows++
+		}
+	}
+	if want := len(made) + 1; rows != want {
+		t.Errorf("%d key.created, want one for each of %d keys", rows, want)
+	}
 	w.refold()
 }

@@ -184,9 +184,6 @@ func (d *DataKey) String() string {
 	return "datakey(" + d.id.String() + ")"
 }
 
-// GoString is String.
-func (d *DataKey) GoString() string { return d.String() }
-
 // Format prints String for every verb.
 func (d *DataKey) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, d.String()) }
 

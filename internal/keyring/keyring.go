@@ -313,6 +313,21 @@ func (k *Keyring) KeyByID(id KeyID) (*DataKey, error) {
 	return d, nil
 }
 
+// SubjectKeys visits the keys of subjects that are not destroyed, namespace by
+// namespace.
+func (k *Keyring) SubjectKeys(visit func(ns NamespaceID, id KeyID)) {
+	k.mu.RLock()
+	spaces := k.table.spaces // never changed in place
+	k.mu.RUnlock()
+	for _, s := range spaces {
+		for _, d := range s.keys {
+			if d.tag != (subjectTag{}) {
+				visit(s.names.id, d.id)
+			}
+		}
+	}
+}
+
 // Namespace finds a namespace's hashing keys. Errors: ErrNoKey, ErrDestroyed, ErrClosed.
 func (k *Keyring) Namespace(ns NamespaceID) (*NamespaceKeys, error) {
 	k.mu.RLock()
@@ -379,9 +394,6 @@ func (k *Keyring) Close() error {
 
 // String tells nothing.
 func (k *Keyring) String() string { return "keyring(redacted)" }
-
-// GoString is String.
-func (k *Keyring) GoString() string { return k.String() }
 
 // Format prints String for every verb.
 func (k *Keyring) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, k.String()) }

@@ -88,9 +88,6 @@ func (n *NamespaceKeys) String() string {
 	return "namespacekeys(" + hex.EncodeToString(n.id[:]) + ")"
 }
 
-// GoString is String.
-func (n *NamespaceKeys) GoString() string { return n.String() }
-
 // Format prints String for every verb.
 func (n *NamespaceKeys) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, n.String()) }
 

@@ -61,8 +61,8 @@ func TestSecretsNeverPrint(t *testing.T) {
 	var noNames *NamespaceKeys
 	for text, want := range map[string]string{
 		fmt.Sprintf("%v", d): "datakey(" + d.ID().String() + ")", fmt.Sprintf("%#v", none): "datakey(none)",
-		names.GoString(): "namespacekeys(" + hexID(nsA) + ")", noNames.String(): "namespacekeys(none)",
-		d.GoString(): d.String(), k.GoString(): "keyring(redacted)",
+		names.String(): "namespacekeys(" + hexID(nsA) + ")", noNames.String(): "namespacekeys(none)",
+		k.String(): "keyring(redacted)",
 	} {
 		if text != want {
 			t.Errorf("%s, want %s", text, want)

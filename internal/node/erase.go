@@ -143,7 +143,7 @@ func (e *eraser) failed(err error) {
 func (e *eraser) all(ctx context.Context) error {
 	w, err := e.n.replica.Writer()
 	if err == nil {
-		err = w.Erasing().TellDestroyed(ctx)
+		err = w.Erasing().TellKeys(ctx)
 	}
 	if err != nil {
 		return err

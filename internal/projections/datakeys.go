@@ -27,6 +27,7 @@ var dataKeyRows = declaration{
 			holds: "partition4 doc4 of the version that the event, sealed under the key, made; empty = none"},
 		{prefix: prefixEnded, scope: ofNamespace, fact: true, key: "namespace16 key16",
 			holds: "ref12 of the key.destroyed, partition4 of each that had a version under the key"},
+		{prefix: prefixTold, scope: ofNamespace, key: "namespace16 key16", holds: "ref12 of the key.created"},
 	},
 	load: func(db *storage.DB, m *memory) error {
 		ended := map[events.ID]*uint32{}
@@ -92,6 +93,9 @@ func (k *dataKeys) fold(ev *event) error {
 			}
 		}
 		return nil
+	}
+	if ev.took(events.TypeKeyCreated) && k.t.home.of(ev.Namespace) != nil {
+		return k.t.b.Set(toldKey(ev.Namespace, ev.Key), ev.at.append(nil), nil)
 	}
 	if !seals(ev.Type) || ev.result.Outcome == OutcomeErased || k.t.home.of(ev.Namespace) == nil {
 		return nil
@@ -206,6 +210,12 @@ func (v dataKeyReads) EndedKeys(visit func(k EndedKey)) error {
 		visit(k)
 		return nil
 	})
+}
+
+// Told reports whether an event says that a key was made.
+func (v dataKeyReads) Told(ns events.ID, key [16]byte) (bool, error) {
+	row, err := v.p.get(toldKey(ns, key))
+	return row != nil, err
 }
 
 // SealingKeys visits the keys that seal memories of living namespaces, each once.

@@ -35,6 +35,7 @@ const (
 	prefixConversation = 0x27
 	prefixSealed       = 0x28
 	prefixEnded        = 0x29
+	prefixTold         = 0x2A
 	prefixBitmap       = 0x30
 	prefixAttrs        = 0x31
 	prefixVector       = 0x50
@@ -175,6 +176,10 @@ func sealedPrefix(ns events.ID, key [16]byte) []byte {
 }
 
 func sealedKey(ns events.ID, key [16]byte, at Ref) []byte { return at.append(sealedPrefix(ns, key)) }
+
+func toldKey(ns events.ID, key [16]byte) []byte {
+	return append(append([]byte{prefixTold}, ns[:]...), key[:]...)
+}
 
 func endedKey(ns events.ID, key [16]byte) []byte {
 	return append(append([]byte{prefixEnded}, ns[:]...), key[:]...)

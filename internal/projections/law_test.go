@@ -96,6 +96,11 @@ func (w *lawWorld) content(n int, subjects []string) events.Content {
 	return c
 }
 
+// madeOf says that a subject's key was made.
+func (w *world) madeOf(ns events.ID, subject string) events.Envelope {
+	return w.seal(events.Header{Type: events.TypeKeyCreated, Namespace: ns, Key: w.dataKey(ns, subject).ID()}, nil, nil)
+}
+
 // endOf says that a subject's key ends.
 func (w *world) endOf(ns events.ID, subject string) events.Envelope {
 	e := w.seal(events.Header{Type: events.TypeKeyDestroyed, Namespace: ns}, nil, nil)

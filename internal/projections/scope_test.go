@@ -39,7 +39,7 @@ func TestDroppingTouchesNoOther(t *testing.T) {
 		defer s.Close()
 		fillTails(h)
 		for _, ns := range h.ns {
-			h.frame(h.endOf(ns, "person-0"))
+			h.frame(h.madeOf(ns, "person-0"), h.endOf(ns, "person-0"))
 		}
 		fold(t, h.keys, s, h.log, 1+rnd.IntN(30))
 		dropped := 0
