@@ -11,7 +11,7 @@ import (
 	"mneme/memory"
 )
 
-// embedDeadline is how long a search waits for a model outside this proces.
+// embedDeadline is how long a search waits for a model outside this process.
 const embedDeadline = 3 * time.Second
 
 // findVector gives the search its query vector. Without one a hybrid search answers
