@@ -180,7 +180,7 @@ func repairAndVerify(t *testing.T, srv *eventlog.Server, st *eventlog.JetStream,
 	must(t, err)
 	must(t, eventlog.Fill(testContext(t), next, s.k.source()))
 	log.Use(next)
-	must(t, log.RemoveOthers(testContext(t)))
+	must(t, log.RemoveReplaced(testContext(t), log.Ref()))
 	must(t, eventlog.Check(testContext(t), log, s.k.expect("next")))
 	r, err := eventlog.Scrub(testContext(t), log, s.k.tails[0], s.k.hashes, nil)
 	must(t, err)

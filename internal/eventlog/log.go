@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,7 +44,7 @@ func (l *Log) Present(ctx context.Context) ([]events.StreamRef, error) {
 	if err := list.Err(); err != nil {
 		return nil, fmt.Errorf("list streams: %w", err)
 	}
-	slices.SortFunc(found, func(a, b events.StreamRef) int { return int(a.Epoch) - int(b.Epoch) })
+	slices.SortFunc(found, func(a, b events.StreamRef) int { return cmp.Compare(a.Epoch, b.Epoch) })
 	return found, nil
 }
 
@@ -64,10 +65,12 @@ func (l *Log) open(ctx context.Context, ref events.StreamRef, mustExist bool) (*
 	return OpenStream(ctx, l.nc, cfg)
 }
 
-// Soundest is the stream among those present that holds most of the log from its
-// beginning on; the later one if two hold the same.
+// Soundest is the stream among those present from which a state can be built: the
+// one that holds most of the log from its beginning on, the later one if two hold
+// the same. Where another stream goes further it is a *GapError: a repair that was
+// killed has filled its stream only in part, and none holds the log.
 func (l *Log) Soundest(ctx context.Context, present []events.StreamRef) (best events.StreamRef, err error) {
-	most := uint64(0)
+	var most, last, furthest uint64 // of the best: sound up to, and its end; the end of any
 	for _, ref := range present {
 		s, err := l.Open(ctx, ref)
 		if err != nil {
@@ -82,8 +85,13 @@ func (l *Log) Soundest(ctx context.Context, present []events.StreamRef) (best ev
 			end = max(d.Seq, 1) - 1
 		}
 		if end >= most {
-			best, most = ref, end
+			best, most, last = ref, end, r.To
 		}
+		furthest = max(furthest, r.To)
+	}
+	if furthest > last {
+		return best, &GapError{Want: most + 1, Detail: fmt.Sprintf("%s is sound and ends before it, another stream goes on up to %d but is damaged",
+			events.StreamName(l.cfg.Shard, best.Epoch), furthest)}
 	}
 	return best, nil
 }
@@ -97,26 +105,51 @@ func (l *Log) Ref() events.StreamRef { return l.now.Load().Ref() }
 // Seal lets the stream that counts take nothing any more.
 func (l *Log) Seal(ctx context.Context) error { return l.now.Load().Seal(ctx) }
 
-// RemoveOthers deletes every stream of the shard but the one that counts.
-func (l *Log) RemoveOthers(ctx context.Context) error {
+// RemoveReplaced deletes the streams whose place the one that counts has taken:
+// those of earlier epochs, once its own has begun, which the caller says. One that
+// goes further stays, for then something is wrong.
+func (l *Log) RemoveReplaced(ctx context.Context, begun events.StreamRef) error {
+	if begun != l.Ref() {
+		return nil
+	}
 	found, err := l.Present(ctx)
 	if err != nil {
 		return err
 	}
-	js, err := jetstream.New(l.nc)
+	now, err := l.Info(ctx)
 	if err != nil {
 		return err
 	}
 	for _, ref := range found {
-		if ref.Epoch == l.Ref().Epoch {
+		if ref.Epoch >= begun.Epoch {
 			continue
 		}
-		name := events.StreamName(l.cfg.Shard, ref.Epoch)
-		if derr := js.DeleteStream(ctx, name); derr != nil && !errors.Is(derr, jetstream.ErrStreamNotFound) {
-			err = errors.Join(err, fmt.Errorf("remove %s: %w", name, derr))
+		old, oerr := l.Open(ctx, ref)
+		if oerr == nil {
+			var info Info
+			if info, oerr = old.Info(ctx); oerr == nil && info.Last > now.Last {
+				oerr = fmt.Errorf("%s goes on up to %d, the log ends at %d", old.name, info.Last, now.Last)
+			}
 		}
+		if oerr == nil {
+			oerr = l.Remove(ctx, ref)
+		}
+		err = errors.Join(err, oerr)
 	}
 	return err
+}
+
+// Remove deletes a stream of the shard, if it is there.
+func (l *Log) Remove(ctx context.Context, ref events.StreamRef) error {
+	js, err := jetstream.New(l.nc)
+	if err != nil {
+		return err
+	}
+	name := events.StreamName(l.cfg.Shard, ref.Epoch)
+	if err := js.DeleteStream(ctx, name); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return fmt.Errorf("remove %s: %w", name, err)
+	}
+	return nil
 }
 
 // Info implements Stream.

@@ -227,3 +227,49 @@ func startsAfterAKilledRepair(t *testing.T, dir string, want memory.ShardStatus)
 		t.Errorf("the streams %v are there, %v", left, err)
 	}
 }
+
+// TestHalfFilledStreamIsTakenForTheLog: a repair was killed while it filled the new
+// stream, and then the state was lost. The node served the first half of the log as
+// all of it, and deleted the old stream; a backup ended with the half.
+func TestHalfFilledStreamIsTakenForTheLog(t *testing.T) {
+	rotted, want := rotten(t, 7)
+	dir := filepath.Join(t.TempDir(), "killed")
+	n := open(t, quiet(rotted))
+	filled := 0
+	n.repairStep = func(name string) {
+		if name != "filling" {
+			return
+		}
+		if filled++; filled == 20 {
+			if err := copyStopped(rotted, dir); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if _, err := n.operator.RepairLog(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	shut(t, n)
+	shards, aside := filepath.Join(dir, "shards"), filepath.Join(dir, "aside")
+	if err := os.Rename(shards, aside); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the refusal removes nothing
+		fails(t, quiet(dir), StartDamaged)
+		if err := os.RemoveAll(shards); err != nil {
+			t.Fatal(err)
+		}
+	}
+	off := Offline{Config: quiet("")}
+	if r, err := off.Backup(t.Context(), dir, filepath.Join(t.TempDir(), "log"), "", nil); memory.CodeOf(err) != memory.CodeLogDiverged {
+		t.Errorf("a backup of a part: %+v, %v", r, err)
+	}
+	if err := errors.Join(os.RemoveAll(shards), os.Rename(aside, shards)); err != nil { // the remedy
+		t.Fatal(err)
+	}
+	n = open(t, quiet(dir))
+	if got := shardOf(t, n); got.Records != want.Records {
+		t.Errorf("%d of %d records", got.Records, want.Records)
+	}
+	sound(t, n)
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"mneme/internal/eventlog"
 	"mneme/internal/events"
@@ -69,38 +70,68 @@ func (s streams) Prepare(ctx context.Context) (finished bool, d *eventlog.Diverg
 	return true, nil
 }
 
-// Begun removes the streams whose place the present one has taken. What is left of
+// Begun removes the streams whose place the present one has taken, as the state
+// says, which has applied its epoch.began. What is left of
 // them is removed when the next term begins.
 func (s streams) Begun(ctx context.Context) {
 	(&repair{c: s.c}).step("remove")
-	if err := s.c.stream.RemoveOthers(ctx); err != nil {
+	cur := s.c.state.Cursor()
+	if err := s.c.stream.RemoveReplaced(ctx, cur.Stream()); err != nil {
 		s.c.cfg.Logger.Warn("the stream that was replaced could not be removed", "err", err)
 	}
 }
 
 // of is the latest stream that holds all that the state does: a reserved one
 // as soon as it is full, and the present one before. An older copy of the state
-// goes on with a stream of which it knows nothing. Where no stream holds all, it is
-// the one that the state was fed from, even if that is gone.
+// goes on with a stream of which it knows nothing, if no other goes further: one
+// that does not may have been filled in part. Where no stream holds all, it is the
+// one that the state was fed from, even if that is gone.
 func (s streams) of(ctx context.Context, present []events.StreamRef, at projections.Cursor, hashes func(uint64) (events.Hash, bool)) (events.StreamRef, error) {
 	switch {
 	case len(present) == 1 && (at.Seq == 0 || present[0] == at.Stream()):
 		return present[0], nil
-	case at.Seq == 0:
+	case len(present) > 0 && at.RaftIndex == 0, at.Seq == 0: // it is to be built from the log
 		return s.c.stream.Soundest(ctx, present)
 	}
-	for i := len(present) - 1; i >= 0; i-- {
-		stream, err := s.c.stream.Open(ctx, present[i])
+	furthest, err := s.furthest(ctx, present)
+	if err != nil {
+		return at.Stream(), err
+	}
+	for _, ref := range slices.Backward(present) {
+		stream, err := s.c.stream.Open(ctx, ref)
 		if err != nil {
-			return present[i], err
+			return ref, err
+		}
+		info, err := stream.Info(ctx)
+		if err != nil {
+			return ref, err
+		}
+		if info.Last < furthest && ref != at.Stream() {
+			continue
 		}
 		err = eventlog.Check(ctx, stream, eventlog.Expect{Seq: at.Seq, Chain: at.Chain, Hashes: hashes})
 		var d *eventlog.DivergedError
 		if err == nil || !errors.As(err, &d) {
-			return present[i], err
+			return ref, err
 		}
 	}
 	return at.Stream(), nil
+}
+
+// furthest is the highest sequence that any of the streams holds.
+func (s streams) furthest(ctx context.Context, present []events.StreamRef) (last uint64, err error) {
+	for _, ref := range present {
+		stream, err := s.c.stream.Open(ctx, ref)
+		if err != nil {
+			return 0, err
+		}
+		info, err := stream.Info(ctx)
+		if err != nil {
+			return 0, err
+		}
+		last = max(last, info.Last)
+	}
+	return last, nil
 }
 
 // chooseFor is Choose for an open state.

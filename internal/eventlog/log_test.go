@@ -1,0 +1,37 @@
+package eventlog_test
+
+import (
+	"slices"
+	"testing"
+
+	"mneme/internal/eventlog"
+	"mneme/internal/events"
+)
+
+// TestLaterStreamIsRemovedWithTheReplaced: every stream but the one that counts was
+// deleted, also one that another leader had reserved and was filling, and also
+// before the epoch of the one that counts had begun.
+func TestLaterStreamIsRemovedWithTheReplaced(t *testing.T) {
+	srv := startServer(t, eventlog.ServerOptions{Dir: t.TempDir()})
+	nc, err := srv.NodeConn(testContext(t))
+	must(t, err)
+	log := eventlog.NewLog(nc, eventlog.StreamConfig{})
+	refs := []events.StreamRef{{Epoch: 0, Identity: "a"}, {Epoch: 1, Identity: "b"}, {Epoch: 2, Identity: "c"}}
+	var made []*eventlog.JetStream
+	for _, ref := range refs {
+		s, err := log.Create(testContext(t), ref)
+		must(t, err)
+		made = append(made, s)
+	}
+	log.Use(made[1])
+	left := func(what string, begun events.StreamRef, want ...events.StreamRef) {
+		t.Helper()
+		must(t, log.RemoveReplaced(testContext(t), begun))
+		if got, err := log.Present(testContext(t)); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %v are left, want %v, %v", what, got, want, err)
+		}
+	}
+	left("not begun", refs[0], refs...)
+	left("another of the same epoch has begun", events.StreamRef{Epoch: 1, Identity: "x"}, refs...)
+	left("begun", refs[1], refs[1], refs[2])
+}
