@@ -52,6 +52,9 @@ func (k *killer) arm(on bool) {
 // is replaced at a start.
 func copyStopped(from, to string) error {
 	err := filepath.WalkDir(from, func(path string, d os.DirEntry, err error) error {
+		if path != from && errors.Is(err, os.ErrNotExist) {
+			return nil // the server removes a stream's folder in its own time
+		}
 		rel, rerr := filepath.Rel(from, path)
 		if err = errors.Join(err, rerr); err != nil {
 			return err
@@ -63,6 +66,9 @@ func copyStopped(from, to string) error {
 			return nil
 		}
 		b, err := os.ReadFile(path)
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
