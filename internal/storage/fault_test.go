@@ -86,9 +86,12 @@ func TestCrashWhileTheManifestChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 		mustClose(t, d)
+		var mu sync.Mutex // Pebble removes files in a goroutine of its own
 		var left []*vfs.MemFS
 		fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 			if op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpRemove {
+				mu.Lock()
+				defer mu.Unlock()
 				left = append(left, mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rng}))
 			}
 			return nil

@@ -40,8 +40,8 @@ var mutants = []mutant{
 		r.endRound(fmt.Errorf("no answer"))
 	case true:`},
 	{"a duplicate has the present epoch", "internal/projections/log_reads.go",
-		"epoch, err := epochOf(v.p.get, v.p.cursor.Epoch, at.Seq)",
-		"epoch, err := v.p.cursor.Epoch, error(nil)"},
+		"Epoch: v.p.epochs.of(at.Seq)",
+		"Epoch: v.p.cursor.Epoch"},
 }
 
 // The list of defects stays one of code that is there. With -sim.mutants each is
