@@ -114,11 +114,12 @@ func moveAside(fsys vfs.FS, dir string) (string, error) {
 	}
 }
 
-// fillState gives an empty state its origin; where the replica is alone, after
+// fillState gives a state that has none its origin: an empty one, and one whose
+// filling was killed; where the replica is alone, after
 // the log has been folded into it. A single voter's Raft log holds nothing that
 // the event log does not, so the state then stands at that log's end.
 func (o *Options) fillState(ctx context.Context, state *projections.State) error {
-	if state.Cursor().Seq > 0 {
+	if c := state.Cursor(); c.Seq > 0 && c.RaftIndex > 0 {
 		return nil
 	}
 	info, err := o.Stream.Info(ctx)

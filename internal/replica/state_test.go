@@ -2,6 +2,7 @@ package replica
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -48,6 +49,29 @@ func TestDamagedStateIsBuiltFromTheLog(t *testing.T) {
 	r := s.open(dir)
 	if !slices.Contains(listed(t, dir), "state.damaged-1") {
 		t.Error("the damaged state is not kept")
+	}
+	s.sameAsLog(r.State())
+}
+
+// TestStateKilledWhileItIsFilledHasNoOrigin: the next start took it for whole, and
+// it never learnt which stream it was fed from.
+func TestStateKilledWhileItIsFilledHasNoOrigin(t *testing.T) {
+	s := newShelf(t)
+	dir := founded(t, s)
+	if err := os.RemoveAll(filepath.Join(dir, "state")); err != nil {
+		t.Fatal(err)
+	}
+	state, err := projections.Open(projections.Options{Dir: filepath.Join(dir, "state")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = replay(t.Context(), s.stream, s.keys, state, 2, nil)
+	if err = errors.Join(err, state.Flush(), state.Close()); err != nil {
+		t.Fatal(err)
+	}
+	r := s.open(dir)
+	if c := r.State().Cursor(); c.Identity == "" || c.RaftIndex == 0 {
+		t.Errorf("%+v", c)
 	}
 	s.sameAsLog(r.State())
 }
