@@ -68,13 +68,13 @@ func (u *upkeep) Rebuild(ctx context.Context, progress func(done, total uint64))
 
 // explain says what is wrong with the log if that is why a rebuild failed.
 func (u *upkeep) explain(ctx context.Context, failed error) error {
-	v := u.state.View()
+	v, on := u.state.View(), u.stream.Ref()
 	defer v.Close()
 	report, d, err := verifyLog(ctx, u.stream, v, nil)
 	if err != nil || report.OK {
 		return failed
 	}
-	u.stopWrites(d)
+	u.stopWrites(on, d)
 	return damagedLog("rebuild", report).WithCause(failed)
 }
 

@@ -100,7 +100,7 @@ func (s *logScrub) pass(ctx context.Context) error {
 		r := sc.Report()
 		if d := r.Diverged(); d != nil {
 			s.set(func(st *memory.ScrubStatus) { st.Problem = d.Error() })
-			s.u.stopWrites(d)
+			s.u.stopWrites(stream, d)
 			return nil
 		}
 		s.set(func(st *memory.ScrubStatus) { st.Done = r.Tail.Seq })

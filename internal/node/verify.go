@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mneme/internal/eventlog"
+	"mneme/internal/events"
 	"mneme/internal/ingest"
 	"mneme/internal/projections"
 	"mneme/internal/storage"
@@ -20,11 +21,11 @@ import (
 func (u *upkeep) VerifyLog(ctx context.Context, progress func(done, total uint64)) (memory.VerifyReport, error) {
 	var report memory.VerifyReport
 	err := u.exclusive(func() error {
-		v := u.state.View()
+		v, on := u.state.View(), u.stream.Ref()
 		defer v.Close()
 		shard, d, err := verifyLog(ctx, u.stream, v, progress)
 		report.Shards = []memory.VerifyShard{shard}
-		u.stopWrites(d)
+		u.stopWrites(on, d)
 		return err
 	})
 	return report, err
@@ -49,11 +50,12 @@ func (u *upkeep) watchLog(ctx context.Context) {
 }
 
 func (u *upkeep) checkLog(ctx context.Context) {
+	on := u.stream.Ref()
 	err := u.replica.CheckLog(ctx)
 	var d *eventlog.DivergedError
 	switch {
 	case errors.As(err, &d):
-		u.stopWrites(d)
+		u.stopWrites(on, d)
 	case err != nil && ctx.Err() == nil:
 		u.cfg.Logger.Warn("log could not be checked", "err", err)
 	}
@@ -107,9 +109,10 @@ func damagedLog(what string, report memory.VerifyShard) *memory.Error {
 	return memory.Errorf(memory.CodeLogDiverged, "%s: the log is damaged: %s", what, first).WithHint("%s", report.Hint)
 }
 
-// stopWrites tells the replica of a divergence that was found while it runs.
-func (u *upkeep) stopWrites(d *eventlog.DivergedError) {
-	if d == nil || u.replica.Diverged() != nil {
+// stopWrites tells the replica of a divergence that was found while it runs,
+// in a stream that a repair may have replaced meanwhile.
+func (u *upkeep) stopWrites(on events.StreamRef, d *eventlog.DivergedError) {
+	if d == nil || on != u.stream.Ref() || u.replica.Diverged() != nil {
 		return
 	}
 	u.cfg.Logger.Error("log and state disagree, writes are stopped", "kind", d.Kind, "sequence", d.Seq, "detail", d.Detail, "hint", d.Hint)
