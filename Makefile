@@ -100,6 +100,10 @@ PAIRS ?= 10
 bench-compare: ## measure the working tree beside another revision, in turns; fails where it is worse (BASE=, PAIRS=)
 	$(GO) run ./bench/compare -base $(BASE) -pairs $(PAIRS) $(BENCHFLAGS)
 
+.PHONY: bench-encryption
+bench-encryption: ## measure what encrypting files costs: the working tree beside HEAD with its files in clear (PAIRS=)
+	$(GO) run ./bench/compare -base HEAD -patch bench/compare/testdata/files-in-clear.patch -pairs $(PAIRS) $(BENCHFLAGS)
+
 # What bench-search measures. A long run: SIZES=10000,100000,1000000 DIMS=384,768,1024
 SIZES ?= 10000,100000
 DIMS  ?= 384

@@ -15,11 +15,17 @@ import (
 // programs are those of one side.
 type programs struct{ memnode, memctl string }
 
-// buildBoth builds the programs of a revision and of the working tree below dir.
-func buildBoth(ctx context.Context, revision, dir string) (base, tree programs, err error) {
+// buildBoth builds the programs of a revision, changed by a patch if there is one,
+// and of the working tree below dir.
+func buildBoth(ctx context.Context, revision, patch, dir string) (base, tree programs, err error) {
 	source := filepath.Join(dir, "source")
 	if err := checkout(ctx, revision, source); err != nil {
 		return base, tree, err
+	}
+	if patch != "" {
+		if err := change(ctx, source, patch); err != nil {
+			return base, tree, err
+		}
 	}
 	if base, err = build(ctx, source, filepath.Join(dir, "base")); err != nil {
 		return base, tree, err
@@ -39,6 +45,23 @@ func build(ctx context.Context, source, into string) (programs, error) {
 		return programs{}, fmt.Errorf("build %s: %w\n%s", source, err, out)
 	}
 	return programs{memnode: filepath.Join(into, "memnode"), memctl: filepath.Join(into, "memctl")}, nil
+}
+
+// change applies a patch to the files in a folder, whatever repository that lies in.
+func change(ctx context.Context, source, patch string, options ...string) error {
+	patch, err := filepath.Abs(patch)
+	if err != nil {
+		return err
+	}
+	if source, err = filepath.Abs(source); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "git", append(append([]string{"apply"}, options...), patch)...)
+	cmd.Dir, cmd.Env = source, append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(source))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("git apply %s: %w\n%s", patch, err, out)
+	}
+	return nil
 }
 
 // checkout writes the files of a revision into a new folder; the repository does

@@ -28,6 +28,19 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// TestPatchesApply fails when the sources that a patch changes have moved on.
+func TestPatchesApply(t *testing.T) {
+	patches, err := filepath.Glob("testdata/*.patch")
+	if err != nil || len(patches) == 0 {
+		t.Fatal(patches, err)
+	}
+	for _, patch := range patches {
+		if err := change(t.Context(), filepath.Join("..", ".."), patch, "--check"); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // pairsOf makes pairs in which every metric of the tree is a multiple of the base's.
 func pairsOf(ratios ...float64) []pair {
 	out := make([]pair, len(ratios))

@@ -1,5 +1,5 @@
 // Command compare measures two revisions of memnode against each other: the one
-// that -base names, and the working tree.
+// that -base names, changed by -patch if that is given, and the working tree.
 //
 // Both are built, and every pair runs both, each on an empty folder of its own, one
 // right after the other and in turns the first, so that what else the machine does
@@ -28,6 +28,7 @@ const timeLimit = 6 * time.Hour
 
 type options struct {
 	base      string
+	patch     string
 	pairs     int
 	records   int
 	requests  int
@@ -45,6 +46,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs := opt.output.Flags("compare", stderr)
 	opt.output.JSON(fs)
 	fs.StringVar(&opt.base, "base", "", "revision of git to compare the working tree with")
+	fs.StringVar(&opt.patch, "patch", "", "patch that changes the base before it is built")
 	fs.IntVar(&opt.pairs, "pairs", 10, "pairs of runs")
 	fs.IntVar(&opt.records, "records", 20_000, "captures by REST in each run")
 	fs.IntVar(&opt.requests, "requests", 5_000, "captures by NATS in each run")
@@ -80,7 +82,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		return err
 	}
 	say("texts: %s; building %s and the working tree", texts.From, opt.base)
-	base, tree, err := buildBoth(ctx, opt.base, dir)
+	base, tree, err := buildBoth(ctx, opt.base, opt.patch, dir)
 	if err != nil {
 		return err
 	}

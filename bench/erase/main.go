@@ -111,11 +111,8 @@ func (b *bench) measure(ctx context.Context) error {
 	}
 	defer done()
 	b.client = c
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
 	step := none
 	b.step.Store(&step)
-	go b.watch(ctx)
 	if err := b.fill(ctx); err != nil {
 		return err
 	}

@@ -73,6 +73,8 @@ func (b *bench) capture(ctx context.Context, namespace string, n int) error {
 
 // rest waits until the vectors are in the graph, so that only erasing works.
 func (b *bench) rest(ctx context.Context) error {
+	began := time.Now()
+	defer func() { b.say("at rest after %.0f s", time.Since(began).Seconds()) }()
 	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); {
 		before, err := proc.OwnCPU()
 		if err != nil {
@@ -98,7 +100,7 @@ func (b *bench) watch(ctx context.Context) {
 			step = status.Shards[0].Erasing.Step
 		}
 		b.step.Store(&step)
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond)
 	}
 }
 
@@ -179,6 +181,9 @@ func (b *bench) erasures(ctx context.Context, kind erasing) error {
 
 // during searches while begin erases and until nothing is owed.
 func (b *bench) during(ctx context.Context, begin func() error) ([]sample, time.Duration, error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go b.watch(ctx)
 	began, done := time.Now(), make(chan struct{})
 	var took time.Duration
 	var failed error

@@ -50,15 +50,12 @@ type StreamRef struct {
 // IsZero reports whether it names no stream.
 func (r StreamRef) IsZero() bool { return r == StreamRef{} }
 
-// maxEpochLeap bounds how many epochs a frame may pass over. Each is a stream
-// that was reserved and given up before anything was written to it.
-const maxEpochLeap = 1000
-
 // EpochOf reads the epoch.began that a frame begins with: the stream that begins
-// with the frame's epoch. A frame of the epoch after `last`, or a later one, that
-// begins otherwise is not valid.
+// with the frame's epoch. A frame of an epoch after `last` that begins otherwise is
+// not valid. Numbers may be passed over: a reserved stream is given up before
+// anything was written to it, and a restore takes its number from the clock.
 func EpochOf(f *Frame, last uint32) (StreamRef, bool) {
-	if f.Epoch <= last || f.Epoch-last > maxEpochLeap {
+	if f.Epoch <= last {
 		return StreamRef{}, false
 	}
 	e, err := DecodeEnvelope(f.Events[0])

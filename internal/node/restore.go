@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -183,9 +184,7 @@ func (c *core) restoreFrom(ctx context.Context, logPath string, total uint64, ep
 	if err := c.openLog(ctx, func(_, _, _ string) bool { return false }); err != nil {
 		return out, err
 	}
-	// What was written after the backup is lost, and its positions are not to be
-	// given out again.
-	if err := (streams{c}).begin(ctx, epoch+1); err != nil {
+	if err := (streams{c}).begin(ctx, restoredEpoch(epoch, c.cfg.Now())); err != nil {
 		return out, err
 	}
 	f, err := c.cfg.FS.Open(logPath)
@@ -216,6 +215,21 @@ func (c *core) restoreFrom(ctx context.Context, logPath string, total uint64, ep
 	h, err := v.Hash()
 	cur := v.Cursor()
 	return memory.RebuildShard{ID: shard0, Position: cur.Position().String(), StateHash: h.String(), Events: cur.Events}, err
+}
+
+// firstRestore is the time from which the epochs of restored logs are counted.
+var firstRestore = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// restoredEpoch is the epoch of a log that was restored from a backup whose last
+// epoch is the given one. What was written after the backup is lost, also what an
+// earlier restore of it led to, and none of those positions are to be given out
+// again. Nothing is left that tells how many there were, so the epoch is the time in
+// seconds.
+func restoredEpoch(last uint32, now time.Time) uint32 {
+	if seconds := now.Sub(firstRestore) / time.Second; seconds > time.Duration(last) && seconds < math.MaxInt32 {
+		return uint32(seconds)
+	}
+	return last + 1
 }
 
 // restoreNode writes node.json with the backup's cluster id.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -381,4 +382,59 @@ func keepKeysPrivate(dir string) error {
 		err = errors.Join(err, os.Chmod(name, 0o600))
 	}
 	return err
+}
+
+// TestRestoringTwiceGivesPositionsOutOnce: both restores of one backup began the
+// epoch after the backup's, so the positions of the first one named other memories
+// of the second.
+func TestRestoringTwiceGivesPositionsOutOnce(t *testing.T) {
+	dir, _ := filled(t)
+	out := t.TempDir()
+	log, keys := filepath.Join(out, "log"), filepath.Join(out, "keys")
+	if _, err := (Offline{Config: quiet("")}).Backup(t.Context(), dir, log, keys, nil); err != nil {
+		t.Fatal(err)
+	}
+	restored := func(at time.Time) *Node {
+		cfg := quiet("")
+		cfg.Now = func() time.Time { return at }
+		to := filepath.Join(t.TempDir(), "new")
+		if _, err := (Offline{Config: cfg}).Restore(t.Context(), to, log, keys, nil); err != nil {
+			t.Fatal(err)
+		}
+		return open(t, quiet(to))
+	}
+	now := time.Now()
+	first := restored(now)
+	lost := must(t, first, "written after the first restore, and then lost")
+	shut(t, first)
+	second := restored(now.Add(time.Second))
+	kept := must(t, second, "written after the second restore")
+	must(t, second, "and another one, so that the log goes on as far as it did")
+	search := func(after string) error {
+		_, err := second.reads.Search(t.Context(), memory.Access{Namespace: "default", AtLeast: after}, memory.SearchRequest{Query: "restore"})
+		return err
+	}
+	if err := search(lost.Position); memory.CodeOf(err) != memory.CodeLostPosition {
+		t.Errorf("at %s, which was lost: %v", lost.Position, err)
+	}
+	if err := search(kept.Position); err != nil {
+		t.Errorf("at %s: %v", kept.Position, err)
+	}
+}
+
+func TestEpochOfARestoredLog(t *testing.T) {
+	for _, tt := range []struct {
+		last, want uint32
+		now        time.Time
+	}{
+		{3, 60, firstRestore.Add(time.Minute)},
+		{60, 61, firstRestore.Add(time.Minute)},
+		{99, 100, firstRestore.Add(time.Minute)},              // a repair followed
+		{3, 4, firstRestore.Add(-time.Hour)},                  // a clock that goes wrong
+		{3, 4, firstRestore.Add(math.MaxInt32 * time.Second)}, // another one
+	} {
+		if got := restoredEpoch(tt.last, tt.now); got != tt.want {
+			t.Errorf("after epoch %d, at %s: %d", tt.last, tt.now, got)
+		}
+	}
 }

@@ -236,6 +236,6 @@ func (t *tx) position(at Ref) events.Position {
 // original is the position of an event of any epoch, as it was first given out.
 func (t *tx) original(at Ref) events.Position {
 	p := t.position(at)
-	p.Epoch = t.log.epochs.of(at.Seq)
+	p.Epoch = t.log.epochs.Of(at.Seq)
 	return p
 }

@@ -14,29 +14,7 @@ import (
 type eventLog struct {
 	defaults
 	t      *tx
-	epochs epochStarts
-}
-
-// epochStarts are the first sequences of the epochs from 1 on; 0 for one that was
-// passed over. They are not changed in place.
-type epochStarts []uint64
-
-// of finds the epoch in which a sequence was written.
-func (e epochStarts) of(seq uint64) uint32 {
-	for i := len(e); i > 0; i-- {
-		if e[i-1] != 0 && e[i-1] <= seq {
-			return uint32(i)
-		}
-	}
-	return 0
-}
-
-// with adds the start of an epoch.
-func (e epochStarts) with(epoch uint32, seq uint64) epochStarts {
-	out := make(epochStarts, max(len(e), int(epoch)))
-	copy(out, e)
-	out[epoch-1] = seq
-	return out
+	epochs Epochs
 }
 
 var logRows = declaration{
@@ -45,7 +23,7 @@ var logRows = declaration{
 		{prefix: prefixMeta, key: "'c' | 'e'", holds: "c: the cursor; e: sequence of the last event that erased something, 8"},
 		{prefix: prefixFrame, key: "seq8", holds: "01 and the frame's header, or 00 and a void message"},
 		{prefix: prefixEnvelope, key: "seq8 index4", holds: "the sealed event, verbatim"},
-		{prefix: prefixEpoch, key: "epoch4", holds: "first sequence of the epoch, 8"},
+		{prefix: prefixEpoch, key: "epoch4", holds: "first sequence of the epoch, 8; none for epoch 0, nor for one that was passed over"},
 		{prefix: prefixQuarantine, key: "seq8 index4", holds: "code of a quarantined event"},
 	},
 	sections: []section{{tag: sectionCode,
@@ -70,11 +48,11 @@ const (
 )
 
 // frame keeps what a frame has besides its events. If it opens an epoch, positions
-// of the former one stay valid up to here; epochs that it passes over hold nothing.
+// of the former one stay valid up to here.
 func (l *eventLog) frame(seq uint64, f *events.Frame) error {
-	for epoch := l.t.cursor.Epoch + 1; epoch <= f.Epoch; epoch++ {
-		l.epochs = l.epochs.with(epoch, seq)
-		if err := l.t.b.Set(epochKey(epoch), be64(nil, seq), nil); err != nil {
+	if f.Epoch > l.t.cursor.Epoch {
+		l.epochs = l.epochs.with(f.Epoch, seq)
+		if err := l.t.b.Set(epochKey(f.Epoch), be64(nil, seq), nil); err != nil {
 			return err
 		}
 	}

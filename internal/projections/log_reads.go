@@ -47,22 +47,13 @@ func frameOf(rows pebble.Reader, get func(key []byte) ([]byte, error), seq uint6
 	return events.JoinFrame(row[1:], evs)
 }
 
-// EpochStart is the first sequence of an epoch; epoch 0 starts at 1.
-func (v logReads) EpochStart(epoch uint32) (uint64, bool, error) {
-	switch starts := v.p.epochs; {
-	case epoch == 0:
-		return 1, true, nil
-	case int(epoch) > len(starts) || starts[epoch-1] == 0:
-		return 0, false, nil
-	default:
-		return starts[epoch-1], true, nil
-	}
-}
+// Epochs are the log's epochs. The caller must not change them.
+func (v logReads) Epochs() Epochs { return v.p.epochs }
 
 // PositionOf is the public position of an event, in the epoch in which it was
 // written.
 func (v logReads) PositionOf(at Ref) (events.Position, error) {
-	return events.Position{Shard: v.p.cursor.Shard, Epoch: v.p.epochs.of(at.Seq), Seq: at.Seq, Index: at.Index}, nil
+	return events.Position{Shard: v.p.cursor.Shard, Epoch: v.p.epochs.Of(at.Seq), Seq: at.Seq, Index: at.Index}, nil
 }
 
 // Quarantined visits the events that could not be understood, oldest first.

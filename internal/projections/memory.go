@@ -12,7 +12,7 @@ import (
 // partition that every read and every fold needs. It never changes; each commit
 // publishes the next one.
 type memory struct {
-	epochs     epochStarts                   // log
+	epochs     Epochs                        // log
 	names      table[string, events.ID]      // directory: living namespaces by name
 	entries    table[events.ID, Entry]       // directory
 	hashes     table[events.ID, StateHash]   // facts

@@ -72,9 +72,12 @@ func TestEpochIsReservedOnce(t *testing.T) {
 	}
 	v := s.View()
 	defer v.Close()
-	for epoch := uint32(1); epoch <= 5; epoch++ {
-		if start, ok, err := v.EpochStart(epoch); start != 2 || !ok || err != nil {
-			t.Errorf("epoch %d begins at %d, %v, %v", epoch, start, ok, err)
+	for epoch := range uint32(5) {
+		if next, ok := v.Epochs().After(epoch); !ok || next != (projections.EpochStart{Epoch: 5, Seq: 2}) {
+			t.Errorf("after epoch %d comes %v, %v", epoch, next, ok)
 		}
+	}
+	if next, ok := v.Epochs().After(5); ok {
+		t.Errorf("after the last epoch comes %v", next)
 	}
 }

@@ -440,12 +440,7 @@ func (x *transcript) showAll(v *projections.View, say func(string, ...any)) {
 		say("quarantined %d.%d: %s", at.Seq, at.Index, code)
 		return nil
 	}))
-	for epoch := uint32(1); ; epoch++ {
-		start, ok, err := v.EpochStart(epoch)
-		must(x.t, err)
-		if !ok {
-			return
-		}
-		say("epoch %d starts at %d", epoch, start)
+	for _, began := range v.Epochs() {
+		say("epoch %d starts at %d", began.Epoch, began.Seq)
 	}
 }

@@ -64,7 +64,7 @@ func (w *twin) message(b []byte) {
 	valid := err == nil && f.Seq == w.seq && f.Previous == w.chain && f.Term >= w.term && f.Shard == 0
 	if valid && f.Epoch != w.epoch {
 		first, err := events.DecodeEnvelope(f.Events[0])
-		valid = f.Epoch > w.epoch && f.Epoch <= w.epoch+1000 && err == nil && first.Type == events.TypeEpochBegan
+		valid = f.Epoch > w.epoch && err == nil && first.Type == events.TypeEpochBegan
 	}
 	w.chain = events.NextChain(w.chain, w.seq, b)
 	if !valid {

@@ -92,10 +92,7 @@ func (f *follower) next(ctx context.Context) (batch []memory.Event, more bool, e
 		return nil, false, memory.NoNamespace(f.capability.Namespace())
 	}
 	f.deleted = info.Deleted
-	positions, err := f.s.opt.Views.Positions(v)
-	if err != nil {
-		return nil, false, err
-	}
+	positions := f.s.opt.Views.Positions(v)
 	scanned := 0
 	err = v.Audit(f.capability.NamespaceID(), f.after, func(row projections.AuditRow) (bool, error) {
 		if len(batch) == eventBatch || scanned == 16*eventBatch {
@@ -188,10 +185,7 @@ func (s *Service) FeedEvents(a *projections.Applied, wanted func(subject string)
 }
 
 func (s *Service) feed(v *projections.View, a *projections.Applied, wanted func(string) bool, yield func(string, memory.Event) error) error {
-	positions, err := s.opt.Views.Positions(v)
-	if err != nil {
-		return fmt.Errorf("feed: %w", err)
-	}
+	positions := s.opt.Views.Positions(v)
 	var info projections.NamespaceInfo
 	ok := false
 	for i := range a.Events {
@@ -200,6 +194,7 @@ func (s *Service) feed(v *projections.View, a *projections.Applied, wanted func(
 			continue
 		}
 		if id := a.Events[i].Namespace; id != info.ID || !ok {
+			var err error
 			if info, ok, err = v.NamespaceByID(id); err != nil {
 				return fmt.Errorf("feed: %w", err)
 			}

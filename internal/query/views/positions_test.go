@@ -5,15 +5,32 @@ import (
 
 	"mneme/internal/events"
 	"mneme/internal/index/vector"
+	"mneme/internal/projections"
+	"mneme/memory"
 )
 
 func TestEpochs(t *testing.T) {
-	p := Positions{starts: []uint64{1, 4, 4, 9}}
-	if got := p.epoch(4); got != 2 {
-		t.Errorf("sequence 4 lies in epoch %d", got)
+	p := Positions{now: events.Position{Epoch: 1 << 30, Seq: 12}, epochs: projections.Epochs{{Epoch: 2, Seq: 4}, {Epoch: 1 << 30, Seq: 9}}}
+	for seq, epoch := range map[uint64]string{3: "p0.0.3.0", 4: "p0.2.4.0", 8: "p0.2.8.0", 9: "p0.1073741824.9.0"} {
+		if got := p.Of(projections.Ref{Seq: seq}); got != epoch {
+			t.Errorf("sequence %d is at %s", seq, got)
+		}
 	}
-	if err := p.Check(events.Position{}); err != nil {
-		t.Error(err)
+	for _, tt := range []struct {
+		epoch uint32
+		seq   uint64
+		code  memory.Code
+	}{
+		{0, 0, ""}, {0, 3, ""}, {0, 4, memory.CodeLostPosition},
+		{1, 3, ""}, {1, 4, memory.CodeLostPosition}, // passed over
+		{2, 8, ""}, {2, 9, memory.CodeLostPosition},
+		{3, 9, memory.CodeLostPosition}, {1<<30 - 1, 9, memory.CodeLostPosition}, // the epoch of another restore
+		{1 << 30, 20, ""}, {1<<30 + 1, 1, memory.CodeStalePosition},
+	} {
+		err := p.Check(events.Position{Epoch: tt.epoch, Seq: tt.seq})
+		if got := memory.CodeOf(err); err == nil && tt.code != "" || err != nil && got != tt.code {
+			t.Errorf("sequence %d of epoch %d: %v", tt.seq, tt.epoch, err)
+		}
 	}
 }
 

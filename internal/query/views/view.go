@@ -60,8 +60,8 @@ func (v *View) open(s *Views, namespace, as string) error {
 	if err != nil {
 		return fmt.Errorf("keys of namespace %s: %w", namespace, err)
 	}
-	v.Positions, err = s.Positions(v.State)
-	return err
+	v.Positions = s.Positions(v.State)
+	return nil
 }
 
 // Close releases the snapshot.
