@@ -96,11 +96,6 @@ func (t Type) OfSpace() bool {
 	return t == TypeSpaceBuilding || t == TypeSpaceSwitched || t == TypeSpaceDropped
 }
 
-// OfNamespace reports whether the type makes, changes or ends a namespace.
-func (t Type) OfNamespace() bool {
-	return t == TypeNamespaceCreated || t == TypeNamespaceChanged || t == TypeNamespaceDeleted
-}
-
 // Control reports whether the type is control and not a fact.
 func (t Type) Control() bool { return t == TypeLeaderBegan || t == TypeEpochBegan }
 

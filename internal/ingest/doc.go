@@ -11,6 +11,8 @@
 // up with the log, writes leader.began, and admits once that is applied. round is
 // a step function without I/O, clock or goroutines; loop drives it.
 //
+// Beside the writer, Backfill gives records the vectors that derivation did not.
+//
 // Invariants:
 //   - A caller is told "accepted" only when the log has the event, "applied"
 //     only when the state has it.

@@ -37,12 +37,7 @@ func newQueue(maxItems, maxBytes int) *queue {
 	return &queue{maxItems: maxItems, maxBytes: maxBytes, lanes: map[events.ID]*lane{}, wake: make(chan struct{}, 1)}
 }
 
-func (q *queue) signal() {
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
-}
+func (q *queue) signal() { signal(q.wake) }
 
 // push adds drafts of one namespace, all or none.
 func (q *queue) push(ns events.ID, drafts []*draft) error { return q.add(ns, drafts, false) }

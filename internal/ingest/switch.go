@@ -79,24 +79,42 @@ func (w *Writer) spacesOf(namespace string) (events.ID, *settings.Effective, err
 	return a.ns.ID, set, errors.Join(err, a.view.Close())
 }
 
+// settingsOf reads the present settings of a namespace; none are what one has that
+// was deleted.
+func (w *Writer) settingsOf(id events.ID) (set *settings.Effective, err error) {
+	v := w.opt.State.View()
+	defer func() { err = errors.Join(err, v.Close()) }()
+	ns, ok, err := v.NamespaceByID(id)
+	if err != nil || !ok {
+		return &settings.Effective{}, err
+	}
+	return w.opt.Book.Of(v, ns)
+}
+
 func (w *Writer) spaceEvent(ctx context.Context, t events.Type, ns events.ID, space embed.Space, compared *memory.SpaceComparison) (projections.EventResult, error) {
 	return w.submit(ctx, w.directoryDraft(t, ns, "", settings.SpaceEvent(space, compared)))
 }
 
+// lastRounds catch up with what was captured while spaces were compared.
+const lastRounds = 3
+
 // finish compares the spaces, catches up with what was captured meanwhile, and
 // switches.
-func (b *Builder) finish(ctx context.Context, ns projections.NamespaceInfo, set *settings.Effective, j *job) error {
-	b.phase(j, memory.PhaseComparing)
-	c, err := b.compare(ctx, ns.ID, set.Space, j.space)
+func (s *spaceWork) finish(ctx context.Context, j *job) error {
+	from, to := j.set.Space, j.space()
+	s.backfill.mu.Lock()
+	j.status.Phase = memory.PhaseComparing
+	s.backfill.mu.Unlock()
+	c, err := s.backfill.compare(ctx, j.ns, from, to)
 	if err != nil {
 		return fmt.Errorf("compare the spaces: %w", err)
 	}
-	if c.Sample > 0 && c.Recall < set.MinRecall {
+	if c.Sample > 0 && c.Recall < j.set.MinRecall {
 		return memory.Errorf(memory.CodeUnavailable, "a search of the new space finds %.2f of the nearest vectors, less than %.2f; to have it all the same: memctl namespace set %s %s=%.2f",
-			c.Recall, set.MinRecall, ns.Name, settings.MinRecall, c.Recall)
+			c.Recall, j.set.MinRecall, j.name, settings.MinRecall, c.Recall)
 	}
 	for range lastRounds {
-		n, end, err := b.fill(ctx, ns, j)
+		n, end, err := s.fill(ctx, j)
 		if err != nil {
 			return err
 		}
@@ -104,44 +122,77 @@ func (b *Builder) finish(ctx context.Context, ns projections.NamespaceInfo, set 
 			break
 		}
 	}
-	c.At, c.From, c.To = b.writer.opt.Now().UTC(), settings.InfoOf(set.Space), settings.InfoOf(j.space)
-	if c.Records, c.NewVectors, err = b.counts(ns.ID, j.space); err != nil {
+	c.At, c.From, c.To = s.writer.opt.Now().UTC(), settings.InfoOf(from), settings.InfoOf(to)
+	if c.Records, c.NewVectors, err = s.counts(j, to); err != nil {
 		return err
 	}
-	if _, c.OldVectors, err = b.counts(ns.ID, set.Space); err != nil {
+	if _, c.OldVectors, err = s.counts(j, from); err != nil {
 		return err
 	}
-	if missing := c.Records - min(c.Records, c.NewVectors+uint64(len(j.unembeddable))); missing > buildBatch {
+	if missing := c.Records - min(c.Records, c.NewVectors+uint64(len(j.unembeddable))); missing > batchVersions {
 		return nil // writers are ahead; the next step goes on
 	}
-	res, err := b.writer.spaceEvent(ctx, events.TypeSpaceSwitched, ns.ID, j.space, &c)
+	res, err := s.writer.spaceEvent(ctx, events.TypeSpaceSwitched, j.ns, to, &c)
 	if err != nil {
 		return err
 	}
 	if res.Outcome == projections.OutcomeApplied {
-		b.writer.opt.Logger.Info("a namespace has another embedder", "namespace", ns.Name, "from", set.Space.String(), "to", j.space.String(),
+		s.writer.opt.Logger.Info("a namespace has another embedder", "namespace", j.name, "from", from.String(), "to", to.String(),
 			"records", c.Records, "vectors", c.NewVectors, "recall", c.Recall, "agreement", c.Agreement)
 	}
 	return nil // anything else: it was cancelled meanwhile
 }
 
+// left is how many records lack vectors that they could have.
+func (s *spaceWork) left(j *job) (uint64, error) {
+	records, done, err := s.counts(j, j.space())
+	return records - min(records, done+uint64(len(j.unembeddable))), err
+}
+
+func (s *spaceWork) counts(j *job, space embed.Space) (records, done uint64, err error) {
+	v := s.writer.opt.State.View()
+	defer func() { err = errors.Join(err, v.Close()) }()
+	done, err = v.SpaceRecords(j.ns, settings.KeyOf(space))
+	return v.NamespaceTotals(j.ns).Records, done, err
+}
+
 // dropKept drops the spaces that were kept long enough and returns how long the
-// next one has.
-func (b *Builder) dropKept(ctx context.Context, ns projections.NamespaceInfo, set *settings.Effective) time.Duration {
-	wait := idleRound
+// next one has, a minute at most.
+func (w *Writer) dropKept(ctx context.Context) time.Duration {
+	v := w.opt.State.View()
+	list, err := v.Namespaces()
+	if err = errors.Join(err, v.Close()); err != nil {
+		w.opt.Logger.Warn("kept spaces could not be looked at", "err", err)
+	}
+	wait := lookAgain
+	for _, ns := range list {
+		if len(ns.Kept) == 0 {
+			continue
+		}
+		left, err := w.dropKeptOf(ctx, ns)
+		if err != nil {
+			w.opt.Logger.Warn("a kept space was not dropped", "namespace", ns.Name, "err", err)
+		}
+		wait = min(wait, left)
+	}
+	return wait
+}
+
+func (w *Writer) dropKeptOf(ctx context.Context, ns projections.NamespaceInfo) (wait time.Duration, err error) {
+	set, err := w.settingsOf(ns.ID)
+	if err != nil {
+		return lookAgain, err
+	}
+	wait = lookAgain
 	for _, k := range set.Kept {
-		left := time.Unix(0, k.Since).Add(set.KeepOld).Sub(b.writer.opt.Now())
-		if left > 0 {
+		if left := time.Unix(0, k.Since).Add(set.KeepOld).Sub(w.opt.Now()); left > 0 {
 			wait = min(wait, left)
 			continue
 		}
-		res, err := b.writer.spaceEvent(ctx, events.TypeSpaceDropped, ns.ID, k.Space, nil)
-		switch {
-		case err != nil:
-			b.writer.opt.Logger.Warn("a kept space was not dropped", "namespace", ns.Name, "space", k.Space.String(), "err", err)
-		case res.Outcome == projections.OutcomeApplied:
-			b.writer.opt.Logger.Info("a kept space was dropped", "namespace", ns.Name, "space", k.Space.String())
+		res, dropErr := w.spaceEvent(ctx, events.TypeSpaceDropped, ns.ID, k.Space, nil)
+		if err = errors.Join(err, dropErr); dropErr == nil && res.Outcome == projections.OutcomeApplied {
+			w.opt.Logger.Info("a kept space was dropped", "namespace", ns.Name, "space", k.Space.String())
 		}
 	}
-	return wait
+	return wait, err
 }

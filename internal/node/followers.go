@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"sync/atomic"
 
+	"mneme/internal/ingest"
 	"mneme/internal/projections"
 	"mneme/internal/query/views"
 )
@@ -12,11 +13,11 @@ import (
 // followers are what the node keeps in memory beside the state, and whoever else has
 // to hear of what is applied.
 type followers struct {
-	views  *views.Views
-	feed   *feed
-	filler *filler
-	erased func() // a namespace was deleted
-	log    *slog.Logger
+	views    *views.Views
+	feed     *feed
+	backfill *ingest.Backfill
+	erased   func() // a namespace was deleted
+	log      *slog.Logger
 
 	voids atomic.Uint64 // frames found void since the start
 }
@@ -29,7 +30,7 @@ func (f *followers) OnApply(a *projections.Applied) {
 	f.views.OnApply(a)
 	f.countVoid(a)
 	f.feed.push(a)
-	f.filler.applied(a)
+	f.backfill.Wake()
 	if len(a.Dropped) > 0 || a.Erased {
 		f.erased()
 	}

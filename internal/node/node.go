@@ -186,9 +186,9 @@ func (n *Node) openQuery(context.Context) error {
 	if err != nil {
 		return err
 	}
-	fill := &filler{source: n.embedders, compare: v.CompareSpaces}
-	n.followers = &followers{views: v, feed: newFeed(q, n.nats.Wanted), filler: fill, erased: n.eraser.Wake, log: n.cfg.Logger}
-	n.reads = &reads{query: q, filler: fill}
+	backfill := ingest.NewBackfill(n.embedders, v.CompareSpaces)
+	n.followers = &followers{views: v, feed: newFeed(q, n.nats.Wanted), backfill: backfill, erased: n.eraser.Wake, log: n.cfg.Logger}
+	n.reads = &reads{query: q, backfill: backfill}
 	n.writes = &writes{shard: n.replica, reads: n.reads, embedders: n.embedders, embedder: n.cfg.Embedder, draining: &n.draining}
 	return nil
 }
@@ -213,7 +213,7 @@ func (n *Node) openWriting(ctx context.Context) error {
 	}
 	n.replica.SetDiverged(found)
 	n.onClose("writing", func(ctx context.Context) error { n.replica.Stop(ctx); return nil })
-	if err := n.replica.Start(ctx, n.followers, n.followers.feed, n.followers.filler); err != nil {
+	if err := n.replica.Start(ctx, n.followers, n.followers.feed, n.followers.backfill); err != nil {
 		return err
 	}
 	if err := n.replica.WaitWriter(ctx); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"mneme/internal/ingest"
 	"mneme/internal/query"
 	"mneme/internal/query/views"
 	"mneme/memory"
@@ -15,8 +16,8 @@ const atLeastWait = 5 * time.Second
 
 // reads answers the transports' reads.
 type reads struct {
-	query  *query.Service
-	filler *filler // knows how far a change of an embedder is
+	query    *query.Service
+	backfill *ingest.Backfill // knows how far a change of an embedder is
 }
 
 // read authorises, waits for freshness, reads, and closes.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"mneme/internal/embed"
-	"mneme/internal/projections"
 	"mneme/internal/settings"
 	"mneme/memory"
 )
@@ -23,7 +22,7 @@ func (n *reads) Embedder(ctx context.Context, namespace string) (memory.Embedder
 		return st, err
 	}
 	b := st.Building
-	at, ok := n.filler.status(id)
+	at, ok := n.backfill.Status(id)
 	if !ok || at.Space.ID() != b.Embedder.Space {
 		return st, nil
 	}
@@ -128,16 +127,6 @@ func (n *writes) CancelSwitch(ctx context.Context, namespace string) (memory.Emb
 		return memory.EmbedderStatus{}, err
 	}
 	return n.reads.Embedder(ctx, namespace)
-}
-
-// changesSpaces reports whether the builder has to look.
-func changesSpaces(a *projections.Applied) bool {
-	for i := range a.Events {
-		if t := a.Events[i].Row.Type; t.OfSpace() || t.OfNamespace() {
-			return true
-		}
-	}
-	return false
 }
 
 // checkSwitches looks at the changes of embedders that are under way.

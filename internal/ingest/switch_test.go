@@ -24,10 +24,14 @@ type found struct {
 	recall atomic.Int64 // in hundredths
 	calls  atomic.Int64
 	err    error
+	poor   events.ID // the namespace in which nothing is found
 }
 
-func (f *found) compare(_ context.Context, _ events.ID, _, _ embed.Space) (memory.SpaceComparison, error) {
+func (f *found) compare(_ context.Context, ns events.ID, _, _ embed.Space) (memory.SpaceComparison, error) {
 	f.calls.Add(1)
+	if ns == f.poor {
+		return memory.SpaceComparison{Sample: 5}, f.err
+	}
 	return memory.SpaceComparison{Sample: 5, Recall: float64(f.recall.Load()) / 100, Agreement: 0.5}, f.err
 }
 
@@ -58,12 +62,17 @@ func (w *world) build(space embed.Space, begins bool) {
 	}
 }
 
-// spaces is what team-a's settings and rows say.
 func (w *world) spaces() (*settings.Effective, projections.Totals, func(embed.Space) uint64) {
+	w.t.Helper()
+	return w.spacesOf("team-a")
+}
+
+// spacesOf is what a namespace's settings and rows say.
+func (w *world) spacesOf(namespace string) (*settings.Effective, projections.Totals, func(embed.Space) uint64) {
 	w.t.Helper()
 	v := w.state.View()
 	defer v.Close()
-	info, ok, err := v.Namespace("team-a")
+	info, ok, err := v.Namespace(namespace)
 	if err != nil || !ok {
 		w.t.Fatalf("%v %v", ok, err)
 	}
@@ -83,31 +92,33 @@ func (w *world) spaces() (*settings.Effective, projections.Totals, func(embed.Sp
 }
 
 // turn makes rounds until cond holds.
-func turn(t *testing.T, b *Builder, rounds int, cond func() bool) {
+func turn(t *testing.T, b *stepped, rounds int, cond func() bool) {
 	t.Helper()
 	for range rounds {
 		if cond() {
 			return
 		}
-		b.round(context.Background())
+		b.round()
 	}
 	if !cond() {
-		t.Fatalf("%d rounds did not do: %+v", rounds, b.jobs)
+		t.Fatalf("%d rounds did not do: %v", rounds, b.errors())
 	}
 }
 
-func (w *world) switchedTo(space embed.Space) func() bool {
-	return func() bool { set, _, _ := w.spaces(); return set.Space == space }
+func (w *world) switchedTo(space embed.Space) func() bool { return w.switched("team-a", space) }
+
+func (w *world) switched(namespace string, space embed.Space) func() bool {
+	return func() bool { set, _, _ := w.spacesOf(namespace); return set.Space == space }
 }
 
-func TestBuilderSwitches(t *testing.T) {
+func TestSwitch(t *testing.T) {
 	m, f := newModel(), good()
-	w := switching(t, m, 3*buildBatch)
+	w := switching(t, m, 3*batchVersions)
 	w.capture("team-a", memory.Capture{Text: "captured meanwhile"})
-	b := newBuilder(w.writer, m, f.compare)
-	b.round(context.Background())
+	b := w.stepped(m, f)
+	b.round()
 	set, _, count := w.spaces()
-	if n := count(m.space); set.Next != m.space || n != buildBatch {
+	if n := count(m.space); set.Next != m.space || n != batchVersions {
 		t.Errorf("%d records after one round, %+v", n, set)
 	}
 	if st, ok := b.Status(w.id()); !ok || st.Phase != memory.PhaseFilling || st.Space != m.space || st.Rate <= 0 || st.Err != "" {
@@ -124,27 +135,28 @@ func TestBuilderSwitches(t *testing.T) {
 	if set.Raw[settings.EmbedderProvider] != m.space.Provider || len(set.Kept) != 1 {
 		t.Errorf("%+v", set)
 	}
-	b.round(context.Background())
+	b.round()
 	if _, ok := b.Status(w.id()); ok {
 		t.Error("the job is still there")
 	}
-	// A capture now gets its vector from the attacher, as any other.
+	// A capture now waits for its vector, as any other.
 	w.capture("team-a", memory.Capture{Text: "afterwards"})
 	if w.pending() != 1 {
 		t.Errorf("%d pending", w.pending())
 	}
-	a := stepped(w, m)
-	if _, err := a.round(context.Background()); err != nil || w.pending() != 0 {
-		t.Errorf("%v, %d pending", err, w.pending())
+	if b.round(); w.pending() != 0 {
+		t.Errorf("%v, %d pending", b.errors(), w.pending())
 	}
 	w.refold()
 }
 
-func (w *world) id() events.ID {
+func (w *world) id() events.ID { return w.idOf("team-a") }
+
+func (w *world) idOf(namespace string) events.ID {
 	w.t.Helper()
 	v := w.state.View()
 	defer v.Close()
-	info, ok, err := v.Namespace("team-a")
+	info, ok, err := v.Namespace(namespace)
 	if err != nil || !ok {
 		w.t.Fatalf("%v %v", ok, err)
 	}
@@ -199,40 +211,40 @@ func TestBuildSpaceRefusals(t *testing.T) {
 // where it stopped, also on the next leader.
 func TestProviderDiesMidway(t *testing.T) {
 	m, f := newModel(), good()
-	w := switching(t, m, 2*buildBatch+5)
-	b := newBuilder(w.writer, m, f.compare)
-	b.round(context.Background())
+	w := switching(t, m, 2*batchVersions+5)
+	b := w.stepped(m, f)
+	b.round()
 	m.down.Store(true)
 	at := time.Now()
 	w.now = func() time.Time { return at }
-	b.round(context.Background())
+	b.round()
 	st, _ := b.Status(w.id())
-	if st.Phase != memory.PhaseWaiting || !strings.Contains(st.Err, "refused") || !st.ErrAt.Equal(at) || !st.RetryAt.Equal(at.Add(attachRetryMin)) {
+	if st.Phase != memory.PhaseWaiting || !strings.Contains(st.Err, "refused") || !st.ErrAt.Equal(at) || !st.RetryAt.Equal(at.Add(retrySoon)) {
 		t.Errorf("%+v", st)
 	}
 	calls := m.calls.Load()
-	b.round(context.Background()) // before its time
+	b.round() // before its time
 	if m.calls.Load() != calls {
 		t.Error("it was tried again at once")
 	}
 	for i := range 10 {
 		at = at.Add(time.Hour)
-		b.round(context.Background())
-		if st, _ := b.Status(w.id()); !st.RetryAt.Equal(at.Add(min(attachRetryMin<<(i+1), attachRetryMax))) {
+		b.round()
+		if st, _ := b.Status(w.id()); !st.RetryAt.Equal(at.Add(min(retrySoon<<(i+1), retryLate))) {
 			t.Errorf("try %d: next after %s", i, st.RetryAt.Sub(at))
 		}
 	}
 	w.capture("team-a", memory.Capture{Text: "captures go on"})
 	_, _, count := w.spaces()
-	if n := count(m.space); n != buildBatch {
+	if n := count(m.space); n != batchVersions {
 		t.Errorf("%d records", n)
 	}
 	m.down.Store(false)
 	m.away.Store(true) // not even opened, by another leader
 	w.stop()
 	w.mustStart()
-	b = newBuilder(w.writer, m, f.compare)
-	b.round(context.Background())
+	b = w.stepped(m, f)
+	b.round()
 	if st, _ := b.Status(w.id()); st.Phase != memory.PhaseWaiting {
 		t.Errorf("%+v", st)
 	}
@@ -263,7 +275,7 @@ func TestNothingToEmbed(t *testing.T) {
 	if err := w.keys.Destroy(env.Key); err != nil {
 		t.Fatal(err)
 	}
-	b := newBuilder(w.writer, m, f.compare)
+	b := w.stepped(m, f)
 	turn(t, b, 5, w.switchedTo(m.space))
 	set, info, count := w.spaces()
 	if count(m.space) != 3 || info.Records != 5 || set.Compared.NewVectors != 3 {
@@ -279,13 +291,13 @@ func TestLongTextsMakeSmallBatches(t *testing.T) {
 	w.mustStart()
 	w.namespace("team-a")
 	for i := range 9 {
-		w.capture("team-a", memory.Capture{Text: fmt.Sprint(i, strings.Repeat(" words and more", buildBytes/3/15))})
+		w.capture("team-a", memory.Capture{Text: fmt.Sprint(i, strings.Repeat(" words and more", batchBytes/3/15))})
 	}
 	w.build(m.space, true)
-	b := newBuilder(w.writer, m, f.compare)
+	b := w.stepped(m, f)
 	_, _, count := w.spaces()
 	for round, want := range []uint64{4, 8} { // each text is a little less than a third
-		b.round(context.Background())
+		b.round()
 		if got := count(m.space); got != want {
 			t.Errorf("round %d: %d records, want %d", round, got, want)
 		}
@@ -303,10 +315,10 @@ func TestPoorRecallIsNoSwitch(t *testing.T) {
 	m, f := newModel(), good()
 	w := switching(t, m, 3)
 	f.recall.Store(50)
-	b := newBuilder(w.writer, m, f.compare)
+	b := w.stepped(m, f)
 	at := time.Now()
 	w.now = func() time.Time { return at }
-	b.round(context.Background())
+	b.round()
 	st, _ := b.Status(w.id())
 	if set, _, _ := w.spaces(); set.Next != m.space || st.Phase != memory.PhaseWaiting || !strings.Contains(st.Err, "memctl namespace set team-a embedder.min_recall=0.50") {
 		t.Errorf("%+v %+v", set, st)
@@ -317,7 +329,7 @@ func TestPoorRecallIsNoSwitch(t *testing.T) {
 	}
 	f.err = errors.New("the sets are closed")
 	at = at.Add(time.Hour)
-	b.round(context.Background())
+	b.round()
 	if st, _ := b.Status(w.id()); !strings.Contains(st.Err, "compare the spaces: the sets are closed") {
 		t.Errorf("%+v", st)
 	}
@@ -336,12 +348,12 @@ func TestKeptSpaceIsDropped(t *testing.T) {
 	}
 	at := time.Now()
 	w.now = func() time.Time { return at }
-	b := newBuilder(w.writer, m, f.compare)
+	b := w.stepped(m, f)
 	turn(t, b, 3, w.switchedTo(m.space))
 	old, _, count := w.spaces()
 	at = at.Add(2*time.Hour - time.Second)
-	if rest := b.round(context.Background()); rest > 2*time.Second || count(old.Kept[0].Space) != 3 {
-		t.Errorf("rest of %s, %d records", rest, count(old.Kept[0].Space))
+	if wait := w.writer.dropKept(context.Background()); wait > 2*time.Second || count(old.Kept[0].Space) != 3 {
+		t.Errorf("wait of %s, %d records", wait, count(old.Kept[0].Space))
 	}
 	at = at.Add(time.Second + time.Millisecond)
 	refuse := true
@@ -353,15 +365,16 @@ func TestKeptSpaceIsDropped(t *testing.T) {
 	}
 	w.stop()
 	w.mustStart()
-	b = newBuilder(w.writer, m, f.compare)
-	b.round(context.Background())
+	w.writer.dropKept(context.Background())
 	if set, _, _ := w.spaces(); len(set.Kept) != 1 {
 		t.Error("it was dropped on a full disk")
 	}
 	refuse = false
-	b.round(context.Background())
-	if set, _, _ := w.spaces(); len(set.Kept) != 0 || count(old.Kept[0].Space) != 0 {
-		t.Errorf("%+v", set.Kept)
+	stop := w.work(m, f)
+	await(t, "it to be dropped", func() bool { set, _, _ := w.spaces(); return len(set.Kept) == 0 })
+	stop()
+	if n := count(old.Kept[0].Space); n != 0 {
+		t.Errorf("%d of its vectors are left", n)
 	}
 	w.refold()
 }
@@ -371,11 +384,12 @@ func TestKeptSpaceIsDropped(t *testing.T) {
 func TestBackWithinTheTime(t *testing.T) {
 	m, f := newModel(), good()
 	w := switching(t, m, 10)
-	b := newBuilder(w.writer, m, f.compare)
+	b := w.stepped(m, f)
 	old, _, count := w.spaces()
 	turn(t, b, 3, w.switchedTo(m.space))
 	w.capture("team-a", memory.Capture{Text: "while the model outside was in use"})
 	attached := w.attached()
+	m.down.Store(true) // nobody needs it any more
 	w.build(old.Space, true)
 	w.capture("team-a", memory.Capture{Text: "on the way back"})
 	turn(t, b, 3, w.switchedTo(old.Space))
@@ -405,7 +419,7 @@ func TestAttachedVectorsAreTheDerivedOnes(t *testing.T) {
 	w.capture("team-a", memory.Capture{Text: "the same words"})
 	w.build(local, true)
 	w.capture("team-a", memory.Capture{Text: "the same words"})
-	turn(t, newBuilder(w.writer, m, f.compare), 3, w.switchedTo(local))
+	turn(t, w.stepped(m, f), 3, w.switchedTo(local))
 	v := w.state.View()
 	defer v.Close()
 	var plain []string
@@ -424,9 +438,9 @@ func TestGoneMidway(t *testing.T) {
 	for _, how := range []string{"deleted", "cancelled"} {
 		t.Run(how, func(t *testing.T) {
 			m, f := newModel(), good()
-			w := switching(t, m, buildBatch+1)
-			b := newBuilder(w.writer, m, f.compare)
-			b.round(context.Background())
+			w := switching(t, m, batchVersions+1)
+			b := w.stepped(m, f)
+			b.round()
 			id := w.id()
 			var err error
 			if how == "deleted" {
@@ -437,7 +451,7 @@ func TestGoneMidway(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			b.round(context.Background())
+			b.round()
 			if _, ok := b.Status(id); ok || f.calls.Load() != 0 {
 				t.Errorf("the job goes on: %v, %d comparisons", ok, f.calls.Load())
 			}
@@ -449,6 +463,86 @@ func TestGoneMidway(t *testing.T) {
 			w.refold()
 		})
 	}
+}
+
+// TestTwoNamespacesSwitchAtATime: one provider that dies midway, and one space that
+// is not found good enough, are the trouble of their namespace alone.
+func TestTwoNamespacesSwitchAtATime(t *testing.T) {
+	for _, how := range []string{"a provider dies", "a comparison fails"} {
+		t.Run(how, func(t *testing.T) {
+			first, second := named("first"), named("second")
+			if how == "a comparison fails" {
+				second = first // the same embedder for both
+			}
+			w := switching(t, first, batchVersions+5)
+			w.namespace("team-b")
+			for i := range batchVersions + 5 {
+				w.capture("team-b", memory.Capture{Text: fmt.Sprintf("memory %d", i)})
+			}
+			if began, err := w.writer.BuildSpace(context.Background(), "team-b", second.space); err != nil || !began {
+				t.Fatal(began, err)
+			}
+			at := time.Now()
+			w.now = func() time.Time { return at }
+			f := good()
+			b := w.stepped(models{first, second}, f)
+			b.round()
+			for _, ns := range []string{"team-a", "team-b"} {
+				_, _, count := w.spacesOf(ns)
+				if st, ok := b.Status(w.idOf(ns)); !ok || st.Phase != memory.PhaseFilling || count(st.Space) != batchVersions {
+					t.Errorf("%s: %+v", ns, st)
+				}
+			}
+			if how == "a provider dies" {
+				first.down.Store(true)
+			} else {
+				f.poor = w.id()
+			}
+			turn(t, b, 3, w.switched("team-b", second.space))
+			if st, ok := b.Status(w.id()); !ok || st.Phase != memory.PhaseWaiting || st.Space != first.space || !st.RetryAt.After(at) {
+				t.Errorf("%+v %v", st, ok)
+			}
+			first.down.Store(false)
+			f.poor = events.ID{}
+			at = at.Add(retryLate)
+			turn(t, b, 3, w.switchedTo(first.space))
+			for _, ns := range []string{"team-a", "team-b"} {
+				if set, totals, count := w.spacesOf(ns); count(set.Space) != totals.Records || totals.Pending != 0 {
+					t.Errorf("%s: %+v", ns, totals)
+				}
+			}
+			w.refold()
+		})
+	}
+}
+
+// TestBuildingLeavesRoomForWriters: it rests as long as it worked, longer while
+// writers queue, and never long. Records that are waited for have no rest.
+func TestBuildingLeavesRoomForWriters(t *testing.T) {
+	m := newModel()
+	w := switching(t, m, 1)
+	s := &spaceWork{target: target{building: true}, writer: w.writer}
+	check := func(what string, took, want time.Duration) {
+		t.Helper()
+		if got := s.rest(took); got != want {
+			t.Errorf("%s: a rest of %s after %s, want %s", what, got, took, want)
+		}
+	}
+	check("idle", 100*time.Millisecond, 100*time.Millisecond)
+	check("at once", 0, restMin)
+	check("long", time.Minute, restMax)
+	resume, err := w.writer.Pause(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var writing sync.WaitGroup
+	writing.Go(func() { _, _ = w.try("team-a", memory.Capture{Text: "one"}) })
+	await(t, "it to be queued", func() bool { n, _ := w.writer.QueueDepth(); return n == 1 })
+	check("busy", 100*time.Millisecond, 400*time.Millisecond)
+	s.building = false
+	check("the current space", 100*time.Millisecond, 0)
+	resume()
+	writing.Wait()
 }
 
 // TestSpaceEventThatWasNotWritten: what derivation knows of spaces is what the
@@ -491,9 +585,9 @@ func TestSpaceEventThatWasNotWritten(t *testing.T) {
 	}
 }
 
-// TestBuilderBesideWriters: writers, revisions and forgets go on while spaces
+// TestSwitchesBesideWriters: writers, revisions and forgets go on while spaces
 // change under random faults of the log; afterwards nobody lacks a vector.
-func TestBuilderBesideWriters(t *testing.T) {
+func TestSwitchesBesideWriters(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	m, f := newModel(), good()
@@ -502,9 +596,7 @@ func TestBuilderBesideWriters(t *testing.T) {
 	w.mustStart()
 	w.namespace("team-a")
 	local, _, count := w.spaces()
-	b, a := NewBuilder(w.writer, m, f.compare), NewAttacher(w.writer, m)
-	wake := func() { a.Wake(); b.Wake() }
-	w.wake.Store(&wake)
+	end := w.work(m, f)
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	var failed atomic.Int64
@@ -548,8 +640,7 @@ func TestBuilderBesideWriters(t *testing.T) {
 	close(stop)
 	wg.Wait()
 	await(t, "the last vectors", func() bool { return w.pending() == 0 })
-	b.Close()
-	a.Close()
+	end()
 	_, info, _ := w.spaces()
 	if count(local.Space) != info.Records {
 		t.Errorf("%d of %d records have vectors", count(local.Space), info.Records)
