@@ -125,12 +125,21 @@ func (j *JetStream) create(ctx context.Context) error {
 		_, err := j.js.CreateStream(try, j.want())
 		cancel()
 		if err == nil || ctx.Err() != nil || !retryable(err) {
-			return err
+			return createError(err)
 		}
 		if err := pause(ctx, apiRetryPause); err != nil {
 			return err
 		}
 	}
+}
+
+// createError tells a server that has no room for a stream from other refusals.
+func createError(err error) error {
+	var api *jetstream.APIError
+	if errors.As(err, &api) && (errors.Is(ackMeaning(int(api.ErrorCode), api.Description), ErrNoSpace) || errors.Is(writeFault(api.Description), ErrNoSpace)) {
+		return fmt.Errorf("%w: %w", ErrNoSpace, err)
+	}
+	return err
 }
 
 func retryable(err error) bool {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 func TestParseAck(t *testing.T) {
@@ -392,5 +393,25 @@ func TestStreamWhoseRemovalWasKilled(t *testing.T) {
 		if _, err := fs.Stat(fs.PathDir(streams + test.files[0])); (err == nil) != test.stays {
 			t.Errorf("%v: %v", test.files, err)
 		}
+	}
+}
+
+// A server without room for a new stream said so in a form that nobody understood.
+func TestNoRoomForAStream(t *testing.T) {
+	for _, c := range []struct {
+		api  jetstream.APIError
+		full bool
+	}{
+		{jetstream.APIError{Code: 500, ErrorCode: 10047, Description: "insufficient storage resources available"}, true},
+		{jetstream.APIError{Code: 400, ErrorCode: 10002, Description: "resource limits exceeded for account"}, true},
+		{jetstream.APIError{Code: 500, ErrorCode: 10049, Description: "mkdir /data/streams/mneme-0-1: no space left on device"}, true},
+		{jetstream.APIError{Code: 400, ErrorCode: 10058, Description: "stream name already in use"}, false},
+	} {
+		if err := createError(&c.api); errors.Is(err, ErrNoSpace) != c.full || !strings.Contains(err.Error(), c.api.Description) {
+			t.Errorf("%v", err)
+		}
+	}
+	if err := createError(nats.ErrTimeout); err != nats.ErrTimeout {
+		t.Errorf("%v", err)
 	}
 }

@@ -21,6 +21,7 @@ import (
 type core struct {
 	cfg     Config
 	dir     *dataDir
+	space   *space
 	keys    *keyring.Keyring
 	files   *encfs.FS // for all that is derived; under the keyring's storage keys
 	book    *settings.Book
@@ -69,6 +70,7 @@ func (c *core) openDir(mustExist bool) error {
 		return err
 	}
 	c.dir = dir
+	c.space = &space{fs: c.cfg.FS, dir: dir.path, reserve: uint64(max(c.cfg.ReserveBytes, 0)), now: c.cfg.Now}
 	c.onClose("data directory", func(context.Context) error { return dir.close() })
 	keys, err := keyring.Open(keyring.Options{Dir: dir.keys(), AllowCreate: dir.fresh && !mustExist,
 		AllowNewStorage: !dir.has("shards"), Master: c.cfg.MasterKey, FS: c.cfg.FS, Log: c.cfg.Logger})

@@ -13,6 +13,7 @@ import (
 // space watches the free space below the data directory, asking at most twice
 // a second.
 type space struct {
+	fs      vfs.FS
 	dir     string
 	reserve uint64
 	now     func() time.Time
@@ -27,10 +28,16 @@ func (s *space) available() (free uint64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now := s.now(); s.at.IsZero() || now.Sub(s.at) > 500*time.Millisecond || now.Before(s.at) {
-		u, err := vfs.Default.GetDiskUsage(s.dir)
-		s.free, s.ok, s.at = u.AvailBytes, err == nil, now
+		s.free, s.ok = s.of(s.dir)
+		s.at = now
 	}
 	return s.free, s.ok
+}
+
+// of asks what is free where a directory lies.
+func (s *space) of(dir string) (free uint64, ok bool) {
+	u, err := s.fs.GetDiskUsage(dir)
+	return u.AvailBytes, err == nil
 }
 
 // startBytes is what must be free to start: the log's first frame of a term, the

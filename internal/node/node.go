@@ -32,7 +32,6 @@ type Node struct {
 	gate       *auth.Gate
 	embedders  *embedders
 	rejections *ingest.Rejections
-	space      *space
 	upkeep     *upkeep
 	eraser     *eraser
 	views      *views.Views
@@ -84,7 +83,6 @@ func (n *Node) open(ctx context.Context) error {
 	if err := n.openDir(false); err != nil {
 		return err
 	}
-	n.space = &space{dir: n.dir.path, reserve: uint64(max(n.cfg.ReserveBytes, 0)), now: n.cfg.Now}
 	if err := n.checkStartSpace(); err != nil {
 		return err
 	}

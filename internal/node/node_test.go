@@ -177,7 +177,7 @@ func TestNoSpaceRefusesWritesByEveryWayAndServesReads(t *testing.T) {
 }
 
 func TestStartWithoutSpaceIsRefused(t *testing.T) {
-	n := &Node{core: &core{dir: &dataDir{path: "d"}}, space: &space{reserve: 1, now: time.Now, at: time.Now(), ok: true, free: 0}}
+	n := &Node{core: &core{dir: &dataDir{path: "d"}, space: &space{reserve: 1, now: time.Now, at: time.Now(), ok: true, free: 0}}}
 	var e *StartError
 	if err := n.checkStartSpace(); !errors.As(err, &e) || e.Kind != StartOther || e.Hint == "" {
 		t.Errorf("%v", err)

@@ -19,7 +19,7 @@ import (
 //
 //  1. compare   what is still there with the state; a contradiction ends it
 //  2. adopt     what only the log holds into the state; flush the state
-//  3. reserve   the next stream through Raft; flush the state
+//  3. reserve   the next stream through Raft, if there is room for it; flush the state
 //  4. seal      the old stream, and adopt what got into it meanwhile
 //  5. fill      the reserved stream from the state
 //  6. begin     the epoch: its epoch.began makes the stream the state's
@@ -167,12 +167,9 @@ func (r *repair) run(ctx context.Context) (memory.RepairShard, error) {
 	if err := r.adopt(ctx); err != nil {
 		return out, err
 	}
-	r.step("reserve")
-	next := r.c.state.Cursor().Next
-	if !r.unfinished() {
-		if next, err = r.reserve(ctx); err != nil {
-			return out, fmt.Errorf("repair log: %w", err)
-		}
+	next, err := r.reserved(ctx)
+	if err != nil {
+		return out, fmt.Errorf("repair log: %w", err)
 	}
 	r.step("seal")
 	if err := r.c.stream.Seal(ctx); err != nil {
@@ -182,7 +179,7 @@ func (r *repair) run(ctx context.Context) (memory.RepairShard, error) {
 		return out, err
 	}
 	if err := r.fill(ctx, next); err != nil {
-		return out, fmt.Errorf("repair log: %w", err)
+		return out, fmt.Errorf("repair log: %w", r.outOfRoom(ctx, err))
 	}
 	out.Restored, out.Events, err = r.restored(missing)
 	return out, errors.Join(err, r.c.forgetDivergence())
@@ -274,6 +271,18 @@ func (r *repair) applyTail(ctx context.Context, last uint64) error {
 	return err
 }
 
+// reserved is the stream to be filled. It is reserved only if there is room for it.
+func (r *repair) reserved(ctx context.Context) (events.StreamRef, error) {
+	r.step("reserve")
+	if err := r.checkRoom(ctx); err != nil {
+		return events.StreamRef{}, err
+	}
+	if r.unfinished() {
+		return r.c.state.Cursor().Next, nil
+	}
+	return r.reserve(ctx)
+}
+
 // reserve agrees on the next stream, durably: before it is made, all replicas know
 // its name.
 func (r *repair) reserve(ctx context.Context) (events.StreamRef, error) {
@@ -336,6 +345,7 @@ func (r *repair) fillOne(ctx context.Context, next events.StreamRef) (*eventlog.
 			r.progress(at, total)
 		}
 	})
+	src.Frame = r.whileRoom(src.Frame)
 	return stream, errors.Join(eventlog.Fill(ctx, stream, src), done())
 }
 

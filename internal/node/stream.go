@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"mneme/internal/events"
 	"mneme/internal/ingest"
 	"mneme/internal/projections"
+	"mneme/memory"
 )
 
 // The log of a shard is one stream, until a repair puts another one in its place.
@@ -64,10 +66,15 @@ func (s streams) Prepare(ctx context.Context) (finished bool, d *eventlog.Diverg
 	}
 	s.c.cfg.Logger.Info("a repair of the log was interrupted and goes on")
 	if _, err := r.run(ctx); err != nil {
-		return false, &eventlog.DivergedError{Kind: eventlog.KindLost, Detail: fmt.Sprintf("a repair was interrupted and could not go on: %v", err),
-			Hint: "memctl log repair goes on with it"}
+		return false, interrupted(err)
 	}
 	return true, nil
+}
+
+// interrupted says that a repair is to be finished, and why it was not.
+func interrupted(why error) *eventlog.DivergedError {
+	return &eventlog.DivergedError{Kind: eventlog.KindLost, Detail: fmt.Sprintf("a repair was interrupted and could not go on: %v", why),
+		Hint: cmp.Or(memory.AsError(why).Hint, "memctl log repair goes on with it")}
 }
 
 // Begun removes the streams whose place the present one has taken, as the state

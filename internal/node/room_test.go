@@ -1,0 +1,228 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"mneme/internal/eventlog"
+	"mneme/memory"
+)
+
+// smallDisk says how much is free as a test wants it.
+type smallDisk struct {
+	vfs.FS
+	free atomic.Uint64
+}
+
+const (
+	enoughRoom = 1 << 40
+	keptFree   = 1 << 20 // the reserve
+)
+
+func newSmallDisk() *smallDisk {
+	d := &smallDisk{FS: vfs.Default}
+	d.free.Store(enoughRoom)
+	return d
+}
+
+func (d *smallDisk) GetDiskUsage(string) (vfs.DiskUsage, error) {
+	return vfs.DiskUsage{AvailBytes: d.free.Load(), TotalBytes: enoughRoom}, nil
+}
+
+func (d *smallDisk) config(dir string) Config {
+	cfg := quiet(dir)
+	cfg.FS, cfg.ReserveBytes = d, keptFree
+	return cfg
+}
+
+// noRoom checks that a repair ended for want of room, with the remedy, and that the
+// node goes on with the old stream alone.
+func noRoom(t *testing.T, n *Node, err error, hint string) {
+	t.Helper()
+	if e := memory.AsError(err); e == nil || e.Code != memory.CodeNoSpace || !strings.Contains(e.Hint, hint) || !strings.Contains(e.Hint, "memctl log repair") {
+		t.Fatalf("%v (%+v)", err, e)
+	}
+	if left, err := n.stream.Present(t.Context()); err != nil || len(left) != 1 || left[0].Epoch != 0 {
+		t.Errorf("the streams %v are there, %v", left, err)
+	}
+	if len(find(t, n, "harbour")) == 0 {
+		t.Error("reads are down")
+	}
+	_, err = capture(n, "must not be taken")
+	if e := memory.AsError(err); e == nil || e.Code != memory.CodeLogDiverged || !strings.Contains(e.Hint, "memctl log repair") {
+		t.Errorf("a write: %v", err)
+	}
+}
+
+// repairs has the log repaired, and checks that nothing is missing.
+func repairs(t *testing.T, n *Node, want memory.ShardStatus) {
+	t.Helper()
+	if _, err := n.operator.RepairLog(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := shardOf(t, n); got.Records != want.Records || got.Log.Diverged != "" {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	must(t, n, "life goes on")
+	sound(t, n)
+	if left, err := n.stream.Present(t.Context()); err != nil || !slices.Contains(left, n.stream.Ref()) || len(left) != 1 {
+		t.Errorf("the streams %v are there, %v", left, err)
+	}
+}
+
+// TestRepairDidNotLookForRoom: it reserved a stream, sealed the old one and wrote
+// until the disk was full.
+func TestRepairDidNotLookForRoom(t *testing.T) {
+	dir, want := rotten(t, 7)
+	disk := newSmallDisk()
+	n := open(t, disk.config(dir))
+	info, err := n.stream.Info(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk.free.Store(keptFree + info.Bytes/2)
+	_, err = n.operator.RepairLog(t.Context(), nil)
+	noRoom(t, n, err, "bytes more")
+	if next := n.state.Cursor().Next; !next.IsZero() {
+		t.Errorf("%v was reserved", next)
+	}
+	if streamConfig(t, n, "mneme-0").Sealed {
+		t.Error("the old stream is sealed")
+	}
+	var missing uint64
+	if _, err := fmt.Sscanf(memory.AsError(err).Hint, "free %d bytes more", &missing); err != nil || missing == 0 {
+		t.Fatalf("how much is missing? %v", err)
+	}
+	disk.free.Add(missing)
+	repairs(t, n, want)
+}
+
+// TestRepairFilledTheDisk: others filled the disk while a repair wrote. The copy
+// stayed there, and the node had no way out: the next start went on with it.
+func TestRepairFilledTheDisk(t *testing.T) {
+	dir, want := rotten(t, 7)
+	disk := newSmallDisk()
+	n := open(t, disk.config(dir))
+	n.repairStep = func(name string) {
+		if name == "fill" {
+			disk.free.Store(keptFree - 1)
+		}
+	}
+	_, err := n.operator.RepairLog(t.Context(), nil)
+	n.repairStep = nil
+	disk.free.Store(keptFree)
+	noRoom(t, n, err, "free space")
+	if n.state.Cursor().Next.IsZero() {
+		t.Error("the copy was not begun")
+	}
+	shut(t, n)
+	n = open(t, disk.config(dir)) // and it starts with as little
+	noRoom(t, n, interruptedBy(n), "bytes more")
+	_, err = n.operator.RepairLog(t.Context(), nil)
+	noRoom(t, n, err, "bytes more")
+	disk.free.Store(enoughRoom)
+	repairs(t, n, want)
+}
+
+// interruptedBy is the hint with which a start gave a repair up, as the error of one.
+func interruptedBy(n *Node) error {
+	d := n.replica.Diverged()
+	if d == nil {
+		return nil
+	}
+	return memory.Errorf(memory.CodeNoSpace, "%s", d.Detail).WithHint("%s", d.Hint)
+}
+
+// TestKilledRepairWithoutRoomGivesItBack: the part that was copied before the kill
+// kept the room that the node needed.
+func TestKilledRepairWithoutRoomGivesItBack(t *testing.T) {
+	rotted, want := rotten(t, 7)
+	dir := filepath.Join(t.TempDir(), "killed")
+	n := open(t, quiet(rotted))
+	filled := 0
+	n.repairStep = func(name string) {
+		if name != "filling" {
+			return
+		}
+		if filled++; filled == 20 {
+			if err := copyStopped(rotted, dir); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if _, err := n.operator.RepairLog(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	shut(t, n)
+	disk := newSmallDisk()
+	disk.free.Store(keptFree)
+	n = open(t, disk.config(dir))
+	noRoom(t, n, interruptedBy(n), "bytes more")
+	shut(t, n)
+	n = open(t, disk.config(dir)) // once more, with a reservation and no stream
+	noRoom(t, n, interruptedBy(n), "bytes more")
+	disk.free.Store(enoughRoom)
+	repairs(t, n, want)
+}
+
+func jetStreamOf(t *testing.T, n *Node) jetstream.JetStream {
+	t.Helper()
+	js, err := jetstream.New(n.nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+func streamConfig(t *testing.T, n *Node, name string) jetstream.StreamConfig {
+	t.Helper()
+	s, err := jetStreamOf(t, n).Stream(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.CachedInfo().Config
+}
+
+// TestCopyThatGoesFurtherStays: what only the reserved stream holds was
+// acknowledged, so its removal would lose it.
+func TestCopyThatGoesFurtherStays(t *testing.T) {
+	dir, _ := rotten(t, 7)
+	n := open(t, quiet(dir))
+	r := &repair{c: n.core}
+	next, err := r.reserve(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied, err := n.stream.Create(t.Context(), next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := func() int {
+		t.Helper()
+		r.removeCopy(t.Context())
+		present, err := n.stream.Present(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(present)
+	}
+	src, done := r.kept(nil)
+	if err := errors.Join(eventlog.Fill(t.Context(), copied, src), done()); err != nil {
+		t.Fatal(err)
+	}
+	if err := copied.Append(context.Background(), []byte("acknowledged"), src.Last); err != nil {
+		t.Fatal(err)
+	}
+	if n := left(); n != 2 {
+		t.Errorf("%d streams are left", n)
+	}
+}
