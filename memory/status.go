@@ -133,6 +133,8 @@ type LogStatus struct {
 	Void uint64 `json:"void,omitempty"`
 	// Scrub is the slow reading of the whole log.
 	Scrub ScrubStatus `json:"scrub,omitzero"`
+	// Repair says how far a repair is, in sequences, while there is one.
+	Repair *Progress `json:"repair,omitempty"`
 }
 
 // ScrubStatus says how far the slow reading of the whole log is, in sequences,

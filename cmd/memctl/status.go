@@ -58,6 +58,9 @@ func printStatus(a *app, addr string, st memory.Status) {
 		if line := scrubLine(s.Log.Scrub); line != "" {
 			a.println("          " + line)
 		}
+		if p := s.Log.Repair; p != nil {
+			a.printf("          repairing the log: %d of %d\n", p.Done, p.Total)
+		}
 		if s.PendingVectors > 0 {
 			a.printf("          %d vectors are still being made\n", s.PendingVectors)
 		}

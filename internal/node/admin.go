@@ -68,7 +68,7 @@ func (o *operator) shardStatus(ctx context.Context) (memory.ShardStatus, error) 
 	if info, err := o.n.stream.Info(ctx); err == nil {
 		out.Log = memory.LogStatus{First: info.First, Last: info.Last, Lost: uint64(len(info.Lost))}
 	}
-	out.Log.Scrub = o.n.upkeep.scrub.Status()
+	out.Log.Scrub, out.Log.Repair = o.n.upkeep.scrub.Status(), o.n.upkeep.copying.Load()
 	out.Log.Void = o.n.followers.voids.Load()
 	if d := o.n.replica.Diverged(); d != nil {
 		out.Log.Diverged = d.Error()

@@ -320,8 +320,10 @@ func (e *eraser) switchKey(ctx context.Context) (uint32, error) {
 func (e *eraser) alone(ctx context.Context, f func(context.Context) error) error {
 	e.setLocked(true)
 	defer e.setLocked(false)
-	e.n.upkeep.one.Lock()
-	defer e.n.upkeep.one.Unlock()
+	if err := e.n.upkeep.one.wait(ctx); err != nil {
+		return err
+	}
+	defer e.n.upkeep.one.end()
 	ctx, cancel := context.WithTimeout(ctx, aloneFor)
 	defer cancel()
 	return f(ctx)

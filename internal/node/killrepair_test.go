@@ -13,6 +13,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"mneme/internal/eventlog"
 	"mneme/memory"
 )
 
@@ -215,10 +216,8 @@ func startsAfterAKilledRepair(t *testing.T, dir string, want memory.ShardStatus)
 		t.Fatal(err)
 	}
 	defer shut(t, n)
+	finished(t, n)
 	if n.replica.Diverged() != nil {
-		if (&repair{c: n.core}).unfinished() {
-			t.Errorf("the start did not finish the repair: %v", n.replica.Diverged())
-		}
 		if _, err := n.operator.RepairLog(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
@@ -234,12 +233,20 @@ func startsAfterAKilledRepair(t *testing.T, dir string, want memory.ShardStatus)
 	}
 }
 
-// TestHalfFilledStreamIsTakenForTheLog: a repair was killed while it filled the new
-// stream, and then the state was lost. The node served the first half of the log as
-// all of it, and deleted the old stream; a backup ended with the half.
-func TestHalfFilledStreamIsTakenForTheLog(t *testing.T) {
+// finished waits for the repair with which a start goes on.
+func finished(t *testing.T, n *Node) {
+	t.Helper()
+	await(t, "the start to finish the repair", func() bool { return !(&repair{c: n.core}).unfinished() })
+	if err := n.upkeep.inTurn(t.Context(), func() error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// halfRepaired is a copy of a node whose repair was killed while it copied the log.
+func halfRepaired(t *testing.T) (dir string, want memory.ShardStatus) {
+	t.Helper()
 	rotted, want := rotten(t, 7)
-	dir := filepath.Join(t.TempDir(), "killed")
+	dir = filepath.Join(t.TempDir(), "killed")
 	n := open(t, quiet(rotted))
 	filled := 0
 	n.repairStep = func(name string) {
@@ -256,6 +263,14 @@ func TestHalfFilledStreamIsTakenForTheLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	shut(t, n)
+	return dir, want
+}
+
+// TestHalfFilledStreamIsTakenForTheLog: a repair was killed while it filled the new
+// stream, and then the state was lost. The node served the first half of the log as
+// all of it, and deleted the old stream; a backup ended with the half.
+func TestHalfFilledStreamIsTakenForTheLog(t *testing.T) {
+	dir, want := halfRepaired(t)
 	shards, aside := filepath.Join(dir, "shards"), filepath.Join(dir, "aside")
 	if err := os.Rename(shards, aside); err != nil {
 		t.Fatal(err)
@@ -273,9 +288,90 @@ func TestHalfFilledStreamIsTakenForTheLog(t *testing.T) {
 	if err := errors.Join(os.RemoveAll(shards), os.Rename(aside, shards)); err != nil { // the remedy
 		t.Fatal(err)
 	}
-	n = open(t, quiet(dir))
+	n := open(t, quiet(dir))
+	finished(t, n)
 	if got := shardOf(t, n); got.Records != want.Records {
 		t.Errorf("%d of %d records", got.Records, want.Records)
 	}
+	sound(t, n)
+}
+
+// guarded checks that nothing else replaces or reads log or state as a whole while a
+// repair is under way, and that reads are served.
+func guarded(t *testing.T, n *Node) {
+	t.Helper()
+	for what, do := range map[string]func() error{
+		"repair":  func() error { _, err := n.operator.RepairLog(t.Context(), nil); return err },
+		"rebuild": func() error { _, err := n.operator.Rebuild(t.Context(), nil); return err },
+		"verify":  func() error { _, err := n.operator.VerifyLog(t.Context(), nil); return err },
+	} {
+		if e := memory.AsError(do()); e == nil || e.Code != memory.CodeConflict || e.Hint == "" {
+			t.Errorf("%s beside a repair: %v", what, e)
+		}
+	}
+	if n.upkeep.scrub.busy.TryLock() {
+		n.upkeep.scrub.busy.Unlock()
+		t.Error("the scrub reads on")
+	}
+	if len(find(t, n, "harbour")) == 0 {
+		t.Error("reads are down")
+	}
+	if _, err := capture(n, "must not be taken"); memory.CodeOf(err) != memory.CodeLogDiverged {
+		t.Errorf("a write: %v", err)
+	}
+}
+
+// TestRepairWithoutItsCallerWasUnguarded: when the client went away the repair went
+// on beside whatever else was asked for, also a second repair.
+func TestRepairWithoutItsCallerWasUnguarded(t *testing.T) {
+	dir, want := rotten(t, 7)
+	n := open(t, quiet(dir))
+	n.replica.SetDiverged(&eventlog.DivergedError{Kind: eventlog.KindLost})
+	filling, goOn := make(chan struct{}), make(chan struct{})
+	wait := sync.OnceFunc(func() { close(filling); <-goOn })
+	n.repairStep = func(name string) {
+		if name == "filling" {
+			wait()
+		}
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	go func() { <-filling; leave() }()
+	if _, err := n.operator.RepairLog(ctx, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("a caller who went away: %v", err)
+	}
+	guarded(t, n)
+	if p := shardOf(t, n).Log.Repair; p == nil || p.Total < rottenFrames || p.Done > p.Total {
+		t.Errorf("the status says %+v", p)
+	}
+	close(goOn)
+	finished(t, n)
+	if got := shardOf(t, n); got.Records != want.Records || got.Log.Diverged != "" || got.Log.Repair != nil {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	must(t, n, "life goes on")
+	sound(t, n)
+}
+
+// TestReadsWereDownAfterAKilledRepair: the next start served nothing before it had
+// copied the whole log, and anything might run beside it.
+func TestReadsWereDownAfterAKilledRepair(t *testing.T) {
+	dir, want := halfRepaired(t)
+	disk := newSmallDisk()
+	disk.hold = make(chan struct{})
+	cfg := disk.config(dir)
+	cfg.Namespaces = []string{"default", "later"}
+	n := open(t, cfg)
+	await(t, "the repair to begin", func() bool { return disk.held.Load() })
+	guarded(t, n)
+	close(disk.hold)
+	finished(t, n)
+	if got := shardOf(t, n); got.Records != want.Records || got.Log.Diverged != "" || got.Epoch != 1 {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	await(t, "the namespace that was asked for", func() bool {
+		_, err := n.reads.Namespace(t.Context(), "later")
+		return err == nil
+	})
+	must(t, n, "life goes on")
 	sound(t, n)
 }

@@ -96,7 +96,7 @@ func (n *Node) open(ctx context.Context) error {
 	if err := n.openLog(ctx, n.natsAuth()); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{n.openReplica, n.openQuery, n.openWriting, n.firstNamespaces, n.serve} {
+	for _, step := range []func(context.Context) error{n.openReplica, n.openQuery, n.openWriting, n.firstNamespaces, n.serve, n.finishRepair} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -205,6 +205,7 @@ func (n *Node) openWriting(ctx context.Context) error {
 		n.wg.Wait()
 		return nil
 	})
+	n.upkeep.background = func(work func(context.Context)) { n.wg.Go(func() { work(run) }) }
 	found, err := n.knownDivergence(ctx)
 	if err != nil {
 		return err

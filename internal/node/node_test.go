@@ -466,7 +466,7 @@ func TestRebuildWhileWriting(t *testing.T) {
 		t.Errorf("%+v, %v; want %s", r, err, want.StateHash)
 	}
 	// Only one at a time.
-	_ = n.upkeep.exclusive(func() error {
+	_ = n.upkeep.exclusive(t.Context(), func() error {
 		if _, err := n.operator.Rebuild(t.Context(), nil); memory.CodeOf(err) != memory.CodeConflict {
 			t.Errorf("a second one: %v", err)
 		}

@@ -3,7 +3,7 @@ package node
 import (
 	"context"
 	"errors"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"mneme/internal/projections"
@@ -14,31 +14,65 @@ import (
 // one from the other, and writes backups.
 type upkeep struct {
 	*core
-	one   sync.Mutex // one rebuild, repair or verification at a time
+	one   turn // one rebuild, repair or verification at a time
 	scrub *logScrub
 	// yields reports that whoever holds the lock gives it back soon.
 	yields func() bool
+	// background runs work until the node closes, which ends its context.
+	background func(work func(context.Context))
+	copying    atomic.Pointer[memory.Progress] // of the repair that is under way
 }
 
 func newUpkeep(c *core, yields func() bool) *upkeep {
-	u := &upkeep{core: c, yields: yields}
+	u := &upkeep{core: c, yields: yields, one: make(turn, 1)}
 	u.scrub = newLogScrub(u)
 	return u
 }
 
+// turn is a lock that can be waited for as long as a context lasts. It is held
+// while it has an element.
+type turn chan struct{}
+
+func (t turn) end() { <-t }
+
+func (t turn) try() bool {
+	select {
+	case t <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func (t turn) wait(ctx context.Context) error {
+	select {
+	case t <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // exclusive runs administrative work that replaces the log or the state; one at
 // a time.
-func (u *upkeep) exclusive(f func() error) error {
-	if !u.one.TryLock() {
-		if u.yields() {
-			u.one.Lock() // an erasure ends soon
-			defer u.one.Unlock()
-			defer u.scrub.hold()()
-			return f()
-		}
-		return memory.Errorf(memory.CodeConflict, "a rebuild, repair or verification is already running").WithHint("wait for it to end")
+func (u *upkeep) exclusive(ctx context.Context, f func() error) error {
+	if u.one.try() {
+		defer u.one.end()
+		defer u.scrub.hold()()
+		return f()
 	}
-	defer u.one.Unlock()
+	if u.copying.Load() == nil && u.yields() {
+		return u.inTurn(ctx, f)
+	}
+	return memory.Errorf(memory.CodeConflict, "a rebuild, repair or verification is already running").WithHint("wait for it to end")
+}
+
+// inTurn is exclusive for work that is not refused but waits.
+func (u *upkeep) inTurn(ctx context.Context, f func() error) error {
+	if err := u.one.wait(ctx); err != nil {
+		return err
+	}
+	defer u.one.end()
 	defer u.scrub.hold()()
 	return f()
 }
@@ -47,7 +81,7 @@ func (u *upkeep) exclusive(f func() error) error {
 // last. Reads and writes go on.
 func (u *upkeep) Rebuild(ctx context.Context, progress func(done, total uint64)) (memory.RebuildReport, error) {
 	var report memory.RebuildReport
-	err := u.exclusive(func() error {
+	err := u.exclusive(ctx, func() error {
 		started := time.Now()
 		before, err := u.stateHash()
 		if err != nil {

@@ -26,40 +26,108 @@ import (
 //  7. remove    the old stream
 //
 // Killed before the third step it has changed nothing. From there on the state
-// says which stream is to be filled, so a start goes on with it.
+// says which stream is to be filled, so a start goes on with it. A running node
+// repairs in the background, whoever asked for it and however long they wait.
 
 // RepairLog writes what the log lost again from state, at the same sequences,
-// and begins a new epoch. A log that a scrub finds sound is left alone.
+// and begins a new epoch. A log that a scrub finds sound is left alone. A repair
+// that has begun goes on without its caller.
 func (u *upkeep) RepairLog(ctx context.Context, progress func(done, total uint64)) (memory.RepairReport, error) {
-	var report memory.RepairReport
-	err := u.exclusive(func() error {
-		found := u.replica.Diverged()
-		if found == nil {
-			var err error
-			if found, err = needsRepair(ctx, u.stream, u.state); err != nil {
-				return err
+	for j := u.beginRepair(u.exclusive); ; {
+		select {
+		case at := <-j.at:
+			if progress != nil {
+				progress(at.Done, at.Total)
 			}
+		case <-j.done:
+			return j.report, j.err
+		case <-ctx.Done():
+			return memory.RepairReport{}, ctx.Err()
 		}
-		r := &repair{c: u.core, progress: progress}
-		var shard memory.RepairShard
-		err := u.replica.WithoutWriter(ctx, func() (err error) {
-			if shard, err = r.run(ctx); err == nil {
-				found = nil
-			}
-			u.replica.SetDiverged(found) // after a failure it goes on as it was: reads up, writes stopped
-			r.step("begin")
+	}
+}
+
+// repairJob is a repair in the background of a node; report and err are for whoever
+// has seen it done.
+type repairJob struct {
+	at     chan memory.Progress // for a caller who waits
+	done   chan struct{}
+	report memory.RepairReport
+	err    error
+}
+
+// beginRepair repairs the log in the background, in its turn.
+func (u *upkeep) beginRepair(turn func(context.Context, func() error) error) *repairJob {
+	j := &repairJob{at: make(chan memory.Progress), done: make(chan struct{})}
+	u.background(func(ctx context.Context) {
+		defer close(j.done)
+		j.err = turn(ctx, func() (err error) {
+			u.copying.Store(&memory.Progress{})
+			defer u.copying.Store(nil)
+			j.report, err = u.repairLog(ctx, func(done, total uint64) {
+				now := memory.Progress{Done: done, Total: total}
+				u.copying.Store(&now)
+				select {
+				case j.at <- now:
+				default:
+				}
+			})
 			return err
 		})
-		if err = errors.Join(err, u.replica.WaitWriter(ctx)); err != nil {
-			return err
+	})
+	return j
+}
+
+// repairLog repairs the log of a running node, while nothing else replaces it.
+func (u *upkeep) repairLog(ctx context.Context, progress func(done, total uint64)) (memory.RepairReport, error) {
+	found := u.replica.Diverged()
+	if found == nil {
+		var err error
+		if found, err = needsRepair(ctx, u.stream, u.state); err != nil {
+			return memory.RepairReport{}, err
 		}
-		c := u.state.Cursor()
-		h, err := u.stateHash()
-		shard.Epoch, shard.Position, shard.StateHash = c.Epoch, c.Position().String(), h.String()
-		report.Shards = []memory.RepairShard{shard}
+	}
+	r := &repair{c: u.core, progress: progress}
+	var shard memory.RepairShard
+	err := u.replica.WithoutWriter(ctx, func() (err error) {
+		switch shard, err = r.run(ctx); {
+		case err == nil:
+			found = nil
+		case r.unfinished():
+			found = interrupted(err)
+		}
+		u.replica.SetDiverged(found) // after a failure it goes on as it was: reads up, writes stopped
+		r.step("begin")
 		return err
 	})
-	return report, err
+	if err = errors.Join(err, u.replica.WaitWriter(ctx)); err != nil {
+		return memory.RepairReport{}, err
+	}
+	c := u.state.Cursor()
+	h, err := u.stateHash()
+	shard.Epoch, shard.Position, shard.StateHash = c.Epoch, c.Position().String(), h.String()
+	return memory.RepairReport{Shards: []memory.RepairShard{shard}}, err
+}
+
+// finishRepair goes on with a repair that was killed, while reads are served.
+func (n *Node) finishRepair(context.Context) error {
+	if !(&repair{c: n.core}).unfinished() {
+		return nil
+	}
+	n.cfg.Logger.Info("a repair of the log was interrupted and goes on")
+	n.upkeep.copying.Store(&memory.Progress{})
+	j := n.upkeep.beginRepair(n.upkeep.inTurn)
+	n.upkeep.background(func(ctx context.Context) {
+		<-j.done
+		err := j.err
+		if err == nil {
+			err = n.firstNamespaces(ctx) // at the start nothing could be written
+		}
+		if err != nil && ctx.Err() == nil {
+			n.cfg.Logger.Error("the repair of the log could not be finished", "err", err)
+		}
+	})
+	return nil
 }
 
 // RepairLog repairs the log of a stopped node. The new epoch begins when the

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -21,6 +22,8 @@ import (
 type smallDisk struct {
 	vfs.FS
 	free atomic.Uint64
+	hold chan struct{} // if not nil, who asks for the log's disk waits until it is closed
+	held atomic.Bool   // somebody waits
 }
 
 const (
@@ -34,7 +37,11 @@ func newSmallDisk() *smallDisk {
 	return d
 }
 
-func (d *smallDisk) GetDiskUsage(string) (vfs.DiskUsage, error) {
+func (d *smallDisk) GetDiskUsage(dir string) (vfs.DiskUsage, error) {
+	if d.hold != nil && filepath.Base(dir) == "nats" {
+		d.held.Store(true)
+		<-d.hold
+	}
 	return vfs.DiskUsage{AvailBytes: d.free.Load(), TotalBytes: enoughRoom}, nil
 }
 
@@ -126,51 +133,61 @@ func TestRepairFilledTheDisk(t *testing.T) {
 	}
 	shut(t, n)
 	n = open(t, disk.config(dir)) // and it starts with as little
-	noRoom(t, n, interruptedBy(n), "bytes more")
+	noRoom(t, n, gaveUp(t, n), "bytes more")
 	_, err = n.operator.RepairLog(t.Context(), nil)
 	noRoom(t, n, err, "bytes more")
 	disk.free.Store(enoughRoom)
 	repairs(t, n, want)
 }
 
-// interruptedBy is the hint with which a start gave a repair up, as the error of one.
-func interruptedBy(n *Node) error {
-	d := n.replica.Diverged()
-	if d == nil {
-		return nil
+// gaveUp waits until a start gives up a repair, and returns why as an error.
+func gaveUp(t *testing.T, n *Node) error {
+	t.Helper()
+	await(t, "the repair to be given up", func() bool { return strings.Contains(n.replica.Diverged().Error(), "bytes") })
+	if err := n.upkeep.inTurn(t.Context(), func() error { return nil }); err != nil {
+		t.Fatal(err)
 	}
+	d := n.replica.Diverged()
 	return memory.Errorf(memory.CodeNoSpace, "%s", d.Detail).WithHint("%s", d.Hint)
 }
 
 // TestKilledRepairWithoutRoomGivesItBack: the part that was copied before the kill
 // kept the room that the node needed.
 func TestKilledRepairWithoutRoomGivesItBack(t *testing.T) {
-	rotted, want := rotten(t, 7)
-	dir := filepath.Join(t.TempDir(), "killed")
-	n := open(t, quiet(rotted))
-	filled := 0
-	n.repairStep = func(name string) {
-		if name != "filling" {
-			return
-		}
-		if filled++; filled == 20 {
-			if err := copyStopped(rotted, dir); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-	if _, err := n.operator.RepairLog(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
-	shut(t, n)
+	dir, want := halfRepaired(t)
 	disk := newSmallDisk()
 	disk.free.Store(keptFree)
-	n = open(t, disk.config(dir))
-	noRoom(t, n, interruptedBy(n), "bytes more")
-	shut(t, n)
-	n = open(t, disk.config(dir)) // once more, with a reservation and no stream
-	noRoom(t, n, interruptedBy(n), "bytes more")
+	for range 2 { // the second start finds a reservation and no stream
+		n := open(t, disk.config(dir))
+		noRoom(t, n, gaveUp(t, n), "bytes more")
+		shut(t, n)
+	}
+	n := open(t, disk.config(dir))
+	_ = gaveUp(t, n)
 	disk.free.Store(enoughRoom)
+	repairs(t, n, want)
+}
+
+// TestFullServerLeftHalfACopy: the log's server refused for want of room, as an
+// external one does at its limit.
+func TestFullServerLeftHalfACopy(t *testing.T) {
+	dir, want := rotten(t, 7)
+	n := open(t, quiet(dir))
+	limit := sync.OnceFunc(func() {
+		cfg := streamConfig(t, n, "mneme-0-1")
+		cfg.MaxBytes = 1000
+		if _, err := jetStreamOf(t, n).UpdateStream(t.Context(), cfg); err != nil {
+			t.Error(err)
+		}
+	})
+	n.repairStep = func(name string) {
+		if name == "filling" {
+			limit()
+		}
+	}
+	_, err := n.operator.RepairLog(t.Context(), nil)
+	n.repairStep = nil
+	noRoom(t, n, err, "free space where")
 	repairs(t, n, want)
 }
 

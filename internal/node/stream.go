@@ -57,23 +57,18 @@ func (s streams) begin(ctx context.Context, epoch uint32) error {
 // Ref implements replica.Streams.
 func (s streams) Ref() events.StreamRef { return s.c.stream.Ref() }
 
-// Prepare goes on with a repair that was killed. Where that cannot be done reads
-// stay up, and what it returns stops writes.
-func (s streams) Prepare(ctx context.Context) (finished bool, d *eventlog.DivergedError) {
-	r := &repair{c: s.c}
-	if !r.unfinished() {
-		return false, nil
+// Unfinished implements replica.Streams.
+func (s streams) Unfinished() *eventlog.DivergedError {
+	if !(&repair{c: s.c}).unfinished() {
+		return nil
 	}
-	s.c.cfg.Logger.Info("a repair of the log was interrupted and goes on")
-	if _, err := r.run(ctx); err != nil {
-		return false, interrupted(err)
-	}
-	return true, nil
+	return &eventlog.DivergedError{Kind: eventlog.KindLost, Detail: "a repair of the log was interrupted",
+		Hint: "the node goes on with it, memctl status says how far it is; if that says nothing, memctl log repair does"}
 }
 
-// interrupted says that a repair is to be finished, and why it was not.
+// interrupted says why a repair that has reserved its stream was not finished.
 func interrupted(why error) *eventlog.DivergedError {
-	return &eventlog.DivergedError{Kind: eventlog.KindLost, Detail: fmt.Sprintf("a repair was interrupted and could not go on: %v", why),
+	return &eventlog.DivergedError{Kind: eventlog.KindLost, Detail: fmt.Sprintf("a repair of the log was interrupted: %v", why),
 		Hint: cmp.Or(memory.AsError(why).Hint, "memctl log repair goes on with it")}
 }
 

@@ -20,7 +20,7 @@ import (
 // that it finds stops writes, as the slow scrub would.
 func (u *upkeep) VerifyLog(ctx context.Context, progress func(done, total uint64)) (memory.VerifyReport, error) {
 	var report memory.VerifyReport
-	err := u.exclusive(func() error {
+	err := u.exclusive(ctx, func() error {
 		v, on := u.state.View(), u.stream.Ref()
 		defer v.Close()
 		shard, d, err := verifyLog(ctx, u.stream, v, progress)

@@ -63,9 +63,9 @@ type Streams interface {
 	Choose(ctx context.Context, at projections.Cursor, hashes func(uint64) (events.Hash, bool)) error
 	// Ref names the stream that was chosen.
 	Ref() events.StreamRef
-	// Prepare finishes a repair that was interrupted, at the beginning of a term. It
-	// reports whether there was one, and why it could not be finished.
-	Prepare(ctx context.Context) (finished bool, d *eventlog.DivergedError)
+	// Unfinished says that a repair was interrupted: nothing may be written before it
+	// is finished. It is asked when a term begins.
+	Unfinished() *eventlog.DivergedError
 	// Begun says that a term has begun on the stream that was chosen.
 	Begun(ctx context.Context)
 }

@@ -134,7 +134,7 @@ func (r *Replica) startWriter(ctx context.Context, term uint64) (*ingest.Writer,
 	o := &r.opt
 	var ref events.StreamRef
 	if o.Streams != nil {
-		if finished, d := o.Streams.Prepare(ctx); finished || d != nil {
+		if d := o.Streams.Unfinished(); d != nil && r.Diverged() == nil {
 			r.SetDiverged(d)
 		}
 		ref = o.Streams.Ref()

@@ -132,6 +132,7 @@ func TestKilledRepair(t *testing.T) {
 			kills++
 		}
 		d := start(t, dir)
+		eventually(t, "the start to finish the repair", func() bool { return d.shard().Log.Repair == nil })
 		if d.shard().Log.Diverged != "" {
 			d.must("log", "repair")
 		}
