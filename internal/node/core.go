@@ -72,6 +72,9 @@ func (c *core) openDir(mustExist bool) error {
 	c.dir = dir
 	c.space = &space{fs: c.cfg.FS, dir: dir.path, reserve: uint64(max(c.cfg.ReserveBytes, 0)), now: c.cfg.Now}
 	c.onClose("data directory", func(context.Context) error { return dir.close() })
+	if err := dir.refuseWithoutLog(c.cfg.NATSURL); err != nil {
+		return err
+	}
 	keys, err := keyring.Open(keyring.Options{Dir: dir.keys(), AllowCreate: dir.fresh && !mustExist,
 		AllowNewStorage: !dir.has("shards"), Master: c.cfg.MasterKey, FS: c.cfg.FS, Log: c.cfg.Logger})
 	if err != nil {

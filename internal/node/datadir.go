@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -35,13 +36,20 @@ type nodeFile struct {
 	NodeID    string `json:"node_id"`
 	ClusterID string `json:"cluster_id"`
 	Mode      string `json:"mode"` // "standalone"; a cluster's folder must not be opened as one
+	// LogURL is where the external NATS is that keeps the log, without
+	// credentials; "" is the one in the folder.
+	LogURL string `json:"log_url,omitempty"`
 	// Check tells a damaged identity from a foreign one: the first 8 bytes of
 	// SHA-256 over the other fields, in hex.
 	Check string `json:"check"`
 }
 
 func (f nodeFile) check() string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d\x00%s\x00%s\x00%s", f.Format, f.NodeID, f.ClusterID, f.Mode))
+	text := fmt.Appendf(nil, "%d\x00%s\x00%s\x00%s", f.Format, f.NodeID, f.ClusterID, f.Mode)
+	if f.LogURL != "" {
+		text = append(append(text, 0), f.LogURL...)
+	}
+	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
 }
 
@@ -211,6 +219,42 @@ func (d *dataDir) has(sub string) bool {
 	}
 	names, err := list(filepath.Join(d.path, sub))
 	return err == nil && len(names) > 0
+}
+
+// refuseWithoutLog keeps a node whose log is on an external NATS from opening, or
+// beginning, one in the folder: it would be taken for a damaged one.
+func (d *dataDir) refuseWithoutLog(url string) error {
+	if d.node.LogURL == "" || url != "" {
+		return nil
+	}
+	return usage(fmt.Sprintf("the log of %s is not in it but on an external NATS, %s", d.path, d.node.LogURL),
+		fmt.Sprintf("start memnode --data-dir %s --nats-url %s with the NATS credentials; then memctl works without --data-dir", d.path, d.node.LogURL))
+}
+
+// rememberLog notes where the log is, so that work on the stopped node does not
+// look for it in the folder.
+func (d *dataDir) rememberLog(url string) error {
+	if url = withoutCredentials(url); url == d.node.LogURL {
+		return nil
+	}
+	d.node.LogURL = url
+	return d.writeNode()
+}
+
+// withoutCredentials gives the addresses of a NATS without user, password or token.
+func withoutCredentials(urls string) string {
+	if urls == "" {
+		return ""
+	}
+	list := strings.Split(urls, ",")
+	for i, url := range list {
+		scheme, rest, ok := strings.Cut(strings.TrimSpace(url), "://")
+		if !ok {
+			scheme, rest = "nats", scheme
+		}
+		list[i] = scheme + "://" + rest[strings.LastIndexByte(rest, '@')+1:]
+	}
+	return strings.Join(list, ",")
 }
 
 // writeNode writes node.json and its copy.

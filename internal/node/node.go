@@ -96,7 +96,7 @@ func (n *Node) open(ctx context.Context) error {
 	if err := n.openLog(ctx, n.natsAuth()); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{n.openReplica, n.openQuery, n.openWriting, n.firstNamespaces, n.serve, n.finishRepair} {
+	for _, step := range []func(context.Context) error{n.openReplica, n.openQuery, n.openWriting, n.firstNamespaces, n.rememberLog, n.serve, n.finishRepair} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -271,6 +271,14 @@ func (n *Node) firstNamespaces(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// rememberLog notes where the log is that goes on with the state.
+func (n *Node) rememberLog(context.Context) error {
+	if n.replica.Diverged() != nil {
+		return nil
+	}
+	return n.dir.rememberLog(n.cfg.NATSURL)
 }
 
 // Done is closed when the node has ended.

@@ -99,6 +99,9 @@ func (o Offline) Doctor(ctx context.Context, dir string) (memory.DoctorReport, e
 		}
 		return errors.Join(err, v.Close())
 	})
+	if code := memory.CodeOf(err); code == memory.CodeInvalid || code == memory.CodeUnavailable {
+		return memory.DoctorReport{}, err // nothing was looked at
+	}
 	if err != nil && len(checks) == 0 {
 		e := memory.AsError(err)
 		return report([]memory.Check{{Name: "data directory", State: "fail", Detail: e.Message, Hint: e.Hint}}), nil

@@ -65,8 +65,13 @@ func TestOfflineWorkOnAStoppedNode(t *testing.T) {
 	if _, err := off.VerifyLog(t.Context(), again, nil); memory.CodeOf(err) != memory.CodeUnavailable {
 		t.Errorf("a directory in use: %v", err)
 	}
-	if r, err := off.Doctor(t.Context(), t.TempDir()); err != nil || r.OK {
-		t.Errorf("no data directory: %+v, %v", r, err)
+	if _, err := off.Doctor(t.Context(), again); memory.CodeOf(err) != memory.CodeUnavailable {
+		t.Errorf("doctor on a directory in use: %v", err)
+	}
+	for _, none := range []string{t.TempDir(), filepath.Join(t.TempDir(), "missing")} {
+		if r, err := off.Doctor(t.Context(), none); memory.CodeOf(err) != memory.CodeInvalid {
+			t.Errorf("no data directory: %+v, %v", r, err)
+		}
 	}
 	if _, err := off.Restore(t.Context(), again, log, keys, nil); memory.CodeOf(err) != memory.CodeConflict {
 		t.Errorf("restore over something: %v", err)
