@@ -5,10 +5,9 @@ import "time"
 const (
 	minYear = 1000
 	maxYear = 2999
-	daySecs = 24 * 60 * 60
 )
 
-// span is a half-open range of days, counted from 1970-01-01. The empty span is none.
+// span is a half-open range of days, counted from 0001-01-01. The empty span is none.
 type span struct{ from, to int }
 
 func (s span) empty() bool { return s.from >= s.to }
@@ -26,30 +25,19 @@ func (s span) in(loc *time.Location) Range {
 }
 
 func midnightOf(day int, loc *time.Location) time.Time {
-	y, m, d := dateOf(day)
-	return time.Date(y, time.Month(m), d, 0, 0, 0, 0, loc)
-}
-
-// shift moves a span by n periods on the calendar.
-func (s span) shift(r Repeat, n int) span {
-	switch r {
-	case Weekly:
-		return span{s.from + 7*n, s.to + 7*n}
-	case Yearly:
-		return span{addMonths(s.from, 12*n), addMonths(s.to, 12*n)}
-	}
-	return s
+	return time.Date(1, 1, 1+day, 0, 0, 0, 0, loc)
 }
 
 // dayOf numbers a date. Months beyond 1..12 count into neighbouring years, and
 // days into neighbouring months.
 func dayOf(y, m, d int) int {
-	return floorDiv(int(time.Date(y, time.Month(m), d, 0, 0, 0, 0, time.UTC).Unix()), daySecs)
+	first := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
+	return int(time.Date(y, time.Month(m), d, 0, 0, 0, 0, time.UTC).Unix()-first) / (24 * 60 * 60)
 }
 
 // dateOf is the inverse of dayOf.
 func dateOf(day int) (y, m, d int) {
-	year, month, d := time.Unix(int64(day)*daySecs, 0).UTC().Date()
+	year, month, d := midnightOf(day, time.UTC).Date()
 	return year, int(month), d
 }
 
@@ -59,8 +47,8 @@ func dayIn(t time.Time) int {
 	return dayOf(y, int(m), d)
 }
 
-// weekday returns 0 for Monday to 6 for Sunday.
-func weekday(day int) int { return ((day+3)%7 + 7) % 7 }
+// weekday returns 0 for Monday to 6 for Sunday: 0001-01-01 was a Monday.
+func weekday(day int) int { return day % 7 }
 
 // monday returns the first day of the week of day.
 func monday(day int) int { return day - weekday(day) }
@@ -85,12 +73,4 @@ func dateSpan(y, m, d int) span {
 		return span{}
 	}
 	return daySpan(dayOf(y, m, d))
-}
-
-func floorDiv(a, b int) int {
-	q := a / b
-	if a%b != 0 && (a < 0) != (b < 0) {
-		q--
-	}
-	return q
 }

@@ -3,10 +3,9 @@
 //
 // It reads numeric dates ("2023-05-08", "8.5.2023"), names of months and weekdays
 // ("8 May", "last Friday"), "today" and "yesterday", "last" and "next" before a
-// unit, distances ("two weeks ago", "in 3 days"), and the same in Chinese. Each
-// becomes a half-open range of whole days in the zone of a reference time, with a
-// grain, a relation (on, before, after, …) and a confidence. A date that names no
-// single time ("June" without a year, "Tuesdays") says how it repeats.
+// unit, distances ("two weeks ago", "the week before 8 May"), and the same in
+// Chinese. Each becomes a half-open range of whole days in the zone of a reference
+// time, with a grain, a relation (on, before, after, …) and a confidence.
 //
 // Invariants:
 //   - Everything is a pure function of its arguments: no clock, no configuration.
@@ -16,11 +15,10 @@
 //   - Weeks start on Monday. Years lie in 1000..2999.
 //   - Nothing panics, whatever the bytes are.
 //
-// How it works: the scanner turns words of the lexicon, numbers and numeric dates
-// into tokens. A table of shapes says which sequences of tokens are a date and how
-// each is resolved.
+// The scanner turns words of the lexicon, numbers and numeric dates into tokens. A
+// table of shapes says which sequences of tokens are a date and how to resolve it.
 //
-// Not its job: clock times, holidays, seasons, durations ("for three years"), and
-// calendars other than the Gregorian. They were measured to find nothing more; see
-// decision 0016.
+// Not its job: clock times, holidays, seasons, durations ("for three years"), ranges
+// of two dates, weekdays of every week, and other calendars than the Gregorian. They
+// find nothing more in the judged questions (decision 0016).
 package dates

@@ -18,52 +18,29 @@ type Relation uint8
 
 // The relations.
 const (
-	On      Relation = iota // in the range
-	Around                  // in or near the range
-	Before                  // before From
-	Until                   // before To
-	After                   // at or after To
-	Since                   // at or after From
-	Between                 // in the range, which two dates span
+	On     Relation = iota // in the range
+	Around                 // in or near the range
+	Before                 // before From
+	Until                  // before To
+	After                  // at or after To
+	Since                  // at or after From
 )
 
-// Repeat says how an expression that names no single time comes back.
-type Repeat uint8
-
-// The periods.
-const (
-	Once Repeat = iota
-	Weekly
-	Yearly
-)
-
-// Range is a half-open range of time. Both ends zero mean none.
+// Range is a half-open range of time.
 type Range struct{ From, To time.Time }
-
-// IsZero reports whether there is no range.
-func (r Range) IsZero() bool { return r.From.IsZero() && r.To.IsZero() }
 
 // Expr is one expression of time in a text.
 type Expr struct {
 	// Start and End are byte offsets. Words that change the relation ("before")
 	// belong to the expression, "in", "on" and "at" do not.
 	Start, End int
-	// Range is what is named, in the zone of the reference. For a date
-	// that repeats it is the latest that has begun.
+	// Range is what is named, in the zone of the reference. Without a year it is the
+	// latest that has begun or, in a message, the nearest.
 	Range
-	// Alt is the second reading of an ambiguous expression (3/4/2023, the coming
-	// Tuesday instead of the last), or zero.
-	Alt      Range
 	Grain    Grain
 	Relation Relation
-	// Repeat says whether other occurrences are possible, and Others, in 0..1, how
-	// likely one of them is meant instead of Range: 1 for "Tuesdays", less for
-	// "on Tuesday".
-	Repeat Repeat
-	Others float64
-	// Relative says that the range was counted from the reference ("last week"), not
-	// named. A text of another time may use the same words for another range.
-	Relative bool
+	// Yearly says that the date has no year: that of another year may be meant.
+	Yearly bool
 	// Confidence in 0..1 that this is a date and that Range is what it means.
 	// Below 0.5 the words often mean something else.
 	Confidence float64

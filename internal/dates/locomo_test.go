@@ -118,8 +118,8 @@ func TestDatesFindEvidence(t *testing.T) {
 			answers := id.FindAllString(strings.Join(qa.Evidence, " "), -1)
 			var hits, others []float64
 			for _, turn := range turns {
-				w, _ := Best(query, turn.at)
-				d, _ := BestExpr(query, turn.said)
+				w := Best(query, turn.at)
+				d := BestExpr(query, turn.said)
 				evidence := slices.Contains(answers, turn.ID)
 				when.add(w, evidence)
 				said.add(d, evidence)

@@ -2,78 +2,62 @@ package dates
 
 import "time"
 
+// otherYear is how likely another year is meant by a date that has none.
+const otherYear = 0.8
+
 // Overlap says how well a moment fits what a query asks for. It is 1 inside the
 // expression's window, falls with the distance from it, and is 0 far away. The
 // distance at which it reaches 0 grows with the grain: a week around a day, ten
 // weeks around a month.
 //
-// With d the distance and r that reach, it is (1 - (d/r)²)². Other occurrences of
-// an expression that repeats count Others, and the second reading of an ambiguous
-// one counts half.
+// With d the distance and r that reach, it is (1 - (d/r)²)². Other years of
+// a date without a year count less.
 func Overlap(query Expr, at time.Time) float64 {
 	return overlap(query, Range{at, at})
 }
 
 // OverlapExpr is Overlap with what a text says: how near it comes, times how
-// much of it could be meant, so that "in 2023" hardly speaks for a day in it. What repeats in the
-// text counts as its occurrence that is nearest to the query.
+// much of it could be meant, so that "in 2023" hardly counts for a day in it. A date
+// without a year counts in the year of the query as well.
 func OverlapExpr(query, said Expr) float64 {
 	w := said.Window()
 	best := overlap(query, w)
-	if said.Repeat != Once && said.Relation != Before && said.Relation != After {
-		weight := said.Others
-		if said.Repeat == query.Repeat { // a birthday, and who was born in May
-			weight = 1
-		}
-		nearest := overlap(query, shiftRange(w, said.Repeat, periods(said.Repeat, w.From, query.From)))
-		best = max(best, float64(nearest*weight))
+	if !said.Yearly {
+		return best
+	}
+	weight := otherYear
+	if query.Yearly { // a birthday, and who was born in May
+		weight = 1
+	}
+	return max(best, float64(overlap(query, inYearOf(w, query.From, 0))*weight))
+}
+
+// Best returns the greatest Overlap of any query expression with at, weighted by
+// the expression's confidence.
+func Best(query []Expr, at time.Time) (best float64) {
+	for _, q := range query {
+		best = max(best, float64(Overlap(q, at)*q.Confidence))
 	}
 	return best
 }
 
-// Best returns the greatest Overlap of any query expression with at, weighted by
-// the expression's confidence, and which it is: -1 without any.
-func Best(query []Expr, at time.Time) (score float64, which int) {
-	which = -1
-	for i := range query {
-		if s := float64(Overlap(query[i], at) * query[i].Confidence); s > score {
-			score, which = s, i
-		}
-	}
-	return score, which
-}
-
 // BestExpr is Best for the expressions of a text.
-func BestExpr(query, said []Expr) (score float64, which int) {
-	which = -1
-	for i := range query {
-		for k := range said {
-			s := float64(OverlapExpr(query[i], said[k]) * query[i].Confidence)
-			if s = float64(s * said[k].Confidence); s > score {
-				score, which = s, i
-			}
+func BestExpr(query, said []Expr) (best float64) {
+	for _, q := range query {
+		for _, e := range said {
+			fit := float64(OverlapExpr(q, e) * q.Confidence)
+			best = max(best, float64(fit*e.Confidence))
 		}
 	}
-	return score, which
+	return best
 }
 
 func overlap(query Expr, at Range) float64 {
 	w := query.Window()
 	r := reach(query)
 	best := fit(w, at, r)
-	if !query.Alt.IsZero() && best < 1 {
-		alt := query
-		alt.Range = query.Alt
-		best = max(best, fit(alt.Window(), at, r)/2)
-	}
-	if query.Repeat == Once || best >= query.Others || query.Relation != On && query.Relation != Around && query.Relation != Between {
-		return best
-	}
-	n := periods(query.Repeat, w.From, at.From)
-	for _, k := range [...]int{n, n - 1, n + 1} {
-		if k != 0 && best < query.Others {
-			best = max(best, float64(query.Others*fit(shiftRange(w, query.Repeat, k), at, r)))
-		}
+	for years := -1; query.Yearly && best < otherYear && years <= 1; years++ {
+		best = max(best, float64(otherYear*fit(inYearOf(w, at.From, years), at, r)))
 	}
 	return best
 }
@@ -95,37 +79,16 @@ func seconds(a, b time.Time) float64 { return float64(b.Unix() - a.Unix()) }
 
 // reach is the distance in seconds at which nothing is left.
 func reach(e Expr) float64 {
-	day := 86400.0
-	days := [...]float64{GrainDay: 7, GrainWeek: 21, GrainMonth: 70, GrainYear: 500}
-	r := day * 7
-	if int(e.Grain) < len(days) {
-		r = days[e.Grain] * day
+	days := [...]float64{GrainDay: 7, GrainWeek: 21, GrainMonth: 70, GrainYear: 500}[e.Grain]
+	if e.Relation == Around {
+		days *= 2
 	}
-	switch {
-	case e.Relation == Around:
-		r *= 2
-	case e.Repeat == Weekly:
-		r = min(r, 2*day)
-	}
-	return r
+	return days * 24 * 60 * 60
 }
 
-// periods returns how many periods lie between two moments, rounded down.
-func periods(r Repeat, from, to time.Time) int {
-	to = to.In(from.Location())
-	a, b := dayIn(from), dayIn(to)
-	switch r {
-	case Weekly:
-		return floorDiv(b-a, 7)
-	case Yearly:
-		ya, _, _ := dateOf(a)
-		yb, _, _ := dateOf(b)
-		return yb - ya
-	}
-	return 0
-}
-
-// shiftRange moves a range by n periods on the calendar.
-func shiftRange(w Range, r Repeat, n int) Range {
-	return span{dayIn(w.From), dayIn(w.To)}.shift(r, n).in(w.From.Location())
+// inYearOf moves a range on the calendar so many years behind the year of a moment.
+func inYearOf(w Range, at time.Time, years int) Range {
+	loc := w.From.Location()
+	months := 12 * (at.In(loc).Year() + years - w.From.Year())
+	return span{addMonths(dayIn(w.From), months), addMonths(dayIn(w.To), months)}.in(loc)
 }

@@ -47,19 +47,15 @@ func TestOverlap(t *testing.T) {
 		{"since June 2023", day(2023, 6, 1), 1, 1},
 		{"until June 2023", day(2023, 6, 30), 1, 1},
 		{"until June 2023", day(2023, 12, 30), 0, 0},
-		{"between March and May 2022", day(2022, 4, 30), 1, 1},
 		{"in June", day(2023, 6, 9), 1, 1},
 		{"in June", day(2020, 6, 9), 0.8, 0.8},
 		{"in June", day(2020, 1, 9), 0, 0},
 		{"in December", day(2022, 12, 31), 1, 1},
 		{"in December", day(2022, 1, 5), 0.6, 0.8}, // beside December 2021
 		{"on Tuesday", day(2023, 10, 17), 1, 1},
-		{"on Tuesday", day(2023, 10, 24), 0.5, 0.5}, // the second reading
-		{"on Tuesday", day(2021, 3, 2), 0.4, 0.4},
-		{"Tuesdays", day(2021, 3, 2), 1, 1},
-		{"Tuesdays", day(2021, 3, 5), 0, 0.2},
+		{"on Tuesday", day(2023, 10, 24), 0, 0.1}, // another one
 		{"3/4/2023", day(2023, 3, 4), 1, 1},
-		{"3/4/2023", day(2023, 4, 3), 0.5, 0.5},
+		{"3/4/2023", day(2023, 4, 3), 0, 0},
 		{"yesterday", day(2023, 10, 19), 1, 1},
 	}
 	for _, test := range tests {
@@ -116,8 +112,7 @@ func TestOverlapExpr(t *testing.T) {
 		{"8月30日", said("生日是08月30日", day(2024, 4, 2)), 1, 1},
 		{"八月份", said("生日是08月30日", day(2024, 4, 2)), 1, 1},
 		{"九月份", said("生日是02月22日", day(2024, 4, 2)), 0, 0},
-		{"on 17 October 2023", said("every Tuesday", day(2022, 1, 1)), 1, 1},
-		{"on 18 October 2023", said("every Tuesday", day(2022, 1, 1)), 0.9, 1}, // a day beside
+		{"in May 2021", said("her birthday is 8 May", day(2024, 4, 2)), 0.8, 0.8}, // of each year
 		{"before May 2023", said("last month", day(2023, 2, 1)), 1, 1},
 	}
 	for _, test := range tests {
@@ -133,21 +128,17 @@ func TestBest(t *testing.T) {
 	if len(query) != 2 {
 		t.Fatal(query)
 	}
-	if score, which := Best(query, day(2022, 5, 3)); which != 0 || math.Abs(score-0.98) > 1e-9 {
-		t.Errorf("got %v of %d", score, which)
-	}
-	if score, which := Best(query, day(2023, 10, 15)); which != 1 || score != 0.6 {
-		t.Errorf("got %v of %d", score, which)
-	}
-	if score, which := Best(query, day(2000, 10, 18)); which != -1 || score != 0 {
-		t.Errorf("got %v of %d", score, which)
+	for at, want := range map[time.Time]float64{day(2022, 5, 3): 0.98, day(2023, 10, 15): 0.6, day(2000, 10, 18): 0} {
+		if got := Best(query, at); math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s: got %v, want %v", at, got, want)
+		}
 	}
 	said := InText("last month we met, and yesterday", day(2022, 6, 10))
-	if score, which := BestExpr(query, said); which != 0 || math.Abs(score-0.98*0.95) > 1e-9 {
-		t.Errorf("got %v of %d", score, which)
+	if got := BestExpr(query, said); math.Abs(got-0.98*0.95) > 1e-9 {
+		t.Errorf("got %v", got)
 	}
-	if score, which := BestExpr(query, nil); which != -1 || score != 0 {
-		t.Errorf("got %v of %d", score, which)
+	if got := BestExpr(query, nil); got != 0 {
+		t.Errorf("got %v", got)
 	}
 }
 
@@ -190,16 +181,6 @@ func TestLongTextsAreBounded(t *testing.T) {
 	}
 	if n := len(parse(s, reference(), false, len(s))); n != 10_000 {
 		t.Errorf("%d expressions without a bound", n)
-	}
-}
-
-func TestRelative(t *testing.T) {
-	for s, want := range map[string]bool{
-		"in May": false, "on Tuesday": false, "8 May 2023": false, "2023年五月": false, "the week before 9 June 2023": false, "the day before yesterday": true,
-	} {
-		if e := one(t, s); e.Relative != want {
-			t.Errorf("%q: relative %v", s, e.Relative)
-		}
 	}
 }
 

@@ -30,12 +30,10 @@ type parser struct {
 
 // match is one date before it gets a relation.
 type match struct {
-	span, alt span
-	grain     Grain
-	repeat    Repeat
-	others    float64
-	relative  bool
-	conf      float64
+	span   span
+	grain  Grain
+	yearly bool
+	conf   float64
 }
 
 func parse(text string, ref time.Time, nearest bool, limit int) []Expr {
@@ -52,10 +50,12 @@ func parse(text string, ref time.Time, nearest bool, limit int) []Expr {
 	return out
 }
 
-// at returns token i; beyond the text it is one of kind kEnd.
+// none is what stands beyond the text, and where nothing has to stand.
+var none token
+
 func (p *parser) at(i int) *token {
 	if i < 0 || i >= len(p.tokens) {
-		return &token{}
+		return &none
 	}
 	return &p.tokens[i]
 }
@@ -63,12 +63,7 @@ func (p *parser) at(i int) *token {
 // expression reads a date with its relation at token i, and how many tokens it has.
 func (p *parser) expression(i int) (Expr, int) {
 	t := p.at(i)
-	switch t.kind {
-	case kBetween:
-		if e, n := p.between(i, i+1); n > 0 {
-			return e, n
-		}
-	case kRelate:
+	if t.kind == kRelate {
 		if m, n := p.point(i+1, true); n > 0 {
 			return p.expr(m, Relation(t.val), i, i+1+n), 1 + n
 		}
@@ -80,83 +75,52 @@ func (p *parser) expression(i int) (Expr, int) {
 	if n == 0 {
 		return Expr{}, 0
 	}
-	if and := p.at(i + n); and.kind == kAnd && and.val == 1 {
-		if e, k := p.between(i, i); k > 0 {
-			return e, k
-		}
-	}
 	if r := p.at(i + n); r.kind == kRelated {
 		return p.expr(m, Relation(r.val), i, i+n+1), n + 1
 	}
 	return p.expr(m, On, i, i+n), n
 }
 
+// introduces reports whether a date follows a word of this kind.
+func introduces(k kind) bool { return k == kPrep || k == kRelate || k == kRel }
+
 // beside reads "the day after tomorrow", "two weeks before 9 June" and "the last
 // Friday before 9 June": a unit or weekday counted from another day.
 func (p *parser) beside(i int) (match, int) {
-	start, count := i, &token{entry: entry{kind: kNumber, val: 1}}
-	if p.at(i).kind == kRel {
+	start, count := i, 1
+	switch t := p.at(i); t.kind {
+	case kRel:
 		i++
-	} else if k := p.at(i).kind; k == kNumber || k == kLoose {
-		count, i = p.at(i), i+1
+	case kNumber:
+		count, i = t.val, i+1
 	}
 	t, r := p.at(i), p.at(i+1)
-	if t.kind != kUnit && (t.kind != kWeekday || t.plural) || !related(r, kRelate, Before) && !related(r, kRelate, After) {
+	side := 1
+	if related(r, kRelate, Before) {
+		side = -1
+	} else if !related(r, kRelate, After) {
 		return match{}, 0
 	}
 	m, n := p.point(i+2, true)
 	if n == 0 || m.grain != GrainDay {
 		return match{}, 0
 	}
-	origin, side := *p, 1
-	if origin.today = m.span.from; Relation(r.val) == Before {
-		side = -1
-	}
+	origin := *p
+	origin.today = m.span.from
 	origin.year, origin.month, _ = dateOf(origin.today)
 	var found match
 	switch {
 	case t.kind == kWeekday:
 		found = origin.relWeekday([]*token{{entry: entry{val: side}}, t})
+	case t.kind != kUnit:
+		return match{}, 0
 	case t.plural || t.val == uDay:
-		found = origin.distance(count, t, side, m.conf)
+		found = origin.distance(side*count, t)
 	default:
 		found = origin.around(side, t)
 	}
-	m.span, m.alt, m.grain = found.span, span{}, found.grain
+	m.span, m.grain = found.span, found.grain
 	return m, i + 2 + n - start
-}
-
-// introduces reports whether a date follows a word of this kind.
-func introduces(k kind) bool {
-	return k == kPrep || k == kIn || k == kRelate || k == kBetween || k == kRel
-}
-
-// between reads "between March and May 2022" and 从5月到7月, whose word is at token
-// from and whose first date at token i.
-func (p *parser) between(from, i int) (Expr, int) {
-	a, n := p.point(i, true)
-	if n == 0 || p.at(i+n).kind != kAnd {
-		return Expr{}, 0
-	}
-	b, k := p.point(i+n+1, true)
-	if k == 0 {
-		return Expr{}, 0
-	}
-	if a.repeat == Yearly && (b.repeat != Yearly || a.span.from > b.span.from) { // the year of the second holds for both
-		y, _, _ := dateOf(b.span.from)
-		ay, _, _ := dateOf(a.span.from)
-		a.span = a.span.shift(Yearly, y-ay)
-		if a.span.from > b.span.from {
-			a.span = a.span.shift(Yearly, -1)
-		}
-	}
-	b.span.from, b.alt = a.span.from, span{}
-	b.conf = min(a.conf, b.conf)
-	if !b.span.valid() {
-		return Expr{}, 0
-	}
-	end := i + n + 1 + k
-	return p.expr(b, Between, from, end), end - from
 }
 
 // expr turns a match of the tokens from i to end into an expression.
@@ -165,13 +129,8 @@ func (p *parser) expr(m match, r Relation, i, end int) Expr {
 		i++
 	}
 	e := Expr{Start: p.at(i).start, End: p.at(end - 1).end, Range: m.span.in(p.loc), Grain: m.grain, Relation: r,
-		Repeat: m.repeat, Others: m.others, Relative: m.relative, Confidence: m.conf}
-	if m.alt.valid() && m.alt != m.span {
-		e.Alt = m.alt.in(p.loc)
-	}
-	if r != On && r != Around { // "since May" means one May
-		e.Alt, e.Repeat, e.Others = Range{}, Once, 0
-	}
+		Confidence: m.conf}
+	e.Yearly = m.yearly && (r == On || r == Around) // "since May" means one May
 	return e
 }
 
@@ -186,13 +145,10 @@ func (p *parser) point(i int, introduced bool) (match, int) {
 	for k := range shapes {
 		s := &shapes[k]
 		n := p.fits(s, i, &found)
-		if n == 0 || s.introduced && !likely && !found[0].han {
+		if n == 0 || s.introduced && !likely || n == 1 && p.at(i).unsure && !introduced {
 			continue
 		}
-		if m := s.read(p, found[:len(s.wants)]); m.span.valid() {
-			if len(s.wants) == 1 && found[0].unsure && !introduced {
-				continue
-			}
+		if m := s.read(p, found[:]); m.span.valid() {
 			return m, i - start + n
 		}
 	}
@@ -200,20 +156,22 @@ func (p *parser) point(i int, introduced bool) (match, int) {
 }
 
 // fits matches a shape with the tokens from i on, between which fillers may stand,
-// and returns how many tokens it takes, or 0.
+// and returns how many tokens it takes, or 0. found gets what fulfils each wish.
 func (p *parser) fits(s *shape, i int, found *[longestShape]*token) int {
-	k := i
-	for n, w := range s.wants {
-		t := p.at(k)
-		for n > 0 && t.kind == kFiller {
-			k++
-			t = p.at(k)
+	end := i
+	for k, w := range s.wants {
+		next := end
+		for next > i && p.at(next).kind == kFiller {
+			next++
 		}
-		if !w(t) {
+		switch t := p.at(next); {
+		case w.fits(t):
+			found[k], end = t, next+1
+		case w.optional:
+			found[k] = &none
+		default:
 			return 0
 		}
-		found[n] = t
-		k++
 	}
-	return k - i
+	return end - i
 }

@@ -9,13 +9,9 @@ var grainNames = [...]string{"day", "week", "month", "year"}
 
 func (g Grain) String() string { return name(grainNames[:], int(g)) }
 
-var relationNames = [...]string{"on", "around", "before", "until", "after", "since", "between"}
+var relationNames = [...]string{"on", "around", "before", "until", "after", "since"}
 
 func (r Relation) String() string { return name(relationNames[:], int(r)) }
-
-var repeatNames = [...]string{"once", "weekly", "yearly"}
-
-func (r Repeat) String() string { return name(repeatNames[:], int(r)) }
 
 func name(names []string, i int) string {
 	if i < len(names) {
@@ -25,20 +21,14 @@ func name(names []string, i int) string {
 }
 
 // String writes an expression for tests and logs, for example
-// "[2023-05-01 2023-06-01) month after yearly*0.80 0.90".
+// "[2023-05-01 2023-06-01) month around yearly 0.90".
 func (e Expr) String() string {
 	s := e.Range.String() + " " + e.Grain.String()
 	if e.Relation != On {
 		s += " " + e.Relation.String()
 	}
-	if e.Relative {
-		s += " relative"
-	}
-	if e.Repeat != Once {
-		s += fmt.Sprintf(" %s*%.2f", e.Repeat, e.Others)
-	}
-	if !e.Alt.IsZero() {
-		s += " or " + e.Alt.String()
+	if e.Yearly {
+		s += " yearly"
 	}
 	return fmt.Sprintf("%s %.2f", s, e.Confidence)
 }

@@ -11,10 +11,10 @@ import (
 
 // TestDaysAreTheCalendar: numbered days are those of package time.
 func TestDaysAreTheCalendar(t *testing.T) {
-	for d := dayOf(minYear, 1, 1); d < dayOf(maxYear+1, 1, 1); d += 3 {
-		at := time.Unix(int64(d)*daySecs, 0).UTC()
+	for at := time.Date(minYear, 1, 1, 0, 0, 0, 0, time.UTC); at.Year() <= maxYear; at = at.AddDate(0, 0, 3) {
+		d := dayIn(at)
 		y, m, mday := dateOf(d)
-		if dayOf(y, m, mday) != d || weekday(d) != (int(at.Weekday())+6)%7 || dayIn(at) != d || !midnightOf(d, time.UTC).Equal(at) {
+		if dayOf(y, m, mday) != d || weekday(d) != (int(at.Weekday())+6)%7 || dayIn(at.Add(23*time.Hour)) != d || !midnightOf(d, time.UTC).Equal(at) {
 			t.Fatalf("day %d: %d-%d-%d, want %v", d, y, m, mday, at)
 		}
 	}
@@ -32,13 +32,15 @@ func TestDaysAreTheCalendar(t *testing.T) {
 	}
 }
 
+const daySecs = 24 * 60 * 60 // seconds
+
 // formats write a date so that it must be read back as itself.
 func formats() []func(time.Time) string {
 	layout := func(l string) func(time.Time) string { return func(t time.Time) string { return t.Format(l) } }
 	return []func(time.Time) string{
 		layout("2 January 2006"), layout("January 2, 2006"), layout("2 Jan 2006"), layout("2006-01-02"),
 		layout("2006/01/02"), layout("2006.1.2"), layout("2.1.2006"), layout("Monday, 2 January 2006"), layout("Mon, Jan 2, 2006"),
-		layout("2-Jan-2006"), layout("02/Jan/2006"), layout("January-02-2006"), layout("2006年1月2日"), layout("2006年01月02号"),
+		layout("2006年1月2日"), layout("2006年01月02号"),
 		layout("the 2 of January, 2006"), layout("Monday (2 January 2006)"),
 		func(t time.Time) string { return ordinal(t.Day()) + " of " + t.Format("January 2006") },
 		func(t time.Time) string { return t.Format("January ") + ordinal(t.Day()) + t.Format(", 2006") },
@@ -102,7 +104,7 @@ func TestFormattedDatesReadBack(t *testing.T) {
 		for i, format := range formats() {
 			text := fmt.Sprintf(sentences[r.IntN(len(sentences))], format(d))
 			out := Parse(text, reference())
-			if len(out) != 1 || !out[0].From.Equal(d) || !out[0].To.Equal(d.AddDate(0, 0, 1)) || out[0].Grain != GrainDay || out[0].Repeat != Once || out[0].Confidence < 0.9 {
+			if len(out) != 1 || !out[0].From.Equal(d) || !out[0].To.Equal(d.AddDate(0, 0, 1)) || out[0].Grain != GrainDay || out[0].Yearly || out[0].Confidence < 0.9 {
 				t.Fatalf("seed %d, format %d: %q read as %v", seed, i, text, out)
 			}
 		}
@@ -118,7 +120,7 @@ func TestDistancesReadBack(t *testing.T) {
 		today := ref.Truncate(24 * time.Hour)
 		n := 2 + r.IntN(300)
 		for text, want := range map[string]time.Time{
-			fmt.Sprintf("%d days ago", n): today.AddDate(0, 0, -n), fmt.Sprintf("%d days from now", n): today.AddDate(0, 0, n),
+			fmt.Sprintf("%d days ago", n): today.AddDate(0, 0, -n), fmt.Sprintf("%d days later", n): today.AddDate(0, 0, n),
 			fmt.Sprintf("%d天前", n): today.AddDate(0, 0, -n), fmt.Sprintf("%d天以后", n): today.AddDate(0, 0, n),
 			"yesterday": today.AddDate(0, 0, -1), "明天": today.AddDate(0, 0, 1),
 		} {

@@ -16,19 +16,6 @@ var unitRules = [...]struct {
 	uYear:    {func(day int) span { y, _, _ := dateOf(day); return yearSpan(y) }, func(day, n int) int { return addMonths(day, 12*n) }, -1, GrainYear},
 }
 
-// unitOf returns the unit that a token names.
-func unitOf(t *token) int {
-	switch t.kind {
-	case kWeek:
-		return uWeek
-	case kYear:
-		return uYear
-	case kMonthOf:
-		return uMonth
-	}
-	return t.val
-}
-
 // absolute is a date with its year; a month or day of 0 leaves out the rest.
 func absolute(y, m, d int) match {
 	switch {
@@ -40,23 +27,26 @@ func absolute(y, m, d int) match {
 	return match{span: dateSpan(y, m, d), conf: 1}
 }
 
-// numeric reads a date in digits. 3/4/2023 has two readings.
-func (p *parser) numeric(t []*token) match {
-	m := absolute(t[0].y, t[0].m, t[0].d)
-	if t[0].swapped {
-		m.alt, m.conf = dateSpan(t[0].y, t[0].d, t[0].m), 0.6
+// named is a date with the name of its month; a year or day of 0 is missing.
+func (p *parser) named(year, month, day int) match {
+	if year == 0 {
+		return p.yearly(month, day)
 	}
+	return absolute(year, month, day)
+}
+
+// inYear is a date whose year may be counted from the present one.
+func (p *parser) inYear(year, month, day int) match {
+	if year >= minYear {
+		return absolute(year, month, day)
+	}
+	m := absolute(p.year+year, month, day)
+	m.conf = 0.95
 	return m
 }
 
-// relative marks a date that was counted from the reference.
-func relative(m match) match {
-	m.relative, m.conf = true, min(m.conf, 0.95)
-	return m
-}
-
-// yearly is a day or, with day 0, a month without a year: the latest that has begun.
-// The next one is the second reading.
+// yearly is a day or, with day 0, a month without a year: the latest that has begun
+// or, in a message, the next one if it is nearer.
 func (p *parser) yearly(month, day int) match {
 	y := p.year
 	m := absolute(y, month, day)
@@ -64,126 +54,85 @@ func (p *parser) yearly(month, day int) match {
 		y--
 		m = absolute(y, month, day)
 	}
-	m.alt, m.repeat, m.others, m.conf = absolute(y+1, month, day).span, Yearly, 0.8, 0.9
-	return p.choose(m)
-}
-
-// weekly is a weekday that nothing else fixes; conf says how sure its name is.
-func (p *parser) weekly(w int, conf float64) match {
-	day := p.today - (weekday(p.today)-w+7)%7
-	return p.choose(match{span: daySpan(day), alt: daySpan(day + 7), repeat: Weekly, others: 0.4, conf: conf})
-}
-
-// choose swaps the readings of a message's date if the coming one is nearer.
-func (p *parser) choose(m match) match {
-	if p.nearest && !m.alt.empty() && m.alt.from-p.today <= p.today-m.span.to {
-		m.span, m.alt = m.alt, m.span
+	if next := absolute(y+1, month, day); p.nearest && !next.span.empty() && next.span.from-p.today <= p.today-m.span.to {
+		m = next
 	}
+	m.yearly, m.conf = true, 0.9
 	return m
 }
 
-// every is a weekday of every week.
-func (p *parser) every(w int) match {
-	m := p.weekly(w, 0.85)
-	m.alt, m.others = span{}, 1
-	return m
-}
-
+// weekday is one that nothing else fixes: the latest or, in a message, the nearest.
 func (p *parser) weekday(t []*token) match {
-	switch {
-	case t[0].plural:
-		return p.every(t[0].val)
-	case t[0].unsure:
-		return p.weekly(t[0].val, 0.6)
+	ago := (weekday(p.today) - t[0].val + 7) % 7
+	if p.nearest && ago > 3 {
+		ago -= 7
 	}
-	return p.weekly(t[0].val, 0.85)
+	m := match{span: daySpan(p.today - ago), conf: 0.85}
+	if t[0].unsure {
+		m.conf = 0.6
+	}
+	return m
 }
 
 // around is the unit that lies n units from the present one.
 func (p *parser) around(n int, unit *token) match {
-	u, day := unitOf(unit), p.today
+	rule, day := unitRules[unit.val], p.today
 	switch {
-	case unit.plural || u == uDay:
+	case unit.plural || unit.val == uDay:
 		return match{}
-	case u == uMonth:
+	case unit.val == uMonth:
 		day = dayOf(p.year, p.month, 1) // so that 31 January moves into February
 	}
-	rule := unitRules[u]
-	return match{span: rule.around(rule.move(day, n)), grain: rule.grain, conf: 0.95, relative: true}
+	return match{span: rule.around(rule.move(day, n)), grain: rule.grain, conf: 0.95}
 }
 
 // dayOfWeek resolves 上周五 and "Friday next week".
 func (p *parser) dayOfWeek(w, weeks int) match {
-	return match{span: daySpan(monday(p.today) + w + 7*weeks), conf: 0.95, relative: true}
+	return match{span: daySpan(monday(p.today) + w + 7*weeks), conf: 0.95}
 }
 
 // dayFrom is the day so many days from today.
 func (p *parser) dayFrom(n int) match {
-	return match{span: daySpan(p.today + n), conf: 0.95, relative: true}
+	return match{span: daySpan(p.today + n), conf: 0.95}
 }
 
 // relWeekday resolves "last Friday" to the latest before today, and "next Friday" to
-// the first after it. If the Friday of the last or next week is another day, that is
-// the second reading.
+// the first after it. 上周五 is that of the last week.
 func (p *parser) relWeekday(t []*token) match {
 	n, w := t[0].val, t[1].val
-	m := p.dayOfWeek(w, n)
-	day := m.span.from
-	switch n {
-	case -1:
-		day = p.today - 1 - (weekday(p.today-1)-w+7)%7
-	case 1:
-		day = p.today + 1 + (w-weekday(p.today+1)+7)%7
+	switch {
+	case t[1].han:
+	case n == -1:
+		return p.dayFrom(-1 - (weekday(p.today-1)-w+7)%7)
+	case n == 1:
+		return p.dayFrom(1 + (w-weekday(p.today+1)+7)%7)
 	}
-	if day != m.span.from {
-		m.span, m.alt = daySpan(day), m.span
-	}
-	return m
+	return p.dayOfWeek(w, n)
 }
 
 // relMonth resolves "last May" to the latest that is over; "next May" likewise.
 func (p *parser) relMonth(t []*token) match {
-	n, month, y := t[0].val, t[1].val, p.year
-	switch {
-	case n < 0 && month >= p.month:
-		y--
-	case n > 0 && month <= p.month:
-		y++
+	n, month := t[0].val, t[1].val
+	if n < 0 && month < p.month || n > 0 && month > p.month {
+		n = 0
 	}
-	m := relative(absolute(y, month, 0))
-	if n != 0 {
-		m.alt = monthSpan(y+n, month)
-	}
-	return m
+	return p.inYear(n, month, 0)
 }
 
-// distance resolves "two weeks ago" (sign -1) and "in 3 days" (sign 1).
-func (p *parser) distance(count, unit *token, sign int, conf float64) match {
-	rule := unitRules[unitOf(unit)]
-	day := rule.move(p.today, sign*count.val)
-	m := match{span: span{day - rule.vague, day + rule.vague + 1}, grain: rule.grain, conf: conf, relative: true}
+// distance resolves "two weeks ago" (n = -2) and 三天后 (n = 3).
+func (p *parser) distance(n int, unit *token) match {
+	rule := unitRules[unit.val]
+	day := rule.move(p.today, n)
+	m := match{span: span{day - rule.vague, day + rule.vague + 1}, grain: rule.grain, conf: 0.9}
 	if rule.vague < 0 {
 		m.span = rule.around(day)
 	}
-	if count.kind == kLoose {
-		wide := rule.move(p.today, 1) - p.today
-		m.span, m.conf = span{m.span.from - wide, m.span.to + wide}, conf-0.15
-	}
 	return m
 }
 
-// stretch reads "the last 3 months" and "the next few days".
-func (p *parser) stretch(rel int, count, unit *token) match {
-	rule := unitRules[unitOf(unit)]
-	m := match{conf: 0.85, grain: rule.grain, relative: true}
-	switch {
-	case rel < 0:
-		m.span = span{rule.move(p.today, -count.val), p.today + 1}
-	case rel > 0:
-		m.span = span{p.today, rule.move(p.today, count.val) + 1}
-	}
-	if count.kind == kLoose {
-		m.conf = 0.7
-	}
-	return m
+// stretch reads "the last 3 months" (n = -3) and "the next few days".
+func (p *parser) stretch(n int, unit *token) match {
+	rule := unitRules[unit.val]
+	day := rule.move(p.today, n)
+	return match{span: span{min(day, p.today), max(day, p.today) + 1}, conf: 0.85, grain: rule.grain}
 }

@@ -40,8 +40,7 @@ func (r *Ranking) EvaluateDates(read func(c *Candidate) (text string, occurred t
 			return err
 		}
 		if ok {
-			fit, _ := dates.BestExpr(r.plan.dates, dates.InText(text, occurred))
-			c.fits(fit)
+			c.fits(dates.BestExpr(r.plan.dates, dates.InText(text, occurred)))
 		}
 	}
 	return nil
@@ -59,8 +58,7 @@ func (r *Ranking) datable() []int {
 		}
 		order = append(order, i)
 		if _, agent, at := p.Partitions[c.Partition].Conversations.of(c.Doc); agent != 0 {
-			fit, _ := dates.Best(p.dates, time.Unix(0, at).UTC())
-			c.fits(fit)
+			c.fits(dates.Best(p.dates, time.Unix(0, at).UTC()))
 		}
 	}
 	slices.SortFunc(order, func(a, b int) int {
