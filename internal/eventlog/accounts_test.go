@@ -113,9 +113,9 @@ func TestFloodOfForeignRepliesStoppedTheLog(t *testing.T) {
 		_ = nc.Flush()
 		done <- n
 	}()
-	w := eventlog.NewWriter(st, eventlog.Tail{}, eventlog.WriterOptions{Identity: identityOf(t, st)})
+	k := newKnown(eventlog.Tail{})
 	for i := range 50 {
-		if _, err := w.Append(testContext(t), [][]byte{capture(byte(i), 7)}); err != nil {
+		if err := k.append(t, st, capture(byte(i), 7)); err != nil {
 			t.Errorf("append %d during the flood: %v", i, err)
 			break
 		}

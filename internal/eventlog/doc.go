@@ -16,5 +16,4 @@
 // Not its job: what events mean (projections), who may say them (auth), sealing
 // (keyring), and writing a leader's frames: a round of ingest appends them, and
 // decides what an answer of the log means and what becomes of other messages.
-// Writer is an older writer that only the tests of this package use.
 package eventlog

@@ -14,17 +14,10 @@ var (
 	ErrRefused = errors.New("refused by the log")
 	// ErrUnknown: it may or may not be stored.
 	ErrUnknown = errors.New("outcome unknown")
-	// ErrAbsent: after an unknown outcome the tail was read and the frame is not
-	// there. A delayed copy can still arrive at the same sequence. Appending the
-	// same envelopes again gives the same bytes, so either copy is a success;
-	// after other envelopes the copy, if it came first, is adopted.
-	ErrAbsent = errors.New("not in the log")
 	// ErrNoSpace: the disk or the stream's limit is full.
 	ErrNoSpace = errors.New("no space left for the log")
 	// ErrClosed: the stream or the connection was closed before sending.
 	ErrClosed = errors.New("log is closed")
-	// ErrBehind: the writer has reported messages it adopted and waits for Resume.
-	ErrBehind = errors.New("writer is behind the log")
 	// ErrNotFound: no message at that sequence, or no such stream.
 	ErrNotFound = errors.New("not in the stream")
 )
@@ -57,26 +50,6 @@ func (e *GapError) Error() string {
 		return fmt.Sprintf("log ends before sequence %d", e.Want)
 	}
 	return fmt.Sprintf("sequence %d is missing, the next one is %d", e.Want, e.Got)
-}
-
-// AdoptError says that the log holds messages behind the writer's tail which
-// are not the frame that it just wrote. The caller applies them in order, calls
-// Resume and decides again. The frame was not stored among Messages[0:1]; it
-// is not in the log unless a later one of Messages equals it.
-type AdoptError struct {
-	Messages []Message
-	// Term is the highest term that a frame among Messages carries. A writer
-	// with a lower one is deposed.
-	Term uint64
-}
-
-func (e *AdoptError) Error() string {
-	n := len(e.Messages)
-	if n == 0 {
-		return "log has moved on"
-	}
-	return fmt.Sprintf("log has moved on: %d messages from sequence %d to %d, term %d",
-		n, e.Messages[0].Seq, e.Messages[n-1].Seq, e.Term)
 }
 
 // Kinds of divergence between log and state.

@@ -40,14 +40,10 @@ func newFarm(t *testing.T, frames int) farm {
 // writeSmall appends frames of one control event.
 func writeSmall(t *testing.T, s eventlog.Stream, shard uint16, n int) *known {
 	t.Helper()
-	k := &known{frames: map[uint64][]byte{}, tails: []eventlog.Tail{{Shard: shard, Term: 3}}}
-	w := eventlog.NewWriter(s, k.tails[0], eventlog.WriterOptions{})
+	k := newKnown(eventlog.Tail{Shard: shard, Term: 3})
 	for i := range n {
 		e := events.Envelope{Header: events.Header{Type: events.TypeLeaderBegan, Schema: 1, Event: events.ID{byte(i)}, SealedAt: int64(i)}}
-		a, err := w.Append(testContext(t), [][]byte{e.Encode()})
-		must(t, err)
-		k.frames[a.Seq] = a.Frame
-		k.tails = append(k.tails, w.Tail())
+		must(t, k.append(t, s, e.Encode()))
 	}
 	return k
 }

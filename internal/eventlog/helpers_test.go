@@ -11,7 +11,6 @@ import (
 	"go.uber.org/goleak"
 
 	"mneme/internal/eventlog"
-	"mneme/internal/events"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -29,8 +28,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// logTo sends a server's log to the test, where it shows only on failure.
-// logTo logs to the test while it runs. A connection's callbacks come on a
+// logTo logs to the test while it runs; it shows only on failure. A connection's callbacks come on a
 // goroutine of its library, which nobody can wait for: what comes late is
 // dropped.
 func logTo(t testing.TB) *slog.Logger {
@@ -81,10 +79,4 @@ func openStream(t testing.TB, s *eventlog.Server, cfg eventlog.StreamConfig) *ev
 	st, err := eventlog.OpenStream(testContext(t), nc, cfg)
 	must(t, err)
 	return st
-}
-
-// next is the tail after a message.
-func next(at eventlog.Tail, m eventlog.Message) eventlog.Tail {
-	at.Seq, at.Chain = m.Seq, events.NextChain(at.Chain, m.Seq, m.Data)
-	return at
 }

@@ -253,10 +253,6 @@ func TestServerLogFaults(t *testing.T) {
 	if !errors.Is(err, ErrUnknown) || !errors.Is(err, ErrNoSpace) || !errors.Is(err, nats.ErrTimeout) {
 		t.Error(err)
 	}
-	absent := absentError{err}
-	if !errors.Is(absent, ErrAbsent) || !errors.Is(absent, ErrNoSpace) || errors.Is(absent, ErrUnknown) {
-		t.Error("an absent frame is not of unknown outcome")
-	}
 	for _, err := range []error{nats.ErrNoResponders, nats.ErrMaxPayload, nats.ErrReconnectBufExceeded} {
 		if got := j.publishError(err); !errors.Is(got, ErrRefused) || errors.Is(got, ErrUnknown) {
 			t.Errorf("%v: %v", err, got)

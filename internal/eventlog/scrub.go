@@ -26,6 +26,16 @@ const (
 
 const maxProblems = 1000
 
+// Tail is where a log stands: its last sequence, the chain after it, and the term
+// and epoch that hold there.
+type Tail struct {
+	Seq   uint64
+	Chain events.Chain
+	Term  uint64
+	Epoch uint32
+	Shard uint16
+}
+
 // ScrubReport is what a scrub found.
 type ScrubReport struct {
 	From, To    uint64 // the sequences that were to be read

@@ -17,7 +17,8 @@ import (
 
 func TestOwnFrameIsAdopted(t *testing.T) {
 	for _, fault := range []eventlogtest.Fault{eventlogtest.FaultBlind, eventlogtest.FaultUnknownStored, eventlogtest.FaultUnknownLost,
-		eventlogtest.FaultLate, eventlogtest.FaultWrongAck, eventlogtest.FaultTwice} {
+		eventlogtest.FaultLate, eventlogtest.FaultWrongAck, eventlogtest.FaultTwice,
+		eventlogtest.FaultFullStored, eventlogtest.FaultFullLost} { // a full disk without an ack is no refusal
 		t.Run(string(fault), func(t *testing.T) {
 			f := eventlogtest.NewFake()
 			w := newWorld(t, f)
@@ -330,29 +331,53 @@ func TestDivergenceAtStart(t *testing.T) {
 	}
 }
 
+// What a writer finds behind its own end after an append that was not clean: less
+// than it wrote, a hole, or another stream.
 func TestDivergenceWhileRunning(t *testing.T) {
-	for _, blind := range []bool{false, true} {
-		f := eventlogtest.NewFake()
-		w := newWorld(t, f)
-		w.mustStart()
-		w.namespace("team-a")
-		r := w.capture("team-a", memory.Capture{Text: "kept"})
-		f.CutSuffix(w.last() - 2)
-		if blind {
-			f.Offline(1) // the first look fails: it shows at the second one
-		}
-		_, err := w.try("team-a", memory.Capture{Text: "x"})
-		if e := wantCode(t, err, memory.CodeLogDiverged); e.Hint == "" {
-			t.Error("no hint")
-		}
-		if d := w.writer.Diverged(); d == nil || d.Kind != eventlog.KindSuffixLost {
-			t.Errorf("diverged is %+v", d)
-		}
-		w.everyWriteFails(r.RecordID, memory.CodeLogDiverged)
-		if got, _ := w.text(r.RecordID); got != "kept" {
-			t.Errorf("reading gives %q", got)
-		}
+	cut := func(n uint64) func(*world, *eventlogtest.Fake) {
+		return func(w *world, f *eventlogtest.Fake) { f.CutSuffix(w.last() - n) }
 	}
+	for _, c := range []struct {
+		name, kind string
+		damage     func(w *world, f *eventlogtest.Fake)
+	}{
+		{"one message lost", eventlog.KindSuffixLost, cut(1)},
+		{"two messages lost", eventlog.KindSuffixLost, cut(2)},
+		{"lost, and the first look fails", eventlog.KindSuffixLost, func(w *world, f *eventlogtest.Fake) {
+			cut(2)(w, f)
+			f.Offline(1)
+		}},
+		{"a hole", eventlog.KindGap, func(w *world, f *eventlogtest.Fake) {
+			f.Put([]byte("a"))
+			f.Put([]byte("b"))
+			f.Drop(w.last() - 1)
+		}},
+		{"another stream", eventlog.KindIdentity, func(_ *world, f *eventlogtest.Fake) { f.Recreate() }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := eventlogtest.NewFake()
+			w := newWorld(t, f)
+			w.opt = func(o *Options) { o.Ref = events.StreamRef{Epoch: 1, Identity: "fake-1"} }
+			w.mustStart()
+			w.namespace("team-a")
+			r := w.capture("team-a", memory.Capture{Text: "kept"})
+			c.damage(w, f)
+			_, err := w.try("team-a", memory.Capture{Text: "x"})
+			if e := wantCode(t, err, memory.CodeLogDiverged); e.Hint == "" {
+				t.Error("no hint")
+			}
+			if d := w.writer.Diverged(); d == nil || d.Kind != c.kind {
+				t.Errorf("diverged is %+v", d)
+			}
+			w.everyWriteFails(r.RecordID, memory.CodeLogDiverged)
+			if got, _ := w.text(r.RecordID); got != "kept" {
+				t.Errorf("reading gives %q", got)
+			}
+		})
+	}
+}
+
+func TestDivergenceFoundElsewhereStopsWrites(t *testing.T) {
 	w := startWorld(t)
 	r := w.capture("team-a", memory.Capture{Text: "kept"})
 	if err := w.writer.Check(context.Background()); err != nil {

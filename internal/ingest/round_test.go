@@ -9,6 +9,7 @@ import (
 	"mneme/internal/eventlog"
 	"mneme/internal/projections"
 	"mneme/internal/raftfsm"
+	"mneme/memory"
 )
 
 // opened is a site with an open writer and the namespace team-a.
@@ -420,5 +421,28 @@ func TestDuplicateOfAnUnackedFrameWaits(t *testing.T) {
 	}
 	if records, _ := g.settle(); records != 1 {
 		t.Errorf("%d records", records)
+	}
+}
+
+// A closed log stored nothing, unless an attempt before it is still under way.
+func TestClosedLog(t *testing.T) {
+	for _, underWay := range []bool{false, true} {
+		g := opening(t, 1)
+		attempts := 0
+		g.append = func(sendFrame) error {
+			if attempts++; underWay && attempts == 1 {
+				return eventlog.ErrUnknown
+			}
+			return eventlog.ErrClosed
+		}
+		d := sent(g, "k", "one")
+		if unknown := memory.CodeOf(d.err) == memory.CodeOutcomeUnknown; !isDone(d.done) || d.inLog || unknown != underWay {
+			t.Errorf("an attempt is under way: %v; done %v, told %v", underWay, isDone(d.done), d.err)
+		}
+		g.append = nil
+		g.outcome(sent(g, "k", "one"), projections.OutcomeCreated)
+		if records, voids := g.settle(); records != 1 || voids != 0 {
+			t.Errorf("%d records, %d void frames", records, voids)
+		}
 	}
 }
