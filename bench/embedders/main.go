@@ -19,6 +19,7 @@ import (
 	"mneme/bench/internal/report"
 	"mneme/internal/embed/builtin"
 	"mneme/internal/embed/static"
+	"mneme/internal/text"
 )
 
 func main() { program.Main("embedders", time.Hour, run) }
@@ -27,13 +28,13 @@ func main() { program.Main("embedders", time.Hour, run) }
 type embedder struct {
 	name       string
 	dimensions int
-	embed      func(text string, dst []int8)
+	embed      func(dst []int8, texts ...text.Analysis)
 }
 
 // vector returns the vector of s with length 1.
 func (e embedder) vector(s string) []float32 {
 	q, v := make([]int8, e.dimensions), make([]float32, e.dimensions)
-	e.embed(s, q)
+	e.embed(q, text.NewAnalysis(s))
 	builtin.Float(v, q)
 	return v
 }
@@ -115,7 +116,7 @@ func speed(e embedder) float64 {
 	dst := make([]int8, e.dimensions)
 	n, start := 0, time.Now()
 	for ; time.Since(start) < time.Second; n++ {
-		e.embed(texts[n%len(texts)], dst)
+		e.embed(dst, text.NewAnalysis(texts[n%len(texts)]))
 	}
 	return float64(n) / time.Since(start).Seconds()
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"mneme/internal/embed/static/tokens"
+	"mneme/internal/text"
 )
 
 // vocabulary numbers the tokens that get a vector.
@@ -56,7 +57,7 @@ func learnVocabulary(path string, runs map[string]bool, size int) (*vocabulary, 
 func countTokens(texts [][]string, runs map[string]bool) map[string]int {
 	counts := map[string]int{}
 	for _, fields := range texts {
-		tokens.Each(fields[0], func(s string) bool { return runs[s] }, func(t tokens.Token) {
+		tokens.Each(text.NewAnalysis(fields[0]), func(s string) bool { return runs[s] }, func(t tokens.Token) {
 			if t.Kind != tokens.Whole && len(t.Text) <= 40 {
 				counts[t.Text]++
 			}
@@ -68,7 +69,7 @@ func countTokens(texts [][]string, runs map[string]bool) map[string]int {
 // tokenise returns the ids of the tokens of s.
 func (v *vocabulary) tokenise(s string) []int32 {
 	var ids []int32
-	tokens.Each(s, func(run string) bool { return v.runs[run] }, func(t tokens.Token) {
+	tokens.Each(text.NewAnalysis(s), func(run string) bool { return v.runs[run] }, func(t tokens.Token) {
 		if id, ok := v.ids[t.Text]; ok {
 			ids = append(ids, id)
 		}

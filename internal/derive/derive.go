@@ -236,11 +236,13 @@ func OpenContent(key *keyring.DataKey, env *events.Envelope) (*events.Content, e
 
 func contribute(env *events.Envelope, set *settings.Effective, c *events.Content) *projections.Contribution {
 	out := &projections.Contribution{}
-	terms := termCounter{}
-	text.Analyze(c.Text, func(t text.Token) bool {
-		terms.add(index.FieldText, t.Term)
-		return true
-	})
+	whole := text.NewAnalysis(c.Text)
+	terms := termCounter{terms: make([]index.Term, 0, len(whole.Words)+8)}
+	for _, w := range whole.Words {
+		if w.Kind != text.KindStop {
+			terms.add(index.FieldText, w.Term)
+		}
+	}
 	for _, t := range ContextTerms(env, c) {
 		terms.add(index.FieldText, t)
 	}
@@ -252,16 +254,14 @@ func contribute(env *events.Envelope, set *settings.Effective, c *events.Content
 	for _, t := range text.AnalyzeURI(c.URI) {
 		terms.add(index.FieldURI, t)
 	}
-	// In the order of rows, so that nobody after this has to sort.
-	slices.SortFunc(terms.terms, index.CompareTerms)
-	out.Terms, out.Lengths = terms.terms, terms.lengths
+	out.Terms, out.Lengths = terms.count(), terms.lengths
 	out.Attrs, out.URI = attributes(c), uriPath(c.URI)
 	if set == nil {
 		return out
 	}
-	out.SpaceVectors = vectors(env, c, set.Space)
+	out.SpaceVectors = vectors(env, whole, set.Space)
 	if set.IsBuilding() {
-		out.Next = vectors(env, c, set.Next)
+		out.Next = vectors(env, whole, set.Next)
 	}
 	return out
 }
@@ -304,15 +304,15 @@ func attributes(c *events.Content) []projections.AttrKey {
 
 // vectors embeds each chunk for a local embedder, and only counts the chunks
 // for an external one.
-func vectors(env *events.Envelope, c *events.Content, space embed.Space) projections.SpaceVectors {
+func vectors(env *events.Envelope, whole text.Analysis, space embed.Space) projections.SpaceVectors {
 	out := projections.SpaceVectors{Space: settings.KeyOf(space)}
 	if out.Space.IsZero() {
 		return out
 	}
-	chunks := text.Chunks(c.Text, text.DefaultChunkTokens, text.DefaultChunkOverlap)
+	chunks := text.Chunks(whole.Text, text.DefaultChunkTokens, text.DefaultChunkOverlap)
 	out.Chunks = uint32(len(chunks))
 	if model, ok := embed.Local(space); ok {
-		out.Vectors = smallRows(localVectors(model, env.Agent, chunks))
+		out.Vectors = smallRows(localVectors(model, env.Agent, whole, chunks))
 	}
 	return out
 }
@@ -324,15 +324,21 @@ func LocalVectors(space embed.Space, agent, s string) ([][]int8, bool) {
 	if !ok {
 		return nil, false
 	}
-	return localVectors(model, agent, text.Chunks(s, text.DefaultChunkTokens, text.DefaultChunkOverlap)), true
+	return localVectors(model, agent, text.NewAnalysis(s), text.Chunks(s, text.DefaultChunkTokens, text.DefaultChunkOverlap)), true
 }
 
-func localVectors(model embed.LocalModel, agent string, chunks []text.Chunk) [][]int8 {
+// localVectors embeds the chunks of a text.
+func localVectors(model embed.LocalModel, agent string, whole text.Analysis, chunks []text.Chunk) [][]int8 {
+	// Who said it helps a vector without meaning more than it costs.
+	speaker := text.NewAnalysis(agent + ":")
 	out := make([][]int8, len(chunks))
 	for i, ch := range chunks {
+		piece := whole
+		if ch.Text != whole.Text {
+			piece = text.NewAnalysis(ch.Text)
+		}
 		out[i] = make([]int8, model.Space.Dimensions)
-		// Who said it helps a vector without meaning more than it costs.
-		model.Embed(agent+": "+ch.Text, out[i])
+		model.Embed(out[i], speaker, piece)
 	}
 	return out
 }
@@ -415,10 +421,9 @@ func (d *Deriver) attached(env *events.Envelope, set *settings.Effective) (*proj
 	return out, nil
 }
 
-// termCounter gathers term frequencies of one document.
+// termCounter counts the terms of an event by field.
 type termCounter struct {
-	at      [index.NumFields]map[string]int
-	terms   []index.Term
+	terms   []index.Term // each occurrence, until count
 	lengths [index.NumFields]uint32
 }
 
@@ -427,13 +432,23 @@ func (t *termCounter) add(f index.Field, term string) {
 		return // of a name with zero bytes, which nobody can ask for
 	}
 	t.lengths[f]++
-	if i, ok := t.at[f][term]; ok {
-		t.terms[i].TF = min(t.terms[i].TF+1, index.MaxTF)
-		return
-	}
-	if t.at[f] == nil {
-		t.at[f] = map[string]int{}
-	}
-	t.at[f][term] = len(t.terms)
 	t.terms = append(t.terms, index.Term{Field: f, Text: term, TF: 1})
+}
+
+// count returns each term once, in the order of rows, so that nobody after this has to
+// sort.
+func (t *termCounter) count() []index.Term {
+	slices.SortFunc(t.terms, index.CompareTerms)
+	var out []index.Term
+	for _, term := range t.terms {
+		if last := len(out) - 1; last >= 0 && index.CompareTerms(out[last], term) == 0 {
+			out[last].TF = min(out[last].TF+1, index.MaxTF)
+			continue
+		}
+		if out == nil {
+			out = t.terms[:0]
+		}
+		out = append(out, term)
+	}
+	return out
 }

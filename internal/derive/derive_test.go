@@ -472,7 +472,7 @@ func TestVectorsInClear(t *testing.T) {
 	for i, ch := range chunks {
 		row := projections.VectorRow{Chunk: uint16(i), Numbers: c.Vectors[i]}
 		must(t, row.Floats(got))
-		builtin.Embed("agent-7: "+ch.Text, q)
+		builtin.Embed(q, text.NewAnalysis("agent-7: "+ch.Text))
 		builtin.Float(want, q)
 		for j := range got {
 			if math.Abs(float64(got[j]-want[j])) > 1e-6 {

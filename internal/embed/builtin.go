@@ -6,6 +6,7 @@ import (
 
 	"mneme/internal/embed/builtin"
 	"mneme/internal/embed/static"
+	"mneme/internal/text"
 )
 
 // Names of the compiled-in models.
@@ -18,7 +19,7 @@ const (
 // alone, in integers, so that they may enter replicated state.
 type LocalModel struct {
 	Space Space
-	embed func(text string, dst []int8)
+	embed func(dst []int8, texts ...text.Analysis)
 }
 
 // localModels are the compiled-in models, the default first. Each stays as long as
@@ -54,16 +55,17 @@ func localByName(name string) (LocalModel, bool) {
 	return LocalModel{}, false
 }
 
-// Embed writes the vector of text to dst, whose length must be the space's
-// dimensions: builtin.Scale times the unit vector, rounded, or zero if the model
-// finds nothing in the text. It may be called concurrently.
-func (m LocalModel) Embed(text string, dst []int8) { m.embed(text, dst) }
+// Embed writes the vector of texts, one after the other with white space between
+// them, to dst, whose length must be the space's dimensions: builtin.Scale times the
+// unit vector, rounded, or zero if the model finds nothing in them. It may be called
+// concurrently.
+func (m LocalModel) Embed(dst []int8, texts ...text.Analysis) { m.embed(dst, texts...) }
 
-// Vector returns the vector of text with length 1, for searching in memory; false
+// Vector returns the vector of a text with length 1, for searching in memory; false
 // if the model finds nothing in the text.
-func (m LocalModel) Vector(text string) ([]float32, bool) {
+func (m LocalModel) Vector(s string) ([]float32, bool) {
 	q := make([]int8, m.Space.Dimensions)
-	m.embed(text, q)
+	m.embed(q, text.NewAnalysis(s))
 	v := make([]float32, len(q))
 	builtin.Float(v, q)
 	for _, x := range q {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"slices"
 	"testing"
+
+	"mneme/internal/text"
 )
 
 // TestBuiltinTakesAnyText: whatever is not blank has a vector, and queries and
@@ -50,7 +52,7 @@ func TestEveryLocalModelOpens(t *testing.T) {
 			t.Errorf("%s is found", newer)
 		}
 		q := make([]int8, m.Space.Dimensions)
-		if m.Embed(" ", q); slices.ContainsFunc(q, func(x int8) bool { return x != 0 }) {
+		if m.Embed(q, text.NewAnalysis(" ")); slices.ContainsFunc(q, func(x int8) bool { return x != 0 }) {
 			t.Errorf("%s: a blank text has a vector", m.Space)
 		}
 	}

@@ -78,6 +78,23 @@ func AnalyzeWords(s string, visit func(Word) bool) {
 	}
 }
 
+// Analysis is a text with its words, stop words too, for what would analyse it more
+// than once. It is not changed.
+type Analysis struct {
+	Text  string
+	Words []Word
+}
+
+// NewAnalysis analyses a text.
+func NewAnalysis(s string) Analysis {
+	a := Analysis{Text: s, Words: make([]Word, 0, len(s)/4+1)}
+	AnalyzeWords(s, func(w Word) bool {
+		a.Words = append(a.Words, w)
+		return true
+	})
+	return a
+}
+
 // Terms returns the terms of s in order, with repeats.
 func Terms(s string) []string {
 	var terms []string

@@ -10,8 +10,6 @@ type Chunk struct {
 	Start, End int
 	// StartLine and EndLine count from 1.
 	StartLine, EndLine int
-	// Tokens counts words; each character of a script without spaces is one.
-	Tokens int
 }
 
 // The defaults of Chunks, in tokens.
@@ -36,7 +34,7 @@ const (
 // among equals in the second half of the piece. Fenced code that fits in one chunk
 // is not cut. The pieces cover s: the first starts at 0, the last ends at len(s),
 // each starts after its predecessor's start and not after its end. An empty s has
-// no chunks.
+// no chunks. A token is a word, or a character of a script without spaces.
 func Chunks(s string, maxTokens, overlap int) []Chunk {
 	if maxTokens < 1 {
 		maxTokens = DefaultChunkTokens
@@ -48,10 +46,20 @@ func Chunks(s string, maxTokens, overlap int) []Chunk {
 	if s == "" {
 		return nil
 	}
+	if len(s) <= maxTokens { // no token is shorter than a byte
+		return []Chunk{chunkOf(s, 0, len(s), 1)}
+	}
 	c := chunker{s: s, max: maxTokens, overlap: overlap}
 	c.atoms = splitAtoms(s)
 	c.rate()
 	return c.run()
+}
+
+// chunkOf is s[start:end], which begins in the given line.
+func chunkOf(s string, start, end, line int) Chunk {
+	piece := s[start:end]
+	return Chunk{Text: piece, Start: start, End: end, StartLine: line,
+		EndLine: line + strings.Count(strings.TrimSuffix(piece, "\n"), "\n")}
 }
 
 // atom is a stretch of text that is not cut: a word with nothing around it, or the
@@ -96,11 +104,7 @@ func (c *chunker) run() []Chunk {
 		a, b := int(c.atoms[from].start), int(c.atoms[to].start)
 		line += strings.Count(c.s[lineAt:a], "\n")
 		lineAt = a
-		out = append(out, Chunk{
-			Text: c.s[a:b], Start: a, End: b, StartLine: line,
-			EndLine: line + strings.Count(strings.TrimSuffix(c.s[a:b], "\n"), "\n"),
-			Tokens:  c.tokens(from, to),
-		})
+		out = append(out, chunkOf(c.s, a, b, line))
 		if to == last {
 			return out
 		}

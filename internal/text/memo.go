@@ -19,14 +19,15 @@ type lexeme struct {
 }
 
 const (
-	memoSlots = 1 << 14
+	memoSlots = 1 << 15
 	// memoWord is the longest word kept, in bytes.
 	memoWord = 32
 )
 
 // memo remembers the lexemes of common words. It is the one piece of state in
 // this package and cannot be observed: it holds values of a pure function, is
-// bounded (one word per slot, the newest wins) and safe for concurrent use.
+// bounded (a word stands in one of two slots, the newest first) and safe for concurrent
+// use.
 var memo [memoSlots]atomic.Pointer[lexeme]
 
 // lookup returns the lexeme of a raw word.
@@ -38,12 +39,20 @@ func lookup(raw string) *lexeme {
 	for i := 0; i < len(raw); i++ {
 		h = (h ^ uint32(raw[i])) * 16777619
 	}
-	slot := &memo[(h^h>>15)%memoSlots]
-	if l := slot.Load(); l != nil && l.raw == raw {
+	at := (h ^ h>>15) % memoSlots
+	first, second := &memo[at], &memo[at^1]
+	former := first.Load()
+	if former != nil && former.raw == raw {
+		return former
+	}
+	if l := second.Load(); l != nil && l.raw == raw {
 		return l
 	}
 	l := newLexeme(strings.Clone(raw))
-	slot.Store(l)
+	first.Store(l)
+	if former != nil {
+		second.Store(former)
+	}
 	return l
 }
 

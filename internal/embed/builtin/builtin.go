@@ -18,6 +18,9 @@ package builtin
 import (
 	"math"
 	"math/bits"
+	"sync"
+
+	"mneme/internal/text"
 )
 
 const (
@@ -32,26 +35,32 @@ const (
 	Scale = 127
 )
 
-// Embed writes the vector of s to dst, whose length must be Dimensions: Scale times
-// the unit vector, rounded. Text without any word gives the zero vector. It keeps
-// nothing of dst and may be called from many goroutines at once.
-func Embed(s string, dst []int8) {
+// Embed writes the vector of the texts, one after the other with white space between
+// them, to dst, whose length must be Dimensions: Scale times the unit vector, rounded.
+// Texts without any word give the zero vector. It keeps nothing of dst and may be
+// called from many goroutines at once.
+func Embed(dst []int8, texts ...text.Analysis) {
 	if len(dst) != Dimensions {
 		panic("builtin: Embed needs a vector of Dimensions")
 	}
-	var e embedder
-	e.sums = e.space[:]
-	e.collect(s)
-	e.accumulate()
-	Quantise(dst, e.sums)
+	var sums [Dimensions]int64
+	Sums(sums[:], texts...)
+	Quantise(dst, sums[:])
 }
 
-// Sums adds the weighted features of s to sums, hashed into as many dimensions as
+// embedders keeps embedders for reuse: they are too large to be on the stack.
+var embedders = sync.Pool{New: func() any { return new(embedder) }}
+
+// Sums adds the weighted features of texts to sums, hashed into as many dimensions as
 // it has: what Embed scales and rounds, for another model to have a part of it.
-func Sums(s string, sums []int64) {
-	var e embedder
+func Sums(sums []int64, texts ...text.Analysis) {
+	e := embedders.Get().(*embedder)
+	defer embedders.Put(e)
 	e.sums = sums
-	e.collect(s)
+	e.table.init()
+	for _, t := range texts {
+		e.collect(t.Words)
+	}
 	e.accumulate()
 }
 

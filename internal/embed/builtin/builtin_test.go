@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"mneme/internal/text"
 )
 
 // golden holds the first 16 hexadecimal digits of the SHA-256 of each text's vector.
@@ -33,7 +35,7 @@ var golden = []struct{ text, sum string }{
 
 func embed(s string) []int8 {
 	v := make([]int8, Dimensions)
-	Embed(s, v)
+	Embed(v, text.NewAnalysis(s))
 	return v
 }
 
@@ -136,7 +138,7 @@ func TestLength(t *testing.T) {
 func TestTextWithoutWordsIsZero(t *testing.T) {
 	for _, s := range []string{"", " \n", "--- !?", "\xff\xff"} {
 		v := embed("left from before")
-		Embed(s, v)
+		Embed(v, text.NewAnalysis(s))
 		f := []float32{5: 1, Dimensions - 1: 7}
 		Float(f, v)
 		for i := range v {
@@ -227,7 +229,7 @@ func TestIsqrt(t *testing.T) {
 
 func TestWrongLengthPanics(t *testing.T) {
 	for name, f := range map[string]func(){
-		"Embed": func() { Embed("x", make([]int8, 3)) },
+		"Embed": func() { Embed(make([]int8, 3), text.NewAnalysis("x")) },
 		"Float": func() { Float(make([]float32, 3), make([]int8, 4)) },
 	} {
 		func() {
@@ -293,6 +295,6 @@ func benchmark(b *testing.B, s string) {
 	b.ReportAllocs()
 	b.SetBytes(int64(len(s)))
 	for b.Loop() {
-		Embed(s, v)
+		Embed(v, text.NewAnalysis(s))
 	}
 }

@@ -66,14 +66,12 @@ type feature struct {
 type embedder struct {
 	table table
 	sums  []int64
-	space [Dimensions]int64 // sums of Embed
 }
 
-// collect gathers the features of s.
-func (e *embedder) collect(s string) {
-	e.table.init()
+// collect gathers the features of a text's words.
+func (e *embedder) collect(words []text.Word) {
 	lastEnd := 0 // the characters before it are counted already
-	text.AnalyzeWords(s, func(w text.Word) bool {
+	for _, w := range words {
 		switch w.Kind {
 		case text.KindGram:
 			e.characters(w, lastEnd)
@@ -96,8 +94,7 @@ func (e *embedder) collect(s string) {
 				e.table.add(feature{hash: hash(spaceGrams, w.Folded), weight: weight, word: w.Folded})
 			}
 		}
-		return true
-	})
+	}
 }
 
 func (e *embedder) term(term string, weight int64, dims int) {

@@ -13,6 +13,7 @@ type table struct {
 
 func (t *table) init() {
 	t.features, t.index = t.space[:0], t.indexSpace[:]
+	clear(t.index)
 }
 
 // add counts one occurrence. Of features with one hash the greatest weight and

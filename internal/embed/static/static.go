@@ -26,6 +26,7 @@ import (
 
 	"mneme/internal/embed/builtin"
 	"mneme/internal/embed/static/tokens"
+	"mneme/internal/text"
 )
 
 const (
@@ -76,37 +77,45 @@ func Open(b []byte) (*Model, error) {
 	return &Model{table: t}, nil
 }
 
-// Embed writes the vector of s to dst, whose length must be Dimensions:
-// builtin.Scale times the unit vector, rounded. Text without any word gives the zero
-// vector. It keeps nothing of dst and may be called from many goroutines at once.
-func Embed(s string, dst []int8) { shipped().Embed(s, dst) }
+// Embed writes the vector of the texts, one after the other with white space between
+// them, to dst, whose length must be Dimensions: builtin.Scale times the unit vector,
+// rounded. Texts without any word give the zero vector. It keeps nothing of dst and
+// may be called from many goroutines at once.
+func Embed(dst []int8, texts ...text.Analysis) { shipped().Embed(dst, texts...) }
 
 // Embed is the package's Embed with the weights of m.
-func (m *Model) Embed(s string, dst []int8) {
+func (m *Model) Embed(dst []int8, texts ...text.Analysis) {
 	if len(dst) != Dimensions {
 		panic("static: Embed needs a vector of Dimensions")
 	}
 	var sums [Dimensions]int64
-	m.add(s, sums[:semantic])
-	builtin.Sums(s, sums[semantic:])
+	for _, t := range texts {
+		m.add(t, sums[:semantic])
+	}
+	builtin.Sums(sums[semantic:], texts...)
 	scale(sums[:semantic], semanticShare)
 	scale(sums[semantic:], hashedShare)
 	builtin.Quantise(dst, sums[:])
 }
 
-// add adds the vectors of the known tokens of s to sums.
-func (m *Model) add(s string, sums []int64) {
+// add adds the vectors of the known tokens of a text to sums.
+func (m *Model) add(a text.Analysis, sums []int64) {
 	known := func(run string) bool { return m.table.find(Hash(run)) >= 0 }
-	tokens.Each(s, known, func(t tokens.Token) {
+	tokens.Each(a, known, func(t tokens.Token) {
 		row := m.table.find(Hash(t.Text))
 		if row < 0 {
 			return
 		}
-		scale := m.table.scale(row)
-		for i, x := range m.table.vector(row) {
-			sums[i] += scale * int64(int8(x))
-		}
+		addScaled(sums, m.table.vector(row), m.table.scale(row))
 	})
+}
+
+// addScaled adds a vector of signed bytes, of the length of sums.
+func addScaled(sums []int64, vector []byte, scale int64) {
+	vector = vector[:len(sums)]
+	for i := range sums {
+		sums[i] += scale * int64(int8(vector[i]))
+	}
 }
 
 // scale gives v the length share, in 2^20ths, or leaves it zero.

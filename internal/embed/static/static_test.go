@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"mneme/internal/embed/builtin"
+	"mneme/internal/text"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the golden file anew")
@@ -50,7 +51,7 @@ func fingerprint(v []int8) string {
 
 func embed(s string) []int8 {
 	v := make([]int8, Dimensions)
-	Embed(s, v)
+	Embed(v, text.NewAnalysis(s))
 	return v
 }
 
@@ -129,7 +130,7 @@ func TestLength(t *testing.T) {
 	}
 	for _, s := range []string{"", " \n", "--- !?", "\xff\xff"} {
 		v := embed("left from before")
-		if Embed(s, v); fingerprint(v) != fingerprint(make([]int8, Dimensions)) {
+		if Embed(v, text.NewAnalysis(s)); fingerprint(v) != fingerprint(make([]int8, Dimensions)) {
 			t.Errorf("%q has a vector", s)
 		}
 	}
@@ -141,7 +142,7 @@ func TestWrongLengthPanics(t *testing.T) {
 			t.Error("Embed took a vector of a wrong length")
 		}
 	}()
-	Embed("x", make([]int8, 3))
+	Embed(make([]int8, 3), text.NewAnalysis("x"))
 }
 
 func TestConcurrentUse(t *testing.T) {
@@ -195,7 +196,7 @@ func benchmark(b *testing.B, s string) {
 	v := make([]int8, Dimensions)
 	b.ReportAllocs()
 	for b.Loop() {
-		Embed(s, v)
+		Embed(v, text.NewAnalysis(s))
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "texts/s")
 }
@@ -205,6 +206,21 @@ func BenchmarkOpen(b *testing.B) {
 	for b.Loop() {
 		if _, err := Open(weights); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// TestTextsInPartsAreOneText: a memory and who said it are analysed apart.
+func TestTextsInPartsAreOneText(t *testing.T) {
+	parts := []string{"ann:", "the deploy of billing-api failed at 3 pm", "三点 部署失败了，见 main.go:42", "3", "个部署", "", " \n", "naïve café 🙂 中"}
+	for _, a := range parts {
+		for _, b := range parts {
+			want, got := make([]int8, Dimensions), make([]int8, Dimensions)
+			Embed(want, text.NewAnalysis(a+" "+b))
+			Embed(got, text.NewAnalysis(a), text.NewAnalysis(b))
+			if fingerprint(got) != fingerprint(want) {
+				t.Errorf("%q and %q have another vector than both in one", a, b)
+			}
 		}
 	}
 }

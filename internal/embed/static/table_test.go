@@ -12,6 +12,7 @@ import (
 
 	"mneme/internal/embed/builtin"
 	"mneme/internal/embed/static/tokens"
+	"mneme/internal/text"
 )
 
 // randomRows returns rows for n words "w0"… and a map twin of the table.
@@ -91,7 +92,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		dst := make([]int8, Dimensions)
-		m.Embed(s, dst) // whatever the starts say, it stays within the weights
+		m.Embed(dst, text.NewAnalysis(s)) // whatever the starts say, it stays within the weights
 	})
 }
 
@@ -109,7 +110,7 @@ func TestDamagedStarts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Embed("w0 w1 w2", make([]int8, Dimensions))
+	m.Embed(make([]int8, Dimensions), text.NewAnalysis("w0 w1 w2"))
 }
 
 // TestEmbedAgainstFloat compares with the same sums in float arithmetic.
@@ -131,7 +132,7 @@ func TestEmbedAgainstFloat(t *testing.T) {
 			s += fmt.Sprintf("w%d ", r.IntN(80))
 		}
 		got := make([]int8, Dimensions)
-		m.Embed(s, got)
+		m.Embed(got, text.NewAnalysis(s))
 		for k, want := range floatEmbed(s, twin) {
 			if math.Abs(want-float64(got[k])) > 0.6 {
 				t.Fatalf("seed %d, %q: dimension %d is %d, want %.2f", seed, s, k, got[k], want)
@@ -142,13 +143,13 @@ func TestEmbedAgainstFloat(t *testing.T) {
 
 func floatEmbed(s string, twin map[string]Row) []float64 {
 	out := make([]float64, Dimensions)
-	tokens.Each(s, nil, func(t tokens.Token) {
+	tokens.Each(text.NewAnalysis(s), nil, func(t tokens.Token) {
 		for k, x := range twin[t.Text].Values {
 			out[k] += float64(twin[t.Text].Scale) * float64(x)
 		}
 	})
 	sums := make([]int64, hashed)
-	builtin.Sums(s, sums)
+	builtin.Sums(sums, text.NewAnalysis(s))
 	for k, x := range sums {
 		out[semantic+k] = float64(x)
 	}

@@ -45,18 +45,18 @@ type Token struct {
 // MaxRun is the greatest length of a Run in characters.
 const MaxRun = 4
 
-// Each calls visit with the tokens of s in order. known says which runs of 2 to
+// Each calls visit with the tokens of a text in order. known says which runs of 2 to
 // MaxRun characters are words; nil knows none.
-func Each(s string, known func(string) bool, visit func(Token)) {
-	c := cutter{src: s, known: known, visit: visit}
-	text.AnalyzeWords(s, func(w text.Word) bool {
+func Each(a text.Analysis, known func(string) bool, visit func(Token)) {
+	c := cutter{src: a.Text, known: known, visit: visit}
+	for _, w := range a.Words {
 		if w.Kind == text.KindGram && w.Term[0] >= utf8.RuneSelf {
 			if w.Start >= c.end || c.end == 0 {
 				c.flush()
 				c.start = w.Start
 			}
 			c.end = w.End
-			return true
+			continue
 		}
 		c.flush()
 		t := Token{Text: w.Term, Folded: w.Folded}
@@ -69,8 +69,7 @@ func Each(s string, known func(string) bool, visit func(Token)) {
 			t.Kind = Number
 		}
 		visit(t)
-		return true
-	})
+	}
 	c.flush()
 }
 

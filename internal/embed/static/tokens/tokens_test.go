@@ -5,11 +5,13 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"mneme/internal/text"
 )
 
 func cut(s string, words ...string) []string {
 	var out []string
-	Each(s, func(w string) bool { return slices.Contains(words, w) }, func(t Token) {
+	Each(text.NewAnalysis(s), func(w string) bool { return slices.Contains(words, w) }, func(t Token) {
 		out = append(out, []string{"word", "stop", "whole", "number", "run", "character"}[t.Kind]+":"+t.Text)
 	})
 	return out
@@ -39,7 +41,7 @@ func TestEach(t *testing.T) {
 
 // TestNoVocabulary: nil knows no runs.
 func TestNoVocabulary(t *testing.T) {
-	Each("中文字", nil, func(tok Token) {
+	Each(text.NewAnalysis("中文字"), nil, func(tok Token) {
 		if tok.Kind != Character {
 			t.Errorf("%q is of kind %d", tok.Text, tok.Kind)
 		}
@@ -54,7 +56,7 @@ func FuzzEach(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string, n uint8) {
 		known := func(w string) bool { return Hash(w)%3 == uint64(n)%3 }
 		var characters []string
-		Each(s, known, func(tok Token) {
+		Each(text.NewAnalysis(s), known, func(tok Token) {
 			switch tok.Kind {
 			case Character:
 				characters = append(characters, tok.Text)
