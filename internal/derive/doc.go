@@ -8,8 +8,8 @@
 // pass through it in log order, because a namespace's vector space is chosen
 // by an event.
 //
-// It also holds the reader's side of one agreement: how a term is keyed, so
-// that query finds what ingest wrote.
+// It also holds the reader's side of one agreement: which words and times
+// become terms, so that query finds what ingest wrote.
 //
 // Not its job: admitting (ingest), rows (projections), models outside this
 // process (embed; their vectors are events).

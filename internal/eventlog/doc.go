@@ -7,9 +7,8 @@
 //     id; an ack counts only at the predicted sequence.
 //   - Reading goes through a cursor of the caller, never through a durable
 //     consumer. A sequence that is missing is an error, never skipped.
-//   - Streams refuse deleting and purging. Nothing here removes a message; only
-//     Repair may replace a whole stream, after it has proved that everything in
-//     it can be written again.
+//   - Streams refuse deleting and purging. Nothing here removes a message; a whole
+//     stream is removed only once another one has taken its place (Log).
 //   - Clients of the embedded server are either the node, which may do
 //     everything, or the public, which cannot reach log or system subjects.
 //

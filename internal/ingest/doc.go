@@ -19,7 +19,9 @@
 //   - What admission finds to be a duplicate or a conflict is not appended; the
 //     fold repeats the verdict as the authority.
 //   - Derive is a pure function of (pipeline version, event, keys).
-//   - Nothing that leaves this package for the log or for Raft is plaintext.
+//   - Nothing that leaves this package for the log is plaintext. What a command
+//     carries to Raft beside the frames is in clear, as the rows are that it becomes:
+//     both are encrypted where they are kept.
 //
 // Not its job: what follows from an event (derive), transport, who is authenticated, what the rows look like.
 package ingest

@@ -102,13 +102,11 @@ func (o *operator) Quarantine(context.Context) (memory.QuarantineList, error) {
 	v := o.n.state.View()
 	defer v.Close()
 	out := memory.QuarantineList{Quarantined: []memory.Quarantined{}}
-	c := v.Cursor()
 	err := v.Quarantined(func(at projections.Ref, code string) error {
-		p := c.Position()
-		p.Seq, p.Index = at.Seq, at.Index
+		p, err := v.PositionOf(at)
 		out.Quarantined = append(out.Quarantined, memory.Quarantined{Position: p.String(), Code: code,
 			Detail: "the event's bytes are intact in the log but could not be opened or decoded"})
-		return nil
+		return err
 	})
 	return out, err
 }

@@ -364,9 +364,12 @@ func (d *dataDir) encrypted(shard uint16) []string {
 	return []string{d.state(shard), d.vectors(shard), d.logs(), filepath.Join(dir, "snapshots"), filepath.Join(dir, "restore"), filepath.Join(dir, "membership")}
 }
 
+const erasedFormat = 1
+
 // erasedFile is erased.json: through which sequence a plan has covered what was
 // erased. It may be lost: then the plan runs once more.
 type erasedFile struct {
+	Format  int    `json:"format"`
 	Through uint64 `json:"through"`
 }
 
@@ -379,14 +382,14 @@ func (d *dataDir) readErased() (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if json.Unmarshal(b, &f) != nil {
+	if json.Unmarshal(b, &f) != nil || f.Format != erasedFormat { // an erasure may be repeated
 		return 0, nil
 	}
 	return f.Through, nil
 }
 
 func (d *dataDir) writeErased(through uint64) error {
-	b, err := json.Marshal(erasedFile{through})
+	b, err := json.Marshal(erasedFile{Format: erasedFormat, Through: through})
 	if err != nil {
 		return err
 	}

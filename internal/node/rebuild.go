@@ -83,19 +83,17 @@ func (u *upkeep) Rebuild(ctx context.Context, progress func(done, total uint64))
 	var report memory.RebuildReport
 	err := u.exclusive(ctx, func() error {
 		started := time.Now()
-		before, err := u.stateHash()
-		if err != nil {
-			return err
-		}
 		if d := u.replica.Diverged(); d != nil {
 			return memory.Errorf(memory.CodeLogDiverged, "the log does not hold all that the state holds: %v", d).WithHint("%s", d.Hint)
 		}
-		if err := u.replica.Rebuild(ctx, progress); err != nil {
+		rebuilt, err := u.replica.Rebuild(ctx, progress)
+		if err != nil {
 			return u.explain(ctx, err)
 		}
-		shardReport, err := u.rebuiltShard(started, before)
-		report.Shards = []memory.RebuildShard{shardReport}
-		return err
+		report.Shards = []memory.RebuildShard{{ID: shard0, Position: rebuilt.At.Position().String(),
+			StateHash: rebuilt.After.String(), Before: rebuilt.Before.String(),
+			Events: rebuilt.At.Events, TookMS: time.Since(started).Milliseconds()}}
+		return nil
 	})
 	return report, err
 }
@@ -116,13 +114,4 @@ func (u *upkeep) stateHash() (projections.StateHash, error) {
 	v := u.state.View()
 	h, err := v.Hash()
 	return h, errors.Join(err, v.Close())
-}
-
-func (u *upkeep) rebuiltShard(started time.Time, before projections.StateHash) (memory.RebuildShard, error) {
-	v := u.state.View()
-	defer v.Close()
-	h, err := v.Hash()
-	c := v.Cursor()
-	return memory.RebuildShard{ID: shard0, Position: c.Position().String(), StateHash: h.String(), Before: before.String(),
-		Events: c.Events, TookMS: time.Since(started).Milliseconds()}, err
 }

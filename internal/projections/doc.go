@@ -9,7 +9,7 @@
 // Invariants:
 //   - Same log, same state: Apply reads the command and the rows before it and
 //     nothing else: no clock, randomness, network, map order, configuration or
-//     key. It sees neither plaintext nor floating point.
+//     key. It opens nothing that is sealed, and computes no floating point.
 //   - ApplyRange is compare-and-advance: it does nothing unless it continues
 //     exactly where the state stands.
 //   - Rows and cursor commit together.
@@ -17,7 +17,7 @@
 //     caches, blocks, counters and cursors are no facts.
 //
 // A projection is a type in a file of its own: log, facts, directory, home,
-// partitions, records, terms, attributes, vectors, audit. DESIGN.md says how an
+// partitions, records, data keys, terms, attributes, vectors, audit. DESIGN.md says how an
 // event goes through them, how to add one, and lists all rows.
 //
 // Not its job: deciding what is admitted (ingest), what a reader may see

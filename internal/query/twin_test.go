@@ -138,7 +138,7 @@ func bm25(records []*twinRecord, query []string) []float64 {
 
 func embedded(s string) []float32 {
 	q, v := make([]int8, builtin.Dimensions), make([]float32, builtin.Dimensions)
-	builtin.Embed(s, q)
+	builtin.Embed(q, text.NewAnalysis(s))
 	builtin.Float(v, q)
 	return v
 }

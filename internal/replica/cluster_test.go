@@ -142,9 +142,9 @@ func TestOnlyTheLeaderHasWorkers(t *testing.T) {
 		t.Error("the former leader goes on")
 	}
 	// A follower's state is rebuilt while it follows.
-	err := lead.Rebuild(t.Context(), func(_, _ uint64) { next.mustCapture("meanwhile") })
-	if err != nil {
-		t.Fatal(err)
+	rebuilt, err := lead.Rebuild(t.Context(), func(_, _ uint64) { next.mustCapture("meanwhile") })
+	if err != nil || rebuilt.Before != rebuilt.After {
+		t.Fatalf("%+v, %v", rebuilt, err)
 	}
 	c.same(next)
 }

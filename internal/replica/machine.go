@@ -63,18 +63,31 @@ func (m *machine) renew() (gone func(context.Context) error, err error) {
 
 // swap puts a rebuilt state in the present one's place. Nothing is applied
 // meanwhile: catchUp brings the sibling to the sequence where the state stands.
-func (m *machine) swap(sibling *projections.State, catchUp func(to uint64) error) error {
+func (m *machine) swap(sibling *projections.State, catchUp func(to uint64) error) (out Rebuilt, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	want := m.state.Cursor()
 	if err := catchUp(want.Seq); err != nil {
-		return err
+		return out, err
 	}
 	if got := sibling.Cursor(); got.Seq != want.Seq || got.Chain != want.Chain {
-		return fmt.Errorf("the log leads to %s, the state stands at %s", got.Position(), want.Position())
+		return out, fmt.Errorf("the log leads to %s, the state stands at %s", got.Position(), want.Position())
+	}
+	out.At = want
+	if out.Before, err = stateHash(m.state); err == nil {
+		out.After, err = stateHash(sibling)
+	}
+	if err != nil {
+		return out, err
 	}
 	if err := sibling.SetOrigin(want.RaftIndex, want.RaftTerm, want.Stream()); err != nil {
-		return err
+		return out, err
 	}
-	return m.state.Swap(sibling)
+	return out, m.state.Swap(sibling)
+}
+
+func stateHash(s *projections.State) (projections.StateHash, error) {
+	v := s.View()
+	h, err := v.Hash()
+	return h, errors.Join(err, v.Close())
 }

@@ -11,27 +11,36 @@ import (
 // holds up the applying for the rest.
 const catchUps = 3
 
+// Rebuilt is what a rebuild came to: where both states stood when the new one took the
+// present one's place, and the hashes of both. They are equal unless the state was
+// not what its log leads to.
+type Rebuilt struct {
+	At            projections.Cursor
+	Before, After projections.StateHash
+}
+
 // Rebuild builds the state again from the log beside the present one and swaps
 // last. It ends where the present state stands, not at the log's end. Reads and
 // writes go on; applying waits for the last stretch.
-func (r *Replica) Rebuild(ctx context.Context, progress func(done, total uint64)) error {
+func (r *Replica) Rebuild(ctx context.Context, progress func(done, total uint64)) (Rebuilt, error) {
 	sibling, err := r.state.Sibling()
 	if err != nil {
-		return fmt.Errorf("rebuild: %w", err)
+		return Rebuilt{}, fmt.Errorf("rebuild: %w", err)
 	}
-	if err := r.rebuildInto(ctx, sibling, progress); err != nil {
+	out, err := r.rebuildInto(ctx, sibling, progress)
+	if err != nil {
 		if derr := sibling.Discard(); derr != nil {
 			r.opt.Logger.Warn("rebuilt state could not be removed", "err", derr)
 		}
-		return fmt.Errorf("rebuild: %w", err)
+		return Rebuilt{}, fmt.Errorf("rebuild: %w", err)
 	}
 	if err := r.views.reload(ctx); err != nil {
-		return fmt.Errorf("rebuild: %w", err)
+		return Rebuilt{}, fmt.Errorf("rebuild: %w", err)
 	}
-	return nil
+	return out, nil
 }
 
-func (r *Replica) rebuildInto(ctx context.Context, sibling *projections.State, progress func(done, total uint64)) error {
+func (r *Replica) rebuildInto(ctx context.Context, sibling *projections.State, progress func(done, total uint64)) (Rebuilt, error) {
 	to := func(seq uint64) error {
 		if sibling.Cursor().Seq >= seq {
 			return nil
@@ -41,7 +50,7 @@ func (r *Replica) rebuildInto(ctx context.Context, sibling *projections.State, p
 	}
 	for range catchUps {
 		if err := to(r.state.Cursor().Seq); err != nil {
-			return err
+			return Rebuilt{}, err
 		}
 	}
 	return r.machine.swap(sibling, to)

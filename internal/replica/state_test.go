@@ -137,7 +137,7 @@ func TestRebuildWhileTheReplicaApplies(t *testing.T) {
 	r.namespace("team")
 	r.mustCapture("first")
 	var steps atomic.Int32
-	err := r.Rebuild(t.Context(), func(_, _ uint64) {
+	_, err := r.Rebuild(t.Context(), func(_, _ uint64) {
 		if steps.Add(1) <= catchUps { // the state goes on while the sibling follows
 			r.mustCapture("meanwhile")
 		}
@@ -161,7 +161,7 @@ func TestRebuildWhileTheReplicaApplies(t *testing.T) {
 		}
 	})
 	for range 5 {
-		if err := r.Rebuild(t.Context(), nil); err != nil {
+		if _, err := r.Rebuild(t.Context(), nil); err != nil {
 			t.Error(err)
 		}
 	}

@@ -66,6 +66,9 @@ func (s *Views) reach(ctx context.Context, target events.Position, wait time.Dur
 		if at.Seq >= target.Seq {
 			return nil
 		}
+		if at.Epoch > target.Epoch { // no waiting brings it back
+			return lost(target, at.Epoch)
+		}
 		if closed {
 			return Stopping()
 		}

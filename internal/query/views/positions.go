@@ -36,8 +36,13 @@ func (p *Positions) Check(at events.Position) error {
 			WithHint("try again, or ask another node")
 	}
 	if next, ok := p.epochs.After(at.Epoch); ok && at.Seq >= next.Seq {
-		return memory.Errorf(memory.CodeLostPosition, "position %s lies in a part of the log that was lost; epoch %d began before it", at, next.Epoch).
-			WithHint("what was written there must be written again; the same ids are safe")
+		return lost(at, next.Epoch)
 	}
 	return nil
+}
+
+// lost is the error for a position behind which an epoch began.
+func lost(at events.Position, epoch uint32) error {
+	return memory.Errorf(memory.CodeLostPosition, "position %s lies in a part of the log that was lost; epoch %d began before it", at, epoch).
+		WithHint("what was written there must be written again; the same ids are safe")
 }
