@@ -14,6 +14,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"mneme/internal/events"
 )
 
 func TestParseAck(t *testing.T) {
@@ -362,32 +364,45 @@ func TestStreamWhoseMakingWasKilled(t *testing.T) {
 func TestStreamWhoseRemovalWasKilled(t *testing.T) {
 	for _, test := range []struct {
 		files []string
+		begun string // a block that holds a frame of epoch 1
 		stays bool
 	}{
-		{[]string{"mneme-0/meta.sum", "mneme-0/msgs/1.blk", "mneme-0-1/meta.inf", "mneme-0-1/meta.sum"}, false},
-		{[]string{"mneme-0-1/meta.sum", "mneme-0-1/msgs/1.blk", "mneme-0-12/meta.inf", "mneme-0-12/meta.sum"}, false},
-		{[]string{"mneme-0/meta.sum", "mneme-0/msgs/1.blk"}, true},
-		{[]string{"mneme-0/meta.sum", "mneme-0/msgs/1.blk", "mneme-1-1/meta.inf", "mneme-1-1/meta.sum"}, true},
-		{[]string{"mneme-0/meta.sum", "mneme-0/msgs/1.blk", "mneme-0-1/meta.inf", "mneme-0-1/msgs/1.blk"}, true},
-		{[]string{"mneme-0-2/meta.sum", "mneme-0-2/msgs/1.blk", "mneme-0-1/meta.inf", "mneme-0-1/meta.sum"}, true},
-		{[]string{"mneme-0/meta.inf", "mneme-0/meta.sum", "mneme-0/msgs/1.blk", "mneme-0-1/meta.inf", "mneme-0-1/meta.sum"}, true},
+		{[]string{"mneme-0/meta.sum", "mneme-0/msgs/1.blk", "mneme-0-1/meta.inf", "mneme-0-1/meta.sum"}, "mneme-0-1/msgs/1.blk", false},
+		{[]string{"mneme-0/meta.sum", "mneme-0/msgs/1.blk", "mneme-0-1/meta.inf", "mneme-0-1/meta.sum"}, "", true},
+		{[]string{"mneme-0/meta.sum", "mneme-0/msgs/1.blk", "mneme-0-12/meta.inf", "mneme-0-12/meta.sum"}, "mneme-0-12/msgs/1.blk", true},
+		{[]string{"mneme-0/meta.sum", "mneme-0/msgs/1.blk"}, "", true},
+		{[]string{"mneme-0/meta.sum", "mneme-0/msgs/1.blk", "mneme-1-1/meta.inf", "mneme-1-1/meta.sum"}, "mneme-1-1/msgs/1.blk", true},
+		{[]string{"mneme-0/meta.sum", "mneme-0/msgs/1.blk", "mneme-0-1/meta.inf"}, "mneme-0-1/msgs/1.blk", true},
+		{[]string{"mneme-0-1/meta.sum", "mneme-0-1/msgs/1.blk", "mneme-0/meta.inf", "mneme-0/meta.sum", "mneme-0/msgs/1.blk"}, "", false},
+		{[]string{"mneme-0-1/meta.sum", "mneme-0/meta.inf", "mneme-0/meta.sum", "mneme-0/msgs/1.blk"}, "mneme-0-1/msgs/1.blk", true},
+		{[]string{"mneme-0/meta.inf", "mneme-0/meta.sum", "mneme-0/msgs/1.blk", "mneme-0-1/meta.inf", "mneme-0-1/meta.sum"}, "mneme-0-1/msgs/1.blk", true},
 	} {
 		fs, streams := vfs.NewMem(), "d/jetstream/NODE/streams/"
-		for _, name := range test.files {
+		write := func(name string, b []byte) {
 			err := fs.MkdirAll(fs.PathDir(streams+name), 0o700)
 			f, cerr := fs.Create(streams+name, vfs.WriteCategoryUnspecified)
 			if err = errors.Join(err, cerr); err == nil {
-				err = f.Close()
+				_, err = f.Write(b)
+				err = errors.Join(err, f.Close())
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
 		}
+		for _, name := range test.files {
+			write(name, nil)
+		}
+		if test.begun != "" {
+			frame := (&events.Frame{Epoch: 1, Seq: 1, Events: [][]byte{[]byte("begun")}}).Encode()
+			block := record(1, len(frame))
+			copy(block[blockHeader+9:], frame)
+			write(test.begun, block)
+		}
 		if _, err := preflight(fs, "d"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := fs.Stat(fs.PathDir(streams + test.files[0])); (err == nil) != test.stays {
-			t.Errorf("%v: %v", test.files, err)
+			t.Errorf("%v, begun %q: %v", test.files, test.begun, err)
 		}
 	}
 }

@@ -13,8 +13,6 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-
-	"mneme/internal/events"
 )
 
 // nats-server 2.15.2 trusts index.db when it opens a stream and then walks the
@@ -60,7 +58,11 @@ func preflight(fs vfs.FS, dir string) ([]damagedBlock, error) {
 		if err != nil {
 			return nil, err
 		}
-		if unborn || isReplaced(fs, stream, streams) {
+		removed, err := isRemoved(fs, stream, streams)
+		if err != nil {
+			return nil, err
+		}
+		if unborn || removed {
 			if err := errors.Join(fs.RemoveAll(stream), syncDir(fs, fs.PathDir(stream))); err != nil {
 				return nil, fmt.Errorf("remove what is left of the stream %s: %w", stream, err)
 			}
@@ -116,23 +118,6 @@ func isUnborn(fs vfs.FS, stream string) (bool, error) {
 		}
 	}
 	return false, nil
-}
-
-// isReplaced reports whether the removal of a stream was cut short after another
-// one had taken its place. The server begins it with meta.inf.
-func isReplaced(fs vfs.FS, stream string, all []string) bool {
-	there := func(stream, file string) bool {
-		_, err := fs.Stat(fs.PathJoin(stream, file))
-		return err == nil
-	}
-	if there(stream, metaFile) || !there(stream, metaSum) {
-		return false
-	}
-	shard, epoch, ok := events.ParseStreamName(fs.PathBase(stream))
-	return ok && slices.ContainsFunc(all, func(other string) bool {
-		s, later, ok := events.ParseStreamName(fs.PathBase(other))
-		return ok && s == shard && later > epoch && fs.PathDir(other) == fs.PathDir(stream) && there(other, metaFile) && there(other, metaSum)
-	})
 }
 
 // streamFolders are the folders of the streams of all accounts.
@@ -224,7 +209,8 @@ func mendBlock(fs vfs.FS, block string, found []finding) error {
 
 const (
 	blockHeader   = 22
-	blockMinimum  = blockHeader + 8
+	recordHash    = 8
+	blockMinimum  = blockHeader + recordHash
 	blockMaximum  = 32 << 20
 	blockHeaders  = 1 << 31 // of the length: the record has headers
 	seqErased     = 1 << 63
