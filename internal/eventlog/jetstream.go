@@ -57,6 +57,7 @@ type JetStream struct {
 	subject string
 	sending chan struct{} // one publish in flight
 	closed  atomic.Bool
+	sealed  atomic.Bool // when it was opened, or by Seal
 }
 
 var _ Stream = (*JetStream)(nil)
@@ -98,6 +99,7 @@ func (j *JetStream) open(ctx context.Context) error {
 		return err
 	}
 	have, want := st.CachedInfo().Config, j.want()
+	j.sealed.Store(have.Sealed)
 	if diff := configDifferences(have, want); len(diff) > 0 {
 		return &ConfigError{Stream: j.name, Differences: diff}
 	}
@@ -232,6 +234,7 @@ func (j *JetStream) Seal(ctx context.Context) error {
 	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
 		return fmt.Errorf("seal %s: %w", j.name, err)
 	}
+	j.sealed.Store(true)
 	return nil
 }
 

@@ -105,6 +105,9 @@ func (l *Log) Ref() events.StreamRef { return l.now.Load().Ref() }
 // Seal lets the stream that counts take nothing any more.
 func (l *Log) Seal(ctx context.Context) error { return l.now.Load().Seal(ctx) }
 
+// Sealed reports whether the stream that counts takes nothing any more.
+func (l *Log) Sealed() bool { return l.now.Load().sealed.Load() }
+
 // RemoveReplaced deletes the streams whose place the one that counts has taken:
 // those of earlier epochs, once its own has begun, which the caller says. One that
 // goes further stays, for then something is wrong.

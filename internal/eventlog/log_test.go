@@ -35,3 +35,32 @@ func TestLaterStreamIsRemovedWithTheReplaced(t *testing.T) {
 	left("another of the same epoch has begun", events.StreamRef{Epoch: 1, Identity: "x"}, refs...)
 	left("begun", refs[1], refs[1], refs[2])
 }
+
+// TestReplacedStreamThatGoesFurtherStays: what it holds beyond the log that counts is
+// nowhere else.
+func TestReplacedStreamThatGoesFurtherStays(t *testing.T) {
+	srv := startServer(t, eventlog.ServerOptions{Dir: t.TempDir()})
+	nc, err := srv.NodeConn(testContext(t))
+	must(t, err)
+	log := eventlog.NewLog(nc, eventlog.StreamConfig{})
+	refs := []events.StreamRef{{Epoch: 0, Identity: "old"}, {Epoch: 1, Identity: "new"}}
+	old, err := log.Create(testContext(t), refs[0])
+	must(t, err)
+	now, err := log.Create(testContext(t), refs[1])
+	must(t, err)
+	must(t, old.Append(testContext(t), []byte("both have it"), 0))
+	must(t, now.Append(testContext(t), []byte("both have it"), 0))
+	must(t, old.Append(testContext(t), []byte("only the old one has it"), 1))
+	log.Use(now)
+	if err := log.RemoveReplaced(testContext(t), refs[1]); err == nil {
+		t.Error("nothing is said about a stream that goes further")
+	}
+	if got, err := log.Present(testContext(t)); err != nil || !slices.Equal(got, refs) {
+		t.Fatalf("%v are left, %v", got, err)
+	}
+	must(t, now.Append(testContext(t), []byte("only the old one has it"), 1))
+	must(t, log.RemoveReplaced(testContext(t), refs[1]))
+	if got, err := log.Present(testContext(t)); err != nil || !slices.Equal(got, refs[1:]) {
+		t.Errorf("%v are left, %v", got, err)
+	}
+}

@@ -175,7 +175,7 @@ func serverKilled(t *testing.T, k *killer) {
 		t.Fatalf("no copy at %q", step)
 		return ""
 	}
-	fill, remove := last("fill"), last("remove")
+	fill, filling, remove := last("fill"), last("filling"), last("remove")
 	for name, c := range map[string]struct {
 		from string
 		do   func(streams string) error
@@ -186,6 +186,9 @@ func serverKilled(t *testing.T, k *killer) {
 		"server: meta.inf written": {fill, func(streams string) error {
 			return errors.Join(os.MkdirAll(filepath.Join(streams, "mneme-0-1", "msgs"), 0o700),
 				os.WriteFile(filepath.Join(streams, "mneme-0-1", "meta.inf"), []byte("{"), 0o600))
+		}},
+		"server: meta.inf of the copy removed": {filling, func(streams string) error {
+			return os.Remove(filepath.Join(streams, "mneme-0-1", "meta.inf"))
 		}},
 		"server: meta.inf removed": {remove, func(streams string) error {
 			return os.Remove(filepath.Join(streams, "mneme-0", "meta.inf"))
@@ -246,15 +249,21 @@ func finished(t *testing.T, n *Node) {
 func halfRepaired(t *testing.T) (dir string, want memory.ShardStatus) {
 	t.Helper()
 	rotted, want := rotten(t, 7)
-	dir = filepath.Join(t.TempDir(), "killed")
-	n := open(t, quiet(rotted))
+	return killedRepair(t, open(t, quiet(rotted)), rotted), want
+}
+
+// killedRepair repairs the log of a node, and gives a copy of its directory from when
+// twenty frames were copied.
+func killedRepair(t *testing.T, n *Node, dir string) (killed string) {
+	t.Helper()
+	killed = filepath.Join(t.TempDir(), "killed")
 	filled := 0
 	n.repairStep = func(name string) {
 		if name != "filling" {
 			return
 		}
 		if filled++; filled == 20 {
-			if err := copyStopped(rotted, dir); err != nil {
+			if err := copyStopped(dir, killed); err != nil {
 				t.Error(err)
 			}
 		}
@@ -263,7 +272,7 @@ func halfRepaired(t *testing.T) (dir string, want memory.ShardStatus) {
 		t.Fatal(err)
 	}
 	shut(t, n)
-	return dir, want
+	return killed
 }
 
 // TestHalfFilledStreamIsTakenForTheLog: a repair was killed while it filled the new
@@ -294,6 +303,84 @@ func TestHalfFilledStreamIsTakenForTheLog(t *testing.T) {
 		t.Errorf("%d of %d records", got.Records, want.Records)
 	}
 	sound(t, n)
+}
+
+// withShards puts a copy of shards/ into a stopped node's directory.
+func withShards(t *testing.T, dir, copied string) {
+	t.Helper()
+	shards := filepath.Join(dir, "shards")
+	if err := errors.Join(os.RemoveAll(shards), copyStopped(copied, shards)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOlderCopyOfAStateLostTheNewStream: a state from before a repair knows nothing of
+// the stream that took the log's place, and is repaired from it all the same.
+func TestOlderCopyOfAStateLostTheNewStream(t *testing.T) {
+	dir, _ := rotten(t, 7)
+	older := filepath.Join(t.TempDir(), "older")
+	if err := copyStopped(filepath.Join(dir, "shards"), older); err != nil {
+		t.Fatal(err)
+	}
+	n := open(t, quiet(dir))
+	if _, err := n.operator.RepairLog(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	must(t, n, "written after the repair")
+	want := shardOf(t, n)
+	shut(t, n)
+	withShards(t, dir, older)
+	hasAll(t, dir, want)
+}
+
+// TestOlderCopyOfAStateTookHalfAStream: the copy that a killed repair had begun held
+// all that an older copy of the state did, but not all of the log. And the old stream,
+// which did, was sealed: a state that knew nothing of the repair tried for ever to
+// write to it, and the start never ended.
+func TestOlderCopyOfAStateTookHalfAStream(t *testing.T) {
+	for _, have := range []string{"an older copy", "no state"} {
+		t.Run(have, func(t *testing.T) {
+			dir, older := t.TempDir(), filepath.Join(t.TempDir(), "older")
+			n := open(t, quiet(dir))
+			must(t, n, "the older copy knows this")
+			shut(t, n)
+			if err := copyStopped(filepath.Join(dir, "shards"), older); err != nil {
+				t.Fatal(err)
+			}
+			n = open(t, quiet(dir))
+			for i := range rottenFrames {
+				must(t, n, fmt.Sprint("memory of the harbour, number ", i))
+			}
+			want := shardOf(t, n)
+			n.replica.SetDiverged(&eventlog.DivergedError{Kind: eventlog.KindLost})
+			half := killedRepair(t, n, dir)
+			if have == "no state" {
+				older = t.TempDir()
+			}
+			withShards(t, half, older)
+			hasAll(t, half, want)
+		})
+	}
+}
+
+// hasAll opens a node whose state is an older copy and looks whether it has
+// everything, after a repair if it asks for one.
+func hasAll(t *testing.T, dir string, want memory.ShardStatus) {
+	t.Helper()
+	n := open(t, quiet(dir))
+	finished(t, n)
+	if n.replica.Diverged() != nil {
+		if _, err := n.operator.RepairLog(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := shardOf(t, n); got.Records != want.Records || got.Log.Diverged != "" {
+		t.Errorf("%d of %d records, %+v", got.Records, want.Records, got.Log)
+	}
+	if r, err := n.operator.VerifyLog(t.Context(), nil); err != nil || !r.Shards[0].OK {
+		t.Errorf("%+v, %v", r, err)
+	}
+	must(t, n, "life goes on")
 }
 
 // guarded checks that nothing else replaces or reads log or state as a whole while a

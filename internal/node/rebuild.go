@@ -3,9 +3,11 @@ package node
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"mneme/internal/eventlog"
 	"mneme/internal/projections"
 	"mneme/memory"
 )
@@ -21,6 +23,7 @@ type upkeep struct {
 	// background runs work until the node closes, which ends its context.
 	background func(work func(context.Context))
 	copying    atomic.Pointer[memory.Progress] // of the repair that is under way
+	finding    sync.Mutex                      // while a divergence is set, or ended by a repair
 }
 
 func newUpkeep(c *core, yields func() bool) *upkeep {
@@ -100,13 +103,16 @@ func (u *upkeep) Rebuild(ctx context.Context, progress func(done, total uint64))
 
 // explain says what is wrong with the log if that is why a rebuild failed.
 func (u *upkeep) explain(ctx context.Context, failed error) error {
-	v, on := u.state.View(), u.stream.Ref()
+	v := u.state.View()
 	defer v.Close()
-	report, d, err := verifyLog(ctx, u.stream, v, nil)
+	var report memory.VerifyShard
+	err := u.stopOver(func() (d *eventlog.DivergedError, err error) {
+		report, d, err = verifyLog(ctx, u.stream, v, nil)
+		return d, err
+	})
 	if err != nil || report.OK {
 		return failed
 	}
-	u.stopWrites(on, d)
 	return damagedLog("rebuild", report).WithCause(failed)
 }
 

@@ -96,7 +96,9 @@ func (u *upkeep) repairLog(ctx context.Context, progress func(done, total uint64
 		case r.unfinished():
 			found = interrupted(err)
 		}
+		u.finding.Lock()
 		u.replica.SetDiverged(found) // after a failure it goes on as it was: reads up, writes stopped
+		u.finding.Unlock()
 		r.step("begin")
 		return err
 	})
@@ -206,8 +208,12 @@ func (r *repair) step(name string) {
 	}
 }
 
-// unfinished reports whether a repair has reserved a stream and not filled it.
-func (r *repair) unfinished() bool {
+// unfinished reports whether a repair has begun and not ended. The state may have
+// forgotten, when it is an older copy or was built anew, but a sealed log has not.
+func (r *repair) unfinished() bool { return r.hasReserved() || r.c.stream.Sealed() }
+
+// hasReserved reports whether a repair has reserved a stream and not filled it.
+func (r *repair) hasReserved() bool {
 	next := r.c.state.Cursor().Next
 	return !next.IsZero() && next != r.c.stream.Ref()
 }
@@ -345,7 +351,7 @@ func (r *repair) reserved(ctx context.Context) (events.StreamRef, error) {
 	if err := r.checkRoom(ctx); err != nil {
 		return events.StreamRef{}, err
 	}
-	if r.unfinished() {
+	if r.hasReserved() {
 		return r.c.state.Cursor().Next, nil
 	}
 	return r.reserve(ctx)

@@ -72,7 +72,7 @@ func (r *repair) copySize() (bytes uint64, err error) {
 
 // copied is how many bytes of the copy an interrupted repair has written.
 func (r *repair) copied(ctx context.Context) (bytes uint64, err error) {
-	if !r.unfinished() {
+	if !r.hasReserved() {
 		return 0, nil
 	}
 	stream, err := r.c.stream.Open(ctx, r.c.state.Cursor().Next)
@@ -117,7 +117,7 @@ func (r *repair) outOfRoom(ctx context.Context, failed error) error {
 // removeCopy deletes the reserved stream. One that goes further than the state was
 // more than a copy, and stays.
 func (r *repair) removeCopy(ctx context.Context) {
-	if !r.unfinished() {
+	if !r.hasReserved() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeFor)

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"mneme/internal/eventlog"
 	"mneme/memory"
 )
 
@@ -161,6 +162,28 @@ func TestSlowScrubFindsRot(t *testing.T) {
 	await(t, "a scrub of the repaired log", func() bool { return shardOf(t, n).Log.Scrub.FinishedAt.After(repaired) })
 	if s := shardOf(t, n); s.Log.Scrub.Problem != "" || s.Log.Diverged != "" {
 		t.Errorf("%+v", s.Log)
+	}
+	must(t, n, "life goes on")
+	sound(t, n)
+}
+
+// TestFindingOnAReplacedStreamStoppedWrites: a check of the log that a repair overtook
+// stopped writes into the new one.
+func TestFindingOnAReplacedStreamStoppedWrites(t *testing.T) {
+	dir, _ := rotten(t, 7)
+	n := open(t, quiet(dir))
+	err := n.upkeep.stopOver(func() (*eventlog.DivergedError, error) {
+		_, err := n.operator.RepairLog(t.Context(), nil)
+		return &eventlog.DivergedError{Kind: eventlog.KindHash, Seq: 7, Detail: "found before the repair"}, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := n.replica.Diverged(); d != nil {
+		t.Errorf("writes are stopped: %v", d)
+	}
+	if _, err := os.Stat(n.divergedMark()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the new log is marked as damaged: %v", err)
 	}
 	must(t, n, "life goes on")
 	sound(t, n)

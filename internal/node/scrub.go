@@ -94,15 +94,15 @@ func (s *logScrub) pass(ctx context.Context) error {
 	defer s.set(func(st *memory.ScrubStatus) { st.Running = false })
 	for more := true; more; {
 		before := sc.Report().Bytes
-		if more, err = s.step(ctx, sc, stream); err != nil {
+		var found *eventlog.DivergedError
+		err := s.u.stopOver(func() (_ *eventlog.DivergedError, err error) {
+			more, found, err = s.step(ctx, sc, stream)
+			return found, err
+		})
+		if err != nil || found != nil {
 			return err
 		}
 		r := sc.Report()
-		if d := r.Diverged(); d != nil {
-			s.set(func(st *memory.ScrubStatus) { st.Problem = d.Error() })
-			s.u.stopWrites(stream, d)
-			return nil
-		}
 		s.set(func(st *memory.ScrubStatus) { st.Done = r.Tail.Seq })
 		if err := sleep(ctx, time.Duration(r.Bytes-before)*time.Second/time.Duration(s.rate)); err != nil {
 			return err
@@ -115,14 +115,22 @@ func (s *logScrub) pass(ctx context.Context) error {
 
 var errLogReplaced = errors.New("the log was made anew meanwhile")
 
-func (s *logScrub) step(ctx context.Context, sc *eventlog.Scrubber, stream events.StreamRef) (more bool, err error) {
+// step reads some messages and returns what is wrong with the log up to there.
+func (s *logScrub) step(ctx context.Context, sc *eventlog.Scrubber, stream events.StreamRef) (more bool, d *eventlog.DivergedError, err error) {
 	defer s.hold()()
 	if s.u.stream.Ref() != stream {
-		return false, errLogReplaced
+		return false, nil, errLogReplaced
 	}
 	v := s.u.state.View()
 	defer v.Close()
-	return sc.Step(ctx, s.u.stream, ingest.FrameHashes(v), scrubStep)
+	if more, err = sc.Step(ctx, s.u.stream, ingest.FrameHashes(v), scrubStep); err != nil {
+		return false, nil, err
+	}
+	r := sc.Report()
+	if d = r.Diverged(); d != nil {
+		s.set(func(st *memory.ScrubStatus) { st.Problem = d.Error() })
+	}
+	return more, d, nil
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

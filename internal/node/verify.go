@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"mneme/internal/eventlog"
-	"mneme/internal/events"
 	"mneme/internal/ingest"
 	"mneme/internal/projections"
 	"mneme/internal/storage"
@@ -21,12 +20,13 @@ import (
 func (u *upkeep) VerifyLog(ctx context.Context, progress func(done, total uint64)) (memory.VerifyReport, error) {
 	var report memory.VerifyReport
 	err := u.exclusive(ctx, func() error {
-		v, on := u.state.View(), u.stream.Ref()
+		v := u.state.View()
 		defer v.Close()
-		shard, d, err := verifyLog(ctx, u.stream, v, progress)
-		report.Shards = []memory.VerifyShard{shard}
-		u.stopWrites(on, d)
-		return err
+		return u.stopOver(func() (*eventlog.DivergedError, error) {
+			shard, d, err := verifyLog(ctx, u.stream, v, progress)
+			report.Shards = []memory.VerifyShard{shard}
+			return d, err
+		})
 	})
 	return report, err
 }
@@ -50,13 +50,13 @@ func (u *upkeep) watchLog(ctx context.Context) {
 }
 
 func (u *upkeep) checkLog(ctx context.Context) {
-	on := u.stream.Ref()
-	err := u.replica.CheckLog(ctx)
-	var d *eventlog.DivergedError
-	switch {
-	case errors.As(err, &d):
-		u.stopWrites(on, d)
-	case err != nil && ctx.Err() == nil:
+	err := u.stopOver(func() (d *eventlog.DivergedError, err error) {
+		if err = u.replica.CheckLog(ctx); errors.As(err, &d) {
+			err = nil
+		}
+		return d, err
+	})
+	if err != nil && ctx.Err() == nil {
 		u.cfg.Logger.Warn("log could not be checked", "err", err)
 	}
 }
@@ -109,17 +109,25 @@ func damagedLog(what string, report memory.VerifyShard) *memory.Error {
 	return memory.Errorf(memory.CodeLogDiverged, "%s: the log is damaged: %s", what, first).WithHint("%s", report.Hint)
 }
 
-// stopWrites tells the replica of a divergence that was found while it runs,
-// in a stream that a repair may have replaced meanwhile.
-func (u *upkeep) stopWrites(on events.StreamRef, d *eventlog.DivergedError) {
-	if d == nil || on != u.stream.Ref() || u.replica.Diverged() != nil {
-		return
+// stopOver stops writes over what a reading of the log finds. What it found in a
+// stream that a repair has replaced meanwhile says nothing about the log.
+func (u *upkeep) stopOver(read func() (*eventlog.DivergedError, error)) error {
+	on := u.stream.Ref()
+	d, err := read()
+	if d == nil {
+		return err
+	}
+	u.finding.Lock()
+	defer u.finding.Unlock()
+	if on != u.stream.Ref() || u.replica.Diverged() != nil {
+		return err
 	}
 	u.cfg.Logger.Error("log and state disagree, writes are stopped", "kind", d.Kind, "sequence", d.Seq, "detail", d.Detail, "hint", d.Hint)
 	u.replica.SetDiverged(d)
 	if err := storage.ReplaceFile(u.cfg.FS, u.divergedMark(), []byte(d.Error()+"\n"), 0o600); err != nil {
 		u.cfg.Logger.Warn("the damage is not noted for the next start", "err", err)
 	}
+	return err
 }
 
 // divergedMark is the file that says that the log was found damaged where the
