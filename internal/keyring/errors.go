@@ -20,13 +20,16 @@ var (
 	ErrMasterKeyMode = errors.New("master key can be read by others")
 	// ErrNodeSecretLost: the keyring is there, the node's secret is not.
 	ErrNodeSecretLost = errors.New("node secret lost")
-	// ErrStorageKeysLost: the keyring is there, the storage keys are not. What
-	// they encrypt is built again from the log.
+	// ErrStorageKeysLost: the keyring is there, the storage keys that belong to it
+	// are not. What they encrypt is built again from the log.
 	ErrStorageKeysLost = errors.New("storage keys lost")
 	// ErrDamaged: no intact copy is left.
 	ErrDamaged = errors.New("keyring damaged")
 	// ErrNewerFormat: written by a newer version of the program.
 	ErrNewerFormat = errors.New("keyring has a newer format")
+	// ErrOlderFormat: written by an early version of the program, whose files are
+	// not read any more.
+	ErrOlderFormat = errors.New("keyring has an older format, which is not read any more")
 	// ErrNotDestroyable: the node and cluster keys, and combined keys (destroy a member instead).
 	ErrNotDestroyable = errors.New("key cannot be destroyed by itself")
 	// ErrOvertaken: keys were destroyed again and again while a command waited for its turn.

@@ -81,9 +81,12 @@ func decodeBackup(raw []byte) (master *secret, image []byte, err error) {
 	if v := body[8]; v > backupVersion {
 		return nil, nil, fmt.Errorf("%w: backup version %d, known %d", ErrNewerFormat, v, backupVersion)
 	}
+	if v := body[8]; v < backupVersion {
+		return nil, nil, fmt.Errorf("%w: backup version %d, known %d", ErrOlderFormat, v, backupVersion)
+	}
 	flags, image := body[9], body[backupHeader:]
-	if body[8] != backupVersion || flags&^backupWithMaster != 0 {
-		return nil, nil, fmt.Errorf("%w: version %d, flags %#x", ErrDamaged, body[8], flags)
+	if flags&^backupWithMaster != 0 {
+		return nil, nil, fmt.Errorf("%w: flags %#x", ErrDamaged, flags)
 	}
 	if flags&backupWithMaster == 0 {
 		return nil, image, nil
@@ -136,8 +139,8 @@ func openBackup(image []byte, master *secret) ([]byte, error) {
 // that Options.Master or the data directory has is used and kept; else the
 // backup's is written. Keys that the log says were destroyed since the backup
 // must be destroyed again by the caller. Errors: ErrExists, ErrMasterKeyLost
-// where the master key is missing or another, ErrDamaged, ErrNewerFormat, the
-// file system's. After an error no keyring is there.
+// where the master key is missing or another, ErrDamaged, ErrNewerFormat,
+// ErrOlderFormat, the file system's. After an error no keyring is there.
 func Import(opt Options, r io.Reader) error {
 	if err := importBackup(opt, r); err != nil {
 		return fmt.Errorf("import keyring: %w", err)

@@ -66,7 +66,7 @@ func TestBackupDamage(t *testing.T) {
 		wantErr(t, imported(raw[:i]), ErrDamaged)
 	}
 	wantErr(t, imported(withVersion(raw, 8, backupVersion+1)), ErrNewerFormat)
-	wantErr(t, imported(withVersion(raw, 8, 0)), ErrDamaged)
+	wantErr(t, imported(withVersion(raw, 8, 0)), ErrOlderFormat)
 	wantErr(t, imported(withVersion(raw, 9, 3)), ErrDamaged)
 	wantErr(t, imported(withVersion(raw, backupHeader+33, 'x')), ErrMasterKeyLost)
 	wantErr(t, imported(withVersion(raw, len(raw)-40, raw[len(raw)-40]+1)), ErrDamaged)

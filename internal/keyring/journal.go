@@ -97,7 +97,7 @@ type fileCopy struct {
 // Each is taken from whichever copy verifies; a copy that differs is replaced
 // first, and logged. What the first copy alone holds at its end and does not
 // verify was never acknowledged and is cut off. Errors: ErrDamaged,
-// ErrNewerFormat, or the file system's.
+// ErrNewerFormat, ErrOlderFormat, or the file system's.
 func (j *journal) load() (image []byte, records [][]byte, err error) {
 	var found [2]fileCopy
 	for i, path := range j.paths() {
@@ -347,7 +347,7 @@ func decodeHead(magic string, raw []byte) (copyHead, error) {
 	if v := body[8]; v > copyVersion {
 		return copyHead{}, fmt.Errorf("%w: file version %d, known %d", ErrNewerFormat, v, copyVersion)
 	} else if v != copyVersion {
-		return copyHead{}, fmt.Errorf("%w: file version %d, no longer read", ErrDamaged, v)
+		return copyHead{}, fmt.Errorf("%w: file version %d, known %d", ErrOlderFormat, v, copyVersion)
 	}
 	return copyHead{gen: binary.BigEndian.Uint64(body[9:]), image: body[copyHeader:], end: len(body) + sha256.Size, sum: sum}, nil
 }

@@ -123,7 +123,8 @@ func Exists(fsys vfs.FS, dir string) (bool, error) {
 
 // Open reads the keyring, healing a damaged copy, or makes one if allowed. Errors:
 // ErrNoKeyring, ErrMasterKeyLost, ErrMasterKeyMode, ErrNodeSecretLost,
-// ErrStorageKeysLost, ErrDamaged, ErrNewerFormat, or the file system's.
+// ErrStorageKeysLost, ErrDamaged, ErrNewerFormat, ErrOlderFormat, or the file
+// system's.
 func Open(opt Options) (*Keyring, error) {
 	if err := opt.fill(); err != nil {
 		return nil, err

@@ -169,7 +169,7 @@ func (n *nodeSecrets) wrapping(label string, print [secretPrintSize]byte) (*secr
 			return n.combine(s, label), nil
 		}
 	}
-	return nil, fmt.Errorf("%w: %s: sealed under another node secret", ErrDamaged, label)
+	return nil, fmt.Errorf("%w: %w: %s: sealed under another node secret", ErrNodeSecretLost, ErrDamaged, label)
 }
 
 func (n *nodeSecrets) combine(s *secret, label string) *secret {

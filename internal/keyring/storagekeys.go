@@ -2,6 +2,7 @@ package keyring
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"sync/atomic"
@@ -150,12 +151,13 @@ func (k *Keyring) openStorage(file *journal, create bool) error {
 	k.storage = s
 	image, _, err := file.load()
 	if err != nil {
-		return fmt.Errorf("open storage keys: %w", err)
+		return fmt.Errorf("open storage keys: %w", lostStorageKeys(err))
 	}
 	var t *storageTable
 	switch {
 	case image != nil:
 		t, err = openStorageImage(image, k.secrets)
+		err = lostStorageKeys(err)
 	case create:
 		if t, err = new(storageTable).with(1, k.rand); err == nil {
 			err = s.save(t)
@@ -168,6 +170,16 @@ func (k *Keyring) openStorage(file *journal, create bool) error {
 	}
 	s.table.Store(t)
 	return nil
+}
+
+// lostStorageKeys says of storage keys that do not open that they are lost. The
+// keyring has opened, so the master key is right, and the file is damaged or that
+// of another node or day.
+func lostStorageKeys(err error) error {
+	if errors.Is(err, ErrDamaged) || errors.Is(err, ErrMasterKeyLost) {
+		return fmt.Errorf("%w: %s does not belong to the keyring or is damaged: %w", ErrStorageKeysLost, storageFormat.name, err)
+	}
+	return err
 }
 
 func openStorageImage(image []byte, secrets *nodeSecrets) (*storageTable, error) {

@@ -236,8 +236,11 @@ func startError(what string, err error) error {
 		e.Kind = StartInUse
 	case errors.Is(err, storage.ErrNewerFormat), errors.Is(err, events.ErrNewer), errors.Is(err, keyring.ErrNewerFormat):
 		e.Kind, e.Hint = StartNewer, "start the version of Mneme that wrote it, or a newer one"
-	case errors.Is(err, events.ErrOlder):
+	case errors.Is(err, events.ErrOlder), errors.Is(err, keyring.ErrOlderFormat):
 		e.Kind, e.Hint = StartNewer, "export the memories with the version of Mneme that wrote them and import them into a new data directory"
+	case errors.Is(err, keyring.ErrStorageKeysLost):
+		e.Kind = StartLostKey
+		e.Hint = "put keys/storage.keys and keys/storage.keys.copy of this node and of the same day as shards/ back, or move both files and shards/ out of the data directory: the state is built again from the log"
 	case errors.Is(err, keyring.ErrMasterKeyMode):
 		e.Kind, e.Hint = StartUsage, "chmod 600 that file; if somebody may have read it, make a new node and import into it what this one exports"
 	case errors.Is(err, keyring.ErrMasterKeyLost):
@@ -248,9 +251,6 @@ func startError(what string, err error) error {
 		e.Hint = "put keys/node.secret or keys/node.secret.copy back from a backup of the folder, or memctl restore the backups of log and keys into a new one"
 	case errors.Is(err, keyring.ErrNoKey), errors.Is(err, keyring.ErrNoKeyring):
 		e.Kind, e.Hint = StartLostKey, "put the data directory's keys/ folder back from a backup; without it nothing can be read"
-	case errors.Is(err, keyring.ErrStorageKeysLost):
-		e.Kind = StartLostKey
-		e.Hint = "put keys/storage.keys back from a backup, or move shards/ out of the data directory: the state is built again from the log"
 	case errors.Is(err, eventlog.ErrStoreDamaged):
 		e.Kind, e.Hint = StartDamaged, "nothing is lost while shards/ is whole: move nats/ aside, start memnode, and run memctl log repair, which writes the log again from the state"
 	case errors.Is(err, storage.ErrMissingKey):

@@ -18,8 +18,8 @@ var partsOfANode = [][]string{{"keys"}, {"shards"}, {"nats"}, {nodeJSON, nodeCop
 
 // TestPartsOfDifferentNodesMixed puts keys, state, log and node.json of different
 // nodes together. Such a node does not start, or stops writing, and says what to do;
-// it never serves one node's memories as another's, and it harms nothing: with its
-// own parts put back each node has what it had.
+// it never serves one node's memories as another's, and what it says helps: whoever
+// follows it has the node of the log again, with what it had.
 func TestPartsOfDifferentNodesMixed(t *testing.T) {
 	var nodes []string
 	var records []string
@@ -45,16 +45,37 @@ func TestPartsOfDifferentNodesMixed(t *testing.T) {
 			for part, from := range mix {
 				copyPart(t, nodes[from], dir, part)
 			}
-			refusesToMix(t, dir)
-			for part := range partsOfANode {
-				if mix[part] != mix[1] {
-					clearPart(t, dir, part)
-					copyPart(t, nodes[mix[1]], dir, part)
+			const keys, shards, log, node = 0, 1, 2, 3
+			steps, foreign := 0, mix[keys] != mix[log]
+			for hint := refusesToMix(t, dir); hint != ""; hint = refusesToMix(t, dir) {
+				if steps++; steps > 4 {
+					t.Fatalf("the remedies lead nowhere, the last is %q", hint)
+				}
+				switch {
+				case strings.Contains(hint, "put the four of the same node"):
+					for part := range partsOfANode {
+						clearPart(t, dir, part)
+						copyPart(t, nodes[mix[log]], dir, part)
+					}
+				case strings.Contains(hint, "put the data directory's keys/ folder back"),
+					strings.Contains(hint, "put keys/ or shards/ back") && foreign:
+					foreign = false
+					clearPart(t, dir, keys)
+					copyPart(t, nodes[mix[log]], dir, keys)
+				case strings.Contains(hint, "move shards/ out of the data directory"):
+					if err := os.Rename(filepath.Join(dir, "shards"), filepath.Join(t.TempDir(), "shards")); err != nil {
+						t.Fatal(err)
+					}
+				default:
+					t.Fatalf("hint %q", hint)
 				}
 			}
 			n := open(t, quiet(dir))
-			if status := get(t, n, "/v1/namespaces/default/records/"+records[mix[1]]); status != http.StatusOK {
-				t.Errorf("with its own parts put back the record is answered by %d", status)
+			if status := get(t, n, "/v1/namespaces/default/records/"+records[mix[log]]); status != http.StatusOK {
+				t.Errorf("with the remedies followed the record is answered by %d", status)
+			}
+			if mix[keys] == mix[log] && mix[log] == mix[node] && steps != 1 {
+				t.Errorf("%d steps where shards/ alone is another's", steps)
 			}
 			must(t, n, "and it writes")
 			shut(t, n)
@@ -62,26 +83,35 @@ func TestPartsOfDifferentNodesMixed(t *testing.T) {
 	}
 }
 
-// refusesToMix starts a mixed node. It must not start, or stop writing, with a remedy.
-func refusesToMix(t *testing.T, dir string) {
+// refusesToMix starts a node, which refuses and says what to do, as doctor does; ""
+// where it starts and writes.
+func refusesToMix(t *testing.T, dir string) (hint string) {
 	t.Helper()
+	doctor, err := Offline{Config: quiet("")}.Doctor(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
 	n, err := Open(t.Context(), quiet(dir))
 	var s *StartError
-	switch {
-	case errors.As(err, &s):
-		if s.Hint == "" || s.Kind == StartOther {
-			t.Errorf("refused as %s, hint %q: %v", s.Kind, s.Hint, err)
+	if errors.As(err, &s) {
+		if s.Hint == "" || s.Kind == StartOther || doctor.OK {
+			t.Errorf("refused as %s, hint %q, doctor %+v: %v", s.Kind, s.Hint, doctor, err)
 		}
-		return
-	case err != nil:
+		return s.Hint
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	defer shut(t, n)
 	_, err = capture(n, "not here")
 	var m *memory.Error
-	if !errors.As(err, &m) || m.Code != memory.CodeLogDiverged || m.Hint == "" {
-		t.Errorf("a node of mixed parts takes a write: %v", err)
+	if errors.As(err, &m) && m.Code == memory.CodeLogDiverged {
+		return m.Hint
 	}
+	if err != nil || !doctor.OK {
+		t.Errorf("it writes: %v, and doctor says %+v", err, doctor)
+	}
+	return ""
 }
 
 func get(t *testing.T, n *Node, path string) int {

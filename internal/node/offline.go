@@ -40,7 +40,7 @@ func (o Offline) with(ctx context.Context, dir string, f func(c *core) error) er
 	if err != nil {
 		return publicError(err)
 	}
-	return errors.Join(f(c), c.close(context.WithoutCancel(ctx)))
+	return errors.Join(publicError(f(c)), c.close(context.WithoutCancel(ctx)))
 }
 
 // openStopped opens the state of a stopped node, to be read only, and the stream
@@ -87,7 +87,7 @@ func (o Offline) Doctor(ctx context.Context, dir string) (memory.DoctorReport, e
 		checks = append(checks, check("log", err == nil && len(info.Lost) == 0, fmt.Sprintf("%d frames", info.Messages),
 			fmt.Sprintf("%d frames are lost; %v", len(info.Lost), err), "memctl log verify --data-dir "+dir))
 		if stateErr != nil {
-			checks = append(checks, memory.Check{Name: "state", State: "warn", Detail: stateErr.Error(), Hint: "memnode builds it again from the log when it starts"})
+			checks = append(checks, c.checkClosedState(stateErr))
 			return nil
 		}
 		v := state.View()
@@ -102,11 +102,26 @@ func (o Offline) Doctor(ctx context.Context, dir string) (memory.DoctorReport, e
 	if code := memory.CodeOf(err); code == memory.CodeInvalid || code == memory.CodeUnavailable {
 		return memory.DoctorReport{}, err // nothing was looked at
 	}
-	if err != nil && len(checks) == 0 {
+	if err != nil {
+		name := "data directory"
+		if len(checks) > 0 {
+			name = "log"
+		}
 		e := memory.AsError(err)
-		return report([]memory.Check{{Name: "data directory", State: "fail", Detail: e.Message, Hint: e.Hint}}), nil
+		checks = append(checks, memory.Check{Name: name, State: "fail", Detail: e.Message, Hint: e.Hint})
 	}
-	return report(checks), err
+	return report(checks), ctx.Err()
+}
+
+// checkClosedState says of a state that does not open what memnode does about it.
+func (c *core) checkClosedState(stateErr error) memory.Check {
+	opt := c.replicaOptions()
+	err := opt.MayBuild(stateErr)
+	if err == nil {
+		return memory.Check{Name: "state", State: "warn", Detail: stateErr.Error(), Hint: "memnode builds it again from the log when it starts"}
+	}
+	e := memory.AsError(publicError(startError("state", err)))
+	return memory.Check{Name: "state", State: "fail", Detail: e.Message, Hint: e.Hint}
 }
 
 // VerifyLog reads the log of a stopped node against its state.

@@ -283,7 +283,7 @@ func TestLostStorageKeysHaveAWayOut(t *testing.T) {
 	}
 	_, err := Open(t.Context(), quiet(dir))
 	var s *StartError
-	if !errors.As(err, &s) || s.Kind != StartLostKey || !strings.Contains(s.Hint, "move shards/") {
+	if !errors.As(err, &s) || s.Kind != StartLostKey || !strings.Contains(s.Hint, "shards/ out of the data directory") {
 		t.Fatalf("%v", err)
 	}
 	if err := os.Rename(filepath.Join(dir, "shards"), filepath.Join(t.TempDir(), "shards")); err != nil {

@@ -1,6 +1,9 @@
 package node
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,5 +67,77 @@ func TestOfflineWorkTookAnExternalLogForADamagedOne(t *testing.T) {
 	must(t, n, "and it goes on")
 	if doctor, err := n.operator.Doctor(t.Context()); err != nil || !doctor.OK {
 		t.Errorf("asked online: %+v, %v", doctor, err)
+	}
+}
+
+// TestForeignStorageKeysAskedForTheMasterKey, which was in its place.
+func TestForeignStorageKeysAskedForTheMasterKey(t *testing.T) {
+	dir, want := filled(t)
+	other, _ := filled(t)
+	names := []string{filepath.Join("keys", "storage.keys"), filepath.Join("keys", "storage.keys.copy")}
+	for _, name := range names {
+		b, err := os.ReadFile(filepath.Join(other, name))
+		if err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), b, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := fails(t, quiet(dir), StartLostKey)
+	if !strings.Contains(e.Message, "storage.keys does not belong") || !strings.Contains(e.Hint, "move both files and shards/ out") {
+		t.Errorf("%s; %s", e.Message, e.Hint)
+	}
+	away := t.TempDir()
+	for _, name := range append(names, "shards") {
+		if err := os.Rename(filepath.Join(dir, name), filepath.Join(away, filepath.Base(name))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := shardOf(t, open(t, quiet(dir))); got.StateHash != want.StateHash {
+		t.Errorf("state %s, want %s", got.StateHash, want.StateHash)
+	}
+}
+
+// edit replaces a file by what f makes of it.
+func edit(t *testing.T, path string, f func([]byte)) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f(b)
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOlderKeyringWasCalledDamaged: nothing said that the program that wrote it
+// can export the memories.
+func TestOlderKeyringWasCalledDamaged(t *testing.T) {
+	dir, _ := filled(t)
+	off, out := Offline{Config: quiet("")}, t.TempDir()
+	log, keys := filepath.Join(out, "log"), filepath.Join(out, "keys")
+	if _, err := off.Backup(t.Context(), dir, log, keys, nil); err != nil {
+		t.Fatal(err)
+	}
+	const version = 8
+	seal := func(b []byte, end int) {
+		b[version] = 1
+		sum := sha256.Sum256(b[:end])
+		copy(b[end:], sum[:])
+	}
+	for _, name := range []string{"keyring.v1", "keyring.v1.copy"} {
+		edit(t, filepath.Join(dir, "keys", name), func(b []byte) { seal(b, 25+int(binary.BigEndian.Uint64(b[17:]))) })
+	}
+	edit(t, keys, func(b []byte) { seal(b, len(b)-sha256.Size) })
+	const remedy = "export the memories with the version of Mneme that wrote them"
+	if e := fails(t, quiet(dir), StartNewer); !strings.Contains(e.Hint, remedy) || strings.Contains(e.Message, "damaged") {
+		t.Errorf("%s; %s", e.Message, e.Hint)
+	}
+	doctor, err := off.Doctor(t.Context(), dir)
+	if err != nil || doctor.OK || !strings.Contains(doctor.Checks[0].Hint, remedy) {
+		t.Errorf("doctor: %+v, %v", doctor, err)
+	}
+	_, err = off.Restore(t.Context(), filepath.Join(out, "new"), log, keys, nil)
+	if e := memory.AsError(err); e == nil || e.Code != memory.CodeLogDiverged || !strings.Contains(e.Hint, remedy) {
+		t.Errorf("restore: %v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"mneme/internal/events"
 	"mneme/internal/keyring"
 	"mneme/internal/projections"
 	"mneme/internal/replica"
@@ -148,6 +149,9 @@ func checkBackup(fsys vfs.FS, logPath string) (frames uint64, epoch uint32, err 
 		_, _, err := at.Follow(data)
 		return err
 	})
+	if events.IsForeign(err) {
+		return 0, 0, publicError(startError(logPath, err))
+	}
 	if err != nil {
 		return 0, 0, memory.Errorf(memory.CodeLogDiverged, "%s cannot be restored: %v", logPath, err).WithHint("use another copy of the backup")
 	}

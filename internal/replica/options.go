@@ -172,4 +172,6 @@ func (e *DamagedError) Unwrap() error { return e.Err }
 // must not be done because there are, or may be, others.
 var ErrPeers = errors.New("the shard has replicas on other nodes")
 
+const foreignHint = "put keys/ or shards/ back if one of them is another node's; else move shards/ out of the data directory, and the state is built again from the log"
+
 const rejoinHint = "remove this node from the shard's group through another node, move the shard's folder away, and let the node join anew: a peer has everything"

@@ -44,7 +44,7 @@ func (o *Options) openState(ctx context.Context) (*projections.State, error) {
 	}
 	state, err := projections.Open(o.StateOptions())
 	if errors.Is(err, storage.ErrDamaged) {
-		if err := o.mayBuild(err); err != nil {
+		if err := o.MayBuild(err); err != nil {
 			return nil, err
 		}
 		aside, moveErr := moveAside(o.FS, o.stateDir())
@@ -55,7 +55,7 @@ func (o *Options) openState(ctx context.Context) (*projections.State, error) {
 		state, err = projections.Open(o.StateOptions())
 	}
 	if older := (*projections.OlderError)(nil); errors.As(err, &older) {
-		if err := o.mayBuild(err); err != nil {
+		if err := o.MayBuild(err); err != nil {
 			return nil, err
 		}
 		if err := o.choose(ctx, older.Cursor, nil); err != nil {
@@ -93,15 +93,23 @@ func (o *Options) origin(c projections.Cursor, info eventlog.Info) events.Stream
 	return o.Streams.Ref()
 }
 
-// mayBuild refuses to build a state that cannot be opened from the log if there
+// MayBuild refuses to build a state that cannot be opened from the log if there
 // are, or may be, peers: what this replica has acknowledged to them is in its
-// state.
-func (o *Options) mayBuild(cause error) error {
+// state. It gives cause back where that is no reason to build a state.
+func (o *Options) MayBuild(cause error) error {
+	older := (*projections.OlderError)(nil)
+	if !errors.Is(cause, storage.ErrDamaged) && !errors.Is(cause, storage.ErrNoDatabase) && !errors.As(cause, &older) {
+		return cause
+	}
 	found, err := raftfsm.Inspect(o.groupOptions())
 	if err != nil || found.Alone && (o.alone() || found.Index > 0) {
 		return err
 	}
-	return &DamagedError{Message: fmt.Sprintf("the state in %s cannot be used: %v", o.stateDir(), cause), Hint: rejoinHint, Err: errors.Join(ErrPeers, cause)}
+	refused := &DamagedError{Message: fmt.Sprintf("the state in %s cannot be used: %v", o.stateDir(), cause), Hint: rejoinHint, Err: errors.Join(ErrPeers, cause)}
+	if o.alone() && found.Damage != nil { // nothing tells of peers
+		refused.Hint = foreignHint
+	}
+	return refused
 }
 
 // moveAside renames a folder so that nothing of it is lost.
