@@ -2,6 +2,8 @@ package auth
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"fmt"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -215,5 +217,27 @@ func TestTokenSurvivesPowerLoss(t *testing.T) {
 	got, created, err := LoadOrCreateToken(disk.CrashClone(vfs.CrashCloneCfg{}), "/data/keys/operator.token", nil)
 	if err != nil || created || got != want {
 		t.Errorf("the token was %q and is %q (made anew: %v), %v", want, got, created, err)
+	}
+}
+
+// TestTokenOfALikeDigest: a comparison of part of the digests would take it.
+func TestTokenOfALikeDigest(t *testing.T) {
+	const token = "0123456789abcdef0123456789abcdef"
+	g, err := NewGate(ModeToken, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := sha256.Sum256([]byte(token))
+	for _, at := range []int{0, sha256.Size - 2} {
+		like := token
+		for i := 0; ; i++ {
+			like = fmt.Sprintf("%032x", i)
+			if sum := sha256.Sum256([]byte(like)); bytes.Equal(sum[at:at+2], want[at:at+2]) {
+				break
+			}
+		}
+		if g.Credentials("", "", like) {
+			t.Errorf("another token whose digest is the same at %d is taken", at)
+		}
 	}
 }

@@ -1,0 +1,79 @@
+package node
+
+import (
+	"testing"
+
+	"mneme/internal/events"
+)
+
+// TestRepairTakesWhatIsWrittenWhileItBegins: a message that somebody wrote to the old
+// stream behind the first adoption was left behind.
+func TestRepairTakesWhatIsWrittenWhileItBegins(t *testing.T) {
+	dir, _ := rotten(t, 7)
+	n := open(t, quiet(dir))
+	adopted := 0
+	var late, sealed error
+	n.repairStep = func(name string) {
+		old := n.stream
+		info, err := old.Info(t.Context())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		switch name {
+		case "seal": // behind the first adoption: a writer on another node
+			c := n.state.Cursor()
+			ids := events.NewIDSource(n.cfg.Now, nil)
+			e := events.Envelope{Header: events.Header{Type: events.TypeLeaderBegan, Schema: events.TypeLeaderBegan.Schema(), Event: ids.New(), SealedAt: c.SealedAt},
+				Payload: events.Began{Term: c.Term, Round: c.Round + 1}.Encode()}
+			f := events.Frame{Epoch: c.Epoch, Term: c.Term, Seq: c.Seq + 1, Previous: c.Chain, Events: [][]byte{e.Encode()}}
+			late = old.Append(t.Context(), f.Encode(), info.Last)
+		case "adopt":
+			if adopted++; adopted == 2 { // the seal holds
+				sealed = old.Append(t.Context(), []byte("too late"), info.Last)
+			}
+		}
+	}
+	last := n.state.Cursor().Seq
+	if _, err := n.operator.RepairLog(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if late != nil {
+		t.Fatal(late)
+	}
+	if sealed == nil {
+		t.Error("the old stream takes messages after the seal")
+	}
+	m, err := n.stream.Get(t.Context(), last+1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, err := events.DecodeFrame(m.Data); err != nil || f.Epoch != 0 {
+		t.Errorf("message %d is of epoch %d, %v: what the old stream took is not in the new one", last+1, f.Epoch, err)
+	}
+	sound(t, n)
+}
+
+// TestForeignStreamUnderTheReservedNameIsGivenUp: a stream that somebody made under
+// the name of the reserved one was filled, and became the log.
+func TestForeignStreamUnderTheReservedNameIsGivenUp(t *testing.T) {
+	dir, _ := rotten(t, 7)
+	n := open(t, quiet(dir))
+	n.repairStep = func(name string) {
+		if next := n.state.Cursor().Next; name == "fill" && next.Epoch == 1 {
+			if _, err := n.stream.Create(t.Context(), events.StreamRef{Epoch: 1, Identity: "somebody else's"}); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if _, err := n.operator.RepairLog(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if c := n.state.Cursor(); c.Epoch != 2 || n.stream.Ref() != c.Stream() {
+		t.Errorf("the log is %v, the state is fed from %v", n.stream.Ref(), c.Stream())
+	}
+	if left, err := n.stream.Present(t.Context()); err != nil || len(left) != 1 || left[0] != n.stream.Ref() {
+		t.Errorf("%v are left, %v", left, err)
+	}
+	must(t, n, "life goes on")
+}
