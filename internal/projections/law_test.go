@@ -231,6 +231,15 @@ func TestErasureLaw(t *testing.T) {
 			}
 		}
 		t.Logf("outcomes %v, %d keys ended, %d late events", seen, len(w.ended), w.late)
+		for name, state := range map[string]*projections.State{"live": live, "shredded": shredded} {
+			v := state.View()
+			must(t, v.SealingKeys(func(_ events.ID, key [16]byte) {
+				if w.ended[key] {
+					t.Errorf("the %s state tells again of key %x, which has ended", name, key)
+				}
+			}))
+			must(t, v.Close())
+		}
 		if seen[projections.OutcomeErased] == 0 && w.late > 0 || seen[projections.OutcomeDuplicate]+seen[projections.OutcomeConflict] == 0 {
 			t.Error("the history is too tame")
 		}
