@@ -76,7 +76,7 @@ func OpenExternal(ctx context.Context, opt RemoteOptions) (*Remote, error) {
 	r := &Remote{opt: opt, log: opt.Logger.With("component", "nats"), again: make(chan struct{}, 1)}
 	nc, err := r.connect(ctx, opt.Options)
 	if err != nil {
-		return nil, fmt.Errorf("open external log %s: %w: %w", opt.URL, ErrUnreachable, err)
+		return nil, fmt.Errorf("open external log %s: %w: %w", redactURLs(opt.URL), ErrUnreachable, err)
 	}
 	r.nc = nc
 	if r.account = accountOf(ctx, nc); r.account != nodeAccount {
@@ -85,7 +85,7 @@ func OpenExternal(ctx context.Context, opt RemoteOptions) (*Remote, error) {
 	}
 	if err := r.Prove(ctx); err != nil && !opt.Dev {
 		nc.Close()
-		return nil, fmt.Errorf("open external log %s: %w", opt.URL, err)
+		return nil, fmt.Errorf("open external log %s: %w", redactURLs(opt.URL), err)
 	} else if err != nil {
 		r.log.Warn("going on without proof that the log syncs to disk", "error", err)
 	}
@@ -126,6 +126,9 @@ func (r *Remote) connect(ctx context.Context, extra []nats.Option) (*nats.Conn, 
 	}
 	if timeout <= 0 {
 		return nil, ctx.Err()
+	}
+	if err := checkURLs(r.opt.URL); err != nil {
+		return nil, err
 	}
 	o := []nats.Option{
 		nats.Name("mneme node"), nats.Timeout(timeout),
@@ -331,9 +334,13 @@ func (r *Remote) askMonitors(ctx context.Context) ([]varz, error) {
 	}
 	var found []varz
 	for _, url := range r.opt.MonitorURLs {
-		v, err := askMonitor(ctx, client, strings.TrimSuffix(url, "/")+"/varz")
+		err := checkURLs(url)
+		var v varz
+		if err == nil {
+			v, err = askMonitor(ctx, client, strings.TrimSuffix(url, "/")+"/varz")
+		}
 		if err != nil {
-			return nil, fmt.Errorf("status from %s: %w", url, err)
+			return nil, fmt.Errorf("status from %s: %w", redactURLs(url), err)
 		}
 		found = append(found, v)
 	}

@@ -1,8 +1,12 @@
 package eventlog_test
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -139,6 +143,41 @@ func TestProofIsTakenAtEveryReconnect(t *testing.T) {
 	restart(true)
 	wait(t, "the proof", r.SyncAlways)
 	must(t, st.Append(testContext(t), []byte("two"), 1))
+}
+
+// TestPasswordOfTheNodeWasPrinted: the whole URL of an external NATS stood in the
+// error of a start that could not reach it, or got no proof from it.
+func TestPasswordOfTheNodeWasPrinted(t *testing.T) {
+	lazy := external(t, false)
+	addr := lazy.Addr().String()
+	for _, opt := range []eventlog.RemoteOptions{
+		{URL: "nats://mneme-node:hush@127.0.0.1:1"},
+		{URL: "mneme-node:hush@127.0.0.1:1"},
+		{URL: "nats://mneme-node:hush@127.0.0.1:1,nats://mneme-node:hush@127.0.0.1:2"},
+		{URL: "nats://mneme-node:hush/hush@127.0.0.1:1"},
+		{URL: "nats://mneme-node:hush?a#hush@hush@127.0.0.1:1"},
+		{URL: "nats://mneme-node:%zzhush@127.0.0.1:1"},
+		{URL: "nats://app:hush@" + addr},
+		{URL: "nats://app:a@" + addr},
+		{URL: "nats://app:a@" + addr, MonitorURLs: []string{"http://u:hush@127.0.0.1:1"}},
+		{URL: "nats://app:a@" + addr, MonitorURLs: []string{"http://u:%zzhush@127.0.0.1:1"}},
+		{URL: "nats://app:a@" + addr, MonitorURLs: []string{"http://u:hush@" + lazy.MonitorAddr().String() + "/nowhere"}},
+	} {
+		var printed bytes.Buffer
+		opt.Logger = slog.New(slog.NewTextHandler(&printed, nil))
+		_, err := eventlog.OpenExternal(testContext(t), opt)
+		if err == nil {
+			t.Errorf("%s: opened", opt.URL)
+			continue
+		}
+		fmt.Fprint(&printed, err)
+		if s := printed.String(); strings.Contains(s, "hush") || strings.Contains(s, "app:a@") {
+			t.Errorf("%s %s: %s", opt.URL, opt.MonitorURLs, s)
+		}
+		if !strings.Contains(err.Error(), "[redacted]@127.0.0.1:") {
+			t.Errorf("%s: the error does not say where: %v", opt.URL, err)
+		}
+	}
 }
 
 func wait(t *testing.T, what string, cond func() bool) {
