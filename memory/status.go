@@ -263,6 +263,8 @@ type Rejected struct {
 type RejectedList struct {
 	Rejected []Rejected        `json:"rejected"`
 	Counts   map[string]uint64 `json:"counts"` // by code, since the node started
+	// NotListed is how many of them came too fast to be listed.
+	NotListed uint64 `json:"not_listed,omitempty"`
 }
 
 // Quarantined is an event that is in the log but could not be understood.

@@ -39,6 +39,9 @@ func rejectedCmd(a *app) *cobra.Command {
 				for _, code := range slices.Sorted(maps.Keys(list.Counts)) {
 					a.printf("%s: %d since the node started\n", oneLine(code), list.Counts[code])
 				}
+				if list.NotListed > 0 {
+					a.printf("%d of them came too fast to be listed\n", list.NotListed)
+				}
 			})
 		},
 	}

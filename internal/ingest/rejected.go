@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -23,8 +22,13 @@ import (
 
 // Rejections is a node's ring of messages that were refused before the log. It
 // is outside state: a file of sealed lines, kept for seven days. Each line is
-// sealed under the data key that the message was meant for, and so dies with the
-// subject or the namespace; under the node's key only where there is neither.
+// sealed under the data keys that the message was meant for, and so ends with each
+// of the subjects or with the namespace; under the node's key only where there is
+// neither.
+//
+// A refusal costs the same however many there are: beyond rejectedRate they are
+// only counted, so that a flood keeps neither a processor nor the disk busy and
+// does not push what came before it out of the list.
 type Rejections struct {
 	fs   vfs.FS
 	path string
@@ -33,22 +37,28 @@ type Rejections struct {
 	now  func() time.Time
 	ids  *events.IDSource
 
-	mu     sync.Mutex
-	ring   []rejection // oldest first
-	counts map[string]uint64
+	counting  sync.Mutex // never held while a file is written
+	counts    map[memory.Code]uint64
+	notListed uint64
+	allowed   float64 // refusals that may be listed now
+	at        time.Time
+
+	mu   sync.Mutex
+	ring []rejection // oldest first
 	// lines are in the file; at 2*rejectedKept it is written anew. So it is after a
 	// start: the last line may be torn, and old ones may be there.
 	lines int
 }
 
-// rejection is a message and the key that it is sealed under.
+// rejection is a message and the keys that it is sealed under, one after the other.
 type rejection struct {
 	memory.Rejected
-	key *keyring.DataKey
+	keys []*keyring.DataKey
 }
 
 const (
 	rejectedKept  = 1000
+	rejectedRate  = 10 // listed a second, after the first rejectedKept
 	rejectedAge   = 7 * 24 * time.Hour
 	rejectedBody  = 2048 // of a malformed body
 	rejectedLabel = "rejected"
@@ -62,7 +72,8 @@ func OpenRejections(fsys vfs.FS, path string, keys *keyring.Keyring, find func(n
 	if fsys == nil {
 		fsys = vfs.Default
 	}
-	r := &Rejections{fs: fsys, path: path, keys: keys, find: find, now: now, ids: events.NewIDSource(now, nil), counts: map[string]uint64{}}
+	r := &Rejections{fs: fsys, path: path, keys: keys, find: find, now: now, ids: events.NewIDSource(now, nil),
+		counts: map[memory.Code]uint64{}, allowed: rejectedKept, at: now()}
 	r.lines = 2 * rejectedKept // the next message writes the file anew, or for the first time
 	f, err := fsys.Open(path)
 	if errors.Is(err, os.ErrNotExist) || storage.IsCorrupt(err) || errors.Is(err, storage.ErrMissingKey) {
@@ -84,55 +95,60 @@ func OpenRejections(fsys vfs.FS, path string, keys *keyring.Keyring, find func(n
 }
 
 // Reject counts and lists a refused message. The body is kept only of malformed
-// ones, clipped.
+// ones, clipped, and only if it ends with every subject that it names.
 func (r *Rejections) Reject(m memory.Rejected) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	m.ID, m.At = r.ids.New().String(), r.now().UTC()
-	key := r.keyFor(m.Namespace, m.Body)
-	if m.Code != memory.CodeInvalid {
+	if !r.count(m.Code, true) {
+		return
+	}
+	keys, keepBody := r.keysFor(m.Namespace, m.Body)
+	if m.Code != memory.CodeInvalid || !keepBody {
 		m.Body = ""
 	}
 	m.Body = m.Body[:min(len(m.Body), rejectedBody)]
 	m.Reason = m.Reason[:min(len(m.Reason), rejectedBody)] // a line must stay readable
-	r.counts[string(m.Code)]++
-	r.ring = append(r.ring, rejection{m, key})
-	r.trimLocked()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m.ID, m.At = r.ids.New().String(), r.now().UTC()
+	r.ring = append(r.ring, rejection{m, keys})
+	r.dropOldLocked()
 	_ = r.saveLocked(r.ring[len(r.ring)-1]) // the list is a help, never a reason to fail
 }
 
-// namesSubject finds the subject that a body names, well-formed or not.
-var namesSubject = regexp.MustCompile(`"subject"\s*:\s*"([^"\\]+)"`)
+// Count counts a refused message that is not listed. It never waits for the disk.
+func (r *Rejections) Count(code memory.Code) { r.count(code, false) }
 
-// keyFor is the key of the subject that a body names, if there is such a subject,
-// else of the namespace.
-func (r *Rejections) keyFor(namespace, body string) *keyring.DataKey {
-	id, ok := r.find(namespace)
-	if !ok {
-		return r.keys.Node()
-	}
-	if m := namesSubject.FindStringSubmatch(body); m != nil {
-		if key, err := r.keys.DataKey(id, m[1]); err == nil {
-			return key
+// count reports whether the message may be listed.
+func (r *Rejections) count(code memory.Code, list bool) bool {
+	r.counting.Lock()
+	defer r.counting.Unlock()
+	r.counts[code]++
+	if list {
+		now := r.now()
+		r.allowed = min(rejectedKept, r.allowed+rejectedRate*max(0, now.Sub(r.at).Seconds()))
+		r.at = now
+		if r.allowed >= 1 {
+			r.allowed--
+			return true
 		}
 	}
-	if key, err := r.keys.DataKey(id, ""); err == nil {
-		return key
-	}
-	return r.keys.Node()
+	r.notListed++
+	return false
 }
 
 // List returns the newest messages first, and counts by code since the start.
 func (r *Rejections) List(limit int) memory.RejectedList {
+	out := memory.RejectedList{Rejected: []memory.Rejected{}, Counts: map[string]uint64{}}
+	r.counting.Lock()
+	for code, n := range r.counts {
+		out.Counts[string(code)] = n
+	}
+	out.NotListed = r.notListed
+	r.counting.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.trimLocked()
-	out := memory.RejectedList{Rejected: []memory.Rejected{}, Counts: map[string]uint64{}}
 	for i := len(r.ring) - 1; i >= 0 && len(out.Rejected) < limit; i-- {
 		out.Rejected = append(out.Rejected, r.ring[i].Rejected)
-	}
-	for k, v := range r.counts {
-		out.Counts[k] = v
 	}
 	return out
 }
@@ -149,11 +165,19 @@ func (r *Rejections) DropErased() error {
 	return r.rewriteLocked()
 }
 
+// trimLocked drops what has lost a key or is over.
 func (r *Rejections) trimLocked() {
 	r.ring = slices.DeleteFunc(r.ring, func(m rejection) bool {
-		_, err := r.keys.KeyByID(m.key.ID())
-		return err != nil
+		return slices.ContainsFunc(m.keys, func(key *keyring.DataKey) bool {
+			_, err := r.keys.KeyByID(key.ID())
+			return err != nil
+		})
 	})
+	r.dropOldLocked()
+}
+
+// dropOldLocked drops from the front only.
+func (r *Rejections) dropOldLocked() {
 	oldest := r.now().Add(-rejectedAge)
 	for len(r.ring) > 0 && (len(r.ring) > rejectedKept || r.ring[0].At.Before(oldest)) {
 		if r.ring[0].At.Before(oldest) {
@@ -196,9 +220,10 @@ func (r *Rejections) rewriteLocked() error {
 	return nil
 }
 
-// seal gives the line of a message: the base64 of id 16 ‖ key id 16 ‖ sealed JSON.
+// seal gives the line of a message: the base64 of
+// id 16 ‖ number of keys u8 ‖ each: key id 16 ‖ JSON, sealed under each in turn.
 func (m *rejection) seal() []byte {
-	plain, err := json.Marshal(m.Rejected)
+	sealed, err := json.Marshal(m.Rejected)
 	if err != nil {
 		return nil
 	}
@@ -206,25 +231,37 @@ func (m *rejection) seal() []byte {
 	if err != nil {
 		return nil
 	}
-	key := m.key.ID()
-	sealed := m.key.Seal(append(id[:], key[:]...), keyring.Identity{Event: id}, []byte(rejectedLabel), plain)
-	if sealed == nil {
-		return nil // its key has just been destroyed
+	head := append(id[:], byte(len(m.keys)))
+	for _, key := range m.keys {
+		keyID := key.ID()
+		head = append(head, keyID[:]...)
+		if sealed = key.Seal(nil, keyring.Identity{Event: id}, []byte(rejectedLabel), sealed); sealed == nil {
+			return nil // it has just been destroyed
+		}
 	}
-	return append([]byte(base64.StdEncoding.EncodeToString(sealed)), '\n')
+	return append([]byte(base64.StdEncoding.EncodeToString(append(head, sealed...))), '\n')
 }
 
 func (r *Rejections) open(line []byte) (m rejection, ok bool) {
 	raw, err := base64.StdEncoding.DecodeString(string(line))
-	if err != nil || len(raw) < 32 {
+	if err != nil || len(raw) < 17 {
 		return m, false
 	}
-	if m.key, err = r.keys.KeyByID(keyring.KeyID(raw[16:32])); err != nil {
+	id, n, plain := [16]byte(raw[:16]), int(raw[16]), raw[17:]
+	if n == 0 || len(plain) < 16*n {
 		return m, false
 	}
-	plain, err := m.key.Open(nil, keyring.Identity{Event: [16]byte(raw[:16])}, []byte(rejectedLabel), raw[32:])
-	if err != nil {
-		return m, false
+	for ; n > 0; n, plain = n-1, plain[16:] {
+		key, err := r.keys.KeyByID(keyring.KeyID(plain[:16]))
+		if err != nil {
+			return m, false
+		}
+		m.keys = append(m.keys, key)
+	}
+	for _, key := range slices.Backward(m.keys) {
+		if plain, err = key.Open(nil, keyring.Identity{Event: id}, []byte(rejectedLabel), plain); err != nil {
+			return m, false
+		}
 	}
 	return m, json.Unmarshal(plain, &m.Rejected) == nil
 }

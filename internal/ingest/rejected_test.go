@@ -81,10 +81,11 @@ func TestRejections(t *testing.T) {
 }
 
 func TestRejectionsFileIsBounded(t *testing.T) {
-	path, open, _ := newRejections(t)
+	path, open, now := newRejections(t)
 	r := open()
 	for i := range 2*rejectedKept + 10 {
 		r.Reject(memory.Rejected{Code: memory.CodeInvalid, Reason: fmt.Sprint(i)})
+		*now = now.Add(time.Second / rejectedRate)
 	}
 	lines := func() int {
 		raw, err := os.ReadFile(path)
@@ -169,34 +170,46 @@ func TestRejectionsWrittenAnewSurviveAPowerLoss(t *testing.T) {
 
 func noNamespace(string) (events.ID, bool) { return events.ID{}, false }
 
-// Rejected bodies were sealed under the node's key, which cannot be destroyed: an
-// erased subject's words stayed readable for seven days.
-func TestRejectedBodyDiesWithTheKeyItWasMeantFor(t *testing.T) {
+// newTeams gives a ring over a keyring with the namespaces team and other, and keys
+// of the given subjects in team.
+func newTeams(t *testing.T, subjects ...string) (teams, func() *Rejections) {
+	t.Helper()
 	dir := t.TempDir()
 	keys, err := keyring.Open(keyring.Options{Dir: dir, AllowCreate: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer keys.Close()
-	ns := map[string]events.ID{"team": {1}, "other": {2}}
-	for _, id := range ns {
+	t.Cleanup(func() { keys.Close() })
+	x := teams{keys: keys, path: filepath.Join(dir, "logs", "rejected"), ns: map[string]events.ID{"team": {1}, "other": {2}}}
+	for _, id := range x.ns {
 		if err := keys.CreateNamespace(id); err != nil {
 			t.Fatal(err)
 		}
 	}
-	subjects, _, err := keys.EnsureSubjects(ns["team"], []string{"ada"})
-	if err != nil {
+	if x.subjects, _, err = keys.EnsureSubjects(x.ns["team"], subjects); err != nil {
 		t.Fatal(err)
 	}
-	find := func(name string) (events.ID, bool) { id, ok := ns[name]; return id, ok }
-	path := filepath.Join(dir, "logs", "rejected")
-	open := func() *Rejections {
-		r, err := OpenRejections(nil, path, keys, find, time.Now)
+	find := func(name string) (events.ID, bool) { id, ok := x.ns[name]; return id, ok }
+	return x, func() *Rejections {
+		r, err := OpenRejections(nil, x.path, keys, find, time.Now)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return r
 	}
+}
+
+type teams struct {
+	keys     *keyring.Keyring
+	path     string
+	ns       map[string]events.ID
+	subjects []keyring.KeyID
+}
+
+// Rejected bodies were sealed under the node's key, which cannot be destroyed: an
+// erased subject's words stayed readable for seven days.
+func TestRejectedBodyDiesWithTheKeyItWasMeantFor(t *testing.T) {
+	x, open := newTeams(t, "ada")
 	r := open()
 	for _, m := range []memory.Rejected{
 		{Namespace: "team", Reason: "ada", Body: `{"subject": "ada", "text": "tea", "kind":`},
@@ -220,18 +233,117 @@ func TestRejectedBodyDiesWithTheKeyItWasMeantFor(t *testing.T) {
 		}
 	}
 	check("before", "none", "other", "unknown", "ada")
-	if err := keys.Destroy(subjects...); err != nil {
+	if err := x.keys.Destroy(x.subjects...); err != nil {
 		t.Fatal(err)
 	}
 	check("subject destroyed", "none", "other", "unknown")
-	if err := keys.DestroyNamespace(ns["team"]); err != nil {
+	if err := x.keys.DestroyNamespace(x.ns["team"]); err != nil {
 		t.Fatal(err)
 	}
 	check("namespace destroyed", "none", "other")
 	if err := r.DropErased(); err != nil {
 		t.Fatal(err)
 	}
-	if raw, err := os.ReadFile(path); err != nil || bytes.Count(raw, []byte("\n")) != 2 {
+	if raw, err := os.ReadFile(x.path); err != nil || bytes.Count(raw, []byte("\n")) != 2 {
 		t.Errorf("the file keeps dead lines: %d, %v", bytes.Count(raw, []byte("\n")), err)
+	}
+}
+
+// Only the first subject that a body named in plain JSON counted: what also named
+// another, in another notation or place, stayed readable when that one was erased.
+func TestRejectedBodyOutlivedAnErasedSubject(t *testing.T) {
+	x, open := newTeams(t, "ada", "bob")
+	r := open()
+	bodies := []string{
+		`[{"subject":"ada","text":"x"},{"subject":"bob","txet":"SECRET"}]`,
+		`{"metadata":{"subject":"ada"},"subject":"bob","txet":"SECRET"}`,
+		`{"subject":"ada","subject":"bob","txet":"SECRET"}`,
+		`{"subject":"\u0062ob","txet":"SECRET"}`,
+		`{"\u0073ubject":"bob","txet":"SECRET"}`,
+		`{"Subject":"bob","txet":"SECRET"}`,
+		`{'subject': 'bob', 'text': 'SECRET'}`,
+		`{subject: bob, text: SECRET}`,
+		`{"\u0073ubject": "bob", "text": "SECRET`,
+		`{"subject":["bob"],"text":"SECRET"}`,
+		`{"subjects":["bob"],"text":"SECRET"}`,
+		`{"specversion":"1.0","data":"{\"subject\":\"bob\",\"text\":\"SECRET\"}"}`,
+		`{"specversion":"1.0","data_base64":"eyJzdWJqZWN0IjoiYm9iIn0=","x":"SECRET"}`,
+		`{"txet":"SECRET` + strings.Repeat("x", 3000) + `","subject":"bob"}`,
+		`{"txet":"SECRET` + strings.Repeat("x", rejectedScan) + `","subject":"bob"}`,
+		`{"subject":"not yet known","txet":"SECRET"}`,
+	}
+	for i, body := range bodies {
+		for _, ns := range []string{"team", "none"} {
+			r.Reject(memory.Rejected{Namespace: ns, Code: memory.CodeInvalid, Reason: fmt.Sprint(i), Body: body})
+		}
+	}
+	kept := func() (n int) {
+		for _, m := range open().List(100).Rejected {
+			if strings.Contains(m.Body, "SECRET") {
+				n++
+			}
+		}
+		return n
+	}
+	if n := kept(); n != 7 {
+		t.Errorf("%d bodies are kept while bob is there, want the 7 whose subjects can be read", n)
+	}
+	if err := x.keys.Destroy(x.subjects[1]); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []*Rejections{r, open()} {
+		for _, m := range r.List(100).Rejected {
+			if m.Body != "" {
+				t.Errorf("still listed: %s %.80s", m.Namespace, m.Body)
+			}
+		}
+	}
+}
+
+// What names nobody is kept as before, whether it is JSON or not.
+func TestRejectedBodyThatNamesNobodyIsKept(t *testing.T) {
+	_, open := newTeams(t)
+	r := open()
+	for _, body := range []string{`{"txet":"x"}`, `{"text":"broken`, "\xff\xfe", `[{"a":{"b":[1,null,true]}}]`, `{"subject":null}`} {
+		r.Reject(memory.Rejected{Namespace: "team", Code: memory.CodeInvalid, Body: body})
+		if got := r.List(1).Rejected[0].Body; got != body {
+			t.Errorf("%q is kept as %q", body, got)
+		}
+	}
+}
+
+// Each refusal walked the list and wrote to the file: a flood of nonsense kept a
+// processor busy for minutes after it had ended.
+func TestFloodOfRefusalsIsOnlyCounted(t *testing.T) {
+	path, open, now := newRejections(t)
+	r := open()
+	r.Reject(memory.Rejected{Code: memory.CodeQuota, Reason: "before the flood"})
+	for range 50_000 {
+		r.Reject(memory.Rejected{Code: memory.CodeInvalid})
+	}
+	r.Count(memory.CodeOverloaded)
+	list := r.List(5000)
+	if n := len(list.Rejected); n != rejectedKept || list.Rejected[n-1].Reason != "before the flood" {
+		t.Errorf("%d are listed, the oldest is %q", n, list.Rejected[n-1].Reason)
+	}
+	if list.Counts["invalid"] != 50_000 || list.Counts["overloaded"] != 1 || list.NotListed != 50_002-rejectedKept {
+		t.Errorf("counted %v, not listed %d", list.Counts, list.NotListed)
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil || bytes.Count(raw, []byte("\n")) > 2*rejectedKept {
+		t.Errorf("%d lines, %v", bytes.Count(raw, []byte("\n")), err)
+	}
+	*now = now.Add(time.Second)
+	for range 100 {
+		r.Reject(memory.Rejected{Code: memory.CodeInvalid, Reason: "later"})
+	}
+	listed := 0
+	for _, m := range r.List(5000).Rejected {
+		if m.Reason == "later" {
+			listed++
+		}
+	}
+	if listed != rejectedRate {
+		t.Errorf("%d of the second after are listed", listed)
 	}
 }
