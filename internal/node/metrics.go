@@ -45,6 +45,7 @@ var (
 	descRejected   = desc("rejected_total", "Messages refused before the log since the start.", "code")
 	descFree       = desc("disk_free_bytes", "Free space of the data directory's disk.")
 	descGuard      = desc("vector_recall", "Recall that the guard measured; 0 if it has not run.", "engine", "state")
+	descDropped    = desc("nats_dropped_total", "Captures over NATS dropped without an answer, because they came faster than they could be refused.")
 	descForeign    = desc("nats_foreign_replies_total", "Answers over NATS dropped because their reply subject was no inbox.")
 	descFeedDrops  = desc("feed_dropped_total", "Events not announced live because the publisher was slow.")
 )
@@ -96,6 +97,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	gauge(descGuard, v.RecallGuard.Recall, v.Engine, v.RecallGuard.State)
 	if bus := c.n.front.bus.Load(); bus != nil {
 		count(descForeign, bus.ForeignReplies())
+		count(descDropped, bus.Dropped())
 	}
 	count(descFeedDrops, c.n.followers.feed.dropped.Load())
 }

@@ -14,7 +14,8 @@ import (
 	"mneme/memory"
 )
 
-// intake is one capture on its way through a lane.
+// intake is one capture on its way through a lane. It is parsed when it leaves
+// the lane.
 type intake struct {
 	parsed
 	msg *nats.Msg
@@ -26,16 +27,20 @@ const (
 	maxTogetherBytes = 4 << 20
 )
 
+// What may wait before it is given to a lane. The client library drops what comes
+// beyond, without an answer; Dropped counts it.
+const (
+	maxPending      = 16 << 10
+	maxPendingBytes = 32 << 20
+)
+
 // take receives a message. It runs on the subscription's goroutine, in order of
-// arrival, and never waits: what cannot be queued is refused.
+// arrival, for all callers: so it neither reads the body nor waits, and what
+// cannot be queued is refused.
 func (s *Server) take(m *nats.Msg) {
-	p, err := s.parser.parse(m)
-	if err != nil {
-		s.refuse(m, p, true, err)
-		return
-	}
-	if err := s.enqueue(&intake{parsed: p, msg: m}); err != nil {
-		s.refuse(m, p, false, err)
+	if err := s.enqueue(&intake{msg: m}); err != nil {
+		to, _ := addressed(m.Subject) // for the list; the refusal has its reason
+		s.refuse(m, to, false, err)
 	}
 }
 
@@ -70,9 +75,12 @@ func (s *Server) runLane(lane chan *intake) {
 	var next *intake // taken already, but not part of the last batch
 	for {
 		if next == nil {
-			var ok bool
-			if next, ok = <-lane; !ok {
+			in, ok := <-lane
+			if !ok {
 				return
+			}
+			if next = s.parse(in); next == nil {
+				continue
 			}
 		}
 		batch := []*intake{next}
@@ -94,14 +102,29 @@ func (s *Server) runLane(lane chan *intake) {
 	}
 }
 
-// another takes one more message if there is one.
+// another takes one more message if there is one. A malformed one is refused and
+// ends the batch: those that wait for their answer must not wait for many more.
 func (s *Server) another(lane chan *intake) *intake {
 	select {
-	case in := <-lane: // nil once the lane is closed and empty
-		return in
+	case in, ok := <-lane:
+		if !ok {
+			return nil
+		}
+		return s.parse(in)
 	default:
 		return nil
 	}
+}
+
+// parse reads a message, or refuses it and returns nil.
+func (s *Server) parse(in *intake) *intake {
+	var err error
+	if in.parsed, err = s.parser.parse(in.msg); err != nil {
+		s.refuse(in.msg, in.parsed, true, err)
+		s.bytes.Add(-int64(len(in.msg.Data)))
+		return nil
+	}
+	return in
 }
 
 // write writes captures of one namespace and answers each.
@@ -158,10 +181,10 @@ func (s *Server) refuse(m *nats.Msg, p parsed, malformed bool, err error) {
 	}
 	if s.opt.Rejecter != nil && e.Code != memory.CodeOutcomeUnknown {
 		r := memory.Rejected{Namespace: p.namespace, Agent: p.agent, Code: e.Code, Reason: memory.ProblemOf(e).Detail, Size: len(m.Data), Via: "nats"}
-		if malformed {
+		if malformed && len(m.Data) <= maxRefusedBody {
 			r.Body = string(m.Data)
 		}
-		s.opt.Rejecter.Reject(r)
+		s.refusals.note(r)
 	}
 	s.reply(m, pubErrorOf(e))
 }
@@ -187,6 +210,16 @@ func mayAnswer(reply string) bool {
 		}
 	}
 	return false
+}
+
+// Dropped is how many captures were dropped without an answer, because more came
+// than the node could even refuse.
+func (s *Server) Dropped() uint64 {
+	n, err := s.captures.Dropped()
+	if err != nil {
+		return 0 // the surface is closed
+	}
+	return uint64(n)
 }
 
 // ForeignReplies is how many answers were dropped because their reply subject

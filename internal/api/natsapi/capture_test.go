@@ -1,10 +1,12 @@
 package natsapi
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -503,5 +505,81 @@ func TestNodeAnsweredWhereTheCallerMayNot(t *testing.T) {
 	}
 	if got := b.s.ForeignReplies(); got != uint64(2*len(foreign)) {
 		t.Errorf("counted %d foreign replies, want %d", got, 2*len(foreign))
+	}
+}
+
+// Refusals were listed, on disk, by the one goroutine that takes all captures: a
+// flood of malformed messages from one connection kept everybody without an answer
+// long after it had ended. Here the disk does not answer at all.
+func TestOneConnectionSilencedAllCaptures(t *testing.T) {
+	const flood = 5000
+	b := newBench(t, nil)
+	disk := make(chan struct{})
+	b.f.rejectOn = disk
+	open := sync.OnceFunc(func() { close(disk) })
+	t.Cleanup(open) // before the surface is closed
+	for range flood {
+		must(t, b.agent.Publish("mem.in.team-a.evil.capture", []byte(`{"txet":1}`)))
+	}
+	must(t, b.agent.Publish("mem.in.team-a.evil.capture", bytes.Repeat([]byte("\xff"), maxRefusedBody+1)))
+	for i := range 3 {
+		if got := string(b.ask(t, subject, "x").Data); !strings.Contains(got, `"status":"created"`) {
+			t.Errorf("another agent's capture: %s", got)
+		}
+		if got := string(b.ask(t, subject, `{"txet":1}`).Data); !strings.Contains(got, `"code":"invalid"`) {
+			t.Errorf("another agent's malformed capture, %d: %s", i, got)
+		}
+	}
+	const all = flood + 1 + 3
+	tally := func() (listed []memory.Rejected, counted int) {
+		b.f.mu.Lock()
+		defer b.f.mu.Unlock()
+		for _, n := range b.f.counted {
+			counted += n
+		}
+		return slices.Clone(b.f.rejected), counted
+	}
+	await := func(what string, done func(listed, counted int) bool) {
+		t.Helper()
+		for start := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+			listed, counted := tally()
+			if done(len(listed), counted) {
+				return
+			}
+			if time.Since(start) > patience {
+				t.Fatalf("%s: %d are listed and %d counted of %d", what, len(listed), counted, all)
+			}
+		}
+	}
+	await("what does not fit into the queue", func(_, counted int) bool { return counted >= all-maxRefusals-1 })
+	open()
+	await("all", func(listed, counted int) bool { return listed+counted == all })
+	listed, _ := tally()
+	for _, r := range listed {
+		if len(r.Body) > maxRefusedBody {
+			t.Errorf("a body of %d bytes waits to be listed", len(r.Body))
+		}
+	}
+}
+
+// What waited for the goroutine that takes captures was bounded by the client
+// library's half million messages: one connection filled a gigabyte.
+func TestCapturesThatWaitToBeTakenWereUnbounded(t *testing.T) {
+	b := newBench(t, nil)
+	b.s.mu.Lock() // nothing can be taken
+	for range maxPending + 2000 {
+		must(t, b.agent.Publish(subject, []byte("x")))
+	}
+	must(t, b.agent.Flush())
+	for start := time.Now(); b.s.Dropped() == 0 && time.Since(start) < patience; {
+		time.Sleep(5 * time.Millisecond)
+	}
+	waiting, _, err := b.s.captures.Pending()
+	b.s.mu.Unlock()
+	if err != nil || waiting > maxPending || b.s.Dropped() == 0 {
+		t.Errorf("%d wait, %d were dropped, %v", waiting, b.s.Dropped(), err)
+	}
+	if got := string(b.ask(t, subject, "x").Data); !strings.Contains(got, `"status":`) {
+		t.Errorf("the next: %s", got)
 	}
 }

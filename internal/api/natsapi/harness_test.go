@@ -34,6 +34,8 @@ type fake struct {
 	batches  [][]memory.Capture
 	rejected []memory.Rejected
 	arrived  chan memory.Rejected
+	counted  map[memory.Code]int // refusals that were not listed
+	rejectOn chan struct{}       // holds up Reject until it is closed; nil does not
 
 	capture func(ctx context.Context, ns string, items []memory.Capture) (memory.CaptureResponse, error)
 	read    func(ctx context.Context) error
@@ -92,7 +94,19 @@ func created(items []memory.Capture) memory.CaptureResponse {
 	return resp
 }
 
+func (f *fake) Count(c memory.Code) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.counted == nil {
+		f.counted = map[memory.Code]int{}
+	}
+	f.counted[c]++
+}
+
 func (f *fake) Reject(r memory.Rejected) {
+	if f.rejectOn != nil {
+		<-f.rejectOn
+	}
 	f.mu.Lock()
 	f.rejected = append(f.rejected, r)
 	f.mu.Unlock()

@@ -8,7 +8,9 @@
 // Invariants:
 //   - What arrived on one subject is written in its order of arrival.
 //   - Work is bounded: in messages, in bytes, in concurrent reads. Beyond the
-//     bounds the answer is "overloaded" at once, never silence.
+//     bounds the answer is "overloaded" at once. What comes faster than it can
+//     even be refused is dropped and counted.
+//   - One subject's captures, malformed or not, take one lane of sixteen.
 //   - Close answers or refuses everything that was taken, and waits for it.
 //   - An answer goes to an inbox or nowhere.
 //
@@ -51,6 +53,8 @@ type Reader interface {
 // Rejecter counts and lists what was refused before the log.
 type Rejecter interface {
 	Reject(memory.Rejected)
+	// Count counts a refused message that is not listed. It returns at once.
+	Count(code memory.Code)
 }
 
 // FeedSource yields applied events with the subject each is announced on, from
@@ -112,6 +116,7 @@ type Server struct {
 	cancel context.CancelFunc
 
 	captures *nats.Subscription
+	refusals *refusals // nil without a rejecter
 	lanes    []chan *intake
 	seed     maphash.Seed  // keeps a subject in one lane, and so in order
 	bytes    atomic.Int64  // of captures taken and not yet answered
@@ -135,6 +140,9 @@ func Start(opt Options) (*Server, error) {
 	}
 	s := &Server{opt: opt, parser: newParser(), seed: maphash.MakeSeed(), reads: make(chan struct{}, opt.Reads), queries: newQueries()}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	if opt.Rejecter != nil {
+		s.refusals = newRefusals(opt.Rejecter)
+	}
 	s.lanes = make([]chan *intake, opt.Lanes)
 	for i := range s.lanes {
 		s.lanes[i] = make(chan *intake, opt.LaneDepth)
@@ -158,6 +166,9 @@ func (s *Server) subscribe() error {
 	}
 	s.captures, err = s.opt.Conn.QueueSubscribe(events.CaptureWildcard, events.CaptureQueue, s.take)
 	if err != nil {
+		return fmt.Errorf("subscribe to %s: %w", events.CaptureWildcard, err)
+	}
+	if err := s.captures.SetPendingLimits(maxPending, maxPendingBytes); err != nil {
 		return fmt.Errorf("subscribe to %s: %w", events.CaptureWildcard, err)
 	}
 	if err := s.addService(); err != nil {
@@ -202,6 +213,9 @@ func (s *Server) Close(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, s.cancel)
 	s.workers.Wait()
 	stop()
+	if s.refusals != nil {
+		s.refusals.close()
+	}
 	s.cancel()
 	if !s.opt.Conn.IsClosed() {
 		errs = append(errs, ignoreClosed(s.opt.Conn.FlushTimeout(s.opt.Timeout))) // the last answers

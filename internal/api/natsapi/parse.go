@@ -58,13 +58,8 @@ func refusedHeaders() []string {
 // parse reads a message. The first error decides; what was read until then is
 // returned with it. Errors are *memory.Error.
 func (p *parser) parse(m *nats.Msg) (parsed, error) {
-	var out parsed
-	principal, said, err := events.ParseSpoken(m.Subject)
+	out, err := addressed(m.Subject)
 	if err != nil {
-		return out, err
-	}
-	out.principal = principal
-	if out.namespace, out.agent, err = events.ParseCaptureSubject(said); err != nil {
 		return out, err
 	}
 	for _, name := range headerNames(m.Header) {
@@ -95,6 +90,17 @@ func (p *parser) parse(m *nats.Msg) (parsed, error) {
 		out.item.ID = id
 	}
 	return out, nil
+}
+
+// addressed reads what the subject says.
+func addressed(subject string) (out parsed, err error) {
+	principal, said, err := events.ParseSpoken(subject)
+	if err != nil {
+		return out, err
+	}
+	out.principal = principal
+	out.namespace, out.agent, err = events.ParseCaptureSubject(said)
+	return out, err
 }
 
 func headerNames(h nats.Header) []string {
