@@ -15,6 +15,9 @@ import (
 // import the services and the feeds and nothing else. An answer to an imported
 // service returns through a reply subject that the server made (_R_.…), so that
 // a caller's reply subject can only name something in the caller's own account.
+// There it can name anything: callers that share an account can send each other
+// the node's answers as acks, answers or feed messages. Permissions do not cover
+// reply subjects; only an account for each principal ends that.
 //
 // The names become directories of JetStream and are therefore never changed.
 const (
@@ -37,11 +40,12 @@ func serviceSubjects() []string {
 // accountsConfig is the configuration of the accounts in nats-server's own
 // language: the embedded server reads the same text that an operator puts in
 // the file of an external one. users names the users of an account; nil gives
-// none, because the embedded server has an authenticator instead.
+// none, because the embedded server has an authenticator instead. callers bounds
+// the connections of the public account.
 //
 // Exports must stand in the options at start: one that is added later meets
 // reconnecting clients that have been refused the import already.
-func accountsConfig(users func(account string) string) string {
+func accountsConfig(users func(account string) string, callers int) string {
 	if users == nil {
 		users = func(string) string { return "" }
 	}
@@ -63,6 +67,7 @@ func accountsConfig(users func(account string) string) string {
 %s    ]
 %s  }
   %s {
+    limits { max_connections: %d, max_subscriptions: %d } # subscriptions: of each connection
     imports: [
 %s    ]
 %s  }
@@ -70,13 +75,13 @@ func accountsConfig(users func(account string) string) string {
 %s  }
 }
 system_account: %s
-`, nodeAccount, exports.String(), users(nodeAccount), publicAccount, imports.String(), users(publicAccount),
+`, nodeAccount, exports.String(), users(nodeAccount), publicAccount, callers, maxCallerSubs, imports.String(), users(publicAccount),
 		systemAccount, users(systemAccount), systemAccount)
 }
 
 // publicPermissions is all that a caller may do inside its account. It may not
 // publish to inboxes: answers come from the services it imports, so nobody has
-// to, and a caller that shares the account cannot forge one.
+// to. What it can still forge is an answer of the node: see the accounts above.
 func publicPermissions() *server.Permissions {
 	return &server.Permissions{
 		Publish:   &server.SubjectPermission{Allow: append(serviceSubjects(), discovery)},
@@ -115,13 +120,14 @@ server_name: "mneme-log"
 listen: "127.0.0.1:4222"
 http: "127.0.0.1:8222"
 max_payload: %d
+max_connections: %d
 
 jetstream {
   store_dir: "/var/lib/nats"
   sync_interval: always
 }
 
-%s`, DefaultMaxPayload, accountsConfig(users))
+%s`, DefaultMaxPayload, maxCallers+reservedConns, accountsConfig(users, maxCallers))
 }
 
 func quoted(subjects []string) string {

@@ -130,7 +130,8 @@ func TestFloodOfForeignRepliesStoppedTheLog(t *testing.T) {
 }
 
 // TestCallerForgedAnswers: callers share an account, and so see each other's
-// inboxes (docs/nats.md says so), but none can answer in the node's place.
+// inboxes and can have the node's answers sent there (docs/nats.md says so), but
+// none can write an answer of its own.
 func TestCallerForgedAnswers(t *testing.T) {
 	s := startServer(t, eventlog.ServerOptions{})
 	bystander, denied := publicClient(t, s)

@@ -1,11 +1,13 @@
 package eventlog
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
+	"time"
 )
 
 // serverLog passes what nats-server logs on to slog and keeps what callers have
@@ -14,16 +16,28 @@ type serverLog struct {
 	log   *slog.Logger
 	fatal chan string // holds the first fatal message
 
-	mu    sync.Mutex
-	write error  // the first failed write
-	last  string // the last warning, as detail for damage
+	mu      sync.Mutex
+	write   error  // the first failed write
+	last    string // the last warning, as detail for damage
+	clients lineLimit
+	others  lineLimit
 }
+
+// Lines of the server that are passed on in a minute. What callers can cause by
+// the thousand, without being admitted, must not fill a disk nor hide what the
+// server says about itself.
+const (
+	clientLines = 20
+	otherLines  = 200
+	maxLine     = 512 // bytes
+)
 
 func newServerLog(log *slog.Logger) *serverLog {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &serverLog{log: log.With("component", "nats"), fatal: make(chan string, 1)}
+	return &serverLog{log: log.With("component", "nats"), fatal: make(chan string, 1),
+		clients: lineLimit{most: clientLines}, others: lineLimit{most: otherLines}}
 }
 
 // Noticef logs at debug level: the server's notices are about itself.
@@ -36,7 +50,7 @@ func (l *serverLog) Warnf(format string, v ...any) {
 	l.mu.Lock()
 	l.last = s
 	l.mu.Unlock()
-	l.log.Warn(s)
+	l.print(slog.LevelWarn, s)
 }
 
 func (l *serverLog) Errorf(format string, v ...any) {
@@ -47,8 +61,53 @@ func (l *serverLog) Errorf(format string, v ...any) {
 			l.write = fault
 		}
 		l.mu.Unlock()
+		l.log.Error(s)
+		return
 	}
-	l.log.Error(s)
+	l.print(slog.LevelError, s)
+}
+
+// print passes a line on, clipped, as long as there are not too many of its kind.
+func (l *serverLog) print(level slog.Level, s string) {
+	kind := &l.others
+	if strings.Contains(s, " - cid:") { // the server begins so what it says about a client
+		kind = &l.clients
+	}
+	l.mu.Lock()
+	ok, leftOut := kind.next(time.Now())
+	l.mu.Unlock()
+	if leftOut > 0 {
+		l.log.Warn("lines of the NATS server were left out", "lines", leftOut)
+	}
+	if !ok {
+		return
+	}
+	if len(s) > maxLine {
+		s = strings.ToValidUTF8(s[:maxLine], "") + "…"
+	}
+	l.log.Log(context.Background(), level, s)
+}
+
+// lineLimit passes the first lines of each minute.
+type lineLimit struct {
+	most    int
+	since   time.Time
+	lines   int
+	leftOut int
+}
+
+// next reports whether the next line is passed, and, once a minute, how many were
+// left out in the one before.
+func (l *lineLimit) next(now time.Time) (ok bool, leftOut int) {
+	if now.Sub(l.since) >= time.Minute {
+		leftOut = l.leftOut
+		l.since, l.lines, l.leftOut = now, 0, 0
+	}
+	if l.lines++; l.lines > l.most {
+		l.leftOut++
+		return false, leftOut
+	}
+	return true, leftOut
 }
 
 // Fatalf does not end the process: StartServer returns the message.

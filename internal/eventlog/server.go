@@ -30,6 +30,9 @@ type ServerOptions struct {
 	Logger *slog.Logger // nil discards
 	// MaxPayload is the largest message in bytes; 0 means DefaultMaxPayload.
 	MaxPayload int32
+	// MaxCallers bounds the connections of others than the node; 0 means 2,048, or a
+	// quarter of the files that the process may open if that is less.
+	MaxCallers int
 	MaxStore   int64     // bytes JetStream may use on disk; 0 means unlimited
 	Rand       io.Reader // for the node's password; nil means crypto/rand
 }
@@ -117,9 +120,14 @@ func serverOptions(opt ServerOptions, auth *authenticator) (*server.Options, err
 		MaxPayload:                 opt.MaxPayload,
 		CustomClientAuthentication: auth,
 	}
+	callers := opt.MaxCallers
+	if callers <= 0 {
+		callers = callersWithin(openFiles())
+	}
+	o.MaxConn = callers + reservedConns
 	// The options are never reloaded: a reload deletes accounts that were made
 	// at run time.
-	if err := o.ProcessConfigString(accountsConfig(nil)); err != nil {
+	if err := o.ProcessConfigString(accountsConfig(nil, callers)); err != nil {
 		return nil, fmt.Errorf("accounts: %w", err)
 	}
 	if o.ServerName == "" {
@@ -255,7 +263,7 @@ func (s *Server) NodeConn(ctx context.Context) (*nats.Conn, error) {
 		// were reported as failed.
 		nats.ReconnectBufSize(-1), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			s.log.log.Warn("connection of the node", "error", err)
+			s.log.Warnf("connection of the node: %v", err) // a slow subscription says so again and again
 		}))
 	if err != nil {
 		return nil, fmt.Errorf("connect the node: %w", err)
