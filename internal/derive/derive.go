@@ -43,11 +43,7 @@ type Deriver struct {
 // New starts from the namespaces of a state.
 func New(keys *keyring.Keyring, v *projections.View) (*Deriver, error) {
 	d := &Deriver{keys: keys, raws: map[events.ID]map[string]string{}, open: map[events.ID]*settings.Effective{}, undo: map[events.ID]map[string]string{}}
-	list, err := v.Namespaces()
-	if err != nil {
-		return nil, err
-	}
-	for _, ns := range list {
+	for _, ns := range v.Namespaces() {
 		for _, at := range ns.Settings {
 			env, _, err := v.Envelope(at)
 			if err != nil {

@@ -39,12 +39,9 @@ func (w *Writer) admit(namespace string) (*admission, error) {
 		return nil, err
 	}
 	v := w.opt.State.View()
-	ns, ok, err := v.Namespace(namespace)
-	if err == nil && !ok {
-		err = memory.NoNamespace(namespace)
-	}
-	if err != nil {
-		return nil, errors.Join(err, v.Close())
+	ns, ok := v.Namespace(namespace)
+	if !ok {
+		return nil, errors.Join(memory.NoNamespace(namespace), v.Close())
 	}
 	names, err := w.opt.Keys.Namespace(ns.ID)
 	if err != nil {
@@ -429,9 +426,9 @@ func (w *Writer) awaitVectors(ctx context.Context, ns events.ID, drafts []*draft
 func (w *Writer) markPending(ns events.ID, drafts []*draft, results []memory.CaptureResult) (int, error) {
 	v := w.opt.State.View()
 	defer v.Close()
-	info, ok, err := v.NamespaceByID(ns)
-	if err != nil || !ok {
-		return 0, err
+	info, ok := v.NamespaceByID(ns)
+	if !ok {
+		return 0, nil
 	}
 	pending := 0
 	for i, d := range drafts {

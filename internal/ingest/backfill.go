@@ -117,11 +117,7 @@ func (b *Backfill) forget() {
 func (b *Backfill) plan(w *Writer) (begun []*spaceWork) {
 	v := w.opt.State.View()
 	defer v.Close()
-	list, err := v.Namespaces()
-	if err != nil {
-		w.opt.Logger.Warn("it is not known what lacks vectors", "err", err)
-		return nil
-	}
+	list := v.Namespaces()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.plans++

@@ -146,7 +146,7 @@ func (e Erasing) announceUntold(most int) ([]*draft, error) {
 		if told, err = v.Told(ns, id); err != nil || told || e.w.keys.byKey[id] != nil && !e.w.keys.isUntoldLocked(id) {
 			return
 		}
-		if _, known, _ := v.NamespaceByID(ns); known {
+		if _, known := v.NamespaceByID(ns); known {
 			in, untold = ns, append(untold, id)
 		}
 	})
@@ -159,11 +159,7 @@ func (e Erasing) announceUntold(most int) ([]*draft, error) {
 func (e Erasing) destroyNamespaces() error {
 	v := e.w.opt.State.View()
 	defer v.Close()
-	deleted, err := v.DeletedNamespaces()
-	if err != nil {
-		return err
-	}
-	for _, id := range deleted {
+	for _, id := range v.DeletedNamespaces() {
 		if _, err := e.w.opt.Keys.Namespace(id); settings.IsErased(err) {
 			continue
 		}

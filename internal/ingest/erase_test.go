@@ -17,10 +17,7 @@ func (w *world) subjectKey(subject string) (events.ID, keyring.KeyID) {
 	w.t.Helper()
 	v := w.state.View()
 	defer v.Close()
-	ns, _, err := v.Namespace("team-a")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	ns, _ := v.Namespace("team-a")
 	d, err := w.keys.DataKey(ns.ID, subject)
 	if err != nil {
 		w.t.Fatal(err)
@@ -32,7 +29,7 @@ func (w *world) subjectKey(subject string) (events.ID, keyring.KeyID) {
 func (w *world) records() uint64 {
 	v := w.state.View()
 	defer v.Close()
-	ns, _, _ := v.Namespace("team-a")
+	ns, _ := v.Namespace("team-a")
 	return v.NamespaceTotals(ns.ID).Records
 }
 

@@ -154,7 +154,7 @@ func TestRepeatAfterErasureIsGone(t *testing.T) {
 	c := memory.Capture{ID: "e", Text: "Ada lives here", Subject: "ada"}
 	w.capture("team-a", c)
 	v := w.state.View()
-	ns, _, _ := v.Namespace("team-a")
+	ns, _ := v.Namespace("team-a")
 	v.Close()
 	key, err := w.keys.DataKey(ns.ID, "ada")
 	if err != nil {

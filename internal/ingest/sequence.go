@@ -126,13 +126,13 @@ func finishAll(drafts []*draft, err error) {
 func (s *sequencer) decide(v *projections.View, living map[events.ID]bool, d *draft) (projections.EventResult, bool, error) {
 	h := &d.header
 	if h.Type == events.TypeNamespaceCreated {
-		_, taken, err := v.Namespace(h.Name)
-		return projections.EventResult{Outcome: projections.OutcomeConflict}, taken, err
+		_, taken := v.Namespace(h.Name)
+		return projections.EventResult{Outcome: projections.OutcomeConflict}, taken, nil
 	}
 	if !living[h.Namespace] {
-		ns, ok, err := v.NamespaceByID(h.Namespace)
-		if err != nil || !ok || ns.Deleted {
-			return projections.EventResult{Outcome: projections.OutcomeRejected}, true, err
+		ns, ok := v.NamespaceByID(h.Namespace)
+		if !ok || ns.Deleted {
+			return projections.EventResult{Outcome: projections.OutcomeRejected}, true, nil
 		}
 		living[h.Namespace] = true
 	}

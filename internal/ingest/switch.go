@@ -84,9 +84,9 @@ func (w *Writer) spacesOf(namespace string) (events.ID, *settings.Effective, err
 func (w *Writer) settingsOf(id events.ID) (set *settings.Effective, err error) {
 	v := w.opt.State.View()
 	defer func() { err = errors.Join(err, v.Close()) }()
-	ns, ok, err := v.NamespaceByID(id)
-	if err != nil || !ok {
-		return &settings.Effective{}, err
+	ns, ok := v.NamespaceByID(id)
+	if !ok {
+		return &settings.Effective{}, nil
 	}
 	return w.opt.Book.Of(v, ns)
 }
@@ -160,8 +160,8 @@ func (s *spaceWork) counts(j *job, space embed.Space) (records, done uint64, err
 // next one has, a minute at most.
 func (w *Writer) dropKept(ctx context.Context) time.Duration {
 	v := w.opt.State.View()
-	list, err := v.Namespaces()
-	if err = errors.Join(err, v.Close()); err != nil {
+	list := v.Namespaces()
+	if err := v.Close(); err != nil {
 		w.opt.Logger.Warn("kept spaces could not be looked at", "err", err)
 	}
 	wait := lookAgain

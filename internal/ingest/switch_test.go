@@ -72,9 +72,9 @@ func (w *world) spacesOf(namespace string) (*settings.Effective, projections.Tot
 	w.t.Helper()
 	v := w.state.View()
 	defer v.Close()
-	info, ok, err := v.Namespace(namespace)
-	if err != nil || !ok {
-		w.t.Fatalf("%v %v", ok, err)
+	info, ok := v.Namespace(namespace)
+	if !ok {
+		w.t.Fatal("the namespace is gone")
 	}
 	set, err := settings.NewBook(w.keys).Of(v, info)
 	if err != nil {
@@ -156,9 +156,9 @@ func (w *world) idOf(namespace string) events.ID {
 	w.t.Helper()
 	v := w.state.View()
 	defer v.Close()
-	info, ok, err := v.Namespace(namespace)
-	if err != nil || !ok {
-		w.t.Fatalf("%v %v", ok, err)
+	info, ok := v.Namespace(namespace)
+	if !ok {
+		w.t.Fatal("the namespace is gone")
 	}
 	return info.ID
 }

@@ -39,10 +39,9 @@ func (a *admission) sealAsUsed(d *draft, clientID string) (bool, error) {
 
 // usedResult is the verdict on a request whose client id was used before.
 func usedResult(v *projections.View, spent projections.UsedKey, body events.MAC) (projections.EventResult, error) {
-	res := projections.EventResult{Outcome: projections.OutcomeConflict, Record: spent.Record}
-	var err error
-	if res.Position, err = v.PositionOf(spent.At); err != nil || spent.Body != body {
-		return res, err
+	res := projections.EventResult{Outcome: projections.OutcomeConflict, Record: spent.Record, Position: v.PositionOf(spent.At)}
+	if spent.Body != body {
+		return res, nil
 	}
 	env, _, err := v.Envelope(spent.At)
 	if err != nil {

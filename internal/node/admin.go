@@ -49,17 +49,10 @@ func (o *operator) role() string {
 func (o *operator) shardStatus(ctx context.Context) (memory.ShardStatus, error) {
 	v := o.n.state.View()
 	defer v.Close()
-	hash, err := v.Hash()
-	if err != nil {
-		return memory.ShardStatus{}, err
-	}
-	records, pending, err := v.Totals()
-	if err != nil {
-		return memory.ShardStatus{}, err
-	}
+	records, pending := v.Totals()
 	c := v.Cursor()
 	leader, _ := o.n.replica.Group().Leader()
-	out := memory.ShardStatus{ID: shard0, Leader: leader, Epoch: c.Epoch, Position: c.Position().String(), StateHash: hash.String(),
+	out := memory.ShardStatus{ID: shard0, Leader: leader, Epoch: c.Epoch, Position: c.Position().String(), StateHash: v.Hash().String(),
 		PipelineVersion: projections.PipelineVersion, Records: records, PendingVectors: pending}
 	out.Erasing = o.n.eraser.Status()
 	if err := o.n.replica.Group().Halted(); err != nil {
@@ -103,10 +96,9 @@ func (o *operator) Quarantine(context.Context) (memory.QuarantineList, error) {
 	defer v.Close()
 	out := memory.QuarantineList{Quarantined: []memory.Quarantined{}}
 	err := v.Quarantined(func(at projections.Ref, code string) error {
-		p, err := v.PositionOf(at)
-		out.Quarantined = append(out.Quarantined, memory.Quarantined{Position: p.String(), Code: code,
+		out.Quarantined = append(out.Quarantined, memory.Quarantined{Position: v.PositionOf(at).String(), Code: code,
 			Detail: "the event's bytes are intact in the log but could not be opened or decoded"})
-		return err
+		return nil
 	})
 	return out, err
 }

@@ -106,7 +106,8 @@ func (d *doctor) checkSpace() memory.Check {
 func (d *doctor) checkKeys() memory.Check {
 	v := d.n.state.View()
 	defer v.Close()
-	list, err := v.Namespaces()
+	list := v.Namespaces()
+	var err error
 	for _, ns := range list {
 		if err == nil {
 			_, err = d.n.keys.DataKey(ns.ID, "")
@@ -140,9 +141,9 @@ func (d *doctor) checkEmbedder(ctx context.Context) []memory.Check {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	v := d.n.state.View()
-	list, err := v.Namespaces()
+	var err error
 	var out []memory.Check
-	for _, ns := range list {
+	for _, ns := range v.Namespaces() {
 		s, serr := d.n.book.Of(v, ns)
 		if err = errors.Join(err, serr); serr != nil || !s.HasVectors() || embed.IsLocal(s.Space.Provider) {
 			continue

@@ -341,8 +341,8 @@ func TestErasureWaitsForOldReads(t *testing.T) {
 		}
 	}
 	must(t, n, "writing goes on")
-	if _, ok, err := v.Namespace("doomed"); !ok || err != nil {
-		t.Errorf("the old view lost its rows: %v", err)
+	if _, ok := v.Namespace("doomed"); !ok {
+		t.Error("the old view lost its rows")
 	}
 	if err := v.Close(); err != nil {
 		t.Fatal(err)

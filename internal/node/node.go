@@ -235,8 +235,8 @@ func finder(s *projections.State) func(name string) (events.ID, bool) {
 	return func(name string) (events.ID, bool) {
 		v := s.View()
 		defer v.Close()
-		ns, ok, err := v.Namespace(name)
-		return ns.ID, ok && err == nil
+		ns, ok := v.Namespace(name)
+		return ns.ID, ok
 	}
 }
 
@@ -248,9 +248,8 @@ func (n *Node) firstNamespaces(ctx context.Context) error {
 		return nil
 	}
 	v := n.state.View()
-	have, err := v.Namespaces()
-	deleted, derr := v.DeletedNamespaces()
-	if err = errors.Join(err, derr, v.Close()); err != nil {
+	have, deleted := v.Namespaces(), v.DeletedNamespaces()
+	if err := v.Close(); err != nil {
 		return err
 	}
 	// A first start that failed, say at a taken port, leaves a directory that is

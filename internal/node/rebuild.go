@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -118,6 +117,5 @@ func (u *upkeep) explain(ctx context.Context, failed error) error {
 
 func (u *upkeep) stateHash() (projections.StateHash, error) {
 	v := u.state.View()
-	h, err := v.Hash()
-	return h, errors.Join(err, v.Close())
+	return v.Hash(), v.Close()
 }

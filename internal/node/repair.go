@@ -171,11 +171,10 @@ func (r *repair) stopped(ctx context.Context) (memory.RepairShard, error) {
 	}
 	v := state.View()
 	defer v.Close()
-	h, err := v.Hash()
 	cur := v.Cursor()
-	out.Epoch, out.Position, out.StateHash = cur.Next.Epoch, cur.Position().String(), h.String()
+	out.Epoch, out.Position, out.StateHash = cur.Next.Epoch, cur.Position().String(), v.Hash().String()
 	out.Detail = "the new epoch begins when memnode starts"
-	return out, err
+	return out, nil
 }
 
 // needsRepair reads the whole log and returns what is wrong with it; a log that

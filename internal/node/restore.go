@@ -216,9 +216,8 @@ func (c *core) restoreFrom(ctx context.Context, logPath string, total uint64, ep
 	}
 	v := c.state.View()
 	defer v.Close()
-	h, err := v.Hash()
 	cur := v.Cursor()
-	return memory.RebuildShard{ID: shard0, Position: cur.Position().String(), StateHash: h.String(), Events: cur.Events}, err
+	return memory.RebuildShard{ID: shard0, Position: cur.Position().String(), StateHash: v.Hash().String(), Events: cur.Events}, nil
 }
 
 // firstRestore is the time from which the epochs of restored logs are counted.

@@ -108,7 +108,7 @@ func (d *directory) publish(m *memory) { m.names, m.entries = d.names.after(), d
 type directoryReads struct{ p *published }
 
 // DeletedNamespaces lists the namespaces of which only a tombstone is left.
-func (v directoryReads) DeletedNamespaces() ([]events.ID, error) {
+func (v directoryReads) DeletedNamespaces() []events.ID {
 	var out []events.ID
 	v.p.entries.each(func(id events.ID, e *Entry) {
 		if e.Deleted {
@@ -116,5 +116,5 @@ func (v directoryReads) DeletedNamespaces() ([]events.ID, error) {
 		}
 	})
 	slices.SortFunc(out, func(a, b events.ID) int { return bytes.Compare(a[:], b[:]) })
-	return out, nil
+	return out
 }

@@ -133,9 +133,7 @@ func findable(t *testing.T, s *projections.State) string {
 			must(t, err)
 			fmt.Fprintf(&out, "bitmap %x %v\n", k, bm.ToArray())
 		}
-		all, err := v.Namespaces()
-		must(t, err)
-		for _, ns := range all {
+		for _, ns := range v.Namespaces() {
 			held, err := v.SpaceRecords(ns.ID, ns.Space)
 			must(t, err)
 			fmt.Fprintf(&out, "%s %+v %d\n", ns.Name, v.NamespaceTotals(ns.ID), held)

@@ -163,36 +163,36 @@ type NamespaceInfo struct {
 }
 
 // Namespace finds a living namespace by name.
-func (v homeReads) Namespace(name string) (NamespaceInfo, bool, error) {
+func (v homeReads) Namespace(name string) (NamespaceInfo, bool) {
 	id := v.p.names.get(name)
 	if id == nil {
-		return NamespaceInfo{}, false, nil
+		return NamespaceInfo{}, false
 	}
 	return v.NamespaceByID(*id)
 }
 
 // NamespaceByID finds a namespace, also a deleted one.
-func (v homeReads) NamespaceByID(id events.ID) (NamespaceInfo, bool, error) {
+func (v homeReads) NamespaceByID(id events.ID) (NamespaceInfo, bool) {
 	e := v.p.entries.get(id)
 	if e == nil {
-		return NamespaceInfo{}, false, nil
+		return NamespaceInfo{}, false
 	}
 	info := NamespaceInfo{Entry: *e}
 	if h := v.p.homes.get(id); h != nil {
 		info.Home = h.Home
 	}
-	return info, true, nil
+	return info, true
 }
 
 // Namespaces lists the living namespaces by name.
-func (v homeReads) Namespaces() ([]NamespaceInfo, error) {
+func (v homeReads) Namespaces() []NamespaceInfo {
 	var out []NamespaceInfo
 	v.p.names.each(func(_ string, id *events.ID) {
-		info, _, _ := v.NamespaceByID(*id)
+		info, _ := v.NamespaceByID(*id)
 		out = append(out, info)
 	})
 	slices.SortFunc(out, func(a, b NamespaceInfo) int { return strings.Compare(a.Name, b.Name) })
-	return out, nil
+	return out
 }
 
 // Totals are a namespace's living records, those of them without vectors in the
@@ -218,17 +218,17 @@ func (v homeReads) NamespaceTotals(ns events.ID) Totals {
 }
 
 // Totals are the living records and pending vectors over all namespaces.
-func (v homeReads) Totals() (records, pending uint64, err error) {
+func (v homeReads) Totals() (records, pending uint64) {
 	v.p.homes.each(func(ns events.ID, _ *homeState) {
 		t := v.NamespaceTotals(ns)
 		records, pending = records+t.Records, pending+t.Pending
 	})
-	return records, pending, nil
+	return records, pending
 }
 
 // Hash is the state hash over all namespaces.
-func (v homeReads) Hash() (StateHash, error) {
+func (v homeReads) Hash() StateHash {
 	var sum StateHash
 	v.p.hashes.each(func(_ events.ID, h *StateHash) { sum = sum.Add(*h) })
-	return sum, nil
+	return sum
 }

@@ -52,8 +52,8 @@ func (v logReads) Epochs() Epochs { return v.p.epochs }
 
 // PositionOf is the public position of an event, in the epoch in which it was
 // written.
-func (v logReads) PositionOf(at Ref) (events.Position, error) {
-	return events.Position{Shard: v.p.cursor.Shard, Epoch: v.p.epochs.Of(at.Seq), Seq: at.Seq, Index: at.Index}, nil
+func (v logReads) PositionOf(at Ref) events.Position {
+	return events.Position{Shard: v.p.cursor.Shard, Epoch: v.p.epochs.Of(at.Seq), Seq: at.Seq, Index: at.Index}
 }
 
 // Quarantined visits the events that could not be understood, oldest first.

@@ -84,10 +84,7 @@ func (f *follower) next(ctx context.Context) (batch []memory.Event, more bool, e
 	v := f.s.opt.Views.State()
 	defer func() { err = errors.Join(err, v.Close()) }()
 	f.seen = v.Position()
-	info, ok, err := v.NamespaceByID(f.capability.NamespaceID())
-	if err != nil {
-		return nil, false, err
-	}
+	info, ok := v.NamespaceByID(f.capability.NamespaceID())
 	if !ok {
 		return nil, false, memory.NoNamespace(f.capability.Namespace())
 	}
@@ -194,10 +191,7 @@ func (s *Service) feed(v *projections.View, a *projections.Applied, wanted func(
 			continue
 		}
 		if id := a.Events[i].Namespace; id != info.ID || !ok {
-			var err error
-			if info, ok, err = v.NamespaceByID(id); err != nil {
-				return fmt.Errorf("feed: %w", err)
-			}
+			info, ok = v.NamespaceByID(id)
 		}
 		if !ok {
 			continue

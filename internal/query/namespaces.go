@@ -16,10 +16,7 @@ import (
 func (s *Service) Namespaces(ctx context.Context) (list []memory.Namespace, err error) {
 	v := s.opt.Views.State()
 	defer func() { err = views.Failed("namespaces", errors.Join(err, v.Close())) }()
-	infos, err := v.Namespaces()
-	if err != nil {
-		return nil, err
-	}
+	infos := v.Namespaces()
 	list = make([]memory.Namespace, 0, len(infos))
 	for _, info := range infos {
 		if err := ctx.Err(); err != nil {

@@ -160,8 +160,7 @@ func (r *twinRecord) cosine(chunks map[string][][]float32, q []float32) float64 
 func (w *world) vectors(ns string) map[string][][]float32 {
 	w.T.Helper()
 	v := w.State.View()
-	info, _, err := v.NamespaceByID(w.Space[ns])
-	w.OK(err)
+	info, _ := v.NamespaceByID(w.Space[ns])
 	eff, err := w.Settings.Of(v, info)
 	w.OK(err)
 	parts, err := v.Partitions(info.ID)

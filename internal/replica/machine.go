@@ -88,6 +88,5 @@ func (m *machine) swap(sibling *projections.State, catchUp func(to uint64) error
 
 func stateHash(s *projections.State) (projections.StateHash, error) {
 	v := s.View()
-	h, err := v.Hash()
-	return h, errors.Join(err, v.Close())
+	return v.Hash(), v.Close()
 }

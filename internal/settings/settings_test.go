@@ -229,9 +229,9 @@ func (s *shelf) set(typ events.Type, set map[string]string, reset ...string) {
 func (s *shelf) of(b *settings.Book) (*settings.Effective, error) {
 	v := s.state.View()
 	defer v.Close()
-	ns, ok, err := v.Namespace("team")
-	if err != nil || !ok {
-		s.t.Fatal(ok, err)
+	ns, ok := v.Namespace("team")
+	if !ok {
+		s.t.Fatal("the namespace is gone")
 	}
 	return b.Of(v, ns)
 }

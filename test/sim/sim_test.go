@@ -150,8 +150,8 @@ func (w *world) verify() {
 
 // home is the namespace's id.
 func (w *world) home(v *projections.View) events.ID {
-	ns, ok, err := v.Namespace(namespace)
-	if w.must(err); !ok {
+	ns, ok := v.Namespace(namespace)
+	if !ok {
 		w.fail("the namespace is gone")
 	}
 	return ns.ID

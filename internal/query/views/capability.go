@@ -27,10 +27,7 @@ func OpenCapability(v *projections.View, namespace, as string) (Capability, proj
 			return Capability{}, projections.NamespaceInfo{}, err
 		}
 	}
-	info, ok, err := v.Namespace(namespace)
-	if err != nil {
-		return Capability{}, info, err
-	}
+	info, ok := v.Namespace(namespace)
 	if !ok || info.Deleted {
 		return Capability{}, info, memory.NoNamespace(namespace)
 	}

@@ -77,13 +77,9 @@ func (v *conversationView) drop(ns events.ID) {
 // state's view. It opens nothing: names and times are in the rows.
 func loadConversations(ctx context.Context, v *projections.View) (*conversationView, error) {
 	out := newConversationView()
-	namespaces, err := v.Namespaces()
-	if err != nil {
-		return nil, err
-	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(1, runtime.GOMAXPROCS(0)))
-	for _, ns := range namespaces {
+	for _, ns := range v.Namespaces() {
 		parts, err := v.Partitions(ns.ID)
 		if err != nil {
 			_ = g.Wait() // the first error is the one to tell

@@ -21,13 +21,9 @@ const (
 // after an error.
 func (s *vectors) load(ctx context.Context, v *projections.View) (*vectorView, error) {
 	out := newVectorView()
-	namespaces, err := v.Namespaces()
-	if err != nil {
-		return out, err
-	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(1, runtime.GOMAXPROCS(0)))
-	for _, ns := range namespaces {
+	for _, ns := range v.Namespaces() {
 		eff, err := s.settings.Of(v, ns)
 		if err != nil {
 			return out, errors.Join(err, g.Wait())

@@ -66,9 +66,9 @@ func (s *vectors) newSet(v *projections.View, key setKey) (*VectorSet, error) {
 	if !ok {
 		return nil, nil
 	}
-	ns, ok, err := v.NamespaceByID(p.Namespace)
-	if err != nil || !ok || ns.Deleted {
-		return nil, err
+	ns, ok := v.NamespaceByID(p.Namespace)
+	if !ok || ns.Deleted {
+		return nil, nil
 	}
 	eff, err := s.settings.Of(v, ns)
 	if err != nil {
