@@ -1,8 +1,9 @@
 // Package api holds what the transports share: the registry of what can be reached
-// from outside and the right that each thing needs, and what a transport knows
-// about captures besides the items. The requests themselves are in package memory.
+// from outside and the right that each thing needs, the strict reading of JSON from
+// outside, and what a transport knows about captures besides the items. The requests
+// themselves are in package memory.
 //
-// Not its job: parsing a transport's syntax (rest, natsapi), answering.
+// Not its job: a transport's own syntax (rest, natsapi), answering.
 package api
 
 import "mneme/memory"

@@ -2,8 +2,8 @@
 //
 // It holds identities and positions, the envelope (clear header and sealed
 // payload), the event types with their schema versions, frames, the hash chain
-// that ties frames together, and the subjects and CloudEvents by which events
-// enter and leave. Nothing here does I/O, reads a clock or knows a key.
+// that ties frames together, and the subjects by which events enter and leave.
+// Nothing here does I/O, reads a clock or knows a key.
 //
 // Invariants:
 //   - Encoding is canonical: one value has one byte string, and

@@ -104,6 +104,15 @@ func (t Type) CloudEventType() string {
 	return fmt.Sprintf("io.mneme.%s.v%d", t, max(1, t.Schema()))
 }
 
+// CloudEventSource is the CloudEvents source of an agent's events, or of the
+// namespace's own if agent is "".
+func CloudEventSource(namespace, agent string) string {
+	if agent == "" {
+		return "/namespaces/" + namespace
+	}
+	return "/namespaces/" + namespace + "/agents/" + agent
+}
+
 // Scope numbers who may see an event's record.
 type Scope uint8
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"mneme/internal/events"
 	"mneme/memory"
 )
 
@@ -49,7 +48,7 @@ func (s *Server) announce(subject string, ev memory.Event) error {
 			return fmt.Errorf("encode event %s: %w", ev.ID, err)
 		}
 	}
-	m := &nats.Msg{Subject: subject, Data: b, Header: nats.Header{"Content-Type": {events.ContentTypeCloudEvent}}}
+	m := &nats.Msg{Subject: subject, Data: b, Header: nats.Header{"Content-Type": {contentTypeCloudEvent}}}
 	if err := s.opt.Conn.PublishMsg(m); err != nil {
 		return fmt.Errorf("announce on %s: %w", subject, err)
 	}

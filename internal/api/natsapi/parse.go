@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"mneme/internal/api"
 	"mneme/internal/events"
 	"mneme/memory"
 )
@@ -28,12 +29,12 @@ type parsed struct {
 
 // parser reads capture messages. It is immutable.
 type parser struct {
-	cloudEvents *events.CloudEvents
-	captures    events.JSONDecoder[memory.Capture]
+	cloudEvents *cloudEvents
+	captures    api.JSONDecoder[memory.Capture]
 }
 
 func newParser() *parser {
-	return &parser{cloudEvents: events.NewCloudEvents(), captures: events.NewJSONDecoder[memory.Capture]()}
+	return &parser{cloudEvents: newCloudEvents(), captures: api.NewJSONDecoder[memory.Capture]()}
 }
 
 // header finds a header whatever its case, as HTTP does and NATS does not.
@@ -118,8 +119,7 @@ func headerNames(h nats.Header) []string {
 func (p *parser) body(m *nats.Msg) (item memory.Capture, source string, err error) {
 	for name := range m.Header {
 		if len(name) > 3 && strings.EqualFold(name[:3], "ce-") {
-			ce, err := p.cloudEvents.FromBinary(func(n string) string { return header(m.Header, n) }, m.Data)
-			return ce.Capture, ce.Source, err
+			return p.cloudEvents.fromBinary(func(n string) string { return header(m.Header, n) }, m.Data)
 		}
 	}
 	if contentType := header(m.Header, "content-type"); contentType != "" {
@@ -127,7 +127,7 @@ func (p *parser) body(m *nats.Msg) (item memory.Capture, source string, err erro
 	}
 	switch sniff(m.Data) {
 	case "specversion":
-		return p.structured(m.Data)
+		return p.cloudEvents.fromStructured(m.Data)
 	case "text":
 		item, err = p.captures.Decode(m.Data)
 		return item, "", err
@@ -142,7 +142,7 @@ func (p *parser) body(m *nats.Msg) (item memory.Capture, source string, err erro
 // broken JSON, and stored as text it would never be noticed.
 func notACapture(data []byte) error {
 	const hint = "a capture is an object with \"text\"; to store this as it stands, send the header Content-Type: text/plain"
-	if err := events.CheckJSON(data); err != nil {
+	if err := api.CheckJSON(data); err != nil {
 		return memory.AsError(err).WithHint(hint)
 	}
 	return memory.Errorf(memory.CodeInvalid, "the object has neither \"text\" nor \"specversion\"").WithHint(hint)
@@ -154,9 +154,9 @@ func (p *parser) typed(contentType string, data []byte) (memory.Capture, string,
 		return memory.Capture{}, "", memory.Errorf(memory.CodeInvalid, "content type %.80q: %w", contentType, err)
 	}
 	switch {
-	case kind == "application/cloudevents" || kind == events.ContentTypeCloudEvent:
-		return p.structured(data)
-	case kind == events.ContentTypeJSON:
+	case kind == "application/cloudevents" || kind == contentTypeCloudEvent:
+		return p.cloudEvents.fromStructured(data)
+	case kind == contentTypeJSON:
 		item, err := p.captures.Decode(data)
 		return item, "", err
 	case strings.HasPrefix(kind, "text/"):
@@ -164,11 +164,6 @@ func (p *parser) typed(contentType string, data []byte) (memory.Capture, string,
 	}
 	return memory.Capture{}, "", memory.Errorf(memory.CodeInvalid, "content type %.80q is not supported", contentType).
 		WithHint("use application/json, application/cloudevents+json or text/plain")
-}
-
-func (p *parser) structured(data []byte) (memory.Capture, string, error) {
-	ce, err := p.cloudEvents.FromStructured(data)
-	return ce.Capture, ce.Source, err
 }
 
 func plainText(data []byte) (memory.Capture, string, error) {

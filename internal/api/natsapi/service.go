@@ -33,16 +33,16 @@ type timelineRequest struct {
 
 // queries holds the decoders of the services' requests.
 type queries struct {
-	search   events.JSONDecoder[memory.SearchRequest]
-	get      events.JSONDecoder[getRequest]
-	timeline events.JSONDecoder[timelineRequest]
+	search   api.JSONDecoder[memory.SearchRequest]
+	get      api.JSONDecoder[getRequest]
+	timeline api.JSONDecoder[timelineRequest]
 }
 
 func newQueries() queries {
 	return queries{
-		search:   events.NewJSONDecoder[memory.SearchRequest](),
-		get:      events.NewJSONDecoder[getRequest](),
-		timeline: events.NewJSONDecoder[timelineRequest](),
+		search:   api.NewJSONDecoder[memory.SearchRequest](),
+		get:      api.NewJSONDecoder[getRequest](),
+		timeline: api.NewJSONDecoder[timelineRequest](),
 	}
 }
 

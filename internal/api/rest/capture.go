@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"mneme/internal/api"
-	"mneme/internal/events"
 	"mneme/memory"
 )
 
@@ -43,7 +42,7 @@ func (s *server) capture(w http.ResponseWriter, r *http.Request) error {
 	}
 	body, err := readBody(r)
 	if err == nil {
-		err = events.CheckJSON(body)
+		err = api.CheckJSON(body)
 	}
 	if err != nil {
 		return s.refused(c, memory.Capture{}, body, true, err)

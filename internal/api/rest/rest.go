@@ -13,7 +13,6 @@ import (
 
 	"mneme/internal/api"
 	"mneme/internal/auth"
-	"mneme/internal/events"
 	"mneme/memory"
 )
 
@@ -102,12 +101,12 @@ type server struct {
 	streams  chan struct{}          // one element for each event stream under way
 	document func() ([]byte, error) // of /openapi.json, made when first asked for
 
-	captures   events.JSONDecoder[memory.Capture]
-	revisions  events.JSONDecoder[memory.Revision]
-	searches   events.JSONDecoder[memory.SearchRequest]
-	namespaces events.JSONDecoder[memory.CreateNamespace]
-	patches    events.JSONDecoder[memory.PatchNamespace]
-	switches   events.JSONDecoder[memory.SwitchEmbedder]
+	captures   api.JSONDecoder[memory.Capture]
+	revisions  api.JSONDecoder[memory.Revision]
+	searches   api.JSONDecoder[memory.SearchRequest]
+	namespaces api.JSONDecoder[memory.CreateNamespace]
+	patches    api.JSONDecoder[memory.PatchNamespace]
+	switches   api.JSONDecoder[memory.SwitchEmbedder]
 }
 
 // New makes the handler of all routes. It fails if a required part is missing
@@ -118,12 +117,12 @@ func New(opt Options) (http.Handler, error) {
 	}
 	s := &server{
 		Options: opt, mux: http.NewServeMux(), routes: map[string]*route{},
-		captures:   events.NewJSONDecoder[memory.Capture](),
-		revisions:  events.NewJSONDecoder[memory.Revision](),
-		searches:   events.NewJSONDecoder[memory.SearchRequest](),
-		namespaces: events.NewJSONDecoder[memory.CreateNamespace](),
-		patches:    events.NewJSONDecoder[memory.PatchNamespace](),
-		switches:   events.NewJSONDecoder[memory.SwitchEmbedder](),
+		captures:   api.NewJSONDecoder[memory.Capture](),
+		revisions:  api.NewJSONDecoder[memory.Revision](),
+		searches:   api.NewJSONDecoder[memory.SearchRequest](),
+		namespaces: api.NewJSONDecoder[memory.CreateNamespace](),
+		patches:    api.NewJSONDecoder[memory.PatchNamespace](),
+		switches:   api.NewJSONDecoder[memory.SwitchEmbedder](),
 	}
 	s.bodies.max = opt.MaxBodies
 	s.streams = make(chan struct{}, opt.MaxStreams)

@@ -1,4 +1,4 @@
-package events
+package api
 
 import (
 	"bytes"
@@ -35,9 +35,9 @@ func NewJSONDecoder[T any]() JSONDecoder[T] {
 	return JSONDecoder[T]{root: shapeOf(reflect.TypeFor[T](), false)}
 }
 
-// newOpenJSONDecoder is NewJSONDecoder, except that unknown fields of the
+// NewOpenJSONDecoder is NewJSONDecoder, except that unknown fields of the
 // outermost object are ignored.
-func newOpenJSONDecoder[T any]() JSONDecoder[T] {
+func NewOpenJSONDecoder[T any]() JSONDecoder[T] {
 	return JSONDecoder[T]{root: shapeOf(reflect.TypeFor[T](), true)}
 }
 

@@ -1,4 +1,4 @@
-package events
+package natsapi
 
 import (
 	"bytes"
@@ -10,26 +10,19 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"mneme/internal/api"
+	"mneme/internal/events"
 	"mneme/memory"
 )
 
 // Content types of a CloudEvent in JSON form and of plain JSON.
 const (
-	ContentTypeCloudEvent = "application/cloudevents+json"
-	ContentTypeJSON       = "application/json"
+	contentTypeCloudEvent = "application/cloudevents+json"
+	contentTypeJSON       = "application/json"
 )
 
 // maxAttribute bounds one CloudEvents attribute, in bytes.
 const maxAttribute = 1024
-
-// CloudEventIn is what an arriving CloudEvent asks to remember. Capture has the
-// event's id and, where the data names no time of its own, the event's time.
-type CloudEventIn struct {
-	Capture memory.Capture
-	Source  string // kept as it came
-	ID      string
-	Time    *time.Time
-}
 
 // wireEvent is a CloudEvent in the JSON format of CloudEvents 1.0.2. Extension
 // attributes are allowed and ignored.
@@ -44,57 +37,57 @@ type wireEvent struct {
 	DataBase64      *string         `json:"data_base64"`
 }
 
-// CloudEvents reads CloudEvents that carry memories, in structured or binary
-// mode. It is immutable and safe for concurrent use. Errors are *memory.Error
-// with CodeInvalid or CodeTooLarge.
-type CloudEvents struct {
-	envelope JSONDecoder[wireEvent]
-	capture  JSONDecoder[memory.Capture]
+// cloudEvents reads CloudEvents that carry memories, in structured or binary mode,
+// as a capture and its source. The capture has the event's id and, where the data
+// names no time of its own, the event's time. It is immutable. Errors are
+// *memory.Error with CodeInvalid or CodeTooLarge.
+type cloudEvents struct {
+	envelope api.JSONDecoder[wireEvent]
+	capture  api.JSONDecoder[memory.Capture]
 }
 
-// NewCloudEvents makes a reader.
-func NewCloudEvents() *CloudEvents {
-	return &CloudEvents{envelope: newOpenJSONDecoder[wireEvent](), capture: NewJSONDecoder[memory.Capture]()}
+func newCloudEvents() *cloudEvents {
+	return &cloudEvents{envelope: api.NewOpenJSONDecoder[wireEvent](), capture: api.NewJSONDecoder[memory.Capture]()}
 }
 
-// FromStructured reads an event in structured mode: body is the whole event as
+// fromStructured reads an event in structured mode: body is the whole event as
 // a JSON object. Its data is a capture, or a JSON string that is the text.
-func (c *CloudEvents) FromStructured(body []byte) (CloudEventIn, error) {
+func (c *cloudEvents) fromStructured(body []byte) (memory.Capture, string, error) {
 	if len(body) > memory.MaxBatchBytes {
-		return CloudEventIn{}, memory.Errorf(memory.CodeTooLarge, "the CloudEvent has %d bytes, at most %d are allowed", len(body), memory.MaxBatchBytes)
+		return memory.Capture{}, "", memory.Errorf(memory.CodeTooLarge, "the CloudEvent has %d bytes, at most %d are allowed", len(body), memory.MaxBatchBytes)
 	}
 	w, err := c.envelope.Decode(body)
 	if err != nil {
-		return CloudEventIn{}, err
+		return memory.Capture{}, "", err
 	}
 	if err := w.check(); err != nil {
-		return CloudEventIn{}, err
+		return memory.Capture{}, "", err
 	}
 	data, contentType := []byte(w.Data), w.DataContentType
 	switch {
 	case w.DataBase64 != nil && w.Data != nil:
-		return CloudEventIn{}, memory.Errorf(memory.CodeInvalid, "a CloudEvent has data or data_base64, not both")
+		return memory.Capture{}, "", memory.Errorf(memory.CodeInvalid, "a CloudEvent has data or data_base64, not both")
 	case w.DataBase64 != nil:
 		data, err = base64.StdEncoding.DecodeString(*w.DataBase64)
 		if err != nil {
-			return CloudEventIn{}, memory.Errorf(memory.CodeInvalid, "data_base64 is not base64: %w", err)
+			return memory.Capture{}, "", memory.Errorf(memory.CodeInvalid, "data_base64 is not base64: %w", err)
 		}
 	case len(data) > 0 && data[0] == '"':
 		var text string
 		if err := json.Unmarshal(data, &text); err != nil {
-			return CloudEventIn{}, memory.Errorf(memory.CodeInvalid, "data is not a string: %w", err)
+			return memory.Capture{}, "", memory.Errorf(memory.CodeInvalid, "data is not a string: %w", err)
 		}
 		data, contentType = []byte(text), "text/plain"
 	case contentType == "":
-		contentType = ContentTypeJSON
+		contentType = contentTypeJSON
 	}
 	return c.finish(w, contentType, data)
 }
 
-// FromBinary reads an event in binary mode: attributes come as headers named
+// fromBinary reads an event in binary mode: attributes come as headers named
 // ce-<attribute>, percent-encoded, and data is the body. header returns the
 // value of a header, "" if there is none; names are given in lower case.
-func (c *CloudEvents) FromBinary(header func(name string) string, data []byte) (CloudEventIn, error) {
+func (c *cloudEvents) fromBinary(header func(name string) string, data []byte) (memory.Capture, string, error) {
 	var w wireEvent
 	for _, a := range []struct {
 		name string
@@ -102,23 +95,23 @@ func (c *CloudEvents) FromBinary(header func(name string) string, data []byte) (
 	}{{"ce-specversion", &w.SpecVersion}, {"ce-id", &w.ID}, {"ce-source", &w.Source}, {"ce-type", &w.Type}} {
 		v, err := decodeHeader(a.name, header(a.name))
 		if err != nil {
-			return CloudEventIn{}, err
+			return memory.Capture{}, "", err
 		}
 		*a.into = v
 	}
 	if v := header("ce-time"); v != "" {
 		plain, err := decodeHeader("ce-time", v)
 		if err != nil {
-			return CloudEventIn{}, err
+			return memory.Capture{}, "", err
 		}
 		t, perr := time.Parse(time.RFC3339, plain)
 		if perr != nil {
-			return CloudEventIn{}, memory.Errorf(memory.CodeInvalid, "ce-time %.60q is not an RFC 3339 time", plain)
+			return memory.Capture{}, "", memory.Errorf(memory.CodeInvalid, "ce-time %.60q is not an RFC 3339 time", plain)
 		}
 		w.Time = &t
 	}
 	if err := w.check(); err != nil {
-		return CloudEventIn{}, err
+		return memory.Capture{}, "", err
 	}
 	contentType := header("ce-datacontenttype")
 	if contentType == "" {
@@ -158,28 +151,28 @@ func (w *wireEvent) check() error {
 			return memory.Errorf(memory.CodeInvalid, "CloudEvents %s contains control characters or is not UTF-8", a.name)
 		}
 	}
-	if want := TypeCaptured.CloudEventType(); w.Type != want {
+	if want := events.TypeCaptured.CloudEventType(); w.Type != want {
 		return memory.Errorf(memory.CodeInvalid, "CloudEvents type %.80q is not something to remember", w.Type).
 			WithHint("the type must be %s", want)
 	}
 	return nil
 }
 
-func (c *CloudEvents) finish(w wireEvent, contentType string, data []byte) (CloudEventIn, error) {
+func (c *cloudEvents) finish(w wireEvent, contentType string, data []byte) (memory.Capture, string, error) {
 	item, err := c.content(contentType, data)
 	if err != nil {
-		return CloudEventIn{}, err
+		return memory.Capture{}, "", err
 	}
 	item.ID = w.ID
 	if item.OccurredAt == nil {
 		item.OccurredAt = w.Time
 	}
-	return CloudEventIn{Capture: item, Source: w.Source, ID: w.ID, Time: w.Time}, nil
+	return item, w.Source, nil
 }
 
 // content reads data as a capture or as text. Without a content type an object
 // is a capture.
-func (c *CloudEvents) content(contentType string, data []byte) (memory.Capture, error) {
+func (c *cloudEvents) content(contentType string, data []byte) (memory.Capture, error) {
 	kind := ""
 	if contentType != "" {
 		media, _, err := mime.ParseMediaType(contentType)
@@ -190,7 +183,7 @@ func (c *CloudEvents) content(contentType string, data []byte) (memory.Capture, 
 	}
 	trimmed := bytes.TrimSpace(data)
 	switch {
-	case kind == ContentTypeJSON || strings.HasSuffix(kind, "+json"),
+	case kind == contentTypeJSON || strings.HasSuffix(kind, "+json"),
 		kind == "" && len(trimmed) > 0 && trimmed[0] == '{' && json.Valid(trimmed):
 		return c.capture.Decode(data)
 	case kind == "", strings.HasPrefix(kind, "text/"):
@@ -201,13 +194,4 @@ func (c *CloudEvents) content(contentType string, data []byte) (memory.Capture, 
 	}
 	return memory.Capture{}, memory.Errorf(memory.CodeInvalid, "content type %.80q is not supported", contentType).
 		WithHint("use application/json for a capture or text/plain for its text")
-}
-
-// CloudEventSource is the CloudEvents source of an agent's events, or of the
-// namespace's own if agent is "".
-func CloudEventSource(namespace, agent string) string {
-	if agent == "" {
-		return "/namespaces/" + namespace
-	}
-	return "/namespaces/" + namespace + "/agents/" + agent
 }
