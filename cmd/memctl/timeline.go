@@ -39,8 +39,8 @@ func timelineCmd(a *app) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().IntVarP(&before, "before", "B", 3, "how many memories before it")
-	cmd.Flags().IntVarP(&after, "after", "A", 3, "how many memories after it")
+	cmd.Flags().IntVarP(&before, "before", "B", memory.DefaultSurroundings, "how many memories before it")
+	cmd.Flags().IntVarP(&after, "after", "A", memory.DefaultSurroundings, "how many memories after it")
 	return cmd
 }
 

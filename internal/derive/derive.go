@@ -298,8 +298,8 @@ func attributes(c *events.Content) []projections.AttrKey {
 	return slices.Compact(out)
 }
 
-// vectors embeds each chunk for a local embedder, and only counts the chunks
-// for an external one.
+// vectors embeds each chunk for a space of a built-in model, and only counts the
+// chunks for any other.
 func vectors(env *events.Envelope, whole text.Analysis, space embed.Space) projections.SpaceVectors {
 	out := projections.SpaceVectors{Space: settings.KeyOf(space)}
 	if out.Space.IsZero() {
@@ -307,24 +307,24 @@ func vectors(env *events.Envelope, whole text.Analysis, space embed.Space) proje
 	}
 	chunks := text.Chunks(whole.Text, text.DefaultChunkTokens, text.DefaultChunkOverlap)
 	out.Chunks = uint32(len(chunks))
-	if model, ok := embed.Local(space); ok {
-		out.Vectors = smallRows(localVectors(model, env.Agent, whole, chunks))
+	if model, ok := embed.Builtin(space); ok {
+		out.Vectors = smallRows(builtinVectors(model, env.Agent, whole, chunks))
 	}
 	return out
 }
 
-// LocalVectors gives the vectors of a text's chunks in the space of a model
-// that is compiled in, as derivation makes them; false if it is not.
-func LocalVectors(space embed.Space, agent, s string) ([][]int8, bool) {
-	model, ok := embed.Local(space)
+// BuiltinVectors gives the vectors of a text's chunks in the space of a built-in
+// model, as derivation makes them; false if the space is another's.
+func BuiltinVectors(space embed.Space, agent, s string) ([][]int8, bool) {
+	model, ok := embed.Builtin(space)
 	if !ok {
 		return nil, false
 	}
-	return localVectors(model, agent, text.NewAnalysis(s), text.Chunks(s, text.DefaultChunkTokens, text.DefaultChunkOverlap)), true
+	return builtinVectors(model, agent, text.NewAnalysis(s), text.Chunks(s, text.DefaultChunkTokens, text.DefaultChunkOverlap)), true
 }
 
-// localVectors embeds the chunks of a text.
-func localVectors(model embed.LocalModel, agent string, whole text.Analysis, chunks []text.Chunk) [][]int8 {
+// builtinVectors embeds the chunks of a text.
+func builtinVectors(model embed.BuiltinModel, agent string, whole text.Analysis, chunks []text.Chunk) [][]int8 {
 	// Who said it helps a vector without meaning more than it costs.
 	speaker := text.NewAnalysis(agent + ":")
 	out := make([][]int8, len(chunks))

@@ -77,8 +77,8 @@ func TestAttachedToAnySpace(t *testing.T) {
 		t.Helper()
 		return b.mustFrame(nil, b.seal(events.Header{Type: events.TypeVectorsAttached, Namespace: id}, key, v.Encode()))[0]
 	}
-	same, ok := derive.LocalVectors(builtinSpace, "agent-7", "the same words")
-	if _, outside := derive.LocalVectors(externalSpace, "agent-7", "the same words"); !ok || outside {
+	same, ok := derive.BuiltinVectors(builtinSpace, "agent-7", "the same words")
+	if _, outside := derive.BuiltinVectors(externalSpace, "agent-7", "the same words"); !ok || outside {
 		t.Errorf("built in %v, outside %v", ok, outside)
 	}
 	small := events.Vectors{Space: builtinSpace.ID(), Small: same}
@@ -96,7 +96,7 @@ func TestAttachedToAnySpace(t *testing.T) {
 	if len(derived[0].Vectors) != 0 || derived[0].Chunks != 1 {
 		t.Error(printContribution(derived[0]))
 	}
-	// What derivation makes is what LocalVectors gives.
+	// What derivation makes is what BuiltinVectors gives.
 	b.mustFrame(nil, b.spaceEvent(events.TypeSpaceBuilding, id, builtinSpace))
 	e := b.capture(id, events.Header{}, events.Content{Text: "the same words"})
 	c := b.mustFrame(nil, e)[0]

@@ -9,61 +9,61 @@ import (
 	"mneme/internal/text"
 )
 
-// Names of the compiled-in models.
+// Names of the built-in models.
 const (
 	ModelStatic = static.Name  // knows meaning; the default
 	ModelHash   = builtin.Name // hashes words and parts of words
 )
 
-// LocalModel is a model that is compiled in. Its vectors are a function of the text
-// alone, in integers, so that they may enter replicated state.
-type LocalModel struct {
+// BuiltinModel is a model that ships in the binary. Its vectors are a function of
+// the text alone, in integers, so that they may enter replicated state.
+type BuiltinModel struct {
 	Space Space
 	embed func(dst []int8, texts ...text.Analysis)
 }
 
-// localModels are the compiled-in models, the default first. Each stays as long as
+// builtinModels are all of them, the default first. Each stays as long as
 // there may be namespaces with its space.
-func localModels() [2]LocalModel {
+func builtinModels() [2]BuiltinModel {
 	space := func(model string, dimensions, version int) Space {
 		return Space{Provider: ProviderBuiltin, Model: model, Dimensions: dimensions, Normalised: true, Version: version}
 	}
-	return [...]LocalModel{
+	return [...]BuiltinModel{
 		{space(static.Name, static.Dimensions, static.Version), static.Embed},
 		{space(builtin.Name, builtin.Dimensions, builtin.Version), builtin.Embed},
 	}
 }
 
-// Local returns the compiled-in model that makes vectors of space s; false if this
+// Builtin returns the built-in model that makes vectors of space s; false if this
 // release has none.
-func Local(s Space) (LocalModel, bool) {
-	for _, m := range localModels() {
+func Builtin(s Space) (BuiltinModel, bool) {
+	for _, m := range builtinModels() {
 		if m.Space == s {
 			return m, true
 		}
 	}
-	return LocalModel{}, false
+	return BuiltinModel{}, false
 }
 
-// localByName returns the compiled-in model of that name; no name is the default.
-func localByName(name string) (LocalModel, bool) {
-	for _, m := range localModels() {
+// builtinByName returns the built-in model of that name; no name is the default.
+func builtinByName(name string) (BuiltinModel, bool) {
+	for _, m := range builtinModels() {
 		if name == "" || m.Space.Model == name {
 			return m, true
 		}
 	}
-	return LocalModel{}, false
+	return BuiltinModel{}, false
 }
 
 // Embed writes the vector of texts, one after the other with white space between
 // them, to dst, whose length must be the space's dimensions: builtin.Scale times the
 // unit vector, rounded, or zero if the model finds nothing in them. It may be called
 // concurrently.
-func (m LocalModel) Embed(dst []int8, texts ...text.Analysis) { m.embed(dst, texts...) }
+func (m BuiltinModel) Embed(dst []int8, texts ...text.Analysis) { m.embed(dst, texts...) }
 
 // Vector returns the vector of a text with length 1, for searching in memory; false
 // if the model finds nothing in the text.
-func (m LocalModel) Vector(s string) ([]float32, bool) {
+func (m BuiltinModel) Vector(s string) ([]float32, bool) {
 	q := make([]int8, m.Space.Dimensions)
 	m.embed(q, text.NewAnalysis(s))
 	v := make([]float32, len(q))
@@ -76,15 +76,15 @@ func (m LocalModel) Vector(s string) ([]float32, bool) {
 	return v, false
 }
 
-// compiledIn adapts a compiled-in model. It holds nothing.
-type compiledIn struct {
-	model  LocalModel
+// builtinEmbedder adapts a built-in model. It holds nothing.
+type builtinEmbedder struct {
+	model  BuiltinModel
 	closed atomic.Bool
 }
 
-func (l *compiledIn) Space() Space { return l.model.Space }
+func (l *builtinEmbedder) Space() Space { return l.model.Space }
 
-func (l *compiledIn) Embed(ctx context.Context, p Purpose, texts []string) ([][]float32, error) {
+func (l *builtinEmbedder) Embed(ctx context.Context, p Purpose, texts []string) ([][]float32, error) {
 	if l.closed.Load() {
 		return nil, ErrClosed
 	}
@@ -105,7 +105,7 @@ func (l *compiledIn) Embed(ctx context.Context, p Purpose, texts []string) ([][]
 	return out, nil
 }
 
-func (l *compiledIn) Close() error {
+func (l *builtinEmbedder) Close() error {
 	l.closed.Store(true)
 	return nil
 }

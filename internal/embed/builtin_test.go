@@ -30,9 +30,9 @@ func TestBuiltinTakesAnyText(t *testing.T) {
 	}
 }
 
-// TestEveryLocalModelOpens: by name and by space, and each stays what it was.
-func TestEveryLocalModelOpens(t *testing.T) {
-	for _, m := range localModels() {
+// TestEveryBuiltinModelOpens: by name and by space, and each stays what it was.
+func TestEveryBuiltinModelOpens(t *testing.T) {
+	for _, m := range builtinModels() {
 		for _, cfg := range []Config{{Model: m.Space.Model}, Config{}.ForSpace(m.Space)} {
 			e, _ := open(t, cfg)
 			if e.Space() != m.Space {
@@ -40,15 +40,15 @@ func TestEveryLocalModelOpens(t *testing.T) {
 			}
 			got, err := e.Embed(t.Context(), Document, []string{"deploys happen on Tuesdays"})
 			if want, ok := m.Vector("deploys happen on Tuesdays"); err != nil || !ok || cosineOf(got[0], want) < 0.9999 {
-				t.Errorf("%s: other vectors than Local's: %v", m.Space, err)
+				t.Errorf("%s: other vectors than the model's: %v", m.Space, err)
 			}
 		}
-		if got, ok := Local(m.Space); !ok || got.Space != m.Space {
+		if got, ok := Builtin(m.Space); !ok || got.Space != m.Space {
 			t.Errorf("%s is not found", m.Space)
 		}
 		newer := m.Space
 		newer.Version++
-		if _, ok := Local(newer); ok {
+		if _, ok := Builtin(newer); ok {
 			t.Errorf("%s is found", newer)
 		}
 		q := make([]int8, m.Space.Dimensions)

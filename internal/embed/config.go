@@ -118,7 +118,7 @@ func (c Config) Validate() error {
 	if err := c.validateNumbers(provider); err != nil {
 		return err
 	}
-	if IsLocal(provider) {
+	if IsBuiltin(provider) {
 		return c.validateBuiltin(provider)
 	}
 	if len(c.Model) > maxModelName || strings.ContainsFunc(c.Model, isControl) {
@@ -172,11 +172,11 @@ func (c Config) validateNumbers(provider string) error {
 
 // validateBuiltin refuses settings that the built-in embedder would ignore.
 func (c Config) validateBuiltin(provider string) error {
-	model, ok := localByName(c.Model)
+	model, ok := builtinByName(c.Model)
 	switch {
 	case !ok:
 		var names []string
-		for _, m := range localModels() {
+		for _, m := range builtinModels() {
 			names = append(names, m.Space.Model)
 		}
 		return configError(provider, fmt.Sprintf("the built-in models are %s, not %q", strings.Join(names, " and "), c.Model))

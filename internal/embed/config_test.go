@@ -11,12 +11,12 @@ import (
 func TestAutoIsBuiltin(t *testing.T) {
 	for _, name := range []string{"", "auto", "builtin", " Auto "} {
 		e, err := Open(t.Context(), Config{Provider: name}, Options{})
-		if err != nil || e.Space() != localModels()[0].Space || !IsLocal(name) {
+		if err != nil || e.Space() != builtinModels()[0].Space || !IsBuiltin(name) {
 			t.Errorf("%q: %v, %v", name, e, err)
 		}
 	}
 	for _, name := range append(remoteKinds(), ProviderNone) {
-		if IsLocal(name) {
+		if IsBuiltin(name) {
 			t.Errorf("%s is local", name)
 		}
 	}
@@ -150,7 +150,7 @@ func TestForSpace(t *testing.T) {
 	if _, err := Open(t.Context(), Config{}.ForSpace(newer), Options{}); !errors.Is(err, ErrConfig) {
 		t.Fatal(err)
 	}
-	local := localModels()[0].Space
+	local := builtinModels()[0].Space
 	open(t, Config{Provider: ProviderNone}.ForSpace(local))
 	local.Version++
 	if _, err := Open(t.Context(), Config{}.ForSpace(local), Options{}); !errors.Is(err, ErrConfig) {

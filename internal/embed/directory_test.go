@@ -30,7 +30,7 @@ func TestLocalSpaceHoldsTheDigest(t *testing.T) {
 	space := e.Space()
 	name, digest, _ := strings.Cut(space.Model, "@")
 	if space.Provider != ProviderLocal || name != "e5-tiny" || len(digest) != digestDigits || space.Dimensions != 32 ||
-		space.DocumentPrefix != "passage: " || space.QueryPrefix != "query: " || IsLocal(space.Provider) {
+		space.DocumentPrefix != "passage: " || space.QueryPrefix != "query: " || IsBuiltin(space.Provider) {
 		t.Fatalf("space %s", space)
 	}
 	other := s

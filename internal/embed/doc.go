@@ -23,7 +23,7 @@
 //
 // It does not cut texts into chunks, store vectors, decide which namespace uses
 // which space, or read flags and environment: the environment arrives as a
-// lookup function. Only built-in vectors may be derived in a replay (IsLocal);
+// lookup function. Only built-in vectors may be derived in a replay (IsBuiltin);
 // what a server or a local model answers must be recorded by the caller as an
 // event.
 package embed

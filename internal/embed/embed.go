@@ -54,10 +54,10 @@ const (
 	ProviderNone    = "none"
 )
 
-// IsLocal reports whether vectors of that provider are a pure function of the
+// IsBuiltin reports whether vectors of that provider are a pure function of the
 // text and of Space.Version, so that a replay derives them and no event has to
 // carry them. ProviderLocal's are not: processors round differently.
-func IsLocal(provider string) bool {
+func IsBuiltin(provider string) bool {
 	return canonicalProvider(provider) == ProviderBuiltin
 }
 

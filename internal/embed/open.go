@@ -72,11 +72,11 @@ func Open(ctx context.Context, cfg Config, opt Options) (Embedder, error) {
 	case ProviderNone:
 		return nil, ErrNone
 	case ProviderBuiltin:
-		model, _ := localByName(cfg.Model) // Validate has seen the name
+		model, _ := builtinByName(cfg.Model) // Validate has seen the name
 		if err := cfg.checkSpace(model.Space); err != nil {
 			return nil, err
 		}
-		return &compiledIn{model: model}, nil
+		return &builtinEmbedder{model: model}, nil
 	case ProviderLocal:
 		return openDirectory(ctx, cfg)
 	default:

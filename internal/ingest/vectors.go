@@ -207,7 +207,7 @@ func (s *spaceWork) embedTogether(ctx context.Context, e embed.Embedder, space e
 		chunks = append(chunks, p.chunks...)
 	}
 	var vectors [][]float32
-	if _, derived := embed.Local(space); !derived {
+	if _, derived := embed.Builtin(space); !derived {
 		if vectors, err = e.Embed(ctx, embed.Document, chunks); err != nil {
 			return nil, err
 		}
@@ -218,7 +218,7 @@ func (s *spaceWork) embedTogether(ctx context.Context, e embed.Embedder, space e
 	for _, p := range versions {
 		made := events.Vectors{Space: space.ID()}
 		var derived bool
-		if made.Small, derived = derive.LocalVectors(space, p.agent, p.text); !derived {
+		if made.Small, derived = derive.BuiltinVectors(space, p.agent, p.text); !derived {
 			n := len(p.chunks)
 			made.Chunks, vectors = vectors[:n:n], vectors[n:]
 		}

@@ -72,7 +72,7 @@ func (o *operator) shardStatus(ctx context.Context) (memory.ShardStatus, error) 
 // defaultEmbedder describes what new namespaces get. It never asks a server.
 func (o *operator) defaultEmbedder(ctx context.Context) memory.EmbedderInfo {
 	cfg := o.n.cfg.Embedder
-	if !embed.IsLocal(cfg.Provider) {
+	if !embed.IsBuiltin(cfg.Provider) {
 		return memory.EmbedderInfo{Provider: cfg.Provider, Model: cfg.Model, Dimensions: cfg.Dimensions}
 	}
 	s, err := o.n.embedders.choose(ctx, cfg)

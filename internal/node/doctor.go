@@ -145,7 +145,7 @@ func (d *doctor) checkEmbedder(ctx context.Context) []memory.Check {
 	var out []memory.Check
 	for _, ns := range v.Namespaces() {
 		s, serr := d.n.book.Of(v, ns)
-		if err = errors.Join(err, serr); serr != nil || !s.HasVectors() || embed.IsLocal(s.Space.Provider) {
+		if err = errors.Join(err, serr); serr != nil || !s.HasVectors() || embed.IsBuiltin(s.Space.Provider) {
 			continue
 		}
 		e, cerr := d.n.embedders.For(ctx, s.Space)

@@ -38,7 +38,7 @@ type embedderSource interface {
 
 // For returns the embedder of a space, opening it at its first use.
 func (e *embedders) For(ctx context.Context, s embed.Space) (embed.Embedder, error) {
-	if e.source != nil && !embed.IsLocal(s.Provider) {
+	if e.source != nil && !embed.IsBuiltin(s.Provider) {
 		return e.source.For(ctx, s)
 	}
 	e.mu.Lock()
@@ -50,7 +50,7 @@ func (e *embedders) For(ctx context.Context, s embed.Space) (embed.Embedder, err
 	if err != nil {
 		return nil, err
 	}
-	if !embed.IsLocal(s.Provider) {
+	if !embed.IsBuiltin(s.Provider) {
 		made = embed.Cached(made, cacheBytes)
 	}
 	e.open[s.ID()] = made

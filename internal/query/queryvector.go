@@ -78,7 +78,7 @@ func (s *Service) embedQuery(ctx context.Context, space embed.Space, query strin
 	if strings.TrimSpace(query) == "" {
 		return nil, embed.ErrBadInput
 	}
-	if embed.IsLocal(space.Provider) {
+	if embed.IsBuiltin(space.Provider) {
 		return embedBuiltIn(space, query)
 	}
 	if s.opt.Embedders == nil {
@@ -101,7 +101,7 @@ func (s *Service) embedQuery(ctx context.Context, space embed.Space, query strin
 }
 
 func embedBuiltIn(space embed.Space, query string) ([]float32, error) {
-	model, ok := embed.Local(space)
+	model, ok := embed.Builtin(space)
 	if !ok {
 		return nil, embed.ErrWrongDimensions
 	}

@@ -188,7 +188,7 @@ const (
 
 func defaultVectorWeight(s embed.Space) float64 {
 	switch {
-	case !embed.IsLocal(s.Provider):
+	case !embed.IsBuiltin(s.Provider):
 		return outsideVectorWeight
 	case s.Model == "" || s.Model == embed.ModelHash:
 		return hashVectorWeight

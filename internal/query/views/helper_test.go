@@ -79,7 +79,7 @@ func (w *world) nearest(ns, query string) (docs []uint32) {
 	v, err := w.views.Open(context.Background(), ns, "", Freshness{})
 	w.OK(err)
 	defer v.Close()
-	model, ok := embed.Local(v.Settings.Space)
+	model, ok := embed.Builtin(v.Settings.Space)
 	if !ok {
 		w.T.Fatalf("space %v is not built in", v.Settings.Space)
 	}
