@@ -215,6 +215,25 @@ func nothingLeft(t *testing.T, dir string, older ...string) {
 	}
 }
 
+// rebuiltAndClosed rebuilds a node's state from the shredded log and closes it: the
+// hash stays the same, and of the erased words, which the files of before hold,
+// nothing is left.
+func rebuiltAndClosed(t *testing.T, n *Node, dir, before, older string) {
+	t.Helper()
+	report, err := n.operator.Rebuild(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := report.Shards[0]; s.StateHash != s.Before {
+		t.Errorf("the fold of the shredded log comes to %s, not %s", s.StateHash, s.Before)
+	}
+	shut(t, n)
+	if found, _ := attack(t, before, older, erasedWords); len(found) < 2 {
+		t.Fatalf("the attack finds nothing where something is: %v", found)
+	}
+	nothingLeft(t, dir, older)
+}
+
 func stillSearches(t *testing.T, n *Node) {
 	t.Helper()
 	if got := find(t, n, "gardener waters"); len(got) == 0 {
@@ -269,18 +288,7 @@ func TestDeletedNamespaceLeavesTheFiles(t *testing.T) {
 		t.Errorf("Raft's log begins at %d, what was deleted stands up to %d", s.FirstIndex, at)
 	}
 	nothingLeft(t, image(t, dir), older) // a rebuild would leave no table of before
-	report, err := n.operator.Rebuild(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s := report.Shards[0]; s.StateHash != s.Before {
-		t.Errorf("a rebuild comes to %s, not %s", s.StateHash, s.Before)
-	}
-	shut(t, n)
-	if found, _ := attack(t, before, older, erasedWords); len(found) < 2 {
-		t.Fatalf("the attack finds nothing where something is: %v", found)
-	}
-	nothingLeft(t, dir, older)
+	rebuiltAndClosed(t, n, dir, before, older)
 	n = open(t, quiet(dir))
 	stillSearches(t, n)
 }
