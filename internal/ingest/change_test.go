@@ -378,7 +378,7 @@ func TestNamespaces(t *testing.T) {
 		if !ok {
 			t.Fatal("the namespace is gone")
 		}
-		e, err := w.writer.opt.Book.Of(v, ns)
+		e, err := w.writer.opt.Settings.Of(v, ns)
 		if err != nil {
 			t.Fatal(err)
 		}

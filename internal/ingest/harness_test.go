@@ -99,7 +99,7 @@ func newWorldWith(t testing.TB, stream eventlog.Stream, keys *keyring.Keyring) *
 
 func (w *world) start() error {
 	opt := Options{Stream: w.stream, Group: w.group, Term: w.group.Term(), State: w.state, Keys: w.keys,
-		Book: settings.NewBook(w.keys), Now: func() time.Time { return w.now() }, Refuse: w.refuse,
+		Settings: settings.NewCache(w.keys), Now: func() time.Time { return w.now() }, Refuse: w.refuse,
 		SinceBoot: func() time.Duration {
 			if w.boot != nil {
 				return w.boot()

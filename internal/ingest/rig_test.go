@@ -64,7 +64,7 @@ type rig struct {
 
 func (s *site) lead(term uint64) *rig {
 	g := &rig{site: s}
-	g.w, g.r = newWriter(Options{Term: term, State: s.state, Keys: s.keys, Book: settings.NewBook(s.keys),
+	g.w, g.r = newWriter(Options{Term: term, State: s.state, Keys: s.keys, Settings: settings.NewCache(s.keys),
 		Now: func() time.Time { s.at = s.at.Add(time.Millisecond); return s.at }, SinceBoot: func() time.Duration { return s.at.Sub(time.Unix(0, 0)) }})
 	g.step(work{})
 	return g

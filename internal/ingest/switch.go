@@ -75,7 +75,7 @@ func (w *Writer) spacesOf(namespace string) (events.ID, *settings.Effective, err
 	if err != nil {
 		return events.ID{}, nil, err
 	}
-	set, err := w.opt.Book.Of(a.view, a.ns)
+	set, err := w.opt.Settings.Of(a.view, a.ns)
 	return a.ns.ID, set, errors.Join(err, a.view.Close())
 }
 
@@ -88,7 +88,7 @@ func (w *Writer) settingsOf(id events.ID) (set *settings.Effective, err error) {
 	if !ok {
 		return &settings.Effective{}, nil
 	}
-	return w.opt.Book.Of(v, ns)
+	return w.opt.Settings.Of(v, ns)
 }
 
 func (w *Writer) spaceEvent(ctx context.Context, t events.Type, ns events.ID, space embed.Space, compared *memory.SpaceComparison) (projections.EventResult, error) {

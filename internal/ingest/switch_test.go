@@ -76,7 +76,7 @@ func (w *world) spacesOf(namespace string) (*settings.Effective, projections.Tot
 	if !ok {
 		w.t.Fatal("the namespace is gone")
 	}
-	set, err := settings.NewBook(w.keys).Of(v, info)
+	set, err := settings.NewCache(w.keys).Of(v, info)
 	if err != nil {
 		w.t.Fatal(err)
 	}

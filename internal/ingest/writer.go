@@ -27,14 +27,14 @@ type Proposer interface {
 
 // Options of a writer. All but the clock and limits are required.
 type Options struct {
-	Shard  uint16
-	Stream eventlog.Stream
-	Group  Proposer
-	Term   uint64 // Raft term of this leadership
-	State  *projections.State
-	Keys   *keyring.Keyring
-	Book   *settings.Book
-	Now    func() time.Time
+	Shard    uint16
+	Stream   eventlog.Stream
+	Group    Proposer
+	Term     uint64 // Raft term of this leadership
+	State    *projections.State
+	Keys     *keyring.Keyring
+	Settings *settings.Cache
+	Now      func() time.Time
 	// SinceBoot is a clock that no setting of the wall clock moves; nil = the system's.
 	SinceBoot func() time.Duration
 	Rand      io.Reader

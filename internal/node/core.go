@@ -19,17 +19,17 @@ import (
 // core is a node's durable half: data directory, keys, log, state and Raft. It
 // stands before anything is served and after everything is drained.
 type core struct {
-	cfg     Config
-	dir     *dataDir
-	space   *space
-	keys    *keyring.Keyring
-	files   *encfs.FS // for all that is derived; under the keyring's storage keys
-	book    *settings.Book
-	nats    natsServer
-	nc      *nats.Conn // the server's
-	stream  *eventlog.Log
-	replica *replica.Replica   // nil while the node is stopped
-	state   *projections.State // the replica's, or opened by work on a stopped node
+	cfg      Config
+	dir      *dataDir
+	space    *space
+	keys     *keyring.Keyring
+	files    *encfs.FS // for all that is derived; under the keyring's storage keys
+	settings *settings.Cache
+	nats     natsServer
+	nc       *nats.Conn // the server's
+	stream   *eventlog.Log
+	replica  *replica.Replica   // nil while the node is stopped
+	state    *projections.State // the replica's, or opened by work on a stopped node
 
 	repairStep func(name string) // tests look at the files before each step of a repair
 
@@ -80,7 +80,7 @@ func (c *core) openDir(mustExist bool) error {
 	if err != nil {
 		return startError("keyring", err)
 	}
-	c.keys, c.book = keys, settings.NewBook(keys)
+	c.keys, c.settings = keys, settings.NewCache(keys)
 	c.files = encfs.New(c.cfg.FS, keys.Storage())
 	c.onClose("keyring", func(context.Context) error { return keys.Close() })
 	return nil
@@ -103,7 +103,7 @@ func (c *core) openLog(ctx context.Context, auth eventlog.ClientAuth) error {
 // replicaOptions say where the shard's replica lies and who it is.
 func (c *core) replicaOptions() replica.Options {
 	return replica.Options{Shard: shard0, ID: c.dir.node.NodeID, Dir: c.dir.shard(shard0), FS: c.files,
-		Sealer: encfs.NewBox(c.keys.Storage(), "raft log"), Stream: c.stream, Streams: streams{c}, Keys: c.keys, Book: c.book, Begun: c.keys.HasNamespaces(),
+		Sealer: encfs.NewBox(c.keys.Storage(), "raft log"), Stream: c.stream, Streams: streams{c}, Keys: c.keys, Settings: c.settings, Begun: c.keys.HasNamespaces(),
 		CacheBytes: c.cfg.CacheBytes, ReserveBytes: c.cfg.ReserveBytes / 2, SnapshotThreshold: c.cfg.SnapshotThreshold,
 		Now: c.cfg.Now, Logger: c.cfg.Logger}
 }

@@ -144,7 +144,7 @@ func (d *doctor) checkEmbedder(ctx context.Context) []memory.Check {
 	var err error
 	var out []memory.Check
 	for _, ns := range v.Namespaces() {
-		s, serr := d.n.book.Of(v, ns)
+		s, serr := d.n.settings.Of(v, ns)
 		if err = errors.Join(err, serr); serr != nil || !s.HasVectors() || embed.IsBuiltin(s.Space.Provider) {
 			continue
 		}

@@ -173,14 +173,14 @@ func (n *Node) openReplica(ctx context.Context) error {
 func (n *Node) openQuery(context.Context) error {
 	n.embedders = newEmbedders(n.cfg)
 	n.onClose("embedders", func(context.Context) error { return n.embedders.close() })
-	v, err := views.New(views.Options{State: n.state, Keys: n.keys, Settings: n.book, Vector: vector.Options{Engine: vector.Engine(n.cfg.VectorEngine)},
+	v, err := views.New(views.Options{State: n.state, Keys: n.keys, Settings: n.settings, Vector: vector.Options{Engine: vector.Engine(n.cfg.VectorEngine)},
 		Linear: n.replica.Linear, Logger: n.cfg.Logger, FS: n.files, GraphDir: n.dir.vectors(shard0), Shard: shard0})
 	if err != nil {
 		return err
 	}
 	n.views = v
 	n.onClose("views", func(context.Context) error { return v.Close() })
-	q, err := query.New(query.Options{Views: v, Keys: n.keys, Settings: n.book, Embedders: n.embedders, Now: n.cfg.Now, Logger: n.cfg.Logger})
+	q, err := query.New(query.Options{Views: v, Keys: n.keys, Settings: n.settings, Embedders: n.embedders, Now: n.cfg.Now, Logger: n.cfg.Logger})
 	if err != nil {
 		return err
 	}

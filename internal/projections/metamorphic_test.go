@@ -231,7 +231,7 @@ func checkSpaces(t *testing.T, v *projections.View, w *twin, id events.ID) {
 		t.Errorf("namespace %s has spaces %x, %x, %x, the twin %+v", id, info.Space, info.Next, kept, n)
 	}
 	if n.living { // what derivation and queries follow is what the fold says
-		set, err := settings.NewBook(w.keys).Of(v, info)
+		set, err := settings.NewCache(w.keys).Of(v, info)
 		must(t, err)
 		var follows []projections.SpaceKey
 		for _, k := range set.Kept {

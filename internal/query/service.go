@@ -24,7 +24,7 @@ type EmbedderSource interface {
 type Options struct {
 	Views    *views.Views
 	Keys     *keyring.Keyring
-	Settings *settings.Book
+	Settings *settings.Cache
 	// Embedders serves spaces of models outside this process; nil = there are none.
 	Embedders EmbedderSource
 	Now       func() time.Time // nil = time.Now; for took_ms and for what "last week" means

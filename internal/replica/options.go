@@ -81,9 +81,9 @@ type Options struct {
 	FS     vfs.FS
 	Sealer raftfsm.Sealer
 
-	Stream eventlog.Stream
-	Keys   *keyring.Keyring
-	Book   *settings.Book
+	Stream   eventlog.Stream
+	Keys     *keyring.Keyring
+	Settings *settings.Cache
 
 	// Transport reaches the replicas on other nodes. With nil there are none: the
 	// replica founds its group, and its Raft log need not be synced since the event

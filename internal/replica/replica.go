@@ -140,7 +140,7 @@ func (r *Replica) startWriter(ctx context.Context, term uint64) (*ingest.Writer,
 		ref = o.Streams.Ref()
 	}
 	w, err := ingest.Start(ctx, ingest.Options{Shard: o.Shard, Stream: o.Stream, Group: r.group, Term: term, State: r.state,
-		Keys: o.Keys, Book: o.Book, Now: o.Now, Logger: o.Logger, Refuse: o.Refuse, Ref: ref, Diverged: r.Diverged()})
+		Keys: o.Keys, Settings: o.Settings, Now: o.Now, Logger: o.Logger, Refuse: o.Refuse, Ref: ref, Diverged: r.Diverged()})
 	if err != nil {
 		return nil, err
 	}

@@ -50,7 +50,7 @@ func newShelf(t testing.TB) *shelf {
 }
 
 func (s *shelf) options(dir string) Options {
-	return Options{ID: "n1", Dir: dir, Stream: s.stream, Keys: s.keys, Book: settings.NewBook(s.keys)}
+	return Options{ID: "n1", Dir: dir, Stream: s.stream, Keys: s.keys, Settings: settings.NewCache(s.keys)}
 }
 
 // rig is one replica with its views and a worker.

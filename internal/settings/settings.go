@@ -2,7 +2,7 @@
 // are, what they may hold, what the defaults are, and how they follow from the
 // events that set them.
 //
-// Settings are sealed under the cluster key. A Book opens them and remembers
+// Settings are sealed under the cluster key. A Cache opens them and remembers
 // the result as long as no new event changes it.
 package settings
 

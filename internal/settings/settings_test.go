@@ -226,7 +226,7 @@ func (s *shelf) set(typ events.Type, set map[string]string, reset ...string) {
 	s.fold(s.envelope(typ, payload.Encode()))
 }
 
-func (s *shelf) of(b *settings.Book) (*settings.Effective, error) {
+func (s *shelf) of(b *settings.Cache) (*settings.Effective, error) {
 	v := s.state.View()
 	defer v.Close()
 	ns, ok := v.Namespace("team")
@@ -236,9 +236,9 @@ func (s *shelf) of(b *settings.Book) (*settings.Effective, error) {
 	return b.Of(v, ns)
 }
 
-func TestBook(t *testing.T) {
+func TestCache(t *testing.T) {
 	s := newShelf(t)
-	b := settings.NewBook(s.keys)
+	b := settings.NewCache(s.keys)
 	s.set(events.TypeNamespaceCreated, map[string]string{settings.EmbedderSpace: settings.EncodeSpace(local), settings.MinScore: "0.5"})
 	first, err := s.of(b)
 	must(t, err)
@@ -247,7 +247,7 @@ func TestBook(t *testing.T) {
 	}
 	again, err := s.of(b)
 	if err != nil || again != first {
-		t.Error("the book opened the same settings twice", err)
+		t.Error("the cache opened the same settings twice", err)
 	}
 	s.set(events.TypeNamespaceChanged, map[string]string{settings.Fusion: settings.FusionRRF, settings.VectorWeight: "1"}, settings.MinScore)
 	changed, err := s.of(b)
@@ -264,7 +264,7 @@ func TestBook(t *testing.T) {
 	}
 }
 
-func TestBookErrors(t *testing.T) {
+func TestCacheErrors(t *testing.T) {
 	s := newShelf(t)
 	s.set(events.TypeNamespaceCreated, nil)
 	raw := map[string]string{}
@@ -293,7 +293,7 @@ func TestBookErrors(t *testing.T) {
 	must(t, open(func(*events.Envelope) {}))
 	broken := s.envelope(events.TypeNamespaceChanged, []byte{7})
 	s.fold(broken)
-	b := settings.NewBook(s.keys)
+	b := settings.NewCache(s.keys)
 	for range 2 { // a failure is not remembered as a success
 		if _, err := s.of(b); !errors.Is(err, events.ErrMalformed) {
 			t.Error(err)

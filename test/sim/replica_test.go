@@ -168,7 +168,7 @@ func (r *replica) lead(term uint64) {
 		ref.Epoch++
 	}
 	h.w = ingest.NewStepped(ingest.Options{Stream: r.w.log.look(r, 0), Group: r.raft, Term: term, State: r.state, Keys: r.w.keys,
-		Book: settings.NewBook(r.w.keys), Now: r.now, Rand: r.w.random, Ref: ref, MaxFrameBytes: 4000,
+		Settings: settings.NewCache(r.w.keys), Now: r.now, Rand: r.w.random, Ref: ref, MaxFrameBytes: 4000,
 		SinceBoot: func() time.Duration { return r.w.elapsed }}, h)
 	r.host = h
 	if raise {

@@ -22,7 +22,7 @@ type World struct {
 	T        testing.TB
 	Keys     *keyring.Keyring
 	State    *projections.State
-	Settings *settings.Book
+	Settings *settings.Cache
 	Space    map[string]events.ID // the ids of namespaces by name
 	Applied  []*projections.Applied
 	OnApply  func(a *projections.Applied)
@@ -55,7 +55,7 @@ func New(t testing.TB) *World {
 	w.OK(err)
 	w.State, err = projections.Open(projections.Options{Dir: t.TempDir(), OnApply: w.applied, OnRead: func() { w.Reads.Add(1) }})
 	w.OK(err)
-	w.Settings = settings.NewBook(w.Keys)
+	w.Settings = settings.NewCache(w.Keys)
 	v := w.State.View()
 	w.deriver, err = derive.New(w.Keys, v)
 	w.OK(err)

@@ -17,7 +17,7 @@ import (
 // is applied, and owns the background work on them.
 type vectors struct {
 	state    *projections.State
-	settings *settings.Book
+	settings *settings.Cache
 	logger   *slog.Logger
 	opt      vector.Options
 	graphs   graphs

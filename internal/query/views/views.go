@@ -23,7 +23,7 @@ import (
 type Options struct {
 	State    *projections.State
 	Keys     *keyring.Keyring
-	Settings *settings.Book
+	Settings *settings.Cache
 	// Vector says how sets are searched and graphs built; its Logger, Pace and
 	// Exact are set here. Without an engine it is vector.EngineMneme.
 	Vector vector.Options

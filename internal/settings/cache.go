@@ -11,8 +11,8 @@ import (
 	"mneme/internal/projections"
 )
 
-// Book opens settings and keeps what they come to. It is safe for concurrent use.
-type Book struct {
+// Cache opens the settings of namespaces and keeps what they come to. It is safe for concurrent use.
+type Cache struct {
 	keys *keyring.Keyring
 	mu   sync.RWMutex
 	open map[events.ID]entry
@@ -23,13 +23,13 @@ type entry struct {
 	effective *Effective
 }
 
-// NewBook returns an empty book.
-func NewBook(keys *keyring.Keyring) *Book {
-	return &Book{keys: keys, open: map[events.ID]entry{}}
+// NewCache returns an empty cache.
+func NewCache(keys *keyring.Keyring) *Cache {
+	return &Cache{keys: keys, open: map[events.ID]entry{}}
 }
 
 // Of returns the settings of a namespace as the view sees it.
-func (b *Book) Of(v *projections.View, ns projections.NamespaceInfo) (*Effective, error) {
+func (b *Cache) Of(v *projections.View, ns projections.NamespaceInfo) (*Effective, error) {
 	b.mu.RLock()
 	e, ok := b.open[ns.ID]
 	b.mu.RUnlock()
