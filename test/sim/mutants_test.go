@@ -40,7 +40,7 @@ var mutants = []mutant{
 		r.endRound(fmt.Errorf("no answer"))
 	case true:`},
 	{"a duplicate has the present epoch", "internal/projections/log_reads.go",
-		"Epoch: v.p.epochs.of(at.Seq)",
+		"Epoch: v.p.epochs.Of(at.Seq)",
 		"Epoch: v.p.cursor.Epoch"},
 }
 
