@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// Destroy ends keys for good. When it returns they are in no copy and no
-// handle, what remains is wrapped under a new node secret, the old one is gone,
-// and their ids are known as destroyed; so are the combined keys that they were
-// part of. Destroying again does nothing, and an id never heard of is remembered
-// all the same, so that a restored keyring can follow the log. After an error it
-// must be called again. Errors: ErrNotDestroyable, ErrClosed, the proposer's.
+// Destroy ends keys for good, and the combined keys that they are part of. When it
+// returns they are in no copy and no handle, and their ids are known as destroyed.
+// What remains is wrapped under a new node secret; the old one is gone. Destroying
+// again does nothing. An id that was never heard of is remembered as well, so that
+// a restored keyring can follow the log. After an error it must be called again.
+// Errors: ErrNotDestroyable, ErrClosed, the proposer's.
 func (k *Keyring) Destroy(ids ...KeyID) error {
 	_, err := k.propose(func() (*command, error) {
 		left, err := k.toDestroy(ids)

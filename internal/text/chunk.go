@@ -29,12 +29,13 @@ const (
 // below 1 means DefaultChunkTokens; overlap is moved into 0..maxTokens/2 (a
 // negative one means the smaller of DefaultChunkOverlap and an eighth).
 //
-// It cuts, in this order, before a Markdown heading, at a blank line, around fenced
-// code, at a line's end, at a sentence's end, between tokens; and as late as it can
-// among equals in the second half of the piece. Fenced code that fits in one chunk
-// is not cut. The pieces cover s: the first starts at 0, the last ends at len(s),
-// each starts after its predecessor's start and not after its end. An empty s has
-// no chunks. A token is a word, or a character of a script without spaces.
+// A piece is cut in its second half, at the first of these that is there: before a
+// Markdown heading, at a blank line, around fenced code, at a line's end, at a
+// sentence's end, between tokens. Among equal places it is the last one. Fenced
+// code that fits in one chunk is not cut. The pieces cover s: the first starts at
+// 0, the last ends at len(s), each starts after its predecessor's start and not
+// after its end. An empty s has no chunks. A token is a word, or a character of a
+// script without spaces.
 func Chunks(s string, maxTokens, overlap int) []Chunk {
 	if maxTokens < 1 {
 		maxTokens = DefaultChunkTokens

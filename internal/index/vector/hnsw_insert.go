@@ -10,10 +10,10 @@ import (
 
 // Nodes are inserted in batches. Every node of a batch looks for its neighbours
 // in the graph as it was before the batch, and among the nodes of the batch
-// before it; then links are written, forward ones first, then those back,
-// gathered by the node that they start from, so that one goroutine writes a row
-// and rewrites it once. Both steps are shared out to workers, and the graph does
-// not depend on how: only on vectors, IDs, Params and where batches begin.
+// before it. Then the links are written: first the forward ones, then the backward
+// ones. They are gathered by the node that they start from, so that one goroutine
+// writes a row, and once. Workers share both steps. How they do does not change the
+// graph, which depends on vectors, IDs, Params and the beginnings of batches only.
 //
 // Reachability. Pruning can cut the last link to a node, most of all among
 // equal vectors. So each node but the first chooses a parent, and neither of

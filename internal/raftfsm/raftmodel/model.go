@@ -4,10 +4,10 @@
 //
 // Its job: to give whoever stands above a [raftfsm.Group] the same calls (propose,
 // leadership, linearizable index, snapshot) and everything that may go wrong below
-// them: messages that are lost, repeated and reordered, leaders that are deposed
-// with commands under way, followers that lag, suffixes that are never committed,
-// unknown outcomes, replicas that crash, and, on one voter that does not sync, a
-// loss of power that takes committed entries, and disks that fail.
+// them. Messages are lost, repeated and reordered. Leaders are deposed with commands
+// under way, so that outcomes are unknown. Followers lag, suffixes are never
+// committed, replicas crash, and disks fail. On one voter that does not sync, a loss
+// of power takes committed entries.
 //
 // What decides on one replica is a group's own code: its store of entries, term and
 // vote, its snapshots, what stands between Raft and the machine (raftfsm.Local), and
