@@ -74,11 +74,14 @@ type localKey struct{}
 // the user who runs the node can open.
 func Local(ctx context.Context) context.Context { return context.WithValue(ctx, localKey{}, true) }
 
+// IsLocal reports whether a request came through the admin socket.
+func IsLocal(ctx context.Context) bool { return ctx.Value(localKey{}) != nil }
+
 // Request admits an HTTP request that presents the token as
 // "Authorization: Bearer <token>", or that came through the admin socket. The
 // error is CodeUnauthenticated.
 func (g *Gate) Request(r *http.Request) (Identity, error) {
-	if r.Context().Value(localKey{}) != nil {
+	if IsLocal(r.Context()) {
 		return Identity{Principal: events.PublicPrincipal, Operator: true}, nil
 	}
 	if g.mode == ModeOff {

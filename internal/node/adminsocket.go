@@ -53,14 +53,14 @@ func (n *Node) openAdminSocket(handler http.Handler) error {
 		return startError("admin socket", err)
 	}
 	n.front.socket = path
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
-		ConnContext: func(ctx context.Context, _ net.Conn) context.Context { return auth.Local(ctx) }}
+	server := n.newServer(handler)
+	server.ConnContext = func(ctx context.Context, _ net.Conn) context.Context { return auth.Local(ctx) }
 	n.wg.Go(func() {
 		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			n.end(err)
 		}
 	})
-	n.onClose("admin socket", server.Shutdown) // which closes l, which removes the file
+	n.onClose("admin socket", server.stop) // which closes l, which removes the file
 	return nil
 }
 

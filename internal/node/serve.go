@@ -52,7 +52,7 @@ func (n *Node) serve(ctx context.Context) error {
 	if err := n.openAdminSocket(handler); err != nil {
 		return err
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes}
+	server := n.newServer(handler)
 	n.wg.Add(1)
 	go func() {
 		defer n.wg.Done()
@@ -62,7 +62,7 @@ func (n *Node) serve(ctx context.Context) error {
 	}()
 	n.onClose("HTTP", func(ctx context.Context) error {
 		drain()
-		return server.Shutdown(ctx)
+		return server.stop(ctx)
 	})
 	bus, err := natsapi.Start(natsapi.Options{Conn: n.nc, Writer: n.writes, Reader: n.reads, Rejecter: n.rejections, Feed: n.followers.feed, Version: n.cfg.Version, Logger: n.cfg.Logger})
 	if err != nil {

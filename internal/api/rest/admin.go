@@ -109,10 +109,9 @@ const (
 // backup streams what run writes. An error after the first byte breaks the
 // stream off.
 func (s *server) backup(w http.ResponseWriter, run func(io.Writer) (memory.BackupReport, error)) error {
-	endless(w)
 	h := w.Header()
 	h.Set("Trailer", trailerPosition+", "+trailerFrames+", "+trailerEvents)
-	out := &byteStream{s: s, w: w}
+	out := &byteStream{w: w}
 	report, err := run(out)
 	if err != nil {
 		return err
@@ -128,7 +127,6 @@ func (s *server) backup(w http.ResponseWriter, run func(io.Writer) (memory.Backu
 
 // byteStream sends its header with the first byte.
 type byteStream struct {
-	s     *server
 	w     http.ResponseWriter
 	began bool
 }
@@ -143,6 +141,5 @@ func (b *byteStream) Write(p []byte) (int, error) {
 	if !b.began {
 		b.begin()
 	}
-	b.s.extend(b.w)
 	return b.w.Write(p)
 }

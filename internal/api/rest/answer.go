@@ -8,22 +8,35 @@ import (
 	"math"
 	"net/http"
 	"strconv"
-	"time"
 
 	"mneme/memory"
 )
 
+// freeAnswer is how long an answer may be without being counted.
+const freeAnswer = 64 << 10
+
 // writeJSON answers with v. A failure to encode is an internal error; a failure
-// to send is the client's and shows in nothing.
+// to send is the client's and shows in nothing. There is room for so many bytes of
+// long answers to reads that clients have not taken yet; one alone always fits.
 func (s *server) writeJSON(w http.ResponseWriter, status int, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return memory.Errorf(memory.CodeInternal, "encode answer: %w", err)
 	}
+	if rec, ok := w.(*recorder); ok && rec.answers != nil && len(b) > freeAnswer {
+		n, held := int64(len(b)), rec.answers
+		defer held.used.Add(-n)
+		if all := held.used.Add(n); all > held.max && all > n {
+			return memory.Errorf(memory.CodeOverloaded, "answers of %d bytes wait for slow readers, which is all there is room for", all-n).
+				WithHint("ask again in a moment, or for fewer records")
+		}
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(b)+1))
 	w.WriteHeader(status)
-	_, _ = w.Write(append(b, '\n'))
+	if _, err := w.Write(b); err == nil {
+		_, _ = w.Write([]byte{'\n'})
+	}
 	return nil
 }
 
@@ -118,16 +131,4 @@ func readBody(r *http.Request) ([]byte, error) {
 		return nil, e
 	}
 	return nil, memory.Errorf(memory.CodeInvalid, "the request's body broke off after %d bytes: %w", len(b), err)
-}
-
-// extend gives the client another while to take what is written next.
-func (s *server) extend(w http.ResponseWriter) {
-	// The deadline is the network's, so it is told by the system's clock. Not
-	// every ResponseWriter has deadlines; those that have none cannot hang.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.SendLimit))
-}
-
-// endless lifts the server's read deadline, which would end a long answer.
-func endless(w http.ResponseWriter) {
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 }

@@ -18,13 +18,18 @@ import (
 // slowly sends a request whose body stays open: head and the first bytes only.
 func slowly(t *testing.T, addr string, length int, sent string) net.Conn {
 	t.Helper()
+	return slowlyTo(t, addr, eventsPath, length, sent)
+}
+
+func slowlyTo(t *testing.T, addr, path string, length int, sent string) net.Conn {
+	t.Helper()
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
 	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
-	_, err = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", eventsPath, length, sent)
+	_, err = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", path, length, sent)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,16 +82,17 @@ func TestSlowHandlerOutlivesTheBodysDeadline(t *testing.T) {
 // TestBodiesTogetherAreBounded: what all requests under way hold has one bound,
 // and those above it are refused while the others go on.
 func TestBodiesTogetherAreBounded(t *testing.T) {
-	b, srv := live(t, func(o *Options) { o.MaxBodies = 100_000; o.BodyTimeout = 10 * time.Second })
+	b := newBench(t, func(o *Options) { o.MaxBodies = 100_000; o.BodyTimeout = 10 * time.Second })
+	url := served(t, b, false)
 	for range 3 {
-		slowly(t, srv.Listener.Addr().String(), 1<<20, `{"text":"`+strings.Repeat("x", 30_000))
+		slowly(t, strings.TrimPrefix(url, "http://"), 1<<20, `{"text":"`+strings.Repeat("x", freeBody+30_000))
 	}
 	for end := time.Now().Add(10 * time.Second); b.s.bodies.used.Load() < 90_000; runtime.Gosched() {
 		if time.Now().After(end) {
 			t.Fatalf("%d bytes are counted", b.s.bodies.used.Load())
 		}
 	}
-	resp, err := http.Post(srv.URL+eventsPath, "application/json", strings.NewReader(`{"text":"`+strings.Repeat("x", 30_000)+`"}`))
+	resp, err := http.Post(url+eventsPath, "application/json", strings.NewReader(`{"text":"`+strings.Repeat("x", freeBody+30_000)+`"}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,10 +48,12 @@ type Options struct {
 	Timeout time.Duration // of a request that is no stream; 0 = 60 s
 	// BodyTimeout is how long a request's body may take to arrive; 0 = 60 s.
 	BodyTimeout time.Duration
+	BodyPause   time.Duration    // in which some of a body has to arrive; 0 = 10 s
 	MaxBodies   int64            // bytes of all bodies under way; 0 = 64 MiB
+	MaxAnswers  int64            // bytes of all long answers that clients have not read; 0 = 128 MiB
 	MaxStreams  int              // event streams side by side; 0 = 512
 	Heartbeat   time.Duration    // between comments on a quiet event stream; 0 = 15 s
-	SendLimit   time.Duration    // for one write to a client that reads slowly; 0 = 30 s
+	SendLimit   time.Duration    // in which a client has to take the next MiB; 0 = 30 s
 	Now         func() time.Time // nil = time.Now
 }
 
@@ -68,8 +70,14 @@ func (o *Options) setDefaults() error {
 	if o.BodyTimeout <= 0 {
 		o.BodyTimeout = time.Minute
 	}
+	if o.BodyPause <= 0 {
+		o.BodyPause = 10 * time.Second
+	}
 	if o.MaxBodies <= 0 {
 		o.MaxBodies = 64 << 20
+	}
+	if o.MaxAnswers <= 0 {
+		o.MaxAnswers = 128 << 20
 	}
 	if o.MaxStreams <= 0 {
 		o.MaxStreams = 512
@@ -98,6 +106,7 @@ type server struct {
 	guard    guard
 	metrics  *requestMetrics
 	bodies   budget
+	answers  budget
 	streams  chan struct{}          // one element for each event stream under way
 	document func() ([]byte, error) // of /openapi.json, made when first asked for
 
@@ -124,7 +133,7 @@ func New(opt Options) (http.Handler, error) {
 		patches:    api.NewJSONDecoder[memory.PatchNamespace](),
 		switches:   api.NewJSONDecoder[memory.SwitchEmbedder](),
 	}
-	s.bodies.max = opt.MaxBodies
+	s.bodies.max, s.answers.max = opt.MaxBodies, opt.MaxAnswers
 	s.streams = make(chan struct{}, opt.MaxStreams)
 	var err error
 	if s.guard, err = newGuard(opt.ListenAddr, opt.AllowedHosts, opt.AllowedOrigins); err != nil {

@@ -8,8 +8,10 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"mneme/internal/api"
+	"mneme/internal/auth"
 	"mneme/memory"
 )
 
@@ -31,13 +33,23 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
 	r = r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
-	rec := &recorder{ResponseWriter: w}
+	rec := &recorder{ResponseWriter: w, limit: s.SendLimit}
+	rec.extend(s.BodyTimeout)
 	fallback, pattern := s.mux.Handler(r)
 	rt := s.routes[pattern]
+	if rt != nil && !rt.write && !auth.IsLocal(r.Context()) { // what a write did has to be told
+		rec.answers = &s.answers
+	}
 	defer func() {
 		s.metrics.observe(rt, r.Method, rec.status(), s.Now().Sub(start))
 	}()
 	defer s.recovered(rec, r)
+	limit := int64(maxSmallBody)
+	if rt != nil && rt.limit > 0 {
+		limit = rt.limit
+	}
+	body := s.newBody(rec, r, limit) // also of a request that is refused: its body is waited for
+	defer body.release()
 	if err := s.admit(rec, r, rt); err != nil {
 		s.writeError(rec, r, err)
 		return
@@ -47,6 +59,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case rt != nil && rt.stream && r.Method != rt.method: // HEAD: a stream has no end to describe
 		s.notAllowed(rec, r, rt.method)
 	case rt != nil:
+		r.Body = body
 		s.run(rec, r, rt)
 	default:
 		s.unmatched(rec, r, fallback)
@@ -104,15 +117,16 @@ func (s *server) admit(w http.ResponseWriter, r *http.Request, rt *route) error 
 	return nil
 }
 
-// run bounds the request in size and time and serves it.
+// run bounds the request in time and serves it. A route that takes no body has
+// read away what was sent all the same: its end lifts the deadline for bodies,
+// which would end a long answer.
 func (s *server) run(w http.ResponseWriter, r *http.Request, rt *route) {
-	limit := rt.limit
-	if limit == 0 {
-		limit = maxSmallBody
+	if rt.body == nil && r.ContentLength != 0 {
+		if _, err := readBody(r); err != nil {
+			s.writeError(w, r, err)
+			return
+		}
 	}
-	body := s.newBody(w, r, limit)
-	defer body.release()
-	r.Body = body
 	if !rt.stream {
 		ctx, cancel := context.WithTimeout(r.Context(), s.Timeout)
 		defer cancel()
@@ -162,11 +176,18 @@ func (s *server) recovered(w *recorder, r *http.Request) {
 	s.writeProblem(w, memory.ProblemOf(memory.Errorf(memory.CodeInternal, "panic")))
 }
 
-// recorder remembers what was answered.
+// recorder remembers what was answered, and bounds how long the client may take
+// to read it.
 type recorder struct {
 	http.ResponseWriter
-	code int // 0 = nothing yet
+	code    int           // 0 = nothing yet
+	limit   time.Duration // for each piece
+	answers *budget       // nil: a long answer is not counted
 }
+
+// maxPiece is how much is written under one deadline: who reads more slowly than
+// that in each SendLimit is cut off.
+const maxPiece = 1 << 20
 
 func (w *recorder) wrote() bool { return w.code != 0 }
 
@@ -177,18 +198,32 @@ func (w *recorder) status() int {
 	return w.code
 }
 
+// extend gives the client another while to take what is written next.
+func (w *recorder) extend(more time.Duration) {
+	// The deadline is the network's, so it is told by the system's clock. Not
+	// every ResponseWriter has deadlines; those that have none cannot hang.
+	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(w.limit + more))
+}
+
 func (w *recorder) WriteHeader(code int) {
 	if w.code == 0 && code >= 200 {
 		w.code = code
 	}
+	w.extend(0)
 	w.ResponseWriter.WriteHeader(code)
 }
 
-func (w *recorder) Write(b []byte) (int, error) {
+func (w *recorder) Write(b []byte) (n int, err error) {
 	if w.code == 0 {
 		w.code = http.StatusOK
 	}
-	return w.ResponseWriter.Write(b)
+	for {
+		w.extend(0)
+		m, err := w.ResponseWriter.Write(b[n:min(len(b), n+maxPiece)])
+		if n += m; err != nil || n == len(b) {
+			return n, err
+		}
+	}
 }
 
 // Unwrap lets http.ResponseController reach the connection.

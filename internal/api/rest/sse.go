@@ -44,7 +44,6 @@ func (e *sseStream) comment() error {
 }
 
 func (e *sseStream) writeLocked(b []byte) error {
-	e.s.extend(e.w)
 	if !e.began {
 		e.began = true
 		h := e.w.Header()
@@ -131,7 +130,6 @@ func (s *server) followEvents(w http.ResponseWriter, r *http.Request) error {
 		return memory.Errorf(memory.CodeOverloaded, "%d event streams are open, which is all that this node serves", cap(s.streams)).
 			WithHint("close some, or read in turns with ?follow=false")
 	}
-	endless(w)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(s.Draining, cancel)()

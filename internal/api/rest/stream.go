@@ -30,7 +30,6 @@ const (
 )
 
 func (s *server) newLines(w http.ResponseWriter) *lines {
-	endless(w)
 	return &lines{s: s, w: w}
 }
 
@@ -56,7 +55,6 @@ func (l *lines) writeLocked(b []byte, flush bool) error {
 		l.w.Header().Set("Content-Type", mediaNDJSON)
 		l.w.WriteHeader(http.StatusOK)
 	}
-	l.s.extend(l.w)
 	if _, err := l.w.Write(b); err != nil {
 		return err
 	}

@@ -1,0 +1,62 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// httpServer is an http.Server whose stop ends in time.
+type httpServer struct {
+	http.Server
+	log    *slog.Logger
+	active atomic.Int64 // requests under way
+	cancel context.CancelFunc
+}
+
+func (n *Node) newServer(handler http.Handler) *httpServer {
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &httpServer{log: n.cfg.Logger, cancel: cancel}
+	s.Server = http.Server{ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s.active.Add(1)
+			defer s.active.Add(-1)
+			handler.ServeHTTP(w, r)
+		})}
+	return s
+}
+
+// stopPoll is how often stop looks whether the requests that it cut off are over.
+const stopPoll = 5 * time.Millisecond
+
+// stop lets the requests under way end for half of the time that ctx leaves. Then
+// it cuts them off, and waits until they are over: a client that sends or reads
+// nothing holds up the end of the node no longer than that.
+func (s *httpServer) stop(ctx context.Context) error {
+	defer s.cancel()
+	patient, cancel := ctx, context.CancelFunc(func() {})
+	if end, ok := ctx.Deadline(); ok {
+		patient, cancel = context.WithTimeout(ctx, time.Until(end)/2)
+	}
+	defer cancel()
+	err := s.Shutdown(patient)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	s.log.Warn("requests that did not end are cut off", "requests", s.active.Load())
+	s.cancel()
+	err = s.Server.Close()
+	for s.active.Load() > 0 {
+		select {
+		case <-time.After(stopPoll):
+		case <-ctx.Done():
+			return errors.Join(err, ctx.Err())
+		}
+	}
+	return err
+}
