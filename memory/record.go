@@ -43,6 +43,7 @@ type History struct {
 	RecordID string         `json:"record_id"`
 	Versions []Record       `json:"versions"`
 	Events   []HistoryEvent `json:"events"`
+	Omitted  int            `json:"omitted,omitempty"` // older events that would have made it too long; their versions can be read one by one
 	Position string         `json:"position"`
 }
 

@@ -89,6 +89,7 @@ type Hit struct {
 	ID           string          `json:"id"` // record id
 	URI          string          `json:"uri"`
 	Text         string          `json:"text"`
+	Truncated    bool            `json:"truncated,omitempty"` // text is the snippet only: the answer had no room for all of it
 	Snippet      string          `json:"snippet"`
 	StartLine    int             `json:"start_line"`
 	EndLine      int             `json:"end_line"`

@@ -90,9 +90,9 @@ func (f *follower) next(ctx context.Context) (batch []memory.Event, more bool, e
 	}
 	f.deleted = info.Deleted
 	positions := f.s.opt.Views.Positions(v)
-	scanned := 0
+	scanned, size := 0, 0
 	err = v.Audit(f.capability.NamespaceID(), f.after, func(row projections.AuditRow) (bool, error) {
-		if len(batch) == eventBatch || scanned == 16*eventBatch {
+		if len(batch) == eventBatch || size >= maxBatch || scanned == 16*eventBatch {
 			more = true
 			return false, nil
 		}
@@ -107,6 +107,7 @@ func (f *follower) next(ctx context.Context) (batch []memory.Event, more bool, e
 		}
 		e.Position = positions.Of(row.At)
 		batch = append(batch, e)
+		size += recordFrame + len(e.Data)
 		return true, ctx.Err()
 	})
 	return batch, more, err

@@ -22,9 +22,11 @@ const leastEvidence = 1e-6
 
 // open opens the best candidates, and no others, until the limit is reached.
 // Ties are broken by record id, so candidates of one score are looked at together.
+// Once the texts fill the answer, a hit has its snippet in place of its text.
 func (s *search) open(ctx context.Context) ([]memory.Hit, error) {
 	all := s.ranking.Candidates()
 	out := make([]memory.Hit, 0, min(s.limit, len(all)))
+	size := 0
 	least := map[memory.Mode]float64{memory.ModeHybrid: leastEvidence, memory.ModeText: math.SmallestNonzeroFloat64}[s.mode]
 	minScore := s.req.MinScore
 	if minScore == 0 {
@@ -56,6 +58,11 @@ func (s *search) open(ctx context.Context) ([]memory.Hit, error) {
 			}
 			if err != nil {
 				return nil, err
+			}
+			if whole := jsonBytes(hit.Text); size+whole <= maxAnswer {
+				size += whole
+			} else {
+				hit.Text, hit.Truncated = hit.Snippet, true
 			}
 			out = append(out, hit)
 		}

@@ -99,7 +99,8 @@ func missing(ok bool) error {
 
 // List pages through the living records, newest first by creation. A record
 // that is revised keeps its place, so pages neither repeat nor pass over
-// anything that is there throughout. Errors: invalid.
+// anything that is there throughout. A page ends early when it holds maxAnswer
+// bytes. Errors: invalid.
 func (r *Reader) List(ctx context.Context, req memory.ListRequest) (memory.RecordList, error) {
 	out, err := r.list(ctx, req)
 	return out, views.Failed("list", err)
@@ -123,8 +124,9 @@ func (r *Reader) list(ctx context.Context, req memory.ListRequest) (memory.Recor
 		return out, err
 	}
 	slices.SortFunc(found, func(a, b birth) int { return compareRef(b.at, a.at) })
+	size := 0
 	for i, b := range found {
-		if len(out.Records) == limit || b.at.Before(cut) {
+		if len(out.Records) == limit || size >= maxAnswer || b.at.Before(cut) {
 			out.Cursor = encodeCursor(found[i-1].at)
 			break
 		}
@@ -135,6 +137,7 @@ func (r *Reader) list(ctx context.Context, req memory.ListRequest) (memory.Recor
 		if err != nil {
 			return out, err
 		}
+		size += answerBytes(&rec)
 		out.Records = append(out.Records, rec)
 	}
 	return out, ctx.Err()

@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"mneme/internal/events"
@@ -105,7 +106,8 @@ func (r *Reader) versionAt(id events.ID, h projections.Head, version uint32) (pr
 
 // History lists what happened to a record, oldest first, also of a forgotten
 // one, whose versions are marked. Of an erased version only that it was there
-// is said. Errors: not_found.
+// is said. It ends with the newest; of older ones that would make it too long, only
+// their number is told. Errors: not_found.
 func (r *Reader) History(ctx context.Context, idOrURI string) (memory.History, error) {
 	id, h, p, err := r.find(idOrURI)
 	if err != nil {
@@ -119,7 +121,12 @@ func (r *Reader) History(ctx context.Context, idOrURI string) (memory.History, e
 		return memory.History{}, views.Failed("history", err)
 	}
 	out := memory.History{RecordID: id.String(), Versions: []memory.Record{}, Events: []memory.HistoryEvent{}, Position: r.view.Position()}
-	for _, e := range entries {
+	size := 0
+	for i, e := range slices.Backward(entries) {
+		if size >= maxAnswer || len(out.Events) == maxHistory {
+			out.Omitted = i + 1
+			break
+		}
 		if err := ctx.Err(); err != nil {
 			return memory.History{}, views.Failed("history", err)
 		}
@@ -137,7 +144,10 @@ func (r *Reader) History(ctx context.Context, idOrURI string) (memory.History, e
 			return memory.History{}, views.Failed("history", err)
 		}
 		rec.Forgotten = !h.Living
+		size += answerBytes(&rec)
 		out.Versions = append(out.Versions, rec)
 	}
+	slices.Reverse(out.Events)
+	slices.Reverse(out.Versions)
 	return out, nil
 }

@@ -26,7 +26,8 @@ func (m moment) compare(o moment) int {
 
 // Timeline gives what surrounded a record: in its conversation if it has one,
 // else in everything that the reader may see, by occurred_at, then in the
-// order of the log. Errors: invalid, not_found, gone.
+// order of the log. A side ends early, at the far end, when its records are too
+// long together. Errors: invalid, not_found, gone.
 func (r *Reader) Timeline(ctx context.Context, req memory.TimelineRequest) (memory.Timeline, error) {
 	if err := req.Validate(); err != nil {
 		return memory.Timeline{}, err
@@ -67,9 +68,9 @@ func (r *Reader) beside(ctx context.Context, anchor moment, conversation string,
 	if backwards {
 		slices.Reverse(found)
 	}
-	out := []memory.Record{}
+	out, size := []memory.Record{}, 0
 	for _, m := range found {
-		if len(out) == n {
+		if len(out) == n || size >= maxAnswer/2 {
 			break
 		}
 		if err := ctx.Err(); err != nil {
@@ -82,6 +83,7 @@ func (r *Reader) beside(ctx context.Context, anchor moment, conversation string,
 		if err != nil {
 			return nil, err
 		}
+		size += answerBytes(&rec)
 		out = append(out, rec)
 	}
 	if backwards {
