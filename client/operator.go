@@ -2,19 +2,23 @@ package client
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"os"
+	"slices"
+
+	"mneme/memory"
 )
 
 // Operator returns a client for the operator's verbs: doctor, rejected,
 // quarantine, rebuild, log verify and repair, and backups. A node without auth
 // takes them only through its admin socket, which its status names: if the node
 // runs on this machine and the socket is there, the client goes through it;
-// otherwise it is c itself, and the node says what it thinks of that. The caller
-// closes it like c.
+// otherwise it is c itself, and the node says what it thinks of that. Another node
+// at that socket, as behind a port forward, is refused. The caller closes it like c.
 func (c *Client) Operator(ctx context.Context) (*Client, error) {
 	if c.base.Scheme == socketScheme || !onThisMachine(c.base) {
 		return c, nil
@@ -29,7 +33,21 @@ func (c *Client) Operator(ctx context.Context) (*Client, error) {
 	if info, err := os.Stat(status.AdminSocket); err != nil || info.Mode()&os.ModeSocket == 0 {
 		return c, nil
 	}
-	return newOverSocket(status.AdminSocket, c.opts), nil
+	over := newOverSocket(status.AdminSocket, c.opts)
+	there, err := over.Status(ctx)
+	if err == nil && !sameNode(status, there) {
+		err = memory.Errorf(memory.CodeForbidden, "%s is another node than the one at %s on this machine", c.base, status.AdminSocket).
+			WithHint("run memctl on the machine of that node, or start it with --auth token; --addr names the one here")
+	}
+	if err != nil {
+		return nil, errors.Join(err, over.Close())
+	}
+	return over, nil
+}
+
+// sameNode reports whether one node gave both answers.
+func sameNode(a, b memory.Status) bool {
+	return a.ClusterID == b.ClusterID && slices.EqualFunc(a.Nodes, b.Nodes, func(a, b memory.NodeStatus) bool { return a.ID == b.ID })
 }
 
 // socketScheme marks the address of a client that talks over a Unix socket.
