@@ -16,8 +16,8 @@ var (
 	ErrExists = errors.New("a keyring exists already")
 	// ErrMasterKeyLost: the keyring is there, the master key it was sealed under is not.
 	ErrMasterKeyLost = errors.New("master key lost")
-	// ErrMasterKeyMode: others than its owner may read the master key's file.
-	ErrMasterKeyMode = errors.New("master key can be read by others")
+	// ErrMode: others than its owner may read a key file, or change the folder.
+	ErrMode = errors.New("keys are open to others")
 	// ErrNodeSecretLost: the keyring is there, the node's secret is not.
 	ErrNodeSecretLost = errors.New("node secret lost")
 	// ErrStorageKeysLost: the keyring is there, the storage keys that belong to it

@@ -122,12 +122,15 @@ func Exists(fsys vfs.FS, dir string) (bool, error) {
 }
 
 // Open reads the keyring, healing a damaged copy, or makes one if allowed. Errors:
-// ErrNoKeyring, ErrMasterKeyLost, ErrMasterKeyMode, ErrNodeSecretLost,
+// ErrNoKeyring, ErrMasterKeyLost, ErrMode, ErrNodeSecretLost,
 // ErrStorageKeysLost, ErrDamaged, ErrNewerFormat, ErrOlderFormat, or the file
 // system's.
 func Open(opt Options) (*Keyring, error) {
 	if err := opt.fill(); err != nil {
 		return nil, err
+	}
+	if err := checkModes(&opt); err != nil {
+		return nil, fmt.Errorf("open keyring: %w", err)
 	}
 	k := &Keyring{
 		rand: opt.Rand, macs: new(macPool),

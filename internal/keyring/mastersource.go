@@ -9,11 +9,8 @@ import (
 	"io/fs"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"mneme/internal/storage"
 )
@@ -168,7 +165,7 @@ func (m masterFile) read(print string) (*secret, error) {
 	var found [2]*secret
 	var faults [2]error
 	for i, path := range m.paths() {
-		if found[i], faults[i] = m.readCopy(path); errors.Is(faults[i], ErrMasterKeyMode) || errors.Is(faults[i], ErrNewerFormat) {
+		if found[i], faults[i] = m.readCopy(path); errors.Is(faults[i], ErrNewerFormat) {
 			return nil, faults[i]
 		}
 	}
@@ -193,11 +190,6 @@ func (m masterFile) read(print string) (*secret, error) {
 }
 
 func (m masterFile) readCopy(path string) (*secret, error) {
-	if m.FS == vfs.Default && runtime.GOOS != "windows" {
-		if st, err := m.FS.Stat(path); err == nil && st.Mode().Perm()&^keyMode != 0 {
-			return nil, fmt.Errorf("%w: %s has mode %#o", ErrMasterKeyMode, path, st.Mode().Perm())
-		}
-	}
 	text, err := storage.ReadFile(m.FS, path)
 	if err != nil {
 		return nil, err

@@ -77,28 +77,41 @@ func TestOfTwoMasterKeysTheKeyringsOwnWins(t *testing.T) {
 	}
 }
 
-func TestMasterKeyThatOthersMayReadIsRefused(t *testing.T) {
+// TestKeyFilesThatOthersMayReadAreRefused: only the master key's mode was looked at,
+// not the node secret's, the keyring's, the storage keys' and the folder's.
+func TestKeyFilesThatOthersMayReadAreRefused(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows has no such modes")
 	}
 	dir := t.TempDir()
 	mustOpen(t, Options{Dir: dir, AllowCreate: true})
-	for _, name := range []string{masterName, masterName + copySuffix} {
+	for _, name := range keyFiles {
 		path := filepath.Join(dir, KeysDir, name)
 		for _, mode := range []os.FileMode{0o644, 0o640, 0o660, 0o700} {
 			if err := os.Chmod(path, mode); err != nil {
 				t.Fatal(err)
 			}
 			_, err := Open(Options{Dir: dir})
-			if wantErr(t, err, ErrMasterKeyMode); !strings.Contains(err.Error(), path) {
+			if wantErr(t, err, ErrMode); !strings.Contains(err.Error(), path) {
 				t.Fatalf("%v does not name %s", err, path)
 			}
 		}
-		if err := os.Chmod(path, 0o400); err != nil {
+		if err := os.Chmod(path, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		mustOpen(t, Options{Dir: dir})
 	}
+	for _, mode := range []os.FileMode{0o777, 0o770, 0o702} {
+		if err := os.Chmod(filepath.Join(dir, KeysDir), mode); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Open(Options{Dir: dir})
+		wantErr(t, err, ErrMode)
+	}
+	if err := os.Chmod(filepath.Join(dir, KeysDir), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	mustOpen(t, Options{Dir: dir})
 }
 
 func TestMasterKeyFromElsewhere(t *testing.T) {

@@ -241,8 +241,8 @@ func startError(what string, err error) error {
 	case errors.Is(err, keyring.ErrStorageKeysLost):
 		e.Kind = StartLostKey
 		e.Hint = "put keys/storage.keys and keys/storage.keys.copy of this node and of the same day as shards/ back, or move both files and shards/ out of the data directory: the state is built again from the log"
-	case errors.Is(err, keyring.ErrMasterKeyMode):
-		e.Kind, e.Hint = StartUsage, "chmod 600 that file; if somebody may have read it, make a new node and import into it what this one exports"
+	case errors.Is(err, keyring.ErrMode):
+		e.Kind, e.Hint = StartUsage, "chmod 600 that file, or 700 the folder; if somebody may have read a key, make a new node and import into it what this one exports"
 	case errors.Is(err, keyring.ErrMasterKeyLost):
 		e.Kind = StartLostKey
 		e.Hint = "put keys/master.key back from a backup of the folder, or name the key's source with --master-key; without it nothing can be read"
