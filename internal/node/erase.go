@@ -26,7 +26,7 @@ import (
 // which may be repeated:
 //
 //	keys         destroy the keys of what was deleted
-//	readers      wait for reads that began before
+//	readers      wait for reads that began before; after a minute their exports end
 //	tables       compact until no table holds a deleted row, or what a shared row held
 //	state        begin a new folder with the same tables; the old one, with its
 //	             logs and manifests, goes; so do states that were moved aside
@@ -44,6 +44,9 @@ type eraser struct {
 	n    *Node
 	wake chan struct{}
 	step func(name string) // tests look at the files before each step
+	// readersFor is how long reads that began before are waited for. Then exports,
+	// which take as long as their readers want, are ended.
+	readersFor time.Duration
 
 	mu     sync.Mutex
 	status *memory.ErasingStatus // nil: nothing is owed
@@ -54,6 +57,7 @@ const (
 	eraseRetry = 10 * time.Second // pause after a plan that failed
 	aloneFor   = 5 * time.Minute  // bounds each half of a plan that holds up other work
 	pauseFor   = 30 * time.Second // bounds how long writes wait
+	readersFor = time.Minute      // for reads that began before
 )
 
 // The steps, as the status names them.
@@ -70,7 +74,7 @@ const (
 )
 
 func newEraser(n *Node) *eraser {
-	return &eraser{n: n, wake: make(chan struct{}, 1), step: n.cfg.Parts.EraseStep}
+	return &eraser{n: n, wake: make(chan struct{}, 1), step: n.cfg.Parts.EraseStep, readersFor: readersFor}
 }
 
 // Erase ends the keys of a namespace's subjects. It returns once that is applied and
@@ -134,9 +138,17 @@ func (e *eraser) failed(err error) {
 	e.n.cfg.Logger.Error("what was deleted could not be taken out of the files; it is tried again", "err", err)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.status != nil {
-		e.status.Error = err.Error()
+	if e.status == nil { // it failed before the first step
+		e.status = &memory.ErasingStatus{Since: e.n.cfg.Now().UTC(), Step: eraseKeys}
 	}
+	e.status.Error = err.Error()
+}
+
+// awaitReaders runs await, which waits for reads that have begun.
+func (e *eraser) awaitReaders(ctx context.Context, await func(context.Context) error) error {
+	late := time.AfterFunc(e.readersFor, e.n.reads.exports.present())
+	defer late.Stop()
+	return await(ctx)
 }
 
 // all carries out plans until nothing is owed.
@@ -209,7 +221,7 @@ func (e *eraser) plan(ctx context.Context, through uint64) error {
 		return err
 	}
 	e.begin(eraseReaders)
-	if err := e.n.state.AwaitViews(ctx); err != nil {
+	if err := e.awaitReaders(ctx, e.n.state.AwaitViews); err != nil {
 		return err
 	}
 	var gone func(context.Context) error
@@ -223,7 +235,7 @@ func (e *eraser) plan(ctx context.Context, through uint64) error {
 		return err
 	})
 	if err == nil {
-		err = gone(ctx)
+		err = e.awaitReaders(ctx, gone)
 	}
 	if err != nil {
 		return err

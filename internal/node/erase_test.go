@@ -357,3 +357,53 @@ func TestErasureWaitsForOldReads(t *testing.T) {
 	}
 	erased(t, n)
 }
+
+// TestSlowExportDelayedErasure: an export of another namespace that was read at
+// 80 KB a second held the plan in the step readers for three minutes.
+func TestSlowExportDelayedErasure(t *testing.T) {
+	n := open(t, quiet(t.TempDir()))
+	doomed(t, n)
+	n.eraser.readersFor = 50 * time.Millisecond
+	ctx, giveUp := context.WithTimeout(t.Context(), patience)
+	defer giveUp()
+	begun, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		lines := 0
+		ended <- n.reads.Export(ctx, memory.Access{Namespace: "default"}, func(memory.ExportLine) error {
+			if lines++; lines == 1 {
+				close(begun)
+			}
+			select { // a reader that takes a line in 100 ms
+			case <-time.After(100 * time.Millisecond):
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+	}()
+	<-begun
+	if _, err := n.writes.DeleteNamespace(t.Context(), "doomed"); err != nil {
+		t.Fatal(err)
+	}
+	err := <-ended
+	if e := memory.AsError(err); e.Code != memory.CodeUnavailable || e.Hint == "" {
+		t.Errorf("the export ended with %v", err)
+	}
+	erased(t, n)
+	again := 0
+	if err := n.reads.Export(t.Context(), memory.Access{Namespace: "default"}, func(memory.ExportLine) error { again++; return nil }); err != nil || again != 30 {
+		t.Errorf("asked again: %d lines, %v", again, err)
+	}
+}
+
+// TestErasureThatFailedAtOnceWasNotShown: an error before the first step left
+// erasing out of the status.
+func TestErasureThatFailedAtOnceWasNotShown(t *testing.T) {
+	n := open(t, quiet(t.TempDir()))
+	n.eraser.failed(errors.New("no writer"))
+	if s := shardOf(t, n).Erasing; s == nil || s.Error != "no writer" || s.Step != eraseKeys || s.Since.IsZero() {
+		t.Errorf("%+v", s)
+	}
+	n.eraser.Wake()
+	erased(t, n)
+}

@@ -18,6 +18,7 @@ const atLeastWait = 5 * time.Second
 type reads struct {
 	query    *query.Service
 	backfill *ingest.Backfill // knows how far a change of an embedder is
+	exports  exports
 }
 
 // read authorises, waits for freshness, reads, and closes.
@@ -71,7 +72,12 @@ func (n *reads) Events(ctx context.Context, a memory.Access, from string, follow
 
 // Export implements rest.Reader.
 func (n *reads) Export(ctx context.Context, a memory.Access, yield func(memory.ExportLine) error) error {
+	ctx, over := n.exports.begin(ctx)
+	defer over()
 	_, err := read(ctx, n, a, func(r *query.Reader) (struct{}, error) { return struct{}{}, r.Export(ctx, yield) })
+	if err != nil && context.Cause(ctx) == errEndedByErasure {
+		return errEndedByErasure
+	}
 	return err
 }
 

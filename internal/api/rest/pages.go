@@ -33,9 +33,13 @@ func (s *server) export(w http.ResponseWriter, r *http.Request) error {
 	}
 	l := s.newLines(w)
 	err = s.Reader.Export(r.Context(), acc, func(line memory.ExportLine) error { return l.send(line, false) })
-	if err != nil {
+	if err != nil { // before the first line a problem, after it a line with it and a broken stream
+		p := memory.ProblemOf(asError(err))
+		if l.hasBegun() {
+			_ = l.send(memory.ProgressLine[struct{}]{Error: &p}, true)
+		}
 		l.stop()
-		return err // before the first line a problem, after it a broken stream
+		return err
 	}
 	l.close()
 	return nil

@@ -76,12 +76,17 @@ func (l *lines) close() {
 	l.closed = true
 }
 
+func (l *lines) hasBegun() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.began
+}
+
 // stop ends the answer without sending anything more.
-func (l *lines) stop() (began bool) {
+func (l *lines) stop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
-	return l.began
 }
 
 // progress sends how far an action is, not more often than makes sense. What
@@ -110,10 +115,7 @@ func long[R any](s *server, w http.ResponseWriter, r *http.Request, run func(pro
 		l.close()
 		return ignoreGone(r, err)
 	}
-	l.mu.Lock()
-	began := l.began
-	l.mu.Unlock()
-	if !began {
+	if !l.hasBegun() {
 		l.stop()
 		return err
 	}

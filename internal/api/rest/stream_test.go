@@ -377,3 +377,22 @@ func TestConnectionIsUsableAfterAStream(t *testing.T) {
 		t.Errorf("the connection was used again %d times: this test shows nothing", reused)
 	}
 }
+
+// TestExportThatWasEndedSaidNothing: a reader whose export was ended saw a broken
+// stream, and not why.
+func TestExportThatWasEndedSaidNothing(t *testing.T) {
+	b, srv := live(t, nil)
+	defer http.DefaultClient.CloseIdleConnections()
+	b.f.export = func(yield func(memory.ExportLine) error) error {
+		return errors.Join(yield(memory.ExportLine{RecordID: recordID}), memory.Errorf(memory.CodeUnavailable, "ended").WithHint("export again"))
+	}
+	resp, err := http.Get(srv.URL + "/v1/namespaces/team/export")
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	if err == nil || !strings.Contains(string(answer), recordID) || !strings.Contains(string(answer), "\n{\"error\":{") || !strings.Contains(string(answer), "export again") {
+		t.Errorf("%v %s", err, answer)
+	}
+}

@@ -140,7 +140,7 @@ func (s *server) namespaceRoutes() []route {
 			summary: "Who did what, oldest first.", answers: ok[memory.AuditPage]("One page.")},
 		{method: "GET", path: one + "/export", handle: s.export, stream: true, params: append([]param{pathNS}, accessParams...),
 			summary: "Every living record that the agent may see, one JSON document a line.",
-			answers: map[int]answer{200: {about: "A stream that breaks off was not complete.", body: typed[memory.ExportLine](), media: mediaNDJSON}}},
+			answers: map[int]answer{200: {about: "A stream that breaks off was not complete; its last line may be {\"error\": problem}, which says why.", body: typed[memory.ExportLine](), media: mediaNDJSON}}},
 	}
 }
 
