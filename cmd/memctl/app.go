@@ -29,6 +29,7 @@ type app struct {
 type globalFlags struct {
 	json, quiet                    bool
 	addr, tokenFile, namespace, as string
+	dataDir                        string // of the verbs that work on a stopped node
 }
 
 func newApp(ctx context.Context, sys system) *app {

@@ -12,13 +12,14 @@ import (
 )
 
 func backupCmd(a *app) *cobra.Command {
-	var dir, logPath, keysPath string
+	var logPath, keysPath string
 	cmd := &cobra.Command{
 		Use:   "backup --log FILE --keys FILE",
 		Short: "Write a backup: the log, which is sealed, and the keys that open it",
 		Long: `Write a backup as two files: the log, which is sealed, and the keys that open it.
-Keep them apart. Each file is replaced as a whole or not at all. After something
-was erased, the keys must be written again: --keys alone does that.`,
+Keep them apart. Files that are there are replaced, as a whole and once both new
+ones are written. After something was erased, the keys must be written again:
+--keys alone does that.`,
 		Example: `  memctl backup --log mneme.log.bak --keys /safe/mneme.keys.bak
   memctl backup --keys /safe/mneme.keys.bak
   memctl backup --data-dir ~/.mneme --log log.bak --keys keys.bak`,
@@ -31,7 +32,7 @@ was erased, the keys must be written again: --keys alone does that.`,
 				return usage(cmd, "--log and --keys are the same file")
 			}
 			bar := a.progress("backup")
-			report, err := backup(a, cmd.Context(), dir, logPath, keysPath, bar.report)
+			report, err := backup(a, cmd.Context(), a.flags.dataDir, logPath, keysPath, bar.report)
 			bar.finish()
 			if err != nil {
 				return err
@@ -41,7 +42,7 @@ was erased, the keys must be written again: --keys alone does that.`,
 	}
 	cmd.Flags().StringVar(&logPath, "log", "", "write the log to this file")
 	cmd.Flags().StringVar(&keysPath, "keys", "", "write the keys to this file")
-	dataDirFlag(cmd, &dir)
+	dataDirFlag(a, cmd)
 	return cmd
 }
 
@@ -63,24 +64,28 @@ func backup(a *app, ctx context.Context, dir, logPath, keysPath string, progress
 	if err != nil {
 		return memory.BackupReport{}, err
 	}
-	part := func(path string, get func(context.Context, io.Writer, func(memory.Progress)) (memory.BackupReport, error)) (rep memory.BackupReport, err error) {
+	part := func(path string, get func(io.Writer) error) error {
 		if path == "" {
-			return rep, nil
+			return get(nil)
 		}
-		err = replaceFile(path, 0o600, func(f *os.File) error {
-			rep, err = get(ctx, f, progress)
-			return err
-		})
-		return rep, err
+		return replaceFile(path, 0o600, func(f *os.File) error { return get(f) })
 	}
 	// The log first: keys are durable before their first use in the log, so
-	// keys copied after the log open everything in it.
-	report, err := part(logPath, c.BackupLog)
-	if err != nil {
-		return report, err
-	}
-	keys, err := part(keysPath, func(ctx context.Context, w io.Writer, progress func(memory.Progress)) (memory.BackupReport, error) {
-		return c.BackupKeys(ctx, w, true, progress)
+	// keys copied after the log open everything in it. It takes its place last: if
+	// that fails, the older log has newer keys, which open it.
+	var report, keys memory.BackupReport
+	err = part(logPath, func(w io.Writer) (err error) {
+		if w != nil {
+			if report, err = c.BackupLog(ctx, w, progress); err != nil {
+				return err
+			}
+		}
+		return part(keysPath, func(w io.Writer) (err error) {
+			if w != nil {
+				keys, err = c.BackupKeys(ctx, w, true, progress)
+			}
+			return err
+		})
 	})
 	if err != nil {
 		return report, err

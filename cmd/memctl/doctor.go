@@ -1,15 +1,36 @@
 package main
 
 import (
+	"regexp"
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"mneme/memory"
 )
 
 // dataDirFlag adds --data-dir to a verb that also works on a stopped node.
-func dataDirFlag(cmd *cobra.Command, dir *string) {
-	cmd.Flags().StringVar(dir, "data-dir", "", "work on the data directory of a stopped node")
+func dataDirFlag(a *app, cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.flags.dataDir, "data-dir", "", "work on the data directory of a stopped node")
 	_ = cmd.MarkFlagDirname("data-dir")
+}
+
+// offlineVerbs are the verbs that a remedy may name and that take --data-dir.
+var offlineVerbs = regexp.MustCompile(`memctl (?:doctor|log verify|log repair)(?: --data-dir DIR)?`)
+
+// here makes a remedy for a stopped node name its data directory: without it the
+// verb asks a node that does not run, or another one.
+func (a *app) here(remedy string) string {
+	if a.flags.dataDir == "" {
+		return remedy
+	}
+	dir := a.flags.dataDir
+	if strings.ContainsAny(dir, " \t\"'\\$`&;()<>|*?#~") {
+		dir = "'" + strings.ReplaceAll(dir, "'", `'\''`) + "'"
+	}
+	return offlineVerbs.ReplaceAllStringFunc(remedy, func(verb string) string {
+		return strings.TrimSuffix(verb, " --data-dir DIR") + " --data-dir " + dir
+	})
 }
 
 // offline returns what works on data directories.
@@ -22,16 +43,16 @@ func (a *app) offline() (Offline, error) {
 }
 
 func doctorCmd(a *app) *cobra.Command {
-	var dir string
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the node and say what to do",
-		Long:  "Check the node and say what to do. The exit code is 7 if a check failed.",
+		Long: `Check the node and say what to do. The exit code is 7 if a check failed.
+` + masterKeyHelp,
 		Example: `  memctl doctor
   memctl doctor --data-dir ~/.mneme`,
 		Args: wantArgs(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			report, err := doctor(a, cmd, dir)
+			report, err := doctor(a, cmd, a.flags.dataDir)
 			if err != nil {
 				return err
 			}
@@ -51,7 +72,7 @@ func doctorCmd(a *app) *cobra.Command {
 			return nil
 		},
 	}
-	dataDirFlag(cmd, &dir)
+	dataDirFlag(a, cmd)
 	return cmd
 }
 
@@ -61,7 +82,11 @@ func doctor(a *app, cmd *cobra.Command, dir string) (memory.DoctorReport, error)
 		if err != nil {
 			return memory.DoctorReport{}, err
 		}
-		return off.Doctor(cmd.Context(), dir)
+		report, err := off.Doctor(cmd.Context(), dir)
+		for i := range report.Checks {
+			report.Checks[i].Hint = a.here(report.Checks[i].Hint)
+		}
+		return report, err
 	}
 	c, err := a.dialOperator(cmd.Context())
 	if err != nil {

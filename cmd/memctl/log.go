@@ -18,7 +18,6 @@ func logCmd(a *app) *cobra.Command {
 }
 
 func logVerifyCmd(a *app) *cobra.Command {
-	var dir string
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Check the whole log against its hash chain",
@@ -28,7 +27,7 @@ func logVerifyCmd(a *app) *cobra.Command {
 		Args: wantArgs(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			bar := a.progress("verify")
-			report, err := verifyLog(a, cmd, dir, bar.report)
+			report, err := verifyLog(a, cmd, a.flags.dataDir, bar.report)
 			bar.finish()
 			if err != nil {
 				return err
@@ -49,7 +48,7 @@ func logVerifyCmd(a *app) *cobra.Command {
 			return nil
 		},
 	}
-	dataDirFlag(cmd, &dir)
+	dataDirFlag(a, cmd)
 	return cmd
 }
 
@@ -59,7 +58,11 @@ func verifyLog(a *app, cmd *cobra.Command, dir string, report func(memory.Progre
 		if err != nil {
 			return memory.VerifyReport{}, err
 		}
-		return off.VerifyLog(cmd.Context(), dir, report)
+		found, err := off.VerifyLog(cmd.Context(), dir, report)
+		for i := range found.Shards {
+			found.Shards[i].Hint = a.here(found.Shards[i].Hint)
+		}
+		return found, err
 	}
 	c, err := a.dialOperator(cmd.Context())
 	if err != nil {
@@ -88,7 +91,6 @@ func printVerify(a *app, report memory.VerifyReport, bad int) {
 }
 
 func logRepairCmd(a *app) *cobra.Command {
-	var dir string
 	cmd := &cobra.Command{
 		Use:   "repair",
 		Short: "Write lost or damaged parts of the log again from the state",
@@ -99,7 +101,7 @@ func logRepairCmd(a *app) *cobra.Command {
 		Args: wantArgs(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			bar := a.progress("repair")
-			report, err := repairLog(a, cmd, dir, bar.report)
+			report, err := repairLog(a, cmd, a.flags.dataDir, bar.report)
 			bar.finish()
 			if err != nil {
 				return err
@@ -107,7 +109,7 @@ func logRepairCmd(a *app) *cobra.Command {
 			return a.emit(report, nil, func() { printRepair(a, report) })
 		},
 	}
-	dataDirFlag(cmd, &dir)
+	dataDirFlag(a, cmd)
 	return cmd
 }
 

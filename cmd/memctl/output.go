@@ -55,7 +55,7 @@ func (a *app) printf(format string, args ...any) { _, _ = fmt.Fprintf(a.out, for
 
 // next names the step that usually follows.
 func (a *app) next(format string, args ...any) {
-	a.println(a.paint("2", "next: "+fmt.Sprintf(format, args...)))
+	a.println(a.paint("2", "next: "+a.here(fmt.Sprintf(format, args...))))
 }
 
 // note tells people something beside the answer.

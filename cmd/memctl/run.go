@@ -52,6 +52,7 @@ func (a *app) report(err error, e *memory.Error, asJSON bool) {
 	if hint == "" {
 		hint = hintFor(e.Code)
 	}
+	hint = a.here(hint)
 	if asJSON {
 		doc := map[string]any{"error": map[string]any{"code": e.Code, "message": msg, "hint": hint}}
 		enc := json.NewEncoder(a.sys.err)

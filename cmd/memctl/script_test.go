@@ -28,7 +28,7 @@ type fakeOffline struct{}
 
 func (fakeOffline) check(dir string) error {
 	if filepath.Base(dir) == "bad" {
-		return memory.Errorf(memory.CodeLogDiverged, "%s is damaged", filepath.Base(dir))
+		return memory.Errorf(memory.CodeLogDiverged, "%s is damaged", filepath.Base(dir)).WithHint("memctl doctor --data-dir DIR says more")
 	}
 	return nil
 }
@@ -44,7 +44,11 @@ func (f fakeOffline) RepairLog(_ context.Context, dir string, progress func(memo
 
 func (f fakeOffline) VerifyLog(_ context.Context, dir string, progress func(memory.Progress)) (memory.VerifyReport, error) {
 	progress(memory.Progress{Done: 5, Total: 5, Unit: "frames"})
-	return memory.VerifyReport{Shards: []memory.VerifyShard{{OK: true, First: 1, Last: 5}}}, f.check(dir)
+	shard := memory.VerifyShard{OK: true, First: 1, Last: 5}
+	if filepath.Base(dir) == "its log" {
+		shard.OK, shard.Hint = false, "memctl log repair writes it again"
+	}
+	return memory.VerifyReport{Shards: []memory.VerifyShard{shard}}, f.check(dir)
 }
 
 func (f fakeOffline) Backup(_ context.Context, dir, logPath, keysPath string, progress func(memory.Progress)) (memory.BackupReport, error) {

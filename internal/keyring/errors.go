@@ -16,6 +16,8 @@ var (
 	ErrExists = errors.New("a keyring exists already")
 	// ErrMasterKeyLost: the keyring is there, the master key it was sealed under is not.
 	ErrMasterKeyLost = errors.New("master key lost")
+	// ErrMasterSource: Options.Master gives no master key.
+	ErrMasterSource = errors.New("no master key from its source")
 	// ErrMode: others than its owner may read a key file, or change the folder.
 	ErrMode = errors.New("keys are open to others")
 	// ErrNodeSecretLost: the keyring is there, the node's secret is not.

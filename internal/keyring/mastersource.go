@@ -57,7 +57,7 @@ func (m MasterText) MasterKey(context.Context) (key [32]byte, err error) {
 	}
 	s, err := parseMaster(m.Text)
 	if err != nil {
-		return key, fmt.Errorf("%s: %w", m.Name, err)
+		return key, fmt.Errorf("%s is no master key: %w", m.Name, err)
 	}
 	defer s.wipe()
 	return *s, nil
@@ -125,13 +125,18 @@ func masterKey(opt *Options, image []byte) (*secret, error) {
 	defer cancel()
 	key, err := opt.Master.MasterKey(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("master key: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrMasterSource, err)
 	}
 	s := secret(key)
 	clear(key[:])
 	if print != "" && string(fingerprint(&s)) != print {
 		s.wipe()
 		return nil, fmt.Errorf("%w: the keyring was sealed under another one than that of %s", ErrMasterKeyLost, opt.Master)
+	}
+	for _, path := range (masterFile{opt}).paths() {
+		if _, err := opt.FS.Stat(path); err == nil {
+			opt.Log.Warn("a master key lies beside the data although it comes from elsewhere: remove the file", "file", path, "source", opt.Master.String())
+		}
 	}
 	return &s, nil
 }

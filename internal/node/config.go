@@ -243,16 +243,19 @@ func startError(what string, err error) error {
 		e.Hint = "put keys/storage.keys and keys/storage.keys.copy of this node and of the same day as shards/ back, or move both files and shards/ out of the data directory: the state is built again from the log"
 	case errors.Is(err, keyring.ErrMode):
 		e.Kind, e.Hint = StartUsage, "chmod 600 that file, or 700 the folder; if somebody may have read a key, make a new node and import into it what this one exports"
+	case errors.Is(err, keyring.ErrMasterSource):
+		e.Kind = StartLostKey
+		e.Hint = "the variable or command of --master-key (MNEME_MASTER_KEY for memctl) must give the key: 32 bytes as 64 hexadecimal digits, or the line of a master.key file"
 	case errors.Is(err, keyring.ErrMasterKeyLost):
 		e.Kind = StartLostKey
-		e.Hint = "put keys/master.key back from a backup of the folder, or name the key's source with --master-key; without it nothing can be read"
+		e.Hint = "put keys/master.key back from a backup of the folder, or name the key's source with memnode --master-key, or MNEME_MASTER_KEY for memctl; without it nothing can be read"
 	case errors.Is(err, keyring.ErrNodeSecretLost):
 		e.Kind = StartLostKey
 		e.Hint = "put keys/node.secret or keys/node.secret.copy back from a backup of the folder, or memctl restore the backups of log and keys into a new one"
 	case errors.Is(err, keyring.ErrNoKey), errors.Is(err, keyring.ErrNoKeyring):
 		e.Kind, e.Hint = StartLostKey, "put the data directory's keys/ folder back from a backup; without it nothing can be read"
 	case errors.Is(err, eventlog.ErrStoreDamaged):
-		e.Kind, e.Hint = StartDamaged, "nothing is lost while shards/ is whole: move nats/ aside, start memnode, and run memctl log repair, which writes the log again from the state"
+		e.Kind, e.Hint = StartDamaged, "nothing is lost while shards/ is whole: move nats/ aside and run memctl log repair --data-dir DIR, which writes the log again from the state"
 	case errors.Is(err, storage.ErrMissingKey):
 		e.Kind = StartLostKey
 		e.Hint = "put keys/node.secret and keys/storage.keys of the same day as shards/ back, or move shards/ out of the data directory: the state is built again from the log"

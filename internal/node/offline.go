@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -85,7 +84,7 @@ func (o Offline) Doctor(ctx context.Context, dir string) (memory.DoctorReport, e
 		}
 		info, err := c.stream.Info(ctx)
 		checks = append(checks, check("log", err == nil && len(info.Lost) == 0, fmt.Sprintf("%d frames", info.Messages),
-			fmt.Sprintf("%d frames are lost; %v", len(info.Lost), err), "memctl log verify --data-dir "+dir))
+			fmt.Sprintf("%d frames are lost; %v", len(info.Lost), err), "memctl log verify"))
 		if stateErr != nil {
 			checks = append(checks, c.checkClosedState(stateErr))
 			return nil
@@ -141,26 +140,28 @@ func (o Offline) VerifyLog(ctx context.Context, dir string, progress func(done, 
 }
 
 // Backup writes the log and, with its master key, the keyring of a stopped node
-// into two files.
+// into two files, in place of older ones. The log takes its place last: if that
+// fails, the older log has newer keys, which open it.
 func (o Offline) Backup(ctx context.Context, dir, logPath, keysPath string, progress func(done, total uint64)) (memory.BackupReport, error) {
 	var out memory.BackupReport
 	err := o.with(ctx, dir, func(c *core) error {
-		if logPath != "" {
-			err := createFile(c.cfg.FS, logPath, func(w io.Writer) (err error) {
-				out, err = c.backupStopped(ctx, w, progress)
-				return err
-			})
-			if err != nil {
+		keys := func() error {
+			if keysPath == "" {
+				return nil
+			}
+			return replaceFile(c.cfg.FS, keysPath, c.keys.ExportWithMaster)
+		}
+		if logPath == "" {
+			return keys()
+		}
+		return replaceFile(c.cfg.FS, logPath, func(w io.Writer) (err error) {
+			if out, err = c.backupStopped(ctx, w, progress); err != nil {
 				return err
 			}
-			out.Log = logPath
-		}
-		if keysPath == "" {
-			return nil
-		}
-		out.Keys = keysPath
-		return createFile(c.cfg.FS, keysPath, c.keys.ExportWithMaster)
+			return keys()
+		})
 	})
+	out.Log, out.Keys = logPath, keysPath
 	return out, err
 }
 
@@ -180,22 +181,16 @@ func (c *core) backupStopped(ctx context.Context, w io.Writer, progress func(don
 	return report, errors.Join(err, v.Close())
 }
 
-// createFile writes a new file whole or not at all, also if the machine loses its
-// power meanwhile. A file that is there already is left alone.
-func createFile(fsys vfs.FS, path string, write func(io.Writer) error) error {
-	if _, err := fsys.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		if err == nil {
-			err = &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
-		}
-		return memory.Errorf(memory.CodeInvalid, "%v", err).WithCause(err)
-	}
+// replaceFile writes a file whole or not at all, also if the machine loses its
+// power meanwhile.
+func replaceFile(fsys vfs.FS, path string, write func(io.Writer) error) error {
 	var failed error // of write, which has a code of its own
 	err := storage.ReplaceWith(fsys, path, 0o600, func(w io.Writer) error {
 		failed = write(w)
 		return failed
 	})
 	if err != nil && failed == nil {
-		return memory.Errorf(memory.CodeInvalid, "%v", err).WithCause(err)
+		return memory.Errorf(memory.CodeInvalid, "%v", err).WithHint("name a file in a directory that exists and can be written").WithCause(err)
 	}
 	return err
 }

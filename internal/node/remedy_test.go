@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"mneme/internal/keyring"
 	"mneme/memory"
 )
 
@@ -139,5 +140,53 @@ func TestOlderKeyringWasCalledDamaged(t *testing.T) {
 	_, err = off.Restore(t.Context(), filepath.Join(out, "new"), log, keys, nil)
 	if e := memory.AsError(err); e == nil || e.Code != memory.CodeLogDiverged || !strings.Contains(e.Hint, remedy) {
 		t.Errorf("restore: %v", err)
+	}
+}
+
+// TestBackupLeftANewLogBesideOldKeys, which did not open it.
+func TestBackupLeftANewLogBesideOldKeys(t *testing.T) {
+	dir, _ := filled(t)
+	log := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(log, []byte("the older one"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Offline{Config: quiet("")}.Backup(t.Context(), dir, log, filepath.Join(log, "no", "folder"), nil)
+	if e := memory.AsError(err); e == nil || e.Code != memory.CodeInvalid || e.Hint == "" {
+		t.Errorf("%v", err)
+	}
+	if b, err := os.ReadFile(log); err != nil || string(b) != "the older one" {
+		t.Errorf("the log is another: %d bytes, %v", len(b), err)
+	}
+}
+
+// TestSourceWithoutAKeyAskedForAFile: a variable that is not set, or holds no key,
+// is what is wrong, not the data.
+func TestSourceWithoutAKeyAskedForAFile(t *testing.T) {
+	for text, message := range map[string]string{"": "$KEY is empty or not set", "hunter2": "$KEY is no master key"} {
+		cfg := quiet(t.TempDir())
+		cfg.MasterKey = keyring.MasterText{Name: "$KEY", Text: text}
+		e := fails(t, cfg, StartLostKey)
+		if !strings.Contains(e.Message, message) || !strings.Contains(e.Hint, "64 hexadecimal digits") || strings.Contains(e.Message, "hunter2") {
+			t.Errorf("%q: %s; %s", text, e.Message, e.Hint)
+		}
+		cfg.MasterKey = keyring.MasterText{Name: "$KEY", Text: strings.Repeat("1f", 32)}
+		shut(t, open(t, cfg)) // the remedy
+	}
+}
+
+// TestLogMovedAsideIsWrittenAgainOffline, as the remedy for a store that does not
+// load says.
+func TestLogMovedAsideIsWrittenAgainOffline(t *testing.T) {
+	dir, want := filled(t)
+	if err := os.Rename(filepath.Join(dir, "nats"), filepath.Join(t.TempDir(), "nats")); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := (Offline{Config: quiet("")}).RepairLog(t.Context(), dir, nil); err != nil || r.Shards[0].Restored == 0 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	n := open(t, quiet(dir))
+	must(t, n, "and it goes on")
+	if got := shardOf(t, n); got.Records != want.Records+1 {
+		t.Errorf("%d records, want %d", got.Records, want.Records+1)
 	}
 }
