@@ -92,7 +92,8 @@ func parseAddr(addr string) (*url.URL, error) {
 	if strings.HasPrefix(full, ":") {
 		full = "127.0.0.1" + full
 	}
-	if !strings.Contains(full, "://") {
+	bare := !strings.Contains(full, "://")
+	if bare {
 		full = "http://" + full
 	}
 	u, err := url.Parse(full)
@@ -106,6 +107,9 @@ func parseAddr(addr string) (*url.URL, error) {
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return nil, memory.Errorf(memory.CodeInvalid, "address of %q may hold a scheme, host, port and path only", u.Host)
+	}
+	if bare && u.Port() == "" { // a name alone is a node's, not a web server's
+		u.Host = strings.TrimSuffix(u.Host, ":") + DefaultAddr[strings.LastIndexByte(DefaultAddr, ':'):]
 	}
 	u.Path = strings.TrimRight(u.Path, "/")
 	return u, nil

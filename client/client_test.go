@@ -292,7 +292,7 @@ func TestGetByURIFindsNothing(t *testing.T) {
 }
 
 func TestAddresses(t *testing.T) {
-	for in, want := range map[string]string{"": DefaultAddr, "host:1": "http://host:1", ":8": "http://127.0.0.1:8", "https://h/p/": "https://h/p",
+	for in, want := range map[string]string{"": DefaultAddr, "host:1": "http://host:1", ":8": "http://127.0.0.1:8", "https://h/p/": "https://h/p", "localhost": "http://localhost:8787", "[::1]": "http://[::1]:8787", "http://web": "http://web",
 		" http://h:2/ ": "http://h:2", "[::1]:9": "http://[::1]:9"} {
 		c, err := New(in, Options{})
 		if err != nil || c.Addr() != want {

@@ -71,7 +71,10 @@ func (s *importSummary) totals() importCounts {
 // failure is the error of an import that left something out.
 func (s *importSummary) failure() error {
 	t := s.totals()
-	if n := s.Malformed + t.Rejected; n > 0 {
+	if n := s.Malformed + t.Rejected; n > 0 && s.DryRun {
+		return memory.Errorf(memory.CodeInvalid, "%s cannot be imported", count(n, "item", "items")).
+			WithHint("nothing was imported, this was a dry run; without --dry-run everything else is")
+	} else if n > 0 {
 		return memory.Errorf(memory.CodeInvalid, "%s could not be imported", count(n, "item", "items")).
 			WithHint("everything else was; correct them and run it again, nothing is imported twice")
 	}

@@ -50,3 +50,14 @@ Exit codes: 0 done, 1 internal, 2 usage or invalid, 3 not found, 4 not allowed,
 		rejectedCmd(a), quarantineCmd(a), backupCmd(a), restoreCmd(a), embedderCmd(a), natsConfigCmd(a), versionCmd(a))
 	return root
 }
+
+// addCompletion adds cobra's own verb, which takes a shell that it does not know
+// for a question for help. It writes to where root does by now.
+func addCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" {
+			group(cmd)
+		}
+	}
+}

@@ -24,6 +24,7 @@ func run(ctx context.Context, sys system, args []string) int {
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(sys.err)
+	addCompletion(root)
 	err := root.ExecuteContext(ctx)
 	if ferr := a.out.Flush(); err == nil && ferr != nil {
 		err = fmt.Errorf("write answer: %w", ferr)

@@ -53,7 +53,7 @@ func printStatus(a *app, addr string, st memory.Status) {
 		a.printf("node      %s  %s  %s  %s\n", a.paint("1", oneLine(n.ID)), oneLine(n.Role), oneLine(n.Address), oneLine(n.Version))
 	}
 	for _, s := range st.Shards {
-		a.printf("shard %-3d %d memories at %s, epoch %d, leader %s\n", s.ID, s.Records, first(s.Position, "-"), s.Epoch, first(oneLine(s.Leader), "-"))
+		a.printf("shard %-3d %s at %s, epoch %d, leader %s\n", s.ID, count(int(s.Records), "memory", "memories"), first(s.Position, "-"), s.Epoch, first(oneLine(s.Leader), "-"))
 		a.printf("          state %s (pipeline %d), log %d to %d, %d lost\n", first(s.StateHash, "-"), s.PipelineVersion, s.Log.First, s.Log.Last, s.Log.Lost)
 		if line := scrubLine(s.Log.Scrub); line != "" {
 			a.println("          " + line)

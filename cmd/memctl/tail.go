@@ -69,7 +69,7 @@ func printEvent(a *app, ns string, ev memory.Event) error {
 	if ev.Time != nil {
 		when = a.clock(*ev.Time)
 	}
-	kind := strings.TrimSuffix(strings.TrimPrefix(ev.Type, "io.mneme.memory."), ".v1")
+	kind := strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(ev.Type, "io.mneme."), "memory."), ".v1")
 	a.printf("%s  %s  %s %s  %s  %s\n", ns, when, first(oneLine(data.Agent), "-"), oneLine(kind),
 		first(oneLine(ev.Subject), ev.ID), cut(oneLine(data.Text), 80))
 	return a.flush()

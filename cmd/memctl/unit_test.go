@@ -239,3 +239,14 @@ func TestOsSystemIsComplete(t *testing.T) {
 		t.Fatalf("sleep: %v", err)
 	}
 }
+
+// TestTailNamedTheTypeInFull of what is not about a memory; other verbs do not.
+func TestTailNamedTheTypeInFull(t *testing.T) {
+	for typ, want := range map[string]string{"io.mneme.memory.captured.v1": " captured ", "io.mneme.namespace.created.v1": " namespace.created "} {
+		var out bytes.Buffer
+		a := newApp(t.Context(), system{out: &out, now: time.Now, getenv: func(string) string { return "" }, isTerminal: func(any) bool { return false }})
+		if err := printEvent(a, "team-a", memory.Event{Type: typ, ID: "e"}); err != nil || !strings.Contains(out.String(), want) {
+			t.Errorf("%q, %v", out.String(), err)
+		}
+	}
+}

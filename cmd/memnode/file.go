@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -48,7 +49,11 @@ func unreadable(path string, err error) error {
 	if errors.As(err, &p) {
 		err = p.Err
 	}
-	return misuse("", "configuration file %s cannot be read: %v", path, err)
+	hint := ""
+	if errors.Is(err, syscall.ENOTDIR) {
+		hint = "a part of the path is a file: --data-dir names a folder, --config a file in one"
+	}
+	return misuse(hint, "configuration file %s cannot be read: %v", path, err)
 }
 
 // parseFile reads the one mapping of a YAML document.

@@ -166,6 +166,7 @@ func TestUnknownAndMalformedNamesEndItBeforeAnythingOpens(t *testing.T) {
 		{"token as a flag", "", "", []string{"--auth-token", "sesame"}, []string{"no flag --auth-token"}},
 		{"argument", "", "", []string{"confg"}, []string{`the argument "confg"`, "did you mean config?"}},
 		{"missing file", "", "", []string{"--config", "/nowhere/at/all.yaml"}, []string{"/nowhere/at/all.yaml cannot be read"}},
+		{"file for a data directory", "x: y\n", "", []string{"--data-dir", "~/.mneme/config.yaml"}, []string{"cannot be read", "--data-dir names a folder"}},
 		{"no data directory", "", "", []string{"--data-dir="}, []string{"no data directory"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

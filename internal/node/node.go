@@ -264,7 +264,7 @@ func (n *Node) firstNamespaces(ctx context.Context) error {
 		_, err := n.writes.createNamespace(ctx, memory.CreateNamespace{Name: name})
 		if code := memory.CodeOf(err); err != nil && code != memory.CodeConflict {
 			if code == memory.CodeInvalid {
-				return usage(err.Error(), "")
+				return usage(err.Error(), memory.AsError(err).Hint)
 			}
 			return err
 		}

@@ -190,3 +190,12 @@ func TestLogMovedAsideIsWrittenAgainOffline(t *testing.T) {
 		t.Errorf("%d records, want %d", got.Records, want.Records+1)
 	}
 }
+
+// TestNamespaceWithCapitalsLostItsHint on the way from the flag.
+func TestNamespaceWithCapitalsLostItsHint(t *testing.T) {
+	cfg := quiet(t.TempDir())
+	cfg.Namespaces = []string{"Team-A"}
+	if e := fails(t, cfg, StartUsage); e.Hint != `did you mean "team-a"?` {
+		t.Errorf("hint %q: %v", e.Hint, e)
+	}
+}
