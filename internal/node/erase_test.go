@@ -256,19 +256,26 @@ func stillSearches(t *testing.T, n *Node) {
 	}
 }
 
+// openErasing opens a node that keeps an image of its keys as they are before it erases
+// for the first time.
+func openErasing(t *testing.T, dir string) (n *Node, before *string) {
+	t.Helper()
+	cfg := quiet(dir)
+	cfg.SnapshotThreshold = 16
+	before = new(string)
+	cfg.Parts.EraseStep = func(name string) {
+		if name == eraseKeys && *before == "" {
+			*before = image(t, dir)
+		}
+	}
+	return open(t, cfg), before
+}
+
 // What stood in a deleted namespace was found in old tables, logs, snapshots and
 // Raft's log by whoever had the storage key.
 func TestDeletedNamespaceLeavesTheFiles(t *testing.T) {
 	dir := t.TempDir()
-	cfg := quiet(dir)
-	cfg.SnapshotThreshold = 16
-	var before string
-	cfg.Parts.EraseStep = func(name string) {
-		if name == eraseKeys && before == "" {
-			before = image(t, dir)
-		}
-	}
-	n := open(t, cfg)
+	n, before := openErasing(t, dir)
 	doomed(t, n)
 	if err := os.MkdirAll(n.dir.state(shard0)+".damaged-1", 0o700); err != nil {
 		t.Fatal(err)
@@ -288,7 +295,7 @@ func TestDeletedNamespaceLeavesTheFiles(t *testing.T) {
 		t.Errorf("Raft's log begins at %d, what was deleted stands up to %d", s.FirstIndex, at)
 	}
 	nothingLeft(t, image(t, dir), older) // a rebuild would leave no table of before
-	rebuiltAndClosed(t, n, dir, before, older)
+	rebuiltAndClosed(t, n, dir, *before, older)
 	n = open(t, quiet(dir))
 	stillSearches(t, n)
 }

@@ -95,15 +95,7 @@ func onlyOthersAreFound(t *testing.T, n *Node, ids []string) {
 // derived from it and named somebody else.
 func TestErasedSubjectLeavesTheFiles(t *testing.T) {
 	dir := t.TempDir()
-	cfg := quiet(dir)
-	cfg.SnapshotThreshold = 16
-	var before string
-	cfg.Parts.EraseStep = func(name string) {
-		if name == eraseKeys && before == "" {
-			before = image(t, dir)
-		}
-	}
-	n := open(t, cfg)
+	n, before := openErasing(t, dir)
 	ids := doomedSubject(t, n)
 	older := image(t, dir)
 	if err := n.Erase(t.Context(), "default", "nobody"); memory.CodeOf(err) != memory.CodeNotFound {
@@ -117,7 +109,7 @@ func TestErasedSubjectLeavesTheFiles(t *testing.T) {
 	erased(t, n)
 	onlyOthersAreFound(t, n, ids)
 	nothingLeft(t, image(t, dir), older)
-	rebuiltAndClosed(t, n, dir, before, older)
+	rebuiltAndClosed(t, n, dir, *before, older)
 	// Today's master key and node secret open no keyring of before.
 	mixed := image(t, dir)
 	for _, name := range []string{"keyring.v1", "keyring.v1.copy"} {
