@@ -14,6 +14,7 @@ import (
 const (
 	loadBatch = 4096    // vectors added together
 	loadBytes = 1 << 20 // bytes held for them
+	batches   = 3       // of a set: one is read, one waits, one is added
 )
 
 // load reads the vectors of every partition of a state's view, several
@@ -48,24 +49,65 @@ func (s *vectors) load(ctx context.Context, v *projections.View) (*vectorView, e
 	return out, g.Wait()
 }
 
-// loadSet reads the vectors of one partition, then takes over its saved graph.
+// loadSet reads the vectors of one partition, then takes over its saved graph. While
+// one batch is added, the next is read.
 func (s *vectors) loadSet(ctx context.Context, v *projections.View, p projections.Partition, set *VectorSet) error {
 	live := v.Live(p)
-	batch := vectorBatch{set: set, dead: func(doc uint32) bool { return !live.Contains(doc) }}
-	err := v.Vectors(p.ID, set.key.space, 0, func(id uint32, row projections.VectorRow) error {
-		if !batch.takes(id, &row) {
-			if err := errors.Join(ctx.Err(), batch.flush()); err != nil {
+	dead := func(doc uint32) bool { return !live.Contains(doc) }
+	full, empty := make(chan *vectorBatch, 1), make(chan *vectorBatch, batches)
+	for range batches {
+		empty <- &vectorBatch{set: set, dead: dead}
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		for b := range full {
+			if err := b.flush(); err != nil {
 				return err
+			}
+			empty <- b
+		}
+		return nil
+	})
+	g.Go(func() error {
+		defer close(full)
+		return readVectors(ctx, v, p, set.key.space, full, empty)
+	})
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	s.graphs.load(set)
+	return nil
+}
+
+// readVectors fills empty batches with the vectors of a partition and hands them over.
+func readVectors(ctx context.Context, v *projections.View, p projections.Partition, space projections.SpaceKey, full chan<- *vectorBatch, empty <-chan *vectorBatch) error {
+	batch := <-empty
+	hand := func() error {
+		select {
+		case full <- batch:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	err := v.Vectors(p.ID, space, 0, func(id uint32, row projections.VectorRow) error {
+		if !batch.takes(id, &row) {
+			if err := hand(); err != nil {
+				return err
+			}
+			select {
+			case batch = <-empty:
+			case <-ctx.Done():
+				return context.Cause(ctx)
 			}
 		}
 		batch.take(id, row)
 		return nil
 	})
-	if err = errors.Join(err, batch.flush()); err != nil {
+	if err != nil {
 		return err
 	}
-	s.graphs.load(set)
-	return nil
+	return hand()
 }
 
 // vectorBatch gathers rows for a set.

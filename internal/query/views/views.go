@@ -117,9 +117,13 @@ func (s *Views) Load(ctx context.Context) error {
 	// Whatever is applied after this view opens is in the backlog.
 	view := s.opt.State.View()
 	at := view.Cursor()
-	conversations, err := loadConversations(ctx, view)
-	next, verr := s.vectors.load(ctx, view)
-	err = errors.Join(err, verr, view.Close())
+	var conversations *conversationView
+	var cerr error
+	var reading sync.WaitGroup
+	reading.Go(func() { conversations, cerr = loadConversations(ctx, view) })
+	next, err := s.vectors.load(ctx, view)
+	reading.Wait()
+	err = errors.Join(err, cerr, view.Close())
 
 	s.applyMu.Lock()
 	backlog := s.backlog
