@@ -126,6 +126,27 @@ func TestOpenWriteReopen(t *testing.T) {
 	}
 }
 
+// TestFormerLogsAreRemoved is that of a log that was kept to be overwritten, which
+// took as much room as the memtable that it had held.
+func TestFormerLogsAreRemoved(t *testing.T) {
+	opt := testOptions(vfs.NewMem())
+	d := mustOpen(t, opt)
+	for i := range 4 {
+		if err := errors.Join(set(d, fmt.Sprint(i), strings.Repeat("x", 1000), true), d.Flush()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustClose(t, d)
+	names, err := opt.FS.List(opt.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	logs := slices.DeleteFunc(names, func(name string) bool { return !strings.HasSuffix(name, ".log") })
+	if len(logs) != 1 {
+		t.Errorf("%d logs are left: %q", len(logs), logs)
+	}
+}
+
 func TestEmptyIsSmall(t *testing.T) {
 	d := mustOpen(t, Options{Dir: "db", FS: vfs.NewMem()})
 	defer d.Close()

@@ -79,6 +79,18 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// cleaner removes each file that the database no longer needs. Pebble's own one
+// keeps up to four former logs of a memtable's size, so that later ones may overwrite
+// them. An encrypted file is never overwritten: they would only take room.
+type cleaner struct {
+	pebble.DeleteCleaner
+	keepsNoLogs
+}
+
+// keepsNoLogs has the unexported method by which Pebble knows a cleaner that needs
+// the files' contents. For such a one it keeps no log for overwriting.
+type keepsNoLogs struct{ pebble.ArchiveCleaner }
+
 // pebbleOptions tunes for many small keys in large batches on few cores: bloom
 // filters in all levels (Gets of idempotency keys mostly miss), one compaction
 // and a second one only when it falls behind. Compression is the fast one in all
@@ -101,6 +113,7 @@ func (o Options) pebbleOptions(fs vfs.FS, lock *pebble.Lock, log *logger, ev *pe
 		FormatMajorVersion:          pebbleFormat,
 		ReadOnly:                    o.ReadOnly,
 		Merger:                      o.Merge.merger(),
+		Cleaner:                     cleaner{},
 		Logger:                      log,
 		EventListener:               ev,
 	}
