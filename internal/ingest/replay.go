@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"golang.org/x/sync/errgroup"
+
 	"mneme/internal/derive"
 	"mneme/internal/eventlog"
 	"mneme/internal/events"
@@ -18,47 +20,46 @@ const (
 	replayFrames = 256
 )
 
-// replayer cuts messages of the log into ranges that continue the state.
+// replayer derives the messages of the log in their order and cuts them into
+// what one range holds.
 type replayer struct {
-	state   *projections.State
 	deriver *derive.Deriver
-	apply   func(*projections.Range) error
+	at      projections.Cursor // behind the messages taken
 
-	at   projections.Cursor // behind the messages taken
-	next *projections.Range // taken, not applied yet; nil = none
+	next []projections.RangeFrame // of the range that gathers
 	size int
-	n    uint64 // messages applied
+	full chan []projections.RangeFrame
 }
 
-// take derives a message and applies what is full.
-func (p *replayer) take(m eventlog.Message) error {
+// take derives a message, and hands on the range before it once that is full.
+func (p *replayer) take(ctx context.Context, m eventlog.Message) error {
 	rf, err := deriveMessage(p.deriver, &p.at, m)
 	if err != nil {
 		return err
 	}
 	size := rf.EncodedSize()
-	if p.next != nil && (p.size+size > replayBytes || len(p.next.Frames) == replayFrames) {
-		if err := p.flush(); err != nil {
+	if p.size+size > replayBytes || len(p.next) == replayFrames {
+		if err := p.flush(ctx); err != nil {
 			return err
 		}
 	}
-	if p.next == nil {
-		c := p.state.Cursor()
-		p.next, p.size = projections.NewRange(&c), 0
-	}
-	p.next.Frames = append(p.next.Frames, rf)
+	p.next = append(p.next, rf)
 	p.size += size
 	return nil
 }
 
-func (p *replayer) flush() error {
-	if p.next == nil {
+// flush hands on the range that gathers.
+func (p *replayer) flush(ctx context.Context) error {
+	if len(p.next) == 0 {
 		return nil
 	}
-	r := p.next
-	p.next = nil
-	p.n += uint64(len(r.Frames))
-	return p.apply(r)
+	select {
+	case p.full <- p.next:
+		p.next, p.size = nil, 0
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // deriveMessage derives the message behind the cursor and moves the cursor over
@@ -81,7 +82,9 @@ func deriveMessage(d *derive.Deriver, at *projections.Cursor, m eventlog.Message
 
 // Replay reads the log behind the state's cursor up to sequence `to` (0 = its
 // end) and hands ranges to apply, which must leave the state behind each of
-// them. It returns the number of messages.
+// them. It returns the number of messages that were applied. The next range is
+// read and derived while one is applied, so up to three are in memory. apply is
+// called by one goroutine, which has ended when Replay returns.
 func Replay(ctx context.Context, stream eventlog.Stream, state *projections.State, d *derive.Deriver, to uint64, apply func(*projections.Range) error) (uint64, error) {
 	info, err := stream.Info(ctx)
 	if err != nil {
@@ -90,14 +93,36 @@ func Replay(ctx context.Context, stream eventlog.Stream, state *projections.Stat
 	if to == 0 || to > info.Last {
 		to = info.Last
 	}
-	p := &replayer{state: state, deriver: d, apply: apply, at: state.Cursor()}
-	if p.at.Seq >= to {
+	at := state.Cursor()
+	if at.Seq >= to {
 		return 0, nil
 	}
-	if err := stream.Read(ctx, p.at.Seq+1, to, p.take); err != nil {
-		return p.n, err
-	}
-	return p.n, p.flush()
+	// A range is begun when the one before it is applied: it names what was.
+	p := &replayer{deriver: d, at: at, full: make(chan []projections.RangeFrame)}
+	work, ctx := errgroup.WithContext(ctx)
+	work.Go(func() error {
+		defer close(p.full)
+		err := stream.Read(ctx, at.Seq+1, to, func(m eventlog.Message) error { return p.take(ctx, m) })
+		if err != nil {
+			return err
+		}
+		return p.flush(ctx)
+	})
+	var n uint64
+	work.Go(func() error {
+		for frames := range p.full {
+			c := state.Cursor()
+			r := projections.NewRange(&c)
+			r.Frames = frames
+			if err := apply(r); err != nil {
+				return err
+			}
+			n += uint64(len(frames))
+		}
+		return nil
+	})
+	err = work.Wait()
+	return n, err
 }
 
 // CheckLog compares a log with a view of the state.

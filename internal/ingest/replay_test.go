@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"mneme/internal/derive"
 	"mneme/internal/eventlog"
@@ -104,6 +106,90 @@ type inspecting struct {
 func (i inspecting) Propose(ctx context.Context, data []byte) *raftfsm.Future {
 	i.show(data)
 	return i.Proposer.Propose(ctx, data)
+}
+
+// replayed is a world with a log that takes several ranges, and a deriver at its
+// beginning.
+func replayed(t *testing.T, f *eventlogtest.Fake) (*world, *derive.Deriver, *projections.State) {
+	t.Helper()
+	w := newWorld(t, f)
+	w.mustStart()
+	w.namespace("team-a")
+	for i := range rune(12) {
+		w.capture("team-a", memory.Capture{Text: dense(memory.MaxTextBytes, i)})
+	}
+	w.stop()
+	state := newWorldWith(t, f, w.keys).state
+	v := state.View()
+	d, err := derive.New(w.keys, v)
+	if err = errors.Join(err, v.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return w, d, state
+}
+
+// watched is a stream that tells of each message that is read.
+type watched struct {
+	*eventlogtest.Fake
+	read func(seq uint64)
+}
+
+func (s watched) Read(ctx context.Context, from, to uint64, fn func(eventlog.Message) error) error {
+	return s.Fake.Read(ctx, from, to, func(m eventlog.Message) error {
+		s.read(m.Seq)
+		return fn(m)
+	})
+}
+
+// A replay derived nothing while it applied: on two processors a rebuild left a
+// third of their time unused.
+func TestReplayDerivesWhileItApplies(t *testing.T) {
+	f := eventlogtest.NewFake()
+	w, d, state := replayed(t, f)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // ends what hangs
+	defer cancel()
+	var mu sync.Mutex
+	var end, read uint64 // of the first range, once it is applied; of what was read
+	beyond := make(chan struct{})
+	note := func(at *uint64, seq uint64) {
+		mu.Lock()
+		defer mu.Unlock()
+		was := end > 0 && read > end+1 // the message right behind it showed that it is full
+		*at = seq
+		if !was && end > 0 && read > end+1 {
+			close(beyond)
+		}
+	}
+	stream := watched{f, func(seq uint64) { note(&read, seq) }}
+	_, err := Replay(ctx, stream, state, d, 0, func(r *projections.Range) error {
+		if r.Previous == 0 {
+			note(&end, r.End())
+			select {
+			case <-beyond:
+			case <-ctx.Done():
+				return errors.New("nothing is read while a range is applied")
+			}
+		}
+		_, err := state.ApplyLocal(r)
+		return err
+	})
+	if err != nil || state.Cursor().Seq != w.last() {
+		t.Errorf("at %d of %d, %v", state.Cursor().Seq, w.last(), err)
+	}
+}
+
+// A range that is not applied ends the replay: what was read ahead goes nowhere.
+func TestReplayEndsWhenApplyingFails(t *testing.T) {
+	f := eventlogtest.NewFake()
+	_, d, state := replayed(t, f)
+	failed, calls := errors.New("not applied"), 0
+	n, err := Replay(t.Context(), f, state, d, 0, func(*projections.Range) error {
+		calls++
+		return failed
+	})
+	if n != 0 || calls != 1 || !errors.Is(err, failed) {
+		t.Errorf("%d messages, %d calls, %v", n, calls, err)
+	}
 }
 
 // A range over a gap made everything behind it void, and nobody heard of it.
