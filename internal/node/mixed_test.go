@@ -83,6 +83,69 @@ func TestPartsOfDifferentNodesMixed(t *testing.T) {
 	}
 }
 
+// TestRaftFilesOfAnotherNode puts Raft files of another node into a node's shard. It
+// starts, or says what helps: moving shards/ away, whereupon the log gives everything.
+// Doctor says the same.
+func TestRaftFilesOfAnotherNode(t *testing.T) {
+	files := []string{"raft.db", "membership", "snapshots"}
+	own, other := t.TempDir(), t.TempDir()
+	var record string
+	for _, dir := range []string{other, own} {
+		n := open(t, quiet(dir))
+		record = must(t, n, "learned in "+dir).RecordID
+		shut(t, n)
+	}
+	for bits := 1; bits < 1<<len(files); bits++ {
+		t.Run(fmt.Sprintf("%03b", bits), func(t *testing.T) {
+			dir := t.TempDir()
+			for part := range partsOfANode {
+				copyPart(t, own, dir, part)
+			}
+			for i, name := range files {
+				if bits>>i&1 == 0 {
+					continue
+				}
+				from, to := filepath.Join(other, "shards", "0", name), filepath.Join(dir, "shards", "0", name)
+				if err := errors.Join(os.RemoveAll(to), copyAny(from, to)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if hint := refusesToMix(t, dir); hint != "" {
+				if !strings.Contains(hint, "move shards/ out of the data directory") {
+					t.Fatalf("hint %q", hint)
+				}
+				if err := os.Rename(filepath.Join(dir, "shards"), filepath.Join(t.TempDir(), "shards")); err != nil {
+					t.Fatal(err)
+				}
+				if hint := refusesToMix(t, dir); hint != "" {
+					t.Fatalf("with shards/ moved away: %s", hint)
+				}
+			}
+			n := open(t, quiet(dir))
+			if status := get(t, n, "/v1/namespaces/default/records/"+record); status != http.StatusOK {
+				t.Errorf("with the remedy followed the record is answered by %d", status)
+			}
+			shut(t, n)
+		})
+	}
+}
+
+// copyAny copies a file or a folder.
+func copyAny(from, to string) error {
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return os.CopyFS(to, os.DirFS(from))
+	}
+	b, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, b, 0o600)
+}
+
 // refusesToMix starts a node, which refuses and says what to do, as doctor does; ""
 // where it starts and writes.
 func refusesToMix(t *testing.T, dir string) (hint string) {
@@ -131,22 +194,12 @@ func get(t *testing.T, n *Node, path string) int {
 func copyPart(t *testing.T, from, to string, part int) {
 	t.Helper()
 	for _, name := range partsOfANode[part] {
-		src, dst := filepath.Join(from, name), filepath.Join(to, name)
-		info, err := os.Stat(src)
-		if err != nil {
+		if err := copyAny(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
 			t.Fatal(err)
 		}
-		if info.IsDir() {
-			err = errors.Join(os.CopyFS(dst, os.DirFS(src)), keepKeysPrivate(to))
-		} else {
-			var b []byte
-			if b, err = os.ReadFile(src); err == nil {
-				err = os.WriteFile(dst, b, 0o600)
-			}
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	}
+	if err := keepKeysPrivate(to); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -78,6 +78,7 @@ func (o Offline) Doctor(ctx context.Context, dir string) (memory.DoctorReport, e
 	err := o.with(ctx, dir, func(c *core) error {
 		checks = append(checks, memory.Check{Name: "data directory", State: "ok", Detail: c.dir.path},
 			memory.Check{Name: "keys", State: "ok", Detail: "keyring and master key are there"})
+		checks = append(checks, c.checkGroup())
 		state, stateErr, err := c.openStopped(ctx)
 		if err != nil {
 			return err
@@ -110,6 +111,16 @@ func (o Offline) Doctor(ctx context.Context, dir string) (memory.DoctorReport, e
 		checks = append(checks, memory.Check{Name: name, State: "fail", Detail: e.Message, Hint: e.Hint})
 	}
 	return report(checks), ctx.Err()
+}
+
+// checkGroup says whether a stopped node's Raft files let it start.
+func (c *core) checkGroup() memory.Check {
+	const name = "raft files"
+	if err := c.replicaOptions().CheckGroup(); err != nil {
+		e := memory.AsError(publicError(startError("shard", err)))
+		return memory.Check{Name: name, State: "fail", Detail: e.Message, Hint: e.Hint}
+	}
+	return memory.Check{Name: name, State: "ok", Detail: "of this node"}
 }
 
 // checkClosedState says of a state that does not open what memnode does about it.

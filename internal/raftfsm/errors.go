@@ -51,6 +51,9 @@ var (
 	// ErrOtherNode: the directory holds the Raft files of another node, the only
 	// voter of its group.
 	ErrOtherNode = errors.New("the raft files are those of another node")
+	// ErrMembersUnknown: no file of the group that can be read says who its voters
+	// are, and one that cannot be read would.
+	ErrMembersUnknown = errors.New("no readable file says who the group's voters are")
 	// ErrNoSync: NoSync is for a group with a single voter only.
 	ErrNoSync = errors.New("NoSync is for a single voter")
 )

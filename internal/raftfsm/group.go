@@ -46,7 +46,8 @@ type Group struct {
 // Open recovers the group from its directory and starts it. The machine must be
 // open. On an error nothing runs and the machine may have been restored from a
 // snapshot, but is otherwise as it was. Errors: ErrLocked, ErrDamaged,
-// ErrStateLost, ErrNoSync, ErrCorruptSnapshot, of options and I/O.
+// ErrStateLost, ErrNoSync, ErrOtherNode, ErrMembersUnknown, ErrCorruptSnapshot, of
+// options and I/O.
 func Open(opt Options) (*Group, error) {
 	if err := opt.Validate(); err != nil {
 		return nil, err

@@ -13,6 +13,9 @@ type Inspection struct {
 	Index, Term uint64
 	// Alone: nobody else was ever in the group, as far as anything tells.
 	Alone bool
+	// Peers is why it is not alone, or not taken for it: ErrOtherNode,
+	// ErrMembersUnknown, ErrNoSync. It is nil where Alone.
+	Peers error
 	// Damage is why the log cannot be trusted, or nil.
 	Damage error
 }
@@ -38,6 +41,9 @@ func Inspect(opt Options) (found Inspection, err error) {
 		return Inspection{}, fmt.Errorf("raftfsm inspect %s: %w", opt.Dir, err)
 	}
 	found = Inspection{Index: r.report.last, Term: r.report.lastTerm, Alone: r.single || !r.known, Damage: r.report.damage}
+	if !found.Alone {
+		found.Peers = r.peers
+	}
 	if snap := r.snaps.latest(); snap != nil && snap.man.Index > found.Index {
 		found.Index, found.Term = snap.man.Index, snap.man.Term
 	}

@@ -34,9 +34,10 @@ type recovery struct {
 	fsm      *fsm
 	store    *logStore
 	report   *logReport
-	single   bool // this replica is the only member, as far as anything tells
-	known    bool // there is or was a group here
-	readOnly bool // nothing but what is half-written is changed
+	single   bool  // this replica is the only member, as far as anything tells
+	peers    error // why it is not taken for that; nil where single
+	known    bool  // there is or was a group here
+	readOnly bool  // nothing but what is half-written is changed
 	repaired Repair
 }
 
@@ -134,7 +135,7 @@ func (r *recovery) whoElse(memberErr error) error {
 		sources = append(sources, source{snap.man.ConfIndex, toConfiguration(snap.man.Servers)})
 	}
 	applied, _ := r.applied()
-	r.known = len(sources) > 0 || r.report.exists || applied > 0
+	r.known = len(sources) > 0 || memberErr != nil || r.report.exists || applied > 0
 	// Where nothing tells of anybody, groups begin where Bootstrap is set.
 	r.single = len(sources) > 0 || (r.opt.Bootstrap && memberErr == nil)
 	var newest source
@@ -144,17 +145,27 @@ func (r *recovery) whoElse(memberErr error) error {
 			newest = s
 		}
 	}
-	switch alone := newest.conf.Servers; {
-	case !r.opt.NoSync || r.single:
-	case len(alone) == 1 && string(alone[0].ID) != r.opt.ID:
-		return fmt.Errorf("%w, %s; this is %s", ErrOtherNode, alone[0].ID, r.opt.ID)
-	default:
-		return errors.Join(ErrNoSync, memberErr)
+	if !r.single {
+		r.peers = notAlone(r.opt.ID, len(sources), newest.conf, memberErr)
+	}
+	if r.opt.NoSync && r.peers != nil {
+		return r.peers
 	}
 	if !known && len(sources) > 0 && !r.readOnly {
 		return r.members.save(newest.index, newest.conf)
 	}
 	return nil
+}
+
+// notAlone says why a replica is not taken for the only voter of its group.
+func notAlone(id string, sources int, newest raft.Configuration, memberErr error) error {
+	switch {
+	case sources == 0 && memberErr != nil:
+		return fmt.Errorf("%w: %w", ErrMembersUnknown, memberErr)
+	case len(newest.Servers) == 1 && string(newest.Servers[0].ID) != id:
+		return fmt.Errorf("%w, %s; this is %s", ErrOtherNode, newest.Servers[0].ID, id)
+	}
+	return errors.Join(ErrNoSync, memberErr)
 }
 
 // restoreState brings the machine to the newest intact snapshot if it lies

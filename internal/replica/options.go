@@ -131,6 +131,18 @@ func (o *Options) setDefaults() {
 // alone: there is no other replica, as far as the configuration tells.
 func (o Options) alone() bool { return o.Transport == nil }
 
+// CheckGroup looks at the Raft files of a stopped replica and says why they keep it
+// from starting: a *DamagedError, raftfsm.ErrOtherNode. Damage that the start mends
+// by itself is none.
+func (o Options) CheckGroup() error {
+	o.setDefaults()
+	found, err := raftfsm.Inspect(o.groupOptions())
+	if err != nil || !o.alone() {
+		return err
+	}
+	return groupError(o.Dir, found.Peers)
+}
+
 // StateOptions say how the shard's state is opened.
 func (o Options) StateOptions() projections.Options {
 	o.setDefaults()

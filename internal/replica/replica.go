@@ -53,11 +53,22 @@ func (r *Replica) openGroup(ctx context.Context) (Group, error) {
 	switch {
 	case errors.Is(err, raftfsm.ErrStateLost) && r.opt.alone():
 		return r.beginLogAnew(opt, err)
+	}
+	return group, groupError(opt.Dir, err)
+}
+
+// groupError says what to do where a replica without peers finds files of a group
+// that it is not alone in, or may not be.
+func groupError(dir string, err error) error {
+	switch {
+	case errors.Is(err, raftfsm.ErrMembersUnknown):
+		return &DamagedError{Message: fmt.Sprintf("the files of the Raft group in %s are damaged or another node's: %v", dir, err),
+			Hint: foreignHint, Err: errors.Join(ErrPeers, err)}
 	case errors.Is(err, raftfsm.ErrNoSync):
-		return nil, &DamagedError{Message: fmt.Sprintf("the Raft group in %s has replicas on other nodes, which this node is not told how to reach", opt.Dir),
+		return &DamagedError{Message: fmt.Sprintf("the Raft group in %s has replicas on other nodes, which this node is not told how to reach", dir),
 			Hint: "start it with the cluster's options", Err: errors.Join(ErrPeers, err)}
 	}
-	return group, err
+	return err
 }
 
 // beginLogAnew is for a state that lies behind the beginning of Raft's log, as an
