@@ -116,6 +116,10 @@ type analyzer struct {
 	// that follows at once in Chinese, Japanese or Korean belongs to it.
 	numEnd int
 	num    string
+	// plain is how far words are joined into a chain that is no identifier, nor is
+	// what is left of it from any of its words: a rest has no joints, hyphens and
+	// digits that the chain does not have.
+	plain int
 }
 
 // emit hands out one word at the present position.

@@ -48,8 +48,13 @@ func (a *analyzer) compound(i, end int) int {
 		a.word(i, first)
 		return a.suffixed(i, first, end)
 	}
+	if i < a.plain {
+		a.word(i, first)
+		return next
+	}
 	stop, whole := a.compoundEnd(i, first, end)
 	if !whole {
+		a.plain = stop
 		a.word(i, first)
 		return next
 	}
