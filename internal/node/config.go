@@ -13,6 +13,7 @@ import (
 	"mneme/internal/embed"
 	"mneme/internal/eventlog"
 	"mneme/internal/events"
+	"mneme/internal/ingest"
 	"mneme/internal/keyring"
 	"mneme/internal/raftfsm"
 	"mneme/internal/replica"
@@ -220,7 +221,10 @@ func startError(what string, err error) error {
 	var addr *eventlog.AddressError
 	var gap *eventlog.GapError
 	var unusable *replica.DamagedError
+	var lost *ingest.LostKeysError
 	switch {
+	case errors.As(err, &lost):
+		e.Kind, e.Hint = StartLostKey, "keys/ is an older copy or another node's; put the data directory's keys/ folder back as this node had it last, or memctl restore backups of log and keys into a new directory"
 	case errors.As(err, &unusable):
 		e.Kind, e.Message, e.Hint = StartDamaged, unusable.Message, unusable.Hint
 	case errors.As(err, &gap):

@@ -9,6 +9,7 @@ import (
 
 	"mneme/internal/eventlog"
 	"mneme/internal/events"
+	"mneme/internal/ingest"
 	"mneme/internal/keyring"
 	"mneme/internal/projections"
 	"mneme/internal/replica"
@@ -98,6 +99,12 @@ func (c *core) openLog(ctx context.Context, auth eventlog.ClientAuth) error {
 	c.stream = eventlog.NewLog(c.nc, cfg)
 	c.onClose("event log", func(context.Context) error { return c.stream.Close() })
 	return nil
+}
+
+// checkKeys refuses to go on beside a keyring that lacks keys which the state knows.
+func (c *core) checkKeys(state *projections.State) error {
+	v := state.View()
+	return startError("keys", errors.Join(ingest.CheckKeys(v, c.keys), v.Close()))
 }
 
 // replicaOptions say where the shard's replica lies and who it is.

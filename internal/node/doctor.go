@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mneme/internal/embed"
+	"mneme/internal/projections"
 	"mneme/memory"
 )
 
@@ -41,7 +42,7 @@ func check(name string, ok bool, good, bad, hint string) memory.Check {
 // Doctor looks at everything that can be wrong and says what to do.
 func (d *doctor) Doctor(ctx context.Context) (memory.DoctorReport, error) {
 	_, checks := d.Ready()
-	checks = append(checks, d.checkSpace(), d.checkKeys(), d.checkVectors(), d.checkSocket(), d.checkVoid())
+	checks = append(checks, d.checkSpace(), d.n.doctorKeys(d.n.state), d.checkVectors(), d.checkSocket(), d.checkVoid())
 	checks = append(checks, d.checkWholeLog(ctx))
 	if err := d.n.state.Fault(); err != nil {
 		checks = append(checks, memory.Check{Name: "store", State: "fail", Detail: err.Error(), Hint: "check the disk, then restart the node"})
@@ -102,18 +103,22 @@ func (d *doctor) checkSpace() memory.Check {
 	return c
 }
 
-// checkKeys opens one event of each namespace.
-func (d *doctor) checkKeys() memory.Check {
-	v := d.n.state.View()
-	defer v.Close()
-	list := v.Namespaces()
-	var err error
-	for _, ns := range list {
-		if err == nil {
-			_, err = d.n.keys.DataKey(ns.ID, "")
-		}
+// doctorKeys compares the keyring with the state; nil is a state that does not open.
+func (c *core) doctorKeys(state *projections.State) memory.Check {
+	out := memory.Check{Name: "keys", State: "ok", Detail: "keyring and master key are there"}
+	if state == nil {
+		return out
 	}
-	return check("keys", err == nil, fmt.Sprintf("keys of %d namespaces are there", len(list)), fmt.Sprint(err), "put keys/ back from a backup")
+	if err := c.checkKeys(state); err != nil {
+		e := memory.AsError(publicError(err))
+		return memory.Check{Name: out.Name, State: "fail", Detail: e.Message, Hint: e.Hint}
+	}
+	v := state.View()
+	out.Detail = fmt.Sprintf("keys of %d namespaces are there", len(v.Namespaces()))
+	if err := v.Close(); err != nil {
+		return memory.Check{Name: out.Name, State: "fail", Detail: err.Error()}
+	}
+	return out
 }
 
 // checkVoid alarms when somebody else wrote into the log.

@@ -218,6 +218,9 @@ func (n *Node) openWriting(ctx context.Context) error {
 	if err := n.replica.WaitWriter(ctx); err != nil {
 		return startError("shard", err)
 	}
+	if err := n.checkKeys(n.state); err != nil { // now that the state has all of the log
+		return err
+	}
 	if w, err := n.replica.Writer(); err == nil {
 		if err := w.Erasing().DestroyEnded(); err != nil {
 			return err

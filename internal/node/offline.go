@@ -76,10 +76,9 @@ func publicError(err error) error {
 func (o Offline) Doctor(ctx context.Context, dir string) (memory.DoctorReport, error) {
 	var checks []memory.Check
 	err := o.with(ctx, dir, func(c *core) error {
-		checks = append(checks, memory.Check{Name: "data directory", State: "ok", Detail: c.dir.path},
-			memory.Check{Name: "keys", State: "ok", Detail: "keyring and master key are there"})
-		checks = append(checks, c.checkGroup())
+		checks = append(checks, memory.Check{Name: "data directory", State: "ok", Detail: c.dir.path}, c.checkGroup())
 		state, stateErr, err := c.openStopped(ctx)
+		checks = append(checks, c.doctorKeys(state))
 		if err != nil {
 			return err
 		}
@@ -163,6 +162,9 @@ func (o Offline) Backup(ctx context.Context, dir, logPath, keysPath string, prog
 			return replaceFile(c.cfg.FS, keysPath, c.keys.ExportWithMaster)
 		}
 		if logPath == "" {
+			if _, _, err := c.openForBackup(ctx); err != nil {
+				return err
+			}
 			return keys()
 		}
 		return replaceFile(c.cfg.FS, logPath, func(w io.Writer) (err error) {
@@ -176,12 +178,22 @@ func (o Offline) Backup(ctx context.Context, dir, logPath, keysPath string, prog
 	return out, err
 }
 
+// openForBackup refuses where the keyring lacks keys that the state knows: with it the
+// log that is backed up could not be restored.
+func (c *core) openForBackup(ctx context.Context) (state *projections.State, stateErr, err error) {
+	state, stateErr, err = c.openStopped(ctx)
+	if err == nil && stateErr == nil {
+		err = c.checkKeys(state)
+	}
+	return state, stateErr, publicError(err)
+}
+
 // backupStopped compares the log with the state, if there is one that opens;
 // one that does not is built from the log anyway.
 func (c *core) backupStopped(ctx context.Context, w io.Writer, progress func(done, total uint64)) (memory.BackupReport, error) {
-	state, stateErr, err := c.openStopped(ctx)
+	state, stateErr, err := c.openForBackup(ctx)
 	if err != nil {
-		return memory.BackupReport{}, publicError(err)
+		return memory.BackupReport{}, err
 	}
 	if stateErr != nil {
 		c.cfg.Logger.Warn("the log is written without comparing it with the state, which cannot be opened", "err", stateErr)

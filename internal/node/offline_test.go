@@ -36,7 +36,7 @@ func TestOfflineWorkOnAStoppedNode(t *testing.T) {
 	dir, want := filled(t)
 	off := Offline{Config: quiet("")}
 	doctor, err := off.Doctor(t.Context(), dir)
-	if err != nil || !doctor.OK || len(doctor.Checks) != 5 {
+	if err != nil || !doctor.OK || len(doctor.Checks) != 6 {
 		t.Errorf("doctor: %+v, %v", doctor, err)
 	}
 	calls := 0

@@ -2,6 +2,7 @@ package projections
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -230,4 +231,30 @@ func (v dataKeyReads) SealingKeys(visit func(ns events.ID, key [16]byte)) error 
 		ok = it.SeekGE(storage.PrefixEnd(prefix))
 	}
 	return it.Close()
+}
+
+// UnknownKeys visits the keys of living namespaces that have not ended and of which
+// known knows nothing: those of subjects, of which an event tells, and those that
+// seal something. It may visit one twice.
+func (v dataKeyReads) UnknownKeys(known func(key [16]byte) bool, visit func(ns events.ID, key [16]byte)) error {
+	err := eachRow(v.p.snap, []byte{prefixTold}, func(row, _ []byte) error {
+		if len(row) != 33 {
+			return fmt.Errorf("row of a data key that was made: %w", events.ErrMalformed)
+		}
+		ns, key := events.ID(row[1:17]), [16]byte(row[17:])
+		if known(key) {
+			return nil
+		}
+		ended, err := v.p.get(endedKey(ns, key))
+		if ended == nil && err == nil {
+			visit(ns, key)
+		}
+		return err
+	})
+	sealing := v.SealingKeys(func(ns events.ID, key [16]byte) {
+		if !known(key) {
+			visit(ns, key)
+		}
+	})
+	return errors.Join(err, sealing)
 }
