@@ -163,8 +163,10 @@ func TestRepeatAfterErasureIsGone(t *testing.T) {
 	if err := w.keys.Destroy(key.ID()); err != nil {
 		t.Fatal(err)
 	}
-	_, err = w.try("team-a", c)
-	wantCode(t, err, memory.CodeGone)
+	for _, again := range []memory.Capture{c, {ID: "e", Text: "Somebody lives here"}} {
+		_, err = w.try("team-a", again)
+		wantCode(t, err, memory.CodeGone)
+	}
 }
 
 // A revision sent again with its If-Match was answered with a conflict, and

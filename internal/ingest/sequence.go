@@ -1,10 +1,12 @@
 package ingest
 
 import (
+	"errors"
 	"log/slog"
 
 	"mneme/internal/derive"
 	"mneme/internal/events"
+	"mneme/internal/keyring"
 	"mneme/internal/projections"
 	"mneme/internal/settings"
 )
@@ -22,6 +24,7 @@ type frame struct {
 // conflicts, and seals the others into frames. One goroutine drives it.
 type sequencer struct {
 	state    *projections.State
+	keys     *keyring.Keyring
 	queue    *queue
 	flight   *inFlight
 	refusals *refusals
@@ -91,10 +94,11 @@ func (s *sequencer) sequence(drafts []*draft) *frame {
 		return nil
 	}
 	v := s.state.View()
+	used := v.UsedKeys()
 	fresh := make([]*draft, 0, len(drafts))
 	living := map[events.ID]bool{} // namespaces found in this view
 	for _, d := range drafts {
-		res, decided, err := s.decide(v, living, d)
+		res, decided, err := s.decide(v, used, living, d)
 		switch {
 		case err != nil:
 			d.finish(projections.EventResult{}, err)
@@ -105,7 +109,7 @@ func (s *sequencer) sequence(drafts []*draft) *frame {
 			fresh = append(fresh, d)
 		}
 	}
-	if err := v.Close(); err != nil {
+	if err := errors.Join(used.Close(), v.Close()); err != nil {
 		s.log.Error("view could not be closed", "err", err)
 	}
 	if len(fresh) == 0 {
@@ -123,7 +127,7 @@ func finishAll(drafts []*draft, err error) {
 }
 
 // decide answers from state what need not be appended. The fold decides again.
-func (s *sequencer) decide(v *projections.View, living map[events.ID]bool, d *draft) (projections.EventResult, bool, error) {
+func (s *sequencer) decide(v *projections.View, used *projections.UsedKeys, living map[events.ID]bool, d *draft) (projections.EventResult, bool, error) {
 	h := &d.header
 	if h.Type == events.TypeNamespaceCreated {
 		_, taken := v.Namespace(h.Name)
@@ -137,12 +141,12 @@ func (s *sequencer) decide(v *projections.View, living map[events.ID]bool, d *dr
 		living[h.Namespace] = true
 	}
 	if !h.ClientID.IsZero() {
-		spent, ok, err := v.UsedKey(h.Namespace, h.ClientID, h.Agent)
+		spent, ok, err := used.Find(h.Namespace, h.ClientID, h.Agent)
 		if err != nil {
 			return projections.EventResult{}, false, err
 		}
 		if ok {
-			res, err := usedResult(v, spent, h.Body)
+			res, err := s.usedResult(v, spent, d)
 			return res, true, err
 		}
 	}

@@ -12,9 +12,10 @@ import (
 
 // sealAsUsed gives a draft whose client id was used before the key that the
 // first use was sealed under, so that their bodies can be compared. It reports
-// false where the id was not used.
+// false where the id was not used. What names no subject and no source is not looked
+// for: it is sealed under the namespace's own key, and so was the same request before.
 func (a *admission) sealAsUsed(d *draft, clientID string) (bool, error) {
-	if clientID == "" {
+	if clientID == "" || d.content.Subject == "" && len(d.content.DerivedFrom) == 0 {
 		return false, nil
 	}
 	spent, ok, err := a.view.UsedKey(a.ns.ID, a.clientMAC(clientID), d.header.Agent)
@@ -27,8 +28,7 @@ func (a *admission) sealAsUsed(d *draft, clientID string) (bool, error) {
 	}
 	key, err := a.writer.opt.Keys.KeyByID(env.Key)
 	if settings.IsErased(err) {
-		return false, memory.Errorf(memory.CodeGone, "id %q was used for record %s, which was erased", clientID, spent.Record).
-			WithHint("use a new id")
+		return false, usedForErased(clientID, spent.Record)
 	}
 	if err != nil {
 		return false, err
@@ -37,15 +37,22 @@ func (a *admission) sealAsUsed(d *draft, clientID string) (bool, error) {
 	return true, nil
 }
 
+func usedForErased(clientID string, record events.ID) error {
+	return memory.Errorf(memory.CodeGone, "id %q was used for record %s, which was erased", clientID, record).WithHint("use a new id")
+}
+
 // usedResult is the verdict on a request whose client id was used before.
-func usedResult(v *projections.View, spent projections.UsedKey, body events.MAC) (projections.EventResult, error) {
+func (s *sequencer) usedResult(v *projections.View, spent projections.UsedKey, d *draft) (projections.EventResult, error) {
 	res := projections.EventResult{Outcome: projections.OutcomeConflict, Record: spent.Record, Position: v.PositionOf(spent.At)}
-	if spent.Body != body {
-		return res, nil
-	}
 	env, _, err := v.Envelope(spent.At)
 	if err != nil {
 		return res, err
+	}
+	if spent.Body != d.header.Body {
+		if _, err := s.keys.KeyByID(env.Key); settings.IsErased(err) && d.content != nil {
+			return res, usedForErased(d.content.ClientID, spent.Record)
+		}
+		return res, nil
 	}
 	res.Outcome, res.Version = projections.OutcomeDuplicate, 1
 	if env.Type == events.TypeRevised {

@@ -136,7 +136,7 @@ func newWriter(opt Options) (*Writer, *round) {
 		clock: newClock(opt.Now, opt.SinceBoot), ids: events.NewIDSource(opt.Now, opt.Rand), keys: announcements{byKey: map[keyring.KeyID]*draft{}}}
 	w.refusals = &refusals{clock: w.clock, outer: opt.Refuse}
 	w.clock.follow(opt.State.Cursor().SealedAt)
-	seq := &sequencer{state: opt.State, queue: w.queue, flight: w.flight, refusals: w.refusals, clock: w.clock,
+	seq := &sequencer{state: opt.State, keys: opt.Keys, queue: w.queue, flight: w.flight, refusals: w.refusals, clock: w.clock,
 		counters: &w.counters, log: opt.Logger, maxBytes: opt.MaxFrameBytes}
 	return w, &round{shard: opt.Shard, term: opt.Term, stream: opt.Ref, state: opt.State, seq: seq, horizon: w.horizon, ids: w.ids, log: opt.Logger,
 		newDerive: func() (*derive.Deriver, error) {

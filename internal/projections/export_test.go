@@ -197,7 +197,7 @@ func Erase(s *State, gone func(at Ref) bool) error {
 	v := s.View()
 	defer v.Close()
 	g, t := s.begin()
-	defer t.b.Close()
+	defer t.close()
 	for id := range v.cursor.Partitions {
 		p, ok := v.PartitionByID(id)
 		if !ok {
@@ -220,7 +220,7 @@ func Erase(s *State, gone func(at Ref) bool) error {
 // of the tables in memory.
 func ApplyCounting(s *State, r *Range) (written, published int, err error) {
 	g, t := s.begin()
-	defer t.b.Close()
+	defer t.close()
 	if _, err := t.applyRange(r); err != nil {
 		return 0, 0, err
 	}

@@ -85,7 +85,8 @@ func deathKey(part uint32, at Ref, doc uint32) []byte {
 // A record's rows lie below its namespace, so that a reader of another one finds
 // nothing, and deleting the namespace needs no list of its records.
 func headKey(ns, record events.ID) []byte {
-	return append(append([]byte{prefixHead}, ns[:]...), record[:]...)
+	b := append(make([]byte, 0, 1+len(ns)+len(record)), prefixHead)
+	return append(append(b, ns[:]...), record[:]...)
 }
 
 func historyPrefix(ns, record events.ID) []byte {
@@ -102,8 +103,8 @@ func uriPrefix(part uint32, path string) []byte {
 func uriKey(part uint32, path string, doc uint32) []byte { return be32(uriPrefix(part, path), doc) }
 
 func idemKey(ns events.ID, client events.MAC, agent string) []byte {
-	b := append([]byte{prefixIdem}, ns[:]...)
-	b = append(b, client[:]...)
+	b := append(make([]byte, 0, 1+len(ns)+len(client)+len(agent)), prefixIdem)
+	b = append(append(b, ns[:]...), client[:]...)
 	return append(b, agent...)
 }
 

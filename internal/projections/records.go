@@ -46,7 +46,7 @@ func (r *records) captured(ev *event) error {
 		return err
 	}
 	ev.result.Record = ev.Record
-	if head, err := r.t.get(headKey(ev.Namespace, ev.Record)); err != nil || head != nil {
+	if head, err := r.t.seldom(headKey(ev.Namespace, ev.Record)); err != nil || head != nil {
 		ev.result.Outcome = OutcomeDuplicate
 		return err
 	}
@@ -67,7 +67,7 @@ func (r *records) usedBefore(ev *event) (bool, error) {
 	if ev.ClientID.IsZero() {
 		return false, nil
 	}
-	raw, err := r.t.get(idemKey(ev.Namespace, ev.ClientID, ev.Agent))
+	raw, err := r.t.seldom(idemKey(ev.Namespace, ev.ClientID, ev.Agent))
 	if err != nil || raw == nil {
 		return false, err
 	}

@@ -50,6 +50,9 @@ func (v recordReads) UsedKey(ns events.ID, client events.MAC, agent string) (Use
 	return u, err == nil, err
 }
 
+// UsedKeys finds many of them.
+func (v recordReads) UsedKeys() *UsedKeys { return &UsedKeys{finder{rows: v.p.snap}} }
+
 // Head returns where a record of a namespace stands.
 func (v recordReads) Head(ns, record events.ID) (Head, bool, error) {
 	raw, err := v.p.get(headKey(ns, record))

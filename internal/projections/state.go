@@ -171,7 +171,7 @@ func (s *State) begin() (*generation, *tx) {
 // *CommandError, leaves the state as it was on disk; the caller stops the shard.
 func (s *State) Apply(commands []Command) ([]any, error) {
 	g, t := s.begin()
-	defer t.b.Close()
+	defer t.close()
 	results := make([]any, len(commands))
 	for i, c := range commands {
 		if c.Index <= t.cursor.RaftIndex {
@@ -194,7 +194,7 @@ func (s *State) Apply(commands []Command) ([]any, error) {
 // rebuild or a restore from backup.
 func (s *State) ApplyLocal(r *Range) (RangeResult, error) {
 	g, t := s.begin()
-	defer t.b.Close()
+	defer t.close()
 	res, err := t.applyRange(r)
 	if err != nil {
 		return res, err
@@ -206,7 +206,7 @@ func (s *State) ApplyLocal(r *Range) (RangeResult, error) {
 // stopped node that has no peers.
 func (s *State) CommandLocal(data []byte) (any, error) {
 	g, t := s.begin()
-	defer t.b.Close()
+	defer t.close()
 	res, err := t.command(data)
 	if err != nil {
 		return nil, err
@@ -218,7 +218,7 @@ func (s *State) CommandLocal(data []byte) (any, error) {
 // before it is swapped in, and the stream that it was built from.
 func (s *State) SetOrigin(index, term uint64, stream events.StreamRef) error {
 	g, t := s.begin()
-	defer t.b.Close()
+	defer t.close()
 	t.cursor.RaftIndex, t.cursor.RaftTerm = index, term
 	t.cursor.feed(stream)
 	return s.commit(g, t)

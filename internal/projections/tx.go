@@ -16,6 +16,8 @@ import (
 // writes. An Apply that fails leaves nothing behind.
 type tx struct {
 	b      *pebble.Batch // indexed
+	before finder        // the rows before it
+	made   map[string]struct{}
 	cursor Cursor
 	out    *Applied
 
@@ -35,7 +37,7 @@ type tx struct {
 // newTx lists the projections. The order is that in which they fold an event.
 func newTx(g *generation) *tx {
 	was := &g.now.memory
-	t := &tx{cursor: g.now.cursor, out: &Applied{}}
+	t := &tx{cursor: g.now.cursor, out: &Applied{}, made: map[string]struct{}{}, before: finder{rows: g.db}}
 	t.log = &eventLog{t: t, epochs: was.epochs}
 	t.facts = &facts{t: t, sums: changesOf(was.hashes)}
 	t.directory = &directory{t: t, names: changesOf(was.names), entries: changesOf(was.entries)}
@@ -57,6 +59,19 @@ func newTx(g *generation) *tx {
 // get reads a row as this transaction sees it; nil when it is not there. The
 // value is a copy.
 func (t *tx) get(key []byte) ([]byte, error) { return getRow(t.b, key) }
+
+// seldom is get for a row that mostly is not there: a head or a used client id.
+func (t *tx) seldom(key []byte) ([]byte, error) {
+	if _, made := t.made[string(key)]; !made {
+		if v, err := t.before.find(key); err != nil || v == nil {
+			return nil, err
+		}
+	}
+	return t.get(key)
+}
+
+// close lets go of what was not committed, and of what was read.
+func (t *tx) close() error { return errors.Join(t.before.close(), t.b.Close()) }
 
 // getRow reads a row; nil when it is not there. The value is a copy.
 func getRow(r pebble.Reader, key []byte) ([]byte, error) {
@@ -92,6 +107,9 @@ func (t *tx) publish(was *memory) memory {
 
 // addFact writes a new row that is a fact of the namespace.
 func (t *tx) addFact(ns events.ID, key, value []byte) error {
+	if key[0] == prefixHead || key[0] == prefixIdem {
+		t.made[string(key)] = struct{}{}
+	}
 	t.facts.add(ns, key, value)
 	return t.b.Set(key, value, nil)
 }
