@@ -16,13 +16,26 @@ import (
 const freeAnswer = 64 << 10
 
 // writeJSON answers with v. A failure to encode is an internal error; a failure
-// to send is the client's and shows in nothing. There is room for so many bytes of
-// long answers to reads that clients have not taken yet; one alone always fits.
+// to send is the client's and shows in nothing.
 func (s *server) writeJSON(w http.ResponseWriter, status int, v any) error {
+	b, err := encode(v)
+	if err != nil {
+		return err
+	}
+	return sendJSON(w, status, b)
+}
+
+func encode(v any) ([]byte, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
-		return memory.Errorf(memory.CodeInternal, "encode answer: %w", err)
+		return nil, memory.Errorf(memory.CodeInternal, "encode answer: %w", err)
 	}
+	return b, nil
+}
+
+// sendJSON answers with an encoded value. There is room for so many bytes of long
+// answers to reads that clients have not taken yet; one alone always fits.
+func sendJSON(w http.ResponseWriter, status int, b []byte) error {
 	if rec, ok := w.(*recorder); ok && rec.answers != nil && len(b) > freeAnswer {
 		n, held := int64(len(b)), rec.answers
 		defer held.used.Add(-n)

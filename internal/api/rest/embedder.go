@@ -10,11 +10,7 @@ func (s *server) getEmbedder(w http.ResponseWriter, r *http.Request) error {
 	if _, err := s.parseQuery(r); err != nil {
 		return err
 	}
-	st, err := s.Reader.Embedder(r.Context(), r.PathValue("ns"))
-	if err != nil {
-		return err
-	}
-	return s.writeJSON(w, http.StatusOK, st)
+	return answerRead(w, r, s.gates.gets, func() (memory.EmbedderStatus, error) { return s.Reader.Embedder(r.Context(), r.PathValue("ns")) })
 }
 
 // switchEmbedder answers 202 where something was begun that takes its time.

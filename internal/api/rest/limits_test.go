@@ -110,7 +110,8 @@ func TestBodiesTogetherAreBounded(t *testing.T) {
 // TestEventStreamsAreBounded: 1,500 were accepted, with four goroutines each.
 func TestEventStreamsAreBounded(t *testing.T) {
 	const limit, asked = 40, 60
-	b, srv := live(t, func(o *Options) { o.MaxStreams = limit })
+	b := newBench(t, func(o *Options) { o.MaxStreams = limit })
+	url := served(t, b, false)
 	b.f.events = func(ctx context.Context, _ func(memory.Event) error) error {
 		<-ctx.Done()
 		return ctx.Err()
@@ -125,7 +126,7 @@ func TestEventStreamsAreBounded(t *testing.T) {
 	var bodies []io.Closer
 	for range asked {
 		open.Go(func() {
-			r, err := http.NewRequestWithContext(ctx, "GET", srv.URL+eventsPath, nil)
+			r, err := http.NewRequestWithContext(ctx, "GET", url+eventsPath, nil)
 			if err != nil {
 				t.Error(err)
 				return
@@ -156,9 +157,9 @@ func TestEventStreamsAreBounded(t *testing.T) {
 	for _, b := range bodies {
 		_ = b.Close()
 	}
-	for end := time.Now().Add(10 * time.Second); len(b.s.streams) > 0; runtime.Gosched() {
+	for end := time.Now().Add(10 * time.Second); len(b.s.gates.streams.slots) > 0; runtime.Gosched() {
 		if time.Now().After(end) {
-			t.Fatalf("%d streams are still counted", len(b.s.streams))
+			t.Fatalf("%d streams are still counted", len(b.s.gates.streams.slots))
 		}
 	}
 }

@@ -34,25 +34,20 @@ func (s *server) listNamespaces(w http.ResponseWriter, r *http.Request) error {
 	if _, err := s.parseQuery(r); err != nil {
 		return err
 	}
-	all, err := s.Reader.Namespaces(r.Context())
-	if err != nil {
-		return err
-	}
-	if all == nil {
-		all = []memory.Namespace{}
-	}
-	return s.writeJSON(w, http.StatusOK, memory.NamespaceList{Namespaces: all})
+	return answerRead(w, r, s.gates.gets, func() (memory.NamespaceList, error) {
+		all, err := s.Reader.Namespaces(r.Context())
+		if all == nil {
+			all = []memory.Namespace{}
+		}
+		return memory.NamespaceList{Namespaces: all}, err
+	})
 }
 
 func (s *server) getNamespace(w http.ResponseWriter, r *http.Request) error {
 	if _, err := s.parseQuery(r); err != nil {
 		return err
 	}
-	ns, err := s.Reader.Namespace(r.Context(), r.PathValue("ns"))
-	if err != nil {
-		return err
-	}
-	return s.writeJSON(w, http.StatusOK, ns)
+	return answerRead(w, r, s.gates.gets, func() (memory.Namespace, error) { return s.Reader.Namespace(r.Context(), r.PathValue("ns")) })
 }
 
 func (s *server) patchNamespace(w http.ResponseWriter, r *http.Request) error {

@@ -19,11 +19,7 @@ func (s *server) audit(w http.ResponseWriter, r *http.Request) error {
 	if err := q.finish(); err != nil {
 		return err
 	}
-	page, err := s.Reader.Audit(r.Context(), acc, req)
-	if err != nil {
-		return err
-	}
-	return s.writeJSON(w, http.StatusOK, page)
+	return answerRead(w, r, s.gates.pages, func() (memory.AuditPage, error) { return s.Reader.Audit(r.Context(), acc, req) })
 }
 
 func (s *server) export(w http.ResponseWriter, r *http.Request) error {
@@ -31,6 +27,11 @@ func (s *server) export(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	leave, err := s.gates.exports.enter(r.Context())
+	if err != nil {
+		return err
+	}
+	defer leave()
 	l := s.newLines(w)
 	err = s.Reader.Export(r.Context(), acc, func(line memory.ExportLine) error { return l.send(line, false) })
 	if err != nil { // before the first line a problem, after it a line with it and a broken stream

@@ -30,11 +30,7 @@ func (s *server) listRecords(w http.ResponseWriter, r *http.Request) error {
 	if uri := q.str("uri"); uri != "" {
 		return s.recordByURI(w, r, acc, uri)
 	}
-	list, err := s.Reader.List(r.Context(), acc, req)
-	if err != nil {
-		return err
-	}
-	return s.writeJSON(w, http.StatusOK, list)
+	return answerRead(w, r, s.gates.pages, func() (memory.RecordList, error) { return s.Reader.List(r.Context(), acc, req) })
 }
 
 // recordByURI answers with a list of the one living record at a uri.
@@ -46,11 +42,10 @@ func (s *server) recordByURI(w http.ResponseWriter, r *http.Request, acc memory.
 	if bad != nil {
 		return bad
 	}
-	rec, err := s.Reader.Get(r.Context(), acc, full, 0)
-	if err != nil {
-		return err
-	}
-	return s.writeJSON(w, http.StatusOK, memory.RecordList{Records: []memory.Record{rec}, Position: rec.Position})
+	return answerRead(w, r, s.gates.gets, func() (memory.RecordList, error) {
+		rec, err := s.Reader.Get(r.Context(), acc, full, 0)
+		return memory.RecordList{Records: []memory.Record{rec}, Position: rec.Position}, err
+	})
 }
 
 func (s *server) getRecord(w http.ResponseWriter, r *http.Request) error {
@@ -62,12 +57,11 @@ func (s *server) getRecord(w http.ResponseWriter, r *http.Request) error {
 	if err := q.finish(); err != nil {
 		return err
 	}
-	rec, err := s.Reader.Get(r.Context(), acc, r.PathValue("id"), version)
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Etag", strconv.Quote(strconv.Itoa(rec.Version)))
-	return s.writeJSON(w, http.StatusOK, rec)
+	return answerRead(w, r, s.gates.gets, func() (memory.Record, error) {
+		rec, err := s.Reader.Get(r.Context(), acc, r.PathValue("id"), version)
+		w.Header().Set("Etag", strconv.Quote(strconv.Itoa(rec.Version)))
+		return rec, err
+	})
 }
 
 func (s *server) history(w http.ResponseWriter, r *http.Request) error {
@@ -75,11 +69,9 @@ func (s *server) history(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	h, err := s.Reader.History(r.Context(), acc, r.PathValue("id"))
-	if err != nil {
-		return err
-	}
-	return s.writeJSON(w, http.StatusOK, h)
+	return answerRead(w, r, s.gates.pages, func() (memory.History, error) {
+		return s.Reader.History(r.Context(), acc, r.PathValue("id"))
+	})
 }
 
 func (s *server) timeline(w http.ResponseWriter, r *http.Request) error {
@@ -93,11 +85,9 @@ func (s *server) timeline(w http.ResponseWriter, r *http.Request) error {
 	if err := q.finish(); err != nil {
 		return err
 	}
-	t, err := s.Reader.Timeline(r.Context(), acc, memory.TimelineRequest{ID: r.PathValue("id"), Before: &before, After: &after})
-	if err != nil {
-		return err
-	}
-	return s.writeJSON(w, http.StatusOK, t)
+	return answerRead(w, r, s.gates.pages, func() (memory.Timeline, error) {
+		return s.Reader.Timeline(r.Context(), acc, memory.TimelineRequest{ID: r.PathValue("id"), Before: &before, After: &after})
+	})
 }
 
 // change is what a revision and a forget have in common.

@@ -48,10 +48,16 @@ type Options struct {
 	Timeout time.Duration // of a request that is no stream; 0 = 60 s
 	// BodyTimeout is how long a request's body may take to arrive; 0 = 60 s.
 	BodyTimeout time.Duration
-	BodyPause   time.Duration    // in which some of a body has to arrive; 0 = 10 s
-	MaxBodies   int64            // bytes of all bodies under way; 0 = 64 MiB
-	MaxAnswers  int64            // bytes of all long answers that clients have not read; 0 = 128 MiB
-	MaxStreams  int              // event streams side by side; 0 = 512
+	BodyPause   time.Duration // in which some of a body has to arrive; 0 = 10 s
+	MaxBodies   int64         // bytes of all bodies under way; 0 = 64 MiB
+	MaxAnswers  int64         // bytes of all long answers that clients have not read; 0 = 128 MiB
+	// How many reads of a sort are worked on side by side; more wait for ReadWait.
+	MaxGets     int              // 0 = 64
+	MaxSearches int              // 0 = 32
+	MaxPages    int              // 0 = 8
+	MaxExports  int              // 0 = 16; more are refused at once
+	MaxStreams  int              // of events; 0 = 512; more are refused at once
+	ReadWait    time.Duration    // 0 = 2 s
 	Heartbeat   time.Duration    // between comments on a quiet event stream; 0 = 15 s
 	SendLimit   time.Duration    // in which a client has to take the next MiB; 0 = 30 s
 	Now         func() time.Time // nil = time.Now
@@ -79,8 +85,16 @@ func (o *Options) setDefaults() error {
 	if o.MaxAnswers <= 0 {
 		o.MaxAnswers = 128 << 20
 	}
-	if o.MaxStreams <= 0 {
-		o.MaxStreams = 512
+	for _, side := range []struct {
+		max   *int
+		unset int
+	}{{&o.MaxGets, 64}, {&o.MaxSearches, 32}, {&o.MaxPages, 8}, {&o.MaxExports, 16}, {&o.MaxStreams, 512}} {
+		if *side.max <= 0 {
+			*side.max = side.unset
+		}
+	}
+	if o.ReadWait <= 0 {
+		o.ReadWait = 2 * time.Second
 	}
 	if o.Draining == nil {
 		o.Draining = context.Background()
@@ -107,7 +121,7 @@ type server struct {
 	metrics  *requestMetrics
 	bodies   budget
 	answers  budget
-	streams  chan struct{}          // one element for each event stream under way
+	gates    gates
 	document func() ([]byte, error) // of /openapi.json, made when first asked for
 
 	captures   api.JSONDecoder[memory.Capture]
@@ -134,7 +148,7 @@ func New(opt Options) (http.Handler, error) {
 		switches:   api.NewJSONDecoder[memory.SwitchEmbedder](),
 	}
 	s.bodies.max, s.answers.max = opt.MaxBodies, opt.MaxAnswers
-	s.streams = make(chan struct{}, opt.MaxStreams)
+	s.gates = newGates(&opt)
 	var err error
 	if s.guard, err = newGuard(opt.ListenAddr, opt.AllowedHosts, opt.AllowedOrigins); err != nil {
 		return nil, err

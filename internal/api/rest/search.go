@@ -30,12 +30,11 @@ func (s *server) search(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	acc := memory.Access{Namespace: r.PathValue("ns"), As: req.As, AtLeast: req.AtLeast, Consistency: req.Consistency}
-	resp, err := s.Reader.Search(r.Context(), acc, req)
-	if err != nil {
-		return err
-	}
-	if resp.Results == nil {
-		resp.Results = []memory.Hit{}
-	}
-	return s.writeJSON(w, http.StatusOK, resp)
+	return answerRead(w, r, s.gates.searches, func() (memory.SearchResponse, error) {
+		resp, err := s.Reader.Search(r.Context(), acc, req)
+		if resp.Results == nil {
+			resp.Results = []memory.Hit{}
+		}
+		return resp, err
+	})
 }

@@ -123,13 +123,11 @@ func (s *server) followEvents(w http.ResponseWriter, r *http.Request) error {
 	if last := r.Header.Get("Last-Event-ID"); last != "" {
 		from = last
 	}
-	select {
-	case s.streams <- struct{}{}:
-		defer func() { <-s.streams }()
-	default:
-		return memory.Errorf(memory.CodeOverloaded, "%d event streams are open, which is all that this node serves", cap(s.streams)).
-			WithHint("close some, or read in turns with ?follow=false")
+	leave, err := s.gates.streams.enter(r.Context())
+	if err != nil {
+		return err
 	}
+	defer leave()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(s.Draining, cancel)()
