@@ -41,17 +41,13 @@ type birth struct {
 	row    projections.Doc
 }
 
-// births visits the living records of a partition that were created before a
-// reference (zero: all), newest first.
-func (r *Reader) births(p *views.Partition, before projections.Ref, allow *views.DocSet, visit func(birth) bool) error {
-	below := p.NextDoc
-	if before != (projections.Ref{}) {
-		var err error
-		if below, err = r.firstDocFrom(p, before); err != nil {
-			return err
-		}
-	}
+// births visits the living records of a partition whose first version is among the
+// documents from low to below (exclusive), newest first.
+func (r *Reader) births(ctx context.Context, p *views.Partition, low, below uint32, allow *views.DocSet, visit func(birth) bool) error {
 	return r.view.State.Docs(p.ID, below, func(doc uint32, d projections.Doc) (bool, error) {
+		if doc < low || ctx.Err() != nil {
+			return false, ctx.Err()
+		}
 		if d.Version != 1 {
 			return true, nil
 		}
@@ -126,6 +122,9 @@ func (r *Reader) list(ctx context.Context, req memory.ListRequest) (memory.Recor
 	slices.SortFunc(found, func(a, b birth) int { return compareRef(b.at, a.at) })
 	size := 0
 	for i, b := range found {
+		if err := ctx.Err(); err != nil {
+			return out, err
+		}
 		if len(out.Records) == limit || size >= maxAnswer || b.at.Before(cut) {
 			out.Cursor = encodeCursor(found[i-1].at)
 			break
@@ -140,7 +139,7 @@ func (r *Reader) list(ctx context.Context, req memory.ListRequest) (memory.Recor
 		size += answerBytes(&rec)
 		out.Records = append(out.Records, rec)
 	}
-	return out, ctx.Err()
+	return out, nil
 }
 
 // page finds, unordered, the records of the next page and a few more. Where a
@@ -158,11 +157,16 @@ func (r *Reader) page(ctx context.Context, req *memory.ListRequest, limit int, b
 		if allow != nil && allow.Len() == 0 {
 			continue
 		}
-		n := 0
-		if err := r.births(&parts[i], before, allow, func(b birth) bool {
+		n, below := 0, parts[i].NextDoc
+		if before != (projections.Ref{}) {
+			if below, err = r.firstDocFrom(&parts[i], before); err != nil {
+				return nil, cut, err
+			}
+		}
+		if err := r.births(ctx, &parts[i], 0, below, allow, func(b birth) bool {
 			found = append(found, b)
 			n++
-			return n <= limit && ctx.Err() == nil
+			return n <= limit
 		}); err != nil {
 			return nil, cut, err
 		}
@@ -170,7 +174,7 @@ func (r *Reader) page(ctx context.Context, req *memory.ListRequest, limit int, b
 			cut = found[last].at
 		}
 	}
-	return found, cut, ctx.Err()
+	return found, cut, nil
 }
 
 func compareRef(a, b projections.Ref) int {
@@ -186,18 +190,13 @@ func compareRef(a, b projections.Ref) int {
 // Export gives every living record that the reader may see, oldest first by
 // creation, in a form that can be imported. An error of yield ends it.
 func (r *Reader) Export(ctx context.Context, yield func(memory.ExportLine) error) error {
-	var all []birth
-	for i := range r.view.Partitions {
-		if err := r.births(&r.view.Partitions[i], projections.Ref{}, nil, func(b birth) bool {
-			all = append(all, b)
-			return ctx.Err() == nil
-		}); err != nil {
-			return views.Failed("export", err)
-		}
+	sources := make([]oldestFirst, len(r.view.Partitions))
+	for i := range sources {
+		sources[i] = oldestFirst{r: r, part: &r.view.Partitions[i]}
 	}
-	slices.SortFunc(all, func(a, b birth) int { return compareRef(a.at, b.at) })
-	for _, b := range all {
-		if err := ctx.Err(); err != nil {
+	for {
+		b, ok, err := takeOldest(ctx, sources)
+		if err != nil || !ok {
 			return views.Failed("export", err)
 		}
 		env, c, err := r.view.Event(b.row.At)
@@ -212,7 +211,53 @@ func (r *Reader) Export(ctx context.Context, yield func(memory.ExportLine) error
 			return err
 		}
 	}
-	return views.Failed("export", ctx.Err())
+}
+
+// exportBatch is how many documents of a partition an export looks at before it
+// gives their records.
+const exportBatch = 256
+
+// oldestFirst gives the living records of a partition by creation. It holds those of
+// one batch.
+type oldestFirst struct {
+	r     *Reader
+	part  *views.Partition
+	next  uint32  // from this document on nothing has been looked at
+	found []birth // still to be given, newest first
+}
+
+// fill makes sure that a record is found, unless there is none any more.
+func (o *oldestFirst) fill(ctx context.Context) error {
+	for len(o.found) == 0 && o.next < o.part.NextDoc {
+		low := o.next
+		o.next += min(exportBatch, o.part.NextDoc-low)
+		if err := o.r.births(ctx, o.part, low, o.next, nil, func(b birth) bool {
+			o.found = append(o.found, b)
+			return true
+		}); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// takeOldest takes the record that was created first; there is none at the end.
+func takeOldest(ctx context.Context, sources []oldestFirst) (b birth, ok bool, err error) {
+	var from *oldestFirst
+	for i := range sources {
+		if err := sources[i].fill(ctx); err != nil {
+			return b, false, err
+		}
+		last := len(sources[i].found) - 1
+		if last >= 0 && (from == nil || sources[i].found[last].at.Before(b.at)) {
+			from, b = &sources[i], sources[i].found[last]
+		}
+	}
+	if from == nil {
+		return b, false, nil
+	}
+	from.found = from.found[:len(from.found)-1]
+	return b, true, nil
 }
 
 // captureOf gives back the capture that made a version, as it was given: sent
