@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -20,7 +21,8 @@ type FS struct {
 	// under it is written, and alone while the key changes: else a header under
 	// the former key could appear behind a Rewrap that has passed there.
 	sealing sync.RWMutex
-	rewrap  sync.Mutex // one Rewrap at a time
+	rewrap  sync.Mutex   // one Rewrap at a time
+	moves   atomic.Int64 // files that were put elsewhere: a Rewrap may have been there already
 }
 
 var _ vfs.FS = (*FS)(nil)
@@ -86,6 +88,18 @@ func (f *FS) opened(name string, base vfs.File, err error) (vfs.File, error) {
 		return nil, errors.Join(err, base.Close())
 	}
 	return e, nil
+}
+
+// Rename implements vfs.FS.
+func (f *FS) Rename(oldname, newname string) error {
+	defer f.moves.Add(1)
+	return f.FS.Rename(oldname, newname)
+}
+
+// Link implements vfs.FS.
+func (f *FS) Link(oldname, newname string) error {
+	defer f.moves.Add(1)
+	return f.FS.Link(oldname, newname)
 }
 
 // Stat implements vfs.FS.

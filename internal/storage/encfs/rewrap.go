@@ -40,18 +40,18 @@ func (f *FS) Rewrap(dirs ...string) (Rewrapped, error) {
 	for done.Passes < maxPasses {
 		done.Passes++
 		done.Unreadable = nil
-		before := done.Files
+		before, moves := done.Files, f.moves.Load()
 		for _, dir := range dirs {
 			if err := f.rewrapPath(dir, &done); err != nil {
 				return done, fmt.Errorf("rewrap %s: %w", dir, err)
 			}
 		}
-		if done.Files == before {
+		if done.Files == before && f.moves.Load() == moves {
 			slices.Sort(done.Unreadable)
 			return done, nil
 		}
 	}
-	return done, fmt.Errorf("rewrap: headers under former keys still appear after %d passes", maxPasses)
+	return done, fmt.Errorf("rewrap: headers under former keys may still appear after %d passes", maxPasses)
 }
 
 func (f *FS) rewrapPath(path string, done *Rewrapped) error {

@@ -64,6 +64,67 @@ func TestRewrap(t *testing.T) {
 	}
 }
 
+// TestHalfChangedHeaderKeptTheFormerKey: a crash between the two slots of a header
+// leaves one of the current key and one of the former. The next pass took such a
+// header for done, and whoever had the destroyed key opened the file by its other
+// slot.
+func TestHalfChangedHeaderKeptTheFormerKey(t *testing.T) {
+	for at := range 2 {
+		base, keys := vfs.NewMem(), newRing()
+		e := New(base, keys)
+		ok(t, e.MkdirAll("d", 0o700))
+		put(t, e, "d/a", "a")
+		thief := newRing()
+		thief.last, thief.keys[1] = 1, keys.keys[1]
+		old := tree(t, base, "d")["d/a"][:slotSize]
+		change(t, e, keys, "d")
+		overwrite(t, base, "d/a", int64(at)*slotSize, old)
+		is(t, e, "d/a", "a")
+		is(t, New(base, thief), "d/a", "a")
+		done, err := e.Rewrap("d")
+		ok(t, err)
+		if done.Files != 1 {
+			t.Errorf("slot %d is of the former key: %+v", at, done)
+		}
+		is(t, e, "d/a", "a")
+		if _, err := New(base, thief).Open("d/a"); !errors.Is(err, storage.ErrMissingKey) {
+			t.Errorf("slot %d is of the former key, which opens the file: %v", at, err)
+		}
+	}
+}
+
+// TestFileThatMovedDuringARewrapWasLost: a file that is renamed, or linked, to where
+// a pass has been keeps its header. Once the former keys were destroyed nothing
+// opened it.
+func TestFileThatMovedDuringARewrapWasLost(t *testing.T) {
+	for _, others := range []int{0, 3} { // files that change in the same pass
+		mem, keys := vfs.NewMem(), newRing()
+		var move func() error
+		inject := errorfs.InjectorFunc(func(op errorfs.Op) (err error) {
+			if f := move; f != nil && op.Kind == errorfs.OpList && op.Path == "d/late" {
+				move = nil
+				err = f()
+			}
+			return err
+		})
+		e := New(errorfs.Wrap(mem, inject), keys)
+		ok(t, errors.Join(e.MkdirAll("d/early", 0o700), e.MkdirAll("d/late", 0o700)))
+		put(t, e, "d/late/a", "a")
+		for i := range others {
+			put(t, e, fmt.Sprint("d/early/", i), "other")
+		}
+		ok(t, e.SwitchKey(keys.rotate))
+		move = func() error { return e.Rename("d/late/a", "d/early/a") }
+		_, err := e.Rewrap("d")
+		ok(t, err)
+		if move != nil {
+			t.Fatal("nothing was moved")
+		}
+		keys.destroyBefore(keys.last)
+		is(t, e, "d/early/a", "a")
+	}
+}
+
 // Opening and closing LOCK would drop the lock that the process holds on it.
 func TestRewrapLeavesTheLockAlone(t *testing.T) {
 	dir := t.TempDir()
