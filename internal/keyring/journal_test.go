@@ -64,6 +64,28 @@ func TestBothCopiesDamaged(t *testing.T) {
 	wantErr(t, err, ErrDamaged) // damaged and missing is not a first start
 }
 
+// TestKeysOfTwoProgramsOverwroteEachOther: a second program that had opened the same
+// keys, say with a copied lock file, wrote its record over another one's that was
+// acknowledged.
+func TestKeysOfTwoProgramsOverwroteEachOther(t *testing.T) {
+	c, _ := filled(t)
+	a, b := mustOpen(t, c.opt(2)), mustOpen(t, c.opt(3))
+	ids, _, err := a.EnsureSubjects(nsA, []string{"bob"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := c.get(c.path(primaryName))
+	if _, _, err := b.EnsureSubjects(nsA, []string{"eve"}); err == nil {
+		t.Error("the second program wrote behind what it had read")
+	}
+	for _, name := range []string{primaryName, secondaryName} {
+		if !bytes.Equal(c.get(c.path(name)), before) {
+			t.Errorf("%s was changed", name)
+		}
+	}
+	must[*DataKey](t)(mustOpen(t, c.opt(4)).KeyByID(ids[0]))
+}
+
 // A damage in each copy, in different records, costs nothing.
 func TestCopiesHealEachOtherRecordByRecord(t *testing.T) {
 	c, id := filled(t)

@@ -1,9 +1,15 @@
 package projections
 
 import (
+	"context"
 	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
 
 	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/sstable"
 
 	"mneme/internal/events"
 	"mneme/internal/index/text"
@@ -228,4 +234,96 @@ func ApplyCounting(s *State, r *Range) (written, published int, err error) {
 	published = len(t.directory.entries.now) + len(t.directory.names.now) + len(t.facts.sums.now) + len(t.home.homes.now) +
 		len(t.partitions.named.now) + len(t.partitions.list.now) + len(t.vectors.spaces.now)
 	return int(t.b.Count()), published, err
+}
+
+// ErasePath takes the path of a record's newest version out of its head. Where that
+// version does not live, nothing else is written.
+func ErasePath(s *State, ns, record events.ID) error {
+	g, t := s.begin()
+	defer t.b.Close()
+	raw, err := t.get(headKey(ns, record))
+	if err != nil {
+		return err
+	}
+	h, err := decodeHead(raw)
+	if err != nil {
+		return err
+	}
+	v := &version{part: &Partition{ID: h.Partition, Namespace: ns}, doc: h.Doc, record: record}
+	if err := t.records.erase(v); err != nil {
+		return err
+	}
+	return s.commit(g, t)
+}
+
+// WriteAnew writes all rows that begin with prefix as they are, and nothing else, as
+// an erasure writes what several versions share.
+func WriteAnew(s *State, prefix ...byte) error {
+	v := s.View()
+	defer v.Close()
+	b := s.gen.db.NewBatch()
+	defer b.Close()
+	if err := eachRow(v.snap, prefix, func(key, value []byte) error { return b.Set(key, value, nil) }); err != nil {
+		return err
+	}
+	return s.gen.db.Commit(b, false)
+}
+
+// PartTables makes tables end before the rows of the text index: a row between them
+// and the bitmaps is as long as a table may be.
+func PartTables(s *State) error {
+	long := make([]byte, 9<<20)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(long) // it must not shrink
+	err := s.gen.db.Set([]byte{text.PrefixPostings - 1}, long, nil)
+	return errors.Join(err, s.gen.db.Compact(context.Background(), []byte{0}, []byte{0xff}, false))
+}
+
+// HeadPrefix begins the heads of a namespace's records.
+func HeadPrefix(ns events.ID) []byte { return append([]byte{prefixHead}, ns[:]...) }
+
+// TableRows counts what the tables hold under each key that begins with prefix:
+// also what was overwritten, and deletions.
+func TableRows(s *State, prefix ...byte) (map[string]int, error) {
+	db, dir := s.gen.db, s.opt.FS.PathJoin(s.opt.Dir, s.gen.name)
+	levels, err := db.SSTables()
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]int{}
+	for _, level := range levels {
+		for _, table := range level {
+			err = errors.Join(err, eachTableRow(s, s.opt.FS.PathJoin(dir, fmt.Sprintf("%06d.sst", table.FileNum)), func(key []byte) {
+				if len(key) >= len(prefix) && string(key[:len(prefix)]) == string(prefix) {
+					out[string(key)]++
+				}
+			}))
+		}
+	}
+	return out, err
+}
+
+func eachTableRow(s *State, path string, visit func(key []byte)) error {
+	f, err := s.opt.FS.Open(path)
+	if err != nil {
+		return err
+	}
+	readable, err := sstable.NewSimpleReadable(f)
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	opt := &pebble.Options{Merger: &pebble.Merger{Name: "mneme.merge.1", Merge: pebble.DefaultMerger.Merge}}
+	opt.EnsureDefaults()
+	r, err := sstable.NewReader(context.Background(), readable, opt.MakeReaderOptions())
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	it, err := r.NewIter(sstable.NoTransforms, nil, nil, sstable.AssertNoBlobHandles)
+	if err != nil {
+		return err
+	}
+	for kv := it.First(); kv != nil; kv = it.Next() {
+		visit(kv.K.UserKey)
+	}
+	return it.Close()
 }

@@ -88,6 +88,30 @@ func TestWorkersRunOncePerTerm(t *testing.T) {
 	}
 }
 
+// TestTermEndedBeforeItsWorkers: a term did not wait for workers that take their
+// time to end, so they ran on beside a writer that was given up, and beside those of
+// the next term.
+func TestTermEndedBeforeItsWorkers(t *testing.T) {
+	s := newShelf(t)
+	r := s.open(t.TempDir())
+	r.worker.leaving, r.worker.leave = make(chan struct{}), make(chan struct{})
+	w := r.lead()
+	receive(t, "the worker", r.worker.posted)
+	r.stage.lose()
+	receive(t, "the worker to be asked", r.worker.leaving)
+	select { // the one wait of this test: nothing says that something has not happened
+	case r.stage.changes <- raftfsm.Leadership{Kind: raftfsm.LeaderKnown, Term: r.stage.Term(), LeaderID: "n2"}:
+		t.Error("the term is over and its worker is not")
+	case <-w.Ended():
+		t.Error("the writer was given up under its worker")
+	case <-time.After(100 * time.Millisecond):
+	}
+	close(r.worker.leave)
+	receive(t, "the worker's end", r.worker.relieved)
+	receive(t, "the writer's end", w.Ended())
+	r.worker.leaving = nil
+}
+
 // A term that was lost while its writer opened, say at a log that does not answer,
 // begins no work.
 func TestTermLostWhileItsWriterOpens(t *testing.T) {

@@ -226,6 +226,7 @@ func (v *recorder) hold() (loading, let chan struct{}) {
 type sentry struct {
 	posted, relieved chan uint64 // the writer's term
 	inside           atomic.Int32
+	leaving, leave   chan struct{} // it tells that it was asked to end, and ends when leave is closed, if they are set
 }
 
 func newSentry() *sentry {
@@ -238,6 +239,10 @@ func (s *sentry) Work(ctx context.Context, w *ingest.Writer) {
 	}
 	s.posted <- w.Term()
 	<-ctx.Done()
+	if s.leaving != nil {
+		s.leaving <- struct{}{}
+		<-s.leave
+	}
 	s.relieved <- w.Term()
 	s.inside.Add(-1)
 }

@@ -128,6 +128,31 @@ func putBack(t testing.TB, dir, older string) {
 	}
 }
 
+// TestOlderCopyOfANodeWroteInTermsOfThePast: a node whose state and Raft log are an
+// older copy led in terms that the log had seen already, so every writer met frames
+// of a later term and gave up, for as many elections as were missing.
+func TestOlderCopyOfANodeWroteInTermsOfThePast(t *testing.T) {
+	s, dir := newShelf(t), t.TempDir()
+	r := s.open(dir)
+	r.stage.term.Add(^uint64(0)) // the writer's term has to be Raft's
+	r.lead()
+	r.namespace("team")
+	r.mustCapture("before the copy")
+	at := r.State().Cursor()
+	r.close()
+	const later = 50
+	if err := s.stream.Append(t.Context(), s.foreign(at, later), at.Seq); err != nil {
+		t.Fatal(err)
+	}
+	r = s.open(dir)
+	if term := r.stage.Group.Term(); term <= later {
+		t.Errorf("the group is in term %d, the log has frames of %d", term, later)
+	}
+	r.lead()
+	r.mustCapture("behind what the copy did not know")
+	s.sameAsLog(r.State())
+}
+
 // A rebuilt state was compared outside the lock: what was applied between the
 // comparison and the swap was lost.
 func TestRebuildWhileTheReplicaApplies(t *testing.T) {

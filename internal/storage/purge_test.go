@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // Rows that were deleted stayed in the tables below the deletion, also in those
@@ -157,5 +159,43 @@ func TestOneDeletionInTheLowestLevelLeaves(t *testing.T) {
 	}
 	if left, _, err := d.deletions(0, []byte{0}, []byte{0xff}); err != nil || len(left) > 0 {
 		t.Errorf("deletions are left in %q, %v", left, err)
+	}
+}
+
+// TestFormerManifestCameBackWithTheLights: a manifest names the first and the last
+// key of every table, and a power cut brought the one back that had been removed.
+func TestFormerManifestCameBackWithTheLights(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	d, err := Open(Options{Dir: "state", FS: mem, ReserveBytes: -1})
+	if err == nil {
+		err = errors.Join(d.Set([]byte("a"), nil, nil), d.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d, err = Open(Options{Dir: "state", FS: mem, ReserveBytes: -1}); err != nil { // it begins a manifest
+		t.Fatal(err)
+	}
+	defer d.Close()
+	manifests := func(fs vfs.FS) (n int) {
+		names, err := fs.List("state")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if strings.HasPrefix(name, "MANIFEST-") {
+				n++
+			}
+		}
+		return n
+	}
+	if n := manifests(mem); n != 2 {
+		t.Fatalf("%d manifests, there is none to remove", n)
+	}
+	if err := d.DropFormerManifests(); err != nil {
+		t.Fatal(err)
+	}
+	if n := manifests(mem.CrashClone(vfs.CrashCloneCfg{})); n != 1 {
+		t.Errorf("after a power cut there are %d manifests", n)
 	}
 }
