@@ -28,6 +28,8 @@ func TestConnectionTooManyIsToldSo(t *testing.T) {
 			accepted <- c
 		}
 	}()
+	t.Cleanup(func() { _ = inner.Close() })
+	const answered = 10 * time.Second // what takes longer hangs
 	dial := func() net.Conn {
 		t.Helper()
 		c, err := net.Dial("tcp", inner.Addr().String())
@@ -35,23 +37,37 @@ func TestConnectionTooManyIsToldSo(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = c.Close() })
-		_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+		_ = c.SetDeadline(time.Now().Add(answered))
 		return c
 	}
-	dial()
-	first := <-accepted
-	dial()
-	second := <-accepted
-	if answer, err := io.ReadAll(dial()); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 503") || !strings.Contains(string(answer), `"hint"`) {
-		t.Errorf("%q %v", answer, err)
+	served := func() net.Conn {
+		t.Helper()
+		dial()
+		select {
+		case c := <-accepted:
+			t.Cleanup(func() { _ = c.Close() })
+			return c
+		case <-time.After(answered):
+			t.Fatalf("a connection for which there is a place was not accepted within %s", answered)
+			return nil
+		}
+	}
+	refused := func() string {
+		t.Helper()
+		answer, err := io.ReadAll(dial())
+		if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 503") {
+			t.Fatalf("a connection too many was not told so within %s: %q %v", answered, answer, err)
+		}
+		return string(answer)
+	}
+	first, second := served(), served()
+	if answer := refused(); !strings.Contains(answer, `"hint"`) {
+		t.Errorf("%q", answer)
 	}
 	_ = first.Close()
 	_ = first.Close() // a second time gives no second place
-	dial()
-	third := <-accepted
-	if answer, err := io.ReadAll(dial()); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 503") {
-		t.Errorf("%q %v", answer, err)
-	}
+	third := served()
+	refused()
 	_ = inner.Close()
 	<-done
 	_ = second.Close()

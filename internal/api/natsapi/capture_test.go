@@ -374,6 +374,8 @@ func TestTooMuchIsRefusedAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, change)
 			gate, entered := make(chan struct{}), make(chan struct{}, 16)
+			open := sync.OnceFunc(func() { close(gate) })
+			t.Cleanup(open) // else the server waits for what it has taken
 			b.f.onCapture(func(_ context.Context, _ string, items []memory.Capture) (memory.CaptureResponse, error) {
 				entered <- struct{}{}
 				<-gate
@@ -383,12 +385,16 @@ func TestTooMuchIsRefusedAtOnce(t *testing.T) {
 			receive(t, entered)
 			must(t, b.agent.Publish(subject, []byte("12345"))) // waits
 			must(t, b.agent.Flush())
+			answer, err := b.agent.Request(subject, []byte("12345"), 5*time.Second)
+			if err != nil {
+				t.Fatalf("one too many was not refused at once, while nothing else is answered: %v", err)
+			}
 			var got pubError
-			must(t, json.Unmarshal(b.ask(t, subject, "12345").Data, &got))
+			must(t, json.Unmarshal(answer.Data, &got))
 			if got.Error.Code != 429 || got.Problem.Code != memory.CodeOverloaded {
 				t.Errorf("%+v", got)
 			}
-			close(gate)
+			open()
 			receive(t, entered)
 			if answer := b.ask(t, subject, "12345"); !strings.Contains(string(answer.Data), "created") {
 				t.Errorf("afterwards: %s", answer.Data)
