@@ -20,7 +20,7 @@ func (d *doctor) Ready() (bool, []memory.Check) {
 	ok := d.n.ready.Load() && !d.n.draining.Load()
 	checks := []memory.Check{check("node", ok, "serving", "starting or shutting down", "")}
 	halted := d.n.replica.Group().Halted()
-	checks = append(checks, check("shard 0", halted == nil, "applying", fmt.Sprint(halted), "see the node's log"))
+	checks = append(checks, check("shard 0", halted == nil, "applying", fmt.Sprint(halted), haltHint(halted)))
 	if found := d.n.replica.Diverged(); found != nil {
 		checks = append(checks, memory.Check{Name: "log", State: "warn", Detail: found.Error() + "; writes are stopped, reads are up", Hint: found.Hint})
 	} else {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"mneme/internal/storage"
 	"mneme/memory"
 )
 
@@ -60,7 +61,15 @@ func (n *Node) refuse() *memory.Error {
 			free>>20, n.dir.path, n.space.reserve>>20).WithHint("free some space; reads go on, nothing is lost")
 	}
 	if err := n.replica.Group().Halted(); err != nil {
-		return memory.Errorf(memory.CodeUnavailable, "the shard has stopped: %v", err).WithHint("see the node's log; memctl doctor")
+		return memory.Errorf(memory.CodeUnavailable, "the shard has stopped: %v", err).WithHint("%s", haltHint(err))
 	}
 	return n.nats.Fault()
+}
+
+// haltHint says what helps a shard that has stopped applying.
+func haltHint(halted error) string {
+	if storage.IsNoSpace(halted) {
+		return "free some space and restart the node; nothing is lost"
+	}
+	return "see the node's log; memctl doctor"
 }

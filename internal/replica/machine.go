@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
+	"time"
 
 	"mneme/internal/projections"
 	"mneme/internal/raftfsm"
+	"mneme/internal/storage"
 )
 
 // machine drives a shard's state for Raft. Its mutex keeps Raft's calls and
@@ -16,6 +19,12 @@ type machine struct {
 	mu       sync.Mutex
 	state    *projections.State
 	replaced func() // is told that Raft replaced the state; it must not wait
+	log      *slog.Logger
+	closing  chan struct{} // closed before the group is
+}
+
+func newMachine(state *projections.State, replaced func(), log *slog.Logger) *machine {
+	return &machine{state: state, replaced: replaced, log: log, closing: make(chan struct{})}
 }
 
 var _ raftfsm.Machine = (*machine)(nil)
@@ -27,11 +36,38 @@ func (m *machine) Apply(entries []raftfsm.Entry) ([]any, error) {
 	for i, e := range entries {
 		commands[i] = projections.Command{Index: e.Index, Term: e.Term, Data: e.Data}
 	}
-	results, err := m.state.Apply(commands)
+	results, err := m.applyWithRoom(commands)
 	if at := (*projections.CommandError)(nil); errors.As(err, &at) {
 		return nil, &raftfsm.ApplyError{Index: at.Index, Err: at.Err}
 	}
 	return results, err
+}
+
+// fullPause is how long a replica waits for room before it tries again.
+const fullPause = 200 * time.Millisecond
+
+// applyWithRoom applies commands, and waits while the disk has no room for them: a
+// group that halted would stay so when there is room again. Nothing was changed by
+// what was refused, and what is agreed on has to be applied some time. It gives up
+// where the store itself has stopped, and when the replica is closed.
+func (m *machine) applyWithRoom(commands []projections.Command) ([]any, error) {
+	for told := false; ; told = true {
+		results, err := m.state.Apply(commands)
+		if !storage.IsNoSpace(err) || errors.Is(err, storage.ErrHalted) {
+			if told && err == nil {
+				m.log.Info("there is room again: the state goes on")
+			}
+			return results, err
+		}
+		if !told {
+			m.log.Error("what was agreed on cannot be applied to the state until there is room on the disk", "err", err)
+		}
+		select {
+		case <-time.After(fullPause):
+		case <-m.closing:
+			return nil, err
+		}
+	}
 }
 
 func (m *machine) AppliedIndex() (index, term uint64) { return m.state.AppliedIndex() }

@@ -38,7 +38,7 @@ func Open(ctx context.Context, opt Options) (*Replica, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Replica{opt: opt, state: state, views: views, machine: &machine{state: state, replaced: views.stateReplaced}}
+	r := &Replica{opt: opt, state: state, views: views, machine: newMachine(state, views.stateReplaced, opt.Logger)}
 	if r.group, err = r.openGroup(ctx); err != nil {
 		return nil, fmt.Errorf("raft: %w", errors.Join(err, state.Close()))
 	}
@@ -134,8 +134,10 @@ func (r *Replica) Stop(ctx context.Context) {
 	r.work.Wait()
 }
 
-// Close closes group and state. Views of the state must be closed before.
+// Close closes group and state. Views of the state must be closed before. It may be
+// called once.
 func (r *Replica) Close() error {
+	close(r.machine.closing) // what waits for room is left to the next start
 	r.Stop(context.Background())
 	return errors.Join(r.group.Close(), r.state.Close())
 }
