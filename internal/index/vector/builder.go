@@ -24,6 +24,9 @@ func (s *Set) kickLocked() {
 	if s.busy || s.closed || !s.workDue() {
 		return
 	}
+	if s.ctx == nil {
+		s.ctx, s.cancel = context.WithCancel(context.Background())
+	}
 	s.busy = true
 	s.idle = make(chan struct{})
 	s.builder.Add(1)
@@ -86,12 +89,12 @@ func compactionDue(gen *generation) bool {
 
 // insertDue reports whether the graph lacks vectors that it should have.
 func (s *Set) insertDue(gen *generation) bool {
-	if gen.graph == nil || gen.asked.Load() == broken {
+	if s.opt.Engine == EngineExact || gen.asked.Load() == broken {
 		return false
 	}
 	n := gen.store.n.Load()
 	live := int(n) - int(gen.store.killed.Load())
-	return live >= s.opt.ExactBelow && gen.graph.inserted() < n
+	return live >= s.opt.ExactBelow && gen.inserted() < n
 }
 
 // insertSome moves a few vectors of the tail into the graph.
@@ -99,6 +102,12 @@ func (s *Set) insertSome() {
 	s.buildMu.Lock()
 	defer s.buildMu.Unlock()
 	gen := s.gen.Load() // Load may have replaced it
+	if gen.graph == nil {
+		s.mu.Lock() // writers have taken the store of a generation under it
+		gen = s.withGraph(gen)
+		s.gen.Store(gen)
+		s.mu.Unlock()
+	}
 	if !gen.graph.insert(insertBatch) {
 		s.breakGraph(gen)
 	}
@@ -119,6 +128,7 @@ func (s *Set) compact(old *generation) {
 			if s.ctx.Err() != nil {
 				return
 			}
+			fresh = s.withGraph(fresh)
 			if !fresh.graph.insert(insertBatch) {
 				s.breakGraph(fresh)
 			} else if s.guardDue(fresh) {

@@ -80,8 +80,8 @@ func (s *Set) breakGraph(gen *generation) {
 // a scan over the same slots. A hit counts if its score is in the scan's top,
 // so that equal vectors do not count against the graph. False: interrupted.
 func (s *Set) measureRecall(ctx context.Context, gen *generation, inserted uint32) (float64, bool) {
-	sc := s.scratch.Get().(*scratch)
-	defer s.putScratch(sc)
+	sc := takeScratch(padded(s.dim))
+	defer sc.giveBack()
 	sc.view = gen.store.view()
 	view := &sc.view
 	found, wanted := 0, 0

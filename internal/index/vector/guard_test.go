@@ -99,7 +99,7 @@ func TestGuardWatchesOwnGraphToo(t *testing.T) {
 			data := newClustered(23, 16, 30, 0.8)
 			s := mustSet(t, 16, Options{ExactBelow: 500, Logger: log, Params: Params{M: 8, EfConstruction: 40}})
 			gen := s.gen.Load()
-			fault.graph = gen.graph
+			fault.graph = s.withGraph(gen).graph
 			gen.graph = fault
 			vs := data.take(1000)
 			fill(t, s, 0, vs)
@@ -130,7 +130,7 @@ func TestGuardWatchesOwnGraphToo(t *testing.T) {
 func TestGuardLooksAgain(t *testing.T) {
 	data := newClustered(24, 16, 30, 0.8)
 	s := mustSet(t, 16, Options{ExactBelow: 300, Params: Params{M: 8, EfConstruction: 40}})
-	fault := &faulty{graph: s.gen.Load().graph}
+	fault := &faulty{graph: s.withGraph(s.gen.Load()).graph}
 	s.gen.Load().graph = fault
 	fill(t, s, 0, data.take(800))
 	mustWait(t, s)

@@ -30,7 +30,7 @@ func (s *Set) Load(r io.Reader) error {
 		return fmt.Errorf("load graph: %w", ErrClosed)
 	}
 	old := s.gen.Load()
-	if old.graph.inserted() >= uint32(len(ids)) {
+	if old.inserted() >= uint32(len(ids)) {
 		return nil // the builder was faster
 	}
 	st, err := adopt(old.store, ids)

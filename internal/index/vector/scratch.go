@@ -1,6 +1,9 @@
 package vector
 
-import "math"
+import (
+	"math"
+	"sync"
+)
 
 // A key is a candidate in one number: its score turned so that smaller is
 // better, then its slot, then a bit for "its links were followed". Ascending
@@ -175,10 +178,23 @@ func (sc *scratch) setRow(view *storeView, slot uint32) {
 	sc.scale, sc.hasFine = view.scale(slot), false
 }
 
-// release drops references so that a pooled scratch keeps nothing alive.
-func (sc *scratch) release() {
+// scratches are those that no search uses, of all sets: there may be many sets, and
+// as a rule all have one dimension.
+var scratches sync.Pool
+
+// takeScratch returns a scratch for rows of stride bytes. Give it back.
+func takeScratch(stride int) *scratch {
+	if sc, ok := scratches.Get().(*scratch); ok && len(sc.query) == stride {
+		return sc
+	}
+	return newScratch(stride)
+}
+
+// giveBack drops references, so that a pooled scratch keeps nothing alive.
+func (sc *scratch) giveBack() {
 	sc.view, sc.floats = storeView{}, nil
 	sc.scan.release()
+	scratches.Put(sc)
 }
 
 // nextEpoch forgets all marks and makes room for n slots.

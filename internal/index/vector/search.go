@@ -45,8 +45,8 @@ func (s *Set) Search(ctx context.Context, q []float32, k int, f Filter) ([]Hit, 
 		return nil, nil
 	}
 	k = min(k, maxSlots)
-	sc := s.scratch.Get().(*scratch)
-	defer s.putScratch(sc)
+	sc := takeScratch(padded(s.dim))
+	defer sc.giveBack()
 	exact := s.asksExact()
 	sc.setQuery(q, !exact)
 	if err := s.find(ctx, sc, k, wanted(sc, k, exact), f); err != nil {
@@ -60,11 +60,6 @@ func (s *Set) Search(ctx context.Context, q []float32, k int, f Filter) ([]Hit, 
 		hits[i] = Hit{ID: sc.view.id(keySlot(k)), Score: keyScore(k)}
 	}
 	return hits, nil
-}
-
-func (s *Set) putScratch(sc *scratch) {
-	sc.release()
-	s.scratch.Put(sc)
 }
 
 // find leaves in sc.best, with slots of sc.view, the candidates for the answer:

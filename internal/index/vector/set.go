@@ -16,8 +16,7 @@ type Set struct {
 	dim  int
 	kern kernel
 
-	gen     atomic.Pointer[generation]
-	scratch sync.Pool
+	gen atomic.Pointer[generation]
 	// rounded says that some vectors came as floats: Options.Exact is asked.
 	rounded atomic.Bool
 
@@ -29,7 +28,7 @@ type Set struct {
 
 	// buildMu is held while the current graph changes. Order: buildMu, mu.
 	buildMu sync.Mutex
-	ctx     context.Context // the builder's, ended by Close
+	ctx     context.Context // the builder's, ended by Close; nil before it first runs
 	cancel  context.CancelFunc
 	builder sync.WaitGroup
 }
@@ -38,7 +37,7 @@ type Set struct {
 // tombstones or to take a loaded graph; searches under way stay with the old.
 type generation struct {
 	store *store
-	graph graph // nil for the exact engine
+	graph graph // nil for the exact engine, and before a set is large enough for one
 
 	// What the recall guard found, and how large the graph then was.
 	guarded atomic.Uint32 // guardNone, guardOK, guardTripped
@@ -80,17 +79,14 @@ func NewSet(dim int, opt Options) (*Set, error) {
 		return nil, fmt.Errorf("new set: %w", err)
 	}
 	s.gen.Store(gen)
-	s.scratch.New = func() any { return newScratch(padded(dim)) }
-	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s, nil
 }
 
+// newGeneration returns an empty store. EngineMneme gives it a graph once it is
+// large enough: there may be a set for each agent, and most of them stay small.
 func (s *Set) newGeneration() (*generation, error) {
 	gen := &generation{store: newStore(s.dim)}
-	switch s.opt.Engine {
-	case EngineMneme:
-		gen.graph = newHNSW(s.opt.Params, s.opt.BuildWorkers, &s.kern, gen.store)
-	case EngineCoder:
+	if s.opt.Engine == EngineCoder {
 		g, err := newCoder(s.opt.Params, &s.kern, gen.store)
 		if err != nil {
 			return nil, err
@@ -98,6 +94,14 @@ func (s *Set) newGeneration() (*generation, error) {
 		gen.graph = g
 	}
 	return gen, nil
+}
+
+// withGraph returns gen if it has a graph, or else the same store with one.
+func (s *Set) withGraph(gen *generation) *generation {
+	if gen.graph != nil {
+		return gen
+	}
+	return &generation{store: gen.store, graph: newHNSW(s.opt.Params, s.opt.BuildWorkers, &s.kern, gen.store)}
 }
 
 // inserted is the number of slots in the generation's graph.
@@ -223,11 +227,11 @@ func (s *Set) Stats() Stats {
 		Bytes:      gen.store.bytes(),
 	}
 	st.BytesPerVector = gen.store.bytesPerVector()
+	if s.opt.Engine != EngineExact && (inserted > 0 || st.Live >= s.opt.ExactBelow) {
+		st.Tail = int(view.n - inserted)
+	}
 	if gen.graph != nil {
 		st.Bytes += gen.graph.bytes()
-		if inserted > 0 || st.Live >= s.opt.ExactBelow {
-			st.Tail = int(view.n - inserted)
-		}
 		if s.graphAnswers(gen, inserted, st.Live) {
 			st.Engine = s.opt.Engine
 		}
@@ -242,7 +246,9 @@ func (s *Set) Stats() Stats {
 func (s *Set) Close() error {
 	s.mu.Lock()
 	s.closed = true
-	s.cancel()
+	if s.cancel != nil {
+		s.cancel()
+	}
 	s.mu.Unlock()
 	s.builder.Wait()
 	return nil

@@ -12,8 +12,8 @@ type element interface {
 
 // slab is a growing array of rows of equal length, in chunks which never move
 // once they are full. One goroutine at a time may grow it; readers take a view
-// and keep it. The first chunk starts small and doubles by copying, so that a
-// small set stays small: a row in an older copy is as good as in the newer one
+// and keep it. The first chunk starts with one row and doubles by copying, so that
+// a small set stays small: a row in an older copy is as good as in the newer one
 // if rows are immutable or, as with links, stale values do no harm.
 type slab[T element] struct {
 	rowLen int
@@ -28,7 +28,6 @@ type slabTable struct {
 
 const (
 	chunkBytes    = 4 << 20
-	firstRows     = 64
 	cacheLine     = 64
 	chunkShiftMax = 20
 	// hugeFrom is the size of chunks that may lie in large pages.
@@ -46,10 +45,14 @@ func newSlab[T element](rowLen int) *slab[T] {
 	return s
 }
 
-// alignedSlice returns n zeros that start at a cache line.
+// alignedSlice returns n zeros that start at a cache line, unless they are fewer
+// than fill one.
 func alignedSlice[T element](n int) []T {
 	var zero T
 	size := int(unsafe.Sizeof(zero))
+	if n*size < cacheLine {
+		return make([]T, n)
+	}
 	buf := make([]T, n+cacheLine/size)
 	off := int(-uintptr(unsafe.Pointer(unsafe.SliceData(buf)))%cacheLine) / size
 	return buf[off : off+n : off+n]
@@ -64,7 +67,7 @@ func (s *slab[T]) grow(rows int, fill T) {
 	full := 1 << s.shift
 	t := &slabTable{base: append([]unsafe.Pointer(nil), old.base...), rows: old.rows}
 	if len(t.base) <= 1 && t.rows < full {
-		n := min(max(firstRows, nextPow2(rows)), full)
+		n := min(nextPow2(rows), full)
 		chunk := s.newChunk(n, fill)
 		if t.rows > 0 {
 			copy(chunk, unsafe.Slice((*T)(t.base[0]), t.rows*s.rowLen))
