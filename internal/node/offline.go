@@ -43,14 +43,28 @@ func (o Offline) with(ctx context.Context, dir string, f func(c *core) error) er
 }
 
 // openStopped opens the state of a stopped node, to be read only, and the stream
-// that goes with it. For a state that cannot be opened it is the stream from which
+// that goes with it. A kill has left its newest commands in Raft's log alone: they
+// are applied first. For a state that cannot be opened it is the stream from which
 // it can be built again.
 func (c *core) openStopped(ctx context.Context) (state *projections.State, stateErr, err error) {
-	state, stateErr = projections.Open(projections.Options{Dir: c.dir.state(shard0), FS: c.files, Logger: c.cfg.Logger, ReadOnly: true})
+	opt := c.replicaOptions()
+	only := projections.Options{Dir: c.dir.state(shard0), FS: c.files, Logger: c.cfg.Logger, ReadOnly: true}
+	state, stateErr = projections.Open(only)
+	if stateErr == nil && opt.Behind(state.Cursor()) {
+		if err := state.Close(); err != nil {
+			return nil, nil, err
+		}
+		if state, stateErr = projections.Open(opt.StateOptions()); stateErr == nil {
+			err = opt.CatchUp(state)
+		}
+	}
 	if stateErr != nil {
 		return nil, stateErr, streams{c}.Choose(ctx, projections.Cursor{}, nil)
 	}
 	c.onClose("state", func(context.Context) error { return state.Close() })
+	if err != nil {
+		return nil, nil, startError("state", err)
+	}
 	return state, nil, streams{c}.chooseFor(ctx, state)
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // sealedUnderNewKeys runs a node through the making of keys. It returns its folder
-// and, by name, what keys/ held before each making.
+// and, by name, what keys/ held before each making. The folder is that of a killed node.
 func sealedUnderNewKeys(t *testing.T) (dir string, older map[string]string, records []string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -44,6 +44,9 @@ func sealedUnderNewKeys(t *testing.T) (dir string, older map[string]string, reco
 		}
 		n := open(t, quiet(dir))
 		stage.make(n)
+		if i == len(stages)-1 {
+			dir = image(t, dir)
+		}
 		shut(t, n)
 	}
 	return dir, older, records

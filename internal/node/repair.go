@@ -147,6 +147,9 @@ func (o Offline) RepairLog(ctx context.Context, dir string, progress func(done, 
 		}
 		c.state = state
 		c.onClose("state", func(context.Context) error { return state.Close() })
+		if err := opt.CatchUp(state); err != nil {
+			return publicError(startError("state", err))
+		}
 		if err := (streams{c}).chooseFor(ctx, state); err != nil {
 			return publicError(err)
 		}

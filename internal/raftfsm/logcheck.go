@@ -71,6 +71,35 @@ func checkLog(fsys vfs.FS, path string, frames framer, termsOf ...uint64) (*logR
 	return rep, nil
 }
 
+// entriesBehind visits the entries of a sound log behind an index, in order. The
+// caller holds the directory's lock.
+func (r *logReport) entriesBehind(opt Options, index uint64, visit func(*raft.Log) error) error {
+	if r.last <= index {
+		return nil
+	}
+	f, err := opt.dbFS.Open(opt.dbPath())
+	if err != nil {
+		return fmt.Errorf("read raft log: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("read raft log: %w", err)
+	}
+	return guard(func() error {
+		return checkPages(f, info.Size(), func(bucket string, key, value []byte) error {
+			if bucket != "logs" || len(key) != 8 || binary.BigEndian.Uint64(key) <= index {
+				return nil
+			}
+			var l raft.Log
+			if err := errors.Join(decodeLog(value, &l), r.frames.openEntry(&l)); err != nil {
+				return err
+			}
+			return visit(&l)
+		})
+	})
+}
+
 func (r *logReport) visit(bucket string, key, value []byte, termsOf []uint64) error {
 	switch bucket {
 	case "logs":

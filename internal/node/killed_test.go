@@ -1,0 +1,149 @@
+package node
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"mneme/memory"
+)
+
+// killed makes the directory of a node that was killed: the state on disk lacks its
+// newest commands, which are in Raft's log.
+func killed(t *testing.T) (dir string, want memory.ShardStatus) {
+	t.Helper()
+	running := t.TempDir()
+	shut(t, open(t, quiet(running)))
+	n := open(t, quiet(running))
+	for i := range 12 {
+		must(t, n, fmt.Sprint("memory of the harbour, number ", i))
+	}
+	want = shardOf(t, n)
+	dir = image(t, running)
+	shut(t, n)
+	return dir, want
+}
+
+// cutLog takes the last messages off the log of a stopped node.
+func cutLog(t *testing.T, dir string, messages int) {
+	t.Helper()
+	blocks, err := filepath.Glob(filepath.Join(dir, "nats", "jetstream", "*", "streams", "*", "msgs", "*.blk"))
+	if err != nil || len(blocks) != 1 {
+		t.Fatal(blocks, err)
+	}
+	b, err := os.ReadFile(blocks[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var at []int
+	for o := 0; o < len(b); o += int(binary.LittleEndian.Uint32(b[o:]) &^ (1 << 31)) {
+		at = append(at, o)
+	}
+	if err := os.Truncate(blocks[0], int64(at[len(at)-messages])); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Offline doctor, verify and backup compared a log that had lost its end with a state
+// that lacked it too, and said that all is well; a repair wrote less than what was
+// acknowledged and said that it had done.
+func TestWorkOnAKilledNodeKnowsAllThatItApplied(t *testing.T) {
+	dir, want := killed(t)
+	off := Offline{Config: quiet("")}
+	out := t.TempDir()
+	log, keys := filepath.Join(out, "log"), filepath.Join(out, "keys")
+
+	whole := image(t, dir)
+	if r, err := off.Doctor(t.Context(), whole); err != nil || !r.OK {
+		t.Errorf("nothing is lost: %+v, %v", r, err)
+	}
+	if r, err := off.Backup(t.Context(), whole, log, keys, nil); err != nil || r.Position != want.Position {
+		t.Errorf("backup %+v, %v; want %s", r, err, want.Position)
+	}
+	n := open(t, quiet(whole))
+	if got := shardOf(t, n); got.Records != want.Records || got.Log.Diverged != "" {
+		t.Errorf("%d of %d records", got.Records, want.Records)
+	}
+	shut(t, n)
+
+	// Each verb is the first to look at such a node.
+	const lost = 5
+	short := func() string {
+		copied := image(t, dir)
+		cutLog(t, copied, lost)
+		return copied
+	}
+	if r, err := off.Doctor(t.Context(), short()); err != nil || r.OK {
+		t.Errorf("doctor: %+v, %v", r, err)
+	}
+	if r, err := off.VerifyLog(t.Context(), short(), nil); err != nil || r.Shards[0].OK {
+		t.Errorf("verify: %+v, %v", r, err)
+	}
+	if _, err := off.Backup(t.Context(), short(), log, keys, nil); memory.CodeOf(err) != memory.CodeLogDiverged {
+		t.Errorf("backup: %v", err)
+	}
+	for what, damage := range map[string]func(dir string) error{
+		"end lost":  func(string) error { return nil },
+		"log lost":  func(dir string) error { return os.RemoveAll(filepath.Join(dir, "nats")) },
+		"raft lost": func(dir string) error { return os.Remove(filepath.Join(dir, "shards", "0", "raft.db")) },
+	} {
+		e := short()
+		if err := damage(e); err != nil {
+			t.Fatal(err)
+		}
+		r, err := off.RepairLog(t.Context(), e, nil)
+		if what == "raft lost" { // then nothing tells of what was lost
+			if memory.CodeOf(err) != memory.CodeConflict {
+				t.Errorf("%s: %+v, %v", what, r, err)
+			}
+			continue
+		}
+		if err != nil || r.Shards[0].Position != want.Position {
+			t.Errorf("%s: repaired to %+v, %v; want %s", what, r, err, want.Position)
+		}
+		if d, err := off.Doctor(t.Context(), e); err != nil || !d.OK {
+			t.Errorf("%s: repaired: %+v, %v", what, d, err)
+		}
+		n := open(t, quiet(e))
+		sound(t, n)
+		if got := shardOf(t, n); got.Records != want.Records || got.Log.Diverged != "" {
+			t.Errorf("%s: %d of %d records, %+v", what, got.Records, want.Records, got.Log)
+		}
+		shut(t, n)
+	}
+}
+
+// Doctor and repair took a state of before a repair, which a start brings up to date
+// from Raft's log, for one whose log is lost.
+func TestOlderStateThatTheStartHealsIsNoDamage(t *testing.T) {
+	dir, _ := rotten(t, 7)
+	older := filepath.Join(t.TempDir(), "state")
+	if err := copyStopped(filepath.Join(dir, "shards", "0", "state"), older); err != nil {
+		t.Fatal(err)
+	}
+	n := open(t, quiet(dir))
+	if _, err := n.operator.RepairLog(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	must(t, n, "written after the repair")
+	want := shardOf(t, n)
+	shut(t, n)
+	state := filepath.Join(dir, "shards", "0", "state")
+	if err := errors.Join(os.RemoveAll(state), copyStopped(older, state)); err != nil {
+		t.Fatal(err)
+	}
+	off := Offline{Config: quiet("")}
+	if _, err := off.RepairLog(t.Context(), image(t, dir), nil); memory.CodeOf(err) != memory.CodeConflict {
+		t.Errorf("repair: %v", err)
+	}
+	if r, err := off.Doctor(t.Context(), dir); err != nil || !r.OK {
+		t.Errorf("doctor: %+v, %v", r, err)
+	}
+	n = open(t, quiet(dir))
+	if got := shardOf(t, n); got.Records != want.Records || got.Log.Diverged != "" {
+		t.Errorf("%d of %d records, %+v", got.Records, want.Records, got.Log)
+	}
+}

@@ -1,0 +1,37 @@
+package replica
+
+import (
+	"errors"
+	"fmt"
+
+	"mneme/internal/projections"
+	"mneme/internal/raftfsm"
+)
+
+// Work on a stopped replica sees what the next start would: the state commits
+// without a sync, so after a kill the newest commands are in Raft's log alone.
+
+// Behind reports whether Raft's log or a snapshot goes beyond where the state of a
+// stopped replica stands. With peers it is false: they say what is committed.
+func (o Options) Behind(at projections.Cursor) bool {
+	o.setDefaults()
+	found, err := raftfsm.Inspect(o.groupOptions())
+	return err == nil && found.Alone && found.Damage == nil && at.RaftIndex > 0 && found.Index > at.RaftIndex
+}
+
+// CatchUp applies to the state of a stopped replica what Raft's log and snapshots hold
+// behind it, and flushes it. What the start does not apply is left, too.
+func (o Options) CatchUp(state *projections.State) error {
+	o.setDefaults()
+	if !o.Behind(state.Cursor()) {
+		return nil
+	}
+	opt := o.groupOptions()
+	m := newMachine(state, func() {}, o.Logger)
+	close(m.closing) // on a full disk it gives up instead of waiting
+	opt.Machine = m
+	if err := errors.Join(raftfsm.CatchUp(opt), state.Flush()); err != nil {
+		return fmt.Errorf("apply what Raft's log holds behind the state: %w", err)
+	}
+	return nil
+}
