@@ -84,6 +84,28 @@ func CheckJSON(data []byte) error {
 	return memory.Errorf(memory.CodeInvalid, "malformed JSON: something follows the value at byte %d", dec.InputOffset())
 }
 
+// Elements gives the elements of an array that CheckJSON has found to be valid, at
+// most as many as said, and counts all of them. They share memory with array.
+func Elements(array []byte, most int) (elements []json.RawMessage, n int) {
+	w := walker{data: array}
+	w.space()
+	for w.pos++; ; { // behind the bracket
+		w.space()
+		switch w.data[w.pos] {
+		case ']':
+			return elements, n
+		case ',':
+			w.pos++
+			w.space()
+		}
+		start := w.pos
+		w.skip()
+		if n++; n <= most {
+			elements = append(elements, array[start:w.pos:w.pos])
+		}
+	}
+}
+
 // shape is what a JSON value must look like to become a Go value.
 type shape struct {
 	want   shapeKind
@@ -241,6 +263,32 @@ func (w *walker) str() []byte {
 	}
 	w.pos++
 	return w.data[start:w.pos]
+}
+
+// skip passes over one value, whatever it is.
+func (w *walker) skip() {
+	for depth := 0; ; {
+		switch w.data[w.pos] {
+		case '"':
+			w.str()
+		case '{', '[':
+			depth++
+			w.pos++
+		case '}', ']':
+			depth--
+			w.pos++
+		case ',', ':', ' ', '\t', '\r', '\n': // within the value
+			w.pos++
+			continue
+		default:
+			for w.pos < len(w.data) && strings.IndexByte(" \t\r\n,:]}", w.data[w.pos]) < 0 {
+				w.pos++
+			}
+		}
+		if depth == 0 {
+			return
+		}
+	}
 }
 
 func (w *walker) checkString(s *shape, at *frame, start int, raw []byte) error {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"reflect"
 	"strings"
@@ -138,6 +139,40 @@ func FuzzJSONDecoder(f *testing.F) {
 		}
 		if _, err := d.Decode(out); err != nil {
 			t.Fatalf("what was read cannot be read again: %v\n%s", err, out)
+		}
+	})
+}
+
+// TestLongArrayIsNotHeldToBeCounted: an array of four million ones took 0.3 GB before
+// it was refused for its length.
+func TestLongArrayIsNotHeldToBeCounted(t *testing.T) {
+	array := []byte("[" + strings.Repeat("1,", 999_999) + "1]")
+	if allocs := testing.AllocsPerRun(1, func() {
+		if elements, n := Elements(array, 1000); n != 1_000_000 || len(elements) != 1000 {
+			t.Errorf("%d elements of %d", len(elements), n)
+		}
+	}); allocs > 20 {
+		t.Errorf("%v allocations", allocs)
+	}
+}
+
+func FuzzElements(f *testing.F) {
+	for _, s := range []string{`[]`, ` [ ] `, `[1,2]`, `[ "a,]\"" , {"b":[1,{"c":"}"}]} , null ]`, `[[],[[]],-1e5,true]`, "[\n1\t,\r{} ]"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var want []json.RawMessage
+		if CheckJSON(data) != nil || bytes.TrimSpace(data)[0] != '[' || json.Unmarshal(data, &want) != nil {
+			return
+		}
+		got, n := Elements(data, 3)
+		if n != len(want) || len(got) != min(3, n) {
+			t.Fatalf("%d of %d elements, %d are there", len(got), n, len(want))
+		}
+		for i := range got {
+			if !bytes.Equal(got[i], want[i]) {
+				t.Errorf("element %d is %q, want %q", i, got[i], want[i])
+			}
 		}
 	})
 }

@@ -37,12 +37,12 @@ func encode(v any) ([]byte, error) {
 // answers to reads that clients have not taken yet; one alone always fits.
 func sendJSON(w http.ResponseWriter, status int, b []byte) error {
 	if rec, ok := w.(*recorder); ok && rec.answers != nil && len(b) > freeAnswer {
-		n, held := int64(len(b)), rec.answers
-		defer held.used.Add(-n)
-		if all := held.used.Add(n); all > held.max && all > n {
-			return memory.Errorf(memory.CodeOverloaded, "answers of %d bytes wait for slow readers, which is all there is room for", all-n).
+		n := int64(len(b))
+		if !rec.answers.take(n) {
+			return memory.Errorf(memory.CodeOverloaded, "answers wait for slow readers: beside them there is no room for %d bytes more, %d is all", n, rec.answers.max).
 				WithHint("ask again in a moment, or for fewer records")
 		}
+		defer rec.answers.give(n)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(b)+1))

@@ -47,6 +47,17 @@ type budget struct {
 	used atomic.Int64
 }
 
+// take counts n bytes more, if there is room for them. One alone always fits.
+func (b *budget) take(n int64) bool {
+	if all := b.used.Add(n); all <= b.max || all <= n {
+		return true
+	}
+	b.give(n)
+	return false
+}
+
+func (b *budget) give(n int64) { b.used.Add(-n) }
+
 // newBody bounds the body of r. The caller gives back what it held with release.
 // What comes through the admin socket is not counted: the operator is not kept
 // away by others.

@@ -2,12 +2,12 @@ package rest
 
 import (
 	"bytes"
-	"encoding/json"
 	"net/http"
 	"slices"
 	"strconv"
 
 	"mneme/internal/api"
+	"mneme/internal/auth"
 	"mneme/memory"
 )
 
@@ -76,24 +76,31 @@ func (s *server) captureOne(w http.ResponseWriter, r *http.Request, c captureCal
 // captureMany writes the items that can be understood and answers for all: an
 // item that cannot is rejected by itself.
 func (s *server) captureMany(w http.ResponseWriter, r *http.Request, c captureCall, body []byte) error {
-	var raw []json.RawMessage
-	if err := json.Unmarshal(body, &raw); err != nil {
-		return memory.Errorf(memory.CodeInvalid, "malformed JSON: %w", err)
-	}
+	raw, n := api.Elements(body, memory.MaxBatchItems)
 	switch {
-	case len(raw) == 0:
+	case n == 0:
 		return memory.Errorf(memory.CodeInvalid, "the array holds nothing to remember")
-	case len(raw) > memory.MaxBatchItems:
-		return s.refused(c, memory.Capture{}, body, false, memory.Errorf(memory.CodeTooLarge, "the array has %d items, at most %d are allowed", len(raw), memory.MaxBatchItems).
+	case n > memory.MaxBatchItems:
+		return s.refused(c, memory.Capture{}, body, false, memory.Errorf(memory.CodeTooLarge, "the array has %d items, at most %d are allowed", n, memory.MaxBatchItems).
 			WithHint("send it in smaller batches"))
+	}
+	// What a write did has to be told, so there must be room before it is done.
+	if size := int64(n * resultBytes); size > freeAnswer && !auth.IsLocal(r.Context()) {
+		if !s.results.take(size) {
+			return s.refused(c, memory.Capture{}, body, false, memory.Errorf(memory.CodeOverloaded, "the batches under way have answers of %d bytes, which is all there is room for", s.results.max).
+				WithHint("send it again in a moment, or in batches of %d", freeAnswer/resultBytes))
+		}
+		defer s.results.give(size)
 	}
 	results := make([]memory.CaptureResult, len(raw))
 	items := make([]memory.Capture, 0, len(raw))
 	places := make([]int, 0, len(raw)) // of items in raw
+	var hints hintsOnce
 	for i, b := range raw {
 		item, err := s.captures.Decode(b)
 		if err != nil {
 			results[i] = rejection(err)
+			hints.shorten(results[i].Error)
 			_ = s.refused(c, item, b, true, err)
 			continue
 		}
@@ -119,10 +126,30 @@ func (s *server) captureMany(w http.ResponseWriter, r *http.Request, c captureCa
 		results[places[j]] = res
 		if e := res.Error; e != nil {
 			_ = s.refused(c, items[j], raw[places[j]], false, &memory.Error{Code: e.Code, Message: e.Detail})
+			hints.shorten(e)
 		}
 	}
 	resp.Results = results
 	return s.writeJSON(w, c.status(resp), resp)
+}
+
+// resultBytes is about how long the answer to one item of a batch may be, without
+// its hint.
+const resultBytes = 512
+
+// hintsOnce takes away the hints that an earlier item of the answer has given: one
+// that lists all fields would make an answer four times as long as its request.
+type hintsOnce map[string]bool
+
+func (h *hintsOnce) shorten(e *memory.ItemError) {
+	if (*h)[e.Hint] {
+		e.Hint = ""
+		return
+	}
+	if *h == nil {
+		*h = hintsOnce{}
+	}
+	(*h)[e.Hint] = true
 }
 
 // complete fills in what the request says about all items.

@@ -50,6 +50,7 @@ type Options struct {
 	BodyTimeout time.Duration
 	BodyPause   time.Duration // in which some of a body has to arrive; 0 = 10 s
 	MaxBodies   int64         // bytes of all bodies under way; 0 = 64 MiB
+	MaxResults  int64         // bytes of the answers to all batches of captures under way; 0 = 64 MiB
 	MaxAnswers  int64         // bytes of all long answers that clients have not read; 0 = 128 MiB
 	// How many reads of a sort are worked on side by side; more wait for ReadWait.
 	MaxGets     int              // 0 = 64
@@ -81,6 +82,9 @@ func (o *Options) setDefaults() error {
 	}
 	if o.MaxBodies <= 0 {
 		o.MaxBodies = 64 << 20
+	}
+	if o.MaxResults <= 0 {
+		o.MaxResults = 64 << 20
 	}
 	if o.MaxAnswers <= 0 {
 		o.MaxAnswers = 128 << 20
@@ -120,7 +124,8 @@ type server struct {
 	guard    guard
 	metrics  *requestMetrics
 	bodies   budget
-	answers  budget
+	answers  budget // to reads
+	results  budget // to batches of captures
 	gates    gates
 	document func() ([]byte, error) // of /openapi.json, made when first asked for
 
@@ -147,7 +152,7 @@ func New(opt Options) (http.Handler, error) {
 		patches:    api.NewJSONDecoder[memory.PatchNamespace](),
 		switches:   api.NewJSONDecoder[memory.SwitchEmbedder](),
 	}
-	s.bodies.max, s.answers.max = opt.MaxBodies, opt.MaxAnswers
+	s.bodies.max, s.answers.max, s.results.max = opt.MaxBodies, opt.MaxAnswers, opt.MaxResults
 	s.gates = newGates(&opt)
 	var err error
 	if s.guard, err = newGuard(opt.ListenAddr, opt.AllowedHosts, opt.AllowedOrigins); err != nil {
