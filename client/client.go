@@ -22,7 +22,7 @@ type Options struct {
 	Agent string
 	// UserAgent names the program; empty means "mneme-client".
 	UserAgent string
-	// HTTPClient sends the requests. It must not set a Timeout, which would
+	// HTTPClient sends the requests; redirects are not followed. It must not set a Timeout, which would
 	// also end event streams. Nil means a client of its own.
 	HTTPClient *http.Client
 	// NewID makes idempotency keys: visible ASCII, at most 100 characters,
@@ -56,16 +56,25 @@ func New(addr string, opts Options) (*Client, error) {
 	if opts.NewID == nil {
 		opts.NewID = randomID
 	}
-	c := &Client{base: base, http: opts.HTTPClient, opts: opts}
-	if c.http == nil {
+	c := &Client{base: base, opts: opts}
+	if opts.HTTPClient != nil {
+		c.http = withoutRedirects(*opts.HTTPClient)
+	} else {
 		if t, ok := http.DefaultTransport.(*http.Transport); ok {
 			c.owned = t.Clone()
 		} else {
 			c.owned = &http.Transport{Proxy: http.ProxyFromEnvironment}
 		}
-		c.http = &http.Client{Transport: c.owned}
+		c.http = withoutRedirects(http.Client{Transport: c.owned})
 	}
 	return c, nil
+}
+
+// withoutRedirects gives a client that follows none. A node sends none, and what
+// does must not have the request and its token sent on to another place.
+func withoutRedirects(c http.Client) *http.Client {
+	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &c
 }
 
 // Addr is the address that the client talks to.

@@ -59,7 +59,7 @@ func newOverSocket(path string, opts Options) *Client {
 		return d.DialContext(ctx, "unix", path)
 	}}
 	opts.HTTPClient = nil
-	return &Client{base: &url.URL{Scheme: socketScheme, Host: "localhost", Path: path}, http: &http.Client{Transport: transport}, owned: transport, opts: opts}
+	return &Client{base: &url.URL{Scheme: socketScheme, Host: "localhost", Path: path}, http: withoutRedirects(http.Client{Transport: transport}), owned: transport, opts: opts}
 }
 
 func onThisMachine(base *url.URL) bool {

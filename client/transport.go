@@ -183,6 +183,10 @@ func ended(ctx context.Context, what string) error {
 
 // problem turns a response that is not 2xx into an error.
 func (c *Client) problem(resp *http.Response) *memory.Error {
+	if resp.StatusCode/100 == 3 {
+		return memory.Errorf(memory.CodeUnavailable, "%s answered %s: it leads to %.200q and is not followed", c.Addr(), resp.Status, resp.Header.Get("Location")).
+			WithHint("a memnode redirects nobody; name the address of the node itself")
+	}
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	var p memory.Problem
 	var e *memory.Error
