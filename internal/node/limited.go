@@ -1,6 +1,7 @@
 package node
 
 import (
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -10,7 +11,9 @@ import (
 // closed at once: left waiting, it would look like a node that hangs.
 type limited struct {
 	net.Listener
-	free chan struct{} // one element for each connection that may still come
+	free  chan struct{} // one element for each connection that may still come
+	told  chan struct{} // one element for each that was told so and is not closed yet
+	close sync.Once
 }
 
 func newLimited(l net.Listener, limit int) *limited {
@@ -18,7 +21,7 @@ func newLimited(l net.Listener, limit int) *limited {
 	for range limit {
 		free <- struct{}{}
 	}
-	return &limited{l, free}
+	return &limited{Listener: l, free: free, told: make(chan struct{}, maxTold)}
 }
 
 // tooMany is the whole answer to a connection too many. It is sent without
@@ -26,8 +29,13 @@ func newLimited(l net.Listener, limit int) *limited {
 const tooMany = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\nContent-Type: application/problem+json\r\n\r\n" +
 	`{"type":"about:blank","title":"Unavailable","status":503,"code":"unavailable","detail":"too many connections are open","hint":"close some, or try again in a moment"}` + "\n"
 
-// tellTimeout bounds how long the answer may take: it fits the socket's buffer.
-const tellTimeout = 100 * time.Millisecond
+const (
+	// tellTimeout bounds how long the answer may take, which fits the socket's
+	// buffer, and then how long the request is read away.
+	tellTimeout = 100 * time.Millisecond
+	maxTold     = 128 // connections whose requests are read away side by side
+	maxUnread   = 1 << 20
+)
 
 func (l *limited) Accept() (net.Conn, error) {
 	for {
@@ -39,11 +47,45 @@ func (l *limited) Accept() (net.Conn, error) {
 		case <-l.free:
 			return &limitedConn{Conn: c, l: l}, nil
 		default:
-			_ = c.SetWriteDeadline(time.Now().Add(tellTimeout))
-			_, _ = c.Write([]byte(tooMany))
-			_ = c.Close()
+			l.refuse(c)
 		}
 	}
+}
+
+// refuse tells a connection that it is one too many. What it has sent is read away
+// before it is closed: else the system would send a reset, which takes the answer
+// away from the client.
+func (l *limited) refuse(c net.Conn) {
+	_ = c.SetDeadline(time.Now().Add(tellTimeout))
+	_, _ = c.Write([]byte(tooMany))
+	half, ok := c.(interface{ CloseWrite() error })
+	if !ok {
+		_ = c.Close()
+		return
+	}
+	select {
+	case l.told <- struct{}{}:
+		go func() {
+			if half.CloseWrite() == nil {
+				_, _ = io.CopyN(io.Discard, c, maxUnread)
+			}
+			_ = c.Close()
+			<-l.told
+		}()
+	default:
+		_ = c.Close()
+	}
+}
+
+// Close waits until those that were told so are closed.
+func (l *limited) Close() error {
+	err := l.Listener.Close()
+	l.close.Do(func() {
+		for range cap(l.told) {
+			l.told <- struct{}{}
+		}
+	})
+	return err
 }
 
 type limitedConn struct {

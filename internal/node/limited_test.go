@@ -73,3 +73,31 @@ func TestConnectionTooManyIsToldSo(t *testing.T) {
 	_ = second.Close()
 	_ = third.Close()
 }
+
+// TestConnectionTooManyGotAReset: the answer was sent and the connection closed with
+// its request unread, which the system answers with a reset.
+func TestConnectionTooManyGotAReset(t *testing.T) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLimited(inner, 0)
+	c, err := net.Dial("tcp", inner.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+	if _, err := io.WriteString(c, "POST / HTTP/1.1\r\nContent-Length: 8192\r\n\r\n"+strings.Repeat("x", 8192)); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); _, _ = l.Accept() }() // after the request has come
+	if answer, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 503") {
+		t.Errorf("%q %v", answer, err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	<-done
+}
