@@ -89,11 +89,10 @@ func (s *server) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	if rt := s.routes[r.Pattern]; rt != nil && rt.write {
 		e = asWriteError(err)
 	}
-	id := requestID(r.Context())
 	rec, _ := w.(*recorder)
 	broken := rec != nil && rec.wrote()
 	if e.Code == memory.CodeInternal || broken {
-		s.Logger.Error("request failed", "request_id", id, "method", r.Method, "path", r.URL.Path, "error", err)
+		s.failures.note(r, broken, err)
 	}
 	if broken {
 		panic(http.ErrAbortHandler)
@@ -110,7 +109,7 @@ func (s *server) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	p := memory.ProblemOf(e)
 	if e.Code == memory.CodeInternal && p.Hint == "" {
-		p.Hint = "look for request_id " + id + " in the node's log"
+		p.Hint = "look for request_id " + requestID(r.Context()) + " in the node's log"
 	}
 	s.writeProblem(w, p)
 }

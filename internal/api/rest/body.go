@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -29,6 +30,9 @@ type body struct {
 	recent  int           // bytes since the deadline was moved
 	due     time.Time     // when all of it has to be there
 	refused bool
+	// declined is a body that is too long by its own word and waits for a 100
+	// Continue, which it does not get.
+	declined error
 }
 
 const (
@@ -68,6 +72,10 @@ func (s *server) newBody(w http.ResponseWriter, r *http.Request, limit int64) *b
 	}
 	// Without the writer the bound does not close the connection.
 	b.ReadCloser = http.MaxBytesReader(nil, r.Body, limit)
+	if r.ContentLength > limit && strings.EqualFold(r.Header.Get("Expect"), "100-continue") {
+		b.declined = &http.MaxBytesError{Limit: limit}
+		return b
+	}
 	if r.ContentLength != 0 {
 		b.await(b.pause)
 	}
@@ -85,6 +93,9 @@ func (b *body) await(pause time.Duration) {
 }
 
 func (b *body) Read(p []byte) (int, error) {
+	if b.declined != nil {
+		return 0, b.declined
+	}
 	n, err := b.ReadCloser.Read(p)
 	if b.refused {
 		return n, err

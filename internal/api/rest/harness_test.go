@@ -26,6 +26,7 @@ type bench struct {
 	f       *fake
 	s       *server
 	log     *strings.Builder
+	logged  *sync.Mutex // guards log
 	metrics *prometheus.Registry
 	remote  bool // do asks over TCP, not through the admin socket
 }
@@ -36,10 +37,9 @@ func newBench(t *testing.T, change func(*Options)) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t: t, f: &fake{fail: map[string]error{}, ready: true}, log: &strings.Builder{}, metrics: prometheus.NewRegistry()}
-	var mu sync.Mutex
+	b := &bench{t: t, f: &fake{fail: map[string]error{}, ready: true}, log: &strings.Builder{}, logged: &sync.Mutex{}, metrics: prometheus.NewRegistry()}
 	opt := Options{Writer: b.f, Reader: b.f, Admin: b.f, Health: b.f, Rejecter: b.f, Auth: gate,
-		Registerer: b.metrics, Logger: slog.New(slog.NewTextHandler(&lockedWriter{w: b.log, mu: &mu}, nil)),
+		Registerer: b.metrics, Logger: slog.New(slog.NewTextHandler(&lockedWriter{w: b.log, mu: b.logged}, nil)),
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "metrics\n") }),
 		Web:     http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<!doctype html>") })}
 	if change != nil {
@@ -62,6 +62,13 @@ func (l *lockedWriter) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.w.Write(p)
+}
+
+// written is what stands in the log.
+func (b *bench) written() string {
+	b.logged.Lock()
+	defer b.logged.Unlock()
+	return b.log.String()
 }
 
 // do sends a request; headers come as name, value pairs. Every answer is

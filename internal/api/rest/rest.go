@@ -127,6 +127,7 @@ type server struct {
 	answers  budget // to reads
 	results  budget // to batches of captures
 	gates    gates
+	failures *failures
 	document func() ([]byte, error) // of /openapi.json, made when first asked for
 
 	captures   api.JSONDecoder[memory.Capture]
@@ -154,6 +155,7 @@ func New(opt Options) (http.Handler, error) {
 	}
 	s.bodies.max, s.answers.max, s.results.max = opt.MaxBodies, opt.MaxAnswers, opt.MaxResults
 	s.gates = newGates(&opt)
+	s.failures = &failures{log: opt.Logger, now: opt.Now}
 	var err error
 	if s.guard, err = newGuard(opt.ListenAddr, opt.AllowedHosts, opt.AllowedOrigins); err != nil {
 		return nil, err

@@ -152,7 +152,7 @@ func (s *server) followEvents(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if memory.CodeOf(asError(err)) == memory.CodeInternal {
-		s.Logger.Error("event stream failed", "request_id", requestID(r.Context()), "path", r.URL.Path, "error", err)
+		s.failures.note(r, true, err)
 	}
 	return ignoreGone(r, e.problem(memory.ProblemOf(asError(err))))
 }

@@ -121,7 +121,7 @@ func long[R any](s *server, w http.ResponseWriter, r *http.Request, run func(pro
 	}
 	e := asError(err)
 	if e.Code == memory.CodeInternal {
-		s.Logger.Error("request failed", "request_id", requestID(r.Context()), "path", r.URL.Path, "error", err)
+		s.failures.note(r, true, err)
 	}
 	p := memory.ProblemOf(e)
 	err = l.send(memory.ProgressLine[R]{Error: &p}, true)
