@@ -34,7 +34,7 @@ type core struct {
 
 	repairStep func(name string) // tests look at the files before each step of a repair
 
-	restoring bool     // the directory is being filled by a restore
+	restoring *dirLock // of the directory that a restore fills; nil otherwise
 	closers   []closer // in the order they were opened
 }
 
@@ -63,16 +63,12 @@ const shard0 = 0
 
 // openDir locks the data directory and opens the keyring.
 func (c *core) openDir(mustExist bool) error {
-	if err := c.refuseHalfRestored(); err != nil {
-		return err
-	}
-	dir, err := openDataDir(c.cfg.FS, c.cfg.DataDir, events.NewIDSource(c.cfg.Now, nil), mustExist)
+	dir, err := c.lockedDir(mustExist)
 	if err != nil {
 		return err
 	}
 	c.dir = dir
 	c.space = &space{fs: c.cfg.FS, dir: dir.path, reserve: uint64(max(c.cfg.ReserveBytes, 0)), now: c.cfg.Now}
-	c.onClose("data directory", func(context.Context) error { return dir.close() })
 	if err := dir.refuseWithoutLog(c.cfg.NATSURL); err != nil {
 		return err
 	}
@@ -85,6 +81,19 @@ func (c *core) openDir(mustExist bool) error {
 	c.files = encfs.New(c.cfg.FS, keys.Storage())
 	c.onClose("keyring", func(context.Context) error { return keys.Close() })
 	return nil
+}
+
+// lockedDir opens the data directory, which a restore has locked already.
+func (c *core) lockedDir(mustExist bool) (*dataDir, error) {
+	ids := events.NewIDSource(c.cfg.Now, nil)
+	if c.restoring != nil {
+		return c.restoring.open(ids, mustExist)
+	}
+	dir, err := openDataDir(c.cfg.FS, c.cfg.DataDir, ids, mustExist)
+	if err == nil {
+		c.onClose("data directory", func(context.Context) error { return dir.close() })
+	}
+	return dir, err
 }
 
 // openLog starts the embedded NATS, or connects to the external one. Which stream

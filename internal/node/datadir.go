@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,7 +26,7 @@ import (
 type dataDir struct {
 	fs    vfs.FS
 	path  string
-	lock  *flock.Flock
+	lock  *dirLock
 	node  nodeFile
 	fresh bool // nothing was ever written to it
 }
@@ -70,6 +71,37 @@ func (d *dataDir) erased() string          { return filepath.Join(d.path, "erase
 func (d *dataDir) logs() string            { return filepath.Join(d.path, "logs") }
 func (d *dataDir) tokenFile() string       { return filepath.Join(d.path, "keys", "operator.token") }
 
+// dirLock is the lock of a data directory. Whoever wants to change what is in one
+// takes it first and holds it to the end, a restore too. Its file is never removed:
+// another file in its place would be another lock.
+type dirLock struct {
+	fs   vfs.FS
+	path string
+	file *flock.Flock
+}
+
+// lockDataDir makes the folder if it is not there and locks it.
+func lockDataDir(fsys vfs.FS, path string) (*dirLock, error) {
+	if err := storage.MkdirAll(fsys, path, 0o700); err != nil {
+		return nil, readOnly(path, err)
+	}
+	if err := storage.MkdirAll(nil, path, 0o700); err != nil { // for the lock, if fsys is not the system's
+		return nil, readOnly(path, err)
+	}
+	l := &dirLock{fs: fsys, path: path, file: flock.New(filepath.Join(path, lockFile), flock.SetPermissions(0o600))}
+	ok, err := l.file.TryLock()
+	if err != nil {
+		return nil, readOnly(path, err)
+	}
+	if !ok {
+		return nil, &StartError{Kind: StartInUse, Message: fmt.Sprintf("data directory %s is in use by another memnode or memctl", path),
+			Hint: "stop it or let it end first, or choose another --data-dir"}
+	}
+	return l, nil
+}
+
+func (l *dirLock) unlock() error { return l.file.Unlock() }
+
 // openDataDir locks the folder and reads or writes node.json. mustExist refuses
 // to make a new one.
 func openDataDir(fsys vfs.FS, path string, ids *events.IDSource, mustExist bool) (*dataDir, error) {
@@ -77,35 +109,41 @@ func openDataDir(fsys vfs.FS, path string, ids *events.IDSource, mustExist bool)
 	if err != nil {
 		return nil, usage(fmt.Sprintf("data directory %q: %v", path, err), "")
 	}
-	if mustExist {
-		_, err := fsys.Stat(filepath.Join(path, nodeJSON))
-		_, copyErr := fsys.Stat(filepath.Join(path, nodeCopy))
-		if err != nil && copyErr != nil {
-			return nil, usage(fmt.Sprintf("%s is not a data directory", path), "give the --data-dir that memnode used")
-		}
+	if mustExist && !hasAny(fsys, path, nodeJSON, nodeCopy, restoringMark) {
+		return nil, usage(fmt.Sprintf("%s is not a data directory", path), "give the --data-dir that memnode used")
 	}
-	if err := storage.MkdirAll(fsys, path, 0o700); err != nil {
-		return nil, readOnly(path, err)
-	}
-	if err := storage.MkdirAll(nil, path, 0o700); err != nil { // for the lock, if fsys is not the system's
-		return nil, readOnly(path, err)
-	}
-	d := &dataDir{fs: fsys, path: path, lock: flock.New(filepath.Join(path, lockFile), flock.SetPermissions(0o600))}
-	ok, err := d.lock.TryLock()
+	lock, err := lockDataDir(fsys, path)
 	if err != nil {
-		return nil, readOnly(path, err)
+		return nil, err
 	}
-	if !ok {
-		return nil, &StartError{Kind: StartInUse, Message: fmt.Sprintf("data directory %s is in use by another memnode", path),
-			Hint: "stop it first, or choose another --data-dir"}
+	err = refuseHalfRestored(fsys, path) // a restore may have begun before the lock was taken
+	var d *dataDir
+	if err == nil {
+		d, err = lock.open(ids, mustExist)
 	}
+	if err != nil {
+		return nil, errors.Join(err, lock.unlock())
+	}
+	return d, nil
+}
+
+func hasAny(fsys vfs.FS, dir string, names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		_, err := fsys.Stat(filepath.Join(dir, name))
+		return err == nil
+	})
+}
+
+// open reads or writes node.json of a folder that is locked.
+func (l *dirLock) open(ids *events.IDSource, mustExist bool) (*dataDir, error) {
+	d := &dataDir{fs: l.fs, path: l.path, lock: l}
 	if !mustExist { // else it is only looked at
 		if err := errors.Join(d.probe(), d.sweep()); err != nil {
-			return nil, errors.Join(readOnly(path, err), d.lock.Unlock())
+			return nil, readOnly(d.path, err)
 		}
 	}
 	if err := d.readNode(ids); err != nil {
-		return nil, errors.Join(err, d.lock.Unlock())
+		return nil, err
 	}
 	return d, nil
 }
@@ -275,6 +313,6 @@ func (d *dataDir) writeNode() error {
 	return nil
 }
 
-func (d *dataDir) close() error { return d.lock.Unlock() }
+func (d *dataDir) close() error { return d.lock.unlock() }
 
 func newNodeID(now func() time.Time) string { return events.NewIDSource(now, nil).New().String() }

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -21,54 +21,68 @@ import (
 
 // Restore makes a new data directory from a backup of log and keyring. State is
 // built from the log. Until the last step the directory holds a mark with which
-// nothing opens it; a restore into a directory with that mark begins again.
+// nothing opens it; a restore into a directory with that mark begins again. From
+// before the directory is looked at until it is whole, or empty again, it is locked.
 func (o Offline) Restore(ctx context.Context, dir, logPath, keysPath string, progress func(done, total uint64)) (memory.RebuildReport, error) {
 	var out memory.RebuildReport
 	o.Config.setDefaults()
 	fsys := o.Config.FS
-	existed, err := restorable(fsys, dir)
+	dir, err := filepath.Abs(dir)
 	if err != nil {
+		return out, memory.Errorf(memory.CodeInvalid, "%v", err)
+	}
+	// Nothing is made in somebody's folder, and nothing of a log that is not whole.
+	if err := restorable(fsys, dir); err != nil {
 		return out, err
 	}
-	// The log is checked as a whole before anything is made of it.
 	total, epoch, err := checkBackup(fsys, logPath)
 	if err != nil {
 		return out, err
 	}
-	if err := beginRestore(fsys, dir); err != nil {
-		return out, memory.Errorf(memory.CodeInvalid, "%v", err).WithCause(err)
-	}
-	report, err := o.restore(ctx, dir, logPath, keysPath, total, epoch, progress)
+	lock, err := lockDataDir(fsys, dir)
 	if err != nil {
-		return out, errors.Join(err, undoRestore(fsys, dir, existed))
+		return out, publicError(err)
 	}
-	if err := endRestore(fsys, dir); err != nil {
+	report, err := o.restoreLocked(ctx, lock, logPath, keysPath, total, epoch, progress)
+	if err = errors.Join(err, lock.unlock()); err != nil {
 		return out, err
 	}
 	out.Shards = []memory.RebuildShard{report}
 	return out, nil
 }
 
-// restorable reports whether dir is there already; it must be empty, or left by
-// a restore that was interrupted.
-func restorable(fsys vfs.FS, dir string) (existed bool, err error) {
+func (o Offline) restoreLocked(ctx context.Context, lock *dirLock, logPath, keysPath string, total uint64, epoch uint32, progress func(done, total uint64)) (memory.RebuildShard, error) {
+	fsys, dir := lock.fs, lock.path
+	if err := restorable(fsys, dir); err != nil { // until here it was not locked
+		return memory.RebuildShard{}, err
+	}
+	if err := beginRestore(fsys, dir); err != nil {
+		return memory.RebuildShard{}, memory.Errorf(memory.CodeInvalid, "%v", err).WithCause(err)
+	}
+	report, err := o.restore(ctx, lock, logPath, keysPath, total, epoch, progress)
+	if err != nil {
+		return report, errors.Join(err, undoRestore(fsys, dir))
+	}
+	return report, endRestore(fsys, dir)
+}
+
+// restorable refuses a directory that holds anything but what an interrupted
+// restore left, or a lock.
+func restorable(fsys vfs.FS, dir string) error {
 	entries, err := fsys.List(dir)
-	if err != nil || len(entries) == 0 {
-		return err == nil, nil
+	if err != nil || slices.Contains(entries, restoringMark) || !slices.ContainsFunc(entries, func(name string) bool { return name != lockFile }) {
+		return nil
 	}
-	if _, err := fsys.Stat(filepath.Join(dir, restoringMark)); err == nil {
-		return true, nil
-	}
-	return true, memory.Errorf(memory.CodeConflict, "%s is not empty", dir).WithHint("restore into a new directory, then start memnode with it")
+	return memory.Errorf(memory.CodeConflict, "%s is not empty", dir).WithHint("restore into a new directory, then start memnode with it")
 }
 
 // refuseHalfRestored keeps everything but the restore itself from opening a
 // directory that is not whole.
-func (c *core) refuseHalfRestored() error {
-	if _, err := c.cfg.FS.Stat(filepath.Join(c.cfg.DataDir, restoringMark)); err != nil || c.restoring {
+func refuseHalfRestored(fsys vfs.FS, dir string) error {
+	if !hasAny(fsys, dir, restoringMark) {
 		return nil
 	}
-	return &StartError{Kind: StartDamaged, Message: fmt.Sprintf("%s is not whole: a restore into it was interrupted", c.cfg.DataDir),
+	return &StartError{Kind: StartDamaged, Message: fmt.Sprintf("%s is not whole: a restore into it was interrupted", dir),
 		Hint: "run the same memctl restore again"}
 }
 
@@ -97,8 +111,7 @@ func beginRestore(fsys vfs.FS, dir string) error {
 	return emptyRestore(fsys, dir)
 }
 
-// emptyRestore removes everything but the mark and the lock, which somebody may
-// hold.
+// emptyRestore removes everything but the mark and the lock, which the caller holds.
 func emptyRestore(fsys vfs.FS, dir string) error {
 	entries, err := fsys.List(dir)
 	for _, name := range entries {
@@ -109,23 +122,13 @@ func emptyRestore(fsys vfs.FS, dir string) error {
 	return err
 }
 
-// undoRestore takes back a restore that failed; the mark goes last.
-func undoRestore(fsys vfs.FS, dir string, existed bool) error {
+// undoRestore takes back a restore that failed; the mark goes last. What stays is
+// the directory and its lock.
+func undoRestore(fsys vfs.FS, dir string) error {
 	if err := emptyRestore(fsys, dir); err != nil {
 		return err
 	}
-	err := errors.Join(removeIfThere(fsys, filepath.Join(dir, lockFile)), fsys.Remove(filepath.Join(dir, restoringMark)))
-	if err == nil && !existed {
-		err = fsys.Remove(dir)
-	}
-	return err
-}
-
-func removeIfThere(fsys vfs.FS, path string) error {
-	if err := fsys.Remove(path); !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return nil
+	return fsys.Remove(filepath.Join(dir, restoringMark))
 }
 
 // endRestore makes the directory a data directory.
@@ -158,19 +161,18 @@ func checkBackup(fsys vfs.FS, logPath string) (frames uint64, epoch uint32, err 
 	return frames, at.Epoch, nil
 }
 
-func (o Offline) restore(ctx context.Context, dir, logPath, keysPath string, total uint64, epoch uint32, progress func(done, total uint64)) (memory.RebuildShard, error) {
+func (o Offline) restore(ctx context.Context, lock *dirLock, logPath, keysPath string, total uint64, epoch uint32, progress func(done, total uint64)) (memory.RebuildShard, error) {
 	cfg := o.Config
-	cfg.DataDir, cfg.NATSAddr, cfg.NATSURL = dir, "127.0.0.1:0", ""
-	cfg.setDefaults()
+	cfg.DataDir, cfg.NATSAddr, cfg.NATSURL = lock.path, "127.0.0.1:0", ""
 	keys, err := cfg.FS.Open(keysPath)
 	if err != nil {
 		return memory.RebuildShard{}, memory.Errorf(memory.CodeInvalid, "%v", err)
 	}
-	err = errors.Join(keyring.Import(keyring.Options{Dir: dir, Master: cfg.MasterKey, FS: cfg.FS, Log: cfg.Logger}, keys), keys.Close())
+	err = errors.Join(keyring.Import(keyring.Options{Dir: lock.path, Master: cfg.MasterKey, FS: cfg.FS, Log: cfg.Logger}, keys), keys.Close())
 	if err != nil {
 		return memory.RebuildShard{}, publicError(startError("keyring", err))
 	}
-	c := &core{cfg: cfg, restoring: true}
+	c := &core{cfg: cfg, restoring: lock}
 	started := time.Now()
 	report, err := c.restoreFrom(ctx, logPath, total, epoch, progress)
 	report.TookMS = time.Since(started).Milliseconds()

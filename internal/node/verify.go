@@ -152,4 +152,9 @@ func (c *core) knownDivergence(ctx context.Context) (*eventlog.DivergedError, er
 
 // forgetDivergence ends what divergedMark began. A mark that comes back after a
 // crash costs one reading of the log.
-func (c *core) forgetDivergence() error { return removeIfThere(c.cfg.FS, c.divergedMark()) }
+func (c *core) forgetDivergence() error {
+	if err := c.cfg.FS.Remove(c.divergedMark()); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

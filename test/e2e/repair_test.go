@@ -307,7 +307,7 @@ func TestBackupAndRestore(t *testing.T) {
 			}
 			dir := filepath.Join(t.TempDir(), "new")
 			plainEnd(t, memctl(t, "", nil, "restore", "--data-dir", dir, "--log", log, "--keys", keys), 7)
-			if left, err := os.ReadDir(dir); err == nil && len(left) > 0 {
+			if left, err := filepath.Glob(filepath.Join(dir, "[^L]*")); err != nil || len(left) > 0 { // all but LOCK
 				t.Errorf("%s, bit %d: the failed restore left %v", name, bit, left)
 			}
 		}

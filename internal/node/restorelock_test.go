@@ -1,0 +1,148 @@
+package node
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"mneme/memory"
+)
+
+// meanwhileFS does something once, when a path is first opened or made.
+type meanwhileFS struct {
+	vfs.FS
+	path string
+	do   func()
+}
+
+func (m *meanwhileFS) at(path string) {
+	if do := m.do; do != nil && path == m.path {
+		m.do = nil
+		do()
+	}
+}
+
+func (m *meanwhileFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+	m.at(name)
+	return m.FS.Open(name, opts...)
+}
+
+func (m *meanwhileFS) MkdirAll(dir string, perm os.FileMode) error {
+	m.at(dir)
+	return m.FS.MkdirAll(dir, perm)
+}
+
+// meanwhile is Offline work that has do done when it first opens or makes path.
+func meanwhile(path string, do func()) Offline {
+	cfg := quiet("")
+	cfg.FS = &meanwhileFS{FS: vfs.Default, path: path, do: do}
+	return Offline{Config: cfg}
+}
+
+// backedUp makes the two files of a backup.
+func backedUp(t *testing.T) (log, keys string, want memory.ShardStatus) {
+	t.Helper()
+	dir, want := filled(t)
+	out := t.TempDir()
+	log, keys = filepath.Join(out, "log"), filepath.Join(out, "keys")
+	if _, err := (Offline{Config: quiet("")}).Backup(t.Context(), dir, log, keys, nil); err != nil {
+		t.Fatal(err)
+	}
+	return log, keys, want
+}
+
+// TestRestoreDeletedALiveDirectory: a restore looked at the directory, read its
+// backup, and then removed all that a node had written there meanwhile. The node
+// went on acknowledging.
+func TestRestoreDeletedALiveDirectory(t *testing.T) {
+	log, keys, _ := backedUp(t)
+	for _, stopped := range []bool{false, true} {
+		dir := filepath.Join(t.TempDir(), "new")
+		var n *Node
+		off := meanwhile(log, func() {
+			n = open(t, quiet(dir))
+			must(t, n, "acknowledged while the restore read its backup")
+			if stopped {
+				shut(t, n)
+			}
+		})
+		_, err := off.Restore(t.Context(), dir, log, keys, nil)
+		if code := memory.CodeOf(err); n == nil || code != memory.CodeConflict && code != memory.CodeUnavailable {
+			t.Errorf("stopped %v: %v", stopped, err)
+		}
+		if !stopped {
+			must(t, n, "acknowledged afterwards")
+			shut(t, n)
+		}
+		if again := open(t, quiet(dir)); len(find(t, again, "acknowledged")) == 0 {
+			t.Errorf("stopped %v: what was acknowledged is gone", stopped)
+		}
+	}
+}
+
+// TestTwoRestoresDestroyedEachOther: each removed what the other had written, and
+// the first that failed removed the rest.
+func TestTwoRestoresDestroyedEachOther(t *testing.T) {
+	log, keys, want := backedUp(t)
+	dir := filepath.Join(t.TempDir(), "new")
+	off := Offline{Config: quiet("")}
+	tried := false
+	_, err := off.Restore(t.Context(), dir, log, keys, func(done, _ uint64) {
+		if done != 3 {
+			return
+		}
+		tried = true
+		if _, err := off.Restore(t.Context(), dir, log, keys, nil); memory.CodeOf(err) != memory.CodeUnavailable {
+			t.Errorf("a second restore meanwhile: %v", err)
+		}
+		fails(t, quiet(dir), StartInUse)
+	})
+	if err != nil || !tried {
+		t.Fatalf("%v, the second one began: %v", err, tried)
+	}
+	if got := shardOf(t, open(t, quiet(dir))); got.StateHash != want.StateHash {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// TestFailedRestoreTookTheLockAway: whoever waited for the removed file, and
+// whoever made a new one, both held the lock of the directory.
+func TestFailedRestoreTookTheLockAway(t *testing.T) {
+	log, _, _ := backedUp(t)
+	dir := t.TempDir()
+	lock, err := lockDataDir(vfs.Default, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.Stat(filepath.Join(dir, lockFile))
+	if err = errors.Join(err, lock.unlock()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (Offline{Config: quiet("")}).Restore(t.Context(), dir, log, log, nil); memory.CodeOf(err) != memory.CodeLogDiverged {
+		t.Fatalf("restored with the log in place of the keys: %v", err)
+	}
+	after, err := os.Stat(filepath.Join(dir, lockFile))
+	if err != nil || !os.SameFile(before, after) {
+		t.Errorf("the lock is another file: %v", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("left %v, %v", left, err)
+	}
+	must(t, open(t, quiet(dir)), "a node begins in what is left")
+}
+
+// TestNodeOpenedWhatARestoreHadJustLeft: the mark was looked for before the lock
+// was taken, so that a restore could begin and end in between.
+func TestNodeOpenedWhatARestoreHadJustLeft(t *testing.T) {
+	dir := t.TempDir()
+	cfg := meanwhile(dir, func() {
+		if err := os.WriteFile(filepath.Join(dir, restoringMark), nil, 0o600); err != nil {
+			t.Error(err)
+		}
+	}).Config
+	cfg.DataDir, cfg.HTTPAddr, cfg.NATSAddr = dir, "127.0.0.1:0", "127.0.0.1:0"
+	fails(t, cfg, StartDamaged)
+}
