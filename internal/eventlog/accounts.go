@@ -37,8 +37,8 @@ func serviceSubjects() []string {
 	return []string{events.SubjectIn + ".>", events.SubjectAPI + ".>"}
 }
 
-// accountsConfig is the configuration of the accounts in nats-server's own
-// language: the embedded server reads the same text that an operator puts in
+// accountsConfig is the configuration of the accounts and of limits in nats-server's
+// own language: the embedded server reads the same text that an operator puts in
 // the file of an external one. users names the users of an account; nil gives
 // none, because the embedded server has an authenticator instead. callers bounds
 // the connections of the public account.
@@ -51,7 +51,7 @@ func accountsConfig(users func(account string) string, callers int) string {
 	}
 	var exports, imports strings.Builder
 	for _, s := range serviceSubjects() {
-		fmt.Fprintf(&exports, "      { service: %q }\n", events.Spoken("*", s))
+		fmt.Fprintf(&exports, "      { service: %q, threshold: %q }\n", events.Spoken("*", s), responseThreshold)
 		fmt.Fprintf(&imports, "      { service: { account: %s, subject: %q }, to: %q }\n",
 			nodeAccount, events.Spoken(events.PublicPrincipal, s), s)
 	}
@@ -60,7 +60,11 @@ func accountsConfig(users func(account string) string, callers int) string {
 	feeds := events.SubjectFeed + ".>"
 	fmt.Fprintf(&exports, "      { stream: %q }\n", feeds)
 	fmt.Fprintf(&imports, "      { stream: { account: %s, subject: %q } }\n", nodeAccount, feeds)
-	return fmt.Sprintf(`accounts {
+	return fmt.Sprintf(`max_control_line: %d
+ping_interval: %q
+ping_max: %d
+
+accounts {
   %s {
     jetstream: enabled
     exports: [
@@ -75,7 +79,7 @@ func accountsConfig(users func(account string) string, callers int) string {
 %s  }
 }
 system_account: %s
-`, nodeAccount, exports.String(), users(nodeAccount), publicAccount, callers, maxCallerSubs, imports.String(), users(publicAccount),
+`, maxControlLine, pingInterval, maxPings, nodeAccount, exports.String(), users(nodeAccount), publicAccount, callers, maxCallerSubs, imports.String(), users(publicAccount),
 		systemAccount, users(systemAccount), systemAccount)
 }
 

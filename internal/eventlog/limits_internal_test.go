@@ -1,8 +1,17 @@
 package eventlog
 
 import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"mneme/internal/events"
 )
 
 func TestCallersLeaveFilesToOthers(t *testing.T) {
@@ -37,5 +46,70 @@ func TestLinesLeftOutAreCounted(t *testing.T) {
 	}
 	if _, leftOut := l.next(at); leftOut != 0 {
 		t.Error("told twice")
+	}
+}
+
+// The way back for a message that is not answered was kept for two minutes, with a
+// reply subject of up to 4 KB: dropped captures took gigabytes. And a message of
+// which a part came and then nothing was kept for six minutes.
+func TestUnansweredMessagesWereKeptForMinutes(t *testing.T) {
+	s, err := StartServer(t.Context(), ServerOptions{Dir: t.TempDir(), Addr: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Shutdown(context.Background()) })
+	node, err := s.ns.LookupAccount(nodeAccount)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, subject := range serviceSubjects() {
+		if got, err := node.ServiceExportResponseThreshold(events.Spoken("*", subject)); err != nil || got != 35*time.Second {
+			t.Errorf("%s: the way back is kept for %v, %v", subject, got, err)
+		}
+	}
+	if v, err := s.ns.Varz(nil); err != nil || v.PingInterval*time.Duration(v.MaxPingsOut+1) > time.Minute {
+		t.Errorf("whoever sends nothing is kept for %d times %v, %v", v.MaxPingsOut+1, v.PingInterval, err)
+	}
+
+	var closed = make(chan error, 1)
+	nc, err := nats.Connect(s.ClientURL(), nats.NoReconnect(), nats.ClosedHandler(func(nc *nats.Conn) { closed <- nc.LastError() }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	name := strings.Repeat("n", 63)
+	long := nats.NewMsg("mem.in." + name + "." + name + ".capture")
+	long.Reply, long.Data = "_INBOX."+strings.Repeat("r", 500), make([]byte, 1<<20)
+	long.Header.Set("Mneme-Wait", "accepted")
+	if err := errors.Join(nc.PublishMsg(long), nc.Flush()); err != nil {
+		t.Fatalf("the longest names with a reply subject of 500 bytes: %v", err)
+	}
+	long.Reply = "_INBOX." + strings.Repeat("r", 2000)
+	_ = errors.Join(nc.PublishMsg(long), nc.Flush())
+	select {
+	case err := <-closed:
+		if err == nil || !strings.Contains(strings.ToLower(err.Error()), "control line") {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("a reply subject of 2,000 bytes is taken")
+	}
+}
+
+// What callers do to the node's connection took the lines of the server's own, and
+// stood as the cause of damage.
+func TestSlowConsumerHidTheServersLines(t *testing.T) {
+	var out bytes.Buffer
+	l := newServerLog(slog.New(slog.NewTextHandler(&out, nil)))
+	l.Warnf("about a stream")
+	for range 10 * otherLines {
+		l.connectionFault(nats.ErrSlowConsumer)
+	}
+	l.Warnf("more about a stream")
+	if n := strings.Count(out.String(), "connection of the node"); n != clientLines {
+		t.Errorf("%d lines about the node's connection", n)
+	}
+	if !strings.Contains(out.String(), "more about a stream") || l.lastWarning() != "more about a stream" {
+		t.Errorf("the server's line is left out; the last is %q", l.lastWarning())
 	}
 }

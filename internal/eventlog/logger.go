@@ -20,6 +20,7 @@ type serverLog struct {
 	write   error  // the first failed write
 	last    string // the last warning, as detail for damage
 	clients lineLimit
+	node    lineLimit
 	others  lineLimit
 }
 
@@ -27,7 +28,7 @@ type serverLog struct {
 // the thousand, without being admitted, must not fill a disk nor hide what the
 // server says about itself.
 const (
-	clientLines = 20
+	clientLines = 20 // about clients, and as many about the node's own connections
 	otherLines  = 200
 	maxLine     = 512 // bytes
 )
@@ -37,7 +38,7 @@ func newServerLog(log *slog.Logger) *serverLog {
 		log = slog.New(slog.DiscardHandler)
 	}
 	return &serverLog{log: log.With("component", "nats"), fatal: make(chan string, 1),
-		clients: lineLimit{most: clientLines}, others: lineLimit{most: otherLines}}
+		clients: lineLimit{most: clientLines}, node: lineLimit{most: clientLines}, others: lineLimit{most: otherLines}}
 }
 
 // Noticef logs at debug level: the server's notices are about itself.
@@ -67,12 +68,23 @@ func (l *serverLog) Errorf(format string, v ...any) {
 	l.print(slog.LevelError, s)
 }
 
-// print passes a line on, clipped, as long as there are not too many of its kind.
+// connectionFault tells what a connection of the node met. Callers can cause it, by
+// sending faster than the node reads, so it takes no lines from the server's own.
+func (l *serverLog) connectionFault(err error) {
+	l.printAs(&l.node, slog.LevelWarn, fmt.Sprintf("connection of the node: %v", err))
+}
+
+// print passes a line of the server on.
 func (l *serverLog) print(level slog.Level, s string) {
 	kind := &l.others
 	if strings.Contains(s, " - cid:") { // the server begins so what it says about a client
 		kind = &l.clients
 	}
+	l.printAs(kind, level, s)
+}
+
+// printAs passes a line on, clipped, as long as there are not too many of its kind.
+func (l *serverLog) printAs(kind *lineLimit, level slog.Level, s string) {
 	l.mu.Lock()
 	ok, leftOut := kind.next(time.Now())
 	l.mu.Unlock()

@@ -263,7 +263,7 @@ func (s *Server) NodeConn(ctx context.Context) (*nats.Conn, error) {
 		// were reported as failed.
 		nats.ReconnectBufSize(-1), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			s.log.Warnf("connection of the node: %v", err) // a slow subscription says so again and again
+			s.log.connectionFault(err) // a slow subscription says so again and again
 		}))
 	if err != nil {
 		return nil, fmt.Errorf("connect the node: %w", err)
