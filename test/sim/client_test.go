@@ -38,6 +38,8 @@ type note struct {
 	versions     map[int]string // told of
 	changes      []*change
 	busy         bool // a request about it is under way
+	applied      bool // the client was told that it is in the state
+	lost         int  // times that the log lost it before it was applied
 }
 
 // change is a revision, or a forget where text is empty.
@@ -72,6 +74,7 @@ type expectation struct {
 	note    *note
 	version int
 	gone    bool // a forget was acknowledged
+	lost    int  // of the note, when the read began
 }
 
 // act lets a client do something.
@@ -219,6 +222,11 @@ func (w *world) know(f *fate, err error) {
 	case memory.CodeOutcomeUnknown:
 		*f = max(*f, unknown)
 		w.reach("outcome unknown")
+	case memory.CodeLogDiverged:
+		if w.log.losses == 0 {
+			w.fail("a client gets %s: %v", code, err)
+		}
+		w.reach("refused while writes are stopped")
 	default:
 		w.fail("a client gets %s: %v", code, err)
 	}
@@ -240,6 +248,7 @@ func (w *world) answers() {
 func (w *world) answer(q *request) bool {
 	if at, ok := q.pending.Accepted(); ok && q.wait == memory.WaitAccepted && q.change == nil {
 		w.captured(q.note, q.pending.Record(), at, true)
+		w.checkKept(q.note) // the acknowledgement may have been under way when the log lost it
 		return true
 	}
 	res, err, done := q.pending.Result()
@@ -255,6 +264,7 @@ func (w *world) answer(q *request) bool {
 		w.ownWrite(q)
 	case res.Outcome == projections.OutcomeCreated || res.Outcome == projections.OutcomeDuplicate:
 		w.captured(q.note, res.Record, res.Position, res.Outcome == projections.OutcomeCreated)
+		q.note.applied = true
 		w.ownWrite(q)
 	default:
 		w.fail("%s is answered with %v", q.note.text, res.Outcome)
@@ -268,7 +278,7 @@ func (w *world) ownWrite(q *request) {
 	if q.host.r.down {
 		return
 	}
-	want := expectation{note: q.note, version: 1}
+	want := expectation{note: q.note, version: 1, lost: q.note.lost}
 	if c := q.change; c != nil {
 		if c.fate != acked {
 			return
@@ -283,6 +293,9 @@ func (w *world) ownWrite(q *request) {
 // captured: a client was told that its note is stored.
 func (w *world) captured(n *note, record events.ID, at events.Position, created bool) {
 	w.event("%s is %s at %s, created %t", n.text, record, at, created)
+	if n.record != record {
+		w.checkKept(n)
+	}
 	switch {
 	case n.fate == acked && (n.record != record || n.at != at):
 		w.fail("%s is %s at %s; its client was told %s at %s before", n.text, record, at, n.record, n.at)
@@ -345,7 +358,7 @@ func (w *world) expected() []expectation {
 		if n.fate != acked {
 			continue
 		}
-		e := expectation{note: n, version: w.latest(n)}
+		e := expectation{note: n, version: w.latest(n), lost: n.lost}
 		for _, c := range n.changes {
 			if c.text == "" && c.fate == acked {
 				e.gone = true
@@ -359,6 +372,9 @@ func (w *world) expected() []expectation {
 // shows compares a view with what a read has to show.
 func (w *world) shows(v *projections.View, want []expectation, what string) {
 	for _, e := range want {
+		if e.lost != e.note.lost {
+			continue
+		}
 		head, ok, err := v.Head(w.home(v), e.note.record)
 		w.must(err)
 		forgetting := false
@@ -366,6 +382,7 @@ func (w *world) shows(v *projections.View, want []expectation, what string) {
 			forgetting = forgetting || c.text == ""
 		}
 		switch {
+		case !ok && !w.checkKept(e.note):
 		case !ok:
 			w.fail("%s at %d does not show %s, which was acknowledged at %s", what, v.Cursor().Seq, e.note.text, e.note.at)
 		case e.gone && head.Living:
@@ -391,7 +408,7 @@ func (w *world) readAtLeast() {
 		return
 	}
 	w.reach("read at least")
-	w.shows(v, []expectation{{note: n, version: 1}}, "a read at its position")
+	w.shows(v, []expectation{{note: n, version: 1, lost: n.lost}}, "a read at its position")
 }
 
 // readLinear begins a linearizable read as the node does.

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,24 +9,57 @@ import (
 	"time"
 
 	"mneme/internal/eventlog"
+	"mneme/internal/events"
 )
 
-// log models a stream as its clients see it: messages in order, appends that
-// expect a last sequence, and answers that come late, never, or wrong.
+// log models a server with the shard's streams as its clients see them: messages in
+// order, appends that expect a last sequence, and answers that come late, never, or
+// wrong. A repair adds a stream; see repair_test.go.
 type log struct {
 	w       *world
-	msgs    [][]byte
-	appends []*appending // on their way to the stream
+	streams []*stream
+	appends []*appending // on their way to a stream
 	answers []*appending // on their way back
 	late    []*appending // their sender knows no outcome and they still may arrive
 	full    bool         // there is no space
 	lies    int          // messages stored at another sequence than expected
+	losses  int          // times that messages were lost which had been synced
 	gone    map[int]bool // replicas that do not reach the log
+}
+
+// stream is one of them. The first has no identity, as a state does not know it.
+type stream struct {
+	ref    events.StreamRef
+	msgs   [][]byte // nil: lost
+	sealed bool
+}
+
+func (s *stream) last() uint64 { return uint64(len(s.msgs)) }
+
+// lost lists what is missing up to a sequence.
+func (s *stream) lost(last uint64) (seqs []uint64) {
+	for i, m := range s.msgs[:last] {
+		if m == nil {
+			seqs = append(seqs, uint64(i)+1)
+		}
+	}
+	return seqs
+}
+
+// next is the first message behind a sequence, up to another; 0 = none.
+func (s *stream) next(seq, last uint64) uint64 {
+	for seq++; seq <= last; seq++ {
+		if s.msgs[seq-1] != nil {
+			return seq
+		}
+	}
+	return 0
 }
 
 // appending is one attempt to append.
 type appending struct {
 	host   *host
+	to     *stream
 	number uint64
 	data   []byte
 	last   uint64
@@ -126,23 +160,26 @@ func (l *log) arriveLate(a *appending) {
 
 // store appends if the log ends where the sender believes.
 func (l *log) store(a *appending) error {
-	if a.last != uint64(len(l.msgs)) {
-		return fmt.Errorf("%w: the last sequence is %d, not %d", eventlog.ErrRefused, len(l.msgs), a.last)
+	if a.to.sealed {
+		return fmt.Errorf("%w: the stream is sealed", eventlog.ErrRefused)
+	}
+	if a.last != a.to.last() {
+		return fmt.Errorf("%w: the last sequence is %d, not %d", eventlog.ErrRefused, a.to.last(), a.last)
 	}
 	l.put(a)
 	return nil
 }
 
 func (l *log) put(a *appending) {
-	l.msgs = append(l.msgs, a.data)
-	l.w.event("log %d is of %s #%d", len(l.msgs), a.host, a.number)
+	a.to.msgs = append(a.to.msgs, a.data)
+	l.w.event("log %d is of %s #%d", a.to.last(), a.host, a.number)
 }
 
 // lie stores whatever the last sequence is, as a stream did whose new leader had
 // not read all of its log. The acknowledgement names another sequence than the
 // sender expects, so that its client takes the outcome for unknown.
 func (l *log) lie(a *appending) error {
-	if a.last == uint64(len(l.msgs)) {
+	if a.to.sealed || a.last == a.to.last() {
 		return l.store(a)
 	}
 	l.w.bite("expected sequence ignored")
@@ -151,17 +188,21 @@ func (l *log) lie(a *appending) error {
 	return eventlog.ErrUnknown
 }
 
-// view is the log as one replica reads it.
+// view is a stream as one replica reads it.
 type view struct {
-	l     *log
-	r     *replica
-	floor uint64 // a lagging read shows at least so much
-	last  uint64
+	l    *log
+	s    *stream
+	r    *replica
+	last uint64
 }
 
-// look begins a read: it may fail, or come from a server that lags.
-func (l *log) look(r *replica, floor uint64) *view {
-	v := &view{l: l, r: r, last: uint64(len(l.msgs))}
+// at is a stream as it is.
+func (l *log) at(s *stream, r *replica) *view { return &view{l: l, s: s, r: r, last: s.last()} }
+
+// look begins a read: it may fail, or come from a server that lags, which shows at
+// least so much as floor.
+func (l *log) look(s *stream, r *replica, floor uint64) *view {
+	v := l.at(s, r)
 	if l.w.faulty && floor < v.last && l.w.rng.IntN(100) < l.w.rates.lag {
 		v.last = floor + uint64(l.w.rng.IntN(int(v.last-floor)))
 		l.w.bite("lagging read")
@@ -176,7 +217,8 @@ func (v *view) Info(context.Context) (eventlog.Info, error) {
 		v.l.w.bite("log unreachable")
 		return eventlog.Info{}, errNoAnswer
 	}
-	return eventlog.Info{First: 1, Last: v.last, Messages: v.last, Identity: "sim"}, nil
+	lost := v.s.lost(v.last)
+	return eventlog.Info{First: 1, Last: v.last, Messages: v.last - uint64(len(lost)), Lost: lost, Identity: cmp.Or(v.s.ref.Identity, "sim")}, nil
 }
 
 func (v *view) Read(_ context.Context, from, to uint64, fn func(eventlog.Message) error) error {
@@ -187,10 +229,10 @@ func (v *view) Read(_ context.Context, from, to uint64, fn func(eventlog.Message
 		to = v.last
 	}
 	for seq := max(from, 1); seq <= to; seq++ {
-		if seq > v.last {
-			return &eventlog.GapError{Want: seq}
+		if seq > v.last || v.s.msgs[seq-1] == nil {
+			return &eventlog.GapError{Want: seq, Got: v.s.next(seq, v.last)}
 		}
-		if err := fn(eventlog.Message{Seq: seq, Data: slices.Clone(v.l.msgs[seq-1]), Time: time.Unix(int64(seq), 0)}); err != nil {
+		if err := fn(eventlog.Message{Seq: seq, Data: slices.Clone(v.s.msgs[seq-1]), Time: time.Unix(int64(seq), 0)}); err != nil {
 			return err
 		}
 	}
@@ -198,12 +240,20 @@ func (v *view) Read(_ context.Context, from, to uint64, fn func(eventlog.Message
 }
 
 func (v *view) Get(_ context.Context, seq uint64) (eventlog.Message, error) {
-	if seq == 0 || seq > v.last {
+	if seq == 0 || seq > v.last || v.s.msgs[seq-1] == nil {
 		return eventlog.Message{}, eventlog.ErrNotFound
 	}
-	return eventlog.Message{Seq: seq, Data: slices.Clone(v.l.msgs[seq-1])}, nil
+	return eventlog.Message{Seq: seq, Data: slices.Clone(v.s.msgs[seq-1])}, nil
 }
 
-func (v *view) Append(context.Context, []byte, uint64) error { return eventlog.ErrClosed }
+// Append is how a repair fills a stream.
+func (v *view) Append(_ context.Context, data []byte, last uint64) error {
+	if last != v.s.last() {
+		return fmt.Errorf("%w: the last sequence is %d, not %d", eventlog.ErrRefused, v.s.last(), last)
+	}
+	v.s.msgs = append(v.s.msgs, slices.Clone(data))
+	v.last = v.s.last()
+	return nil
+}
 
 func (v *view) Close() error { return nil }

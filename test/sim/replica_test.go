@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"mneme/internal/eventlog"
+	"mneme/internal/events"
 	"mneme/internal/ingest"
 	"mneme/internal/projections"
 	"mneme/internal/raftfsm"
@@ -27,6 +28,7 @@ type replica struct {
 	state  *projections.State
 	raft   *raftmodel.Replica
 	host   *host
+	repair *repair // of the log, instead of a writer
 	down   bool
 	failed bool          // Raft's disk, since the last start
 	skew   time.Duration // of the clock
@@ -54,7 +56,26 @@ func (r *replica) Apply(entries []raftfsm.Entry) ([]any, error) {
 			r.w.reach(res.Answer.String())
 		}
 	}
+	for i, res := range results {
+		if res, ok := res.(projections.RangeResult); ok && res.Answer == projections.AnswerOtherChain {
+			r.usedAgain(entries[i].Data)
+		}
+	}
 	return results, err
+}
+
+// usedAgain looks whether a range that was refused begins with another frame behind the
+// same ones as the state's.
+func (r *replica) usedAgain(command []byte) {
+	rg, err := projections.DecodeRange(command)
+	r.w.must(err)
+	v := r.state.View()
+	have, err := v.Frame(rg.Previous + 1)
+	r.w.must(errors.Join(err, v.Close()))
+	was, err := events.DecodeFrame(have)
+	if f, other := events.DecodeFrame(rg.Frames[0].Bytes); err == nil && other == nil && f.Previous == was.Previous {
+		r.w.reach("range of a sequence that is used again")
+	}
 }
 
 func (r *replica) AppliedIndex() (index, term uint64) { return r.state.AppliedIndex() }
@@ -103,11 +124,18 @@ func (r *replica) crash() {
 		r.host.lose()
 		r.host = nil
 	}
+	if r.repair != nil {
+		r.w.reach("crash in the middle of a repair")
+		r.repair = nil
+	}
 	r.raft.Crash()
 	for len(r.raft.Leadership()) > 0 {
 		<-r.raft.Leadership() // nobody is there who reads it
 	}
 	before := r.state.Cursor().Seq
+	if len(r.w.replicas) == 1 && r.w.log.losses > 0 { // the process is killed; the power is not lost as well
+		r.w.must(r.state.Flush())
+	}
 	fs := r.fs.CrashClone(vfs.CrashCloneCfg{})
 	r.w.must(r.state.Close())
 	r.fs, r.down = fs, true
@@ -121,6 +149,48 @@ func (r *replica) restart() {
 	r.w.event("restart %d", r.id)
 	r.down, r.failed = false, false
 	r.w.must(r.raft.Restart(r, r.fs))
+}
+
+// operate does what the node and its operator do where the log has lost something:
+// compare log and state now and then, and repair the log.
+func (r *replica) operate() {
+	w, h := r.w, r.host
+	odds := 20
+	if h != nil && h.w.InFlight() { // what is on its way gets in where nobody expects it
+		odds = 6
+	}
+	switch {
+	case r.repair != nil:
+		r.repair.step()
+	case h == nil || w.log.losses == 0 || w.rng.IntN(odds) > 0:
+	case h.phase == "stopped":
+		r.mend(h)
+	case h.phase == "open":
+		if d := h.scrub(); d != nil {
+			w.event("%s: %v", h, d)
+			w.reach("found by comparing: " + d.Kind)
+			r.mend(h)
+		}
+	}
+}
+
+// scrub compares the whole log with the state, as the slow reading of the log does.
+func (h *host) scrub() (d *eventlog.DivergedError) {
+	v := h.r.state.View()
+	c := v.Cursor()
+	err := eventlog.Check(ctx, h.r.w.log.at(h.s, h.r), eventlog.Expect{Identity: c.Identity, Next: c.Next.Identity,
+		Seq: c.Seq, Chain: c.Chain, Hashes: ingest.FrameHashes(v), Depth: int(c.Seq)})
+	h.r.w.must(v.Close())
+	errors.As(err, &d)
+	return d
+}
+
+// mend takes the writer away and begins a repair.
+func (r *replica) mend(h *host) {
+	r.abandon()
+	if r.raft.Term() == h.w.Term() {
+		r.repair = &repair{r: r, term: h.w.Term()}
+	}
 }
 
 // drain follows the changes of leadership.
@@ -146,6 +216,7 @@ func (r *replica) follow(l raftfsm.Leadership) {
 		r.lead(l.Term)
 	case raftfsm.TermEnded:
 		r.w.event("replica %d ends term %d", r.id, l.Term)
+		r.repair = nil
 		if h := r.host; h != nil {
 			if h.w.InFlight() {
 				r.w.reach("deposed writer with a frame in flight")
@@ -157,21 +228,30 @@ func (r *replica) follow(l raftfsm.Leadership) {
 	}
 }
 
-// lead begins a term's writer.
+// lead begins a term's writer, or goes on with a repair of the log that has begun.
 func (r *replica) lead(term uint64) {
-	h := &host{r: r, n: r.w.hosts}
-	r.w.hosts++
-	raise := r.w.faulty && r.w.rng.IntN(100) < r.w.rates.raise
 	at := r.state.Cursor()
+	s, unfinished := r.w.log.choose(&at)
+	if unfinished {
+		r.repair = &repair{r: r, term: term}
+		return
+	}
+	h := &host{r: r, n: r.w.hosts, s: s}
+	r.w.hosts++
+	raise := r.w.faulty && r.w.rng.IntN(100) < r.w.rates.raise && at.Next.IsZero()
 	ref := at.Stream()
+	if s.ref.Epoch > ref.Epoch {
+		ref = s.ref
+	}
 	if raise {
 		ref.Epoch++
 	}
-	h.w = ingest.NewStepped(ingest.Options{Stream: r.w.log.look(r, 0), Group: r.raft, Term: term, State: r.state, Keys: r.w.keys,
+	h.w = ingest.NewStepped(ingest.Options{Stream: r.w.log.look(s, r, 0), Group: r.raft, Term: term, State: r.state, Keys: r.w.keys,
 		Settings: settings.NewCache(r.w.keys), Now: r.now, Rand: r.w.random, Ref: ref, MaxFrameBytes: 4000,
 		SinceBoot: func() time.Duration { return r.w.elapsed }}, h)
 	r.host = h
 	if raise {
+		r.w.raised = max(r.w.raised, ref.Epoch)
 		r.w.reach("epoch raised")
 	}
 	h.w.Work(r.w.elapsed)
@@ -192,6 +272,7 @@ func (r *replica) now() time.Time { return begun.Add(r.w.elapsed + r.skew) }
 
 // abandon ends the writer as its owner does who waits no longer.
 func (r *replica) abandon() {
+	r.repair = nil
 	h := r.host
 	if h == nil {
 		return
@@ -234,6 +315,7 @@ func (l *log) forget(h *host) (numbers []uint64) {
 type host struct {
 	r       *replica
 	n       int
+	s       *stream // that it writes to
 	w       *ingest.Stepped
 	surveys []ingest.Survey
 	futures []*raftfsm.Future
@@ -251,7 +333,7 @@ func (h *host) String() string {
 
 func (h *host) Send(number uint64, data []byte, last uint64) {
 	h.r.w.event("%s sends #%d behind %d", h, number, last)
-	h.r.w.log.post(&appending{host: h, number: number, data: data, last: last})
+	h.r.w.log.post(&appending{host: h, to: h.s, number: number, data: data, last: last})
 }
 
 func (h *host) Survey(q ingest.Survey) { h.surveys = append(h.surveys, q) }
@@ -260,12 +342,20 @@ func (h *host) Survey(q ingest.Survey) { h.surveys = append(h.surveys, q) }
 // known whether the command is in it.
 func (h *host) Propose(command []byte) {
 	w := h.r.w
-	if !w.faulty || w.rng.IntN(100) >= w.rates.fault {
+	chance := w.rates.fault
+	if w.rates.lose > 0 {
+		chance *= 6
+	}
+	if !w.faulty || w.rng.IntN(100) >= chance {
 		h.futures = append(h.futures, h.r.raft.Propose(ctx, command))
 		return
 	}
 	w.bite("enqueue of unknown outcome")
-	if w.rng.IntN(2) == 0 {
+	switch {
+	case w.rates.lose > 0 && w.rng.IntN(3) > 0: // one accident to both: Raft has it, and the log loses it
+		h.r.raft.Propose(ctx, command)
+		w.log.lose(h.s, h.s.last()-1)
+	case w.rng.IntN(2) == 0:
 		h.r.raft.Propose(ctx, command)
 	}
 	f, resolve := raftfsm.NewFuture()
@@ -275,6 +365,9 @@ func (h *host) Propose(command []byte) {
 
 func (h *host) Opened() {
 	h.phase, h.round = "open", h.w.Round()
+	if c := h.r.state.Cursor(); c.Term < h.w.Term() || c.Term == h.w.Term() && c.Round < h.round {
+		h.r.w.fail("%s opens round %d, and the state stands at %d in round %d of term %d", h, h.round, c.Seq, c.Round, c.Term)
+	}
 	h.r.w.event("%s opens round %d", h, h.round)
 	if h.round > 0 {
 		h.r.w.reach("round > 1")
@@ -289,8 +382,14 @@ func (h *host) Stalled(why error) {
 	h.r.w.reach("stalled")
 }
 
+// Stopped: an operator sees it, and repairs the log.
 func (h *host) Stopped(why *eventlog.DivergedError) {
-	h.r.w.fail("%s stops: %v", h, why)
+	if h.r.w.log.losses == 0 {
+		h.r.w.fail("%s stops: %v", h, why)
+	}
+	h.phase = "stopped"
+	h.r.w.event("%s stops: %v", h, why)
+	h.r.w.reach("writes stopped: " + why.Kind)
 }
 
 func (h *host) Ended(why error) {
@@ -315,7 +414,7 @@ func (h *host) step() {
 	case len(h.surveys) > 0 && w.rng.IntN(2) == 0:
 		q := h.surveys[0]
 		h.surveys = h.surveys[1:]
-		h.w.Surveyed(w.elapsed, w.log.look(h.r, max(q.After(), h.r.state.Cursor().Seq)), q)
+		h.w.Surveyed(w.elapsed, w.log.look(h.s, h.r, max(q.After(), h.r.state.Cursor().Seq)), q)
 	case len(h.futures) > 0 && answered(h.futures[0]):
 		res, _, err := h.futures[0].Wait(ctx)
 		h.futures = h.futures[1:]

@@ -12,19 +12,21 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"mneme/internal/events"
 	"mneme/internal/keyring"
 	"mneme/internal/projections"
 	"mneme/internal/raftfsm/raftmodel"
 )
 
 // rates are chances in a hundred, drawn once a run, so that runs differ.
-type rates struct{ log, lag, raise, fault int }
+type rates struct{ log, lag, raise, fault, lose int }
 
 // world is one run: everything in it follows from the seed.
 type world struct {
 	seed   uint64
 	rng    *rand.Rand // what happens
 	random io.Reader  // bytes of ids and keys
+	ids    *events.IDSource
 	rates  rates
 	faulty bool
 	quiet  bool     // clients do nothing more
@@ -45,6 +47,8 @@ type world struct {
 
 	histories map[uint64]history // what a state at a sequence is
 	maxEpoch  uint32
+	peak      uint64         // highest sequence that a state has reached
+	raised    uint32         // highest epoch that was raised without another stream
 	bit       map[string]int // faults that bit
 	reached   map[string]int
 	trace     []string
@@ -94,8 +98,12 @@ func newWorld(seed uint64) *world {
 		key[i] = byte(seed >> (8 * i))
 	}
 	w.random = rand.NewChaCha8(key)
+	w.ids = events.NewIDSource(func() time.Time { return begun.Add(w.elapsed) }, w.random)
 	w.rates = rates{log: 5 + w.rng.IntN(40), lag: w.rng.IntN(40), raise: w.rng.IntN(40), fault: 1 + w.rng.IntN(4)}
-	w.log = &log{w: w, gone: map[int]bool{}}
+	if w.rng.IntN(3) == 0 { // in the others a writer must never stop
+		w.rates.lose = 10 + w.rng.IntN(30)
+	}
+	w.log = &log{w: w, streams: []*stream{{}}, gone: map[int]bool{}}
 	return w
 }
 
@@ -145,9 +153,11 @@ func (w *world) step() {
 	case k < 50:
 		w.log.step()
 	case k < 85:
-		if r := w.replicas[w.rng.IntN(len(w.replicas))]; r.host != nil {
+		r := w.replicas[w.rng.IntN(len(w.replicas))]
+		if r.host != nil {
 			r.host.step()
 		}
+		r.operate()
 	case !w.quiet:
 		w.act()
 	}
@@ -162,6 +172,10 @@ func (w *world) step() {
 
 // strike lets something fail, or mends it.
 func (w *world) strike() {
+	if w.rng.IntN(100) < w.rates.lose {
+		w.log.loseSome()
+		return
+	}
 	r := w.replicas[w.rng.IntN(len(w.replicas))]
 	switch w.rng.IntN(21) {
 	case 0:
@@ -252,11 +266,11 @@ func (w *world) compare(r *replica) {
 	if c.Seq == r.seen {
 		return
 	}
-	r.seen, w.maxEpoch = c.Seq, max(w.maxEpoch, c.Epoch)
+	r.seen, w.maxEpoch, w.peak = c.Seq, max(w.maxEpoch, c.Epoch), max(w.peak, c.Seq)
 	v := r.state.View()
 	hash := v.Hash()
 	w.must(v.Close())
-	c.RaftIndex, c.RaftTerm = 0, 0
+	c.RaftIndex, c.RaftTerm, c.Next = 0, 0, events.StreamRef{} // a reservation moves no sequence
 	have, ok := w.histories[c.Seq]
 	if !ok {
 		w.histories[c.Seq] = history{c, hash}
