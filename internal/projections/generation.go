@@ -121,7 +121,7 @@ func nextName(fsys vfs.FS, dir string) (string, error) {
 // openGeneration opens one folder and loads what is kept in memory.
 func openGeneration(opt Options, name string) (*generation, error) {
 	db, err := storage.Open(storage.Options{Dir: opt.FS.PathJoin(opt.Dir, name), FS: opt.FS, Logger: opt.Logger,
-		CacheBytes: opt.CacheBytes, Merge: MergeTable(), ReadOnly: opt.ReadOnly, OnFault: opt.OnFault, ReserveBytes: opt.ReserveBytes})
+		CacheBytes: opt.CacheBytes, Merge: MergeTable(), ReadOnly: opt.ReadOnly, Filling: opt.Filling, OnFault: opt.OnFault, ReserveBytes: opt.ReserveBytes})
 	if err != nil {
 		return nil, err
 	}

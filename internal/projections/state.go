@@ -1,6 +1,7 @@
 package projections
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,6 +22,7 @@ type Options struct {
 	CacheBytes   int64
 	ReserveBytes int64
 	ReadOnly     bool
+	Filling      bool        // from a log; see storage.Options
 	OnFault      func(error) // background errors of the store
 	// OnApply hears what a command changed, after it is committed and before
 	// its result is given. It is called by the applying goroutine and must not
@@ -304,11 +306,11 @@ func (s *State) Restore(dir string) error {
 	return s.swapTo(name)
 }
 
-// Sibling opens an empty state beside this one, for a rebuild. Give it to Swap
-// or to Discard.
+// Sibling opens an empty state beside this one, to be filled from the log. Give it to
+// Swap or to Discard.
 func (s *State) Sibling() (*State, error) {
 	opt := s.opt
-	opt.OnApply = nil
+	opt.OnApply, opt.Filling = nil, true
 	name, err := nextName(opt.FS, opt.Dir)
 	if err != nil {
 		return nil, err
@@ -319,6 +321,10 @@ func (s *State) Sibling() (*State, error) {
 	}
 	return newState(opt, g), nil
 }
+
+// Sort compacts a sibling that has been filled. Swap opens it anew, which would wait for
+// its compactions with nothing applied meanwhile.
+func (s *State) Sort(ctx context.Context) error { return s.gen.db.Sort(ctx) }
 
 // Discard closes a sibling and removes it.
 func (s *State) Discard() error {

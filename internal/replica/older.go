@@ -37,7 +37,7 @@ func (o *Options) buildOlder(ctx context.Context, older *projections.OlderError)
 	}
 	o.Logger.Info("building the state of another version anew", "was", older.Cursor.Pipeline, "is", projections.PipelineVersion, "frames", info.Last)
 	started, opt := time.Now(), o.StateOptions()
-	opt.Dir, opt.OnApply = opt.Dir+nextSuffix, nil
+	opt.Dir, opt.Filling, opt.OnApply = opt.Dir+nextSuffix, true, nil
 	if err := o.FS.RemoveAll(opt.Dir); err != nil {
 		return err
 	}

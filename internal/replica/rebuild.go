@@ -48,9 +48,14 @@ func (r *Replica) rebuildInto(ctx context.Context, sibling *projections.State, p
 		_, err := replay(ctx, r.opt.Stream, r.opt.Keys, sibling, seq, progress)
 		return err
 	}
-	for range catchUps {
+	for i := range catchUps {
 		if err := to(r.state.Cursor().Seq); err != nil {
 			return Rebuilt{}, err
+		}
+		if i == 0 { // nearly all of it is there, and nothing waits yet
+			if err := sibling.Sort(ctx); err != nil {
+				return Rebuilt{}, err
+			}
 		}
 	}
 	return r.machine.swap(sibling, to)

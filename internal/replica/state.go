@@ -32,8 +32,8 @@ func OpenState(ctx context.Context, opt Options) (*projections.State, error) {
 	if err != nil {
 		return nil, fmt.Errorf("state: %w", err)
 	}
-	if err := opt.fillState(ctx, state); err != nil {
-		return nil, fmt.Errorf("state: %w", errors.Join(err, state.Close()))
+	if state, err = opt.fillState(ctx, state); err != nil {
+		return nil, fmt.Errorf("state: %w", err)
 	}
 	return state, nil
 }
@@ -125,31 +125,53 @@ func moveAside(fsys vfs.FS, dir string) (string, error) {
 // fillState gives a state that has none its origin: an empty one, and one whose
 // filling was killed; where the replica is alone, after
 // the log has been folded into it. A single voter's Raft log holds nothing that
-// the event log does not, so the state then stands at that log's end.
-func (o *Options) fillState(ctx context.Context, state *projections.State) error {
+// the event log does not, so the state then stands at that log's end. The state is
+// closed when it is not the one that is returned.
+func (o *Options) fillState(ctx context.Context, state *projections.State) (*projections.State, error) {
 	if c := state.Cursor(); c.Seq > 0 && c.RaftIndex > 0 {
-		return nil
+		return state, nil
 	}
 	info, err := o.Stream.Info(ctx)
-	if err != nil {
-		return err
-	}
 	switch {
+	case err != nil:
 	case info.Last == 0 && o.Begun && o.alone():
 		// The log begins before the first namespace gets its keys.
-		return &DamagedError{Message: fmt.Sprintf("%s: there are keys of namespaces, but neither a log nor a state", o.Dir),
+		err = &DamagedError{Message: fmt.Sprintf("%s: there are keys of namespaces, but neither a log nor a state", o.Dir),
 			Hint: "put nats/ or shards/ back, or memctl restore a backup into a new directory; to begin anew choose another --data-dir"}
 	case info.Last == 0 || !o.alone():
-		return state.SetOrigin(0, 0, o.origin(state.Cursor(), info))
+		err = state.SetOrigin(0, 0, o.origin(state.Cursor(), info))
+	default:
+		if err := errors.Join(state.Close(), o.fill(ctx, info)); err != nil {
+			return nil, err
+		}
+		return projections.Open(o.StateOptions())
+	}
+	if err != nil {
+		return nil, errors.Join(err, state.Close())
+	}
+	return state, nil
+}
+
+// fill folds the log into the state behind its cursor. One that is cut short goes on
+// at the next start from what was flushed.
+func (o *Options) fill(ctx context.Context, info eventlog.Info) error {
+	opt := o.StateOptions()
+	opt.Filling, opt.OnApply = true, nil
+	state, err := projections.Open(opt)
+	if err != nil {
+		return err
 	}
 	o.Logger.Info("building the state from the log", "frames", info.Last)
 	started := time.Now()
 	n, err := replay(ctx, o.Stream, o.Keys, state, 0, nil)
-	if err != nil {
+	if err == nil {
+		err = o.setOrigin(state, info)
+	}
+	if err = errors.Join(err, state.Close()); err != nil {
 		return err
 	}
 	o.Logger.Info("state built", "frames", n, "took", time.Since(started).Round(time.Millisecond))
-	return o.setOrigin(state, info)
+	return nil
 }
 
 // setOrigin gives a state that was built from the whole event log the Raft index

@@ -61,15 +61,31 @@ func TestStateKilledWhileItIsFilledHasNoOrigin(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(dir, "state")); err != nil {
 		t.Fatal(err)
 	}
-	state, err := projections.Open(projections.Options{Dir: filepath.Join(dir, "state")})
+	state, err := projections.Open(projections.Options{Dir: filepath.Join(dir, "state"), Filling: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = replay(t.Context(), s.stream, s.keys, state, 2, nil)
-	if err = errors.Join(err, state.Flush(), state.Close()); err != nil {
+	if err = errors.Join(err, state.Flush()); err != nil {
 		t.Fatal(err)
 	}
-	r := s.open(dir)
+	// What was not flushed is lost with the process.
+	_, err = replay(t.Context(), s.stream, s.keys, state, 3, nil)
+	killed := t.TempDir()
+	if err = errors.Join(err, os.CopyFS(killed, os.DirFS(dir)), state.Close()); err != nil {
+		t.Fatal(err)
+	}
+	left, err := projections.Open(projections.Options{Dir: filepath.Join(killed, "state")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := left.Cursor(); c.Seq != 2 {
+		t.Errorf("killed at 3, flushed at 2: left at %d", c.Seq)
+	}
+	if err := left.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r := s.open(killed)
 	if c := r.State().Cursor(); c.Identity == "" || c.RaftIndex == 0 {
 		t.Errorf("%+v", c)
 	}

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -33,16 +34,23 @@ type DB struct {
 // the machine, always from the end. Errors: ErrNoSpace (nothing changed, the same
 // batch may be tried again), ErrHalted, ErrReadOnly, ErrClosed.
 func (d *DB) Commit(b *pebble.Batch, sync bool) error {
-	return d.write("commit", func() error {
+	err := d.write("commit", func() error {
 		if err := d.reserve.check(b.Len()); err != nil {
 			return err
 		}
-		opt := pebble.NoSync
-		if sync {
-			opt = pebble.Sync
-		}
-		return d.DB.Apply(b, opt)
+		return d.DB.Apply(b, d.writeOptions(sync))
 	})
+	if err == nil && sync && d.opt.Filling {
+		return d.Flush()
+	}
+	return err
+}
+
+func (d *DB) writeOptions(sync bool) *pebble.WriteOptions {
+	if sync && !d.opt.Filling {
+		return pebble.Sync
+	}
+	return pebble.NoSync
 }
 
 // Apply is Commit under Pebble's name, so that it cannot be missed.
@@ -50,13 +58,25 @@ func (d *DB) Apply(b *pebble.Batch, o *pebble.WriteOptions) error { return d.Com
 
 // Sync returns when everything committed before is on disk.
 func (d *DB) Sync() error {
+	if d.opt.Filling {
+		return d.Flush()
+	}
 	return d.write("sync", func() error { return d.DB.LogData(nil, pebble.Sync) })
 }
 
 // Flush writes the memtable to an sstable and waits for it. Afterwards nothing
-// depends on the write-ahead log.
+// depends on the write-ahead log. A database that is filled gives up when the tables
+// cannot be written; another one waits until they can be.
 func (d *DB) Flush() error {
 	return d.write("flush", func() error {
+		var failed chan error
+		if d.opt.Filling {
+			failed = d.faults.failed
+			select {
+			case <-failed: // an earlier one
+			default:
+			}
+		}
 		done, err := d.DB.AsyncFlush()
 		if err != nil {
 			return err
@@ -66,14 +86,27 @@ func (d *DB) Flush() error {
 			return nil
 		case <-d.faults.stopped: // the flushing goroutine may be the one that ended
 			return d.faults.halted.Load()
+		case err := <-failed:
+			return err
 		}
 	})
+}
+
+// Sort compacts all tables, so that no two of them overlap. An Open of a database that
+// was filled begins to do that in the background, and may have to wait for it.
+func (d *DB) Sort(ctx context.Context) error {
+	return d.write("sort", func() error { return d.DB.Compact(ctx, []byte{0}, []byte{0xff}, true) })
 }
 
 // Checkpoint makes dir, which must not exist, a database with everything that
 // was committed before the call; by hard links where the filesystem has them.
 // Writers are not blocked. A failed one removes dir.
 func (d *DB) Checkpoint(dir string) error {
+	if d.opt.Filling {
+		if err := d.Flush(); err != nil {
+			return err
+		}
+	}
 	return d.write("checkpoint "+dir+" of", func() error {
 		return d.DB.Checkpoint(dir, pebble.WithFlushedWAL())
 	})
@@ -83,19 +116,24 @@ func (d *DB) Checkpoint(dir string) error {
 // with IsNoSpace, IsCorrupt and errors.Is(err, ErrHalted).
 func (d *DB) Fault() error { return d.faults.earliest() }
 
-// Close waits for background work, syncs the write-ahead log and releases the
-// directory. All iterators, snapshots and batches must have been closed before.
+// Close waits for background work, syncs the write-ahead log, or flushes a database
+// that has none, and releases the directory. All iterators, snapshots and batches must
+// have been closed before.
 // A halted database is abandoned instead: ErrHalted, directory still locked.
 // Further calls return the first one's result.
 func (d *DB) Close() error {
 	d.closeOnce.Do(func() {
+		var flushed error
+		if d.opt.Filling {
+			flushed = d.Flush()
+		}
 		d.closed.Store(true)
 		if h := d.faults.halted.Load(); h != nil {
 			d.closeErr = fmt.Errorf("close %s: %w", d.dir, h)
 			return
 		}
 		err := d.guard(d.DB.Close)
-		d.closeErr = typed("close", d.dir, errors.Join(err, d.lock.Close()))
+		d.closeErr = errors.Join(flushed, typed("close", d.dir, errors.Join(err, d.lock.Close())))
 	})
 	return d.closeErr
 }

@@ -147,6 +147,64 @@ func TestFormerLogsAreRemoved(t *testing.T) {
 	}
 }
 
+// TestFillingLeavesTablesAlone: sorting the tables of a database that was being filled
+// took a third of the time, and each row was written several times. That their number
+// is bounded all the same is what its reads depend on.
+func TestFillingLeavesTablesAlone(t *testing.T) {
+	opt := testOptions(vfs.NewMem())
+	opt.Filling = true
+	d := mustOpen(t, opt)
+	defer mustClose(t, d)
+	layers := func() (n int, compactions int64) {
+		m := d.DB.Metrics()
+		return int(m.Levels[0].Sublevels), m.Compact.Count
+	}
+	for i := range 3 * fillingStopLayers {
+		if err := errors.Join(set(d, "first", fmt.Sprint(i), false), set(d, "last", fmt.Sprint(i), false), d.Flush()); err != nil {
+			t.Fatal(err)
+		}
+		n, compactions := layers()
+		if i+1 < fillingLayers && (n <= i || compactions > 0) {
+			t.Fatalf("after %d flushes: %d layers, %d compactions", i+1, n, compactions)
+		}
+		if n > fillingStopLayers {
+			t.Fatalf("%d layers", n)
+		}
+	}
+	if _, compactions := layers(); compactions == 0 {
+		t.Error("nothing was ever compacted")
+	}
+}
+
+// TestOpenWaitedForTheCompactionsOfAFilling: a rebuilt state was opened while nothing
+// could be applied, and that took as long as to sort its tables.
+func TestOpenWaitedForTheCompactionsOfAFilling(t *testing.T) {
+	opt := testOptions(vfs.NewMem())
+	opt.Filling = true
+	d := mustOpen(t, opt)
+	for i := range 10 {
+		if err := errors.Join(set(d, "first", fmt.Sprint(i), false), set(d, "last", fmt.Sprint(i), false), d.Flush()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(d.Sort(t.Context()), set(d, "first", "a bit more", false)); err != nil {
+		t.Fatal(err)
+	}
+	if n := d.DB.Metrics().Levels[0].Sublevels; n != 0 {
+		t.Errorf("%d layers after sorting", n)
+	}
+	mustClose(t, d)
+	opt.Filling = false
+	d = mustOpen(t, opt)
+	defer mustClose(t, d)
+	if n := d.DB.Metrics().Compact.Count; n != 0 {
+		t.Errorf("opening it made %d compactions", n)
+	}
+	if first, last := get(t, d, "first"), get(t, d, "last"); first != "a bit more" || last != "9" {
+		t.Errorf("%q, %q", first, last)
+	}
+}
+
 func TestEmptyIsSmall(t *testing.T) {
 	d := mustOpen(t, Options{Dir: "db", FS: vfs.NewMem()})
 	defer d.Close()

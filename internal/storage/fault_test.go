@@ -17,12 +17,20 @@ import (
 
 // After a crash that keeps a random part of what was not synced, the rows are a
 // prefix of the commits and hold all that were synced, flushed or checkpointed.
-func TestCrashKeepsAPrefix(t *testing.T) {
+func TestCrashKeepsAPrefix(t *testing.T) { crashKeepsAPrefix(t, false) }
+
+// The same of a database that is filled, which has no write-ahead log.
+func TestCrashWhileFillingKeepsAPrefix(t *testing.T) { crashKeepsAPrefix(t, true) }
+
+func crashKeepsAPrefix(t *testing.T, filling bool) {
+	t.Helper()
 	lost := 0
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		fs := vfs.NewCrashableMem()
-		d := mustOpen(t, testOptions(fs))
+		opt := testOptions(fs)
+		opt.Filling = filling
+		d := mustOpen(t, opt)
 		durable, n := -1, rng.IntN(400)
 		for i := range n {
 			sync := rng.IntN(20) == 0
@@ -197,6 +205,32 @@ func TestFailedFlushIsRetried(t *testing.T) {
 		t.Error(d.Fault())
 	}
 	mustClose(t, d)
+}
+
+// The rows of a database that is filled are only in memory until they are flushed. A
+// Close that found no space would have waited for it for ever, or lost them in silence.
+func TestFillingOnAFullDiskIsNotClosedAsWhole(t *testing.T) {
+	full := &fullFS{part: ".sst"}
+	opt := testOptions(errorfs.Wrap(vfs.NewMem(), full))
+	opt.Filling = true
+	d := mustOpen(t, opt)
+	if err := set(d, "k", "v", false); err != nil {
+		t.Fatal(err)
+	}
+	full.on.Store(true)
+	if err := d.Close(); full.hits.Load() == 0 || !errors.Is(err, ErrNoSpace) {
+		t.Fatalf("%d faults injected: %v", full.hits.Load(), err)
+	}
+	full.on.Store(false)
+	d = mustOpen(t, opt)
+	if err := errors.Join(set(d, "k", "w", false), d.Close()); err != nil {
+		t.Fatal(err)
+	}
+	d = mustOpen(t, opt)
+	defer mustClose(t, d)
+	if got := get(t, d, "k"); got != "w" {
+		t.Errorf("after space came back: %q", got)
+	}
 }
 
 func TestOpenOnFullDisk(t *testing.T) {

@@ -18,6 +18,7 @@ type faults struct {
 	halted  atomic.Pointer[haltError] // the fatal error, once
 	stopped chan struct{}             // closed after halted is set
 	count   atomic.Uint64
+	failed  chan error // the last error of background work that nobody took
 
 	mu    sync.Mutex
 	first error
@@ -66,7 +67,14 @@ func (f *faults) halt(cause error) *haltError {
 
 func (f *faults) listener() *pebble.EventListener {
 	return &pebble.EventListener{
-		BackgroundError: func(err error) { f.report(typed("background", "work", err)) },
+		BackgroundError: func(err error) {
+			err = typed("background", "work", err)
+			f.report(err)
+			select {
+			case f.failed <- err:
+			default:
+			}
+		},
 		DataCorruption: func(i pebble.DataCorruptionInfo) {
 			f.report(fmt.Errorf("read %s: %w: %w", i.Path, ErrDamaged, i.Details))
 		},

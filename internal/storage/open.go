@@ -55,7 +55,7 @@ func openLocked(opt Options, lock *pebble.Lock) (*DB, error) {
 	if err := inspect(opt.FS, opt.Dir); err != nil {
 		return nil, err
 	}
-	f := &faults{onFault: opt.OnFault, stopped: make(chan struct{})}
+	f := &faults{onFault: opt.OnFault, stopped: make(chan struct{}), failed: make(chan error, 1)}
 	d := &DB{dir: opt.Dir, opt: opt, faults: f, lock: lock}
 	d.reserve = reserve{fs: opt.FS, dir: opt.Dir, keep: opt.ReserveBytes}
 	po := opt.pebbleOptions(pacedFS{opt.FS, &d.pace}, lock, &logger{to: opt.Logger, faults: f}, f.listener())
@@ -139,7 +139,7 @@ func (d *DB) checkFormat() error {
 		return fmt.Errorf("open %s: %w", d.dir, ErrNoDatabase)
 	}
 	row := binary.BigEndian.AppendUint32([]byte(formatMagic), FormatVersion)
-	err = d.guard(func() error { return d.DB.Set(formatKey(), row, pebble.Sync) })
+	err = d.guard(func() error { return d.DB.Set(formatKey(), row, d.writeOptions(true)) })
 	if err != nil {
 		return typed("open", d.dir, err)
 	}

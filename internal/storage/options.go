@@ -14,6 +14,17 @@ const (
 	DefaultCacheBytes    = 160 << 20
 	DefaultMemTableBytes = 16 << 20
 	DefaultReserveBytes  = 128 << 20
+
+	// FillingMemTableBytes is DefaultMemTableBytes of a database that is filled.
+	FillingMemTableBytes = 32 << 20
+)
+
+// While a database is filled, its flushed tables are rewritten when so many layers of
+// them overlap, and writes wait at the second number. A read looks into each layer,
+// and rewriting them costs more than a third of the filling.
+const (
+	fillingLayers     = 24
+	fillingStopLayers = 64
 )
 
 // pebbleFormat is pinned: a newer one is a decision, since it locks out the
@@ -30,11 +41,18 @@ type Options struct {
 	// a memtable out of the block cache, so it must be several of them. 0:
 	// DefaultCacheBytes.
 	CacheBytes    int64
-	MemTableBytes uint64 // the largest memtable; 0: DefaultMemTableBytes. They begin at 256 KiB and double.
+	MemTableBytes uint64 // the largest memtable; 0: DefaultMemTableBytes, or FillingMemTableBytes. They begin at 256 KiB and double.
 	// ReserveBytes is what must stay free on the disk, so that flushes and
 	// compactions can still finish: writes below it are refused with ErrNoSpace
 	// before they change anything. 0: DefaultReserveBytes; negative: no check.
 	ReserveBytes int64
+
+	// Filling is for a database that is built as a whole from what lies elsewhere. It
+	// has no write-ahead log: a crash loses what was not flushed, always from the end,
+	// and Sync and Close flush. Its tables are left as they are flushed, unless so many
+	// of them overlap that reads would be slow; the next Open without Filling begins to
+	// sort them.
+	Filling bool
 
 	ReadOnly bool       // writes nothing; the directory is locked all the same
 	Merge    MergeTable // by first key byte; must not change under existing rows
@@ -70,7 +88,11 @@ func (o Options) withDefaults() Options {
 	if o.CacheBytes == 0 {
 		o.CacheBytes = DefaultCacheBytes
 	}
-	if o.MemTableBytes == 0 {
+	switch {
+	case o.MemTableBytes != 0:
+	case o.Filling:
+		o.MemTableBytes = FillingMemTableBytes
+	default:
 		o.MemTableBytes = DefaultMemTableBytes
 	}
 	if o.ReserveBytes == 0 {
@@ -116,6 +138,12 @@ func (o Options) pebbleOptions(fs vfs.FS, lock *pebble.Lock, log *logger, ev *pe
 		Cleaner:                     cleaner{},
 		Logger:                      log,
 		EventListener:               ev,
+	}
+	if o.Filling {
+		po.DisableWAL = true
+		po.L0CompactionThreshold = 2 * fillingLayers // Pebble counts a layer twice
+		po.L0StopWritesThreshold = fillingStopLayers
+		po.LBaseMaxBytes = 1 << 30 // what is rewritten goes to the last level at once
 	}
 	po.TargetFileSizes[0] = 4 << 20
 	// Terms and dictionary rows are in clear and compress well: the last level, where
