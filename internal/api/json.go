@@ -43,10 +43,16 @@ func NewOpenJSONDecoder[T any]() JSONDecoder[T] {
 
 // Decode reads one value. The result shares no memory with data.
 func (d JSONDecoder[T]) Decode(data []byte) (T, error) {
-	var v T
 	if err := CheckJSON(data); err != nil {
+		var v T
 		return v, err
 	}
+	return d.DecodeChecked(data)
+}
+
+// DecodeChecked is Decode for what CheckJSON has found to be valid.
+func (d JSONDecoder[T]) DecodeChecked(data []byte) (T, error) {
+	var v T
 	w := walker{data: data}
 	if err := w.value(d.root, nil); err != nil {
 		return v, err

@@ -13,13 +13,14 @@ import (
 
 // draft is one event on its way: complete but for its time and its seal.
 type draft struct {
-	header  events.Header
-	content *events.Content  // captured and revised events
-	payload []byte           // plaintext of the others
-	key     *keyring.DataKey // seals the payload; nil = there is none
-	size    int              // about what it will take in the log
-	turn    uint64           // place in the queue
-	exact   bool             // a forget that counts only at its base version
+	header   events.Header
+	content  *events.Content  // captured and revised events
+	payload  []byte           // plaintext of the others
+	key      *keyring.DataKey // seals the payload; nil = there is none
+	size     int              // about what it will take in the log
+	turn     uint64           // place in the queue
+	inFlight []string         // of keysInFlight, once it was asked
+	exact    bool             // a forget that counts only at its base version
 
 	accepted chan struct{} // closed when the log has it, or when done is
 	done     chan struct{} // closed when result or err is final
@@ -102,10 +103,17 @@ func unknownOutcome(cause error) error {
 
 // keysInFlight names what the event must not share with another one in flight.
 func (d *draft) keysInFlight() []string {
-	var keys []string
+	if d.inFlight == nil {
+		d.inFlight = d.makeKeys()
+	}
+	return d.inFlight
+}
+
+func (d *draft) makeKeys() []string {
+	keys := make([]string, 0, 2)
 	h := &d.header
 	if !h.ClientID.IsZero() {
-		keys = append(keys, fmt.Sprintf("id %s %s %s", h.Namespace, h.Agent, h.ClientID))
+		keys = append(keys, "id "+string(h.Namespace[:])+string(h.ClientID[:])+h.Agent)
 	}
 	if path := d.uriPath(); path != "" {
 		agent := ""

@@ -125,7 +125,7 @@ func (o Options) pebbleOptions(fs vfs.FS, lock *pebble.Lock, log *logger, ev *pe
 		CacheSize:                   o.CacheBytes,
 		MemTableSize:                o.MemTableBytes,
 		MemTableStopWritesThreshold: 3,
-		L0CompactionThreshold:       4,
+		L0CompactionThreshold:       8, // a compaction takes along four flushes instead of two
 		L0StopWritesThreshold:       32,
 		LBaseMaxBytes:               64 << 20,
 		BytesPerSync:                1 << 20,

@@ -54,7 +54,7 @@ func (s *server) capture(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *server) captureOne(w http.ResponseWriter, r *http.Request, c captureCall, body []byte) error {
-	item, err := s.captures.Decode(body)
+	item, err := s.captures.DecodeChecked(body)
 	if err != nil {
 		return s.refused(c, item, body, true, err)
 	}
@@ -97,7 +97,7 @@ func (s *server) captureMany(w http.ResponseWriter, r *http.Request, c captureCa
 	places := make([]int, 0, len(raw)) // of items in raw
 	var hints hintsOnce
 	for i, b := range raw {
-		item, err := s.captures.Decode(b)
+		item, err := s.captures.DecodeChecked(b)
 		if err != nil {
 			results[i] = rejection(err)
 			hints.shorten(results[i].Error)

@@ -88,7 +88,9 @@ func (m *Model) Embed(dst []int8, texts ...text.Analysis) {
 	if len(dst) != Dimensions {
 		panic("static: Embed needs a vector of Dimensions")
 	}
-	var sums [Dimensions]int64
+	sums := sumsPool.Get().(*[Dimensions]int64)
+	defer sumsPool.Put(sums)
+	clear(sums[:])
 	for _, t := range texts {
 		m.add(t, sums[:semantic])
 	}
@@ -97,6 +99,9 @@ func (m *Model) Embed(dst []int8, texts ...text.Analysis) {
 	scale(sums[semantic:], hashedShare)
 	builtin.Quantise(dst, sums[:])
 }
+
+// sumsPool keeps sums for reuse: they are too large to be made for each text.
+var sumsPool = sync.Pool{New: func() any { return new([Dimensions]int64) }}
 
 // add adds the vectors of the known tokens of a text to sums.
 func (m *Model) add(a text.Analysis, sums []int64) {
@@ -110,11 +115,15 @@ func (m *Model) add(a text.Analysis, sums []int64) {
 	})
 }
 
-// addScaled adds a vector of signed bytes, of the length of sums.
+// addScaled adds a vector of signed bytes. Four at a time take two thirds of the time
+// of one at a time.
 func addScaled(sums []int64, vector []byte, scale int64) {
-	vector = vector[:len(sums)]
-	for i := range sums {
-		sums[i] += scale * int64(int8(vector[i]))
+	to, from := (*[semantic]int64)(sums), (*[semantic]byte)(vector)
+	for i := 0; i < semantic; i += 4 {
+		to[i] += scale * int64(int8(from[i]))
+		to[i+1] += scale * int64(int8(from[i+1]))
+		to[i+2] += scale * int64(int8(from[i+2]))
+		to[i+3] += scale * int64(int8(from[i+3]))
 	}
 }
 
