@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,6 +30,20 @@ func TestExitCodeOfEachWayNotToStart(t *testing.T) {
 		}
 		if w.out.String() != "" {
 			t.Errorf("%s: standard output has %q", kind, w.out)
+		}
+	}
+}
+
+func TestGarbageIsCollectedSoonerUnlessGOGCIsSet(t *testing.T) {
+	was := debug.SetGCPercent(100)
+	defer debug.SetGCPercent(was)
+	for variable, want := range map[string]int{"GOGC=200": 100, "GOGC=": gcPercent} {
+		debug.SetGCPercent(100)
+		w := fails(t, errors.New("the moon is full"))
+		w.environ = append(w.environ, variable)
+		w.run()
+		if got := debug.SetGCPercent(100); got != want {
+			t.Errorf("%s: %d %%, want %d", variable, got, want)
 		}
 	}
 }

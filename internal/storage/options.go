@@ -12,7 +12,7 @@ import (
 // Defaults of Options.
 const (
 	DefaultCacheBytes    = 160 << 20
-	DefaultMemTableBytes = 16 << 20
+	DefaultMemTableBytes = 8 << 20
 	DefaultReserveBytes  = 128 << 20
 
 	// FillingMemTableBytes is DefaultMemTableBytes of a database that is filled.
@@ -125,7 +125,7 @@ func (o Options) pebbleOptions(fs vfs.FS, lock *pebble.Lock, log *logger, ev *pe
 		CacheSize:                   o.CacheBytes,
 		MemTableSize:                o.MemTableBytes,
 		MemTableStopWritesThreshold: 3,
-		L0CompactionThreshold:       8, // a compaction takes along four flushes instead of two
+		L0CompactionThreshold:       12, // half as many flushes go into one compaction
 		L0StopWritesThreshold:       32,
 		LBaseMaxBytes:               64 << 20,
 		BytesPerSync:                1 << 20,
