@@ -18,7 +18,8 @@ import (
 // takes them only through its admin socket, which its status names: if the node
 // runs on this machine and the socket is there, the client goes through it;
 // otherwise it is c itself, and the node says what it thinks of that. Another node
-// at that socket, as behind a port forward, is refused. The caller closes it like c.
+// at that socket, as behind a port forward, is refused, and so is a socket of another
+// user. The caller closes it like c.
 func (c *Client) Operator(ctx context.Context) (*Client, error) {
 	if c.base.Scheme == socketScheme || !onThisMachine(c.base) {
 		return c, nil
@@ -32,6 +33,9 @@ func (c *Client) Operator(ctx context.Context) (*Client, error) {
 	}
 	if info, err := os.Stat(status.AdminSocket); err != nil || info.Mode()&os.ModeSocket == 0 {
 		return c, nil
+	}
+	if err := checkOwner(status.AdminSocket, os.Geteuid()); err != nil {
+		return nil, err
 	}
 	over := newOverSocket(status.AdminSocket, c.opts)
 	there, err := over.Status(ctx)

@@ -81,6 +81,8 @@ func fileWriters() map[string][]string {
 	return map[string][]string{
 		// A socket is no file that could be written or synced.
 		"internal/node/adminsocket.go": {"os.Remove", "os.Chmod"},
+		// A mode that an empty folder gets before anything is in it.
+		"internal/node/modes.go": {"os.Chmod"},
 		// The client's memory of what it sent lies on the client's disk; no promise
 		// of a node depends on it.
 		"cmd/memctl/remembered.go": {"os.MkdirAll", "os.CreateTemp", "os.Remove", "os.Rename"},

@@ -82,6 +82,9 @@ type dirLock struct {
 
 // lockDataDir makes the folder if it is not there and locks it.
 func lockDataDir(fsys vfs.FS, path string) (*dirLock, error) {
+	if err := secureDir(fsys, path); err != nil {
+		return nil, err
+	}
 	if err := storage.MkdirAll(fsys, path, 0o700); err != nil {
 		return nil, readOnly(path, err)
 	}

@@ -1,0 +1,5 @@
+package client
+
+// checkOwner accepts every socket: the access list of the data directory keeps others
+// out of it.
+func checkOwner(string, int) error { return nil }
