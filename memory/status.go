@@ -257,6 +257,9 @@ type Rejected struct {
 	Size      int       `json:"size"`
 	Via       string    `json:"via"` // rest, nats
 	Body      string    `json:"body,omitempty"`
+	// WellFormed says of a message that is handed in that its body could be read: it
+	// tells whom the message is about, and is not kept.
+	WellFormed bool `json:"-"`
 }
 
 // RejectedList lists refused messages, newest first.

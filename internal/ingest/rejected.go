@@ -94,14 +94,15 @@ func OpenRejections(fsys vfs.FS, path string, keys *keyring.Keyring, find func(n
 	return r, nil
 }
 
-// Reject counts and lists a refused message. The body is kept only of malformed
-// ones, clipped, and only if it ends with every subject that it names.
+// Reject counts and lists a refused message. Its body says under which keys: the
+// reason may quote what is about a subject. It is kept only of malformed ones,
+// clipped, and only if it ends with every subject that it names.
 func (r *Rejections) Reject(m memory.Rejected) {
 	if !r.count(m.Code, true) {
 		return
 	}
 	keys, keepBody := r.keysFor(m.Namespace, m.Body)
-	if m.Code != memory.CodeInvalid || !keepBody {
+	if m.Code != memory.CodeInvalid || m.WellFormed || !keepBody {
 		m.Body = ""
 	}
 	m.Body = m.Body[:min(len(m.Body), rejectedBody)]

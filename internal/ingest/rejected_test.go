@@ -2,12 +2,14 @@ package ingest
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf16"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -345,5 +347,45 @@ func TestFloodOfRefusalsIsOnlyCounted(t *testing.T) {
 	}
 	if listed != rejectedRate {
 		t.Errorf("%d of the second after are listed", listed)
+	}
+}
+
+// TestUTF16BodyHidItsSubject: it is valid UTF-8 with NULs, in which no word is found,
+// and was kept under the namespace's key.
+func TestUTF16BodyHidItsSubject(t *testing.T) {
+	x, open := newTeams(t, "ada")
+	r := open()
+	for _, order := range []binary.AppendByteOrder{binary.LittleEndian, binary.BigEndian} {
+		var body []byte
+		for _, u := range utf16.Encode([]rune(`{"text":"SECRET","subject":"ada"}`)) {
+			body = order.AppendUint16(body, u)
+		}
+		r.Reject(memory.Rejected{Namespace: "team", Code: memory.CodeInvalid, Body: string(body)})
+	}
+	if err := x.keys.Destroy(x.subjects...); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range r.List(10).Rejected {
+		if m.Body != "" {
+			t.Errorf("%q is kept", m.Body)
+		}
+	}
+}
+
+// TestReasonOutlivedAnErasedSubject: the body of a refusal that could be read was not
+// passed on, so its reason, which quotes tags and uris, was sealed under the
+// namespace's key.
+func TestReasonOutlivedAnErasedSubject(t *testing.T) {
+	x, open := newTeams(t, "ada")
+	r := open()
+	r.Reject(memory.Rejected{Namespace: "team", Code: memory.CodeInvalid, Reason: `tag "SECRET" is too long`, Body: `{"subject":"ada","tags":["SECRET"]}`, WellFormed: true})
+	if list := r.List(10).Rejected; len(list) != 1 || list[0].Body != "" {
+		t.Errorf("%+v", list)
+	}
+	if err := x.keys.Destroy(x.subjects...); err != nil {
+		t.Fatal(err)
+	}
+	if list := r.List(10).Rejected; len(list) != 0 {
+		t.Errorf("after the erasure: %+v", list)
 	}
 }

@@ -56,8 +56,8 @@ var (
 // depth, each once. It is sure if the body names no subject in a way that it
 // cannot read.
 func namedSubjects(body string) (names []string, sure bool) {
-	if len(body) > rejectedScan {
-		return nil, false
+	if len(body) > rejectedScan || strings.IndexByte(body, 0) >= 0 {
+		return nil, false // UTF-16, say, in which no word is found
 	}
 	s := subjectScan{seen: map[string]bool{}, sure: true}
 	dec := json.NewDecoder(strings.NewReader(body))

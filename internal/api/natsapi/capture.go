@@ -181,8 +181,8 @@ func (s *Server) refuse(m *nats.Msg, p parsed, malformed bool, err error) {
 	}
 	if s.opt.Rejecter != nil && e.Code != memory.CodeOutcomeUnknown {
 		r := memory.Rejected{Namespace: p.namespace, Agent: p.agent, Code: e.Code, Reason: memory.ProblemOf(e).Detail, Size: len(m.Data), Via: "nats"}
-		if malformed && len(m.Data) <= maxRefusedBody {
-			r.Body = string(m.Data)
+		if len(m.Data) <= maxRefusedBody {
+			r.Body, r.WellFormed = string(m.Data), !malformed
 		}
 		s.refusals.note(r)
 	}

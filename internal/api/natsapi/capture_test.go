@@ -108,7 +108,7 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("%+v, want %q", got, tt.want)
 			}
 			r := receive(t, b.f.arrived)
-			if r.Code != memory.CodeInvalid || r.Via != "nats" || r.Size != len(tt.body) || r.Body != tt.body {
+			if r.Code != memory.CodeInvalid || r.Via != "nats" || r.Size != len(tt.body) || r.Body != tt.body || r.WellFormed {
 				t.Errorf("rejected %+v", r)
 			}
 		})
@@ -243,7 +243,7 @@ func TestWholeFailures(t *testing.T) {
 		if tt.want == memory.CodeOutcomeUnknown {
 			continue // it may have happened: it was not refused
 		}
-		if r := receive(t, b.f.arrived); r.Code != tt.want || r.Body != "" || r.Agent != "agent-7" {
+		if r := receive(t, b.f.arrived); r.Code != tt.want || !r.WellFormed || r.Body == "" || r.Agent != "agent-7" {
 			t.Errorf("%s: rejected %+v", name, r)
 		}
 	}

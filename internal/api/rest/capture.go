@@ -177,8 +177,11 @@ func rejection(err error) memory.CaptureResult {
 	return memory.CaptureResult{Status: memory.StatusRejected, Error: &memory.ItemError{Code: e.Code, Detail: e.Message, Hint: e.Hint}}
 }
 
+// maxRefusedBody is how long a body may be to be looked through for whom it is about.
+const maxRefusedBody = 64 << 10
+
 // refused lists a refused message and returns its error. Only a malformed body
-// is kept. A write whose outcome is unknown was not refused.
+// is kept; any other says whom the message is about. A write whose outcome is unknown was not refused.
 func (s *server) refused(c captureCall, item memory.Capture, body []byte, malformed bool, err error) error {
 	e := asWriteError(err)
 	if s.Rejecter == nil || e.Code == memory.CodeOutcomeUnknown {
@@ -188,8 +191,8 @@ func (s *server) refused(c captureCall, item memory.Capture, body []byte, malfor
 	if m.Agent == "" {
 		m.Agent = c.actor
 	}
-	if malformed {
-		m.Body = string(body)
+	if len(body) <= maxRefusedBody {
+		m.Body, m.WellFormed = string(body), !malformed
 	}
 	s.Rejecter.Reject(m)
 	return err

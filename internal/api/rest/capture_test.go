@@ -55,7 +55,8 @@ func TestCaptureOneFailsWithItsProblem(t *testing.T) {
 		if rec.Code != code.HTTPStatus() || p.Code != code || p.Hint != "do this" {
 			t.Errorf("%s: %d %+v", code, rec.Code, p)
 		}
-		want := memory.Rejected{Namespace: "team", Agent: "a1", Code: code, Reason: p.Detail, Size: 30, Via: "rest"}
+		want := memory.Rejected{Namespace: "team", Agent: "a1", Code: code, Reason: p.Detail, Size: 30, Via: "rest",
+			Body: `{"text":"secret","agent":"a1"}`, WellFormed: true} // for the keys that it names
 		if code == memory.CodeOutcomeUnknown {
 			if len(b.f.rejected) != 0 {
 				t.Errorf("what may have happened was listed as refused")
@@ -101,9 +102,9 @@ func TestArrayIsAnsweredItemByItem(t *testing.T) {
 	}
 	bodies := ""
 	for _, r := range b.f.rejected {
-		bodies += fmt.Sprintf("%s %s %d %q;", r.Agent, r.Code, r.Size, r.Body)
+		bodies += fmt.Sprintf("%s %s %d %q %v;", r.Agent, r.Code, r.Size, r.Body, r.WellFormed)
 	}
-	if want := `me invalid 12 "{\"txet\":\"b\"}";me invalid 1 "5";me invalid 11 "";`; bodies != want {
+	if want := `me invalid 12 "{\"txet\":\"b\"}" false;me invalid 1 "5" false;me invalid 11 "{\"text\":\"\"}" true;`; bodies != want {
 		t.Errorf("rejected %s\nwant     %s", bodies, want)
 	}
 }
