@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"time"
@@ -179,7 +180,7 @@ func (o Offline) restore(ctx context.Context, lock *dirLock, logPath, keysPath s
 	return report, errors.Join(publicError(err), c.close(context.WithoutCancel(ctx)))
 }
 
-func (c *core) restoreFrom(ctx context.Context, logPath string, total uint64, epoch uint32, progress func(done, total uint64)) (memory.RebuildShard, error) {
+func (c *core) restoreFrom(ctx context.Context, logPath string, total uint64, last uint32, progress func(done, total uint64)) (memory.RebuildShard, error) {
 	var out memory.RebuildShard
 	if err := c.restoreNode(logPath); err != nil {
 		return out, err
@@ -190,7 +191,11 @@ func (c *core) restoreFrom(ctx context.Context, logPath string, total uint64, ep
 	if err := c.openLog(ctx, func(_, _, _ string) bool { return false }); err != nil {
 		return out, err
 	}
-	if err := (streams{c}).begin(ctx, restoredEpoch(epoch, c.cfg.Now())); err != nil {
+	epoch, err := restoredEpoch(last, c.cfg.Now(), rand.Uint32())
+	if err != nil {
+		return out, err
+	}
+	if err := (streams{c}).begin(ctx, epoch); err != nil {
 		return out, err
 	}
 	f, err := c.cfg.FS.Open(logPath)
@@ -225,16 +230,27 @@ func (c *core) restoreFrom(ctx context.Context, logPath string, total uint64, ep
 // firstRestore is the time from which the epochs of restored logs are counted.
 var firstRestore = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
+// restoreSpread is how many epochs one second's restore chooses from.
+const restoreSpread = 1 << 20
+
 // restoredEpoch is the epoch of a log that was restored from a backup whose last
 // epoch is the given one. What was written after the backup is lost, also what an
 // earlier restore of it led to, and none of those positions are to be given out
-// again. Nothing is left that tells how many there were, so the epoch is the time in
-// seconds.
-func restoredEpoch(last uint32, now time.Time) uint32 {
-	if seconds := now.Sub(firstRestore) / time.Second; seconds > time.Duration(last) && seconds < math.MaxInt32 {
-		return uint32(seconds)
+// again. Nothing is left that tells how many there were. So the epoch is the time in
+// seconds, which puts later restores behind earlier ones, plus a random number below
+// restoreSpread, which holds two restores, and the repairs after them, apart whatever
+// the clock says. A clock before 2026, or past the year 2094, is left out; so much is
+// above it that a log can be restored from its own restore a thousand times more.
+func restoredEpoch(last uint32, now time.Time, random uint32) (uint32, error) {
+	epoch := uint64(last) + 1
+	if seconds := now.Sub(firstRestore) / time.Second; seconds > 0 && seconds < math.MaxInt32 {
+		epoch = max(epoch, uint64(seconds))
 	}
-	return last + 1
+	if epoch += uint64(random % restoreSpread); epoch > math.MaxUint32-restoreSpread {
+		return 0, memory.Errorf(memory.CodeInvalid, "the backup's log is in epoch %d, after which no restore has one left", last).
+			WithHint("restore an earlier backup and start it, then memctl export and import into a new data directory")
+	}
+	return uint32(epoch), nil
 }
 
 // restoreNode writes node.json with the backup's cluster id.

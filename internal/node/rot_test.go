@@ -426,11 +426,11 @@ func TestRestoringTwiceGivesPositionsOutOnce(t *testing.T) {
 		}
 		return open(t, quiet(to))
 	}
-	now := time.Now()
+	now := time.Now() // of both: one pair of them in a million is the same
 	first := restored(now)
 	lost := must(t, first, "written after the first restore, and then lost")
 	shut(t, first)
-	second := restored(now.Add(time.Second))
+	second := restored(now)
 	kept := must(t, second, "written after the second restore")
 	must(t, second, "and another one, so that the log goes on as far as it did")
 	search := func(after string) error {
@@ -445,19 +445,30 @@ func TestRestoringTwiceGivesPositionsOutOnce(t *testing.T) {
 	}
 }
 
-func TestEpochOfARestoredLog(t *testing.T) {
+// TestRestoresOfOneSecondBeganOneEpoch: the time in seconds was all that held
+// restores apart, and a clock before 2026 or far ahead left not even that.
+func TestRestoresOfOneSecondBeganOneEpoch(t *testing.T) {
+	const spread = restoreSpread - 1
+	minute := firstRestore.Add(time.Minute)
 	for _, tt := range []struct {
-		last, want uint32
-		now        time.Time
+		last, random, want uint32
+		now                time.Time
 	}{
-		{3, 60, firstRestore.Add(time.Minute)},
-		{60, 61, firstRestore.Add(time.Minute)},
-		{99, 100, firstRestore.Add(time.Minute)},              // a repair followed
-		{3, 4, firstRestore.Add(-time.Hour)},                  // a clock that goes wrong
-		{3, 4, firstRestore.Add(math.MaxInt32 * time.Second)}, // another one
+		{3, 0, 60, minute},
+		{3, 9, 69, minute},
+		{60, 0, 61, minute},
+		{99, 7, 107, minute}, // repairs followed
+		{99, math.MaxUint32, 100 + spread, minute},
+		{3, 5, 9, firstRestore.Add(-time.Hour)},                  // a clock before
+		{3, 5, 9, firstRestore.Add(math.MaxInt32 * time.Second)}, // one far ahead
+		{3, spread, math.MaxInt32 - 1 + spread, firstRestore.Add((math.MaxInt32 - 1) * time.Second)},
+		{math.MaxUint32 - 2*restoreSpread, spread, math.MaxUint32 - restoreSpread, minute},
+		{math.MaxUint32 - 2*restoreSpread + 1, spread, 0, minute}, // none is left
+		{math.MaxUint32, 0, 0, minute},
 	} {
-		if got := restoredEpoch(tt.last, tt.now); got != tt.want {
-			t.Errorf("after epoch %d, at %s: %d", tt.last, tt.now, got)
+		got, err := restoredEpoch(tt.last, tt.now, tt.random)
+		if got != tt.want || (err != nil) != (tt.want == 0) {
+			t.Errorf("after epoch %d, at %s, random %d: %d, %v", tt.last, tt.now, tt.random, got, err)
 		}
 	}
 }

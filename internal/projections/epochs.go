@@ -1,9 +1,6 @@
 package projections
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // EpochStart is an epoch of the log and its first sequence.
 type EpochStart struct {
@@ -24,18 +21,6 @@ func (e Epochs) Of(seq uint64) uint32 {
 		}
 	}
 	return 0
-}
-
-// After is the first epoch that began after the one of this number.
-func (e Epochs) After(epoch uint32) (next EpochStart, ok bool) {
-	i, found := slices.BinarySearchFunc(e, epoch, func(s EpochStart, epoch uint32) int { return cmp.Compare(s.Epoch, epoch) })
-	if found {
-		i++
-	}
-	if i == len(e) {
-		return EpochStart{}, false
-	}
-	return e[i], true
 }
 
 // with adds the latest epoch.

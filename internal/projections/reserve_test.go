@@ -72,12 +72,7 @@ func TestEpochIsReservedOnce(t *testing.T) {
 	}
 	v := s.View()
 	defer v.Close()
-	for epoch := range uint32(5) {
-		if next, ok := v.Epochs().After(epoch); !ok || next != (projections.EpochStart{Epoch: 5, Seq: 2}) {
-			t.Errorf("after epoch %d comes %v, %v", epoch, next, ok)
-		}
-	}
-	if next, ok := v.Epochs().After(5); ok {
-		t.Errorf("after the last epoch comes %v", next)
+	if got := v.Epochs(); len(got) != 1 || got[0] != (projections.EpochStart{Epoch: 5, Seq: 2}) {
+		t.Errorf("epochs are %v", got)
 	}
 }

@@ -166,7 +166,8 @@ func TestFollowEnds(t *testing.T) {
 	wantCode(t, w.svc.Events(ctx, "team", "", "", true, none), memory.CodeTimeout)
 	wantCode(t, w.svc.Events(ctx, "none", "", "", true, none), memory.CodeNotFound)
 	wantCode(t, w.svc.Events(ctx, "team", "", "odd", true, none), memory.CodeInvalid)
-	wantCode(t, w.svc.Events(ctx, "team", "", "p0.9.1.0", true, none), memory.CodeStalePosition)
+	wantCode(t, w.svc.Events(ctx, "team", "", "p0.9.99.0", true, none), memory.CodeStalePosition)
+	wantCode(t, w.svc.Events(ctx, "team", "", "p0.9.1.0", true, none), memory.CodeLostPosition)
 	w.OK(w.views.Close())
 	wantCode(t, w.svc.Events(context.Background(), "team", "", "", true, none), memory.CodeUnavailable)
 }

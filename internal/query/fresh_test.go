@@ -44,7 +44,7 @@ func TestPositions(t *testing.T) {
 	for at, code := range map[string]memory.Code{
 		"p0.0.1.0": "", "p0.0.3.7": "", "p0.1.5.0": "", "p0.1.4.0": "",
 		"p0.0.4.0": memory.CodeLostPosition, "p0.0.5.0": memory.CodeLostPosition, "p0.0.900.0": memory.CodeLostPosition,
-		"p0.1.6.0": memory.CodeStalePosition, "p0.2.1.0": memory.CodeStalePosition,
+		"p0.1.6.0": memory.CodeStalePosition, "p0.2.6.0": memory.CodeStalePosition, "p0.2.1.0": memory.CodeLostPosition,
 		"p1.1.5.0": memory.CodeInvalid, "5": memory.CodeInvalid, "p0.1.05.0": memory.CodeInvalid,
 	} {
 		if got := memory.CodeOf(w.open(views.Freshness{AtLeast: at, Wait: time.Millisecond})); got != code {

@@ -24,25 +24,31 @@ func (p *Positions) Of(at projections.Ref) string {
 	return events.Position{Shard: p.shard, Epoch: p.epochs.Of(at.Seq), Seq: at.Seq, Index: at.Index}.String()
 }
 
-// Check reports lost_position for a position that does not lie before the
-// start of the epoch after its own, and stale_position for one of an epoch
-// that is yet to come.
+// Check reports lost_position for a position whose sequence was written in another
+// epoch than its own: a repair or a restore began in front of it, or it is of a log
+// that this one does not go on from. It reports stale_position for one that may yet
+// come.
 func (p *Positions) Check(at events.Position) error {
-	if at.IsZero() {
+	switch {
+	case at.IsZero():
 		return nil
-	}
-	if at.Epoch > p.now.Epoch {
+	case at.Seq <= p.now.Seq:
+		if epoch := p.epochs.Of(at.Seq); epoch != at.Epoch {
+			return lost(at, epoch)
+		}
+		return nil
+	case at.Epoch > p.now.Epoch:
 		return memory.Errorf(memory.CodeStalePosition, "this node stands at %s and has not reached %s", p.now, at).
 			WithHint("try again, or ask another node")
-	}
-	if next, ok := p.epochs.After(at.Epoch); ok && at.Seq >= next.Seq {
-		return lost(at, next.Epoch)
+	case at.Epoch < p.now.Epoch:
+		return lost(at, p.now.Epoch)
 	}
 	return nil
 }
 
-// lost is the error for a position behind which an epoch began.
+// lost is the error for a position of another epoch than the one that has its
+// sequence, or will have it.
 func lost(at events.Position, epoch uint32) error {
-	return memory.Errorf(memory.CodeLostPosition, "position %s lies in a part of the log that was lost; epoch %d began before it", at, epoch).
+	return memory.Errorf(memory.CodeLostPosition, "position %s lies in a part of the log that was lost; here sequence %d is of epoch %d", at, at.Seq, epoch).
 		WithHint("what was written there must be written again; the same ids are safe")
 }

@@ -22,10 +22,11 @@ func TestEpochs(t *testing.T) {
 		code  memory.Code
 	}{
 		{0, 0, ""}, {0, 3, ""}, {0, 4, memory.CodeLostPosition},
-		{1, 3, ""}, {1, 4, memory.CodeLostPosition}, // passed over
-		{2, 8, ""}, {2, 9, memory.CodeLostPosition},
-		{3, 9, memory.CodeLostPosition}, {1<<30 - 1, 9, memory.CodeLostPosition}, // the epoch of another restore
-		{1 << 30, 20, ""}, {1<<30 + 1, 1, memory.CodeStalePosition},
+		{1, 3, memory.CodeLostPosition}, {1, 4, memory.CodeLostPosition}, // passed over: it holds nothing
+		{2, 3, memory.CodeLostPosition}, {2, 8, ""}, {2, 9, memory.CodeLostPosition}, {2, 99, memory.CodeLostPosition},
+		{3, 8, memory.CodeLostPosition}, {3, 9, memory.CodeLostPosition}, // the epoch of another restore
+		{1<<30 + 1, 10, memory.CodeLostPosition}, {1<<30 + 1, 12, memory.CodeLostPosition},
+		{1 << 30, 12, ""}, {1 << 30, 20, ""}, {1<<30 + 1, 13, memory.CodeStalePosition},
 	} {
 		err := p.Check(events.Position{Epoch: tt.epoch, Seq: tt.seq})
 		if got := memory.CodeOf(err); err == nil && tt.code != "" || err != nil && got != tt.code {
