@@ -20,7 +20,8 @@ func clockAcceptCmd(a *app) *cobra.Command {
 		Short: "Go on writing with the node's clock as it stands",
 		Long: `Go on writing with the node's clock as it stands. A node refuses writes when its
 clock went forward further than real time, or stands far past the last event:
-times in the log never go back. Make sure that the clock is right.`,
+times in the log never go back. Make sure that the clock is right. A clock that is
+behind the last event cannot be accepted: set it right, or wait until it is there.`,
 		Example: "  memctl clock accept",
 		Args:    wantArgs(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -58,11 +58,28 @@ func (c *clock) stamp() int64 {
 	return c.last
 }
 
-// accept has an operator vouch for the clock as it stands now.
-func (c *clock) accept() {
+// accept has an operator vouch for the clock as it stands now. A clock that stands
+// behind the last event is refused all the same: the log's times never go back.
+func (c *clock) accept() *memory.Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err := c.behindLocked(c.wall()); err != nil {
+		return err.WithHint("accepting it does not help, for the log's times never go back: set the clock right if it is slow, else wait; writes go on when it shows %s", time.Unix(0, c.last).Add(-maxClockLag).UTC().Format("2006-01-02 15:04:05 UTC"))
+	}
 	c.trustLocked()
+	return nil
+}
+
+// behindLocked refuses a clock that stands behind the last event.
+func (c *clock) behindLocked(now time.Time) *memory.Error {
+	lag := time.Duration(c.last - now.UnixNano())
+	if c.last == 0 || lag <= maxClockLag {
+		return nil
+	}
+	err := memory.Errorf(memory.CodeUnavailable, "the clock stands %s behind the last event", lag.Round(time.Second)).
+		WithHint("set the clock right; writes go on when it has caught up")
+	err.RetryAfter = lag
+	return err
 }
 
 func (c *clock) trustLocked() { c.wall0, c.boot0, c.trusted = c.wall(), c.boot(), true }
@@ -76,10 +93,7 @@ func (c *clock) refusal() *memory.Error {
 
 func (c *clock) refusalLocked() *memory.Error {
 	now := c.wall()
-	if lag := time.Duration(c.last - now.UnixNano()); c.last > 0 && lag > maxClockLag {
-		err := memory.Errorf(memory.CodeUnavailable, "the clock stands %s behind the last event", lag.Round(time.Second)).
-			WithHint("set the clock right; writes go on when it has caught up")
-		err.RetryAfter = lag
+	if err := c.behindLocked(now); err != nil {
 		return err
 	}
 	if !c.trusted {

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -31,6 +32,12 @@ func TestRunawayClockIsRefused(t *testing.T) {
 			t.Errorf("%s: something was written", when)
 		}
 	}
+	accept := func() {
+		t.Helper()
+		if err := w.writer.AcceptClock(); err != nil {
+			t.Error(err)
+		}
+	}
 	at = right.Add(59 * time.Minute)
 	w.capture("team-a", memory.Capture{Text: "a little ahead"})
 	at = right.AddDate(10, 0, 0)
@@ -53,13 +60,37 @@ func TestRunawayClockIsRefused(t *testing.T) {
 	at = right.AddDate(10, 0, 0)
 	w.mustStart()
 	refused("again")
-	w.writer.AcceptClock()
+	accept()
 	w.capture("team-a", memory.Capture{Text: "accepted"})
 	at = at.Add(2 * time.Hour)
 	refused("two hours more than the time since boot")
-	w.writer.AcceptClock()
+	accept()
 	w.capture("team-a", memory.Capture{Text: "accepted again"})
 	w.refold()
+}
+
+// TestClockThatIsBehindWasAccepted: memctl clock accept said that writing goes on,
+// and every write was refused. That it vouched for the clock made things worse: set
+// right, the clock had then gone forward by more than the time since boot.
+func TestClockThatIsBehindWasAccepted(t *testing.T) {
+	w := newWorld(t, eventlogtest.NewFake())
+	right := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	at := right
+	w.now = func() time.Time { return at }
+	w.boot = func() time.Duration { return 0 }
+	w.mustStart()
+	w.namespace("team-a")
+	w.capture("team-a", memory.Capture{Text: "before"})
+	w.stop()
+	at = right.Add(-2 * time.Hour)
+	w.mustStart()
+	if e := wantCode(t, w.writer.AcceptClock(), memory.CodeUnavailable); !strings.Contains(e.Hint, "when it shows 2026-03-01 11:59:00 UTC") || e.RetryAfter == 0 {
+		t.Errorf("%+v", e)
+	}
+	_, err := w.try("team-a", memory.Capture{Text: "x"})
+	wantCode(t, err, memory.CodeUnavailable)
+	at = right
+	w.capture("team-a", memory.Capture{Text: "set right"})
 }
 
 // A suspended machine has a clock that went on and a time since boot that did, too.

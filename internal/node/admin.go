@@ -106,13 +106,16 @@ func (o *operator) Quarantine(context.Context) (memory.QuarantineList, error) {
 // Version is the program's version.
 func (o *operator) Version() string { return o.n.cfg.Version }
 
-// AcceptClock has writing go on with the clock as it stands.
+// AcceptClock has writing go on with the clock as it stands, unless that is behind
+// the last event.
 func (o *operator) AcceptClock(context.Context) (memory.ClockReport, error) {
 	w, err := o.n.replica.Writer()
 	if err != nil {
 		return memory.ClockReport{}, err
 	}
-	w.AcceptClock()
+	if err := w.AcceptClock(); err != nil {
+		return memory.ClockReport{}, err
+	}
 	now := o.n.cfg.Now().UTC()
 	o.n.cfg.Logger.Warn("an operator accepted the clock", "now", now)
 	return memory.ClockReport{Now: now}, nil
