@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"mneme/internal/events"
 	"mneme/internal/projections"
 	"mneme/internal/storage"
 	"mneme/memory"
@@ -38,7 +40,8 @@ import (
 //
 // What is owed is the difference of two numbers: the sequence of the last event
 // that erased something, which the state has, and the one that a whole plan has
-// covered, in erased.json. So a crash at any moment is made good by the next
+// covered, in erased.json, with what says that it was in this log and of these files.
+// So a crash at any moment is made good by the next
 // start, and several deletions may share one plan.
 type eraser struct {
 	n    *Node
@@ -182,16 +185,48 @@ func (e *eraser) all(ctx context.Context) error {
 // owed is the sequence of the last event that erased something, 0 if a plan has
 // covered it.
 func (e *eraser) owed() (uint64, error) {
-	v := e.n.state.View()
-	last, err := v.Erased()
-	if err = errors.Join(err, v.Close()); err != nil {
+	done, err := e.done()
+	if err != nil {
 		return 0, err
 	}
-	done, err := e.n.dir.readErased()
-	if err != nil || last <= done {
+	v := e.n.state.View()
+	last, err := v.Erased()
+	if err = errors.Join(err, v.Close()); err != nil || last <= done {
 		return 0, err
 	}
 	return last, nil
+}
+
+// done is through which sequence a plan has covered what was erased. A plan in
+// another log, or from before the storage key of today, counts for nothing: then
+// older folders were put back, or others, beside erased.json. It is forgotten at
+// once, for log and keys grow, and might come to fit what it says.
+func (e *eraser) done() (uint64, error) {
+	f, err := e.n.dir.readErased()
+	if err != nil || f.Through == 0 {
+		return 0, err
+	}
+	frame, err := e.frameHash(f.Through)
+	if err != nil {
+		return 0, err
+	}
+	if id, _ := e.n.keys.Storage().Current(); frame != "" && frame == f.Frame && id >= f.StorageKey {
+		return f.Through, nil
+	}
+	e.n.cfg.Logger.Warn("erased.json is of another log or of newer files; what was deleted is taken out of the files once more", "through", f.Through)
+	return 0, e.n.dir.writeErased(erasedFile{})
+}
+
+// frameHash names what the log holds up to a sequence: the frame's hash covers the
+// chain before it. It is "" if the state has no such frame.
+func (e *eraser) frameHash(seq uint64) (string, error) {
+	v := e.n.state.View()
+	b, err := v.Frame(seq)
+	if err = errors.Join(err, v.Close()); err != nil || b == nil {
+		return "", err
+	}
+	hash := events.HashEnvelope(b)
+	return hex.EncodeToString(hash[:]), nil
 }
 
 // begin names the step that is under way.
@@ -246,7 +281,7 @@ func (e *eraser) plan(ctx context.Context, through uint64) error {
 // shared lists the partitions whose shared rows were written anew without somebody
 // since the last plan that was carried out.
 func (e *eraser) shared() ([]uint32, error) {
-	done, err := e.n.dir.readErased()
+	done, err := e.done()
 	if err != nil {
 		return nil, err
 	}
@@ -297,7 +332,11 @@ func (e *eraser) forgetOldFiles(ctx context.Context, through uint64) error {
 	if err := n.keys.Storage().DestroyBefore(id); err != nil {
 		return err
 	}
-	return n.dir.writeErased(through)
+	frame, err := e.frameHash(through)
+	if err != nil {
+		return err
+	}
+	return n.dir.writeErased(erasedFile{Through: through, Frame: frame, StorageKey: id})
 }
 
 // switchKey makes a new storage key the current one while nothing is written to
@@ -376,32 +415,38 @@ func (d *dataDir) encrypted(shard uint16) []string {
 	return []string{d.state(shard), d.vectors(shard), d.logs(), filepath.Join(dir, "snapshots"), filepath.Join(dir, "restore"), filepath.Join(dir, "membership")}
 }
 
-const erasedFormat = 1
+const erasedFormat = 2
 
 // erasedFile is erased.json: through which sequence a plan has covered what was
 // erased. It may be lost: then the plan runs once more.
 type erasedFile struct {
 	Format  int    `json:"format"`
 	Through uint64 `json:"through"`
+	// Frame is the hash of the log's message at Through.
+	Frame string `json:"frame,omitempty"`
+	// StorageKey is the id of the storage key that the plan made.
+	StorageKey uint32 `json:"storage_key,omitempty"`
 }
 
-func (d *dataDir) readErased() (uint64, error) {
+// readErased reads erased.json; a zero value if there is none that says anything.
+func (d *dataDir) readErased() (erasedFile, error) {
 	var f erasedFile
 	b, err := storage.ReadFile(d.fs, d.erased())
 	if errors.Is(err, os.ErrNotExist) {
-		return 0, nil
+		return f, nil
 	}
 	if err != nil {
-		return 0, err
+		return f, err
 	}
 	if json.Unmarshal(b, &f) != nil || f.Format != erasedFormat { // an erasure may be repeated
-		return 0, nil
+		return erasedFile{}, nil
 	}
-	return f.Through, nil
+	return f, nil
 }
 
-func (d *dataDir) writeErased(through uint64) error {
-	b, err := json.Marshal(erasedFile{Format: erasedFormat, Through: through})
+func (d *dataDir) writeErased(f erasedFile) error {
+	f.Format = erasedFormat
+	b, err := json.Marshal(f)
 	if err != nil {
 		return err
 	}

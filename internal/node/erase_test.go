@@ -414,3 +414,79 @@ func TestErasureThatFailedAtOnceWasNotShown(t *testing.T) {
 	n.eraser.Wake()
 	erased(t, n)
 }
+
+// TestErasedFileOfNewerFilesHeldUpErasing: nats/, shards/ and keys/ of an earlier day
+// were put back beside today's erased.json. What was deleted then had a sequence that
+// was covered, it said, so it never left the files.
+func TestErasedFileOfNewerFilesHeldUpErasing(t *testing.T) {
+	dir := t.TempDir()
+	n := open(t, quiet(dir))
+	doomed(t, n)
+	older := image(t, dir)
+	for i := range 5 {
+		must(t, n, fmt.Sprint("written later ", i))
+	}
+	if _, err := n.writes.DeleteNamespace(t.Context(), "doomed"); err != nil {
+		t.Fatal(err)
+	}
+	erased(t, n)
+	shut(t, n)
+	b, err := os.ReadFile(n.dir.erased())
+	if err == nil {
+		err = os.WriteFile(filepath.Join(older, "erased.json"), b, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := 0
+	cfg := quiet(older)
+	cfg.Parts.EraseStep = func(name string) {
+		if name == eraseEnd {
+			ended++
+		}
+	}
+	n = open(t, cfg)
+	if _, err := n.writes.DeleteNamespace(t.Context(), "doomed"); err != nil {
+		t.Fatal(err)
+	}
+	erased(t, n)
+	shut(t, n)
+	if ended != 1 {
+		t.Errorf("%d plans were carried out", ended)
+	}
+}
+
+// erased.json counts for the log and the keys that it was written beside.
+func TestErasedFileCountsForItsLogAndKeys(t *testing.T) {
+	n := open(t, quiet(t.TempDir()))
+	must(t, n, "something")
+	at := n.state.Cursor().Seq
+	frame, err := n.eraser.frameHash(at)
+	if err != nil || frame == "" {
+		t.Fatal(frame, err)
+	}
+	key, _ := n.keys.Storage().Current()
+	for what, tt := range map[string]struct {
+		f    erasedFile
+		want uint64
+	}{
+		"its own":                    {erasedFile{Through: at, Frame: frame, StorageKey: key}, at},
+		"an older key":               {erasedFile{Through: at, Frame: frame, StorageKey: key - 1}, at},
+		"another log":                {erasedFile{Through: at, Frame: frame[2:] + "00", StorageKey: key}, 0},
+		"another place":              {erasedFile{Through: at - 1, Frame: frame, StorageKey: key}, 0},
+		"beyond the log":             {erasedFile{Through: at + 9, Frame: frame, StorageKey: key}, 0},
+		"beyond the log, and silent": {erasedFile{Through: at + 9, StorageKey: key}, 0},
+		"newer keys":                 {erasedFile{Through: at, Frame: frame, StorageKey: key + 1}, 0},
+	} {
+		if err := n.dir.writeErased(tt.f); err != nil {
+			t.Fatal(err)
+		}
+		got, err := n.eraser.done()
+		if err != nil || got != tt.want {
+			t.Errorf("%s: %d, %v", what, got, err)
+		}
+		if f, err := n.dir.readErased(); err != nil || (f.Through == 0) != (tt.want == 0) {
+			t.Errorf("%s is kept as %+v, %v", what, f, err)
+		}
+	}
+}

@@ -77,7 +77,7 @@ func TestEndedKeysOfAnImpatientCallerLivedOn(t *testing.T) {
 	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) { // until the event is applied
 		if owed, err := n.eraser.owed(); err != nil || time.Now().After(end) {
 			t.Fatalf("the event is not applied: %v", err)
-		} else if done, err := n.dir.readErased(); owed > 0 || done > 0 || err != nil {
+		} else if done, err := n.eraser.done(); owed > 0 || done > 0 || err != nil {
 			break
 		}
 	}
