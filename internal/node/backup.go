@@ -204,6 +204,9 @@ func backupEnd(br *bufio.Reader, sum hash.Hash, frames uint64, chain events.Chai
 		binary.BigEndian.Uint64(end[:]) != frames || events.Chain(end[8:]) != chain {
 		return fmt.Errorf("checksum: %w", ErrBackup)
 	}
+	if _, err := br.ReadByte(); err != io.EOF {
+		return fmt.Errorf("more behind its end: %w", ErrBackup)
+	}
 	return nil
 }
 

@@ -110,6 +110,11 @@ func TestBackupFileIsCheckedWhole(t *testing.T) {
 	if err := read(b); err != nil {
 		t.Fatal(err)
 	}
+	for _, more := range []string{"\x00", string(b)} {
+		if read(append(bytes.Clone(b), more...)) == nil {
+			t.Errorf("%d bytes behind its end are not noticed", len(more))
+		}
+	}
 	for n := 0; n < len(b); n += 13 {
 		if read(b[:n]) == nil {
 			t.Errorf("cut to %d of %d bytes it is taken for whole", n, len(b))

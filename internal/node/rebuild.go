@@ -8,6 +8,7 @@ import (
 
 	"mneme/internal/eventlog"
 	"mneme/internal/projections"
+	"mneme/internal/storage"
 	"mneme/memory"
 )
 
@@ -89,6 +90,10 @@ func (u *upkeep) Rebuild(ctx context.Context, progress func(done, total uint64))
 			return memory.Errorf(memory.CodeLogDiverged, "the log does not hold all that the state holds: %v", d).WithHint("%s", d.Hint)
 		}
 		rebuilt, err := u.replica.Rebuild(ctx, progress)
+		if storage.IsNoSpace(err) {
+			return memory.Errorf(memory.CodeNoSpace, "the state was not built again: %v", err).
+				WithHint("free some space on the disk of %s, then run memctl rebuild again; the state that was there goes on", u.dir.path).WithCause(err)
+		}
 		if err != nil {
 			return u.explain(ctx, err)
 		}

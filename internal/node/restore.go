@@ -61,6 +61,10 @@ func (o Offline) restoreLocked(ctx context.Context, lock *dirLock, logPath, keys
 		return memory.RebuildShard{}, memory.Errorf(memory.CodeInvalid, "%v", err).WithCause(err)
 	}
 	report, err := o.restore(ctx, lock, logPath, keysPath, total, epoch, progress)
+	if storage.IsNoSpace(err) {
+		err = memory.Errorf(memory.CodeNoSpace, "the backup was not restored: %v", err).
+			WithHint("free some space on the disk of %s, then run the same memctl restore again", dir).WithCause(err)
+	}
 	if err != nil {
 		return report, errors.Join(err, undoRestore(fsys, dir))
 	}

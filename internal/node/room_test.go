@@ -243,3 +243,41 @@ func TestCopyThatGoesFurtherStays(t *testing.T) {
 		t.Errorf("%d streams are left", n)
 	}
 }
+
+// TestRebuildOnAFullDiskWasAnInternalError: it said "internal", with exit code 1.
+func TestRebuildOnAFullDiskWasAnInternalError(t *testing.T) {
+	disk := newSmallDisk()
+	n := open(t, disk.config(t.TempDir()))
+	must(t, n, "a memory of the harbour")
+	want := shardOf(t, n)
+	disk.free.Store(0)
+	_, err := n.operator.Rebuild(t.Context(), nil)
+	if e := memory.AsError(err); e == nil || e.Code != memory.CodeNoSpace || !strings.Contains(e.Hint, "memctl rebuild") {
+		t.Errorf("%v (%+v)", err, e)
+	}
+	if len(find(t, n, "harbour")) == 0 {
+		t.Error("reads are down")
+	}
+	disk.free.Store(enoughRoom)
+	report, err := n.operator.Rebuild(t.Context(), nil)
+	if err != nil || report.Shards[0].StateHash != want.StateHash {
+		t.Errorf("with room again: %+v, %v", report, err)
+	}
+}
+
+// TestRestoreOnAFullDiskWasAnInternalError: the same, and what it had written is gone.
+func TestRestoreOnAFullDiskWasAnInternalError(t *testing.T) {
+	log, keys, _ := backedUp(t)
+	disk := newSmallDisk()
+	dir := filepath.Join(t.TempDir(), "new")
+	off := Offline{Config: disk.config("")}
+	disk.free.Store(0)
+	_, err := off.Restore(t.Context(), dir, log, keys, nil)
+	if e := memory.AsError(err); e == nil || e.Code != memory.CodeNoSpace || !strings.Contains(e.Hint, "memctl restore") {
+		t.Errorf("%v (%+v)", err, e)
+	}
+	disk.free.Store(enoughRoom)
+	if _, err := off.Restore(t.Context(), dir, log, keys, nil); err != nil {
+		t.Errorf("with room again: %v", err)
+	}
+}
