@@ -147,3 +147,87 @@ func TestOlderStateThatTheStartHealsIsNoDamage(t *testing.T) {
 		t.Errorf("%d of %d records, %+v", got.Records, want.Records, got.Log)
 	}
 }
+
+// A log that was cut at a flipped bit and a state that was lost: the node folded what
+// was left of the log, said nothing, and gave positions out again.
+func TestLostStateBesideACutLogIsFilledFromRaft(t *testing.T) {
+	whole, want := killed(t)
+	compacted, wantCompacted := whole, want // of one whose Raft log has been cut off behind a snapshot
+	{
+		dir := image(t, whole)
+		n := open(t, quiet(dir))
+		if err := n.replica.Group().Snapshot(); err != nil {
+			t.Fatal(err)
+		}
+		must(t, n, "behind the snapshot")
+		wantCompacted, compacted = shardOf(t, n), image(t, dir)
+		shut(t, n)
+	}
+	state, snapshots := filepath.Join("shards", "0", "state"), filepath.Join("shards", "0", "snapshots")
+	off := Offline{Config: quiet("")}
+	for name, c := range map[string]struct {
+		from    string
+		want    memory.ShardStatus
+		cut     int
+		lost    []string
+		refuses bool
+	}{
+		"end of the log":                        {whole, want, 5, []string{state}, false},
+		"all of the log":                        {whole, want, 0, []string{state, "nats"}, false},
+		"behind a snapshot":                     {compacted, wantCompacted, 5, []string{state}, false},
+		"all of the log behind a snapshot":      {compacted, wantCompacted, 0, []string{state, "nats"}, false},
+		"end of the log, and the snapshot":      {compacted, wantCompacted, 5, []string{state, snapshots}, true},
+		"nothing of the log, but the snapshots": {compacted, wantCompacted, 0, []string{state, snapshots}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := image(t, c.from)
+			if c.cut > 0 {
+				cutLog(t, dir, c.cut)
+			}
+			for _, lost := range c.lost {
+				if err := os.RemoveAll(filepath.Join(dir, lost)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			shorter := c.cut > 0 || len(c.lost) == 2 && c.lost[1] == "nats"
+			copied := image(t, dir)
+			if _, err := off.Backup(t.Context(), copied, filepath.Join(t.TempDir(), "log"), "", nil); shorter != (memory.CodeOf(err) == memory.CodeLogDiverged) || !shorter && err != nil {
+				t.Errorf("backup: %v", err)
+			}
+			n, err := Open(t.Context(), quiet(dir))
+			if c.refuses {
+				var s *StartError
+				if !errors.As(err, &s) || s.Kind != StartDamaged || s.Hint == "" {
+					t.Errorf("start: %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer shut(t, n)
+			if got := shardOf(t, n); got.Records != c.want.Records || (got.Log.Diverged != "") != shorter {
+				t.Errorf("%d of %d records, %+v", got.Records, c.want.Records, got.Log)
+			}
+			if !shorter {
+				must(t, n, "life goes on")
+				return
+			}
+			if _, err := capture(n, "must not be taken"); memory.CodeOf(err) != memory.CodeLogDiverged {
+				t.Errorf("a write: %v", err)
+			}
+			if _, err := n.operator.RepairLog(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+			sound(t, n)
+			if got := shardOf(t, n); got.Records != c.want.Records {
+				t.Errorf("repaired: %d of %d records", got.Records, c.want.Records)
+			}
+			before := shardOf(t, n).StateHash
+			if r, err := n.operator.Rebuild(t.Context(), nil); err != nil || r.Shards[0].StateHash != before {
+				t.Errorf("rebuild: %+v, %v; want %s", r, err, before)
+			}
+			must(t, n, "life goes on")
+		})
+	}
+}

@@ -210,12 +210,30 @@ func (c *core) backupStopped(ctx context.Context, w io.Writer, progress func(don
 		return memory.BackupReport{}, err
 	}
 	if stateErr != nil {
+		if err := c.refuseShortLog(ctx); err != nil {
+			return memory.BackupReport{}, err
+		}
 		c.cfg.Logger.Warn("the log is written without comparing it with the state, which cannot be opened", "err", stateErr)
 		return backupLog(ctx, c.stream, nil, c.dir.node.ClusterID, w, progress)
 	}
 	v := state.View()
 	report, err := backupLog(ctx, c.stream, v, c.dir.node.ClusterID, w, progress)
 	return report, errors.Join(err, v.Close())
+}
+
+// refuseShortLog refuses a log that ends before what Raft's log holds, for work that
+// cannot compare it with the state.
+func (c *core) refuseShortLog(ctx context.Context) error {
+	opt := c.replicaOptions()
+	end, err := opt.RaftEnd()
+	if err != nil {
+		return err
+	}
+	if info, err := c.stream.Info(ctx); err != nil || info.Last >= end {
+		return err
+	}
+	return memory.Errorf(memory.CodeLogDiverged, "backup: the log has lost its end: what was applied went to %d at least", end).
+		WithHint("start memnode: it builds the state from Raft's log; then memctl log repair writes the log again from it")
 }
 
 // replaceFile writes a file whole or not at all, also if the machine loses its

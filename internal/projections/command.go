@@ -17,6 +17,23 @@ const (
 	commandReserve = 2
 )
 
+// CommandEnd is the sequence at which a state stands, at least, that has applied a
+// command.
+func CommandEnd(data []byte) (uint64, error) {
+	if len(data) > 0 && data[0] == commandReserve {
+		r, err := DecodeReserve(data)
+		if err != nil {
+			return 0, err
+		}
+		return r.Applied.Seq, nil
+	}
+	r, err := DecodeRange(data)
+	if err != nil {
+		return 0, err
+	}
+	return max(r.End(), r.Applied.Seq), nil
+}
+
 func appendBytes(b, v []byte) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(v))), v...)
 }

@@ -11,6 +11,8 @@ type Inspection struct {
 	// Index and Term are the last entry that the log or a snapshot holds; zeroes
 	// if there is none.
 	Index, Term uint64
+	// Command is the last command that the log holds; nil if there is none.
+	Command []byte
 	// Alone: nobody else was ever in the group, as far as anything tells.
 	Alone bool
 	// Peers is why it is not alone, or not taken for it: ErrOtherNode,
@@ -40,7 +42,7 @@ func Inspect(opt Options) (found Inspection, err error) {
 	if err := r.openFiles(); err != nil {
 		return Inspection{}, fmt.Errorf("raftfsm inspect %s: %w", opt.Dir, err)
 	}
-	found = Inspection{Index: r.report.last, Term: r.report.lastTerm, Alone: r.single || !r.known, Damage: r.report.damage}
+	found = Inspection{Index: r.report.last, Term: r.report.lastTerm, Command: r.report.command, Alone: r.single || !r.known, Damage: r.report.damage}
 	if !found.Alone {
 		found.Peers = r.peers
 	}

@@ -24,6 +24,8 @@ type logReport struct {
 	// conf is the newest membership entry; confIndex is 0 if there is none.
 	conf      raft.Configuration
 	confIndex uint64
+	// command is the last command that went to the machine, nil if there is none.
+	command []byte
 	// damage is set when the file cannot be trusted; what was read until then
 	// stands in the other fields.
 	damage error
@@ -135,8 +137,11 @@ func (r *logReport) visitEntry(key, value []byte, termsOf []uint64) error {
 		r.first = index
 	}
 	r.last, r.lastTerm = index, l.Term
-	if l.Type == raft.LogConfiguration {
+	switch {
+	case l.Type == raft.LogConfiguration:
 		r.conf, r.confIndex = raft.DecodeConfiguration(l.Data), index
+	case l.Type == raft.LogCommand && !isMarker(&l):
+		r.command = l.Data
 	}
 	for _, want := range termsOf {
 		if want == index {

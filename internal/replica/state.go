@@ -125,26 +125,39 @@ func moveAside(fsys vfs.FS, dir string) (string, error) {
 // fillState gives a state that has none its origin: an empty one, and one whose
 // filling was killed; where the replica is alone, after
 // the log has been folded into it. A single voter's Raft log holds nothing that
-// the event log does not, so the state then stands at that log's end. The state is
-// closed when it is not the one that is returned.
+// the event log does not, unless that was damaged, so the state then stands at that
+// log's end. The state is closed when it is not the one that is returned.
 func (o *Options) fillState(ctx context.Context, state *projections.State) (*projections.State, error) {
 	if c := state.Cursor(); c.Seq > 0 && c.RaftIndex > 0 {
 		return state, nil
 	}
 	info, err := o.Stream.Info(ctx)
+	var end uint64 // where the log ended, at least, as far as Raft knows
+	if err == nil && o.alone() {
+		end, err = o.RaftEnd()
+	}
 	switch {
 	case err != nil:
-	case info.Last == 0 && o.Begun && o.alone():
+	case info.Last == 0 && end == 0 && o.Begun && o.alone():
 		// The log begins before the first namespace gets its keys.
 		err = &DamagedError{Message: fmt.Sprintf("%s: there are keys of namespaces, but neither a log nor a state", o.Dir),
 			Hint: "put nats/ or shards/ back, or memctl restore a backup into a new directory; to begin anew choose another --data-dir"}
-	case info.Last == 0 || !o.alone():
+	case info.Last == 0 && end == 0 || !o.alone():
 		err = state.SetOrigin(0, 0, o.origin(state.Cursor(), info))
 	default:
-		if err := errors.Join(state.Close(), o.fill(ctx, info)); err != nil {
+		if err := state.Close(); err != nil {
 			return nil, err
 		}
-		return projections.Open(o.StateOptions())
+		damage := o.fill(ctx, info, end)
+		if gap := (*eventlog.GapError)(nil); damage != nil && !errors.As(damage, &gap) && !errors.Is(damage, errLostEnd) {
+			return nil, damage
+		}
+		if state, err = projections.Open(o.StateOptions()); err != nil {
+			return nil, err
+		}
+		if damage != nil {
+			err = o.fillFromRaft(state, info, end, damage)
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(err, state.Close())
@@ -152,9 +165,13 @@ func (o *Options) fillState(ctx context.Context, state *projections.State) (*pro
 	return state, nil
 }
 
+// errLostEnd: a log ends before what was applied.
+var errLostEnd = errors.New("the log has lost its end")
+
 // fill folds the log into the state behind its cursor. One that is cut short goes on
-// at the next start from what was flushed.
-func (o *Options) fill(ctx context.Context, info eventlog.Info) error {
+// at the next start from what was flushed. Errors: a *eventlog.GapError or errLostEnd,
+// where the log does not hold all that was applied.
+func (o *Options) fill(ctx context.Context, info eventlog.Info, end uint64) error {
 	opt := o.StateOptions()
 	opt.Filling, opt.OnApply = true, nil
 	state, err := projections.Open(opt)
@@ -164,6 +181,9 @@ func (o *Options) fill(ctx context.Context, info eventlog.Info) error {
 	o.Logger.Info("building the state from the log", "frames", info.Last)
 	started := time.Now()
 	n, err := replay(ctx, o.Stream, o.Keys, state, 0, nil)
+	if err == nil && end > state.Cursor().Seq {
+		err = errLostEnd
+	}
 	if err == nil {
 		err = o.setOrigin(state, info)
 	}
@@ -172,6 +192,28 @@ func (o *Options) fill(ctx context.Context, info eventlog.Info) error {
 	}
 	o.Logger.Info("state built", "frames", n, "took", time.Since(started).Round(time.Millisecond))
 	return nil
+}
+
+// fillFromRaft builds a state, into which the log was folded as far as it is whole,
+// from the newest snapshot and Raft's log. damage is what fill said of the log. What
+// that lost is then to be written again from the state: positions of what was
+// acknowledged are never given out anew.
+func (o *Options) fillFromRaft(state *projections.State, info eventlog.Info, end uint64, damage error) error {
+	at := state.Cursor()
+	o.Logger.Error("the log does not hold all that was applied; the state is built from Raft's log and snapshots", "log", at.Seq, "raft", end, "err", damage)
+	err := state.SetOrigin(0, 0, o.origin(at, info))
+	if err == nil {
+		err = o.catchUp(state)
+	}
+	if c := state.Cursor(); err == nil && c.RaftIndex > 0 && c.Seq >= end && c.Seq > at.Seq {
+		return nil
+	}
+	if !errors.Is(damage, errLostEnd) {
+		return errors.Join(damage, err)
+	}
+	return &DamagedError{Message: fmt.Sprintf("%s: there is no state, the log ends at %d, and what was applied went to %d at least", o.Dir, at.Seq, end),
+		Hint: "put nats/ or shards/ back from a copy of the folder (nats/damaged has blocks of the log as they were before they were cut), or memctl restore a backup into a new directory",
+		Err:  err}
 }
 
 // setOrigin gives a state that was built from the whole event log the Raft index

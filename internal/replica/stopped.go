@@ -22,10 +22,14 @@ func (o Options) Behind(at projections.Cursor) bool {
 // CatchUp applies to the state of a stopped replica what Raft's log and snapshots hold
 // behind it, and flushes it. What the start does not apply is left, too.
 func (o Options) CatchUp(state *projections.State) error {
-	o.setDefaults()
 	if !o.Behind(state.Cursor()) {
 		return nil
 	}
+	return o.catchUp(state)
+}
+
+func (o Options) catchUp(state *projections.State) error {
+	o.setDefaults()
 	opt := o.groupOptions()
 	m := newMachine(state, func() {}, o.Logger)
 	close(m.closing) // on a full disk it gives up instead of waiting
@@ -34,4 +38,15 @@ func (o Options) CatchUp(state *projections.State) error {
 		return fmt.Errorf("apply what Raft's log holds behind the state: %w", err)
 	}
 	return nil
+}
+
+// RaftEnd is the sequence at which the log's last message stood, at least, when
+// Raft's log was written; 0 where that tells of none, or not for sure.
+func (o Options) RaftEnd() (uint64, error) {
+	o.setDefaults()
+	found, err := raftfsm.Inspect(o.groupOptions())
+	if err != nil || !found.Alone || found.Damage != nil || found.Command == nil {
+		return 0, err
+	}
+	return projections.CommandEnd(found.Command)
 }
