@@ -3,6 +3,7 @@ package eventlog
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -36,6 +37,7 @@ type damagedBlock struct {
 	Detail string
 	Kept   string // where its copy is
 	Mended bool   // nothing is lost: what was wrong was written again
+	Erased bool   // what was damaged was set aside, see erased.go; the rest stays
 }
 
 // finding is what is wrong in a block. With a nil fix the server cuts the block
@@ -68,31 +70,60 @@ func preflight(fs vfs.FS, dir string) ([]damagedBlock, error) {
 			}
 			continue
 		}
-		names, err := list(fs, fs.PathJoin(stream, "msgs"))
+		some, err := preflightStream(fs, dir, stream)
 		if err != nil {
 			return nil, err
 		}
-		cut := false
-		for _, name := range names {
-			if !strings.HasSuffix(name, ".blk") {
-				continue
-			}
-			d, err := inspectBlock(fs, dir, fs.PathBase(stream), fs.PathJoin(stream, "msgs", name))
-			if err != nil {
-				return nil, err
-			}
-			if d != nil {
-				found, cut = append(found, *d), cut || !d.Mended
-			}
+		found = append(found, some...)
+	}
+	return found, nil
+}
+
+// preflightStream makes the blocks of one stream safe to open.
+func preflightStream(fs vfs.FS, dir, stream string) (found []damagedBlock, err error) {
+	blocks, err := blockFiles(fs, stream)
+	if err != nil {
+		return nil, err
+	}
+	cut := false
+	for _, name := range blocks {
+		d, err := inspectBlock(fs, dir, fs.PathBase(stream), fs.PathJoin(stream, "msgs", name))
+		if err != nil {
+			return nil, err
 		}
-		if !cut {
-			continue
+		if d != nil {
+			found, cut = append(found, *d), cut || !d.Mended
 		}
+	}
+	if cut {
 		if err := fs.Remove(fs.PathJoin(stream, "msgs", "index.db")); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, err
 		}
 	}
+	reads, err := readsBlocks(fs, stream, blocks)
+	if err != nil || !reads {
+		return found, err
+	}
+	for _, name := range blocks {
+		d, err := eraseUnsound(fs, dir, fs.PathBase(stream), fs.PathJoin(stream, "msgs", name))
+		if err != nil {
+			return nil, err
+		}
+		if d != nil {
+			found = append(slices.DeleteFunc(found, func(f damagedBlock) bool { return f.Path == d.Path }), *d)
+		}
+	}
 	return found, nil
+}
+
+const blockSuffix = ".blk"
+
+// blockFiles are the names of a stream's blocks in order.
+func blockFiles(fs vfs.FS, stream string) ([]string, error) {
+	names, err := list(fs, fs.PathJoin(stream, "msgs"))
+	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasSuffix(name, blockSuffix) })
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
+	return names, err
 }
 
 const (
@@ -155,6 +186,10 @@ func logDamaged(log *slog.Logger, damaged []damagedBlock) {
 	for _, d := range damaged {
 		if d.Mended {
 			log.Warn("a block of the log was damaged and has been mended; nothing is lost", "stream", d.Stream, "block", d.Path, "detail", d.Detail, "copy", d.Kept)
+			continue
+		}
+		if d.Erased {
+			log.Error("a block of the log is damaged; what does not check was set aside as erased, the rest stays", "stream", d.Stream, "block", d.Path, "detail", d.Detail, "copy", d.Kept)
 			continue
 		}
 		log.Error("a block of the log is damaged; the server will drop the rest of it", "stream", d.Stream, "block", d.Path, "detail", d.Detail, "copy", d.Kept)
