@@ -324,7 +324,7 @@ func TestKillDuringRebuild(t *testing.T) {
 	}
 	want := d.truth()
 	interrupted := 0
-	for range 5 {
+	for round := range 5 { // the first kills come at once: a small rebuild takes some milliseconds
 		began := make(chan struct{})
 		once := sync.OnceFunc(func() { close(began) })
 		finished := make(chan error, 1)
@@ -336,7 +336,7 @@ func TestKillDuringRebuild(t *testing.T) {
 		select {
 		case <-began:
 			select {
-			case <-time.After(time.Duration(rng.IntN(60)) * time.Millisecond):
+			case <-time.After(time.Duration(rng.IntN(15*round+1)) * time.Millisecond):
 			case <-d.exited:
 			}
 		case err := <-finished:
