@@ -16,6 +16,10 @@ var (
 	ErrUnknown = errors.New("outcome unknown")
 	// ErrNoSpace: the disk or the stream's limit is full.
 	ErrNoSpace = errors.New("no space left for the log")
+	// ErrStopped: the server found that it cannot write, and stores nothing more
+	// before it is restarted: neither this message nor one sent before it can
+	// still arrive.
+	ErrStopped = errors.New("the log's server stores nothing until it is restarted")
 	// ErrClosed: the stream or the connection was closed before sending.
 	ErrClosed = errors.New("log is closed")
 	// ErrNotFound: no message at that sequence, or no such stream.

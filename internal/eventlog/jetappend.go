@@ -26,7 +26,7 @@ func (j *JetStream) Append(ctx context.Context, data []byte, last uint64) error 
 		// The server does not answer a publish that it could not store, and does
 		// not store again before it is restarted: spare the caller the wait.
 		if fault := j.cfg.Fault(); errors.Is(fault, ErrNoSpace) {
-			return fmt.Errorf("publish: %w", fault)
+			return fmt.Errorf("publish: %w: %w", ErrStopped, fault)
 		}
 	}
 	if err := j.guard(); err != nil {

@@ -74,6 +74,34 @@ func refusalUnderWay(t *testing.T, second eventlogtest.Fault) {
 	w.refold()
 }
 
+// A write whose first attempt met a full disk was sent again until the caller's
+// deadline, and a stop waited for it, though the log's server had said that it
+// stores nothing before it is restarted.
+func TestServerThatStoppedStoring(t *testing.T) {
+	for _, first := range []eventlogtest.Fault{eventlogtest.FaultFullLost, eventlogtest.FaultLate} {
+		t.Run(string(first), func(t *testing.T) {
+			f := eventlogtest.NewFake()
+			w := newWorld(t, f)
+			w.mustStart()
+			w.namespace("team-a")
+			f.Inject(first, eventlogtest.FaultStopped, eventlogtest.FaultStopped)
+			items := []Item{{Capture: memory.Capture{Agent: "agent-1", ID: "k", Text: "one"}}}
+			for i, want := range []memory.Code{memory.CodeOutcomeUnknown, memory.CodeNoSpace} {
+				resp, err := w.writer.Capture(t.Context(), "team-a", items, memory.WaitApplied)
+				if err != nil || resp.Results[0].Error == nil || resp.Results[0].Error.Code != want || f.Bit()[eventlogtest.FaultStopped] != i+1 {
+					t.Fatalf("attempt %d: %+v %v, want %s; the fault bit %d times", i, resp, err, want, f.Bit()[eventlogtest.FaultStopped])
+				}
+			}
+			f.Deliver()
+			want := map[eventlogtest.Fault]memory.ItemStatus{eventlogtest.FaultFullLost: memory.StatusCreated, eventlogtest.FaultLate: memory.StatusDuplicate}
+			if r := w.capture("team-a", items[0].Capture); r.Status != want[first] {
+				t.Errorf("sent again after a restart: %+v", r)
+			}
+			w.refold()
+		})
+	}
+}
+
 // A frame that was decided before an adoption was written as it was: a client
 // that had sent an id again, and waited for accepted only, was told of a record
 // that the fold then took for a duplicate.

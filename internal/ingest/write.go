@@ -110,6 +110,9 @@ func (r *round) appended(in appended) {
 		r.acknowledged()
 	case errors.Is(err, eventlog.ErrClosed):
 		r.failed(err, fmt.Errorf("the log is closed: %w", err))
+	case errors.Is(err, eventlog.ErrStopped):
+		r.failed(err, memory.Errorf(memory.CodeNoSpace, "the log has no space left").
+			WithHint("free disk space, then restart the node; nothing was written").WithCause(err))
 	case errors.Is(err, eventlog.ErrNoSpace) && !errors.Is(err, eventlog.ErrUnknown):
 		r.failed(err, memory.Errorf(memory.CodeNoSpace, "the log has no space left").
 			WithHint("free disk space; nothing was written").WithCause(err))
@@ -134,18 +137,17 @@ func (r *round) late(s *sending, err error) {
 }
 
 // failed ends the attempts of a frame that the log did not store, if that is
-// certain; an attempt that is under way is followed up until it is.
+// certain; an attempt that is under way is followed up until it is, or until
+// nothing of this log can arrive any more.
 func (r *round) failed(cause, told error) {
 	s := r.sending
-	switch {
-	case s.underWay && !errors.Is(cause, eventlog.ErrClosed):
-		r.log.Warn("append failed after an attempt that may still arrive", "seq", s.at.Seq+1, "err", cause)
-		r.resend()
-		return
-	case s.drafts == nil || errors.Is(cause, eventlog.ErrClosed):
-		if s.underWay {
-			told = unknownOutcome(cause)
+	if s.underWay {
+		if !errors.Is(cause, eventlog.ErrClosed) && !errors.Is(cause, eventlog.ErrStopped) {
+			r.log.Warn("append failed after an attempt that may still arrive", "seq", s.at.Seq+1, "err", cause)
+			r.resend()
+			return
 		}
+		told = unknownOutcome(cause)
 	}
 	r.sending = nil
 	if s.drafts == nil {

@@ -11,8 +11,8 @@ import (
 	"mneme/memory"
 )
 
-// space watches the free space below the data directory, asking at most twice
-// a second.
+// space watches the free space below the data directory. A fast disk fills by
+// tens of megabytes between two of its questions, so that the reserve holds.
 type space struct {
 	fs      vfs.FS
 	dir     string
@@ -25,10 +25,12 @@ type space struct {
 	ok   bool
 }
 
+const askSpaceEvery = 20 * time.Millisecond
+
 func (s *space) available() (free uint64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now := s.now(); s.at.IsZero() || now.Sub(s.at) > 500*time.Millisecond || now.Before(s.at) {
+	if now := s.now(); s.at.IsZero() || now.Sub(s.at) > askSpaceEvery || now.Before(s.at) {
 		s.free, s.ok = s.of(s.dir)
 		s.at = now
 	}

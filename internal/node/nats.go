@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -64,7 +65,17 @@ type embeddedNATS struct {
 
 func (s *embeddedNATS) Conn() *nats.Conn { return s.conn }
 
-func (s *embeddedNATS) Close(ctx context.Context) error { return s.Shutdown(ctx) }
+// Close leaves the server time to stop where draining has used up all of ctx.
+func (s *embeddedNATS) Close(ctx context.Context) error {
+	if end, ok := ctx.Deadline(); ok && time.Until(end) < natsStop {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), natsStop)
+		defer cancel()
+	}
+	return s.Shutdown(ctx)
+}
+
+const natsStop = 3 * time.Second
 
 func (s *embeddedNATS) Fault() *memory.Error {
 	if err := s.WriteFault(); err != nil {

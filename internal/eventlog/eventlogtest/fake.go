@@ -32,10 +32,11 @@ const (
 	FaultFullStored    Fault = "full-stored"    // stored, no ack, and the server reports a full disk
 	FaultFullLost      Fault = "full-lost"      // the message is lost, no ack, and the server reports a full disk
 	FaultSecondWriter  Fault = "second-writer"  // somebody else's message gets in first
+	FaultStopped       Fault = "stopped"        // the server stores nothing until it is restarted; not among Faults
 	FaultBlind         Fault = "blind"          // stored, the ack is lost, and so is the next look at the log
 )
 
-// Faults lists all of them.
+// Faults lists those that a log gets over by itself.
 var Faults = []Fault{
 	FaultRefuse, FaultUnknownStored, FaultUnknownLost, FaultLate, FaultWrongAck,
 	FaultTwice, FaultNoSpace, FaultFullStored, FaultFullLost, FaultSecondWriter, FaultBlind,
@@ -256,6 +257,9 @@ func (f *Fake) appendLocked(data []byte, last uint64, fault Fault) error {
 	case FaultNoSpace:
 		f.bit[fault]++
 		return fmt.Errorf("%w: injected", eventlog.ErrNoSpace)
+	case FaultStopped:
+		f.bit[fault]++
+		return fmt.Errorf("%w: %w: injected", eventlog.ErrStopped, eventlog.ErrNoSpace)
 	case FaultFullLost:
 		f.bit[fault]++
 		return fmt.Errorf("%w: %w: injected", eventlog.ErrUnknown, eventlog.ErrNoSpace)
