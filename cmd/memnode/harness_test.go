@@ -10,7 +10,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -130,16 +129,6 @@ func (w *world) file(t *testing.T, name, content string) string {
 		t.Fatal(err)
 	}
 	return path
-}
-
-// soon bounds what would otherwise hang.
-func soon(t *testing.T, what string, c <-chan struct{}) {
-	t.Helper()
-	select {
-	case <-c:
-	case <-time.After(30 * time.Second):
-		t.Fatalf("no %s", what)
-	}
 }
 
 func wantHas(t *testing.T, what, got string, parts ...string) {

@@ -50,9 +50,6 @@ func NewGate(mode Mode, token string) (*Gate, error) {
 	return nil, memory.Errorf(memory.CodeInvalid, "auth mode %.40q is unknown", string(mode)).WithHint("modes are off and token")
 }
 
-// Mode is the mode the gate was made with.
-func (g *Gate) Mode() Mode { return g.mode }
-
 // matches compares digests, so that neither length nor content of the token
 // shows in the time it takes.
 func (g *Gate) matches(token string) bool {

@@ -125,9 +125,6 @@ func decodeCommand(body []byte) (*command, error) {
 	return c, nil
 }
 
-// destroys reports whether the command ends keys.
-func (c *command) destroys() bool { return c.kind == kindDestroy || c.kind == kindDestroyNamespace }
-
 // wipe ends a command whose keys nobody took over.
 func (c *command) wipe() {
 	c.index.wipe()

@@ -97,8 +97,6 @@ func (t *table) size() int {
 	return n
 }
 
-func (t *table) encode() []byte { return t.appendTo(make([]byte, 0, t.size())) }
-
 func (t *table) appendTo(b []byte) []byte {
 	count := func(n int) { b = binary.BigEndian.AppendUint32(b, uint32(n)) }
 	b = append(append(b, t.cluster.id[:]...), t.cluster.raw[:]...)

@@ -163,9 +163,6 @@ func (r *Replica) startWriter(ctx context.Context, term uint64) (*ingest.Writer,
 	return w, nil
 }
 
-// Shard is the shard's number.
-func (r *Replica) Shard() uint16 { return r.opt.Shard }
-
 // State is the shard's state on this node.
 func (r *Replica) State() *projections.State { return r.state }
 

@@ -352,14 +352,6 @@ func (d *daemon) shard() memory.ShardStatus {
 	return d.status().Shards[0]
 }
 
-// namespace makes a namespace.
-func (d *daemon) namespace(name string, settings map[string]string) {
-	d.t.Helper()
-	if _, err := d.client.CreateNamespace(d.t.Context(), memory.CreateNamespace{Name: name, Settings: settings}); err != nil {
-		d.t.Fatal(err)
-	}
-}
-
 // capture remembers one text and returns its result.
 func (d *daemon) capture(ns, text string) memory.CaptureResult {
 	d.t.Helper()

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -60,8 +59,6 @@ type history struct {
 	cursor projections.Cursor
 	hash   projections.StateHash
 }
-
-func sorted[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
 // stop is what a broken invariant panics with, so that a run ends where it is.
 type stop struct{}

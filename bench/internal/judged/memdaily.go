@@ -21,7 +21,6 @@ type trajectory struct {
 		MID     int    `json:"mid"`
 		Message string `json:"message"`
 		Time    string `json:"time"`
-		Place   string `json:"place"`
 	} `json:"message_list"`
 	Questions []struct {
 		Question string            `json:"question"`

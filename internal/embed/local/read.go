@@ -9,8 +9,7 @@ import (
 
 // config is what is used of config.json.
 type config struct {
-	ModelType     string   `json:"model_type"`
-	Architectures []string `json:"architectures"`
+	ModelType string `json:"model_type"`
 
 	Vocabulary int `json:"vocab_size"`
 	Hidden     int `json:"hidden_size"`

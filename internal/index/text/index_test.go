@@ -224,8 +224,12 @@ func (w *world) checkReads(parts []Partition, q Query) error {
 	for _, h := range w.twin.search(open, plain) {
 		want[Ref{h.Partition, h.Doc}] = h
 	}
-	got, err := w.s.Score(context.Background(), w.db, parts, q, refs)
+	p, err := w.s.Prepare(context.Background(), w.db, parts, plain)
 	if err != nil {
+		return err
+	}
+	got, err := p.Score(context.Background(), nil, refs)
+	if p.Close(); err != nil {
 		return err
 	}
 	for i, h := range got {
@@ -419,7 +423,7 @@ func TestRangeSizeDoesNotMatter(t *testing.T) {
 	}
 	results := func(db *storage.DB) (all [][]Hit) {
 		for _, q := range queries {
-			hits, err := Search(context.Background(), db, []Partition{{ID: 9, Live: live}}, q)
+			hits, err := new(Searcher).Search(context.Background(), db, []Partition{{ID: 9, Live: live}}, q)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -488,8 +492,8 @@ func content(t *testing.T, db *storage.DB, partition uint32) map[string]any {
 		var row any
 		switch k[0] {
 		case PrefixPostings:
-			var pk PostingKey
-			if pk, err = ParsePostingKey(k); err == nil {
+			var pk postingKey
+			if pk, err = parsePostingKey(k); err == nil {
 				rows[fmt.Sprint(pk)], rows[fmt.Sprint(pk, " removed")], err = readRow(nil, v)
 			}
 		case PrefixStatistics:

@@ -85,32 +85,6 @@ func appendRemovedKey(dst []byte, partition, id uint32) []byte {
 	return append(appendForwardKey(dst, partition, id), removedMark)
 }
 
-// PostingKey is a postings key taken apart.
-type PostingKey struct {
-	Partition uint32
-	Field     Field
-	Term      string
-	Block     uint32
-}
-
-// ParsePostingKey takes a postings key apart. Error: ErrCorrupt.
-func ParsePostingKey(k []byte) (PostingKey, error) {
-	term := len(k) - 3 // where it ends
-	if term <= partitionLen || k[0] != PrefixPostings || k[term] != 0 || k[partitionLen] >= NumFields {
-		return PostingKey{}, fmt.Errorf("%w: postings key %x", ErrCorrupt, k)
-	}
-	p := PostingKey{
-		Partition: binary.BigEndian.Uint32(k[1:]),
-		Field:     Field(k[partitionLen]),
-		Term:      string(k[partitionLen+1 : term]),
-		Block:     uint32(binary.BigEndian.Uint16(k[term+1:])),
-	}
-	if !ValidTerm(p.Term) {
-		return PostingKey{}, fmt.Errorf("%w: postings key %x: term", ErrCorrupt, k)
-	}
-	return p, nil
-}
-
 // blockOf is the block of a postings key that begins with a term's prefix.
 func blockOf(k []byte, prefix int) (uint32, error) {
 	if len(k) != prefix+2 {

@@ -14,11 +14,6 @@ import (
 // value is ready; it is safe for concurrent use and must not be copied.
 type Searcher struct{ pool sync.Pool }
 
-// Search runs one search with a Searcher of its own. Servers keep a Searcher.
-func Search(ctx context.Context, r pebble.Reader, parts []Partition, q Query) ([]Hit, error) {
-	return new(Searcher).Search(ctx, r, parts, q)
-}
-
 // A scratch that grew past this is not kept.
 const (
 	keepData   = 16 << 20
@@ -55,23 +50,6 @@ func (s *Searcher) Search(ctx context.Context, r pebble.Reader, parts []Partitio
 	}
 	defer p.Close()
 	return p.Top(ctx, q.K, q.After)
-}
-
-// Ref names a document.
-type Ref struct{ Partition, Doc uint32 }
-
-// Score gives the hits that a search for q would give for these documents if it
-// were asked for all: one for each of docs, in that order, with score 0 where no
-// term matches. Live, Allow, Must, After and K do not matter. Partitions of docs
-// must be among parts. Errors: those of Search.
-func (s *Searcher) Score(ctx context.Context, r pebble.Reader, parts []Partition, q Query, docs []Ref) ([]Hit, error) {
-	q.K, q.Must, q.After = 1, nil, nil
-	p, err := s.Prepare(ctx, r, parts, q)
-	if err != nil {
-		return nil, err
-	}
-	defer p.Close()
-	return p.Score(ctx, nil, docs)
 }
 
 // Prepared is a query with the rows that answer it, read once, for several
@@ -180,7 +158,13 @@ func (p *Prepared) Each(ctx context.Context, visit func(h *Hit) bool) error {
 	}
 }
 
-// Score appends one hit for each of docs to dst; see Searcher.Score.
+// Ref names a document.
+type Ref struct{ Partition, Doc uint32 }
+
+// Score appends to dst the hits that a search would give for these documents if it
+// were asked for all: one for each of docs, in that order, with score 0 where no term
+// matches. Live, Allow, Must, After and K change no score. Partitions of docs must be
+// among those of the query. Errors: the context's.
 func (p *Prepared) Score(ctx context.Context, dst []Hit, docs []Ref) ([]Hit, error) {
 	for i, d := range docs {
 		if i%1024 == 0 {

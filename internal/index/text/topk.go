@@ -25,12 +25,7 @@ func worse(a, b *Hit) bool {
 	return a.Doc > b.Doc
 }
 
-// wants reports whether a hit with this score, offered next, would be kept.
-func (t *topK) wants(score float64) bool {
-	return len(t.heap) < t.k || score > t.heap[0].Score
-}
-
-// floor is what a score must exceed to be wanted; -Inf: any is.
+// floor is what the score of the next hit must exceed for it to be kept; -Inf: any is.
 func (t *topK) floor() float64 {
 	if len(t.heap) < t.k {
 		return math.Inf(-1)

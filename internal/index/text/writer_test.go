@@ -117,15 +117,15 @@ func TestSearchRefuses(t *testing.T) {
 		{K: 1, Terms: []QueryTerm{{Weight: nan}}},
 	}
 	for _, q := range bad {
-		if _, err := Search(context.Background(), db, nil, q); !errors.Is(err, ErrInvalid) {
+		if _, err := new(Searcher).Search(context.Background(), db, nil, q); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%+v: %v", q, err)
 		}
 	}
 	q := Query{K: 1, Terms: term, FieldWeights: ones}
-	if _, err := Search(context.Background(), db, []Partition{{ID: 1}, {ID: 1}}, q); !errors.Is(err, ErrInvalid) {
+	if _, err := new(Searcher).Search(context.Background(), db, []Partition{{ID: 1}, {ID: 1}}, q); !errors.Is(err, ErrInvalid) {
 		t.Error("a partition twice:", err)
 	}
-	if hits, err := Search(context.Background(), db, []Partition{{ID: 1}}, q); err != nil || len(hits) != 0 {
+	if hits, err := new(Searcher).Search(context.Background(), db, []Partition{{ID: 1}}, q); err != nil || len(hits) != 0 {
 		t.Error("empty partition:", hits, err)
 	}
 	w, b := NewWriter(db), db.NewBatch()
@@ -135,7 +135,7 @@ func TestSearchRefuses(t *testing.T) {
 	mustCommit(t, db, b)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := Search(ctx, db, []Partition{{ID: 1}}, q); !errors.Is(err, context.Canceled) {
+	if _, err := new(Searcher).Search(ctx, db, []Partition{{ID: 1}}, q); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }
@@ -179,7 +179,7 @@ func TestCorruptRowsAreErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 		mustCommit(t, db, b)
-		if _, err := Search(context.Background(), db, []Partition{{ID: 1}}, q); !errors.Is(err, ErrCorrupt) {
+		if _, err := new(Searcher).Search(context.Background(), db, []Partition{{ID: 1}}, q); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err := db.Set(appendForwardKey(nil, 1, 1), []byte{invertedVersion, 0, 1}, nil); err != nil {
