@@ -232,7 +232,9 @@ func OpenContent(key *keyring.DataKey, env *events.Envelope) (*events.Content, e
 
 func contribute(env *events.Envelope, set *settings.Effective, c *events.Content) *projections.Contribution {
 	out := &projections.Contribution{}
-	whole := text.NewAnalysis(c.Text)
+	words := wordsPool.Get().(*[]text.Word)
+	whole := text.AnalyzeInto(*words, c.Text)
+	defer giveBack(words, whole.Words)
 	terms := termCounter{terms: make([]index.Term, 0, len(whole.Words)+8)}
 	for _, w := range whole.Words {
 		if w.Kind != text.KindStop {
@@ -260,6 +262,23 @@ func contribute(env *events.Envelope, set *settings.Effective, c *events.Content
 		out.Next = vectors(env, whole, set.Next)
 	}
 	return out
+}
+
+// wordsPool keeps room for the words of a text, which are half of what a contribution
+// takes and are needed no longer than it is made.
+var wordsPool = sync.Pool{New: func() any { return new([]text.Word) }}
+
+// keptWords bounds the room that is kept, in words of 64 bytes.
+const keptWords = 4096
+
+// giveBack puts room back, without the words in it.
+func giveBack(to *[]text.Word, words []text.Word) {
+	if cap(words) > keptWords {
+		return
+	}
+	clear(words)
+	*to = words
+	wordsPool.Put(to)
 }
 
 // uriPath bounds the path that a memory is found by. One that no capture could

@@ -86,8 +86,11 @@ type Analysis struct {
 }
 
 // NewAnalysis analyses a text.
-func NewAnalysis(s string) Analysis {
-	a := Analysis{Text: s, Words: make([]Word, 0, len(s)/4+1)}
+func NewAnalysis(s string) Analysis { return AnalyzeInto(make([]Word, 0, len(s)/4+1), s) }
+
+// AnalyzeInto is NewAnalysis that writes its words over those of room while they fit.
+func AnalyzeInto(room []Word, s string) Analysis {
+	a := Analysis{Text: s, Words: room[:0]}
 	AnalyzeWords(s, func(w Word) bool {
 		a.Words = append(a.Words, w)
 		return true

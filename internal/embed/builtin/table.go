@@ -1,18 +1,24 @@
 package builtin
 
 // table counts features by hash: open addressing over a list in order of arrival.
-// Most texts fit in the space that comes with it.
+// It keeps the room that it has grown to, up to keptFeatures.
 type table struct {
 	features []feature
 	// index holds 1 + the place in features, or 0. Its length is a power of two and at
-	// least twice that of features.
-	index      []int32
-	space      [96]feature
-	indexSpace [256]int32
+	// least twice that of features; the texts of a table begin with the least.
+	index []int32
 }
 
+const (
+	leastIndex   = 256
+	keptFeatures = 4096
+)
+
 func (t *table) init() {
-	t.features, t.index = t.space[:0], t.indexSpace[:]
+	if cap(t.features) > keptFeatures || t.index == nil {
+		t.features, t.index = make([]feature, 0, leastIndex/2), make([]int32, leastIndex)
+	}
+	t.features, t.index = t.features[:0], t.index[:leastIndex]
 	clear(t.index)
 }
 
@@ -40,7 +46,12 @@ func (t *table) add(f feature) {
 }
 
 func (t *table) grow() {
-	t.index = make([]int32, 4*len(t.index))
+	if n := 4 * len(t.index); n <= cap(t.index) {
+		t.index = t.index[:n]
+		clear(t.index)
+	} else {
+		t.index = make([]int32, n)
+	}
 	mask := uint64(len(t.index) - 1)
 	for i, f := range t.features {
 		at := f.hash & mask
