@@ -75,8 +75,11 @@ func (s *importSummary) failure() error {
 		return memory.Errorf(memory.CodeInvalid, "%s cannot be imported", count(n, "item", "items")).
 			WithHint("nothing was imported, this was a dry run; without --dry-run everything else is")
 	} else if n > 0 {
-		return memory.Errorf(memory.CodeInvalid, "%s could not be imported", count(n, "item", "items")).
-			WithHint("everything else was; correct them and run it again, nothing is imported twice")
+		bad := memory.Errorf(memory.CodeInvalid, "%s could not be imported", count(n, "item", "items"))
+		if t.Created+t.Duplicates == 0 {
+			return bad.WithHint("nothing was imported; correct them, or name the file's --format, and run it again")
+		}
+		return bad.WithHint("everything else was; correct them and run it again, nothing is imported twice")
 	}
 	if t.Conflicts > 0 {
 		return memory.Errorf(memory.CodeConflict, "%s stood in conflict with what is there", count(t.Conflicts, "item", "items")).

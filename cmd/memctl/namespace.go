@@ -202,6 +202,9 @@ func namespaceDeleteCmd(a *app) *cobra.Command {
 				return err
 			}
 			ns, err := c.Namespace(cmd.Context(), args[0])
+			if memory.CodeOf(err) == memory.CodeNotFound {
+				return memory.AsError(err).WithHint("`memctl namespace list` shows those that are there")
+			}
 			if err != nil {
 				return err
 			}

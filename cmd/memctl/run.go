@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -25,6 +27,7 @@ func run(ctx context.Context, sys system, args []string) int {
 	root.SetOut(a.out)
 	root.SetErr(sys.err)
 	addCompletion(root)
+	addHelp(root)
 	err := root.ExecuteContext(ctx)
 	if ferr := a.out.Flush(); err == nil && ferr != nil {
 		err = fmt.Errorf("write answer: %w", ferr)
@@ -32,9 +35,27 @@ func run(ctx context.Context, sys system, args []string) int {
 	if err == nil {
 		return 0
 	}
-	e := memory.AsError(err)
+	e := asError(err)
 	a.report(err, e, a.flags.json || wantsJSON(args))
 	return e.Code.ExitCode()
+}
+
+// asError gives any error a code and a hint. What a file of this machine refused
+// is no failure of the node, and its log does not know of it.
+func asError(err error) *memory.Error {
+	e := memory.AsError(err)
+	var path *fs.PathError
+	if e.Code != memory.CodeInternal || !errors.As(err, &path) {
+		return e
+	}
+	is := func(target error) bool { return errors.Is(path.Err, target) }
+	switch {
+	case is(syscall.ENOSPC):
+		return memory.Errorf(memory.CodeNoSpace, "%w", err).WithHint("make room where %s lies and run it again", path.Path)
+	case is(fs.ErrPermission), is(fs.ErrNotExist), is(syscall.EISDIR), is(syscall.ENOTDIR), is(syscall.EROFS):
+		return memory.Errorf(memory.CodeInvalid, "%w", err).WithHint("look at %s: whether it is what was meant, and who may use it", path.Path)
+	}
+	return e
 }
 
 // wantsJSON looks for --json where the flags could not be parsed.

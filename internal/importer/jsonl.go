@@ -11,6 +11,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 
 	"mneme/memory"
 )
@@ -146,7 +147,12 @@ func digest(b []byte) []byte {
 func plainJSONError(err error) error {
 	var syntax *json.SyntaxError
 	var typ *json.UnmarshalTypeError
+	var when *time.ParseError
 	switch {
+	case errors.As(err, &when):
+		return fmt.Errorf("%q is not an RFC 3339 time; write it like 2026-01-31T08:00:00Z", when.Value)
+	case errors.As(err, &typ) && typ.Field == "":
+		return fmt.Errorf("it is a JSON %s, an object is wanted", typ.Value)
 	case errors.As(err, &typ):
 		return fmt.Errorf("field %q cannot be a JSON %s", strings.TrimPrefix(typ.Field, "Capture."), typ.Value)
 	case errors.As(err, &syntax):

@@ -69,7 +69,7 @@ func TestJSONLReadsGoodLinesAndNamesBadOnes(t *testing.T) {
 		t.Errorf("items %q, want %q", got, want)
 	}
 	wantBad := map[int]string{4: `unknown field "surprise"`, 5: `field "text" cannot be a JSON number`, 6: "cut off", 7: "not JSON",
-		8: "kind", 9: "longer than", 10: "cannot be a JSON array"}
+		8: "kind", 9: "longer than", 10: "is a JSON array, an object is wanted"}
 	for _, b := range bad {
 		if w, ok := wantBad[b.Line]; !ok || !strings.Contains(b.Error(), w) || !strings.HasPrefix(b.Error(), fmt.Sprintf("line %d: ", b.Line)) {
 			t.Errorf("line %d: %v, want %q", b.Line, b, w)

@@ -122,7 +122,11 @@ func (l *locomo) load() error {
 	}
 	l.queue = l.queue[:0]
 	ids := map[string]bool{}
-	for _, n := range sittings(sample.Conversation) {
+	numbers := sittings(sample.Conversation)
+	if len(numbers) == 0 {
+		l.bad(sample.SampleID, errors.New("holds no sittings: a conversation of LoCoMo has session_1, session_2, …"))
+	}
+	for _, n := range numbers {
 		l.sitting(sample, namespace, n, ids)
 	}
 	return nil
