@@ -42,7 +42,8 @@ type RemoteOptions struct {
 // the same one under another configuration, may answer after a reconnect. So it
 // is taken again after each, and until it is there Proven is an error.
 type Remote struct {
-	nc      *nats.Conn
+	nc      *nats.Conn // the log's
+	callers *nats.Conn
 	opt     RemoteOptions
 	log     *slog.Logger
 	account string
@@ -74,17 +75,23 @@ func OpenExternal(ctx context.Context, opt RemoteOptions) (*Remote, error) {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
 	r := &Remote{opt: opt, log: opt.Logger.With("component", "nats"), again: make(chan struct{}, 1)}
-	nc, err := r.connect(ctx, opt.Options)
+	nc, err := r.connect(ctx, append([]nats.Option{nats.Name("mneme node, log"), nats.ReconnectHandler(r.reconnected)}, opt.Options...))
+	if err == nil {
+		r.nc = nc
+		if r.callers, err = r.connect(ctx, append([]nats.Option{nats.Name("mneme node, callers")}, opt.Options...)); err != nil {
+			nc.Close()
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open external log %s: %w: %w", redactURLs(opt.URL), ErrUnreachable, err)
 	}
-	r.nc = nc
 	if r.account = accountOf(ctx, nc); r.account != nodeAccount {
 		r.log.Warn("the external NATS does not keep the node in an account of its own: agents cannot reach it over NATS, and whoever shares the account can write into the log",
 			"account", r.account, "hint", "memctl nats-config prints the accounts that are needed")
 	}
 	if err := r.Prove(ctx); err != nil && !opt.Dev {
 		nc.Close()
+		r.callers.Close()
 		return nil, fmt.Errorf("open external log %s: %w", redactURLs(opt.URL), err)
 	} else if err != nil {
 		r.log.Warn("going on without proof that the log syncs to disk", "error", err)
@@ -131,7 +138,7 @@ func (r *Remote) connect(ctx context.Context, extra []nats.Option) (*nats.Conn, 
 		return nil, err
 	}
 	o := []nats.Option{
-		nats.Name("mneme node"), nats.Timeout(timeout),
+		nats.Timeout(timeout),
 		nats.RetryOnFailedConnect(false), nats.MaxReconnects(-1),
 		nats.ReconnectWait(remoteWait), nats.ReconnectBufSize(-1),
 		nats.PingInterval(remotePing), nats.MaxPingsOutstanding(2),
@@ -140,20 +147,26 @@ func (r *Remote) connect(ctx context.Context, extra []nats.Option) (*nats.Conn, 
 				r.log.Warn("lost the log's server", "error", err)
 			}
 		}),
-		nats.ReconnectHandler(func(nc *nats.Conn) {
-			r.log.Info("reached the log's server again", "server", nc.ConnectedServerName())
-			select {
-			case r.again <- struct{}{}:
-			default:
-			}
-		}),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { r.log.Warn("connection to the log", "error", err) }),
 	}
 	return nats.Connect(r.opt.URL, append(o, extra...)...)
 }
 
-// Conn is the connection; Close closes it.
+// reconnected asks for a new proof.
+func (r *Remote) reconnected(nc *nats.Conn) {
+	r.log.Info("reached the log's server again", "server", nc.ConnectedServerName())
+	select {
+	case r.again <- struct{}{}:
+	default:
+	}
+}
+
+// Conn is the connection for the log, which the proof is about; Close closes it.
 func (r *Remote) Conn() *nats.Conn { return r.nc }
+
+// CallersConn is the connection for what callers send and get. The server cuts it
+// when they send more than is taken, and that must not cut the log's.
+func (r *Remote) CallersConn() *nats.Conn { return r.callers }
 
 // Account is the NATS account that the node was put in, "" if the server did
 // not say. With the configuration of ExternalConfig it is the node's own.
@@ -210,6 +223,7 @@ func (r *Remote) Servers() []string {
 func (r *Remote) Close() {
 	r.stop()
 	r.wg.Wait()
+	r.callers.Close()
 	r.nc.Close()
 }
 
@@ -279,7 +293,7 @@ func syncing(found []varz) ([]string, error) {
 // askSystem pings all servers of the system and takes answers until it has been
 // quiet for a while.
 func (r *Remote) askSystem(ctx context.Context) ([]varz, error) {
-	nc, err := r.connect(ctx, r.opt.System)
+	nc, err := r.connect(ctx, append([]nats.Option{nats.Name("mneme node, proof")}, r.opt.System...))
 	if err != nil {
 		return nil, fmt.Errorf("system account: %w", err)
 	}

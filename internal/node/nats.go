@@ -14,8 +14,11 @@ import (
 // natsServer is the NATS that keeps the log: the one in this process, or one that
 // somebody else runs.
 type natsServer interface {
-	// Conn is the node's own connection.
+	// Conn is the node's own connection, for the log.
 	Conn() *nats.Conn
+	// CallersConn is another one, for what callers send and get: the server cuts it
+	// when they send more than is taken.
+	CallersConn() *nats.Conn
 	// ClientURL is where agents publish.
 	ClientURL() string
 	// Wanted reports whether anybody may have subscribed to a subject.
@@ -47,7 +50,9 @@ func (c *core) openNATS(ctx context.Context, auth eventlog.ClientAuth) (natsServ
 	}
 	cfg.Fault = server.WriteFault
 	s := &embeddedNATS{Server: server}
-	s.conn, err = server.NodeConn(ctx)
+	if s.conn, err = server.NodeConn(ctx); err == nil {
+		s.callers, err = server.NodeConn(ctx)
+	}
 	if err == nil && !server.SyncAlways() && !c.cfg.Dev {
 		err = errors.New("it does not sync before it acknowledges")
 	}
@@ -60,10 +65,11 @@ func (c *core) openNATS(ctx context.Context, auth eventlog.ClientAuth) (natsServ
 // embeddedNATS is the server in this process.
 type embeddedNATS struct {
 	*eventlog.Server
-	conn *nats.Conn
+	conn, callers *nats.Conn
 }
 
-func (s *embeddedNATS) Conn() *nats.Conn { return s.conn }
+func (s *embeddedNATS) Conn() *nats.Conn        { return s.conn }
+func (s *embeddedNATS) CallersConn() *nats.Conn { return s.callers }
 
 // Close leaves the server time to stop where draining has used up all of ctx.
 func (s *embeddedNATS) Close(ctx context.Context) error {

@@ -34,3 +34,15 @@ func TestJunkInTheLogWentUnnoticed(t *testing.T) {
 		t.Errorf("doctor: %+v", c)
 	}
 }
+
+// TestCallersCutTheConnectionOfTheLog: captures, services, feeds and the log had one
+// connection to the NATS in this process, which the server cuts when callers send more
+// than is taken; appends and reads of the log ended with it.
+func TestCallersCutTheConnectionOfTheLog(t *testing.T) {
+	n := open(t, quiet(t.TempDir()))
+	n.nats.CallersConn().Close()
+	must(t, n, "written while nobody is heard over NATS")
+	if _, err := n.operator.VerifyLog(t.Context(), nil); err != nil {
+		t.Errorf("the log is not read: %v", err)
+	}
+}
