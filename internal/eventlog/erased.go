@@ -12,6 +12,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/minio/highwayhash"
+
+	"mneme/internal/storage"
 )
 
 // nats-server believes its index.db where that fits the last block, and reads a block
@@ -22,13 +24,12 @@ import (
 // the block was copied aside. The log then has a gap, which everybody who reads it is
 // told of, and keeps the rest.
 
-// readsBlocks reports whether the server will read all blocks of a stream. blocks are the
-// names of its files in order.
+// readsBlocks reports whether the server will read all blocks of a stream.
 func readsBlocks(fs vfs.FS, stream string, blocks []string) (bool, error) {
 	if len(blocks) == 0 {
 		return false, nil
 	}
-	index, err := readAll(fs, fs.PathJoin(stream, "msgs", "index.db"))
+	index, err := storage.ReadFile(fs, indexFile(fs, stream))
 	if errors.Is(err, os.ErrNotExist) {
 		return true, nil
 	}
@@ -45,7 +46,7 @@ func readsBlocks(fs vfs.FS, stream string, blocks []string) (bool, error) {
 	if !bytes.Equal(sum.Sum(nil), own) {
 		return true, nil
 	}
-	last, err := readAll(fs, fs.PathJoin(stream, "msgs", blocks[len(blocks)-1]))
+	last, err := storage.ReadFile(fs, blocks[len(blocks)-1])
 	return err == nil && !bytes.HasSuffix(last, body[len(body)-recordHash:]), err
 }
 
@@ -53,23 +54,6 @@ func readsBlocks(fs vfs.FS, stream string, blocks []string) (bool, error) {
 func blockHash(name string) (hash.Hash, error) {
 	key := sha256.Sum256([]byte(name))
 	return highwayhash.NewDigest64(key[:])
-}
-
-func readAll(fs vfs.FS, path string) ([]byte, error) {
-	f, err := fs.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	b := make([]byte, info.Size())
-	n, err := f.ReadAt(b, 0)
-	if n == len(b) {
-		err = nil
-	}
-	return b, errors.Join(err, f.Close())
 }
 
 // records reads the records of one block.
@@ -83,24 +67,19 @@ type records struct {
 // its checksum is right.
 func (r *records) at(offset int) (length int, seq uint64, ok bool) {
 	b := r.b[offset:]
-	if len(b) < blockMinimum {
+	if len(b) < recordMinimum {
 		return 0, 0, false
 	}
-	size := binary.LittleEndian.Uint32(b)
-	subject := int(binary.LittleEndian.Uint16(b[20:]))
-	body := blockHeader + subject
-	if size&blockHeaders != 0 {
-		body += 4 // the length of the headers is not covered
-	}
-	length = int(size &^ blockHeaders)
-	if length > blockMaximum || length > len(b) || body+recordHash > length {
+	head := readHead(b)
+	if !head.possible() || head.length > len(b) {
 		return 0, 0, false
 	}
-	r.sum.Reset()
-	for _, part := range [][]byte{b[4:20], b[blockHeader : blockHeader+subject], b[body : length-recordHash]} {
+	subject, body, end := headLength+head.subject, head.least()-recordHash, head.length-recordHash
+	r.sum.Reset() // it does not cover the length of the headers
+	for _, part := range [][]byte{b[4:20], b[headLength:subject], b[body:end]} {
 		_, _ = r.sum.Write(part)
 	}
-	return length, binary.LittleEndian.Uint64(b[4:]), bytes.Equal(r.sum.Sum(r.out[:0]), b[length-recordHash:length])
+	return head.length, head.seq, bytes.Equal(r.sum.Sum(r.out[:0]), b[end:head.length])
 }
 
 // unsound finds what the server would cut a block for although sound records follow,
@@ -116,7 +95,7 @@ func (r *records) unsound() (found []finding) {
 			at += length
 			continue
 		}
-		next := at + blockMinimum
+		next := at + recordMinimum
 		for ; next < len(r.b); next++ {
 			if _, seq, ok := r.at(next); ok && seq&seqTombstone == 0 && seq&^seqErased > last && (last == 0 || seq&^seqErased-last < plausibleHole) {
 				if last == 0 {
@@ -144,7 +123,7 @@ func (r *records) erased(from, to int, seq uint64) []byte {
 	binary.LittleEndian.PutUint16(b[20:], 0)
 	r.sum.Reset()
 	_, _ = r.sum.Write(b[4:20])
-	_, _ = r.sum.Write(b[blockHeader : len(b)-recordHash])
+	_, _ = r.sum.Write(b[headLength : len(b)-recordHash])
 	copy(b[len(b)-recordHash:], r.sum.Sum(r.out[:0]))
 	return b
 }
@@ -152,29 +131,18 @@ func (r *records) erased(from, to int, seq uint64) []byte {
 // eraseUnsound sets aside what does not check in a block that the server will read,
 // after it was copied. It returns nil where there is nothing.
 func eraseUnsound(fs vfs.FS, dir, stream, block string) (*damagedBlock, error) {
-	b, err := readAll(fs, block)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", block, err)
-	}
-	sum, err := blockHash(stream + "-" + strings.TrimSuffix(fs.PathBase(block), blockSuffix))
+	b, err := storage.ReadFile(fs, block)
 	if err != nil {
 		return nil, err
 	}
-	found := (&records{b: b, sum: sum}).unsound()
-	if len(found) == 0 {
-		return nil, nil
+	name, _, _ := strings.Cut(fs.PathBase(block), ".")
+	sum, err := blockHash(stream + "-" + name)
+	if err != nil {
+		return nil, err
 	}
-	d := &damagedBlock{Stream: stream, Path: block, Erased: true}
-	if d.Kept, err = keepCopy(fs, dir, stream, block); err != nil {
-		return nil, fmt.Errorf("keep a copy of %s: %w", block, err)
+	d, err := keepAndMend(fs, dir, stream, block, (&records{b: b, sum: sum}).unsound())
+	if d != nil {
+		d.Mended, d.Erased = false, true
 	}
-	var details []string
-	for _, one := range found {
-		details = append(details, one.detail)
-	}
-	d.Detail = strings.Join(details, "; ")
-	if err := mendBlock(fs, block, found); err != nil {
-		return nil, fmt.Errorf("mend %s: %w", block, err)
-	}
-	return d, nil
+	return d, err
 }

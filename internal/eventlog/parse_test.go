@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"mneme/internal/events"
+	"mneme/internal/storage"
 )
 
 func TestParseAck(t *testing.T) {
@@ -91,7 +92,7 @@ func FuzzParseSystemVarz(f *testing.F) {
 
 // record is a record of a block as nats-server writes it, without checksum.
 func record(seq uint64, payload int) []byte {
-	b := binary.LittleEndian.AppendUint32(nil, uint32(blockHeader+9+payload+8))
+	b := binary.LittleEndian.AppendUint32(nil, uint32(headLength+9+payload+8))
 	b = binary.LittleEndian.AppendUint64(b, seq)
 	b = binary.LittleEndian.AppendUint64(b, 1)
 	b = binary.LittleEndian.AppendUint16(b, 9)
@@ -104,7 +105,7 @@ func TestWalkBlock(t *testing.T) {
 	long := record(5, 10)
 	long[3] = 0x7f
 	headers := record(4, 0)
-	binary.LittleEndian.PutUint32(headers, blockHeaders|(blockMinimum+9+3))
+	binary.LittleEndian.PutUint32(headers, hasHeaders|(recordMinimum+9+3))
 	for _, c := range []struct {
 		name  string
 		block []byte
@@ -139,9 +140,9 @@ func TestWalkBlock(t *testing.T) {
 // withHeaders is a record with headers of a claimed length.
 func withHeaders(seq uint64, headers string, claimed uint32, body string) []byte {
 	b := record(seq, 4+len(headers)+len(body))
-	binary.LittleEndian.PutUint32(b, blockHeaders|uint32(len(b)))
+	binary.LittleEndian.PutUint32(b, hasHeaders|uint32(len(b)))
 	rest := append(binary.LittleEndian.AppendUint32(nil, claimed), headers+body...)
-	copy(b[blockHeader+9:], rest)
+	copy(b[headLength+9:], rest)
 	return b
 }
 
@@ -165,7 +166,7 @@ func TestWrongHeaderLengthIsMended(t *testing.T) {
 		{"no headers where they should be", withHeaders(1, "NATS/1.1"+headers[8:], good, "one"), 0},
 		{"headers that do not end", withHeaders(1, headers[:20], good, "one"), 0},
 		{"cut inside", withHeaders(1, headers, good, "one")[:60], 0},
-		{"cut in the length", withHeaders(1, headers, good, "one")[:blockHeader+9+2], 0},
+		{"cut in the length", withHeaders(1, headers, good, "one")[:headLength+9+2], 0},
 	} {
 		found, err := walkBlock(bufio.NewReader(bytes.NewReader(c.block)))
 		if err != nil {
@@ -295,11 +296,11 @@ func TestKeptCopyOutlivesAPowerLoss(t *testing.T) {
 		t.Fatal(err)
 	}
 	for dir := msgs; dir != "/"; dir = filepath.Dir(dir) {
-		if err := syncDir(fs, dir); err != nil {
+		if err := storage.SyncDir(fs, dir); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := syncDir(fs, "/"); err != nil {
+	if err := storage.SyncDir(fs, "/"); err != nil {
 		t.Fatal(err)
 	}
 	found, err := preflight(fs, "/nats")
@@ -395,7 +396,7 @@ func TestStreamWhoseRemovalWasKilled(t *testing.T) {
 		if test.begun != "" {
 			frame := (&events.Frame{Epoch: 1, Seq: 1, Events: [][]byte{[]byte("begun")}}).Encode()
 			block := record(1, len(frame))
-			copy(block[blockHeader+9:], frame)
+			copy(block[headLength+9:], frame)
 			write(test.begun, block)
 		}
 		if _, err := preflight(fs, "d"); err != nil {

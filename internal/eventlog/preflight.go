@@ -3,7 +3,7 @@ package eventlog
 import (
 	"bufio"
 	"bytes"
-	"cmp"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"mneme/internal/storage"
 )
 
 // nats-server 2.15.2 trusts index.db when it opens a stream and then walks the
@@ -65,7 +67,7 @@ func preflight(fs vfs.FS, dir string) ([]damagedBlock, error) {
 			return nil, err
 		}
 		if unborn || removed {
-			if err := errors.Join(fs.RemoveAll(stream), syncDir(fs, fs.PathDir(stream))); err != nil {
+			if err := errors.Join(fs.RemoveAll(stream), storage.SyncDir(fs, fs.PathDir(stream))); err != nil {
 				return nil, fmt.Errorf("remove what is left of the stream %s: %w", stream, err)
 			}
 			continue
@@ -86,8 +88,8 @@ func preflightStream(fs vfs.FS, dir, stream string) (found []damagedBlock, err e
 		return nil, err
 	}
 	cut := false
-	for _, name := range blocks {
-		d, err := inspectBlock(fs, dir, fs.PathBase(stream), fs.PathJoin(stream, "msgs", name))
+	for _, block := range blocks {
+		d, err := inspectBlock(fs, dir, fs.PathBase(stream), block)
 		if err != nil {
 			return nil, err
 		}
@@ -96,7 +98,7 @@ func preflightStream(fs vfs.FS, dir, stream string) (found []damagedBlock, err e
 		}
 	}
 	if cut {
-		if err := fs.Remove(fs.PathJoin(stream, "msgs", "index.db")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := fs.Remove(indexFile(fs, stream)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, err
 		}
 	}
@@ -104,8 +106,8 @@ func preflightStream(fs vfs.FS, dir, stream string) (found []damagedBlock, err e
 	if err != nil || !reads {
 		return found, err
 	}
-	for _, name := range blocks {
-		d, err := eraseUnsound(fs, dir, fs.PathBase(stream), fs.PathJoin(stream, "msgs", name))
+	for _, block := range blocks {
+		d, err := eraseUnsound(fs, dir, fs.PathBase(stream), block)
 		if err != nil {
 			return nil, err
 		}
@@ -114,16 +116,6 @@ func preflightStream(fs vfs.FS, dir, stream string) (found []damagedBlock, err e
 		}
 	}
 	return found, nil
-}
-
-const blockSuffix = ".blk"
-
-// blockFiles are the names of a stream's blocks in order.
-func blockFiles(fs vfs.FS, stream string) ([]string, error) {
-	names, err := list(fs, fs.PathJoin(stream, "msgs"))
-	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasSuffix(name, blockSuffix) })
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
-	return names, err
 }
 
 const (
@@ -135,8 +127,7 @@ const (
 // during a repair: the server writes meta.inf, then meta.sum, and takes no message
 // before. With one of the two missing or empty it would not start.
 func isUnborn(fs vfs.FS, stream string) (bool, error) {
-	names, err := list(fs, fs.PathJoin(stream, "msgs"))
-	if err != nil || slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(name, ".blk") }) {
+	if blocks, err := blockFiles(fs, stream); err != nil || len(blocks) > 0 {
 		return false, err
 	}
 	for _, name := range []string{metaFile, metaSum} {
@@ -184,15 +175,14 @@ func list(fs vfs.FS, dir string) ([]string, error) {
 
 func logDamaged(log *slog.Logger, damaged []damagedBlock) {
 	for _, d := range damaged {
-		if d.Mended {
-			log.Warn("a block of the log was damaged and has been mended; nothing is lost", "stream", d.Stream, "block", d.Path, "detail", d.Detail, "copy", d.Kept)
-			continue
+		level, what := slog.LevelError, "a block of the log is damaged; the server will drop the rest of it"
+		switch {
+		case d.Mended:
+			level, what = slog.LevelWarn, "a block of the log was damaged and has been mended; nothing is lost"
+		case d.Erased:
+			what = "a block of the log is damaged; what does not check was set aside as erased, the rest stays"
 		}
-		if d.Erased {
-			log.Error("a block of the log is damaged; what does not check was set aside as erased, the rest stays", "stream", d.Stream, "block", d.Path, "detail", d.Detail, "copy", d.Kept)
-			continue
-		}
-		log.Error("a block of the log is damaged; the server will drop the rest of it", "stream", d.Stream, "block", d.Path, "detail", d.Detail, "copy", d.Kept)
+		log.Log(context.Background(), level, what, "stream", d.Stream, "block", d.Path, "detail", d.Detail, "copy", d.Kept)
 	}
 }
 
@@ -207,10 +197,17 @@ func inspectBlock(fs vfs.FS, dir, stream, block string) (*damagedBlock, error) {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, fmt.Errorf("inspect %s: %w", block, err)
 	}
+	return keepAndMend(fs, dir, stream, block, found)
+}
+
+// keepAndMend copies a block aside and mends what can be mended of the findings. It
+// returns nil if there are none.
+func keepAndMend(fs vfs.FS, dir, stream, block string, found []finding) (*damagedBlock, error) {
 	if len(found) == 0 {
 		return nil, nil
 	}
 	d := &damagedBlock{Stream: stream, Path: block, Mended: true}
+	var err error
 	if d.Kept, err = keepCopy(fs, dir, stream, block); err != nil {
 		return nil, fmt.Errorf("keep a copy of %s: %w", block, err)
 	}
@@ -226,8 +223,8 @@ func inspectBlock(fs vfs.FS, dir, stream, block string) (*damagedBlock, error) {
 	return d, nil
 }
 
-// mendBlock writes the fixes of the findings in place. Each is a few bytes and
-// writing it again is harmless, so a crash in between is, too.
+// mendBlock writes the fixes of the findings in place. A crash in between is harmless:
+// what is not written yet, or in part, is found again at the next start.
 func mendBlock(fs vfs.FS, block string, found []finding) error {
 	f, err := fs.OpenReadWrite(block, vfs.WriteCategoryUnspecified)
 	if err != nil {
@@ -242,59 +239,32 @@ func mendBlock(fs vfs.FS, block string, found []finding) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-const (
-	blockHeader   = 22
-	recordHash    = 8
-	blockMinimum  = blockHeader + recordHash
-	blockMaximum  = 32 << 20
-	blockHeaders  = 1 << 31 // of the length: the record has headers
-	seqErased     = 1 << 63
-	seqTombstone  = 1 << 62
-	plausibleHole = 1 << 20 // sequences the server may mark as deleted in a row
-	headersWithin = 4 << 10 // the log's messages have one short header
-)
-
 // walkBlock follows the records of a block and returns what cannot be right: a
 // wrong length of headers, which can be mended, wherever it is, and the first
 // record behind which nothing can be found. A record that ends beyond the file
 // is left to the server, which cuts it: a crash leaves such ones.
-//
-//	 0      4     12     20        22
-//	+------+-----+------+---------+---------+----------------------+---------+
-//	|length| seq | time | subject | subject | [u32 length, headers]| message |
-//	| u32  | u64 | i64  | len u16 |         |                      | hash 8  |
-//	+------+-----+------+---------+---------+----------------------+---------+
-//
-// All integers are little-endian; the length is the whole record's.
 func walkBlock(r *bufio.Reader) ([]finding, error) {
-	var head [blockHeader]byte
+	var b [headLength]byte
 	var last uint64
 	var found []finding
 	for at := int64(0); ; {
-		if _, err := io.ReadFull(r, head[:]); err != nil {
+		if _, err := io.ReadFull(r, b[:]); err != nil {
 			return found, unlessEnd(err)
 		}
-		length := binary.LittleEndian.Uint32(head[0:])
-		seq := binary.LittleEndian.Uint64(head[4:])
-		subject := uint32(binary.LittleEndian.Uint16(head[20:]))
-		need, headers := blockMinimum+subject, length&blockHeaders != 0
-		if headers {
-			need += 4
+		head := readHead(b[:])
+		if !head.possible() {
+			return append(found, finding{offset: at, detail: fmt.Sprintf("record at %d has length %d", at, head.length)}), nil
 		}
-		length &^= blockHeaders
-		if length < need || length > blockMaximum {
-			return append(found, finding{offset: at, detail: fmt.Sprintf("record at %d has length %d", at, length)}), nil
-		}
-		if detail := wrongSequence(seq, &last); detail != "" {
+		if detail := wrongSequence(head.seq, &last); detail != "" {
 			return append(found, finding{offset: at, detail: fmt.Sprintf("record at %d has %s", at, detail)}), nil
 		}
-		rest := int(length) - blockHeader
-		if headers {
-			if _, err := r.Discard(int(subject)); err != nil {
+		rest := head.length - headLength
+		if head.headers {
+			if _, err := r.Discard(head.subject); err != nil {
 				return found, unlessEnd(err)
 			}
-			rest -= int(subject)
-			one, err := checkHeaders(r, at+blockHeader+int64(subject), int(length-need))
+			rest -= head.subject
+			one, err := checkHeaders(r, at+int64(headLength+head.subject), head.length-head.least())
 			if err != nil {
 				return found, err
 			}
@@ -303,7 +273,7 @@ func walkBlock(r *bufio.Reader) ([]finding, error) {
 		if _, err := r.Discard(rest); err != nil {
 			return found, unlessEnd(err)
 		}
-		at += int64(length)
+		at += int64(head.length)
 	}
 }
 
@@ -333,8 +303,9 @@ func wrongSequence(seq uint64, last *uint64) string {
 }
 
 const (
-	headersBegin = "NATS/1.0\r\n"
-	headersEnd   = "\r\n\r\n"
+	headersBegin  = "NATS/1.0\r\n"
+	headersEnd    = "\r\n\r\n"
+	headersWithin = 4 << 10 // the log's messages have one short header
 )
 
 // checkHeaders compares the length of a record's headers, which comes next in r
@@ -382,21 +353,9 @@ func keepCopy(fs vfs.FS, dir, stream, block string) (string, error) {
 		return "", err
 	}
 	defer in.Close()
-	out, err := fs.Create(path, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return "", err
-	}
-	_, err = io.Copy(out, in)
-	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
-		return "", err
-	}
-	return path, errors.Join(syncDir(fs, damaged), syncDir(fs, dir))
-}
-
-func syncDir(fs vfs.FS, dir string) error {
-	d, err := fs.OpenDir(dir)
-	if err != nil {
+	err = storage.ReplaceWith(fs, path, 0o600, func(w io.Writer) error {
+		_, err := io.Copy(w, in)
 		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	})
+	return path, errors.Join(err, storage.SyncDir(fs, dir))
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -60,17 +59,13 @@ func there(fs vfs.FS, stream, file string) bool {
 // hasBegun reports whether a stream holds a frame of its epoch. That it does not is
 // certain only if all that it holds are frames.
 func hasBegun(fs vfs.FS, stream string, epoch uint32) (began, certain bool, err error) {
-	msgs := fs.PathJoin(stream, "msgs")
-	names, err := list(fs, msgs)
+	blocks, err := blockFiles(fs, stream)
 	if err != nil {
 		return false, false, err
 	}
 	certain = true
-	for _, name := range names {
-		if !strings.HasSuffix(name, ".blk") {
-			continue
-		}
-		f, err := fs.Open(fs.PathJoin(msgs, name))
+	for _, block := range blocks {
+		f, err := fs.Open(block)
 		if err != nil {
 			return false, false, err
 		}
@@ -87,33 +82,30 @@ func hasBegun(fs vfs.FS, stream string, epoch uint32) (began, certain bool, err 
 	return false, certain, nil
 }
 
-// eachRecord calls fn with the message of each record of a block (see walkBlock),
-// which is fn's until it returns. It ends at the first record that is no whole one
-// of a message.
+// eachRecord calls fn with the message of each record of a block, which is fn's until
+// it returns. It ends at the first record that is no whole one of a message.
 func eachRecord(r *bufio.Reader, fn func(message []byte)) (whole bool, err error) {
-	var head [blockHeader]byte
+	var b [headLength]byte
 	var rest []byte
 	for {
-		if _, err := io.ReadFull(r, head[:]); err != nil {
+		if _, err := io.ReadFull(r, b[:]); err != nil {
 			return errors.Is(err, io.EOF), unlessEnd(err)
 		}
-		length := binary.LittleEndian.Uint32(head[0:])
-		headers := length&blockHeaders != 0
-		length &^= blockHeaders
-		subject := uint32(binary.LittleEndian.Uint16(head[20:]))
-		if length < blockMinimum+subject || length > blockMaximum || binary.LittleEndian.Uint64(head[4:])&(seqErased|seqTombstone) != 0 {
+		head := readHead(b[:])
+		if !head.possible() || head.seq&(seqErased|seqTombstone) != 0 {
 			return false, nil
 		}
-		rest = append(rest[:0], make([]byte, length-blockHeader)...)
+		rest = append(rest[:0], make([]byte, head.length-headLength)...)
 		if _, err := io.ReadFull(r, rest); err != nil {
 			return false, unlessEnd(err)
 		}
-		message := rest[subject : len(rest)-recordHash]
-		if headers {
-			if len(message) < 4 || uint32(len(message)-4) < binary.LittleEndian.Uint32(message) {
+		message := rest[head.subject : len(rest)-recordHash]
+		if head.headers {
+			length := binary.LittleEndian.Uint32(message)
+			if message = message[4:]; uint32(len(message)) < length {
 				return false, nil
 			}
-			message = message[4+binary.LittleEndian.Uint32(message):]
+			message = message[length:]
 		}
 		fn(message)
 	}

@@ -112,10 +112,14 @@ func ReadFile(fsys vfs.FS, path string) (data []byte, err error) {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if data, err = io.ReadAll(f); err != nil {
+	var b bytes.Buffer
+	if info, err := f.Stat(); err == nil { // else it grows as it is read
+		b.Grow(int(info.Size()) + bytes.MinRead)
+	}
+	if _, err = b.ReadFrom(f); err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
-	return data, nil
+	return b.Bytes(), nil
 }
 
 // MkdirAll makes a directory and what is missing above it, so that a crash
