@@ -65,39 +65,6 @@ func erased(t *testing.T, n *Node) {
 	}
 }
 
-// image copies the files of a data directory as a kill -9 would leave them.
-func image(t *testing.T, from string) string {
-	t.Helper()
-	to := t.TempDir()
-	err := filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		rel, rerr := filepath.Rel(from, path)
-		if err = errors.Join(err, rerr); err != nil {
-			return err
-		}
-		if e.IsDir() {
-			return os.MkdirAll(filepath.Join(to, rel), 0o700)
-		}
-		if !e.Type().IsRegular() {
-			return nil
-		}
-		b, err := os.ReadFile(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(to, rel), b, 0o600)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return to
-}
-
 // attack opens every derived file of dir with the storage keys of the keyring in
 // keysOf, and lists the files that hold a word in a table, a log or elsewhere,
 // and how many files that hold something opened.

@@ -46,10 +46,7 @@ func TestFlippedBits(t *testing.T) {
 			ended := map[string]int{}
 			for range *flipBits {
 				file := kinds[kind][rng.IntN(len(kinds[kind]))]
-				copied := t.TempDir()
-				if err := copyStopped(dir, copied); err != nil {
-					t.Fatal(err)
-				}
+				copied := image(t, dir)
 				bit := flipOne(t, filepath.Join(copied, file), rng)
 				ended[startFlipped(t, fmt.Sprintf("bit %d of %s", bit, file), copied, want)]++
 			}

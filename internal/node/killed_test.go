@@ -120,10 +120,8 @@ func TestWorkOnAKilledNodeKnowsAllThatItApplied(t *testing.T) {
 // from Raft's log, for one whose log is lost.
 func TestOlderStateThatTheStartHealsIsNoDamage(t *testing.T) {
 	dir, _ := rotten(t, 7)
-	older := filepath.Join(t.TempDir(), "state")
-	if err := copyStopped(filepath.Join(dir, "shards", "0", "state"), older); err != nil {
-		t.Fatal(err)
-	}
+	state := filepath.Join(dir, "shards", "0", "state")
+	older := image(t, state)
 	n := open(t, quiet(dir))
 	if _, err := n.operator.RepairLog(t.Context(), nil); err != nil {
 		t.Fatal(err)
@@ -131,10 +129,7 @@ func TestOlderStateThatTheStartHealsIsNoDamage(t *testing.T) {
 	must(t, n, "written after the repair")
 	want := shardOf(t, n)
 	shut(t, n)
-	state := filepath.Join(dir, "shards", "0", "state")
-	if err := errors.Join(os.RemoveAll(state), copyStopped(older, state)); err != nil {
-		t.Fatal(err)
-	}
+	putBack(t, older, state)
 	off := Offline{Config: quiet("")}
 	if _, err := off.RepairLog(t.Context(), image(t, dir), nil); memory.CodeOf(err) != memory.CodeConflict {
 		t.Errorf("repair: %v", err)

@@ -49,35 +49,6 @@ func (k *killer) arm(on bool) {
 	k.armed = on
 }
 
-// copyStopped copies what a kill leaves; the admin socket, which cannot be copied,
-// is replaced at a start.
-func copyStopped(from, to string) error {
-	err := filepath.WalkDir(from, func(path string, d os.DirEntry, err error) error {
-		if path != from && errors.Is(err, os.ErrNotExist) {
-			return nil // the server removes a stream's folder in its own time
-		}
-		rel, rerr := filepath.Rel(from, path)
-		if err = errors.Join(err, rerr); err != nil {
-			return err
-		}
-		if d.IsDir() {
-			return os.MkdirAll(filepath.Join(to, rel), 0o700)
-		}
-		if !d.Type().IsRegular() {
-			return nil
-		}
-		b, err := os.ReadFile(path)
-		if errors.Is(err, os.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(to, rel), b, 0o600)
-	})
-	return err
-}
-
 func (k *killer) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	k.at("create " + filepath.Base(name))
 	return k.FS.Create(name, c)
@@ -142,10 +113,8 @@ func TestRepairKilledAnywhere(t *testing.T) {
 func survivors(t *testing.T) (dir string, want memory.ShardStatus) {
 	t.Helper()
 	dir, _ = filled(t)
-	older := filepath.Join(t.TempDir(), "older")
-	if err := copyStopped(filepath.Join(dir, "shards"), older); err != nil {
-		t.Fatal(err)
-	}
+	shards := filepath.Join(dir, "shards")
+	older := image(t, shards)
 	n := open(t, quiet(dir))
 	must(t, n, "acknowledged and only in the log")
 	want = shardOf(t, n)
@@ -154,10 +123,7 @@ func survivors(t *testing.T) (dir string, want memory.ShardStatus) {
 		t.Fatal(err)
 	}
 	shut(t, n)
-	shards := filepath.Join(dir, "shards")
-	if err := errors.Join(os.RemoveAll(shards), copyStopped(older, shards)); err != nil {
-		t.Fatal(err)
-	}
+	putBack(t, older, shards)
 	rot(t, dir, m.Data)
 	return dir, want
 }
@@ -214,17 +180,8 @@ func serverKilled(t *testing.T, k *killer) {
 
 func startsAfterAKilledRepair(t *testing.T, dir string, want memory.ShardStatus) {
 	t.Helper()
-	n, err := Open(t.Context(), quiet(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := openRepaired(t, dir)
 	defer shut(t, n)
-	finished(t, n)
-	if n.replica.Diverged() != nil {
-		if _, err := n.operator.RepairLog(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
-	}
 	got := shardOf(t, n)
 	if got.StateHash != want.StateHash || got.Records != want.Records || got.Epoch != 1 || got.Log.Diverged != "" {
 		t.Errorf("%+v, want %+v", got, want)
@@ -234,6 +191,19 @@ func startsAfterAKilledRepair(t *testing.T, dir string, want memory.ShardStatus)
 	if left, err := n.stream.Present(context.Background()); err != nil || len(left) != 1 || left[0] != n.stream.Ref() {
 		t.Errorf("the streams %v are there, %v", left, err)
 	}
+}
+
+// openRepaired opens a node, and repairs its log if it asks for that.
+func openRepaired(t *testing.T, dir string) *Node {
+	t.Helper()
+	n := open(t, quiet(dir))
+	finished(t, n)
+	if n.replica.Diverged() != nil {
+		if _, err := n.operator.RepairLog(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return n
 }
 
 // finished waits for the repair with which a start goes on.
@@ -305,23 +275,12 @@ func TestHalfFilledStreamIsTakenForTheLog(t *testing.T) {
 	sound(t, n)
 }
 
-// withShards puts a copy of shards/ into a stopped node's directory.
-func withShards(t *testing.T, dir, copied string) {
-	t.Helper()
-	shards := filepath.Join(dir, "shards")
-	if err := errors.Join(os.RemoveAll(shards), copyStopped(copied, shards)); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestOlderCopyOfAStateLostTheNewStream: a state from before a repair knows nothing of
 // the stream that took the log's place, and is repaired from it all the same.
 func TestOlderCopyOfAStateLostTheNewStream(t *testing.T) {
 	dir, _ := rotten(t, 7)
-	older := filepath.Join(t.TempDir(), "older")
-	if err := copyStopped(filepath.Join(dir, "shards"), older); err != nil {
-		t.Fatal(err)
-	}
+	shards := filepath.Join(dir, "shards")
+	older := image(t, shards)
 	n := open(t, quiet(dir))
 	if _, err := n.operator.RepairLog(t.Context(), nil); err != nil {
 		t.Fatal(err)
@@ -329,7 +288,7 @@ func TestOlderCopyOfAStateLostTheNewStream(t *testing.T) {
 	must(t, n, "written after the repair")
 	want := shardOf(t, n)
 	shut(t, n)
-	withShards(t, dir, older)
+	putBack(t, older, shards)
 	hasAll(t, dir, want)
 }
 
@@ -340,13 +299,11 @@ func TestOlderCopyOfAStateLostTheNewStream(t *testing.T) {
 func TestOlderCopyOfAStateTookHalfAStream(t *testing.T) {
 	for _, have := range []string{"an older copy", "no state"} {
 		t.Run(have, func(t *testing.T) {
-			dir, older := t.TempDir(), filepath.Join(t.TempDir(), "older")
+			dir := t.TempDir()
 			n := open(t, quiet(dir))
 			must(t, n, "the older copy knows this")
 			shut(t, n)
-			if err := copyStopped(filepath.Join(dir, "shards"), older); err != nil {
-				t.Fatal(err)
-			}
+			older := image(t, filepath.Join(dir, "shards"))
 			n = open(t, quiet(dir))
 			for i := range rottenFrames {
 				must(t, n, fmt.Sprint("memory of the harbour, number ", i))
@@ -357,7 +314,7 @@ func TestOlderCopyOfAStateTookHalfAStream(t *testing.T) {
 			if have == "no state" {
 				older = t.TempDir()
 			}
-			withShards(t, half, older)
+			putBack(t, older, filepath.Join(half, "shards"))
 			hasAll(t, half, want)
 		})
 	}
@@ -367,13 +324,7 @@ func TestOlderCopyOfAStateTookHalfAStream(t *testing.T) {
 // everything, after a repair if it asks for one.
 func hasAll(t *testing.T, dir string, want memory.ShardStatus) {
 	t.Helper()
-	n := open(t, quiet(dir))
-	finished(t, n)
-	if n.replica.Diverged() != nil {
-		if _, err := n.operator.RepairLog(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
-	}
+	n := openRepaired(t, dir)
 	if got := shardOf(t, n); got.Records != want.Records || got.Log.Diverged != "" {
 		t.Errorf("%d of %d records, %+v", got.Records, want.Records, got.Log)
 	}

@@ -43,7 +43,7 @@ func TestPartsOfDifferentNodesMixed(t *testing.T) {
 		t.Run(strings.ReplaceAll(strings.Trim(fmt.Sprint(mix), "[]"), " ", ""), func(t *testing.T) {
 			dir := t.TempDir()
 			for part, from := range mix {
-				copyPart(t, nodes[from], dir, part)
+				putPart(t, nodes[from], dir, part)
 			}
 			const keys, shards, log, node = 0, 1, 2, 3
 			steps, foreign := 0, mix[keys] != mix[log]
@@ -54,14 +54,12 @@ func TestPartsOfDifferentNodesMixed(t *testing.T) {
 				switch {
 				case strings.Contains(hint, "put the four of the same node"):
 					for part := range partsOfANode {
-						clearPart(t, dir, part)
-						copyPart(t, nodes[mix[log]], dir, part)
+						putPart(t, nodes[mix[log]], dir, part)
 					}
 				case strings.Contains(hint, "put the data directory's keys/ folder back"),
 					strings.Contains(hint, "put keys/ or shards/ back") && foreign:
 					foreign = false
-					clearPart(t, dir, keys)
-					copyPart(t, nodes[mix[log]], dir, keys)
+					putPart(t, nodes[mix[log]], dir, keys)
 				case strings.Contains(hint, "move shards/ out of the data directory"):
 					if err := os.Rename(filepath.Join(dir, "shards"), filepath.Join(t.TempDir(), "shards")); err != nil {
 						t.Fatal(err)
@@ -99,16 +97,13 @@ func TestRaftFilesOfAnotherNode(t *testing.T) {
 		t.Run(fmt.Sprintf("%03b", bits), func(t *testing.T) {
 			dir := t.TempDir()
 			for part := range partsOfANode {
-				copyPart(t, own, dir, part)
+				putPart(t, own, dir, part)
 			}
 			for i, name := range files {
 				if bits>>i&1 == 0 {
 					continue
 				}
-				from, to := filepath.Join(other, "shards", "0", name), filepath.Join(dir, "shards", "0", name)
-				if err := errors.Join(os.RemoveAll(to), copyAny(from, to)); err != nil {
-					t.Fatal(err)
-				}
+				putBack(t, filepath.Join(other, "shards", "0", name), filepath.Join(dir, "shards", "0", name))
 			}
 			if hint := refusesToMix(t, dir); hint != "" {
 				if !strings.Contains(hint, "move shards/ out of the data directory") {
@@ -128,22 +123,6 @@ func TestRaftFilesOfAnotherNode(t *testing.T) {
 			shut(t, n)
 		})
 	}
-}
-
-// copyAny copies a file or a folder.
-func copyAny(from, to string) error {
-	info, err := os.Stat(from)
-	if err != nil {
-		return err
-	}
-	if info.IsDir() {
-		return os.CopyFS(to, os.DirFS(from))
-	}
-	b, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(to, b, 0o600)
 }
 
 // refusesToMix starts a node, which refuses and says what to do, as doctor does; ""
@@ -191,23 +170,10 @@ func get(t *testing.T, n *Node, path string) int {
 	return resp.StatusCode
 }
 
-func copyPart(t *testing.T, from, to string, part int) {
+// putPart puts a part of one node in place of another's.
+func putPart(t *testing.T, from, to string, part int) {
 	t.Helper()
 	for _, name := range partsOfANode[part] {
-		if err := copyAny(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := keepKeysPrivate(to); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func clearPart(t *testing.T, dir string, part int) {
-	t.Helper()
-	for _, name := range partsOfANode[part] {
-		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		putBack(t, filepath.Join(from, name), filepath.Join(to, name))
 	}
 }

@@ -394,21 +394,18 @@ func TestOlderStateCatchesUpOverACutRaftLog(t *testing.T) {
 	cfg := quiet(t.TempDir())
 	cfg.SnapshotThreshold = 4
 	state := filepath.Join(cfg.DataDir, "shards", "0", "state")
-	older := filepath.Join(t.TempDir(), "older")
 	n := open(t, cfg)
 	must(t, n, "memory of the beginning")
 	shut(t, n)
-	if err := os.CopyFS(older, os.DirFS(state)); err != nil {
-		t.Fatal(err)
-	}
+	older := image(t, state)
 	n = open(t, cfg)
 	for i := range 60 {
 		must(t, n, fmt.Sprint("memory ", i))
 	}
 	want := shardOf(t, n)
 	shut(t, n)
-	if err := errors.Join(os.RemoveAll(state), os.CopyFS(state, os.DirFS(older)),
-		os.RemoveAll(filepath.Join(cfg.DataDir, "shards", "0", "snapshots"))); err != nil {
+	putBack(t, older, state)
+	if err := os.RemoveAll(filepath.Join(cfg.DataDir, "shards", "0", "snapshots")); err != nil {
 		t.Fatal(err)
 	}
 	n = open(t, cfg)

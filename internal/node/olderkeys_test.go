@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -126,15 +125,10 @@ func putKeys(t *testing.T, from, dir, only string) {
 	t.Helper()
 	to := filepath.Join(dir, keyring.KeysDir)
 	if only == "" {
-		if err := errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(from)), keepKeysPrivate(dir)); err != nil {
-			t.Fatal(err)
-		}
+		putBack(t, from, to)
 		return
 	}
 	for _, name := range []string{only, only + ".copy"} {
-		b, err := os.ReadFile(filepath.Join(from, name))
-		if err = errors.Join(err, os.WriteFile(filepath.Join(to, name), b, 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		putBack(t, filepath.Join(from, name), filepath.Join(to, name))
 	}
 }

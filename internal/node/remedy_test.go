@@ -114,11 +114,8 @@ func edit(t *testing.T, path string, f func([]byte)) {
 // can export the memories.
 func TestOlderKeyringWasCalledDamaged(t *testing.T) {
 	dir, _ := filled(t)
-	off, out := Offline{Config: quiet("")}, t.TempDir()
-	log, keys := filepath.Join(out, "log"), filepath.Join(out, "keys")
-	if _, err := off.Backup(t.Context(), dir, log, keys, nil); err != nil {
-		t.Fatal(err)
-	}
+	off := Offline{Config: quiet("")}
+	log, keys := backUp(t, dir)
 	const version = 8
 	seal := func(b []byte, end int) {
 		b[version] = 1
@@ -137,7 +134,7 @@ func TestOlderKeyringWasCalledDamaged(t *testing.T) {
 	if err != nil || doctor.OK || !strings.Contains(doctor.Checks[0].Hint, remedy) {
 		t.Errorf("doctor: %+v, %v", doctor, err)
 	}
-	_, err = off.Restore(t.Context(), filepath.Join(out, "new"), log, keys, nil)
+	_, err = off.Restore(t.Context(), filepath.Join(t.TempDir(), "new"), log, keys, nil)
 	if e := memory.AsError(err); e == nil || e.Code != memory.CodeLogDiverged || !strings.Contains(e.Hint, remedy) {
 		t.Errorf("restore: %v", err)
 	}

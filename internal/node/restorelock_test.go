@@ -42,18 +42,6 @@ func meanwhile(path string, do func()) Offline {
 	return Offline{Config: cfg}
 }
 
-// backedUp makes the two files of a backup.
-func backedUp(t *testing.T) (log, keys string, want memory.ShardStatus) {
-	t.Helper()
-	dir, want := filled(t)
-	out := t.TempDir()
-	log, keys = filepath.Join(out, "log"), filepath.Join(out, "keys")
-	if _, err := (Offline{Config: quiet("")}).Backup(t.Context(), dir, log, keys, nil); err != nil {
-		t.Fatal(err)
-	}
-	return log, keys, want
-}
-
 // TestRestoreDeletedALiveDirectory: a restore looked at the directory, read its
 // backup, and then removed all that a node had written there meanwhile. The node
 // went on acknowledging.

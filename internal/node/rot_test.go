@@ -273,10 +273,8 @@ func errOnly(t *testing.T, s memory.ShardStatus, err error) memory.ShardStatus {
 // message that was only in the log kept the repair from making the log anew.
 func TestRepairTakesWhatTheStateHasNotApplied(t *testing.T) {
 	dir, _ := filled(t)
-	older := filepath.Join(t.TempDir(), "older")
-	if err := os.CopyFS(older, os.DirFS(filepath.Join(dir, "shards"))); err != nil {
-		t.Fatal(err)
-	}
+	shards := filepath.Join(dir, "shards")
+	older := image(t, shards)
 	n := open(t, quiet(dir))
 	must(t, n, "acknowledged and only in the log")
 	want := shardOf(t, n)
@@ -285,12 +283,7 @@ func TestRepairTakesWhatTheStateHasNotApplied(t *testing.T) {
 		t.Fatal(err)
 	}
 	shut(t, n)
-	if err := os.RemoveAll(filepath.Join(dir, "shards")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.CopyFS(filepath.Join(dir, "shards"), os.DirFS(older)); err != nil {
-		t.Fatal(err)
-	}
+	putBack(t, older, shards)
 	rot(t, dir, m.Data)
 	report, err := Offline{Config: quiet("")}.RepairLog(t.Context(), dir, nil)
 	if err != nil || report.Shards[0].StateHash != want.StateHash {
@@ -314,12 +307,7 @@ func TestRepairedIdentityIsDurable(t *testing.T) {
 	if _, err := n.operator.RepairLog(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	killed := filepath.Join(t.TempDir(), "killed")
-	// A kill leaves the admin socket, which cannot be copied; the node replaces one.
-	if err := errors.Join(os.Remove(filepath.Join(dir, "admin.sock")), os.CopyFS(killed, os.DirFS(dir)), keepKeysPrivate(killed)); err != nil {
-		t.Fatal(err)
-	}
-	again := open(t, quiet(killed))
+	again := open(t, quiet(image(t, dir)))
 	if got := shardOf(t, again); got.Log.Diverged != "" || got.Epoch != 1 || got.Records != want.Records {
 		t.Errorf("%+v", got)
 	}
@@ -343,18 +331,13 @@ func TestRotWithoutStateSaysWhatToDo(t *testing.T) {
 // TestKilledRestoreIsNoDataDirectory: 9 of 15 killed restores left a directory
 // that opened as if whole and took writes behind a log that ended early.
 func TestKilledRestoreIsNoDataDirectory(t *testing.T) {
-	dir, want := filled(t)
-	out := t.TempDir()
-	log, keys := filepath.Join(out, "log"), filepath.Join(out, "keys")
+	log, keys, want := backedUp(t)
 	off := Offline{Config: quiet("")}
-	if _, err := off.Backup(t.Context(), dir, log, keys, nil); err != nil {
-		t.Fatal(err)
-	}
 	to := filepath.Join(t.TempDir(), "new")
-	killed := filepath.Join(t.TempDir(), "killed")
+	killed := t.TempDir()
 	_, err := off.Restore(t.Context(), to, log, keys, func(done, total uint64) {
 		if done == 4 {
-			if err := errors.Join(os.CopyFS(killed, os.DirFS(to)), keepKeysPrivate(killed)); err != nil { // what a kill leaves
+			if err := copyStopped(to, killed); err != nil {
 				t.Error(err)
 			}
 		}
@@ -398,25 +381,11 @@ func await(t *testing.T, what string, cond func() bool) {
 	}
 }
 
-// keepKeysPrivate gives copied keys their mode, which os.CopyFS does not copy.
-func keepKeysPrivate(dir string) error {
-	names, err := filepath.Glob(filepath.Join(dir, "keys", "*"))
-	for _, name := range names {
-		err = errors.Join(err, os.Chmod(name, 0o600))
-	}
-	return err
-}
-
 // TestRestoringTwiceGivesPositionsOutOnce: both restores of one backup began the
 // epoch after the backup's, so the positions of the first one named other memories
 // of the second.
 func TestRestoringTwiceGivesPositionsOutOnce(t *testing.T) {
-	dir, _ := filled(t)
-	out := t.TempDir()
-	log, keys := filepath.Join(out, "log"), filepath.Join(out, "keys")
-	if _, err := (Offline{Config: quiet("")}).Backup(t.Context(), dir, log, keys, nil); err != nil {
-		t.Fatal(err)
-	}
+	log, keys, _ := backedUp(t)
 	restored := func(at time.Time) *Node {
 		cfg := quiet("")
 		cfg.Now = func() time.Time { return at }
