@@ -87,7 +87,7 @@ bench-erase: ## measure erasing one of 1,000 subjects, and searches meanwhile (5
 	$(GO) run ./bench/erase
 
 .PHONY: bench-quick
-bench-quick: ## the same at a twentieth of the size
+bench-quick: ## what bench measures, at a twentieth of the size
 	$(GO) run ./bench/node -quick
 	$(GO) run ./bench/vectors -quick
 	$(GO) run ./bench/retrieval -questions 20

@@ -69,6 +69,9 @@ func asFailure(err error) *failure {
 	}
 	if start.Kind == node.StartAddress && notTaken(start.Err) {
 		f.message = fmt.Sprintf("cannot listen on %s: %v", start.Addr, plainNetError(start.Err))
+		if impossible := new(net.AddrError); errors.As(start.Err, &impossible) {
+			f.code = exitUsage
+		}
 		if f.hint == "" {
 			f.hint = "choose another --http-addr or --nats-addr"
 		}

@@ -24,6 +24,7 @@ func run(ctx context.Context, sys system, args []string) (code int) {
 	root.SetArgs(args)
 	root.SetOut(sys.out)
 	root.SetErr(sys.err)
+	addCompletion(root)
 	if err := root.ExecuteContext(ctx); err != nil {
 		f := asFailure(err)
 		report(sys.err, f)
@@ -82,6 +83,24 @@ format or lost key.`,
 	return root
 }
 
+// addCompletion adds cobra's own verb, which takes a shell that it does not know
+// for a question for help.
+func addCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() != "completion" {
+			continue
+		}
+		cmd.Args = cobra.ArbitraryArgs
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			return noArgs(cmd, args)
+		}
+	}
+}
+
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -90,7 +109,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	for _, sub := range cmd.Commands() {
 		names = append(names, sub.Name())
 	}
-	return misuse(unknownHint(args[0], names, "`memnode --help` shows what it takes"), "%s does not take the argument %q", cmd.CommandPath(), args[0])
+	return misuse(unknownHint(args[0], names, "`"+cmd.CommandPath()+" --help` shows what it takes"), "%s does not take the argument %q", cmd.CommandPath(), args[0])
 }
 
 func flagError(cmd *cobra.Command, err error) error {

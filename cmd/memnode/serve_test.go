@@ -121,6 +121,23 @@ func TestAddressThatCannotBeListenedOn(t *testing.T) {
 	wantHas(t, "standard error", w.err.String(), "memnode: cannot listen on 127.0.0.1:80: bind: permission denied", "hint: choose another")
 }
 
+func TestPortThatThereIsNotIsAMistake(t *testing.T) {
+	w := fails(t, &node.StartError{Kind: node.StartAddress, Addr: "127.0.0.1:99999", Message: "address 127.0.0.1:99999 is taken",
+		Err: &net.OpError{Op: "listen", Net: "tcp", Err: &net.AddrError{Err: "invalid port", Addr: "99999"}}})
+	if code := w.run("--http-addr", "127.0.0.1:99999"); code != exitUsage {
+		t.Errorf("exit %d", code)
+	}
+	wantHas(t, "standard error", w.err.String(), "memnode: cannot listen on 127.0.0.1:99999: address 99999: invalid port", "hint: choose another")
+}
+
+func TestCompletionForAnUnknownShell(t *testing.T) {
+	w := fails(t, nil)
+	if code := w.run("completion", "fsh"); code != exitUsage {
+		t.Errorf("exit %d", code)
+	}
+	wantHas(t, "standard error", w.err.String(), "memnode completion does not take the argument \"fsh\"", "hint: did you mean fish?")
+}
+
 func TestUnreachableLogSaysWhatToLookAt(t *testing.T) {
 	w := fails(t, &node.StartError{Kind: node.StartUnreachable, Message: "no log there"})
 	if code := w.run("--nats-url", "nats://127.0.0.1:1"); code != exitNetwork {

@@ -145,10 +145,12 @@ func absolute(sys system, path string) (string, error) {
 	return abs, nil
 }
 
-// foreign are the variables of Mneme that are not memnode's: memctl's, and the
-// tests' folder of data.
+// foreign are the variables of Mneme that are not memnode's: memctl's, the tests'
+// folder of data, and the passwords of an external nats-server as 'memctl
+// nats-config' configures it.
 func foreign(name string) bool {
-	return slices.Contains([]string{"MNEME_ADDR", "MNEME_TOKEN", "MNEME_NAMESPACE", "MNEME_AGENT", "MNEME_DATA"}, name)
+	return slices.Contains([]string{"MNEME_ADDR", "MNEME_TOKEN", "MNEME_NAMESPACE", "MNEME_AGENT", "MNEME_DATA",
+		"MNEME_NATS_NODE_PASSWORD", "MNEME_NATS_AGENTS_PASSWORD", "MNEME_NATS_SYSTEM_PASSWORD"}, name)
 }
 
 // readEnviron reads the variables of opts. An empty one counts as unset, an

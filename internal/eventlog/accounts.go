@@ -116,8 +116,8 @@ func ExternalConfig() string {
 `, quoted(p.Publish.Allow), quoted(p.Subscribe.Allow))
 	}
 	return fmt.Sprintf(`# Configuration of an external nats-server for Mneme.
-# memnode connects with --nats-url nats://mneme-node:PASSWORD@HOST:4222, agents
-# as mneme-agents. Listen addresses, TLS and the cluster block are yours to add.
+# memnode connects with --nats-url nats://mneme-node:PASSWORD@HOST:4222 and
+# --nats-monitor http://HOST:8222, agents as mneme-agents. Listen addresses, TLS and the cluster block are yours to add.
 # The file is read at start only: a reload would drop what was added at run time.
 
 server_name: "mneme-log"

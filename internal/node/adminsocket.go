@@ -49,6 +49,9 @@ func (n *Node) openAdminSocket(handler http.Handler) error {
 		return err
 	}
 	l, err := listenSocket(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return usage(fmt.Sprintf("admin socket: there is no folder %s", filepath.Dir(path)), "make it, or set another --admin-socket")
+	}
 	if err != nil {
 		return startError("admin socket", err)
 	}

@@ -112,6 +112,9 @@ func openDataDir(fsys vfs.FS, path string, ids *events.IDSource, mustExist bool)
 	if err != nil {
 		return nil, usage(fmt.Sprintf("data directory %q: %v", path, err), "")
 	}
+	if _, err := fsys.Stat(filepath.Join(path, nodeJSON)); mustExist && errors.Is(err, fs.ErrPermission) {
+		return nil, usage(fmt.Sprintf("data directory %s cannot be read: permission denied", path), "run this as the user who runs memnode")
+	}
 	if mustExist && !hasAny(fsys, path, nodeJSON, nodeCopy, restoringMark) {
 		return nil, usage(fmt.Sprintf("%s is not a data directory", path), "give the --data-dir that memnode used")
 	}

@@ -269,6 +269,10 @@ func (n *Node) firstNamespaces(ctx context.Context) error {
 			if code == memory.CodeInvalid {
 				return usage(err.Error(), memory.AsError(err).Hint)
 			}
+			if errors.Is(err, errEmbedder) {
+				return &StartError{Kind: StartOther, Message: fmt.Sprintf("namespace %s: %v", name, err), Err: err,
+					Hint: "see to what the embedder asks for and start again, or begin with --embedder builtin and switch later"}
+			}
 			return err
 		}
 	}

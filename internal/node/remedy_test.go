@@ -4,11 +4,15 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/nats-io/nats-server/v2/server"
 
 	"mneme/internal/keyring"
@@ -194,5 +198,65 @@ func TestNamespaceWithCapitalsLostItsHint(t *testing.T) {
 	cfg.Namespaces = []string{"Team-A"}
 	if e := fails(t, cfg, StartUsage); e.Hint != `did you mean "team-a"?` {
 		t.Errorf("hint %q: %v", e.Hint, e)
+	}
+}
+
+// TestKeysOfAnotherBackupAskedForTheFolderOfThisOne: they are intact, and nothing was
+// there to be put back.
+func TestKeysOfAnotherBackupAskedForTheFolderOfThisOne(t *testing.T) {
+	off, out := Offline{Config: quiet("")}, t.TempDir()
+	var keys, logs [2]string
+	for i := range keys {
+		dir, _ := filled(t)
+		logs[i], keys[i] = filepath.Join(out, fmt.Sprint("log", i)), filepath.Join(out, fmt.Sprint("keys", i))
+		if _, err := off.Backup(t.Context(), dir, logs[i], keys[i], nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	to := filepath.Join(out, "new")
+	_, err := off.Restore(t.Context(), to, logs[0], keys[1], nil)
+	if e := memory.AsError(err); e == nil || e.Code != memory.CodeLogDiverged || !strings.Contains(e.Message, "the keys given do not open "+logs[0]) ||
+		!strings.Contains(e.Hint, "keys of the same backup") {
+		t.Errorf("%v; %s", err, memory.AsError(err).Hint)
+	}
+	if _, err := off.Restore(t.Context(), to, logs[0], keys[0], nil); err != nil { // the remedy
+		t.Error(err)
+	}
+}
+
+// deniedFS lets nobody look at any file.
+type deniedFS struct{ vfs.FS }
+
+func (deniedFS) Stat(name string) (vfs.FileInfo, error) {
+	return nil, &fs.PathError{Op: "stat", Path: name, Err: syscall.EACCES}
+}
+
+// TestDirectoryOfAnotherUserWasNoDataDirectory: doctor was asked for the one that
+// memnode used, and it had been given that.
+func TestDirectoryOfAnotherUserWasNoDataDirectory(t *testing.T) {
+	dir, _ := filled(t)
+	cfg := quiet("")
+	cfg.FS = deniedFS{vfs.Default}
+	_, err := (Offline{Config: cfg}).Doctor(t.Context(), dir)
+	if e := memory.AsError(err); e == nil || e.Code != memory.CodeInvalid || !strings.Contains(e.Message, "permission denied") || e.Hint == "" {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestEmbedderOfTheFirstNamespaceHadNoRemedy that somebody at memnode could follow.
+func TestEmbedderOfTheFirstNamespaceHadNoRemedy(t *testing.T) {
+	cfg := quiet(t.TempDir())
+	cfg.Embedder.Provider, cfg.Embedder.Dir = "local", t.TempDir()
+	if e := fails(t, cfg, StartOther); !strings.Contains(e.Message, "config.json: is missing") || !strings.Contains(e.Hint, "--embedder builtin") {
+		t.Errorf("%s; %s", e.Message, e.Hint)
+	}
+}
+
+// TestFolderOfTheAdminSocket that is not there is a mistake in the settings.
+func TestFolderOfTheAdminSocket(t *testing.T) {
+	cfg := quiet(t.TempDir())
+	cfg.AdminSocket = filepath.Join(cfg.DataDir, "no", "s")
+	if e := fails(t, cfg, StartUsage); !strings.Contains(e.Message, "there is no folder") || e.Hint == "" {
+		t.Errorf("%s; %s", e.Message, e.Hint)
 	}
 }

@@ -215,7 +215,12 @@ func (c *core) restoreFrom(ctx context.Context, logPath string, total uint64, la
 	if err = errors.Join(err, f.Close()); err != nil {
 		return out, err
 	}
-	if c.state, err = replica.OpenState(ctx, c.replicaOptions()); err != nil {
+	c.state, err = replica.OpenState(ctx, c.replicaOptions())
+	if errors.Is(err, keyring.ErrNoKey) {
+		return out, &StartError{Kind: StartLostKey, Message: fmt.Sprintf("the keys given do not open %s: %v", logPath, err),
+			Hint: "name the keys of the same backup, or later ones of the same node", Err: err}
+	}
+	if err != nil {
 		return out, startError("state", err)
 	}
 	c.onClose("state", func(context.Context) error { return c.state.Close() })

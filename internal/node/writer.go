@@ -2,6 +2,8 @@ package node
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -99,6 +101,9 @@ func (n *writes) CreateNamespace(ctx context.Context, req memory.CreateNamespace
 	return n.reads.Namespace(ctx, req.Name)
 }
 
+// errEmbedder is underneath where an embedder that was asked for cannot be opened.
+var errEmbedder = errors.New("embedder")
+
 // createNamespace chooses the embedder and makes the namespace.
 func (n *writes) createNamespace(ctx context.Context, req memory.CreateNamespace) (string, error) {
 	if err := settings.Check(req.Settings, true); err != nil {
@@ -107,7 +112,8 @@ func (n *writes) createNamespace(ctx context.Context, req memory.CreateNamespace
 	space, err := n.embedders.choose(ctx, embedderFor(n.embedder, req.Settings))
 	if err != nil {
 		return "", memory.Errorf(memory.CodeUnavailable, "the embedder of the new namespace cannot be opened: %v", err).
-			WithHint("create it with embedder.provider=builtin, or try again when the provider is there").WithCause(err)
+			WithHint("create it with embedder.provider=builtin, or try again when the provider is there").
+			WithCause(fmt.Errorf("%w: %w", errEmbedder, err))
 	}
 	encoded := ""
 	if space != (embed.Space{}) {

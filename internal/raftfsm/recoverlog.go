@@ -174,7 +174,11 @@ func (r *recovery) beginAnew(reason error) error {
 		return err
 	}
 	r.repaired.MovedTo = moved
-	r.log.Error("a new raft log begins", "reason", reason, "moved_to", moved, "index", applied, "term", term)
+	say := r.log.Error
+	if moved == "" { // nothing was damaged: after a restore there is none yet
+		say = r.log.Warn
+	}
+	say("a new raft log begins", "reason", reason, "moved_to", moved, "index", applied, "term", term)
 	if err := r.openStore(); err != nil {
 		return err
 	}
