@@ -3,7 +3,6 @@ package raftfsm
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 
 	"github.com/hashicorp/raft"
 )
@@ -16,20 +15,16 @@ import (
 // Nothing is applied where the next Open begins a log anew at the machine's index, or
 // finds it lost, nor where the replica has, or may have, peers: which entries are
 // committed is theirs to tell. Errors: ErrHalted, ErrLocked, of I/O.
-func CatchUp(opt Options) (err error) {
+func CatchUp(opt Options) error {
 	if opt.ID == "" || opt.Dir == "" || opt.Machine == nil {
 		return errors.New("raftfsm catch up: Dir, ID and Machine are required")
 	}
-	opt.NoSync = false // it says nothing about what lies there
-	r := &recovery{opt: opt.withDefaults(), log: slog.New(slog.DiscardHandler), readOnly: true}
-	defer func() {
-		if r.lock != nil {
-			err = errors.Join(err, r.lock.Unlock())
+	err := withClosed(opt, func(r *recovery) error {
+		if !r.single {
+			return nil
 		}
-	}()
-	if err = r.openFiles(); err == nil && r.single {
-		err = r.catchUp()
-	}
+		return r.catchUp()
+	})
 	if err != nil {
 		return fmt.Errorf("raftfsm catch up %s: %w", opt.Dir, err)
 	}
@@ -38,14 +33,14 @@ func CatchUp(opt Options) (err error) {
 
 func (r *recovery) catchUp() error {
 	err := r.restoreState()
-	if err == nil {
-		err = r.misfit()
-	}
-	switch {
-	case errors.Is(err, ErrStateLost):
+	if errors.Is(err, ErrStateLost) {
 		return nil
-	case err != nil && !errors.Is(err, errNoSnapshot):
-		return nil // a misfit says why a log begins anew
+	}
+	if err != nil {
+		return err
+	}
+	if err := r.misfit(); err != nil && !errors.Is(err, errNoSnapshot) {
+		return nil // it says why the next Open does not go on with this log
 	}
 	applied, _ := r.opt.Machine.AppliedIndex()
 	return r.report.entriesBehind(r.opt, applied, func(l *raft.Log) error {

@@ -68,6 +68,12 @@ func TestCatchUpAppliesWhatTheNextOpenWould(t *testing.T) {
 	if err := CatchUp(opt); !errors.Is(err, ErrHalted) {
 		t.Errorf("a machine that fails: %v", err)
 	}
+	m = newFileMachine(t, t.TempDir())
+	m.failNext["restore"] = errBoom
+	opt.Machine = m
+	if err := CatchUp(opt); !errors.Is(err, errBoom) {
+		t.Errorf("a snapshot that cannot be restored: %v", err)
+	}
 	s = openShard(t, whole).lead(t)
 	if err := CatchUp(opt); !errors.Is(err, ErrLocked) {
 		t.Errorf("beside an open group: %v", err)

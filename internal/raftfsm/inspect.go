@@ -32,6 +32,25 @@ func Inspect(opt Options) (found Inspection, err error) {
 	if opt.ID == "" || opt.Dir == "" {
 		return Inspection{}, errors.New("raftfsm inspect: Dir and ID are required")
 	}
+	err = withClosed(opt, func(r *recovery) error {
+		found = Inspection{Index: r.report.last, Term: r.report.lastTerm, Command: r.report.command, Alone: r.single || !r.known, Damage: r.report.damage}
+		if !found.Alone {
+			found.Peers = r.peers
+		}
+		if snap := r.snaps.latest(); snap != nil && snap.man.Index > found.Index {
+			found.Index, found.Term = snap.man.Index, snap.man.Term
+		}
+		return nil
+	})
+	if err != nil {
+		return Inspection{}, fmt.Errorf("raftfsm inspect %s: %w", opt.Dir, err)
+	}
+	return found, nil
+}
+
+// withClosed works on the files of a closed group, whose lock it holds meanwhile.
+// Nothing of them changes but what is half-written, which goes.
+func withClosed(opt Options, work func(r *recovery) error) (err error) {
 	opt.NoSync = false // it says nothing about what lies there
 	r := &recovery{opt: opt.withDefaults(), log: slog.New(slog.DiscardHandler), readOnly: true}
 	defer func() {
@@ -40,16 +59,9 @@ func Inspect(opt Options) (found Inspection, err error) {
 		}
 	}()
 	if err := r.openFiles(); err != nil {
-		return Inspection{}, fmt.Errorf("raftfsm inspect %s: %w", opt.Dir, err)
+		return err
 	}
-	found = Inspection{Index: r.report.last, Term: r.report.lastTerm, Command: r.report.command, Alone: r.single || !r.known, Damage: r.report.damage}
-	if !found.Alone {
-		found.Peers = r.peers
-	}
-	if snap := r.snaps.latest(); snap != nil && snap.man.Index > found.Index {
-		found.Index, found.Term = snap.man.Index, snap.man.Term
-	}
-	return found, nil
+	return work(r)
 }
 
 // SetAside moves the log of a closed group aside, for an owner that gets

@@ -50,8 +50,7 @@ func (r *Replica) openGroup(ctx context.Context) (Group, error) {
 	opt := r.opt.groupOptions()
 	opt.Machine, opt.TermFloor = r.machine, max(r.state.Cursor().Term, r.lastTerm(ctx))
 	group, err := r.opt.OpenGroup(opt)
-	switch {
-	case errors.Is(err, raftfsm.ErrStateLost) && r.opt.alone():
+	if errors.Is(err, raftfsm.ErrStateLost) && r.opt.alone() {
 		return r.beginLogAnew(opt, err)
 	}
 	return group, groupError(opt.Dir, err)
