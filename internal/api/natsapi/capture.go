@@ -180,11 +180,7 @@ func (s *Server) refuse(m *nats.Msg, p parsed, malformed bool, err error) {
 		s.opt.Logger.Error("capture failed", "subject", m.Subject, "error", err)
 	}
 	if s.opt.Rejecter != nil && e.Code != memory.CodeOutcomeUnknown {
-		r := memory.Rejected{Namespace: p.namespace, Agent: p.agent, Code: e.Code, Reason: memory.ProblemOf(e).Detail, Size: len(m.Data), Via: "nats"}
-		if len(m.Data) <= maxRefusedBody {
-			r.Body, r.WellFormed = string(m.Data), !malformed
-		}
-		s.refusals.note(r)
+		s.refusals.note(api.Refused(p.namespace, p.agent, "nats", m.Data, malformed, e))
 	}
 	s.reply(m, pubErrorOf(e))
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"mneme/internal/api"
 	"mneme/memory"
 )
 
@@ -527,7 +528,7 @@ func TestOneConnectionSilencedAllCaptures(t *testing.T) {
 	for range flood {
 		must(t, b.agent.Publish("mem.in.team-a.evil.capture", []byte(`{"txet":1}`)))
 	}
-	must(t, b.agent.Publish("mem.in.team-a.evil.capture", bytes.Repeat([]byte("\xff"), maxRefusedBody+1)))
+	must(t, b.agent.Publish("mem.in.team-a.evil.capture", bytes.Repeat([]byte("\xff"), api.MaxRefusedBody+1)))
 	for i := range 3 {
 		if got := string(b.ask(t, subject, "x").Data); !strings.Contains(got, `"status":"created"`) {
 			t.Errorf("another agent's capture: %s", got)
@@ -562,7 +563,7 @@ func TestOneConnectionSilencedAllCaptures(t *testing.T) {
 	await("all", func(listed, counted int) bool { return listed+counted == all })
 	listed, _ := tally()
 	for _, r := range listed {
-		if len(r.Body) > maxRefusedBody {
+		if len(r.Body) > api.MaxRefusedBody {
 			t.Errorf("a body of %d bytes waits to be listed", len(r.Body))
 		}
 	}

@@ -2,12 +2,8 @@ package natsapi
 
 import "mneme/memory"
 
-// What may wait to be listed: 16 MiB of bodies at most. A larger body is not
-// listed.
-const (
-	maxRefusals    = 256
-	maxRefusedBody = 64 << 10
-)
+// maxRefusals is how many may wait to be listed: 16 MiB of bodies at most.
+const maxRefusals = 256
 
 // refusals hands refused messages to the rejecter, which writes to disk, on a
 // goroutine of its own: whoever refuses a message has others to answer. What does

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bytes"
+	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -177,23 +178,13 @@ func rejection(err error) memory.CaptureResult {
 	return memory.CaptureResult{Status: memory.StatusRejected, Error: &memory.ItemError{Code: e.Code, Detail: e.Message, Hint: e.Hint}}
 }
 
-// maxRefusedBody is how long a body may be to be looked through for whom it is about.
-const maxRefusedBody = 64 << 10
-
-// refused lists a refused message and returns its error. Only a malformed body
-// is kept; any other says whom the message is about. A write whose outcome is unknown was not refused.
+// refused lists a refused message and returns its error. A write whose outcome is
+// unknown was not refused.
 func (s *server) refused(c captureCall, item memory.Capture, body []byte, malformed bool, err error) error {
 	e := asWriteError(err)
 	if s.Rejecter == nil || e.Code == memory.CodeOutcomeUnknown {
 		return err
 	}
-	m := memory.Rejected{Namespace: c.namespace, Agent: item.Agent, Code: e.Code, Reason: memory.ProblemOf(e).Detail, Size: len(body), Via: "rest"}
-	if m.Agent == "" {
-		m.Agent = c.actor
-	}
-	if len(body) <= maxRefusedBody {
-		m.Body, m.WellFormed = string(body), !malformed
-	}
-	s.Rejecter.Reject(m)
+	s.Rejecter.Reject(api.Refused(c.namespace, cmp.Or(item.Agent, c.actor), "rest", body, malformed, e))
 	return err
 }
