@@ -12,26 +12,34 @@ import (
 	"mneme/memory"
 )
 
-// TestOperatorActedOnAnotherNode: behind a port forward "backup --keys" wrote the
-// keys of the node that had the same path for its socket on this machine.
-func TestOperatorActedOnAnotherNode(t *testing.T) {
-	dir, err := os.MkdirTemp("", "s") // the address of a socket is short
+// adminSocket listens at a socket in a folder of its own, with a short address.
+func adminSocket(t *testing.T) (l net.Listener, socket string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "s")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	socket := filepath.Join(dir, "admin.sock")
-	node := func(cluster, id string) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(w).Encode(memory.Status{ClusterID: cluster, Nodes: []memory.NodeStatus{{ID: id}}, Auth: "off", AdminSocket: socket})
-		})
-	}
-	l, err := net.Listen("unix", socket)
-	if err != nil {
+	socket = filepath.Join(dir, "admin.sock")
+	if l, err = net.Listen("unix", socket); err != nil {
 		t.Fatal(err)
 	}
-	here := httptest.NewUnstartedServer(node("c1", "n1"))
+	return l, socket
+}
+
+// nodeAt answers as a node with that admin socket.
+func nodeAt(socket, cluster, id string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(memory.Status{ClusterID: cluster, Nodes: []memory.NodeStatus{{ID: id}}, Auth: "off", AdminSocket: socket})
+	})
+}
+
+// TestOperatorActedOnAnotherNode: behind a port forward "backup --keys" wrote the
+// keys of the node that had the same path for its socket on this machine.
+func TestOperatorActedOnAnotherNode(t *testing.T) {
+	l, socket := adminSocket(t)
+	here := httptest.NewUnstartedServer(nodeAt(socket, "c1", "n1"))
 	_ = here.Listener.Close()
 	here.Listener = l
 	here.Start()
@@ -40,7 +48,7 @@ func TestOperatorActedOnAnotherNode(t *testing.T) {
 		cluster, id string
 		same        bool
 	}{{"c1", "n1", true}, {"c2", "n1", false}, {"c1", "n2", false}} {
-		srv := httptest.NewServer(node(asked.cluster, asked.id))
+		srv := httptest.NewServer(nodeAt(socket, asked.cluster, asked.id))
 		c, err := New(srv.URL, Options{})
 		if err != nil {
 			t.Fatal(err)

@@ -4,10 +4,7 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"io/fs"
-	"net"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -20,17 +17,9 @@ import (
 // TestSocketOfAnotherUserWasTrusted: whoever answered at the address could name a
 // socket of their own, and got the operator's verbs.
 func TestSocketOfAnotherUserWasTrusted(t *testing.T) {
-	dir, err := os.MkdirTemp("", "s") // the address of a socket is short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	socket := filepath.Join(dir, "admin.sock")
-	l, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l, socket := adminSocket(t)
 	defer l.Close()
+	dir := filepath.Dir(socket)
 	user := os.Geteuid()
 	if user == 0 { // root's sockets are everybody's
 		user = 4242
@@ -44,9 +33,7 @@ func TestSocketOfAnotherUserWasTrusted(t *testing.T) {
 	if err := checkOwner(socket, user+1); memory.CodeOf(err) != memory.CodeForbidden || memory.AsError(err).Hint == "" {
 		t.Errorf("another user's: %v", err)
 	}
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(memory.Status{Auth: "off", AdminSocket: socket})
-	}))
+	srv := httptest.NewServer(nodeAt(socket, "c1", "n1"))
 	defer srv.Close()
 	c, err := New(srv.URL, Options{})
 	if err != nil {
