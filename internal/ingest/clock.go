@@ -60,7 +60,7 @@ func (c *clock) stamp() int64 {
 
 // accept has an operator vouch for the clock as it stands now. A clock that stands
 // behind the last event is refused all the same: the log's times never go back.
-func (c *clock) accept() *memory.Error {
+func (c *clock) accept() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.behindLocked(c.wall()); err != nil {

@@ -187,12 +187,7 @@ func (w *Writer) Pause(ctx context.Context) (resume func(), err error) {
 // AcceptClock lets writing go on with the clock as it stands: an operator says
 // that it is right. It returns why writes are refused all the same where the clock
 // stands behind the last event.
-func (w *Writer) AcceptClock() error {
-	if err := w.clock.accept(); err != nil {
-		return err
-	}
-	return nil
-}
+func (w *Writer) AcceptClock() error { return w.clock.accept() }
 
 // Diverged returns why writes are stopped, or nil.
 func (w *Writer) Diverged() *eventlog.DivergedError { return w.refusals.divergence() }
