@@ -267,8 +267,10 @@ func TestDeletedNamespaceLeavesTheFiles(t *testing.T) {
 	stillSearches(t, n)
 }
 
-// A node was killed within the erasure: the next start did not go on with it.
-func TestErasureGoesOnAfterAKillAtEveryStep(t *testing.T) {
+// erasureGoesOn kills a node before each of the steps of what erase begins. The next
+// start goes on with it, and left looks at what it comes to.
+func erasureGoesOn(t *testing.T, fill func(n *Node), erase func(n *Node) error, left func(n *Node), steps ...string) {
+	t.Helper()
 	dir := t.TempDir()
 	cfg := quiet(dir)
 	images := map[string]string{}
@@ -278,15 +280,14 @@ func TestErasureGoesOnAfterAKillAtEveryStep(t *testing.T) {
 		}
 	}
 	n := open(t, cfg)
-	doomed(t, n)
+	fill(n)
 	older := image(t, dir)
-	if _, err := n.writes.DeleteNamespace(t.Context(), "doomed"); err != nil {
+	if err := erase(n); err != nil {
 		t.Fatal(err)
 	}
 	erased(t, n)
 	want := shardOf(t, n).StateHash
 	shut(t, n)
-	steps := []string{eraseKeys, eraseReaders, eraseTables, eraseState, eraseCaches, eraseStorageKey, eraseRaft, eraseFiles, eraseEnd}
 	for _, step := range steps {
 		killed := images[step]
 		if killed == "" {
@@ -294,16 +295,24 @@ func TestErasureGoesOnAfterAKillAtEveryStep(t *testing.T) {
 		}
 		n := open(t, quiet(killed))
 		erased(t, n)
-		stillSearches(t, n)
 		if got := shardOf(t, n).StateHash; got != want {
 			t.Errorf("killed before %q: state hash %s, want %s", step, got, want)
 		}
+		left(n)
 		shut(t, n)
 		nothingLeft(t, killed, older)
 		if t.Failed() {
 			t.Fatalf("killed before %q", step)
 		}
 	}
+}
+
+// A node was killed within the erasure: the next start did not go on with it.
+func TestErasureGoesOnAfterAKillAtEveryStep(t *testing.T) {
+	erasureGoesOn(t, func(n *Node) { doomed(t, n) },
+		func(n *Node) error { _, err := n.writes.DeleteNamespace(t.Context(), "doomed"); return err },
+		func(n *Node) { stillSearches(t, n) },
+		eraseKeys, eraseReaders, eraseTables, eraseState, eraseCaches, eraseStorageKey, eraseRaft, eraseFiles, eraseEnd)
 }
 
 // A read that had begun before keeps what it sees; the erasure waits for it and

@@ -134,40 +134,11 @@ func TestErasedSubjectLeavesTheFiles(t *testing.T) {
 
 // A node was killed within the erasure of a subject: the next start goes on.
 func TestSubjectsErasureGoesOnAfterAKill(t *testing.T) {
-	dir := t.TempDir()
-	cfg := quiet(dir)
-	images := map[string]string{}
-	cfg.Parts.EraseStep = func(name string) {
-		if images[name] == "" {
-			images[name] = image(t, dir)
-		}
-	}
-	n := open(t, cfg)
-	ids := doomedSubject(t, n)
-	older := image(t, dir)
-	if err := n.Erase(t.Context(), "default", "ada"); err != nil {
-		t.Fatal(err)
-	}
-	erased(t, n)
-	want := shardOf(t, n).StateHash
-	shut(t, n)
-	for _, step := range []string{eraseKeys, eraseTables, eraseState, eraseRaft, eraseEnd} {
-		killed := images[step]
-		if killed == "" {
-			t.Fatalf("no step %q", step)
-		}
-		n := open(t, quiet(killed))
-		erased(t, n)
-		if got := shardOf(t, n).StateHash; got != want {
-			t.Errorf("killed before %q: state hash %s, want %s", step, got, want)
-		}
-		onlyOthersAreFound(t, n, ids)
-		shut(t, n)
-		nothingLeft(t, killed, older)
-		if t.Failed() {
-			t.Fatalf("killed before %q", step)
-		}
-	}
+	var ids []string
+	erasureGoesOn(t, func(n *Node) { ids = doomedSubject(t, n) },
+		func(n *Node) error { return n.Erase(t.Context(), "default", "ada") },
+		func(n *Node) { onlyOthersAreFound(t, n, ids) },
+		eraseKeys, eraseTables, eraseState, eraseRaft, eraseEnd)
 }
 
 // TestSharedRowsWereLeftOutOfThePurge: postings and bitmaps that were written anew
