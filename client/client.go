@@ -22,8 +22,8 @@ type Options struct {
 	Agent string
 	// UserAgent names the program; empty means "mneme-client".
 	UserAgent string
-	// HTTPClient sends the requests; redirects are not followed. It must not set a Timeout, which would
-	// also end event streams. Nil means a client of its own.
+	// HTTPClient sends the requests; redirects are not followed. It must not set a
+	// Timeout, which would also end event streams. Nil means a client of its own.
 	HTTPClient *http.Client
 	// NewID makes idempotency keys: visible ASCII, at most 100 characters,
 	// never the same twice. Nil means 128 random bits.

@@ -3,7 +3,6 @@ package replica
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"path/filepath"
 	"time"
@@ -131,34 +130,11 @@ func (o *Options) setDefaults() {
 // alone: there is no other replica, as far as the configuration tells.
 func (o Options) alone() bool { return o.Transport == nil }
 
-// CheckGroup looks at the Raft files of a stopped replica and says why they keep it
-// from starting: a *DamagedError, raftfsm.ErrOtherNode. Damage that the start mends
-// by itself is none.
-func (o Options) CheckGroup() error {
-	o.setDefaults()
-	found, err := raftfsm.Inspect(o.groupOptions())
-	if err != nil || !o.alone() {
-		return err
-	}
-	return groupError(o.Dir, found.Peers)
-}
-
 // StateOptions say how the shard's state is opened.
 func (o Options) StateOptions() projections.Options {
 	o.setDefaults()
 	return projections.Options{Dir: o.stateDir(), Shard: o.Shard, FS: o.FS, Logger: o.Logger,
 		CacheBytes: o.CacheBytes, ReserveBytes: o.ReserveBytes, OnFault: logFault(o.Logger), OnApply: o.onApply}
-}
-
-// Alone refuses work on the state of a stopped replica that has peers: what is
-// changed there without them is another state.
-func (o Options) Alone() error {
-	o.setDefaults()
-	if found, err := raftfsm.Inspect(o.groupOptions()); err != nil || found.Alone {
-		return nil // a damaged Raft log is the next start's to tell
-	}
-	return &DamagedError{Message: fmt.Sprintf("the shard in %s has replicas on other nodes", o.Dir),
-		Hint: "start the nodes and do it there", Err: ErrPeers}
 }
 
 func (o Options) stateDir() string { return filepath.Join(o.Dir, "state") }

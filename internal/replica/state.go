@@ -122,11 +122,11 @@ func moveAside(fsys vfs.FS, dir string) (string, error) {
 	}
 }
 
-// fillState gives a state that has none its origin: an empty one, and one whose
-// filling was killed; where the replica is alone, after
-// the log has been folded into it. A single voter's Raft log holds nothing that
-// the event log does not, unless that was damaged, so the state then stands at that
-// log's end. The state is closed when it is not the one that is returned.
+// fillState gives its origin to a state that has none: an empty one, or one whose
+// filling was killed. Where the replica is alone, the log is folded into it before: a
+// single voter's Raft log holds nothing that the event log does not, unless that was
+// damaged, so the state then stands at that log's end. The state is closed when it is
+// not the one that is returned.
 func (o *Options) fillState(ctx context.Context, state *projections.State) (*projections.State, error) {
 	if c := state.Cursor(); c.Seq > 0 && c.RaftIndex > 0 {
 		return state, nil

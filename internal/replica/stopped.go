@@ -11,6 +11,29 @@ import (
 // Work on a stopped replica sees what the next start would: the state commits
 // without a sync, so after a kill the newest commands are in Raft's log alone.
 
+// Alone refuses work on the state of a stopped replica that has peers: what is
+// changed there without them is another state.
+func (o Options) Alone() error {
+	o.setDefaults()
+	if found, err := raftfsm.Inspect(o.groupOptions()); err != nil || found.Alone {
+		return nil // a damaged Raft log is the next start's to tell
+	}
+	return &DamagedError{Message: fmt.Sprintf("the shard in %s has replicas on other nodes", o.Dir),
+		Hint: "start the nodes and do it there", Err: ErrPeers}
+}
+
+// CheckGroup looks at the Raft files of a stopped replica and says why they keep it
+// from starting: a *DamagedError, raftfsm.ErrOtherNode. Damage that the start mends
+// by itself is none.
+func (o Options) CheckGroup() error {
+	o.setDefaults()
+	found, err := raftfsm.Inspect(o.groupOptions())
+	if err != nil || !o.alone() {
+		return err
+	}
+	return groupError(o.Dir, found.Peers)
+}
+
 // Behind reports whether Raft's log or a snapshot goes beyond where the state of a
 // stopped replica stands. With peers it is false: they say what is committed.
 func (o Options) Behind(at projections.Cursor) bool {

@@ -16,11 +16,11 @@
 // another sequence than expected, is full, is not reached, and shows a tail that
 // lags. In every third run it also loses what it had synced: a few of its last
 // messages, one in the middle, or the very frame that Raft takes without saying so;
-// sequences that were lost are used again. Raft loses, repeats and reorders messages, elects leaders for no reason,
-// leaves a deposed one believing, does not say whether it took a command, brings
-// lagging replicas a snapshot, also one that comes late, and its disk fails.
-// Processes lose their power, clocks are set wrong, epochs are raised, and ranges
-// of another history are proposed.
+// sequences that were lost are used again. Raft loses, repeats and reorders messages,
+// elects leaders for no reason, leaves a deposed one believing, does not say whether
+// it took a command, brings lagging replicas a snapshot, also one that comes late, and
+// its disk fails. Processes lose their power, clocks are set wrong, epochs are raised,
+// and ranges of another history are proposed.
 //
 // Where log and state disagree a writer stops, as it does on a node, or somebody
 // compares them. Then the log is repaired into another stream, while everything else
@@ -36,10 +36,11 @@
 // halts; no state goes back; what Raft committed stays, and a term has one leader
 // (raftmodel); a writer that opens a round finds its beginning in the state; a
 // duplicate is told the first record and position; a read after a write, one at a
-// position, and a linearizable one show all that they have to. At the end: every replica comes to rest at the log's end; what was acknowledged is
-// there once, what was refused is not; a fold of the log is the state. In a run whose
-// log lost nothing no writer stops. In one that did, what was acknowledged as applied
-// is there all the same; what was only accepted may be lost with the log.
+// position, and a linearizable one show all that they have to. At the end: every
+// replica comes to rest at the log's end; what was acknowledged is there once, what was
+// refused is not; a fold of the log is the state. In a run whose log lost nothing no
+// writer stops. In one that did, what was acknowledged as applied is there all the
+// same; what was only accepted may be lost with the log.
 //
 // # Defects that it finds
 //

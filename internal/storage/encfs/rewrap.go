@@ -29,10 +29,11 @@ const (
 )
 
 // Rewrap wraps the key of every file below dirs, and of those among dirs that are
-// files, under the current storage key, and returns when no other key is needed there any more: after it, and not
-// before, former keys may be destroyed. Files may be read, written, made, linked,
-// renamed and removed meanwhile. It may be cut short at any moment and is then
-// run again. Files that are not made by this FS must not lie below dirs.
+// files, under the current storage key, and returns when no other key is needed there
+// any more: after it, and not before, former keys may be destroyed. Files may be read,
+// written, made, linked, renamed and removed meanwhile. It may be cut short at any
+// moment and is then run again. Files that are not made by this FS must not lie below
+// dirs.
 func (f *FS) Rewrap(dirs ...string) (Rewrapped, error) {
 	f.rewrap.Lock()
 	defer f.rewrap.Unlock()
