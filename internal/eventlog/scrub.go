@@ -151,7 +151,7 @@ func (s *Scrubber) gap(g *GapError, last uint64) {
 	if next == 0 || next > last+1 {
 		next = last + 1
 	}
-	detail := fmt.Sprintf("%d messages are missing from here", next-g.Want)
+	detail := fmt.Sprintf("%d missing from here on", next-g.Want)
 	if g.Detail != "" {
 		detail = g.Error()
 	}

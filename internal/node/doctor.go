@@ -78,7 +78,7 @@ func (d *doctor) checkWholeLog(ctx context.Context) memory.Check {
 		return memory.Check{Name: name, State: "warn", Detail: err.Error(), Hint: "memctl log verify"}
 	}
 	s := r.Shards[0]
-	return check(name, s.OK, fmt.Sprintf("%d frames agree", s.Frames), fmt.Sprint(s.Problems), s.Hint)
+	return check(name, s.OK, fmt.Sprintf("%d frames agree", s.Frames), problems(s), s.Hint)
 }
 
 func report(checks []memory.Check) memory.DoctorReport {

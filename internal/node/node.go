@@ -122,9 +122,11 @@ func (n *Node) openGate() error {
 
 // tokenError says what to do about an operator token that cannot be used.
 func tokenError(err error) error {
-	e := &StartError{Kind: StartDamaged, Message: fmt.Sprintf("operator token: %v", err), Err: err,
-		Hint: "remove the file, and the next start makes a new token; or give one in MNEME_AUTH_TOKEN"}
-	if file := (*fs.PathError)(nil); errors.As(err, &file) {
+	e := &StartError{Kind: StartDamaged, Message: err.Error(), Err: err, Hint: memory.AsError(err).Hint}
+	if e.Hint == "" {
+		e.Hint = "remove the file, and the next start makes a new token; or give one in MNEME_AUTH_TOKEN"
+	}
+	if file := (*fs.PathError)(nil); errors.As(err, &file) || memory.CodeOf(err) == memory.CodeForbidden {
 		e.Kind = StartUsage
 	}
 	return e

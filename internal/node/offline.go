@@ -108,7 +108,7 @@ func (o Offline) Doctor(ctx context.Context, dir string) (memory.DoctorReport, e
 		checks = append(checks, memory.Check{Name: "state", State: "ok", Detail: "stands at " + cur.Position().String()})
 		verified, _, err := verifyLog(ctx, c.stream, v, nil)
 		if err == nil {
-			checks = append(checks, check("log against state", verified.OK, fmt.Sprintf("%d frames agree", verified.Frames), fmt.Sprint(verified.Problems), verified.Hint))
+			checks = append(checks, check("log against state", verified.OK, fmt.Sprintf("%d frames agree", verified.Frames), problems(verified), verified.Hint))
 		}
 		return errors.Join(err, v.Close())
 	})

@@ -260,3 +260,36 @@ func TestFolderOfTheAdminSocket(t *testing.T) {
 		t.Errorf("%s; %s", e.Message, e.Hint)
 	}
 }
+
+// TestTokenThatOthersReadWasDamage: it is a mode, as that of any other file in keys/,
+// and one of the two remedies keeps the token.
+func TestTokenThatOthersReadWasDamage(t *testing.T) {
+	cfg := quiet(t.TempDir())
+	cfg.Auth = "token"
+	shut(t, open(t, cfg))
+	file := filepath.Join(cfg.DataDir, "keys", "operator.token")
+	if err := os.Chmod(file, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if e := fails(t, cfg, StartUsage); !strings.Contains(e.Hint, "chmod 600 "+file) || strings.Count(e.Message, "operator token") != 1 {
+		t.Errorf("%s; %s", e.Message, e.Hint)
+	}
+	if err := os.Chmod(file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	shut(t, open(t, cfg)) // the remedy
+}
+
+// TestDoctorNamedAThousandProblemsInALine, in brackets.
+func TestDoctorNamedAThousandProblemsInALine(t *testing.T) {
+	r := memory.VerifyShard{Problems: []string{"sequence 1: a", "sequence 2: b"}}
+	if got := problems(r); got != "sequence 1: a; sequence 2: b" {
+		t.Error(got)
+	}
+	for len(r.Problems) < 1000 {
+		r.Problems = append(r.Problems, "sequence 3: c")
+	}
+	if got := problems(r); got != "sequence 1: a; sequence 2: b; sequence 3: c; and 997 more" {
+		t.Error(got)
+	}
+}

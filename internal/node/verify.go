@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"mneme/internal/eventlog"
@@ -97,6 +99,16 @@ func verifyLog(ctx context.Context, stream eventlog.Stream, v *projections.View,
 	}
 	out.OK = out.Hint == ""
 	return out, d, nil
+}
+
+// problems names the first problems of a report in one line.
+func problems(report memory.VerifyShard) string {
+	const named = 3
+	list := report.Problems
+	if more := len(list) - named; more > 0 {
+		list = append(slices.Clone(list[:named]), fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(list, "; ")
 }
 
 // damagedLog is the error of work that needs a sound log. It names the first
