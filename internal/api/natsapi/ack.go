@@ -90,16 +90,6 @@ func asError(err error) *memory.Error {
 	return memory.AsError(err)
 }
 
-// asWriteError is asError for a write: one that was cut short may have happened.
-func asWriteError(err error) *memory.Error {
-	var e *memory.Error
-	if !errors.As(err, &e) && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
-		return memory.Errorf(memory.CodeOutcomeUnknown, "the write was cut short, it may or may not have happened").
-			WithCause(err).WithHint("send it again with the same id")
-	}
-	return asError(err)
-}
-
 // encode marshals an answer, whose types always encode unless raw JSON inside
 // is broken: that is a defect and is answered as one.
 func encode(v any) []byte {

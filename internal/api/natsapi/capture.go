@@ -175,7 +175,7 @@ func (s *Server) capture(ctx context.Context, namespace string, items []memory.C
 // refuse counts a message as refused and, if someone waits, says why. One whose
 // outcome is unknown was not refused and is not counted.
 func (s *Server) refuse(m *nats.Msg, p parsed, malformed bool, err error) {
-	e := asWriteError(err)
+	e := asError(api.CutShort(err))
 	if e.Code == memory.CodeInternal {
 		s.opt.Logger.Error("capture failed", "subject", m.Subject, "error", err)
 	}

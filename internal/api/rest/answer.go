@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"mneme/internal/api"
 	"mneme/memory"
 )
 
@@ -71,23 +72,13 @@ func asError(err error) *memory.Error {
 	return memory.AsError(err)
 }
 
-// asWriteError is asError for a write: one that was cut short may have happened.
-func asWriteError(err error) *memory.Error {
-	var e *memory.Error
-	if !errors.As(err, &e) && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
-		return memory.Errorf(memory.CodeOutcomeUnknown, "the write was cut short, it may or may not have happened").
-			WithCause(err).WithHint("a capture may be sent again with the same id; look at the record before changing it again")
-	}
-	return asError(err)
-}
-
 // writeError answers with a problem document, unless the answer has begun: then
 // it breaks the connection off. Internal errors are logged with the request's
 // id, which is all that the client gets to see of them.
 func (s *server) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	e := asError(err)
 	if rt := s.routes[r.Pattern]; rt != nil && rt.write {
-		e = asWriteError(err)
+		e = asError(api.CutShort(err))
 	}
 	rec, _ := w.(*recorder)
 	broken := rec != nil && rec.wrote()

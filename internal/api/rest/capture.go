@@ -181,7 +181,7 @@ func rejection(err error) memory.CaptureResult {
 // refused lists a refused message and returns its error. A write whose outcome is
 // unknown was not refused.
 func (s *server) refused(c captureCall, item memory.Capture, body []byte, malformed bool, err error) error {
-	e := asWriteError(err)
+	e := asError(api.CutShort(err))
 	if s.Rejecter == nil || e.Code == memory.CodeOutcomeUnknown {
 		return err
 	}
