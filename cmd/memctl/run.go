@@ -153,7 +153,11 @@ func flagError(cmd *cobra.Command, err error) error {
 	}
 	name := missing.GetSpecifiedName()
 	if missing.GetSpecifiedShortnames() != "" {
-		return usage(cmd, "%s has no flag -%s", cmd.CommandPath(), name)
+		bad := usage(cmd, "%s has no flag -%s", cmd.CommandPath(), name)
+		if takes := strings.Fields(cmd.Use); len(takes) > 1 {
+			return bad.WithHint("what begins with - and is no flag stands behind --: %s -- %s", cmd.CommandPath(), takes[1])
+		}
+		return bad
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
