@@ -6,12 +6,11 @@ import (
 	"net/http"
 	"os"
 	"os/user"
-	"runtime"
-	"runtime/debug"
 	"time"
 
 	"golang.org/x/term"
 
+	"mneme/internal/node"
 	"mneme/memory"
 )
 
@@ -66,7 +65,7 @@ func osSystem(offline Offline) system {
 			}
 			return u.Username
 		},
-		version: buildVersion(),
+		version: node.BuildVersion(),
 		offline: offline,
 	}
 }
@@ -80,23 +79,6 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-t.C:
 		return nil
 	}
-}
-
-func buildVersion() memory.VersionInfo {
-	v := memory.VersionInfo{Version: "devel", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return v
-	}
-	if info.Main.Version != "" && info.Main.Version != "(devel)" {
-		v.Version = info.Main.Version
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			v.Commit = s.Value
-		}
-	}
-	return v
 }
 
 // ctxReader lets a read from standard input end with the context. The blocked

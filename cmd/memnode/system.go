@@ -7,8 +7,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
-	"runtime/debug"
 	"strings"
 
 	"mneme/internal/node"
@@ -47,7 +45,7 @@ func osSystem(signals <-chan os.Signal) system {
 		signals: signals,
 		isFree:  isFree,
 		open:    openNode,
-		version: buildVersion(),
+		version: node.BuildVersion(),
 	}
 }
 
@@ -90,21 +88,4 @@ func isFree(addr string) bool {
 		return false
 	}
 	return l.Close() == nil
-}
-
-func buildVersion() memory.VersionInfo {
-	v := memory.VersionInfo{Version: "devel", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return v
-	}
-	if info.Main.Version != "" && info.Main.Version != "(devel)" {
-		v.Version = info.Main.Version
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			v.Commit = s.Value
-		}
-	}
-	return v
 }
