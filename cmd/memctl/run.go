@@ -154,7 +154,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	name := missing.GetSpecifiedName()
 	if missing.GetSpecifiedShortnames() != "" {
 		bad := usage(cmd, "%s has no flag -%s", cmd.CommandPath(), name)
-		if takes := strings.Fields(cmd.Use); len(takes) > 1 {
+		if takes := strings.Fields(cmd.Use); len(takes) > 1 && takes[1][0] != '-' {
 			return bad.WithHint("what begins with - and is no flag stands behind --: %s -- %s", cmd.CommandPath(), takes[1])
 		}
 		return bad
