@@ -207,9 +207,7 @@ func TestAcceptedDoesNotWaitForTheState(t *testing.T) {
 
 func TestCancelledWhileWaiting(t *testing.T) {
 	g := newGate()
-	w := newWorld(t, g)
-	w.mustStart()
-	w.namespace("team-a")
+	w := started(t, g)
 	for _, wait := range []memory.Wait{memory.WaitAccepted, memory.WaitApplied, memory.WaitSearchable} {
 		entered, let := g.shut()
 		ctx, cancel := context.WithCancel(context.Background())
@@ -314,9 +312,7 @@ func TestPauseDuringTraffic(t *testing.T) {
 
 func TestPauseGivesUp(t *testing.T) {
 	g := newGate()
-	w := newWorld(t, g)
-	w.mustStart()
-	w.namespace("team-a")
+	w := started(t, g)
 	entered, let := g.shut()
 	var wg sync.WaitGroup
 	wg.Go(func() { w.capture("team-a", memory.Capture{Text: "x"}) })

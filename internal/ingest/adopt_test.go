@@ -21,9 +21,7 @@ func TestOwnFrameIsAdopted(t *testing.T) {
 		eventlogtest.FaultFullStored, eventlogtest.FaultFullLost} { // a full disk without an ack is no refusal
 		t.Run(string(fault), func(t *testing.T) {
 			f := eventlogtest.NewFake()
-			w := newWorld(t, f)
-			w.mustStart()
-			w.namespace("team-a")
+			w := started(t, f)
 			f.Inject(fault)
 			first := w.capture("team-a", memory.Capture{ID: "k", Text: "one"})
 			if first.Status != memory.StatusCreated {
@@ -54,9 +52,7 @@ func TestRefusalAfterAnAttemptUnderWay(t *testing.T) {
 
 func refusalUnderWay(t *testing.T, second eventlogtest.Fault) {
 	f := eventlogtest.NewFake()
-	w := newWorld(t, f)
-	w.mustStart()
-	w.namespace("team-a")
+	w := started(t, f)
 	f.Inject(eventlogtest.FaultLate, second)
 	c := memory.Capture{ID: "k", Text: "one"}
 	first := w.capture("team-a", c)
@@ -81,9 +77,7 @@ func TestServerThatStoppedStoring(t *testing.T) {
 	for _, first := range []eventlogtest.Fault{eventlogtest.FaultFullLost, eventlogtest.FaultLate} {
 		t.Run(string(first), func(t *testing.T) {
 			f := eventlogtest.NewFake()
-			w := newWorld(t, f)
-			w.mustStart()
-			w.namespace("team-a")
+			w := started(t, f)
 			f.Inject(first, eventlogtest.FaultStopped, eventlogtest.FaultStopped)
 			items := []Item{{Capture: memory.Capture{Agent: "agent-1", ID: "k", Text: "one"}}}
 			for i, want := range []memory.Code{memory.CodeOutcomeUnknown, memory.CodeNoSpace} {
@@ -168,9 +162,7 @@ func (w *world) captured(ns, id, text string) []byte {
 // one, which finds the first record of an id that is sent again.
 func TestSecondWriter(t *testing.T) {
 	f := eventlogtest.NewFake()
-	w := newWorld(t, f)
-	w.mustStart()
-	w.namespace("team-a")
+	w := started(t, f)
 	term := w.group.Term()
 	theirs := w.captured("team-a", "same", "it rains")
 	frame := w.another(f, term+5, theirs)
@@ -214,9 +206,7 @@ func TestSecondWriter(t *testing.T) {
 
 func TestForeignGarbageIsVoid(t *testing.T) {
 	f := eventlogtest.NewFake()
-	w := newWorld(t, f)
-	w.mustStart()
-	w.namespace("team-a")
+	w := started(t, f)
 	old := f.Messages()[1]
 	for i, junk := range [][]byte{[]byte("junk"), {}, old, w.another(f, 0, w.captured("team-a", "", "of an old term"))} {
 		f.SecondWriter(func(uint64) []byte { return junk })
@@ -241,9 +231,7 @@ func TestForeignGarbageIsVoid(t *testing.T) {
 // answered.
 func TestAdoptionDuringClose(t *testing.T) {
 	g := newGate()
-	w := newWorld(t, g)
-	w.mustStart()
-	w.namespace("team-a")
+	w := started(t, g)
 	g.SecondWriter(func(uint64) []byte { return []byte("junk") })
 	entered, let := g.shut()
 	done := make(chan error, 1)
@@ -330,9 +318,7 @@ func TestDivergenceAtStart(t *testing.T) {
 	} {
 		t.Run(c.kind, func(t *testing.T) {
 			f := eventlogtest.NewFake()
-			w := newWorld(t, f)
-			w.mustStart()
-			w.namespace("team-a")
+			w := started(t, f)
 			var last memory.CaptureResult
 			for i := range 5 {
 				last = w.capture("team-a", memory.Capture{Text: fmt.Sprint("note ", i)})
@@ -417,9 +403,7 @@ func TestDivergenceFoundElsewhereStopsWrites(t *testing.T) {
 
 func TestBeginTerm(t *testing.T) {
 	f := eventlogtest.NewFake()
-	w := newWorld(t, f)
-	w.mustStart()
-	w.namespace("team-a")
+	w := started(t, f)
 	first := w.capture("team-a", memory.Capture{ID: "k", Text: "x"})
 	w.stop()
 	// Behind the state there are another leader's frame and junk.
@@ -483,9 +467,7 @@ func TestStartFails(t *testing.T) {
 // A key that is missing and was not destroyed is damage: nothing is made up.
 func TestMissingKeyStopsWriting(t *testing.T) {
 	f := eventlogtest.NewFake()
-	w := newWorld(t, f)
-	w.mustStart()
-	w.namespace("team-a")
+	w := started(t, f)
 	raw := w.captured("team-a", "", "x")
 	env, err := events.DecodeEnvelope(raw)
 	if err != nil {

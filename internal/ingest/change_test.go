@@ -123,9 +123,7 @@ func TestIfMatchUnderConcurrency(t *testing.T) {
 // it, took the new version with it.
 func TestForgetWithIfMatchDoesNotTakeANewerVersion(t *testing.T) {
 	g := newGate()
-	w := newWorld(t, g)
-	w.mustStart()
-	w.namespace("team-a")
+	w := started(t, g)
 	r := w.capture("team-a", memory.Capture{Text: "one"})
 	entered, let := g.shut()
 	text := "two"
@@ -331,9 +329,7 @@ func TestKeyCreatedComesFirst(t *testing.T) {
 // the subject came again.
 func TestKeyCreatedIsMadeUpFor(t *testing.T) {
 	f := eventlogtest.NewFake()
-	w := newWorld(t, f)
-	w.mustStart()
-	w.namespace("team-a")
+	w := started(t, f)
 	f.Inject(eventlogtest.FaultRefuse, eventlogtest.FaultRefuse)
 	_, err := w.try("team-a", memory.Capture{Text: "about Ada", Subject: "ada"})
 	if err == nil { // two frames: the second one was not refused
@@ -463,9 +459,7 @@ func TestDestroyEndedMakesACrashGood(t *testing.T) {
 // Captures that are decided behind the end of their namespace are refused.
 func TestCapturesBehindADeletion(t *testing.T) {
 	g := newGate()
-	w := newWorld(t, g)
-	w.mustStart()
-	w.namespace("team-a")
+	w := started(t, g)
 	entered, let := g.shut()
 	var wg sync.WaitGroup
 	wg.Go(func() {

@@ -98,9 +98,7 @@ func TestNothingToEmbed(t *testing.T) {
 // is left out at its end.
 func TestLongTextsMakeSmallBatches(t *testing.T) {
 	m, f := newModel(), good()
-	w := newWorld(t, eventlogtest.NewFake())
-	w.mustStart()
-	w.namespace("team-a")
+	w := started(t, eventlogtest.NewFake())
 	for i := range 9 {
 		w.capture("team-a", memory.Capture{Text: fmt.Sprint(i, strings.Repeat(" words and more", batchBytes/3/15))})
 	}
@@ -229,9 +227,7 @@ func TestSwitchesBesideWriters(t *testing.T) {
 	t.Logf("seed %d", seed)
 	m, f := newModel(), good()
 	stream := eventlogtest.NewFake()
-	w := newWorld(t, stream)
-	w.mustStart()
-	w.namespace("team-a")
+	w := started(t, stream)
 	local, _, count := w.spaces()
 	end := w.work(m, f)
 	stop := make(chan struct{})

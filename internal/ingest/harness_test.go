@@ -121,6 +121,15 @@ func (w *world) mustStart() {
 	}
 }
 
+// started is a world whose writer runs, with a namespace.
+func started(t testing.TB, stream eventlog.Stream) *world {
+	t.Helper()
+	w := newWorld(t, stream)
+	w.mustStart()
+	w.namespace("team-a")
+	return w
+}
+
 func (w *world) stop() {
 	if w.writer != nil {
 		if err := w.writer.Close(context.Background()); err != nil {
@@ -400,9 +409,7 @@ func position(t testing.TB, s string) events.Position {
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestCaptureGoesThrough(t *testing.T) {
-	w := newWorld(t, eventlogtest.NewFake())
-	w.mustStart()
-	w.namespace("team-a")
+	w := started(t, eventlogtest.NewFake())
 	for i := range 20 {
 		r := w.capture("team-a", memory.Capture{Text: fmt.Sprintf("deploy number %d happens on Tuesday", i), ID: fmt.Sprint(i)})
 		if r.Status != memory.StatusCreated {

@@ -12,9 +12,7 @@ import (
 
 func startWorld(t testing.TB) *world {
 	t.Helper()
-	w := newWorld(t, eventlogtest.NewFake())
-	w.mustStart()
-	w.namespace("team-a")
+	w := started(t, eventlogtest.NewFake())
 	return w
 }
 

@@ -32,9 +32,7 @@ func dense(bytes int, seed rune) string {
 // takes, and the node did not start any more.
 func TestCatchUpWithDenseText(t *testing.T) {
 	f := eventlogtest.NewFake()
-	w := newWorld(t, f)
-	w.mustStart()
-	w.namespace("team-a")
+	w := started(t, f)
 	var items []Item
 	for i := range rune(16) {
 		items = append(items, Item{Capture: memory.Capture{Agent: "agent-1", Text: dense(memory.MaxTextBytes, i)}})
@@ -112,9 +110,7 @@ func (i inspecting) Propose(ctx context.Context, data []byte) *raftfsm.Future {
 // beginning.
 func replayed(t *testing.T, f *eventlogtest.Fake) (*world, *derive.Deriver, *projections.State) {
 	t.Helper()
-	w := newWorld(t, f)
-	w.mustStart()
-	w.namespace("team-a")
+	w := started(t, f)
 	for i := range rune(12) {
 		w.capture("team-a", memory.Capture{Text: dense(memory.MaxTextBytes, i)})
 	}
@@ -195,9 +191,7 @@ func TestReplayEndsWhenApplyingFails(t *testing.T) {
 // A range over a gap made everything behind it void, and nobody heard of it.
 func TestReplayOverAGap(t *testing.T) {
 	f := eventlogtest.NewFake()
-	w := newWorld(t, f)
-	w.mustStart()
-	w.namespace("team-a")
+	w := started(t, f)
 	for range 5 {
 		w.capture("team-a", memory.Capture{Text: "x"})
 	}
@@ -244,9 +238,7 @@ func (s skipping) Read(ctx context.Context, from, to uint64, fn func(eventlog.Me
 // today: another one than the first answer gave.
 func TestDuplicateAfterARepairKeepsItsPosition(t *testing.T) {
 	f := eventlogtest.NewFake()
-	w := newWorld(t, f)
-	w.mustStart()
-	w.namespace("team-a")
+	w := started(t, f)
 	c := memory.Capture{ID: "k", Text: "one"}
 	first := w.capture("team-a", c)
 	w.stop()

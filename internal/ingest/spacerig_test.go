@@ -207,9 +207,7 @@ func good() *found {
 // the built-in model to m's.
 func switching(t *testing.T, m *model, n int) *world {
 	t.Helper()
-	w := newWorld(t, eventlogtest.NewFake())
-	w.mustStart()
-	w.namespace("team-a")
+	w := started(t, eventlogtest.NewFake())
 	for i := range n {
 		w.capture("team-a", memory.Capture{Text: fmt.Sprintf("memory %d", i), ID: fmt.Sprint(i)})
 	}

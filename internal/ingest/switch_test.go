@@ -231,9 +231,7 @@ func TestSpaceEventThatWasNotWritten(t *testing.T) {
 		t.Run(string(fault), func(t *testing.T) {
 			stream := eventlogtest.NewFake()
 			stream.SecondWriter(func(uint64) []byte { return []byte("not a frame") })
-			w := newWorld(t, stream)
-			w.mustStart()
-			w.namespace("team-a")
+			w := started(t, stream)
 			local, _, count := w.spaces()
 			outside := newModel().space
 			for _, typ := range []events.Type{events.TypeSpaceBuilding, events.TypeSpaceSwitched, events.TypeSpaceDropped} {
