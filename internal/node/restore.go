@@ -36,7 +36,7 @@ func (o Offline) Restore(ctx context.Context, dir, logPath, keysPath string, pro
 	if err := restorable(fsys, dir); err != nil {
 		return out, err
 	}
-	total, epoch, err := checkBackup(fsys, logPath)
+	from, err := checkBackup(fsys, logPath)
 	if err != nil {
 		return out, err
 	}
@@ -44,7 +44,7 @@ func (o Offline) Restore(ctx context.Context, dir, logPath, keysPath string, pro
 	if err != nil {
 		return out, publicError(err)
 	}
-	report, err := o.restoreLocked(ctx, lock, logPath, keysPath, total, epoch, progress)
+	report, err := o.restoreLocked(ctx, lock, from, keysPath, progress)
 	if err = errors.Join(err, lock.unlock()); err != nil {
 		return out, err
 	}
@@ -52,7 +52,7 @@ func (o Offline) Restore(ctx context.Context, dir, logPath, keysPath string, pro
 	return out, nil
 }
 
-func (o Offline) restoreLocked(ctx context.Context, lock *dirLock, logPath, keysPath string, total uint64, epoch uint32, progress func(done, total uint64)) (memory.RebuildShard, error) {
+func (o Offline) restoreLocked(ctx context.Context, lock *dirLock, from logBackup, keysPath string, progress func(done, total uint64)) (memory.RebuildShard, error) {
 	fsys, dir := lock.fs, lock.path
 	if err := restorable(fsys, dir); err != nil { // until here it was not locked
 		return memory.RebuildShard{}, err
@@ -60,7 +60,7 @@ func (o Offline) restoreLocked(ctx context.Context, lock *dirLock, logPath, keys
 	if err := beginRestore(fsys, dir); err != nil {
 		return memory.RebuildShard{}, memory.Errorf(memory.CodeInvalid, "%v", err).WithCause(err)
 	}
-	report, err := o.restore(ctx, lock, logPath, keysPath, total, epoch, progress)
+	report, err := o.restore(ctx, lock, from, keysPath, progress)
 	if storage.IsNoSpace(err) {
 		err = memory.Errorf(memory.CodeNoSpace, "the backup was not restored: %v", err).
 			WithHint("free some space on the disk of %s, then run the same memctl restore again", dir).WithCause(err)
@@ -144,29 +144,36 @@ func endRestore(fsys vfs.FS, dir string) error {
 	return storage.SyncDir(fsys, dir)
 }
 
-// checkBackup reads a backup of the log as a whole and returns how many messages
-// it has and the last epoch in it.
-func checkBackup(fsys vfs.FS, logPath string) (frames uint64, epoch uint32, err error) {
-	f, err := fsys.Open(logPath)
+// logBackup is what a backup of a log is found to be.
+type logBackup struct {
+	path    string
+	cluster events.ID
+	frames  uint64
+	epoch   uint32 // the last one in it
+}
+
+// checkBackup reads a backup of the log as a whole.
+func checkBackup(fsys vfs.FS, path string) (logBackup, error) {
+	f, err := fsys.Open(path)
 	if err != nil {
-		return 0, 0, memory.Errorf(memory.CodeInvalid, "%v", err)
+		return logBackup{}, memory.Errorf(memory.CodeInvalid, "%v", err)
 	}
 	defer f.Close()
 	var at projections.Cursor
-	_, frames, err = readBackup(f, func(_ uint64, data []byte) error {
+	cluster, frames, err := readBackup(f, func(_ uint64, data []byte) error {
 		_, _, err := at.Follow(data)
 		return err
 	})
 	if events.IsForeign(err) {
-		return 0, 0, publicError(startError(logPath, err))
+		return logBackup{}, publicError(startError(path, err))
 	}
 	if err != nil {
-		return 0, 0, memory.Errorf(memory.CodeLogDiverged, "%s cannot be restored: %v", logPath, err).WithHint("use another copy of the backup")
+		return logBackup{}, memory.Errorf(memory.CodeLogDiverged, "%s cannot be restored: %v", path, err).WithHint("use another copy of the backup")
 	}
-	return frames, at.Epoch, nil
+	return logBackup{path: path, cluster: cluster, frames: frames, epoch: at.Epoch}, nil
 }
 
-func (o Offline) restore(ctx context.Context, lock *dirLock, logPath, keysPath string, total uint64, epoch uint32, progress func(done, total uint64)) (memory.RebuildShard, error) {
+func (o Offline) restore(ctx context.Context, lock *dirLock, from logBackup, keysPath string, progress func(done, total uint64)) (memory.RebuildShard, error) {
 	cfg := o.Config
 	cfg.DataDir, cfg.NATSAddr, cfg.NATSURL = lock.path, "127.0.0.1:0", ""
 	keys, err := cfg.FS.Open(keysPath)
@@ -179,14 +186,14 @@ func (o Offline) restore(ctx context.Context, lock *dirLock, logPath, keysPath s
 	}
 	c := &core{cfg: cfg, restoring: lock}
 	started := time.Now()
-	report, err := c.restoreFrom(ctx, logPath, total, epoch, progress)
+	report, err := c.restoreFrom(ctx, from, progress)
 	report.TookMS = time.Since(started).Milliseconds()
 	return report, errors.Join(publicError(err), c.close(context.WithoutCancel(ctx)))
 }
 
-func (c *core) restoreFrom(ctx context.Context, logPath string, total uint64, last uint32, progress func(done, total uint64)) (memory.RebuildShard, error) {
+func (c *core) restoreFrom(ctx context.Context, from logBackup, progress func(done, total uint64)) (memory.RebuildShard, error) {
 	var out memory.RebuildShard
-	if err := c.restoreNode(logPath); err != nil {
+	if err := c.restoreNode(from.cluster); err != nil {
 		return out, err
 	}
 	if err := c.openDir(true); err != nil {
@@ -195,20 +202,20 @@ func (c *core) restoreFrom(ctx context.Context, logPath string, total uint64, la
 	if err := c.openLog(ctx, func(_, _, _ string) bool { return false }); err != nil {
 		return out, err
 	}
-	epoch, err := restoredEpoch(last, c.cfg.Now(), rand.Uint32())
+	epoch, err := restoredEpoch(from.epoch, c.cfg.Now(), rand.Uint32())
 	if err != nil {
 		return out, err
 	}
 	if err := (streams{c}).begin(ctx, epoch); err != nil {
 		return out, err
 	}
-	f, err := c.cfg.FS.Open(logPath)
+	f, err := c.cfg.FS.Open(from.path)
 	if err != nil {
 		return out, err
 	}
 	_, _, err = readBackup(f, func(seq uint64, data []byte) error {
 		if progress != nil {
-			progress(seq, 2*total)
+			progress(seq, 2*from.frames)
 		}
 		return c.stream.Append(ctx, data, seq-1)
 	})
@@ -217,7 +224,7 @@ func (c *core) restoreFrom(ctx context.Context, logPath string, total uint64, la
 	}
 	c.state, err = replica.OpenState(ctx, c.replicaOptions())
 	if errors.Is(err, keyring.ErrNoKey) {
-		return out, &StartError{Kind: StartLostKey, Message: fmt.Sprintf("the keys given do not open %s: %v", logPath, err),
+		return out, &StartError{Kind: StartLostKey, Message: fmt.Sprintf("the keys given do not open %s: %v", from.path, err),
 			Hint: "name the keys of the same backup, or later ones of the same node", Err: err}
 	}
 	if err != nil {
@@ -228,7 +235,7 @@ func (c *core) restoreFrom(ctx context.Context, logPath string, total uint64, la
 		return out, err
 	}
 	if progress != nil {
-		progress(2*total, 2*total)
+		progress(2*from.frames, 2*from.frames)
 	}
 	v := c.state.View()
 	defer v.Close()
@@ -263,17 +270,7 @@ func restoredEpoch(last uint32, now time.Time, random uint32) (uint32, error) {
 }
 
 // restoreNode writes node.json with the backup's cluster id.
-func (c *core) restoreNode(logPath string) error {
-	f, err := c.cfg.FS.Open(logPath)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	stop := errors.New("enough")
-	cluster, _, err := readBackup(f, func(uint64, []byte) error { return stop })
-	if err != nil && !errors.Is(err, stop) {
-		return err
-	}
+func (c *core) restoreNode(cluster events.ID) error {
 	d := &dataDir{fs: c.cfg.FS, path: c.cfg.DataDir, node: nodeFile{Format: nodeFormat, NodeID: newNodeID(c.cfg.Now), ClusterID: cluster.String(), Mode: modeStandalone}}
 	return d.writeNode()
 }
