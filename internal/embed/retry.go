@@ -102,13 +102,13 @@ func seconds(n float64) time.Duration {
 // breaker cuts a dead provider off, so that callers learn at once instead of
 // after a timeout each.
 type breaker struct {
-	gate  *gobreaker.TwoStepCircuitBreaker[struct{}]
-	until atomic.Int64 // nanoseconds since 1970 when an open gate is tried again
+	circuit *gobreaker.TwoStepCircuitBreaker[struct{}]
+	until   atomic.Int64 // nanoseconds since 1970 when an open circuit is tried again
 }
 
 func newBreaker(name string) *breaker {
 	b := &breaker{}
-	b.gate = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
+	b.circuit = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Name:        name,
 		MaxRequests: 1,
 		Timeout:     breakerOpen,
@@ -133,7 +133,7 @@ func newBreaker(name string) *breaker {
 
 // allow returns what to call with the outcome, or how long to wait and false.
 func (b *breaker) allow() (done func(error), wait time.Duration, ok bool) {
-	done, err := b.gate.Allow()
+	done, err := b.circuit.Allow()
 	if err == nil {
 		return done, 0, true
 	}

@@ -10,7 +10,7 @@ func (s *server) getEmbedder(w http.ResponseWriter, r *http.Request) error {
 	if _, err := s.parseQuery(r); err != nil {
 		return err
 	}
-	return answerRead(w, r, s.gates.gets, func() (memory.EmbedderStatus, error) { return s.Reader.Embedder(r.Context(), r.PathValue("ns")) })
+	return answerRead(w, r, s.bulkheads.gets, func() (memory.EmbedderStatus, error) { return s.Reader.Embedder(r.Context(), r.PathValue("ns")) })
 }
 
 // switchEmbedder answers 202 where something was begun that takes its time.

@@ -157,9 +157,9 @@ func TestEventStreamsAreBounded(t *testing.T) {
 	for _, b := range bodies {
 		_ = b.Close()
 	}
-	for end := time.Now().Add(10 * time.Second); len(b.s.gates.streams.slots) > 0; runtime.Gosched() {
+	for end := time.Now().Add(10 * time.Second); len(b.s.bulkheads.streams.slots) > 0; runtime.Gosched() {
 		if time.Now().After(end) {
-			t.Fatalf("%d streams are still counted", len(b.s.gates.streams.slots))
+			t.Fatalf("%d streams are still counted", len(b.s.bulkheads.streams.slots))
 		}
 	}
 }

@@ -34,7 +34,7 @@ func (s *server) listNamespaces(w http.ResponseWriter, r *http.Request) error {
 	if _, err := s.parseQuery(r); err != nil {
 		return err
 	}
-	return answerRead(w, r, s.gates.gets, func() (memory.NamespaceList, error) {
+	return answerRead(w, r, s.bulkheads.gets, func() (memory.NamespaceList, error) {
 		all, err := s.Reader.Namespaces(r.Context())
 		if all == nil {
 			all = []memory.Namespace{}
@@ -47,7 +47,7 @@ func (s *server) getNamespace(w http.ResponseWriter, r *http.Request) error {
 	if _, err := s.parseQuery(r); err != nil {
 		return err
 	}
-	return answerRead(w, r, s.gates.gets, func() (memory.Namespace, error) { return s.Reader.Namespace(r.Context(), r.PathValue("ns")) })
+	return answerRead(w, r, s.bulkheads.gets, func() (memory.Namespace, error) { return s.Reader.Namespace(r.Context(), r.PathValue("ns")) })
 }
 
 func (s *server) patchNamespace(w http.ResponseWriter, r *http.Request) error {

@@ -19,7 +19,7 @@ func (s *server) audit(w http.ResponseWriter, r *http.Request) error {
 	if err := q.finish(); err != nil {
 		return err
 	}
-	return answerRead(w, r, s.gates.pages, func() (memory.AuditPage, error) { return s.Reader.Audit(r.Context(), acc, req) })
+	return answerRead(w, r, s.bulkheads.pages, func() (memory.AuditPage, error) { return s.Reader.Audit(r.Context(), acc, req) })
 }
 
 func (s *server) export(w http.ResponseWriter, r *http.Request) error {
@@ -27,7 +27,7 @@ func (s *server) export(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	leave, err := s.gates.exports.enter(r.Context())
+	leave, err := s.bulkheads.exports.enter(r.Context())
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func (s *server) listRecords(w http.ResponseWriter, r *http.Request) error {
 	if uri := q.str("uri"); uri != "" {
 		return s.recordByURI(w, r, acc, uri)
 	}
-	return answerRead(w, r, s.gates.pages, func() (memory.RecordList, error) { return s.Reader.List(r.Context(), acc, req) })
+	return answerRead(w, r, s.bulkheads.pages, func() (memory.RecordList, error) { return s.Reader.List(r.Context(), acc, req) })
 }
 
 // recordByURI answers with a list of the one living record at a uri.
@@ -42,7 +42,7 @@ func (s *server) recordByURI(w http.ResponseWriter, r *http.Request, acc memory.
 	if bad != nil {
 		return bad
 	}
-	return answerRead(w, r, s.gates.gets, func() (memory.RecordList, error) {
+	return answerRead(w, r, s.bulkheads.gets, func() (memory.RecordList, error) {
 		rec, err := s.Reader.Get(r.Context(), acc, full, 0)
 		return memory.RecordList{Records: []memory.Record{rec}, Position: rec.Position}, err
 	})
@@ -57,7 +57,7 @@ func (s *server) getRecord(w http.ResponseWriter, r *http.Request) error {
 	if err := q.finish(); err != nil {
 		return err
 	}
-	return answerRead(w, r, s.gates.gets, func() (memory.Record, error) {
+	return answerRead(w, r, s.bulkheads.gets, func() (memory.Record, error) {
 		rec, err := s.Reader.Get(r.Context(), acc, r.PathValue("id"), version)
 		w.Header().Set("Etag", strconv.Quote(strconv.Itoa(rec.Version)))
 		return rec, err
@@ -69,7 +69,7 @@ func (s *server) history(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return answerRead(w, r, s.gates.pages, func() (memory.History, error) {
+	return answerRead(w, r, s.bulkheads.pages, func() (memory.History, error) {
 		return s.Reader.History(r.Context(), acc, r.PathValue("id"))
 	})
 }
@@ -85,7 +85,7 @@ func (s *server) timeline(w http.ResponseWriter, r *http.Request) error {
 	if err := q.finish(); err != nil {
 		return err
 	}
-	return answerRead(w, r, s.gates.pages, func() (memory.Timeline, error) {
+	return answerRead(w, r, s.bulkheads.pages, func() (memory.Timeline, error) {
 		return s.Reader.Timeline(r.Context(), acc, memory.TimelineRequest{ID: r.PathValue("id"), Before: &before, After: &after})
 	})
 }

@@ -119,16 +119,16 @@ func (o *Options) setDefaults() error {
 // New.
 type server struct {
 	Options
-	mux      *http.ServeMux
-	routes   map[string]*route // by mux pattern
-	guard    guard
-	metrics  *requestMetrics
-	bodies   budget
-	answers  budget // to reads
-	results  budget // to batches of captures
-	gates    gates
-	failures *failures
-	document func() ([]byte, error) // of /openapi.json, made when first asked for
+	mux       *http.ServeMux
+	routes    map[string]*route // by mux pattern
+	guard     guard
+	metrics   *requestMetrics
+	bodies    budget
+	answers   budget // to reads
+	results   budget // to batches of captures
+	bulkheads bulkheads
+	failures  *failures
+	document  func() ([]byte, error) // of /openapi.json, made when first asked for
 
 	captures   api.JSONDecoder[memory.Capture]
 	revisions  api.JSONDecoder[memory.Revision]
@@ -154,7 +154,7 @@ func New(opt Options) (http.Handler, error) {
 		switches:   api.NewJSONDecoder[memory.SwitchEmbedder](),
 	}
 	s.bodies.max, s.answers.max, s.results.max = opt.MaxBodies, opt.MaxAnswers, opt.MaxResults
-	s.gates = newGates(&opt)
+	s.bulkheads = newBulkheads(&opt)
 	s.failures = &failures{log: opt.Logger, now: opt.Now}
 	var err error
 	if s.guard, err = newGuard(opt.ListenAddr, opt.AllowedHosts, opt.AllowedOrigins); err != nil {

@@ -30,7 +30,7 @@ func (s *server) search(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	acc := memory.Access{Namespace: r.PathValue("ns"), As: req.As, AtLeast: req.AtLeast, Consistency: req.Consistency}
-	return answerRead(w, r, s.gates.searches, func() (memory.SearchResponse, error) {
+	return answerRead(w, r, s.bulkheads.searches, func() (memory.SearchResponse, error) {
 		resp, err := s.Reader.Search(r.Context(), acc, req)
 		if resp.Results == nil {
 			resp.Results = []memory.Hit{}

@@ -123,7 +123,7 @@ func (s *server) followEvents(w http.ResponseWriter, r *http.Request) error {
 	if last := r.Header.Get("Last-Event-ID"); last != "" {
 		from = last
 	}
-	leave, err := s.gates.streams.enter(r.Context())
+	leave, err := s.bulkheads.streams.enter(r.Context())
 	if err != nil {
 		return err
 	}

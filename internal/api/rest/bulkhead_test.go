@@ -68,19 +68,19 @@ func TestPagesBeingMadeWereUnbounded(t *testing.T) {
 	}
 }
 
-// TestReadsOfOneSortKeepNoOtherAway fills the gate of each sort in turn: only what
+// TestReadsOfOneSortKeepNoOtherAway fills the bulkhead of each sort in turn: only what
 // belongs to that sort is refused, with a remedy, and nothing through the admin
 // socket.
 func TestReadsOfOneSortKeepNoOtherAway(t *testing.T) {
 	b := newBench(t, func(o *Options) { o.ReadWait = time.Nanosecond; o.MaxStreams = 1 })
 	const ns = "/v1/namespaces/team"
-	reads := map[*gate][]string{
-		b.s.gates.gets:     {"/v1/namespaces", ns, ns + "/embedder", ns + "/records/" + recordID, ns + "/records?uri=a"},
-		b.s.gates.pages:    {ns + "/records", ns + "/audit", ns + "/records/" + recordID + "/history", ns + "/records/" + recordID + "/timeline"},
-		b.s.gates.searches: {ns + "/search"},
-		b.s.gates.exports:  {ns + "/export"},
-		b.s.gates.streams:  {ns + "/events?follow=false"},
-		nil:                {"/livez", "/readyz", "/v1/status", "/metrics", "/", "/v1/admin/version"},
+	reads := map[*bulkhead][]string{
+		b.s.bulkheads.gets:     {"/v1/namespaces", ns, ns + "/embedder", ns + "/records/" + recordID, ns + "/records?uri=a"},
+		b.s.bulkheads.pages:    {ns + "/records", ns + "/audit", ns + "/records/" + recordID + "/history", ns + "/records/" + recordID + "/timeline"},
+		b.s.bulkheads.searches: {ns + "/search"},
+		b.s.bulkheads.exports:  {ns + "/export"},
+		b.s.bulkheads.streams:  {ns + "/events?follow=false"},
+		nil:                    {"/livez", "/readyz", "/v1/status", "/metrics", "/", "/v1/admin/version"},
 	}
 	ask := func(path string) (int, string) {
 		method, body := "GET", ""
@@ -122,7 +122,7 @@ func TestReadsOfOneSortKeepNoOtherAway(t *testing.T) {
 func TestReadWaitsForItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, func(o *Options) { o.MaxPages = 1 })
-		g := b.s.gates.pages
+		g := b.s.bulkheads.pages
 		leave, err := g.enter(t.Context())
 		if err != nil {
 			t.Fatal(err)
