@@ -22,10 +22,9 @@ import (
 
 // eraser takes what was erased out of the node's files. The fold of the event that
 // deletes a namespace, or ends the keys of subjects, drops rows, and the keys are
-// destroyed; but
-// old tables, logs, snapshots and Raft entries still hold the rows, under a
-// storage key that lives on. The plan that ends this is one list of steps, each of
-// which may be repeated:
+// destroyed; but old tables, logs, snapshots and Raft entries still hold the rows,
+// under a storage key that lives on. The plan that ends this is one list of steps,
+// each of which may be repeated:
 //
 //	keys         destroy the keys of what was deleted
 //	readers      wait for reads that began before; after a minute their exports end
@@ -41,8 +40,8 @@ import (
 // What is owed is the difference of two numbers: the sequence of the last event
 // that erased something, which the state has, and the one that a whole plan has
 // covered, in erased.json, with what says that it was in this log and of these files.
-// So a crash at any moment is made good by the next
-// start, and several deletions may share one plan.
+// So a crash at any moment is made good by the next start, and several deletions may
+// share one plan.
 type eraser struct {
 	n    *Node
 	wake chan struct{}

@@ -52,17 +52,13 @@ func doomed(t *testing.T, n *Node) {
 // erased waits until nothing is owed.
 func erased(t *testing.T, n *Node) {
 	t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+	await(t, "the erasure", func() bool {
 		owed, err := n.eraser.owed()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s := n.eraser.Status(); owed == 0 && s == nil {
-			return
-		} else if time.Now().After(end) {
-			t.Fatalf("nothing ends: owed through %d, %+v", owed, s)
-		}
-	}
+		return owed == 0 && n.eraser.Status() == nil
+	})
 }
 
 // attack opens every derived file of dir with the storage keys of the keyring in
@@ -324,13 +320,10 @@ func TestErasureWaitsForOldReads(t *testing.T) {
 	if _, err := n.writes.DeleteNamespace(t.Context(), "doomed"); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		if s := shardOf(t, n).Erasing; s != nil && s.Step == eraseReaders {
-			break
-		} else if time.Now().After(end) {
-			t.Fatalf("%+v", s)
-		}
-	}
+	await(t, "the step in which reads are waited for", func() bool {
+		s := shardOf(t, n).Erasing
+		return s != nil && s.Step == eraseReaders
+	})
 	must(t, n, "writing goes on")
 	if _, ok := v.Namespace("doomed"); !ok {
 		t.Error("the old view lost its rows")

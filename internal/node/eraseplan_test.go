@@ -74,13 +74,14 @@ func TestEndedKeysOfAnImpatientCallerLivedOn(t *testing.T) {
 		t.Fatalf("the key has gone before its event: %v", err)
 	}
 	close(group.release)
-	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) { // until the event is applied
-		if owed, err := n.eraser.owed(); err != nil || time.Now().After(end) {
-			t.Fatalf("the event is not applied: %v", err)
-		} else if done, err := n.eraser.done(); owed > 0 || done > 0 || err != nil {
-			break
+	await(t, "the event", func() bool {
+		owed, err := n.eraser.owed()
+		done, derr := n.eraser.done()
+		if err = errors.Join(err, derr); err != nil {
+			t.Fatal(err)
 		}
-	}
+		return owed > 0 || done > 0
+	})
 	erased(t, n)
 	if _, err := n.keys.KeyByID(key.ID()); !settings.IsErased(err) {
 		t.Errorf("nothing is owed, and the key is there: %v", err)

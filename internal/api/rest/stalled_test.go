@@ -4,7 +4,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -75,11 +74,7 @@ func TestStalledBodiesBlockedTheOthers(t *testing.T) {
 	for range 2 {
 		slowly(t, strings.TrimPrefix(url, "http://"), memory.MaxBatchBytes-1, `{"text":"`+strings.Repeat("x", 600_000))
 	}
-	for end := time.Now().Add(10 * time.Second); b.s.bodies.used.Load() < 1_000_000; runtime.Gosched() {
-		if time.Now().After(end) {
-			t.Fatalf("%d bytes are counted", b.s.bodies.used.Load())
-		}
-	}
+	eventually(t, "the bodies are not counted", func() bool { return b.s.bodies.used.Load() >= 1_000_000 })
 	defer http.DefaultClient.CloseIdleConnections()
 	for path, body := range map[string]string{
 		searchPath: `{"query":"` + strings.Repeat("x", 10_000) + `"}`,
