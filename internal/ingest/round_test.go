@@ -12,7 +12,7 @@ import (
 	"mneme/memory"
 )
 
-// opened is a site with an open writer and the namespace team-a.
+// opening is a site with an open writer and the namespace team-a.
 func opening(t *testing.T, term uint64) *rig {
 	t.Helper()
 	g := newSite(t).lead(term)

@@ -94,19 +94,19 @@ func (k *Keyring) decide(c *command) *effect {
 }
 
 // space says whether a namespace lives.
-func (l *lookup) space(ns NamespaceID) (*NamespaceKeys, Verdict) {
+func (l *lookup) space(ns NamespaceID) Verdict {
 	names, known := l.spaces[ns]
 	switch {
 	case names != nil:
-		return names, VerdictDone
+		return VerdictDone
 	case known:
-		return nil, VerdictDestroyed
+		return VerdictDestroyed
 	}
-	return nil, VerdictNoKey
+	return VerdictNoKey
 }
 
 func (k *Keyring) decideCreate(c *command) *effect {
-	if _, v := k.lookup.space(c.ns); v != VerdictNoKey {
+	if v := k.lookup.space(c.ns); v != VerdictNoKey {
 		return refused(v) // VerdictDone: it is there
 	}
 	if !k.lookup.free(c.fresh) || c.fresh[0].tag != (subjectTag{}) {
@@ -144,7 +144,7 @@ func (k *Keyring) adopt(ns NamespaceID, fresh []freshKey) []*DataKey {
 // decideEnsure takes the keys of those subjects that have none. A subject whose
 // key was destroyed gets a new one; the namespace itself does not.
 func (k *Keyring) decideEnsure(c *command) *effect {
-	if _, v := k.lookup.space(c.ns); v != VerdictDone {
+	if v := k.lookup.space(c.ns); v != VerdictDone {
 		return refused(v)
 	}
 	var take []freshKey
@@ -231,7 +231,7 @@ func (k *Keyring) decideDestroy(c *command) *effect {
 }
 
 func (k *Keyring) decideDestroyNamespace(c *command) *effect {
-	if _, v := k.lookup.space(c.ns); v == VerdictDestroyed {
+	if v := k.lookup.space(c.ns); v == VerdictDestroyed {
 		return refused(VerdictDone)
 	}
 	e := &effect{table: k.table.clone(), next: c.next, ended: c.ns, endedOne: true}

@@ -266,7 +266,7 @@ func (n *Node) firstNamespaces(ctx context.Context) error {
 		if slices.ContainsFunc(have, func(ns projections.NamespaceInfo) bool { return ns.Name == name }) {
 			continue
 		}
-		_, err := n.writes.createNamespace(ctx, memory.CreateNamespace{Name: name})
+		err := n.writes.createNamespace(ctx, memory.CreateNamespace{Name: name})
 		if code := memory.CodeOf(err); err != nil && code != memory.CodeConflict {
 			if code == memory.CodeInvalid {
 				return usage(err.Error(), memory.AsError(err).Hint)

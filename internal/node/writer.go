@@ -95,7 +95,7 @@ func (n *writes) CreateNamespace(ctx context.Context, req memory.CreateNamespace
 	if err := n.admitting(); err != nil {
 		return memory.Namespace{}, err
 	}
-	if _, err := n.createNamespace(ctx, req); err != nil {
+	if err := n.createNamespace(ctx, req); err != nil {
 		return memory.Namespace{}, err
 	}
 	return n.reads.Namespace(ctx, req.Name)
@@ -105,13 +105,13 @@ func (n *writes) CreateNamespace(ctx context.Context, req memory.CreateNamespace
 var errEmbedder = errors.New("embedder")
 
 // createNamespace chooses the embedder and makes the namespace.
-func (n *writes) createNamespace(ctx context.Context, req memory.CreateNamespace) (string, error) {
+func (n *writes) createNamespace(ctx context.Context, req memory.CreateNamespace) error {
 	if err := settings.Check(req.Settings, true); err != nil {
-		return "", err
+		return err
 	}
 	space, err := n.embedders.choose(ctx, embedderFor(n.embedder, req.Settings))
 	if err != nil {
-		return "", memory.Errorf(memory.CodeUnavailable, "the embedder of the new namespace cannot be opened: %v", err).
+		return memory.Errorf(memory.CodeUnavailable, "the embedder of the new namespace cannot be opened: %v", err).
 			WithHint("create it with embedder.provider=builtin, or try again when the provider is there").
 			WithCause(fmt.Errorf("%w: %w", errEmbedder, err))
 	}
@@ -121,10 +121,10 @@ func (n *writes) createNamespace(ctx context.Context, req memory.CreateNamespace
 	}
 	w, err := n.shard.Writer()
 	if err != nil {
-		return "", err
+		return err
 	}
-	at, err := w.CreateNamespace(ctx, req.Name, req.Settings, encoded)
-	return at.String(), err
+	_, err = w.CreateNamespace(ctx, req.Name, req.Settings, encoded)
+	return err
 }
 
 // ChangeNamespace changes settings and returns the namespace.

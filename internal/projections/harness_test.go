@@ -73,10 +73,9 @@ func newWorld(t testing.TB, seed byte) *world {
 func (w *world) seq() uint64 { return uint64(len(w.log)) }
 
 // message puts any bytes at the end of the log.
-func (w *world) message(b []byte) []byte {
+func (w *world) message(b []byte) {
 	w.log = append(w.log, b)
 	w.chain = events.NextChain(w.chain, w.seq(), b)
-	return b
 }
 
 func (w *world) header() events.Frame {

@@ -224,14 +224,14 @@ func TestReads(t *testing.T) {
 			t.Error(is, err)
 		}
 		for id, r := range w.records {
-			checkRecord(t, h, v, id, r)
+			checkRecord(t, v, id, r)
 		}
 		checkUsedKeys(t, v, w)
 		checkPaging(t, v, w)
 	})
 }
 
-func checkRecord(t *testing.T, h *history, v *projections.View, id events.ID, r *twinRecord) {
+func checkRecord(t *testing.T, v *projections.View, id events.ID, r *twinRecord) {
 	t.Helper()
 	head, _, err := v.Head(r.namespace, id)
 	must(t, err)

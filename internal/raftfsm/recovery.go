@@ -88,7 +88,7 @@ func (r *recovery) openFiles() error {
 	if snap := r.snaps.latest(); snap != nil {
 		ask = append(ask, snap.man.Index)
 	}
-	applied, _ := r.applied()
+	applied := r.applied()
 	if r.report, err = checkLog(r.opt.dbFS, r.opt.dbPath(), framer{r.opt.Sealer}, append(ask, applied)...); err != nil {
 		return err
 	}
@@ -98,12 +98,13 @@ func (r *recovery) openFiles() error {
 	return r.setAside()
 }
 
-// applied is the machine's cursor; zeroes where there is no machine (Inspect).
-func (r *recovery) applied() (index, term uint64) {
+// applied is the machine's index, 0 where there is no machine (Inspect).
+func (r *recovery) applied() uint64 {
 	if r.opt.Machine == nil {
-		return 0, 0
+		return 0
 	}
-	return r.opt.Machine.AppliedIndex()
+	index, _ := r.opt.Machine.AppliedIndex()
+	return index
 }
 
 // setAside moves damaged snapshots out of the way where nobody else is in the
@@ -134,7 +135,7 @@ func (r *recovery) whoElse(memberErr error) error {
 	if snap := r.snaps.latest(); snap != nil {
 		sources = append(sources, source{snap.man.ConfIndex, toConfiguration(snap.man.Servers)})
 	}
-	applied, _ := r.applied()
+	applied := r.applied()
 	r.known = len(sources) > 0 || memberErr != nil || r.report.exists || applied > 0
 	// Where nothing tells of anybody, groups begin where Bootstrap is set.
 	r.single = len(sources) > 0 || (r.opt.Bootstrap && memberErr == nil)
