@@ -1,12 +1,20 @@
 package dates
 
-import "time"
+import (
+	"time"
+	"unicode/utf8"
+)
 
 // Bounds on what is read of one text: what is matched pair by pair must not grow
 // with the text.
 const (
 	MaxParse  = 16
 	MaxInText = 64
+	// MaxTextBytes is how much of the beginning of a message is read: a search reads
+	// the dates of each of its best memories.
+	MaxTextBytes = 32 << 10
+	// maxFillers is how many words like "the" and "of" may stand together in a date.
+	maxFillers = 4
 )
 
 // Parse returns the dates in a query, in order, at most MaxParse. Relative ones are
@@ -16,8 +24,18 @@ func Parse(text string, ref time.Time) []Expr { return parse(text, ref, false, M
 
 // InText returns the dates in a message, with the time at which it was said as the
 // reference: "yesterday" in a message of 8 May is 7 May. A date without a year is
-// the nearest one, past or to come. At most MaxInText are read.
-func InText(text string, occurred time.Time) []Expr { return parse(text, occurred, true, MaxInText) }
+// the nearest one, past or to come. At most MaxInText are read, of the first
+// MaxTextBytes.
+func InText(text string, occurred time.Time) []Expr {
+	if len(text) > MaxTextBytes {
+		n := MaxTextBytes
+		for n > MaxTextBytes-utf8.UTFMax && !utf8.RuneStart(text[n]) {
+			n--
+		}
+		text = text[:n]
+	}
+	return parse(text, occurred, true, MaxInText)
+}
 
 // parser reads the dates of one text.
 type parser struct {
@@ -58,6 +76,15 @@ func (p *parser) at(i int) *token {
 		return &none
 	}
 	return &p.tokens[i]
+}
+
+// skip returns the first token from i on that is no filler, or where too many of them
+// stand together to belong to a date: a run of them must not be read again from each.
+func (p *parser) skip(i int) int {
+	for end := i + maxFillers; i < end && p.at(i).kind == kFiller; {
+		i++
+	}
+	return i
 }
 
 // expression reads a date with its relation at token i, and how many tokens it has.
@@ -125,9 +152,7 @@ func (p *parser) beside(i int) (match, int) {
 
 // expr turns a match of the tokens from i to end into an expression.
 func (p *parser) expr(m match, r Relation, i, end int) Expr {
-	for p.at(i).kind == kFiller {
-		i++
-	}
+	i = p.skip(i)
 	e := Expr{Start: p.at(i).start, End: p.at(end - 1).end, Range: m.span.in(p.loc), Grain: m.grain, Relation: r,
 		Confidence: m.conf}
 	e.Yearly = m.yearly && (r == On || r == Around) // "since May" means one May
@@ -137,10 +162,9 @@ func (p *parser) expr(m match, r Relation, i, end int) Expr {
 // point reads one date without a relation at token i. Introduced says that a word
 // before it makes a date likely.
 func (p *parser) point(i int, introduced bool) (match, int) {
-	start, likely := i, introduced
-	for p.at(i).kind == kFiller {
-		i, likely = i+1, true
-	}
+	start := i
+	i = p.skip(i)
+	likely := introduced || i > start
 	var found [longestShape]*token
 	for k := range shapes {
 		s := &shapes[k]
@@ -161,8 +185,8 @@ func (p *parser) fits(s *shape, i int, found *[longestShape]*token) int {
 	end := i
 	for k, w := range s.wants {
 		next := end
-		for next > i && p.at(next).kind == kFiller {
-			next++
+		if next > i {
+			next = p.skip(next)
 		}
 		switch t := p.at(next); {
 		case w.fits(t):

@@ -1,0 +1,39 @@
+package dates
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// Each "the" in a run of 64,000 was the beginning of a date that might follow, and
+// the run was read to its end from each of them.
+func TestRunOfFillersIsNotReadFromEachOfThem(t *testing.T) {
+	for _, filler := range []string{"the ", "of\n", "的"} {
+		p := &parser{tokens: scan(strings.Repeat(filler, 1000)), loc: time.UTC}
+		for i := range p.tokens {
+			if n := p.skip(i) - i; n > maxFillers {
+				t.Fatalf("%q: %d of %d were skipped at %d", filler, n, len(p.tokens), i)
+			}
+		}
+		text := strings.Repeat(filler, 50) + " 5 May 2024"
+		if got := InText(text, time.Date(2024, 6, 1, 0, 0, 0, 0, time.UTC)); len(got) != 1 || text[got[0].Start:got[0].End] != "5 May 2024" {
+			t.Errorf("%q: behind a run: %+v", filler, got)
+		}
+	}
+}
+
+// The dates of a search's best memories are read with each search: of long ones only
+// the beginning.
+func TestOnlyTheBeginningOfALongTextIsRead(t *testing.T) {
+	at := time.Date(2024, 6, 1, 0, 0, 0, 0, time.UTC)
+	for _, word := range []string{"word ", "語"} { // which the bound cuts in the middle
+		run := strings.Repeat(word, MaxTextBytes/len(word))
+		if got := InText(run[:len(run)/2/len(word)*len(word)]+" 5 May 2024 "+run, at); len(got) != 1 {
+			t.Errorf("%q: within: %+v", word, got)
+		}
+		if got := InText(run+word+" 5 May 2024", at); len(got) != 0 {
+			t.Errorf("%q: behind: %+v", word, got)
+		}
+	}
+}
