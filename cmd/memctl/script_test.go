@@ -39,7 +39,7 @@ func (f fakeOffline) Doctor(_ context.Context, dir string) (memory.DoctorReport,
 
 func (f fakeOffline) RepairLog(_ context.Context, dir string, progress func(memory.Progress)) (memory.RepairReport, error) {
 	progress(memory.Progress{Done: 5, Total: 5, Unit: "frames"})
-	return memory.RepairReport{Shards: []memory.RepairShard{{Epoch: 1, Restored: 2, Events: 3, Position: "p0.0.5.0", Detail: "the new epoch begins when memnode starts"}}}, f.check(dir)
+	return memory.RepairReport{Shards: []memory.RepairShard{{Epoch: 1, Restored: 2, Events: 3, Position: "p0.0.5.0", Detail: "the log that it replaces is removed when memnode starts"}}}, f.check(dir)
 }
 
 func (f fakeOffline) VerifyLog(_ context.Context, dir string, progress func(memory.Progress)) (memory.VerifyReport, error) {

@@ -132,7 +132,7 @@ func (n *Node) finishRepair(context.Context) error {
 	return nil
 }
 
-// RepairLog repairs the log of a stopped node. The new epoch begins when the
+// RepairLog repairs the log of a stopped node. The old stream is removed when the
 // node starts.
 func (o Offline) RepairLog(ctx context.Context, dir string, progress func(done, total uint64)) (memory.RepairReport, error) {
 	var out memory.RepairReport
@@ -169,14 +169,17 @@ func (r *repair) stopped(ctx context.Context) (memory.RepairShard, error) {
 		}
 	}
 	out, err := r.run(ctx)
+	if err == nil {
+		err = streams{r.c}.beginEpoch(ctx)
+	}
 	if err != nil {
 		return out, err
 	}
 	v := state.View()
 	defer v.Close()
 	cur := v.Cursor()
-	out.Epoch, out.Position, out.StateHash = cur.Next.Epoch, cur.Position().String(), v.Hash().String()
-	out.Detail = "the new epoch begins when memnode starts"
+	out.Epoch, out.Position, out.StateHash = cur.Epoch, cur.Position().String(), v.Hash().String()
+	out.Detail = "the log that it replaces is removed when memnode starts"
 	return out, nil
 }
 

@@ -231,7 +231,7 @@ func (c *core) restoreFrom(ctx context.Context, from logBackup, progress func(do
 		return out, startError("state", err)
 	}
 	c.onClose("state", func(context.Context) error { return c.state.Close() })
-	if err := c.state.Flush(); err != nil {
+	if err := (streams{c}).beginEpoch(ctx); err != nil { // it flushes the state, too
 		return out, err
 	}
 	if progress != nil {

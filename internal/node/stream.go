@@ -54,6 +54,27 @@ func (s streams) begin(ctx context.Context, epoch uint32) error {
 	return nil
 }
 
+// beginEpoch writes the epoch.began of the stream that was chosen, as the log's next
+// frame, and applies it: work on a stopped node has written the stream in full. From
+// here on the state is fed from it. As long as it is only reserved, a missing one is
+// taken for one that a repair has yet to write.
+func (s streams) beginEpoch(ctx context.Context) error {
+	ref, cur := s.c.stream.Ref(), s.c.state.Cursor()
+	if ref.Epoch <= cur.Epoch {
+		return nil
+	}
+	t := events.TypeEpochBegan
+	e := events.Envelope{Header: events.Header{Type: t, Schema: t.Schema(), Event: events.NewIDSource(s.c.cfg.Now, nil).New(),
+		SealedAt: cur.SealedAt + 1}, Payload: []byte(ref.Identity)} // a clock that is wrong is not taken over
+	e.OccurredAt = e.SealedAt
+	f := events.Frame{Shard: cur.Shard, Epoch: ref.Epoch, Term: cur.Term, Seq: cur.Seq + 1, Previous: cur.Chain, Events: [][]byte{e.Encode()}}
+	f.Feature = events.FeatureOf(f.Events)
+	if err := s.c.stream.Append(ctx, f.Encode(), cur.Seq); err != nil {
+		return fmt.Errorf("begin epoch %d: %w", ref.Epoch, err)
+	}
+	return (&repair{c: s.c}).adopt(ctx)
+}
+
 // Ref implements replica.Streams.
 func (s streams) Ref() events.StreamRef { return s.c.stream.Ref() }
 
