@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -88,6 +89,7 @@ func newWorld(t *testing.T, open func(context.Context, node.Config) (instance, e
 		home:    func() (string, error) { return w.dir, nil },
 		program: "memnode", memctl: "memctl",
 		signals: w.signals,
+		now:     secondAfterSecond(),
 		isFree:  func(string) bool { return true },
 		version: memory.VersionInfo{Version: "v1.2.3", Commit: "0123456789abcdef", Go: "go1.26", OS: "linux", Arch: "amd64"},
 	}
@@ -97,6 +99,15 @@ func newWorld(t *testing.T, open func(context.Context, node.Config) (instance, e
 		return open(ctx, cfg)
 	}
 	return w
+}
+
+// secondAfterSecond is a clock on which a second passes between two looks.
+func secondAfterSecond() func() time.Time {
+	var t time.Time
+	return func() time.Time {
+		t = t.Add(time.Second)
+		return t
+	}
 }
 
 // fails makes a world whose node does not start.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"time"
 
 	"mneme/internal/node"
 )
@@ -44,9 +45,10 @@ func serve(ctx context.Context, sys system, s *settings, args []string) error {
 	select {
 	case r = <-starting:
 	case sig := <-sys.signals:
+		told := sys.now()
 		log.Info("stopping before the node is ready", "signal", sig.String())
 		cancel()
-		return abandon(sys, cfg, starting)
+		return abandon(sys, cfg, starting, told)
 	}
 	if r.err != nil {
 		logStack(log, r.err)
@@ -72,20 +74,31 @@ func start(ctx context.Context, sys system, cfg node.Config) <-chan opened {
 }
 
 // abandon waits for a start that was cancelled. A second signal does not wait.
-func abandon(sys system, cfg node.Config, starting <-chan opened) error {
-	select {
-	case r := <-starting:
-		switch {
-		case r.err == nil:
-			return stop(sys, cfg, r.node)
-		case errors.Is(r.err, context.Canceled):
-			return nil
+func abandon(sys system, cfg node.Config, starting <-chan opened, told time.Time) error {
+	for {
+		select {
+		case r := <-starting:
+			switch {
+			case r.err == nil:
+				return stop(sys, cfg, r.node, told)
+			case errors.Is(r.err, context.Canceled):
+				return nil
+			}
+			return asFailure(r.err)
+		case <-sys.signals:
+			if another(sys, told) {
+				return stoppedAtOnce()
+			}
 		}
-		return asFailure(r.err)
-	case <-sys.signals:
-		return stoppedAtOnce()
 	}
 }
+
+// oneSignal is how long after a signal the next ones are taken for the same. What
+// signals a process and its group, as timeout(1) does, signals the process twice.
+const oneSignal = 200 * time.Millisecond
+
+// another reports whether a signal that came now is not the one that came at told.
+func another(sys system, told time.Time) bool { return sys.now().Sub(told) >= oneSignal }
 
 // wait returns when the node has ended.
 func wait(sys system, cfg node.Config, n instance) error {
@@ -97,18 +110,20 @@ func wait(sys system, cfg node.Config, n instance) error {
 		}
 		f := asFailure(why)
 		f = &failure{code: f.code, message: "the node stopped by itself: " + f.message, hint: f.hint, err: why}
-		if err := stop(sys, cfg, n); err != nil {
+		if err := stop(sys, cfg, n, time.Time{}); err != nil {
 			cfg.Logger.Warn("the rest of the node did not stop cleanly", "err", err)
 		}
 		return f
 	case sig := <-sys.signals:
+		told := sys.now()
 		cfg.Logger.Info("draining", "signal", sig.String(), "timeout", cfg.DrainTimeout)
-		return stop(sys, cfg, n)
+		return stop(sys, cfg, n, told)
 	}
 }
 
-// stop drains and closes the node; a signal meanwhile leaves it where it is.
-func stop(sys system, cfg node.Config, n instance) error {
+// stop drains and closes the node; a signal meanwhile leaves it where it is, unless it
+// is the one that came at told (zero: none did).
+func stop(sys system, cfg node.Config, n instance, told time.Time) error {
 	ctx, cancel := context.WithTimeout(context.Background(), cfg.DrainTimeout)
 	defer cancel()
 	closing := make(chan error, 1)
@@ -120,17 +135,21 @@ func stop(sys system, cfg node.Config, n instance) error {
 		}()
 		closing <- n.Close(ctx)
 	}()
-	select {
-	case err := <-closing:
-		if err != nil {
-			logStack(cfg.Logger, err)
-			f := asFailure(err)
-			return &failure{code: f.code, message: "stopping: " + f.message, hint: f.hint, err: err}
+	for {
+		select {
+		case err := <-closing:
+			if err != nil {
+				logStack(cfg.Logger, err)
+				f := asFailure(err)
+				return &failure{code: f.code, message: "stopping: " + f.message, hint: f.hint, err: err}
+			}
+			cfg.Logger.Info("stopped")
+			return nil
+		case <-sys.signals:
+			if another(sys, told) {
+				return stoppedAtOnce()
+			}
 		}
-		cfg.Logger.Info("stopped")
-		return nil
-	case <-sys.signals:
-		return stoppedAtOnce()
 	}
 }
 

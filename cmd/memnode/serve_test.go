@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"mneme/internal/node"
 )
@@ -235,6 +236,41 @@ func TestSecondSignalStopsAtOnce(t *testing.T) {
 		t.Errorf("exit %d", code)
 	}
 	wantHas(t, "standard error", w.err.String(), "memnode: stopped at once")
+}
+
+// TestSignalThatCameTwiceEndedTheDrain: timeout(1) signals the process and its group,
+// which is the process twice.
+func TestSignalThatCameTwiceEndedTheDrain(t *testing.T) {
+	now := time.Unix(1, 0)
+	n := newFake()
+	var w *world
+	n.close = func(context.Context) error {
+		for range cap(w.signals) + 1 { // so the first of them was taken
+			w.signals <- syscall.SIGTERM
+		}
+		return nil
+	}
+	w = stopsWhenReady(t, n)
+	w.now = func() time.Time { return now }
+	if code := w.run(); code != 0 {
+		t.Errorf("exit %d: %s", code, w.err)
+	}
+	wantHas(t, "the log", w.err.String(), "msg=stopped")
+
+	begun := make(chan struct{})
+	w = newWorld(t, func(ctx context.Context, _ node.Config) (instance, error) {
+		close(begun)
+		<-ctx.Done()
+		for range cap(w.signals) + 1 {
+			w.signals <- syscall.SIGTERM
+		}
+		return nil, ctx.Err()
+	})
+	w.now = func() time.Time { return now }
+	go func() { <-begun; w.signals <- syscall.SIGTERM }()
+	if code := w.run(); code != 0 {
+		t.Errorf("before it was ready: exit %d: %s", code, w.err)
+	}
 }
 
 func TestSignalBeforeReady(t *testing.T) {

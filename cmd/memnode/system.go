@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"mneme/internal/node"
 	"mneme/memory"
@@ -21,6 +22,7 @@ type system struct {
 	program  string // how memnode was called
 	memctl   string // how memctl is called here
 	signals  <-chan os.Signal
+	now      func() time.Time
 	isFree   func(addr string) bool // nobody listens there
 	open     func(context.Context, node.Config) (instance, error)
 	version  memory.VersionInfo
@@ -43,6 +45,7 @@ func osSystem(signals <-chan os.Signal) system {
 		home:    os.UserHomeDir,
 		program: program, memctl: memctl,
 		signals: signals,
+		now:     time.Now,
 		isFree:  isFree,
 		open:    openNode,
 		version: node.BuildVersion(),
