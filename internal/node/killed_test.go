@@ -118,6 +118,28 @@ func TestWorkOnAKilledNodeKnowsAllThatItApplied(t *testing.T) {
 	}
 }
 
+// What Raft's files hold was taken for nothing where they could not be read: a backup
+// of a log that had lost its end, too, was made without what was acknowledged.
+func TestUnreadableRaftFilesStopABackup(t *testing.T) {
+	dir, _ := killed(t)
+	cutLog(t, dir, 5)
+	snapshots := filepath.Join(dir, "shards", "0", "snapshots")
+	indexes, err := filepath.Glob(filepath.Join(dir, "nats", "jetstream", "*", "streams", "*", "msgs", "index.db"))
+	if err = errors.Join(err, os.RemoveAll(snapshots), os.WriteFile(snapshots, nil, 0o600), os.RemoveAll(indexes[0])); err != nil {
+		t.Fatal(err)
+	}
+	off := Offline{Config: quiet("")}
+	if r, err := off.Backup(t.Context(), dir, filepath.Join(t.TempDir(), "log"), "", nil); err == nil {
+		t.Errorf("%+v", r)
+	}
+	if r, err := off.RepairLog(t.Context(), dir, nil); err == nil {
+		t.Errorf("repaired: %+v", r)
+	}
+	if r, err := off.Doctor(t.Context(), dir); err != nil || r.OK {
+		t.Errorf("doctor: %+v, %v", r, err)
+	}
+}
+
 // Doctor and repair took a state of before a repair, which a start brings up to date
 // from Raft's log, for one whose log is lost.
 func TestOlderStateThatTheStartHealsIsNoDamage(t *testing.T) {

@@ -50,7 +50,11 @@ func (c *core) openStopped(ctx context.Context) (state *projections.State, state
 	opt := c.replicaOptions()
 	only := projections.Options{Dir: c.dir.state(shard0), FS: c.files, Logger: c.cfg.Logger, ReadOnly: true}
 	state, stateErr = projections.Open(only)
-	if stateErr == nil && opt.Behind(state.Cursor()) {
+	behind := false
+	if stateErr == nil {
+		behind, err = opt.Behind(state.Cursor())
+	}
+	if behind {
 		if err := state.Close(); err != nil {
 			return nil, nil, err
 		}
@@ -61,7 +65,8 @@ func (c *core) openStopped(ctx context.Context) (state *projections.State, state
 	if stateErr != nil {
 		return nil, stateErr, streams{c}.Choose(ctx, projections.Cursor{}, nil)
 	}
-	c.onClose("state", func(context.Context) error { return state.Close() })
+	opened := state // the result may become nil
+	c.onClose("state", func(context.Context) error { return opened.Close() })
 	if err != nil {
 		return nil, nil, startError("state", err)
 	}

@@ -35,18 +35,19 @@ func (o Options) CheckGroup() error {
 }
 
 // Behind reports whether Raft's log or a snapshot goes beyond where the state of a
-// stopped replica stands. With peers it is false: they say what is committed.
-func (o Options) Behind(at projections.Cursor) bool {
+// stopped replica stands. With peers it is false: they say what is committed. Errors:
+// of I/O.
+func (o Options) Behind(at projections.Cursor) (bool, error) {
 	o.setDefaults()
 	found, err := raftfsm.Inspect(o.groupOptions())
-	return err == nil && found.Alone && found.Damage == nil && at.RaftIndex > 0 && found.Index > at.RaftIndex
+	return err == nil && found.Alone && found.Damage == nil && at.RaftIndex > 0 && found.Index > at.RaftIndex, err
 }
 
 // CatchUp applies to the state of a stopped replica what Raft's log and snapshots hold
 // behind it, and flushes it. What the start does not apply is left, too.
 func (o Options) CatchUp(state *projections.State) error {
-	if !o.Behind(state.Cursor()) {
-		return nil
+	if behind, err := o.Behind(state.Cursor()); err != nil || !behind {
+		return err
 	}
 	return o.catchUp(state)
 }
