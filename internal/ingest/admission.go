@@ -32,22 +32,35 @@ type admission struct {
 
 // admit finds the namespace to write to. Close the view when done.
 func (w *Writer) admit(namespace string) (*admission, error) {
-	if err := memory.CheckName("namespace", namespace); err != nil {
+	ns, v, err := w.living(namespace)
+	if err != nil {
 		return nil, err
 	}
+	names, err := w.opt.Keys.Namespace(ns.ID)
+	switch {
+	case settings.IsErased(err): // it is being deleted
+		return nil, errors.Join(memory.NoNamespace(namespace), v.Close())
+	case err != nil:
+		return nil, errors.Join(fmt.Errorf("keys of namespace %s: %w", namespace, err), v.Close())
+	}
+	return &admission{writer: w, view: v, ns: ns, names: names}, nil
+}
+
+// living finds a namespace to write in, in a view that the caller closes.
+func (w *Writer) living(namespace string) (projections.NamespaceInfo, *projections.View, error) {
+	var none projections.NamespaceInfo
+	if err := memory.CheckName("namespace", namespace); err != nil {
+		return none, nil, err
+	}
 	if err := w.refusals.now(); err != nil {
-		return nil, err
+		return none, nil, err
 	}
 	v := w.opt.State.View()
 	ns, ok := v.Namespace(namespace)
 	if !ok {
-		return nil, errors.Join(memory.NoNamespace(namespace), v.Close())
+		return none, nil, errors.Join(memory.NoNamespace(namespace), v.Close())
 	}
-	names, err := w.opt.Keys.Namespace(ns.ID)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("keys of namespace %s: %w", namespace, err), v.Close())
-	}
-	return &admission{writer: w, view: v, ns: ns, names: names}, nil
+	return ns, v, nil
 }
 
 // Capture admits items and waits until each has come as far as asked. The

@@ -305,25 +305,30 @@ func (w *Writer) ChangeNamespace(ctx context.Context, name string, patch memory.
 	return res.Position, err
 }
 
-// DeleteNamespace ends a namespace and destroys its keys.
+// DeleteNamespace ends a namespace and destroys its keys. It needs none of them.
 func (w *Writer) DeleteNamespace(ctx context.Context, name string) (events.Position, error) {
-	a, err := w.admit(name)
+	ns, v, err := w.living(name)
 	if err != nil {
 		return events.Position{}, err
 	}
-	if err := a.view.Close(); err != nil {
+	if err := v.Close(); err != nil {
 		return events.Position{}, err
 	}
-	d := newDraft(events.Header{Type: events.TypeNamespaceDeleted, Event: w.ids.New(), Namespace: a.ns.ID})
-	res, err := w.submit(ctx, d)
+	at, err := w.endNamespace(ctx, ns)
+	if err != nil {
+		return at, err
+	}
+	if err := w.opt.Keys.DestroyNamespace(ns.ID); err != nil {
+		return at, fmt.Errorf("destroy the keys of namespace %s: %w", name, err)
+	}
+	return at, nil
+}
+
+// endNamespace writes that a namespace ends. Errors: not_found if it has ended.
+func (w *Writer) endNamespace(ctx context.Context, ns projections.NamespaceInfo) (events.Position, error) {
+	res, err := w.submit(ctx, newDraft(events.Header{Type: events.TypeNamespaceDeleted, Event: w.ids.New(), Namespace: ns.ID}))
 	if err == nil && res.Outcome != projections.OutcomeApplied {
-		err = memory.NoNamespace(name)
+		err = memory.NoNamespace(ns.Name)
 	}
-	if err != nil {
-		return res.Position, err
-	}
-	if err := w.opt.Keys.DestroyNamespace(a.ns.ID); err != nil {
-		return res.Position, fmt.Errorf("destroy the keys of namespace %s: %w", name, err)
-	}
-	return res.Position, nil
+	return res.Position, err
 }

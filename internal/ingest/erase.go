@@ -98,10 +98,10 @@ func (e Erasing) endKeys(ctx context.Context, ns events.ID, ids []keyring.KeyID)
 func (e Erasing) DestroyEnded() error { return errors.Join(e.destroyNamespaces(), e.destroyKeys()) }
 
 // TellKeys compares the keyring with the state and writes what no event says: that a
-// key was made, where a crash came between the two, and that one has ended, as after
-// a restore with a newer keyring. It is idempotent.
+// key was made, where a crash came between the two, and that a key or a namespace has
+// ended, as after a restore with a newer keyring. It is idempotent.
 func (e Erasing) TellKeys(ctx context.Context) error {
-	if err := e.tellMade(ctx); err != nil {
+	if err := errors.Join(e.tellDeleted(ctx), e.tellMade(ctx)); err != nil {
 		return err
 	}
 	untold, err := e.untold()
@@ -111,6 +111,25 @@ func (e Erasing) TellKeys(ctx context.Context) error {
 		}
 	}
 	return err
+}
+
+// tellDeleted deletes the namespaces whose keys are destroyed. DeleteNamespace writes
+// the event before it destroys them, so only a keyring newer than the log has such.
+func (e Erasing) tellDeleted(ctx context.Context) error {
+	v := e.w.opt.State.View()
+	all := v.Namespaces()
+	if err := v.Close(); err != nil {
+		return err
+	}
+	for _, ns := range all {
+		if _, err := e.w.opt.Keys.Namespace(ns.ID); !settings.IsErased(err) {
+			continue
+		}
+		if _, err := e.w.endNamespace(ctx, ns); err != nil && memory.CodeOf(err) != memory.CodeNotFound {
+			return fmt.Errorf("delete namespace %s, whose keys are destroyed: %w", ns.Name, err)
+		}
+	}
+	return nil
 }
 
 // toldAtOnce is how many key.created are queued before they are waited for.

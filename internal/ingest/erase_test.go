@@ -164,3 +164,43 @@ func TestKeyMadeBeforeACrashIsTold(t *testing.T) {
 	}
 	w.refold()
 }
+
+// An older log beside newer keys gave a namespace that could neither be used, deleted
+// nor made again.
+func TestNamespaceWhoseKeysAreDestroyedIsDeleted(t *testing.T) {
+	for name, end := range map[string]func(w *world) error{
+		"told":    func(w *world) error { return w.writer.Erasing().TellKeys(context.Background()) },
+		"deleted": func(w *world) error { _, err := w.writer.DeleteNamespace(context.Background(), "team-a"); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := startWorld(t)
+			w.capture("team-a", memory.Capture{Text: "about Ada", Subject: "ada"})
+			w.namespace("team-b")
+			ns, ada := w.subjectKey("ada")
+			if err := w.keys.DestroyNamespace(ns); err != nil {
+				t.Fatal(err)
+			}
+			w.stop()
+			w.mustStart()
+			_, err := w.try("team-a", memory.Capture{Text: "x"})
+			wantCode(t, err, memory.CodeNotFound)
+			if err := end(w); err != nil {
+				t.Fatal(err)
+			}
+			last := w.last()
+			if err := w.writer.Erasing().TellKeys(context.Background()); err != nil || w.last() != last {
+				t.Errorf("told again: %v, the log went from %d to %d", err, last, w.last())
+			}
+			if n := w.records(); n != 0 {
+				t.Errorf("%d records are left", n)
+			}
+			if _, err := w.keys.KeyByID(ada); !settings.IsErased(err) {
+				t.Errorf("Ada's key: %v", err)
+			}
+			w.namespace("team-a")
+			w.capture("team-a", memory.Capture{Text: "the name begins anew"})
+			w.capture("team-b", memory.Capture{Text: "another namespace goes on"})
+			w.refold()
+		})
+	}
+}
