@@ -79,7 +79,7 @@ func publicError(err error) error {
 	if !errors.As(err, &s) {
 		return err
 	}
-	code := memory.CodeInternal
+	code, hint := memory.CodeInternal, s.Hint
 	switch s.Kind {
 	case StartUsage, StartReadOnly:
 		code = memory.CodeInvalid
@@ -87,8 +87,12 @@ func publicError(err error) error {
 		code = memory.CodeUnavailable
 	case StartDamaged, StartNewer, StartLostKey:
 		code = memory.CodeLogDiverged
+	case StartOther:
+		if storage.IsNoSpace(err) {
+			code, hint = memory.CodeNoSpace, "free some space on that disk, then do the same again"
+		}
 	}
-	return memory.Errorf(code, "%s", s.Message).WithHint("%s", s.Hint).WithCause(err)
+	return memory.Errorf(code, "%s", s.Message).WithHint("%s", hint).WithCause(err)
 }
 
 // Doctor looks at a stopped node.

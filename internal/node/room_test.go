@@ -281,3 +281,20 @@ func TestRestoreOnAFullDiskWasAnInternalError(t *testing.T) {
 		t.Errorf("with room again: %v", err)
 	}
 }
+
+// TestWorkOnAStoppedNodeWithAFullDiskWasAnInternalError: so were all other verbs that
+// apply what Raft's log holds first.
+func TestWorkOnAStoppedNodeWithAFullDiskWasAnInternalError(t *testing.T) {
+	dir, _ := killed(t)
+	disk := newSmallDisk()
+	disk.free.Store(0)
+	off := Offline{Config: disk.config("")}
+	_, err := off.Backup(t.Context(), dir, filepath.Join(t.TempDir(), "log"), "", nil)
+	if e := memory.AsError(err); e == nil || e.Code != memory.CodeNoSpace || e.Hint == "" {
+		t.Errorf("%v (%+v)", err, e)
+	}
+	disk.free.Store(enoughRoom)
+	if _, err := off.Backup(t.Context(), dir, filepath.Join(t.TempDir(), "log"), "", nil); err != nil {
+		t.Errorf("with room again: %v", err)
+	}
+}
