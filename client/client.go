@@ -38,7 +38,8 @@ type Client struct {
 	opts  Options
 }
 
-// New makes a client for the node at addr: "host:port" or an http or https URL.
+// New makes a client for the node at addr: "host:port" or an http or https URL; a /v1 at
+// its end is left out.
 // An empty addr is DefaultAddr. New does not connect.
 func New(addr string, opts Options) (*Client, error) {
 	base, err := parseAddr(addr)
@@ -121,6 +122,7 @@ func parseAddr(addr string) (*url.URL, error) {
 		u.Host = strings.TrimSuffix(u.Host, ":") + DefaultAddr[strings.LastIndexByte(DefaultAddr, ':'):]
 	}
 	u.Path = strings.TrimRight(u.Path, "/")
+	u.Path = strings.TrimRight(strings.TrimSuffix(u.Path, "/v1"), "/") // it is added to each call
 	return u, nil
 }
 

@@ -240,6 +240,44 @@ func TestAnUnreachableNodeIsNamed(t *testing.T) {
 	}
 }
 
+// TestGreetingOfNATSWasPrintedWhole as a status line that is malformed, with the advice
+// to see whether memnode still runs there; a write was said to have an unknown outcome.
+func TestGreetingOfNATSWasPrintedWhole(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Read(make([]byte, 1)) // a request has begun, so there is one way to read the greeting
+			_, _ = io.WriteString(conn, `INFO {"server_id":"NDBHWV","version":"2.15.2"}`+"\r\n")
+			_, _ = io.Copy(io.Discard, conn)
+			_ = conn.Close()
+		}
+	}()
+	defer func() { _ = l.Close(); <-served }()
+	cl, err := New(l.Addr().String(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cl.Close() }()
+	for name, call := range map[string]func() error{
+		"read":  func() error { _, err := cl.Status(t.Context()); return err },
+		"write": func() error { _, err := cl.Capture(t.Context(), "ns", memory.Capture{}, CaptureOptions{}); return err },
+	} {
+		e := memory.AsError(call())
+		if e.Code != memory.CodeUnavailable || !strings.Contains(e.Message, "NATS") || strings.Contains(e.Message, "server_id") || !strings.Contains(e.Hint, "HTTP address") {
+			t.Errorf("%s: %s: %s, hint %s", name, e.Code, e.Message, e.Hint)
+		}
+	}
+}
+
 func TestAReadThatLosesItsAnswerIsUnavailable(t *testing.T) {
 	for name, h := range map[string]http.HandlerFunc{"lost": lose, "cut off": text(`{"cluster`), "not JSON": text("hello")} {
 		cl, _ := serve(t, Options{}, h)
@@ -293,7 +331,7 @@ func TestGetByURIFindsNothing(t *testing.T) {
 
 func TestAddresses(t *testing.T) {
 	for in, want := range map[string]string{"": DefaultAddr, "host:1": "http://host:1", ":8": "http://127.0.0.1:8", "https://h/p/": "https://h/p", "localhost": "http://localhost:8787", "[::1]": "http://[::1]:8787", "http://web": "http://web",
-		" http://h:2/ ": "http://h:2", "[::1]:9": "http://[::1]:9"} {
+		"h:1/v1": "http://h:1", "https://h/p/v1/": "https://h/p", " http://h:2/ ": "http://h:2", "[::1]:9": "http://[::1]:9"} {
 		c, err := New(in, Options{})
 		if err != nil || c.Addr() != want {
 			t.Errorf("New(%q): %v, want %s", in, err, want)

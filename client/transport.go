@@ -59,8 +59,12 @@ func (c *Client) send(ctx context.Context, rc call) (*http.Response, error) {
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		if !sent.Load() {
+		switch {
+		case !sent.Load():
 			return nil, c.unreachable(ctx, err)
+		case speaksNATS(err), !rc.write && spokeFirst(err):
+			return nil, memory.Errorf(memory.CodeUnavailable, "what answers at %s speaks no HTTP; it looks like a NATS port", c.Addr()).
+				WithHint("name the node's HTTP address, as memnode prints it when it is ready; it is %s unless it was told otherwise", DefaultAddr)
 		}
 		return nil, c.lostAnswer(ctx, rc, err)
 	}
@@ -153,6 +157,18 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	return memory.Errorf(memory.CodeUnavailable, "cannot reach a node at %s: %w", c.Addr(), err).
 		WithHint("is `memnode` running at %s? start it, or name another address", c.base.Host)
 }
+
+// speaksNATS recognises a NATS server, which greets with INFO {"server_id": …, which is
+// no status line. It has taken nothing for a request. net/http has no error for it but
+// its text.
+func speaksNATS(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "malformed HTTP status code") && strings.Contains(text, "server_id")
+}
+
+// spokeFirst recognises a server that greets before it was sent anything, also where
+// net/http reads the greeting before it writes. Then it says nothing of what it read.
+func spokeFirst(err error) bool { return strings.Contains(err.Error(), "readLoopPeekFailLocked") }
 
 // lostAnswer is the error of a request that may have arrived.
 func (c *Client) lostAnswer(ctx context.Context, rc call, err error) error {
