@@ -118,6 +118,9 @@ func openDataDir(fsys vfs.FS, path string, ids *events.IDSource, mustExist bool)
 	if mustExist && !hasAny(fsys, path, nodeJSON, nodeCopy, restoringMark) {
 		return nil, usage(fmt.Sprintf("%s is not a data directory", path), "give the --data-dir that memnode used")
 	}
+	if err := refuseForeign(fsys, path); err != nil {
+		return nil, err
+	}
 	lock, err := lockDataDir(fsys, path)
 	if err != nil {
 		return nil, err
@@ -131,6 +134,23 @@ func openDataDir(fsys vfs.FS, path string, ids *events.IDSource, mustExist bool)
 		return nil, errors.Join(err, lock.unlock())
 	}
 	return d, nil
+}
+
+// refuseForeign refuses somebody's folder in which nothing is a node's. What a mounted
+// volume has of its own is nobody's, and neither is a configuration that waits for the
+// first start.
+func refuseForeign(fsys vfs.FS, path string) error {
+	names, err := fsys.List(path)
+	if err != nil || hasAny(fsys, path, lockFile, nodeJSON, nodeCopy, restoringMark, "keys", "nats", "shards") {
+		return nil
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if !strings.HasPrefix(name, ".") && name != "lost+found" && name != "config.yaml" {
+			return usage(fmt.Sprintf("%s holds %s and nothing of a node", path, name), "name an empty directory, or one that does not exist yet")
+		}
+	}
+	return nil
 }
 
 func hasAny(fsys vfs.FS, dir string, names ...string) bool {

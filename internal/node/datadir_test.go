@@ -81,3 +81,48 @@ func TestNodeFileHealsFromItsCopy(t *testing.T) {
 		t.Errorf("both damaged: %v", err)
 	}
 }
+
+// TestForeignFolderWasTakenForAnEmptyOne: a node put its files among somebody else's.
+func TestForeignFolderWasTakenForAnEmptyOne(t *testing.T) {
+	ids := events.NewIDSource(time.Now, nil)
+	for _, tc := range []struct {
+		name  string
+		holds []string // a name that ends in a slash is a folder
+		taken bool
+	}{
+		{"nothing", nil, true},
+		{"a mounted volume", []string{"lost+found/", ".Trash-0/"}, true},
+		{"a configuration", []string{"config.yaml"}, true},
+		{"a master key for the first start", []string{"keys/", "notes.txt"}, true},
+		{"a lock that a failed start left", []string{lockFile, "notes.txt"}, true},
+		{"a file", []string{"notes.txt"}, false},
+		{"a project", []string{".git/", "config.yaml", "cmd/"}, false},
+	} {
+		path := t.TempDir()
+		for _, name := range tc.holds {
+			err := os.MkdirAll(filepath.Join(path, name), 0o700)
+			if name[len(name)-1] != '/' {
+				err = errors.Join(os.Remove(filepath.Join(path, name)), os.WriteFile(filepath.Join(path, name), nil, 0o600))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		d, err := openDataDir(vfs.Default, path, ids, false)
+		if tc.taken {
+			if err != nil {
+				t.Errorf("%s: %v", tc.name, err)
+			} else if err := d.close(); err != nil {
+				t.Error(err)
+			}
+			continue
+		}
+		var e *StartError
+		if !errors.As(err, &e) || e.Kind != StartUsage || e.Hint == "" {
+			t.Errorf("%s: %v", tc.name, err)
+		}
+		if left, err := os.ReadDir(path); err != nil || len(left) != len(tc.holds) {
+			t.Errorf("%s: %v is there now, %v", tc.name, left, err)
+		}
+	}
+}
