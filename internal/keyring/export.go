@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"mneme/internal/storage"
 )
@@ -134,6 +135,10 @@ func openBackup(image []byte, master *secret) ([]byte, error) {
 	}
 	return plain, nil
 }
+
+// IsBackup reports whether a file that begins with head is a backup of a keyring, as
+// far as that tells.
+func IsBackup(head []byte) bool { return strings.HasPrefix(string(head), backupMagic) }
 
 // Import puts a backup in place of a keyring that is not there. A master key
 // that Options.Master or the data directory has is used and kept; else the

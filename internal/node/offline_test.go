@@ -93,6 +93,27 @@ func TestOfflineWorkOnAStoppedNode(t *testing.T) {
 	}
 }
 
+// TestSwappedBackupFilesWereCalledDamaged, with the advice to use another copy.
+func TestSwappedBackupFilesWereCalledDamaged(t *testing.T) {
+	log, keys, _ := backedUp(t)
+	off := Offline{Config: quiet("")}
+	for _, tc := range [][3]string{
+		{keys, log, "--log " + log + " --keys " + keys},
+		{keys, keys, "the log's file"},
+		{log, log, "the keys' file"},
+	} {
+		dir := filepath.Join(t.TempDir(), "new")
+		_, err := off.Restore(t.Context(), dir, tc[0], tc[1], nil)
+		e := memory.AsError(err)
+		if e.Code != memory.CodeInvalid || !strings.Contains(e.Message, "is the backup of the") || !strings.Contains(e.Hint, tc[2]) {
+			t.Errorf("%s and %s: %s: %s; %s", filepath.Base(tc[0]), filepath.Base(tc[1]), e.Code, e.Message, e.Hint)
+		}
+		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("something was made: %v", err)
+		}
+	}
+}
+
 func TestBackupFileIsCheckedWhole(t *testing.T) {
 	dir, _ := filled(t)
 	log := filepath.Join(t.TempDir(), "log")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
@@ -34,6 +35,9 @@ func (o Offline) Restore(ctx context.Context, dir, logPath, keysPath string, pro
 	}
 	// Nothing is made in somebody's folder, and nothing of a log that is not whole.
 	if err := restorable(fsys, dir); err != nil {
+		return out, err
+	}
+	if err := checkKinds(fsys, logPath, keysPath); err != nil {
 		return out, err
 	}
 	from, err := checkBackup(fsys, logPath)
@@ -150,6 +154,41 @@ type logBackup struct {
 	cluster events.ID
 	frames  uint64
 	epoch   uint32 // the last one in it
+}
+
+// checkKinds says which of the two files is which when they were mixed up: each would be
+// a damaged one where the other belongs.
+func checkKinds(fsys vfs.FS, logPath, keysPath string) error {
+	log, err := firstBytes(fsys, logPath)
+	keys, kerr := firstBytes(fsys, keysPath)
+	if err = errors.Join(err, kerr); err != nil {
+		return memory.Errorf(memory.CodeInvalid, "%v", err).WithHint("name the two files of a backup that can be read")
+	}
+	keysAsLog, logAsKeys := keyring.IsBackup(log), string(keys) == backupMagic
+	switch {
+	case keysAsLog && logAsKeys:
+		return memory.Errorf(memory.CodeInvalid, "%s is the backup of the keys and %s that of the log", logPath, keysPath).
+			WithHint("it is the other way round: --log %s --keys %s", keysPath, logPath)
+	case keysAsLog:
+		return memory.Errorf(memory.CodeInvalid, "%s is the backup of the keys, not of the log", logPath).WithHint("give the log's file to --log")
+	case logAsKeys:
+		return memory.Errorf(memory.CodeInvalid, "%s is the backup of the log, not of the keys", keysPath).WithHint("give the keys' file to --keys")
+	}
+	return nil
+}
+
+// firstBytes reads what tells one sort of backup from the other.
+func firstBytes(fsys vfs.FS, path string) ([]byte, error) {
+	f, err := fsys.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	head := make([]byte, len(backupMagic))
+	n, err := io.ReadFull(f, head)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil // it is neither of them
+	}
+	return head[:n], errors.Join(err, f.Close())
 }
 
 // checkBackup reads a backup of the log as a whole.

@@ -99,8 +99,11 @@ func TestTwoRestoresDestroyedEachOther(t *testing.T) {
 // TestFailedRestoreTookTheLockAway: whoever waited for the removed file, and
 // whoever made a new one, both held the lock of the directory.
 func TestFailedRestoreTookTheLockAway(t *testing.T) {
-	log, _, _ := backedUp(t)
-	dir := t.TempDir()
+	log, keys, _ := backedUp(t)
+	dir, damaged := t.TempDir(), keys+".damaged"
+	if b, err := os.ReadFile(keys); err != nil || os.WriteFile(damaged, b[:len(b)/2], 0o600) != nil {
+		t.Fatal("no damaged keys")
+	}
 	lock, err := lockDataDir(vfs.Default, dir)
 	if err != nil {
 		t.Fatal(err)
@@ -109,8 +112,8 @@ func TestFailedRestoreTookTheLockAway(t *testing.T) {
 	if err = errors.Join(err, lock.unlock()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (Offline{Config: quiet("")}).Restore(t.Context(), dir, log, log, nil); memory.CodeOf(err) != memory.CodeLogDiverged {
-		t.Fatalf("restored with the log in place of the keys: %v", err)
+	if _, err := (Offline{Config: quiet("")}).Restore(t.Context(), dir, log, damaged, nil); memory.CodeOf(err) != memory.CodeLogDiverged {
+		t.Fatalf("restored with damaged keys: %v", err)
 	}
 	after, err := os.Stat(filepath.Join(dir, lockFile))
 	if err != nil || !os.SameFile(before, after) {
