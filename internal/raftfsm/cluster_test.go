@@ -3,7 +3,6 @@ package raftfsm
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"reflect"
 	"testing"
@@ -18,10 +17,14 @@ import (
 // non-voters and are promoted.
 func openCluster(t *testing.T, n int, change ...func(*Options)) *cluster {
 	t.Helper()
-	c := &cluster{}
+	return openClusterOver(t, &memory{map[int]*raft.InmemTransport{}}, n, change...)
+}
+
+func openClusterOver(t *testing.T, net network, n int, change ...func(*Options)) *cluster {
+	t.Helper()
+	c := &cluster{net: net}
 	for i := range n {
 		c.dirs = append(c.dirs, t.TempDir())
-		c.trans = append(c.trans, nil)
 		c.shards = append(c.shards, nil)
 		c.open(t, i, change...)
 	}
@@ -31,15 +34,9 @@ func openCluster(t *testing.T, n int, change ...func(*Options)) *cluster {
 
 func (c *cluster) open(t *testing.T, i int, change ...func(*Options)) {
 	t.Helper()
-	c.trans[i] = newTestTransport(i)
-	for j, other := range c.trans {
-		if other != nil && j != i {
-			c.trans[i].Connect(other.LocalAddr(), other)
-			other.Connect(c.trans[i].LocalAddr(), c.trans[i])
-		}
-	}
+	tr := c.net.transport(t, i)
 	c.shards[i] = openShard(t, c.dirs[i], append([]func(*Options){func(o *Options) {
-		o.ID, o.Transport = fmt.Sprintf("n%d", i+1), c.trans[i]
+		o.ID, o.Transport = replicaID(i), tr
 		o.Bootstrap, o.NoSync = i == 0, false
 		o.HeartbeatTimeout, o.ElectionTimeout = 400*time.Millisecond, 400*time.Millisecond
 	}}, change...)...)
@@ -49,7 +46,7 @@ func (c *cluster) join(t *testing.T, i int) {
 	t.Helper()
 	ctx := testCtx(t)
 	lead := c.leader(t)
-	id, addr := fmt.Sprintf("n%d", i+1), fmt.Sprintf("addr-%d", i)
+	id, addr := replicaID(i), c.net.addr(i)
 	if err := lead.group.AddNonvoter(ctx, id, addr, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -112,8 +109,10 @@ func (c *cluster) same(t *testing.T, index uint64) {
 	}
 }
 
-func TestThreeReplicas(t *testing.T) {
-	c := openCluster(t, 3)
+func TestThreeReplicas(t *testing.T) { overBoth(t, 3, three) }
+
+func three(t *testing.T, net network) {
+	c := openClusterOver(t, net, 3)
 	ctx := testCtx(t)
 	c.shards[0].putMany(t, 0, 30)
 	c.join(t, 1)
@@ -167,9 +166,11 @@ func moveAsideForTest(path string) error { _, err := moveAside(vfs.Default, path
 
 // A replica that comes late gets the snapshot in its streamed form, restores it
 // and follows the log from there; so does one that was away for long.
-func TestSnapshotIsInstalledOnPeer(t *testing.T) {
+func TestSnapshotIsInstalledOnPeer(t *testing.T) { overBoth(t, 3, snapshotInstalled) }
+
+func snapshotInstalled(t *testing.T, net network) {
 	few := func(o *Options) { o.TrailingLogs = -1 }
-	c := openCluster(t, 3, few)
+	c := openClusterOver(t, net, 3, few)
 	c.shards[0].putMany(t, 0, 40)
 	if err := c.shards[0].group.Snapshot(); err != nil {
 		t.Fatal(err)
@@ -204,18 +205,17 @@ func TestSnapshotIsInstalledOnPeer(t *testing.T) {
 }
 
 // Without a quorum nothing is acknowledged and no linearizable read is answered.
-func TestLeaderWithoutQuorumStepsDown(t *testing.T) {
-	c := openCluster(t, 3)
+func TestLeaderWithoutQuorumStepsDown(t *testing.T) { overBoth(t, 3, withoutQuorum) }
+
+func withoutQuorum(t *testing.T, net network) {
+	c := openClusterOver(t, net, 3)
 	c.join(t, 1)
 	c.join(t, 2)
 	ctx := testCtx(t)
 	lead := c.leader(t)
 	for i, s := range c.shards {
 		if s == lead {
-			c.trans[i].DisconnectAll()
-			for _, other := range c.trans {
-				other.Disconnect(c.trans[i].LocalAddr())
-			}
+			c.net.cut(i)
 		}
 	}
 	err := waitErr(ctx, lead.group.Propose(ctx, []byte("lost=1")))

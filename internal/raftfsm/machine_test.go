@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +19,8 @@ import (
 	"github.com/hashicorp/raft"
 	"go.uber.org/goleak"
 
+	"mneme/internal/peer"
+	"mneme/internal/peer/devca"
 	"mneme/internal/storage"
 )
 
@@ -323,14 +326,124 @@ func copyTree(t testing.TB, from, to string) {
 	}
 }
 
-// cluster is several replicas with in-memory transports that reach each other.
+// cluster is several replicas that reach each other.
 type cluster struct {
+	net    network
 	dirs   []string
-	trans  []*raft.InmemTransport
 	shards []*shard
 }
 
-func newTestTransport(n int) *raft.InmemTransport {
-	_, tr := raft.NewInmemTransport(raft.ServerAddress(fmt.Sprintf("addr-%d", n)))
+// network makes the transports of a cluster.
+type network interface {
+	// transport returns a new transport of replica i, whose former one is closed.
+	transport(t testing.TB, i int) Transport
+	addr(i int) string
+	// cut takes replica i from all others, for good.
+	cut(i int)
+}
+
+// memory is a network within the process.
+type memory struct{ trans map[int]*raft.InmemTransport }
+
+func (m *memory) addr(i int) string { return fmt.Sprintf("addr-%d", i) }
+
+func (m *memory) transport(_ testing.TB, i int) Transport {
+	_, tr := raft.NewInmemTransport(raft.ServerAddress(m.addr(i)))
+	for j, other := range m.trans {
+		if j != i {
+			tr.Connect(other.LocalAddr(), other)
+			other.Connect(tr.LocalAddr(), tr)
+		}
+	}
+	m.trans[i] = tr
 	return tr
+}
+
+func (m *memory) cut(i int) {
+	m.trans[i].DisconnectAll()
+	for _, other := range m.trans {
+		other.Disconnect(m.trans[i].LocalAddr())
+	}
+}
+
+// ports is a network of peer ports with certificates.
+type ports struct {
+	certs string
+	ports map[int]*peer.Port
+
+	mu    sync.Mutex
+	links map[net.Conn][2]string
+	gone  map[string]bool
+}
+
+func (p *ports) cut(i int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.gone[replicaID(i)] = true
+	for c, ends := range p.links {
+		if slices.Contains(ends[:], replicaID(i)) {
+			_ = c.Close()
+		}
+	}
+}
+
+// dial is how replica i reaches another one.
+func (p *ports) dial(ctx context.Context, i int, addr, id string) (net.Conn, error) {
+	c, err := p.ports[i].Dial(ctx, addr, id, "raft/0")
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil && (p.gone[id] || p.gone[replicaID(i)]) {
+		err = errors.Join(errors.New("cut off"), c.Close())
+	}
+	if err == nil {
+		p.links[c] = [2]string{id, replicaID(i)}
+	}
+	return c, err
+}
+
+func newPorts(t testing.TB, n int) *ports {
+	p := &ports{certs: t.TempDir(), ports: map[int]*peer.Port{}, links: map[net.Conn][2]string{}, gone: map[string]bool{}}
+	opt := devca.Options{Dir: p.certs, Valid: time.Hour}
+	for i := range n {
+		opt.Nodes = append(opt.Nodes, replicaID(i))
+	}
+	if _, err := devca.Make(opt); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func replicaID(i int) string { return fmt.Sprintf("n%d", i+1) }
+
+func (p *ports) addr(i int) string { return Address(replicaID(i), p.ports[i].Addr().String()) }
+
+func (p *ports) transport(t testing.TB, i int) Transport {
+	t.Helper()
+	if p.ports[i] == nil {
+		certs, err := peer.OpenCertificates(p.certs, replicaID(i), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		port, err := peer.Listen(peer.Options{Addr: "127.0.0.1:0", Certificates: certs,
+			Self: func() peer.Identity { return peer.Identity{Cluster: "c", Node: replicaID(i)} }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = port.Close() })
+		p.ports[i] = port
+	}
+	l, err := p.ports[i].Service("raft/0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return NewTransport(Network{ID: replicaID(i), Addr: p.ports[i].Addr().String(), Listener: l,
+		Dial: func(ctx context.Context, addr, id string) (net.Conn, error) {
+			return p.dial(ctx, i, addr, id)
+		}})
+}
+
+// overBoth runs a test over each network.
+func overBoth(t *testing.T, n int, test func(*testing.T, network)) {
+	t.Run("memory", func(t *testing.T) { test(t, &memory{map[int]*raft.InmemTransport{}}) })
+	t.Run("ports", func(t *testing.T) { test(t, newPorts(t, n)) })
 }

@@ -13,14 +13,6 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// cutOff takes replica i from all others.
-func (c *cluster) cutOff(i int) {
-	c.trans[i].DisconnectAll()
-	for _, other := range c.trans {
-		other.Disconnect(c.trans[i].LocalAddr())
-	}
-}
-
 // A leader that others may have deposed already must ask a majority before it
 // answers a read, also while it still believes that it leads.
 func TestReadAsksAMajorityWhileTheLeaderStillBelieves(t *testing.T) {
@@ -31,7 +23,7 @@ func TestReadAsksAMajorityWhileTheLeaderStillBelieves(t *testing.T) {
 	if _, err := lead.LinearizableIndex(testCtx(t)); err != nil {
 		t.Fatal(err)
 	}
-	c.cutOff(0)
+	c.net.cut(0)
 	if lead.raft.State() != raft.Leader {
 		t.Fatal("the test is too slow: the leader has stepped down")
 	}

@@ -1,6 +1,17 @@
 package raftfsm
 
-import "github.com/hashicorp/raft"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
 
 // Transport reaches the other replicas of a group.
 type Transport = raft.Transport
@@ -11,3 +22,117 @@ func newLocalTransport(id string) raft.Transport {
 	_, t := raft.NewInmemTransport(raft.ServerAddress(id))
 	return t
 }
+
+// Address is a replica's address in the membership of a group: who it is, and where
+// it is reached. A connection to where another one stands by now must fail.
+func Address(id, hostport string) string { return id + "@" + hostport }
+
+// Network is what a transport over connections needs.
+type Network struct {
+	ID   string // of this replica
+	Addr string // where peers reach it, as host and port
+	// Listener gives the connections that peers open to this replica. The transport
+	// closes it.
+	Listener net.Listener
+	// Dial opens a connection to replica id at a host and port.
+	Dial func(ctx context.Context, addr, id string) (net.Conn, error)
+	// Timeout bounds opening a connection and one exchange over it (0: 10 s).
+	Timeout time.Duration
+	Logger  *slog.Logger // nil is silent
+}
+
+const (
+	defaultNetworkTimeout = 10 * time.Second
+	connectionsPerPeer    = 3
+)
+
+// NewTransport returns a transport over connections.
+func NewTransport(n Network) Transport {
+	if n.Timeout == 0 {
+		n.Timeout = defaultNetworkTimeout
+	}
+	if n.Logger == nil {
+		n.Logger = slog.New(slog.DiscardHandler)
+	}
+	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream: &streams{n: n, open: map[*stream]struct{}{}}, MaxPool: connectionsPerPeer, Timeout: n.Timeout,
+		Logger: newHclogBridge(n.Logger, "transport"), MsgpackUseNewTimeFormat: true,
+	})
+}
+
+// streams opens and takes a transport's connections, and closes all of them with
+// itself: raft's transport leaves those that it has open.
+type streams struct {
+	n Network
+
+	mu    sync.Mutex
+	open  map[*stream]struct{}
+	ended bool
+}
+
+// stream is one connection.
+type stream struct {
+	net.Conn
+	of *streams
+}
+
+func (s *streams) Addr() net.Addr { return address(Address(s.n.ID, s.n.Addr)) }
+
+func (s *streams) Accept() (net.Conn, error) {
+	c, err := s.n.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return s.add(c)
+}
+
+func (s *streams) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	id, addr, ok := strings.Cut(string(to), "@")
+	if !ok {
+		return nil, fmt.Errorf("replica address %q does not say which replica it is", to)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	c, err := s.n.Dial(ctx, addr, id)
+	if err != nil {
+		return nil, err
+	}
+	return s.add(c)
+}
+
+func (s *streams) add(c net.Conn) (net.Conn, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return nil, errors.Join(net.ErrClosed, c.Close())
+	}
+	st := &stream{c, s}
+	s.open[st] = struct{}{}
+	return st, nil
+}
+
+func (s *streams) Close() error {
+	s.mu.Lock()
+	s.ended = true
+	open := s.open
+	s.open = nil
+	s.mu.Unlock()
+	err := s.n.Listener.Close()
+	for st := range open {
+		_ = st.Conn.Close() // the other end may have closed it first
+	}
+	return err
+}
+
+func (st *stream) Close() error {
+	st.of.mu.Lock()
+	delete(st.of.open, st)
+	st.of.mu.Unlock()
+	return st.Conn.Close()
+}
+
+// address is a replica's address as the raft library asks for it.
+type address string
+
+func (address) Network() string  { return "peer" }
+func (a address) String() string { return string(a) }

@@ -1,0 +1,342 @@
+package peer
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+)
+
+// Options of Listen.
+type Options struct {
+	Addr         string // host and port to listen on
+	Certificates *Certificates
+	// Self says who this node is, at each connection: a node that joins learns its
+	// cluster's id later.
+	Self func() Identity
+	// Admit, if not nil, refuses connections by who opens them and what for.
+	Admit func(from Identity, service string) error
+	// Greeting bounds how long two nodes take to greet each other. 0: five seconds.
+	Greeting time.Duration
+	Logger   *slog.Logger // nil: nothing is logged
+}
+
+// Strangers may hold so many connections open that have not greeted; more are closed.
+const maxGreetings = 256
+
+// Port is one node's end of every connection to its peers. It may be used
+// concurrently.
+type Port struct {
+	opt    Options
+	listen net.Listener
+	done   chan struct{} // closed by Close
+
+	mu       sync.Mutex
+	closed   bool
+	services map[string]*service
+	greeting map[net.Conn]struct{} // have not greeted yet
+	work     sync.WaitGroup
+}
+
+// Listen opens the port.
+func Listen(opt Options) (*Port, error) {
+	if opt.Greeting == 0 {
+		opt.Greeting = 5 * time.Second
+	}
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	l, err := net.Listen("tcp", opt.Addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen for peers: %w", err)
+	}
+	p := &Port{opt: opt, listen: l, done: make(chan struct{}), services: map[string]*service{}, greeting: map[net.Conn]struct{}{}}
+	p.work.Go(p.accept)
+	return p, nil
+}
+
+// Addr returns the address that the port listens on.
+func (p *Port) Addr() net.Addr { return p.listen.Addr() }
+
+// Close stops listening, closes connections that have not greeted and every service's
+// listener. Connections that a service has belong to it.
+func (p *Port) Close() error {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil
+	}
+	p.closed = true
+	close(p.done)
+	err := p.listen.Close()
+	for c := range p.greeting {
+		_ = c.Close()
+	}
+	services := p.services
+	p.services = map[string]*service{}
+	p.mu.Unlock()
+	for _, s := range services {
+		s.end()
+	}
+	p.work.Wait()
+	return err
+}
+
+// Service returns the connections that peers open for a service. A name can be taken
+// again once its listener is closed.
+func (p *Port) Service(name string) (net.Listener, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, ErrClosed
+	}
+	if _, ok := p.services[name]; ok {
+		return nil, fmt.Errorf("peer service %q is taken", name)
+	}
+	s := &service{port: p, name: name, conns: make(chan net.Conn), done: make(chan struct{})}
+	p.services[name] = s
+	return s, nil
+}
+
+// Dial opens a connection for a service of the node at addr, whose name is resolved
+// now. node is who must be there; empty means whoever is. Errors beside those of the
+// network and of TLS: ErrOtherCluster, ErrOtherNode, ErrNotAdmitted, ErrNoService,
+// ErrProtocol.
+func (p *Port) Dial(ctx context.Context, addr, node, service string) (net.Conn, error) {
+	c, err := p.dial(ctx, addr, node, service)
+	if err != nil {
+		return nil, fmt.Errorf("connect to peer %s: %w", named(addr, node), err)
+	}
+	return c, nil
+}
+
+func named(addr, node string) string {
+	if node == "" {
+		return addr
+	}
+	return node + " at " + addr
+}
+
+func (p *Port) dial(ctx context.Context, addr, node, service string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.opt.Greeting)
+	defer cancel()
+	var d net.Dialer
+	raw, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	c := tls.Client(raw, p.opt.Certificates.Client(host))
+	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
+	err = p.greet(ctx, c, node, service)
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		_ = raw.Close()
+		if ctx.Err() != nil {
+			err = errors.Join(ctx.Err(), err)
+		}
+		return nil, err
+	}
+	return c, nil
+}
+
+// greet is the side that connects.
+func (p *Port) greet(ctx context.Context, c *tls.Conn, node, service string) error {
+	if err := c.HandshakeContext(ctx); err != nil {
+		return err
+	}
+	self := p.opt.Self()
+	if err := writeMessage(c, hello{Version: version, Cluster: self.Cluster, From: self.Node, To: node, Service: service}); err != nil {
+		return err
+	}
+	var a answer
+	if err := readMessage(c, &a); err != nil {
+		return err
+	}
+	switch refused, known := refusals[a.Code]; {
+	case known:
+		return fmt.Errorf("%w: %s", refused, a.Detail)
+	case a.Code != "":
+		return fmt.Errorf("%w: %s: %s", ErrNotAdmitted, a.Code, a.Detail)
+	case a.Version != version:
+		return fmt.Errorf("%w: version %d", ErrProtocol, a.Version)
+	}
+	return matches(self, Identity{a.Cluster, a.Node}, node)
+}
+
+// matches checks who is at the other end.
+func matches(self, other Identity, meant string) error {
+	switch {
+	case self.Cluster != "" && other.Cluster != "" && self.Cluster != other.Cluster:
+		return fmt.Errorf("%w: this one is of %s, %s is of %s", ErrOtherCluster, self.Cluster, other.Node, other.Cluster)
+	case meant != "" && other.Node != meant:
+		return fmt.Errorf("%w: %s, not %s", ErrOtherNode, other.Node, meant)
+	}
+	return nil
+}
+
+func (p *Port) accept() {
+	for {
+		raw, err := p.listen.Accept()
+		if err != nil {
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			p.opt.Logger.Warn("a peer's connection was not accepted", "err", err)
+			select {
+			case <-p.done:
+				return
+			case <-time.After(50 * time.Millisecond): // out of files, most likely
+			}
+			continue
+		}
+		if !p.begin(raw) {
+			_ = raw.Close()
+			continue
+		}
+		p.work.Go(func() { p.welcome(raw) })
+	}
+}
+
+// begin counts a connection that has not greeted; false: there are too many.
+func (p *Port) begin(raw net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || len(p.greeting) >= maxGreetings {
+		return false
+	}
+	p.greeting[raw] = struct{}{}
+	return true
+}
+
+// welcome is the side that is connected to.
+func (p *Port) welcome(raw net.Conn) {
+	c, s, err := p.welcomed(raw)
+	p.mu.Lock()
+	delete(p.greeting, raw)
+	p.mu.Unlock()
+	if err == nil {
+		s.give(c)
+		return
+	}
+	_ = raw.Close()
+	level := slog.LevelDebug // anybody can connect and say nothing, or nonsense
+	if isRefusal(err) {
+		level = slog.LevelWarn
+	}
+	p.opt.Logger.Log(context.Background(), level, "a peer's connection was refused", "from", raw.RemoteAddr().String(), "err", err)
+}
+
+func (p *Port) welcomed(raw net.Conn) (net.Conn, *service, error) {
+	if err := raw.SetDeadline(time.Now().Add(p.opt.Greeting)); err != nil {
+		return nil, nil, err
+	}
+	c := tls.Server(raw, p.opt.Certificates.Server())
+	if err := c.Handshake(); err != nil {
+		return nil, nil, err
+	}
+	var h hello
+	if err := readMessage(c, &h); err != nil {
+		return nil, nil, err
+	}
+	self := p.opt.Self()
+	s, refused := p.consider(self, &h)
+	a := answer{Version: version, Cluster: self.Cluster, Node: self.Node}
+	if refused != nil {
+		a.Code, a.Detail = codeOf(refused), refused.Error()
+	}
+	if err := writeMessage(c, a); err != nil || refused != nil {
+		return nil, nil, errors.Join(refused, err)
+	}
+	return &conn{Conn: c, from: Identity{h.Cluster, h.From}}, s, raw.SetDeadline(time.Time{})
+}
+
+// consider decides what a connection gets.
+func (p *Port) consider(self Identity, h *hello) (*service, error) {
+	if h.Version != version {
+		return nil, fmt.Errorf("%w: version %d, here is %d", ErrProtocol, h.Version, version)
+	}
+	from := Identity{h.Cluster, h.From}
+	if err := matches(self, from, ""); err != nil {
+		return nil, err
+	}
+	if h.To != "" && h.To != self.Node {
+		return nil, fmt.Errorf("%w: %s, not %s", ErrOtherNode, self.Node, h.To)
+	}
+	if p.opt.Admit != nil {
+		if err := p.opt.Admit(from, h.Service); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrNotAdmitted, err)
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.services[h.Service]
+	if s == nil {
+		return nil, fmt.Errorf("%w: %q", ErrNoService, h.Service)
+	}
+	return s, nil
+}
+
+// conn is a connection that was opened to this node.
+type conn struct {
+	net.Conn
+	from Identity
+}
+
+// From returns who opened a connection that a service's listener gave.
+func From(c net.Conn) (Identity, bool) {
+	if c, ok := c.(*conn); ok {
+		return c.from, true
+	}
+	return Identity{}, false
+}
+
+// service is the listener of one service.
+type service struct {
+	port  *Port
+	name  string
+	conns chan net.Conn
+	once  sync.Once
+	done  chan struct{}
+}
+
+// give hands a connection over, or closes it when the service has ended.
+func (s *service) give(c net.Conn) {
+	select {
+	case s.conns <- c:
+	case <-s.done:
+		_ = c.Close()
+	}
+}
+
+func (s *service) Accept() (net.Conn, error) {
+	select {
+	case c := <-s.conns:
+		return c, nil
+	case <-s.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (s *service) Addr() net.Addr { return s.port.Addr() }
+
+func (s *service) Close() error {
+	s.port.mu.Lock()
+	if s.port.services[s.name] == s {
+		delete(s.port.services, s.name)
+	}
+	s.port.mu.Unlock()
+	s.end()
+	return nil
+}
+
+func (s *service) end() { s.once.Do(func() { close(s.done) }) }

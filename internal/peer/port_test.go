@@ -1,0 +1,421 @@
+package peer_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"mneme/internal/peer"
+	"mneme/internal/peer/devca"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// authority makes certificates for nodes in a new directory.
+func authority(t *testing.T, nodes ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	makeCerts(t, devca.Options{Dir: dir, Nodes: nodes})
+	return dir
+}
+
+func makeCerts(t *testing.T, opt devca.Options) {
+	t.Helper()
+	if opt.Valid == 0 {
+		opt.Valid = time.Hour
+	}
+	if _, err := devca.Make(opt); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func certificates(t *testing.T, dir, node string) *peer.Certificates {
+	t.Helper()
+	c, err := peer.OpenCertificates(dir, node, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// listen opens a node's port; the test closes it.
+func listen(t *testing.T, certs *peer.Certificates, self peer.Identity, change func(*peer.Options)) *peer.Port {
+	t.Helper()
+	opt := peer.Options{Addr: "127.0.0.1:0", Certificates: certs, Self: func() peer.Identity { return self }, Greeting: 30 * time.Second}
+	if change != nil {
+		change(&opt)
+	}
+	p, err := peer.Listen(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// echo answers on a service what it is told, with who said it in front.
+func echo(t *testing.T, p *peer.Port, service string) {
+	t.Helper()
+	l, err := p.Service(service)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	t.Cleanup(func() { _ = l.Close(); wg.Wait() })
+	wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				defer c.Close()
+				from, _ := peer.From(c)
+				b, _ := io.ReadAll(c)
+				_, _ = io.WriteString(c, service+" "+from.Node+" "+from.Cluster+": "+string(b))
+			})
+		}
+	})
+}
+
+// say opens a connection, says something and returns the answer.
+func say(t *testing.T, from, to *peer.Port, node, service, what string) (string, error) {
+	t.Helper()
+	c, err := from.Dial(t.Context(), to.Addr().String(), node, service)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	if _, err := io.WriteString(c, what); err != nil {
+		return "", err
+	}
+	if err := c.(*tls.Conn).CloseWrite(); err != nil {
+		return "", err
+	}
+	b, err := io.ReadAll(c)
+	return string(b), err
+}
+
+func TestServicesOfTwoNodes(t *testing.T) {
+	dir := authority(t, "n1", "n2")
+	one := listen(t, certificates(t, dir, "n1"), peer.Identity{Cluster: "c", Node: "n1-a"}, nil)
+	two := listen(t, certificates(t, dir, "n2"), peer.Identity{Cluster: "c", Node: "n2-b"}, nil)
+	echo(t, two, "raft/0")
+	echo(t, two, "http")
+	for _, c := range []struct{ node, service, want string }{
+		{"n2-b", "raft/0", "raft/0 n1-a c: hello"},
+		{"", "http", "http n1-a c: hello"},
+	} {
+		if got, err := say(t, one, two, c.node, c.service, "hello"); err != nil || got != c.want {
+			t.Errorf("%+v: %q %v", c, got, err)
+		}
+	}
+	if _, err := two.Service("http"); err == nil {
+		t.Error("a service was taken twice")
+	}
+	large := strings.Repeat("x", 1<<20)
+	if got, err := say(t, one, two, "n2-b", "http", large); err != nil || !strings.HasSuffix(got, large) {
+		t.Errorf("%d bytes came back: %v", len(got), err)
+	}
+}
+
+func TestWhoIsRefused(t *testing.T) {
+	dir := authority(t, "n1", "n2")
+	admit := func(from peer.Identity, service string) error {
+		if from.Node == "removed-1" {
+			return errors.New("it was removed")
+		}
+		return nil
+	}
+	two := listen(t, certificates(t, dir, "n2"), peer.Identity{Cluster: "c", Node: "n2-b"}, func(o *peer.Options) { o.Admit = admit })
+	echo(t, two, "http")
+	for _, c := range []struct {
+		name  string
+		self  peer.Identity
+		node  string
+		asked string
+		want  error
+		says  string
+	}{
+		{"another cluster", peer.Identity{Cluster: "d", Node: "n1-a"}, "", "http", peer.ErrOtherCluster, "is of d"},
+		{"another incarnation", peer.Identity{Cluster: "c", Node: "n1-a"}, "n2-a", "http", peer.ErrOtherNode, "n2-b, not n2-a"},
+		{"a removed node", peer.Identity{Cluster: "c", Node: "removed-1"}, "", "http", peer.ErrNotAdmitted, "was removed"},
+		{"a service that is not there", peer.Identity{Cluster: "c", Node: "n1-a"}, "", "raft/7", peer.ErrNoService, `"raft/7"`},
+		{"a node that joins", peer.Identity{Node: "n1-a"}, "", "http", nil, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			one := listen(t, certificates(t, dir, "n1"), c.self, nil)
+			_, err := say(t, one, two, c.node, c.asked, "hello")
+			if !errors.Is(err, c.want) || err != nil && !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v, want %v", err, c.want)
+			}
+		})
+	}
+}
+
+// A certificate of another authority, one that has ended, none at all, or one for
+// another name opens nothing, on either side.
+func TestCertificatesThatDoNotCount(t *testing.T) {
+	past := func() time.Time { return time.Now().Add(-48 * time.Hour) }
+	good, ended, other := t.TempDir(), t.TempDir(), authority(t, "n1")
+	makeCerts(t, devca.Options{Dir: good, Now: past})
+	for _, name := range []string{"ca.crt", "ca.key"} {
+		copyFile(t, filepath.Join(good, name), filepath.Join(ended, name))
+	}
+	makeCerts(t, devca.Options{Dir: good, Nodes: []string{"n1", "n2"}})
+	makeCerts(t, devca.Options{Dir: ended, Nodes: []string{"n1"}, Now: past})
+	two := listen(t, certificates(t, good, "n2"), peer.Identity{Cluster: "c", Node: "n2-b"}, nil)
+	echo(t, two, "http")
+	self := peer.Identity{Cluster: "c", Node: "n1-a"}
+	for name, dir := range map[string]string{"another authority": other, "it has ended": ended} {
+		one := listen(t, certificates(t, dir, "n1"), self, nil)
+		if _, err := say(t, one, two, "", "http", "hello"); err == nil {
+			t.Errorf("%s: it was let in", name)
+		}
+		echo(t, one, "http")
+		back := listen(t, certificates(t, good, "n2"), peer.Identity{Cluster: "c", Node: "n2-c"}, nil)
+		if _, err := say(t, back, one, "", "http", "hello"); err == nil {
+			t.Errorf("%s: it was believed", name)
+		}
+	}
+	pool := x509.NewCertPool()
+	pem, err := os.ReadFile(filepath.Join(good, "ca.crt"))
+	if err != nil || !pool.AppendCertsFromPEM(pem) {
+		t.Fatal(err)
+	}
+	c, err := tls.Dial("tcp", two.Addr().String(), &tls.Config{RootCAs: pool, ServerName: "n2"})
+	if err == nil {
+		_, err = c.Read(make([]byte, 1))
+		_ = c.Close()
+	}
+	if err == nil {
+		t.Error("without a certificate: let in")
+	}
+	if _, err := tls.Dial("tcp", two.Addr().String(), certificates(t, good, "n1").Client("elsewhere.example")); err == nil {
+		t.Error("a certificate for other names was believed")
+	}
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	b, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, b, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Certificates that were replaced count from the next connection on; files that do not
+// belong together leave what counted before.
+func TestReplacedCertificates(t *testing.T) {
+	dir := authority(t, "n1", "n2")
+	one := listen(t, certificates(t, dir, "n1"), peer.Identity{Cluster: "c", Node: "n1-a"}, nil)
+	two := listen(t, certificates(t, dir, "n2"), peer.Identity{Cluster: "c", Node: "n2-b"}, nil)
+	echo(t, two, "http")
+	reaches := func(what string, want bool) {
+		t.Helper()
+		if _, err := say(t, one, two, "n2-b", "http", "hello"); (err == nil) != want {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	held, err := one.Dial(t.Context(), two.Addr().String(), "", "http")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	reaches("before", true)
+	serial := func() string {
+		c, err := one.Dial(t.Context(), two.Addr().String(), "", "http")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		return c.(*tls.Conn).ConnectionState().PeerCertificates[0].SerialNumber.String()
+	}
+	before := serial()
+	makeCerts(t, devca.Options{Dir: dir, Nodes: []string{"n1", "n2"}})
+	if serial() == before {
+		t.Error("the replaced certificate is not shown")
+	}
+	if err := os.WriteFile(filepath.Join(dir, "n2.key"), []byte("half of a"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reaches("with half a key on disk", true)
+	other := authority(t, "n2")
+	for _, name := range []string{"ca.crt", "n2.crt", "n2.key"} {
+		copyFile(t, filepath.Join(other, name), filepath.Join(dir, name))
+	}
+	reaches("with another authority on both sides' disk", false)
+	if _, err := io.WriteString(held, "still open"); err != nil {
+		t.Errorf("an open connection was cut: %v", err)
+	}
+}
+
+func TestCertificateFilesThatCannotBeUsed(t *testing.T) {
+	for name, spoil := range map[string]func(dir string) error{
+		"no certificate":    func(dir string) error { return os.Remove(filepath.Join(dir, "n1.crt")) },
+		"no key":            func(dir string) error { return os.Remove(filepath.Join(dir, "n1.key")) },
+		"no authority":      func(dir string) error { return os.Remove(filepath.Join(dir, "ca.crt")) },
+		"empty authority":   func(dir string) error { return os.Truncate(filepath.Join(dir, "ca.crt"), 0) },
+		"another's key":     func(dir string) error { return os.Rename(filepath.Join(dir, "n2.key"), filepath.Join(dir, "n1.key")) },
+		"another authority": func(dir string) error { return os.Rename(filepath.Join(dir, "n2.crt"), filepath.Join(dir, "ca.crt")) },
+	} {
+		dir := authority(t, "n1", "n2")
+		if err := spoil(dir); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := peer.OpenCertificates(dir, "n1", nil); !errors.Is(err, peer.ErrCertificates) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Whoever connects and says nothing, too much or nonsense holds nothing up.
+func TestStrangersAtThePort(t *testing.T) {
+	dir := authority(t, "n1", "n2")
+	short := func(o *peer.Options) { o.Greeting = 200 * time.Millisecond }
+	two := listen(t, certificates(t, dir, "n2"), peer.Identity{Cluster: "c", Node: "n2-b"}, short)
+	echo(t, two, "http")
+	one := listen(t, certificates(t, dir, "n1"), peer.Identity{Cluster: "c", Node: "n1-a"}, nil)
+	var silent []net.Conn
+	for range 40 {
+		c, err := net.Dial("tcp", two.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		silent = append(silent, c)
+	}
+	for _, words := range [][]byte{[]byte("GET / HTTP/1.1\r\n\r\n"), bytes.Repeat([]byte{0}, 1<<16)} {
+		c, err := net.Dial("tcp", two.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = c.Write(words)
+		silent = append(silent, c)
+	}
+	for _, words := range []string{"\xff\xff", "\x00\x02{}", "\x00\x05{\"ver", "\x00\x0d{\"version\":9}"} {
+		c, err := tls.Dial("tcp", two.Addr().String(), certificates(t, dir, "n1").Client("127.0.0.1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(c, words)
+		silent = append(silent, c)
+	}
+	if got, err := say(t, one, two, "n2-b", "http", "hello"); err != nil || !strings.HasSuffix(got, "hello") {
+		t.Errorf("beside them: %q %v", got, err)
+	}
+	for i, c := range silent {
+		_ = c.SetReadDeadline(time.Now().Add(time.Minute))
+		if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("connection %d is still open", i)
+		}
+		_ = c.Close()
+	}
+}
+
+// A node that answers with nonsense, or not at all, fails a dial and no more.
+func TestDialsThatFail(t *testing.T) {
+	dir := authority(t, "n1", "n2")
+	certs := certificates(t, dir, "n2")
+	one := listen(t, certificates(t, dir, "n1"), peer.Identity{Cluster: "c", Node: "n1-a"}, func(o *peer.Options) { o.Greeting = 300 * time.Millisecond })
+	huge := binary.BigEndian.AppendUint16(nil, 1<<15)
+	for name, says := range map[string][]byte{
+		"silence": nil, "a huge message": huge, "no JSON": []byte("\x00\x03abc"), "another version": []byte("\x00\x0d{\"version\":9}"),
+		"an unknown code": []byte("\x00\x1a{\"version\":1,\"code\":\"odd\"}"),
+	} {
+		l, err := tls.Listen("tcp", "127.0.0.1:0", certs.Server())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer c.Close()
+			_, _ = c.Write(says)
+			_, _ = io.Copy(io.Discard, c)
+		})
+		if c, err := one.Dial(t.Context(), l.Addr().String(), "", "http"); err == nil {
+			t.Errorf("%s: connected", name)
+			_ = c.Close()
+		}
+		_ = l.Close()
+		wg.Wait()
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := one.Dial(gone, one.Addr().String(), "", "http"); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	for _, addr := range []string{"no port", "127.0.0.1:1", "name.invalid:1"} {
+		if _, err := one.Dial(t.Context(), addr, "", "http"); err == nil || !strings.Contains(err.Error(), addr) {
+			t.Errorf("%s: %v", addr, err)
+		}
+	}
+}
+
+func TestClosedPort(t *testing.T) {
+	dir := authority(t, "n1")
+	p := listen(t, certificates(t, dir, "n1"), peer.Identity{Node: "n1-a"}, nil)
+	l, err := p.Service("http")
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, err := net.Dial("tcp", p.Addr().String()) // never greets
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	if err := errors.Join(p.Close(), p.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Error(err)
+	}
+	if _, err := p.Service("http"); !errors.Is(err, peer.ErrClosed) {
+		t.Error(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A service that was closed can be taken again, as a restarted Raft group does.
+func TestServiceIsTakenAgain(t *testing.T) {
+	dir := authority(t, "n1")
+	p := listen(t, certificates(t, dir, "n1"), peer.Identity{Node: "n1-a"}, nil)
+	for range 3 {
+		l, err := p.Service("raft/0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	echo(t, p, "raft/0")
+	if got, err := say(t, p, p, "n1-a", "raft/0", "x"); err != nil || !strings.HasSuffix(got, "x") {
+		t.Error(got, err)
+	}
+}
