@@ -83,7 +83,7 @@ func house() []floor {
 
 		{pkg: ".", may: []string{"memory", "client", "internal/node", "internal/embed"}, why: "the root package embeds a node in a program"},
 		{pkg: "cmd/memnode", may: []string{"memory", "internal/node", "internal/embed"}, why: "memnode is flags, wiring and exit codes"},
-		{pkg: "cmd/memctl", may: []string{"memory", "client", "internal/importer", "internal/node"}, why: "memctl talks through the public client, or opens a stopped node"},
+		{pkg: "cmd/memctl", may: []string{"memory", "client", "internal/importer", "internal/node", "internal/peer/devca"}, why: "memctl talks through the public client, or opens a stopped node"},
 		{pkg: "bench/...", may: []string{"..."}, why: "benchmarks measure whatever there is"},
 		{pkg: "test/...", may: []string{"..."}, why: "tests across packages look everywhere"},
 	}

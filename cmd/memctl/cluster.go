@@ -1,0 +1,104 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mneme/internal/peer/devca"
+	"mneme/memory"
+)
+
+func clusterCmd(a *app) *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:     "cluster",
+		Short:   "Several nodes",
+		Example: `  memctl cluster certs --out certs n1 n2 n3`,
+	})
+	cmd.AddCommand(clusterCertsCmd(a))
+	return cmd
+}
+
+// clusterCerts is what `cluster certs --json` prints.
+type clusterCerts struct {
+	Authority    string        `json:"authority"`
+	New          bool          `json:"new"`
+	Certificates []clusterCert `json:"certificates"`
+}
+
+type clusterCert struct {
+	Node    string    `json:"node"`
+	Cert    string    `json:"cert"`
+	Key     string    `json:"key"`
+	Hosts   []string  `json:"hosts"`
+	Expires time.Time `json:"expires"`
+	Renewed bool      `json:"renewed"`
+}
+
+func clusterCertsCmd(a *app) *cobra.Command {
+	var out string
+	var hosts []string
+	var days int
+	cmd := &cobra.Command{
+		Use:   "certs NODE...",
+		Short: "Make certificates for nodes, and an authority for development",
+		Long: `Make certificates by which nodes know each other: NODE.crt and NODE.key for each
+node, and ca.crt, which all of them trust. The first call makes the authority; later
+ones use it for more nodes, or to make certificates anew before they end. A running
+node takes files that were replaced.
+
+Each certificate is for the node's id, localhost, 127.0.0.1 and ::1, and for what
+--host names: give every name and address by which peers reach the node.
+
+ca.key signs new nodes. Keep it where you keep secrets, and on no node. With an
+authority of your own this verb is not needed.`,
+		Example: `  memctl cluster certs --out certs n1 n2 n3
+  memctl cluster certs --out certs --host n4.example.org --host 10.0.0.4 n4`,
+		Args: wantArgs(1, -1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if out == "" {
+				return usage(cmd, "--out is missing")
+			}
+			if days < 1 {
+				return usage(cmd, "--days must be at least 1, not %d", days)
+			}
+			for _, id := range args {
+				if bad := memory.CheckName("node", id); bad != nil {
+					return bad
+				}
+				if id == "ca" {
+					return memory.Errorf(memory.CodeInvalid, "a node cannot be called ca: that is the authority's name")
+				}
+			}
+			made, err := devca.Make(devca.Options{Dir: out, Nodes: args, Hosts: hosts, Valid: time.Duration(days) * 24 * time.Hour})
+			if errors.Is(err, devca.ErrAuthority) {
+				return memory.Errorf(memory.CodeInvalid, "%v", err).
+					WithHint("put the missing file back, or make new certificates for all nodes with another --out").WithCause(err)
+			}
+			if err != nil {
+				return err
+			}
+			doc := clusterCerts{Authority: made.Authority, New: made.New}
+			var files []string
+			for _, n := range made.Nodes {
+				doc.Certificates = append(doc.Certificates, clusterCert{n.ID, n.Cert, n.Key, n.Hosts, n.Expires, n.Renewed})
+				files = append(files, n.Cert)
+			}
+			return a.emit(doc, files, func() {
+				if doc.New {
+					a.printf("made an authority: %s\n", doc.Authority)
+				}
+				for _, c := range doc.Certificates {
+					a.printf("%s  until %s  for %s\n", c.Cert, c.Expires.Format(time.DateOnly), strings.Join(c.Hosts, ", "))
+				}
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&out, "out", "", "directory of the certificates, made when missing")
+	f.StringArrayVar(&hosts, "host", nil, "one more name or address that the certificates are for; may be repeated")
+	f.IntVar(&days, "days", 365, "how long the certificates count")
+	return cmd
+}
