@@ -22,6 +22,9 @@ var (
 	ErrStopped = errors.New("the log's server stores nothing until it is restarted")
 	// ErrClosed: the stream or the connection was closed before sending.
 	ErrClosed = errors.New("log is closed")
+	// ErrNoLeader: nobody leads the stream now, so that what its replicas say need not
+	// be all that it holds.
+	ErrNoLeader = errors.New("the stream has no leader")
 	// ErrNotFound: no message at that sequence, or no such stream.
 	ErrNotFound = errors.New("not in the stream")
 )

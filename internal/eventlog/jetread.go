@@ -3,6 +3,7 @@ package eventlog
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -23,6 +24,7 @@ const (
 	readRetryPause = 25 * time.Millisecond
 	readTimeout    = 10 * time.Second
 	readProbes     = 256 // unreadable messages in a row that reading gets past
+	readAhead      = 32  // messages that the leader of a stream is asked for at a time
 )
 
 // Info implements Stream.
@@ -34,7 +36,7 @@ func (j *JetStream) Info(ctx context.Context) (Info, error) {
 		// A frame of unknown outcome that is found now may not be on disk.
 		return Info{}, fmt.Errorf("info %s: %w", j.name, err)
 	}
-	st, err := j.js.Stream(ctx, j.name)
+	st, err := j.ask(ctx)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return Info{First: 1}, nil // its identity says that it is not there
 	}
@@ -43,9 +45,17 @@ func (j *JetStream) Info(ctx context.Context) (Info, error) {
 	}
 	in := st.CachedInfo()
 	s := in.State
+	leader := ""
+	if in.Cluster != nil {
+		leader = in.Cluster.Leader
+	}
+	if j.cfg.Replicas > 1 && leader == "" {
+		// Any replica answers while there is none, also one that is behind.
+		return Info{}, fmt.Errorf("info %s: %w", j.name, ErrNoLeader)
+	}
 	info := Info{
 		First: s.FirstSeq, Last: s.LastSeq, Messages: s.Msgs, Bytes: s.Bytes,
-		Identity: cmp.Or(in.Config.Metadata[metaIdentity], j.name),
+		Identity: cmp.Or(in.Config.Metadata[metaIdentity], j.name), Leader: leader,
 	}
 	if s.Msgs == 0 {
 		info.First = s.LastSeq + 1
@@ -109,7 +119,7 @@ type reader struct {
 
 func (j *JetStream) newReader(from, to uint64) (*reader, error) {
 	inbox := j.nc.NewInbox()
-	sub, err := j.nc.SubscribeSync(inbox)
+	sub, err := j.nc.SubscribeSync(inbox + ".*")
 	if err != nil {
 		return nil, err
 	}
@@ -188,8 +198,11 @@ func (r *reader) skip(ctx context.Context) error {
 func (r *reader) batch(ctx context.Context, from, n uint64) ([]Message, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
+	if r.j.cfg.Replicas > 1 {
+		return r.fromLeader(ctx, from, min(n, readAhead))
+	}
 	req := fmt.Appendf(nil, `{"seq":%d,"batch":%d,"max_bytes":%d}`, from, n, readBatchBytes)
-	if err := r.j.nc.PublishRequest("$JS.API.DIRECT.GET."+r.j.name, r.inbox, req); err != nil {
+	if err := r.j.nc.PublishRequest("$JS.API.DIRECT.GET."+r.j.name, r.inbox+".batch", req); err != nil {
 		return nil, err
 	}
 	got := r.got[:0]
@@ -212,6 +225,82 @@ func (r *reader) batch(ctx context.Context, from, n uint64) ([]Message, error) {
 			got = append(got, m)
 		}
 	}
+}
+
+// fromLeader asks the leader of the stream: any other replica may be behind, and says
+// nothing about it. It has no batches; a few requests are under way at a time, whose
+// answers come in any order.
+func (r *reader) fromLeader(ctx context.Context, from, n uint64) ([]Message, error) {
+	for seq := from; seq < from+n; seq++ {
+		m := &nats.Msg{Subject: "$JS.API.STREAM.MSG.GET." + r.j.name, Reply: r.inbox + "." + strconv.FormatUint(seq, 10), Data: fmt.Appendf(nil, `{"seq":%d}`, seq)}
+		if err := r.j.nc.PublishMsg(m); err != nil {
+			return nil, err
+		}
+	}
+	answers := make([]*nats.Msg, n)
+	for left := n; left > 0; {
+		msg, err := r.sub.NextMsgWithContext(ctx)
+		if err != nil {
+			return nil, err
+		}
+		token := msg.Subject[len(r.inbox)+1:]
+		seq, err := strconv.ParseUint(token, 10, 64)
+		if err != nil || seq-from >= n || answers[seq-from] != nil {
+			continue // of a question before
+		}
+		answers[seq-from] = msg
+		left--
+	}
+	got := r.got[:0]
+	defer func() { r.got = got }()
+	for i, msg := range answers {
+		m, there, err := parseStored(msg)
+		switch {
+		case errors.Is(err, errBadAnswer):
+			return got, err
+		case err != nil:
+			return nil, err
+		case !there:
+			return got, nil
+		case m.Seq != from+uint64(i):
+			return nil, fmt.Errorf("%w: sequence %d instead of %d", errRefusedRead, m.Seq, from+uint64(i))
+		}
+		got = append(got, m)
+	}
+	return got, nil
+}
+
+// codeNoMessage is the server's answer for a sequence that holds nothing.
+const codeNoMessage = 10037
+
+// parseStored reads an answer to STREAM.MSG.GET; there is false if the sequence holds
+// nothing.
+func parseStored(msg *nats.Msg) (m Message, there bool, err error) {
+	var a struct {
+		Error *struct {
+			Code        int    `json:"err_code"`
+			Description string `json:"description"`
+		} `json:"error"`
+		Message *struct {
+			Seq  uint64    `json:"seq"`
+			Data []byte    `json:"data"`
+			Time time.Time `json:"time"`
+		} `json:"message"`
+	}
+	if status := header(msg, "Status"); status != "" {
+		return m, false, fmt.Errorf("%w: status %.10q %.100q", errRefusedRead, status, header(msg, "Description"))
+	}
+	switch err := json.Unmarshal(msg.Data, &a); {
+	case err != nil:
+		return m, false, fmt.Errorf("%w: %w", errBadAnswer, err)
+	case a.Error != nil && a.Error.Code == codeNoMessage:
+		return m, false, nil
+	case a.Error != nil:
+		return m, false, fmt.Errorf("%w: %.200s (%d)", errRefusedRead, a.Error.Description, a.Error.Code)
+	case a.Message == nil || a.Message.Seq == 0:
+		return m, false, fmt.Errorf("%w: no message in it", errBadAnswer)
+	}
+	return Message{Seq: a.Message.Seq, Data: a.Message.Data, Time: a.Message.Time}, true, nil
 }
 
 var (

@@ -46,6 +46,7 @@ const (
 	dedupeWindow  = 100 * time.Millisecond
 	ackTimeout    = 5 * time.Second
 	apiRetryPause = 50 * time.Millisecond
+	askTimeout    = 2 * time.Second
 )
 
 // JetStream is the Stream of one shard on JetStream.
@@ -88,8 +89,22 @@ func OpenStream(ctx context.Context, nc *nats.Conn, cfg StreamConfig) (*JetStrea
 	return j, nil
 }
 
+// ask asks the server about the stream, once. A question that comes while the stream
+// has no leader, or just before its leader is gone, is never answered.
+func (j *JetStream) ask(ctx context.Context) (jetstream.Stream, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	return j.js.Stream(ctx, j.name)
+}
+
 func (j *JetStream) open(ctx context.Context) error {
-	st, err := j.js.Stream(ctx, j.name)
+	st, err := j.ask(ctx)
+	for err != nil && retryable(err) && ctx.Err() == nil {
+		if err := pause(ctx, apiRetryPause); err != nil {
+			return err
+		}
+		st, err = j.ask(ctx)
+	}
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound) && j.cfg.MustExist:
 		return nil
@@ -173,7 +188,7 @@ func (j *JetStream) want() jetstream.StreamConfig {
 		Duplicates:  dedupeWindow,
 		DenyDelete:  true,
 		DenyPurge:   true,
-		AllowDirect: true,
+		AllowDirect: j.cfg.Replicas == 1, // with several, any of them would answer
 		Compression: jetstream.NoCompression,
 		Metadata:    map[string]string{},
 	}
@@ -204,7 +219,7 @@ func configDifferences(have, want jetstream.StreamConfig) []string {
 	check("max_msgs_per_subject", have.MaxMsgsPerSubject, want.MaxMsgsPerSubject)
 	check("deny_delete", have.DenyDelete, true)
 	check("deny_purge", have.DenyPurge, true)
-	check("allow_direct", have.AllowDirect, true)
+	check("allow_direct", have.AllowDirect, want.AllowDirect)
 	check("compression", have.Compression, want.Compression)
 	check("no_ack", have.NoAck, false)
 	check("allow_rollup_hdrs", have.AllowRollup, false)

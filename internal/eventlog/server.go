@@ -2,15 +2,14 @@ package eventlog
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -35,6 +34,19 @@ type ServerOptions struct {
 	MaxCallers int
 	MaxStore   int64     // bytes JetStream may use on disk; 0 means unlimited
 	Rand       io.Reader // for the node's password; nil means crypto/rand
+	// Cluster, if not nil, makes the server one of several. A directory that was used
+	// without must never be opened with it, nor the reverse: nats-server deletes the
+	// streams.
+	Cluster *ClusterOptions
+}
+
+// ClusterOptions say how a server reaches the others of its cluster. Name, Addr and
+// Peers are required, and ServerOptions.Name, which must differ between the servers.
+type ClusterOptions struct {
+	Name  string      // of the cluster, the same for all
+	Addr  string      // host:port for the others; port 0 picks one
+	Peers []string    // host:port of all, this one may be among them
+	TLS   *tls.Config // for both sides of each connection; nil is for tests
 }
 
 // DefaultMaxPayload is 2 MiB. The log needs a frame: 512 KiB, or one larger
@@ -101,19 +113,15 @@ func StartServer(ctx context.Context, opt ServerOptions) (*Server, error) {
 }
 
 func serverOptions(opt ServerOptions, auth *authenticator) (*server.Options, error) {
-	host, portText, err := net.SplitHostPort(opt.Addr)
+	host, port, err := hostPort(opt.Addr)
 	if err != nil {
-		return nil, fmt.Errorf("address %q: %w", opt.Addr, err)
-	}
-	port, err := strconv.ParseUint(portText, 10, 16)
-	if err != nil {
-		return nil, fmt.Errorf("address %q: %w", opt.Addr, err)
+		return nil, err
 	}
 	if opt.Dir == "" {
 		return nil, errors.New("a directory is needed")
 	}
 	o := &server.Options{
-		ServerName: opt.Name, Host: host, Port: int(port),
+		ServerName: opt.Name, Host: host, Port: port,
 		JetStream: true, StoreDir: opt.Dir, SyncAlways: true,
 		JetStreamMaxMemory: memoryStore, JetStreamMaxStore: opt.MaxStore,
 		DisableJetStreamBanner: true, NoSigs: true, NoLog: true,
@@ -130,11 +138,11 @@ func serverOptions(opt ServerOptions, auth *authenticator) (*server.Options, err
 	if err := o.ProcessConfigString(accountsConfig(nil, callers)); err != nil {
 		return nil, fmt.Errorf("accounts: %w", err)
 	}
+	if err := opt.Cluster.apply(o); err != nil {
+		return nil, err
+	}
 	if o.ServerName == "" {
 		o.ServerName = "mneme"
-	}
-	if o.Port == 0 {
-		o.Port = server.RANDOM_PORT
 	}
 	if o.Host == "" {
 		o.Host = "0.0.0.0"

@@ -47,4 +47,5 @@ type Info struct {
 	Lost     []uint64 // sequences the server reports lost
 	LostSize uint64   // bytes the server reports lost; may be set without Lost
 	Identity string   // chosen for the stream when it was made; "" if it is not there
+	Leader   string   // name of the server that leads the stream; "" of one that is alone
 }

@@ -87,6 +87,21 @@ func (c *Certificates) Client(host string) *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{*pair}, RootCAs: roots, ServerName: host}
 }
 
+// Both returns one configuration for both sides, for a library that takes no more than
+// one and never asks again. The certificate and, as the side that is connected to, the
+// authorities follow the files. The authorities that a connection to others trusts are
+// those of now: a new one is put beside the old one, and counts after a restart.
+func (c *Certificates) Both() *tls.Config {
+	_, roots := c.current()
+	both := c.Server()
+	both.RootCAs = roots
+	both.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		pair, _ := c.current()
+		return pair, nil
+	}
+	return both
+}
+
 // current returns what counts now. Files that were replaced but cannot be used, for
 // one of them may still be the old one, leave what counted before.
 func (c *Certificates) current() (*tls.Certificate, *x509.CertPool) {
