@@ -130,8 +130,15 @@ func (j *JetStream) newReader(from, to uint64) (*reader, error) {
 func (r *reader) close() { _ = r.sub.Unsubscribe() }
 
 func (r *reader) run(ctx context.Context, fn func(Message) error) error {
+	began := time.Now()
 	for idle := 0; r.next <= r.to; {
 		batch, err := r.batch(ctx, r.next, min(r.to-r.next+1, readBatch))
+		if errors.Is(err, ErrNoLeader) && ctx.Err() == nil && time.Since(began) < readTimeout {
+			if err := pause(ctx, readRetryPause); err != nil {
+				return fmt.Errorf("read %s at %d: %w", r.j.name, r.next, err)
+			}
+			continue // another server leads soon
+		}
 		if errors.Is(err, errBadAnswer) && len(batch) == 0 {
 			return r.unreadable(ctx, err)
 		}
@@ -148,7 +155,7 @@ func (r *reader) run(ctx context.Context, fn func(Message) error) error {
 			}
 		}
 		if len(batch) > 0 {
-			idle = 0
+			idle, began = 0, time.Now()
 			continue
 		}
 		if idle++; r.j.cfg.Replicas == 1 || idle > readRetries {
@@ -238,8 +245,13 @@ func (r *reader) fromLeader(ctx context.Context, from, n uint64) ([]Message, err
 		}
 	}
 	answers := make([]*nats.Msg, n)
+	short, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
 	for left := n; left > 0; {
-		msg, err := r.sub.NextMsgWithContext(ctx)
+		msg, err := r.sub.NextMsgWithContext(short)
+		if err != nil && short.Err() != nil && ctx.Err() == nil {
+			return nil, fmt.Errorf("%w: it does not answer", ErrNoLeader)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -270,8 +282,10 @@ func (r *reader) fromLeader(ctx context.Context, from, n uint64) ([]Message, err
 	return got, nil
 }
 
-// codeNoMessage is the server's answer for a sequence that holds nothing.
-const codeNoMessage = 10037
+const (
+	codeNoMessage = 10037 // the sequence holds nothing
+	codeNotNow    = 10008 // nobody leads, or who leads is not ready
+)
 
 // parseStored reads an answer to STREAM.MSG.GET; there is false if the sequence holds
 // nothing.
@@ -295,6 +309,8 @@ func parseStored(msg *nats.Msg) (m Message, there bool, err error) {
 		return m, false, fmt.Errorf("%w: %w", errBadAnswer, err)
 	case a.Error != nil && a.Error.Code == codeNoMessage:
 		return m, false, nil
+	case a.Error != nil && a.Error.Code == codeNotNow:
+		return m, false, fmt.Errorf("%w: %.200s", ErrNoLeader, a.Error.Description)
 	case a.Error != nil:
 		return m, false, fmt.Errorf("%w: %.200s (%d)", errRefusedRead, a.Error.Description, a.Error.Code)
 	case a.Message == nil || a.Message.Seq == 0:
