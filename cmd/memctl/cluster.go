@@ -16,6 +16,7 @@ func clusterCmd(a *app) *cobra.Command {
 		Use:     "cluster",
 		Short:   "Several nodes",
 		Example: `  memctl cluster certs --out certs n1 n2 n3`,
+		Hidden:  true, // until memnode takes the certificates
 	})
 	cmd.AddCommand(clusterCertsCmd(a))
 	return cmd
