@@ -62,6 +62,9 @@ func (n *Node) refuse() *memory.Error {
 		return memory.Errorf(memory.CodeNoSpace, "only %d MiB are free on the disk of %s, %d MiB are kept in reserve",
 			free>>20, n.dir.path, n.space.reserve>>20).WithHint("free some space; reads go on, nothing is lost")
 	}
+	if full := n.replica.Full(); full != nil {
+		return full
+	}
 	if err := n.replica.Group().Halted(); err != nil {
 		return memory.Errorf(memory.CodeUnavailable, "the shard has stopped: %v", err).WithHint("%s", haltHint(err))
 	}

@@ -96,7 +96,7 @@ func (n *Node) open(ctx context.Context) error {
 	if err := n.openLog(ctx, n.natsAuth()); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{n.openReplica, n.openQuery, n.openWriting, n.firstNamespaces, n.rememberLog, n.serve, n.finishRepair} {
+	for _, step := range []func(context.Context) error{n.openReplica, n.openQuery, n.openWriting, n.serve, n.finishRepair} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -194,7 +194,8 @@ func (n *Node) openQuery(context.Context) error {
 }
 
 // openWriting lets the replica lead and waits for its first term, since this node
-// is the shard's only one.
+// is the shard's only one. On a full disk the term may have to wait for room: then
+// the node serves reads until there is some.
 func (n *Node) openWriting(ctx context.Context) error {
 	r, err := ingest.OpenRejections(n.files, filepath.Join(n.dir.logs(), "rejected"), n.keys, finder(n.state), n.cfg.Now)
 	if err != nil {
@@ -217,10 +218,31 @@ func (n *Node) openWriting(ctx context.Context) error {
 	if err := n.replica.Start(ctx, n.followers, n.followers.feed, n.followers.backfill); err != nil {
 		return err
 	}
-	if err := n.replica.WaitWriter(ctx); err != nil {
-		return startError("shard", err)
+	err = n.replica.WaitWriter(ctx)
+	switch {
+	case errors.Is(err, replica.ErrFull):
+		n.cfg.Logger.Warn("reads are served; writing begins when there is room on the disk", "err", err)
+		n.wg.Go(func() { n.beginLate(run) })
+		err = n.checkKeys(n.state)
+	case err == nil:
+		err = n.firstTerm(ctx)
+	default:
+		err = startError("shard", err)
 	}
-	if err := n.checkKeys(n.state); err != nil { // now that the state has all of the log
+	if err != nil {
+		return err
+	}
+	n.wg.Go(func() { n.upkeep.watchLog(run) })
+	n.wg.Go(func() { n.upkeep.scrub.run(run) })
+	n.eraser.Wake()
+	n.wg.Go(func() { n.eraser.run(run) })
+	return nil
+}
+
+// firstTerm does what the start owes once the first term has begun, so that the
+// state has all of the log.
+func (n *Node) firstTerm(ctx context.Context) error {
+	if err := n.checkKeys(n.state); err != nil {
 		return err
 	}
 	if w, err := n.replica.Writer(); err == nil {
@@ -228,11 +250,34 @@ func (n *Node) openWriting(ctx context.Context) error {
 			return err
 		}
 	}
-	n.wg.Go(func() { n.upkeep.watchLog(run) })
-	n.wg.Go(func() { n.upkeep.scrub.run(run) })
-	n.eraser.Wake()
-	n.wg.Go(func() { n.eraser.run(run) })
-	return nil
+	if err := n.firstNamespaces(ctx); err != nil {
+		return err
+	}
+	return n.rememberLog()
+}
+
+// beginLate waits until a full disk has room, and then for the first term. What would
+// have kept the node from starting ends it, but for a first namespace for which there
+// is too little room.
+func (n *Node) beginLate(ctx context.Context) {
+	err := error(replica.ErrFull)
+	for errors.Is(err, replica.ErrFull) {
+		if err = n.replica.WaitRoom(ctx); err == nil {
+			err = n.replica.WaitWriter(ctx)
+		}
+	}
+	if err == nil {
+		err = n.firstTerm(ctx)
+	}
+	switch {
+	case err == nil:
+		n.eraser.Wake()
+	case ctx.Err() != nil:
+	case memory.CodeOf(err) == memory.CodeNoSpace:
+		n.cfg.Logger.Error("a namespace of the configuration was not made; free some space and restart the node", "err", err)
+	default:
+		n.end(startError("shard", err))
+	}
 }
 
 // finder finds living namespaces by their names.
@@ -282,7 +327,7 @@ func (n *Node) firstNamespaces(ctx context.Context) error {
 }
 
 // rememberLog notes where the log is that goes on with the state.
-func (n *Node) rememberLog(context.Context) error {
+func (n *Node) rememberLog() error {
 	if n.replica.Diverged() != nil {
 		return nil
 	}

@@ -298,3 +298,57 @@ func TestWorkOnAStoppedNodeWithAFullDiskWasAnInternalError(t *testing.T) {
 		t.Errorf("with room again: %v", err)
 	}
 }
+
+// TestStartWaitedForRoom: a node that found too little room for its first term took
+// connections and answered none, though the disk was not too full to start.
+func TestStartWaitedForRoom(t *testing.T) {
+	for name, stopped := range map[string]func(*testing.T) (string, memory.ShardStatus){"stopped": filled, "killed": killed} {
+		t.Run(name, func(t *testing.T) {
+			dir, want := stopped(t)
+			disk := newSmallDisk()
+			disk.free.Store(DefaultReserveBytes/2 - 1)
+			cfg := disk.config(dir)
+			cfg.ReserveBytes = DefaultReserveBytes
+			cfg.Namespaces = []string{"default", "later"}
+			for _, again := range []bool{false, true} { // the first one is closed while it waits
+				n := openSoon(t, cfg)
+				if name == "stopped" && len(find(t, n, "harbour")) == 0 {
+					t.Error("reads are down")
+				}
+				if _, err := capture(n, "must not be taken"); memory.CodeOf(err) != memory.CodeNoSpace {
+					t.Errorf("a write: %v", err)
+				}
+				ready, checks := n.doctor.Ready()
+				if writes := checks[len(checks)-1]; !ready || writes.Name != "writes" || writes.State != "warn" {
+					t.Errorf("ready %v, %+v", ready, checks)
+				}
+				if !again {
+					shut(t, n)
+					continue
+				}
+				disk.free.Store(enoughRoom)
+				await(t, "the late start", func() bool {
+					_, err := n.reads.Namespace(t.Context(), "later")
+					return err == nil
+				})
+				if got := shardOf(t, n); got.Records != want.Records || got.Log.Diverged != "" {
+					t.Errorf("%+v, want %+v", got, want)
+				}
+				must(t, n, "life goes on")
+			}
+		})
+	}
+}
+
+// openSoon is open, but does not wait for ever.
+func openSoon(t *testing.T, cfg Config) *Node {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	n, err := Open(ctx, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { shut(t, n) })
+	return n
+}

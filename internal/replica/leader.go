@@ -21,6 +21,7 @@ type leader struct {
 	workers []Worker
 	// start opens the writer of a Raft term.
 	start func(ctx context.Context, term uint64) (*ingest.Writer, error)
+	room  *room // says why no term begins on a full disk
 	log   *slog.Logger
 
 	holds   chan *hold
@@ -42,8 +43,8 @@ type hold struct {
 	begun, over chan struct{}
 }
 
-func newLeader(group Group, log *slog.Logger, start func(context.Context, uint64) (*ingest.Writer, error)) *leader {
-	return &leader{group: group, log: log, start: start, holds: make(chan *hold), quit: make(chan struct{}),
+func newLeader(group Group, room *room, log *slog.Logger, start func(context.Context, uint64) (*ingest.Writer, error)) *leader {
+	return &leader{group: group, room: room, log: log, start: start, holds: make(chan *hold), quit: make(chan struct{}),
 		done: make(chan struct{}), changed: make(chan struct{})}
 }
 
@@ -195,18 +196,22 @@ func (l *leader) now() (w *ingest.Writer, failed error, changed <-chan struct{})
 }
 
 // wait waits until a writer is open. It is an error that the term could not
-// begin, but for its being over already.
+// begin, but for its being over already, and that applying waits for room.
 func (l *leader) wait(ctx context.Context) error {
 	for {
 		w, failed, changed := l.now()
+		full, room := l.room.now()
 		switch {
 		case w != nil:
 			return nil
 		case failed != nil && !errors.Is(failed, raftfsm.ErrNotLeader):
 			return failed
+		case full != nil:
+			return noSpace(full)
 		}
 		select {
 		case <-changed:
+		case <-room:
 		case <-l.group.HaltedCh():
 			return l.group.Halted()
 		case <-l.done:
@@ -269,6 +274,9 @@ func (l *leader) refusal(shard uint16) *memory.Error {
 	if d := l.divergence(); d != nil {
 		return memory.Errorf(memory.CodeLogDiverged, "writes are stopped: %v", d).WithHint("%s", d.Hint)
 	}
+	if full, _ := l.room.now(); full != nil {
+		return noSpace(full)
+	}
 	_, failed, _ := l.now()
 	why := "its writer has not begun"
 	if failed != nil {
@@ -280,4 +288,9 @@ func (l *leader) refusal(shard uint16) *memory.Error {
 		WithHint("nothing acknowledged is lost; send it again with the same id").WithCause(failed)
 	e.RetryAfter = time.Second
 	return e
+}
+
+// noSpace says that nothing is written because applying waits for room.
+func noSpace(full error) *memory.Error {
+	return memory.Errorf(memory.CodeNoSpace, "%v", full).WithHint("free some space; reads go on, nothing is lost").WithCause(full)
 }

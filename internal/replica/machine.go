@@ -20,11 +20,12 @@ type machine struct {
 	state    *projections.State
 	replaced func() // is told that Raft replaced the state; it must not wait
 	log      *slog.Logger
+	room     *room
 	closing  chan struct{} // closed before the group is
 }
 
 func newMachine(state *projections.State, replaced func(), log *slog.Logger) *machine {
-	return &machine{state: state, replaced: replaced, log: log, closing: make(chan struct{})}
+	return &machine{state: state, replaced: replaced, log: log, room: newRoom(), closing: make(chan struct{})}
 }
 
 var _ raftfsm.Machine = (*machine)(nil)
@@ -49,24 +50,39 @@ const fullPause = 200 * time.Millisecond
 // applyWithRoom applies commands, and waits while the disk has no room for them: a
 // group that halted would stay so when there is room again. Nothing was changed by
 // what was refused, and what is agreed on has to be applied some time. It gives up
-// where the store itself has stopped, and when the replica is closed.
+// where the store itself has stopped, and when the replica is closed. The caller
+// holds the lock, which is free while it waits.
 func (m *machine) applyWithRoom(commands []projections.Command) ([]any, error) {
 	for told := false; ; told = true {
 		results, err := m.state.Apply(commands)
 		if !storage.IsNoSpace(err) || errors.Is(err, storage.ErrHalted) {
+			if told {
+				m.room.set(nil)
+			}
 			if told && err == nil {
 				m.log.Info("there is room again: the state goes on")
 			}
 			return results, err
 		}
 		if !told {
+			m.room.set(fmt.Errorf("%w: %w", ErrFull, err))
 			m.log.Error("what was agreed on cannot be applied to the state until there is room on the disk", "err", err)
 		}
-		select {
-		case <-time.After(fullPause):
-		case <-m.closing:
+		if !m.pause() {
 			return nil, err
 		}
+	}
+}
+
+// pause waits before the next try. It reports false when the replica is closed.
+func (m *machine) pause() bool {
+	m.mu.Unlock()
+	defer m.mu.Lock()
+	select {
+	case <-time.After(fullPause):
+		return true
+	case <-m.closing:
+		return false
 	}
 }
 

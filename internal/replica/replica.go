@@ -11,6 +11,7 @@ import (
 	"mneme/internal/ingest"
 	"mneme/internal/projections"
 	"mneme/internal/raftfsm"
+	"mneme/memory"
 )
 
 // Replica is one shard on one node. Open it, Start it, Stop it, Close it. It is
@@ -42,7 +43,7 @@ func Open(ctx context.Context, opt Options) (*Replica, error) {
 	if r.group, err = r.openGroup(ctx); err != nil {
 		return nil, fmt.Errorf("raft: %w", errors.Join(err, state.Close()))
 	}
-	r.leader = newLeader(r.group, opt.Logger, r.startWriter)
+	r.leader = newLeader(r.group, r.machine.room, opt.Logger, r.startWriter)
 	return r, nil
 }
 
@@ -189,9 +190,21 @@ func (r *Replica) Writer() (*ingest.Writer, error) {
 }
 
 // WaitWriter waits until this replica leads and its writer is open. Errors: why
-// the term could not begin; then it is tried again. raftfsm.ErrHalted,
-// raftfsm.ErrClosed, ctx's.
+// the term could not begin; then it is tried again. ErrFull, with code no_space; then see WaitRoom.
+// raftfsm.ErrHalted, raftfsm.ErrClosed, ctx's.
 func (r *Replica) WaitWriter(ctx context.Context) error { return r.leader.wait(ctx) }
+
+// WaitRoom waits until applying does not wait for room on the disk. Errors: ctx's.
+func (r *Replica) WaitRoom(ctx context.Context) error { return r.machine.room.wait(ctx) }
+
+// Full says that applying waits for room on the disk, with code no_space; nil = it
+// does not.
+func (r *Replica) Full() *memory.Error {
+	if full, _ := r.machine.room.now(); full != nil {
+		return noSpace(full)
+	}
+	return nil
+}
 
 // WithoutWriter ends the present term in good order, runs f while no writer is
 // open, and lets the next term begin.

@@ -1,11 +1,15 @@
 package replica
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"mneme/memory"
 )
 
 // fullDisk says that nothing is free while it is full, and counts how often it did.
@@ -78,4 +82,47 @@ func TestReplicaThatWaitsForRoomCloses(t *testing.T) {
 	again := s.open(dir)
 	again.lead()
 	s.sameAsLog(again.State())
+}
+
+// TestTermThatWaitsForRoomIsTold: whoever waited for the first writer on a full disk
+// waited until there was room, and work on the state with it.
+func TestTermThatWaitsForRoomIsTold(t *testing.T) {
+	s := newShelf(t)
+	dir := t.TempDir()
+	disk := &fullDisk{FS: vfs.Default, asked: make(chan struct{}, 1)}
+	change := func(o *Options) { o.FS, o.ReserveBytes = disk, 1<<20 }
+	r := s.open(dir, change)
+	r.lead()
+	r.namespace("team")
+	r.close()
+	disk.full.Store(true)
+	r = s.open(dir, change)
+	r.stage.begin()
+	receive(t, "question for the room", disk.asked)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := r.WaitWriter(ctx); !errors.Is(err, ErrFull) || memory.CodeOf(err) != memory.CodeNoSpace {
+		t.Errorf("waiting for the writer: %v", err)
+	}
+	if _, err := r.Writer(); memory.CodeOf(err) != memory.CodeNoSpace {
+		t.Errorf("a writer: %v", err)
+	}
+	renewed := make(chan error, 1)
+	go func() {
+		gone, err := r.RenewState()
+		if err == nil {
+			err = gone(ctx)
+		}
+		renewed <- err
+	}()
+	_ = receive(t, "end of the renewal", renewed) // for which there may be no room
+	disk.full.Store(false)
+	if err := r.WaitRoom(ctx); err != nil {
+		t.Fatal(err)
+	}
+	r.awaitWriter()
+	if err := r.Full(); err != nil {
+		t.Error(err)
+	}
+	s.sameAsLog(r.State())
 }
