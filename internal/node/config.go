@@ -269,6 +269,8 @@ func startError(what string, err error) error {
 		errors.Is(err, raftfsm.ErrDamaged), errors.Is(err, raftfsm.ErrCorruptLog), errors.Is(err, raftfsm.ErrCorruptSnapshot),
 		errors.Is(err, raftfsm.ErrStateLost):
 		e.Kind, e.Hint = StartDamaged, "memctl doctor --data-dir DIR says more; memctl restore brings a backup back"
+	case storage.IsNoSpace(err):
+		e.Hint = "free some space on that disk and start again; nothing is lost"
 	case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
 		e.Kind, e.Hint = StartReadOnly, "choose a directory that this user may write to"
 	}

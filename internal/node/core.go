@@ -34,6 +34,7 @@ type core struct {
 
 	repairStep func(name string) // tests look at the files before each step of a repair
 
+	behind    error    // why the state of a stopped node lacks what Raft's log holds; nil where it does not
 	restoring *dirLock // of the directory that a restore fills; nil otherwise
 	closers   []closer // in the order they were opened
 }

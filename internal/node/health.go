@@ -56,6 +56,17 @@ func (n *Node) checkStartSpace() error {
 	return nil
 }
 
+// roomToApply says why nothing can be applied to the state of a stopped node. A store
+// that is opened for writing on a full disk may wait for ever.
+func (c *core) roomToApply() error {
+	need := max(c.space.reserve/2, min(startBytes, c.space.reserve))
+	if free, ok := c.space.available(); ok && free < need {
+		return memory.Errorf(memory.CodeNoSpace, "only %d bytes are free on the disk of %s, %d are needed to apply to the state what Raft's log holds", free, c.dir.path, need).
+			WithHint("free some space on that disk, then do the same again; nothing is lost")
+	}
+	return nil
+}
+
 // refuse says why writes must not be taken now, before anything is written.
 func (n *Node) refuse() *memory.Error {
 	if free, ok := n.space.available(); ok && n.space.reserve > 0 && free < n.space.reserve {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"mneme/internal/events"
 	"mneme/internal/projections"
 	"mneme/internal/storage"
 	"mneme/memory"
@@ -44,7 +45,7 @@ func (o Offline) with(ctx context.Context, dir string, f func(c *core) error) er
 
 // openStopped opens the state of a stopped node, to be read only, and the stream
 // that goes with it. A kill has left its newest commands in Raft's log alone: they
-// are applied first. For a state that cannot be opened it is the stream from which
+// are applied first, if there is room; else behind says so. For a state that cannot be opened it is the stream from which
 // it can be built again.
 func (c *core) openStopped(ctx context.Context) (state *projections.State, stateErr, err error) {
 	opt := c.replicaOptions()
@@ -55,6 +56,9 @@ func (c *core) openStopped(ctx context.Context) (state *projections.State, state
 		behind, err = opt.Behind(state.Cursor())
 	}
 	if behind {
+		c.behind = c.roomToApply()
+	}
+	if behind && c.behind == nil {
 		if err := state.Close(); err != nil {
 			return nil, nil, err
 		}
@@ -114,7 +118,12 @@ func (o Offline) Doctor(ctx context.Context, dir string) (memory.DoctorReport, e
 		}
 		v := state.View()
 		cur := v.Cursor()
-		checks = append(checks, memory.Check{Name: "state", State: "ok", Detail: "stands at " + cur.Position().String()})
+		checks = append(checks, c.checkStanding(cur.Position()))
+		if c.behind != nil {
+			if err := c.refuseShortLog(ctx); err != nil {
+				return errors.Join(err, v.Close())
+			}
+		}
 		verified, _, err := verifyLog(ctx, c.stream, v, nil)
 		if err == nil {
 			checks = append(checks, check("log against state", verified.OK, fmt.Sprintf("%d frames agree", verified.Frames), problems(verified), verified.Hint))
@@ -156,6 +165,16 @@ func (c *core) checkClosedState(stateErr error) memory.Check {
 	return memory.Check{Name: "state", State: "fail", Detail: e.Message, Hint: e.Hint}
 }
 
+// checkStanding says where the state of a stopped node stands.
+func (c *core) checkStanding(at events.Position) memory.Check {
+	out := memory.Check{Name: "state", State: "ok", Detail: "stands at " + at.String()}
+	if c.behind != nil {
+		out.State, out.Hint = "warn", memory.AsError(c.behind).Hint
+		out.Detail += "; " + c.behind.Error()
+	}
+	return out
+}
+
 // VerifyLog reads the log of a stopped node against its state.
 func (o Offline) VerifyLog(ctx context.Context, dir string, progress func(done, total uint64)) (memory.VerifyReport, error) {
 	var out memory.VerifyReport
@@ -167,6 +186,9 @@ func (o Offline) VerifyLog(ctx context.Context, dir string, progress func(done, 
 		v := state.View()
 		shard, _, err := verifyLog(ctx, c.stream, v, progress)
 		out.Shards = []memory.VerifyShard{shard}
+		if err == nil && c.behind != nil {
+			err = c.refuseShortLog(ctx)
+		}
 		return errors.Join(err, v.Close())
 	})
 	return out, err
@@ -225,13 +247,19 @@ func (c *core) backupStopped(ctx context.Context, w io.Writer, progress func(don
 		c.cfg.Logger.Warn("the log is written without comparing it with the state, which cannot be opened", "err", stateErr)
 		return backupLog(ctx, c.stream, nil, c.dir.node.ClusterID, w, progress)
 	}
+	if c.behind != nil {
+		c.cfg.Logger.Warn("the log is compared with a state that lacks what Raft's log holds", "err", c.behind)
+		if err := c.refuseShortLog(ctx); err != nil {
+			return memory.BackupReport{}, err
+		}
+	}
 	v := state.View()
 	report, err := backupLog(ctx, c.stream, v, c.dir.node.ClusterID, w, progress)
 	return report, errors.Join(err, v.Close())
 }
 
 // refuseShortLog refuses a log that ends before what Raft's log holds, for work that
-// cannot compare it with the state.
+// cannot compare it with a state that holds all of that.
 func (c *core) refuseShortLog(ctx context.Context) error {
 	opt := c.replicaOptions()
 	end, err := opt.RaftEnd()
@@ -241,7 +269,7 @@ func (c *core) refuseShortLog(ctx context.Context) error {
 	if info, err := c.stream.Info(ctx); err != nil || info.Last >= end {
 		return err
 	}
-	return memory.Errorf(memory.CodeLogDiverged, "backup: the log has lost its end: what was applied went to %d at least", end).
+	return memory.Errorf(memory.CodeLogDiverged, "the log has lost its end: what was applied went to %d at least", end).
 		WithHint("start memnode: it builds the state from Raft's log; then memctl log repair writes the log again from it")
 }
 

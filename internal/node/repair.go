@@ -141,6 +141,9 @@ func (o Offline) RepairLog(ctx context.Context, dir string, progress func(done, 
 		if err := opt.Alone(); err != nil {
 			return publicError(startError("shard", err))
 		}
+		if err := c.roomToApply(); err != nil {
+			return err
+		}
 		state, err := projections.Open(opt.StateOptions())
 		if err != nil {
 			return publicError(startError("state", err))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"mneme/internal/eventlog"
 	"mneme/internal/events"
 	"mneme/internal/keyring"
 	"mneme/internal/projections"
@@ -61,13 +62,18 @@ func (o Offline) restoreLocked(ctx context.Context, lock *dirLock, from logBacku
 	if err := restorable(fsys, dir); err != nil { // until here it was not locked
 		return memory.RebuildShard{}, err
 	}
-	if err := beginRestore(fsys, dir); err != nil {
+	full := func(err error) error {
+		return memory.Errorf(memory.CodeNoSpace, "the backup was not restored: %v", err).
+			WithHint("free some space on the disk of %s, then run the same memctl restore again", dir).WithCause(err)
+	}
+	if err := beginRestore(fsys, dir); storage.IsNoSpace(err) {
+		return memory.RebuildShard{}, full(err)
+	} else if err != nil {
 		return memory.RebuildShard{}, memory.Errorf(memory.CodeInvalid, "%v", err).WithCause(err)
 	}
 	report, err := o.restore(ctx, lock, from, keysPath, progress)
-	if storage.IsNoSpace(err) {
-		err = memory.Errorf(memory.CodeNoSpace, "the backup was not restored: %v", err).
-			WithHint("free some space on the disk of %s, then run the same memctl restore again", dir).WithCause(err)
+	if storage.IsNoSpace(err) || errors.Is(err, eventlog.ErrNoSpace) {
+		err = full(err)
 	}
 	if err != nil {
 		return report, errors.Join(err, undoRestore(fsys, dir))

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -289,13 +291,87 @@ func TestWorkOnAStoppedNodeWithAFullDiskWasAnInternalError(t *testing.T) {
 	disk := newSmallDisk()
 	disk.free.Store(0)
 	off := Offline{Config: disk.config("")}
-	_, err := off.Backup(t.Context(), dir, filepath.Join(t.TempDir(), "log"), "", nil)
+	_, err := off.RepairLog(t.Context(), dir, nil)
 	if e := memory.AsError(err); e == nil || e.Code != memory.CodeNoSpace || e.Hint == "" {
 		t.Errorf("%v (%+v)", err, e)
 	}
 	disk.free.Store(enoughRoom)
-	if _, err := off.Backup(t.Context(), dir, filepath.Join(t.TempDir(), "log"), "", nil); err != nil {
+	if _, err := off.RepairLog(t.Context(), dir, nil); memory.CodeOf(err) != memory.CodeConflict {
 		t.Errorf("with room again: %v", err)
+	}
+}
+
+// TestWorkThatReadsNeedsNoRoom: after a kill on a full disk doctor, verify and backup
+// waited for ever for room to apply what Raft's log holds, or refused.
+func TestWorkThatReadsNeedsNoRoom(t *testing.T) {
+	dir, want := killed(t)
+	disk := newSmallDisk()
+	disk.free.Store(0)
+	off := Offline{Config: disk.config("")}
+	for _, lost := range []int{0, 5} {
+		copied := image(t, dir)
+		if lost > 0 {
+			cutLog(t, copied, lost)
+		}
+		d, err := off.Doctor(t.Context(), copied)
+		warned := slices.ContainsFunc(d.Checks, func(c memory.Check) bool {
+			return c.Name == "state" && c.State == "warn" && strings.Contains(c.Hint, "space")
+		})
+		if err != nil || d.OK != (lost == 0) || !warned {
+			t.Errorf("%d lost: doctor %+v, %v", lost, d, err)
+		}
+		code := ""
+		if lost > 0 {
+			code = string(memory.CodeLogDiverged)
+		}
+		if r, err := off.VerifyLog(t.Context(), copied, nil); string(memory.CodeOf(err)) != code && (len(r.Shards) == 0 || r.Shards[0].OK) {
+			t.Errorf("%d lost: verify %+v, %v", lost, r, err)
+		}
+		r, err := off.Backup(t.Context(), copied, filepath.Join(t.TempDir(), "log"), filepath.Join(t.TempDir(), "keys"), nil)
+		if string(memory.CodeOf(err)) != code || lost == 0 && r.Position != want.Position {
+			t.Errorf("%d lost: backup %+v, %v", lost, r, err)
+		}
+	}
+}
+
+// fullFor fails to write one file for want of room.
+type fullFor struct {
+	*smallDisk
+	name string
+}
+
+func (d fullFor) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	if filepath.Base(name) == d.name {
+		return nil, syscall.ENOSPC
+	}
+	return d.smallDisk.Create(name, c)
+}
+
+// TestRestoreWithoutRoomForItsMark: it was called invalid.
+func TestRestoreWithoutRoomForItsMark(t *testing.T) {
+	log, keys, _ := backedUp(t)
+	disk := newSmallDisk()
+	cfg := disk.config("")
+	cfg.FS = fullFor{disk, restoringMark}
+	_, err := Offline{Config: cfg}.Restore(t.Context(), filepath.Join(t.TempDir(), "new"), log, keys, nil)
+	if e := memory.AsError(err); e == nil || e.Code != memory.CodeNoSpace || !strings.Contains(e.Hint, "memctl restore") {
+		t.Errorf("%v (%+v)", err, e)
+	}
+}
+
+// TestStartThatBuildsTheStateWithoutRoom: it ended without a hint.
+func TestStartThatBuildsTheStateWithoutRoom(t *testing.T) {
+	dir, _ := filled(t)
+	if err := os.RemoveAll(filepath.Join(dir, "shards")); err != nil {
+		t.Fatal(err)
+	}
+	disk := newSmallDisk()
+	disk.free.Store(100 << 20)
+	cfg := disk.config(dir)
+	cfg.ReserveBytes = DefaultReserveBytes
+	var e *StartError
+	if _, err := Open(t.Context(), cfg); !errors.As(err, &e) || !strings.Contains(e.Hint, "free some space") || !strings.Contains(e.Message, "bytes free") {
+		t.Errorf("%+v", err)
 	}
 }
 
