@@ -147,7 +147,7 @@ func TestEachMethodSendsItsRequest(t *testing.T) {
 		}, memory.Namespace{},
 			seen{Method: "POST", Path: "/v1/namespaces", Agent: "me", Body: `{"name":"ns"}`}},
 		{"namespaces", func(c *Client) error { _, err := c.Namespaces(ctx); return err }, memory.NamespaceList{},
-			seen{Method: "GET", Path: "/v1/namespaces"}},
+			seen{Method: "GET", Path: "/v1/namespaces", Query: "limit=200"}},
 		{"namespace", func(c *Client) error { _, err := c.Namespace(ctx, "ns"); return err }, memory.Namespace{},
 			seen{Method: "GET", Path: "/v1/namespaces/ns"}},
 		{"patch", func(c *Client) error {

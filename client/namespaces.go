@@ -13,11 +13,25 @@ func (c *Client) CreateNamespace(ctx context.Context, req memory.CreateNamespace
 	return ns, err
 }
 
-// Namespaces lists the namespaces that the caller may see, by name.
+// Namespaces lists all namespaces that the caller may see, by name. It asks for one
+// page after another: one that is made or deleted meanwhile may be there or not.
 func (c *Client) Namespaces(ctx context.Context) (memory.NamespaceList, error) {
-	var list memory.NamespaceList
-	err := c.do(ctx, call{method: "GET", path: []string{"namespaces"}}, &list)
-	return list, err
+	all := memory.NamespaceList{Namespaces: []memory.Namespace{}}
+	req := memory.NamespacesRequest{Limit: memory.MaxLimit}
+	for {
+		var page memory.NamespaceList
+		if err := c.do(ctx, call{method: "GET", path: []string{"namespaces"}, query: req.Values()}, &page); err != nil {
+			return memory.NamespaceList{}, err
+		}
+		all.Namespaces = append(all.Namespaces, page.Namespaces...)
+		if page.Cursor == "" {
+			return all, nil
+		}
+		if page.Cursor <= req.Cursor { // it is a name, and they ascend
+			return memory.NamespaceList{}, memory.Errorf(memory.CodeInternal, "namespaces: the node's pages do not end")
+		}
+		req.Cursor = page.Cursor
+	}
 }
 
 // Namespace describes one namespace.

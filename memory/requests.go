@@ -127,6 +127,27 @@ func (r *ListRequest) Values() url.Values {
 	return v
 }
 
+// NamespacesRequest selects one page of the namespaces.
+type NamespacesRequest struct {
+	Cursor string // from the page before
+	Limit  int    // 0 = DefaultPage
+}
+
+// Validate checks limit and cursor.
+func (r *NamespacesRequest) Validate() *Error {
+	if r.Cursor != "" && CheckName("namespace", r.Cursor) != nil {
+		return Errorf(CodeInvalid, "the cursor is not one of a list of namespaces").WithHint("begin without a cursor")
+	}
+	return checkPage(r.Limit)
+}
+
+// Values gives the request as query parameters.
+func (r *NamespacesRequest) Values() url.Values {
+	v := url.Values{}
+	setPage(v, r.Cursor, r.Limit)
+	return v
+}
+
 // AuditRequest selects one page of audit rows. Zero fields do not filter.
 type AuditRequest struct {
 	Cursor       string     // from the page before

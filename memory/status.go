@@ -16,9 +16,10 @@ type Namespace struct {
 	Position       string            `json:"position"`
 }
 
-// NamespaceList lists namespaces by name.
+// NamespaceList is one page of the namespaces by name.
 type NamespaceList struct {
 	Namespaces []Namespace `json:"namespaces"`
+	Cursor     string      `json:"cursor,omitempty"` // of the next page
 }
 
 // CreateNamespace asks for a new namespace.

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -147,12 +148,19 @@ func (ns *fakeNamespace) log(typ, agent, recordID string) string {
 	return pos
 }
 
-func (n *fakeNode) listNamespaces(w http.ResponseWriter, _ *http.Request) error {
+// listNamespaces gives one on each page.
+func (n *fakeNode) listNamespaces(w http.ResponseWriter, r *http.Request) error {
 	list := memory.NamespaceList{Namespaces: []memory.Namespace{}}
-	for _, ns := range n.namespaces {
-		list.Namespaces = append(list.Namespaces, ns.view())
+	for _, name := range slices.Sorted(maps.Keys(n.namespaces)) {
+		if name <= r.FormValue("cursor") {
+			continue
+		}
+		if len(list.Namespaces) > 0 {
+			list.Cursor = list.Namespaces[0].Name
+			break
+		}
+		list.Namespaces = append(list.Namespaces, n.namespaces[name].view())
 	}
-	slices.SortFunc(list.Namespaces, func(a, b memory.Namespace) int { return strings.Compare(a.Name, b.Name) })
 	return answer(w, list)
 }
 

@@ -364,7 +364,7 @@ func TestFailedFirstStartIsForgotten(t *testing.T) {
 	}
 	shut(t, again)
 	again = open(t, quiet(cfg.DataDir)) // one that was deleted stays so
-	if list, err := again.reads.Namespaces(t.Context()); err != nil || len(list) != 0 {
+	if list, err := again.reads.Namespaces(t.Context(), memory.NamespacesRequest{}); err != nil || len(list.Namespaces) != 0 {
 		t.Errorf("%+v, %v", list, err)
 	}
 }

@@ -85,12 +85,12 @@ func (l *powerLedger) settle(t *testing.T, n *Node) {
 	if err := n.replica.Linear(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	list, err := n.reads.Namespaces(t.Context())
+	list, err := n.reads.Namespaces(t.Context(), memory.NamespacesRequest{Limit: memory.MaxLimit})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, f := range l.spaces {
-		there := slices.ContainsFunc(list, func(ns memory.Namespace) bool { return ns.Name == name })
+		there := slices.ContainsFunc(list.Namespaces, func(ns memory.Namespace) bool { return ns.Name == name })
 		if there != f.there && !f.making && !f.deleting {
 			t.Errorf("namespace %s: there %v, want %v", name, there, f.there)
 		}
@@ -99,8 +99,8 @@ func (l *powerLedger) settle(t *testing.T, n *Node) {
 			maps.DeleteFunc(l.notes, func(_ string, n powerNote) bool { return n.namespace == name })
 		}
 	}
-	if len(list) > len(l.spaces) {
-		t.Errorf("%d namespaces, of which %d were asked for", len(list), len(l.spaces))
+	if len(list.Namespaces) > len(l.spaces) {
+		t.Errorf("%d namespaces, of which %d were asked for", len(list.Namespaces), len(l.spaces))
 	}
 	for _, id := range slices.Sorted(maps.Keys(l.notes)) {
 		note := l.notes[id]

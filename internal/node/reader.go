@@ -81,9 +81,9 @@ func (n *reads) Export(ctx context.Context, a memory.Access, yield func(memory.E
 	return err
 }
 
-// Namespaces lists the namespaces.
-func (n *reads) Namespaces(ctx context.Context) ([]memory.Namespace, error) {
-	return n.query.Namespaces(ctx)
+// Namespaces gives one page of the namespaces.
+func (n *reads) Namespaces(ctx context.Context, req memory.NamespacesRequest) (memory.NamespaceList, error) {
+	return n.query.Namespaces(ctx, req)
 }
 
 // Namespace describes one namespace.

@@ -131,8 +131,9 @@ func (n *writes) CancelSwitch(ctx context.Context, namespace string) (memory.Emb
 
 // checkSwitches looks at the changes of embedders that are under way.
 func (d *doctor) checkSwitches(ctx context.Context) []memory.Check {
-	list, err := d.n.reads.Namespaces(ctx)
-	if err != nil {
+	v := d.n.state.View()
+	list := v.Namespaces()
+	if err := v.Close(); err != nil {
 		return []memory.Check{{Name: "changes of embedders", State: "fail", Detail: err.Error()}}
 	}
 	var out []memory.Check

@@ -148,11 +148,12 @@ var serviceProbes = map[string]probe{
 		return printed(ns, err)
 	},
 	"Namespaces": func(_ *testing.T, w *world, _ *Reader, _ []string) string {
-		list, err := w.svc.Namespaces(context.Background())
-		for i := range list {
-			list[i].Records, list[i].StateHash, list[i].Position = 0, "", ""
+		page, err := w.svc.Namespaces(context.Background(), memory.NamespacesRequest{})
+		for i := range page.Namespaces {
+			ns := &page.Namespaces[i]
+			ns.Records, ns.StateHash, ns.Position = 0, "", ""
 		}
-		return printed(list, err)
+		return printed(page, err)
 	},
 	"Embedder": func(_ *testing.T, w *world, _ *Reader, _ []string) string {
 		st, _, err := w.svc.Embedder(context.Background(), "team")

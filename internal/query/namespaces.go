@@ -1,9 +1,12 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
+	"slices"
+	"strings"
 
 	"mneme/internal/projections"
 	"mneme/internal/query/views"
@@ -11,24 +14,37 @@ import (
 	"mneme/memory"
 )
 
-// Namespaces lists the namespaces by name. It tells of them, not of what is in
-// them; who may see the list is decided before.
-func (s *Service) Namespaces(ctx context.Context) (list []memory.Namespace, err error) {
+// Namespaces gives one page of the namespaces by name. It tells of them, not of what
+// is in them; who may see the list is decided before. The cursor is the last name of
+// the page before, which may have been deleted since.
+func (s *Service) Namespaces(ctx context.Context, req memory.NamespacesRequest) (out memory.NamespaceList, err error) {
+	if bad := req.Validate(); bad != nil {
+		return out, bad
+	}
 	v := s.opt.Views.State()
 	defer func() { err = views.Failed("namespaces", errors.Join(err, v.Close())) }()
 	infos := v.Namespaces()
-	list = make([]memory.Namespace, 0, len(infos))
+	from, found := slices.BinarySearchFunc(infos, req.Cursor, func(ns projections.NamespaceInfo, name string) int { return strings.Compare(ns.Name, name) })
+	if found {
+		from++
+	}
+	infos = infos[from:]
+	if limit := cmp.Or(req.Limit, memory.DefaultPage); len(infos) > limit {
+		infos = infos[:limit]
+		out.Cursor = infos[limit-1].Name
+	}
+	out.Namespaces = make([]memory.Namespace, 0, len(infos))
 	for _, info := range infos {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return memory.NamespaceList{}, err
 		}
 		ns, err := s.namespace(v, info)
 		if err != nil {
-			return nil, err
+			return memory.NamespaceList{}, err
 		}
-		list = append(list, ns)
+		out.Namespaces = append(out.Namespaces, ns)
 	}
-	return list, nil
+	return out, nil
 }
 
 // Namespace describes one namespace. Errors: invalid, not_found.

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -228,15 +229,53 @@ func TestExport(t *testing.T) {
 	wantCode(t, r.Export(ended, func(memory.ExportLine) error { return nil }), memory.CodeTimeout)
 }
 
+// TestListOfNamespacesHadNoEnd: it told of all of them at once, however many.
+func TestListOfNamespacesHadNoEnd(t *testing.T) {
+	w := newWorld(t)
+	var want []string
+	for i := range memory.DefaultPage + 3 {
+		want = append(want, fmt.Sprintf("team-%02d", i))
+		w.Namespace(want[i], nil)
+	}
+	for limit, pages := range map[int]int{0: 2, 1: len(want), 10: 6, len(want): 1, memory.MaxLimit: 1} {
+		var got []string
+		asked := 0
+		for req := (memory.NamespacesRequest{Limit: limit}); asked == 0 || req.Cursor != ""; asked++ {
+			page, err := w.svc.Namespaces(context.Background(), req)
+			w.OK(err)
+			if most := cmp.Or(limit, memory.DefaultPage); len(page.Namespaces) > most {
+				t.Fatalf("%d on a page of %d", len(page.Namespaces), most)
+			}
+			for _, ns := range page.Namespaces {
+				got = append(got, ns.Name)
+			}
+			req.Cursor = page.Cursor
+		}
+		if !slices.Equal(got, want) || asked != pages {
+			t.Errorf("limit %d: %d pages, want %d, of %v", limit, asked, pages, got)
+		}
+	}
+	page, err := w.svc.Namespaces(context.Background(), memory.NamespacesRequest{Cursor: "team-05-deleted", Limit: 1})
+	w.OK(err)
+	if len(page.Namespaces) != 1 || page.Namespaces[0].Name != "team-06" {
+		t.Errorf("behind a namespace that is gone: %+v", page)
+	}
+	for _, bad := range []memory.NamespacesRequest{{Limit: -1}, {Limit: memory.MaxLimit + 1}, {Cursor: "No Name"}} {
+		_, err := w.svc.Namespaces(context.Background(), bad)
+		wantCode(t, err, memory.CodeInvalid)
+	}
+}
+
 func TestNamespaces(t *testing.T) {
 	w := newWorld(t)
 	w.Namespace("zoo", withBuiltin("search.min_score", "0.1"))
 	w.Namespace("ant", nil)
 	w.One("zoo", "ann", "x")
 	ctx := context.Background()
-	list, err := w.svc.Namespaces(ctx)
+	page, err := w.svc.Namespaces(ctx, memory.NamespacesRequest{})
 	w.OK(err)
-	if len(list) != 2 || list[0].Name != "ant" || list[0].Embedder.Provider != "none" || list[1].Records != 1 || list[1].StateHash == "" ||
+	list := page.Namespaces
+	if page.Cursor != "" || len(list) != 2 || list[0].Name != "ant" || list[0].Embedder.Provider != "none" || list[1].Records != 1 || list[1].StateHash == "" ||
 		list[1].Settings["search.min_score"] != "0.1" || len(list[1].Settings) != 1 || list[1].Space != list[1].Embedder.Space || list[1].Position != w.Position() {
 		t.Errorf("%+v", list)
 	}
@@ -249,7 +288,7 @@ func TestNamespaces(t *testing.T) {
 	wantCode(t, err, memory.CodeInvalid)
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	_, err = w.svc.Namespaces(ended)
+	_, err = w.svc.Namespaces(ended, memory.NamespacesRequest{})
 	wantCode(t, err, memory.CodeTimeout)
 	_, err = w.svc.Namespace(ended, "zoo")
 	wantCode(t, err, memory.CodeTimeout)

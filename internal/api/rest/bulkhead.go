@@ -22,9 +22,9 @@ type bulkhead struct {
 // bulkheads are those of a node. Each sort has its own, so that a search or a get
 // passes while pages are made.
 type bulkheads struct {
-	gets     *bulkhead // of one record or one namespace, and the list of namespaces
+	gets     *bulkhead // of one record or one namespace
 	searches *bulkhead
-	pages    *bulkhead // of records, versions, surroundings and audit rows: up to 8 MiB each
+	pages    *bulkhead // of records, versions, surroundings, audit rows and namespaces: up to 8 MiB each
 	exports  *bulkhead
 	streams  *bulkhead // of events
 }

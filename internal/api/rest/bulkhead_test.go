@@ -75,8 +75,8 @@ func TestReadsOfOneSortKeepNoOtherAway(t *testing.T) {
 	b := newBench(t, func(o *Options) { o.ReadWait = time.Nanosecond; o.MaxStreams = 1 })
 	const ns = "/v1/namespaces/team"
 	reads := map[*bulkhead][]string{
-		b.s.bulkheads.gets:     {"/v1/namespaces", ns, ns + "/embedder", ns + "/records/" + recordID, ns + "/records?uri=a"},
-		b.s.bulkheads.pages:    {ns + "/records", ns + "/audit", ns + "/records/" + recordID + "/history", ns + "/records/" + recordID + "/timeline"},
+		b.s.bulkheads.gets:     {ns, ns + "/embedder", ns + "/records/" + recordID, ns + "/records?uri=a"},
+		b.s.bulkheads.pages:    {"/v1/namespaces", ns + "/records", ns + "/audit", ns + "/records/" + recordID + "/history", ns + "/records/" + recordID + "/timeline"},
 		b.s.bulkheads.searches: {ns + "/search"},
 		b.s.bulkheads.exports:  {ns + "/export"},
 		b.s.bulkheads.streams:  {ns + "/events?follow=false"},

@@ -157,8 +157,8 @@ func (f *fake) Export(_ context.Context, acc memory.Access, yield func(memory.Ex
 	return nil
 }
 
-func (f *fake) Namespaces(context.Context) ([]memory.Namespace, error) {
-	return []memory.Namespace{namespace("team")}, f.called("Namespaces")
+func (f *fake) Namespaces(_ context.Context, req memory.NamespacesRequest) (memory.NamespaceList, error) {
+	return memory.NamespaceList{Namespaces: []memory.Namespace{namespace("team")}}, f.called("Namespaces", req)
 }
 
 func (f *fake) Namespace(_ context.Context, name string) (memory.Namespace, error) {

@@ -31,16 +31,15 @@ func (s *server) createNamespace(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *server) listNamespaces(w http.ResponseWriter, r *http.Request) error {
-	if _, err := s.parseQuery(r); err != nil {
+	q, err := s.parseQuery(r)
+	if err != nil {
 		return err
 	}
-	return answerRead(w, r, s.bulkheads.gets, func() (memory.NamespaceList, error) {
-		all, err := s.Reader.Namespaces(r.Context())
-		if all == nil {
-			all = []memory.Namespace{}
-		}
-		return memory.NamespaceList{Namespaces: all}, err
-	})
+	req := memory.NamespacesRequest{Cursor: q.str("cursor"), Limit: q.number("limit", 0, 1, memory.MaxLimit)}
+	if err := q.finish(); err != nil {
+		return err
+	}
+	return answerRead(w, r, s.bulkheads.pages, func() (memory.NamespaceList, error) { return s.Reader.Namespaces(r.Context(), req) })
 }
 
 func (s *server) getNamespace(w http.ResponseWriter, r *http.Request) error {

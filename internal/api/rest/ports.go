@@ -39,7 +39,7 @@ type Reader interface {
 	// follow, the present is reached.
 	Events(ctx context.Context, acc memory.Access, from string, follow bool, yield func(memory.Event) error) error
 	Export(ctx context.Context, acc memory.Access, yield func(memory.ExportLine) error) error
-	Namespaces(ctx context.Context) ([]memory.Namespace, error)
+	Namespaces(ctx context.Context, req memory.NamespacesRequest) (memory.NamespaceList, error)
 	Namespace(ctx context.Context, name string) (memory.Namespace, error)
 	Embedder(ctx context.Context, namespace string) (memory.EmbedderStatus, error)
 }

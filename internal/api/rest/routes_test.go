@@ -18,7 +18,7 @@ func TestCallsAndAnswers(t *testing.T) {
 		call, answer             string // what they must contain
 	}{
 		{"create", "POST", "/v1/namespaces", `{"name":"team","settings":{"a":"b"}}`, nil, 201, `CreateNamespace {"name":"team","settings":{"a":"b"}}`, `"name":"team"`},
-		{"namespaces", "GET", "/v1/namespaces", "", nil, 200, "Namespaces", `{"namespaces":[{"name":"team"`},
+		{"namespaces", "GET", "/v1/namespaces?limit=7&cursor=sales", "", nil, 200, `Namespaces {"Cursor":"sales","Limit":7}`, `{"namespaces":[{"name":"team"`},
 		{"namespace", "GET", ns, "", nil, 200, `Namespace "team"`, `"name":"team"`},
 		{"patch", "PATCH", ns, `{"settings":{"a":null,"b":"1"}}`, nil, 200, `ChangeNamespace "team" {"settings":{"a":null,"b":"1"}}`, ""},
 		{"delete", "DELETE", ns, "", nil, 200, `DeleteNamespace "team"`, `{"name":"team","position":"p0.1.45.0"}`},
