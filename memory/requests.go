@@ -158,7 +158,14 @@ type AuditRequest struct {
 }
 
 // Validate checks what needs no namespace.
-func (r *AuditRequest) Validate() *Error { return checkPage(r.Limit) }
+func (r *AuditRequest) Validate() *Error {
+	if r.Actor != "" {
+		if err := CheckName("agent", r.Actor); err != nil {
+			return err
+		}
+	}
+	return checkPage(r.Limit)
+}
 
 // After is the position behind which the page begins; "" = the beginning.
 func (r *AuditRequest) After() string {

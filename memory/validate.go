@@ -321,7 +321,7 @@ func (r *SearchRequest) Validate() *Error {
 		}
 	}
 	if math.IsNaN(r.MinScore) || r.MinScore < 0 || r.MinScore > 1 {
-		return Errorf(CodeInvalid, "min_score must lie between 0 and 1")
+		return Errorf(CodeInvalid, "min_score is %v, it must lie between 0 and 1", r.MinScore)
 	}
 	if r.As != "" {
 		if err := CheckName("agent", r.As); err != nil {
