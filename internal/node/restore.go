@@ -62,23 +62,23 @@ func (o Offline) restoreLocked(ctx context.Context, lock *dirLock, from logBacku
 	if err := restorable(fsys, dir); err != nil { // until here it was not locked
 		return memory.RebuildShard{}, err
 	}
-	full := func(err error) error {
-		return memory.Errorf(memory.CodeNoSpace, "the backup was not restored: %v", err).
-			WithHint("free some space on the disk of %s, then run the same memctl restore again", dir).WithCause(err)
-	}
-	if err := beginRestore(fsys, dir); storage.IsNoSpace(err) {
-		return memory.RebuildShard{}, full(err)
-	} else if err != nil {
-		return memory.RebuildShard{}, memory.Errorf(memory.CodeInvalid, "%v", err).WithCause(err)
+	if err := beginRestore(fsys, dir); err != nil {
+		return memory.RebuildShard{}, restoreError(dir, memory.Errorf(memory.CodeInvalid, "%v", err).WithCause(err))
 	}
 	report, err := o.restore(ctx, lock, from, keysPath, progress)
-	if storage.IsNoSpace(err) || errors.Is(err, eventlog.ErrNoSpace) {
-		err = full(err)
-	}
 	if err != nil {
-		return report, errors.Join(err, undoRestore(fsys, dir))
+		return report, errors.Join(restoreError(dir, err), undoRestore(fsys, dir))
 	}
 	return report, endRestore(fsys, dir)
+}
+
+// restoreError says what to do about a full disk, whether files or the log found it.
+func restoreError(dir string, err error) error {
+	if !storage.IsNoSpace(err) && !errors.Is(err, eventlog.ErrNoSpace) {
+		return err
+	}
+	return memory.Errorf(memory.CodeNoSpace, "the backup was not restored: %v", err).
+		WithHint("free some space on the disk of %s, then run the same memctl restore again", dir).WithCause(err)
 }
 
 // restorable refuses a directory that holds anything but what an interrupted

@@ -334,6 +334,17 @@ func TestWorkThatReadsNeedsNoRoom(t *testing.T) {
 	}
 }
 
+// TestRestoreWithoutRoomForTheLog: the log says so in words of its own.
+func TestRestoreWithoutRoomForTheLog(t *testing.T) {
+	err := restoreError("dir", fmt.Errorf("publish: %w: %w", eventlog.ErrUnknown, eventlog.ErrNoSpace))
+	if e := memory.AsError(err); e.Code != memory.CodeNoSpace || !strings.Contains(e.Hint, "memctl restore") {
+		t.Errorf("%v (%+v)", err, e)
+	}
+	if err := restoreError("dir", eventlog.ErrUnknown); memory.CodeOf(err) == memory.CodeNoSpace {
+		t.Errorf("%v", err)
+	}
+}
+
 // fullFor fails to write one file for want of room.
 type fullFor struct {
 	*smallDisk
