@@ -168,10 +168,38 @@ func (s *State) begin() (*generation, *tx) {
 	return g, t
 }
 
-// Apply folds commands in order, in one batch with the cursor. Commands at or
-// below the applied index are skipped with a nil result. An error, a
-// *CommandError, leaves the state as it was on disk; the caller stops the shard.
+// applyBytes is how many bytes of commands one batch takes, unless its first is longer.
+// What a batch holds is many times as long as the command, and a view waits for all of it.
+const applyBytes = 1 << 20
+
+// Apply folds commands in order, in batches that each commit with the cursor. Commands at or below the applied index are skipped with a nil result. An
+// error, a *CommandError or the store's, leaves the state behind the commands that have
+// a result: only what is behind them may be given to Apply again.
 func (s *State) Apply(commands []Command) ([]any, error) {
+	results := make([]any, 0, len(commands))
+	for len(results) < len(commands) {
+		some, err := s.applySome(beginning(commands[len(results):]))
+		if err != nil {
+			return results, err
+		}
+		results = append(results, some...)
+	}
+	return results, nil
+}
+
+// beginning gives as many commands as one batch takes.
+func beginning(commands []Command) []Command {
+	size := 0
+	for i, c := range commands {
+		if size += len(c.Data); size > applyBytes && i > 0 {
+			return commands[:i]
+		}
+	}
+	return commands
+}
+
+// applySome folds commands in one batch.
+func (s *State) applySome(commands []Command) ([]any, error) {
 	g, t := s.begin()
 	defer t.close()
 	results := make([]any, len(commands))

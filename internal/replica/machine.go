@@ -48,13 +48,15 @@ func (m *machine) Apply(entries []raftfsm.Entry) ([]any, error) {
 const fullPause = 200 * time.Millisecond
 
 // applyWithRoom applies commands, and waits while the disk has no room for them: a
-// group that halted would stay so when there is room again. Nothing was changed by
-// what was refused, and what is agreed on has to be applied some time. It gives up
-// where the store itself has stopped, and when the replica is closed. The caller
-// holds the lock, which is free while it waits.
+// group that halted would stay so when there is room again. What was refused changed
+// nothing, so it is given again with all behind it, since what is agreed on has to be
+// applied some time. It gives up where the store itself has stopped, and when the replica
+// is closed. The caller holds the lock, which is free while it waits.
 func (m *machine) applyWithRoom(commands []projections.Command) ([]any, error) {
+	results := make([]any, 0, len(commands))
 	for told := false; ; told = true {
-		results, err := m.state.Apply(commands)
+		some, err := m.state.Apply(commands[len(results):])
+		results = append(results, some...)
 		if !storage.IsNoSpace(err) || errors.Is(err, storage.ErrHalted) {
 			if told {
 				m.room.set(nil)

@@ -193,22 +193,22 @@ func TestGoldenNames(t *testing.T) {
 
 func TestGoldenStats(t *testing.T) {
 	s := Stats{Docs: 2, Length: [NumFields]uint64{300, 1, 0}}
-	v := appendStats(nil, s, tailSize, 9)
-	want := unhex(t, "03"+"0000000000000002"+"0000000000000040"+"0000000000000009"+"000000000000012c"+"0000000000000001"+"0000000000000000")
+	v := appendStats(nil, s, counters{5, 9, 77})
+	want := unhex(t, "04"+"0000000000000002"+"0000000000000005"+"0000000000000009"+"000000000000004d"+"000000000000012c"+"0000000000000001"+"0000000000000000")
 	if !bytes.Equal(v, want) {
 		t.Fatalf("got %x", v)
 	}
-	short := unhex(t, "03"+"0000000000000001") // of a program without fields
-	if got, tail, next, err := decodeStats(short); err != nil || got != (Stats{Docs: 1}) || tail != 0 || next != 0 {
-		t.Fatal(got, tail, next, err)
+	short := unhex(t, "04"+"0000000000000001") // of a program without fields
+	if got, c, err := decodeStats(short); err != nil || got != (Stats{Docs: 1}) || c != (counters{}) {
+		t.Fatal(got, c, err)
 	}
-	if got, tail, next, err := decodeStats(v); err != nil || got != s || tail != tailSize || next != 9 {
-		t.Fatal(got, tail, next, err)
+	if got, c, err := decodeStats(v); err != nil || got != s || c != (counters{5, 9, 77}) {
+		t.Fatal(got, c, err)
 	}
 	negative := Stats{}
 	negative.dropDoc([NumFields]uint32{1})
-	for _, bad := range [][]byte{nil, {3}, v[:8], appendStats(nil, negative, 0, 0), appendStats(nil, s, 1, 0), appendStats(nil, s, 0, maxTermID+2), append(bytes.Clone(v), 0, 0, 0, 0, 0, 0, 0, 1)} {
-		if _, _, _, err := decodeStats(bad); !errors.Is(err, ErrCorrupt) {
+	for _, bad := range [][]byte{nil, {statsVersion}, v[:8], append([]byte{statsVersion - 1}, v[1:]...), appendStats(nil, negative, counters{}), appendStats(nil, s, counters{size: 1 << 63}), appendStats(nil, s, counters{nextID: maxTermID + 2}), append(bytes.Clone(v), 0, 0, 0, 0, 0, 0, 0, 1)} {
+		if _, _, err := decodeStats(bad); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%x: %v", bad, err)
 		}
 	}
@@ -358,18 +358,18 @@ func FuzzNames(f *testing.F) {
 }
 
 func FuzzStats(f *testing.F) {
-	f.Add(appendStats(nil, Stats{Docs: 2}, tailSize, 9))
-	f.Add([]byte{3})
+	f.Add(appendStats(nil, Stats{Docs: 2}, counters{tailSize, 9, 1}))
+	f.Add([]byte{statsVersion})
 	f.Fuzz(func(t *testing.T, v []byte) {
-		s, tail, next, err := decodeStats(v)
+		s, c, err := decodeStats(v)
 		if err != nil {
 			if !errors.Is(err, ErrCorrupt) {
 				t.Fatal(err)
 			}
 			return
 		}
-		if again, at, id, err := decodeStats(appendStats(nil, s, tail, next)); err != nil || again != s || at != tail || id != next {
-			t.Fatal(again, at, id, err)
+		if again, d, err := decodeStats(appendStats(nil, s, c)); err != nil || again != s || d != c {
+			t.Fatal(again, d, err)
 		}
 	})
 }

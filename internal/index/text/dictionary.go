@@ -1,9 +1,11 @@
 package text
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -114,24 +116,46 @@ func (d *dictionary) meet(v *vocabulary, f Field, text string) *entry {
 	return e
 }
 
-// find looks up the id of an entry. It stays without one if the term is new.
-func (d *dictionary) find(v *vocabulary, partition uint32, e *entry) error {
-	if e.named || v.whole || v.left[e.field][e.text] {
+// find looks up the ids of entries, which stay without one if their terms are new. The
+// entries ascend by field and text, so that one iterator goes over the dictionary once.
+func (d *dictionary) find(v *vocabulary, partition uint32, entries iter.Seq[*entry]) (err error) {
+	if v.whole {
 		return nil
 	}
-	d.key = appendDictionaryKey(d.key[:0], partition, e.field, e.text)
-	err := view(d.r, d.key, func(row []byte) (err error) {
-		e.id, err = readID(row)
-		return err
-	})
-	if errors.Is(err, ErrNotFound) {
-		return nil
+	var it *pebble.Iterator
+	defer func() {
+		if it != nil {
+			err = errors.Join(err, it.Close())
+		}
+	}()
+	for e := range entries {
+		if e.named || v.left[e.field][e.text] {
+			continue
+		}
+		if it == nil {
+			if it, err = d.r.NewIter(&pebble.IterOptions{LowerBound: []byte{PrefixDictionary}, UpperBound: []byte{PrefixDictionary + 1}}); err != nil {
+				return err
+			}
+		}
+		d.key = appendDictionaryKey(d.key[:0], partition, e.field, e.text)
+		if err := e.find(it, d.key); err != nil {
+			return fmt.Errorf("look up term %q: %w", e.text, err)
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("look up term %q: %w", e.text, err)
-	}
-	e.named = true
 	return nil
+}
+
+func (e *entry) find(it *pebble.Iterator, key []byte) error {
+	if !it.SeekGE(key) || !bytes.Equal(it.Key(), key) {
+		return it.Error()
+	}
+	row, err := it.ValueAndErr()
+	if err != nil {
+		return err
+	}
+	e.id, err = readID(row)
+	e.named = err == nil
+	return err
 }
 
 // leave takes a term out, which has no postings any more.

@@ -50,7 +50,11 @@ func TestIDsDoNotDependOnBatches(t *testing.T) {
 	docs := make([]Doc, 500)
 	for i := range docs {
 		docs[i] = c.doc(8, 32)
+		if i%20 < 2 { // tails end by their bytes too
+			docs[i] = lengthen(docs[i], 1, 400+i%3*400)
+		}
 	}
+	docs[125] = lengthen(docs[125], 1, 2500)
 	const half = 250 // where documents leave
 	rng := rand.New(rand.NewPCG(3, 3))
 	var want []string

@@ -37,7 +37,8 @@
 //   - The newest documents of a partition are searched in their own rows and
 //     inverted 64 at a time (tail.go). A capture writes one row instead of one for
 //     each term, and a reader meets one operand where there were 64. The price is
-//     a longer Apply for one document in 64.
+//     a longer Apply for one document in 64. A tail ends at 256 KiB too, for the
+//     longer Apply would otherwise grow with the length of the documents.
 //   - Operands are concatenated when read and packed when Pebble stores them (flush
 //     and compaction), in the background, by the merge operator. A packed row is a
 //     function of its postings alone. Sealing blocks in Apply instead would read

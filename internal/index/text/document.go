@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"slices"
 )
 
@@ -60,6 +61,23 @@ func AppendDoc(dst []byte, lengths [NumFields]uint32, terms []Term) []byte {
 	}
 	return dst
 }
+
+// docLen is how many bytes AppendDoc appends.
+func docLen(lengths [NumFields]uint32, terms []Term) int {
+	n := 1
+	var counts [NumFields]uint32
+	for i := range terms {
+		t := &terms[i]
+		counts[t.Field]++
+		n += 1 + len(t.Text) + uvarintLen(t.TF)
+	}
+	for f := range counts {
+		n += uvarintLen(lengths[f]) + uvarintLen(counts[f])
+	}
+	return n
+}
+
+func uvarintLen(x uint32) int { return (bits.Len32(x|1) + 6) / 7 }
 
 func appendLengths(dst []byte, lengths [NumFields]uint32) []byte {
 	for _, n := range lengths {

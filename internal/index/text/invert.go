@@ -10,6 +10,7 @@ import (
 // inverted is one document on its way into the postings.
 type inverted struct {
 	id      uint32
+	tail    uint32 // how many tails of the call are before its own
 	lengths [NumFields]uint32
 	removed bool
 	end     int // of its pairs
@@ -26,6 +27,7 @@ type occurrence struct {
 type inversion struct {
 	call   uint64
 	vocab  *vocabulary
+	tail   uint32 // of the next document
 	docs   []inverted
 	pairs  []occurrence // by document
 	terms  []*entry     // the distinct ones
@@ -60,7 +62,7 @@ const maxDocsPerCall = 1 << 24
 
 func (v *inversion) begin(vocab *vocabulary) {
 	v.call++
-	v.vocab = vocab
+	v.vocab, v.tail = vocab, 0
 	v.docs, v.pairs, v.terms, v.counts = v.docs[:0], v.pairs[:0], v.terms[:0], v.counts[:0]
 }
 
@@ -76,7 +78,15 @@ func (v *inversion) add(e *entry, tf uint32) {
 }
 
 func (v *inversion) endDoc(id uint32, lengths [NumFields]uint32, removed bool) {
-	v.docs = append(v.docs, inverted{id, lengths, removed, len(v.pairs)})
+	v.docs = append(v.docs, inverted{id, v.tail, lengths, removed, len(v.pairs)})
+}
+
+// shrink lets go of what is longer than ordinary tails need, and of the entries that
+// the dictionary may forget.
+func (v *inversion) shrink() {
+	if cap(v.pairs) > keptPairs || cap(v.terms) > keptPairs {
+		*v = inversion{call: v.call}
+	}
 }
 
 // sort puts the terms in order, and the pairs of each together, by document.
@@ -104,6 +114,15 @@ func (v *inversion) sort() {
 	}
 }
 
+// inOrder visits the terms by field and text.
+func (v *inversion) inOrder(yield func(*entry) bool) {
+	for _, p := range v.order {
+		if !yield(v.terms[p.term]) {
+			return
+		}
+	}
+}
+
 // pairsOf gives the pairs of a term, by document.
 func (v *inversion) pairsOf(term int32) []occurrence {
 	return v.byTerm[v.ends[term]-v.counts[term] : v.ends[term]]
@@ -113,17 +132,16 @@ func (v *inversion) pairsOf(term int32) []occurrence {
 // appear in.
 func (w *Writer) number(b *pebble.Batch, partition uint32, t *tail) error {
 	v := &w.inv
+	if err := w.dict.find(v.vocab, partition, v.inOrder); err != nil {
+		return err
+	}
 	v.born = v.born[:0]
 	for _, p := range v.order {
-		e := v.terms[p.term]
-		if err := w.dict.find(v.vocab, partition, e); err != nil {
-			return err
-		}
-		if !e.named {
+		if !v.terms[p.term].named {
 			v.born = append(v.born, p.term)
 		}
 	}
-	tailOf := func(term int32) uint32 { return v.docs[v.pairsOf(term)[0].doc].id >> tailBits }
+	tailOf := func(term int32) uint32 { return v.docs[v.pairsOf(term)[0].doc].tail }
 	// They stand in order of field and text.
 	slices.SortStableFunc(v.born, func(a, b int32) int { return cmp.Compare(tailOf(a), tailOf(b)) })
 	born := make([]*entry, len(v.born))
@@ -141,8 +159,12 @@ func (w *Writer) invert(b *pebble.Batch, partition uint32, t *tail, end uint32, 
 	if err := w.gatherTail(partition, t, end); err != nil {
 		return err
 	}
+	cuts := w.cuts
 	for i := range docs {
 		d := &docs[i]
+		if i == cuts[0] {
+			v.tail, cuts = v.tail+1, cuts[1:]
+		}
 		for k := range d.Terms {
 			v.add(w.dict.entry(v.vocab, d.Terms[k].Field, d.Terms[k].Text), d.Terms[k].TF)
 		}

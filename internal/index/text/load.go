@@ -107,8 +107,8 @@ func seekStats(it *pebble.Iterator, partition uint32) (st Stats, tail uint32, er
 	if err != nil {
 		return st, 0, err
 	}
-	st, tail, _, err = decodeStats(v)
-	return st, tail, err
+	st, c, err := decodeStats(v)
+	return st, c.start, err
 }
 
 func (s *scratch) loadSlot(it *pebble.Iterator, part int, id uint32, i int) error {

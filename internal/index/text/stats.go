@@ -4,21 +4,30 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/cockroachdb/pebble/v2"
 )
 
 // A statistics value is a row of counters:
 //
-//	03 | documents 8 | tail 8 | next id 8 | length of field 0 8 | length of field 1 8 | …
+//	04 | documents 8 | tail 8 | next id 8 | tail's bytes 8 | length of field 0 8 | length of field 1 8 | …
 //
 // A value with fewer counters counts zero for the others. tail is where the
-// documents begin that have no postings yet; the next new term gets next id.
+// documents begin that have no postings yet, and tail's bytes how many they had in
+// clear, also those that were erased since; the next new term gets next id.
 const (
-	statsVersion = 0x03
-	lengthsAt    = 3 // the first counter of a length
+	statsVersion = 0x04
+	lengthsAt    = 4 // the first counter of a length
 	maxCounters  = lengthsAt + 256
 )
+
+// counters are those of a partition that the Writer needs.
+type counters struct {
+	start  uint32 // documents below have postings
+	nextID uint32 // of the next new term
+	size   uint64 // bytes in clear of the documents from start on
+}
 
 // Stats are the counters of one or more partitions: documents added and not
 // removed, and the sums of their lengths.
@@ -49,11 +58,12 @@ func (s *Stats) dropDoc(lengths [NumFields]uint32) {
 	}
 }
 
-func appendStats(dst []byte, s Stats, tail, nextID uint32) []byte {
+func appendStats(dst []byte, s Stats, c counters) []byte {
 	dst = append(dst, statsVersion)
 	dst = binary.BigEndian.AppendUint64(dst, s.Docs)
-	dst = binary.BigEndian.AppendUint64(dst, uint64(tail))
-	dst = binary.BigEndian.AppendUint64(dst, uint64(nextID))
+	dst = binary.BigEndian.AppendUint64(dst, uint64(c.start))
+	dst = binary.BigEndian.AppendUint64(dst, uint64(c.nextID))
+	dst = binary.BigEndian.AppendUint64(dst, c.size)
 	for _, n := range s.Length {
 		dst = binary.BigEndian.AppendUint64(dst, n)
 	}
@@ -67,44 +77,46 @@ func checkStats(v []byte) error {
 	return nil
 }
 
-func decodeStats(v []byte) (s Stats, tail, nextID uint32, err error) {
+func decodeStats(v []byte) (s Stats, c counters, err error) {
 	if err := checkStats(v); err != nil {
-		return s, 0, 0, err
+		return s, c, err
 	}
 	for i := 0; 1+8*i < len(v); i++ {
 		n := binary.BigEndian.Uint64(v[1+8*i:])
 		switch {
 		case int64(n) < 0:
-			return s, 0, 0, fmt.Errorf("%w: negative counter %d", ErrCorrupt, i)
+			return s, c, fmt.Errorf("%w: negative counter %d", ErrCorrupt, i)
 		case i == 0:
 			s.Docs = n
-		case i == 1 && n <= maxTail && n%tailSize == 0:
-			tail = uint32(n)
+		case i == 1 && n <= math.MaxUint32:
+			c.start = uint32(n)
 		case i == 2 && n <= maxTermID+1:
-			nextID = uint32(n)
+			c.nextID = uint32(n)
+		case i == 3:
+			c.size = n
 		case i >= lengthsAt && i-lengthsAt < NumFields:
 			s.Length[i-lengthsAt] = n
 		case n != 0:
-			return s, 0, 0, fmt.Errorf("%w: counter %d is %d", ErrCorrupt, i, n)
+			return s, c, fmt.Errorf("%w: counter %d is %d", ErrCorrupt, i, n)
 		}
 	}
-	return s, tail, nextID, nil
+	return s, c, nil
 }
 
 // ReadStats reads a partition's counters, zero for an unknown one. Errors:
 // ErrCorrupt, the database's.
 func ReadStats(r pebble.Reader, partition uint32) (Stats, error) {
-	s, _, _, err := readStats(r, partition)
+	s, _, err := readStats(r, partition)
 	return s, err
 }
 
-func readStats(r pebble.Reader, partition uint32) (s Stats, tail, nextID uint32, err error) {
+func readStats(r pebble.Reader, partition uint32) (s Stats, c counters, err error) {
 	err = view(r, appendPartition(nil, PrefixStatistics, partition), func(v []byte) (err error) {
-		s, tail, nextID, err = decodeStats(v)
+		s, c, err = decodeStats(v)
 		return err
 	})
 	if err != nil && !errors.Is(err, ErrNotFound) {
-		return Stats{}, 0, 0, fmt.Errorf("read statistics of partition %d: %w", partition, err)
+		return Stats{}, counters{}, fmt.Errorf("read statistics of partition %d: %w", partition, err)
 	}
-	return s, tail, nextID, nil
+	return s, c, nil
 }

@@ -11,27 +11,29 @@ import (
 )
 
 // The newest documents of a partition, its tail, have rows in clear and no postings;
-// a search looks its terms up in those rows. When a document reaches the next
-// multiple of tailSize, the tail before it is inverted: one operand for each term of
-// all its documents together, and for each document a row by ids instead of the one
-// in clear. So a term that is in every document gets one operand in tailSize
-// documents instead of one in each, and which rows there are is a function of the
-// documents and not of their batches.
+// a search looks its terms up in those rows. A document begins a new tail when its
+// DocID reaches the next multiple of tailSize, or when the documents of the tail would
+// have more than tailBytes in clear with it; the tail before it is then inverted: one
+// operand for each term of all its documents together, and for each document a row by
+// ids instead of the one in clear. So a term that is in every document gets one operand
+// in tailSize documents instead of one in each, a tail of long documents is inverted
+// before it holds more than one call should, and which rows there are is a function of
+// the documents and not of their batches. A document longer than tailBytes is a tail of
+// its own.
 const (
-	tailBits = 6
-	tailSize = 1 << tailBits
-	maxTail  = 1<<32 - tailSize
+	tailBits  = 6
+	tailSize  = 1 << tailBits
+	tailBytes = 256 << 10
 )
 
 // tail is a partition's counters and tail as the batch leaves them so far.
 type tail struct {
-	stats  Stats
-	start  uint32     // documents below have postings
-	nextID uint32     // of the next new term
-	last   int64      // the greatest DocID added since the Writer knows the tail; -1: none
-	docs   []rowOfDoc // added since, and not inverted
-	rows   []byte     // their rows, back to back
-	whole  bool       // no other documents are in the tail
+	stats Stats
+	counters
+	last  int64      // the greatest DocID added since the Writer knows the tail; -1: none
+	docs  []rowOfDoc // added since, and not inverted
+	rows  []byte     // their rows, back to back
+	whole bool       // no other documents are in the tail
 }
 
 type rowOfDoc struct {
@@ -42,10 +44,13 @@ type rowOfDoc struct {
 }
 
 // maxTailBytes bounds the rows that a Writer remembers between batches, and
-// maxTails the partitions.
+// maxTails the partitions. Memory that a long tail took is kept for the next one up to
+// keptBytes and keptPairs, far more than tails of ordinary documents need.
 const (
 	maxTailBytes = 8 << 20
 	maxTails     = 1 << 12
+	keptBytes    = 64 << 10
+	keptPairs    = 1 << 16
 )
 
 // tailOf finds the partition's tail, in the database at first use.
@@ -53,13 +58,19 @@ func (w *Writer) tailOf(partition uint32) (*tail, error) {
 	if t := w.tails[partition]; t != nil {
 		return t, nil
 	}
-	stats, start, nextID, err := readStats(w.r, partition)
+	stats, c, err := readStats(w.r, partition)
 	if err != nil {
 		return nil, err
 	}
-	t := &tail{stats: stats, start: start, nextID: nextID, last: -1}
+	t := &tail{stats: stats, counters: c, last: -1}
 	w.tails[partition] = t
 	return t, nil
+}
+
+// begins reports whether a document of so many bytes in clear begins a tail behind one
+// that begins at start and has size bytes.
+func begins(start uint32, size uint64, id uint32, bytes int) bool {
+	return id>>tailBits != start>>tailBits || size > 0 && size+uint64(bytes) > tailBytes
 }
 
 // doc finds a document in memory; nil if it is not there.
@@ -82,7 +93,7 @@ func (w *Writer) gatherTail(partition uint32, t *tail, end uint32) error {
 			return err
 		}
 	}
-	for _, d := range t.docs { // all below end: it is the last multiple of tailSize
+	for _, d := range t.docs { // all below end, which is where the newest tail begins
 		if d.erased {
 			continue
 		}
@@ -92,6 +103,9 @@ func (w *Writer) gatherTail(partition uint32, t *tail, end uint32) error {
 	}
 	w.held -= len(t.rows)
 	t.docs, t.rows, t.start, t.whole = t.docs[:0], t.rows[:0], end, true
+	if cap(t.rows) > keptBytes {
+		t.rows = nil
+	}
 	return nil
 }
 

@@ -2,7 +2,6 @@ package text
 
 import (
 	"fmt"
-	"sort"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -27,6 +26,7 @@ type Writer struct {
 	terms []Term
 	rows  []byte
 	ends  []int // where each document's row in rows ends
+	cuts  []int // documents of a call that begin a tail
 	run   []posting
 	key   []byte
 	val   []byte
@@ -78,10 +78,22 @@ func (w *Writer) Add(b *pebble.Batch, partition uint32, docs []Doc) error {
 	if len(docs) == 0 {
 		return nil
 	}
+	defer w.shrink()
 	if err := w.add(b, partition, docs); err != nil {
 		return fmt.Errorf("add to partition %d: %w", partition, err)
 	}
 	return nil
+}
+
+// shrink lets go of scratch that long documents made large.
+func (w *Writer) shrink() {
+	w.inv.shrink()
+	if cap(w.rows) > keptBytes {
+		w.rows = nil
+	}
+	if cap(w.val) > keptBytes {
+		w.val = nil
+	}
 }
 
 func (w *Writer) add(b *pebble.Batch, partition uint32, docs []Doc) error {
@@ -89,9 +101,15 @@ func (w *Writer) add(b *pebble.Batch, partition uint32, docs []Doc) error {
 	if err != nil {
 		return err
 	}
-	end := max(t.start, docs[len(docs)-1].ID&^(tailSize-1))
-	first := sort.Search(len(docs), func(i int) bool { return docs[i].ID >= end }) // of the next tail
-	if err := w.check(t, docs, first); err != nil {
+	size, err := w.check(t, docs)
+	if err != nil {
+		return err
+	}
+	first := 0 // of the newest tail
+	if len(w.cuts) > 0 {
+		first = w.cuts[len(w.cuts)-1]
+	}
+	if err := w.makeRows(docs[first:]); err != nil {
 		return err
 	}
 	w.dirty = true
@@ -101,11 +119,12 @@ func (w *Writer) add(b *pebble.Batch, partition uint32, docs []Doc) error {
 		t.stats.addDoc(d.Lengths)
 		w.pending[docKey{partition, d.ID}] = pendingDoc{lengths: d.Lengths}
 	}
-	if end > t.start {
-		if err := w.invert(b, partition, t, end, docs[:first]); err != nil {
+	if len(w.cuts) > 0 {
+		if err := w.invert(b, partition, t, docs[first].ID, docs[:first]); err != nil {
 			return err
 		}
 	}
+	t.size = size
 	from := 0
 	for i, d := range docs[first:] {
 		row := w.rows[from:w.ends[i]]
@@ -121,37 +140,53 @@ func (w *Writer) add(b *pebble.Batch, partition uint32, docs []Doc) error {
 	return w.count(b, partition, t)
 }
 
-// check validates docs. Those before first are inverted at once; of the others it
-// makes the rows.
-func (w *Writer) check(t *tail, docs []Doc, first int) error {
+// check validates docs and notes in w.cuts which of them begin a tail. size is that of
+// the newest tail with them.
+func (w *Writer) check(t *tail, docs []Doc) (size uint64, err error) {
 	if len(docs) > maxDocsPerCall-tailSize {
-		return fmt.Errorf("%w: %d documents in one call", ErrInvalid, len(docs))
+		return 0, fmt.Errorf("%w: %d documents in one call", ErrInvalid, len(docs))
 	}
-	w.rows, w.ends = w.rows[:0], w.ends[:0]
-	last := max(t.last, int64(t.start)-1)
+	w.cuts = w.cuts[:0]
+	start, size := t.start, t.size
+	last := max(t.last, int64(start)-1)
 	for i := range docs {
 		d := &docs[i]
 		if int64(d.ID) <= last {
-			return fmt.Errorf("%w: document %d after %d", ErrInvalid, d.ID, last)
+			return 0, fmt.Errorf("%w: document %d after %d", ErrInvalid, d.ID, last)
 		}
 		last = int64(d.ID)
-		row := d.Row
-		if row == nil {
+		n := len(d.Row)
+		if d.Row == nil {
 			terms, err := inOrder(d)
 			if err != nil {
-				return fmt.Errorf("document %d: %w", d.ID, err)
+				return 0, fmt.Errorf("document %d: %w", d.ID, err)
 			}
-			if i >= first {
-				w.val = AppendDoc(w.val[:0], d.Lengths, terms)
-				row = w.val
+			n = docLen(d.Lengths, terms)
+		}
+		if begins(start, size, d.ID, n) {
+			w.cuts = append(w.cuts, i)
+			start, size = d.ID, 0
+		}
+		size += uint64(n)
+	}
+	return size, nil
+}
+
+// makeRows makes the rows of documents that stay in the tail.
+func (w *Writer) makeRows(docs []Doc) (err error) {
+	w.rows, w.ends = w.rows[:0], w.ends[:0]
+	for i := range docs {
+		row := docs[i].Row
+		if row == nil {
+			terms, err := inOrder(&docs[i])
+			if err != nil {
+				return fmt.Errorf("document %d: %w", docs[i].ID, err)
 			}
+			w.val = AppendDoc(w.val[:0], docs[i].Lengths, terms)
+			row = w.val
 		}
-		if i < first {
-			continue
-		}
-		var err error
 		if w.rows, err = appendTailRow(w.rows, row); err != nil {
-			return fmt.Errorf("%w: the row of document %d: %v", ErrInvalid, d.ID, err)
+			return fmt.Errorf("%w: the row of document %d: %v", ErrInvalid, docs[i].ID, err)
 		}
 		w.ends = append(w.ends, len(w.rows))
 	}
@@ -162,7 +197,7 @@ func (w *Writer) check(t *tail, docs []Doc, first int) error {
 // who read it, as there were batches since the last flush.
 func (w *Writer) count(b *pebble.Batch, partition uint32, t *tail) error {
 	w.key = appendPartition(w.key[:0], PrefixStatistics, partition)
-	w.val = appendStats(w.val[:0], t.stats, t.start, t.nextID)
+	w.val = appendStats(w.val[:0], t.stats, t.counters)
 	if err := b.Set(w.key, w.val, nil); err != nil {
 		return fmt.Errorf("count: %w", err)
 	}
