@@ -28,6 +28,8 @@ const (
 	seqErased     = 1 << 63
 	seqTombstone  = 1 << 62
 	plausibleHole = 1 << 20 // sequences the server may mark as deleted in a row
+
+	plausibleFirst = 1 << 40 // no block begins with such a sequence: a log has fewer messages
 )
 
 // recordHead is what a record begins with.

@@ -95,16 +95,19 @@ func (r *records) unsound() (found []finding) {
 			at += length
 			continue
 		}
-		next := at + recordMinimum
-		for ; next < len(r.b); next++ {
-			if _, seq, ok := r.at(next); ok && seq&seqTombstone == 0 && seq&^seqErased > last && (last == 0 || seq&^seqErased-last < plausibleHole) {
+		next, end := at+recordMinimum, len(r.b)-recordMinimum
+		for ; next <= end; next++ {
+			if !r.follows(next, last) {
+				continue
+			}
+			if _, seq, ok := r.at(next); ok {
 				if last == 0 {
 					last = seq&^seqErased - 2 // the damage is the first that the block holds
 				}
 				break
 			}
 		}
-		if next >= len(r.b) {
+		if next > end {
 			return found
 		}
 		found = append(found, finding{offset: int64(at), fix: r.erased(at, next, last+1),
@@ -112,6 +115,23 @@ func (r *records) unsound() (found []finding) {
 		at, last = next, last+1
 	}
 	return found
+}
+
+// follows reports whether the head at an offset may be that of a message behind
+// sequence last, or behind an unknown one if that is 0. Something can be read as a
+// length at each byte of what is damaged, and hashing as much as it says, each time,
+// would take quadratic time.
+func (r *records) follows(offset int, last uint64) bool {
+	head := readHead(r.b[offset:])
+	seq := head.seq &^ seqErased
+	if seq&seqTombstone != 0 || seq <= last || !head.possible() || head.length > len(r.b)-offset {
+		return false
+	}
+	if last != 0 {
+		return seq-last < plausibleHole
+	}
+	subject := r.b[offset+headLength:][:head.subject]
+	return seq < plausibleFirst && !bytes.ContainsFunc(subject, func(c rune) bool { return c <= ' ' || c > '~' })
 }
 
 // erased is a record that takes the place of [from, to) as the server leaves one for a
