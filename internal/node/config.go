@@ -265,7 +265,7 @@ func startError(what string, err error) error {
 		e.Hint = "put keys/node.secret and keys/storage.keys of the same day as shards/ back, or move shards/ out of the data directory: the state is built again from the log"
 	case errors.Is(err, eventlog.ErrOtherCluster), errors.Is(err, raftfsm.ErrOtherNode):
 		e.Kind, e.Hint = StartDamaged, "keys/, shards/, nats/ and node.json belong together: put the four of the same node into the data directory"
-	case errors.Is(err, keyring.ErrDamaged), errors.Is(err, storage.ErrDamaged),
+	case errors.Is(err, keyring.ErrDamaged), storage.IsCorrupt(err),
 		errors.Is(err, raftfsm.ErrDamaged), errors.Is(err, raftfsm.ErrCorruptLog), errors.Is(err, raftfsm.ErrCorruptSnapshot),
 		errors.Is(err, raftfsm.ErrStateLost):
 		e.Kind, e.Hint = StartDamaged, "memctl doctor --data-dir DIR says more; memctl restore brings a backup back"

@@ -31,6 +31,7 @@ type core struct {
 	stream   *eventlog.Log
 	replica  *replica.Replica   // nil while the node is stopped
 	state    *projections.State // the replica's, or opened by work on a stopped node
+	damaged  *damagedState      // why the state is to be built anew before it is opened; mostly nil
 
 	repairStep func(name string) // tests look at the files before each step of a repair
 
@@ -119,8 +120,12 @@ func (c *core) checkKeys(state *projections.State) error {
 
 // replicaOptions say where the shard's replica lies and who it is.
 func (c *core) replicaOptions() replica.Options {
-	return replica.Options{Shard: shard0, ID: c.dir.node.NodeID, Dir: c.dir.shard(shard0), FS: c.files,
+	opt := replica.Options{Shard: shard0, ID: c.dir.node.NodeID, Dir: c.dir.shard(shard0), FS: c.files,
 		Sealer: encfs.NewBox(c.keys.Storage(), "raft log"), Stream: c.stream, Streams: streams{c}, Keys: c.keys, Settings: c.settings, Begun: c.keys.HasNamespaces(),
 		CacheBytes: c.cfg.CacheBytes, ReserveBytes: c.cfg.ReserveBytes / 2, SnapshotThreshold: c.cfg.SnapshotThreshold,
 		Now: c.cfg.Now, Logger: c.cfg.Logger}
+	if c.damaged != nil {
+		opt.Damaged = c.damaged
+	}
+	return opt
 }

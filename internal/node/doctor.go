@@ -45,7 +45,7 @@ func (d *doctor) Doctor(ctx context.Context) (memory.DoctorReport, error) {
 	checks = append(checks, d.checkSpace(), d.n.doctorKeys(d.n.state), d.checkVectors(), d.checkSocket(), d.checkDir(), d.checkVoid())
 	checks = append(checks, d.checkWholeLog(ctx))
 	if err := d.n.state.Fault(); err != nil {
-		checks = append(checks, memory.Check{Name: "store", State: "fail", Detail: err.Error(), Hint: "check the disk, then restart the node"})
+		checks = append(checks, memory.Check{Name: "store", State: "fail", Detail: err.Error(), Hint: d.n.faultHint(err)})
 	}
 	checks = append(checks, d.checkEmbedder(ctx)...)
 	checks = append(checks, d.checkSwitches(ctx)...)

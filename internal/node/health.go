@@ -87,5 +87,19 @@ func haltHint(halted error) string {
 	if storage.IsNoSpace(halted) {
 		return "free some space and restart the node; nothing is lost"
 	}
+	if storage.IsCorrupt(halted) {
+		return "restart the node: it builds the state again from the log"
+	}
 	return "see the node's log; memctl doctor"
+}
+
+// faultHint says what helps against a fault of the store.
+func (n *Node) faultHint(fault error) string {
+	switch halted := n.replica.Group().Halted(); {
+	case halted != nil:
+		return haltHint(halted)
+	case storage.IsCorrupt(fault):
+		return "check the disk; memctl rebuild builds the state again from the log"
+	}
+	return "check the disk, then restart the node"
 }

@@ -62,18 +62,29 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	n := &Node{core: &core{cfg: cfg}, started: time.Now(), ending: ending{done: make(chan struct{})}}
+	n, err := start(ctx, cfg, nil)
+	if damaged := (*damagedState)(nil); errors.As(err, &damaged) {
+		n, err = start(ctx, cfg, damaged)
+	}
+	return n, startError("start", err)
+}
+
+// start is one attempt of Open. It fails with a *damagedState, and the next attempt is
+// given that, where the state has to be built anew.
+func start(ctx context.Context, cfg Config, damaged *damagedState) (*Node, error) {
+	n := &Node{core: &core{cfg: cfg, damaged: damaged}, started: time.Now(), ending: ending{done: make(chan struct{})}}
 	n.eraser = newEraser(n)
 	n.upkeep = newUpkeep(n.core, n.eraser.holdsLock)
 	n.doctor = &doctor{n}
 	n.operator = &operator{upkeep: n.upkeep, doctor: n.doctor, n: n}
 	if err := n.open(ctx); err != nil {
+		err = n.stateDamage(ctx, err)
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		if cerr := n.close(closing); cerr != nil {
 			cfg.Logger.Warn("taking the half-started node apart", "err", cerr)
 		}
-		return nil, startError("start", err)
+		return nil, err
 	}
 	n.ready.Store(true)
 	return n, nil

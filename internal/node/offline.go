@@ -40,7 +40,7 @@ func (o Offline) with(ctx context.Context, dir string, f func(c *core) error) er
 	if err != nil {
 		return publicError(err)
 	}
-	return errors.Join(publicError(f(c)), c.close(context.WithoutCancel(ctx)))
+	return errors.Join(publicError(c.metDamage(f(c))), c.close(context.WithoutCancel(ctx)))
 }
 
 // openStopped opens the state of a stopped node, to be read only, and the stream
@@ -71,6 +71,9 @@ func (c *core) openStopped(ctx context.Context) (state *projections.State, state
 	}
 	opened := state // the result may become nil
 	c.onClose("state", func(context.Context) error { return opened.Close() })
+	if storage.IsCorrupt(err) {
+		return nil, err, streams{c}.Choose(ctx, projections.Cursor{}, nil)
+	}
 	if err != nil {
 		return nil, nil, startError("state", err)
 	}
@@ -118,13 +121,21 @@ func (o Offline) Doctor(ctx context.Context, dir string) (memory.DoctorReport, e
 		}
 		v := state.View()
 		cur := v.Cursor()
-		checks = append(checks, c.checkStanding(cur.Position()))
+		damage := state.CheckTables(ctx)
+		if damage != nil {
+			checks = append(checks, memory.Check{Name: "state", State: "fail", Detail: damage.Error(), Hint: damagedHint})
+		} else {
+			checks = append(checks, c.checkStanding(cur.Position()))
+		}
 		if c.behind != nil {
 			if err := c.refuseShortLog(ctx); err != nil {
 				return errors.Join(err, v.Close())
 			}
 		}
 		verified, _, err := verifyLog(ctx, c.stream, v, nil)
+		if storage.IsCorrupt(damage) && storage.IsCorrupt(err) {
+			return v.Close() // the log cannot be compared with that
+		}
 		if err == nil {
 			checks = append(checks, check("log against state", verified.OK, fmt.Sprintf("%d frames agree", verified.Frames), problems(verified), verified.Hint))
 		}
@@ -157,11 +168,10 @@ func (c *core) checkGroup() memory.Check {
 // checkClosedState says of a state that does not open what memnode does about it.
 func (c *core) checkClosedState(stateErr error) memory.Check {
 	opt := c.replicaOptions()
-	err := opt.MayBuild(stateErr)
-	if err == nil {
+	if opt.MayBuild(stateErr) == nil {
 		return memory.Check{Name: "state", State: "warn", Detail: stateErr.Error(), Hint: "memnode builds it again from the log when it starts"}
 	}
-	e := memory.AsError(publicError(startError("state", err)))
+	e := memory.AsError(publicError(c.closedState(stateErr)))
 	return memory.Check{Name: "state", State: "fail", Detail: e.Message, Hint: e.Hint}
 }
 
@@ -180,8 +190,11 @@ func (o Offline) VerifyLog(ctx context.Context, dir string, progress func(done, 
 	var out memory.VerifyReport
 	err := o.with(ctx, dir, func(c *core) error {
 		state, stateErr, err := c.openStopped(ctx)
-		if err = errors.Join(stateErr, err); err != nil {
-			return publicError(startError("state", err))
+		if err != nil {
+			return err
+		}
+		if stateErr != nil {
+			return c.closedState(stateErr)
 		}
 		v := state.View()
 		shard, _, err := verifyLog(ctx, c.stream, v, progress)

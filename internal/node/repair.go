@@ -146,7 +146,7 @@ func (o Offline) RepairLog(ctx context.Context, dir string, progress func(done, 
 		}
 		state, err := projections.Open(opt.StateOptions())
 		if err != nil {
-			return publicError(startError("state", err))
+			return c.closedState(err)
 		}
 		c.state = state
 		c.onClose("state", func(context.Context) error { return state.Close() })

@@ -403,6 +403,15 @@ func (s *State) retire(g *generation) {
 	}
 }
 
+// CheckTables reads all that the state has on disk and compares it with its checksums.
+// What is damaged matches storage.ErrDamaged.
+func (s *State) CheckTables(ctx context.Context) error {
+	s.mu.RLock()
+	db := s.gen.db
+	s.mu.RUnlock()
+	return db.CheckTables(ctx)
+}
+
 // Fault returns the first background error of the store, or nil.
 func (s *State) Fault() error {
 	s.mu.RLock()

@@ -95,6 +95,9 @@ type Options struct {
 	Begun bool
 	// Streams may be nil: Stream is then the only one.
 	Streams Streams
+	// Damaged is what an earlier attempt to open the replica found wrong with the state
+	// after that was opened; it is then set aside like one that does not open. Mostly nil.
+	Damaged error
 	// Refuse says why writes must not be taken now; nil = they may.
 	Refuse func() *memory.Error
 

@@ -42,8 +42,12 @@ func (o *Options) openState(ctx context.Context) (*projections.State, error) {
 	if err := storage.MkdirAll(o.FS, o.Dir, 0o700); err != nil {
 		return nil, err
 	}
-	state, err := projections.Open(o.StateOptions())
-	if errors.Is(err, storage.ErrDamaged) {
+	var state *projections.State
+	err := o.Damaged
+	if err == nil {
+		state, err = projections.Open(o.StateOptions())
+	}
+	if storage.IsCorrupt(err) {
 		if err := o.MayBuild(err); err != nil {
 			return nil, err
 		}
@@ -98,7 +102,7 @@ func (o *Options) origin(c projections.Cursor, info eventlog.Info) events.Stream
 // state. It gives cause back where that is no reason to build a state.
 func (o *Options) MayBuild(cause error) error {
 	older := (*projections.OlderError)(nil)
-	if !errors.Is(cause, storage.ErrDamaged) && !errors.Is(cause, storage.ErrNoDatabase) && !errors.As(cause, &older) {
+	if !storage.IsCorrupt(cause) && !errors.Is(cause, storage.ErrNoDatabase) && !errors.As(cause, &older) {
 		return cause
 	}
 	found, err := raftfsm.Inspect(o.groupOptions())

@@ -1,0 +1,61 @@
+package node
+
+import (
+	"context"
+	"fmt"
+
+	"mneme/internal/eventlog"
+	"mneme/internal/storage"
+	"mneme/memory"
+)
+
+// Damage in a table of the state shows when somebody reads the rows in it: a start that
+// loads the vectors or applies what Raft's log has behind the state, a search, an export.
+
+// damagedState is how a start ends whose state opened and then turned out to be damaged.
+// The log holds all of it: the next attempt sets the state aside and builds it.
+type damagedState struct{ err error }
+
+func (d *damagedState) Error() string { return d.err.Error() }
+func (d *damagedState) Unwrap() error { return d.err }
+
+// stateDamage looks whether damage of the state is why a start failed. It is a
+// *damagedState only where the log is sound and as long as the state: else what is left
+// of the state may be what the log can be repaired from.
+func (n *Node) stateDamage(ctx context.Context, failed error) error {
+	if n.state == nil || n.damaged != nil {
+		return failed
+	}
+	damage := n.state.Fault()
+	if !storage.IsCorrupt(damage) {
+		return failed
+	}
+	read, err := eventlog.Scrub(ctx, n.stream, eventlog.Tail{Shard: shard0}, nil, nil)
+	if err != nil {
+		return failed
+	}
+	if read.Diverged() == nil && read.Tail.Seq >= n.state.Cursor().Seq {
+		return &damagedState{fmt.Errorf("%w; found by: %w", damage, failed)}
+	}
+	return &StartError{Kind: StartDamaged, Message: fmt.Sprintf("the state is damaged (%v), and so is the log, from which it could be built again", damage), Err: failed,
+		Hint: "memctl log repair --data-dir DIR writes the log again where the state still holds what it lost; then start memnode. Else memctl restore brings a backup back"}
+}
+
+const damagedHint = "start memnode: it builds the state again from the log where it meets the damage, and where it does not, memctl rebuild does"
+
+// closedState says of a state that cannot be used what helps.
+func (c *core) closedState(cause error) error {
+	opt := c.replicaOptions()
+	if err := opt.MayBuild(cause); err != nil {
+		return startError("state", err)
+	}
+	return &StartError{Kind: StartDamaged, Message: fmt.Sprintf("the state cannot be used: %v", cause), Hint: damagedHint, Err: cause}
+}
+
+// metDamage is closedState for work on a stopped node that met damage in the state.
+func (c *core) metDamage(err error) error {
+	if storage.IsCorrupt(err) && memory.CodeOf(publicError(err)) == memory.CodeInternal {
+		return c.closedState(err)
+	}
+	return err
+}
