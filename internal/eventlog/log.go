@@ -67,10 +67,11 @@ func (l *Log) open(ctx context.Context, ref events.StreamRef, mustExist bool) (*
 
 // Soundest is the stream among those present from which a state can be built: the
 // one that holds most of the log from its beginning on, the later one if two hold
-// the same. Where another stream goes further it is a *GapError: a repair that was
-// killed has filled its stream only in part, and none holds the log.
+// the same. Where another stream goes further it is that one and a *GapError: a repair
+// that was killed has filled its stream only in part, and none holds the log.
 func (l *Log) Soundest(ctx context.Context, present []events.StreamRef) (best events.StreamRef, err error) {
 	var most, last, furthest uint64 // of the best: sound up to, and its end; the end of any
+	var longest events.StreamRef
 	for _, ref := range present {
 		s, err := l.Open(ctx, ref)
 		if err != nil {
@@ -87,10 +88,12 @@ func (l *Log) Soundest(ctx context.Context, present []events.StreamRef) (best ev
 		if end >= most {
 			best, most, last = ref, end, r.To
 		}
-		furthest = max(furthest, r.To)
+		if r.To >= furthest {
+			longest, furthest = ref, r.To
+		}
 	}
 	if furthest > last {
-		return best, &GapError{Want: most + 1, Detail: fmt.Sprintf("%s is sound and ends before it, another stream goes on up to %d but is damaged",
+		return longest, &GapError{Want: most + 1, Detail: fmt.Sprintf("%s is sound and ends before it, another stream goes on up to %d but is damaged",
 			events.StreamName(l.cfg.Shard, best.Epoch), furthest)}
 	}
 	return best, nil

@@ -275,6 +275,22 @@ func TestHalfFilledStreamIsTakenForTheLog(t *testing.T) {
 	sound(t, n)
 }
 
+// TestLostStateBesideAHalfFilledStreamWasRefused: without the killed repair the same loss
+// is healed from Raft's log, and with it the start, doctor, repair and backup ended with 7.
+func TestLostStateBesideAHalfFilledStreamWasRefused(t *testing.T) {
+	dir, want := halfRepaired(t)
+	if err := os.RemoveAll(filepath.Join(dir, "shards", "0", "state")); err != nil {
+		t.Fatal(err)
+	}
+	n := open(t, quiet(dir))
+	finished(t, n)
+	if got := shardOf(t, n); got.Records != want.Records || got.StateHash != want.StateHash {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	sound(t, n)
+	must(t, n, "life goes on")
+}
+
 // TestOlderCopyOfAStateLostTheNewStream: a state from before a repair knows nothing of
 // the stream that took the log's place, and is repaired from it all the same.
 func TestOlderCopyOfAStateLostTheNewStream(t *testing.T) {

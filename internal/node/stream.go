@@ -32,16 +32,16 @@ func (s streams) Choose(ctx context.Context, at projections.Cursor, hashes func(
 	if len(present) == 0 && at.Seq == 0 {
 		return s.begin(ctx, 0)
 	}
-	ref, err := s.of(ctx, present, at, hashes)
-	if err != nil {
-		return startError("event log", err)
+	ref, damage := s.of(ctx, present, at, hashes)
+	if gap := (*eventlog.GapError)(nil); damage != nil && !errors.As(damage, &gap) {
+		return startError("event log", damage)
 	}
 	stream, err := log.Open(ctx, ref)
 	if err != nil {
 		return startError("event log", err)
 	}
 	log.Use(stream)
-	return nil
+	return startError("event log", damage)
 }
 
 // begin makes the stream with which an epoch begins.

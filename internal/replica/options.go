@@ -58,7 +58,8 @@ type Worker interface {
 // its place.
 type Streams interface {
 	// Choose opens the stream that goes on from where a state stands, before anything
-	// is built from it. hashes may be nil.
+	// is built from it. hashes may be nil. A *eventlog.GapError says that none of them
+	// holds all of the log; the one that goes furthest is then open.
 	Choose(ctx context.Context, at projections.Cursor, hashes func(uint64) (events.Hash, bool)) error
 	// Ref names the stream that was chosen.
 	Ref() events.StreamRef

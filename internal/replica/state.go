@@ -74,8 +74,11 @@ func (o *Options) openState(ctx context.Context) (*projections.State, error) {
 		return nil, err
 	}
 	v := state.View()
-	err = errors.Join(o.sweepOlder(), o.choose(ctx, v.Cursor(), ingest.FrameHashes(v)), v.Close())
-	if err != nil {
+	chosen := o.choose(ctx, v.Cursor(), ingest.FrameHashes(v))
+	if gap := (*eventlog.GapError)(nil); errors.As(chosen, &gap) && o.alone() && !filledOnce(v.Cursor()) {
+		chosen = nil // fillState meets the gap and goes on with what Raft has
+	}
+	if err = errors.Join(o.sweepOlder(), chosen, v.Close()); err != nil {
 		return nil, errors.Join(err, state.Close())
 	}
 	return state, nil
@@ -126,13 +129,17 @@ func moveAside(fsys vfs.FS, dir string) (string, error) {
 	}
 }
 
+// filledOnce reports whether a state has its origin. One that has none is empty, or its
+// filling was killed.
+func filledOnce(c projections.Cursor) bool { return c.Seq > 0 && c.RaftIndex > 0 }
+
 // fillState gives its origin to a state that has none: an empty one, or one whose
 // filling was killed. Where the replica is alone, the log is folded into it before: a
 // single voter's Raft log holds nothing that the event log does not, unless that was
 // damaged, so the state then stands at that log's end. The state is closed when it is
 // not the one that is returned.
 func (o *Options) fillState(ctx context.Context, state *projections.State) (*projections.State, error) {
-	if c := state.Cursor(); c.Seq > 0 && c.RaftIndex > 0 {
+	if filledOnce(state.Cursor()) {
 		return state, nil
 	}
 	info, err := o.Stream.Info(ctx)
