@@ -390,14 +390,17 @@ func TestStreamWhoseRemovalWasKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		block := func(epoch uint32) []byte {
+			frame := (&events.Frame{Epoch: epoch, Seq: 1, Events: [][]byte{[]byte("begun")}}).Encode()
+			b := record(1, len(frame))
+			copy(b[headLength+9:], frame)
+			return b
+		}
 		for _, name := range test.files {
-			write(name, nil)
+			write(name, block(0)) // a block that holds nothing is of a stream that was never made
 		}
 		if test.begun != "" {
-			frame := (&events.Frame{Epoch: 1, Seq: 1, Events: [][]byte{[]byte("begun")}}).Encode()
-			block := record(1, len(frame))
-			copy(block[headLength+9:], frame)
-			write(test.begun, block)
+			write(test.begun, block(1))
 		}
 		if _, err := preflight(fs, "d"); err != nil {
 			t.Fatal(err)

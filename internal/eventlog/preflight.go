@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -72,6 +73,9 @@ func preflight(fs vfs.FS, dir string) ([]damagedBlock, error) {
 			}
 			continue
 		}
+		if err := finishSeal(fs, stream); err != nil {
+			return nil, fmt.Errorf("write the checksum of %s: %w", fs.PathJoin(stream, metaFile), err)
+		}
 		some, err := preflightStream(fs, dir, stream)
 		if err != nil {
 			return nil, err
@@ -124,11 +128,18 @@ const (
 )
 
 // isUnborn reports whether the making of a stream was cut short, as by a kill
-// during a repair: the server writes meta.inf, then meta.sum, and takes no message
-// before. With one of the two missing or empty it would not start.
+// during the first start or a repair: the server makes an empty block, writes
+// meta.inf, then meta.sum, and takes no message before. With one of the two missing
+// or empty it would not start.
 func isUnborn(fs vfs.FS, stream string) (bool, error) {
-	if blocks, err := blockFiles(fs, stream); err != nil || len(blocks) > 0 {
+	blocks, err := blockFiles(fs, stream)
+	if err != nil {
 		return false, err
+	}
+	for _, block := range blocks {
+		if info, err := fs.Stat(block); err != nil || info.Size() > 0 {
+			return false, err
+		}
 	}
 	for _, name := range []string{metaFile, metaSum} {
 		info, err := fs.Stat(fs.PathJoin(stream, name))
@@ -140,6 +151,35 @@ func isUnborn(fs vfs.FS, stream string) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// finishSeal writes meta.sum of a stream whose sealing was cut short: the server
+// writes meta.inf anew, then meta.sum, and does not load a stream between the two.
+// That it was cut short is certain if meta.sum is the checksum of the same stream
+// before it was sealed.
+func finishSeal(fs vfs.FS, stream string) error {
+	meta, err := storage.ReadFile(fs, fs.PathJoin(stream, metaFile))
+	sum, serr := storage.ReadFile(fs, fs.PathJoin(stream, metaSum))
+	if err = errors.Join(err, serr); errors.Is(err, os.ErrNotExist) {
+		return nil // the server says so
+	}
+	if err != nil {
+		return err
+	}
+	open := bytes.Replace(meta, []byte(`"sealed":true`), []byte(`"sealed":false`), 1)
+	hash, err := blockHash(fs.PathBase(stream))
+	if err != nil || bytes.Equal(open, meta) {
+		return err
+	}
+	hexSum := func(b []byte) []byte {
+		hash.Reset()
+		_, _ = hash.Write(b)
+		return hex.AppendEncode(nil, hash.Sum(nil))
+	}
+	if !bytes.Equal(sum, hexSum(open)) {
+		return nil
+	}
+	return storage.ReplaceFile(fs, fs.PathJoin(stream, metaSum), hexSum(meta), 0o600)
 }
 
 // streamFolders are the folders of the streams of all accounts.

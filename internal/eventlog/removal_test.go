@@ -1,8 +1,10 @@
 package eventlog_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -121,4 +123,92 @@ func starts(t *testing.T, dir, streams, damaged string, left []string) {
 		t.Errorf("%+v, %v", info, err)
 	}
 	must(t, srv.Shutdown(context.Background()))
+}
+
+// A kill while the server made the first stream left an empty block without meta.inf,
+// and one while it sealed a stream left the checksum of what meta.inf had said before:
+// the next start called either a damaged log.
+func TestKillWhileAStreamIsMadeOrSealedWasDamage(t *testing.T) {
+	type files map[string][]byte
+	read := func(dir string) files {
+		out := files{}
+		for _, name := range []string{"meta.inf", "meta.sum"} {
+			b, err := os.ReadFile(filepath.Join(dir, name))
+			must(t, err)
+			out[name] = b
+		}
+		return out
+	}
+	dir := t.TempDir()
+	streams := filepath.Join(dir, "jetstream", "NODE", "streams")
+	stream := filepath.Join(streams, "mneme-0")
+	srv, err := eventlog.StartServer(testContext(t), eventlog.ServerOptions{Dir: dir, Addr: "127.0.0.1:0", Logger: logTo(t)})
+	must(t, err)
+	s := openStream(t, srv, eventlog.StreamConfig{})
+	for seq := range uint64(damagedFrames) {
+		must(t, s.Append(testContext(t), []byte{byte(seq)}, seq))
+	}
+	before := read(stream)
+	must(t, s.Seal(testContext(t)))
+	sealed := read(stream)
+	must(t, srv.Shutdown(context.Background()))
+
+	starts := func(t *testing.T, dir string) error {
+		srv, err := eventlog.StartServer(testContext(t), eventlog.ServerOptions{Dir: dir, Addr: "127.0.0.1:0", Logger: logTo(t)})
+		if err != nil {
+			return err
+		}
+		s := openStream(t, srv, eventlog.StreamConfig{})
+		info, err := s.Info(testContext(t))
+		return errors.Join(err, srv.Shutdown(context.Background()), func() error {
+			if _, err := os.Stat(filepath.Join(dir, "jetstream", "NODE", "streams", "mneme-0", "meta.sum")); err != nil || info.Last != 0 && info.Last != damagedFrames {
+				return fmt.Errorf("%+v, %w", info, err)
+			}
+			return nil
+		}())
+	}
+	for name, left := range map[string]files{
+		"block made":                    {},
+		"meta.inf begun":                {"meta.inf": nil},
+		"meta.inf written":              {"meta.inf": before["meta.inf"]},
+		"meta.inf written, not its sum": {"meta.inf": before["meta.inf"], "meta.sum": nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			half := filepath.Join(dir, "jetstream", "NODE", "streams", "mneme-0")
+			must(t, os.MkdirAll(filepath.Join(half, "msgs"), 0o700))
+			must(t, os.WriteFile(filepath.Join(half, "msgs", "1.blk"), nil, 0o600))
+			for name, b := range left {
+				must(t, os.WriteFile(filepath.Join(half, name), b, 0o600))
+			}
+			if err := starts(t, dir); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	t.Run("a block that holds something", func(t *testing.T) {
+		dir := t.TempDir()
+		must(t, os.CopyFS(dir, os.DirFS(filepath.Dir(filepath.Dir(filepath.Dir(streams))))))
+		must(t, os.Remove(filepath.Join(dir, "jetstream", "NODE", "streams", "mneme-0", "meta.inf")))
+		if err := starts(t, dir); !errors.Is(err, eventlog.ErrStoreDamaged) {
+			t.Errorf("the start: %v", err)
+		}
+	})
+	t.Run("sealed without the sum", func(t *testing.T) {
+		must(t, os.WriteFile(filepath.Join(stream, "meta.sum"), before["meta.sum"], 0o600))
+		if err := starts(t, dir); err != nil {
+			t.Fatal(err)
+		}
+		if got := read(stream); !bytes.Equal(got["meta.sum"], sealed["meta.sum"]) {
+			t.Errorf("meta.sum is %s, want %s", got["meta.sum"], sealed["meta.sum"])
+		}
+	})
+	t.Run("another change", func(t *testing.T) {
+		flipped := bytes.Replace(sealed["meta.inf"], []byte("limits"), []byte("limitz"), 1)
+		must(t, os.WriteFile(filepath.Join(stream, "meta.inf"), flipped, 0o600))
+		must(t, os.WriteFile(filepath.Join(stream, "meta.sum"), before["meta.sum"], 0o600))
+		if err := starts(t, dir); !errors.Is(err, eventlog.ErrStoreDamaged) {
+			t.Errorf("the start: %v", err)
+		}
+	})
 }

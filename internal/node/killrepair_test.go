@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -141,7 +142,7 @@ func serverKilled(t *testing.T, k *killer) {
 		t.Fatalf("no copy at %q", step)
 		return ""
 	}
-	fill, filling, remove := last("fill"), last("filling"), last("remove")
+	seal, fill, filling, remove := last("seal"), last("fill"), last("filling"), last("remove")
 	for name, c := range map[string]struct {
 		from string
 		do   func(streams string) error
@@ -152,6 +153,15 @@ func serverKilled(t *testing.T, k *killer) {
 		"server: meta.inf written": {fill, func(streams string) error {
 			return errors.Join(os.MkdirAll(filepath.Join(streams, "mneme-0-1", "msgs"), 0o700),
 				os.WriteFile(filepath.Join(streams, "mneme-0-1", "meta.inf"), []byte("{"), 0o600))
+		}},
+		"server: block made": {fill, func(streams string) error {
+			msgs := filepath.Join(streams, "mneme-0-1", "msgs")
+			return errors.Join(os.MkdirAll(msgs, 0o700), os.WriteFile(filepath.Join(msgs, "1.blk"), nil, 0o600))
+		}},
+		"server: meta.inf of the sealed stream written": {seal, func(streams string) error {
+			meta := filepath.Join(streams, "mneme-0", "meta.inf")
+			b, err := os.ReadFile(meta)
+			return errors.Join(err, os.WriteFile(meta, bytes.Replace(b, []byte(`"sealed":false`), []byte(`"sealed":true`), 1), 0o600))
 		}},
 		"server: meta.inf of the copy removed": {filling, func(streams string) error {
 			return os.Remove(filepath.Join(streams, "mneme-0-1", "meta.inf"))
