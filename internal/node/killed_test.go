@@ -171,6 +171,7 @@ func TestOlderStateThatTheStartHealsIsNoDamage(t *testing.T) {
 // was left of the log, said nothing, and gave positions out again.
 func TestLostStateBesideACutLogIsFilledFromRaft(t *testing.T) {
 	whole, want := killed(t)
+	wantEnded := want
 	compacted, wantCompacted := whole, want // of one whose Raft log has been cut off behind a snapshot
 	{
 		dir := image(t, whole)
@@ -182,6 +183,18 @@ func TestLostStateBesideACutLogIsFilledFromRaft(t *testing.T) {
 		wantCompacted, compacted = shardOf(t, n), image(t, dir)
 		shut(t, n)
 	}
+	ended := func(end func(n *Node) error) string { // of one killed right behind a snapshot
+		dir := image(t, whole)
+		n := open(t, quiet(dir))
+		defer shut(t, n)
+		if err := end(n); err != nil {
+			t.Fatal(err)
+		}
+		wantEnded = shardOf(t, n)
+		return image(t, dir)
+	}
+	snapped := ended(func(n *Node) error { return n.replica.Group().Snapshot() })
+	renewed := ended(func(n *Node) error { return n.replica.Group().Renew(t.Context()) })
 	state, snapshots := filepath.Join("shards", "0", "state"), filepath.Join("shards", "0", "snapshots")
 	off := Offline{Config: quiet("")}
 	for name, c := range map[string]struct {
@@ -195,6 +208,9 @@ func TestLostStateBesideACutLogIsFilledFromRaft(t *testing.T) {
 		"all of the log":                        {whole, want, 0, []string{state, "nats"}, false},
 		"behind a snapshot":                     {compacted, wantCompacted, 5, []string{state}, false},
 		"all of the log behind a snapshot":      {compacted, wantCompacted, 0, []string{state, "nats"}, false},
+		"nothing behind a snapshot":             {snapped, wantEnded, 5, []string{state}, false},
+		"a new raft.db behind a snapshot":       {renewed, wantEnded, 5, []string{state}, false},
+		"all of the log behind a new raft.db":   {renewed, wantEnded, 0, []string{state, "nats"}, false},
 		"end of the log, and the snapshot":      {compacted, wantCompacted, 5, []string{state, snapshots}, true},
 		"nothing of the log, but the snapshots": {compacted, wantCompacted, 0, []string{state, snapshots}, false},
 	} {

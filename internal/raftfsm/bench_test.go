@@ -12,10 +12,10 @@ func (m *sinkMachine) Apply(entries []Entry) ([]any, error) {
 	m.index, m.term = last.Index, last.Term
 	return make([]any, len(entries)), nil
 }
-func (m *sinkMachine) AppliedIndex() (uint64, uint64) { return m.index, m.term }
-func (m *sinkMachine) Flush() error                   { return nil }
-func (m *sinkMachine) Checkpoint(dir string) error    { return errBoom }
-func (m *sinkMachine) Restore(string) error           { return errBoom }
+func (m *sinkMachine) AppliedIndex() (uint64, uint64)    { return m.index, m.term }
+func (m *sinkMachine) Flush() error                      { return nil }
+func (m *sinkMachine) Checkpoint(string) (uint64, error) { return 0, errBoom }
+func (m *sinkMachine) Restore(string) error              { return errBoom }
 
 func BenchmarkPropose100KiB(b *testing.B) {
 	for name, noSync := range map[string]bool{"sync": false, "nosync": true} {

@@ -30,7 +30,7 @@ func TestFrameGoldenBytes(t *testing.T) {
 
 func goldenManifest() *manifest {
 	return &manifest{
-		Index: 9, Term: 2, AppliedIndex: 8, AppliedTerm: 2, ConfIndex: 1,
+		Index: 9, Term: 2, AppliedIndex: 8, AppliedTerm: 2, Mark: 5, ConfIndex: 1,
 		Servers: []memberServer{{ID: "n1", Address: "a1"}},
 		Files:   []manifestFile{{Name: "sub/f", Size: 3, SHA256: hex.EncodeToString(bytes.Repeat([]byte{0xab}, 32))}},
 	}
@@ -41,7 +41,7 @@ func TestManifestGoldenBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "MSNP\x01\xf3\x00\x00\x00" + `{"index":9,"term":2,"applied_index":8,"applied_term":2,"configuration_index":1,` +
+	want := "MSNP\x01\xfc\x00\x00\x00" + `{"index":9,"term":2,"applied_index":8,"applied_term":2,"mark":5,"configuration_index":1,` +
 		`"servers":[{"suffrage":0,"id":"n1","address":"a1"}],` +
 		`"files":[{"name":"sub/f","size":3,"sha256":"abababababababababababababababababababababababababababababababab"}]}`
 	if got := string(b[:len(b)-documentSum]); got != want {

@@ -144,10 +144,15 @@ func (f *fsm) checkpoint(index, term uint64) (*fsmSnapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := guard(func() error { return f.machine.Checkpoint(f.snaps.fs.PathJoin(tmp, "data")) }); err != nil {
+	var mark uint64
+	err = guard(func() (err error) {
+		mark, err = f.machine.Checkpoint(f.snaps.fs.PathJoin(tmp, "data"))
+		return err
+	})
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("checkpoint: %w", err), f.snaps.fs.RemoveAll(tmp))
 	}
-	return &fsmSnapshot{fs: f.snaps.fs, machine: f.machine, tmp: tmp, index: index, term: term}, nil
+	return &fsmSnapshot{fs: f.snaps.fs, machine: f.machine, tmp: tmp, index: index, term: term, mark: mark}, nil
 }
 
 // fsmSnapshot is a checkpoint that waits to become a snapshot.
@@ -156,6 +161,7 @@ type fsmSnapshot struct {
 	machine     Machine
 	tmp         string
 	index, term uint64
+	mark        uint64
 }
 
 // Persist implements raft.FSMSnapshot. It runs beside Apply. Raft truncates its
@@ -168,7 +174,7 @@ func (s *fsmSnapshot) Persist(sink raft.SnapshotSink) error {
 	if err := guard(s.machine.Flush); err != nil {
 		return fmt.Errorf("persist snapshot: flush: %w", err)
 	}
-	if err := own.adopt(s.tmp, s.index, s.term); err != nil {
+	if err := own.adopt(s.tmp, s.index, s.term, s.mark); err != nil {
 		return fmt.Errorf("persist snapshot: %w", err)
 	}
 	return own.Close()

@@ -13,6 +13,8 @@ type Inspection struct {
 	Index, Term uint64
 	// Command is the last command that the log holds; nil if there is none.
 	Command []byte
+	// Mark is what Machine.Checkpoint said of the newest snapshot; 0 if there is none.
+	Mark uint64
 	// Alone: nobody else was ever in the group, as far as anything tells.
 	Alone bool
 	// Peers is why it is not alone, or not taken for it: ErrOtherNode,
@@ -37,8 +39,11 @@ func Inspect(opt Options) (found Inspection, err error) {
 		if !found.Alone {
 			found.Peers = r.peers
 		}
-		if snap := r.snaps.latest(); snap != nil && snap.man.Index > found.Index {
-			found.Index, found.Term = snap.man.Index, snap.man.Term
+		if snap := r.snaps.latest(); snap != nil {
+			found.Mark = snap.man.Mark
+			if snap.man.Index > found.Index {
+				found.Index, found.Term = snap.man.Index, snap.man.Term
+			}
 		}
 		return nil
 	})

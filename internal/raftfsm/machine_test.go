@@ -163,23 +163,23 @@ func (m *fileMachine) Flush() error {
 	return storage.ReplaceFile(m.fs, m.file(), b, 0o600)
 }
 
-func (m *fileMachine) Checkpoint(dir string) error {
+func (m *fileMachine) Checkpoint(dir string) (uint64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.fail("checkpoint"); err != nil {
-		return err
+		return 0, err
 	}
 	if err := m.fs.MkdirAll(m.fs.PathJoin(dir, "sub"), 0o700); err != nil {
-		return err
+		return 0, err
 	}
 	b, err := json.Marshal(m.state)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if err := writeFile(m.fs, m.fs.PathJoin(dir, "state.json"), b); err != nil {
-		return err
+		return 0, err
 	}
-	return writeFile(m.fs, m.fs.PathJoin(dir, "sub", "index"), binary.BigEndian.AppendUint64(nil, m.state.Index))
+	return m.state.Index, writeFile(m.fs, m.fs.PathJoin(dir, "sub", "index"), binary.BigEndian.AppendUint64(nil, m.state.Index))
 }
 
 func (m *fileMachine) Restore(dir string) error {

@@ -22,11 +22,13 @@ type manifest struct {
 	Term  uint64 `json:"term"`
 	// AppliedIndex and AppliedTerm are the machine's cursor. It may lie below
 	// Index: memberships and no-ops are no commands.
-	AppliedIndex uint64         `json:"applied_index"`
-	AppliedTerm  uint64         `json:"applied_term"`
-	ConfIndex    uint64         `json:"configuration_index"`
-	Servers      []memberServer `json:"servers"`
-	Files        []manifestFile `json:"files"`
+	AppliedIndex uint64 `json:"applied_index"`
+	AppliedTerm  uint64 `json:"applied_term"`
+	// Mark is the machine's, see Machine.Checkpoint.
+	Mark      uint64         `json:"mark"`
+	ConfIndex uint64         `json:"configuration_index"`
+	Servers   []memberServer `json:"servers"`
+	Files     []manifestFile `json:"files"`
 }
 
 type manifestFile struct {

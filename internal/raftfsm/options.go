@@ -36,7 +36,9 @@ type Machine interface {
 	// Checkpoint writes a consistent copy of the state to dir on Options.FS, which
 	// does not exist yet (its parent does and lies beside the group's directory). It runs between two calls of Apply, so it should only make
 	// hard links. Files are never changed afterwards. Empty folders are not kept.
-	Checkpoint(dir string) error
+	// mark is a number of the machine's own that tells how far the copy goes. The
+	// snapshot's manifest keeps it, see Inspection.
+	Checkpoint(dir string) (mark uint64, err error)
 	// Restore replaces the state by the checkpoint in dir on Options.FS,
 	// atomically, as its last step: after an error the old state stands. It may move files out of
 	// dir; the group removes what is left.

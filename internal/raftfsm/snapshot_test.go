@@ -251,7 +251,7 @@ func adoptSnapshot(t testing.TB, s *snapshotStore, index uint64, files map[strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := sink.(*snapshotSink).adopt(tmp, index, 3); err != nil {
+	if err := sink.(*snapshotSink).adopt(tmp, index, 3, 0); err != nil {
 		t.Fatal(err)
 	}
 	if err := sink.Close(); err != nil {

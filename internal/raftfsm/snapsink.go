@@ -39,8 +39,8 @@ type receiveResult struct {
 func (s *snapshotSink) ID() string { return s.id }
 
 // adopt takes over tmp, whose data/ holds a checkpoint of the machine at the
-// given cursor. Nothing is copied.
-func (s *snapshotSink) adopt(tmp string, appliedIndex, appliedTerm uint64) error {
+// given cursor and mark. Nothing is copied.
+func (s *snapshotSink) adopt(tmp string, appliedIndex, appliedTerm, mark uint64) error {
 	if s.tmp != "" || s.pipe != nil {
 		return errors.New("snapshot sink is in use")
 	}
@@ -49,7 +49,7 @@ func (s *snapshotSink) adopt(tmp string, appliedIndex, appliedTerm uint64) error
 		return fmt.Errorf("describe checkpoint: %w", err)
 	}
 	s.tmp = tmp
-	s.man.Files, s.man.AppliedIndex, s.man.AppliedTerm = files, appliedIndex, appliedTerm
+	s.man.Files, s.man.AppliedIndex, s.man.AppliedTerm, s.man.Mark = files, appliedIndex, appliedTerm, mark
 	return nil
 }
 
@@ -96,7 +96,7 @@ func (s *snapshotSink) finish() error {
 		if err = errors.Join(got.err, err); err != nil {
 			return err
 		}
-		s.man.Files, s.man.AppliedIndex, s.man.AppliedTerm = got.man.Files, got.man.AppliedIndex, got.man.AppliedTerm
+		s.man.Files, s.man.AppliedIndex, s.man.AppliedTerm, s.man.Mark = got.man.Files, got.man.AppliedIndex, got.man.AppliedTerm, got.man.Mark
 	}
 	if s.tmp == "" {
 		return errors.New("nothing was written")

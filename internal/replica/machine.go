@@ -92,10 +92,11 @@ func (m *machine) AppliedIndex() (index, term uint64) { return m.state.AppliedIn
 
 func (m *machine) Flush() error { return m.state.Flush() }
 
-func (m *machine) Checkpoint(dir string) error {
+// Checkpoint's mark is the log's sequence at which the copy stands.
+func (m *machine) Checkpoint(dir string) (mark uint64, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.state.Checkpoint(dir)
+	return m.state.Cursor().Seq, m.state.Checkpoint(dir)
 }
 
 func (m *machine) Restore(dir string) error {

@@ -220,7 +220,7 @@ func TestRestoreDoesNotWaitForVectors(t *testing.T) {
 	r.namespace("team")
 	r.mustCapture("in the snapshot")
 	checkpoint := filepath.Join(t.TempDir(), "checkpoint")
-	if err := r.machine.Checkpoint(checkpoint); err != nil {
+	if _, err := r.machine.Checkpoint(checkpoint); err != nil {
 		t.Fatal(err)
 	}
 	_, before := r.views.seen()

@@ -65,12 +65,17 @@ func (o Options) catchUp(state *projections.State) error {
 }
 
 // RaftEnd is the sequence at which the log's last message stood, at least, when
-// Raft's log was written; 0 where that tells of none, or not for sure.
+// Raft's log was written, or its newest snapshot; 0 where these tell of none, or not
+// for sure. Right after a snapshot Raft's log may hold no command.
 func (o Options) RaftEnd() (uint64, error) {
 	o.setDefaults()
 	found, err := raftfsm.Inspect(o.groupOptions())
-	if err != nil || !found.Alone || found.Damage != nil || found.Command == nil {
+	if err != nil || !found.Alone {
 		return 0, err
 	}
-	return projections.CommandEnd(found.Command)
+	if found.Damage != nil || found.Command == nil {
+		return found.Mark, nil
+	}
+	end, err := projections.CommandEnd(found.Command)
+	return max(end, found.Mark), err
 }

@@ -82,7 +82,9 @@ func (r *replica) AppliedIndex() (index, term uint64) { return r.state.AppliedIn
 
 func (r *replica) Flush() error { return r.state.Flush() }
 
-func (r *replica) Checkpoint(dir string) error { return r.state.Checkpoint(dir) }
+func (r *replica) Checkpoint(dir string) (uint64, error) {
+	return r.state.Cursor().Seq, r.state.Checkpoint(dir)
+}
 
 // Restore implements raftfsm.Machine. A state only goes forward.
 func (r *replica) Restore(dir string) error {

@@ -63,9 +63,9 @@ func (l *list) crash() *list {
 	return &list{State: listState{l.disk.Index, l.disk.Term, slices.Clone(l.disk.Items)}, disk: l.disk, fs: l.fs}
 }
 
-func (l *list) Checkpoint(dir string) error {
+func (l *list) Checkpoint(dir string) (uint64, error) {
 	b, err := json.Marshal(l.State)
-	return errors.Join(err, storage.MkdirAll(l.fs, dir, 0o700), storage.ReplaceFile(l.fs, l.fs.PathJoin(dir, "list"), b, 0o600))
+	return 0, errors.Join(err, storage.MkdirAll(l.fs, dir, 0o700), storage.ReplaceFile(l.fs, l.fs.PathJoin(dir, "list"), b, 0o600))
 }
 
 func (l *list) Restore(dir string) error {
