@@ -34,6 +34,10 @@ func (m machine) Apply(entries []raftfsm.Entry) ([]any, error) {
 	return m.State.Apply(commands)
 }
 
+func (m machine) Checkpoint(dir string) (uint64, error) {
+	return m.State.Cursor().Seq, m.State.Checkpoint(dir)
+}
+
 // world is everything a shard needs, on a fake log.
 type world struct {
 	t      testing.TB

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"mneme/internal/events"
+	"mneme/internal/projections"
 	"mneme/memory"
 )
 
@@ -167,6 +168,37 @@ func TestOlderStateThatTheStartHealsIsNoDamage(t *testing.T) {
 	}
 }
 
+// lostEndIsTold expects of all work on a stopped node that it says of a log whose end
+// is lost that it is.
+func lostEndIsTold(t *testing.T, off Offline, dir string) {
+	t.Helper()
+	if report, err := off.Doctor(t.Context(), dir); err != nil || report.OK {
+		t.Errorf("doctor is content: %+v %v", report, err)
+	}
+	if _, err := off.VerifyLog(t.Context(), dir, nil); memory.CodeOf(err) != memory.CodeLogDiverged {
+		t.Errorf("verify: %v", err)
+	}
+	if _, err := off.RepairLog(t.Context(), dir, nil); memory.CodeOf(err) != memory.CodeLogDiverged {
+		t.Errorf("repair: %v", err)
+	}
+}
+
+// emptyState makes the state of a stopped node that has none, as a start does that is
+// killed before it has filled it.
+func emptyState(t *testing.T, off Offline, dir string) {
+	t.Helper()
+	err := off.with(t.Context(), dir, func(c *core) error {
+		s, err := projections.Open(c.replicaOptions().StateOptions())
+		if err != nil {
+			return err
+		}
+		return s.Close()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A log that was cut at a flipped bit and a state that was lost: the node folded what
 // was left of the log, said nothing, and gave positions out again.
 func TestLostStateBesideACutLogIsFilledFromRaft(t *testing.T) {
@@ -226,8 +258,19 @@ func TestLostStateBesideACutLogIsFilledFromRaft(t *testing.T) {
 			}
 			shorter := c.cut > 0 || len(c.lost) == 2 && c.lost[1] == "nats"
 			copied := image(t, dir)
-			if _, err := off.Backup(t.Context(), copied, filepath.Join(t.TempDir(), "log"), "", nil); shorter != (memory.CodeOf(err) == memory.CodeLogDiverged) || !shorter && err != nil {
-				t.Errorf("backup: %v", err)
+			backup := func() {
+				t.Helper()
+				if _, err := off.Backup(t.Context(), copied, filepath.Join(t.TempDir(), "log"), "", nil); shorter != (memory.CodeOf(err) == memory.CodeLogDiverged) || !shorter && err != nil {
+					t.Errorf("backup: %v", err)
+				}
+			}
+			backup()
+			if shorter {
+				lostEndIsTold(t, off, copied)
+				backup() // the repair that was refused has made no state that agrees with the log
+				emptyState(t, off, copied)
+				backup()
+				lostEndIsTold(t, off, copied)
 			}
 			n, err := Open(t.Context(), quiet(dir))
 			if c.refuses {

@@ -117,7 +117,7 @@ func (o Offline) Doctor(ctx context.Context, dir string) (memory.DoctorReport, e
 			fmt.Sprintf("%d frames are lost; %v", len(info.Lost), err), "memctl log verify"))
 		if stateErr != nil {
 			checks = append(checks, c.checkClosedState(stateErr))
-			return nil
+			return c.refuseShortLog(ctx, 0)
 		}
 		v := state.View()
 		cur := v.Cursor()
@@ -127,10 +127,8 @@ func (o Offline) Doctor(ctx context.Context, dir string) (memory.DoctorReport, e
 		} else {
 			checks = append(checks, c.checkStanding(cur.Position()))
 		}
-		if c.behind != nil {
-			if err := c.refuseShortLog(ctx); err != nil {
-				return errors.Join(err, v.Close())
-			}
+		if err := c.refuseShortLog(ctx, cur.Seq); err != nil {
+			return errors.Join(err, v.Close())
 		}
 		verified, _, err := verifyLog(ctx, c.stream, v, nil)
 		if storage.IsCorrupt(damage) && storage.IsCorrupt(err) {
@@ -199,8 +197,8 @@ func (o Offline) VerifyLog(ctx context.Context, dir string, progress func(done, 
 		v := state.View()
 		shard, _, err := verifyLog(ctx, c.stream, v, progress)
 		out.Shards = []memory.VerifyShard{shard}
-		if err == nil && c.behind != nil {
-			err = c.refuseShortLog(ctx)
+		if err == nil {
+			err = c.refuseShortLog(ctx, v.Cursor().Seq)
 		}
 		return errors.Join(err, v.Close())
 	})
@@ -254,7 +252,7 @@ func (c *core) backupStopped(ctx context.Context, w io.Writer, progress func(don
 		return memory.BackupReport{}, err
 	}
 	if stateErr != nil {
-		if err := c.refuseShortLog(ctx); err != nil {
+		if err := c.refuseShortLog(ctx, 0); err != nil {
 			return memory.BackupReport{}, err
 		}
 		c.cfg.Logger.Warn("the log is written without comparing it with the state, which cannot be opened", "err", stateErr)
@@ -262,21 +260,22 @@ func (c *core) backupStopped(ctx context.Context, w io.Writer, progress func(don
 	}
 	if c.behind != nil {
 		c.cfg.Logger.Warn("the log is compared with a state that lacks what Raft's log holds", "err", c.behind)
-		if err := c.refuseShortLog(ctx); err != nil {
-			return memory.BackupReport{}, err
-		}
 	}
 	v := state.View()
+	if err := c.refuseShortLog(ctx, v.Cursor().Seq); err != nil {
+		return memory.BackupReport{}, errors.Join(err, v.Close())
+	}
 	report, err := backupLog(ctx, c.stream, v, c.dir.node.ClusterID, w, progress)
 	return report, errors.Join(err, v.Close())
 }
 
-// refuseShortLog refuses a log that ends before what Raft's log holds, for work that
-// cannot compare it with a state that holds all of that.
-func (c *core) refuseShortLog(ctx context.Context) error {
+// refuseShortLog refuses a log that ends before what Raft's log holds, where the state
+// does not hold all of that either: it stands at a sequence, 0 for one that does not
+// open. A state that does tells by itself how far the log went.
+func (c *core) refuseShortLog(ctx context.Context, at uint64) error {
 	opt := c.replicaOptions()
 	end, err := opt.RaftEnd()
-	if err != nil {
+	if err != nil || at >= end {
 		return err
 	}
 	if info, err := c.stream.Info(ctx); err != nil || info.Last >= end {

@@ -144,7 +144,7 @@ func (o Offline) RepairLog(ctx context.Context, dir string, progress func(done, 
 		if err := c.roomToApply(); err != nil {
 			return err
 		}
-		state, err := projections.Open(opt.StateOptions())
+		state, err := openExisting(opt.StateOptions())
 		if err != nil {
 			return c.closedState(err)
 		}
@@ -156,11 +156,29 @@ func (o Offline) RepairLog(ctx context.Context, dir string, progress func(done, 
 		if err := (streams{c}).chooseFor(ctx, state); err != nil {
 			return publicError(err)
 		}
+		if err := c.refuseShortLog(ctx, state.Cursor().Seq); err != nil {
+			return err
+		}
 		shard, err := (&repair{c: c, progress: progress}).stopped(ctx)
 		out.Shards = []memory.RepairShard{shard}
 		return err
 	})
 	return out, err
+}
+
+// openExisting opens a state for writing, and makes none: a log must not be compared
+// with an empty state, which agrees with any.
+func openExisting(opt projections.Options) (*projections.State, error) {
+	only := opt
+	only.ReadOnly = true
+	found, err := projections.Open(only)
+	if err != nil {
+		return nil, err
+	}
+	if err := found.Close(); err != nil {
+		return nil, err
+	}
+	return projections.Open(opt)
 }
 
 // stopped repairs the log of a stopped node.
