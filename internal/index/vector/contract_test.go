@@ -201,6 +201,8 @@ func TestSearchWhileBuilding(t *testing.T) {
 			fill(t, s, 0, vs[:1000])
 			var wg sync.WaitGroup
 			done := make(chan struct{})
+			stop := sync.OnceFunc(func() { close(done); wg.Wait() })
+			defer stop()
 			for range 3 {
 				wg.Add(1)
 				go func() {
@@ -239,8 +241,7 @@ func TestSearchWhileBuilding(t *testing.T) {
 					t.Fatalf("vector %d is not found after Add: %v", i, hits)
 				}
 			}
-			close(done)
-			wg.Wait()
+			stop()
 			mustWait(t, s)
 		})
 	}

@@ -47,11 +47,12 @@ func unitVector(dim int) []float32 {
 	return v
 }
 
-// heapInUse is what is allocated and reachable.
-func heapInUse() uint64 {
+// heapInUse is what is allocated and reachable. A difference may be negative: what
+// earlier tests left is collected some time.
+func heapInUse() int64 {
 	runtime.GC()
 	runtime.GC() // what finalizers and pools held
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
+	return int64(m.HeapAlloc)
 }
