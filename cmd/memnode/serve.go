@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"runtime/debug"
 	"time"
 
 	"mneme/internal/node"
@@ -18,16 +17,8 @@ type opened struct {
 	err  error
 }
 
-// gcPercent is how much garbage a node lets gather, in per cent of what it uses. With
-// Go's 100 it takes about 10 MB more, and under full load one or two per cent less
-// of the processor.
-const gcPercent = 75
-
 // serve runs a node until it is told to stop or ends by itself.
 func serve(ctx context.Context, sys system, s *settings, args []string) error {
-	if sys.getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
 	cfg := s.nodeConfig(sys)
 	var err error
 	if cfg.MasterKey, err = node.MasterKeySource(s.String("master-key"), sys.getenv); err != nil {

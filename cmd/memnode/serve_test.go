@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,20 +30,6 @@ func TestExitCodeOfEachWayNotToStart(t *testing.T) {
 		}
 		if w.out.String() != "" {
 			t.Errorf("%s: standard output has %q", kind, w.out)
-		}
-	}
-}
-
-func TestGarbageIsCollectedSoonerUnlessGOGCIsSet(t *testing.T) {
-	was := debug.SetGCPercent(100)
-	defer debug.SetGCPercent(was)
-	for variable, want := range map[string]int{"GOGC=200": 100, "GOGC=": gcPercent} {
-		debug.SetGCPercent(100)
-		w := fails(t, errors.New("the moon is full"))
-		w.environ = append(w.environ, variable)
-		w.run()
-		if got := debug.SetGCPercent(100); got != want {
-			t.Errorf("%s: %d %%, want %d", variable, got, want)
 		}
 	}
 }
