@@ -43,6 +43,7 @@ func house() []floor {
 		{pkg: "internal/eventlog", may: []string{"memory", "internal/events", "internal/storage"}, why: "the log keeps frames and does not know what follows from them"},
 		{pkg: "internal/eventlog/eventlogtest", may: []string{"internal/eventlog", "internal/events"}, why: "the contract of a log is about frames"},
 		{pkg: "internal/peer", stdOnly: true, why: "connections between nodes know nothing of what is said over them"},
+		{pkg: "internal/peer/rpc", may: []string{"internal/peer", "memory"}, why: "calls between nodes know nothing of what they ask for"},
 		{pkg: "internal/peer/devca", may: []string{"internal/storage"}, why: "certificates are files and know no node"},
 		{pkg: "internal/raftfsm", may: []string{"internal/storage"}, why: "consensus agrees on bytes; the node adapts them to what they mean"},
 		{pkg: "internal/raftfsm/raftmodel", may: []string{"internal/raftfsm"}, why: "the model stands in for a group and knows no more than it"},

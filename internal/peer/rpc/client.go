@@ -1,0 +1,124 @@
+package rpc
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"sync"
+	"sync/atomic"
+
+	"mneme/internal/peer"
+)
+
+// Why a call has no answer. An error that is neither is the method's own.
+var (
+	// ErrNotReached: the other node has not seen the call.
+	ErrNotReached = errors.New("the node was not reached")
+	// ErrNoAnswer: the other node may have carried out the call, or not.
+	ErrNoAnswer = errors.New("the node did not answer")
+)
+
+// Target is a node and where it is reached. Without Node, whoever is there is meant.
+type Target struct{ Addr, Node string }
+
+func (t Target) String() string {
+	if t.Node == "" {
+		return t.Addr
+	}
+	return t.Node + " at " + t.Addr
+}
+
+// Client calls one service of peers, over connections that it keeps. It may be used
+// concurrently.
+type Client struct {
+	port    *peer.Port
+	service string
+
+	mu     sync.Mutex
+	to     map[Target]*http.Transport
+	closed bool
+}
+
+// NewClient returns a client of a service.
+func NewClient(port *peer.Port, service string) *Client {
+	return &Client{port: port, service: service, to: map[Target]*http.Transport{}}
+}
+
+// Close closes the connections that no call uses; calls under way go on.
+func (c *Client) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	for _, t := range c.to {
+		t.CloseIdleConnections()
+	}
+	c.to = nil
+}
+
+// connectionsKept is how many idle connections are kept to each node.
+const connectionsKept = 16
+
+func (c *Client) transport(to Target) (*http.Transport, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, fmt.Errorf("%w: %w", ErrNotReached, net.ErrClosed)
+	}
+	t := c.to[to]
+	if t == nil {
+		t = &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: connectionsKept, IdleConnTimeout: idleTimeout / 2,
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return c.port.Dial(ctx, to.Addr, to.Node, c.service)
+			}}
+		c.to[to] = t
+	}
+	return t, nil
+}
+
+// Call asks a node for a method and decodes what it answers into out, a pointer or nil.
+// Errors: ErrNotReached, ErrNoAnswer, both with what happened, such as an error of the
+// peer port or of ctx; and those of the method, *memory.Error.
+func (c *Client) Call(ctx context.Context, to Target, method string, in, out any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return fmt.Errorf("%w: call %s: %w", ErrNotReached, method, err)
+	}
+	t, err := c.transport(to)
+	if err != nil {
+		return err
+	}
+	var connected atomic.Bool // from then on the other node may see the call
+	watched := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
+	req, err := http.NewRequestWithContext(watched, http.MethodPost, "http://peer/"+method, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("%w: call %s: %w", ErrNotReached, method, err)
+	}
+	resp, err := t.RoundTrip(req)
+	if err != nil {
+		why := ErrNoAnswer
+		if !connected.Load() {
+			why = ErrNotReached
+		}
+		return fmt.Errorf("%w: call %s of %s: %w", why, method, to, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		var f failure
+		if err := json.NewDecoder(resp.Body).Decode(&f); err != nil || f.Code == "" {
+			return fmt.Errorf("%w: call %s of %s: status %d: %w", ErrNoAnswer, method, to, resp.StatusCode, err)
+		}
+		return f.error()
+	}
+	if out == nil {
+		return nil
+	}
+	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
+		return fmt.Errorf("%w: call %s of %s: %w", ErrNoAnswer, method, to, err)
+	}
+	return nil
+}
