@@ -1,16 +1,19 @@
 package keyring
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"mneme/memory"
 )
 
 // Proposer brings commands to the keyrings of all nodes, in one order. It is the
 // keyring's own on a single node and a Raft group in a cluster.
 type Proposer interface {
 	// Propose returns once Apply was called here with the command, and gives its
-	// answer. After an error it is not known whether that will happen.
+	// answer. After an error it is not known whether that will happen. It may bring
+	// a command more than once: whatever a command asks for is done already when it
+	// comes again, and one that comes after a destruction is VerdictAgain.
 	Propose(command []byte) (Answer, error)
 }
 
@@ -22,38 +25,41 @@ type alone struct{ k *Keyring }
 func (p alone) Propose(command []byte) (Answer, error) {
 	p.k.write.Lock()
 	defer p.k.write.Unlock()
-	return p.k.apply(p.k.state.index+1, command)
+	at := p.k.state.cursor
+	return p.k.apply(cursor{at.index + 1, at.term}, command)
 }
 
-// Apply brings one command to this node's keyring. The answer is the same on
-// every node that applied the same commands; it is durable here when Apply
-// returns. Indexes rise; a command that was applied before is passed over. After
-// an error the command was not applied here: it must be brought again, before
-// any later one. Errors: ErrNewerFormat for a command of a newer version,
-// ErrClosed, the file system's.
-func (k *Keyring) Apply(index uint64, command []byte) (Answer, error) {
-	k.write.Lock()
-	defer k.write.Unlock()
-	return k.apply(index, command)
+// nobody refuses commands: who orders them is not known yet.
+type nobody struct{}
+
+// Propose implements Proposer.
+func (nobody) Propose([]byte) (Answer, error) {
+	return Answer{}, memory.Errorf(memory.CodeUnavailable, "this node is not connected to the cluster's keys yet").
+		WithHint("nothing was changed; send it again").WithCause(ErrNoGroup)
 }
 
-func (k *Keyring) apply(index uint64, sealed []byte) (Answer, error) {
+// apply is Machine.Apply; the caller holds write.
+func (k *Keyring) apply(at cursor, sealed []byte) (Answer, error) {
+	index := at.index
 	if k.closed {
 		return Answer{}, fmt.Errorf("apply keyring command %d: %w", index, ErrClosed)
+	}
+	if k.state.blank() {
+		return Answer{}, fmt.Errorf("apply keyring command %d: %w", index, ErrBlank)
 	}
 	if index <= k.state.index {
 		return Answer{Verdict: VerdictOld}, nil
 	}
 	e, err := k.judge(sealed)
 	if err == nil && e.table != nil {
-		if err = k.persist(index, sealed, e); err != nil {
+		if err = k.persist(at, sealed, e); err != nil {
 			e.discard()
 		}
 	}
 	if err != nil {
 		return Answer{}, fmt.Errorf("apply keyring command %d: %w", index, err)
 	}
-	k.land(index, e)
+	k.land(at, e)
 	return e.Answer, nil
 }
 
@@ -79,16 +85,16 @@ func (k *Keyring) judge(sealed []byte) (*effect, error) {
 // persist makes an effect durable: as a record behind the image or, if keys end
 // or the records would outgrow the image, as a new image. Where keys end, what
 // remains is wrapped under a new node secret before the former one goes.
-func (k *Keyring) persist(index uint64, sealed []byte, e *effect) error {
-	record := append(binary.BigEndian.AppendUint64(nil, index), sealed...)
+func (k *Keyring) persist(at cursor, sealed []byte, e *effect) error {
+	record := append(at.appendTo(nil), sealed...)
 	if e.next == nil && !k.file.mustCut(len(record)) {
 		return k.file.append(record)
 	}
-	next := &state{index: index, command: k.command, table: e.table}
+	next := &state{cursor: at, ended: k.state.ended, command: k.command, table: e.table}
 	if e.next == nil {
 		return k.cut(next)
 	}
-	next.command = e.next
+	next.command, next.ended = e.next, at.index
 	return k.renew(next, k.storage.table.Load())
 }
 
@@ -127,46 +133,6 @@ func (k *Keyring) rewrap(s *state, t *storageTable) error {
 	return k.secrets.finish()
 }
 
-// Snapshot gives the machine's whole state, in clear: whoever writes it anywhere
-// seals it first, and clears it afterwards. Errors: ErrClosed.
-func (k *Keyring) Snapshot() ([]byte, error) {
-	k.write.Lock()
-	defer k.write.Unlock()
-	if k.closed {
-		return nil, fmt.Errorf("take a snapshot of the keyring: %w", ErrClosed)
-	}
-	plain := k.state.encode()
-	defer clear(plain)
-	return append([]byte{snapshotVersion}, plain...), nil
-}
-
-// Restore puts a snapshot in place of what is here, which the snapshot must not
-// be older than. Handles of keys that are in both stay good; all others die.
-// After an error nothing has changed. Errors: ErrDamaged, ErrNewerFormat,
-// ErrClosed, the file system's.
-func (k *Keyring) Restore(snapshot []byte) error {
-	k.write.Lock()
-	defer k.write.Unlock()
-	if k.closed {
-		return fmt.Errorf("restore keyring: %w", ErrClosed)
-	}
-	s, err := decodeSnapshot(snapshot, k.macs)
-	if err != nil {
-		return fmt.Errorf("restore keyring: %w", err)
-	}
-	if s.index < k.state.index {
-		s.wipe()
-		return fmt.Errorf("restore keyring: %w: the snapshot ends at command %d, the keyring is at %d", ErrDamaged, s.index, k.state.index)
-	}
-	// As after a destruction: what the snapshot no longer has must open nowhere.
-	if err := k.renew(s, k.storage.table.Load()); err != nil {
-		s.wipe()
-		return fmt.Errorf("restore keyring: %w", err)
-	}
-	k.swap(s)
-	return nil
-}
-
 // swap lets a restored state be seen. Handles that somebody may hold go on, if
 // their keys do: a later destruction must reach them.
 func (k *Keyring) swap(s *state) {
@@ -196,6 +162,7 @@ func (k *Keyring) swap(s *state) {
 	}
 	k.mu.Lock()
 	k.state, k.lookup = *s, next
+	k.moved.wake()
 	k.mu.Unlock()
 	oldCommand.wipe()
 	for id, d := range old.keys {
@@ -231,7 +198,7 @@ func (k *Keyring) propose(make func() (*command, error)) (Answer, error) {
 		sealed, err := k.sealNow(c)
 		c.wipe()
 		if err == nil {
-			a, err = k.proposer.Propose(sealed)
+			a, err = k.proposedBy().Propose(sealed)
 		}
 		if err != nil {
 			return Answer{}, err
@@ -243,12 +210,21 @@ func (k *Keyring) propose(make func() (*command, error)) (Answer, error) {
 	return a, a.err()
 }
 
+func (k *Keyring) proposedBy() Proposer {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.proposer
+}
+
 // sealNow seals a command under the present command key.
 func (k *Keyring) sealNow(c *command) ([]byte, error) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	if k.closed {
 		return nil, ErrClosed
+	}
+	if k.state.blank() {
+		return nil, ErrBlank
 	}
 	return sealCommand(c, k.command, k.rand)
 }

@@ -156,6 +156,9 @@ func (d *DataKey) MAC(label string, data []byte) [32]byte {
 // wipe ends the key, after the calls that use it now. AES's expanded key cannot
 // be reached; it is left to the garbage collector.
 func (d *DataKey) wipe(why error) {
+	if d == nil { // a blank keyring's
+		return
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.raw == nil {

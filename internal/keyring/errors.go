@@ -36,6 +36,12 @@ var (
 	ErrNotDestroyable = errors.New("key cannot be destroyed by itself")
 	// ErrOvertaken: keys were destroyed again and again while a command waited for its turn.
 	ErrOvertaken = errors.New("overtaken by other commands")
+	// ErrBlank: the keyring was opened to be filled by its group's snapshot, which has
+	// not come yet.
+	ErrBlank = errors.New("the keyring has not got the cluster's keys yet")
+	// ErrNoGroup: a keyring that is opened for a group is in none yet, or one that is
+	// not opened for a group was given one.
+	ErrNoGroup = errors.New("the keyring is in no group")
 	// ErrClosed: the keyring, or the one that the key came from, is closed.
 	ErrClosed = errors.New("keyring closed")
 )

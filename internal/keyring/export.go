@@ -21,7 +21,7 @@ import (
 // flags. The hash covers everything before it.
 const (
 	backupMagic      = "MNEMEKB\x00"
-	backupVersion    = 2
+	backupVersion    = 3
 	backupHeader     = 8 + 1 + 1
 	backupWithMaster = 1
 )
@@ -54,6 +54,9 @@ func (k *Keyring) backup(withMaster bool) ([]byte, error) {
 	defer k.write.Unlock()
 	if k.closed {
 		return nil, ErrClosed
+	}
+	if k.state.blank() {
+		return nil, ErrBlank
 	}
 	image, err := sealBackup(&k.state, k.master, k.rand)
 	if err != nil {
@@ -183,7 +186,7 @@ func importBackup(opt Options, r io.Reader) error {
 		return err
 	}
 	defer clear(plain)
-	s, err := decodeState(plain, new(macPool))
+	s, err := decodeFilled(plain, new(macPool))
 	if err != nil {
 		return err
 	}

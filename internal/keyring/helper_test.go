@@ -180,7 +180,7 @@ func stealRecords(raw []byte, head copyHead, keys []*secret, found map[secret]bo
 			return more
 		}
 		for _, key := range keys {
-			c, err := openCommand(record[8:], key)
+			c, err := openCommand(record[cursorSize:], key)
 			if err != nil || c == nil {
 				continue
 			}

@@ -1,6 +1,7 @@
 package keyring
 
 import (
+	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
 	"encoding/binary"
@@ -10,9 +11,10 @@ import (
 // The keyring's image is wrapped, see nodeSecrets, for the label "keyring". Its
 // content is the machine's state:
 //
-//	u64 index ‖ command key ‖ table
+//	u64 index ‖ u64 term ‖ u64 index of the last destruction ‖ command key ‖ table
 //
-// A snapshot is a version byte and the same, in clear.
+// The first three are zero in a blank one, which ends there. A snapshot is a version
+// byte and the same, in clear, of a keyring that is not blank.
 //
 // The table, opened; ids are 16 bytes, keys 32, numbers big endian:
 //
@@ -24,8 +26,8 @@ import (
 //	u32 destroyed namespaces, each: namespace id
 //	u32 other destroyed keys, each: key id
 const (
-	imageVersion    = 2
-	snapshotVersion = 1
+	imageVersion    = 3
+	snapshotVersion = 2
 	imageLabel      = "keyring"
 	fingerprintSize = 8
 )
@@ -50,22 +52,47 @@ func newGCM(key *secret) cipher.AEAD {
 // encode gives the image's content. It makes room first: a growing buffer would
 // leave keys behind.
 func (s *state) encode() []byte {
-	b := make([]byte, 0, 8+len(secret{})+s.table.size())
-	b = binary.BigEndian.AppendUint64(b, s.index)
+	b := make([]byte, 0, stateHead+len(secret{})+s.table.size())
+	b = binary.BigEndian.AppendUint64(s.appendTo(b), s.ended)
+	if s.blank() {
+		return b
+	}
 	return s.table.appendTo(append(b, s.command[:]...))
 }
 
+const stateHead = cursorSize + 8
+
 // decodeState is encode's inverse. Errors: ErrDamaged.
 func decodeState(plain []byte, macs *macPool) (*state, error) {
-	if len(plain) < 8+len(secret{}) {
+	if len(plain) == stateHead && bytes.Equal(plain, make([]byte, stateHead)) {
+		return blankState(), nil
+	}
+	if len(plain) < stateHead+len(secret{}) {
 		return nil, fmt.Errorf("%w: state of %d bytes", ErrDamaged, len(plain))
 	}
-	command := secret(plain[8:])
-	t, err := decodeTable(plain[8+len(command):], macs)
+	s := &state{cursor: decodeCursor(plain), ended: binary.BigEndian.Uint64(plain[cursorSize:])}
+	if s.blank() || s.ended > s.index {
+		return nil, fmt.Errorf("%w: state at command %d, keys destroyed by command %d", ErrDamaged, s.index, s.ended)
+	}
+	command := secret(plain[stateHead:])
+	t, err := decodeTable(plain[stateHead+len(command):], macs)
 	if err != nil {
 		return nil, err
 	}
-	return &state{index: binary.BigEndian.Uint64(plain), command: &command, table: t}, nil
+	s.command, s.table = &command, t
+	return s, nil
+}
+
+// blankState holds no key at all, so that none can be used by mistake.
+func blankState() *state { return &state{table: new(table)} }
+
+// decodeFilled is decodeState for a state that may not be blank.
+func decodeFilled(plain []byte, macs *macPool) (*state, error) {
+	s, err := decodeState(plain, macs)
+	if err == nil && s.blank() {
+		return nil, fmt.Errorf("%w: it holds nothing", ErrDamaged)
+	}
+	return s, err
 }
 
 func decodeSnapshot(snapshot []byte, macs *macPool) (*state, error) {
@@ -77,7 +104,7 @@ func decodeSnapshot(snapshot []byte, macs *macPool) (*state, error) {
 	} else if v != snapshotVersion {
 		return nil, fmt.Errorf("%w: no snapshot", ErrDamaged)
 	}
-	return decodeState(snapshot[1:], macs)
+	return decodeFilled(snapshot[1:], macs)
 }
 
 // wipe ends a state that no keyring took over.

@@ -35,7 +35,7 @@ import (
 // of a record is the first 16 bytes of the SHA-256 of the sum (or hash) before
 // it, the length and the record: no record verifies behind another image.
 const (
-	copyVersion   = 2
+	copyVersion   = 3
 	copyHeader    = 8 + 1 + 8 + 8
 	recordSum     = 16
 	primaryName   = "keyring.v1"

@@ -2,7 +2,6 @@ package keyring
 
 import (
 	"crypto/rand"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -31,16 +30,24 @@ type Options struct {
 	// AllowNewStorage lets Open make storage keys where there are none beside a
 	// keyring. Set it only when nothing is there that they encrypt.
 	AllowNewStorage bool
-	Master          MasterSource // default: a file in Dir/keys, made with the keyring
-	Proposer        Proposer     // default: commands are applied here, at once
-	Rand            io.Reader    // default: crypto/rand
-	FS              vfs.FS       // default: vfs.Default
-	Log             *slog.Logger // what was healed; default: discarded
+	// Group says that a group orders the commands, see SetProposer: until it is there,
+	// commands are refused as unavailable. Without it they are applied here, at once.
+	Group bool
+	// Blank, with Group, lets a keyring that Open makes hold no keys: it gets all of
+	// them by Restore and until then refuses everything with ErrBlank.
+	Blank  bool
+	Master MasterSource // default: a file in Dir/keys, made with the keyring
+	Rand   io.Reader    // default: crypto/rand
+	FS     vfs.FS       // default: vfs.Default
+	Log    *slog.Logger // what was healed; default: discarded
 }
 
 func (o *Options) fill() error {
 	if o.Dir == "" {
 		return fmt.Errorf("open keyring: no directory given")
+	}
+	if o.Blank && !o.Group {
+		return fmt.Errorf("open keyring: a blank one is filled by its group: Options.Group is missing")
 	}
 	if o.Rand == nil {
 		o.Rand = rand.Reader
@@ -72,11 +79,11 @@ func (s *sharedReader) Read(b []byte) (int, error) {
 
 // Keyring holds all keys in memory. It is safe for concurrent use.
 type Keyring struct {
-	rand     io.Reader
-	macs     *macPool
-	node     *DataKey
-	proposer Proposer
-	storage  *StorageKeys
+	rand    io.Reader
+	macs    *macPool
+	node    *DataKey
+	storage *StorageKeys
+	grouped bool // commands come from a group
 
 	// write is held by one writer at a time, while it writes files; no reader
 	// waits for it. It guards what follows; state and lookup are changed under
@@ -89,8 +96,10 @@ type Keyring struct {
 	// mu guards what readers look at; it is never held during I/O.
 	mu sync.RWMutex
 	state
-	lookup lookup
-	closed bool
+	lookup   lookup
+	proposer Proposer
+	moved    signal // the index moves
+	closed   bool
 }
 
 // lookup finds living keys. A nil value is a destroyed key.
@@ -134,10 +143,11 @@ func Open(opt Options) (*Keyring, error) {
 	}
 	k := &Keyring{
 		rand: opt.Rand, macs: new(macPool),
-		file: newJournal(ringFormat, &opt), proposer: opt.Proposer,
+		file: newJournal(ringFormat, &opt), grouped: opt.Group,
 	}
-	if k.proposer == nil {
-		k.proposer = alone{k}
+	k.proposer = alone{k}
+	if opt.Group {
+		k.proposer = nobody{}
 	}
 	image, records, err := k.file.load()
 	if err != nil {
@@ -177,22 +187,33 @@ func (k *Keyring) create(opt *Options) error {
 			return err
 		}
 	}
-	own, err := k.newKey(subjectTag{})
+	s, err := blankState(), error(nil)
+	if !opt.Blank {
+		s, err = k.firstState()
+	}
 	if err != nil {
 		return err
 	}
-	cluster := &DataKey{id: own.id, kind: kindCluster, macs: k.macs, raw: own.raw}
-	command, err := newSecret(k.rand)
-	if err != nil {
-		return err
-	}
-	k.state = state{command: command, table: &table{cluster: cluster}}
-	k.lookup = newLookup(k.table, k.macs)
+	k.state, k.lookup = *s, newLookup(s.table, k.macs)
 	if err := k.openStorage(newJournal(storageFormat, opt), true); err != nil {
 		return err
 	}
 	// Last: where the image is, the rest is too.
 	return k.cut(&k.state)
+}
+
+// firstState draws the keys that a keyring begins with.
+func (k *Keyring) firstState() (*state, error) {
+	own, err := k.newKey(subjectTag{})
+	if err != nil {
+		return nil, err
+	}
+	cluster := &DataKey{id: own.id, kind: kindCluster, macs: k.macs, raw: own.raw}
+	command, err := newSecret(k.rand)
+	if err != nil {
+		return nil, err
+	}
+	return &state{cursor: firstCursor, command: command, table: &table{cluster: cluster}}, nil
 }
 
 // read opens the image and brings the records behind it.
@@ -229,21 +250,21 @@ func (k *Keyring) read(opt *Options, image []byte, records [][]byte) error {
 
 // replay brings a command that the file kept. It must come to what it came to then.
 func (k *Keyring) replay(record []byte) error {
-	if len(record) < 8 {
+	if len(record) < cursorSize {
 		return fmt.Errorf("%w: %d bytes", ErrDamaged, len(record))
 	}
-	index := binary.BigEndian.Uint64(record)
-	if index <= k.state.index {
-		return fmt.Errorf("%w: command %d behind command %d", ErrDamaged, index, k.state.index)
+	at := decodeCursor(record)
+	if k.state.blank() || at.index <= k.state.index {
+		return fmt.Errorf("%w: command %d behind command %d", ErrDamaged, at.index, k.state.index)
 	}
-	e, err := k.judge(record[8:])
+	e, err := k.judge(record[cursorSize:])
 	if err != nil {
 		return err
 	}
 	if e.table == nil || e.next != nil {
-		return fmt.Errorf("%w: command %d changes nothing, or ends keys", ErrDamaged, index)
+		return fmt.Errorf("%w: command %d changes nothing, or ends keys", ErrDamaged, at.index)
 	}
-	k.land(index, e)
+	k.land(at, e)
 	return nil
 }
 
@@ -258,9 +279,12 @@ func (k *Keyring) openSecrets(opt *Options) (err error) {
 // newLookup finds what a table holds.
 func newLookup(t *table, macs *macPool) lookup {
 	l := lookup{
-		keys:     map[KeyID]*DataKey{t.cluster.id: t.cluster},
+		keys:     make(map[KeyID]*DataKey),
 		subjects: make(map[subjectRef]*DataKey),
 		spaces:   make(map[NamespaceID]*NamespaceKeys),
+	}
+	if t.cluster != nil { // else it is blank
+		l.keys[t.cluster.id] = t.cluster
 	}
 	for _, s := range t.spaces {
 		l.spaces[s.names.id] = s.names
@@ -348,6 +372,8 @@ func (k *Keyring) absentLocked(known bool) error {
 	switch {
 	case k.closed:
 		return ErrClosed
+	case k.state.blank():
+		return ErrBlank
 	case known:
 		return ErrDestroyed
 	}
@@ -358,10 +384,14 @@ func (k *Keyring) absentLocked(known bool) error {
 // master key, so it needs no image and cannot be destroyed.
 func (k *Keyring) Node() *DataKey { return k.node }
 
-// Cluster is the key for directory events.
+// Cluster is the key for directory events. It panics on a blank keyring: whoever
+// seals there would do so with no key.
 func (k *Keyring) Cluster() *DataKey {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
+	if k.state.blank() {
+		panic("keyring: the cluster key was asked for before the cluster's keys came")
+	}
 	return k.table.cluster
 }
 
@@ -377,6 +407,7 @@ func (k *Keyring) Close() error {
 	}
 	old := k.lookup
 	k.closed, k.lookup = true, lookup{}
+	k.moved.wake()
 	k.mu.Unlock()
 	for _, d := range old.keys {
 		if d != nil {

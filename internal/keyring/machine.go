@@ -2,6 +2,7 @@ package keyring
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"slices"
 )
@@ -10,10 +11,31 @@ import (
 // equal bytes on every node. It has no clock, no randomness, no configuration.
 type state struct {
 	redacted
-	index   uint64  // of the last command
+	cursor          // of the last command
+	ended   uint64  // the index of the last command that destroyed keys
 	command *secret // seals commands
 	table   *table
 }
+
+// cursor is where a command stands in the order of commands. A keyring stands at
+// firstCursor when it is made: what Raft counts from zero is blank.
+type cursor struct{ index, term uint64 }
+
+var firstCursor = cursor{1, 1}
+
+func (c cursor) appendTo(b []byte) []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, c.index), c.term)
+}
+
+const cursorSize = 8 + 8
+
+// decodeCursor reads what appendTo wrote; b is long enough.
+func decodeCursor(b []byte) cursor {
+	return cursor{binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])}
+}
+
+// blank reports whether the state holds nothing and waits for a snapshot.
+func (s *state) blank() bool { return s.index == 0 }
 
 // Verdict says what became of a command.
 type Verdict uint8
@@ -251,9 +273,10 @@ func (k *Keyring) decideDestroyNamespace(c *command) *effect {
 }
 
 // land lets an effect be seen. The caller holds write and has made it durable.
-func (k *Keyring) land(index uint64, e *effect) {
+func (k *Keyring) land(at cursor, e *effect) {
 	k.mu.Lock()
-	k.state.index = index
+	k.state.cursor = at
+	k.moved.wake()
 	if e.table == nil {
 		k.mu.Unlock()
 		return
@@ -262,7 +285,7 @@ func (k *Keyring) land(index uint64, e *effect) {
 	old := k.command
 	if e.next != nil {
 		next := *e.next
-		k.command = &next
+		k.command, k.state.ended = &next, at.index
 	}
 	if e.space != nil {
 		k.lookup.spaces[e.space.id] = e.space

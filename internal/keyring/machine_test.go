@@ -27,7 +27,7 @@ func (g *group) Propose(command []byte) (Answer, error) {
 	g.log = append(g.log, command)
 	var first Answer
 	for i, k := range g.nodes {
-		a, err := k.Apply(uint64(len(g.log)), command)
+		a, err := k.Machine().Apply(g.at(len(g.log)), 1, command)
 		if err != nil {
 			return a, err
 		}
@@ -41,14 +41,28 @@ func (g *group) Propose(command []byte) (Answer, error) {
 	return first, nil
 }
 
-// join opens a keyring on a new disk and gives it the first node's state.
+// at is the index of the n-th command, for the keyring's making is the first.
+func (g *group) at(n int) uint64 { return firstCursor.index + uint64(n) }
+
+// open opens a keyring of the group.
+func (g *group) open(opt Options) *Keyring {
+	opt.Group = true
+	k := mustOpen(g.t, opt)
+	if err := k.Machine().SetProposer(g); err != nil {
+		g.t.Fatal(err)
+	}
+	return k
+}
+
+// join opens a keyring on a new disk, which the first node founds and all others get
+// from it.
 func (g *group) join(seed byte) *disk {
 	d := newDisk()
 	opt := d.opt(seed)
-	opt.Proposer = g
-	k := mustOpen(g.t, opt)
+	opt.Blank = len(g.nodes) > 0
+	k := g.open(opt)
 	if len(g.nodes) > 0 {
-		if err := k.Restore(must[[]byte](g.t)(g.nodes[0].Snapshot())); err != nil {
+		if err := k.Machine().Restore(must[[]byte](g.t)(g.nodes[0].Machine().Snapshot())); err != nil {
 			g.t.Fatal(err)
 		}
 	}
@@ -59,9 +73,9 @@ func (g *group) join(seed byte) *disk {
 // equal checks that all nodes have the same state.
 func (g *group) equal() {
 	g.t.Helper()
-	want := must[[]byte](g.t)(g.nodes[0].Snapshot())
+	want := must[[]byte](g.t)(g.nodes[0].Machine().Snapshot())
 	for i, k := range g.nodes[1:] {
-		if !bytes.Equal(must[[]byte](g.t)(k.Snapshot()), want) {
+		if !bytes.Equal(must[[]byte](g.t)(k.Machine().Snapshot()), want) {
 			g.t.Fatalf("node %d has another state", i+1)
 		}
 	}
@@ -124,11 +138,9 @@ func TestMachinesWithTheSameCommandsAreEqual(t *testing.T) {
 			if step%40 == 39 {
 				// The second node is killed and reads its own files. The last
 				// commands come again, as Raft would bring them.
-				opt := second.opt(10 + byte(step))
-				opt.Proposer = g
-				k := mustOpen(t, opt)
+				k := g.open(second.opt(10 + byte(step)))
 				for i := max(0, len(g.log)-5); i < len(g.log); i++ {
-					if _, err := k.Apply(uint64(i+1), g.log[i]); err != nil {
+					if _, err := k.Machine().Apply(g.at(i+1), 1, g.log[i]); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -211,13 +223,13 @@ func TestApplyPassesOverWhatItHas(t *testing.T) {
 	if _, _, err := k.EnsureSubjects(nsA, []string{"ada"}); err != nil {
 		t.Fatal(err)
 	}
-	before := must[[]byte](t)(k.Snapshot())
+	before := must[[]byte](t)(k.Machine().Snapshot())
 	for i, command := range g.log {
-		if a, err := k.Apply(uint64(i+1), command); err != nil || a.Verdict != VerdictOld {
+		if a, err := k.Machine().Apply(g.at(i+1), 1, command); err != nil || a.Verdict != VerdictOld {
 			t.Fatal(a, err)
 		}
 	}
-	if !bytes.Equal(before, must[[]byte](t)(k.Snapshot())) {
+	if !bytes.Equal(before, must[[]byte](t)(k.Machine().Snapshot())) {
 		t.Fatal("a command was applied twice")
 	}
 }
@@ -226,7 +238,7 @@ func TestCommandsThatAreNoneChangeNothing(t *testing.T) {
 	k := mustOpen(t, newDisk().opt(1))
 	good := must[[]byte](t)(sealCommand(&command{kind: kindDestroy, next: fixedKey(3).raw, ids: []KeyID{{1}}}, k.command, seeded(4)))
 	index := uint64(10)
-	apply := func(b []byte) (Answer, error) { index++; return k.Apply(index, b) }
+	apply := func(b []byte) (Answer, error) { index++; return k.Machine().Apply(index, 1, b) }
 	for i := range good {
 		bad := bytes.Clone(good)
 		bad[i] ^= 1
@@ -291,12 +303,12 @@ func TestCommandsThatContradictTheState(t *testing.T) {
 		"destroys the cluster":  {&command{kind: kindDestroy, next: fixedKey(3).raw, ids: []KeyID{k.Cluster().ID()}}, VerdictNotDestroyable},
 		"destroys nothing":      {&command{kind: kindDestroy, next: fixedKey(3).raw, ids: []KeyID{{}}}, VerdictNotDestroyable},
 	} {
-		before := must[[]byte](t)(k.Snapshot())
-		a, err := k.Apply(k.index+1, must[[]byte](t)(sealCommand(x.c, k.command, seeded(4))))
+		before := must[[]byte](t)(k.Machine().Snapshot())
+		a, err := k.Machine().Apply(k.index+1, 1, must[[]byte](t)(sealCommand(x.c, k.command, seeded(4))))
 		if err != nil || a.Verdict != x.want {
 			t.Errorf("%s: %v, %v", name, a, err)
 		}
-		if !bytes.Equal(before[9:], must[[]byte](t)(k.Snapshot())[9:]) { // the index moves on
+		if !bytes.Equal(before[1+cursorSize:], must[[]byte](t)(k.Machine().Snapshot())[1+cursorSize:]) { // the index moves on
 			t.Errorf("%s: changed something", name)
 		}
 	}
@@ -316,7 +328,7 @@ func TestRestoreKeepsHandlesAndEndsTheOthers(t *testing.T) {
 	}
 	must[*DataKey](t)(ahead.Combine(ids[:2]))
 	pair := must[*DataKey](t)(behind.Combine(ids[1:]))
-	older := must[[]byte](t)(behind.Snapshot())
+	older := must[[]byte](t)(behind.Machine().Snapshot())
 	ada, bob := must[*DataKey](t)(behind.KeyByID(ids[0])), must[*DataKey](t)(behind.KeyByID(ids[1]))
 	value := bob.Seal(nil, testIdentity, nil, []byte("x"))
 	stolen := d.get(d.path(primaryName))
@@ -325,7 +337,7 @@ func TestRestoreKeepsHandlesAndEndsTheOthers(t *testing.T) {
 	if err := ahead.Destroy(ids[0]); err != nil {
 		t.Fatal(err)
 	}
-	if err := behind.Restore(must[[]byte](t)(ahead.Snapshot())); err != nil {
+	if err := behind.Machine().Restore(must[[]byte](t)(ahead.Machine().Snapshot())); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := ada.Open(nil, testIdentity, nil, value); !errors.Is(err, ErrDestroyed) {
@@ -343,15 +355,13 @@ func TestRestoreKeepsHandlesAndEndsTheOthers(t *testing.T) {
 	must[[]byte](t)(bob.Open(nil, testIdentity, nil, value))
 	g.nodes = append(g.nodes, behind)
 	g.equal()
-	wantErr(t, behind.Restore(older), ErrDamaged)
-	wantErr(t, behind.Restore(nil), ErrDamaged)
-	wantErr(t, behind.Restore([]byte{snapshotVersion + 1}), ErrNewerFormat)
-	wantErr(t, behind.Restore([]byte{snapshotVersion, 1}), ErrDamaged)
+	wantErr(t, behind.Machine().Restore(older), ErrDamaged)
+	wantErr(t, behind.Machine().Restore(nil), ErrDamaged)
+	wantErr(t, behind.Machine().Restore([]byte{snapshotVersion + 1}), ErrNewerFormat)
+	wantErr(t, behind.Machine().Restore([]byte{snapshotVersion, 1}), ErrDamaged)
 	g.equal()
 	// And from the files.
-	opt := d.opt(7)
-	opt.Proposer = g
-	g.nodes[1] = mustOpen(t, opt)
+	g.nodes[1] = g.open(d.opt(7))
 	g.equal()
 }
 

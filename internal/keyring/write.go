@@ -60,12 +60,17 @@ func (k *Keyring) EnsureSubjects(ns NamespaceID, subjects []string) (ids []KeyID
 	ids, made := make([]KeyID, len(subjects)), make(map[KeyID]bool)
 	// More than once only if a key was destroyed just after it had been made.
 	for !k.findAll(ns, tags, ids) {
-		a, err := k.propose(func() (*command, error) { return k.missing(ns, tags, ids) })
+		_, err := k.propose(func() (*command, error) {
+			c, err := k.missing(ns, tags, ids)
+			if c != nil { // A command that came twice says of its keys the second time that they are there.
+				for _, f := range c.fresh {
+					made[f.id] = true
+				}
+			}
+			return c, err
+		})
 		if err != nil {
 			return nil, nil, fmt.Errorf("ensure %d subjects of namespace %s: %w", len(subjects), hexID(ns), err)
-		}
-		for _, id := range a.Created {
-			made[id] = true
 		}
 	}
 	created = make([]bool, len(subjects))
