@@ -57,6 +57,10 @@ func New(keys *keyring.Keyring, v *projections.View) (*Deriver, error) {
 	return d, nil
 }
 
+// KeysIndex is an index such that a keyring that stands there has every key of what
+// was derived.
+func (d *Deriver) KeysIndex() uint64 { return d.keys.Machine().ChangedAt() }
+
 // follow takes note of a directory event. It must see them in log order.
 func (d *Deriver) follow(env *events.Envelope) error {
 	switch {

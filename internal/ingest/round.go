@@ -345,7 +345,7 @@ func (r *round) refuse(drafts []*draft, err error) {
 func (r *round) propose(from *projections.Cursor, drafts []*draft, frames ...projections.RangeFrame) {
 	c := r.state.Cursor()
 	rg := projections.NewRange(&c)
-	rg.Previous, rg.Chain, rg.Frames = from.Seq, from.Chain, frames
+	rg.Previous, rg.Chain, rg.Frames, rg.Keys = from.Seq, from.Chain, frames, r.deriver.KeysIndex()
 	r.pending = append(r.pending, &proposal{drafts, rg.End()})
 	r.out = append(r.out, propose{rg.Encode()})
 }

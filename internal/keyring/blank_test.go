@@ -174,6 +174,28 @@ func TestWaitReturnsWhenTheKeyringHasMoved(t *testing.T) {
 	wantErr(t, <-done, ErrClosed)
 }
 
+// A range of the log that named an index of a command that changed nothing named one
+// that the keyring did not have after a restart.
+func TestWhatIsNamedIsThereAfterARestart(t *testing.T) {
+	d := newDisk()
+	k := mustOpen(t, d.opt(1))
+	if err := k.CreateNamespace(nsA); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.proposer.Propose([]byte{commandVersion}); err != nil {
+		t.Fatal(err)
+	}
+	index, _ := k.Machine().AppliedIndex()
+	named := k.Machine().ChangedAt()
+	if index != named+1 {
+		t.Fatalf("at %d, changed at %d", index, named)
+	}
+	again := mustOpen(t, d.crashed(0, rand.New(rand.NewPCG(1, 1))).opt(2))
+	if index, _ = again.Machine().AppliedIndex(); index < named || again.Machine().ChangedAt() != named {
+		t.Fatalf("named %d, after a restart it is at %d", named, index)
+	}
+}
+
 // A group that does not hear of a command's outcome brings it again: who proposed it
 // was told that the key had been there, and the event of its making was not written.
 func TestKeysOfACommandThatCameTwiceAreMade(t *testing.T) {

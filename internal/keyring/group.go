@@ -31,13 +31,22 @@ func (m Machine) SetProposer(p Proposer) error {
 }
 
 // AppliedIndex is the index and the term of the last command that was applied here;
-// zeros where the keyring is blank. What a command that changed nothing added to it
-// is forgotten when the keyring is opened again.
+// zeros where the keyring is blank. What commands that changed nothing added to it is
+// forgotten when the keyring is opened again.
 func (m Machine) AppliedIndex() (index, term uint64) {
 	k := m.k
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	return k.state.index, k.state.term
+}
+
+// ChangedAt is an index such that a keyring that stands there has every key that this
+// one has. It is never lower after a restart.
+func (m Machine) ChangedAt() uint64 {
+	k := m.k
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.state.changed
 }
 
 // EndedAt is the index of the last command that destroyed keys; 0 = none did.

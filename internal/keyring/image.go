@@ -79,7 +79,7 @@ func decodeState(plain []byte, macs *macPool) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.command, s.table = &command, t
+	s.changed, s.command, s.table = s.index, &command, t
 	return s, nil
 }
 

@@ -213,7 +213,7 @@ func (k *Keyring) firstState() (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &state{cursor: firstCursor, command: command, table: &table{cluster: cluster}}, nil
+	return &state{cursor: firstCursor, changed: firstCursor.index, command: command, table: &table{cluster: cluster}}, nil
 }
 
 // read opens the image and brings the records behind it.

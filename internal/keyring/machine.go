@@ -12,6 +12,7 @@ import (
 type state struct {
 	redacted
 	cursor          // of the last command
+	changed uint64  // the index of the last command that changed something, or a later one that is durable; not encoded
 	ended   uint64  // the index of the last command that destroyed keys
 	command *secret // seals commands
 	table   *table
@@ -281,7 +282,7 @@ func (k *Keyring) land(at cursor, e *effect) {
 		k.mu.Unlock()
 		return
 	}
-	k.table = e.table
+	k.table, k.state.changed = e.table, at.index
 	old := k.command
 	if e.next != nil {
 		next := *e.next

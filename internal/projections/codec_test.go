@@ -17,7 +17,7 @@ import (
 )
 
 func sampleRange() *Range {
-	return &Range{Pipeline: 2, Applied: Mark{5, events.Chain{8}}, Previous: 7, Chain: events.Chain{1, 2}, Frames: []RangeFrame{
+	return &Range{Pipeline: 2, Keys: 9, Applied: Mark{5, events.Chain{8}}, Previous: 7, Chain: events.Chain{1, 2}, Frames: []RangeFrame{
 		{Bytes: []byte("void")},
 		{Bytes: []byte("frame"), Contributions: []*Contribution{nil, {
 			Terms:   []text.Term{{Field: text.FieldTags, Text: "tea", TF: 300}},
@@ -30,7 +30,7 @@ func sampleRange() *Range {
 
 func TestRangeGolden(t *testing.T) {
 	b := sampleRange().Encode()
-	const want = "0105" + "00000002" + "0000000000000005" + "0800000000000000000000000000000000000000000000000000000000000000" +
+	const want = "0106" + "00000002" + "0000000000000009" + "0000000000000005" + "0800000000000000000000000000000000000000000000000000000000000000" +
 		"0000000000000007" + "0102000000000000000000000000000000000000000000000000000000000000" + "02" +
 		"04766f6964" + "00" + "056672616d65" + "04" + "00" +
 		"3d" + // sections: text, attributes, uri, vectors, next
@@ -52,6 +52,9 @@ func TestRangeGolden(t *testing.T) {
 		if _, err := DecodeRange(b[:n]); !errors.Is(err, events.ErrMalformed) {
 			t.Errorf("cut at %d: %v", n, err)
 		}
+	}
+	if KeysOf(b) != 9 || KeysOf(b[:rangeFixed-1]) != 0 || KeysOf((&Reserve{}).Encode()) != 0 {
+		t.Errorf("keys up to %d", KeysOf(b))
 	}
 	for _, head := range [][]byte{{commandRange, rangeVersion + 1}, {99, rangeVersion}} {
 		if _, err := DecodeRange(append(head, b[2:]...)); !errors.Is(err, events.ErrNewer) {

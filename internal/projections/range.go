@@ -17,9 +17,13 @@ type Mark struct {
 // leader derived from each of their events. It names the pipeline version that
 // derived it and the mark that its proposer had applied: a replica that applies
 // the command has applied everything the proposer had, so one that stands
-// before that mark, or passed it with another chain, has diverged.
+// before that mark, or passed it with another chain, has diverged. It also names
+// where the proposer's keyring stood, which has the keys of all frames: whoever
+// applies the command sees to it that its own is there, see KeysOf. The state does
+// not know of keys.
 type Range struct {
 	Pipeline uint32
+	Keys     uint64 // index of the proposer's keyring; 0 = the range was never proposed
 	Applied  Mark   // what the proposer had applied
 	Previous uint64 // sequence of the last frame before the range
 	Chain    events.Chain
@@ -44,13 +48,13 @@ func NewRange(c *Cursor) *Range {
 func (r *Range) End() uint64 { return r.Previous + uint64(len(r.Frames)) }
 
 const (
-	rangeVersion = 5
-	rangeFixed   = 2 + 4 + 8 + 32 + 8 + 32
+	rangeVersion = 6
+	rangeFixed   = 2 + 4 + 8 + 8 + 32 + 8 + 32
 )
 
 // Encode returns the bytes of the command:
 //
-//	u8 1 ‖ u8 version ‖ u32 pipeline ‖ u64 applied ‖ chain 32 ‖ u64 previous ‖ chain 32 ‖ uvarint frames,
+//	u8 1 ‖ u8 version ‖ u32 pipeline ‖ u64 keys ‖ u64 applied ‖ chain 32 ‖ u64 previous ‖ chain 32 ‖ uvarint frames,
 //	each: uvarint length ‖ frame ‖ uvarint contributions, each: uvarint length ‖ contribution
 func (r *Range) Encode() []byte {
 	n := rangeFixed + binary.MaxVarintLen64
@@ -58,7 +62,7 @@ func (r *Range) Encode() []byte {
 		n += len(r.Frames[i].Bytes) * 3
 	}
 	b := append(make([]byte, 0, n), commandRange, rangeVersion)
-	b = be32(b, r.Pipeline)
+	b = be64(be32(b, r.Pipeline), r.Keys)
 	b = append(be64(b, r.Applied.Seq), r.Applied.Chain[:]...)
 	b = append(be64(b, r.Previous), r.Chain[:]...)
 	b = binary.AppendUvarint(b, uint64(len(r.Frames)))
@@ -86,6 +90,19 @@ func (f *RangeFrame) EncodedSize() int {
 	return len(b)
 }
 
+// KeysOf is the index at which a replica's keyring must stand before the command is
+// applied there; 0 where a command needs no keys or is none.
+func KeysOf(command []byte) uint64 {
+	d := &decoder{b: command}
+	if d.command("apply range", commandRange, rangeVersion) != nil {
+		return 0
+	}
+	if v := d.take(rangeFixed - 2); v != nil {
+		return binary.BigEndian.Uint64(v[4:])
+	}
+	return 0
+}
+
 // DecodeRange parses what Encode wrote; frames and contributions alias b.
 func DecodeRange(b []byte) (*Range, error) {
 	d := &decoder{b: b}
@@ -95,10 +112,11 @@ func DecodeRange(b []byte) (*Range, error) {
 	r := &Range{}
 	if v := d.take(rangeFixed - 2); v != nil {
 		r.Pipeline = binary.BigEndian.Uint32(v)
-		r.Applied.Seq = binary.BigEndian.Uint64(v[4:])
-		copy(r.Applied.Chain[:], v[12:])
-		r.Previous = binary.BigEndian.Uint64(v[44:])
-		copy(r.Chain[:], v[52:])
+		r.Keys = binary.BigEndian.Uint64(v[4:])
+		r.Applied.Seq = binary.BigEndian.Uint64(v[12:])
+		copy(r.Applied.Chain[:], v[20:])
+		r.Previous = binary.BigEndian.Uint64(v[52:])
+		copy(r.Chain[:], v[60:])
 	}
 	for n := d.count(2); n > 0 && !d.bad; n-- {
 		f := RangeFrame{Bytes: d.bytes()}

@@ -21,7 +21,14 @@ type machine struct {
 	replaced func() // is told that Raft replaced the state; it must not wait
 	log      *slog.Logger
 	room     *room
+	keys     keysOrder     // nil = there is no other keyring that the ranges were made with
 	closing  chan struct{} // closed before the group is
+}
+
+// keysOrder says how far the keyring is. keyring.Machine is one.
+type keysOrder interface {
+	AppliedIndex() (index, term uint64)
+	Wait(ctx context.Context, index uint64) error
 }
 
 func newMachine(state *projections.State, replaced func(), log *slog.Logger) *machine {
@@ -31,6 +38,9 @@ func newMachine(state *projections.State, replaced func(), log *slog.Logger) *ma
 var _ raftfsm.Machine = (*machine)(nil)
 
 func (m *machine) Apply(entries []raftfsm.Entry) ([]any, error) {
+	if err := m.awaitKeys(entries); err != nil {
+		return nil, err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	commands := make([]projections.Command, len(entries))
@@ -42,6 +52,41 @@ func (m *machine) Apply(entries []raftfsm.Entry) ([]any, error) {
 		return nil, &raftfsm.ApplyError{Index: at.Index, Err: at.Err}
 	}
 	return results, err
+}
+
+// keysPatience is how long a replica waits for keys before it says so.
+const keysPatience = 2 * time.Second
+
+// awaitKeys waits until the keyring here has the keys that the commands' frames are
+// sealed under: what is applied is read, and a key that is missing then is taken for a
+// lost one. It says nothing about what the commands come to. They are a majority's
+// already, so they come; only closing ends the wait before.
+func (m *machine) awaitKeys(entries []raftfsm.Entry) error {
+	if m.keys == nil {
+		return nil
+	}
+	var need uint64
+	for _, e := range entries {
+		need = max(need, projections.KeysOf(e.Data))
+	}
+	if has, _ := m.keys.AppliedIndex(); has >= need {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		select {
+		case <-m.closing:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	tell := time.AfterFunc(keysPatience, func() {
+		has, _ := m.keys.AppliedIndex()
+		m.log.Warn("what was agreed on waits for keys that this node does not have yet", "needs", need, "has", has)
+	})
+	defer tell.Stop()
+	return m.keys.Wait(ctx, need)
 }
 
 // fullPause is how long a replica waits for room before it tries again.

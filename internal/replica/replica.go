@@ -40,6 +40,9 @@ func Open(ctx context.Context, opt Options) (*Replica, error) {
 		return nil, err
 	}
 	r := &Replica{opt: opt, state: state, views: views, machine: newMachine(state, views.stateReplaced, opt.Logger)}
+	if !opt.alone() {
+		r.machine.keys = opt.Keys.Machine()
+	}
 	if r.group, err = r.openGroup(ctx); err != nil {
 		return nil, fmt.Errorf("raft: %w", errors.Join(err, state.Close()))
 	}
