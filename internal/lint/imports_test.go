@@ -47,6 +47,8 @@ func house() []floor {
 		{pkg: "internal/peer/devca", may: []string{"internal/storage"}, why: "certificates are files and know no node"},
 		{pkg: "internal/raftfsm", may: []string{"internal/storage"}, why: "consensus agrees on bytes; the node adapts them to what they mean"},
 		{pkg: "internal/raftfsm/raftmodel", may: []string{"internal/raftfsm"}, why: "the model stands in for a group and knows no more than it"},
+		{pkg: "internal/cluster", may: []string{"memory", "internal/peer", "internal/peer/rpc", "internal/raftfsm"},
+			why: "a cluster is formed before a node knows of logs, keys or shards"},
 
 		{pkg: "internal/projections", may: []string{"memory", "internal/events", "internal/storage", "internal/index/..."},
 			why: "projections are pure folds from events to rows: no network, no keys, no text, no configuration"},

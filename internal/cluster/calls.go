@@ -1,0 +1,92 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+
+	"mneme/internal/peer"
+	"mneme/internal/peer/rpc"
+	"mneme/memory"
+)
+
+// candidacy asks for a vote for the node that calls.
+type candidacy struct {
+	Expect int `json:"expect"`
+}
+
+// welcome is what a node that joins needs.
+type welcome struct {
+	Cluster string   `json:"cluster"`
+	Members []Member `json:"members"`
+	Token   string   `json:"token,omitempty"`
+}
+
+func (c *Cluster) hello(_ context.Context, from peer.Identity, in hello) (hello, error) {
+	if in.Self.Name != from.Node {
+		return hello{}, memory.Errorf(memory.CodeInvalid, "the node %s calls itself %s", from.Node, in.Self.Name)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if in.Cluster == "" && c.forming.facts.Cluster == "" && in.Self.Peer != "" {
+		c.callers[in.Self.Peer] = true
+	}
+	if in.Self.Name != c.forming.self.Name {
+		if err := c.forming.heard(in); err != nil {
+			return hello{}, err
+		}
+	}
+	return c.forming.hello(), nil
+}
+
+func (c *Cluster) vote(_ context.Context, from peer.Identity, in candidacy) (ballot, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.forming.vote(from.Node, in.Expect)
+}
+
+// welcome takes a node in: not into a Raft group, but among those that are known.
+func (c *Cluster) welcome(ctx context.Context, from peer.Identity, in Member) (welcome, error) {
+	if in.Name != from.Node {
+		return welcome{}, memory.Errorf(memory.CodeInvalid, "the node %s calls itself %s", from.Node, in.Name)
+	}
+	if c.Facts().Cluster == "" {
+		return welcome{}, memory.Errorf(memory.CodeUnavailable, "it has no cluster yet")
+	}
+	if err := c.refuseDuplicate(ctx, in); err != nil {
+		return welcome{}, err
+	}
+	w := welcome{}
+	if c.opt.Token != nil {
+		token, err := c.opt.Token()
+		if err != nil {
+			return welcome{}, err
+		}
+		w.Token = token
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.forming.learn(in); err != nil {
+		return welcome{}, err
+	}
+	w.Cluster, w.Members = c.forming.facts.Cluster, c.forming.facts.Members
+	return w, nil
+}
+
+// refuseDuplicate refuses a node while another one with its id runs.
+func (c *Cluster) refuseDuplicate(ctx context.Context, in Member) error {
+	var same []rpc.Target
+	for _, m := range c.Facts().Members {
+		if m.ID == in.ID && m.Name != in.Name {
+			same = append(same, rpc.Target{Addr: m.Peer, Node: m.Name})
+		}
+	}
+	for _, a := range c.look(ctx, same, callTimeout/2) {
+		if a.err == nil {
+			e := duplicate(in, a.hello.Self)
+			var said *Error
+			errors.As(e, &said)
+			return memory.Errorf(memory.CodeConflict, "%s", said.Message).WithHint("%s", said.Hint)
+		}
+	}
+	return nil
+}

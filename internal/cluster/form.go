@@ -1,0 +1,448 @@
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"mneme/internal/peer"
+	"mneme/internal/peer/rpc"
+	"mneme/memory"
+)
+
+// Service is the peer port's service that this package answers.
+const Service = "cluster"
+
+// Options of Form.
+type Options struct {
+	// Port is open. Its Self must give the cluster that Store saved last.
+	Port  *peer.Port
+	Store Store
+	// Peer and Route are where other nodes reach this one's peer port and NATS route.
+	Peer, Route string
+	// Join are peer addresses of the cluster's nodes; this node's own may be among
+	// them.
+	Join []string
+	// Expect is how many nodes found the cluster together; 0 never founds, and joins.
+	Expect int
+	// AllowTwo allows Expect to be 2.
+	AllowTwo bool
+	// NewCluster draws the id of a new cluster.
+	NewCluster func() (string, error)
+	// Token gives the operator's token to a node that joins, also to several at once;
+	// TakeToken stores the one that the cluster gave, before the cluster is.
+	Token     func() (string, error)
+	TakeToken func(token string) error
+	// News bounds how long a node that knows its cluster asks for news of the others.
+	// 0: two seconds.
+	News   time.Duration
+	Logger *slog.Logger // nil is silent
+}
+
+func (o *Options) validate(facts Facts) error {
+	bad := func(message, hint string) error { return &Error{Kind: KindUsage, Message: message, Hint: hint} }
+	if o.News == 0 {
+		o.News = 2 * time.Second
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	join := slices.Compact(slices.Sorted(slices.Values(o.Join)))
+	switch {
+	case facts.ID == "" || facts.Incarnation == "" || strings.Contains(facts.Incarnation, "-"):
+		return bad(fmt.Sprintf("a node cannot be called %q", facts.Name()), "")
+	case facts.Cluster != "":
+		return nil // how it was founded is over
+	case o.Expect < 0:
+		return bad(fmt.Sprintf("--bootstrap-expect %d is no number of nodes", o.Expect), "")
+	case o.Expect == 2 && !o.AllowTwo:
+		return bad("a cluster of two nodes stops when either of them does: it is less available than one node",
+			"use --bootstrap-expect 3, or 1")
+	case o.Expect == 0 && len(join) == 0:
+		return bad("neither --join nor --bootstrap-expect is given", "name the nodes of a cluster to join, or how many found a new one")
+	case o.Expect > 0 && len(join) >= 2*o.Expect:
+		return bad(fmt.Sprintf("--join names %d addresses and --bootstrap-expect %d nodes: two clusters could be founded", len(join), o.Expect),
+			fmt.Sprintf("expect more than half of them, or leave --bootstrap-expect out at nodes that join later (one that founds alone names at most itself), and name at most %d", 2*o.Expect-1))
+	case o.Expect > 0 && o.Expect%2 == 0:
+		o.Logger.Warn("an even number of nodes bears no more losses than one node less", "bootstrap_expect", o.Expect)
+	}
+	return nil
+}
+
+// Cluster is what a node knows of its cluster, and answers the calls of the others. It
+// may be used concurrently.
+type Cluster struct {
+	opt    Options
+	log    *slog.Logger
+	client *rpc.Client
+	server *rpc.Server
+
+	mu      sync.Mutex
+	forming *forming
+	callers map[string]bool // peer addresses of those that asked
+	groups  map[string]*served
+}
+
+const (
+	firstWait, longestWait = 200 * time.Millisecond, time.Second
+	callTimeout            = 2 * time.Second
+	reportEvery            = 5 * time.Second
+)
+
+// Form finds the cluster of this node, or founds it together with the others, and
+// answers them until Close. A node that knows its cluster asks for news and returns.
+// Errors: *Error; a context that ends first says what was waited for.
+func Form(ctx context.Context, opt Options) (*Cluster, error) {
+	facts, err := opt.Store.Load()
+	if err != nil {
+		return nil, &Error{Kind: KindStorage, Message: "what this node knows of the cluster could not be read: " + err.Error(), Err: err}
+	}
+	if err := opt.validate(facts); err != nil {
+		return nil, err
+	}
+	self := Member{Name: facts.Name(), ID: facts.ID, Peer: opt.Peer, Route: opt.Route, Version: 1}
+	for _, m := range facts.Members {
+		if m.Name == self.Name {
+			if self.Version = m.Version; m.Peer != self.Peer || m.Route != self.Route {
+				self.Version++
+			}
+		}
+	}
+	c := &Cluster{opt: opt, log: opt.Logger, client: rpc.NewClient(opt.Port, Service),
+		forming: newForming(facts, self, rand.Text(), opt.Expect, opt.Store.Save),
+		callers: map[string]bool{}, groups: map[string]*served{}}
+	c.server, err = rpc.Serve(opt.Port, Service, map[string]rpc.Method{
+		"hello": rpc.Handle(c.hello), "vote": rpc.Handle(c.vote), "welcome": rpc.Handle(c.welcome),
+		"join": rpc.Handle(c.join), "applied": rpc.Handle(c.applied),
+	}, c.log)
+	if err != nil {
+		c.client.Close()
+		return nil, err
+	}
+	if facts.Cluster == "" {
+		err = c.form(ctx)
+	}
+	if err == nil {
+		err = c.news(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// Close stops answering.
+func (c *Cluster) Close() error {
+	c.client.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	err := c.server.Close(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil // who asked is told by the end of the connection
+	}
+	return err
+}
+
+// Facts returns what the node knows.
+func (c *Cluster) Facts() Facts {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	facts := c.forming.facts
+	facts.Members = slices.Clone(facts.Members)
+	return facts
+}
+
+// Self returns this node.
+func (c *Cluster) Self() Member { return c.forming.self }
+
+// Begun notes that the founder's Raft groups exist: from now on no loss of them makes
+// this node begin them again.
+func (c *Cluster) Begun() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	facts := c.forming.facts
+	if !facts.Founder {
+		return nil
+	}
+	facts.Founder = false
+	return c.forming.set(facts)
+}
+
+// answer is what an address said.
+type answer struct {
+	addr  string
+	hello hello
+	err   error
+}
+
+// look says hello to all targets at once. Answers come in their order.
+func (c *Cluster) look(ctx context.Context, targets []rpc.Target, timeout time.Duration) []answer {
+	c.mu.Lock()
+	mine := c.forming.hello()
+	c.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	out := make([]answer, len(targets))
+	var wg sync.WaitGroup
+	for i, to := range targets {
+		wg.Go(func() {
+			out[i].addr = to.Addr
+			out[i].err = c.client.Call(ctx, to, "hello", mine, &out[i].hello)
+		})
+	}
+	wg.Wait()
+	return out
+}
+
+// addresses are where a node without cluster looks: at those that it was given, at
+// its own, which others must reach it by, and at those that have asked.
+func (c *Cluster) addresses() (targets []rpc.Target) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := append([]string{c.opt.Peer}, c.opt.Join...)
+	for addr := range c.callers {
+		known = append(known, addr)
+	}
+	for _, addr := range slices.Compact(slices.Sorted(slices.Values(known))) {
+		targets = append(targets, rpc.Target{Addr: addr})
+	}
+	return targets
+}
+
+// form looks again and again until this node has a cluster.
+func (c *Cluster) form(ctx context.Context) error {
+	wait, said, saidAt, distrust := firstWait, "", time.Time{}, 0
+	for {
+		look := sift(c.look(ctx, c.addresses(), callTimeout), c.opt, c.Self(), c.forming.run)
+		done, waits, err := c.act(ctx, look)
+		if done || err != nil {
+			return err
+		}
+		if distrust++; look.err == nil {
+			distrust = 0
+		} else if distrust > 1 && ctx.Err() == nil { // a certificate may just be in exchange
+			return look.err
+		}
+		text := strings.Join(append([]string{c.here(look)}, append(waits, look.waits...)...), "; ")
+		if ctx.Err() != nil {
+			return &Error{Kind: KindWaiting, Message: "this node has found no cluster: " + text, Err: ctx.Err()}
+		}
+		if text != said || time.Since(saidAt) > reportEvery {
+			c.log.Info("waiting for the cluster: " + text)
+			said, saidAt = text, time.Now()
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+		wait = min(wait*3/2, longestWait)
+	}
+}
+
+func (c *Cluster) here(l sifted) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.forming.here(l.seen)
+}
+
+// sifted is what came of looking at all addresses.
+type sifted struct {
+	seen  []hello
+	at    map[string]rpc.Target // where those are, by name
+	waits []string              // why the others gave no answer
+	hold  string                // why this node must not found now
+	err   error                 // it helps no more to wait
+}
+
+// sift tells answers from errors, and this node from others.
+func sift(answers []answer, opt Options, self Member, run string) sifted {
+	l := sifted{at: map[string]rpc.Target{}}
+	others, distrusted := 0, 0
+	for _, a := range answers {
+		mine := a.err == nil && a.hello.Self.Name == self.Name && a.hello.Run == run
+		switch {
+		case mine:
+			continue
+		case a.err == nil && a.addr == opt.Peer:
+			l.err = &Error{Kind: KindAddress, Message: fmt.Sprintf("the peer address of this node, %s, reaches the node %s", a.addr, a.hello.Self.ID),
+				Hint: "give --peer-addr an address of this node"}
+		case a.err == nil:
+			l.seen = append(l.seen, a.hello)
+			l.at[a.hello.Self.Name] = rpc.Target{Addr: a.addr, Node: a.hello.Self.Name}
+		default:
+			why, kind := explain(a.err)
+			l.waits = append(l.waits, a.addr+" "+why)
+			if kind == KindCertificates {
+				distrusted++
+				if a.addr == opt.Peer {
+					l.err = untrusted(l.waits[len(l.waits)-1:])
+				}
+			}
+		}
+		others++
+		if opt.Expect == 1 && slices.Contains(opt.Join, a.addr) {
+			l.hold = fmt.Sprintf("--bootstrap-expect 1 founds a cluster alone, but --join names %s: leave --bootstrap-expect out to join, or --join to found", a.addr)
+		}
+	}
+	if l.err == nil && others > 0 && distrusted == others {
+		l.err = untrusted(l.waits)
+	}
+	return l
+}
+
+// act does what the answers call for.
+func (c *Cluster) act(ctx context.Context, l sifted) (done bool, waits []string, err error) {
+	c.mu.Lock()
+	c.forming.hold = l.hold
+	s, err := c.forming.decide(l.seen)
+	c.mu.Unlock()
+	if err != nil {
+		return false, nil, err
+	}
+	for _, m := range s.via {
+		if done, why, err := c.enter(ctx, l.at[m.Name], m, s.cluster); done || err != nil {
+			return done, nil, err
+		} else if why != "" {
+			s.waits = append(s.waits, why)
+		}
+	}
+	c.ask(ctx, l, s.ask)
+	c.mu.Lock()
+	won := c.forming.won()
+	c.mu.Unlock()
+	if !won {
+		return false, s.waits, nil
+	}
+	return true, nil, c.found()
+}
+
+func (c *Cluster) found() error {
+	id, err := c.opt.NewCluster()
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.forming.won() { // it gave its vote to another one meanwhile
+		return c.forming.broken
+	}
+	if err := c.forming.found(id); err != nil {
+		return err
+	}
+	c.log.Info("founded the cluster", "cluster", id, "members", len(c.forming.facts.Members))
+	return nil
+}
+
+// ask collects votes.
+func (c *Cluster) ask(ctx context.Context, l sifted, from []Member) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, m := range from {
+		wg.Go(func() {
+			var b ballot
+			if err := c.client.Call(ctx, l.at[m.Name], "vote", candidacy{c.opt.Expect}, &b); err != nil {
+				c.log.Debug("a vote was not given", "node", m.ID, "err", err)
+				return
+			}
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.forming.voted(m, b)
+		})
+	}
+	wg.Wait()
+}
+
+// enter joins the cluster that a node told of. why says what to wait for.
+func (c *Cluster) enter(ctx context.Context, to rpc.Target, via Member, cluster string) (done bool, why string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
+	defer cancel()
+	var w welcome
+	if err := c.client.Call(ctx, to, "welcome", c.Self(), &w); err != nil {
+		if memory.CodeOf(err) == memory.CodeConflict {
+			said := memory.AsError(err)
+			return false, "", &Error{Kind: KindDuplicate, Message: said.Message, Hint: said.Hint, Err: err}
+		}
+		text, _ := explain(err)
+		return false, via.ID + " " + text, nil
+	}
+	if w.Cluster != cluster {
+		return false, via.ID + " is of another cluster than it said", nil
+	}
+	if c.opt.TakeToken != nil {
+		if err := c.opt.TakeToken(w.Token); err != nil {
+			return false, "", &Error{Kind: KindStorage, Message: "the cluster's operator token could not be stored: " + err.Error(), Err: err}
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.forming.join(w.Cluster, w.Members); err != nil {
+		return false, "", err
+	}
+	c.log.Info("joined the cluster", "cluster", w.Cluster, "through", via.ID)
+	return true, "", nil
+}
+
+// news tells the other members where this node is now, and hears of them. Errors:
+// KindOtherCluster, KindDuplicate, KindStorage.
+func (c *Cluster) news(ctx context.Context) error {
+	c.mu.Lock()
+	err := c.forming.learn() // this node's own addresses
+	c.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	targets := []rpc.Target{}
+	for _, m := range c.Facts().Members {
+		if m.Name != c.Self().Name {
+			targets = append(targets, rpc.Target{Addr: m.Peer, Node: m.Name})
+		}
+	}
+	for _, addr := range c.opt.Join {
+		targets = append(targets, rpc.Target{Addr: addr})
+	}
+	answers := c.look(ctx, targets, c.opt.News)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var strange []string
+	friends, seen := 0, []hello{}
+	for _, a := range answers {
+		if a.err == nil {
+			seen = append(seen, a.hello)
+			continue
+		}
+		why, kind := explain(a.err)
+		if kind == KindOtherCluster {
+			strange = append(strange, a.addr+" "+why+": "+innermost(a.err))
+		} else {
+			c.log.Info("a member was not asked for news: " + a.addr + " " + why)
+		}
+	}
+	if seen, err = c.forming.distinct(seen); err != nil {
+		return err
+	}
+	for _, h := range seen {
+		if err := c.forming.heard(h); err != nil {
+			return err
+		}
+		if h.Cluster == c.forming.facts.Cluster {
+			friends++
+		}
+	}
+	c.forming.settled = true
+	if len(strange) == 0 {
+		return nil
+	}
+	if friends > 0 {
+		c.log.Warn("--join names nodes of another cluster: " + strings.Join(strange, "; "))
+		return nil
+	}
+	return &Error{Kind: KindOtherCluster, Message: fmt.Sprintf("this data directory is of the cluster %s, and who answers is not: %s",
+		c.forming.facts.Cluster, strings.Join(strange, "; ")), Hint: "correct --join, or start with the data directory of that cluster's node"}
+}

@@ -1,0 +1,260 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"mneme/internal/peer"
+	"mneme/internal/peer/rpc"
+	"mneme/internal/raftfsm"
+	"mneme/memory"
+)
+
+// Group is a replica of a Raft group on this node: a *raftfsm.Group.
+type Group interface {
+	Leader() (id, addr string)
+	Members() (members []raftfsm.Member, index uint64)
+	AddNonvoter(ctx context.Context, id, addr string, prevIndex uint64) error
+	Promote(ctx context.Context, id, addr string, prevIndex uint64) error
+	LinearizableIndex(ctx context.Context) (uint64, error)
+	WaitApplied(ctx context.Context, index uint64) error
+}
+
+// served is a group that others may join through this node.
+type served struct {
+	group    Group
+	changing sync.Mutex // one change of the membership at a time
+}
+
+// joinCall asks a group's leader for a place and a vote in it.
+type joinCall struct {
+	Group string `json:"group"`
+	Addr  string `json:"addr"` // of the caller, raftfsm.Address
+	// Known says that the caller's replica has a membership: it was told of the group
+	// before.
+	Known bool `json:"known"`
+}
+
+type joinAnswer struct {
+	// Voter: the caller has a vote, at the address that it gave.
+	Voter bool `json:"voter"`
+	// Leader is the address of who leads, if it is not the node that answers.
+	Leader string `json:"leader,omitempty"`
+}
+
+type appliedCall struct {
+	Group string `json:"group"`
+	Index uint64 `json:"index"`
+}
+
+const (
+	// A replica has caught up when it takes so long for what was committed when it was
+	// asked: no longer than writes may stop for it once it counts.
+	caughtUpIn = time.Second
+	// joinTimeout bounds one call; a replica that needs longer asks again.
+	joinTimeout = 20 * time.Second
+	catchUpWait = 10 * time.Second
+)
+
+// Serve lets others join a group through this node, until it is called with nil.
+func (c *Cluster) Serve(name string, g Group) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if g == nil {
+		delete(c.groups, name)
+		return
+	}
+	c.groups[name] = &served{group: g}
+}
+
+func (c *Cluster) served(name string) (*served, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.groups[name]
+	if s == nil {
+		return nil, memory.Errorf(memory.CodeUnavailable, "it has not opened the group %s yet", name)
+	}
+	return s, nil
+}
+
+// JoinGroup returns once this node's replica of a served group has a vote, at this
+// node's address. It asks the leader, found by asking the members, again and again. A
+// replica whose own log says that it has that vote does not ask. Errors: *Error of
+// KindRefused, and of KindWaiting when ctx ends.
+func (c *Cluster) JoinGroup(ctx context.Context, name string) error {
+	s, err := c.served(name)
+	if err != nil {
+		return err
+	}
+	self := c.Self()
+	call := joinCall{Group: name, Addr: raftfsm.Address(self.Name, self.Peer)}
+	wait, said := firstWait, ""
+	for {
+		members, _ := s.group.Members()
+		if slices.Contains(members, raftfsm.Member{ID: self.Name, Addr: call.Addr, Voter: true}) {
+			return nil
+		}
+		call.Known = len(members) > 0
+		voter, why, err := c.askToJoin(ctx, call)
+		if voter || err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return &Error{Kind: KindWaiting, Message: fmt.Sprintf("this node has no vote in the group %s yet: %s", name, why), Err: ctx.Err()}
+		}
+		if why != said {
+			c.log.Info(fmt.Sprintf("waiting for a vote in the group %s: %s", name, why))
+			said = why
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+		wait = min(wait*3/2, longestWait)
+	}
+}
+
+// askToJoin asks each member once, and whom they name. why is what they said.
+func (c *Cluster) askToJoin(ctx context.Context, call joinCall) (voter bool, why string, err error) {
+	var waits []string
+	targets := []rpc.Target{}
+	for _, m := range c.Facts().Members {
+		targets = append(targets, rpc.Target{Addr: m.Peer, Node: m.Name})
+	}
+	asked := map[string]bool{}
+	for len(targets) > 0 && ctx.Err() == nil {
+		to := targets[0]
+		targets = targets[1:]
+		if asked[to.Node] {
+			continue
+		}
+		asked[to.Node] = true
+		var a joinAnswer
+		one, cancel := context.WithTimeout(ctx, joinTimeout)
+		err := c.client.Call(one, to, "join", call, &a)
+		cancel()
+		switch id, addr, known := strings.Cut(a.Leader, "@"); {
+		case memory.CodeOf(err) == memory.CodeConflict:
+			said := memory.AsError(err)
+			return false, "", &Error{Kind: KindRefused, Message: said.Message, Hint: said.Hint, Err: err}
+		case err != nil:
+			text, _ := explain(err)
+			waits = append(waits, idOf(to.Node)+" "+text)
+		case a.Voter:
+			return true, "", nil
+		case known && !asked[id]:
+			targets = slices.Insert(targets, 0, rpc.Target{Addr: addr, Node: id})
+		case a.Leader == "":
+			waits = append(waits, idOf(to.Node)+" knows no leader, or has not caught this node up yet")
+		}
+	}
+	return false, strings.Join(waits, "; "), nil
+}
+
+// join answers a replica that wants a vote. Whoever was removed is not told from who
+// was never here.
+func (c *Cluster) join(ctx context.Context, from peer.Identity, in joinCall) (joinAnswer, error) {
+	s, err := c.served(in.Group)
+	if err != nil {
+		return joinAnswer{}, err
+	}
+	leads := func() (bool, string) {
+		id, addr := s.group.Leader()
+		return id == c.Self().Name, addr
+	}
+	if is, addr := leads(); !is {
+		return joinAnswer{Leader: addr}, nil
+	}
+	if id, _, _ := strings.Cut(in.Addr, "@"); id != from.Node {
+		return joinAnswer{}, memory.Errorf(memory.CodeInvalid, "the node %s asks for a place at %s", from.Node, in.Addr)
+	}
+	voter, err := s.admit(ctx, from.Node, in, func(index uint64) error { return c.waitApplied(ctx, from.Node, in, index) })
+	if errors.Is(err, raftfsm.ErrNotLeader) {
+		_, addr := leads()
+		return joinAnswer{Leader: addr}, nil
+	}
+	return joinAnswer{Voter: voter}, err
+}
+
+// waitApplied returns when a replica says that it has applied an index.
+func (c *Cluster) waitApplied(ctx context.Context, id string, in joinCall, index uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, catchUpWait)
+	defer cancel()
+	_, addr, _ := strings.Cut(in.Addr, "@")
+	return c.client.Call(ctx, rpc.Target{Addr: addr, Node: id}, "applied", appliedCall{in.Group, index}, nil)
+}
+
+// admit brings a replica one or two steps further: into the group without a vote, and
+// to a vote once it has caught up. false without error: it has not caught up yet.
+func (s *served) admit(ctx context.Context, id string, in joinCall, waitApplied func(index uint64) error) (voter bool, err error) {
+	is, err := s.place(ctx, id, in)
+	if err != nil || is.Voter {
+		return is.Voter, err
+	}
+	for {
+		index, err := s.group.LinearizableIndex(ctx)
+		if err != nil {
+			return false, err
+		}
+		began := time.Now()
+		if err := waitApplied(index); err != nil {
+			return false, nil // it asks again
+		}
+		if time.Since(began) < caughtUpIn {
+			break
+		}
+	}
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	members, index := s.group.Members()
+	if !slices.Contains(members, raftfsm.Member{ID: id, Addr: in.Addr}) {
+		return false, nil
+	}
+	err = s.group.Promote(ctx, id, in.Addr, index)
+	return err == nil, err
+}
+
+// place makes a replica a member at its address. Errors: memory.CodeConflict.
+func (s *served) place(ctx context.Context, id string, in joinCall) (raftfsm.Member, error) {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	members, index := s.group.Members()
+	is := raftfsm.Member{ID: id}
+	for _, m := range members {
+		switch {
+		case m.ID == id:
+			is = m
+		case idOf(m.ID) == idOf(id):
+			return is, memory.Errorf(memory.CodeConflict, "the node %s is a member of the group %s under another incarnation, %s", idOf(id), in.Group, m.ID).
+				WithHint("if that one is lost for ever, remove it first: memctl cluster remove %s", m.ID)
+		}
+	}
+	var err error
+	switch {
+	case is.Voter && !in.Known:
+		return is, memory.Errorf(memory.CodeConflict, "the node %s has a vote in the group %s, but its Raft files are gone: it may have forgotten a vote that it gave", id, in.Group).
+			WithHint("remove it (memctl cluster remove %s) and start it with an empty data directory", id)
+	case is.Addr == in.Addr:
+		return is, nil
+	case is.Voter:
+		err = s.group.Promote(ctx, id, in.Addr, index)
+	default:
+		err = s.group.AddNonvoter(ctx, id, in.Addr, index)
+	}
+	is.Addr = in.Addr
+	return is, err
+}
+
+// applied answers a leader once this node's replica has come so far.
+func (c *Cluster) applied(ctx context.Context, _ peer.Identity, in appliedCall) (struct{}, error) {
+	s, err := c.served(in.Group)
+	if err != nil {
+		return struct{}{}, err
+	}
+	return struct{}{}, s.group.WaitApplied(ctx, in.Index)
+}

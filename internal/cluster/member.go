@@ -1,0 +1,73 @@
+package cluster
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Member is a node as the others know it.
+type Member struct {
+	// Name is <id>-<incarnation>: a node whose data directory was lost comes back
+	// under another one.
+	Name string `json:"name"`
+	// ID is what people call it.
+	ID string `json:"id"`
+	// Peer and Route are where other nodes reach its peer port and its NATS route.
+	Peer  string `json:"peer"`
+	Route string `json:"route,omitempty"`
+	// Version counts the changes of its addresses. Only the node itself makes one.
+	Version uint64 `json:"version"`
+}
+
+// Facts are what a node knows for ever.
+type Facts struct {
+	ID          string `json:"id"`
+	Incarnation string `json:"incarnation"`
+	// Cluster is the cluster's id, empty until it is known.
+	Cluster string `json:"cluster,omitempty"`
+	// Vote is the name of the node that this one wants to found the cluster.
+	Vote string `json:"vote,omitempty"`
+	// Founder says that this node drew the cluster's id and has yet to begin its Raft
+	// groups, see Cluster.Begun.
+	Founder bool `json:"founder,omitempty"`
+	// Members are sorted by name and hold this node.
+	Members []Member `json:"members,omitempty"`
+}
+
+// Store keeps the facts. Save replaces all of them or none, and returns once they
+// survive a loss of power.
+type Store interface {
+	Load() (Facts, error)
+	Save(Facts) error
+}
+
+// Name is what Raft, NATS and the peer port call a node.
+func Name(id, incarnation string) string { return id + "-" + incarnation }
+
+// Name returns the node's name.
+func (f Facts) Name() string { return Name(f.ID, f.Incarnation) }
+
+// idOf returns the id in a name. An incarnation holds no "-".
+func idOf(name string) string {
+	if i := strings.LastIndexByte(name, '-'); i >= 0 {
+		return name[:i]
+	}
+	return name
+}
+
+// merge takes news of members. What is newer of the same name counts.
+func merge(members []Member, news ...Member) (merged []Member, changed bool) {
+	merged = slices.Clone(members)
+	for _, m := range news {
+		at, found := slices.BinarySearchFunc(merged, m.Name, func(m Member, name string) int { return cmp.Compare(m.Name, name) })
+		switch {
+		case m.Name == "":
+		case !found:
+			merged, changed = slices.Insert(merged, at, m), true
+		case m.Version > merged[at].Version:
+			merged[at], changed = m, true
+		}
+	}
+	return merged, changed
+}
