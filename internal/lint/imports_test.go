@@ -49,6 +49,8 @@ func house() []floor {
 		{pkg: "internal/raftfsm/raftmodel", may: []string{"internal/raftfsm"}, why: "the model stands in for a group and knows no more than it"},
 		{pkg: "internal/cluster", may: []string{"memory", "internal/peer", "internal/peer/rpc", "internal/raftfsm"},
 			why: "a cluster is formed before a node knows of logs, keys or shards"},
+		{pkg: "internal/keygroup", may: []string{"memory", "internal/keyring", "internal/peer", "internal/peer/rpc", "internal/raftfsm", "internal/storage"},
+			why: "the group of keys orders commands; it knows neither what is sealed nor who is a member"},
 
 		{pkg: "internal/projections", may: []string{"memory", "internal/events", "internal/storage", "internal/index/..."},
 			why: "projections are pure folds from events to rows: no network, no keys, no text, no configuration"},
@@ -105,7 +107,7 @@ func technologies() []technology {
 		{"go.etcd.io/bbolt", []string{"internal/raftfsm"}, "bbolt is the Raft log's store and nothing else's"},
 		{"github.com/nats-io/nats-server", []string{"internal/eventlog"}, "the embedded server is behind eventlog"},
 		{"github.com/nats-io/nats.go", []string{"internal/eventlog", "internal/eventlog/eventlogtest", "internal/api/natsapi", "internal/node"}, "NATS is the log and one transport"},
-		{"github.com/cockroachdb/pebble", []string{"internal/storage/...", "internal/raftfsm/...", "internal/eventlog", "internal/index/text", "internal/projections", "internal/ingest", "internal/auth", "internal/keyring", "internal/query/views", "internal/replica", "internal/node"},
+		{"github.com/cockroachdb/pebble", []string{"internal/storage/...", "internal/raftfsm/...", "internal/eventlog", "internal/index/text", "internal/projections", "internal/ingest", "internal/auth", "internal/keyring", "internal/keygroup", "internal/query/views", "internal/replica", "internal/node"},
 			"the database is opened by storage and used by those who keep rows; others take its file systems"},
 		{"github.com/spf13", []string{"cmd/..."}, "flags are read by commands"},
 		{"github.com/knadh/koanf", []string{"cmd/..."}, "configuration is read by commands"},
