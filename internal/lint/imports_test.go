@@ -81,6 +81,8 @@ func house() []floor {
 		{pkg: "internal/api", may: []string{"memory"}, why: "the interfaces of the transports speak the public vocabulary"},
 		{pkg: "internal/api/...", may: []string{"memory", "internal/events", "internal/auth", "internal/api"},
 			why: "a transport parses, calls and writes; it declares the interface it needs and the node passes what fulfils it"},
+		{pkg: "internal/route", may: []string{"memory", "internal/api", "internal/events", "internal/peer", "internal/peer/rpc"},
+			why: "a write finds the node that leads without knowing what leading or writing is"},
 		{pkg: "internal/node", may: []string{"memory", "internal/events", "internal/keyring", "internal/text", "internal/embed", "internal/storage/...",
 			"internal/index/...", "internal/eventlog", "internal/raftfsm", "internal/projections", "internal/settings", "internal/derive",
 			"internal/ingest", "internal/replica", "internal/query/...", "internal/auth", "internal/api/..."},

@@ -1,0 +1,141 @@
+package route
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"mneme/internal/api"
+	"mneme/internal/peer/rpc"
+	"mneme/memory"
+)
+
+// Service is the service of the peer port that forwarded calls go to.
+const Service = "write"
+
+// Writer is everything that only the node that leads can do. Errors with the code
+// unavailable of Capture, Revise and Forget, and of an item of a capture, say that
+// nothing was written.
+type Writer interface {
+	Capture(ctx context.Context, namespace string, items []memory.Capture, opt api.CaptureOptions, wait memory.Wait) (memory.CaptureResponse, error)
+	Revise(ctx context.Context, namespace, as, id string, rev memory.Revision, ifMatch int, clientID string) (memory.RevisionResponse, error)
+	Forget(ctx context.Context, namespace, as, id string, ifMatch int) (memory.ForgetResponse, error)
+	CreateNamespace(ctx context.Context, req memory.CreateNamespace) (memory.Namespace, error)
+	ChangeNamespace(ctx context.Context, name string, patch memory.PatchNamespace) (memory.Namespace, error)
+	DeleteNamespace(ctx context.Context, name string) (position string, err error)
+	SwitchEmbedder(ctx context.Context, namespace string, req memory.SwitchEmbedder) (st memory.EmbedderStatus, began bool, err error)
+	CancelSwitch(ctx context.Context, namespace string) (memory.EmbedderStatus, error)
+	AcceptClock(ctx context.Context) (memory.ClockReport, error)
+}
+
+// Options of New and Methods. All but Wait, Patience and Logger are required; New alone
+// needs Client and Reach. The functions may be called from any goroutine.
+type Options struct {
+	Local Writer // of this node
+	// Open says why Local takes no writes now; nil = it takes them. It answers at once.
+	Open func() error
+	// Position makes sure that the state of this node, which leads, is linearizable, and
+	// returns where it stands.
+	Position func(ctx context.Context) (string, error)
+	// Reach waits until the state of this node is at a position or behind it.
+	Reach func(ctx context.Context, position string) error
+	// Leader says which node leads the shard: this one, or where it is reached. It
+	// answers at once.
+	Leader func() (to rpc.Target, self, known bool)
+	// Wait returns when ctx ends, or sooner when what Leader or Open say may have changed.
+	Wait func(ctx context.Context)
+	// Client calls Service at other nodes.
+	Client *rpc.Client
+	// Patience is how long a call looks for a node that takes it; 0 = 5 seconds. It does
+	// not bound the carrying out.
+	Patience time.Duration
+	Logger   *slog.Logger
+}
+
+const (
+	// defaultPatience spans an election, which takes one or two seconds, and the first
+	// frame of the new leader.
+	defaultPatience = 5 * time.Second
+	// openWait is how long a call waits at a node that leads until its writer is open.
+	openWait = 2 * time.Second
+	// pause is how long a look for the leader waits for a change that it is not told of.
+	pause = 50 * time.Millisecond
+)
+
+func (o Options) withDefaults() *Options {
+	if o.Wait == nil {
+		o.Wait = func(ctx context.Context) { <-ctx.Done() }
+	}
+	if o.Patience == 0 {
+		o.Patience = defaultPatience
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &o
+}
+
+// Router is this node's way to the node that leads. It may be used concurrently.
+type Router struct{ opt *Options }
+
+// New returns a router.
+func New(opt Options) *Router { return &Router{opt.withDefaults()} }
+
+// Revise implements Writer. With a client id it is sent again where its answer was lost.
+func (r *Router) Revise(ctx context.Context, namespace, as, id string, rev memory.Revision, ifMatch int, clientID string) (memory.RevisionResponse, error) {
+	return do(ctx, r, revise, revision{recordCall{namespace, as, id, ifMatch}, rev, clientID})
+}
+
+// Forget implements Writer.
+func (r *Router) Forget(ctx context.Context, namespace, as, id string, ifMatch int) (memory.ForgetResponse, error) {
+	return do(ctx, r, forget, recordCall{namespace, as, id, ifMatch})
+}
+
+// CreateNamespace implements Writer.
+func (r *Router) CreateNamespace(ctx context.Context, req memory.CreateNamespace) (memory.Namespace, error) {
+	return do(ctx, r, createNamespace, req)
+}
+
+// ChangeNamespace implements Writer.
+func (r *Router) ChangeNamespace(ctx context.Context, name string, patch memory.PatchNamespace) (memory.Namespace, error) {
+	return do(ctx, r, changeNamespace, namespaceChange{name, patch})
+}
+
+// DeleteNamespace implements Writer.
+func (r *Router) DeleteNamespace(ctx context.Context, name string) (position string, err error) {
+	return do(ctx, r, deleteNamespace, name)
+}
+
+// SwitchEmbedder implements Writer.
+func (r *Router) SwitchEmbedder(ctx context.Context, namespace string, req memory.SwitchEmbedder) (memory.EmbedderStatus, bool, error) {
+	out, err := do(ctx, r, switchEmbedder, embedderChange{namespace, req})
+	return out.Status, out.Began, err
+}
+
+// CancelSwitch implements Writer.
+func (r *Router) CancelSwitch(ctx context.Context, namespace string) (memory.EmbedderStatus, error) {
+	return do(ctx, r, cancelSwitch, namespace)
+}
+
+// AcceptClock implements Writer: the clock is that of the node that leads.
+func (r *Router) AcceptClock(ctx context.Context) (memory.ClockReport, error) {
+	return do(ctx, r, acceptClock, struct{}{})
+}
+
+// Linear waits until the state of this node holds everything that was acknowledged
+// before the call, on whichever node. Errors: unavailable, if no leader says where it
+// stands in time; those of Position and Reach.
+func (r *Router) Linear(ctx context.Context) error {
+	bound, cancel := context.WithTimeout(ctx, r.opt.Patience)
+	defer cancel()
+	at, err := do(bound, r, position, struct{}{})
+	switch memory.CodeOf(err) {
+	case "":
+		return r.opt.Reach(ctx, at)
+	case memory.CodeUnavailable, memory.CodeOutcomeUnknown:
+		e := memory.Errorf(memory.CodeUnavailable, "the state could not be confirmed with the leader: %w", err)
+		e.RetryAfter = time.Second
+		return e.WithHint("try again in a moment, or read with consistency=local")
+	}
+	return err
+}
