@@ -17,6 +17,14 @@ func (c *Client) Status(ctx context.Context) (memory.Status, error) {
 	return get[memory.Status](ctx, c, "status")
 }
 
+// Cluster describes the nodes of the cluster and the replicas of each shard, as the node
+// sees them that is asked.
+func (c *Client) Cluster(ctx context.Context) (memory.ClusterStatus, error) {
+	var st memory.ClusterStatus
+	err := c.do(ctx, call{method: "GET", path: []string{"cluster"}}, &st)
+	return st, err
+}
+
 // Version names the node's build.
 func (c *Client) Version(ctx context.Context) (memory.VersionInfo, error) {
 	return get[memory.VersionInfo](ctx, c, "admin", "version")
@@ -58,7 +66,7 @@ func (c *Client) RepairLog(ctx context.Context, progress func(memory.Progress)) 
 // because the clock went forward further than real time.
 func (c *Client) AcceptClock(ctx context.Context) (memory.ClockReport, error) {
 	var report memory.ClockReport
-	err := c.do(ctx, call{method: "POST", path: []string{"admin", "clock", "accept"}, header: c.writeHeader(WriteOptions{}), write: true}, &report)
+	err := c.do(ctx, call{method: "POST", path: []string{"admin", "clock", "accept"}, header: WriteOptions{}.header(c.opts.Agent), write: true}, &report)
 	return report, err
 }
 

@@ -21,7 +21,7 @@ func (c *Client) Embedder(ctx context.Context, namespace string) (memory.Embedde
 // unavailable.
 func (c *Client) SwitchEmbedder(ctx context.Context, namespace string, req memory.SwitchEmbedder) (memory.EmbedderStatus, error) {
 	var st memory.EmbedderStatus
-	err := c.do(ctx, call{method: "POST", path: []string{"namespaces", namespace, "embedder"}, body: req, header: c.writeHeader(WriteOptions{}), write: true}, &st)
+	err := c.do(ctx, call{method: "POST", path: []string{"namespaces", namespace, "embedder"}, body: req, header: WriteOptions{}.header(c.opts.Agent), write: true}, &st)
 	return st, err
 }
 
@@ -29,6 +29,6 @@ func (c *Client) SwitchEmbedder(ctx context.Context, namespace string, req memor
 // a conflict if there is none.
 func (c *Client) CancelSwitch(ctx context.Context, namespace string) (memory.EmbedderStatus, error) {
 	var st memory.EmbedderStatus
-	err := c.do(ctx, call{method: "DELETE", path: []string{"namespaces", namespace, "embedder", "building"}, header: c.writeHeader(WriteOptions{}), write: true}, &st)
+	err := c.do(ctx, call{method: "DELETE", path: []string{"namespaces", namespace, "embedder", "building"}, header: WriteOptions{}.header(c.opts.Agent), write: true}, &st)
 	return st, err
 }

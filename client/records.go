@@ -132,11 +132,12 @@ type WriteOptions struct {
 	IfVersion int
 }
 
-func (c *Client) writeHeader(o WriteOptions) http.Header {
+// header says who acts and upon which version; agent acts if nobody is named.
+func (o WriteOptions) header(agent string) http.Header {
 	h := http.Header{}
 	as := o.As
 	if as == "" {
-		as = c.opts.Agent
+		as = agent
 	}
 	if as != "" {
 		h.Set("Mneme-Agent", as)
@@ -152,7 +153,7 @@ func (c *Client) writeHeader(o WriteOptions) http.Header {
 func (c *Client) Revise(ctx context.Context, namespace, id string, rev memory.Revision, opts WriteOptions) (memory.RevisionResponse, error) {
 	var resp memory.RevisionResponse
 	err := c.do(ctx, call{method: "PATCH", path: []string{"namespaces", namespace, "records", id},
-		body: rev, header: c.writeHeader(opts), write: true}, &resp)
+		body: rev, header: opts.header(c.opts.Agent), write: true}, &resp)
 	return resp, err
 }
 
@@ -160,7 +161,7 @@ func (c *Client) Revise(ctx context.Context, namespace, id string, rev memory.Re
 func (c *Client) Forget(ctx context.Context, namespace, id string, opts WriteOptions) (memory.ForgetResponse, error) {
 	var resp memory.ForgetResponse
 	err := c.do(ctx, call{method: "DELETE", path: []string{"namespaces", namespace, "records", id},
-		header: c.writeHeader(opts), write: true}, &resp)
+		header: opts.header(c.opts.Agent), write: true}, &resp)
 	return resp, err
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -13,13 +14,59 @@ import (
 
 func clusterCmd(a *app) *cobra.Command {
 	cmd := group(&cobra.Command{
-		Use:     "cluster",
-		Short:   "Several nodes",
-		Example: `  memctl cluster certs --out certs n1 n2 n3`,
-		Hidden:  true, // until memnode takes the certificates
+		Use:   "cluster",
+		Short: "Several nodes",
+		Example: `  memctl cluster certs --out certs n1 n2 n3
+  memctl cluster status`,
 	})
-	cmd.AddCommand(clusterCertsCmd(a))
+	cmd.AddCommand(clusterCertsCmd(a), clusterStatusCmd(a))
 	return cmd
+}
+
+func clusterStatusCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Show the nodes of the cluster, who leads, and how far each is",
+		Example: `  memctl cluster status
+  memctl cluster status --json | jq '.shards[].replicas'`,
+		Args: wantArgs(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := a.dial()
+			if err != nil {
+				return err
+			}
+			st, err := c.Cluster(cmd.Context())
+			if err != nil {
+				return err
+			}
+			var ids []string
+			for _, n := range st.Nodes {
+				ids = append(ids, n.ID)
+			}
+			return a.emit(st, ids, func() { printCluster(a, st) })
+		},
+	}
+}
+
+func printCluster(a *app, st memory.ClusterStatus) {
+	a.printf("cluster   %s\n", oneLine(st.ClusterID))
+	for _, n := range st.Nodes {
+		reachable := "answers"
+		if !n.Reachable {
+			reachable = a.paint("31", "does not answer")
+		}
+		a.printf("node      %s  %s  %s  %s\n", a.paint("1", oneLine(n.ID)), oneLine(n.Role), oneLine(n.Address), reachable)
+	}
+	for _, s := range st.Shards {
+		a.printf("shard %-3d leader %s, term %d\n", s.ID, first(oneLine(s.Leader), "-"), s.Term)
+		for _, r := range s.Replicas {
+			behind := "up to date"
+			if r.Behind > 0 {
+				behind = fmt.Sprintf("%d behind", r.Behind)
+			}
+			a.printf("          %s at %s, state %s, %s\n", oneLine(r.Node), oneLine(r.Position), oneLine(r.StateHash), behind)
+		}
+	}
 }
 
 // clusterCerts is what `cluster certs --json` prints.
@@ -53,10 +100,8 @@ node takes files that were replaced.
 Each certificate is for the node's id, localhost, 127.0.0.1 and ::1, and for what
 --host names: give every name and address by which peers reach the node.
 
-ca.key signs new nodes, and whoever has a certificate of the authority is a node. Keep
-it where you keep secrets, and on no node. With an authority of your own this verb is
-not needed: it signs for one cluster and nobody else, and the common name of each
-certificate is the node's id.`,
+ca.key signs new nodes. Keep it where you keep secrets, and on no node. With an
+authority of your own this verb is not needed.`,
 		Example: `  memctl cluster certs --out certs n1 n2 n3
   memctl cluster certs --out certs --host n4.example.org --host 10.0.0.4 n4`,
 		Args: wantArgs(1, -1),

@@ -216,7 +216,8 @@ func (s *settings) nodeConfig(sys system) node.Config {
 		DataDir:  s.String("data-dir"),
 		HTTPAddr: s.String("http-addr"),
 		NATSAddr: s.String("nats-addr"), NATSURL: s.String("nats-url"), NATSMonitors: s.Strings("nats-monitor"),
-		Auth: s.String("auth"), AuthToken: s.String("auth-token"),
+		Cluster: s.cluster(sys),
+		Auth:    s.String("auth"), AuthToken: s.String("auth-token"),
 		Embedder:     e.WithEnvironment(sys.lookup),
 		Environment:  sys.lookup,
 		VectorEngine: s.String("vector-engine"),
@@ -227,6 +228,16 @@ func (s *settings) nodeConfig(sys system) node.Config {
 		Version:      sys.version.Version,
 		DrainTimeout: s.Duration("drain-timeout"),
 	}
+}
+
+// cluster says which cluster the node belongs to; nil where no option says so.
+func (s *settings) cluster(sys system) *node.ClusterConfig {
+	c := &node.ClusterConfig{NodeID: s.String("node-id"), PeerAddr: s.String("peer-addr"), RouteAddr: s.String("route-addr"),
+		Join: s.Strings("join"), Expect: s.Int("bootstrap-expect"), Certs: s.path(sys, "peer-certs")}
+	if c.NodeID == "" && c.PeerAddr == "" && c.RouteAddr == "" && len(c.Join) == 0 && c.Expect == 0 && c.Certs == "" {
+		return nil
+	}
+	return c
 }
 
 // path is a setting that names a file, "" if it is not set. One that cannot be

@@ -47,7 +47,7 @@ func Registry() []Reachable {
 		}
 	}
 	add(KindRoute, RightOpen, "GET /{$}", "GET /livez", "GET /readyz", "GET /openapi.json")
-	add(KindRoute, RightRead, "GET /metrics", "GET /v1/status", "GET /v1/admin/version",
+	add(KindRoute, RightRead, "GET /metrics", "GET /v1/status", "GET /v1/cluster", "GET /v1/admin/version",
 		"GET /v1/namespaces", "GET "+ns, "GET "+ns+"/embedder", "GET "+ns+"/events", "POST "+ns+"/search", "GET "+ns+"/audit", "GET "+ns+"/export",
 		"GET "+rec, "GET "+rec+"/{id}", "GET "+rec+"/{id}/history", "GET "+rec+"/{id}/timeline")
 	add(KindRoute, RightWrite, "POST /v1/namespaces", "PATCH "+ns, "DELETE "+ns,

@@ -284,6 +284,7 @@ func (r *reader) fromLeader(ctx context.Context, from, n uint64) ([]Message, err
 
 const (
 	codeNoMessage = 10037 // the sequence holds nothing
+	codeNoPeers   = 10005 // fewer servers than replicas
 	codeNotNow    = 10008 // nobody leads, or who leads is not ready
 )
 

@@ -67,6 +67,18 @@ var _ Stream = (*JetStream)(nil)
 // that exists under another configuration is a *ConfigError; only MaxBytes is
 // adjusted. The connection stays the caller's.
 func OpenStream(ctx context.Context, nc *nats.Conn, cfg StreamConfig) (*JetStream, error) {
+	j, err := newStream(nc, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := j.open(ctx); err != nil {
+		return nil, fmt.Errorf("open stream %s: %w", j.name, err)
+	}
+	return j, nil
+}
+
+// newStream returns a stream that the server was not asked for.
+func newStream(nc *nats.Conn, cfg StreamConfig) (*JetStream, error) {
 	cfg.Replicas = max(cfg.Replicas, 1)
 	if cfg.MaxBytes <= 0 {
 		cfg.MaxBytes = -1
@@ -78,15 +90,11 @@ func OpenStream(ctx context.Context, nc *nats.Conn, cfg StreamConfig) (*JetStrea
 	if err != nil {
 		return nil, fmt.Errorf("open stream: %w", err)
 	}
-	j := &JetStream{
+	return &JetStream{
 		nc: nc, js: js, cfg: cfg,
 		name: events.StreamName(cfg.Shard, cfg.Ref.Epoch), subject: events.LogSubject(cfg.Shard, cfg.Ref.Epoch),
 		sending: make(chan struct{}, 1),
-	}
-	if err := j.open(ctx); err != nil {
-		return nil, fmt.Errorf("open stream %s: %w", j.name, err)
-	}
-	return j, nil
+	}, nil
 }
 
 // ask asks the server about the stream, once. A question that comes while the stream
@@ -135,13 +143,14 @@ func (j *JetStream) guard() error {
 }
 
 // create retries while the API does not answer, because a cluster that just
-// came up drops the first requests.
+// came up drops the first requests, and while there are fewer servers than the
+// stream is to have replicas.
 func (j *JetStream) create(ctx context.Context) error {
 	for {
 		try, cancel := context.WithTimeout(ctx, 5*time.Second)
 		_, err := j.js.CreateStream(try, j.want())
 		cancel()
-		if err == nil || ctx.Err() != nil || !retryable(err) {
+		if err == nil || ctx.Err() != nil || !retryable(err) && !j.alone(err) {
 			return createError(err)
 		}
 		if err := pause(ctx, apiRetryPause); err != nil {
@@ -165,6 +174,12 @@ func retryable(err error) bool {
 		return true
 	}
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, nats.ErrNoResponders)
+}
+
+// alone reports whether a stream was not made because there are too few servers now.
+func (j *JetStream) alone(err error) bool {
+	var api *jetstream.APIError
+	return j.cfg.Replicas > 1 && errors.As(err, &api) && api.ErrorCode == codeNoPeers
 }
 
 func pause(ctx context.Context, d time.Duration) error {

@@ -99,6 +99,18 @@ func (l *Log) Soundest(ctx context.Context, present []events.StreamRef) (best ev
 	return best, nil
 }
 
+// Assume makes a stream the one that counts without asking for it: it is there, or
+// is made by whoever leads first.
+func (l *Log) Assume(ref events.StreamRef) error {
+	cfg := l.cfg
+	cfg.Ref = ref
+	s, err := newStream(l.nc, cfg)
+	if err == nil {
+		l.Use(s)
+	}
+	return err
+}
+
 // Use makes a stream the one that counts.
 func (l *Log) Use(s *JetStream) { l.now.Store(s) }
 

@@ -175,6 +175,21 @@ func (e Erasing) announceUntold(most int) ([]*draft, error) {
 	return e.w.keys.tellLocked(e.w, in, untold)
 }
 
+// EndedKeys counts the keys that a state says have ended and that a keyring still has.
+func EndedKeys(v *projections.View, keys *keyring.Keyring) (left int, err error) {
+	for _, id := range v.DeletedNamespaces() {
+		if _, err := keys.Namespace(id); !settings.IsErased(err) {
+			left++
+		}
+	}
+	err = v.EndedKeys(func(k projections.EndedKey) {
+		if d, err := keys.KeyByID(k.Key); err == nil && d != nil {
+			left++
+		}
+	})
+	return left, err
+}
+
 func (e Erasing) destroyNamespaces() error {
 	v := e.w.opt.State.View()
 	defer v.Close()

@@ -85,7 +85,8 @@ func house() []floor {
 			why: "a write finds the node that leads without knowing what leading or writing is"},
 		{pkg: "internal/node", may: []string{"memory", "internal/events", "internal/keyring", "internal/text", "internal/embed", "internal/storage/...",
 			"internal/index/...", "internal/eventlog", "internal/raftfsm", "internal/projections", "internal/settings", "internal/derive",
-			"internal/ingest", "internal/replica", "internal/query/...", "internal/auth", "internal/api/..."},
+			"internal/ingest", "internal/replica", "internal/query/...", "internal/auth", "internal/api/...",
+			"internal/peer", "internal/peer/rpc", "internal/cluster", "internal/keygroup", "internal/route"},
 			why: "the node builds itself from parts"},
 
 		{pkg: ".", may: []string{"memory", "client", "internal/node", "internal/embed"}, why: "the root package embeds a node in a program"},

@@ -16,15 +16,20 @@ type operator struct {
 	n *Node
 }
 
-// Status describes the node and its shard.
-func (o *operator) Status(ctx context.Context) (memory.Status, error) {
+// Status describes the node and its shard, and, unless local, names the others of the
+// cluster.
+func (o *operator) Status(ctx context.Context, local bool) (memory.Status, error) {
 	shard, err := o.shardStatus(ctx)
 	if err != nil {
 		return memory.Status{}, err
 	}
+	nodes := []memory.NodeStatus{o.here()}
+	if !local {
+		nodes = o.everywhere(ctx)
+	}
 	return memory.Status{
 		ClusterID: o.n.dir.node.ClusterID,
-		Nodes:     []memory.NodeStatus{{ID: o.n.dir.node.NodeID, Role: o.role(), Address: o.n.HTTPAddr(), Version: o.n.cfg.Version}},
+		Nodes:     nodes,
 		Shards:    []memory.ShardStatus{shard},
 		Embedder:  o.defaultEmbedder(ctx),
 		Vector:    o.n.views.VectorStatus(),
@@ -51,8 +56,7 @@ func (o *operator) shardStatus(ctx context.Context) (memory.ShardStatus, error) 
 	defer v.Close()
 	records, pending := v.Totals()
 	c := v.Cursor()
-	leader, _ := o.n.replica.Group().Leader()
-	out := memory.ShardStatus{ID: shard0, Leader: leader, Epoch: c.Epoch, Position: c.Position().String(), StateHash: v.Hash().String(),
+	out := memory.ShardStatus{ID: shard0, Leader: o.leader(), Epoch: c.Epoch, Position: c.Position().String(), StateHash: v.Hash().String(),
 		PipelineVersion: projections.PipelineVersion, Records: records, PendingVectors: pending}
 	out.Erasing = o.n.eraser.Status()
 	if err := o.n.replica.Group().Halted(); err != nil {
@@ -106,17 +110,7 @@ func (o *operator) Quarantine(context.Context) (memory.QuarantineList, error) {
 // Version is the program's version.
 func (o *operator) Version() string { return o.n.cfg.Version }
 
-// AcceptClock has writing go on with the clock as it stands, unless that is behind
-// the last event.
-func (o *operator) AcceptClock(context.Context) (memory.ClockReport, error) {
-	w, err := o.n.replica.Writer()
-	if err != nil {
-		return memory.ClockReport{}, err
-	}
-	if err := w.AcceptClock(); err != nil {
-		return memory.ClockReport{}, err
-	}
-	now := o.n.cfg.Now().UTC()
-	o.n.cfg.Logger.Warn("an operator accepted the clock", "now", now)
-	return memory.ClockReport{Now: now}, nil
+// AcceptClock accepts the clock of the node that writes.
+func (o *operator) AcceptClock(ctx context.Context) (memory.ClockReport, error) {
+	return o.n.changes.AcceptClock(ctx)
 }

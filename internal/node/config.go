@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"syscall"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"mneme/internal/raftfsm"
 	"mneme/internal/replica"
 	"mneme/internal/storage"
+	"mneme/memory"
 )
 
 // Config of a node. DataDir is required; zero values are the defaults of a
@@ -30,9 +32,11 @@ type Config struct {
 	// NATSMonitors are the monitoring addresses of the external NATS, which
 	// prove that it syncs before it acknowledges.
 	NATSMonitors []string
-	Auth         string // "off" or "token"
-	AuthToken    string // the operator token; "" = the file in keys/
-	Embedder     embed.Config
+	// Cluster makes the node one of several; nil is a node on its own.
+	Cluster   *ClusterConfig
+	Auth      string // "off" or "token"
+	AuthToken string // the operator token; "" = the file in keys/
+	Embedder  embed.Config
 	// Environment gives namespaces that chose another provider than Embedder
 	// their keys and addresses; nil = nothing.
 	Environment embed.Lookup
@@ -69,6 +73,27 @@ type Config struct {
 
 	// Parts replaces parts of the node, for tests and simulations.
 	Parts Parts
+}
+
+// ClusterConfig says which cluster a node belongs to, and how its nodes reach each
+// other. All but Expect are required.
+type ClusterConfig struct {
+	NodeID    string   // of this node, for ever; its certificate is named by it
+	PeerAddr  string   // where the others reach it, and where it listens for them
+	RouteAddr string   // the same for the log's servers
+	Join      []string // peer addresses of some of the nodes, its own may be among them
+	Certs     string   // folder with the certificates
+	// Expect is how many nodes found the cluster together, and how many copies its
+	// log has; 0 = this node only joins one that is there.
+	Expect int
+}
+
+// clusterID is the node's id in its cluster, "" on its own.
+func (c *Config) clusterID() string {
+	if c.Cluster == nil {
+		return ""
+	}
+	return c.Cluster.NodeID
 }
 
 // Parts are what a node is made of, where somebody else than the node may make
@@ -157,6 +182,12 @@ func (c *Config) validate() error {
 	if err := c.Embedder.Validate(); err != nil {
 		return usage(err.Error(), "")
 	}
+	if err := c.Cluster.validate(); err != nil {
+		return err
+	}
+	if c.Cluster != nil && c.NATSURL != "" {
+		return usage("a cluster on an external NATS is not supported yet", "leave out --nats-url: the nodes of a cluster keep the log themselves")
+	}
 	addrs := []string{c.HTTPAddr}
 	if c.NATSURL == "" {
 		addrs = append(addrs, c.NATSAddr)
@@ -170,6 +201,41 @@ func (c *Config) validate() error {
 			return usage(fmt.Sprintf("%s can be reached from other machines and auth is off", addr),
 				"use --auth token, or --insecure-listen if the network is trusted")
 		}
+	}
+	return nil
+}
+
+func (c *ClusterConfig) validate() error {
+	if c == nil {
+		return nil
+	}
+	if err := memory.CheckName("node", c.NodeID); err != nil {
+		return usage(err.Error(), "a node's id is like n1")
+	}
+	for _, must := range []struct{ flag, value, what string }{
+		{"peer-addr", c.PeerAddr, "where the other nodes reach this one"},
+		{"route-addr", c.RouteAddr, "where their log servers reach this one's"},
+		{"peer-certs", c.Certs, "the folder of certificates that memctl cluster certs makes"},
+		{"join", strings.Join(c.Join, ","), "peer addresses of the nodes"},
+	} {
+		if must.value == "" {
+			return usage(fmt.Sprintf("--%s is missing: a node of a cluster needs it", must.flag), "--"+must.flag+" names "+must.what)
+		}
+	}
+	for _, addr := range append([]string{c.PeerAddr, c.RouteAddr}, c.Join...) {
+		host, port, err := net.SplitHostPort(addr)
+		if err != nil || host == "" || port == "" || port == "0" {
+			return usage(fmt.Sprintf("address %q is not host:port", addr), "the others must be able to use it as it is given, as in 10.0.0.1:8800")
+		}
+		if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+			return usage(fmt.Sprintf("address %q says everywhere, and the others cannot go there", addr), "give the name or address by which they reach this node")
+		}
+	}
+	switch {
+	case c.Expect < 0 || c.Expect > 5:
+		return usage(fmt.Sprintf("a cluster of %d nodes is not supported", c.Expect), "--bootstrap-expect takes 1, 3 or 5")
+	case c.Expect == 2 || c.Expect == 4:
+		return usage(fmt.Sprintf("a cluster of %d nodes survives no more losses than one of %d", c.Expect, c.Expect-1), "--bootstrap-expect takes 1, 3 or 5")
 	}
 	return nil
 }

@@ -26,6 +26,7 @@ type core struct {
 	keys     *keyring.Keyring
 	files    *encfs.FS // for all that is derived; under the keyring's storage keys
 	settings *settings.Cache
+	peers    *peers // nil for a node on its own
 	nats     natsServer
 	nc       *nats.Conn // the server's
 	stream   *eventlog.Log
@@ -65,17 +66,29 @@ const shard0 = 0
 
 // openDir locks the data directory and opens the keyring.
 func (c *core) openDir(mustExist bool) error {
+	if err := c.openFolder(mustExist); err != nil {
+		return err
+	}
+	return c.openKeys(mustExist)
+}
+
+// openFolder locks the data directory.
+func (c *core) openFolder(mustExist bool) error {
 	dir, err := c.lockedDir(mustExist)
 	if err != nil {
 		return err
 	}
 	c.dir = dir
 	c.space = &space{fs: c.cfg.FS, dir: dir.path, reserve: uint64(max(c.cfg.ReserveBytes, 0)), now: c.cfg.Now}
-	if err := dir.refuseWithoutLog(c.cfg.NATSURL); err != nil {
-		return err
-	}
+	return dir.refuseWithoutLog(c.cfg.NATSURL)
+}
+
+// openKeys opens the keyring.
+func (c *core) openKeys(mustExist bool) error {
+	dir := c.dir
 	keys, err := keyring.Open(keyring.Options{Dir: dir.keys(), AllowCreate: dir.fresh && !mustExist,
-		AllowNewStorage: !dir.has("shards"), Master: c.cfg.MasterKey, FS: c.cfg.FS, Log: c.cfg.Logger})
+		AllowNewStorage: !dir.has("shards"), Master: c.cfg.MasterKey, FS: c.cfg.FS, Log: c.cfg.Logger,
+		Group: c.peers != nil, Blank: c.peers != nil && !c.peers.founds()})
 	if err != nil {
 		return startError("keyring", err)
 	}
@@ -89,9 +102,9 @@ func (c *core) openDir(mustExist bool) error {
 func (c *core) lockedDir(mustExist bool) (*dataDir, error) {
 	ids := events.NewIDSource(c.cfg.Now, nil)
 	if c.restoring != nil {
-		return c.restoring.open(ids, mustExist)
+		return c.restoring.open("", ids, mustExist)
 	}
-	dir, err := openDataDir(c.cfg.FS, c.cfg.DataDir, ids, mustExist)
+	dir, err := openDataDir(c.cfg.FS, c.cfg.DataDir, c.cfg.clusterID(), ids, mustExist)
 	if err == nil {
 		c.onClose("data directory", func(context.Context) error { return dir.close() })
 	}
@@ -120,7 +133,7 @@ func (c *core) checkKeys(state *projections.State) error {
 
 // replicaOptions say where the shard's replica lies and who it is.
 func (c *core) replicaOptions() replica.Options {
-	opt := replica.Options{Shard: shard0, ID: c.dir.node.NodeID, Dir: c.dir.shard(shard0), FS: c.files,
+	opt := replica.Options{Shard: shard0, ID: c.dir.name(), Dir: c.dir.shard(shard0), FS: c.files,
 		Sealer: encfs.NewBox(c.keys.Storage(), "raft log"), Stream: c.stream, Streams: streams{c}, Keys: c.keys, Settings: c.settings, Begun: c.keys.HasNamespaces(),
 		CacheBytes: c.cfg.CacheBytes, ReserveBytes: c.cfg.ReserveBytes / 2, SnapshotThreshold: c.cfg.SnapshotThreshold,
 		Now: c.cfg.Now, Logger: c.cfg.Logger}

@@ -11,11 +11,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/gofrs/flock"
 
+	"mneme/internal/cluster"
 	"mneme/internal/events"
 	"mneme/internal/keyring"
 	"mneme/internal/storage"
@@ -27,6 +29,8 @@ type dataDir struct {
 	fs    vfs.FS
 	path  string
 	lock  *dirLock
+	mu    sync.Mutex // held while the file is written, and what a cluster's node learns is read
+	id    string     // of the node of a cluster that is to use it; "" = a node on its own
 	node  nodeFile
 	fresh bool // nothing was ever written to it
 }
@@ -36,7 +40,9 @@ type nodeFile struct {
 	Format    int    `json:"format"`
 	NodeID    string `json:"node_id"`
 	ClusterID string `json:"cluster_id"`
-	Mode      string `json:"mode"` // "standalone"; a cluster's folder must not be opened as one
+	Mode      string `json:"mode"` // "standalone" or "cluster": neither may be opened as the other
+	// Cluster is what a node of several knows of itself and of the others.
+	Cluster *cluster.Facts `json:"cluster,omitempty"`
 	// LogURL is where the external NATS is that keeps the log, without
 	// credentials; "" is the one in the folder.
 	LogURL string `json:"log_url,omitempty"`
@@ -50,6 +56,13 @@ func (f nodeFile) check() string {
 	if f.LogURL != "" {
 		text = append(append(text, 0), f.LogURL...)
 	}
+	if f.Cluster != nil {
+		facts, err := json.Marshal(f.Cluster)
+		if err != nil {
+			panic(fmt.Sprintf("node.json: %v", err)) // strings and a flag
+		}
+		text = append(append(text, 0), facts...)
+	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
 }
@@ -57,6 +70,7 @@ func (f nodeFile) check() string {
 const (
 	nodeFormat     = 1
 	modeStandalone = "standalone"
+	modeCluster    = "cluster"
 	lockFile       = "LOCK"
 	nodeJSON       = "node.json"
 	nodeCopy       = "node.json.copy"
@@ -67,6 +81,7 @@ func (d *dataDir) nats() string            { return filepath.Join(d.path, "nats"
 func (d *dataDir) shard(n uint16) string   { return filepath.Join(d.path, "shards", fmt.Sprint(n)) }
 func (d *dataDir) state(n uint16) string   { return filepath.Join(d.shard(n), "state") }
 func (d *dataDir) vectors(n uint16) string { return filepath.Join(d.shard(n), "vectors") }
+func (d *dataDir) keyGroup() string        { return filepath.Join(d.path, "keys", "raft") }
 func (d *dataDir) erased() string          { return filepath.Join(d.path, "erased.json") }
 func (d *dataDir) logs() string            { return filepath.Join(d.path, "logs") }
 func (d *dataDir) tokenFile() string       { return filepath.Join(d.path, "keys", "operator.token") }
@@ -105,9 +120,9 @@ func lockDataDir(fsys vfs.FS, path string) (*dirLock, error) {
 
 func (l *dirLock) unlock() error { return l.file.Unlock() }
 
-// openDataDir locks the folder and reads or writes node.json. mustExist refuses
-// to make a new one.
-func openDataDir(fsys vfs.FS, path string, ids *events.IDSource, mustExist bool) (*dataDir, error) {
+// openDataDir locks the folder and reads or writes node.json. id is the node's in its
+// cluster; "" is a node on its own. mustExist refuses to make a new one.
+func openDataDir(fsys vfs.FS, path, id string, ids *events.IDSource, mustExist bool) (*dataDir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, usage(fmt.Sprintf("data directory %q: %v", path, err), "")
@@ -128,7 +143,7 @@ func openDataDir(fsys vfs.FS, path string, ids *events.IDSource, mustExist bool)
 	err = refuseHalfRestored(fsys, path) // a restore may have begun before the lock was taken
 	var d *dataDir
 	if err == nil {
-		d, err = lock.open(ids, mustExist)
+		d, err = lock.open(id, ids, mustExist)
 	}
 	if err != nil {
 		return nil, errors.Join(err, lock.unlock())
@@ -161,8 +176,8 @@ func hasAny(fsys vfs.FS, dir string, names ...string) bool {
 }
 
 // open reads or writes node.json of a folder that is locked.
-func (l *dirLock) open(ids *events.IDSource, mustExist bool) (*dataDir, error) {
-	d := &dataDir{fs: l.fs, path: l.path, lock: l}
+func (l *dirLock) open(id string, ids *events.IDSource, mustExist bool) (*dataDir, error) {
+	d := &dataDir{fs: l.fs, path: l.path, lock: l, id: id}
 	if !mustExist { // else it is only looked at
 		if err := errors.Join(d.probe(), d.sweep()); err != nil {
 			return nil, readOnly(d.path, err)
@@ -209,7 +224,7 @@ func (d *dataDir) readNode(ids *events.IDSource) error {
 	node, err := readNodeFile(d.fs, filepath.Join(d.path, nodeJSON))
 	spare, spareErr := readNodeFile(d.fs, filepath.Join(d.path, nodeCopy))
 	switch {
-	case err == nil && spareErr == nil && node == spare:
+	case err == nil && spareErr == nil && node.Check == spare.Check:
 		d.node = node
 	case err == nil:
 		d.node = node
@@ -224,6 +239,9 @@ func (d *dataDir) readNode(ids *events.IDSource) error {
 		}
 		d.fresh = true
 		d.node = nodeFile{Format: nodeFormat, NodeID: ids.New().String(), ClusterID: ids.New().String(), Mode: modeStandalone}
+		if d.id != "" {
+			d.node = nodeFile{Format: nodeFormat, NodeID: d.id, Mode: modeCluster, Cluster: &cluster.Facts{ID: d.id, Incarnation: newIncarnation(ids)}}
+		}
 		return d.writeNode()
 	case errors.Is(err, errNodeDamaged) || errors.Is(spareErr, errNodeDamaged):
 		return &StartError{Kind: StartDamaged, Message: fmt.Sprintf("%s and its copy are damaged", filepath.Join(d.path, nodeJSON)),
@@ -257,8 +275,14 @@ func (d *dataDir) afterRead(err error) error {
 	case d.node.Format > nodeFormat:
 		return &StartError{Kind: StartNewer, Message: fmt.Sprintf("%s was written by a newer version of Mneme (format %d, this is %d)", d.path, d.node.Format, nodeFormat),
 			Hint: "start the newer version"}
-	case d.node.Mode != modeStandalone:
-		return &StartError{Kind: StartUsage, Message: fmt.Sprintf("%s belongs to a cluster (mode %q)", d.path, d.node.Mode), Hint: "start it with the cluster's options"}
+	case d.node.Mode == modeCluster && d.id == "":
+		return usage(fmt.Sprintf("%s belongs to node %s of a cluster", d.path, d.node.NodeID), "start memnode with the options of the cluster, --node-id and those beside it; work on the stopped node is not possible, ask a node that runs")
+	case d.node.Mode == modeCluster && d.id != d.node.NodeID:
+		return usage(fmt.Sprintf("%s belongs to node %s and not to %s", d.path, d.node.NodeID, d.id), "give the --node-id that it was made with, or another --data-dir")
+	case d.node.Mode == modeStandalone && d.id != "":
+		return usage(fmt.Sprintf("%s belongs to a node on its own", d.path), "choose an empty --data-dir for the node of a cluster; memctl export and import bring the memories over")
+	case d.node.Mode != modeStandalone && d.node.Mode != modeCluster || (d.node.Mode == modeCluster) != (d.node.Cluster != nil):
+		return &StartError{Kind: StartNewer, Message: fmt.Sprintf("%s has the mode %q, which this version does not know", d.path, d.node.Mode), Hint: "start the newer version"}
 	}
 	d.fresh = !d.hasData()
 	return nil
@@ -339,6 +363,21 @@ func (d *dataDir) writeNode() error {
 	return nil
 }
 
+// name is what Raft and NATS know the node by.
+func (d *dataDir) name() string {
+	if d.node.Cluster != nil {
+		return cluster.Name(d.node.NodeID, d.node.Cluster.Incarnation)
+	}
+	return d.node.NodeID
+}
+
 func (d *dataDir) close() error { return d.lock.unlock() }
+
+// newIncarnation tells the node of a directory from one of the same id that had
+// another: the random end of an id, in small letters.
+func newIncarnation(ids *events.IDSource) string {
+	id := ids.New().String()
+	return strings.ToLower(id[len(id)-8:])
+}
 
 func newNodeID(now func() time.Time) string { return events.NewIDSource(now, nil).New().String() }

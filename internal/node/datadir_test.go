@@ -17,7 +17,7 @@ func TestNodeKeepsItsIdentityOverAPowerLoss(t *testing.T) {
 	path, ids := t.TempDir(), events.NewIDSource(time.Now, nil)
 	open := func(fs vfs.FS, mustExist bool) nodeFile {
 		t.Helper()
-		d, err := openDataDir(fs, path, ids, mustExist)
+		d, err := openDataDir(fs, path, "", ids, mustExist)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,13 +38,13 @@ func TestNodeKeepsItsIdentityOverAPowerLoss(t *testing.T) {
 func TestNodeFileHealsFromItsCopy(t *testing.T) {
 	path, ids := t.TempDir(), events.NewIDSource(time.Now, nil)
 	open := func() (nodeFile, error) {
-		d, err := openDataDir(vfs.Default, path, ids, true)
+		d, err := openDataDir(vfs.Default, path, "", ids, true)
 		if err != nil {
 			return nodeFile{}, err
 		}
 		return d.node, d.close()
 	}
-	d, err := openDataDir(vfs.Default, path, ids, false)
+	d, err := openDataDir(vfs.Default, path, "", ids, false)
 	if err = errors.Join(err, d.close()); err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestForeignFolderWasTakenForAnEmptyOne(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		d, err := openDataDir(vfs.Default, path, ids, false)
+		d, err := openDataDir(vfs.Default, path, "", ids, false)
 		if tc.taken {
 			if err != nil {
 				t.Errorf("%s: %v", tc.name, err)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"mneme/internal/events"
+	"mneme/internal/ingest"
 	"mneme/internal/projections"
 	"mneme/internal/storage"
 	"mneme/memory"
@@ -155,10 +156,7 @@ func (e *eraser) awaitReaders(ctx context.Context, await func(context.Context) e
 
 // all carries out plans until nothing is owed.
 func (e *eraser) all(ctx context.Context) error {
-	w, err := e.n.replica.Writer()
-	if err == nil {
-		err = w.Erasing().TellKeys(ctx)
-	}
+	err := e.leading(func(w *ingest.Writer) error { return w.Erasing().TellKeys(ctx) })
 	if err != nil {
 		return err
 	}
@@ -243,9 +241,9 @@ func (e *eraser) begin(step string) {
 
 func (e *eraser) plan(ctx context.Context, through uint64) error {
 	e.begin(eraseKeys)
-	w, err := e.n.replica.Writer()
+	err := e.leading(func(w *ingest.Writer) error { return w.Erasing().DestroyEnded() })
 	if err == nil {
-		err = w.Erasing().DestroyEnded()
+		err = e.keysGone()
 	}
 	if err != nil {
 		return err
@@ -275,6 +273,33 @@ func (e *eraser) plan(ctx context.Context, through uint64) error {
 		return err
 	}
 	return e.alone(ctx, func(ctx context.Context) error { return e.forgetOldFiles(ctx, through) })
+}
+
+// leading runs f with the shard's writer. Of several nodes only the one that leads has
+// one; what f writes reaches the others as events and commands.
+func (e *eraser) leading(f func(w *ingest.Writer) error) error {
+	w, err := e.n.replica.Writer()
+	if err != nil {
+		if e.n.peers != nil {
+			return nil
+		}
+		return err
+	}
+	return f(w)
+}
+
+// keysGone says whether this node's keyring still has keys that were destroyed: of
+// several nodes one hears of it from the others.
+func (e *eraser) keysGone() error {
+	v := e.n.state.View()
+	left, err := ingest.EndedKeys(v, e.n.keys)
+	if err = errors.Join(err, v.Close()); err != nil {
+		return err
+	}
+	if left > 0 {
+		return memory.Errorf(memory.CodeUnavailable, "%d keys that have ended are still here: their destruction has not reached this node", left)
+	}
+	return nil
 }
 
 // shared lists the partitions whose shared rows were written anew without somebody
@@ -316,11 +341,11 @@ func (e *eraser) forgetOldFiles(ctx context.Context, through uint64) error {
 		return err
 	}
 	e.begin(eraseRaft)
-	if err := n.replica.Group().Renew(ctx); err != nil {
+	if err := errors.Join(n.replica.Group().Renew(ctx), n.peers.renewKeys(ctx)); err != nil {
 		return err
 	}
 	e.begin(eraseFiles)
-	done, err := n.files.Rewrap(n.dir.encrypted(shard0)...)
+	done, err := n.files.Rewrap(append(n.dir.encrypted(shard0), n.dir.encryptedKeys()...)...)
 	if err != nil {
 		return err
 	}
@@ -345,23 +370,32 @@ func (e *eraser) forgetOldFiles(ctx context.Context, through uint64) error {
 func (e *eraser) switchKey(ctx context.Context) (uint32, error) {
 	pausing, cancel := context.WithTimeout(ctx, pauseFor) // a term that is over settles nothing
 	defer cancel()
+	rotate := func() error { return e.n.files.SwitchKey(e.n.keys.Storage().Rotate) }
 	w, err := e.n.replica.Writer()
+	switch {
+	case err == nil:
+		err = paused(pausing, w, rotate)
+	case e.n.peers != nil: // what is agreed on from now on was derived without the keys
+		err = rotate()
+	}
 	if err != nil {
-		return 0, err
-	}
-	resume, err := w.Pause(pausing)
-	if err != nil {
-		return 0, err
-	}
-	defer resume()
-	if err := e.n.files.SwitchKey(e.n.keys.Storage().Rotate); err != nil {
-		return 0, err
-	}
-	if err := w.Err(); err != nil { // the next term's writer was not paused
 		return 0, err
 	}
 	id, _ := e.n.keys.Storage().Current()
 	return id, nil
+}
+
+// paused runs f while a writer writes nothing.
+func paused(ctx context.Context, w *ingest.Writer, f func() error) error {
+	resume, err := w.Pause(ctx)
+	if err != nil {
+		return err
+	}
+	defer resume()
+	if err := f(); err != nil {
+		return err
+	}
+	return w.Err() // the next term's writer was not paused
 }
 
 // alone runs f while no rebuild, repair or verification runs, and makes one that
@@ -412,6 +446,12 @@ func (e *eraser) dropAside() error {
 func (d *dataDir) encrypted(shard uint16) []string {
 	dir := d.shard(shard)
 	return []string{d.state(shard), d.vectors(shard), d.logs(), filepath.Join(dir, "snapshots"), filepath.Join(dir, "restore"), filepath.Join(dir, "membership")}
+}
+
+// encryptedKeys is encrypted for the group of keys, which only a node of several has.
+func (d *dataDir) encryptedKeys() []string {
+	dir := d.keyGroup()
+	return []string{filepath.Join(dir, "snapshots"), filepath.Join(dir, "restore"), filepath.Join(dir, "membership"), filepath.Join(dir, "renewed")}
 }
 
 const erasedFormat = 2

@@ -44,7 +44,9 @@ func (c *core) openNATS(ctx context.Context, auth eventlog.ClientAuth) (natsServ
 		cfg.Guard = remote.Proven
 		return &externalNATS{Remote: remote, url: c.cfg.NATSURL}, cfg, nil
 	}
-	server, err := eventlog.StartServer(ctx, eventlog.ServerOptions{Dir: c.dir.nats(), Addr: c.cfg.NATSAddr, Auth: auth, Logger: c.cfg.Logger})
+	opt := eventlog.ServerOptions{Dir: c.dir.nats(), Addr: c.cfg.NATSAddr, Auth: auth, Logger: c.cfg.Logger}
+	c.peers.shareLog(&opt, &cfg)
+	server, err := eventlog.StartServer(ctx, opt)
 	if err != nil {
 		return nil, cfg, startError("embedded NATS", err)
 	}

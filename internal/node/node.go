@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"mneme/internal/api/rest"
 	"mneme/internal/auth"
 	"mneme/internal/eventlog"
 	"mneme/internal/events"
@@ -38,6 +39,7 @@ type Node struct {
 	followers  *followers
 	reads      *reads
 	writes     *writes
+	changes    changes // writes, wherever they are carried out
 	doctor     *doctor
 	operator   *operator
 	front      front
@@ -47,6 +49,12 @@ type Node struct {
 	draining atomic.Bool
 	wg       sync.WaitGroup
 	ending   ending
+}
+
+// changes takes writes: it carries them out, or has the node do it that leads.
+type changes interface {
+	rest.Writer
+	AcceptClock(ctx context.Context) (memory.ClockReport, error)
 }
 
 // ending is the end of a node, by itself or by Close.
@@ -91,23 +99,32 @@ func start(ctx context.Context, cfg Config, damaged *damagedState) (*Node, error
 }
 
 func (n *Node) open(ctx context.Context) error {
-	if err := n.openDir(false); err != nil {
+	if err := n.openFolder(false); err != nil {
 		return err
 	}
 	if err := n.checkStartSpace(); err != nil {
-		return err
-	}
-	if err := n.openGate(); err != nil {
 		return err
 	}
 	// The HTTP port is taken first: a second node fails before it touches anything.
 	if err := n.listen(); err != nil {
 		return err
 	}
+	if err := n.openPeers(ctx); err != nil {
+		return err
+	}
+	if err := n.openKeys(false); err != nil {
+		return err
+	}
+	if err := n.openGate(); err != nil {
+		return err
+	}
+	if err := n.openKeyGroup(ctx); err != nil {
+		return err
+	}
 	if err := n.openLog(ctx, n.natsAuth()); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{n.openReplica, n.openQuery, n.openWriting, n.serve, n.finishRepair} {
+	for _, step := range []func(context.Context) error{n.openReplica, n.openQuery, n.openRouter, n.openWriting, n.serve, n.finishRepair} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -115,13 +132,20 @@ func (n *Node) open(ctx context.Context) error {
 	return nil
 }
 
+// operatorToken is the token that the operator gave, or that the node made; "" where
+// nobody is asked for one.
+func (n *Node) operatorToken() (string, error) {
+	if n.cfg.Auth != "token" || n.cfg.AuthToken != "" {
+		return n.cfg.AuthToken, nil
+	}
+	token, _, err := auth.LoadOrCreateToken(n.cfg.FS, n.dir.tokenFile(), nil)
+	return token, err
+}
+
 func (n *Node) openGate() error {
-	token := n.cfg.AuthToken
-	if n.cfg.Auth == "token" && token == "" {
-		var err error
-		if token, _, err = auth.LoadOrCreateToken(n.cfg.FS, n.dir.tokenFile(), nil); err != nil {
-			return tokenError(err)
-		}
+	token, err := n.operatorToken()
+	if err != nil {
+		return tokenError(err)
 	}
 	gate, err := auth.NewGate(auth.Mode(n.cfg.Auth), token)
 	if err != nil {
@@ -153,11 +177,7 @@ func (n *Node) natsAuth() eventlog.ClientAuth {
 func (n *Node) listen() error {
 	l, err := net.Listen("tcp", n.cfg.HTTPAddr)
 	if err != nil {
-		e := &StartError{Kind: StartAddress, Addr: n.cfg.HTTPAddr, Message: fmt.Sprintf("address %s is taken", n.cfg.HTTPAddr), Err: err}
-		if !errors.Is(err, syscall.EADDRINUSE) {
-			e.Message = fmt.Sprintf("cannot listen on %s: %v", n.cfg.HTTPAddr, err)
-		}
-		return e
+		return addressError(n.cfg.HTTPAddr, err)
 	}
 	n.front.listener = l
 	n.onClose("HTTP listener", func(context.Context) error {
@@ -169,10 +189,22 @@ func (n *Node) listen() error {
 	return nil
 }
 
+// addressError says why nobody can listen on an address.
+func addressError(addr string, err error) error {
+	e := &StartError{Kind: StartAddress, Addr: addr, Message: fmt.Sprintf("address %s is taken", addr), Err: err}
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		e.Message = fmt.Sprintf("cannot listen on %s: %v", addr, err)
+	}
+	return e
+}
+
 // openReplica opens the shard; from then on it follows its Raft group.
 func (n *Node) openReplica(ctx context.Context) error {
 	opt := n.replicaOptions()
 	opt.Refuse, opt.OpenGroup = n.refuse, n.cfg.Parts.Group
+	if err := n.peers.shareShard(&opt); err != nil {
+		return err
+	}
 	r, err := replica.Open(ctx, opt)
 	if err != nil {
 		return startError("shard", err)
@@ -187,7 +219,7 @@ func (n *Node) openQuery(context.Context) error {
 	n.embedders = newEmbedders(n.cfg)
 	n.onClose("embedders", func(context.Context) error { return n.embedders.close() })
 	v, err := views.New(views.Options{State: n.state, Keys: n.keys, Settings: n.settings, Vector: vector.Options{Engine: vector.Engine(n.cfg.VectorEngine)},
-		Linear: n.replica.Linear, Logger: n.cfg.Logger, FS: n.files, GraphDir: n.dir.vectors(shard0), Shard: shard0})
+		Linear: n.linear, Logger: n.cfg.Logger, FS: n.files, GraphDir: n.dir.vectors(shard0), Shard: shard0})
 	if err != nil {
 		return err
 	}
@@ -202,6 +234,14 @@ func (n *Node) openQuery(context.Context) error {
 	n.reads = &reads{query: q, backfill: backfill}
 	n.writes = &writes{shard: n.replica, reads: n.reads, embedders: n.embedders, embedder: n.cfg.Embedder, draining: &n.draining}
 	return nil
+}
+
+// linear waits until this node's state holds everything that was acknowledged before.
+func (n *Node) linear(ctx context.Context) error {
+	if n.peers != nil {
+		return n.peers.router.Linear(ctx)
+	}
+	return n.replica.Linear(ctx)
 }
 
 // openWriting lets the replica lead and waits for its first term, since this node
@@ -220,27 +260,7 @@ func (n *Node) openWriting(ctx context.Context) error {
 		return nil
 	})
 	n.upkeep.background = func(work func(context.Context)) { n.wg.Go(func() { work(run) }) }
-	found, err := n.knownDivergence(ctx)
-	if err != nil {
-		return err
-	}
-	n.replica.SetDiverged(found)
-	n.onClose("writing", func(ctx context.Context) error { n.replica.Stop(ctx); return nil })
-	if err := n.replica.Start(ctx, n.followers, n.followers.feed, n.followers.backfill); err != nil {
-		return err
-	}
-	err = n.replica.WaitWriter(ctx)
-	switch {
-	case errors.Is(err, replica.ErrFull):
-		n.cfg.Logger.Warn("reads are served; writing begins when there is room on the disk", "err", err)
-		n.wg.Go(func() { n.beginLate(run) })
-		err = n.checkKeys(n.state)
-	case err == nil:
-		err = n.firstTerm(ctx)
-	default:
-		err = startError("shard", err)
-	}
-	if err != nil {
+	if err := n.begin(ctx, run); err != nil {
 		return err
 	}
 	n.wg.Go(func() { n.upkeep.watchLog(run) })
@@ -248,6 +268,40 @@ func (n *Node) openWriting(ctx context.Context) error {
 	n.eraser.Wake()
 	n.wg.Go(func() { n.eraser.run(run) })
 	return nil
+}
+
+// begin lets the replica follow its leadership. run ends with the node.
+func (n *Node) begin(ctx, run context.Context) error {
+	n.onClose("writing", func(ctx context.Context) error {
+		n.replica.Stop(ctx)
+		n.peers.handOver(ctx, n.replica.Group())
+		return nil
+	})
+	workers := []replica.Worker{n.followers.feed, n.followers.backfill}
+	if n.peers != nil {
+		if err := n.replica.Start(ctx, n.followers, append(workers, duties{n})...); err != nil {
+			return err
+		}
+		return n.followShard(ctx, run)
+	}
+	found, err := n.knownDivergence(ctx)
+	if err != nil {
+		return err
+	}
+	n.replica.SetDiverged(found)
+	if err := n.replica.Start(ctx, n.followers, workers...); err != nil {
+		return err
+	}
+	err = n.replica.WaitWriter(ctx)
+	switch {
+	case errors.Is(err, replica.ErrFull):
+		n.cfg.Logger.Warn("reads are served; writing begins when there is room on the disk", "err", err)
+		n.wg.Go(func() { n.beginLate(run) })
+		return n.checkKeys(n.state)
+	case err == nil:
+		return n.firstTerm(ctx)
+	}
+	return startError("shard", err)
 }
 
 // firstTerm does what the start owes once the first term has begun, so that the
@@ -322,7 +376,7 @@ func (n *Node) firstNamespaces(ctx context.Context) error {
 		if slices.ContainsFunc(have, func(ns projections.NamespaceInfo) bool { return ns.Name == name }) {
 			continue
 		}
-		err := n.writes.createNamespace(ctx, memory.CreateNamespace{Name: name})
+		_, err := n.changes.CreateNamespace(ctx, memory.CreateNamespace{Name: name})
 		if code := memory.CodeOf(err); err != nil && code != memory.CodeConflict {
 			if code == memory.CodeInvalid {
 				return usage(err.Error(), memory.AsError(err).Hint)

@@ -99,7 +99,7 @@ func find(t *testing.T, n *Node, query string) []string {
 
 func shardOf(t *testing.T, n *Node) memory.ShardStatus {
 	t.Helper()
-	s, err := n.operator.Status(t.Context())
+	s, err := n.operator.Status(t.Context(), true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -265,7 +265,7 @@ func TestDoctorAsksExternalEmbedders(t *testing.T) {
 	if err != nil || !strings.Contains(fmt.Sprint(r.Checks), "embedder of default") {
 		t.Errorf("%+v, %v", r, err)
 	}
-	s, err := n.operator.Status(t.Context())
+	s, err := n.operator.Status(t.Context(), true)
 	if err != nil || s.Embedder.Provider != "openai" || s.Shards[0].PendingVectors != 1 {
 		t.Errorf("%+v, %v", s, err)
 	}

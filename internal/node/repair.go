@@ -33,6 +33,10 @@ import (
 // and begins a new epoch. A log that a scrub finds sound is left alone. A repair
 // that has begun goes on without its caller.
 func (u *upkeep) RepairLog(ctx context.Context, progress func(done, total uint64)) (memory.RepairReport, error) {
+	if u.peers != nil {
+		return memory.RepairReport{}, memory.Errorf(memory.CodeInvalid, "the log of a cluster is not repaired by one of its nodes").
+			WithHint("a node whose copy is damaged gets it from the others: stop it, empty its data directory and start it again, after memctl doctor on the others")
+	}
 	for j := u.beginRepair(u.exclusive); ; {
 		select {
 		case at := <-j.at:

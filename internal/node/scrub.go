@@ -70,8 +70,8 @@ func (s *logScrub) run(ctx context.Context) {
 			t.Stop()
 			return
 		}
-		if s.u.replica.Diverged() != nil {
-			continue // known, and the log waits for its repair
+		if s.u.replica.Diverged() != nil || !s.u.tendsLog() {
+			continue // known, and the log waits for its repair; or another node reads it
 		}
 		if err := s.pass(ctx); err != nil && ctx.Err() == nil {
 			s.u.cfg.Logger.Warn("the scrub of the log could not go on", "err", err)

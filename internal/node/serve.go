@@ -39,7 +39,7 @@ func (n *Node) serve(ctx context.Context) error {
 	}
 	draining, drain := context.WithCancel(context.WithoutCancel(ctx))
 	n.onClose("event streams", func(context.Context) error { drain(); return nil })
-	handler, err := rest.New(rest.Options{Writer: n.writes, Reader: n.reads, Admin: n.operator, Health: n.doctor, Rejecter: n.rejections, Auth: n.gate,
+	handler, err := rest.New(rest.Options{Writer: n.changes, Reader: n.reads, Admin: n.operator, Health: n.doctor, Rejecter: n.rejections, Auth: n.gate,
 		Metrics: metrics, Registerer: registry, Web: page, Logger: n.cfg.Logger, ListenAddr: n.HTTPAddr(),
 		AllowedHosts: n.cfg.AllowedHosts, AllowedOrigins: n.cfg.AllowedOrigins, Draining: draining, Now: n.cfg.Now})
 	if memory.CodeOf(err) == memory.CodeInvalid {
@@ -64,7 +64,7 @@ func (n *Node) serve(ctx context.Context) error {
 		drain()
 		return server.stop(ctx)
 	})
-	bus, err := natsapi.Start(natsapi.Options{Conn: n.nats.CallersConn(), Writer: n.writes, Reader: n.reads, Rejecter: n.rejections, Feed: n.followers.feed, Version: n.cfg.Version, Logger: n.cfg.Logger})
+	bus, err := natsapi.Start(natsapi.Options{Conn: n.nats.CallersConn(), Writer: n.changes, Reader: n.reads, Rejecter: n.rejections, Feed: n.followers.feed, Version: n.cfg.Version, Logger: n.cfg.Logger})
 	if err != nil {
 		return err
 	}

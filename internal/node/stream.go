@@ -25,6 +25,9 @@ type streams struct{ c *core }
 // applied nothing begins one where there is none. hashes may be nil.
 func (s streams) Choose(ctx context.Context, at projections.Cursor, hashes func(uint64) (events.Hash, bool)) error {
 	log := s.c.stream
+	if s.c.peers != nil {
+		return startError("event log", log.Assume(s.shared(at)))
+	}
 	present, err := log.Present(ctx)
 	if err != nil {
 		return startError("event log", err)
@@ -73,6 +76,35 @@ func (s streams) beginEpoch(ctx context.Context) error {
 		return fmt.Errorf("begin epoch %d: %w", ref.Epoch, err)
 	}
 	return (&repair{c: s.c}).adopt(ctx)
+}
+
+// shared is the stream that the nodes of a cluster keep, as a state says. The first one
+// has the cluster's id, so that a state that has applied nothing knows it too.
+func (s streams) shared(at projections.Cursor) events.StreamRef {
+	if at.Seq == 0 {
+		return events.StreamRef{Identity: s.c.dir.node.ClusterID}
+	}
+	return at.Stream()
+}
+
+// Lead implements replica.Streams: a node on its own has chosen its stream already.
+// Of several nodes the one that leads makes it, if nothing was ever agreed on; else it
+// must be there, and one that is not is a log that has lost everything.
+func (s streams) Lead(ctx context.Context) error {
+	if s.c.peers == nil {
+		return nil
+	}
+	at := s.c.state.Cursor()
+	open := s.c.stream.Open
+	if at.Seq == 0 {
+		open = s.c.stream.Create
+	}
+	stream, err := open(ctx, s.shared(at))
+	if err != nil {
+		return startError("event log", err)
+	}
+	s.c.stream.Use(stream)
+	return nil
 }
 
 // Ref implements replica.Streams.

@@ -47,9 +47,15 @@ func (u *upkeep) watchLog(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		u.checkLog(ctx)
+		if u.tendsLog() {
+			u.checkLog(ctx)
+		}
 	}
 }
+
+// tendsLog reports whether this node compares the log with its state: of several the
+// one that leads does, whose state has all of it.
+func (c *core) tendsLog() bool { return c.peers == nil || c.replica.Leads() }
 
 func (u *upkeep) checkLog(ctx context.Context) {
 	err := u.stopOver(func() (d *eventlog.DivergedError, err error) {

@@ -26,7 +26,7 @@ func TestJunkInTheLogWentUnnoticed(t *testing.T) {
 		}
 		t.Log(err)
 	}
-	s, err := n.operator.Status(t.Context())
+	s, err := n.operator.Status(t.Context(), true)
 	if err != nil || s.Shards[0].Log.Void != 1 {
 		t.Errorf("status counts %d void frames, %v", s.Shards[0].Log.Void, err)
 	}

@@ -166,6 +166,10 @@ func (s *logStore) StoreLogs(logs []*raft.Log) error {
 	if len(logs) == 0 {
 		return nil
 	}
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	// Sealed under the lock: an entry that was sealed under a former key must not get
+	// into a raft.db that was begun since, see Renew.
 	framed, size := make([]*raft.Log, len(logs)), int64(0)
 	for i, l := range logs {
 		if l.Index != logs[0].Index+uint64(i) {
@@ -176,8 +180,6 @@ func (s *logStore) StoreLogs(logs []*raft.Log) error {
 		framed[i] = &c
 		size += int64(len(c.Data)) + int64(len(c.Extensions))
 	}
-	s.writing.Lock()
-	defer s.writing.Unlock()
 	if err := s.makeRoom(logs[0].Index); err != nil {
 		return err
 	}

@@ -59,10 +59,14 @@ type Worker interface {
 type Streams interface {
 	// Choose opens the stream that goes on from where a state stands, before anything
 	// is built from it. hashes may be nil. A *eventlog.GapError says that none of them
-	// holds all of the log; the one that goes furthest is then open.
+	// holds all of the log; the one that goes furthest is then open. With peers it must
+	// not ask the log, which may have no leader: what the state says counts.
 	Choose(ctx context.Context, at projections.Cursor, hashes func(uint64) (events.Hash, bool)) error
 	// Ref names the stream that was chosen.
 	Ref() events.StreamRef
+	// Lead sees to it that the stream is there, and makes the first one, since this
+	// replica leads and its state holds all that was agreed on.
+	Lead(ctx context.Context) error
 	// Unfinished says that a repair was interrupted: nothing may be written before it
 	// is finished. It is asked when a term begins.
 	Unfinished() *eventlog.DivergedError
@@ -89,7 +93,8 @@ type Options struct {
 	// replica founds its group, and its Raft log need not be synced since the event
 	// log is.
 	Transport raftfsm.Transport
-	// OpenGroup opens the Raft group; nil = raftfsm.Open.
+	// OpenGroup opens the Raft group; nil = raftfsm.Open. Of several replicas one founds
+	// the group: there OpenGroup sets raftfsm.Options.Bootstrap.
 	OpenGroup func(raftfsm.Options) (Group, error)
 	// Begun says that events were written to this shard before. An empty log
 	// without a state is a loss then, not a first start.
@@ -144,7 +149,7 @@ func (o Options) StateOptions() projections.Options {
 func (o Options) stateDir() string { return filepath.Join(o.Dir, "state") }
 
 // groupOptions say where the Raft group lies and who it is. Only a replica that is
-// alone may found it, and leave its entries unsynced.
+// alone founds it by itself, and may leave its entries unsynced.
 func (o *Options) groupOptions() raftfsm.Options {
 	return raftfsm.Options{Dir: o.Dir, ID: o.ID, FS: o.FS, Sealer: o.Sealer, Transport: o.Transport, Logger: o.Logger,
 		SnapshotThreshold: o.SnapshotThreshold, Bootstrap: o.alone(), NoSync: o.alone()}

@@ -52,7 +52,10 @@ func Open(ctx context.Context, opt Options) (*Replica, error) {
 
 func (r *Replica) openGroup(ctx context.Context) (Group, error) {
 	opt := r.opt.groupOptions()
-	opt.Machine, opt.TermFloor = r.machine, max(r.state.Cursor().Term, r.lastTerm(ctx))
+	opt.Machine, opt.TermFloor = r.machine, r.state.Cursor().Term
+	if r.opt.alone() {
+		opt.TermFloor = max(opt.TermFloor, r.lastTerm(ctx))
+	}
 	group, err := r.opt.OpenGroup(opt)
 	if errors.Is(err, raftfsm.ErrStateLost) && r.opt.alone() {
 		return r.beginLogAnew(opt, err)
@@ -150,6 +153,9 @@ func (r *Replica) startWriter(ctx context.Context, term uint64) (*ingest.Writer,
 	o := &r.opt
 	var ref events.StreamRef
 	if o.Streams != nil {
+		if err := o.Streams.Lead(ctx); err != nil {
+			return nil, err
+		}
 		if d := o.Streams.Unfinished(); d != nil && r.Diverged() == nil {
 			r.SetDiverged(d)
 		}
@@ -196,6 +202,15 @@ func (r *Replica) Writer() (*ingest.Writer, error) {
 // the term could not begin; then it is tried again. ErrFull, with code no_space; then see WaitRoom.
 // raftfsm.ErrHalted, raftfsm.ErrClosed, ctx's.
 func (r *Replica) WaitWriter(ctx context.Context) error { return r.leader.wait(ctx) }
+
+// AwaitLeader returns when ctx ends, or sooner when this replica's writer opens or ends.
+func (r *Replica) AwaitLeader(ctx context.Context) {
+	_, _, changed := r.leader.now()
+	select {
+	case <-changed:
+	case <-ctx.Done():
+	}
+}
 
 // WaitRoom waits until applying does not wait for room on the disk. Errors: ctx's.
 func (r *Replica) WaitRoom(ctx context.Context) error { return r.machine.room.wait(ctx) }

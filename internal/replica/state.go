@@ -142,7 +142,11 @@ func (o *Options) fillState(ctx context.Context, state *projections.State) (*pro
 	if filledOnce(state.Cursor()) {
 		return state, nil
 	}
-	info, err := o.Stream.Info(ctx)
+	var info eventlog.Info
+	var err error
+	if o.alone() || o.Streams == nil { // else the log may have no leader now
+		info, err = o.Stream.Info(ctx)
+	}
 	var end uint64 // where the log ended, at least, as far as Raft knows
 	if err == nil && o.alone() {
 		end, err = o.RaftEnd()

@@ -3,7 +3,6 @@ package route
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"mneme/internal/peer/rpc"
@@ -158,10 +157,6 @@ func forward[In, Out any](ctx context.Context, o *Options, to rpc.Target, m meth
 	err := o.Client.Call(watched, to, m.name, call, &r)
 	moved := context.Cause(watched) == errMoved
 	stop()
-	if moved && err == nil {
-		// The node was told that nobody waits, and its answer to that got here all the same.
-		err = fmt.Errorf("%w: %w", rpc.ErrNoAnswer, errMoved)
-	}
 	switch {
 	case err == nil:
 		d.out, d.err, d.left = r.Out, r.Error.err(), r.Left
@@ -170,6 +165,8 @@ func forward[In, Out any](ctx context.Context, o *Options, to rpc.Target, m meth
 			d.verdict = untouched
 		case memory.CodeOf(d.err) == memory.CodeOutcomeUnknown && r.Left:
 			d.verdict = unknown
+		case d.err == nil && r.At != "":
+			o.settle(ctx, r.At)
 		}
 		return d
 	case cannotBeSent(err):
@@ -187,6 +184,16 @@ func forward[In, Out any](ctx context.Context, o *Options, to rpc.Target, m meth
 	d.err = memory.Errorf(memory.CodeUnavailable, "%s, which leads, cannot take the write: %v", to, err).
 		WithHint("nothing was written; the nodes may be of different versions").WithCause(err)
 	return d
+}
+
+// settle waits, not long, until the state of this node is where that of the leader was
+// when it had written. A write is not the worse for a node that lags.
+func (o *Options) settle(ctx context.Context, at string) {
+	ctx, cancel := context.WithTimeout(ctx, settleWait)
+	defer cancel()
+	if err := o.Reach(ctx, at); err != nil {
+		o.Logger.Debug("what was written elsewhere is not here yet", "position", at, "err", err)
+	}
 }
 
 // lost is the error of a call that may have been carried out.

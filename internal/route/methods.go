@@ -113,6 +113,8 @@ type reply[Out any] struct {
 	Untouched bool `json:"untouched,omitempty"`
 	// Left: when the call ended, the node did not take writes any more.
 	Left bool `json:"left,omitempty"`
+	// At is where the node's state was when the call had ended.
+	At string `json:"at,omitempty"`
 }
 
 func serve[In, Out any](all map[string]rpc.Method, o *Options, m method[In, Out]) {
@@ -127,7 +129,7 @@ func serve[In, Out any](all map[string]rpc.Method, o *Options, m method[In, Out]
 			defer cancel()
 		}
 		d := carryOut(ctx, o, m, in)
-		return reply[Out]{Out: d.out, Error: faultOf(d.err), Untouched: d.verdict == untouched, Left: d.left}, nil
+		return reply[Out]{Out: d.out, Error: faultOf(d.err), Untouched: d.verdict == untouched, Left: d.left, At: o.Stands()}, nil
 	})
 }
 

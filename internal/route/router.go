@@ -28,8 +28,8 @@ type Writer interface {
 	AcceptClock(ctx context.Context) (memory.ClockReport, error)
 }
 
-// Options of New and Methods. All but Wait, Patience and Logger are required; New alone
-// needs Client and Reach. The functions may be called from any goroutine.
+// Options of New and Methods. All but Stands, Wait, Patience and Logger are required; New
+// alone needs Client and Reach. The functions may be called from any goroutine.
 type Options struct {
 	Local Writer // of this node
 	// Open says why Local takes no writes now; nil = it takes them. It answers at once.
@@ -37,6 +37,8 @@ type Options struct {
 	// Position makes sure that the state of this node, which leads, is linearizable, and
 	// returns where it stands.
 	Position func(ctx context.Context) (string, error)
+	// Stands says where the state of this node is now.
+	Stands func() string
 	// Reach waits until the state of this node is at a position or behind it.
 	Reach func(ctx context.Context, position string) error
 	// Leader says which node leads the shard: this one, or where it is reached. It
@@ -58,11 +60,17 @@ const (
 	defaultPatience = 5 * time.Second
 	// openWait is how long a call waits at a node that leads until its writer is open.
 	openWait = 2 * time.Second
+	// settleWait is how long the answer to a write that another node carried out waits
+	// until this node has it too: whoever wrote here reads here next.
+	settleWait = time.Second
 	// pause is how long a look for the leader waits for a change that it is not told of.
 	pause = 50 * time.Millisecond
 )
 
 func (o Options) withDefaults() *Options {
+	if o.Stands == nil {
+		o.Stands = func() string { return "" }
+	}
 	if o.Wait == nil {
 		o.Wait = func(ctx context.Context) { <-ctx.Done() }
 	}

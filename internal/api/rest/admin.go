@@ -22,7 +22,19 @@ func answerWith[T any](s *server, w http.ResponseWriter, r *http.Request, call f
 }
 
 func (s *server) status(w http.ResponseWriter, r *http.Request) error {
-	return answerWith(s, w, r, func() (memory.Status, error) { return s.Admin.Status(r.Context()) })
+	q, err := s.parseQuery(r)
+	if err != nil {
+		return err
+	}
+	local := q.boolean("local", false)
+	if err := q.finish(); err != nil {
+		return err
+	}
+	v, err := s.Admin.Status(r.Context(), local)
+	if err != nil {
+		return err
+	}
+	return s.writeJSON(w, http.StatusOK, v)
 }
 
 func (s *server) doctor(w http.ResponseWriter, r *http.Request) error {

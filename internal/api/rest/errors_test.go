@@ -34,7 +34,7 @@ func TestEveryRouteAnswersFailuresWithProblems(t *testing.T) {
 		{"Search", "POST", ns + "/search", `{"query":"q"}`}, {"Get", "GET", ns + "/records/x", ""}, {"Get", "GET", ns + "/records?uri=a", ""},
 		{"List", "GET", ns + "/records", ""}, {"History", "GET", ns + "/records/x/history", ""}, {"Timeline", "GET", ns + "/records/x/timeline", ""},
 		{"Audit", "GET", ns + "/audit", ""}, {"Events", "GET", ns + "/events", ""}, {"Export", "GET", ns + "/export", ""},
-		{"Namespaces", "GET", "/v1/namespaces", ""}, {"Namespace", "GET", ns, ""}, {"Status", "GET", "/v1/status", ""},
+		{"Namespaces", "GET", "/v1/namespaces", ""}, {"Namespace", "GET", ns, ""}, {"Status", "GET", "/v1/status", ""}, {"Cluster", "GET", "/v1/cluster", ""},
 		{"Doctor", "GET", "/v1/admin/doctor", ""}, {"Rebuild", "POST", "/v1/admin/rebuild", ""}, {"VerifyLog", "POST", "/v1/admin/log/verify", ""},
 		{"RepairLog", "POST", "/v1/admin/log/repair", ""}, {"Rejected", "GET", "/v1/admin/rejected", ""}, {"Quarantine", "GET", "/v1/admin/quarantine", ""},
 		{"AcceptClock", "POST", "/v1/admin/clock/accept", ""}, {"BackupLog", "GET", "/v1/admin/backup/log", ""}, {"BackupKeys", "POST", "/v1/admin/backup/keys", ""},

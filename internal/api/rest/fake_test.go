@@ -182,11 +182,16 @@ func (f *fake) CancelSwitch(_ context.Context, name string) (memory.EmbedderStat
 	return embedder(name), f.called("CancelSwitch", name)
 }
 
-func (f *fake) Status(context.Context) (memory.Status, error) {
+func (f *fake) Status(_ context.Context, local bool) (memory.Status, error) {
 	if f.status != nil {
 		return f.status()
 	}
-	return memory.Status{ClusterID: "c", Nodes: []memory.NodeStatus{{ID: "n"}}, Shards: []memory.ShardStatus{{Leader: "n"}}, Auth: "off"}, f.called("Status")
+	return memory.Status{ClusterID: "c", Nodes: []memory.NodeStatus{{ID: "n"}}, Shards: []memory.ShardStatus{{Leader: "n"}}, Auth: "off"}, f.called("Status", local)
+}
+
+func (f *fake) Cluster(context.Context) (memory.ClusterStatus, error) {
+	return memory.ClusterStatus{ClusterID: "c", Nodes: []memory.ClusterNode{{ID: "n", Role: memory.RoleVoter, Reachable: true}},
+		Shards: []memory.ClusterShard{{Leader: "n", Replicas: []memory.ClusterReplica{{Node: "n"}}}}}, f.called("Cluster")
 }
 
 func (f *fake) Doctor(context.Context) (memory.DoctorReport, error) {

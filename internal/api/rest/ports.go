@@ -47,7 +47,9 @@ type Reader interface {
 // Admin runs the node. progress may be called from any goroutine, but not after
 // the method has returned; total 0 means unknown.
 type Admin interface {
-	Status(ctx context.Context) (memory.Status, error)
+	// Status describes the node, and, unless local, names the others of its cluster.
+	Status(ctx context.Context, local bool) (memory.Status, error)
+	Cluster(ctx context.Context) (memory.ClusterStatus, error)
 	Doctor(ctx context.Context) (memory.DoctorReport, error)
 	Rebuild(ctx context.Context, progress func(done, total uint64)) (memory.RebuildReport, error)
 	VerifyLog(ctx context.Context, progress func(done, total uint64)) (memory.VerifyReport, error)

@@ -75,7 +75,13 @@ func (s *server) systemRoutes() []route {
 		{method: "GET", path: "/openapi.json", handle: s.openapiJSON,
 			summary: "This document.", answers: map[int]answer{200: {about: "An OpenAPI 3.1 document.", body: typed[map[string]any]()}}},
 		{method: "GET", path: "/v1/status", handle: s.status,
-			summary: "The node, its shards and its embedder.", answers: ok[memory.Status]("The status.")},
+			summary: "The node, its shards and its embedder.",
+			params:  []param{{name: "local", in: "query", about: "Name this node only, not the others of its cluster.", kind: "boolean"}},
+			answers: ok[memory.Status]("The status.")},
+		{method: "GET", path: "/v1/cluster", handle: func(w http.ResponseWriter, r *http.Request) error {
+			return answerWith(s, w, r, func() (memory.ClusterStatus, error) { return s.Admin.Cluster(r.Context()) })
+		},
+			summary: "The nodes of the cluster, and the replicas of each shard.", answers: ok[memory.ClusterStatus]("The cluster as this node sees it.")},
 	}
 	if s.Metrics != nil {
 		all = append(all, route{method: "GET", path: "/metrics", handle: plain(s.Metrics), stream: true,

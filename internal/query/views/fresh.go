@@ -56,6 +56,16 @@ func (s *Views) await(ctx context.Context, f Freshness) (events.Position, error)
 	return target, s.reach(ctx, target, wait)
 }
 
+// Reach waits until this node stands at a position, or behind it. Errors:
+// stale_position after DefaultWait, lost_position.
+func (s *Views) Reach(ctx context.Context, position string) error {
+	target, err := s.ParsePosition(position)
+	if err != nil {
+		return err
+	}
+	return s.reach(ctx, target, DefaultWait)
+}
+
 // reach waits until the memory stands at or behind target.
 func (s *Views) reach(ctx context.Context, target events.Position, wait time.Duration) error {
 	bound, cancel := context.WithTimeout(ctx, wait)

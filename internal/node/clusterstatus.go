@@ -1,0 +1,142 @@
+package node
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"mneme/internal/cluster"
+	"mneme/internal/events"
+	"mneme/internal/peer"
+	"mneme/internal/peer/rpc"
+	"mneme/memory"
+)
+
+// nodeService is the service of the peer port at which a node says how it is.
+const nodeService = "node"
+
+// statusWait bounds how long another node is waited for.
+const statusWait = time.Second
+
+// nodeReport is what a node says of itself to another one.
+type nodeReport struct {
+	Node    memory.NodeStatus     `json:"node"`
+	Replica memory.ClusterReplica `json:"replica"`
+}
+
+// openReports lets this node ask the others how they are, and answers them.
+func (n *Node) openReports() error {
+	p := n.peers
+	p.reports = rpc.NewClient(p.port, nodeService)
+	n.onClose("questions to other nodes", func(context.Context) error { p.reports.Close(); return nil })
+	server, err := rpc.Serve(p.port, nodeService, map[string]rpc.Method{
+		"report": rpc.Handle(func(context.Context, peer.Identity, struct{}) (nodeReport, error) { return n.operator.report(), nil }),
+	}, n.cfg.Logger)
+	if err != nil {
+		return err
+	}
+	n.onClose("answers to other nodes", server.Close)
+	return nil
+}
+
+func (o *operator) report() nodeReport {
+	v := o.n.state.View()
+	defer v.Close()
+	at := v.Cursor()
+	return nodeReport{o.here(), memory.ClusterReplica{Node: o.n.dir.node.NodeID, Position: at.Position().String(), StateHash: v.Hash().String()}}
+}
+
+// here is this node among the cluster's.
+func (o *operator) here() memory.NodeStatus {
+	return memory.NodeStatus{ID: o.n.dir.node.NodeID, Role: o.role(), Address: o.n.HTTPAddr(), Version: o.n.cfg.Version}
+}
+
+// leader is the id of the node that leads the shard, "" if none is known.
+func (o *operator) leader() string {
+	name, _ := o.n.replica.Group().Leader()
+	if o.n.peers == nil || name == "" {
+		return name
+	}
+	for _, m := range o.n.peers.cluster.Facts().Members {
+		if m.Name == name {
+			return m.ID
+		}
+	}
+	return name
+}
+
+// everywhere asks all nodes of the cluster. One that does not answer has no version.
+func (o *operator) everywhere(ctx context.Context) []memory.NodeStatus {
+	if o.n.peers == nil {
+		return []memory.NodeStatus{o.here()}
+	}
+	members := o.n.peers.cluster.Facts().Members
+	out := make([]memory.NodeStatus, len(members))
+	for i, r := range o.reports(ctx, members) {
+		out[i] = r.Node
+		if r.Node.ID == "" {
+			out[i] = memory.NodeStatus{ID: members[i].ID, Role: "unreachable", Address: members[i].Peer}
+		}
+	}
+	return out
+}
+
+// reports asks members how they are, all at once; zero values are of those that do not
+// answer in time.
+func (o *operator) reports(ctx context.Context, members []cluster.Member) []nodeReport {
+	ctx, cancel := context.WithTimeout(ctx, statusWait)
+	defer cancel()
+	out := make([]nodeReport, len(members))
+	var asking sync.WaitGroup
+	for i, m := range members {
+		if m.Name == o.n.dir.name() {
+			out[i] = o.report()
+			continue
+		}
+		asking.Go(func() {
+			var r nodeReport
+			if err := o.n.peers.reports.Call(ctx, rpc.Target{Addr: m.Peer, Node: m.Name}, "report", struct{}{}, &r); err == nil {
+				out[i] = r
+			}
+		})
+	}
+	asking.Wait()
+	return out
+}
+
+// Cluster describes the nodes and replicas of the cluster; a node on its own is one.
+func (o *operator) Cluster(ctx context.Context) (memory.ClusterStatus, error) {
+	group := o.n.replica.Group()
+	shard := memory.ClusterShard{ID: shard0, Leader: o.leader(), Term: group.Term()}
+	out := memory.ClusterStatus{ClusterID: o.n.dir.node.ClusterID, Nodes: []memory.ClusterNode{}}
+	if p := o.n.peers; p == nil {
+		out.Nodes = append(out.Nodes, memory.ClusterNode{ID: o.n.dir.node.NodeID, Role: memory.RoleVoter, Reachable: true})
+		shard.Replicas = []memory.ClusterReplica{o.report().Replica}
+	} else {
+		for _, s := range p.cluster.Status(ctx) {
+			out.Nodes = append(out.Nodes, memory.ClusterNode{ID: s.ID, Address: s.Address, Role: s.Role, Reachable: s.Reachable})
+		}
+		shard.Replicas = behind(o.reports(ctx, p.cluster.Facts().Members))
+	}
+	out.Shards = []memory.ClusterShard{shard}
+	return out, nil
+}
+
+// behind compares replicas with the one that has most.
+func behind(reports []nodeReport) []memory.ClusterReplica {
+	out := []memory.ClusterReplica{}
+	var most uint64
+	seqs := make([]uint64, 0, len(reports))
+	for _, r := range reports {
+		at, err := events.ParsePosition(r.Replica.Position)
+		if err != nil {
+			continue
+		}
+		out, seqs = append(out, r.Replica), append(seqs, at.Seq)
+		most = max(most, at.Seq)
+	}
+	for i := range out {
+		out[i].Behind = most - seqs[i]
+	}
+	return out
+}

@@ -1,0 +1,403 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"mneme/internal/cluster"
+	"mneme/internal/eventlog"
+	"mneme/internal/ingest"
+	"mneme/internal/keygroup"
+	"mneme/internal/peer"
+	"mneme/internal/peer/rpc"
+	"mneme/internal/raftfsm"
+	"mneme/internal/replica"
+	"mneme/internal/route"
+	"mneme/internal/storage"
+	"mneme/internal/storage/encfs"
+	"mneme/memory"
+)
+
+// peers is a node's part in its cluster: how it reaches the others, what it knows of
+// them, and the group that keeps the keys.
+type peers struct {
+	c       *core
+	certs   *peer.Certificates
+	port    *peer.Port
+	cluster *cluster.Cluster
+	keys    *keygroup.Group
+	router  *route.Router
+	reports *rpc.Client
+}
+
+// The names of the Raft groups. Their connections are the peer services raft/<name>.
+const (
+	groupKeys   = "keys"
+	groupShard0 = "0"
+)
+
+// appendTimeout is how long an append to the log of several nodes waits for its ack
+// before its outcome counts as unknown: an election of the stream's leader takes about
+// as long, and a longer wait is lost when the ack is (reference: nats-server answers
+// nobody while it elects).
+const appendTimeout = time.Second
+
+// facts is node.json as package cluster keeps it.
+type facts struct{ d *dataDir }
+
+// Load implements cluster.Store.
+func (f facts) Load() (cluster.Facts, error) {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	return *f.d.node.Cluster, nil
+}
+
+// Save implements cluster.Store.
+func (f facts) Save(now cluster.Facts) error {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	before := f.d.node
+	f.d.node.Cluster = &now
+	if f.d.node.ClusterID != now.Cluster { // else it may be read meanwhile
+		f.d.node.ClusterID = now.Cluster
+	}
+	if err := f.d.writeNode(); err != nil {
+		f.d.node = before
+		return err
+	}
+	return nil
+}
+
+// identity is who the node is to its peers now.
+func (f facts) identity() peer.Identity {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	return peer.Identity{Cluster: f.d.node.ClusterID, Node: f.d.node.Cluster.Name()}
+}
+
+// openPeers opens the peer port and waits until this node knows its cluster, which it
+// may found together with the others.
+func (n *Node) openPeers(ctx context.Context) error {
+	cfg := n.cfg.Cluster
+	if cfg == nil {
+		return nil
+	}
+	certs, err := peer.OpenCertificates(cfg.Certs, cfg.NodeID, n.cfg.Logger)
+	if err != nil {
+		return usage(err.Error(), fmt.Sprintf("memctl cluster certs --out %s %s makes them", cfg.Certs, cfg.NodeID))
+	}
+	own := facts{n.dir}
+	port, err := peer.Listen(peer.Options{Addr: cfg.PeerAddr, Certificates: certs, Self: own.identity, Logger: n.cfg.Logger})
+	if err != nil {
+		return addressError(cfg.PeerAddr, err)
+	}
+	n.onClose("peer port", func(context.Context) error { return port.Close() })
+	n.peers = &peers{c: n.core, certs: certs, port: port}
+	n.cfg.Logger.Info("looking for the other nodes", "join", cfg.Join)
+	n.peers.cluster, err = cluster.Form(ctx, cluster.Options{Port: port, Store: own, Peer: cfg.PeerAddr, Route: cfg.RouteAddr,
+		Join: cfg.Join, Expect: cfg.Expect, Logger: n.cfg.Logger,
+		NewCluster: func() (string, error) { return newNodeID(n.cfg.Now), nil },
+		Token:      n.operatorToken, TakeToken: n.takeToken})
+	if err != nil {
+		return clusterError(err)
+	}
+	n.onClose("cluster", func(context.Context) error { return n.peers.cluster.Close() })
+	return nil
+}
+
+// takeToken keeps the operator token that the cluster has.
+func (n *Node) takeToken(token string) error {
+	if token == "" { // it is given to each node, or nobody is asked for it
+		return nil
+	}
+	if err := storage.MkdirAll(n.cfg.FS, filepath.Dir(n.dir.tokenFile()), 0o700); err != nil {
+		return err
+	}
+	return storage.ReplaceFile(n.cfg.FS, n.dir.tokenFile(), []byte(token+"\n"), 0o600)
+}
+
+// clusterError says for people why a node has no cluster.
+func clusterError(err error) error {
+	var e *cluster.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	s := &StartError{Kind: StartOther, Message: e.Message, Hint: e.Hint, Err: err}
+	switch e.Kind {
+	case cluster.KindUsage, cluster.KindCertificates, cluster.KindDuplicate, cluster.KindAddress, cluster.KindOtherCluster:
+		s.Kind = StartUsage
+	case cluster.KindRefused:
+		s.Kind = StartDamaged
+	case cluster.KindWaiting:
+		s.Kind = StartUnreachable
+	}
+	return s
+}
+
+// founds reports whether this node is to found the Raft groups of its cluster.
+func (p *peers) founds() bool { return p != nil && p.cluster.Facts().Founder }
+
+// transport reaches the other replicas of a Raft group.
+func (p *peers) transport(group string) (raftfsm.Transport, error) {
+	service := "raft/" + group
+	l, err := p.port.Service(service)
+	if err != nil {
+		return nil, err
+	}
+	self := p.cluster.Self()
+	return raftfsm.NewTransport(raftfsm.Network{ID: self.Name, Addr: self.Peer, Listener: l, Logger: p.c.cfg.Logger,
+		Dial: func(ctx context.Context, addr, id string) (net.Conn, error) {
+			return p.port.Dial(ctx, addr, id, service)
+		}}), nil
+}
+
+// shareLog makes the server of the log one of several, and the stream one with a copy
+// at each.
+func (p *peers) shareLog(server *eventlog.ServerOptions, stream *eventlog.StreamConfig) {
+	if p == nil {
+		return
+	}
+	facts := p.cluster.Facts()
+	routes := []string{p.cluster.Self().Route}
+	for _, m := range facts.Members {
+		if m.Name != facts.Name() {
+			routes = append(routes, m.Route)
+		}
+	}
+	server.Name = facts.Name()
+	server.Cluster = &eventlog.ClusterOptions{Name: facts.Cluster, Addr: p.cluster.Self().Route, Peers: routes, TLS: p.certs.Both()}
+	stream.Replicas, stream.AckTimeout = max(p.c.cfg.Cluster.Expect, 1), appendTimeout
+}
+
+// openKeyGroup opens the group that keeps the keys, joins it, and takes in what it has
+// agreed on while this node was away.
+func (n *Node) openKeyGroup(ctx context.Context) error {
+	p := n.peers
+	if p == nil {
+		return nil
+	}
+	transport, err := p.transport(groupKeys)
+	if err != nil {
+		return err
+	}
+	client := rpc.NewClient(p.port, keygroup.Service)
+	p.keys, err = keygroup.Open(keygroup.Options{Dir: n.dir.keyGroup(), FS: n.files, Sealer: encfs.NewBox(n.keys.Storage(), "keys raft log"),
+		ID: p.cluster.Self().Name, Keys: n.keys, Found: p.founds(), Transport: transport, Call: client.Call, Logger: n.cfg.Logger})
+	if err != nil {
+		client.Close()
+		return startError("group of keys", err)
+	}
+	n.onClose("group of keys", func(ctx context.Context) error {
+		client.Close()
+		p.handOver(ctx, p.keys.Raft())
+		return p.keys.Close()
+	})
+	server, err := rpc.Serve(p.port, keygroup.Service, p.keys.Methods(), n.cfg.Logger)
+	if err != nil {
+		return err
+	}
+	n.onClose("calls for keys", server.Close)
+	p.cluster.Serve(groupKeys, p.keys.Raft())
+	if err := p.cluster.JoinGroup(ctx, groupKeys); err != nil {
+		return clusterError(err)
+	}
+	return p.until(ctx, "the keys that the other nodes have", p.keys.CatchUp)
+}
+
+// until tries f until it succeeds, and says every now and then what it waits for.
+func (p *peers) until(ctx context.Context, what string, f func(context.Context) error) error {
+	const every, say = 100 * time.Millisecond, 5 * time.Second
+	for said := time.Now(); ; {
+		err := f(ctx)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return errors.Join(ctx.Err(), err)
+		}
+		if time.Since(said) >= say {
+			said = time.Now()
+			p.c.cfg.Logger.Info("waiting for "+what, "why", err)
+		}
+		select {
+		case <-time.After(every):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// shareShard makes the shard's replica one of several.
+func (p *peers) shareShard(opt *replica.Options) error {
+	if p == nil {
+		return nil
+	}
+	transport, err := p.transport(groupShard0)
+	if err != nil {
+		return err
+	}
+	opt.ID, opt.Transport = p.cluster.Self().Name, transport
+	if !p.founds() {
+		return nil
+	}
+	if opt.OpenGroup == nil {
+		opt.OpenGroup = func(o raftfsm.Options) (replica.Group, error) { return raftfsm.Open(o) }
+	}
+	open := opt.OpenGroup
+	opt.OpenGroup = func(o raftfsm.Options) (replica.Group, error) {
+		o.Bootstrap = true
+		return open(o)
+	}
+	return nil
+}
+
+// followShard joins the shard's group and waits until this node has what was
+// acknowledged before its start.
+func (n *Node) followShard(ctx, run context.Context) error {
+	p := n.peers
+	p.cluster.Serve(groupShard0, n.replica.Group().(*raftfsm.Group))
+	if err := p.cluster.Begun(); err != nil {
+		return clusterError(err)
+	}
+	failed := make(chan error, 1)
+	n.wg.Go(func() {
+		if err := p.cluster.JoinGroup(run, groupShard0); err != nil && run.Err() == nil {
+			failed <- clusterError(err)
+			n.end(clusterError(err))
+		}
+	})
+	err := p.until(ctx, "the shard's leader", func(ctx context.Context) error {
+		select {
+		case err := <-failed:
+			failed <- err
+			return nil
+		default:
+			return p.router.Linear(ctx)
+		}
+	})
+	select {
+	case err := <-failed:
+		return err
+	default:
+	}
+	if err != nil {
+		return err
+	}
+	if err := n.checkKeys(n.state); err != nil {
+		return err
+	}
+	return n.firstNamespaces(ctx)
+}
+
+// openRouter lets this node's writes go to the one that leads, and takes those of the
+// others when it does.
+func (n *Node) openRouter(context.Context) error {
+	p := n.peers
+	here := local{n.writes, n}
+	if p == nil {
+		n.changes = here
+		return nil
+	}
+	client := rpc.NewClient(p.port, route.Service)
+	n.onClose("forwarded calls", func(context.Context) error { client.Close(); return nil })
+	opt := route.Options{Local: here, Client: client, Logger: n.cfg.Logger,
+		Open:   func() error { _, err := n.writes.writer(); return err },
+		Leader: p.leader, Wait: n.replica.AwaitLeader,
+		Stands: n.stands,
+		Position: func(ctx context.Context) (string, error) {
+			if err := n.replica.Linear(ctx); err != nil {
+				return "", err
+			}
+			return n.stands(), nil
+		},
+		Reach: n.views.Reach,
+	}
+	p.router = route.New(opt)
+	n.changes = p.router
+	server, err := rpc.Serve(p.port, route.Service, route.Methods(opt), n.cfg.Logger)
+	if err != nil {
+		return err
+	}
+	n.onClose("calls of other nodes", server.Close)
+	return n.openReports()
+}
+
+// stands is where the shard's state is now.
+func (c *core) stands() string {
+	at := c.state.Cursor()
+	return at.Position().String()
+}
+
+// leader is the node that leads the shard.
+func (p *peers) leader() (to rpc.Target, self, known bool) {
+	id, addr := p.c.replica.Group().Leader()
+	_, hostport, known := strings.Cut(addr, "@") // raftfsm.Address
+	return rpc.Target{Addr: hostport, Node: id}, id == p.cluster.Self().Name, known && id != ""
+}
+
+// handOverFor bounds the handing over of a group, for which two round trips are enough.
+const handOverFor = 2 * time.Second
+
+// handOver gives a group to another node before this one leaves it.
+func (p *peers) handOver(ctx context.Context, g interface {
+	Leader() (id, addr string)
+	TransferLeadership(ctx context.Context) error
+}) {
+	if p == nil {
+		return
+	}
+	if id, _ := g.Leader(); id != p.cluster.Self().Name {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, handOverFor)
+	defer cancel()
+	if err := g.TransferLeadership(ctx); err != nil && !errors.Is(err, raftfsm.ErrNoPeer) && !errors.Is(err, raftfsm.ErrNotLeader) {
+		p.c.cfg.Logger.Warn("the leadership was not handed over; the others elect", "err", err)
+	}
+}
+
+// renewKeys begins a new raft.db of the group of keys, under the present storage key.
+func (p *peers) renewKeys(ctx context.Context) error {
+	if p == nil {
+		return nil
+	}
+	return p.keys.Raft().Renew(ctx)
+}
+
+// local is what is carried out on this node.
+type local struct {
+	*writes
+	n *Node
+}
+
+// AcceptClock has writing go on with the clock as it stands, unless that is behind
+// the last event.
+func (l local) AcceptClock(context.Context) (memory.ClockReport, error) {
+	w, err := l.n.replica.Writer()
+	if err != nil {
+		return memory.ClockReport{}, err
+	}
+	if err := w.AcceptClock(); err != nil {
+		return memory.ClockReport{}, err
+	}
+	now := l.n.cfg.Now().UTC()
+	l.n.cfg.Logger.Warn("an operator accepted the clock", "now", now)
+	return memory.ClockReport{Now: now}, nil
+}
+
+// duties is what a leader of several owes at the beginning of its term: a node on its
+// own does it at its start.
+type duties struct{ n *Node }
+
+// Work implements replica.Worker.
+func (d duties) Work(ctx context.Context, w *ingest.Writer) {
+	if err := w.Erasing().DestroyEnded(); err != nil {
+		d.n.cfg.Logger.Warn("keys that have ended could not be destroyed yet", "err", err)
+	}
+	d.n.eraser.Wake()
+	<-ctx.Done()
+}

@@ -1,0 +1,101 @@
+package node
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"mneme/internal/cluster"
+	"mneme/internal/events"
+)
+
+// A folder is a lone node's or a cluster node's for ever: nats-server deletes the streams
+// of a folder that is opened as the other kind.
+func TestFolderIsOfOneKindOfNode(t *testing.T) {
+	ids := events.NewIDSource(time.Now, nil)
+	for _, c := range []struct{ first, then, says string }{
+		{"", "n1", "belongs to a node on its own"},
+		{"n1", "", "belongs to node n1 of a cluster"},
+		{"n1", "n2", "belongs to node n1 and not to n2"},
+	} {
+		path := t.TempDir()
+		d, err := openDataDir(vfs.Default, path, c.first, ids, false)
+		if err = errors.Join(err, d.close()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err = openDataDir(vfs.Default, path, c.then, ids, false); !strings.Contains(errorText(err), c.says) {
+			t.Errorf("%q after %q: %v", c.then, c.first, err)
+		}
+		if d, err = openDataDir(vfs.Default, path, c.first, ids, false); err != nil {
+			t.Errorf("%q again: %v", c.first, err)
+			continue
+		}
+		if err := d.close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func errorText(err error) string {
+	var e *StartError
+	if errors.As(err, &e) && e.Kind == StartUsage && e.Hint != "" {
+		return e.Message
+	}
+	return ""
+}
+
+// What a node knows of its cluster survives, and so does the name that it has there.
+func TestFactsOfTheClusterSurvive(t *testing.T) {
+	path, ids, fs := t.TempDir(), events.NewIDSource(time.Now, nil), vfs.NewCrashableMem()
+	d, err := openDataDir(fs, path, "n1", ids, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was, err := facts{d}.Load()
+	if err != nil || was.ID != "n1" || was.Incarnation == "" || was.Cluster != "" {
+		t.Fatalf("a fresh node knows %+v: %v", was, err)
+	}
+	was.Cluster, was.Founder = "c", true
+	was.Members = []cluster.Member{{Name: was.Name(), ID: "n1", Peer: "127.0.0.1:1", Version: 1}}
+	if err := errors.Join(facts{d}.Save(was), d.close()); err != nil {
+		t.Fatal(err)
+	}
+	d, err = openDataDir(fs.CrashClone(vfs.CrashCloneCfg{}), path, "n1", ids, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.close()
+	is, err := facts{d}.Load()
+	if err != nil || is.Cluster != "c" || !is.Founder || is.Name() != was.Name() || len(is.Members) != 1 || is.Members[0] != was.Members[0] ||
+		d.name() != was.Name() || d.node.ClusterID != "c" {
+		t.Errorf("it knew %+v, and knows %+v: %v", was, is, err)
+	}
+}
+
+func TestClusterOptionsThatCannotWork(t *testing.T) {
+	good := ClusterConfig{NodeID: "n1", PeerAddr: "10.0.0.1:8800", RouteAddr: "10.0.0.1:6222", Join: []string{"10.0.0.1:8800"}, Certs: "certs", Expect: 3}
+	if err := good.validate(); err != nil {
+		t.Fatal(err)
+	}
+	for says, change := range map[string]func(*ClusterConfig){
+		"not a valid node":            func(c *ClusterConfig) { c.NodeID = "N 1" },
+		"node is missing":             func(c *ClusterConfig) { c.NodeID = "" },
+		"--peer-addr is missing":      func(c *ClusterConfig) { c.PeerAddr = "" },
+		"--route-addr is missing":     func(c *ClusterConfig) { c.RouteAddr = "" },
+		"--join is missing":           func(c *ClusterConfig) { c.Join = nil },
+		"--peer-certs is missing":     func(c *ClusterConfig) { c.Certs = "" },
+		"is not host:port":            func(c *ClusterConfig) { c.Join = []string{"n2"} },
+		"says everywhere":             func(c *ClusterConfig) { c.PeerAddr = "0.0.0.0:8800" },
+		"survives no more losses":     func(c *ClusterConfig) { c.Expect = 4 },
+		"of 7 nodes is not supported": func(c *ClusterConfig) { c.Expect = 7 },
+	} {
+		bad := good
+		change(&bad)
+		if err := bad.validate(); !strings.Contains(errorText(err), says) {
+			t.Errorf("want %q, got %v", says, err)
+		}
+	}
+}

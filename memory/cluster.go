@@ -1,0 +1,39 @@
+package memory
+
+// ClusterStatus describes a cluster as one of its nodes sees it now.
+type ClusterStatus struct {
+	ClusterID string         `json:"cluster_id"`
+	Nodes     []ClusterNode  `json:"nodes"`
+	Shards    []ClusterShard `json:"shards"`
+}
+
+// The roles of a ClusterNode.
+const (
+	RoleVoter   = "voter"   // it counts for majorities
+	RoleLearner = "learner" // it follows until it has caught up
+)
+
+// ClusterNode is one node of a cluster.
+type ClusterNode struct {
+	ID        string `json:"id"`
+	Address   string `json:"address"` // where the other nodes reach it
+	Role      string `json:"role"`
+	Reachable bool   `json:"reachable"` // it answered in time
+}
+
+// ClusterShard is one shard with its replicas.
+type ClusterShard struct {
+	ID       int              `json:"id"`
+	Leader   string           `json:"leader"` // a node's id; "" = nobody leads, as far as is known
+	Term     uint64           `json:"term"`
+	Replicas []ClusterReplica `json:"replicas"` // of the nodes that answered
+}
+
+// ClusterReplica is what one node holds of a shard.
+type ClusterReplica struct {
+	Node      string `json:"node"`
+	Position  string `json:"position"`
+	StateHash string `json:"state_hash"`
+	// Behind is how many frames of the log it lacks, against the one that has most.
+	Behind uint64 `json:"behind"`
+}

@@ -1,0 +1,350 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"mneme/client"
+	"mneme/internal/peer/devca"
+	"mneme/memory"
+)
+
+// memnode is the program under test, built once when a test asks for it.
+var memnode = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "mneme-cluster-*")
+	if err != nil {
+		return "", err
+	}
+	out, err := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "mneme/cmd/memnode").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build memnode: %w\n%s", err, out)
+	}
+	return filepath.Join(dir, "memnode"), nil
+})
+
+// team is several memnode processes that are one cluster.
+type team struct {
+	t       testing.TB
+	program string
+	certs   string
+	nodes   []*process
+}
+
+// process is one of them.
+type process struct {
+	team   *team
+	id     string
+	dir    string
+	addrs  struct{ http, nats, peer, route string }
+	client *client.Client
+	cmd    *exec.Cmd
+	out    *output
+	exited chan struct{}
+}
+
+// output keeps what a process prints.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
+// newTeam makes n nodes with certificates and addresses, and starts none.
+func newTeam(t testing.TB, n int) *team {
+	t.Helper()
+	program, err := memnode()
+	must(t, err)
+	tm := &team{t: t, program: program, certs: t.TempDir()}
+	free := freeAddrs(t, 4*n)
+	opt := devca.Options{Dir: tm.certs, Valid: time.Hour}
+	for i := range n {
+		p := &process{team: tm, id: fmt.Sprintf("n%d", i+1), dir: filepath.Join(t.TempDir(), "data")}
+		p.addrs.http, p.addrs.nats, p.addrs.peer, p.addrs.route = free[4*i], free[4*i+1], free[4*i+2], free[4*i+3]
+		p.client, err = client.New(p.addrs.http, client.Options{Agent: "tester"})
+		must(t, err)
+		opt.Nodes = append(opt.Nodes, p.id)
+		tm.nodes = append(tm.nodes, p)
+	}
+	_, err = devca.Make(opt)
+	must(t, err)
+	t.Cleanup(func() {
+		for _, p := range tm.nodes {
+			p.kill()
+			_ = p.client.Close()
+			if t.Failed() && p.out != nil {
+				t.Logf("%s printed:\n%s", p.id, p.out)
+			}
+		}
+	})
+	return tm
+}
+
+// begin starts the process; ready waits for it.
+func (p *process) begin() {
+	p.team.t.Helper()
+	var join []string
+	for _, other := range p.team.nodes {
+		join = append(join, other.addrs.peer)
+	}
+	p.cmd = exec.Command(p.team.program, "--node-id", p.id, "--data-dir", p.dir, "--http-addr", p.addrs.http, "--nats-addr", p.addrs.nats,
+		"--peer-addr", p.addrs.peer, "--route-addr", p.addrs.route, "--join", strings.Join(join, ","),
+		"--bootstrap-expect", fmt.Sprint(len(p.team.nodes)), "--peer-certs", p.team.certs)
+	home := p.team.t.TempDir()
+	p.cmd.Env = []string{"HOME=" + home, "XDG_CONFIG_HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir()}
+	if p.out == nil {
+		p.out = &output{}
+	}
+	p.cmd.Stdout, p.cmd.Stderr = p.out, p.out
+	must(p.team.t, p.cmd.Start())
+	exited := make(chan struct{})
+	p.exited = exited
+	cmd := p.cmd
+	go func() {
+		_ = cmd.Wait() // the state says how it ended
+		close(exited)
+	}()
+}
+
+// ready waits until the node serves.
+func (p *process) ready(ctx context.Context) {
+	p.team.t.Helper()
+	for {
+		if _, err := p.client.Status(ctx); err == nil {
+			return
+		}
+		select {
+		case <-p.exited:
+			p.team.t.Fatalf("%s ended: %s\n%s", p.id, p.cmd.ProcessState, p.out)
+		case <-ctx.Done():
+			p.team.t.Fatalf("%s was not ready: %v\n%s", p.id, ctx.Err(), p.out)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// kill is SIGKILL; it returns when the process is gone.
+func (p *process) kill() {
+	if p.cmd == nil {
+		return
+	}
+	_ = p.cmd.Process.Kill() // it may have ended
+	<-p.exited
+	p.cmd = nil
+}
+
+// term is SIGTERM; the node must end well.
+func (p *process) term() {
+	p.team.t.Helper()
+	must(p.team.t, p.cmd.Process.Signal(syscall.SIGTERM))
+	select {
+	case <-p.exited:
+	case <-time.After(patience):
+		p.team.t.Fatalf("%s did not end\n%s", p.id, p.out)
+	}
+	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
+		p.team.t.Fatalf("%s ended with %d after SIGTERM\n%s", p.id, code, p.out)
+	}
+	p.cmd = nil
+}
+
+// start starts all and waits for them.
+func (tm *team) start(ctx context.Context) {
+	tm.t.Helper()
+	for _, p := range tm.nodes {
+		p.begin()
+	}
+	for _, p := range tm.nodes {
+		p.ready(ctx)
+	}
+}
+
+// alive are the nodes that run.
+func (tm *team) alive() (out []*process) {
+	for _, p := range tm.nodes {
+		if p.cmd != nil {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// leader is the node that leads the shard, as the nodes that run say.
+func (tm *team) leader(ctx context.Context) *process {
+	tm.t.Helper()
+	for {
+		for _, p := range tm.alive() {
+			st, err := p.client.Status(ctx)
+			if err != nil || len(st.Shards) == 0 {
+				continue
+			}
+			for _, other := range tm.alive() {
+				if st.Shards[0].Leader == other.id {
+					return other
+				}
+			}
+		}
+		select {
+		case <-ctx.Done():
+			tm.t.Fatal("nobody leads")
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// capture sends one memory to a node until it is acknowledged, under the same id.
+func (p *process) capture(ctx context.Context, id, text string) memory.CaptureResult {
+	p.team.t.Helper()
+	for {
+		resp, err := p.client.Capture(ctx, "default", memory.Capture{Agent: "a", ID: id, Text: text}, client.CaptureOptions{})
+		if err == nil {
+			return resp.Results[0]
+		}
+		if ctx.Err() != nil {
+			p.team.t.Fatalf("capture %s at %s: %v %+v\n%s", id, p.id, err, resp, p.out)
+		}
+		time.Sleep(20 * time.Millisecond) // as a client does
+	}
+}
+
+// same waits until all nodes stand at one position, and compares their state hashes.
+func (tm *team) same(ctx context.Context) {
+	tm.t.Helper()
+	for {
+		at, hashes := map[string]bool{}, map[string]bool{}
+		for _, p := range tm.alive() {
+			st, err := p.client.Status(ctx)
+			if err != nil {
+				at[p.id] = true
+				continue
+			}
+			at[st.Shards[0].Position], hashes[st.Shards[0].StateHash] = true, true
+		}
+		if len(at) == 1 {
+			if len(hashes) != 1 {
+				tm.t.Errorf("at one position %v the hashes are %v", at, hashes)
+			}
+			return
+		}
+		select {
+		case <-ctx.Done():
+			tm.t.Fatalf("the nodes do not come together: %v", at)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// Three memnodes form a cluster by themselves; captures are taken by any of them, also
+// while the one that leads is killed; what was acknowledged is on all of them, once.
+func TestThreeNodesSurviveTheirLeader(t *testing.T) {
+	tm := newTeam(t, 3)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+	defer cancel()
+	tm.start(ctx)
+	acked := map[string]memory.CaptureResult{}
+	write := func(from, to int) {
+		t.Helper()
+		for i := from; i < to; i++ {
+			nodes := tm.alive()
+			id := fmt.Sprintf("c%03d", i)
+			acked[id] = nodes[i%len(nodes)].capture(ctx, id, fmt.Sprintf("memory number %d", i))
+		}
+	}
+	write(0, 30)
+	lead := tm.leader(ctx)
+	began := time.Now()
+	lead.kill()
+	write(30, 31)
+	t.Logf("without %s, which led: written after %v", lead.id, time.Since(began).Round(time.Millisecond))
+	write(31, 60)
+	lead.begin()
+	lead.ready(ctx)
+	write(60, 75)
+	tm.same(ctx)
+	for _, p := range tm.nodes {
+		for id, want := range acked {
+			rec, err := p.client.Get(ctx, "default", want.RecordID, client.GetOptions{})
+			if err != nil || rec.RecordID != want.RecordID {
+				t.Errorf("%s at %s: %+v %v", id, p.id, rec, err)
+			}
+		}
+	}
+	list, err := tm.nodes[1].client.List(ctx, "default", client.ListOptions{ListRequest: memory.ListRequest{Limit: 200}})
+	must(t, err)
+	if len(list.Records) != len(acked) {
+		t.Errorf("%d records, acknowledged were %d", len(list.Records), len(acked))
+	}
+}
+
+// A namespace is deleted on a cluster: its words leave the files of all nodes, and all of
+// them start again afterwards, with what they had.
+func TestDeletedNamespaceLeavesAllNodes(t *testing.T) {
+	tm := newTeam(t, 3)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+	defer cancel()
+	tm.start(ctx)
+	_, err := tm.nodes[1].client.CreateNamespace(ctx, memory.CreateNamespace{Name: "doomed"})
+	must(t, err)
+	const word = "zyzzogeton"
+	for i, p := range tm.nodes {
+		p.capture(ctx, fmt.Sprintf("kept%d", i), "this one is kept")
+		_, err := p.client.Capture(ctx, "doomed", memory.Capture{Text: fmt.Sprintf("%s number %d", word, i)}, client.CaptureOptions{})
+		must(t, err)
+	}
+	tm.same(ctx)
+	must(t, tm.nodes[2].client.DeleteNamespace(ctx, "doomed"))
+	tm.same(ctx)
+	for _, p := range tm.nodes {
+		p.erased(ctx)
+	}
+	for _, p := range tm.nodes {
+		p.term()
+	}
+	tm.start(ctx)
+	tm.same(ctx)
+	for i, p := range tm.nodes {
+		p.capture(ctx, fmt.Sprintf("again%d", i), "written after the restart")
+		if _, err := p.client.Namespace(ctx, "doomed"); memory.CodeOf(err) != memory.CodeNotFound {
+			t.Errorf("%s: the deleted namespace: %v", p.id, err)
+		}
+		if found, err := p.client.Search(ctx, "default", memory.SearchRequest{Query: "kept"}); err != nil || len(found.Results) == 0 {
+			t.Errorf("%s: %d results: %v", p.id, len(found.Results), err)
+		}
+	}
+}
+
+// erased waits until the node owes nothing to what was deleted.
+func (p *process) erased(ctx context.Context) {
+	p.team.t.Helper()
+	for {
+		_, err := os.Stat(filepath.Join(p.dir, "erased.json"))
+		st, serr := p.client.Status(ctx)
+		if err == nil && serr == nil && st.Shards[0].Erasing == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			p.team.t.Fatalf("%s: what was deleted does not leave the files: %+v %v\n%s", p.id, st.Shards, serr, p.out)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
