@@ -20,7 +20,7 @@ type CaptureOptions struct {
 
 // Capture remembers one thing. A capture that fails is an error; one that was
 // already there has the status duplicate. If the answer is lost, it is sent
-// once more under the same id; if that is lost too, the error is
+// once more under the same id, or to each of several nodes; if that is lost too, the error is
 // memory.CodeOutcomeUnknown and names the id.
 func (c *Client) Capture(ctx context.Context, namespace string, item memory.Capture, opts CaptureOptions) (memory.CaptureResponse, error) {
 	if item.ID == "" {
@@ -70,7 +70,7 @@ func (c *Client) key(opts CaptureOptions) string {
 }
 
 // capture sends body, whose items all have ids, and once more if the outcome
-// stayed unknown. After that a refusal such as "unavailable" says nothing about
+// stayed unknown, or to each of several nodes. After that a refusal such as "unavailable" says nothing about
 // the first attempt, so the outcome stays unknown.
 func (c *Client) capture(ctx context.Context, namespace string, body any, wait memory.Wait) (memory.CaptureResponse, error) {
 	rc := call{method: "POST", path: []string{"namespaces", namespace, "events"}, body: body, write: true, repeat: true}
@@ -79,15 +79,17 @@ func (c *Client) capture(ctx context.Context, namespace string, body any, wait m
 	}
 	var resp memory.CaptureResponse
 	first := c.do(ctx, rc, &resp)
-	if memory.CodeOf(first) != memory.CodeOutcomeUnknown || ctx.Err() != nil {
-		return resp, first
+	for range max(1, len(c.nodes.list)-1) {
+		if memory.CodeOf(first) != memory.CodeOutcomeUnknown || ctx.Err() != nil {
+			return resp, first
+		}
+		resp = memory.CaptureResponse{}
+		if again := c.do(ctx, rc, &resp); !transient(memory.CodeOf(again)) {
+			return resp, again
+		}
+		resp = memory.CaptureResponse{}
 	}
-	resp = memory.CaptureResponse{}
-	second := c.do(ctx, rc, &resp)
-	if transient(memory.CodeOf(second)) {
-		return memory.CaptureResponse{}, first
-	}
-	return resp, second
+	return resp, first
 }
 
 // transient reports whether a refusal with this code says nothing about the

@@ -3,15 +3,20 @@ package client
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"mneme/memory"
 )
 
 // DefaultAddr is where a memnode listens unless it was told otherwise.
 const DefaultAddr = "http://127.0.0.1:8787"
+
+// dialTimeout bounds how long one of several nodes may take to be connected to.
+const dialTimeout = 3 * time.Second
 
 // Options configures a Client. The zero value talks to a node without auth.
 type Options struct {
@@ -30,19 +35,24 @@ type Options struct {
 	NewID func() string
 }
 
-// Client talks to one node. It is safe for concurrent use.
+// Client talks to a node, or to the nodes of a cluster. It is safe for concurrent use.
 type Client struct {
-	base  *url.URL
+	nodes *nodes
 	http  *http.Client
 	owned *http.Transport // to close; nil if the caller gave the HTTP client
 	opts  Options
 }
 
 // New makes a client for the node at addr: "host:port" or an http or https URL; a /v1 at
-// its end is left out.
-// An empty addr is DefaultAddr. New does not connect.
+// its end is left out. An empty addr is DefaultAddr. New does not connect.
+//
+// Several addresses, separated by commas, are those of one cluster. The client talks to
+// one node for as long as that takes its calls, and goes on with the next one when it does
+// not: a call that was not carried out is sent there, and so is a read that got no
+// answer. What concerns one node, such as Doctor or Rebuild, is done by the one that the
+// client talks to then.
 func New(addr string, opts Options) (*Client, error) {
-	base, err := parseAddr(addr)
+	nodes, err := parseAddrs(addr)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +67,7 @@ func New(addr string, opts Options) (*Client, error) {
 	if opts.NewID == nil {
 		opts.NewID = randomID
 	}
-	c := &Client{base: base, opts: opts}
+	c := &Client{nodes: nodes, opts: opts}
 	if opts.HTTPClient != nil {
 		c.http = withoutRedirects(*opts.HTTPClient)
 	} else {
@@ -65,6 +75,9 @@ func New(addr string, opts Options) (*Client, error) {
 			c.owned = t.Clone()
 		} else {
 			c.owned = &http.Transport{Proxy: http.ProxyFromEnvironment}
+		}
+		if len(nodes.list) > 1 { // a machine that is away must not hold up the others for long
+			c.owned.DialContext = (&net.Dialer{Timeout: dialTimeout}).DialContext
 		}
 		c.http = withoutRedirects(http.Client{Transport: c.owned})
 	}
@@ -78,12 +91,17 @@ func withoutRedirects(c http.Client) *http.Client {
 	return &c
 }
 
-// Addr is the address that the client talks to.
+// Addr is the address that the client talks to; of several, the present one.
 func (c *Client) Addr() string {
-	if c.base.Scheme == socketScheme {
-		return c.base.Path
+	base, _ := c.nodes.now()
+	return addrOf(base)
+}
+
+func addrOf(base *url.URL) string {
+	if base.Scheme == socketScheme {
+		return base.Path
 	}
-	return c.base.String()
+	return base.String()
 }
 
 // Close drops idle connections. Calls under way are not interrupted.

@@ -21,12 +21,16 @@ import (
 // at that socket, as behind a port forward, is refused, and so is a socket of another
 // user. The caller closes it like c.
 func (c *Client) Operator(ctx context.Context) (*Client, error) {
-	if c.base.Scheme == socketScheme || !onThisMachine(c.base) {
+	if base, _ := c.nodes.now(); base.Scheme == socketScheme || len(c.nodes.list) == 1 && !onThisMachine(base) {
 		return c, nil
 	}
 	status, err := c.Status(ctx)
 	if err != nil {
 		return nil, err
+	}
+	base, _ := c.nodes.now() // of several, the one that answered
+	if !onThisMachine(base) {
+		return c, nil
 	}
 	if status.Auth != "off" || status.AdminSocket == "" {
 		return c, nil
@@ -40,7 +44,7 @@ func (c *Client) Operator(ctx context.Context) (*Client, error) {
 	over := newOverSocket(status.AdminSocket, c.opts)
 	there, err := over.Status(ctx)
 	if err == nil && !sameNode(status, there) {
-		err = memory.Errorf(memory.CodeForbidden, "%s is another node than the one at %s on this machine", c.base, status.AdminSocket).
+		err = memory.Errorf(memory.CodeForbidden, "%s is another node than the one at %s on this machine", base, status.AdminSocket).
 			WithHint("run memctl on the machine of that node, or start it with --auth token; --addr names the one here")
 	}
 	if err != nil {
@@ -63,7 +67,8 @@ func newOverSocket(path string, opts Options) *Client {
 		return d.DialContext(ctx, "unix", path)
 	}}
 	opts.HTTPClient = nil
-	return &Client{base: &url.URL{Scheme: socketScheme, Host: "localhost", Path: path}, http: withoutRedirects(http.Client{Transport: transport}), owned: transport, opts: opts}
+	base := &url.URL{Scheme: socketScheme, Host: "localhost", Path: path}
+	return &Client{nodes: &nodes{list: []*url.URL{base}}, http: withoutRedirects(http.Client{Transport: transport}), owned: transport, opts: opts}
 }
 
 func onThisMachine(base *url.URL) bool {

@@ -153,7 +153,7 @@ func (o WriteOptions) header(agent string) http.Header {
 func (c *Client) Revise(ctx context.Context, namespace, id string, rev memory.Revision, opts WriteOptions) (memory.RevisionResponse, error) {
 	var resp memory.RevisionResponse
 	err := c.do(ctx, call{method: "PATCH", path: []string{"namespaces", namespace, "records", id},
-		body: rev, header: opts.header(c.opts.Agent), write: true}, &resp)
+		body: rev, header: opts.header(c.opts.Agent), write: true, sure: true}, &resp)
 	return resp, err
 }
 
@@ -161,7 +161,7 @@ func (c *Client) Revise(ctx context.Context, namespace, id string, rev memory.Re
 func (c *Client) Forget(ctx context.Context, namespace, id string, opts WriteOptions) (memory.ForgetResponse, error) {
 	var resp memory.ForgetResponse
 	err := c.do(ctx, call{method: "DELETE", path: []string{"namespaces", namespace, "records", id},
-		header: opts.header(c.opts.Agent), write: true}, &resp)
+		header: opts.header(c.opts.Agent), write: true, sure: true}, &resp)
 	return resp, err
 }
 

@@ -31,6 +31,7 @@ type call struct {
 	header http.Header // added to the standard ones
 	write  bool        // it changes something: a lost answer is an unknown outcome
 	repeat bool        // a write that may safely be sent twice
+	sure   bool        // a write of which "unavailable" says that it has not happened
 	accept string      // "" = JSON
 }
 
@@ -51,33 +52,56 @@ func (c *Client) do(ctx context.Context, rc call, out any) error {
 }
 
 // send sends the call and returns a response with a 2xx status, whose body the
-// caller closes. Other statuses are errors made from their problem documents.
+// caller closes. Other statuses are errors made from their problem documents. Where
+// several nodes are known, what one did not carry out is sent to the next.
 func (c *Client) send(ctx context.Context, rc call) (*http.Response, error) {
-	req, sent, err := c.request(ctx, rc)
+	var tries []try
+	for range c.nodes.list {
+		base, turn := c.nodes.now()
+		resp, failure := sendTo(ctx, c, base, rc)
+		if failure == nil {
+			return resp, nil
+		}
+		tries = append(tries, *failure)
+		goesOn := failure.goesOn(&rc) && ctx.Err() == nil
+		if goesOn || !failure.own && ctx.Err() == nil { // a node that lost an answer is left, too
+			c.nodes.leave(turn)
+		}
+		if !goesOn {
+			break
+		}
+	}
+	return nil, failed(tries)
+}
+
+// sendTo sends the call to one node.
+func sendTo(ctx context.Context, c *Client, base *url.URL, rc call) (*http.Response, *try) {
+	req, sent, err := c.request(ctx, base, rc)
 	if err != nil {
-		return nil, err
+		return nil, &try{err, true, true} // it is the same at every node
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
 		switch {
 		case !sent.Load():
-			return nil, c.unreachable(ctx, err)
+			return nil, &try{err: unreachable(ctx, base, err)}
 		case speaksNATS(err), !rc.write && spokeFirst(err):
-			return nil, memory.Errorf(memory.CodeUnavailable, "what answers at %s speaks no HTTP; it looks like a NATS port", c.Addr()).
-				WithHint("name the node's HTTP address, as memnode prints it when it is ready; it is %s unless it was told otherwise", DefaultAddr)
+			return nil, &try{err: memory.Errorf(memory.CodeUnavailable, "what answers at %s speaks no HTTP; it looks like a NATS port", addrOf(base)).
+				WithHint("name the node's HTTP address, as memnode prints it when it is ready; it is %s unless it was told otherwise", DefaultAddr)}
 		}
-		return nil, c.lostAnswer(ctx, rc, err)
+		return nil, &try{err: lostAnswer(ctx, base, rc, err), seen: true}
 	}
 	if resp.StatusCode/100 == 2 {
 		return resp, nil
 	}
 	defer drain(resp.Body)
-	return nil, c.problem(resp)
+	e, own := problem(base, resp)
+	return nil, &try{e, true, own}
 }
 
 // request builds the HTTP request. sent becomes true once a connection was
 // there to write it to: before that the node cannot have seen it.
-func (c *Client) request(ctx context.Context, rc call) (*http.Request, *atomic.Bool, error) {
+func (c *Client) request(ctx context.Context, base *url.URL, rc call) (*http.Request, *atomic.Bool, error) {
 	var body io.Reader
 	if rc.body != nil {
 		b, err := json.Marshal(rc.body)
@@ -90,7 +114,7 @@ func (c *Client) request(ctx context.Context, rc call) (*http.Request, *atomic.B
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { sent.Store(true) },
 	})
-	req, err := http.NewRequestWithContext(ctx, rc.method, c.url(rc), body)
+	req, err := http.NewRequestWithContext(ctx, rc.method, urlOf(base, rc), body)
 	if err != nil {
 		return nil, nil, memory.Errorf(memory.CodeInvalid, "build request: %w", err)
 	}
@@ -117,12 +141,12 @@ func (c *Client) request(ctx context.Context, rc call) (*http.Request, *atomic.B
 	return req, sent, nil
 }
 
-func (c *Client) url(rc call) string {
+func urlOf(base *url.URL, rc call) string {
 	var sb strings.Builder
-	if c.base.Scheme == socketScheme {
+	if base.Scheme == socketScheme {
 		sb.WriteString("http://localhost") // whatever it names, the socket is dialled
 	} else {
-		sb.WriteString(c.base.String())
+		sb.WriteString(base.String())
 	}
 	sb.WriteString("/v1")
 	for _, seg := range rc.path {
@@ -146,16 +170,16 @@ func escapeSegment(s string) string {
 }
 
 // unreachable is the error of a request that never left.
-func (c *Client) unreachable(ctx context.Context, err error) error {
+func unreachable(ctx context.Context, base *url.URL, err error) error {
 	if ctx.Err() != nil {
-		return ended(ctx, "the node at "+c.Addr()+" was not reached")
+		return ended(ctx, "the node at "+addrOf(base)+" was not reached")
 	}
 	var ue *url.Error
 	if errors.As(err, &ue) {
 		err = ue.Err
 	}
-	return memory.Errorf(memory.CodeUnavailable, "cannot reach a node at %s: %w", c.Addr(), err).
-		WithHint("is `memnode` running at %s? start it, or name another address", c.base.Host)
+	return memory.Errorf(memory.CodeUnavailable, "cannot reach a node at %s: %w", addrOf(base), err).
+		WithHint("is `memnode` running at %s? start it, or name another address", base.Host)
 }
 
 // speaksNATS recognises a NATS server, which greets with INFO {"server_id": …, which is
@@ -170,19 +194,28 @@ func speaksNATS(err error) bool {
 // net/http reads the greeting before it writes. Then it says nothing of what it read.
 func spokeFirst(err error) bool { return strings.Contains(err.Error(), "readLoopPeekFailLocked") }
 
-// lostAnswer is the error of a request that may have arrived.
+// lostAnswer is the error of an answer that broke off. The next call asks another node.
 func (c *Client) lostAnswer(ctx context.Context, rc call, err error) error {
+	base, turn := c.nodes.now()
+	if ctx.Err() == nil {
+		c.nodes.leave(turn)
+	}
+	return lostAnswer(ctx, base, rc, err)
+}
+
+// lostAnswer is the error of a request that may have arrived.
+func lostAnswer(ctx context.Context, base *url.URL, rc call, err error) error {
 	if !rc.write {
 		if ctx.Err() != nil {
-			return ended(ctx, "no answer from "+c.Addr())
+			return ended(ctx, "no answer from "+addrOf(base))
 		}
-		return memory.Errorf(memory.CodeUnavailable, "no answer from %s: %w", c.Addr(), err).
+		return memory.Errorf(memory.CodeUnavailable, "no answer from %s: %w", addrOf(base), err).
 			WithHint("is `memnode` still running there?")
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
-	e := memory.Errorf(memory.CodeOutcomeUnknown, "the answer from %s was lost, the write may or may not have happened: %w", c.Addr(), err)
+	e := memory.Errorf(memory.CodeOutcomeUnknown, "the answer from %s was lost, the write may or may not have happened: %w", addrOf(base), err)
 	if rc.repeat {
 		return e.WithHint("it may be sent again with the same id")
 	}
@@ -197,23 +230,23 @@ func ended(ctx context.Context, what string) error {
 	return memory.Errorf(memory.CodeTimeout, "%s: interrupted", what).WithCause(context.Cause(ctx))
 }
 
-// problem turns a response that is not 2xx into an error.
-func (c *Client) problem(resp *http.Response) *memory.Error {
+// problem turns a response that is not 2xx into an error. own says that it is a memnode's.
+func problem(base *url.URL, resp *http.Response) (e *memory.Error, own bool) {
 	if resp.StatusCode/100 == 3 {
-		return memory.Errorf(memory.CodeUnavailable, "%s answered %s: it leads to %.200q and is not followed", c.Addr(), resp.Status, resp.Header.Get("Location")).
+		e = memory.Errorf(memory.CodeUnavailable, "%s answered %s: it leads to %.200q and is not followed", addrOf(base), resp.Status, resp.Header.Get("Location")).
 			WithHint("a memnode redirects nobody; name the address of the node itself")
+		return e, false
 	}
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	var p memory.Problem
-	var e *memory.Error
-	if json.Unmarshal(body, &p) == nil && p.Code != "" {
+	if own = json.Unmarshal(body, &p) == nil && p.Code != ""; own {
 		e = p.Err()
 	} else {
-		e = memory.Errorf(codeForStatus(resp.StatusCode), "%s answered %s", c.Addr(), resp.Status).
+		e = memory.Errorf(codeForStatus(resp.StatusCode), "%s answered %s", addrOf(base), resp.Status).
 			WithHint("is that a memnode? it did not answer like one")
 	}
 	e.RetryAfter = retryAfter(resp.Header)
-	return e
+	return e, own
 }
 
 // codeForStatus guesses a code for an answer that is not Mneme's, such as that

@@ -29,7 +29,7 @@ Exit codes: 0 done, 1 internal, 2 usage or invalid, 3 not found, 4 not allowed,
 	f := root.PersistentFlags()
 	f.BoolVar(&a.flags.json, "json", false, "print one JSON document (tail, export and --follow: one a line)")
 	f.BoolVarP(&a.flags.quiet, "quiet", "q", false, "print ids only")
-	f.StringVar(&a.flags.addr, "addr", "", "the node's address (MNEME_ADDR; default http://127.0.0.1:8787)")
+	f.StringVar(&a.flags.addr, "addr", "", "the node's address, or those of several nodes of a cluster with commas between (MNEME_ADDR; default http://127.0.0.1:8787)")
 	f.StringVar(&a.flags.tokenFile, "token-file", "", "file that holds the token (or the token itself in MNEME_TOKEN)")
 	f.StringVarP(&a.flags.namespace, "namespace", "n", "", "namespace to work in (MNEME_NAMESPACE)")
 	f.StringVar(&a.flags.as, "as", "", "agent who is acting (MNEME_AGENT)")
