@@ -100,8 +100,10 @@ node takes files that were replaced.
 Each certificate is for the node's id, localhost, 127.0.0.1 and ::1, and for what
 --host names: give every name and address by which peers reach the node.
 
-ca.key signs new nodes. Keep it where you keep secrets, and on no node. With an
-authority of your own this verb is not needed.`,
+ca.key signs new nodes, and whoever has a certificate of the authority is a node. Keep
+it where you keep secrets, and on no node. With an authority of your own this verb is
+not needed: it signs for one cluster and nobody else, and the common name of each
+certificate is the node's id.`,
 		Example: `  memctl cluster certs --out certs n1 n2 n3
   memctl cluster certs --out certs --host n4.example.org --host 10.0.0.4 n4`,
 		Args: wantArgs(1, -1),

@@ -21,9 +21,18 @@ type welcome struct {
 	Token   string   `json:"token,omitempty"`
 }
 
+// isCaller refuses a caller that describes another node than the one that the peer port
+// has checked.
+func isCaller(from peer.Identity, m Member) error {
+	if m.Name != from.Node || m.ID != idOf(from.Node) {
+		return memory.Errorf(memory.CodeInvalid, "the node %s calls itself %.100q with the id %.100q", from.Node, m.Name, m.ID)
+	}
+	return nil
+}
+
 func (c *Cluster) hello(_ context.Context, from peer.Identity, in hello) (hello, error) {
-	if in.Self.Name != from.Node {
-		return hello{}, memory.Errorf(memory.CodeInvalid, "the node %s calls itself %s", from.Node, in.Self.Name)
+	if err := isCaller(from, in.Self); err != nil {
+		return hello{}, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -46,8 +55,8 @@ func (c *Cluster) vote(_ context.Context, from peer.Identity, in candidacy) (bal
 
 // welcome takes a node in: not into a Raft group, but among those that are known.
 func (c *Cluster) welcome(ctx context.Context, from peer.Identity, in Member) (welcome, error) {
-	if in.Name != from.Node {
-		return welcome{}, memory.Errorf(memory.CodeInvalid, "the node %s calls itself %s", from.Node, in.Name)
+	if err := isCaller(from, in); err != nil {
+		return welcome{}, err
 	}
 	if c.Facts().Cluster == "" {
 		return welcome{}, memory.Errorf(memory.CodeUnavailable, "it has no cluster yet")

@@ -56,6 +56,8 @@ func explain(err error) (string, Kind) {
 	switch {
 	case errors.Is(err, peer.ErrOtherCluster):
 		return "is a node of another cluster", KindOtherCluster
+	case errors.Is(err, peer.ErrOtherName):
+		return "and this node do not take each other's names: " + innermost(err), KindCertificates
 	case errors.As(err, &unknown):
 		return "has a certificate of another authority than this node's " + peer.AuthorityFile, KindCertificates
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:

@@ -117,6 +117,7 @@ func Form(ctx context.Context, opt Options) (*Cluster, error) {
 	c := &Cluster{opt: opt, log: opt.Logger, client: rpc.NewClient(opt.Port, Service),
 		forming: newForming(facts, self, rand.Text(), opt.Expect, opt.Store.Save),
 		callers: map[string]bool{}, groups: map[string]*served{}}
+	opt.Port.AdmitStrangers(Service)
 	c.server, err = rpc.Serve(opt.Port, Service, map[string]rpc.Method{
 		"hello": rpc.Handle(c.hello), "vote": rpc.Handle(c.vote), "welcome": rpc.Handle(c.welcome),
 		"join": rpc.Handle(c.join), "applied": rpc.Handle(c.applied),

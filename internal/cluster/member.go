@@ -3,7 +3,8 @@ package cluster
 import (
 	"cmp"
 	"slices"
-	"strings"
+
+	"mneme/internal/peer"
 )
 
 // Member is a node as the others know it.
@@ -48,13 +49,8 @@ func Name(id, incarnation string) string { return id + "-" + incarnation }
 // Name returns the node's name.
 func (f Facts) Name() string { return Name(f.ID, f.Incarnation) }
 
-// idOf returns the id in a name. An incarnation holds no "-".
-func idOf(name string) string {
-	if i := strings.LastIndexByte(name, '-'); i >= 0 {
-		return name[:i]
-	}
-	return name
-}
+// idOf returns the id in a name, which the node's certificate is for.
+func idOf(name string) string { return peer.IDOf(name) }
 
 // merge takes news of members. What is newer of the same name counts.
 func merge(members []Member, news ...Member) (merged []Member, changed bool) {

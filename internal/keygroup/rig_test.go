@@ -201,10 +201,17 @@ func (s *site) join(n *node) {
 	s.t.Helper()
 	ctx := testCtx(s.t)
 	addr := raftfsm.Address(n.name, n.addr)
-	lead := s.leader()
-	must(s.t, lead.group.Raft().AddNonvoter(ctx, n.name, addr, 0))
+	lead := addNonvoter(s, n)
 	must(s.t, n.group.CatchUp(ctx))
 	must(s.t, lead.group.Raft().Promote(ctx, n.name, addr, 0))
+}
+
+// addNonvoter begins a node's joining.
+func addNonvoter(s *site, n *node) (lead *node) {
+	s.t.Helper()
+	lead = s.leader()
+	must(s.t, lead.group.Raft().AddNonvoter(testCtx(s.t), n.name, raftfsm.Address(n.name, n.addr), 0))
+	return lead
 }
 
 // leader waits until a node leads whose term has begun.

@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -27,6 +29,7 @@ var ErrCertificates = errors.New("certificates cannot be used")
 // Certificates are a node's certificate, its key and the authorities it trusts, read
 // from files and read again when those change. It may be used concurrently.
 type Certificates struct {
+	node                 string // the id
 	cert, key, authority string
 	log                  *slog.Logger
 
@@ -47,13 +50,13 @@ func (s fileState) equal(o fileState) bool {
 	return s.size == o.size && s.modified.Equal(o.modified) && (s.file == nil) == (o.file == nil) && (s.file == nil || os.SameFile(s.file, o.file))
 }
 
-// OpenCertificates reads <node>.crt, <node>.key and ca.crt of a directory. Errors are
-// ErrCertificates.
+// OpenCertificates reads <node>.crt, <node>.key and ca.crt of a directory, where node is
+// the id that the certificate is for. Errors are ErrCertificates.
 func OpenCertificates(dir, node string, log *slog.Logger) (*Certificates, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	c := &Certificates{cert: filepath.Join(dir, node+certSuffix), key: filepath.Join(dir, node+keySuffix),
+	c := &Certificates{node: node, cert: filepath.Join(dir, node+certSuffix), key: filepath.Join(dir, node+keySuffix),
 		authority: filepath.Join(dir, AuthorityFile), log: log}
 	c.state = c.look()
 	if err := c.read(); err != nil {
@@ -153,8 +156,28 @@ func (c *Certificates) read() error {
 		Intermediates: intermediates(pair), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err != nil {
 		return fmt.Errorf("%w: %s is not of the authority in %s: %w", ErrCertificates, c.cert, c.authority, err)
 	}
+	if !isFor(pair.Leaf, c.node) {
+		return fmt.Errorf("%w: %s is for %s, not for the node %s: its common name must be the node's id", ErrCertificates, c.cert, certified(pair.Leaf), c.node)
+	}
 	c.pair, c.roots = &pair, roots
 	return nil
+}
+
+// isFor reports whether a certificate is that of the node with an id. Its common name
+// says so; one without is for each of its DNS names.
+func isFor(cert *x509.Certificate, id string) bool {
+	if cert.Subject.CommonName == "" {
+		return slices.Contains(cert.DNSNames, id)
+	}
+	return cert.Subject.CommonName == id
+}
+
+// certified says to people what a certificate is for.
+func certified(cert *x509.Certificate) string {
+	if cert.Subject.CommonName != "" {
+		return cert.Subject.CommonName
+	}
+	return strings.Join(cert.DNSNames, ", ")
 }
 
 // middle is a moment at which a certificate counts: whether it does now is for each

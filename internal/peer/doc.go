@@ -4,8 +4,9 @@
 // and belongs to that service from then on.
 //
 // Invariants: no byte of a service passes before both sides have shown a certificate
-// of the cluster's authority and the same cluster id; a connection reaches the node
-// that it was opened to, or fails; what an address means is asked at each dial;
+// of the cluster's authority, each for the id in the name that it says, and the same
+// cluster id; a service that admits strangers also takes nodes that have no cluster
+// yet; a connection reaches the node that it was opened to, or fails; what an address means is asked at each dial;
 // certificates that were replaced on disk count from the next connection on.
 //
 // Not its job: what is said. It knows no Raft, no requests and no memories.

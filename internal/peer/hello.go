@@ -6,14 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // Why a connection was not opened, beside errors of the network and of TLS.
 var (
 	// ErrOtherCluster: the two nodes are of different clusters.
 	ErrOtherCluster = errors.New("the node is one of another cluster")
+	// ErrNoCluster: one of the two nodes has no cluster yet, and the service is for
+	// nodes of one cluster.
+	ErrNoCluster = errors.New("the node has no cluster yet")
 	// ErrOtherNode: the address reaches another node than the one that was meant.
 	ErrOtherNode = errors.New("the address reaches another node")
+	// ErrOtherName: a node calls itself by a name that its certificate is not for.
+	ErrOtherName = errors.New("the node's certificate is another node's")
 	// ErrNotAdmitted: the node that was connected to does not take this one.
 	ErrNotAdmitted = errors.New("the node was not admitted")
 	// ErrNoService: the node does not have the service, or not yet.
@@ -28,8 +34,18 @@ var (
 type Identity struct {
 	// Cluster is the cluster's id, empty while the node does not know it.
 	Cluster string
-	// Node is the name that the cluster knows the node by, <id>-<incarnation>.
+	// Node is the name that the cluster knows the node by, <id>-<incarnation>. The id
+	// is that of the node's certificate.
 	Node string
+}
+
+// IDOf returns the id in a node's name: what is before the last "-", for an incarnation
+// holds none. A name without one is an id.
+func IDOf(name string) string {
+	if i := strings.LastIndexByte(name, '-'); i >= 0 {
+		return name[:i]
+	}
+	return name
 }
 
 // Each side writes one message after TLS, in front of what the service says: the
@@ -42,6 +58,7 @@ type Identity struct {
 const (
 	version    = 1
 	maxMessage = 4 << 10
+	maxName    = 255 // bytes of a node's name or a cluster's id
 )
 
 // hello opens a connection.
@@ -66,6 +83,8 @@ type answer struct {
 // refusals maps the codes of an answer to errors.
 var refusals = map[string]error{
 	"other_cluster": ErrOtherCluster,
+	"no_cluster":    ErrNoCluster,
+	"other_name":    ErrOtherName,
 	"other_node":    ErrOtherNode,
 	"not_admitted":  ErrNotAdmitted,
 	"no_service":    ErrNoService,

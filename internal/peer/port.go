@@ -3,10 +3,12 @@ package peer
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"time"
 )
@@ -35,11 +37,12 @@ type Port struct {
 	listen net.Listener
 	done   chan struct{} // closed by Close
 
-	mu       sync.Mutex
-	closed   bool
-	services map[string]*service
-	greeting map[net.Conn]struct{} // have not greeted yet
-	work     sync.WaitGroup
+	mu        sync.Mutex
+	closed    bool
+	services  map[string]*service
+	strangers map[string]bool       // services for nodes without a cluster, too
+	greeting  map[net.Conn]struct{} // have not greeted yet
+	work      sync.WaitGroup
 }
 
 // Listen opens the port.
@@ -54,7 +57,8 @@ func Listen(opt Options) (*Port, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for peers: %w", err)
 	}
-	p := &Port{opt: opt, listen: l, done: make(chan struct{}), services: map[string]*service{}, greeting: map[net.Conn]struct{}{}}
+	p := &Port{opt: opt, listen: l, done: make(chan struct{}), services: map[string]*service{},
+		strangers: map[string]bool{}, greeting: map[net.Conn]struct{}{}}
 	p.work.Go(p.accept)
 	return p, nil
 }
@@ -102,10 +106,18 @@ func (p *Port) Service(name string) (net.Listener, error) {
 	return s, nil
 }
 
+// AdmitStrangers opens a service, of this node and of others, to nodes that have no
+// cluster yet. Every other service is between nodes that both say the same cluster.
+func (p *Port) AdmitStrangers(service string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.strangers[service] = true
+}
+
 // Dial opens a connection for a service of the node at addr, whose name is resolved
 // now. node is who must be there; empty means whoever is. Errors beside those of the
-// network and of TLS: ErrOtherCluster, ErrOtherNode, ErrNotAdmitted, ErrNoService,
-// ErrProtocol.
+// network and of TLS: ErrOtherCluster, ErrNoCluster, ErrOtherNode, ErrOtherName,
+// ErrNotAdmitted, ErrNoService, ErrProtocol.
 func (p *Port) Dial(ctx context.Context, addr, node, service string) (net.Conn, error) {
 	c, err := p.dial(ctx, addr, node, service)
 	if err != nil {
@@ -164,22 +176,42 @@ func (p *Port) greet(ctx context.Context, c *tls.Conn, node, service string) err
 	}
 	switch refused, known := refusals[a.Code]; {
 	case known:
-		return fmt.Errorf("%w: %s", refused, a.Detail)
+		return fmt.Errorf("%w: %s", refused, strings.TrimPrefix(a.Detail, refused.Error()+": "))
 	case a.Code != "":
 		return fmt.Errorf("%w: %s: %s", ErrNotAdmitted, a.Code, a.Detail)
 	case a.Version != version:
 		return fmt.Errorf("%w: version %d", ErrProtocol, a.Version)
 	}
-	return matches(self, Identity{a.Cluster, a.Node}, node)
+	other := Identity{a.Cluster, a.Node}
+	if err := p.matches(self, other, leaf(c), service); err != nil {
+		return err
+	}
+	if node != "" && other.Node != node {
+		return fmt.Errorf("%w: %s, not %s", ErrOtherNode, other.Node, node)
+	}
+	return nil
 }
 
-// matches checks who is at the other end.
-func matches(self, other Identity, meant string) error {
+func leaf(c *tls.Conn) *x509.Certificate { return c.ConnectionState().PeerCertificates[0] }
+
+// matches checks who says to be at the other end, for either side.
+func (p *Port) matches(self, other Identity, cert *x509.Certificate, service string) error {
+	if len(other.Node) > maxName || len(other.Cluster) > maxName {
+		return fmt.Errorf("%w: a name or a cluster id of more than %d bytes", ErrProtocol, maxName)
+	}
+	p.mu.Lock()
+	strangers := p.strangers[service]
+	p.mu.Unlock()
 	switch {
-	case self.Cluster != "" && other.Cluster != "" && self.Cluster != other.Cluster:
+	case !isFor(cert, IDOf(other.Node)):
+		return fmt.Errorf("%w: it calls itself %q, its certificate is for %.100q", ErrOtherName, other.Node, certified(cert))
+	case self.Cluster == "" || other.Cluster == "":
+		if strangers {
+			return nil
+		}
+		return fmt.Errorf("%w: the service %.100q is for nodes of one cluster, %s is of %q, %s of %q", ErrNoCluster, service, self.Node, self.Cluster, other.Node, other.Cluster)
+	case self.Cluster != other.Cluster:
 		return fmt.Errorf("%w: this one is of %s, %s is of %s", ErrOtherCluster, self.Cluster, other.Node, other.Cluster)
-	case meant != "" && other.Node != meant:
-		return fmt.Errorf("%w: %s, not %s", ErrOtherNode, other.Node, meant)
 	}
 	return nil
 }
@@ -249,7 +281,7 @@ func (p *Port) welcomed(raw net.Conn) (net.Conn, *service, error) {
 		return nil, nil, err
 	}
 	self := p.opt.Self()
-	s, refused := p.consider(self, &h)
+	s, refused := p.consider(self, &h, leaf(c))
 	a := answer{Version: version, Cluster: self.Cluster, Node: self.Node}
 	if refused != nil {
 		a.Code, a.Detail = codeOf(refused), refused.Error()
@@ -261,12 +293,12 @@ func (p *Port) welcomed(raw net.Conn) (net.Conn, *service, error) {
 }
 
 // consider decides what a connection gets.
-func (p *Port) consider(self Identity, h *hello) (*service, error) {
+func (p *Port) consider(self Identity, h *hello, cert *x509.Certificate) (*service, error) {
 	if h.Version != version {
 		return nil, fmt.Errorf("%w: version %d, here is %d", ErrProtocol, h.Version, version)
 	}
 	from := Identity{h.Cluster, h.From}
-	if err := matches(self, from, ""); err != nil {
+	if err := p.matches(self, from, cert, h.Service); err != nil {
 		return nil, err
 	}
 	if h.To != "" && h.To != self.Node {

@@ -3,11 +3,18 @@ package peer_test
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/binary"
+	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
+	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -139,13 +146,15 @@ func TestServicesOfTwoNodes(t *testing.T) {
 func TestWhoIsRefused(t *testing.T) {
 	dir := authority(t, "n1", "n2")
 	admit := func(from peer.Identity, service string) error {
-		if from.Node == "removed-1" {
+		if from.Node == "n1-removed" {
 			return errors.New("it was removed")
 		}
 		return nil
 	}
 	two := listen(t, certificates(t, dir, "n2"), peer.Identity{Cluster: "c", Node: "n2-b"}, func(o *peer.Options) { o.Admit = admit })
 	echo(t, two, "http")
+	echo(t, two, "join")
+	two.AdmitStrangers("join")
 	for _, c := range []struct {
 		name  string
 		self  peer.Identity
@@ -156,17 +165,126 @@ func TestWhoIsRefused(t *testing.T) {
 	}{
 		{"another cluster", peer.Identity{Cluster: "d", Node: "n1-a"}, "", "http", peer.ErrOtherCluster, "is of d"},
 		{"another incarnation", peer.Identity{Cluster: "c", Node: "n1-a"}, "n2-a", "http", peer.ErrOtherNode, "n2-b, not n2-a"},
-		{"a removed node", peer.Identity{Cluster: "c", Node: "removed-1"}, "", "http", peer.ErrNotAdmitted, "was removed"},
+		{"a removed node", peer.Identity{Cluster: "c", Node: "n1-removed"}, "", "http", peer.ErrNotAdmitted, "was removed"},
 		{"a service that is not there", peer.Identity{Cluster: "c", Node: "n1-a"}, "", "raft/7", peer.ErrNoService, `"raft/7"`},
-		{"a node that joins", peer.Identity{Node: "n1-a"}, "", "http", nil, ""},
+		{"a node that joins", peer.Identity{Node: "n1-a"}, "", "join", nil, ""},
+		{"a node without a cluster", peer.Identity{Node: "n1-a"}, "", "http", peer.ErrNoCluster, `"http"`},
+		{"another node's name", peer.Identity{Cluster: "c", Node: "n2-b"}, "", "join", peer.ErrOtherName, `"n2-b"`},
+		{"another node's name, without a cluster", peer.Identity{Node: "n2-b"}, "", "join", peer.ErrOtherName, `"n2-b"`},
+		{"a name that begins with another node's", peer.Identity{Cluster: "c", Node: "n1-a-b"}, "", "http", peer.ErrOtherName, `"n1-a-b"`},
+		{"no name", peer.Identity{Cluster: "c"}, "", "http", peer.ErrOtherName, ""},
+		{"an endless name", peer.Identity{Cluster: "c", Node: "n1-" + strings.Repeat("a", 300)}, "", "http", peer.ErrProtocol, "255"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			one := listen(t, certificates(t, dir, "n1"), c.self, nil)
+			one.AdmitStrangers("join")
 			_, err := say(t, one, two, c.node, c.asked, "hello")
 			if !errors.Is(err, c.want) || err != nil && !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%v, want %v", err, c.want)
 			}
 		})
+	}
+}
+
+// Who is dialled has to show the certificate of the node that it says it is, and the
+// same cluster.
+func TestWhoIsNotBelieved(t *testing.T) {
+	dir := authority(t, "n1", "n2", "n3")
+	one := listen(t, certificates(t, dir, "n1"), peer.Identity{Cluster: "c", Node: "n1-a"}, nil)
+	one.AdmitStrangers("join")
+	for _, c := range []struct {
+		name  string
+		self  peer.Identity // of who answers, with the certificate of n3
+		asked string
+		want  error
+	}{
+		{"itself", peer.Identity{Cluster: "c", Node: "n3-x"}, "http", nil},
+		{"another node", peer.Identity{Cluster: "c", Node: "n2-b"}, "http", peer.ErrOtherName},
+		{"the node that asks", peer.Identity{Cluster: "c", Node: "n1-a"}, "http", peer.ErrOtherName},
+		{"another node, for strangers", peer.Identity{Node: "n2-b"}, "join", peer.ErrOtherName},
+		{"no cluster", peer.Identity{Node: "n3-x"}, "http", peer.ErrNoCluster},
+		{"no cluster, for strangers", peer.Identity{Node: "n3-x"}, "join", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l, err := tls.Listen("tcp", "127.0.0.1:0", certificates(t, dir, "n3").Server())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			var wg sync.WaitGroup
+			defer wg.Wait()
+			wg.Go(func() { // says whatever it wants, and looks at nothing
+				c1, err := l.Accept()
+				if err != nil {
+					return
+				}
+				defer c1.Close()
+				body := fmt.Appendf(nil, `{"version":1,"cluster":%q,"node":%q}`, c.self.Cluster, c.self.Node)
+				_, _ = c1.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(body))), body...))
+				_, _ = io.Copy(io.Discard, c1)
+			})
+			got, err := one.Dial(t.Context(), l.Addr().String(), c.self.Node, c.asked)
+			if !errors.Is(err, c.want) {
+				t.Errorf("%v, want %v", err, c.want)
+			}
+			if got != nil {
+				_ = got.Close()
+			}
+		})
+	}
+}
+
+// A certificate without a common name is for each of its DNS names.
+func TestCertificatesOfAnotherAuthority(t *testing.T) {
+	dir := t.TempDir()
+	made := func(file, common string, names ...string) {
+		t.Helper()
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: common}, DNSNames: names,
+			IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+			BasicConstraintsValid: true, IsCA: file == "ca"}
+		parent, signer := template, key
+		if file != "ca" {
+			pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "ca.crt"), filepath.Join(dir, "ca.key"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			parent, signer = pair.Leaf, pair.PrivateKey.(*ecdsa.PrivateKey)
+		}
+		der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pkcs, err := x509.MarshalPKCS8PrivateKey(key)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, file+".key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs}), 0o600)
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, file+".crt"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	made("ca", "somebody's own")
+	made("n1", "", "host1.example", "n1")
+	made("n2", "n2", "host2.example", "n3")
+	made("n3", "host3.example", "n3")
+	one := listen(t, certificates(t, dir, "n1"), peer.Identity{Cluster: "c", Node: "n1-a"}, nil)
+	two := listen(t, certificates(t, dir, "n2"), peer.Identity{Cluster: "c", Node: "n2-b"}, nil)
+	echo(t, two, "http")
+	if _, err := say(t, one, two, "n2-b", "http", "hello"); err != nil {
+		t.Error(err)
+	}
+	as3 := listen(t, certificates(t, dir, "n2"), peer.Identity{Cluster: "c", Node: "n3-b"}, nil)
+	if _, err := say(t, as3, two, "n2-b", "http", "hello"); !errors.Is(err, peer.ErrOtherName) {
+		t.Errorf("beside its common name, a DNS name counted: %v", err)
+	}
+	if _, err := peer.OpenCertificates(dir, "n3", nil); !errors.Is(err, peer.ErrCertificates) || !strings.Contains(err.Error(), "is for host3.example, not for the node n3") {
+		t.Error(err)
 	}
 }
 
@@ -404,7 +522,7 @@ func TestClosedPort(t *testing.T) {
 // A service that was closed can be taken again, as a restarted Raft group does.
 func TestServiceIsTakenAgain(t *testing.T) {
 	dir := authority(t, "n1")
-	p := listen(t, certificates(t, dir, "n1"), peer.Identity{Node: "n1-a"}, nil)
+	p := listen(t, certificates(t, dir, "n1"), peer.Identity{Cluster: "c", Node: "n1-a"}, nil)
 	for range 3 {
 		l, err := p.Service("raft/0")
 		if err != nil {

@@ -3,6 +3,7 @@ package route
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"mneme/internal/peer/rpc"
@@ -157,6 +158,10 @@ func forward[In, Out any](ctx context.Context, o *Options, to rpc.Target, m meth
 	err := o.Client.Call(watched, to, m.name, call, &r)
 	moved := context.Cause(watched) == errMoved
 	stop()
+	if moved && err == nil {
+		// The node was told that nobody waits, and its answer to that got here all the same.
+		err = fmt.Errorf("%w: %w", rpc.ErrNoAnswer, errMoved)
+	}
 	switch {
 	case err == nil:
 		d.out, d.err, d.left = r.Out, r.Error.err(), r.Left
