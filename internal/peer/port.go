@@ -27,9 +27,6 @@ type Options struct {
 	Logger   *slog.Logger // nil: nothing is logged
 }
 
-// Strangers may hold so many connections open that have not greeted; more are closed.
-const maxGreetings = 256
-
 // Port is one node's end of every connection to its peers. It may be used
 // concurrently.
 type Port struct {
@@ -40,8 +37,8 @@ type Port struct {
 	mu        sync.Mutex
 	closed    bool
 	services  map[string]*service
-	strangers map[string]bool       // services for nodes without a cluster, too
-	greeting  map[net.Conn]struct{} // have not greeted yet
+	strangers map[string]bool // services for nodes without a cluster, too
+	greetings greetings
 	work      sync.WaitGroup
 }
 
@@ -58,7 +55,7 @@ func Listen(opt Options) (*Port, error) {
 		return nil, fmt.Errorf("listen for peers: %w", err)
 	}
 	p := &Port{opt: opt, listen: l, done: make(chan struct{}), services: map[string]*service{},
-		strangers: map[string]bool{}, greeting: map[net.Conn]struct{}{}}
+		strangers: map[string]bool{}}
 	p.work.Go(p.accept)
 	return p, nil
 }
@@ -77,7 +74,7 @@ func (p *Port) Close() error {
 	p.closed = true
 	close(p.done)
 	err := p.listen.Close()
-	for c := range p.greeting {
+	for c := range p.greetings.of {
 		_ = c.Close()
 	}
 	services := p.services
@@ -239,14 +236,16 @@ func (p *Port) accept() {
 	}
 }
 
-// begin counts a connection that has not greeted; false: there are too many.
+// begin counts a connection that has not greeted; false: the port is closed.
 func (p *Port) begin(raw net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || len(p.greeting) >= maxGreetings {
+	if p.closed {
 		return false
 	}
-	p.greeting[raw] = struct{}{}
+	if drop := p.greetings.add(raw); drop != nil {
+		_ = drop.Close()
+	}
 	return true
 }
 
@@ -254,7 +253,7 @@ func (p *Port) begin(raw net.Conn) bool {
 func (p *Port) welcome(raw net.Conn) {
 	c, s, err := p.welcomed(raw)
 	p.mu.Lock()
-	delete(p.greeting, raw)
+	p.greetings.done(raw)
 	p.mu.Unlock()
 	if err == nil {
 		s.give(c)
@@ -269,10 +268,19 @@ func (p *Port) welcome(raw net.Conn) {
 }
 
 func (p *Port) welcomed(raw net.Conn) (net.Conn, *service, error) {
-	if err := raw.SetDeadline(time.Now().Add(p.opt.Greeting)); err != nil {
+	began := time.Now()
+	if err := raw.SetDeadline(began.Add(min(firstWords, p.opt.Greeting))); err != nil {
 		return nil, nil, err
 	}
-	c := tls.Server(raw, p.opt.Certificates.Server())
+	config := p.opt.Certificates.Server()
+	choose := config.GetConfigForClient
+	config.GetConfigForClient = func(h *tls.ClientHelloInfo) (*tls.Config, error) { // the first words have come
+		if err := raw.SetDeadline(began.Add(p.opt.Greeting)); err != nil {
+			return nil, err
+		}
+		return choose(h)
+	}
+	c := tls.Server(raw, config)
 	if err := c.Handshake(); err != nil {
 		return nil, nil, err
 	}

@@ -450,6 +450,35 @@ func TestStrangersAtThePort(t *testing.T) {
 	}
 }
 
+// However many connections say nothing, a node's greeting comes through; and those are
+// closed long before a greeting has to be over.
+func TestSilentStrangersShutNobodyOut(t *testing.T) {
+	dir := authority(t, "n1", "n2")
+	two := listen(t, certificates(t, dir, "n2"), peer.Identity{Cluster: "c", Node: "n2-b"}, func(o *peer.Options) { o.Greeting = 10 * time.Minute })
+	echo(t, two, "http")
+	one := listen(t, certificates(t, dir, "n1"), peer.Identity{Cluster: "c", Node: "n1-a"}, nil)
+	var silent []net.Conn
+	for i := range 600 {
+		c, err := net.Dial("tcp", two.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		silent = append(silent, c)
+		if i >= 300 && i%100 == 0 {
+			if got, err := say(t, one, two, "n2-b", "http", "hello"); err != nil || !strings.HasSuffix(got, "hello") {
+				t.Errorf("beside %d that say nothing: %q %v", i, got, err)
+			}
+		}
+	}
+	for i, c := range silent {
+		_ = c.SetReadDeadline(time.Now().Add(time.Minute))
+		if _, err := c.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("connection %d is still open", i)
+		}
+	}
+}
+
 // A node that answers with nonsense, or not at all, fails a dial and no more.
 func TestDialsThatFail(t *testing.T) {
 	dir := authority(t, "n1", "n2")
