@@ -79,7 +79,7 @@ func (s *search) findByText(ctx context.Context, words *index.Prepared) error {
 }
 
 // findByPhrases walks the documents that hold the phrases' words, the best first,
-// until enough hold the phrases.
+// until enough hold the phrases or the budget for them is spent.
 func (s *search) findByPhrases(ctx context.Context, words *index.Prepared) error {
 	found := 0
 	var failed error
@@ -93,7 +93,7 @@ func (s *search) findByPhrases(ctx context.Context, words *index.Prepared) error
 			found++
 			s.ranking.FoundText(partition, h.Doc, found)
 		}
-		return found < s.plan.Candidates
+		return found < s.plan.Candidates && s.left.forPhrases()
 	})
 	return errors.Join(err, failed)
 }
@@ -159,7 +159,10 @@ func (s *search) gather(ctx context.Context, words *index.Prepared) error {
 func (s *search) score(ctx context.Context) error {
 	var keep func(c *rank.Candidate) (bool, error)
 	if len(s.plan.Phrases) > 0 {
-		keep = s.keepPhrases
+		keep = func(c *rank.Candidate) (bool, error) {
+			ok, err := s.keepPhrases(c)
+			return ok, errors.Join(err, ctx.Err())
+		}
 	}
 	if err := s.ranking.Keep(keep); err != nil {
 		return err
@@ -171,7 +174,11 @@ func (s *search) score(ctx context.Context) error {
 	}
 	s.ranking.Evaluate()
 	err := s.ranking.EvaluateDates(func(c *rank.Candidate) (string, time.Time, bool, error) {
+		if !s.left.forMore() {
+			return "", time.Time{}, false, ctx.Err()
+		}
 		text, doc, ok, err := s.text(c.Partition, c.Doc)
+		s.left.spend(openWork + dateWork*min(len(text), rank.DateBytes))
 		return text, timeOf(doc.OccurredAt), ok, errors.Join(err, ctx.Err())
 	})
 	s.ranking.Order()
@@ -204,8 +211,14 @@ func (s *search) addCosines(ctx context.Context) error {
 	return nil
 }
 
+// hasPhrases reports whether the phrases stand in a document. Where the budget for
+// them is spent it is not known, and the document is none that holds them.
 func (s *search) hasPhrases(partition int, doc uint32) (bool, error) {
+	if !s.left.forPhrases() {
+		return false, nil
+	}
 	text, _, ok, err := s.text(partition, doc)
+	s.left.open(text)
 	return ok && s.plan.HasPhrases(text), err
 }
 

@@ -111,7 +111,7 @@ func (s *search) hit(c *rank.Candidate, d *projections.Doc) (memory.Hit, error) 
 	if h.Tags == nil {
 		h.Tags = []string{}
 	}
-	h.Snippet, h.StartLine, h.EndLine = snippet(content, c, s.plan.Terms)
+	h.Snippet, h.StartLine, h.EndLine = s.snippet(content, c)
 	if s.req.Explain {
 		h.Explain = s.ranking.Explain(c)
 	}
@@ -119,12 +119,22 @@ func (s *search) hit(c *rank.Candidate, d *projections.Doc) (memory.Hit, error) 
 }
 
 // snippet cuts the piece to show from the best chunk, and counts its lines in
-// the whole text. Without a chunk it comes from anywhere.
-func snippet(content *events.Content, c *rank.Candidate, terms []string) (shown string, startLine, endLine int) {
-	from, piece := 0, content.Text
-	if c.Chunk >= 0 && len(piece) > memory.MaxSnippetRunes {
-		if chunks := text.Chunks(piece, text.DefaultChunkTokens, text.DefaultChunkOverlap); c.Chunk < len(chunks) && len(chunks) > 1 {
-			from, piece = chunks[c.Chunk].Start, chunks[c.Chunk].Text
+// the whole text. Without a chunk it comes from anywhere; where the search's budget
+// is spent, it is the beginning.
+func (s *search) snippet(content *events.Content, c *rank.Candidate) (shown string, startLine, endLine int) {
+	from, piece, terms := 0, content.Text, s.plan.Terms
+	if len(piece) > memory.MaxSnippetRunes {
+		chunk := c.Chunk
+		switch {
+		case !s.left.forMore():
+			chunk, terms = -1, nil
+		case chunk >= 0 || len(terms) > 0:
+			s.left.open(piece)
+		}
+		if chunk >= 0 {
+			if chunks := text.Chunks(piece, text.DefaultChunkTokens, text.DefaultChunkOverlap); chunk < len(chunks) && len(chunks) > 1 {
+				from, piece = chunks[chunk].Start, chunks[chunk].Text
+			}
 		}
 	}
 	shown, start, end := text.Snippet(piece, terms, memory.MaxSnippetRunes)

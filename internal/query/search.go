@@ -25,6 +25,7 @@ type search struct {
 	allow  []*views.DocSet // by partition; nil = all
 	vector []float32       // of length 1; nil = no vector source
 	plan   *rank.Plan
+	left   budget
 	*buffers
 }
 
@@ -50,7 +51,7 @@ func (b *buffers) release(s *Service) {
 // opens the best. Errors: invalid, too_large, unavailable, timeout.
 func (r *Reader) Search(ctx context.Context, req memory.SearchRequest) (memory.SearchResponse, error) {
 	began := r.s.opt.Now()
-	s := &search{r: r, req: &req, buffers: r.s.pool.Get().(*buffers)}
+	s := &search{r: r, req: &req, left: newBudget(), buffers: r.s.pool.Get().(*buffers)}
 	defer s.release(r.s)
 	hits, err := s.run(ctx)
 	if err != nil {

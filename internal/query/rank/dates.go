@@ -15,6 +15,8 @@ const (
 	// dateDepth is how many of the best candidates are opened, to read the dates
 	// in their texts; of the others only occurred_at counts.
 	dateDepth = 30
+	// DateBytes is how much of the beginning of a text is read for dates.
+	DateBytes = dates.MaxTextBytes
 )
 
 // findDates reads the times that the query names. "Last week" is counted from Now.

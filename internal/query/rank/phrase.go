@@ -20,8 +20,14 @@ import (
 // quotes, need not name the book. On the development sets restricting questions
 // costs 0.01 of recall@10.
 
-// Phrase is the folded words of a quoted phrase, stop words included.
-type Phrase []string
+// Phrase is a quoted phrase: its folded words, stop words included, as numbers.
+// Equal words have equal numbers in all phrases of a plan.
+type Phrase struct {
+	words []int32 // from 1
+	// border[i] is how many of the first words are also the last ones of
+	// words[:i+1], without being all of it (Knuth, Morris and Pratt 1977).
+	border []int32
+}
 
 // maxPhrases bounds the phrases of one query.
 const maxPhrases = 16
@@ -36,14 +42,14 @@ func (p *Plan) findPhrases() error {
 		return nil
 	}
 	for _, quoted := range quotedParts(p.Query) {
-		words := Phrase(foldedWords(quoted))
-		if len(words) == 0 || slices.ContainsFunc(p.Phrases, func(o Phrase) bool { return slices.Equal(o, words) }) {
+		words := p.numberWords(quoted)
+		if len(words) == 0 || slices.ContainsFunc(p.Phrases, func(o Phrase) bool { return slices.Equal(o.words, words) }) {
 			continue
 		}
 		if len(p.Phrases) == maxPhrases {
 			return memory.Errorf(memory.CodeInvalid, "the query has more than %d phrases in quotes", maxPhrases)
 		}
-		p.Phrases = append(p.Phrases, words)
+		p.Phrases = append(p.Phrases, newPhrase(words))
 		text.Analyze(quoted, func(t text.Token) bool {
 			at := slices.Index(p.Terms, t.Term)
 			same := func(g []int) bool { return g[0] == at }
@@ -76,31 +82,79 @@ func quotedParts(s string) []string {
 	return out
 }
 
-func foldedWords(s string) (words []string) {
+// numberWords returns the folded words of a phrase by their numbers.
+func (p *Plan) numberWords(s string) (words []int32) {
 	text.AnalyzeWords(s, func(w text.Word) bool {
-		words = append(words, w.Folded)
+		n, ok := p.phraseWords[w.Folded]
+		if !ok {
+			if p.phraseWords == nil {
+				p.phraseWords = map[string]int32{}
+			}
+			n = int32(len(p.phraseWords) + 1)
+			p.phraseWords[w.Folded] = n
+		}
+		words = append(words, n)
 		return true
 	})
 	return words
 }
 
-// in reports whether the phrase stands in a text, given as its folded words.
-func (ph Phrase) in(words []string) bool {
-	for i := 0; i+len(ph) <= len(words); i++ {
-		if words[i] == ph[0] && slices.Equal(words[i:i+len(ph)], ph) {
-			return true
-		}
+func newPhrase(words []int32) Phrase {
+	ph := Phrase{words: words, border: make([]int32, len(words))}
+	m := phraseMatcher{Phrase: &ph}
+	for i := 1; i < len(words); i++ {
+		m.next(words[i])
+		ph.border[i] = m.at
 	}
-	return false
+	return ph
+}
+
+// phraseMatcher looks for a phrase in words that come one after another, in time
+// for each word that does not depend, on average, on the length of the phrase.
+type phraseMatcher struct {
+	*Phrase
+	at       int32 // how many words of the phrase the last words are
+	compared int   // words, which tests count
+}
+
+// next takes the next word and reports whether the phrase ends with it. Nothing may
+// follow the end of the phrase.
+func (m *phraseMatcher) next(word int32) bool {
+	for {
+		m.compared++
+		if m.words[m.at] == word {
+			m.at++
+			return int(m.at) == len(m.words)
+		}
+		if m.at == 0 {
+			return false
+		}
+		m.at = m.border[m.at-1]
+	}
 }
 
 // HasPhrases reports whether a text holds all phrases of the query.
-func (p *Plan) HasPhrases(text string) bool {
-	words := foldedWords(text)
-	for _, ph := range p.Phrases {
-		if !ph.in(words) {
-			return false
-		}
+func (p *Plan) HasPhrases(s string) bool {
+	missing := make([]phraseMatcher, len(p.Phrases))
+	for i := range missing {
+		missing[i].Phrase = &p.Phrases[i]
 	}
-	return true
+	return p.findAll(missing, s)
+}
+
+// findAll reports whether a text holds what each of the matchers looks for. It stops
+// where the last one of them ends.
+func (p *Plan) findAll(missing []phraseMatcher, s string) bool {
+	text.AnalyzeWords(s, func(w text.Word) bool {
+		n := p.phraseWords[w.Folded] // 0 is in no phrase
+		for i := 0; i < len(missing); {
+			if missing[i].next(n) {
+				missing = slices.Delete(missing, i, i+1)
+				continue
+			}
+			i++
+		}
+		return len(missing) > 0
+	})
+	return len(missing) == 0
 }

@@ -51,6 +51,8 @@ type Plan struct {
 	Words   index.Query // the same for the text index, without K
 	Phrases []Phrase
 
+	phraseWords map[string]int32 // the numbers of the phrases' folded words
+
 	speakers []map[uint32]float64 // by partition: the value of an agent, as 1 + number; nil = the query names none
 	dates    []dates.Expr         // times that the query names
 

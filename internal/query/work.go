@@ -1,0 +1,34 @@
+package query
+
+import "mneme/internal/text"
+
+// The texts that a search reads are bounded by the work of analysing them: 200
+// results of 256 KiB, or all memories that hold the words of a phrase, would keep a
+// core for seconds. Units are those of text.Work.
+const (
+	maxWork = 8 << 20
+	// shownWork of it is left for dates and snippets, whatever phrases take.
+	shownWork = maxWork / 4
+	// openWork is about what reading and decrypting a short text costs.
+	openWork = 256
+	// dateWork is how many times longer looking for dates takes than words.
+	dateWork = 4
+)
+
+// budget is the work that is left to a search. The text that begins within it is read
+// to its end.
+type budget int
+
+func newBudget() budget { return maxWork }
+
+func (b *budget) spend(work int) { *b -= budget(work) }
+
+// forPhrases reports whether another text may be searched for the phrases.
+func (b budget) forPhrases() bool { return b > shownWork }
+
+// forMore reports whether another text may be searched for dates, or for the best
+// piece to show.
+func (b budget) forMore() bool { return b > 0 }
+
+// open spends what a text costs that is read and analysed.
+func (b *budget) open(s string) { b.spend(openWork + text.Work(s)) }
