@@ -79,7 +79,7 @@ func explain(err error) (string, Kind) {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "does not answer: connection refused", ""
 	case errors.Is(err, peer.ErrOtherNode):
-		return "reaches another node: " + innermost(err), ""
+		return innermost(err), ""
 	case errors.Is(err, peer.ErrNoService):
 		return "is a node that is not ready for others yet", ""
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &slow) && slow.Timeout():
@@ -99,11 +99,18 @@ func innermost(err error) string {
 		return op.Err.Error()
 	}
 	text := err.Error()
-	return text[strings.LastIndex(text, "connect to peer ")+1:]
+	const dial = "connect to peer "
+	if i := strings.LastIndex(text, dial); i >= 0 {
+		text = text[i+len(dial):]
+		if _, why, ok := strings.Cut(text, ": "); ok {
+			text = why
+		}
+	}
+	return text
 }
 
-// trusted is the error of a node that trusts none of the others, nor they it.
-func untrusted(waits []string) error {
-	return &Error{Kind: KindCertificates, Message: "no other node can be spoken to: " + strings.Join(waits, "; "),
+// untrusted is the error of a node that trusts none of the others, or they not it.
+func untrusted(waits []string) *Error {
+	return &Error{Kind: KindCertificates, Message: "nodes do not trust each other's certificates: " + strings.Join(waits, "; "),
 		Hint: "give every node a certificate of the same authority that is valid now and names its --peer-addr: memctl cluster certs --out DIR NODE…"}
 }

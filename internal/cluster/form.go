@@ -155,7 +155,7 @@ func (c *Cluster) Facts() Facts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	facts := c.forming.facts
-	facts.Members = slices.Clone(facts.Members)
+	facts.Members, facts.Groups = slices.Clone(facts.Members), slices.Clone(facts.Groups)
 	return facts
 }
 
@@ -399,29 +399,34 @@ func (c *Cluster) news(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	targets := []rpc.Target{}
+	targets, known := []rpc.Target{}, map[string]bool{}
 	for _, m := range c.Facts().Members {
+		known[m.Peer] = true
 		if m.Name != c.Self().Name {
 			targets = append(targets, rpc.Target{Addr: m.Peer, Node: m.Name})
 		}
 	}
 	for _, addr := range c.opt.Join {
-		targets = append(targets, rpc.Target{Addr: addr})
+		if !known[addr] {
+			targets = append(targets, rpc.Target{Addr: addr})
+		}
 	}
 	answers := c.look(ctx, targets, c.opt.News)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var strange []string
+	var strange, distrusted []string
 	friends, seen := 0, []hello{}
 	for _, a := range answers {
 		if a.err == nil {
 			seen = append(seen, a.hello)
 			continue
 		}
-		why, kind := explain(a.err)
-		if kind == KindOtherCluster {
+		switch why, kind := explain(a.err); kind {
+		case KindOtherCluster:
 			strange = append(strange, a.addr+" "+why+": "+innermost(a.err))
-		} else {
+		case KindCertificates:
+			distrusted = append(distrusted, a.addr+" "+why)
+		default:
 			c.log.Info("a member was not asked for news: " + a.addr + " " + why)
 		}
 	}
@@ -437,6 +442,10 @@ func (c *Cluster) news(ctx context.Context) error {
 		}
 	}
 	c.forming.settled = true
+	if len(distrusted) > 0 { // it may be in exchange, and reads go on
+		e := untrusted(distrusted)
+		c.log.Warn(e.Message, "hint", e.Hint)
+	}
 	if len(strange) == 0 {
 		return nil
 	}

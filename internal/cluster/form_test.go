@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"slices"
@@ -16,6 +17,8 @@ import (
 
 	"mneme/internal/peer"
 	"mneme/internal/peer/devca"
+	"mneme/internal/peer/rpc"
+	"mneme/memory"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -251,8 +254,12 @@ func one(t *testing.T, nodes ...*testNode) string {
 		if f.Founder {
 			founders++
 		}
-		if want := "token-of-" + strings.TrimPrefix(id, "cluster-of-"); n.tokens(want) != want {
-			t.Errorf("%s has %s", n.id, n.token)
+		want, has := "token-of-"+strings.TrimPrefix(id, "cluster-of-"), ""
+		if id == "cluster-of-"+n.id {
+			has = want // it may not have been asked for it
+		}
+		if has = n.tokens(has); has != want {
+			t.Errorf("%s has the token %q, want %q", n.id, has, want)
 		}
 	}
 	if founders != 1 {
@@ -488,7 +495,7 @@ func TestFailuresOfConnections(t *testing.T) {
 	n.start(t)
 	n.log.await(t, "no-such-name.invalid:8800 is a name that")
 	n.log.await(t, "0.0.0.0:"+port+" has a certificate for other names", "127.0.0.1")
-	n.log.await(t, odd.Addr().String()+" does not answer: ")
+	n.log.await(t, odd.Addr().String()+" does not answer: tls: first record does not look like a TLS handshake")
 	n.end()
 	n.refused(t, KindWaiting, "have 1 of 3 nodes: n1", "no-such-name.invalid")
 }
@@ -596,5 +603,55 @@ func TestOneNodeFoundsOnlyWhereItIsAlone(t *testing.T) {
 	n.stop(t)
 	if n.disk.facts.Vote != "" || n.disk.facts.Cluster != "" {
 		t.Errorf("%+v", n.disk.facts)
+	}
+}
+
+func TestExplain(t *testing.T) {
+	for _, tc := range []struct {
+		err  error
+		want string
+		kind Kind
+	}{
+		{fmt.Errorf("%w: call hello of a:1: connect to peer a:1: %w", rpc.ErrNotReached, io.EOF), "does not answer: EOF", ""},
+		{&net.OpError{Op: "remote error", Err: errors.New("tls: expired certificate")}, "does not take this node's certificate: it has expired", KindCertificates},
+		{&net.OpError{Op: "remote error", Err: errors.New("tls: unknown certificate authority")}, "does not take this node's certificate: it is of another authority", KindCertificates},
+		{&net.OpError{Op: "remote error", Err: errors.New("tls: bad certificate")}, "does not take this node's certificate: bad certificate", KindCertificates},
+		{fmt.Errorf("connect to peer n1-x at a:1: %w: n2-y, not n1-x", peer.ErrOtherNode), "the address reaches another node: n2-y, not n1-x", ""},
+		{fmt.Errorf("connect: %w", peer.ErrNoService), "is a node that is not ready for others yet", ""},
+		{context.DeadlineExceeded, "does not answer in time", ""},
+		{&net.DNSError{Err: "server misbehaving", Name: "n1"}, "is a name that cannot be resolved: server misbehaving", ""},
+		{&net.DNSError{Err: "no such host", Name: "n1", IsNotFound: true}, "is a name that does not resolve", ""},
+		{memory.Errorf(memory.CodeUnavailable, "not now"), "refuses: not now", ""},
+	} {
+		if got, kind := explain(tc.err); got != tc.want || kind != tc.kind {
+			t.Errorf("%v: %q (%s), want %q", tc.err, got, kind, tc.want)
+		}
+	}
+}
+
+// One certificate among others that is no good is that node's; if it is no good with
+// anybody, or at this node's own address, it is this node's.
+func TestWhoseCertificateIsNoGood(t *testing.T) {
+	bad := &net.OpError{Op: "remote error", Err: errors.New("tls: bad certificate")}
+	self := Member{Name: "n1-x", ID: "n1"}
+	own := answer{addr: "own", hello: hello{Self: self, Run: "r"}}
+	other := answer{addr: "a", hello: hello{Self: Member{Name: "n2-x", ID: "n2"}}}
+	for name, tc := range map[string]struct {
+		answers []answer
+		want    Kind
+	}{
+		"one of two":     {[]answer{own, other, {addr: "b", err: bad}}, ""},
+		"one, one away":  {[]answer{own, {addr: "a", err: io.EOF}, {addr: "b", err: bad}}, ""},
+		"both":           {[]answer{own, {addr: "a", err: bad}, {addr: "b", err: bad}}, KindCertificates},
+		"its own":        {[]answer{{addr: "own", err: bad}, other}, KindCertificates},
+		"nobody there":   {[]answer{own}, ""},
+		"not its own":    {[]answer{{addr: "own", hello: other.hello}}, KindAddress},
+		"its own, twice": {[]answer{own, {addr: "another name of it", hello: own.hello}, other}, ""},
+	} {
+		l := sift(tc.answers, Options{Peer: "own", Expect: 3}, self, "r")
+		var e *Error
+		if errors.As(l.err, &e); (e == nil) != (tc.want == "") || e != nil && e.Kind != tc.want {
+			t.Errorf("%s: %v, want %q", name, l.err, tc.want)
+		}
 	}
 }

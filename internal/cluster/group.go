@@ -35,9 +35,6 @@ type served struct {
 type joinCall struct {
 	Group string `json:"group"`
 	Addr  string `json:"addr"` // of the caller, raftfsm.Address
-	// Known says that the caller's replica has a membership: it was told of the group
-	// before.
-	Known bool `json:"known"`
 }
 
 type joinAnswer struct {
@@ -56,9 +53,9 @@ const (
 	// A replica has caught up when it takes so long for what was committed when it was
 	// asked: no longer than writes may stop for it once it counts.
 	caughtUpIn = time.Second
-	// joinTimeout bounds one call; a replica that needs longer asks again.
-	joinTimeout = 20 * time.Second
-	catchUpWait = 10 * time.Second
+	// A replica that needs longer asks again.
+	joinTimeout = 5 * time.Second
+	catchUpWait = 3 * time.Second
 )
 
 // Serve lets others join a group through this node, until it is called with nil.
@@ -82,13 +79,40 @@ func (c *Cluster) served(name string) (*served, error) {
 	return s, nil
 }
 
+// CheckGroup tells, before a group's replica is opened, whether it may be, and whether
+// files of it exist. Without them a node that had a vote would vote again, and two
+// leaders could be elected. Errors: *Error of KindRefused.
+func (c *Cluster) CheckGroup(name string, exists bool) error {
+	facts := c.Facts()
+	if exists || !slices.Contains(facts.Groups, name) {
+		return nil
+	}
+	return &Error{Kind: KindRefused, Message: fmt.Sprintf("the Raft files of the group %s are gone, in which this node has a vote: it may have forgotten one that it gave", name),
+		Hint: fmt.Sprintf("remove it from the cluster (memctl cluster remove %s) and start it with an empty data directory", facts.Name())}
+}
+
+// noteGroup stores that this node may have a vote from now on.
+func (c *Cluster) noteGroup(name string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	facts := c.forming.facts
+	if slices.Contains(facts.Groups, name) {
+		return nil
+	}
+	facts.Groups = append(slices.Clone(facts.Groups), name)
+	return c.forming.set(facts)
+}
+
 // JoinGroup returns once this node's replica of a served group has a vote, at this
 // node's address. It asks the leader, found by asking the members, again and again. A
 // replica whose own log says that it has that vote does not ask. Errors: *Error of
-// KindRefused, and of KindWaiting when ctx ends.
+// KindRefused, of KindStorage, and of KindWaiting when ctx ends.
 func (c *Cluster) JoinGroup(ctx context.Context, name string) error {
 	s, err := c.served(name)
 	if err != nil {
+		return err
+	}
+	if err := c.noteGroup(name); err != nil {
 		return err
 	}
 	self := c.Self()
@@ -99,8 +123,8 @@ func (c *Cluster) JoinGroup(ctx context.Context, name string) error {
 		if slices.Contains(members, raftfsm.Member{ID: self.Name, Addr: call.Addr, Voter: true}) {
 			return nil
 		}
-		call.Known = len(members) > 0
-		voter, why, err := c.askToJoin(ctx, call)
+		_, leader := s.group.Leader()
+		voter, why, err := c.askToJoin(ctx, call, leader)
 		if voter || err != nil {
 			return err
 		}
@@ -119,10 +143,14 @@ func (c *Cluster) JoinGroup(ctx context.Context, name string) error {
 	}
 }
 
-// askToJoin asks each member once, and whom they name. why is what they said.
-func (c *Cluster) askToJoin(ctx context.Context, call joinCall) (voter bool, why string, err error) {
+// askToJoin asks the leader, if one is known, and each member once, and whom
+// they name. why is what they said.
+func (c *Cluster) askToJoin(ctx context.Context, call joinCall, leader string) (voter bool, why string, err error) {
 	var waits []string
 	targets := []rpc.Target{}
+	if id, addr, known := strings.Cut(leader, "@"); known {
+		targets = append(targets, rpc.Target{Addr: addr, Node: id})
+	}
 	for _, m := range c.Facts().Members {
 		targets = append(targets, rpc.Target{Addr: m.Peer, Node: m.Name})
 	}
@@ -236,9 +264,6 @@ func (s *served) place(ctx context.Context, id string, in joinCall) (raftfsm.Mem
 	}
 	var err error
 	switch {
-	case is.Voter && !in.Known:
-		return is, memory.Errorf(memory.CodeConflict, "the node %s has a vote in the group %s, but its Raft files are gone: it may have forgotten a vote that it gave", id, in.Group).
-			WithHint("remove it (memctl cluster remove %s) and start it with an empty data directory", id)
 	case is.Addr == in.Addr:
 		return is, nil
 	case is.Voter:

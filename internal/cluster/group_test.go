@@ -193,6 +193,11 @@ func voters(r *replica) (out map[string]string) {
 func TestReplicasJoinAGroup(t *testing.T) {
 	t.Parallel()
 	founder, others, _ := three(t, nil)
+	for _, s := range founder.node.cluster.Status(t.Context()) {
+		if (s.Role == RoleVoter) != (s.ID == founder.node.id) {
+			t.Errorf("before anybody joins: %+v", s)
+		}
+	}
 	var wg sync.WaitGroup
 	for _, r := range append(others, founder) {
 		wg.Go(func() { joins(t, r) })
@@ -294,15 +299,20 @@ func TestReplicasThatAreRefused(t *testing.T) {
 	lost.close(t)
 	n.stop(t)
 	n.start(t)
-	r := open(t, n, t.TempDir(), nil)
-	joinFails(t, r, KindRefused, "its Raft files are gone", "memctl cluster remove "+n.disk.facts.Name())
-	r.close(t)
+	c := n.formed(t)
+	if err := errors.Join(c.CheckGroup("0", true), c.CheckGroup("1", false)); err != nil {
+		t.Error(err)
+	}
+	var e *Error
+	if err := c.CheckGroup("0", false); !errors.As(err, &e) || e.Kind != KindRefused || !strings.Contains(e.Hint, "memctl cluster remove "+n.disk.facts.Name()) {
+		t.Errorf("a voter whose files are gone: %v", err)
+	}
 	n.stop(t)
 
 	// All of it is gone, and it comes back under another name.
 	n.disk = &disk{facts: Facts{ID: n.id, Incarnation: "new"}}
 	n.start(t)
-	r = open(t, n, t.TempDir(), nil)
+	r := open(t, n, t.TempDir(), nil)
 	joinFails(t, r, KindRefused, "under another incarnation", "memctl cluster remove "+n.id+"-x")
 	if got := voters(founder); len(got) != 3 {
 		t.Errorf("voters %v", got)

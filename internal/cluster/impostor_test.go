@@ -42,7 +42,7 @@ func TestACertificateIsOneNode(t *testing.T) {
 		defer client.Close()
 		return client.Call(limited(t), rpc.Target{Addr: founder.node.addr}, method, in(port.Addr().String()), nil)
 	}
-	join := func(addr string) any { return joinCall{Group: "0", Addr: raftfsm.Address(name, addr), Known: true} }
+	join := func(addr string) any { return joinCall{Group: "0", Addr: raftfsm.Address(name, addr)} }
 	for _, self := range []peer.Identity{{Node: name}, {Cluster: founder.node.cluster.Facts().Cluster, Node: name}} {
 		if err := call(self, "join", join); !errors.Is(err, peer.ErrOtherName) {
 			t.Errorf("%+v with another node's certificate: %v", self, err)

@@ -32,6 +32,8 @@ type Facts struct {
 	// Founder says that this node drew the cluster's id and has yet to begin its Raft
 	// groups, see Cluster.Begun.
 	Founder bool `json:"founder,omitempty"`
+	// Groups are the Raft groups that this node has, or may have, a vote in.
+	Groups []string `json:"groups,omitempty"`
 	// Members are sorted by name and hold this node.
 	Members []Member `json:"members,omitempty"`
 }
