@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"mneme/internal/events"
 	"mneme/internal/projections"
@@ -20,6 +24,8 @@ type slowKeys struct {
 }
 
 func (k *slowKeys) AppliedIndex() (index, term uint64) { return k.index, 1 }
+
+func (k *slowKeys) ChangedAt() uint64 { return k.index }
 
 func (k *slowKeys) Wait(ctx context.Context, index uint64) error {
 	k.asked <- index
@@ -49,7 +55,7 @@ func keysMachine(t *testing.T, keys keysOrder) *machine {
 	if err := state.SetOrigin(0, 0, events.StreamRef{}); err != nil {
 		t.Fatal(err)
 	}
-	m := newMachine(state, func() {}, slog.New(slog.DiscardHandler))
+	m := newMachine(state, vfs.Default, func() {}, slog.New(slog.DiscardHandler))
 	m.keys = keys
 	return m
 }
@@ -89,6 +95,43 @@ func TestReplicaThatWaitsForKeysCloses(t *testing.T) {
 	close(m.closing)
 	if err := receive(t, "answer", done); !errors.Is(err, context.Canceled) || storage.IsNoSpace(err) || m.state.Cursor().Seq != 0 {
 		t.Errorf("at %d: %v", m.state.Cursor().Seq, err)
+	}
+}
+
+// A snapshot of the state brought records whose keys the node did not have yet.
+func TestSnapshotWaitsForItsKeys(t *testing.T) {
+	from := keysMachine(t, &slowKeys{index: 7})
+	if _, err := from.Apply([]raftfsm.Entry{{Index: 3, Term: 1, Data: range1(7)}}); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "copy")
+	if _, err := from.Checkpoint(dir); err != nil {
+		t.Fatal(err)
+	}
+	keys := &slowKeys{index: 6, asked: make(chan uint64, 1), moved: make(chan struct{})}
+	m := keysMachine(t, keys)
+	done := make(chan error, 1)
+	go func() { done <- m.Restore(dir) }()
+	if need := receive(t, "question for the keys", keys.asked); need != 7 || m.state.Cursor().Seq != 0 {
+		t.Errorf("it waits for %d, at %d", need, m.state.Cursor().Seq)
+	}
+	close(keys.moved)
+	if err := receive(t, "answer", done); err != nil || m.state.Cursor().Seq != 1 {
+		t.Errorf("at %d: %v", m.state.Cursor().Seq, err)
+	}
+	// A node that is on its own by now has the keys that it has.
+	if _, err := from.Checkpoint(dir + "2"); err != nil {
+		t.Fatal(err)
+	}
+	alone := keysMachine(t, nil)
+	if err := alone.Restore(dir + "2"); err != nil || alone.state.Cursor().Seq != 1 {
+		t.Errorf("at %d: %v", alone.state.Cursor().Seq, err)
+	}
+	if _, err := alone.Checkpoint(dir + "3"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir+"3", keysName)); !os.IsNotExist(err) {
+		t.Errorf("a node on its own names keys: %v", err)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"mneme/internal/projections"
 	"mneme/internal/raftfsm"
 	"mneme/internal/storage"
@@ -18,6 +20,7 @@ import (
 type machine struct {
 	mu       sync.Mutex
 	state    *projections.State
+	fs       vfs.FS
 	replaced func() // is told that Raft replaced the state; it must not wait
 	log      *slog.Logger
 	room     *room
@@ -25,14 +28,8 @@ type machine struct {
 	closing  chan struct{} // closed before the group is
 }
 
-// keysOrder says how far the keyring is. keyring.Machine is one.
-type keysOrder interface {
-	AppliedIndex() (index, term uint64)
-	Wait(ctx context.Context, index uint64) error
-}
-
-func newMachine(state *projections.State, replaced func(), log *slog.Logger) *machine {
-	return &machine{state: state, replaced: replaced, log: log, room: newRoom(), closing: make(chan struct{})}
+func newMachine(state *projections.State, fs vfs.FS, replaced func(), log *slog.Logger) *machine {
+	return &machine{state: state, fs: fs, replaced: replaced, log: log, room: newRoom(), closing: make(chan struct{})}
 }
 
 var _ raftfsm.Machine = (*machine)(nil)
@@ -52,41 +49,6 @@ func (m *machine) Apply(entries []raftfsm.Entry) ([]any, error) {
 		return nil, &raftfsm.ApplyError{Index: at.Index, Err: at.Err}
 	}
 	return results, err
-}
-
-// keysPatience is how long a replica waits for keys before it says so.
-const keysPatience = 2 * time.Second
-
-// awaitKeys waits until the keyring here has the keys that the commands' frames are
-// sealed under: what is applied is read, and a key that is missing then is taken for a
-// lost one. It says nothing about what the commands come to. They are a majority's
-// already, so they come; only closing ends the wait before.
-func (m *machine) awaitKeys(entries []raftfsm.Entry) error {
-	if m.keys == nil {
-		return nil
-	}
-	var need uint64
-	for _, e := range entries {
-		need = max(need, projections.KeysOf(e.Data))
-	}
-	if has, _ := m.keys.AppliedIndex(); has >= need {
-		return nil
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() {
-		select {
-		case <-m.closing:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	tell := time.AfterFunc(keysPatience, func() {
-		has, _ := m.keys.AppliedIndex()
-		m.log.Warn("what was agreed on waits for keys that this node does not have yet", "needs", need, "has", has)
-	})
-	defer tell.Stop()
-	return m.keys.Wait(ctx, need)
 }
 
 // fullPause is how long a replica waits for room before it tries again.
@@ -137,14 +99,22 @@ func (m *machine) AppliedIndex() (index, term uint64) { return m.state.AppliedIn
 
 func (m *machine) Flush() error { return m.state.Flush() }
 
-// Checkpoint's mark is the log's sequence at which the copy stands.
+// Checkpoint's mark is the log's sequence at which the copy stands. Beside the state a
+// copy for others names the keys that it needs.
 func (m *machine) Checkpoint(dir string) (mark uint64, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.state.Cursor().Seq, m.state.Checkpoint(dir)
+	err = m.state.Checkpoint(dir)
+	if err == nil && m.keys != nil {
+		err = writeKeysFile(m.fs, dir, m.keys.ChangedAt())
+	}
+	return m.state.Cursor().Seq, err
 }
 
 func (m *machine) Restore(dir string) error {
+	if err := m.awaitKeysOf(dir); err != nil {
+		return err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.state.Restore(dir); err != nil {

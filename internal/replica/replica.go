@@ -39,7 +39,7 @@ func Open(ctx context.Context, opt Options) (*Replica, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Replica{opt: opt, state: state, views: views, machine: newMachine(state, views.stateReplaced, opt.Logger)}
+	r := &Replica{opt: opt, state: state, views: views, machine: newMachine(state, opt.FS, views.stateReplaced, opt.Logger)}
 	if !opt.alone() {
 		r.machine.keys = opt.Keys.Machine()
 	}

@@ -55,7 +55,7 @@ func (o Options) CatchUp(state *projections.State) error {
 func (o Options) catchUp(state *projections.State) error {
 	o.setDefaults()
 	opt := o.groupOptions()
-	m := newMachine(state, func() {}, o.Logger)
+	m := newMachine(state, o.FS, func() {}, o.Logger)
 	close(m.closing) // on a full disk it gives up instead of waiting
 	opt.Machine = m
 	if err := errors.Join(raftfsm.CatchUp(opt), state.Flush()); err != nil {

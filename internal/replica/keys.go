@@ -1,0 +1,106 @@
+package replica
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"mneme/internal/projections"
+	"mneme/internal/raftfsm"
+	"mneme/internal/storage"
+)
+
+// keysOrder says how far a keyring is among those of its group. keyring.Machine is one.
+type keysOrder interface {
+	AppliedIndex() (index, term uint64)
+	ChangedAt() uint64
+	Wait(ctx context.Context, index uint64) error
+}
+
+// keysPatience is how long a replica waits for keys before it says so.
+const keysPatience = 2 * time.Second
+
+// awaitKeys waits until the keyring here has the keys that the commands' frames are
+// sealed under: what is applied is read, and a key that is missing then is taken for a
+// lost one. It says nothing about what the commands come to. They are a majority's
+// already, so they come; only closing ends the wait before.
+func (m *machine) awaitKeys(entries []raftfsm.Entry) error {
+	if m.keys == nil {
+		return nil
+	}
+	var need uint64
+	for _, e := range entries {
+		need = max(need, projections.KeysOf(e.Data))
+	}
+	return m.awaitKeysAt(context.Background(), need)
+}
+
+func (m *machine) awaitKeysAt(ctx context.Context, need uint64) error {
+	if m.keys == nil {
+		return nil
+	}
+	if has, _ := m.keys.AppliedIndex(); has >= need {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-m.closing:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	tell := time.AfterFunc(keysPatience, func() {
+		has, _ := m.keys.AppliedIndex()
+		m.log.Warn("what was agreed on waits for keys that this node does not have yet", "needs", need, "has", has)
+	})
+	defer tell.Stop()
+	return m.keys.Wait(ctx, need)
+}
+
+// keysName is the file of a checkpoint that names the keys which its state needs: u8
+// version ‖ u64 index of the keyring. A replica on its own makes none.
+const (
+	keysName    = "KEYS"
+	keysVersion = 1
+)
+
+func writeKeysFile(fsys vfs.FS, dir string, index uint64) error {
+	f, err := fsys.Create(fsys.PathJoin(dir, keysName), vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(binary.BigEndian.AppendUint64([]byte{keysVersion}, index))
+	return errors.Join(err, f.Close())
+}
+
+// restoreWaits bounds how long a snapshot waits for its keys. Raft brings it again.
+const restoreWaits = 10 * time.Second
+
+// awaitKeysOf waits for the keys of a checkpoint, and leaves only the state in it.
+// Errors: ctx's after restoreWaits. For a start that goes on with a peer's snapshot must
+// not wait for ever.
+func (m *machine) awaitKeysOf(dir string) error {
+	path := m.fs.PathJoin(dir, keysName)
+	b, err := storage.ReadFile(m.fs, path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case len(b) != 9 || b[0] != keysVersion:
+		return fmt.Errorf("%s of a snapshot: %w", keysName, storage.ErrNewerFormat)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), restoreWaits)
+	defer cancel()
+	if err := m.awaitKeysAt(ctx, binary.BigEndian.Uint64(b[1:])); err != nil {
+		return fmt.Errorf("keys of a snapshot: %w", err)
+	}
+	return m.fs.Remove(path)
+}
