@@ -5,7 +5,10 @@ import "strings"
 // AnalyzeTag returns the terms of a tag without repeats: the folded tag as a whole
 // first, then its words.
 func AnalyzeTag(s string) []string {
-	return appendNew(wholeTerm(s), Terms(s))
+	var out newTerms
+	out.add(wholeTerm(s))
+	out.add(Terms(s))
+	return out.terms
 }
 
 // wholeTerm returns s folded, as the only term, or nothing if it is blank.
@@ -27,28 +30,31 @@ func AnalyzeURI(s string) []string {
 	if k := strings.Index(s, "://"); k >= 0 {
 		s = s[k+len("://"):]
 	}
-	var terms []string
+	var out newTerms
 	segments := strings.FieldsFunc(s, func(r rune) bool { return r == '/' || r == '?' || r == '#' || r == '&' })
 	for _, segment := range segments {
-		terms = appendNew(terms, wholeTerm(segment))
+		out.add(wholeTerm(segment))
 	}
 	for _, segment := range segments {
-		terms = appendNew(terms, Terms(segment))
+		out.add(Terms(segment))
 	}
-	return terms
+	return out.terms
 }
 
-// appendNew appends the terms that are not there yet.
-func appendNew(terms, more []string) []string {
-	seen := make(map[string]bool, len(terms)+len(more))
-	for _, t := range terms {
-		seen[t] = true
+// newTerms is terms without repeats, in the order in which they came.
+type newTerms struct {
+	terms []string
+	seen  map[string]bool
+}
+
+func (n *newTerms) add(terms []string) {
+	if n.seen == nil {
+		n.seen = make(map[string]bool, len(terms))
 	}
-	for _, t := range more {
-		if !seen[t] {
-			seen[t] = true
-			terms = append(terms, t)
+	for _, t := range terms {
+		if !n.seen[t] {
+			n.seen[t] = true
+			n.terms = append(n.terms, t)
 		}
 	}
-	return terms
 }
