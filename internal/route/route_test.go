@@ -309,3 +309,27 @@ func TestALinearizableReadIsBounded(t *testing.T) {
 	check("the leader is away")
 	b.kill()
 }
+
+// BenchmarkForwarded is what a call to the node that leads costs both nodes together.
+func BenchmarkForwarded(b *testing.B) {
+	w, a, lead, _ := open(b, 20*time.Second)
+	w.lead(lead)
+	batch := items(make([]string, 100)...)
+	for i := range batch {
+		batch[i].Text = strings.Repeat("some words of a memory ", 10)
+	}
+	b.Run("position", func(b *testing.B) {
+		for b.Loop() {
+			if err := a.Linear(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("100 captures", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := a.Capture(b.Context(), "ns", batch, api.CaptureOptions{}, ""); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

@@ -56,7 +56,7 @@ type member struct {
 }
 
 // open makes three nodes, none of which leads.
-func open(t *testing.T, patience time.Duration) (w *world, a, b, c *member) {
+func open(t testing.TB, patience time.Duration) (w *world, a, b, c *member) {
 	t.Helper()
 	dir := t.TempDir()
 	names := []string{"a", "b", "c"}
