@@ -25,7 +25,8 @@ type Conversations struct {
 	byName       map[string]uint32 // conversations
 	agents       []string
 	byAgent      map[string]uint32
-	byTerm       map[string][]uint32 // agents by the first term of their name
+	names        [][]string          // the terms of each agent's name
+	byTerm       map[string][]uint32 // agents by the rarest term of their name; see nameLocked
 }
 
 // NewConversations returns an empty order with room for docs documents.
@@ -84,9 +85,7 @@ func (c *Conversations) describeLocked(doc uint32, agent string, occurred int64)
 		a = uint32(len(c.agents))
 		c.agents = append(c.agents, agent)
 		c.byAgent[agent] = a
-		if terms := text.Terms(agent); len(terms) > 0 {
-			c.byTerm[terms[0]] = append(c.byTerm[terms[0]], a)
-		}
+		c.nameLocked(a, text.Terms(agent))
 	}
 	c.agent[doc], c.occurred[doc] = a+1, occurred
 	return true

@@ -1,6 +1,7 @@
 package rank
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"unicode"
@@ -31,7 +32,10 @@ const minAlias = 3
 // findSpeakers finds the agents that the query names, for each partition. Where
 // everything is of one agent, naming it says nothing.
 func (p *Plan) findSpeakers() {
-	m := mention{terms: p.Terms, as: p.As, names: map[string]bool{}}
+	m := mention{terms: make(map[string]bool, len(p.Terms)), as: p.As, names: map[string]bool{}}
+	for _, t := range p.Terms {
+		m.terms[t] = true
+	}
 	text.AnalyzeWords(p.Query, func(w text.Word) bool {
 		m.first = m.first || w.Kind == text.KindStop && isFirstPerson(w.Folded)
 		if raw := p.Query[w.Start:w.End]; w.Kind == text.KindWord && startsUpper(raw) {
@@ -57,7 +61,7 @@ func (p *Plan) findSpeakers() {
 
 // mention is how a query may name an agent.
 type mention struct {
-	terms       []string
+	terms       map[string]bool
 	capitalised []string        // folded
 	first       bool            // it is in the first person
 	as          string          // who asks
@@ -74,9 +78,9 @@ func (c *Conversations) named(m *mention) map[uint32]float64 {
 		return nil
 	}
 	out := map[uint32]float64{}
-	for _, t := range m.terms {
+	for t := range m.terms {
 		for _, a := range c.byTerm[t] {
-			if name := text.Terms(c.agents[a]); subset(name, m.terms) {
+			if name := c.names[a]; subset(name, m.terms) {
 				out[a+1] = valueNamed
 				for _, t := range name {
 					m.names[t] = true
@@ -104,6 +108,23 @@ func (c *Conversations) named(m *mention) map[uint32]float64 {
 // for; among more agents a beginning hardly ever fits only one.
 const maxAliases = 256
 
+// maxNamesake is the number of agents that are looked at for one word of a query.
+const maxNamesake = 256
+
+// nameLocked files a new agent under that term of its name under which the fewest
+// are, so that "agent-7" is not looked for among all whose names begin with "agent".
+// Where there are maxNamesake of each term, its name finds it no longer.
+func (c *Conversations) nameLocked(agent uint32, terms []string) {
+	c.names = append(c.names, terms)
+	if len(terms) == 0 {
+		return
+	}
+	rarest := slices.MinFunc(terms, func(a, b string) int { return cmp.Compare(len(c.byTerm[a]), len(c.byTerm[b])) })
+	if len(c.byTerm[rarest]) < maxNamesake {
+		c.byTerm[rarest] = append(c.byTerm[rarest], agent)
+	}
+}
+
 // aliasLocked finds the only agent whose name begins with a word.
 func (c *Conversations) aliasLocked(word string) (agent uint32, ok bool) {
 	word, _, _ = strings.Cut(word, "'")
@@ -122,9 +143,9 @@ func (c *Conversations) aliasLocked(word string) (agent uint32, ok bool) {
 	return agent, ok
 }
 
-func subset(of, all []string) bool {
+func subset(of []string, all map[string]bool) bool {
 	for _, t := range of {
-		if !slices.Contains(all, t) {
+		if !all[t] {
 			return false
 		}
 	}
