@@ -302,7 +302,7 @@ func (n *Node) openRouter(context.Context) error {
 		n.changes = here
 		return nil
 	}
-	client := rpc.NewClient(p.port, route.Service)
+	client := rpc.NewLargeClient(p.port, route.Service)
 	n.onClose("forwarded calls", func(context.Context) error { client.Close(); return nil })
 	opt := route.Options{Local: here, Client: client, Logger: n.cfg.Logger,
 		Open:   func() error { _, err := n.writes.writer(); return err },
@@ -318,7 +318,7 @@ func (n *Node) openRouter(context.Context) error {
 	}
 	p.router = route.New(opt)
 	n.changes = p.router
-	server, err := rpc.Serve(p.port, route.Service, route.Methods(opt), n.cfg.Logger)
+	server, err := rpc.ServeLarge(p.port, route.Service, route.Methods(opt), n.cfg.Logger)
 	if err != nil {
 		return err
 	}

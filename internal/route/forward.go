@@ -183,6 +183,9 @@ func forward[In, Out any](ctx context.Context, o *Options, to rpc.Target, m meth
 	case errors.Is(err, rpc.ErrNoAnswer):
 		d.err, d.verdict = lost(ctx, to, moved, err), unknown
 		return d
+	case memory.CodeOf(err) == memory.CodeOverloaded:
+		d.err = err
+		return d
 	}
 	// The node has not got as far as the method: it has none of that name, or cannot read
 	// what it was sent.

@@ -36,17 +36,23 @@ func (t Target) String() string {
 // Client calls one service of peers, over connections that it keeps. It may be used
 // concurrently.
 type Client struct {
-	port    *peer.Port
-	service string
+	port      *peer.Port
+	service   string
+	maxAnswer int64
 
 	mu     sync.Mutex
 	to     map[Target]*http.Transport
 	closed bool
 }
 
-// NewClient returns a client of a service.
+// NewClient returns a client of a service, whose answers are small.
 func NewClient(port *peer.Port, service string) *Client {
-	return &Client{port: port, service: service, to: map[Target]*http.Transport{}}
+	return &Client{port: port, service: service, maxAnswer: maxSmall, to: map[Target]*http.Transport{}}
+}
+
+// NewLargeClient returns a client of a service that ServeLarge answers.
+func NewLargeClient(port *peer.Port, service string) *Client {
+	return &Client{port: port, service: service, maxAnswer: maxLarge, to: map[Target]*http.Transport{}}
 }
 
 // Close closes the connections that no call uses; calls under way go on.
@@ -71,7 +77,7 @@ func (c *Client) transport(to Target) (*http.Transport, error) {
 	}
 	t := c.to[to]
 	if t == nil {
-		t = &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: connectionsKept, IdleConnTimeout: idleTimeout / 2,
+		t = &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: connectionsKept, IdleConnTimeout: idleTimeout / 2, MaxResponseHeaderBytes: maxHeader,
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 				return c.port.Dial(ctx, to.Addr, to.Node, c.service)
 			}}
@@ -82,7 +88,8 @@ func (c *Client) transport(to Target) (*http.Transport, error) {
 
 // Call asks a node for a method and decodes what it answers into out, a pointer or nil.
 // Errors: ErrNotReached, ErrNoAnswer, both with what happened, such as an error of the
-// peer port or of ctx; and those of the method, *memory.Error.
+// peer port or of ctx; and those of the method, *memory.Error. A method that panicked is
+// ErrNoAnswer and memory.CodeInternal, an answer that is too long ErrNoAnswer.
 func (c *Client) Call(ctx context.Context, to Target, method string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -109,16 +116,29 @@ func (c *Client) Call(ctx context.Context, to Target, method string, in, out any
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		var f failure
-		if err := json.NewDecoder(resp.Body).Decode(&f); err != nil || f.Code == "" {
+		if err := c.decode(resp, &f); err != nil || f.Code == "" {
 			return fmt.Errorf("%w: call %s of %s: status %d: %w", ErrNoAnswer, method, to, resp.StatusCode, err)
+		}
+		if f.Panicked {
+			return fmt.Errorf("%w: call %s of %s: %w", ErrNoAnswer, method, to, f.error())
 		}
 		return f.error()
 	}
 	if out == nil {
 		return nil
 	}
-	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
+	if err := c.decode(resp, out); err != nil {
 		return fmt.Errorf("%w: call %s of %s: %w", ErrNoAnswer, method, to, err)
 	}
 	return nil
+}
+
+// decode reads an answer, as far as answers go.
+func (c *Client) decode(resp *http.Response, into any) error {
+	err := json.NewDecoder(http.MaxBytesReader(nil, resp.Body, c.maxAnswer)).Decode(into)
+	var long *http.MaxBytesError
+	if errors.As(err, &long) {
+		return fmt.Errorf("its answer has more than %d bytes", c.maxAnswer)
+	}
+	return err
 }

@@ -1,9 +1,17 @@
 package rpc_test
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -124,5 +132,145 @@ func TestAFailureSaysWhetherTheCallWasSeen(t *testing.T) {
 	}()
 	if err := c.Call(ctx, rpc.Target{Addr: b.Addr().String()}, "wait", nil, nil); !errors.Is(err, rpc.ErrNoAnswer) || !errors.Is(err, context.Canceled) {
 		t.Errorf("a call that was given up: %v", err)
+	}
+}
+
+// A peer that answers without end takes no memory of the one that asks.
+func TestAnEndlessAnswer(t *testing.T) {
+	a, b := two(t)
+	l, err := b.Service("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	piece := bytes.Repeat([]byte("x"), 1<<20)
+	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/fail" {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+		_, err := w.Write([]byte(`"`))
+		for err == nil {
+			_, err = w.Write(piece)
+		}
+	})}
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = s.Serve(l) })
+	t.Cleanup(func() { _ = s.Close(); wg.Wait() })
+	c := client(t, a)
+	for _, method := range []string{"add", "fail"} {
+		var out string
+		err = c.Call(t.Context(), rpc.Target{Addr: b.Addr().String()}, method, sum{}, &out)
+		if !errors.Is(err, rpc.ErrNoAnswer) || !strings.Contains(err.Error(), "more than 1048576 bytes") {
+			t.Errorf("%s: %.200v", method, err)
+		}
+	}
+}
+
+// What comes in is bounded: one call, and all together; and short ones pass beside.
+func TestCallsThatStall(t *testing.T) {
+	a, b := two(t)
+	large, err := rpc.ServeLarge(b, "test", map[string]rpc.Method{"add": rpc.Handle(func(_ context.Context, _ peer.Identity, in []int) (int, error) { return len(in), nil })}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = large.Close(t.Context()) })
+	stall := func(length string) net.Conn {
+		t.Helper()
+		conn, err := a.Dial(t.Context(), b.Addr().String(), "b", "test")
+		if err == nil {
+			_, err = io.WriteString(conn, "POST /add HTTP/1.1\r\nHost: p\r\n"+length+"\r\n\r\n1\r\n1\r\n0\r\n\r\n")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		return conn
+	}
+	answered := func(conn net.Conn) string {
+		t.Helper()
+		_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			return err.Error()
+		}
+		defer resp.Body.Close()
+		text, _ := io.ReadAll(resp.Body)
+		return string(text)
+	}
+	if got := answered(stall("Content-Length: 67108865")); !strings.Contains(got, "too_large") {
+		t.Errorf("a call of more than 64 MiB: %s", got)
+	}
+	if got := answered(stall("Transfer-Encoding: chunked")); !strings.Contains(got, "invalid") {
+		t.Errorf("a call of no length: %s", got)
+	}
+	var held []net.Conn
+	for range 3 {
+		held = append(held, stall("Content-Length: 67108864"))
+	}
+	overloaded := make(chan string, len(held))
+	for _, conn := range held {
+		go func() { overloaded <- answered(conn) }()
+	}
+	if got := <-overloaded; !strings.Contains(got, "overloaded") {
+		t.Errorf("the third of 64 MiB: %s", got)
+	}
+	var n int
+	if err := client(t, a).Call(t.Context(), rpc.Target{Addr: b.Addr().String()}, "add", []int{1, 2}, &n); err != nil || n != 2 {
+		t.Errorf("a short call beside them: %d %v", n, err)
+	}
+	for _, conn := range held {
+		_ = conn.Close()
+	}
+	for range 2 {
+		<-overloaded
+	}
+	text := strings.Repeat("1,", 1<<20)
+	if err := client(t, a).Call(t.Context(), rpc.Target{Addr: b.Addr().String()}, "add", json.RawMessage("["+text+"1]"), &n); err != nil || n != 1<<20+1 {
+		t.Errorf("a long call after them: %d %v", n, err)
+	}
+}
+
+// A body that stops coming is given up.
+func TestABodyThatStopsComing(t *testing.T) {
+	t.Parallel()
+	a, b := two(t)
+	serve(t, b, map[string]rpc.Method{"add": func(context.Context, peer.Identity, json.RawMessage) (any, error) { return 1, nil }})
+	conn, err := a.Dial(t.Context(), b.Addr().String(), "b", "test")
+	if err == nil {
+		_, err = io.WriteString(conn, "POST /add HTTP/1.1\r\nHost: p\r\nContent-Length: 2\r\n\r\n1")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetReadDeadline(time.Now().Add(2 * time.Minute))
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if text, _ := io.ReadAll(resp.Body); !strings.Contains(string(text), "read the call") {
+		t.Errorf("%s", text)
+	}
+}
+
+// A method that panics is a defect: its caller is told so, and not that nothing
+// happened.
+func TestAMethodThatPanics(t *testing.T) {
+	a, b := two(t)
+	var log bytes.Buffer
+	s, err := rpc.Serve(b, "test", map[string]rpc.Method{"add": func(context.Context, peer.Identity, json.RawMessage) (any, error) { panic("canary") }},
+		slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = client(t, a).Call(t.Context(), rpc.Target{Addr: b.Addr().String()}, "add", sum{}, nil)
+	if !errors.Is(err, rpc.ErrNoAnswer) || memory.CodeOf(err) != memory.CodeInternal || strings.Contains(err.Error(), "canary") {
+		t.Errorf("the caller gets %v", err)
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if text := log.String(); !strings.Contains(text, "level=ERROR") || !strings.Contains(text, "canary") || !strings.Contains(text, "method=add from=a") {
+		t.Errorf("logged: %s", text)
 	}
 }

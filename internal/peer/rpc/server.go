@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -31,10 +31,7 @@ func Handle[In, Out any](f func(ctx context.Context, from peer.Identity, in In) 
 	}
 }
 
-// Bounds of a call. The largest ones carry captures, which a transport has bounded
-// before.
 const (
-	maxCall       = 64 << 20
 	headerTimeout = 10 * time.Second
 	idleTimeout   = 2 * time.Minute
 )
@@ -45,8 +42,18 @@ type Server struct {
 	done chan struct{}
 }
 
-// Serve begins to answer the calls to a service of the port. Errors: the port's.
+// Serve begins to answer the calls to a service of the port, which are small and have
+// small answers. Errors: the port's.
 func Serve(port *peer.Port, service string, methods map[string]Method, log *slog.Logger) (*Server, error) {
+	return serve(port, service, methods, maxSmall, log)
+}
+
+// ServeLarge is Serve for calls and answers that carry batches of captures.
+func ServeLarge(port *peer.Port, service string, methods map[string]Method, log *slog.Logger) (*Server, error) {
+	return serve(port, service, methods, maxLarge, log)
+}
+
+func serve(port *peer.Port, service string, methods map[string]Method, most int64, log *slog.Logger) (*Server, error) {
 	listener, err := port.Service(service)
 	if err != nil {
 		return nil, err
@@ -55,7 +62,8 @@ func Serve(port *peer.Port, service string, methods map[string]Method, log *slog
 		log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{done: make(chan struct{}), http: &http.Server{
-		Handler: handler(methods), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
+		Handler:           &handler{service: service, methods: methods, bodies: newBodies(most), log: log},
+		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			from, _ := peer.From(c)
@@ -83,32 +91,47 @@ func (s *Server) Close(ctx context.Context) error {
 
 type callerKey struct{}
 
-func handler(methods map[string]Method) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		from, _ := r.Context().Value(callerKey{}).(peer.Identity)
-		out, err := answer(methods, from, r)
-		status, body := http.StatusOK, any(out)
-		if err != nil {
-			status, body = http.StatusInternalServerError, failureOf(err)
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(status)
-		_ = json.NewEncoder(w).Encode(body) // the peer has gone
-	})
+type handler struct {
+	service string
+	methods map[string]Method
+	bodies  *bodies
+	log     *slog.Logger
 }
 
-func answer(methods map[string]Method, from peer.Identity, r *http.Request) (any, error) {
-	name := strings.TrimPrefix(r.URL.Path, "/")
-	method := methods[name]
-	if method == nil {
-		return nil, memory.Errorf(memory.CodeNotFound, "this node has no method %q", name).WithHint("it may be of another version")
-	}
-	in, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxCall))
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	from, _ := r.Context().Value(callerKey{}).(peer.Identity)
+	out, err := h.answer(from, w, r)
+	status, body := http.StatusOK, any(out)
 	if err != nil {
-		return nil, fmt.Errorf("read the call: %w", err)
+		status, body = http.StatusInternalServerError, failureOf(err)
 	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // the peer has gone
+}
+
+func (h *handler) answer(from peer.Identity, w http.ResponseWriter, r *http.Request) (out any, err error) {
+	in, done, err := h.bodies.read(w, r)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	name := strings.TrimPrefix(r.URL.Path, "/")
+	method := h.methods[name]
+	if method == nil {
+		return nil, memory.Errorf(memory.CodeNotFound, "this node has no method %.100q", name).WithHint("it may be of another version")
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			h.log.Error("a call of a peer panicked", "service", h.service, "method", name, "from", from.Node, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			out, err = nil, errPanicked
+		}
+	}()
 	return method(r.Context(), from, in)
 }
+
+// errPanicked does not say that nothing happened.
+var errPanicked = errors.New("the call panicked")
 
 // failure is an error on its way.
 type failure struct {
@@ -116,11 +139,13 @@ type failure struct {
 	Message    string        `json:"message"`
 	Hint       string        `json:"hint,omitempty"`
 	RetryAfter time.Duration `json:"retry_after,omitempty"`
+	// Panicked: the call may have been carried out, or not.
+	Panicked bool `json:"panicked,omitempty"`
 }
 
 func failureOf(err error) failure {
 	e := memory.AsError(err)
-	return failure{Code: e.Code, Message: e.Message, Hint: e.Hint, RetryAfter: e.RetryAfter}
+	return failure{Code: e.Code, Message: e.Message, Hint: e.Hint, RetryAfter: e.RetryAfter, Panicked: errors.Is(err, errPanicked)}
 }
 
 func (f failure) error() *memory.Error {
