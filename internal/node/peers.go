@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -142,6 +143,17 @@ func clusterError(err error) error {
 // founds reports whether this node is to found the Raft groups of its cluster.
 func (p *peers) founds() bool { return p != nil && p.cluster.Facts().Founder }
 
+// mayOpen refuses to open a Raft group in which this node has a vote, and of which
+// nothing is left in dir: it would vote a second time in a term.
+func (p *peers) mayOpen(group, dir string) error {
+	exists := false
+	for _, name := range []string{"raft.db", "membership"} {
+		_, err := os.Stat(filepath.Join(dir, name))
+		exists = exists || err == nil
+	}
+	return clusterError(p.cluster.CheckGroup(group, exists))
+}
+
 // transport reaches the other replicas of a Raft group.
 func (p *peers) transport(group string) (raftfsm.Transport, error) {
 	service := "raft/" + group
@@ -180,6 +192,9 @@ func (n *Node) openKeyGroup(ctx context.Context) error {
 	p := n.peers
 	if p == nil {
 		return nil
+	}
+	if err := p.mayOpen(groupKeys, n.dir.keyGroup()); err != nil {
+		return err
 	}
 	transport, err := p.transport(groupKeys)
 	if err != nil {
@@ -235,6 +250,9 @@ func (p *peers) until(ctx context.Context, what string, f func(context.Context) 
 func (p *peers) shareShard(opt *replica.Options) error {
 	if p == nil {
 		return nil
+	}
+	if err := p.mayOpen(groupShard0, opt.Dir); err != nil {
+		return err
 	}
 	transport, err := p.transport(groupShard0)
 	if err != nil {
