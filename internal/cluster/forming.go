@@ -61,6 +61,8 @@ type forming struct {
 	sees    []string
 	// hold, if not empty, is why this node must not become a candidate now.
 	hold string
+	// unseen counts looks at a node that did not see this one, by name.
+	unseen map[string]int
 	// withdrawn are candidates that gave their own vote to another one.
 	withdrawn map[string]bool
 	// votes are those that this candidate got, by the voter's id.
@@ -69,8 +71,11 @@ type forming struct {
 
 func newForming(facts Facts, self Member, run string, expect int, save func(Facts) error) *forming {
 	return &forming{facts: facts, self: self, run: run, expect: expect, save: save,
-		withdrawn: map[string]bool{}, votes: map[string]Member{}}
+		unseen: map[string]int{}, withdrawn: map[string]bool{}, votes: map[string]Member{}}
 }
+
+// A node that looks as often as this one has seen it by then, if it can.
+const unseenLooks = 5
 
 // set stores facts. After an error nothing is stored or said any more.
 func (f *forming) set(facts Facts) error {
@@ -210,7 +215,10 @@ func (f *forming) stand(seen []hello, s *step) error {
 		}
 		ids[h.Self.ID] = h.Self.Name
 		electorate = append(electorate, h.Self)
-		if h.Settled && !slices.Contains(h.Sees, f.self.Name) {
+		if f.unseen[h.Self.Name]++; !h.Settled || slices.Contains(h.Sees, f.self.Name) {
+			f.unseen[h.Self.Name] = 0
+		}
+		if f.unseen[h.Self.Name] > unseenLooks {
 			s.waits = append(s.waits, fmt.Sprintf("%s does not see this node: its --join does not name %s, or that cannot be reached from there", h.Self.ID, f.self.Peer))
 		}
 		f.lostCandidate(h.Self.ID, h.Vote, seen, s)
