@@ -10,6 +10,7 @@ import (
 
 	"mneme/internal/events"
 	"mneme/internal/projections"
+	"mneme/internal/replica"
 	"mneme/internal/storage"
 	"mneme/memory"
 )
@@ -117,7 +118,7 @@ func (o Offline) Doctor(ctx context.Context, dir string) (memory.DoctorReport, e
 			fmt.Sprintf("%d frames are lost; %v", len(info.Lost), err), "memctl log verify"))
 		if stateErr != nil {
 			checks = append(checks, c.checkClosedState(stateErr))
-			return c.refuseShortLog(ctx, 0)
+			return c.refuseShortLog(ctx, projections.Cursor{})
 		}
 		v := state.View()
 		cur := v.Cursor()
@@ -127,7 +128,7 @@ func (o Offline) Doctor(ctx context.Context, dir string) (memory.DoctorReport, e
 		} else {
 			checks = append(checks, c.checkStanding(cur.Position()))
 		}
-		if err := c.refuseShortLog(ctx, cur.Seq); err != nil {
+		if err := c.refuseShortLog(ctx, cur); err != nil {
 			return errors.Join(err, v.Close())
 		}
 		verified, _, err := verifyLog(ctx, c.stream, v, nil)
@@ -198,7 +199,7 @@ func (o Offline) VerifyLog(ctx context.Context, dir string, progress func(done, 
 		shard, _, err := verifyLog(ctx, c.stream, v, progress)
 		out.Shards = []memory.VerifyShard{shard}
 		if err == nil {
-			err = c.refuseShortLog(ctx, v.Cursor().Seq)
+			err = c.refuseShortLog(ctx, v.Cursor())
 		}
 		return errors.Join(err, v.Close())
 	})
@@ -252,7 +253,7 @@ func (c *core) backupStopped(ctx context.Context, w io.Writer, progress func(don
 		return memory.BackupReport{}, err
 	}
 	if stateErr != nil {
-		if err := c.refuseShortLog(ctx, 0); err != nil {
+		if err := c.refuseShortLog(ctx, projections.Cursor{}); err != nil {
 			return memory.BackupReport{}, err
 		}
 		c.cfg.Logger.Warn("the log is written without comparing it with the state, which cannot be opened", "err", stateErr)
@@ -262,7 +263,7 @@ func (c *core) backupStopped(ctx context.Context, w io.Writer, progress func(don
 		c.cfg.Logger.Warn("the log is compared with a state that lacks what Raft's log holds", "err", c.behind)
 	}
 	v := state.View()
-	if err := c.refuseShortLog(ctx, v.Cursor().Seq); err != nil {
+	if err := c.refuseShortLog(ctx, v.Cursor()); err != nil {
 		return memory.BackupReport{}, errors.Join(err, v.Close())
 	}
 	report, err := backupLog(ctx, c.stream, v, c.dir.node.ClusterID, w, progress)
@@ -270,19 +271,32 @@ func (c *core) backupStopped(ctx context.Context, w io.Writer, progress func(don
 }
 
 // refuseShortLog refuses a log that ends before what Raft's log holds, where the state
-// does not hold all of that either: it stands at a sequence, 0 for one that does not
-// open. A state that does tells by itself how far the log went.
-func (c *core) refuseShortLog(ctx context.Context, at uint64) error {
+// does not hold all of that either; a zero cursor is one that does not open. A state
+// that does tells by itself how far the log went.
+func (c *core) refuseShortLog(ctx context.Context, at projections.Cursor) error {
 	opt := c.replicaOptions()
 	end, err := opt.RaftEnd()
-	if err != nil || at >= end {
+	if err != nil || at.Seq >= end {
 		return err
 	}
-	if info, err := c.stream.Info(ctx); err != nil || info.Last >= end {
+	if last, err := opt.LogGoesTo(ctx, at.Seq, end); err != nil || last >= end {
 		return err
 	}
-	return memory.Errorf(memory.CodeLogDiverged, "the log has lost its end: what was applied went to %d at least", end).
-		WithHint("start memnode: it builds the state from Raft's log; then memctl log repair writes the log again from it")
+	fills, err := opt.RaftFills()
+	if err != nil {
+		return err
+	}
+	const builds = "start memnode: it builds the state from Raft's log; then memctl log repair writes the log again from it"
+	hint := replica.LostEndHint
+	switch {
+	case c.behind != nil:
+		hint = memory.AsError(c.behind).Hint
+	case fills && at.RaftIndex > 0:
+		hint = fmt.Sprintf("move %s out of the data directory and %s", c.dir.state(shard0), builds)
+	case fills:
+		hint = builds
+	}
+	return memory.Errorf(memory.CodeLogDiverged, "the log has lost its end: what was applied went to %d at least", end).WithHint("%s", hint)
 }
 
 // replaceFile writes a file whole or not at all, also if the machine loses its

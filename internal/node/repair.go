@@ -160,7 +160,7 @@ func (o Offline) RepairLog(ctx context.Context, dir string, progress func(done, 
 		if err := (streams{c}).chooseFor(ctx, state); err != nil {
 			return publicError(err)
 		}
-		if err := c.refuseShortLog(ctx, state.Cursor().Seq); err != nil {
+		if err := c.refuseShortLog(ctx, state.Cursor()); err != nil {
 			return err
 		}
 		shard, err := (&repair{c: c, progress: progress}).stopped(ctx)

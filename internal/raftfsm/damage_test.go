@@ -570,3 +570,45 @@ func TestLostStateIsNeverTakenForAnEmptyOne(t *testing.T) {
 		}
 	}
 }
+
+// Complete says what an empty machine would come to: a snapshot that is damaged, or
+// lost, counts for nothing, unless the log goes on from the one before.
+func TestCompleteReadsTheSnapshots(t *testing.T) {
+	dir := t.TempDir()
+	few := func(o *Options) { o.TrailingLogs = -1 }
+	s := openShard(t, dir, few).lead(t)
+	s.putMany(t, 0, 10)
+	if err := s.group.Snapshot(); err != nil {
+		t.Fatal(err)
+	}
+	s.putMany(t, 10, 12)
+	s.close(t)
+	opt := Options{Dir: filepath.Join(dir, "raft"), ID: "n1"}
+	complete := func(want bool) {
+		t.Helper()
+		if whole, err := Complete(opt); err != nil || whole != want {
+			t.Fatalf("complete: %v, %v", whole, err)
+		}
+	}
+	complete(true)
+	files, err := filepath.Glob(filepath.Join(opt.Dir, "snapshots", "*", "data", "*"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	whole, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := bytes.Clone(whole)
+	damaged[len(damaged)/2] ^= 1
+	for b, want := range map[*[]byte]bool{&damaged: false, &whole: true} {
+		if err := os.WriteFile(files[0], *b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		complete(want)
+	}
+	if err := os.RemoveAll(filepath.Join(opt.Dir, "snapshots")); err != nil {
+		t.Fatal(err)
+	}
+	complete(false)
+}

@@ -3,6 +3,7 @@ package raftfsm
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 )
 
@@ -51,6 +52,38 @@ func Inspect(opt Options) (found Inspection, err error) {
 		return Inspection{}, fmt.Errorf("raftfsm inspect %s: %w", opt.Dir, err)
 	}
 	return found, nil
+}
+
+// Complete reports whether an empty machine would be brought to the end of a closed
+// group's log: by the newest snapshot that is intact, whose bytes it reads, and the
+// entries behind it, as far as the log and any snapshot went. It is false where the
+// replica has, or may have, peers. Errors: ErrLocked, of I/O.
+func Complete(opt Options) (whole bool, err error) {
+	err = withClosed(opt, func(r *recovery) error {
+		newest := r.snaps.latest()
+		snap := newest
+		for ; snap != nil; snap = r.snaps.latest() {
+			err := r.snaps.check(snap)
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, ErrCorruptSnapshot) && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			r.snaps.discard(snap.id)
+		}
+		reached := r.report.last
+		if snap != nil {
+			reached = max(reached, snap.man.Index)
+		}
+		joined := r.bridged(snap) || snap != nil && r.report.empty() && r.report.damage == nil
+		whole = r.single && joined && (newest == nil || reached >= newest.man.Index)
+		return nil
+	})
+	if err != nil {
+		return false, fmt.Errorf("raftfsm inspect %s: %w", opt.Dir, err)
+	}
+	return whole, nil
 }
 
 // withClosed works on the files of a closed group, whose lock it holds meanwhile.

@@ -182,6 +182,10 @@ func TestInspectTellsWhereARebuiltStateStands(t *testing.T) {
 		t.Fatalf("%+v %v", at, err)
 	}
 
+	if whole, err := Complete(opt); err != nil || !whole {
+		t.Fatalf("complete: %v %v", whole, err)
+	}
+
 	// The rebuilt state: the same rows, at that index.
 	rebuilt := s.machine.get()
 	rebuilt.Index, rebuilt.Term = at.Index, at.Term

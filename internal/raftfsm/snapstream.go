@@ -154,6 +154,24 @@ func receiveFile(r io.Reader, fsys vfs.FS, dir string, f manifestFile) error {
 	return nil
 }
 
+// check reads all of a snapshot and compares it with its manifest. Errors:
+// ErrCorruptSnapshot, of I/O.
+func (s *snapshotStore) check(snap *storedSnapshot) (err error) {
+	source := newSnapReader(s.fs, s.dataDir(snap.id), snap.man, nil, nil)
+	defer func() { err = errors.Join(err, source.Close()) }()
+	for _, f := range snap.man.Files {
+		h := sha256.New()
+		n, err := io.CopyN(h, source, f.Size)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("check snapshot file %q: %w", f.Name, err)
+		}
+		if n != f.Size || hex.EncodeToString(h.Sum(nil)) != f.SHA256 {
+			return fmt.Errorf("check snapshot file %q: %w: checksum differs", f.Name, ErrCorruptSnapshot)
+		}
+	}
+	return nil
+}
+
 // ownBytes writes a copy: a vfs.File may change the bytes that it is given.
 type ownBytes struct{ f vfs.File }
 

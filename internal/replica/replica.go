@@ -58,7 +58,7 @@ func (r *Replica) openGroup(ctx context.Context) (Group, error) {
 	}
 	group, err := r.opt.OpenGroup(opt)
 	if errors.Is(err, raftfsm.ErrStateLost) && r.opt.alone() {
-		return r.beginLogAnew(opt, err)
+		return r.beginLogAnew(ctx, opt, err)
 	}
 	return group, groupError(opt.Dir, err)
 }
@@ -79,11 +79,24 @@ func groupError(dir string, err error) error {
 
 // beginLogAnew is for a state that lies behind the beginning of Raft's log, as an
 // older copy of it does. What is missing stands in the event log, so the only voter
-// begins a new Raft log where the state is, and the first term applies the rest.
-func (r *Replica) beginLogAnew(opt raftfsm.Options, cause error) (Group, error) {
+// begins a new Raft log where the state is, and the first term applies the rest. An
+// event log that lost its end does not hold all of that: positions of what was
+// acknowledged would be given out anew.
+func (r *Replica) beginLogAnew(ctx context.Context, opt raftfsm.Options, cause error) (Group, error) {
 	found, err := raftfsm.Inspect(opt)
 	if err != nil {
 		return nil, errors.Join(cause, err)
+	}
+	end, err := r.opt.RaftEnd()
+	if err != nil {
+		return nil, errors.Join(cause, err)
+	}
+	at := r.state.Cursor().Seq
+	if last, err := r.opt.LogGoesTo(ctx, at, end); err != nil {
+		return nil, errors.Join(cause, err)
+	} else if last < end {
+		return nil, &DamagedError{Message: fmt.Sprintf("%s: the state ends at %d, the log goes on to %d, and what was applied went to %d at least; Raft's log begins behind the state", opt.Dir, at, last, end),
+			Hint: LostEndHint, Err: cause}
 	}
 	kept, err := raftfsm.SetAside(opt)
 	if err != nil {

@@ -227,8 +227,7 @@ func (o *Options) fillFromRaft(state *projections.State, info eventlog.Info, end
 		return errors.Join(damage, err)
 	}
 	return &DamagedError{Message: fmt.Sprintf("%s: there is no state, the log ends at %d, and what was applied went to %d at least", o.Dir, at.Seq, end),
-		Hint: "put nats/ or shards/ back from a copy of the folder (nats/damaged has blocks of the log as they were before they were cut), or memctl restore a backup into a new directory",
-		Err:  err}
+		Hint: LostEndHint, Err: err}
 }
 
 // setOrigin gives a state that was built from the whole event log the Raft index

@@ -1,9 +1,11 @@
 package replica
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
+	"mneme/internal/eventlog"
 	"mneme/internal/projections"
 	"mneme/internal/raftfsm"
 )
@@ -63,6 +65,34 @@ func (o Options) catchUp(state *projections.State) error {
 	}
 	return nil
 }
+
+// LogGoesTo is how far a state that stands at a sequence can follow the log towards
+// end: to the first message that is missing.
+func (o Options) LogGoesTo(ctx context.Context, at, end uint64) (uint64, error) {
+	if at >= end {
+		return at, nil
+	}
+	info, err := o.Stream.Info(ctx)
+	if err != nil {
+		return at, err
+	}
+	err = o.Stream.Read(ctx, at+1, min(end, info.Last), func(m eventlog.Message) error { at = m.Seq; return nil })
+	if gap := (*eventlog.GapError)(nil); errors.As(err, &gap) {
+		err = nil
+	}
+	return at, err
+}
+
+// RaftFills reports whether Raft's snapshots and log hold all that was applied up to
+// RaftEnd, so that a state can be built from them where the event log does not hold it.
+func (o Options) RaftFills() (bool, error) {
+	o.setDefaults()
+	return raftfsm.Complete(o.groupOptions())
+}
+
+// LostEndHint is what helps where neither the state, the event log nor Raft's log hold
+// all that was applied.
+const LostEndHint = "put nats/ or shards/ back from a copy of the folder (nats/damaged has blocks of the log as they were before they were cut), or memctl restore a backup into a new directory"
 
 // RaftEnd is the sequence at which the log's last message stood, at least, when
 // Raft's log was written, or its newest snapshot; 0 where these tell of none, or not
