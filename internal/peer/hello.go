@@ -24,6 +24,8 @@ var (
 	ErrNotAdmitted = errors.New("the node was not admitted")
 	// ErrNoService: the node does not have the service, or not yet.
 	ErrNoService = errors.New("the node does not have the service")
+	// ErrBusy: the service has many connections that it has not taken yet.
+	ErrBusy = errors.New("the node is busy")
 	// ErrProtocol: what answers does not speak this protocol, or another version of it.
 	ErrProtocol = errors.New("not a peer of this version")
 	// ErrClosed: the port was closed.
@@ -58,7 +60,7 @@ func IDOf(name string) string {
 const (
 	version    = 1
 	maxMessage = 4 << 10
-	maxName    = 255 // bytes of a node's name or a cluster's id
+	maxName    = 255 // bytes of a node's name, a cluster's id or a service's name
 )
 
 // hello opens a connection.
@@ -88,6 +90,7 @@ var refusals = map[string]error{
 	"other_node":    ErrOtherNode,
 	"not_admitted":  ErrNotAdmitted,
 	"no_service":    ErrNoService,
+	"busy":          ErrBusy,
 	"version":       ErrProtocol,
 }
 

@@ -39,6 +39,7 @@ type Port struct {
 	services  map[string]*service
 	strangers map[string]bool // services for nodes without a cluster, too
 	greetings greetings
+	refusals  lineLimit
 	work      sync.WaitGroup
 }
 
@@ -114,7 +115,7 @@ func (p *Port) AdmitStrangers(service string) {
 // Dial opens a connection for a service of the node at addr, whose name is resolved
 // now. node is who must be there; empty means whoever is. Errors beside those of the
 // network and of TLS: ErrOtherCluster, ErrNoCluster, ErrOtherNode, ErrOtherName,
-// ErrNotAdmitted, ErrNoService, ErrProtocol.
+// ErrNotAdmitted, ErrNoService, ErrBusy, ErrProtocol.
 func (p *Port) Dial(ctx context.Context, addr, node, service string) (net.Conn, error) {
 	c, err := p.dial(ctx, addr, node, service)
 	if err != nil {
@@ -262,9 +263,40 @@ func (p *Port) welcome(raw net.Conn) {
 	_ = raw.Close()
 	level := slog.LevelDebug // anybody can connect and say nothing, or nonsense
 	if isRefusal(err) {
-		level = slog.LevelWarn
+		p.mu.Lock()
+		ok, leftOut := p.refusals.next(time.Now())
+		p.mu.Unlock()
+		if leftOut > 0 {
+			p.opt.Logger.Warn("lines about refused connections of peers were left out", "lines", leftOut)
+		}
+		if ok {
+			level = slog.LevelWarn
+		}
 	}
 	p.opt.Logger.Log(context.Background(), level, "a peer's connection was refused", "from", raw.RemoteAddr().String(), "err", err)
+}
+
+// refusalLines are warned of in a minute.
+const refusalLines = 20
+
+// lineLimit passes the first lines of each minute.
+type lineLimit struct {
+	since          time.Time
+	lines, leftOut int
+}
+
+// next reports whether the next line is passed, and, once a minute, how many were left
+// out in the one before.
+func (l *lineLimit) next(now time.Time) (ok bool, leftOut int) {
+	if now.Sub(l.since) >= time.Minute {
+		leftOut = l.leftOut
+		*l = lineLimit{since: now}
+	}
+	if l.lines++; l.lines > refusalLines {
+		l.leftOut++
+		return false, leftOut
+	}
+	return true, leftOut
 }
 
 func (p *Port) welcomed(raw net.Conn) (net.Conn, *service, error) {
@@ -294,16 +326,28 @@ func (p *Port) welcomed(raw net.Conn) (net.Conn, *service, error) {
 	if refused != nil {
 		a.Code, a.Detail = codeOf(refused), refused.Error()
 	}
-	if err := writeMessage(c, a); err != nil || refused != nil {
+	err := writeMessage(c, a)
+	if refused != nil {
 		return nil, nil, errors.Join(refused, err)
 	}
-	return &conn{Conn: c, from: Identity{h.Cluster, h.From}}, s, raw.SetDeadline(time.Time{})
+	if err == nil {
+		err = raw.SetDeadline(time.Time{})
+	}
+	if err != nil {
+		s.left()
+		return nil, nil, err
+	}
+	return &conn{Conn: c, from: Identity{h.Cluster, h.From}}, s, nil
 }
 
-// consider decides what a connection gets.
+// consider decides what a connection gets. It waits for its service from then on, until
+// service.give or service.left.
 func (p *Port) consider(self Identity, h *hello, cert *x509.Certificate) (*service, error) {
 	if h.Version != version {
 		return nil, fmt.Errorf("%w: version %d, here is %d", ErrProtocol, h.Version, version)
+	}
+	if len(h.To) > maxName || len(h.Service) > maxName {
+		return nil, fmt.Errorf("%w: a name of more than %d bytes", ErrProtocol, maxName)
 	}
 	from := Identity{h.Cluster, h.From}
 	if err := p.matches(self, from, cert, h.Service); err != nil {
@@ -323,6 +367,10 @@ func (p *Port) consider(self Identity, h *hello, cert *x509.Certificate) (*servi
 	if s == nil {
 		return nil, fmt.Errorf("%w: %q", ErrNoService, h.Service)
 	}
+	if s.waiting >= maxWaiting {
+		return nil, fmt.Errorf("%w: its service %q has %d connections that it has not taken", ErrBusy, h.Service, s.waiting)
+	}
+	s.waiting++
 	return s, nil
 }
 
@@ -340,6 +388,10 @@ func From(c net.Conn) (Identity, bool) {
 	return Identity{}, false
 }
 
+// maxWaiting is how many connections a service may leave waiting: it takes them at
+// once, unless it hangs.
+const maxWaiting = 128
+
 // service is the listener of one service.
 type service struct {
 	port  *Port
@@ -347,10 +399,20 @@ type service struct {
 	conns chan net.Conn
 	once  sync.Once
 	done  chan struct{}
+
+	waiting int // connections that have greeted and were not taken; port.mu guards it
+}
+
+// left takes a connection away from those that wait.
+func (s *service) left() {
+	s.port.mu.Lock()
+	defer s.port.mu.Unlock()
+	s.waiting--
 }
 
 // give hands a connection over, or closes it when the service has ended.
 func (s *service) give(c net.Conn) {
+	defer s.left()
 	select {
 	case s.conns <- c:
 	case <-s.done:

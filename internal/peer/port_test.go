@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/big"
 	"net"
 	"os"
@@ -564,5 +565,74 @@ func TestServiceIsTakenAgain(t *testing.T) {
 	echo(t, p, "raft/0")
 	if got, err := say(t, p, p, "n1-a", "raft/0", "x"); err != nil || !strings.HasSuffix(got, "x") {
 		t.Error(got, err)
+	}
+}
+
+// What a service does not take is bounded, and its peers are told.
+func TestAServiceThatTakesNothing(t *testing.T) {
+	dir := authority(t, "n1", "n2")
+	two := listen(t, certificates(t, dir, "n2"), peer.Identity{Cluster: "c", Node: "n2-b"}, nil)
+	l, err := two.Service("raft/0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := listen(t, certificates(t, dir, "n1"), peer.Identity{Cluster: "c", Node: "n1-a"}, nil)
+	opened := 0
+	for range 200 {
+		c, err := one.Dial(t.Context(), two.Addr().String(), "n2-b", "raft/0")
+		if err == nil {
+			opened++
+			defer c.Close()
+		} else if !errors.Is(err, peer.ErrBusy) {
+			t.Fatal(err)
+		}
+	}
+	if opened != 128 {
+		t.Errorf("%d connections wait", opened)
+	}
+	for range opened {
+		c, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Close()
+	}
+	for { // the last one is taken a moment before it counts no more
+		c, err := one.Dial(t.Context(), two.Addr().String(), "n2-b", "raft/0")
+		if err == nil {
+			_ = c.Close()
+			return
+		}
+		if !errors.Is(err, peer.ErrBusy) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Who is refused again and again, and with long names, does not fill the log.
+func TestRefusalsFilledTheLog(t *testing.T) {
+	dir := authority(t, "n1", "n2")
+	var log bytes.Buffer
+	two, err := peer.Listen(peer.Options{Addr: "127.0.0.1:0", Certificates: certificates(t, dir, "n2"), Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Self: func() peer.Identity { return peer.Identity{Cluster: "c", Node: "n2-b"} }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("x", 3000)
+	for i := range 60 {
+		self, service := peer.Identity{Cluster: "c", Node: "n1-" + long}, "http"
+		if i%2 == 0 {
+			self.Node, service = "n1-a", long
+		}
+		one := listen(t, certificates(t, dir, "n1"), self, nil)
+		if _, err := one.Dial(t.Context(), two.Addr().String(), "", service); !errors.Is(err, peer.ErrProtocol) {
+			t.Fatalf("%.200v", err)
+		}
+	}
+	if err := two.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if lines := strings.Count(log.String(), "\n"); lines != 20 || log.Len() > 20*400 {
+		t.Errorf("%d lines of %d bytes, the last %.300s", lines, log.Len(), log.String())
 	}
 }
