@@ -39,21 +39,22 @@ func serviceSubjects() []string {
 
 // accountsConfig is the configuration of the accounts and of limits in nats-server's
 // own language: the embedded server reads the same text that an operator puts in
-// the file of an external one. users names the users of an account; nil gives
+// the file of an external one. server is the embedded one's name among several, "" if it
+// is alone, see events.SpokenAt. users names the users of an account; nil gives
 // none, because the embedded server has an authenticator instead. callers bounds
 // the connections of the public account.
 //
 // Exports must stand in the options at start: one that is added later meets
 // reconnecting clients that have been refused the import already.
-func accountsConfig(users func(account string) string, callers int) string {
+func accountsConfig(server string, users func(account string) string, callers int) string {
 	if users == nil {
 		users = func(string) string { return "" }
 	}
 	var exports, imports strings.Builder
 	for _, s := range serviceSubjects() {
-		fmt.Fprintf(&exports, "      { service: %q, threshold: %q }\n", events.Spoken("*", s), responseThreshold)
+		fmt.Fprintf(&exports, "      { service: %q, threshold: %q }\n", events.SpokenAt(server, "*", s), responseThreshold)
 		fmt.Fprintf(&imports, "      { service: { account: %s, subject: %q }, to: %q }\n",
-			nodeAccount, events.Spoken(events.PublicPrincipal, s), s)
+			nodeAccount, events.SpokenAt(server, events.PublicPrincipal, s), s)
 	}
 	fmt.Fprintf(&exports, "      { service: %q, response: stream, threshold: \"2s\" }\n", discovery)
 	fmt.Fprintf(&imports, "      { service: { account: %s, subject: %q } }\n", nodeAccount, discovery)
@@ -131,7 +132,7 @@ jetstream {
   sync_interval: always
 }
 
-%s`, DefaultMaxPayload, maxCallers+reservedConns, accountsConfig(users, maxCallers))
+%s`, DefaultMaxPayload, maxCallers+reservedConns, accountsConfig("", users, maxCallers))
 }
 
 func quoted(subjects []string) string {

@@ -49,6 +49,14 @@ type ClusterOptions struct {
 	TLS   *tls.Config // for both sides of each connection; nil is for tests
 }
 
+// shared is the server's name among several, "" if it is alone.
+func (o *ServerOptions) shared() string {
+	if o.Cluster == nil {
+		return ""
+	}
+	return o.Name
+}
+
 // DefaultMaxPayload is 2 MiB. The log needs a frame: 512 KiB, or one larger
 // event (a text of 256 KiB with its attributes and seal stays far below 1 MiB).
 // Clients need more: JSON may escape each byte of a text of 256 KiB to six, and
@@ -135,7 +143,7 @@ func serverOptions(opt ServerOptions, auth *authenticator) (*server.Options, err
 	o.MaxConn = callers + reservedConns
 	// The options are never reloaded: a reload deletes accounts that were made
 	// at run time.
-	if err := o.ProcessConfigString(accountsConfig(nil, callers)); err != nil {
+	if err := o.ProcessConfigString(accountsConfig(opt.shared(), nil, callers)); err != nil {
 		return nil, fmt.Errorf("accounts: %w", err)
 	}
 	if err := opt.Cluster.apply(o); err != nil {

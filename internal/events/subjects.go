@@ -17,12 +17,8 @@ const (
 	SubjectLog  = "mem.log"
 )
 
-// CaptureWildcard matches every capture subject as a responder sees it;
-// CaptureQueue is the queue group in which memnodes share them.
-const (
-	CaptureWildcard = spokenBy + ".*." + SubjectIn + ".>"
-	CaptureQueue    = "memnode"
-)
+// CaptureQueue is the queue group in which memnodes share what callers publish.
+const CaptureQueue = "memnode"
 
 // PublicPrincipal is everyone who talks to a node without a principal of its
 // own: all callers while auth is off or there is one shared token.
@@ -34,11 +30,24 @@ const PublicPrincipal = "public"
 const spokenBy = "as"
 
 // Spoken is how a responder sees what a principal published to subject.
-func Spoken(principal, subject string) string { return spokenBy + "." + principal + "." + subject }
+func Spoken(principal, subject string) string { return SpokenAt("", principal, subject) }
 
-// ParseSpoken splits as.<principal>.<subject>.
+// SpokenAt is the same at one of several servers: as-<server>.<principal>.<subject>. Only
+// the node beside that server answers there, so that what one connection publishes is
+// taken by one node, in its order: the members of a queue group at several servers take
+// turns.
+func SpokenAt(server, principal, subject string) string {
+	by := spokenBy
+	if server != "" {
+		by += "-" + server
+	}
+	return by + "." + principal + "." + subject
+}
+
+// ParseSpoken splits what SpokenAt makes.
 func ParseSpoken(subject string) (principal, said string, err error) {
-	rest, ok := strings.CutPrefix(subject, spokenBy+".")
+	by, rest, _ := strings.Cut(subject, ".")
+	ok := by == spokenBy || strings.HasPrefix(by, spokenBy+"-")
 	principal, said, more := strings.Cut(rest, ".")
 	if !ok || !more || principal == "" || said == "" {
 		return "", "", memory.Errorf(memory.CodeInvalid, "subject %.120q did not come through an account of Mneme", subject).

@@ -186,6 +186,14 @@ func (p *peers) shareLog(server *eventlog.ServerOptions, stream *eventlog.Stream
 	stream.Replicas, stream.AckTimeout = max(p.c.cfg.Cluster.Expect, 1), appendTimeout
 }
 
+// server is the name of this node's log server among several; "" if it is alone.
+func (p *peers) server() string {
+	if p == nil {
+		return ""
+	}
+	return p.cluster.Self().Name
+}
+
 // openKeyGroup opens the group that keeps the keys, joins it, and takes in what it has
 // agreed on while this node was away.
 func (n *Node) openKeyGroup(ctx context.Context) error {

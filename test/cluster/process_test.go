@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"mneme/client"
 	"mneme/internal/peer/devca"
 	"mneme/memory"
@@ -366,6 +368,64 @@ func (p *process) erased(ctx context.Context) {
 		case <-ctx.Done():
 			p.team.t.Fatalf("%s: what was deleted does not leave the files: %+v %v\n%s", p.id, st.Shards, serr, p.out)
 		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// What one connection publishes to one subject is written in its order, whichever node it
+// is connected to: the responders of several nodes share the subject.
+func TestAgentOverNATSKeepsItsOrder(t *testing.T) {
+	tm := newTeam(t, 3)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+	tm.start(ctx)
+	const each = 120
+	for _, p := range tm.nodes {
+		nc, err := nats.Connect(p.addrs.nats)
+		must(t, err)
+		defer nc.Close()
+		js, err := nc.JetStream(nats.PublishAsyncMaxPending(each))
+		must(t, err)
+		for i := range each {
+			_, err := js.PublishAsync("mem.in.default."+p.id+".capture", fmt.Appendf(nil, `{"text":"number %03d of %s"}`, i, p.id))
+			must(t, err)
+		}
+		select {
+		case <-js.PublishAsyncComplete():
+		case <-ctx.Done():
+			t.Fatal("not all were acknowledged")
+		}
+	}
+	tm.same(ctx)
+	texts := map[string]string{}
+	for cursor, more := "", true; more; more = cursor != "" {
+		list, err := tm.nodes[0].client.List(ctx, "default", client.ListOptions{ListRequest: memory.ListRequest{Limit: 200, Cursor: cursor}})
+		must(t, err)
+		for _, rec := range list.Records {
+			texts[rec.RecordID] = rec.Text
+		}
+		cursor = list.Cursor
+	}
+	next := map[string]int{}
+	for cursor, more := "", true; more; more = cursor != "" {
+		page, err := tm.nodes[0].client.Audit(ctx, "default", client.AuditOptions{AuditRequest: memory.AuditRequest{Limit: 200, Cursor: cursor}})
+		must(t, err)
+		for _, row := range page.Rows {
+			var i int
+			var id string
+			if _, err := fmt.Sscanf(texts[row.RecordID], "number %d of %s", &i, &id); err != nil {
+				continue
+			}
+			if i != next[id] {
+				t.Fatalf("%s: number %d is written where %d was to come", id, i, next[id])
+			}
+			next[id]++
+		}
+		cursor = page.Cursor
+	}
+	for _, p := range tm.nodes {
+		if next[p.id] != each {
+			t.Errorf("%s: %d were written in order, %d were published", p.id, next[p.id], each)
 		}
 	}
 }

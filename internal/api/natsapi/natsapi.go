@@ -72,6 +72,9 @@ type Options struct {
 	Feed     FeedSource // nil: nothing is announced
 	Logger   *slog.Logger
 	Version  string // of the build, for discovery
+	// Server is the name of the log's server in this process, if it is one of several:
+	// what its callers publish comes here. "" = there is one server.
+	Server string
 
 	Lanes     int           // captures written side by side; 0 = 16
 	LaneDepth int           // messages that may wait in one lane; 0 = 1024
@@ -164,19 +167,20 @@ func (s *Server) subscribe() error {
 	if err != nil {
 		return err
 	}
-	s.captures, err = s.opt.Conn.QueueSubscribe(events.CaptureWildcard, events.CaptureQueue, s.take)
+	all := events.SpokenAt(s.opt.Server, "*", events.SubjectIn+".>")
+	s.captures, err = s.opt.Conn.QueueSubscribe(all, events.CaptureQueue, s.take)
 	if err != nil {
-		return fmt.Errorf("subscribe to %s: %w", events.CaptureWildcard, err)
+		return fmt.Errorf("subscribe to %s: %w", all, err)
 	}
 	if err := s.captures.SetPendingLimits(maxPending, maxPendingBytes); err != nil {
-		return fmt.Errorf("subscribe to %s: %w", events.CaptureWildcard, err)
+		return fmt.Errorf("subscribe to %s: %w", all, err)
 	}
 	if err := s.addService(); err != nil {
 		return fmt.Errorf("serve %s: %w", events.SubjectAPI, err)
 	}
 	// The server must know the subscriptions before anyone is told to publish.
 	if err := s.opt.Conn.FlushTimeout(s.opt.Timeout); err != nil {
-		return fmt.Errorf("subscribe to %s: %w", events.CaptureWildcard, err)
+		return fmt.Errorf("subscribe to %s: %w", all, err)
 	}
 	return nil
 }

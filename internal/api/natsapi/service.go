@@ -68,7 +68,7 @@ func (s *Server) addService() error {
 		}
 		// Responders see the mapped subject and discovery shows it; the metadata
 		// says what to publish to.
-		if err := service.AddEndpoint(e.name, s.endpoint(e.call), micro.WithEndpointSubject(events.Spoken("*", public)),
+		if err := service.AddEndpoint(e.name, s.endpoint(e.call), micro.WithEndpointSubject(events.SpokenAt(s.opt.Server, "*", public)),
 			micro.WithEndpointPendingLimits(maxPending, maxPendingBytes),
 			micro.WithEndpointMetadata(map[string]string{"subject": public})); err != nil {
 			return fmt.Errorf("endpoint %s: %w", e.name, err)
