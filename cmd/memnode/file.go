@@ -23,6 +23,11 @@ type fileValue struct {
 // mistake is refused before it is read.
 const maxFileBytes = 1 << 20
 
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
 // readFile reads a configuration file, in file order. A missing one is nil
 // unless it must exist. Errors name the key and its line.
 func readFile(path string, must bool, opts []option) ([]fileValue, error) {

@@ -89,7 +89,8 @@ func (s *settings) overlay(k *koanf.Koanf, from layer, detail func(option) strin
 	}
 }
 
-// loadFile reads the configuration file into s. A default file may be missing.
+// loadFile reads the configuration file into s. A default file may be missing, and is
+// believed only in a data directory that nobody else may write to: it may name a command.
 func (s *settings) loadFile(sys system) error {
 	explicit := s.String("config")
 	var err error
@@ -100,6 +101,11 @@ func (s *settings) loadFile(sys system) error {
 	}
 	if err != nil {
 		return err
+	}
+	if explicit == "" && exists(s.file) {
+		if err := node.CheckDataDir(filepath.Dir(s.file)); err != nil {
+			return err
+		}
 	}
 	values, err := readFile(s.file, explicit != "", s.opts)
 	if err != nil {

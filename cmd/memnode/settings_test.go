@@ -3,8 +3,10 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -290,5 +292,28 @@ func TestLocalModelIsADirectory(t *testing.T) {
 	w.home = func() (string, error) { return "", errors.New("no $HOME") }
 	if code := w.run("--data-dir", w.dir, "--local-model", "~/m"); code != 0 || w.cfg.Embedder.Dir != "~/m" {
 		t.Errorf("exit %d, directory %q", code, w.cfg.Embedder.Dir)
+	}
+}
+
+// TestFileThatOthersMayWriteToWasBelieved: config.yaml was read before anything of the
+// data directory was looked at, and what it named as master-key ran.
+func TestFileThatOthersMayWriteToWasBelieved(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no such modes")
+	}
+	for name, mode := range map[string]os.FileMode{"": 0o777, "config.yaml": 0o666} {
+		w := stopsWhenReady(t, newFake())
+		w.file(t, ".mneme/config.yaml", "no-such-setting: 1")
+		home, err := w.home()
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := filepath.Join(home, ".mneme")
+		if err := errors.Join(os.Chmod(dir, 0o755), os.Chmod(filepath.Join(dir, name), mode)); err != nil {
+			t.Fatal(err)
+		}
+		if code := run(t.Context(), w.system, []string{"config"}); code != exitUsage || !strings.Contains(w.err.String(), "others may write") {
+			t.Errorf("%q: exit %d: %s", name, code, w.err)
+		}
 	}
 }
