@@ -429,3 +429,61 @@ func TestAgentOverNATSKeepsItsOrder(t *testing.T) {
 		}
 	}
 }
+
+// pause is SIGSTOP: the process keeps its connections and answers nothing. proceed ends it.
+func (p *process) pause() (proceed func()) {
+	p.team.t.Helper()
+	must(p.team.t, p.cmd.Process.Signal(syscall.SIGSTOP))
+	return func() { must(p.team.t, p.cmd.Process.Signal(syscall.SIGCONT)) }
+}
+
+// The node that leads everything stands still and goes on later, twice: the others write
+// meanwhile, and when it wakes it neither answers for what it does not know nor writes
+// under its former term.
+func TestPausedLeaderComesBackAsAFollower(t *testing.T) {
+	tm := newTeam(t, 3)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+	defer cancel()
+	tm.start(ctx)
+	acked := map[string]memory.CaptureResult{}
+	n := 0
+	write := func(count int, nodes ...*process) {
+		t.Helper()
+		for range count {
+			id := fmt.Sprintf("c%03d", n)
+			acked[id] = nodes[n%len(nodes)].capture(ctx, id, fmt.Sprintf("memory number %d", n))
+			n++
+		}
+	}
+	for range 2 {
+		write(10, tm.nodes...)
+		lead := tm.leader(ctx)
+		var rest []*process
+		for _, p := range tm.nodes {
+			if p != lead {
+				rest = append(rest, p)
+			}
+		}
+		began := time.Now()
+		proceed := lead.pause()
+		write(1, rest...)
+		t.Logf("%s, which led, stands still: written after %v", lead.id, time.Since(began).Round(time.Millisecond))
+		write(10, rest...)
+		proceed()
+		write(10, lead)
+	}
+	tm.same(ctx)
+	for _, p := range tm.nodes {
+		for id, want := range acked {
+			rec, err := p.client.Get(ctx, "default", want.RecordID, client.GetOptions{})
+			if err != nil || rec.RecordID != want.RecordID {
+				t.Errorf("%s at %s: %+v %v", id, p.id, rec, err)
+			}
+		}
+	}
+	list, err := tm.nodes[2].client.List(ctx, "default", client.ListOptions{ListRequest: memory.ListRequest{Limit: 200}})
+	must(t, err)
+	if len(list.Records) != len(acked) {
+		t.Errorf("%d records, acknowledged were %d", len(list.Records), len(acked))
+	}
+}
