@@ -113,3 +113,19 @@ func TestSlowConsumerHidTheServersLines(t *testing.T) {
 		t.Errorf("the server's line is left out; the last is %q", l.lastWarning())
 	}
 }
+
+// A cluster that starts says nothing to worry about.
+func TestServersThatStartWarned(t *testing.T) {
+	var out bytes.Buffer
+	l := newServerLog(slog.New(slog.NewTextHandler(&out, nil)))
+	l.Warnf("Waiting for routing to be established...")
+	l.Warnf("  - %s", "JetStream has not established contact with a meta leader")
+	l.Errorf("Error trying to connect to route (attempt %v): %v", 1, "connection refused")
+	if out.Len() > 0 {
+		t.Errorf("logged %s", out.String())
+	}
+	l.Errorf("Error trying to connect to route (attempt %v): %v", 10, "connection refused")
+	if !strings.Contains(out.String(), "attempt 10") {
+		t.Errorf("logged %s", out.String())
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -74,8 +75,20 @@ func (l *serverLog) connectionFault(err error) {
 	l.printAs(&l.node, slog.LevelWarn, fmt.Sprintf("connection of the node: %v", err))
 }
 
+// saidAtStart are lines that servers of a cluster warn with while the others start, too.
+// A route that cannot be reached is said again, at a later attempt.
+var saidAtStart = []string{
+	"Waiting for routing to be established",
+	"JetStream has not established contact with a meta leader",
+	"Error trying to connect to route (attempt 1)",
+}
+
 // print passes a line of the server on.
 func (l *serverLog) print(level slog.Level, s string) {
+	if slices.ContainsFunc(saidAtStart, func(line string) bool { return strings.Contains(s, line) }) {
+		l.log.Debug(s)
+		return
+	}
 	kind := &l.others
 	if strings.Contains(s, " - cid:") { // the server begins so what it says about a client
 		kind = &l.clients

@@ -6,9 +6,12 @@ import (
 	"io"
 	"log"
 	"log/slog"
+	"net"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
 )
 
 // hclogBridge is an hclog.Logger that writes to slog. Trace and debug become
@@ -42,13 +45,34 @@ func toSlog(level hclog.Level) slog.Level {
 // Log implements hclog.Logger.
 func (b *hclogBridge) Log(level hclog.Level, msg string, args ...any) {
 	ctx, to := context.Background(), toSlog(level)
-	if strings.HasPrefix(msg, "heartbeat timeout reached") {
-		to = slog.LevelDebug // every start of a single voter says it
+	if isNormal(msg, args) {
+		to = slog.LevelDebug
 	}
 	if level == hclog.Off || !b.out.Enabled(ctx, to) {
 		return
 	}
 	b.out.Log(ctx, to, msg, append([]any{"logger", b.name}, append(plainArgs(b.args), plainArgs(args)...)...)...)
+}
+
+// isNormal reports whether a line that Raft warns with is said by a healthy group.
+func isNormal(msg string, args []any) bool {
+	says := func(text string) bool {
+		return slices.ContainsFunc(args, func(arg any) bool {
+			err, ok := arg.(error)
+			return ok && strings.Contains(err.Error(), text)
+		})
+	}
+	switch {
+	case strings.HasPrefix(msg, "heartbeat timeout reached"): // at every start of a single voter
+		return true
+	case strings.HasPrefix(msg, "appendEntries rejected, sending older logs"): // to a new replica, and one that was away
+		return true
+	case msg == "failed to get log": // it is in a snapshot, which is sent instead
+		return says(raft.ErrLogNotFound.Error())
+	case msg == "failed to decode incoming command": // at a stop, for each connection
+		return says(net.ErrClosed.Error())
+	}
+	return false
 }
 
 // plainArgs turns hclog's wrappers into values that slog can print.

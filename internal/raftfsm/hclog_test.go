@@ -2,11 +2,15 @@ package raftfsm
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"log/slog"
+	"net"
 	"strings"
 	"testing"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
 )
 
 func TestHclogBridge(t *testing.T) {
@@ -44,6 +48,31 @@ func TestHclogBridge(t *testing.T) {
 		}
 		if l.StandardWriter(nil) == nil {
 			t.Error("no writer")
+		}
+	}
+}
+
+// What a healthy group says at a stop, at a start and to a new replica is no warning;
+// the same words about anything else are.
+func TestHealthyGroupsWarned(t *testing.T) {
+	closed := &net.OpError{Op: "read", Net: "tcp", Err: net.ErrClosed}
+	for _, c := range []struct {
+		msg   string
+		args  []any
+		quiet bool
+	}{
+		{"heartbeat timeout reached, starting election", nil, true},
+		{"appendEntries rejected, sending older logs", []any{"peer", "n2", "next", 7}, true},
+		{"failed to get log", []any{"index", 7, "error", fmt.Errorf("read: %w", raft.ErrLogNotFound)}, true},
+		{"failed to get log", []any{"index", 7, "error", errors.New("damaged")}, false},
+		{"failed to decode incoming command", []any{"error", closed}, true},
+		{"failed to decode incoming command", []any{"error", errors.New("unknown rpc type 9")}, false},
+		{"failed to send snapshot to", []any{"error", closed}, false},
+	} {
+		var buf bytes.Buffer
+		newHclogBridge(slog.New(slog.NewTextHandler(&buf, nil)), "raft").Error(c.msg, c.args...)
+		if (buf.Len() == 0) != c.quiet {
+			t.Errorf("%s %v: logged %q", c.msg, c.args, buf.String())
 		}
 	}
 }
