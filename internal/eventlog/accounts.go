@@ -56,7 +56,7 @@ func accountsConfig(server string, users func(account string) string, callers in
 		fmt.Fprintf(&imports, "      { service: { account: %s, subject: %q }, to: %q }\n",
 			nodeAccount, events.SpokenAt(server, events.PublicPrincipal, s), s)
 	}
-	fmt.Fprintf(&exports, "      { service: %q, response: stream, threshold: \"2s\" }\n", discovery)
+	fmt.Fprintf(&exports, "      { service: %q, response: stream, threshold: %q }\n", discovery, discoveryThreshold)
 	fmt.Fprintf(&imports, "      { service: { account: %s, subject: %q } }\n", nodeAccount, discovery)
 	feeds := events.SubjectFeed + ".>"
 	fmt.Fprintf(&exports, "      { stream: %q }\n", feeds)

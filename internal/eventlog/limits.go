@@ -22,6 +22,10 @@ const (
 	// that nobody answers, because it was dropped: the node answers what it took
 	// within 30 s.
 	responseThreshold = 35 * time.Second
+	// discoveryThreshold is the same for questions of discovery, of which each node may
+	// answer one: the server keeps the way back for all of this time, whether it was
+	// used or not, at about 1 KB a question.
+	discoveryThreshold = 500 * time.Millisecond
 	// Whoever sends nothing for pingInterval is asked, and is cut off after maxPings
 	// unanswered questions: until then the server keeps what came of its message.
 	pingInterval = 20 * time.Second

@@ -96,6 +96,23 @@ func TestUnansweredMessagesWereKeptForMinutes(t *testing.T) {
 	}
 }
 
+// TestDiscoveryWasKeptForSeconds: the way back for each question was kept for two
+// seconds, answered or not: 40 connections that ask for $SRV.STATS took 1 to 1.9 GB.
+func TestDiscoveryWasKeptForSeconds(t *testing.T) {
+	s, err := StartServer(t.Context(), ServerOptions{Dir: t.TempDir(), Addr: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Shutdown(context.Background()) })
+	node, err := s.ns.LookupAccount(nodeAccount)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := node.ServiceExportResponseThreshold(discovery); err != nil || got > 500*time.Millisecond {
+		t.Errorf("the way back is kept for %v, %v", got, err)
+	}
+}
+
 // What callers do to the node's connection took the lines of the server's own, and
 // stood as the cause of damage.
 func TestSlowConsumerHidTheServersLines(t *testing.T) {
