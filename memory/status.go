@@ -160,6 +160,9 @@ type ShardStatus struct {
 	Records         uint64    `json:"records"`
 	PendingVectors  uint64    `json:"pending_vectors"`
 	Halted          string    `json:"halted,omitempty"`
+	// Lacks is how many frames of the log the state does not hold since a start without
+	// room on the disk. Nothing is read until there is room to apply them.
+	Lacks uint64 `json:"lacks,omitempty"`
 	// Erasing is there while what was deleted for good leaves the files.
 	Erasing *ErasingStatus `json:"erasing,omitempty"`
 }

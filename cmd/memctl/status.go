@@ -74,6 +74,9 @@ func printStatus(a *app, addr string, st memory.Status) {
 			a.println("          " + a.paint("31", "writes are stopped: ") + oneLine(s.Log.Diverged))
 			a.next("memctl log verify")
 		}
+		if s.Lacks > 0 {
+			a.printf("          "+a.paint("31", "not read: ")+"the state lacks %d frames of the log, for which the disk has no room\n", s.Lacks)
+		}
 		if s.Halted != "" {
 			a.println("          " + a.paint("31", "halted: ") + oneLine(s.Halted))
 		}

@@ -59,6 +59,7 @@ func (o *operator) shardStatus(ctx context.Context) (memory.ShardStatus, error) 
 	out := memory.ShardStatus{ID: shard0, Leader: o.leader(), Epoch: c.Epoch, Position: c.Position().String(), StateHash: v.Hash().String(),
 		PipelineVersion: projections.PipelineVersion, Records: records, PendingVectors: pending}
 	out.Erasing = o.n.eraser.Status()
+	out.Lacks, _ = o.n.lacking()
 	if err := o.n.replica.Group().Halted(); err != nil {
 		out.Halted = err.Error()
 	}

@@ -19,6 +19,10 @@ type doctor struct{ n *Node }
 func (d *doctor) Ready() (bool, []memory.Check) {
 	ok := d.n.ready.Load() && !d.n.draining.Load()
 	checks := []memory.Check{check("node", ok, "serving", "starting or shutting down", "")}
+	if lacks := d.n.lacks(); lacks != nil && ok {
+		ok = false
+		checks[0] = check("node", ok, "", lacks.Message, lacks.Hint)
+	}
 	halted := d.n.replica.Group().Halted()
 	checks = append(checks, check("shard 0", halted == nil, "applying", fmt.Sprint(halted), haltHint(halted)))
 	if found := d.n.replica.Diverged(); found != nil {

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"time"
@@ -67,8 +68,48 @@ func (c *core) roomToApply() error {
 	return nil
 }
 
+// owed is how far log and Raft's log went when a node started. The state commits without
+// a sync, so that after a kill it lacks the newest of them until they are applied again,
+// which takes room: as long as there is none, what was forgotten would be found again
+// and what was acknowledged would not.
+type owed struct{ seq, index uint64 }
+
+// found is what the state owes before the first term writes anything.
+func (n *Node) found(ctx context.Context) (owed, error) {
+	info, err := n.stream.Info(ctx)
+	return owed{info.Last, n.replica.Group().Stats().LastIndex}, err
+}
+
+// lacking is how many frames of the log the state does not hold, and entries of Raft's
+// log, of those that were there at the start. Mostly it holds all.
+func (n *Node) lacking() (frames, entries uint64) {
+	o := n.owed.Load()
+	if o == nil {
+		return 0, 0
+	}
+	at, applied := n.state.Cursor().Seq, n.replica.Group().Stats().AppliedIndex
+	return o.seq - min(at, o.seq), o.index - min(applied, o.index)
+}
+
+// lacks says why nothing may be read from the state yet.
+func (n *Node) lacks() *memory.Error {
+	frames, entries := n.lacking()
+	if frames == 0 && entries == 0 {
+		return nil
+	}
+	what := fmt.Sprintf("%d frames of the log", frames)
+	if frames == 0 { // it has lost its end
+		what = fmt.Sprintf("%d entries of Raft's log", entries)
+	}
+	return memory.Errorf(memory.CodeNoSpace, "the state lacks %s: the disk has no room to apply them", what).
+		WithHint("free some space; nothing is lost, and reads are served once they are applied")
+}
+
 // refuse says why writes must not be taken now, before anything is written.
 func (n *Node) refuse() *memory.Error {
+	if lacks := n.lacks(); lacks != nil {
+		return lacks
+	}
 	if free, ok := n.space.available(); ok && n.space.reserve > 0 && free < n.space.reserve {
 		return memory.Errorf(memory.CodeNoSpace, "only %d MiB are free on the disk of %s, %d MiB are kept in reserve",
 			free>>20, n.dir.path, n.space.reserve>>20).WithHint("free some space; reads go on, nothing is lost")

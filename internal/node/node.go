@@ -45,6 +45,7 @@ type Node struct {
 	front      front
 	started    time.Time
 
+	owed     atomic.Pointer[owed] // mostly nil
 	ready    atomic.Bool
 	draining atomic.Bool
 	wg       sync.WaitGroup
@@ -219,7 +220,7 @@ func (n *Node) openQuery(context.Context) error {
 	n.embedders = newEmbedders(n.cfg)
 	n.onClose("embedders", func(context.Context) error { return n.embedders.close() })
 	v, err := views.New(views.Options{State: n.state, Keys: n.keys, Settings: n.settings, Vector: vector.Options{Engine: vector.Engine(n.cfg.VectorEngine)},
-		Linear: n.linear, Logger: n.cfg.Logger, FS: n.files, GraphDir: n.dir.vectors(shard0), Shard: shard0})
+		Linear: n.linear, Lacks: n.lacks, Logger: n.cfg.Logger, FS: n.files, GraphDir: n.dir.vectors(shard0), Shard: shard0})
 	if err != nil {
 		return err
 	}
@@ -246,7 +247,8 @@ func (n *Node) linear(ctx context.Context) error {
 
 // openWriting lets the replica lead and waits for its first term, since this node
 // is the shard's only one. On a full disk the term may have to wait for room: then
-// the node serves reads until there is some.
+// the node serves reads until there is some, if the state holds all that it held before
+// the start.
 func (n *Node) openWriting(ctx context.Context) error {
 	r, err := ingest.OpenRejections(n.files, filepath.Join(n.dir.logs(), "rejected"), n.keys, finder(n.state), n.cfg.Now)
 	if err != nil {
@@ -289,13 +291,21 @@ func (n *Node) begin(ctx, run context.Context) error {
 		return err
 	}
 	n.replica.SetDiverged(found)
+	owed, err := n.found(ctx)
+	if err != nil {
+		return startError("event log", err)
+	}
 	if err := n.replica.Start(ctx, n.followers, workers...); err != nil {
 		return err
 	}
 	err = n.replica.WaitWriter(ctx)
 	switch {
 	case errors.Is(err, replica.ErrFull):
-		n.cfg.Logger.Warn("reads are served; writing begins when there is room on the disk", "err", err)
+		n.owed.Store(&owed)
+		if lacks := n.lacks(); lacks != nil {
+			err = lacks
+		}
+		n.cfg.Logger.Warn("writing begins when there is room on the disk", "err", err)
 		n.wg.Go(func() { n.beginLate(run) })
 		return n.checkKeys(n.state)
 	case err == nil:
@@ -332,6 +342,7 @@ func (n *Node) beginLate(ctx context.Context) {
 		}
 	}
 	if err == nil {
+		n.owed.Store(nil)
 		err = n.firstTerm(ctx)
 	}
 	switch {

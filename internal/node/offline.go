@@ -8,7 +8,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"mneme/internal/events"
 	"mneme/internal/projections"
 	"mneme/internal/replica"
 	"mneme/internal/storage"
@@ -126,7 +125,7 @@ func (o Offline) Doctor(ctx context.Context, dir string) (memory.DoctorReport, e
 		if damage != nil {
 			checks = append(checks, memory.Check{Name: "state", State: "fail", Detail: damage.Error(), Hint: damagedHint})
 		} else {
-			checks = append(checks, c.checkStanding(cur.Position()))
+			checks = append(checks, c.checkStanding(cur, info.Last))
 		}
 		if err := c.refuseShortLog(ctx, cur); err != nil {
 			return errors.Join(err, v.Close())
@@ -174,12 +173,15 @@ func (c *core) checkClosedState(stateErr error) memory.Check {
 	return memory.Check{Name: "state", State: "fail", Detail: e.Message, Hint: e.Hint}
 }
 
-// checkStanding says where the state of a stopped node stands.
-func (c *core) checkStanding(at events.Position) memory.Check {
-	out := memory.Check{Name: "state", State: "ok", Detail: "stands at " + at.String()}
+// checkStanding says where the state of a stopped node stands beside a log that ends at
+// a sequence.
+func (c *core) checkStanding(at projections.Cursor, last uint64) memory.Check {
+	out := memory.Check{Name: "state", State: "ok", Detail: "stands at " + at.Position().String()}
 	if c.behind != nil {
+		opt := c.replicaOptions()
+		end, _ := opt.RaftEnd() // it was read when behind was found
 		out.State, out.Hint = "warn", memory.AsError(c.behind).Hint
-		out.Detail += "; " + c.behind.Error()
+		out.Detail += fmt.Sprintf(" and lacks %d frames; %v", max(end, last, at.Seq)-at.Seq, c.behind)
 	}
 	return out
 }

@@ -315,7 +315,7 @@ func TestWorkThatReadsNeedsNoRoom(t *testing.T) {
 		}
 		d, err := off.Doctor(t.Context(), copied)
 		warned := slices.ContainsFunc(d.Checks, func(c memory.Check) bool {
-			return c.Name == "state" && c.State == "warn" && strings.Contains(c.Hint, "space")
+			return c.Name == "state" && c.State == "warn" && strings.Contains(c.Hint, "space") && strings.Contains(c.Detail, "frames")
 		})
 		if err != nil || d.OK != (lost == 0) || !warned {
 			t.Errorf("%d lost: doctor %+v, %v", lost, d, err)
@@ -386,7 +386,8 @@ func TestStartThatBuildsTheStateWithoutRoom(t *testing.T) {
 	}
 }
 
-// TestStartWaitedForRoom: a node that found too little room for its first term took
+// TestStartWaitedForRoom: a node that was killed served what its state held on disk, so
+// that what was forgotten was found again. And a node that found too little room for its first term took
 // connections and answered none, though the disk was not too full to start.
 func TestStartWaitedForRoom(t *testing.T) {
 	for name, stopped := range map[string]func(*testing.T) (string, memory.ShardStatus){"stopped": filled, "killed": killed} {
@@ -399,14 +400,19 @@ func TestStartWaitedForRoom(t *testing.T) {
 			cfg.Namespaces = []string{"default", "later"}
 			for _, again := range []bool{false, true} { // the first one is closed while it waits
 				n := openSoon(t, cfg)
-				if name == "stopped" && len(find(t, n, "harbour")) == 0 {
+				// The first one has begun a term in the log, which the second one's state lacks.
+				lacks := name == "killed" || again
+				if !lacks && len(find(t, n, "harbour")) == 0 {
 					t.Error("reads are down")
+				}
+				if lacks {
+					readsAreRefused(t, n)
 				}
 				if _, err := capture(n, "must not be taken"); memory.CodeOf(err) != memory.CodeNoSpace {
 					t.Errorf("a write: %v", err)
 				}
 				ready, checks := n.doctor.Ready()
-				if writes := checks[len(checks)-1]; !ready || writes.Name != "writes" || writes.State != "warn" {
+				if writes := checks[len(checks)-1]; ready == lacks || writes.Name != "writes" || writes.State != "warn" {
 					t.Errorf("ready %v, %+v", ready, checks)
 				}
 				if !again {
@@ -418,12 +424,40 @@ func TestStartWaitedForRoom(t *testing.T) {
 					_, err := n.reads.Namespace(t.Context(), "later")
 					return err == nil
 				})
-				if got := shardOf(t, n); got.Records != want.Records || got.Log.Diverged != "" {
+				if got := shardOf(t, n); got.Records != want.Records || got.Log.Diverged != "" || got.Lacks > 0 {
 					t.Errorf("%+v, want %+v", got, want)
+				}
+				if ready, checks := n.doctor.Ready(); !ready {
+					t.Errorf("with room: %+v", checks)
 				}
 				must(t, n, "life goes on")
 			}
 		})
+	}
+}
+
+// readsAreRefused expects of a node whose state lacks what it held before the kill that
+// nothing is read from it, and that status and doctor say why.
+func readsAreRefused(t *testing.T, n *Node) {
+	t.Helper()
+	for what, read := range map[string]func() error{
+		"search": func() error {
+			_, err := n.reads.Search(t.Context(), memory.Access{Namespace: "default"}, memory.SearchRequest{Query: "harbour"})
+			return err
+		},
+		"export":     func() error { _, err := exportOf(t, n); return err },
+		"namespaces": func() error { _, err := n.reads.Namespaces(t.Context(), memory.NamespacesRequest{}); return err },
+		"namespace":  func() error { _, err := n.reads.Namespace(t.Context(), "default"); return err },
+	} {
+		if e := memory.AsError(read()); e == nil || e.Code != memory.CodeNoSpace || !strings.Contains(e.Hint, "free some space") {
+			t.Errorf("%s of an older past: %v", what, e)
+		}
+	}
+	if got := shardOf(t, n).Lacks; got == 0 {
+		t.Errorf("the status says that %d frames are lacking", got)
+	}
+	if _, checks := n.doctor.Ready(); checks[0].State != "fail" || !strings.Contains(checks[0].Detail, "frames of the log") {
+		t.Errorf("%+v", checks[0])
 	}
 }
 

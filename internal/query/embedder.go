@@ -18,7 +18,10 @@ func (s *Service) Embedder(ctx context.Context, name string) (st memory.Embedder
 	if err := ctx.Err(); err != nil {
 		return st, ns, views.Failed("embedder", err)
 	}
-	v := s.opt.Views.State()
+	v, err := s.opt.Views.State()
+	if err != nil {
+		return st, ns, err
+	}
 	defer func() { err = views.Failed("embedder", errors.Join(err, v.Close())) }()
 	_, info, err := views.OpenCapability(v, name, "")
 	if err != nil {

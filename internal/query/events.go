@@ -81,7 +81,10 @@ type follower struct {
 
 // next opens the next events. more says that there are others already.
 func (f *follower) next(ctx context.Context) (batch []memory.Event, more bool, err error) {
-	v := f.s.opt.Views.State()
+	v, err := f.s.opt.Views.State()
+	if err != nil {
+		return nil, false, err
+	}
 	defer func() { err = errors.Join(err, v.Close()) }()
 	f.seen = v.Position()
 	info, ok := v.NamespaceByID(f.capability.NamespaceID())
@@ -177,8 +180,11 @@ func (s *Service) openEvent(v *projections.View, namespace string, row *projecti
 // are not opened. It reads the state, so it is not called from OnApply. An error
 // of yield ends it.
 func (s *Service) FeedEvents(a *projections.Applied, wanted func(subject string) bool, yield func(subject string, e memory.Event) error) error {
-	v := s.opt.Views.State()
-	err := s.feed(v, a, wanted, yield)
+	v, err := s.opt.Views.State()
+	if err != nil {
+		return err
+	}
+	err = s.feed(v, a, wanted, yield)
 	return errors.Join(err, v.Close())
 }
 

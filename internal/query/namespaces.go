@@ -21,7 +21,10 @@ func (s *Service) Namespaces(ctx context.Context, req memory.NamespacesRequest) 
 	if bad := req.Validate(); bad != nil {
 		return out, bad
 	}
-	v := s.opt.Views.State()
+	v, err := s.opt.Views.State()
+	if err != nil {
+		return out, err
+	}
 	defer func() { err = views.Failed("namespaces", errors.Join(err, v.Close())) }()
 	infos := v.Namespaces()
 	from, found := slices.BinarySearchFunc(infos, req.Cursor, func(ns projections.NamespaceInfo, name string) int { return strings.Compare(ns.Name, name) })
@@ -52,7 +55,10 @@ func (s *Service) Namespace(ctx context.Context, name string) (ns memory.Namespa
 	if err := ctx.Err(); err != nil {
 		return ns, views.Failed("namespace", err)
 	}
-	v := s.opt.Views.State()
+	v, err := s.opt.Views.State()
+	if err != nil {
+		return ns, err
+	}
 	defer func() { err = views.Failed("namespace", errors.Join(err, v.Close())) }()
 	_, info, err := views.OpenCapability(v, name, "")
 	if err != nil {

@@ -27,13 +27,17 @@ type View struct {
 
 // Open opens a view of a namespace for an agent, or for the team with as "",
 // once the node is as fresh as asked. Close it. Errors: invalid, not_found,
-// stale_position, lost_position, unavailable, timeout.
+// stale_position, lost_position, unavailable, timeout, those of Options.Lacks.
 func (s *Views) Open(ctx context.Context, namespace, as string, f Freshness) (*View, error) {
 	target, err := s.await(ctx, f)
 	if err != nil {
 		return nil, err
 	}
-	v := &View{State: s.opt.State.View(), keys: s.opt.Keys}
+	state, err := s.State()
+	if err != nil {
+		return nil, err
+	}
+	v := &View{State: state, keys: s.opt.Keys}
 	if err := v.open(s, namespace, as); err != nil {
 		return nil, Failed("open "+Clip(namespace), errors.Join(err, v.Close()))
 	}

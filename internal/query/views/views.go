@@ -29,7 +29,10 @@ type Options struct {
 	Vector vector.Options
 	// Linear waits until the state holds everything acknowledged before the
 	// call; nil = linearizable reads are not supported.
-	Linear   func(ctx context.Context) error
+	Linear func(ctx context.Context) error
+	// Lacks says that the state does not hold yet what it held before the start, so
+	// that it must not be read; nil = it does.
+	Lacks    func() *memory.Error
 	Logger   *slog.Logger
 	FS       vfs.FS // for GraphDir; nil = the system's
 	GraphDir string // where graphs are kept for the next Load; "" = nowhere
@@ -231,8 +234,15 @@ func (s *Views) Conversations(partition uint32) *rank.Conversations {
 }
 
 // State opens a snapshot of the state that no capability restricts. The caller
-// closes it and shows of it only what a capability allows.
-func (s *Views) State() *projections.View { return s.opt.State.View() }
+// closes it and shows of it only what a capability allows. Errors: Options.Lacks.
+func (s *Views) State() (*projections.View, error) {
+	if s.opt.Lacks != nil {
+		if err := s.opt.Lacks(); err != nil {
+			return nil, err
+		}
+	}
+	return s.opt.State.View(), nil
+}
 
 // Moved returns where the memory stands, a channel that closes when that
 // changes, and whether the views were closed.
