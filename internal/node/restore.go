@@ -1,10 +1,12 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
@@ -38,9 +40,11 @@ func (o Offline) Restore(ctx context.Context, dir, logPath, keysPath string, pro
 	if err := restorable(fsys, dir); err != nil {
 		return out, err
 	}
-	if err := checkKinds(fsys, logPath, keysPath); err != nil {
+	keys, err := readKinds(ctx, fsys, logPath, keysPath)
+	if err != nil {
 		return out, err
 	}
+	defer clear(keys)
 	from, err := checkBackup(fsys, logPath)
 	if err != nil {
 		return out, err
@@ -49,7 +53,7 @@ func (o Offline) Restore(ctx context.Context, dir, logPath, keysPath string, pro
 	if err != nil {
 		return out, publicError(err)
 	}
-	report, err := o.restoreLocked(ctx, lock, from, keysPath, progress)
+	report, err := o.restoreLocked(ctx, lock, from, keys, progress)
 	if err = errors.Join(err, lock.unlock()); err != nil {
 		return out, err
 	}
@@ -57,7 +61,7 @@ func (o Offline) Restore(ctx context.Context, dir, logPath, keysPath string, pro
 	return out, nil
 }
 
-func (o Offline) restoreLocked(ctx context.Context, lock *dirLock, from logBackup, keysPath string, progress func(done, total uint64)) (memory.RebuildShard, error) {
+func (o Offline) restoreLocked(ctx context.Context, lock *dirLock, from logBackup, keys []byte, progress func(done, total uint64)) (memory.RebuildShard, error) {
 	fsys, dir := lock.fs, lock.path
 	if err := restorable(fsys, dir); err != nil { // until here it was not locked
 		return memory.RebuildShard{}, err
@@ -65,7 +69,7 @@ func (o Offline) restoreLocked(ctx context.Context, lock *dirLock, from logBacku
 	if err := beginRestore(fsys, dir); err != nil {
 		return memory.RebuildShard{}, restoreError(dir, memory.Errorf(memory.CodeInvalid, "%v", err).WithCause(err))
 	}
-	report, err := o.restore(ctx, lock, from, keysPath, progress)
+	report, err := o.restore(ctx, lock, from, keys, progress)
 	if err != nil {
 		return report, errors.Join(restoreError(dir, err), undoRestore(fsys, dir))
 	}
@@ -162,39 +166,90 @@ type logBackup struct {
 	epoch   uint32 // the last one in it
 }
 
-// checkKinds says which of the two files is which when they were mixed up: each would be
-// a damaged one where the other belongs.
-func checkKinds(fsys vfs.FS, logPath, keysPath string) error {
-	log, err := firstBytes(fsys, logPath)
-	keys, kerr := firstBytes(fsys, keysPath)
-	if err = errors.Join(err, kerr); err != nil {
-		return memory.Errorf(memory.CodeInvalid, "%v", err).WithHint("name the two files of a backup that can be read")
+// readKinds reads the keys, and says which of the two files is which when they were
+// mixed up: each would be a damaged one where the other belongs. The keys are read once,
+// so that they may come from a pipe, and never be in a file in clear.
+func readKinds(ctx context.Context, fsys vfs.FS, logPath, keysPath string) (keys []byte, err error) {
+	log, err := logHead(fsys, logPath)
+	var kerr error
+	if err == nil {
+		keys, kerr = readKeys(ctx, fsys, keysPath)
 	}
-	keysAsLog, logAsKeys := keyring.IsBackup(log), string(keys) == backupMagic
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err = errors.Join(err, kerr); err != nil {
+		return nil, memory.Errorf(memory.CodeInvalid, "%v", err).WithHint("name the two files of a backup that can be read")
+	}
+	keysAsLog, logAsKeys := keyring.IsBackup(log), isLogBackup(keys)
 	switch {
 	case keysAsLog && logAsKeys:
-		return memory.Errorf(memory.CodeInvalid, "%s is the backup of the keys and %s that of the log", logPath, keysPath).
+		return nil, memory.Errorf(memory.CodeInvalid, "%s is the backup of the keys and %s that of the log", logPath, keysPath).
 			WithHint("it is the other way round: --log %s --keys %s", keysPath, logPath)
 	case keysAsLog:
-		return memory.Errorf(memory.CodeInvalid, "%s is the backup of the keys, not of the log", logPath).WithHint("give the log's file to --log")
+		return nil, memory.Errorf(memory.CodeInvalid, "%s is the backup of the keys, not of the log", logPath).WithHint("give the log's file to --log")
 	case logAsKeys:
-		return memory.Errorf(memory.CodeInvalid, "%s is the backup of the log, not of the keys", keysPath).WithHint("give the keys' file to --keys")
+		return nil, memory.Errorf(memory.CodeInvalid, "%s is the backup of the log, not of the keys", keysPath).WithHint("give the keys' file to --keys")
 	}
-	return nil
+	return keys, nil
 }
 
-// firstBytes reads what tells one sort of backup from the other.
-func firstBytes(fsys vfs.FS, path string) ([]byte, error) {
+func isLogBackup(b []byte) bool { return bytes.HasPrefix(b, []byte(backupMagic)) }
+
+// logHead reads what tells one sort of backup from the other. The log is read more than
+// once, so it may not come from a pipe.
+func logHead(fsys vfs.FS, path string) ([]byte, error) {
+	if info, err := fsys.Stat(path); err == nil && info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket|fs.ModeCharDevice) != 0 {
+		return nil, fmt.Errorf("%s is no file: the log is read twice", path)
+	}
 	f, err := fsys.Open(path)
 	if err != nil {
 		return nil, err
 	}
+	head, err := readHead(f)
+	return head, errors.Join(err, f.Close())
+}
+
+// readHead reads as many bytes as a magic has; of a shorter file all.
+func readHead(r io.Reader) ([]byte, error) {
 	head := make([]byte, len(backupMagic))
-	n, err := io.ReadFull(f, head)
+	n, err := io.ReadFull(r, head)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = nil // it is neither of them
 	}
-	return head[:n], errors.Join(err, f.Close())
+	return head[:n], err
+}
+
+// readKeys reads the backup of the keys, of that of a log only the beginning. Opening and
+// reading a pipe wait for whoever writes into it, and nothing but the end of ctx ends
+// that: then they are left to the end of the process.
+func readKeys(ctx context.Context, fsys vfs.FS, path string) ([]byte, error) {
+	type result struct {
+		keys []byte
+		err  error
+	}
+	read := make(chan result, 1)
+	go func() {
+		f, err := fsys.Open(path)
+		if err != nil {
+			read <- result{err: err}
+			return
+		}
+		keys, err := readHead(f)
+		if err == nil && !isLogBackup(keys) {
+			var rest []byte
+			rest, err = io.ReadAll(f)
+			keys = append(keys, rest...)
+			clear(rest)
+		}
+		read <- result{keys, errors.Join(err, f.Close())}
+	}()
+	select {
+	case r := <-read:
+		return r.keys, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // checkBackup reads a backup of the log as a whole.
@@ -218,14 +273,10 @@ func checkBackup(fsys vfs.FS, path string) (logBackup, error) {
 	return logBackup{path: path, cluster: cluster, frames: frames, epoch: at.Epoch}, nil
 }
 
-func (o Offline) restore(ctx context.Context, lock *dirLock, from logBackup, keysPath string, progress func(done, total uint64)) (memory.RebuildShard, error) {
+func (o Offline) restore(ctx context.Context, lock *dirLock, from logBackup, keys []byte, progress func(done, total uint64)) (memory.RebuildShard, error) {
 	cfg := o.Config
 	cfg.DataDir, cfg.NATSAddr, cfg.NATSURL = lock.path, "127.0.0.1:0", ""
-	keys, err := cfg.FS.Open(keysPath)
-	if err != nil {
-		return memory.RebuildShard{}, memory.Errorf(memory.CodeInvalid, "%v", err)
-	}
-	err = errors.Join(keyring.Import(keyring.Options{Dir: lock.path, Master: cfg.MasterKey, FS: cfg.FS, Log: cfg.Logger}, keys), keys.Close())
+	err := keyring.Import(keyring.Options{Dir: lock.path, Master: cfg.MasterKey, FS: cfg.FS, Log: cfg.Logger}, bytes.NewReader(keys))
 	if err != nil {
 		return memory.RebuildShard{}, publicError(startError("keyring", err))
 	}
