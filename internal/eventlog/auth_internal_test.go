@@ -45,7 +45,9 @@ func TestClientCannotClaimAnIdentity(t *testing.T) {
 	if len(accounts) != 1 || accounts[0] != publicAccount || c.as == nil || c.as.Username == nodeUser || c.as.Permissions == nil {
 		t.Errorf("let in to %v as %+v", accounts, c.as)
 	}
-	if a.Check(&caller{opts: server.ClientOpts{Username: nodeUser, Password: "x", Nkey: "UAAAA"}}) {
-		t.Error("the node's name is let in without its password")
+	for _, name := range []string{nodeUser, systemUser} {
+		if a.Check(&caller{opts: server.ClientOpts{Username: name, Password: "x", Nkey: "UAAAA"}}) {
+			t.Errorf("%s is let in without the password", name)
+		}
 	}
 }

@@ -208,3 +208,59 @@ func TestLogOfThreeServers(t *testing.T) {
 	}
 	t.Error("one server of three did not say that there is no leader")
 }
+
+// A server that is gone for ever is removed, also when those that are left have not
+// seen it since they started, and again when it is not there any more. The next one
+// that comes gets the copies that it had, without being told.
+func TestAServerThatIsGone(t *testing.T) {
+	s := newServers(t, 3)
+	if t.Failed() {
+		return
+	}
+	const frames = 50
+	st := s.stream(t, 0)
+	for seq := uint64(0); seq < frames; seq++ {
+		appendSure(t, st, frame(seq+1), seq)
+	}
+	for i := range s.up {
+		s.stop(t, i)
+	}
+	var wg sync.WaitGroup
+	for i := range 2 {
+		wg.Go(func() { s.start(t, i) })
+	}
+	wg.Wait()
+	if t.Failed() {
+		return
+	}
+	must(t, s.up[0].RemoveServer(testContext(t), "n3"))
+	must(t, s.up[1].RemoveServer(testContext(t), "n3"))
+	must(t, s.up[0].RemoveServer(testContext(t), "never"))
+
+	s.names[2], s.dirs[2] = "n3b", t.TempDir()
+	s.start(t, 2)
+	if t.Failed() {
+		return
+	}
+	began := time.Now()
+	for ctx := testContext(t); ; time.Sleep(20 * time.Millisecond) {
+		if last, current := s.up[2].Holds(events.StreamName(0, 1)); current && last == frames {
+			break
+		}
+		if ctx.Err() != nil {
+			t.Fatal("the new server got no copy")
+		}
+	}
+	t.Logf("the new server had its copy after %v", time.Since(began))
+	// One of the old ones can be missed now, and the other alone decides nothing.
+	s.stop(t, 1)
+	st = s.stream(t, 2)
+	appendSure(t, st, frame(frames+1), frames)
+	checkLog(t, st, frames+1)
+	s.stop(t, 0)
+	short, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	if err := s.up[2].RemoveServer(short, "n1"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("without a majority: %v", err)
+	}
+}

@@ -263,7 +263,9 @@ func (s *Server) checkStreams(ctx context.Context) error {
 
 // NodeConn returns an in-process connection of the node's user. The server
 // closes it on shutdown, the caller may do so before.
-func (s *Server) NodeConn(ctx context.Context) (*nats.Conn, error) {
+func (s *Server) NodeConn(ctx context.Context) (*nats.Conn, error) { return s.connect(ctx, nodeUser) }
+
+func (s *Server) connect(ctx context.Context, user string) (*nats.Conn, error) {
 	s.mu.Lock()
 	closed := s.closed
 	s.mu.Unlock()
@@ -274,7 +276,7 @@ func (s *Server) NodeConn(ctx context.Context) (*nats.Conn, error) {
 		return nil, fmt.Errorf("connect the node: %w", err)
 	}
 	nc, err := nats.Connect("", nats.InProcessServer(s.ns), nats.Name("mneme node"),
-		nats.UserInfo(nodeUser, s.auth.nodePassword), nats.CustomInboxPrefix(nodeInbox),
+		nats.UserInfo(user, s.auth.nodePassword), nats.CustomInboxPrefix(nodeInbox),
 		// Buffered publishes would be sent after a reconnect, long after they
 		// were reported as failed.
 		nats.ReconnectBufSize(-1), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond),
