@@ -17,14 +17,6 @@ func (c *Client) Status(ctx context.Context) (memory.Status, error) {
 	return get[memory.Status](ctx, c, "status")
 }
 
-// Cluster describes the nodes of the cluster and the replicas of each shard, as the node
-// sees them that is asked.
-func (c *Client) Cluster(ctx context.Context) (memory.ClusterStatus, error) {
-	var st memory.ClusterStatus
-	err := c.do(ctx, call{method: "GET", path: []string{"cluster"}}, &st)
-	return st, err
-}
-
 // Version names the node's build.
 func (c *Client) Version(ctx context.Context) (memory.VersionInfo, error) {
 	return get[memory.VersionInfo](ctx, c, "admin", "version")

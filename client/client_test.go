@@ -167,7 +167,11 @@ func TestEachMethodSendsItsRequest(t *testing.T) {
 		{"cancel", func(c *Client) error { _, err := c.CancelSwitch(ctx, "ns"); return err }, memory.EmbedderStatus{},
 			seen{Method: "DELETE", Path: "/v1/namespaces/ns/embedder/building", Agent: "me"}},
 		{"status", func(c *Client) error { _, err := c.Status(ctx); return err }, memory.Status{}, seen{Method: "GET", Path: "/v1/status"}},
-		{"cluster", func(c *Client) error { _, err := c.Cluster(ctx); return err }, memory.ClusterStatus{}, seen{Method: "GET", Path: "/v1/cluster"}},
+		{"cluster", func(c *Client) error { _, err := c.Cluster().Status(ctx); return err }, memory.ClusterStatus{}, seen{Method: "GET", Path: "/v1/cluster"}},
+		{"remove", func(c *Client) error {
+			_, err := c.Cluster().Remove(ctx, memory.RemoveNode{Node: "n3", Force: true})
+			return err
+		}, memory.NodeRemoval{}, seen{Method: "POST", Path: "/v1/admin/cluster/remove", Agent: "me", Body: `{"node":"n3","force":true}`}},
 		{"version", func(c *Client) error { _, err := c.Version(ctx); return err }, memory.VersionInfo{}, seen{Method: "GET", Path: "/v1/admin/version"}},
 		{"doctor", func(c *Client) error { _, err := c.Doctor(ctx); return err }, memory.DoctorReport{}, seen{Method: "GET", Path: "/v1/admin/doctor"}},
 		{"rejected", func(c *Client) error { _, err := c.Rejected(ctx); return err }, memory.RejectedList{}, seen{Method: "GET", Path: "/v1/admin/rejected"}},

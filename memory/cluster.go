@@ -21,6 +21,18 @@ type ClusterNode struct {
 	Reachable bool   `json:"reachable"` // it answered in time
 }
 
+// RemoveNode asks for a node to be taken out of the cluster for ever.
+type RemoveNode struct {
+	Node string `json:"node"` // its id, or its full name: the id, "-", and its incarnation
+	// Force removes a node that still answers, too. It ends.
+	Force bool `json:"force,omitempty"`
+}
+
+// NodeRemoval says which nodes were removed, by their full names.
+type NodeRemoval struct {
+	Removed []string `json:"removed"`
+}
+
 // ClusterShard is one shard with its replicas.
 type ClusterShard struct {
 	ID       int              `json:"id"`
@@ -36,4 +48,15 @@ type ClusterReplica struct {
 	StateHash string `json:"state_hash"`
 	// Behind is how many frames of the log it lacks, against the one that has most.
 	Behind uint64 `json:"behind"`
+	// Log is the node's own copy of the log.
+	Log ClusterCopy `json:"log"`
+}
+
+// ClusterCopy is what the log server of one node holds of a shard's log. All zero: it
+// has no copy, or is no part of the node.
+type ClusterCopy struct {
+	Last uint64 `json:"last"` // sequence of the last frame
+	// Current: it has what was agreed on, as far as that server knows. A copy is whole
+	// if it is current and its last frame is the log's.
+	Current bool `json:"current"`
 }

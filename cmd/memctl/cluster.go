@@ -17,9 +17,10 @@ func clusterCmd(a *app) *cobra.Command {
 		Use:   "cluster",
 		Short: "Several nodes",
 		Example: `  memctl cluster certs --out certs n1 n2 n3
-  memctl cluster status`,
+  memctl cluster status
+  memctl cluster remove n3`,
 	})
-	cmd.AddCommand(clusterCertsCmd(a), clusterStatusCmd(a))
+	cmd.AddCommand(clusterCertsCmd(a), clusterStatusCmd(a), clusterRemoveCmd(a))
 	return cmd
 }
 
@@ -35,7 +36,7 @@ func clusterStatusCmd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			st, err := c.Cluster(cmd.Context())
+			st, err := c.Cluster().Status(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -46,6 +47,47 @@ func clusterStatusCmd(a *app) *cobra.Command {
 			return a.emit(st, ids, func() { printCluster(a, st) })
 		},
 	}
+}
+
+func clusterRemoveCmd(a *app) *cobra.Command {
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "remove NODE",
+		Short: "Take a node that is lost, or that you stopped, out of the cluster for ever",
+		Long: `Take a node out of the cluster for ever: out of the Raft groups and out of the servers
+that keep the log. NODE is its id, or its full name, which is the id and what the node
+drew for its data directory.
+
+It is for a node that is lost with its data, and for one that is to go: stop that one
+first. Ask a node that stays. The name never comes back: a node that was removed ends
+when it starts with the data directory that it had. A node with the same id and an
+empty data directory joins anew, and takes everything from the others.
+
+It is refused while the node answers, unless --force is given, and where those that are
+left could not agree on anything because too few of them run. It may be asked for again,
+and carries on then.`,
+		Example: `  memctl cluster remove n3
+  memctl cluster remove n3-01jd1x2m3n4p5q6r7s8t9v0w1x --json`,
+		Args:              wantArgs(1, 1),
+		ValidArgsFunction: completeFirst(completeNodes(a)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := a.dialOperator(cmd.Context())
+			if err != nil {
+				return err
+			}
+			removal, err := c.Cluster().Remove(cmd.Context(), memory.RemoveNode{Node: args[0], Force: force})
+			if err != nil {
+				return err
+			}
+			return a.emit(removal, removal.Removed, func() {
+				for _, name := range removal.Removed {
+					a.printf("removed %s\n", oneLine(name))
+				}
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "remove a node that still answers, too; it ends")
+	return cmd
 }
 
 func printCluster(a *app, st memory.ClusterStatus) {
@@ -64,7 +106,11 @@ func printCluster(a *app, st memory.ClusterStatus) {
 			if r.Behind > 0 {
 				behind = fmt.Sprintf("%d behind", r.Behind)
 			}
-			a.printf("          %s at %s, state %s, %s\n", oneLine(r.Node), oneLine(r.Position), oneLine(r.StateHash), behind)
+			copied := ""
+			if r.Log.Last > 0 && !r.Log.Current {
+				copied = ", its copy of the log is not whole yet"
+			}
+			a.printf("          %s at %s, state %s, %s%s\n", oneLine(r.Node), oneLine(r.Position), oneLine(r.StateHash), behind, copied)
 		}
 	}
 }

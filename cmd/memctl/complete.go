@@ -17,11 +17,7 @@ type completeFunc = func(*cobra.Command, []string, string) ([]string, cobra.Shel
 // completeNamespaces asks the node for its namespaces.
 func completeNamespaces(a *app) completeFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		parent := cmd.Context()
-		if parent == nil {
-			parent = context.Background()
-		}
-		ctx, cancel := context.WithTimeout(parent, completionTimeout)
+		ctx, cancel := completing(cmd)
 		defer cancel()
 		c, err := a.dial()
 		if err != nil {
@@ -37,6 +33,36 @@ func completeNamespaces(a *app) completeFunc {
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}
+}
+
+// completeNodes asks the node for those of its cluster.
+func completeNodes(a *app) completeFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := completing(cmd)
+		defer cancel()
+		c, err := a.dial()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		st, err := c.Cluster().Status(ctx)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var ids []string
+		for _, n := range st.Nodes {
+			ids = append(ids, n.ID)
+		}
+		return ids, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completing bounds what one press of Tab asks.
+func completing(cmd *cobra.Command) (context.Context, context.CancelFunc) {
+	parent := cmd.Context()
+	if parent == nil {
+		parent = context.Background()
+	}
+	return context.WithTimeout(parent, completionTimeout)
 }
 
 // completeFirst completes only the first argument.

@@ -167,6 +167,20 @@ func (n *fakeNode) adminRoutes(on func(string, func(http.ResponseWriter, *http.R
 		}
 		return answer(w, st)
 	})
+	on("GET /v1/cluster", func(w http.ResponseWriter, _ *http.Request) error {
+		return answer(w, memory.ClusterStatus{ClusterID: "c1", Nodes: []memory.ClusterNode{{ID: "n1", Address: "n1:1", Role: memory.RoleVoter, Reachable: true}, {ID: "n3", Address: "n3:1", Role: memory.RoleVoter}},
+			Shards: []memory.ClusterShard{{Leader: "n1", Term: 2, Replicas: []memory.ClusterReplica{{Node: "n1", Position: "p0.1.1.0", StateHash: "abc"}}}}})
+	})
+	on("POST /v1/admin/cluster/remove", func(w http.ResponseWriter, r *http.Request) error {
+		var req memory.RemoveNode
+		if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
+			return err
+		}
+		if req.Node == "n2" && !req.Force {
+			return memory.Errorf(memory.CodeConflict, "the node n2-b answers").WithHint("stop it first")
+		}
+		return answer(w, memory.NodeRemoval{Removed: []string{req.Node + "-b"}})
+	})
 	on("GET /v1/admin/version", func(w http.ResponseWriter, _ *http.Request) error {
 		return answer(w, memory.VersionInfo{Version: "v9.9.9", Commit: "0123456789abcdef"})
 	})

@@ -18,6 +18,7 @@ type candidacy struct {
 type welcome struct {
 	Cluster string   `json:"cluster"`
 	Members []Member `json:"members"`
+	Removed []string `json:"removed,omitempty"`
 	Token   string   `json:"token,omitempty"`
 }
 
@@ -40,7 +41,7 @@ func (c *Cluster) hello(_ context.Context, from peer.Identity, in hello) (hello,
 		c.callers[in.Self.Peer] = true
 	}
 	if in.Self.Name != c.forming.self.Name {
-		if err := c.forming.heard(in); err != nil {
+		if err := c.heardLocked(in); err != nil {
 			return hello{}, err
 		}
 	}
@@ -61,6 +62,9 @@ func (c *Cluster) welcome(ctx context.Context, from peer.Identity, in Member) (w
 	if c.Facts().Cluster == "" {
 		return welcome{}, memory.Errorf(memory.CodeUnavailable, "it has no cluster yet")
 	}
+	if c.Removed(in.Name) {
+		return welcome{}, removedCall(in.Name)
+	}
 	if err := c.refuseDuplicate(ctx, in); err != nil {
 		return welcome{}, err
 	}
@@ -77,7 +81,7 @@ func (c *Cluster) welcome(ctx context.Context, from peer.Identity, in Member) (w
 	if err := c.forming.learn(in); err != nil {
 		return welcome{}, err
 	}
-	w.Cluster, w.Members = c.forming.facts.Cluster, c.forming.facts.Members
+	w.Cluster, w.Members, w.Removed = c.forming.facts.Cluster, c.forming.facts.Members, c.forming.facts.Removed
 	return w, nil
 }
 
@@ -86,7 +90,7 @@ func (c *Cluster) refuseDuplicate(ctx context.Context, in Member) error {
 	var same []rpc.Target
 	for _, m := range c.Facts().Members {
 		if m.ID == in.ID && m.Name != in.Name {
-			same = append(same, rpc.Target{Addr: m.Peer, Node: m.Name})
+			same = append(same, target(m))
 		}
 	}
 	for _, a := range c.look(ctx, same, callTimeout/2) {

@@ -26,6 +26,7 @@ const (
 	KindAddress      Kind = "address"      // this node's peer address reaches another node
 	KindStorage      Kind = "storage"      // the facts could not be read or written
 	KindRefused      Kind = "refused"      // a Raft group does not take the node
+	KindRemoved      Kind = "removed"      // this node was removed
 	KindWaiting      Kind = "waiting"      // the context ended first
 )
 

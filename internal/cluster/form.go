@@ -39,6 +39,9 @@ type Options struct {
 	// TakeToken stores the one that the cluster gave, before the cluster is.
 	Token     func() (string, error)
 	TakeToken func(token string) error
+	// Removed is told when this node hears that it was removed, and has to end. nil is
+	// not told. It must not block.
+	Removed func(error)
 	// News bounds how long a node that knows its cluster asks for news of the others.
 	// 0: two seconds.
 	News   time.Duration
@@ -87,6 +90,9 @@ type Cluster struct {
 	forming *forming
 	callers map[string]bool // peer addresses of those that asked
 	groups  map[string]*served
+
+	stop func() // ends the work, with Close
+	work sync.WaitGroup
 }
 
 const (
@@ -120,26 +126,32 @@ func Form(ctx context.Context, opt Options) (*Cluster, error) {
 	opt.Port.AdmitStrangers(Service)
 	c.server, err = rpc.Serve(opt.Port, Service, map[string]rpc.Method{
 		"hello": rpc.Handle(c.hello), "vote": rpc.Handle(c.vote), "welcome": rpc.Handle(c.welcome),
-		"join": rpc.Handle(c.join), "applied": rpc.Handle(c.applied),
+		"join": rpc.Handle(c.join), "applied": rpc.Handle(c.applied), "remove": rpc.Handle(c.removeReplica),
 	}, c.log)
 	if err != nil {
 		c.client.Close()
 		return nil, err
 	}
+	working, stop := context.WithCancel(context.Background())
+	c.stop = stop
 	if facts.Cluster == "" {
 		err = c.form(ctx)
 	}
+	var silent []rpc.Target
 	if err == nil {
-		err = c.news(ctx)
+		silent, err = c.news(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
+	c.work.Go(func() { c.askAgain(working, silent) })
 	return c, nil
 }
 
 // Close stops answering.
 func (c *Cluster) Close() error {
+	c.stop()
+	c.work.Wait()
 	c.client.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -383,28 +395,26 @@ func (c *Cluster) enter(ctx context.Context, to rpc.Target, via Member, cluster 
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.forming.join(w.Cluster, w.Members); err != nil {
+	if err := c.forming.join(w.Cluster, w.Members, w.Removed); err != nil {
 		return false, "", err
 	}
 	c.log.Info("joined the cluster", "cluster", w.Cluster, "through", via.ID)
 	return true, "", nil
 }
 
-// news tells the other members where this node is now, and hears of them. Errors:
-// KindOtherCluster, KindDuplicate, KindStorage.
-func (c *Cluster) news(ctx context.Context) error {
+// news tells the other members where this node is now, and hears of them; those that
+// did not answer are silent. Errors: KindOtherCluster, KindDuplicate, KindRemoved,
+// KindStorage.
+func (c *Cluster) news(ctx context.Context) (silent []rpc.Target, err error) {
 	c.mu.Lock()
-	err := c.forming.learn() // this node's own addresses
+	err = c.forming.learn() // this node's own addresses
 	c.mu.Unlock()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	targets, known := []rpc.Target{}, map[string]bool{}
+	targets, known := c.others(), map[string]bool{}
 	for _, m := range c.Facts().Members {
 		known[m.Peer] = true
-		if m.Name != c.Self().Name {
-			targets = append(targets, rpc.Target{Addr: m.Peer, Node: m.Name})
-		}
 	}
 	for _, addr := range c.opt.Join {
 		if !known[addr] {
@@ -416,7 +426,7 @@ func (c *Cluster) news(ctx context.Context) error {
 	defer c.mu.Unlock()
 	var strange, distrusted []string
 	friends, seen := 0, []hello{}
-	for _, a := range answers {
+	for i, a := range answers {
 		if a.err == nil {
 			seen = append(seen, a.hello)
 			continue
@@ -428,14 +438,17 @@ func (c *Cluster) news(ctx context.Context) error {
 			distrusted = append(distrusted, a.addr+" "+why)
 		default:
 			c.log.Info("a member was not asked for news: " + a.addr + " " + why)
+			if targets[i].Node != "" {
+				silent = append(silent, targets[i])
+			}
 		}
 	}
 	if seen, err = c.forming.distinct(seen); err != nil {
-		return err
+		return nil, err
 	}
 	for _, h := range seen {
-		if err := c.forming.heard(h); err != nil {
-			return err
+		if err := c.heardLocked(h); err != nil {
+			return nil, err
 		}
 		if h.Cluster == c.forming.facts.Cluster {
 			friends++
@@ -447,12 +460,12 @@ func (c *Cluster) news(ctx context.Context) error {
 		c.log.Warn(e.Message, "hint", e.Hint)
 	}
 	if len(strange) == 0 {
-		return nil
+		return silent, nil
 	}
 	if friends > 0 {
 		c.log.Warn("--join names nodes of another cluster: " + strings.Join(strange, "; "))
-		return nil
+		return silent, nil
 	}
-	return &Error{Kind: KindOtherCluster, Message: fmt.Sprintf("this data directory is of the cluster %s, and who answers is not: %s",
+	return nil, &Error{Kind: KindOtherCluster, Message: fmt.Sprintf("this data directory is of the cluster %s, and who answers is not: %s",
 		c.forming.facts.Cluster, strings.Join(strange, "; ")), Hint: "correct --join, or start with the data directory of that cluster's node"}
 }

@@ -113,6 +113,7 @@ type testNode struct {
 	tokenMu sync.Mutex
 	token   string
 	done    chan error
+	removed chan error // what Options.Removed was told
 }
 
 func certs(t *testing.T, change func(*devca.Options), nodes ...string) string {
@@ -169,9 +170,16 @@ func (n *testNode) start(t *testing.T) *testNode {
 	opt.NewCluster = func() (string, error) { return "cluster-of-" + n.id, nil }
 	opt.Token = func() (string, error) { return n.tokens("token-of-" + n.id), nil }
 	opt.TakeToken = func(token string) error { n.tokens(token); return nil }
+	removed := make(chan error, 1)
+	opt.Removed = func(err error) {
+		select {
+		case removed <- err:
+		default:
+		}
+	}
 	ctx, end := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	n.end, n.done = end, done
+	n.end, n.done, n.removed = end, done, removed
 	go func() {
 		var err error
 		n.cluster, err = Form(ctx, opt)

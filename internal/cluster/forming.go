@@ -21,6 +21,7 @@ type hello struct {
 	// Settled: it has looked around and found nobody under its own id.
 	Settled bool     `json:"settled,omitempty"`
 	Members []Member `json:"members,omitempty"`
+	Removed []string `json:"removed,omitempty"`
 }
 
 // ballot answers a candidate: the vote as it is now. It is the candidate's if it names
@@ -94,7 +95,7 @@ func (f *forming) set(facts Facts) error {
 func (f *forming) hello() hello {
 	h := hello{Self: f.self, Run: f.run, Cluster: f.facts.Cluster, Vote: f.facts.Vote, Expect: f.expect, Sees: f.sees, Settled: f.settled}
 	if h.Cluster != "" {
-		h.Members = f.facts.Members
+		h.Members, h.Removed = f.facts.Members, f.facts.Removed
 	}
 	return h
 }
@@ -107,12 +108,18 @@ func (f *forming) heard(h hello) error {
 	if h.Cluster == "" || h.Cluster != f.facts.Cluster {
 		return nil
 	}
+	if err := f.remove(h.Removed...); err != nil {
+		return err
+	}
 	return f.learn(append(slices.Clone(h.Members), h.Self)...)
 }
 
-// learn stores news of members.
+// learn stores news of members. Errors: KindRemoved, KindStorage.
 func (f *forming) learn(news ...Member) error {
-	news = slices.DeleteFunc(news, func(m Member) bool { return m.Name == f.self.Name })
+	if f.facts.removed(f.self.Name) {
+		return removedError(f.self.Name)
+	}
+	news = slices.DeleteFunc(news, func(m Member) bool { return m.Name == f.self.Name || f.facts.removed(m.Name) })
 	members, changed := merge(f.facts.Members, append(news, f.self)...)
 	if !changed {
 		return nil
@@ -121,6 +128,26 @@ func (f *forming) learn(news ...Member) error {
 	facts.Members = members
 	return f.set(facts)
 }
+
+// remove stores that nodes were removed. Errors: KindRemoved if this one is among them,
+// KindStorage.
+func (f *forming) remove(names ...string) error {
+	if facts, changed := f.facts.without(names...); changed {
+		if err := f.set(facts); err != nil {
+			return err
+		}
+	}
+	if f.facts.removed(f.self.Name) {
+		return removedError(f.self.Name)
+	}
+	return nil
+}
+
+func removedError(name string) error {
+	return &Error{Kind: KindRemoved, Message: fmt.Sprintf("the node %s, whose data directory this is, was removed from the cluster", name), Hint: removedHint}
+}
+
+const removedHint = "start it with an empty data directory: it joins as a new node, and takes everything from the others"
 
 // decide looks at the other nodes that answered. Errors: KindOtherCluster,
 // KindDuplicate, KindStorage.
@@ -136,6 +163,9 @@ func (f *forming) decide(seen []hello) (step, error) {
 	f.sees, f.settled = nil, true
 	for _, h := range seen {
 		f.sees = append(f.sees, h.Self.Name)
+		if slices.Contains(h.Removed, f.self.Name) {
+			return s, removedError(f.self.Name)
+		}
 		if err := f.heard(h); err != nil {
 			return s, err
 		}
@@ -294,16 +324,16 @@ func (f *forming) found(cluster string) error {
 }
 
 // join makes this node a member of a cluster that others have told.
-func (f *forming) join(cluster string, members []Member) error {
+func (f *forming) join(cluster string, members []Member, removed []string) error {
 	switch f.facts.Cluster {
 	case cluster:
-		return f.learn(members...)
+		return f.heard(hello{Cluster: cluster, Members: members, Removed: removed})
 	case "":
 	default:
 		return &Error{Kind: KindOtherCluster, Message: fmt.Sprintf("this node is of the cluster %s and was told of %s", f.facts.Cluster, cluster)}
 	}
 	facts := f.facts
-	facts.Cluster = cluster
+	facts.Cluster, facts.Removed = cluster, removed
 	facts.Members, _ = merge(slices.DeleteFunc(slices.Clone(members), func(m Member) bool { return m.Name == f.self.Name }), f.self)
 	return f.set(facts)
 }

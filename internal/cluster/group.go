@@ -21,6 +21,7 @@ type Group interface {
 	Members() (members []raftfsm.Member, index uint64)
 	AddNonvoter(ctx context.Context, id, addr string, prevIndex uint64) error
 	Promote(ctx context.Context, id, addr string, prevIndex uint64) error
+	Remove(ctx context.Context, id string, prevIndex uint64) error
 	LinearizableIndex(ctx context.Context) (uint64, error)
 	WaitApplied(ctx context.Context, index uint64) error
 }
@@ -28,6 +29,7 @@ type Group interface {
 // served is a group that others may join through this node.
 type served struct {
 	group    Group
+	removed  func(name string) bool
 	changing sync.Mutex // one change of the membership at a time
 }
 
@@ -37,9 +39,11 @@ type joinCall struct {
 	Addr  string `json:"addr"` // of the caller, raftfsm.Address
 }
 
-type joinAnswer struct {
-	// Voter: the caller has a vote, at the address that it gave.
-	Voter bool `json:"voter"`
+// leaderAnswer answers a call that only the leader of a group carries out.
+type leaderAnswer struct {
+	// Done: the caller has a vote, at the address that it gave; or the replica has no
+	// place any more.
+	Done bool `json:"done"`
 	// Leader is the address of who leads, if it is not the node that answers.
 	Leader string `json:"leader,omitempty"`
 }
@@ -66,7 +70,7 @@ func (c *Cluster) Serve(name string, g Group) {
 		delete(c.groups, name)
 		return
 	}
-	c.groups[name] = &served{group: g}
+	c.groups[name] = &served{group: g, removed: c.Removed}
 }
 
 func (c *Cluster) served(name string) (*served, error) {
@@ -123,8 +127,7 @@ func (c *Cluster) JoinGroup(ctx context.Context, name string) error {
 		if slices.Contains(members, raftfsm.Member{ID: self.Name, Addr: call.Addr, Voter: true}) {
 			return nil
 		}
-		_, leader := s.group.Leader()
-		voter, why, err := c.askToJoin(ctx, call, leader)
+		voter, why, err := c.askLeader(ctx, s, "join", call)
 		if voter || err != nil {
 			return err
 		}
@@ -143,16 +146,17 @@ func (c *Cluster) JoinGroup(ctx context.Context, name string) error {
 	}
 }
 
-// askToJoin asks the leader, if one is known, and each member once, and whom
-// they name. why is what they said.
-func (c *Cluster) askToJoin(ctx context.Context, call joinCall, leader string) (voter bool, why string, err error) {
+// askLeader asks the leader, if one is known, and each member once, and whom they name,
+// until one has done what is asked for. why is what they said. Errors: KindRefused.
+func (c *Cluster) askLeader(ctx context.Context, s *served, method string, call any) (done bool, why string, err error) {
+	_, leader := s.group.Leader()
 	var waits []string
 	targets := []rpc.Target{}
 	if id, addr, known := strings.Cut(leader, "@"); known {
 		targets = append(targets, rpc.Target{Addr: addr, Node: id})
 	}
 	for _, m := range c.Facts().Members {
-		targets = append(targets, rpc.Target{Addr: m.Peer, Node: m.Name})
+		targets = append(targets, target(m))
 	}
 	asked := map[string]bool{}
 	for len(targets) > 0 && ctx.Err() == nil {
@@ -162,9 +166,9 @@ func (c *Cluster) askToJoin(ctx context.Context, call joinCall, leader string) (
 			continue
 		}
 		asked[to.Node] = true
-		var a joinAnswer
+		var a leaderAnswer
 		one, cancel := context.WithTimeout(ctx, joinTimeout)
-		err := c.client.Call(one, to, "join", call, &a)
+		err := c.client.Call(one, to, method, call, &a)
 		cancel()
 		switch id, addr, known := strings.Cut(a.Leader, "@"); {
 		case memory.CodeOf(err) == memory.CodeConflict:
@@ -173,7 +177,7 @@ func (c *Cluster) askToJoin(ctx context.Context, call joinCall, leader string) (
 		case err != nil:
 			text, _ := explain(err)
 			waits = append(waits, idOf(to.Node)+" "+text)
-		case a.Voter:
+		case a.Done:
 			return true, "", nil
 		case known && !asked[id]:
 			targets = slices.Insert(targets, 0, rpc.Target{Addr: addr, Node: id})
@@ -184,29 +188,30 @@ func (c *Cluster) askToJoin(ctx context.Context, call joinCall, leader string) (
 	return false, strings.Join(waits, "; "), nil
 }
 
-// join answers a replica that wants a vote. Whoever was removed is not told from who
-// was never here.
-func (c *Cluster) join(ctx context.Context, from peer.Identity, in joinCall) (joinAnswer, error) {
+// join answers a replica that wants a vote.
+func (c *Cluster) join(ctx context.Context, from peer.Identity, in joinCall) (leaderAnswer, error) {
 	s, err := c.served(in.Group)
 	if err != nil {
-		return joinAnswer{}, err
+		return leaderAnswer{}, err
 	}
-	leads := func() (bool, string) {
-		id, addr := s.group.Leader()
-		return id == c.Self().Name, addr
-	}
-	if is, addr := leads(); !is {
-		return joinAnswer{Leader: addr}, nil
+	if is, addr := c.leads(s); !is {
+		return leaderAnswer{Leader: addr}, nil
 	}
 	if id, _, _ := strings.Cut(in.Addr, "@"); id != from.Node {
-		return joinAnswer{}, memory.Errorf(memory.CodeInvalid, "the node %s asks for a place at %s", from.Node, in.Addr)
+		return leaderAnswer{}, memory.Errorf(memory.CodeInvalid, "the node %s asks for a place at %s", from.Node, in.Addr)
 	}
 	voter, err := s.admit(ctx, from.Node, in, func(index uint64) error { return c.waitApplied(ctx, from.Node, in, index) })
 	if errors.Is(err, raftfsm.ErrNotLeader) {
-		_, addr := leads()
-		return joinAnswer{Leader: addr}, nil
+		_, addr := c.leads(s)
+		return leaderAnswer{Leader: addr}, nil
 	}
-	return joinAnswer{Voter: voter}, err
+	return leaderAnswer{Done: voter}, err
+}
+
+// leads says whether this node leads a group, and the address of who does.
+func (c *Cluster) leads(s *served) (self bool, addr string) {
+	id, addr := s.group.Leader()
+	return id == c.Self().Name, addr
 }
 
 // waitApplied returns when a replica says that it has applied an index.
@@ -251,8 +256,11 @@ func (s *served) admit(ctx context.Context, id string, in joinCall, waitApplied 
 func (s *served) place(ctx context.Context, id string, in joinCall) (raftfsm.Member, error) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
-	members, index := s.group.Members()
 	is := raftfsm.Member{ID: id}
+	if s.removed(id) {
+		return is, removedCall(id)
+	}
+	members, index := s.group.Members()
 	for _, m := range members {
 		switch {
 		case m.ID == id:

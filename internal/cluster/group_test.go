@@ -339,7 +339,7 @@ func TestJoiningWaitsForALeader(t *testing.T) {
 	if err := <-done; !errors.As(err, &e) || e.Kind != KindWaiting || !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	var a joinAnswer
+	var a leaderAnswer
 	if err := n.cluster.client.Call(t.Context(), rpc.Target{Addr: n.addr}, "join", joinCall{Group: "keys"}, &a); err == nil || !strings.Contains(err.Error(), "has not opened the group keys") {
 		t.Error(err)
 	}

@@ -36,6 +36,9 @@ type Facts struct {
 	Groups []string `json:"groups,omitempty"`
 	// Members are sorted by name and hold this node.
 	Members []Member `json:"members,omitempty"`
+	// Removed are the names of nodes that were removed, sorted. None of them comes
+	// back.
+	Removed []string `json:"removed,omitempty"`
 }
 
 // Store keeps the facts. Save replaces all of them or none, and returns once they
@@ -53,6 +56,22 @@ func (f Facts) Name() string { return Name(f.ID, f.Incarnation) }
 
 // idOf returns the id in a name, which the node's certificate is for.
 func idOf(name string) string { return peer.IDOf(name) }
+
+// without returns the facts without nodes that were removed.
+func (f Facts) without(names ...string) (Facts, bool) {
+	gone := slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(f.Removed), names...))))
+	if len(gone) == len(f.Removed) {
+		return f, false
+	}
+	f.Removed = gone
+	f.Members = slices.DeleteFunc(slices.Clone(f.Members), func(m Member) bool { return f.removed(m.Name) })
+	return f, true
+}
+
+func (f Facts) removed(name string) bool {
+	_, found := slices.BinarySearch(f.Removed, name)
+	return found
+}
 
 // merge takes news of members. What is newer of the same name counts.
 func merge(members []Member, news ...Member) (merged []Member, changed bool) {

@@ -46,7 +46,7 @@ func (c *Cluster) Status(ctx context.Context) []NodeStatus {
 	}
 	targets := make([]rpc.Target, len(members))
 	for i, m := range members {
-		targets[i] = rpc.Target{Addr: m.Peer, Node: m.Name}
+		targets[i] = target(m)
 	}
 	out := make([]NodeStatus, len(members))
 	for i, a := range c.look(ctx, targets, statusTimeout) {

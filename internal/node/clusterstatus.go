@@ -44,7 +44,9 @@ func (o *operator) report() nodeReport {
 	v := o.n.state.View()
 	defer v.Close()
 	at := v.Cursor()
-	return nodeReport{o.here(), memory.ClusterReplica{Node: o.n.dir.node.NodeID, Position: at.Position().String(), StateHash: v.Hash().String()}}
+	r := memory.ClusterReplica{Node: o.n.dir.node.NodeID, Position: at.Position().String(), StateHash: v.Hash().String()}
+	r.Log.Last, r.Log.Current = o.n.nats.Holds(events.StreamName(shard0, at.Epoch))
+	return nodeReport{o.here(), r}
 }
 
 // here is this node among the cluster's.
@@ -121,6 +123,15 @@ func (o *operator) Cluster(ctx context.Context) (memory.ClusterStatus, error) {
 	}
 	out.Shards = []memory.ClusterShard{shard}
 	return out, nil
+}
+
+// RemoveNode takes another node out of the cluster for ever.
+func (o *operator) RemoveNode(ctx context.Context, req memory.RemoveNode) (memory.NodeRemoval, error) {
+	if o.n.peers == nil {
+		return memory.NodeRemoval{}, memory.Errorf(memory.CodeInvalid, "this node is on its own: there is no cluster to remove a node from")
+	}
+	names, err := o.n.peers.cluster.Remove(ctx, req.Node, req.Force, o.n.nats.RemoveServer)
+	return memory.NodeRemoval{Removed: names}, err
 }
 
 // behind compares replicas with the one that has most.

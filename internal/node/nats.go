@@ -23,6 +23,11 @@ type natsServer interface {
 	ClientURL() string
 	// Wanted reports whether anybody may have subscribed to a subject.
 	Wanted(subject string) bool
+	// Holds says what this node's own copy of a stream holds, and whether that is
+	// current; 0 and false without one.
+	Holds(stream string) (last uint64, current bool)
+	// RemoveServer takes the server of a node that is gone out of those that keep the log.
+	RemoveServer(ctx context.Context, node string) error
 	// Fault says why the log takes no writes now, or nil.
 	Fault() *memory.Error
 	Close(ctx context.Context) error
@@ -102,6 +107,12 @@ func (s *externalNATS) ClientURL() string { return s.url }
 
 // Wanted is true, for nobody here knows.
 func (s *externalNATS) Wanted(string) bool { return true }
+
+// Holds is nothing: its servers are not the nodes'.
+func (s *externalNATS) Holds(string) (uint64, bool) { return 0, false }
+
+// RemoveServer does nothing: its servers are not the nodes'.
+func (s *externalNATS) RemoveServer(context.Context, string) error { return nil }
 
 func (s *externalNATS) Close(context.Context) error {
 	s.Remote.Close()

@@ -103,7 +103,8 @@ func (n *Node) openPeers(ctx context.Context) error {
 	n.peers.cluster, err = cluster.Form(ctx, cluster.Options{Port: port, Store: own, Peer: cfg.PeerAddr, Route: cfg.RouteAddr,
 		Join: cfg.Join, Expect: cfg.Expect, Logger: n.cfg.Logger,
 		NewCluster: func() (string, error) { return newNodeID(n.cfg.Now), nil },
-		Token:      n.operatorToken, TakeToken: n.takeToken})
+		Token:      n.operatorToken, TakeToken: n.takeToken,
+		Removed: func(err error) { n.end(clusterError(err)) }})
 	if err != nil {
 		return clusterError(err)
 	}
@@ -132,7 +133,7 @@ func clusterError(err error) error {
 	switch e.Kind {
 	case cluster.KindUsage, cluster.KindCertificates, cluster.KindDuplicate, cluster.KindAddress, cluster.KindOtherCluster:
 		s.Kind = StartUsage
-	case cluster.KindRefused:
+	case cluster.KindRefused, cluster.KindRemoved:
 		s.Kind = StartDamaged
 	case cluster.KindWaiting:
 		s.Kind = StartUnreachable
@@ -232,13 +233,17 @@ func (n *Node) openKeyGroup(ctx context.Context) error {
 	return p.until(ctx, "the keys that the other nodes have", p.keys.CatchUp)
 }
 
-// until tries f until it succeeds, and says every now and then what it waits for.
+// until tries f until it succeeds or this node hears that it was removed, and says every
+// now and then what it waits for.
 func (p *peers) until(ctx context.Context, what string, f func(context.Context) error) error {
 	const every, say = 100 * time.Millisecond, 5 * time.Second
 	for said := time.Now(); ; {
 		err := f(ctx)
 		if err == nil {
 			return nil
+		}
+		if gone := p.cluster.SelfRemoved(); gone != nil {
+			return clusterError(gone)
 		}
 		if ctx.Err() != nil {
 			return errors.Join(ctx.Err(), err)

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strconv"
 
+	"mneme/internal/api"
 	"mneme/memory"
 )
 
@@ -19,6 +20,23 @@ func answerWith[T any](s *server, w http.ResponseWriter, r *http.Request, call f
 		return err
 	}
 	return s.writeJSON(w, http.StatusOK, v)
+}
+
+// answerBody answers a call that takes a JSON body.
+func answerBody[In, Out any](s *server, w http.ResponseWriter, r *http.Request, decoder api.JSONDecoder[In], call func(In) (Out, error)) error {
+	body, err := s.plainBody(r)
+	if err != nil {
+		return err
+	}
+	in, err := decoder.Decode(body)
+	if err != nil {
+		return err
+	}
+	out, err := call(in)
+	if err != nil {
+		return err
+	}
+	return s.writeJSON(w, http.StatusOK, out)
 }
 
 func (s *server) status(w http.ResponseWriter, r *http.Request) error {

@@ -194,6 +194,10 @@ func (f *fake) Cluster(context.Context) (memory.ClusterStatus, error) {
 		Shards: []memory.ClusterShard{{Leader: "n", Replicas: []memory.ClusterReplica{{Node: "n"}}}}}, f.called("Cluster")
 }
 
+func (f *fake) RemoveNode(_ context.Context, req memory.RemoveNode) (memory.NodeRemoval, error) {
+	return memory.NodeRemoval{Removed: []string{req.Node + "-x"}}, f.called("RemoveNode", req.Node, req.Force)
+}
+
 func (f *fake) Doctor(context.Context) (memory.DoctorReport, error) {
 	return memory.DoctorReport{OK: true, Checks: []memory.Check{{Name: "disk", State: "ok"}}}, f.called("Doctor")
 }

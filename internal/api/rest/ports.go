@@ -50,6 +50,8 @@ type Admin interface {
 	// Status describes the node, and, unless local, names the others of its cluster.
 	Status(ctx context.Context, local bool) (memory.Status, error)
 	Cluster(ctx context.Context) (memory.ClusterStatus, error)
+	// RemoveNode takes another node out of the cluster for ever.
+	RemoveNode(ctx context.Context, req memory.RemoveNode) (memory.NodeRemoval, error)
 	Doctor(ctx context.Context) (memory.DoctorReport, error)
 	Rebuild(ctx context.Context, progress func(done, total uint64)) (memory.RebuildReport, error)
 	VerifyLog(ctx context.Context, progress func(done, total uint64)) (memory.VerifyReport, error)

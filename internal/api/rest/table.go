@@ -197,6 +197,11 @@ func (s *server) adminRoutes() []route {
 			answers: progressAnswer[memory.RepairReport]()},
 		{method: "POST", path: admin + "clock/accept", handle: s.acceptClock,
 			summary: "Go on writing with the clock as it stands, after it went forward further than real time.", answers: ok[memory.ClockReport]("The time it goes by.")},
+		{method: "POST", path: admin + "cluster/remove", body: typed[memory.RemoveNode](),
+			handle: func(w http.ResponseWriter, r *http.Request) error {
+				return answerBody(s, w, r, s.removals, func(req memory.RemoveNode) (memory.NodeRemoval, error) { return s.Admin.RemoveNode(r.Context(), req) })
+			},
+			summary: "Take a node out of the cluster for ever. It may be asked for again, and carries on then.", answers: ok[memory.NodeRemoval]("It is out.")},
 		{method: "GET", path: admin + "backup/log", handle: s.backupLog, stream: true,
 			summary: "A backup of the log. The trailers Mneme-Position, Mneme-Frames and Mneme-Events describe it.",
 			answers: map[int]answer{200: {about: "A stream that breaks off is no backup.", media: mediaBytes}}},

@@ -1,0 +1,29 @@
+package client
+
+import (
+	"context"
+
+	"mneme/memory"
+)
+
+// Cluster is what concerns the nodes of the cluster together.
+type Cluster struct{ c *Client }
+
+// Cluster returns what concerns the nodes of the cluster together.
+func (c *Client) Cluster() Cluster { return Cluster{c} }
+
+// Status describes the nodes of the cluster and the replicas of each shard, as the node
+// sees them that is asked.
+func (c Cluster) Status(ctx context.Context) (memory.ClusterStatus, error) {
+	var st memory.ClusterStatus
+	err := c.c.do(ctx, call{method: "GET", path: []string{"cluster"}}, &st)
+	return st, err
+}
+
+// Remove takes a node out of the cluster for ever. It may be asked for again, and
+// carries on then.
+func (c Cluster) Remove(ctx context.Context, req memory.RemoveNode) (memory.NodeRemoval, error) {
+	var removal memory.NodeRemoval
+	err := c.c.do(ctx, call{method: "POST", path: []string{"admin", "cluster", "remove"}, body: req, header: WriteOptions{}.header(c.c.opts.Agent), write: true}, &removal)
+	return removal, err
+}

@@ -1,0 +1,303 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"mneme/internal/peer"
+	"mneme/internal/peer/rpc"
+	"mneme/internal/raftfsm"
+	"mneme/memory"
+)
+
+// removeCall asks a group's leader to take a replica out of it.
+type removeCall struct {
+	Group string `json:"group"`
+	Node  string `json:"node"`
+}
+
+const (
+	// removeTimeout bounds a removal; it may be asked for again.
+	removeTimeout = 30 * time.Second
+	// silentEvery is how often a member is asked that has not answered since the start.
+	silentEvery = 2 * time.Second
+)
+
+// Removed reports whether a node was removed, as far as this node knows.
+func (c *Cluster) Removed(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.forming.facts.removed(name)
+}
+
+// SelfRemoved says that this node was removed; nil = it was not.
+func (c *Cluster) SelfRemoved() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.forming.remove()
+}
+
+// heardLocked takes what another node says of itself.
+func (c *Cluster) heardLocked(h hello) error {
+	err := c.forming.heard(h)
+	var e *Error
+	if errors.As(err, &e) && e.Kind == KindRemoved && c.opt.Removed != nil {
+		c.opt.Removed(err)
+	}
+	return err
+}
+
+// removedCall refuses a node that was removed.
+func removedCall(name string) error {
+	return memory.Errorf(memory.CodeConflict, "the node %s was removed from the cluster", name).WithHint(removedHint)
+}
+
+// others are the members beside this one.
+func (c *Cluster) others() (targets []rpc.Target) {
+	for _, m := range c.Facts().Members {
+		if m.Name != c.Self().Name {
+			targets = append(targets, target(m))
+		}
+	}
+	return targets
+}
+
+func target(m Member) rpc.Target { return rpc.Target{Addr: m.Peer, Node: m.Name} }
+
+// askAgain asks members that did not answer at the start, until each has once: one of
+// them may be the only one that knows that this node was removed.
+func (c *Cluster) askAgain(ctx context.Context, silent []rpc.Target) {
+	for len(silent) > 0 {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(silentEvery):
+		}
+		answers := c.look(ctx, silent, callTimeout)
+		c.mu.Lock()
+		var still []rpc.Target
+		for i, a := range answers {
+			switch {
+			case c.forming.facts.removed(silent[i].Node):
+			case a.err != nil:
+				still = append(still, silent[i])
+			default:
+				if err := c.heardLocked(a.hello); err != nil {
+					c.log.Warn("news of a member were not taken", "node", a.hello.Self.ID, "err", err)
+				}
+			}
+		}
+		silent = still
+		c.mu.Unlock()
+	}
+}
+
+// removal is the taking of nodes out of the cluster.
+type removal struct {
+	*Cluster
+	force  bool
+	server func(ctx context.Context, name string) error
+}
+
+// Remove takes a node, by its id or its name, out of the cluster for ever: it stores
+// that at every node that answers, takes its replica out of each group that this node
+// serves, and has server take it from the servers of the log. It may be asked for
+// again, and carries on then. With force it also removes a node that answers, which
+// ends. names are those that were removed. Errors: *memory.Error.
+func (c *Cluster) Remove(ctx context.Context, node string, force bool, server func(ctx context.Context, name string) error) (names []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
+	defer cancel()
+	if node == "" {
+		return nil, memory.Errorf(memory.CodeInvalid, "the node to remove is missing: give its id or its name")
+	}
+	r := removal{c, force, server}
+	if names, err = r.named(node); err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if err := r.allowed(ctx, name); err != nil {
+			return nil, err
+		}
+		if err := r.carryOut(ctx, name); err != nil {
+			return nil, memory.Errorf(memory.CodeUnavailable, "the removal of %s was begun and not finished: %v", name, err).
+				WithHint("ask for it again").WithCause(err)
+		}
+		c.log.Warn("an operator removed a node", "node", name, "forced", force)
+	}
+	return names, nil
+}
+
+// named finds the nodes that are meant. One that has a place in a group is meant before
+// one that never got it; nodes that were removed are meant where no other is.
+func (r removal) named(node string) ([]string, error) {
+	facts, known := r.Facts(), map[string]bool{}
+	for _, members := range r.replicas() {
+		for _, m := range members {
+			known[m.ID] = true
+		}
+	}
+	var placed, members, removed []string
+	names := slices.Sorted(maps.Keys(known))
+	for _, name := range names {
+		if idOf(name) == node {
+			placed = append(placed, name)
+		}
+	}
+	for _, m := range facts.Members {
+		if names = append(names, m.Name); m.ID == node && !known[m.Name] {
+			members = append(members, m.Name)
+		}
+	}
+	for _, name := range facts.Removed {
+		if idOf(name) == node {
+			removed = append(removed, name)
+		}
+	}
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	switch {
+	case slices.Contains(names, node) || slices.Contains(facts.Removed, node):
+		return []string{node}, nil
+	case len(placed) == 1:
+		return placed, nil
+	case len(placed)+len(members) > 1:
+		return nil, memory.Errorf(memory.CodeConflict, "several nodes have the id %s: %s", node, strings.Join(append(placed, members...), ", ")).
+			WithHint("name one of them in full")
+	case len(members) == 1:
+		return members, nil
+	case len(removed) > 0:
+		return removed, nil
+	}
+	return nil, memory.Errorf(memory.CodeNotFound, "no node of the cluster is called %.100q: there are %s", node, strings.Join(names, ", "))
+}
+
+// replicas are the members of each group that this node serves.
+func (r removal) replicas() map[string][]raftfsm.Member {
+	r.mu.Lock()
+	groups := maps.Clone(r.groups)
+	r.mu.Unlock()
+	out := map[string][]raftfsm.Member{}
+	for name, s := range groups {
+		out[name], _ = s.group.Members()
+	}
+	return out
+}
+
+// allowed refuses to remove this node, one that answers, and one without which the
+// others would have no majority.
+func (r removal) allowed(ctx context.Context, name string) error {
+	if name == r.Self().Name {
+		return memory.Errorf(memory.CodeInvalid, "the node %s cannot remove itself", idOf(name)).
+			WithHint("stop it, and ask another node")
+	}
+	answers := map[string]bool{r.Self().Name: true}
+	targets := r.others()
+	for i, a := range r.look(ctx, targets, callTimeout) {
+		answers[targets[i].Node] = a.err == nil
+	}
+	if answers[name] && !r.force {
+		return memory.Errorf(memory.CodeConflict, "the node %s answers", name).
+			WithHint("stop it first; --force removes a node that runs, and ends it: it never comes back with the data directory that it has")
+	}
+	replicas := r.replicas()
+	for _, group := range slices.Sorted(maps.Keys(replicas)) {
+		if err := majorityWithout(name, replicas[group], answers); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// majorityWithout refuses what would leave a group without a majority that answers.
+func majorityWithout(name string, replicas []raftfsm.Member, answers map[string]bool) error {
+	if !slices.ContainsFunc(replicas, func(r raftfsm.Member) bool { return r.ID == name && r.Voter }) {
+		return nil
+	}
+	up, down := 0, []string{}
+	for _, r := range replicas {
+		switch {
+		case !r.Voter || r.ID == name:
+		case answers[r.ID]:
+			up++
+		default:
+			down = append(down, idOf(r.ID))
+		}
+	}
+	if left := up + len(down); up < left/2+1 {
+		return memory.Errorf(memory.CodeConflict, "without %s there would be %d nodes with a vote, of which %d answer: they could agree on nothing", idOf(name), left, up).
+			WithHint("start these again first: %s", strings.Join(down, ", "))
+	}
+	return nil
+}
+
+func (r removal) carryOut(ctx context.Context, name string) error {
+	told := r.others() // with the node itself, if it is not removed yet
+	r.mu.Lock()
+	err := r.forming.remove(name)
+	groups := slices.Sorted(maps.Keys(r.groups))
+	r.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	r.look(ctx, told, callTimeout)
+	for _, group := range groups {
+		if err := r.fromGroup(ctx, group, name); err != nil {
+			return err
+		}
+	}
+	return r.server(ctx, name)
+}
+
+// fromGroup returns once a replica has no place in a group.
+func (r removal) fromGroup(ctx context.Context, group, name string) error {
+	s, err := r.served(group)
+	if err != nil {
+		return err
+	}
+	for wait := firstWait; ; wait = min(wait*3/2, longestWait) {
+		done, why, err := r.askLeader(ctx, s, "remove", removeCall{group, name})
+		if done || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the group %s: %s", group, why)
+		case <-time.After(wait):
+		}
+	}
+}
+
+// removeReplica answers a node of the cluster that removes another one.
+func (c *Cluster) removeReplica(ctx context.Context, from peer.Identity, in removeCall) (leaderAnswer, error) {
+	if !slices.ContainsFunc(c.Facts().Members, func(m Member) bool { return m.Name == from.Node }) {
+		return leaderAnswer{}, memory.Errorf(memory.CodeForbidden, "the node %s is not one of this cluster", from.Node)
+	}
+	s, err := c.served(in.Group)
+	if err != nil {
+		return leaderAnswer{}, err
+	}
+	if is, addr := c.leads(s); !is {
+		return leaderAnswer{Leader: addr}, nil
+	}
+	c.mu.Lock()
+	err = c.forming.remove(in.Node) // before its place is gone, which it would ask for again
+	c.mu.Unlock()
+	if err != nil {
+		return leaderAnswer{}, err
+	}
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	members, index := s.group.Members()
+	if slices.ContainsFunc(members, func(m raftfsm.Member) bool { return m.ID == in.Node }) {
+		err = s.group.Remove(ctx, in.Node, index)
+	}
+	if errors.Is(err, raftfsm.ErrNotLeader) {
+		_, addr := c.leads(s)
+		return leaderAnswer{Leader: addr}, nil
+	}
+	return leaderAnswer{Done: err == nil}, err
+}
