@@ -38,10 +38,23 @@ func (n *Node) stateDamage(ctx context.Context, failed error) error {
 		return &damagedState{fmt.Errorf("%w; found by: %w", damage, failed)}
 	}
 	return &StartError{Kind: StartDamaged, Message: fmt.Sprintf("the state is damaged (%v), and so is the log, from which it could be built again", damage), Err: failed,
-		Hint: "memctl log repair --data-dir DIR writes the log again where the state still holds what it lost; then start memnode. Else memctl restore brings a backup back"}
+		Hint: "memctl log repair --data-dir DIR writes the log again where the state still holds what it lost; then start memnode. Else " + asideHint + "; where that does not start either, memctl restore brings a backup back"}
 }
 
-const damagedHint = "start memnode: it builds the state again from the log where it meets the damage, and where it does not, memctl rebuild does"
+// asideHint is what helps where state and log are both damaged.
+const asideHint = "move shards/0/state out of the data directory, start memnode, and run memctl log repair: the state is built from what the log and Raft's files hold"
+
+const damagedHint = "start memnode: it builds the state again from the log where it meets the damage, and where it does not, memctl rebuild does; if the log is damaged too, " + asideHint
+
+// repairMetDamage says what helps a running node whose log cannot be repaired from its
+// state, for that is damaged too.
+func repairMetDamage(err error) error {
+	if !storage.IsCorrupt(err) || memory.CodeOf(err) != memory.CodeInternal {
+		return err
+	}
+	return memory.Errorf(memory.CodeLogDiverged, "the log cannot be repaired from the state, which is damaged: %v", err).
+		WithHint("stop memnode, %s", asideHint).WithCause(err)
+}
 
 // closedState says of a state that cannot be used what helps.
 func (c *core) closedState(cause error) error {

@@ -107,7 +107,7 @@ func (u *upkeep) repairLog(ctx context.Context, progress func(done, total uint64
 		return err
 	})
 	if err = errors.Join(err, u.replica.WaitWriter(ctx)); err != nil {
-		return memory.RepairReport{}, err
+		return memory.RepairReport{}, repairMetDamage(err)
 	}
 	c := u.state.Cursor()
 	h, err := u.stateHash()
