@@ -21,7 +21,10 @@ type StreamConfig struct {
 	Ref       events.StreamRef
 	ClusterID string // kept in the stream's metadata; another one is refused
 	Replicas  int    // 0 means 1
-	MaxBytes  int64  // 0 means no limit; may be changed later
+	// AnyReplicas takes a stream that is there with as many as it has; Replicas is then
+	// for one that is made.
+	AnyReplicas bool
+	MaxBytes    int64 // 0 means no limit; may be changed later
 	// MustExist refuses to create the stream: the state knows it. One that is not
 	// there holds nothing and takes nothing.
 	MustExist bool
@@ -121,7 +124,11 @@ func (j *JetStream) open(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	have, want := st.CachedInfo().Config, j.want()
+	have := st.CachedInfo().Config
+	if j.cfg.AnyReplicas {
+		j.cfg.Replicas = max(have.Replicas, 1)
+	}
+	want := j.want()
 	j.sealed.Store(have.Sealed)
 	if diff := configDifferences(have, want); len(diff) > 0 {
 		return &ConfigError{Stream: j.name, Differences: diff}

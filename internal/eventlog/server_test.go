@@ -241,6 +241,10 @@ func TestOpenStreamConfig(t *testing.T) {
 	if _, err := eventlog.OpenStream(testContext(t), nc, eventlog.StreamConfig{ClusterID: "b"}); !errors.As(err, &c) || len(c.Differences) != 1 {
 		t.Errorf("opening another cluster's stream: %v", err)
 	}
+	if _, err := eventlog.OpenStream(testContext(t), nc, eventlog.StreamConfig{ClusterID: "a", Replicas: 3}); !errors.As(err, &c) {
+		t.Errorf("opening a stream with fewer replicas: %v", err)
+	}
+	openStream(t, s, eventlog.StreamConfig{ClusterID: "a", Replicas: 3, AnyReplicas: true, MaxBytes: 1 << 20})
 	js, err := jetstream.New(nc)
 	must(t, err)
 	st, err := js.Stream(testContext(t), "mneme-0")

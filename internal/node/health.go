@@ -75,9 +75,9 @@ func (c *core) roomToApply() error {
 type owed struct{ seq, index uint64 }
 
 // found is what the state owes before the first term writes anything.
-func (n *Node) found(ctx context.Context) (owed, error) {
-	info, err := n.stream.Info(ctx)
-	return owed{info.Last, n.replica.Group().Stats().LastIndex}, err
+func (c *core) found(ctx context.Context) (owed, error) {
+	info, err := c.stream.Info(ctx)
+	return owed{info.Last, c.replica.Group().Stats().LastIndex}, err
 }
 
 // lacking is how many frames of the log the state does not hold, and entries of Raft's

@@ -79,8 +79,8 @@ func (n *Node) watchLogOfPeers(ctx context.Context) {
 }
 
 // answersLog is what a node answers that is asked whether it reaches the log.
-func (n *Node) answersLog(ctx context.Context, _ peer.Identity, _ struct{}) (bool, error) {
-	err := within(ctx, logWatchReach, func(ctx context.Context) error { _, err := n.stream.Info(ctx); return err })
+func (c *core) answersLog(ctx context.Context, _ peer.Identity, _ struct{}) (bool, error) {
+	err := within(ctx, logWatchReach, func(ctx context.Context) error { _, err := c.stream.Info(ctx); return err })
 	return err == nil, nil
 }
 

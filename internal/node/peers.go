@@ -42,6 +42,10 @@ const (
 	groupShard0 = "0"
 )
 
+// defaultReplicas is how many copies the log of several nodes has as far as a node knows
+// that has not founded it: more than one, so that only the leader of the copies is asked.
+const defaultReplicas = 3
+
 // appendTimeout is how long an append to the log of several nodes waits for its ack
 // before its outcome counts as unknown: an election of the stream's leader takes about
 // as long, and a longer wait is lost when the ack is (reference: nats-server answers
@@ -113,14 +117,14 @@ func (n *Node) openPeers(ctx context.Context) error {
 }
 
 // takeToken keeps the operator token that the cluster has.
-func (n *Node) takeToken(token string) error {
+func (c *core) takeToken(token string) error {
 	if token == "" { // it is given to each node, or nobody is asked for it
 		return nil
 	}
-	if err := storage.MkdirAll(n.cfg.FS, filepath.Dir(n.dir.tokenFile()), 0o700); err != nil {
+	if err := storage.MkdirAll(c.cfg.FS, filepath.Dir(c.dir.tokenFile()), 0o700); err != nil {
 		return err
 	}
-	return storage.ReplaceFile(n.cfg.FS, n.dir.tokenFile(), []byte(token+"\n"), 0o600)
+	return storage.ReplaceFile(c.cfg.FS, c.dir.tokenFile(), []byte(token+"\n"), 0o600)
 }
 
 // clusterError says for people why a node has no cluster.
@@ -184,7 +188,10 @@ func (p *peers) shareLog(server *eventlog.ServerOptions, stream *eventlog.Stream
 	}
 	server.Name = facts.Name()
 	server.Cluster = &eventlog.ClusterOptions{Name: facts.Cluster, Addr: p.cluster.Self().Route, Peers: routes, TLS: p.certs.Both()}
-	stream.Replicas, stream.AckTimeout = max(p.c.cfg.Cluster.Expect, 1), appendTimeout
+	stream.Replicas, stream.AckTimeout = p.c.cfg.Cluster.Expect, appendTimeout
+	if stream.Replicas == 0 { // others made it
+		stream.Replicas, stream.AnyReplicas = defaultReplicas, true
+	}
 }
 
 // server is the name of this node's log server among several; "" if it is alone.
