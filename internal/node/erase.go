@@ -194,10 +194,11 @@ func (e *eraser) owed() (uint64, error) {
 	return last, nil
 }
 
-// done is through which sequence a plan has covered what was erased. A plan in
-// another log, or from before the storage key of today, counts for nothing: then
-// older folders were put back, or others, beside erased.json. It is forgotten at
-// once, for log and keys grow, and might come to fit what it says.
+// done is through which sequence a plan has covered what was erased. A plan in another
+// log, from before the storage key of today, or of other tables than the state has,
+// counts for nothing: then older folders were put back, or others, beside erased.json,
+// or a snapshot or a rebuilt state took the state's place. It is forgotten at once, for
+// log and keys grow, and might come to fit what it says.
 func (e *eraser) done() (uint64, error) {
 	f, err := e.n.dir.readErased()
 	if err != nil || f.Through == 0 {
@@ -207,10 +208,10 @@ func (e *eraser) done() (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if id, _ := e.n.keys.Storage().Current(); frame != "" && frame == f.Frame && id >= f.StorageKey {
+	if id, _ := e.n.keys.Storage().Current(); frame != "" && frame == f.Frame && id >= f.StorageKey && f.State == e.n.state.Generation() {
 		return f.Through, nil
 	}
-	e.n.cfg.Logger.Warn("erased.json is of another log or of newer files; what was deleted is taken out of the files once more", "through", f.Through)
+	e.n.cfg.Logger.Warn("erased.json is of another log, of newer files, or of a state that was replaced; what was deleted is taken out of the files once more", "through", f.Through)
 	return 0, e.n.dir.writeErased(erasedFile{})
 }
 
@@ -257,13 +258,15 @@ func (e *eraser) plan(ctx context.Context, through uint64) error {
 		return err
 	}
 	var gone func(context.Context) error
+	var purged string // the tables without what was deleted
 	err = e.alone(ctx, func(ctx context.Context) (err error) {
 		e.begin(eraseTables)
+		of := e.n.state.Generation()
 		if err := e.n.state.Purge(ctx, parts...); err != nil {
 			return err
 		}
 		e.begin(eraseState)
-		gone, err = e.n.replica.RenewState()
+		purged, gone, err = e.n.replica.RenewState(of)
 		return err
 	})
 	if err == nil {
@@ -272,7 +275,7 @@ func (e *eraser) plan(ctx context.Context, through uint64) error {
 	if err != nil {
 		return err
 	}
-	return e.alone(ctx, func(ctx context.Context) error { return e.forgetOldFiles(ctx, through) })
+	return e.alone(ctx, func(ctx context.Context) error { return e.forgetOldFiles(ctx, through, purged) })
 }
 
 // leading runs f with the shard's writer. Of several nodes only the one that leads has
@@ -323,7 +326,7 @@ func (e *eraser) shared() ([]uint32, error) {
 
 // forgetOldFiles is the second half of a plan: no living file holds a deleted
 // row in its tables any more, and every former file ends.
-func (e *eraser) forgetOldFiles(ctx context.Context, through uint64) error {
+func (e *eraser) forgetOldFiles(ctx context.Context, through uint64, purged string) error {
 	n := e.n
 	if err := e.dropAside(); err != nil {
 		return err
@@ -360,7 +363,7 @@ func (e *eraser) forgetOldFiles(ctx context.Context, through uint64) error {
 	if err != nil {
 		return err
 	}
-	return n.dir.writeErased(erasedFile{Through: through, Frame: frame, StorageKey: id})
+	return n.dir.writeErased(erasedFile{Through: through, Frame: frame, StorageKey: id, State: purged})
 }
 
 // switchKey makes a new storage key the current one while nothing is written to
@@ -454,7 +457,7 @@ func (d *dataDir) encryptedKeys() []string {
 	return []string{filepath.Join(dir, "snapshots"), filepath.Join(dir, "restore"), filepath.Join(dir, "membership"), filepath.Join(dir, "renewed")}
 }
 
-const erasedFormat = 2
+const erasedFormat = 3
 
 // erasedFile is erased.json: through which sequence a plan has covered what was
 // erased. It may be lost: then the plan runs once more.
@@ -465,6 +468,9 @@ type erasedFile struct {
 	Frame string `json:"frame,omitempty"`
 	// StorageKey is the id of the storage key that the plan made.
 	StorageKey uint32 `json:"storage_key,omitempty"`
+	// State names the tables that the plan left. Others, from a snapshot of another
+	// node or a rebuild, may hold what was erased.
+	State string `json:"state,omitempty"`
 }
 
 // readErased reads erased.json; a zero value if there is none that says anything.

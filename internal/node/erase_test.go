@@ -435,17 +435,19 @@ func TestErasedFileCountsForItsLogAndKeys(t *testing.T) {
 		t.Fatal(frame, err)
 	}
 	key, _ := n.keys.Storage().Current()
+	state := n.state.Generation()
 	for what, tt := range map[string]struct {
 		f    erasedFile
 		want uint64
 	}{
-		"its own":                    {erasedFile{Through: at, Frame: frame, StorageKey: key}, at},
-		"an older key":               {erasedFile{Through: at, Frame: frame, StorageKey: key - 1}, at},
-		"another log":                {erasedFile{Through: at, Frame: frame[2:] + "00", StorageKey: key}, 0},
-		"another place":              {erasedFile{Through: at - 1, Frame: frame, StorageKey: key}, 0},
-		"beyond the log":             {erasedFile{Through: at + 9, Frame: frame, StorageKey: key}, 0},
-		"beyond the log, and silent": {erasedFile{Through: at + 9, StorageKey: key}, 0},
-		"newer keys":                 {erasedFile{Through: at, Frame: frame, StorageKey: key + 1}, 0},
+		"its own":                    {erasedFile{State: state, Through: at, Frame: frame, StorageKey: key}, at},
+		"an older key":               {erasedFile{State: state, Through: at, Frame: frame, StorageKey: key - 1}, at},
+		"another log":                {erasedFile{State: state, Through: at, Frame: frame[2:] + "00", StorageKey: key}, 0},
+		"another place":              {erasedFile{State: state, Through: at - 1, Frame: frame, StorageKey: key}, 0},
+		"beyond the log":             {erasedFile{State: state, Through: at + 9, Frame: frame, StorageKey: key}, 0},
+		"beyond the log, and silent": {erasedFile{State: state, Through: at + 9, StorageKey: key}, 0},
+		"newer keys":                 {erasedFile{State: state, Through: at, Frame: frame, StorageKey: key + 1}, 0},
+		"another state":              {erasedFile{State: state + "x", Through: at, Frame: frame, StorageKey: key}, 0},
 	} {
 		if err := n.dir.writeErased(tt.f); err != nil {
 			t.Fatal(err)

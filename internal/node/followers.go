@@ -22,8 +22,12 @@ type followers struct {
 	voids atomic.Uint64 // frames found void since the start
 }
 
-// Load implements replica.Views.
-func (f *followers) Load(ctx context.Context) error { return f.views.Load(ctx) }
+// Load implements replica.Views. A state that took the place of another one may hold
+// what was erased here.
+func (f *followers) Load(ctx context.Context) error {
+	f.erased()
+	return f.views.Load(ctx)
+}
 
 // OnApply implements replica.Views.
 func (f *followers) OnApply(a *projections.Applied) {

@@ -103,6 +103,10 @@ func (n *Node) openPeers(ctx context.Context) error {
 	}
 	n.onClose("peer port", func(context.Context) error { return port.Close() })
 	n.peers = &peers{c: n.core, certs: certs, port: port}
+	if l, ok := n.front.listener.(*net.TCPListener); ok {
+		n.front.waiting = newWaiting(l)
+		n.onClose("waiting", n.stopWaiting)
+	}
 	n.cfg.Logger.Info("looking for the other nodes", "join", cfg.Join)
 	n.peers.cluster, err = cluster.Form(ctx, cluster.Options{Port: port, Store: own, Peer: cfg.PeerAddr, Route: cfg.RouteAddr,
 		Join: cfg.Join, Expect: cfg.Expect, Logger: n.cfg.Logger,
@@ -125,6 +129,16 @@ func (c *core) takeToken(token string) error {
 		return err
 	}
 	return storage.ReplaceFile(c.cfg.FS, c.dir.tokenFile(), []byte(token+"\n"), 0o600)
+}
+
+// stopWaiting ends the answers of a node that waits for the others.
+func (n *Node) stopWaiting(ctx context.Context) error {
+	w := n.front.waiting
+	if w == nil {
+		return nil
+	}
+	n.front.waiting = nil
+	return w.stop(ctx)
 }
 
 // clusterError says for people why a node has no cluster.

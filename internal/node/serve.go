@@ -25,6 +25,7 @@ const (
 // front is where a node is reached.
 type front struct {
 	listener net.Listener
+	waiting  *waiting                       // nil unless a node of several waits for the others
 	bus      atomic.Pointer[natsapi.Server] // nil until it serves
 	socket   string                         // path of the admin socket; "" if there is none
 	trouble  string                         // why there is none
@@ -50,6 +51,9 @@ func (n *Node) serve(ctx context.Context) error {
 	}
 	// It is closed after HTTP, whose closing ends the event streams of both.
 	if err := n.openAdminSocket(handler); err != nil {
+		return err
+	}
+	if err := n.stopWaiting(ctx); err != nil {
 		return err
 	}
 	server := n.newServer(handler)

@@ -68,13 +68,20 @@ func (s *State) Purge(ctx context.Context, parts ...uint32) error {
 			spans = append(spans, pebble.KeyRange{Start: span[0], End: span[1]})
 		}
 	}
-	s.mu.RLock()
-	db := s.gen.db
-	s.mu.RUnlock()
-	if err := db.PurgeDeleted(ctx, []byte{prefixEpoch}, []byte{prefixAudit}, spans...); err != nil {
+	g := s.use()
+	defer s.unuse(g)
+	if err := g.db.PurgeDeleted(ctx, []byte{prefixEpoch}, []byte{prefixAudit}, spans...); err != nil {
 		return fmt.Errorf("purge state: %w", err)
 	}
 	return nil
+}
+
+// Generation names the tables that the state has now: another name says that others
+// have taken their place, as a restored snapshot does.
+func (s *State) Generation() string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.gen.name
 }
 
 // Renew puts a copy of the state with the same rows in its place: the tables are

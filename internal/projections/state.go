@@ -307,18 +307,16 @@ func (s *State) Moved() <-chan struct{} {
 
 // Flush puts everything applied so far on stable storage.
 func (s *State) Flush() error {
-	s.mu.RLock()
-	db := s.gen.db
-	s.mu.RUnlock()
-	return db.Sync()
+	g := s.use()
+	defer s.unuse(g)
+	return g.db.Sync()
 }
 
 // Checkpoint makes a consistent hard-linked copy of the state in dir.
 func (s *State) Checkpoint(dir string) error {
-	s.mu.RLock()
-	db := s.gen.db
-	s.mu.RUnlock()
-	return db.Checkpoint(dir)
+	g := s.use()
+	defer s.unuse(g)
+	return g.db.Checkpoint(dir)
 }
 
 // Restore replaces the state by the checkpoint in dir, swapping last. dir is on
@@ -406,10 +404,9 @@ func (s *State) retire(g *generation) {
 // CheckTables reads all that the state has on disk and compares it with its checksums.
 // What is damaged matches storage.ErrDamaged.
 func (s *State) CheckTables(ctx context.Context) error {
-	s.mu.RLock()
-	db := s.gen.db
-	s.mu.RUnlock()
-	return db.CheckTables(ctx)
+	g := s.use()
+	defer s.unuse(g)
+	return g.db.CheckTables(ctx)
 }
 
 // Fault returns the first background error of the store, or nil.

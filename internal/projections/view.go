@@ -41,17 +41,33 @@ func (s *State) View() *View {
 func (v *View) Close() error {
 	v.state.mu.Lock()
 	err := v.published.release()
-	v.gen.refs--
 	delete(v.state.views, v)
 	closed := v.state.viewClosed
 	v.state.viewClosed = make(chan struct{})
-	retire := v.gen.stale && v.gen.refs == 0
 	v.state.mu.Unlock()
 	close(closed)
-	if retire {
-		v.state.retire(v.gen)
-	}
+	v.state.unuse(v.gen)
 	return err
+}
+
+// use keeps the present generation open, also if another one takes its place, until
+// unuse. It holds no rows, unlike a view.
+func (s *State) use() *generation {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gen.refs++
+	return s.gen
+}
+
+// unuse ends what use, or a view, began.
+func (s *State) unuse(g *generation) {
+	s.mu.Lock()
+	g.refs--
+	retire := g.stale && g.refs == 0
+	s.mu.Unlock()
+	if retire {
+		s.retire(g)
+	}
 }
 
 // Cursor is where the view stands.

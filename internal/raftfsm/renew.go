@@ -76,13 +76,14 @@ func (g *Group) freshSnapshot() error {
 
 // resnapshot repeats the newest snapshot from the present state. raft declines
 // to take one before it has handed over an entry in this run; until then the
-// state must be just what that snapshot holds.
+// state must be just what that snapshot holds, which it may have been restored from at
+// the start.
 func (f *fsm) resnapshot(trans raft.Transport) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	snap := f.snaps.latest()
 	index, term := f.machine.AppliedIndex()
-	if snap == nil || f.seen != 0 || snap.man.AppliedIndex != index || snap.man.AppliedTerm != term {
+	if snap == nil || f.seen != 0 && f.seen != snap.man.Index || snap.man.AppliedIndex != index || snap.man.AppliedTerm != term {
 		return ErrNotCaughtUp
 	}
 	cp, err := f.checkpoint(index, term)

@@ -124,11 +124,16 @@ func (m *machine) Restore(dir string) error {
 	return nil
 }
 
-// renew puts a copy of the state in its place, see projections.State.Renew.
-func (m *machine) renew() (gone func(context.Context) error, err error) {
+// renew puts a copy of the state in its place, see projections.State.Renew, unless a
+// snapshot has taken the place of the tables that are to be copied.
+func (m *machine) renew(of string) (now string, gone func(context.Context) error, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.state.Renew()
+	if is := m.state.Generation(); is != of {
+		return "", nil, fmt.Errorf("the state %s was replaced by %s meanwhile", of, is)
+	}
+	gone, err = m.state.Renew()
+	return m.state.Generation(), gone, err
 }
 
 // swap puts a rebuilt state in the present one's place. Nothing is applied

@@ -258,9 +258,10 @@ func (r *Replica) CheckLog(ctx context.Context) error {
 	return errors.Join(err, v.Close())
 }
 
-// RenewState puts a copy of the state in its place, see projections.State.Renew.
-func (r *Replica) RenewState() (gone func(context.Context) error, err error) {
-	return r.machine.renew()
+// RenewState puts a copy of the state in its place, see projections.State.Renew, if it
+// still has the tables of a generation. now names those of the copy.
+func (r *Replica) RenewState(of string) (now string, gone func(context.Context) error, err error) {
+	return r.machine.renew(of)
 }
 
 // Linear waits until the state is linearizable: this replica leads, its writer is

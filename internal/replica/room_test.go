@@ -109,7 +109,7 @@ func TestTermThatWaitsForRoomIsTold(t *testing.T) {
 	}
 	renewed := make(chan error, 1)
 	go func() {
-		gone, err := r.RenewState()
+		_, gone, err := r.RenewState(r.State().Generation())
 		if err == nil {
 			err = gone(ctx)
 		}

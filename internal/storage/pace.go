@@ -13,9 +13,9 @@ import (
 type pace struct{ on atomic.Int32 }
 
 const (
-	paceWork  = 2 * time.Millisecond  // a compaction works so long
-	pacePause = 3                     // and then pauses so many times as long as it worked
-	paceMost  = 50 * time.Millisecond // but no longer than this
+	paceWork  = 500 * time.Microsecond // a compaction works so long
+	pacePause = 3                      // and then pauses so many times as long as it worked
+	paceMost  = 50 * time.Millisecond  // but no longer than this
 )
 
 // compactionCategory is Pebble's name for what compactions write.

@@ -1,0 +1,61 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"mneme/memory"
+)
+
+// waiting answers HTTP while a node of several waits for the others: it lives, and takes
+// nothing yet. Callers would else wait for as long as it does.
+type waiting struct {
+	listener *net.TCPListener
+	server   http.Server
+	done     chan struct{}
+}
+
+func newWaiting(l *net.TCPListener) *waiting {
+	w := &waiting{listener: l, done: make(chan struct{})}
+	w.server.Handler, w.server.ReadHeaderTimeout = http.HandlerFunc(answerWaiting), headerTimeout
+	w.server.SetKeepAlivesEnabled(false)
+	go func() {
+		defer close(w.done)
+		_ = w.server.Serve(borrowed{l}) // it ends with stop, or with the listener
+	}()
+	return w
+}
+
+// stop gives the listener back. Requests that are being answered are waited for.
+func (w *waiting) stop(ctx context.Context) error {
+	err := w.server.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(err, w.server.Close())
+	}
+	<-w.done
+	return errors.Join(err, w.listener.SetDeadline(time.Time{}))
+}
+
+func answerWaiting(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/livez" {
+		_, _ = io.WriteString(w, "ok\n")
+		return
+	}
+	p := memory.ProblemOf(memory.Errorf(memory.CodeUnavailable, "this node waits for the other nodes of its cluster").
+		WithHint("ask another node, or start those that are missing; the node's log says for whom it waits"))
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Retry-After", "1")
+	w.WriteHeader(p.Status)
+	_ = json.NewEncoder(w).Encode(p) // who asked has gone
+}
+
+// borrowed is a listener that is not closed by who has it for a while: it only accepts
+// no more.
+type borrowed struct{ *net.TCPListener }
+
+func (b borrowed) Close() error { return b.SetDeadline(time.Now()) }

@@ -1,0 +1,50 @@
+package node
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// A node of several that waits for the others accepted connections and answered nothing.
+func TestNodeThatWaitsSaysSo(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	get := func(path string) (int, string) {
+		t.Helper()
+		resp, err := http.Get("http://" + l.Addr().String() + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(b)
+	}
+	w := newWaiting(l.(*net.TCPListener))
+	if code, body := get("/livez"); code != 200 || body != "ok\n" {
+		t.Errorf("livez: %d %s", code, body)
+	}
+	for _, path := range []string{"/readyz", "/v1/status", "/"} {
+		if code, body := get(path); code != 503 || !strings.Contains(body, `"code":"unavailable"`) || !strings.Contains(body, "waits for the other nodes") {
+			t.Errorf("%s: %d %s", path, code, body)
+		}
+	}
+	if err := w.stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	after := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "here") })}
+	go func() { _ = after.Serve(l) }()
+	defer after.Close()
+	if code, body := get("/v1/status"); code != 200 || body != "here" {
+		t.Errorf("afterwards: %d %s", code, body)
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
