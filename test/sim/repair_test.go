@@ -151,7 +151,10 @@ func (w *world) checkKept(n *note) bool {
 	return false
 }
 
-// holds reports whether a stream has the event at the position that a client knows.
+// holds reports whether a stream has the event at the position that a client knows, in a
+// frame that is valid there. A writer that is cut off from its peers, and under which the
+// log loses what it has acknowledged, goes on with a history of its own: it takes the
+// frames of others for void, and others take its own for void.
 func (l *log) holds(n *note) bool {
 	for _, s := range l.streams {
 		if n.at.Seq > s.last() || s.msgs[n.at.Seq-1] == nil {
@@ -161,11 +164,26 @@ func (l *log) holds(n *note) bool {
 		if err != nil || int(n.at.Index) >= len(f.Events) {
 			continue
 		}
-		if e, err := events.DecodeEnvelope(f.Events[n.at.Index]); err == nil && e.Record == n.record {
+		if e, err := events.DecodeEnvelope(f.Events[n.at.Index]); err == nil && e.Record == n.record && l.valid(s, n.at.Seq) {
 			return true
 		}
 	}
 	return false
+}
+
+// valid reports whether a stream's message continues those before it, as far as they
+// are there.
+func (l *log) valid(s *stream, seq uint64) (valid bool) {
+	var at projections.Cursor
+	for _, m := range s.msgs[:seq] {
+		if m == nil {
+			return true
+		}
+		var err error
+		_, valid, err = at.Follow(m)
+		l.w.must(err)
+	}
+	return valid
 }
 
 // newest is the stream that was made for the latest epoch.

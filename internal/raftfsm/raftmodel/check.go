@@ -11,12 +11,13 @@ type truth struct {
 	leaders   map[uint64]int       // who led a term
 	chains    map[[2]uint64]uint64 // (index, term) → chain: logs that agree there agree before
 	committed map[uint64]entry
-	last      uint64 // highest committed index
+	last      uint64            // highest committed index
+	ends      map[uint64]uint64 // term → highest index that its leader committed
 	err       error
 }
 
 func newTruth() truth {
-	return truth{leaders: map[uint64]int{}, chains: map[[2]uint64]uint64{}, committed: map[uint64]entry{}}
+	return truth{leaders: map[uint64]int{}, chains: map[[2]uint64]uint64{}, committed: map[uint64]entry{}, ends: map[uint64]uint64{}}
 }
 
 func link(prev uint64, e entry) uint64 {
@@ -39,14 +40,22 @@ func (t *truth) fail(format string, args ...any) {
 	}
 }
 
-// elected checks that a term has one leader and that it has all that is committed.
+// elected checks that a term has one leader and that it has all that leaders of earlier
+// terms have committed. Those of later terms may have committed more: a vote may arrive
+// when others have long gone on.
 func (t *truth) elected(r *Replica) {
 	if other, twice := t.leaders[r.term]; twice {
 		t.fail("term %d is led by %d and %d", r.term, other, r.id)
 	}
 	t.leaders[r.term] = r.id
-	if e, ok := r.at(t.last); t.last > r.base.index && (!ok || e.chain != t.committed[t.last].chain) {
-		t.fail("leader %d of term %d lacks the committed entry %d", r.id, r.term, t.last)
+	var last uint64
+	for term, end := range t.ends {
+		if term < r.term {
+			last = max(last, end)
+		}
+	}
+	if e, ok := r.at(last); last > r.base.index && (!ok || e.chain != t.committed[last].chain) {
+		t.fail("leader %d of term %d lacks the committed entry %d", r.id, r.term, last)
 	}
 }
 
@@ -59,10 +68,14 @@ func (t *truth) stored(id int, e entry) {
 	t.chains[at] = e.chain
 }
 
-// commit checks that an index is decided once.
-func (t *truth) commit(id int, e entry) {
-	if have, ok := t.committed[e.index]; ok && have.chain != e.chain {
-		t.fail("replica %d commits another entry at %d: term %d, was %d", id, e.index, e.term, have.term)
+// commit checks that an index is decided once. The leader decides, and so is the first.
+func (t *truth) commit(r *Replica, e entry) {
+	have, ok := t.committed[e.index]
+	if ok && have.chain != e.chain {
+		t.fail("replica %d commits another entry at %d: term %d, was %d", r.id, e.index, e.term, have.term)
+	}
+	if !ok {
+		t.ends[r.term] = max(t.ends[r.term], e.index)
 	}
 	t.committed[e.index] = e
 	t.last = max(t.last, e.index)
@@ -90,6 +103,9 @@ func (t *truth) lose(r *Replica, keep uint64) {
 		delete(t.chains, [2]uint64{i, e.term})
 	}
 	t.last = min(t.last, keep)
+	for term, end := range t.ends {
+		t.ends[term] = min(end, keep)
+	}
 }
 
 // begun takes a log that begins anew at its state.
@@ -98,4 +114,6 @@ func (t *truth) begun(r *Replica) {
 	t.committed[r.base.index] = r.base
 	t.chains[[2]uint64{r.base.index, r.base.term}] = r.base.chain
 	t.last = r.base.index
+	clear(t.ends)
+	t.ends[r.base.term] = r.base.index
 }

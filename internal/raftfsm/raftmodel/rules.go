@@ -278,7 +278,7 @@ func (r *Replica) advance() {
 func (r *Replica) commitTo(index uint64) {
 	for i := r.commit + 1; i <= index; i++ {
 		e, _ := r.at(i)
-		r.m.truth.commit(r.id, e)
+		r.m.truth.commit(r, e)
 		r.commit = i
 	}
 }
