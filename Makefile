@@ -72,6 +72,11 @@ fuzz: ## run each fuzzer for FUZZTIME (FUZZ=regexp chooses)
 		done; \
 	done
 
+FOR ?= 1h
+.PHONY: simulate
+simulate: ## simulate one to three replicas from random seeds (FOR=1h)
+	$(GO) test ./test/sim -run '^TestSimulation$$' -sim.from=0 -sim.for=$(FOR) -timeout 0 -count=1 -v
+
 .PHONY: power
 power: ## cut the power of a whole node a thousand times
 	$(GO) test -run 'TestPowerLoss$$' -timeout $(TIMEOUT) ./internal/node -power.seeds=200
