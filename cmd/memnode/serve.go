@@ -166,6 +166,10 @@ func explain(sys system, s *settings, args []string, err error) error {
 	}
 	taken := map[string]string{}
 	switch {
+	case e.Kind == node.StartAddress && e.Addr != "" && e.Addr == s.String("peer-addr"):
+		f.hint = "stop what listens there, or give this node another --peer-addr, which the others need in their --join"
+	case e.Kind == node.StartAddress && e.Addr != "" && e.Addr == s.String("route-addr"):
+		f.hint = "stop what listens there, or give this node another --route-addr"
 	case e.Kind == node.StartAddress && !notTaken(e.Err):
 		taken = freeAddresses(sys, s, e.Addr)
 		f.hint = fmt.Sprintf("try: %s", commandLine(sys, args, taken))

@@ -98,6 +98,19 @@ func TestTakenAddressNamesTheWholeCommand(t *testing.T) {
 	}
 }
 
+func TestTakenAddressOfANodeIsNotReplacedByAnyOther(t *testing.T) {
+	for _, name := range []string{"--peer-addr", "--route-addr"} {
+		w := fails(t, &node.StartError{Kind: node.StartAddress, Addr: "127.0.0.1:9001", Message: "address 127.0.0.1:9001 is taken"})
+		if code := w.run("--node-id", "n1", name, "127.0.0.1:9001"); code != exitNetwork {
+			t.Errorf("%s: exit %d", name, code)
+		}
+		wantHas(t, name, w.err.String(), "memnode: address 127.0.0.1:9001 is taken\n", "hint: stop what listens there, or give this node another "+name)
+		if strings.Contains(w.err.String(), "try: ") {
+			t.Errorf("%s: a command that keeps the taken address:\n%s", name, w.err.String())
+		}
+	}
+}
+
 func TestAddressThatCannotBeListenedOn(t *testing.T) {
 	w := fails(t, &node.StartError{Kind: node.StartAddress, Addr: "127.0.0.1:80", Message: "address 127.0.0.1:80 is taken",
 		Err: &net.OpError{Op: "listen", Net: "tcp", Err: os.NewSyscallError("bind", syscall.EACCES)}})

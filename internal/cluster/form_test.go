@@ -18,6 +18,7 @@ import (
 	"mneme/internal/peer"
 	"mneme/internal/peer/devca"
 	"mneme/internal/peer/rpc"
+	"mneme/internal/testaddr"
 	"mneme/memory"
 )
 
@@ -128,23 +129,12 @@ func certs(t *testing.T, change func(*devca.Options), nodes ...string) string {
 	return opt.Dir
 }
 
-// freeAddr is where nobody listens.
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // fresh makes nodes that expect all of each other.
 func freshNodes(t *testing.T, dir string, ids ...string) []*testNode {
 	t.Helper()
 	nodes, join := make([]*testNode, len(ids)), []string{}
 	for i, id := range ids {
-		nodes[i] = &testNode{id: id, dir: dir, addr: freeAddr(t), disk: &disk{facts: Facts{ID: id, Incarnation: fmt.Sprint("x", i)}}}
+		nodes[i] = &testNode{id: id, dir: dir, addr: testaddr.Reserve(t, 1)[0], disk: &disk{facts: Facts{ID: id, Incarnation: fmt.Sprint("x", i)}}}
 		join = append(join, nodes[i].addr)
 	}
 	for _, n := range nodes {
@@ -408,7 +398,7 @@ func TestLaterNodesJoin(t *testing.T) {
 	// start.
 	n3.stop(t)
 	n1.stop(t)
-	n3.addr = freeAddr(t)
+	n3.addr = testaddr.Reserve(t, 1)[0]
 	n3.start(t).formed(t)
 	n1.opt.Join = nil // what it knows is enough
 	n1.start(t).formed(t)
@@ -514,11 +504,11 @@ func TestTwoNodesWithOneID(t *testing.T) {
 	n1, n2, n3 := nodes[0], nodes[1], nodes[2]
 	n1.start(t)
 	n1.log.await(t, "have 1 of 3")
-	twin := &testNode{id: "n1", dir: n1.dir, addr: freeAddr(t), opt: n1.opt, disk: &disk{facts: Facts{ID: "n1", Incarnation: "twin"}}}
+	twin := &testNode{id: "n1", dir: n1.dir, addr: testaddr.Reserve(t, 1)[0], opt: n1.opt, disk: &disk{facts: Facts{ID: "n1", Incarnation: "twin"}}}
 	twin.start(t)
 	twin.refused(t, KindDuplicate, "id n1 runs already", n1.addr)
 	twin.stop(t)
-	clone := &testNode{id: "n1", dir: n1.dir, addr: freeAddr(t), opt: n1.opt, disk: &disk{facts: n1.disk.facts}}
+	clone := &testNode{id: "n1", dir: n1.dir, addr: testaddr.Reserve(t, 1)[0], opt: n1.opt, disk: &disk{facts: n1.disk.facts}}
 	clone.start(t)
 	clone.refused(t, KindDuplicate, "copy", n1.addr)
 	clone.stop(t)

@@ -14,6 +14,7 @@ import (
 
 	"mneme/internal/peer/rpc"
 	"mneme/internal/raftfsm"
+	"mneme/internal/testaddr"
 )
 
 // counter is a machine that adds up the lengths of its commands.
@@ -274,7 +275,7 @@ func TestAReplicaThatMoved(t *testing.T) {
 	n := moved.node
 	moved.close(t)
 	n.stop(t)
-	n.addr = freeAddr(t)
+	n.addr = testaddr.Reserve(t, 1)[0]
 	n.start(t)
 	again := open(t, n, dirs[moved], nil)
 	joins(t, again)

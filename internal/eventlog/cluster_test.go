@@ -13,6 +13,7 @@ import (
 	"mneme/internal/events"
 	"mneme/internal/peer"
 	"mneme/internal/peer/devca"
+	"mneme/internal/testaddr"
 )
 
 // servers is a cluster of embedded servers in this process.
@@ -40,7 +41,7 @@ func newServers(t *testing.T, n int) *servers {
 		must(t, err)
 		s.certs = append(s.certs, c)
 	}
-	s.clients, s.routes = freeAddrs(t, n), freeAddrs(t, n)
+	s.clients, s.routes = testaddr.Reserve(t, n), testaddr.Reserve(t, n)
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() { s.start(t, i) })
@@ -54,16 +55,21 @@ func newServers(t *testing.T, n int) *servers {
 	return s
 }
 
-// freeAddrs finds addresses on which nobody listens.
-func freeAddrs(t *testing.T, n int) (addrs []string) {
-	t.Helper()
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		must(t, err)
-		defer l.Close()
-		addrs = append(addrs, l.Addr().String())
+func TestTakenRouteAddressIsTheOneThatIsNamed(t *testing.T) {
+	certs, route := t.TempDir(), testaddr.Reserve(t, 1)[0]
+	l, err := net.Listen("tcp", route)
+	must(t, err)
+	defer l.Close()
+	_, err = devca.Make(devca.Options{Dir: certs, Nodes: []string{"n1"}, Valid: time.Hour})
+	must(t, err)
+	c, err := peer.OpenCertificates(certs, "n1", nil)
+	must(t, err)
+	_, err = eventlog.StartServer(testContext(t), eventlog.ServerOptions{Dir: t.TempDir(), Addr: "127.0.0.1:0", Name: "n1", Logger: logTo(t),
+		Cluster: &eventlog.ClusterOptions{Name: "test", Addr: route, Peers: []string{route}, TLS: c.Both()}})
+	var taken *eventlog.AddressError
+	if !errors.As(err, &taken) || taken.Addr != route {
+		t.Errorf("%v", err)
 	}
-	return addrs
 }
 
 func (s *servers) start(t *testing.T, i int) {

@@ -264,7 +264,7 @@ func TestServerLogFaults(t *testing.T) {
 }
 
 func TestFatalErrors(t *testing.T) {
-	if err := fatalError("Could not write pidfile", "", ""); err == nil {
+	if err := (&ServerOptions{}).fatal("Could not write pidfile"); err == nil {
 		t.Error("no error")
 	}
 	for msg, want := range map[string]error{
@@ -272,7 +272,7 @@ func TestFatalErrors(t *testing.T) {
 		"Can't start JetStream: could not create storage directory - permission denied":  os.ErrPermission,
 		"Can't start JetStream: corrupt":                                                 ErrStoreDamaged,
 	} {
-		if err := fatalError(msg, "1.2.3.4:1", "dir"); !errors.Is(err, want) || err.Error() == "" {
+		if err := (&ServerOptions{Addr: "1.2.3.4:1", Dir: "dir"}).fatal(msg); !errors.Is(err, want) || err.Error() == "" {
 			t.Errorf("%s: %v", msg, err)
 		}
 	}

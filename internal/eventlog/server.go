@@ -108,7 +108,7 @@ func StartServer(ctx context.Context, opt ServerOptions) (*Server, error) {
 		defer close(started)
 		ns.Start()
 	}()
-	err = s.waitReady(ctx, opt.Addr, started)
+	err = s.waitReady(ctx, started, opt.fatal)
 	if err == nil {
 		err = s.checkStreams(ctx)
 	}
@@ -166,23 +166,23 @@ func serverOptions(opt ServerOptions, auth *authenticator) (*server.Options, err
 
 // waitReady waits for the listener, and then until JetStream really answers:
 // the server calls itself ready before that.
-func (s *Server) waitReady(ctx context.Context, addr string, started <-chan struct{}) error {
+func (s *Server) waitReady(ctx context.Context, started <-chan struct{}, fatal func(msg string) error) error {
 	select {
 	case msg := <-s.log.fatal:
-		return fatalError(msg, addr, s.dir)
+		return fatal(msg)
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-started:
 	}
 	select {
 	case msg := <-s.log.fatal:
-		return fatalError(msg, addr, s.dir)
+		return fatal(msg)
 	default:
 	}
 	for !s.ns.ReadyForConnections(50 * time.Millisecond) {
 		select {
 		case msg := <-s.log.fatal:
-			return fatalError(msg, addr, s.dir)
+			return fatal(msg)
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for connections: %w", ctx.Err())
 		default:
@@ -210,16 +210,21 @@ func (s *Server) waitReady(ctx context.Context, addr string, started <-chan stru
 	}
 }
 
-func fatalError(msg, addr, dir string) error {
+// fatal is the error of what the server says when it gives up.
+func (o *ServerOptions) fatal(msg string) error {
+	addr := o.Addr
+	if o.Cluster != nil && strings.Contains(msg, "router port") {
+		addr = o.Cluster.Addr
+	}
 	switch {
 	case strings.Contains(msg, "address already in use"), strings.Contains(msg, "Only one usage of each socket address"):
 		return &AddressError{Addr: addr, Err: errors.New("address already in use")}
-	case strings.Contains(msg, "Error listening on port"):
+	case strings.Contains(msg, "Error listening on"):
 		return fmt.Errorf("listen on %s: %s", addr, msg)
 	case strings.Contains(msg, "permission denied"), strings.Contains(msg, "read-only file system"):
-		return fmt.Errorf("%s: %w: %s", dir, os.ErrPermission, msg)
+		return fmt.Errorf("%s: %w: %s", o.Dir, os.ErrPermission, msg)
 	case strings.Contains(msg, "JetStream"):
-		return &DamageError{Dir: dir, Detail: msg}
+		return &DamageError{Dir: o.Dir, Detail: msg}
 	}
 	return errors.New(msg)
 }

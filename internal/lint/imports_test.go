@@ -23,6 +23,7 @@ func house() []floor {
 		{pkg: "memory", stdOnly: true, why: "the public vocabulary: whoever imports it must not get anything else"},
 		{pkg: "client", may: []string{"memory"}, stdOnly: true, why: "the public client: whoever imports it must get the vocabulary only"},
 		{pkg: "internal/lint", why: "the house rules look at files, not at packages"},
+		{pkg: "internal/testaddr", stdOnly: true, why: "addresses for tests know nothing of who listens there"},
 		{pkg: "internal/lint/testreport", stdOnly: true, why: "it runs before anything else is known to compile"},
 
 		{pkg: "internal/events", may: []string{"memory"}, why: "the log's formats are the ground that everything stands on"},

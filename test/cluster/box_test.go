@@ -24,6 +24,7 @@ import (
 	"mneme/internal/raftfsm"
 	"mneme/internal/replica"
 	"mneme/internal/settings"
+	"mneme/internal/testaddr"
 	"mneme/memory"
 )
 
@@ -60,7 +61,7 @@ func newSite(t testing.TB, n int) *site {
 	must(t, err)
 	s := &site{t: t, certs: t.TempDir(), keys: keys}
 	opt := devca.Options{Dir: s.certs, Valid: time.Hour}
-	free := freeAddrs(t, 3*n)
+	free := testaddr.Reserve(t, 3*n)
 	for i := range n {
 		b := &box{site: s, name: fmt.Sprintf("n%d", i+1), dir: t.TempDir()}
 		b.addrs.nats, b.addrs.route, b.addrs.peer = free[3*i], free[3*i+1], free[3*i+2]
@@ -247,18 +248,6 @@ func must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// freeAddrs finds addresses on which nobody listens.
-func freeAddrs(t testing.TB, n int) (addrs []string) {
-	t.Helper()
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		must(t, err)
-		defer l.Close()
-		addrs = append(addrs, l.Addr().String())
-	}
-	return addrs
 }
 
 // logTo logs to the test while it runs.

@@ -17,6 +17,7 @@ import (
 
 	"mneme/client"
 	"mneme/internal/peer/devca"
+	"mneme/internal/testaddr"
 	"mneme/memory"
 )
 
@@ -77,7 +78,7 @@ func newTeam(t testing.TB, n int) *team {
 	program, err := memnode()
 	must(t, err)
 	tm := &team{t: t, program: program, certs: t.TempDir()}
-	free := freeAddrs(t, 4*n)
+	free := testaddr.Reserve(t, 4*n)
 	opt := devca.Options{Dir: tm.certs, Valid: time.Hour}
 	for i := range n {
 		p := &process{team: tm, id: fmt.Sprintf("n%d", i+1), dir: filepath.Join(t.TempDir(), "data")}

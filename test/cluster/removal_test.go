@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mneme/client"
+	"mneme/internal/testaddr"
 	"mneme/memory"
 )
 
@@ -122,7 +123,7 @@ func TestALostNodeIsReplaced(t *testing.T) {
 
 	// It starts once more, at other addresses.
 	n3.term()
-	free := freeAddrs(t, 2)
+	free := testaddr.Reserve(t, 2)
 	n3.addrs.peer, n3.addrs.route = free[0], free[1]
 	write()
 	n3.begin()
