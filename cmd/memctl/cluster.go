@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -117,13 +119,18 @@ func printCluster(a *app, st memory.ClusterStatus) {
 
 // clusterCerts is what `cluster certs --json` prints.
 type clusterCerts struct {
-	Authority    string        `json:"authority"`
-	New          bool          `json:"new"`
-	Certificates []clusterCert `json:"certificates"`
+	Authority       string        `json:"authority,omitempty"`        // of nodes
+	ClientAuthority string        `json:"client_authority,omitempty"` // of servers and clients
+	New             bool          `json:"new"`
+	Certificates    []clusterCert `json:"certificates"`
+
+	made []string // authorities that are new
 }
 
 type clusterCert struct {
-	Node    string    `json:"node"`
+	Use     string    `json:"use"`            // node, server or client
+	Node    string    `json:"node,omitempty"` // of a node
+	Name    string    `json:"name,omitempty"` // of a server or client
 	Cert    string    `json:"cert"`
 	Key     string    `json:"key"`
 	Hosts   []string  `json:"hosts"`
@@ -131,13 +138,19 @@ type clusterCert struct {
 	Renewed bool      `json:"renewed"`
 }
 
+// certsOptions are the flags of `cluster certs`.
+type certsOptions struct {
+	out              string
+	hosts            []string
+	servers, clients []string
+	days             int
+}
+
 func clusterCertsCmd(a *app) *cobra.Command {
-	var out string
-	var hosts []string
-	var days int
+	var opt certsOptions
 	cmd := &cobra.Command{
-		Use:   "certs NODE...",
-		Short: "Make certificates for nodes, and an authority for development",
+		Use:   "certs [NODE...]",
+		Short: "Make certificates for nodes, servers and clients, and an authority for development",
 		Long: `Make certificates by which nodes know each other: NODE.crt and NODE.key for each
 node, and ca.crt, which all of them trust. The first call makes the authority; later
 ones use it for more nodes, or to make certificates anew before they end. A running
@@ -146,55 +159,119 @@ node takes files that were replaced.
 Each certificate is for the node's id, localhost, 127.0.0.1 and ::1, and for what
 --host names: give every name and address by which peers reach the node.
 
+--server and --client make certificates for the ports that clients use, in the folder
+clients of --out, of an authority of its own: a client's certificate is no node's.
+memnode takes --tls-cert clients/SERVER.crt, --tls-key clients/SERVER.key and, to admit
+nobody without a certificate, --tls-client-ca clients/ca.crt; memctl takes --tls-ca
+clients/ca.crt, --tls-cert clients/CLIENT.crt and --tls-key clients/CLIENT.key.
+
 ca.key signs new nodes, and whoever has a certificate of the authority is a node. Keep
 it where you keep secrets, and on no node. With an authority of your own this verb is
 not needed: it signs for one cluster and nobody else, and the common name of each
 certificate is the node's id.`,
 		Example: `  memctl cluster certs --out certs n1 n2 n3
-  memctl cluster certs --out certs --host n4.example.org --host 10.0.0.4 n4`,
-		Args: wantArgs(1, -1),
+  memctl cluster certs --out certs --host n4.example.org --host 10.0.0.4 n4
+  memctl cluster certs --out certs --server mneme --host mneme.example.org --client agents`,
+		Args: wantArgs(0, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if out == "" {
-				return usage(cmd, "--out is missing")
+			if err := opt.check(cmd, args); err != nil {
+				return err
 			}
-			if days < 1 {
-				return usage(cmd, "--days must be at least 1, not %d", days)
-			}
-			for _, id := range args {
-				if bad := memory.CheckName("node", id); bad != nil {
-					return bad
-				}
-				if id == "ca" {
-					return memory.Errorf(memory.CodeInvalid, "a node cannot be called ca: that is the authority's name")
-				}
-			}
-			made, err := devca.Make(devca.Options{Dir: out, Nodes: args, Hosts: hosts, Valid: time.Duration(days) * 24 * time.Hour})
+			doc, err := opt.make(args)
 			if errors.Is(err, devca.ErrAuthority) {
 				return memory.Errorf(memory.CodeInvalid, "%v", err).
-					WithHint("put the missing file back, or make new certificates for all nodes with another --out").WithCause(err)
+					WithHint("put the missing file back, or make new certificates for all with another --out").WithCause(err)
 			}
 			if err != nil {
 				return err
 			}
-			doc := clusterCerts{Authority: made.Authority, New: made.New}
 			var files []string
-			for _, n := range made.Nodes {
-				doc.Certificates = append(doc.Certificates, clusterCert{n.ID, n.Cert, n.Key, n.Hosts, n.Expires, n.Renewed})
-				files = append(files, n.Cert)
+			for _, c := range doc.Certificates {
+				files = append(files, c.Cert)
 			}
-			return a.emit(doc, files, func() {
-				if doc.New {
-					a.printf("made an authority: %s\n", doc.Authority)
-				}
-				for _, c := range doc.Certificates {
-					a.printf("%s  until %s  for %s\n", c.Cert, c.Expires.Format(time.DateOnly), strings.Join(c.Hosts, ", "))
-				}
-			})
+			return a.emit(doc, files, func() { printCerts(a, doc) })
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&out, "out", "", "directory of the certificates, made when missing")
-	f.StringArrayVar(&hosts, "host", nil, "one more name or address that the certificates are for; may be repeated")
-	f.IntVar(&days, "days", 365, "how long the certificates count")
+	f.StringVar(&opt.out, "out", "", "directory of the certificates, made when missing")
+	f.StringArrayVar(&opt.hosts, "host", nil, "one more name or address that the certificates of nodes and servers are for; may be repeated")
+	f.StringArrayVar(&opt.servers, "server", nil, "make a certificate of this name that nodes show to clients; may be repeated")
+	f.StringArrayVar(&opt.clients, "client", nil, "make a certificate of this name that a client shows to nodes; may be repeated")
+	f.IntVar(&opt.days, "days", 365, "how long the certificates count")
 	return cmd
+}
+
+func (o *certsOptions) check(cmd *cobra.Command, nodes []string) error {
+	if len(nodes)+len(o.servers)+len(o.clients) == 0 {
+		return usage(cmd, "neither a node nor --server nor --client is named")
+	}
+	if o.out == "" {
+		return usage(cmd, "--out is missing")
+	}
+	if o.days < 1 {
+		return usage(cmd, "--days must be at least 1, not %d", o.days)
+	}
+	for what, names := range map[string][]string{"node": nodes, "server": o.servers, "client": o.clients} {
+		for _, name := range names {
+			if bad := memory.CheckName(what, name); bad != nil {
+				return bad
+			}
+			if name == "ca" {
+				return memory.Errorf(memory.CodeInvalid, "a %s cannot be called ca: that is the authority's name", what)
+			}
+			if what == "client" && slices.Contains(o.servers, name) {
+				return memory.Errorf(memory.CodeInvalid, "a server and a client are both called %s: their files would be the same", name)
+			}
+		}
+	}
+	return nil
+}
+
+// make makes what is asked for, certificates towards clients in a folder of their own.
+func (o *certsOptions) make(nodes []string) (clusterCerts, error) {
+	var doc clusterCerts
+	towards := filepath.Join(o.out, "clients")
+	for _, each := range []struct {
+		use   devca.Use
+		name  string
+		dir   string
+		names []string
+	}{{devca.ForNodes, "node", o.out, nodes}, {devca.ForServers, "server", towards, o.servers}, {devca.ForClients, "client", towards, o.clients}} {
+		if len(each.names) == 0 {
+			continue
+		}
+		made, err := devca.Make(devca.Options{Dir: each.dir, Use: each.use, Nodes: each.names, Hosts: o.hosts, Valid: time.Duration(o.days) * 24 * time.Hour})
+		if err != nil {
+			return doc, err
+		}
+		if made.New {
+			doc.New, doc.made = true, append(doc.made, made.Authority)
+		}
+		if each.use == devca.ForNodes {
+			doc.Authority = made.Authority
+		} else {
+			doc.ClientAuthority = made.Authority
+		}
+		for _, n := range made.Nodes {
+			c := clusterCert{Use: each.name, Name: n.ID, Cert: n.Cert, Key: n.Key, Hosts: slices.Concat([]string{}, n.Hosts), Expires: n.Expires, Renewed: n.Renewed}
+			if each.use == devca.ForNodes {
+				c.Node, c.Name = n.ID, ""
+			}
+			doc.Certificates = append(doc.Certificates, c)
+		}
+	}
+	return doc, nil
+}
+
+func printCerts(a *app, doc clusterCerts) {
+	for _, authority := range doc.made {
+		a.printf("made an authority: %s\n", authority)
+	}
+	for _, c := range doc.Certificates {
+		who := strings.Join(c.Hosts, ", ")
+		if c.Use == "client" {
+			who = "the client " + c.Name
+		}
+		a.printf("%s  until %s  for %s\n", c.Cert, c.Expires.Format(time.DateOnly), who)
+	}
 }

@@ -43,7 +43,8 @@ func house() []floor {
 		{pkg: "internal/index/vector", may: []string{"internal/storage"}, why: "an index knows vectors and documents, not memories"},
 		{pkg: "internal/eventlog", may: []string{"memory", "internal/events", "internal/storage"}, why: "the log keeps frames and does not know what follows from them"},
 		{pkg: "internal/eventlog/eventlogtest", may: []string{"internal/eventlog", "internal/events"}, why: "the contract of a log is about frames"},
-		{pkg: "internal/peer", stdOnly: true, why: "connections between nodes know nothing of what is said over them"},
+		{pkg: "internal/certs", stdOnly: true, why: "certificates that follow their files know neither nodes nor clients"},
+		{pkg: "internal/peer", may: []string{"internal/certs"}, stdOnly: true, why: "connections between nodes know nothing of what is said over them"},
 		{pkg: "internal/peer/rpc", may: []string{"internal/peer", "memory"}, why: "calls between nodes know nothing of what they ask for"},
 		{pkg: "internal/peer/devca", may: []string{"internal/storage"}, why: "certificates are files and know no node"},
 		{pkg: "internal/raftfsm", may: []string{"internal/storage"}, why: "consensus agrees on bytes; the node adapts them to what they mean"},
@@ -87,7 +88,7 @@ func house() []floor {
 		{pkg: "internal/node", may: []string{"memory", "internal/events", "internal/keyring", "internal/text", "internal/embed", "internal/storage/...",
 			"internal/index/...", "internal/eventlog", "internal/raftfsm", "internal/projections", "internal/settings", "internal/derive",
 			"internal/ingest", "internal/replica", "internal/query/...", "internal/auth", "internal/api/...",
-			"internal/peer", "internal/peer/rpc", "internal/cluster", "internal/keygroup", "internal/route"},
+			"internal/certs", "internal/peer", "internal/peer/rpc", "internal/cluster", "internal/keygroup", "internal/route"},
 			why: "the node builds itself from parts"},
 
 		{pkg: ".", may: []string{"memory", "client", "internal/node", "internal/embed"}, why: "the root package embeds a node in a program"},

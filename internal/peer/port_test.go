@@ -289,6 +289,46 @@ func TestCertificatesOfAnotherAuthority(t *testing.T) {
 	}
 }
 
+// A certificate that memctl makes for a client admits to no node, whatever the client is
+// called.
+func TestClientCertificateIsNoNode(t *testing.T) {
+	dir := t.TempDir()
+	clients := filepath.Join(dir, "clients")
+	makeCerts(t, devca.Options{Dir: dir, Nodes: []string{"n1", "n2"}})
+	makeCerts(t, devca.Options{Dir: clients, Nodes: []string{"n2"}, Use: devca.ForClients})
+	one := listen(t, certificates(t, dir, "n1"), peer.Identity{Cluster: "c", Node: "n1-a"}, nil)
+	echo(t, one, "http")
+	if _, err := say(t, listen(t, certificates(t, dir, "n2"), peer.Identity{Cluster: "c", Node: "n2-b"}, nil), one, "n1-a", "http", "hello"); err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.LoadX509KeyPair(filepath.Join(clients, "n2.crt"), filepath.Join(clients, "n2.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := certificates(t, dir, "n2").Client("127.0.0.1")
+	config.Certificates = []tls.Certificate{pair}
+	c, err := tls.Dial("tcp", one.Addr().String(), config)
+	if err == nil { // in TLS 1.3 a client hears of its refusal when it reads
+		_, err = c.Read(make([]byte, 1))
+		_ = c.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), "remote error: tls:") {
+		t.Errorf("a client came in as a node: %v", err)
+	}
+	if _, err := peer.OpenCertificates(clients, "n2", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(clients, "n2.key"), filepath.Join(dir, "n2.key")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(clients, "n2.crt"), filepath.Join(dir, "n2.crt")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := peer.OpenCertificates(dir, "n2", nil); !errors.Is(err, peer.ErrCertificates) {
+		t.Errorf("a node starts with a client's certificate: %v", err)
+	}
+}
+
 // A certificate of another authority, one that has ended, none at all, or one for
 // another name opens nothing, on either side.
 func TestCertificatesThatDoNotCount(t *testing.T) {

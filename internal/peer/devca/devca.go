@@ -1,7 +1,8 @@
 // Package devca makes certificates for a cluster whose operator has no authority of
 // their own: for development, tests and small teams. A directory holds an authority
 // and a certificate for each node; whoever has the directory can make more of them,
-// so that its key belongs on no node.
+// so that its key belongs on no node. Certificates towards clients are of an authority
+// of their own, in another directory: whoever has one of the nodes' is a node.
 package devca
 
 import (
@@ -38,11 +39,25 @@ const (
 // Options of Make.
 type Options struct {
 	Dir   string   // made when missing
-	Nodes []string // ids of nodes, which are also names that their certificates are for
+	Nodes []string // ids of nodes, or names of servers or clients, which are also names that their certificates are for
 	Hosts []string // more names and addresses that each of them is for
+	Use   Use
 	Valid time.Duration
 	Now   func() time.Time
 }
+
+// Use says what certificates are for.
+type Use int
+
+// The uses. A directory of ForNodes is none of the others, which may share one.
+const (
+	ForNodes   Use = iota // nodes among each other, on both sides
+	ForServers            // nodes towards clients
+	ForClients            // clients; they name no host
+)
+
+// AuthorityFile is the authority's certificate in a directory.
+const AuthorityFile = authorityCert
 
 // Local are the names and addresses that every certificate is for.
 var Local = []string{"localhost", "127.0.0.1", "::1"}
@@ -120,6 +135,8 @@ func load(opt Options) (*authority, error) {
 	switch {
 	case !ok || !pair.Leaf.IsCA:
 		return nil, fmt.Errorf("%w: %s is no authority", ErrAuthority, certFile)
+	case pair.Leaf.Subject.CommonName != authorityName(opt.Use):
+		return nil, fmt.Errorf("%w: %s is %q, which is for others: nodes and clients have no authority in common", ErrAuthority, certFile, pair.Leaf.Subject.CommonName)
 	case opt.Now().After(pair.Leaf.NotAfter):
 		return nil, fmt.Errorf("%w: %s ended on %s", ErrAuthority, certFile, pair.Leaf.NotAfter.Format(time.DateOnly))
 	}
@@ -132,7 +149,7 @@ func create(opt Options) (*authority, error) {
 		return nil, err
 	}
 	t := &x509.Certificate{
-		SerialNumber: serial(), Subject: pkix.Name{CommonName: "Mneme development authority"},
+		SerialNumber: serial(), Subject: pkix.Name{CommonName: authorityName(opt.Use)},
 		NotBefore: opt.Now().Add(-skew), NotAfter: opt.Now().AddDate(authorityYears, 0, 0),
 		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
@@ -146,6 +163,24 @@ func create(opt Options) (*authority, error) {
 	}
 	cert, err := x509.ParseCertificate(der)
 	return &authority{cert, key}, err
+}
+
+// authorityName tells the authorities apart, for people and in load.
+func authorityName(use Use) string {
+	if use == ForNodes {
+		return "Mneme development authority"
+	}
+	return "Mneme development authority towards clients"
+}
+
+func (u Use) extended() []x509.ExtKeyUsage {
+	switch u {
+	case ForServers:
+		return []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	case ForClients:
+		return []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	}
+	return []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 }
 
 func (a *authority) node(opt Options, id string) (Node, error) {
@@ -165,9 +200,13 @@ func (a *authority) node(opt Options, id string) (Node, error) {
 		SerialNumber: serial(), Subject: pkix.Name{CommonName: id},
 		NotBefore: opt.Now().Add(-skew), NotAfter: n.Expires,
 		KeyUsage:    x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		ExtKeyUsage: opt.Use.extended(),
 	}
-	for _, host := range slices.Concat([]string{id}, Local, opt.Hosts) {
+	hosts := slices.Concat([]string{id}, Local, opt.Hosts)
+	if opt.Use == ForClients {
+		hosts = nil
+	}
+	for _, host := range hosts {
 		if slices.Contains(n.Hosts, host) {
 			continue
 		}

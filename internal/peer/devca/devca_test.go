@@ -112,3 +112,52 @@ func TestCertificateEndsWithItsAuthority(t *testing.T) {
 		t.Errorf("%+v %v", made, err)
 	}
 }
+
+// Certificates towards clients are of an authority that signs no node, and each only
+// counts on its side.
+func TestUsesHaveNoAuthorityInCommon(t *testing.T) {
+	nodes, clients := t.TempDir(), t.TempDir()
+	if _, err := devca.Make(options(nodes, "n1")); err != nil {
+		t.Fatal(err)
+	}
+	for use, name := range map[devca.Use]string{devca.ForServers: "mneme", devca.ForClients: "agents"} {
+		opt := options(clients, name)
+		opt.Use = use
+		if _, err := devca.Make(opt); err != nil {
+			t.Fatal(err)
+		}
+		opt.Dir = nodes
+		if _, err := devca.Make(opt); !errors.Is(err, devca.ErrAuthority) {
+			t.Errorf("the nodes' authority signed for use %d: %v", use, err)
+		}
+	}
+	if _, err := devca.Make(options(clients, "n2")); !errors.Is(err, devca.ErrAuthority) {
+		t.Errorf("the clients' authority signed a node: %v", err)
+	}
+	roots := func(dir string) *x509.CertPool {
+		pem, err := os.ReadFile(filepath.Join(dir, devca.AuthorityFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pool := x509.NewCertPool()
+		pool.AppendCertsFromPEM(pem)
+		return pool
+	}
+	for _, tt := range []struct {
+		cert, authority string
+		usage           x509.ExtKeyUsage
+		ok              bool
+	}{
+		{clients + "/mneme", clients, x509.ExtKeyUsageServerAuth, true}, {clients + "/mneme", clients, x509.ExtKeyUsageClientAuth, false},
+		{clients + "/agents", clients, x509.ExtKeyUsageClientAuth, true}, {clients + "/agents", clients, x509.ExtKeyUsageServerAuth, false},
+		{clients + "/agents", nodes, x509.ExtKeyUsageClientAuth, false}, {nodes + "/n1", clients, x509.ExtKeyUsageClientAuth, false},
+	} {
+		pair, err := tls.LoadX509KeyPair(tt.cert+".crt", tt.cert+".key")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: roots(tt.authority), KeyUsages: []x509.ExtKeyUsage{tt.usage}}); (err == nil) != tt.ok {
+			t.Errorf("%s by %s for %v: %v", tt.cert, tt.authority, tt.usage, err)
+		}
+	}
+}
