@@ -239,8 +239,10 @@ func (s *settings) nodeConfig(sys system) node.Config {
 // cluster says which cluster the node belongs to; nil where no option says so.
 func (s *settings) cluster(sys system) *node.ClusterConfig {
 	c := &node.ClusterConfig{NodeID: s.String("node-id"), PeerAddr: s.String("peer-addr"), RouteAddr: s.String("route-addr"),
-		Join: s.Strings("join"), Expect: s.Int("bootstrap-expect"), Certs: s.path(sys, "peer-certs")}
-	if c.NodeID == "" && c.PeerAddr == "" && c.RouteAddr == "" && len(c.Join) == 0 && c.Expect == 0 && c.Certs == "" {
+		Join: s.Strings("join"), Expect: s.Int("bootstrap-expect"), Certs: s.path(sys, "peer-certs"),
+		PeerAdvertise: s.String("peer-advertise"), RouteAdvertise: s.String("route-advertise")}
+	if c.NodeID == "" && c.PeerAddr == "" && c.RouteAddr == "" && len(c.Join) == 0 && c.Expect == 0 && c.Certs == "" &&
+		c.PeerAdvertise == "" && c.RouteAdvertise == "" {
 		return nil
 	}
 	return c

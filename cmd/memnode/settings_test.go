@@ -78,7 +78,7 @@ func TestEverySettingReachesTheNode(t *testing.T) {
 			DataDir: filepath.Join(dir, "data"), HTTPAddr: "127.0.0.1:1", NATSAddr: "127.0.0.1:2", NATSURL: "nats://log:3",
 			NATSMonitors: []string{"http://a:4", "http://b:5"}, Auth: "token", AuthToken: "sesame",
 			Cluster: &node.ClusterConfig{NodeID: "n1", PeerAddr: "127.0.0.1:7", RouteAddr: "127.0.0.1:8", Join: []string{"127.0.0.1:7", "n2:7"},
-				Expect: 3, Certs: filepath.Join(dir, "certs")},
+				Expect: 3, Certs: filepath.Join(dir, "certs"), PeerAdvertise: "n1:9", RouteAdvertise: "n1:10"},
 			Embedder:     embed.Config{Provider: "openai", Model: "m", BaseURL: "http://127.0.0.1:6/v1", Dimensions: 256, APIKey: embed.NewSecret("key"), Dir: filepath.Join(dir, "model")},
 			MasterKey:    masterKey,
 			VectorEngine: "exact", Namespaces: []string{"team-a", "team-b"}, Dev: true, Insecure: true,
@@ -92,7 +92,7 @@ func TestEverySettingReachesTheNode(t *testing.T) {
 			w.environ = secrets
 			return []string{"--data-dir", "~/data", "--http-addr=127.0.0.1:1", "--nats-addr", "127.0.0.1:2", "--nats-url", "nats://log:3",
 				"--nats-monitor", "http://a:4", "--nats-monitor", "http://b:5", "--auth", "token", "--embedder", "openai",
-				"--node-id", "n1", "--peer-addr", "127.0.0.1:7", "--route-addr", "127.0.0.1:8", "--join", "127.0.0.1:7,n2:7", "--bootstrap-expect", "3", "--peer-certs", "~/certs",
+				"--node-id", "n1", "--peer-addr", "127.0.0.1:7", "--route-addr", "127.0.0.1:8", "--join", "127.0.0.1:7,n2:7", "--bootstrap-expect", "3", "--peer-certs", "~/certs", "--peer-advertise", "n1:9", "--route-advertise", "n1:10",
 				"--embedder-model", "m", "--embedder-url", "http://127.0.0.1:6/v1", "--embedder-dimensions", "256", "--local-model", "~/model",
 				"--master-key", "env:KEY", "--vector-engine", "exact", "--namespace", "team-a,team-b", "--dev", "--insecure-listen",
 				"--allowed-host", "mneme.example", "--allowed-host", "other.example",
@@ -100,7 +100,7 @@ func TestEverySettingReachesTheNode(t *testing.T) {
 		},
 		"environment": func(_ *testing.T, w *world) []string {
 			w.environ = append([]string{"MNEME_DATA_DIR=" + w.dir + "/data", "MNEME_HTTP_ADDR=127.0.0.1:1", "MNEME_NATS_ADDR=127.0.0.1:2",
-				"MNEME_NODE_ID=n1", "MNEME_PEER_ADDR=127.0.0.1:7", "MNEME_ROUTE_ADDR=127.0.0.1:8", "MNEME_JOIN=127.0.0.1:7,n2:7", "MNEME_BOOTSTRAP_EXPECT=3", "MNEME_PEER_CERTS=" + w.dir + "/certs",
+				"MNEME_NODE_ID=n1", "MNEME_PEER_ADDR=127.0.0.1:7", "MNEME_ROUTE_ADDR=127.0.0.1:8", "MNEME_JOIN=127.0.0.1:7,n2:7", "MNEME_BOOTSTRAP_EXPECT=3", "MNEME_PEER_CERTS=" + w.dir + "/certs", "MNEME_PEER_ADVERTISE=n1:9", "MNEME_ROUTE_ADVERTISE=n1:10",
 				"MNEME_NATS_URL=nats://log:3", "MNEME_NATS_MONITOR=http://a:4, http://b:5", "MNEME_AUTH=token", "MNEME_EMBEDDER=openai",
 				"MNEME_EMBEDDER_MODEL=m", "MNEME_EMBEDDER_URL=http://127.0.0.1:6/v1", "MNEME_EMBEDDER_DIMENSIONS=256", "MNEME_LOCAL_MODEL=" + w.dir + "/model",
 				"MNEME_MASTER_KEY=env:KEY", "MNEME_VECTOR_ENGINE=exact", "MNEME_NAMESPACES=team-a,team-b", "MNEME_DEV=true", "MNEME_INSECURE_LISTEN=1",
@@ -110,7 +110,7 @@ func TestEverySettingReachesTheNode(t *testing.T) {
 		"file": func(t *testing.T, w *world) []string {
 			w.environ = secrets
 			return []string{"--config", w.file(t, "elsewhere.yaml", "data-dir: ~/data\nhttp-addr: 127.0.0.1:1\nnats-addr: 127.0.0.1:2\n"+
-				"node-id: n1\npeer-addr: 127.0.0.1:7\nroute-addr: 127.0.0.1:8\njoin: [127.0.0.1:7, n2:7]\nbootstrap-expect: 3\npeer-certs: ~/certs\n"+
+				"node-id: n1\npeer-addr: 127.0.0.1:7\nroute-addr: 127.0.0.1:8\njoin: [127.0.0.1:7, n2:7]\nbootstrap-expect: 3\npeer-certs: ~/certs\npeer-advertise: n1:9\nroute-advertise: n1:10\n"+
 				"nats-url: nats://log:3\nnats-monitor: [http://a:4, &b http://b:5]\nauth: token\nembedder: openai\nembedder-model: m\n"+
 				"embedder-url: http://127.0.0.1:6/v1\nembedder-dimensions: 256\nlocal-model: ~/model\nmaster-key: env:KEY\nvector-engine: exact\nnamespace:\n  - team-a\n  - team-b\n"+
 				"dev: true\ninsecure-listen: true\nallowed-host: mneme.example,other.example\nallowed-origin: [https://a.example, http://b.example:1]\nadmin-socket: ~/s.sock\ndrain-timeout: 7s\n")}

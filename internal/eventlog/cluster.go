@@ -34,6 +34,11 @@ func (c *ClusterOptions) apply(o *server.Options) error {
 	if err != nil {
 		return err
 	}
+	if c.Advertise != "" {
+		if _, _, err := hostPort(c.Advertise); err != nil {
+			return err
+		}
+	}
 	for _, peer := range c.Peers {
 		if _, _, err := hostPort(peer); err != nil {
 			return err
@@ -41,7 +46,7 @@ func (c *ClusterOptions) apply(o *server.Options) error {
 		o.Routes = append(o.Routes, &url.URL{Scheme: "nats-route", Host: peer})
 	}
 	o.Cluster = server.ClusterOpts{
-		Name: c.Name, Host: host, Port: port,
+		Name: c.Name, Host: host, Port: port, Advertise: c.Advertise,
 		// Clients would learn the addresses of nodes that they may not reach.
 		NoAdvertise:  true,
 		PingInterval: routePing, MaxPingsOut: routePings,

@@ -43,10 +43,13 @@ type ServerOptions struct {
 // ClusterOptions say how a server reaches the others of its cluster. Name, Addr and
 // Peers are required, and ServerOptions.Name, which must differ between the servers.
 type ClusterOptions struct {
-	Name  string      // of the cluster, the same for all
-	Addr  string      // host:port for the others; port 0 picks one
-	Peers []string    // host:port of all, this one may be among them
-	TLS   *tls.Config // for both sides of each connection; nil is for tests
+	Name string // of the cluster, the same for all
+	Addr string // host:port to listen on for the others; port 0 picks one
+	// Advertise is where the others reach it, if that is not Addr: servers tell each
+	// other of a third one.
+	Advertise string
+	Peers     []string    // host:port of all, this one may be among them
+	TLS       *tls.Config // for both sides of each connection; nil is for tests
 }
 
 // shared is the server's name among several, "" if it is alone.

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -76,17 +77,26 @@ type Config struct {
 }
 
 // ClusterConfig says which cluster a node belongs to, and how its nodes reach each
-// other. All but Expect are required.
+// other. All are required but Expect and the advertised addresses.
 type ClusterConfig struct {
 	NodeID    string   // of this node, for ever; its certificate is named by it
-	PeerAddr  string   // where the others reach it, and where it listens for them
+	PeerAddr  string   // where it listens for the others, and where they reach it
 	RouteAddr string   // the same for the log's servers
 	Join      []string // peer addresses of some of the nodes, its own may be among them
 	Certs     string   // folder with the certificates
+	// PeerAdvertise and RouteAdvertise are where the others reach it, if that is not
+	// where it listens.
+	PeerAdvertise, RouteAdvertise string
 	// Expect is how many nodes found the cluster together, and how many copies its
 	// log has; 0 = this node only joins one that is there.
 	Expect int
 }
+
+// peer is where the others reach the node.
+func (c *ClusterConfig) peer() string { return cmp.Or(c.PeerAdvertise, c.PeerAddr) }
+
+// route is where they reach its log server.
+func (c *ClusterConfig) route() string { return cmp.Or(c.RouteAdvertise, c.RouteAddr) }
 
 // clusterID is the node's id in its cluster, "" on its own.
 func (c *Config) clusterID() string {
@@ -222,13 +232,22 @@ func (c *ClusterConfig) validate() error {
 			return usage(fmt.Sprintf("--%s is missing: a node of a cluster needs it", must.flag), "--"+must.flag+" names "+must.what)
 		}
 	}
-	for _, addr := range append([]string{c.PeerAddr, c.RouteAddr}, c.Join...) {
+	if c.PeerAddr == c.RouteAddr || c.peer() == c.route() {
+		return usage("the peer port and the log server's routes have one address", "give --peer-addr and --route-addr a port each, and --peer-advertise and --route-advertise too")
+	}
+	for _, addr := range []string{c.PeerAddr, c.RouteAddr} {
+		if _, port, err := net.SplitHostPort(addr); err != nil || port == "" || port == "0" {
+			return usage(fmt.Sprintf("address %q is not host:port", addr), "give the address to listen on and a port, as in 10.0.0.1:8800")
+		}
+	}
+	for _, addr := range append([]string{c.peer(), c.route()}, c.Join...) {
 		host, port, err := net.SplitHostPort(addr)
 		if err != nil || host == "" || port == "" || port == "0" {
 			return usage(fmt.Sprintf("address %q is not host:port", addr), "the others must be able to use it as it is given, as in 10.0.0.1:8800")
 		}
 		if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
-			return usage(fmt.Sprintf("address %q says everywhere, and the others cannot go there", addr), "give the name or address by which they reach this node")
+			return usage(fmt.Sprintf("address %q says everywhere, and the others cannot go there", addr),
+				"give the name or address by which they reach this node; to listen everywhere, name it by --peer-advertise and --route-advertise")
 		}
 	}
 	switch {

@@ -108,7 +108,7 @@ func (n *Node) openPeers(ctx context.Context) error {
 		n.onClose("waiting", n.stopWaiting)
 	}
 	n.cfg.Logger.Info("looking for the other nodes", "join", cfg.Join)
-	n.peers.cluster, err = cluster.Form(ctx, cluster.Options{Port: port, Store: own, Peer: cfg.PeerAddr, Route: cfg.RouteAddr,
+	n.peers.cluster, err = cluster.Form(ctx, cluster.Options{Port: port, Store: own, Peer: cfg.peer(), Route: cfg.route(),
 		Join: cfg.Join, Expect: cfg.Expect, Logger: n.cfg.Logger,
 		NewCluster: func() (string, error) { return newNodeID(n.cfg.Now), nil },
 		Token:      n.operatorToken, TakeToken: n.takeToken,
@@ -201,7 +201,8 @@ func (p *peers) shareLog(server *eventlog.ServerOptions, stream *eventlog.Stream
 		}
 	}
 	server.Name = facts.Name()
-	server.Cluster = &eventlog.ClusterOptions{Name: facts.Cluster, Addr: p.cluster.Self().Route, Peers: routes, TLS: p.certs.Both()}
+	server.Cluster = &eventlog.ClusterOptions{Name: facts.Cluster, Addr: p.c.cfg.Cluster.RouteAddr, Advertise: p.c.cfg.Cluster.RouteAdvertise,
+		Peers: routes, TLS: p.certs.Both()}
 	stream.Replicas, stream.AckTimeout = p.c.cfg.Cluster.Expect, appendTimeout
 	if stream.Replicas == 0 { // others made it
 		stream.Replicas, stream.AnyReplicas = defaultReplicas, true

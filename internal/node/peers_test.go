@@ -80,6 +80,11 @@ func TestClusterOptionsThatCannotWork(t *testing.T) {
 	if err := good.validate(); err != nil {
 		t.Fatal(err)
 	}
+	everywhere := good
+	everywhere.PeerAddr, everywhere.RouteAddr, everywhere.PeerAdvertise, everywhere.RouteAdvertise = "0.0.0.0:8800", ":6222", "n1:8800", "n1:6222"
+	if err := everywhere.validate(); err != nil || everywhere.peer() != "n1:8800" || everywhere.route() != "n1:6222" {
+		t.Errorf("it listens everywhere and is reached at %s and %s: %v", everywhere.peer(), everywhere.route(), err)
+	}
 	for says, change := range map[string]func(*ClusterConfig){
 		"not a valid node":            func(c *ClusterConfig) { c.NodeID = "N 1" },
 		"node is missing":             func(c *ClusterConfig) { c.NodeID = "" },
@@ -89,6 +94,8 @@ func TestClusterOptionsThatCannotWork(t *testing.T) {
 		"--peer-certs is missing":     func(c *ClusterConfig) { c.Certs = "" },
 		"is not host:port":            func(c *ClusterConfig) { c.Join = []string{"n2"} },
 		"says everywhere":             func(c *ClusterConfig) { c.PeerAddr = "0.0.0.0:8800" },
+		`"0.0.0.0:6222" says every`:   func(c *ClusterConfig) { c.RouteAdvertise = "0.0.0.0:6222" },
+		"have one address":            func(c *ClusterConfig) { c.RouteAdvertise = c.PeerAddr },
 		"survives no more losses":     func(c *ClusterConfig) { c.Expect = 4 },
 		"of 7 nodes is not supported": func(c *ClusterConfig) { c.Expect = 7 },
 	} {

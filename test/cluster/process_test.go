@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -40,6 +41,7 @@ type team struct {
 	program string
 	certs   string
 	nodes   []*process
+	net     *network // nil: the nodes reach each other directly
 }
 
 // process is one of them.
@@ -47,9 +49,11 @@ type process struct {
 	team   *team
 	id     string
 	dir    string
-	addrs  struct{ http, nats, peer, route string }
+	addrs  struct{ http, nats, peer, route string } // the last two as the others reach it
+	listen struct{ peer, route string }             // if that is somewhere else
 	client *client.Client
 	cmd    *exec.Cmd
+	pid    atomic.Int64 // of cmd, 0 when it does not run
 	out    *output
 	exited chan struct{}
 }
@@ -102,6 +106,21 @@ func newTeam(t testing.TB, n int) *team {
 	return tm
 }
 
+// newRelayedTeam makes n nodes whose connections to each other go through relays.
+func newRelayedTeam(t testing.TB, n int, seed uint64) *team {
+	t.Helper()
+	var tm *team
+	relays := newNetwork(t, seed, func() []*process { return tm.nodes })
+	tm = newTeam(t, n)
+	tm.net = relays
+	for _, p := range tm.nodes {
+		p.listen.peer, p.listen.route = p.addrs.peer, p.addrs.route
+		p.addrs.peer, p.addrs.route = relays.relay(p.id, raftPlane, p.listen.peer), relays.relay(p.id, logPlane, p.listen.route)
+	}
+	t.Cleanup(relays.close)
+	return tm
+}
+
 // begin starts the process; ready waits for it.
 func (p *process) begin() {
 	p.team.t.Helper()
@@ -109,9 +128,12 @@ func (p *process) begin() {
 	for _, other := range p.team.nodes {
 		join = append(join, other.addrs.peer)
 	}
-	p.cmd = exec.Command(p.team.program, "--node-id", p.id, "--data-dir", p.dir, "--http-addr", p.addrs.http, "--nats-addr", p.addrs.nats,
-		"--peer-addr", p.addrs.peer, "--route-addr", p.addrs.route, "--join", strings.Join(join, ","),
-		"--bootstrap-expect", fmt.Sprint(len(p.team.nodes)), "--peer-certs", p.team.certs)
+	addresses := []string{"--peer-addr", p.addrs.peer, "--route-addr", p.addrs.route}
+	if p.team.net != nil {
+		addresses = []string{"--peer-addr", p.listen.peer, "--route-addr", p.listen.route, "--peer-advertise", p.addrs.peer, "--route-advertise", p.addrs.route}
+	}
+	p.cmd = exec.Command(p.team.program, append(addresses, "--node-id", p.id, "--data-dir", p.dir, "--http-addr", p.addrs.http, "--nats-addr", p.addrs.nats,
+		"--join", strings.Join(join, ","), "--bootstrap-expect", fmt.Sprint(len(p.team.nodes)), "--peer-certs", p.team.certs)...)
 	home := p.team.t.TempDir()
 	p.cmd.Env = []string{"HOME=" + home, "XDG_CONFIG_HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir()}
 	if p.out == nil {
@@ -119,11 +141,13 @@ func (p *process) begin() {
 	}
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.out
 	must(p.team.t, p.cmd.Start())
+	p.pid.Store(int64(p.cmd.Process.Pid))
 	exited := make(chan struct{})
 	p.exited = exited
 	cmd := p.cmd
 	go func() {
 		_ = cmd.Wait() // the state says how it ended
+		p.pid.CompareAndSwap(int64(cmd.Process.Pid), 0)
 		close(exited)
 	}()
 }
