@@ -30,8 +30,8 @@ func (n *Node) openReports() error {
 	p.reports = rpc.NewClient(p.port, nodeService)
 	n.onClose("questions to other nodes", func(context.Context) error { p.reports.Close(); return nil })
 	server, err := rpc.Serve(p.port, nodeService, map[string]rpc.Method{
-		"report":    rpc.Handle(func(context.Context, peer.Identity, struct{}) (nodeReport, error) { return n.operator.report(), nil }),
-		"reach log": rpc.Handle(n.answersLog),
+		"report":      rpc.Handle(func(context.Context, peer.Identity, struct{}) (nodeReport, error) { return n.operator.report(), nil }),
+		"fit to lead": rpc.Handle(leading{n}.fit),
 	}, n.cfg.Logger)
 	if err != nil {
 		return err

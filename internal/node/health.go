@@ -38,6 +38,13 @@ func (s *space) available() (free uint64, ok bool) {
 	return s.free, s.ok
 }
 
+// ample reports whether so much is free that a node that takes over writes does not give
+// them away again soon.
+func (s *space) ample() bool {
+	free, ok := s.available()
+	return !ok || free >= s.reserve+s.reserve/4
+}
+
 // of asks what is free where a directory lies.
 func (s *space) of(dir string) (free uint64, ok bool) {
 	u, err := s.fs.GetDiskUsage(dir)
@@ -110,17 +117,22 @@ func (n *Node) refuse() *memory.Error {
 	if lacks := n.lacks(); lacks != nil {
 		return lacks
 	}
-	if free, ok := n.space.available(); ok && n.space.reserve > 0 && free < n.space.reserve {
-		return memory.Errorf(memory.CodeNoSpace, "only %d MiB are free on the disk of %s, %d MiB are kept in reserve",
-			free>>20, n.dir.path, n.space.reserve>>20).WithHint("free some space; reads go on, nothing is lost")
-	}
-	if full := n.replica.Full(); full != nil {
+	if full := n.noRoom(); full != nil {
 		return full
 	}
 	if err := n.replica.Group().Halted(); err != nil {
 		return memory.Errorf(memory.CodeUnavailable, "the shard has stopped: %v", err).WithHint("%s", haltHint(err))
 	}
 	return n.nats.Fault()
+}
+
+// noRoom says why nothing is written for want of room on this node's disk.
+func (n *Node) noRoom() *memory.Error {
+	if free, ok := n.space.available(); ok && n.space.reserve > 0 && free < n.space.reserve {
+		return memory.Errorf(memory.CodeNoSpace, "only %d MiB are free on the disk of %s, %d MiB are kept in reserve",
+			free>>20, n.dir.path, n.space.reserve>>20).WithHint("free some space; reads go on, nothing is lost")
+	}
+	return n.replica.Full()
 }
 
 // haltHint says what helps a shard that has stopped applying.

@@ -316,7 +316,7 @@ func (n *Node) followShard(ctx, run context.Context) error {
 	if err := p.cluster.Begun(); err != nil {
 		return clusterError(err)
 	}
-	n.wg.Go(func() { n.watchLogOfPeers(run) })
+	n.wg.Go(func() { leading{n}.watch(run) })
 	failed := make(chan error, 1)
 	n.wg.Go(func() {
 		if err := p.cluster.JoinGroup(run, groupShard0); err != nil && run.Err() == nil {

@@ -8,6 +8,18 @@ import (
 	"testing"
 )
 
+// led is a group that hands over where it is told to.
+type led struct {
+	leads func() bool
+	to    []string
+}
+
+func (g *led) Leads() bool { return g.leads() }
+func (g *led) TransferTo(_ context.Context, id string) error {
+	g.to = append(g.to, id)
+	return nil
+}
+
 // A leader that cannot reach the log gives the leadership away where that helps, and only
 // there: an election of the log's servers looks the same for a second.
 func TestLeaderWithoutItsLogHandsOver(t *testing.T) {
@@ -27,20 +39,57 @@ func TestLeaderWithoutItsLogHandsOver(t *testing.T) {
 	} {
 		var handed []int
 		at := 0
-		w := logWatch{log: slog.New(slog.DiscardHandler), leads: func() bool { return c.leads[at] },
+		shard := &led{leads: func() bool { return c.leads[at] }}
+		w := leadWatch{log: slog.New(slog.DiscardHandler), groups: []ledGroup{shard}, unfit: func() error { return nil },
 			reach: func(context.Context) error {
 				if c.reaches[at] {
 					return nil
 				}
 				return unreached
 			},
-			others:   func(context.Context) bool { return c.others[at] },
-			handOver: func(context.Context) error { handed = append(handed, at); return nil }}
+			heir: func(context.Context) string {
+				if c.others[at] {
+					return "n2"
+				}
+				return ""
+			}}
 		for at = range c.leads {
-			w.look(t.Context())
+			before := len(shard.to)
+			if w.look(t.Context()); len(shard.to) > before {
+				handed = append(handed, at)
+			}
 		}
 		if !slices.Equal(handed, c.handed) {
 			t.Errorf("%s: handed over at looks %v, want %v", name, handed, c.handed)
 		}
 	}
+}
+
+// A node that is not fit to lead gives away whatever it leads, as soon as another one is
+// fit.
+func TestUnfitNodeLeadsNothing(t *testing.T) {
+	var unfit error
+	heir := ""
+	leads := map[string]bool{"shard": true, "keys": true}
+	shard, keys := &led{leads: func() bool { return leads["shard"] }}, &led{leads: func() bool { return leads["keys"] }}
+	w := leadWatch{log: slog.New(slog.DiscardHandler), groups: []ledGroup{shard, keys}, unfit: func() error { return unfit },
+		reach: func(context.Context) error { return nil }, heir: func(context.Context) string { return heir }}
+	look := func(shardTo, keysTo int) {
+		t.Helper()
+		w.look(t.Context())
+		if len(shard.to) != shardTo || len(keys.to) != keysTo {
+			t.Errorf("%+v %+v, want %d and %d transfers", shard, keys, shardTo, keysTo)
+		}
+	}
+	look(0, 0)
+	unfit = errors.New("full")
+	look(0, 0) // nobody else is fit
+	heir = "n2"
+	look(1, 1)
+	leads["shard"] = false
+	look(1, 2)
+	leads["keys"] = false
+	look(1, 2)
+	unfit = nil
+	look(1, 2)
 }

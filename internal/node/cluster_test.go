@@ -1,0 +1,119 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"mneme/internal/api"
+	"mneme/internal/peer/devca"
+	"mneme/internal/testaddr"
+	"mneme/memory"
+)
+
+// trio is three nodes of one cluster in this process, each with a disk of its own.
+type trio struct {
+	t     *testing.T
+	cfgs  []Config
+	disks []*smallDisk
+	nodes []*Node
+}
+
+func newTrio(t *testing.T) *trio {
+	t.Helper()
+	tr := &trio{t: t, nodes: make([]*Node, 3)}
+	certs, ids, addrs := t.TempDir(), []string{"n1", "n2", "n3"}, testaddr.Reserve(t, 9)
+	if _, err := devca.Make(devca.Options{Dir: certs, Nodes: ids, Valid: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	for i, id := range ids {
+		disk := newSmallDisk()
+		cfg := disk.config(filepath.Join(t.TempDir(), "data"))
+		cfg.HTTPAddr = addrs[3*i]
+		cfg.Cluster = &ClusterConfig{NodeID: id, PeerAddr: addrs[3*i+1], RouteAddr: addrs[3*i+2], Join: []string{addrs[1], addrs[4], addrs[7]}, Certs: certs, Expect: 3}
+		tr.cfgs, tr.disks = append(tr.cfgs, cfg), append(tr.disks, disk)
+	}
+	var opening sync.WaitGroup
+	for i := range ids {
+		opening.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			n, err := Open(ctx, tr.cfgs[i])
+			if err != nil {
+				t.Errorf("%s: %v", ids[i], err)
+				return
+			}
+			tr.nodes[i] = n
+		})
+	}
+	opening.Wait()
+	t.Cleanup(func() {
+		var closing sync.WaitGroup
+		for _, n := range tr.nodes {
+			if n != nil {
+				closing.Go(func() { shut(t, n) })
+			}
+		}
+		closing.Wait()
+	})
+	if t.Failed() {
+		t.FailNow()
+	}
+	return tr
+}
+
+// leader waits until a node leads the shard with an open writer, and returns its number.
+func (tr *trio) leader() (at int) {
+	tr.t.Helper()
+	await(tr.t, "a leader", func() bool {
+		for i, n := range tr.nodes {
+			if n != nil && n.replica.Leads() {
+				at = i
+				return true
+			}
+		}
+		return false
+	})
+	return at
+}
+
+// writes captures one memory at a node, as a client does that sends again what failed.
+func (tr *trio) writes(i int, id, text string) (r memory.CaptureResult) {
+	tr.t.Helper()
+	var last error
+	give := time.Now().Add(patience)
+	for time.Now().Before(give) {
+		resp, err := tr.nodes[i].changes.Capture(tr.t.Context(), "default", []memory.Capture{{Agent: "a", ID: id, Text: text}}, api.CaptureOptions{Origin: memory.OriginCapture}, memory.WaitApplied)
+		if last = err; err == nil {
+			if e := resp.Results[0].Error; e == nil {
+				return resp.Results[0]
+			}
+			last = fmt.Errorf("%+v", resp.Results[0].Error)
+		}
+		time.Sleep(20 * time.Millisecond) // as a client does
+	}
+	tr.t.Fatalf("%s at node %d: %v", id, i+1, last)
+	return r
+}
+
+// same waits until the nodes stand at one position, and compares their states.
+func (tr *trio) same() {
+	tr.t.Helper()
+	var hashes map[string]string
+	await(tr.t, "all nodes at one position", func() bool {
+		hashes = map[string]string{}
+		at := map[string]bool{}
+		for i, n := range tr.nodes {
+			r := n.operator.report()
+			at[r.Replica.Position] = true
+			hashes[r.Replica.StateHash] = tr.cfgs[i].Cluster.NodeID
+		}
+		return len(at) == 1
+	})
+	if len(hashes) != 1 {
+		tr.t.Errorf("at one position the state hashes are %v", hashes)
+	}
+}
