@@ -40,6 +40,9 @@ func (j *JetStream) Info(ctx context.Context) (Info, error) {
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return Info{First: 1}, nil // its identity says that it is not there
 	}
+	if err != nil && j.cfg.Replicas > 1 && ctx.Err() == nil && retryable(err) {
+		return Info{}, fmt.Errorf("info %s: %w: %w", j.name, ErrNoLeader, err)
+	}
 	if err != nil {
 		return Info{}, fmt.Errorf("info %s: %w", j.name, err)
 	}

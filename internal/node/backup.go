@@ -37,7 +37,7 @@ func (u *upkeep) BackupLog(ctx context.Context, w io.Writer) (memory.BackupRepor
 	}
 	v := u.state.View()
 	report, err := backupLog(ctx, u.stream, v, u.dir.node.ClusterID, w, nil)
-	return report, errors.Join(err, v.Close())
+	return report, notNow(errors.Join(err, v.Close()))
 }
 
 // BackupKeys writes the keyring; with its master key if asked.

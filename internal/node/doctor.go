@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,7 +71,10 @@ func (d *doctor) checkWholeLog(ctx context.Context) memory.Check {
 		return memory.Check{Name: name, State: "fail", Detail: found.Error(), Hint: found.Hint}
 	}
 	if info, err := d.n.stream.Info(ctx); err != nil || info.Bytes > doctorReads {
-		err = errors.Join(err, d.n.replica.CheckLog(ctx))
+		err = notNow(errors.Join(err, d.n.replica.CheckLog(ctx)))
+		if memory.CodeOf(err) == memory.CodeUnavailable {
+			return memory.Check{Name: name, State: "warn", Detail: err.Error(), Hint: memory.AsError(err).Hint}
+		}
 		read := "the whole log has not been read since the start"
 		if at := d.n.upkeep.scrub.Status().FinishedAt; !at.IsZero() {
 			read = "the whole log was read " + at.Format(time.RFC3339)
@@ -79,7 +83,7 @@ func (d *doctor) checkWholeLog(ctx context.Context) memory.Check {
 	}
 	r, err := d.n.upkeep.VerifyLog(ctx, nil)
 	if err != nil {
-		return memory.Check{Name: name, State: "warn", Detail: err.Error(), Hint: "memctl log verify"}
+		return memory.Check{Name: name, State: "warn", Detail: err.Error(), Hint: cmp.Or(memory.AsError(err).Hint, "memctl log verify")}
 	}
 	s := r.Shards[0]
 	return check(name, s.OK, fmt.Sprintf("%d frames agree", s.Frames), problems(s), s.Hint)

@@ -2,12 +2,14 @@ package node
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"mneme/internal/eventlog"
 	"mneme/internal/projections"
+	"mneme/internal/raftfsm"
 	"mneme/internal/storage"
 	"mneme/memory"
 )
@@ -62,7 +64,7 @@ func (u *upkeep) exclusive(ctx context.Context, f func() error) error {
 	if u.one.try() {
 		defer u.one.end()
 		defer u.scrub.hold()()
-		return f()
+		return notNow(f())
 	}
 	if u.copying.Load() == nil && u.yields() {
 		return u.inTurn(ctx, f)
@@ -77,7 +79,16 @@ func (u *upkeep) inTurn(ctx context.Context, f func() error) error {
 	}
 	defer u.one.end()
 	defer u.scrub.hold()()
-	return f()
+	return notNow(f())
+}
+
+// notNow says that work which met an election can be done again soon.
+func notNow(err error) error {
+	if !errors.Is(err, eventlog.ErrNoLeader) && !errors.Is(err, raftfsm.ErrNotLeader) || memory.CodeOf(err) != memory.CodeInternal {
+		return err
+	}
+	return memory.Errorf(memory.CodeUnavailable, "%v", err).WithCause(err).
+		WithHint("the nodes elect, which takes a second or two: do the same again; if it stays so, memctl cluster status says which nodes are there")
 }
 
 // Rebuild builds the state again from the log beside the present one and swaps
