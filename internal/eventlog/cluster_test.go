@@ -133,6 +133,41 @@ func appendSure(t *testing.T, st *eventlog.JetStream, data []byte, last uint64) 
 	}
 }
 
+// The log is led by the server that is named, at once, and loses nothing by it; a server
+// that is not there does not lead it.
+func TestLogIsLedByTheServerThatIsNamed(t *testing.T) {
+	s := newServers(t, 3)
+	if t.Failed() {
+		return
+	}
+	nc, err := s.up[0].NodeConn(testContext(t))
+	must(t, err)
+	log := eventlog.NewLog(nc, eventlog.StreamConfig{ClusterID: "c", Replicas: 3, AckTimeout: time.Second})
+	st := s.stream(t, 0)
+	log.Use(st)
+	seq := uint64(0)
+	for range 3 {
+		for _, name := range s.names {
+			appendSure(t, st, frame(seq+1), seq)
+			seq++
+			if err := log.LeadBy(testContext(t), name); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if in := info(t, st); in.Leader != name || in.Last != seq {
+				t.Errorf("%+v, want %d frames led by %s", in, seq, name)
+			}
+			if attempts := appendSure(t, st, frame(seq+1), seq); attempts != 1 {
+				t.Errorf("%s led and %d attempts were needed", name, attempts)
+			}
+			seq++
+		}
+	}
+	if err := log.LeadBy(testContext(t), "nobody"); err == nil {
+		t.Error("a server that is not there leads")
+	}
+	checkLog(t, st, seq)
+}
+
 func frame(seq uint64) []byte { return fmt.Appendf(nil, "frame %d", seq) }
 
 func checkLog(t *testing.T, st *eventlog.JetStream, last uint64) {

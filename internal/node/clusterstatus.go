@@ -15,6 +15,13 @@ import (
 // nodeService is the service of the peer port at which a node says how it is.
 const nodeService = "node"
 
+// What it answers to.
+const (
+	callReport = "report"
+	callFit    = "fit to lead"
+	callDraw   = "lead the log too"
+)
+
 // statusWait bounds how long another node is waited for.
 const statusWait = time.Second
 
@@ -30,8 +37,11 @@ func (n *Node) openReports() error {
 	p.reports = rpc.NewClient(p.port, nodeService)
 	n.onClose("questions to other nodes", func(context.Context) error { p.reports.Close(); return nil })
 	server, err := rpc.Serve(p.port, nodeService, map[string]rpc.Method{
-		"report":      rpc.Handle(func(context.Context, peer.Identity, struct{}) (nodeReport, error) { return n.operator.report(), nil }),
-		"fit to lead": rpc.Handle(leading{n}.fit),
+		callReport: rpc.Handle(func(context.Context, peer.Identity, struct{}) (nodeReport, error) { return n.operator.report(), nil }),
+		callFit:    rpc.Handle(leading{n}.fit),
+		callDraw: rpc.Handle(func(ctx context.Context, _ peer.Identity, _ struct{}) (struct{}, error) {
+			return struct{}{}, leading{n}.draw(ctx)
+		}),
 	}, n.cfg.Logger)
 	if err != nil {
 		return err
@@ -98,7 +108,7 @@ func (o *operator) reports(ctx context.Context, members []cluster.Member) []node
 		}
 		asking.Go(func() {
 			var r nodeReport
-			if err := o.n.peers.reports.Call(ctx, rpc.Target{Addr: m.Peer, Node: m.Name}, "report", struct{}{}, &r); err == nil {
+			if err := o.n.peers.reports.Call(ctx, rpc.Target{Addr: m.Peer, Node: m.Name}, callReport, struct{}{}, &r); err == nil {
 				out[i] = r
 			}
 		})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mneme/internal/cluster"
+	"mneme/internal/events"
 	"mneme/internal/peer"
 	"mneme/internal/peer/rpc"
 	"mneme/internal/raftfsm"
@@ -17,14 +18,20 @@ import (
 // it is not and another node is: one whose disk is full, or whose state does not go on,
 // at once, one that does not reach the log after a second. Where nobody is fit nothing
 // changes: the log's servers elect, and that ends by itself; a full disk needs a person.
+//
+// And it draws the leadership of the log to the node that leads the shard, when they have
+// been apart for a while: then what happens to one node stops writes once and not twice.
 type leadWatch struct {
-	groups []ledGroup                      // that have a leader each; the first one is the shard's
-	unfit  func() error                    // why this node should lead nothing; nil = it may
-	reach  func(ctx context.Context) error // asks the log's leader
+	self   string
+	groups []ledGroup                                // that have a leader each; the first one is the shard's
+	unfit  func() error                              // why this node should lead nothing; nil = it may
+	reach  func(ctx context.Context) (string, error) // asks the log's leader for its name
 	heir   func(ctx context.Context) string
+	draw   func(ctx context.Context) error // lets this node's server lead the log
 	log    *slog.Logger
 
 	failed int // looks in a row that did not reach the log
+	apart  int // looks in a row that found the log led by another node
 }
 
 // ledGroup is a Raft group as leadWatch sees it.
@@ -37,6 +44,7 @@ const (
 	leadWatchEvery = 500 * time.Millisecond
 	logReach       = 750 * time.Millisecond // for the answer of a log that is well
 	logFails       = 2                      // so often in a row the log is not reached
+	drawAfter      = 10                     // so often in a row another node leads the log
 )
 
 func (w *leadWatch) run(ctx context.Context) {
@@ -54,16 +62,48 @@ func (w *leadWatch) run(ctx context.Context) {
 
 func (w *leadWatch) look(ctx context.Context) {
 	unfit := w.unfit()
-	if !w.groups[0].Leads() {
-		w.failed = 0
-	} else if err := within(ctx, logReach, w.reach); err == nil || ctx.Err() != nil {
-		w.failed = 0
-	} else if w.failed++; w.failed >= logFails && unfit == nil {
-		unfit, w.failed = fmt.Errorf("it does not reach the log: %w", err), 0
+	if w.groups[0].Leads() {
+		if err := w.lookAtLog(ctx); err != nil && unfit == nil {
+			unfit = err
+		}
+	} else {
+		w.failed, w.apart = 0, 0
 	}
-	if unfit != nil {
+	switch {
+	case unfit != nil:
 		w.giveAway(ctx, unfit)
+	case w.apart >= drawAfter:
+		w.apart = 0
+		if err := within(ctx, handOverFor, w.draw); err != nil && ctx.Err() == nil {
+			w.log.Info("the log is led by another node than the shard", "err", err)
+		}
 	}
+}
+
+// lookAtLog counts how often in a row the log was not reached, or was led elsewhere. It is
+// an error that the log was not reached too often.
+func (w *leadWatch) lookAtLog(ctx context.Context) error {
+	var leader string
+	err := within(ctx, logReach, func(ctx context.Context) (err error) {
+		leader, err = w.reach(ctx)
+		return err
+	})
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err != nil {
+		w.apart = 0
+		if w.failed++; w.failed < logFails {
+			return nil
+		}
+		w.failed = 0
+		return fmt.Errorf("it does not reach the log: %w", err)
+	}
+	w.failed = 0
+	if w.apart++; leader == w.self {
+		w.apart = 0
+	}
+	return nil
 }
 
 // giveAway hands over what this node leads to one that is fit, if there is one.
@@ -92,19 +132,78 @@ func within(ctx context.Context, d time.Duration, f func(context.Context) error)
 	return f(ctx)
 }
 
-// leading says of a node of several whether it is fit to lead.
+// leading is what a node of several does about what it leads.
 type leading struct{ n *Node }
+
+func (l leading) shard() raftfsm.Candidacy {
+	return raftfsm.Candidacy{Group: l.n.replica.Group().(*raftfsm.Group)}
+}
+
+func (l leading) keys() raftfsm.Candidacy { return raftfsm.Candidacy{Group: l.n.peers.keys.Raft()} }
 
 func (l leading) watch(ctx context.Context) {
 	p := l.n.peers
-	w := leadWatch{groups: []ledGroup{raftfsm.Candidacy{Group: l.n.replica.Group().(*raftfsm.Group)}, raftfsm.Candidacy{Group: p.keys.Raft()}},
-		unfit: l.unfit, reach: l.reach, heir: p.heir, log: l.n.cfg.Logger}
+	w := leadWatch{self: p.cluster.Self().Name, groups: []ledGroup{l.shard(), l.keys()}, unfit: l.unfit, reach: l.reach, heir: p.heir, draw: l.draw, log: l.n.cfg.Logger}
 	w.run(ctx)
 }
 
-func (l leading) reach(ctx context.Context) error {
-	_, err := l.n.stream.Info(ctx)
-	return err
+// reach asks the log's leader for its name.
+func (l leading) reach(ctx context.Context) (string, error) {
+	info, err := l.n.stream.Info(ctx)
+	return info.Leader, err
+}
+
+// draw lets this node's server lead the log, between two terms of its writer.
+func (l leading) draw(ctx context.Context) error {
+	if !l.shard().Leads() {
+		return nil
+	}
+	if _, current := l.n.nats.Holds(events.StreamName(shard0, l.n.stream.Ref().Epoch)); !current {
+		return errors.New("this node's copy of the log is not whole")
+	}
+	return l.n.replica.WithoutWriter(ctx, func() error { return l.n.stream.LeadBy(ctx, l.n.peers.cluster.Self().Name) })
+}
+
+// handOver gives everything that this node leads to another one, the log first: what it
+// had admitted is written before.
+func (l leading) handOver(ctx context.Context, heir string) error {
+	self := l.n.peers.cluster.Self().Name
+	var errs []error
+	if l.shard().Leads() {
+		errs = append(errs, l.n.replica.WithoutWriter(ctx, func() error {
+			leader, err := l.reach(ctx)
+			if err == nil && leader == self {
+				err = l.n.stream.LeadBy(ctx, heir)
+			}
+			return errors.Join(err, l.shard().TransferTo(ctx, heir))
+		}))
+	} else if leader, err := l.reach(ctx); err == nil && leader == self { // its writer is elsewhere
+		to, _, known := l.n.peers.leader()
+		if known {
+			errs = append(errs, l.n.peers.reports.Call(ctx, to, callDraw, struct{}{}, &struct{}{}))
+		}
+	}
+	if l.keys().Leads() {
+		errs = append(errs, l.keys().TransferTo(ctx, heir))
+	}
+	return errors.Join(errs...)
+}
+
+// retire hands over what this node leads before it closes, while it still takes requests:
+// it forwards them. Where nobody is fit to lead, or nobody answers, the others elect.
+func (l leading) retire(ctx context.Context) {
+	if l.n.peers == nil || l.n.peers.router == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, handOverFor)
+	defer cancel()
+	heir := l.n.peers.heir(ctx)
+	if heir == "" {
+		return
+	}
+	if err := l.handOver(ctx, heir); err != nil {
+		l.n.cfg.Logger.Warn("not everything was handed over before the end; the others elect", "to", heir, "err", err)
+	}
 }
 
 // unfit says why the node should not lead, as far as that lies on this machine.
@@ -123,7 +222,10 @@ func (l leading) fit(ctx context.Context, _ peer.Identity, _ struct{}) (bool, er
 	if l.unfit() != nil || !l.n.space.ample() {
 		return false, nil
 	}
-	return within(ctx, logReach, l.reach) == nil, nil
+	return within(ctx, logReach, func(ctx context.Context) error {
+		_, err := l.reach(ctx)
+		return err
+	}) == nil, nil
 }
 
 // heir is another node that could lead, "" if none is known.
@@ -137,7 +239,7 @@ func (p *peers) heir(ctx context.Context) string {
 			var fit bool
 			if m.Name == p.cluster.Self().Name {
 				answers <- ""
-			} else if err := p.reports.Call(ctx, rpc.Target{Addr: m.Peer, Node: m.Name}, "fit to lead", struct{}{}, &fit); err != nil || !fit {
+			} else if err := p.reports.Call(ctx, rpc.Target{Addr: m.Peer, Node: m.Name}, callFit, struct{}{}, &fit); err != nil || !fit {
 				answers <- ""
 			} else {
 				answers <- m.Name

@@ -41,11 +41,11 @@ func TestLeaderWithoutItsLogHandsOver(t *testing.T) {
 		at := 0
 		shard := &led{leads: func() bool { return c.leads[at] }}
 		w := leadWatch{log: slog.New(slog.DiscardHandler), groups: []ledGroup{shard}, unfit: func() error { return nil },
-			reach: func(context.Context) error {
+			reach: func(context.Context) (string, error) {
 				if c.reaches[at] {
-					return nil
+					return "", nil
 				}
-				return unreached
+				return "", unreached
 			},
 			heir: func(context.Context) string {
 				if c.others[at] {
@@ -73,7 +73,7 @@ func TestUnfitNodeLeadsNothing(t *testing.T) {
 	leads := map[string]bool{"shard": true, "keys": true}
 	shard, keys := &led{leads: func() bool { return leads["shard"] }}, &led{leads: func() bool { return leads["keys"] }}
 	w := leadWatch{log: slog.New(slog.DiscardHandler), groups: []ledGroup{shard, keys}, unfit: func() error { return unfit },
-		reach: func(context.Context) error { return nil }, heir: func(context.Context) string { return heir }}
+		reach: func(context.Context) (string, error) { return "", nil }, heir: func(context.Context) string { return heir }}
 	look := func(shardTo, keysTo int) {
 		t.Helper()
 		w.look(t.Context())
@@ -92,4 +92,33 @@ func TestUnfitNodeLeadsNothing(t *testing.T) {
 	look(1, 2)
 	unfit = nil
 	look(1, 2)
+}
+
+// The log is led by the node that leads the shard, unless that has changed a moment ago.
+func TestLogIsDrawnToTheNodeThatLeadsTheShard(t *testing.T) {
+	leads, leader, drawn := true, "n2", 0
+	fails := errors.New("its copy is not whole")
+	w := leadWatch{self: "n1", log: slog.New(slog.DiscardHandler), groups: []ledGroup{&led{leads: func() bool { return leads }}}, unfit: func() error { return nil },
+		reach: func(context.Context) (string, error) { return leader, nil },
+		draw:  func(context.Context) error { drawn++; return fails }}
+	look := func(times, want int) {
+		t.Helper()
+		for range times {
+			w.look(t.Context())
+		}
+		if drawn != want {
+			t.Errorf("drawn %d times, want %d", drawn, want)
+		}
+	}
+	look(drawAfter-1, 0)
+	leader = "n1"
+	look(1, 0)
+	leader = "n2"
+	look(drawAfter-1, 0)
+	leads = false
+	look(2*drawAfter, 0)
+	leads = true
+	look(drawAfter-1, 0)
+	look(1, 1)
+	look(drawAfter, 2) // it could not be drawn the first time
 }

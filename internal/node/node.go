@@ -428,6 +428,7 @@ func (n *Node) NATSURL() string {
 // is written, then everything stops. Past ctx what still waits is refused.
 func (n *Node) Close(ctx context.Context) error {
 	n.draining.Store(true)
+	leading{n}.retire(ctx)
 	err := n.close(ctx)
 	n.end(nil)
 	return err
