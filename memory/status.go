@@ -198,10 +198,20 @@ type Status struct {
 	// AdminSocket is the file through which the operator reaches the node
 	// without a token, on its machine only.
 	AdminSocket string `json:"admin_socket,omitempty"`
+	// Certificates are those that the node shows; none without TLS.
+	Certificates []CertificateStatus `json:"certificates,omitempty"`
 
 	Version string  `json:"version"`
 	Dev     bool    `json:"dev,omitempty"`
 	UptimeS float64 `json:"uptime_s"`
+}
+
+// CertificateStatus is a certificate that a node shows.
+type CertificateStatus struct {
+	For       string    `json:"for"` // "clients" or "nodes"
+	ExpiresAt time.Time `json:"expires_at"`
+	// ClientsVerified says that a client must show a certificate, too.
+	ClientsVerified bool `json:"clients_verified,omitempty"`
 }
 
 // RebuildShard is what rebuilding one shard gave.

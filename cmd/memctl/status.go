@@ -52,6 +52,13 @@ func printStatus(a *app, addr string, st memory.Status) {
 	for _, n := range st.Nodes {
 		a.printf("node      %s  %s  %s  %s\n", a.paint("1", oneLine(n.ID)), oneLine(n.Role), oneLine(n.Address), oneLine(n.Version))
 	}
+	for _, c := range st.Certificates {
+		until := c.ExpiresAt.Format(time.DateOnly)
+		if left := c.ExpiresAt.Sub(a.sys.now()); left < 14*24*time.Hour {
+			until = a.paint("31", until)
+		}
+		a.printf("TLS       certificate for %s until %s\n", oneLine(c.For), until)
+	}
 	for _, s := range st.Shards {
 		a.printf("shard %-3d %s at %s, epoch %d, leader %s\n", s.ID, count(int(s.Records), "memory", "memories"), first(s.Position, "-"), s.Epoch, first(oneLine(s.Leader), "-"))
 		a.printf("          state %s (pipeline %d), log %d to %d, %d lost\n", first(s.StateHash, "-"), s.PipelineVersion, s.Log.First, s.Log.Last, s.Log.Lost)

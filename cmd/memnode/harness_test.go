@@ -28,7 +28,7 @@ type fakeNode struct {
 	close      func(context.Context) error
 }
 
-func (f *fakeNode) HTTPAddr() string      { return f.http }
+func (f *fakeNode) HTTPURL() string       { return f.http }
 func (f *fakeNode) NATSURL() string       { return f.nats }
 func (f *fakeNode) Done() <-chan struct{} { return f.done }
 func (f *fakeNode) Err() error            { return f.why }
@@ -40,7 +40,7 @@ func (f *fakeNode) Close(ctx context.Context) error {
 }
 
 func newFake() *fakeNode {
-	return &fakeNode{http: node.DefaultHTTPAddr, nats: "nats://127.0.0.1:4222", done: make(chan struct{})}
+	return &fakeNode{http: "http://" + node.DefaultHTTPAddr, nats: "nats://127.0.0.1:4222", done: make(chan struct{})}
 }
 
 // world is a system whose parts a test looks at.

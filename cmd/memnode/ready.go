@@ -1,9 +1,12 @@
 package main
 
 import (
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"net"
 	"net/url"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -15,10 +18,20 @@ import (
 // printReady says that the node answers, where, and what to try, in one write.
 // The first line is for programs: its shape is a promise.
 func printReady(sys system, s *settings, n instance) {
-	http := "http://" + reachable(n.HTTPAddr())
+	http := reachableURL(n.HTTPURL())
 	memctl, flags := sys.memctl, ""
+	cert := s.path(sys, "tls-cert")
+	if cert != "" {
+		http = certified(http, cert)
+	}
 	if http != "http://"+node.DefaultHTTPAddr {
 		flags += " --addr " + http
+	}
+	if cert != "" { // who has a certificate itself trusts it without its authority
+		flags += " --tls-ca " + quote(cert)
+	}
+	if s.String("tls-client-ca") != "" {
+		flags += " --tls-cert FILE --tls-key FILE"
 	}
 	if s.String("auth") == "token" {
 		if s.String("auth-token") == "" {
@@ -36,6 +49,26 @@ func printReady(sys system, s *settings, n instance) {
 		"  %[4]s search%[5]s -n %[6]s \"when do we deploy\"\n"+
 		"  %[4]s status%[5]s\n",
 		http, reachableURL(n.NATSURL()), s.String("data-dir"), memctl, flags, ns)
+}
+
+// certified is an address with a name that the node's certificate is for, where it is not
+// for the one in it.
+func certified(address, file string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return address
+	}
+	b, err := os.ReadFile(file)
+	block, _ := pem.Decode(b)
+	if err != nil || block == nil {
+		return address
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil || cert.VerifyHostname(u.Hostname()) == nil || len(cert.DNSNames) == 0 || strings.Contains(cert.DNSNames[0], "*") {
+		return address
+	}
+	u.Host = net.JoinHostPort(cert.DNSNames[0], u.Port())
+	return u.String()
 }
 
 // reachable turns an address to listen on into one to connect to: everywhere
@@ -80,6 +113,9 @@ func freeAddresses(sys system, s *settings, failed string) map[string]string {
 	names := []string{"http-addr", "nats-addr"}
 	if s.String("nats-url") != "" {
 		names = names[:1]
+	}
+	if s.String("health-addr") != "" {
+		names = append(names, "health-addr")
 	}
 	out, used := map[string]string{}, map[string]bool{}
 	for _, name := range names {
@@ -129,7 +165,7 @@ func commandLine(sys system, args []string, changed map[string]string) string {
 		}
 		words = append(words, quote(redactURL(args[i])))
 	}
-	for _, name := range []string{"data-dir", "http-addr", "nats-addr"} {
+	for _, name := range []string{"data-dir", "http-addr", "nats-addr", "health-addr"} {
 		if v, ok := changed[name]; ok {
 			words = append(words, "--"+name, quote(v))
 		}

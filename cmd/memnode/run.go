@@ -61,7 +61,7 @@ Exit codes: 0 stopped, 1 other, 2 usage, configuration or read-only directory,
 format or lost key.`,
 		Example: `  memnode
   memnode --data-dir ./mneme --http-addr 127.0.0.1:0 --nats-addr 127.0.0.1:0
-  memnode --http-addr 0.0.0.0:8787 --nats-addr 0.0.0.0:4222 --auth token
+  memnode --http-addr 0.0.0.0:8787 --nats-addr 0.0.0.0:4222 --auth token --tls-cert mneme.crt --tls-key mneme.key
   memnode --nats-url nats://log.example:4222 --nats-monitor http://log.example:8222
   MNEME_EMBEDDER=ollama memnode --namespace team-a --namespace team-b`,
 		Version:       versionLine(sys.version),

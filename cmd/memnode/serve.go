@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"mneme/internal/node"
@@ -177,6 +178,11 @@ func explain(sys system, s *settings, args []string, err error) error {
 		taken = freeAddresses(sys, s, "")
 		taken["data-dir"] = freeDir(s.String("data-dir"))
 		f.hint = fmt.Sprintf("stop the one that has it, or start another one beside it: %s", commandLine(sys, args, taken))
+	case e.Try != nil:
+		for _, flag := range e.Try {
+			taken[strings.TrimPrefix(flag, "--")] = "" // it is given anew, at the end
+		}
+		f.hint = fmt.Sprintf("%s; try: %s %s", f.hint, commandLine(sys, args, taken), strings.Join(e.Try, " "))
 	}
 	return f
 }

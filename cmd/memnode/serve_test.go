@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -179,6 +180,11 @@ func TestReadyLines(t *testing.T) {
 				"  memctl capture --token-file DIR/.mneme/keys/operator.token -n default \"deploys happen on Tuesdays\"\n" +
 				"  memctl search --token-file DIR/.mneme/keys/operator.token -n default \"when do we deploy\"\n" +
 				"  memctl status --token-file DIR/.mneme/keys/operator.token\n"},
+		{"TLS", "127.0.0.1:8787", "tls://127.0.0.1:4222", "memctl", nil, []string{"--tls-cert", "/none/mneme.crt", "--tls-key", "/none/mneme.key"},
+			"memnode ready http=https://127.0.0.1:8787 nats=tls://127.0.0.1:4222 data=DIR/.mneme\n" +
+				"  memctl capture --addr https://127.0.0.1:8787 --tls-ca /none/mneme.crt -n default \"deploys happen on Tuesdays\"\n" +
+				"  memctl search --addr https://127.0.0.1:8787 --tls-ca /none/mneme.crt -n default \"when do we deploy\"\n" +
+				"  memctl status --addr https://127.0.0.1:8787 --tls-ca /none/mneme.crt\n"},
 		{"external log, token from the environment", node.DefaultHTTPAddr, "nats://me:secret@log:4222", "memctl",
 			[]string{"MNEME_AUTH_TOKEN=sesame"}, []string{"--auth=token"},
 			"memnode ready http=http://127.0.0.1:8787 nats=nats://log:4222 data=DIR/.mneme\n" +
@@ -188,7 +194,10 @@ func TestReadyLines(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			n := newFake()
-			n.http, n.nats = tc.http, tc.nats
+			n.http, n.nats = "http://"+tc.http, tc.nats
+			if slices.Contains(tc.args, "--tls-cert") {
+				n.http = "https://" + tc.http
+			}
 			w := stopsWhenReady(t, n)
 			w.memctl, w.environ = tc.memctl, tc.environ
 			if code := w.run(tc.args...); code != 0 {

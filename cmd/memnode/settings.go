@@ -156,6 +156,7 @@ func absolute(sys system, path string) (string, error) {
 // nats-config' configures it.
 func foreign(name string) bool {
 	return slices.Contains([]string{"MNEME_ADDR", "MNEME_TOKEN", "MNEME_NAMESPACE", "MNEME_AGENT", "MNEME_DATA",
+		"MNEME_TLS_CA", "MNEME_TLS_CLIENT_CERT", "MNEME_TLS_CLIENT_KEY",
 		"MNEME_NATS_NODE_PASSWORD", "MNEME_NATS_AGENTS_PASSWORD", "MNEME_NATS_SYSTEM_PASSWORD"}, name)
 }
 
@@ -222,8 +223,8 @@ func (s *settings) nodeConfig(sys system) node.Config {
 		DataDir:  s.String("data-dir"),
 		HTTPAddr: s.String("http-addr"),
 		NATSAddr: s.String("nats-addr"), NATSURL: s.String("nats-url"), NATSMonitors: s.Strings("nats-monitor"),
-		Cluster: s.cluster(sys),
-		Auth:    s.String("auth"), AuthToken: s.String("auth-token"),
+		Cluster: s.cluster(sys), TLS: s.tls(sys), HealthAddr: s.String("health-addr"),
+		Auth: s.String("auth"), AuthToken: s.String("auth-token"),
 		Embedder:     e.WithEnvironment(sys.lookup),
 		Environment:  sys.lookup,
 		VectorEngine: s.String("vector-engine"),
@@ -246,6 +247,15 @@ func (s *settings) cluster(sys system) *node.ClusterConfig {
 		return nil
 	}
 	return c
+}
+
+// tls says how clients reach the node; nil where no option says so, and in clear.
+func (s *settings) tls(sys system) *node.TLSConfig {
+	c := node.TLSConfig{Cert: s.path(sys, "tls-cert"), Key: s.path(sys, "tls-key"), ClientCA: s.path(sys, "tls-client-ca")}
+	if c == (node.TLSConfig{}) {
+		return nil
+	}
+	return &c
 }
 
 // path is a setting that names a file, "" if it is not set. One that cannot be

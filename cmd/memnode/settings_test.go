@@ -79,6 +79,7 @@ func TestEverySettingReachesTheNode(t *testing.T) {
 			NATSMonitors: []string{"http://a:4", "http://b:5"}, Auth: "token", AuthToken: "sesame",
 			Cluster: &node.ClusterConfig{NodeID: "n1", PeerAddr: "127.0.0.1:7", RouteAddr: "127.0.0.1:8", Join: []string{"127.0.0.1:7", "n2:7"},
 				Expect: 3, Certs: filepath.Join(dir, "certs"), PeerAdvertise: "n1:9", RouteAdvertise: "n1:10"},
+			TLS: &node.TLSConfig{Cert: filepath.Join(dir, "s.crt"), Key: filepath.Join(dir, "s.key"), ClientCA: filepath.Join(dir, "ca.crt")}, HealthAddr: "127.0.0.1:9",
 			Embedder:     embed.Config{Provider: "openai", Model: "m", BaseURL: "http://127.0.0.1:6/v1", Dimensions: 256, APIKey: embed.NewSecret("key"), Dir: filepath.Join(dir, "model")},
 			MasterKey:    masterKey,
 			VectorEngine: "exact", Namespaces: []string{"team-a", "team-b"}, Dev: true, Insecure: true,
@@ -95,6 +96,7 @@ func TestEverySettingReachesTheNode(t *testing.T) {
 				"--node-id", "n1", "--peer-addr", "127.0.0.1:7", "--route-addr", "127.0.0.1:8", "--join", "127.0.0.1:7,n2:7", "--bootstrap-expect", "3", "--peer-certs", "~/certs", "--peer-advertise", "n1:9", "--route-advertise", "n1:10",
 				"--embedder-model", "m", "--embedder-url", "http://127.0.0.1:6/v1", "--embedder-dimensions", "256", "--local-model", "~/model",
 				"--master-key", "env:KEY", "--vector-engine", "exact", "--namespace", "team-a,team-b", "--dev", "--insecure-listen",
+				"--tls-cert", "~/s.crt", "--tls-key", "~/s.key", "--tls-client-ca", "~/ca.crt", "--health-addr", "127.0.0.1:9",
 				"--allowed-host", "mneme.example", "--allowed-host", "other.example",
 				"--allowed-origin", "https://a.example,http://b.example:1", "--admin-socket", "~/s.sock", "--drain-timeout", "7s"}
 		},
@@ -104,6 +106,8 @@ func TestEverySettingReachesTheNode(t *testing.T) {
 				"MNEME_NATS_URL=nats://log:3", "MNEME_NATS_MONITOR=http://a:4, http://b:5", "MNEME_AUTH=token", "MNEME_EMBEDDER=openai",
 				"MNEME_EMBEDDER_MODEL=m", "MNEME_EMBEDDER_URL=http://127.0.0.1:6/v1", "MNEME_EMBEDDER_DIMENSIONS=256", "MNEME_LOCAL_MODEL=" + w.dir + "/model",
 				"MNEME_MASTER_KEY=env:KEY", "MNEME_VECTOR_ENGINE=exact", "MNEME_NAMESPACES=team-a,team-b", "MNEME_DEV=true", "MNEME_INSECURE_LISTEN=1",
+				"MNEME_TLS_CERT=" + w.dir + "/s.crt", "MNEME_TLS_KEY=" + w.dir + "/s.key", "MNEME_TLS_CLIENT_CA=" + w.dir + "/ca.crt", "MNEME_HEALTH_ADDR=127.0.0.1:9",
+				"MNEME_TLS_CA=memctl's", "MNEME_TLS_CLIENT_CERT=memctl's", "MNEME_TLS_CLIENT_KEY=memctl's",
 				"MNEME_ALLOWED_HOST=mneme.example,other.example", "MNEME_ALLOWED_ORIGIN=https://a.example,http://b.example:1", "MNEME_ADMIN_SOCKET=" + w.dir + "/s.sock", "MNEME_DRAIN_TIMEOUT=7s", "HOME=/nowhere"}, secrets...)
 			return nil
 		},
@@ -113,6 +117,7 @@ func TestEverySettingReachesTheNode(t *testing.T) {
 				"node-id: n1\npeer-addr: 127.0.0.1:7\nroute-addr: 127.0.0.1:8\njoin: [127.0.0.1:7, n2:7]\nbootstrap-expect: 3\npeer-certs: ~/certs\npeer-advertise: n1:9\nroute-advertise: n1:10\n"+
 				"nats-url: nats://log:3\nnats-monitor: [http://a:4, &b http://b:5]\nauth: token\nembedder: openai\nembedder-model: m\n"+
 				"embedder-url: http://127.0.0.1:6/v1\nembedder-dimensions: 256\nlocal-model: ~/model\nmaster-key: env:KEY\nvector-engine: exact\nnamespace:\n  - team-a\n  - team-b\n"+
+				"tls-cert: ~/s.crt\ntls-key: ~/s.key\ntls-client-ca: ~/ca.crt\nhealth-addr: 127.0.0.1:9\n"+
 				"dev: true\ninsecure-listen: true\nallowed-host: mneme.example,other.example\nallowed-origin: [https://a.example, http://b.example:1]\nadmin-socket: ~/s.sock\ndrain-timeout: 7s\n")}
 		},
 	} {

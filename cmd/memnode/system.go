@@ -30,7 +30,7 @@ type system struct {
 
 // instance is a running node; *node.Node is one.
 type instance interface {
-	HTTPAddr() string
+	HTTPURL() string
 	NATSURL() string
 	Done() <-chan struct{}
 	Err() error

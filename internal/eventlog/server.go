@@ -26,6 +26,7 @@ type ServerOptions struct {
 	Addr   string       // host:port for clients; port 0 picks one
 	Name   string       // server name, fixed for the life of the directory; "" means "mneme"
 	Auth   ClientAuth   // nil admits everyone as the public user
+	TLS    *tls.Config  // for clients; nil is in clear. The node's own connections are in the process
 	Logger *slog.Logger // nil discards
 	// MaxPayload is the largest message in bytes; 0 means DefaultMaxPayload.
 	MaxPayload int32
@@ -65,6 +66,9 @@ func (o *ServerOptions) shared() string {
 // Clients need more: JSON may escape each byte of a text of 256 KiB to six, and
 // such a capture shall get our typed answer instead of a broken connection.
 const DefaultMaxPayload = 2 << 20
+
+// clientTLSLimit bounds, in seconds, how long a client may take to begin TLS.
+const clientTLSLimit = 5.0
 
 // memoryStore bounds memory streams, of which there are none of ours.
 const memoryStore = 8 << 20
@@ -148,6 +152,10 @@ func serverOptions(opt ServerOptions, auth *authenticator) (*server.Options, err
 	// at run time.
 	if err := o.ProcessConfigString(accountsConfig(opt.shared(), nil, callers)); err != nil {
 		return nil, fmt.Errorf("accounts: %w", err)
+	}
+	if opt.TLS != nil {
+		o.TLSConfig, o.TLSTimeout = opt.TLS, clientTLSLimit
+		o.TLSVerify = opt.TLS.ClientAuth == tls.RequireAndVerifyClientCert
 	}
 	if err := opt.Cluster.apply(o); err != nil {
 		return nil, err

@@ -35,7 +35,8 @@ func (o *operator) Status(ctx context.Context, local bool) (memory.Status, error
 		Vector:    o.n.views.VectorStatus(),
 		Auth:      o.n.cfg.Auth,
 
-		AdminSocket: o.n.front.socket,
+		AdminSocket:  o.n.front.socket,
+		Certificates: o.certificates(),
 
 		Version: o.n.cfg.Version,
 		Dev:     o.n.cfg.Dev,

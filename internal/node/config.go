@@ -47,7 +47,12 @@ type Config struct {
 	VectorEngine string
 	Namespaces   []string // made at start if missing; an empty data directory gets "default"
 	Dev          bool     // write without proof that the log is synced
-	Insecure     bool     // listen off loopback without auth
+	Insecure     bool     // listen off loopback without auth, or with a token in clear
+	// TLS towards clients; nil is none.
+	TLS *TLSConfig
+	// HealthAddr is where /livez and /readyz are answered in clear; "" is nowhere beside
+	// HTTPAddr.
+	HealthAddr   string
 	AllowedHosts []string // further names in the Host header
 	// AllowedOrigins are origins (scheme://host[:port]) of pages served elsewhere
 	// that may call this node.
@@ -198,21 +203,10 @@ func (c *Config) validate() error {
 	if c.Cluster != nil && c.NATSURL != "" {
 		return usage("a cluster on an external NATS is not supported yet", "leave out --nats-url: the nodes of a cluster keep the log themselves")
 	}
-	addrs := []string{c.HTTPAddr}
-	if c.NATSURL == "" {
-		addrs = append(addrs, c.NATSAddr)
+	if err := c.TLS.validate(); err != nil {
+		return err
 	}
-	for _, addr := range addrs {
-		host, _, err := net.SplitHostPort(addr)
-		if err != nil {
-			return usage(fmt.Sprintf("address %q is not host:port", addr), "")
-		}
-		if c.Auth == "off" && !c.Insecure && !isLoopback(host) {
-			return usage(fmt.Sprintf("%s can be reached from other machines and auth is off", addr),
-				"use --auth token, or --insecure-listen if the network is trusted")
-		}
-	}
-	return nil
+	return c.checkListening()
 }
 
 func (c *ClusterConfig) validate() error {
@@ -285,7 +279,8 @@ type StartError struct {
 	Kind    string
 	Message string
 	Hint    string
-	Addr    string // of StartAddress
+	Addr    string   // of StartAddress
+	Try     []string // flags with which the same command starts; mostly nil
 	Err     error
 }
 

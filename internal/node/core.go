@@ -113,8 +113,8 @@ func (c *core) lockedDir(mustExist bool) (*dataDir, error) {
 
 // openLog starts the embedded NATS, or connects to the external one. Which stream
 // counts is found out with the state.
-func (c *core) openLog(ctx context.Context, auth eventlog.ClientAuth) error {
-	server, cfg, err := c.openNATS(ctx, auth)
+func (c *core) openLog(ctx context.Context, from callers) error {
+	server, cfg, err := c.openNATS(ctx, from)
 	if err != nil {
 		return err
 	}

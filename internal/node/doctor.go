@@ -49,6 +49,7 @@ func (d *doctor) Doctor(ctx context.Context) (memory.DoctorReport, error) {
 	_, checks := d.Ready()
 	checks = append(checks, d.checkSpace(), d.n.doctorKeys(d.n.state), d.checkVectors(), d.checkSocket(), d.checkDir(), d.checkVoid())
 	checks = append(checks, d.checkWholeLog(ctx))
+	checks = append(checks, d.checkCertificates()...)
 	if err := d.n.state.Fault(); err != nil {
 		checks = append(checks, memory.Check{Name: "store", State: "fail", Detail: err.Error(), Hint: d.n.faultHint(err)})
 	}

@@ -3,9 +3,11 @@ package node
 import (
 	"context"
 	"errors"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -22,6 +24,7 @@ func (n *Node) newServer(handler http.Handler) *httpServer {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &httpServer{log: n.cfg.Logger, cancel: cancel}
 	s.Server = http.Server{ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		ErrorLog:    log.New(complaints{s.log}, "", 0),
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			s.active.Add(1)
@@ -29,6 +32,20 @@ func (n *Node) newServer(handler http.Handler) *httpServer {
 			handler.ServeHTTP(w, r)
 		})}
 	return s
+}
+
+// complaints logs what net/http says. What a connection does wrong before it is let in
+// anybody may have it say, as often as they like.
+type complaints struct{ log *slog.Logger }
+
+// Write implements io.Writer; it gets one message at a time.
+func (c complaints) Write(p []byte) (int, error) {
+	level, line := slog.LevelError, strings.TrimSpace(string(p))
+	if strings.Contains(line, "TLS handshake error") {
+		level = slog.LevelDebug
+	}
+	c.log.Log(context.Background(), level, "HTTP server", "message", line)
+	return len(p), nil
 }
 
 // stopPoll is how often stop looks whether the requests that it cut off are over.

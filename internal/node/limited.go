@@ -13,15 +13,16 @@ type limited struct {
 	net.Listener
 	free  chan struct{} // one element for each connection that may still come
 	told  chan struct{} // one element for each that was told so and is not closed yet
+	tells bool          // else one too many is only closed: it could not read what is in clear
 	close sync.Once
 }
 
-func newLimited(l net.Listener, limit int) *limited {
+func newLimited(l net.Listener, limit int, tells bool) *limited {
 	free := make(chan struct{}, limit)
 	for range limit {
 		free <- struct{}{}
 	}
-	return &limited{Listener: l, free: free, told: make(chan struct{}, maxTold)}
+	return &limited{Listener: l, free: free, told: make(chan struct{}, maxTold), tells: tells}
 }
 
 // tooMany is the whole answer to a connection too many. It is sent without
@@ -56,6 +57,10 @@ func (l *limited) Accept() (net.Conn, error) {
 // before it is closed: else the system would send a reset, which takes the answer
 // away from the client.
 func (l *limited) refuse(c net.Conn) {
+	if !l.tells {
+		_ = c.Close()
+		return
+	}
 	_ = c.SetDeadline(time.Now().Add(tellTimeout))
 	_, _ = c.Write([]byte(tooMany))
 	half, ok := c.(interface{ CloseWrite() error })

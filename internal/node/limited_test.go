@@ -15,7 +15,7 @@ func TestConnectionTooManyIsToldSo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := newLimited(inner, 2)
+	l := newLimited(inner, 2, true)
 	accepted := make(chan net.Conn, 8)
 	done := make(chan struct{})
 	go func() {
@@ -81,7 +81,7 @@ func TestConnectionTooManyGotAReset(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := newLimited(inner, 0)
+	l := newLimited(inner, 0, true)
 	c, err := net.Dial("tcp", inner.Addr().String())
 	if err != nil {
 		t.Fatal(err)

@@ -44,6 +44,7 @@ var (
 	descQueue      = desc("queue_items", "Events that wait for a frame.", "shard")
 	descRejected   = desc("rejected_total", "Messages refused before the log since the start.", "code")
 	descFree       = desc("disk_free_bytes", "Free space of the data directory's disk.")
+	descCertEnd    = desc("certificate_expires_timestamp_seconds", "When a certificate of this node ends, by whom it is shown to.", "for")
 	descGuard      = desc("vector_recall", "Recall that the guard measured; 0 if it has not run.", "engine", "state")
 	descDropped    = desc("nats_dropped_total", "Captures over NATS dropped without an answer, because they came faster than they could be refused.")
 	descForeign    = desc("nats_foreign_replies_total", "Answers over NATS dropped because their reply subject was no inbox.")
@@ -92,6 +93,9 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	}
 	if free, ok := c.n.space.available(); ok {
 		gauge(descFree, float64(free))
+	}
+	for _, cert := range c.n.doctor.certificates() {
+		gauge(descCertEnd, unixSeconds(cert.ExpiresAt), cert.For)
 	}
 	v := c.n.views.VectorStatus()
 	gauge(descGuard, v.RecallGuard.Recall, v.Engine, v.RecallGuard.State)

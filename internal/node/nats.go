@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"time"
 
@@ -37,9 +38,18 @@ type natsServer interface {
 // needs.
 func ExternalNATSConfig() string { return eventlog.ExternalConfig() }
 
+// callers say who may connect to the embedded NATS, and how.
+type callers struct {
+	admit eventlog.ClientAuth // nil admits everybody
+	tls   *tls.Config         // nil is in clear
+}
+
+// nobody may, as long as the node itself does not run.
+var nobody = callers{admit: func(_, _, _ string) bool { return false }}
+
 // openNATS starts the embedded NATS, or connects to the external one, and says how
 // the shard's log is kept there.
-func (c *core) openNATS(ctx context.Context, auth eventlog.ClientAuth) (natsServer, eventlog.StreamConfig, error) {
+func (c *core) openNATS(ctx context.Context, from callers) (natsServer, eventlog.StreamConfig, error) {
 	cfg := eventlog.StreamConfig{Shard: shard0, ClusterID: c.dir.node.ClusterID}
 	if c.cfg.NATSURL != "" {
 		remote, err := eventlog.OpenExternal(ctx, eventlog.RemoteOptions{URL: c.cfg.NATSURL, MonitorURLs: c.cfg.NATSMonitors, Dev: c.cfg.Dev, Logger: c.cfg.Logger})
@@ -49,7 +59,7 @@ func (c *core) openNATS(ctx context.Context, auth eventlog.ClientAuth) (natsServ
 		cfg.Guard = remote.Proven
 		return &externalNATS{Remote: remote, url: c.cfg.NATSURL}, cfg, nil
 	}
-	opt := eventlog.ServerOptions{Dir: c.dir.nats(), Addr: c.cfg.NATSAddr, Auth: auth, Logger: c.cfg.Logger}
+	opt := eventlog.ServerOptions{Dir: c.dir.nats(), Addr: c.cfg.NATSAddr, Auth: from.admit, TLS: from.tls, Logger: c.cfg.Logger}
 	c.peers.shareLog(&opt, &cfg)
 	server, err := eventlog.StartServer(ctx, opt)
 	if err != nil {

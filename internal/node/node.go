@@ -71,6 +71,7 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
+	cfg.warnListening()
 	n, err := start(ctx, cfg, nil)
 	if damaged := (*damagedState)(nil); errors.As(err, &damaged) {
 		n, err = start(ctx, cfg, damaged)
@@ -100,6 +101,9 @@ func start(ctx context.Context, cfg Config, damaged *damagedState) (*Node, error
 }
 
 func (n *Node) open(ctx context.Context) error {
+	if err := n.front.openCertificates(n.cfg.TLS, n.cfg.Logger); err != nil {
+		return err
+	}
 	if err := n.openFolder(false); err != nil {
 		return err
 	}
@@ -108,6 +112,9 @@ func (n *Node) open(ctx context.Context) error {
 	}
 	// The HTTP port is taken first: a second node fails before it touches anything.
 	if err := n.listen(); err != nil {
+		return err
+	}
+	if err := openHealth(n); err != nil {
 		return err
 	}
 	if err := n.openPeers(ctx); err != nil {
@@ -122,7 +129,7 @@ func (n *Node) open(ctx context.Context) error {
 	if err := n.openKeyGroup(ctx); err != nil {
 		return err
 	}
-	if err := n.openLog(ctx, n.natsAuth()); err != nil {
+	if err := n.openLog(ctx, callers{n.natsAuth(), n.front.tls()}); err != nil {
 		return err
 	}
 	for _, step := range []func(context.Context) error{n.openReplica, n.openQuery, n.openRouter, n.openWriting, n.serve, n.finishRepair} {
@@ -418,6 +425,14 @@ func (n *Node) Err() error { return n.ending.err }
 
 // HTTPAddr is the address that HTTP listens on.
 func (n *Node) HTTPAddr() string { return n.front.listener.Addr().String() }
+
+// HTTPURL is the same as a URL.
+func (n *Node) HTTPURL() string {
+	if n.front.certs != nil {
+		return "https://" + n.HTTPAddr()
+	}
+	return "http://" + n.HTTPAddr()
+}
 
 // NATSURL is where agents publish.
 func (n *Node) NATSURL() string {

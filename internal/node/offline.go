@@ -26,7 +26,7 @@ func (o Offline) open(ctx context.Context, dir string) (*core, error) {
 	c := &core{cfg: cfg}
 	err := c.openDir(true)
 	if err == nil {
-		err = c.openLog(ctx, func(_, _, _ string) bool { return false })
+		err = c.openLog(ctx, nobody)
 	}
 	if err != nil {
 		return nil, errors.Join(err, c.close(ctx))

@@ -104,7 +104,7 @@ func (n *Node) openPeers(ctx context.Context) error {
 	n.onClose("peer port", func(context.Context) error { return port.Close() })
 	n.peers = &peers{c: n.core, certs: certs, port: port}
 	if l, ok := n.front.listener.(*net.TCPListener); ok {
-		n.front.waiting = newWaiting(l)
+		n.front.waiting = newWaiting(l, n.front.secure)
 		n.onClose("waiting", n.stopWaiting)
 	}
 	n.cfg.Logger.Info("looking for the other nodes", "join", cfg.Join)

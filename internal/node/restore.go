@@ -295,7 +295,7 @@ func (c *core) restoreFrom(ctx context.Context, from logBackup, progress func(do
 	if err := c.openDir(true); err != nil {
 		return out, err
 	}
-	if err := c.openLog(ctx, func(_, _, _ string) bool { return false }); err != nil {
+	if err := c.openLog(ctx, nobody); err != nil {
 		return out, err
 	}
 	epoch, err := restoredEpoch(from.epoch, c.cfg.Now(), rand.Uint32())

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"mneme/internal/api/natsapi"
 	"mneme/internal/api/rest"
 	"mneme/internal/api/web"
+	"mneme/internal/certs"
 	"mneme/memory"
 )
 
@@ -25,6 +27,8 @@ const (
 // front is where a node is reached.
 type front struct {
 	listener net.Listener
+	certs    *certs.Files                   // towards clients; nil is in clear
+	health   string                         // the address for probes; "" if there is none
 	waiting  *waiting                       // nil unless a node of several waits for the others
 	bus      atomic.Pointer[natsapi.Server] // nil until it serves
 	socket   string                         // path of the admin socket; "" if there is none
@@ -33,6 +37,7 @@ type front struct {
 
 // serve opens the transports. They are closed first.
 func (n *Node) serve(ctx context.Context) error {
+	n.doctor.watchCertificates(ctx)
 	registry, metrics := n.metrics()
 	page, err := web.New()
 	if err != nil {
@@ -42,7 +47,7 @@ func (n *Node) serve(ctx context.Context) error {
 	n.onClose("event streams", func(context.Context) error { drain(); return nil })
 	handler, err := rest.New(rest.Options{Writer: n.changes, Reader: n.reads, Admin: n.operator, Health: n.doctor, Rejecter: n.rejections, Auth: n.gate,
 		Metrics: metrics, Registerer: registry, Web: page, Logger: n.cfg.Logger, ListenAddr: n.HTTPAddr(),
-		AllowedHosts: n.cfg.AllowedHosts, AllowedOrigins: n.cfg.AllowedOrigins, Draining: draining, Now: n.cfg.Now})
+		AllowedHosts: slices.Concat(n.cfg.AllowedHosts, n.front.names()), AllowedOrigins: n.cfg.AllowedOrigins, Draining: draining, Now: n.cfg.Now})
 	if memory.CodeOf(err) == memory.CodeInvalid {
 		return usage(err.Error(), "an origin looks like https://app.example:8443")
 	}
@@ -60,7 +65,7 @@ func (n *Node) serve(ctx context.Context) error {
 	n.wg.Add(1)
 	go func() {
 		defer n.wg.Done()
-		if err := server.Serve(newLimited(n.front.listener, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(n.front.secure(newLimited(n.front.listener, maxConnections, n.front.certs == nil))); !errors.Is(err, http.ErrServerClosed) {
 			n.end(err)
 		}
 	}()

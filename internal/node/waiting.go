@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"time"
@@ -20,13 +21,15 @@ type waiting struct {
 	done     chan struct{}
 }
 
-func newWaiting(l *net.TCPListener) *waiting {
+// newWaiting serves at l, whose connections begin as secure says.
+func newWaiting(l *net.TCPListener, secure func(net.Listener) net.Listener) *waiting {
 	w := &waiting{listener: l, done: make(chan struct{})}
 	w.server.Handler, w.server.ReadHeaderTimeout = http.HandlerFunc(answerWaiting), headerTimeout
+	w.server.ErrorLog = log.New(io.Discard, "", 0) // who comes too early comes again
 	w.server.SetKeepAlivesEnabled(false)
 	go func() {
 		defer close(w.done)
-		_ = w.server.Serve(borrowed{l}) // it ends with stop, or with the listener
+		_ = w.server.Serve(secure(borrowed{l})) // it ends with stop, or with the listener
 	}()
 	return w
 }

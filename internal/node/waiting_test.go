@@ -28,7 +28,7 @@ func TestNodeThatWaitsSaysSo(t *testing.T) {
 		}
 		return resp.StatusCode, string(b)
 	}
-	w := newWaiting(l.(*net.TCPListener))
+	w := newWaiting(l.(*net.TCPListener), func(l net.Listener) net.Listener { return l })
 	if code, body := get("/livez"); code != 200 || body != "ok\n" {
 		t.Errorf("livez: %d %s", code, body)
 	}

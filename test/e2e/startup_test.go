@@ -97,9 +97,13 @@ func TestListeningOffLoopbackWithoutAuthIsRefused(t *testing.T) {
 		if d != nil {
 			t.Fatal("memnode listens to everybody without auth")
 		}
-		plainEnd(t, e, 2, "--auth token")
+		plainEnd(t, e, 2, "--auth token", "try: ", "--insecure-listen")
+		d, e = launch{args: []string{flag, "0.0.0.0:0", "--auth", "token"}}.attempt(t, t.TempDir())
+		if d != nil {
+			t.Fatal("memnode takes a token in clear from everybody")
+		}
+		plainEnd(t, e, 2, "would cross the network in clear", "--auth token --insecure-listen")
 	}
-	launch{args: []string{"--http-addr", "0.0.0.0:0", "--auth", "token"}}.start(t, t.TempDir()).term()
 }
 
 // edit changes a file of a stopped node.
