@@ -2,6 +2,7 @@ package client
 
 import (
 	"crypto/rand"
+	"crypto/tls"
 	"encoding/hex"
 	"net"
 	"net/http"
@@ -27,6 +28,13 @@ type Options struct {
 	Agent string
 	// UserAgent names the program; empty means "mneme-client".
 	UserAgent string
+	// TLS is how nodes with an https address are met; nil is as the files below say, or else
+	// as the system does: its authorities, and no certificate.
+	TLS *tls.Config
+	// CAFile holds the authorities of the nodes' certificates, instead of the system's.
+	// CertFile and KeyFile are the certificate that the client shows and its key, which are
+	// read for each connection. All are in PEM.
+	CAFile, CertFile, KeyFile string
 	// HTTPClient sends the requests; redirects are not followed. It must not set a
 	// Timeout, which would also end event streams. Nil means a client of its own.
 	HTTPClient *http.Client
@@ -43,8 +51,8 @@ type Client struct {
 	opts  Options
 }
 
-// New makes a client for the node at addr: "host:port" or an http or https URL; a /v1 at
-// its end is left out. An empty addr is DefaultAddr. New does not connect.
+// New makes a client for the node at addr: "host:port" or an http or https URL, where tls
+// means https; a /v1 at its end is left out. An empty addr is DefaultAddr. New does not connect.
 //
 // Several addresses, separated by commas, are those of one cluster. The client talks to
 // one node for as long as that takes its calls, and goes on with the next one when it does
@@ -67,6 +75,10 @@ func New(addr string, opts Options) (*Client, error) {
 	if opts.NewID == nil {
 		opts.NewID = randomID
 	}
+	secure, err := opts.tlsConfig()
+	if err != nil {
+		return nil, err
+	}
 	c := &Client{nodes: nodes, opts: opts}
 	if opts.HTTPClient != nil {
 		c.http = withoutRedirects(*opts.HTTPClient)
@@ -76,6 +88,7 @@ func New(addr string, opts Options) (*Client, error) {
 		} else {
 			c.owned = &http.Transport{Proxy: http.ProxyFromEnvironment}
 		}
+		c.owned.TLSClientConfig = secure
 		if len(nodes.list) > 1 { // a machine that is away must not hold up the others for long
 			c.owned.DialContext = (&net.Dialer{Timeout: dialTimeout}).DialContext
 		}
@@ -129,8 +142,11 @@ func parseAddr(addr string) (*url.URL, error) {
 		return nil, memory.Errorf(memory.CodeInvalid, "%q is not an address", addr).
 			WithHint("an address looks like %s", DefaultAddr)
 	}
+	if u.Scheme == "tls" { // as memnode prints its NATS address
+		u.Scheme, bare = "https", true
+	}
 	if u.Scheme != "http" && u.Scheme != "https" {
-		return nil, memory.Errorf(memory.CodeInvalid, "address %q: scheme %q is not http or https", addr, u.Scheme).
+		return nil, memory.Errorf(memory.CodeInvalid, "address %q: scheme %q is not http, https or tls", addr, u.Scheme).
 			WithHint("an address looks like %s", DefaultAddr)
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {

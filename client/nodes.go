@@ -50,6 +50,9 @@ type try struct {
 	err  error
 	seen bool // the node may have seen the call
 	own  bool // err is what a memnode answered
+	// hinted says that the hint is about this node's address or certificate, so that it
+	// says more than that none could be reached.
+	hinted bool
 }
 
 // goesOn reports whether the call may be sent to another node after the try, and makes
@@ -80,6 +83,11 @@ func failed(tries []try) error {
 	if len(tries) == 1 {
 		return tries[0].err
 	}
-	return memory.Errorf(memory.CodeOf(tries[len(tries)-1].err), "%s", strings.Join(said, "; ")).
-		WithHint("is any of these nodes running? start one, or name other addresses").WithCause(tries[len(tries)-1].err)
+	last, hint := tries[len(tries)-1].err, "is any of these nodes running? start one, or name other addresses"
+	for _, t := range tries {
+		if t.hinted {
+			last, hint = t.err, memory.AsError(t.err).Hint
+		}
+	}
+	return memory.Errorf(memory.CodeOf(last), "%s", strings.Join(said, "; ")).WithHint("%s", hint).WithCause(last)
 }

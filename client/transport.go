@@ -78,11 +78,14 @@ func (c *Client) send(ctx context.Context, rc call) (*http.Response, error) {
 func sendTo(ctx context.Context, c *Client, base *url.URL, rc call) (*http.Response, *try) {
 	req, sent, err := c.request(ctx, base, rc)
 	if err != nil {
-		return nil, &try{err, true, true} // it is the same at every node
+		return nil, &try{err: err, seen: true, own: true} // it is the same at every node
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
+		refused := tlsFailure(base, err) // of a client's certificate a node hears after it has let the request be sent
 		switch {
+		case refused != nil && ctx.Err() == nil && (!sent.Load() || refused.Code == memory.CodeUnauthenticated):
+			return nil, &try{err: refused, hinted: true}
 		case !sent.Load():
 			return nil, &try{err: unreachable(ctx, base, err)}
 		case speaksNATS(err), !rc.write && spokeFirst(err):
@@ -95,8 +98,8 @@ func sendTo(ctx context.Context, c *Client, base *url.URL, rc call) (*http.Respo
 		return resp, nil
 	}
 	defer drain(resp.Body)
-	e, own := problem(base, resp)
-	return nil, &try{e, true, own}
+	e, own, seen := problem(base, resp)
+	return nil, &try{err: e, seen: seen, own: own, hinted: !seen}
 }
 
 // request builds the HTTP request. sent becomes true once a connection was
@@ -230,14 +233,19 @@ func ended(ctx context.Context, what string) error {
 	return memory.Errorf(memory.CodeTimeout, "%s: interrupted", what).WithCause(context.Cause(ctx))
 }
 
-// problem turns a response that is not 2xx into an error. own says that it is a memnode's.
-func problem(base *url.URL, resp *http.Response) (e *memory.Error, own bool) {
+// problem turns a response that is not 2xx into an error. own says that it is a memnode's,
+// seen that the request may have reached one.
+func problem(base *url.URL, resp *http.Response) (e *memory.Error, own, seen bool) {
 	if resp.StatusCode/100 == 3 {
 		e = memory.Errorf(memory.CodeUnavailable, "%s answered %s: it leads to %.200q and is not followed", addrOf(base), resp.Status, resp.Header.Get("Location")).
 			WithHint("a memnode redirects nobody; name the address of the node itself")
-		return e, false
+		return e, false, true
 	}
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if speaksTLS(resp, body) {
+		return memory.Errorf(memory.CodeUnavailable, "the node at %s speaks TLS, and was asked in clear", addrOf(base)).
+			WithHint("write https:// in the address; memctl --tls-ca FILE names the authority if the system does not know it"), false, false
+	}
 	var p memory.Problem
 	if own = json.Unmarshal(body, &p) == nil && p.Code != ""; own {
 		e = p.Err()
@@ -246,7 +254,7 @@ func problem(base *url.URL, resp *http.Response) (e *memory.Error, own bool) {
 			WithHint("is that a memnode? it did not answer like one")
 	}
 	e.RetryAfter = retryAfter(resp.Header)
-	return e, own
+	return e, own, true
 }
 
 // codeForStatus guesses a code for an answer that is not Mneme's, such as that

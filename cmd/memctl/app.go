@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"mneme/client"
@@ -29,6 +30,7 @@ type app struct {
 type globalFlags struct {
 	json, quiet                    bool
 	addr, tokenFile, namespace, as string
+	tlsCA, tlsCert, tlsKey         string
 	dataDir                        string // of the verbs that work on a stopped node
 }
 
@@ -77,6 +79,9 @@ func (a *app) dial() (*client.Client, error) {
 	}
 	a.client, err = client.New(first(a.flags.addr, a.sys.getenv("MNEME_ADDR"), rem.Addr), client.Options{
 		Token:      token,
+		CAFile:     first(a.flags.tlsCA, a.sys.getenv("MNEME_TLS_CA"), rem.TLSCA),
+		CertFile:   first(a.flags.tlsCert, a.sys.getenv("MNEME_TLS_CLIENT_CERT"), rem.TLSCert),
+		KeyFile:    first(a.flags.tlsKey, a.sys.getenv("MNEME_TLS_CLIENT_KEY"), rem.TLSKey),
 		Agent:      agent,
 		UserAgent:  "memctl/" + a.sys.version.Version,
 		HTTPClient: a.sys.http,
@@ -104,6 +109,26 @@ func (a *app) token(rem remembered) (string, error) {
 		return "", memory.Errorf(memory.CodeInvalid, "token file %s does not hold one token", path)
 	}
 	return token, nil
+}
+
+// tokenFound is the operator token's file of a node on this machine, in the data directory
+// that it has unless it was told otherwise; "" if there is none, or a token was given. It is
+// named and not used: who listens at an address need not be that node.
+func (a *app) tokenFound() string {
+	if rem, err := a.remembered(); err != nil || a.flags.tokenFile != "" || a.sys.getenv("MNEME_TOKEN") != "" || rem.TokenFile != "" {
+		return ""
+	}
+	dir := first(a.flags.dataDir, a.sys.getenv("MNEME_DATA_DIR"))
+	if dir == "" && a.sys.home != nil {
+		if home, err := a.sys.home(); err == nil {
+			dir = filepath.Join(home, ".mneme")
+		}
+	}
+	file := filepath.Join(dir, "keys", "operator.token")
+	if info, err := os.Stat(file); dir == "" || err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	return file
 }
 
 // namespace returns the namespace to work in; there is no "all".

@@ -22,6 +22,9 @@ type remembered struct {
 	Namespace string `json:"namespace,omitempty"`
 	Agent     string `json:"agent,omitempty"`
 	TokenFile string `json:"token_file,omitempty"`
+	TLSCA     string `json:"tls_ca,omitempty"`
+	TLSCert   string `json:"tls_cert,omitempty"`
+	TLSKey    string `json:"tls_key,omitempty"`
 }
 
 func (a *app) rememberedPath() (string, error) {

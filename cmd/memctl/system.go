@@ -24,6 +24,7 @@ type system struct {
 	now        func() time.Time
 	sleep      func(context.Context, time.Duration) error
 	configDir  func() (string, error) // the user's configuration directory
+	home       func() (string, error) // nil = there is none
 	userName   func() string          // the operating system's user, or ""
 	version    memory.VersionInfo
 	http       *http.Client // nil = the client's own
@@ -58,6 +59,7 @@ func osSystem(offline Offline) system {
 		now:       time.Now,
 		sleep:     sleep,
 		configDir: os.UserConfigDir,
+		home:      os.UserHomeDir,
 		userName: func() string {
 			u, err := user.Current()
 			if err != nil {

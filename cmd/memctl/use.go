@@ -11,7 +11,7 @@ import (
 func useCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "use [NAMESPACE]",
-		Short: "Remember a namespace, and with --addr, --as, --token-file also those",
+		Short: "Remember a namespace, and with --addr, --as, --token-file, --tls-… also those",
 		Long:  "Remember a namespace for the next calls, and the address, agent and token file\nif they are given. Without arguments: show what is remembered.",
 		Example: `  memctl use team-a
   memctl use team-a --addr http://10.0.0.7:8787 --as agent-7`,
@@ -22,7 +22,7 @@ func useCmd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if len(args) == 0 && a.flags.addr == "" && a.flags.as == "" && a.flags.tokenFile == "" {
+			if len(args) == 0 && a.flags.addr == "" && a.flags.as == "" && a.flags.tokenFile == "" && a.flags.tlsCA+a.flags.tlsCert+a.flags.tlsKey == "" {
 				return showRemembered(a, rem)
 			}
 			if len(args) == 1 {
@@ -56,12 +56,15 @@ func mergeFlags(a *app, rem remembered) (remembered, error) {
 	}
 	rem.Addr = first(a.flags.addr, rem.Addr)
 	rem.Agent = first(a.flags.as, rem.Agent)
-	if a.flags.tokenFile != "" {
-		path, err := filepath.Abs(a.flags.tokenFile)
+	for kept, given := range map[*string]string{&rem.TokenFile: a.flags.tokenFile, &rem.TLSCA: a.flags.tlsCA, &rem.TLSCert: a.flags.tlsCert, &rem.TLSKey: a.flags.tlsKey} {
+		if given == "" {
+			continue
+		}
+		path, err := filepath.Abs(given)
 		if err != nil {
 			return rem, err
 		}
-		rem.TokenFile = path
+		*kept = path
 	}
 	return rem, nil
 }
@@ -92,6 +95,12 @@ func showRemembered(a *app, rem remembered) error {
 		a.printf("address     %s\n", first(rem.Addr, "-"))
 		a.printf("agent       %s\n", first(rem.Agent, "-"))
 		a.printf("token file  %s\n", first(rem.TokenFile, "-"))
+		if rem.TLSCA != "" {
+			a.printf("authority   %s\n", rem.TLSCA)
+		}
+		if rem.TLSCert != "" {
+			a.printf("certificate %s, key %s\n", rem.TLSCert, first(rem.TLSKey, "-"))
+		}
 		if rem.Namespace == "" {
 			a.next("memctl use NAMESPACE")
 		}
