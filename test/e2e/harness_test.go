@@ -34,6 +34,9 @@ type programs struct{ memnode, memctl string }
 var built programs // set once by TestMain, before any test
 
 func TestMain(m *testing.M) {
+	if os.Getenv(natsVariable) != "" {
+		os.Exit(natsMain(os.Args[1:]))
+	}
 	if os.Getenv(nodeVariable) != "" {
 		os.Exit(nodeMain())
 	}
