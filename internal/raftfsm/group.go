@@ -90,6 +90,7 @@ func (g *Group) open() error {
 		rc := g.raft.ReloadableConfig()
 		rc.HeartbeatTimeout -= time.Millisecond
 		if err := g.raft.ReloadConfig(rc); err != nil {
+			hangUp(g.opt.Transport)
 			return errors.Join(fmt.Errorf("start raft: %w", err), g.raft.Shutdown().Error())
 		}
 	}
@@ -284,6 +285,7 @@ func (g *Group) close() error {
 	g.stopWork()
 	g.work.Wait()
 	g.proposer.close()
+	hangUp(g.opt.Transport)
 	err := raftErr("shutdown", g.raft.Shutdown().Error())
 	if g.fsm.progress.haltedErr() == nil {
 		err = errors.Join(err, guard(g.opt.Machine.Flush))

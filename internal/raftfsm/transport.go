@@ -44,6 +44,7 @@ type Network struct {
 const (
 	defaultNetworkTimeout = 10 * time.Second
 	connectionsPerPeer    = 3
+	redialEvery           = 100 * time.Millisecond
 )
 
 // NewTransport returns a transport over connections.
@@ -54,16 +55,34 @@ func NewTransport(n Network) Transport {
 	if n.Logger == nil {
 		n.Logger = slog.New(slog.DiscardHandler)
 	}
-	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream: &streams{n: n, open: map[*stream]struct{}{}}, MaxPool: connectionsPerPeer, Timeout: n.Timeout,
+	s := &streams{n: n, open: map[*stream]struct{}{}}
+	s.dialing, s.hangUp = context.WithCancel(context.Background())
+	return &netTransport{s, raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream: s, MaxPool: connectionsPerPeer, Timeout: n.Timeout,
 		Logger: newHclogBridge(n.Logger, "transport"), MsgpackUseNewTimeFormat: true,
-	})
+	})}
+}
+
+// netTransport is raft's transport over streams.
+type netTransport struct {
+	streams *streams
+	*raft.NetworkTransport
+}
+
+// hangUp ends what waits for a connection, and all waiting to come: raft waits for it
+// before it closes the transport.
+func hangUp(t Transport) {
+	if n, ok := t.(*netTransport); ok {
+		n.streams.hangUp()
+	}
 }
 
 // streams opens and takes a transport's connections, and closes all of them with
 // itself: raft's transport leaves those that it has open.
 type streams struct {
-	n Network
+	n       Network
+	dialing context.Context // ends when nobody is to wait for a connection any more
+	hangUp  context.CancelFunc
 
 	mu    sync.Mutex
 	open  map[*stream]struct{}
@@ -86,18 +105,27 @@ func (s *streams) Accept() (net.Conn, error) {
 	return s.add(c)
 }
 
+// Dial tries again until it has a connection or timeout is over. Raft would wait twice as
+// long after each failure, up to ten seconds: a replica that was away for a minute would
+// be sent nothing for as long when it is back (raft, replication.go: backoff).
 func (s *streams) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	id, addr, ok := strings.Cut(string(to), "@")
 	if !ok {
 		return nil, fmt.Errorf("replica address %q does not say which replica it is", to)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	ctx, cancel := context.WithTimeout(s.dialing, timeout)
 	defer cancel()
-	c, err := s.n.Dial(ctx, addr, id)
-	if err != nil {
-		return nil, err
+	for {
+		c, err := s.n.Dial(ctx, addr, id)
+		if err == nil {
+			return s.add(c)
+		}
+		select {
+		case <-time.After(redialEvery):
+		case <-ctx.Done():
+			return nil, err
+		}
 	}
-	return s.add(c)
 }
 
 func (s *streams) add(c net.Conn) (net.Conn, error) {
