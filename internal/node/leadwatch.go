@@ -171,10 +171,13 @@ func (l leading) handOver(ctx context.Context, heir string) error {
 	var errs []error
 	if l.shard().Leads() {
 		errs = append(errs, l.n.replica.WithoutWriter(ctx, func() error {
-			leader, err := l.reach(ctx)
-			if err == nil && leader == self {
-				err = l.n.stream.LeadBy(ctx, heir)
-			}
+			err := within(ctx, logReach, func(ctx context.Context) error {
+				leader, err := l.reach(ctx)
+				if err == nil && leader == self {
+					err = l.n.stream.LeadBy(ctx, heir)
+				}
+				return err
+			})
 			return errors.Join(err, l.shard().TransferTo(ctx, heir))
 		}))
 	} else if leader, err := l.reach(ctx); err == nil && leader == self { // its writer is elsewhere
