@@ -36,7 +36,8 @@ type Options struct {
 	// NewCluster draws the id of a new cluster.
 	NewCluster func() (string, error)
 	// Token gives the operator's token to a node that joins, also to several at once;
-	// TakeToken stores the one that the cluster gave, before the cluster is.
+	// TakeToken stores the one that the cluster gave, before the cluster is, and at each
+	// start takes or refuses (ErrOtherToken) the one that each member has.
 	Token     func() (string, error)
 	TakeToken func(token string) error
 	// Removed is told when this node hears that it was removed, and has to end. nil is
@@ -125,7 +126,7 @@ func Form(ctx context.Context, opt Options) (*Cluster, error) {
 		callers: map[string]bool{}, groups: map[string]*served{}}
 	opt.Port.AdmitStrangers(Service)
 	c.server, err = rpc.Serve(opt.Port, Service, map[string]rpc.Method{
-		"hello": rpc.Handle(c.hello), "vote": rpc.Handle(c.vote), "welcome": rpc.Handle(c.welcome),
+		"hello": rpc.Handle(c.hello), "vote": rpc.Handle(c.vote), "welcome": rpc.Handle(c.welcome), "token": rpc.Handle(c.token),
 		"join": rpc.Handle(c.join), "applied": rpc.Handle(c.applied), "remove": rpc.Handle(c.removeReplica),
 	}, c.log)
 	if err != nil {
@@ -140,6 +141,9 @@ func Form(ctx context.Context, opt Options) (*Cluster, error) {
 	var silent []rpc.Target
 	if err == nil {
 		silent, err = c.news(ctx)
+	}
+	if err == nil {
+		err = c.agreeOnToken(ctx, silent)
 	}
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -388,10 +392,8 @@ func (c *Cluster) enter(ctx context.Context, to rpc.Target, via Member, cluster 
 	if w.Cluster != cluster {
 		return false, via.ID + " is of another cluster than it said", nil
 	}
-	if c.opt.TakeToken != nil {
-		if err := c.opt.TakeToken(w.Token); err != nil {
-			return false, "", &Error{Kind: KindStorage, Message: "the cluster's operator token could not be stored: " + err.Error(), Err: err}
-		}
+	if err := c.takeToken(w.Token, via.ID); err != nil {
+		return false, "", err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

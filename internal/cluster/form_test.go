@@ -159,7 +159,9 @@ func (n *testNode) start(t *testing.T) *testNode {
 	opt.Port, opt.Store, opt.Peer, opt.Logger = n.port, n.disk, n.addr, slog.New(n.log)
 	opt.NewCluster = func() (string, error) { return "cluster-of-" + n.id, nil }
 	opt.Token = func() (string, error) { return n.tokens("token-of-" + n.id), nil }
-	opt.TakeToken = func(token string) error { n.tokens(token); return nil }
+	if opt.TakeToken == nil {
+		opt.TakeToken = func(token string) error { n.tokens(token); return nil }
+	}
 	removed := make(chan error, 1)
 	opt.Removed = func(err error) {
 		select {

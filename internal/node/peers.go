@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"mneme/internal/auth"
 	"mneme/internal/cluster"
 	"mneme/internal/eventlog"
 	"mneme/internal/ingest"
@@ -111,7 +112,7 @@ func (n *Node) openPeers(ctx context.Context) error {
 	n.peers.cluster, err = cluster.Form(ctx, cluster.Options{Port: port, Store: own, Peer: cfg.peer(), Route: cfg.route(),
 		Join: cfg.Join, Expect: cfg.Expect, Logger: n.cfg.Logger,
 		NewCluster: func() (string, error) { return newNodeID(n.cfg.Now), nil },
-		Token:      n.operatorToken, TakeToken: n.takeToken,
+		Token:      n.sharedToken, TakeToken: n.takeToken,
 		Removed: func(err error) { n.end(clusterError(err)) }})
 	if err != nil {
 		return clusterError(err)
@@ -120,10 +121,32 @@ func (n *Node) openPeers(ctx context.Context) error {
 	return nil
 }
 
-// takeToken keeps the operator token that the cluster has.
+// sharedToken is the operator token of the cluster as this node has it. The node that
+// founds draws it, whether or not it asks callers for it: others may.
+func (c *core) sharedToken() (string, error) {
+	if c.cfg.AuthToken != "" {
+		return c.cfg.AuthToken, nil
+	}
+	token, _, err := auth.LoadOrCreateToken(c.cfg.FS, c.dir.tokenFile(), nil)
+	return token, err
+}
+
+// takeToken keeps the operator token that the cluster has. One that this node was given is
+// another one never: callers would be let in by some nodes and not by others. What a node
+// held before it joined is replaced.
 func (c *core) takeToken(token string) error {
-	if token == "" { // it is given to each node, or nobody is asked for it
+	own, where := c.cfg.AuthToken, "MNEME_AUTH_TOKEN"
+	if _, err := c.cfg.FS.Stat(c.dir.tokenFile()); own == "" && err == nil && (facts{c.dir}).identity().Cluster != "" {
+		if own, _, err = auth.LoadOrCreateToken(c.cfg.FS, c.dir.tokenFile(), nil); err != nil {
+			return err
+		}
+		where = c.dir.tokenFile()
+	}
+	switch {
+	case token == "" || own == token:
 		return nil
+	case own != "":
+		return fmt.Errorf("%w: %s", cluster.ErrOtherToken, where)
 	}
 	if err := storage.MkdirAll(c.cfg.FS, filepath.Dir(c.dir.tokenFile()), 0o700); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -52,6 +53,8 @@ type process struct {
 	addrs  struct{ http, nats, peer, route string } // the last two as the others reach it
 	listen struct{ peer, route string }             // if that is somewhere else
 	client *client.Client
+	args   []string // further ones
+	env    []string
 	cmd    *exec.Cmd
 	pid    atomic.Int64 // of cmd, 0 when it does not run
 	out    *output
@@ -132,10 +135,11 @@ func (p *process) begin() {
 	if p.team.net != nil {
 		addresses = []string{"--peer-addr", p.listen.peer, "--route-addr", p.listen.route, "--peer-advertise", p.addrs.peer, "--route-advertise", p.addrs.route}
 	}
-	p.cmd = exec.Command(p.team.program, append(addresses, "--node-id", p.id, "--data-dir", p.dir, "--http-addr", p.addrs.http, "--nats-addr", p.addrs.nats,
+	p.cmd = exec.Command(p.team.program, append(slices.Concat(p.args, addresses), "--node-id", p.id, "--data-dir", p.dir, "--http-addr", p.addrs.http, "--nats-addr", p.addrs.nats,
 		"--join", strings.Join(join, ","), "--bootstrap-expect", fmt.Sprint(len(p.team.nodes)), "--peer-certs", p.team.certs)...)
 	home := p.team.t.TempDir()
 	p.cmd.Env = []string{"HOME=" + home, "XDG_CONFIG_HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir()}
+	p.cmd.Env = append(p.cmd.Env, p.env...)
 	if p.out == nil {
 		p.out = &output{}
 	}
