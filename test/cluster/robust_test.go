@@ -1,0 +1,170 @@
+package cluster
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"text/tabwriter"
+	"time"
+)
+
+var (
+	robustSeed = flag.Uint64("robust.seed", 0, "seed of TestRobustness; 0 is another one each time with -robust.for, else 1")
+	robustFor  = flag.Duration("robust.for", 0, "how long TestRobustness goes on; 0 is one round of a few faults")
+	robustOnly = flag.String("robust.only", "", "regexp of the faults that TestRobustness takes")
+	robustOut  = flag.String("robust.out", "", "file to add the table of TestRobustness to")
+)
+
+// tally is what came of the runs of one nemesis.
+type tally struct {
+	runs, undecided  int
+	took, gap, worst time.Duration
+	done, other      int
+}
+
+// Clients write and read while faults happen, one after the other in an order by chance.
+// After each the nodes must hold what the clients were told, and after a round of all
+// faults the log must fold to the same state. The same seed makes the same faults; what
+// they meet is another thing each time.
+func TestRobustness(t *testing.T) {
+	seed := *robustSeed
+	if seed == 0 {
+		if seed = 1; *robustFor > 0 {
+			seed = rand.Uint64N(1 << 32)
+		}
+	}
+	only, err := regexp.Compile(*robustOnly)
+	must(t, err)
+	chosen := slices.DeleteFunc(slices.Clone(nemeses), func(n nemesis) bool { return !only.MatchString(n.name) })
+	if *robustFor == 0 && *robustOnly == "" {
+		chosen = slices.DeleteFunc(chosen, func(n nemesis) bool { return !slices.Contains(everyTime, n.name) })
+	}
+	began, tallies := time.Now(), map[string]*tally{}
+	defer func() { report(t, tallies, time.Since(began), seed) }()
+	for round := uint64(0); round == 0 || time.Since(began) < *robustFor; round++ {
+		ok := t.Run(fmt.Sprintf("seed=%d", seed+round), func(t *testing.T) {
+			t.Logf("again: go test ./test/cluster -run '^TestRobustness$' -robust.seed=%d -robust.only=%q", seed+round, *robustOnly)
+			robustRound(t, seed+round, chosen, tallies)
+		})
+		if !ok {
+			return
+		}
+	}
+}
+
+// everyTime are the faults that each run of all tests has.
+var everyTime = []string{"kill the leader", "cut what the leader sends"}
+
+// robustRound has one team meet each fault once.
+func robustRound(t *testing.T, seed uint64, chosen []nemesis, tallies map[string]*tally) {
+	tm := newRelayedTeam(t, 3, seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	tm.start(within(t, patience))
+	for i, at := range random.Perm(len(chosen)) {
+		n := chosen[at]
+		ctx := within(t, 3*patience)
+		f := &fault{tm: tm, random: random}
+		f.lead, f.term = tm.led(ctx, nil)
+		began := time.Now()
+		l := tm.startLoad(ctx, fmt.Sprintf("load-%d", i), seed+uint64(i)<<32)
+		pause(ctx, time.Second)
+		bit := n.does(ctx, f)
+		pause(ctx, time.Second)
+		tm.serves(ctx)
+		l.end()
+		tm.serves(ctx) // what was accepted before is applied now
+		verifying := time.Now()
+		undecided := l.verify(ctx, tm.nodes[random.IntN(len(tm.nodes))])
+		t.Logf("%s: %s; longest without an acknowledgement %v; took %v and %v to verify; done/refused/unknown: %s", n.name, bit, l.gap.Round(time.Millisecond),
+			verifying.Sub(began).Round(time.Millisecond), time.Since(verifying).Round(time.Millisecond), l.summary())
+		if bit == "" {
+			t.Errorf("%s: nothing shows that the fault was there", n.name)
+		}
+		if t.Failed() {
+			return
+		}
+		tallies[n.name] = tallies[n.name].with(l, time.Since(began), undecided)
+	}
+	tm.verifyLogs(within(t, 3*patience), tm.nodes[random.IntN(len(tm.nodes))])
+	if n := tm.net.strangers.Load(); n > 0 {
+		t.Logf("%d connections came from processes that were killed", n)
+	}
+}
+
+// within is the test's context for so long at most.
+func within(t testing.TB, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// serves waits until a write through every node is acknowledged.
+func (tm *team) serves(ctx context.Context) {
+	tm.t.Helper()
+	for _, p := range tm.nodes {
+		select {
+		case <-p.exited:
+			tm.t.Fatalf("%s ended by itself: %s", p.id, p.cmd.ProcessState)
+		default:
+		}
+		p.capture(ctx, fmt.Sprintf("%s-%d", p.id, time.Now().UnixNano()), "the faults are over")
+	}
+}
+
+// with adds one run.
+func (n *tally) with(l *load, took time.Duration, undecided int) *tally {
+	if n == nil {
+		n = &tally{}
+	}
+	n.runs++
+	n.took += took
+	n.gap += l.gap
+	n.worst = max(n.worst, l.gap)
+	n.undecided += undecided
+	for what, count := range l.counts {
+		if strings.HasSuffix(what, "done") {
+			n.done += count
+		} else {
+			n.other += count
+		}
+	}
+	return n
+}
+
+// report prints the table of faults.
+func report(t *testing.T, tallies map[string]*tally, took time.Duration, seed uint64) {
+	if len(tallies) == 0 {
+		return
+	}
+	var sb strings.Builder
+	w := tabwriter.NewWriter(&sb, 0, 8, 1, ' ', 0)
+	fmt.Fprintf(w, "| fault\t| runs\t| minutes\t| operations done\t| not done, or unknown\t| mean gap, s\t| longest, s\t| undecided\t|\n|---\t|---\t|---\t|---\t|---\t|---\t|---\t|---\t|\n")
+	for _, n := range nemeses {
+		if y := tallies[n.name]; y != nil {
+			fmt.Fprintf(w, "| %s\t| %d\t| %.1f\t| %d\t| %d\t| %.1f\t| %.1f\t| %d\t|\n", n.name, y.runs, y.took.Minutes(), y.done, y.other,
+				(y.gap / time.Duration(y.runs)).Seconds(), y.worst.Seconds(), y.undecided)
+		}
+	}
+	_ = w.Flush()
+	verdict := "no violation"
+	if t.Failed() {
+		verdict = "VIOLATED"
+	}
+	text := fmt.Sprintf("%s in %.1f minutes, from seed %d on\n\n%s", verdict, took.Minutes(), seed, sb.String())
+	t.Log("\n" + text)
+	if *robustOut != "" {
+		f, err := os.OpenFile(*robustOut, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer f.Close()
+		fmt.Fprintln(f, text)
+	}
+}
