@@ -131,8 +131,11 @@ func interrupted(why error) *eventlog.DivergedError {
 func (s streams) Begun(ctx context.Context) {
 	(&repair{c: s.c}).step("remove")
 	cur := s.c.state.Cursor()
+	if cur.Epoch == 0 { // it is the first one
+		return
+	}
 	if err := s.c.stream.RemoveReplaced(ctx, cur.Stream()); err != nil {
-		s.c.cfg.Logger.Warn("the stream that was replaced could not be removed", "err", err)
+		s.c.cfg.Logger.Warn("the stream that was replaced could not be removed; it is tried again when the next term begins", "err", err)
 	}
 }
 

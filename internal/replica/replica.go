@@ -137,6 +137,9 @@ func (r *Replica) Start(ctx context.Context, views Views, workers ...Worker) err
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	r.cancel, r.leader.workers = cancel, workers
+	if r.opt.Streams != nil {
+		r.leader.workers = append([]Worker{replaced{r.opt.Streams}}, workers...)
+	}
 	r.work.Go(func() { r.views.run(run) })
 	r.work.Go(r.leader.run)
 	return nil
@@ -174,15 +177,19 @@ func (r *Replica) startWriter(ctx context.Context, term uint64) (*ingest.Writer,
 		}
 		ref = o.Streams.Ref()
 	}
-	w, err := ingest.Start(ctx, ingest.Options{Shard: o.Shard, Stream: o.Stream, Group: r.group, Term: term, State: r.state,
+	return ingest.Start(ctx, ingest.Options{Shard: o.Shard, Stream: o.Stream, Group: r.group, Term: term, State: r.state,
 		Keys: o.Keys, Settings: o.Settings, Now: o.Now, Logger: o.Logger, Refuse: o.Refuse, Ref: ref, Diverged: r.Diverged()})
-	if err != nil {
-		return nil, err
+}
+
+// replaced tells Streams that a term has begun. It is a worker, because the removal of
+// streams asks the server that leads all of them, which may have died with the last term.
+type replaced struct{ streams Streams }
+
+// Work implements Worker.
+func (r replaced) Work(ctx context.Context, w *ingest.Writer) {
+	if w.Diverged() == nil {
+		r.streams.Begun(ctx)
 	}
-	if o.Streams != nil && w.Diverged() == nil {
-		o.Streams.Begun(ctx)
-	}
-	return w, nil
 }
 
 // State is the shard's state on this node.
