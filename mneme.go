@@ -19,12 +19,17 @@ import (
 
 // Options of an embedded node. DataDir is required.
 type Options struct {
-	DataDir    string
-	HTTPAddr   string       // host:port; "" = a free port on loopback
-	NATSAddr   string       // host:port; "" = a free port on loopback
-	Token      string       // operator token; "" = no authentication, loopback only
-	Namespaces []string     // made at start if missing
-	Logger     *slog.Logger // nil discards
+	DataDir  string
+	HTTPAddr string // host:port; "" = a free port on loopback
+	NATSAddr string // host:port; "" = a free port on loopback
+	Token    string // operator token; "" = no authentication
+	// TLSCert and TLSKey are files in PEM with which both ports speak TLS, and TLSClientCA
+	// one with authorities of which each client must then show a certificate. Off loopback
+	// a token needs TLS, and where there is no token clients must show certificates.
+	TLSCert, TLSKey, TLSClientCA string
+	InsecureListen               bool         // listen off loopback also without that
+	Namespaces                   []string     // made at start if missing
+	Logger                       *slog.Logger // nil discards
 }
 
 // Node is a running node.
@@ -42,6 +47,10 @@ func Open(ctx context.Context, opt Options) (*Node, error) {
 	if opt.Token != "" {
 		cfg.Auth, cfg.AuthToken = "token", opt.Token
 	}
+	if opt.TLSCert != "" || opt.TLSKey != "" || opt.TLSClientCA != "" {
+		cfg.TLS = &node.TLSConfig{Cert: opt.TLSCert, Key: opt.TLSKey, ClientCA: opt.TLSClientCA}
+	}
+	cfg.Insecure = opt.InsecureListen
 	n, err := node.Open(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -50,7 +59,7 @@ func Open(ctx context.Context, opt Options) (*Node, error) {
 }
 
 // URL is the address of the REST API.
-func (n *Node) URL() string { return "http://" + n.n.HTTPAddr() }
+func (n *Node) URL() string { return n.n.HTTPURL() }
 
 // NATSURL is where agents publish.
 func (n *Node) NATSURL() string { return n.n.NATSURL() }

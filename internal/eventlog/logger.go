@@ -57,7 +57,7 @@ func (l *serverLog) Warnf(format string, v ...any) {
 
 func (l *serverLog) Errorf(format string, v ...any) {
 	s := strings.TrimSpace(fmt.Sprintf(format, v...))
-	if fault := writeFault(s); fault != nil {
+	if fault := writeFault(s); fault != nil && !aboutConnection(s) {
 		l.mu.Lock()
 		if l.write == nil {
 			l.write = fault
@@ -83,6 +83,13 @@ var saidAtStart = []string{
 	"Error trying to connect to route (attempt 1)",
 }
 
+// aboutConnection reports whether the server says a line about a client or another server.
+// They have a part in its words, by the name of a user or of a certificate, and could
+// otherwise have the server say that it cannot write.
+func aboutConnection(s string) bool {
+	return strings.Contains(s, " - cid:") || strings.Contains(s, " - rid:")
+}
+
 // print passes a line of the server on.
 func (l *serverLog) print(level slog.Level, s string) {
 	if slices.ContainsFunc(saidAtStart, func(line string) bool { return strings.Contains(s, line) }) {
@@ -90,7 +97,7 @@ func (l *serverLog) print(level slog.Level, s string) {
 		return
 	}
 	kind := &l.others
-	if strings.Contains(s, " - cid:") { // the server begins so what it says about a client
+	if strings.Contains(s, " - cid:") {
 		kind = &l.clients
 	}
 	l.printAs(kind, level, s)

@@ -236,6 +236,9 @@ func TestServerLogFaults(t *testing.T) {
 	l.Debugf("debug")
 	l.Tracef("trace")
 	l.Errorf("something else")
+	for _, about := range []string{"cid", "rid"} { // a certificate, or a user, may be called anything
+		l.Errorf("10.0.0.9:5 - %s:7 - TLS handshake error: unknown authority (CN=JetStream out of space, no space left on device)", about)
+	}
 	if l.fault() != nil {
 		t.Error(l.fault())
 	}

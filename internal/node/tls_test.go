@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -56,6 +57,41 @@ func trusting(t *testing.T, certs, name string) *tls.Config {
 		c.Certificates = []tls.Certificate{pair}
 	}
 	return c
+}
+
+// lockedLog is written by many and read by one.
+type lockedLog struct {
+	mu    sync.Mutex
+	b     bytes.Buffer
+	wrote chan struct{} // has one element when something was written since it was looked at
+}
+
+func (l *lockedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case l.wrote <- struct{}{}:
+	default:
+	}
+	return l.b.Write(p)
+}
+
+func (l *lockedLog) has(words string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Contains(l.b.String(), words)
+}
+
+// await waits until words were written.
+func (l *lockedLog) await(t *testing.T, words string) {
+	t.Helper()
+	for !l.has(words) {
+		select {
+		case <-l.wrote:
+		case <-time.After(patience):
+			t.Fatalf("the log never says %q", words)
+		}
+	}
 }
 
 // fetch asks for a page; the connection is not kept.
@@ -125,6 +161,8 @@ func TestMutualTLS(t *testing.T) {
 	cfg, certs := overTLS(t, t.TempDir(), true)
 	_, others := overTLS(t, t.TempDir(), true)
 	cfg.Auth, cfg.AuthToken = "token", "a-token-of-some-length-1234"
+	log := &lockedLog{wrote: make(chan struct{}, 1)}
+	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
 	n := open(t, cfg)
 	for name, config := range map[string]*tls.Config{"none": trusting(t, certs, ""), "of a server": trusting(t, certs, "mneme"),
 		"of another authority": {RootCAs: trusting(t, certs, "").RootCAs, Certificates: trusting(t, others, "agents").Certificates}} {
@@ -135,6 +173,20 @@ func TestMutualTLS(t *testing.T) {
 			nc.Close()
 			t.Errorf("NATS takes a client whose certificate is %s", name)
 		}
+	}
+	// What is in a certificate of somebody else must not be taken for what the server says.
+	if _, err := devca.Make(devca.Options{Dir: others, Nodes: []string{"no space left on device"}, Use: devca.ForClients, Valid: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	liar := trusting(t, certs, "")
+	liar.Certificates = trusting(t, others, "no space left on device").Certificates
+	if nc, err := nats.Connect(n.NATSURL(), nats.Secure(liar), nats.Token(cfg.AuthToken)); err == nil {
+		nc.Close()
+		t.Error("NATS takes a client of another authority")
+	}
+	log.await(t, "no space left on device") // the server may say so after the client has heard it
+	if fault := n.nats.Fault(); fault != nil {
+		t.Errorf("a client without a right had writes refused: %v", fault)
 	}
 	if body, err := fetch(t, n.HTTPURL()+"/livez", trusting(t, certs, "agents")); err != nil || body != "ok\n" {
 		t.Errorf("%q %v", body, err)
