@@ -30,8 +30,20 @@ func serve(ctx context.Context, sys system, s *settings, args []string) error {
 		log.Warn("MNEME_AUTH_TOKEN is set but auth is off, so nobody is asked for it; --auth token changes that")
 	}
 	log.Info("starting", "version", sys.version.Version, "data", cfg.DataDir)
+	for again := false; ; again = true {
+		err := serveOnce(ctx, sys, s, args, cfg, again)
+		if !errors.Is(err, node.ErrRestart) {
+			return err
+		}
+	}
+}
+
+// serveOnce is serve for one life of the node: it ends with node.ErrRestart where the
+// node needs another one.
+func serveOnce(ctx context.Context, sys system, s *settings, args []string, cfg node.Config, again bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	log := cfg.Logger
 	starting := start(ctx, sys, cfg)
 	var r opened
 	select {
@@ -46,7 +58,11 @@ func serve(ctx context.Context, sys system, s *settings, args []string) error {
 		logStack(log, r.err)
 		return explain(sys, s, args, r.err)
 	}
-	printReady(sys, s, r.node)
+	if again {
+		log.Info("started again")
+	} else {
+		printReady(sys, s, r.node)
+	}
 	return wait(sys, cfg, r.node)
 }
 

@@ -343,6 +343,31 @@ func TestNodeThatEndsByItself(t *testing.T) {
 	}
 }
 
+// A node that has to be opened again is, in the same process, and says once that it is
+// ready.
+func TestNodeThatStartsAgain(t *testing.T) {
+	var closed []string
+	lives := 0
+	var w *world
+	w = newWorld(t, func(context.Context, node.Config) (instance, error) {
+		n, life := newFake(), fmt.Sprint("life ", lives)
+		n.close = func(context.Context) error { closed = append(closed, life); return nil }
+		if lives++; lives < 3 {
+			n.why = fmt.Errorf("%w: its state halted", node.ErrRestart)
+			close(n.done)
+		} else {
+			w.signals <- syscall.SIGTERM
+		}
+		return n, nil
+	})
+	if code := w.run(); code != 0 || lives != 3 || len(closed) != 3 {
+		t.Errorf("exit %d after %d lives, closed %q", code, lives, closed)
+	}
+	if out := w.out.String(); strings.Count(out, "memnode ready") != 1 {
+		t.Errorf("it printed %q", out)
+	}
+}
+
 func TestStoppingThatFails(t *testing.T) {
 	n := newFake()
 	n.close = func(context.Context) error { return errors.New("still writing") }

@@ -38,16 +38,7 @@ func newTrio(t *testing.T) *trio {
 	}
 	var opening sync.WaitGroup
 	for i := range ids {
-		opening.Go(func() {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
-			n, err := Open(ctx, tr.cfgs[i])
-			if err != nil {
-				t.Errorf("%s: %v", ids[i], err)
-				return
-			}
-			tr.nodes[i] = n
-		})
+		opening.Go(func() { tr.open(i) })
 	}
 	opening.Wait()
 	t.Cleanup(func() {
@@ -63,6 +54,18 @@ func newTrio(t *testing.T) *trio {
 		t.FailNow()
 	}
 	return tr
+}
+
+// open starts a node.
+func (tr *trio) open(i int) {
+	ctx, cancel := context.WithTimeout(tr.t.Context(), patience)
+	defer cancel()
+	n, err := Open(ctx, tr.cfgs[i])
+	if err != nil {
+		tr.t.Errorf("%s: %v", tr.cfgs[i].Cluster.NodeID, err)
+		return
+	}
+	tr.nodes[i] = n
 }
 
 // leader waits until a node leads the shard with an open writer, and returns its number.

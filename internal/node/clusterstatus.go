@@ -29,6 +29,9 @@ const statusWait = time.Second
 type nodeReport struct {
 	Node    memory.NodeStatus     `json:"node"`
 	Replica memory.ClusterReplica `json:"replica"`
+	// Applied is the index of Raft's log up to which the node has come.
+	Applied uint64 `json:"applied,omitempty"`
+	Halted  bool   `json:"halted,omitempty"`
 }
 
 // openReports lets this node ask the others how they are, and answers them.
@@ -56,7 +59,8 @@ func (o *operator) report() nodeReport {
 	at := v.Cursor()
 	r := memory.ClusterReplica{Node: o.n.dir.node.NodeID, Position: at.Position().String(), StateHash: v.Hash().String()}
 	r.Log.Last, r.Log.Current = o.n.nats.Holds(events.StreamName(shard0, at.Epoch))
-	return nodeReport{o.here(), r}
+	group := o.n.replica.Group()
+	return nodeReport{Node: o.here(), Replica: r, Applied: group.Stats().AppliedIndex, Halted: group.Halted() != nil}
 }
 
 // here is this node among the cluster's.

@@ -30,6 +30,9 @@ func (n *Node) stateDamage(ctx context.Context, failed error) error {
 	if !storage.IsCorrupt(damage) {
 		return failed
 	}
+	if n.peers != nil { // the others have all of it
+		return &damagedState{fmt.Errorf("%w; found by: %w", damage, failed)}
+	}
 	read, err := eventlog.Scrub(ctx, n.stream, eventlog.Tail{Shard: shard0}, nil, nil)
 	if err != nil {
 		return failed

@@ -35,6 +35,7 @@ var (
 	descScrubEnd   = desc("log_scrub_finished_timestamp_seconds", "When the whole log was last read and found sound; 0 if not since the start.", "shard")
 	descScrubFound = desc("log_scrub_problem", "1 if the last reading of the whole log found damage.", "shard")
 	descHalted     = desc("shard_halted", "1 while the shard does not apply.", "shard")
+	descAside      = desc("state_set_aside_timestamp_seconds", "When a node of several last set its state aside and built it again; 0 if nothing lies there.", "shard")
 	descVoid       = desc("log_void_frames_total", "Messages of the log since the start that are no frames of its writer.", "shard")
 	descFrames     = desc("frames_appended_total", "Frames appended to the log since the start.", "shard")
 	descEvents     = desc("events_appended_total", "Events appended to the log since the start.", "shard")
@@ -76,6 +77,9 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		gauge(descScrubEnd, unixSeconds(s.Log.Scrub.FinishedAt), shard)
 		gauge(descScrubFound, flag(s.Log.Scrub.Problem != ""), shard)
 		gauge(descHalted, flag(s.Halted != ""), shard)
+	}
+	if c.n.peers != nil {
+		gauge(descAside, unixSeconds(c.n.keepsAside()), shard)
 	}
 	count(descVoid, c.n.followers.voids.Load(), shard)
 	if w, err := c.n.replica.Writer(); err == nil {

@@ -210,6 +210,9 @@ func addressError(addr string, err error) error {
 func (n *Node) openReplica(ctx context.Context) error {
 	opt := n.replicaOptions()
 	opt.Refuse, opt.OpenGroup = n.refuse, n.cfg.Parts.Group
+	if owed := n.owesRebuild(); owed != nil {
+		opt.Damaged = owed
+	}
 	if err := n.peers.shareShard(&opt); err != nil {
 		return err
 	}
@@ -219,7 +222,7 @@ func (n *Node) openReplica(ctx context.Context) error {
 	}
 	n.replica, n.state = r, r.State()
 	n.onClose("shard", func(context.Context) error { return r.Close() })
-	return nil
+	return n.rebuilt()
 }
 
 // openQuery opens the reading side.

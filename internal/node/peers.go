@@ -353,8 +353,12 @@ func (n *Node) followShard(ctx, run context.Context) error {
 			failed <- err
 			return nil
 		default:
-			return p.router.Linear(ctx)
 		}
+		if halted := n.replica.Group().Halted(); storage.IsCorrupt(halted) { // the next attempt builds the state again
+			failed <- halted
+			return nil
+		}
+		return p.router.Linear(ctx)
 	})
 	select {
 	case err := <-failed:
@@ -364,6 +368,7 @@ func (n *Node) followShard(ctx, run context.Context) error {
 	if err != nil {
 		return err
 	}
+	n.wg.Go(func() { mender{n}.run(run) })
 	if err := n.checkKeys(n.state); err != nil {
 		return err
 	}

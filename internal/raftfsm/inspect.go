@@ -16,6 +16,8 @@ type Inspection struct {
 	Command []byte
 	// Mark is what Machine.Checkpoint said of the newest snapshot; 0 if there is none.
 	Mark uint64
+	// SnapshotIndex and SnapshotTerm are where the machine stood then.
+	SnapshotIndex, SnapshotTerm uint64
 	// Alone: nobody else was ever in the group, as far as anything tells.
 	Alone bool
 	// Peers is why it is not alone, or not taken for it: ErrOtherNode,
@@ -41,7 +43,7 @@ func Inspect(opt Options) (found Inspection, err error) {
 			found.Peers = r.peers
 		}
 		if snap := r.snaps.latest(); snap != nil {
-			found.Mark = snap.man.Mark
+			found.Mark, found.SnapshotIndex, found.SnapshotTerm = snap.man.Mark, snap.man.AppliedIndex, snap.man.AppliedTerm
 			if snap.man.Index > found.Index {
 				found.Index, found.Term = snap.man.Index, snap.man.Term
 			}

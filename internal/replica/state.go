@@ -47,7 +47,10 @@ func (o *Options) openState(ctx context.Context) (*projections.State, error) {
 	if err == nil {
 		state, err = projections.Open(o.StateOptions())
 	}
-	if storage.IsCorrupt(err) {
+	if storage.IsCorrupt(err) && !o.alone() {
+		state, err = o.buildAmongPeers(ctx, err)
+	}
+	if storage.IsCorrupt(err) && o.alone() {
 		if err := o.MayBuild(err); err != nil {
 			return nil, err
 		}
@@ -157,6 +160,8 @@ func (o *Options) fillState(ctx context.Context, state *projections.State) (*pro
 		// The log begins before the first namespace gets its keys.
 		err = &DamagedError{Message: fmt.Sprintf("%s: there are keys of namespaces, but neither a log nor a state", o.Dir),
 			Hint: "put nats/ or shards/ back, or memctl restore a backup into a new directory; to begin anew choose another --data-dir"}
+	case state.Cursor().Seq > 0 && !o.alone(): // buildAmongPeers was cut short
+		return o.goOnAmongPeers(ctx, state)
 	case info.Last == 0 && end == 0 || !o.alone():
 		err = state.SetOrigin(0, 0, o.origin(state.Cursor(), info))
 	default:
