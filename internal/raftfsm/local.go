@@ -77,6 +77,10 @@ func (l *Local) SetTerm(term uint64) error {
 	return l.store.stable.SetUint64([]byte(keyCurrentTerm), term)
 }
 
+// Leap stores the term of a log that is begun anew. After an error nothing may start
+// on it.
+func (l *Local) Leap(term uint64) error { return l.store.stable.leap(term) }
+
 // Voted returns whom the replica has voted for in a term, as the raft library asks
 // before it grants a vote; "" is nobody.
 func (l *Local) Voted(term uint64) (candidate string, err error) {

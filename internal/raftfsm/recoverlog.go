@@ -87,7 +87,7 @@ func (r *recovery) openLog() error {
 	}
 	if r.single && rep.currentTerm < r.opt.TermFloor {
 		// An older copy: terms were used of which it knows nothing.
-		if err := r.setTerm(max(rep.maxTerm(), r.opt.TermFloor) + termLeap); err != nil {
+		if err := r.store.stable.leap(max(rep.maxTerm(), r.opt.TermFloor) + termLeap); err != nil {
 			return err
 		}
 	}
@@ -135,19 +135,12 @@ func (r *recovery) found() error {
 
 // seed writes the first entry: a membership of this replica alone.
 func (r *recovery) seed(term uint64) error {
-	if err := r.setTerm(max(term, 1)); err != nil {
+	if err := r.store.stable.leap(max(term, 1)); err != nil {
 		return err
 	}
 	return r.store.StoreLog(&raft.Log{
 		Index: 1, Term: 1, Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(r.alone()), AppendedAt: r.opt.Clock(),
 	})
-}
-
-func (r *recovery) setTerm(term uint64) error {
-	if err := r.store.stable.SetUint64([]byte(keyCurrentTerm), term); err != nil {
-		return err
-	}
-	return r.store.stable.ready()
 }
 
 func (r *recovery) alone() raft.Configuration {
@@ -185,7 +178,7 @@ func (r *recovery) beginAnew(reason error) error {
 	if r.snaps.latest() == nil {
 		return r.seed(term)
 	}
-	return r.setTerm(term)
+	return r.store.stable.leap(term)
 }
 
 // snapshotNow makes a snapshot at the machine's index unless there is one.

@@ -137,6 +137,15 @@ func (s *stableStore) GetUint64(key []byte) (uint64, error) {
 	return binary.BigEndian.Uint64(value), nil
 }
 
+// leap stores a term before Raft starts. An error means that it may not start: a log
+// begun anew that lacks its term would use terms again.
+func (s *stableStore) leap(term uint64) error {
+	if err := s.SetUint64([]byte(keyCurrentTerm), term); err != nil {
+		return err
+	}
+	return s.ready()
+}
+
 // ready writes a term that is still unsaved. An error means that nothing may be
 // voted or stored now.
 func (s *stableStore) ready() error {

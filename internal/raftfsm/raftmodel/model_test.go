@@ -496,3 +496,36 @@ func TestALateVoteMakesALeaderOfAFormerTerm(t *testing.T) {
 		t.Error(m.truth.err)
 	}
 }
+
+// A single voter began its log anew, could not write the term, and used terms again after
+// the next start. It does not start then.
+func TestALogBegunAnewHasItsTermOrDoesNotStart(t *testing.T) {
+	m, lists := newModel(t, 3, 1, Faults{})
+	r := mustLead(t, m)
+	f := r.Propose(context.Background(), []byte("c"))
+	if err := m.Run(20_000, func() bool { return classify(t, f) == done }); err != nil {
+		t.Fatal(err)
+	}
+	if err := lists[0].Flush(); err != nil { // the state is ahead of Raft's log, which does not sync
+		t.Fatal(err)
+	}
+	used := r.Term()
+	r.Crash()
+	lists[0] = lists[0].crash()
+	m.SetFaults(Faults{Disk: 1000})
+	if err := r.Restart(lists[0], lists[0].fs); !errors.Is(err, raftfsm.ErrStorage) {
+		t.Fatalf("started on a disk that fails: %v", err)
+	}
+	m.SetFaults(Faults{})
+	for range 2 {
+		if err := r.Restart(lists[0], lists[0].fs); err != nil {
+			t.Fatal(err)
+		}
+		if mustLead(t, m); r.Term() <= used {
+			t.Fatalf("led term %d, then term %d", used, r.Term())
+		}
+		used = r.Term()
+		r.Crash()
+		lists[0] = lists[0].crash()
+	}
+}

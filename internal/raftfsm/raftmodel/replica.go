@@ -57,7 +57,7 @@ func (r *Replica) start(machine raftfsm.Machine, fs vfs.FS) (err error) {
 	if err := r.load(); err != nil {
 		return err
 	}
-	if index, _ := machine.AppliedIndex(); len(r.m.opt.Machines) == 1 && index > r.last() {
+	if len(r.m.opt.Machines) == 1 && misfit(r, machine) {
 		if err := r.beginAnew(machine, fs); err != nil {
 			return err
 		}
@@ -90,11 +90,18 @@ func (r *Replica) load() error {
 	return nil
 }
 
-// beginAnew starts the log of a single voter at its state, behind which the old
-// one ends.
+// misfit reports whether a log cannot be gone on with: it ends before the state, or its
+// term was never written or is lost.
+func misfit(r *Replica, machine raftfsm.Machine) bool {
+	index, term := machine.AppliedIndex()
+	return index > r.last() || r.term < max(term, r.lastEntry().term)
+}
+
+// beginAnew starts the log of a single voter at its state, where the old one does not
+// fit. After an error the process does not start.
 func (r *Replica) beginAnew(machine raftfsm.Machine, fs vfs.FS) (err error) {
 	index, term := machine.AppliedIndex()
-	known := max(r.term, term)
+	known := max(r.term, term, r.lastEntry().term)
 	r.disk = &raftfsm.MemDisk{NoSync: true, Fails: r.disk.Fails}
 	if r.local, err = raftfsm.OpenLocal(machine, fs, localDir, r.disk); err != nil {
 		return err
@@ -107,7 +114,7 @@ func (r *Replica) beginAnew(machine raftfsm.Machine, fs vfs.FS) (err error) {
 	index, term = r.local.Newest()
 	r.base, r.log, r.term = entry{index: index, term: term, chain: link(0, entry{index: index, term: term})}, nil, known+modelLeap
 	r.m.truth.begun(r)
-	return r.local.SetTerm(r.term)
+	return r.local.Leap(r.term)
 }
 
 // ID names the replica.
@@ -246,9 +253,12 @@ func (r *Replica) Crash() {
 func (r *Replica) DiskFailed() bool { return r.disk.Broken() }
 
 // Restart starts a crashed replica with what its machine and its snapshots have on
-// stable storage.
+// stable storage. raftfsm.ErrStorage means that the disk failed: the process ends, and
+// may be started again.
 func (r *Replica) Restart(machine raftfsm.Machine, fs vfs.FS) error {
 	if err := r.start(machine, fs); err != nil {
+		r.down = true
+		r.disk.Crash()
 		return fmt.Errorf("raft model: restart %s: %w", r.ID(), err)
 	}
 	return r.m.truth.err
