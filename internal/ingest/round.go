@@ -91,6 +91,7 @@ type sending struct {
 	at       projections.Cursor // the log in front of it
 	data     []byte
 	underWay bool  // an attempt has an unknown outcome: it may still arrive
+	doubt    bool  // so it was once, there or at an earlier sequence: nobody is told that it was not written
 	cause    error // why the last attempt failed
 }
 
@@ -312,7 +313,7 @@ func (r *round) stop(d *eventlog.DivergedError) {
 	r.seq.refusals.setDiverged(d)
 	r.horizon.end(d)
 	r.phase = phaseStopped
-	if s := r.sending; s != nil && !s.underWay {
+	if s := r.sending; s != nil && !s.doubt {
 		r.sending = nil
 		r.refuse(s.drafts, r.seq.refusals.now())
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"mneme/internal/eventlog"
@@ -444,5 +445,53 @@ func TestClosedLog(t *testing.T) {
 		if records, voids := g.settle(); records != 1 || voids != 0 {
 			t.Errorf("%d records, %d void frames", records, voids)
 		}
+	}
+}
+
+// The log had a frame, its acknowledgement was lost, the log lost the frame and gave its
+// sequence out again: the writer took that for a proof that nothing had been written,
+// while another leader had long adopted the frame.
+func TestADisplacedFrameOfUnknownOutcomeIsNotRefused(t *testing.T) {
+	for name, displace := range map[string]func(g *rig){
+		"by a valid frame": func(g *rig) { g.log = append(g.log, g.began(1, 7)) },
+		"by a void one":    func(g *rig) { g.log = append(g.log, []byte("a stranger's")) },
+	} {
+		g := opening(t, 1)
+		attempts := 0
+		g.append = func(s sendFrame) error {
+			switch attempts++; attempts {
+			case 1: // stored, adopted elsewhere, and lost
+				displace(g)
+				return eventlog.ErrUnknown
+			case 2:
+				return fmt.Errorf("%w: for now", eventlog.ErrNoSpace)
+			}
+			return g.honest(s)
+		}
+		d := g.send("", "one")
+		g.run()
+		if !isDone(d.done) || memory.CodeOf(d.err) != memory.CodeOutcomeUnknown {
+			t.Errorf("%s: done %v, told %v", name, isDone(d.done), d.err)
+		}
+	}
+}
+
+// A leader that is cut off, and under which the log lost its last frames, took those of
+// the next leader for void and went on writing behind them: nobody finds what it
+// acknowledged there.
+func TestVoidFrameOfAHigherTermEndsTheTerm(t *testing.T) {
+	g := opening(t, 1)
+	g.log = g.log[:1]
+	g.log = append(g.log, g.began(2, 0)) // where the namespace was
+	g.log = append(g.log, g.began(2, 1))
+	d := g.send("k", "one")
+	g.run()
+	deposed := (*DeposedError)(nil)
+	if !errors.As(g.ended, &deposed) || deposed.Term != 2 {
+		t.Fatalf("the term ends with %v", g.ended)
+	}
+	g.unknown(d, false)
+	if len(g.log) != 3 {
+		t.Errorf("%d frames were written behind it", len(g.log)-3)
 	}
 }

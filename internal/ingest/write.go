@@ -119,7 +119,7 @@ func (r *round) appended(in appended) {
 	default:
 		if !errors.Is(err, eventlog.ErrRefused) {
 			r.log.Warn("append has an unknown outcome", "seq", s.at.Seq+1, "err", err)
-			s.underWay = true
+			s.underWay, s.doubt = true, true
 		}
 		s.cause = err
 		r.look(false)
@@ -141,12 +141,12 @@ func (r *round) late(s *sending, err error) {
 // nothing of this log can arrive any more.
 func (r *round) failed(cause, told error) {
 	s := r.sending
-	if s.underWay {
-		if !errors.Is(cause, eventlog.ErrClosed) && !errors.Is(cause, eventlog.ErrStopped) {
-			r.log.Warn("append failed after an attempt that may still arrive", "seq", s.at.Seq+1, "err", cause)
-			r.resend()
-			return
-		}
+	if s.underWay && !errors.Is(cause, eventlog.ErrClosed) && !errors.Is(cause, eventlog.ErrStopped) {
+		r.log.Warn("append failed after an attempt that may still arrive", "seq", s.at.Seq+1, "err", cause)
+		r.resend()
+		return
+	}
+	if s.doubt {
 		told = unknownOutcome(cause)
 	}
 	r.sending = nil
@@ -244,8 +244,10 @@ func (r *round) looked(in surveyed) {
 }
 
 // displaced: the frame's sequence holds something else, so that its bytes can
-// never become valid. Void messages move it back; a valid frame ends the round
-// or, in front of leader.began, is adopted.
+// never become valid there. Void messages move it back; a valid frame ends the round
+// or, in front of leader.began, is adopted. Where an attempt had an unknown outcome
+// nobody is told that nothing was written: a log that loses what it had synced gives
+// sequences out again, and by then another leader may have adopted the frame.
 func (r *round) displaced(messages []eventlog.Message) {
 	s := r.sending
 	r.sending = nil
@@ -256,7 +258,7 @@ func (r *round) displaced(messages []eventlog.Message) {
 	case r.phase == before:
 		s.underWay, s.cause = false, nil
 		r.start(s)
-	case r.phase == phaseEnded:
+	case s.doubt, r.phase == phaseEnded:
 		r.answerUnknown(s.drafts, r.why)
 	default:
 		r.seq.giveBack(s.frame)
@@ -318,7 +320,9 @@ func (r *round) adoptFailed(err error) {
 	r.endRound(fmt.Errorf("a message of the log could not be derived: %w", err))
 }
 
-// meets says why a message ends this round or term, or nil if it is adopted.
+// meets says why a message ends this round or term, or nil if it is adopted. A frame
+// of a higher term ends the term also where it is void: Raft has elected another leader,
+// who may know the log better where it has lost what we put there.
 func (r *round) meets(m eventlog.Message) error {
 	at := r.at
 	if m.Seq != at.Seq+1 {
@@ -326,10 +330,12 @@ func (r *round) meets(m eventlog.Message) error {
 	}
 	f, valid, err := at.Follow(m.Data)
 	switch {
-	case err != nil || !valid || f.Term < r.term:
+	case err != nil || f.Term < r.term:
 		return nil
 	case f.Term > r.term:
 		return &DeposedError{Own: r.term, Term: f.Term, Seq: m.Seq}
+	case !valid:
+		return nil
 	case r.phase == phaseOpen:
 		return fmt.Errorf("the log holds a frame of term %d at %d that is not ours", f.Term, m.Seq)
 	}

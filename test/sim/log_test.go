@@ -136,9 +136,11 @@ func (l *log) arrive(a *appending) error {
 		l.late = append(l.late, a)
 		return fmt.Errorf("%w: %w", eventlog.ErrUnknown, eventlog.ErrNoSpace)
 	case 6:
-		w.bite("stored twice") // the second copy may still arrive
 		err := l.store(a)
-		l.late = append(l.late, a)
+		if err == nil { // of what is refused the other copy is refused, too
+			w.bite("stored twice") // the second copy may still arrive
+			l.late = append(l.late, a)
+		}
 		return err
 	}
 	return l.lie(a)

@@ -48,6 +48,12 @@ var mutants = []mutant{
 		`	case !ok:
 		r.endRound(fmt.Errorf("no answer"))
 	case true:`},
+	{"a displaced frame of unknown outcome is refused", "internal/ingest/write.go",
+		"	case s.doubt, r.phase == phaseEnded:",
+		"	case r.phase == phaseEnded:"},
+	{"a void frame of a higher term is adopted", "internal/ingest/write.go",
+		"	case err != nil || f.Term < r.term:",
+		"	case err != nil || !valid || f.Term < r.term:"},
 	{"a duplicate has the present epoch", "internal/projections/log_reads.go",
 		"Epoch: v.p.epochs.Of(at.Seq)",
 		"Epoch: v.p.cursor.Epoch"},

@@ -153,8 +153,8 @@ func (w *world) checkKept(n *note) bool {
 
 // holds reports whether a stream has the event at the position that a client knows, in a
 // frame that is valid there. A writer that is cut off from its peers, and under which the
-// log loses what it has acknowledged, goes on with a history of its own: it takes the
-// frames of others for void, and others take its own for void.
+// log loses its last frames and takes as many of the next leader, goes on behind those:
+// nothing tells it, as long as it has no reason to read the log. See host.shown.
 func (l *log) holds(n *note) bool {
 	for _, s := range l.streams {
 		if n.at.Seq > s.last() || s.msgs[n.at.Seq-1] == nil {

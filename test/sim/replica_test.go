@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -149,8 +150,18 @@ func (r *replica) crash() {
 
 func (r *replica) restart() {
 	r.w.event("restart %d", r.id)
+	if r.w.faulty { // what fails has often failed before
+		r.w.model.SetFaults(raftmodel.Faults{Disk: 50})
+		defer r.w.model.SetFaults(raftFaults)
+	}
+	err := r.raft.Restart(r, r.fs)
+	if errors.Is(err, raftfsm.ErrStorage) {
+		r.w.bite("error of Raft's disk at the start")
+		r.w.reach("Raft's disk failed at the start")
+		return
+	}
+	r.w.must(err)
 	r.down, r.failed = false, false
-	r.w.must(r.raft.Restart(r, r.fs))
 }
 
 // operate does what the node and its operator do where the log has lost something:
@@ -324,6 +335,8 @@ type host struct {
 	phase   string
 	round   uint32 // that is open
 	gone    bool
+	sent    []byte // last
+	met     uint64 // the highest term of a frame that the log showed it
 }
 
 func (h *host) String() string {
@@ -334,6 +347,10 @@ func (h *host) String() string {
 }
 
 func (h *host) Send(number uint64, data []byte, last uint64) {
+	if h.met > h.w.Term() {
+		h.r.w.fail("%s of term %d writes on, and was shown a frame of term %d", h, h.w.Term(), h.met)
+	}
+	h.sent = data
 	h.r.w.event("%s sends #%d behind %d", h, number, last)
 	h.r.w.log.post(&appending{host: h, to: h.s, number: number, data: data, last: last})
 }
@@ -416,7 +433,9 @@ func (h *host) step() {
 	case len(h.surveys) > 0 && w.rng.IntN(2) == 0:
 		q := h.surveys[0]
 		h.surveys = h.surveys[1:]
-		h.w.Surveyed(w.elapsed, w.log.look(h.s, h.r, max(q.After(), h.r.state.Cursor().Seq)), q)
+		v := w.log.look(h.s, h.r, max(q.After(), h.r.state.Cursor().Seq))
+		h.shown(v, q.After())
+		h.w.Surveyed(w.elapsed, v, q)
 	case len(h.futures) > 0 && answered(h.futures[0]):
 		res, _, err := h.futures[0].Wait(ctx)
 		h.futures = h.futures[1:]
@@ -429,6 +448,24 @@ func (h *host) step() {
 		if at, ok := h.w.Due(w.elapsed); ok && at <= w.elapsed {
 			h.w.Work(w.elapsed)
 		}
+	}
+}
+
+// shown takes note of the terms that a writer reads behind a sequence. Whoever reads
+// there the frame that it sent last needs to read no more.
+func (h *host) shown(v *view, after uint64) {
+	met := h.met
+	err := v.Read(ctx, after+1, v.last, func(m eventlog.Message) error {
+		if m.Seq == after+1 && bytes.Equal(m.Data, h.sent) {
+			return errLater
+		}
+		if f, err := events.DecodeFrame(m.Data); err == nil {
+			met = max(met, f.Term)
+		}
+		return nil
+	})
+	if err == nil { // else it is not shown this, or has no need
+		h.met = met
 	}
 }
 
