@@ -48,3 +48,27 @@ func TestNodeThatWaitsSaysSo(t *testing.T) {
 	}
 	http.DefaultClient.CloseIdleConnections()
 }
+
+// A node that waits speaks TLS where it will: its callers need not change.
+func TestNodeThatWaitsSpeaksTLS(t *testing.T) {
+	cfg, certs := overTLS(t, t.TempDir(), true)
+	var f front
+	if err := f.openCertificates(cfg.TLS, nil); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	w := newWaiting(l.(*net.TCPListener), f.secure)
+	if body, err := fetch(t, "https://"+l.Addr().String()+"/v1/status", trusting(t, certs, "agents")); err != nil || !strings.Contains(body, "waits for the other nodes") {
+		t.Errorf("%q %v", body, err)
+	}
+	if _, err := fetch(t, "https://"+l.Addr().String()+"/livez", trusting(t, certs, "")); err == nil {
+		t.Error("it answers a client without a certificate")
+	}
+	if err := w.stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
