@@ -23,12 +23,16 @@ import (
 	"mneme/memory"
 )
 
+// built is the folder of the program, to be removed at the end.
+var built string
+
 // memnode is the program under test, built once when a test asks for it.
 var memnode = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "mneme-cluster-*")
 	if err != nil {
 		return "", err
 	}
+	built = dir
 	out, err := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "mneme/cmd/memnode").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build memnode: %w\n%s", err, out)

@@ -45,11 +45,15 @@ func TestRobustness(t *testing.T) {
 	if *robustFor == 0 && *robustOnly == "" {
 		chosen = slices.DeleteFunc(chosen, func(n nemesis) bool { return !slices.Contains(everyTime, n.name) })
 	}
+	again := *robustOnly
+	if again == "" && *robustFor > 0 {
+		again = "." // all of them, in one round
+	}
 	began, tallies := time.Now(), map[string]*tally{}
 	defer func() { report(t, tallies, time.Since(began), seed) }()
 	for round := uint64(0); round == 0 || time.Since(began) < *robustFor; round++ {
 		ok := t.Run(fmt.Sprintf("seed=%d", seed+round), func(t *testing.T) {
-			t.Logf("again: go test ./test/cluster -run '^TestRobustness$' -robust.seed=%d -robust.only=%q", seed+round, *robustOnly)
+			t.Logf("again: go test ./test/cluster -run '^TestRobustness$' -robust.seed=%d -robust.only=%q", seed+round, again)
 			robustRound(t, seed+round, chosen, tallies)
 		})
 		if !ok {
