@@ -25,6 +25,12 @@ type Inspection struct {
 	Peers error
 	// Damage is why the log cannot be trusted, or nil.
 	Damage error
+	// Log: there is a raft.db.
+	Log bool
+	// Promise is what the replica knows that it has promised the others.
+	Promise Promise
+	// Members are those of the newest membership that can be read; nil if there is none.
+	Members []Member
 }
 
 // Inspect reads a group's directory without opening the group; Machine may be
@@ -38,7 +44,8 @@ func Inspect(opt Options) (found Inspection, err error) {
 		return Inspection{}, errors.New("raftfsm inspect: Dir and ID are required")
 	}
 	err = withClosed(opt, func(r *recovery) error {
-		found = Inspection{Index: r.report.last, Term: r.report.lastTerm, Command: r.report.command, Alone: r.single || !r.known, Damage: r.report.damage}
+		found = Inspection{Index: r.report.last, Term: r.report.lastTerm, Command: r.report.command, Alone: r.single || !r.known, Damage: r.report.damage,
+			Log: r.report.exists, Promise: r.promise(), Members: toMembers(r.newest)}
 		if !found.Alone {
 			found.Peers = r.peers
 		}

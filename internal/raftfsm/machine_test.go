@@ -371,6 +371,8 @@ type ports struct {
 	certs string
 	ports map[int]*peer.Port
 
+	promised map[[2]string]Promise // by who saw it, and whose it is
+
 	mu    sync.Mutex
 	links map[net.Conn][2]string
 	gone  map[string]bool
@@ -402,7 +404,7 @@ func (p *ports) dial(ctx context.Context, i int, addr, id string) (net.Conn, err
 }
 
 func newPorts(t testing.TB, n int) *ports {
-	p := &ports{certs: t.TempDir(), ports: map[int]*peer.Port{}, links: map[net.Conn][2]string{}, gone: map[string]bool{}}
+	p := &ports{certs: t.TempDir(), ports: map[int]*peer.Port{}, links: map[net.Conn][2]string{}, gone: map[string]bool{}, promised: map[[2]string]Promise{}}
 	opt := devca.Options{Dir: p.certs, Valid: time.Hour}
 	for i := range n {
 		opt.Nodes = append(opt.Nodes, replicaID(i))
@@ -411,6 +413,14 @@ func newPorts(t testing.TB, n int) *ports {
 		t.Fatal(err)
 	}
 	return p
+}
+
+// saw notes what replica i saw another one promise.
+func (p *ports) saw(i int, replica string, promise Promise) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	by := [2]string{replicaID(i), replica}
+	p.promised[by] = p.promised[by].And(promise)
 }
 
 func replicaID(i int) string { return fmt.Sprintf("n%d", i+1) }
@@ -437,6 +447,7 @@ func (p *ports) transport(t testing.TB, i int) Transport {
 		t.Fatal(err)
 	}
 	return NewTransport(Network{ID: replicaID(i), Addr: p.ports[i].Addr().String(), Listener: l,
+		Saw: func(replica string, promise Promise) { p.saw(i, replica, promise) },
 		Dial: func(ctx context.Context, addr, id string) (net.Conn, error) {
 			return p.dial(ctx, i, addr, id)
 		}})

@@ -17,11 +17,15 @@ type Member struct {
 // the prevIndex for a change.
 func (g *Group) Members() (members []Member, index uint64) {
 	f := g.raft.GetConfiguration()
-	for _, s := range f.Configuration().Servers {
+	index, _, _ = g.members.get()
+	return toMembers(f.Configuration()), index
+}
+
+func toMembers(conf raft.Configuration) (members []Member) {
+	for _, s := range conf.Servers {
 		members = append(members, Member{ID: string(s.ID), Addr: string(s.Address), Voter: s.Suffrage == raft.Voter})
 	}
-	index, _, _ = g.members.get()
-	return members, index
+	return members
 }
 
 // AddNonvoter lets a replica follow without a vote: the first step of joining.

@@ -34,10 +34,11 @@ type recovery struct {
 	fsm      *fsm
 	store    *logStore
 	report   *logReport
-	single   bool  // this replica is the only member, as far as anything tells
-	peers    error // why it is not taken for that; nil where single
-	known    bool  // there is or was a group here
-	readOnly bool  // nothing but what is half-written is changed
+	single   bool               // this replica is the only member, as far as anything tells
+	newest   raft.Configuration // that any file tells
+	peers    error              // why it is not taken for that; nil where single
+	known    bool               // there is or was a group here
+	readOnly bool               // nothing but what is half-written is changed
 	repaired Repair
 }
 
@@ -146,6 +147,7 @@ func (r *recovery) whoElse(memberErr error) error {
 			newest = s
 		}
 	}
+	r.newest = newest.conf
 	if !r.single {
 		r.peers = notAlone(r.opt.ID, len(sources), newest.conf, memberErr)
 	}

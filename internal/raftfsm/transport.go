@@ -39,6 +39,9 @@ type Network struct {
 	// Timeout bounds opening a connection and one exchange over it (0: 10 s).
 	Timeout time.Duration
 	Logger  *slog.Logger // nil is silent
+	// Saw is told what other replicas promise this one, before it counts. nil is not
+	// told. It must not block.
+	Saw func(replica string, p Promise)
 }
 
 const (
@@ -57,10 +60,14 @@ func NewTransport(n Network) Transport {
 	}
 	s := &streams{n: n, open: map[*stream]struct{}{}}
 	s.dialing, s.hangUp = context.WithCancel(context.Background())
-	return &netTransport{s, raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+	t := &netTransport{s, raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: s, MaxPool: connectionsPerPeer, Timeout: n.Timeout,
 		Logger: newHclogBridge(n.Logger, "transport"), MsgpackUseNewTimeFormat: true,
 	})}
+	if n.Saw == nil {
+		return t
+	}
+	return watch(t, n.Saw)
 }
 
 // netTransport is raft's transport over streams.
@@ -69,11 +76,13 @@ type netTransport struct {
 	*raft.NetworkTransport
 }
 
+func (t *netTransport) hangUp() { t.streams.hangUp() }
+
 // hangUp ends what waits for a connection, and all waiting to come: raft waits for it
 // before it closes the transport.
 func hangUp(t Transport) {
-	if n, ok := t.(*netTransport); ok {
-		n.streams.hangUp()
+	if n, ok := t.(interface{ hangUp() }); ok {
+		n.hangUp()
 	}
 }
 
