@@ -13,6 +13,7 @@ import (
 
 	"mneme/internal/peer"
 	"mneme/internal/peer/rpc"
+	"mneme/internal/raftfsm"
 	"mneme/memory"
 )
 
@@ -24,6 +25,8 @@ type Options struct {
 	// Port is open. Its Self must give the cluster that Store saved last.
 	Port  *peer.Port
 	Store Store
+	// Memory keeps what this node remembers of the others; nil keeps it while it runs.
+	Memory Memory
 	// Peer and Route are where other nodes reach this one's peer port and NATS route.
 	Peer, Route string
 	// Join are peer addresses of the cluster's nodes; this node's own may be among
@@ -91,6 +94,10 @@ type Cluster struct {
 	forming *forming
 	callers map[string]bool // peer addresses of those that asked
 	groups  map[string]*served
+	// removeServer takes a node's server from those of the log; nil: not yet.
+	removeServer func(ctx context.Context, name string) error
+
+	promises *promises
 
 	stop func() // ends the work, with Close
 	work sync.WaitGroup
@@ -123,10 +130,15 @@ func Form(ctx context.Context, opt Options) (*Cluster, error) {
 	}
 	c := &Cluster{opt: opt, log: opt.Logger, client: rpc.NewClient(opt.Port, Service),
 		forming: newForming(facts, self, rand.Text(), opt.Expect, opt.Store.Save),
-		callers: map[string]bool{}, groups: map[string]*served{}}
+		callers: map[string]bool{}, groups: map[string]*served{}, promises: &promises{of: map[string]map[string]raftfsm.Promise{}}}
+	if err := (Witness{c}).loadPromises(); err != nil {
+		c.client.Close()
+		return nil, err
+	}
 	opt.Port.AdmitStrangers(Service)
 	c.server, err = rpc.Serve(opt.Port, Service, map[string]rpc.Method{
 		"hello": rpc.Handle(c.hello), "vote": rpc.Handle(c.vote), "welcome": rpc.Handle(c.welcome), "token": rpc.Handle(c.token),
+		"returns": rpc.Handle(Witness{c}.returns), "remember": rpc.Handle(Witness{c}.remember), "replace": rpc.Handle(Witness{c}.replace),
 		"join": rpc.Handle(c.join), "applied": rpc.Handle(c.applied), "remove": rpc.Handle(c.removeReplica),
 	}, c.log)
 	if err != nil {
@@ -149,6 +161,7 @@ func Form(ctx context.Context, opt Options) (*Cluster, error) {
 		return nil, errors.Join(err, c.Close())
 	}
 	c.work.Go(func() { c.askAgain(working, silent) })
+	c.work.Go(func() { Witness{c}.keepPromises(working) })
 	return c, nil
 }
 

@@ -92,7 +92,7 @@ func open(t *testing.T, n *testNode, dir string, change func(*replica)) *replica
 	r.group, err = raftfsm.Open(raftfsm.Options{
 		Dir: dir, ID: facts.Name(), Machine: r.machine, Bootstrap: facts.Founder, TrailingLogs: -1,
 		HeartbeatTimeout: 400 * time.Millisecond, ElectionTimeout: 400 * time.Millisecond,
-		Transport: raftfsm.NewTransport(raftfsm.Network{ID: facts.Name(), Addr: n.addr, Listener: l,
+		Transport: raftfsm.NewTransport(raftfsm.Network{ID: facts.Name(), Addr: n.addr, Listener: l, Saw: Witness{n.cluster}.Saw("0"),
 			Dial: func(ctx context.Context, addr, id string) (net.Conn, error) {
 				return port.Dial(ctx, addr, id, "raft/0")
 			}}),

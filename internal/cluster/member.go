@@ -39,6 +39,11 @@ type Facts struct {
 	// Removed are the names of nodes that were removed, sorted. None of them comes
 	// back.
 	Removed []string `json:"removed,omitempty"`
+	// Rejoin, if not empty, is why this node does not come back under this name.
+	Rejoin string `json:"rejoin,omitempty"`
+	// Replaces are names that this node had before it came back with nothing, and that
+	// are not removed yet, as far as it knows.
+	Replaces []string `json:"replaces,omitempty"`
 }
 
 // Store keeps the facts. Save replaces all of them or none, and returns once they
@@ -66,6 +71,10 @@ func (f Facts) without(names ...string) (Facts, bool) {
 	f.Removed = gone
 	f.Members = slices.DeleteFunc(slices.Clone(f.Members), func(m Member) bool { return f.removed(m.Name) })
 	return f, true
+}
+
+func (f Facts) isMember(name string) bool {
+	return slices.ContainsFunc(f.Members, func(m Member) bool { return m.Name == name })
 }
 
 func (f Facts) removed(name string) bool {

@@ -273,7 +273,7 @@ func (r removal) fromGroup(ctx context.Context, group, name string) error {
 
 // removeReplica answers a node of the cluster that removes another one.
 func (c *Cluster) removeReplica(ctx context.Context, from peer.Identity, in removeCall) (leaderAnswer, error) {
-	if !slices.ContainsFunc(c.Facts().Members, func(m Member) bool { return m.Name == from.Node }) {
+	if !c.Facts().isMember(from.Node) {
 		return leaderAnswer{}, memory.Errorf(memory.CodeForbidden, "the node %s is not one of this cluster", from.Node)
 	}
 	s, err := c.served(in.Group)

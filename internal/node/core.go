@@ -79,6 +79,11 @@ func (c *core) openFolder(mustExist bool) error {
 		return err
 	}
 	c.dir = dir
+	if !mustExist {
+		if err := dir.beginAnew(events.NewIDSource(c.cfg.Now, nil), c.cfg.Logger); err != nil {
+			return err
+		}
+	}
 	c.space = &space{fs: c.cfg.FS, dir: dir.path, reserve: uint64(max(c.cfg.ReserveBytes, 0)), now: c.cfg.Now}
 	return dir.refuseWithoutLog(c.cfg.NATSURL)
 }
@@ -134,7 +139,7 @@ func (c *core) checkKeys(state *projections.State) error {
 // replicaOptions say where the shard's replica lies and who it is.
 func (c *core) replicaOptions() replica.Options {
 	opt := replica.Options{Shard: shard0, ID: c.dir.name(), Dir: c.dir.shard(shard0), FS: c.files,
-		Sealer: encfs.NewBox(c.keys.Storage(), "raft log"), Stream: c.stream, Streams: streams{c}, Keys: c.keys, Settings: c.settings, Begun: c.keys.HasNamespaces(),
+		Sealer: c.shardSealer(), Stream: c.stream, Streams: streams{c}, Keys: c.keys, Settings: c.settings, Begun: c.keys.HasNamespaces(),
 		CacheBytes: c.cfg.CacheBytes, ReserveBytes: c.cfg.ReserveBytes / 2, SnapshotThreshold: c.cfg.SnapshotThreshold,
 		Now: c.cfg.Now, Logger: c.cfg.Logger}
 	if c.damaged != nil {

@@ -76,15 +76,17 @@ const (
 	nodeCopy       = "node.json.copy"
 )
 
-func (d *dataDir) keys() string            { return d.path }
-func (d *dataDir) nats() string            { return filepath.Join(d.path, "nats") }
-func (d *dataDir) shard(n uint16) string   { return filepath.Join(d.path, "shards", fmt.Sprint(n)) }
-func (d *dataDir) state(n uint16) string   { return filepath.Join(d.shard(n), "state") }
-func (d *dataDir) vectors(n uint16) string { return filepath.Join(d.shard(n), "vectors") }
-func (d *dataDir) keyGroup() string        { return filepath.Join(d.path, "keys", "raft") }
-func (d *dataDir) erased() string          { return filepath.Join(d.path, "erased.json") }
-func (d *dataDir) logs() string            { return filepath.Join(d.path, "logs") }
-func (d *dataDir) tokenFile() string       { return filepath.Join(d.path, "keys", "operator.token") }
+func (d *dataDir) keys() string             { return d.path }
+func (d *dataDir) nats() string             { return filepath.Join(d.path, "nats") }
+func (d *dataDir) shard(n uint16) string    { return filepath.Join(d.path, "shards", fmt.Sprint(n)) }
+func (d *dataDir) state(n uint16) string    { return filepath.Join(d.shard(n), "state") }
+func (d *dataDir) vectors(n uint16) string  { return filepath.Join(d.shard(n), "vectors") }
+func (d *dataDir) keyGroup() string         { return filepath.Join(d.path, "keys", "raft") }
+func (d *dataDir) erased() string           { return filepath.Join(d.path, "erased.json") }
+func (d *dataDir) logs() string             { return filepath.Join(d.path, "logs") }
+func (d *dataDir) remembered() string       { return filepath.Join(d.path, "remembered") }
+func (d *dataDir) aside(name string) string { return filepath.Join(d.path, "aside", name) }
+func (d *dataDir) tokenFile() string        { return filepath.Join(d.path, "keys", "operator.token") }
 
 // dirLock is the lock of a data directory. Whoever wants to change what is in one
 // takes it first and holds it to the end, a restore too. Its file is never removed:

@@ -15,6 +15,7 @@ import (
 
 	"mneme/internal/api/rest"
 	"mneme/internal/auth"
+	"mneme/internal/cluster"
 	"mneme/internal/eventlog"
 	"mneme/internal/events"
 	"mneme/internal/index/vector"
@@ -73,6 +74,9 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	cfg.warnListening()
 	n, err := start(ctx, cfg, nil)
+	if again := (*cluster.RejoinError)(nil); errors.As(err, &again) { // it is noted, and happens once
+		n, err = start(ctx, cfg, nil)
+	}
 	if damaged := (*damagedState)(nil); errors.As(err, &damaged) {
 		n, err = start(ctx, cfg, damaged)
 	}
@@ -88,7 +92,7 @@ func start(ctx context.Context, cfg Config, damaged *damagedState) (*Node, error
 	n.doctor = &doctor{n}
 	n.operator = &operator{upkeep: n.upkeep, doctor: n.doctor, n: n}
 	if err := n.open(ctx); err != nil {
-		err = n.stateDamage(ctx, err)
+		err = n.peers.rejoin(n.stateDamage(ctx, err))
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		if cerr := n.close(closing); cerr != nil {
@@ -121,6 +125,9 @@ func (n *Node) open(ctx context.Context) error {
 		return err
 	}
 	if err := n.openKeys(false); err != nil {
+		return err
+	}
+	if err := n.peers.mayTakePart(ctx); err != nil {
 		return err
 	}
 	if err := n.openGate(); err != nil {

@@ -21,7 +21,6 @@ import (
 	"mneme/internal/replica"
 	"mneme/internal/route"
 	"mneme/internal/storage"
-	"mneme/internal/storage/encfs"
 	"mneme/memory"
 )
 
@@ -109,7 +108,7 @@ func (n *Node) openPeers(ctx context.Context) error {
 		n.onClose("waiting", n.stopWaiting)
 	}
 	n.cfg.Logger.Info("looking for the other nodes", "join", cfg.Join)
-	n.peers.cluster, err = cluster.Form(ctx, cluster.Options{Port: port, Store: own, Peer: cfg.peer(), Route: cfg.route(),
+	n.peers.cluster, err = cluster.Form(ctx, cluster.Options{Port: port, Store: own, Memory: remembered{n.dir, n.cfg.Logger}, Peer: cfg.peer(), Route: cfg.route(),
 		Join: cfg.Join, Expect: cfg.Expect, Logger: n.cfg.Logger,
 		NewCluster: func() (string, error) { return newNodeID(n.cfg.Now), nil },
 		Token:      n.sharedToken, TakeToken: n.takeToken,
@@ -118,7 +117,7 @@ func (n *Node) openPeers(ctx context.Context) error {
 		return clusterError(err)
 	}
 	n.onClose("cluster", func(context.Context) error { return n.peers.cluster.Close() })
-	return nil
+	return clusterError(cluster.Returning{Cluster: n.peers.cluster}.Replace(ctx))
 }
 
 // sharedToken is the operator token of the cluster as this node has it. The node that
@@ -204,7 +203,7 @@ func (p *peers) transport(group string) (raftfsm.Transport, error) {
 		return nil, err
 	}
 	self := p.cluster.Self()
-	return raftfsm.NewTransport(raftfsm.Network{ID: self.Name, Addr: self.Peer, Listener: l, Logger: p.c.cfg.Logger,
+	return raftfsm.NewTransport(raftfsm.Network{ID: self.Name, Addr: self.Peer, Listener: l, Logger: p.c.cfg.Logger, Saw: cluster.Witness{Cluster: p.cluster}.Saw(group),
 		Dial: func(ctx context.Context, addr, id string) (net.Conn, error) {
 			return p.port.Dial(ctx, addr, id, service)
 		}}), nil
@@ -255,7 +254,7 @@ func (n *Node) openKeyGroup(ctx context.Context) error {
 		return err
 	}
 	client := rpc.NewClient(p.port, keygroup.Service)
-	p.keys, err = keygroup.Open(keygroup.Options{Dir: n.dir.keyGroup(), FS: n.files, Sealer: encfs.NewBox(n.keys.Storage(), "keys raft log"),
+	p.keys, err = keygroup.Open(keygroup.Options{Dir: n.dir.keyGroup(), FS: n.files, Sealer: n.keyGroupSealer(),
 		ID: p.cluster.Self().Name, Keys: n.keys, Found: p.founds(), Transport: transport, Call: client.Call, Logger: n.cfg.Logger})
 	if err != nil {
 		client.Close()
@@ -339,6 +338,7 @@ func (n *Node) followShard(ctx, run context.Context) error {
 	if err := p.cluster.Begun(); err != nil {
 		return clusterError(err)
 	}
+	cluster.Witness{Cluster: p.cluster}.ServeReplacing(n.nats.RemoveServer)
 	n.wg.Go(func() { leading{n}.watch(run) })
 	failed := make(chan error, 1)
 	n.wg.Go(func() {

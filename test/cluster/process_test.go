@@ -367,27 +367,6 @@ func TestDeletedNamespaceLeavesAllNodes(t *testing.T) {
 	}
 }
 
-// A node that had a vote and lost the files of its group does not vote again: it ends,
-// and says what to do.
-func TestANodeWithoutItsRaftFilesEnds(t *testing.T) {
-	tm := newTeam(t, 3)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
-	defer cancel()
-	tm.start(ctx)
-	p := tm.nodes[2]
-	p.term()
-	must(t, os.RemoveAll(filepath.Join(p.dir, "shards")))
-	p.begin()
-	select {
-	case <-p.exited:
-	case <-ctx.Done():
-		t.Fatalf("%s runs without its files\n%s", p.id, p.out)
-	}
-	if code, out := p.cmd.ProcessState.ExitCode(), p.out.String(); code != 7 || !strings.Contains(out, "the Raft files of the group 0 are gone") {
-		t.Errorf("exit code %d\n%s", code, out)
-	}
-}
-
 // erased waits until the node owes nothing to what was deleted.
 func (p *process) erased(ctx context.Context) {
 	p.team.t.Helper()

@@ -1,0 +1,334 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"mneme/internal/peer"
+	"mneme/internal/peer/rpc"
+	"mneme/internal/raftfsm"
+	"mneme/memory"
+)
+
+// Memory keeps what this node remembers of the others. Load gives what Save stored last,
+// nil if nothing was, and Save returns once that survives a loss of power.
+type Memory interface {
+	Load() ([]byte, error)
+	Save([]byte) error
+}
+
+// promises are what other nodes have promised in Raft groups, as far as this node saw it
+// or was told: by a node's name, then by the group's. Safe for concurrent use.
+type promises struct {
+	mu      sync.Mutex
+	of      map[string]map[string]raftfsm.Promise
+	changes uint64
+}
+
+// rememberEvery is how often what is remembered is stored and told, where it changed.
+const rememberEvery = time.Second
+
+// saw notes a promise.
+func (p *promises) saw(node, group string, promise raftfsm.Promise) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	had := p.of[node][group]
+	now := had.And(promise)
+	if now == had {
+		return
+	}
+	if p.of[node] == nil {
+		p.of[node] = map[string]raftfsm.Promise{}
+	}
+	p.of[node][group] = now
+	p.changes++
+}
+
+// merge notes what somebody else remembers.
+func (p *promises) merge(of map[string]map[string]raftfsm.Promise, except func(node string) bool) {
+	for node, groups := range of {
+		if except(node) {
+			continue
+		}
+		for group, promise := range groups {
+			p.saw(node, group, promise)
+		}
+	}
+}
+
+// forget drops what is remembered of nodes.
+func (p *promises) forget(gone func(node string) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.of, func(node string, _ map[string]raftfsm.Promise) bool { return gone(node) })
+}
+
+// all returns a copy, and how often it has changed.
+func (p *promises) all() (of map[string]map[string]raftfsm.Promise, changes uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	of = map[string]map[string]raftfsm.Promise{}
+	for node, groups := range p.of {
+		of[node] = maps.Clone(groups)
+	}
+	return of, p.changes
+}
+
+// forgotten is what a node promised in a group and knows no more, by what its files
+// tell.
+func (p *promises) forgotten(node string, files map[string]raftfsm.Promise) (forgotten, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, group := range slices.Sorted(maps.Keys(p.of[node])) {
+		if had := p.of[node][group]; !files[group].Keeps(had) {
+			return forgotten{Group: group, Had: had}, true
+		}
+	}
+	return forgotten{}, false
+}
+
+// forgotten is one promise of a node in a group; no group = none.
+type forgotten struct {
+	Group string          `json:"group,omitempty"`
+	Had   raftfsm.Promise `json:"had"`
+}
+
+// Witness is a node as one that remembers what the others promised.
+type Witness struct{ *Cluster }
+
+// Saw returns what is to be told of the promises that other replicas of a group make.
+func (w Witness) Saw(group string) func(replica string, p raftfsm.Promise) {
+	return func(replica string, p raftfsm.Promise) { w.promises.saw(replica, group, p) }
+}
+
+// loadPromises begins with what this node remembered when it ended.
+func (w Witness) loadPromises() error {
+	if w.opt.Memory == nil {
+		return nil
+	}
+	b, err := w.opt.Memory.Load()
+	if err != nil {
+		return &Error{Kind: KindStorage, Message: "what this node remembers of the others could not be read: " + err.Error(), Err: err}
+	}
+	of := map[string]map[string]raftfsm.Promise{}
+	if len(b) > 0 {
+		if err := json.Unmarshal(b, &of); err != nil {
+			w.log.Warn("what this node remembers of the others is damaged; it begins anew", "err", err)
+		}
+	}
+	w.promises.merge(of, w.notOthers)
+	return nil
+}
+
+// notOthers are this node and those that were removed.
+func (w Witness) notOthers(node string) bool { return node == w.Self().Name || w.Removed(node) }
+
+// keepPromises stores what this node remembers and tells the others, until ctx ends;
+// then it is stored once more. A write in a group costs neither: what changed in a second
+// is stored and told once.
+func (w Witness) keepPromises(ctx context.Context) {
+	_, saved := w.promises.all()
+	told := map[string]uint64{}
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-time.After(rememberEvery):
+		}
+		w.promises.forget(w.notOthers)
+		of, changes := w.promises.all()
+		if changes != saved && w.savePromises(of) {
+			saved = changes
+		}
+		w.tellPromises(ctx, of, changes, told)
+	}
+}
+
+func (w Witness) savePromises(of map[string]map[string]raftfsm.Promise) bool {
+	if w.opt.Memory == nil {
+		return true
+	}
+	b, err := json.Marshal(of)
+	if err == nil {
+		err = w.opt.Memory.Save(b)
+	}
+	if err != nil {
+		w.log.Warn("what this node remembers of the others could not be written", "err", err)
+	}
+	return err == nil
+}
+
+// tellPromises tells those that have not heard of the last changes.
+func (w Witness) tellPromises(ctx context.Context, of map[string]map[string]raftfsm.Promise, changes uint64, told map[string]uint64) {
+	ctx, cancel := context.WithTimeout(ctx, rememberEvery)
+	defer cancel()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	behind := slices.DeleteFunc(w.others(), func(to rpc.Target) bool { return told[to.Node] == changes })
+	for _, to := range behind {
+		wg.Go(func() {
+			if err := w.client.Call(ctx, to, "remember", of, nil); err == nil {
+				mu.Lock()
+				told[to.Node] = changes
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// remember takes what another node remembers.
+func (w Witness) remember(_ context.Context, from peer.Identity, of map[string]map[string]raftfsm.Promise) (struct{}, error) {
+	if !w.Facts().isMember(from.Node) {
+		return struct{}{}, memory.Errorf(memory.CodeForbidden, "the node %s is not one of this cluster", from.Node)
+	}
+	w.promises.merge(of, w.notOthers)
+	return struct{}{}, nil
+}
+
+// returns answers a node that has started, before it takes part in its groups: what it
+// promised and has forgotten.
+func (w Witness) returns(_ context.Context, from peer.Identity, files map[string]raftfsm.Promise) (forgotten, error) {
+	if w.Removed(from.Node) {
+		return forgotten{}, removedCall(from.Node)
+	}
+	f, _ := w.promises.forgotten(from.Node, files)
+	return f, nil
+}
+
+// RejoinError says that a node must not take part in its groups with the files that it
+// has, and is to come back under another incarnation.
+type RejoinError struct{ Why string }
+
+func (e *RejoinError) Error() string { return e.Why }
+
+// Returning is a node that has started, before it takes part in its groups.
+type Returning struct{ *Cluster }
+
+// MayTakePart returns once this node may open its replicas: what their closed files tell
+// keeps what the other nodes remember of it, as all say that answer, and these are, with
+// this node, most voters of each group. Those that do not answer at once have Options.News
+// for it, since they may be starting too. files has no group that this node never had.
+// Errors: *RejoinError, *Error of KindRefused, of KindRemoved, and of KindWaiting when ctx
+// ends.
+func (r Returning) MayTakePart(ctx context.Context, files map[string]raftfsm.Inspection) error {
+	facts := r.Facts()
+	others := r.others()
+	if len(others) == 0 || len(files) == 0 {
+		return nil
+	}
+	known := map[string]raftfsm.Promise{}
+	for group, found := range files {
+		if err := r.isForeign(group, found.Members); err != nil {
+			return err
+		}
+		known[group] = found.Promise
+	}
+	for _, group := range slices.Sorted(maps.Keys(files)) {
+		found := files[group]
+		switch voted := slices.Contains(facts.Groups, group); {
+		case found.Damage != nil:
+			return &RejoinError{fmt.Sprintf("the Raft files of the group %s are damaged: %v", group, found.Damage)}
+		case voted && !found.Log:
+			return &RejoinError{fmt.Sprintf("the Raft files of the group %s are gone, in which this node has a vote", group)}
+		}
+	}
+	began := time.Now()
+	for wait, said := firstWait, ""; ; wait = min(wait*3/2, longestWait) {
+		answered := map[string]bool{r.Self().Name: true}
+		silent, err := r.askWhatIsForgotten(ctx, known, answered)
+		if err != nil {
+			return err
+		}
+		if gone := r.SelfRemoved(); gone != nil {
+			return gone
+		}
+		group, most, all := whoAnswers(files, answered)
+		if all || most && time.Since(began) >= r.opt.News {
+			return nil
+		}
+		text := fmt.Sprintf("most voters of the group %s have to say first what they remember of this node: %s", group, strings.Join(silent, "; "))
+		if ctx.Err() != nil {
+			return &Error{Kind: KindWaiting, Message: "this node takes part in nothing yet: " + text, Err: ctx.Err()}
+		}
+		if text != said && !most {
+			r.log.Info("waiting for the other nodes: " + text)
+			said = text
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
+}
+
+// isForeign refuses the files of another cluster's group: nobody in it is known here.
+func (r Returning) isForeign(group string, members []raftfsm.Member) error {
+	facts, names := r.Facts(), []string{}
+	for _, m := range members {
+		if m.ID == facts.Name() || facts.isMember(m.ID) || facts.removed(m.ID) {
+			return nil
+		}
+		names = append(names, m.ID)
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return &Error{Kind: KindRefused, Message: fmt.Sprintf("the Raft files of the group %s are another cluster's: its nodes are %s, and none of them is known to this one", group, strings.Join(names, ", ")),
+		Hint: fmt.Sprintf("put keys/ and shards/ back as the node %s had them last; where they are lost, remove it from the cluster (memctl cluster remove %s) and start it with an empty data directory", facts.ID, facts.Name())}
+}
+
+// askWhatIsForgotten asks all other nodes at once. silent says why some gave no answer.
+func (r Returning) askWhatIsForgotten(ctx context.Context, files map[string]raftfsm.Promise, answered map[string]bool) (silent []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	targets := r.others()
+	answers, errs := make([]forgotten, len(targets)), make([]error, len(targets))
+	var wg sync.WaitGroup
+	for i, to := range targets {
+		wg.Go(func() { errs[i] = r.client.Call(ctx, to, "returns", files, &answers[i]) })
+	}
+	wg.Wait()
+	for i, to := range targets {
+		if errs[i] != nil {
+			why, _ := explain(errs[i])
+			silent = append(silent, idOf(to.Node)+" "+why)
+			continue
+		}
+		answered[to.Node] = true
+		if f := answers[i]; f.Group != "" {
+			return nil, &RejoinError{fmt.Sprintf("this data directory is older than what %s remembers of this node: in the group %s it promised %+v, and its files tell %+v",
+				idOf(to.Node), f.Group, f.Had, files[f.Group])}
+		}
+	}
+	return silent, nil
+}
+
+// whoAnswers reports whether most voters of each group have answered, and whether all
+// have; group is one of which not most have, or not all.
+func whoAnswers(files map[string]raftfsm.Inspection, answered map[string]bool) (group string, most, all bool) {
+	most, all = true, true
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		voters, up := 0, 0
+		for _, m := range files[name].Members {
+			if !m.Voter {
+				continue
+			}
+			if voters++; answered[m.ID] {
+				up++
+			}
+		}
+		if up < voters && all {
+			group, all = name, false
+		}
+		if up < voters/2+1 && voters > 0 && most {
+			group, most = name, false
+		}
+	}
+	return group, most, all
+}

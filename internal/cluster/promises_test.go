@@ -1,0 +1,197 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mneme/internal/raftfsm"
+	"mneme/memory"
+)
+
+// kept is a Memory in memory.
+type kept struct {
+	mu    sync.Mutex
+	bytes []byte
+}
+
+func (k *kept) Load() ([]byte, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.bytes, nil
+}
+
+func (k *kept) Save(b []byte) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.bytes = slices.Clone(b)
+	return nil
+}
+
+// files are what the closed files of a node's replica tell.
+func files(t *testing.T, n *testNode, dir string) map[string]raftfsm.Inspection {
+	t.Helper()
+	found, err := raftfsm.Inspect(raftfsm.Options{Dir: dir, ID: n.disk.facts.Name()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]raftfsm.Inspection{"0": found}
+}
+
+func takesNoPart(t *testing.T, c *Cluster, files map[string]raftfsm.Inspection, words string) {
+	t.Helper()
+	err := (Returning{c}).MayTakePart(limited(t), files)
+	var again *RejoinError
+	if !errors.As(err, &again) || !strings.Contains(err.Error(), words) {
+		t.Fatalf("%v, want %q", err, words)
+	}
+}
+
+// remembers waits until a node remembers as much of another one as a third does.
+func remembers(t *testing.T, c *Cluster, name string, as *Cluster) {
+	t.Helper()
+	want, _ := as.promises.all()
+	for ctx := limited(t); ; {
+		if has, _ := c.promises.all(); has[name]["0"].Keeps(want[name]["0"]) {
+			return
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			t.Fatalf("it is not told what others remember of %s", name)
+		}
+	}
+}
+
+// A node comes back with an older copy of its Raft files. The leader that counted it
+// remembers what it acknowledged; another node, that was away, has it from the leader,
+// also after a restart; the files that the node had last are good for everybody.
+func TestAnOlderCopyIsNoticed(t *testing.T) {
+	t.Parallel()
+	founder, others, dirs := joined(t)
+	f, other := others[0], others[1]
+	for _, n := range []*testNode{founder.node, f.node, other.node} {
+		n.opt.News = 100 * time.Millisecond
+	}
+	dir, older := dirs[f], filepath.Join(t.TempDir(), "older")
+	f.leaves(t)
+	if err := os.CopyFS(older, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	f.node.start(t)
+	f = open(t, f.node, dir, nil)
+	other.leaves(t)
+	founder.add(t)
+	name := f.node.disk.facts.Name()
+	f.leaves(t)
+	c := f.node.start(t).formed(t)
+	takesNoPart(t, c, files(t, f.node, older), "older than what "+founder.node.id+" remembers")
+	if err := (Returning{c}).MayTakePart(limited(t), files(t, f.node, dir)); err != nil {
+		t.Error(err)
+	}
+
+	other.node.opt.Memory = &kept{}
+	o := other.node.start(t).formed(t)
+	remembers(t, o, name, founder.node.cluster)
+	founder.leaves(t)
+	takesNoPart(t, c, files(t, f.node, older), "older than what "+other.node.id+" remembers")
+	other.node.stop(t)
+	other.node.start(t).formed(t)
+	takesNoPart(t, c, files(t, f.node, older), "older than what "+other.node.id+" remembers")
+	if err := (Returning{c}).MayTakePart(limited(t), files(t, f.node, dir)); err != nil {
+		t.Error(err)
+	}
+
+	// Nobody else answers: it waits.
+	other.node.stop(t)
+	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	var e *Error
+	if err := (Returning{c}).MayTakePart(short, files(t, f.node, dir)); !errors.As(err, &e) || e.Kind != KindWaiting {
+		t.Error(err)
+	}
+}
+
+// Files that are gone or damaged are noticed by the node itself, and those of another
+// cluster are refused.
+func TestFilesThatTakeNoPart(t *testing.T) {
+	t.Parallel()
+	founder, others, dirs := joined(t)
+	f := others[0]
+	f.leaves(t)
+	c := f.node.start(t).formed(t)
+	found := files(t, f.node, dirs[f])["0"]
+	with := func(change func(*raftfsm.Inspection)) map[string]raftfsm.Inspection {
+		i := found
+		change(&i)
+		return map[string]raftfsm.Inspection{"0": i}
+	}
+	takesNoPart(t, c, map[string]raftfsm.Inspection{"0": {}}, "the Raft files of the group 0 are gone")
+	takesNoPart(t, c, with(func(i *raftfsm.Inspection) { i.Log = false }), "the Raft files of the group 0 are gone")
+	takesNoPart(t, c, with(func(i *raftfsm.Inspection) { i.Damage = errors.New("a page fails its checksum") }), "are damaged: a page fails its checksum")
+	var e *Error
+	err := (Returning{c}).MayTakePart(limited(t), with(func(i *raftfsm.Inspection) {
+		i.Members = []raftfsm.Member{{ID: "n1-elsewhere", Voter: true}}
+		i.Damage = errors.New("another key")
+	}))
+	if !errors.As(err, &e) || e.Kind != KindRefused || !strings.Contains(e.Message, "another cluster's: its nodes are n1-elsewhere") || e.Hint == "" {
+		t.Error(err)
+	}
+	if err := (Returning{c}).MayTakePart(limited(t), map[string]raftfsm.Inspection{"0": found}); err != nil {
+		t.Error(err)
+	}
+	founder.add(t)
+}
+
+// A node comes back with nothing, under another name: the others remove its former one,
+// once most of them are there, and it gets a vote again.
+func TestANodeJoinsAnew(t *testing.T) {
+	t.Parallel()
+	founder, others, dirs := joined(t)
+	f, other := others[0], others[1]
+	old := f.node.disk.facts.Name()
+	other.leaves(t)
+	if err := (Returning{f.node.cluster}).Rejoin("the test says so"); err != nil {
+		t.Fatal(err)
+	}
+	f.leaves(t)
+	if saved, _ := f.node.disk.Load(); saved.Rejoin == "" {
+		t.Errorf("%+v", saved)
+	}
+	f.node.disk.facts = f.node.disk.facts.Anew("anew")
+	c := f.node.start(t).formed(t)
+	short, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	var e *Error
+	if err := (Returning{c}).Replace(short); !errors.As(err, &e) || e.Kind != KindWaiting || !strings.Contains(e.Message, old) {
+		t.Errorf("nobody serves its groups: %v", err)
+	}
+	log := &logServers{}
+	Witness{founder.node.cluster}.ServeReplacing(log.remove)
+	for _, not := range []string{founder.node.disk.facts.Name(), c.Self().Name} {
+		if err := c.client.Call(limited(t), target(founder.node.cluster.Self()), "replace", not, nil); memory.CodeOf(err) != memory.CodeForbidden {
+			t.Errorf("replace %s: %v", not, err)
+		}
+	}
+	other.node.start(t)
+	open(t, other.node, dirs[other], nil)
+	if err := (Returning{c}).Replace(limited(t)); err != nil {
+		t.Fatal(err)
+	}
+	if facts := c.Facts(); len(facts.Replaces) != 0 || !facts.removed(old) || !slices.Equal(log.asked, []string{old}) {
+		t.Errorf("%+v, servers %v", facts, log.asked)
+	}
+	f = open(t, f.node, t.TempDir(), nil)
+	joins(t, f)
+	founder.add(t)
+	if v := voters(founder); len(v) != 3 || f.node.disk.facts.Name() != fmt.Sprint(f.node.id, "-anew") {
+		t.Errorf("voters %v", v)
+	}
+}
