@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/nats-io/nats.go"
 
@@ -34,7 +35,7 @@ type core struct {
 	state    *projections.State // the replica's, or opened by work on a stopped node
 	damaged  *damagedState      // why the state is to be built anew before it is opened; mostly nil
 
-	repairStep func(name string) // tests look at the files before each step of a repair
+	repairStep atomic.Pointer[func(name string)] // tests look at the files before each step of a repair
 
 	behind    error    // why the state of a stopped node lacks what Raft's log holds; nil where it does not
 	restoring *dirLock // of the directory that a restore fills; nil otherwise

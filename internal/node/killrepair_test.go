@@ -84,17 +84,20 @@ func TestRepairKilledAnywhere(t *testing.T) {
 	cfg := quiet(dir)
 	cfg.FS = k
 	n := open(t, cfg)
-	n.repairStep = k.at
+	n.beforeStep(k.at)
 	if n.replica.Diverged() == nil {
 		t.Fatal("the damage was not noticed")
 	}
 	k.arm(true)
-	_, err := n.operator.RepairLog(t.Context(), nil)
-	k.at("end")
-	k.arm(false)
-	if err != nil {
+	if _, err := n.operator.RepairLog(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
+	await(t, "the old stream to be removed", func() bool {
+		there, err := n.stream.Present(t.Context())
+		return err == nil && len(there) == 1
+	})
+	k.at("end")
+	k.arm(false)
 	sound(t, n)
 	shut(t, n)
 	for _, step := range []string{"compare", "adopt", "reserve", "seal", "fill", "filling", "use", "begin", "proposed", "remove", "end"} {
@@ -238,7 +241,7 @@ func killedRepair(t *testing.T, n *Node, dir string) (killed string) {
 	t.Helper()
 	killed = filepath.Join(t.TempDir(), "killed")
 	filled := 0
-	n.repairStep = func(name string) {
+	n.beforeStep(func(name string) {
 		if name != "filling" {
 			return
 		}
@@ -247,7 +250,7 @@ func killedRepair(t *testing.T, n *Node, dir string) (killed string) {
 				t.Error(err)
 			}
 		}
-	}
+	})
 	if _, err := n.operator.RepairLog(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -393,11 +396,11 @@ func TestRepairWithoutItsCallerWasUnguarded(t *testing.T) {
 	n.replica.SetDiverged(&eventlog.DivergedError{Kind: eventlog.KindLost})
 	filling, goOn := make(chan struct{}), make(chan struct{})
 	wait := sync.OnceFunc(func() { close(filling); <-goOn })
-	n.repairStep = func(name string) {
+	n.beforeStep(func(name string) {
 		if name == "filling" {
 			wait()
 		}
-	}
+	})
 	ctx, leave := context.WithCancel(t.Context())
 	go func() { <-filling; leave() }()
 	if _, err := n.operator.RepairLog(ctx, nil); !errors.Is(err, context.Canceled) {
@@ -439,3 +442,6 @@ func TestReadsWereDownAfterAKilledRepair(t *testing.T) {
 	must(t, n, "life goes on")
 	sound(t, n)
 }
+
+// beforeStep has a repair call at before each of its steps; nil ends that.
+func (c *core) beforeStep(at func(name string)) { c.repairStep.Store(&at) }

@@ -233,8 +233,8 @@ type repair struct {
 
 // step is called before each step.
 func (r *repair) step(name string) {
-	if r.c.repairStep != nil {
-		r.c.repairStep(name)
+	if at := r.c.repairStep.Load(); at != nil && *at != nil {
+		(*at)(name)
 	}
 }
 

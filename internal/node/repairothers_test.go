@@ -13,7 +13,7 @@ func TestRepairTakesWhatIsWrittenWhileItBegins(t *testing.T) {
 	n := open(t, quiet(dir))
 	adopted := 0
 	var late, sealed error
-	n.repairStep = func(name string) {
+	n.beforeStep(func(name string) {
 		old := n.stream
 		info, err := old.Info(t.Context())
 		if err != nil {
@@ -33,7 +33,7 @@ func TestRepairTakesWhatIsWrittenWhileItBegins(t *testing.T) {
 				sealed = old.Append(t.Context(), []byte("too late"), info.Last)
 			}
 		}
-	}
+	})
 	last := n.state.Cursor().Seq
 	if _, err := n.operator.RepairLog(t.Context(), nil); err != nil {
 		t.Fatal(err)
@@ -59,13 +59,13 @@ func TestRepairTakesWhatIsWrittenWhileItBegins(t *testing.T) {
 func TestForeignStreamUnderTheReservedNameIsGivenUp(t *testing.T) {
 	dir, _ := rotten(t, 7)
 	n := open(t, quiet(dir))
-	n.repairStep = func(name string) {
+	n.beforeStep(func(name string) {
 		if next := n.state.Cursor().Next; name == "fill" && next.Epoch == 1 {
 			if _, err := n.stream.Create(t.Context(), events.StreamRef{Epoch: 1, Identity: "somebody else's"}); err != nil {
 				t.Error(err)
 			}
 		}
-	}
+	})
 	if _, err := n.operator.RepairLog(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}

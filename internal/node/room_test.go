@@ -121,13 +121,13 @@ func TestRepairFilledTheDisk(t *testing.T) {
 	dir, want := rotten(t, 7)
 	disk := newSmallDisk()
 	n := open(t, disk.config(dir))
-	n.repairStep = func(name string) {
+	n.beforeStep(func(name string) {
 		if name == "fill" {
 			disk.free.Store(keptFree - 1)
 		}
-	}
+	})
 	_, err := n.operator.RepairLog(t.Context(), nil)
-	n.repairStep = nil
+	n.beforeStep(nil)
 	disk.free.Store(keptFree)
 	noRoom(t, n, err, "free space")
 	if n.state.Cursor().Next.IsZero() {
@@ -182,13 +182,13 @@ func TestFullServerLeftHalfACopy(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	n.repairStep = func(name string) {
+	n.beforeStep(func(name string) {
 		if name == "filling" {
 			limit()
 		}
-	}
+	})
 	_, err := n.operator.RepairLog(t.Context(), nil)
-	n.repairStep = nil
+	n.beforeStep(nil)
 	noRoom(t, n, err, "free space where")
 	repairs(t, n, want)
 }
