@@ -95,6 +95,10 @@ bench: ## measure what docs/benchmarks.md holds: node, vectors, retrieval (10 mi
 bench-erase: ## measure erasing one of 1,000 subjects, and searches meanwhile (5 minutes)
 	$(GO) run ./bench/erase
 
+.PHONY: bench-cluster
+bench-cluster: ## measure three nodes on this machine: faults, captures, reads, coming back, idling (20 minutes)
+	$(GO) run ./bench/cluster $(BENCHFLAGS)
+
 .PHONY: bench-quick
 bench-quick: ## what bench measures, at a twentieth of the size
 	$(GO) run ./bench/node -quick

@@ -18,6 +18,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -56,9 +57,15 @@ type Node struct {
 }
 
 // Start starts memnode on a data directory and returns once it is ready. The
-// process is killed when ctx ends. args are further flags.
+// process is killed when ctx ends. args are further flags; it listens on any port of
+// loopback unless they name one.
 func Start(ctx context.Context, bin, dataDir string, args ...string) (*Node, error) {
-	args = append([]string{"--data-dir", dataDir, "--http-addr", "127.0.0.1:0", "--nats-addr", "127.0.0.1:0"}, args...)
+	for _, name := range []string{"--nats-addr", "--http-addr"} {
+		if !slices.Contains(args, name) {
+			args = append([]string{name, "127.0.0.1:0"}, args...)
+		}
+	}
+	args = append([]string{"--data-dir", dataDir}, args...)
 	first := newFirstLine()
 	n := &Node{dataDir: dataDir, cmd: exec.CommandContext(ctx, bin, args...), stderr: &tail{max: 4096}, done: make(chan struct{})}
 	n.cmd.Stdout, n.cmd.Stderr = first, n.stderr
@@ -130,6 +137,17 @@ func (n *Node) ended() error {
 	return errors.New("exit status 0")
 }
 
+// Ended is an error, with what the process said last, once it has ended by itself; nil
+// while it runs.
+func (n *Node) Ended() error {
+	select {
+	case <-n.done:
+		return fmt.Errorf("memnode ended: %w: %s", n.ended(), n.stderr)
+	default:
+		return nil
+	}
+}
+
 // Stop asks the process to drain (SIGTERM) and waits for it. A process that
 // does not end in time is killed, which is an error, like a bad exit code.
 func (n *Node) Stop() error {
@@ -157,6 +175,13 @@ func (n *Node) Kill() error {
 	<-n.done
 	return nil
 }
+
+// Pause makes the process stand still until Resume, as a machine does that is
+// suspended: its connections stay open and say nothing.
+func (n *Node) Pause() error { return n.cmd.Process.Signal(syscall.SIGSTOP) }
+
+// Resume lets a paused process go on.
+func (n *Node) Resume() error { return n.cmd.Process.Signal(syscall.SIGCONT) }
 
 // DataDir is the folder the node works in.
 func (n *Node) DataDir() string { return n.dataDir }

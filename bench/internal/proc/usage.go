@@ -105,7 +105,7 @@ func (n *Node) Quiet(ctx context.Context, share float64, limit time.Duration) (t
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		case <-n.done:
-			return 0, fmt.Errorf("memnode ended: %w: %s", n.ended(), n.stderr)
+			return 0, n.Ended()
 		case <-ticker.C:
 		}
 		now, err := n.CPU()
