@@ -310,6 +310,57 @@ func TestALinearizableReadIsBounded(t *testing.T) {
 	b.kill()
 }
 
+// Reads that come while the leader is asked share the next question, and never the one
+// that was asked before they came.
+func TestLinearizableReadsShareAQuestion(t *testing.T) {
+	w, a, b, _ := open(t, 20*time.Second)
+	w.lead(b)
+	asked, answer := make(chan struct{}), make(chan string)
+	b.position = func(context.Context) (string, error) {
+		asked <- struct{}{}
+		return <-answer, nil
+	}
+	const many = 20
+	first, rest := make(chan error, 1), make(chan error, many)
+	go func() { first <- a.Linear(t.Context()) }()
+	<-asked
+	for range many {
+		go func() { rest <- a.Linear(t.Context()) }()
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := a.Linear(gone); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	answer <- "p0.0.7.0"
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
+	<-asked // each of the others came before this or takes part in the one after it
+	answer <- "p0.0.8.0"
+	served := 0
+	for served < many {
+		select {
+		case err := <-rest:
+			if err != nil {
+				t.Error(err)
+			}
+			served++
+		case <-asked:
+			answer <- "p0.0.9.0"
+		}
+	}
+	firsts := 0
+	for _, at := range a.reached {
+		if at == "p0.0.7.0" {
+			firsts++
+		}
+	}
+	if firsts != 1 || len(a.reached) != many+1 {
+		t.Errorf("%d of %d reads took the answer to a question from before they came: %v", firsts-1, many, a.reached)
+	}
+}
+
 // BenchmarkForwarded is what a call to the node that leads costs both nodes together.
 func BenchmarkForwarded(b *testing.B) {
 	w, a, lead, _ := open(b, 20*time.Second)
@@ -324,6 +375,15 @@ func BenchmarkForwarded(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
+	})
+	b.Run("positions at once", func(b *testing.B) {
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				if err := a.Linear(b.Context()); err != nil {
+					b.Error(err)
+				}
+			}
+		})
 	})
 	b.Run("100 captures", func(b *testing.B) {
 		for b.Loop() {

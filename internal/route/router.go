@@ -84,10 +84,21 @@ func (o Options) withDefaults() *Options {
 }
 
 // Router is this node's way to the node that leads. It may be used concurrently.
-type Router struct{ opt *Options }
+type Router struct {
+	opt   *Options
+	stand rounds // questions to the leader where it stands
+}
 
 // New returns a router.
-func New(opt Options) *Router { return &Router{opt.withDefaults()} }
+func New(opt Options) *Router {
+	r := &Router{opt: opt.withDefaults()}
+	r.stand.ask = func() (string, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), r.opt.Patience)
+		defer cancel()
+		return do(ctx, r, position, struct{}{})
+	}
+	return r
+}
 
 // Revise implements Writer. With a client id it is sent again where its answer was lost.
 func (r *Router) Revise(ctx context.Context, namespace, as, id string, rev memory.Revision, ifMatch int, clientID string) (memory.RevisionResponse, error) {
@@ -131,12 +142,14 @@ func (r *Router) AcceptClock(ctx context.Context) (memory.ClockReport, error) {
 }
 
 // Linear waits until the state of this node holds everything that was acknowledged
-// before the call, on whichever node. Errors: unavailable, if no leader says where it
-// stands in time; those of Position and Reach.
+// before the call, on whichever node. Calls that come together ask the leader once.
+// Errors: unavailable, if no leader says where it stands in time; those of Position and
+// Reach; ctx's.
 func (r *Router) Linear(ctx context.Context) error {
-	bound, cancel := context.WithTimeout(ctx, r.opt.Patience)
-	defer cancel()
-	at, err := do(bound, r, position, struct{}{})
+	at, err := r.stand.join(ctx)
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
 	switch memory.CodeOf(err) {
 	case "":
 		return r.opt.Reach(ctx, at)
