@@ -92,10 +92,7 @@ func TestRepairKilledAnywhere(t *testing.T) {
 	if _, err := n.operator.RepairLog(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the old stream to be removed", func() bool {
-		there, err := n.stream.Present(t.Context())
-		return err == nil && len(there) == 1
-	})
+	onlyStream(t, n)
 	k.at("end")
 	k.arm(false)
 	sound(t, n)
@@ -201,9 +198,7 @@ func startsAfterAKilledRepair(t *testing.T, dir string, want memory.ShardStatus)
 	}
 	must(t, n, "life goes on")
 	sound(t, n)
-	if left, err := n.stream.Present(context.Background()); err != nil || len(left) != 1 || left[0] != n.stream.Ref() {
-		t.Errorf("the streams %v are there, %v", left, err)
-	}
+	onlyStream(t, n)
 }
 
 // openRepaired opens a node, and repairs its log if it asks for that.
@@ -445,3 +440,13 @@ func TestReadsWereDownAfterAKilledRepair(t *testing.T) {
 
 // beforeStep has a repair call at before each of its steps; nil ends that.
 func (c *core) beforeStep(at func(name string)) { c.repairStep.Store(&at) }
+
+// onlyStream waits until the stream that counts is the only one: those that it replaced are
+// removed beside the open writer.
+func onlyStream(t *testing.T, n *Node) {
+	t.Helper()
+	await(t, "the present stream alone", func() bool {
+		left, err := n.stream.Present(t.Context())
+		return err == nil && len(left) == 1 && left[0] == n.stream.Ref()
+	})
+}

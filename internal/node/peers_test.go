@@ -96,6 +96,7 @@ func TestClusterOptionsThatCannotWork(t *testing.T) {
 		"says everywhere":             func(c *ClusterConfig) { c.PeerAddr = "0.0.0.0:8800" },
 		`"0.0.0.0:6222" says every`:   func(c *ClusterConfig) { c.RouteAdvertise = "0.0.0.0:6222" },
 		"have one address":            func(c *ClusterConfig) { c.RouteAdvertise = c.PeerAddr },
+		"one node is no cluster":      func(c *ClusterConfig) { c.Expect = 1 },
 		"survives no more losses":     func(c *ClusterConfig) { c.Expect = 4 },
 		"of 7 nodes is not supported": func(c *ClusterConfig) { c.Expect = 7 },
 	} {

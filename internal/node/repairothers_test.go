@@ -72,8 +72,6 @@ func TestForeignStreamUnderTheReservedNameIsGivenUp(t *testing.T) {
 	if c := n.state.Cursor(); c.Epoch != 2 || n.stream.Ref() != c.Stream() {
 		t.Errorf("the log is %v, the state is fed from %v", n.stream.Ref(), c.Stream())
 	}
-	if left, err := n.stream.Present(t.Context()); err != nil || len(left) != 1 || left[0] != n.stream.Ref() {
-		t.Errorf("%v are left, %v", left, err)
-	}
+	onlyStream(t, n)
 	must(t, n, "life goes on")
 }

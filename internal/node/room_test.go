@@ -83,9 +83,7 @@ func repairs(t *testing.T, n *Node, want memory.ShardStatus) {
 	}
 	must(t, n, "life goes on")
 	sound(t, n)
-	if left, err := n.stream.Present(t.Context()); err != nil || !slices.Contains(left, n.stream.Ref()) || len(left) != 1 {
-		t.Errorf("the streams %v are there, %v", left, err)
-	}
+	onlyStream(t, n)
 }
 
 // TestRepairDidNotLookForRoom: it reserved a stream, sealed the old one and wrote

@@ -252,9 +252,7 @@ func TestStoppedLogIsRepaired(t *testing.T) {
 			if got := shardOf(t, n); got.StateHash != want.StateHash || got.Epoch != 1 || got.Log.Diverged != "" {
 				t.Errorf("%+v, want %+v", got, want)
 			}
-			if left, err := n.stream.Present(t.Context()); err != nil || len(left) != 1 || left[0].Epoch != 1 {
-				t.Errorf("the streams %v are there, %v", left, err)
-			}
+			onlyStream(t, n)
 			must(t, n, "life goes on")
 			sound(t, n)
 		})
