@@ -192,6 +192,11 @@ func TestLogOfThreeServers(t *testing.T) {
 	if t.Failed() {
 		return
 	}
+	nc, _ := publicClient(t, s.up[0])
+	must(t, nc.Flush())
+	if others := nc.DiscoveredServers(); len(others) > 0 {
+		t.Errorf("a client is told of %v", others)
+	}
 	first := s.stream(t, 0)
 	seq := uint64(0)
 	for ; seq < 100; seq++ {

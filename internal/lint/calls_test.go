@@ -169,3 +169,29 @@ func init() {
 	expect(t, checkInit(snippet(t, "internal/x/x.go", text)), "x.go:9: func init")
 	expect(t, checkProcess(snippet(t, "internal/x/y.go", "package x\ntype os struct{ Args int }\nfunc f(os os) int { return os.Args }")))
 }
+
+// checkReload finds nats-server's reloading of options, which drops the accounts that were
+// registered while it ran: their clients hang.
+func checkReload(s *source) []string {
+	var bad []string
+	if !slices.Contains(s.imports(), "github.com/nats-io/nats-server/v2/server") {
+		return nil
+	}
+	ast.Inspect(s.ast, func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok && (sel.Sel.Name == "ReloadOptions" || sel.Sel.Name == "Reload") {
+			bad = append(bad, s.at(sel, "%s deletes the accounts that were registered while the server ran", sel.Sel.Name))
+		}
+		return true
+	})
+	return bad
+}
+
+func TestNoCallThatDeletesAccounts(t *testing.T) {
+	for _, s := range tree(t) {
+		reportAll(t, checkReload(s))
+	}
+	const text = `package x
+import "github.com/nats-io/nats-server/v2/server"
+func f(s *server.Server) { s.ReloadOptions(nil) }`
+	expect(t, checkReload(snippet(t, "internal/x/x.go", text)), "x.go:3: ReloadOptions")
+}
