@@ -172,6 +172,14 @@ func TestEachMethodSendsItsRequest(t *testing.T) {
 			_, err := c.Cluster().Remove(ctx, memory.RemoveNode{Node: "n3", Force: true})
 			return err
 		}, memory.NodeRemoval{}, seen{Method: "POST", Path: "/v1/admin/cluster/remove", Agent: "me", Body: `{"node":"n3","force":true}`}},
+		{"transfer", func(c *Client) error {
+			_, err := c.Cluster().Transfer(ctx, memory.TransferLead{Node: "n3"})
+			return err
+		}, memory.LeadTransfer{}, seen{Method: "POST", Path: "/v1/admin/cluster/transfer", Agent: "me", Body: `{"node":"n3"}`}},
+		{"drain", func(c *Client) error {
+			_, err := c.Cluster().Drain(ctx, memory.DrainNode{Undo: true})
+			return err
+		}, memory.NodeDrain{}, seen{Method: "POST", Path: "/v1/admin/cluster/drain", Agent: "me", Body: `{"undo":true}`}},
 		{"version", func(c *Client) error { _, err := c.Version(ctx); return err }, memory.VersionInfo{}, seen{Method: "GET", Path: "/v1/admin/version"}},
 		{"doctor", func(c *Client) error { _, err := c.Doctor(ctx); return err }, memory.DoctorReport{}, seen{Method: "GET", Path: "/v1/admin/doctor"}},
 		{"rejected", func(c *Client) error { _, err := c.Rejected(ctx); return err }, memory.RejectedList{}, seen{Method: "GET", Path: "/v1/admin/rejected"}},

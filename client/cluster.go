@@ -20,6 +20,21 @@ func (c Cluster) Status(ctx context.Context) (memory.ClusterStatus, error) {
 	return st, err
 }
 
+// Transfer has a node lead. It may be asked for again.
+func (c Cluster) Transfer(ctx context.Context, req memory.TransferLead) (memory.LeadTransfer, error) {
+	var transfer memory.LeadTransfer
+	err := c.c.do(ctx, call{method: "POST", path: []string{"admin", "cluster", "transfer"}, body: req, header: WriteOptions{}.header(c.c.opts.Agent), write: true}, &transfer)
+	return transfer, err
+}
+
+// Drain has a node lead nothing until this is undone or it starts again. It may be asked
+// for again.
+func (c Cluster) Drain(ctx context.Context, req memory.DrainNode) (memory.NodeDrain, error) {
+	var drain memory.NodeDrain
+	err := c.c.do(ctx, call{method: "POST", path: []string{"admin", "cluster", "drain"}, body: req, header: WriteOptions{}.header(c.c.opts.Agent), write: true}, &drain)
+	return drain, err
+}
+
 // Remove takes a node out of the cluster for ever. It may be asked for again, and
 // carries on then.
 func (c Cluster) Remove(ctx context.Context, req memory.RemoveNode) (memory.NodeRemoval, error) {

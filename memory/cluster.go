@@ -18,7 +18,33 @@ type ClusterNode struct {
 	ID        string `json:"id"`
 	Address   string `json:"address"` // where the other nodes reach it
 	Role      string `json:"role"`
-	Reachable bool   `json:"reachable"` // it answered in time
+	Reachable bool   `json:"reachable"`         // it answered in time
+	Drained   bool   `json:"drained,omitempty"` // it leads nothing, because it was asked not to
+}
+
+// TransferLead asks for a node to lead.
+type TransferLead struct {
+	Node string `json:"node"` // its id, or its full name
+}
+
+// LeadTransfer says who leads after a TransferLead.
+type LeadTransfer struct {
+	Leader string `json:"leader"` // the node's id
+	Moved  bool   `json:"moved"`  // false: it led already
+}
+
+// DrainNode asks for a node to hand over what it leads, and to lead nothing until this is
+// undone or the node starts again.
+type DrainNode struct {
+	Node string `json:"node,omitempty"` // its id, or its full name; "" = the one that is asked
+	Undo bool   `json:"undo,omitempty"`
+}
+
+// NodeDrain says how a node is after a DrainNode.
+type NodeDrain struct {
+	Node    string `json:"node"`
+	Drained bool   `json:"drained"`
+	Leader  string `json:"leader"` // the id of the node that leads now
 }
 
 // RemoveNode asks for a node to be taken out of the cluster for ever.

@@ -20,9 +20,11 @@ func clusterCmd(a *app) *cobra.Command {
 		Short: "Several nodes",
 		Example: `  memctl cluster certs --out certs n1 n2 n3
   memctl cluster status
+  memctl cluster drain n1
+  memctl cluster transfer n2
   memctl cluster remove n3`,
 	})
-	cmd.AddCommand(clusterCertsCmd(a), clusterStatusCmd(a), clusterRemoveCmd(a))
+	cmd.AddCommand(clusterCertsCmd(a), clusterStatusCmd(a), clusterTransferCmd(a), clusterDrainCmd(a), clusterRemoveCmd(a))
 	return cmd
 }
 
@@ -49,6 +51,88 @@ func clusterStatusCmd(a *app) *cobra.Command {
 			return a.emit(st, ids, func() { printCluster(a, st) })
 		},
 	}
+}
+
+func clusterTransferCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "transfer NODE",
+		Short: "Have another node lead",
+		Long: `Have a node lead what one node leads for all: the writing, the keys and the log. NODE is
+its id, or its full name. What was admitted is written before, and writes go on at the
+other node a moment later; whoever sends them need not notice.
+
+It is refused while the node does not answer, has no vote, is drained, or has no room on
+its disk; one that is behind is waited for, for a few seconds. Any node takes the request.`,
+		Example: `  memctl cluster transfer n2
+  memctl cluster transfer n2 --json`,
+		Args:              wantArgs(1, 1),
+		ValidArgsFunction: completeFirst(completeNodes(a)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := a.dialOperator(cmd.Context())
+			if err != nil {
+				return err
+			}
+			transfer, err := c.Cluster().Transfer(cmd.Context(), memory.TransferLead{Node: args[0]})
+			if err != nil {
+				return err
+			}
+			return a.emit(transfer, []string{transfer.Leader}, func() {
+				if transfer.Moved {
+					a.printf("%s leads now\n", oneLine(transfer.Leader))
+				} else {
+					a.printf("%s leads already\n", oneLine(transfer.Leader))
+				}
+				a.next("memctl cluster status")
+			})
+		},
+	}
+}
+
+func clusterDrainCmd(a *app) *cobra.Command {
+	var undo bool
+	cmd := &cobra.Command{
+		Use:   "drain [NODE]",
+		Short: "Have a node lead nothing, before it is taken down",
+		Long: `Have a node hand over what it leads, and lead nothing from then on, until --undo or its
+next start. NODE is its id, or its full name; without it, the node that answers this
+request. The node goes on to take requests, to keep its copies and to vote.
+
+It is refused where no other node is fit to lead. Where all others fail later, the
+drained node leads all the same, until another one can.`,
+		Example: `  memctl cluster drain n1
+  memctl cluster drain n1 --undo
+  memctl cluster drain n1 --json`,
+		Args:              wantArgs(0, 1),
+		ValidArgsFunction: completeFirst(completeNodes(a)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := a.dialOperator(cmd.Context())
+			if err != nil {
+				return err
+			}
+			req := memory.DrainNode{Undo: undo}
+			if len(args) > 0 {
+				req.Node = args[0]
+			}
+			drain, err := c.Cluster().Drain(cmd.Context(), req)
+			if err != nil {
+				return err
+			}
+			return a.emit(drain, []string{drain.Node}, func() { printDrain(a, drain) })
+		},
+	}
+	cmd.Flags().BoolVar(&undo, "undo", false, "let the node lead again")
+	return cmd
+}
+
+func printDrain(a *app, drain memory.NodeDrain) {
+	node, leader := oneLine(drain.Node), first(oneLine(drain.Leader), "nobody")
+	if drain.Drained {
+		a.printf("%s is drained; %s leads\n", node, leader)
+		a.next("stop %s, or memctl cluster drain %s --undo", node, node)
+		return
+	}
+	a.printf("%s may lead again; %s leads\n", node, leader)
+	a.next("memctl cluster transfer %s", node)
 }
 
 func clusterRemoveCmd(a *app) *cobra.Command {
@@ -98,6 +182,9 @@ func printCluster(a *app, st memory.ClusterStatus) {
 		reachable := "answers"
 		if !n.Reachable {
 			reachable = a.paint("31", "does not answer")
+		}
+		if n.Drained {
+			reachable += ", drained"
 		}
 		a.printf("node      %s  %s  %s  %s\n", a.paint("1", oneLine(n.ID)), oneLine(n.Role), oneLine(n.Address), reachable)
 	}

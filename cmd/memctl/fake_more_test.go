@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -168,7 +169,7 @@ func (n *fakeNode) adminRoutes(on func(string, func(http.ResponseWriter, *http.R
 		return answer(w, st)
 	})
 	on("GET /v1/cluster", func(w http.ResponseWriter, _ *http.Request) error {
-		return answer(w, memory.ClusterStatus{ClusterID: "c1", Nodes: []memory.ClusterNode{{ID: "n1", Address: "n1:1", Role: memory.RoleVoter, Reachable: true}, {ID: "n3", Address: "n3:1", Role: memory.RoleVoter}},
+		return answer(w, memory.ClusterStatus{ClusterID: "c1", Nodes: []memory.ClusterNode{{ID: "n1", Address: "n1:1", Role: memory.RoleVoter, Reachable: true, Drained: n.drained}, {ID: "n3", Address: "n3:1", Role: memory.RoleVoter}},
 			Shards: []memory.ClusterShard{{Leader: "n1", Term: 2, Replicas: []memory.ClusterReplica{{Node: "n1", Position: "p0.1.1.0", StateHash: "abc"}}}}})
 	})
 	on("POST /v1/admin/cluster/remove", func(w http.ResponseWriter, r *http.Request) error {
@@ -180,6 +181,27 @@ func (n *fakeNode) adminRoutes(on func(string, func(http.ResponseWriter, *http.R
 			return memory.Errorf(memory.CodeConflict, "the node n2-b answers").WithHint("stop it first")
 		}
 		return answer(w, memory.NodeRemoval{Removed: []string{req.Node + "-b"}})
+	})
+	on("POST /v1/admin/cluster/transfer", func(w http.ResponseWriter, r *http.Request) error {
+		var req memory.TransferLead
+		if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
+			return err
+		}
+		if req.Node == "n3" {
+			return memory.Errorf(memory.CodeConflict, "the node n3 is drained").WithHint("memctl cluster drain n3 --undo")
+		}
+		return answer(w, memory.LeadTransfer{Leader: req.Node, Moved: req.Node != "n1"})
+	})
+	on("POST /v1/admin/cluster/drain", func(w http.ResponseWriter, r *http.Request) error {
+		var req memory.DrainNode
+		if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
+			return err
+		}
+		if req.Node == "n3" {
+			return memory.Errorf(memory.CodeConflict, "no other node is fit to lead: without n3 nobody could")
+		}
+		n.drained = !req.Undo
+		return answer(w, memory.NodeDrain{Node: cmp.Or(req.Node, "n1"), Drained: !req.Undo, Leader: "n2"})
 	})
 	on("GET /v1/admin/version", func(w http.ResponseWriter, _ *http.Request) error {
 		return answer(w, memory.VersionInfo{Version: "v9.9.9", Commit: "0123456789abcdef"})

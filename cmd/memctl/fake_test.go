@@ -28,6 +28,7 @@ type fakeNode struct {
 	largest    int               // items in the largest of them
 	as         string            // who read or wrote last
 	doctorFail bool              // doctor and log verify find something
+	drained    bool              // n1 is
 	statuses   map[string]string // settings of faults
 }
 

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,6 +21,8 @@ const (
 	callReport = "report"
 	callFit    = "fit to lead"
 	callDraw   = "lead the log too"
+	callGiveTo = "hand over"
+	callDrain  = "drain"
 )
 
 // statusWait bounds how long another node is waited for.
@@ -32,6 +35,9 @@ type nodeReport struct {
 	// Applied is the index of Raft's log up to which the node has come.
 	Applied uint64 `json:"applied,omitempty"`
 	Halted  bool   `json:"halted,omitempty"`
+	Drained bool   `json:"drained,omitempty"`
+	// Unfit is why it should lead nothing, as far as that lies on its machine.
+	Unfit string `json:"unfit,omitempty"`
 }
 
 // openReports lets this node ask the others how they are, and answers them.
@@ -45,6 +51,8 @@ func (n *Node) openReports() error {
 		callDraw: rpc.Handle(func(ctx context.Context, _ peer.Identity, _ struct{}) (struct{}, error) {
 			return struct{}{}, leading{n}.draw(ctx)
 		}),
+		callGiveTo: rpc.Handle(leading{n}.giveTo),
+		callDrain:  rpc.Handle(leading{n}.drain),
 	}, n.cfg.Logger)
 	if err != nil {
 		return err
@@ -60,7 +68,14 @@ func (o *operator) report() nodeReport {
 	r := memory.ClusterReplica{Node: o.n.dir.node.NodeID, Position: at.Position().String(), StateHash: v.Hash().String()}
 	r.Log.Last, r.Log.Current = o.n.nats.Holds(events.StreamName(shard0, at.Epoch))
 	group := o.n.replica.Group()
-	return nodeReport{Node: o.here(), Replica: r, Applied: group.Stats().AppliedIndex, Halted: group.Halted() != nil}
+	out := nodeReport{Node: o.here(), Replica: r, Applied: group.Stats().AppliedIndex, Halted: group.Halted() != nil}
+	if o.n.peers != nil {
+		out.Drained = o.n.peers.drained.Load()
+		if err := (leading{o.n}).eligible(); err != nil {
+			out.Unfit = err.Error()
+		}
+	}
+	return out
 }
 
 // here is this node among the cluster's.
@@ -133,7 +148,11 @@ func (o *operator) Cluster(ctx context.Context) (memory.ClusterStatus, error) {
 		for _, s := range p.cluster.Status(ctx) {
 			out.Nodes = append(out.Nodes, memory.ClusterNode{ID: s.ID, Address: s.Address, Role: s.Role, Reachable: s.Reachable})
 		}
-		shard.Replicas = behind(o.reports(ctx, p.cluster.Facts().Members))
+		reports := o.reports(ctx, p.cluster.Facts().Members)
+		shard.Replicas = behind(reports)
+		for i := range out.Nodes {
+			out.Nodes[i].Drained = slices.ContainsFunc(reports, func(r nodeReport) bool { return r.Drained && r.Node.ID == out.Nodes[i].ID })
+		}
 	}
 	out.Shards = []memory.ClusterShard{shard}
 	return out, nil

@@ -217,12 +217,27 @@ func (l leading) unfit() error {
 	if full := l.n.noRoom(); full != nil {
 		return full
 	}
+	if l.n.peers.drained.Load() {
+		return errDrained
+	}
+	return nil
+}
+
+// eligible says why the node should not be handed the leadership, as far as that lies on
+// this machine.
+func (l leading) eligible() error {
+	if err := l.unfit(); err != nil {
+		return err
+	}
+	if !l.n.space.ample() {
+		return errors.New("its disk is almost full")
+	}
 	return nil
 }
 
 // fit is what a node answers that is asked whether it could lead.
 func (l leading) fit(ctx context.Context, _ peer.Identity, _ struct{}) (bool, error) {
-	if l.unfit() != nil || !l.n.space.ample() {
+	if l.eligible() != nil {
 		return false, nil
 	}
 	return within(ctx, logReach, func(ctx context.Context) error {

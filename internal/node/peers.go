@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"mneme/internal/auth"
@@ -34,6 +35,7 @@ type peers struct {
 	keys    *keygroup.Group
 	router  *route.Router
 	reports *rpc.Client
+	drained atomic.Bool // an operator wants this node to lead nothing
 }
 
 // The names of the Raft groups. Their connections are the peer services raft/<name>.

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"runtime"
@@ -37,6 +38,14 @@ func answerBody[In, Out any](s *server, w http.ResponseWriter, r *http.Request, 
 		return err
 	}
 	return s.writeJSON(w, http.StatusOK, out)
+}
+
+// bodied is a route that has call answer the body of a request.
+func bodied[In, Out any](s *server, call func(context.Context, In) (Out, error)) func(http.ResponseWriter, *http.Request) error {
+	decoder := api.NewJSONDecoder[In]()
+	return func(w http.ResponseWriter, r *http.Request) error {
+		return answerBody(s, w, r, decoder, func(in In) (Out, error) { return call(r.Context(), in) })
+	}
 }
 
 func (s *server) status(w http.ResponseWriter, r *http.Request) error {

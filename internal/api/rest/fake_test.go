@@ -198,6 +198,14 @@ func (f *fake) RemoveNode(_ context.Context, req memory.RemoveNode) (memory.Node
 	return memory.NodeRemoval{Removed: []string{req.Node + "-x"}}, f.called("RemoveNode", req.Node, req.Force)
 }
 
+func (f *fake) TransferLead(_ context.Context, req memory.TransferLead) (memory.LeadTransfer, error) {
+	return memory.LeadTransfer{Leader: req.Node, Moved: true}, f.called("TransferLead", req.Node)
+}
+
+func (f *fake) DrainNode(_ context.Context, req memory.DrainNode) (memory.NodeDrain, error) {
+	return memory.NodeDrain{Node: req.Node, Drained: !req.Undo}, f.called("DrainNode", req.Node, req.Undo)
+}
+
 func (f *fake) Doctor(context.Context) (memory.DoctorReport, error) {
 	return memory.DoctorReport{OK: true, Checks: []memory.Check{{Name: "disk", State: "ok"}}}, f.called("Doctor")
 }

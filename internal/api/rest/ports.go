@@ -52,6 +52,10 @@ type Admin interface {
 	Cluster(ctx context.Context) (memory.ClusterStatus, error)
 	// RemoveNode takes another node out of the cluster for ever.
 	RemoveNode(ctx context.Context, req memory.RemoveNode) (memory.NodeRemoval, error)
+	// TransferLead has a node lead the cluster.
+	TransferLead(ctx context.Context, req memory.TransferLead) (memory.LeadTransfer, error)
+	// DrainNode has a node lead nothing, or undoes that.
+	DrainNode(ctx context.Context, req memory.DrainNode) (memory.NodeDrain, error)
 	Doctor(ctx context.Context) (memory.DoctorReport, error)
 	Rebuild(ctx context.Context, progress func(done, total uint64)) (memory.RebuildReport, error)
 	VerifyLog(ctx context.Context, progress func(done, total uint64)) (memory.VerifyReport, error)

@@ -136,7 +136,6 @@ type server struct {
 	namespaces api.JSONDecoder[memory.CreateNamespace]
 	patches    api.JSONDecoder[memory.PatchNamespace]
 	switches   api.JSONDecoder[memory.SwitchEmbedder]
-	removals   api.JSONDecoder[memory.RemoveNode]
 }
 
 // New makes the handler of all routes. It fails if a required part is missing
@@ -153,7 +152,6 @@ func New(opt Options) (http.Handler, error) {
 		namespaces: api.NewJSONDecoder[memory.CreateNamespace](),
 		patches:    api.NewJSONDecoder[memory.PatchNamespace](),
 		switches:   api.NewJSONDecoder[memory.SwitchEmbedder](),
-		removals:   api.NewJSONDecoder[memory.RemoveNode](),
 	}
 	s.bodies.max, s.answers.max, s.results.max = opt.MaxBodies, opt.MaxAnswers, opt.MaxResults
 	s.bulkheads = newBulkheads(&opt)

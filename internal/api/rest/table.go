@@ -198,10 +198,14 @@ func (s *server) adminRoutes() []route {
 		{method: "POST", path: admin + "clock/accept", handle: s.acceptClock,
 			summary: "Go on writing with the clock as it stands, after it went forward further than real time.", answers: ok[memory.ClockReport]("The time it goes by.")},
 		{method: "POST", path: admin + "cluster/remove", body: typed[memory.RemoveNode](),
-			handle: func(w http.ResponseWriter, r *http.Request) error {
-				return answerBody(s, w, r, s.removals, func(req memory.RemoveNode) (memory.NodeRemoval, error) { return s.Admin.RemoveNode(r.Context(), req) })
-			},
+			handle:  bodied(s, s.Admin.RemoveNode),
 			summary: "Take a node out of the cluster for ever. It may be asked for again, and carries on then.", answers: ok[memory.NodeRemoval]("It is out.")},
+		{method: "POST", path: admin + "cluster/transfer", body: typed[memory.TransferLead](),
+			handle:  bodied(s, s.Admin.TransferLead),
+			summary: "Have a node lead the cluster.", answers: ok[memory.LeadTransfer]("It leads.")},
+		{method: "POST", path: admin + "cluster/drain", body: typed[memory.DrainNode](),
+			handle:  bodied(s, s.Admin.DrainNode),
+			summary: "Have a node hand over what it leads, and lead nothing until that is undone or it starts again.", answers: ok[memory.NodeDrain]("How it is now.")},
 		{method: "GET", path: admin + "backup/log", handle: s.backupLog, stream: true,
 			summary: "A backup of the log. The trailers Mneme-Position, Mneme-Frames and Mneme-Events describe it.",
 			answers: map[int]answer{200: {about: "A stream that breaks off is no backup.", media: mediaBytes}}},

@@ -1,0 +1,216 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"mneme/internal/cluster"
+	"mneme/internal/peer"
+	"mneme/internal/peer/rpc"
+	"mneme/internal/raftfsm"
+	"mneme/memory"
+)
+
+const (
+	// transferFor bounds what an operator asks for: the leadership moves in a fraction of
+	// it, unless who is to lead has to catch up first.
+	transferFor   = 5 * time.Second
+	transferEvery = 20 * time.Millisecond
+	// farBehind is how many entries a node may lack that is to lead: Raft sends it those
+	// before it hands over.
+	farBehind = 1000
+)
+
+// errDrained is why a drained node leads nothing.
+var errDrained = errors.New("it is drained")
+
+// TransferLead has a node lead the shard, the keys, and the log: each node that leads one
+// of them hands it over. The log may follow a few seconds later, see leadWatch.
+func (o *operator) TransferLead(ctx context.Context, req memory.TransferLead) (memory.LeadTransfer, error) {
+	p := o.n.peers
+	if p == nil {
+		return memory.LeadTransfer{}, memory.Errorf(memory.CodeInvalid, "this node is on its own: there is no other node that could lead")
+	}
+	to, err := o.member(req.Node)
+	if err != nil {
+		return memory.LeadTransfer{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, transferFor)
+	defer cancel()
+	out := memory.LeadTransfer{Leader: to.ID}
+	why := memory.Errorf(memory.CodeUnavailable, "nobody is known to lead").WithHint("memctl cluster status shows which nodes answer; ask again when most of them do")
+	for {
+		shard, _ := o.n.replica.Group().Leader()
+		keys, _ := p.keys.Leader()
+		if shard == to.Name && keys == to.Name {
+			return out, nil
+		}
+		for _, name := range slices.Compact([]string{shard, keys}) {
+			if name == "" || name == to.Name {
+				continue
+			}
+			out.Moved = true
+			from, err := o.member(name)
+			switch {
+			case err != nil:
+			case name == o.n.dir.name():
+				_, err = leading{o.n}.giveTo(ctx, peer.Identity{}, to.Name)
+			default:
+				err = o.ask(ctx, from, callGiveTo, to.Name, nil)
+			}
+			if err != nil && ctx.Err() == nil {
+				if why = memory.AsError(err); why.Code != memory.CodeUnavailable {
+					return memory.LeadTransfer{}, err
+				}
+			}
+		}
+		select {
+		case <-time.After(transferEvery):
+		case <-ctx.Done():
+			return memory.LeadTransfer{}, why
+		}
+	}
+}
+
+// DrainNode has a node give up what it leads, and lead nothing from then on, or undoes that.
+func (o *operator) DrainNode(ctx context.Context, req memory.DrainNode) (out memory.NodeDrain, err error) {
+	if o.n.peers == nil {
+		return out, memory.Errorf(memory.CodeInvalid, "this node is on its own: there is no other node that could lead")
+	}
+	if req.Node == "" {
+		req.Node = o.n.dir.name()
+	}
+	m, err := o.member(req.Node)
+	if err != nil {
+		return out, err
+	}
+	if m.Name == o.n.dir.name() {
+		return leading{o.n}.drain(ctx, peer.Identity{}, req.Undo)
+	}
+	err = o.ask(ctx, m, callDrain, req.Undo, &out)
+	return out, err
+}
+
+// member is the node of the cluster that has an id, or a full name.
+func (o *operator) member(node string) (cluster.Member, error) {
+	var found []cluster.Member
+	var ids []string
+	for _, m := range o.n.peers.cluster.Facts().Members {
+		ids = append(ids, m.ID)
+		if m.Name == node {
+			return m, nil
+		}
+		if m.ID == node {
+			found = append(found, m)
+		}
+	}
+	slices.Sort(ids)
+	switch {
+	case node == "":
+		return cluster.Member{}, memory.Errorf(memory.CodeInvalid, "the node is missing: give its id or its name")
+	case len(found) > 1:
+		return cluster.Member{}, memory.Errorf(memory.CodeConflict, "several nodes have the id %s: %s, %s", node, found[0].Name, found[1].Name).WithHint("name one of them in full")
+	case len(found) == 0:
+		return cluster.Member{}, memory.Errorf(memory.CodeNotFound, "no node of the cluster is called %.100q: there are %s", node, strings.Join(ids, ", ")).
+			WithHint("memctl cluster status shows the nodes")
+	}
+	return found[0], nil
+}
+
+// ask calls a method of another node. Errors: *memory.Error.
+func (o *operator) ask(ctx context.Context, m cluster.Member, method string, in, out any) error {
+	err := o.n.peers.reports.Call(ctx, rpc.Target{Addr: m.Peer, Node: m.Name}, method, in, out)
+	if errors.Is(err, rpc.ErrNotReached) || errors.Is(err, rpc.ErrNoAnswer) {
+		return memory.Errorf(memory.CodeUnavailable, "the node %s does not answer", m.ID).WithHint("memctl cluster status shows which nodes do").WithCause(err)
+	}
+	return err
+}
+
+// giveTo hands over what this node leads to a node that is fit to lead.
+func (l leading) giveTo(ctx context.Context, _ peer.Identity, to string) (struct{}, error) {
+	ctx, cancel := context.WithTimeout(ctx, transferFor)
+	defer cancel()
+	if err := l.mayLead(ctx, to); err != nil {
+		return struct{}{}, err
+	}
+	if err := l.handOver(ctx, to); err != nil {
+		return struct{}{}, memory.Errorf(memory.CodeUnavailable, "%s did not hand over everything: %v", l.n.dir.node.NodeID, err).
+			WithHint("memctl cluster status shows who leads; ask again").WithCause(err)
+	}
+	return struct{}{}, nil
+}
+
+// mayLead says why another node should not lead now: with CodeConflict where a person has
+// to do something about it, with CodeUnavailable where that may pass.
+func (l leading) mayLead(ctx context.Context, to string) error {
+	o := l.n.operator
+	m, err := o.member(to)
+	if err != nil {
+		return err
+	}
+	for _, g := range []*raftfsm.Group{l.shard().Group, l.keys().Group} {
+		replicas, _ := g.Members()
+		if !slices.ContainsFunc(replicas, func(r raftfsm.Member) bool { return r.ID == to && r.Voter }) {
+			return memory.Errorf(memory.CodeConflict, "the node %s has no vote yet", m.ID).WithHint("ask again when memctl cluster status shows it as a voter")
+		}
+	}
+	r := o.reports(ctx, []cluster.Member{m})[0]
+	var fit bool
+	switch at := l.n.replica.Group().Stats().AppliedIndex; {
+	case r.Node.ID == "":
+		return memory.Errorf(memory.CodeConflict, "the node %s does not answer", m.ID).WithHint("start it, or choose another one: memctl cluster status shows which nodes answer")
+	case r.Drained:
+		return memory.Errorf(memory.CodeConflict, "the node %s is drained", m.ID).WithHint("memctl cluster drain %s --undo", m.ID)
+	case r.Unfit != "":
+		return memory.Errorf(memory.CodeConflict, "the node %s cannot lead: %s", m.ID, r.Unfit).WithHint("mend that first, or choose another node")
+	case r.Applied+farBehind < at:
+		return memory.Errorf(memory.CodeUnavailable, "the node %s is %d entries behind", m.ID, at-r.Applied).WithHint("ask again when memctl cluster status shows it up to date")
+	}
+	if err := o.ask(ctx, m, callFit, struct{}{}, &fit); err != nil {
+		return err
+	}
+	if !fit {
+		return memory.Errorf(memory.CodeUnavailable, "the node %s does not reach the log", m.ID).WithHint("ask again when it does, or choose another node")
+	}
+	return nil
+}
+
+// drain has this node lead nothing until undo, or its next start. It is refused where no
+// other node is fit to lead.
+func (l leading) drain(ctx context.Context, _ peer.Identity, undo bool) (memory.NodeDrain, error) {
+	p, o := l.n.peers, l.n.operator
+	out := memory.NodeDrain{Node: l.n.dir.node.NodeID, Drained: !undo}
+	if undo {
+		p.drained.Store(false)
+		out.Leader = o.leader()
+		return out, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, transferFor)
+	defer cancel()
+	before := p.drained.Swap(true) // from now on nobody hands over to this node
+	for {
+		heir := p.heir(ctx)
+		if heir == "" && ctx.Err() == nil {
+			p.drained.Store(before)
+			return memory.NodeDrain{}, memory.Errorf(memory.CodeConflict, "no other node is fit to lead: without %s nobody could", out.Node).
+				WithHint("memctl cluster status shows which nodes answer and which are drained; memctl cluster drain NODE --undo takes one back")
+		}
+		err := l.handOver(ctx, heir)
+		shard, _ := l.n.replica.Group().Leader()
+		keys, _ := p.keys.Leader()
+		if self := l.n.dir.name(); shard != "" && shard != self && keys != "" && keys != self {
+			out.Leader = o.leader()
+			return out, nil
+		}
+		select {
+		case <-time.After(transferEvery):
+		case <-ctx.Done():
+			p.drained.Store(before)
+			return memory.NodeDrain{}, memory.Errorf(memory.CodeUnavailable, "%s did not hand over everything and is not drained", out.Node).
+				WithHint("memctl cluster status shows which nodes answer; ask again").WithCause(err)
+		}
+	}
+}
