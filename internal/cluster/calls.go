@@ -40,6 +40,9 @@ func (c *Cluster) hello(_ context.Context, from peer.Identity, in hello) (hello,
 	if in.Cluster == "" && c.forming.facts.Cluster == "" && in.Self.Peer != "" {
 		c.callers[in.Self.Peer] = true
 	}
+	if !c.forming.facts.isMember(from.Node) {
+		in.Members, in.Removed = nil, nil // a stranger, or one that was removed, speaks for itself only
+	}
 	if in.Self.Name != c.forming.self.Name {
 		if err := c.heardLocked(in); err != nil {
 			return hello{}, err

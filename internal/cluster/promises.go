@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -93,10 +94,12 @@ func (p *promises) forgotten(node string, files map[string]raftfsm.Promise) (for
 	return forgotten{}, false
 }
 
-// forgotten is one promise of a node in a group; no group = none.
+// forgotten is one promise of a node in a group; no group = none. Serves says that the
+// node which answers takes part in all its groups.
 type forgotten struct {
-	Group string          `json:"group,omitempty"`
-	Had   raftfsm.Promise `json:"had"`
+	Group  string          `json:"group,omitempty"`
+	Had    raftfsm.Promise `json:"had"`
+	Serves bool            `json:"serves,omitempty"`
 }
 
 // Witness is a node as one that remembers what the others promised.
@@ -126,8 +129,10 @@ func (w Witness) loadPromises() error {
 	return nil
 }
 
-// notOthers are this node and those that were removed.
-func (w Witness) notOthers(node string) bool { return node == w.Self().Name || w.Removed(node) }
+// notOthers are this node, those that were removed, and those that nobody knows.
+func (w Witness) notOthers(node string) bool {
+	return node == w.Self().Name || w.Removed(node) || !w.Facts().isMember(node)
+}
 
 // keepPromises stores what this node remembers and tells the others, until ctx ends;
 // then it is stored once more. A write in a group costs neither: what changed in a second
@@ -198,6 +203,9 @@ func (w Witness) returns(_ context.Context, from peer.Identity, files map[string
 		return forgotten{}, removedCall(from.Node)
 	}
 	f, _ := w.promises.forgotten(from.Node, files)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f.Serves = w.removeServer != nil
 	return f, nil
 }
 
@@ -214,6 +222,10 @@ type Returning struct{ *Cluster }
 // keeps what the other nodes remember of it, as all say that answer, and these are, with
 // this node, most voters of each group. Those that do not answer at once have Options.News
 // for it, since they may be starting too. files has no group that this node never had.
+//
+// A node that may not, since it has forgotten something or its files are damaged, keeps
+// all it has until so many others take part that they can remove its name: where every node
+// was put back from a copy nobody may give up what it has.
 // Errors: *RejoinError, *Error of KindRefused, of KindRemoved, and of KindWaiting when ctx
 // ends.
 func (r Returning) MayTakePart(ctx context.Context, files map[string]raftfsm.Inspection) error {
@@ -229,32 +241,40 @@ func (r Returning) MayTakePart(ctx context.Context, files map[string]raftfsm.Ins
 		}
 		known[group] = found.Promise
 	}
+	unusable := ""
 	for _, group := range slices.Sorted(maps.Keys(files)) {
 		found := files[group]
 		switch voted := slices.Contains(facts.Groups, group); {
 		case found.Damage != nil:
-			return &RejoinError{fmt.Sprintf("the Raft files of the group %s are damaged: %v", group, found.Damage)}
+			unusable = fmt.Sprintf("the Raft files of the group %s are damaged: %v", group, found.Damage)
 		case voted && !found.Log:
-			return &RejoinError{fmt.Sprintf("the Raft files of the group %s are gone, in which this node has a vote", group)}
+			unusable = fmt.Sprintf("the Raft files of the group %s are gone, in which this node has a vote", group)
 		}
 	}
 	began := time.Now()
 	for wait, said := firstWait, ""; ; wait = min(wait*3/2, longestWait) {
-		answered := map[string]bool{r.Self().Name: true}
-		silent, err := r.askWhatIsForgotten(ctx, known, answered)
-		if err != nil {
-			return err
-		}
+		now := r.askWhatIsForgotten(ctx, known)
 		if gone := r.SelfRemoved(); gone != nil {
 			return gone
 		}
-		group, most, all := whoAnswers(files, answered)
-		if all || most && time.Since(began) >= r.opt.News {
+		unusable = cmp.Or(unusable, now.forgotten)
+		group, most, all := facts.whoAnswers(files, now.answered)
+		needed := len(others)/2 + 1 // with this node they are len(others)+1
+		var text, hint string
+		switch {
+		case unusable != "" && now.serving >= needed:
+			return &RejoinError{unusable}
+		case unusable != "":
+			most = false
+			text = fmt.Sprintf("%s; it comes back with nothing once %d others take part, of which %d do: %s", unusable, needed, now.serving, strings.Join(now.silent, "; "))
+			hint = "nothing was moved; start the other nodes, with what they had last. Where all of them were put back from copies, docs/cluster.md says what to do"
+		case all || most && time.Since(began) >= r.opt.News:
 			return nil
+		default:
+			text = fmt.Sprintf("most voters of the group %s have to say first what they remember of this node: %s", group, strings.Join(now.silent, "; "))
 		}
-		text := fmt.Sprintf("most voters of the group %s have to say first what they remember of this node: %s", group, strings.Join(silent, "; "))
 		if ctx.Err() != nil {
-			return &Error{Kind: KindWaiting, Message: "this node takes part in nothing yet: " + text, Err: ctx.Err()}
+			return &Error{Kind: KindWaiting, Message: "this node takes part in nothing yet: " + text, Hint: hint, Err: ctx.Err()}
 		}
 		if text != said && !most {
 			r.log.Info("waiting for the other nodes: " + text)
@@ -283,10 +303,19 @@ func (r Returning) isForeign(group string, members []raftfsm.Member) error {
 		Hint: fmt.Sprintf("put keys/ and shards/ back as the node %s had them last; where they are lost, remove it from the cluster (memctl cluster remove %s) and start it with an empty data directory", facts.ID, facts.Name())}
 }
 
-// askWhatIsForgotten asks all other nodes at once. silent says why some gave no answer.
-func (r Returning) askWhatIsForgotten(ctx context.Context, files map[string]raftfsm.Promise, answered map[string]bool) (silent []string, err error) {
+// memories are what the others say of a node that has started.
+type memories struct {
+	forgotten string          // what it has; "" = nothing, as far as they answered
+	answered  map[string]bool // the node itself among them
+	serving   int             // of the others
+	silent    []string        // why some gave no answer
+}
+
+// askWhatIsForgotten asks all other nodes at once.
+func (r Returning) askWhatIsForgotten(ctx context.Context, files map[string]raftfsm.Promise) memories {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	out := memories{answered: map[string]bool{r.Self().Name: true}}
 	targets := r.others()
 	answers, errs := make([]forgotten, len(targets)), make([]error, len(targets))
 	var wg sync.WaitGroup
@@ -297,38 +326,60 @@ func (r Returning) askWhatIsForgotten(ctx context.Context, files map[string]raft
 	for i, to := range targets {
 		if errs[i] != nil {
 			why, _ := explain(errs[i])
-			silent = append(silent, idOf(to.Node)+" "+why)
+			out.silent = append(out.silent, idOf(to.Node)+" "+why)
 			continue
 		}
-		answered[to.Node] = true
-		if f := answers[i]; f.Group != "" {
-			return nil, &RejoinError{fmt.Sprintf("this data directory is older than what %s remembers of this node: in the group %s it promised %+v, and its files tell %+v",
-				idOf(to.Node), f.Group, f.Had, files[f.Group])}
+		out.answered[to.Node] = true
+		f := answers[i]
+		if f.Group != "" && out.forgotten == "" {
+			out.forgotten = fmt.Sprintf("this data directory is older than what %s remembers of this node: in the group %s it promised %+v, and its files tell %+v",
+				idOf(to.Node), f.Group, f.Had, files[f.Group])
+		}
+		if f.Serves {
+			out.serving++
 		}
 	}
-	return silent, nil
+	return out
 }
 
 // whoAnswers reports whether most voters of each group have answered, and whether all
-// have; group is one of which not most have, or not all.
-func whoAnswers(files map[string]raftfsm.Inspection, answered map[string]bool) (group string, most, all bool) {
+// have; group is one of which not most have, or not all. Voters of the files that were
+// removed since never answer again: the members that are known now count instead.
+func (f Facts) whoAnswers(files map[string]raftfsm.Inspection, answered map[string]bool) (group string, most, all bool) {
 	most, all = true, true
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		voters, up := 0, 0
-		for _, m := range files[name].Members {
-			if !m.Voter {
-				continue
-			}
-			if voters++; answered[m.ID] {
+		voters := f.votersOf(files[name].Members)
+		up := 0
+		for _, voter := range voters {
+			if answered[voter] {
 				up++
 			}
 		}
-		if up < voters && all {
+		if up < len(voters) && all {
 			group, all = name, false
 		}
-		if up < voters/2+1 && voters > 0 && most {
+		if up < len(voters)/2+1 && len(voters) > 0 && most {
 			group, most = name, false
 		}
 	}
 	return group, most, all
+}
+
+func (f Facts) votersOf(members []raftfsm.Member) (voters []string) {
+	replaced := false
+	for _, m := range members {
+		if m.Voter && f.removed(m.ID) {
+			replaced = true
+		} else if m.Voter {
+			voters = append(voters, m.ID)
+		}
+	}
+	if replaced {
+		for _, m := range f.Members {
+			if !f.removed(m.Name) && !slices.Contains(voters, m.Name) {
+				voters = append(voters, m.Name)
+			}
+		}
+	}
+	return voters
 }

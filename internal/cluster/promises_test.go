@@ -54,6 +54,25 @@ func takesNoPart(t *testing.T, c *Cluster, files map[string]raftfsm.Inspection, 
 	}
 }
 
+// waitsWithIt checks that a node may not take part, and that it keeps what it has: too few
+// others serve to remove its name.
+func waitsWithIt(t *testing.T, c *Cluster, files map[string]raftfsm.Inspection, words string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	var e *Error
+	if err := (Returning{c}).MayTakePart(ctx, files); !errors.As(err, &e) || e.Kind != KindWaiting || !strings.Contains(e.Message, words) || e.Hint == "" {
+		t.Errorf("%v, want that it waits, and %q", err, words)
+	}
+}
+
+// serve has nodes say that they serve all their groups.
+func serve(clusters ...*Cluster) {
+	for _, c := range clusters {
+		Witness{c}.ServeReplacing(func(context.Context, string) error { return nil })
+	}
+}
+
 // remembers waits until a node remembers as much of another one as a third does.
 func remembers(t *testing.T, c *Cluster, name string, as *Cluster) {
 	t.Helper()
@@ -92,7 +111,8 @@ func TestAnOlderCopyIsNoticed(t *testing.T) {
 	name := f.node.disk.facts.Name()
 	f.leaves(t)
 	c := f.node.start(t).formed(t)
-	takesNoPart(t, c, files(t, f.node, older), "older than what "+founder.node.id+" remembers")
+	serve(founder.node.cluster)
+	waitsWithIt(t, c, files(t, f.node, older), "older than what "+founder.node.id+" remembers")
 	if err := (Returning{c}).MayTakePart(limited(t), files(t, f.node, dir)); err != nil {
 		t.Error(err)
 	}
@@ -100,11 +120,14 @@ func TestAnOlderCopyIsNoticed(t *testing.T) {
 	other.node.opt.Memory = &kept{}
 	o := other.node.start(t).formed(t)
 	remembers(t, o, name, founder.node.cluster)
+	waitsWithIt(t, c, files(t, f.node, older), "older than what ")
+	serve(o)
+	takesNoPart(t, c, files(t, f.node, older), "older than what ")
 	founder.leaves(t)
-	takesNoPart(t, c, files(t, f.node, older), "older than what "+other.node.id+" remembers")
+	waitsWithIt(t, c, files(t, f.node, older), "older than what "+other.node.id+" remembers")
 	other.node.stop(t)
 	other.node.start(t).formed(t)
-	takesNoPart(t, c, files(t, f.node, older), "older than what "+other.node.id+" remembers")
+	waitsWithIt(t, c, files(t, f.node, older), "older than what "+other.node.id+" remembers")
 	if err := (Returning{c}).MayTakePart(limited(t), files(t, f.node, dir)); err != nil {
 		t.Error(err)
 	}
@@ -133,6 +156,8 @@ func TestFilesThatTakeNoPart(t *testing.T) {
 		change(&i)
 		return map[string]raftfsm.Inspection{"0": i}
 	}
+	waitsWithIt(t, c, map[string]raftfsm.Inspection{"0": {}}, "the Raft files of the group 0 are gone")
+	serve(founder.node.cluster, others[1].node.cluster)
 	takesNoPart(t, c, map[string]raftfsm.Inspection{"0": {}}, "the Raft files of the group 0 are gone")
 	takesNoPart(t, c, with(func(i *raftfsm.Inspection) { i.Log = false }), "the Raft files of the group 0 are gone")
 	takesNoPart(t, c, with(func(i *raftfsm.Inspection) { i.Damage = errors.New("a page fails its checksum") }), "are damaged: a page fails its checksum")

@@ -215,4 +215,13 @@ func TestAStrangerRemovesNobody(t *testing.T) {
 	if memory.CodeOf(err) != memory.CodeForbidden {
 		t.Error(err)
 	}
+	// Nor does it tell a node that it was removed, or where its peers are.
+	self := Member{Name: nodes[1].disk.facts.Name(), ID: nodes[1].id, Peer: nodes[1].addr}
+	in := hello{Self: self, Run: "1", Cluster: c.Facts().Cluster, Removed: []string{c.Self().Name}}
+	if err := stranger.Call(limited(t), target(c.Self()), "hello", in, nil); err != nil {
+		t.Log(err)
+	}
+	if err := c.SelfRemoved(); err != nil {
+		t.Error(err)
+	}
 }

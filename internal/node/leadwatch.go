@@ -158,6 +158,9 @@ func (l leading) draw(ctx context.Context) error {
 	if !l.shard().Leads() {
 		return nil
 	}
+	if leader, err := l.reach(ctx); err == nil && leader == l.n.peers.cluster.Self().Name {
+		return nil // who asks again and again ends no writer
+	}
 	if _, current := l.n.nats.Holds(events.StreamName(shard0, l.n.stream.Ref().Epoch)); !current {
 		return errors.New("this node's copy of the log is not whole")
 	}
@@ -237,7 +240,7 @@ func (l leading) eligible() error {
 
 // fit is what a node answers that is asked whether it could lead.
 func (l leading) fit(ctx context.Context, _ peer.Identity, _ struct{}) (bool, error) {
-	if l.eligible() != nil {
+	if l.n.draining.Load() || l.eligible() != nil {
 		return false, nil
 	}
 	return within(ctx, logReach, func(ctx context.Context) error {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"time"
 )
 
 // exposure is what others than this machine could do to a node, or hear of it.
@@ -78,8 +79,11 @@ func (c *Config) warnListening() {
 	}
 }
 
-// maxProbes bounds the connections of probes.
-const maxProbes = 64
+// maxProbes bounds the connections of probes, each of which takes probeTimeout to ask.
+const (
+	maxProbes    = 64
+	probeTimeout = time.Second
+)
 
 // openHealth answers /livez and /readyz at an address of their own, in clear, and nothing
 // else: whoever probes a node has no certificate to show, as the kubelet. Before the node
@@ -104,6 +108,8 @@ func openHealth(n *Node) error {
 		http.Error(w, "not ready", http.StatusServiceUnavailable)
 	})
 	server := n.newServer(mux)
+	server.ReadHeaderTimeout, server.WriteTimeout = probeTimeout, 2*probeTimeout
+	server.SetKeepAlivesEnabled(false) // a probe is one request: 64 idle connections would shut out all others
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -87,6 +88,17 @@ func (f facts) identity() peer.Identity {
 	return peer.Identity{Cluster: f.d.node.ClusterID, Node: f.d.node.Cluster.Name()}
 }
 
+// admit refuses a node that was removed, whose certificate may still count: it hears so
+// from the service that forms the cluster, and takes part in nothing else.
+func (f facts) admit(from peer.Identity, service string) error {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	if service != cluster.Service && slices.Contains(f.d.node.Cluster.Removed, from.Node) {
+		return fmt.Errorf("the node %s was removed from the cluster", from.Node)
+	}
+	return nil
+}
+
 // openPeers opens the peer port and waits until this node knows its cluster, which it
 // may found together with the others.
 func (n *Node) openPeers(ctx context.Context) error {
@@ -99,7 +111,7 @@ func (n *Node) openPeers(ctx context.Context) error {
 		return usage(err.Error(), fmt.Sprintf("memctl cluster certs --out %s %s makes them", cfg.Certs, cfg.NodeID))
 	}
 	own := facts{n.dir}
-	port, err := peer.Listen(peer.Options{Addr: cfg.PeerAddr, Certificates: certs, Self: own.identity, Logger: n.cfg.Logger})
+	port, err := peer.Listen(peer.Options{Addr: cfg.PeerAddr, Certificates: certs, Self: own.identity, Admit: own.admit, Logger: n.cfg.Logger})
 	if err != nil {
 		return addressError(cfg.PeerAddr, err)
 	}

@@ -111,7 +111,7 @@ func TestAnOlderCopyTakesNoPart(t *testing.T) {
 	n2.put(older)
 	n2.begin()
 	n2.says(ctx, "this data directory is older than what n1 remembers")
-	n2.says(ctx, "they have to remove its former name")
+	n2.says(ctx, "it comes back with nothing once 2 others take part, of which 1 do")
 	n3.begin()
 	n2.ready(ctx)
 	n3.ready(ctx)
