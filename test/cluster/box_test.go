@@ -167,7 +167,13 @@ func (b *box) start(founds bool) (err error) {
 			o.HeartbeatTimeout, o.ElectionTimeout = 500*time.Millisecond, 500*time.Millisecond
 			return raftfsm.Open(o)
 		}}
-	if b.rep, err = replica.Open(ctx, opt); err != nil {
+	// Without Options.Streams an empty state asks the log, which may elect again just now.
+	for b.rep, err = replica.Open(ctx, opt); errors.Is(err, eventlog.ErrNoLeader) && ctx.Err() == nil; b.rep, err = replica.Open(ctx, opt) {
+		if err := waitInfo(ctx, b.stream); err != nil {
+			return err
+		}
+	}
+	if err != nil {
 		return err
 	}
 	return b.rep.Start(ctx, noViews{})
