@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"mneme/bench/internal/program"
 	"mneme/bench/internal/report"
 )
 
@@ -17,7 +18,7 @@ func (b *bench) idle(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := sleep(ctx, 3*time.Second); err != nil { // starting is over
+		if err := program.Sleep(ctx, 3*time.Second); err != nil { // starting is over
 			return err
 		}
 		before := map[*member]time.Duration{}
@@ -27,7 +28,7 @@ func (b *bench) idle(ctx context.Context) error {
 			}
 		}
 		began := time.Now()
-		if err := sleep(ctx, b.opt.idle); err != nil {
+		if err := program.Sleep(ctx, b.opt.idle); err != nil {
 			return err
 		}
 		span := time.Since(began)
@@ -54,15 +55,4 @@ func (b *bench) idle(ctx context.Context) error {
 			fmt.Sprintf("over %.0f s; the one that leads %s %%, those that follow at most %s %%", span.Seconds(), report.Number(leads), report.Number(follows)))
 		return nil
 	})
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

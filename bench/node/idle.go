@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"mneme/bench/internal/proc"
+	"mneme/bench/internal/program"
 	"mneme/bench/internal/report"
 )
 
 // empty measures what a node costs that holds nothing.
 func (b *bench) empty(ctx context.Context) error {
 	return b.withNode(ctx, b.newDir(), func(node *proc.Node) error {
-		if err := sleep(ctx, 2*time.Second); err != nil { // starting is over
+		if err := program.Sleep(ctx, 2*time.Second); err != nil { // starting is over
 			return err
 		}
 		before, err := node.CPU()
@@ -20,7 +21,7 @@ func (b *bench) empty(ctx context.Context) error {
 			return err
 		}
 		began := time.Now()
-		if err := sleep(ctx, b.opt.idle); err != nil {
+		if err := program.Sleep(ctx, b.opt.idle); err != nil {
 			return err
 		}
 		after, err := node.CPU()
@@ -37,15 +38,4 @@ func (b *bench) empty(ctx context.Context) error {
 		b.table.AtMost("empty node: processor", 1, 100*(after-before).Seconds()/span.Seconds(), "% of a core", fmt.Sprintf("over %.0f s", span.Seconds()))
 		return nil
 	})
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

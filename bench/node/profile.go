@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"mneme/bench/internal/load"
 	"os"
 	"path/filepath"
 	"runtime/pprof"
 	"time"
 
+	"mneme/bench/internal/load"
+	"mneme/bench/internal/program"
 	"mneme/client"
 	"mneme/internal/node"
 )
@@ -59,7 +60,7 @@ func (b *bench) profilePaths(ctx context.Context, n *node.Node) error {
 			return load.Batches(ctx, c, 4, count, load.BatchSize, func(i int) string { return b.texts.Texts[i] })
 		}},
 		{"search-after-load", len(queries), func() error { _, _, err := searches(ctx, c, queries); return err }},
-		{"settle", 1, func() error { return sleep(ctx, min(b.opt.settle, 2*time.Minute)) }},
+		{"settle", 1, func() error { return program.Sleep(ctx, min(b.opt.settle, 2*time.Minute)) }},
 		{"search", len(queries), func() error { _, _, err := searches(ctx, c, queries); return err }},
 		{"rebuild", count, func() error { return rebuildOnce(ctx, c) }},
 	} {

@@ -266,7 +266,7 @@ func (r Returning) MayTakePart(ctx context.Context, files map[string]raftfsm.Ins
 			return &RejoinError{unusable}
 		case unusable != "":
 			most = false
-			text = fmt.Sprintf("%s; it comes back with nothing once %d others take part, of which %d do: %s", unusable, needed, now.serving, strings.Join(now.silent, "; "))
+			text = strings.Join(append([]string{fmt.Sprintf("%s; it comes back with nothing once %d others take part, of which %d do; nothing is moved before", unusable, needed, now.serving)}, now.silent...), "; ")
 			hint = "nothing was moved; start the other nodes, with what they had last. Where all of them were put back from copies, docs/cluster.md says what to do"
 		case all || most && time.Since(began) >= r.opt.News:
 			return nil

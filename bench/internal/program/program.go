@@ -89,3 +89,15 @@ func Numbers(list string) ([]int, error) {
 	}
 	return out, nil
 }
+
+// Sleep waits for d, or until ctx ends, which is its error.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
