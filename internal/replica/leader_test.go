@@ -112,15 +112,25 @@ func TestTermEndedBeforeItsWorkers(t *testing.T) {
 	r.worker.leaving = nil
 }
 
-// A term that was lost while its writer opened, say at a log that does not answer,
-// begins no work.
+// A term that was lost while its writer opened, say because its first frame waits to
+// be applied, begins no work.
 func TestTermLostWhileItsWriterOpens(t *testing.T) {
 	s := newShelf(t)
 	r := s.open(t.TempDir())
-	s.stream.Offline(1 << 20)
+	asked := make(chan struct{}, 1)
+	unanswered := func(context.Context, []byte) *raftfsm.Future {
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+		f, _ := raftfsm.NewFuture()
+		return f
+	}
+	r.stage.propose.Store(&unanswered)
 	r.stage.begin()
+	receive(t, "the writer that opens", asked)
 	r.stage.lose()
-	s.stream.Offline(0)
+	r.stage.propose.Store(nil)
 	r.lead()
 	if got := receive(t, "the worker", r.worker.posted); got != r.stage.Term() || len(r.worker.posted) != 0 {
 		t.Errorf("a worker of term %d, and %d more", got, len(r.worker.posted))
