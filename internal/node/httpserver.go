@@ -10,11 +10,14 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"mneme/internal/hangup"
 )
 
 // httpServer is an http.Server whose stop ends in time.
 type httpServer struct {
 	http.Server
+	fresh  hangup.Fresh
 	log    *slog.Logger
 	active atomic.Int64 // requests under way
 	cancel context.CancelFunc
@@ -31,6 +34,7 @@ func (n *Node) newServer(handler http.Handler) *httpServer {
 			defer s.active.Add(-1)
 			handler.ServeHTTP(w, r)
 		})}
+	s.fresh.Watch(&s.Server)
 	return s
 }
 
@@ -61,7 +65,7 @@ func (s *httpServer) stop(ctx context.Context) error {
 		patient, cancel = context.WithTimeout(ctx, time.Until(end)/2)
 	}
 	defer cancel()
-	err := s.Shutdown(patient)
+	err := s.fresh.Shutdown(patient, &s.Server)
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}

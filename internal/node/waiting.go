@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"mneme/internal/hangup"
 	"mneme/memory"
 )
 
@@ -18,6 +19,7 @@ import (
 type waiting struct {
 	listener *net.TCPListener
 	server   http.Server
+	fresh    hangup.Fresh
 	done     chan struct{}
 }
 
@@ -27,6 +29,7 @@ func newWaiting(l *net.TCPListener, secure func(net.Listener) net.Listener) *wai
 	w.server.Handler, w.server.ReadHeaderTimeout = http.HandlerFunc(answerWaiting), headerTimeout
 	w.server.ErrorLog = log.New(io.Discard, "", 0) // who comes too early comes again
 	w.server.SetKeepAlivesEnabled(false)
+	w.fresh.Watch(&w.server)
 	go func() {
 		defer close(w.done)
 		_ = w.server.Serve(secure(borrowed{l})) // it ends with stop, or with the listener
@@ -36,7 +39,7 @@ func newWaiting(l *net.TCPListener, secure func(net.Listener) net.Listener) *wai
 
 // stop gives the listener back. Requests that are being answered are waited for.
 func (w *waiting) stop(ctx context.Context) error {
-	err := w.server.Shutdown(ctx)
+	err := w.fresh.Shutdown(ctx, &w.server)
 	if err != nil {
 		err = errors.Join(err, w.server.Close())
 	}

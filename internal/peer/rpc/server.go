@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"mneme/internal/hangup"
 	"mneme/internal/peer"
 	"mneme/memory"
 )
@@ -38,8 +39,9 @@ const (
 
 // Server answers the calls of peers to one service.
 type Server struct {
-	http *http.Server
-	done chan struct{}
+	http  *http.Server
+	fresh hangup.Fresh
+	done  chan struct{}
 }
 
 // Serve begins to answer the calls to a service of the port, which are small and have
@@ -70,6 +72,7 @@ func serve(port *peer.Port, service string, methods map[string]Method, most int6
 			return context.WithValue(ctx, callerKey{}, from)
 		},
 	}}
+	s.fresh.Watch(s.http)
 	go func() {
 		defer close(s.done)
 		if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
@@ -81,7 +84,7 @@ func serve(port *peer.Port, service string, methods map[string]Method, most int6
 
 // Close answers what has begun; past ctx it is cut off.
 func (s *Server) Close(ctx context.Context) error {
-	err := s.http.Shutdown(ctx)
+	err := s.fresh.Shutdown(ctx, s.http)
 	if err != nil {
 		err = s.http.Close()
 	}
