@@ -13,7 +13,6 @@ import (
 
 	"mneme/internal/peer"
 	"mneme/internal/peer/rpc"
-	"mneme/internal/raftfsm"
 	"mneme/memory"
 )
 
@@ -93,11 +92,11 @@ type Cluster struct {
 	mu      sync.Mutex
 	forming *forming
 	callers map[string]bool // peer addresses of those that asked
-	groups  map[string]*served
+	groups  map[string]*Admission
 	// removeServer takes a node's server from those of the log; nil: not yet.
 	removeServer func(ctx context.Context, name string) error
 
-	promises *promises
+	promises *Promises
 
 	stop func() // ends the work, with Close
 	work sync.WaitGroup
@@ -130,7 +129,7 @@ func Form(ctx context.Context, opt Options) (*Cluster, error) {
 	}
 	c := &Cluster{opt: opt, log: opt.Logger, client: rpc.NewClient(opt.Port, Service),
 		forming: newForming(facts, self, rand.Text(), opt.Expect, opt.Store.Save),
-		callers: map[string]bool{}, groups: map[string]*served{}, promises: &promises{of: map[string]map[string]raftfsm.Promise{}}}
+		callers: map[string]bool{}, groups: map[string]*Admission{}, promises: NewPromises()}
 	if err := (Witness{c}).loadPromises(); err != nil {
 		c.client.Close()
 		return nil, err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"mneme/internal/peer"
@@ -24,13 +23,6 @@ type Group interface {
 	Remove(ctx context.Context, id string, prevIndex uint64) error
 	LinearizableIndex(ctx context.Context) (uint64, error)
 	WaitApplied(ctx context.Context, index uint64) error
-}
-
-// served is a group that others may join through this node.
-type served struct {
-	group    Group
-	removed  func(name string) bool
-	changing sync.Mutex // one change of the membership at a time
 }
 
 // joinCall asks a group's leader for a place and a vote in it.
@@ -70,10 +62,10 @@ func (c *Cluster) Serve(name string, g Group) {
 		delete(c.groups, name)
 		return
 	}
-	c.groups[name] = &served{group: g, removed: c.Removed}
+	c.groups[name] = NewAdmission(g, c.Removed)
 }
 
-func (c *Cluster) served(name string) (*served, error) {
+func (c *Cluster) served(name string) (*Admission, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.groups[name]
@@ -148,7 +140,7 @@ func (c *Cluster) JoinGroup(ctx context.Context, name string) error {
 
 // askLeader asks the leader, if one is known, and each member once, and whom they name,
 // until one has done what is asked for. why is what they said. Errors: KindRefused.
-func (c *Cluster) askLeader(ctx context.Context, s *served, method string, call any) (done bool, why string, err error) {
+func (c *Cluster) askLeader(ctx context.Context, s *Admission, method string, call any) (done bool, why string, err error) {
 	_, leader := s.group.Leader()
 	var waits []string
 	targets := []rpc.Target{}
@@ -209,7 +201,7 @@ func (c *Cluster) join(ctx context.Context, from peer.Identity, in joinCall) (le
 }
 
 // leads says whether this node leads a group, and the address of who does.
-func (c *Cluster) leads(s *served) (self bool, addr string) {
+func (c *Cluster) leads(s *Admission) (self bool, addr string) {
 	id, addr := s.group.Leader()
 	return id == c.Self().Name, addr
 }
@@ -220,67 +212,6 @@ func (c *Cluster) waitApplied(ctx context.Context, id string, in joinCall, index
 	defer cancel()
 	_, addr, _ := strings.Cut(in.Addr, "@")
 	return c.client.Call(ctx, rpc.Target{Addr: addr, Node: id}, "applied", appliedCall{in.Group, index}, nil)
-}
-
-// admit brings a replica one or two steps further: into the group without a vote, and
-// to a vote once it has caught up. false without error: it has not caught up yet.
-func (s *served) admit(ctx context.Context, id string, in joinCall, waitApplied func(index uint64) error) (voter bool, err error) {
-	is, err := s.place(ctx, id, in)
-	if err != nil || is.Voter {
-		return is.Voter, err
-	}
-	for {
-		index, err := s.group.LinearizableIndex(ctx)
-		if err != nil {
-			return false, err
-		}
-		began := time.Now()
-		if err := waitApplied(index); err != nil {
-			return false, nil // it asks again
-		}
-		if time.Since(began) < caughtUpIn {
-			break
-		}
-	}
-	s.changing.Lock()
-	defer s.changing.Unlock()
-	members, index := s.group.Members()
-	if !slices.Contains(members, raftfsm.Member{ID: id, Addr: in.Addr}) {
-		return false, nil
-	}
-	err = s.group.Promote(ctx, id, in.Addr, index)
-	return err == nil, err
-}
-
-// place makes a replica a member at its address. Errors: memory.CodeConflict.
-func (s *served) place(ctx context.Context, id string, in joinCall) (raftfsm.Member, error) {
-	s.changing.Lock()
-	defer s.changing.Unlock()
-	is := raftfsm.Member{ID: id}
-	if s.removed(id) {
-		return is, removedCall(id)
-	}
-	members, index := s.group.Members()
-	for _, m := range members {
-		switch {
-		case m.ID == id:
-			is = m
-		case idOf(m.ID) == idOf(id):
-			return is, memory.Errorf(memory.CodeConflict, "the node %s is a member of the group %s under another incarnation, %s", idOf(id), in.Group, m.ID).
-				WithHint("if that one is lost for ever, remove it first: memctl cluster remove %s", m.ID)
-		}
-	}
-	var err error
-	switch {
-	case is.Addr == in.Addr:
-		return is, nil
-	case is.Voter:
-		err = s.group.Promote(ctx, id, in.Addr, index)
-	default:
-		err = s.group.AddNonvoter(ctx, id, in.Addr, index)
-	}
-	is.Addr = in.Addr
-	return is, err
 }
 
 // applied answers a leader once this node's replica has come so far.

@@ -24,19 +24,22 @@ type Memory interface {
 	Save([]byte) error
 }
 
-// promises are what other nodes have promised in Raft groups, as far as this node saw it
+// Promises are what other nodes have promised in Raft groups, as far as this node saw it
 // or was told: by a node's name, then by the group's. Safe for concurrent use.
-type promises struct {
+type Promises struct {
 	mu      sync.Mutex
 	of      map[string]map[string]raftfsm.Promise
 	changes uint64
 }
 
+// NewPromises remembers nothing yet.
+func NewPromises() *Promises { return &Promises{of: map[string]map[string]raftfsm.Promise{}} }
+
 // rememberEvery is how often what is remembered is stored and told, where it changed.
 const rememberEvery = time.Second
 
-// saw notes a promise.
-func (p *promises) saw(node, group string, promise raftfsm.Promise) {
+// Saw notes a promise.
+func (p *Promises) Saw(node, group string, promise raftfsm.Promise) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	had := p.of[node][group]
@@ -52,26 +55,26 @@ func (p *promises) saw(node, group string, promise raftfsm.Promise) {
 }
 
 // merge notes what somebody else remembers.
-func (p *promises) merge(of map[string]map[string]raftfsm.Promise, except func(node string) bool) {
+func (p *Promises) merge(of map[string]map[string]raftfsm.Promise, except func(node string) bool) {
 	for node, groups := range of {
 		if except(node) {
 			continue
 		}
 		for group, promise := range groups {
-			p.saw(node, group, promise)
+			p.Saw(node, group, promise)
 		}
 	}
 }
 
 // forget drops what is remembered of nodes.
-func (p *promises) forget(gone func(node string) bool) {
+func (p *Promises) forget(gone func(node string) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	maps.DeleteFunc(p.of, func(node string, _ map[string]raftfsm.Promise) bool { return gone(node) })
 }
 
 // all returns a copy, and how often it has changed.
-func (p *promises) all() (of map[string]map[string]raftfsm.Promise, changes uint64) {
+func (p *Promises) all() (of map[string]map[string]raftfsm.Promise, changes uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	of = map[string]map[string]raftfsm.Promise{}
@@ -81,22 +84,22 @@ func (p *promises) all() (of map[string]map[string]raftfsm.Promise, changes uint
 	return of, p.changes
 }
 
-// forgotten is what a node promised in a group and knows no more, by what its files
-// tell.
-func (p *promises) forgotten(node string, files map[string]raftfsm.Promise) (forgotten, bool) {
+// Forgotten is what a node promised in a group and knows no more, by what its files
+// tell; false = nothing.
+func (p *Promises) Forgotten(node string, files map[string]raftfsm.Promise) (Forgotten, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, group := range slices.Sorted(maps.Keys(p.of[node])) {
 		if had := p.of[node][group]; !files[group].Keeps(had) {
-			return forgotten{Group: group, Had: had}, true
+			return Forgotten{Group: group, Had: had}, true
 		}
 	}
-	return forgotten{}, false
+	return Forgotten{}, false
 }
 
-// forgotten is one promise of a node in a group; no group = none. Serves says that the
+// Forgotten is one promise of a node in a group; no group = none. Serves says that the
 // node which answers takes part in all its groups.
-type forgotten struct {
+type Forgotten struct {
 	Group  string          `json:"group,omitempty"`
 	Had    raftfsm.Promise `json:"had"`
 	Serves bool            `json:"serves,omitempty"`
@@ -107,7 +110,7 @@ type Witness struct{ *Cluster }
 
 // Saw returns what is to be told of the promises that other replicas of a group make.
 func (w Witness) Saw(group string) func(replica string, p raftfsm.Promise) {
-	return func(replica string, p raftfsm.Promise) { w.promises.saw(replica, group, p) }
+	return func(replica string, p raftfsm.Promise) { w.promises.Saw(replica, group, p) }
 }
 
 // loadPromises begins with what this node remembered when it ended.
@@ -198,11 +201,11 @@ func (w Witness) remember(_ context.Context, from peer.Identity, of map[string]m
 
 // returns answers a node that has started, before it takes part in its groups: what it
 // promised and has forgotten.
-func (w Witness) returns(_ context.Context, from peer.Identity, files map[string]raftfsm.Promise) (forgotten, error) {
+func (w Witness) returns(_ context.Context, from peer.Identity, files map[string]raftfsm.Promise) (Forgotten, error) {
 	if w.Removed(from.Node) {
-		return forgotten{}, removedCall(from.Node)
+		return Forgotten{}, removedCall(from.Node)
 	}
-	f, _ := w.promises.forgotten(from.Node, files)
+	f, _ := w.promises.Forgotten(from.Node, files)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	f.Serves = w.removeServer != nil
@@ -258,17 +261,17 @@ func (r Returning) MayTakePart(ctx context.Context, files map[string]raftfsm.Ins
 			return gone
 		}
 		unusable = cmp.Or(unusable, now.forgotten)
-		group, most, all := facts.whoAnswers(files, now.answered)
-		needed := len(others)/2 + 1 // with this node they are len(others)+1
+		verdict, group := facts.Judge(files, unusable != "", now.answered, now.serving, len(others))
 		var text, hint string
+		most := verdict == TakePartLater
 		switch {
-		case unusable != "" && now.serving >= needed:
+		case verdict == ComeBackEmpty:
 			return &RejoinError{unusable}
 		case unusable != "":
-			most = false
+			needed := neededToRejoin(len(others))
 			text = strings.Join(append([]string{fmt.Sprintf("%s; it comes back with nothing once %d others take part, of which %d do; nothing is moved before", unusable, needed, now.serving)}, now.silent...), "; ")
 			hint = "nothing was moved; start the other nodes, with what they had last. Where all of them were put back from copies, docs/cluster.md says what to do"
-		case all || most && time.Since(began) >= r.opt.News:
+		case verdict == TakePart || most && time.Since(began) >= r.opt.News:
 			return nil
 		default:
 			text = fmt.Sprintf("most voters of the group %s have to say first what they remember of this node: %s", group, strings.Join(now.silent, "; "))
@@ -286,6 +289,40 @@ func (r Returning) MayTakePart(ctx context.Context, files map[string]raftfsm.Ins
 		}
 	}
 }
+
+// Verdict is what a node that has started is to do, by what the others say.
+type Verdict int
+
+// Verdicts.
+const (
+	WaitForOthers Verdict = iota // and ask them again
+	TakePartLater                // with what it has, if nobody else answers for a while
+	TakePart                     // with what it has
+	ComeBackEmpty                // under another incarnation
+)
+
+// Judge decides, for a node with these files, of which unusable says that it has forgotten
+// something or that they are damaged. answered are the members that said what they
+// remember, this node among them, and serving how many of the others take part in all
+// groups. group is one whose voters have not all answered.
+func (f Facts) Judge(files map[string]raftfsm.Inspection, unusable bool, answered map[string]bool, serving, others int) (v Verdict, group string) {
+	group, most, all := f.whoAnswers(files, answered)
+	switch {
+	case unusable && serving >= neededToRejoin(others):
+		return ComeBackEmpty, group
+	case unusable:
+		return WaitForOthers, group
+	case all:
+		return TakePart, group
+	case most:
+		return TakePartLater, group
+	}
+	return WaitForOthers, group
+}
+
+// neededToRejoin is how many others have to serve before a node gives up what it has: so
+// many can remove its name, for with it they are one more.
+func neededToRejoin(others int) int { return others/2 + 1 }
 
 // isForeign refuses the files of another cluster's group: nobody in it is known here.
 func (r Returning) isForeign(group string, members []raftfsm.Member) error {
@@ -317,7 +354,7 @@ func (r Returning) askWhatIsForgotten(ctx context.Context, files map[string]raft
 	defer cancel()
 	out := memories{answered: map[string]bool{r.Self().Name: true}}
 	targets := r.others()
-	answers, errs := make([]forgotten, len(targets)), make([]error, len(targets))
+	answers, errs := make([]Forgotten, len(targets)), make([]error, len(targets))
 	var wg sync.WaitGroup
 	for i, to := range targets {
 		wg.Go(func() { errs[i] = r.client.Call(ctx, to, "returns", files, &answers[i]) })

@@ -205,31 +205,9 @@ func (r removal) allowed(ctx context.Context, name string) error {
 	}
 	replicas := r.replicas()
 	for _, group := range slices.Sorted(maps.Keys(replicas)) {
-		if err := majorityWithout(name, replicas[group], answers); err != nil {
+		if err := MajorityWithout(name, replicas[group], answers); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// majorityWithout refuses what would leave a group without a majority that answers.
-func majorityWithout(name string, replicas []raftfsm.Member, answers map[string]bool) error {
-	if !slices.ContainsFunc(replicas, func(r raftfsm.Member) bool { return r.ID == name && r.Voter }) {
-		return nil
-	}
-	up, down := 0, []string{}
-	for _, r := range replicas {
-		switch {
-		case !r.Voter || r.ID == name:
-		case answers[r.ID]:
-			up++
-		default:
-			down = append(down, idOf(r.ID))
-		}
-	}
-	if left := up + len(down); up < left/2+1 {
-		return memory.Errorf(memory.CodeConflict, "without %s there would be %d nodes with a vote, of which %d answer: they could agree on nothing", idOf(name), left, up).
-			WithHint("start these again first: %s", strings.Join(down, ", "))
 	}
 	return nil
 }
@@ -289,13 +267,7 @@ func (c *Cluster) removeReplica(ctx context.Context, from peer.Identity, in remo
 	if err != nil {
 		return leaderAnswer{}, err
 	}
-	s.changing.Lock()
-	defer s.changing.Unlock()
-	members, index := s.group.Members()
-	if slices.ContainsFunc(members, func(m raftfsm.Member) bool { return m.ID == in.Node }) {
-		err = s.group.Remove(ctx, in.Node, index)
-	}
-	if errors.Is(err, raftfsm.ErrNotLeader) {
+	if err = s.Remove(ctx, in.Node); errors.Is(err, raftfsm.ErrNotLeader) {
 		_, addr := c.leads(s)
 		return leaderAnswer{Leader: addr}, nil
 	}

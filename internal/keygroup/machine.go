@@ -25,6 +25,12 @@ type machine struct {
 
 var _ raftfsm.Machine = (*machine)(nil)
 
+// Machine is a keyring as the state of a group that somebody else drives: a simulation.
+// Its checkpoints lie in fsys.
+func Machine(keys *keyring.Keyring, fsys vfs.FS) raftfsm.Machine {
+	return &machine{keys: keys.Machine(), fs: fsys, applied: make(chan struct{}, 1), closing: context.Background(), log: slog.New(slog.DiscardHandler)}
+}
+
 // Apply implements raftfsm.Machine. Each command is durable with its index before the
 // next one is applied, so a batch that is cut short goes on behind the last of them.
 func (m *machine) Apply(entries []raftfsm.Entry) ([]any, error) {

@@ -24,10 +24,18 @@ type Local struct {
 	store *logStore
 }
 
-// LogEntry is an entry of a Local's log. A marker begins a term and is no command.
+// LogEntry is an entry of a Local's log. A marker begins a term and is no command, and
+// neither is what changes the membership.
 type LogEntry struct {
 	Entry
-	Marker bool
+	Marker  bool
+	Members []Member // from this entry on; nil = it changes nothing
+}
+
+// Membership is who is in a group from the entry at Index on.
+type Membership struct {
+	Index   uint64
+	Members []Member
 }
 
 // OpenLocal opens what lies in dir of fsys and on disk. A machine that lies behind
@@ -114,7 +122,13 @@ func (l *Local) Entries() ([]LogEntry, error) {
 		if err := l.store.GetLog(i, &e); err != nil {
 			return nil, err
 		}
-		out = append(out, LogEntry{Entry{Index: e.Index, Term: e.Term, Data: e.Data}, isMarker(&e)})
+		next := LogEntry{Entry: Entry{Index: e.Index, Term: e.Term}}
+		if e.Type == raft.LogConfiguration {
+			next.Members = toMembers(raft.DecodeConfiguration(e.Data))
+		} else {
+			next.Data, next.Marker = e.Data, isMarker(&e)
+		}
+		out = append(out, next)
 	}
 	return out, nil
 }
@@ -131,6 +145,9 @@ func asLogs(entries []LogEntry) []*raft.Log {
 		logs[i] = &raft.Log{Index: e.Index, Term: e.Term, Type: raft.LogCommand, Data: e.Data}
 		if e.Marker {
 			logs[i].Extensions = markerExtension
+		}
+		if e.Members != nil {
+			logs[i].Type, logs[i].Data = raft.LogConfiguration, raft.EncodeConfiguration(fromMembers(e.Members))
 		}
 	}
 	return logs
@@ -150,14 +167,43 @@ func (l *Local) Apply(entries []LogEntry) ([]any, error) {
 	return results, nil
 }
 
-// Snapshot takes a snapshot of the machine, which has applied the entry at index.
-func (l *Local) Snapshot(index, term uint64) error {
+func fromMembers(members []Member) (conf raft.Configuration) {
+	for _, m := range members {
+		s := raft.Server{ID: raft.ServerID(m.ID), Address: raft.ServerAddress(m.Addr), Suffrage: raft.Nonvoter}
+		if m.Voter {
+			s.Suffrage = raft.Voter
+		}
+		conf.Servers = append(conf.Servers, s)
+	}
+	return conf
+}
+
+// Promise is what the files tell that the replica has promised, see Promise.
+func (l *Local) Promise() (Promise, error) {
+	var p filesPromise
+	var err error
+	if p.term, err = l.Term(); err != nil {
+		return Promise{}, err
+	}
+	if p.voteTerm, err = l.store.stable.GetUint64([]byte(keyLastVoteTerm)); err != nil && !errors.Is(err, errNotFound) {
+		return Promise{}, err
+	}
+	entries, err := l.Entries()
+	if n := len(entries); n > 0 {
+		p.last, p.lastTerm = entries[n-1].Index, entries[n-1].Term
+	}
+	return p.promise(l.snaps), err
+}
+
+// Snapshot takes a snapshot of the machine, which has applied the entry at index, with
+// the membership there.
+func (l *Local) Snapshot(index, term uint64, members Membership) error {
 	cp, err := l.fsm.Snapshot()
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNotCaughtUp, err)
 	}
 	defer cp.Release()
-	return l.persist(cp, index, term)
+	return l.persist(cp, index, term, members)
 }
 
 // SnapshotAnew is the first snapshot of a log that begins at the machine's cursor.
@@ -168,11 +214,11 @@ func (l *Local) SnapshotAnew() error {
 		return err
 	}
 	defer cp.Release()
-	return l.persist(cp, index, term)
+	return l.persist(cp, index, term, Membership{})
 }
 
-func (l *Local) persist(cp raft.FSMSnapshot, index, term uint64) error {
-	sink, err := l.snaps.Create(1, index, term, raft.Configuration{}, 1, nil)
+func (l *Local) persist(cp raft.FSMSnapshot, index, term uint64, members Membership) error {
+	sink, err := l.snaps.Create(1, index, term, fromMembers(members.Members), max(1, members.Index), nil)
 	if err != nil {
 		return err
 	}
@@ -182,13 +228,17 @@ func (l *Local) persist(cp raft.FSMSnapshot, index, term uint64) error {
 	return nil
 }
 
-// Newest returns the last entry that the newest snapshot holds; zeroes if there is
-// none.
-func (l *Local) Newest() (index, term uint64) {
-	if s := l.snaps.latest(); s != nil {
-		return s.man.Index, s.man.Term
+// Newest returns the last entry that the newest snapshot holds, and the membership
+// there if it has one; zeroes if there is no snapshot.
+func (l *Local) Newest() (index, term uint64, members Membership) {
+	s := l.snaps.latest()
+	if s == nil {
+		return 0, 0, members
 	}
-	return 0, 0
+	if len(s.man.Servers) > 0 {
+		members = Membership{Index: s.man.ConfIndex, Members: toMembers(toConfiguration(s.man.Servers))}
+	}
+	return s.man.Index, s.man.Term, members
 }
 
 // Read returns the newest snapshot in the form in which it is sent to a peer.
@@ -203,8 +253,8 @@ func (l *Local) Read() (data []byte, err error) {
 
 // Install takes a snapshot that a peer sent, keeps it and hands it to the machine,
 // as the raft library does.
-func (l *Local) Install(index, term uint64, data []byte) error {
-	sink, err := l.snaps.Create(1, index, term, raft.Configuration{}, 1, nil)
+func (l *Local) Install(index, term uint64, members Membership, data []byte) error {
+	sink, err := l.snaps.Create(1, index, term, fromMembers(members.Members), max(1, members.Index), nil)
 	if err != nil {
 		return err
 	}

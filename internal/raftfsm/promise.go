@@ -37,11 +37,18 @@ func (p Promise) Keeps(q Promise) bool { return p.And(q) == p }
 
 // promise is what a closed group's files tell.
 func (r *recovery) promise() Promise {
-	p := Promise{Term: r.report.currentTerm, Voted: r.report.voteTerm > 0 && r.report.voteTerm == r.report.currentTerm}
-	if r.report.lastTerm == p.Term {
-		p.Index = r.report.last
+	return filesPromise{r.report.currentTerm, r.report.voteTerm, r.report.last, r.report.lastTerm}.promise(r.snaps)
+}
+
+// filesPromise is what a group's files hold of a promise, beside its snapshots.
+type filesPromise struct{ term, voteTerm, last, lastTerm uint64 }
+
+func (f filesPromise) promise(snaps *snapshotStore) Promise {
+	p := Promise{Term: f.term, Voted: f.voteTerm > 0 && f.voteTerm == f.term}
+	if f.lastTerm == p.Term {
+		p.Index = f.last
 	}
-	if snap := r.snaps.latest(); snap != nil && snap.man.Term == p.Term {
+	if snap := snaps.latest(); snap != nil && snap.man.Term == p.Term {
 		p.Index = max(p.Index, snap.man.Index)
 	}
 	return p

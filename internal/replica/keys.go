@@ -33,11 +33,15 @@ func (m *machine) awaitKeys(entries []raftfsm.Entry) error {
 	if m.keys == nil {
 		return nil
 	}
-	var need uint64
+	return m.awaitKeysAt(context.Background(), KeysNeeded(entries))
+}
+
+// KeysNeeded is the index that a keyring has to stand at before commands are applied.
+func KeysNeeded(entries []raftfsm.Entry) (index uint64) {
 	for _, e := range entries {
-		need = max(need, projections.KeysOf(e.Data))
+		index = max(index, projections.KeysOf(e.Data))
 	}
-	return m.awaitKeysAt(context.Background(), need)
+	return index
 }
 
 func (m *machine) awaitKeysAt(ctx context.Context, need uint64) error {
@@ -71,7 +75,8 @@ const (
 	keysVersion = 1
 )
 
-func writeKeysFile(fsys vfs.FS, dir string, index uint64) error {
+// WriteKeys writes that file.
+func WriteKeys(fsys vfs.FS, dir string, index uint64) error {
 	f, err := fsys.Create(fsys.PathJoin(dir, keysName), vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
@@ -87,20 +92,32 @@ const restoreWaits = 10 * time.Second
 // Errors: ctx's after restoreWaits. For a start that goes on with a peer's snapshot must
 // not wait for ever.
 func (m *machine) awaitKeysOf(dir string) error {
-	path := m.fs.PathJoin(dir, keysName)
-	b, err := storage.ReadFile(m.fs, path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
+	need, err := ReadKeys(m.fs, dir)
+	if err != nil || need == 0 {
 		return err
-	case len(b) != 9 || b[0] != keysVersion:
-		return fmt.Errorf("%s of a snapshot: %w", keysName, storage.ErrNewerFormat)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), restoreWaits)
 	defer cancel()
-	if err := m.awaitKeysAt(ctx, binary.BigEndian.Uint64(b[1:])); err != nil {
+	if err := m.awaitKeysAt(ctx, need); err != nil {
 		return fmt.Errorf("keys of a snapshot: %w", err)
 	}
-	return m.fs.Remove(path)
+	return RemoveKeys(m.fs, dir)
 }
+
+// ReadKeys is the index that a keyring has to stand at before a checkpoint is taken for
+// the state; 0 = none is named.
+func ReadKeys(fsys vfs.FS, dir string) (index uint64, err error) {
+	b, err := storage.ReadFile(fsys, fsys.PathJoin(dir, keysName))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return 0, nil
+	case err != nil:
+		return 0, err
+	case len(b) != 9 || b[0] != keysVersion:
+		return 0, fmt.Errorf("%s of a snapshot: %w", keysName, storage.ErrNewerFormat)
+	}
+	return binary.BigEndian.Uint64(b[1:]), nil
+}
+
+// RemoveKeys leaves only the state in a checkpoint.
+func RemoveKeys(fsys vfs.FS, dir string) error { return fsys.Remove(fsys.PathJoin(dir, keysName)) }

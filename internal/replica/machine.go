@@ -106,7 +106,7 @@ func (m *machine) Checkpoint(dir string) (mark uint64, err error) {
 	defer m.mu.Unlock()
 	err = m.state.Checkpoint(dir)
 	if err == nil && m.keys != nil {
-		err = writeKeysFile(m.fs, dir, m.keys.ChangedAt())
+		err = WriteKeys(m.fs, dir, m.keys.ChangedAt())
 	}
 	return m.state.Cursor().Seq, err
 }

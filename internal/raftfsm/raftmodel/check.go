@@ -31,6 +31,9 @@ func link(prev uint64, e entry) uint64 {
 	}
 	h.Write(b[:])
 	h.Write(e.data)
+	for _, s := range e.members {
+		fmt.Fprintf(h, "%+v", s)
+	}
 	return h.Sum64()
 }
 
@@ -106,6 +109,14 @@ func (t *truth) lose(r *Replica, keep uint64) {
 	for term, end := range t.ends {
 		t.ends[term] = min(end, keep)
 	}
+}
+
+// founded takes a log that begins at the state that all founders have.
+func (t *truth) founded(j *journal) {
+	t.committed[j.base.index] = j.base
+	t.chains[[2]uint64{j.base.index, j.base.term}] = j.base.chain
+	t.last = max(t.last, j.base.index)
+	t.ends[j.base.term] = max(t.ends[j.base.term], j.base.index)
 }
 
 // begun takes a log that begins anew at its state.

@@ -17,7 +17,7 @@
 // Invariants, checked at every step (see check.go): a term has one leader; logs
 // that agree on an entry agree on all before it; what was committed stays.
 //
-// Not its job: changes of membership, files and formats, timing.
+// Not its job: files and formats, timing.
 package raftmodel
 
 import (
@@ -39,6 +39,16 @@ type Options struct {
 	// Disks are where the replicas keep their snapshots, one for each machine,
 	// which makes its checkpoints there.
 	Disks []vfs.FS
+	// Dir is the folder on those disks; "" = /raft.
+	Dir string
+	// Ready, if not nil, says whether a replica's machine can take entries now.
+	Ready func(id int, entries []raftfsm.Entry) bool
+	// Saw, if not nil, hears what a replica sees another one promise, before it counts
+	// that itself.
+	Saw func(witness, replica *Replica, p raftfsm.Promise)
+	// PowerLost, if not nil, is asked after each handling of a snapshot's files whether
+	// the replica lost its power meanwhile. The owner takes its disk back to then.
+	PowerLost func(id int) bool
 	// Faults says how often something goes wrong; the zero value is a network
 	// that loses and repeats nothing, and a leader that nobody challenges.
 	Faults Faults
@@ -57,6 +67,9 @@ type Model struct {
 	opt      Options
 	rng      *rand.Rand
 	replicas []*Replica
+	live     []*Replica // those that are not retired
+	ids      map[string]int
+	founders raftfsm.Membership
 	network  []message
 	cut      map[[2]int]bool
 	restores int // snapshots that were installed
@@ -64,19 +77,35 @@ type Model struct {
 	truth    truth
 }
 
-// New makes a group whose replicas have empty logs and start as followers.
+// New makes a group whose replicas have empty logs and start as followers. Machines that
+// stand at an index stand at the same one, and the logs begin there.
 func New(opt Options) *Model {
-	m := &Model{opt: opt, rng: rand.New(rand.NewPCG(opt.Seed, 1)), cut: map[[2]int]bool{}, truth: newTruth()}
-	for i, machine := range opt.Machines {
-		r := &Replica{m: m, id: i, leads: make(chan raftfsm.Leadership, leadershipQueue)}
-		r.disk = &raftfsm.MemDisk{NoSync: len(opt.Machines) == 1, Fails: func() bool { return m.chance(m.opt.Faults.Disk) }}
-		m.replicas = append(m.replicas, r)
-		if err := r.start(machine, opt.Disks[i]); err != nil {
+	m := &Model{opt: opt, rng: rand.New(rand.NewPCG(opt.Seed, 1)), cut: map[[2]int]bool{}, truth: newTruth(), ids: map[string]int{}}
+	for i := range opt.Machines {
+		r := m.make(fmt.Sprintf("n%d", i))
+		m.live = append(m.live, r)
+		m.founders.Members = append(m.founders.Members, raftfsm.Member{ID: r.name, Addr: r.name, Voter: true})
+	}
+	for i, r := range m.replicas {
+		if err := r.found(opt.Machines[i], opt.Disks[i]); err != nil {
 			m.truth.fail("%v", err)
 		}
 	}
 	return m
 }
+
+func (m *Model) make(name string) *Replica {
+	r := &Replica{name: name, leads: make(chan raftfsm.Leadership, leadershipQueue)}
+	r.journal = journal{m: m, id: len(m.replicas), disk: &raftfsm.MemDisk{NoSync: m.alone(), Fails: m.diskFails}}
+	m.ids[name] = r.id
+	m.replicas = append(m.replicas, r)
+	return r
+}
+
+func (m *Model) diskFails() bool { return m.chance(m.opt.Faults.Disk) }
+
+// alone: the group is a single voter for ever.
+func (m *Model) alone() bool { return len(m.opt.Machines) == 1 }
 
 // Replica returns the replica with a number from 0 on.
 func (m *Model) Replica(i int) *Replica { return m.replicas[i] }
@@ -85,7 +114,7 @@ func (m *Model) Replica(i int) *Replica { return m.replicas[i] }
 // that believe it, or nil.
 func (m *Model) Leader() *Replica {
 	var lead *Replica
-	for _, r := range m.replicas {
+	for _, r := range m.live {
 		if r.begun && (lead == nil || r.term > lead.term) {
 			lead = r
 		}
@@ -112,12 +141,15 @@ func (m *Model) Isolate(a int) {
 // SetFaults changes how often something goes wrong.
 func (m *Model) SetFaults(f Faults) { m.opt.Faults = f }
 
+// Reaches reports whether messages pass between two replicas that run.
+func (m *Model) Reaches(a, b *Replica) bool { return !a.down && a.hears(b) }
+
 // Heal ends all cuts.
 func (m *Model) Heal() { clear(m.cut) }
 
 // Step lets one thing happen. The error is the first broken invariant.
 func (m *Model) Step() error {
-	r := m.replicas[m.rng.IntN(len(m.replicas))]
+	r := m.live[m.rng.IntN(len(m.live))]
 	switch {
 	case m.chance(m.opt.Faults.Elections):
 		r.campaign()
@@ -158,15 +190,13 @@ func (m *Model) chance(perMille int) bool { return perMille > 0 && m.rng.IntN(10
 
 // leaderless: no replica leads that a majority can hear.
 func (m *Model) leaderless() bool {
-	for _, r := range m.replicas {
-		if r.role == leader && r.reach() >= m.quorum() {
+	for _, r := range m.live {
+		if r.role == leader && r.reach() >= r.quorum() {
 			return false
 		}
 	}
 	return true
 }
-
-func (m *Model) quorum() int { return len(m.replicas)/2 + 1 }
 
 func (m *Model) send(msg message) {
 	if !m.cut[[2]int{msg.from, msg.to}] {

@@ -1,10 +1,10 @@
 package raftmodel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -20,21 +20,16 @@ const modelLeap = 1024
 // Replica is one replica of a model. Its calls are a Group's and answer at once;
 // futures are answered by the model's steps.
 type Replica struct {
-	m     *Model
-	id    int
+	journal
+	name  string
 	leads chan raftfsm.Leadership
 	down  bool
-
-	disk  *raftfsm.MemDisk // of entries, term and vote
-	local *raftfsm.Local   // on it, and on the disk of the snapshots
 	term  uint64
-	base  entry // the last entry that the newest snapshot holds
-	log   []entry
 
 	role            role
 	lead            int
-	votes           map[int]bool
-	next, match     []uint64
+	elects          map[int]bool // who votes for it
+	next, match     map[int]uint64
 	commit, applied uint64
 	begun           bool // leads, and the term's marker is applied
 	pending         map[uint64]func(any, uint64, error)
@@ -42,14 +37,39 @@ type Replica struct {
 	halted          error
 }
 
-const localDir = "/raft"
+// ErrPower: the power was lost while a snapshot was handled.
+var ErrPower = errors.New("raft model: the power is lost")
+
+func (m *Model) dir() string { return cmp.Or(m.opt.Dir, "/raft") }
+
+// found is the first start of a replica that the group begins with.
+func (r *Replica) found(machine raftfsm.Machine, fs vfs.FS) error {
+	if err := r.start(machine, fs); err != nil || r.m.alone() {
+		return err
+	}
+	index, term := machine.AppliedIndex()
+	if index == 0 {
+		return nil
+	}
+	if err := r.local.SnapshotAnew(); err != nil {
+		return err
+	}
+	r.begin(entry{index: index, term: term, chain: link(0, entry{index: index, term: term})}, raftfsm.Membership{})
+	r.m.truth.founded(&r.journal)
+	r.setTerm(term)
+	r.commit, r.applied = index, index
+	return nil
+}
 
 // start is what a process does with what it finds on its disks.
 func (r *Replica) start(machine raftfsm.Machine, fs vfs.FS) (err error) {
 	r.down, r.role, r.lead, r.halted = false, follower, -1, nil
 	r.pending = map[uint64]func(any, uint64, error){}
-	if r.local, err = raftfsm.OpenLocal(machine, fs, localDir, r.disk); err != nil {
+	if r.local, err = raftfsm.OpenLocal(machine, fs, r.m.dir(), r.disk); err != nil {
 		return err
+	}
+	if r.m.powerLost(r.id) {
+		return ErrPower
 	}
 	if r.term, err = r.local.Term(); err != nil {
 		return err
@@ -57,36 +77,12 @@ func (r *Replica) start(machine raftfsm.Machine, fs vfs.FS) (err error) {
 	if err := r.load(); err != nil {
 		return err
 	}
-	if len(r.m.opt.Machines) == 1 && misfit(r, machine) {
+	if r.m.alone() && misfit(r, machine) {
 		if err := r.beginAnew(machine, fs); err != nil {
 			return err
 		}
 	}
 	r.commit, r.applied = r.base.index, r.base.index
-	return nil
-}
-
-// load reads the log. What the newest snapshot holds is of no use any more, and
-// neither is a log that does not join it: a crash came before it was removed.
-func (r *Replica) load() error {
-	index, term := r.local.Newest()
-	r.base, r.log = entry{index: index, term: term, chain: r.m.truth.chains[[2]uint64{index, term}]}, nil
-	entries, err := r.local.Entries()
-	if err != nil || len(entries) == 0 {
-		return err
-	}
-	last := entries[len(entries)-1].Index
-	other := slices.ContainsFunc(entries, func(e raftfsm.LogEntry) bool { return e.Index == index && e.Term != term })
-	if last < index || other {
-		return r.local.Delete(entries[0].Index, last)
-	}
-	for _, e := range entries {
-		if e.Index > index {
-			next := entry{index: e.Index, term: e.Term, data: e.Data, marker: e.Marker}
-			next.chain = link(r.lastEntry().chain, next)
-			r.log = append(r.log, next)
-		}
-	}
 	return nil
 }
 
@@ -103,22 +99,23 @@ func (r *Replica) beginAnew(machine raftfsm.Machine, fs vfs.FS) (err error) {
 	index, term := machine.AppliedIndex()
 	known := max(r.term, term, r.lastEntry().term)
 	r.disk = &raftfsm.MemDisk{NoSync: true, Fails: r.disk.Fails}
-	if r.local, err = raftfsm.OpenLocal(machine, fs, localDir, r.disk); err != nil {
+	if r.local, err = raftfsm.OpenLocal(machine, fs, r.m.dir(), r.disk); err != nil {
 		return err
 	}
-	if at, _ := r.local.Newest(); at < index {
+	if at, _, _ := r.local.Newest(); at < index {
 		if err := r.local.SnapshotAnew(); err != nil {
 			return err
 		}
 	}
-	index, term = r.local.Newest()
-	r.base, r.log, r.term = entry{index: index, term: term, chain: link(0, entry{index: index, term: term})}, nil, known+modelLeap
+	index, term, _ = r.local.Newest()
+	r.begin(entry{index: index, term: term, chain: link(0, entry{index: index, term: term})}, raftfsm.Membership{})
+	r.term = known + modelLeap
 	r.m.truth.begun(r)
 	return r.local.Leap(r.term)
 }
 
 // ID names the replica.
-func (r *Replica) ID() string { return fmt.Sprintf("n%d", r.id) }
+func (r *Replica) ID() string { return r.name }
 
 // Term returns the replica's term.
 func (r *Replica) Term() uint64 { return r.term }
@@ -133,7 +130,11 @@ func (r *Replica) Halted() error { return r.halted }
 func (r *Replica) Leadership() <-chan raftfsm.Leadership { return r.leads }
 
 // Propose is Group.Propose.
-func (r *Replica) Propose(_ context.Context, data []byte) *raftfsm.Future {
+func (r *Replica) Propose(ctx context.Context, data []byte) *raftfsm.Future {
+	return r.propose(ctx, entry{data: data})
+}
+
+func (r *Replica) propose(_ context.Context, e entry) *raftfsm.Future {
 	f, resolve := raftfsm.NewFuture()
 	switch {
 	case r.down:
@@ -143,12 +144,14 @@ func (r *Replica) Propose(_ context.Context, data []byte) *raftfsm.Future {
 	case r.role != leader:
 		resolve(nil, 0, fmt.Errorf("raft model: %w", raftfsm.ErrNotLeader))
 	default:
-		if err := r.add(entry{index: r.last() + 1, term: r.term, data: data}); err != nil {
+		e.index, e.term = r.last()+1, r.term
+		if err := r.add(e); err != nil {
 			resolve(nil, 0, fmt.Errorf("raft model: %w: %w", raftfsm.ErrUnknownOutcome, err))
 			r.StepDown()
 			return f
 		}
 		r.pending[r.last()] = resolve
+		r.m.follow(r)
 		r.advance()
 	}
 	return f
@@ -179,17 +182,16 @@ func (s reads) CurrentTerm() uint64 { return s.r.term }
 // VerifyLeader is a round of heartbeats that takes no time: it succeeds if a
 // majority can be heard and nobody there knows a later term.
 func (s reads) VerifyLeader(context.Context) error {
-	r, agree := s.r, 0
-	for _, other := range r.m.replicas {
-		if r.hears(other) && other.term <= r.term {
-			agree++
-		}
+	r := s.r
+	hears := func(id int) bool {
+		other := r.m.replicas[id]
+		return r.hears(other) && other.term <= r.term
 	}
-	if agree < r.m.quorum() {
+	if r.votes(hears) < r.quorum() {
 		return fmt.Errorf("raft model: verify leader: %w", raftfsm.ErrNotLeader)
 	}
-	for _, other := range r.m.replicas {
-		if r.hears(other) && other.id != r.id && other.term <= r.term { // a heartbeat is heard
+	for _, id := range r.peers() {
+		if other := r.m.replicas[id]; hears(id) { // a heartbeat is heard
 			other.observe(r.term, r.id)
 		}
 	}
@@ -225,12 +227,16 @@ func (r *Replica) Snapshot() error {
 		return nil // there is nothing new
 	}
 	end, _ := r.at(r.applied)
-	if err := r.local.Snapshot(end.index, end.term); err != nil {
+	err := r.local.Snapshot(end.index, end.term, r.membersAt(end.index))
+	if r.m.powerLost(r.id) {
+		r.Crash()
+		return ErrPower
+	}
+	if err != nil {
 		return err
 	}
-	_ = r.local.Delete(1, end.index) // what stays is dropped at the next start
-	r.log = append([]entry(nil), r.log[end.index-r.base.index:]...)
-	r.base, r.sendable = end, nil
+	r.compact(end)
+	r.sendable = nil
 	return nil
 }
 
@@ -244,7 +250,7 @@ func (r *Replica) Crash() {
 	r.StepDown()
 	r.down = true
 	r.disk.Crash()
-	if kept, _ := r.disk.LastIndex(); len(r.m.replicas) == 1 && max(kept, r.base.index) < r.last() {
+	if kept, _ := r.disk.LastIndex(); r.m.alone() && max(kept, r.base.index) < r.last() {
 		r.m.truth.lose(r, max(kept, r.base.index))
 	}
 }
@@ -264,19 +270,21 @@ func (r *Replica) Restart(machine raftfsm.Machine, fs vfs.FS) error {
 	return r.m.truth.err
 }
 
+// Down reports whether the process is not there.
+func (r *Replica) Down() bool { return r.down }
+
+func (m *Model) powerLost(id int) bool { return m.opt.PowerLost != nil && m.opt.PowerLost(id) }
+
+// Promised is what the files of a replica whose process has ended tell.
+func (r *Replica) Promised() (raftfsm.Promise, error) { return r.local.Promise() }
+
 func (r *Replica) hears(other *Replica) bool {
 	return !other.down && (other == r || !r.m.cut[[2]int{r.id, other.id}])
 }
 
-// reach counts the replicas that can be heard, this one included.
+// reach counts the voters that can be heard, this one included.
 func (r *Replica) reach() int {
-	n := 0
-	for _, other := range r.m.replicas {
-		if r.hears(other) {
-			n++
-		}
-	}
-	return n
+	return r.votes(func(id int) bool { return r.hears(r.m.replicas[id]) })
 }
 
 // StepDown makes a leader or candidate a follower, as a lost heartbeat would.
@@ -284,7 +292,7 @@ func (r *Replica) StepDown() {
 	if r.begun {
 		r.tell(raftfsm.Leadership{Kind: raftfsm.TermEnded, Term: r.term})
 	}
-	r.role, r.begun, r.votes, r.lead = follower, false, nil, -1
+	r.role, r.begun, r.elects, r.lead = follower, false, nil, -1
 	for i := r.base.index + 1; i <= r.last(); i++ { // in order, so that runs repeat
 		r.answer(i, nil, fmt.Errorf("raft model: %w", raftfsm.ErrUnknownOutcome))
 	}
@@ -316,6 +324,9 @@ func (r *Replica) applySome(n int) {
 		e, _ := r.at(i)
 		batch = append(batch, e.stored())
 	}
+	if !r.m.ready(r.id, batch) {
+		return
+	}
 	results, err := r.local.Apply(batch)
 	if err != nil {
 		r.halt(err)
@@ -329,6 +340,17 @@ func (r *Replica) applySome(n int) {
 		}
 		r.answer(e.Index, results[i], nil)
 	}
+}
+
+// ready asks whether the machine can take what of a batch is for it.
+func (m *Model) ready(id int, batch []raftfsm.LogEntry) bool {
+	var entries []raftfsm.Entry
+	for _, e := range batch {
+		if !e.Marker && e.Members == nil {
+			entries = append(entries, e.Entry)
+		}
+	}
+	return m.opt.Ready == nil || len(entries) == 0 || m.opt.Ready(id, entries)
 }
 
 func (r *Replica) halt(err error) {
@@ -346,7 +368,11 @@ func (r *Replica) install(msg message) (uint64, bool) {
 	if r.halted != nil {
 		return r.applied, false
 	}
-	err := r.local.Install(end.index, end.term, msg.snap)
+	err := r.local.Install(end.index, end.term, msg.members, msg.snap)
+	if r.m.powerLost(r.id) {
+		r.Crash()
+		return 0, false
+	}
 	if halt := (*raftfsm.HaltError)(nil); errors.As(err, &halt) {
 		r.halt(err)
 		return 0, false
@@ -362,13 +388,12 @@ func (r *Replica) install(msg message) (uint64, bool) {
 	}
 	r.m.restores++
 	if have, ok := r.at(end.index); ok && have.term == end.term {
-		_ = r.local.Delete(1, end.index)
-		r.log = append([]entry(nil), r.log[end.index-r.base.index:]...)
+		r.compact(end)
 	} else {
 		r.m.truth.replaced(r, end)
 		_ = r.local.Delete(1, r.last())
-		r.log = nil
+		r.begin(end, msg.members)
 	}
-	r.base, r.applied, r.commit, r.sendable = end, end.index, max(r.commit, end.index), nil
+	r.applied, r.commit, r.sendable = end.index, max(r.commit, end.index), nil
 	return end.index, true
 }

@@ -38,6 +38,7 @@ type message struct {
 	commit           uint64
 	ok               bool
 	snap             []byte
+	members          raftfsm.Membership // that hold at the end of snap
 }
 
 // entry is one entry of a log. A marker begins a term and is no command.
@@ -45,39 +46,12 @@ type entry struct {
 	index, term uint64
 	data        []byte
 	marker      bool
-	chain       uint64 // over this entry and all before it
+	members     []raftfsm.Member // from this entry on; nil = it changes nothing
+	chain       uint64           // over this entry and all before it
 }
 
 func (e entry) stored() raftfsm.LogEntry {
-	return raftfsm.LogEntry{Entry: raftfsm.Entry{Index: e.index, Term: e.term, Data: e.data}, Marker: e.marker}
-}
-
-func (r *Replica) last() uint64 { return r.base.index + uint64(len(r.log)) }
-
-// at returns the entry at index; ok is false below the base and behind the end.
-func (r *Replica) at(index uint64) (e entry, ok bool) {
-	switch {
-	case index == r.base.index:
-		return r.base, true
-	case index < r.base.index || index > r.last():
-		return entry{}, false
-	default:
-		return r.log[index-r.base.index-1], true
-	}
-}
-
-func (r *Replica) lastEntry() entry { e, _ := r.at(r.last()); return e }
-
-// add appends an entry, which is on stable storage then, unless the group is a
-// single voter. An error means that the disk did not take it.
-func (r *Replica) add(e entry) error {
-	e.chain = link(r.lastEntry().chain, e)
-	if err := r.local.Store(e.stored()); err != nil {
-		return err
-	}
-	r.log = append(r.log, e)
-	r.m.truth.stored(r.id, e)
-	return nil
+	return raftfsm.LogEntry{Entry: raftfsm.Entry{Index: e.index, Term: e.term, Data: e.data}, Marker: e.marker, Members: e.members}
 }
 
 // setTerm begins a term. The store keeps what it could not write for later.
@@ -90,17 +64,17 @@ func (r *Replica) setTerm(term uint64) {
 
 // campaign is what a follower does that has not heard from a leader.
 func (r *Replica) campaign() {
-	if r.down || r.role == leader {
+	if r.down || r.role == leader || !r.hasVote(r.id) {
 		return
 	}
 	r.observe(r.term+1, -1)
 	if r.local.Vote(r.term, r.ID()) != nil {
 		return
 	}
-	r.role, r.votes = candidate, map[int]bool{r.id: true}
+	r.role, r.elects = candidate, map[int]bool{r.id: true}
 	end := r.lastEntry()
-	for to := range r.m.replicas {
-		if to != r.id {
+	for _, to := range r.peers() {
+		if r.hasVote(to) {
 			r.m.send(message{kind: askVote, from: r.id, to: to, term: r.term, index: end.index, indexTerm: end.term})
 		}
 	}
@@ -123,7 +97,7 @@ func (r *Replica) observe(term uint64, lead int) {
 }
 
 func (r *Replica) count() {
-	if r.role != candidate || len(r.votes) < r.m.quorum() {
+	if r.role != candidate || r.votes(func(id int) bool { return r.elects[id] }) < r.quorum() {
 		return
 	}
 	r.m.truth.elected(r)
@@ -132,18 +106,16 @@ func (r *Replica) count() {
 		return
 	}
 	r.role, r.lead = leader, r.id
-	r.next, r.match = make([]uint64, len(r.m.replicas)), make([]uint64, len(r.m.replicas))
-	for i := range r.next {
-		r.next[i] = r.last()
-	}
+	r.next, r.match = map[int]uint64{}, map[int]uint64{}
+	r.m.follow(r)
 	r.advance()
 	r.replicate()
 }
 
 // replicate sends each peer what it lacks.
 func (r *Replica) replicate() {
-	for to := range r.m.replicas {
-		if to == r.id || r.role != leader {
+	for _, to := range r.peers() {
+		if r.role != leader {
 			continue
 		}
 		prev, ok := r.at(r.next[to] - 1)
@@ -167,7 +139,7 @@ func (r *Replica) sendState(to int) {
 			return
 		}
 	}
-	r.m.send(message{kind: install, from: r.id, to: to, term: r.term, entries: []entry{r.base}, snap: r.sendable})
+	r.m.send(message{kind: install, from: r.id, to: to, term: r.term, entries: []entry{r.base}, members: r.groups[0], snap: r.sendable})
 }
 
 func (r *Replica) receive(msg message) {
@@ -181,13 +153,17 @@ func (r *Replica) receive(msg message) {
 		r.m.send(answer)
 	case giveVote:
 		if msg.ok && msg.term == r.term && r.role == candidate {
-			r.votes[msg.from] = true
+			r.m.saw(r, msg.from, raftfsm.Promise{Term: r.term, Voted: true})
+			r.elects[msg.from] = true
 			r.count()
 		}
 	case appendEntries:
 		answer.kind = appended
 		if msg.term == r.term {
 			r.observe(msg.term, msg.from)
+			if n := len(msg.entries); n > 0 && msg.entries[n-1].term == msg.term {
+				r.m.saw(r, msg.from, raftfsm.Promise{Term: msg.term, Index: msg.entries[n-1].index})
+			}
 			answer.index, answer.ok = r.take(msg)
 		}
 		r.m.send(answer)
@@ -198,6 +174,9 @@ func (r *Replica) receive(msg message) {
 		if msg.term == r.term {
 			r.observe(msg.term, msg.from)
 			answer.index, answer.ok = r.install(msg)
+		}
+		if r.down {
+			return // the power went
 		}
 		r.m.send(answer) // also to a leader of the past, which learns the term from it
 	}
@@ -211,6 +190,9 @@ func (r *Replica) grants(msg message) bool {
 		return false
 	}
 	candidate := r.m.replicas[msg.from].ID()
+	if r.last() > 0 && !r.hasVote(msg.from) { // one that was removed, and does not know it
+		return false
+	}
 	voted, err := r.local.Voted(r.term)
 	if err != nil || voted != "" {
 		return err == nil && voted == candidate
@@ -236,13 +218,10 @@ func (r *Replica) take(msg message) (uint64, bool) {
 			continue
 		}
 		r.m.truth.cut(r, e.index)
-		if e.index <= r.last() {
-			if r.local.Delete(e.index, r.last()) != nil {
-				return r.last(), false
-			}
-			r.log = r.log[:e.index-r.base.index-1]
+		if r.journal.cut(e.index) != nil {
+			return r.last(), false
 		}
-		if r.add(entry{index: e.index, term: e.term, data: e.data, marker: e.marker}) != nil {
+		if r.add(entry{index: e.index, term: e.term, data: e.data, marker: e.marker, members: e.members}) != nil {
 			return r.last(), false
 		}
 	}
@@ -259,19 +238,38 @@ func (r *Replica) answered(msg message) {
 		r.next[msg.from] = max(min(msg.index+1, r.next[msg.from]), r.match[msg.from]+1)
 		return
 	}
+	if e, ok := r.at(msg.index); ok && e.term == r.term {
+		r.m.saw(r, msg.from, raftfsm.Promise{Term: r.term, Index: msg.index})
+	}
 	r.match[msg.from] = max(r.match[msg.from], msg.index)
 	r.next[msg.from] = r.match[msg.from] + 1
 	r.advance()
 }
 
-// advance commits what a majority has, once an entry of the present term is
-// among it.
+// saw tells that a replica sees that another replica made a promise.
+func (m *Model) saw(witness *Replica, id int, p raftfsm.Promise) {
+	if m.opt.Saw != nil {
+		m.opt.Saw(witness, m.replicas[id], p)
+	}
+}
+
+// advance commits what a majority of the voters has, once an entry of the present term
+// is among it. A leader that has no vote any more, by what is committed, steps down.
 func (r *Replica) advance() {
 	r.match[r.id] = r.last()
-	have := slices.Sorted(slices.Values(r.match))
-	index := have[len(have)-r.m.quorum()]
+	var have []uint64
+	for _, s := range r.members().Members {
+		if s.Voter {
+			have = append(have, r.match[r.m.named(s.ID)])
+		}
+	}
+	slices.Sort(have)
+	index := have[len(have)-r.quorum()]
 	if e, ok := r.at(index); ok && e.term == r.term {
 		r.commitTo(index)
+	}
+	if r.members().Index <= r.commit && !r.hasVote(r.id) {
+		r.StepDown()
 	}
 }
 
