@@ -94,47 +94,6 @@ func publicPermissions() *server.Permissions {
 	}
 }
 
-// ExternalConfig is a nats-server configuration file under which an external
-// server gives Mneme the same wall, and the same durability, as the embedded
-// one. Passwords come from the environment of that server.
-func ExternalConfig() string {
-	p := publicPermissions()
-	users := func(account string) string {
-		switch account {
-		case nodeAccount:
-			return "    users: [ { user: \"mneme-node\", password: $MNEME_NATS_NODE_PASSWORD } ]\n"
-		case systemAccount:
-			return "    users: [ { user: \"mneme-system\", password: $MNEME_NATS_SYSTEM_PASSWORD } ]\n"
-		}
-		return fmt.Sprintf(`    users: [
-      { user: "mneme-agents", password: $MNEME_NATS_AGENTS_PASSWORD
-        permissions: {
-          publish: { allow: [ %s ] }
-          subscribe: { allow: [ %s ] }
-        }
-      }
-    ]
-`, quoted(p.Publish.Allow), quoted(p.Subscribe.Allow))
-	}
-	return fmt.Sprintf(`# Configuration of an external nats-server for Mneme.
-# memnode connects with --nats-url nats://mneme-node:PASSWORD@HOST:4222 and
-# --nats-monitor http://HOST:8222, agents as mneme-agents. Listen addresses, TLS and the cluster block are yours to add.
-# The file is read at start only: a reload would drop what was added at run time.
-
-server_name: "mneme-log"
-listen: "127.0.0.1:4222"
-http: "127.0.0.1:8222"
-max_payload: %d
-max_connections: %d
-
-jetstream {
-  store_dir: "/var/lib/nats"
-  sync_interval: always
-}
-
-%s`, DefaultMaxPayload, maxCallers+reservedConns, accountsConfig("", users, maxCallers))
-}
-
 func quoted(subjects []string) string {
 	out := make([]string, len(subjects))
 	for i, s := range subjects {

@@ -191,7 +191,7 @@ func TestClientsOfBothAPIsGetTheirAck(t *testing.T) {
 func TestExternalConfigGivesTheSameWall(t *testing.T) {
 	dir := t.TempDir()
 	text := strings.NewReplacer("$MNEME_NATS_NODE_PASSWORD", "n", "$MNEME_NATS_AGENTS_PASSWORD", "a", "$MNEME_NATS_SYSTEM_PASSWORD", "s",
-		"127.0.0.1:4222", "127.0.0.1:-1", "127.0.0.1:8222", "127.0.0.1:-1", "/var/lib/nats", dir).Replace(eventlog.ExternalConfig())
+		"127.0.0.1:4222", "127.0.0.1:-1", "127.0.0.1:8222", "127.0.0.1:-1", "/var/lib/nats", dir).Replace(eventlog.ExternalConfig(eventlog.ExternalServer{}))
 	path := filepath.Join(dir, "nats.conf")
 	must(t, os.WriteFile(path, []byte(text), 0o600))
 	o, err := server.ProcessConfigFile(path)

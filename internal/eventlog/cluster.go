@@ -52,7 +52,7 @@ func (c *ClusterOptions) apply(o *server.Options) error {
 		PingInterval: routePing, MaxPingsOut: routePings,
 		TLSConfig: c.TLS, TLSTimeout: routeTLSLimit,
 	}
-	shortened.Do(shortenElections)
+	ShortenElections()
 	return nil
 }
 

@@ -36,6 +36,11 @@ const (
 	quorumLostAfter = 2 * time.Second
 )
 
+// ShortenElections has the servers of this process elect sooner than nats-server's
+// defaults. It must come before the first of them that is one of several, and comes by
+// itself with ClusterOptions.
+func ShortenElections() { shortened.Do(shortenElections) }
+
 // shortenElections is for the whole process and must come before its first server.
 func shortenElections() {
 	minElectionTimeout, maxElectionTimeout, hbInterval = soonestElection, latestElection, heartbeat

@@ -39,6 +39,13 @@ var (
 	ErrUnreachable = errors.New("log is unreachable")
 	// ErrNoSyncProof: nothing shows that the external server syncs before it acks.
 	ErrNoSyncProof = errors.New("no proof that the log's server syncs to disk before it acknowledges")
+	// ErrLazySync: a server says that it does not. It is an ErrNoSyncProof, too.
+	ErrLazySync = errors.New("sync_interval is not \"always\"")
+	// ErrCredentials: the external server does not know the caller. It is an
+	// ErrUnreachable, too.
+	ErrCredentials = errors.New("the server refuses the credentials")
+	// ErrAccess: a file of credentials or certificates cannot be used.
+	ErrAccess = errors.New("the access to the external NATS cannot be used")
 )
 
 // GapError says that a sequence is missing. Got is the one that came instead,

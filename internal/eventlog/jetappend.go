@@ -29,7 +29,7 @@ func (j *JetStream) Append(ctx context.Context, data []byte, last uint64) error 
 			return fmt.Errorf("publish: %w: %w", ErrStopped, fault)
 		}
 	}
-	if err := j.guard(); err != nil {
+	if err := j.guard(nil); err != nil {
 		return fmt.Errorf("publish: %w: %w", ErrRefused, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, j.cfg.AckTimeout)
@@ -46,7 +46,7 @@ func (j *JetStream) Append(ctx context.Context, data []byte, last uint64) error 
 	if err := parseAck(reply.Data, last); err != nil {
 		return fmt.Errorf("publish: %w", err)
 	}
-	if err := j.guard(); err != nil { // another server may have answered
+	if err := j.guard(nil); err != nil { // another server may have answered
 		return fmt.Errorf("publish: %w: %w", ErrUnknown, err)
 	}
 	return nil

@@ -32,12 +32,13 @@ func (j *JetStream) Info(ctx context.Context) (Info, error) {
 	if j.closed.Load() {
 		return Info{}, fmt.Errorf("info: %w", ErrClosed)
 	}
-	if err := j.guard(); err != nil {
-		// A frame of unknown outcome that is found now may not be on disk.
-		return Info{}, fmt.Errorf("info %s: %w", j.name, err)
-	}
 	st, err := j.ask(ctx)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		if j.cfg.Guard != nil { // it may be another server, which never had it
+			if err := j.cfg.Guard(j.name, []Copy{}); err != nil {
+				return Info{}, fmt.Errorf("info %s: %w", j.name, err)
+			}
+		}
 		return Info{First: 1}, nil // its identity says that it is not there
 	}
 	if err != nil && j.cfg.Replicas > 1 && ctx.Err() == nil && retryable(err) {
@@ -47,6 +48,10 @@ func (j *JetStream) Info(ctx context.Context) (Info, error) {
 		return Info{}, fmt.Errorf("info %s: %w", j.name, err)
 	}
 	in := st.CachedInfo()
+	if err := j.guard(in); err != nil {
+		// A frame of unknown outcome that is found now may not be on disk.
+		return Info{}, fmt.Errorf("info %s: %w", j.name, err)
+	}
 	s := in.State
 	leader := ""
 	if in.Cluster != nil {

@@ -34,10 +34,11 @@ type StreamConfig struct {
 	// Fault, if not nil, tells after a missing ack whether the server reported
 	// that it cannot write; Server.WriteFault is meant.
 	Fault func() error
-	// Guard, if not nil, says why an acknowledgement would not mean that the
-	// message is on disk; Remote.Proven is meant. While it does nothing is
-	// appended, and what was is not taken for stored.
-	Guard func() error
+	// Guard, if not nil, says why an acknowledgement of the stream would not mean that
+	// the message is on disk; Remote.Vouch is meant, which is told of the stream's copies
+	// whenever the server names them. While it does nothing is appended, and what was is
+	// not taken for stored.
+	Guard func(stream string, copies []Copy) error
 }
 
 const (
@@ -124,6 +125,7 @@ func (j *JetStream) open(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
+	_ = j.guard(st.CachedInfo()) // before an append it is asked again
 	have := st.CachedInfo().Config
 	if j.cfg.AnyReplicas {
 		j.cfg.Replicas = max(have.Replicas, 1)
@@ -142,11 +144,16 @@ func (j *JetStream) open(ctx context.Context) error {
 	return nil
 }
 
-func (j *JetStream) guard() error {
+// guard asks Guard, and tells it what the server says of the stream; nil is nothing new.
+func (j *JetStream) guard(info *jetstream.StreamInfo) error {
 	if j.cfg.Guard == nil {
 		return nil
 	}
-	return j.cfg.Guard()
+	var copies []Copy
+	if info != nil {
+		copies = copiesOf(info.Cluster)
+	}
+	return j.cfg.Guard(j.name, copies)
 }
 
 // create retries while the API does not answer, because a cluster that just
@@ -157,6 +164,11 @@ func (j *JetStream) create(ctx context.Context) error {
 		try, cancel := context.WithTimeout(ctx, 5*time.Second)
 		_, err := j.js.CreateStream(try, j.want())
 		cancel()
+		if err == nil && j.cfg.Guard != nil {
+			if st, err := j.ask(ctx); err == nil { // else Guard finds out
+				_ = j.guard(st.CachedInfo())
+			}
+		}
 		if err == nil || ctx.Err() != nil || !retryable(err) && !j.alone(err) {
 			return createError(err)
 		}

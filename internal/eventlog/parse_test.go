@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/nats-io/nats.go"
@@ -85,7 +86,9 @@ func FuzzParseSystemVarz(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, b []byte) {
 		v, err := parseSystemVarz(b)
 		if err == nil {
-			_, _ = syncing([]varz{v})
+			p := newProof(nil)
+			p.conn = connectedTo{"a", "1"}
+			_ = p.heard([]varz{v}, time.Now(), 0)
 		}
 	})
 }

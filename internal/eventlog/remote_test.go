@@ -118,7 +118,7 @@ func TestProofIsTakenAtEveryReconnect(t *testing.T) {
 		Options: []nats.Option{nats.UserInfo("app", "a")}, System: []nats.Option{nats.UserInfo("sys", "s")}})
 	must(t, err)
 	defer r.Close()
-	st, err := eventlog.OpenStream(testContext(t), r.Conn(), eventlog.StreamConfig{Guard: r.Proven})
+	st, err := eventlog.OpenStream(testContext(t), r.Conn(), eventlog.StreamConfig{Guard: r.Vouch})
 	must(t, err)
 	must(t, st.Append(testContext(t), []byte("one"), 0))
 	restart := func(sync bool) {

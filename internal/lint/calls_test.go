@@ -86,8 +86,9 @@ func fileWriters() map[string][]string {
 		// The client's memory of what it sent lies on the client's disk; no promise
 		// of a node depends on it.
 		"cmd/memctl/remembered.go": {"os.MkdirAll", "os.CreateTemp", "os.Remove", "os.Rename"},
-		// These two belong to tests and write into their temporary folders.
+		// These belong to tests and write into their temporary folders.
 		"internal/embed/local/localtest/localtest.go": {"os.MkdirAll", "os.WriteFile"},
+		"internal/eventlog/natstest/natstest.go":      {"os.WriteFile"},
 	}
 }
 

@@ -43,6 +43,7 @@ func house() []floor {
 		{pkg: "internal/index/vector", may: []string{"internal/storage"}, why: "an index knows vectors and documents, not memories"},
 		{pkg: "internal/eventlog", may: []string{"memory", "internal/events", "internal/storage"}, why: "the log keeps frames and does not know what follows from them"},
 		{pkg: "internal/eventlog/eventlogtest", may: []string{"internal/eventlog", "internal/events"}, why: "the contract of a log is about frames"},
+		{pkg: "internal/eventlog/natstest", may: []string{"internal/eventlog", "internal/peer/devca", "internal/testaddr"}, why: "servers for tests are configured as people configure theirs"},
 		{pkg: "internal/certs", stdOnly: true, why: "certificates that follow their files know neither nodes nor clients"},
 		{pkg: "internal/hangup", stdOnly: true, why: "ending a server knows nothing of what it answers"},
 		{pkg: "internal/peer", may: []string{"internal/certs"}, stdOnly: true, why: "connections between nodes know nothing of what is said over them"},
@@ -111,7 +112,7 @@ func technologies() []technology {
 	return []technology{
 		{"github.com/hashicorp/raft", []string{"internal/raftfsm"}, "consensus is behind raftfsm, so that its library can be changed there"},
 		{"go.etcd.io/bbolt", []string{"internal/raftfsm"}, "bbolt is the Raft log's store and nothing else's"},
-		{"github.com/nats-io/nats-server", []string{"internal/eventlog"}, "the embedded server is behind eventlog"},
+		{"github.com/nats-io/nats-server", []string{"internal/eventlog", "internal/eventlog/natstest"}, "the embedded server is behind eventlog"},
 		{"github.com/nats-io/nats.go", []string{"internal/eventlog", "internal/eventlog/eventlogtest", "internal/api/natsapi", "internal/node"}, "NATS is the log and one transport"},
 		{"github.com/cockroachdb/pebble", []string{"internal/storage/...", "internal/raftfsm/...", "internal/eventlog", "internal/index/text", "internal/projections", "internal/ingest", "internal/auth", "internal/keyring", "internal/keygroup", "internal/query/views", "internal/replica", "internal/node"},
 			"the database is opened by storage and used by those who keep rows; others take its file systems"},

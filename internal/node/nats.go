@@ -34,9 +34,11 @@ type natsServer interface {
 	Close(ctx context.Context) error
 }
 
-// ExternalNATSConfig is the configuration file that an external nats-server
-// needs.
-func ExternalNATSConfig() string { return eventlog.ExternalConfig() }
+// ExternalNATSServer is one server of an external NATS.
+type ExternalNATSServer = eventlog.ExternalServer
+
+// ExternalNATSConfig is the configuration file that it needs.
+func ExternalNATSConfig(s ExternalNATSServer) string { return eventlog.ExternalConfig(s) }
 
 // callers say who may connect to the embedded NATS, and how.
 type callers struct {
@@ -56,7 +58,7 @@ func (c *core) openNATS(ctx context.Context, from callers) (natsServer, eventlog
 		if err != nil {
 			return nil, cfg, startError("external NATS", err)
 		}
-		cfg.Guard = remote.Proven
+		cfg.Guard = remote.Vouch
 		return &externalNATS{Remote: remote, url: c.cfg.NATSURL}, cfg, nil
 	}
 	opt := eventlog.ServerOptions{Dir: c.dir.nats(), Addr: c.cfg.NATSAddr, Auth: from.admit, TLS: from.tls, Logger: c.cfg.Logger}

@@ -34,7 +34,7 @@ import (
 func foreignNATS(t *testing.T, dir string, port, monitorPort int, sync bool) (s *server.Server, address, monitor string) {
 	t.Helper()
 	text := strings.NewReplacer("$MNEME_NATS_NODE_PASSWORD", "n", "$MNEME_NATS_AGENTS_PASSWORD", "a", "$MNEME_NATS_SYSTEM_PASSWORD", "s",
-		"127.0.0.1:4222", fmt.Sprintf("127.0.0.1:%d", port), "127.0.0.1:8222", fmt.Sprintf("127.0.0.1:%d", monitorPort), "/var/lib/nats", dir).Replace(eventlog.ExternalConfig())
+		"127.0.0.1:4222", fmt.Sprintf("127.0.0.1:%d", port), "127.0.0.1:8222", fmt.Sprintf("127.0.0.1:%d", monitorPort), "/var/lib/nats", dir).Replace(eventlog.ExternalConfig(eventlog.ExternalServer{}))
 	if !sync {
 		text = strings.Replace(text, "sync_interval: always", "sync_interval: 1m", 1)
 	}

@@ -1,0 +1,76 @@
+package eventlog
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Access is how a client proves to an external NATS who it is, and knows its servers, by
+// files. User and password, or a token, stand in the URL instead. Certificates and
+// credentials are read again at each connection.
+type Access struct {
+	Creds         string // a JWT and the seed of its key, as nsc writes them
+	NKey          string // the seed of a key
+	CA, Cert, Key string // PEM: authorities for the servers, and the client's certificate
+}
+
+func (a Access) options() ([]nats.Option, error) {
+	if _, err := a.tls(); err != nil {
+		return nil, err
+	}
+	var out []nats.Option
+	for _, file := range []string{a.Creds, a.NKey} {
+		if _, err := os.Stat(file); file != "" && err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrAccess, err)
+		}
+	}
+	if a.Creds != "" {
+		out = append(out, nats.UserCredentials(a.Creds))
+	}
+	if a.NKey != "" {
+		seed, err := nats.NkeyOptionFromSeed(a.NKey)
+		if err != nil { // its words may hold what stands in the file
+			return nil, fmt.Errorf("%w: %s holds no seed of an NKey", ErrAccess, a.NKey)
+		}
+		out = append(out, seed)
+	}
+	if a.CA != "" {
+		out = append(out, nats.RootCAs(a.CA))
+	}
+	if a.Cert != "" {
+		out = append(out, nats.ClientCert(a.Cert, a.Key))
+	}
+	return out, nil
+}
+
+// tls is what HTTP uses of it; nil is the system's.
+func (a Access) tls() (*tls.Config, error) {
+	if a.CA == "" && a.Cert == "" {
+		return nil, nil
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if a.CA != "" {
+		pem, err := os.ReadFile(a.CA)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrAccess, err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%w: %s holds no certificate of an authority", ErrAccess, a.CA)
+		}
+	}
+	if a.Cert != "" {
+		if _, err := tls.LoadX509KeyPair(a.Cert, a.Key); err != nil {
+			return nil, fmt.Errorf("%w: certificate %s with key %s: %w", ErrAccess, a.Cert, a.Key, err)
+		}
+		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			pair, err := tls.LoadX509KeyPair(a.Cert, a.Key)
+			return &pair, err
+		}
+	}
+	return c, nil
+}

@@ -1,0 +1,133 @@
+package eventlog_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"mneme/internal/eventlog"
+	"mneme/internal/eventlog/natstest"
+	"mneme/internal/events"
+)
+
+// overThree opens a log of three copies on three external servers, connected to the first.
+func overThree(t *testing.T, s *natstest.Servers, opt eventlog.RemoteOptions) (*eventlog.Remote, *eventlog.JetStream) {
+	t.Helper()
+	opt.Logger = logTo(t)
+	var r *eventlog.Remote
+	wait(t, "the servers", func() (ok bool) { // one that is asked for the first time may not know the others yet
+		var err error
+		r, err = eventlog.OpenExternal(testContext(t), opt)
+		return err == nil
+	})
+	t.Cleanup(r.Close)
+	st, err := eventlog.OpenStream(testContext(t), r.Conn(), eventlog.StreamConfig{ClusterID: "c", Replicas: len(s.Names), AckTimeout: time.Second,
+		Ref: events.StreamRef{Epoch: 1, Identity: "first"}, Guard: r.Vouch})
+	must(t, err)
+	return r, st
+}
+
+// TestServerRestartsWithoutSyncingBesideTheOneConnectedTo: the proof was that of the
+// connection, so that a server of the cluster that came back without sync_interval:
+// always took part in acknowledgements as long as the connection to another one lived.
+func TestServerRestartsWithoutSyncingBesideTheOneConnectedTo(t *testing.T) {
+	for name, asked := range map[string]func(s *natstest.Servers) eventlog.RemoteOptions{
+		"system account": func(s *natstest.Servers) eventlog.RemoteOptions {
+			return eventlog.RemoteOptions{URL: s.URL(0), SystemURL: s.SystemURL()}
+		},
+		"monitoring": func(s *natstest.Servers) eventlog.RemoteOptions {
+			return eventlog.RemoteOptions{URL: s.URL(0), MonitorURLs: s.Monitors}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := natstest.Start(t, 3)
+			r, st := overThree(t, s, asked(s))
+			appendSure(t, st, frame(1), 0)
+			s.Stop(2)
+			seq := uint64(1)
+			for ; seq < 4; seq++ { // two of three go on
+				appendSure(t, st, frame(seq+1), seq)
+			}
+			reconnects := r.Conn().Stats().Reconnects
+			s.Up(t, 2, "sync_interval: always", "sync_interval: 1m")
+			wait(t, "the refusal", func() bool { return errors.Is(r.Proven(), eventlog.ErrLazySync) })
+			err := st.Append(testContext(t), frame(seq+1), seq)
+			if !errors.Is(err, eventlog.ErrRefused) || !errors.Is(err, eventlog.ErrLazySync) || !strings.Contains(err.Error(), "log-3") {
+				t.Errorf("append beside a server that does not sync: %v", err)
+			}
+			if _, err := st.Info(testContext(t)); !errors.Is(err, eventlog.ErrNoSyncProof) {
+				t.Errorf("what is found there counts as stored: %v", err)
+			}
+			if r.Conn().Stats().Reconnects != reconnects {
+				t.Error("the connection was made anew: the test shows nothing")
+			}
+			s.Stop(2)
+			s.Up(t, 2, "", "")
+			wait(t, "the proof", r.SyncAlways)
+			for ; seq < 8; seq++ {
+				appendSure(t, st, frame(seq+1), seq)
+			}
+			checkLog(t, st, seq)
+		})
+	}
+}
+
+// A server with a copy whose monitoring address was not named proves nothing.
+func TestEveryServerWithACopyIsToBeAsked(t *testing.T) {
+	s := natstest.Start(t, 3)
+	opt := eventlog.RemoteOptions{URL: s.URL(), MonitorURLs: s.Monitors[:2], Logger: logTo(t)}
+	r, err := eventlog.OpenExternal(testContext(t), opt)
+	must(t, err)
+	defer r.Close()
+	st, err := eventlog.OpenStream(testContext(t), r.Conn(), eventlog.StreamConfig{Replicas: 3, Guard: r.Vouch})
+	must(t, err)
+	if err := st.Append(testContext(t), frame(1), 0); !errors.Is(err, eventlog.ErrNoSyncProof) || !errors.Is(err, eventlog.ErrRefused) {
+		t.Errorf("append: %v", err)
+	}
+}
+
+// The node goes on at another of the servers that it was told of.
+func TestConnectionGoesOnAtAnotherServer(t *testing.T) {
+	s := natstest.Start(t, 3)
+	r, st := overThree(t, s, eventlog.RemoteOptions{URL: s.URL(), MonitorURLs: s.Monitors})
+	appendSure(t, st, frame(1), 0)
+	first := r.Conn().ConnectedServerName()
+	s.Stop(s.Number(first))
+	for seq := uint64(1); seq < 10; seq++ {
+		appendSure(t, st, frame(seq+1), seq)
+	}
+	if now := r.Conn().ConnectedServerName(); now == first {
+		t.Errorf("still connected to %s", now)
+	}
+	checkLog(t, st, 10)
+}
+
+// Credentials and certificates in files: what cannot be used says which file, and never
+// what stands in it.
+func TestAccessByFiles(t *testing.T) {
+	s := natstest.Start(t, 1)
+	dir := t.TempDir()
+	bad := filepath.Join(dir, "bad")
+	must(t, os.WriteFile(bad, []byte("hush hush"), 0o600))
+	missing := filepath.Join(dir, "missing")
+	for name, a := range map[string]eventlog.Access{
+		"no creds": {Creds: missing}, "no nkey": {NKey: missing}, "no nkey in it": {NKey: bad}, "no authority": {CA: bad},
+		"missing authority": {CA: missing}, "no certificate": {Cert: bad, Key: bad}, "no key": {Cert: bad},
+	} {
+		_, err := eventlog.OpenExternal(testContext(t), eventlog.RemoteOptions{URL: s.URL(), MonitorURLs: s.Monitors, Access: a, Logger: logTo(t)})
+		if !errors.Is(err, eventlog.ErrAccess) || strings.Contains(err.Error(), "hush") || !strings.Contains(err.Error(), dir) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	_, err := eventlog.OpenExternal(testContext(t), eventlog.RemoteOptions{URL: strings.Replace(s.URL(), natstest.NodePassword, "hush", 1), MonitorURLs: s.Monitors, Logger: logTo(t)})
+	if !errors.Is(err, eventlog.ErrCredentials) || !errors.Is(err, eventlog.ErrUnreachable) || strings.Contains(err.Error(), "hush") {
+		t.Errorf("wrong password: %v", err)
+	}
+	_, err = eventlog.OpenExternal(testContext(t), eventlog.RemoteOptions{URL: s.URL(), Access: eventlog.Access{Creds: bad}, MonitorURLs: s.Monitors, Logger: logTo(t)})
+	if err != nil && strings.Contains(err.Error(), "hush") {
+		t.Errorf("bad credentials: %v", err)
+	}
+}
