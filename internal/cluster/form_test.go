@@ -115,6 +115,9 @@ type testNode struct {
 	token   string
 	done    chan error
 	removed chan error // what Options.Removed was told
+
+	replica *replica    // of the group "0", once it was opened
+	beside  []*testNode // all that share the group
 }
 
 func certs(t *testing.T, change func(*devca.Options), nodes ...string) string {
