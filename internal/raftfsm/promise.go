@@ -143,55 +143,6 @@ func (w *watched) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, req *
 	return err
 }
 
-// AppendEntriesPipeline implements raft.Transport.
-func (w *watched) AppendEntriesPipeline(id raft.ServerID, to raft.ServerAddress) (raft.AppendPipeline, error) {
-	inner, err := w.NetworkTransport.AppendEntriesPipeline(id, to)
-	if err != nil {
-		return nil, err
-	}
-	p := &watchedPipeline{AppendPipeline: inner, answers: make(chan raft.AppendFuture), ended: make(chan struct{})}
-	p.work.Go(func() { p.takeAnswers(func(req *raft.AppendEntriesRequest) { w.sawEntries(string(id), req) }) })
-	return p, nil
-}
-
-// watchedPipeline is a transport's AppendEntriesPipeline.
-type watchedPipeline struct {
-	raft.AppendPipeline
-	answers chan raft.AppendFuture
-	ended   chan struct{}
-	end     sync.Once
-	work    sync.WaitGroup
-}
-
-func (p *watchedPipeline) takeAnswers(saw func(*raft.AppendEntriesRequest)) {
-	for {
-		select {
-		case f := <-p.AppendPipeline.Consumer():
-			if f.Error() == nil && f.Response().Success {
-				saw(f.Request())
-			}
-			select {
-			case p.answers <- f:
-			case <-p.ended:
-				return
-			}
-		case <-p.ended:
-			return
-		}
-	}
-}
-
-// Consumer implements raft.AppendPipeline.
-func (p *watchedPipeline) Consumer() <-chan raft.AppendFuture { return p.answers }
-
-// Close implements raft.AppendPipeline.
-func (p *watchedPipeline) Close() error {
-	p.end.Do(func() { close(p.ended) })
-	err := p.AppendPipeline.Close()
-	p.work.Wait()
-	return err
-}
-
 var (
 	_ raft.WithClose   = (*watched)(nil)
 	_ raft.WithPreVote = (*watched)(nil)

@@ -48,6 +48,12 @@ const (
 	defaultNetworkTimeout = 10 * time.Second
 	connectionsPerPeer    = 3
 	redialEvery           = 100 * time.Millisecond
+
+	// oneAtATime has raft wait for the answer to what it sends a replica before it sends
+	// more. Otherwise a replica that refuses entries once, say on a full disk, may get
+	// heartbeats for ever and entries never again: the leader then waits for an answer that
+	// nobody takes (github.com/hashicorp/raft/issues/612, grafana/pyroscope#5518).
+	oneAtATime = 1
 )
 
 // NewTransport returns a transport over connections.
@@ -61,7 +67,7 @@ func NewTransport(n Network) Transport {
 	s := &streams{n: n, open: map[*stream]struct{}{}}
 	s.dialing, s.hangUp = context.WithCancel(context.Background())
 	t := &netTransport{s, raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream: s, MaxPool: connectionsPerPeer, Timeout: n.Timeout,
+		Stream: s, MaxPool: connectionsPerPeer, MaxRPCsInFlight: oneAtATime, Timeout: n.Timeout,
 		Logger: newHclogBridge(n.Logger, "transport"), MsgpackUseNewTimeFormat: true,
 	})}
 	if n.Saw == nil {
