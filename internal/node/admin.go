@@ -2,9 +2,12 @@ package node
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 
 	"mneme/internal/embed"
+	"mneme/internal/index/vector"
 	"mneme/internal/projections"
 	"mneme/memory"
 )
@@ -19,9 +22,9 @@ type operator struct {
 // Status describes the node and its shard, and, unless local, names the others of the
 // cluster.
 func (o *operator) Status(ctx context.Context, local bool) (memory.Status, error) {
-	shard, err := o.shardStatus(ctx)
-	if err != nil {
-		return memory.Status{}, err
+	shards := make([]memory.ShardStatus, 0, len(o.n.served))
+	for _, s := range o.n.served {
+		shards = append(shards, o.shardStatus(ctx, s))
 	}
 	nodes := []memory.NodeStatus{o.here()}
 	if !local {
@@ -30,9 +33,9 @@ func (o *operator) Status(ctx context.Context, local bool) (memory.Status, error
 	return memory.Status{
 		ClusterID: o.n.dir.node.ClusterID,
 		Nodes:     nodes,
-		Shards:    []memory.ShardStatus{shard},
+		Shards:    shards,
 		Embedder:  o.defaultEmbedder(ctx),
-		Vector:    o.n.views.VectorStatus(),
+		Vector:    o.n.vectorStatus(),
 		Auth:      o.n.cfg.Auth,
 
 		AdminSocket:  o.n.front.socket,
@@ -46,33 +49,49 @@ func (o *operator) Status(ctx context.Context, local bool) (memory.Status, error
 
 // role says whether this node takes writes.
 func (o *operator) role() string {
-	if o.n.replica.Leads() {
+	if slices.ContainsFunc(o.n.served, func(s *served) bool { return s.replica.Leads() }) {
 		return "leader"
 	}
 	return "follower"
 }
 
-func (o *operator) shardStatus(ctx context.Context) (memory.ShardStatus, error) {
-	v := o.n.state.View()
+func (o *operator) shardStatus(ctx context.Context, s *served) memory.ShardStatus {
+	v := s.state.View()
 	defer v.Close()
 	records, pending := v.Totals()
 	c := v.Cursor()
-	out := memory.ShardStatus{ID: shard0, Leader: o.leader(), Epoch: c.Epoch, Position: c.Position().String(), StateHash: v.Hash().String(),
+	out := memory.ShardStatus{ID: int(s.id), Leader: o.leader(s.shard), Epoch: c.Epoch, Position: c.Position().String(), StateHash: v.Hash().String(),
 		PipelineVersion: projections.PipelineVersion, Records: records, PendingVectors: pending}
 	out.Erasing = o.n.eraser.Status()
-	out.Lacks, _ = o.n.lacking()
-	if err := o.n.replica.Group().Halted(); err != nil {
+	out.Lacks, _ = s.lacking()
+	if err := s.replica.Group().Halted(); err != nil {
 		out.Halted = err.Error()
 	}
-	if info, err := o.n.stream.Info(ctx); err == nil {
+	if info, err := s.stream.Info(ctx); err == nil {
 		out.Log = memory.LogStatus{First: info.First, Last: info.Last, Lost: uint64(len(info.Lost))}
 	}
-	out.Log.Scrub, out.Log.Repair = o.n.upkeep.scrub.Status(), o.n.upkeep.copying.Load()
-	out.Log.Void = o.n.followers.voids.Load()
-	if d := o.n.replica.Diverged(); d != nil {
+	out.Log.Scrub, out.Log.Repair = s.scrub.Status(), s.copying.Load()
+	out.Log.Void = s.followers.voids.Load()
+	if d := s.replica.Diverged(); d != nil {
 		out.Log.Diverged = d.Error()
 	}
-	return out, nil
+	return out
+}
+
+// vectorStatus is that of the shard whose recall was worst.
+func (n *Node) vectorStatus() memory.VectorStatus {
+	worst := n.served[0].views.VectorStatus()
+	for _, s := range n.served[1:] {
+		if next := s.views.VectorStatus(); worseGuard(next.RecallGuard, worst.RecallGuard) {
+			worst = next
+		}
+	}
+	return worst
+}
+
+func worseGuard(a, b memory.GuardStatus) bool {
+	rank := map[string]int{string(vector.GuardNone): 0, string(vector.GuardOK): 1, string(vector.GuardTripped): 2}
+	return rank[a.State] > rank[b.State] || a.State == b.State && a.Recall < b.Recall
 }
 
 // defaultEmbedder describes what new namespaces get. It never asks a server.
@@ -98,15 +117,19 @@ func (o *operator) Rejected(_ context.Context, limit int) (memory.RejectedList, 
 
 // Quarantine lists events that are in the log but could not be understood.
 func (o *operator) Quarantine(context.Context) (memory.QuarantineList, error) {
-	v := o.n.state.View()
-	defer v.Close()
 	out := memory.QuarantineList{Quarantined: []memory.Quarantined{}}
-	err := v.Quarantined(func(at projections.Ref, code string) error {
-		out.Quarantined = append(out.Quarantined, memory.Quarantined{Position: v.PositionOf(at).String(), Code: code,
-			Detail: "the event's bytes are intact in the log but could not be opened or decoded"})
-		return nil
-	})
-	return out, err
+	for _, s := range o.n.served {
+		v := s.state.View()
+		err := v.Quarantined(func(at projections.Ref, code string) error {
+			out.Quarantined = append(out.Quarantined, memory.Quarantined{Position: v.PositionOf(at).String(), Code: code,
+				Detail: "the event's bytes are intact in the log but could not be opened or decoded"})
+			return nil
+		})
+		if err = errors.Join(err, v.Close()); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
 }
 
 // Version is the program's version.

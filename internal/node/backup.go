@@ -32,35 +32,36 @@ const (
 
 // BackupLog writes the log up to its present end.
 func (u *upkeep) BackupLog(ctx context.Context, w io.Writer) (memory.BackupReport, error) {
-	if d := u.replica.Diverged(); d != nil {
+	s := u.n.directory()
+	if d := s.replica.Diverged(); d != nil {
 		return memory.BackupReport{}, memory.Errorf(memory.CodeLogDiverged, "backup: the log does not hold all that the state holds: %v", d).WithHint("%s", d.Hint)
 	}
-	v := u.state.View()
-	report, err := backupLog(ctx, u.stream, v, u.dir.node.ClusterID, w, nil)
+	v := s.state.View()
+	report, err := s.backupLog(ctx, v, w, nil)
 	return report, notNow(errors.Join(err, v.Close()))
 }
 
 // BackupKeys writes the keyring; with its master key if asked.
 func (u *upkeep) BackupKeys(_ context.Context, w io.Writer, withMaster bool) (memory.BackupReport, error) {
-	c := u.state.Cursor()
-	r := memory.BackupReport{Position: c.Position().String()}
+	r := memory.BackupReport{Position: u.n.directory().stands()}
 	if withMaster {
-		return r, u.keys.ExportWithMaster(w)
+		return r, u.n.keys.ExportWithMaster(w)
 	}
-	return r, u.keys.Export(w)
+	return r, u.n.keys.Export(w)
 }
 
 // backupLog writes a log that is sound: it is read as a whole before anything is
 // written, against the state where v is not nil, so that a backup never holds
 // less than the state.
-func backupLog(ctx context.Context, stream eventlog.Stream, v *projections.View, cluster string, w io.Writer, progress func(done, total uint64)) (memory.BackupReport, error) {
-	if err := soundLog(ctx, stream, v); err != nil {
+func (s *shard) backupLog(ctx context.Context, v *projections.View, w io.Writer, progress func(done, total uint64)) (memory.BackupReport, error) {
+	stream := s.stream
+	if err := s.soundLog(ctx, v); err != nil {
 		return memory.BackupReport{}, err
 	}
 	sum := sha256.New()
 	buf := bufio.NewWriterSize(w, 1<<20)
 	out := &counter{w: io.MultiWriter(buf, sum)}
-	cluster16, err := events.ParseID(cluster)
+	cluster16, err := events.ParseID(s.dir.node.ClusterID)
 	if err != nil {
 		return memory.BackupReport{}, err
 	}
@@ -118,15 +119,15 @@ func backupError(err error) error {
 	return fmt.Errorf("backup: %w", err)
 }
 
-func soundLog(ctx context.Context, stream eventlog.Stream, v *projections.View) error {
+func (s *shard) soundLog(ctx context.Context, v *projections.View) error {
 	if v != nil {
-		report, _, err := verifyLog(ctx, stream, v, nil)
+		report, _, err := s.verifyLog(ctx, v, nil)
 		if err == nil && !report.OK {
 			return damagedLog("backup", report)
 		}
 		return err
 	}
-	r, err := eventlog.Scrub(ctx, stream, eventlog.Tail{Shard: shard0}, nil, nil)
+	r, err := eventlog.Scrub(ctx, s.stream, eventlog.Tail{Shard: s.id}, nil, nil)
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}

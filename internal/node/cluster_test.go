@@ -73,7 +73,7 @@ func (tr *trio) leader() (at int) {
 	tr.t.Helper()
 	await(tr.t, "a leader", func() bool {
 		for i, n := range tr.nodes {
-			if n != nil && n.replica.Leads() {
+			if n != nil && n.served[0].replica.Leads() {
 				at = i
 				return true
 			}
@@ -110,7 +110,7 @@ func (tr *trio) same() {
 		hashes = map[string]string{}
 		at := map[string]bool{}
 		for i, n := range tr.nodes {
-			r := n.operator.report()
+			r := n.served[0].report()
 			at[r.Replica.Position] = true
 			hashes[r.Replica.StateHash] = tr.cfgs[i].Cluster.NodeID
 		}

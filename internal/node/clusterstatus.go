@@ -30,14 +30,27 @@ const statusWait = time.Second
 
 // nodeReport is what a node says of itself to another one.
 type nodeReport struct {
-	Node    memory.NodeStatus     `json:"node"`
-	Replica memory.ClusterReplica `json:"replica"`
-	// Applied is the index of Raft's log up to which the node has come.
-	Applied uint64 `json:"applied,omitempty"`
-	Halted  bool   `json:"halted,omitempty"`
-	Drained bool   `json:"drained,omitempty"`
+	Node    memory.NodeStatus `json:"node"`
+	Shards  []shardReport     `json:"shards"` // by number
+	Drained bool              `json:"drained,omitempty"`
 	// Unfit is why it should lead nothing, as far as that lies on its machine.
 	Unfit string `json:"unfit,omitempty"`
+}
+
+// shardReport is what a node says of its replica of one shard.
+type shardReport struct {
+	Replica memory.ClusterReplica `json:"replica"`
+	// Applied is the index of Raft's log up to which the replica has come.
+	Applied uint64 `json:"applied,omitempty"`
+	Halted  bool   `json:"halted,omitempty"`
+}
+
+// of is what it says of a shard; a zero value where it says nothing.
+func (r *nodeReport) of(shard uint16) shardReport {
+	if int(shard) < len(r.Shards) {
+		return r.Shards[shard]
+	}
+	return shardReport{}
 }
 
 // openReports lets this node ask the others how they are, and answers them.
@@ -48,9 +61,7 @@ func (n *Node) openReports() error {
 	server, err := rpc.Serve(p.port, nodeService, map[string]rpc.Method{
 		callReport: rpc.Handle(func(context.Context, peer.Identity, struct{}) (nodeReport, error) { return n.operator.report(), nil }),
 		callFit:    rpc.Handle(leading{n}.fit),
-		callDraw: rpc.Handle(func(ctx context.Context, _ peer.Identity, _ struct{}) (struct{}, error) {
-			return struct{}{}, leading{n}.draw(ctx)
-		}),
+		callDraw:   rpc.Handle(leading{n}.drawn),
 		callGiveTo: rpc.Handle(leading{n}.giveTo),
 		callDrain:  rpc.Handle(leading{n}.drain),
 	}, n.cfg.Logger)
@@ -62,13 +73,10 @@ func (n *Node) openReports() error {
 }
 
 func (o *operator) report() nodeReport {
-	v := o.n.state.View()
-	defer v.Close()
-	at := v.Cursor()
-	r := memory.ClusterReplica{Node: o.n.dir.node.NodeID, Position: at.Position().String(), StateHash: v.Hash().String()}
-	r.Log.Last, r.Log.Current = o.n.nats.Holds(events.StreamName(shard0, at.Epoch))
-	group := o.n.replica.Group()
-	out := nodeReport{Node: o.here(), Replica: r, Applied: group.Stats().AppliedIndex, Halted: group.Halted() != nil}
+	out := nodeReport{Node: o.here()}
+	for _, s := range o.n.served {
+		out.Shards = append(out.Shards, s.report())
+	}
 	if o.n.peers != nil {
 		out.Drained = o.n.peers.drained.Load()
 		if err := (leading{o.n}).eligible(); err != nil {
@@ -78,14 +86,24 @@ func (o *operator) report() nodeReport {
 	return out
 }
 
+func (s *served) report() shardReport {
+	v := s.state.View()
+	defer v.Close()
+	at := v.Cursor()
+	r := memory.ClusterReplica{Node: s.dir.node.NodeID, Position: at.Position().String(), StateHash: v.Hash().String()}
+	r.Log.Last, r.Log.Current = s.nats.Holds(events.StreamName(s.id, at.Epoch))
+	group := s.replica.Group()
+	return shardReport{Replica: r, Applied: group.Stats().AppliedIndex, Halted: group.Halted() != nil}
+}
+
 // here is this node among the cluster's.
 func (o *operator) here() memory.NodeStatus {
 	return memory.NodeStatus{ID: o.n.dir.node.NodeID, Role: o.role(), Address: o.n.HTTPAddr(), Version: o.n.cfg.Version}
 }
 
-// leader is the id of the node that leads the shard, "" if none is known.
-func (o *operator) leader() string {
-	name, _ := o.n.replica.Group().Leader()
+// leader is the id of the node that leads a shard, "" if none is known.
+func (o *operator) leader(s *shard) string {
+	name, _ := s.replica.Group().Leader()
 	if o.n.peers == nil || name == "" {
 		return name
 	}
@@ -138,23 +156,23 @@ func (o *operator) reports(ctx context.Context, members []cluster.Member) []node
 
 // Cluster describes the nodes and replicas of the cluster; a node on its own is one.
 func (o *operator) Cluster(ctx context.Context) (memory.ClusterStatus, error) {
-	group := o.n.replica.Group()
-	shard := memory.ClusterShard{ID: shard0, Leader: o.leader(), Term: group.Term()}
-	out := memory.ClusterStatus{ClusterID: o.n.dir.node.ClusterID, Nodes: []memory.ClusterNode{}}
+	out := memory.ClusterStatus{ClusterID: o.n.dir.node.ClusterID, Nodes: []memory.ClusterNode{}, Shards: []memory.ClusterShard{}}
+	reports := []nodeReport{}
 	if p := o.n.peers; p == nil {
 		out.Nodes = append(out.Nodes, memory.ClusterNode{ID: o.n.dir.node.NodeID, Role: memory.RoleVoter, Reachable: true})
-		shard.Replicas = []memory.ClusterReplica{o.report().Replica}
+		reports = append(reports, o.report())
 	} else {
 		for _, s := range p.cluster.Status(ctx) {
 			out.Nodes = append(out.Nodes, memory.ClusterNode{ID: s.ID, Address: s.Address, Role: s.Role, Reachable: s.Reachable})
 		}
-		reports := o.reports(ctx, p.cluster.Facts().Members)
-		shard.Replicas = behind(reports)
+		reports = o.reports(ctx, p.cluster.Facts().Members)
 		for i := range out.Nodes {
 			out.Nodes[i].Drained = slices.ContainsFunc(reports, func(r nodeReport) bool { return r.Drained && r.Node.ID == out.Nodes[i].ID })
 		}
 	}
-	out.Shards = []memory.ClusterShard{shard}
+	for _, s := range o.n.served {
+		out.Shards = append(out.Shards, memory.ClusterShard{ID: int(s.id), Leader: o.leader(s.shard), Term: s.replica.Group().Term(), Replicas: behind(reports, s.id)})
+	}
 	return out, nil
 }
 
@@ -167,17 +185,18 @@ func (o *operator) RemoveNode(ctx context.Context, req memory.RemoveNode) (memor
 	return memory.NodeRemoval{Removed: names}, err
 }
 
-// behind compares replicas with the one that has most.
-func behind(reports []nodeReport) []memory.ClusterReplica {
+// behind compares the replicas of a shard with the one that has most.
+func behind(reports []nodeReport, shard uint16) []memory.ClusterReplica {
 	out := []memory.ClusterReplica{}
 	var most uint64
 	seqs := make([]uint64, 0, len(reports))
 	for _, r := range reports {
-		at, err := events.ParsePosition(r.Replica.Position)
+		replica := r.of(shard).Replica
+		at, err := events.ParsePosition(replica.Position)
 		if err != nil {
 			continue
 		}
-		out, seqs = append(out, r.Replica), append(seqs, at.Seq)
+		out, seqs = append(out, replica), append(seqs, at.Seq)
 		most = max(most, at.Seq)
 	}
 	for i := range out {

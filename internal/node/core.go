@@ -4,16 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/nats-io/nats.go"
 
-	"mneme/internal/eventlog"
 	"mneme/internal/events"
-	"mneme/internal/ingest"
 	"mneme/internal/keyring"
-	"mneme/internal/projections"
-	"mneme/internal/replica"
 	"mneme/internal/settings"
 	"mneme/internal/storage/encfs"
 )
@@ -30,16 +25,11 @@ type core struct {
 	peers    *peers // nil for a node on its own
 	nats     natsServer
 	nc       *nats.Conn // the server's
-	stream   *eventlog.Log
-	replica  *replica.Replica   // nil while the node is stopped
-	state    *projections.State // the replica's, or opened by work on a stopped node
-	damaged  *damagedState      // why the state is to be built anew before it is opened; mostly nil
+	shards   []*shard
 
-	repairStep atomic.Pointer[func(name string)] // tests look at the files before each step of a repair
-
-	behind    error    // why the state of a stopped node lacks what Raft's log holds; nil where it does not
-	restoring *dirLock // of the directory that a restore fills; nil otherwise
-	closers   []closer // in the order they were opened
+	damaged   []*damagedState // what earlier attempts of a start found; mostly none
+	restoring *dirLock        // of the directory that a restore fills; nil otherwise
+	closers   []closer        // in the order they were opened
 }
 
 type closer struct {
@@ -63,8 +53,6 @@ func (c *core) close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-const shard0 = 0
-
 // openDir locks the data directory and opens the keyring.
 func (c *core) openDir(mustExist bool) error {
 	if err := c.openFolder(mustExist); err != nil {
@@ -85,6 +73,7 @@ func (c *core) openFolder(mustExist bool) error {
 			return err
 		}
 	}
+	c.makeShards()
 	c.space = &space{fs: c.cfg.FS, dir: dir.path, reserve: uint64(max(c.cfg.ReserveBytes, 0)), now: c.cfg.Now}
 	return dir.refuseWithoutLog(c.cfg.NATSURL)
 }
@@ -117,8 +106,7 @@ func (c *core) lockedDir(mustExist bool) (*dataDir, error) {
 	return dir, err
 }
 
-// openLog starts the embedded NATS, or connects to the external one. Which stream
-// counts is found out with the state.
+// openLog starts the embedded NATS, or connects to the external one.
 func (c *core) openLog(ctx context.Context, from callers) error {
 	server, cfg, err := c.openNATS(ctx, from)
 	if err != nil {
@@ -126,25 +114,8 @@ func (c *core) openLog(ctx context.Context, from callers) error {
 	}
 	c.nats, c.nc = server, server.Conn()
 	c.onClose("NATS", server.Close)
-	c.stream = eventlog.NewLog(c.nc, cfg)
-	c.onClose("event log", func(context.Context) error { return c.stream.Close() })
-	return nil
-}
-
-// checkKeys refuses to go on beside a keyring that lacks keys which the state knows.
-func (c *core) checkKeys(state *projections.State) error {
-	v := state.View()
-	return startError("keys", errors.Join(ingest.CheckKeys(v, c.keys), v.Close()))
-}
-
-// replicaOptions say where the shard's replica lies and who it is.
-func (c *core) replicaOptions() replica.Options {
-	opt := replica.Options{Shard: shard0, ID: c.dir.name(), Dir: c.dir.shard(shard0), FS: c.files,
-		Sealer: c.shardSealer(), Stream: c.stream, Streams: streams{c}, Keys: c.keys, Settings: c.settings, Begun: c.keys.HasNamespaces(),
-		CacheBytes: c.cfg.CacheBytes, ReserveBytes: c.cfg.ReserveBytes / 2, SnapshotThreshold: c.cfg.SnapshotThreshold,
-		Now: c.cfg.Now, Logger: c.cfg.Logger}
-	if c.damaged != nil {
-		opt.Damaged = c.damaged
+	for _, s := range c.shards {
+		s.openLog(cfg)
 	}
-	return opt
+	return nil
 }

@@ -12,9 +12,13 @@ import (
 // Damage in a table of the state shows when somebody reads the rows in it: a start that
 // loads the vectors or applies what Raft's log has behind the state, a search, an export.
 
-// damagedState is how a start ends whose state opened and then turned out to be damaged.
-// The log holds all of it: the next attempt sets the state aside and builds it.
-type damagedState struct{ err error }
+// damagedState is how a start ends when the state of a shard opened and then turned out
+// to be damaged. The log holds all of it: the next attempt sets the state aside and
+// builds it.
+type damagedState struct {
+	shard uint16
+	err   error
+}
 
 func (d *damagedState) Error() string { return d.err.Error() }
 func (d *damagedState) Unwrap() error { return d.err }
@@ -22,23 +26,33 @@ func (d *damagedState) Unwrap() error { return d.err }
 // stateDamage looks whether damage of the state is why a start failed. It is a
 // *damagedState only where the log is sound and as long as the state: else what is left
 // of the state may be what the log can be repaired from.
-func (n *Node) stateDamage(ctx context.Context, failed error) error {
-	if n.state == nil || n.damaged != nil {
+func (c *core) stateDamage(ctx context.Context, failed error) error {
+	for _, s := range c.shards {
+		if err := s.stateDamage(ctx, failed); err != failed {
+			return err
+		}
+	}
+	return failed
+}
+
+func (s *shard) stateDamage(ctx context.Context, failed error) error {
+	if s.state == nil || s.damaged != nil {
 		return failed
 	}
-	damage := n.state.Fault()
+	damage := s.state.Fault()
 	if !storage.IsCorrupt(damage) {
 		return failed
 	}
-	if n.peers != nil { // the others have all of it
-		return &damagedState{fmt.Errorf("%w; found by: %w", damage, failed)}
+	found := &damagedState{s.id, fmt.Errorf("%w; found by: %w", damage, failed)}
+	if s.peers != nil { // the others have all of it
+		return found
 	}
-	read, err := eventlog.Scrub(ctx, n.stream, eventlog.Tail{Shard: shard0}, nil, nil)
+	read, err := eventlog.Scrub(ctx, s.stream, eventlog.Tail{Shard: s.id}, nil, nil)
 	if err != nil {
 		return failed
 	}
-	if read.Diverged() == nil && read.Tail.Seq >= n.state.Cursor().Seq {
-		return &damagedState{fmt.Errorf("%w; found by: %w", damage, failed)}
+	if read.Diverged() == nil && read.Tail.Seq >= s.state.Cursor().Seq {
+		return found
 	}
 	return &StartError{Kind: StartDamaged, Message: fmt.Sprintf("the state is damaged (%v), and so is the log, from which it could be built again", damage), Err: failed,
 		Hint: "memctl log repair --data-dir DIR writes the log again where the state still holds what it lost; then start memnode. Else " + asideHint + "; where that does not start either, memctl restore brings a backup back"}
@@ -60,8 +74,8 @@ func repairMetDamage(err error) error {
 }
 
 // closedState says of a state that cannot be used what helps.
-func (c *core) closedState(cause error) error {
-	opt := c.replicaOptions()
+func (s *shard) closedState(cause error) error {
+	opt := s.replicaOptions()
 	if err := opt.MayBuild(cause); err != nil {
 		return startError("state", err)
 	}
@@ -69,9 +83,9 @@ func (c *core) closedState(cause error) error {
 }
 
 // metDamage is closedState for work on a stopped node that met damage in the state.
-func (c *core) metDamage(err error) error {
+func (s *shard) metDamage(err error) error {
 	if storage.IsCorrupt(err) && memory.CodeOf(publicError(err)) == memory.CodeInternal {
-		return c.closedState(err)
+		return s.closedState(err)
 	}
 	return err
 }

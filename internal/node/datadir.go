@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -74,13 +75,16 @@ const (
 	lockFile       = "LOCK"
 	nodeJSON       = "node.json"
 	nodeCopy       = "node.json.copy"
+	// In the folder of a shard:
+	stateDir   = "state"
+	vectorsDir = "vectors"
 )
 
 func (d *dataDir) keys() string             { return d.path }
 func (d *dataDir) nats() string             { return filepath.Join(d.path, "nats") }
 func (d *dataDir) shard(n uint16) string    { return filepath.Join(d.path, "shards", fmt.Sprint(n)) }
-func (d *dataDir) state(n uint16) string    { return filepath.Join(d.shard(n), "state") }
-func (d *dataDir) vectors(n uint16) string  { return filepath.Join(d.shard(n), "vectors") }
+func (d *dataDir) state(n uint16) string    { return filepath.Join(d.shard(n), stateDir) }
+func (d *dataDir) vectors(n uint16) string  { return filepath.Join(d.shard(n), vectorsDir) }
 func (d *dataDir) keyGroup() string         { return filepath.Join(d.path, "keys", "raft") }
 func (d *dataDir) erased() string           { return filepath.Join(d.path, "erased.json") }
 func (d *dataDir) logs() string             { return filepath.Join(d.path, "logs") }
@@ -194,7 +198,16 @@ func (l *dirLock) open(id string, ids *events.IDSource, mustExist bool) (*dataDi
 // sweep removes what a crash left of files that were being replaced.
 func (d *dataDir) sweep() error {
 	var err error
-	for _, dir := range []string{d.path, filepath.Join(d.path, "keys"), d.shard(shard0), d.state(shard0), d.vectors(shard0), d.logs()} {
+	dirs := []string{d.path, filepath.Join(d.path, "keys"), d.logs()}
+	shards, _ := d.fs.List(filepath.Join(d.path, "shards")) // where there are none nothing is left of them
+	for _, shard := range shards {
+		if _, err := strconv.ParseUint(shard, 10, 16); err != nil {
+			continue // somebody else's
+		}
+		dir := filepath.Join(d.path, "shards", shard)
+		dirs = append(dirs, dir, filepath.Join(dir, stateDir), filepath.Join(dir, vectorsDir))
+	}
+	for _, dir := range dirs {
 		err = errors.Join(err, storage.Sweep(d.fs, dir))
 	}
 	return err

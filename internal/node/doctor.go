@@ -20,21 +20,37 @@ type doctor struct{ n *Node }
 func (d *doctor) Ready() (bool, []memory.Check) {
 	ok := d.n.ready.Load() && !d.n.draining.Load()
 	checks := []memory.Check{check("node", ok, "serving", "starting or shutting down", "")}
-	if lacks := d.n.lacks(); lacks != nil && ok {
-		ok = false
-		checks[0] = check("node", ok, "", lacks.Message, lacks.Hint)
-	}
-	halted := d.n.replica.Group().Halted()
-	checks = append(checks, check("shard 0", halted == nil, "applying", fmt.Sprint(halted), haltHint(halted)))
-	if found := d.n.replica.Diverged(); found != nil {
-		checks = append(checks, memory.Check{Name: "log", State: "warn", Detail: found.Error() + "; writes are stopped, reads are up", Hint: found.Hint})
-	} else {
-		checks = append(checks, memory.Check{Name: "log", State: "ok", Detail: "log and state agree"})
-	}
-	if err := d.n.refuse(); err != nil {
-		checks = append(checks, memory.Check{Name: "writes", State: "warn", Detail: err.Message, Hint: err.Hint})
+	for _, s := range d.n.served {
+		if lacks := s.lacks(); lacks != nil && ok {
+			ok = false
+			checks[0] = check("node", ok, "", lacks.Message, lacks.Hint)
+		}
+		checks = append(checks, s.ready()...)
 	}
 	return ok, checks
+}
+
+// ready says whether the shard applies and takes writes.
+func (s *served) ready() []memory.Check {
+	halted := s.replica.Group().Halted()
+	checks := []memory.Check{check(fmt.Sprintf("shard %d", s.id), halted == nil, "applying", fmt.Sprint(halted), haltHint(halted))}
+	if found := s.replica.Diverged(); found != nil {
+		checks = append(checks, memory.Check{Name: s.named("log"), State: "warn", Detail: found.Error() + "; writes are stopped, reads are up", Hint: found.Hint})
+	} else {
+		checks = append(checks, memory.Check{Name: s.named("log"), State: "ok", Detail: "log and state agree"})
+	}
+	if err := s.refuse(); err != nil {
+		checks = append(checks, memory.Check{Name: s.named("writes"), State: "warn", Detail: err.Message, Hint: err.Hint})
+	}
+	return checks
+}
+
+// named is the name of a check of the shard.
+func (s *shard) named(what string) string {
+	if len(s.shards) == 1 {
+		return what
+	}
+	return fmt.Sprintf("%s of shard %d", what, s.id)
 }
 
 func check(name string, ok bool, good, bad, hint string) memory.Check {
@@ -47,12 +63,14 @@ func check(name string, ok bool, good, bad, hint string) memory.Check {
 // Doctor looks at everything that can be wrong and says what to do.
 func (d *doctor) Doctor(ctx context.Context) (memory.DoctorReport, error) {
 	_, checks := d.Ready()
-	checks = append(checks, d.checkSpace(), d.n.doctorKeys(d.n.state), d.checkVectors(), d.checkSocket(), d.checkDir(), d.checkVoid())
-	checks = append(checks, d.checkWholeLog(ctx))
-	checks = append(checks, d.checkCertificates()...)
-	if err := d.n.state.Fault(); err != nil {
-		checks = append(checks, memory.Check{Name: "store", State: "fail", Detail: err.Error(), Hint: d.n.faultHint(err)})
+	checks = append(checks, d.checkSpace(), d.checkVectors(), d.checkSocket(), d.checkDir())
+	for _, s := range d.n.served {
+		checks = append(checks, s.doctorKeys(s.state), s.checkVoid(), d.checkWholeLog(ctx, s))
+		if err := s.state.Fault(); err != nil {
+			checks = append(checks, memory.Check{Name: s.named("store"), State: "fail", Detail: err.Error(), Hint: s.faultHint(err)})
+		}
 	}
+	checks = append(checks, d.checkCertificates()...)
 	checks = append(checks, d.checkEmbedder(ctx)...)
 	checks = append(checks, d.checkSwitches(ctx)...)
 	if d.n.cfg.Auth == "off" {
@@ -66,28 +84,31 @@ const doctorReads = 256 << 20
 
 // checkWholeLog reads the log against the state; of a large one it says when
 // the scrub last did.
-func (d *doctor) checkWholeLog(ctx context.Context) memory.Check {
-	const name = "log against state"
-	if found := d.n.replica.Diverged(); found != nil {
+func (d *doctor) checkWholeLog(ctx context.Context, s *served) memory.Check {
+	name := s.named("log against state")
+	if found := s.replica.Diverged(); found != nil {
 		return memory.Check{Name: name, State: "fail", Detail: found.Error(), Hint: found.Hint}
 	}
-	if info, err := d.n.stream.Info(ctx); err != nil || info.Bytes > doctorReads {
-		err = notNow(errors.Join(err, d.n.replica.CheckLog(ctx)))
+	if info, err := s.stream.Info(ctx); err != nil || info.Bytes > doctorReads {
+		err = notNow(errors.Join(err, s.replica.CheckLog(ctx)))
 		if memory.CodeOf(err) == memory.CodeUnavailable {
 			return memory.Check{Name: name, State: "warn", Detail: err.Error(), Hint: memory.AsError(err).Hint}
 		}
 		read := "the whole log has not been read since the start"
-		if at := d.n.upkeep.scrub.Status().FinishedAt; !at.IsZero() {
+		if at := s.scrub.Status().FinishedAt; !at.IsZero() {
 			read = "the whole log was read " + at.Format(time.RFC3339)
 		}
 		return check(name, err == nil, "the last frames are the same; "+read, fmt.Sprint(err), "memctl log verify")
 	}
-	r, err := d.n.upkeep.VerifyLog(ctx, nil)
+	var r memory.VerifyShard
+	err := d.n.upkeep.exclusive(ctx, func() (err error) {
+		r, err = s.verify(ctx, nil)
+		return err
+	})
 	if err != nil {
 		return memory.Check{Name: name, State: "warn", Detail: err.Error(), Hint: cmp.Or(memory.AsError(err).Hint, "memctl log verify")}
 	}
-	s := r.Shards[0]
-	return check(name, s.OK, fmt.Sprintf("%d frames agree", s.Frames), problems(s), s.Hint)
+	return check(name, r.OK, fmt.Sprintf("%d frames agree", r.Frames), problems(r), r.Hint)
 }
 
 func report(checks []memory.Check) memory.DoctorReport {
@@ -113,12 +134,12 @@ func (d *doctor) checkSpace() memory.Check {
 }
 
 // doctorKeys compares the keyring with the state; nil is a state that does not open.
-func (c *core) doctorKeys(state *projections.State) memory.Check {
-	out := memory.Check{Name: "keys", State: "ok", Detail: "keyring and master key are there"}
+func (s *shard) doctorKeys(state *projections.State) memory.Check {
+	out := memory.Check{Name: s.named("keys"), State: "ok", Detail: "keyring and master key are there"}
 	if state == nil {
 		return out
 	}
-	if err := c.checkKeys(state); err != nil {
+	if err := s.checkKeys(state); err != nil {
 		e := memory.AsError(publicError(err))
 		return memory.Check{Name: out.Name, State: "fail", Detail: e.Message, Hint: e.Hint}
 	}
@@ -131,16 +152,16 @@ func (c *core) doctorKeys(state *projections.State) memory.Check {
 }
 
 // checkVoid alarms when somebody else wrote into the log.
-func (d *doctor) checkVoid() memory.Check {
-	c := memory.Check{Name: "foreign messages", State: "ok", Detail: "none in the log since the start"}
-	if v := d.n.followers.voids.Load(); v > 0 {
+func (s *served) checkVoid() memory.Check {
+	c := memory.Check{Name: s.named("foreign messages"), State: "ok", Detail: "none in the log since the start"}
+	if v := s.followers.voids.Load(); v > 0 {
 		c.State, c.Detail, c.Hint = "warn", fmt.Sprintf("%d messages in the log since the start are no frames of its writer; they change nothing", v), voidHint
 	}
 	return c
 }
 
 func (d *doctor) checkVectors() memory.Check {
-	s := d.n.views.VectorStatus()
+	s := d.n.vectorStatus()
 	c := memory.Check{Name: "vectors", State: "ok", Detail: fmt.Sprintf("engine %s, recall guard %s", s.Engine, s.RecallGuard.State)}
 	if s.RecallGuard.State == "tripped" {
 		c.State = "warn"
@@ -154,11 +175,25 @@ func (d *doctor) checkVectors() memory.Check {
 func (d *doctor) checkEmbedder(ctx context.Context) []memory.Check {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	v := d.n.state.View()
-	var err error
 	var out []memory.Check
+	for _, s := range d.n.served {
+		out = append(out, d.checkEmbedders(ctx, s)...)
+	}
+	if len(out) == 0 {
+		out = append(out, memory.Check{Name: "embedder", State: "ok", Detail: "built in, runs in this process"})
+		for _, s := range embed.Detect(ctx, "", embed.Options{Logger: d.n.cfg.Logger}) {
+			out = append(out, memory.Check{Name: "ollama", State: "ok", Detail: "an Ollama is running here; nothing is sent to it", Hint: "a namespace can choose it: " + s.Command()})
+		}
+	}
+	return out
+}
+
+// checkEmbedders asks the external embedders of a shard's namespaces.
+func (d *doctor) checkEmbedders(ctx context.Context, of *served) (out []memory.Check) {
+	v := of.state.View()
+	var err error
 	for _, ns := range v.Namespaces() {
-		s, serr := d.n.settings.Of(v, ns)
+		s, serr := of.settings.Of(v, ns)
 		if err = errors.Join(err, serr); serr != nil || !s.HasVectors() || embed.IsBuiltin(s.Space.Provider) {
 			continue
 		}
@@ -173,13 +208,7 @@ func (d *doctor) checkEmbedder(ctx context.Context) []memory.Check {
 		out = append(out, c)
 	}
 	if err = errors.Join(err, v.Close()); err != nil {
-		out = append(out, memory.Check{Name: "embedders", State: "fail", Detail: err.Error()})
-	}
-	if len(out) == 0 {
-		out = append(out, memory.Check{Name: "embedder", State: "ok", Detail: "built in, runs in this process"})
-		for _, s := range embed.Detect(ctx, "", embed.Options{Logger: d.n.cfg.Logger}) {
-			out = append(out, memory.Check{Name: "ollama", State: "ok", Detail: "an Ollama is running here; nothing is sent to it", Hint: "a namespace can choose it: " + s.Command()})
-		}
+		out = append(out, memory.Check{Name: of.named("embedders"), State: "fail", Detail: err.Error()})
 	}
 	return out
 }

@@ -17,7 +17,7 @@ func TestWorkDuringAnElection(t *testing.T) {
 		shut(t, tr.nodes[i+1])
 		tr.nodes[i+1] = nil
 	}
-	await(t, "the log to have no leader", func() bool { _, err := n.stream.Info(t.Context()); return err != nil })
+	await(t, "the log to have no leader", func() bool { _, err := n.served[0].stream.Info(t.Context()); return err != nil })
 	for what, work := range map[string]func() error{
 		"rebuild": func() error { _, err := n.operator.Rebuild(t.Context(), nil); return err },
 		"verify":  func() error { _, err := n.operator.VerifyLog(t.Context(), nil); return err },

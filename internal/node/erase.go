@@ -2,22 +2,17 @@ package node
 
 import (
 	"context"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"mneme/internal/events"
 	"mneme/internal/ingest"
 	"mneme/internal/projections"
-	"mneme/internal/storage"
 	"mneme/memory"
 )
 
@@ -38,11 +33,12 @@ import (
 //	files        wrap the keys of all other files under the new storage key
 //	end          destroy the old storage keys: all copies of old files are shut
 //
-// What is owed is the difference of two numbers: the sequence of the last event
+// What a shard owes is the difference of two numbers: the sequence of the last event
 // that erased something, which the state has, and the one that a whole plan has
 // covered, in erased.json, with what says that it was in this log and of these files.
 // So a crash at any moment is made good by the next start, and several deletions may
-// share one plan.
+// share one plan. It is one for all shards, whose files are under the same storage keys;
+// a shard that owes nothing keeps its tables.
 type eraser struct {
 	n    *Node
 	wake chan struct{}
@@ -161,70 +157,22 @@ func (e *eraser) all(ctx context.Context) error {
 		return err
 	}
 	for {
-		through, err := e.owed()
+		owed, err := e.owed()
 		if err != nil {
 			return err
 		}
-		if through == 0 {
+		if owed == nil {
 			e.mu.Lock()
 			e.status = nil
 			e.mu.Unlock()
 			return nil
 		}
 		started := time.Now()
-		if err := e.plan(ctx, through); err != nil {
-			return fmt.Errorf("erase through %d: %w", through, err)
+		if err := e.plan(ctx, owed); err != nil {
+			return fmt.Errorf("erase through %v: %w", owed, err)
 		}
-		e.n.cfg.Logger.Info("what was deleted has left the files", "through", through, "took", time.Since(started).Round(time.Millisecond))
+		e.n.cfg.Logger.Info("what was deleted has left the files", "through", owed, "took", time.Since(started).Round(time.Millisecond))
 	}
-}
-
-// owed is the sequence of the last event that erased something, 0 if a plan has
-// covered it.
-func (e *eraser) owed() (uint64, error) {
-	done, err := e.done()
-	if err != nil {
-		return 0, err
-	}
-	v := e.n.state.View()
-	last, err := v.Erased()
-	if err = errors.Join(err, v.Close()); err != nil || last <= done {
-		return 0, err
-	}
-	return last, nil
-}
-
-// done is through which sequence a plan has covered what was erased. A plan in another
-// log, from before the storage key of today, or of other tables than the state has,
-// counts for nothing: then older folders were put back, or others, beside erased.json,
-// or a snapshot or a rebuilt state took the state's place. It is forgotten at once, for
-// log and keys grow, and might come to fit what it says.
-func (e *eraser) done() (uint64, error) {
-	f, err := e.n.dir.readErased()
-	if err != nil || f.Through == 0 {
-		return 0, err
-	}
-	frame, err := e.frameHash(f.Through)
-	if err != nil {
-		return 0, err
-	}
-	if id, _ := e.n.keys.Storage().Current(); frame != "" && frame == f.Frame && id >= f.StorageKey && f.State == e.n.state.Generation() {
-		return f.Through, nil
-	}
-	e.n.cfg.Logger.Warn("erased.json is of another log, of newer files, or of a state that was replaced; what was deleted is taken out of the files once more", "through", f.Through)
-	return 0, e.n.dir.writeErased(erasedFile{})
-}
-
-// frameHash names what the log holds up to a sequence: the frame's hash covers the
-// chain before it. It is "" if the state has no such frame.
-func (e *eraser) frameHash(seq uint64) (string, error) {
-	v := e.n.state.View()
-	b, err := v.Frame(seq)
-	if err = errors.Join(err, v.Close()); err != nil || b == nil {
-		return "", err
-	}
-	hash := events.HashEnvelope(b)
-	return hex.EncodeToString(hash[:]), nil
 }
 
 // begin names the step that is under way.
@@ -240,7 +188,7 @@ func (e *eraser) begin(step string) {
 	}
 }
 
-func (e *eraser) plan(ctx context.Context, through uint64) error {
+func (e *eraser) plan(ctx context.Context, owed debt) error {
 	e.begin(eraseKeys)
 	err := e.leading(func(w *ingest.Writer) error { return w.Erasing().DestroyEnded() })
 	if err == nil {
@@ -249,55 +197,76 @@ func (e *eraser) plan(ctx context.Context, through uint64) error {
 	if err != nil {
 		return err
 	}
-	parts, err := e.shared()
-	if err != nil {
-		return err
-	}
-	e.begin(eraseReaders)
-	if err := e.awaitReaders(ctx, e.n.state.AwaitViews); err != nil {
-		return err
-	}
-	var gone func(context.Context) error
-	var purged string // the tables without what was deleted
-	err = e.alone(ctx, func(ctx context.Context) (err error) {
-		e.begin(eraseTables)
-		of := e.n.state.Generation()
-		if err := e.n.state.Purge(ctx, parts...); err != nil {
+	shared := make([][]uint32, len(owed))
+	for i, o := range owed {
+		if shared[i], err = e.shared(o.of); err != nil {
 			return err
 		}
+	}
+	e.begin(eraseReaders)
+	for _, o := range owed {
+		if err := e.awaitReaders(ctx, o.of.state.AwaitViews); err != nil {
+			return err
+		}
+	}
+	gone := make([]func(context.Context) error, len(owed))
+	err = e.alone(ctx, func(ctx context.Context) (err error) {
+		e.begin(eraseTables)
+		of := make([]string, len(owed))
+		for i, o := range owed {
+			of[i] = o.of.state.Generation()
+			if err := o.of.state.Purge(ctx, shared[i]...); err != nil {
+				return err
+			}
+		}
 		e.begin(eraseState)
-		purged, gone, err = e.n.replica.RenewState(of)
-		return err
+		for i := range owed {
+			if owed[i].purged, gone[i], err = owed[i].of.replica.RenewState(of[i]); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
-	if err == nil {
-		err = e.awaitReaders(ctx, gone)
+	for _, gone := range gone {
+		if err == nil {
+			err = e.awaitReaders(ctx, gone)
+		}
 	}
 	if err != nil {
 		return err
 	}
-	return e.alone(ctx, func(ctx context.Context) error { return e.forgetOldFiles(ctx, through, purged) })
+	return e.alone(ctx, func(ctx context.Context) error { return e.forgetOldFiles(ctx, owed) })
 }
 
-// leading runs f with the shard's writer. Of several nodes only the one that leads has
-// one; what f writes reaches the others as events and commands.
+// leading runs f with the writer of each shard. Of several nodes only the one that leads
+// a shard has one; what f writes reaches the others as events and commands.
 func (e *eraser) leading(f func(w *ingest.Writer) error) error {
-	w, err := e.n.replica.Writer()
-	if err != nil {
-		if e.n.peers != nil {
-			return nil
+	for _, s := range e.n.served {
+		w, err := s.replica.Writer()
+		if err != nil && e.n.peers != nil {
+			continue
 		}
-		return err
+		if err == nil {
+			err = f(w)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return f(w)
+	return nil
 }
 
 // keysGone says whether this node's keyring still has keys that were destroyed: of
 // several nodes one hears of it from the others.
 func (e *eraser) keysGone() error {
-	v := e.n.state.View()
-	left, err := ingest.EndedKeys(v, e.n.keys)
-	if err = errors.Join(err, v.Close()); err != nil {
-		return err
+	left := 0
+	for _, s := range e.n.served {
+		v := s.state.View()
+		ended, err := ingest.EndedKeys(v, e.n.keys)
+		if err = errors.Join(err, v.Close()); err != nil {
+			return err
+		}
+		left += ended
 	}
 	if left > 0 {
 		return memory.Errorf(memory.CodeUnavailable, "%d keys that have ended are still here: their destruction has not reached this node", left)
@@ -305,14 +274,14 @@ func (e *eraser) keysGone() error {
 	return nil
 }
 
-// shared lists the partitions whose shared rows were written anew without somebody
-// since the last plan that was carried out.
-func (e *eraser) shared() ([]uint32, error) {
-	done, err := e.done()
+// shared lists the partitions of a shard whose shared rows were written anew without
+// somebody since the last plan that was carried out.
+func (e *eraser) shared(s *served) ([]uint32, error) {
+	done, err := e.done(s)
 	if err != nil {
 		return nil, err
 	}
-	v := e.n.state.View()
+	v := s.state.View()
 	parts := map[uint32]bool{}
 	err = v.EndedKeys(func(k projections.EndedKey) {
 		for _, part := range k.Partitions {
@@ -326,14 +295,18 @@ func (e *eraser) shared() ([]uint32, error) {
 
 // forgetOldFiles is the second half of a plan: no living file holds a deleted
 // row in its tables any more, and every former file ends.
-func (e *eraser) forgetOldFiles(ctx context.Context, through uint64, purged string) error {
+func (e *eraser) forgetOldFiles(ctx context.Context, owed debt) error {
 	n := e.n
-	if err := e.dropAside(); err != nil {
-		return err
+	for _, s := range n.served {
+		if err := s.dropAside(); err != nil {
+			return err
+		}
 	}
 	e.begin(eraseCaches)
-	if err := n.views.DropGraphs(); err != nil {
-		return err
+	for _, s := range n.served {
+		if err := s.views.DropGraphs(); err != nil {
+			return err
+		}
 	}
 	if err := n.rejections.DropErased(); err != nil {
 		return err
@@ -344,11 +317,18 @@ func (e *eraser) forgetOldFiles(ctx context.Context, through uint64, purged stri
 		return err
 	}
 	e.begin(eraseRaft)
-	if err := errors.Join(n.replica.Group().Renew(ctx), n.peers.renewKeys(ctx)); err != nil {
+	files := append(n.dir.encryptedKeys(), n.dir.logs())
+	for _, s := range n.served {
+		if err := s.replica.Group().Renew(ctx); err != nil {
+			return err
+		}
+		files = append(files, n.dir.encrypted(s.id)...)
+	}
+	if err := n.peers.renewKeys(ctx); err != nil {
 		return err
 	}
 	e.begin(eraseFiles)
-	done, err := n.files.Rewrap(append(n.dir.encrypted(shard0), n.dir.encryptedKeys()...)...)
+	done, err := n.files.Rewrap(files...)
 	if err != nil {
 		return err
 	}
@@ -359,29 +339,41 @@ func (e *eraser) forgetOldFiles(ctx context.Context, through uint64, purged stri
 	if err := n.keys.Storage().DestroyBefore(id); err != nil {
 		return err
 	}
-	frame, err := e.frameHash(through)
+	f, err := n.dir.readErased()
 	if err != nil {
 		return err
 	}
-	return n.dir.writeErased(erasedFile{Through: through, Frame: frame, StorageKey: id, State: purged})
+	f.StorageKey = id
+	for _, o := range owed {
+		frame, err := o.of.frameHash(o.through)
+		if err != nil {
+			return err
+		}
+		f.set(o.of.id, erasedShard{Through: o.through, Frame: frame, State: o.purged})
+	}
+	return n.dir.writeErased(f)
 }
 
 // switchKey makes a new storage key the current one while nothing is written to
-// Raft's log: an entry sealed under the former key must not be stored after the
+// Raft's logs: an entry sealed under the former key must not be stored after the
 // new raft.db has begun. What was derived before the keys were destroyed and was
 // still under way is in the old one then.
 func (e *eraser) switchKey(ctx context.Context) (uint32, error) {
 	pausing, cancel := context.WithTimeout(ctx, pauseFor) // a term that is over settles nothing
 	defer cancel()
 	rotate := func() error { return e.n.files.SwitchKey(e.n.keys.Storage().Rotate) }
-	w, err := e.n.replica.Writer()
-	switch {
-	case err == nil:
-		err = paused(pausing, w, rotate)
-	case e.n.peers != nil: // what is agreed on from now on was derived without the keys
-		err = rotate()
+	for _, s := range e.n.served {
+		w, err := s.replica.Writer()
+		if err != nil && e.n.peers != nil { // what is agreed on from now on was derived without the keys
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		inside := rotate
+		rotate = func() error { return paused(pausing, w, inside) }
 	}
-	if err != nil {
+	if err := rotate(); err != nil {
 		return 0, err
 	}
 	id, _ := e.n.keys.Storage().Current()
@@ -428,72 +420,30 @@ func (e *eraser) holdsLock() bool {
 	return e.locked
 }
 
-// dropAside removes states that were moved aside because they were damaged: they
-// may hold what has been erased since.
-func (e *eraser) dropAside() error {
-	n := e.n
-	dir := filepath.Dir(n.dir.state(shard0))
-	names, err := n.files.List(dir)
+// dropAside removes states of the shard that were moved aside because they were damaged:
+// they may hold what has been erased since.
+func (s *shard) dropAside() error {
+	dir := s.dir.shard(s.id)
+	names, err := s.files.List(dir)
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		if strings.HasPrefix(name, filepath.Base(n.dir.state(shard0))+".") {
-			err = errors.Join(err, n.files.RemoveAll(filepath.Join(dir, name)))
+		if strings.HasPrefix(name, stateDir+".") {
+			err = errors.Join(err, s.files.RemoveAll(filepath.Join(dir, name)))
 		}
 	}
 	return err
 }
 
-// encrypted lists what lies on encrypted files, directories and files.
+// encrypted lists what lies on encrypted files in a shard's folder, directories and files.
 func (d *dataDir) encrypted(shard uint16) []string {
 	dir := d.shard(shard)
-	return []string{d.state(shard), d.vectors(shard), d.logs(), filepath.Join(dir, "snapshots"), filepath.Join(dir, "restore"), filepath.Join(dir, "membership")}
+	return []string{d.state(shard), d.vectors(shard), filepath.Join(dir, "snapshots"), filepath.Join(dir, "restore"), filepath.Join(dir, "membership")}
 }
 
 // encryptedKeys is encrypted for the group of keys, which only a node of several has.
 func (d *dataDir) encryptedKeys() []string {
 	dir := d.keyGroup()
 	return []string{filepath.Join(dir, "snapshots"), filepath.Join(dir, "restore"), filepath.Join(dir, "membership"), filepath.Join(dir, "renewed")}
-}
-
-const erasedFormat = 3
-
-// erasedFile is erased.json: through which sequence a plan has covered what was
-// erased. It may be lost: then the plan runs once more.
-type erasedFile struct {
-	Format  int    `json:"format"`
-	Through uint64 `json:"through"`
-	// Frame is the hash of the log's message at Through.
-	Frame string `json:"frame,omitempty"`
-	// StorageKey is the id of the storage key that the plan made.
-	StorageKey uint32 `json:"storage_key,omitempty"`
-	// State names the tables that the plan left. Others, from a snapshot of another
-	// node or a rebuild, may hold what was erased.
-	State string `json:"state,omitempty"`
-}
-
-// readErased reads erased.json; a zero value if there is none that says anything.
-func (d *dataDir) readErased() (erasedFile, error) {
-	var f erasedFile
-	b, err := storage.ReadFile(d.fs, d.erased())
-	if errors.Is(err, os.ErrNotExist) {
-		return f, nil
-	}
-	if err != nil {
-		return f, err
-	}
-	if json.Unmarshal(b, &f) != nil || f.Format != erasedFormat { // an erasure may be repeated
-		return erasedFile{}, nil
-	}
-	return f, nil
-}
-
-func (d *dataDir) writeErased(f erasedFile) error {
-	f.Format = erasedFormat
-	b, err := json.Marshal(f)
-	if err != nil {
-		return err
-	}
-	return storage.ReplaceFile(d.fs, d.erased(), append(b, '\n'), 0o600)
 }

@@ -44,7 +44,7 @@ func doomed(t *testing.T, n *Node) {
 		t.Fatalf("a body that is no JSON: %d %s", status, answer)
 	}
 	// It writes the rows to a table, which a later deletion does not reach by itself.
-	if err := n.state.Purge(t.Context()); err != nil {
+	if err := n.served[0].state.Purge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -57,7 +57,7 @@ func erased(t *testing.T, n *Node) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return owed == 0 && n.eraser.Status() == nil
+		return owed == nil && n.eraser.Status() == nil
 	})
 }
 
@@ -244,7 +244,7 @@ func TestDeletedNamespaceLeavesTheFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	older := image(t, dir)
-	at := n.replica.Group().Stats().LastIndex
+	at := n.served[0].replica.Group().Stats().LastIndex
 	if _, err := n.writes.DeleteNamespace(t.Context(), "doomed"); err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +254,7 @@ func TestDeletedNamespaceLeavesTheFiles(t *testing.T) {
 	if err != nil || len(manifests) != 1 {
 		t.Errorf("former manifests name keys of former tables: %v %v", manifests, err)
 	}
-	if s := n.replica.Group().Stats(); s.FirstIndex != 0 && s.FirstIndex <= at {
+	if s := n.served[0].replica.Group().Stats(); s.FirstIndex != 0 && s.FirstIndex <= at {
 		t.Errorf("Raft's log begins at %d, what was deleted stands up to %d", s.FirstIndex, at)
 	}
 	nothingLeft(t, image(t, dir), older) // a rebuild would leave no table of before
@@ -316,7 +316,7 @@ func TestErasureGoesOnAfterAKillAtEveryStep(t *testing.T) {
 func TestErasureWaitsForOldReads(t *testing.T) {
 	n := open(t, quiet(t.TempDir()))
 	doomed(t, n)
-	v := n.state.View()
+	v := n.served[0].state.View()
 	if _, err := n.writes.DeleteNamespace(t.Context(), "doomed"); err != nil {
 		t.Fatal(err)
 	}
@@ -429,34 +429,34 @@ func TestErasedFileOfNewerFilesHeldUpErasing(t *testing.T) {
 func TestErasedFileCountsForItsLogAndKeys(t *testing.T) {
 	n := open(t, quiet(t.TempDir()))
 	must(t, n, "something")
-	at := n.state.Cursor().Seq
-	frame, err := n.eraser.frameHash(at)
+	at := n.served[0].state.Cursor().Seq
+	frame, err := n.served[0].frameHash(at)
 	if err != nil || frame == "" {
 		t.Fatal(frame, err)
 	}
 	key, _ := n.keys.Storage().Current()
-	state := n.state.Generation()
+	state := n.served[0].state.Generation()
 	for what, tt := range map[string]struct {
 		f    erasedFile
 		want uint64
 	}{
-		"its own":                    {erasedFile{State: state, Through: at, Frame: frame, StorageKey: key}, at},
-		"an older key":               {erasedFile{State: state, Through: at, Frame: frame, StorageKey: key - 1}, at},
-		"another log":                {erasedFile{State: state, Through: at, Frame: frame[2:] + "00", StorageKey: key}, 0},
-		"another place":              {erasedFile{State: state, Through: at - 1, Frame: frame, StorageKey: key}, 0},
-		"beyond the log":             {erasedFile{State: state, Through: at + 9, Frame: frame, StorageKey: key}, 0},
-		"beyond the log, and silent": {erasedFile{State: state, Through: at + 9, StorageKey: key}, 0},
-		"newer keys":                 {erasedFile{State: state, Through: at, Frame: frame, StorageKey: key + 1}, 0},
-		"another state":              {erasedFile{State: state + "x", Through: at, Frame: frame, StorageKey: key}, 0},
+		"its own":                    {erasedFile{Shards: []erasedShard{{State: state, Through: at, Frame: frame}}, StorageKey: key}, at},
+		"an older key":               {erasedFile{Shards: []erasedShard{{State: state, Through: at, Frame: frame}}, StorageKey: key - 1}, at},
+		"another log":                {erasedFile{Shards: []erasedShard{{State: state, Through: at, Frame: frame[2:] + "00"}}, StorageKey: key}, 0},
+		"another place":              {erasedFile{Shards: []erasedShard{{State: state, Through: at - 1, Frame: frame}}, StorageKey: key}, 0},
+		"beyond the log":             {erasedFile{Shards: []erasedShard{{State: state, Through: at + 9, Frame: frame}}, StorageKey: key}, 0},
+		"beyond the log, and silent": {erasedFile{Shards: []erasedShard{{State: state, Through: at + 9}}, StorageKey: key}, 0},
+		"newer keys":                 {erasedFile{Shards: []erasedShard{{State: state, Through: at, Frame: frame}}, StorageKey: key + 1}, 0},
+		"another state":              {erasedFile{Shards: []erasedShard{{State: state + "x", Through: at, Frame: frame}}, StorageKey: key}, 0},
 	} {
 		if err := n.dir.writeErased(tt.f); err != nil {
 			t.Fatal(err)
 		}
-		got, err := n.eraser.done()
+		got, err := n.eraser.done(n.served[0])
 		if err != nil || got != tt.want {
 			t.Errorf("%s: %d, %v", what, got, err)
 		}
-		if f, err := n.dir.readErased(); err != nil || (f.Through == 0) != (tt.want == 0) {
+		if f, err := n.dir.readErased(); err != nil || (f.of(0).Through == 0) != (tt.want == 0) {
 			t.Errorf("%s is kept as %+v, %v", what, f, err)
 		}
 	}

@@ -52,7 +52,7 @@ func TestEndedKeysOfAnImpatientCallerLivedOn(t *testing.T) {
 	group := slowly(&cfg)
 	n := open(t, cfg)
 	doomedSubject(t, n)
-	v := n.state.View()
+	v := n.served[0].state.View()
 	ns, _ := v.Namespace("default")
 	if err := v.Close(); err != nil {
 		t.Fatal(err)
@@ -76,11 +76,11 @@ func TestEndedKeysOfAnImpatientCallerLivedOn(t *testing.T) {
 	close(group.release)
 	await(t, "the event", func() bool {
 		owed, err := n.eraser.owed()
-		done, derr := n.eraser.done()
+		done, derr := n.eraser.done(n.served[0])
 		if err = errors.Join(err, derr); err != nil {
 			t.Fatal(err)
 		}
-		return owed > 0 || done > 0
+		return owed != nil || done > 0
 	})
 	erased(t, n)
 	if _, err := n.keys.KeyByID(key.ID()); !settings.IsErased(err) {

@@ -51,7 +51,7 @@ func doomedSubject(t *testing.T, n *Node) (ids []string) {
 	if status, answer := post(t, n, "/v1/namespaces/default/events", `{"agent":"tester","subject":"ada","text":"`+w[5]+`","kind":`); status != 400 {
 		t.Fatalf("a body that is no JSON: %d %s", status, answer)
 	}
-	if err := n.state.Purge(t.Context()); err != nil { // writes the rows to tables
+	if err := n.served[0].state.Purge(t.Context()); err != nil { // writes the rows to tables
 		t.Fatal(err)
 	}
 	return ids
@@ -151,7 +151,7 @@ func TestSharedRowsWereLeftOutOfThePurge(t *testing.T) {
 	var before, after []string
 	tables := func(name string) []string { // those that are in use
 		dir := filepath.Join(t.TempDir(), name)
-		err := n.state.Checkpoint(dir)
+		err := n.served[0].state.Checkpoint(dir)
 		names, globErr := filepath.Glob(filepath.Join(dir, "*.sst"))
 		if err = errors.Join(err, globErr); err != nil {
 			t.Error(err)
@@ -164,7 +164,7 @@ func TestSharedRowsWereLeftOutOfThePurge(t *testing.T) {
 	cfg.Parts.EraseStep = func(step string) {
 		switch step {
 		case eraseTables:
-			if err := n.state.Purge(context.Background()); err != nil {
+			if err := n.served[0].state.Purge(context.Background()); err != nil {
 				t.Error(err)
 			}
 			before = tables("before")

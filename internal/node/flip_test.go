@@ -65,7 +65,7 @@ func flippable(t *testing.T) (string, memory.ShardStatus) {
 	for i := range 20 {
 		must(t, n, fmt.Sprint("memory of the harbour, number ", i))
 	}
-	if err := n.replica.Group().Snapshot(); err != nil {
+	if err := n.served[0].replica.Group().Snapshot(); err != nil {
 		t.Fatal(err)
 	}
 	must(t, n, "behind the snapshot")

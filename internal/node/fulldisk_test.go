@@ -27,7 +27,7 @@ func TestFullNodeLeadsNothing(t *testing.T) {
 		tr.disks[lead].free.Store(keptFree / 4) // below what applying needs, too
 		await(t, "the full node to lead nothing", func() bool {
 			id, _ := full.peers.keys.Leader()
-			return !full.replica.Leads() && id != full.dir.name()
+			return !full.served[0].replica.Leads() && id != full.dir.name()
 		})
 		if next := tr.leader(); next == lead {
 			t.Fatal("the full node leads again")
@@ -40,7 +40,7 @@ func TestFullNodeLeadsNothing(t *testing.T) {
 		}
 		// The fault bit: what the others write is not applied here any more. The store
 		// asks for its room once in a megabyte.
-		for i := 0; full.replica.Full() == nil; i++ {
+		for i := 0; full.served[0].replica.Full() == nil; i++ {
 			write((lead+1)%3, strings.Repeat("a long story of the sea. ", 4000))
 			if i == 100 {
 				t.Fatal("the full node applies what there is no room for")
@@ -80,7 +80,7 @@ func TestAllNodesFull(t *testing.T) {
 		d.free.Store(keptFree / 2)
 	}
 	for _, n := range tr.nodes {
-		await(t, "all nodes to have no room", func() bool { return n.noRoom() != nil })
+		await(t, "all nodes to have no room", func() bool { return n.served[0].noRoom() != nil })
 	}
 	if heir := tr.nodes[lead].peers.heir(t.Context()); heir != "" {
 		t.Errorf("%s is to lead", heir)

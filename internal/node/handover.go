@@ -27,11 +27,10 @@ const (
 // errDrained is why a drained node leads nothing.
 var errDrained = errors.New("it is drained")
 
-// TransferLead has a node lead the shard, the keys, and the log: each node that leads one
-// of them hands it over. The log may follow a few seconds later, see leadWatch.
+// TransferLead has a node lead the shards, the keys, and the logs: each node that leads one
+// of them hands it over. A log may follow a few seconds later, see leadWatch.
 func (o *operator) TransferLead(ctx context.Context, req memory.TransferLead) (memory.LeadTransfer, error) {
-	p := o.n.peers
-	if p == nil {
+	if o.n.peers == nil {
 		return memory.LeadTransfer{}, memory.Errorf(memory.CodeInvalid, "this node is on its own: there is no other node that could lead")
 	}
 	to, err := o.member(req.Node)
@@ -43,12 +42,11 @@ func (o *operator) TransferLead(ctx context.Context, req memory.TransferLead) (m
 	out := memory.LeadTransfer{Leader: to.ID}
 	why := memory.Errorf(memory.CodeUnavailable, "nobody is known to lead").WithHint("memctl cluster status shows which nodes answer; ask again when most of them do")
 	for {
-		shard, _ := o.n.replica.Group().Leader()
-		keys, _ := p.keys.Leader()
-		if shard == to.Name && keys == to.Name {
+		leaders := o.n.leaders()
+		if !slices.ContainsFunc(leaders, func(name string) bool { return name != to.Name }) {
 			return out, nil
 		}
-		for _, name := range slices.Compact([]string{shard, keys}) {
+		for _, name := range leaders {
 			if name == "" || name == to.Name {
 				continue
 			}
@@ -73,6 +71,19 @@ func (o *operator) TransferLead(ctx context.Context, req memory.TransferLead) (m
 			return memory.LeadTransfer{}, why
 		}
 	}
+}
+
+// leaders are the names of the nodes that lead a shard or the keys, each once; "" is
+// among them where nobody is known to lead one.
+func (n *Node) leaders() []string {
+	keys, _ := n.peers.keys.Leader()
+	out := []string{keys}
+	for _, s := range n.served {
+		name, _ := s.replica.Group().Leader()
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // DrainNode has a node give up what it leads, and lead nothing from then on, or undoes that.
@@ -151,7 +162,11 @@ func (l leading) mayLead(ctx context.Context, to string) error {
 	if err != nil {
 		return err
 	}
-	for _, g := range []*raftfsm.Group{l.shard().Group, l.keys().Group} {
+	groups := []*raftfsm.Group{l.keys().Group}
+	for _, s := range l.n.served {
+		groups = append(groups, s.candidacy().Group)
+	}
+	for _, g := range groups {
 		replicas, _ := g.Members()
 		if !slices.ContainsFunc(replicas, func(r raftfsm.Member) bool { return r.ID == to && r.Voter }) {
 			return memory.Errorf(memory.CodeConflict, "the node %s has no vote yet", m.ID).WithHint("ask again when memctl cluster status shows it as a voter")
@@ -159,15 +174,16 @@ func (l leading) mayLead(ctx context.Context, to string) error {
 	}
 	r := o.reports(ctx, []cluster.Member{m})[0]
 	var fit bool
-	switch at := l.n.replica.Group().Stats().AppliedIndex; {
+	lacks := l.n.missingAt(r)
+	switch {
 	case r.Node.ID == "":
 		return memory.Errorf(memory.CodeConflict, "the node %s does not answer", m.ID).WithHint("start it, or choose another one: memctl cluster status shows which nodes answer")
 	case r.Drained:
 		return memory.Errorf(memory.CodeConflict, "the node %s is drained", m.ID).WithHint("memctl cluster drain %s --undo", m.ID)
 	case r.Unfit != "":
 		return memory.Errorf(memory.CodeConflict, "the node %s cannot lead: %s", m.ID, r.Unfit).WithHint("mend that first, or choose another node")
-	case r.Applied+farBehind < at:
-		return memory.Errorf(memory.CodeUnavailable, "the node %s is %d entries behind", m.ID, at-r.Applied).WithHint("ask again when memctl cluster status shows it up to date")
+	case lacks > farBehind:
+		return memory.Errorf(memory.CodeUnavailable, "the node %s is %d entries behind", m.ID, lacks).WithHint("ask again when memctl cluster status shows it up to date")
 	}
 	if err := o.ask(ctx, m, callFit, struct{}{}, &fit); err != nil {
 		return err
@@ -178,6 +194,16 @@ func (l leading) mayLead(ctx context.Context, to string) error {
 	return nil
 }
 
+// missingAt is how many entries of Raft's logs another node lacks that this one has applied,
+// of the shard of which it lacks most.
+func (n *Node) missingAt(r nodeReport) (most uint64) {
+	for _, s := range n.served {
+		here, there := s.replica.Group().Stats().AppliedIndex, r.of(s.id).Applied
+		most = max(most, here-min(here, there))
+	}
+	return most
+}
+
 // drain has this node lead nothing until undo, or its next start. It is refused where no
 // other node is fit to lead.
 func (l leading) drain(ctx context.Context, _ peer.Identity, undo bool) (memory.NodeDrain, error) {
@@ -185,7 +211,7 @@ func (l leading) drain(ctx context.Context, _ peer.Identity, undo bool) (memory.
 	out := memory.NodeDrain{Node: l.n.dir.node.NodeID, Drained: !undo}
 	if undo {
 		p.drained.Store(false)
-		out.Leader = o.leader()
+		out.Leader = o.leader(l.n.directory())
 		return out, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, transferFor)
@@ -199,10 +225,8 @@ func (l leading) drain(ctx context.Context, _ peer.Identity, undo bool) (memory.
 				WithHint("memctl cluster status shows which nodes answer and which are drained; memctl cluster drain NODE --undo takes one back")
 		}
 		err := l.handOver(ctx, heir)
-		shard, _ := l.n.replica.Group().Leader()
-		keys, _ := p.keys.Leader()
-		if self := l.n.dir.name(); shard != "" && shard != self && keys != "" && keys != self {
-			out.Leader = o.leader()
+		if leaders := l.n.leaders(); !slices.Contains(leaders, "") && !slices.Contains(leaders, l.n.dir.name()) {
+			out.Leader = o.leader(l.n.directory())
 			return out, nil
 		}
 		select {

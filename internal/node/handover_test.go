@@ -15,7 +15,7 @@ func (tr *trio) leads(i int) {
 	tr.t.Helper()
 	await(tr.t, tr.cfgs[i].Cluster.NodeID+" to lead", func() bool {
 		keys, _ := tr.nodes[i].peers.keys.Leader()
-		return tr.nodes[i].replica.Leads() && keys == tr.nodes[i].dir.name()
+		return tr.nodes[i].served[0].replica.Leads() && keys == tr.nodes[i].dir.name()
 	})
 }
 
@@ -106,7 +106,7 @@ func TestDrainedNodeLeadsNothing(t *testing.T) {
 	if got := drain(b, memory.DrainNode{Node: tr.id(a)}); got.Node != tr.id(a) || got.Leader == tr.id(a) {
 		t.Errorf("drained: %+v", got)
 	}
-	if tr.nodes[a].replica.Leads() || (leading{tr.nodes[a]}).keys().Leads() {
+	if tr.nodes[a].served[0].replica.Leads() || (leading{tr.nodes[a]}).keys().Leads() {
 		t.Error("the drained node leads")
 	}
 	tr.writes(a, "forwarded", "it takes writes")
@@ -120,12 +120,12 @@ func TestDrainedNodeLeadsNothing(t *testing.T) {
 	refusedWith(t, err, memory.CodeConflict, tr.id(a)+" is drained", "drain "+tr.id(a)+" --undo")
 
 	// It is elected, and gives that away.
-	term := tr.nodes[a].replica.Group().Term()
-	if err := (leading{tr.nodes[tr.leader()]}).shard().TransferTo(t.Context(), tr.nodes[a].dir.name()); err != nil {
+	term := tr.nodes[a].served[0].replica.Group().Term()
+	if err := tr.nodes[tr.leader()].served[0].candidacy().TransferTo(t.Context(), tr.nodes[a].dir.name()); err != nil {
 		t.Fatal(err)
 	}
 	await(t, "another node to lead in a later term", func() bool {
-		return tr.nodes[a].replica.Group().Term() >= term+2 && (tr.nodes[b].replica.Leads() || tr.nodes[c].replica.Leads())
+		return tr.nodes[a].served[0].replica.Group().Term() >= term+2 && (tr.nodes[b].served[0].replica.Leads() || tr.nodes[c].served[0].replica.Leads())
 	})
 
 	// The one that leads goes: the third one leads, not the drained one.

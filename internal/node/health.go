@@ -82,25 +82,25 @@ func (c *core) roomToApply() error {
 type owed struct{ seq, index uint64 }
 
 // found is what the state owes before the first term writes anything.
-func (c *core) found(ctx context.Context) (owed, error) {
-	info, err := c.stream.Info(ctx)
-	return owed{info.Last, c.replica.Group().Stats().LastIndex}, err
+func (s *shard) found(ctx context.Context) (owed, error) {
+	info, err := s.stream.Info(ctx)
+	return owed{info.Last, s.replica.Group().Stats().LastIndex}, err
 }
 
 // lacking is how many frames of the log the state does not hold, and entries of Raft's
 // log, of those that were there at the start. Mostly it holds all.
-func (n *Node) lacking() (frames, entries uint64) {
-	o := n.owed.Load()
+func (s *served) lacking() (frames, entries uint64) {
+	o := s.owed.Load()
 	if o == nil {
 		return 0, 0
 	}
-	at, applied := n.state.Cursor().Seq, n.replica.Group().Stats().AppliedIndex
+	at, applied := s.state.Cursor().Seq, s.replica.Group().Stats().AppliedIndex
 	return o.seq - min(at, o.seq), o.index - min(applied, o.index)
 }
 
 // lacks says why nothing may be read from the state yet.
-func (n *Node) lacks() *memory.Error {
-	frames, entries := n.lacking()
+func (s *served) lacks() *memory.Error {
+	frames, entries := s.lacking()
 	if frames == 0 && entries == 0 {
 		return nil
 	}
@@ -113,26 +113,26 @@ func (n *Node) lacks() *memory.Error {
 }
 
 // refuse says why writes must not be taken now, before anything is written.
-func (n *Node) refuse() *memory.Error {
-	if lacks := n.lacks(); lacks != nil {
+func (s *served) refuse() *memory.Error {
+	if lacks := s.lacks(); lacks != nil {
 		return lacks
 	}
-	if full := n.noRoom(); full != nil {
+	if full := s.noRoom(); full != nil {
 		return full
 	}
-	if err := n.replica.Group().Halted(); err != nil {
+	if err := s.replica.Group().Halted(); err != nil {
 		return memory.Errorf(memory.CodeUnavailable, "the shard has stopped: %v", err).WithHint("%s", haltHint(err))
 	}
-	return n.nats.Fault()
+	return s.nats.Fault()
 }
 
-// noRoom says why nothing is written for want of room on this node's disk.
-func (n *Node) noRoom() *memory.Error {
-	if free, ok := n.space.available(); ok && n.space.reserve > 0 && free < n.space.reserve {
+// noRoom says why nothing is written to the shard for want of room on this node's disk.
+func (s *shard) noRoom() *memory.Error {
+	if free, ok := s.space.available(); ok && s.space.reserve > 0 && free < s.space.reserve {
 		return memory.Errorf(memory.CodeNoSpace, "only %d MiB are free on the disk of %s, %d MiB are kept in reserve",
-			free>>20, n.dir.path, n.space.reserve>>20).WithHint("free some space; reads go on, nothing is lost")
+			free>>20, s.dir.path, s.space.reserve>>20).WithHint("free some space; reads go on, nothing is lost")
 	}
-	return n.replica.Full()
+	return s.replica.Full()
 }
 
 // haltHint says what helps a shard that has stopped applying.
@@ -147,8 +147,8 @@ func haltHint(halted error) string {
 }
 
 // faultHint says what helps against a fault of the store.
-func (n *Node) faultHint(fault error) string {
-	switch halted := n.replica.Group().Halted(); {
+func (s *served) faultHint(fault error) string {
+	switch halted := s.replica.Group().Halted(); {
 	case halted != nil:
 		return haltHint(halted)
 	case storage.IsCorrupt(fault):

@@ -188,7 +188,7 @@ func lostEndIsTold(t *testing.T, off Offline, dir string) {
 func emptyState(t *testing.T, off Offline, dir string) {
 	t.Helper()
 	err := off.with(t.Context(), dir, func(c *core) error {
-		s, err := projections.Open(c.replicaOptions().StateOptions())
+		s, err := projections.Open(c.shards[0].replicaOptions().StateOptions())
 		if err != nil {
 			return err
 		}
@@ -208,7 +208,7 @@ func TestLostStateBesideACutLogIsFilledFromRaft(t *testing.T) {
 	{
 		dir := image(t, whole)
 		n := open(t, quiet(dir))
-		if err := n.replica.Group().Snapshot(); err != nil {
+		if err := n.served[0].replica.Group().Snapshot(); err != nil {
 			t.Fatal(err)
 		}
 		must(t, n, "behind the snapshot")
@@ -225,8 +225,8 @@ func TestLostStateBesideACutLogIsFilledFromRaft(t *testing.T) {
 		wantEnded = shardOf(t, n)
 		return image(t, dir)
 	}
-	snapped := ended(func(n *Node) error { return n.replica.Group().Snapshot() })
-	renewed := ended(func(n *Node) error { return n.replica.Group().Renew(t.Context()) })
+	snapped := ended(func(n *Node) error { return n.served[0].replica.Group().Snapshot() })
+	renewed := ended(func(n *Node) error { return n.served[0].replica.Group().Renew(t.Context()) })
 	state, snapshots := filepath.Join("shards", "0", "state"), filepath.Join("shards", "0", "snapshots")
 	off := Offline{Config: quiet("")}
 	for name, c := range map[string]struct {

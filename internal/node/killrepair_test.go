@@ -85,7 +85,7 @@ func TestRepairKilledAnywhere(t *testing.T) {
 	cfg.FS = k
 	n := open(t, cfg)
 	n.beforeStep(k.at)
-	if n.replica.Diverged() == nil {
+	if n.served[0].replica.Diverged() == nil {
 		t.Fatal("the damage was not noticed")
 	}
 	k.arm(true)
@@ -119,7 +119,7 @@ func survivors(t *testing.T) (dir string, want memory.ShardStatus) {
 	n := open(t, quiet(dir))
 	must(t, n, "acknowledged and only in the log")
 	want = shardOf(t, n)
-	m, err := n.stream.Get(t.Context(), 3)
+	m, err := n.served[0].stream.Get(t.Context(), 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +206,7 @@ func openRepaired(t *testing.T, dir string) *Node {
 	t.Helper()
 	n := open(t, quiet(dir))
 	finished(t, n)
-	if n.replica.Diverged() != nil {
+	if n.served[0].replica.Diverged() != nil {
 		if _, err := n.operator.RepairLog(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +217,7 @@ func openRepaired(t *testing.T, dir string) *Node {
 // finished waits for the repair with which a start goes on.
 func finished(t *testing.T, n *Node) {
 	t.Helper()
-	await(t, "the start to finish the repair", func() bool { return !(&repair{c: n.core}).unfinished() })
+	await(t, "the start to finish the repair", func() bool { return !(&repair{shard: n.shards[0]}).unfinished() })
 	if err := n.upkeep.inTurn(t.Context(), func() error { return nil }); err != nil {
 		t.Fatal(err)
 	}
@@ -333,7 +333,7 @@ func TestOlderCopyOfAStateTookHalfAStream(t *testing.T) {
 				must(t, n, fmt.Sprint("memory of the harbour, number ", i))
 			}
 			want := shardOf(t, n)
-			n.replica.SetDiverged(&eventlog.DivergedError{Kind: eventlog.KindLost})
+			n.served[0].replica.SetDiverged(&eventlog.DivergedError{Kind: eventlog.KindLost})
 			half := killedRepair(t, n, dir)
 			if have == "no state" {
 				older = t.TempDir()
@@ -371,8 +371,8 @@ func guarded(t *testing.T, n *Node) {
 			t.Errorf("%s beside a repair: %v", what, e)
 		}
 	}
-	if n.upkeep.scrub.busy.TryLock() {
-		n.upkeep.scrub.busy.Unlock()
+	if n.served[0].scrub.busy.TryLock() {
+		n.served[0].scrub.busy.Unlock()
 		t.Error("the scrub reads on")
 	}
 	if len(find(t, n, "harbour")) == 0 {
@@ -388,7 +388,7 @@ func guarded(t *testing.T, n *Node) {
 func TestRepairWithoutItsCallerWasUnguarded(t *testing.T) {
 	dir, want := rotten(t, 7)
 	n := open(t, quiet(dir))
-	n.replica.SetDiverged(&eventlog.DivergedError{Kind: eventlog.KindLost})
+	n.served[0].replica.SetDiverged(&eventlog.DivergedError{Kind: eventlog.KindLost})
 	filling, goOn := make(chan struct{}), make(chan struct{})
 	wait := sync.OnceFunc(func() { close(filling); <-goOn })
 	n.beforeStep(func(name string) {
@@ -439,14 +439,14 @@ func TestReadsWereDownAfterAKilledRepair(t *testing.T) {
 }
 
 // beforeStep has a repair call at before each of its steps; nil ends that.
-func (c *core) beforeStep(at func(name string)) { c.repairStep.Store(&at) }
+func (c *core) beforeStep(at func(name string)) { c.shards[0].repairStep.Store(&at) }
 
 // onlyStream waits until the stream that counts is the only one: those that it replaced are
 // removed beside the open writer.
 func onlyStream(t *testing.T, n *Node) {
 	t.Helper()
 	await(t, "the present stream alone", func() bool {
-		left, err := n.stream.Present(t.Context())
-		return err == nil && len(left) == 1 && left[0] == n.stream.Ref()
+		left, err := n.served[0].stream.Present(t.Context())
+		return err == nil && len(left) == 1 && left[0] == n.served[0].stream.Ref()
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"mneme/internal/peer"
 	"mneme/internal/peer/rpc"
 	"mneme/internal/raftfsm"
+	"mneme/memory"
 )
 
 // leadWatch looks whether this node is fit to lead, and gives away what it leads where
@@ -135,59 +136,62 @@ func within(ctx context.Context, d time.Duration, f func(context.Context) error)
 // leading is what a node of several does about what it leads.
 type leading struct{ n *Node }
 
-func (l leading) shard() raftfsm.Candidacy {
-	return raftfsm.Candidacy{Group: l.n.replica.Group().(*raftfsm.Group)}
+// candidacy is the node's in the group of the shard.
+func (s *served) candidacy() raftfsm.Candidacy {
+	return raftfsm.Candidacy{Group: s.replica.Group().(*raftfsm.Group)}
 }
 
 func (l leading) keys() raftfsm.Candidacy { return raftfsm.Candidacy{Group: l.n.peers.keys.Raft()} }
 
-func (l leading) watch(ctx context.Context) {
+// watch watches a shard, and with the first one the keys.
+func (l leading) watch(ctx context.Context, s *served) {
 	p := l.n.peers
-	w := leadWatch{self: p.cluster.Self().Name, groups: []ledGroup{l.shard(), l.keys()}, unfit: l.unfit, reach: l.reach, heir: p.heir, draw: l.draw, log: l.n.cfg.Logger}
+	w := leadWatch{self: p.cluster.Self().Name, groups: []ledGroup{s.candidacy()}, unfit: s.unfit, reach: s.reach, heir: p.heir, draw: s.draw, log: l.n.cfg.Logger}
+	if s.id == shard0 {
+		w.groups = append(w.groups, l.keys())
+	}
 	w.run(ctx)
 }
 
 // reach asks the log's leader for its name.
-func (l leading) reach(ctx context.Context) (string, error) {
-	info, err := l.n.stream.Info(ctx)
+func (s *shard) reach(ctx context.Context) (string, error) {
+	info, err := s.stream.Info(ctx)
 	return info.Leader, err
 }
 
-// draw lets this node's server lead the log, between two terms of its writer.
-func (l leading) draw(ctx context.Context) error {
-	if !l.shard().Leads() {
-		return nil
-	}
-	if leader, err := l.reach(ctx); err == nil && leader == l.n.peers.cluster.Self().Name {
-		return nil // who asks again and again ends no writer
-	}
-	if _, current := l.n.nats.Holds(events.StreamName(shard0, l.n.stream.Ref().Epoch)); !current {
-		return errors.New("this node's copy of the log is not whole")
-	}
-	return l.n.replica.WithoutWriter(ctx, func() error { return l.n.stream.LeadBy(ctx, l.n.peers.cluster.Self().Name) })
+// drawCall names the shard whose log is to be drawn to its leader.
+type drawCall struct {
+	Shard uint16 `json:"shard,omitempty"`
 }
 
-// handOver gives everything that this node leads to another one, the log first: what it
-// had admitted is written before.
+// drawn answers another node, which leads the log of a shard that this one leads.
+func (l leading) drawn(ctx context.Context, _ peer.Identity, in drawCall) (none struct{}, err error) {
+	if int(in.Shard) >= len(l.n.served) {
+		return none, memory.Errorf(memory.CodeInvalid, "there is no shard %d", in.Shard)
+	}
+	return none, l.n.served[in.Shard].draw(ctx)
+}
+
+// draw lets this node's server lead the shard's log, between two terms of its writer.
+func (s *served) draw(ctx context.Context) error {
+	if !s.candidacy().Leads() {
+		return nil
+	}
+	self := s.peers.cluster.Self().Name
+	if leader, err := s.reach(ctx); err == nil && leader == self {
+		return nil // who asks again and again ends no writer
+	}
+	if _, current := s.nats.Holds(events.StreamName(s.id, s.stream.Ref().Epoch)); !current {
+		return errors.New("this node's copy of the log is not whole")
+	}
+	return s.replica.WithoutWriter(ctx, func() error { return s.stream.LeadBy(ctx, self) })
+}
+
+// handOver gives everything that this node leads to another one.
 func (l leading) handOver(ctx context.Context, heir string) error {
-	self := l.n.peers.cluster.Self().Name
 	var errs []error
-	if l.shard().Leads() {
-		errs = append(errs, l.n.replica.WithoutWriter(ctx, func() error {
-			err := within(ctx, logReach, func(ctx context.Context) error {
-				leader, err := l.reach(ctx)
-				if err == nil && leader == self {
-					err = l.n.stream.LeadBy(ctx, heir)
-				}
-				return err
-			})
-			return errors.Join(err, l.shard().TransferTo(ctx, heir))
-		}))
-	} else if leader, err := l.reach(ctx); err == nil && leader == self { // its writer is elsewhere
-		to, _, known := l.n.peers.leader()
-		if known {
-			errs = append(errs, l.n.peers.reports.Call(ctx, to, callDraw, struct{}{}, &struct{}{}))
-		}
+	for _, s := range l.n.served {
+		errs = append(errs, s.handOver(ctx, heir))
 	}
 	if l.keys().Leads() {
 		errs = append(errs, l.keys().TransferTo(ctx, heir))
@@ -195,42 +199,70 @@ func (l leading) handOver(ctx context.Context, heir string) error {
 	return errors.Join(errs...)
 }
 
+// handOver gives the shard to another node, its log first: what was admitted is written
+// before.
+func (s *served) handOver(ctx context.Context, heir string) error {
+	self := s.peers.cluster.Self().Name
+	if s.candidacy().Leads() {
+		return s.replica.WithoutWriter(ctx, func() error {
+			err := within(ctx, logReach, func(ctx context.Context) error {
+				leader, err := s.reach(ctx)
+				if err == nil && leader == self {
+					err = s.stream.LeadBy(ctx, heir)
+				}
+				return err
+			})
+			return errors.Join(err, s.candidacy().TransferTo(ctx, heir))
+		})
+	}
+	if leader, err := s.reach(ctx); err != nil || leader != self {
+		return nil
+	}
+	to, _, known := s.leader() // its writer is elsewhere
+	if !known {
+		return nil
+	}
+	return s.peers.reports.Call(ctx, to, callDraw, drawCall{s.id}, &struct{}{})
+}
+
 // retire hands over what this node leads before it closes, while it still takes requests:
 // it forwards them. Where nobody is fit to lead, or nobody answers, the others elect.
-func (l leading) retire(ctx context.Context) {
-	if l.n.peers == nil || l.n.peers.router == nil {
+func (n *Node) retire(ctx context.Context) {
+	if n.peers == nil || n.peers.reports == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, handOverFor)
 	defer cancel()
-	heir := l.n.peers.heir(ctx)
+	heir := n.peers.heir(ctx)
 	if heir == "" {
 		return
 	}
-	if err := l.handOver(ctx, heir); err != nil {
-		l.n.cfg.Logger.Warn("not everything was handed over before the end; the others elect", "to", heir, "err", err)
+	if err := (leading{n}).handOver(ctx, heir); err != nil {
+		n.cfg.Logger.Warn("not everything was handed over before the end; the others elect", "to", heir, "err", err)
 	}
 }
 
-// unfit says why the node should not lead, as far as that lies on this machine.
-func (l leading) unfit() error {
-	if err := l.n.replica.Group().Halted(); err != nil {
+// unfit says why the node should not lead the shard, as far as that lies on this machine.
+func (s *served) unfit() error {
+	if err := s.replica.Group().Halted(); err != nil {
 		return err
 	}
-	if full := l.n.noRoom(); full != nil {
+	if full := s.noRoom(); full != nil {
 		return full
 	}
-	if l.n.peers.drained.Load() {
+	if s.peers.drained.Load() {
 		return errDrained
 	}
 	return nil
 }
 
-// eligible says why the node should not be handed the leadership, as far as that lies on
+// eligible says why the node should not be handed a leadership, as far as that lies on
 // this machine.
 func (l leading) eligible() error {
-	if err := l.unfit(); err != nil {
-		return err
+	for _, s := range l.n.served {
+		if err := s.unfit(); err != nil {
+			return err
+		}
 	}
 	if !l.n.space.ample() {
 		return errors.New("its disk is almost full")
@@ -244,8 +276,12 @@ func (l leading) fit(ctx context.Context, _ peer.Identity, _ struct{}) (bool, er
 		return false, nil
 	}
 	return within(ctx, logReach, func(ctx context.Context) error {
-		_, err := l.reach(ctx)
-		return err
+		for _, s := range l.n.served {
+			if _, err := s.reach(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
 	}) == nil, nil
 }
 

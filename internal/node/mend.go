@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"mneme/internal/cluster"
 	"mneme/internal/eventlog"
 	"mneme/internal/raftfsm"
 	"mneme/internal/storage"
@@ -26,7 +28,7 @@ import (
 // ErrRestart: the node has to be opened again; what is wrong with it is mended by that.
 var ErrRestart = errors.New("the node starts again")
 
-type mender struct{ n *Node }
+type mender struct{ of *served }
 
 const (
 	mendEvery = time.Second
@@ -60,13 +62,13 @@ func (m mender) run(ctx context.Context) {
 		}
 		switch {
 		case errors.Is(err, ErrRestart):
-			m.n.cfg.Logger.Warn("this node starts again", "why", err)
-			m.n.end(err)
+			m.of.cfg.Logger.Warn("this node starts again", "why", err)
+			m.of.n.end(err)
 			return
 		case err != nil && !gaveUp:
 			gaveUp = true
-			m.n.cfg.Logger.Error("this node cannot be mended by itself", "err", err,
-				"hint", fmt.Sprintf("memctl cluster remove %s at another node, and start this one with an empty data directory", m.n.dir.name()))
+			m.of.cfg.Logger.Error("this node cannot be mended by itself", "err", err,
+				"hint", fmt.Sprintf("memctl cluster remove %s at another node, and start this one with an empty data directory", m.of.dir.name()))
 		}
 	}
 }
@@ -74,11 +76,11 @@ func (m mender) run(ctx context.Context) {
 // look returns why the node has to start again, wrapped with ErrRestart, or why that
 // would not help, or nil.
 func (m mender) look(ctx context.Context) error {
-	n := m.n
+	s := m.of
 	halted := (*raftfsm.HaltError)(nil)
-	if !errors.As(n.replica.Group().Halted(), &halted) {
-		if damage := n.state.Fault(); storage.IsCorrupt(damage) {
-			index, _ := n.state.AppliedIndex()
+	if !errors.As(s.replica.Group().Halted(), &halted) {
+		if damage := s.state.Fault(); storage.IsCorrupt(damage) {
+			index, _ := s.state.AppliedIndex()
 			return m.rebuild(index, damage)
 		}
 		return m.stoppedLog()
@@ -86,7 +88,7 @@ func (m mender) look(ctx context.Context) error {
 	if storage.IsNoSpace(halted) || errors.Is(halted, raftfsm.ErrStorage) || errors.Is(halted, storage.ErrHalted) && !storage.IsCorrupt(halted) {
 		return m.whenRoom(halted)
 	}
-	if !n.peers.wentOn(ctx, n.operator, halted.Index) {
+	if !s.wentOn(ctx, halted.Index) {
 		return nil
 	}
 	return m.rebuild(halted.Index, halted)
@@ -95,7 +97,7 @@ func (m mender) look(ctx context.Context) error {
 // stoppedLog looks whether the log's server on this node has met a full disk, after
 // which it stores nothing.
 func (m mender) stoppedLog() error {
-	server, ok := m.n.nats.(*embeddedNATS)
+	server, ok := m.of.nats.(*embeddedNATS)
 	if !ok {
 		return nil
 	}
@@ -106,7 +108,7 @@ func (m mender) stoppedLog() error {
 }
 
 func (m mender) whenRoom(why error) error {
-	if m.n.noRoom() != nil || !m.n.space.ample() || time.Since(m.n.started) < restartAfter {
+	if m.of.noRoom() != nil || !m.of.space.ample() || time.Since(m.of.n.started) < restartAfter {
 		return nil
 	}
 	return fmt.Errorf("%w, since there is room again: %w", ErrRestart, why)
@@ -115,11 +117,11 @@ func (m mender) whenRoom(why error) error {
 // rebuild has the next start build the state again, unless that was done before and
 // came to the same.
 func (m mender) rebuild(index uint64, why error) error {
-	if done, err := m.n.rebuiltFor(); err != nil || done == index {
+	if done, err := m.of.rebuiltFor(); err != nil || done == index {
 		return errors.Join(fmt.Errorf("its state was built again, and halts at the same entry: %w", why), err)
 	}
 	mark := fmt.Sprintf("%d\n%v\n", index, why)
-	if err := storage.ReplaceFile(m.n.cfg.FS, m.n.rebuildMark(), []byte(mark), 0o600); err != nil {
+	if err := storage.ReplaceFile(m.of.cfg.FS, m.of.rebuildMark(), []byte(mark), 0o600); err != nil {
 		return err
 	}
 	return fmt.Errorf("%w to build its state: %w", ErrRestart, why)
@@ -127,18 +129,17 @@ func (m mender) rebuild(index uint64, why error) error {
 
 // compare looks whether most nodes have, where this one stands, another state.
 func (m mender) compare(ctx context.Context) error {
-	n := m.n
-	members := n.peers.cluster.Facts().Members
+	s := m.of
+	members := s.peers.cluster.Facts().Members
 	for range compareTries {
-		own := n.operator.report()
-		others := n.operator.reports(ctx, members)
-		same, differ := agreement(own, others)
+		own := s.report()
+		same, differ := agreement(own, s.others(ctx, members))
 		if 2*differ > len(members) {
-			n.cfg.Logger.Error("the state differs from those of most nodes at the same position", "position", own.Replica.Position, "state", own.Replica.StateHash)
-			if built, err := n.cfg.FS.Stat(n.builtMark()); err == nil && n.cfg.Now().Sub(built.ModTime()) < differsAgain {
+			s.cfg.Logger.Error("the state differs from those of most nodes at the same position", "position", own.Replica.Position, "state", own.Replica.StateHash)
+			if built, err := s.cfg.FS.Stat(s.builtMark()); err == nil && s.cfg.Now().Sub(built.ModTime()) < differsAgain {
 				return fmt.Errorf("the state differs from the others' again, and was built again at %s", built.ModTime().UTC().Format(time.RFC3339))
 			}
-			index, _ := n.state.AppliedIndex()
+			index, _ := s.state.AppliedIndex()
 			return m.rebuild(index, fmt.Errorf("at %s most nodes have another state", own.Replica.Position))
 		}
 		if same+differ == len(members)-1 {
@@ -151,12 +152,23 @@ func (m mender) compare(ctx context.Context) error {
 	return nil
 }
 
-// agreement counts the others that stand where a node does, with the same state and with
-// another one.
-func agreement(own nodeReport, others []nodeReport) (same, differ int) {
+// others are the reports of other nodes on the shard, of those that answer.
+func (s *served) others(ctx context.Context, members []cluster.Member) []shardReport {
+	var out []shardReport
+	for _, r := range s.n.operator.reports(ctx, members) {
+		if r.Node.ID != "" && r.Node.ID != s.dir.node.NodeID {
+			out = append(out, r.of(s.id))
+		}
+	}
+	return out
+}
+
+// agreement counts the others that stand where a replica does, with the same state and
+// with another one.
+func agreement(own shardReport, others []shardReport) (same, differ int) {
 	for _, r := range others {
 		switch {
-		case r.Node.ID == own.Node.ID || r.Replica.Position != own.Replica.Position || r.Halted:
+		case r.Replica.Position != own.Replica.Position || r.Halted:
 		case r.Replica.StateHash == own.Replica.StateHash:
 			same++
 		default:
@@ -168,8 +180,8 @@ func agreement(own nodeReport, others []nodeReport) (same, differ int) {
 
 // rebuildMark is the file that has a start build the state again; builtMark is what is
 // left of it. They begin with the index of the entry at which the state halted.
-func (c *core) rebuildMark() string { return filepath.Join(c.dir.shard(shard0), "rebuild") }
-func (c *core) builtMark() string   { return filepath.Join(c.dir.shard(shard0), "rebuilt") }
+func (s *shard) rebuildMark() string { return filepath.Join(s.dir.shard(s.id), "rebuild") }
+func (s *shard) builtMark() string   { return filepath.Join(s.dir.shard(s.id), "rebuilt") }
 
 // readText is "" where there is no such file.
 func readText(fsys vfs.FS, path string) (string, error) {
@@ -181,8 +193,8 @@ func readText(fsys vfs.FS, path string) (string, error) {
 }
 
 // rebuiltFor is the index for which the state was built again, 0 if it never was.
-func (c *core) rebuiltFor() (uint64, error) {
-	text, err := readText(c.cfg.FS, c.builtMark())
+func (s *shard) rebuiltFor() (uint64, error) {
+	text, err := readText(s.cfg.FS, s.builtMark())
 	if err != nil || text == "" {
 		return 0, err
 	}
@@ -191,8 +203,8 @@ func (c *core) rebuiltFor() (uint64, error) {
 }
 
 // owesRebuild says why the state is to be built again, as an earlier run has noted.
-func (c *core) owesRebuild() error {
-	text, err := readText(c.cfg.FS, c.rebuildMark())
+func (s *shard) owesRebuild() error {
+	text, err := readText(s.cfg.FS, s.rebuildMark())
 	if err != nil || text == "" {
 		return err
 	}
@@ -201,29 +213,29 @@ func (c *core) owesRebuild() error {
 }
 
 // rebuilt ends what rebuildMark began: the state was opened.
-func (c *core) rebuilt() error {
-	err := c.cfg.FS.Rename(c.rebuildMark(), c.builtMark())
+func (s *shard) rebuilt() error {
+	err := s.cfg.FS.Rename(s.rebuildMark(), s.builtMark())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return errors.Join(err, storage.SyncDir(c.cfg.FS, filepath.Dir(c.builtMark())))
+	return errors.Join(err, storage.SyncDir(s.cfg.FS, filepath.Dir(s.builtMark())))
 }
 
 // afterRebuild takes a snapshot where this start has built the state again: the one that
 // is there may share its damage.
 func (m mender) afterRebuild() {
-	if m.n.keepsAside().Before(m.n.started) {
+	if m.of.keepsAside().Before(m.of.n.started) {
 		return
 	}
-	if err := m.n.replica.Group().Snapshot(); err != nil {
-		m.n.cfg.Logger.Warn("no snapshot was taken of the state that was built again", "err", err)
+	if err := m.of.replica.Group().Snapshot(); err != nil {
+		m.of.cfg.Logger.Warn("no snapshot was taken of the state that was built again", "err", err)
 	}
 }
 
 // keepsAside is when a state was set aside that is still there; zero if none is.
-func (c *core) keepsAside() time.Time {
-	opt := c.replicaOptions()
-	info, err := c.cfg.FS.Stat(opt.AsideDir())
+func (s *shard) keepsAside() time.Time {
+	opt := s.replicaOptions()
+	info, err := s.cfg.FS.Stat(opt.AsideDir())
 	if err != nil {
 		return time.Time{}
 	}
@@ -231,11 +243,6 @@ func (c *core) keepsAside() time.Time {
 }
 
 // wentOn reports whether another node's state has passed an entry of Raft's log.
-func (p *peers) wentOn(ctx context.Context, o *operator, index uint64) bool {
-	for _, r := range o.reports(ctx, p.cluster.Facts().Members) {
-		if r.Node.ID != o.here().ID && !r.Halted && r.Applied >= index {
-			return true
-		}
-	}
-	return false
+func (s *served) wentOn(ctx context.Context, index uint64) bool {
+	return slices.ContainsFunc(s.others(ctx, s.peers.cluster.Facts().Members), func(r shardReport) bool { return !r.Halted && r.Applied >= index })
 }

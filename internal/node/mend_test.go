@@ -45,16 +45,16 @@ func TestHaltedReplicaIsBuiltAgain(t *testing.T) {
 	for round, at := range []int{(lead + 1) % 3, (lead + 2) % 3} {
 		n := tr.nodes[at]
 		if round > 0 {
-			if err := n.replica.Group().Snapshot(); err != nil {
+			if err := n.served[0].replica.Group().Snapshot(); err != nil {
 				t.Fatal(err)
 			}
 		}
 		// The next commands of Raft count as applied and are not.
-		_, term := n.state.AppliedIndex()
-		if err := n.state.SetOrigin(n.replica.Group().Stats().LastIndex+2, term, n.stream.Ref()); err != nil {
+		_, term := n.served[0].state.AppliedIndex()
+		if err := n.served[0].state.SetOrigin(n.served[0].replica.Group().Stats().LastIndex+2, term, n.served[0].stream.Ref()); err != nil {
 			t.Fatal(err)
 		}
-		for n.replica.Group().Halted() == nil {
+		for n.served[0].replica.Group().Halted() == nil {
 			if write((at + 1 + written%2) % 3); written > 100 { // the nemesis bites
 				t.Fatal("it did not halt")
 			}
@@ -67,10 +67,10 @@ func TestHaltedReplicaIsBuiltAgain(t *testing.T) {
 		if got := shardOf(t, tr.nodes[at]); got.Records != uint64(written) || got.Halted != "" {
 			t.Errorf("%+v, %d were written", got, written)
 		}
-		if at := tr.nodes[at].keepsAside(); at.IsZero() {
+		if at := tr.nodes[at].served[0].keepsAside(); at.IsZero() {
 			t.Error("the state that halted was not kept")
 		}
-		if _, err := os.Stat(tr.nodes[at].rebuildMark()); !os.IsNotExist(err) {
+		if _, err := os.Stat(tr.nodes[at].served[0].rebuildMark()); !os.IsNotExist(err) {
 			t.Errorf("the next start builds the state again: %v", err)
 		}
 	}
@@ -78,20 +78,20 @@ func TestHaltedReplicaIsBuiltAgain(t *testing.T) {
 
 // Only what most nodes say counts, and only of nodes that stand where this one does.
 func TestStatesAreComparedWhereTheyStandTogether(t *testing.T) {
-	report := func(id, position, hash string) nodeReport {
-		return nodeReport{Node: memory.NodeStatus{ID: id}, Replica: memory.ClusterReplica{Position: position, StateHash: hash}}
+	report := func(position, hash string) shardReport {
+		return shardReport{Replica: memory.ClusterReplica{Position: position, StateHash: hash}}
 	}
-	own := report("n1", "p5", "a")
+	own := report("p5", "a")
 	for name, c := range map[string]struct {
-		others       []nodeReport
+		others       []shardReport
 		same, differ int
 	}{
-		"all agree":      {[]nodeReport{own, report("n2", "p5", "a"), report("n3", "p5", "a")}, 2, 0},
-		"elsewhere":      {[]nodeReport{own, report("n2", "p4", "b"), report("n3", "p6", "c")}, 0, 0},
-		"one differs":    {[]nodeReport{own, report("n2", "p5", "a"), report("n3", "p5", "b")}, 1, 1},
-		"it differs":     {[]nodeReport{own, report("n2", "p5", "b"), report("n3", "p5", "b")}, 0, 2},
-		"no answer":      {[]nodeReport{own, {}, report("n3", "p5", "b")}, 0, 1},
-		"a halted state": {[]nodeReport{own, {Node: memory.NodeStatus{ID: "n2"}, Replica: memory.ClusterReplica{Position: "p5", StateHash: "b"}, Halted: true}}, 0, 0},
+		"all agree":      {[]shardReport{report("p5", "a"), report("p5", "a")}, 2, 0},
+		"elsewhere":      {[]shardReport{report("p4", "b"), report("p6", "c")}, 0, 0},
+		"one differs":    {[]shardReport{report("p5", "a"), report("p5", "b")}, 1, 1},
+		"it differs":     {[]shardReport{report("p5", "b"), report("p5", "b")}, 0, 2},
+		"no answer":      {[]shardReport{{}, report("p5", "b")}, 0, 1},
+		"a halted state": {[]shardReport{{Replica: memory.ClusterReplica{Position: "p5", StateHash: "b"}, Halted: true}}, 0, 0},
 	} {
 		if same, differ := agreement(own, c.others); same != c.same || differ != c.differ {
 			t.Errorf("%s: %d are the same and %d differ, want %d and %d", name, same, differ, c.same, c.differ)
@@ -105,17 +105,17 @@ func TestStateThatDiffersIsBuiltAgain(t *testing.T) {
 	tr.writes(0, "first", "a memory of the harbour")
 	at := (tr.leader() + 1) % 3
 	n := tr.nodes[at]
-	err := mender{n}.rebuild(7, errors.New("most nodes have another state"))
+	err := mender{n.served[0]}.rebuild(7, errors.New("most nodes have another state"))
 	if !errors.Is(err, ErrRestart) {
 		t.Fatal(err)
 	}
 	n.end(err)
 	tr.again(at)
 	tr.same()
-	if n = tr.nodes[at]; n.keepsAside().IsZero() {
+	if n = tr.nodes[at]; n.served[0].keepsAside().IsZero() {
 		t.Error("the state was not kept")
 	}
-	if err := (mender{n}).rebuild(7, errors.New("again")); errors.Is(err, ErrRestart) || err == nil {
+	if err := (mender{n.served[0]}).rebuild(7, errors.New("again")); errors.Is(err, ErrRestart) || err == nil {
 		t.Errorf("it would be built again and again: %v", err)
 	}
 }

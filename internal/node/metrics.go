@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -65,32 +66,8 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	const shard = "0"
-	if s, err := c.n.operator.shardStatus(ctx); err == nil {
-		gauge(descRecords, float64(s.Records), shard)
-		gauge(descPending, float64(s.PendingVectors), shard)
-		gauge(descSeq, float64(c.n.state.Cursor().Seq), shard)
-		gauge(descLogLast, float64(s.Log.Last), shard)
-		gauge(descLogLost, float64(s.Log.Lost), shard)
-		gauge(descDiverged, flag(s.Log.Diverged != ""), shard)
-		gauge(descScrubbed, float64(s.Log.Scrub.Done), shard)
-		gauge(descScrubEnd, unixSeconds(s.Log.Scrub.FinishedAt), shard)
-		gauge(descScrubFound, flag(s.Log.Scrub.Problem != ""), shard)
-		gauge(descHalted, flag(s.Halted != ""), shard)
-	}
-	if c.n.peers != nil {
-		gauge(descAside, unixSeconds(c.n.keepsAside()), shard)
-	}
-	count(descVoid, c.n.followers.voids.Load(), shard)
-	if w, err := c.n.replica.Writer(); err == nil {
-		counters := w.Counters()
-		count(descFrames, counters.Frames.Load(), shard)
-		count(descEvents, counters.Events.Load(), shard)
-		count(descDuplicates, counters.Duplicates.Load(), shard)
-		count(descConflicts, counters.Conflicts.Load(), shard)
-		count(descAdopted, counters.Adopted.Load(), shard)
-		items, _ := w.QueueDepth()
-		gauge(descQueue, float64(items), shard)
+	for _, s := range c.n.served {
+		c.collectShard(ctx, s, gauge, count)
 	}
 	for code, n := range c.n.rejections.List(0).Counts {
 		count(descRejected, n, code)
@@ -101,13 +78,48 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	for _, cert := range c.n.doctor.certificates() {
 		gauge(descCertEnd, unixSeconds(cert.ExpiresAt), cert.For)
 	}
-	v := c.n.views.VectorStatus()
+	v := c.n.vectorStatus()
 	gauge(descGuard, v.RecallGuard.Recall, v.Engine, v.RecallGuard.State)
 	if bus := c.n.front.bus.Load(); bus != nil {
 		count(descForeign, bus.ForeignReplies())
 		count(descDropped, bus.Dropped())
 	}
-	count(descFeedDrops, c.n.followers.feed.dropped.Load())
+	var dropped uint64
+	for _, s := range c.n.served {
+		dropped += s.followers.feed.dropped.Load()
+	}
+	count(descFeedDrops, dropped)
+}
+
+func (c *collector) collectShard(ctx context.Context, of *served, gauge func(*prometheus.Desc, float64, ...string), count func(*prometheus.Desc, uint64, ...string)) {
+	shard := strconv.Itoa(int(of.id))
+	s := c.n.operator.shardStatus(ctx, of)
+	gauge(descRecords, float64(s.Records), shard)
+	gauge(descPending, float64(s.PendingVectors), shard)
+	gauge(descSeq, float64(of.state.Cursor().Seq), shard)
+	gauge(descLogLast, float64(s.Log.Last), shard)
+	gauge(descLogLost, float64(s.Log.Lost), shard)
+	gauge(descDiverged, flag(s.Log.Diverged != ""), shard)
+	gauge(descScrubbed, float64(s.Log.Scrub.Done), shard)
+	gauge(descScrubEnd, unixSeconds(s.Log.Scrub.FinishedAt), shard)
+	gauge(descScrubFound, flag(s.Log.Scrub.Problem != ""), shard)
+	gauge(descHalted, flag(s.Halted != ""), shard)
+	if of.peers != nil {
+		gauge(descAside, unixSeconds(of.keepsAside()), shard)
+	}
+	count(descVoid, of.followers.voids.Load(), shard)
+	w, err := of.replica.Writer()
+	if err != nil {
+		return
+	}
+	counters := w.Counters()
+	count(descFrames, counters.Frames.Load(), shard)
+	count(descEvents, counters.Events.Load(), shard)
+	count(descDuplicates, counters.Duplicates.Load(), shard)
+	count(descConflicts, counters.Conflicts.Load(), shard)
+	count(descAdopted, counters.Adopted.Load(), shard)
+	items, _ := w.QueueDepth()
+	gauge(descQueue, float64(items), shard)
 }
 
 func flag(b bool) float64 {

@@ -34,15 +34,15 @@ func TestRepairReliedOnAStateThatWasNotSynced(t *testing.T) {
 	cfg.FS = mem
 	n := open(t, cfg)
 	must(t, n, "the log may lose it")
-	if got, now := synced(t, n, mem), n.state.Cursor(); got.Seq >= now.Seq {
+	if got, now := synced(t, n, mem), n.served[0].state.Cursor(); got.Seq >= now.Seq {
 		t.Fatalf("the state is synced up to %d of %d already, so the test shows nothing", got.Seq, now.Seq)
 	}
-	err := n.replica.WithoutWriter(t.Context(), func() error {
-		r := &repair{c: n.core}
+	err := n.served[0].replica.WithoutWriter(t.Context(), func() error {
+		r := &repair{shard: n.shards[0]}
 		if err := r.adopt(t.Context()); err != nil {
 			return err
 		}
-		if got, now := synced(t, n, mem), n.state.Cursor(); got.Seq != now.Seq || got.Chain != now.Chain {
+		if got, now := synced(t, n, mem), n.served[0].state.Cursor(); got.Seq != now.Seq || got.Chain != now.Chain {
 			t.Errorf("adopted: after a power cut the state stands at %d, it stood at %d", got.Seq, now.Seq)
 		}
 		next, err := r.reserve(t.Context())

@@ -50,9 +50,9 @@ type callers struct {
 var nobody = callers{admit: func(_, _, _ string) bool { return false }}
 
 // openNATS starts the embedded NATS, or connects to the external one, and says how
-// the shard's log is kept there.
+// logs are kept there.
 func (c *core) openNATS(ctx context.Context, from callers) (natsServer, eventlog.StreamConfig, error) {
-	cfg := eventlog.StreamConfig{Shard: shard0, ClusterID: c.dir.node.ClusterID}
+	cfg := eventlog.StreamConfig{ClusterID: c.dir.node.ClusterID}
 	if c.cfg.NATSURL != "" {
 		remote, err := eventlog.OpenExternal(ctx, eventlog.RemoteOptions{URL: c.cfg.NATSURL, MonitorURLs: c.cfg.NATSMonitors, Dev: c.cfg.Dev, Logger: c.cfg.Logger})
 		if err != nil {

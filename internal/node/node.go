@@ -18,12 +18,8 @@ import (
 	"mneme/internal/cluster"
 	"mneme/internal/eventlog"
 	"mneme/internal/events"
-	"mneme/internal/index/vector"
 	"mneme/internal/ingest"
 	"mneme/internal/projections"
-	"mneme/internal/query"
-	"mneme/internal/query/views"
-	"mneme/internal/replica"
 	"mneme/memory"
 )
 
@@ -36,8 +32,8 @@ type Node struct {
 	rejections *ingest.Rejections
 	upkeep     *upkeep
 	eraser     *eraser
-	views      *views.Views
-	followers  *followers
+	served     []*served // its shards
+	exports    exports
 	reads      *reads
 	writes     *writes
 	changes    changes // writes, wherever they are carried out
@@ -46,7 +42,6 @@ type Node struct {
 	front      front
 	started    time.Time
 
-	owed     atomic.Pointer[owed] // mostly nil
 	ready    atomic.Bool
 	draining atomic.Bool
 	wg       sync.WaitGroup
@@ -77,18 +72,20 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 	if again := (*cluster.RejoinError)(nil); errors.As(err, &again) { // it is noted, and happens once
 		n, err = start(ctx, cfg, nil)
 	}
-	if damaged := (*damagedState)(nil); errors.As(err, &damaged) {
-		n, err = start(ctx, cfg, damaged)
+	var found []*damagedState
+	for damaged := (*damagedState)(nil); errors.As(err, &damaged); { // at most once for each shard
+		found = append(found, damaged)
+		n, err = start(ctx, cfg, found)
 	}
 	return n, startError("start", err)
 }
 
 // start is one attempt of Open. It fails with a *damagedState, and the next attempt is
-// given that, where the state has to be built anew.
-func start(ctx context.Context, cfg Config, damaged *damagedState) (*Node, error) {
+// given that, where the state of a shard has to be built anew.
+func start(ctx context.Context, cfg Config, damaged []*damagedState) (*Node, error) {
 	n := &Node{core: &core{cfg: cfg, damaged: damaged}, started: time.Now(), ending: ending{done: make(chan struct{})}}
 	n.eraser = newEraser(n)
-	n.upkeep = newUpkeep(n.core, n.eraser.holdsLock)
+	n.upkeep = newUpkeep(n)
 	n.doctor = &doctor{n}
 	n.operator = &operator{upkeep: n.upkeep, doctor: n.doctor, n: n}
 	if err := n.open(ctx); err != nil {
@@ -110,6 +107,9 @@ func (n *Node) open(ctx context.Context) error {
 	}
 	if err := n.openFolder(false); err != nil {
 		return err
+	}
+	for _, s := range n.shards {
+		n.served = append(n.served, newServed(n, s))
 	}
 	if err := n.checkStartSpace(); err != nil {
 		return err
@@ -139,7 +139,7 @@ func (n *Node) open(ctx context.Context) error {
 	if err := n.openLog(ctx, callers{n.natsAuth(), n.front.tls()}); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{n.openReplica, n.openQuery, n.openRouter, n.openWriting, n.serve, n.finishRepair} {
+	for _, step := range []func(context.Context) error{n.openReplicas, n.openQuery, n.openRouters, n.openWriting, n.serve, n.finishRepair} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -213,61 +213,32 @@ func addressError(addr string, err error) error {
 	return e
 }
 
-// openReplica opens the shard; from then on it follows its Raft group.
-func (n *Node) openReplica(ctx context.Context) error {
-	opt := n.replicaOptions()
-	opt.Refuse, opt.OpenGroup = n.refuse, n.cfg.Parts.Group
-	if owed := n.owesRebuild(); owed != nil {
-		opt.Damaged = owed
+// openReplicas opens the shards; from then on they follow their Raft groups.
+func (n *Node) openReplicas(ctx context.Context) error {
+	for _, s := range n.served {
+		if err := s.open(ctx); err != nil {
+			return err
+		}
 	}
-	if err := n.peers.shareShard(&opt); err != nil {
-		return err
-	}
-	r, err := replica.Open(ctx, opt)
-	if err != nil {
-		return startError("shard", err)
-	}
-	n.replica, n.state = r, r.State()
-	n.onClose("shard", func(context.Context) error { return r.Close() })
-	return n.rebuilt()
+	return nil
 }
 
 // openQuery opens the reading side.
 func (n *Node) openQuery(context.Context) error {
 	n.embedders = newEmbedders(n.cfg)
 	n.onClose("embedders", func(context.Context) error { return n.embedders.close() })
-	v, err := views.New(views.Options{State: n.state, Keys: n.keys, Settings: n.settings, Vector: vector.Options{Engine: vector.Engine(n.cfg.VectorEngine)},
-		Linear: n.linear, Lacks: n.lacks, Logger: n.cfg.Logger, FS: n.files, GraphDir: n.dir.vectors(shard0), Shard: shard0})
-	if err != nil {
-		return err
+	for _, s := range n.served {
+		if err := s.openQuery(); err != nil {
+			return err
+		}
 	}
-	n.views = v
-	n.onClose("views", func(context.Context) error { return v.Close() })
-	q, err := query.New(query.Options{Views: v, Keys: n.keys, Settings: n.settings, Embedders: n.embedders, Now: n.cfg.Now, Logger: n.cfg.Logger})
-	if err != nil {
-		return err
-	}
-	backfill := ingest.NewBackfill(n.embedders, v.CompareSpaces)
-	n.followers = &followers{views: v, feed: newFeed(q, n.nats.Wanted), backfill: backfill, erased: n.eraser.Wake, log: n.cfg.Logger}
-	n.reads = &reads{query: q, backfill: backfill}
-	n.writes = &writes{shard: n.replica, reads: n.reads, embedders: n.embedders, embedder: n.cfg.Embedder, draining: &n.draining}
+	n.reads, n.writes = n.served[shard0].reads, n.served[shard0].writes
 	return nil
 }
 
-// linear waits until this node's state holds everything that was acknowledged before.
-func (n *Node) linear(ctx context.Context) error {
-	if n.peers != nil {
-		return n.peers.router.Linear(ctx)
-	}
-	return n.replica.Linear(ctx)
-}
-
-// openWriting lets the replica lead and waits for its first term, since this node
-// is the shard's only one. On a full disk the term may have to wait for room: then
-// the node serves reads until there is some, if the state holds all that it held before
-// the start.
+// openWriting lets the shards lead and does what the node does beside requests.
 func (n *Node) openWriting(ctx context.Context) error {
-	r, err := ingest.OpenRejections(n.files, filepath.Join(n.dir.logs(), "rejected"), n.keys, finder(n.state), n.cfg.Now)
+	r, err := ingest.OpenRejections(n.files, filepath.Join(n.dir.logs(), "rejected"), n.keys, finder(n.directory().state), n.cfg.Now)
 	if err != nil {
 		return err
 	}
@@ -282,85 +253,64 @@ func (n *Node) openWriting(ctx context.Context) error {
 	if err := n.begin(ctx, run); err != nil {
 		return err
 	}
-	n.wg.Go(func() { n.upkeep.watchLog(run) })
-	n.wg.Go(func() { n.upkeep.scrub.run(run) })
+	for _, s := range n.served {
+		n.wg.Go(func() { s.watchLog(run) })
+		n.wg.Go(func() { s.scrub.run(run) })
+	}
 	n.eraser.Wake()
 	n.wg.Go(func() { n.eraser.run(run) })
 	return nil
 }
 
-// begin lets the replica follow its leadership. run ends with the node.
+// begin lets the shards follow their leadership. run ends with the node.
 func (n *Node) begin(ctx, run context.Context) error {
 	n.onClose("writing", func(ctx context.Context) error {
-		n.replica.Stop(ctx)
-		n.peers.handOver(ctx, n.replica.Group())
+		for _, s := range n.served {
+			s.replica.Stop(ctx)
+			n.peers.handOver(ctx, s.replica.Group())
+		}
 		return nil
 	})
-	workers := []replica.Worker{n.followers.feed, n.followers.backfill}
 	if n.peers != nil {
-		if err := n.replica.Start(ctx, n.followers, append(workers, duties{n})...); err != nil {
+		return n.beginAmong(ctx, run)
+	}
+	var late []*served
+	for _, s := range n.served {
+		waits, err := s.begin(ctx)
+		if err != nil {
 			return err
 		}
-		return n.followShard(ctx, run)
-	}
-	found, err := n.knownDivergence(ctx)
-	if err != nil {
-		return err
-	}
-	n.replica.SetDiverged(found)
-	owed, err := n.found(ctx)
-	if err != nil {
-		return startError("event log", err)
-	}
-	if err := n.replica.Start(ctx, n.followers, workers...); err != nil {
-		return err
-	}
-	err = n.replica.WaitWriter(ctx)
-	switch {
-	case errors.Is(err, replica.ErrFull):
-		n.owed.Store(&owed)
-		if lacks := n.lacks(); lacks != nil {
-			err = lacks
+		if waits {
+			late = append(late, s)
 		}
-		n.cfg.Logger.Warn("writing begins when there is room on the disk", "err", err)
-		n.wg.Go(func() { n.beginLate(run) })
-		return n.checkKeys(n.state)
-	case err == nil:
-		return n.firstTerm(ctx)
 	}
-	return startError("shard", err)
+	if late != nil {
+		n.wg.Go(func() { n.beginLate(run, late) })
+		return nil
+	}
+	return n.begun(ctx)
 }
 
-// firstTerm does what the start owes once the first term has begun, so that the
-// state has all of the log.
-func (n *Node) firstTerm(ctx context.Context) error {
-	if err := n.checkKeys(n.state); err != nil {
-		return err
-	}
-	if w, err := n.replica.Writer(); err == nil {
-		if err := w.Erasing().DestroyEnded(); err != nil {
-			return err
-		}
-	}
+// begun does what the start owes once the first term of each shard has begun.
+func (n *Node) begun(ctx context.Context) error {
 	if err := n.firstNamespaces(ctx); err != nil {
 		return err
 	}
 	return n.rememberLog()
 }
 
-// beginLate waits until a full disk has room, and then for the first term. What would
+// beginLate waits until a full disk has room, and then for the first terms. What would
 // have kept the node from starting ends it, but for a first namespace for which there
 // is too little room.
-func (n *Node) beginLate(ctx context.Context) {
-	err := error(replica.ErrFull)
-	for errors.Is(err, replica.ErrFull) {
-		if err = n.replica.WaitRoom(ctx); err == nil {
-			err = n.replica.WaitWriter(ctx)
+func (n *Node) beginLate(ctx context.Context, late []*served) {
+	var err error
+	for _, s := range late {
+		if err == nil {
+			err = s.beginLate(ctx)
 		}
 	}
 	if err == nil {
-		n.owed.Store(nil)
-		err = n.firstTerm(ctx)
+		err = n.begun(ctx)
 	}
 	switch {
 	case err == nil:
@@ -371,6 +321,11 @@ func (n *Node) beginLate(ctx context.Context) {
 	default:
 		n.end(startError("shard", err))
 	}
+}
+
+// diverged reports whether the log of any shard disagrees with its state.
+func (n *Node) diverged() bool {
+	return slices.ContainsFunc(n.served, func(s *served) bool { return s.replica.Diverged() != nil })
 }
 
 // finder finds living namespaces by their names.
@@ -387,10 +342,10 @@ func finder(s *projections.State) func(name string) (events.ID, bool) {
 // there has never been one.
 func (n *Node) firstNamespaces(ctx context.Context) error {
 	names := n.cfg.Namespaces
-	if n.replica.Diverged() != nil {
+	if n.diverged() {
 		return nil
 	}
-	v := n.state.View()
+	v := n.directory().state.View()
 	have, deleted := v.Namespaces(), v.DeletedNamespaces()
 	if err := v.Close(); err != nil {
 		return err
@@ -421,7 +376,7 @@ func (n *Node) firstNamespaces(ctx context.Context) error {
 
 // rememberLog notes where the log is that goes on with the state.
 func (n *Node) rememberLog() error {
-	if n.replica.Diverged() != nil {
+	if n.diverged() {
 		return nil
 	}
 	return n.dir.rememberLog(n.cfg.NATSURL)
@@ -453,7 +408,7 @@ func (n *Node) NATSURL() string {
 // is written, then everything stops. Past ctx what still waits is refused.
 func (n *Node) Close(ctx context.Context) error {
 	n.draining.Store(true)
-	leading{n}.retire(ctx)
+	n.retire(ctx)
 	err := n.close(ctx)
 	n.end(nil)
 	return err

@@ -257,7 +257,7 @@ func TestStateOfANewerVersionIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	n := open(t, quiet(dir))
 	must(t, n, "kept")
-	identity := n.state.Cursor().Identity // ends the cursor's row
+	identity := n.served[0].state.Cursor().Identity // ends the cursor's row
 	shut(t, n)
 	editRows(t, dir, func(_, value []byte) []byte {
 		if identity != "" && bytes.HasSuffix(value, []byte(identity)) {
@@ -509,7 +509,7 @@ func TestDivergenceIsNoticedWhileRunning(t *testing.T) {
 	if _, err := js.Publish("mem.log.0", []byte("not a frame")); err != nil {
 		t.Fatal(err)
 	}
-	n.upkeep.checkLog(t.Context())
+	n.served[0].checkLog(t.Context())
 	_, err = capture(n, "after the foreign message")
 	switch code := memory.CodeOf(err); {
 	case err == nil: // adopted as void

@@ -40,25 +40,28 @@ func (o Offline) with(ctx context.Context, dir string, f func(c *core) error) er
 	if err != nil {
 		return publicError(err)
 	}
-	return errors.Join(publicError(c.metDamage(f(c))), c.close(context.WithoutCancel(ctx)))
+	return errors.Join(publicError(f(c)), c.close(context.WithoutCancel(ctx)))
 }
 
-// openStopped opens the state of a stopped node, to be read only, and the stream
+// stopped is a shard of a stopped node.
+type stopped struct{ *shard }
+
+// open opens the state of a stopped node, to be read only, and the stream
 // that goes with it. A kill has left its newest commands in Raft's log alone: they
 // are applied first, if there is room; else behind says so. For a state that cannot be opened it is the stream from which
 // it can be built again.
-func (c *core) openStopped(ctx context.Context) (state *projections.State, stateErr, err error) {
-	opt := c.replicaOptions()
-	only := projections.Options{Dir: c.dir.state(shard0), FS: c.files, Logger: c.cfg.Logger, ReadOnly: true}
+func (s stopped) open(ctx context.Context) (state *projections.State, stateErr, err error) {
+	opt := s.replicaOptions()
+	only := projections.Options{Dir: s.dir.state(s.id), FS: s.files, Logger: s.cfg.Logger, ReadOnly: true}
 	state, stateErr = projections.Open(only)
 	behind := false
 	if stateErr == nil {
 		behind, err = opt.Behind(state.Cursor())
 	}
 	if behind {
-		c.behind = c.roomToApply()
+		s.behind = s.roomToApply()
 	}
-	if behind && c.behind == nil {
+	if behind && s.behind == nil {
 		if err := state.Close(); err != nil {
 			return nil, nil, err
 		}
@@ -67,17 +70,17 @@ func (c *core) openStopped(ctx context.Context) (state *projections.State, state
 		}
 	}
 	if stateErr != nil {
-		return nil, stateErr, streams{c}.Choose(ctx, projections.Cursor{}, nil)
+		return nil, stateErr, streams{s.shard}.Choose(ctx, projections.Cursor{}, nil)
 	}
 	opened := state // the result may become nil
-	c.onClose("state", func(context.Context) error { return opened.Close() })
+	s.onClose("state", func(context.Context) error { return opened.Close() })
 	if storage.IsCorrupt(err) {
-		return nil, err, streams{c}.Choose(ctx, projections.Cursor{}, nil)
+		return nil, err, streams{s.shard}.Choose(ctx, projections.Cursor{}, nil)
 	}
 	if err != nil {
 		return nil, nil, startError("state", err)
 	}
-	return state, nil, streams{c}.chooseFor(ctx, state)
+	return state, nil, streams{s.shard}.chooseFor(ctx, state)
 }
 
 // publicError gives a start failure a code of the public contract.
@@ -106,38 +109,15 @@ func publicError(err error) error {
 func (o Offline) Doctor(ctx context.Context, dir string) (memory.DoctorReport, error) {
 	var checks []memory.Check
 	err := o.with(ctx, dir, func(c *core) error {
-		checks = append(checks, memory.Check{Name: "data directory", State: "ok", Detail: c.dir.path}, c.checkGroup())
-		state, stateErr, err := c.openStopped(ctx)
-		checks = append(checks, c.doctorKeys(state))
-		if err != nil {
-			return err
+		checks = append(checks, memory.Check{Name: "data directory", State: "ok", Detail: c.dir.path})
+		for _, s := range c.shards {
+			more, err := stopped{s}.doctor(ctx)
+			checks = append(checks, more...)
+			if err != nil {
+				return s.metDamage(err)
+			}
 		}
-		info, err := c.stream.Info(ctx)
-		checks = append(checks, check("log", err == nil && len(info.Lost) == 0, fmt.Sprintf("%d frames", info.Messages),
-			fmt.Sprintf("%d frames are lost; %v", len(info.Lost), err), "memctl log verify"))
-		if stateErr != nil {
-			checks = append(checks, c.checkClosedState(stateErr))
-			return c.refuseShortLog(ctx, projections.Cursor{})
-		}
-		v := state.View()
-		cur := v.Cursor()
-		damage := state.CheckTables(ctx)
-		if damage != nil {
-			checks = append(checks, memory.Check{Name: "state", State: "fail", Detail: damage.Error(), Hint: damagedHint})
-		} else {
-			checks = append(checks, c.checkStanding(cur, info.Last))
-		}
-		if err := c.refuseShortLog(ctx, cur); err != nil {
-			return errors.Join(err, v.Close())
-		}
-		verified, _, err := verifyLog(ctx, c.stream, v, nil)
-		if storage.IsCorrupt(damage) && storage.IsCorrupt(err) {
-			return v.Close() // the log cannot be compared with that
-		}
-		if err == nil {
-			checks = append(checks, check("log against state", verified.OK, fmt.Sprintf("%d frames agree", verified.Frames), problems(verified), verified.Hint))
-		}
-		return errors.Join(err, v.Close())
+		return nil
 	})
 	if code := memory.CodeOf(err); code == memory.CodeInvalid || code == memory.CodeUnavailable {
 		return memory.DoctorReport{}, err // nothing was looked at
@@ -153,10 +133,46 @@ func (o Offline) Doctor(ctx context.Context, dir string) (memory.DoctorReport, e
 	return report(checks), ctx.Err()
 }
 
+// doctor looks at the shard.
+func (s stopped) doctor(ctx context.Context) ([]memory.Check, error) {
+	checks := []memory.Check{s.checkGroup()}
+	state, stateErr, err := s.open(ctx)
+	checks = append(checks, s.doctorKeys(state))
+	if err != nil {
+		return checks, err
+	}
+	info, err := s.stream.Info(ctx)
+	checks = append(checks, check("log", err == nil && len(info.Lost) == 0, fmt.Sprintf("%d frames", info.Messages),
+		fmt.Sprintf("%d frames are lost; %v", len(info.Lost), err), "memctl log verify"))
+	if stateErr != nil {
+		checks = append(checks, s.checkClosedState(stateErr))
+		return checks, s.refuseShortLog(ctx, projections.Cursor{})
+	}
+	v := state.View()
+	cur := v.Cursor()
+	damage := state.CheckTables(ctx)
+	if damage != nil {
+		checks = append(checks, memory.Check{Name: "state", State: "fail", Detail: damage.Error(), Hint: damagedHint})
+	} else {
+		checks = append(checks, s.checkStanding(cur, info.Last))
+	}
+	if err := s.refuseShortLog(ctx, cur); err != nil {
+		return checks, errors.Join(err, v.Close())
+	}
+	verified, _, err := s.verifyLog(ctx, v, nil)
+	if storage.IsCorrupt(damage) && storage.IsCorrupt(err) {
+		return checks, v.Close() // the log cannot be compared with that
+	}
+	if err == nil {
+		checks = append(checks, check("log against state", verified.OK, fmt.Sprintf("%d frames agree", verified.Frames), problems(verified), verified.Hint))
+	}
+	return checks, errors.Join(err, v.Close())
+}
+
 // checkGroup says whether a stopped node's Raft files let it start.
-func (c *core) checkGroup() memory.Check {
+func (s stopped) checkGroup() memory.Check {
 	const name = "raft files"
-	if err := c.replicaOptions().CheckGroup(); err != nil {
+	if err := s.replicaOptions().CheckGroup(); err != nil {
 		e := memory.AsError(publicError(startError("shard", err)))
 		return memory.Check{Name: name, State: "fail", Detail: e.Message, Hint: e.Hint}
 	}
@@ -164,24 +180,24 @@ func (c *core) checkGroup() memory.Check {
 }
 
 // checkClosedState says of a state that does not open what memnode does about it.
-func (c *core) checkClosedState(stateErr error) memory.Check {
-	opt := c.replicaOptions()
+func (s stopped) checkClosedState(stateErr error) memory.Check {
+	opt := s.replicaOptions()
 	if opt.MayBuild(stateErr) == nil {
 		return memory.Check{Name: "state", State: "warn", Detail: stateErr.Error(), Hint: "memnode builds it again from the log when it starts"}
 	}
-	e := memory.AsError(publicError(c.closedState(stateErr)))
+	e := memory.AsError(publicError(s.closedState(stateErr)))
 	return memory.Check{Name: "state", State: "fail", Detail: e.Message, Hint: e.Hint}
 }
 
 // checkStanding says where the state of a stopped node stands beside a log that ends at
 // a sequence.
-func (c *core) checkStanding(at projections.Cursor, last uint64) memory.Check {
+func (s stopped) checkStanding(at projections.Cursor, last uint64) memory.Check {
 	out := memory.Check{Name: "state", State: "ok", Detail: "stands at " + at.Position().String()}
-	if c.behind != nil {
-		opt := c.replicaOptions()
+	if s.behind != nil {
+		opt := s.replicaOptions()
 		end, _ := opt.RaftEnd() // it was read when behind was found
-		out.State, out.Hint = "warn", memory.AsError(c.behind).Hint
-		out.Detail += fmt.Sprintf(" and lacks %d frames; %v", max(end, last, at.Seq)-at.Seq, c.behind)
+		out.State, out.Hint = "warn", memory.AsError(s.behind).Hint
+		out.Detail += fmt.Sprintf(" and lacks %d frames; %v", max(end, last, at.Seq)-at.Seq, s.behind)
 	}
 	return out
 }
@@ -190,22 +206,32 @@ func (c *core) checkStanding(at projections.Cursor, last uint64) memory.Check {
 func (o Offline) VerifyLog(ctx context.Context, dir string, progress func(done, total uint64)) (memory.VerifyReport, error) {
 	var out memory.VerifyReport
 	err := o.with(ctx, dir, func(c *core) error {
-		state, stateErr, err := c.openStopped(ctx)
-		if err != nil {
-			return err
+		for _, s := range c.shards {
+			one, err := stopped{s}.verify(ctx, progress)
+			if err != nil {
+				return s.metDamage(err)
+			}
+			out.Shards = append(out.Shards, one)
 		}
-		if stateErr != nil {
-			return c.closedState(stateErr)
-		}
-		v := state.View()
-		shard, _, err := verifyLog(ctx, c.stream, v, progress)
-		out.Shards = []memory.VerifyShard{shard}
-		if err == nil {
-			err = c.refuseShortLog(ctx, v.Cursor())
-		}
-		return errors.Join(err, v.Close())
+		return nil
 	})
 	return out, err
+}
+
+func (s stopped) verify(ctx context.Context, progress func(done, total uint64)) (out memory.VerifyShard, err error) {
+	state, stateErr, err := s.open(ctx)
+	if err != nil {
+		return out, err
+	}
+	if stateErr != nil {
+		return out, s.closedState(stateErr)
+	}
+	v := state.View()
+	out, _, err = s.verifyLog(ctx, v, progress)
+	if err == nil {
+		err = s.refuseShortLog(ctx, v.Cursor())
+	}
+	return out, errors.Join(err, v.Close())
 }
 
 // Backup writes the log and, with its master key, the keyring of a stopped node
@@ -221,14 +247,14 @@ func (o Offline) Backup(ctx context.Context, dir, logPath, keysPath string, prog
 			return replaceFile(c.cfg.FS, keysPath, c.keys.ExportWithMaster)
 		}
 		if logPath == "" {
-			if _, _, err := c.openForBackup(ctx); err != nil {
-				return err
+			if _, _, err := (stopped{c.directory()}).openForBackup(ctx); err != nil {
+				return c.directory().metDamage(err)
 			}
 			return keys()
 		}
 		return replaceFile(c.cfg.FS, logPath, func(w io.Writer) (err error) {
-			if out, err = c.backupStopped(ctx, w, progress); err != nil {
-				return err
+			if out, err = (stopped{c.directory()}).backup(ctx, w, progress); err != nil {
+				return c.directory().metDamage(err)
 			}
 			return keys()
 		})
@@ -239,44 +265,44 @@ func (o Offline) Backup(ctx context.Context, dir, logPath, keysPath string, prog
 
 // openForBackup refuses where the keyring lacks keys that the state knows: with it the
 // log that is backed up could not be restored.
-func (c *core) openForBackup(ctx context.Context) (state *projections.State, stateErr, err error) {
-	state, stateErr, err = c.openStopped(ctx)
+func (s stopped) openForBackup(ctx context.Context) (state *projections.State, stateErr, err error) {
+	state, stateErr, err = s.open(ctx)
 	if err == nil && stateErr == nil {
-		err = c.checkKeys(state)
+		err = s.checkKeys(state)
 	}
 	return state, stateErr, publicError(err)
 }
 
-// backupStopped compares the log with the state, if there is one that opens;
+// backup compares the log with the state, if there is one that opens;
 // one that does not is built from the log anyway.
-func (c *core) backupStopped(ctx context.Context, w io.Writer, progress func(done, total uint64)) (memory.BackupReport, error) {
-	state, stateErr, err := c.openForBackup(ctx)
+func (s stopped) backup(ctx context.Context, w io.Writer, progress func(done, total uint64)) (memory.BackupReport, error) {
+	state, stateErr, err := s.openForBackup(ctx)
 	if err != nil {
 		return memory.BackupReport{}, err
 	}
 	if stateErr != nil {
-		if err := c.refuseShortLog(ctx, projections.Cursor{}); err != nil {
+		if err := s.refuseShortLog(ctx, projections.Cursor{}); err != nil {
 			return memory.BackupReport{}, err
 		}
-		c.cfg.Logger.Warn("the log is written without comparing it with the state, which cannot be opened", "err", stateErr)
-		return backupLog(ctx, c.stream, nil, c.dir.node.ClusterID, w, progress)
+		s.cfg.Logger.Warn("the log is written without comparing it with the state, which cannot be opened", "err", stateErr)
+		return s.backupLog(ctx, nil, w, progress)
 	}
-	if c.behind != nil {
-		c.cfg.Logger.Warn("the log is compared with a state that lacks what Raft's log holds", "err", c.behind)
+	if s.behind != nil {
+		s.cfg.Logger.Warn("the log is compared with a state that lacks what Raft's log holds", "err", s.behind)
 	}
 	v := state.View()
-	if err := c.refuseShortLog(ctx, v.Cursor()); err != nil {
+	if err := s.refuseShortLog(ctx, v.Cursor()); err != nil {
 		return memory.BackupReport{}, errors.Join(err, v.Close())
 	}
-	report, err := backupLog(ctx, c.stream, v, c.dir.node.ClusterID, w, progress)
+	report, err := s.backupLog(ctx, v, w, progress)
 	return report, errors.Join(err, v.Close())
 }
 
 // refuseShortLog refuses a log that ends before what Raft's log holds, where the state
 // does not hold all of that either; a zero cursor is one that does not open. A state
 // that does tells by itself how far the log went.
-func (c *core) refuseShortLog(ctx context.Context, at projections.Cursor) error {
-	opt := c.replicaOptions()
+func (s stopped) refuseShortLog(ctx context.Context, at projections.Cursor) error {
+	opt := s.replicaOptions()
 	end, err := opt.RaftEnd()
 	if err != nil || at.Seq >= end {
 		return err
@@ -291,10 +317,10 @@ func (c *core) refuseShortLog(ctx context.Context, at projections.Cursor) error 
 	const builds = "start memnode: it builds the state from Raft's log; then memctl log repair writes the log again from it"
 	hint := replica.LostEndHint
 	switch {
-	case c.behind != nil:
-		hint = memory.AsError(c.behind).Hint
+	case s.behind != nil:
+		hint = memory.AsError(s.behind).Hint
 	case fills && at.RaftIndex > 0:
-		hint = fmt.Sprintf("move %s out of the data directory and %s", c.dir.state(shard0), builds)
+		hint = fmt.Sprintf("move %s out of the data directory and %s", s.dir.state(s.id), builds)
 	case fills:
 		hint = builds
 	}

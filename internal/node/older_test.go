@@ -35,7 +35,7 @@ func TestStateOfAnOlderVersionIsBuiltAnew(t *testing.T) {
 	dir := t.TempDir()
 	n := open(t, quiet(dir))
 	must(t, n, "kept over an upgrade")
-	identity, hash := n.state.Cursor().Identity, shardOf(t, n).StateHash
+	identity, hash := n.served[0].state.Cursor().Identity, shardOf(t, n).StateHash
 	shut(t, n)
 	age(t, dir, identity)
 	left := filepath.Join(dir, "shards", "0", "state") + ".next" // of a start that was cut short

@@ -27,7 +27,7 @@ func TestOlderStateBesideAShortLogLostMemories(t *testing.T) {
 	for i := range 20 {
 		must(t, n, fmt.Sprint("memory of the harbour, number ", i))
 	}
-	if err := n.replica.Group().Snapshot(); err != nil {
+	if err := n.served[0].replica.Group().Snapshot(); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 5 {

@@ -54,7 +54,7 @@ func TestNodeOfGivenParts(t *testing.T) {
 		return g, err
 	}
 	n := open(t, cfg)
-	if n.replica.Group() != group || group == nil {
+	if n.served[0].replica.Group() != group || group == nil {
 		t.Error("it has a Raft group of its own")
 	}
 	_, err := n.writes.CreateNamespace(t.Context(), memory.CreateNamespace{Name: "outside", Settings: map[string]string{

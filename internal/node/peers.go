@@ -8,22 +8,18 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
+	"strconv"
 	"sync/atomic"
 	"time"
 
 	"mneme/internal/auth"
 	"mneme/internal/cluster"
 	"mneme/internal/eventlog"
-	"mneme/internal/ingest"
 	"mneme/internal/keygroup"
 	"mneme/internal/peer"
 	"mneme/internal/peer/rpc"
 	"mneme/internal/raftfsm"
-	"mneme/internal/replica"
-	"mneme/internal/route"
 	"mneme/internal/storage"
-	"mneme/memory"
 )
 
 // peers is a node's part in its cluster: how it reaches the others, what it knows of
@@ -34,16 +30,15 @@ type peers struct {
 	port    *peer.Port
 	cluster *cluster.Cluster
 	keys    *keygroup.Group
-	router  *route.Router
 	reports *rpc.Client
 	drained atomic.Bool // an operator wants this node to lead nothing
 }
 
-// The names of the Raft groups. Their connections are the peer services raft/<name>.
-const (
-	groupKeys   = "keys"
-	groupShard0 = "0"
-)
+// groupKeys is the name of the Raft group of the keys; a shard's is its number. Their
+// connections are the peer services raft/<name>.
+const groupKeys = "keys"
+
+func (s *shard) group() string { return strconv.Itoa(int(s.id)) }
 
 // defaultReplicas is how many copies the log of several nodes has as far as a node knows
 // that has not founded it: more than one, so that only the leader of the copies is asked.
@@ -317,124 +312,6 @@ func (p *peers) until(ctx context.Context, what string, f func(context.Context) 
 	}
 }
 
-// shareShard makes the shard's replica one of several.
-func (p *peers) shareShard(opt *replica.Options) error {
-	if p == nil {
-		return nil
-	}
-	if err := p.mayOpen(groupShard0, opt.Dir); err != nil {
-		return err
-	}
-	transport, err := p.transport(groupShard0)
-	if err != nil {
-		return err
-	}
-	opt.ID, opt.Transport = p.cluster.Self().Name, transport
-	if !p.founds() {
-		return nil
-	}
-	if opt.OpenGroup == nil {
-		opt.OpenGroup = func(o raftfsm.Options) (replica.Group, error) { return raftfsm.Open(o) }
-	}
-	open := opt.OpenGroup
-	opt.OpenGroup = func(o raftfsm.Options) (replica.Group, error) {
-		o.Bootstrap = true
-		return open(o)
-	}
-	return nil
-}
-
-// followShard joins the shard's group and waits until this node has what was
-// acknowledged before its start.
-func (n *Node) followShard(ctx, run context.Context) error {
-	p := n.peers
-	p.cluster.Serve(groupShard0, n.replica.Group().(*raftfsm.Group))
-	if err := p.cluster.Begun(); err != nil {
-		return clusterError(err)
-	}
-	cluster.Witness{Cluster: p.cluster}.ServeReplacing(n.nats.RemoveServer)
-	n.wg.Go(func() { leading{n}.watch(run) })
-	failed := make(chan error, 1)
-	n.wg.Go(func() {
-		if err := p.cluster.JoinGroup(run, groupShard0); err != nil && run.Err() == nil {
-			failed <- clusterError(err)
-			n.end(clusterError(err))
-		}
-	})
-	err := p.until(ctx, "the shard's leader", func(ctx context.Context) error {
-		select {
-		case err := <-failed:
-			failed <- err
-			return nil
-		default:
-		}
-		if halted := n.replica.Group().Halted(); storage.IsCorrupt(halted) { // the next attempt builds the state again
-			failed <- halted
-			return nil
-		}
-		return p.router.Linear(ctx)
-	})
-	select {
-	case err := <-failed:
-		return err
-	default:
-	}
-	if err != nil {
-		return err
-	}
-	n.wg.Go(func() { mender{n}.run(run) })
-	if err := n.checkKeys(n.state); err != nil {
-		return err
-	}
-	return n.firstNamespaces(ctx)
-}
-
-// openRouter lets this node's writes go to the one that leads, and takes those of the
-// others when it does.
-func (n *Node) openRouter(context.Context) error {
-	p := n.peers
-	here := local{n.writes, n}
-	if p == nil {
-		n.changes = here
-		return nil
-	}
-	client := rpc.NewLargeClient(p.port, route.Service)
-	n.onClose("forwarded calls", func(context.Context) error { client.Close(); return nil })
-	opt := route.Options{Local: here, Client: client, Logger: n.cfg.Logger,
-		Open:   func() error { _, err := n.writes.writer(); return err },
-		Leader: p.leader, Wait: n.replica.AwaitLeader,
-		Stands: n.stands,
-		Position: func(ctx context.Context) (string, error) {
-			if err := n.replica.Linear(ctx); err != nil {
-				return "", err
-			}
-			return n.stands(), nil
-		},
-		Reach: n.views.Reach,
-	}
-	p.router = route.New(opt)
-	n.changes = p.router
-	server, err := rpc.ServeLarge(p.port, route.Service, route.Methods(opt), n.cfg.Logger)
-	if err != nil {
-		return err
-	}
-	n.onClose("calls of other nodes", server.Close)
-	return n.openReports()
-}
-
-// stands is where the shard's state is now.
-func (c *core) stands() string {
-	at := c.state.Cursor()
-	return at.Position().String()
-}
-
-// leader is the node that leads the shard.
-func (p *peers) leader() (to rpc.Target, self, known bool) {
-	id, addr := p.c.replica.Group().Leader()
-	_, hostport, known := strings.Cut(addr, "@") // raftfsm.Address
-	return rpc.Target{Addr: hostport, Node: id}, id == p.cluster.Self().Name, known && id != ""
-}
-
 // handOverFor bounds the handing over of a group, for which two round trips are enough.
 const handOverFor = 2 * time.Second
 
@@ -462,38 +339,4 @@ func (p *peers) renewKeys(ctx context.Context) error {
 		return nil
 	}
 	return p.keys.Raft().Renew(ctx)
-}
-
-// local is what is carried out on this node.
-type local struct {
-	*writes
-	n *Node
-}
-
-// AcceptClock has writing go on with the clock as it stands, unless that is behind
-// the last event.
-func (l local) AcceptClock(context.Context) (memory.ClockReport, error) {
-	w, err := l.n.replica.Writer()
-	if err != nil {
-		return memory.ClockReport{}, err
-	}
-	if err := w.AcceptClock(); err != nil {
-		return memory.ClockReport{}, err
-	}
-	now := l.n.cfg.Now().UTC()
-	l.n.cfg.Logger.Warn("an operator accepted the clock", "now", now)
-	return memory.ClockReport{Now: now}, nil
-}
-
-// duties is what a leader of several owes at the beginning of its term: a node on its
-// own does it at its start.
-type duties struct{ n *Node }
-
-// Work implements replica.Worker.
-func (d duties) Work(ctx context.Context, w *ingest.Writer) {
-	if err := w.Erasing().DestroyEnded(); err != nil {
-		d.n.cfg.Logger.Warn("keys that have ended could not be destroyed yet", "err", err)
-	}
-	d.n.eraser.Wake()
-	<-ctx.Done()
 }

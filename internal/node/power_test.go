@@ -223,9 +223,9 @@ func (r *powerRun) act(n *Node) {
 	case k < 88:
 		do("delete namespace", func() error { return r.deleteSpace(n) })
 	case k < 91:
-		do("snapshot", n.replica.Group().Snapshot)
+		do("snapshot", n.served[0].replica.Group().Snapshot)
 	case k < 94:
-		do("flush", n.state.Flush)
+		do("flush", n.served[0].state.Flush)
 	case k < 97:
 		do("rotate", n.keys.Storage().Rotate)
 	default:

@@ -82,7 +82,7 @@ func inSpace(name string) memory.Access {
 // that had one. Afterwards the ledger leaves nothing open.
 func (l *powerLedger) settle(t *testing.T, n *Node) {
 	t.Helper()
-	if err := n.replica.Linear(t.Context()); err != nil {
+	if err := n.served[0].replica.Linear(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	list, err := n.reads.Namespaces(t.Context(), memory.NamespacesRequest{Limit: memory.MaxLimit})

@@ -14,11 +14,11 @@ import (
 // atLeastWait bounds how long a read waits for a position.
 const atLeastWait = 5 * time.Second
 
-// reads answers the transports' reads.
+// reads answers the transports' reads of one shard.
 type reads struct {
 	query    *query.Service
 	backfill *ingest.Backfill // knows how far a change of an embedder is
-	exports  exports
+	exports  *exports         // of the node
 }
 
 // read authorises, waits for freshness, reads, and closes.

@@ -37,10 +37,11 @@ func (p *peers) mayTakePart(ctx context.Context) error {
 	}
 	noted := p.cluster.Facts().Groups
 	files := map[string]raftfsm.Inspection{}
-	for group, opt := range map[string]raftfsm.Options{
-		groupKeys:   {Dir: p.c.dir.keyGroup(), Sealer: p.c.keyGroupSealer()},
-		groupShard0: {Dir: p.c.dir.shard(shard0), Sealer: p.c.shardSealer()},
-	} {
+	groups := map[string]raftfsm.Options{groupKeys: {Dir: p.c.dir.keyGroup(), Sealer: p.c.keyGroupSealer()}}
+	for _, s := range p.c.shards {
+		groups[s.group()] = raftfsm.Options{Dir: p.c.dir.shard(s.id), Sealer: p.c.shardSealer()}
+	}
+	for group, opt := range groups {
 		if !hasRaftFiles(opt.Dir) {
 			if slices.Contains(noted, group) {
 				files[group] = raftfsm.Inspection{}

@@ -33,11 +33,11 @@ import (
 // and begins a new epoch. A log that a scrub finds sound is left alone. A repair
 // that has begun goes on without its caller.
 func (u *upkeep) RepairLog(ctx context.Context, progress func(done, total uint64)) (memory.RepairReport, error) {
-	if u.peers != nil {
+	if u.n.peers != nil {
 		return memory.RepairReport{}, memory.Errorf(memory.CodeInvalid, "the log of a cluster is not repaired by one of its nodes").
 			WithHint("a node whose copy is damaged gets it from the others: stop it, empty its data directory and start it again, after memctl doctor on the others")
 	}
-	for j := u.beginRepair(u.exclusive); ; {
+	for j := u.beginRepair(u.exclusive, u.n.served...); ; {
 		select {
 		case at := <-j.at:
 			if progress != nil {
@@ -60,69 +60,98 @@ type repairJob struct {
 	err    error
 }
 
-// beginRepair repairs the log in the background, in its turn.
-func (u *upkeep) beginRepair(turn func(context.Context, func() error) error) *repairJob {
+// beginRepair repairs the logs in the background, in its turn.
+func (u *upkeep) beginRepair(turn func(context.Context, func() error) error, of ...*served) *repairJob {
 	j := &repairJob{at: make(chan memory.Progress), done: make(chan struct{})}
 	u.background(func(ctx context.Context) {
 		defer close(j.done)
-		j.err = turn(ctx, func() (err error) {
-			u.copying.Store(&memory.Progress{})
-			defer u.copying.Store(nil)
-			j.report, err = u.repairLog(ctx, func(done, total uint64) {
-				now := memory.Progress{Done: done, Total: total}
-				u.copying.Store(&now)
-				select {
-				case j.at <- now:
-				default:
-				}
-			})
-			return err
+		j.err = turn(ctx, func() error {
+			return j.run(ctx, of)
 		})
 	})
 	return j
 }
 
-// repairLog repairs the log of a running node, while nothing else replaces it.
-func (u *upkeep) repairLog(ctx context.Context, progress func(done, total uint64)) (memory.RepairReport, error) {
-	found := u.replica.Diverged()
-	if found == nil {
-		var err error
-		if found, err = needsRepair(ctx, u.stream, u.state); err != nil {
-			return memory.RepairReport{}, err
+// run repairs the logs that need it. It is a conflict where none does.
+func (j *repairJob) run(ctx context.Context, of []*served) error {
+	var sound error
+	for _, s := range of {
+		one, err := j.repair(ctx, s)
+		switch {
+		case memory.CodeOf(err) == memory.CodeConflict && len(of) > 1:
+			sound = err
+		case err != nil:
+			return err
+		default:
+			j.report.Shards = append(j.report.Shards, one)
 		}
 	}
-	r := &repair{c: u.core, progress: progress}
-	var shard memory.RepairShard
-	err := u.replica.WithoutWriter(ctx, func() (err error) {
-		switch shard, err = r.run(ctx); {
+	if j.report.Shards == nil {
+		return sound
+	}
+	return nil
+}
+
+func (j *repairJob) repair(ctx context.Context, s *served) (memory.RepairShard, error) {
+	s.copying.Store(&memory.Progress{})
+	defer s.copying.Store(nil)
+	return s.repairLog(ctx, func(done, total uint64) {
+		now := memory.Progress{Done: done, Total: total}
+		s.copying.Store(&now)
+		select {
+		case j.at <- now:
+		default:
+		}
+	})
+}
+
+// repairLog repairs the log of a running node, while nothing else replaces it.
+func (s *served) repairLog(ctx context.Context, progress func(done, total uint64)) (memory.RepairShard, error) {
+	found := s.replica.Diverged()
+	if found == nil {
+		var err error
+		if found, err = s.needsRepair(ctx); err != nil {
+			return memory.RepairShard{}, err
+		}
+	}
+	r := &repair{shard: s.shard, progress: progress}
+	var out memory.RepairShard
+	err := s.replica.WithoutWriter(ctx, func() (err error) {
+		switch out, err = r.run(ctx); {
 		case err == nil:
 			found = nil
 		case r.unfinished():
 			found = interrupted(err)
 		}
-		u.finding.Lock()
-		u.replica.SetDiverged(found) // after a failure it goes on as it was: reads up, writes stopped
-		u.finding.Unlock()
+		s.finding.Lock()
+		s.replica.SetDiverged(found) // after a failure it goes on as it was: reads up, writes stopped
+		s.finding.Unlock()
 		r.step("begin")
 		return err
 	})
-	if err = errors.Join(err, u.replica.WaitWriter(ctx)); err != nil {
-		return memory.RepairReport{}, repairMetDamage(err)
+	if err = errors.Join(err, s.replica.WaitWriter(ctx)); err != nil {
+		return memory.RepairShard{}, repairMetDamage(err)
 	}
-	c := u.state.Cursor()
-	h, err := u.stateHash()
-	shard.Epoch, shard.Position, shard.StateHash = c.Epoch, c.Position().String(), h.String()
-	return memory.RepairReport{Shards: []memory.RepairShard{shard}}, err
+	c := s.state.Cursor()
+	h, err := s.stateHash()
+	out.Epoch, out.Position, out.StateHash = c.Epoch, c.Position().String(), h.String()
+	return out, err
 }
 
-// finishRepair goes on with a repair that was killed, while reads are served.
+// finishRepair goes on with repairs that were killed, while reads are served.
 func (n *Node) finishRepair(context.Context) error {
-	if !(&repair{c: n.core}).unfinished() {
+	var of []*served
+	for _, s := range n.served {
+		if (&repair{shard: s.shard}).unfinished() {
+			s.copying.Store(&memory.Progress{})
+			of = append(of, s)
+		}
+	}
+	if of == nil {
 		return nil
 	}
 	n.cfg.Logger.Info("a repair of the log was interrupted and goes on")
-	n.upkeep.copying.Store(&memory.Progress{})
-	j := n.upkeep.beginRepair(n.upkeep.inTurn)
+	j := n.upkeep.beginRepair(n.upkeep.inTurn, of...)
 	n.upkeep.background(func(ctx context.Context) {
 		<-j.done
 		err := j.err
@@ -136,84 +165,12 @@ func (n *Node) finishRepair(context.Context) error {
 	return nil
 }
 
-// RepairLog repairs the log of a stopped node. The old stream is removed when the
-// node starts.
-func (o Offline) RepairLog(ctx context.Context, dir string, progress func(done, total uint64)) (memory.RepairReport, error) {
-	var out memory.RepairReport
-	err := o.with(ctx, dir, func(c *core) error {
-		opt := c.replicaOptions()
-		if err := opt.Alone(); err != nil {
-			return publicError(startError("shard", err))
-		}
-		if err := c.roomToApply(); err != nil {
-			return err
-		}
-		state, err := openExisting(opt.StateOptions())
-		if err != nil {
-			return c.closedState(err)
-		}
-		c.state = state
-		c.onClose("state", func(context.Context) error { return state.Close() })
-		if err := opt.CatchUp(state); err != nil {
-			return publicError(startError("state", err))
-		}
-		if err := (streams{c}).chooseFor(ctx, state); err != nil {
-			return publicError(err)
-		}
-		if err := c.refuseShortLog(ctx, state.Cursor()); err != nil {
-			return err
-		}
-		shard, err := (&repair{c: c, progress: progress}).stopped(ctx)
-		out.Shards = []memory.RepairShard{shard}
-		return err
-	})
-	return out, err
-}
-
-// openExisting opens a state for writing, and makes none: a log must not be compared
-// with an empty state, which agrees with any.
-func openExisting(opt projections.Options) (*projections.State, error) {
-	only := opt
-	only.ReadOnly = true
-	found, err := projections.Open(only)
-	if err != nil {
-		return nil, err
-	}
-	if err := found.Close(); err != nil {
-		return nil, err
-	}
-	return projections.Open(opt)
-}
-
-// stopped repairs the log of a stopped node.
-func (r *repair) stopped(ctx context.Context) (memory.RepairShard, error) {
-	state := r.c.state
-	if !r.unfinished() {
-		if _, err := needsRepair(ctx, r.c.stream, state); err != nil {
-			return memory.RepairShard{}, err
-		}
-	}
-	out, err := r.run(ctx)
-	if err == nil {
-		err = streams{r.c}.beginEpoch(ctx)
-	}
-	if err != nil {
-		return out, err
-	}
-	v := state.View()
-	defer v.Close()
-	cur := v.Cursor()
-	out.Epoch, out.Position, out.StateHash = cur.Epoch, cur.Position().String(), v.Hash().String()
-	out.Detail = "the log that it replaces is removed when memnode starts"
-	return out, nil
-}
-
 // needsRepair reads the whole log and returns what is wrong with it; a log that
 // agrees with the state is a conflict.
-func needsRepair(ctx context.Context, stream eventlog.Stream, state *projections.State) (*eventlog.DivergedError, error) {
-	v := state.View()
+func (s *shard) needsRepair(ctx context.Context) (*eventlog.DivergedError, error) {
+	v := s.state.View()
 	defer v.Close()
-	report, d, err := verifyLog(ctx, stream, v, nil)
+	report, d, err := s.verifyLog(ctx, v, nil)
 	switch {
 	case err != nil:
 		return nil, err
@@ -227,42 +184,42 @@ func needsRepair(ctx context.Context, stream eventlog.Stream, state *projections
 
 // repair is one repair, while nothing else writes.
 type repair struct {
-	c        *core
+	shard    *shard
 	progress func(done, total uint64)
 }
 
 // step is called before each step.
 func (r *repair) step(name string) {
-	if at := r.c.repairStep.Load(); at != nil && *at != nil {
+	if at := r.shard.repairStep.Load(); at != nil && *at != nil {
 		(*at)(name)
 	}
 }
 
 // unfinished reports whether a repair has begun and not ended. The state may have
 // forgotten, when it is an older copy or was built anew, but a sealed log has not.
-func (r *repair) unfinished() bool { return r.hasReserved() || r.c.stream.Sealed() }
+func (r *repair) unfinished() bool { return r.hasReserved() || r.shard.stream.Sealed() }
 
 // hasReserved reports whether a repair has reserved a stream and not filled it.
 func (r *repair) hasReserved() bool {
-	next := r.c.state.Cursor().Next
-	return !next.IsZero() && next != r.c.stream.Ref()
+	next := r.shard.state.Cursor().Next
+	return !next.IsZero() && next != r.shard.stream.Ref()
 }
 
 // propose carries out a command: through Raft, or on a stopped node, which has no
 // peers, in the state.
 func (r *repair) propose(ctx context.Context, command []byte) (any, error) {
 	defer r.step("proposed")
-	if r.c.replica == nil {
-		return r.c.state.CommandLocal(command)
+	if r.shard.replica == nil {
+		return r.shard.state.CommandLocal(command)
 	}
-	res, _, err := r.c.replica.Group().Propose(ctx, command).Wait(ctx)
+	res, _, err := r.shard.replica.Group().Propose(ctx, command).Wait(ctx)
 	return res, err
 }
 
 // run carries out the steps from compare to fill. The stream that it filled is
 // then the log's.
 func (r *repair) run(ctx context.Context) (memory.RepairShard, error) {
-	out := memory.RepairShard{ID: shard0}
+	out := memory.RepairShard{ID: int(r.shard.id)}
 	r.step("compare")
 	missing, err := r.compare(ctx)
 	if err != nil {
@@ -276,7 +233,7 @@ func (r *repair) run(ctx context.Context) (memory.RepairShard, error) {
 		return out, fmt.Errorf("repair log: %w", err)
 	}
 	r.step("seal")
-	if err := r.c.stream.Seal(ctx); err != nil {
+	if err := r.shard.stream.Seal(ctx); err != nil {
 		return out, fmt.Errorf("repair log: %w", err)
 	}
 	if err := r.adopt(ctx); err != nil {
@@ -286,12 +243,12 @@ func (r *repair) run(ctx context.Context) (memory.RepairShard, error) {
 		return out, fmt.Errorf("repair log: %w", r.outOfRoom(ctx, err))
 	}
 	out.Restored, out.Events, err = r.restored(missing)
-	return out, errors.Join(err, r.c.forgetDivergence())
+	return out, errors.Join(err, r.shard.forgetDivergence())
 }
 
 // kept is what the state keeps of the log.
 func (r *repair) kept(progress func(done, total uint64)) (src eventlog.Source, done func() error) {
-	v := r.c.state.View()
+	v := r.shard.state.View()
 	return eventlog.Source{Frame: stateFrames(v), Last: v.Cursor().Seq, Progress: progress}, v.Close
 }
 
@@ -307,7 +264,7 @@ func stateFrames(v *projections.View) func(seq uint64) ([]byte, error) {
 
 func (r *repair) compare(ctx context.Context) ([]eventlog.Span, error) {
 	src, done := r.kept(r.progress)
-	missing, err := eventlog.Compare(ctx, r.c.stream, src)
+	missing, err := eventlog.Compare(ctx, r.shard.stream, src)
 	return missing, errors.Join(err, done())
 }
 
@@ -325,19 +282,19 @@ func repairError(err error) error {
 // the state may be the only copy: it has to be on disk.
 func (r *repair) adopt(ctx context.Context) error {
 	r.step("adopt")
-	info, err := r.c.stream.Info(ctx)
+	info, err := r.shard.stream.Info(ctx)
 	if err != nil {
 		return fmt.Errorf("repair log: %w", err)
 	}
-	if cur := r.c.state.Cursor(); info.Last > cur.Seq {
-		if err := continues(ctx, r.c.stream, &cur); err != nil {
+	if cur := r.shard.state.Cursor(); info.Last > cur.Seq {
+		if err := continues(ctx, r.shard.stream, &cur); err != nil {
 			return repairError(err)
 		}
 		if err := r.applyTail(ctx, info.Last); err != nil {
-			return repairError(&eventlog.RepairError{Seq: r.c.state.Cursor().Seq + 1, Detail: err.Error()})
+			return repairError(&eventlog.RepairError{Seq: r.shard.state.Cursor().Seq + 1, Detail: err.Error()})
 		}
 	}
-	if err := r.c.state.Flush(); err != nil {
+	if err := r.shard.state.Flush(); err != nil {
 		return fmt.Errorf("repair log: %w", err)
 	}
 	return nil
@@ -359,7 +316,7 @@ func continues(ctx context.Context, stream eventlog.Stream, cur *projections.Cur
 }
 
 func (r *repair) applyTail(ctx context.Context, last uint64) error {
-	c := r.c
+	c := r.shard
 	v := c.state.View()
 	d, err := derive.New(c.keys, v)
 	if err = errors.Join(err, v.Close()); err != nil {
@@ -382,7 +339,7 @@ func (r *repair) reserved(ctx context.Context) (events.StreamRef, error) {
 		return events.StreamRef{}, err
 	}
 	if r.hasReserved() {
-		return r.c.state.Cursor().Next, nil
+		return r.shard.state.Cursor().Next, nil
 	}
 	return r.reserve(ctx)
 }
@@ -390,7 +347,7 @@ func (r *repair) reserved(ctx context.Context) (events.StreamRef, error) {
 // reserve agrees on the next stream, durably: before it is made, all replicas know
 // its name.
 func (r *repair) reserve(ctx context.Context) (events.StreamRef, error) {
-	present, err := r.c.stream.Present(ctx)
+	present, err := r.shard.stream.Present(ctx)
 	if err != nil {
 		return events.StreamRef{}, err
 	}
@@ -398,8 +355,8 @@ func (r *repair) reserve(ctx context.Context) (events.StreamRef, error) {
 	for _, ref := range present {
 		inUse = max(inUse, ref.Epoch)
 	}
-	cur := r.c.state.Cursor()
-	res, err := r.propose(ctx, projections.NewReserve(&cur, inUse, newNodeID(r.c.cfg.Now)).Encode())
+	cur := r.shard.state.Cursor()
+	res, err := r.propose(ctx, projections.NewReserve(&cur, inUse, newNodeID(r.shard.cfg.Now)).Encode())
 	if err != nil {
 		return events.StreamRef{}, fmt.Errorf("reserve the next stream: %w", err)
 	}
@@ -407,7 +364,7 @@ func (r *repair) reserve(ctx context.Context) (events.StreamRef, error) {
 	if !ok || reserved.Next.IsZero() {
 		return events.StreamRef{}, errors.New("reserve the next stream: the state has moved on meanwhile")
 	}
-	return reserved.Next, r.c.state.Flush()
+	return reserved.Next, r.shard.state.Flush()
 }
 
 // fill writes the reserved stream from the state and makes it the log's. One that
@@ -418,7 +375,7 @@ func (r *repair) fill(ctx context.Context, next events.StreamRef) error {
 	stream, err := r.fillOne(ctx, next)
 	var unusable *eventlog.RepairError
 	if errors.As(err, &unusable) {
-		r.c.cfg.Logger.Warn("a stream that a repair had begun is given up", "epoch", next.Epoch, "err", err)
+		r.shard.cfg.Logger.Warn("a stream that a repair had begun is given up", "epoch", next.Epoch, "err", err)
 		if next, err = r.reserve(ctx); err == nil {
 			stream, err = r.fillOne(ctx, next)
 		}
@@ -427,12 +384,12 @@ func (r *repair) fill(ctx context.Context, next events.StreamRef) error {
 		return err
 	}
 	r.step("use")
-	r.c.stream.Use(stream)
+	r.shard.stream.Use(stream)
 	return nil
 }
 
 func (r *repair) fillOne(ctx context.Context, next events.StreamRef) (*eventlog.JetStream, error) {
-	stream, err := r.c.stream.Create(ctx, next)
+	stream, err := r.shard.stream.Create(ctx, next)
 	if err != nil {
 		return nil, err
 	}

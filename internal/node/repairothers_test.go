@@ -14,7 +14,7 @@ func TestRepairTakesWhatIsWrittenWhileItBegins(t *testing.T) {
 	adopted := 0
 	var late, sealed error
 	n.beforeStep(func(name string) {
-		old := n.stream
+		old := n.served[0].stream
 		info, err := old.Info(t.Context())
 		if err != nil {
 			t.Error(err)
@@ -22,7 +22,7 @@ func TestRepairTakesWhatIsWrittenWhileItBegins(t *testing.T) {
 		}
 		switch name {
 		case "seal": // behind the first adoption: a writer on another node
-			c := n.state.Cursor()
+			c := n.served[0].state.Cursor()
 			ids := events.NewIDSource(n.cfg.Now, nil)
 			e := events.Envelope{Header: events.Header{Type: events.TypeLeaderBegan, Schema: events.TypeLeaderBegan.Schema(), Event: ids.New(), SealedAt: c.SealedAt},
 				Payload: events.Began{Term: c.Term, Round: c.Round + 1}.Encode()}
@@ -34,7 +34,7 @@ func TestRepairTakesWhatIsWrittenWhileItBegins(t *testing.T) {
 			}
 		}
 	})
-	last := n.state.Cursor().Seq
+	last := n.served[0].state.Cursor().Seq
 	if _, err := n.operator.RepairLog(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestRepairTakesWhatIsWrittenWhileItBegins(t *testing.T) {
 	if sealed == nil {
 		t.Error("the old stream takes messages after the seal")
 	}
-	m, err := n.stream.Get(t.Context(), last+1)
+	m, err := n.served[0].stream.Get(t.Context(), last+1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,8 +60,8 @@ func TestForeignStreamUnderTheReservedNameIsGivenUp(t *testing.T) {
 	dir, _ := rotten(t, 7)
 	n := open(t, quiet(dir))
 	n.beforeStep(func(name string) {
-		if next := n.state.Cursor().Next; name == "fill" && next.Epoch == 1 {
-			if _, err := n.stream.Create(t.Context(), events.StreamRef{Epoch: 1, Identity: "somebody else's"}); err != nil {
+		if next := n.served[0].state.Cursor().Next; name == "fill" && next.Epoch == 1 {
+			if _, err := n.served[0].stream.Create(t.Context(), events.StreamRef{Epoch: 1, Identity: "somebody else's"}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -69,8 +69,8 @@ func TestForeignStreamUnderTheReservedNameIsGivenUp(t *testing.T) {
 	if _, err := n.operator.RepairLog(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if c := n.state.Cursor(); c.Epoch != 2 || n.stream.Ref() != c.Stream() {
-		t.Errorf("the log is %v, the state is fed from %v", n.stream.Ref(), c.Stream())
+	if c := n.served[0].state.Cursor(); c.Epoch != 2 || n.served[0].stream.Ref() != c.Stream() {
+		t.Errorf("the log is %v, the state is fed from %v", n.served[0].stream.Ref(), c.Stream())
 	}
 	onlyStream(t, n)
 	must(t, n, "life goes on")

@@ -302,7 +302,8 @@ func (c *core) restoreFrom(ctx context.Context, from logBackup, progress func(do
 	if err != nil {
 		return out, err
 	}
-	if err := (streams{c}).begin(ctx, epoch); err != nil {
+	s := c.directory()
+	if err := (streams{s}).begin(ctx, epoch); err != nil {
 		return out, err
 	}
 	f, err := c.cfg.FS.Open(from.path)
@@ -313,12 +314,12 @@ func (c *core) restoreFrom(ctx context.Context, from logBackup, progress func(do
 		if progress != nil {
 			progress(seq, 2*from.frames)
 		}
-		return c.stream.Append(ctx, data, seq-1)
+		return s.stream.Append(ctx, data, seq-1)
 	})
 	if err = errors.Join(err, f.Close()); err != nil {
 		return out, err
 	}
-	c.state, err = replica.OpenState(ctx, c.replicaOptions())
+	s.state, err = replica.OpenState(ctx, s.replicaOptions())
 	if errors.Is(err, keyring.ErrNoKey) {
 		return out, &StartError{Kind: StartLostKey, Message: fmt.Sprintf("the keys given do not open %s: %v", from.path, err),
 			Hint: "name the keys of the same backup, or later ones of the same node", Err: err}
@@ -326,17 +327,17 @@ func (c *core) restoreFrom(ctx context.Context, from logBackup, progress func(do
 	if err != nil {
 		return out, startError("state", err)
 	}
-	c.onClose("state", func(context.Context) error { return c.state.Close() })
-	if err := (streams{c}).beginEpoch(ctx); err != nil { // it flushes the state, too
+	s.onClose("state", func(context.Context) error { return s.state.Close() })
+	if err := (streams{s}).beginEpoch(ctx); err != nil { // it flushes the state, too
 		return out, err
 	}
 	if progress != nil {
 		progress(2*from.frames, 2*from.frames)
 	}
-	v := c.state.View()
+	v := s.state.View()
 	defer v.Close()
 	cur := v.Cursor()
-	return memory.RebuildShard{ID: shard0, Position: cur.Position().String(), StateHash: v.Hash().String(), Events: cur.Events}, nil
+	return memory.RebuildShard{ID: int(s.id), Position: cur.Position().String(), StateHash: v.Hash().String(), Events: cur.Events}, nil
 }
 
 // firstRestore is the time from which the epochs of restored logs are counted.

@@ -45,13 +45,13 @@ func TestNewLogThatWasLostBeforeItsFirstStartWasWrittenAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			n := open(t, quiet(dir))
-			if found := n.replica.Diverged(); found == nil || !strings.Contains(found.Hint, "memctl log repair") {
+			if found := n.served[0].replica.Diverged(); found == nil || !strings.Contains(found.Hint, "memctl log repair") {
 				t.Errorf("without its log: %v", found)
 			}
 			if _, err := capture(n, "into no log"); memory.CodeOf(err) != memory.CodeLogDiverged {
 				t.Errorf("a write without the log: %v", err)
 			}
-			if (&repair{c: n.core}).unfinished() {
+			if (&repair{shard: n.shards[0]}).unfinished() {
 				t.Error("it is taken for an interrupted repair")
 			}
 			shut(t, n)

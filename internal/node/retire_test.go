@@ -20,7 +20,7 @@ func TestNodeThatEndsHandsEverythingOver(t *testing.T) {
 		lead, other := tr.nodes[at], tr.nodes[(at+1)%3]
 		self := lead.dir.name()
 		await(t, "the log to be led where the shard is", func() bool {
-			name, err := leading{lead}.reach(t.Context())
+			name, err := lead.served[0].reach(t.Context())
 			return err == nil && name == self
 		})
 		var writing sync.WaitGroup
@@ -39,11 +39,11 @@ func TestNodeThatEndsHandsEverythingOver(t *testing.T) {
 			}
 		})
 		<-half
-		leading{lead}.retire(t.Context())
-		if id, _ := lead.peers.keys.Leader(); lead.replica.Leads() || id == self {
+		lead.retire(t.Context())
+		if id, _ := lead.peers.keys.Leader(); lead.served[0].replica.Leads() || id == self {
 			t.Errorf("%s still leads", self)
 		}
-		if name, err := (leading{lead}).reach(t.Context()); err != nil || name == self {
+		if name, err := lead.served[0].reach(t.Context()); err != nil || name == self {
 			t.Errorf("the log is led by %q: %v", name, err)
 		}
 		writing.Wait()

@@ -42,21 +42,21 @@ func (r *repair) checkRoom(ctx context.Context) error {
 		return err
 	}
 	need -= min(need, held)
-	reserve := r.c.space.reserve
+	reserve := r.shard.space.reserve
 	if need+reserve <= free {
 		return nil
 	}
 	r.removeCopy(ctx)
-	return memory.Errorf(memory.CodeNoSpace, "a repair writes %d bytes beside the log and leaves %d free, but only %d are free on the disk of %s", need, reserve, free, r.c.dir.nats()).
+	return memory.Errorf(memory.CodeNoSpace, "a repair writes %d bytes beside the log and leaves %d free, but only %d are free on the disk of %s", need, reserve, free, r.shard.dir.nats()).
 		WithHint("free %d bytes more on that disk, then run memctl log repair again; nothing is lost, and reads go on", need+reserve-free)
 }
 
 // free is what is free where the log's server keeps it, as far as that can be known.
 func (r *repair) free() (free uint64, ok bool) {
-	if r.c.cfg.NATSURL != "" {
+	if r.shard.cfg.NATSURL != "" {
 		return 0, false
 	}
-	return r.c.space.of(r.c.dir.nats())
+	return r.shard.space.of(r.shard.dir.nats())
 }
 
 // copySize is how many bytes a stream takes that holds what the state keeps of the log.
@@ -75,7 +75,7 @@ func (r *repair) copied(ctx context.Context) (bytes uint64, err error) {
 	if !r.hasReserved() {
 		return 0, nil
 	}
-	stream, err := r.c.stream.Open(ctx, r.c.state.Cursor().Next)
+	stream, err := r.shard.stream.Open(ctx, r.shard.state.Cursor().Next)
 	if err != nil {
 		return 0, err
 	}
@@ -92,8 +92,8 @@ func (r *repair) whileRoom(frame func(seq uint64) ([]byte, error)) func(seq uint
 			return b, err
 		}
 		since = 0
-		if free, ok := r.free(); ok && free < r.c.space.reserve {
-			return nil, fmt.Errorf("%w: %d bytes are free, %d are kept in reserve", eventlog.ErrNoSpace, free, r.c.space.reserve)
+		if free, ok := r.free(); ok && free < r.shard.space.reserve {
+			return nil, fmt.Errorf("%w: %d bytes are free, %d are kept in reserve", eventlog.ErrNoSpace, free, r.shard.space.reserve)
 		}
 		return b, nil
 	}
@@ -107,7 +107,7 @@ func (r *repair) outOfRoom(ctx context.Context, failed error) error {
 	}
 	r.removeCopy(ctx)
 	hint := "free space where the log's server keeps it"
-	if r.c.nats.Fault() != nil {
+	if r.shard.nats.Fault() != nil {
 		hint += " and restart the node" // nats-server does not write again before
 	}
 	return memory.Errorf(memory.CodeNoSpace, "the log could not be copied: %v", failed).
@@ -122,8 +122,8 @@ func (r *repair) removeCopy(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeFor)
 	defer cancel()
-	cur := r.c.state.Cursor()
-	stream, err := r.c.stream.Open(ctx, cur.Next)
+	cur := r.shard.state.Cursor()
+	stream, err := r.shard.stream.Open(ctx, cur.Next)
 	if err == nil {
 		var info eventlog.Info
 		if info, err = stream.Info(ctx); err == nil && info.Last > cur.Seq {
@@ -131,9 +131,9 @@ func (r *repair) removeCopy(ctx context.Context) {
 		}
 	}
 	if err == nil {
-		err = r.c.stream.Remove(ctx, cur.Next)
+		err = r.shard.stream.Remove(ctx, cur.Next)
 	}
 	if err != nil {
-		r.c.cfg.Logger.Warn("the copy of the log that a repair had begun stays", "epoch", cur.Next.Epoch, "err", err)
+		r.shard.cfg.Logger.Warn("the copy of the log that a repair had begun stays", "epoch", cur.Next.Epoch, "err", err)
 	}
 }

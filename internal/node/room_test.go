@@ -60,7 +60,7 @@ func noRoom(t *testing.T, n *Node, err error, hint string) {
 	if e := memory.AsError(err); e == nil || e.Code != memory.CodeNoSpace || !strings.Contains(e.Hint, hint) || !strings.Contains(e.Hint, "memctl log repair") {
 		t.Fatalf("%v (%+v)", err, e)
 	}
-	if left, err := n.stream.Present(t.Context()); err != nil || len(left) != 1 || left[0].Epoch != 0 {
+	if left, err := n.served[0].stream.Present(t.Context()); err != nil || len(left) != 1 || left[0].Epoch != 0 {
 		t.Errorf("the streams %v are there, %v", left, err)
 	}
 	if len(find(t, n, "harbour")) == 0 {
@@ -92,14 +92,14 @@ func TestRepairDidNotLookForRoom(t *testing.T) {
 	dir, want := rotten(t, 7)
 	disk := newSmallDisk()
 	n := open(t, disk.config(dir))
-	info, err := n.stream.Info(t.Context())
+	info, err := n.served[0].stream.Info(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	disk.free.Store(keptFree + info.Bytes/2)
 	_, err = n.operator.RepairLog(t.Context(), nil)
 	noRoom(t, n, err, "bytes more")
-	if next := n.state.Cursor().Next; !next.IsZero() {
+	if next := n.served[0].state.Cursor().Next; !next.IsZero() {
 		t.Errorf("%v was reserved", next)
 	}
 	if streamConfig(t, n, "mneme-0").Sealed {
@@ -128,7 +128,7 @@ func TestRepairFilledTheDisk(t *testing.T) {
 	n.beforeStep(nil)
 	disk.free.Store(keptFree)
 	noRoom(t, n, err, "free space")
-	if n.state.Cursor().Next.IsZero() {
+	if n.served[0].state.Cursor().Next.IsZero() {
 		t.Error("the copy was not begun")
 	}
 	shut(t, n)
@@ -143,11 +143,11 @@ func TestRepairFilledTheDisk(t *testing.T) {
 // gaveUp waits until a start gives up a repair, and returns why as an error.
 func gaveUp(t *testing.T, n *Node) error {
 	t.Helper()
-	await(t, "the repair to be given up", func() bool { return strings.Contains(n.replica.Diverged().Error(), "bytes") })
+	await(t, "the repair to be given up", func() bool { return strings.Contains(n.served[0].replica.Diverged().Error(), "bytes") })
 	if err := n.upkeep.inTurn(t.Context(), func() error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	d := n.replica.Diverged()
+	d := n.served[0].replica.Diverged()
 	return memory.Errorf(memory.CodeNoSpace, "%s", d.Detail).WithHint("%s", d.Hint)
 }
 
@@ -214,19 +214,19 @@ func streamConfig(t *testing.T, n *Node, name string) jetstream.StreamConfig {
 func TestCopyThatGoesFurtherStays(t *testing.T) {
 	dir, _ := rotten(t, 7)
 	n := open(t, quiet(dir))
-	r := &repair{c: n.core}
+	r := &repair{shard: n.shards[0]}
 	next, err := r.reserve(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	copied, err := n.stream.Create(t.Context(), next)
+	copied, err := n.served[0].stream.Create(t.Context(), next)
 	if err != nil {
 		t.Fatal(err)
 	}
 	left := func() int {
 		t.Helper()
 		r.removeCopy(t.Context())
-		present, err := n.stream.Present(t.Context())
+		present, err := n.served[0].stream.Present(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

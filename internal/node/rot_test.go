@@ -30,7 +30,7 @@ func rotten(t *testing.T, seq uint64) (dir string, want memory.ShardStatus) {
 		must(t, n, fmt.Sprint("memory of the harbour, number ", i))
 	}
 	want = shardOf(t, n)
-	m, err := n.stream.Get(t.Context(), seq)
+	m, err := n.served[0].stream.Get(t.Context(), seq)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,9 +139,9 @@ func TestSlowScrubFindsRot(t *testing.T) {
 	cfg := quiet(dir)
 	cfg.ScrubEvery, cfg.ScrubRate = time.Millisecond, 1<<30
 	n := open(t, cfg)
-	await(t, "the scrub to find the damage", func() bool { return n.replica.Diverged() != nil })
+	await(t, "the scrub to find the damage", func() bool { return n.served[0].replica.Diverged() != nil })
 	s := shardOf(t, n)
-	if d := n.replica.Diverged(); d.Seq != 9 || !strings.Contains(s.Log.Scrub.Problem, "sequence 9") || !strings.Contains(s.Log.Diverged, "sequence 9") {
+	if d := n.served[0].replica.Diverged(); d.Seq != 9 || !strings.Contains(s.Log.Scrub.Problem, "sequence 9") || !strings.Contains(s.Log.Diverged, "sequence 9") {
 		t.Errorf("%+v, %+v", d, s.Log)
 	}
 	_, err := capture(n, "must not be taken")
@@ -172,17 +172,17 @@ func TestSlowScrubFindsRot(t *testing.T) {
 func TestFindingOnAReplacedStreamStoppedWrites(t *testing.T) {
 	dir, _ := rotten(t, 7)
 	n := open(t, quiet(dir))
-	err := n.upkeep.stopOver(func() (*eventlog.DivergedError, error) {
+	err := n.served[0].stopOver(func() (*eventlog.DivergedError, error) {
 		_, err := n.operator.RepairLog(t.Context(), nil)
 		return &eventlog.DivergedError{Kind: eventlog.KindHash, Seq: 7, Detail: "found before the repair"}, err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := n.replica.Diverged(); d != nil {
+	if d := n.served[0].replica.Diverged(); d != nil {
 		t.Errorf("writes are stopped: %v", d)
 	}
-	if _, err := os.Stat(n.divergedMark()); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(n.served[0].divergedMark()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the new log is marked as damaged: %v", err)
 	}
 	must(t, n, "life goes on")
@@ -195,26 +195,26 @@ func TestScrubIsPaced(t *testing.T) {
 	for i := range 5 {
 		must(t, n, fmt.Sprint("memory ", i))
 	}
-	info, err := n.stream.Info(t.Context())
+	info, err := n.served[0].stream.Info(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.upkeep.scrub.rate = int64(info.Bytes) * 2 // half a second, at most
+	n.served[0].scrub.rate = int64(info.Bytes) * 2 // half a second, at most
 	began := time.Now()
-	if err := n.upkeep.scrub.pass(t.Context()); err != nil {
+	if err := n.served[0].scrub.pass(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if took := time.Since(began); took < 200*time.Millisecond {
-		t.Errorf("%d bytes at %d a second took %s", info.Bytes, n.upkeep.scrub.rate, took)
+		t.Errorf("%d bytes at %d a second took %s", info.Bytes, n.served[0].scrub.rate, took)
 	}
-	if s := n.upkeep.scrub.Status(); s.Running || s.Done != info.Last || s.Total != info.Last || s.FinishedAt.IsZero() {
+	if s := n.served[0].scrub.Status(); s.Running || s.Done != info.Last || s.Total != info.Last || s.FinishedAt.IsZero() {
 		t.Errorf("%+v of %+v", s, info)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	n.upkeep.scrub.rate = 1
-	if err := n.upkeep.scrub.pass(ctx); err == nil || n.upkeep.scrub.Status().Running {
-		t.Errorf("a pass that should take for ever ended with %v: %+v", err, n.upkeep.scrub.Status())
+	n.served[0].scrub.rate = 1
+	if err := n.served[0].scrub.pass(ctx); err == nil || n.served[0].scrub.Status().Running {
+		t.Errorf("a pass that should take for ever ended with %v: %+v", err, n.served[0].scrub.Status())
 	}
 }
 
@@ -276,7 +276,7 @@ func TestRepairTakesWhatTheStateHasNotApplied(t *testing.T) {
 	n := open(t, quiet(dir))
 	must(t, n, "acknowledged and only in the log")
 	want := shardOf(t, n)
-	m, err := n.stream.Get(t.Context(), 2)
+	m, err := n.served[0].stream.Get(t.Context(), 2)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,11 +21,11 @@ const (
 	scrubStep         = 64 // messages read at a time, at most 32 MiB
 )
 
-// logScrub reads the whole log against chain and state, slowly, again and
+// logScrub reads the whole log of a shard against chain and state, slowly, again and
 // again: the cheap check sees only the last messages. What it finds stops
 // writes.
 type logScrub struct {
-	u     *upkeep
+	of    *served
 	every time.Duration // between two passes
 	rate  int64         // bytes a second
 	first time.Duration // from the start to the first pass
@@ -37,8 +37,8 @@ type logScrub struct {
 	status memory.ScrubStatus
 }
 
-func newLogScrub(u *upkeep) *logScrub {
-	return &logScrub{u: u, every: u.cfg.ScrubEvery, rate: u.cfg.ScrubRate, first: min(scrubAfterStart, u.cfg.ScrubEvery)}
+func newLogScrub(s *served) *logScrub {
+	return &logScrub{of: s, every: s.cfg.ScrubEvery, rate: s.cfg.ScrubRate, first: min(scrubAfterStart, s.cfg.ScrubEvery)}
 }
 
 // hold keeps the scrub from reading until the returned function is called.
@@ -70,11 +70,11 @@ func (s *logScrub) run(ctx context.Context) {
 			t.Stop()
 			return
 		}
-		if s.u.replica.Diverged() != nil || !s.u.tendsLog() {
+		if s.of.replica.Diverged() != nil || !s.of.tendsLog() {
 			continue // known, and the log waits for its repair; or another node reads it
 		}
 		if err := s.pass(ctx); err != nil && ctx.Err() == nil {
-			s.u.cfg.Logger.Warn("the scrub of the log could not go on", "err", err)
+			s.of.cfg.Logger.Warn("the scrub of the log could not go on", "err", err)
 		}
 	}
 }
@@ -82,8 +82,8 @@ func (s *logScrub) run(ctx context.Context) {
 // pass reads the log once. It ends early at the first divergence.
 func (s *logScrub) pass(ctx context.Context) error {
 	began := time.Now()
-	stream := s.u.stream.Ref()
-	sc, err := eventlog.BeginScrub(ctx, s.u.stream, eventlog.Tail{Shard: shard0})
+	stream := s.of.stream.Ref()
+	sc, err := eventlog.BeginScrub(ctx, s.of.stream, eventlog.Tail{Shard: s.of.id})
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (s *logScrub) pass(ctx context.Context) error {
 	for more := true; more; {
 		before := sc.Report().Bytes
 		var found *eventlog.DivergedError
-		err := s.u.stopOver(func() (_ *eventlog.DivergedError, err error) {
+		err := s.of.stopOver(func() (_ *eventlog.DivergedError, err error) {
 			more, found, err = s.step(ctx, sc, stream)
 			return found, err
 		})
@@ -108,8 +108,8 @@ func (s *logScrub) pass(ctx context.Context) error {
 			return err
 		}
 	}
-	s.set(func(st *memory.ScrubStatus) { st.FinishedAt = s.u.cfg.Now().UTC() })
-	s.u.cfg.Logger.Info("the whole log was read and is sound", "frames", sc.Report().Frames, "took", time.Since(began).Round(time.Second))
+	s.set(func(st *memory.ScrubStatus) { st.FinishedAt = s.of.cfg.Now().UTC() })
+	s.of.cfg.Logger.Info("the whole log was read and is sound", "frames", sc.Report().Frames, "took", time.Since(began).Round(time.Second))
 	return nil
 }
 
@@ -118,12 +118,12 @@ var errLogReplaced = errors.New("the log was made anew meanwhile")
 // step reads some messages and returns what is wrong with the log up to there.
 func (s *logScrub) step(ctx context.Context, sc *eventlog.Scrubber, stream events.StreamRef) (more bool, d *eventlog.DivergedError, err error) {
 	defer s.hold()()
-	if s.u.stream.Ref() != stream {
+	if s.of.stream.Ref() != stream {
 		return false, nil, errLogReplaced
 	}
-	v := s.u.state.View()
+	v := s.of.state.View()
 	defer v.Close()
-	if more, err = sc.Step(ctx, s.u.stream, ingest.FrameHashes(v), scrubStep); err != nil {
+	if more, err = sc.Step(ctx, s.of.stream, ingest.FrameHashes(v), scrubStep); err != nil {
 		return false, nil, err
 	}
 	r := sc.Report()

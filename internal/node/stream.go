@@ -19,13 +19,13 @@ import (
 // there; no file says it.
 
 // streams chooses it, for the replica and for work on a stopped node.
-type streams struct{ c *core }
+type streams struct{ *shard }
 
 // Choose opens the stream that goes on from where a state stands. A state that has
 // applied nothing begins one where there is none. hashes may be nil.
 func (s streams) Choose(ctx context.Context, at projections.Cursor, hashes func(uint64) (events.Hash, bool)) error {
-	log := s.c.stream
-	if s.c.peers != nil {
+	log := s.stream
+	if s.peers != nil {
 		return startError("event log", log.Assume(s.shared(at)))
 	}
 	present, err := log.Present(ctx)
@@ -49,11 +49,11 @@ func (s streams) Choose(ctx context.Context, at projections.Cursor, hashes func(
 
 // begin makes the stream with which an epoch begins.
 func (s streams) begin(ctx context.Context, epoch uint32) error {
-	stream, err := s.c.stream.Create(ctx, events.StreamRef{Epoch: epoch, Identity: newNodeID(s.c.cfg.Now)})
+	stream, err := s.stream.Create(ctx, events.StreamRef{Epoch: epoch, Identity: newNodeID(s.cfg.Now)})
 	if err != nil {
 		return startError("event log", err)
 	}
-	s.c.stream.Use(stream)
+	s.stream.Use(stream)
 	return nil
 }
 
@@ -62,27 +62,27 @@ func (s streams) begin(ctx context.Context, epoch uint32) error {
 // here on the state is fed from it. As long as it is only reserved, a missing one is
 // taken for one that a repair has yet to write.
 func (s streams) beginEpoch(ctx context.Context) error {
-	ref, cur := s.c.stream.Ref(), s.c.state.Cursor()
+	ref, cur := s.stream.Ref(), s.state.Cursor()
 	if ref.Epoch <= cur.Epoch {
 		return nil
 	}
 	t := events.TypeEpochBegan
-	e := events.Envelope{Header: events.Header{Type: t, Schema: t.Schema(), Event: events.NewIDSource(s.c.cfg.Now, nil).New(),
+	e := events.Envelope{Header: events.Header{Type: t, Schema: t.Schema(), Event: events.NewIDSource(s.cfg.Now, nil).New(),
 		SealedAt: cur.SealedAt + 1}, Payload: []byte(ref.Identity)} // a clock that is wrong is not taken over
 	e.OccurredAt = e.SealedAt
 	f := events.Frame{Shard: cur.Shard, Epoch: ref.Epoch, Term: cur.Term, Seq: cur.Seq + 1, Previous: cur.Chain, Events: [][]byte{e.Encode()}}
 	f.Feature = events.FeatureOf(f.Events)
-	if err := s.c.stream.Append(ctx, f.Encode(), cur.Seq); err != nil {
+	if err := s.stream.Append(ctx, f.Encode(), cur.Seq); err != nil {
 		return fmt.Errorf("begin epoch %d: %w", ref.Epoch, err)
 	}
-	return (&repair{c: s.c}).adopt(ctx)
+	return (&repair{shard: s.shard}).adopt(ctx)
 }
 
 // shared is the stream that the nodes of a cluster keep, as a state says. The first one
 // has the cluster's id, so that a state that has applied nothing knows it too.
 func (s streams) shared(at projections.Cursor) events.StreamRef {
 	if at.Seq == 0 {
-		return events.StreamRef{Identity: s.c.dir.node.ClusterID}
+		return events.StreamRef{Identity: s.dir.node.ClusterID}
 	}
 	return at.Stream()
 }
@@ -91,28 +91,28 @@ func (s streams) shared(at projections.Cursor) events.StreamRef {
 // Of several nodes the one that leads makes it, if nothing was ever agreed on; else it
 // must be there, and one that is not is a log that has lost everything.
 func (s streams) Lead(ctx context.Context) error {
-	if s.c.peers == nil {
+	if s.peers == nil {
 		return nil
 	}
-	at := s.c.state.Cursor()
-	open := s.c.stream.Open
+	at := s.state.Cursor()
+	open := s.stream.Open
 	if at.Seq == 0 {
-		open = s.c.stream.Create
+		open = s.stream.Create
 	}
 	stream, err := open(ctx, s.shared(at))
 	if err != nil {
 		return startError("event log", err)
 	}
-	s.c.stream.Use(stream)
+	s.stream.Use(stream)
 	return nil
 }
 
 // Ref implements replica.Streams.
-func (s streams) Ref() events.StreamRef { return s.c.stream.Ref() }
+func (s streams) Ref() events.StreamRef { return s.stream.Ref() }
 
 // Unfinished implements replica.Streams.
 func (s streams) Unfinished() *eventlog.DivergedError {
-	if !(&repair{c: s.c}).unfinished() {
+	if !(&repair{shard: s.shard}).unfinished() {
 		return nil
 	}
 	return &eventlog.DivergedError{Kind: eventlog.KindLost, Detail: "a repair of the log was interrupted",
@@ -129,13 +129,13 @@ func interrupted(why error) *eventlog.DivergedError {
 // says, which has applied its epoch.began. What is left of
 // them is removed when the next term begins.
 func (s streams) Begun(ctx context.Context) {
-	(&repair{c: s.c}).step("remove")
-	cur := s.c.state.Cursor()
+	(&repair{shard: s.shard}).step("remove")
+	cur := s.state.Cursor()
 	if cur.Epoch == 0 { // it is the first one
 		return
 	}
-	if err := s.c.stream.RemoveReplaced(ctx, cur.Stream()); err != nil {
-		s.c.cfg.Logger.Warn("the stream that was replaced could not be removed; it is tried again when the next term begins", "err", err)
+	if err := s.stream.RemoveReplaced(ctx, cur.Stream()); err != nil {
+		s.cfg.Logger.Warn("the stream that was replaced could not be removed; it is tried again when the next term begins", "err", err)
 	}
 }
 
@@ -149,14 +149,14 @@ func (s streams) of(ctx context.Context, present []events.StreamRef, at projecti
 	case len(present) == 1 && (at.Seq == 0 || present[0] == at.Stream()):
 		return present[0], nil
 	case len(present) > 0 && at.RaftIndex == 0, at.Seq == 0: // it is to be built from the log
-		return s.c.stream.Soundest(ctx, present)
+		return s.stream.Soundest(ctx, present)
 	}
 	furthest, err := s.furthest(ctx, present)
 	if err != nil {
 		return at.Stream(), err
 	}
 	for _, ref := range slices.Backward(present) {
-		stream, err := s.c.stream.Open(ctx, ref)
+		stream, err := s.stream.Open(ctx, ref)
 		if err != nil {
 			return ref, err
 		}
@@ -179,7 +179,7 @@ func (s streams) of(ctx context.Context, present []events.StreamRef, at projecti
 // furthest is the highest sequence that any of the streams holds.
 func (s streams) furthest(ctx context.Context, present []events.StreamRef) (last uint64, err error) {
 	for _, ref := range present {
-		stream, err := s.c.stream.Open(ctx, ref)
+		stream, err := s.stream.Open(ctx, ref)
 		if err != nil {
 			return 0, err
 		}

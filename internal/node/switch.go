@@ -131,14 +131,22 @@ func (n *writes) CancelSwitch(ctx context.Context, namespace string) (memory.Emb
 
 // checkSwitches looks at the changes of embedders that are under way.
 func (d *doctor) checkSwitches(ctx context.Context) []memory.Check {
-	v := d.n.state.View()
+	var out []memory.Check
+	for _, s := range d.n.served {
+		out = append(out, s.checkSwitches(ctx)...)
+	}
+	return out
+}
+
+func (s *served) checkSwitches(ctx context.Context) []memory.Check {
+	v := s.state.View()
 	list := v.Namespaces()
 	if err := v.Close(); err != nil {
-		return []memory.Check{{Name: "changes of embedders", State: "fail", Detail: err.Error()}}
+		return []memory.Check{{Name: s.named("changes of embedders"), State: "fail", Detail: err.Error()}}
 	}
 	var out []memory.Check
 	for _, ns := range list {
-		st, err := d.n.reads.Embedder(ctx, ns.Name)
+		st, err := s.reads.Embedder(ctx, ns.Name)
 		if err != nil || st.Building == nil {
 			continue // one that is gone by now is no trouble
 		}

@@ -108,7 +108,7 @@ func awaitEmbedder(t *testing.T, n *Node, what string, cond func(st memory.Embed
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for {
-		moved := n.state.Moved()
+		moved := n.served[0].state.Moved()
 		st := embedderOf(t, n)
 		if cond(st) {
 			return st

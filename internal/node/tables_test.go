@@ -30,7 +30,7 @@ func tabled(t *testing.T) (dir string, tables []string, message []byte, want mem
 		}
 		if want = shardOf(t, n); start == starts-1 {
 			dir = image(t, running)
-			m, err := n.stream.Get(t.Context(), 7)
+			m, err := n.served[0].stream.Get(t.Context(), 7)
 			if err != nil {
 				t.Fatal(err)
 			}

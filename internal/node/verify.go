@@ -17,20 +17,32 @@ import (
 	"mneme/memory"
 )
 
-// VerifyLog reads the whole log against the chain and the state. A divergence
+// VerifyLog reads the whole logs against their chains and the states. A divergence
 // that it finds stops writes, as the slow scrub would.
 func (u *upkeep) VerifyLog(ctx context.Context, progress func(done, total uint64)) (memory.VerifyReport, error) {
 	var report memory.VerifyReport
 	err := u.exclusive(ctx, func() error {
-		v := u.state.View()
-		defer v.Close()
-		return u.stopOver(func() (*eventlog.DivergedError, error) {
-			shard, d, err := verifyLog(ctx, u.stream, v, progress)
-			report.Shards = []memory.VerifyShard{shard}
-			return d, err
-		})
+		for _, s := range u.n.served {
+			one, err := s.verify(ctx, progress)
+			report.Shards = append(report.Shards, one)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	return report, err
+}
+
+// verify is VerifyLog of one shard, while nothing else replaces its log or its state.
+func (s *served) verify(ctx context.Context, progress func(done, total uint64)) (out memory.VerifyShard, err error) {
+	v := s.state.View()
+	defer v.Close()
+	err = s.stopOver(func() (d *eventlog.DivergedError, err error) {
+		out, d, err = s.verifyLog(ctx, v, progress)
+		return d, err
+	})
+	return out, err
 }
 
 // logCheckEvery is how often log and state are compared.
@@ -38,7 +50,7 @@ const logCheckEvery = time.Minute
 
 // watchLog compares log and state now and then and stops writes when they
 // disagree.
-func (u *upkeep) watchLog(ctx context.Context) {
+func (s *served) watchLog(ctx context.Context) {
 	tick := time.NewTicker(logCheckEvery)
 	defer tick.Stop()
 	for {
@@ -47,39 +59,39 @@ func (u *upkeep) watchLog(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if u.tendsLog() {
-			u.checkLog(ctx)
+		if s.tendsLog() {
+			s.checkLog(ctx)
 		}
 	}
 }
 
 // tendsLog reports whether this node compares the log with its state: of several the
 // one that leads does, whose state has all of it.
-func (c *core) tendsLog() bool { return c.peers == nil || c.replica.Leads() }
+func (s *shard) tendsLog() bool { return s.peers == nil || s.replica.Leads() }
 
-func (u *upkeep) checkLog(ctx context.Context) {
-	err := u.stopOver(func() (d *eventlog.DivergedError, err error) {
-		if err = u.replica.CheckLog(ctx); errors.As(err, &d) {
+func (s *served) checkLog(ctx context.Context) {
+	err := s.stopOver(func() (d *eventlog.DivergedError, err error) {
+		if err = s.replica.CheckLog(ctx); errors.As(err, &d) {
 			err = nil
 		}
 		return d, err
 	})
 	if err != nil && ctx.Err() == nil {
-		u.cfg.Logger.Warn("log could not be checked", "err", err)
+		s.cfg.Logger.Warn("log could not be checked", "err", err)
 	}
 }
 
-// verifyLog compares a log with a view of the state, message by message. It
+// verifyLog compares the log with a view of the state, message by message. It
 // returns the divergence that it found, if any.
-func verifyLog(ctx context.Context, stream eventlog.Stream, v *projections.View, progress func(done, total uint64)) (memory.VerifyShard, *eventlog.DivergedError, error) {
-	out := memory.VerifyShard{ID: shard0}
+func (s *shard) verifyLog(ctx context.Context, v *projections.View, progress func(done, total uint64)) (memory.VerifyShard, *eventlog.DivergedError, error) {
+	out, stream := memory.VerifyShard{ID: int(s.id)}, s.stream
 	info, err := stream.Info(ctx)
 	if err != nil {
 		return out, nil, fmt.Errorf("verify log: %w", err)
 	}
 	out.First, out.Last = info.First, info.Last
 	cursor := v.Cursor()
-	scrub, err := eventlog.Scrub(ctx, stream, eventlog.Tail{Shard: shard0}, ingest.FrameHashes(v), progress)
+	scrub, err := eventlog.Scrub(ctx, stream, eventlog.Tail{Shard: s.id}, ingest.FrameHashes(v), progress)
 	if err != nil {
 		return out, nil, fmt.Errorf("verify log: %w", err)
 	}
@@ -129,49 +141,49 @@ func damagedLog(what string, report memory.VerifyShard) *memory.Error {
 
 // stopOver stops writes over what a reading of the log finds. What it found in a
 // stream that a repair has replaced meanwhile says nothing about the log.
-func (u *upkeep) stopOver(read func() (*eventlog.DivergedError, error)) error {
-	on := u.stream.Ref()
+func (s *served) stopOver(read func() (*eventlog.DivergedError, error)) error {
+	on := s.stream.Ref()
 	d, err := read()
 	if d == nil {
 		return err
 	}
-	u.finding.Lock()
-	defer u.finding.Unlock()
-	if on != u.stream.Ref() || u.replica.Diverged() != nil {
+	s.finding.Lock()
+	defer s.finding.Unlock()
+	if on != s.stream.Ref() || s.replica.Diverged() != nil {
 		return err
 	}
-	u.cfg.Logger.Error("log and state disagree, writes are stopped", "kind", d.Kind, "sequence", d.Seq, "detail", d.Detail, "hint", d.Hint)
-	u.replica.SetDiverged(d)
-	if err := storage.ReplaceFile(u.cfg.FS, u.divergedMark(), []byte(d.Error()+"\n"), 0o600); err != nil {
-		u.cfg.Logger.Warn("the damage is not noted for the next start", "err", err)
+	s.cfg.Logger.Error("log and state disagree, writes are stopped", "kind", d.Kind, "sequence", d.Seq, "detail", d.Detail, "hint", d.Hint)
+	s.replica.SetDiverged(d)
+	if err := storage.ReplaceFile(s.cfg.FS, s.divergedMark(), []byte(d.Error()+"\n"), 0o600); err != nil {
+		s.cfg.Logger.Warn("the damage is not noted for the next start", "err", err)
 	}
 	return err
 }
 
 // divergedMark is the file that says that the log was found damaged where the
 // cheap check at start does not look. Its text is for people.
-func (c *core) divergedMark() string { return filepath.Join(c.dir.shard(shard0), "diverged") }
+func (s *shard) divergedMark() string { return filepath.Join(s.dir.shard(s.id), "diverged") }
 
 // knownDivergence reads the whole log if it was found damaged before the last
 // stop, and returns what is still wrong.
-func (c *core) knownDivergence(ctx context.Context) (*eventlog.DivergedError, error) {
-	if _, err := c.cfg.FS.Stat(c.divergedMark()); errors.Is(err, fs.ErrNotExist) {
+func (s *shard) knownDivergence(ctx context.Context) (*eventlog.DivergedError, error) {
+	if _, err := s.cfg.FS.Stat(s.divergedMark()); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	c.cfg.Logger.Info("the log was found damaged before; reading all of it")
-	v := c.state.View()
+	s.cfg.Logger.Info("the log was found damaged before; reading all of it")
+	v := s.state.View()
 	defer v.Close()
-	report, d, err := verifyLog(ctx, c.stream, v, nil)
+	report, d, err := s.verifyLog(ctx, v, nil)
 	if err != nil || !report.OK {
 		return d, err
 	}
-	return nil, c.forgetDivergence()
+	return nil, s.forgetDivergence()
 }
 
 // forgetDivergence ends what divergedMark began. A mark that comes back after a
 // crash costs one reading of the log.
-func (c *core) forgetDivergence() error {
-	if err := c.cfg.FS.Remove(c.divergedMark()); !errors.Is(err, fs.ErrNotExist) {
+func (s *shard) forgetDivergence() error {
+	if err := s.cfg.FS.Remove(s.divergedMark()); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

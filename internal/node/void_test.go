@@ -12,7 +12,7 @@ import (
 // counted the frames.
 func TestJunkInTheLogWentUnnoticed(t *testing.T) {
 	n := open(t, quiet(t.TempDir()))
-	if c := n.doctor.checkVoid(); c.State != "ok" {
+	if c := n.served[0].checkVoid(); c.State != "ok" {
 		t.Fatalf("%+v", c)
 	}
 	if _, err := n.nc.Request("mem.log.0", []byte("junk"), patience); err != nil {
@@ -30,7 +30,7 @@ func TestJunkInTheLogWentUnnoticed(t *testing.T) {
 	if err != nil || s.Shards[0].Log.Void != 1 {
 		t.Errorf("status counts %d void frames, %v", s.Shards[0].Log.Void, err)
 	}
-	if c := n.doctor.checkVoid(); c.State != "warn" || !strings.Contains(c.Hint, "nats-config") {
+	if c := n.served[0].checkVoid(); c.State != "warn" || !strings.Contains(c.Hint, "nats-config") {
 		t.Errorf("doctor: %+v", c)
 	}
 }

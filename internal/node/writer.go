@@ -19,14 +19,14 @@ import (
 // when its caller set no deadline.
 const searchableWait = 10 * time.Second
 
-// shard is where writes go: the replica's open writer.
-type shard interface {
+// writing is where writes go: the replica's open writer.
+type writing interface {
 	Writer() (*ingest.Writer, error)
 }
 
-// writes takes the transports' writes.
+// writes takes the transports' writes to one shard.
 type writes struct {
-	shard     shard
+	shard     writing
 	reads     *reads
 	embedders *embedders
 	embedder  embed.Config // of namespaces that choose none

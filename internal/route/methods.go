@@ -81,7 +81,7 @@ var (
 )
 
 // Methods are what the node answers to others: it carries out what it can, and forwards
-// nothing. Serve them as Service.
+// nothing. Serve them as ServiceOf the shard.
 func Methods(opt Options) map[string]rpc.Method {
 	o := opt.withDefaults()
 	all := map[string]rpc.Method{}

@@ -255,7 +255,7 @@ func TestALeaderOfAnotherVersionSaysSo(t *testing.T) {
 	w, a, b, _ := open(t, 20*time.Second)
 	w.lead(b)
 	b.kill()
-	s, err := rpc.Serve(b.port, route.Service, map[string]rpc.Method{}, nil)
+	s, err := rpc.Serve(b.port, route.ServiceOf(0), map[string]rpc.Method{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

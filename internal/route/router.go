@@ -3,6 +3,7 @@ package route
 import (
 	"context"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"mneme/internal/api"
@@ -10,8 +11,8 @@ import (
 	"mneme/memory"
 )
 
-// Service is the service of the peer port that forwarded calls go to.
-const Service = "write"
+// ServiceOf names the service of the peer port that forwarded calls of a shard go to.
+func ServiceOf(shard uint16) string { return "write/" + strconv.Itoa(int(shard)) }
 
 // Writer is everything that only the node that leads can do. Errors with the code
 // unavailable of Capture, Revise and Forget, and of an item of a capture, say that
@@ -46,7 +47,7 @@ type Options struct {
 	Leader func() (to rpc.Target, self, known bool)
 	// Wait returns when ctx ends, or sooner when what Leader or Open say may have changed.
 	Wait func(ctx context.Context)
-	// Client calls Service at other nodes.
+	// Client calls the shard's service at other nodes.
 	Client *rpc.Client
 	// Patience is how long a call looks for a node that takes it; 0 = 5 seconds. It does
 	// not bound the carrying out.

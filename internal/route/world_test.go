@@ -76,7 +76,7 @@ func open(t testing.TB, patience time.Duration) (w *world, a, b, c *member) {
 		}
 		m := &member{w: w, name: name, port: port}
 		m.position = func(context.Context) (string, error) { return "p0.0.7.0", nil }
-		client := rpc.NewLargeClient(port, route.Service)
+		client := rpc.NewLargeClient(port, route.ServiceOf(0))
 		opt := route.Options{Local: &fake{m}, Open: m.opens, Leader: m.leads, Wait: m.wait, Client: client, Patience: patience,
 			Position: func(ctx context.Context) (string, error) { return m.position(ctx) },
 			Reach: func(_ context.Context, at string) error {
@@ -86,7 +86,7 @@ func open(t testing.TB, patience time.Duration) (w *world, a, b, c *member) {
 				return nil
 			}}
 		m.Router = route.New(opt)
-		if m.server, err = rpc.ServeLarge(port, route.Service, route.Methods(opt), nil); err != nil {
+		if m.server, err = rpc.ServeLarge(port, route.ServiceOf(0), route.Methods(opt), nil); err != nil {
 			t.Fatal(err)
 		}
 		w.nodes = append(w.nodes, m)

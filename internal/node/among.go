@@ -1,0 +1,192 @@
+package node
+
+import (
+	"context"
+	"strings"
+
+	"mneme/internal/cluster"
+	"mneme/internal/ingest"
+	"mneme/internal/peer/rpc"
+	"mneme/internal/raftfsm"
+	"mneme/internal/replica"
+	"mneme/internal/route"
+	"mneme/internal/storage"
+	"mneme/memory"
+)
+
+// share makes the shard's replica one of several.
+func (s *shard) share(opt *replica.Options) error {
+	p := s.peers
+	if p == nil {
+		return nil
+	}
+	if err := p.mayOpen(s.group(), opt.Dir); err != nil {
+		return err
+	}
+	transport, err := p.transport(s.group())
+	if err != nil {
+		return err
+	}
+	opt.ID, opt.Transport = p.cluster.Self().Name, transport
+	if !p.founds() {
+		return nil
+	}
+	if opt.OpenGroup == nil {
+		opt.OpenGroup = func(o raftfsm.Options) (replica.Group, error) { return raftfsm.Open(o) }
+	}
+	open := opt.OpenGroup
+	opt.OpenGroup = func(o raftfsm.Options) (replica.Group, error) {
+		o.Bootstrap = true
+		return open(o)
+	}
+	return nil
+}
+
+// beginAmong lets the shards of a node of several follow, and waits until it has what was
+// acknowledged before its start.
+func (n *Node) beginAmong(ctx, run context.Context) error {
+	p := n.peers
+	for _, s := range n.served {
+		if err := s.start(ctx, duties{s}); err != nil {
+			return err
+		}
+		p.cluster.Serve(s.group(), s.replica.Group().(*raftfsm.Group))
+	}
+	if err := p.cluster.Begun(); err != nil {
+		return clusterError(err)
+	}
+	cluster.Witness{Cluster: p.cluster}.ServeReplacing(n.nats.RemoveServer)
+	for _, s := range n.served {
+		n.wg.Go(func() { leading{n}.watch(run, s) })
+		if err := s.follow(ctx, run); err != nil {
+			return err
+		}
+	}
+	return n.firstNamespaces(ctx)
+}
+
+// follow joins the shard's group and waits until this node has what was acknowledged
+// before its start.
+func (s *served) follow(ctx, run context.Context) error {
+	n, p := s.n, s.peers
+	failed := make(chan error, 1)
+	n.wg.Go(func() {
+		if err := p.cluster.JoinGroup(run, s.group()); err != nil && run.Err() == nil {
+			failed <- clusterError(err)
+			n.end(clusterError(err))
+		}
+	})
+	err := p.until(ctx, "the shard's leader", func(ctx context.Context) error {
+		select {
+		case err := <-failed:
+			failed <- err
+			return nil
+		default:
+		}
+		if halted := s.replica.Group().Halted(); storage.IsCorrupt(halted) { // the next attempt builds the state again
+			failed <- halted
+			return nil
+		}
+		return s.router.Linear(ctx)
+	})
+	select {
+	case err := <-failed:
+		return err
+	default:
+	}
+	if err != nil {
+		return err
+	}
+	n.wg.Go(func() { mender{s}.run(run) })
+	return s.checkKeys(s.state)
+}
+
+// openRouters let this node's writes go to the nodes that lead, and take those of the
+// others where it does.
+func (n *Node) openRouters(context.Context) error {
+	for _, s := range n.served {
+		if err := s.openRouter(); err != nil {
+			return err
+		}
+	}
+	n.changes = n.served[shard0].changes
+	if n.peers == nil {
+		return nil
+	}
+	return n.openReports()
+}
+
+// openRouter lets this node's writes to the shard go to the one that leads it, and takes
+// those of the others when it does.
+func (s *served) openRouter() error {
+	p := s.peers
+	here := local{s.writes, s}
+	if p == nil {
+		s.changes = here
+		return nil
+	}
+	service := route.ServiceOf(s.id)
+	client := rpc.NewLargeClient(p.port, service)
+	s.onClose("forwarded calls", func(context.Context) error { client.Close(); return nil })
+	opt := route.Options{Local: here, Client: client, Logger: s.cfg.Logger,
+		Open:   func() error { _, err := s.writes.writer(); return err },
+		Leader: s.leader, Wait: s.replica.AwaitLeader,
+		Stands: s.stands,
+		Position: func(ctx context.Context) (string, error) {
+			if err := s.replica.Linear(ctx); err != nil {
+				return "", err
+			}
+			return s.stands(), nil
+		},
+		Reach: s.views.Reach,
+	}
+	s.router = route.New(opt)
+	s.changes = s.router
+	server, err := rpc.ServeLarge(p.port, service, route.Methods(opt), s.cfg.Logger)
+	if err != nil {
+		return err
+	}
+	s.onClose("calls of other nodes", server.Close)
+	return nil
+}
+
+// leader is the node that leads the shard.
+func (s *shard) leader() (to rpc.Target, self, known bool) {
+	id, addr := s.replica.Group().Leader()
+	_, hostport, known := strings.Cut(addr, "@") // raftfsm.Address
+	return rpc.Target{Addr: hostport, Node: id}, id == s.peers.cluster.Self().Name, known && id != ""
+}
+
+// local is what is carried out on this node, for one shard.
+type local struct {
+	*writes
+	of *served
+}
+
+// AcceptClock has writing go on with the clock as it stands, unless that is behind
+// the last event.
+func (l local) AcceptClock(context.Context) (memory.ClockReport, error) {
+	w, err := l.of.replica.Writer()
+	if err != nil {
+		return memory.ClockReport{}, err
+	}
+	if err := w.AcceptClock(); err != nil {
+		return memory.ClockReport{}, err
+	}
+	now := l.of.cfg.Now().UTC()
+	l.of.cfg.Logger.Warn("an operator accepted the clock", "now", now)
+	return memory.ClockReport{Now: now}, nil
+}
+
+// duties is what a shard's leader of several owes at the beginning of its term: a node on its
+// own does it at its start.
+type duties struct{ of *served }
+
+// Work implements replica.Worker.
+func (d duties) Work(ctx context.Context, w *ingest.Writer) {
+	if err := w.Erasing().DestroyEnded(); err != nil {
+		d.of.cfg.Logger.Warn("keys that have ended could not be destroyed yet", "err", err)
+	}
+	d.of.n.eraser.Wake()
+	<-ctx.Done()
+}
