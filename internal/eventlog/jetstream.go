@@ -169,13 +169,29 @@ func (j *JetStream) create(ctx context.Context) error {
 				_ = j.guard(st.CachedInfo())
 			}
 		}
-		if err == nil || ctx.Err() != nil || !retryable(err) && !j.alone(err) {
+		if err == nil {
+			return j.elected(ctx)
+		}
+		if ctx.Err() != nil || !retryable(err) && !j.alone(err) {
 			return createError(err)
 		}
 		if err := pause(ctx, apiRetryPause); err != nil {
 			return err
 		}
 	}
+}
+
+// elected waits, for a while, until a stream that was just made has a leader.
+func (j *JetStream) elected(ctx context.Context) error {
+	for began := time.Now(); j.cfg.Replicas > 1 && time.Since(began) < electing; {
+		if _, err := j.Info(ctx); !errors.Is(err, ErrNoLeader) {
+			return nil
+		}
+		if err := pause(ctx, apiRetryPause); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // createError tells a server that has no room for a stream from other refusals.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"mneme/internal/events"
 )
@@ -138,21 +139,31 @@ func Fill(ctx context.Context, s Stream, src Source) error {
 	return nil
 }
 
+// electing bounds how long a message is sent again because nobody answers: the servers of
+// a stream with copies elect, and one that was just made has no leader at first.
+const electing = 10 * time.Second
+
 // write appends one message; an unknown outcome is settled by looking.
 func (s *Source) write(ctx context.Context, to Stream, seq uint64) error {
 	data, err := s.Frame(seq)
 	if err != nil {
 		return err
 	}
-	if err = to.Append(ctx, data, seq-1); err == nil {
-		return nil
+	for began := time.Now(); ; {
+		if err = to.Append(ctx, data, seq-1); err == nil {
+			return nil
+		}
+		m, gerr := to.Get(ctx, seq)
+		switch {
+		case gerr == nil && bytes.Equal(m.Data, data):
+			return nil
+		case gerr == nil:
+			return &RepairError{seq, "somebody else wrote to the log meanwhile"}
+		case !retryable(err) || errors.Is(err, ErrNoSpace) || errors.Is(err, ErrStopped) || time.Since(began) > electing:
+			return err
+		}
+		if pause(ctx, apiRetryPause) != nil {
+			return err
+		}
 	}
-	m, gerr := to.Get(ctx, seq)
-	switch {
-	case gerr == nil && bytes.Equal(m.Data, data):
-		return nil
-	case gerr == nil:
-		return &RepairError{seq, "somebody else wrote to the log meanwhile"}
-	}
-	return err
 }

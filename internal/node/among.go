@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"mneme/internal/cluster"
-	"mneme/internal/ingest"
 	"mneme/internal/peer/rpc"
 	"mneme/internal/raftfsm"
 	"mneme/internal/replica"
@@ -56,17 +55,26 @@ func (n *Node) beginAmong(ctx, run context.Context) error {
 		return clusterError(err)
 	}
 	cluster.Witness{Cluster: p.cluster}.ServeReplacing(n.nats.RemoveServer)
+	var diverged error
 	for _, s := range n.served {
 		n.wg.Go(func() { leading{n}.watch(run, s) })
-		if err := s.follow(ctx, run); err != nil {
+		switch err := s.follow(ctx, run); {
+		case memory.CodeOf(err) == memory.CodeLogDiverged: // reads go on, and a person decides
+			diverged = err
+		case err != nil:
 			return err
 		}
+	}
+	if diverged != nil {
+		n.cfg.Logger.Error("the log is not whole: the cluster serves reads and takes no writes", "err", diverged, "hint", memory.AsError(diverged).Hint)
+		return nil
 	}
 	return n.firstNamespaces(ctx)
 }
 
 // follow joins the shard's group and waits until this node has what was acknowledged
-// before its start.
+// before its start. Errors: with code log_diverged, where the log is not whole; the shard
+// is served then.
 func (s *served) follow(ctx, run context.Context) error {
 	n, p := s.n, s.peers
 	failed := make(chan error, 1)
@@ -76,6 +84,7 @@ func (s *served) follow(ctx, run context.Context) error {
 			n.end(clusterError(err))
 		}
 	})
+	var diverged error
 	err := p.until(ctx, "the shard's leader", func(ctx context.Context) error {
 		select {
 		case err := <-failed:
@@ -87,7 +96,11 @@ func (s *served) follow(ctx, run context.Context) error {
 			failed <- halted
 			return nil
 		}
-		return s.router.Linear(ctx)
+		err := s.router.Linear(ctx)
+		if memory.CodeOf(err) == memory.CodeLogDiverged {
+			diverged, err = err, nil
+		}
+		return err
 	})
 	select {
 	case err := <-failed:
@@ -98,7 +111,10 @@ func (s *served) follow(ctx, run context.Context) error {
 		return err
 	}
 	n.wg.Go(func() { mender{s}.run(run) })
-	return s.checkKeys(s.state)
+	if err := s.checkKeys(s.state); err != nil {
+		return err
+	}
+	return diverged
 }
 
 // openRouters let this node's writes go to the nodes that lead, and take those of the
@@ -176,17 +192,4 @@ func (l local) AcceptClock(context.Context) (memory.ClockReport, error) {
 	now := l.of.cfg.Now().UTC()
 	l.of.cfg.Logger.Warn("an operator accepted the clock", "now", now)
 	return memory.ClockReport{Now: now}, nil
-}
-
-// duties is what a shard's leader of several owes at the beginning of its term: a node on its
-// own does it at its start.
-type duties struct{ of *served }
-
-// Work implements replica.Worker.
-func (d duties) Work(ctx context.Context, w *ingest.Writer) {
-	if err := w.Erasing().DestroyEnded(); err != nil {
-		d.of.cfg.Logger.Warn("keys that have ended could not be destroyed yet", "err", err)
-	}
-	d.of.n.eraser.Wake()
-	<-ctx.Done()
 }

@@ -54,6 +54,9 @@ func (m mender) run(ctx context.Context) {
 		var err error
 		select {
 		case <-tick.C:
+			if !m.of.replica.Leads() {
+				streams{m.of.shard}.takeUp()
+			}
 			err = m.look(ctx)
 		case <-compare.C:
 			err = m.compare(ctx)

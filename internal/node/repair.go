@@ -33,11 +33,11 @@ import (
 // and begins a new epoch. A log that a scrub finds sound is left alone. A repair
 // that has begun goes on without its caller.
 func (u *upkeep) RepairLog(ctx context.Context, progress func(done, total uint64)) (memory.RepairReport, error) {
-	if u.n.peers != nil {
-		return memory.RepairReport{}, memory.Errorf(memory.CodeInvalid, "the log of a cluster is not repaired by one of its nodes").
-			WithHint("a node whose copy is damaged gets it from the others: stop it, empty its data directory and start it again, after memctl doctor on the others")
+	of, err := u.led()
+	if err != nil {
+		return memory.RepairReport{}, err
 	}
-	for j := u.beginRepair(u.exclusive, u.n.served...); ; {
+	for j := u.beginRepair(u.exclusive, of...); ; {
 		select {
 		case at := <-j.at:
 			if progress != nil {
@@ -136,33 +136,6 @@ func (s *served) repairLog(ctx context.Context, progress func(done, total uint64
 	h, err := s.stateHash()
 	out.Epoch, out.Position, out.StateHash = c.Epoch, c.Position().String(), h.String()
 	return out, err
-}
-
-// finishRepair goes on with repairs that were killed, while reads are served.
-func (n *Node) finishRepair(context.Context) error {
-	var of []*served
-	for _, s := range n.served {
-		if (&repair{shard: s.shard}).unfinished() {
-			s.copying.Store(&memory.Progress{})
-			of = append(of, s)
-		}
-	}
-	if of == nil {
-		return nil
-	}
-	n.cfg.Logger.Info("a repair of the log was interrupted and goes on")
-	j := n.upkeep.beginRepair(n.upkeep.inTurn, of...)
-	n.upkeep.background(func(ctx context.Context) {
-		<-j.done
-		err := j.err
-		if err == nil {
-			err = n.firstNamespaces(ctx) // at the start nothing could be written
-		}
-		if err != nil && ctx.Err() == nil {
-			n.cfg.Logger.Error("the repair of the log could not be finished", "err", err)
-		}
-	})
-	return nil
 }
 
 // needsRepair reads the whole log and returns what is wrong with it; a log that

@@ -89,12 +89,17 @@ func (s streams) shared(at projections.Cursor) events.StreamRef {
 
 // Lead implements replica.Streams: a node on its own has chosen its stream already.
 // Of several nodes the one that leads makes it, if nothing was ever agreed on; else it
-// must be there, and one that is not is a log that has lost everything.
+// must be there, and one that is not is a log that has lost everything. A stream that this
+// node has filled stays, whose epoch begins with the term.
 func (s streams) Lead(ctx context.Context) error {
 	if s.peers == nil {
 		return nil
 	}
+	s.takeUp()
 	at := s.state.Cursor()
+	if !at.Next.IsZero() && at.Next == s.stream.Ref() {
+		return nil
+	}
 	open := s.stream.Open
 	if at.Seq == 0 {
 		open = s.stream.Create
@@ -105,6 +110,23 @@ func (s streams) Lead(ctx context.Context) error {
 	}
 	s.stream.Use(stream)
 	return nil
+}
+
+// takeUp goes on with the stream that the state is fed from, where another node has put
+// one in the place of the log's. What was wrong with that one is over.
+func (s streams) takeUp() {
+	at, have := s.state.Cursor(), s.stream.Ref()
+	if at.Seq == 0 || have == at.Stream() || have == at.Next {
+		return
+	}
+	err := s.stream.Assume(at.Stream())
+	if err == nil {
+		s.replica.SetDiverged(nil)
+		err = s.forgetDivergence()
+	}
+	if err != nil {
+		s.cfg.Logger.Warn("the log's new stream could not be taken up", "epoch", at.Epoch, "err", err)
+	}
 }
 
 // Ref implements replica.Streams.

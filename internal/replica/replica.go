@@ -280,6 +280,9 @@ func (r *Replica) Linear(ctx context.Context) error {
 		return err
 	}
 	if err := w.Settled(ctx); err != nil {
+		if d := w.Diverged(); d != nil {
+			return memory.Errorf(memory.CodeLogDiverged, "%v", d).WithHint("%s", d.Hint).WithCause(err)
+		}
 		return err
 	}
 	index, err := r.group.LinearizableIndex(ctx)

@@ -1,0 +1,94 @@
+package node
+
+import (
+	"context"
+	"time"
+
+	"mneme/internal/ingest"
+	"mneme/internal/peer"
+	"mneme/memory"
+)
+
+// duties is what a shard's leader of several owes at the beginning of its term: a node on its
+// own does it at its start.
+type duties struct{ of *served }
+
+// Work implements replica.Worker.
+func (d duties) Work(ctx context.Context, w *ingest.Writer) {
+	if err := w.Erasing().DestroyEnded(); err != nil {
+		d.of.cfg.Logger.Warn("keys that have ended could not be destroyed yet", "err", err)
+	}
+	d.of.n.eraser.Wake()
+	if w.Diverged() != nil && (&repair{shard: d.of.shard}).unfinished() {
+		d.of.n.upkeep.goOnWithRepairs(repairAgain, d.of)
+	}
+	<-ctx.Done()
+}
+
+// repairAgain is how long the node that leads waits before it goes on with a repair that
+// another one began, or that it could not finish itself.
+const repairAgain = time.Second
+
+// finishRepair goes on with repairs that were killed, while reads are served. Of several
+// nodes the one that leads does, see duties.
+func (n *Node) finishRepair(context.Context) error {
+	var of []*served
+	for _, s := range n.served {
+		if n.peers == nil && (&repair{shard: s.shard}).unfinished() {
+			s.copying.Store(&memory.Progress{})
+			of = append(of, s)
+		}
+	}
+	if of != nil {
+		n.upkeep.goOnWithRepairs(0, of...)
+	}
+	return nil
+}
+
+// goOnWithRepairs carries repairs that were interrupted to their end, in the background.
+func (u *upkeep) goOnWithRepairs(after time.Duration, of ...*served) {
+	u.n.cfg.Logger.Info("a repair of the log was interrupted and goes on")
+	u.background(func(ctx context.Context) {
+		if sleep(ctx, after) != nil {
+			return
+		}
+		for _, s := range of {
+			s.copying.Store(&memory.Progress{})
+		}
+		j := u.beginRepair(u.inTurn, of...)
+		<-j.done
+		err := j.err
+		if err == nil {
+			err = u.n.firstNamespaces(ctx) // at the start nothing could be written
+		}
+		if err != nil && ctx.Err() == nil {
+			u.n.cfg.Logger.Error("the repair of the log could not be finished", "err", err)
+		}
+	})
+}
+
+// led are the shards whose logs this node may repair: of several nodes the one that leads
+// does. It is a conflict where it leads none, which names the node that does.
+func (u *upkeep) led() ([]*served, error) {
+	if u.n.peers == nil {
+		return u.n.served, nil
+	}
+	var of []*served
+	other, known := "", false
+	for _, s := range u.n.served {
+		to, self, someone := s.leader()
+		if self {
+			of = append(of, s)
+		} else if someone {
+			other, known = peer.IDOf(to.Node), true
+		}
+	}
+	switch {
+	case of != nil:
+		return of, nil
+	case !known:
+		return nil, memory.Errorf(memory.CodeUnavailable, "no node leads the shard now").WithHint("try again in a moment; memctl cluster status says which nodes are there")
+	}
+	return nil, memory.Errorf(memory.CodeConflict, "the log of a cluster is repaired by the node that leads, %s", other).
+		WithHint("ask that one: memctl log repair --addr with its HTTP address; or memctl cluster transfer %s first", u.n.peers.cluster.Self().ID)
+}
