@@ -63,6 +63,20 @@ type records struct {
 	out [recordHash]byte
 }
 
+// readRecords reads a block of a stream, or of the Raft log of a group.
+func readRecords(fs vfs.FS, stream, block string) (*records, error) {
+	b, err := storage.ReadFile(fs, block)
+	if err != nil {
+		return nil, err
+	}
+	name, _, _ := strings.Cut(fs.PathBase(block), ".")
+	sum, err := blockHash(stream + "-" + name)
+	if err != nil {
+		return nil, err
+	}
+	return &records{b: b, sum: sum}, nil
+}
+
 // at gives the length and the sequence of the record at an offset, if it is one and
 // its checksum is right.
 func (r *records) at(offset int) (length int, seq uint64, ok bool) {
@@ -151,16 +165,11 @@ func (r *records) erased(from, to int, seq uint64) []byte {
 // eraseUnsound sets aside what does not check in a block that the server will read,
 // after it was copied. It returns nil where there is nothing.
 func eraseUnsound(fs vfs.FS, dir, stream, block string) (*damagedBlock, error) {
-	b, err := storage.ReadFile(fs, block)
+	r, err := readRecords(fs, stream, block)
 	if err != nil {
 		return nil, err
 	}
-	name, _, _ := strings.Cut(fs.PathBase(block), ".")
-	sum, err := blockHash(stream + "-" + name)
-	if err != nil {
-		return nil, err
-	}
-	d, err := keepAndMend(fs, dir, stream, block, (&records{b: b, sum: sum}).unsound())
+	d, err := keepAndMend(fs, dir, stream, block, r.unsound())
 	if d != nil {
 		d.Mended, d.Erased = false, true
 	}

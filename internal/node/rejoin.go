@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"mneme/internal/cluster"
+	"mneme/internal/eventlog"
 	"mneme/internal/events"
 	"mneme/internal/raftfsm"
 	"mneme/internal/storage"
@@ -54,6 +55,13 @@ func (p *peers) mayTakePart(ctx context.Context) error {
 			return startError("Raft files of the group "+group, err)
 		}
 		files[group] = found
+	}
+	damage, err := eventlog.RaftDamage(vfs.Default, p.c.dir.nats()) // NATS has files of its own
+	if err != nil {
+		return startError("Raft files of the log", err)
+	}
+	if damage != nil {
+		files["log"] = raftfsm.Inspection{Damage: damage}
 	}
 	return clusterError(cluster.Returning{Cluster: p.cluster}.MayTakePart(ctx, files))
 }

@@ -147,6 +147,18 @@ func TestANodeWithoutItsRaftFilesJoinsAnew(t *testing.T) {
 		{"the Raft files of the group keys are damaged", func() error {
 			return os.WriteFile(filepath.Join(n3.dir, "keys", "raft", "raft.db"), make([]byte, 64<<10), 0o600)
 		}},
+		{"the Raft files of the group log are damaged", func() error {
+			snapshots, err := filepath.Glob(filepath.Join(n3.dir, "nats", "jetstream", "SYS", "_js_", "S-*", "snapshots", "snap.*"))
+			if err != nil || len(snapshots) == 0 {
+				return fmt.Errorf("no snapshots: %w", err)
+			}
+			b, err := os.ReadFile(snapshots[0])
+			if err != nil {
+				return err
+			}
+			b[len(b)/2] ^= 1
+			return os.WriteFile(snapshots[0], b, 0o600)
+		}},
 	} {
 		w.write(ctx, 10, tm.nodes...)
 		n3.term()
