@@ -78,8 +78,8 @@ simulate: ## simulate one to three replicas from random seeds (FOR=1h)
 	$(GO) test ./test/sim -run '^TestSimulation$$' -sim.from=0 -sim.for=$(FOR) -timeout 0 -count=1 -v
 
 .PHONY: robustness
-robustness: ## have three real nodes meet faults under load, and print the table of docs/robustness.md (FOR=1h, SEED=)
-	$(GO) test ./test/cluster -run '^TestRobustness$$' -robust.for=$(FOR) -robust.seed=$(or $(SEED),0) -timeout 0 -count=1 -v
+robustness: ## have real nodes meet faults under load, and print the table of docs/robustness.md (FOR=1h, SEED=, NODES=3)
+	$(GO) test ./test/cluster -run '^TestRobustness$$' -robust.for=$(FOR) -robust.seed=$(or $(SEED),0) -robust.nodes=$(or $(NODES),3) -timeout 0 -count=1 -v
 
 .PHONY: power
 power: ## cut the power of a whole node a thousand times

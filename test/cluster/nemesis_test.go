@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
+	"slices"
 	"time"
 
 	"mneme/memory"
@@ -14,6 +14,8 @@ import (
 // when it returns: all nodes run, and all links are whole.
 type nemesis struct {
 	name string
+	// cannot says why there is no such fault here, "" if there is; nil: there is.
+	cannot func(tm *team) string
 	// does returns what shows that the fault was there; "" fails the run.
 	does func(ctx context.Context, f *fault) (bit string)
 }
@@ -27,40 +29,48 @@ type fault struct {
 }
 
 // nemeses is the table of faults, by name.
-var nemeses = []nemesis{
-	{"kill the leader", func(ctx context.Context, f *fault) string { return f.killed(ctx, f.lead) }},
-	{"kill a follower", func(ctx context.Context, f *fault) string { return f.killed(ctx, f.follower()) }},
-	{"kill all", func(ctx context.Context, f *fault) string { return f.killed(ctx, f.tm.nodes...) }},
-	{"pause the leader", func(ctx context.Context, f *fault) string { return f.paused(ctx, f.lead) }},
-	{"pause a follower", func(ctx context.Context, f *fault) string { return f.paused(ctx, f.follower()) }},
-	{"cut the leader off", func(ctx context.Context, f *fault) string {
+var nemeses = slices.Concat([]nemesis{
+	{name: "kill the leader", does: func(ctx context.Context, f *fault) string { return f.killed(ctx, f.lead) }},
+	{name: "kill a follower", does: func(ctx context.Context, f *fault) string { return f.killed(ctx, f.follower()) }},
+	{name: "kill all", does: func(ctx context.Context, f *fault) string { return f.killed(ctx, f.tm.nodes...) }},
+	{name: "pause the leader", does: func(ctx context.Context, f *fault) string { return f.paused(ctx, f.lead) }},
+	{name: "pause a follower", does: func(ctx context.Context, f *fault) string { return f.paused(ctx, f.follower()) }},
+	{name: "cut the leader off", does: func(ctx context.Context, f *fault) string {
 		return f.cut(ctx, f.tm.around([]*process{f.lead}, bothPlanes...), f.lead)
 	}},
-	{"cut a follower off", func(ctx context.Context, f *fault) string {
+	{name: "cut a follower off", does: func(ctx context.Context, f *fault) string {
 		return f.cut(ctx, f.tm.around([]*process{f.follower()}, bothPlanes...), nil)
 	}},
-	{"cut the leader off from Raft", func(ctx context.Context, f *fault) string {
+	{name: "cut the leader off from Raft", does: func(ctx context.Context, f *fault) string {
 		return f.cut(ctx, f.tm.around([]*process{f.lead}, raftPlane), f.lead)
 	}},
-	{"cut the leader off from NATS", func(ctx context.Context, f *fault) string {
+	{name: "cut the leader off from NATS", does: func(ctx context.Context, f *fault) string {
 		return f.cut(ctx, f.tm.around([]*process{f.lead}, logPlane), f.lead)
 	}},
-	{"cut what the leader sends", func(ctx context.Context, f *fault) string {
+	{name: "cut what the leader sends", does: func(ctx context.Context, f *fault) string {
 		return f.cut(ctx, between([]*process{f.lead}, f.tm.without(f.lead), bothPlanes...), f.lead)
 	}},
-	{"cut what the leader receives", func(ctx context.Context, f *fault) string {
+	{name: "cut what the leader receives", does: func(ctx context.Context, f *fault) string {
 		return f.cut(ctx, between(f.tm.without(f.lead), []*process{f.lead}, bothPlanes...), f.lead)
 	}},
-	{"cut one pair", func(ctx context.Context, f *fault) string {
+	{name: "cut one pair", does: func(ctx context.Context, f *fault) string {
 		a, b := []*process{f.lead}, []*process{f.follower()}
 		return f.cut(ctx, append(between(a, b, bothPlanes...), between(b, a, bothPlanes...)...), nil)
 	}},
-	{"cut links at random, again and again", func(ctx context.Context, f *fault) string { return f.flap(ctx) }},
-	{"slow links that lose", func(ctx context.Context, f *fault) string { return f.slow(ctx) }},
-	{"kill the leader while a follower is cut off", func(ctx context.Context, f *fault) string { return f.killedBehindCut(ctx) }},
-	{"restart one after the other", func(ctx context.Context, f *fault) string { return f.rolled(ctx) }},
-	{"wipe a node", func(ctx context.Context, f *fault) string { return f.wiped(ctx) }},
-}
+	{name: "cut links at random, again and again", does: func(ctx context.Context, f *fault) string { return f.flap(ctx) }},
+	{name: "slow links that lose", does: func(ctx context.Context, f *fault) string { return f.slow(ctx) }},
+	{name: "kill the leader while a follower is cut off", does: func(ctx context.Context, f *fault) string { return f.killedBehindCut(ctx) }},
+	{name: "restart one after the other", does: func(ctx context.Context, f *fault) string { return f.rolled(ctx) }},
+	{name: "wipe a node", does: func(ctx context.Context, f *fault) string { return f.wiped(ctx) }},
+	{name: "put an older copy under a node", does: func(ctx context.Context, f *fault) string { return f.older(ctx) }},
+	{name: "remove and join while links are cut", does: func(ctx context.Context, f *fault) string { return f.churned(ctx) }},
+	{name: "fill a disk", cannot: asRoot, does: func(ctx context.Context, f *fault) string { return f.full(ctx) }},
+	{name: "slow disk", cannot: notFaulty, does: func(ctx context.Context, f *fault) string { return f.slowDisk(ctx) }},
+	{name: "clock that jumps", cannot: notFaulty, does: func(ctx context.Context, f *fault) string { return f.jumped(ctx) }},
+	{name: "two away at once", cannot: notFive, does: func(ctx context.Context, f *fault) string { return f.twoAway(ctx) }},
+	{name: "cut two off", cannot: notFive, does: func(ctx context.Context, f *fault) string { return f.cutTwo(ctx) }},
+	{name: "from five nodes to three and back", cannot: notFive, does: func(ctx context.Context, f *fault) string { return f.shrunk(ctx) }},
+}, flips())
 
 // follower is a node that did not lead, by chance.
 func (f *fault) follower() *process {
@@ -141,10 +151,15 @@ func (f *fault) paused(ctx context.Context, p *process) (bit string) {
 	defer proceed()
 	try, cancel := context.WithTimeout(ctx, time.Duration(2000+f.random.IntN(4000))*time.Millisecond)
 	defer cancel()
-	if _, err := p.client.Status(try); try.Err() == nil {
-		return "" // it answered
-	} else {
-		bit = fmt.Sprintf("%s did not answer: %s", p.id, memory.CodeOf(err))
+	for range 10 { // the signal takes a moment to reach all threads
+		_, err := p.client.Status(try)
+		if try.Err() != nil {
+			bit = fmt.Sprintf("%s did not answer: %s", p.id, memory.CodeOf(err))
+			break
+		}
+	}
+	if bit == "" {
+		return ""
 	}
 	if p == f.lead {
 		bit += "; " + f.deposed(ctx)
@@ -231,30 +246,7 @@ func (f *fault) rolled(ctx context.Context) (bit string) {
 
 // wiped removes a node's data, and the node, which comes back empty.
 func (f *fault) wiped(ctx context.Context) string {
-	p := f.follower()
-	if f.random.IntN(2) == 0 {
-		p = f.lead
-	}
-	other := f.tm.without(p)[0]
+	p := f.victim()
 	p.kill()
-	must(f.tm.t, os.RemoveAll(p.dir))
-	var removed memory.NodeRemoval
-	for {
-		operator, err := other.client.Operator(ctx)
-		if err == nil {
-			removed, err = operator.Cluster().Remove(ctx, memory.RemoveNode{Node: p.id})
-			_ = operator.Close()
-		}
-		if err == nil {
-			break
-		}
-		if ctx.Err() != nil {
-			f.tm.t.Fatalf("remove %s: %v", p.id, err)
-		}
-		pause(ctx, 200*time.Millisecond)
-	}
-	p.begin()
-	p.ready(ctx)
-	p.voter(ctx, other)
-	return fmt.Sprintf("%v was removed, and %s joined anew", removed.Removed, p.id)
+	return f.replace(ctx, p)
 }

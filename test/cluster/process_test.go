@@ -3,6 +3,7 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -47,6 +48,7 @@ type team struct {
 	certs   string
 	nodes   []*process
 	net     *network // nil: the nodes reach each other directly
+	faulty  error    // why program has no clock that jumps and no slow disk; nil: it has
 }
 
 // process is one of them.
@@ -88,9 +90,9 @@ func newTeam(t testing.TB, n int) *team {
 	t.Helper()
 	program, err := memnode()
 	must(t, err)
-	tm := &team{t: t, program: program, certs: t.TempDir()}
+	tm := &team{t: t, program: program, certs: t.TempDir(), faulty: errors.New("it is built for make robustness only")}
 	free := testaddr.Reserve(t, 4*n)
-	opt := devca.Options{Dir: tm.certs, Valid: time.Hour}
+	opt := devca.Options{Dir: tm.certs, Valid: 60 * 24 * time.Hour}
 	for i := range n {
 		p := &process{team: tm, id: fmt.Sprintf("n%d", i+1), dir: filepath.Join(t.TempDir(), "data")}
 		p.addrs.http, p.addrs.nats, p.addrs.peer, p.addrs.route = free[4*i], free[4*i+1], free[4*i+2], free[4*i+3]
@@ -143,7 +145,7 @@ func (p *process) begin() {
 		"--join", strings.Join(join, ","), "--bootstrap-expect", fmt.Sprint(len(p.team.nodes)), "--peer-certs", p.team.certs)...)
 	home := p.team.t.TempDir()
 	p.cmd.Env = []string{"HOME=" + home, "XDG_CONFIG_HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir()}
-	p.cmd.Env = append(p.cmd.Env, p.env...)
+	p.cmd.Env = append(append(p.cmd.Env, "FAULTS_FILE="+p.faultsFile()), p.env...) // only a faulty memnode reads it
 	if p.out == nil {
 		p.out = &output{}
 	}

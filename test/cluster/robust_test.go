@@ -15,14 +15,17 @@ import (
 )
 
 var (
-	robustSeed = flag.Uint64("robust.seed", 0, "seed of TestRobustness; 0 is another one each time with -robust.for, else 1")
-	robustFor  = flag.Duration("robust.for", 0, "how long TestRobustness goes on; 0 is one round of a few faults")
-	robustOnly = flag.String("robust.only", "", "regexp of the faults that TestRobustness takes")
-	robustOut  = flag.String("robust.out", "", "file to add the table of TestRobustness to")
+	robustSeed  = flag.Uint64("robust.seed", 0, "seed of TestRobustness; 0 is another one each time with -robust.for, else 1")
+	robustFor   = flag.Duration("robust.for", 0, "how long TestRobustness goes on; 0 is one round of a few faults")
+	robustOnly  = flag.String("robust.only", "", "regexp of the faults that TestRobustness takes")
+	robustNot   = flag.String("robust.not", "^$", "regexp of the faults that it leaves out")
+	robustNodes = flag.Int("robust.nodes", 3, "how many nodes TestRobustness has: 3 or 5")
+	robustOut   = flag.String("robust.out", "", "file to add the table of TestRobustness to")
 )
 
 // tally is what came of the runs of one nemesis.
 type tally struct {
+	cannot           string // why it did not run
 	runs, undecided  int
 	took, gap, worst time.Duration
 	done, other      int
@@ -41,7 +44,9 @@ func TestRobustness(t *testing.T) {
 	}
 	only, err := regexp.Compile(*robustOnly)
 	must(t, err)
-	chosen := slices.DeleteFunc(slices.Clone(nemeses), func(n nemesis) bool { return !only.MatchString(n.name) })
+	not, err := regexp.Compile(*robustNot)
+	must(t, err)
+	chosen := slices.DeleteFunc(slices.Clone(nemeses), func(n nemesis) bool { return !only.MatchString(n.name) || not.MatchString(n.name) })
 	if *robustFor == 0 && *robustOnly == "" {
 		chosen = slices.DeleteFunc(chosen, func(n nemesis) bool { return !slices.Contains(everyTime, n.name) })
 	}
@@ -53,7 +58,7 @@ func TestRobustness(t *testing.T) {
 	defer func() { report(t, tallies, time.Since(began), seed) }()
 	for round := uint64(0); round == 0 || time.Since(began) < *robustFor; round++ {
 		ok := t.Run(fmt.Sprintf("seed=%d", seed+round), func(t *testing.T) {
-			t.Logf("again: go test ./test/cluster -run '^TestRobustness$' -robust.seed=%d -robust.only=%q", seed+round, again)
+			t.Logf("again: go test ./test/cluster -run '^TestRobustness$' -robust.nodes=%d -robust.seed=%d -robust.only=%q -robust.not=%q", *robustNodes, seed+round, again, *robustNot)
 			robustRound(t, seed+round, chosen, tallies)
 		})
 		if !ok {
@@ -67,11 +72,24 @@ var everyTime = []string{"kill the leader", "cut what the leader sends"}
 
 // robustRound has one team meet each fault once.
 func robustRound(t *testing.T, seed uint64, chosen []nemesis, tallies map[string]*tally) {
-	tm := newRelayedTeam(t, 3, seed)
+	tm := newRelayedTeam(t, *robustNodes, seed)
+	if *robustFor > 0 || *robustOnly != "" {
+		program, err := faultyMemnode()
+		if tm.faulty = err; err == nil {
+			tm.program = program
+		}
+	}
 	random := rand.New(rand.NewPCG(seed, 0))
 	tm.start(within(t, patience))
 	for i, at := range random.Perm(len(chosen)) {
 		n := chosen[at]
+		if n.cannot != nil {
+			if why := n.cannot(tm); why != "" {
+				t.Logf("SKIPPED: %s: %s", n.name, why)
+				tallies[n.name] = &tally{cannot: why}
+				continue
+			}
+		}
 		ctx := within(t, 3*patience)
 		f := &fault{tm: tm, random: random}
 		f.lead, f.term = tm.led(ctx, nil)
@@ -150,7 +168,12 @@ func report(t *testing.T, tallies map[string]*tally, took time.Duration, seed ui
 	w := tabwriter.NewWriter(&sb, 0, 8, 1, ' ', 0)
 	fmt.Fprintf(w, "| fault\t| runs\t| minutes\t| operations done\t| not done, or unknown\t| mean gap, s\t| longest, s\t| undecided\t|\n|---\t|---\t|---\t|---\t|---\t|---\t|---\t|---\t|\n")
 	for _, n := range nemeses {
-		if y := tallies[n.name]; y != nil {
+		y := tallies[n.name]
+		switch {
+		case y == nil:
+		case y.cannot != "":
+			fmt.Fprintf(w, "| %s\t| not run: %s\t|\t|\t|\t|\t|\t|\t|\n", n.name, y.cannot)
+		default:
 			fmt.Fprintf(w, "| %s\t| %d\t| %.1f\t| %d\t| %d\t| %.1f\t| %.1f\t| %d\t|\n", n.name, y.runs, y.took.Minutes(), y.done, y.other,
 				(y.gap / time.Duration(y.runs)).Seconds(), y.worst.Seconds(), y.undecided)
 		}
@@ -160,7 +183,7 @@ func report(t *testing.T, tallies map[string]*tally, took time.Duration, seed ui
 	if t.Failed() {
 		verdict = "VIOLATED"
 	}
-	text := fmt.Sprintf("%s in %.1f minutes, from seed %d on\n\n%s", verdict, took.Minutes(), seed, sb.String())
+	text := fmt.Sprintf("%s with %d nodes in %.1f minutes, from seed %d on\n\n%s", verdict, *robustNodes, took.Minutes(), seed, sb.String())
 	t.Log("\n" + text)
 	if *robustOut != "" {
 		f, err := os.OpenFile(*robustOut, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
