@@ -54,8 +54,8 @@ func (p *Promises) Saw(node, group string, promise raftfsm.Promise) {
 	p.changes++
 }
 
-// merge notes what somebody else remembers.
-func (p *Promises) merge(of map[string]map[string]raftfsm.Promise, except func(node string) bool) {
+// Merge notes what somebody else remembers.
+func (p *Promises) Merge(of map[string]map[string]raftfsm.Promise, except func(node string) bool) {
 	for node, groups := range of {
 		if except(node) {
 			continue
@@ -73,8 +73,8 @@ func (p *Promises) forget(gone func(node string) bool) {
 	maps.DeleteFunc(p.of, func(node string, _ map[string]raftfsm.Promise) bool { return gone(node) })
 }
 
-// all returns a copy, and how often it has changed.
-func (p *Promises) all() (of map[string]map[string]raftfsm.Promise, changes uint64) {
+// All returns a copy, and how often it has changed.
+func (p *Promises) All() (of map[string]map[string]raftfsm.Promise, changes uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	of = map[string]map[string]raftfsm.Promise{}
@@ -128,7 +128,7 @@ func (w Witness) loadPromises() error {
 			w.log.Warn("what this node remembers of the others is damaged; it begins anew", "err", err)
 		}
 	}
-	w.promises.merge(of, w.notOthers)
+	w.promises.Merge(of, w.notOthers)
 	return nil
 }
 
@@ -141,7 +141,7 @@ func (w Witness) notOthers(node string) bool {
 // then it is stored once more. A write in a group costs neither: what changed in a second
 // is stored and told once.
 func (w Witness) keepPromises(ctx context.Context) {
-	_, saved := w.promises.all()
+	_, saved := w.promises.All()
 	told := map[string]uint64{}
 	for ctx.Err() == nil {
 		select {
@@ -149,7 +149,7 @@ func (w Witness) keepPromises(ctx context.Context) {
 		case <-time.After(rememberEvery):
 		}
 		w.promises.forget(w.notOthers)
-		of, changes := w.promises.all()
+		of, changes := w.promises.All()
 		if changes != saved && w.savePromises(of) {
 			saved = changes
 		}
@@ -195,7 +195,7 @@ func (w Witness) remember(_ context.Context, from peer.Identity, of map[string]m
 	if !w.Facts().isMember(from.Node) {
 		return struct{}{}, memory.Errorf(memory.CodeForbidden, "the node %s is not one of this cluster", from.Node)
 	}
-	w.promises.merge(of, w.notOthers)
+	w.promises.Merge(of, w.notOthers)
 	return struct{}{}, nil
 }
 

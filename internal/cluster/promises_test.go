@@ -84,9 +84,9 @@ func serve(clusters ...*Cluster) {
 // remembers waits until a node remembers as much of another one as a third does.
 func remembers(t *testing.T, c *Cluster, name string, as *Cluster) {
 	t.Helper()
-	want, _ := as.promises.all()
+	want, _ := as.promises.All()
 	for ctx := limited(t); ; {
-		if has, _ := c.promises.all(); has[name]["0"].Keeps(want[name]["0"]) {
+		if has, _ := c.promises.All(); has[name]["0"].Keeps(want[name]["0"]) {
 			return
 		}
 		select {

@@ -73,14 +73,7 @@ func (e Erasing) Erase(ctx context.Context, namespace string, subjects ...string
 // endKeys writes that keys end.
 func (e Erasing) endKeys(ctx context.Context, ns events.ID, ids []keyring.KeyID) (at events.Position, err error) {
 	for some := range slices.Chunk(ids, events.MaxKeys) {
-		raw := make([][16]byte, len(some))
-		for i, id := range some {
-			raw[i] = id
-		}
-		d := newDraft(events.Header{Type: events.TypeKeyDestroyed, Event: e.w.ids.New(), Namespace: ns})
-		d.payload = events.EncodeKeys(raw)
-		d.size += len(d.payload)
-		res, err := e.w.submit(ctx, d)
+		res, err := e.w.submit(ctx, endingDraft(e.w.ids.New(), ns, some))
 		if err == nil && res.Outcome == projections.OutcomeRejected {
 			err = memory.Errorf(memory.CodeNotFound, "the namespace was deleted meanwhile")
 		}
@@ -90,6 +83,18 @@ func (e Erasing) endKeys(ctx context.Context, ns events.ID, ids []keyring.KeyID)
 		at = res.Position
 	}
 	return at, nil
+}
+
+// endingDraft is the event that some keys end.
+func endingDraft(event, ns events.ID, ids []keyring.KeyID) *draft {
+	raw := make([][16]byte, len(ids))
+	for i, id := range ids {
+		raw[i] = id
+	}
+	d := newDraft(events.Header{Type: events.TypeKeyDestroyed, Event: event, Namespace: ns})
+	d.payload = events.EncodeKeys(raw)
+	d.size += len(d.payload)
+	return d
 }
 
 // DestroyEnded destroys the keys of every namespace that the state says was deleted,

@@ -113,7 +113,7 @@ func Replay(ctx context.Context, stream eventlog.Stream, state *projections.Stat
 		for frames := range p.full {
 			c := state.Cursor()
 			r := projections.NewRange(&c)
-			r.Frames = frames
+			r.Frames, r.Keys = frames, d.KeysIndex() // a replica may have to wait for them
 			if err := apply(r); err != nil {
 				return err
 			}

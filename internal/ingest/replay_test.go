@@ -255,3 +255,20 @@ func TestDuplicateAfterARepairKeepsItsPosition(t *testing.T) {
 		t.Errorf("conflict with %s, first answer %s", r.Position, first.Position)
 	}
 }
+
+// A repair of the log proposes what it adopts to other replicas, which applied it before
+// they had its keys: the ranges of a replay named none. (A run of the simulation found it.)
+func TestReplayNamesTheKeysOfItsRanges(t *testing.T) {
+	f := eventlogtest.NewFake()
+	_, d, state := replayed(t, f)
+	_, err := Replay(t.Context(), f, state, d, 0, func(r *projections.Range) error {
+		if need := projections.KeysOf(r.Encode()); need != d.KeysIndex() || need <= 1 {
+			t.Errorf("a range names the keys up to %d, the keyring is at %d", need, d.KeysIndex())
+		}
+		_, err := state.ApplyLocal(r)
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -162,6 +162,27 @@ func (s *Stepped) QueueNamespace(name string) (*Pending, error) {
 	return s.queued(s.directoryDraft(events.TypeNamespaceCreated, id, name, events.Settings{Set: map[string]string{}}), err)
 }
 
+// QueueErasure is the event with which Erase begins, without waiting: that a subject's keys
+// end. Erasing.DestroyEnded destroys them once it is applied.
+func (s *Stepped) QueueErasure(namespace, subject string) (*Pending, error) {
+	a, err := s.admit(namespace)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.view.Close(); err != nil {
+		return nil, err
+	}
+	d, err := s.opt.Keys.DataKey(a.ns.ID, subject)
+	if err != nil {
+		return nil, memory.Errorf(memory.CodeNotFound, "subject: %v", err).WithCause(err)
+	}
+	ids, err := s.opt.Keys.Ending(a.ns.ID, d.ID())
+	if err != nil {
+		return nil, err
+	}
+	return s.queued(endingDraft(s.ids.New(), a.ns.ID, ids), nil)
+}
+
 func (s *Stepped) queued(d *draft, err error) (*Pending, error) {
 	if err != nil {
 		return nil, err

@@ -39,7 +39,7 @@ type Membership struct {
 }
 
 // OpenLocal opens what lies in dir of fsys and on disk. A machine that lies behind
-// the newest snapshot is brought to it.
+// the newest snapshot is brought to it; with nil the files can be looked at.
 func OpenLocal(machine Machine, fsys vfs.FS, dir string, disk *MemDisk) (*Local, error) {
 	log := slog.New(slog.DiscardHandler)
 	members, err := openMemberFile(fsys, fsys.PathJoin(dir, "membership"))
@@ -58,6 +58,9 @@ func OpenLocal(machine Machine, fsys vfs.FS, dir string, disk *MemDisk) (*Local,
 	}
 	l := &Local{snaps: snaps, store: store,
 		fsm: &fsm{machine: machine, snaps: snaps, dir: fsys.PathJoin(dir, "restore"), log: log, progress: newProgress(0)}}
+	if machine == nil {
+		return l, nil
+	}
 	if applied, _ := machine.AppliedIndex(); snaps.latest() != nil && applied < snaps.latest().man.AppliedIndex {
 		err = restoreSnapshot(l.fsm, snaps, snaps.latest().id)
 	}

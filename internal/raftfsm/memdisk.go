@@ -33,6 +33,11 @@ func (i diskImage) clone() diskImage { return diskImage{slices.Clone(i.logs), ma
 
 var _ boltKV = (*MemDisk)(nil)
 
+// Copy is another disk with what this one keeps.
+func (d *MemDisk) Copy() *MemDisk {
+	return &MemDisk{NoSync: d.NoSync, Fails: d.Fails, now: d.kept.clone(), kept: d.kept.clone()}
+}
+
 // Crash takes what a loss of power takes, and mends the device.
 func (d *MemDisk) Crash() { d.now, d.broken = d.kept.clone(), false }
 

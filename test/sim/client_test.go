@@ -2,7 +2,6 @@ package sim
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,7 +38,12 @@ type note struct {
 	changes      []*change
 	busy         bool // a request about it is under way
 	applied      bool // the client was told that it is in the state
-	lost         int  // times that the log lost it before it was applied
+	subject      string
+	private      bool // is captured once, and may be erased
+	erasing      bool // it was tried
+	erased       bool // and acknowledged
+	erasedAt     uint64
+	lost         int // times that the log lost it before it was applied
 }
 
 // change is a revision, or a forget where text is empty.
@@ -58,6 +62,7 @@ type request struct {
 	pending *ingest.Pending
 	note    *note
 	change  *change // nil: the capture itself
+	erase   bool    // of the note's subject
 	wait    memory.Wait
 }
 
@@ -66,6 +71,8 @@ type read struct {
 	r     *replica
 	index uint64
 	want  []expectation
+	to    *replica // where it was asked for, if not at the leader
+	seq   uint64   // that the state has to reach there
 }
 
 // expectation is what a read has to show: a version at least, or that a note was
@@ -79,6 +86,9 @@ type expectation struct {
 
 // act lets a client do something.
 func (w *world) act() {
+	if w.site != nil && w.site.act() {
+		return
+	}
 	switch w.rng.IntN(12) {
 	case 0, 1, 2:
 		w.capture(w.newNote())
@@ -112,6 +122,9 @@ func (w *world) newNote() *note {
 	if w.rng.IntN(4) > 0 {
 		n.client = fmt.Sprint("id-", len(w.notes))
 	}
+	if w.site != nil {
+		w.site.about(n)
+	}
 	w.notes = append(w.notes, n)
 	return n
 }
@@ -120,7 +133,7 @@ func (w *world) newNote() *note {
 func (w *world) some(ok func(*note) bool) *note {
 	var list []*note
 	for _, n := range w.notes {
-		if !n.busy && ok(n) {
+		if !n.busy && !n.private && ok(n) {
 			list = append(list, n)
 		}
 	}
@@ -155,7 +168,7 @@ func (w *world) capture(n *note) {
 	if h == nil {
 		return
 	}
-	p, err := h.w.Queue(namespace, ingest.Item{Capture: memory.Capture{Agent: agent, Text: n.text, ID: n.client}})
+	p, err := h.w.Queue(namespace, ingest.Item{Capture: memory.Capture{Agent: agent, Text: n.text, ID: n.client, Subject: n.subject}})
 	if err != nil {
 		w.know(&n.fate, err)
 		return
@@ -165,7 +178,7 @@ func (w *world) capture(n *note) {
 	}
 	n.busy = true
 	wait := []memory.Wait{memory.WaitAccepted, memory.WaitApplied}[w.rng.IntN(2)]
-	w.requests = append(w.requests, &request{h, p, n, nil, wait})
+	w.requests = append(w.requests, &request{host: h, pending: p, note: n, wait: wait})
 }
 
 // latest is the version that a client takes for the present one.
@@ -208,7 +221,7 @@ func (w *world) try(n *note, c *change) {
 		return
 	}
 	n.busy = true
-	w.requests = append(w.requests, &request{h, p, n, c, memory.WaitApplied})
+	w.requests = append(w.requests, &request{host: h, pending: p, note: n, change: c, wait: memory.WaitApplied})
 }
 
 // know takes note of an error. That an attempt was refused says nothing about
@@ -246,6 +259,9 @@ func (w *world) answers() {
 }
 
 func (w *world) answer(q *request) bool {
+	if q.erase {
+		return w.site.erased(q)
+	}
 	if at, ok := q.pending.Accepted(); ok && q.wait == memory.WaitAccepted && q.change == nil {
 		w.captured(q.note, q.pending.Record(), at, true)
 		w.checkKept(q.note) // the acknowledgement may have been under way when the log lost it
@@ -342,6 +358,9 @@ func (w *world) orphan(h *host) {
 			continue
 		}
 		q.note.busy = false
+		if q.erase {
+			continue
+		}
 		if q.change != nil {
 			q.change.fate = max(q.change.fate, unknown)
 		} else {
@@ -377,6 +396,12 @@ func (w *world) shows(v *projections.View, want []expectation, what string) {
 		}
 		head, ok, err := v.Head(w.home(v), e.note.record)
 		w.must(err)
+		if e.note.erasing {
+			if e.note.erased && v.Cursor().Seq >= e.note.erasedAt && ok && head.Living {
+				w.fail("%s shows %s, which was erased", what, e.note.text)
+			}
+			continue
+		}
 		forgetting := false
 		for _, c := range e.note.changes {
 			forgetting = forgetting || c.text == ""
@@ -399,7 +424,7 @@ func (w *world) shows(v *projections.View, want []expectation, what string) {
 func (w *world) readAtLeast() {
 	n := w.some(func(n *note) bool { return n.fate == acked })
 	r := w.replicas[w.rng.IntN(len(w.replicas))]
-	if n == nil || r.down {
+	if n == nil || !r.serves() {
 		return
 	}
 	v := r.state.View()
@@ -417,11 +442,14 @@ func (w *world) readLinear() {
 	if w.alone != nil && w.rng.IntN(2) == 0 {
 		r = w.alone
 	}
-	if r.down || r.host == nil {
+	asked := r
+	if w.site != nil && r.host == nil {
+		r = w.site.asksLeader(r)
+	}
+	if r == nil || r.down || r.host == nil {
 		return
 	}
-	gone, cancel := context.WithCancel(context.Background())
-	cancel() // what is not so at once is asked again later
+	gone := ended()
 	if r.host.w.Settled(gone) != nil {
 		return
 	}
@@ -437,7 +465,11 @@ func (w *world) readLinear() {
 	if r.raft.Term() != r.host.w.Term() {
 		return
 	}
-	w.reads = append(w.reads, &read{r, index, want})
+	q := &read{r: r, index: index, want: want}
+	if asked != r {
+		q.to = asked
+	}
+	w.reads = append(w.reads, q)
 }
 
 // serve answers the linearizable reads whose replica has come far enough.
@@ -448,10 +480,18 @@ func (w *world) serve() {
 		case q.r.down:
 		case q.r.raft.Applied() < q.index:
 			rest = append(rest, q)
+		case q.to != nil:
+			q.r, q.index, q.seq, q.to = q.to, 0, q.r.state.Cursor().Seq, nil
+			rest = append(rest, q)
+		case q.r.state.Cursor().Seq < q.seq:
+			rest = append(rest, q)
 		default:
 			v := q.r.state.View()
 			w.shows(v, q.want, "a linearizable read")
 			w.must(v.Close())
+			if q.seq > 0 {
+				w.reach("linearizable read of a node that does not lead")
+			}
 			w.reach("linearizable read")
 		}
 	}

@@ -173,6 +173,9 @@ func (l *log) store(a *appending) error {
 }
 
 func (l *log) put(a *appending) {
+	if l.w.site != nil {
+		l.w.site.agreed(a.data)
+	}
 	a.to.msgs = append(a.to.msgs, a.data)
 	l.w.event("log %d is of %s #%d", a.to.last(), a.host, a.number)
 }

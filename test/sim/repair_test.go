@@ -10,6 +10,7 @@ import (
 	"mneme/internal/eventlog"
 	"mneme/internal/events"
 	"mneme/internal/ingest"
+	"mneme/internal/keyring"
 	"mneme/internal/projections"
 	"mneme/internal/raftfsm"
 )
@@ -164,7 +165,27 @@ func (l *log) holds(n *note) bool {
 		if err != nil || int(n.at.Index) >= len(f.Events) {
 			continue
 		}
-		if e, err := events.DecodeEnvelope(f.Events[n.at.Index]); err == nil && e.Record == n.record && l.valid(s, n.at.Seq) {
+		if e, err := events.DecodeEnvelope(f.Events[n.at.Index]); err == nil && e.Record == n.record && l.valid(s, n.at.Seq) && !l.contradicts(s) {
+			return true
+		}
+	}
+	return false
+}
+
+// contradicts reports whether a state has applied another message than a stream has at
+// its place: what is behind that in the stream is given up with it.
+func (l *log) contradicts(s *stream) bool {
+	for _, r := range l.w.replicas {
+		c := r.state.Cursor()
+		if c.Seq > s.last() || len(s.lost(c.Seq)) > 0 {
+			continue
+		}
+		var at projections.Cursor
+		for _, m := range s.msgs[:c.Seq] {
+			_, _, err := at.Follow(m)
+			l.w.must(err)
+		}
+		if at.Chain != c.Chain {
 			return true
 		}
 	}
@@ -305,7 +326,7 @@ func (p *repair) adopt(s *stream, c *projections.Cursor) error {
 		return p.giveUp(s, &eventlog.RepairError{Seq: c.Seq + 1, Detail: "it does not continue what the state applied"})
 	}
 	v := p.r.state.View()
-	d, err := derive.New(w.keys, v)
+	d, err := derive.New(p.r.keys, v)
 	if err = errors.Join(err, v.Close()); err != nil {
 		return err
 	}
@@ -315,6 +336,10 @@ func (p *repair) adopt(s *stream, c *projections.Cursor) error {
 	})
 	if gap := (*eventlog.GapError)(nil); errors.As(err, &gap) && p.future == nil {
 		return p.giveUp(s, &eventlog.RepairError{Seq: gap.Want, Detail: "no state has it"})
+	}
+	if errors.Is(err, keyring.ErrNoKey) { // the one who repairs tries again
+		w.reach("repair without the keys")
+		return errLater
 	}
 	if errors.Is(err, errLater) {
 		w.reach("message adopted by a repair")

@@ -1,10 +1,8 @@
 package sim
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -12,9 +10,11 @@ import (
 	"mneme/internal/eventlog"
 	"mneme/internal/events"
 	"mneme/internal/ingest"
+	"mneme/internal/keyring"
 	"mneme/internal/projections"
 	"mneme/internal/raftfsm"
 	"mneme/internal/raftfsm/raftmodel"
+	shard "mneme/internal/replica"
 	"mneme/internal/settings"
 )
 
@@ -27,6 +27,8 @@ type replica struct {
 	id     int
 	fs     *vfs.MemFS
 	state  *projections.State
+	keys   *keyring.Keyring
+	member *member // nil where it is no node of a cluster
 	raft   *raftmodel.Replica
 	host   *host
 	repair *repair // of the log, instead of a writer
@@ -84,12 +86,38 @@ func (r *replica) AppliedIndex() (index, term uint64) { return r.state.AppliedIn
 func (r *replica) Flush() error { return r.state.Flush() }
 
 func (r *replica) Checkpoint(dir string) (uint64, error) {
-	return r.state.Cursor().Seq, r.state.Checkpoint(dir)
+	err := r.state.Checkpoint(dir)
+	if err == nil && r.member != nil {
+		err = shard.WriteKeys(r.fs, dir, r.keys.Machine().ChangedAt())
+	}
+	return r.state.Cursor().Seq, err
+}
+
+// errKeysMissing: Raft brings the snapshot again.
+var errKeysMissing = errors.New("the keys of the snapshot are not there yet")
+
+// takeKeysOf waits for the keys of a snapshot as package replica does, but not long.
+func (r *replica) takeKeysOf(dir string) error {
+	if r.member == nil {
+		return nil
+	}
+	need, err := shard.ReadKeys(r.fs, dir)
+	if err != nil || need == 0 {
+		return err
+	}
+	if has, _ := r.keys.Machine().AppliedIndex(); has < need {
+		r.w.reach("snapshot waits for its keys")
+		return errKeysMissing
+	}
+	return shard.RemoveKeys(r.fs, dir)
 }
 
 // Restore implements raftfsm.Machine. A state only goes forward.
 func (r *replica) Restore(dir string) error {
 	before := r.state.Cursor()
+	if err := r.takeKeysOf(dir); err != nil {
+		return err
+	}
 	if err := r.state.Restore(dir); err != nil {
 		return err
 	}
@@ -139,29 +167,58 @@ func (r *replica) crash() {
 	if len(r.w.replicas) == 1 && r.w.log.losses > 0 { // the process is killed; the power is not lost as well
 		r.w.must(r.state.Flush())
 	}
-	fs := r.fs.CrashClone(vfs.CrashCloneCfg{})
+	var fs *vfs.MemFS
+	if r.member != nil {
+		fs = r.member.crash()
+	} else {
+		fs = r.fs.CrashClone(vfs.CrashCloneCfg{})
+	}
 	r.w.must(r.state.Close())
 	r.fs, r.down = fs, true
 	r.open()
+	if r.member != nil {
+		r.member.openKeys(false, false)
+	}
 	if r.state.Cursor().Seq < before {
 		r.w.reach("state lost unsynced frames")
 	}
 }
 
+// runs reports whether the process is there.
+func (r *replica) runs() bool { return !r.down || r.member != nil && r.member.phase != stopped }
+
 func (r *replica) restart() {
 	r.w.event("restart %d", r.id)
+	if r.member == nil {
+		r.startShard()
+	} else if r.w.site.leaving != r {
+		r.member.start()
+	}
+}
+
+// startShard starts the replica of the shard; false = its disk failed.
+func (r *replica) startShard() bool {
 	if r.w.faulty { // what fails has often failed before
 		r.w.model.SetFaults(raftmodel.Faults{Disk: 50})
 		defer r.w.model.SetFaults(raftFaults)
 	}
-	err := r.raft.Restart(r, r.fs)
+	var disk vfs.FS = r.fs
+	if r.member != nil {
+		disk = r.member.disk()
+	}
+	err := r.raft.Restart(r, disk)
 	if errors.Is(err, raftfsm.ErrStorage) {
 		r.w.bite("error of Raft's disk at the start")
 		r.w.reach("Raft's disk failed at the start")
-		return
+		return false
+	}
+	if errors.Is(err, raftmodel.ErrPower) {
+		r.crash()
+		return false
 	}
 	r.w.must(err)
 	r.down, r.failed = false, false
+	return true
 }
 
 // operate does what the node and its operator do where the log has lost something:
@@ -259,8 +316,8 @@ func (r *replica) lead(term uint64) {
 	if raise {
 		ref.Epoch++
 	}
-	h.w = ingest.NewStepped(ingest.Options{Stream: r.w.log.look(s, r, 0), Group: r.raft, Term: term, State: r.state, Keys: r.w.keys,
-		Settings: settings.NewCache(r.w.keys), Now: r.now, Rand: r.w.random, Ref: ref, MaxFrameBytes: 4000,
+	h.w = ingest.NewStepped(ingest.Options{Stream: r.w.log.look(s, r, 0), Group: r.raft, Term: term, State: r.state, Keys: r.keys,
+		Settings: settings.NewCache(r.keys), Now: r.now, Rand: r.w.random, Ref: ref, MaxFrameBytes: 4000,
 		SinceBoot: func() time.Duration { return r.w.elapsed }}, h)
 	r.host = h
 	if raise {
@@ -275,9 +332,15 @@ func (r *replica) idle() bool {
 	if r.down || r.host == nil || r.host.phase != "open" || len(r.host.futures) > 0 {
 		return false
 	}
+	return !r.host.w.InFlight() && r.host.w.Settled(ended()) == nil
+}
+
+// ended is a context under which nothing waits: what is not so at once is asked again
+// later.
+func ended() context.Context {
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
-	return !r.host.w.InFlight() && r.host.w.Settled(gone) == nil
+	return gone
 }
 
 // now is the replica's wall clock.
@@ -324,156 +387,3 @@ func (l *log) forget(h *host) (numbers []uint64) {
 	return numbers
 }
 
-// host carries out what a writer wants.
-type host struct {
-	r       *replica
-	n       int
-	s       *stream // that it writes to
-	w       *ingest.Stepped
-	surveys []ingest.Survey
-	futures []*raftfsm.Future
-	phase   string
-	round   uint32 // that is open
-	gone    bool
-	sent    []byte // last
-	met     uint64 // the highest term of a frame that the log showed it
-}
-
-func (h *host) String() string {
-	if h == nil {
-		return "no writer"
-	}
-	return fmt.Sprintf("writer %d of %d", h.n, h.r.id)
-}
-
-func (h *host) Send(number uint64, data []byte, last uint64) {
-	if h.met > h.w.Term() {
-		h.r.w.fail("%s of term %d writes on, and was shown a frame of term %d", h, h.w.Term(), h.met)
-	}
-	h.sent = data
-	h.r.w.event("%s sends #%d behind %d", h, number, last)
-	h.r.w.log.post(&appending{host: h, to: h.s, number: number, data: data, last: last})
-}
-
-func (h *host) Survey(q ingest.Survey) { h.surveys = append(h.surveys, q) }
-
-// Propose gives a command to Raft. Now and then Raft's store fails: it is not
-// known whether the command is in it.
-func (h *host) Propose(command []byte) {
-	w := h.r.w
-	chance := w.rates.fault
-	if w.rates.lose > 0 {
-		chance *= 6
-	}
-	if !w.faulty || w.rng.IntN(100) >= chance {
-		h.futures = append(h.futures, h.r.raft.Propose(ctx, command))
-		return
-	}
-	w.bite("enqueue of unknown outcome")
-	switch {
-	case w.rates.lose > 0 && w.rng.IntN(3) > 0: // one accident to both: Raft has it, and the log loses it
-		h.r.raft.Propose(ctx, command)
-		w.log.lose(h.s, h.s.last()-1)
-	case w.rng.IntN(2) == 0:
-		h.r.raft.Propose(ctx, command)
-	}
-	f, resolve := raftfsm.NewFuture()
-	resolve(nil, 0, fmt.Errorf("%w: %w", raftfsm.ErrUnknownOutcome, raftfsm.ErrStorage))
-	h.futures = append(h.futures, f)
-}
-
-func (h *host) Opened() {
-	h.phase, h.round = "open", h.w.Round()
-	if c := h.r.state.Cursor(); c.Term < h.w.Term() || c.Term == h.w.Term() && c.Round < h.round {
-		h.r.w.fail("%s opens round %d, and the state stands at %d in round %d of term %d", h, h.round, c.Seq, c.Round, c.Term)
-	}
-	h.r.w.event("%s opens round %d", h, h.round)
-	if h.round > 0 {
-		h.r.w.reach("round > 1")
-	}
-	if h.w.Counters().Adopted.Load() > 0 {
-		h.r.w.reach("adopted frame")
-	}
-}
-
-func (h *host) Stalled(why error) {
-	h.r.w.event("%s stalls: %v", h, why)
-	h.r.w.reach("stalled")
-}
-
-// Stopped: an operator sees it, and repairs the log.
-func (h *host) Stopped(why *eventlog.DivergedError) {
-	if h.r.w.log.losses == 0 {
-		h.r.w.fail("%s stops: %v", h, why)
-	}
-	h.phase = "stopped"
-	h.r.w.event("%s stops: %v", h, why)
-	h.r.w.reach("writes stopped: " + why.Kind)
-}
-
-func (h *host) Ended(why error) {
-	h.phase = "ended"
-	h.r.w.event("%s ends: %v", h, why)
-	if deposed := (*ingest.DeposedError)(nil); errors.As(why, &deposed) {
-		h.r.w.reach("deposed by the log")
-		h.r.raft.StepDown()
-	}
-}
-
-// lose: nobody hears of this writer any more.
-func (h *host) lose() {
-	h.gone = true
-	h.r.w.orphan(h)
-}
-
-// step lets the writer take one answer, or do what it can.
-func (h *host) step() {
-	w := h.r.w
-	switch {
-	case len(h.surveys) > 0 && w.rng.IntN(2) == 0:
-		q := h.surveys[0]
-		h.surveys = h.surveys[1:]
-		v := w.log.look(h.s, h.r, max(q.After(), h.r.state.Cursor().Seq))
-		h.shown(v, q.After())
-		h.w.Surveyed(w.elapsed, v, q)
-	case len(h.futures) > 0 && answered(h.futures[0]):
-		res, _, err := h.futures[0].Wait(ctx)
-		h.futures = h.futures[1:]
-		if err != nil {
-			w.event("%s: Raft says %v", h, err)
-			w.reach("unknown enqueue")
-		}
-		h.w.Applied(w.elapsed, res, err)
-	default:
-		if at, ok := h.w.Due(w.elapsed); ok && at <= w.elapsed {
-			h.w.Work(w.elapsed)
-		}
-	}
-}
-
-// shown takes note of the terms that a writer reads behind a sequence. Whoever reads
-// there the frame that it sent last needs to read no more.
-func (h *host) shown(v *view, after uint64) {
-	met := h.met
-	err := v.Read(ctx, after+1, v.last, func(m eventlog.Message) error {
-		if m.Seq == after+1 && bytes.Equal(m.Data, h.sent) {
-			return errLater
-		}
-		if f, err := events.DecodeFrame(m.Data); err == nil {
-			met = max(met, f.Term)
-		}
-		return nil
-	})
-	if err == nil { // else it is not shown this, or has no need
-		h.met = met
-	}
-}
-
-func answered(f *raftfsm.Future) bool {
-	select {
-	case <-f.Done():
-		return true
-	default:
-		return false
-	}
-}

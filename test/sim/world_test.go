@@ -7,6 +7,8 @@ import (
 	"io"
 	"math/rand/v2"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -36,7 +38,8 @@ type world struct {
 	model    *raftmodel.Model
 	replicas []*replica
 	log      *log
-	keys     *keyring.Keyring
+	keys     *keyring.Keyring // of all replicas, where they are no cluster
+	site     *site            // nil where they are no cluster
 	hosts    int
 
 	notes    []*note
@@ -104,8 +107,26 @@ func newWorld(seed uint64) *world {
 	return w
 }
 
-// size is how many replicas a seed's group has.
-func size(seed uint64) int { return 1 + 2*int(seed%2) }
+// shape is what a run is made of: so many replicas, which have one keyring and are always
+// the same, or a cluster of so many nodes to begin with.
+type shape struct {
+	nodes   int
+	cluster bool
+}
+
+// shapes are those that seeds draw, by name, a seed's remainder deciding.
+var shapes = []string{"1", "3", "cluster3", "1", "cluster5", "3"}
+
+// shapeOf is a seed's shape, or the one that is named.
+func shapeOf(seed uint64, name string) (sh shape) {
+	name = cmp.Or(name, shapes[seed%uint64(len(shapes))])
+	number, several := strings.CutPrefix(name, "cluster")
+	n, err := strconv.Atoi(number)
+	if err != nil {
+		panic("-sim.shape is one of " + strings.Join(shapes, ", "))
+	}
+	return shape{n, several}
+}
 
 var raftFaults = raftmodel.Faults{Drop: 60, Duplicate: 60, Elections: 4, Disk: 1}
 
@@ -113,13 +134,17 @@ func newMem() *vfs.MemFS { return vfs.NewCrashableMem() }
 
 var ctx = context.Background()
 
-func (w *world) build() {
+func (w *world) build(sh shape) {
+	if sh.cluster {
+		newSite(w, sh)
+		return
+	}
 	var err error
 	w.keys, err = keyring.Open(keyring.Options{Dir: "/keys", AllowCreate: true, AllowNewStorage: true, Rand: w.random, FS: vfs.NewMem()})
 	w.must(err)
 	opt := raftmodel.Options{Seed: w.seed}
-	for i := range size(w.seed) {
-		r := &replica{w: w, id: i, fs: newMem()}
+	for i := range sh.nodes {
+		r := &replica{w: w, id: i, fs: newMem(), keys: w.keys}
 		r.open()
 		w.replicas = append(w.replicas, r)
 		opt.Machines, opt.Disks = append(opt.Machines, r), append(opt.Disks, r.fs)
@@ -134,8 +159,14 @@ func (w *world) close() error {
 	var err error
 	for _, r := range w.replicas {
 		err = cmp.Or(err, r.state.Close())
+		if r.member != nil {
+			err = cmp.Or(err, r.keys.Close())
+		}
 	}
-	return cmp.Or(err, w.keys.Close())
+	if w.keys != nil {
+		err = cmp.Or(err, w.keys.Close())
+	}
+	return err
 }
 
 // step lets one thing happen.
@@ -158,6 +189,9 @@ func (w *world) step() {
 	case !w.quiet:
 		w.act()
 	}
+	if w.site != nil {
+		w.site.step()
+	}
 	if w.apart = max(0, w.apart-1); w.apart == 0 {
 		w.alone = nil
 	}
@@ -173,15 +207,19 @@ func (w *world) strike() {
 		w.log.loseSome()
 		return
 	}
+	if w.site != nil && w.rng.IntN(3) == 0 {
+		w.site.strike()
+		return
+	}
 	r := w.replicas[w.rng.IntN(len(w.replicas))]
 	switch w.rng.IntN(21) {
 	case 0:
-		if !r.down {
+		if r.runs() {
 			r.crash()
 		}
 	case 1, 2:
 		for _, r := range w.replicas {
-			if r.down {
+			if !r.runs() {
 				r.restart()
 			}
 		}
@@ -191,7 +229,7 @@ func (w *world) strike() {
 		}
 	case 4:
 		if w.apart == 0 {
-			w.model.Heal()
+			w.heal()
 		}
 	case 5:
 		w.bite("stepped down")
@@ -233,11 +271,24 @@ func (w *world) isolate(r *replica, steps int) {
 	w.bite("isolated")
 	w.event("isolate %d", r.id)
 	w.model.Isolate(r.id)
+	if w.site != nil {
+		w.site.model.Isolate(r.id)
+	}
 	w.apart = steps
+}
+
+func (w *world) heal() {
+	w.model.Heal()
+	if w.site != nil {
+		w.site.model.Heal()
+	}
 }
 
 // after follows what has happened, and checks what must always hold.
 func (w *world) after() {
+	if w.site != nil {
+		w.site.after()
+	}
 	for _, r := range w.replicas {
 		if r.down {
 			continue

@@ -47,6 +47,27 @@ func (m *Model) named(name string) int {
 // Membership is the calls of a Group that change who is in it.
 type Membership struct{ *Replica }
 
+// Disk is a copy of what the disk of entries, term and vote keeps now.
+func (c Membership) Disk() *raftfsm.MemDisk { return c.disk.Copy() }
+
+// PutBack gives a replica whose process has ended the disk of an older copy.
+func (c Membership) PutBack(disk *raftfsm.MemDisk) { c.disk = disk.Copy() }
+
+// Promised opens the files of a replica whose process has ended, and says what they tell.
+func (c Membership) Promised(fsys vfs.FS) (p raftfsm.Promise, err error) {
+	l, err := raftfsm.OpenLocal(nil, fsys, c.m.dir(), c.disk)
+	if err != nil {
+		return p, err
+	}
+	return l.Promise()
+}
+
+// Number is where Model.Replica finds the replica.
+func (c Membership) Number() int { return c.id }
+
+// Committed is the highest index that the replica knows as committed.
+func (c Membership) Committed() uint64 { return c.commit }
+
 // Members is Group.Members.
 func (c Membership) Members() ([]raftfsm.Member, uint64) {
 	now := c.members()

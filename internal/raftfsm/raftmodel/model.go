@@ -113,9 +113,14 @@ func (m *Model) Replica(i int) *Replica { return m.replicas[i] }
 // Leader returns a replica whose term has begun, the newest if there are several
 // that believe it, or nil.
 func (m *Model) Leader() *Replica {
+	return m.LeaderFor(func(*Replica) bool { return true })
+}
+
+// LeaderFor is Leader among some replicas.
+func (m *Model) LeaderFor(ok func(*Replica) bool) *Replica {
 	var lead *Replica
 	for _, r := range m.live {
-		if r.begun && (lead == nil || r.term > lead.term) {
+		if r.begun && (lead == nil || r.term > lead.term) && ok(r) {
 			lead = r
 		}
 	}
@@ -141,8 +146,11 @@ func (m *Model) Isolate(a int) {
 // SetFaults changes how often something goes wrong.
 func (m *Model) SetFaults(f Faults) { m.opt.Faults = f }
 
-// Reaches reports whether messages pass between two replicas that run.
-func (m *Model) Reaches(a, b *Replica) bool { return !a.down && a.hears(b) }
+// Connected reports whether messages pass between two replicas, where both run.
+func (m *Model) Connected(a, b *Replica) bool { return !m.cut[[2]int{a.id, b.id}] }
+
+// Whole reports whether no replicas are cut off from each other.
+func (m *Model) Whole() bool { return len(m.cut) == 0 }
 
 // Heal ends all cuts.
 func (m *Model) Heal() { clear(m.cut) }

@@ -275,9 +275,6 @@ func (r *Replica) Down() bool { return r.down }
 
 func (m *Model) powerLost(id int) bool { return m.opt.PowerLost != nil && m.opt.PowerLost(id) }
 
-// Promised is what the files of a replica whose process has ended tell.
-func (r *Replica) Promised() (raftfsm.Promise, error) { return r.local.Promise() }
-
 func (r *Replica) hears(other *Replica) bool {
 	return !other.down && (other == r || !r.m.cut[[2]int{r.id, other.id}])
 }
@@ -365,7 +362,7 @@ func (r *Replica) halt(err error) {
 // what stands above the machine to know better.
 func (r *Replica) install(msg message) (uint64, bool) {
 	end := msg.entries[0]
-	if r.halted != nil {
+	if r.halted != nil || r.disk.Broken() { // a group whose store has failed takes no snapshot
 		return r.applied, false
 	}
 	err := r.local.Install(end.index, end.term, msg.members, msg.snap)
