@@ -210,8 +210,10 @@ func (m *member) ask() {
 			continue
 		}
 		answers[r.member.name] = true
-		_, forgot := r.member.saw.Forgotten(m.name, promised)
-		forgotten = forgotten || forgot
+		if f, forgot := r.member.saw.Forgotten(m.name, promised); forgot {
+			w.event("%s promised %+v in the group %s, as %s saw, and its files tell %+v", m.name, f.Had, f.Group, r.member.name, promised[f.Group])
+			forgotten = true
+		}
 		if r.member.phase == serving {
 			takePart++
 		}

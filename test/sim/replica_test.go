@@ -386,4 +386,3 @@ func (l *log) forget(h *host) (numbers []uint64) {
 	l.appends, l.answers = rest, back
 	return numbers
 }
-

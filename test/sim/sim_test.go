@@ -309,6 +309,10 @@ var states = []string{
 	"writes stopped: lost", "found by comparing: lost", "reserved stream given up", "refused while writes are stopped",
 	"log and state contradict", "range of a sequence that is used again", "message adopted by a repair", "message got in before the seal", "fill interrupted",
 	"crash in the middle of a repair", "repair taken over", "repaired", "repair under load", "accepted and lost with the log",
+	"local read", "linearizable read of a node that does not lead", "power lost while a snapshot was handled", "node serves again",
+	"non-voter added", "promoted", "removed from a group", "node removed", "came back under another name", "node that has forgotten a promise",
+	"range waits for its keys", "snapshot waits for its keys", "snapshot of the keys taken", "snapshot of the keys installed",
+	"change of the keys of unknown outcome", "key destroyed",
 }
 
 // firstSeed is where the runs of the test suite begin: the suite tells whether a change

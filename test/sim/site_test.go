@@ -223,7 +223,7 @@ func (s *site) step() {
 	switch {
 	case s.rng.IntN(8) == 0:
 		m.tell()
-	case m.phase == stopped && !w.faulty:
+	case m.phase == stopped && (!w.faulty || s.rng.IntN(30) == 0):
 		r.restart()
 	case m.phase != serving:
 		m.step()

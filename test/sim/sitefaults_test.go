@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -50,7 +51,12 @@ func (s *site) strike() {
 			s.copies[m.name] = m.copy()
 		}
 	case 5, 6:
-		s.putBack(m)
+		for _, r := range w.replicas {
+			if s.copies[r.member.name] != nil {
+				s.putBack(r.member)
+				break
+			}
+		}
 	case 7, 8:
 		m.cam.after = 1 + s.rng.IntN(12)
 	case 9, 10:
@@ -74,7 +80,7 @@ type camera struct {
 
 // MaybeError implements errorfs.Injector.
 func (c *camera) MaybeError(op errorfs.Op) error {
-	if c.after == 0 || op.Kind != errorfs.OpOpenDir && op.Kind.ReadOrWrite() == errorfs.OpIsRead {
+	if c.after == 0 || !strings.HasPrefix(op.Path, keysDir+"/snapshots") && !strings.HasPrefix(op.Path, "/raft/snapshots") || op.Kind != errorfs.OpOpenDir && op.Kind.ReadOrWrite() == errorfs.OpIsRead {
 		return nil
 	}
 	if c.after--; c.after == 0 {

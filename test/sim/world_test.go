@@ -207,7 +207,7 @@ func (w *world) strike() {
 		w.log.loseSome()
 		return
 	}
-	if w.site != nil && w.rng.IntN(3) == 0 {
+	if w.site != nil && w.rng.IntN(2) == 0 {
 		w.site.strike()
 		return
 	}
