@@ -68,6 +68,8 @@ func Open(opt Options) (*Group, error) {
 func (g *Group) open() error {
 	if g.opt.Transport == nil {
 		g.opt.Transport = newLocalTransport(g.opt.ID)
+	} else {
+		g.opt.Transport = newAnnouncer(g.opt.Transport, g)
 	}
 	rec := &recovery{opt: g.opt, log: g.log, events: g}
 	if err := rec.run(); err != nil {
@@ -104,6 +106,7 @@ func (g *Group) raftConfig() *raft.Config {
 	conf.ElectionTimeout = g.opt.ElectionTimeout
 	conf.LeaderLeaseTimeout = g.opt.HeartbeatTimeout / 2
 	conf.BatchApplyCh = true
+	conf.CommitTimeout = g.opt.commitTimeout
 	conf.ShutdownOnRemove = false
 	conf.SnapshotThreshold = g.opt.SnapshotThreshold
 	conf.TrailingLogs = uint64(g.opt.TrailingLogs)
@@ -125,6 +128,9 @@ func (g *Group) start() {
 	g.work.Go(func() { g.leads.deliver(ctx) })
 	g.work.Go(func() { g.verifier.run(ctx) })
 	g.work.Go(func() { g.watchGrowth(ctx) })
+	if a, ok := g.opt.Transport.(*announcer); ok {
+		g.work.Go(func() { a.run(ctx) })
+	}
 }
 
 // begin registers an operation that Close waits for.
@@ -287,6 +293,9 @@ func (g *Group) close() error {
 	g.proposer.close()
 	hangUp(g.opt.Transport)
 	err := raftErr("shutdown", g.raft.Shutdown().Error())
+	if a, ok := g.opt.Transport.(*announcer); ok {
+		a.sends.Wait()
+	}
 	if g.fsm.progress.haltedErr() == nil {
 		err = errors.Join(err, guard(g.opt.Machine.Flush))
 	}

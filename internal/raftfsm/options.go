@@ -94,11 +94,19 @@ type Options struct {
 	// the state.
 	Clock func() time.Time
 
-	// Tests put faults between the group and bolt, see what happens to raft.db's
-	// name, and look at the files between the steps of Renew.
+	testHooks
+}
+
+// testHooks are options of tests.
+type testHooks struct {
+	// Faults between the group and bolt, what happens to raft.db's name, and a look at the
+	// files between the steps of Renew.
 	wrapKV func(boltKV) boltKV
 	dbFS   vfs.FS
 	step   func(done string)
+	// commitTimeout is how long raft sends a replica nothing before it tells it again what
+	// is committed (default 250 ms), and looks whether entries wait for it.
+	commitTimeout time.Duration
 }
 
 const (
@@ -107,6 +115,7 @@ const (
 	defaultTrailingLogs      = 1024
 	defaultMaxCommandBytes   = 8 << 20
 	defaultElectionTimeout   = time.Second
+	defaultCommitTimeout     = 250 * time.Millisecond // what was committed is told at once, see announcer
 )
 
 // Validate reports what is missing or contradictory.
@@ -152,6 +161,7 @@ func (o Options) withDefaults() Options {
 	o.MaxCommandBytes = orDefault(o.MaxCommandBytes, defaultMaxCommandBytes)
 	o.HeartbeatTimeout = orDefault(o.HeartbeatTimeout, defaultElectionTimeout)
 	o.ElectionTimeout = max(orDefault(o.ElectionTimeout, defaultElectionTimeout), o.HeartbeatTimeout)
+	o.commitTimeout = orDefault(o.commitTimeout, defaultCommitTimeout)
 	return o
 }
 

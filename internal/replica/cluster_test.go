@@ -46,7 +46,7 @@ func (c *cluster) options(i int, founds bool) Options {
 			c.t.Errorf("replica %d would found a group of its own: %v, or not sync: %v", i, o.Bootstrap, o.NoSync)
 		}
 		o.Bootstrap, o.TrailingLogs = founds, -1 // a snapshot leaves nothing of the log
-		o.HeartbeatTimeout, o.ElectionTimeout = 300*time.Millisecond, 300*time.Millisecond
+		o.HeartbeatTimeout, o.ElectionTimeout = 1500*time.Millisecond, 1500*time.Millisecond
 		return raftfsm.Open(o)
 	}
 	return opt

@@ -1,0 +1,166 @@
+package raftfsm
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// settles is how long the leader leaves it to entries that follow at once to tell what is
+// committed.
+const settles = 2 * time.Millisecond
+
+// announcer is raft's transport, and tells each other replica what is committed once
+// nothing is under way and it has that. Raft tells it with the next entries, and where
+// none follow, when it next looks (Options.commitTimeout): the last entry of each burst
+// would be applied late by all replicas but the leader's, and to look more often makes
+// idle replicas talk all the time.
+type announcer struct {
+	raft.Transport
+	g     *Group
+	wake  chan struct{}  // a replica has more than before
+	sends sync.WaitGroup // end with the transport
+
+	mu    sync.Mutex
+	peers map[raft.ServerID]*told
+}
+
+// told is what another replica has acknowledged.
+type told struct {
+	has    uint64 // entries up to here
+	commit uint64 // that they are committed up to here
+	busy   bool   // it is being told
+}
+
+func newAnnouncer(t raft.Transport, g *Group) *announcer {
+	return &announcer{Transport: t, g: g, wake: make(chan struct{}, 1), peers: map[raft.ServerID]*told{}}
+}
+
+// AppendEntries implements raft.Transport.
+func (a *announcer) AppendEntries(id raft.ServerID, to raft.ServerAddress, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	err := a.Transport.AppendEntries(id, to, req, resp)
+	if err != nil || !resp.Success {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	t := a.peerLocked(id)
+	has := req.PrevLogEntry + uint64(len(req.Entries))
+	t.commit = max(t.commit, min(req.LeaderCommitIndex, has))
+	if has > t.has {
+		t.has = has
+		a.wakeUp()
+	}
+	return nil
+}
+
+// AppendEntriesPipeline implements raft.Transport: see oneAtATime.
+func (a *announcer) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (raft.AppendPipeline, error) {
+	return nil, raft.ErrPipelineReplicationNotSupported
+}
+
+// RequestPreVote implements raft.WithPreVote.
+func (a *announcer) RequestPreVote(id raft.ServerID, to raft.ServerAddress, req *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+	if t, ok := a.Transport.(raft.WithPreVote); ok {
+		return t.RequestPreVote(id, to, req, resp)
+	}
+	return errors.New("the transport has no pre-vote")
+}
+
+// Close implements raft.WithClose.
+func (a *announcer) Close() (err error) {
+	if t, ok := a.Transport.(raft.WithClose); ok {
+		err = t.Close()
+	}
+	return err
+}
+
+func (a *announcer) hangUp() { hangUp(a.Transport) }
+
+func (a *announcer) peerLocked(id raft.ServerID) *told {
+	t, known := a.peers[id]
+	if !known {
+		t = &told{}
+		a.peers[id] = t
+	}
+	return t
+}
+
+func (a *announcer) wakeUp() {
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run follows what this replica has applied and what the others have, until ctx ends or
+// the group halts.
+func (a *announcer) run(ctx context.Context) {
+	for seen := uint64(0); ; seen = a.g.fsm.progress.reached() {
+		done, applied, err := a.g.fsm.progress.poll(seen + 1)
+		if err != nil {
+			return
+		}
+		if !done {
+			select {
+			case <-applied:
+			case <-a.wake:
+			case <-ctx.Done():
+				return
+			}
+		}
+		if a.g.raft.State() != raft.Leader {
+			continue
+		}
+		select {
+		case <-time.After(settles):
+		case <-ctx.Done():
+			return
+		}
+		// Where more is under way, it will be committed, and this loop goes on.
+		if commit := a.g.raft.CommitIndex(); a.g.raft.LastIndex() == commit {
+			a.tell(commit)
+		}
+	}
+}
+
+// tell sends those that have the committed entry, and have not heard that it is, a request
+// without entries whose previous entry it is. A replica that has another one there refuses
+// it, so that nobody takes for committed what the leader does not have: followers do so
+// with all they have up to the leader's commit index.
+func (a *announcer) tell(commit uint64) {
+	term := a.g.raft.CurrentTerm()
+	var last raft.Log
+	if err := a.g.store.GetLog(commit, &last); err != nil {
+		return // it is in a snapshot, or cannot be read: raft finds out
+	}
+	if a.g.raft.State() != raft.Leader || a.g.raft.CurrentTerm() != term {
+		return
+	}
+	self := raft.ServerID(a.g.opt.ID)
+	addr := a.EncodePeer(self, a.LocalAddr())
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, s := range a.g.configuration().Servers {
+		t := a.peerLocked(s.ID)
+		if s.ID == self || t.busy || t.has < commit || t.commit >= commit {
+			continue
+		}
+		t.busy = true
+		a.sends.Go(func() {
+			_ = a.AppendEntries(s.ID, s.Address, &raft.AppendEntriesRequest{ // raft tells it later otherwise
+				RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(self), Addr: addr},
+				Term:      term, Leader: addr, PrevLogEntry: last.Index, PrevLogTerm: last.Term, LeaderCommitIndex: commit,
+			}, &raft.AppendEntriesResponse{})
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			t.busy = false
+			if t.has > commit {
+				a.wakeUp() // it got more meanwhile
+			}
+		})
+	}
+}

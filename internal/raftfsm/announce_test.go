@@ -1,0 +1,66 @@
+package raftfsm
+
+import (
+	"testing"
+	"time"
+)
+
+// The last entry of a burst was applied by the leader at once, and by the others when
+// raft's timer had it send something again: a node that forwarded a write waited as long.
+func TestFollowersHearAtOnceWhatIsCommitted(t *testing.T) { overBoth(t, 3, hearAtOnce) }
+
+func hearAtOnce(t *testing.T, net network) {
+	c := openClusterOver(t, net, 3)
+	c.join(t, 1)
+	c.join(t, 2)
+	for _, s := range c.shards {
+		s.close(t)
+	}
+	for i := range c.shards { // raft itself tells what is committed with the next entries only
+		c.open(t, i, func(o *Options) { o.commitTimeout = time.Hour })
+	}
+	lead := c.leader(t)
+	for i := range 20 {
+		lead.putMany(t, i*3, i*3+3)
+		index := lead.put(t, "last=1")
+		c.same(t, index)
+	}
+}
+
+// A replica that another one leads, or that has another entry, takes nothing for committed
+// because a former leader says so.
+func TestFormerLeaderTellsNobody(t *testing.T) {
+	c := openCluster(t, 3)
+	c.join(t, 1)
+	c.join(t, 2)
+	former := c.leader(t)
+	former.putMany(t, 0, 10)
+	index, err := former.group.LinearizableIndex(testCtx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.same(t, index)
+	if err := former.group.TransferLeadership(testCtx(t)); err != nil {
+		t.Fatal(err)
+	}
+	if c.leader(t) == former {
+		t.Skip("the machine is too slow: it leads again")
+	}
+	before := make([]uint64, len(c.shards))
+	for i, s := range c.shards {
+		before[i] = s.group.raft.CurrentTerm()
+	}
+	a := former.group.opt.Transport.(*announcer)
+	a.mu.Lock()
+	for _, told := range a.peers {
+		told.commit = 0
+	}
+	a.mu.Unlock()
+	a.tell(former.group.raft.CommitIndex())
+	a.sends.Wait()
+	for i, s := range c.shards {
+		if id, _ := s.group.Leader(); id == former.group.opt.ID || s.group.raft.CurrentTerm() != before[i] {
+			t.Errorf("replica %d took it for its leader", i)
+		}
+	}
+}
