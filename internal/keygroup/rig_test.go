@@ -154,7 +154,7 @@ func (n *node) start(founds bool) (err error) {
 	port := n.port
 	n.client = rpc.NewClient(port, Service)
 	opt := Options{Dir: n.groupDir(), ID: n.name, Keys: n.keys, Found: founds, Call: n.client.Call, Logger: logTo(n.site.t).With("node", n.name),
-		HeartbeatTimeout: 300 * time.Millisecond,
+		HeartbeatTimeout: 1500 * time.Millisecond,
 		Transport: raftfsm.NewTransport(raftfsm.Network{ID: n.name, Addr: n.addr, Listener: listener,
 			Dial: func(ctx context.Context, addr, id string) (net.Conn, error) {
 				return port.Dial(ctx, addr, id, "raft/keys")
