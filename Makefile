@@ -74,7 +74,7 @@ fuzz: ## run each fuzzer for FUZZTIME (FUZZ=regexp chooses)
 
 FOR ?= 1h
 .PHONY: simulate
-simulate: ## simulate one to three replicas from random seeds (FOR=1h)
+simulate: ## simulate one to five replicas from random seeds (FOR=1h)
 	$(GO) test ./test/sim -run '^TestSimulation$$' -sim.from=0 -sim.for=$(FOR) -timeout 0 -count=1 -v
 
 .PHONY: robustness

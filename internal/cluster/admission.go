@@ -63,6 +63,10 @@ func (a *Admission) Place(ctx context.Context, name, id, addr string) (raftfsm.M
 		case m.ID == id:
 			is = m
 		case idOf(m.ID) == idOf(id):
+			// One that does not lead any more may not know that it was removed.
+			if _, err := a.group.LinearizableIndex(ctx); err != nil {
+				return is, err
+			}
 			return is, memory.Errorf(memory.CodeConflict, "the node %s is a member of the group %s under another incarnation, %s", idOf(id), name, m.ID).
 				WithHint("if that one is lost for ever, remove it first: memctl cluster remove %s", m.ID)
 		}
@@ -104,8 +108,9 @@ func (a *Admission) Remove(ctx context.Context, id string) error {
 	return a.group.Remove(ctx, id, index)
 }
 
-// MajorityWithout refuses the removal of a node that would leave a group without a
-// majority that answers.
+// MajorityWithout refuses the removal of a node unless the others that answer are a
+// majority of the present voters: they have to lead the group, and to commit the removal,
+// without it.
 func MajorityWithout(name string, replicas []raftfsm.Member, answers map[string]bool) error {
 	if !slices.ContainsFunc(replicas, func(r raftfsm.Member) bool { return r.ID == name && r.Voter }) {
 		return nil
@@ -120,9 +125,13 @@ func MajorityWithout(name string, replicas []raftfsm.Member, answers map[string]
 			down = append(down, idOf(r.ID))
 		}
 	}
-	if left := up + len(down); up < left/2+1 {
-		return memory.Errorf(memory.CodeConflict, "without %s there would be %d nodes with a vote, of which %d answer: they could agree on nothing", idOf(name), left, up).
-			WithHint("start these again first: %s", strings.Join(down, ", "))
+	voters := up + len(down) + 1
+	if up >= voters/2+1 {
+		return nil
 	}
-	return nil
+	err := memory.Errorf(memory.CodeConflict, "of %d nodes with a vote %d answer beside %s: they could agree on nothing, nor on its removal", voters, up, idOf(name))
+	if len(down) == 0 {
+		return err.WithHint("one of two cannot be removed: start it again, or let a third node join before")
+	}
+	return err.WithHint("start these again first: %s", strings.Join(down, ", "))
 }

@@ -320,7 +320,8 @@ var states = []string{
 const firstSeed = 1_003_300
 
 // kept are runs that failed once.
-var kept = []keptRun{{1003246, "1"}, {5009068, "1"}, {5022435, "3"}, {334965482427, "3"}, {933373919945, "3"}, {995240571745, "3"}}
+var kept = []keptRun{{1003246, "1"}, {5009068, "1"}, {5022435, "3"}, {334965482427, "3"}, {933373919945, "3"}, {995240571745, "3"},
+	{60000261, "cluster3"}, {625289635284, "cluster5"}}
 
 type keptRun struct {
 	seed  uint64
