@@ -50,8 +50,12 @@ type Membership struct{ *Replica }
 // Disk is a copy of what the disk of entries, term and vote keeps now.
 func (c Membership) Disk() *raftfsm.MemDisk { return c.disk.Copy() }
 
-// PutBack gives a replica whose process has ended the disk of an older copy.
-func (c Membership) PutBack(disk *raftfsm.MemDisk) { c.disk = disk.Copy() }
+// PutBack gives a replica whose process has ended the disk of an older copy. That takes
+// longer than any message of before may be on its way.
+func (c Membership) PutBack(disk *raftfsm.MemDisk) {
+	c.disk = disk.Copy()
+	c.m.network = slices.DeleteFunc(c.m.network, func(msg message) bool { return msg.from == c.id })
+}
 
 // Promised opens the files of a replica whose process has ended, and says what they tell.
 func (c Membership) Promised(fsys vfs.FS) (p raftfsm.Promise, err error) {
