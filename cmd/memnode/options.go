@@ -58,6 +58,7 @@ func options() []option {
 		{name: "nats-addr", def: node.DefaultNATSAddr, usage: "where the embedded NATS listens; port 0 picks one"},
 		{name: "nats-url", def: "", usage: "use an external NATS at this URL instead of the embedded one"},
 		{name: "nats-monitor", kind: list, def: []string{}, usage: "monitoring `URL` of a server of the external NATS, proof that it syncs (repeatable)"},
+		{name: "shards", kind: number, def: 0, usage: "how many shards a new data directory or cluster gets, for ever (0: as many as there are; of a new one 1)"},
 		{name: "node-id", def: "", usage: "`id` of this node in its cluster, for ever; with it, peer-addr, route-addr, join and peer-certs memnode is one of several nodes"},
 		{name: "peer-addr", def: "", usage: "where it listens for the other nodes and they reach it, as host:port"},
 		{name: "peer-advertise", def: "", usage: "where the other nodes reach it, if that is not peer-addr"},

@@ -223,7 +223,7 @@ func (s *settings) nodeConfig(sys system) node.Config {
 		DataDir:  s.String("data-dir"),
 		HTTPAddr: s.String("http-addr"),
 		NATSAddr: s.String("nats-addr"), NATSURL: s.String("nats-url"), NATSMonitors: s.Strings("nats-monitor"),
-		Cluster: s.cluster(sys), TLS: s.tls(sys), HealthAddr: s.String("health-addr"),
+		Shards: s.Int("shards"), Cluster: s.cluster(sys), TLS: s.tls(sys), HealthAddr: s.String("health-addr"),
 		Auth: s.String("auth"), AuthToken: s.String("auth-token"),
 		Embedder:     e.WithEnvironment(sys.lookup),
 		Environment:  sys.lookup,

@@ -20,6 +20,7 @@ type welcome struct {
 	Members []Member `json:"members"`
 	Removed []string `json:"removed,omitempty"`
 	Token   string   `json:"token,omitempty"`
+	Shards  int      `json:"shards,omitempty"`
 }
 
 // isCaller refuses a caller that describes another node than the one that the peer port
@@ -84,7 +85,8 @@ func (c *Cluster) welcome(ctx context.Context, from peer.Identity, in Member) (w
 	if err := c.forming.learn(in); err != nil {
 		return welcome{}, err
 	}
-	w.Cluster, w.Members, w.Removed = c.forming.facts.Cluster, c.forming.facts.Members, c.forming.facts.Removed
+	facts := c.forming.facts
+	w.Cluster, w.Members, w.Removed, w.Shards = facts.Cluster, facts.Members, facts.Removed, facts.Shards
 	return w, nil
 }
 

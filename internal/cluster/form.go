@@ -33,6 +33,9 @@ type Options struct {
 	Join []string
 	// Expect is how many nodes found the cluster together; 0 never founds, and joins.
 	Expect int
+	// Shards is how many shards a cluster gets that this node founds; 0 is 1. One that is
+	// there must have as many, unless it is 0.
+	Shards int
 	// AllowTwo allows Expect to be 2.
 	AllowTwo bool
 	// NewCluster draws the id of a new cluster.
@@ -64,7 +67,7 @@ func (o *Options) validate(facts Facts) error {
 	case facts.ID == "" || facts.Incarnation == "" || strings.Contains(facts.Incarnation, "-"):
 		return bad(fmt.Sprintf("a node cannot be called %q", facts.Name()), "")
 	case facts.Cluster != "":
-		return nil // how it was founded is over
+		return otherShards(o.Shards, facts.Shards) // else how it was founded is over
 	case o.Expect < 0:
 		return bad(fmt.Sprintf("--bootstrap-expect %d is no number of nodes", o.Expect), "")
 	case o.Expect == 2 && !o.AllowTwo:
@@ -361,7 +364,7 @@ func (c *Cluster) found() error {
 	if !c.forming.won() { // it gave its vote to another one meanwhile
 		return c.forming.broken
 	}
-	if err := c.forming.found(id); err != nil {
+	if err := c.forming.found(id, c.opt.Shards); err != nil {
 		return err
 	}
 	c.log.Info("founded the cluster", "cluster", id, "members", len(c.forming.facts.Members))
@@ -404,12 +407,15 @@ func (c *Cluster) enter(ctx context.Context, to rpc.Target, via Member, cluster 
 	if w.Cluster != cluster {
 		return false, via.ID + " is of another cluster than it said", nil
 	}
+	if err := otherShards(c.opt.Shards, w.Shards); err != nil {
+		return false, "", err
+	}
 	if err := c.takeToken(w.Token, via.ID); err != nil {
 		return false, "", err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.forming.join(w.Cluster, w.Members, w.Removed); err != nil {
+	if err := c.forming.join(w); err != nil {
 		return false, "", err
 	}
 	c.log.Info("joined the cluster", "cluster", w.Cluster, "through", via.ID)

@@ -313,29 +313,39 @@ func (f *forming) won() bool {
 }
 
 // found makes this node the founder of a cluster.
-func (f *forming) found(cluster string) error {
+func (f *forming) found(cluster string, shards int) error {
 	if !f.won() {
 		return fmt.Errorf("found a cluster with %d of %d votes", 1+len(f.votes), f.expect)
 	}
 	facts := f.facts
-	facts.Cluster, facts.Founder = cluster, true
+	facts.Cluster, facts.Founder, facts.Shards = cluster, true, shards
 	facts.Members, _ = merge([]Member{f.self}, slices.Collect(maps.Values(f.votes))...)
 	return f.set(facts)
 }
 
 // join makes this node a member of a cluster that others have told.
-func (f *forming) join(cluster string, members []Member, removed []string) error {
+func (f *forming) join(w welcome) error {
 	switch f.facts.Cluster {
-	case cluster:
-		return f.heard(hello{Cluster: cluster, Members: members, Removed: removed})
+	case w.Cluster:
+		return f.heard(hello{Cluster: w.Cluster, Members: w.Members, Removed: w.Removed})
 	case "":
 	default:
-		return &Error{Kind: KindOtherCluster, Message: fmt.Sprintf("this node is of the cluster %s and was told of %s", f.facts.Cluster, cluster)}
+		return &Error{Kind: KindOtherCluster, Message: fmt.Sprintf("this node is of the cluster %s and was told of %s", f.facts.Cluster, w.Cluster)}
 	}
 	facts := f.facts
-	facts.Cluster, facts.Removed = cluster, removed
-	facts.Members, _ = merge(slices.DeleteFunc(slices.Clone(members), func(m Member) bool { return m.Name == f.self.Name }), f.self)
+	facts.Cluster, facts.Removed, facts.Shards = w.Cluster, w.Removed, w.Shards
+	facts.Members, _ = merge(slices.DeleteFunc(slices.Clone(w.Members), func(m Member) bool { return m.Name == f.self.Name }), f.self)
 	return f.set(facts)
+}
+
+// otherShards refuses a number of shards that is another one than the cluster's; 0 takes
+// what there is.
+func otherShards(asked, has int) error {
+	if has = max(has, 1); asked == 0 || asked == has {
+		return nil
+	}
+	return &Error{Kind: KindUsage, Message: fmt.Sprintf("the cluster has %d shards, and this node was started with --shards %d", has, asked),
+		Hint: "leave --shards out: a cluster keeps the number that it was founded with; memctl export and import bring memories into one that has another"}
 }
 
 // here names the fresh nodes that this one sees and that expect as many, itself first

@@ -138,7 +138,7 @@ func (n *simNode) act(t *testing.T) {
 			if told.Cluster == "" {
 				t.Fatal("a node that had a cluster has none")
 			}
-			if err := n.f.join(told.Cluster, told.Members, told.Removed); err != nil && n.f.broken == nil {
+			if err := n.f.join(welcome{Cluster: told.Cluster, Members: told.Members, Removed: told.Removed}); err != nil && n.f.broken == nil {
 				t.Fatal(err)
 			}
 		})
@@ -155,7 +155,7 @@ func (n *simNode) act(t *testing.T) {
 	}
 	if n.f.won() {
 		n.w.drawn++
-		_ = n.f.found(fmt.Sprint("c", n.w.drawn))
+		_ = n.f.found(fmt.Sprint("c", n.w.drawn), 0)
 		n.restartIfBroken()
 	}
 }
@@ -364,7 +364,7 @@ func TestNodesOfTwoClusters(t *testing.T) {
 	if !errors.As(err, &e) || e.Kind != KindOtherCluster || !strings.Contains(e.Message, "n1 is of c1, n2 is of c2") {
 		t.Error(err)
 	}
-	if err := a.join("c2", nil, nil); !errors.As(err, &e) || e.Kind != KindOtherCluster {
+	if err := a.join(welcome{Cluster: "c2"}); !errors.As(err, &e) || e.Kind != KindOtherCluster {
 		t.Error(err)
 	}
 }

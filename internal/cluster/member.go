@@ -27,6 +27,8 @@ type Facts struct {
 	Incarnation string `json:"incarnation"`
 	// Cluster is the cluster's id, empty until it is known.
 	Cluster string `json:"cluster,omitempty"`
+	// Shards is how many shards the cluster has, as its founder was told; 0 is 1.
+	Shards int `json:"shards,omitempty"`
 	// Vote is the name of the node that this one wants to found the cluster.
 	Vote string `json:"vote,omitempty"`
 	// Founder says that this node drew the cluster's id and has yet to begin its Raft

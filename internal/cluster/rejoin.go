@@ -24,7 +24,7 @@ func (r Returning) Rejoin(why string) error {
 // it is of the same cluster, and its former names are to be removed.
 func (f Facts) Anew(incarnation string) Facts {
 	old := f.Name()
-	anew := Facts{ID: f.ID, Incarnation: incarnation, Cluster: f.Cluster, Removed: f.Removed, Replaces: append(slices.Clone(f.Replaces), old)}
+	anew := Facts{ID: f.ID, Incarnation: incarnation, Cluster: f.Cluster, Shards: f.Shards, Removed: f.Removed, Replaces: append(slices.Clone(f.Replaces), old)}
 	anew.Members = slices.DeleteFunc(slices.Clone(f.Members), func(m Member) bool { return m.Name == old })
 	return anew
 }

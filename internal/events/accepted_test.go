@@ -25,6 +25,7 @@ var accepted = map[string]string{
 	"envelope-namespace.changed": "6d89e8bde2f7ad32",
 	"envelope-namespace.created": "bd484c6461599da7",
 	"envelope-namespace.deleted": "3b8a36f16318bfd1",
+	"envelope-namespace.placed":  "39def94bdc51c4cb",
 	"envelope-space.building":    "b06dd81b0fe997ff",
 	"envelope-space.dropped":     "a1f762e8e51365c2",
 	"envelope-space.switched":    "fd35e236644be4fe",

@@ -30,7 +30,7 @@ func TestFrameRefusals(t *testing.T) {
 		"newer version":  {edit(func(b []byte) []byte { b[2]++; return b }), ErrNewer},
 		"version 0":      {edit(func(b []byte) []byte { b[2] = 0; return b }), ErrMalformed},
 		"flags":          {edit(func(b []byte) []byte { b[3] = 1; return b }), ErrMalformed},
-		"newer feature":  {edit(func(b []byte) []byte { b[7]++; return b }), ErrNewer},
+		"newer feature":  {edit(func(b []byte) []byte { b[7] = FeatureLevel + 1; return b }), ErrNewer},
 		"no events":      {count(0), ErrMalformed},
 		"too few events": {count(2), ErrMalformed},
 		"many events":    {count(4), ErrMalformed},
@@ -119,6 +119,11 @@ func TestFeatureOfActor(t *testing.T) {
 		if got := FeatureOf([][]byte{plain.Encode(), e.Encode()}); got != featureActor {
 			t.Errorf("%s: level %d", name, got)
 		}
+	}
+	home := plain
+	home.Home = 3
+	if got := FeatureOf([][]byte{home.Encode(), plain.Encode()}); got != featureHome {
+		t.Errorf("with a home: level %d", got)
 	}
 }
 

@@ -25,6 +25,7 @@ type Header struct {
 	Record      ID       // the record that a capture creates
 	Target      ID       // the record that a revise, forget or attach is about
 	BaseVersion uint32   // the version that a revise or attach builds on
+	Home        uint16   // the shard that a namespace is placed on; zero = the one with the directory
 	Principal   ID       // who was authenticated; zero = nobody was asked
 	Directory   Position // where the directory stood at admission, in shard 0; zero = it was not asked
 	Key         [16]byte
@@ -47,6 +48,7 @@ const (
 	hasRecord    = 1 << 2
 	hasTarget    = 1 << 3
 	hasBase      = 1 << 4
+	hasHome      = 1 << 5
 	// Who caused it, and under which rules it was admitted.
 	hasPrincipal = 1 << 8
 	hasDirectory = 1 << 9
@@ -55,7 +57,7 @@ const (
 	hasClientID = 1 << 17
 	hasBody     = 1 << 18
 
-	hasAll = hasNamespace | hasName | hasRecord | hasTarget | hasBase | hasPrincipal | hasDirectory | hasKey | hasClientID | hasBody
+	hasAll = hasNamespace | hasName | hasRecord | hasTarget | hasBase | hasHome | hasPrincipal | hasDirectory | hasKey | hasClientID | hasBody
 )
 
 // envelopeVersion 1 had other presence bits, and hashes of subject and uri.
@@ -73,6 +75,7 @@ func (h *Header) presence() uint32 {
 	set(hasRecord, h.Record != ID{})
 	set(hasTarget, h.Target != ID{})
 	set(hasBase, h.BaseVersion != 0)
+	set(hasHome, h.Home != 0)
 	set(hasPrincipal, h.Principal != ID{})
 	set(hasDirectory, !h.Directory.IsZero())
 	set(hasKey, h.Key != [16]byte{})
@@ -89,7 +92,7 @@ func (h *Header) presence() uint32 {
 //	| ver | type | schema | scope | kind | presence | event | sealed_at | occurred_at |
 //	+-----+------+--------+-------+------+----------+-------+-----------+-------------+
 //	| agent: u8 length, bytes | then, each if its presence bit is set, in bit order:    |
-//	| namespace 16 | name: u8 length, bytes | record 16 | target 16 | base u32          |
+//	| namespace 16 | name: u8 length, bytes | record 16 | target 16 | base u32 | home u16 |
 //	| principal 16 | directory: epoch u32, seq u64, index u32                           |
 //	| key 16 | client id 16 | body 16                                                  |
 //
@@ -120,6 +123,9 @@ func (h *Header) AppendHeader(b []byte) []byte {
 	}
 	if p&hasBase != 0 {
 		b = binary.BigEndian.AppendUint32(b, h.BaseVersion)
+	}
+	if p&hasHome != 0 {
+		b = binary.BigEndian.AppendUint16(b, h.Home)
 	}
 	if p&hasPrincipal != 0 {
 		b = append(b, h.Principal[:]...)
@@ -206,6 +212,9 @@ func (e *Envelope) decodeOptional(r *reader, p uint32) {
 	}
 	if p&hasBase != 0 {
 		e.BaseVersion = r.u32("base version")
+	}
+	if p&hasHome != 0 {
+		e.Home = r.u16("home")
 	}
 	if p&hasPrincipal != 0 {
 		r.fixed(e.Principal[:], "principal")

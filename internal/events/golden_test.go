@@ -94,6 +94,9 @@ func sampleEnvelopes() map[Type]Envelope {
 		TypeSpaceBuilding:    with(TypeSpaceBuilding, "sealed settings", func(h *Header) { h.Namespace, h.Key = testID(0x20), testKey(0x60) }),
 		TypeSpaceSwitched:    with(TypeSpaceSwitched, "sealed settings", func(h *Header) { h.Namespace, h.Key = testID(0x20), testKey(0x60) }),
 		TypeSpaceDropped:     with(TypeSpaceDropped, "sealed settings", func(h *Header) { h.Namespace, h.Key = testID(0x20), testKey(0x60) }),
+		TypeNamespacePlaced: with(TypeNamespacePlaced, "sealed settings", func(h *Header) {
+			h.Namespace, h.Name, h.Home, h.Key = testID(0x20), "team-a", 0x0102, testKey(0x60)
+		}),
 		TypeCaptured: with(TypeCaptured, "sealed content", func(h *Header) {
 			memoryEvent(h)
 			h.Kind, h.Record = KindOf(memory.KindDecision), testID(0x30)
@@ -145,7 +148,7 @@ func TestGoldenEnvelopes(t *testing.T) {
 
 func sampleFrame() Frame {
 	s := sampleEnvelopes()
-	f := Frame{Shard: 7, Feature: FeatureLevel, Epoch: 2, Term: 9, Seq: 1 << 40}
+	f := Frame{Shard: 7, Feature: featureActor, Epoch: 2, Term: 9, Seq: 1 << 40}
 	seq(0xc0, f.Previous[:])
 	for _, typ := range []Type{TypeCaptured, TypeForgotten, TypeNamespaceCreated} {
 		e := s[typ]

@@ -26,6 +26,7 @@ const (
 	TypeSpaceBuilding    Type = 15 // a namespace's next vector space is being filled
 	TypeSpaceSwitched    Type = 16 // … becomes its space; the one before is kept
 	TypeSpaceDropped     Type = 17 // … or a kept one goes, with its vectors
+	TypeNamespacePlaced  Type = 18 // a namespace is known, and its home is made on another shard
 )
 
 // Memory events.
@@ -38,21 +39,29 @@ const (
 
 // FeatureLevel is the highest level of log features this program understands.
 // A frame that carries a higher one stops an older node with ErrNewer.
-const FeatureLevel = featureActor
+const FeatureLevel = featureHome
 
 const (
 	featureFirst = 1 // what every program knows
 	featureActor = 2 // a header names a principal or a directory position
+	featureHome  = 3 // a header names a namespace's home
 )
 
 // FeatureOf is the level that a reader of these encoded events must understand.
 func FeatureOf(encoded [][]byte) uint16 {
+	level := uint16(featureFirst)
 	for _, b := range encoded {
-		if len(b) >= 10 && binary.BigEndian.Uint32(b[6:])&(hasPrincipal|hasDirectory) != 0 {
-			return featureActor
+		if len(b) < 10 {
+			continue
+		}
+		switch p := binary.BigEndian.Uint32(b[6:]); {
+		case p&hasHome != 0:
+			level = featureHome
+		case p&(hasPrincipal|hasDirectory) != 0:
+			level = max(level, featureActor)
 		}
 	}
-	return featureFirst
+	return level
 }
 
 type typeInfo struct {
@@ -71,6 +80,7 @@ var typeTable = map[Type]typeInfo{
 	TypeSpaceBuilding:    {"space.building", 1},
 	TypeSpaceSwitched:    {"space.switched", 1},
 	TypeSpaceDropped:     {"space.dropped", 1},
+	TypeNamespacePlaced:  {"namespace.placed", 1},
 	TypeCaptured:         {"memory.captured", 1},
 	TypeRevised:          {"memory.revised", 1},
 	TypeForgotten:        {"memory.forgotten", 1},

@@ -57,7 +57,10 @@ func (w *Writer) living(namespace string) (projections.NamespaceInfo, *projectio
 	}
 	v := w.opt.State.View()
 	ns, ok := v.Namespace(namespace)
-	if !ok {
+	if ok && !ns.Here(v) {
+		return none, nil, errors.Join(elsewhere(ns), v.Close())
+	}
+	if !ok || !w.Settling().lists(ns.ID) {
 		return none, nil, errors.Join(memory.NoNamespace(namespace), v.Close())
 	}
 	return ns, v, nil

@@ -234,8 +234,9 @@ func (w *Writer) forgetting(namespace, as, id string, ifMatch int) (*draft, erro
 	return d, nil
 }
 
-// CreateNamespace makes a namespace. Its keys are durable before the event;
-// space is the value of settings.EmbedderSpace, "" for none.
+// CreateNamespace makes a namespace, or places it on another shard, whose writer then
+// makes its home, see Settling. Its keys are durable before the event; space is the value of
+// settings.EmbedderSpace, "" for none.
 func (w *Writer) CreateNamespace(ctx context.Context, name string, set map[string]string, space string) (events.Position, error) {
 	if err := memory.CheckName("namespace", name); err != nil {
 		return events.Position{}, err
@@ -255,7 +256,13 @@ func (w *Writer) CreateNamespace(ctx context.Context, name string, set map[strin
 	if space != "" {
 		all[settings.EmbedderSpace] = space
 	}
-	res, err := w.submit(ctx, w.directoryDraft(events.TypeNamespaceCreated, id, name, events.Settings{Set: all}))
+	t, home := events.TypeNamespaceCreated, w.Settling().place()
+	if home != 0 {
+		t = events.TypeNamespacePlaced
+	}
+	d := w.directoryDraft(t, id, name, events.Settings{Set: all})
+	d.header.Home = home
+	res, err := w.submit(ctx, d)
 	if err != nil {
 		return events.Position{}, err
 	}
@@ -305,17 +312,26 @@ func (w *Writer) ChangeNamespace(ctx context.Context, name string, patch memory.
 	return res.Position, err
 }
 
-// DeleteNamespace ends a namespace and destroys its keys. It needs none of them.
+// DeleteNamespace ends a namespace and destroys its keys. It needs none of them. Of one
+// that lives on another shard it ends the entry in the directory; the rest is that shard's,
+// see Settling.
 func (w *Writer) DeleteNamespace(ctx context.Context, name string) (events.Position, error) {
-	ns, v, err := w.living(name)
-	if err != nil {
+	if err := memory.CheckName("namespace", name); err != nil {
 		return events.Position{}, err
 	}
+	if err := w.refusals.now(); err != nil {
+		return events.Position{}, err
+	}
+	v := w.opt.State.View()
+	ns, ok := v.Namespace(name)
 	if err := v.Close(); err != nil {
 		return events.Position{}, err
 	}
+	if !ok {
+		return events.Position{}, memory.NoNamespace(name)
+	}
 	at, err := w.endNamespace(ctx, ns)
-	if err != nil {
+	if err != nil || ns.Shard != w.opt.Shard { // where it lives its keys are still in use
 		return at, err
 	}
 	if err := w.opt.Keys.DestroyNamespace(ns.ID); err != nil {

@@ -170,7 +170,7 @@ func (e Erasing) announceUntold(most int) ([]*draft, error) {
 		if told, err = v.Told(ns, id); err != nil || told || e.w.keys.byKey[id] != nil && !e.w.keys.isUntoldLocked(id) {
 			return
 		}
-		if _, known := v.NamespaceByID(ns); known {
+		if info, known := v.NamespaceByID(ns); known && info.Here(v) {
 			in, untold = ns, append(untold, id)
 		}
 	})

@@ -23,15 +23,17 @@ type frame struct {
 // sequencer takes drafts in turn, answers those that are duplicates or
 // conflicts, and seals the others into frames. One goroutine drives it.
 type sequencer struct {
-	state    *projections.State
-	keys     *keyring.Keyring
-	queue    *queue
-	flight   *inFlight
-	refusals *refusals
-	clock    *clock
-	counters *Counters
-	log      *slog.Logger
-	maxBytes int
+	shard     uint16
+	state     *projections.State
+	directory *projections.State // of the first shard; nil = state holds it
+	keys      *keyring.Keyring
+	queue     *queue
+	flight    *inFlight
+	refusals  *refusals
+	clock     *clock
+	counters  *Counters
+	log       *slog.Logger
+	maxBytes  int
 
 	waiting []*draft // taken; the first depends on what is in flight
 }
@@ -95,10 +97,13 @@ func (s *sequencer) sequence(drafts []*draft) *frame {
 	}
 	v := s.state.View()
 	used := v.UsedKeys()
+	known := namespaces{view: v, living: map[events.ID]bool{}}
+	if s.directory != nil {
+		known.directory = s.directory.View()
+	}
 	fresh := make([]*draft, 0, len(drafts))
-	living := map[events.ID]bool{} // namespaces found in this view
 	for _, d := range drafts {
-		res, decided, err := s.decide(v, used, living, d)
+		res, decided, err := s.decide(v, used, &known, d)
 		switch {
 		case err != nil:
 			d.finish(projections.EventResult{}, err)
@@ -109,15 +114,68 @@ func (s *sequencer) sequence(drafts []*draft) *frame {
 			fresh = append(fresh, d)
 		}
 	}
-	if err := errors.Join(used.Close(), v.Close()); err != nil {
+	at := known.directoryAt()
+	if err := errors.Join(used.Close(), known.close(), v.Close()); err != nil {
 		s.log.Error("view could not be closed", "err", err)
 	}
 	if len(fresh) == 0 {
 		return nil
 	}
+	for _, d := range fresh {
+		d.header.Directory = at
+	}
 	f := s.seal(fresh)
 	s.flight.begin(f.drafts)
 	return f
+}
+
+// namespaces are the namespaces that may be written to, as one view of the state and one of
+// the directory see them.
+type namespaces struct {
+	view      *projections.View
+	directory *projections.View // nil = the view has it
+	living    map[events.ID]bool
+}
+
+// lives reports whether a namespace lives here. Its end needs no directory, which has
+// told of it before.
+func (f *namespaces) lives(h *events.Header) bool {
+	if f.living[h.Namespace] {
+		return true
+	}
+	ns, ok := f.view.NamespaceByID(h.Namespace)
+	if !ok || ns.Deleted {
+		return false
+	}
+	if h.Type == events.TypeNamespaceDeleted {
+		return true
+	}
+	if f.directory != nil {
+		e, ok := f.directory.NamespaceByID(h.Namespace)
+		if !ok || e.Deleted {
+			return false
+		}
+	}
+	f.living[h.Namespace] = ns.Here(f.view)
+	return f.living[h.Namespace]
+}
+
+// directoryAt is where the directory stood; zero where it is in the state itself.
+func (f *namespaces) directoryAt() events.Position {
+	if f.directory == nil {
+		return events.Position{}
+	}
+	c := f.directory.Cursor()
+	at := c.Position()
+	at.Shard = 0
+	return at
+}
+
+func (f *namespaces) close() error {
+	if f.directory == nil {
+		return nil
+	}
+	return f.directory.Close()
 }
 
 func finishAll(drafts []*draft, err error) {
@@ -127,18 +185,14 @@ func finishAll(drafts []*draft, err error) {
 }
 
 // decide answers from state what need not be appended. The fold decides again.
-func (s *sequencer) decide(v *projections.View, used *projections.UsedKeys, living map[events.ID]bool, d *draft) (projections.EventResult, bool, error) {
+func (s *sequencer) decide(v *projections.View, used *projections.UsedKeys, known *namespaces, d *draft) (projections.EventResult, bool, error) {
 	h := &d.header
-	if h.Type == events.TypeNamespaceCreated {
+	if h.Type == events.TypeNamespaceCreated || h.Type == events.TypeNamespacePlaced {
 		_, taken := v.Namespace(h.Name)
 		return projections.EventResult{Outcome: projections.OutcomeConflict}, taken, nil
 	}
-	if !living[h.Namespace] {
-		ns, ok := v.NamespaceByID(h.Namespace)
-		if !ok || ns.Deleted {
-			return projections.EventResult{Outcome: projections.OutcomeRejected}, true, nil
-		}
-		living[h.Namespace] = true
+	if !known.lives(h) {
+		return projections.EventResult{Outcome: projections.OutcomeRejected}, true, nil
 	}
 	if !h.ClientID.IsZero() {
 		spent, ok, err := used.Find(h.Namespace, h.ClientID, h.Agent)

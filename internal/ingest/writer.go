@@ -25,9 +25,20 @@ type Proposer interface {
 	Propose(ctx context.Context, data []byte) *raftfsm.Future
 }
 
+// Place is a shard among the others of a node.
+type Place struct {
+	Shard uint16
+	// Shards is how many shards there are, over which the writer of the first one spreads
+	// namespaces; 0 is 1.
+	Shards int
+	// Directory is the state of the first shard on this node, where that is another one:
+	// what it does not know, or knows to be deleted, is not written to.
+	Directory *projections.State
+}
+
 // Options of a writer. All but the clock and limits are required.
 type Options struct {
-	Shard    uint16
+	Place
 	Stream   eventlog.Stream
 	Group    Proposer
 	Term     uint64 // Raft term of this leadership
@@ -136,7 +147,7 @@ func newWriter(opt Options) (*Writer, *round) {
 		clock: newClock(opt.Now, opt.SinceBoot), ids: events.NewIDSource(opt.Now, opt.Rand), keys: announcements{byKey: map[keyring.KeyID]*draft{}}}
 	w.refusals = &refusals{clock: w.clock, outer: opt.Refuse}
 	w.clock.follow(opt.State.Cursor().SealedAt)
-	seq := &sequencer{state: opt.State, keys: opt.Keys, queue: w.queue, flight: w.flight, refusals: w.refusals, clock: w.clock,
+	seq := &sequencer{shard: opt.Shard, state: opt.State, directory: opt.Directory, keys: opt.Keys, queue: w.queue, flight: w.flight, refusals: w.refusals, clock: w.clock,
 		counters: &w.counters, log: opt.Logger, maxBytes: opt.MaxFrameBytes}
 	return w, &round{shard: opt.Shard, term: opt.Term, stream: opt.Ref, state: opt.State, seq: seq, horizon: w.horizon, ids: w.ids, log: opt.Logger,
 		newDerive: func() (*derive.Deriver, error) {

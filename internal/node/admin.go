@@ -62,7 +62,9 @@ func (o *operator) shardStatus(ctx context.Context, s *served) memory.ShardStatu
 	c := v.Cursor()
 	out := memory.ShardStatus{ID: int(s.id), Leader: o.leader(s.shard), Epoch: c.Epoch, Position: c.Position().String(), StateHash: v.Hash().String(),
 		PipelineVersion: projections.PipelineVersion, Records: records, PendingVectors: pending}
-	out.Erasing = o.n.eraser.Status()
+	if s.id == shard0 { // it is of all shards
+		out.Erasing = o.n.eraser.Status()
+	}
 	out.Lacks, _ = s.lacking()
 	if err := s.replica.Group().Halted(); err != nil {
 		out.Halted = err.Error()

@@ -46,7 +46,7 @@ func (s *shard) share(opt *replica.Options) error {
 func (n *Node) beginAmong(ctx, run context.Context) error {
 	p := n.peers
 	for _, s := range n.served {
-		if err := s.start(ctx, duties{s}); err != nil {
+		if err := s.start(ctx); err != nil {
 			return err
 		}
 		p.cluster.Serve(s.group(), s.replica.Group().(*raftfsm.Group))
@@ -68,6 +68,9 @@ func (n *Node) beginAmong(ctx, run context.Context) error {
 	if diverged != nil {
 		n.cfg.Logger.Error("the log is not whole: the cluster serves reads and takes no writes", "err", diverged, "hint", memory.AsError(diverged).Hint)
 		return nil
+	}
+	if len(n.served) > 1 {
+		n.wg.Go(func() { leading{n}.balance(run) })
 	}
 	return n.firstNamespaces(ctx)
 }
@@ -126,6 +129,9 @@ func (n *Node) openRouters(context.Context) error {
 		}
 	}
 	n.changes = n.served[shard0].changes
+	if len(n.served) > 1 {
+		n.changes = spread{n}
+	}
 	if n.peers == nil {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"slices"
 
 	"mneme/internal/eventlog"
 	"mneme/internal/events"
@@ -16,9 +17,11 @@ import (
 	"mneme/memory"
 )
 
-// A backup of the log is a file of its messages, verbatim:
+// A backup of the log is a file of the messages of all shards, verbatim: a section for
+// each shard, that of the directory, shard 0, last. So it holds the entry of each namespace
+// whose home it holds. A section is:
 //
-//	"MNEMELOG" ‖ u8 version ‖ u16 shard ‖ 16 cluster id
+//	"MNEMELOG" ‖ u8 version ‖ u16 shard ‖ u16 shards ‖ 16 cluster id
 //	then, for each message: u64 sequence ‖ u32 length ‖ bytes
 //	at the end: u64 0 ‖ u64 messages ‖ chain 32 ‖ SHA-256 of all before
 //
@@ -26,13 +29,24 @@ import (
 // the whole memory.
 const (
 	backupMagic   = "MNEMELOG"
-	backupVersion = 1
-	backupHeader  = len(backupMagic) + 1 + 2 + 16
+	backupVersion = 2
+	backupHeader  = len(backupMagic) + 1 + 2 + 2 + 16
 )
 
-// BackupLog writes the log up to its present end.
+// BackupLog writes the logs up to their present ends.
 func (u *upkeep) BackupLog(ctx context.Context, w io.Writer) (memory.BackupReport, error) {
-	s := u.n.directory()
+	var report memory.BackupReport
+	for _, s := range slices.Backward(u.n.served) {
+		one, err := s.backup(ctx, w)
+		if err != nil {
+			return memory.BackupReport{}, err
+		}
+		report = together(one, report)
+	}
+	return report, nil
+}
+
+func (s *served) backup(ctx context.Context, w io.Writer) (memory.BackupReport, error) {
 	if d := s.replica.Diverged(); d != nil {
 		return memory.BackupReport{}, memory.Errorf(memory.CodeLogDiverged, "backup: the log does not hold all that the state holds: %v", d).WithHint("%s", d.Hint)
 	}
@@ -41,9 +55,21 @@ func (u *upkeep) BackupLog(ctx context.Context, w io.Writer) (memory.BackupRepor
 	return report, notNow(errors.Join(err, v.Close()))
 }
 
+// together adds the report of a shard to those of the shards that follow it.
+func together(first, rest memory.BackupReport) memory.BackupReport {
+	first.Bytes, first.Frames, first.Events = first.Bytes+rest.Bytes, first.Frames+rest.Frames, first.Events+rest.Events
+	if rest.Position != "" {
+		first.Position += "," + rest.Position
+	}
+	return first
+}
+
 // BackupKeys writes the keyring; with its master key if asked.
 func (u *upkeep) BackupKeys(_ context.Context, w io.Writer, withMaster bool) (memory.BackupReport, error) {
-	r := memory.BackupReport{Position: u.n.directory().stands()}
+	var r memory.BackupReport
+	for _, s := range slices.Backward(u.n.served) {
+		r = together(memory.BackupReport{Position: s.stands()}, r)
+	}
 	if withMaster {
 		return r, u.n.keys.ExportWithMaster(w)
 	}
@@ -65,7 +91,8 @@ func (s *shard) backupLog(ctx context.Context, v *projections.View, w io.Writer,
 	if err != nil {
 		return memory.BackupReport{}, err
 	}
-	head := append([]byte(backupMagic), backupVersion, 0, 0)
+	head := binary.BigEndian.AppendUint16(append([]byte(backupMagic), backupVersion), s.id)
+	head = binary.BigEndian.AppendUint16(head, uint16(len(s.shards)))
 	if _, err := out.Write(append(head, cluster16[:]...)); err != nil {
 		return memory.BackupReport{}, err
 	}
@@ -75,11 +102,11 @@ func (s *shard) backupLog(ctx context.Context, v *projections.View, w io.Writer,
 	}
 	var chain events.Chain
 	var report memory.BackupReport
-	var last events.Position
+	last := events.Position{Shard: s.id}
 	write := func(m eventlog.Message) error {
 		chain = events.NextChain(chain, m.Seq, m.Data)
 		report.Frames++
-		last = events.Position{Seq: m.Seq}
+		last = events.Position{Shard: s.id, Seq: m.Seq}
 		if f, err := events.DecodeFrame(m.Data); err == nil {
 			report.Events += uint64(len(f.Events))
 			last.Epoch, last.Index = f.Epoch, uint32(len(f.Events)-1)
@@ -152,49 +179,94 @@ func (c *counter) Write(p []byte) (int, error) {
 // ErrBackup is wrapped when a backup file is not one, is cut, or was changed.
 var ErrBackup = errors.New("not an intact backup")
 
-// readBackup checks a backup file while it hands out its messages.
-func readBackup(r io.Reader, message func(seq uint64, data []byte) error) (cluster events.ID, frames uint64, err error) {
+// section is one shard's part of a backup.
+type section struct {
+	shard, shards uint16
+	cluster       events.ID
+	frames        uint64
+}
+
+// readBackup checks a backup file while it hands out its messages. It returns what its
+// sections are, by shard.
+func readBackup(r io.Reader, message func(shard uint16, seq uint64, data []byte) error) ([]section, error) {
 	br := bufio.NewReaderSize(r, 1<<20)
-	sum := sha256.New()
+	var found []section
+	for {
+		sum := sha256.New()
+		s, err := readHeader(br, sum)
+		if err == nil && found != nil && (s.shard+1 != found[0].shard || s.shards != found[0].shards || s.cluster != found[0].cluster) {
+			err = fmt.Errorf("the section of shard %d does not follow that of shard %d: %w", s.shard, found[0].shard, ErrBackup)
+		}
+		if err == nil && found == nil && s.shard+1 != s.shards {
+			err = fmt.Errorf("it begins with shard %d of %d: %w", s.shard, s.shards, ErrBackup)
+		}
+		if err == nil {
+			s.frames, err = readSection(br, sum, func(seq uint64, data []byte) error { return message(s.shard, seq, data) })
+		}
+		if err != nil {
+			return found, err
+		}
+		if found = append([]section{s}, found...); s.shard > 0 {
+			continue
+		}
+		if _, err := br.ReadByte(); err != io.EOF {
+			return found, fmt.Errorf("more behind its end: %w", ErrBackup)
+		}
+		return found, nil
+	}
+}
+
+func readHeader(br io.Reader, sum hash.Hash) (s section, err error) {
 	head := make([]byte, backupHeader)
 	if err := readHashed(br, sum, head); err != nil || string(head[:len(backupMagic)]) != backupMagic {
-		return cluster, 0, fmt.Errorf("header: %w", ErrBackup)
+		return s, fmt.Errorf("header: %w", ErrBackup)
 	}
-	if v := head[len(backupMagic)]; v != backupVersion {
-		return cluster, 0, fmt.Errorf("backup version %d: %w", v, events.ErrNewer)
+	if v := head[len(backupMagic)]; v > backupVersion {
+		return s, fmt.Errorf("backup version %d: %w", v, events.ErrNewer)
+	} else if v < backupVersion {
+		return s, fmt.Errorf("backup version %d: %w", v, events.ErrOlder)
 	}
-	copy(cluster[:], head[backupHeader-16:])
+	rest := head[len(backupMagic)+1:]
+	s.shard, s.shards = binary.BigEndian.Uint16(rest), binary.BigEndian.Uint16(rest[2:])
+	copy(s.cluster[:], rest[4:])
+	if s.shards == 0 || s.shards > maxShards {
+		return s, fmt.Errorf("%d shards: %w", s.shards, ErrBackup)
+	}
+	return s, nil
+}
+
+func readSection(br io.Reader, sum hash.Hash, message func(seq uint64, data []byte) error) (frames uint64, err error) {
 	var chain events.Chain
 	for {
 		var n [8]byte
 		if err := readHashed(br, sum, n[:]); err != nil {
-			return cluster, frames, fmt.Errorf("cut after %d messages: %w", frames, ErrBackup)
+			return frames, fmt.Errorf("cut after %d messages: %w", frames, ErrBackup)
 		}
 		seq := binary.BigEndian.Uint64(n[:])
 		if seq == 0 {
-			return cluster, frames, backupEnd(br, sum, frames, chain)
+			return frames, sectionEnd(br, sum, frames, chain)
 		}
 		var size [4]byte
 		if err := readHashed(br, sum, size[:]); err != nil || seq != frames+1 {
-			return cluster, frames, fmt.Errorf("message %d: %w", frames+1, ErrBackup)
+			return frames, fmt.Errorf("message %d: %w", frames+1, ErrBackup)
 		}
 		length := binary.BigEndian.Uint32(size[:])
 		if length > 16<<20 {
-			return cluster, frames, fmt.Errorf("message %d has %d bytes: %w", seq, length, ErrBackup)
+			return frames, fmt.Errorf("message %d has %d bytes: %w", seq, length, ErrBackup)
 		}
 		data := make([]byte, length)
 		if err := readHashed(br, sum, data); err != nil {
-			return cluster, frames, fmt.Errorf("message %d: %w", seq, ErrBackup)
+			return frames, fmt.Errorf("message %d: %w", seq, ErrBackup)
 		}
 		chain = events.NextChain(chain, seq, data)
 		frames++
 		if err := message(seq, data); err != nil {
-			return cluster, frames, err
+			return frames, err
 		}
 	}
 }
 
-func backupEnd(br *bufio.Reader, sum hash.Hash, frames uint64, chain events.Chain) error {
+func sectionEnd(br io.Reader, sum hash.Hash, frames uint64, chain events.Chain) error {
 	var end [8 + 32]byte
 	if err := readHashed(br, sum, end[:]); err != nil {
 		return fmt.Errorf("end: %w", ErrBackup)
@@ -204,9 +276,6 @@ func backupEnd(br *bufio.Reader, sum hash.Hash, frames uint64, chain events.Chai
 	if _, err := io.ReadFull(br, got); err != nil || string(got) != string(want) ||
 		binary.BigEndian.Uint64(end[:]) != frames || events.Chain(end[8:]) != chain {
 		return fmt.Errorf("checksum: %w", ErrBackup)
-	}
-	if _, err := br.ReadByte(); err != io.EOF {
-		return fmt.Errorf("more behind its end: %w", ErrBackup)
 	}
 	return nil
 }

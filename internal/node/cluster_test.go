@@ -22,7 +22,10 @@ type trio struct {
 	nodes []*Node
 }
 
-func newTrio(t *testing.T) *trio {
+func newTrio(t *testing.T) *trio { return newTrioOf(t, 0) }
+
+// newTrioOf founds a cluster with as many shards, of which the other nodes hear.
+func newTrioOf(t *testing.T, shards int) *trio {
 	t.Helper()
 	tr := &trio{t: t, nodes: make([]*Node, 3)}
 	certs, ids, addrs := t.TempDir(), []string{"n1", "n2", "n3"}, testaddr.Reserve(t, 9)
@@ -34,6 +37,9 @@ func newTrio(t *testing.T) *trio {
 		cfg := disk.config(filepath.Join(t.TempDir(), "data"))
 		cfg.HTTPAddr = addrs[3*i]
 		cfg.Cluster = &ClusterConfig{NodeID: id, PeerAddr: addrs[3*i+1], RouteAddr: addrs[3*i+2], Join: []string{addrs[1], addrs[4], addrs[7]}, Certs: certs, Expect: 3}
+		if i == 0 {
+			cfg.Shards = shards
+		}
 		tr.cfgs, tr.disks = append(tr.cfgs, cfg), append(tr.disks, disk)
 	}
 	var opening sync.WaitGroup
@@ -105,18 +111,25 @@ func (tr *trio) writes(i int, id, text string) (r memory.CaptureResult) {
 // same waits until the nodes stand at one position, and compares their states.
 func (tr *trio) same() {
 	tr.t.Helper()
+	for _, s := range tr.nodes[0].served {
+		tr.sameOf(s.id)
+	}
+}
+
+func (tr *trio) sameOf(shard uint16) {
+	tr.t.Helper()
 	var hashes map[string]string
 	await(tr.t, "all nodes at one position", func() bool {
 		hashes = map[string]string{}
 		at := map[string]bool{}
 		for i, n := range tr.nodes {
-			r := n.served[0].report()
+			r := n.served[shard].report()
 			at[r.Replica.Position] = true
 			hashes[r.Replica.StateHash] = tr.cfgs[i].Cluster.NodeID
 		}
 		return len(at) == 1
 	})
 	if len(hashes) != 1 {
-		tr.t.Errorf("at one position the state hashes are %v", hashes)
+		tr.t.Errorf("at one position the state hashes of shard %d are %v", shard, hashes)
 	}
 }

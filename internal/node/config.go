@@ -33,6 +33,9 @@ type Config struct {
 	// NATSMonitors are the monitoring addresses of the external NATS, which
 	// prove that it syncs before it acknowledges.
 	NATSMonitors []string
+	// Shards is how many shards a new data directory, or a new cluster, gets; 0 is 1. One
+	// that is there must have as many, unless it is 0.
+	Shards int
 	// Cluster makes the node one of several; nil is a node on its own.
 	Cluster   *ClusterConfig
 	Auth      string // "off" or "token"
@@ -196,6 +199,9 @@ func (c *Config) validate() error {
 	}
 	if err := c.Embedder.Validate(); err != nil {
 		return usage(err.Error(), "")
+	}
+	if c.Shards < 0 || c.Shards > maxShards {
+		return usage(fmt.Sprintf("%d shards are not supported", c.Shards), fmt.Sprintf("--shards takes 1 to %d", maxShards))
 	}
 	if err := c.Cluster.validate(); err != nil {
 		return err

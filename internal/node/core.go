@@ -58,6 +58,9 @@ func (c *core) openDir(mustExist bool) error {
 	if err := c.openFolder(mustExist); err != nil {
 		return err
 	}
+	if err := c.makeShards(); err != nil {
+		return err
+	}
 	return c.openKeys(mustExist)
 }
 
@@ -73,7 +76,6 @@ func (c *core) openFolder(mustExist bool) error {
 			return err
 		}
 	}
-	c.makeShards()
 	c.space = &space{fs: c.cfg.FS, dir: dir.path, reserve: uint64(max(c.cfg.ReserveBytes, 0)), now: c.cfg.Now}
 	return dir.refuseWithoutLog(c.cfg.NATSURL)
 }

@@ -42,6 +42,9 @@ type nodeFile struct {
 	NodeID    string `json:"node_id"`
 	ClusterID string `json:"cluster_id"`
 	Mode      string `json:"mode"` // "standalone" or "cluster": neither may be opened as the other
+	// Shards is how many shards a node on its own has; 0 is 1. Of several nodes the
+	// cluster's number counts.
+	Shards int `json:"shards,omitempty"`
 	// Cluster is what a node of several knows of itself and of the others.
 	Cluster *cluster.Facts `json:"cluster,omitempty"`
 	// LogURL is where the external NATS is that keeps the log, without
@@ -54,6 +57,9 @@ type nodeFile struct {
 
 func (f nodeFile) check() string {
 	text := fmt.Appendf(nil, "%d\x00%s\x00%s\x00%s", f.Format, f.NodeID, f.ClusterID, f.Mode)
+	if f.Shards != 0 {
+		text = fmt.Appendf(text, "\x00shards %d", f.Shards)
+	}
 	if f.LogURL != "" {
 		text = append(append(text, 0), f.LogURL...)
 	}
@@ -378,8 +384,34 @@ func (d *dataDir) writeNode() error {
 	return nil
 }
 
+// shards is how many shards the folder has, and notes it in one to which nothing was
+// written yet. asked is what the configuration says; 0 takes what there is.
+func (d *dataDir) shards(asked int) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.node.Cluster != nil {
+		return max(d.node.Cluster.Shards, 1), nil // package cluster has compared them
+	}
+	if d.fresh && asked != 0 && asked != max(d.node.Shards, 1) {
+		if d.node.Shards = asked; asked == 1 {
+			d.node.Shards = 0
+		}
+		if err := d.writeNode(); err != nil {
+			return 0, err
+		}
+	}
+	has := max(d.node.Shards, 1)
+	if asked != 0 && asked != has {
+		return 0, usage(fmt.Sprintf("%s has %d shards, not %d", d.path, has, asked),
+			"leave --shards out: the number is for ever; memctl export and import bring memories into a new --data-dir that has another")
+	}
+	return has, nil
+}
+
 // name is what Raft and NATS know the node by.
 func (d *dataDir) name() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if d.node.Cluster != nil {
 		return cluster.Name(d.node.NodeID, d.node.Cluster.Incarnation)
 	}

@@ -80,7 +80,11 @@ func newEraser(n *Node) *eraser {
 // the keys are destroyed; what was about them leaves the files afterwards, see
 // Status.
 func (n *Node) Erase(ctx context.Context, namespace string, subjects ...string) error {
-	w, err := n.writes.writer()
+	s, known := n.home(namespace)
+	if !known {
+		s = n.served[shard0]
+	}
+	w, err := s.writes.writer()
 	if err == nil {
 		_, err = w.Erasing().Erase(ctx, namespace, subjects...)
 	}
@@ -145,7 +149,7 @@ func (e *eraser) failed(err error) {
 
 // awaitReaders runs await, which waits for reads that have begun.
 func (e *eraser) awaitReaders(ctx context.Context, await func(context.Context) error) error {
-	late := time.AfterFunc(e.readersFor, e.n.reads.exports.present())
+	late := time.AfterFunc(e.readersFor, e.n.exports.present())
 	defer late.Stop()
 	return await(ctx)
 }

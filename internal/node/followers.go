@@ -3,8 +3,10 @@ package node
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 
+	"mneme/internal/events"
 	"mneme/internal/ingest"
 	"mneme/internal/projections"
 	"mneme/internal/query/views"
@@ -17,6 +19,7 @@ type followers struct {
 	feed     *feed
 	backfill *ingest.Backfill
 	erased   func() // a namespace was deleted
+	listed   func() // the directory has changed; nil where nobody asks
 	log      *slog.Logger
 
 	voids atomic.Uint64 // frames found void since the start
@@ -26,6 +29,9 @@ type followers struct {
 // what was erased here.
 func (f *followers) Load(ctx context.Context) error {
 	f.erased()
+	if f.listed != nil {
+		f.listed()
+	}
 	return f.views.Load(ctx)
 }
 
@@ -35,8 +41,21 @@ func (f *followers) OnApply(a *projections.Applied) {
 	f.countVoid(a)
 	f.feed.push(a)
 	f.backfill.Wake()
+	f.tellListed(a)
 	if len(a.Dropped) > 0 || a.Erased {
 		f.erased()
+	}
+}
+
+// tellListed says that namespaces were placed or deleted.
+func (f *followers) tellListed(a *projections.Applied) {
+	if f.listed == nil {
+		return
+	}
+	if slices.ContainsFunc(a.Events, func(e projections.AppliedEvent) bool {
+		return e.Row.Type == events.TypeNamespacePlaced || e.Row.Type == events.TypeNamespaceDeleted
+	}) {
+		f.listed()
 	}
 }
 

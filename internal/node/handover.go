@@ -174,7 +174,7 @@ func (l leading) mayLead(ctx context.Context, to string) error {
 	}
 	r := o.reports(ctx, []cluster.Member{m})[0]
 	var fit bool
-	lacks := l.n.missingAt(r)
+	lacks := l.missingAt(r)
 	switch {
 	case r.Node.ID == "":
 		return memory.Errorf(memory.CodeConflict, "the node %s does not answer", m.ID).WithHint("start it, or choose another one: memctl cluster status shows which nodes answer")
@@ -196,8 +196,8 @@ func (l leading) mayLead(ctx context.Context, to string) error {
 
 // missingAt is how many entries of Raft's logs another node lacks that this one has applied,
 // of the shard of which it lacks most.
-func (n *Node) missingAt(r nodeReport) (most uint64) {
-	for _, s := range n.served {
+func (l leading) missingAt(r nodeReport) (most uint64) {
+	for _, s := range l.n.served {
 		here, there := s.replica.Group().Stats().AppliedIndex, r.of(s.id).Applied
 		most = max(most, here-min(here, there))
 	}

@@ -10,7 +10,6 @@ import (
 	"mneme/internal/cluster"
 	"mneme/internal/events"
 	"mneme/internal/peer"
-	"mneme/internal/peer/rpc"
 	"mneme/internal/raftfsm"
 	"mneme/memory"
 )
@@ -293,10 +292,7 @@ func (p *peers) heir(ctx context.Context) string {
 	answers := make(chan string, len(members))
 	for _, m := range members {
 		go func(m cluster.Member) {
-			var fit bool
-			if m.Name == p.cluster.Self().Name {
-				answers <- ""
-			} else if err := p.reports.Call(ctx, rpc.Target{Addr: m.Peer, Node: m.Name}, callFit, struct{}{}, &fit); err != nil || !fit {
+			if m.Name == p.cluster.Self().Name || !p.fit(ctx, m) {
 				answers <- ""
 			} else {
 				answers <- m.Name

@@ -34,8 +34,9 @@ type Node struct {
 	eraser     *eraser
 	served     []*served // its shards
 	exports    exports
-	reads      *reads
-	writes     *writes
+	listed     bell // the directory has changed
+	reads      rest.Reader
+	writes     *writes // to the first shard
 	changes    changes // writes, wherever they are carried out
 	doctor     *doctor
 	operator   *operator
@@ -108,9 +109,6 @@ func (n *Node) open(ctx context.Context) error {
 	if err := n.openFolder(false); err != nil {
 		return err
 	}
-	for _, s := range n.shards {
-		n.served = append(n.served, newServed(n, s))
-	}
 	if err := n.checkStartSpace(); err != nil {
 		return err
 	}
@@ -123,6 +121,12 @@ func (n *Node) open(ctx context.Context) error {
 	}
 	if err := n.openPeers(ctx); err != nil {
 		return err
+	}
+	if err := n.makeShards(); err != nil {
+		return err
+	}
+	for _, s := range n.shards {
+		n.served = append(n.served, newServed(n, s))
 	}
 	if err := n.openKeys(false); err != nil {
 		return err
@@ -233,6 +237,9 @@ func (n *Node) openQuery(context.Context) error {
 		}
 	}
 	n.reads, n.writes = n.served[shard0].reads, n.served[shard0].writes
+	if len(n.served) > 1 {
+		n.reads = gather{n}
+	}
 	return nil
 }
 

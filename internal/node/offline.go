@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -142,7 +143,7 @@ func (s stopped) doctor(ctx context.Context) ([]memory.Check, error) {
 		return checks, err
 	}
 	info, err := s.stream.Info(ctx)
-	checks = append(checks, check("log", err == nil && len(info.Lost) == 0, fmt.Sprintf("%d frames", info.Messages),
+	checks = append(checks, check(s.named("log"), err == nil && len(info.Lost) == 0, fmt.Sprintf("%d frames", info.Messages),
 		fmt.Sprintf("%d frames are lost; %v", len(info.Lost), err), "memctl log verify"))
 	if stateErr != nil {
 		checks = append(checks, s.checkClosedState(stateErr))
@@ -152,7 +153,7 @@ func (s stopped) doctor(ctx context.Context) ([]memory.Check, error) {
 	cur := v.Cursor()
 	damage := state.CheckTables(ctx)
 	if damage != nil {
-		checks = append(checks, memory.Check{Name: "state", State: "fail", Detail: damage.Error(), Hint: damagedHint})
+		checks = append(checks, memory.Check{Name: s.named("state"), State: "fail", Detail: damage.Error(), Hint: damagedHint})
 	} else {
 		checks = append(checks, s.checkStanding(cur, info.Last))
 	}
@@ -164,14 +165,14 @@ func (s stopped) doctor(ctx context.Context) ([]memory.Check, error) {
 		return checks, v.Close() // the log cannot be compared with that
 	}
 	if err == nil {
-		checks = append(checks, check("log against state", verified.OK, fmt.Sprintf("%d frames agree", verified.Frames), problems(verified), verified.Hint))
+		checks = append(checks, check(s.named("log against state"), verified.OK, fmt.Sprintf("%d frames agree", verified.Frames), problems(verified), verified.Hint))
 	}
 	return checks, errors.Join(err, v.Close())
 }
 
 // checkGroup says whether a stopped node's Raft files let it start.
 func (s stopped) checkGroup() memory.Check {
-	const name = "raft files"
+	name := s.named("raft files")
 	if err := s.replicaOptions().CheckGroup(); err != nil {
 		e := memory.AsError(publicError(startError("shard", err)))
 		return memory.Check{Name: name, State: "fail", Detail: e.Message, Hint: e.Hint}
@@ -183,16 +184,16 @@ func (s stopped) checkGroup() memory.Check {
 func (s stopped) checkClosedState(stateErr error) memory.Check {
 	opt := s.replicaOptions()
 	if opt.MayBuild(stateErr) == nil {
-		return memory.Check{Name: "state", State: "warn", Detail: stateErr.Error(), Hint: "memnode builds it again from the log when it starts"}
+		return memory.Check{Name: s.named("state"), State: "warn", Detail: stateErr.Error(), Hint: "memnode builds it again from the log when it starts"}
 	}
 	e := memory.AsError(publicError(s.closedState(stateErr)))
-	return memory.Check{Name: "state", State: "fail", Detail: e.Message, Hint: e.Hint}
+	return memory.Check{Name: s.named("state"), State: "fail", Detail: e.Message, Hint: e.Hint}
 }
 
 // checkStanding says where the state of a stopped node stands beside a log that ends at
 // a sequence.
 func (s stopped) checkStanding(at projections.Cursor, last uint64) memory.Check {
-	out := memory.Check{Name: "state", State: "ok", Detail: "stands at " + at.Position().String()}
+	out := memory.Check{Name: s.named("state"), State: "ok", Detail: "stands at " + at.Position().String()}
 	if s.behind != nil {
 		opt := s.replicaOptions()
 		end, _ := opt.RaftEnd() // it was read when behind was found
@@ -247,14 +248,20 @@ func (o Offline) Backup(ctx context.Context, dir, logPath, keysPath string, prog
 			return replaceFile(c.cfg.FS, keysPath, c.keys.ExportWithMaster)
 		}
 		if logPath == "" {
-			if _, _, err := (stopped{c.directory()}).openForBackup(ctx); err != nil {
-				return c.directory().metDamage(err)
+			for _, s := range c.shards {
+				if _, _, err := (stopped{s}).openForBackup(ctx); err != nil {
+					return s.metDamage(err)
+				}
 			}
 			return keys()
 		}
-		return replaceFile(c.cfg.FS, logPath, func(w io.Writer) (err error) {
-			if out, err = (stopped{c.directory()}).backup(ctx, w, progress); err != nil {
-				return c.directory().metDamage(err)
+		return replaceFile(c.cfg.FS, logPath, func(w io.Writer) error {
+			for _, s := range slices.Backward(c.shards) {
+				one, err := stopped{s}.backup(ctx, w, progress)
+				if err != nil {
+					return s.metDamage(err)
+				}
+				out = together(one, out)
 			}
 			return keys()
 		})

@@ -125,7 +125,7 @@ func TestBackupFileIsCheckedWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := func(b []byte) error {
-		_, _, err := readBackup(bytes.NewReader(b), func(uint64, []byte) error { return nil })
+		_, err := readBackup(bytes.NewReader(b), func(uint16, uint64, []byte) error { return nil })
 		return err
 	}
 	if err := read(b); err != nil {
@@ -149,14 +149,16 @@ func TestBackupFileIsCheckedWhole(t *testing.T) {
 }
 
 func FuzzReadBackup(f *testing.F) {
-	f.Add([]byte("MNEMELOG\x01\x00\x00" + strings.Repeat("c", 16) + strings.Repeat("\x00", 8+8+32+32)))
-	f.Add([]byte("MNEMELOG\x02"))
-	f.Add([]byte("MNEMELOG\x01\x00\x00" + strings.Repeat("c", 16) + "\x00\x00\x00\x00\x00\x00\x00\x01\xff\xff\xff\xff"))
+	f.Add([]byte("MNEMELOG\x02\x00\x00\x00\x01" + strings.Repeat("c", 16) + strings.Repeat("\x00", 8+8+32+32)))
+	f.Add([]byte("MNEMELOG\x03"))
+	f.Add([]byte("MNEMELOG\x02\x00\x00\x00\x01" + strings.Repeat("c", 16) + "\x00\x00\x00\x00\x00\x00\x00\x01\xff\xff\xff\xff"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		n := uint64(0)
-		_, frames, err := readBackup(bytes.NewReader(b), func(seq uint64, _ []byte) error { n = seq; return nil })
-		if frames != n {
-			t.Errorf("%d frames, the last was %d, %v", frames, n, err)
+		last := map[uint16]uint64{}
+		sections, err := readBackup(bytes.NewReader(b), func(shard uint16, seq uint64, _ []byte) error { last[shard] = seq; return nil })
+		for _, s := range sections {
+			if s.frames != last[s.shard] {
+				t.Errorf("shard %d: %d frames, the last was %d, %v", s.shard, s.frames, last[s.shard], err)
+			}
 		}
 	})
 }

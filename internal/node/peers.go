@@ -118,7 +118,7 @@ func (n *Node) openPeers(ctx context.Context) error {
 	}
 	n.cfg.Logger.Info("looking for the other nodes", "join", cfg.Join)
 	n.peers.cluster, err = cluster.Form(ctx, cluster.Options{Port: port, Store: own, Memory: remembered{n.dir, n.cfg.Logger}, Peer: cfg.peer(), Route: cfg.route(),
-		Join: cfg.Join, Expect: cfg.Expect, Logger: n.cfg.Logger,
+		Join: cfg.Join, Expect: cfg.Expect, Shards: n.cfg.Shards, Logger: n.cfg.Logger,
 		NewCluster: func() (string, error) { return newNodeID(n.cfg.Now), nil },
 		Token:      n.sharedToken, TakeToken: n.takeToken,
 		Removed: func(err error) { n.end(clusterError(err)) }})

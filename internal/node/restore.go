@@ -53,21 +53,21 @@ func (o Offline) Restore(ctx context.Context, dir, logPath, keysPath string, pro
 	if err != nil {
 		return out, publicError(err)
 	}
-	report, err := o.restoreLocked(ctx, lock, from, keys, progress)
+	shards, err := o.restoreLocked(ctx, lock, from, keys, progress)
 	if err = errors.Join(err, lock.unlock()); err != nil {
 		return out, err
 	}
-	out.Shards = []memory.RebuildShard{report}
+	out.Shards = shards
 	return out, nil
 }
 
-func (o Offline) restoreLocked(ctx context.Context, lock *dirLock, from logBackup, keys []byte, progress func(done, total uint64)) (memory.RebuildShard, error) {
+func (o Offline) restoreLocked(ctx context.Context, lock *dirLock, from logBackup, keys []byte, progress func(done, total uint64)) ([]memory.RebuildShard, error) {
 	fsys, dir := lock.fs, lock.path
 	if err := restorable(fsys, dir); err != nil { // until here it was not locked
-		return memory.RebuildShard{}, err
+		return nil, err
 	}
 	if err := beginRestore(fsys, dir); err != nil {
-		return memory.RebuildShard{}, restoreError(dir, memory.Errorf(memory.CodeInvalid, "%v", err).WithCause(err))
+		return nil, restoreError(dir, memory.Errorf(memory.CodeInvalid, "%v", err).WithCause(err))
 	}
 	report, err := o.restore(ctx, lock, from, keys, progress)
 	if err != nil {
@@ -158,12 +158,12 @@ func endRestore(fsys vfs.FS, dir string) error {
 	return storage.SyncDir(fsys, dir)
 }
 
-// logBackup is what a backup of a log is found to be.
+// logBackup is what a backup of the log is found to be.
 type logBackup struct {
-	path    string
-	cluster events.ID
-	frames  uint64
-	epoch   uint32 // the last one in it
+	path   string
+	shards []section
+	epochs []uint32 // the last one of each
+	frames uint64   // of all
 }
 
 // readKinds reads the keys, and says which of the two files is which when they were
@@ -259,9 +259,12 @@ func checkBackup(fsys vfs.FS, path string) (logBackup, error) {
 		return logBackup{}, memory.Errorf(memory.CodeInvalid, "%v", err)
 	}
 	defer f.Close()
-	var at projections.Cursor
-	cluster, frames, err := readBackup(f, func(_ uint64, data []byte) error {
-		_, _, err := at.Follow(data)
+	at := map[uint16]*projections.Cursor{}
+	shards, err := readBackup(f, func(shard uint16, _ uint64, data []byte) error {
+		if at[shard] == nil {
+			at[shard] = &projections.Cursor{Shard: shard}
+		}
+		_, _, err := at[shard].Follow(data)
 		return err
 	})
 	if events.IsForeign(err) {
@@ -270,58 +273,81 @@ func checkBackup(fsys vfs.FS, path string) (logBackup, error) {
 	if err != nil {
 		return logBackup{}, memory.Errorf(memory.CodeLogDiverged, "%s cannot be restored: %v", path, err).WithHint("use another copy of the backup")
 	}
-	return logBackup{path: path, cluster: cluster, frames: frames, epoch: at.Epoch}, nil
+	out := logBackup{path: path, shards: shards, epochs: make([]uint32, len(shards))}
+	for i, s := range shards {
+		out.frames += s.frames
+		if c := at[s.shard]; c != nil {
+			out.epochs[i] = c.Epoch
+		}
+	}
+	return out, nil
 }
 
-func (o Offline) restore(ctx context.Context, lock *dirLock, from logBackup, keys []byte, progress func(done, total uint64)) (memory.RebuildShard, error) {
+func (o Offline) restore(ctx context.Context, lock *dirLock, from logBackup, keys []byte, progress func(done, total uint64)) ([]memory.RebuildShard, error) {
 	cfg := o.Config
 	cfg.DataDir, cfg.NATSAddr, cfg.NATSURL = lock.path, "127.0.0.1:0", ""
 	err := keyring.Import(keyring.Options{Dir: lock.path, Master: cfg.MasterKey, FS: cfg.FS, Log: cfg.Logger}, bytes.NewReader(keys))
 	if err != nil {
-		return memory.RebuildShard{}, publicError(startError("keyring", err))
+		return nil, publicError(startError("keyring", err))
 	}
 	c := &core{cfg: cfg, restoring: lock}
-	started := time.Now()
-	report, err := c.restoreFrom(ctx, from, progress)
-	report.TookMS = time.Since(started).Milliseconds()
-	return report, errors.Join(publicError(err), c.close(context.WithoutCancel(ctx)))
+	shards, err := c.restoreFrom(ctx, from, progress)
+	return shards, errors.Join(publicError(err), c.close(context.WithoutCancel(ctx)))
 }
 
-func (c *core) restoreFrom(ctx context.Context, from logBackup, progress func(done, total uint64)) (memory.RebuildShard, error) {
-	var out memory.RebuildShard
-	if err := c.restoreNode(from.cluster); err != nil {
-		return out, err
+func (c *core) restoreFrom(ctx context.Context, from logBackup, progress func(done, total uint64)) ([]memory.RebuildShard, error) {
+	if err := c.restoreNode(from); err != nil {
+		return nil, err
 	}
 	if err := c.openDir(true); err != nil {
-		return out, err
+		return nil, err
 	}
 	if err := c.openLog(ctx, nobody); err != nil {
-		return out, err
+		return nil, err
 	}
-	epoch, err := restoredEpoch(from.epoch, c.cfg.Now(), rand.Uint32())
-	if err != nil {
-		return out, err
-	}
-	s := c.directory()
-	if err := (streams{s}).begin(ctx, epoch); err != nil {
-		return out, err
+	for i, s := range c.shards {
+		epoch, err := restoredEpoch(from.epochs[i], c.cfg.Now(), rand.Uint32())
+		if err == nil {
+			err = (streams{s}).begin(ctx, epoch)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	f, err := c.cfg.FS.Open(from.path)
 	if err != nil {
-		return out, err
+		return nil, err
 	}
-	_, _, err = readBackup(f, func(seq uint64, data []byte) error {
-		if progress != nil {
-			progress(seq, 2*from.frames)
+	done := uint64(0)
+	_, err = readBackup(f, func(shard uint16, seq uint64, data []byte) error {
+		if done++; progress != nil {
+			progress(done, 2*from.frames)
 		}
-		return s.stream.Append(ctx, data, seq-1)
+		return c.shards[shard].stream.Append(ctx, data, seq-1)
 	})
 	if err = errors.Join(err, f.Close()); err != nil {
-		return out, err
+		return nil, err
 	}
+	var out []memory.RebuildShard
+	for _, s := range c.shards {
+		one, err := s.restoreState(ctx, from.path)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, one)
+	}
+	if progress != nil {
+		progress(2*from.frames, 2*from.frames)
+	}
+	return out, nil
+}
+
+// restoreState builds the state of a shard whose log was restored, and begins its epoch.
+func (s *shard) restoreState(ctx context.Context, path string) (out memory.RebuildShard, err error) {
+	started := time.Now()
 	s.state, err = replica.OpenState(ctx, s.replicaOptions())
 	if errors.Is(err, keyring.ErrNoKey) {
-		return out, &StartError{Kind: StartLostKey, Message: fmt.Sprintf("the keys given do not open %s: %v", from.path, err),
+		return out, &StartError{Kind: StartLostKey, Message: fmt.Sprintf("the keys given do not open %s: %v", path, err),
 			Hint: "name the keys of the same backup, or later ones of the same node", Err: err}
 	}
 	if err != nil {
@@ -331,13 +357,11 @@ func (c *core) restoreFrom(ctx context.Context, from logBackup, progress func(do
 	if err := (streams{s}).beginEpoch(ctx); err != nil { // it flushes the state, too
 		return out, err
 	}
-	if progress != nil {
-		progress(2*from.frames, 2*from.frames)
-	}
 	v := s.state.View()
 	defer v.Close()
 	cur := v.Cursor()
-	return memory.RebuildShard{ID: int(s.id), Position: cur.Position().String(), StateHash: v.Hash().String(), Events: cur.Events}, nil
+	return memory.RebuildShard{ID: int(s.id), Position: cur.Position().String(), StateHash: v.Hash().String(), Events: cur.Events,
+		TookMS: time.Since(started).Milliseconds()}, nil
 }
 
 // firstRestore is the time from which the epochs of restored logs are counted.
@@ -366,8 +390,11 @@ func restoredEpoch(last uint32, now time.Time, random uint32) (uint32, error) {
 	return uint32(epoch), nil
 }
 
-// restoreNode writes node.json with the backup's cluster id.
-func (c *core) restoreNode(cluster events.ID) error {
-	d := &dataDir{fs: c.cfg.FS, path: c.cfg.DataDir, node: nodeFile{Format: nodeFormat, NodeID: newNodeID(c.cfg.Now), ClusterID: cluster.String(), Mode: modeStandalone}}
+// restoreNode writes node.json with the backup's cluster id and number of shards.
+func (c *core) restoreNode(from logBackup) error {
+	d := &dataDir{fs: c.cfg.FS, path: c.cfg.DataDir, node: nodeFile{Format: nodeFormat, NodeID: newNodeID(c.cfg.Now), ClusterID: from.shards[0].cluster.String(), Mode: modeStandalone}}
+	if len(from.shards) > 1 {
+		d.node.Shards = len(from.shards)
+	}
 	return d.writeNode()
 }

@@ -73,7 +73,7 @@ func (n *Node) serve(ctx context.Context) error {
 		drain()
 		return server.stop(ctx)
 	})
-	bus, err := natsapi.Start(natsapi.Options{Conn: n.nats.CallersConn(), Writer: n.changes, Reader: n.reads, Rejecter: n.rejections, Feed: n.served[shard0].followers.feed, Version: n.cfg.Version, Server: n.peers.server(), Logger: n.cfg.Logger})
+	bus, err := natsapi.Start(natsapi.Options{Conn: n.nats.CallersConn(), Writer: n.changes, Reader: n.reads, Rejecter: n.rejections, Feed: feeds(n.served), Version: n.cfg.Version, Server: n.peers.server(), Logger: n.cfg.Logger})
 	if err != nil {
 		return err
 	}

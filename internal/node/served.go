@@ -43,6 +43,9 @@ func newServed(n *Node, s *shard) *served {
 func (s *served) open(ctx context.Context) error {
 	opt := s.replicaOptions()
 	opt.Refuse, opt.OpenGroup = s.refuse, s.cfg.Parts.Group
+	if s.id != shard0 {
+		opt.Directory = s.directory().state
+	}
 	if owed := s.owesRebuild(); owed != nil {
 		opt.Damaged = owed
 	}
@@ -76,6 +79,9 @@ func (s *served) openQuery() error {
 	s.followers = &followers{views: v, feed: newFeed(q, s.nats.Wanted), backfill: backfill, erased: n.eraser.Wake, log: s.cfg.Logger}
 	s.reads = &reads{query: q, backfill: backfill, exports: &n.exports}
 	s.writes = &writes{shard: s.replica, reads: s.reads, embedders: n.embedders, embedder: s.cfg.Embedder, draining: &n.draining}
+	if s.id == shard0 && len(n.served) > 1 {
+		s.writes.others, s.followers.listed = &others{n}, n.listed.ring
+	}
 	return nil
 }
 
@@ -89,8 +95,15 @@ func (s *served) linear(ctx context.Context) error {
 }
 
 // start lets the replica follow its leadership.
-func (s *served) start(ctx context.Context, more ...replica.Worker) error {
-	return s.replica.Start(ctx, s.followers, append([]replica.Worker{s.followers.feed, s.followers.backfill}, more...)...)
+func (s *served) start(ctx context.Context) error {
+	workers := []replica.Worker{s.followers.feed, s.followers.backfill}
+	if s.peers != nil {
+		workers = append(workers, duties{s})
+	}
+	if s.id != shard0 {
+		workers = append(workers, settler{s})
+	}
+	return s.replica.Start(ctx, s.followers, workers...)
 }
 
 // begin waits for the shard's first term, since this node is its only one. On a full

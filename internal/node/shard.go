@@ -28,12 +28,22 @@ type shard struct {
 // shard0 is the first shard, which holds the directory.
 const shard0 = 0
 
-// makeShards makes the shards of a data directory.
-func (c *core) makeShards() {
-	c.shards = []*shard{{core: c, id: shard0}}
+// maxShards bounds the shards of a node: each has a store, a Raft group and a stream.
+const maxShards = 64
+
+// makeShards makes as many shards as the data directory has, or is to have.
+func (c *core) makeShards() error {
+	count, err := c.dir.shards(c.cfg.Shards)
+	if err != nil {
+		return err
+	}
+	for id := range count {
+		c.shards = append(c.shards, &shard{core: c, id: uint16(id)})
+	}
 	for _, d := range c.damaged {
 		c.shards[d.shard].damaged = d
 	}
+	return nil
 }
 
 // directory is the shard that says which namespaces there are.
@@ -47,7 +57,7 @@ func (s *shard) checkKeys(state *projections.State) error {
 
 // replicaOptions say where the shard's replica lies and who it is.
 func (s *shard) replicaOptions() replica.Options {
-	opt := replica.Options{Shard: s.id, ID: s.dir.name(), Dir: s.dir.shard(s.id), FS: s.files,
+	opt := replica.Options{Place: ingest.Place{Shard: s.id, Shards: len(s.shards)}, ID: s.dir.name(), Dir: s.dir.shard(s.id), FS: s.files,
 		Sealer: s.shardSealer(), Stream: s.stream, Streams: streams{s}, Keys: s.keys, Settings: s.settings, Begun: s.keys.HasNamespaces(),
 		CacheBytes: s.cfg.CacheBytes, ReserveBytes: s.cfg.ReserveBytes / 2, SnapshotThreshold: s.cfg.SnapshotThreshold,
 		Now: s.cfg.Now, Logger: s.cfg.Logger}

@@ -28,6 +28,7 @@ type writing interface {
 type writes struct {
 	shard     writing
 	reads     *reads
+	others    *others // nil where there is one shard
 	embedders *embedders
 	embedder  embed.Config // of namespaces that choose none
 	draining  *atomic.Bool
@@ -98,6 +99,9 @@ func (n *writes) CreateNamespace(ctx context.Context, req memory.CreateNamespace
 	if err := n.createNamespace(ctx, req); err != nil {
 		return memory.Namespace{}, err
 	}
+	if n.others != nil {
+		return n.others.made(ctx, req.Name)
+	}
 	return n.reads.Namespace(ctx, req.Name)
 }
 
@@ -144,6 +148,9 @@ func (n *writes) DeleteNamespace(ctx context.Context, name string) (string, erro
 	w, err := n.writer()
 	if err != nil {
 		return "", err
+	}
+	if n.others != nil {
+		return n.others.delete(ctx, w, name)
 	}
 	at, err := w.DeleteNamespace(ctx, name)
 	return at.String(), err

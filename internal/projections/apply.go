@@ -21,7 +21,8 @@ type EventResult struct {
 var verdicts = map[events.Type]func(*tx, *event) error{
 	events.TypeNamespaceCreated: func(t *tx, ev *event) error { return t.directory.created(ev) },
 	events.TypeNamespaceChanged: func(t *tx, ev *event) error { return t.home.changed(ev) },
-	events.TypeNamespaceDeleted: func(t *tx, ev *event) error { return t.home.deleted(ev) },
+	events.TypeNamespaceDeleted: func(t *tx, ev *event) error { return t.directory.deleted(ev) },
+	events.TypeNamespacePlaced:  func(t *tx, ev *event) error { return t.directory.placed(ev) },
 	events.TypeKeyCreated:       noted,
 	events.TypeKeyDestroyed:     func(t *tx, ev *event) error { return t.dataKeys.destroyed(ev) },
 	events.TypeSpaceBuilding:    func(t *tx, ev *event) error { return t.home.spaceBuilding(ev) },

@@ -20,7 +20,13 @@ type Entry struct {
 	Shard   uint16    `json:"shard"`             // where its home is
 	Created int64     `json:"created"`           // sealed_at of its creation, ns
 	Deleted bool      `json:"deleted,omitempty"` // only this row is left
+	// Placed is the event that placed it on another shard, whose settings its home
+	// begins with; zero where its home is on this one.
+	Placed Ref `json:"placed,omitzero"`
 }
+
+// Here reports whether the home of the namespace is on the shard of a view.
+func (e *Entry) Here(v *View) bool { return e.Shard == v.Cursor().Shard }
 
 func (e *Entry) encode() []byte { return encodeJSON(e) }
 
@@ -41,8 +47,9 @@ func encodeJSON(v any) []byte {
 }
 
 // directory is the projection that says which namespaces there are, and on which
-// shard. Shard 0 holds it. A read that resolves a name asks it; the fold of a
-// memory asks home.
+// shard. Shard 0 holds all of it; another shard holds the entries of the namespaces
+// that live there, as they were made and deleted there. A read that resolves a name asks
+// it; the fold of a memory asks home.
 type directory struct {
 	defaults
 	t       *tx
@@ -53,7 +60,7 @@ type directory struct {
 var directoryRows = declaration{
 	name: "directory",
 	rows: []rows{
-		{prefix: prefixEntry, fact: true, key: "namespace16", holds: `JSON {"id","name","shard","created","deleted"?}`},
+		{prefix: prefixEntry, fact: true, key: "namespace16", holds: `JSON {"id","name","shard","created","deleted"?,"placed"?}`},
 		{prefix: prefixName, key: "name", holds: "namespace16, while it lives"},
 	},
 	load: func(db *storage.DB, m *memory) error {
@@ -81,8 +88,30 @@ func (d *directory) created(ev *event) error {
 	return ev.is(OutcomeApplied)
 }
 
+// placed decides whether a namespace can be placed on another shard.
+func (d *directory) placed(ev *event) error {
+	if d.t.cursor.Shard != 0 || ev.Home == 0 {
+		return ev.is(OutcomeRejected)
+	}
+	return d.created(ev)
+}
+
+// deleted decides whether a namespace can end.
+func (d *directory) deleted(ev *event) error {
+	if e := d.entries.get(ev.Namespace); e == nil || e.Deleted {
+		return ev.is(OutcomeRejected)
+	}
+	return ev.is(OutcomeApplied)
+}
+
 func (d *directory) fold(ev *event) error {
 	switch {
+	case ev.took(events.TypeNamespacePlaced):
+		*d.entries.edit(ev.Namespace) = Entry{ID: ev.Namespace, Name: ev.Name, Shard: ev.Home, Created: ev.SealedAt, Placed: ev.at}
+		*d.names.edit(ev.Name) = ev.Namespace
+		if err := d.t.b.Set(nameKey(ev.Name), ev.Namespace[:], nil); err != nil {
+			return err
+		}
 	case ev.took(events.TypeNamespaceCreated):
 		*d.entries.edit(ev.Namespace) = Entry{ID: ev.Namespace, Name: ev.Name, Shard: d.t.cursor.Shard, Created: ev.SealedAt}
 		*d.names.edit(ev.Name) = ev.Namespace
@@ -107,11 +136,17 @@ func (d *directory) publish(m *memory) { m.names, m.entries = d.names.after(), d
 // directoryReads are the reads of the directory.
 type directoryReads struct{ p *published }
 
-// DeletedNamespaces lists the namespaces of which only a tombstone is left.
+// Directory calls f with each entry, also those of deleted namespaces, in no order.
+func (v directoryReads) Directory(f func(e *Entry)) {
+	v.p.entries.each(func(_ events.ID, e *Entry) { f(e) })
+}
+
+// DeletedNamespaces lists the namespaces that lived on this shard and of which only a
+// tombstone is left.
 func (v directoryReads) DeletedNamespaces() []events.ID {
 	var out []events.ID
 	v.p.entries.each(func(id events.ID, e *Entry) {
-		if e.Deleted {
+		if e.Deleted && e.Shard == v.p.cursor.Shard {
 			out = append(out, id)
 		}
 	})

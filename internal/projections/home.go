@@ -104,13 +104,6 @@ func (h *home) changed(ev *event) error {
 	return ev.is(OutcomeApplied)
 }
 
-func (h *home) deleted(ev *event) error {
-	if h.of(ev.Namespace) == nil {
-		return ev.is(OutcomeRejected)
-	}
-	return ev.is(OutcomeApplied)
-}
-
 func (h *home) drop(ns events.ID, _ []uint32) {
 	h.homes.remove(ns)
 	h.t.out.Dropped = append(h.t.out.Dropped, ns)
@@ -184,7 +177,8 @@ func (v homeReads) NamespaceByID(id events.ID) (NamespaceInfo, bool) {
 	return info, true
 }
 
-// Namespaces lists the living namespaces by name.
+// Namespaces lists the living namespaces of the directory by name. The home of one that
+// lives on another shard is empty.
 func (v homeReads) Namespaces() []NamespaceInfo {
 	var out []NamespaceInfo
 	v.p.names.each(func(_ string, id *events.ID) {

@@ -80,7 +80,7 @@ func mayAudit(c views.Capability, ns events.ID, row *projections.AuditRow) bool 
 		return c.NamespaceID() != zeroID && (row.Type.Control() || row.Outcome == projections.OutcomeVoid)
 	}
 	switch row.Type {
-	case events.TypeNamespaceCreated, events.TypeNamespaceChanged, events.TypeNamespaceDeleted, events.TypeKeyDestroyed,
+	case events.TypeNamespacePlaced, events.TypeNamespaceCreated, events.TypeNamespaceChanged, events.TypeNamespaceDeleted, events.TypeKeyDestroyed,
 		events.TypeSpaceBuilding, events.TypeSpaceSwitched, events.TypeSpaceDropped:
 		return ns == c.NamespaceID()
 	}

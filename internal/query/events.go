@@ -200,7 +200,7 @@ func (s *Service) feed(v *projections.View, a *projections.Applied, wanted func(
 		if id := a.Events[i].Namespace; id != info.ID || !ok {
 			info, ok = v.NamespaceByID(id)
 		}
-		if !ok {
+		if !ok || !info.Here(v) { // it is announced where it lives
 			continue
 		}
 		subject := events.FeedSubject(info.Name, row.Scope, row.Agent, row.Type)

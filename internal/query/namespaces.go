@@ -67,7 +67,12 @@ func (s *Service) Namespace(ctx context.Context, name string) (ns memory.Namespa
 	return s.namespace(v, info)
 }
 
+// namespace describes a namespace; of one that lives on another shard what the directory
+// has.
 func (s *Service) namespace(v *projections.View, info projections.NamespaceInfo) (memory.Namespace, error) {
+	if !info.Here(v) {
+		return memory.Namespace{Name: info.Name, ID: info.ID.String(), CreatedAt: timeOf(info.Created), Position: v.Position().String()}, nil
+	}
 	eff, err := s.opt.Settings.Of(v, info)
 	if err != nil {
 		return memory.Namespace{}, err

@@ -76,7 +76,7 @@ type Streams interface {
 
 // Options of a replica. All but those that say otherwise are required.
 type Options struct {
-	Shard uint16
+	ingest.Place
 	// ID names this replica in its Raft group, for ever.
 	ID string
 	// Dir is the shard's folder, FS where everything in it but raft.db lies, and

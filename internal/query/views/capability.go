@@ -28,7 +28,7 @@ func OpenCapability(v *projections.View, namespace, as string) (Capability, proj
 		}
 	}
 	info, ok := v.Namespace(namespace)
-	if !ok || info.Deleted {
+	if !ok || info.Deleted || !info.Here(v) {
 		return Capability{}, info, memory.NoNamespace(namespace)
 	}
 	return Capability{ns: info.ID, name: info.Name, agent: as}, info, nil

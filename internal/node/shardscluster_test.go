@@ -1,0 +1,289 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"mneme/internal/api"
+	"mneme/memory"
+)
+
+// leaderOf waits until a node leads a shard, and returns its number.
+func (tr *trio) leaderOf(shard int) (at int) {
+	tr.t.Helper()
+	await(tr.t, fmt.Sprintf("a leader of shard %d", shard), func() bool {
+		at = slices.IndexFunc(tr.nodes, func(n *Node) bool { return n.served[shard].replica.Leads() })
+		return at >= 0
+	})
+	return at
+}
+
+// moves has a node lead a shard.
+func (tr *trio) moves(shard, to int) {
+	tr.t.Helper()
+	await(tr.t, fmt.Sprintf("node %d to lead shard %d", to+1, shard), func() bool {
+		for i, n := range tr.nodes {
+			if i != to && n.served[shard].candidacy().Leads() {
+				_ = n.served[shard].handOver(tr.t.Context(), tr.nodes[to].dir.name()) // it is asked again
+			}
+		}
+		return tr.nodes[to].served[shard].replica.Leads()
+	})
+}
+
+// Three nodes with two shards, of which one node alone was told: any node takes any
+// request, whoever leads the shard of the namespace.
+func TestSeveralShardsOnSeveralNodes(t *testing.T) {
+	tr := newTrioOf(t, 2)
+	names := []string{"amber", "birch", "cedar"}
+	on := map[string]uint16{}
+	for i, n := range tr.nodes {
+		if len(n.served) != 2 {
+			t.Fatalf("node %d has %d shards", i+1, len(n.served))
+		}
+		for name, shard := range makes(t, n, names[i]) {
+			on[name] = shard
+		}
+	}
+	if want := (map[string]uint16{"amber": 1, "birch": 0, "cedar": 1}); fmt.Sprint(on) != fmt.Sprint(want) {
+		t.Errorf("they are on %v, want %v", on, want)
+	}
+	// The leader of the second shard is another node than that of the first.
+	first := tr.leaderOf(0)
+	second := (first + 1) % 3
+	tr.moves(1, second)
+	var positions []string
+	for i, n := range tr.nodes {
+		for _, name := range names {
+			positions = append(positions, captured(t, n, name, fmt.Sprintf("what node %d writes to %s", i+1, name)))
+		}
+	}
+	for i, n := range tr.nodes {
+		for _, name := range names {
+			r, err := n.reads.List(t.Context(), memory.Access{Namespace: name, AtLeast: strings.Join(positions, ",")}, memory.ListRequest{})
+			if err != nil || len(r.Records) != 4 {
+				t.Errorf("node %d, %s: %d records, %v", i+1, name, len(r.Records), err)
+			}
+		}
+		list, err := n.reads.Namespaces(t.Context(), memory.NamespacesRequest{})
+		if err != nil || len(list.Namespaces) != 4 {
+			t.Errorf("node %d: %+v %v", i+1, list, err)
+		}
+	}
+	third := 3 - first - second
+	status, err := tr.nodes[third].operator.Cluster(t.Context())
+	if err != nil || len(status.Shards) != 2 || status.Shards[0].Leader != tr.id(first) || status.Shards[1].Leader != tr.id(second) || len(status.Shards[1].Replicas) != 3 {
+		t.Errorf("%+v %v", status, err)
+	}
+	if at, err := tr.nodes[third].changes.DeleteNamespace(t.Context(), "cedar"); err != nil || !strings.HasPrefix(at, "p1.") {
+		t.Errorf("%s %v", at, err)
+	}
+	for i, n := range tr.nodes {
+		_, err := n.reads.List(t.Context(), memory.Access{Namespace: "cedar", Consistency: memory.ConsistencyLinearizable}, memory.ListRequest{})
+		if memory.CodeOf(err) != memory.CodeNotFound {
+			t.Errorf("node %d reads what was deleted: %v", i+1, err)
+		}
+	}
+	tr.same()
+	if got, err := tr.nodes[third].operator.TransferLead(t.Context(), memory.TransferLead{Node: tr.id(third)}); err != nil || got.Leader != tr.id(third) {
+		t.Fatalf("%+v %v", got, err)
+	}
+	if tr.leaderOf(0) != third || tr.leaderOf(1) != third {
+		t.Error("not both shards were handed over")
+	}
+	if got, err := tr.nodes[first].operator.DrainNode(t.Context(), memory.DrainNode{Node: tr.id(third)}); err != nil || !got.Drained {
+		t.Fatalf("%+v %v", got, err)
+	}
+	if tr.leaderOf(0) == third || tr.leaderOf(1) == third {
+		t.Error("a drained node leads")
+	}
+}
+
+// A node that leads both shards is stopped while others write to both: what was
+// acknowledged is there once, in order, and a namespace that was placed is made.
+func TestLeaderOfTwoShardsIsLost(t *testing.T) {
+	tr := newTrioOf(t, 2)
+	makes(t, tr.nodes[0], "amber")
+	lead := tr.leaderOf(1)
+	if _, err := tr.nodes[lead].operator.TransferLead(t.Context(), memory.TransferLead{Node: tr.id(lead)}); err != nil {
+		t.Fatal(err)
+	}
+	writer := tr.nodes[(lead+1)%3]
+	const each = 40
+	var writing sync.WaitGroup
+	half := make(chan struct{}, 2)
+	for _, name := range []string{"default", "amber"} {
+		writing.Go(func() {
+			for i := range each {
+				if i == each/4 {
+					half <- struct{}{}
+				}
+				tr.sends(writer, name, fmt.Sprintf("m-%02d", i))
+			}
+		})
+	}
+	<-half
+	<-half
+	shut(t, tr.nodes[lead])
+	writing.Wait()
+	await(t, "a namespace to be made", func() bool {
+		_, err := writer.changes.CreateNamespace(t.Context(), memory.CreateNamespace{Name: "late"})
+		return err == nil || memory.CodeOf(err) == memory.CodeConflict // an earlier attempt was told nothing
+	})
+	await(t, "it to be there", func() bool { _, err := writer.reads.Namespace(t.Context(), "late"); return err == nil })
+	for name, more := range map[string]int{"default": 0, "amber": 1} {
+		r, err := writer.reads.List(t.Context(), memory.Access{Namespace: name, As: "tester", Consistency: memory.ConsistencyLinearizable}, memory.ListRequest{Limit: 100})
+		if err != nil || len(r.Records) != each+more {
+			t.Errorf("%s: %d records, %v", name, len(r.Records), err)
+		}
+	}
+	tr.nodes[lead] = nil
+	tr.open(lead)
+	tr.same()
+}
+
+// sends captures one memory until it is acknowledged, as a client does.
+func (tr *trio) sends(n *Node, namespace, id string) {
+	tr.t.Helper()
+	await(tr.t, id+" in "+namespace, func() bool {
+		r, err := n.changes.Capture(tr.t.Context(), namespace, []memory.Capture{{Agent: "tester", ID: id, Text: "memory " + id}}, api.CaptureOptions{Origin: memory.OriginCapture}, memory.WaitApplied)
+		return err == nil && r.Results[0].Error == nil
+	})
+}
+
+// Who leads two shards more than another one gives it one, and nobody gives for less.
+func TestLeadersAreSpread(t *testing.T) {
+	members := []string{"n1", "n2", "n3"}
+	for _, c := range []struct {
+		leaders string
+		shard   int
+		heirs   string
+	}{
+		{"n1", 0, ""},
+		{"n1 n1", 1, "n2 n3"},
+		{"n1 n2", 0, ""},
+		{"n1 n1 n2", 1, "n3"},
+		{"n1 n1 n1 n2", 2, "n3 n2"},
+		{"n1 n2 n1 n3", 0, ""},
+		{"n2 n2 n2", 0, ""},
+	} {
+		shard, heirs := surplus("n1", strings.Fields(c.leaders), members)
+		if strings.Join(heirs, " ") != c.heirs || c.heirs != "" && shard != c.shard {
+			t.Errorf("%s: shard %d to %v", c.leaders, shard, heirs)
+		}
+	}
+	if _, heirs := surplus("n1", []string{"n1", "n1", ""}, members); heirs != nil {
+		t.Errorf("while a shard has no leader: %v", heirs)
+	}
+}
+
+// everyWrite calls each method of changes for a namespace; what one makes the next one
+// uses. The namespaces that it makes and deletes it calls by the prefix.
+var everyWrite = map[string]func(ctx context.Context, c changes, namespace, prefix string) error{
+	"Capture": func(ctx context.Context, c changes, namespace, prefix string) error {
+		_, err := captureTo(ctx, c, namespace, prefix)
+		return err
+	},
+	"Revise": func(ctx context.Context, c changes, namespace, prefix string) error {
+		id, err := captureTo(ctx, c, namespace, prefix+"-revised")
+		text := "another text"
+		if err == nil {
+			_, err = c.Revise(ctx, namespace, "tester", id, memory.Revision{Text: &text}, 1, prefix+"-revision")
+		}
+		return err
+	},
+	"Forget": func(ctx context.Context, c changes, namespace, prefix string) error {
+		id, err := captureTo(ctx, c, namespace, prefix+"-forgotten")
+		if err == nil {
+			_, err = c.Forget(ctx, namespace, "tester", id, 1)
+		}
+		return err
+	},
+	"CreateNamespace": func(ctx context.Context, c changes, _, prefix string) error {
+		_, err := c.CreateNamespace(ctx, memory.CreateNamespace{Name: prefix})
+		return err
+	},
+	"ChangeNamespace": func(ctx context.Context, c changes, namespace, _ string) error {
+		keep := "48h"
+		_, err := c.ChangeNamespace(ctx, namespace, memory.PatchNamespace{Settings: map[string]*string{"embedder.keep_old": &keep}})
+		return err
+	},
+	"DeleteNamespace": func(ctx context.Context, c changes, _, prefix string) error {
+		_, err := c.CreateNamespace(ctx, memory.CreateNamespace{Name: prefix + "-deleted"})
+		if err == nil {
+			_, err = c.DeleteNamespace(ctx, prefix+"-deleted")
+		}
+		return err
+	},
+	"SwitchEmbedder": func(ctx context.Context, c changes, namespace, _ string) error {
+		_, _, err := c.SwitchEmbedder(ctx, namespace, memory.SwitchEmbedder{Provider: "builtin"})
+		return err
+	},
+	"CancelSwitch": func(ctx context.Context, c changes, namespace, _ string) error {
+		_, err := c.CancelSwitch(ctx, namespace)
+		if memory.CodeOf(err) == memory.CodeConflict || memory.CodeOf(err) == memory.CodeNotFound && strings.Contains(err.Error(), "embedder") {
+			return nil // there is none, says the shard of the namespace
+		}
+		return err
+	},
+	"AcceptClock": func(ctx context.Context, c changes, _, _ string) error {
+		_, err := c.AcceptClock(ctx)
+		return err
+	},
+}
+
+func captureTo(ctx context.Context, c changes, namespace, id string) (string, error) {
+	r, err := c.Capture(ctx, namespace, []memory.Capture{{Agent: "tester", ID: id, Text: "memory " + id}}, api.CaptureOptions{Origin: memory.OriginCapture}, memory.WaitApplied)
+	if err == nil && r.Results[0].Error != nil {
+		err = memory.Errorf(r.Results[0].Error.Code, "%s", r.Results[0].Error.Detail)
+	}
+	if err != nil {
+		return "", err
+	}
+	return r.Results[0].RecordID, nil
+}
+
+// Every write is carried out on the shard of its namespace, whichever node is asked.
+func TestEveryWriteOverTwoShards(t *testing.T) {
+	for m := range reflect.TypeFor[changes]().Methods() {
+		if everyWrite[m.Name] == nil {
+			t.Errorf("%s is a write that this test does not know", m.Name)
+		}
+	}
+	tr := newTrioOf(t, 2)
+	makes(t, tr.nodes[0], "amber")
+	first := tr.leaderOf(0)
+	second := (first + 1) % 3
+	tr.moves(1, second)
+	for i, n := range tr.nodes {
+		for _, namespace := range []string{"default", "amber"} {
+			for name, call := range everyWrite {
+				prefix, again := strings.ToLower(fmt.Sprintf("%s-%d-%s", namespace, i, name)), false
+				await(t, fmt.Sprintf("%s of %s at node %d", name, namespace, i+1), func() bool {
+					err := call(t.Context(), n.changes, namespace, prefix)
+					switch code := memory.CodeOf(err); {
+					case err == nil:
+						return true
+					case code == memory.CodeUnavailable || code == memory.CodeOutcomeUnknown: // a node may just be elected
+						again = true
+						return false
+					case again && (code == memory.CodeConflict || code == memory.CodeNotFound): // the attempt before was carried out
+						return true
+					}
+					t.Fatalf("%s of %s at node %d: %v", name, namespace, i+1, err)
+					return false
+				})
+			}
+			r, err := n.reads.List(t.Context(), memory.Access{Namespace: namespace, As: "tester"}, memory.ListRequest{Limit: 100})
+			if want := 2*(i+1) + map[string]int{"amber": 1}[namespace]; err != nil || len(r.Records) != want {
+				t.Errorf("node %d has %d records of %s, want %d: %v", i+1, len(r.Records), namespace, want, err)
+			}
+		}
+	}
+	tr.same()
+}
