@@ -1,5 +1,7 @@
 package memory
 
+import "time"
+
 // ClusterStatus describes a cluster as one of its nodes sees it now.
 type ClusterStatus struct {
 	ClusterID string         `json:"cluster_id"`
@@ -85,4 +87,38 @@ type ClusterCopy struct {
 	// Current: it has what was agreed on, as far as that server knows. A copy is whole
 	// if it is current and its last frame is the log's.
 	Current bool `json:"current"`
+}
+
+// RecoverReport says what the data directory of a stopped node of a cluster holds, and, if
+// it was asked for, what it became.
+type RecoverReport struct {
+	Node      string   `json:"node"`       // its id
+	ClusterID string   `json:"cluster_id"` // of the cluster that it is, or was, of
+	Others    []string `json:"others"`     // the ids of the other members that it knows
+	// Running is what other members say that are there. Nothing is recovered then.
+	Running []string       `json:"running,omitempty"`
+	Shards  []RecoverShard `json:"shards"`
+	// Keys counts the changes of the keys that it has.
+	Keys uint64 `json:"keys"`
+	// Damage is what cannot be read, with what follows from it.
+	Damage []string `json:"damage,omitempty"`
+	// Recovered: the directory is the only member of a new cluster now, or was before.
+	Recovered  bool   `json:"recovered"`
+	Before     bool   `json:"before,omitempty"`      // an earlier call has recovered it
+	NewCluster string `json:"new_cluster,omitempty"` // its id
+	Aside      string `json:"aside,omitempty"`       // where the former log and Raft files lie
+}
+
+// RecoverShard is a shard in a RecoverReport.
+type RecoverShard struct {
+	ID    uint16 `json:"id"`
+	State string `json:"state"` // the position at which its state stands
+	// Raft and Log are the last sequences that its Raft log and its copy of the log hold.
+	Raft uint64 `json:"raft"`
+	Log  uint64 `json:"log"`
+	// Reaches is the last sequence that it can recover. What was acknowledged behind it, on
+	// nodes that are gone, is lost, and cannot be known.
+	Reaches  uint64    `json:"reaches"`
+	Term     uint64    `json:"term"`      // the highest Raft term that it knows of
+	SealedAt time.Time `json:"sealed_at"` // of the last event in its state
 }

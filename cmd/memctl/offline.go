@@ -40,3 +40,7 @@ func (o offlineNode) Backup(ctx context.Context, dir, logPath, keysPath string, 
 func (o offlineNode) Restore(ctx context.Context, dir, logPath, keysPath string, progress func(memory.Progress)) (memory.RebuildReport, error) {
 	return o.Offline.Restore(ctx, dir, logPath, keysPath, steps(progress, "frames"))
 }
+
+func (o offlineNode) Recover(ctx context.Context, dir, certs string, dryRun bool) (memory.RecoverReport, error) {
+	return o.Offline.Recover(ctx, dir, node.RecoverOptions{Certs: certs, DryRun: dryRun})
+}

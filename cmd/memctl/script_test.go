@@ -61,6 +61,24 @@ func (f fakeOffline) Restore(_ context.Context, dir, _, _ string, progress func(
 	return memory.RebuildReport{Shards: []memory.RebuildShard{{StateHash: "abc", Events: 5}}}, f.check(dir)
 }
 
+func (f fakeOffline) Recover(_ context.Context, dir, certs string, dryRun bool) (memory.RecoverReport, error) {
+	r := memory.RecoverReport{Node: "n1", ClusterID: "c1", Others: []string{"n2", "n3"}, Keys: 7,
+		Shards: []memory.RecoverShard{{State: "p0.0.8.0", Raft: 9, Log: 9, Reaches: 9, Term: 3}}}
+	switch filepath.Base(dir) {
+	case "alive":
+		r.Running = []string{"n2 at n2:1 runs and serves"}
+		if !dryRun {
+			return r, memory.Errorf(memory.CodeConflict, "nothing was recovered, for other nodes of the cluster are there: %s", r.Running[0])
+		}
+	case "done":
+		r.Recovered, r.Before, r.NewCluster = true, true, "c2"
+	}
+	if !dryRun {
+		r.Recovered, r.NewCluster, r.Aside = true, "c2", dir+"/aside/n1-a"
+	}
+	return r, f.check(dir)
+}
+
 // scriptNode is one script's node.
 type scriptNode struct {
 	*fakeNode

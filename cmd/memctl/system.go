@@ -39,6 +39,7 @@ type Offline interface {
 	RepairLog(ctx context.Context, dir string, progress func(memory.Progress)) (memory.RepairReport, error)
 	Backup(ctx context.Context, dir, logPath, keysPath string, progress func(memory.Progress)) (memory.BackupReport, error)
 	Restore(ctx context.Context, dir, logPath, keysPath string, progress func(memory.Progress)) (memory.RebuildReport, error)
+	Recover(ctx context.Context, dir, certs string, dryRun bool) (memory.RecoverReport, error)
 }
 
 func osSystem(offline Offline) system {

@@ -19,6 +19,7 @@ type welcome struct {
 	Cluster string   `json:"cluster"`
 	Members []Member `json:"members"`
 	Removed []string `json:"removed,omitempty"`
+	Former  []string `json:"former,omitempty"`
 	Token   string   `json:"token,omitempty"`
 	Shards  int      `json:"shards,omitempty"`
 }
@@ -87,6 +88,7 @@ func (c *Cluster) welcome(ctx context.Context, from peer.Identity, in Member) (w
 	}
 	facts := c.forming.facts
 	w.Cluster, w.Members, w.Removed, w.Shards = facts.Cluster, facts.Members, facts.Removed, facts.Shards
+	w.Former = facts.Former
 	return w, nil
 }
 

@@ -55,6 +55,8 @@ func explain(err error) (string, Kind) {
 	const alert = "remote error: tls: "
 	text := err.Error()
 	switch {
+	case errors.Is(err, peer.ErrReplaced):
+		return "says: " + innermost(err), KindOtherCluster
 	case errors.Is(err, peer.ErrOtherCluster):
 		return "is a node of another cluster", KindOtherCluster
 	case errors.Is(err, peer.ErrOtherName):

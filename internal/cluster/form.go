@@ -415,6 +415,7 @@ func (c *Cluster) enter(ctx context.Context, to rpc.Target, via Member, cluster 
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.forming.facts.Former = w.Former // stored with the rest
 	if err := c.forming.join(w); err != nil {
 		return false, "", err
 	}
@@ -451,6 +452,10 @@ func (c *Cluster) news(ctx context.Context) (silent []rpc.Target, err error) {
 			seen = append(seen, a.hello)
 			continue
 		}
+		if errors.Is(a.err, peer.ErrReplaced) {
+			return nil, &Error{Kind: KindRemoved, Message: fmt.Sprintf("%s says that the cluster of this node is no more: %v", a.addr, innermost(a.err)),
+				Hint: "keep this data directory aside until the new cluster is known to be whole, and start this node with an empty one: it joins with what the others have", Err: a.err}
+		}
 		switch why, kind := explain(a.err); kind {
 		case KindOtherCluster:
 			strange = append(strange, a.addr+" "+why+": "+innermost(a.err))
@@ -486,6 +491,10 @@ func (c *Cluster) news(ctx context.Context) (silent []rpc.Target, err error) {
 		c.log.Warn("--join names nodes of another cluster: " + strings.Join(strange, "; "))
 		return silent, nil
 	}
+	hint := "correct --join, or start with the data directory of that cluster's node"
+	if c.forming.facts.Former != nil {
+		hint = "nodes of the cluster that this one was recovered from run: stop them, keep their data directories aside, and start them with empty ones after this one"
+	}
 	return nil, &Error{Kind: KindOtherCluster, Message: fmt.Sprintf("this data directory is of the cluster %s, and who answers is not: %s",
-		c.forming.facts.Cluster, strings.Join(strange, "; ")), Hint: "correct --join, or start with the data directory of that cluster's node"}
+		c.forming.facts.Cluster, strings.Join(strange, "; ")), Hint: hint}
 }

@@ -41,6 +41,10 @@ type Facts struct {
 	// Removed are the names of nodes that were removed, sorted. None of them comes
 	// back.
 	Removed []string `json:"removed,omitempty"`
+	// Former are the clusters whose place this one took when it was recovered from the
+	// data of one node, and TermFloor is the highest Raft term that node knew of.
+	Former    []string `json:"former,omitempty"`
+	TermFloor uint64   `json:"term_floor,omitempty"`
 	// Rejoin, if not empty, is why this node does not come back under this name.
 	Rejoin string `json:"rejoin,omitempty"`
 	// Replaces are names that this node had before it came back with nothing, and that

@@ -38,6 +38,8 @@ type Options struct {
 	// start that founds, or repeats a founding that was cut short: where the group's
 	// files are lost, it makes a second group beside the one that the others are in.
 	Found bool
+	// TermFloor is raftfsm's, for a group that is begun.
+	TermFloor uint64
 	// Transport reaches the other replicas, and Call their nodes. The group closes the
 	// transport.
 	Transport raftfsm.Transport
@@ -109,7 +111,7 @@ func Open(opt Options) (*Group, error) {
 	g.machine = &machine{keys: opt.Keys.Machine(), fs: opt.FS, applied: make(chan struct{}, 1), closing: g.running, log: opt.Logger}
 	if g.renewal, err = openRenewal(opt.FS, filepath.Join(opt.Dir, renewedName)); err == nil {
 		g.raft, err = raftfsm.Open(raftfsm.Options{Dir: opt.Dir, FS: opt.FS, Sealer: opt.Sealer, ID: opt.ID, Machine: g.machine, Logger: opt.Logger,
-			Transport: opt.Transport, Bootstrap: opt.Found, TrailingLogs: noTrailingLogs,
+			Transport: opt.Transport, Bootstrap: opt.Found, TermFloor: opt.TermFloor, TrailingLogs: noTrailingLogs,
 			HeartbeatTimeout: opt.HeartbeatTimeout, ElectionTimeout: opt.ElectionTimeout})
 	} else {
 		err = errors.Join(err, closeTransport(opt.Transport))
@@ -124,6 +126,23 @@ func Open(opt Options) (*Group, error) {
 		return nil, errors.Join(err, g.Close())
 	}
 	return g, nil
+}
+
+// CatchUp brings the keyring of a stopped node whose group is lost to the end of what
+// that node has of the group's log and snapshots. Of opt it takes Dir, FS, Sealer, ID, Keys
+// and Logger.
+func CatchUp(opt Options) error {
+	ended, end := context.WithCancel(context.Background())
+	end() // on a full disk it gives up
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	m := &machine{keys: opt.Keys.Machine(), fs: opt.FS, applied: make(chan struct{}, 1), closing: ended, log: opt.Logger}
+	survivor := raftfsm.Survivor{Options: raftfsm.Options{Dir: opt.Dir, FS: opt.FS, Sealer: opt.Sealer, ID: opt.ID, Machine: m, Logger: opt.Logger}}
+	if err := survivor.CatchUp(); err != nil {
+		return fmt.Errorf("apply what the group of keys has agreed on: %w", err)
+	}
+	return nil
 }
 
 // noTrailingLogs: a snapshot leaves nothing of the log in front of it. A replica that

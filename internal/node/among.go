@@ -35,7 +35,7 @@ func (s *shard) share(opt *replica.Options) error {
 	}
 	open := opt.OpenGroup
 	opt.OpenGroup = func(o raftfsm.Options) (replica.Group, error) {
-		o.Bootstrap = true
+		o.Bootstrap, o.TermFloor = true, max(o.TermFloor, p.cluster.Facts().TermFloor)
 		return open(o)
 	}
 	return nil

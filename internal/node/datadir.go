@@ -34,6 +34,8 @@ type dataDir struct {
 	id    string     // of the node of a cluster that is to use it; "" = a node on its own
 	node  nodeFile
 	fresh bool // nothing was ever written to it
+	// recovers: an interrupted recovery is no reason to refuse the folder.
+	recovers bool
 }
 
 // nodeFile is node.json: what the folder belongs to.
@@ -50,6 +52,8 @@ type nodeFile struct {
 	// LogURL is where the external NATS is that keeps the log, without
 	// credentials; "" is the one in the folder.
 	LogURL string `json:"log_url,omitempty"`
+	// Recovering says that `memctl cluster recover` has begun and not ended.
+	Recovering *recovering `json:"recovering,omitempty"`
 	// Check tells a damaged identity from a foreign one: the first 8 bytes of
 	// SHA-256 over the other fields, in hex.
 	Check string `json:"check"`
@@ -69,6 +73,9 @@ func (f nodeFile) check() string {
 			panic(fmt.Sprintf("node.json: %v", err)) // strings and a flag
 		}
 		text = append(append(text, 0), facts...)
+	}
+	if f.Recovering != nil {
+		text = fmt.Appendf(append(text, 0), "%+v", *f.Recovering)
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
@@ -296,6 +303,9 @@ func (d *dataDir) afterRead(err error) error {
 	case d.node.Format > nodeFormat:
 		return &StartError{Kind: StartNewer, Message: fmt.Sprintf("%s was written by a newer version of Mneme (format %d, this is %d)", d.path, d.node.Format, nodeFormat),
 			Hint: "start the newer version"}
+	case d.node.Recovering != nil && !d.recovers:
+		return &StartError{Kind: StartDamaged, Message: fmt.Sprintf("a recovery of %s was begun and not finished", d.path),
+			Hint: "run the same memctl cluster recover again"}
 	case d.node.Mode == modeCluster && d.id == "":
 		return usage(fmt.Sprintf("%s belongs to node %s of a cluster", d.path, d.node.NodeID), "start memnode with the options of the cluster, --node-id and those beside it; work on the stopped node is not possible, ask a node that runs")
 	case d.node.Mode == modeCluster && d.id != d.node.NodeID:

@@ -17,7 +17,11 @@ import (
 
 // Offline does administrative work on the data directory of a stopped node.
 // While it works the directory is locked.
-type Offline struct{ Config Config }
+type Offline struct {
+	Config Config
+
+	step func(name string) error // tests end a recovery before each of its steps
+}
 
 // open brings up log and state without serving anything.
 func (o Offline) open(ctx context.Context, dir string) (*core, error) {

@@ -94,6 +94,13 @@ func (f facts) admit(from peer.Identity, service string) error {
 	return nil
 }
 
+// replaces reports whether this node's cluster was recovered from the data of another one.
+func (f facts) replaces(cluster string) bool {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	return slices.Contains(f.d.node.Cluster.Former, cluster)
+}
+
 // openPeers opens the peer port and waits until this node knows its cluster, which it
 // may found together with the others.
 func (n *Node) openPeers(ctx context.Context) error {
@@ -106,7 +113,7 @@ func (n *Node) openPeers(ctx context.Context) error {
 		return usage(err.Error(), fmt.Sprintf("memctl cluster certs --out %s %s makes them", cfg.Certs, cfg.NodeID))
 	}
 	own := facts{n.dir}
-	port, err := peer.Listen(peer.Options{Addr: cfg.PeerAddr, Certificates: certs, Self: own.identity, Admit: own.admit, Logger: n.cfg.Logger})
+	port, err := peer.Listen(peer.Options{Addr: cfg.PeerAddr, Certificates: certs, Self: own.identity, Admit: own.admit, Replaces: own.replaces, Logger: n.cfg.Logger})
 	if err != nil {
 		return addressError(cfg.PeerAddr, err)
 	}
@@ -264,7 +271,7 @@ func (n *Node) openKeyGroup(ctx context.Context) error {
 	}
 	client := rpc.NewClient(p.port, keygroup.Service)
 	p.keys, err = keygroup.Open(keygroup.Options{Dir: n.dir.keyGroup(), FS: n.files, Sealer: n.keyGroupSealer(),
-		ID: p.cluster.Self().Name, Keys: n.keys, Found: p.founds(), Transport: transport, Call: client.Call, Logger: n.cfg.Logger})
+		ID: p.cluster.Self().Name, Keys: n.keys, Found: p.founds(), TermFloor: p.cluster.Facts().TermFloor, Transport: transport, Call: client.Call, Logger: n.cfg.Logger})
 	if err != nil {
 		client.Close()
 		return startError("group of keys", err)

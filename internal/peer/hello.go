@@ -13,6 +13,9 @@ import (
 var (
 	// ErrOtherCluster: the two nodes are of different clusters.
 	ErrOtherCluster = errors.New("the node is one of another cluster")
+	// ErrReplaced: the cluster that a node is of is no more: another one was made of the
+	// data of one of its nodes.
+	ErrReplaced = errors.New("the cluster was recovered from the data of one node")
 	// ErrNoCluster: one of the two nodes has no cluster yet, and the service is for
 	// nodes of one cluster.
 	ErrNoCluster = errors.New("the node has no cluster yet")
@@ -85,6 +88,7 @@ type answer struct {
 // refusals maps the codes of an answer to errors.
 var refusals = map[string]error{
 	"other_cluster": ErrOtherCluster,
+	"replaced":      ErrReplaced,
 	"no_cluster":    ErrNoCluster,
 	"other_name":    ErrOtherName,
 	"other_node":    ErrOtherNode,

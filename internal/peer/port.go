@@ -22,6 +22,9 @@ type Options struct {
 	Self func() Identity
 	// Admit, if not nil, refuses connections by who opens them and what for.
 	Admit func(from Identity, service string) error
+	// Replaces, if not nil, reports whether this node's cluster took the place of another
+	// one: nodes of that one are told so.
+	Replaces func(cluster string) bool
 	// Greeting bounds how long two nodes take to greet each other. 0: five seconds.
 	Greeting time.Duration
 	Logger   *slog.Logger // nil: nothing is logged
@@ -351,6 +354,9 @@ func (p *Port) consider(self Identity, h *hello, cert *x509.Certificate) (*servi
 	}
 	from := Identity{h.Cluster, h.From}
 	if err := p.matches(self, from, cert, h.Service); err != nil {
+		if errors.Is(err, ErrOtherCluster) && p.opt.Replaces != nil && p.opt.Replaces(from.Cluster) {
+			return nil, fmt.Errorf("%w: it was %.100s, and is %s now", ErrReplaced, from.Cluster, self.Cluster)
+		}
 		return nil, err
 	}
 	if h.To != "" && h.To != self.Node {

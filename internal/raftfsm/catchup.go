@@ -15,11 +15,13 @@ import (
 // Nothing is applied where the next Open begins a log anew at the machine's index, or
 // finds it lost, nor where the replica has, or may have, peers: which entries are
 // committed is theirs to tell. Errors: ErrHalted, ErrLocked, of I/O.
-func CatchUp(opt Options) error {
+func CatchUp(opt Options) error { return catchUp(opt, false) }
+
+func catchUp(opt Options, survivor bool) error {
 	if opt.ID == "" || opt.Dir == "" || opt.Machine == nil {
 		return errors.New("raftfsm catch up: Dir, ID and Machine are required")
 	}
-	err := withClosed(opt, func(r *recovery) error {
+	err := withClosed(opt, survivor, func(r *recovery) error {
 		if !r.single {
 			return nil
 		}

@@ -39,11 +39,23 @@ type Inspection struct {
 // and may take Index and Term for its cursor. With peers it may not: an entry at
 // the end may not be committed, and the state comes from a peer's snapshot.
 // Errors: ErrLocked, of I/O.
-func Inspect(opt Options) (found Inspection, err error) {
+func Inspect(opt Options) (found Inspection, err error) { return inspect(opt, false) }
+
+// Survivor is a closed replica whose peers are lost for ever: it counts as alone, whatever
+// its files tell of others.
+type Survivor struct{ Options }
+
+// Inspect is Inspect for a survivor.
+func (s Survivor) Inspect() (Inspection, error) { return inspect(s.Options, true) }
+
+// CatchUp is CatchUp for a survivor: every entry that it has counts as committed.
+func (s Survivor) CatchUp() error { return catchUp(s.Options, true) }
+
+func inspect(opt Options, survivor bool) (found Inspection, err error) {
 	if opt.ID == "" || opt.Dir == "" {
 		return Inspection{}, errors.New("raftfsm inspect: Dir and ID are required")
 	}
-	err = withClosed(opt, func(r *recovery) error {
+	err = withClosed(opt, survivor, func(r *recovery) error {
 		found = Inspection{Index: r.report.last, Term: r.report.lastTerm, Command: r.report.command, Alone: r.single || !r.known, Damage: r.report.damage,
 			Log: r.report.exists, Promise: r.promise(), Members: toMembers(r.newest)}
 		if !found.Alone {
@@ -68,7 +80,7 @@ func Inspect(opt Options) (found Inspection, err error) {
 // entries behind it, as far as the log and any snapshot went. It is false where the
 // replica has, or may have, peers. Errors: ErrLocked, of I/O.
 func Complete(opt Options) (whole bool, err error) {
-	err = withClosed(opt, func(r *recovery) error {
+	err = withClosed(opt, false, func(r *recovery) error {
 		newest := r.snaps.latest()
 		snap := newest
 		for ; snap != nil; snap = r.snaps.latest() {
@@ -97,9 +109,9 @@ func Complete(opt Options) (whole bool, err error) {
 
 // withClosed works on the files of a closed group, whose lock it holds meanwhile.
 // Nothing of them changes but what is half-written, which goes.
-func withClosed(opt Options, work func(r *recovery) error) (err error) {
+func withClosed(opt Options, survivor bool, work func(r *recovery) error) (err error) {
 	opt.NoSync = false // it says nothing about what lies there
-	r := &recovery{opt: opt.withDefaults(), log: slog.New(slog.DiscardHandler), readOnly: true}
+	r := &recovery{opt: opt.withDefaults(), log: slog.New(slog.DiscardHandler), readOnly: true, survivor: survivor}
 	defer func() {
 		if r.lock != nil {
 			err = errors.Join(err, r.lock.Unlock())

@@ -38,6 +38,7 @@ type recovery struct {
 	newest   raft.Configuration // that any file tells
 	peers    error              // why it is not taken for that; nil where single
 	known    bool               // there is or was a group here
+	survivor bool               // the others are lost for ever
 	readOnly bool               // nothing but what is half-written is changed
 	repaired Repair
 }
@@ -148,6 +149,7 @@ func (r *recovery) whoElse(memberErr error) error {
 		}
 	}
 	r.newest = newest.conf
+	r.single = r.single || r.survivor
 	if !r.single {
 		r.peers = notAlone(r.opt.ID, len(sources), newest.conf, memberErr)
 	}

@@ -55,15 +55,38 @@ func (o Options) CatchUp(state *projections.State) error {
 }
 
 func (o Options) catchUp(state *projections.State) error {
+	return o.apply(state, raftfsm.CatchUp)
+}
+
+func (o Options) apply(state *projections.State, catchUp func(raftfsm.Options) error) error {
 	o.setDefaults()
 	opt := o.groupOptions()
 	m := newMachine(state, o.FS, func() {}, o.Logger)
 	close(m.closing) // on a full disk it gives up instead of waiting
 	opt.Machine = m
-	if err := errors.Join(raftfsm.CatchUp(opt), state.Flush()); err != nil {
+	if err := errors.Join(catchUp(opt), state.Flush()); err != nil {
 		return fmt.Errorf("apply what Raft's log holds behind the state: %w", err)
 	}
 	return nil
+}
+
+// Survivor is a stopped replica whose peers are lost for ever, see raftfsm.Survivor.
+type Survivor struct{ Options }
+
+// Inspect says what its Raft files hold, and the sequence at which the log's last message
+// stood, at least, when they were written; 0 where they tell of none.
+func (s Survivor) Inspect() (found raftfsm.Inspection, end uint64, err error) {
+	s.setDefaults()
+	if found, err = (raftfsm.Survivor{Options: s.groupOptions()}).Inspect(); err != nil {
+		return found, 0, err
+	}
+	end, err = endOf(found)
+	return found, end, err
+}
+
+// CatchUp applies to the state what its Raft log and snapshots hold behind it.
+func (s Survivor) CatchUp(state *projections.State) error {
+	return s.apply(state, func(opt raftfsm.Options) error { return raftfsm.Survivor{Options: opt}.CatchUp() })
 }
 
 // LogGoesTo is how far a state that stands at a sequence can follow the log towards
@@ -103,6 +126,10 @@ func (o Options) RaftEnd() (uint64, error) {
 	if err != nil || !found.Alone {
 		return 0, err
 	}
+	return endOf(found)
+}
+
+func endOf(found raftfsm.Inspection) (uint64, error) {
 	if found.Damage != nil || found.Command == nil {
 		return found.Mark, nil
 	}
