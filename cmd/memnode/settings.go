@@ -222,7 +222,7 @@ func (s *settings) nodeConfig(sys system) node.Config {
 	return node.Config{
 		DataDir:  s.String("data-dir"),
 		HTTPAddr: s.String("http-addr"),
-		NATSAddr: s.String("nats-addr"), NATSURL: s.String("nats-url"), NATSMonitors: s.Strings("nats-monitor"),
+		NATSAddr: s.String("nats-addr"), NATSURL: s.String("nats-url"), External: s.externalNATS(sys),
 		Shards: s.Int("shards"), Cluster: s.cluster(sys), TLS: s.tls(sys), HealthAddr: s.String("health-addr"),
 		Auth: s.String("auth"), AuthToken: s.String("auth-token"),
 		Embedder:     e.WithEnvironment(sys.lookup),
@@ -247,6 +247,13 @@ func (s *settings) cluster(sys system) *node.ClusterConfig {
 		return nil
 	}
 	return c
+}
+
+// externalNATS says how an external NATS is reached.
+func (s *settings) externalNATS(sys system) node.ExternalNATS {
+	return node.ExternalNATS{Monitors: s.Strings("nats-monitor"), SystemURL: s.String("nats-system-url"), Replicas: s.Int("nats-replicas"),
+		Access: node.NATSAccess{Creds: s.path(sys, "nats-creds"), NKey: s.path(sys, "nats-nkey"), CA: s.path(sys, "nats-ca"),
+			Cert: s.path(sys, "nats-cert"), Key: s.path(sys, "nats-key")}}
 }
 
 // tls says how clients reach the node; nil where no option says so, and in clear.

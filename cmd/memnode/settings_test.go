@@ -76,7 +76,10 @@ func TestEverySettingReachesTheNode(t *testing.T) {
 	want := func(dir string) node.Config {
 		return node.Config{
 			DataDir: filepath.Join(dir, "data"), HTTPAddr: "127.0.0.1:1", NATSAddr: "127.0.0.1:2", NATSURL: "nats://log:3",
-			NATSMonitors: []string{"http://a:4", "http://b:5"}, Auth: "token", AuthToken: "sesame",
+			External: node.ExternalNATS{Monitors: []string{"http://a:4", "http://b:5"}, SystemURL: "nats://sys:3", Replicas: 5,
+				Access: node.NATSAccess{Creds: filepath.Join(dir, "n.creds"), NKey: filepath.Join(dir, "n.seed"), CA: filepath.Join(dir, "n.ca"),
+					Cert: filepath.Join(dir, "n.crt"), Key: filepath.Join(dir, "n.key")}},
+			Auth: "token", AuthToken: "sesame",
 			Cluster: &node.ClusterConfig{NodeID: "n1", PeerAddr: "127.0.0.1:7", RouteAddr: "127.0.0.1:8", Join: []string{"127.0.0.1:7", "n2:7"},
 				Expect: 3, Certs: filepath.Join(dir, "certs"), PeerAdvertise: "n1:9", RouteAdvertise: "n1:10"},
 			TLS: &node.TLSConfig{Cert: filepath.Join(dir, "s.crt"), Key: filepath.Join(dir, "s.key"), ClientCA: filepath.Join(dir, "ca.crt")}, HealthAddr: "127.0.0.1:9",
@@ -93,6 +96,7 @@ func TestEverySettingReachesTheNode(t *testing.T) {
 			w.environ = secrets
 			return []string{"--data-dir", "~/data", "--http-addr=127.0.0.1:1", "--nats-addr", "127.0.0.1:2", "--nats-url", "nats://log:3",
 				"--nats-monitor", "http://a:4", "--nats-monitor", "http://b:5", "--auth", "token", "--embedder", "openai",
+				"--nats-system-url", "nats://sys:3", "--nats-replicas", "5", "--nats-creds", "~/n.creds", "--nats-nkey", "~/n.seed", "--nats-ca", "~/n.ca", "--nats-cert", "~/n.crt", "--nats-key", "~/n.key",
 				"--node-id", "n1", "--peer-addr", "127.0.0.1:7", "--route-addr", "127.0.0.1:8", "--join", "127.0.0.1:7,n2:7", "--bootstrap-expect", "3", "--peer-certs", "~/certs", "--peer-advertise", "n1:9", "--route-advertise", "n1:10",
 				"--embedder-model", "m", "--embedder-url", "http://127.0.0.1:6/v1", "--embedder-dimensions", "256", "--local-model", "~/model",
 				"--master-key", "env:KEY", "--vector-engine", "exact", "--namespace", "team-a,team-b", "--dev", "--insecure-listen",
@@ -104,6 +108,7 @@ func TestEverySettingReachesTheNode(t *testing.T) {
 			w.environ = append([]string{"MNEME_DATA_DIR=" + w.dir + "/data", "MNEME_HTTP_ADDR=127.0.0.1:1", "MNEME_NATS_ADDR=127.0.0.1:2",
 				"MNEME_NODE_ID=n1", "MNEME_PEER_ADDR=127.0.0.1:7", "MNEME_ROUTE_ADDR=127.0.0.1:8", "MNEME_JOIN=127.0.0.1:7,n2:7", "MNEME_BOOTSTRAP_EXPECT=3", "MNEME_PEER_CERTS=" + w.dir + "/certs", "MNEME_PEER_ADVERTISE=n1:9", "MNEME_ROUTE_ADVERTISE=n1:10",
 				"MNEME_NATS_URL=nats://log:3", "MNEME_NATS_MONITOR=http://a:4, http://b:5", "MNEME_AUTH=token", "MNEME_EMBEDDER=openai",
+				"MNEME_NATS_SYSTEM_URL=nats://sys:3", "MNEME_NATS_REPLICAS=5", "MNEME_NATS_CREDS=" + w.dir + "/n.creds", "MNEME_NATS_NKEY=" + w.dir + "/n.seed", "MNEME_NATS_CA=" + w.dir + "/n.ca", "MNEME_NATS_CERT=" + w.dir + "/n.crt", "MNEME_NATS_KEY=" + w.dir + "/n.key",
 				"MNEME_EMBEDDER_MODEL=m", "MNEME_EMBEDDER_URL=http://127.0.0.1:6/v1", "MNEME_EMBEDDER_DIMENSIONS=256", "MNEME_LOCAL_MODEL=" + w.dir + "/model",
 				"MNEME_MASTER_KEY=env:KEY", "MNEME_VECTOR_ENGINE=exact", "MNEME_NAMESPACES=team-a,team-b", "MNEME_DEV=true", "MNEME_INSECURE_LISTEN=1",
 				"MNEME_TLS_CERT=" + w.dir + "/s.crt", "MNEME_TLS_KEY=" + w.dir + "/s.key", "MNEME_TLS_CLIENT_CA=" + w.dir + "/ca.crt", "MNEME_HEALTH_ADDR=127.0.0.1:9",
@@ -116,6 +121,7 @@ func TestEverySettingReachesTheNode(t *testing.T) {
 			return []string{"--config", w.file(t, "elsewhere.yaml", "data-dir: ~/data\nhttp-addr: 127.0.0.1:1\nnats-addr: 127.0.0.1:2\n"+
 				"node-id: n1\npeer-addr: 127.0.0.1:7\nroute-addr: 127.0.0.1:8\njoin: [127.0.0.1:7, n2:7]\nbootstrap-expect: 3\npeer-certs: ~/certs\npeer-advertise: n1:9\nroute-advertise: n1:10\n"+
 				"nats-url: nats://log:3\nnats-monitor: [http://a:4, &b http://b:5]\nauth: token\nembedder: openai\nembedder-model: m\n"+
+				"nats-system-url: nats://sys:3\nnats-replicas: 5\nnats-creds: ~/n.creds\nnats-nkey: ~/n.seed\nnats-ca: ~/n.ca\nnats-cert: ~/n.crt\nnats-key: ~/n.key\n"+
 				"embedder-url: http://127.0.0.1:6/v1\nembedder-dimensions: 256\nlocal-model: ~/model\nmaster-key: env:KEY\nvector-engine: exact\nnamespace:\n  - team-a\n  - team-b\n"+
 				"tls-cert: ~/s.crt\ntls-key: ~/s.key\ntls-client-ca: ~/ca.crt\nhealth-addr: 127.0.0.1:9\n"+
 				"dev: true\ninsecure-listen: true\nallowed-host: mneme.example,other.example\nallowed-origin: [https://a.example, http://b.example:1]\nadmin-socket: ~/s.sock\ndrain-timeout: 7s\n")}
@@ -226,7 +232,7 @@ func TestHomeMayBeUnknown(t *testing.T) {
 func TestConfigHidesSecrets(t *testing.T) {
 	w := fails(t, nil)
 	w.environ = []string{"MNEME_AUTH_TOKEN=sesame", "OPENAI_API_KEY=opensesame", "OPENAI_BASE_URL=http://127.0.0.1:6/v1"}
-	args := []string{"--embedder", "openai", "--nats-url", "nats://me:sesame@a:1,nats://you:sesame@b:1", "--nats-monitor", "http://x:sesame@c:1"}
+	args := []string{"--embedder", "openai", "--nats-url", "nats://me:sesame@a:1,nats://you:sesame@b:1", "--nats-monitor", "http://x:sesame@c:1", "--nats-system-url", "nats://sys:sesame@a:1"}
 	rows := w.config(t, args...)
 	for name, want := range map[string]configRow{
 		"auth-token":       {Value: redacted, Source: fromEnv, Detail: "MNEME_AUTH_TOKEN"},

@@ -60,6 +60,9 @@ type varz struct {
 		Config *struct {
 			SyncAlways bool `json:"sync_always"`
 		} `json:"config"`
+		Meta *struct {
+			Size int `json:"cluster_size"`
+		} `json:"meta"`
 	} `json:"jetstream"`
 }
 

@@ -16,8 +16,8 @@ import (
 // Copy is one server's copy of a stream, as the stream's leader sees it.
 type Copy struct {
 	Server string
-	// Gone says that the leader has not heard of it for a while: it takes part in no
-	// acknowledgement.
+	// Gone says that the leader has not heard of it for a while, or never: it takes part
+	// in no acknowledgement.
 	Gone bool
 }
 
@@ -32,7 +32,9 @@ func copiesOf(c *jetstream.ClusterInfo) []Copy {
 	}
 	out := []Copy{{Server: c.Leader}}
 	for _, r := range c.Replicas {
-		out = append(out, Copy{r.Name, r.Offline || r.Active > copyGone})
+		// A server that died with the leader before is unknown to the next one, which has
+		// never heard of it and says so by zero. Offline it becomes after minutes.
+		out = append(out, Copy{r.Name, r.Offline || r.Active > copyGone || r.Active == 0})
 	}
 	return out
 }
@@ -54,6 +56,7 @@ type proof struct {
 	held    bool   // a round has held
 	since   uint64 // reconnects before it
 	lazy    []string
+	size    int // servers with JetStream that know each other; 0 = not known
 	streams map[string][]Copy
 }
 
@@ -79,7 +82,7 @@ func newProof(servers map[string]logServer) proof {
 // connection was made anew before it.
 func (p *proof) heard(found []varz, now time.Time, reconnects uint64) error {
 	p.round++
-	p.lazy = nil
+	p.lazy, p.size = nil, 0
 	name, id := p.conn.ConnectedServerName(), p.conn.ConnectedServerId()
 	some := false
 	for _, v := range found {
@@ -90,6 +93,9 @@ func (p *proof) heard(found []varz, now time.Time, reconnects uint64) error {
 			continue
 		}
 		some = true
+		if v.JetStream.Meta != nil {
+			p.size = max(p.size, v.JetStream.Meta.Size)
+		}
 		lazy := !v.JetStream.Config.SyncAlways
 		p.servers[v.Name] = logServer{lazy: lazy, at: now, round: p.round, since: reconnects}
 		if lazy {

@@ -2,9 +2,12 @@ package eventlog
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // connectedTo is a connection to the server of a name and an id.
@@ -83,5 +86,19 @@ func TestProofCoversEveryCopy(t *testing.T) {
 				t.Errorf("%v, want %q", err, test.want)
 			}
 		})
+	}
+}
+
+// A server that was killed while it led, or before the leader there is, counted as alive
+// for minutes: its successor has never heard of it.
+func TestCopyOfWhichTheLeaderNeverHeardIsGone(t *testing.T) {
+	got := copiesOf(&jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{
+		{Name: "b", Active: time.Second, Current: true}, {Name: "c"}, {Name: "d", Active: time.Minute}, {Name: "e", Active: time.Second, Offline: true}}})
+	want := []Copy{{"a", false}, {"b", false}, {"c", true}, {"d", true}, {"e", true}}
+	if !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got := copiesOf(&jetstream.ClusterInfo{Replicas: []*jetstream.PeerInfo{{Name: "b"}}}); got != nil {
+		t.Errorf("nobody leads, and these have copies: %v", got)
 	}
 }

@@ -32,9 +32,7 @@ type clock struct {
 }
 
 func newClock(wall func() time.Time, boot func() time.Duration) *clock {
-	// Two readings of the monotonic clock would be compared by that, which no jump of the
-	// wall clock moves.
-	return &clock{wall: func() time.Time { return wall().Round(0) }, boot: boot}
+	return &clock{wall: wall, boot: boot}
 }
 
 // follow makes times go on behind the log's last event.

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"mneme/internal/cluster"
@@ -72,7 +73,17 @@ func (n *Node) beginAmong(ctx, run context.Context) error {
 	if len(n.served) > 1 {
 		n.wg.Go(func() { leading{n}.balance(run) })
 	}
-	return n.firstNamespaces(ctx)
+	var other error
+	err := p.until(ctx, "a leader that makes the first namespaces", func(ctx context.Context) error {
+		err := n.firstNamespaces(ctx)
+		switch memory.CodeOf(err) {
+		case memory.CodeUnavailable, memory.CodeOutcomeUnknown, memory.CodeTimeout: // the leadership goes elsewhere
+			return err
+		}
+		other = err
+		return nil
+	})
+	return errors.Join(err, other)
 }
 
 // follow joins the shard's group and waits until this node has what was acknowledged

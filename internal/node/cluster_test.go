@@ -27,6 +27,19 @@ func newTrio(t *testing.T) *trio { return newTrioOf(t, 0) }
 // newTrioOf founds a cluster with as many shards, of which the other nodes hear.
 func newTrioOf(t *testing.T, shards int) *trio {
 	t.Helper()
+	tr := trioOf(t, func(i int, cfg *Config) {
+		if i == 0 {
+			cfg.Shards = shards
+		}
+	})
+	tr.openAll()
+	return tr
+}
+
+// trioOf is three nodes that are not opened yet, each with a configuration that change may
+// alter. They are closed with the test.
+func trioOf(t *testing.T, change func(i int, cfg *Config)) *trio {
+	t.Helper()
 	tr := &trio{t: t, nodes: make([]*Node, 3)}
 	certs, ids, addrs := t.TempDir(), []string{"n1", "n2", "n3"}, testaddr.Reserve(t, 9)
 	if _, err := devca.Make(devca.Options{Dir: certs, Nodes: ids, Valid: time.Hour}); err != nil {
@@ -37,16 +50,11 @@ func newTrioOf(t *testing.T, shards int) *trio {
 		cfg := disk.config(filepath.Join(t.TempDir(), "data"))
 		cfg.HTTPAddr = addrs[3*i]
 		cfg.Cluster = &ClusterConfig{NodeID: id, PeerAddr: addrs[3*i+1], RouteAddr: addrs[3*i+2], Join: []string{addrs[1], addrs[4], addrs[7]}, Certs: certs, Expect: 3}
-		if i == 0 {
-			cfg.Shards = shards
+		if change != nil {
+			change(i, &cfg)
 		}
 		tr.cfgs, tr.disks = append(tr.cfgs, cfg), append(tr.disks, disk)
 	}
-	var opening sync.WaitGroup
-	for i := range ids {
-		opening.Go(func() { tr.open(i) })
-	}
-	opening.Wait()
 	t.Cleanup(func() {
 		var closing sync.WaitGroup
 		for _, n := range tr.nodes {
@@ -56,10 +64,20 @@ func newTrioOf(t *testing.T, shards int) *trio {
 		}
 		closing.Wait()
 	})
-	if t.Failed() {
-		t.FailNow()
-	}
 	return tr
+}
+
+// openAll starts all nodes at once.
+func (tr *trio) openAll() {
+	tr.t.Helper()
+	var opening sync.WaitGroup
+	for i := range tr.cfgs {
+		opening.Go(func() { tr.open(i) })
+	}
+	opening.Wait()
+	if tr.t.Failed() {
+		tr.t.FailNow()
+	}
 }
 
 // open starts a node.

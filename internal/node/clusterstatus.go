@@ -23,6 +23,7 @@ const (
 	callDraw   = "lead the log too"
 	callGiveTo = "hand over"
 	callDrain  = "drain"
+	callCease  = "take captures no more"
 )
 
 // statusWait bounds how long another node is waited for.
@@ -64,6 +65,7 @@ func (n *Node) openReports() error {
 		callDraw:   rpc.Handle(leading{n}.drawn),
 		callGiveTo: rpc.Handle(leading{n}.giveTo),
 		callDrain:  rpc.Handle(leading{n}.drain),
+		callCease:  rpc.Handle(p.taking.cease),
 	}, n.cfg.Logger)
 	if err != nil {
 		return err

@@ -29,10 +29,8 @@ type Config struct {
 	DataDir  string
 	HTTPAddr string // host:port; port 0 picks one
 	NATSAddr string // of the embedded NATS; port 0 picks one
-	NATSURL  string // an external NATS instead of the embedded one
-	// NATSMonitors are the monitoring addresses of the external NATS, which
-	// prove that it syncs before it acknowledges.
-	NATSMonitors []string
+	NATSURL  string // an external NATS instead of the embedded one; several addresses are separated by commas
+	External ExternalNATS
 	// Shards is how many shards a new data directory, or a new cluster, gets; 0 is 1. One
 	// that is there must have as many, unless it is 0.
 	Shards int
@@ -85,7 +83,8 @@ type Config struct {
 }
 
 // ClusterConfig says which cluster a node belongs to, and how its nodes reach each
-// other. All are required but Expect and the advertised addresses.
+// other. All are required but Expect and the advertised addresses, and RouteAddr where
+// the log is on an external NATS.
 type ClusterConfig struct {
 	NodeID    string   // of this node, for ever; its certificate is named by it
 	PeerAddr  string   // where it listens for the others, and where they reach it
@@ -203,11 +202,11 @@ func (c *Config) validate() error {
 	if c.Shards < 0 || c.Shards > maxShards {
 		return usage(fmt.Sprintf("%d shards are not supported", c.Shards), fmt.Sprintf("--shards takes 1 to %d", maxShards))
 	}
-	if err := c.Cluster.validate(); err != nil {
+	if err := c.Cluster.validate(c.NATSURL != ""); err != nil {
 		return err
 	}
-	if c.Cluster != nil && c.NATSURL != "" {
-		return usage("a cluster on an external NATS is not supported yet", "leave out --nats-url: the nodes of a cluster keep the log themselves")
+	if err := c.validateExternal(); err != nil {
+		return err
 	}
 	if err := c.TLS.validate(); err != nil {
 		return err
@@ -215,9 +214,14 @@ func (c *Config) validate() error {
 	return c.checkListening()
 }
 
-func (c *ClusterConfig) validate() error {
+// validate refuses a cluster that cannot be; outside says that its log is on an external
+// NATS.
+func (c *ClusterConfig) validate(outside bool) error {
 	if c == nil {
 		return nil
+	}
+	if outside && c.route() != "" {
+		return usage("there are no log servers to route to: the log is on an external NATS", "leave out --route-addr and --route-advertise, or --nats-url")
 	}
 	if err := memory.CheckName("node", c.NodeID); err != nil {
 		return usage(err.Error(), "a node's id is like n1")
@@ -228,19 +232,23 @@ func (c *ClusterConfig) validate() error {
 		{"peer-certs", c.Certs, "the folder of certificates that memctl cluster certs makes"},
 		{"join", strings.Join(c.Join, ","), "peer addresses of the nodes"},
 	} {
-		if must.value == "" {
+		if must.value == "" && !(outside && must.flag == "route-addr") {
 			return usage(fmt.Sprintf("--%s is missing: a node of a cluster needs it", must.flag), "--"+must.flag+" names "+must.what)
 		}
 	}
 	if c.PeerAddr == c.RouteAddr || c.peer() == c.route() {
 		return usage("the peer port and the log server's routes have one address", "give --peer-addr and --route-addr a port each, and --peer-advertise and --route-advertise too")
 	}
-	for _, addr := range []string{c.PeerAddr, c.RouteAddr} {
+	listens, reached := []string{c.PeerAddr, c.RouteAddr}, append([]string{c.peer(), c.route()}, c.Join...)
+	if outside {
+		listens, reached = listens[:1], append([]string{c.peer()}, c.Join...)
+	}
+	for _, addr := range listens {
 		if _, port, err := net.SplitHostPort(addr); err != nil || port == "" || port == "0" {
 			return usage(fmt.Sprintf("address %q is not host:port", addr), "give the address to listen on and a port, as in 10.0.0.1:8800")
 		}
 	}
-	for _, addr := range append([]string{c.peer(), c.route()}, c.Join...) {
+	for _, addr := range reached {
 		host, port, err := net.SplitHostPort(addr)
 		if err != nil || host == "" || port == "" || port == "0" {
 			return usage(fmt.Sprintf("address %q is not host:port", addr), "the others must be able to use it as it is given, as in 10.0.0.1:8800")

@@ -353,6 +353,8 @@ func (d *dataDir) refuseWithoutLog(url string) error {
 // rememberLog notes where the log is, so that work on the stopped node does not
 // look for it in the folder.
 func (d *dataDir) rememberLog(url string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if url = withoutCredentials(url); url == d.node.LogURL {
 		return nil
 	}

@@ -27,7 +27,7 @@ type leadWatch struct {
 	unfit  func() error                              // why this node should lead nothing; nil = it may
 	reach  func(ctx context.Context) (string, error) // asks the log's leader for its name
 	heir   func(ctx context.Context) string
-	draw   func(ctx context.Context) error // lets this node's server lead the log
+	draw   func(ctx context.Context) error // lets this node's server lead the log; nil where it has none
 	log    *slog.Logger
 
 	failed int // looks in a row that did not reach the log
@@ -72,7 +72,7 @@ func (w *leadWatch) look(ctx context.Context) {
 	switch {
 	case unfit != nil:
 		w.giveAway(ctx, unfit)
-	case w.apart >= drawAfter:
+	case w.apart >= drawAfter && w.draw != nil:
 		w.apart = 0
 		if err := within(ctx, handOverFor, w.draw); err != nil && ctx.Err() == nil {
 			w.log.Info("the log is led by another node than the shard", "err", err)
@@ -145,7 +145,10 @@ func (l leading) keys() raftfsm.Candidacy { return raftfsm.Candidacy{Group: l.n.
 // watch watches a shard, and with the first one the keys.
 func (l leading) watch(ctx context.Context, s *served) {
 	p := l.n.peers
-	w := leadWatch{self: p.cluster.Self().Name, groups: []ledGroup{s.candidacy()}, unfit: s.unfit, reach: s.reach, heir: p.heir, draw: s.draw, log: l.n.cfg.Logger}
+	w := leadWatch{self: p.cluster.Self().Name, groups: []ledGroup{s.candidacy()}, unfit: s.unfit, reach: s.reach, heir: p.heir, log: l.n.cfg.Logger}
+	if p.server() != "" {
+		w.draw = s.draw
+	}
 	if s.id == shard0 {
 		w.groups = append(w.groups, l.keys())
 	}

@@ -54,12 +54,10 @@ var nobody = callers{admit: func(_, _, _ string) bool { return false }}
 func (c *core) openNATS(ctx context.Context, from callers) (natsServer, eventlog.StreamConfig, error) {
 	cfg := eventlog.StreamConfig{ClusterID: c.dir.node.ClusterID}
 	if c.cfg.NATSURL != "" {
-		remote, err := eventlog.OpenExternal(ctx, eventlog.RemoteOptions{URL: c.cfg.NATSURL, MonitorURLs: c.cfg.NATSMonitors, Dev: c.cfg.Dev, Logger: c.cfg.Logger})
-		if err != nil {
-			return nil, cfg, startError("external NATS", err)
-		}
-		cfg.Guard = remote.Vouch
-		return &externalNATS{Remote: remote, url: c.cfg.NATSURL}, cfg, nil
+		return c.openExternal(ctx, cfg)
+	}
+	if err := c.peers.sameKindOfLog(); err != nil {
+		return nil, cfg, err
 	}
 	opt := eventlog.ServerOptions{Dir: c.dir.nats(), Addr: c.cfg.NATSAddr, Auth: from.admit, TLS: from.tls, Logger: c.cfg.Logger}
 	c.peers.shareLog(&opt, &cfg)
@@ -105,36 +103,6 @@ const natsStop = 3 * time.Second
 func (s *embeddedNATS) Fault() *memory.Error {
 	if err := s.WriteFault(); err != nil {
 		return memory.Errorf(memory.CodeUnavailable, "the log cannot write: %v", err).WithHint("free disk space if it is full, then restart the node")
-	}
-	return nil
-}
-
-// externalNATS is a server that somebody else runs.
-type externalNATS struct {
-	*eventlog.Remote
-	url string
-}
-
-func (s *externalNATS) ClientURL() string { return s.url }
-
-// Wanted is true, for nobody here knows.
-func (s *externalNATS) Wanted(string) bool { return true }
-
-// Holds is nothing: its servers are not the nodes'.
-func (s *externalNATS) Holds(string) (uint64, bool) { return 0, false }
-
-// RemoveServer does nothing: its servers are not the nodes'.
-func (s *externalNATS) RemoveServer(context.Context, string) error { return nil }
-
-func (s *externalNATS) Close(context.Context) error {
-	s.Remote.Close()
-	return nil
-}
-
-func (s *externalNATS) Fault() *memory.Error {
-	if err := s.Proven(); err != nil {
-		return memory.Errorf(memory.CodeUnavailable, "the log does not take writes: %v", err).
-			WithHint("set sync_interval: always on the external NATS; writes go on by themselves once its servers say so")
 	}
 	return nil
 }

@@ -279,7 +279,10 @@ func (n *Node) begin(ctx, run context.Context) error {
 		return nil
 	})
 	if n.peers != nil {
-		return n.beginAmong(ctx, run)
+		if err := n.beginAmong(ctx, run); err != nil || n.cfg.NATSURL == "" {
+			return err
+		}
+		return n.rememberLog()
 	}
 	var late []*served
 	for _, s := range n.served {

@@ -32,6 +32,8 @@ type peers struct {
 	keys    *keygroup.Group
 	reports *rpc.Client
 	drained atomic.Bool // an operator wants this node to lead nothing
+	waits   *waiting    // what it answers before it is ready; nil where HTTP is not TCP
+	taking  *taking     // nil unless the log is on an external NATS
 }
 
 // groupKeys is the name of the Raft group of the keys; a shard's is its number. Their
@@ -119,8 +121,12 @@ func (n *Node) openPeers(ctx context.Context) error {
 	}
 	n.onClose("peer port", func(context.Context) error { return port.Close() })
 	n.peers = &peers{c: n.core, certs: certs, port: port}
+	if n.cfg.NATSURL != "" {
+		n.peers.taking = newTaking(n)
+	}
 	if l, ok := n.front.listener.(*net.TCPListener); ok {
 		n.front.waiting = newWaiting(l, n.front.secure)
+		n.peers.waits = n.front.waiting
 		n.onClose("waiting", n.stopWaiting)
 	}
 	n.cfg.Logger.Info("looking for the other nodes", "join", cfg.Join)
@@ -247,9 +253,10 @@ func (p *peers) shareLog(server *eventlog.ServerOptions, stream *eventlog.Stream
 	}
 }
 
-// server is the name of this node's log server among several; "" if it is alone.
+// server is the name of this node's log server among several; "" if it is alone, or
+// somebody else's.
 func (p *peers) server() string {
-	if p == nil {
+	if p == nil || p.c.cfg.NATSURL != "" {
 		return ""
 	}
 	return p.cluster.Self().Name

@@ -77,12 +77,12 @@ func TestFactsOfTheClusterSurvive(t *testing.T) {
 
 func TestClusterOptionsThatCannotWork(t *testing.T) {
 	good := ClusterConfig{NodeID: "n1", PeerAddr: "10.0.0.1:8800", RouteAddr: "10.0.0.1:6222", Join: []string{"10.0.0.1:8800"}, Certs: "certs", Expect: 3}
-	if err := good.validate(); err != nil {
+	if err := good.validate(false); err != nil {
 		t.Fatal(err)
 	}
 	everywhere := good
 	everywhere.PeerAddr, everywhere.RouteAddr, everywhere.PeerAdvertise, everywhere.RouteAdvertise = "0.0.0.0:8800", ":6222", "n1:8800", "n1:6222"
-	if err := everywhere.validate(); err != nil || everywhere.peer() != "n1:8800" || everywhere.route() != "n1:6222" {
+	if err := everywhere.validate(false); err != nil || everywhere.peer() != "n1:8800" || everywhere.route() != "n1:6222" {
 		t.Errorf("it listens everywhere and is reached at %s and %s: %v", everywhere.peer(), everywhere.route(), err)
 	}
 	for says, change := range map[string]func(*ClusterConfig){
@@ -102,7 +102,7 @@ func TestClusterOptionsThatCannotWork(t *testing.T) {
 	} {
 		bad := good
 		change(&bad)
-		if err := bad.validate(); !strings.Contains(errorText(err), says) {
+		if err := bad.validate(false); !strings.Contains(errorText(err), says) {
 			t.Errorf("want %q, got %v", says, err)
 		}
 	}

@@ -73,11 +73,14 @@ func (n *Node) serve(ctx context.Context) error {
 		drain()
 		return server.stop(ctx)
 	})
-	bus, err := natsapi.Start(natsapi.Options{Conn: n.nats.CallersConn(), Writer: n.changes, Reader: n.reads, Rejecter: n.rejections, Feed: feeds(n.served), Version: n.cfg.Version, Server: n.peers.server(), Logger: n.cfg.Logger})
+	bus, err := natsapi.Start(natsapi.Options{Conn: n.nats.CallersConn(), Writer: n.changes, Reader: n.reads, Rejecter: n.rejections, Feed: feeds(n.served), Version: n.cfg.Version, Server: n.peers.server(), Later: n.peers.takesInTurn(), Logger: n.cfg.Logger})
 	if err != nil {
 		return err
 	}
 	n.front.bus.Store(bus)
+	if n.peers != nil {
+		n.peers.taking.served(bus)
+	}
 	n.onClose("NATS subjects", bus.Close)
 	return nil
 }

@@ -98,7 +98,7 @@ func (s *served) linear(ctx context.Context) error {
 func (s *served) start(ctx context.Context) error {
 	workers := []replica.Worker{s.followers.feed, s.followers.backfill}
 	if s.peers != nil {
-		workers = append(workers, duties{s})
+		workers = append(workers, s.peers.workers(s)...)
 	}
 	if s.id != shard0 {
 		workers = append(workers, settler{s})

@@ -8,6 +8,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"mneme/internal/hangup"
@@ -21,12 +22,14 @@ type waiting struct {
 	server   http.Server
 	fresh    hangup.Fresh
 	done     chan struct{}
+	answer   atomic.Pointer[memory.Error] // what it says that it waits for
 }
 
 // newWaiting serves at l, whose connections begin as secure says.
 func newWaiting(l *net.TCPListener, secure func(net.Listener) net.Listener) *waiting {
 	w := &waiting{listener: l, done: make(chan struct{})}
-	w.server.Handler, w.server.ReadHeaderTimeout = http.HandlerFunc(answerWaiting), headerTimeout
+	w.say("this node waits for the other nodes of its cluster", "ask another node, or start those that are missing; the node's log says for whom it waits")
+	w.server.Handler, w.server.ReadHeaderTimeout = http.HandlerFunc(w.serve), headerTimeout
 	w.server.ErrorLog = log.New(io.Discard, "", 0) // who comes too early comes again
 	w.server.SetKeepAlivesEnabled(false)
 	w.fresh.Watch(&w.server)
@@ -47,17 +50,28 @@ func (w *waiting) stop(ctx context.Context) error {
 	return errors.Join(err, w.listener.SetDeadline(time.Time{}))
 }
 
-func answerWaiting(w http.ResponseWriter, r *http.Request) {
+// say changes what it answers.
+func (w *waiting) say(what, hint string) {
+	w.answer.Store(memory.Errorf(memory.CodeUnavailable, "%s", what).WithHint("%s", hint))
+}
+
+// waitsFor says to who asks for what the node waits, if anybody can ask yet.
+func (p *peers) waitsFor(what, hint string) {
+	if p.waits != nil {
+		p.waits.say(what, hint)
+	}
+}
+
+func (w *waiting) serve(out http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/livez" {
-		_, _ = io.WriteString(w, "ok\n")
+		_, _ = io.WriteString(out, "ok\n")
 		return
 	}
-	p := memory.ProblemOf(memory.Errorf(memory.CodeUnavailable, "this node waits for the other nodes of its cluster").
-		WithHint("ask another node, or start those that are missing; the node's log says for whom it waits"))
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("Retry-After", "1")
-	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(p) // who asked has gone
+	p := memory.ProblemOf(w.answer.Load())
+	out.Header().Set("Content-Type", "application/problem+json")
+	out.Header().Set("Retry-After", "1")
+	out.WriteHeader(p.Status)
+	_ = json.NewEncoder(out).Encode(p) // who asked has gone
 }
 
 // borrowed is a listener that is not closed by who has it for a while: it only accepts

@@ -138,6 +138,9 @@ func (p *process) begin() {
 		join = append(join, other.addrs.peer)
 	}
 	addresses := []string{"--peer-addr", p.addrs.peer, "--route-addr", p.addrs.route}
+	if p.addrs.route == "" { // its log is elsewhere
+		addresses = addresses[:2]
+	}
 	if p.team.net != nil {
 		addresses = []string{"--peer-addr", p.listen.peer, "--route-addr", p.listen.route, "--peer-advertise", p.addrs.peer, "--route-advertise", p.addrs.route}
 	}

@@ -57,6 +57,7 @@ func (s *Server) enqueue(in *intake) error {
 	}
 	select {
 	case s.lanes[maphash.String(s.seed, in.msg.Subject)%uint64(len(s.lanes))] <- in:
+		s.under.Add(1)
 		return nil
 	default:
 		s.bytes.Add(-size)
@@ -122,6 +123,7 @@ func (s *Server) parse(in *intake) *intake {
 	if in.parsed, err = s.parser.parse(in.msg); err != nil {
 		s.refuse(in.msg, in.parsed, true, err)
 		s.bytes.Add(-int64(len(in.msg.Data)))
+		s.under.Add(-1)
 		return nil
 	}
 	return in
@@ -136,7 +138,10 @@ func (s *Server) write(batch []*intake) {
 		items[i], opt.Source[i] = in.item, in.source
 		size += int64(len(in.msg.Data))
 	}
-	defer s.bytes.Add(-size)
+	defer func() {
+		s.bytes.Add(-size)
+		s.under.Add(-int64(len(batch)))
+	}()
 	ctx, cancel := context.WithTimeout(s.ctx, s.opt.Timeout)
 	defer cancel()
 	resp, err := s.capture(ctx, batch[0].namespace, items, opt, batch[0].wait)
@@ -211,11 +216,7 @@ func mayAnswer(reply string) bool {
 // Dropped is how many captures were dropped without an answer, because more came
 // than the node could even refuse.
 func (s *Server) Dropped() uint64 {
-	n, err := s.captures.Dropped()
-	if err != nil {
-		return 0 // the surface is closed
-	}
-	return uint64(n)
+	return s.taking.dropped()
 }
 
 // ForeignReplies is how many answers were dropped because their reply subject

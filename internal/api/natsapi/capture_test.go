@@ -590,7 +590,7 @@ func TestCapturesThatWaitToBeTakenWereUnbounded(t *testing.T) {
 	for start := time.Now(); b.s.Dropped() == 0 && time.Since(start) < patience; {
 		time.Sleep(5 * time.Millisecond)
 	}
-	waiting, _, err := b.s.captures.Pending()
+	waiting, _, err := b.s.taking.sub.Pending()
 	b.s.mu.Unlock()
 	if err != nil || waiting > maxPending || b.s.Dropped() == 0 {
 		t.Errorf("%d wait, %d were dropped, %v", waiting, b.s.Dropped(), err)

@@ -75,6 +75,8 @@ type Options struct {
 	// Server is the name of the log's server in this process, if it is one of several:
 	// what its callers publish comes here. "" = there is one server.
 	Server string
+	// Later takes no captures before Take.
+	Later bool
 
 	Lanes     int           // captures written side by side; 0 = 16
 	LaneDepth int           // messages that may wait in one lane; 0 = 1024
@@ -118,11 +120,12 @@ type Server struct {
 	ctx    context.Context // of all work; ends when Close gives up waiting
 	cancel context.CancelFunc
 
-	captures *nats.Subscription
+	taking   taking
 	refusals *refusals // nil without a rejecter
 	lanes    []chan *intake
 	seed     maphash.Seed  // keeps a subject in one lane, and so in order
-	bytes    atomic.Int64  // of captures taken and not yet answered
+	under    atomic.Int64  // captures taken and not yet answered
+	bytes    atomic.Int64  // of those
 	foreign  atomic.Uint64 // answers dropped for their reply subject
 
 	service micro.Service
@@ -167,20 +170,19 @@ func (s *Server) subscribe() error {
 	if err != nil {
 		return err
 	}
-	all := events.SpokenAt(s.opt.Server, "*", events.SubjectIn+".>")
-	s.captures, err = s.opt.Conn.QueueSubscribe(all, events.CaptureQueue, s.take)
-	if err != nil {
-		return fmt.Errorf("subscribe to %s: %w", all, err)
-	}
-	if err := s.captures.SetPendingLimits(maxPending, maxPendingBytes); err != nil {
-		return fmt.Errorf("subscribe to %s: %w", all, err)
+	if !s.opt.Later {
+		release, err := s.Take()
+		if err != nil {
+			return err
+		}
+		release()
 	}
 	if err := s.addService(); err != nil {
 		return fmt.Errorf("serve %s: %w", events.SubjectAPI, err)
 	}
 	// The server must know the subscriptions before anyone is told to publish.
 	if err := s.opt.Conn.FlushTimeout(s.opt.Timeout); err != nil {
-		return fmt.Errorf("subscribe to %s: %w", all, err)
+		return fmt.Errorf("serve %s: %w", events.SubjectAPI, err)
 	}
 	return nil
 }
@@ -192,6 +194,9 @@ func registered(k api.Kind, name string) error {
 	}
 	return nil
 }
+
+// lastAnswers bounds how long a server that cannot be reached is waited for at the end.
+const lastAnswers = 2 * time.Second
 
 // Close stops taking messages, finishes what was taken and waits for it. When
 // ctx ends first, work under way is cut short; it is waited for all the same.
@@ -205,9 +210,7 @@ func (s *Server) Close(ctx context.Context) error {
 	s.mu.Unlock()
 	s.stopFeed()
 	var errs []error
-	if s.captures != nil {
-		errs = append(errs, ignoreClosed(s.captures.Unsubscribe()))
-	}
+	errs = append(errs, s.taking.stop())
 	if s.service != nil {
 		errs = append(errs, ignoreClosed(s.service.Stop()))
 	}
@@ -222,7 +225,9 @@ func (s *Server) Close(ctx context.Context) error {
 	}
 	s.cancel()
 	if !s.opt.Conn.IsClosed() {
-		errs = append(errs, ignoreClosed(s.opt.Conn.FlushTimeout(s.opt.Timeout))) // the last answers
+		if err := ignoreClosed(s.opt.Conn.FlushTimeout(lastAnswers)); err != nil {
+			s.opt.Logger.Warn("the last answers may not have been sent", "error", err)
+		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("close NATS surface: %w", err)
