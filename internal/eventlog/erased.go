@@ -96,6 +96,18 @@ func (r *records) at(offset int) (length int, seq uint64, ok bool) {
 	return head.length, head.seq, bytes.Equal(r.sum.Sum(r.out[:0]), b[end:head.length])
 }
 
+// sound is how much of the block checks from its beginning on.
+func (r *records) sound() (upTo int) {
+	for upTo < len(r.b) {
+		length, _, ok := r.at(upTo)
+		if !ok {
+			break
+		}
+		upTo += length
+	}
+	return upTo
+}
+
 // unsound finds what the server would cut a block for although sound records follow,
 // and how to make it an erased record. What nothing sound follows is left to it: a
 // crash leaves such an end.

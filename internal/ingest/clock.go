@@ -32,7 +32,9 @@ type clock struct {
 }
 
 func newClock(wall func() time.Time, boot func() time.Duration) *clock {
-	return &clock{wall: wall, boot: boot}
+	// Two readings of the monotonic clock would be compared by that, which no jump of the
+	// wall clock moves.
+	return &clock{wall: func() time.Time { return wall().Round(0) }, boot: boot}
 }
 
 // follow makes times go on behind the log's last event.

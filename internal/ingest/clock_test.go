@@ -108,3 +108,13 @@ func TestClockAfterASuspend(t *testing.T) {
 		t.Error("a jump within a suspend was taken")
 	}
 }
+
+// A clock that went forward was not noticed: how far was taken from the monotonic readings
+// that time.Now has beside the wall clock's. An event with a time of hours ahead then held
+// up all writing once the clock was right again.
+func TestJumpOfTheSystemClockWasMeasuredByTheMonotonicOne(t *testing.T) {
+	c := newClock(time.Now, func() time.Duration { return 0 })
+	if now := c.wall(); now != now.Round(0) {
+		t.Errorf("the wall clock has a reading of the monotonic one: %v", now)
+	}
+}

@@ -56,9 +56,9 @@ func (p *peers) mayTakePart(ctx context.Context) error {
 		}
 		files[group] = found
 	}
-	damage, err := eventlog.RaftDamage(vfs.Default, p.c.dir.nats()) // NATS has files of its own
+	damage, err := eventlog.CopyDamage(vfs.Default, p.c.dir.nats()) // NATS has files of its own
 	if err != nil {
-		return startError("Raft files of the log", err)
+		return startError("copy of the log", err)
 	}
 	if damage != nil {
 		files["log"] = raftfsm.Inspection{Damage: damage}

@@ -256,6 +256,9 @@ func (f *fault) full(ctx context.Context) (bit string) {
 	p.begin()
 	p.ready(ctx)
 	pause(ctx, time.Second)
+	if f.random.IntN(2) == 0 {
+		f.tm.transfer(ctx, p)
+	}
 	lead, _ := f.tm.led(ctx, nil)
 	ballast, err := os.Create(filepath.Join(disk, "ballast"))
 	must(t, err)
@@ -307,6 +310,25 @@ func (f *fault) full(ctx context.Context) (bit string) {
 	p.begin()
 	p.ready(ctx)
 	return bit
+}
+
+// transfer has a node lead, as an operator does.
+func (tm *team) transfer(ctx context.Context, p *process) {
+	tm.t.Helper()
+	for {
+		operator, err := p.client.Operator(ctx)
+		if err == nil {
+			_, err = operator.Cluster().Transfer(ctx, memory.TransferLead{Node: p.id})
+			_ = operator.Close()
+		}
+		if err == nil {
+			return
+		}
+		if ctx.Err() != nil {
+			tm.t.Fatalf("transfer the leadership to %s: %v", p.id, err)
+		}
+		pause(ctx, 200*time.Millisecond)
+	}
 }
 
 // whole reports whether a node's copy of the log becomes whole in time.

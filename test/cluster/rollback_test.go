@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -127,8 +128,9 @@ func TestAnOlderCopyTakesNoPart(t *testing.T) {
 	w.whole(ctx)
 }
 
-// A node that had a vote and lost the files of a group, or finds them damaged, does not
-// vote again: it joins anew with nothing, and what the others acknowledged is on it.
+// A node that had a vote and lost the files of a group, or finds them or its copy of the
+// log damaged, does not vote again: it joins anew with nothing, and what the others
+// acknowledged is on it.
 func TestANodeWithoutItsRaftFilesJoinsAnew(t *testing.T) {
 	tm := newTeam(t, 3)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
@@ -148,16 +150,21 @@ func TestANodeWithoutItsRaftFilesJoinsAnew(t *testing.T) {
 			return os.WriteFile(filepath.Join(n3.dir, "keys", "raft", "raft.db"), make([]byte, 64<<10), 0o600)
 		}},
 		{"the Raft files of the group log are damaged", func() error {
-			snapshots, err := filepath.Glob(filepath.Join(n3.dir, "nats", "jetstream", "SYS", "_js_", "S-*", "snapshots", "snap.*"))
-			if err != nil || len(snapshots) == 0 {
-				return fmt.Errorf("no snapshots: %w", err)
+			blocks, err := filepath.Glob(filepath.Join(n3.dir, "nats", "jetstream", "NODE", "streams", "mneme-0", "msgs", "*.blk"))
+			var block string
+			var largest []byte
+			for _, name := range blocks {
+				b, rerr := os.ReadFile(name)
+				err = errors.Join(err, rerr)
+				if len(b) > len(largest) {
+					block, largest = name, b
+				}
 			}
-			b, err := os.ReadFile(snapshots[0])
-			if err != nil {
-				return err
+			if err != nil || block == "" {
+				return fmt.Errorf("the log's blocks: %w", err)
 			}
-			b[len(b)/2] ^= 1
-			return os.WriteFile(snapshots[0], b, 0o600)
+			largest[len(largest)/2] ^= 1
+			return os.WriteFile(block, largest, 0o600)
 		}},
 	} {
 		w.write(ctx, 10, tm.nodes...)

@@ -12,12 +12,12 @@ import (
 	"mneme/internal/eventlog"
 )
 
-// A bit of what a log's server agreed on with the others is flipped while it is stopped: a
-// snapshot, or an entry that others follow. With such a snapshot the server had no copy of
-// the log any more, for ever and without a word; from such an entry on it forgot what it
-// had acknowledged. A server that was stopped or killed has no damage, nor an end that was
-// cut off.
-func TestDamagedRaftFilesOfTheLog(t *testing.T) {
+// A bit of what a log's server holds is flipped while it is stopped: in its copy of the log,
+// or in what it agreed on with the others. With such a block it had a hole in its copy for
+// ever, which stopped all writes once it led; with such a snapshot it had no copy any more;
+// from such an entry on it forgot what it had acknowledged; each without a word. A server
+// that was stopped or killed has no damage, nor has an end that was cut off.
+func TestDamagedCopyOfTheLog(t *testing.T) {
 	s := newServers(t, 3)
 	st := s.stream(t, 0)
 	for seq := uint64(1); seq <= 50; seq++ {
@@ -28,7 +28,7 @@ func TestDamagedRaftFilesOfTheLog(t *testing.T) {
 	s.stop(t, 1)
 	damage := func(dir string) error {
 		t.Helper()
-		damage, err := eventlog.RaftDamage(vfs.Default, dir)
+		damage, err := eventlog.CopyDamage(vfs.Default, dir)
 		must(t, err)
 		return damage
 	}
@@ -69,7 +69,8 @@ func TestDamagedRaftFilesOfTheLog(t *testing.T) {
 		}
 		changed(file, cut(len(whole)-5), "has 5 bytes")
 	}
-	for _, file := range files(running, filepath.Join("S-*", "msgs", "*.blk")) {
+	stream := filepath.Join("..", "..", "NODE", "streams", "*", "msgs", "*.blk")
+	for _, file := range append(files(running, filepath.Join("S-*", "msgs", "*.blk")), files(running, stream)...) {
 		info, err := os.Stat(file)
 		must(t, err)
 		if info.Size() < 1000 {

@@ -21,13 +21,19 @@ const raftFolder = "jetstream/" + systemAccount + "/_js_"
 //	+------+-------+-------------+-------+------+---------+
 const raftSnapshotMinimum = 20 + recordHash
 
-// RaftDamage says what is wrong with the files by which a stopped server agrees with the
-// others on what the log holds, nil if nothing is. A server would end its copy of the log
-// for ever at a snapshot that is damaged, and forget what it acknowledged from a damaged
-// entry on. What a crash leaves is none: the end of a block that nothing sound follows.
+// CopyDamage says what is wrong with the copy of the log that a stopped server of several
+// has, or with the files by which it agrees with the others on what the log holds; nil if
+// nothing is. A server would keep a hole in its copy for ever, without a word, and show it
+// to all once it leads; end its copy for ever at a snapshot that is damaged; and forget what
+// it acknowledged from a damaged entry on. What a crash leaves is none: the end of the last
+// block that nothing sound follows.
 //
 // Not seen: term, vote and peers (tav.idx, peers.idx), which have no checksum.
-func RaftDamage(fs vfs.FS, dir string) (damage, err error) {
+func CopyDamage(fs vfs.FS, dir string) (damage, err error) {
+	folders, err := streamFolders(fs, dir)
+	if err != nil {
+		return nil, err
+	}
 	groups, err := list(fs, fs.PathJoin(dir, raftFolder))
 	if err != nil {
 		return nil, err
@@ -37,17 +43,20 @@ func RaftDamage(fs vfs.FS, dir string) (damage, err error) {
 		if damage, err := raftSnapshotDamage(fs, group); damage != nil || err != nil {
 			return damage, err
 		}
-		blocks, err := blockFiles(fs, group)
+		folders = append(folders, group)
+	}
+	for _, folder := range folders {
+		blocks, err := blockFiles(fs, folder)
 		if err != nil {
 			return nil, err
 		}
-		for _, block := range blocks {
-			r, err := readRecords(fs, name, block)
+		for i, block := range blocks {
+			r, err := readRecords(fs, fs.PathBase(folder), block)
 			if err != nil {
 				return nil, err
 			}
-			if found := r.unsound(); len(found) > 0 {
-				return fmt.Errorf("%s does not check at %d, and sound entries follow", block, found[0].offset), nil
+			if at := r.sound(); at < len(r.b) && (i < len(blocks)-1 || len(r.unsound()) > 0) {
+				return fmt.Errorf("%s does not check at %d", block, at), nil
 			}
 		}
 	}
