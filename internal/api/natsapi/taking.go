@@ -15,7 +15,8 @@ import (
 // that subscribe, and one agent's captures would reach the log in another order than it
 // sent them. So one node at a time takes captures, and hands over without a gap: the next
 // one subscribes and holds what comes, the former one ceases, and only then the next one
-// goes on with what it holds.
+// goes on with what it holds. While both subscribe the server gives messages to both, so
+// that what is published then without waiting for answers may change its order.
 
 // taking is the subscription by which captures come.
 type taking struct {
