@@ -27,7 +27,7 @@ and nobody can tell what it was; its positions answer lost_position.
 
 Then start memnode with this data directory and the options that it had, and the other
 nodes with empty data directories: they join, and the log is written again from the state
-once as many nodes as --bootstrap-expect are there. Until then this node serves reads. Old
+once as many nodes as --bootstrap-expect are there, and serves reads once most of them are. Old
 data directories of the other nodes are refused, and are yours to keep or to remove. The
 former log and Raft files of this node lie in aside/.
 

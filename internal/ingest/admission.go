@@ -60,10 +60,16 @@ func (w *Writer) living(namespace string) (projections.NamespaceInfo, *projectio
 	if ok && !ns.Here(v) {
 		return none, nil, errors.Join(elsewhere(ns), v.Close())
 	}
-	if !ok || !w.Settling().lists(ns.ID) {
-		return none, nil, errors.Join(memory.NoNamespace(namespace), v.Close())
+	if ok {
+		ok, err := w.Settling().lists(ns)
+		if err != nil {
+			return none, nil, errors.Join(err, v.Close())
+		}
+		if ok {
+			return ns, v, nil
+		}
 	}
-	return ns, v, nil
+	return none, nil, errors.Join(memory.NoNamespace(namespace), v.Close())
 }
 
 // Capture admits items and waits until each has come as far as asked. The

@@ -112,15 +112,20 @@ func elsewhere(ns projections.NamespaceInfo) error {
 	return memory.Errorf(memory.CodeUnavailable, "namespace %q lives on shard %d", ns.Name, ns.Shard).WithHint("try again in a moment")
 }
 
-// lists reports whether the directory has a namespace that lives here.
-func (s Settling) lists(ns events.ID) bool {
+// lists reports whether the directory has a namespace that lives here. Where it has not
+// heard of it yet, which a former leader's had, nobody can say whether it was deleted since.
+func (s Settling) lists(ns projections.NamespaceInfo) (bool, error) {
 	if s.w.opt.Directory == nil {
-		return true // it is in this state
+		return true, nil // it is in this state
 	}
 	v := s.w.opt.Directory.View()
-	e, ok := v.NamespaceByID(ns)
+	e, ok := v.NamespaceByID(ns.ID)
 	if err := v.Close(); err != nil {
-		s.w.opt.Logger.Error("view could not be closed", "err", err)
+		return false, err
 	}
-	return ok && !e.Deleted
+	if !ok {
+		return false, memory.Errorf(memory.CodeUnavailable, "this node leads shard %d, where namespace %q lives, and its copy of shard 0, which lists it, lags", ns.Shard, ns.Name).
+			WithHint("try again in a moment; memctl status says how shard 0 is on this node")
+	}
+	return !e.Deleted, nil
 }

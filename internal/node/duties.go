@@ -67,26 +67,33 @@ func (u *upkeep) goOnWithRepairs(after time.Duration, of ...*served) {
 	})
 }
 
-// led are the shards whose logs this node may repair: of several nodes the one that leads
-// does. It is a conflict where it leads none, which names the node that does.
+// led are the shards, whose logs of several nodes the one repairs that leads them all: what
+// it left out would be left out in silence. Else it is a conflict, which names a node that
+// leads.
 func (u *upkeep) led() ([]*served, error) {
 	if u.n.peers == nil {
 		return u.n.served, nil
 	}
 	var of []*served
-	other, known := "", false
+	other, its, known := "", uint16(0), true
 	for _, s := range u.n.served {
 		to, self, someone := s.leader()
-		if self {
+		switch {
+		case self:
 			of = append(of, s)
-		} else if someone {
-			other, known = peer.IDOf(to.Node), true
+		case someone:
+			other, its = peer.IDOf(to.Node), s.id
+		default:
+			known = false
 		}
 	}
 	switch {
-	case of != nil:
+	case len(of) == len(u.n.served):
 		return of, nil
-	case !known:
+	case other != "" && len(of) > 0:
+		return nil, memory.Errorf(memory.CodeConflict, "the logs of a cluster are repaired by the node that leads its shards, and %s leads shard %d", other, its).
+			WithHint("have this node lead all of them, then call it again: memctl cluster transfer %s", u.n.peers.cluster.Self().ID)
+	case !known && other == "":
 		return nil, memory.Errorf(memory.CodeUnavailable, "no node leads the shard now").WithHint("try again in a moment; memctl cluster status says which nodes are there")
 	}
 	return nil, memory.Errorf(memory.CodeConflict, "the log of a cluster is repaired by the node that leads, %s", other).

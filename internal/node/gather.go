@@ -46,7 +46,7 @@ func (g gather) aim(ctx context.Context, a memory.Access) (*served, memory.Acces
 		if err := of.reached(ctx, at[i]); err != nil {
 			return nil, a, err
 		}
-		if !known && of.has(a.Namespace) { // who read of it elsewhere knows more than the directory here
+		if !known && g.has(of, a.Namespace) { // who read of it elsewhere knows more than the directory here
 			s = of
 		}
 	}
@@ -55,10 +55,33 @@ func (g gather) aim(ctx context.Context, a memory.Access) (*served, memory.Acces
 			s = g.n.served[shard0]
 		}
 	}
+	if err := g.oneAndTheSame(a.Namespace, s); err != nil {
+		return nil, a, err
+	}
 	if a.AtLeast = ""; !at[s.id].IsZero() {
 		a.AtLeast = at[s.id].String()
 	}
 	return s, a, nil
+}
+
+// oneAndTheSame refuses to read a namespace of which the shard has another one of that name
+// than the directory: what was deleted ends there a moment later, or much later where the
+// shard takes no writes, and the name may have been taken again. A home that is there stays.
+func (g gather) oneAndTheSame(namespace string, s *served) error {
+	if s.id == shard0 {
+		return nil
+	}
+	v, here := g.n.directory().state.View(), s.state.View()
+	e, listed := v.Namespace(namespace)
+	own, ok := here.Namespace(namespace)
+	if err := errors.Join(v.Close(), here.Close()); err != nil {
+		return err
+	}
+	if listed && ok && e.ID != own.ID {
+		return memory.Errorf(memory.CodeUnavailable, "namespace %q was deleted and made again, and shard %d has not carried it out yet", namespace, s.id).
+			WithHint("try again in a moment; memctl status says how the shard is")
+	}
+	return nil
 }
 
 // positions takes positions apart that are separated by commas, and returns the last one
@@ -97,14 +120,16 @@ func (s *served) reached(ctx context.Context, at events.Position) error {
 	return errors.Join(p.Check(at), v.Close())
 }
 
-// has reports whether a namespace lives on the shard, as its own state says.
-func (s *served) has(namespace string) bool {
-	v := s.state.View()
-	e, ok := v.Namespace(namespace)
-	if err := v.Close(); err != nil {
+// has reports whether a namespace lives on the shard, as its own state says, and the
+// directory here has not heard of its end.
+func (g gather) has(s *served, namespace string) bool {
+	v, here := g.n.directory().state.View(), s.state.View()
+	own, ok := here.Namespace(namespace)
+	e, listed := v.NamespaceByID(own.ID)
+	if err := errors.Join(v.Close(), here.Close()); err != nil {
 		s.cfg.Logger.Error("view could not be closed", "err", err)
 	}
-	return ok && e.Shard == s.id
+	return ok && own.Shard == s.id && !(listed && e.Deleted)
 }
 
 // Search implements rest.Reader.
@@ -173,9 +198,9 @@ func (g gather) Namespaces(ctx context.Context, req memory.NamespacesRequest) (m
 			continue
 		}
 		ns, err := s.reads.Namespace(ctx, out.Namespaces[i].Name)
-		if err == nil {
+		if err == nil && ns.ID == out.Namespaces[i].ID {
 			out.Namespaces[i] = ns
-		} else if memory.CodeOf(err) != memory.CodeNotFound {
+		} else if err != nil && memory.CodeOf(err) != memory.CodeNotFound {
 			return memory.NamespaceList{}, err
 		}
 	}

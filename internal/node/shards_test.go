@@ -41,6 +41,17 @@ func makes(t *testing.T, n *Node, names ...string) map[string]uint16 {
 	return on
 }
 
+// homeOn reports whether a namespace's home is on a shard.
+func homeOn(t *testing.T, s *served, namespace string) bool {
+	t.Helper()
+	v := s.state.View()
+	e, ok := v.Namespace(namespace)
+	if err := v.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return ok && e.Shard == s.id
+}
+
 func captured(t *testing.T, n *Node, namespace, text string) string {
 	t.Helper()
 	var r memory.CaptureResponse
@@ -208,13 +219,13 @@ func TestHomeIsSettledAfterACrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, known := n.home("late")
-	if !known || s.id != 1 || s.has("late") || !s.has("doomed") {
+	if !known || s.id != 1 || homeOn(t, s, "late") || !homeOn(t, s, "doomed") {
 		t.Fatal("the crash would come after the home's events")
 	}
 	shut(t, n)
 
 	n = open(t, quiet(dir))
-	await(t, "the shard to settle", func() bool { return n.served[1].has("late") && !n.served[1].has("doomed") })
+	await(t, "the shard to settle", func() bool { return homeOn(t, n.served[1], "late") && !homeOn(t, n.served[1], "doomed") })
 	captured(t, n, "late", "a memory of late")
 	holds(t, n, "late", "stays")
 	if ns, err := n.reads.Namespace(t.Context(), "late"); err != nil || ns.Embedder.Provider != "none" && ns.Embedder.Provider != "" {
@@ -249,7 +260,7 @@ func TestWriterAsksTheDirectory(t *testing.T) {
 	if err == nil {
 		_, err = d.DeleteNamespace(t.Context(), "doomed")
 	}
-	if err != nil || !s.has("doomed") {
+	if err != nil || !homeOn(t, s, "doomed") {
 		t.Fatal("the home has ended", err)
 	}
 	_, err = s.changes.Capture(t.Context(), "doomed", []memory.Capture{{Agent: "a", Text: "late"}}, api.CaptureOptions{Origin: memory.OriginCapture}, memory.WaitApplied)
@@ -257,7 +268,7 @@ func TestWriterAsksTheDirectory(t *testing.T) {
 		t.Errorf("it is taken: %v", err)
 	}
 	resume()
-	await(t, "the home to end", func() bool { return !s.has("doomed") })
+	await(t, "the home to end", func() bool { return !homeOn(t, s, "doomed") })
 }
 
 // A read waits for positions of several shards.

@@ -30,7 +30,7 @@ func hearAtOnce(t *testing.T, net network) {
 // A replica that another one leads, or that has another entry, takes nothing for committed
 // because a former leader says so.
 func TestFormerLeaderTellsNobody(t *testing.T) {
-	c := openCluster(t, 3)
+	c := openCluster(t, 3, func(o *Options) { o.HeartbeatTimeout, o.ElectionTimeout = 2*time.Second, 2*time.Second })
 	c.join(t, 1)
 	c.join(t, 2)
 	former := c.leader(t)
@@ -40,11 +40,10 @@ func TestFormerLeaderTellsNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.same(t, index)
-	if err := former.group.TransferLeadership(testCtx(t)); err != nil {
-		t.Fatal(err)
-	}
-	if c.leader(t) == former {
-		t.Skip("the machine is too slow: it leads again")
+	for c.leader(t) == former { // a slow machine's may have to be tried again
+		if err := former.group.TransferLeadership(testCtx(t)); err != nil {
+			t.Log(err)
+		}
 	}
 	before := make([]uint64, len(c.shards))
 	for i, s := range c.shards {
