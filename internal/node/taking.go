@@ -88,7 +88,7 @@ func (t *taking) Work(ctx context.Context, _ *ingest.Writer) {
 			break
 		}
 		t.n.cfg.Logger.Warn("what agents publish is not taken yet", "err", err)
-		if waitOut(ctx, ceaseAgain) != nil {
+		if sleep(ctx, ceaseAgain) != nil {
 			return
 		}
 	}
@@ -102,7 +102,7 @@ func (t *taking) Work(ctx context.Context, _ *ingest.Writer) {
 			delete(left, name)
 		}
 		release()
-		if waitOut(ctx, ceaseAgain) != nil {
+		if sleep(ctx, ceaseAgain) != nil {
 			return
 		}
 	}
@@ -144,16 +144,5 @@ func (t *taking) cease(ctx context.Context, from peer.Identity, term uint64) (st
 		return struct{}{}, bus.Cease(ctx)
 	default:
 		return struct{}{}, nil // it has not begun
-	}
-}
-
-func waitOut(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
