@@ -13,6 +13,12 @@ COVERMIN ?= 80
 # because many of the tests start servers and measure bounds.
 P ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); if [ $$n -gt 4 ]; then n=4; fi; echo $$n)
 
+# With the tag the product's assertions (antithesis-sdk-go) write what they came by; else
+# they are nothing. `$(call asserted,COMMAND)` runs COMMAND and reports on them.
+TAGS := -tags enable_antithesis_sdk
+CAME := $(CURDIR)/.assertions
+asserted = rm -f $(CAME); ANTITHESIS_SDK_LOCAL_OUTPUT=$(CAME) $(1); ran=$$?; $(GO) run ./internal/lint/assertreport $(CAME) || ran=1; rm -f $(CAME); exit $$ran
+
 PLATFORMS := linux/arm64 darwin/arm64 windows/amd64
 
 .PHONY: help
@@ -21,9 +27,9 @@ help: ## show this
 
 .PHONY: test
 test: compiler vet ## run all tests with the race detector
-	@status=$$(mktemp); \
-	{ $(GO) test -race -json -vet=off -timeout $(TIMEOUT) -p $(P) $(PKGS); echo $$? >$$status; } | $(GO) run ./internal/lint/testreport; \
-	shown=$$?; ran=$$(cat $$status); rm -f $$status; \
+	@status=$$(mktemp); rm -f $(CAME); export ANTITHESIS_SDK_LOCAL_OUTPUT=$(CAME); \
+	{ $(GO) test $(TAGS) -race -json -vet=off -timeout $(TIMEOUT) -p $(P) $(PKGS); echo $$? >$$status; } | $(GO) run ./internal/lint/testreport; \
+	shown=$$?; ran=$$(cat $$status); $(GO) run ./internal/lint/assertreport $(CAME) || shown=1; rm -f $$status $(CAME); \
 	if [ $$shown -ne 0 ] || [ "$$ran" != 0 ]; then echo "make test: failed" >&2; exit 1; fi
 
 .PHONY: flips
@@ -75,11 +81,11 @@ fuzz: ## run each fuzzer for FUZZTIME (FUZZ=regexp chooses)
 FOR ?= 1h
 .PHONY: simulate
 simulate: ## simulate one to five replicas from random seeds (FOR=1h)
-	$(GO) test ./test/sim -run '^TestSimulation$$' -sim.from=0 -sim.for=$(FOR) -timeout 0 -count=1 -v
+	@$(call asserted,$(GO) test $(TAGS) ./test/sim -run '^TestSimulation$$' -sim.from=0 -sim.for=$(FOR) -timeout 0 -count=1 -v)
 
 .PHONY: robustness
 robustness: ## have real nodes meet faults under load, and print the table of docs/robustness.md (FOR=1h, SEED=, NODES=3)
-	$(GO) test ./test/cluster -run '^TestRobustness$$' -robust.for=$(FOR) -robust.seed=$(or $(SEED),0) -robust.nodes=$(or $(NODES),3) -timeout 0 -count=1 -v
+	@$(call asserted,$(GO) test $(TAGS) ./test/cluster -run '^TestRobustness$$' -robust.for=$(FOR) -robust.seed=$(or $(SEED),0) -robust.nodes=$(or $(NODES),3) -timeout 0 -count=1 -v)
 
 .PHONY: upgrade
 upgrade: ## upgrade a cluster of the commit FROM to this one node by node, under load

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/antithesishq/antithesis-sdk-go/assert"
+
 	"mneme/internal/raftfsm"
 	"mneme/memory"
 )
@@ -94,6 +96,7 @@ func (a *Admission) Promote(ctx context.Context, id, addr string) (voter bool, e
 		return false, nil
 	}
 	err = a.group.Promote(ctx, id, addr, index)
+	assert.Sometimes(err == nil, "a replica that has caught up gets its vote", nil)
 	return err == nil, err
 }
 
@@ -105,6 +108,7 @@ func (a *Admission) Remove(ctx context.Context, id string) error {
 	if !slices.ContainsFunc(members, func(m raftfsm.Member) bool { return m.ID == id }) {
 		return nil
 	}
+	assert.Reachable("a replica is removed", nil)
 	return a.group.Remove(ctx, id, index)
 }
 

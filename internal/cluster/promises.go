@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/antithesishq/antithesis-sdk-go/assert"
+
 	"mneme/internal/peer"
 	"mneme/internal/peer/rpc"
 	"mneme/internal/raftfsm"
@@ -91,6 +93,7 @@ func (p *Promises) Forgotten(node string, files map[string]raftfsm.Promise) (For
 	defer p.mu.Unlock()
 	for _, group := range slices.Sorted(maps.Keys(p.of[node])) {
 		if had := p.of[node][group]; !files[group].Keeps(had) {
+			assert.Reachable("a node has forgotten what it promised, and others remember", nil)
 			return Forgotten{Group: group, Had: had}, true
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/antithesishq/antithesis-sdk-go/assert"
+
 	"mneme/internal/derive"
 	"mneme/internal/eventlog"
 	"mneme/internal/events"
@@ -258,6 +260,8 @@ func (r *round) opensEpoch() bool { return r.stream.Epoch > r.at.Epoch }
 
 // open admits: leader.began and everything in front of it is in the state.
 func (r *round) open() {
+	began := r.state.Cursor()
+	assert.Always(began.Term > r.term || began.Term == r.term && began.Round >= r.number, "a writer's round opens with its beginning in the state", nil)
 	r.phase, r.retry, r.why = phaseOpen, retry{}, nil
 	r.seq.clock.follow(r.state.Cursor().SealedAt)
 	r.seq.refusals.setStalled(nil)
@@ -295,6 +299,7 @@ func (r *round) endTerm(why error) {
 		return
 	}
 	r.log.Warn("a writer's term ends", "term", r.term, "round", r.number, "why", why)
+	assert.Sometimes(len(r.pending) > 0, "a writer's term ends while Raft owes it answers", nil)
 	r.phase, r.why = phaseEnded, why
 	r.seq.refusals.setEnded(why)
 	r.horizon.end(why)
@@ -309,6 +314,7 @@ func (r *round) endTerm(why error) {
 
 // stop leaves reading up and refuses writes: a person has to decide.
 func (r *round) stop(d *eventlog.DivergedError) {
+	assert.Reachable("a writer stops since log and state disagree", nil)
 	r.log.Error("log and state disagree, writes are stopped", "kind", d.Kind, "detail", d.Detail, "hint", d.Hint)
 	r.seq.refusals.setDiverged(d)
 	r.horizon.end(d)
@@ -382,6 +388,8 @@ func (r *round) applied(in applied) {
 		}
 	case p.drafts != nil:
 		// The state has the frame, but another proposal of it got the verdicts.
+		assert.Reachable("a writer's frame is applied by another's proposal", nil)
+		assert.AlwaysOrUnreachable(res.Answer != projections.AnswerApplied, "each event of a writer's own frame has one verdict", nil)
 		r.answerUnknown(p.drafts, nil)
 	}
 	if r.phase == phaseSurvey && len(r.pending) == 0 && !r.busy {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/antithesishq/antithesis-sdk-go/assert"
+
 	"mneme/internal/eventlog"
 	"mneme/internal/events"
 	"mneme/internal/projections"
@@ -64,6 +66,8 @@ func (r *round) encode(s *sending) {
 }
 
 func (r *round) send() {
+	assert.Always(r.at.Term <= r.term, "a writer sends nothing behind a frame of a higher term", nil)
+	assert.Sometimes(r.sending.underWay, "a frame of unknown outcome is sent again", nil)
 	r.busy, r.resendAt = true, 0
 	r.out = append(r.out, sendFrame{r.sending.n, r.sending.data, r.sending.at.Seq})
 }
@@ -87,6 +91,7 @@ func (r *round) derive(s *sending) {
 func (r *round) begin() {
 	t, payload := events.TypeLeaderBegan, events.Began{Term: r.term, Round: r.number}.Encode()
 	if r.opensEpoch() {
+		assert.Reachable("a term begins the epoch of a log that was repaired", nil)
 		t, payload = events.TypeEpochBegan, []byte(r.stream.Identity)
 	}
 	e := events.Envelope{Header: events.Header{Type: t, Schema: t.Schema(), Event: r.ids.New(), SealedAt: r.seq.clock.stamp()}, Payload: payload}
@@ -232,6 +237,7 @@ func (r *round) looked(in surveyed) {
 		r.log.Warn("the log's end cannot be read", "err", in.err)
 		r.resend()
 	case len(in.messages) > 0 && bytes.Equal(in.messages[0].Data, s.data):
+		assert.Reachable("a frame is found in the log whose acknowledgement was lost", nil)
 		r.acknowledged()
 	case len(in.messages) > 0:
 		r.displaced(in.messages)
@@ -249,6 +255,7 @@ func (r *round) looked(in surveyed) {
 // nobody is told that nothing was written: a log that loses what it had synced gives
 // sequences out again, and by then another leader may have adopted the frame.
 func (r *round) displaced(messages []eventlog.Message) {
+	assert.Reachable("a frame's place in the log is taken by another", nil)
 	s := r.sending
 	r.sending = nil
 	before := r.phase
@@ -331,8 +338,10 @@ func (r *round) meets(m eventlog.Message) error {
 	f, valid, err := at.Follow(m.Data)
 	switch {
 	case err != nil || f.Term < r.term:
+		assert.Sometimes(valid && f.Term < r.term, "a leader adopts a frame of an earlier term", nil)
 		return nil
 	case f.Term > r.term:
+		assert.Reachable("a writer is deposed by a frame in the log", nil)
 		return &DeposedError{Own: r.term, Term: f.Term, Seq: m.Seq}
 	case !valid:
 		return nil

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+
+	"github.com/antithesishq/antithesis-sdk-go/assert"
 )
 
 // state is the whole of the machine: equal commands from an equal state lead to
@@ -276,6 +278,7 @@ func (k *Keyring) decideDestroyNamespace(c *command) *effect {
 // land lets an effect be seen. The caller holds write and has made it durable.
 func (k *Keyring) land(at cursor, e *effect) {
 	k.mu.Lock()
+	assert.Always(at.index == 0 || at.index > k.state.index, "a keyring goes forward", nil)
 	k.state.cursor = at
 	k.moved.wake()
 	if e.table == nil {

@@ -25,6 +25,7 @@ func house() []floor {
 		{pkg: "internal/lint", why: "the house rules look at files, not at packages"},
 		{pkg: "internal/testaddr", stdOnly: true, why: "addresses for tests know nothing of who listens there"},
 		{pkg: "internal/lint/testreport", stdOnly: true, why: "it runs before anything else is known to compile"},
+		{pkg: "internal/lint/assertreport", stdOnly: true, why: "the same"},
 
 		{pkg: "internal/events", may: []string{"memory"}, why: "the log's formats are the ground that everything stands on"},
 		{pkg: "internal/keyring", may: []string{"memory", "internal/storage"}, why: "keys know nothing of what they seal"},

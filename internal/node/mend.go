@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/antithesishq/antithesis-sdk-go/assert"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"mneme/internal/cluster"
@@ -127,6 +128,7 @@ func (m mender) rebuild(index uint64, why error) error {
 	if err := storage.ReplaceFile(m.of.cfg.FS, m.of.rebuildMark(), []byte(mark), 0o600); err != nil {
 		return err
 	}
+	assert.Reachable("a node among others builds its state again", nil)
 	return fmt.Errorf("%w to build its state: %w", ErrRestart, why)
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/antithesishq/antithesis-sdk-go/assert"
+
 	"mneme/internal/events"
 )
 
@@ -105,6 +107,8 @@ func (t *tx) command(data []byte) (any, error) {
 func (t *tx) applyRange(r *Range) (RangeResult, error) {
 	known, answer, err := t.compare(r)
 	if err != nil || answer != AnswerApplied {
+		assert.Sometimes(answer == AnswerBehind, "a range is proposed that the state holds", nil)
+		assert.Sometimes(answer == AnswerAhead, "a range is proposed that the state has not come to", nil)
 		return RangeResult{Answer: answer, Cursor: t.cursor}, err
 	}
 	if r.Pipeline != PipelineVersion {
@@ -145,6 +149,7 @@ func (t *tx) applyFrame(rf *RangeFrame) ([]EventResult, error) {
 	}
 	chain := events.NextChain(t.cursor.Chain, seq, rf.Bytes)
 	if !valid {
+		assert.Reachable("a message that does not continue the log is void", nil)
 		t.cursor.Seq, t.cursor.Index, t.cursor.Chain = seq, 0, chain
 		return nil, errors.Join(t.log.void(seq, rf.Bytes), t.audit.void(seq, rf.Bytes))
 	}

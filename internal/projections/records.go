@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math"
 
+	"github.com/antithesishq/antithesis-sdk-go/assert"
+
 	"mneme/internal/events"
 )
 
@@ -75,11 +77,13 @@ func (r *records) usedBefore(ev *event) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	assert.Always(used.At.Before(ev.at), "an id that is used twice was used before", nil)
 	ev.result = EventResult{Outcome: OutcomeConflict, Record: used.Record}
 	ev.result.Position = r.t.original(used.At)
 	if used.Body != ev.Body {
 		return true, nil
 	}
+	assert.Reachable("an id that is in the log twice is one record", nil)
 	ev.result.Outcome = OutcomeDuplicate
 	made, err := r.t.get(historyKey(ev.Namespace, used.Record, used.At))
 	if len(made) == 4 {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync"
 
+	"github.com/antithesishq/antithesis-sdk-go/assert"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 )
@@ -207,6 +208,7 @@ func (f *fsm) restore(source io.Reader) (err error) {
 	}
 	if have, _ := f.machine.AppliedIndex(); have >= man.AppliedIndex && have != 0 {
 		// A state never goes back. Raft may install what this replica already has.
+		assert.Reachable("a snapshot comes that is no newer than the state", nil)
 		f.restored(man)
 		return nil
 	}
@@ -217,6 +219,7 @@ func (f *fsm) restore(source io.Reader) (err error) {
 		return f.halt(man.AppliedIndex, fmt.Errorf("machine stands at %d/%d after a restore of %d/%d",
 			index, term, man.AppliedIndex, man.AppliedTerm))
 	}
+	assert.Reachable("a snapshot takes the state's place", nil)
 	f.restored(man)
 	return nil
 }

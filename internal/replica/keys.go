@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/antithesishq/antithesis-sdk-go/assert"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"mneme/internal/projections"
@@ -65,6 +66,7 @@ func (m *machine) awaitKeysAt(ctx context.Context, need uint64) error {
 		m.log.Warn("what was agreed on waits for keys that this node does not have yet", "needs", need, "has", has)
 	})
 	defer tell.Stop()
+	assert.Reachable("what was agreed on waits for its keys", nil)
 	return m.keys.Wait(ctx, need)
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/antithesishq/antithesis-sdk-go/assert"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"mneme/internal/projections"
@@ -37,6 +38,10 @@ var _ raftfsm.Machine = (*machine)(nil)
 func (m *machine) Apply(entries []raftfsm.Entry) ([]any, error) {
 	if err := m.awaitKeys(entries); err != nil {
 		return nil, err
+	}
+	if m.keys != nil {
+		has, _ := m.keys.AppliedIndex()
+		assert.Always(has >= KeysNeeded(entries), "what is applied has its keys", nil)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -68,7 +68,7 @@ var faultyMemnode = sync.OnceValues(func() (string, error) {
 	if err := os.WriteFile(list, overlay, 0o600); err != nil {
 		return "", err
 	}
-	if out, err := exec.Command("go", "build", "-overlay", list, "-o", program, "mneme/cmd/memnode").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", asserted, "-overlay", list, "-o", program, "mneme/cmd/memnode").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build memnode with faults: %w\n%s", err, out)
 	}
 	return program, nil

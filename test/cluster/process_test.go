@@ -24,6 +24,13 @@ import (
 	"mneme/memory"
 )
 
+// A memnode of these tests is built with the product's assertions, and writes those that it
+// came by where the tests themselves do (make test).
+const (
+	asserted     = "-tags=enable_antithesis_sdk"
+	assertionsGo = "ANTITHESIS_SDK_LOCAL_OUTPUT"
+)
+
 // built is the folder of the program, to be removed at the end.
 var built string
 
@@ -34,7 +41,7 @@ var memnode = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	built = dir
-	out, err := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "mneme/cmd/memnode").CombinedOutput()
+	out, err := exec.Command("go", "build", asserted, "-o", dir+string(filepath.Separator), "mneme/cmd/memnode").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build memnode: %w\n%s", err, out)
 	}
@@ -147,7 +154,7 @@ func (p *process) begin() {
 	p.cmd = exec.Command(p.team.program, append(slices.Concat(p.args, addresses), "--node-id", p.id, "--data-dir", p.dir, "--http-addr", p.addrs.http, "--nats-addr", p.addrs.nats,
 		"--join", strings.Join(join, ","), "--bootstrap-expect", fmt.Sprint(len(p.team.nodes)), "--peer-certs", p.team.certs)...)
 	home := p.team.t.TempDir()
-	p.cmd.Env = []string{"HOME=" + home, "XDG_CONFIG_HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir()}
+	p.cmd.Env = []string{"HOME=" + home, "XDG_CONFIG_HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(), assertionsGo + "=" + os.Getenv(assertionsGo)}
 	p.cmd.Env = append(append(p.cmd.Env, "FAULTS_FILE="+p.faultsFile()), p.env...) // only a faulty memnode reads it
 	if p.out == nil {
 		p.out = &output{}

@@ -54,6 +54,21 @@ func (l *load) verify(ctx context.Context, at *process) (undecided int) {
 	return undecided
 }
 
+// again asks until the node answers. One that meets what an earlier fault damaged, in rows
+// that nobody had read since, refuses the request that met it and starts again to build its
+// state. What it then says is what counts.
+func again[T any](ctx context.Context, ask func() (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		got, err := ask()
+		if code := memory.CodeOf(err); code != memory.CodeInternal && code != memory.CodeUnavailable || ctx.Err() != nil {
+			return got, err
+		}
+		time.Sleep(pace)
+	}
+}
+
 func (l *load) registerOf(record string) *register {
 	for _, r := range l.registers {
 		if r.id == record {
@@ -67,7 +82,9 @@ func (l *load) registerOf(record string) *register {
 func (l *load) records(ctx context.Context, at *process) (all []memory.Record) {
 	l.tm.t.Helper()
 	for cursor, more := "", true; more; more = cursor != "" {
-		list, err := at.client.List(ctx, l.ns, client.ListOptions{ListRequest: memory.ListRequest{Limit: 200, Cursor: cursor}})
+		list, err := again(ctx, func() (memory.RecordList, error) {
+			return at.client.List(ctx, l.ns, client.ListOptions{ListRequest: memory.ListRequest{Limit: 200, Cursor: cursor}})
+		})
 		if err != nil {
 			l.tm.t.Fatalf("list the records at %s: %v", at.id, err)
 		}
@@ -82,7 +99,9 @@ func (l *load) verifyAudit(ctx context.Context, at *process, records []memory.Re
 	t.Helper()
 	row, n := map[string]int{}, 0
 	for cursor, more := "", true; more; more = cursor != "" {
-		page, err := at.client.Audit(ctx, l.ns, client.AuditOptions{AuditRequest: memory.AuditRequest{Limit: 200, Cursor: cursor}})
+		page, err := again(ctx, func() (memory.AuditPage, error) {
+			return at.client.Audit(ctx, l.ns, client.AuditOptions{AuditRequest: memory.AuditRequest{Limit: 200, Cursor: cursor}})
+		})
 		if err != nil {
 			t.Fatalf("audit at %s: %v", at.id, err)
 		}
@@ -121,7 +140,9 @@ func (l *load) verifyRegisters(ctx context.Context, at *process) {
 	t.Helper()
 	for _, r := range l.registers {
 		for seen, node := range r.seen {
-			rec, err := at.client.Get(ctx, l.ns, r.id, client.GetOptions{Version: seen.version})
+			rec, err := again(ctx, func() (memory.Record, error) {
+				return at.client.Get(ctx, l.ns, r.id, client.GetOptions{Version: seen.version})
+			})
 			if memory.CodeOf(err) == memory.CodeNotFound {
 				break // it was forgotten, with its versions
 			}
@@ -137,10 +158,14 @@ func (l *load) verifyRegisters(ctx context.Context, at *process) {
 func (tm *team) verifyLogs(ctx context.Context, rebuilt *process) {
 	tm.t.Helper()
 	for _, p := range tm.nodes {
-		operator, err := p.client.Operator(ctx)
-		must(tm.t, err)
-		report, err := operator.VerifyLog(ctx, nil)
-		must(tm.t, operator.Close())
+		report, err := again(ctx, func() (memory.VerifyReport, error) {
+			operator, err := p.client.Operator(ctx)
+			if err != nil {
+				return memory.VerifyReport{}, err
+			}
+			defer operator.Close()
+			return operator.VerifyLog(ctx, nil)
+		})
 		if err != nil {
 			tm.t.Errorf("%s verifies its log: %v", p.id, err)
 			continue
@@ -152,12 +177,16 @@ func (tm *team) verifyLogs(ctx context.Context, rebuilt *process) {
 		}
 	}
 	tm.same(ctx)
-	before, err := rebuilt.client.Status(ctx)
+	before, err := again(ctx, func() (memory.Status, error) { return rebuilt.client.Status(ctx) })
 	must(tm.t, err)
-	operator, err := rebuilt.client.Operator(ctx)
-	must(tm.t, err)
-	defer operator.Close()
-	report, err := operator.Rebuild(ctx, nil)
+	report, err := again(ctx, func() (memory.RebuildReport, error) {
+		operator, err := rebuilt.client.Operator(ctx)
+		if err != nil {
+			return memory.RebuildReport{}, err
+		}
+		defer operator.Close()
+		return operator.Rebuild(ctx, nil)
+	})
 	if err != nil || len(report.Shards) != 1 {
 		tm.t.Errorf("%s rebuilds its state: %+v %v", rebuilt.id, report, err)
 		return

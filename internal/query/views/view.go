@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/antithesishq/antithesis-sdk-go/assert"
+
 	"mneme/internal/derive"
 	"mneme/internal/events"
 	"mneme/internal/keyring"
@@ -44,6 +46,7 @@ func (s *Views) Open(ctx context.Context, namespace, as string, f Freshness) (*V
 	if err := v.Positions.Check(target); err != nil {
 		return nil, errors.Join(err, v.Close())
 	}
+	assert.Always(v.State.Cursor().Seq >= target.Seq, "a read at a position finds the state there, or behind it", nil)
 	return v, nil
 }
 
