@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sinceBoot is the time since the machine was started, suspends included.
-func sinceBoot() time.Duration {
+// timeSinceBoot is the time since the machine was started, suspends included.
+func timeSinceBoot() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
 		return time.Since(processStart)

@@ -97,14 +97,14 @@ func TestClockThatIsBehindWasAccepted(t *testing.T) {
 func TestClockAfterASuspend(t *testing.T) {
 	at := time.Unix(1_800_000_000, 0)
 	boot := time.Duration(0)
-	c := newClock(func() time.Time { return at }, func() time.Duration { return boot })
-	c.stamp()
+	c := NewClock(func() time.Time { return at }, func() time.Duration { return boot })
+	c.read(0)
 	at, boot = at.Add(500*24*time.Hour), 500*24*time.Hour
-	if err := c.refusal(); err != nil {
+	if err := c.Refusal(0); err != nil {
 		t.Error(err)
 	}
 	boot -= 2 * time.Hour
-	if c.refusal() == nil {
+	if c.Refusal(0) == nil {
 		t.Error("a jump within a suspend was taken")
 	}
 }
@@ -113,8 +113,114 @@ func TestClockAfterASuspend(t *testing.T) {
 // that time.Now has beside the wall clock's. An event with a time of hours ahead then held
 // up all writing once the clock was right again.
 func TestJumpOfTheSystemClockWasMeasuredByTheMonotonicOne(t *testing.T) {
-	c := newClock(time.Now, func() time.Duration { return 0 })
+	c := NewClock(time.Now, func() time.Duration { return 0 })
 	if now := c.wall(); now != now.Round(0) {
 		t.Errorf("the wall clock has a reading of the monotonic one: %v", now)
+	}
+}
+
+// A clock that ran ahead was refused in the term in which it ran, and trusted by the next
+// one: after a hand-over, an election or a repair the times of the log ran ahead of all
+// clocks.
+func TestNextTermTrustedAClockThatRanAhead(t *testing.T) {
+	w := newWorld(t, eventlogtest.NewFake())
+	right := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	at := right
+	w.now = func() time.Time { return at }
+	w.clock = NewClock(w.now, func() time.Duration { return 0 })
+	w.mustStart()
+	w.namespace("team-a")
+	w.capture("team-a", memory.Capture{Text: "before"})
+	at = right.Add(3 * time.Hour)
+	for range 2 {
+		_, err := w.try("team-a", memory.Capture{Text: "x"})
+		wantCode(t, err, memory.CodeUnavailable)
+		w.stop()
+		w.mustStart()
+	}
+	if sealed := w.state.Cursor().SealedAt; sealed > right.Add(time.Minute).UnixNano() {
+		t.Errorf("a term began at %v", time.Unix(0, sealed).UTC())
+	}
+	at = right.Add(time.Second)
+	w.capture("team-a", memory.Capture{Text: "set right"})
+}
+
+// What other nodes' clocks show decides over one that went forward by less than an hour, or
+// stood wrong from the start.
+func TestClockIsComparedWithThoseOfOtherNodes(t *testing.T) {
+	is := func(ahead time.Duration) OtherClock { return OtherClock{Ahead: ahead} }
+	believed := func(ahead time.Duration) OtherClock { return OtherClock{Ahead: ahead, Sound: true} }
+	const jump = 10 * time.Minute
+	for name, c := range map[string]struct {
+		trusted time.Duration // by how much the clock went forward since it was believed; -1 = it never was
+		nodes   int
+		others  []OtherClock
+		refused bool
+	}{
+		"all show the same":                         {-1, 3, []OtherClock{is(0), is(time.Second)}, false},
+		"it starts ahead":                           {-1, 3, []OtherClock{is(jump), is(jump)}, true},
+		"it starts ahead of one, one is silent":     {-1, 3, []OtherClock{is(jump)}, false},
+		"it starts ahead of one of two":             {-1, 3, []OtherClock{is(jump), is(0)}, false},
+		"it starts behind":                          {-1, 3, []OtherClock{is(-jump), is(-jump)}, false},
+		"it starts a little ahead":                  {-1, 3, []OtherClock{is(20 * time.Second), is(20 * time.Second)}, false},
+		"it starts ahead of two of four":            {-1, 5, []OtherClock{is(jump), is(jump), is(0), is(0)}, false},
+		"it starts ahead of three of four":          {-1, 5, []OtherClock{is(jump), is(jump), is(jump), is(0)}, true},
+		"it went forward":                           {jump, 3, []OtherClock{is(jump), is(jump)}, true},
+		"it went forward, one is silent":            {jump, 3, []OtherClock{is(jump)}, true},
+		"it went forward, nobody answers":           {jump, 3, nil, true},
+		"it went forward, so did another one":       {jump, 3, []OtherClock{is(0), is(jump)}, false},
+		"it went forward, so did one of four":       {jump, 5, []OtherClock{is(0), is(jump), is(jump)}, true},
+		"it went forward a little":                  {20 * time.Second, 3, nil, false},
+		"it went forward by hours, so did all":      {3 * time.Hour, 3, []OtherClock{is(0), is(0)}, true},
+		"it went forward by hours to a sound one":   {3 * time.Hour, 3, []OtherClock{believed(0)}, false},
+		"it went forward by hours from a sound one": {3 * time.Hour, 3, []OtherClock{believed(3 * time.Hour)}, true},
+	} {
+		right := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+		at := right
+		clock := NewClock(func() time.Time { return at }, func() time.Duration { return 0 })
+		clock.Among()
+		if clock.Refusal(0) == nil {
+			t.Errorf("%s: believed before it was compared", name)
+		}
+		if c.trusted >= 0 {
+			clock.Compare([]OtherClock{is(0), is(0), is(0), is(0)}[:c.nodes-1], c.nodes)
+			if err := clock.Refusal(0); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			at = right.Add(c.trusted)
+		}
+		clock.Compare(c.others, c.nodes)
+		err := clock.Refusal(0)
+		if (err != nil) != c.refused {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := clock.accept(0); err != nil {
+			t.Error(err)
+		}
+		clock.Compare(c.others, c.nodes)
+		if err := clock.Refusal(0); err != nil {
+			t.Errorf("%s: once it was accepted: %v", name, err)
+		}
+		if c.refused {
+			at = right
+			clock.Compare([]OtherClock{is(0), is(0), is(0), is(0)}[:c.nodes-1], c.nodes)
+			if err := clock.Refusal(0); err != nil {
+				t.Errorf("%s: set right: %v", name, err)
+			}
+		}
+	}
+}
+
+// A node of several that nobody answers believes its clock after a while.
+func TestComparisonOfClocksIsNotWaitedForForEver(t *testing.T) {
+	boot := time.Duration(0)
+	c := NewClock(time.Now, func() time.Duration { return boot })
+	c.Among()
+	c.Compare(nil, 3)
+	if err := c.Refusal(0); err == nil || err.RetryAfter == 0 {
+		t.Errorf("%+v", err)
+	}
+	if boot = compareClockFor; c.Refusal(0) != nil {
+		t.Error("nobody answers, and the clock is refused for ever")
 	}
 }

@@ -48,6 +48,7 @@ type world struct {
 	writer *Writer
 	now    func() time.Time
 	boot   func() time.Duration // nil: follows now, as over a suspend
+	clock  *Clock               // nil: each start is another process
 	refuse func() *memory.Error
 	opt    func(*Options)
 	wake   atomic.Pointer[func()] // called when the state has moved
@@ -104,12 +105,15 @@ func newWorldWith(t testing.TB, stream eventlog.Stream, keys *keyring.Keyring) *
 func (w *world) start() error {
 	opt := Options{Stream: w.stream, Group: w.group, Term: w.group.Term(), State: w.state, Keys: w.keys,
 		Settings: settings.NewCache(w.keys), Now: func() time.Time { return w.now() }, Refuse: w.refuse,
-		SinceBoot: func() time.Duration {
+		Clock: w.clock}
+	if w.clock == nil {
+		opt.Clock = NewClock(opt.Now, func() time.Duration {
 			if w.boot != nil {
 				return w.boot()
 			}
 			return w.now().Sub(time.Unix(0, 0))
-		}}
+		})
+	}
 	if w.opt != nil {
 		w.opt(&opt)
 	}

@@ -11,7 +11,7 @@ import (
 // refusals is everything for which writes are refused before they wait. It is
 // safe for concurrent use.
 type refusals struct {
-	clock *clock
+	times *times
 	outer func() *memory.Error // the node's reasons; may be nil
 
 	mu       sync.Mutex
@@ -36,7 +36,7 @@ func (r *refusals) now() *memory.Error {
 			return e
 		}
 	}
-	if e := r.clock.refusal(); e != nil {
+	if e := r.times.refusal(); e != nil {
 		return e
 	}
 	return stalled

@@ -64,8 +64,9 @@ type rig struct {
 
 func (s *site) lead(term uint64) *rig {
 	g := &rig{site: s}
-	g.w, g.r = newWriter(Options{Term: term, State: s.state, Keys: s.keys, Settings: settings.NewCache(s.keys),
-		Now: func() time.Time { s.at = s.at.Add(time.Millisecond); return s.at }, SinceBoot: func() time.Duration { return s.at.Sub(time.Unix(0, 0)) }})
+	now := func() time.Time { s.at = s.at.Add(time.Millisecond); return s.at }
+	g.w, g.r = newWriter(Options{Term: term, State: s.state, Keys: s.keys, Settings: settings.NewCache(s.keys), Now: now,
+		Clock: NewClock(now, func() time.Duration { return s.at.Sub(time.Unix(0, 0)) })})
 	g.step(work{})
 	return g
 }

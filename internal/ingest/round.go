@@ -263,7 +263,7 @@ func (r *round) open() {
 	began := r.state.Cursor()
 	assert.Always(began.Term > r.term || began.Term == r.term && began.Round >= r.number, "a writer's round opens with its beginning in the state", nil)
 	r.phase, r.retry, r.why = phaseOpen, retry{}, nil
-	r.seq.clock.follow(r.state.Cursor().SealedAt)
+	r.seq.times.follow(r.state.Cursor().SealedAt)
 	r.seq.refusals.setStalled(nil)
 	r.horizon.begin(r.at.Seq)
 	r.out = append(r.out, opened{})

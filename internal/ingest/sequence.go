@@ -30,7 +30,7 @@ type sequencer struct {
 	queue     *queue
 	flight    *inFlight
 	refusals  *refusals
-	clock     *clock
+	times     *times
 	counters  *Counters
 	log       *slog.Logger
 	maxBytes  int
@@ -250,7 +250,7 @@ func decideTarget(v *projections.View, d *draft) (projections.EventResult, bool,
 func (s *sequencer) seal(drafts []*draft) *frame {
 	f := &frame{drafts: drafts, encoded: make([][]byte, len(drafts)), contents: make([]*events.Content, len(drafts))}
 	for _, d := range drafts {
-		d.header.SealedAt = s.clock.stamp()
+		d.header.SealedAt = s.times.stamp()
 		if d.header.OccurredAt == 0 {
 			d.header.OccurredAt = d.header.SealedAt
 		}

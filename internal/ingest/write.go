@@ -94,7 +94,7 @@ func (r *round) begin() {
 		assert.Reachable("a term begins the epoch of a log that was repaired", nil)
 		t, payload = events.TypeEpochBegan, []byte(r.stream.Identity)
 	}
-	e := events.Envelope{Header: events.Header{Type: t, Schema: t.Schema(), Event: r.ids.New(), SealedAt: r.seq.clock.stamp()}, Payload: payload}
+	e := events.Envelope{Header: events.Header{Type: t, Schema: t.Schema(), Event: r.ids.New(), SealedAt: r.seq.times.stamp()}, Payload: payload}
 	e.OccurredAt = e.SealedAt
 	s := &sending{frame: &frame{encoded: [][]byte{e.Encode()}, derived: make([]*projections.Contribution, 1), done: true}}
 	r.start(s)

@@ -46,10 +46,11 @@ type Options struct {
 	Keys     *keyring.Keyring
 	Settings *settings.Cache
 	Now      func() time.Time
-	// SinceBoot is a clock that no setting of the wall clock moves; nil = the system's.
-	SinceBoot func() time.Duration
-	Rand      io.Reader
-	Logger    *slog.Logger
+	// Clock is the process's, for the writers of all shards and terms; nil = one of Now, for
+	// this writer alone.
+	Clock  *Clock
+	Rand   io.Reader
+	Logger *slog.Logger
 	// Refuse says why writes are to be refused now; nil = they are not.
 	Refuse func() *memory.Error
 
@@ -70,11 +71,11 @@ const (
 )
 
 func (o *Options) setDefaults() {
-	if o.Now == nil {
-		o.Now = time.Now
+	if o.Clock == nil {
+		o.Clock = NewClock(o.Now, nil)
 	}
-	if o.SinceBoot == nil {
-		o.SinceBoot = sinceBoot
+	if o.Now == nil {
+		o.Now = o.Clock.wall
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -98,7 +99,7 @@ type Writer struct {
 	flight   *inFlight
 	horizon  *horizon
 	refusals *refusals
-	clock    *clock
+	times    *times
 	ids      *events.IDSource
 	counters Counters
 	keys     announcements
@@ -144,10 +145,10 @@ func Start(ctx context.Context, opt Options) (*Writer, error) {
 func newWriter(opt Options) (*Writer, *round) {
 	opt.setDefaults()
 	w := &Writer{opt: opt, queue: newQueue(opt.MaxQueueItems, opt.MaxQueueBytes), flight: newInFlight(), horizon: &horizon{},
-		clock: newClock(opt.Now, opt.SinceBoot), ids: events.NewIDSource(opt.Now, opt.Rand), keys: announcements{byKey: map[keyring.KeyID]*draft{}}}
-	w.refusals = &refusals{clock: w.clock, outer: opt.Refuse}
-	w.clock.follow(opt.State.Cursor().SealedAt)
-	seq := &sequencer{shard: opt.Shard, state: opt.State, directory: opt.Directory, keys: opt.Keys, queue: w.queue, flight: w.flight, refusals: w.refusals, clock: w.clock,
+		times: &times{clock: opt.Clock}, ids: events.NewIDSource(opt.Now, opt.Rand), keys: announcements{byKey: map[keyring.KeyID]*draft{}}}
+	w.refusals = &refusals{times: w.times, outer: opt.Refuse}
+	w.times.follow(opt.State.Cursor().SealedAt)
+	seq := &sequencer{shard: opt.Shard, state: opt.State, directory: opt.Directory, keys: opt.Keys, queue: w.queue, flight: w.flight, refusals: w.refusals, times: w.times,
 		counters: &w.counters, log: opt.Logger, maxBytes: opt.MaxFrameBytes}
 	return w, &round{shard: opt.Shard, term: opt.Term, stream: opt.Ref, state: opt.State, seq: seq, horizon: w.horizon, ids: w.ids, log: opt.Logger,
 		newDerive: func() (*derive.Deriver, error) {
@@ -198,7 +199,7 @@ func (w *Writer) Pause(ctx context.Context) (resume func(), err error) {
 // AcceptClock lets writing go on with the clock as it stands: an operator says
 // that it is right. It returns why writes are refused all the same where the clock
 // stands behind the last event.
-func (w *Writer) AcceptClock() error { return w.clock.accept() }
+func (w *Writer) AcceptClock() error { return w.times.accept() }
 
 // Diverged returns why writes are stopped, or nil.
 func (w *Writer) Diverged() *eventlog.DivergedError { return w.refusals.divergence() }

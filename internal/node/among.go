@@ -46,6 +46,8 @@ func (s *shard) share(opt *replica.Options) error {
 // acknowledged before its start.
 func (n *Node) beginAmong(ctx, run context.Context) error {
 	p := n.peers
+	n.clock.Among()
+	n.wg.Go(func() { n.compareClocks(run) })
 	for _, s := range n.served {
 		if err := s.start(ctx); err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 
 	"mneme/internal/cluster"
 	"mneme/internal/events"
+	"mneme/internal/ingest"
 	"mneme/internal/peer"
 	"mneme/internal/peer/rpc"
 	"mneme/memory"
@@ -24,6 +25,7 @@ const (
 	callGiveTo = "hand over"
 	callDrain  = "drain"
 	callCease  = "take captures no more"
+	callClock  = "clock"
 )
 
 // statusWait bounds how long another node is waited for.
@@ -66,6 +68,9 @@ func (n *Node) openReports() error {
 		callGiveTo: rpc.Handle(leading{n}.giveTo),
 		callDrain:  rpc.Handle(leading{n}.drain),
 		callCease:  rpc.Handle(p.taking.cease),
+		callClock: rpc.Handle(func(context.Context, peer.Identity, struct{}) (ingest.ClockReading, error) {
+			return n.clock.Reading(), nil
+		}),
 	}, n.cfg.Logger)
 	if err != nil {
 		return err

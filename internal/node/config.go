@@ -122,6 +122,8 @@ type Parts struct {
 	Embedders embedderSource
 	// EraseStep is called before each step of an erasure.
 	EraseStep func(name string)
+	// SinceBoot is the clock that no setting of the wall clock moves.
+	SinceBoot func() time.Duration
 }
 
 // Defaults of Config.

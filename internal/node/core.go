@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"mneme/internal/events"
+	"mneme/internal/ingest"
 	"mneme/internal/keyring"
 	"mneme/internal/settings"
 	"mneme/internal/storage/encfs"
@@ -19,6 +20,7 @@ type core struct {
 	cfg      Config
 	dir      *dataDir
 	space    *space
+	clock    *ingest.Clock // the writers', of all shards and terms; nil while the node is stopped
 	keys     *keyring.Keyring
 	files    *encfs.FS // for all that is derived; under the keyring's storage keys
 	settings *settings.Cache

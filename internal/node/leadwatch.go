@@ -255,6 +255,9 @@ func (s *served) unfit() error {
 	if full := s.noRoom(); full != nil {
 		return full
 	}
+	if wrong := s.clock.Refusal(s.state.Cursor().SealedAt); wrong != nil {
+		return wrong
+	}
 	if s.peers.drained.Load() {
 		return errDrained
 	}

@@ -84,7 +84,7 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 // start is one attempt of Open. It fails with a *damagedState, and the next attempt is
 // given that, where the state of a shard has to be built anew.
 func start(ctx context.Context, cfg Config, damaged []*damagedState) (*Node, error) {
-	n := &Node{core: &core{cfg: cfg, damaged: damaged}, started: time.Now(), ending: ending{done: make(chan struct{})}}
+	n := &Node{core: &core{cfg: cfg, clock: ingest.NewClock(cfg.Now, cfg.Parts.SinceBoot), damaged: damaged}, started: time.Now(), ending: ending{done: make(chan struct{})}}
 	n.eraser = newEraser(n)
 	n.upkeep = newUpkeep(n)
 	n.doctor = &doctor{n}

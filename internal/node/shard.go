@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync/atomic"
@@ -60,7 +61,7 @@ func (s *shard) replicaOptions() replica.Options {
 	opt := replica.Options{Place: ingest.Place{Shard: s.id, Shards: len(s.shards)}, ID: s.dir.name(), Dir: s.dir.shard(s.id), FS: s.files,
 		Sealer: s.shardSealer(), Stream: s.stream, Streams: streams{s}, Keys: s.keys, Settings: s.settings, Begun: s.keys.HasNamespaces(),
 		CacheBytes: s.cfg.CacheBytes, ReserveBytes: s.cfg.ReserveBytes / 2, SnapshotThreshold: s.cfg.SnapshotThreshold,
-		Now: s.cfg.Now, Logger: s.cfg.Logger}
+		Clock: cmp.Or(s.clock, ingest.NewClock(s.cfg.Now, nil)), Logger: s.cfg.Logger}
 	if s.damaged != nil {
 		opt.Damaged = s.damaged
 	}

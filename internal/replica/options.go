@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -108,8 +107,8 @@ type Options struct {
 	Refuse func() *memory.Error
 
 	CacheBytes, ReserveBytes int64
-	SnapshotThreshold        uint64 // 0 = raftfsm's default
-	Now                      func() time.Time
+	SnapshotThreshold        uint64        // 0 = raftfsm's default
+	Clock                    *ingest.Clock // of the process; nil = the system's, for each writer anew
 	Logger                   *slog.Logger
 
 	onApply func(*projections.Applied)
@@ -124,9 +123,6 @@ func (o *Options) setDefaults() {
 			}
 			return g, nil
 		}
-	}
-	if o.Now == nil {
-		o.Now = time.Now
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -1,0 +1,67 @@
+package node
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"mneme/internal/ingest"
+	"mneme/internal/peer/rpc"
+)
+
+// The clocks of a cluster's nodes are compared, since the times of the log never go back:
+// what one node writes with a clock that is ahead keeps all others from writing until
+// theirs have caught up.
+const (
+	compareClocksEvery = 10 * time.Second
+	// lookAtClockEvery is how often a node looks at its own clock; the others are asked where
+	// that is refused, and until they were asked once.
+	lookAtClockEvery = 250 * time.Millisecond
+	// clockWait bounds how long an answer may take that says something: it is off by half of
+	// that at most.
+	clockWait = 2 * time.Second
+)
+
+// compareClocks compares this node's clock with those of the others until ctx ends.
+func (n *Node) compareClocks(ctx context.Context) {
+	tick := time.NewTicker(lookAtClockEvery)
+	defer tick.Stop()
+	for next := time.Duration(0); ; {
+		if now := time.Since(n.started); now >= next || n.clock.Doubtful() {
+			n.compareClock(ctx)
+			next = now + compareClocksEvery
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// compareClock asks the others once.
+func (n *Node) compareClock(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, clockWait)
+	defer cancel()
+	members := n.peers.cluster.Facts().Members
+	var mu sync.Mutex
+	var others []ingest.OtherClock
+	var asking sync.WaitGroup
+	for _, m := range members {
+		if m.Name == n.dir.name() {
+			continue
+		}
+		asking.Go(func() {
+			asked, before := time.Now(), n.clock.Reading().At
+			var r ingest.ClockReading
+			if err := n.peers.reports.Call(ctx, rpc.Target{Addr: m.Peer, Node: m.Name}, callClock, struct{}{}, &r); err != nil {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			others = append(others, ingest.OtherClock{Ahead: before.Add(time.Since(asked) / 2).Sub(r.At), Sound: r.Sound})
+		})
+	}
+	asking.Wait()
+	n.clock.Compare(others, len(members))
+}
