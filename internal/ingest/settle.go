@@ -42,20 +42,26 @@ func (s Settling) place() uint16 {
 
 // Settle makes the namespaces that the directory has placed on this shard and that are
 // not here, and ends those that it has deleted, as far as the directory has come on this
-// node. It is idempotent. What was deleted goes first: its name may be taken again.
+// node. It is idempotent. What was deleted goes first: its name may be taken again. What was
+// deleted before its home was made is made and ended, so that the shard has a tombstone that
+// says so, and its keys are destroyed like any other's.
 func (s Settling) Settle(ctx context.Context) error {
 	if s.w.opt.Directory == nil {
 		return nil
 	}
 	directory, here := s.w.opt.Directory.View(), s.w.opt.State.View()
 	var made, deleted []projections.Entry
+	unmade := map[events.ID]bool{}
 	directory.Directory(func(e *projections.Entry) {
 		if e.Shard != s.w.opt.Shard {
 			return
 		}
 		home, known := here.NamespaceByID(e.ID)
 		switch {
-		case e.Deleted && known && !home.Deleted:
+		case e.Deleted && !known:
+			unmade[e.ID] = true
+			deleted = append(deleted, *e)
+		case e.Deleted && !home.Deleted:
 			deleted = append(deleted, *e)
 		case !e.Deleted && !known:
 			made = append(made, *e)
@@ -63,6 +69,9 @@ func (s Settling) Settle(ctx context.Context) error {
 	})
 	err := here.Close()
 	for _, e := range inOrder(deleted) {
+		if err == nil && unmade[e.ID] {
+			err = s.make(ctx, directory, e)
+		}
 		if err == nil {
 			err = s.end(ctx, e)
 		}

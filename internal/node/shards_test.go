@@ -199,7 +199,8 @@ func idOf(t *testing.T, n *Node, namespace string) events.ID {
 }
 
 // A crash between the directory's event and that of the home is made good by the next
-// start: what was placed is made with its settings, what was deleted ends.
+// start: what was placed is made with its settings, what was deleted ends, also what was
+// placed and deleted before it was made: that was waited for in vain, and its keys stayed.
 func TestHomeIsSettledAfterACrash(t *testing.T) {
 	dir := t.TempDir()
 	n := open(t, sharded(dir, 2))
@@ -218,6 +219,21 @@ func TestHomeIsSettledAfterACrash(t *testing.T) {
 	if _, err := w.CreateNamespace(t.Context(), "late", map[string]string{"embedder.provider": "none"}, ""); err != nil {
 		t.Fatal(err)
 	}
+	for _, name := range []string{"more", "brief"} { // one on each shard
+		if _, err := w.CreateNamespace(t.Context(), name, nil, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	brief := idOf(t, n, "brief")
+	if _, err := w.DeleteNamespace(t.Context(), "brief"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.keys.Namespace(brief); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.CreateNamespace(t.Context(), "brief", nil, ""); err != nil {
+		t.Fatal(err)
+	}
 	s, known := n.home("late")
 	if !known || s.id != 1 || homeOn(t, s, "late") || !homeOn(t, s, "doomed") {
 		t.Fatal("the crash would come after the home's events")
@@ -226,6 +242,17 @@ func TestHomeIsSettledAfterACrash(t *testing.T) {
 
 	n = open(t, quiet(dir))
 	await(t, "the shard to settle", func() bool { return homeOn(t, n.served[1], "late") && !homeOn(t, n.served[1], "doomed") })
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := (&others{n}).settled(ctx, projections.Entry{ID: brief, Shard: 1, Deleted: true}); err != nil {
+		t.Errorf("a namespace that was deleted before its home was made: %v", err)
+	}
+	await(t, "its keys to be destroyed", func() bool { _, err := n.keys.Namespace(brief); return err != nil })
+	second, _ := n.home("brief")
+	if err := (&others{n}).settled(ctx, projections.Entry{ID: idOf(t, n, "brief"), Shard: second.id}); err != nil || second.id != 1 {
+		t.Error(second.id, err)
+	}
+	captured(t, n, "brief", "a memory of the second one")
 	captured(t, n, "late", "a memory of late")
 	holds(t, n, "late", "stays")
 	if ns, err := n.reads.Namespace(t.Context(), "late"); err != nil || ns.Embedder.Provider != "none" && ns.Embedder.Provider != "" {

@@ -223,7 +223,7 @@ func (o *others) settled(ctx context.Context, e projections.Entry) error {
 		if err := v.Close(); err != nil {
 			return err
 		}
-		if ok && home.Deleted == e.Deleted {
+		if ok && (home.Deleted || !e.Deleted) { // one that was made may be deleted since
 			return nil
 		}
 		select {
