@@ -24,7 +24,7 @@ type CaptureOptions struct {
 // memory.CodeOutcomeUnknown and names the id.
 func (c *Client) Capture(ctx context.Context, namespace string, item memory.Capture, opts CaptureOptions) (memory.CaptureResponse, error) {
 	if item.ID == "" {
-		item.ID = c.key(opts)
+		item.ID = opts.key(c)
 	}
 	if item.Agent == "" {
 		item.Agent = c.opts.Agent
@@ -44,7 +44,7 @@ func (c *Client) CaptureBatch(ctx context.Context, namespace string, items []mem
 	if len(items) == 0 {
 		return memory.CaptureResponse{}, memory.Errorf(memory.CodeInvalid, "a batch needs at least one capture")
 	}
-	key := c.key(opts)
+	key := opts.key(c)
 	out := make([]memory.Capture, len(items))
 	for i, item := range items {
 		if item.ID == "" {
@@ -62,7 +62,7 @@ func (c *Client) CaptureBatch(ctx context.Context, namespace string, items []mem
 	return resp, err
 }
 
-func (c *Client) key(opts CaptureOptions) string {
+func (opts CaptureOptions) key(c *Client) string {
 	if opts.IdempotencyKey != "" {
 		return opts.IdempotencyKey
 	}

@@ -53,6 +53,18 @@ func (c *Client) Search(ctx context.Context, namespace string, req memory.Search
 	return resp, err
 }
 
+// SearchNamespaces finds memories in several namespaces at once, best first, each with its
+// namespace. The position of the answer is one for each shard concerned, with commas
+// between them, and good for at_least. An empty req.As means Options.Agent.
+func (c *Client) SearchNamespaces(ctx context.Context, namespaces []string, req memory.SearchRequest) (memory.SearchResponse, error) {
+	if req.As == "" {
+		req.As = c.opts.Agent
+	}
+	var resp memory.SearchResponse
+	err := c.do(ctx, call{method: "POST", path: []string{"search"}, body: memory.SearchNamespaces{Namespaces: namespaces, SearchRequest: req}}, &resp)
+	return resp, err
+}
+
 // GetOptions selects what Get returns.
 type GetOptions struct {
 	ReadOptions

@@ -14,6 +14,7 @@ const (
 	MaxMetadataBytes = 16 << 10
 	MaxMetadataDepth = 32 // objects and arrays in one another
 	MaxFilterValues  = 256
+	MaxNamespaces    = 64 // that one search goes over
 	MaxQueryBytes    = 16 << 10
 	MaxTags          = 32
 	MaxTagRunes      = 64

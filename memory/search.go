@@ -84,8 +84,17 @@ type SearchRequest struct {
 	Parts  map[Part]bool `json:"parts,omitempty"`
 }
 
-// Hit is one result of a search. Scores lie in 0..1.
+// SearchNamespaces asks for memories in several namespaces at once: their results are
+// ranked together, under one limit.
+type SearchNamespaces struct {
+	Namespaces []string `json:"namespaces"`
+	SearchRequest
+}
+
+// Hit is one result of a search. Scores lie in 0..1. Namespace is set where several
+// were searched.
 type Hit struct {
+	Namespace    string          `json:"namespace,omitempty"`
 	ID           string          `json:"id"` // record id
 	URI          string          `json:"uri"`
 	Text         string          `json:"text"`
@@ -134,11 +143,14 @@ type ExplainTerm struct {
 	Score float64 `json:"score"`
 }
 
-// SearchResponse answers a search, best first, ties by id.
+// SearchResponse answers a search, best first, ties by id. It has the namespace, or the
+// namespaces that were searched at once; their position is one for each of their shards,
+// with commas between them, and good for at_least.
 type SearchResponse struct {
-	Results   []Hit   `json:"results"`
-	Position  string  `json:"position"`
-	TookMS    float64 `json:"took_ms"`
-	Mode      Mode    `json:"mode"`
-	Namespace string  `json:"namespace,omitempty"`
+	Results    []Hit    `json:"results"`
+	Position   string   `json:"position"`
+	TookMS     float64  `json:"took_ms"`
+	Mode       Mode     `json:"mode"`
+	Namespace  string   `json:"namespace,omitempty"`
+	Namespaces []string `json:"namespaces,omitempty"`
 }

@@ -336,6 +336,23 @@ func (r *SearchRequest) Validate() *Error {
 	return r.Filter.validate()
 }
 
+// Validate checks what needs none of the namespaces.
+func (r *SearchNamespaces) Validate() *Error {
+	switch n := len(r.Namespaces); {
+	case n == 0:
+		return Errorf(CodeInvalid, "namespaces is empty").WithHint("name those to search; there is no \"all\"")
+	case n > MaxNamespaces:
+		return Errorf(CodeTooLarge, "namespaces has %d names, at most %d are searched at once", n, MaxNamespaces).
+			WithHint("ask in several requests")
+	}
+	for _, name := range r.Namespaces {
+		if err := CheckName("namespace", name); err != nil {
+			return err
+		}
+	}
+	return r.SearchRequest.Validate()
+}
+
 func (f *Filter) validate() *Error {
 	if f == nil {
 		return nil

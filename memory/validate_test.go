@@ -269,3 +269,29 @@ func TestFilterOf90000Agents(t *testing.T) {
 		}
 	}
 }
+
+func TestSearchNamespacesValidate(t *testing.T) {
+	many := make([]string, MaxNamespaces+1)
+	for i := range many {
+		many[i] = "team"
+	}
+	for _, tt := range []struct {
+		name  string
+		names []string
+		query string
+		code  Code
+	}{
+		{"two", []string{"a", "b"}, "q", ""},
+		{"as many as may be", many[1:], "q", ""},
+		{"none", nil, "q", CodeInvalid},
+		{"too many", many, "q", CodeTooLarge},
+		{"no name", []string{"a", ""}, "q", CodeInvalid},
+		{"capitals", []string{"a", "B"}, "q", CodeInvalid},
+		{"no query", []string{"a", "b"}, "", CodeInvalid},
+	} {
+		req := SearchNamespaces{tt.names, SearchRequest{Query: tt.query}}
+		if err := req.Validate(); (err == nil) != (tt.code == "") || err != nil && err.Code != tt.code {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}

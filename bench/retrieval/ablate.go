@@ -9,8 +9,9 @@ import (
 
 // variant is one way to search.
 type variant struct {
-	name string
-	req  memory.SearchRequest
+	name  string
+	req   memory.SearchRequest
+	split int // the namespaces that each is spread over; 0 = it is searched as it is
 }
 
 // variants are the default search, then one without each part, one without all
@@ -20,14 +21,14 @@ func variants() []variant {
 	none := map[memory.Part]bool{}
 	for _, p := range memory.Parts {
 		none[p] = false
-		out = append(out, variant{"without " + string(p), memory.SearchRequest{Parts: map[memory.Part]bool{p: false}}})
+		out = append(out, variant{name: "without " + string(p), req: memory.SearchRequest{Parts: map[memory.Part]bool{p: false}}})
 	}
-	out = append(out, variant{"without all of them", memory.SearchRequest{Parts: none}})
+	out = append(out, variant{name: "without all of them", req: memory.SearchRequest{Parts: none}})
 	for _, f := range memory.Fusions[1:] {
-		out = append(out, variant{"fusion " + string(f), memory.SearchRequest{Fusion: f}})
+		out = append(out, variant{name: "fusion " + string(f), req: memory.SearchRequest{Fusion: f}})
 	}
-	return append(out, variant{"mode text", memory.SearchRequest{Mode: memory.ModeText}},
-		variant{"mode vector", memory.SearchRequest{Mode: memory.ModeVector}})
+	return append(out, variant{name: "mode text", req: memory.SearchRequest{Mode: memory.ModeText}},
+		variant{name: "mode vector", req: memory.SearchRequest{Mode: memory.ModeVector}})
 }
 
 // byNamespace is the mean over the questions of each namespace that count.

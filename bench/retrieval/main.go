@@ -42,6 +42,8 @@ type options struct {
 	output program.Output
 	limit  int // questions a namespace; 0 means all
 	ablate bool
+	split  int  // namespaces that each one of a set is spread over; 0: none
+	torn   bool // message by message
 }
 
 func main() { program.Main("retrieval", timeLimit, run) }
@@ -58,6 +60,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.BoolVar(&opt.json, "json", false, "print one JSON document instead of tables")
 	fs.IntVar(&opt.limit, "questions", 0, "ask at most so many questions of a namespace (0: all)")
 	fs.BoolVar(&opt.ablate, "ablate", false, "measure what each part of a search does as well")
+	fs.IntVar(&opt.split, "split", 0, "spread each namespace over so many as well, by conversation, and search them at once")
+	fs.BoolVar(&opt.torn, "torn", false, "with -split: message by message, so that conversations are torn apart")
 	if err := program.Parse(fs, args); err != nil {
 		return opt, err
 	}

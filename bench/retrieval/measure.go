@@ -77,6 +77,13 @@ func measure(ctx context.Context, c *client.Client, set *judged.Set, opt options
 		}
 	}
 	res.CaptureS = time.Since(began).Seconds()
+	for _, ns := range set.Namespaces {
+		for i, part := range spread(ns.Captures, opt.split, opt.torn) {
+			if err := send(ctx, c, partOf(opt.prefix+ns.Name, i), part, units); err != nil {
+				return res, err
+			}
+		}
+	}
 	say("%s: %d captures in %.1f s", set.Name, set.Counts.Captures, res.CaptureS)
 	for _, mode := range opt.modes {
 		m, err := ask(ctx, c, set, variant{req: memory.SearchRequest{Mode: mode}}, opt, units)
@@ -85,6 +92,14 @@ func measure(ctx context.Context, c *client.Client, set *judged.Set, opt options
 		}
 		say("%s: %d questions, mode %s", set.Name, m.Questions, mode)
 		res.Modes = append(res.Modes, m)
+		if opt.split > 0 {
+			v := variant{name: fmt.Sprintf("in %d", opt.split), req: memory.SearchRequest{Mode: mode}, split: opt.split}
+			if m, err = ask(ctx, c, set, v, opt, units); err != nil {
+				return res, err
+			}
+			say("%s: %d questions, mode %s, %s namespaces", set.Name, m.Questions, mode, v.name)
+			res.Modes = append(res.Modes, m)
+		}
 	}
 	if opt.ablate {
 		for _, v := range variants() {
@@ -98,6 +113,27 @@ func measure(ctx context.Context, c *client.Client, set *judged.Set, opt options
 	}
 	return res, nil
 }
+
+// spread deals captures out: a conversation, or a message without one, to each part in turn.
+func spread(captures []memory.Capture, parts int, torn bool) [][]memory.Capture {
+	out := make([][]memory.Capture, parts)
+	if parts == 0 {
+		return nil
+	}
+	dealt, next := map[string]int{}, 0
+	for _, c := range captures {
+		at, known := dealt[c.Conversation]
+		if !known || torn || c.Conversation == "" {
+			at = next % parts
+			dealt[c.Conversation] = at
+			next++
+		}
+		out[at] = append(out[at], c)
+	}
+	return out
+}
+
+func partOf(namespace string, i int) string { return fmt.Sprintf("%s-part%d", namespace, i) }
 
 // send creates a namespace and captures its memories, all searchable when it
 // returns. units gets the id of each record.
@@ -148,7 +184,17 @@ func ask(ctx context.Context, c *client.Client, set *judged.Set, v variant, opt 
 			}
 			began := time.Now()
 			req.Query = q.Text
-			answer, err := c.Search(ctx, opt.prefix+ns.Name, req)
+			var parts []string
+			for i := range v.split {
+				parts = append(parts, partOf(opt.prefix+ns.Name, i))
+			}
+			var answer memory.SearchResponse
+			var err error
+			if len(parts) > 0 {
+				answer, err = c.SearchNamespaces(ctx, parts, req)
+			} else {
+				answer, err = c.Search(ctx, opt.prefix+ns.Name, req)
+			}
 			if err != nil {
 				return out, fmt.Errorf("search %s%s in %s: %w", req.Mode, v.name, ns.Name, err)
 			}

@@ -131,8 +131,8 @@ func (a *app) tokenFound() string {
 	return file
 }
 
-// namespace returns the namespace to work in; there is no "all".
-func (a *app) namespace() (string, error) {
+// named returns what names the namespace to work in; there is no "all".
+func (a *app) named() (string, error) {
 	rem, err := a.remembered()
 	if err != nil {
 		return "", err
@@ -141,6 +141,15 @@ func (a *app) namespace() (string, error) {
 	if ns == "" {
 		return "", memory.Errorf(memory.CodeInvalid, "no namespace was named").
 			WithHint("give -n NAMESPACE, or remember one with `memctl use NAMESPACE`; `memctl namespace list` shows them")
+	}
+	return ns, nil
+}
+
+// namespace returns the namespace to work in.
+func (a *app) namespace() (string, error) {
+	ns, err := a.named()
+	if err != nil {
+		return "", err
 	}
 	if bad := memory.CheckName("namespace", ns); bad != nil {
 		return "", bad

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,12 +17,16 @@ type completeFunc = func(*cobra.Command, []string, string) ([]string, cobra.Shel
 
 // completeNamespaces asks the node for its namespaces.
 func completeNamespaces(a *app) completeFunc {
-	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := completing(cmd)
 		defer cancel()
 		c, err := a.dial()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		before := "" // of a list, for a search
+		if cmd.Name() == "search" {
+			before = begun[:strings.LastIndexByte(begun, ',')+1]
 		}
 		list, err := c.Namespaces(ctx)
 		if err != nil {
@@ -29,7 +34,7 @@ func completeNamespaces(a *app) completeFunc {
 		}
 		var names []string
 		for _, ns := range list.Namespaces {
-			names = append(names, ns.Name)
+			names = append(names, before+ns.Name)
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}

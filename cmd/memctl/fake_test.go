@@ -80,6 +80,7 @@ func (n *fakeNode) handler() http.Handler {
 	on("POST /v1/namespaces/{ns}/events", n.capture)
 	on("GET /v1/namespaces/{ns}/events", n.events)
 	on("POST /v1/namespaces/{ns}/search", n.search)
+	on("POST /v1/search", n.searchNamespaces)
 	on("GET /v1/namespaces/{ns}/records", n.list)
 	on("GET /v1/namespaces/{ns}/records/{id}", n.get)
 	on("PATCH /v1/namespaces/{ns}/records/{id}", n.revise)
@@ -305,6 +306,31 @@ func (n *fakeNode) search(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	n.as = first(req.As, n.as)
+	return answer(w, found(ns, req))
+}
+
+// searchNamespaces gives what is found in one after the other.
+func (n *fakeNode) searchNamespaces(w http.ResponseWriter, r *http.Request) error {
+	var req memory.SearchNamespaces
+	if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
+		return err
+	}
+	n.as = first(req.As, n.as)
+	resp := memory.SearchResponse{Results: []memory.Hit{}, Mode: memory.ModeHybrid, TookMS: 1.5, Position: "p0.1.1.0,p1.0.2.0", Namespaces: req.Namespaces}
+	for _, name := range req.Namespaces {
+		ns := n.namespaces[name]
+		if ns == nil {
+			return memory.NoNamespace(name)
+		}
+		for _, h := range found(ns, req.SearchRequest).Results {
+			h.Namespace = name
+			resp.Results = append(resp.Results, h)
+		}
+	}
+	return answer(w, resp)
+}
+
+func found(ns *fakeNamespace, req memory.SearchRequest) memory.SearchResponse {
 	resp := memory.SearchResponse{Results: []memory.Hit{}, Mode: memory.ModeHybrid, TookMS: 1.5, Position: "p0.1.1.0"}
 	for _, fr := range ns.records {
 		rec := fr.current()
@@ -320,7 +346,7 @@ func (n *fakeNode) search(w http.ResponseWriter, r *http.Request) error {
 		}
 		resp.Results = append(resp.Results, h)
 	}
-	return answer(w, resp)
+	return resp
 }
 
 func (n *fakeNode) list(w http.ResponseWriter, r *http.Request) error {

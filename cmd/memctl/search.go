@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -52,11 +54,15 @@ func searchCmd(a *app) *cobra.Command {
 	var filter filterFlags
 	var limit int
 	var mode, scope, consistency string
+	var everywhere bool
 	cmd := &cobra.Command{
 		Use:   "search QUERY",
 		Short: "Find memories",
+		Long: `Finds memories in a namespace, or in several at once: -n takes several names,
+separated by commas. What is found in all of them is ranked together, under one limit.`,
 		Example: `  memctl search "when do we deploy"
   memctl search --kind decision --since 7d database
+  memctl search -n team-a,team-b "when do we deploy"
   memctl search --json --limit 20 "error handling" | jq '.results[].text'`,
 		Args: wantArgs(1, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -71,7 +77,10 @@ func searchCmd(a *app) *cobra.Command {
 				}
 				req.Filter.Scope = memory.Scope(scope)
 			}
-			return search(a, cmd, req)
+			if everywhere && a.flags.namespace != "" {
+				return usage(cmd, "give either -n or --all-namespaces")
+			}
+			return search(a, cmd, req, everywhere)
 		},
 	}
 	fl := cmd.Flags()
@@ -81,6 +90,7 @@ func searchCmd(a *app) *cobra.Command {
 	fl.StringVar(&scope, "scope", "", "only team or only agent memories")
 	fl.StringVar(&req.AtLeast, "at-least", "", "wait until the node has reached this position")
 	fl.StringVar(&consistency, "consistency", "", "local or linearizable (default local)")
+	fl.BoolVar(&everywhere, "all-namespaces", false, "search all namespaces, 64 at most")
 	fl.BoolVar(&req.Explain, "explain", false, "say how each score came about")
 	filter.register(a, cmd)
 	completeFlag(cmd, "mode", completeWords("hybrid", "vector", "text"))
@@ -89,15 +99,11 @@ func searchCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-func search(a *app, cmd *cobra.Command, req memory.SearchRequest) error {
+func search(a *app, cmd *cobra.Command, req memory.SearchRequest, everywhere bool) error {
 	if bad := req.Validate(); bad != nil {
 		return bad
 	}
-	c, ns, err := a.connect()
-	if err != nil {
-		return err
-	}
-	resp, err := c.Search(cmd.Context(), ns, req)
+	where, resp, err := searchIn(a, cmd.Context(), req, everywhere)
 	if err != nil {
 		return err
 	}
@@ -105,28 +111,76 @@ func search(a *app, cmd *cobra.Command, req memory.SearchRequest) error {
 	for _, h := range resp.Results {
 		ids = append(ids, h.ID)
 	}
-	return a.emit(resp, ids, func() { printHits(a, ns, resp) })
+	return a.emit(resp, ids, func() { printHits(a, where, resp) })
+}
+
+// searchIn searches the namespace that was named, or those, or all.
+func searchIn(a *app, ctx context.Context, req memory.SearchRequest, everywhere bool) (where string, resp memory.SearchResponse, err error) {
+	var names []string
+	if !everywhere {
+		if where, err = a.named(); err != nil {
+			return where, resp, err
+		}
+		names = strings.Split(where, ",")
+		for _, ns := range names {
+			if bad := memory.CheckName("namespace", ns); bad != nil {
+				return where, resp, bad
+			}
+		}
+	}
+	c, err := a.dial()
+	if err != nil {
+		return where, resp, err
+	}
+	if everywhere {
+		list, err := c.Namespaces(ctx)
+		if err != nil {
+			return where, resp, err
+		}
+		for _, ns := range list.Namespaces {
+			names = append(names, ns.Name)
+		}
+		where = "all namespaces"
+	} else if len(names) == 1 {
+		resp, err = c.Search(ctx, where, req)
+		return where, resp, err
+	}
+	resp, err = c.SearchNamespaces(ctx, names, req)
+	return where, resp, err
 }
 
 func printHits(a *app, ns string, resp memory.SearchResponse) {
 	a.println(a.paint("2", fmt.Sprintf("%s: %s, %s, %.1f ms", ns,
 		count(len(resp.Results), "result", "results"), first(string(resp.Mode), "hybrid"), resp.TookMS)))
+	several := len(resp.Namespaces) > 0
 	if len(resp.Results) == 0 {
-		a.next("try other words, or `memctl list -n %s`", ns)
+		if hint := "try other words"; several {
+			a.next("%s", hint)
+		} else {
+			a.next("%s, or `memctl list -n %s`", hint, ns)
+		}
 		return
 	}
 	var rows [][]string
 	for _, h := range resp.Results {
-		rows = append(rows, []string{fmt.Sprintf("%.2f", h.Score), a.age(h.OccurredAt), h.Agent, string(h.Kind), first(h.Snippet, h.Text), h.ID})
+		row := []string{fmt.Sprintf("%.2f", h.Score), a.age(h.OccurredAt), h.Agent, string(h.Kind), first(h.Snippet, h.Text), h.ID}
+		if several {
+			row = slices.Insert(row, 1, h.Namespace)
+		}
+		rows = append(rows, row)
 	}
-	a.table([]column{{name: "SCORE", right: true, sgr: "32"}, {name: "AGE", right: true}, {name: "AGENT", sgr: "36"},
-		{name: "KIND"}, {name: "MEMORY", flex: true}, {name: "ID", sgr: "2"}}, rows)
+	columns := []column{{name: "SCORE", right: true, sgr: "32"}, {name: "AGE", right: true}, {name: "AGENT", sgr: "36"},
+		{name: "KIND"}, {name: "MEMORY", flex: true}, {name: "ID", sgr: "2"}}
+	if several {
+		columns = slices.Insert(columns, 1, column{name: "NAMESPACE"})
+	}
+	a.table(columns, rows)
 	for i, h := range resp.Results {
 		if h.Explain != nil {
 			a.println(explainLine(i+1, h))
 		}
 	}
-	a.next("memctl get -n %s %s", ns, resp.Results[0].ID)
+	a.next("memctl get -n %s %s", first(resp.Results[0].Namespace, ns), resp.Results[0].ID)
 }
 
 // explainLine accounts for the score of the i-th result.

@@ -48,7 +48,7 @@ func Registry() []Reachable {
 	}
 	add(KindRoute, RightOpen, "GET /{$}", "GET /livez", "GET /readyz", "GET /openapi.json")
 	add(KindRoute, RightRead, "GET /metrics", "GET /v1/status", "GET /v1/cluster", "GET /v1/admin/version",
-		"GET /v1/namespaces", "GET "+ns, "GET "+ns+"/embedder", "GET "+ns+"/events", "POST "+ns+"/search", "GET "+ns+"/audit", "GET "+ns+"/export",
+		"GET /v1/namespaces", "GET "+ns, "GET "+ns+"/embedder", "GET "+ns+"/events", "POST "+ns+"/search", "POST /v1/search", "GET "+ns+"/audit", "GET "+ns+"/export",
 		"GET "+rec, "GET "+rec+"/{id}", "GET "+rec+"/{id}/history", "GET "+rec+"/{id}/timeline")
 	add(KindRoute, RightWrite, "POST /v1/namespaces", "PATCH "+ns, "DELETE "+ns,
 		"POST "+ns+"/embedder", "DELETE "+ns+"/embedder/building", "POST "+ns+"/events",
@@ -60,7 +60,7 @@ func Registry() []Reachable {
 		"POST /v1/admin/rebuild", "POST /v1/admin/log/verify", "POST /v1/admin/log/repair",
 		"GET /v1/admin/backup/log", "POST /v1/admin/backup/keys")
 	add(KindCapture, RightWrite, "mem.in.>")
-	add(KindService, RightRead, "mem.api.*.search", "mem.api.*.get", "mem.api.*.timeline", "$SRV.>")
+	add(KindService, RightRead, "mem.api.*.search", "mem.api.search", "mem.api.*.get", "mem.api.*.timeline", "$SRV.>")
 	add(KindFeed, RightRead, "mem.feed.>")
 	return all
 }

@@ -29,39 +29,56 @@ func readFrom[T any](ctx context.Context, g gather, a memory.Access, f func(r *r
 // of other shards that the reader asks for. The first shard answers for a namespace that
 // is nowhere.
 func (g gather) aim(ctx context.Context, a memory.Access) (*served, memory.Access, error) {
-	at, err := g.positions(a.AtLeast)
+	at, err := g.asked(ctx, a)
 	if err != nil {
 		return nil, a, err
 	}
-	if a.Consistency == memory.ConsistencyLinearizable {
-		if err := g.n.served[shard0].linear(ctx); err != nil {
-			return nil, a, err
-		}
+	s, err := g.find(ctx, a.Namespace, at)
+	if err != nil {
+		return nil, a, err
 	}
-	s, known := g.n.home(a.Namespace)
+	a.AtLeast = atLeast(at[s.id])
+	return s, a, nil
+}
+
+// asked reads the positions that a reader asks for, by shard, and makes sure of the
+// directory where the answer must have all that was acknowledged before.
+func (g gather) asked(ctx context.Context, a memory.Access) ([]events.Position, error) {
+	at, err := g.positions(a.AtLeast)
+	if err == nil && a.Consistency == memory.ConsistencyLinearizable {
+		err = g.n.served[shard0].linear(ctx)
+	}
+	return at, err
+}
+
+// find finds the shard of a namespace for a reader who asks for positions.
+func (g gather) find(ctx context.Context, namespace string, at []events.Position) (*served, error) {
+	s, known := g.n.home(namespace)
 	for i, of := range g.n.served {
 		if at[i].IsZero() || of == s {
 			continue
 		}
 		if err := of.reached(ctx, at[i]); err != nil {
-			return nil, a, err
+			return nil, err
 		}
-		if !known && g.has(of, a.Namespace) { // who read of it elsewhere knows more than the directory here
+		if !known && g.has(of, namespace) { // who read of it elsewhere knows more than the directory here
 			s = of
 		}
 	}
 	if !known && s == nil {
-		if s, known = g.n.home(a.Namespace); !known { // it may have come meanwhile
+		if s, known = g.n.home(namespace); !known { // it may have come meanwhile
 			s = g.n.served[shard0]
 		}
 	}
-	if err := g.oneAndTheSame(a.Namespace, s); err != nil {
-		return nil, a, err
+	return s, g.oneAndTheSame(namespace, s)
+}
+
+// atLeast is a position as the reads of its shard ask for it; "" = none.
+func atLeast(p events.Position) string {
+	if p.IsZero() {
+		return ""
 	}
-	if a.AtLeast = ""; !at[s.id].IsZero() {
-		a.AtLeast = at[s.id].String()
-	}
-	return s, a, nil
+	return p.String()
 }
 
 // oneAndTheSame refuses to read a namespace of which the shard has another one of that name

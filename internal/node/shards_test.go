@@ -318,6 +318,79 @@ func TestReadWaitsForSeveralShards(t *testing.T) {
 	}
 }
 
+// A search goes over namespaces of all shards at once, and says where it read each of them.
+func TestSearchOverShards(t *testing.T) {
+	n := open(t, sharded(t.TempDir(), 2))
+	on := makes(t, n, "amber", "birch", "cedar")
+	if on["amber"] == on["birch"] {
+		t.Fatalf("they are on %v", on)
+	}
+	p0, p1 := captured(t, n, "birch", "the last one"), captured(t, n, "amber", "the very last one")
+	ask := func(a memory.Access, req memory.SearchRequest, names ...string) (memory.SearchResponse, error) {
+		return n.reads.SearchNamespaces(t.Context(), a, memory.SearchNamespaces{Namespaces: names, SearchRequest: req})
+	}
+	found := func(a memory.Access, names ...string) (hits []string) {
+		t.Helper()
+		r, err := ask(a, memory.SearchRequest{Query: "a memory"}, names...)
+		if err != nil || r.Namespace != "" {
+			t.Fatalf("%q %v", r.Namespace, err)
+		}
+		for _, at := range strings.Split(r.Position, ",") {
+			if p, err := events.ParsePosition(at); err != nil || int(p.Shard) > 1 {
+				t.Errorf("position %s", r.Position)
+			}
+		}
+		if _, err := ask(memory.Access{AtLeast: r.Position}, memory.SearchRequest{Query: "x"}, "birch"); err != nil {
+			t.Errorf("its position is not good for at_least: %v", err)
+		}
+		for _, h := range r.Results {
+			if h.Text != "a memory of "+h.Namespace {
+				t.Errorf("%q is said to be of %s", h.Text, h.Namespace)
+			}
+			hits = append(hits, h.Namespace)
+		}
+		return hits
+	}
+	for _, a := range []memory.Access{{}, {AtLeast: p0 + "," + p1}, {Consistency: memory.ConsistencyLinearizable}} {
+		for _, names := range [][]string{{"amber", "birch", "cedar"}, {"cedar", "birch", "amber", "birch"}} {
+			if got := found(a, names...); len(got) != 3 {
+				t.Errorf("%+v: found in %v", a, got)
+			}
+		}
+		if got := found(a, "amber"); !slices.Equal(got, []string{"amber"}) {
+			t.Errorf("found in %v", got)
+		}
+	}
+	_, err := ask(memory.Access{}, memory.SearchRequest{Query: "a memory"}, "amber", "nowhere")
+	if memory.CodeOf(err) != memory.CodeNotFound || !strings.Contains(err.Error(), `"nowhere"`) {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	far := memory.Access{AtLeast: events.Position{Shard: on["birch"], Seq: 1 << 40}.String()}
+	req := memory.SearchNamespaces{Namespaces: []string{"amber", "birch"}, SearchRequest: memory.SearchRequest{Query: "x"}}
+	if _, err := n.reads.SearchNamespaces(ctx, far, req); err == nil {
+		t.Error("it did not wait for the other shard")
+	}
+	if _, err := n.changes.DeleteNamespace(t.Context(), "birch"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.reads.SearchNamespaces(t.Context(), memory.Access{}, req); memory.CodeOf(err) != memory.CodeNotFound {
+		t.Errorf("what was deleted is searched: %v", err)
+	}
+}
+
+// A node with one shard searches several namespaces too.
+func TestSearchOverNamespacesOfOneShard(t *testing.T) {
+	n := open(t, quiet(t.TempDir()))
+	makes(t, n, "amber", "birch")
+	req := memory.SearchNamespaces{Namespaces: []string{"birch", "amber", "birch"}, SearchRequest: memory.SearchRequest{Query: "a memory"}}
+	r, err := n.reads.SearchNamespaces(t.Context(), memory.Access{}, req)
+	if err != nil || len(r.Results) != 2 || r.Position != n.served[shard0].stands() || !slices.Equal(r.Namespaces, []string{"amber", "birch"}) {
+		t.Errorf("%+v %v", r, err)
+	}
+}
+
 // What is deleted on any shard leaves the files of all.
 func TestErasureGoesOverShards(t *testing.T) {
 	n := open(t, sharded(t.TempDir(), 3))

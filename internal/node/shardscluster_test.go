@@ -70,6 +70,14 @@ func TestSeveralShardsOnSeveralNodes(t *testing.T) {
 				t.Errorf("node %d, %s: %d records, %v", i+1, name, len(r.Records), err)
 			}
 		}
+		for _, a := range []memory.Access{{AtLeast: strings.Join(positions, ",")}, {Consistency: memory.ConsistencyLinearizable}} {
+			limit := 20
+			req := memory.SearchNamespaces{Namespaces: names, SearchRequest: memory.SearchRequest{Query: "what node writes, a memory", Limit: &limit}}
+			r, err := n.reads.SearchNamespaces(t.Context(), a, req)
+			if err != nil || len(r.Results) != 12 || !strings.HasPrefix(r.Position, "p0.") || !strings.Contains(r.Position, ",p1.") {
+				t.Errorf("node %d finds %d at %s in several namespaces: %v", i+1, len(r.Results), r.Position, err)
+			}
+		}
 		list, err := n.reads.Namespaces(t.Context(), memory.NamespacesRequest{})
 		if err != nil || len(list.Namespaces) != 4 {
 			t.Errorf("node %d: %+v %v", i+1, list, err)

@@ -3,7 +3,6 @@ package query
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	index "mneme/internal/index/text"
@@ -15,18 +14,20 @@ import (
 
 // find asks the sources for candidates, and adds those beside them.
 func (s *search) find(ctx context.Context) error {
-	var words *index.Prepared
+	var found *words
 	if s.plan.HasText() {
+		q := s.plan.Words
+		q.K, q.Explain = s.plan.Candidates, true
 		var err error
-		if words, err = s.words(ctx); err != nil {
+		if found, err = s.words(ctx, q, true); err != nil {
 			return err
 		}
-		defer words.Close()
-		if err := s.findByText(ctx, words); err != nil {
+		defer found.close()
+		if err := s.findByText(ctx, found); err != nil {
 			return err
 		}
 	}
-	if s.vector != nil {
+	if s.plan.ByVector {
 		if err := s.findByVector(ctx); err != nil {
 			return err
 		}
@@ -39,74 +40,54 @@ func (s *search) find(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.gather(ctx, words)
+	return s.gather(ctx, found)
 }
 
-// words reads the rows of the query's words, once for all that is asked of them.
-func (s *search) words(ctx context.Context) (*index.Prepared, error) {
-	q := s.plan.Words
-	q.K, q.Explain = s.plan.Candidates, true
-	return s.r.s.texts.Prepare(ctx, s.r.view.State.Reader(), s.textPartitions(s.allow), q)
-}
-
-// textPartitions lists the open partitions for the text index; allow by partition,
-// nil = all.
-func (s *search) textPartitions(allow []*views.DocSet) []index.Partition {
-	out := make([]index.Partition, len(s.r.view.Partitions))
-	for i := range s.r.view.Partitions {
-		out[i] = index.Partition{ID: s.r.view.Partitions[i].ID, Live: s.r.view.Partitions[i].Live}
-		if allow != nil && allow[i] != nil {
-			out[i].Allow = allow[i]
-		}
-	}
-	return out
-}
-
-// partition is the place of a partition among the open ones.
-func (s *search) partition(id uint32) int {
-	return slices.IndexFunc(s.r.view.Partitions, func(o views.Partition) bool { return o.ID == id })
-}
-
-func (s *search) findByText(ctx context.Context, words *index.Prepared) error {
+func (s *search) findByText(ctx context.Context, w *words) error {
 	if len(s.plan.Words.Must) > 0 {
-		return s.findByPhrases(ctx, words)
+		return s.findByPhrases(ctx, w)
 	}
-	hits, err := words.Top(ctx, s.plan.Candidates, nil)
-	for i, h := range hits {
-		s.ranking.FoundText(s.partition(h.Partition), h.Doc, i+1)
-	}
-	return err
+	return w.top(ctx, s.plan.Candidates, s.ranking.FoundText)
 }
 
 // findByPhrases walks the documents that hold the phrases' words, the best first,
 // until enough hold the phrases or the budget for them is spent.
-func (s *search) findByPhrases(ctx context.Context, words *index.Prepared) error {
+func (s *search) findByPhrases(ctx context.Context, w *words) error {
 	found := 0
 	var failed error
-	err := words.Each(ctx, func(h *index.Hit) bool {
-		partition := s.partition(h.Partition)
-		ok, err := s.hasPhrases(partition, h.Doc)
+	err := w.each(ctx, func(partition int, doc uint32) bool {
+		ok, err := s.hasPhrases(partition, doc)
 		if failed = errors.Join(err, ctx.Err()); failed != nil {
 			return false
 		}
 		if ok {
 			found++
-			s.ranking.FoundText(partition, h.Doc, found)
+			s.ranking.FoundText(partition, doc, found)
 		}
 		return found < s.plan.Candidates && s.left.forPhrases()
 	})
 	return errors.Join(err, failed)
 }
 
+// vectors are the vectors of a partition in the space that its namespace is searched in,
+// nil if there are none or they are not asked.
+func (s *search) vectors(p *place) *views.VectorSet {
+	if p.in.vector == nil {
+		return nil
+	}
+	s.look.Query = p.in.vector
+	return p.in.s.opt.Views.Vectors(p.ID, p.in.view.Settings.SpaceKey())
+}
+
 // findByVector brings the documents with the nearest chunks of each partition.
 func (s *search) findByVector(ctx context.Context) error {
-	for i := range s.r.view.Partitions {
-		p := &s.r.view.Partitions[i]
-		set := s.r.s.opt.Views.Vectors(p.ID, s.r.view.Settings.SpaceKey())
+	for i := range s.places {
+		p := &s.places[i]
+		set := s.vectors(p)
 		if set == nil {
 			continue
 		}
-		err := s.look.Nearest(ctx, set, s.plan.Candidates, p.NextDoc, s.allow[i], func(m views.Match) {
+		err := s.look.Nearest(ctx, set, s.plan.Candidates, p.NextDoc, p.allow, func(m views.Match) {
 			s.ranking.FoundVector(i, m.Doc, m.Cosine, m.Chunk)
 		})
 		if err != nil {
@@ -126,32 +107,38 @@ func (s *search) origins(ctx context.Context) func(yield func(partition int, doc
 	return func(yield func(partition int, doc uint32)) error {
 		q := s.plan.Words
 		q.K, q.Must = rank.OriginsOfEach, nil
-		hits, err := s.r.s.texts.Search(ctx, s.r.view.State.Reader(), s.textPartitions(nil), q)
-		for _, h := range hits {
-			yield(s.partition(h.Partition), h.Doc)
+		w, err := s.words(ctx, q, false)
+		if err != nil {
+			return err
 		}
-		return err
+		defer w.close()
+		return w.top(ctx, q.K, func(partition int, doc uint32, _ int) { yield(partition, doc) })
 	}
 }
 
 // gather reads what each word gives to each document that ranking looks at.
-func (s *search) gather(ctx context.Context, words *index.Prepared) error {
-	s.refs = s.refs[:0]
-	s.ranking.EachLookedAt(func(partition int, doc uint32) {
-		s.refs = append(s.refs, index.Ref{Partition: s.r.view.Partitions[partition].ID, Doc: doc})
-	})
-	hits, err := words.Score(ctx, s.hits[:0], s.refs)
-	if err != nil {
-		return err
-	}
-	s.hits = hits
-	for i := range hits {
-		row := s.ranking.Evidence(s.partition(hits[i].Partition), hits[i].Doc)
-		for _, t := range hits[i].Parts {
-			row[t.Term] += t.Score
+func (s *search) gather(ctx context.Context, w *words) error {
+	for shard, on := range w.on {
+		s.refs = s.refs[:0]
+		s.ranking.EachLookedAt(func(partition int, doc uint32) {
+			if p := &s.places[partition]; p.in.shard == shard {
+				s.refs = append(s.refs, index.Ref{Partition: p.ID, Doc: doc})
+			}
+		})
+		hits, err := on.Score(ctx, s.hits[:0], s.refs)
+		if err != nil {
+			return err
+		}
+		s.hits = hits
+		for i := range hits {
+			row := s.ranking.Evidence(s.place(shard, hits[i].Partition), hits[i].Doc)
+			for _, t := range hits[i].Parts {
+				row[t.Term] += t.Score
+			}
 		}
 	}
-	s.plan.SetBound(words.Stats().Docs, func(term int) uint64 { return words.DocFreq(term, index.FieldText) })
+	all := w.on[0] // each counts for all
+	s.plan.SetBound(all.Stats().Docs, func(term int) uint64 { return all.DocFreq(term, index.FieldText) })
 	return nil
 }
 
@@ -167,7 +154,7 @@ func (s *search) score(ctx context.Context) error {
 	if err := s.ranking.Keep(keep); err != nil {
 		return err
 	}
-	if s.vector != nil {
+	if s.plan.ByVector {
 		if err := s.addCosines(ctx); err != nil {
 			return err
 		}
@@ -196,8 +183,8 @@ func (s *search) keepPhrases(c *rank.Candidate) (bool, error) {
 
 // addCosines computes the cosines that the vector source did not bring.
 func (s *search) addCosines(ctx context.Context) error {
-	for i := range s.r.view.Partitions {
-		set := s.r.s.opt.Views.Vectors(s.r.view.Partitions[i].ID, s.r.view.Settings.SpaceKey())
+	for i := range s.places {
+		set := s.vectors(&s.places[i])
 		if set == nil {
 			continue
 		}
@@ -224,11 +211,12 @@ func (s *search) hasPhrases(partition int, doc uint32) (bool, error) {
 
 // text opens a document; ok = false if it is not there or was erased.
 func (s *search) text(partition int, doc uint32) (text string, row projections.Doc, ok bool, err error) {
-	row, ok, err = s.r.view.State.Doc(s.r.view.Partitions[partition].ID, doc)
+	p := &s.places[partition]
+	row, ok, err = p.in.view.State.Doc(p.ID, doc)
 	if err != nil || !ok {
 		return "", row, false, err
 	}
-	c, err := s.r.view.Content(row.At)
+	c, err := p.in.view.Content(row.At)
 	if errors.Is(err, views.ErrErased) {
 		return "", row, false, nil
 	}

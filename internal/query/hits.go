@@ -28,13 +28,13 @@ func (s *search) open(ctx context.Context) ([]memory.Hit, error) {
 	out := make([]memory.Hit, 0, min(s.limit, len(all)))
 	size := 0
 	least := map[memory.Mode]float64{memory.ModeHybrid: leastEvidence, memory.ModeText: math.SmallestNonzeroFloat64}[s.mode]
-	minScore := s.req.MinScore
-	if minScore == 0 {
-		minScore = s.r.view.Settings.MinScore
+	lowest := math.Inf(1)
+	for i := range s.namespaces {
+		lowest = min(lowest, s.floor(&s.namespaces[i]))
 	}
 	for from := 0; from < len(all) && len(out) < s.limit; {
 		best := &all[from]
-		if best.Score < minScore || best.Sum < least {
+		if best.Score < lowest || best.Sum < least {
 			break
 		}
 		to := from + 1
@@ -51,6 +51,9 @@ func (s *search) open(ctx context.Context) ([]memory.Hit, error) {
 			}
 			if err := ctx.Err(); err != nil {
 				return nil, err
+			}
+			if f.c.Score < s.floor(s.places[f.c.Partition].in) {
+				continue
 			}
 			hit, err := s.hit(f.c, &f.doc)
 			if errors.Is(err, views.ErrErased) {
@@ -71,6 +74,14 @@ func (s *search) open(ctx context.Context) ([]memory.Hit, error) {
 	return out, nil
 }
 
+// floor is the least score of a result of a namespace.
+func (s *search) floor(n *searched) float64 {
+	if s.req.MinScore != 0 {
+		return s.req.MinScore
+	}
+	return n.view.Settings.MinScore
+}
+
 type foundDoc struct {
 	c   *rank.Candidate
 	doc projections.Doc
@@ -82,7 +93,8 @@ func (s *search) livingByID(candidates []rank.Candidate) ([]foundDoc, error) {
 	out := make([]foundDoc, 0, len(candidates))
 	for i := range candidates {
 		c := &candidates[i]
-		d, ok, err := s.r.view.State.Doc(s.r.view.Partitions[c.Partition].ID, c.Doc)
+		p := &s.places[c.Partition]
+		d, ok, err := p.in.view.State.Doc(p.ID, c.Doc)
 		if err != nil {
 			return nil, err
 		}
@@ -98,15 +110,20 @@ func (s *search) livingByID(candidates []rank.Candidate) ([]foundDoc, error) {
 
 // hit opens one candidate.
 func (s *search) hit(c *rank.Candidate, d *projections.Doc) (memory.Hit, error) {
-	content, err := s.r.view.Content(d.At)
+	p := &s.places[c.Partition]
+	view := p.in.view
+	content, err := view.Content(d.At)
 	if err != nil {
 		return memory.Hit{}, err
 	}
 	h := memory.Hit{
-		ID: d.Record.String(), URI: s.r.uri(d.Record, content), Text: content.Text, Kind: d.Kind.Public(), Agent: d.Agent,
+		ID: d.Record.String(), URI: p.in.uri(d.Record, content), Text: content.Text, Kind: d.Kind.Public(), Agent: d.Agent,
 		Tags: content.Tags, OccurredAt: timeOf(d.OccurredAt), CreatedAt: timeOf(d.SealedAt), Metadata: content.Metadata,
 		Conversation: content.Conversation, Version: int(d.Version), Score: c.Score, VectorScore: c.VectorScore(), TextScore: c.TextScore(),
-		Position: s.r.view.Positions.Of(d.At), Scope: s.r.view.Partitions[c.Partition].Scope.Public(), MatchedBy: c.MatchedBy(),
+		Position: view.Positions.Of(d.At), Scope: p.Scope.Public(), MatchedBy: c.MatchedBy(),
+	}
+	if s.named {
+		h.Namespace = view.Capability.Namespace()
 	}
 	if h.Tags == nil {
 		h.Tags = []string{}

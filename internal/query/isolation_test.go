@@ -124,6 +124,10 @@ var serviceProbes = map[string]probe{
 		_, err := w.svc.Open(context.Background(), canary, r.view.Capability.Agent(), views.Freshness{})
 		return masked(printed(err), canary)
 	},
+	"OpenEach": func(_ *testing.T, w *world, r *Reader, _ []string) string {
+		_, err := w.svc.OpenEach(context.Background(), []string{"team", canary}, r.view.Capability.Agent(), views.Freshness{})
+		return masked(printed(err), canary)
+	},
 	"Events": func(_ *testing.T, w *world, r *Reader, _ []string) string {
 		var out string
 		err := w.svc.Events(context.Background(), "team", r.view.Capability.Agent(), "", false, func(e memory.Event) error { out += printed(e); return nil })

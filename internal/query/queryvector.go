@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,44 +15,76 @@ import (
 // embedDeadline is how long a search waits for a model outside this process.
 const embedDeadline = 3 * time.Second
 
-// findVector gives the search its query vector. Without one a hybrid search answers
-// by text and says so; a vector search fails.
-func (s *search) findVector(ctx context.Context) error {
-	if !s.r.view.Settings.HasVectors() {
+// byVector reports whether vectors answer, at least those of one namespace.
+func (s *search) byVector() bool {
+	return slices.ContainsFunc(s.namespaces, func(n searched) bool { return n.vector != nil })
+}
+
+// findVectors gives the search its query vector, one for each space of its namespaces.
+// Where none has one, a hybrid search answers by text and says so.
+func (s *search) findVectors(ctx context.Context) error {
+	within, cancel := ctx, func() {}
+	if len(s.namespaces) > 1 { // models outside this process share the time of one
+		within, cancel = context.WithTimeout(ctx, embedDeadline)
+	}
+	defer cancel()
+	for i := range s.namespaces {
+		n := &s.namespaces[i]
+		for k := range i {
+			if s.namespaces[k].view.Settings.Space == n.view.Settings.Space {
+				n.vector = s.namespaces[k].vector
+				break
+			}
+		}
+		if n.vector != nil {
+			continue
+		}
+		if err := s.findVector(ctx, within, n); err != nil {
+			return err
+		}
+	}
+	if !s.byVector() {
+		s.mode = memory.ModeText
+	}
+	return nil
+}
+
+// findVector gives a namespace the query's vector in its space. Without one a hybrid
+// search goes on; a vector search fails.
+func (s *search) findVector(ctx, within context.Context, n *searched) error {
+	if !n.view.Settings.HasVectors() {
 		if s.mode == memory.ModeVector || len(s.req.Vector) > 0 {
-			return memory.Errorf(memory.CodeInvalid, "namespace %q has no embedder, so it has no vectors to search", s.r.view.Capability.Namespace()).
+			return memory.Errorf(memory.CodeInvalid, "namespace %q has no embedder, so it has no vectors to search", n.view.Capability.Namespace()).
 				WithHint("use mode text, or hybrid without a vector")
 		}
-		s.mode = memory.ModeText
 		return nil
 	}
 	if len(s.req.Vector) > 0 {
-		return s.givenVector()
+		return s.givenVector(n)
 	}
-	v, err := s.r.s.embedQuery(ctx, s.r.view.Settings.Space, s.req.Query)
+	v, err := n.s.embedQuery(within, n.view.Settings.Space, s.req.Query)
 	switch {
 	case err == nil:
-		s.vector = v
+		n.vector = v
 		return nil
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case s.mode == memory.ModeHybrid:
 		if !errors.Is(err, embed.ErrBadInput) {
-			s.r.s.opt.Logger.Warn("search answered by text alone", "namespace", s.r.view.Capability.Namespace(), "err", err)
+			n.s.opt.Logger.Warn("search answered by text alone", "namespace", n.view.Capability.Namespace(), "err", err)
 		}
-		s.mode = memory.ModeText
 		return nil
 	case errors.Is(err, embed.ErrBadInput):
 		return memory.Errorf(memory.CodeInvalid, "the query has nothing in it that can be embedded").WithCause(err)
 	}
-	return memory.Errorf(memory.CodeUnavailable, "the embedder of namespace %q does not answer: %v", s.r.view.Capability.Namespace(), err).
+	return memory.Errorf(memory.CodeUnavailable, "the embedder of namespace %q does not answer: %v", n.view.Capability.Namespace(), err).
 		WithHint("use mode hybrid or text meanwhile").WithCause(err)
 }
 
 // givenVector takes the request's own vector.
-func (s *search) givenVector() error {
-	if want := s.r.view.Settings.Space.Dimensions; len(s.req.Vector) != want {
-		return memory.Errorf(memory.CodeInvalid, "vector has %d dimensions, namespace %q has %d", len(s.req.Vector), s.r.view.Capability.Namespace(), want)
+func (s *search) givenVector(n *searched) error {
+	if want := n.view.Settings.Space.Dimensions; len(s.req.Vector) != want {
+		return memory.Errorf(memory.CodeInvalid, "vector has %d dimensions, namespace %q has %d", len(s.req.Vector), n.view.Capability.Namespace(), want)
 	}
 	// The largest component first: squares of very large ones overflow.
 	top := 0.0
@@ -66,9 +99,9 @@ func (s *search) givenVector() error {
 		sum += (x / top) * (x / top)
 	}
 	length := math.Sqrt(sum)
-	s.vector = make([]float32, len(s.req.Vector))
+	n.vector = make([]float32, len(s.req.Vector))
 	for i, x := range s.req.Vector {
-		s.vector[i] = float32(x / top / length)
+		n.vector[i] = float32(x / top / length)
 	}
 	return nil
 }

@@ -22,11 +22,25 @@ type Reader struct {
 // once the node is as fresh as asked. Close it. Errors: invalid, not_found,
 // stale_position, lost_position, unavailable, timeout.
 func (s *Service) Open(ctx context.Context, namespace, as string, f views.Freshness) (*Reader, error) {
-	v, err := s.opt.Views.Open(ctx, namespace, as, f)
+	all, err := s.OpenEach(ctx, []string{namespace}, as, f)
 	if err != nil {
 		return nil, err
 	}
-	return &Reader{v, s}, nil
+	return all[0], nil
+}
+
+// OpenEach is Open for one namespace or more. The readers have one snapshot: close any
+// one of them when all are done with.
+func (s *Service) OpenEach(ctx context.Context, namespaces []string, as string, f views.Freshness) ([]*Reader, error) {
+	all, err := s.opt.Views.OpenEach(ctx, namespaces, as, f)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*Reader, len(all))
+	for i, v := range all {
+		out[i] = &Reader{v, s}
+	}
+	return out, nil
 }
 
 // Close releases what the reader holds.

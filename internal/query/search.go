@@ -10,27 +10,44 @@ import (
 	index "mneme/internal/index/text"
 	"mneme/internal/query/rank"
 	"mneme/internal/query/views"
+	"mneme/internal/settings"
 	"mneme/memory"
 )
 
 // minCandidates is how many candidates each source gives at least.
 const minCandidates = 50
 
-// search is one search under way.
+// search is one search under way, in one namespace or in several.
 type search struct {
-	r      *Reader
-	req    *memory.SearchRequest
-	mode   memory.Mode // what answers, not what was asked for
-	limit  int
-	allow  []*views.DocSet // by partition; nil = all
-	vector []float32       // of length 1; nil = no vector source
-	plan   *rank.Plan
-	left   budget
+	req   *memory.SearchRequest
+	named bool        // each hit says its namespace
+	mode  memory.Mode // what answers, not what was asked for
+	limit int
+	plan  *rank.Plan
+	left  budget
 	*buffers
+}
+
+// searched is a namespace that is searched.
+type searched struct {
+	*Reader
+	shard  int       // those of one shard have one number, and one snapshot
+	vector []float32 // the query's, of length 1, in the namespace's space; nil = no vector source
+}
+
+// place is a partition that is searched. Ranking numbers partitions by their places.
+type place struct {
+	*views.Partition
+	in    *searched
+	allow *views.DocSet // nil = all
 }
 
 // buffers is the memory of a search, used again.
 type buffers struct {
+	namespaces []searched // those of one shard stand together
+	places     []place    // those of one namespace stand together
+	shards     int
+
 	ranking *rank.Ranking
 	look    views.Lookup
 	refs    []index.Ref
@@ -39,8 +56,28 @@ type buffers struct {
 
 func newBuffers() *buffers { return &buffers{ranking: rank.NewRanking()} }
 
+// begin takes the namespaces and their partitions.
+func (b *buffers) begin(readers []*Reader) {
+	b.shards = 0
+	for i, r := range readers {
+		if i == 0 || r.s != readers[i-1].s {
+			b.shards++
+		}
+		b.namespaces = append(b.namespaces, searched{Reader: r, shard: b.shards - 1})
+	}
+	for i := range b.namespaces {
+		n := &b.namespaces[i]
+		for k := range n.view.Partitions {
+			b.places = append(b.places, place{Partition: &n.view.Partitions[k], in: n})
+		}
+	}
+}
+
 // release drops what the buffers point to.
 func (b *buffers) release(s *Service) {
+	clear(b.namespaces)
+	clear(b.places)
+	b.namespaces, b.places = b.namespaces[:0], b.places[:0]
 	b.ranking.Begin(nil)
 	b.look.Query = nil
 	clear(b.hits[:cap(b.hits)])
@@ -50,18 +87,54 @@ func (b *buffers) release(s *Service) {
 // Search finds memories: it plans, asks the sources for candidates, ranks them and
 // opens the best. Errors: invalid, too_large, unavailable, timeout.
 func (r *Reader) Search(ctx context.Context, req memory.SearchRequest) (memory.SearchResponse, error) {
-	began := r.s.opt.Now()
-	s := &search{r: r, req: &req, left: newBudget(), buffers: r.s.pool.Get().(*buffers)}
-	defer s.release(r.s)
-	hits, err := s.run(ctx)
+	resp, err := find([]*Reader{r}, false, func(s *search) ([]memory.Hit, error) { return s.run(ctx, &req) })
+	if err == nil {
+		resp.Namespace = r.view.Capability.Namespace()
+	}
+	return resp, err
+}
+
+// Search finds memories in the namespaces of all readers as if they were one: with the
+// counters of all, one scale of scores, one limit and one budget of work. Readers of one
+// service stand together and have one snapshot. Errors: those of Reader.Search.
+func Search(ctx context.Context, readers []*Reader, req memory.SearchRequest) (memory.SearchResponse, error) {
+	resp, err := find(readers, true, func(s *search) ([]memory.Hit, error) { return s.run(ctx, &req) })
+	if err == nil {
+		for _, r := range readers {
+			resp.Namespaces = append(resp.Namespaces, r.view.Capability.Namespace())
+		}
+		slices.Sort(resp.Namespaces)
+	}
+	return resp, err
+}
+
+func find(readers []*Reader, named bool, run func(s *search) ([]memory.Hit, error)) (memory.SearchResponse, error) {
+	service := readers[0].s
+	began := service.opt.Now()
+	s := &search{named: named, left: newBudget(), buffers: service.pool.Get().(*buffers)}
+	defer s.release(service)
+	s.begin(readers)
+	hits, err := run(s)
 	if err != nil {
 		return memory.SearchResponse{}, views.Failed("search", err)
 	}
-	return memory.SearchResponse{Results: hits, Position: r.view.Position(), Mode: s.mode, Namespace: r.view.Capability.Namespace(),
-		TookMS: float64(r.s.opt.Now().Sub(began)) / float64(time.Millisecond)}, nil
+	return memory.SearchResponse{Results: hits, Position: s.position(), Mode: s.mode,
+		TookMS: float64(service.opt.Now().Sub(began)) / float64(time.Millisecond)}, nil
 }
 
-func (s *search) run(ctx context.Context) ([]memory.Hit, error) {
+// position is where each shard was read, with commas between them.
+func (s *search) position() string {
+	out := s.namespaces[0].view.Position()
+	for i := 1; i < len(s.namespaces); i++ {
+		if n := &s.namespaces[i]; n.shard != s.namespaces[i-1].shard {
+			out += "," + n.view.Position()
+		}
+	}
+	return out
+}
+
+func (s *search) run(ctx context.Context, req *memory.SearchRequest) ([]memory.Hit, error) {
+	s.req = req
 	if err := s.prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -94,7 +167,7 @@ func (s *search) prepare(ctx context.Context) error {
 	}
 	byText := s.mode != memory.ModeVector
 	if s.mode != memory.ModeText {
-		if err := s.findVector(ctx); err != nil {
+		if err := s.findVectors(ctx); err != nil {
 			return err
 		}
 	}
@@ -106,17 +179,16 @@ func (s *search) prepare(ctx context.Context) error {
 	var err error
 	s.plan, err = rank.NewPlan(s.question(byText))
 	s.ranking.Begin(s.plan)
-	s.look.Query = s.vector
 	return err
 }
 
-// question is the request as ranking sees it, with the namespace's settings where
+// question is the request as ranking sees it, with the namespaces' settings where
 // it does not say.
 func (s *search) question(byText bool) rank.Question {
-	set := s.r.view.Settings
-	q := rank.Question{Query: s.req.Query, As: s.r.view.Capability.Agent(), Now: s.r.s.opt.Now().UTC(), ByText: byText, ByVector: s.vector != nil,
+	set, first := s.settings(), &s.namespaces[0]
+	q := rank.Question{Query: s.req.Query, As: first.view.Capability.Agent(), Now: first.s.opt.Now().UTC(), ByText: byText, ByVector: s.byVector(),
 		TextWeight: set.TextWeight, VectorWeight: set.VectorWeight, Candidates: max(minCandidates, s.limit*set.CandidateMultiplier),
-		Parts: set.Parts, Fusion: memory.Fusion(set.Fusion), Partitions: make([]rank.Partition, len(s.r.view.Partitions))}
+		Parts: set.Parts, Fusion: memory.Fusion(set.Fusion), Partitions: make([]rank.Partition, len(s.places))}
 	if s.req.Fusion != "" {
 		q.Fusion = s.req.Fusion
 	}
@@ -125,33 +197,65 @@ func (s *search) question(byText bool) rank.Question {
 		maps.Copy(q.Parts, s.req.Parts)
 	}
 	for i := range q.Partitions {
-		p := &s.r.view.Partitions[i]
-		q.Partitions[i] = rank.Partition{Conversations: s.r.s.opt.Views.Conversations(p.ID), Visible: p}
-		if s.allow[i] != nil {
-			q.Partitions[i].Allow = s.allow[i]
+		p := &s.places[i]
+		q.Partitions[i] = rank.Partition{Conversations: p.in.s.opt.Views.Conversations(p.ID), Visible: p.Partition}
+		if p.allow != nil {
+			q.Partitions[i].Allow = p.allow
 		}
 	}
 	return q
 }
 
+// settings are those that all namespaces of a search go by: one ruler measures all of
+// them. Where theirs differ, weights are the mean, a part counts that all have switched
+// on, the kind of fusion is the default, and sources give as many candidates as the one
+// asks that asks for most.
+func (s *search) settings() *settings.Effective {
+	if len(s.namespaces) == 1 {
+		return s.namespaces[0].view.Settings
+	}
+	out := *s.namespaces[0].view.Settings
+	out.Parts = maps.Clone(out.Parts)
+	out.TextWeight, out.VectorWeight = 0, 0
+	weighed := 0.0
+	for i := range s.namespaces {
+		n := &s.namespaces[i]
+		set := n.view.Settings
+		if n.vector != nil || !s.byVector() { // the weights of one without vectors mean nothing beside others
+			out.TextWeight += set.TextWeight
+			out.VectorWeight += set.VectorWeight
+			weighed++
+		}
+		out.CandidateMultiplier = max(out.CandidateMultiplier, set.CandidateMultiplier)
+		if set.Fusion != out.Fusion {
+			out.Fusion = string(memory.FusionWeighted)
+		}
+		for p, on := range set.Parts {
+			out.Parts[p] = out.Parts[p] && on
+		}
+	}
+	out.TextWeight /= weighed
+	out.VectorWeight /= weighed
+	return &out
+}
+
 // filter finds what may be a result. A partition out of scope still counts in the
 // statistics, so a filter changes no score.
 func (s *search) filter() error {
-	s.allow = make([]*views.DocSet, len(s.r.view.Partitions))
 	if s.req.Filter == nil {
 		return nil
 	}
-	in, err := s.r.view.InScope(s.req.Filter.Scope)
-	if err != nil {
-		return err
-	}
-	for i := range s.r.view.Partitions {
-		id := s.r.view.Partitions[i].ID
-		if !slices.ContainsFunc(in, func(o views.Partition) bool { return o.ID == id }) {
-			s.allow[i] = &views.DocSet{}
+	for i := range s.places {
+		p := &s.places[i]
+		in, err := p.in.view.InScope(s.req.Filter.Scope)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(in, func(o views.Partition) bool { return o.ID == p.ID }) {
+			p.allow = &views.DocSet{}
 			continue
 		}
-		if s.allow[i], err = s.r.view.Allow(id, s.req.Filter); err != nil {
+		if p.allow, err = p.in.view.Allow(p.ID, s.req.Filter); err != nil {
 			return err
 		}
 	}

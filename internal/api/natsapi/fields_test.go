@@ -23,26 +23,30 @@ func TestEveryFieldReachesTheReader(t *testing.T) {
 			Scope: memory.ScopeAgent, Conversation: "k"},
 		AtLeast: access.AtLeast, Consistency: access.Consistency, Explain: true, Vector: []float64{1}, Fusion: memory.FusionRRF,
 		Parts: map[memory.Part]bool{memory.PartDates: false}}
+	several := memory.SearchNamespaces{Namespaces: []string{"team", "sales"}, SearchRequest: search}
+	nowhere := access
+	nowhere.Namespace = ""
 	for _, tt := range []struct {
 		name    string
 		request any
 		want    []any
 	}{
-		{"search", search, []any{access, search}},
-		{"get", getRequest{access, memory.GetRequest{ID: "r", Version: 3}}, []any{access, "r", 3}},
-		{"get", getRequest{access, memory.GetRequest{URI: "a/b"}}, []any{access, "mem://team/a/b", 0}},
-		{"timeline", timelineRequest{access, timeline}, []any{access, timeline}},
+		{"team.search", search, []any{access, search}},
+		{"search", several, []any{nowhere, several}},
+		{"team.get", getRequest{access, memory.GetRequest{ID: "r", Version: 3}}, []any{access, "r", 3}},
+		{"team.get", getRequest{access, memory.GetRequest{URI: "a/b"}}, []any{access, "mem://team/a/b", 0}},
+		{"team.timeline", timelineRequest{access, timeline}, []any{access, timeline}},
 	} {
 		body, err := json.Marshal(tt.request)
 		must(t, err)
-		answer := b.ask(t, "mem.api.team."+tt.name, string(body))
+		answer := b.ask(t, "mem.api."+tt.name, string(body))
 		b.f.mu.Lock()
 		if !reflect.DeepEqual(b.f.args, tt.want) {
 			t.Errorf("%s: the reader got %+v\nwant %+v\nanswer %s", tt.name, b.f.args, tt.want, answer.Data)
 		}
 		b.f.mu.Unlock()
 	}
-	for _, request := range []any{search, getRequest{access, memory.GetRequest{ID: "r", URI: "u", Version: 3}}, timelineRequest{access, timeline}} {
+	for _, request := range []any{search, several, getRequest{access, memory.GetRequest{ID: "r", URI: "u", Version: 3}}, timelineRequest{access, timeline}} {
 		v := reflect.ValueOf(request)
 		for i := range v.NumField() {
 			if v.Field(i).IsZero() {

@@ -140,6 +140,11 @@ func (f *fake) onRead(do func(ctx context.Context) error) {
 	f.read = do
 }
 
+func (f *fake) SearchNamespaces(ctx context.Context, acc memory.Access, req memory.SearchNamespaces) (memory.SearchResponse, error) {
+	f.called("SearchNamespaces", acc, req)
+	return memory.SearchResponse{Position: "p0.1.9.0", Mode: memory.ModeText}, f.reading(ctx)
+}
+
 func (f *fake) Search(ctx context.Context, acc memory.Access, req memory.SearchRequest) (memory.SearchResponse, error) {
 	f.called("Search", acc, req)
 	return memory.SearchResponse{Position: "p0.1.9.0", Mode: memory.ModeText}, f.reading(ctx)

@@ -46,6 +46,8 @@ type Writer interface {
 // access asks for, and reads.
 type Reader interface {
 	Search(ctx context.Context, acc memory.Access, req memory.SearchRequest) (memory.SearchResponse, error)
+	// SearchNamespaces searches those that the request names, whatever the access says.
+	SearchNamespaces(ctx context.Context, acc memory.Access, req memory.SearchNamespaces) (memory.SearchResponse, error)
 	Get(ctx context.Context, acc memory.Access, idOrURI string, version int) (memory.Record, error)
 	Timeline(ctx context.Context, acc memory.Access, req memory.TimelineRequest) (memory.Timeline, error)
 }

@@ -34,6 +34,7 @@ type timelineRequest struct {
 // queries holds the decoders of the services' requests.
 type queries struct {
 	search   api.JSONDecoder[memory.SearchRequest]
+	several  api.JSONDecoder[memory.SearchNamespaces]
 	get      api.JSONDecoder[getRequest]
 	timeline api.JSONDecoder[timelineRequest]
 }
@@ -41,12 +42,13 @@ type queries struct {
 func newQueries() queries {
 	return queries{
 		search:   api.NewJSONDecoder[memory.SearchRequest](),
+		several:  api.NewJSONDecoder[memory.SearchNamespaces](),
 		get:      api.NewJSONDecoder[getRequest](),
 		timeline: api.NewJSONDecoder[timelineRequest](),
 	}
 }
 
-// call answers one request for a namespace.
+// call answers one request, mostly for a namespace.
 type call func(ctx context.Context, namespace, as string, body []byte) (any, error)
 
 func (s *Server) addService() error {
@@ -59,10 +61,10 @@ func (s *Server) addService() error {
 	}
 	s.service = service
 	for _, e := range []struct {
-		name string
-		call call
-	}{{"search", s.search}, {"get", s.get}, {"timeline", s.timeline}} {
-		public := events.SubjectAPI + ".*." + e.name
+		name, subject string
+		call          call
+	}{{"search", ".*.search", s.search}, {"search-several", ".search", s.searchNamespaces}, {"get", ".*.get", s.get}, {"timeline", ".*.timeline", s.timeline}} {
+		public := events.SubjectAPI + e.subject
 		if err := registered(api.KindService, public); err != nil {
 			return err
 		}
@@ -128,7 +130,10 @@ func (s *Server) invoke(ctx context.Context, ask asked, c call) (result any, err
 	if err != nil {
 		return nil, err
 	}
-	parts := strings.Split(said, ".") // mem.api.<namespace>.<endpoint>
+	parts := strings.Split(said, ".") // mem.api.<namespace>.<endpoint>, or mem.api.<endpoint> for several
+	if len(parts) == 3 {
+		return c(ctx, "", ask.as, ask.body)
+	}
 	if len(parts) != 4 {
 		return nil, memory.Errorf(memory.CodeInvalid, "subject %.120q is not of the form %s.<namespace>.<name>", said, events.SubjectAPI)
 	}
@@ -198,6 +203,27 @@ func (s *Server) search(ctx context.Context, namespace, as string, body []byte) 
 		return nil, err
 	}
 	resp, err := s.opt.Reader.Search(ctx, acc, req)
+	if resp.Results == nil {
+		resp.Results = []memory.Hit{}
+	}
+	return resp, err
+}
+
+// searchNamespaces searches several namespaces.
+func (s *Server) searchNamespaces(ctx context.Context, _, as string, body []byte) (any, error) {
+	req, err := s.queries.several.Decode(body)
+	if err != nil {
+		return nil, err
+	}
+	acc, err := complete(memory.Access{As: req.As, AtLeast: req.AtLeast, Consistency: req.Consistency}, "", as)
+	if err != nil {
+		return nil, err
+	}
+	req.As = acc.As
+	if err := req.Validate(); err != nil {
+		return nil, err
+	}
+	resp, err := s.opt.Reader.SearchNamespaces(ctx, acc, req)
 	if resp.Results == nil {
 		resp.Results = []memory.Hit{}
 	}

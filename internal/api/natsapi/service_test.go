@@ -22,6 +22,8 @@ func TestServices(t *testing.T) {
 	}{
 		{"search", "mem.api.team.search", `{"query":"q","as":"me","at_least":"p0.1.1.0","consistency":"local"}`, nil,
 			`Search {"Namespace":"team","As":"me","AtLeast":"p0.1.1.0","Consistency":"local"} {"query":"q","as":"me"`, `"results":[]`},
+		{"search several", "mem.api.search", `{"namespaces":["team","sales"],"query":"q"}`, []string{"Mneme-Agent", "me"},
+			`SearchNamespaces {"Namespace":"","As":"me","AtLeast":"","Consistency":""} {"namespaces":["team","sales"],"query":"q","as":"me"`, `"results":[]`},
 		{"search header", "mem.api.team.search", `{"query":"q"}`, []string{"mneme-agent", "you"}, `"As":"you"`, ""},
 		{"get", "mem.api.team.get", `{"id":"r","version":2}`, nil, `Get {"Namespace":"team","As":"","AtLeast":"","Consistency":""} "r" 2`, `"record_id"`},
 		{"get by uri", "mem.api.team.get", `{"uri":"a/b","as":"me"}`, nil, `"mem://team/a/b" 0`, ""},
@@ -42,6 +44,7 @@ func TestServices(t *testing.T) {
 func TestServiceErrors(t *testing.T) {
 	tests := []struct{ name, subject, body, want string }{
 		{"namespace", "mem.api.Team.search", `{"query":"q"}`, "valid namespace"},
+		{"no namespaces", "mem.api.search", `{"query":"q"}`, "namespaces is empty"},
 		{"body", "mem.api.team.search", `{"query":1}`, `"query" at byte 9`},
 		{"limit", "mem.api.team.search", `{"query":"q","limit":0}`, "limit is 0"},
 		{"agent", "mem.api.team.search", `{"query":"q","as":"Me"}`, "valid agent"},
@@ -112,7 +115,7 @@ func TestServicesCanBeDiscovered(t *testing.T) {
 			t.Errorf("endpoint %s listens on %s", e.Name, e.Subject)
 		}
 	}
-	if want := "1.2.3 search=mem.api.*.search/memnode get=mem.api.*.get/memnode timeline=mem.api.*.timeline/memnode"; got != want {
+	if want := "1.2.3 search=mem.api.*.search/memnode search-several=mem.api.search/memnode get=mem.api.*.get/memnode timeline=mem.api.*.timeline/memnode"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	for v, want := range map[string]string{"v0.1.0": "0.1.0", "dev": "0.0.0", "": "0.0.0", "2.0.0": "2.0.0"} {

@@ -117,6 +117,10 @@ func (f *fake) Search(_ context.Context, acc memory.Access, req memory.SearchReq
 	return memory.SearchResponse{Position: "p0.1.9.0", Mode: memory.ModeHybrid}, f.called("Search", acc, req)
 }
 
+func (f *fake) SearchNamespaces(_ context.Context, acc memory.Access, req memory.SearchNamespaces) (memory.SearchResponse, error) {
+	return memory.SearchResponse{Position: "p0.1.9.0,p1.0.3.0", Mode: memory.ModeHybrid, Namespaces: req.Namespaces}, f.called("SearchNamespaces", acc, req)
+}
+
 func (f *fake) Get(_ context.Context, acc memory.Access, id string, version int) (memory.Record, error) {
 	return record(), f.called("Get", acc, id, version)
 }

@@ -57,6 +57,9 @@ func TestEveryFieldReachesTheReader(t *testing.T) {
 	search := full(t, memory.SearchRequest{Query: "q", As: access.As, Limit: &five, Mode: memory.ModeText, MinScore: 0.5, Filter: &filter, AsOf: "p0.0.1.0",
 		AtLeast: access.AtLeast, Consistency: access.Consistency, Explain: true, Vector: []float64{1}, Fusion: memory.FusionRRF,
 		Parts: map[memory.Part]bool{memory.PartDates: false}})
+	several := full(t, memory.SearchNamespaces{Namespaces: []string{"team", "sales"}, SearchRequest: search})
+	nowhere := access
+	nowhere.Namespace = ""
 	ctx := t.Context()
 	for _, tt := range []struct {
 		name string
@@ -76,6 +79,7 @@ func TestEveryFieldReachesTheReader(t *testing.T) {
 			return err
 		}, []any{access, timeline}},
 		{"search", func() error { _, err := c.Search(ctx, "team", search); return err }, []any{access, search}},
+		{"search several", func() error { _, err := c.SearchNamespaces(ctx, several.Namespaces, search); return err }, []any{nowhere, several}},
 		{"get", func() error {
 			_, err := c.Get(ctx, "team", "r", client.GetOptions{ReadOptions: read, Version: 3})
 			return err

@@ -28,6 +28,8 @@ type Writer interface {
 // access asks for, and reads.
 type Reader interface {
 	Search(ctx context.Context, acc memory.Access, req memory.SearchRequest) (memory.SearchResponse, error)
+	// SearchNamespaces searches those that the request names, whatever the access says.
+	SearchNamespaces(ctx context.Context, acc memory.Access, req memory.SearchNamespaces) (memory.SearchResponse, error)
 	// Get takes a record id or a uri; version 0 is the current one.
 	Get(ctx context.Context, acc memory.Access, idOrURI string, version int) (memory.Record, error)
 	List(ctx context.Context, acc memory.Access, req memory.ListRequest) (memory.RecordList, error)

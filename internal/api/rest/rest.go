@@ -132,7 +132,7 @@ type server struct {
 
 	captures   api.JSONDecoder[memory.Capture]
 	revisions  api.JSONDecoder[memory.Revision]
-	searches   api.JSONDecoder[memory.SearchRequest]
+	searches   *searches
 	namespaces api.JSONDecoder[memory.CreateNamespace]
 	patches    api.JSONDecoder[memory.PatchNamespace]
 	switches   api.JSONDecoder[memory.SwitchEmbedder]
@@ -148,11 +148,11 @@ func New(opt Options) (http.Handler, error) {
 		Options: opt, mux: http.NewServeMux(), routes: map[string]*route{},
 		captures:   api.NewJSONDecoder[memory.Capture](),
 		revisions:  api.NewJSONDecoder[memory.Revision](),
-		searches:   api.NewJSONDecoder[memory.SearchRequest](),
 		namespaces: api.NewJSONDecoder[memory.CreateNamespace](),
 		patches:    api.NewJSONDecoder[memory.PatchNamespace](),
 		switches:   api.NewJSONDecoder[memory.SwitchEmbedder](),
 	}
+	s.searches = newSearches(s)
 	s.bodies.max, s.answers.max, s.results.max = opt.MaxBodies, opt.MaxAnswers, opt.MaxResults
 	s.bulkheads = newBulkheads(&opt)
 	s.failures = &failures{log: opt.Logger, now: opt.Now}

@@ -88,6 +88,32 @@ func (s *Searcher) Prepare(ctx context.Context, r pebble.Reader, parts []Partiti
 	return &Prepared{s: s, sc: sc, parts: parts, q: q}, nil
 }
 
+// Together weighs one query alike in several databases: what was prepared in each
+// counts by the counters of all, as if their partitions lay in one. Call it before
+// anything is asked of them. All must be of the same query.
+func Together(all []*Prepared) {
+	if len(all) < 2 {
+		return
+	}
+	var st Stats
+	for _, p := range all {
+		st.Add(p.sc.stats)
+	}
+	for i := range all[0].sc.slots {
+		n := uint64(0)
+		for _, p := range all {
+			n += p.sc.slots[i].n
+		}
+		for _, p := range all {
+			p.sc.slots[i].n = n
+		}
+	}
+	for _, p := range all {
+		p.sc.stats = st
+		weighAll(p.sc.slots, &p.q, st)
+	}
+}
+
 // Close gives the memory back. Further calls do nothing.
 func (p *Prepared) Close() {
 	if p.sc != nil {
@@ -96,7 +122,7 @@ func (p *Prepared) Close() {
 	}
 }
 
-// Stats are the counters of all partitions together.
+// Stats are the counters of all partitions together, after Together of all databases.
 func (p *Prepared) Stats() Stats { return p.sc.stats }
 
 // DocFreq is n of a query term (an index of Query.Terms) in a field, 0 if that was

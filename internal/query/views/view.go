@@ -31,6 +31,16 @@ type View struct {
 // once the node is as fresh as asked. Close it. Errors: invalid, not_found,
 // stale_position, lost_position, unavailable, timeout, those of Options.Lacks.
 func (s *Views) Open(ctx context.Context, namespace, as string, f Freshness) (*View, error) {
+	all, err := s.OpenEach(ctx, []string{namespace}, as, f)
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+// OpenEach is Open for one namespace or more. The views have one snapshot: close any
+// one of them when all are done with.
+func (s *Views) OpenEach(ctx context.Context, namespaces []string, as string, f Freshness) ([]*View, error) {
 	target, err := s.await(ctx, f)
 	if err != nil {
 		return nil, err
@@ -39,15 +49,18 @@ func (s *Views) Open(ctx context.Context, namespace, as string, f Freshness) (*V
 	if err != nil {
 		return nil, err
 	}
-	v := &View{State: state, keys: s.opt.Keys}
-	if err := v.open(s, namespace, as); err != nil {
-		return nil, Failed("open "+Clip(namespace), errors.Join(err, v.Close()))
+	all := make([]*View, len(namespaces))
+	for i, namespace := range namespaces {
+		all[i] = &View{State: state, keys: s.opt.Keys}
+		if err := all[i].open(s, namespace, as); err != nil {
+			return nil, Failed("open "+Clip(namespace), errors.Join(err, state.Close()))
+		}
 	}
-	if err := v.Positions.Check(target); err != nil {
-		return nil, errors.Join(err, v.Close())
+	if err := all[0].Positions.Check(target); err != nil {
+		return nil, errors.Join(err, state.Close())
 	}
-	assert.Always(v.State.Cursor().Seq >= target.Seq, "a read at a position finds the state there, or behind it", nil)
-	return v, nil
+	assert.Always(state.Cursor().Seq >= target.Seq, "a read at a position finds the state there, or behind it", nil)
+	return all, nil
 }
 
 func (v *View) open(s *Views, namespace, as string) error {
