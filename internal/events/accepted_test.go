@@ -16,6 +16,7 @@ var accepted = map[string]string{
 	"content-text":               "ad3792fc74be74a3",
 	"content":                    "ee5399c3742461f7",
 	"envelope-epoch.began":       "8ec459343532f460",
+	"envelope-event.quarantined": "129330e9feedc868",
 	"envelope-key.created":       "d24a4b27e165c66a",
 	"envelope-key.destroyed":     "6c7b04cc76faa1f7",
 	"envelope-leader.began":      "762d04c31731e50b",

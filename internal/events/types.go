@@ -14,6 +14,7 @@ type Type uint16
 const (
 	TypeLeaderBegan Type = 1 // a writer's term begins
 	TypeEpochBegan  Type = 2 // the log was repaired; its next stream, which the payload names, begins a new epoch
+	TypeQuarantined Type = 3 // an operator put the event that the payload names in quarantine
 )
 
 // Directory events.
@@ -72,6 +73,7 @@ type typeInfo struct {
 var typeTable = map[Type]typeInfo{
 	TypeLeaderBegan:      {"leader.began", 1},
 	TypeEpochBegan:       {"epoch.began", 1},
+	TypeQuarantined:      {"event.quarantined", 1},
 	TypeNamespaceCreated: {"namespace.created", 1},
 	TypeNamespaceChanged: {"namespace.changed", 1},
 	TypeNamespaceDeleted: {"namespace.deleted", 1},
@@ -107,7 +109,9 @@ func (t Type) OfSpace() bool {
 }
 
 // Control reports whether the type is control and not a fact.
-func (t Type) Control() bool { return t == TypeLeaderBegan || t == TypeEpochBegan }
+func (t Type) Control() bool {
+	return t == TypeLeaderBegan || t == TypeEpochBegan || t == TypeQuarantined
+}
 
 // CloudEventType is the CloudEvents type of t.
 func (t Type) CloudEventType() string {

@@ -84,7 +84,8 @@ func deriveMessage(d *derive.Deriver, at *projections.Cursor, m eventlog.Message
 // end) and hands ranges to apply, which must leave the state behind each of
 // them. It returns the number of messages that were applied. The next range is
 // read and derived while one is applied, so up to three are in memory. apply is
-// called by one goroutine, which has ended when Replay returns.
+// called by one goroutine, which has ended when Replay returns. What the log says of events
+// in quarantine is read first.
 func Replay(ctx context.Context, stream eventlog.Stream, state *projections.State, d *derive.Deriver, to uint64, apply func(*projections.Range) error) (uint64, error) {
 	info, err := stream.Info(ctx)
 	if err != nil {
@@ -96,6 +97,9 @@ func Replay(ctx context.Context, stream eventlog.Stream, state *projections.Stat
 	at := state.Cursor()
 	if at.Seq >= to {
 		return 0, nil
+	}
+	if err := readQuarantined(ctx, stream, state, info.Last); err != nil {
+		return 0, fmt.Errorf("replay: %w", err)
 	}
 	// A range is begun when the one before it is applied: it names what was.
 	p := &replayer{deriver: d, at: at, full: make(chan []projections.RangeFrame)}

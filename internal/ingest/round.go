@@ -92,9 +92,10 @@ type sending struct {
 	n        uint64
 	at       projections.Cursor // the log in front of it
 	data     []byte
-	underWay bool  // an attempt has an unknown outcome: it may still arrive
-	doubt    bool  // so it was once, there or at an earlier sequence: nobody is told that it was not written
-	cause    error // why the last attempt failed
+	underWay bool        // an attempt has an unknown outcome: it may still arrive
+	doubt    bool        // so it was once, there or at an earlier sequence: nobody is told that it was not written
+	cause    error       // why the last attempt failed
+	opens    events.Type // of a control event that begins the round; 0 = it is none
 }
 
 // proposal is a range that Raft is agreeing on.
@@ -118,10 +119,10 @@ type proposal struct {
 //   - An enqueue of unknown outcome, a range ahead of the state or on another
 //     chain end the round: the next one begins from what log and state hold.
 type round struct {
-	shard     uint16
-	term      uint64
-	number    uint32
-	stream    events.StreamRef // that it writes to; zero = the one that the state knows
+	shard  uint16
+	term   uint64
+	number uint32
+	preamble
 	state     *projections.State
 	newDerive func() (*derive.Deriver, error)
 	deriver   *derive.Deriver
@@ -142,6 +143,12 @@ type round struct {
 	retry    retry
 	why      error // of the last round's end
 	out      []output
+}
+
+// preamble is what the log is told when a round begins, in front of leader.began.
+type preamble struct {
+	stream events.StreamRef         // that it writes to; zero = the one that the state knows
+	untold []projections.Quarantine // events in quarantine of which the log does not tell
 }
 
 const (
@@ -240,6 +247,10 @@ func (r *round) survey() {
 		r.number = max(r.number, r.at.Round+1)
 	}
 	if r.deriver, err = r.newDerive(); err != nil {
+		r.endRound(err)
+		return
+	}
+	if err = r.readUntold(); err != nil {
 		r.endRound(err)
 		return
 	}

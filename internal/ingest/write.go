@@ -87,16 +87,19 @@ func (r *round) derive(s *sending) {
 }
 
 // begin writes the control events that open the round: epoch.began after a
-// repair, then leader.began.
+// repair, event.quarantined where a person has put an event there, then leader.began.
 func (r *round) begin() {
-	t, payload := events.TypeLeaderBegan, events.Began{Term: r.term, Round: r.number}.Encode()
-	if r.opensEpoch() {
+	t, payload, by := events.TypeLeaderBegan, events.Began{Term: r.term, Round: r.number}.Encode(), ""
+	switch {
+	case r.opensEpoch():
 		assert.Reachable("a term begins the epoch of a log that was repaired", nil)
 		t, payload = events.TypeEpochBegan, []byte(r.stream.Identity)
+	case len(r.untold) > 0:
+		t, payload, by = events.TypeQuarantined, r.untold[0].Event().Encode(), r.untold[0].By
 	}
-	e := events.Envelope{Header: events.Header{Type: t, Schema: t.Schema(), Event: r.ids.New(), SealedAt: r.seq.times.stamp()}, Payload: payload}
+	e := events.Envelope{Header: events.Header{Type: t, Schema: t.Schema(), Agent: by, Event: r.ids.New(), SealedAt: r.seq.times.stamp()}, Payload: payload}
 	e.OccurredAt = e.SealedAt
-	s := &sending{frame: &frame{encoded: [][]byte{e.Encode()}, derived: make([]*projections.Contribution, 1), done: true}}
+	s := &sending{frame: &frame{encoded: [][]byte{e.Encode()}, derived: make([]*projections.Contribution, 1), done: true}, opens: t}
 	r.start(s)
 }
 
@@ -181,7 +184,10 @@ func (r *round) acknowledged() {
 	}
 	r.sending, r.at, r.retry, r.resendAt = nil, next, retry{}, 0
 	r.propose(&s.at, s.drafts, projections.RangeFrame{Bytes: s.data, Contributions: s.derived})
-	if s.drafts == nil && next.Epoch == s.at.Epoch { // else leader.began is next
+	switch s.opens {
+	case events.TypeQuarantined: // leader.began is to come, as behind epoch.began
+		r.untold = r.untold[1:]
+	case events.TypeLeaderBegan:
 		r.phase = phaseApply
 	}
 }

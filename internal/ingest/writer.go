@@ -150,7 +150,7 @@ func newWriter(opt Options) (*Writer, *round) {
 	w.times.follow(opt.State.Cursor().SealedAt)
 	seq := &sequencer{shard: opt.Shard, state: opt.State, directory: opt.Directory, keys: opt.Keys, queue: w.queue, flight: w.flight, refusals: w.refusals, times: w.times,
 		counters: &w.counters, log: opt.Logger, maxBytes: opt.MaxFrameBytes}
-	return w, &round{shard: opt.Shard, term: opt.Term, stream: opt.Ref, state: opt.State, seq: seq, horizon: w.horizon, ids: w.ids, log: opt.Logger,
+	return w, &round{shard: opt.Shard, term: opt.Term, preamble: preamble{stream: opt.Ref}, state: opt.State, seq: seq, horizon: w.horizon, ids: w.ids, log: opt.Logger,
 		newDerive: func() (*derive.Deriver, error) {
 			v := opt.State.View()
 			d, err := derive.New(opt.Keys, v)

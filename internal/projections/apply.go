@@ -36,6 +36,7 @@ var verdicts = map[events.Type]func(*tx, *event) error{
 	events.TypeVectorsAttached:  func(t *tx, ev *event) error { return t.vectors.attached(ev) },
 	events.TypeLeaderBegan:      noted,
 	events.TypeEpochBegan:       noted,
+	events.TypeQuarantined:      noted,
 }
 
 // noted is for events that are only kept and audited.
@@ -50,6 +51,7 @@ type event struct {
 
 	result EventResult // what became of it, once it is decided
 	code   string      // of a quarantined event
+	note   *Quarantine // … that an operator put there
 	// What it does, if it takes effect:
 	home  *Home      // its namespace's row becomes this
 	space SpaceKey   // the space that is left or dropped
@@ -82,6 +84,13 @@ func (ev *event) took(types ...events.Type) bool {
 
 // command carries out a Raft entry and returns its result.
 func (t *tx) command(data []byte) (any, error) {
+	if IsQuarantine(data) {
+		q, err := DecodeQuarantine(data)
+		if err != nil {
+			return nil, err
+		}
+		return t.quarantine(q)
+	}
 	if len(data) > 0 && data[0] == commandReserve {
 		r, err := DecodeReserve(data)
 		if err != nil {
@@ -164,8 +173,11 @@ func (t *tx) applyFrame(rf *RangeFrame) ([]EventResult, error) {
 	results := make([]EventResult, len(f.Events))
 	for i, raw := range f.Events {
 		at := Ref{seq, uint32(i)}
-		t.cursor.Index = at.Index
-		if results[i], err = t.applyEvent(at, raw, rf.Contributions[i]); err != nil {
+		if t.stopAt != 0 && t.cursor.Events == t.stopAt {
+			return nil, errStop
+		}
+		t.cursor.Index, t.last, t.lastRaw = at.Index, at, raw
+		if results[i], err = t.guarded(at, raw, rf.Contributions[i]); err != nil {
 			return nil, fmt.Errorf("event %d.%d: %w", seq, i, err)
 		}
 	}
@@ -204,8 +216,13 @@ func (t *tx) applyEvent(at Ref, raw []byte, c *Contribution) (EventResult, error
 // bytes, so a replay reaches it again, until the key is destroyed: then the event
 // folds like any other erased one. The events of a namespace that is not there
 // (any more) are rejected whatever they hold: what derive can say of them depends
-// on how long its keys have been gone.
+// on how long its keys have been gone. What an operator put in quarantine stays there,
+// whatever it holds.
 func (t *tx) decide(ev *event, malformed bool) error {
+	if note, ok := t.marked[ev.at]; ok {
+		ev.code, ev.note = CodeOperator, &note
+		return ev.is(OutcomeQuarantined)
+	}
 	if malformed {
 		ev.code = "malformed"
 		return ev.is(OutcomeQuarantined)

@@ -13,8 +13,9 @@ const PipelineVersion = 6
 
 // The first byte of a command says what it is.
 const (
-	commandRange   = 1
-	commandReserve = 2
+	commandRange      = 1
+	commandReserve    = 2
+	commandQuarantine = 3
 )
 
 // CommandEnd is the sequence at which a state stands, at least, that has applied a
@@ -26,6 +27,13 @@ func CommandEnd(data []byte) (uint64, error) {
 			return 0, err
 		}
 		return r.Applied.Seq, nil
+	}
+	if IsQuarantine(data) {
+		q, err := DecodeQuarantine(data)
+		if err != nil {
+			return 0, err
+		}
+		return q.At.Seq, nil
 	}
 	r, err := DecodeRange(data)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2"
@@ -14,6 +15,29 @@ import (
 	"mneme/internal/events"
 	"mneme/internal/index/text"
 )
+
+// Poison makes captures of an agent impossible to fold, until the end of the test: as they
+// are decided they panic or fail, or what is gathered of them cannot be written. Its
+// result ends that.
+func Poison(agent, how string) (mend func()) {
+	was := verdicts[events.TypeCaptured]
+	verdicts[events.TypeCaptured] = func(t *tx, ev *event) error {
+		if ev.Agent != agent {
+			return was(t, ev)
+		}
+		switch how {
+		case "panics":
+			panic("boom")
+		case "fails":
+			return errors.New("boom")
+		case "cannot be written":
+			i := slices.IndexFunc(t.all, func(p projection) bool { _, ok := p.(*terms); return ok })
+			t.all[i].(*terms).docs[1<<20] = []text.Doc{{ID: 5}, {ID: 3}}
+		}
+		return was(t, ev)
+	}
+	return func() { verdicts[events.TypeCaptured] = was }
+}
 
 // FactRows is the dumb twin of the state hash: it looks at every row there is
 // and visits those that are facts, with the namespace they belong to.

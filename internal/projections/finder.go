@@ -26,9 +26,20 @@ func (f *finder) find(key []byte) ([]byte, error) {
 		f.it = it
 	}
 	if !f.it.SeekPrefixGE(key) { // a key's prefix is all of it
-		return nil, f.it.Error()
+		return nil, f.failed(key)
 	}
-	return f.it.ValueAndErr()
+	v, err := f.it.ValueAndErr()
+	if err != nil {
+		return nil, fmt.Errorf("%w: row %#x: %w", errRead, key[0], err)
+	}
+	return v, nil
+}
+
+func (f *finder) failed(key []byte) error {
+	if err := f.it.Error(); err != nil {
+		return fmt.Errorf("%w: row %#x: %w", errRead, key[0], err)
+	}
+	return nil
 }
 
 func (f *finder) close() error {

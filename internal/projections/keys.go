@@ -44,6 +44,7 @@ const (
 	prefixNextVector   = 0x53
 	prefixAudit        = 0x60
 	prefixQuarantine   = 0x70
+	prefixNote         = 0x71
 )
 
 // SpaceKey is the short form of a vector space's id.
@@ -62,6 +63,7 @@ func frameKey(seq uint64) []byte { return be64([]byte{prefixFrame}, seq) }
 func envelopeKey(seq uint64, index uint32) []byte {
 	return be32(be64([]byte{prefixEnvelope}, seq), index)
 }
+func noteKey(at Ref) []byte            { return at.append([]byte{prefixNote}) }
 func epochKey(epoch uint32) []byte     { return be32([]byte{prefixEpoch}, epoch) }
 func hashKey(ns events.ID) []byte      { return append([]byte{prefixHash}, ns[:]...) }
 func entryKey(ns events.ID) []byte     { return append([]byte{prefixEntry}, ns[:]...) }

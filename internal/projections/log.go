@@ -2,6 +2,7 @@ package projections
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"mneme/internal/events"
@@ -25,6 +26,7 @@ var logRows = declaration{
 		{prefix: prefixEnvelope, key: "seq8 index4", holds: "the sealed event, verbatim"},
 		{prefix: prefixEpoch, key: "epoch4", holds: "first sequence of the epoch, 8; none for epoch 0, nor for one that was passed over"},
 		{prefix: prefixQuarantine, key: "seq8 index4", holds: "code of a quarantined event"},
+		{prefix: prefixNote, key: "seq8 index4", holds: "of an event that an operator put there: 00, or 01 = the log tells of it, and the payload of event.quarantined"},
 	},
 	sections: []section{{tag: sectionCode,
 		append: func(c *Contribution, b []byte) []byte { return append(b, c.Code...) },
@@ -72,7 +74,9 @@ func (l *eventLog) fold(ev *event) error {
 	switch {
 	case ev.result.Outcome == OutcomeQuarantined:
 		l.t.out.Quarantined++
-		return l.t.b.Set(quarantineKey(ev.at), []byte(ev.code), nil)
+		return errors.Join(l.t.b.Set(quarantineKey(ev.at), []byte(ev.code), nil), l.note(ev))
+	case ev.took(events.TypeQuarantined):
+		return l.told(ev)
 	case ev.took(events.TypeNamespaceDeleted, events.TypeKeyDestroyed):
 		return l.t.b.Set(metaErasedKey, be64(nil, ev.at.Seq), nil)
 	}

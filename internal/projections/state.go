@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -89,6 +90,9 @@ type State struct {
 	gen *generation
 	// former were replaced; a view may still read them, or their folders are left.
 	former []*generation
+	// marked are events that an operator put in quarantine. Transactions have the map, so
+	// it is never changed.
+	marked map[Ref]Quarantine
 	// moved is closed and replaced whenever the cursor moves.
 	moved chan struct{}
 
@@ -163,6 +167,7 @@ func (s *State) begin() (*generation, *tx) {
 	s.mu.RLock()
 	g := s.gen
 	t := newTx(g)
+	t.marked = s.marked
 	s.mu.RUnlock()
 	t.b = g.db.NewIndexedBatch()
 	return g, t
@@ -178,13 +183,32 @@ const applyBytes = 1 << 20
 func (s *State) Apply(commands []Command) ([]any, error) {
 	results := make([]any, 0, len(commands))
 	for len(results) < len(commands) {
-		some, err := s.applySome(beginning(commands[len(results):]))
+		some, err := s.applyUpTo(beginning(commands[len(results):]))
+		results = append(results, some...)
 		if err != nil {
 			return results, err
 		}
-		results = append(results, some...)
 	}
 	return results, nil
+}
+
+// applyUpTo folds commands in one batch. Where one holds an event that cannot be folded,
+// those in front of it are: so all replicas stop at the same place.
+func (s *State) applyUpTo(commands []Command) ([]any, error) {
+	results, err := s.applySome(commands)
+	at, poison := (*CommandError)(nil), (*PoisonError)(nil)
+	if !errors.As(err, &poison) || !errors.As(err, &at) {
+		return results, err
+	}
+	n := slices.IndexFunc(commands, func(c Command) bool { return c.Index == at.Index })
+	if n <= 0 {
+		return nil, err
+	}
+	results, before := s.applySome(commands[:n])
+	if before != nil {
+		return nil, before
+	}
+	return results, err
 }
 
 // beginning gives as many commands as one batch takes.
@@ -209,13 +233,14 @@ func (s *State) applySome(commands []Command) ([]any, error) {
 		}
 		res, err := t.command(c.Data)
 		if err != nil {
+			g.terms.Reset()
 			return nil, &CommandError{c.Index, err}
 		}
 		t.cursor.RaftIndex, t.cursor.RaftTerm = c.Index, c.Term
 		results[i] = res
 	}
 	if err := s.commit(g, t); err != nil {
-		return nil, err
+		return nil, s.blame(commands, err)
 	}
 	return results, nil
 }
@@ -256,7 +281,7 @@ func (s *State) SetOrigin(index, term uint64, stream events.StreamRef) error {
 
 func (s *State) commit(g *generation, t *tx) error {
 	defer g.terms.Reset()
-	if err := t.finish(); err != nil {
+	if err := t.finishGuarded(); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -345,7 +370,18 @@ func (s *State) Sibling() (*State, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newState(opt, g), nil
+	sibling := newState(opt, g)
+	return sibling, s.tell(sibling)
+}
+
+// tell gives a sibling what an operator put in quarantine here: the log may not tell yet.
+func (s *State) tell(sibling *State) error {
+	v := s.View()
+	noted, err := v.Noted()
+	for _, n := range noted {
+		sibling.Quarantine(n.Quarantine)
+	}
+	return errors.Join(err, v.Close())
 }
 
 // Sort compacts a sibling that has been filled. Swap opens it anew, which would wait for

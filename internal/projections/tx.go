@@ -20,6 +20,11 @@ type tx struct {
 	made   map[string]struct{}
 	cursor Cursor
 	out    *Applied
+	marked map[Ref]Quarantine // events that an operator put in quarantine
+
+	last    Ref // the event that was folded last
+	lastRaw []byte
+	stopAt  uint64 // a trial ends when so many events were folded; 0 = it folds all
 
 	all []projection // in the order in which they fold an event
 	// Those that are asked by others.
@@ -80,7 +85,7 @@ func getRow(r pebble.Reader, key []byte) ([]byte, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read row %#x: %w", key[0], err)
+		return nil, fmt.Errorf("%w: row %#x: %w", errRead, key[0], err)
 	}
 	out := append(make([]byte, 0, len(v)), v...)
 	return out, closer.Close()

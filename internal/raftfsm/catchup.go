@@ -45,8 +45,21 @@ func (r *recovery) catchUp() error {
 		return nil // it says why the next Open does not go on with this log
 	}
 	applied, _ := r.opt.Machine.AppliedIndex()
-	return r.report.entriesBehind(r.opt, applied, func(l *raft.Log) error {
+	since := map[uint64]*raft.Log{} // what came since it halted
+	r.fsm.kept = func(index uint64, l *raft.Log) error {
+		if since[index] == nil {
+			return raft.ErrLogNotFound
+		}
+		*l = *since[index]
+		return nil
+	}
+	err = r.report.entriesBehind(r.opt, applied, func(l *raft.Log) error {
+		since[l.Index] = l
 		r.fsm.ApplyBatch([]*raft.Log{l})
-		return r.fsm.progress.haltedErr()
+		if r.fsm.progress.haltedErr() == nil {
+			clear(since)
+		}
+		return nil
 	})
+	return errors.Join(err, r.fsm.progress.haltedErr())
 }

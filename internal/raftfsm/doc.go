@@ -23,8 +23,9 @@
 //   - After [Group.Renew] nothing older than the call is on disk.
 //   - Raft indexes come from this package alone; what else counts commands (the
 //     event log's sequences) is never taken for one.
-//   - An error or a panic in the machine halts this group and nothing else. The
-//     owner of a halted leader with peers hands over (HaltedCh, TransferLeadership).
+//   - An error or a panic in the machine halts this group and nothing else, until it is
+//     opened again or a command makes the machine able to go on, see [Resumer].
+//     The owner of a halted leader with peers hands over (HaltedCh, TransferLeadership).
 //   - A committed entry that becomes unreadable while the group is open halts a
 //     group without peers. With peers the raft library panics on it: a stand-in
 //     entry could be replicated.

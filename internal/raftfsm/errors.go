@@ -21,7 +21,7 @@ var (
 	// nothing to do with it.
 	ErrRefused = errors.New("command refused")
 	// ErrHalted: the machine failed; the group applies nothing more until it is
-	// opened again. The error in the chain is a *HaltError.
+	// opened again, or goes on as Resumer says. The error in the chain is a *HaltError.
 	ErrHalted = errors.New("group is halted")
 	// ErrClosed: the group is closed or closing.
 	ErrClosed = errors.New("group is closed")

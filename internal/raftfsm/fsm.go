@@ -29,6 +29,8 @@ type fsm struct {
 	dir      string // where a restored snapshot is unpacked
 	log      *slog.Logger
 	progress *progress
+	kept     func(index uint64, l *raft.Log) error // reads an entry again; nil = a halt is for good
+	resumed  func()                                // hears that a halt is over; may be nil
 
 	mu   sync.Mutex // one of Apply, Checkpoint and Restore at a time
 	seen uint64     // last index that raft handed over in this run
@@ -53,9 +55,12 @@ func (f *fsm) Apply(l *raft.Log) any { return f.ApplyBatch([]*raft.Log{l})[0] }
 func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	out := make([]any, len(logs))
-	if err := f.progress.haltedErr(); err != nil {
-		return fill(out, err)
+	return f.apply(logs, make([]any, len(logs)))
+}
+
+func (f *fsm) apply(logs []*raft.Log, out []any) []any {
+	if f.progress.haltedErr() != nil {
+		return f.applyHalted(logs, out)
 	}
 	applied, _ := f.machine.AppliedIndex()
 	var entries []Entry
@@ -70,7 +75,8 @@ func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 	if len(entries) > 0 {
 		results, err := f.applyEntries(entries)
 		if err != nil {
-			return fill(out, f.halt(entries[0].Index, err))
+			_ = f.halt(entries[0].Index, err)
+			return f.applyHalted(logs, out)
 		}
 		for n, i := range at {
 			out[i] = outcome{result: results[n]}
@@ -107,7 +113,7 @@ func (f *fsm) applyEntries(entries []Entry) (results []any, err error) {
 	return results, err
 }
 
-// halt stops the group for good and returns the error to answer with.
+// halt stops the group, for good or until it resumes, and returns the error to answer with.
 func (f *fsm) halt(index uint64, cause error) error {
 	if at := (*ApplyError)(nil); errors.As(cause, &at) {
 		index = at.Index
@@ -117,8 +123,9 @@ func (f *fsm) halt(index uint64, cause error) error {
 		return f.progress.haltedErr()
 	}
 	args := []any{"index", index, "error", cause}
-	if p := (*panicError)(nil); errors.As(cause, &p) {
-		args = append(args, "stack", string(p.stack))
+	var p interface{ Stack() []byte }
+	if errors.As(cause, &p) && p.Stack() != nil {
+		args = append(args, "stack", string(p.Stack()))
 	}
 	f.log.Error("group is halted", args...)
 	return h

@@ -77,6 +77,7 @@ func (g *Group) open() error {
 		return err
 	}
 	g.lock, g.store, g.members, g.snaps, g.fsm, g.repaired = rec.lock, rec.store, rec.members, rec.snaps, rec.fsm, rec.repaired
+	g.fsm.kept, g.fsm.resumed = g.store.GetLog, g.leads.wake
 	g.alone.Store(rec.single)
 	conf := g.raftConfig()
 	err := guard(func() (err error) {
@@ -268,8 +269,8 @@ func (g *Group) await(ctx context.Context, op string, f func() error) error {
 // Halted returns nil, or a *HaltError that says at which index and why.
 func (g *Group) Halted() error { return g.fsm.progress.haltedErr() }
 
-// HaltedCh is closed when the group halts.
-func (g *Group) HaltedCh() <-chan struct{} { return g.fsm.progress.haltCh }
+// HaltedCh is closed when the group halts. One that goes on has another one, see Resumer.
+func (g *Group) HaltedCh() <-chan struct{} { return g.fsm.progress.haltedCh() }
 
 // Close resolves what is under way, flushes the machine and the log, and stops
 // the group. The transport is closed; the machine is not. It may be called again.

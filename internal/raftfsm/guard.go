@@ -13,6 +13,9 @@ type panicError struct {
 
 func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
+// Stack is where it panicked.
+func (e *panicError) Stack() []byte { return e.stack }
+
 // guard runs f and turns a panic, or a fault while reading mapped memory, into
 // an error. It covers f's own goroutine only.
 func guard(f func() error) (err error) {

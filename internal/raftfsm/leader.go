@@ -130,6 +130,13 @@ func (l *leadership) pushLocked(c Leadership) {
 	}
 }
 
+// wake has who waits for a term look again.
+func (l *leadership) wake() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wakeLocked()
+}
+
 func (l *leadership) wakeLocked() {
 	close(l.changed)
 	l.changed = make(chan struct{})
@@ -307,7 +314,7 @@ func (g *Group) begunTerm(ctx context.Context, elect bool) (uint64, error) {
 		}
 		select {
 		case <-changed:
-		case <-g.fsm.progress.haltCh:
+		case <-g.fsm.progress.haltedCh():
 		case <-g.closing:
 			return 0, ErrClosed
 		case <-ctx.Done():

@@ -57,7 +57,7 @@ func OpenLocal(machine Machine, fsys vfs.FS, dir string, disk *MemDisk) (*Local,
 		return nil, err
 	}
 	l := &Local{snaps: snaps, store: store,
-		fsm: &fsm{machine: machine, snaps: snaps, dir: fsys.PathJoin(dir, "restore"), log: log, progress: newProgress(0)}}
+		fsm: &fsm{machine: machine, snaps: snaps, dir: fsys.PathJoin(dir, "restore"), log: log, progress: newProgress(0), kept: store.GetLog}}
 	if machine == nil {
 		return l, nil
 	}

@@ -22,6 +22,7 @@ type cluster struct {
 	dirs     []string
 	networks []*raft.InmemTransport
 	replicas []*rig
+	change   func(i int, o *Options) // of what each is opened with; nil = nothing
 }
 
 // connect makes a transport that reaches the others.
@@ -49,6 +50,9 @@ func (c *cluster) options(i int, founds bool) Options {
 		o.HeartbeatTimeout, o.ElectionTimeout = 1500*time.Millisecond, 1500*time.Millisecond
 		return raftfsm.Open(o)
 	}
+	if c.change != nil {
+		c.change(i, &opt)
+	}
 	return opt
 }
 
@@ -66,11 +70,21 @@ func (c *cluster) open(i int, founds bool) *rig {
 	return r
 }
 
-func (r *rig) group() *raftfsm.Group { return r.Group().(*raftfsm.Group) }
+func (r *rig) group() *raftfsm.Group {
+	if c, ok := r.Group().(chooser); ok {
+		return c.Group
+	}
+	return r.Group().(*raftfsm.Group)
+}
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	c := &cluster{shelf: newShelf(t), networks: make([]*raft.InmemTransport, 3)}
+	return newClusterWith(t, nil)
+}
+
+func newClusterWith(t *testing.T, change func(i int, o *Options)) *cluster {
+	t.Helper()
+	c := &cluster{shelf: newShelf(t), networks: make([]*raft.InmemTransport, 3), change: change}
 	for i := range 3 {
 		c.dirs = append(c.dirs, t.TempDir())
 		c.replicas = append(c.replicas, c.open(i, i == 0))

@@ -21,7 +21,8 @@ type leader struct {
 	workers []Worker
 	// start opens the writer of a Raft term.
 	start func(ctx context.Context, term uint64) (*ingest.Writer, error)
-	room  *room // says why no term begins on a full disk
+	room  *room           // says why no term begins on a full disk
+	again <-chan struct{} // the state goes on after a halt
 	log   *slog.Logger
 
 	holds   chan *hold
@@ -43,8 +44,8 @@ type hold struct {
 	begun, over chan struct{}
 }
 
-func newLeader(group Group, room *room, log *slog.Logger, start func(context.Context, uint64) (*ingest.Writer, error)) *leader {
-	return &leader{group: group, room: room, log: log, start: start, holds: make(chan *hold), quit: make(chan struct{}),
+func newLeader(group Group, room *room, again <-chan struct{}, log *slog.Logger, start func(context.Context, uint64) (*ingest.Writer, error)) *leader {
+	return &leader{group: group, room: room, again: again, log: log, start: start, holds: make(chan *hold), quit: make(chan struct{}),
 		done: make(chan struct{}), changed: make(chan struct{})}
 }
 
@@ -83,6 +84,11 @@ func (l *leader) run() {
 			now, pausing, pause = nil, time.After(pause), min(2*pause, pauseMax)
 		case <-pausing:
 			pausing = nil
+		case <-l.again:
+			l.forgetFailure()
+			if pause = pauseMin; now == nil {
+				pausing = time.After(pause)
+			}
 		case h := <-l.holds:
 			now = now.close(h.ctx)
 			l.forgetFailure()
@@ -213,7 +219,9 @@ func (l *leader) wait(ctx context.Context) error {
 		case <-changed:
 		case <-room:
 		case <-l.group.HaltedCh():
-			return l.group.Halted()
+			if halted := l.group.Halted(); halted != nil { // else it goes on
+				return halted
+			}
 		case <-l.done:
 			return raftfsm.ErrClosed
 		case <-ctx.Done():

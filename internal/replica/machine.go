@@ -27,13 +27,14 @@ type machine struct {
 	room     *room
 	keys     keysOrder     // nil = there is no other keyring that the ranges were made with
 	closing  chan struct{} // closed before the group is
+	resumed  chan struct{} // has room for one: a state that had stopped goes on
 }
 
 func newMachine(state *projections.State, fs vfs.FS, replaced func(), log *slog.Logger) *machine {
-	return &machine{state: state, fs: fs, replaced: replaced, log: log, room: newRoom(), closing: make(chan struct{})}
+	return &machine{state: state, fs: fs, replaced: replaced, log: log, room: newRoom(), closing: make(chan struct{}), resumed: make(chan struct{}, 1)}
 }
 
-var _ raftfsm.Machine = (*machine)(nil)
+var _ raftfsm.Resumer = (*machine)(nil)
 
 func (m *machine) Apply(entries []raftfsm.Entry) ([]any, error) {
 	if err := m.awaitKeys(entries); err != nil {
@@ -109,6 +110,9 @@ func (m *machine) Flush() error { return m.state.Flush() }
 func (m *machine) Checkpoint(dir string) (mark uint64, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if err := m.untold(); err != nil {
+		return 0, err
+	}
 	err = m.state.Checkpoint(dir)
 	if err == nil && m.keys != nil {
 		err = WriteKeys(m.fs, dir, m.keys.ChangedAt())

@@ -46,7 +46,7 @@ func Open(ctx context.Context, opt Options) (*Replica, error) {
 	if r.group, err = r.openGroup(ctx); err != nil {
 		return nil, fmt.Errorf("raft: %w", errors.Join(err, state.Close()))
 	}
-	r.leader = newLeader(r.group, r.machine.room, opt.Logger, r.startWriter)
+	r.leader = newLeader(r.group, r.machine.room, r.machine.resumed, opt.Logger, r.startWriter)
 	return r, nil
 }
 
