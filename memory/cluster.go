@@ -122,3 +122,21 @@ type RecoverShard struct {
 	Term     uint64    `json:"term"`      // the highest Raft term that it knows of
 	SealedAt time.Time `json:"sealed_at"` // of the last event in its state
 }
+
+// InitReport says what the data directory of a stopped node on its own holds, and, if it was
+// asked for, of which cluster it is the first node now.
+type InitReport struct {
+	Node      string      `json:"node"`   // the id that it gets, or has
+	Shards    []InitShard `json:"shards"` // of an init that goes on where it was cut short: none
+	Done      bool        `json:"done"`
+	Before    bool        `json:"before,omitempty"` // an earlier call has done it
+	ClusterID string      `json:"cluster_id,omitempty"`
+	Aside     string      `json:"aside,omitempty"` // where its former log and Raft files lie
+}
+
+// InitShard is a shard in an InitReport, all of which is in its state.
+type InitShard struct {
+	ID       uint16 `json:"id"`
+	Position string `json:"position"`
+	Events   uint64 `json:"events"`
+}

@@ -23,9 +23,10 @@ func clusterCmd(a *app) *cobra.Command {
   memctl cluster drain n1
   memctl cluster transfer n2
   memctl cluster remove n3
+  memctl cluster init --data-dir n1 --node-id n1 --peer-certs certs
   memctl cluster recover --data-dir n1 --peer-certs certs --dry-run`,
 	})
-	cmd.AddCommand(clusterCertsCmd(a), clusterStatusCmd(a), clusterTransferCmd(a), clusterDrainCmd(a), clusterRemoveCmd(a), clusterRecoverCmd(a))
+	cmd.AddCommand(clusterCertsCmd(a), clusterStatusCmd(a), clusterTransferCmd(a), clusterDrainCmd(a), clusterRemoveCmd(a), clusterInitCmd(a), clusterRecoverCmd(a))
 	return cmd
 }
 

@@ -44,3 +44,7 @@ func (o offlineNode) Restore(ctx context.Context, dir, logPath, keysPath string,
 func (o offlineNode) Recover(ctx context.Context, dir, certs string, dryRun bool) (memory.RecoverReport, error) {
 	return o.Offline.Recover(ctx, dir, node.RecoverOptions{Certs: certs, DryRun: dryRun})
 }
+
+func (o offlineNode) Init(ctx context.Context, dir, id, certs string, dryRun bool, progress func(memory.Progress)) (memory.InitReport, error) {
+	return o.Offline.Init(ctx, dir, node.InitOptions{NodeID: id, Certs: certs, DryRun: dryRun}, steps(progress, "frames"))
+}

@@ -77,7 +77,9 @@ cluster answers, or memnode runs on the directory.
 }
 
 func printRecover(a *app, r memory.RecoverReport) {
-	if r.Recovered {
+	if r.Before {
+		a.printf("nothing to do: an earlier call recovered %s, which is the only node of the cluster %s and has not started yet\n", a.paint("1", oneLine(r.Node)), oneLine(r.NewCluster))
+	} else if r.Recovered {
 		a.printf("recovered %s: it is the cluster %s now, of which it is the only node\n", a.paint("1", oneLine(r.Node)), oneLine(r.NewCluster))
 	} else {
 		a.printf("node      %s of the cluster %s, with %s\n", a.paint("1", oneLine(r.Node)), oneLine(r.ClusterID), first(strings.Join(r.Others, ", "), "no others"))

@@ -79,6 +79,15 @@ func (f fakeOffline) Recover(_ context.Context, dir, certs string, dryRun bool) 
 	return r, f.check(dir)
 }
 
+func (f fakeOffline) Init(_ context.Context, dir, id, _ string, dryRun bool, progress func(memory.Progress)) (memory.InitReport, error) {
+	progress(memory.Progress{Done: 5, Total: 5, Unit: "frames"})
+	r := memory.InitReport{Node: id, Shards: []memory.InitShard{{Position: "p0.0.5.0", Events: 7}}}
+	if before := filepath.Base(dir) == "done"; before || !dryRun {
+		r.Done, r.Before, r.ClusterID, r.Aside = true, before, "c1", dir+"/aside/x"
+	}
+	return r, f.check(dir)
+}
+
 // scriptNode is one script's node.
 type scriptNode struct {
 	*fakeNode

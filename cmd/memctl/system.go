@@ -40,6 +40,7 @@ type Offline interface {
 	Backup(ctx context.Context, dir, logPath, keysPath string, progress func(memory.Progress)) (memory.BackupReport, error)
 	Restore(ctx context.Context, dir, logPath, keysPath string, progress func(memory.Progress)) (memory.RebuildReport, error)
 	Recover(ctx context.Context, dir, certs string, dryRun bool) (memory.RecoverReport, error)
+	Init(ctx context.Context, dir, node, certs string, dryRun bool, progress func(memory.Progress)) (memory.InitReport, error)
 }
 
 func osSystem(offline Offline) system {

@@ -31,6 +31,13 @@ func (f Facts) Recovered(cluster, incarnation string, termFloor uint64) Facts {
 	return now
 }
 
+// First are the facts of a node that was on its own and becomes the only member of a
+// cluster, which it has yet to found, with the shards and the terms that it has.
+func First(id, incarnation, cluster string, shards int, termFloor uint64) Facts {
+	return Facts{ID: id, Incarnation: incarnation, Cluster: cluster, Founder: true, Shards: shards, TermFloor: termFloor,
+		Members: []Member{{Name: Name(id, incarnation), ID: id, Version: 1}}}
+}
+
 // Running asks the other members that a node which does not run knows of, and returns what
 // those say that are there, whatever they say. Nobody is there where no connection is made:
 // a process that takes one and says nothing may be a node that stands still.

@@ -52,7 +52,8 @@ type nodeFile struct {
 	// LogURL is where the external NATS is that keeps the log, without
 	// credentials; "" is the one in the folder.
 	LogURL string `json:"log_url,omitempty"`
-	// Recovering says that `memctl cluster recover` has begun and not ended.
+	// Recovering says that `memctl cluster recover`, or `memctl cluster init`, has begun
+	// and not ended.
 	Recovering *recovering `json:"recovering,omitempty"`
 	// Check tells a damaged identity from a foreign one: the first 8 bytes of
 	// SHA-256 over the other fields, in hex.
@@ -304,19 +305,29 @@ func (d *dataDir) afterRead(err error) error {
 		return &StartError{Kind: StartNewer, Message: fmt.Sprintf("%s was written by a newer version of Mneme (format %d, this is %d)", d.path, d.node.Format, nodeFormat),
 			Hint: "start the newer version"}
 	case d.node.Recovering != nil && !d.recovers:
-		return &StartError{Kind: StartDamaged, Message: fmt.Sprintf("a recovery of %s was begun and not finished", d.path),
-			Hint: "run the same memctl cluster recover again"}
+		return d.halfDone()
 	case d.node.Mode == modeCluster && d.id == "":
 		return usage(fmt.Sprintf("%s belongs to node %s of a cluster", d.path, d.node.NodeID), "start memnode with the options of the cluster, --node-id and those beside it; work on the stopped node is not possible, ask a node that runs")
 	case d.node.Mode == modeCluster && d.id != d.node.NodeID:
 		return usage(fmt.Sprintf("%s belongs to node %s and not to %s", d.path, d.node.NodeID, d.id), "give the --node-id that it was made with, or another --data-dir")
 	case d.node.Mode == modeStandalone && d.id != "":
-		return usage(fmt.Sprintf("%s belongs to a node on its own", d.path), "choose an empty --data-dir for the node of a cluster; memctl export and import bring the memories over")
+		return usage(fmt.Sprintf("%s belongs to a node on its own", d.path),
+			fmt.Sprintf("memctl cluster init --data-dir %s --node-id %s --peer-certs DIR makes it the first node of a cluster; or choose an empty --data-dir", d.path, d.id))
 	case d.node.Mode != modeStandalone && d.node.Mode != modeCluster || (d.node.Mode == modeCluster) != (d.node.Cluster != nil):
 		return &StartError{Kind: StartNewer, Message: fmt.Sprintf("%s has the mode %q, which this version does not know", d.path, d.node.Mode), Hint: "start the newer version"}
 	}
 	d.fresh = !d.hasData()
 	return nil
+}
+
+// halfDone says that a recovery or an init has begun and not ended.
+func (d *dataDir) halfDone() error {
+	if id := d.node.Recovering.NodeID; id != "" {
+		return &StartError{Kind: StartDamaged, Message: fmt.Sprintf("an init of %s as node %s of a cluster was begun and not finished", d.path, id),
+			Hint: "run the same memctl cluster init again"}
+	}
+	return &StartError{Kind: StartDamaged, Message: fmt.Sprintf("a recovery of %s was begun and not finished", d.path),
+		Hint: "run the same memctl cluster recover again"}
 }
 
 // hasData reports whether a log, a state or keys were ever written.

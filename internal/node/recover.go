@@ -48,9 +48,10 @@ type RecoverOptions struct {
 	DryRun bool   // only look
 }
 
-// recovering is what a recovery that has begun is about.
+// recovering is what a recovery, or an init, that has begun is about.
 type recovering struct {
-	Cluster     string `json:"cluster"` // the new one, and the identity of its streams
+	NodeID      string `json:"node_id,omitempty"` // of an init: what the node is to be called
+	Cluster     string `json:"cluster"`           // the new one, and the identity of its streams
 	Incarnation string `json:"incarnation"`
 	TermFloor   uint64 `json:"term_floor"`
 }
@@ -73,6 +74,32 @@ func (o Offline) Recover(ctx context.Context, dir string, opt RecoverOptions) (m
 
 // openClusterDir opens keys and facts of a stopped node of a cluster.
 func (o Offline) openClusterDir(path string) (*core, error) {
+	c, err := o.openAnyDir(path)
+	if err != nil {
+		return c, err
+	}
+	switch d := c.dir; {
+	case d.node.Cluster == nil:
+		return c, usage(fmt.Sprintf("%s belongs to a node on its own: there are no others that it could be recovered from", d.path),
+			"memctl doctor --data-dir DIR says what is wrong with it")
+	case d.node.Cluster.Cluster == "":
+		return c, usage(fmt.Sprintf("the node %s has no cluster yet, so nothing was ever written to %s", d.node.NodeID, d.path), "start it with the others")
+	}
+	return c, c.openParts()
+}
+
+// openParts opens the keys of a stopped node, and names its shards.
+func (c *core) openParts() error {
+	if err := c.makeShards(); err != nil {
+		return err
+	}
+	c.space = &space{fs: c.cfg.FS, dir: c.dir.path, reserve: uint64(max(c.cfg.ReserveBytes, 0)), now: c.cfg.Now}
+	return c.openKeys(true)
+}
+
+// openAnyDir locks the data directory of a stopped node, on its own or of a cluster, also
+// one that a recovery or an init has left half done.
+func (o Offline) openAnyDir(path string) (*core, error) {
 	cfg := o.Config
 	cfg.setDefaults()
 	c := &core{cfg: cfg}
@@ -101,19 +128,8 @@ func (o Offline) openClusterDir(path string) (*core, error) {
 	if err := d.readNode(events.NewIDSource(cfg.Now, nil)); err != nil {
 		return c, err
 	}
-	switch {
-	case d.node.Cluster == nil:
-		return c, usage(fmt.Sprintf("%s belongs to a node on its own: there are no others that it could be recovered from", path),
-			"memctl doctor --data-dir DIR says what is wrong with it")
-	case d.node.Cluster.Cluster == "":
-		return c, usage(fmt.Sprintf("the node %s has no cluster yet, so nothing was ever written to %s", d.node.NodeID, path), "start it with the others")
-	}
 	c.dir = d
-	if err := c.makeShards(); err != nil {
-		return c, err
-	}
-	c.space = &space{fs: cfg.FS, dir: path, reserve: uint64(max(cfg.ReserveBytes, 0)), now: cfg.Now}
-	return c, c.openKeys(true)
+	return c, nil
 }
 
 // recovery is one call of Recover.
@@ -226,11 +242,8 @@ func (r *recovery) carryOut(ctx context.Context) error {
 	if err := r.roomToApply(); err != nil {
 		return err
 	}
-	if d.node.Recovering == nil {
-		d.node.Recovering = &recovering{Cluster: newNodeID(r.cfg.Now), Incarnation: newIncarnation(events.NewIDSource(r.cfg.Now, nil)), TermFloor: r.terms + termsAbove}
-		if err := errors.Join(r.before("mark"), d.writeNode()); err != nil {
-			return err
-		}
+	if err := r.mark(recovering{TermFloor: r.terms + termsAbove}); err != nil {
+		return err
 	}
 	if err := r.before("keys"); err != nil {
 		return err
@@ -255,8 +268,26 @@ func (r *recovery) carryOut(ctx context.Context) error {
 		return err
 	}
 	now := d.node.Cluster.Recovered(d.node.Recovering.Cluster, d.node.Recovering.Incarnation, d.node.Recovering.TermFloor)
-	d.node.Cluster, d.node.ClusterID, d.node.Recovering = &now, now.Cluster, nil
 	r.report.Recovered, r.report.NewCluster = true, now.Cluster
+	return r.found(now)
+}
+
+// mark notes that from now on no memnode opens the directory, and what it becomes.
+func (r *recovery) mark(as recovering) error {
+	d := r.dir
+	if d.node.Recovering != nil {
+		return nil
+	}
+	as.Cluster, as.Incarnation = newNodeID(r.cfg.Now), newIncarnation(events.NewIDSource(r.cfg.Now, nil))
+	d.node.Recovering = &as
+	return errors.Join(r.before("mark"), d.writeNode())
+}
+
+// found makes the directory that of the only member of a cluster.
+func (r *recovery) found(now cluster.Facts) error {
+	d := r.dir
+	d.node.NodeID, d.node.Mode, d.node.Shards = now.ID, modeCluster, 0
+	d.node.Cluster, d.node.ClusterID, d.node.Recovering = &now, now.Cluster, nil
 	return d.writeNode()
 }
 
@@ -361,30 +392,47 @@ func (s recovered) bring(ctx context.Context, as recovering) (out memory.Recover
 	if out, err = s.look(ctx, func(string, error) {}); err != nil {
 		return out, err
 	}
-	own := s.survivor()
-	state, err := openExisting(own.StateOptions())
+	at, err := s.hand(as, func() error {
+		if err := s.catchUp(); err != nil {
+			return startError("state", err)
+		}
+		if err := s.salvage(ctx); err != nil {
+			s.cfg.Logger.Warn("what this node's copy of the log holds behind its state is not all recovered", "shard", s.id, "err", err)
+		}
+		return nil
+	})
+	out.State, out.Reaches, out.SealedAt = at.Position().String(), at.Seq, time.Unix(0, at.SealedAt).UTC()
+	return out, err
+}
+
+// hand has the state take in what is behind it, and reserves the new cluster's stream in it.
+func (s recovered) hand(as recovering, take func() error) (at projections.Cursor, err error) {
+	state, err := openExisting(s.survivor().StateOptions())
 	if err != nil {
-		return out, err
+		return at, err
 	}
 	defer func() { err = errors.Join(err, state.Close()) }()
 	s.state = state
-	if err := own.CatchUp(state); err != nil {
-		return out, startError("state", err)
+	if err := errors.Join(take(), s.checkKeys(state)); err != nil {
+		return at, err
 	}
-	if err := s.salvage(ctx); err != nil {
-		s.cfg.Logger.Warn("what this node's copy of the log holds behind its state is not all recovered", "shard", s.id, "err", err)
-	}
-	if err := s.checkKeys(state); err != nil {
-		return out, err
-	}
-	at := state.Cursor()
-	if at.Next.Identity != as.Cluster {
+	if at = state.Cursor(); at.Next.Identity != as.Cluster {
 		if err := s.reserve(as); err != nil {
-			return out, err
+			return at, err
 		}
 	}
-	out.State, out.Reaches, out.SealedAt = at.Position().String(), at.Seq, time.Unix(0, at.SealedAt).UTC()
-	return out, state.Flush()
+	return at, state.Flush()
+}
+
+// catchUp brings the state to the end of Raft's log. One that was lost with a kill, since
+// none of it had reached the disk, was fed from the first stream.
+func (s recovered) catchUp() error {
+	if at := s.state.Cursor(); at.Seq == 0 && at.Identity == "" {
+		if err := s.state.SetOrigin(0, 0, streams{s.shard}.shared(at)); err != nil {
+			return err
+		}
+	}
+	return s.survivor().CatchUp(s.state)
 }
 
 // salvage brings into the state what this node's copy of the log holds behind it.
@@ -416,14 +464,17 @@ func (s recovered) salvage(ctx context.Context) error {
 	return err
 }
 
-// reserve makes the stream of the new cluster the state's next one. Positions of the former
-// one behind the state were given out, and nobody knows how many: its epoch is that of a
-// restore.
+// reserve makes the stream of the new cluster the state's next one. Where a majority is
+// lost, positions behind the state were given out, and nobody knows how many: its epoch is
+// that of a restore. After an init, which has all, it is the next one.
 func (s recovered) reserve(as recovering) error {
 	at := s.state.Cursor()
-	epoch, err := restoredEpoch(max(at.Epoch, at.Next.Epoch), s.cfg.Now(), rand.Uint32())
-	if err != nil {
-		return err
+	epoch := max(at.Epoch, at.Next.Epoch) + 1
+	if as.NodeID == "" {
+		var err error
+		if epoch, err = restoredEpoch(epoch-1, s.cfg.Now(), rand.Uint32()); err != nil {
+			return err
+		}
 	}
 	command := projections.NewReserve(&at, epoch-1, as.Cluster)
 	res, err := s.state.CommandLocal(command.Encode())

@@ -121,7 +121,7 @@ func (s *served) repairLog(ctx context.Context, progress func(done, total uint64
 		case err == nil:
 			found = nil
 		case r.unfinished():
-			found = interrupted(err)
+			found = streams{s.shard}.interrupted(err)
 		}
 		s.finding.Lock()
 		s.replica.SetDiverged(found) // after a failure it goes on as it was: reads up, writes stopped

@@ -137,14 +137,30 @@ func (s streams) Unfinished() *eventlog.DivergedError {
 	if !(&repair{shard: s.shard}).unfinished() {
 		return nil
 	}
+	if s.first() {
+		return &eventlog.DivergedError{Kind: eventlog.KindLost, Detail: firstLog,
+			Hint: "that begins once as many nodes as --bootstrap-expect says are there; memctl status says how far it is"}
+	}
 	return &eventlog.DivergedError{Kind: eventlog.KindLost, Detail: "a repair of the log was interrupted",
 		Hint: "the node goes on with it, memctl status says how far it is; if that says nothing, memctl log repair does"}
 }
 
 // interrupted says why a repair that has reserved its stream was not finished.
-func interrupted(why error) *eventlog.DivergedError {
-	return &eventlog.DivergedError{Kind: eventlog.KindLost, Detail: fmt.Sprintf("a repair of the log was interrupted: %v", why),
+func (s streams) interrupted(why error) *eventlog.DivergedError {
+	what := "a repair of the log was interrupted"
+	if s.first() {
+		what = firstLog
+	}
+	return &eventlog.DivergedError{Kind: eventlog.KindLost, Detail: fmt.Sprintf("%s: %v", what, why),
 		Hint: cmp.Or(memory.AsError(why).Hint, "memctl log repair goes on with it")}
+}
+
+const firstLog = "the log of the new cluster has yet to be written from the state"
+
+// first reports whether the reserved stream is the first one of a cluster that was made of
+// one node's data.
+func (s streams) first() bool {
+	return s.peers != nil && s.state.Cursor().Next.Identity == s.dir.node.ClusterID
 }
 
 // Begun removes the streams whose place the present one has taken, as the state

@@ -36,6 +36,9 @@ func (u *upkeep) VerifyLog(ctx context.Context, progress func(done, total uint64
 
 // verify is VerifyLog of one shard, while nothing else replaces its log or its state.
 func (s *served) verify(ctx context.Context, progress func(done, total uint64)) (out memory.VerifyShard, err error) {
+	if s.peers != nil {
+		streams{s.shard}.takeUp() // a node that follows has done nothing with the log since another one replaced it
+	}
 	v := s.state.View()
 	defer v.Close()
 	err = s.stopOver(func() (d *eventlog.DivergedError, err error) {

@@ -1,0 +1,233 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"mneme/internal/api"
+	"mneme/memory"
+)
+
+// inits makes a directory the first node of the trio's cluster.
+func (tr *trio) inits(off Offline, dir string, opt InitOptions) (memory.InitReport, error) {
+	off.Config = tr.cfgs[0]
+	off.Config.Cluster = nil
+	if opt.NodeID == "" {
+		opt.NodeID = tr.id(0)
+	}
+	opt.Certs = tr.cfgs[0].Cluster.Certs
+	return off.Init(tr.t.Context(), dir, opt, nil)
+}
+
+// sent is a memory that was acknowledged.
+type sent struct{ namespace, id, subject string }
+
+// send captures what was sent before, or for the first time.
+func (s sent) to(t *testing.T, n *Node) (out memory.CaptureResult) {
+	t.Helper()
+	var err error
+	await(t, s.id+" to be written", func() bool {
+		var r memory.CaptureResponse
+		c := memory.Capture{Agent: "tester", ID: s.id, Subject: s.subject, Text: "a memory of the harbour, " + s.id}
+		if r, err = n.changes.Capture(t.Context(), s.namespace, []memory.Capture{c}, api.CaptureOptions{Origin: memory.OriginCapture}, memory.WaitApplied); err != nil {
+			return false
+		}
+		out = r.Results[0]
+		return true
+	})
+	return out
+}
+
+// lone makes the directory that a node on its own leaves that is killed: with two shards,
+// an erasure that is owed, and shards/ older than its log. It returns what was acknowledged.
+func lone(t *testing.T) (dir string, acked map[sent]memory.CaptureResult) {
+	t.Helper()
+	cfg := sharded(t.TempDir(), 2)
+	reached, proceed := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	cfg.Parts.EraseStep = func(step string) {
+		if step == eraseTables {
+			once.Do(func() { close(reached) })
+			<-proceed
+		}
+	}
+	n := open(t, cfg)
+	makes(t, n, "amber")
+	acked = map[sent]memory.CaptureResult{}
+	write := func(s sent) {
+		t.Helper()
+		acked[s] = s.to(t, n)
+		if acked[s].Error != nil {
+			t.Fatalf("%+v: %+v", s, acked[s])
+		}
+	}
+	for i := range 3 {
+		write(sent{"default", fmt.Sprint("d-", i), "bob"})
+		write(sent{"amber", fmt.Sprint("a-", i), ""})
+	}
+	gone := sent{"default", "of-ada", "ada"}
+	write(gone)
+	if err := n.Erase(t.Context(), "default", "ada"); err != nil {
+		t.Fatal(err)
+	}
+	delete(acked, gone)
+	<-reached
+	older := image(t, cfg.DataDir)
+	write(sent{"default", "d-late", ""})
+	write(sent{"amber", "a-late", ""})
+	dir = image(t, cfg.DataDir)
+	putBack(t, filepath.Join(older, "shards"), filepath.Join(dir, "shards"))
+	close(proceed)
+	shut(t, n)
+	return dir, acked
+}
+
+// A node on its own becomes the first of three: what it had is on all nodes, in its place.
+// The init may be killed before each step, and called again; until it is done no memnode
+// opens the directory.
+func TestOneNodeBecomesThree(t *testing.T) {
+	source, acked := lone(t)
+	tr := trioOf(t, nil)
+	alone := tr.cfgs[0]
+	alone.Cluster = nil
+	killed := errors.New("killed")
+	var last string
+	var steps []string
+	for n, done := 0, false; !done; n++ {
+		dir := filepath.Join(t.TempDir(), "data")
+		if err := copyStopped(source, dir); err != nil {
+			t.Fatal(err)
+		}
+		tr.cfgs[0].DataDir, alone.DataDir = dir, dir
+		if n == 0 {
+			if seen, err := tr.inits(Offline{}, dir, InitOptions{DryRun: true}); err != nil || seen.Done || len(seen.Shards) != 2 {
+				t.Fatalf("looked at: %+v %v", seen, err)
+			}
+		}
+		left := n
+		off := Offline{step: func(name string) error {
+			if left--; left < 0 {
+				last = name
+				return killed
+			}
+			return nil
+		}}
+		_, err := tr.inits(off, dir, InitOptions{})
+		done = err == nil
+		if !done && !errors.Is(err, killed) {
+			t.Fatalf("after %d steps: %v", n, err)
+		}
+		steps = append(steps, last)
+		if !done && n > 0 {
+			for _, cfg := range []Config{alone, tr.cfgs[0]} {
+				var refused *StartError
+				if _, err := Open(t.Context(), cfg); !errors.As(err, &refused) || !strings.Contains(refused.Hint, "memctl cluster init") {
+					t.Errorf("a node opens what an init has left before %q: %v", last, err)
+				}
+			}
+			if _, err := tr.inits(Offline{}, dir, InitOptions{NodeID: "n2"}); memory.CodeOf(err) != memory.CodeInvalid {
+				t.Errorf("another name, after it was killed before %q: %v", last, err)
+			}
+		}
+		report, err := tr.inits(Offline{}, dir, InitOptions{})
+		if err != nil || !report.Done || report.Before != done || report.ClusterID == "" {
+			t.Fatalf("again, after it was killed before %q: %+v %v", last, report, err)
+		}
+		for _, gone := range []string{"nats", "shards/0/raft.db", "shards/1/raft.db", "shards/1/membership"} {
+			if _, err := os.Stat(filepath.Join(dir, gone)); err == nil {
+				t.Errorf("killed before %q: %s is there", last, gone)
+			}
+		}
+	}
+	if last != "found" || !slices.Contains(steps, "mark") {
+		t.Errorf("the steps were %q", steps)
+	}
+	var refused *StartError
+	if _, err := Open(t.Context(), alone); !errors.As(err, &refused) || !strings.Contains(refused.Message, "belongs to node n1 of a cluster") {
+		t.Errorf("it is opened as a node on its own: %v", err)
+	}
+	tr.start()
+	for s, want := range acked {
+		got := s.to(t, tr.nodes[1])
+		if got.Error != nil || got.Status != memory.StatusDuplicate || got.RecordID != want.RecordID || got.Position != want.Position {
+			t.Errorf("%+v is sent again: %+v, was %+v", s, got, want)
+		}
+	}
+	if _, err := tr.inits(Offline{}, tr.cfgs[0].DataDir, InitOptions{}); memory.CodeOf(err) != memory.CodeUnavailable {
+		t.Errorf("an init beside the node that runs: %v", err)
+	}
+	fresh := sent{"amber", "new", ""}
+	acked[fresh] = fresh.to(t, tr.nodes[2])
+	tr.same()
+	for i, n := range tr.nodes {
+		for s, want := range acked {
+			rec, err := n.reads.Get(t.Context(), memory.Access{Namespace: s.namespace, As: "tester"}, want.RecordID, 0)
+			if err != nil || !strings.Contains(rec.Text, s.id) {
+				t.Errorf("node %d: %+v: %+v %v", i+1, s, rec, err)
+			}
+		}
+		page, err := n.reads.Audit(t.Context(), memory.Access{Namespace: "default", As: "tester"}, memory.AuditRequest{Limit: 100})
+		if err != nil || len(page.Rows) < 4 {
+			t.Errorf("node %d: an audit of %d entries: %v", i+1, len(page.Rows), err)
+		}
+		if report, err := n.operator.VerifyLog(t.Context(), nil); err != nil || len(report.Shards) != 2 || !report.Shards[0].OK || !report.Shards[1].OK {
+			t.Errorf("node %d: %+v %v", i+1, report, err)
+		}
+		erased(t, n)
+	}
+	tr.stop()
+	if _, err := tr.inits(Offline{}, tr.cfgs[0].DataDir, InitOptions{}); memory.CodeOf(err) != memory.CodeInvalid || !strings.Contains(err.Error(), "already") {
+		t.Errorf("an init of a node of a cluster: %v", err)
+	}
+}
+
+// What an init cannot begin from is refused, left as it is, and said with what helps.
+func TestInitRefuses(t *testing.T) {
+	source := t.TempDir()
+	n := open(t, quiet(source))
+	must(t, n, "a memory")
+	shut(t, n)
+	tr := trioOf(t, nil)
+	for what, c := range map[string]struct {
+		change func(dir string) error
+		opt    InitOptions
+		code   memory.Code
+	}{
+		"a damaged state": {change: func(dir string) error {
+			markers, err := filepath.Glob(filepath.Join(dir, "shards/0/state/gen-*/marker.manifest.*"))
+			for _, name := range markers {
+				err = errors.Join(err, os.Remove(name))
+			}
+			return err
+		}, code: memory.CodeLogDiverged},
+		"a lost log":    {change: func(dir string) error { return os.RemoveAll(filepath.Join(dir, "nats")) }, code: memory.CodeLogDiverged},
+		"a lost state":  {change: func(dir string) error { return os.RemoveAll(filepath.Join(dir, "shards")) }, code: memory.CodeLogDiverged},
+		"no such name":  {opt: InitOptions{NodeID: "N 1"}, code: memory.CodeInvalid},
+		"no such certs": {opt: InitOptions{NodeID: "n9"}, code: memory.CodeInvalid},
+		"nothing":       {change: os.RemoveAll, code: memory.CodeInvalid},
+	} {
+		dir := filepath.Join(t.TempDir(), "data")
+		if err := copyStopped(source, dir); err != nil {
+			t.Fatal(err)
+		}
+		if c.change != nil {
+			if err := c.change(dir); err != nil {
+				t.Fatal(err)
+			}
+		}
+		report, err := tr.inits(Offline{}, dir, c.opt)
+		if e := memory.AsError(err); e == nil || e.Code != c.code || e.Hint == "" || report.Done {
+			t.Errorf("%s: %+v %+v", what, report, e)
+		}
+		if c.change == nil { // it is a node's on its own, as before
+			again := open(t, quiet(dir))
+			shut(t, again)
+		}
+	}
+}
