@@ -49,12 +49,14 @@ func (tr *trio) holds(i int, ids map[string]string) {
 	}
 }
 
-// deposes has another node lead the shard than the one that does.
-func (tr *trio) deposes(lead int) {
+// deposes has another node lead the first shard than the one that does.
+func (tr *trio) deposes(lead int) { tr.deposesOf(0, lead) }
+
+func (tr *trio) deposesOf(shard, lead int) {
 	tr.t.Helper()
 	await(tr.t, "another leader", func() bool {
-		_ = tr.nodes[lead].served[0].replica.Group().TransferLeadership(tr.t.Context()) // it may be one no more
-		return slices.ContainsFunc(tr.nodes, func(n *Node) bool { return n != tr.nodes[lead] && n.served[0].replica.Leads() })
+		_ = tr.nodes[lead].served[shard].replica.Group().TransferLeadership(tr.t.Context()) // it may be one no more
+		return slices.ContainsFunc(tr.nodes, func(n *Node) bool { return n != tr.nodes[lead] && n.served[shard].replica.Leads() })
 	})
 }
 

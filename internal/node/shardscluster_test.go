@@ -2,14 +2,20 @@ package node
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/nats-io/nats.go"
+
 	"mneme/internal/api"
+	"mneme/internal/events"
 	"mneme/memory"
 )
 
@@ -112,8 +118,40 @@ func TestSeveralShardsOnSeveralNodes(t *testing.T) {
 	}
 }
 
+// follows reads what happens in a namespace after a position, at one node until that
+// goes away, then at another one, each time from the last position that it saw, until it
+// has seen a capture with an id. It returns the ids of the captures that it saw.
+func follows(ctx context.Context, namespace, from, until string, nodes ...*Node) (seen []string, err error) {
+	enough := errors.New("enough")
+	for at := 0; ctx.Err() == nil; at = min(at+1, len(nodes)-1) {
+		err = nodes[at].reads.Events(ctx, memory.Access{Namespace: namespace}, from, true, func(e memory.Event) error {
+			from = e.Position
+			if e.Type != "io.mneme.memory.captured.v1" {
+				return nil
+			}
+			var c memory.Capture
+			if err := json.Unmarshal(e.Data, &c); err != nil {
+				return err
+			}
+			if seen = append(seen, c.ID); c.ID == until {
+				return enough
+			}
+			return nil
+		})
+		switch code := memory.CodeOf(err); {
+		case err == enough:
+			return seen, nil
+		case code != memory.CodeUnavailable && code != memory.CodeStalePosition: // the node stops, or has not come so far
+			return seen, err
+		}
+	}
+	return seen, ctx.Err()
+}
+
 // A node that leads both shards is stopped while others write to both: what was
-// acknowledged is there once, in order, and a namespace that was placed is made.
+// acknowledged is there once, in order, and a namespace that was placed is made. Who follows
+// events at that node goes on at another one and sees each once; a live feed announces none
+// twice.
 func TestLeaderOfTwoShardsIsLost(t *testing.T) {
 	tr := newTrioOf(t, 2)
 	makes(t, tr.nodes[0], "amber")
@@ -123,6 +161,31 @@ func TestLeaderOfTwoShardsIsLost(t *testing.T) {
 	}
 	writer := tr.nodes[(lead+1)%3]
 	const each = 40
+	conn, err := nats.Connect(writer.NATSURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	live, err := conn.SubscribeSync("mem.feed.*.team.captured")
+	if err = firstOf(err, conn.Flush()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var following sync.WaitGroup
+	for _, name := range []string{"default", "amber"} {
+		from := captured(t, writer, name, "before")
+		following.Go(func() {
+			var want []string
+			for i := range each {
+				want = append(want, fmt.Sprintf("m-%02d", i))
+			}
+			got, err := follows(ctx, name, from, want[each-1], tr.nodes[lead], writer)
+			if err != nil || !slices.Equal(got, want) {
+				t.Errorf("who follows %s saw %v: %v", name, got, err)
+			}
+		})
+	}
 	var writing sync.WaitGroup
 	half := make(chan struct{}, 2)
 	for _, name := range []string{"default", "amber"} {
@@ -139,17 +202,35 @@ func TestLeaderOfTwoShardsIsLost(t *testing.T) {
 	<-half
 	shut(t, tr.nodes[lead])
 	writing.Wait()
+	following.Wait()
 	await(t, "a namespace to be made", func() bool {
 		_, err := writer.changes.CreateNamespace(t.Context(), memory.CreateNamespace{Name: "late"})
 		return err == nil || memory.CodeOf(err) == memory.CodeConflict // an earlier attempt was told nothing
 	})
 	await(t, "it to be there", func() bool { _, err := writer.reads.Namespace(t.Context(), "late"); return err == nil })
-	for name, more := range map[string]int{"default": 0, "amber": 1} {
+	for name, more := range map[string]int{"default": 1, "amber": 2} {
 		r, err := writer.reads.List(t.Context(), memory.Access{Namespace: name, As: "tester", Consistency: memory.ConsistencyLinearizable}, memory.ListRequest{Limit: 100})
 		if err != nil || len(r.Records) != each+more {
 			t.Errorf("%s: %d records, %v", name, len(r.Records), err)
 		}
 	}
+	announced := map[string]int{}
+	for _, name := range []string{"default", "amber"} {
+		for last := captured(t, writer, name, "after"); announced[last] == 0; {
+			m, err := live.NextMsg(patience)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var e memory.Event
+			if err := json.Unmarshal(m.Data, &e); err != nil {
+				t.Fatal(err)
+			}
+			if announced[e.Position]++; announced[e.Position] > 1 {
+				t.Errorf("%s was announced twice", e.Position)
+			}
+		}
+	}
+	t.Logf("%d of %d captures were announced", len(announced), 2*(each+2))
 	tr.nodes[lead] = nil
 	tr.open(lead)
 	tr.same()
@@ -256,42 +337,115 @@ func captureTo(ctx context.Context, c changes, namespace, id string) (string, er
 	return r.Results[0].RecordID, nil
 }
 
-// Every write is carried out on the shard of its namespace, whichever node is asked.
+// reachedBy are the things in the registry that write, and the method of changes that each
+// comes to. An import is captures; what only a leader writes of its own, such as vectors
+// that a model made, is asked of nobody.
+var reachedBy = map[string]string{
+	"POST /v1/namespaces":                          "CreateNamespace",
+	"PATCH /v1/namespaces/{ns}":                    "ChangeNamespace",
+	"DELETE /v1/namespaces/{ns}":                   "DeleteNamespace",
+	"POST /v1/namespaces/{ns}/embedder":            "SwitchEmbedder",
+	"DELETE /v1/namespaces/{ns}/embedder/building": "CancelSwitch",
+	"POST /v1/namespaces/{ns}/events":              "Capture",
+	"PATCH /v1/namespaces/{ns}/records/{id}":       "Revise",
+	"DELETE /v1/namespaces/{ns}/records/{id}":      "Forget",
+	"mem.in.>": "Capture",
+}
+
+// carriesOut calls one of everyWrite until it is carried out, as clients do.
+func (tr *trio) carriesOut(i int, namespace, name, prefix string) {
+	tr.t.Helper()
+	again := false
+	await(tr.t, fmt.Sprintf("%s of %s at node %d", name, namespace, i+1), func() bool {
+		err := everyWrite[name](tr.t.Context(), tr.nodes[i].changes, namespace, prefix)
+		switch code := memory.CodeOf(err); {
+		case err == nil:
+			return true
+		case code == memory.CodeUnavailable || code == memory.CodeOutcomeUnknown: // a node may just be elected
+			again = true
+			return false
+		case again && (code == memory.CodeConflict || code == memory.CodeNotFound): // the attempt before was carried out
+			return true
+		}
+		tr.t.Errorf("%s of %s at node %d: %v", name, namespace, i+1, err)
+		return true
+	})
+}
+
+// Every write is carried out on the shard of its namespace, whichever node is asked: by
+// followers, by the leader, and by a leader that is deposed in the middle. It is there once,
+// and what an agent was acknowledged is in its order.
 func TestEveryWriteOverTwoShards(t *testing.T) {
 	for m := range reflect.TypeFor[changes]().Methods() {
 		if everyWrite[m.Name] == nil {
 			t.Errorf("%s is a write that this test does not know", m.Name)
 		}
 	}
+	for _, r := range api.Registry() {
+		if r.Right == api.RightWrite && everyWrite[reachedBy[r.Name]] == nil {
+			t.Errorf("%s writes, and this test does not know what it comes to", r.Name)
+		}
+	}
 	tr := newTrioOf(t, 2)
 	makes(t, tr.nodes[0], "amber")
 	first := tr.leaderOf(0)
-	second := (first + 1) % 3
-	tr.moves(1, second)
-	for i, n := range tr.nodes {
+	tr.moves(1, (first+1)%3)
+	methods := slices.Sorted(maps.Keys(everyWrite))
+	acked := map[string][]string{"default": nil, "amber": {"a-memory-of-amber"}}
+	made := map[string]int{"default": 0, "amber": 1}
+	for i := range tr.nodes {
 		for _, namespace := range []string{"default", "amber"} {
-			for name, call := range everyWrite {
-				prefix, again := strings.ToLower(fmt.Sprintf("%s-%d-%s", namespace, i, name)), false
-				await(t, fmt.Sprintf("%s of %s at node %d", name, namespace, i+1), func() bool {
-					err := call(t.Context(), n.changes, namespace, prefix)
-					switch code := memory.CodeOf(err); {
-					case err == nil:
-						return true
-					case code == memory.CodeUnavailable || code == memory.CodeOutcomeUnknown: // a node may just be elected
-						again = true
-						return false
-					case again && (code == memory.CodeConflict || code == memory.CodeNotFound): // the attempt before was carried out
-						return true
-					}
-					t.Fatalf("%s of %s at node %d: %v", name, namespace, i+1, err)
-					return false
-				})
+			for _, name := range methods {
+				prefix := strings.ToLower(fmt.Sprintf("%s-%d-%s", namespace, i, name))
+				tr.carriesOut(i, namespace, name, prefix)
+				if name == "Capture" {
+					acked[namespace] = append(acked[namespace], prefix)
+				}
 			}
-			r, err := n.reads.List(t.Context(), memory.Access{Namespace: namespace, As: "tester"}, memory.ListRequest{Limit: 100})
-			if want := 2*(i+1) + map[string]int{"amber": 1}[namespace]; err != nil || len(r.Records) != want {
+			made[namespace] += 2
+		}
+	}
+	for shard, namespace := range []string{"default", "amber"} {
+		for _, name := range methods {
+			lead := tr.leaderOf(shard)
+			prefix := strings.ToLower(fmt.Sprintf("%s-deposed-%s", namespace, name))
+			var deposing sync.WaitGroup
+			deposing.Go(func() { tr.deposesOf(shard, lead) })
+			tr.carriesOut(lead, namespace, name, prefix)
+			deposing.Wait()
+			if name == "Capture" {
+				acked[namespace] = append(acked[namespace], prefix)
+			}
+		}
+		made[namespace] += 2
+	}
+	for i, n := range tr.nodes {
+		for namespace, want := range made {
+			a := memory.Access{Namespace: namespace, As: "tester", Consistency: memory.ConsistencyLinearizable}
+			r, err := n.reads.List(t.Context(), a, memory.ListRequest{Limit: 100})
+			if err != nil || len(r.Records) != want {
 				t.Errorf("node %d has %d records of %s, want %d: %v", i+1, len(r.Records), namespace, want, err)
+			}
+			slices.SortFunc(r.Records, func(a, b memory.Record) int { return positionOf(t, a.Position).Compare(positionOf(t, b.Position)) })
+			var got []string
+			for _, rec := range r.Records {
+				if slices.Contains(acked[namespace], rec.ID) {
+					got = append(got, rec.ID)
+				}
+			}
+			if !slices.Equal(got, acked[namespace]) {
+				t.Errorf("node %d has the captures of %s in the order %v, they were acknowledged as %v", i+1, namespace, got, acked[namespace])
 			}
 		}
 	}
 	tr.same()
+}
+
+func positionOf(t *testing.T, s string) events.Position {
+	t.Helper()
+	p, err := events.ParsePosition(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }

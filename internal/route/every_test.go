@@ -6,6 +6,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -119,7 +120,9 @@ var situations = []situation{
 	}, any: "a", again: "a", sure: "a", fails: memory.CodeOutcomeUnknown},
 }
 
-// TestEveryWriteIsCarriedOutOnceByTheNodeThatLeads calls every method in every situation.
+// TestEveryWriteIsCarriedOutOnceByTheNodeThatLeads calls every method in every situation,
+// and at the same time, with the same ids, on a second shard that another node leads:
+// what becomes of one shard is nothing to the other.
 func TestEveryWriteIsCarriedOutOnceByTheNodeThatLeads(t *testing.T) {
 	type variant struct {
 		method string
@@ -141,9 +144,25 @@ func TestEveryWriteIsCarriedOutOnceByTheNodeThatLeads(t *testing.T) {
 			t.Run(s.name+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				w, a, b, c := open(t, 20*time.Second)
+				second := w.beside(t, 1, 20*time.Second)
 				s.stage(w, a, b, c)
+				other := second.nodes[2]
+				if slices.Contains([]string{s.any, s.again, s.sure}, other.name) {
+					other = second.nodes[0]
+				}
+				second.lead(other)
 				args := arguments(v.method, v.ids)
+				var both sync.WaitGroup
+				both.Go(func() {
+					if err := call(t, second.nodes[0], v.method, args); err != nil {
+						t.Errorf("on the second shard: %v", err)
+					}
+				})
 				err := call(t, a, v.method, args)
+				both.Wait()
+				if log := second.entries(); len(log) != 1 || log[0].node != other.name || !reflect.DeepEqual(log[0].args, flat(args)) {
+					t.Errorf("on the second shard was carried out: %+v, want once at %q", log, other.name)
+				}
 
 				where, fails := s.any, s.fails
 				switch {

@@ -63,7 +63,7 @@ func open(t testing.TB, patience time.Duration) (w *world, a, b, c *member) {
 	if _, err := devca.Make(devca.Options{Dir: dir, Nodes: names, Valid: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
-	w = &world{used: map[string]int{}, changed: make(chan struct{})}
+	var ports []*peer.Port
 	for _, name := range names {
 		certs, err := peer.OpenCertificates(dir, name, nil)
 		if err != nil {
@@ -74,9 +74,32 @@ func open(t testing.TB, patience time.Duration) (w *world, a, b, c *member) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := &member{w: w, name: name, port: port}
+		t.Cleanup(func() { _ = port.Close() })
+		ports = append(ports, port)
+	}
+	w = shardAt(t, 0, names, ports, patience)
+	return w, w.nodes[0], w.nodes[1], w.nodes[2]
+}
+
+// beside is another shard of the same nodes.
+func (w *world) beside(t testing.TB, shard uint16, patience time.Duration) *world {
+	t.Helper()
+	var names []string
+	var ports []*peer.Port
+	for _, m := range w.nodes {
+		names, ports = append(names, m.name), append(ports, m.port)
+	}
+	return shardAt(t, shard, names, ports, patience)
+}
+
+// shardAt is a shard of nodes with these ports, none of which leads it.
+func shardAt(t testing.TB, shard uint16, names []string, ports []*peer.Port, patience time.Duration) *world {
+	t.Helper()
+	w := &world{used: map[string]int{}, changed: make(chan struct{})}
+	for i, port := range ports {
+		m := &member{w: w, name: names[i], port: port}
 		m.position = func(context.Context) (string, error) { return "p0.0.7.0", nil }
-		client := rpc.NewLargeClient(port, route.ServiceOf(0))
+		client := rpc.NewLargeClient(port, route.ServiceOf(shard))
 		opt := route.Options{Local: &fake{m}, Open: m.opens, Leader: m.leads, Wait: m.wait, Client: client, Patience: patience,
 			Position: func(ctx context.Context) (string, error) { return m.position(ctx) },
 			Reach: func(_ context.Context, at string) error {
@@ -86,17 +109,17 @@ func open(t testing.TB, patience time.Duration) (w *world, a, b, c *member) {
 				return nil
 			}}
 		m.Router = route.New(opt)
-		if m.server, err = rpc.ServeLarge(port, route.ServiceOf(0), route.Methods(opt), nil); err != nil {
+		var err error
+		if m.server, err = rpc.ServeLarge(port, route.ServiceOf(shard), route.Methods(opt), nil); err != nil {
 			t.Fatal(err)
 		}
 		w.nodes = append(w.nodes, m)
 		t.Cleanup(func() {
 			client.Close()
 			m.kill()
-			_ = port.Close()
 		})
 	}
-	return w, w.nodes[0], w.nodes[1], w.nodes[2]
+	return w
 }
 
 // lead lets a node lead, and the others know.
