@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"testing"
@@ -58,15 +59,19 @@ func TestExportHeldARowOfEachRecord(t *testing.T) {
 	r := w.reader("team", "")
 	before, first := new(runtime.MemStats), new(runtime.MemStats)
 	stop := errors.New("stop")
-	runtime.ReadMemStats(before)
-	err := r.Export(context.Background(), func(memory.ExportLine) error {
-		runtime.ReadMemStats(first)
-		return stop
-	})
-	if !errors.Is(err, stop) {
-		t.Fatal(err)
+	got := uint64(math.MaxUint64) // the least of some exports: what runs beside them allocates too
+	for range 10 {
+		runtime.ReadMemStats(before)
+		err := r.Export(context.Background(), func(memory.ExportLine) error {
+			runtime.ReadMemStats(first)
+			return stop
+		})
+		if !errors.Is(err, stop) {
+			t.Fatal(err)
+		}
+		got = min(got, first.TotalAlloc-before.TotalAlloc)
 	}
-	if got, most := first.TotalAlloc-before.TotalAlloc, uint64(5*exportBatch*256); got > most {
+	if most := uint64(5 * exportBatch * 256); got > most {
 		t.Errorf("%d bytes were allocated before the first line, at most %d are expected", got, most)
 	} else {
 		t.Logf("%d bytes before the first line", got)
