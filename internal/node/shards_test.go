@@ -318,6 +318,34 @@ func TestReadWaitsForSeveralShards(t *testing.T) {
 	}
 }
 
+// The beginning of a namespace's events is p0.0.0.0, as the README says, wherever it lies.
+// It was refused for a namespace on another shard than the first.
+func TestEventsFromTheBeginningOnAnotherShard(t *testing.T) {
+	n := open(t, sharded(t.TempDir(), 2))
+	if on := makes(t, n, "amber"); on["amber"] != 1 {
+		t.Fatal(on)
+	}
+	captured(t, n, "amber", "two")
+	for _, from := range []string{"p0.0.0.0", "p1.0.0.0", ""} {
+		seen := 0
+		err := n.reads.Events(t.Context(), memory.Access{Namespace: "amber"}, from, false, func(e memory.Event) error {
+			if e.Type == "io.mneme.memory.captured.v1" {
+				seen++
+			}
+			return nil
+		})
+		if err != nil || seen != 2 {
+			t.Errorf("from %q: %d captures, %v", from, seen, err)
+		}
+		if _, err := n.reads.Audit(t.Context(), memory.Access{Namespace: "amber"}, memory.AuditRequest{From: from}); err != nil {
+			t.Errorf("the audit from %q: %v", from, err)
+		}
+	}
+	if err := n.reads.Events(t.Context(), memory.Access{Namespace: "amber"}, "p0.0.1.0", false, nil); memory.CodeOf(err) != memory.CodeInvalid {
+		t.Errorf("a position of another shard: %v", err)
+	}
+}
+
 // A search goes over namespaces of all shards at once, and says where it read each of them.
 func TestSearchOverShards(t *testing.T) {
 	n := open(t, sharded(t.TempDir(), 2))

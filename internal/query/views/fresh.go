@@ -94,7 +94,8 @@ func (s *Views) reach(ctx context.Context, target events.Position, wait time.Dur
 	}
 }
 
-// ParsePosition reads a position that a caller gave; "" gives the zero one.
+// ParsePosition reads a position that a caller gave; "" gives the zero one, and so does
+// one in front of all events, whichever shard it names: it is the beginning.
 func (s *Views) ParsePosition(text string) (events.Position, error) {
 	if text == "" {
 		return events.Position{}, nil
@@ -103,6 +104,9 @@ func (s *Views) ParsePosition(text string) (events.Position, error) {
 	if err != nil {
 		return p, memory.Errorf(memory.CodeInvalid, "%q is not a position", Clip(text)).
 			WithHint("use a position as an answer gave it, such as p0.0.42.3").WithCause(err)
+	}
+	if p.IsZero() {
+		return events.Position{}, nil
 	}
 	if p.Shard != s.opt.Shard {
 		return p, memory.Errorf(memory.CodeInvalid, "position %s belongs to shard %d, this namespace lives on shard %d", p, p.Shard, s.opt.Shard)
