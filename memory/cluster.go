@@ -9,6 +9,9 @@ type ClusterStatus struct {
 	Shards    []ClusterShard `json:"shards"`
 }
 
+// RoleUnreachable is that of a NodeStatus which did not answer.
+const RoleUnreachable = "unreachable"
+
 // The roles of a ClusterNode.
 const (
 	RoleVoter   = "voter"   // it counts for majorities

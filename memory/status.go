@@ -125,10 +125,12 @@ type NodeStatus struct {
 
 // LogStatus describes a shard's event log.
 type LogStatus struct {
-	First    uint64 `json:"first"`
-	Last     uint64 `json:"last"`
-	Lost     uint64 `json:"lost"`
-	Diverged string `json:"diverged,omitempty"` // why writes are stopped
+	First uint64 `json:"first"`
+	Last  uint64 `json:"last"`
+	Lost  uint64 `json:"lost"`
+	// Unreachable is why the node could not ask the log; First, Last and Lost say nothing then.
+	Unreachable string `json:"unreachable,omitempty"`
+	Diverged    string `json:"diverged,omitempty"` // why writes are stopped
 	// Void counts messages since the node's start that are no frames of the log's
 	// writer: they take a sequence and change nothing.
 	Void uint64 `json:"void,omitempty"`

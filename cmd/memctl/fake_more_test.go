@@ -165,6 +165,8 @@ func (n *fakeNode) adminRoutes(on func(string, func(http.ResponseWriter, *http.R
 			Vector:   memory.VectorStatus{Engine: "mneme", RecallGuard: memory.GuardStatus{State: "ok", Recall: 0.99}}}
 		if n.doctorFail {
 			st.Shards[0].Log.Diverged, st.Shards[0].Halted = "hash differs at 7", "stopped"
+			st.Shards[0].Log.Unreachable = "no answer"
+			st.Nodes = append(st.Nodes, memory.NodeStatus{ID: "n2", Role: memory.RoleUnreachable}, memory.NodeStatus{ID: "n3", Role: memory.RoleUnreachable})
 		}
 		return answer(w, st)
 	})

@@ -52,6 +52,16 @@ func printStatus(a *app, addr string, st memory.Status) {
 	for _, n := range st.Nodes {
 		a.printf("node      %s  %s  %s  %s\n", a.paint("1", oneLine(n.ID)), oneLine(n.Role), oneLine(n.Address), oneLine(n.Version))
 	}
+	silent := 0
+	for _, n := range st.Nodes {
+		if n.Role == memory.RoleUnreachable {
+			silent++
+		}
+	}
+	if there := len(st.Nodes) - silent; there <= silent {
+		a.printf("          "+a.paint("31", "%d of %d nodes answer: ")+"nothing is written until most do\n", there, len(st.Nodes))
+		a.next("memctl doctor")
+	}
 	for _, c := range st.Certificates {
 		until := c.ExpiresAt.Format(time.DateOnly)
 		if left := c.ExpiresAt.Sub(a.sys.now()); left < 14*24*time.Hour {
@@ -61,7 +71,11 @@ func printStatus(a *app, addr string, st memory.Status) {
 	}
 	for _, s := range st.Shards {
 		a.printf("shard %-3d %s at %s, epoch %d, leader %s\n", s.ID, count(int(s.Records), "memory", "memories"), first(s.Position, "-"), s.Epoch, first(oneLine(s.Leader), "-"))
-		a.printf("          state %s (pipeline %d), log %d to %d, %d lost\n", first(s.StateHash, "-"), s.PipelineVersion, s.Log.First, s.Log.Last, s.Log.Lost)
+		log := fmt.Sprintf("log %d to %d, %d lost", s.Log.First, s.Log.Last, s.Log.Lost)
+		if s.Log.Unreachable != "" {
+			log = a.paint("31", "the log is not reached: ") + oneLine(s.Log.Unreachable)
+		}
+		a.printf("          state %s (pipeline %d), %s\n", first(s.StateHash, "-"), s.PipelineVersion, log)
 		if line := scrubLine(s.Log.Scrub); line != "" {
 			a.println("          " + line)
 		}

@@ -71,6 +71,8 @@ func (o *operator) shardStatus(ctx context.Context, s *served) memory.ShardStatu
 	}
 	if info, err := s.stream.Info(ctx); err == nil {
 		out.Log = memory.LogStatus{First: info.First, Last: info.Last, Lost: uint64(len(info.Lost))}
+	} else {
+		out.Log.Unreachable = err.Error()
 	}
 	out.Log.Scrub, out.Log.Repair = s.scrub.Status(), s.copying.Load()
 	out.Log.Void = s.followers.voids.Load()

@@ -5,8 +5,10 @@ import (
 	"sync"
 	"time"
 
+	"mneme/internal/cluster"
 	"mneme/internal/ingest"
 	"mneme/internal/peer/rpc"
+	"mneme/memory"
 )
 
 // The clocks of a cluster's nodes are compared, since the times of the log never go back:
@@ -22,14 +24,24 @@ const (
 	clockWait = 2 * time.Second
 )
 
-// compareClocks compares this node's clock with those of the others until ctx ends.
+// compareClocks compares this node's clock with those of the others until ctx ends, and says
+// when most of them are gone.
 func (n *Node) compareClocks(ctx context.Context) {
 	tick := time.NewTicker(lookAtClockEvery)
 	defer tick.Stop()
+	var gone outage
 	for next := time.Duration(0); ; {
 		if now := time.Since(n.started); now >= next || n.clock.Doubtful() {
-			n.compareClock(ctx)
-			next = now + compareClocksEvery
+			there := n.compareClock(ctx)
+			if now >= next && ctx.Err() == nil {
+				switch lost, back := gone.look(there); {
+				case lost:
+					n.cfg.Logger.Error("most nodes of the cluster are gone", "nodes", there.String(), "hint", there.hint())
+				case back:
+					n.cfg.Logger.Info("most nodes of the cluster are there again", "nodes", there.String())
+				}
+				next = now + compareClocksEvery
+			}
 		}
 		select {
 		case <-tick.C:
@@ -39,13 +51,14 @@ func (n *Node) compareClocks(ctx context.Context) {
 	}
 }
 
-// compareClock asks the others once.
-func (n *Node) compareClock(ctx context.Context) {
+// compareClock asks the others once, and tells who answered.
+func (n *Node) compareClock(ctx context.Context) present {
 	ctx, cancel := context.WithTimeout(ctx, clockWait)
 	defer cancel()
 	members := n.peers.cluster.Facts().Members
 	var mu sync.Mutex
 	var others []ingest.OtherClock
+	answered := map[string]bool{n.dir.name(): true}
 	var asking sync.WaitGroup
 	for _, m := range members {
 		if m.Name == n.dir.name() {
@@ -54,14 +67,17 @@ func (n *Node) compareClock(ctx context.Context) {
 		asking.Go(func() {
 			asked, before := time.Now(), n.clock.Reading().At
 			var r ingest.ClockReading
-			if err := n.peers.reports.Call(ctx, rpc.Target{Addr: m.Peer, Node: m.Name}, callClock, struct{}{}, &r); err != nil {
-				return
-			}
+			err := n.peers.reports.Call(ctx, rpc.Target{Addr: m.Peer, Node: m.Name}, callClock, struct{}{}, &r)
 			mu.Lock()
 			defer mu.Unlock()
+			answered[m.Name] = err == nil || memory.CodeOf(err) == memory.CodeNotFound // of another version
+			if err != nil {
+				return
+			}
 			others = append(others, ingest.OtherClock{Ahead: before.Add(time.Since(asked) / 2).Sub(r.At), Sound: r.Sound})
 		})
 	}
 	asking.Wait()
 	n.clock.Compare(others, len(members))
+	return presentOf(members, func(m cluster.Member) bool { return answered[m.Name] })
 }

@@ -1,9 +1,14 @@
 package node
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"mneme/memory"
 )
 
 // One node's clock goes forward by ten minutes while it leads. It was believed, and when it
@@ -30,8 +35,60 @@ func TestNodeWhoseClockRunsAheadLeadsNothing(t *testing.T) {
 	if err := (leading{tr.nodes[wrong]}).eligible(); err == nil {
 		t.Error("the node whose clock is wrong may be chosen")
 	}
+	for i, want := range map[int]string{wrong: "clock", other: "node " + tr.cfgs[wrong].Cluster.NodeID} {
+		report, err := tr.nodes[i].doctor.Doctor(t.Context())
+		if c := checkNamed(report, want); err != nil || c.State != "warn" || c.Detail == "" || c.Hint == "" || !report.OK {
+			t.Errorf("doctor of %s: %+v %v", tr.cfgs[i].Cluster.NodeID, report, err)
+		}
+	}
 	ahead[wrong].Store(0)
 	await(t, "the node may lead again", func() bool { return (leading{tr.nodes[wrong]}).eligible() == nil })
 	tr.writes(wrong, "d", "set right")
 	tr.same()
+	onlyOneIsLeft(t, tr)
+}
+
+func checkNamed(report memory.DoctorReport, name string) memory.Check {
+	if i := slices.IndexFunc(report.Checks, func(c memory.Check) bool { return c.Name == name }); i >= 0 {
+		return report.Checks[i]
+	}
+	return memory.Check{}
+}
+
+// Of the only node left of three doctor said that all was well, and status that its log went
+// from 0 to 0.
+func onlyOneIsLeft(t *testing.T, tr *trio) {
+	t.Helper()
+	report, err := tr.nodes[0].doctor.Doctor(t.Context())
+	if c := checkNamed(report, "nodes"); err != nil || c.State != "ok" || c.Detail != "all 3 answer" {
+		t.Errorf("%+v %v", c, err)
+	}
+	for _, i := range []int{2, 1} {
+		want := fmt.Sprintf("%d of 3", i)
+		shut(t, tr.nodes[i])
+		tr.nodes[i] = nil
+		report, err := tr.nodes[0].doctor.Doctor(t.Context())
+		c := checkNamed(report, "nodes")
+		if err != nil || !strings.HasPrefix(c.Detail, want) || !strings.Contains(c.Hint, "start n") || report.OK != (i == 2) {
+			t.Errorf("%d: %+v %v", i, c, err)
+		}
+	}
+	await(t, "the log to be gone", func() bool {
+		status, err := tr.nodes[0].operator.Status(t.Context(), true)
+		return err == nil && status.Shards[0].Log.Unreachable != ""
+	})
+}
+
+// An outage is told once, and its end.
+func TestOutageIsToldOnce(t *testing.T) {
+	var o outage
+	said := ""
+	few, most := present{silent: []string{"n2", "n3"}, answer: []string{"n1"}}, present{silent: []string{"n3"}, answer: []string{"n1", "n2"}}
+	for _, p := range []present{most, few, most, few, few, few, most, most} {
+		lost, back := o.look(p)
+		said += map[[2]bool]string{{true, false}: "L", {false, true}: "B", {}: "."}[[2]bool{lost, back}]
+	}
+	if said != "....L.B." {
+		t.Error(said)
+	}
 }

@@ -132,7 +132,7 @@ func (o *operator) everywhere(ctx context.Context) []memory.NodeStatus {
 	for i, r := range o.reports(ctx, members) {
 		out[i] = r.Node
 		if r.Node.ID == "" {
-			out[i] = memory.NodeStatus{ID: members[i].ID, Role: "unreachable", Address: members[i].Peer}
+			out[i] = memory.NodeStatus{ID: members[i].ID, Role: memory.RoleUnreachable, Address: members[i].Peer}
 		}
 	}
 	return out
