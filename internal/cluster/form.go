@@ -99,10 +99,10 @@ type Cluster struct {
 	// removeServer takes a node's server from those of the log; nil: not yet.
 	removeServer func(ctx context.Context, name string) error
 
+	unusable string // why this node has to come back with nothing, while it waits for that
 	promises *Promises
-
-	stop func() // ends the work, with Close
-	work sync.WaitGroup
+	stop     func() // ends the work, with Close
+	work     sync.WaitGroup
 }
 
 const (

@@ -106,6 +106,8 @@ type Forgotten struct {
 	Group  string          `json:"group,omitempty"`
 	Had    raftfsm.Promise `json:"had"`
 	Serves bool            `json:"serves,omitempty"`
+	// Unusable is why the node which answers has to come back with nothing itself.
+	Unusable string `json:"unusable,omitempty"`
 }
 
 // Witness is a node as one that remembers what the others promised.
@@ -211,7 +213,7 @@ func (w Witness) returns(_ context.Context, from peer.Identity, files map[string
 	f, _ := w.promises.Forgotten(from.Node, files)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	f.Serves = w.removeServer != nil
+	f.Serves, f.Unusable = w.removeServer != nil, w.unusable
 	return f, nil
 }
 
@@ -264,6 +266,7 @@ func (r Returning) MayTakePart(ctx context.Context, files map[string]raftfsm.Ins
 			return gone
 		}
 		unusable = cmp.Or(unusable, now.forgotten)
+		r.waitsWith(unusable)
 		verdict, group := facts.Judge(files, unusable != "", now.answered, now.serving, len(others))
 		var text, hint string
 		most := verdict == TakePartLater
@@ -271,9 +274,7 @@ func (r Returning) MayTakePart(ctx context.Context, files map[string]raftfsm.Ins
 		case verdict == ComeBackEmpty:
 			return &RejoinError{unusable}
 		case unusable != "":
-			needed := neededToRejoin(len(others))
-			text = strings.Join(append([]string{fmt.Sprintf("%s; it comes back with nothing once %d others take part, of which %d do; nothing is moved before", unusable, needed, now.serving)}, now.silent...), "; ")
-			hint = "nothing was moved; start the other nodes, with what they had last. Where all of them were put back from copies, docs/cluster.md says what to do"
+			text, hint = now.cannotReturn(unusable)
 		case verdict == TakePart || most && time.Since(began) >= r.opt.News:
 			return nil
 		default:
@@ -283,7 +284,11 @@ func (r Returning) MayTakePart(ctx context.Context, files map[string]raftfsm.Ins
 			return &Error{Kind: KindWaiting, Message: "this node takes part in nothing yet: " + text, Hint: hint, Err: ctx.Err()}
 		}
 		if text != said && !most {
-			r.log.Info("waiting for the other nodes: " + text)
+			if hint != "" {
+				r.log.Warn("waiting for the other nodes: "+text, "hint", hint)
+			} else {
+				r.log.Info("waiting for the other nodes: " + text)
+			}
 			said = text
 		}
 		select {
@@ -291,6 +296,13 @@ func (r Returning) MayTakePart(ctx context.Context, files map[string]raftfsm.Ins
 		case <-time.After(wait):
 		}
 	}
+}
+
+// waitsWith lets the others hear why this node has to come back with nothing.
+func (r Returning) waitsWith(unusable string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.unusable = unusable
 }
 
 // Verdict is what a node that has started is to do, by what the others say.
@@ -347,8 +359,22 @@ func (r Returning) isForeign(group string, members []raftfsm.Member) error {
 type memories struct {
 	forgotten string          // what it has; "" = nothing, as far as they answered
 	answered  map[string]bool // the node itself among them
+	others    int             // how many were asked
 	serving   int             // of the others
 	silent    []string        // why some gave no answer
+	unusable  []string        // of the others, those that have to come back with nothing, too, and why
+}
+
+// cannotReturn says for what a node waits that has to come back with nothing, and what helps.
+// So many of the others may wait for the same that nobody comes back by itself.
+func (m *memories) cannotReturn(unusable string) (text, hint string) {
+	needed := neededToRejoin(m.others)
+	text = strings.Join(append([]string{fmt.Sprintf("%s; it comes back with nothing once %d others take part, of which %d do; nothing is moved before", unusable, needed, m.serving)}, m.silent...), "; ")
+	if m.others-len(m.unusable) >= needed {
+		return text, "nothing was moved; start the other nodes, with what they had last. Where all of them were put back from copies, docs/cluster.md says what to do"
+	}
+	return strings.Join(append([]string{"this node and others wait for each other, and none of them comes back by itself: " + text}, m.unusable...), "; "),
+		"stop all nodes and keep their data directories: nothing was moved. See how far each reaches with memctl cluster recover --data-dir DIR --dry-run, and recover from the furthest (docs/cluster.md, When most nodes are lost)"
 }
 
 // askWhatIsForgotten asks all other nodes at once.
@@ -357,6 +383,7 @@ func (r Returning) askWhatIsForgotten(ctx context.Context, files map[string]raft
 	defer cancel()
 	out := memories{answered: map[string]bool{r.Self().Name: true}}
 	targets := r.others()
+	out.others = len(targets)
 	answers, errs := make([]Forgotten, len(targets)), make([]error, len(targets))
 	var wg sync.WaitGroup
 	for i, to := range targets {
@@ -377,6 +404,9 @@ func (r Returning) askWhatIsForgotten(ctx context.Context, files map[string]raft
 		}
 		if f.Serves {
 			out.serving++
+		}
+		if f.Unusable != "" {
+			out.unusable = append(out.unusable, fmt.Sprintf("%s waits, too, since %s", idOf(to.Node), f.Unusable))
 		}
 	}
 	return out

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"mneme/internal/peer"
 	"mneme/internal/raftfsm"
 	"mneme/memory"
 )
@@ -181,6 +182,33 @@ func TestFilesThatTakeNoPart(t *testing.T) {
 		t.Error(err)
 	}
 	founder.add(t)
+}
+
+// Two of three nodes have damage in their copies of the log: each waited for two others that
+// take part, for ever, and neither said that the other one waits, too, and what helps.
+func TestDamagedNodesSayThatTheyWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	founder, others, _ := joined(t)
+	here, there := founder.node.cluster, others[0].node.cluster
+	Returning{there}.waitsWith("1.blk does not check at 8")
+	answer, err := Witness{there}.returns(t.Context(), peer.Identity{Node: here.Self().Name}, nil)
+	if err != nil || answer.Unusable != "1.blk does not check at 8" || answer.Serves {
+		t.Errorf("%+v %v", answer, err)
+	}
+	for _, c := range []struct {
+		others, unusable int
+		stuck            bool
+	}{{2, 0, false}, {2, 1, true}, {2, 2, true}, {4, 0, false}, {4, 1, false}, {4, 2, true}} {
+		now := memories{others: c.others}
+		for range c.unusable {
+			now.unusable = append(now.unusable, "n2 waits, too, since …")
+		}
+		text, hint := now.cannotReturn("2.blk does not check at 9")
+		if !strings.Contains(text, "2.blk does not check at 9; it comes back with nothing once") || strings.Contains(text, "wait for each other") != c.stuck ||
+			strings.Contains(hint, "memctl cluster recover") != c.stuck || strings.Count(text, "waits, too") != c.unusable && c.stuck {
+			t.Errorf("%+v: %s; %s", c, text, hint)
+		}
+	}
 }
 
 // A node comes back with nothing, under another name: the others remove its former one,
