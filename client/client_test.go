@@ -180,6 +180,10 @@ func TestEachMethodSendsItsRequest(t *testing.T) {
 			_, err := c.Cluster().Drain(ctx, memory.DrainNode{Undo: true})
 			return err
 		}, memory.NodeDrain{}, seen{Method: "POST", Path: "/v1/admin/cluster/drain", Agent: "me", Body: `{"undo":true}`}},
+		{"put in quarantine", func(c *Client) error {
+			_, err := c.Cluster().Quarantine(ctx, memory.PutInQuarantine{Position: "p0.1.2.3", Reason: "why"})
+			return err
+		}, memory.InQuarantine{}, seen{Method: "POST", Path: "/v1/admin/quarantine", Agent: "me", Body: `{"position":"p0.1.2.3","reason":"why"}`}},
 		{"version", func(c *Client) error { _, err := c.Version(ctx); return err }, memory.VersionInfo{}, seen{Method: "GET", Path: "/v1/admin/version"}},
 		{"doctor", func(c *Client) error { _, err := c.Doctor(ctx); return err }, memory.DoctorReport{}, seen{Method: "GET", Path: "/v1/admin/doctor"}},
 		{"rejected", func(c *Client) error { _, err := c.Rejected(ctx); return err }, memory.RejectedList{}, seen{Method: "GET", Path: "/v1/admin/rejected"}},

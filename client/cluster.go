@@ -42,3 +42,11 @@ func (c Cluster) Remove(ctx context.Context, req memory.RemoveNode) (memory.Node
 	err := c.c.do(ctx, call{method: "POST", path: []string{"admin", "cluster", "remove"}, body: req, header: WriteOptions{}.header(c.c.opts.Agent), write: true}, &removal)
 	return removal, err
 }
+
+// Quarantine has a shard that has stopped at an event on most nodes go on without it. A node
+// on its own is most of them. It may be asked for again.
+func (c Cluster) Quarantine(ctx context.Context, req memory.PutInQuarantine) (memory.InQuarantine, error) {
+	var out memory.InQuarantine
+	err := c.c.do(ctx, call{method: "POST", path: []string{"admin", "quarantine"}, body: req, header: WriteOptions{}.header(c.c.opts.Agent), write: true}, &out)
+	return out, err
+}

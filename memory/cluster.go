@@ -77,6 +77,8 @@ type ClusterReplica struct {
 	Node      string `json:"node"`
 	Position  string `json:"position"`
 	StateHash string `json:"state_hash"`
+	// Halted is why it applies nothing; mostly "".
+	Halted string `json:"halted,omitempty"`
 	// Behind is how many frames of the log it lacks, against the one that has most.
 	Behind uint64 `json:"behind"`
 	// Log is the node's own copy of the log.

@@ -162,6 +162,7 @@ type ShardStatus struct {
 	Records         uint64    `json:"records"`
 	PendingVectors  uint64    `json:"pending_vectors"`
 	Halted          string    `json:"halted,omitempty"`
+	StoppedAt       string    `json:"stopped_at,omitempty"` // the event at which it has halted, if that is why
 	// Lacks is how many frames of the log the state does not hold since a start without
 	// room on the disk. Nothing is read until there is room to apply them.
 	Lacks uint64 `json:"lacks,omitempty"`
@@ -286,11 +287,36 @@ type RejectedList struct {
 	NotListed uint64 `json:"not_listed,omitempty"`
 }
 
-// Quarantined is an event that is in the log but could not be understood.
+// Quarantined is an event that is in the log and changes nothing: it could not be
+// understood, or no node could apply it and an operator put it in quarantine.
 type Quarantined struct {
 	Position string `json:"position"`
-	Code     string `json:"code"`
+	Code     string `json:"code"` // operator: an operator did it
 	Detail   string `json:"detail"`
+	// Of one that an operator put there:
+	By     string     `json:"by,omitempty"` // the agent that did it
+	At     *time.Time `json:"at,omitempty"`
+	Reason string     `json:"reason,omitempty"`
+}
+
+// PutInQuarantine asks for the event at which a shard has stopped on most nodes to be put
+// in quarantine, so that the shard goes on without it.
+type PutInQuarantine struct {
+	Position string `json:"position"`
+	Reason   string `json:"reason,omitempty"`  // at most 1024 bytes
+	By       string `json:"as,omitempty"`      // the agent that does it; "" = operator
+	DryRun   bool   `json:"dry_run,omitempty"` // only say whether it would be done
+}
+
+// InQuarantine says what became of a PutInQuarantine.
+type InQuarantine struct {
+	Quarantined
+	Type    string `json:"type,omitempty"` // of the event
+	Why     string `json:"why,omitempty"`  // it could not be applied
+	Already bool   `json:"already,omitempty"`
+	DryRun  bool   `json:"dry_run,omitempty"`
+	// Next is the position of another event at which the shard has stopped then; mostly "".
+	Next string `json:"next,omitempty"`
 }
 
 // QuarantineList lists quarantined events, oldest first.

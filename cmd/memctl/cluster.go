@@ -23,10 +23,11 @@ func clusterCmd(a *app) *cobra.Command {
   memctl cluster drain n1
   memctl cluster transfer n2
   memctl cluster remove n3
+  memctl cluster quarantine p0.1.42.3
   memctl cluster init --data-dir n1 --node-id n1 --peer-certs certs
   memctl cluster recover --data-dir n1 --peer-certs certs --dry-run`,
 	})
-	cmd.AddCommand(clusterCertsCmd(a), clusterStatusCmd(a), clusterTransferCmd(a), clusterDrainCmd(a), clusterRemoveCmd(a), clusterInitCmd(a), clusterRecoverCmd(a))
+	cmd.AddCommand(clusterCertsCmd(a), clusterStatusCmd(a), clusterTransferCmd(a), clusterDrainCmd(a), clusterRemoveCmd(a), clusterQuarantineCmd(a), clusterInitCmd(a), clusterRecoverCmd(a))
 	return cmd
 }
 
@@ -196,6 +197,9 @@ func printCluster(a *app, st memory.ClusterStatus) {
 			behind := "up to date"
 			if r.Behind > 0 {
 				behind = fmt.Sprintf("%d behind", r.Behind)
+			}
+			if r.Halted != "" {
+				behind = a.paint("31", "halted: ") + oneLine(r.Halted)
 			}
 			copied := ""
 			if r.Log.Last > 0 && !r.Log.Current {

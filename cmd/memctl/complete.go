@@ -61,6 +61,29 @@ func completeNodes(a *app) completeFunc {
 	}
 }
 
+// completeStopped asks the node for the events at which its shards have stopped.
+func completeStopped(a *app) completeFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := completing(cmd)
+		defer cancel()
+		c, err := a.dial()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		st, err := c.Status(ctx)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var at []string
+		for _, s := range st.Shards {
+			if s.StoppedAt != "" {
+				at = append(at, s.StoppedAt)
+			}
+		}
+		return at, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
 // completing bounds what one press of Tab asks.
 func completing(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 	parent := cmd.Context()

@@ -241,8 +241,28 @@ func (n *fakeNode) adminRoutes(on func(string, func(http.ResponseWriter, *http.R
 		return answer(w, memory.RejectedList{Counts: map[string]uint64{"invalid": 1}, Rejected: []memory.Rejected{{ID: "r1", At: fakeNow, Namespace: "team-a",
 			Agent: "bob", Code: memory.CodeInvalid, Reason: "text is \x1b[31mempty", Size: 3, Via: "nats"}}})
 	})
+	on("POST /v1/admin/quarantine", func(w http.ResponseWriter, r *http.Request) error {
+		var req memory.PutInQuarantine
+		if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
+			return err
+		}
+		out := memory.InQuarantine{Type: "memory.captured", Why: "event " + req.Position + " (memory.captured) cannot be applied", DryRun: req.DryRun,
+			Quarantined: memory.Quarantined{Position: req.Position, Code: "operator", By: req.By, At: &fakeNow, Reason: req.Reason}}
+		switch req.Position {
+		case "p0.1.4.0":
+			out.Already = true
+		case "p0.1.5.0":
+			if !req.DryRun {
+				out.Next = "p0.1.6.1"
+			}
+		case "p0.1.9.9":
+			return memory.Errorf(memory.CodeConflict, "shard 0 has not stopped at p0.1.9.9").WithHint("memctl status names it")
+		}
+		return answer(w, out)
+	})
 	on("GET /v1/admin/quarantine", func(w http.ResponseWriter, _ *http.Request) error {
-		return answer(w, memory.QuarantineList{Quarantined: []memory.Quarantined{{Position: "p0.1.4.0", Code: "type", Detail: "unknown type"}}})
+		return answer(w, memory.QuarantineList{Quarantined: []memory.Quarantined{{Position: "p0.1.4.0", Code: "type", Detail: "unknown type"},
+			{Position: "p0.1.5.0", Code: "operator", By: "ops", At: &fakeNow, Reason: "it crashes"}}})
 	})
 	for _, part := range []string{"log", "keys"} {
 		method := map[string]string{"log": "GET", "keys": "POST"}[part]

@@ -101,6 +101,9 @@ func printStatus(a *app, addr string, st memory.Status) {
 		if s.Halted != "" {
 			a.println("          " + a.paint("31", "halted: ") + oneLine(s.Halted))
 		}
+		if s.StoppedAt != "" {
+			a.println("          reads go on; memctl quarantine " + oneLine(s.StoppedAt) + " has the shard go on without this event")
+		}
 	}
 	a.printf("embedder  %s\n", embedderLine(st.Embedder))
 	guard := first(oneLine(st.Vector.RecallGuard.State), "none")

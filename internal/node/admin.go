@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -69,6 +68,9 @@ func (o *operator) shardStatus(ctx context.Context, s *served) memory.ShardStatu
 	if err := s.replica.Group().Halted(); err != nil {
 		out.Halted = err.Error()
 	}
+	if poison := s.replica.Poison(); poison != nil {
+		out.StoppedAt = poison.At.String()
+	}
 	if info, err := s.stream.Info(ctx); err == nil {
 		out.Log = memory.LogStatus{First: info.First, Last: info.Last, Lost: uint64(len(info.Lost))}
 	} else {
@@ -117,23 +119,6 @@ func (o *operator) Rejected(_ context.Context, limit int) (memory.RejectedList, 
 		limit = 100
 	}
 	return o.n.rejections.List(limit), nil
-}
-
-// Quarantine lists events that are in the log but could not be understood.
-func (o *operator) Quarantine(context.Context) (memory.QuarantineList, error) {
-	out := memory.QuarantineList{Quarantined: []memory.Quarantined{}}
-	for _, s := range o.n.served {
-		v := s.state.View()
-		err := v.Quarantined(func(at projections.Ref, code string) error {
-			out.Quarantined = append(out.Quarantined, memory.Quarantined{Position: v.PositionOf(at).String(), Code: code,
-				Detail: "the event's bytes are intact in the log but could not be opened or decoded"})
-			return nil
-		})
-		if err = errors.Join(err, v.Close()); err != nil {
-			return out, err
-		}
-	}
-	return out, nil
 }
 
 // Version is the program's version.

@@ -113,6 +113,10 @@ func (s *served) follow(ctx, run context.Context) error {
 			return nil
 		}
 		err := s.router.Linear(ctx)
+		if err != nil && s.stoppedEverywhere(ctx) {
+			n.cfg.Logger.Error("the shard has stopped, and goes on for reads as it stands", "shard", s.id, "err", s.replica.Group().Halted())
+			return nil
+		}
 		if memory.CodeOf(err) == memory.CodeLogDiverged {
 			diverged, err = err, nil
 		}

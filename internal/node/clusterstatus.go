@@ -25,7 +25,9 @@ const (
 	callGiveTo = "hand over"
 	callDrain  = "drain"
 	callCease  = "take captures no more"
-	callClock  = "clock"
+
+	callQuarantine = "put in quarantine"
+	callClock      = "clock"
 )
 
 // statusWait bounds how long another node is waited for.
@@ -46,6 +48,8 @@ type shardReport struct {
 	// Applied is the index of Raft's log up to which the replica has come.
 	Applied uint64 `json:"applied,omitempty"`
 	Halted  bool   `json:"halted,omitempty"`
+	// Poison is the position of the event at which it has stopped.
+	Poison string `json:"poison,omitempty"`
 }
 
 // of is what it says of a shard; a zero value where it says nothing.
@@ -67,7 +71,10 @@ func (n *Node) openReports() error {
 		callDraw:   rpc.Handle(leading{n}.drawn),
 		callGiveTo: rpc.Handle(leading{n}.giveTo),
 		callDrain:  rpc.Handle(leading{n}.drain),
-		callCease:  rpc.Handle(p.taking.cease),
+
+		callQuarantine: rpc.Handle(n.operator.quarantineHere),
+
+		callCease: rpc.Handle(p.taking.cease),
 		callClock: rpc.Handle(func(context.Context, peer.Identity, struct{}) (ingest.ClockReading, error) {
 			return n.clock.Reading(), nil
 		}),
@@ -100,7 +107,14 @@ func (s *served) report() shardReport {
 	r := memory.ClusterReplica{Node: s.dir.node.NodeID, Position: at.Position().String(), StateHash: v.Hash().String()}
 	r.Log.Last, r.Log.Current = s.nats.Holds(events.StreamName(s.id, at.Epoch))
 	group := s.replica.Group()
-	return shardReport{Replica: r, Applied: group.Stats().AppliedIndex, Halted: group.Halted() != nil}
+	out := shardReport{Replica: r, Applied: group.Stats().AppliedIndex}
+	if halted := group.Halted(); halted != nil {
+		out.Halted, out.Replica.Halted = true, halted.Error()
+	}
+	if poison := s.replica.Poison(); poison != nil {
+		out.Poison = poison.At.String()
+	}
+	return out
 }
 
 // here is this node among the cluster's.

@@ -2,12 +2,14 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"mneme/internal/projections"
 	"mneme/internal/storage"
 	"mneme/memory"
 )
@@ -139,6 +141,13 @@ func (s *shard) noRoom() *memory.Error {
 func haltHint(halted error) string {
 	if storage.IsNoSpace(halted) {
 		return "free some space and restart the node; nothing is lost"
+	}
+	poison, missed := (*projections.PoisonError)(nil), (*projections.MissedError)(nil)
+	switch {
+	case errors.As(halted, &poison):
+		return poisonHint(poison)
+	case errors.As(halted, &missed):
+		return "memctl rebuild builds the state again from the log"
 	}
 	if storage.IsCorrupt(halted) {
 		return "restart the node: it builds the state again from the log"

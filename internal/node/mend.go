@@ -247,6 +247,13 @@ func (s *shard) keepsAside() time.Time {
 	return info.ModTime()
 }
 
+// stoppedEverywhere reports whether the shard has stopped here at an event that no node
+// which answers has passed.
+func (s *served) stoppedEverywhere(ctx context.Context) bool {
+	halted := (*raftfsm.HaltError)(nil)
+	return s.replica.Poison() != nil && errors.As(s.replica.Group().Halted(), &halted) && !s.wentOn(ctx, halted.Index)
+}
+
 // wentOn reports whether another node's state has passed an entry of Raft's log.
 func (s *served) wentOn(ctx context.Context, index uint64) bool {
 	return slices.ContainsFunc(s.others(ctx, s.peers.cluster.Facts().Members), func(r shardReport) bool { return !r.Halted && r.Applied >= index })

@@ -124,6 +124,9 @@ func (s *served) begin(ctx context.Context) (late bool, err error) {
 	}
 	err = s.replica.WaitWriter(ctx)
 	switch {
+	case s.replica.Poison() != nil: // reads go on, and an operator decides
+		s.cfg.Logger.Error("the shard has stopped, and takes no writes", "shard", s.id, "err", err, "hint", haltHint(err))
+		return true, s.checkKeys(s.state)
 	case errors.Is(err, replica.ErrFull):
 		s.owed.Store(&owed)
 		if lacks := s.lacks(); lacks != nil {
@@ -150,12 +153,18 @@ func (s *served) firstTerm() error {
 	return w.Erasing().DestroyEnded()
 }
 
-// beginLate is begin once there is room on the disk.
+// beginLate is begin once there is room on the disk, or the event is in quarantine at which
+// the shard has stopped.
 func (s *served) beginLate(ctx context.Context) error {
 	err := error(replica.ErrFull)
-	for errors.Is(err, replica.ErrFull) {
+	for errors.Is(err, replica.ErrFull) || s.replica.Poison() != nil {
 		if err = s.replica.WaitRoom(ctx); err == nil {
+			err = s.replica.AwaitPoisonGone(ctx)
+		}
+		if err == nil {
 			err = s.replica.WaitWriter(ctx)
+		} else if ctx.Err() != nil {
+			return err
 		}
 	}
 	if err != nil {

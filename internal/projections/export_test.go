@@ -25,6 +25,9 @@ func Poison(agent, how string) (mend func()) {
 		if ev.Agent != agent {
 			return was(t, ev)
 		}
+		if done, err := t.records.usedBefore(ev); done || err != nil {
+			return err
+		}
 		switch how {
 		case "panics":
 			panic("boom")

@@ -22,6 +22,8 @@ func commandsOf(t *testing.T, w *world, s *projections.State, index uint64) []pr
 	return out
 }
 
+var skull = events.Content{Text: "a bottle with a skull on it", ClientID: "e1"}
+
 // poisoned is a log whose fourth message has an event, the third of it, of the agent that a
 // test makes poisonous; fifth and sixth follow from it.
 func poisoned(t *testing.T) (*world, events.ID) {
@@ -33,7 +35,7 @@ func poisoned(t *testing.T) (*world, events.ID) {
 	}
 	w.frame(capture("ada", "a lantern on the quay"))
 	w.frame(capture("ada", "ropes, and a ladder"))
-	bad := capture("eve", "a bottle with a skull on it")
+	bad := w.content(events.Header{Namespace: team.Namespace, Agent: "eve"}, skull)
 	w.frame(capture("bob", "the harbour at night"), capture("bob", "fog"), bad, capture("bob", "two ships"))
 	w.frame(w.forgotten(events.Header{Namespace: team.Namespace, Agent: "eve", Scope: events.ScopeTeam, Target: bad.Record}))
 	w.frame(capture("ada", "the last one"))
@@ -124,7 +126,12 @@ func TestEventInQuarantineGivesTheSameStateEverywhere(t *testing.T) {
 	told.Payload = q.Event().Encode()
 	w.frame(told)
 	w.frame(w.content(events.Header{Namespace: team, Agent: "ada"}, events.Content{Text: "and on it goes"}))
-	fold(t, w.keys, s, w.log, 1)
+	// Who sends it again does not stop the shard again.
+	w.frame(w.content(events.Header{Namespace: team, Agent: "eve"}, skull))
+	results := fold(t, w.keys, s, w.log, 1)
+	if last := results[len(results)-1]; last.Outcome != projections.OutcomeConflict || last.Position.Seq != q.At.Seq || last.Position.Index != q.At.Index {
+		t.Errorf("sent again it is %+v", last)
+	}
 	want := noted(s, true)
 
 	mend() // a newer program can fold it

@@ -165,6 +165,9 @@ func (r *records) fold(ev *event) error {
 			return err
 		}
 	}
+	if ev.note != nil {
+		return r.spend(ev)
+	}
 	if ev.began == nil {
 		return nil
 	}
@@ -174,6 +177,24 @@ func (r *records) fold(ev *event) error {
 	// The client's id is used, for ever.
 	used := UsedKey{Record: ev.result.Record, At: ev.at, Body: ev.Body}
 	return r.t.addFact(ev.Namespace, idemKey(ev.Namespace, ev.ClientID, ev.Agent), used.encode())
+}
+
+// spend uses the client's id of an event that an operator put in quarantine, up for good:
+// no request is the same as it, so that who sends it again hears of a conflict, and does not
+// stop the shard once more.
+func (r *records) spend(ev *event) error {
+	if ev.ClientID.IsZero() || r.t.home.of(ev.Namespace) == nil {
+		return nil
+	}
+	key := idemKey(ev.Namespace, ev.ClientID, ev.Agent)
+	if used, err := r.t.seldom(key); err != nil || used != nil {
+		return err
+	}
+	used := UsedKey{Record: ev.Record, At: ev.at}
+	if used.Record == (events.ID{}) {
+		used.Record = ev.Target
+	}
+	return r.t.addFact(ev.Namespace, key, used.encode())
 }
 
 // begin writes the version that the event makes.

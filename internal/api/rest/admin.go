@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -70,6 +71,17 @@ func (s *server) doctor(w http.ResponseWriter, r *http.Request) error {
 
 func (s *server) quarantine(w http.ResponseWriter, r *http.Request) error {
 	return answerWith(s, w, r, func() (memory.QuarantineList, error) { return s.Admin.Quarantine(r.Context()) })
+}
+
+// putInQuarantine is done by whoever the body or the header names.
+func putInQuarantine(s *server) func(http.ResponseWriter, *http.Request) error {
+	decoder := api.NewJSONDecoder[memory.PutInQuarantine]()
+	return func(w http.ResponseWriter, r *http.Request) error {
+		return answerBody(s, w, r, decoder, func(req memory.PutInQuarantine) (memory.InQuarantine, error) {
+			req.By = cmp.Or(req.By, r.Header.Get(agentHeader))
+			return s.Admin.PutInQuarantine(r.Context(), req)
+		})
+	}
 }
 
 func (s *server) version(w http.ResponseWriter, r *http.Request) error {

@@ -244,6 +244,10 @@ func (f *fake) Rejected(_ context.Context, limit int) (memory.RejectedList, erro
 	return memory.RejectedList{Rejected: []memory.Rejected{{ID: "r", At: day, Code: memory.CodeInvalid}}, Counts: map[string]uint64{"invalid": 1}}, f.called("Rejected", limit)
 }
 
+func (f *fake) PutInQuarantine(_ context.Context, req memory.PutInQuarantine) (memory.InQuarantine, error) {
+	return memory.InQuarantine{Quarantined: memory.Quarantined{Position: req.Position}}, f.called("PutInQuarantine", req)
+}
+
 func (f *fake) Quarantine(context.Context) (memory.QuarantineList, error) {
 	return memory.QuarantineList{Quarantined: []memory.Quarantined{{Position: "p0.1.1.0"}}}, f.called("Quarantine")
 }

@@ -66,6 +66,8 @@ type Admin interface {
 	AcceptClock(ctx context.Context) (memory.ClockReport, error)
 	Rejected(ctx context.Context, limit int) (memory.RejectedList, error)
 	Quarantine(ctx context.Context) (memory.QuarantineList, error)
+	// PutInQuarantine has a shard that has stopped at an event go on without it.
+	PutInQuarantine(ctx context.Context, req memory.PutInQuarantine) (memory.InQuarantine, error)
 	BackupLog(ctx context.Context, w io.Writer) (memory.BackupReport, error)
 	BackupKeys(ctx context.Context, w io.Writer, withMaster bool) (memory.BackupReport, error)
 	Version() string

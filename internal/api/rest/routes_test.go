@@ -51,6 +51,7 @@ func TestCallsAndAnswers(t *testing.T) {
 		{"doctor", "GET", "/v1/admin/doctor", "", nil, 200, "Doctor", `"ok":true`},
 		{"rejected", "GET", "/v1/admin/rejected?limit=5", "", nil, 200, "Rejected 5", `"counts"`},
 		{"quarantine", "GET", "/v1/admin/quarantine", "", nil, 200, "Quarantine", `"quarantined"`},
+		{"put in quarantine", "POST", "/v1/admin/quarantine", `{"position":"p0.1.2.3","reason":"r"}`, []string{"Mneme-Agent", "me"}, 200, `PutInQuarantine {"position":"p0.1.2.3","reason":"r","as":"me"}`, `"position":"p0.1.2.3"`},
 		{"live", "GET", "/livez", "", nil, 200, "", "ok"},
 		{"ready", "GET", "/readyz", "", nil, 200, "", `"ready":true`},
 		{"ready, verbose", "GET", "/readyz?verbose", "", nil, 200, "", `"name":"state"`},
