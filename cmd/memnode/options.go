@@ -128,7 +128,7 @@ func (o option) parse(words string) (any, error) {
 	case number:
 		v, err := strconv.Atoi(words)
 		if err != nil || v < 0 {
-			return nil, fmt.Errorf("%q is not a whole number", words)
+			return nil, fmt.Errorf("%q is not a whole number from 0 on", words)
 		}
 		return v, nil
 	case duration:

@@ -10,6 +10,7 @@ import (
 	"hash"
 	"io"
 	"slices"
+	"time"
 
 	"mneme/internal/eventlog"
 	"mneme/internal/events"
@@ -47,6 +48,9 @@ func (u *upkeep) BackupLog(ctx context.Context, w io.Writer) (memory.BackupRepor
 }
 
 func (s *served) backup(ctx context.Context, w io.Writer) (memory.BackupReport, error) {
+	if s.peers != nil {
+		streams{s.shard}.takeUp() // as for verify
+	}
 	if d := s.replica.Diverged(); d != nil {
 		return memory.BackupReport{}, memory.Errorf(memory.CodeLogDiverged, "backup: the log does not hold all that the state holds: %v", d).WithHint("%s", d.Hint)
 	}
@@ -64,9 +68,21 @@ func together(first, rest memory.BackupReport) memory.BackupReport {
 	return first
 }
 
-// BackupKeys writes the keyring; with its master key if asked.
-func (u *upkeep) BackupKeys(_ context.Context, w io.Writer, withMaster bool) (memory.BackupReport, error) {
+// keysWait bounds how long a backup waits for the keys that other nodes have.
+const keysWait = 10 * time.Second
+
+// BackupKeys writes the keyring; with its master key if asked. Of several nodes one may lack
+// a key under which others have sealed what is in the log: it takes it in before.
+func (u *upkeep) BackupKeys(ctx context.Context, w io.Writer, withMaster bool) (memory.BackupReport, error) {
 	var r memory.BackupReport
+	if p := u.n.peers; p != nil {
+		ctx, cancel := context.WithTimeout(ctx, keysWait)
+		defer cancel()
+		if err := p.keys.CatchUp(ctx); err != nil {
+			return r, memory.Errorf(memory.CodeUnavailable, "the keys of the cluster are not known to be all here: %v", err).
+				WithHint("try again once most nodes are there").WithCause(err)
+		}
+	}
 	for _, s := range slices.Backward(u.n.served) {
 		r = together(memory.BackupReport{Position: s.stands()}, r)
 	}

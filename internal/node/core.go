@@ -87,7 +87,7 @@ func (c *core) openKeys(mustExist bool) error {
 	dir := c.dir
 	keys, err := keyring.Open(keyring.Options{Dir: dir.keys(), AllowCreate: dir.fresh && !mustExist,
 		AllowNewStorage: !dir.has("shards"), Master: c.cfg.MasterKey, FS: c.cfg.FS, Log: c.cfg.Logger,
-		Group: dir.node.Cluster != nil, Blank: c.peers != nil && !c.peers.founds()})
+		Group: dir.grouped(), Blank: c.peers != nil && !c.peers.founds()})
 	if err != nil {
 		return startError("keyring", err)
 	}

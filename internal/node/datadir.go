@@ -307,7 +307,7 @@ func (d *dataDir) afterRead(err error) error {
 	case d.node.Recovering != nil && !d.recovers:
 		return d.halfDone()
 	case d.node.Mode == modeCluster && d.id == "":
-		return usage(fmt.Sprintf("%s belongs to node %s of a cluster", d.path, d.node.NodeID), "start memnode with the options of the cluster, --node-id and those beside it; work on the stopped node is not possible, ask a node that runs")
+		return usage(fmt.Sprintf("%s belongs to node %s of a cluster", d.path, d.node.NodeID), "start memnode with the options of the cluster, --node-id and those beside it; work on the stopped node is not possible, ask a node that runs; memctl backup there and memctl restore into another directory make a node on its own")
 	case d.node.Mode == modeCluster && d.id != d.node.NodeID:
 		return usage(fmt.Sprintf("%s belongs to node %s and not to %s", d.path, d.node.NodeID, d.id), "give the --node-id that it was made with, or another --data-dir")
 	case d.node.Mode == modeStandalone && d.id != "":
@@ -439,6 +439,14 @@ func (d *dataDir) name() string {
 		return cluster.Name(d.node.NodeID, d.node.Cluster.Incarnation)
 	}
 	return d.node.NodeID
+}
+
+// grouped reports whether the folder is that of a node of a cluster. Others may join
+// meanwhile.
+func (d *dataDir) grouped() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.node.Cluster != nil
 }
 
 func (d *dataDir) close() error { return d.lock.unlock() }

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -165,6 +166,7 @@ func TestOneNodeBecomesThree(t *testing.T) {
 	fresh := sent{"amber", "new", ""}
 	acked[fresh] = fresh.to(t, tr.nodes[2])
 	tr.same()
+	tr.becomeOne(acked)
 	for i, n := range tr.nodes {
 		for s, want := range acked {
 			rec, err := n.reads.Get(t.Context(), memory.Access{Namespace: s.namespace, As: "tester"}, want.RecordID, 0)
@@ -172,18 +174,79 @@ func TestOneNodeBecomesThree(t *testing.T) {
 				t.Errorf("node %d: %+v: %+v %v", i+1, s, rec, err)
 			}
 		}
+		var report memory.VerifyReport
+		tr.eventually(i, func() (err error) {
+			report, err = n.operator.VerifyLog(t.Context(), nil)
+			return err
+		})
+		if len(report.Shards) != 2 || !report.Shards[0].OK || !report.Shards[1].OK {
+			t.Errorf("node %d: %+v", i+1, report)
+		}
 		page, err := n.reads.Audit(t.Context(), memory.Access{Namespace: "default", As: "tester"}, memory.AuditRequest{Limit: 100})
 		if err != nil || len(page.Rows) < 4 {
 			t.Errorf("node %d: an audit of %d entries: %v", i+1, len(page.Rows), err)
-		}
-		if report, err := n.operator.VerifyLog(t.Context(), nil); err != nil || len(report.Shards) != 2 || !report.Shards[0].OK || !report.Shards[1].OK {
-			t.Errorf("node %d: %+v %v", i+1, report, err)
 		}
 		erased(t, n)
 	}
 	tr.stop()
 	if _, err := tr.inits(Offline{}, tr.cfgs[0].DataDir, InitOptions{}); memory.CodeOf(err) != memory.CodeInvalid || !strings.Contains(err.Error(), "already") {
 		t.Errorf("an init of a node of a cluster: %v", err)
+	}
+}
+
+// eventually asks a node again where its log has no leader for a moment.
+func (tr *trio) eventually(i int, ask func() error) {
+	tr.t.Helper()
+	var err error
+	await(tr.t, "an answer of "+tr.id(i), func() bool {
+		err = ask()
+		return err == nil || !strings.Contains(err.Error(), "has no leader")
+	})
+	if err != nil {
+		tr.t.Errorf("node %d: %v", i+1, err)
+	}
+}
+
+// becomeOne makes a node on its own of a backup, which each node writes, whether it leads or follows.
+func (tr *trio) becomeOne(acked map[sent]memory.CaptureResult) {
+	t := tr.t
+	t.Helper()
+	frames := uint64(0)
+	dir := t.TempDir()
+	log, keys := filepath.Join(dir, "log"), filepath.Join(dir, "keys")
+	for i, n := range tr.nodes {
+		var l, k bytes.Buffer
+		tr.eventually(i, func() error {
+			l.Reset()
+			report, err := n.operator.BackupLog(t.Context(), &l)
+			if err == nil && report.Frames < frames { // a change of leaders may have added some
+				t.Errorf("node %d backs up %d frames, another one had %d", i+1, report.Frames, frames)
+			}
+			frames = max(frames, report.Frames)
+			return err
+		})
+		tr.eventually(i, func() error {
+			k.Reset()
+			_, err := n.operator.BackupKeys(t.Context(), &k, true)
+			return err
+		})
+		if err := errors.Join(os.WriteFile(log, l.Bytes(), 0o600), os.WriteFile(keys, k.Bytes(), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one := filepath.Join(dir, "one")
+	if _, err := (Offline{Config: quiet("")}).Restore(t.Context(), one, log, keys, nil); err != nil {
+		t.Fatal(err)
+	}
+	n := open(t, quiet(one))
+	for s, want := range acked {
+		if got := s.to(t, n); got.Status != memory.StatusDuplicate || got.RecordID != want.RecordID || got.Position != want.Position {
+			t.Errorf("%+v is sent to the one that was three: %+v, was %+v", s, got, want)
+		}
+	}
+	shut(t, n)
+	if report, err := tr.inits(Offline{}, one, InitOptions{DryRun: true}); err != nil || len(report.Shards) != 2 {
+		t.Errorf("what was restored cannot become a cluster: %+v %v", report, err)
 	}
 }
 
