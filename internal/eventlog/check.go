@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"mneme/internal/events"
 )
@@ -41,6 +42,30 @@ func Check(ctx context.Context, s Stream, e Expect) error {
 	}
 	return checkHashes(ctx, s, max(info.First, 1), e)
 }
+
+// Settled returns what check finds out about a log once it is not what may pass
+// (Info.Passing): until then check is called again and again. Errors: check's, Info's.
+func Settled(ctx context.Context, s Stream, check func() error) error {
+	leader, since := "", time.Now()
+	for {
+		info, err := s.Info(ctx)
+		if err != nil {
+			return fmt.Errorf("check log: %w", err)
+		}
+		if info.Leader != leader {
+			leader, since = info.Leader, time.Now()
+		}
+		err = check()
+		if d := (*DivergedError)(nil); !errors.As(err, &d) || time.Since(since) >= info.Passing {
+			return err
+		}
+		if pause(ctx, settlePause) != nil {
+			return err
+		}
+	}
+}
+
+const settlePause = 100 * time.Millisecond
 
 func checkInfo(info Info, e Expect) error {
 	first := max(e.First, 1)

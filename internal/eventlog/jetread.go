@@ -18,9 +18,8 @@ import (
 const (
 	readBatch      = 1024
 	readBatchBytes = 4 << 20
-	// A replica may lag behind the leader that named the last sequence; it is
-	// asked again for about a second before the rest counts as missing.
-	readRetries    = 40
+	// A leader may not have applied all that it has, or be none any more: it is asked
+	// again for as long as that may pass before a message counts as missing.
 	readRetryPause = 25 * time.Millisecond
 	readTimeout    = 10 * time.Second
 	readProbes     = 256 // unreadable messages in a row that reading gets past
@@ -63,7 +62,7 @@ func (j *JetStream) Info(ctx context.Context) (Info, error) {
 	}
 	info := Info{
 		First: s.FirstSeq, Last: s.LastSeq, Messages: s.Msgs, Bytes: s.Bytes,
-		Identity: cmp.Or(in.Config.Metadata[metaIdentity], j.name), Leader: leader,
+		Identity: cmp.Or(in.Config.Metadata[metaIdentity], j.name), Leader: leader, Passing: j.passing(),
 	}
 	if s.Msgs == 0 {
 		info.First = s.LastSeq + 1
@@ -72,6 +71,19 @@ func (j *JetStream) Info(ctx context.Context) (Info, error) {
 		info.Lost, info.LostSize = s.Lost.Msgs, s.Lost.Bytes
 	}
 	return info, nil
+}
+
+// passing is Info.Passing: a leader that nobody follows any more gives up after
+// quorumLostAfter, and looks as often. External servers have nats-server's own times, of
+// ten seconds.
+func (j *JetStream) passing() time.Duration {
+	switch {
+	case j.cfg.Replicas == 1:
+		return 0
+	case j.cfg.Guard != nil:
+		return 25 * time.Second
+	}
+	return 3 * quorumLostAfter
 }
 
 // Get implements Stream.
@@ -139,7 +151,7 @@ func (r *reader) close() { _ = r.sub.Unsubscribe() }
 
 func (r *reader) run(ctx context.Context, fn func(Message) error) error {
 	began := time.Now()
-	for idle := 0; r.next <= r.to; {
+	for r.next <= r.to {
 		batch, err := r.batch(ctx, r.next, min(r.to-r.next+1, readBatch))
 		if errors.Is(err, ErrNoLeader) && ctx.Err() == nil && time.Since(began) < readTimeout {
 			if err := pause(ctx, readRetryPause); err != nil {
@@ -163,10 +175,10 @@ func (r *reader) run(ctx context.Context, fn func(Message) error) error {
 			}
 		}
 		if len(batch) > 0 {
-			idle, began = 0, time.Now()
+			began = time.Now()
 			continue
 		}
-		if idle++; r.j.cfg.Replicas == 1 || idle > readRetries {
+		if time.Since(began) >= r.j.passing() {
 			return r.skip(ctx)
 		}
 		if err := pause(ctx, readRetryPause); err != nil {

@@ -48,4 +48,8 @@ type Info struct {
 	LostSize uint64   // bytes the server reports lost; may be set without Lost
 	Identity string   // chosen for the stream when it was made; "" if it is not there
 	Leader   string   // name of the server that leads the stream; "" of one that is alone
+	// Passing is how long the leader may have told less than there is: one that was just
+	// elected has not applied all that it has, and one that leads no more does not know yet.
+	// Only what it tells for so long is so. 0: what it tells is so.
+	Passing time.Duration
 }

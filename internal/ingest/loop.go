@@ -165,18 +165,17 @@ var errEnough = errors.New("enough")
 // survey reads what the log holds behind a sequence, at most surveyBytes or
 // surveyItems of it.
 func survey(ctx context.Context, stream eventlog.Stream, state *projections.State, q readLog) surveyed {
-	if q.check {
-		v := state.View()
-		err := CheckLog(ctx, stream, v)
-		if err = errors.Join(err, v.Close()); err != nil {
-			return surveyed{err: err}
-		}
-	}
 	info, err := stream.Info(ctx)
 	if err != nil {
 		return surveyed{err: err}
 	}
-	out := surveyed{last: info.Last}
+	out := surveyed{last: info.Last, leader: info.Leader, passing: info.Passing}
+	if q.check {
+		v := state.View()
+		if out.err = errors.Join(CheckLog(ctx, stream, v), v.Close()); out.err != nil {
+			return out
+		}
+	}
 	switch {
 	case q.identity != "" && info.Identity != q.identity:
 		out.err = diverged(eventlog.KindIdentity, 0, "the stream was created again: identity "+info.Identity+", was "+q.identity)

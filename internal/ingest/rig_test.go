@@ -46,29 +46,38 @@ func newSite(t *testing.T) *site {
 // rig drives the round of one writer by hand, without goroutines and clocks.
 type rig struct {
 	*site
-	w      *Writer
-	r      *round
-	now    time.Duration
-	sends  []sendFrame
-	reads  []readLog
-	props  [][]byte
-	opened int
-	stall  error
-	ended  error
+	w       *Writer
+	r       *round
+	now     time.Duration
+	sends   []sendFrame
+	reads   []readLog
+	props   [][]byte
+	opened  int
+	stall   error
+	stopped *eventlog.DivergedError
+	ended   error
 
 	append  func(sendFrame) error           // nil: stores what is expected there
 	propose func([]byte) (any, error)       // nil: applies
 	read    func([][]byte) [][]byte         // what a look at the log shows; nil: all
 	hold    struct{ sends, proposals bool } // not answered for now
+	leader  string                          // of the log
+	passing time.Duration                   // for so long it may tell less than there is
 }
 
 func (s *site) lead(term uint64) *rig {
 	g := &rig{site: s}
+	g.begin(term)
+	return g
+}
+
+// begin makes the writer and takes its first step.
+func (g *rig) begin(term uint64) {
+	s := g.site
 	now := func() time.Time { s.at = s.at.Add(time.Millisecond); return s.at }
 	g.w, g.r = newWriter(Options{Term: term, State: s.state, Keys: s.keys, Settings: settings.NewCache(s.keys), Now: now,
 		Clock: NewClock(now, func() time.Duration { return s.at.Sub(time.Unix(0, 0)) })})
 	g.step(work{})
-	return g
 }
 
 func (g *rig) step(in input) {
@@ -84,6 +93,8 @@ func (g *rig) step(in input) {
 			g.opened++
 		case stalled:
 			g.stall = out.err
+		case stopped:
+			g.stopped = out.diverged
 		case ended:
 			g.ended = out.err
 		}
@@ -143,7 +154,10 @@ func (g *rig) look(q readLog) surveyed {
 	if g.read != nil {
 		log = g.read(log)
 	}
-	out := surveyed{last: uint64(len(log))}
+	out := surveyed{last: uint64(len(log)), leader: g.leader, passing: g.passing}
+	if out.last < q.after {
+		out.err = diverged(eventlog.KindSuffixLost, out.last+1, "the log is shorter than what was written to it")
+	}
 	for seq := q.after + 1; seq <= out.last; seq++ {
 		out.messages = append(out.messages, eventlog.Message{Seq: seq, Data: log[seq-1]})
 	}

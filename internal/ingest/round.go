@@ -46,6 +46,8 @@ type (
 		messages []eventlog.Message
 		last     uint64 // of the log
 		err      error
+		leader   string        // who says so
+		passing  time.Duration // eventlog.Info.Passing
 	}
 	// applied answers the oldest propose that has none.
 	applied struct {
@@ -131,18 +133,18 @@ type round struct {
 	ids       *events.IDSource
 	log       *slog.Logger
 
-	phase    phase
-	now      time.Duration
-	at       projections.Cursor // the log as far as this writer knows it
-	sending  *sending
-	next     *frame
-	pending  []*proposal
-	sent     uint64 // frames ever sent
-	busy     bool   // the log owes an answer
-	resendAt time.Duration
-	retry    retry
-	why      error // of the last round's end
-	out      []output
+	phase   phase
+	now     time.Duration
+	at      projections.Cursor // the log as far as this writer knows it
+	sending *sending
+	next    *frame
+	pending []*proposal
+	sent    uint64 // frames ever sent
+	busy    bool   // the log owes an answer
+	retry   retry
+	against *contradiction
+	why     error // of the last round's end
+	out     []output
 }
 
 // preamble is what the log is told when a round begins, in front of leader.began.
@@ -159,8 +161,36 @@ const (
 	retryMax    = time.Second
 )
 
+// contradiction is that the log has told against the state, each time that it was asked
+// since. A pause counts as a second at most: all processes of a machine may have stood
+// still meanwhile.
+type contradiction struct {
+	leader string        // of the log, who told
+	at     time.Duration // when it was last asked
+	held   time.Duration // for how long
+}
+
+// passes reports whether what the log tells against the state may be so for a moment only.
+// What nats-server's leader tells is not always so (eventlog.Info.Passing), and to stop
+// writes over that would stop them until somebody comes.
+func (r *round) passes(in surveyed) bool {
+	if in.passing == 0 {
+		return false
+	}
+	if r.against == nil || r.against.leader != in.leader {
+		r.log.Warn("the log contradicts the state; it is asked again, for that may pass", "leader", in.leader, "says", in.err)
+		r.against = &contradiction{leader: in.leader, at: r.now}
+	}
+	r.against.held += min(r.now-r.against.at, time.Second)
+	r.against.at = r.now
+	return r.against.held < in.passing
+}
+
 // retry is a pause that grows.
-type retry struct{ pause time.Duration }
+type retry struct {
+	pause time.Duration
+	at    time.Duration // when it is over
+}
 
 func (r *retry) next() time.Duration {
 	r.pause = min(max(2*r.pause, retryMin), retryMax)
@@ -191,10 +221,10 @@ func (r *round) step(now time.Duration, in input) []output {
 
 // wake says when to step next though nothing has come in; false = never.
 func (r *round) wake() (time.Duration, bool) {
-	if r.busy || r.resendAt <= r.now || r.phase >= phaseStopped {
+	if r.busy || r.retry.at <= r.now || r.phase >= phaseStopped {
 		return 0, false
 	}
-	return r.resendAt, true
+	return r.retry.at, true
 }
 
 // ready reports whether a step without input gets something done.
@@ -221,8 +251,12 @@ func (r *round) finished() bool {
 func (r *round) advance() {
 	switch r.phase {
 	case phaseSettle:
-		if !r.busy && len(r.pending) == 0 && r.now >= r.resendAt {
+		if !r.busy && len(r.pending) == 0 && r.now >= r.retry.at {
 			r.survey()
+		}
+	case phaseSurvey:
+		if r.against != nil && !r.busy && len(r.pending) == 0 && r.now >= r.retry.at {
+			r.look(true)
 		}
 	case phaseBegin, phaseOpen:
 		r.write()
@@ -301,7 +335,7 @@ func (r *round) endRound(why error) {
 	}
 	r.phase = phaseSettle
 	r.number++
-	r.resendAt = r.now + r.retry.next()
+	r.retry.at = r.now + r.retry.next()
 }
 
 // endTerm stops for good.

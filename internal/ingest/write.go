@@ -20,7 +20,7 @@ import (
 func (r *round) write() {
 	if s := r.sending; s != nil {
 		switch {
-		case !r.busy && r.now >= r.resendAt:
+		case !r.busy && r.now >= r.retry.at:
 			r.send()
 		case !s.done:
 			r.derive(s)
@@ -68,12 +68,12 @@ func (r *round) encode(s *sending) {
 func (r *round) send() {
 	assert.Always(r.at.Term <= r.term, "a writer sends nothing behind a frame of a higher term", nil)
 	assert.Sometimes(r.sending.underWay, "a frame of unknown outcome is sent again", nil)
-	r.busy, r.resendAt = true, 0
+	r.busy, r.retry.at = true, 0
 	r.out = append(r.out, sendFrame{r.sending.n, r.sending.data, r.sending.at.Seq})
 }
 
 // resend has the same bytes sent again after a pause.
-func (r *round) resend() { r.resendAt = r.now + r.retry.next() }
+func (r *round) resend() { r.retry.at = r.now + r.retry.next() }
 
 // derive makes the frame's contributions while the log syncs it.
 func (r *round) derive(s *sending) {
@@ -182,7 +182,7 @@ func (r *round) acknowledged() {
 			return
 		}
 	}
-	r.sending, r.at, r.retry, r.resendAt = nil, next, retry{}, 0
+	r.sending, r.at, r.retry = nil, next, retry{}
 	r.propose(&s.at, s.drafts, projections.RangeFrame{Bytes: s.data, Contributions: s.derived})
 	switch s.opens {
 	case events.TypeQuarantined: // leader.began is to come, as behind epoch.began
@@ -209,6 +209,10 @@ func (r *round) accept(s *sending) {
 // surveyed takes what the log holds behind our tail.
 func (r *round) surveyed(in surveyed) {
 	var diverged *eventlog.DivergedError
+	contradicts := errors.As(in.err, &diverged)
+	if !contradicts {
+		r.against = nil
+	}
 	switch {
 	case r.phase >= phaseStopped || r.phase == phaseSettle:
 		if s := r.sending; s != nil {
@@ -219,7 +223,14 @@ func (r *round) surveyed(in surveyed) {
 			}
 		}
 		return
-	case errors.As(in.err, &diverged):
+	case contradicts && r.passes(in):
+		assert.Reachable("the log tells against the state what may pass", nil)
+		if r.sending != nil {
+			r.looked(in)
+		} else {
+			r.resend() // that is, it is asked again
+		}
+	case contradicts:
 		r.stop(diverged)
 	case r.sending != nil:
 		r.looked(in)

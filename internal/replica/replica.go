@@ -260,9 +260,10 @@ func (r *Replica) SetDiverged(d *eventlog.DivergedError) { r.leader.setDivergenc
 // CheckLog compares log and state: identity, ends, gaps, lost messages, hashes of
 // the last frames.
 func (r *Replica) CheckLog(ctx context.Context) error {
-	v := r.state.View()
-	err := ingest.CheckLog(ctx, r.opt.Stream, v)
-	return errors.Join(err, v.Close())
+	return eventlog.Settled(ctx, r.opt.Stream, func() error {
+		v := r.state.View()
+		return errors.Join(ingest.CheckLog(ctx, r.opt.Stream, v), v.Close())
+	})
 }
 
 // RenewState puts a copy of the state in its place, see projections.State.Renew, if it

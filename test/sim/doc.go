@@ -18,7 +18,7 @@
 //
 // The log refuses, loses acknowledgements and messages, stores late, twice, or at
 // another sequence than expected, is full, is not reached, and shows a tail that
-// lags. In every third run it also loses what it had synced: a few of its last
+// lags; where there are several servers, also one that is behind what its reader has seen. In every third run it also loses what it had synced: a few of its last
 // messages, one in the middle, or the very frame that Raft takes without saying so;
 // sequences that were lost are used again. Raft loses, repeats and reorders messages,
 // elects leaders for no reason, leaves a deposed one believing, does not say whether

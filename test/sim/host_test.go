@@ -123,7 +123,7 @@ func (h *host) step() {
 	case len(h.surveys) > 0 && w.rng.IntN(2) == 0:
 		q := h.surveys[0]
 		h.surveys = h.surveys[1:]
-		v := w.log.look(h.s, h.r, max(q.After(), h.r.state.Cursor().Seq))
+		v := w.log.look(h.s, h.r, max(q.After(), h.r.state.Cursor().Seq)).ofLeader()
 		h.shown(v, q.After())
 		h.w.Surveyed(w.elapsed, v, q)
 	case len(h.futures) > 0 && answered(h.futures[0]):

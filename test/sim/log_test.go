@@ -199,6 +199,8 @@ type view struct {
 	s    *stream
 	r    *replica
 	last uint64
+	// passing is how long the one that is asked may tell what is not so.
+	passing time.Duration
 }
 
 // at is a stream as it is.
@@ -215,6 +217,24 @@ func (l *log) look(s *stream, r *replica, floor uint64) *view {
 	return v
 }
 
+// ofLeader has a view be what the leader tells of a log of several servers. One that was just
+// elected, or is none any more, may know less than what its reader has seen.
+func (v *view) ofLeader() *view {
+	w := v.l.w
+	if len(w.replicas) == 1 {
+		return v
+	}
+	v.passing = lieFor
+	if v.last > 0 && w.faulty && w.rng.IntN(100) < 2 {
+		v.last = uint64(w.rng.IntN(int(v.last)))
+		w.bite("a leader that knows less")
+	}
+	return v
+}
+
+// lieFor is how long a leader may tell what is not so.
+const lieFor = 6 * time.Second
+
 var errNoAnswer = errors.New("the log does not answer")
 
 func (v *view) Info(context.Context) (eventlog.Info, error) {
@@ -223,7 +243,7 @@ func (v *view) Info(context.Context) (eventlog.Info, error) {
 		return eventlog.Info{}, errNoAnswer
 	}
 	lost := v.s.lost(v.last)
-	return eventlog.Info{First: 1, Last: v.last, Messages: v.last - uint64(len(lost)), Lost: lost, Identity: cmp.Or(v.s.ref.Identity, "sim")}, nil
+	return eventlog.Info{First: 1, Last: v.last, Messages: v.last - uint64(len(lost)), Lost: lost, Identity: cmp.Or(v.s.ref.Identity, "sim"), Leader: "n", Passing: v.passing}, nil
 }
 
 func (v *view) Read(_ context.Context, from, to uint64, fn func(eventlog.Message) error) error {

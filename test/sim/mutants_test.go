@@ -50,6 +50,9 @@ var mutants = []mutant{
 		`	case !ok:
 		r.endRound(fmt.Errorf("no answer"))
 	case true:`, ""},
+	{"what the log tells against the state is believed at once", "internal/ingest/round.go",
+		"	return r.against.held < in.passing",
+		"	return false", ""},
 	{"a displaced frame of unknown outcome is refused", "internal/ingest/write.go",
 		"	case s.doubt, r.phase == phaseEnded:",
 		"	case r.phase == phaseEnded:", ""},
