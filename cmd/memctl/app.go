@@ -69,7 +69,8 @@ func (a *app) dial() (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	token, err := a.token(rem)
+	addr := a.addr(rem)
+	token, err := a.token(rem, addr)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +78,7 @@ func (a *app) dial() (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.client, err = client.New(first(a.flags.addr, a.sys.getenv("MNEME_ADDR"), rem.Addr), client.Options{
+	a.client, err = client.New(addr, client.Options{
 		Token:      token,
 		CAFile:     first(a.flags.tlsCA, a.sys.getenv("MNEME_TLS_CA"), rem.TLSCA),
 		CertFile:   first(a.flags.tlsCert, a.sys.getenv("MNEME_TLS_CLIENT_CERT"), rem.TLSCert),
@@ -89,11 +90,22 @@ func (a *app) dial() (*client.Client, error) {
 	return a.client, err
 }
 
-func (a *app) token(rem remembered) (string, error) {
+// addr is where calls go.
+func (a *app) addr(rem remembered) string {
+	return first(a.flags.addr, a.sys.getenv("MNEME_ADDR"), rem.Addr)
+}
+
+// token is the token that goes to addr: what was given goes where the caller says, what was
+// remembered goes nowhere but where it was remembered for. "" is none.
+func (a *app) token(rem remembered, addr string) (string, error) {
 	path := a.flags.tokenFile
 	if path == "" {
 		if t := a.sys.getenv("MNEME_TOKEN"); t != "" {
 			return t, nil
+		}
+		fits, err := rem.tokenFits(addr)
+		if err != nil || !fits {
+			return "", err
 		}
 		path = rem.TokenFile
 	}
@@ -111,11 +123,28 @@ func (a *app) token(rem remembered) (string, error) {
 	return token, nil
 }
 
+func (a *app) tokenGiven() bool { return a.flags.tokenFile != "" || a.sys.getenv("MNEME_TOKEN") != "" }
+
+// tokenElsewhere says, where no token was sent, that one is remembered for other addresses,
+// and what to do; "" where that is not so.
+func (a *app) tokenElsewhere() string {
+	rem, err := a.remembered()
+	if err != nil || a.tokenGiven() || rem.TokenFile == "" {
+		return ""
+	}
+	addr := a.addr(rem)
+	if fits, err := rem.tokenFits(addr); err != nil || fits {
+		return ""
+	}
+	to, _ := wholeAddr(addr) // it was good above
+	return fmt.Sprintf("%s was remembered for %s and is not sent to %s: give --token-file FILE or set MNEME_TOKEN; `memctl use --addr %[3]s --token-file FILE` remembers a token for that address", rem.TokenFile, rem.tokenFor(), to)
+}
+
 // tokenFound is the operator token's file of a node on this machine, in the data directory
 // that it has unless it was told otherwise; "" if there is none, or a token was given. It is
 // named and not used: who listens at an address need not be that node.
 func (a *app) tokenFound() string {
-	if rem, err := a.remembered(); err != nil || a.flags.tokenFile != "" || a.sys.getenv("MNEME_TOKEN") != "" || rem.TokenFile != "" {
+	if rem, err := a.remembered(); err != nil || a.tokenGiven() || rem.TokenFile != "" {
 		return ""
 	}
 	dir := first(a.flags.dataDir, a.sys.getenv("MNEME_DATA_DIR"))

@@ -7,7 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
+	"mneme/client"
 	"mneme/memory"
 )
 
@@ -22,9 +25,56 @@ type remembered struct {
 	Namespace string `json:"namespace,omitempty"`
 	Agent     string `json:"agent,omitempty"`
 	TokenFile string `json:"token_file,omitempty"`
-	TLSCA     string `json:"tls_ca,omitempty"`
-	TLSCert   string `json:"tls_cert,omitempty"`
-	TLSKey    string `json:"tls_key,omitempty"`
+	// TokenFor are the addresses to which that token may be sent, whole and with commas between.
+	TokenFor string `json:"token_for,omitempty"`
+	TLSCA    string `json:"tls_ca,omitempty"`
+	TLSCert  string `json:"tls_cert,omitempty"`
+	TLSKey   string `json:"tls_key,omitempty"`
+}
+
+// tokenFor are the addresses for which the token was remembered: without a word about that
+// it is the address that is remembered, or the one that counts without any.
+func (r *remembered) tokenFor() string {
+	if r.TokenFor != "" {
+		return r.TokenFor
+	}
+	whole, err := wholeAddr(r.Addr)
+	if err != nil {
+		return ""
+	}
+	return whole
+}
+
+// tokenFits reports whether the token was remembered for each of the addresses of addr.
+func (r *remembered) tokenFits(addr string) (bool, error) {
+	whole, err := wholeAddr(addr)
+	if err != nil {
+		return false, err
+	}
+	known := strings.Split(r.tokenFor(), ",")
+	for _, one := range strings.Split(whole, ",") {
+		if !slices.Contains(known, one) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// wholeAddr is an address, or several with commas between, as the client calls it: with
+// scheme and port.
+func wholeAddr(addr string) (string, error) {
+	if _, err := client.New(addr, client.Options{}); err != nil {
+		return "", err
+	}
+	list := strings.Split(addr, ",")
+	for i, one := range list {
+		c, err := client.New(one, client.Options{})
+		if err != nil {
+			return "", err
+		}
+		list[i] = c.Addr()
+	}
+	return strings.Join(list, ","), nil
 }
 
 func (a *app) rememberedPath() (string, error) {

@@ -77,6 +77,9 @@ func (a *app) report(err error, e *memory.Error, asJSON bool) {
 	if file := a.tokenFound(); e.Code == memory.CodeUnauthenticated && e.Unwrap() == nil && file != "" {
 		hint = fmt.Sprintf("a node of this machine has its token in %[1]s: --token-file %[1]s, or `memctl use --token-file %[1]s` for all calls", file)
 	}
+	if elsewhere := a.tokenElsewhere(); e.Code == memory.CodeUnauthenticated && e.Unwrap() == nil && elsewhere != "" {
+		hint = elsewhere
+	}
 	hint = a.here(hint)
 	if asJSON {
 		doc := map[string]any{"error": map[string]any{"code": e.Code, "message": msg, "hint": hint}}

@@ -42,6 +42,9 @@ func useCmd(a *app) *cobra.Command {
 			if err := a.remember(rem); err != nil {
 				return err
 			}
+			if elsewhere := a.tokenElsewhere(); elsewhere != "" {
+				a.note("note: %s", elsewhere)
+			}
 			return a.emit(rem, []string{rem.Namespace}, func() {
 				a.printf("using namespace %s\n", first(rem.Namespace, "(none)"))
 				a.next("memctl capture \"…\", memctl search \"…\"")
@@ -65,6 +68,13 @@ func mergeFlags(a *app, rem remembered) (remembered, error) {
 			return rem, err
 		}
 		*kept = path
+	}
+	if a.flags.tokenFile != "" {
+		whole, err := wholeAddr(a.addr(rem))
+		if err != nil {
+			return rem, err
+		}
+		rem.TokenFor = whole
 	}
 	return rem, nil
 }
@@ -94,7 +104,11 @@ func showRemembered(a *app, rem remembered) error {
 		a.printf("namespace   %s\n", first(rem.Namespace, "-"))
 		a.printf("address     %s\n", first(rem.Addr, "-"))
 		a.printf("agent       %s\n", first(rem.Agent, "-"))
-		a.printf("token file  %s\n", first(rem.TokenFile, "-"))
+		if rem.TokenFile == "" {
+			a.printf("token file  -\n")
+		} else {
+			a.printf("token file  %s, for %s\n", rem.TokenFile, rem.tokenFor())
+		}
 		if rem.TLSCA != "" {
 			a.printf("authority   %s\n", rem.TLSCA)
 		}
