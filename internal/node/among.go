@@ -58,6 +58,7 @@ func (n *Node) beginAmong(ctx, run context.Context) error {
 		return clusterError(err)
 	}
 	cluster.Witness{Cluster: p.cluster}.ServeReplacing(n.nats.RemoveServer)
+	n.wg.Go(func() { lags{n}.watch(run) })
 	var diverged error
 	for _, s := range n.served {
 		n.wg.Go(func() { leading{n}.watch(run, s) })

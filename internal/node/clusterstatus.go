@@ -28,6 +28,7 @@ const (
 
 	callQuarantine = "put in quarantine"
 	callClock      = "clock"
+	callApplied    = "applied"
 )
 
 // statusWait bounds how long another node is waited for.
@@ -74,7 +75,8 @@ func (n *Node) openReports() error {
 
 		callQuarantine: rpc.Handle(n.operator.quarantineHere),
 
-		callCease: rpc.Handle(p.taking.cease),
+		callCease:   rpc.Handle(p.taking.cease),
+		callApplied: rpc.Handle(lags{n}.applied),
 		callClock: rpc.Handle(func(context.Context, peer.Identity, struct{}) (ingest.ClockReading, error) {
 			return n.clock.Reading(), nil
 		}),

@@ -249,8 +249,16 @@ func (n *Node) retire(ctx context.Context) {
 
 // unfit says why the node should not lead the shard, as far as that lies on this machine.
 func (s *served) unfit() error {
-	if err := s.replica.Group().Halted(); err != nil {
+	if err := s.halted(); err != nil {
 		return err
+	}
+	if directory := s.n.served[shard0]; s != directory {
+		if err := directory.halted(); err != nil {
+			return fmt.Errorf("shard 0, which lists the namespaces, has stopped on this node: %w", err)
+		}
+		if directory.lag.stays.Load() {
+			return errDirectoryLags
+		}
 	}
 	if full := s.noRoom(); full != nil {
 		return full

@@ -134,6 +134,7 @@ func TestPoisonEventIsPutInQuarantineOnAllNodes(t *testing.T) {
 	}
 	shard := home.Shard
 	tr.same()
+	tr.leadsNothingBehind()
 
 	eveSpeaks(t, tr.nodes[1])
 	at := tr.awaitPoison(shard)
@@ -155,6 +156,28 @@ func TestPoisonEventIsPutInQuarantineOnAllNodes(t *testing.T) {
 	if err != nil || status.Shards[shard].StoppedAt != at || status.Shards[1-shard].Halted != "" {
 		t.Errorf("%+v, %v", status.Shards, err)
 	}
+
+	// What the nodes lead goes where it is wanted, as ever.
+	for _, n := range tr.nodes {
+		if err := (leading{n}).eligible(); err != nil {
+			t.Errorf("%s is not to lead anything: %v", n.dir.node.NodeID, err)
+		}
+	}
+	busy := tr.leaderOf(int(1 - shard))
+	await(t, "a drain", func() bool { // the log may have no leader for a moment
+		_, err = tr.nodes[busy].operator.DrainNode(ctx, memory.DrainNode{})
+		return err == nil
+	})
+	if next := tr.leaderOf(int(1 - shard)); next == busy {
+		t.Error("a drained node leads the other shard")
+	}
+	if _, err := tr.nodes[busy].operator.DrainNode(ctx, memory.DrainNode{Undo: true}); err != nil {
+		t.Error(err)
+	}
+	await(t, "a transfer back", func() bool {
+		_, err = tr.nodes[busy].operator.TransferLead(ctx, memory.TransferLead{Node: tr.id(busy)})
+		return err == nil
+	})
 
 	// One that starts then serves reads.
 	lead := 0

@@ -28,6 +28,8 @@ type served struct {
 	router    *route.Router // nil for a node on its own
 	scrub     *logScrub
 
+	lag lag // among others
+
 	owed    atomic.Pointer[owed]            // mostly nil
 	copying atomic.Pointer[memory.Progress] // of the repair that is under way
 	finding sync.Mutex                      // while a divergence is set, or ended by a repair
