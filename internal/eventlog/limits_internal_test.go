@@ -146,3 +146,25 @@ func TestServersThatStartWarned(t *testing.T) {
 		t.Errorf("logged %s", out.String())
 	}
 }
+
+// Whoever reached a port for NATS, and did no more, had the node log an error each time.
+func TestStrangersAreNoErrors(t *testing.T) {
+	var out bytes.Buffer
+	l := newServerLog(slog.New(slog.NewTextHandler(&out, nil)))
+	for range 100 {
+		l.Errorf("%s - rid:7 - TLS route handshake error: %v", "10.0.0.9:4711", "tls: first record does not look like a TLS handshake")
+		l.Errorf("%s - cid:8 - read error: %v", "10.0.0.9:4712", "read tcp 10.0.0.1:4222->10.0.0.9:4712: read: connection reset by peer")
+	}
+	if n := strings.Count(out.String(), "level=WARN"); n != failedLines || strings.Contains(out.String(), "level=ERROR") {
+		t.Errorf("%d lines:\n%s", n, out.String())
+	}
+	l.failed.since = time.Now().Add(-time.Hour)
+	l.Errorf("%s - cid:9 - TLS handshake error: %v", "10.0.0.9:4713", "EOF")
+	if !strings.Contains(out.String(), "lines=197") {
+		t.Errorf("it is not said how many there were:\n%s", out.String())
+	}
+	l.Errorf("JetStream resource limits exceeded: %v", "handshake error: ")
+	if n := strings.Count(out.String(), "level=ERROR"); n != 1 {
+		t.Errorf("%d errors:\n%s", n, out.String())
+	}
+}

@@ -21,6 +21,7 @@ type serverLog struct {
 	write   error  // the first failed write
 	last    string // the last warning, as detail for damage
 	clients lineLimit
+	failed  lineLimit
 	node    lineLimit
 	others  lineLimit
 }
@@ -29,6 +30,7 @@ type serverLog struct {
 // the thousand, without being admitted, must not fill a disk nor hide what the
 // server says about itself.
 const (
+	failedLines = 3  // about connections that failed before they were admitted
 	clientLines = 20 // about clients, and as many about the node's own connections
 	otherLines  = 200
 	maxLine     = 512 // bytes
@@ -39,7 +41,7 @@ func newServerLog(log *slog.Logger) *serverLog {
 		log = slog.New(slog.DiscardHandler)
 	}
 	return &serverLog{log: log.With("component", "nats"), fatal: make(chan string, 1),
-		clients: lineLimit{most: clientLines}, node: lineLimit{most: clientLines}, others: lineLimit{most: otherLines}}
+		clients: lineLimit{most: clientLines}, failed: lineLimit{most: failedLines}, node: lineLimit{most: clientLines}, others: lineLimit{most: otherLines}}
 }
 
 // Noticef logs at debug level: the server's notices are about itself.
@@ -66,6 +68,10 @@ func (l *serverLog) Errorf(format string, v ...any) {
 		l.log.Error(s)
 		return
 	}
+	if strangers(s) {
+		l.printAs(&l.failed, slog.LevelWarn, s)
+		return
+	}
 	l.print(slog.LevelError, s)
 }
 
@@ -88,6 +94,12 @@ var saidAtStart = []string{
 // otherwise have the server say that it cannot write.
 func aboutConnection(s string) bool {
 	return strings.Contains(s, " - cid:") || strings.Contains(s, " - rid:")
+}
+
+// strangers reports whether the server says a line about a connection that failed before it
+// was admitted, or that the other side broke off: anybody can cause that who reaches a port.
+func strangers(s string) bool {
+	return aboutConnection(s) && (strings.Contains(s, "handshake error: ") || strings.HasSuffix(s, "connection reset by peer"))
 }
 
 // print passes a line of the server on.

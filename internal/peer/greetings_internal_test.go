@@ -2,7 +2,9 @@ package peer
 
 import (
 	"net"
+	"strconv"
 	"testing"
+	"time"
 )
 
 type from struct {
@@ -52,5 +54,41 @@ func TestWhoLosesAConnection(t *testing.T) {
 	g.done(nodes[0])
 	if drop := g.add(nodes[0]); drop != nil {
 		t.Error("a connection was lost, with room")
+	}
+}
+
+// A node that starts is asked again and again for what it does not have yet, and warned of
+// each time: the first line of each node and reason says it, and then a count.
+func TestRefusalsAreSaidOnce(t *testing.T) {
+	var r refused
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	said := 0
+	say := func(reason string) (leftOut int) {
+		ok, leftOut := r.next(reason, at)
+		if ok {
+			said++
+		}
+		return leftOut
+	}
+	for range 50 {
+		say("n2 no_service")
+		say("n3 no_service")
+		say("n3 other_cluster")
+	}
+	if said != 3 {
+		t.Errorf("%d lines are passed", said)
+	}
+	for i := range 2 * refusalLines {
+		say(strconv.Itoa(i))
+	}
+	if said != refusalLines {
+		t.Errorf("%d lines are passed, of ever other reasons", said)
+	}
+	at = at.Add(time.Minute)
+	if leftOut := say("n2 no_service"); said != refusalLines+1 || leftOut != 147+refusalLines+3 {
+		t.Errorf("the next minute: %d lines, %d were left out", said, leftOut)
+	}
+	if leftOut := say("n3 no_service"); leftOut != 0 {
+		t.Error("told twice")
 	}
 }

@@ -42,7 +42,7 @@ type Port struct {
 	services  map[string]*service
 	strangers map[string]bool // services for nodes without a cluster, too
 	greetings greetings
-	refusals  lineLimit
+	refusals  refused
 	work      sync.WaitGroup
 }
 
@@ -255,7 +255,7 @@ func (p *Port) begin(raw net.Conn) bool {
 
 // welcome is the side that is connected to.
 func (p *Port) welcome(raw net.Conn) {
-	c, s, err := p.welcomed(raw)
+	c, s, who, err := p.welcomed(raw)
 	p.mu.Lock()
 	p.greetings.done(raw)
 	p.mu.Unlock()
@@ -267,7 +267,7 @@ func (p *Port) welcome(raw net.Conn) {
 	level := slog.LevelDebug // anybody can connect and say nothing, or nonsense
 	if isRefusal(err) {
 		p.mu.Lock()
-		ok, leftOut := p.refusals.next(time.Now())
+		ok, leftOut := p.refusals.next(who+" "+codeOf(err), time.Now())
 		p.mu.Unlock()
 		if leftOut > 0 {
 			p.opt.Logger.Warn("lines about refused connections of peers were left out", "lines", leftOut)
@@ -276,36 +276,40 @@ func (p *Port) welcome(raw net.Conn) {
 			level = slog.LevelWarn
 		}
 	}
-	p.opt.Logger.Log(context.Background(), level, "a peer's connection was refused", "from", raw.RemoteAddr().String(), "err", err)
+	p.opt.Logger.Log(context.Background(), level, "a peer's connection was refused", "node", who, "from", raw.RemoteAddr().String(), "err", err)
 }
 
 // refusalLines are warned of in a minute.
 const refusalLines = 20
 
-// lineLimit passes the first lines of each minute.
-type lineLimit struct {
-	since          time.Time
-	lines, leftOut int
+// refused passes the first line of each node and reason in a minute, for not too many of
+// them: a node that starts is asked for what it does not have yet again and again.
+type refused struct {
+	since   time.Time
+	said    map[string]bool
+	leftOut int
 }
 
-// next reports whether the next line is passed, and, once a minute, how many were left
-// out in the one before.
-func (l *lineLimit) next(now time.Time) (ok bool, leftOut int) {
-	if now.Sub(l.since) >= time.Minute {
-		leftOut = l.leftOut
-		*l = lineLimit{since: now}
+// next reports whether a line is passed, and, once a minute, how many were left out in the
+// one before.
+func (r *refused) next(reason string, now time.Time) (ok bool, leftOut int) {
+	if now.Sub(r.since) >= time.Minute {
+		leftOut = r.leftOut
+		*r = refused{since: now, said: map[string]bool{}}
 	}
-	if l.lines++; l.lines > refusalLines {
-		l.leftOut++
+	if r.said[reason] || len(r.said) >= refusalLines {
+		r.leftOut++
 		return false, leftOut
 	}
+	r.said[reason] = true
 	return true, leftOut
 }
 
-func (p *Port) welcomed(raw net.Conn) (net.Conn, *service, error) {
+// welcomed also tells who the other side says to be, where it has come to that.
+func (p *Port) welcomed(raw net.Conn) (_ net.Conn, _ *service, who string, _ error) {
 	began := time.Now()
 	if err := raw.SetDeadline(began.Add(min(firstWords, p.opt.Greeting))); err != nil {
-		return nil, nil, err
+		return nil, nil, "", err
 	}
 	config := p.opt.Certificates.Server()
 	choose := config.GetConfigForClient
@@ -317,11 +321,14 @@ func (p *Port) welcomed(raw net.Conn) (net.Conn, *service, error) {
 	}
 	c := tls.Server(raw, config)
 	if err := c.Handshake(); err != nil {
-		return nil, nil, err
+		return nil, nil, who, err
 	}
 	var h hello
 	if err := readMessage(c, &h); err != nil {
-		return nil, nil, err
+		return nil, nil, who, err
+	}
+	if who = h.From; len(who) > maxName {
+		who = ""
 	}
 	self := p.opt.Self()
 	s, refused := p.consider(self, &h, leaf(c))
@@ -331,16 +338,16 @@ func (p *Port) welcomed(raw net.Conn) (net.Conn, *service, error) {
 	}
 	err := writeMessage(c, a)
 	if refused != nil {
-		return nil, nil, errors.Join(refused, err)
+		return nil, nil, who, errors.Join(refused, err)
 	}
 	if err == nil {
 		err = raw.SetDeadline(time.Time{})
 	}
 	if err != nil {
 		s.left()
-		return nil, nil, err
+		return nil, nil, who, err
 	}
-	return &conn{Conn: c, from: Identity{h.Cluster, h.From}}, s, nil
+	return &conn{Conn: c, from: Identity{h.Cluster, h.From}}, s, who, nil
 }
 
 // consider decides what a connection gets. It waits for its service from then on, until
