@@ -225,6 +225,9 @@ func (c *ClusterConfig) validate(outside bool) error {
 	if outside && c.route() != "" {
 		return usage("there are no log servers to route to: the log is on an external NATS", "leave out --route-addr and --route-advertise, or --nats-url")
 	}
+	if c.NodeID == "" {
+		return usage("a node of a cluster needs an id: --node-id is missing", "--node-id n1, the same at each start; without the options of a cluster the node is on its own")
+	}
 	if err := memory.CheckName("node", c.NodeID); err != nil {
 		return usage(err.Error(), "a node's id is like n1")
 	}

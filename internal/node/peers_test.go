@@ -87,7 +87,7 @@ func TestClusterOptionsThatCannotWork(t *testing.T) {
 	}
 	for says, change := range map[string]func(*ClusterConfig){
 		"not a valid node":            func(c *ClusterConfig) { c.NodeID = "N 1" },
-		"node is missing":             func(c *ClusterConfig) { c.NodeID = "" },
+		"--node-id is missing":        func(c *ClusterConfig) { c.NodeID = "" },
 		"--peer-addr is missing":      func(c *ClusterConfig) { c.PeerAddr = "" },
 		"--route-addr is missing":     func(c *ClusterConfig) { c.RouteAddr = "" },
 		"--join is missing":           func(c *ClusterConfig) { c.Join = nil },
