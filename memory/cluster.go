@@ -69,7 +69,16 @@ type ClusterShard struct {
 	ID       int              `json:"id"`
 	Leader   string           `json:"leader"` // a node's id; "" = nobody leads, as far as is known
 	Term     uint64           `json:"term"`
-	Replicas []ClusterReplica `json:"replicas"` // of the nodes that answered
+	Copies   *LogCopies       `json:"copies,omitempty"` // none where the log is on an external NATS
+	Replicas []ClusterReplica `json:"replicas"`         // of the nodes that answered
+}
+
+// LogCopies says how many copies a shard's log has, one at a node.
+type LogCopies struct {
+	// Have counts those that are whole, as far as the nodes that answered know.
+	Have int `json:"have"`
+	// Want is how many the nodes that have a vote call for: with five nodes five, else three.
+	Want int `json:"want"`
 }
 
 // ClusterReplica is what one node holds of a shard.

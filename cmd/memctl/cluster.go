@@ -192,7 +192,7 @@ func printCluster(a *app, st memory.ClusterStatus) {
 		a.printf("node      %s  %s  %s  %s\n", a.paint("1", oneLine(n.ID)), oneLine(n.Role), oneLine(n.Address), reachable)
 	}
 	for _, s := range st.Shards {
-		a.printf("shard %-3d leader %s, term %d\n", s.ID, first(oneLine(s.Leader), "-"), s.Term)
+		a.printf("shard %-3d leader %s, term %d%s\n", s.ID, first(oneLine(s.Leader), "-"), s.Term, copiesOfLog(a, s.Copies))
 		for _, r := range s.Replicas {
 			behind := "up to date"
 			if r.Behind > 0 {
@@ -202,12 +202,27 @@ func printCluster(a *app, st memory.ClusterStatus) {
 				behind = a.paint("31", "halted: ") + oneLine(r.Halted)
 			}
 			copied := ""
-			if r.Log.Last > 0 && !r.Log.Current {
+			switch {
+			case r.Log.Current || s.Copies == nil:
+			case r.Log.Last > 0:
 				copied = ", its copy of the log is not whole yet"
+			default:
+				copied = ", no copy of the log"
 			}
 			a.printf("          %s at %s, state %s, %s%s\n", oneLine(r.Node), oneLine(r.Position), oneLine(r.StateHash), behind, copied)
 		}
 	}
+}
+
+// copiesOfLog says how many copies a log has.
+func copiesOfLog(a *app, c *memory.LogCopies) string {
+	switch {
+	case c == nil:
+		return ""
+	case c.Have < c.Want:
+		return a.paint("33", fmt.Sprintf(", %d of %d copies of the log", c.Have, c.Want))
+	}
+	return fmt.Sprintf(", %d copies of the log", c.Have)
 }
 
 // clusterCerts is what `cluster certs --json` prints.

@@ -172,7 +172,9 @@ func (n *fakeNode) adminRoutes(on func(string, func(http.ResponseWriter, *http.R
 	})
 	on("GET /v1/cluster", func(w http.ResponseWriter, _ *http.Request) error {
 		return answer(w, memory.ClusterStatus{ClusterID: "c1", Nodes: []memory.ClusterNode{{ID: "n1", Address: "n1:1", Role: memory.RoleVoter, Reachable: true, Drained: n.drained}, {ID: "n3", Address: "n3:1", Role: memory.RoleVoter}},
-			Shards: []memory.ClusterShard{{Leader: "n1", Term: 2, Replicas: []memory.ClusterReplica{{Node: "n1", Position: "p0.1.1.0", StateHash: "abc"}}}}})
+			Shards: []memory.ClusterShard{{Leader: "n1", Term: 2, Copies: &memory.LogCopies{Have: 1, Want: 3}, Replicas: []memory.ClusterReplica{
+				{Node: "n1", Position: "p0.1.1.0", StateHash: "abc", Log: memory.ClusterCopy{Last: 1, Current: true}},
+				{Node: "n3", Position: "p0.1.1.0", StateHash: "abc"}}}}})
 	})
 	on("POST /v1/admin/cluster/remove", func(w http.ResponseWriter, r *http.Request) error {
 		var req memory.RemoveNode

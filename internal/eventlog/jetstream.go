@@ -24,7 +24,10 @@ type StreamConfig struct {
 	// AnyReplicas takes a stream that is there with as many as it has; Replicas is then
 	// for one that is made.
 	AnyReplicas bool
-	MaxBytes    int64 // 0 means no limit; may be changed later
+	// Copies, if not nil, says at each attempt to make a stream how many it gets, instead
+	// of Replicas.
+	Copies   func(context.Context) int
+	MaxBytes int64 // 0 means no limit; may be changed later
 	// MustExist refuses to create the stream: the state knows it. One that is not
 	// there holds nothing and takes nothing.
 	MustExist bool
@@ -161,6 +164,9 @@ func (j *JetStream) guard(info *jetstream.StreamInfo) error {
 // stream is to have replicas.
 func (j *JetStream) create(ctx context.Context) error {
 	for {
+		if j.cfg.Copies != nil {
+			j.cfg.Replicas = j.cfg.Copies(ctx)
+		}
 		try, cancel := context.WithTimeout(ctx, 5*time.Second)
 		_, err := j.js.CreateStream(try, j.want())
 		cancel()

@@ -193,8 +193,10 @@ func (o *operator) Cluster(ctx context.Context) (memory.ClusterStatus, error) {
 			out.Nodes[i].Drained = slices.ContainsFunc(reports, func(r nodeReport) bool { return r.Drained && r.Node.ID == out.Nodes[i].ID })
 		}
 	}
+	asking, cancel := context.WithTimeout(ctx, statusWait)
+	defer cancel()
 	for _, s := range o.n.served {
-		out.Shards = append(out.Shards, memory.ClusterShard{ID: int(s.id), Leader: o.leader(s.shard), Term: s.replica.Group().Term(), Replicas: behind(reports, s.id)})
+		out.Shards = append(out.Shards, memory.ClusterShard{ID: int(s.id), Leader: o.leader(s.shard), Term: s.replica.Group().Term(), Copies: replication{s}.logCopies(asking, reports), Replicas: behind(reports, s.id)})
 	}
 	return out, nil
 }

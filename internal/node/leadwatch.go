@@ -186,7 +186,10 @@ func (s *served) draw(ctx context.Context) error {
 	if leader, err := s.reach(ctx); err == nil && leader == self {
 		return nil // who asks again and again ends no writer
 	}
-	if _, current := s.nats.Holds(events.StreamName(s.id, s.stream.Ref().Epoch)); !current {
+	switch last, current := s.nats.Holds(events.StreamName(s.id, s.stream.Ref().Epoch)); {
+	case last == 0 && !current:
+		return nil // it has no copy, as one of four nodes
+	case !current:
 		return errors.New("this node's copy of the log is not whole")
 	}
 	return s.replica.WithoutWriter(ctx, func() error { return s.stream.LeadBy(ctx, self) })

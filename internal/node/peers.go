@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,7 +44,8 @@ const groupKeys = "keys"
 func (s *shard) group() string { return strconv.Itoa(int(s.id)) }
 
 // defaultReplicas is how many copies the log of several nodes has as far as a node knows
-// that has not founded it: more than one, so that only the leader of the copies is asked.
+// that does not found it: more than one, so that only the leader of the copies is asked.
+// How many it gets later says wantedCopies.
 const defaultReplicas = 3
 
 // appendTimeout is how long an append to the log of several nodes waits for its ack
@@ -231,8 +233,8 @@ func (p *peers) transport(group string) (raftfsm.Transport, error) {
 		}}), nil
 }
 
-// shareLog makes the server of the log one of several, and the stream one with a copy
-// at each.
+// shareLog makes the server of the log one of several, and the stream one that begins with
+// a copy at each of those that found the cluster.
 func (p *peers) shareLog(server *eventlog.ServerOptions, stream *eventlog.StreamConfig) {
 	if p == nil {
 		return
@@ -247,11 +249,11 @@ func (p *peers) shareLog(server *eventlog.ServerOptions, stream *eventlog.Stream
 	server.Name = facts.Name()
 	server.Cluster = &eventlog.ClusterOptions{Name: facts.Cluster, Addr: p.c.cfg.Cluster.RouteAddr, Advertise: p.c.cfg.Cluster.RouteAdvertise,
 		Peers: routes, TLS: p.certs.Both()}
-	stream.Replicas, stream.AckTimeout = p.c.cfg.Cluster.Expect, appendTimeout
-	if stream.Replicas == 0 { // others made it
-		stream.Replicas, stream.AnyReplicas = defaultReplicas, true
-	}
+	stream.Replicas, stream.AnyReplicas, stream.AckTimeout = p.firstCopies(), true, appendTimeout
 }
+
+// firstCopies is how many copies the first stream of a cluster has.
+func (p *peers) firstCopies() int { return cmp.Or(p.c.cfg.Cluster.Expect, defaultReplicas) }
 
 // server is the name of this node's log server among several; "" if it is alone, or
 // somebody else's.

@@ -98,6 +98,7 @@ func TestClusterOptionsThatCannotWork(t *testing.T) {
 		"have one address":            func(c *ClusterConfig) { c.RouteAdvertise = c.PeerAddr },
 		"one node is no cluster":      func(c *ClusterConfig) { c.Expect = 1 },
 		"survives no more losses":     func(c *ClusterConfig) { c.Expect = 4 },
+		"a cluster of 2 nodes surv":   func(c *ClusterConfig) { c.Expect = 2 },
 		"of 7 nodes is not supported": func(c *ClusterConfig) { c.Expect = 7 },
 	} {
 		bad := good

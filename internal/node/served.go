@@ -54,6 +54,9 @@ func (s *served) open(ctx context.Context) error {
 	if err := s.share(&opt); err != nil {
 		return err
 	}
+	if s.peers.server() != "" {
+		s.stream.CopiesOfNew(replication{s}.newCopies)
+	}
 	r, err := replica.Open(ctx, opt)
 	if err != nil {
 		return startError("shard", err)

@@ -38,6 +38,9 @@ func (p *peers) workers(s *served) []replica.Worker {
 	if p.taking != nil && s.id == shard0 {
 		out = append(out, p.taking)
 	}
+	if p.server() != "" {
+		out = append(out, replication{s})
+	}
 	return out
 }
 

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,6 +68,8 @@ type process struct {
 	listen struct{ peer, route string }             // if that is somewhere else
 	client *client.Client
 	args   []string // further ones
+	joins  bool     // a cluster that is there, and never founds one
+	expect int      // so many nodes found the cluster; 0: all of the team
 	env    []string
 	cmd    *exec.Cmd
 	pid    atomic.Int64 // of cmd, 0 when it does not run
@@ -151,8 +154,12 @@ func (p *process) begin() {
 	if p.team.net != nil {
 		addresses = []string{"--peer-addr", p.listen.peer, "--route-addr", p.listen.route, "--peer-advertise", p.addrs.peer, "--route-advertise", p.addrs.route}
 	}
+	expect := cmp.Or(p.expect, len(p.team.nodes))
+	if p.joins {
+		expect = 0
+	}
 	p.cmd = exec.Command(p.team.program, append(slices.Concat(p.args, addresses), "--node-id", p.id, "--data-dir", p.dir, "--http-addr", p.addrs.http, "--nats-addr", p.addrs.nats,
-		"--join", strings.Join(join, ","), "--bootstrap-expect", fmt.Sprint(len(p.team.nodes)), "--peer-certs", p.team.certs)...)
+		"--join", strings.Join(join, ","), "--bootstrap-expect", fmt.Sprint(expect), "--peer-certs", p.team.certs)...)
 	home := p.team.t.TempDir()
 	p.cmd.Env = []string{"HOME=" + home, "XDG_CONFIG_HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(), assertionsGo + "=" + os.Getenv(assertionsGo)}
 	p.cmd.Env = append(append(p.cmd.Env, "FAULTS_FILE="+p.faultsFile()), p.env...) // only a faulty memnode reads it

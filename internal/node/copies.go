@@ -1,0 +1,194 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/antithesishq/antithesis-sdk-go/assert"
+
+	"mneme/internal/cluster"
+	"mneme/internal/events"
+	"mneme/internal/ingest"
+	"mneme/memory"
+)
+
+// wantedCopies is how many copies the log of so many voters is to have, so that it bears as
+// many losses as they do. Of four it keeps what it has: they bear one loss with three
+// copies as with four, and nothing is copied for a node that is replaced. Two and one are
+// a cluster that has lost nodes, which the log does not follow: fewer copies bear no more.
+func wantedCopies(voters, have int) int {
+	switch {
+	case voters >= 5:
+		return 5
+	case voters == 4 && have == 5, voters < 3 && have > 0:
+		return have
+	}
+	return 3
+}
+
+// replication is what the leader of a shard does so that its log has as many copies as the
+// nodes that have a vote call for. What one leader began the servers carry to its end; what
+// it did not come to do, the next one does.
+type replication struct{ *served }
+
+const (
+	// copiesEvery is how often a leader looks whether voters came or went. It asks nobody.
+	copiesEvery = time.Second
+	// copiesAnew is after how many looks it asks the log again, though nothing has changed.
+	copiesAnew = 60
+)
+
+// Work implements replica.Worker.
+func (c replication) Work(ctx context.Context, _ *ingest.Writer) {
+	var have, voters int // have: 0 is not known
+	var at events.StreamRef
+	var said string
+	for looks := 1; sleep(ctx, copiesEvery) == nil; looks++ {
+		before := voters
+		if voters = len(c.voters()); voters != before && voters%2 == 0 {
+			c.cfg.Logger.Warn("the cluster has an even number of nodes, which bears no more losses than one node less", "nodes", voters, "hint", "let another one join, or remove one")
+		}
+		if ref := c.stream.Ref(); ref != at || looks%copiesAnew == 0 {
+			at, have = ref, 0
+		}
+		if have > 0 && wantedCopies(voters, have) == have {
+			continue
+		}
+		now, changed, err := c.look(ctx, voters)
+		have = now
+		switch {
+		case ctx.Err() != nil:
+			return
+		case changed:
+			c.cfg.Logger.Info("the log gets other copies, for as many nodes as there are now", "shard", c.id, "copies", wantedCopies(voters, now), "before", now, "nodes", voters)
+			have, said = 0, ""
+		case err != nil && err.Error() != said:
+			said = err.Error()
+			c.cfg.Logger.Info("the log has not the copies that it should have; this is tried again", "shard", c.id, "copies", now, "want", wantedCopies(voters, now), "why", err)
+		}
+	}
+}
+
+// look has the servers change how many copies the log has, if that is not what it should
+// be and the nodes that are to have them are there. have is 0 if it is not known.
+func (c replication) look(ctx context.Context, voters int) (have int, changed bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*statusWait)
+	defer cancel()
+	if have, err = c.stream.Copies(ctx); err != nil {
+		return 0, false, err
+	}
+	want := wantedCopies(voters, have)
+	if want == have {
+		return have, false, nil
+	}
+	if found := c.replica.Diverged(); found != nil {
+		return have, false, found
+	}
+	there, whole := c.copiesThere(ctx)
+	switch {
+	case want > have && there < want:
+		return have, false, fmt.Errorf("%d of %d nodes with a vote answer", there, voters)
+	case want < have && len(c.peers.cluster.Facts().Members) > voters:
+		return have, false, errors.New("nodes are joining")
+	case want < have && whole < want:
+		return have, false, fmt.Errorf("%d nodes have a whole copy", whole)
+	}
+	// Another node may lead since: only one that leads decides.
+	if _, err := c.replica.Group().LinearizableIndex(ctx); err != nil {
+		return have, false, err
+	}
+	err = c.stream.SetCopies(ctx, want)
+	assert.Sometimes(err == nil && want > have, "the log gets more copies", nil)
+	assert.Sometimes(err == nil && want < have, "the log gets fewer copies", nil)
+	return have, err == nil, err
+}
+
+// voters are the names of the nodes that have a vote in the shard's group.
+func (c replication) voters() (names []string) {
+	replicas, _ := c.candidacy().Group.Members()
+	for _, r := range replicas {
+		if r.Voter {
+			names = append(names, r.ID)
+		}
+	}
+	return names
+}
+
+// copiesThere counts the voters that answer, and those of them whose servers say that
+// their copy of the log is whole.
+func (c replication) copiesThere(ctx context.Context) (answer, whole int) {
+	voters := c.voters()
+	members := slices.DeleteFunc(c.peers.cluster.Facts().Members, func(m cluster.Member) bool { return !slices.Contains(voters, m.Name) })
+	for _, r := range c.n.operator.reports(ctx, members) {
+		if r.Node.ID == "" {
+			continue
+		}
+		answer++
+		if r.of(c.id).Replica.Log.Current {
+			whole++
+		}
+	}
+	return answer, whole
+}
+
+// newCopies is how many copies a stream gets that is made now. The first one of a cluster
+// has a copy at each of the nodes that found it; one that a repair makes, at those that are
+// there, so that it does not wait for a node that is away.
+func (c replication) newCopies(ctx context.Context) int {
+	if c.state.Cursor().Seq == 0 || (streams{c.shard}).first() {
+		return c.peers.firstCopies()
+	}
+	there, _ := c.copiesThere(ctx)
+	return wantedCopies(there, 0)
+}
+
+// logCopies says how many copies the shard's log has and is to have, as the nodes that
+// answered before ctx ends say; nil where its servers are not the nodes'.
+func (c replication) logCopies(ctx context.Context, reports []nodeReport) *memory.LogCopies {
+	if c.peers.server() == "" {
+		return nil
+	}
+	have, err := c.stream.Copies(ctx)
+	if err != nil {
+		have = 0
+	}
+	out := &memory.LogCopies{Want: wantedCopies(len(c.voters()), have)}
+	for _, r := range reports {
+		if r.of(c.id).Replica.Log.Current {
+			out.Have++
+		}
+	}
+	return out
+}
+
+// checkCopies says whether the log has the copies that it should have, and whether there
+// are as many nodes as bear what they cost.
+func (d *doctor) checkCopies(ctx context.Context) (out []memory.Check) {
+	p := d.n.peers
+	if p == nil {
+		return nil
+	}
+	if n := len(replication{d.n.served[shard0]}.voters()); n > 0 && n%2 == 0 {
+		out = append(out, memory.Check{Name: "votes", State: "warn", Detail: fmt.Sprintf("%d nodes have a vote: an even number bears no more losses than one node less", n),
+			Hint: "let another node join, or remove one: memctl cluster remove NODE"})
+	}
+	if p.server() == "" {
+		return out
+	}
+	reports := d.n.operator.reports(ctx, p.cluster.Facts().Members)
+	ctx, cancel := context.WithTimeout(ctx, statusWait)
+	defer cancel()
+	for _, s := range d.n.served {
+		c := replication{s}.logCopies(ctx, reports)
+		check := memory.Check{Name: s.named("copies of the log"), State: "ok", Detail: fmt.Sprintf("%d, each whole", c.Have)}
+		if c.Have < c.Want {
+			check.State, check.Detail = "warn", fmt.Sprintf("%d of %d are whole", c.Have, c.Want)
+			check.Hint = "nodes that are away get theirs when they are back, and new ones by themselves: memctl cluster status shows which have none"
+		}
+		out = append(out, check)
+	}
+	return out
+}
