@@ -168,6 +168,9 @@ func (n *fakeNode) adminRoutes(on func(string, func(http.ResponseWriter, *http.R
 			st.Shards[0].Log.Unreachable = "no answer"
 			st.Nodes = append(st.Nodes, memory.NodeStatus{ID: "n2", Role: memory.RoleUnreachable}, memory.NodeStatus{ID: "n3", Role: memory.RoleUnreachable})
 		}
+		if n.writing {
+			st.Shards[0].Log.Diverged, st.Shards[0].Log.Repair = "the log of the new cluster has yet to be written from the state", &memory.Progress{}
+		}
 		return answer(w, st)
 	})
 	on("GET /v1/cluster", func(w http.ResponseWriter, _ *http.Request) error {

@@ -27,6 +27,7 @@ type fakeNode struct {
 	batches    int               // capture requests that came through
 	largest    int               // items in the largest of them
 	as         string            // who read or wrote last
+	writing    bool              // the log is yet to be written from the state
 	doctorFail bool              // doctor and log verify find something
 	drained    bool              // n1 is
 	statuses   map[string]string // settings of faults

@@ -177,6 +177,8 @@ func cmdNode(ts *testscript.TestScript, _ bool, args []string) {
 		n.input = ts.ReadFile(args[1])
 	case "token":
 		n.token = args[1]
+	case "writing":
+		n.writing = number() > 0
 	case "drop":
 		n.drop = number()
 	case "busy":

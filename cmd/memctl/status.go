@@ -79,8 +79,10 @@ func printStatus(a *app, addr string, st memory.Status) {
 		if line := scrubLine(s.Log.Scrub); line != "" {
 			a.println("          " + line)
 		}
-		if p := s.Log.Repair; p != nil {
-			a.printf("          repairing the log: %d of %d\n", p.Done, p.Total)
+		if p := s.Log.Repair; p != nil && p.Total > 0 {
+			a.printf("          writing the log from the state: %d of %d\n", p.Done, p.Total)
+		} else if p != nil {
+			a.println("          writing the log from the state has not begun yet")
 		}
 		if s.PendingVectors > 0 {
 			a.printf("          %d vectors are still being made\n", s.PendingVectors)
@@ -93,7 +95,9 @@ func printStatus(a *app, addr string, st memory.Status) {
 		}
 		if s.Log.Diverged != "" {
 			a.println("          " + a.paint("31", "writes are stopped: ") + oneLine(s.Log.Diverged))
-			a.next("memctl log verify")
+			if s.Log.Repair == nil { // else it ends by itself
+				a.next("memctl log verify")
+			}
 		}
 		if s.Lacks > 0 {
 			a.printf("          "+a.paint("31", "not read: ")+"the state lacks %d frames of the log, for which the disk has no room\n", s.Lacks)

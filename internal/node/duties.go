@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"mneme/internal/ingest"
@@ -47,7 +48,11 @@ func (n *Node) finishRepair(context.Context) error {
 
 // goOnWithRepairs carries repairs that were interrupted to their end, in the background.
 func (u *upkeep) goOnWithRepairs(after time.Duration, of ...*served) {
-	u.n.cfg.Logger.Info("a repair of the log was interrupted and goes on")
+	if slices.ContainsFunc(of, func(s *served) bool { return streams{s.shard}.first() }) {
+		u.n.cfg.Logger.Info(firstLog + ": that begins when enough of the log's servers are there")
+	} else {
+		u.n.cfg.Logger.Info("a repair of the log was interrupted and goes on")
+	}
 	u.background(func(ctx context.Context) {
 		if sleep(ctx, after) != nil {
 			return
