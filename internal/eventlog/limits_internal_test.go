@@ -160,7 +160,7 @@ func TestStrangersAreNoErrors(t *testing.T) {
 	}
 	l.failed.since = time.Now().Add(-time.Hour)
 	l.Errorf("%s - cid:9 - TLS handshake error: %v", "10.0.0.9:4713", "EOF")
-	if !strings.Contains(out.String(), "lines=197") {
+	if !strings.Contains(out.String(), "lines=190") {
 		t.Errorf("it is not said how many there were:\n%s", out.String())
 	}
 	l.Errorf("JetStream resource limits exceeded: %v", "handshake error: ")

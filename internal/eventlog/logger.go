@@ -30,7 +30,7 @@ type serverLog struct {
 // the thousand, without being admitted, must not fill a disk nor hide what the
 // server says about itself.
 const (
-	failedLines = 3  // about connections that failed before they were admitted
+	failedLines = 10 // about connections that failed before they were admitted
 	clientLines = 20 // about clients, and as many about the node's own connections
 	otherLines  = 200
 	maxLine     = 512 // bytes
