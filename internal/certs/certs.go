@@ -3,7 +3,8 @@
 // connection on.
 //
 // Invariants: what is given out belongs together: a certificate, its own key, and
-// authorities that were all read and checked; files that cannot be used, such as a
+// authorities that were all read and checked; a key is in a file that others cannot get at;
+// files that cannot be used, such as a
 // certificate whose key is yet to be written, leave what counted before; no error and no
 // log line holds anything of a key.
 //
@@ -18,12 +19,28 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"runtime"
 	"sync"
 	"time"
 )
 
 // ErrUnusable: the files are not there, do not belong together, or cannot be used.
 var ErrUnusable = errors.New("certificates cannot be used")
+
+// ModeError: others than the owner of a key's file may read it, or change it. It is
+// ErrUnusable.
+type ModeError struct {
+	Path string
+	Mode fs.FileMode
+}
+
+func (e *ModeError) Error() string {
+	return fmt.Sprintf("%s has mode %04o: others may get at the key; chmod 600 %[1]s", e.Path, e.Mode)
+}
+
+// keptFrom are the modes that a key's file must not have. Its group may read it: that is
+// how a process without rights is given one.
+const keptFrom fs.FileMode = 0o027
 
 // Options of Open. Cert and Key are required.
 type Options struct {
@@ -52,11 +69,12 @@ type Files struct {
 type fileState struct {
 	size     int64
 	modified time.Time
+	mode     fs.FileMode
 	file     fs.FileInfo
 }
 
 func (s fileState) equal(o fileState) bool {
-	return s.size == o.size && s.modified.Equal(o.modified) && (s.file == nil) == (o.file == nil) && (s.file == nil || os.SameFile(s.file, o.file))
+	return s.size == o.size && s.modified.Equal(o.modified) && s.mode == o.mode && (s.file == nil) == (o.file == nil) && (s.file == nil || os.SameFile(s.file, o.file))
 }
 
 // Open reads the files. Errors are ErrUnusable.
@@ -136,13 +154,16 @@ func (f *Files) same(now [3]fileState) bool {
 func (f *Files) look() (now [3]fileState) {
 	for i, path := range []string{f.opt.Cert, f.opt.Key, f.opt.Authorities} {
 		if info, err := os.Stat(path); path != "" && err == nil {
-			now[i] = fileState{info.Size(), info.ModTime(), info}
+			now[i] = fileState{info.Size(), info.ModTime(), info.Mode(), info}
 		}
 	}
 	return now
 }
 
 func (f *Files) read() error {
+	if info, err := os.Stat(f.opt.Key); err == nil && info.Mode().Perm()&keptFrom != 0 && runtime.GOOS != "windows" {
+		return fmt.Errorf("%w: %w", ErrUnusable, &ModeError{f.opt.Key, info.Mode().Perm()})
+	}
 	pair, err := tls.LoadX509KeyPair(f.opt.Cert, f.opt.Key)
 	if err != nil {
 		return fmt.Errorf("%w: %s with %s: %w", ErrUnusable, f.opt.Cert, f.opt.Key, err)

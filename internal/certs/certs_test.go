@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -202,5 +203,47 @@ func TestUnusableFiles(t *testing.T) {
 		if _, err := certs.Open(opt); !errors.Is(err, certs.ErrUnusable) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A key that anybody on the machine could read was taken without a word.
+func TestKeyThatOthersMayRead(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("files have no modes there")
+	}
+	dir := issue(t, t.TempDir())
+	opt, log := in(dir)
+	chmod := func(mode os.FileMode) {
+		t.Helper()
+		if err := os.Chmod(opt.Key, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, mode := range []os.FileMode{0o644, 0o604, 0o660, 0o602} {
+		chmod(mode)
+		var open *certs.ModeError
+		if _, err := certs.Open(opt); !errors.Is(err, certs.ErrUnusable) || !errors.As(err, &open) || open.Path != opt.Key || !strings.Contains(err.Error(), "chmod 600 "+opt.Key) {
+			t.Errorf("mode %o: %v", mode, err)
+		}
+	}
+	chmod(0o640)
+	f, err := certs.Open(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _ := f.Current()
+	issue(t, dir) // another certificate, of an authority that is there
+	chmod(0o644)
+	for range 3 {
+		if now, _ := f.Current(); now != before {
+			t.Error("a key that others may read is taken when it replaces another")
+		}
+	}
+	if n := strings.Count(log.String(), "chmod 600 "); n != 1 {
+		t.Errorf("said %d times:\n%s", n, log)
+	}
+	chmod(0o600)
+	if now, _ := f.Current(); now == before {
+		t.Error("it is not taken when nobody else may read it any more")
 	}
 }

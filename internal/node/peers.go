@@ -112,9 +112,12 @@ func (n *Node) openPeers(ctx context.Context) error {
 	if cfg == nil {
 		return nil
 	}
+	if err := n.checkToken(); err != nil {
+		return err
+	}
 	certs, err := peer.OpenCertificates(cfg.Certs, cfg.NodeID, n.cfg.Logger)
 	if err != nil {
-		return usage(err.Error(), fmt.Sprintf("memctl cluster certs --out %s %s makes them", cfg.Certs, cfg.NodeID))
+		return certificateError(err, fmt.Sprintf("memctl cluster certs --out %s %s makes them", cfg.Certs, cfg.NodeID))
 	}
 	own := facts{n.dir}
 	port, err := peer.Listen(peer.Options{Addr: cfg.PeerAddr, Certificates: certs, Self: own.identity, Admit: own.admit, Replaces: own.replaces, Logger: n.cfg.Logger})
@@ -142,6 +145,17 @@ func (n *Node) openPeers(ctx context.Context) error {
 	}
 	n.onClose("cluster", func(context.Context) error { return n.peers.cluster.Close() })
 	return clusterError(cluster.Returning{Cluster: n.peers.cluster}.Replace(ctx))
+}
+
+// checkToken refuses a token's file that cannot be used before other nodes are told anything.
+func (c *core) checkToken() error {
+	if _, err := c.cfg.FS.Stat(c.dir.tokenFile()); err != nil || c.cfg.AuthToken != "" {
+		return nil
+	}
+	if _, _, err := auth.LoadOrCreateToken(c.cfg.FS, c.dir.tokenFile(), nil); err != nil {
+		return tokenError(err)
+	}
+	return nil
 }
 
 // sharedToken is the operator token of the cluster as this node has it. The node that

@@ -2,6 +2,8 @@ package node
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -105,6 +107,31 @@ func TestClusterOptionsThatCannotWork(t *testing.T) {
 		change(&bad)
 		if err := bad.validate(false); !strings.Contains(errorText(err), says) {
 			t.Errorf("want %q, got %v", says, err)
+		}
+	}
+}
+
+// In a cluster a token that others may read had no hint, and a key that they may read was
+// taken without a word.
+func TestFilesOfANodeThatOthersMayRead(t *testing.T) {
+	if !filePermissions {
+		t.Skip("files have no modes here")
+	}
+	cfg := trioOf(t, nil).cfgs[0]
+	cfg.FS = nil // modes count on the system's
+	token, key := filepath.Join(cfg.DataDir, "keys", "operator.token"), filepath.Join(cfg.Cluster.Certs, "n1.key")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(token), 0o700), os.WriteFile(token, []byte("a-token-of-24-characters\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{token, key} {
+		if err := os.Chmod(file, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if e := fails(t, cfg, StartUsage); !strings.Contains(e.Message, file) || !strings.Contains(e.Hint, "chmod 600 "+file) {
+			t.Errorf("%s; %s", e.Message, e.Hint)
+		}
+		if err := os.Chmod(file, 0o600); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

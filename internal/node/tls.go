@@ -47,10 +47,18 @@ func (f *front) openCertificates(cfg *TLSConfig, log *slog.Logger) error {
 	}
 	files, err := certs.Open(certs.Options{Cert: cfg.Cert, Key: cfg.Key, Authorities: cfg.ClientCA, Check: forServers, Logger: log})
 	if err != nil {
-		return usage(err.Error(), "--tls-cert and --tls-key name a certificate and its own key, --tls-client-ca the authorities of clients, all in PEM")
+		return certificateError(err, "--tls-cert and --tls-key name a certificate and its own key, --tls-client-ca the authorities of clients, all in PEM")
 	}
 	f.certs = files
 	return nil
+}
+
+// certificateError says why certificates cannot be used; hint is what helps mostly.
+func certificateError(err error, hint string) error {
+	if mode := (*certs.ModeError)(nil); errors.As(err, &mode) {
+		hint = fmt.Sprintf("chmod 600 %s; its group may read it, 640; if somebody else may have read the key, put another certificate in its place", mode.Path)
+	}
+	return usage(err.Error(), hint)
 }
 
 // forServers refuses a certificate that no client would take.
