@@ -121,10 +121,13 @@ func TestLogLostOnAllNodesIsWrittenAgain(t *testing.T) {
 	}
 	tr.same()
 	now := tr.leader()
-	verified, err := tr.nodes[now].operator.VerifyLog(t.Context(), nil)
-	if err != nil || !verified.Shards[0].OK {
-		t.Errorf("the log is not whole: %+v %v", verified, err)
-	}
+	tr.eventually(now, func() error {
+		verified, err := tr.nodes[now].operator.VerifyLog(t.Context(), nil)
+		if err == nil && !verified.Shards[0].OK {
+			return fmt.Errorf("the log is not whole: %+v", verified)
+		}
+		return err
+	})
 	for i := range tr.nodes {
 		tr.holds(i, acked)
 	}

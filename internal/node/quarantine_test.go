@@ -206,13 +206,18 @@ func TestPoisonEventIsPutInQuarantineOnAllNodes(t *testing.T) {
 		return tr.nodes[started].operator.PutInQuarantine(ctx, req)
 	}
 	for position, code := range map[string]memory.Code{"p0": memory.CodeInvalid, "p7.0.1.0": memory.CodeNotFound, before.Position: memory.CodeConflict, elsewhere.Position: memory.CodeConflict} {
-		if got, err := ask(memory.PutInQuarantine{Position: position}); memory.CodeOf(err) != code {
+		var got memory.InQuarantine
+		await(t, "a leader that can be asked", func() bool { // the leadership may move when nodes go
+			got, err = ask(memory.PutInQuarantine{Position: position})
+			return memory.CodeOf(err) != memory.CodeUnavailable
+		})
+		if memory.CodeOf(err) != code {
 			t.Errorf("%s: %+v, %v", position, got, err)
 		}
 	}
 	req := memory.PutInQuarantine{Position: at, By: "ops", Reason: "it crashes", DryRun: true}
 	var got memory.InQuarantine
-	await(t, "a leader that can be asked", func() bool { // the leadership may move when nodes go
+	await(t, "a leader that can be asked", func() bool {
 		got, err = ask(req)
 		return memory.CodeOf(err) != memory.CodeUnavailable
 	})
