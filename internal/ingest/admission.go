@@ -76,7 +76,12 @@ func (w *Writer) living(namespace string) (projections.NamespaceInfo, *projectio
 // result has one entry an item, in order; an item's failure is in its entry.
 // The error is for what concerns the request as a whole.
 func (w *Writer) Capture(ctx context.Context, namespace string, items []Item, wait memory.Wait) (memory.CaptureResponse, error) {
-	drafts, results, ns, err := w.queueCaptures(namespace, items)
+	var drafts []*draft
+	var results []memory.CaptureResult
+	ns, err := confirmed(ctx, w, func() (ns events.ID, err error) {
+		drafts, results, ns, err = w.queueCaptures(namespace, items)
+		return ns, err
+	})
 	if err != nil {
 		return memory.CaptureResponse{}, err
 	}

@@ -38,7 +38,7 @@ const reviseTries = 8
 // the version it must build on; 0 takes whatever is there.
 func (w *Writer) Revise(ctx context.Context, namespace, as, id string, rev memory.Revision, ifMatch int, clientID string) (memory.RevisionResponse, error) {
 	for try := 1; ; try++ {
-		d, err := w.queueRevision(namespace, as, id, rev, ifMatch, clientID)
+		d, err := confirmed(ctx, w, func() (*draft, error) { return w.queueRevision(namespace, as, id, rev, ifMatch, clientID) })
 		if err == nil {
 			err = d.wait(ctx, memory.WaitApplied)
 		}
@@ -191,7 +191,7 @@ func set[T any](dst *T, v *T) {
 
 // Forget takes a record out of every present answer.
 func (w *Writer) Forget(ctx context.Context, namespace, as, id string, ifMatch int) (memory.ForgetResponse, error) {
-	d, err := w.forgetting(namespace, as, id, ifMatch)
+	d, err := confirmed(ctx, w, func() (*draft, error) { return w.forgetting(namespace, as, id, ifMatch) })
 	if err != nil {
 		return memory.ForgetResponse{}, err
 	}
@@ -298,7 +298,7 @@ func (w *Writer) ChangeNamespace(ctx context.Context, name string, patch memory.
 	if err := settings.CheckReset(change.Reset); err != nil {
 		return events.Position{}, err
 	}
-	a, err := w.admit(name)
+	a, err := confirmed(ctx, w, func() (*admission, error) { return w.admit(name) })
 	if err != nil {
 		return events.Position{}, err
 	}
@@ -322,13 +322,16 @@ func (w *Writer) DeleteNamespace(ctx context.Context, name string) (events.Posit
 	if err := w.refusals.now(); err != nil {
 		return events.Position{}, err
 	}
-	v := w.opt.State.View()
-	ns, ok := v.Namespace(name)
-	if err := v.Close(); err != nil {
+	ns, err := confirmed(ctx, w, func() (projections.NamespaceInfo, error) {
+		v := w.opt.State.View()
+		ns, ok := v.Namespace(name)
+		if err := v.Close(); err != nil || ok {
+			return ns, err
+		}
+		return ns, memory.NoNamespace(name)
+	})
+	if err != nil {
 		return events.Position{}, err
-	}
-	if !ok {
-		return events.Position{}, memory.NoNamespace(name)
 	}
 	at, err := w.endNamespace(ctx, ns)
 	if err != nil || ns.Shard != w.opt.Shard { // where it lives its keys are still in use

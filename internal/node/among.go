@@ -113,6 +113,12 @@ func (s *served) follow(ctx, run context.Context) error {
 			failed <- halted
 			return nil
 		}
+		// One that was away while an event was put in quarantine, and applied it, stops at the
+		// command: the next attempt builds its state, too.
+		if err := (mender{s}).look(ctx); errors.Is(err, ErrRestart) {
+			failed <- err
+			return nil
+		}
 		err := s.router.Linear(ctx)
 		if err != nil && s.stoppedEverywhere(ctx) {
 			n.cfg.Logger.Error("the shard has stopped, and goes on for reads as it stands", "shard", s.id, "err", s.replica.Group().Halted())

@@ -165,6 +165,10 @@ func (s stopped) complete(ctx context.Context, progress func(done, total uint64)
 	if err := errors.Join(opt.CatchUp(state), streams{s.shard}.chooseFor(ctx, state)); err != nil {
 		return out, 0, startError("state", err)
 	}
+	// The log goes away with which a damaged table is healed.
+	if err := state.CheckTables(ctx); err != nil {
+		return out, 0, s.closedState(err)
+	}
 	if err := s.refuseShortLog(ctx, state.Cursor()); err != nil {
 		return out, 0, err
 	}

@@ -73,6 +73,10 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 	if again := (*cluster.RejoinError)(nil); errors.As(err, &again) { // it is noted, and happens once
 		n, err = start(ctx, cfg, nil)
 	}
+	if errors.Is(err, ErrRestart) { // why is noted, and happens once
+		cfg.Logger.Warn("this node starts again", "why", err)
+		n, err = start(ctx, cfg, nil)
+	}
 	var found []*damagedState
 	for damaged := (*damagedState)(nil); errors.As(err, &damaged); { // at most once for each shard
 		found = append(found, damaged)

@@ -301,3 +301,44 @@ func TestPoisonEventOfANodeOnItsOwn(t *testing.T) {
 		t.Errorf("%+v, %v", list, err)
 	}
 }
+
+// A node that was away while an event was put in quarantine, and comes back with a program
+// that can apply that event, applies it and stops at the command. It did not start any more,
+// since it waited to have what the others have before it looked at that.
+func TestAwayNodeThatCanApplyTheEventInQuarantineStarts(t *testing.T) {
+	tr := trioOf(t, func(_ int, cfg *Config) { toEve(cfg) })
+	tr.openAll()
+	lead := tr.leader()
+	tr.writes(lead, "before", "a memory of the harbour")
+	tr.same()
+	away, other := (lead+1)%3, (lead+2)%3
+	n := tr.nodes[away]
+	tr.nodes[away] = nil
+	shut(t, n)
+	eveSpeaks(t, tr.nodes[lead])
+	at := ""
+	await(t, "the others to stop", func() bool {
+		for _, i := range []int{lead, other} {
+			p := tr.nodes[i].served[0].replica.Poison()
+			if p == nil {
+				return false
+			}
+			at = p.At.String()
+		}
+		return true
+	})
+	await(t, "the quarantine", func() bool {
+		_, err := tr.nodes[other].operator.PutInQuarantine(t.Context(), memory.PutInQuarantine{Position: at})
+		return err == nil
+	})
+	tr.writes(lead, "after", "and on it goes")
+	tr.cfgs[away].Parts.Group = nil // another program
+	tr.open(away)
+	if tr.nodes[away] == nil {
+		t.FailNow()
+	}
+	await(t, "the same position", func() bool {
+		return tr.nodes[away].served[0].state.Cursor().Seq >= tr.nodes[lead].served[0].state.Cursor().Seq
+	})
+	tr.same()
+}

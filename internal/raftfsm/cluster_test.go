@@ -57,7 +57,11 @@ func (c *cluster) join(t *testing.T, i int) {
 	if err := c.shards[i].group.WaitApplied(ctx, index); err != nil {
 		t.Fatal(err)
 	}
-	if err := lead.group.Promote(ctx, id, addr, 0); err != nil {
+	err = lead.group.Promote(ctx, id, addr, 0)
+	for errors.Is(err, ErrUnknownOutcome) || errors.Is(err, ErrNotLeader) { // it lost the lead meanwhile
+		err = c.leader(t).group.Promote(ctx, id, addr, 0)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 }

@@ -78,6 +78,7 @@ func (g *Group) open() error {
 	}
 	g.lock, g.store, g.members, g.snaps, g.fsm, g.repaired = rec.lock, rec.store, rec.members, rec.snaps, rec.fsm, rec.repaired
 	g.fsm.kept, g.fsm.resumed = g.store.GetLog, g.leads.wake
+	g.store.boundary = g.snaps.boundary
 	g.alone.Store(rec.single)
 	conf := g.raftConfig()
 	err := guard(func() (err error) {

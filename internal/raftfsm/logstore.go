@@ -76,6 +76,8 @@ type logStore struct {
 	members *memberFile
 	events  logEvents
 	clock   func() time.Time
+	// boundary is the last entry that the newest snapshot stands for; set before Raft starts.
+	boundary func() (index, term uint64)
 
 	// writing is held from looking at the log's ends to noting the new ones: raft
 	// cuts the log and appends to it from two goroutines.
@@ -100,7 +102,8 @@ type writeTimes struct {
 }
 
 func newLogStore(kv *liveDB, frames framer, stable *stableStore, members *memberFile, events logEvents, clock func() time.Time) (*logStore, error) {
-	s := &logStore{kv: kv, frames: frames, stable: stable, members: members, events: events, clock: clock}
+	s := &logStore{kv: kv, frames: frames, stable: stable, members: members, events: events, clock: clock,
+		boundary: func() (uint64, uint64) { return 0, 0 }}
 	err := guard(func() (err error) {
 		if s.first, err = kv.FirstIndex(); err != nil {
 			return err
@@ -132,6 +135,11 @@ func (s *logStore) LastIndex() (uint64, error) {
 }
 
 // GetLog implements raft.LogStore. Errors: raft.ErrLogNotFound, ErrCorruptLog.
+//
+// Of the entry at the newest snapshot's end, which compaction may have removed, the term is
+// known. A follower is asked for it when its log differs from the leader's right behind its
+// snapshot; raft 1.7.3 looks only in the log, says no, is sent the same snapshot, and so on
+// for ever. The first entry is never made up: a leader that lacks it has to send a snapshot.
 func (s *logStore) GetLog(index uint64, l *raft.Log) error {
 	err := guard(func() error {
 		if err := s.kv.GetLog(index, l); err != nil {
@@ -142,6 +150,10 @@ func (s *logStore) GetLog(index uint64, l *raft.Log) error {
 		}
 		return s.frames.openEntry(l)
 	})
+	if end, term := s.boundary(); errors.Is(err, raft.ErrLogNotFound) && index == end && index > 1 {
+		*l = raft.Log{Index: index, Term: term, Type: raft.LogNoop}
+		return nil
+	}
 	if err == nil || errors.Is(err, raft.ErrLogNotFound) {
 		return err
 	}
@@ -227,10 +239,17 @@ func (s *logStore) stored(from, to uint64, size int64) {
 }
 
 // DeleteRange implements raft.LogStore: both ends inclusive, at the beginning or
-// the end of the log, or all of it.
+// the end of the log, or all of it. Of all of it what lies behind the newest snapshot is kept
+// where the log goes on from before that one's end: raft empties a log into which it has
+// installed a snapshot, and goes on to believe that it ends where it did.
 func (s *logStore) DeleteRange(from, to uint64) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
+	s.mu.Lock()
+	if end, _ := s.boundary(); from <= s.first && to >= s.last && s.first <= end && end < s.last {
+		to = end
+	}
+	s.mu.Unlock()
 	return s.deleteRange(from, to)
 }
 

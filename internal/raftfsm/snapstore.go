@@ -197,6 +197,14 @@ func (s *snapshotStore) sortLocked() {
 	})
 }
 
+// boundary is the last entry that the newest snapshot stands for; 0 = there is none.
+func (s *snapshotStore) boundary() (index, term uint64) {
+	if x := s.latest(); x != nil {
+		return x.man.Index, x.man.Term
+	}
+	return 0, 0
+}
+
 // latest returns the newest snapshot, or nil.
 func (s *snapshotStore) latest() *storedSnapshot {
 	s.mu.Lock()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mneme/internal/eventlog"
+	"mneme/internal/ingest"
 	"mneme/internal/projections"
 	"mneme/internal/raftfsm"
 	"mneme/internal/storage"
@@ -64,8 +65,12 @@ func (o *Options) foldAmongPeers(ctx context.Context, found raftfsm.Inspection) 
 	}
 	at := state.Cursor()
 	started := time.Now()
-	if err = o.choose(ctx, at, nil); err == nil && at.Seq < found.Mark {
-		err = o.foldTo(ctx, state, found.Mark)
+	to := found.Mark
+	if err = o.choose(ctx, at, nil); err == nil {
+		to, err = o.behindQuarantine(ctx, state, to)
+	}
+	if err == nil && at.Seq < to {
+		err = o.foldTo(ctx, state, to)
 	}
 	if err == nil {
 		err = state.SetOrigin(found.SnapshotIndex, found.SnapshotTerm, o.origin(state.Cursor(), eventlog.Info{}))
@@ -75,6 +80,22 @@ func (o *Options) foldAmongPeers(ctx context.Context, found raftfsm.Inspection) 
 	}
 	o.Logger.Info("state built up to where Raft's snapshot stands", "sequence", found.Mark, "took", time.Since(started).Round(time.Millisecond))
 	return projections.Open(o.StateOptions())
+}
+
+// behindQuarantine is the sequence to which a state is folded at least, so that it knows of
+// each event in quarantine before it comes to it: what Raft's log holds of such an event lies
+// in front of the command that says so, and a program that can apply it would. Frames of the
+// log that the state holds already change nothing when Raft brings them.
+func (o *Options) behindQuarantine(ctx context.Context, state *projections.State, mark uint64) (uint64, error) {
+	info, err := o.Stream.Info(ctx)
+	if errors.Is(err, eventlog.ErrNoLeader) { // foldTo waits for one
+		return mark, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	seq, err := ingest.LastQuarantined(ctx, o.Stream, state, info.Last)
+	return max(mark, seq), err
 }
 
 // goOnAmongPeers goes on with what a kill left.

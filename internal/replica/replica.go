@@ -178,7 +178,7 @@ func (r *Replica) startWriter(ctx context.Context, term uint64) (*ingest.Writer,
 		ref = o.Streams.Ref()
 	}
 	return ingest.Start(ctx, ingest.Options{Place: o.Place, Stream: o.Stream, Group: r.group, Term: term, State: r.state,
-		Keys: o.Keys, Settings: o.Settings, Clock: o.Clock, Logger: o.Logger, Refuse: o.Refuse, Ref: ref, Diverged: r.Diverged()})
+		Keys: o.Keys, Settings: o.Settings, Clock: o.Clock, Logger: o.Logger, Refuse: o.Refuse, Current: r.Linear, Ref: ref, Diverged: r.Diverged()})
 }
 
 // replaced tells Streams that a term has begun. It is a worker, because the removal of
