@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -33,9 +34,10 @@ type lag struct {
 	stays  atomic.Bool // for lagFor it has not come to where another one was
 	passed atomic.Bool // it has stopped at an entry that another one has applied
 
-	mu     sync.Mutex
-	target uint64 // where another one was
-	since  time.Time
+	mu       sync.Mutex
+	target   uint64 // where another one was
+	since    time.Time
+	patience time.Duration // 0 = lagFor; longer only in tests that want a replica that stays behind
 }
 
 // look compares the index that the replica has applied with the furthest one of the others;
@@ -47,7 +49,7 @@ func (l *lag) look(own, stopped, others uint64, now time.Time) {
 	if own >= l.target {
 		l.target, l.since = others, now
 		l.stays.Store(false)
-	} else if now.Sub(l.since) >= lagFor {
+	} else if now.Sub(l.since) >= cmp.Or(l.patience, lagFor) {
 		l.stays.Store(true)
 	}
 }
