@@ -110,7 +110,7 @@ func TestOpenAndAdminRoutesAreTheseOnly(t *testing.T) {
 	for right, want := range map[api.Right][]string{
 		api.RightOpen: {"GET /livez", "GET /openapi.json", "GET /readyz", "GET /{$}"},
 		api.RightAdmin: {"GET /v1/admin/backup/log", "GET /v1/admin/doctor", "GET /v1/admin/quarantine", "GET /v1/admin/rejected",
-			"POST /v1/admin/backup/keys", "POST /v1/admin/clock/accept", "POST /v1/admin/cluster/drain", "POST /v1/admin/cluster/remove", "POST /v1/admin/cluster/transfer", "POST /v1/admin/log/repair", "POST /v1/admin/log/verify", "POST /v1/admin/rebuild"},
+			"POST /v1/admin/backup/keys", "POST /v1/admin/clock/accept", "POST /v1/admin/cluster/drain", "POST /v1/admin/cluster/remove", "POST /v1/admin/cluster/transfer", "POST /v1/admin/log/repair", "POST /v1/admin/log/verify", "POST /v1/admin/quarantine", "POST /v1/admin/rebuild"},
 	} {
 		slices.Sort(got[right])
 		if !slices.Equal(got[right], want) {
