@@ -14,6 +14,9 @@ const (
 	maxClockLag   = 60 * time.Second     // behind the last event
 	maxClockDrift = time.Hour            // against the time since boot, while running
 	maxClockJump  = 400 * 24 * time.Hour // past the last event, at the start
+	// firstTime is before any event's time, 2001-09-09: a log whose last event is older was begun
+	// while its writer's clock was not believed yet, when time stands still, and tells nothing.
+	firstTime = 1_000_000_000 * int64(time.Second)
 	// maxClockApart is how far the clocks of a cluster's nodes may be apart, and how far one
 	// may go forward against the time since boot before others have shown the same. It is
 	// well below maxClockLag: where one node wrote, the next one writes on.
@@ -189,7 +192,7 @@ func (c *Clock) refusalLocked(now time.Time, last int64) *memory.Error {
 		return runaway("the clock of this node stands %s ahead of those of most other nodes", c.ahead.Round(time.Second))
 	}
 	if !c.trusted {
-		if jump := time.Duration(now.UnixNano() - last); last > 0 && jump > maxClockJump {
+		if jump := time.Duration(now.UnixNano() - last); last > firstTime && jump > maxClockJump {
 			return runaway("the clock stands %d days past the last event", int(jump.Hours()/24))
 		}
 		if c.among && c.boot() < c.compare {

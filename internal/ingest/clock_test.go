@@ -224,3 +224,17 @@ func TestComparisonOfClocksIsNotWaitedForForEver(t *testing.T) {
 		t.Error("nobody answers, and the clock is refused for ever")
 	}
 }
+
+// The first term of a cluster began while the clock was not compared yet, with a time that
+// stood still at its beginning: behind that every clock seemed to have run away.
+func TestLogThatBeganWithoutATimeTellsNothing(t *testing.T) {
+	boot := time.Duration(0)
+	c := NewClock(func() time.Time { return time.Unix(1_800_000_000, 0) }, func() time.Duration { return boot })
+	c.Among()
+	began := times{clock: c}
+	last := began.stamp()
+	boot = compareClockFor + time.Second
+	if err := c.Refusal(last); err != nil {
+		t.Errorf("behind an event of %v: %v", time.Unix(0, last).UTC(), err)
+	}
+}

@@ -31,6 +31,7 @@ func (k *slowKeys) Wait(ctx context.Context, index uint64) error {
 	k.asked <- index
 	select {
 	case <-k.moved:
+		k.index = max(k.index, index)
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
