@@ -134,6 +134,17 @@ func (c *Clock) Refusal(last int64) *memory.Error {
 	return c.refusalLocked(c.wall(), last)
 }
 
+// Wrong is Refusal once there was time for the first comparison: until then there is no reason
+// to think that another node's clock is better.
+func (c *Clock) Wrong(last int64) *memory.Error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.among && !c.trusted && c.boot() < c.compare {
+		return nil
+	}
+	return c.refusalLocked(c.wall(), last)
+}
+
 // read gives the time, which is believed from then on if it can be.
 func (c *Clock) read(last int64) (now int64, sound bool) {
 	c.mu.Lock()

@@ -233,6 +233,9 @@ func TestLogThatBeganWithoutATimeTellsNothing(t *testing.T) {
 	c.Among()
 	began := times{clock: c}
 	last := began.stamp()
+	if c.Refusal(last) == nil || c.Wrong(last) != nil {
+		t.Errorf("not compared yet: refused with %v, wrong by %v", c.Refusal(last), c.Wrong(last))
+	}
 	boot = compareClockFor + time.Second
 	if err := c.Refusal(last); err != nil {
 		t.Errorf("behind an event of %v: %v", time.Unix(0, last).UTC(), err)

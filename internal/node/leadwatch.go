@@ -266,7 +266,7 @@ func (s *served) unfit() error {
 	if full := s.noRoom(); full != nil {
 		return full
 	}
-	if wrong := s.clock.Refusal(s.state.Cursor().SealedAt); wrong != nil {
+	if wrong := s.clock.Wrong(s.state.Cursor().SealedAt); wrong != nil {
 		return wrong
 	}
 	if s.peers.drained.Load() {
