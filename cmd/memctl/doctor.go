@@ -97,15 +97,22 @@ func doctor(a *app, cmd *cobra.Command, dir string) (memory.DoctorReport, error)
 
 func printDoctor(a *app, report memory.DoctorReport) {
 	colours := map[string]string{"ok": "32", "warn": "33", "fail": "31"}
+	warned := 0
 	for _, c := range report.Checks {
+		if c.State == "warn" {
+			warned++
+		}
 		state := oneLine(c.State)
 		a.printf("%s %s: %s\n", a.paint(colours[state], padRight(state, 4)), oneLine(c.Name), oneLine(c.Detail))
 		if c.Hint != "" {
 			a.printf("     %s\n", oneLine(c.Hint))
 		}
 	}
-	if report.OK {
+	switch {
+	case report.OK && warned == 0:
 		a.println("all is well")
+	case report.OK:
+		a.printf("nothing is broken; %s above\n", count(warned, "warning", "warnings"))
 	}
 }
 

@@ -215,6 +215,9 @@ func (n *fakeNode) adminRoutes(on func(string, func(http.ResponseWriter, *http.R
 	})
 	on("GET /v1/admin/doctor", func(w http.ResponseWriter, _ *http.Request) error {
 		rep := memory.DoctorReport{OK: true, Checks: []memory.Check{{Name: "disk", State: "ok", Detail: "12 GiB free"}}}
+		if detail := n.statuses["doctor"]; detail != "" {
+			rep.Checks = append(rep.Checks, memory.Check{Name: "cluster", State: "warn", Detail: detail})
+		}
 		if n.doctorFail {
 			rep.OK = false
 			rep.Checks = append(rep.Checks, memory.Check{Name: "log", State: "fail", Detail: "hash differs", Hint: "memctl log repair"})
