@@ -52,7 +52,7 @@ func newLeader(group Group, room *room, again <-chan struct{}, log *slog.Logger,
 // How long the leader waits before it begins a term again that ended by itself.
 const (
 	pauseMin = 100 * time.Millisecond
-	pauseMax = 30 * time.Second
+	pauseMax = 5 * time.Second
 )
 
 // run follows the leadership of the group until the leader is stopped.
@@ -74,7 +74,7 @@ func (l *leader) run() {
 			}
 			before := leads
 			if leads = leadsNow(c, leads); leads != before {
-				now = now.abandon()
+				now, pausing, pause = now.abandon(), nil, pauseMin // what the last term met says nothing of this one
 				l.forgetFailure()
 			}
 		case <-now.ended():
@@ -174,10 +174,13 @@ func (l *leader) withdraw(w *ingest.Writer) {
 	l.wakeLocked()
 }
 
+// notBegun notes why a term could not begin, and says it unless that is what was said before.
 func (l *leader) notBegun(term uint64, err error) {
-	l.log.Error("the term has not begun", "term", term, "err", err)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.failed == nil || l.failed.Error() != err.Error() {
+		l.log.Error("the term has not begun", "term", term, "err", err)
+	}
 	l.failed = err
 	l.wakeLocked()
 }
