@@ -15,10 +15,7 @@ import (
 // and wiped.
 func (b *bench) back(ctx context.Context) error {
 	return b.withTeam(ctx, func(ctx context.Context, t *team) error {
-		if err := b.spread(ctx, t, b.opt.records); err != nil {
-			return err
-		}
-		if err := t.settled(ctx); err != nil {
+		if err := b.fill(ctx, t); err != nil {
 			return err
 		}
 		ready, took, err := b.away(ctx, t)

@@ -38,6 +38,9 @@ func (b *bench) captures(ctx context.Context) error {
 				return err
 			}
 			requests = append(requests, stats.PerSecond(b.opt.requests, time.Since(began)))
+			if err := t.quiet(ctx); err != nil {
+				return err
+			}
 			took, err := b.pace(ctx, t, b.opt.paced)
 			if err != nil {
 				return err
@@ -65,6 +68,17 @@ func (b *bench) spread(ctx context.Context, t *team, n int) error {
 		}
 		return load.Batch(ctx, t.members[at%len(t.members)].client, items)
 	})
+}
+
+// fill captures the records of a large namespace, and waits until all nodes have indexed them.
+func (b *bench) fill(ctx context.Context, t *team) error {
+	if err := b.spread(ctx, t, b.opt.records); err != nil {
+		return err
+	}
+	if err := t.settled(ctx); err != nil {
+		return err
+	}
+	return t.quiet(ctx)
 }
 
 // pace captures 100 texts a second, each at the next node, and returns how long each took

@@ -26,10 +26,7 @@ func (b *bench) reads(ctx context.Context) error {
 		return err
 	}
 	return b.withTeam(ctx, func(ctx context.Context, t *team) error {
-		if err := b.spread(ctx, t, b.opt.records); err != nil {
-			return err
-		}
-		if err := t.settled(ctx); err != nil {
+		if err := b.fill(ctx, t); err != nil {
 			return err
 		}
 		lead, err := t.leader(ctx)
@@ -49,11 +46,6 @@ func (b *bench) reads(ctx context.Context) error {
 				return err
 			}
 			b.table.AtLeast("linearizable reads at the node "+at.who, 2000, rate, "/s", fmt.Sprintf("%d at once", readers))
-		}
-		for _, m := range t.members { // vectors are indexed in the background
-			if _, err := m.node.Quiet(ctx, 0.1, patience); err != nil {
-				return err
-			}
 		}
 		took, err := b.searches(ctx, follows.client)
 		if err != nil {

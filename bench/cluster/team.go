@@ -183,6 +183,17 @@ func (t *team) settled(ctx context.Context) error {
 	})
 }
 
+// quiet waits until no member works on what came before: vectors are indexed, and tables
+// compacted, in the background.
+func (t *team) quiet(ctx context.Context) error {
+	for _, m := range t.members {
+		if _, err := m.node.Quiet(ctx, 0.1, patience); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // whole says what keeps a cluster from being n voters with everything.
 func whole(st memory.ClusterStatus, n int) error {
 	voters := 0

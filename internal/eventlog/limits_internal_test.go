@@ -131,6 +131,19 @@ func TestSlowConsumerHidTheServersLines(t *testing.T) {
 	}
 }
 
+// A server that is away was said four times a second, and hid what the server says of itself.
+func TestServerThatIsAwayHidTheServersLines(t *testing.T) {
+	var out bytes.Buffer
+	l := newServerLog(slog.New(slog.NewTextHandler(&out, nil)))
+	for i := range 2 * otherLines {
+		l.Errorf("Error trying to connect to route (attempt %v): %v", i+2, "connection refused")
+	}
+	l.Warnf("about a stream")
+	if n := strings.Count(out.String(), "connect to route"); n != routeLines || !strings.Contains(out.String(), "about a stream") {
+		t.Errorf("%d lines about the route: %s", n, out.String())
+	}
+}
+
 // A cluster that starts says nothing to worry about.
 func TestServersThatStartWarned(t *testing.T) {
 	var out bytes.Buffer

@@ -23,6 +23,7 @@ type serverLog struct {
 	clients lineLimit
 	failed  lineLimit
 	node    lineLimit
+	routes  lineLimit
 	others  lineLimit
 }
 
@@ -32,6 +33,7 @@ type serverLog struct {
 const (
 	failedLines = 10 // about connections that failed before they were admitted
 	clientLines = 20 // about clients, and as many about the node's own connections
+	routeLines  = 4  // about servers that are away, each of which is tried four times a second
 	otherLines  = 200
 	maxLine     = 512 // bytes
 )
@@ -41,7 +43,8 @@ func newServerLog(log *slog.Logger) *serverLog {
 		log = slog.New(slog.DiscardHandler)
 	}
 	return &serverLog{log: log.With("component", "nats"), fatal: make(chan string, 1),
-		clients: lineLimit{most: clientLines}, failed: lineLimit{most: failedLines}, node: lineLimit{most: clientLines}, others: lineLimit{most: otherLines}}
+		clients: lineLimit{most: clientLines}, failed: lineLimit{most: failedLines}, node: lineLimit{most: clientLines},
+		routes: lineLimit{most: routeLines}, others: lineLimit{most: otherLines}}
 }
 
 // Noticef logs at debug level: the server's notices are about itself.
@@ -109,8 +112,11 @@ func (l *serverLog) print(level slog.Level, s string) {
 		return
 	}
 	kind := &l.others
-	if strings.Contains(s, " - cid:") {
+	switch {
+	case strings.Contains(s, " - cid:"):
 		kind = &l.clients
+	case strings.HasPrefix(s, "Error trying to connect to route"):
+		kind = &l.routes
 	}
 	l.printAs(kind, level, s)
 }
