@@ -50,7 +50,7 @@ func TestIDsDoNotDependOnBatches(t *testing.T) {
 	docs := make([]Doc, 500)
 	for i := range docs {
 		docs[i] = c.doc(8, 32)
-		if i%20 < 2 { // tails end by their bytes too
+		if i%40 < 2 { // tails end by their bytes too
 			docs[i] = lengthen(docs[i], 1, 400+i%3*400)
 		}
 	}

@@ -3,6 +3,7 @@ package text
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"math"
@@ -380,8 +381,10 @@ func (w *world) checkTerms(refs []Ref) error {
 	return nil
 }
 
+var twinSeeds = flag.Uint64("seeds", 4, "how many random histories of the index are held against the twin")
+
 func TestIndexAgainstTwin(t *testing.T) {
-	for seed := range uint64(6) {
+	for seed := range *twinSeeds {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			w := newWorld(t, seed)
 			hits := 0

@@ -77,7 +77,7 @@ func TestInt8VectorsAreExact(t *testing.T) {
 
 // With full-precision vectors a search finds what a scan of floats finds.
 func TestExactScores(t *testing.T) {
-	const n, dim = 4000, 96
+	const n, dim = 2000, 96
 	data := newClustered(42, dim, 40, 1)
 	vs := data.take(n)
 	live := twin{}
