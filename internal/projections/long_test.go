@@ -3,6 +3,7 @@ package projections_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -30,7 +31,7 @@ func longLog(t *testing.T) *world {
 		switch {
 		case i == 50:
 			n = 3000
-		case i%4 == 0:
+		case i%8 == 0:
 			n = 300 + i%3*500
 		}
 		ev := w.content(events.Header{Namespace: team.Namespace, Agent: "ann"}, events.Content{Text: words(i, n), Subject: fmt.Sprint("of ", i%9)})
@@ -56,20 +57,34 @@ func (w *world) commandsOf(s *projections.State, frames int) (all []projections.
 }
 
 // everyRow gives all rows but the cursor. Of what is merged, which is stored as several
-// operands until it is compacted, it gives how many documents have each term.
+// operands until it is compacted, it gives the bitmaps, and how many documents have each
+// term.
 func everyRow(t *testing.T, s *projections.State) (rows []string) {
 	t.Helper()
 	view(t, s, func(v *projections.View) {
+		attrs := map[string]bool{}
 		must(t, projections.Rows(v, func(key, value []byte) {
 			if key[0] > 1 && key[0] != text.PrefixPostings && key[0] != 0x30 {
 				rows = append(rows, fmt.Sprintf("%x %x", key, value))
 			}
+			if key[0] == projections.PrefixAttrs {
+				for _, k := range projections.CutAttrs(value) {
+					attrs[string(key[1:5])+string(k)] = true
+				}
+			}
 		}))
+		for _, k := range slices.Sorted(maps.Keys(attrs)) {
+			bm, err := v.Bitmap(u32([]byte(k)), projections.AttrKey(k[4:]))
+			must(t, err)
+			rows = append(rows, fmt.Sprintf("bitmap %x %v", k, bm.ToArray()))
+		}
 		for part := range v.Cursor().Partitions {
-			must(t, text.Vocabulary(v.Reader(), part, text.FieldText, "", func(term []byte, docs uint64) bool {
-				rows = append(rows, fmt.Sprintf("%s in %d of %d", term, docs, part))
-				return true
-			}))
+			for f := range text.Field(text.NumFields) {
+				must(t, text.Vocabulary(v.Reader(), part, f, "", func(term []byte, docs uint64) bool {
+					rows = append(rows, fmt.Sprintf("%s in %d of %d, field %d", term, docs, part, f))
+					return true
+				}))
+			}
 		}
 	})
 	return rows
