@@ -17,12 +17,10 @@ type word struct {
 	why     string
 }
 
-func words() []word {
-	return []word{
-		{regexp.MustCompile(`(^|[^\w.-])/work/`), "an absolute path of one machine means nothing on another\n\ttake the path as an option, or make it relative to the repository"},
-		{regexp.MustCompile(`\.\./shared`), "a folder beside the repository is there on one machine only\n\tlook for it in a test or benchmark, and skip plainly without it"},
-		{regexp.MustCompile(`^(<{7}|>{7}) `), "a merge was not finished\n\tresolve it"},
-	}
+var words = []word{
+	{regexp.MustCompile(`(^|[^\w.-])/work/`), "an absolute path of one machine means nothing on another\n\ttake the path as an option, or make it relative to the repository"},
+	{regexp.MustCompile(`\.\./shared`), "a folder beside the repository is there on one machine only\n\tlook for it in a test or benchmark, and skip plainly without it"},
+	{regexp.MustCompile(`^(<{7}|>{7}) `), "a merge was not finished\n\tresolve it"},
 }
 
 // checkWords looks through one file. Tests and benchmarks may look for data
@@ -33,7 +31,7 @@ func checkWords(name string, text []byte) []string {
 	}
 	var bad []string
 	for i, line := range bytes.Split(text, []byte("\n")) {
-		for _, w := range words() {
+		for _, w := range words {
 			if m := w.pattern.Find(line); m != nil {
 				bad = append(bad, fmt.Sprintf("%s:%d: %q: %s", name, i+1, bytes.TrimSpace(m), w.why))
 			}
