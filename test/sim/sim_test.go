@@ -25,7 +25,7 @@ import (
 var (
 	seedFlag  = flag.Uint64("sim.seed", 0, "replay the run with this seed, and print its events with -v")
 	fromFlag  = flag.Uint64("sim.from", firstSeed, "seed before the first run; 0 = a random one")
-	forFlag   = flag.Duration("sim.for", time.Minute, "begin no run after so long")
+	forFlag   = flag.Duration("sim.for", 40*time.Second, "begin no run after so long")
 	shapeFlag = flag.String("sim.shape", "", "replicas, or cluster and nodes to begin with: 1, 3, cluster3, cluster5; \"\" = by the seed")
 	stepsFlag = flag.Int("sim.steps", 1500, "steps of a run before it settles")
 )
