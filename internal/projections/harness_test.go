@@ -203,7 +203,7 @@ func (w *world) spaceEvent(typ events.Type, ns events.ID, space embed.Space) eve
 // openState opens a small state without a check for free disk space.
 func openState(t testing.TB, dir string) *projections.State {
 	t.Helper()
-	s, err := projections.Open(projections.Options{Dir: dir, CacheBytes: 1 << 20, ReserveBytes: -1})
+	s, err := projections.Open(projections.Options{Dir: dir, CacheBytes: 64 << 20, ReserveBytes: -1})
 	must(t, err)
 	return s
 }

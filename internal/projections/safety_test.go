@@ -173,7 +173,7 @@ func TestCrash(t *testing.T) {
 
 func openOn(t testing.TB, fs vfs.FS, dir string) *projections.State {
 	t.Helper()
-	s, err := projections.Open(projections.Options{Dir: dir, FS: fs, CacheBytes: 1 << 20, ReserveBytes: -1})
+	s, err := projections.Open(projections.Options{Dir: dir, FS: fs, CacheBytes: 64 << 20, ReserveBytes: -1})
 	must(t, err)
 	return s
 }
