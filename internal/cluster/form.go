@@ -71,15 +71,15 @@ func (o *Options) validate(facts Facts) error {
 	case o.Expect < 0:
 		return bad(fmt.Sprintf("--bootstrap-expect %d is no number of nodes", o.Expect), "")
 	case o.Expect == 2 && !o.AllowTwo:
-		return bad("a cluster of two nodes stops when either of them does: it is less available than one node",
-			"use --bootstrap-expect 3, or 1")
+		return bad("a cluster of two nodes stops when either of them does: it is less available than one node", "use --bootstrap-expect 3 or 5, or --allow-two")
 	case o.Expect == 0 && len(join) == 0:
 		return bad("neither --join nor --bootstrap-expect is given", "name the nodes of a cluster to join, or how many found a new one")
 	case o.Expect > 0 && len(join) >= 2*o.Expect:
-		return bad(fmt.Sprintf("--join names %d addresses and --bootstrap-expect %d nodes: two clusters could be founded", len(join), o.Expect),
-			fmt.Sprintf("expect more than half of them, or leave --bootstrap-expect out at nodes that join later (one that founds alone names at most itself), and name at most %d", 2*o.Expect-1))
+		return bad(fmt.Sprintf("--join names %d addresses and --bootstrap-expect %d nodes: two clusters could be founded", len(join), o.Expect), fmt.Sprintf("expect more than half of them, or leave --bootstrap-expect out at nodes that join later (one that founds alone names at most itself), and name at most %d", 2*o.Expect-1))
+	case o.Expect == 2:
+		o.Logger.Warn("two nodes found a cluster: when either of them is gone nothing is written, and no node starts", "hint", "let a third one join")
 	case o.Expect > 0 && o.Expect%2 == 0:
-		o.Logger.Warn("an even number of nodes bears no more losses than one node less", "bootstrap_expect", o.Expect)
+		o.Logger.Warn(fmt.Sprintf("an even number of nodes founds a cluster: %d bear the loss of %d, as %d do, and have one more that may fail", o.Expect, o.Expect/2-1, o.Expect-1), "hint", "let one more join")
 	}
 	return nil
 }

@@ -587,12 +587,14 @@ func TestOptions(t *testing.T) {
 			}
 		})
 	}
-	log := newLines()
-	opt := Options{Expect: 4, Logger: slog.New(log)}
-	if err := opt.validate(facts); err != nil {
-		t.Error(err)
+	for says, opt := range map[string]Options{"an even number of nodes founds a cluster: 4 bear the loss of 1, as 3 do": {Expect: 4}, "when either of them is gone nothing is written": {Expect: 2, AllowTwo: true}} {
+		log := newLines()
+		opt.Logger = slog.New(log)
+		if err := opt.validate(facts); err != nil {
+			t.Error(err)
+		}
+		log.await(t, says)
 	}
-	log.await(t, "an even number")
 }
 
 // One that founds alone does not where it is told of another node.

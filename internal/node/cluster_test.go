@@ -14,7 +14,7 @@ import (
 	"mneme/memory"
 )
 
-// trio is three nodes of one cluster in this process, each with a disk of its own.
+// trio is the nodes of one cluster in this process, mostly three, each with a disk of its own.
 type trio struct {
 	t     *testing.T
 	cfgs  []Config
@@ -40,8 +40,17 @@ func newTrioOf(t *testing.T, shards int) *trio {
 // alter. They are closed with the test.
 func trioOf(t *testing.T, change func(i int, cfg *Config)) *trio {
 	t.Helper()
-	tr := &trio{t: t, nodes: make([]*Node, 3)}
-	certs, ids, addrs := t.TempDir(), []string{"n1", "n2", "n3"}, testaddr.Reserve(t, 9)
+	return foundersOf(t, 3, change)
+}
+
+// foundersOf is trioOf of as many nodes, which found the cluster.
+func foundersOf(t *testing.T, count int, change func(i int, cfg *Config)) *trio {
+	t.Helper()
+	tr := &trio{t: t, nodes: make([]*Node, count)}
+	certs, ids, join, addrs := t.TempDir(), []string{}, []string{}, testaddr.Reserve(t, 3*count)
+	for i := range count {
+		ids, join = append(ids, fmt.Sprintf("n%d", i+1)), append(join, addrs[3*i+1])
+	}
 	if _, err := devca.Make(devca.Options{Dir: certs, Nodes: ids, Valid: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +58,7 @@ func trioOf(t *testing.T, change func(i int, cfg *Config)) *trio {
 		disk := newSmallDisk()
 		cfg := disk.config(filepath.Join(t.TempDir(), "data"))
 		cfg.HTTPAddr = addrs[3*i]
-		cfg.Cluster = &ClusterConfig{NodeID: id, PeerAddr: addrs[3*i+1], RouteAddr: addrs[3*i+2], Join: []string{addrs[1], addrs[4], addrs[7]}, Certs: certs, Expect: 3}
+		cfg.Cluster = &ClusterConfig{NodeID: id, PeerAddr: addrs[3*i+1], RouteAddr: addrs[3*i+2], Join: join, Certs: certs, Expect: count}
 		if change != nil {
 			change(i, &cfg)
 		}

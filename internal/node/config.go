@@ -94,9 +94,11 @@ type ClusterConfig struct {
 	// PeerAdvertise and RouteAdvertise are where the others reach it, if that is not
 	// where it listens.
 	PeerAdvertise, RouteAdvertise string
-	// Expect is how many nodes found the cluster together, and how many copies its
-	// log has; 0 = this node only joins one that is there.
+	// Expect is how many nodes found the cluster together; 0 = this node only joins one
+	// that is there.
 	Expect int
+	// AllowTwo allows Expect to be 2.
+	AllowTwo bool
 }
 
 // peer is where the others reach the node.
@@ -268,8 +270,9 @@ func (c *ClusterConfig) validate(outside bool) error {
 		return usage(fmt.Sprintf("a cluster of %d nodes is not supported", c.Expect), "--bootstrap-expect takes 3 or 5")
 	case c.Expect == 1: // the log's servers elect nobody where one is alone
 		return usage("one node is no cluster", "start it without the options of a cluster, or found one with --bootstrap-expect 3 or 5")
-	case c.Expect == 2 || c.Expect == 4:
-		return usage(fmt.Sprintf("a cluster of %d nodes survives no more losses than one of %d", c.Expect, c.Expect-1), "--bootstrap-expect takes 3 or 5")
+	case c.Expect == 2 && !c.AllowTwo:
+		return usage("a cluster of two nodes stops writing when either of them is gone: it is less available than a node on its own",
+			"--bootstrap-expect takes 3 or 5; --allow-two founds one of two all the same, which keeps everything twice")
 	}
 	return nil
 }

@@ -18,7 +18,8 @@ import (
 // wantedCopies is how many copies the log of so many voters is to have, so that it bears as
 // many losses as they do. Of four it keeps what it has: they bear one loss with three
 // copies as with four, and nothing is copied for a node that is replaced. Two and one are
-// a cluster that has lost nodes, which the log does not follow: fewer copies bear no more.
+// a cluster that has lost nodes, or was founded so, which the log does not follow: fewer
+// copies bear no more.
 func wantedCopies(voters, have int) int {
 	switch {
 	case voters >= 5:
@@ -140,6 +141,9 @@ func (c replication) copiesThere(ctx context.Context) (answer, whole int) {
 func (c replication) newCopies(ctx context.Context) int {
 	if c.state.Cursor().Seq == 0 || (streams{c.shard}).first() {
 		return c.peers.firstCopies()
+	}
+	if len(c.voters()) == 2 { // it is a cluster of two, or has become one
+		return 2
 	}
 	there, _ := c.copiesThere(ctx)
 	return wantedCopies(there, 0)

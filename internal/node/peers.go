@@ -1,7 +1,6 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -136,7 +135,7 @@ func (n *Node) openPeers(ctx context.Context) error {
 	}
 	n.cfg.Logger.Info("looking for the other nodes", "join", cfg.Join)
 	n.peers.cluster, err = cluster.Form(ctx, cluster.Options{Port: port, Store: own, Memory: remembered{n.dir, n.cfg.Logger}, Peer: cfg.peer(), Route: cfg.route(),
-		Join: cfg.Join, Expect: cfg.Expect, Shards: n.cfg.Shards, Logger: n.cfg.Logger,
+		Join: cfg.Join, Expect: cfg.Expect, AllowTwo: cfg.AllowTwo, Shards: n.cfg.Shards, Logger: n.cfg.Logger,
 		NewCluster: func() (string, error) { return newNodeID(n.cfg.Now), nil },
 		Token:      n.sharedToken, TakeToken: n.takeToken,
 		Removed: func(err error) { n.end(clusterError(err)) }})
@@ -266,8 +265,15 @@ func (p *peers) shareLog(server *eventlog.ServerOptions, stream *eventlog.Stream
 	stream.Replicas, stream.AnyReplicas, stream.AckTimeout = p.firstCopies(), true, appendTimeout
 }
 
-// firstCopies is how many copies the first stream of a cluster has.
-func (p *peers) firstCopies() int { return cmp.Or(p.c.cfg.Cluster.Expect, defaultReplicas) }
+// firstCopies is how many copies the first stream of a cluster has: those that as many
+// nodes call for as found it.
+func (p *peers) firstCopies() int {
+	founders := p.c.cfg.Cluster.Expect
+	if founders == 2 {
+		return 2
+	}
+	return wantedCopies(founders, 0)
+}
 
 // server is the name of this node's log server among several; "" if it is alone, or
 // somebody else's.
