@@ -74,28 +74,54 @@ func (c *core) openExternal(ctx context.Context, cfg eventlog.StreamConfig) (nat
 	if err := c.peers.sameKindOfLog(); err != nil {
 		return nil, cfg, err
 	}
+	remote, err := c.reachExternal(ctx, cfg.ClusterID)
+	if err != nil {
+		return nil, cfg, err
+	}
+	replicas := c.cfg.External.Replicas
+	cfg.Guard, cfg.Replicas, cfg.AnyReplicas = remote.Vouch, c.cfg.copies(), replicas == 0
+	if c.peers != nil {
+		cfg.AckTimeout = externalAppend
+	}
+	if replicas == 1 && c.peers != nil {
+		c.cfg.Logger.Warn("the log has one copy: what its server loses is lost, whichever node has it in its state", "hint", "three servers and --nats-replicas 3 keep three")
+	}
+	return &externalNATS{Remote: remote, url: c.cfg.NATSURL}, cfg, nil
+}
+
+// lookAtExternal refuses an external NATS that cannot keep the log, while the data
+// directory of this node of several belongs to no cluster yet: it can be started again with
+// another one. Which cluster has the account is asked where one is founded.
+func (c *core) lookAtExternal(ctx context.Context, clusterID string) error {
+	if c.cfg.NATSURL == "" || (facts{c.dir}).identity().Cluster != "" {
+		return nil
+	}
+	remote, err := c.reachExternal(ctx, clusterID)
+	if err != nil {
+		return err
+	}
+	remote.Close()
+	return nil
+}
+
+// reachExternal connects to an external NATS that can keep the log of a cluster; "" is one
+// that is not known yet.
+func (c *core) reachExternal(ctx context.Context, clusterID string) (*eventlog.Remote, error) {
 	e, began, said := c.cfg.External, time.Now(), time.Time{}
 	for {
 		remote, err := eventlog.OpenExternal(ctx, eventlog.RemoteOptions{URL: c.cfg.NATSURL, Access: e.Access, SystemURL: e.SystemURL, MonitorURLs: e.Monitors,
 			Dev: c.cfg.Dev, Logger: c.cfg.Logger})
 		if err == nil {
-			if err = remote.Fit(ctx, cfg.ClusterID, c.cfg.copies()); err == nil {
-				cfg.Guard, cfg.Replicas, cfg.AnyReplicas = remote.Vouch, c.cfg.copies(), e.Replicas == 0
-				if c.peers != nil {
-					cfg.AckTimeout = externalAppend
-				}
-				if e.Replicas == 1 && c.peers != nil {
-					c.cfg.Logger.Warn("the log has one copy: what its server loses is lost, whichever node has it in its state", "hint", "three servers and --nats-replicas 3 keep three")
-				}
-				return &externalNATS{Remote: remote, url: c.cfg.NATSURL}, cfg, nil
+			if err = remote.Fit(ctx, clusterID, c.cfg.copies()); err == nil {
+				return remote, nil
 			}
 			remote.Close()
 		}
 		if c.peers == nil || !passes(err, time.Since(began)) {
-			return nil, cfg, externalError(err)
+			return nil, externalError(err)
 		}
-		if gone := c.peers.cluster.SelfRemoved(); gone != nil {
-			return nil, cfg, clusterError(gone)
+		if gone := c.peers.removed(); gone != nil {
+			return nil, clusterError(gone)
 		}
 		c.peers.waitsFor("this node waits for the external NATS that keeps the log", "see to that NATS; the node's log says why, and it comes up by itself")
 		if time.Since(said) >= externalSay {
@@ -105,7 +131,7 @@ func (c *core) openExternal(ctx context.Context, cfg eventlog.StreamConfig) (nat
 		select {
 		case <-time.After(externalRetry):
 		case <-ctx.Done():
-			return nil, cfg, externalError(errors.Join(ctx.Err(), err))
+			return nil, externalError(errors.Join(ctx.Err(), err))
 		}
 	}
 }

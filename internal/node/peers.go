@@ -133,17 +133,32 @@ func (n *Node) openPeers(ctx context.Context) error {
 		n.peers.waits = n.front.waiting
 		n.onClose("waiting", n.stopWaiting)
 	}
+	if err := n.lookAtExternal(ctx, ""); err != nil {
+		return err
+	}
+	n.peers.waitsFor(waitsForNodes, waitsForNodesHint)
 	n.cfg.Logger.Info("looking for the other nodes", "join", cfg.Join)
 	n.peers.cluster, err = cluster.Form(ctx, cluster.Options{Port: port, Store: own, Memory: remembered{n.dir, n.cfg.Logger}, Peer: cfg.peer(), Route: cfg.route(),
 		Join: cfg.Join, Expect: cfg.Expect, AllowTwo: cfg.AllowTwo, Shards: n.cfg.Shards, Logger: n.cfg.Logger,
-		NewCluster: func() (string, error) { return newNodeID(n.cfg.Now), nil },
-		Token:      n.sharedToken, TakeToken: n.takeToken,
+		NewCluster: func() (string, error) {
+			id := newNodeID(n.cfg.Now)
+			return id, n.lookAtExternal(ctx, id)
+		},
+		Token: n.sharedToken, TakeToken: n.takeToken,
 		Removed: func(err error) { n.end(clusterError(err)) }})
 	if err != nil {
 		return clusterError(err)
 	}
 	n.onClose("cluster", func(context.Context) error { return n.peers.cluster.Close() })
 	return clusterError(cluster.Returning{Cluster: n.peers.cluster}.Replace(ctx))
+}
+
+// removed says that this node was removed from its cluster, as far as it knows one.
+func (p *peers) removed() error {
+	if p.cluster == nil {
+		return nil
+	}
+	return p.cluster.SelfRemoved()
 }
 
 // checkToken refuses a token's file that cannot be used before other nodes are told anything.

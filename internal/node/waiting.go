@@ -25,10 +25,16 @@ type waiting struct {
 	answer   atomic.Pointer[memory.Error] // what it says that it waits for
 }
 
+// What a node waits for that has no cluster yet.
+const (
+	waitsForNodes     = "this node waits for the other nodes of its cluster"
+	waitsForNodesHint = "ask another node, or start those that are missing; the node's log says for whom it waits"
+)
+
 // newWaiting serves at l, whose connections begin as secure says.
 func newWaiting(l *net.TCPListener, secure func(net.Listener) net.Listener) *waiting {
 	w := &waiting{listener: l, done: make(chan struct{})}
-	w.say("this node waits for the other nodes of its cluster", "ask another node, or start those that are missing; the node's log says for whom it waits")
+	w.say(waitsForNodes, waitsForNodesHint)
 	w.server.Handler, w.server.ReadHeaderTimeout = http.HandlerFunc(w.serve), headerTimeout
 	w.server.ErrorLog = log.New(io.Discard, "", 0) // who comes too early comes again
 	w.server.SetKeepAlivesEnabled(false)

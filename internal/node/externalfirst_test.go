@@ -1,0 +1,98 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"mneme/internal/eventlog"
+	"mneme/internal/eventlog/natstest"
+	"mneme/internal/events"
+)
+
+// A bad external NATS was refused once the cluster was founded: the data directories were
+// of a cluster by then, and another NATS did not help.
+func TestBadExternalNATSIsRefusedBeforeTheCluster(t *testing.T) {
+	s := natstest.Start(t, 1)
+	tr := trioOf(t, func(_ int, cfg *Config) {
+		outside(s, cfg)
+		cfg.External.Replicas = 1
+	})
+	ofNoCluster := func(i int) {
+		t.Helper()
+		cfg := tr.cfgs[i]
+		d, err := openDataDir(cfg.FS, cfg.DataDir, cfg.Cluster.NodeID, events.NewIDSource(cfg.Now, nil), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		known, err := facts{d}.Load()
+		if err = errors.Join(err, d.close()); err != nil || known.Cluster != "" || known.Members != nil {
+			t.Errorf("%s knows %+v: %v", cfg.Cluster.NodeID, known, err)
+		}
+	}
+	for _, c := range []struct {
+		old, now string
+		replicas int
+		says     string
+	}{
+		{"    jetstream: enabled\n", "", 1, "no JetStream"},
+		{"sync_interval: always", "sync_interval: 1m", 1, "log-1"},
+		{"", "", 3, "single server"},
+	} {
+		s.Stop(0)
+		s.Up(t, 0, c.old, c.now)
+		cfg := tr.cfgs[0]
+		cfg.External.Replicas = c.replicas
+		if e := fails(t, cfg, StartUnreachable); !strings.Contains(e.Message, c.says) || e.Hint == "" {
+			t.Errorf("%s, hint %q; want %q", e.Message, e.Hint, c.says)
+		}
+		ofNoCluster(0)
+	}
+
+	// Another Mneme has the account: they hear it when they are to found a cluster.
+	s.Stop(0)
+	s.Up(t, 0, "", "")
+	r, err := eventlog.OpenExternal(t.Context(), eventlog.RemoteOptions{URL: s.URL(), MonitorURLs: s.Monitors})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	other := eventlog.StreamConfig{ClusterID: "another", Replicas: 1, Ref: events.StreamRef{Identity: "another"}}
+	if _, err := eventlog.OpenStream(t.Context(), r.Conn(), other); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	errs := make([]error, len(tr.cfgs))
+	var opening sync.WaitGroup
+	for i := range tr.cfgs {
+		opening.Go(func() {
+			defer cancel() // the others wait for the one that is to found
+			_, errs[i] = Open(ctx, tr.cfgs[i])
+		})
+	}
+	opening.Wait()
+	for i, err := range errs {
+		if err == nil {
+			t.Fatalf("node %d started", i+1)
+		}
+		ofNoCluster(i)
+	}
+	if err := errors.Join(errs...); !errors.Is(err, eventlog.ErrOtherCluster) {
+		t.Errorf("want %v, got %v", eventlog.ErrOtherCluster, err)
+	}
+
+	js, err := jetstream.New(r.Conn())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := js.DeleteStream(t.Context(), events.StreamName(shard0, 0)); err != nil {
+		t.Fatal(err)
+	}
+	tr.openAll()
+	tr.writes(0, "after", "a memory of the harbour")
+}
