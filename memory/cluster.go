@@ -71,6 +71,8 @@ type ClusterShard struct {
 	Term     uint64           `json:"term"`
 	Copies   *LogCopies       `json:"copies,omitempty"` // none where the log is on an external NATS
 	Replicas []ClusterReplica `json:"replicas"`         // of the nodes that answered
+	// WritesStopped is why the shard takes no writes now; none where it takes them.
+	WritesStopped *WritesStopped `json:"writes_stopped,omitempty"`
 }
 
 // LogCopies says how many copies a shard's log has, one at a node.

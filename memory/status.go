@@ -163,11 +163,21 @@ type ShardStatus struct {
 	PendingVectors  uint64    `json:"pending_vectors"`
 	Halted          string    `json:"halted,omitempty"`
 	StoppedAt       string    `json:"stopped_at,omitempty"` // the event at which it has halted, if that is why
+	// WritesStopped is why the shard takes no writes now, as the node that leads it says;
+	// none where it takes them, and where that node was not asked.
+	WritesStopped *WritesStopped `json:"writes_stopped,omitempty"`
 	// Lacks is how many frames of the log the state does not hold since a start without
 	// room on the disk. Nothing is read until there is room to apply them.
 	Lacks uint64 `json:"lacks,omitempty"`
 	// Erasing is there while what was deleted for good leaves the files.
 	Erasing *ErasingStatus `json:"erasing,omitempty"`
+}
+
+// WritesStopped is why a shard takes no writes, and what helps.
+type WritesStopped struct {
+	Node string `json:"node,omitempty"` // the id of the node that leads; "" = none does
+	Why  string `json:"why"`
+	Hint string `json:"hint,omitempty"`
 }
 
 // ErasingStatus says how far the removal of deleted namespaces from the node's

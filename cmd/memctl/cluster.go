@@ -193,6 +193,7 @@ func printCluster(a *app, st memory.ClusterStatus) {
 	}
 	for _, s := range st.Shards {
 		a.printf("shard %-3d leader %s, term %d%s\n", s.ID, first(oneLine(s.Leader), "-"), s.Term, copiesOfLog(a, s.Copies))
+		printStopped(a, s.WritesStopped)
 		for _, r := range s.Replicas {
 			behind := "up to date"
 			if r.Behind > 0 {

@@ -171,11 +171,12 @@ func (n *fakeNode) adminRoutes(on func(string, func(http.ResponseWriter, *http.R
 		if n.writing {
 			st.Shards[0].Log.Diverged, st.Shards[0].Log.Repair = "the log of the new cluster has yet to be written from the state", &memory.Progress{}
 		}
+		st.Shards[0].WritesStopped = n.stopped
 		return answer(w, st)
 	})
 	on("GET /v1/cluster", func(w http.ResponseWriter, _ *http.Request) error {
 		return answer(w, memory.ClusterStatus{ClusterID: "c1", Nodes: []memory.ClusterNode{{ID: "n1", Address: "n1:1", Role: memory.RoleVoter, Reachable: true, Drained: n.drained}, {ID: "n3", Address: "n3:1", Role: memory.RoleVoter}},
-			Shards: []memory.ClusterShard{{Leader: "n1", Term: 2, Copies: &memory.LogCopies{Have: 1, Want: 3}, Replicas: []memory.ClusterReplica{
+			Shards: []memory.ClusterShard{{Leader: "n1", Term: 2, Copies: &memory.LogCopies{Have: 1, Want: 3}, WritesStopped: n.stopped, Replicas: []memory.ClusterReplica{
 				{Node: "n1", Position: "p0.1.1.0", StateHash: "abc", Log: memory.ClusterCopy{Last: 1, Current: true}},
 				{Node: "n3", Position: "p0.1.1.0", StateHash: "abc"}}}}})
 	})

@@ -21,16 +21,17 @@ var fakeNow = time.Date(2024, 5, 10, 12, 0, 0, 0, time.UTC)
 type fakeNode struct {
 	mu         sync.Mutex
 	namespaces map[string]*fakeNamespace
-	token      string            // required if not empty
-	drop       int               // answers of captures to lose
-	busy       int               // requests to refuse as overloaded
-	batches    int               // capture requests that came through
-	largest    int               // items in the largest of them
-	as         string            // who read or wrote last
-	writing    bool              // the log is yet to be written from the state
-	doctorFail bool              // doctor and log verify find something
-	drained    bool              // n1 is
-	statuses   map[string]string // settings of faults
+	token      string                // required if not empty
+	drop       int                   // answers of captures to lose
+	busy       int                   // requests to refuse as overloaded
+	batches    int                   // capture requests that came through
+	largest    int                   // items in the largest of them
+	as         string                // who read or wrote last
+	writing    bool                  // the log is yet to be written from the state
+	stopped    *memory.WritesStopped // why the leader takes no writes
+	doctorFail bool                  // doctor and log verify find something
+	drained    bool                  // n1 is
+	statuses   map[string]string     // settings of faults
 }
 
 type fakeNamespace struct {

@@ -179,6 +179,8 @@ func cmdNode(ts *testscript.TestScript, _ bool, args []string) {
 		n.token = args[1]
 	case "writing":
 		n.writing = number() > 0
+	case "follows":
+		n.stopped = &memory.WritesStopped{Node: args[1], Why: "log and state disagree", Hint: "memctl log repair"}
 	case "drop":
 		n.drop = number()
 	case "busy":

@@ -98,6 +98,8 @@ func printStatus(a *app, addr string, st memory.Status) {
 			if s.Log.Repair == nil { // else it ends by itself
 				a.next("memctl log verify")
 			}
+		} else if s.StoppedAt == "" { // else that says it
+			printStopped(a, s.WritesStopped)
 		}
 		if s.Lacks > 0 {
 			a.printf("          "+a.paint("31", "not read: ")+"the state lacks %d frames of the log, for which the disk has no room\n", s.Lacks)
@@ -115,6 +117,21 @@ func printStatus(a *app, addr string, st memory.Status) {
 		guard += fmt.Sprintf(" (recall %.3f)", st.Vector.RecallGuard.Recall)
 	}
 	a.printf("vectors   %s, recall guard %s\n", first(oneLine(st.Vector.Engine), "-"), guard)
+}
+
+// printStopped says why a shard takes no writes, and what helps, on one line.
+func printStopped(a *app, s *memory.WritesStopped) {
+	if s == nil {
+		return
+	}
+	line := oneLine(s.Why)
+	if s.Node != "" {
+		line += " (" + oneLine(s.Node) + " leads)"
+	}
+	if s.Hint != "" {
+		line += "; " + oneLine(s.Hint)
+	}
+	a.println("          " + a.paint("31", "writes are stopped: ") + line)
 }
 
 func embedderLine(e memory.EmbedderInfo) string {

@@ -20,6 +20,9 @@ type refusals struct {
 	ended    *memory.Error // the term is over
 }
 
+// RefusalOf says why a writer admits nothing at present, or nil.
+func RefusalOf(w *Writer) *memory.Error { return w.refusals.now() }
+
 // now says why nothing can be admitted at present, or nil.
 func (r *refusals) now() *memory.Error {
 	r.mu.Lock()

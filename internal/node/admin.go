@@ -21,13 +21,15 @@ type operator struct {
 // Status describes the node and its shard, and, unless local, names the others of the
 // cluster.
 func (o *operator) Status(ctx context.Context, local bool) (memory.Status, error) {
+	nodes, reports := []memory.NodeStatus{o.here()}, []nodeReport(nil)
+	if !local {
+		nodes, reports = o.everywhere(ctx)
+	}
 	shards := make([]memory.ShardStatus, 0, len(o.n.served))
 	for _, s := range o.n.served {
-		shards = append(shards, o.shardStatus(ctx, s))
-	}
-	nodes := []memory.NodeStatus{o.here()}
-	if !local {
-		nodes = o.everywhere(ctx)
+		shard := o.shardStatus(ctx, s)
+		shard.WritesStopped = o.stopped(s, reports)
+		shards = append(shards, shard)
 	}
 	return memory.Status{
 		ClusterID: o.n.dir.node.ClusterID,

@@ -75,7 +75,8 @@ func onlyOneIsLeft(t *testing.T, tr *trio) {
 	}
 	await(t, "the log to be gone", func() bool {
 		status, err := tr.nodes[0].operator.Status(t.Context(), true)
-		return err == nil && status.Shards[0].Log.Unreachable != ""
+		stopped := status.Shards[0].WritesStopped
+		return err == nil && status.Shards[0].Log.Unreachable != "" && stopped != nil && strings.Contains(stopped.Why, "no node leads") && strings.Contains(stopped.Hint, "memctl doctor")
 	})
 }
 

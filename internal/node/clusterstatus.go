@@ -51,6 +51,8 @@ type shardReport struct {
 	Halted  bool   `json:"halted,omitempty"`
 	// Poison is the position of the event at which it has stopped.
 	Poison string `json:"poison,omitempty"`
+	// Stopped is why the shard takes no writes, where this node leads it.
+	Stopped *memory.WritesStopped `json:"stopped,omitempty"`
 }
 
 // of is what it says of a shard; a zero value where it says nothing.
@@ -109,7 +111,7 @@ func (s *served) report() shardReport {
 	r := memory.ClusterReplica{Node: s.dir.node.NodeID, Position: at.Position().String(), StateHash: v.Hash().String()}
 	r.Log.Last, r.Log.Current = s.nats.Holds(events.StreamName(s.id, at.Epoch))
 	group := s.replica.Group()
-	out := shardReport{Replica: r, Applied: group.Stats().AppliedIndex}
+	out := shardReport{Replica: r, Applied: group.Stats().AppliedIndex, Stopped: s.stopped()}
 	if halted := group.Halted(); halted != nil {
 		out.Halted, out.Replica.Halted = true, halted.Error()
 	}
@@ -138,20 +140,21 @@ func (o *operator) leader(s *shard) string {
 	return name
 }
 
-// everywhere asks all nodes of the cluster. One that does not answer has no version.
-func (o *operator) everywhere(ctx context.Context) []memory.NodeStatus {
+// everywhere asks all nodes of the cluster. One that does not answer has no version, and an
+// empty report.
+func (o *operator) everywhere(ctx context.Context) ([]memory.NodeStatus, []nodeReport) {
 	if o.n.peers == nil {
-		return []memory.NodeStatus{o.here()}
+		return []memory.NodeStatus{o.here()}, []nodeReport{o.report()}
 	}
 	members := o.n.peers.cluster.Facts().Members
-	out := make([]memory.NodeStatus, len(members))
-	for i, r := range o.reports(ctx, members) {
+	out, reports := make([]memory.NodeStatus, len(members)), o.reports(ctx, members)
+	for i, r := range reports {
 		out[i] = r.Node
 		if r.Node.ID == "" {
 			out[i] = memory.NodeStatus{ID: members[i].ID, Role: memory.RoleUnreachable, Address: members[i].Peer}
 		}
 	}
-	return out
+	return out, reports
 }
 
 // reports asks members how they are, all at once; zero values are of those that do not
@@ -196,7 +199,8 @@ func (o *operator) Cluster(ctx context.Context) (memory.ClusterStatus, error) {
 	asking, cancel := context.WithTimeout(ctx, statusWait)
 	defer cancel()
 	for _, s := range o.n.served {
-		out.Shards = append(out.Shards, memory.ClusterShard{ID: int(s.id), Leader: o.leader(s.shard), Term: s.replica.Group().Term(), Copies: replication{s}.logCopies(asking, reports), Replicas: behind(reports, s.id)})
+		out.Shards = append(out.Shards, memory.ClusterShard{ID: int(s.id), Leader: o.leader(s.shard), Term: s.replica.Group().Term(), Copies: replication{s}.logCopies(asking, reports), Replicas: behind(reports, s.id),
+			WritesStopped: o.stopped(s, reports)})
 	}
 	return out, nil
 }

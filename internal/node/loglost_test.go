@@ -70,6 +70,25 @@ func (tr *trio) loseLogs() {
 	}
 }
 
+// stoppedAt is what a node says of why the first shard takes no writes, as status and cluster
+// status do.
+func (tr *trio) stoppedAt(i int) *memory.WritesStopped {
+	tr.t.Helper()
+	status, err := tr.nodes[i].operator.Status(tr.t.Context(), false)
+	if err != nil {
+		tr.t.Fatal(err)
+	}
+	in, err := tr.nodes[i].operator.Cluster(tr.t.Context())
+	if err != nil {
+		tr.t.Fatal(err)
+	}
+	a, b := status.Shards[0].WritesStopped, in.Shards[0].WritesStopped
+	if (a == nil) != (b == nil) || a != nil && *a != *b {
+		tr.t.Logf("node %d: %+v and then %+v", i+1, a, b) // it may change in between
+	}
+	return b
+}
+
 // All nodes of a cluster have lost their copies of the log. They came up never; now they
 // serve reads, take no writes, and the one that leads writes the log again from the state,
 // as another stream that all of them go on with.
@@ -95,6 +114,15 @@ func TestLogLostOnAllNodesIsWrittenAgain(t *testing.T) {
 		if memory.CodeOf(err) != memory.CodeLogDiverged || !strings.Contains(memory.AsError(err).Hint, "memctl log repair") {
 			t.Errorf("node %d takes a write, or does not say what helps: %v, %q", i+1, err, memory.AsError(err).Hint)
 		}
+		told := tr.stoppedAt(i)
+		if told == nil || told.Node != tr.id(lead) || !strings.Contains(told.Why, "disagree") || !strings.Contains(told.Hint, "memctl log repair") {
+			t.Errorf("node %d says of writes %+v", i+1, told)
+		}
+		if ready, _ := n.doctor.Ready(); !ready || !slices.ContainsFunc(n.doctor.Led(t.Context()), func(c memory.Check) bool {
+			return c.State == "warn" && strings.HasPrefix(c.Detail, tr.id(lead)+" leads; writes are stopped: ") && c.Hint == told.Hint
+		}) {
+			t.Errorf("node %d: ready %v, %+v", i+1, ready, n.doctor.Led(t.Context()))
+		}
 		if i == lead {
 			continue
 		}
@@ -112,6 +140,7 @@ func TestLogLostOnAllNodesIsWrittenAgain(t *testing.T) {
 	}
 	for i := range tr.nodes {
 		write(i)
+		await(t, "writes to be told as taken", func() bool { return tr.stoppedAt(i) == nil })
 	}
 	tr.same()
 	// Another node leads, and goes on with the stream that it did not make.

@@ -152,6 +152,13 @@ func TestPoisonEventIsPutInQuarantineOnAllNodes(t *testing.T) {
 			t.Errorf("node %d is ready: %v, %+v", i+1, ok, checks)
 		}
 	}
+	for _, n := range tr.nodes {
+		await(t, "the node to say that the leader takes no writes", func() bool { // which may change
+			in, err := n.operator.Cluster(ctx)
+			told := in.Shards[shard].WritesStopped
+			return err == nil && told != nil && told.Node != "" && strings.Contains(told.Hint, "memctl quarantine "+at) && in.Shards[1-shard].WritesStopped == nil
+		})
+	}
 	status, err := tr.nodes[0].operator.Status(ctx, true)
 	if err != nil || status.Shards[shard].StoppedAt != at || status.Shards[1-shard].Halted != "" {
 		t.Errorf("%+v, %v", status.Shards, err)

@@ -183,7 +183,7 @@ func TestNotReady(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	rec := b.do("GET", "/readyz?verbose", "")
-	if rec.Code != 503 || !strings.Contains(rec.Body.String(), `"ready":false,"checks":[{"name":"log","state":"warn"`) {
+	if rec.Code != 503 || !strings.Contains(rec.Body.String(), `"ready":false,"checks":[{"name":"log","state":"warn"`) || !strings.Contains(rec.Body.String(), `{"name":"leader","state":"warn"`) {
 		t.Errorf("%d %s", rec.Code, rec.Body)
 	}
 	if got := firstFailure(nil); got != "" {

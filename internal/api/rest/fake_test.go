@@ -284,4 +284,8 @@ func (f *fake) Ready() (bool, []memory.Check) {
 	return false, []memory.Check{{Name: "log", State: "warn"}, {Name: "state", State: "fail", Detail: "behind"}}
 }
 
+func (f *fake) Led(context.Context) []memory.Check {
+	return []memory.Check{{Name: "leader", State: "warn", Detail: "n2 leads; writes are stopped: log and state disagree", Hint: "memctl log repair"}}
+}
+
 var errDisk = errors.New("disk /dev/secret broke")

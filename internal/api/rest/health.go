@@ -39,7 +39,7 @@ func (s *server) readyz(w http.ResponseWriter, r *http.Request) error {
 	}
 	out := Readiness{Ready: ready, Checks: []memory.Check{}}
 	if verbose {
-		out.Checks = append(out.Checks, checks...)
+		out.Checks = append(append(out.Checks, checks...), s.Health.Led(r.Context())...)
 	}
 	return s.writeJSON(w, status, out)
 }

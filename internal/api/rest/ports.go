@@ -76,6 +76,9 @@ type Admin interface {
 // Health says whether this node serves reads.
 type Health interface {
 	Ready() (ok bool, checks []memory.Check)
+	// Led says which node of several leads, and whether it takes writes. It may ask others,
+	// for about a second.
+	Led(ctx context.Context) []memory.Check
 }
 
 // Rejecter counts and lists what was refused before the log. It fills in the id
