@@ -19,7 +19,8 @@ import (
 // An event that no replica can apply stops its shard on all nodes. An operator puts it in
 // quarantine, at the node that leads the shard's group, and all go on.
 
-// quarantineFor bounds how long the group may take to agree, and the state to go on.
+// quarantineFor bounds how long the group may take to agree, the state to go on, and the log
+// to tell of it.
 const quarantineFor = 10 * time.Second
 
 // Quarantine lists events that are in the log but were not applied.
@@ -143,11 +144,16 @@ func (o *operator) quarantineHere(ctx context.Context, _ peer.Identity, req memo
 	if err != nil || int(at.Shard) >= len(o.n.served) {
 		return memory.InQuarantine{}, memory.Errorf(memory.CodeInvalid, "%q is no position of an event here", req.Position)
 	}
+	ctx, cancel := context.WithTimeout(ctx, quarantineFor-statusWait) // it answers before who asked gives up
+	defer cancel()
 	return o.n.served[at.Shard].putInQuarantine(ctx, req, at)
 }
 
 func (s *served) putInQuarantine(ctx context.Context, req memory.PutInQuarantine, at events.Position) (memory.InQuarantine, error) {
 	done, err := s.inQuarantine(at)
+	if err == nil && done != nil && !req.DryRun {
+		err = (putAside{s, at}).told(ctx)
+	}
 	if err != nil || done != nil {
 		return memory.InQuarantine{Quarantined: first(done), Already: true}, err
 	}
@@ -171,7 +177,9 @@ func (s *served) putInQuarantine(ctx context.Context, req memory.PutInQuarantine
 		if next := s.replica.Poison(); next != nil {
 			out.Next = next.At.String()
 		}
-		out.Quarantined = first(done)
+		if out.Quarantined = first(done); failed == nil {
+			failed = (putAside{s, at}).told(ctx)
+		}
 		return out, failed
 	}
 	switch {
@@ -181,6 +189,49 @@ func (s *served) putInQuarantine(ctx context.Context, req memory.PutInQuarantine
 		return out, memory.Errorf(memory.CodeConflict, "shard %d has not gone on: %v", s.id, errors.Join(err, s.replica.Group().Halted())).WithHint("memctl doctor").WithCause(err)
 	}
 	return out, memory.Errorf(memory.CodeOutcomeUnknown, "whether event %s is in quarantine is not known yet: %v", at, err).WithHint("ask again").WithCause(err)
+}
+
+// toldLook is how often it is looked whether the log tells of an event in quarantine.
+const toldLook = 10 * time.Millisecond
+
+// putAside is an event in quarantine.
+type putAside struct {
+	*served
+	at events.Position
+}
+
+// told waits until the log tells that an event is in quarantine: a state that is built from
+// the log before that meets the event again. Where the shard has stopped at the next event it
+// is not waited for: nothing is written then.
+func (e putAside) told(ctx context.Context) error {
+	tick := time.NewTicker(toldLook)
+	defer tick.Stop()
+	for {
+		told, err := e.tells()
+		if told || err != nil || e.replica.Poison() != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return memory.Errorf(memory.CodeOutcomeUnknown, "event %s is in quarantine, and the log does not tell of it yet: nothing is written to shard %d", e.at, e.id).
+				WithHint("ask again until it is answered, and stop no node before; memctl status says why nothing is written").WithCause(ctx.Err())
+		}
+	}
+}
+
+// tells reports whether the log tells of an event in quarantine, or need not: nobody put it
+// there.
+func (e putAside) tells() (bool, error) {
+	v := e.state.View()
+	noted, err := v.Noted()
+	err = errors.Join(err, v.Close())
+	for _, n := range noted {
+		if n.At == (projections.Ref{Seq: e.at.Seq, Index: e.at.Index}) {
+			return n.Told, err
+		}
+	}
+	return true, err
 }
 
 func first(q *memory.Quarantined) memory.Quarantined {

@@ -288,12 +288,26 @@ func TestPoisonEventOfANodeOnItsOwn(t *testing.T) {
 	shut(t, n) // it ends in good order while it waits
 	n = open(t, cfg)
 	var got memory.InQuarantine
-	await(t, "the quarantine", func() bool { // right after the start nobody leads
-		got, err = n.operator.PutInQuarantine(t.Context(), memory.PutInQuarantine{Position: at})
-		return memory.CodeOf(err) != memory.CodeUnavailable
-	})
-	if err != nil || got.Position != at || got.By != "operator" {
+	put := func(patience time.Duration) error {
+		await(t, "the quarantine", func() bool { // right after the start nobody leads
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			got, err = n.operator.PutInQuarantine(ctx, memory.PutInQuarantine{Position: at})
+			return memory.CodeOf(err) != memory.CodeUnavailable
+		})
+		return err
+	}
+	// As long as the log does not tell of it, a state that is lost meets the event again.
+	s := n.served[shard0]
+	if err := s.replica.WithoutWriter(t.Context(), func() error { return put(time.Second) }); memory.CodeOf(err) != memory.CodeOutcomeUnknown || !strings.Contains(memory.AsError(err).Hint, "ask again") {
+		t.Errorf("nothing can be written, and the answer is %+v, %v", got, err)
+	}
+	if err := put(patience); err != nil || got.Position != at || got.By != "operator" {
 		t.Fatalf("%+v, %v", got, err)
+	}
+	where, err := events.ParsePosition(at)
+	if told, terr := (putAside{s, where}).tells(); err != nil || terr != nil || !told {
+		t.Errorf("it was answered before the log tells of it: %v, %v", err, terr)
 	}
 	await(t, "writes", func() bool {
 		_, err := capture(n, "and on it goes")
