@@ -42,6 +42,15 @@ func (e *ModeError) Error() string {
 // how a process without rights is given one.
 const keptFrom fs.FileMode = 0o027
 
+// Kept is a *ModeError where others than its owner may get at the key in a file. What else
+// may be wrong with the file, that it is not there, is found by who reads it.
+func Kept(path string) error {
+	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&keptFrom != 0 && runtime.GOOS != "windows" {
+		return &ModeError{path, info.Mode().Perm()}
+	}
+	return nil
+}
+
 // Options of Open. Cert and Key are required.
 type Options struct {
 	Cert, Key string // files in PEM
@@ -161,8 +170,8 @@ func (f *Files) look() (now [3]fileState) {
 }
 
 func (f *Files) read() error {
-	if info, err := os.Stat(f.opt.Key); err == nil && info.Mode().Perm()&keptFrom != 0 && runtime.GOOS != "windows" {
-		return fmt.Errorf("%w: %w", ErrUnusable, &ModeError{f.opt.Key, info.Mode().Perm()})
+	if err := Kept(f.opt.Key); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnusable, err)
 	}
 	pair, err := tls.LoadX509KeyPair(f.opt.Cert, f.opt.Key)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"mneme/internal/certs"
 	"mneme/internal/eventlog"
 	"mneme/memory"
 )
@@ -108,6 +109,11 @@ func (c *core) lookAtExternal(ctx context.Context, clusterID string) error {
 // that is not known yet.
 func (c *core) reachExternal(ctx context.Context, clusterID string) (*eventlog.Remote, error) {
 	e, began, said := c.cfg.External, time.Now(), time.Time{}
+	for _, secret := range []string{e.Access.Creds, e.Access.NKey, e.Access.Key} {
+		if err := certs.Kept(secret); err != nil {
+			return nil, usage(err.Error(), fmt.Sprintf("chmod 600 %s; its group may read it, 640; if somebody else may have read it, give the node others on that NATS", secret))
+		}
+	}
 	for {
 		remote, err := eventlog.OpenExternal(ctx, eventlog.RemoteOptions{URL: c.cfg.NATSURL, Access: e.Access, SystemURL: e.SystemURL, MonitorURLs: e.Monitors,
 			Dev: c.cfg.Dev, Logger: c.cfg.Logger})

@@ -3,6 +3,8 @@ package node
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -95,4 +97,33 @@ func TestBadExternalNATSIsRefusedBeforeTheCluster(t *testing.T) {
 	}
 	tr.openAll()
 	tr.writes(0, "after", "a memory of the harbour")
+}
+
+// Files by which the node proves to an external NATS who it is were taken where others
+// could read them.
+func TestFilesForAnExternalNATSThatOthersMayRead(t *testing.T) {
+	if !filePermissions {
+		t.Skip("files have no modes here")
+	}
+	file := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(file, []byte("hush"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for what, access := range map[string]NATSAccess{"credentials": {Creds: file}, "seed": {NKey: file}, "key": {Cert: "/nowhere/n.crt", Key: file}} {
+		for mode, refused := range map[os.FileMode]bool{0o644: true, 0o620: true, 0o600: false, 0o640: false} {
+			if err := os.Chmod(file, mode); err != nil {
+				t.Fatal(err)
+			}
+			cfg := quiet(t.TempDir())
+			cfg.NATSURL, cfg.External.Access = "nats://127.0.0.1:1", access
+			_, err := Open(t.Context(), cfg)
+			var e *StartError
+			if !errors.As(err, &e) || strings.Contains(e.Message, "hush") {
+				t.Fatalf("%s: %v", what, err)
+			}
+			if got := e.Kind == StartUsage && strings.Contains(e.Hint, "chmod 600 "+file); got != refused {
+				t.Errorf("%s of mode %o: %s, hint %q", what, mode, e.Message, e.Hint)
+			}
+		}
+	}
 }
