@@ -17,7 +17,7 @@ environment variable, which wins over what 'memctl use' remembered.
 Times are RFC 3339, dates, "2h", "7d", "today" or "yesterday".
 
 Exit codes: 0 done, 1 internal, 2 usage or invalid, 3 not found, 4 not allowed,
-5 conflict, 6 not now or not known, 7 log and state disagree.`,
+5 conflict or data directory in use, 6 not now or not known, 7 log and state disagree.`,
 		Example: `  memctl namespace create team-a
   memctl use team-a
   memctl capture "deploys happen on Tuesdays"

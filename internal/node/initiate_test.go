@@ -163,7 +163,7 @@ func TestOneNodeBecomesThree(t *testing.T) {
 			t.Errorf("%+v is sent again: %+v, was %+v", s, got, want)
 		}
 	}
-	if _, err := tr.inits(Offline{}, tr.cfgs[0].DataDir, InitOptions{}); memory.CodeOf(err) != memory.CodeUnavailable {
+	if _, err := tr.inits(Offline{}, tr.cfgs[0].DataDir, InitOptions{}); memory.CodeOf(err) != memory.CodeConflict {
 		t.Errorf("an init beside the node that runs: %v", err)
 	}
 	if !said.has(firstLog) || said.has("was interrupted") {

@@ -98,7 +98,9 @@ func publicError(err error) error {
 	switch s.Kind {
 	case StartUsage, StartReadOnly:
 		code = memory.CodeInvalid
-	case StartInUse, StartAddress, StartUnreachable:
+	case StartInUse: // exit code 5, as of memnode
+		code = memory.CodeConflict
+	case StartAddress, StartUnreachable:
 		code = memory.CodeUnavailable
 	case StartDamaged, StartNewer, StartLostKey:
 		code = memory.CodeLogDiverged
@@ -124,7 +126,8 @@ func (o Offline) Doctor(ctx context.Context, dir string) (memory.DoctorReport, e
 		}
 		return nil
 	})
-	if code := memory.CodeOf(err); code == memory.CodeInvalid || code == memory.CodeUnavailable {
+	inUse := (*StartError)(nil)
+	if code := memory.CodeOf(err); code == memory.CodeInvalid || code == memory.CodeUnavailable || errors.As(err, &inUse) && inUse.Kind == StartInUse {
 		return memory.DoctorReport{}, err // nothing was looked at
 	}
 	if err != nil {

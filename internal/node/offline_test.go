@@ -289,7 +289,7 @@ func TestFeedDropsWhatNobodyTakes(t *testing.T) {
 }
 
 func TestPublicErrorOfEachKind(t *testing.T) {
-	for kind, code := range map[string]memory.Code{StartUsage: memory.CodeInvalid, StartReadOnly: memory.CodeInvalid, StartInUse: memory.CodeUnavailable,
+	for kind, code := range map[string]memory.Code{StartUsage: memory.CodeInvalid, StartReadOnly: memory.CodeInvalid, StartInUse: memory.CodeConflict, StartUnreachable: memory.CodeUnavailable,
 		StartDamaged: memory.CodeLogDiverged, StartLostKey: memory.CodeLogDiverged, StartOther: memory.CodeInternal} {
 		if got := memory.CodeOf(publicError(&StartError{Kind: kind, Message: "m"})); got != code {
 			t.Errorf("%s: %s", kind, got)

@@ -83,7 +83,7 @@ func TestTwoRestoresDestroyedEachOther(t *testing.T) {
 			return
 		}
 		tried = true
-		if _, err := off.Restore(t.Context(), dir, log, keys, nil); memory.CodeOf(err) != memory.CodeUnavailable {
+		if _, err := off.Restore(t.Context(), dir, log, keys, nil); memory.CodeOf(err) != memory.CodeConflict {
 			t.Errorf("a second restore meanwhile: %v", err)
 		}
 		fails(t, quiet(dir), StartInUse)

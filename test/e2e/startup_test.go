@@ -59,7 +59,7 @@ func TestDataDirectoryInUse(t *testing.T) {
 	}
 	// The offline verbs keep away too.
 	for _, args := range [][]string{{"doctor"}, {"log", "verify"}, {"backup", "--keys", filepath.Join(t.TempDir(), "k")}} {
-		if e := memctl(t, "", nil, append(args, "--data-dir", dir)...); e.code == 0 || !strings.Contains(e.err+e.out, "in use") {
+		if e := memctl(t, "", nil, append(args, "--data-dir", dir)...); e.code != 5 || !strings.Contains(e.err+e.out, "in use") {
 			t.Errorf("memctl %v on a directory in use: %d %s%s", args, e.code, e.out, e.err)
 		}
 	}
