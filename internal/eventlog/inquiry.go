@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -48,7 +49,7 @@ func (r *Remote) inquiry() (inquiry, error) {
 type noInquiry struct{}
 
 func (noInquiry) servers(context.Context) ([]varz, error) {
-	return nil, errors.New("neither a user of the system account nor monitoring addresses are configured")
+	return nil, errors.New("there is nobody to ask: neither monitoring addresses nor a user of the system account are given")
 }
 func (noInquiry) close() {}
 
@@ -163,14 +164,14 @@ func (m *monitors) close() { m.client.CloseIdleConnections() }
 func (m *monitors) servers(ctx context.Context) ([]varz, error) {
 	found, errs := make([]varz, len(m.urls)), make([]error, len(m.urls))
 	var asking sync.WaitGroup
-	for i, url := range m.urls {
+	for i, address := range m.urls {
 		asking.Go(func() {
-			err := checkURLs(url)
+			err := checkURLs(address)
 			if err == nil {
-				found[i], err = askMonitor(ctx, m.client, strings.TrimSuffix(url, "/")+"/varz")
+				found[i], err = askMonitor(ctx, m.client, strings.TrimSuffix(address, "/")+"/varz")
 			}
 			if err != nil {
-				errs[i] = fmt.Errorf("status from %s: %w", redactURLs(url), err)
+				errs[i] = fmt.Errorf("%s does not say how its server is: %w", redactURLs(address), err)
 			}
 		})
 	}
@@ -184,13 +185,16 @@ func (m *monitors) servers(ctx context.Context) ([]varz, error) {
 	return out, errors.Join(errs...)
 }
 
-func askMonitor(ctx context.Context, client *http.Client, url string) (varz, error) {
+func askMonitor(ctx context.Context, client *http.Client, address string) (varz, error) {
 	var v varz
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return v, err
 	}
 	resp, err := client.Do(req)
+	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) { // who asks names the address
+		err = wrapped.Err
+	}
 	if err != nil {
 		return v, err
 	}

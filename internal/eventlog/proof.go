@@ -3,7 +3,6 @@ package eventlog
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -87,7 +86,7 @@ func (p *proof) heard(found []varz, now time.Time, reconnects uint64) error {
 	some := false
 	for _, v := range found {
 		if v.Name == name && v.ID != id {
-			return fmt.Errorf("%w: the server %s that answered is another one than the %s that keeps the log", ErrNoSyncProof, v.ID, name)
+			return fmt.Errorf("%w: a server called %s answered that is not the one to which the node is connected", ErrNoSyncProof, name)
 		}
 		if v.JetStream.Config == nil {
 			continue
@@ -118,14 +117,20 @@ func (p *proof) holds(reconnects uint64) error {
 	case len(p.lazy) > 0:
 		return lazyError(p.lazy)
 	case !p.held || p.since != reconnects:
-		return fmt.Errorf("%w: the connection is a new one", ErrNoSyncProof)
+		return fmt.Errorf("%w: it was not asked on this connection yet, which is a new one", ErrNoSyncProof)
 	}
 	return nil
 }
 
-func lazyError(names []string) error {
-	return fmt.Errorf("%w: %w on %s", ErrNoSyncProof, ErrLazySync, strings.Join(names, ", "))
+// lazyError is an ErrLazySync of these servers. It does not say that a proof is missing:
+// there is one of the contrary.
+type lazyError []string
+
+func (e lazyError) Error() string {
+	return fmt.Sprintf("%v on %s: what is acknowledged there is not on disk yet", ErrLazySync, strings.Join(e, ", "))
 }
+
+func (e lazyError) Is(target error) bool { return target == ErrLazySync || target == ErrNoSyncProof }
 
 // covers is nil where an acknowledgement of these copies means that a majority has
 // synced.
@@ -240,7 +245,10 @@ func (r *Remote) Prove(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if herr := r.proof.heard(found, time.Now(), before); herr != nil {
-		return errors.Join(herr, err)
+		if err != nil {
+			herr = fmt.Errorf("%w; %w", herr, err)
+		}
+		return herr
 	}
 	return nil
 }

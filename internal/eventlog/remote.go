@@ -75,7 +75,7 @@ func OpenExternal(ctx context.Context, opt RemoteOptions) (*Remote, error) {
 	}
 	access, err := opt.Access.options()
 	if err != nil {
-		return nil, fmt.Errorf("open external log %s: %w", redactURLs(opt.URL), err)
+		return nil, fmt.Errorf("%s: %w", redactURLs(opt.URL), err)
 	}
 	opt.Options = append(access, opt.Options...)
 	r := &Remote{opt: opt, log: opt.Logger.With("component", "nats"), again: make(chan struct{}, 1), proof: newProof(nil)}
@@ -87,7 +87,7 @@ func OpenExternal(ctx context.Context, opt RemoteOptions) (*Remote, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open external log %s: %w: %w", redactURLs(opt.URL), ErrUnreachable, refusal(err))
+		return nil, fmt.Errorf("%s: %w: %w", redactURLs(opt.URL), ErrUnreachable, refusal(err))
 	}
 	r.proof.conn = r.nc
 	if r.account = accountOf(ctx, nc); r.account != nodeAccount {
@@ -101,7 +101,7 @@ func OpenExternal(ctx context.Context, opt RemoteOptions) (*Remote, error) {
 		nc.Close()
 		r.callers.Close()
 		r.asks.close()
-		return nil, fmt.Errorf("open external log %s: %w", redactURLs(opt.URL), err)
+		return nil, fmt.Errorf("%s: %w", redactURLs(opt.URL), err)
 	} else if err != nil {
 		r.log.Warn("going on without proof that the log syncs to disk", "error", err)
 	}
@@ -141,7 +141,7 @@ func (r *Remote) prove(ctx context.Context) {
 			if said = now; now == nil {
 				r.log.Info("the log's servers sync to disk", "servers", r.Servers())
 			} else {
-				r.log.Error("no proof that the log syncs to disk: nothing is written", "error", now, "asked", err)
+				r.log.Error("nothing is written: it is not proven that the log syncs to disk", "error", now, "asked", err)
 			}
 		}
 	}

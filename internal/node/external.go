@@ -172,10 +172,18 @@ func externalError(err error) error {
 		start.Hint = "an account of a NATS is for one Mneme, a node or a cluster: give this one an account, or servers, of its own"
 	case errors.Is(err, eventlog.ErrCredentials):
 		start.Hint = "user and password stand in --nats-url, or a token; --nats-creds and --nats-nkey name files"
-	case errors.Is(err, eventlog.ErrLazySync):
-		start.Hint = "set sync_interval: always in the jetstream block of each server (memctl nats-config prints it) and restart it; --dev does without"
+	case errors.Is(err, eventlog.ErrNoSyncProof):
+		start.Hint = proofHint(err) + "; --dev does without"
 	}
 	return start
+}
+
+// proofHint says what helps where it is not proven that the servers sync.
+func proofHint(err error) string {
+	if errors.Is(err, eventlog.ErrLazySync) {
+		return "set sync_interval: always in the jetstream block of those servers (memctl nats-config prints it) and restart them"
+	}
+	return "each server with a copy of the log has to say that it syncs: name the monitoring address of each by --nats-monitor, or a user of the system account by --nats-system-url"
 }
 
 // sameKindOfLog refuses a node that keeps the log elsewhere than the others.
@@ -221,8 +229,8 @@ func (s *externalNATS) Close(context.Context) error {
 
 func (s *externalNATS) Fault() *memory.Error {
 	if err := s.Proven(); err != nil {
-		return memory.Errorf(memory.CodeUnavailable, "the log does not take writes: %v", err).
-			WithHint("set sync_interval: always on the external NATS; writes go on by themselves once its servers say so")
+		return memory.Errorf(memory.CodeUnavailable, "nothing is written to the log: %v", err).
+			WithHint("%s; writes go on by themselves then", proofHint(err))
 	}
 	return nil
 }

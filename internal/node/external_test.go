@@ -205,14 +205,15 @@ func TestExternalNATSThatCannotKeepTheLog(t *testing.T) {
 		says, hint     string
 	}{
 		{"no JetStream", "    jetstream: enabled\n", "", nil, "no JetStream", "memctl nats-config"},
-		{"lazy", "sync_interval: always", "sync_interval: 1m", nil, `not "always" on log-1`, "--dev does without"},
+		{"lazy", "sync_interval: always", "sync_interval: 1m", nil, `: sync_interval is not "always" on log-1: `, "restart them; --dev does without"},
 		{"a single server for three copies", "", "", func(c *Config) { c.External.Replicas = 3 }, "single server", "--nats-replicas 1"},
 		{"one stream", "jetstream: enabled", "jetstream: { max_streams: 1 }", nil, "needs 2", "max_streams"},
 		{"little room", "jetstream: enabled", "jetstream: { max_file: 1000000 }", nil, "1000000 bytes", "max_file"},
 		{"short streams", "jetstream: enabled", "jetstream: { disk_max_stream_bytes: 1000000 }", nil, "1000000 bytes", "disk_max_stream_bytes"},
 		{"limits asked for", "jetstream: enabled", "jetstream: { max_bytes_required: true }", nil, "wants a limit", "max_bytes_required"},
 		{"wrong password", "", "", func(c *Config) { c.NATSURL = strings.Replace(c.NATSURL, natstest.NodePassword, "hush", 1) }, "refuses the credentials", "--nats-url"},
-		{"nobody asked", "", "", func(c *Config) { c.External.Monitors = nil }, "monitoring addresses", ""},
+		{"nobody asked", "", "", func(c *Config) { c.External.Monitors = nil }, "nobody to ask", "--nats-system-url; --dev does without"},
+		{"monitor of nobody", "", "", func(c *Config) { c.External.Monitors = []string{"http://127.0.0.1:1"} }, "http://127.0.0.1:1 does not say how its server is: dial", "name the monitoring address of each"},
 		{"no file", "", "", func(c *Config) { c.External.Access.CA = "/nowhere/ca.crt" }, "/nowhere/ca.crt", "--nats-ca"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
