@@ -29,6 +29,7 @@ type twinRecord struct {
 	version int
 	c       memory.Capture
 	sealed  time.Time
+	terms   *[index.NumFields][]string // what fields gave
 }
 
 // twin answers searches by looking at everything.
@@ -79,6 +80,9 @@ func (r *twinRecord) passes(f *memory.Filter) bool {
 
 // fields are the terms of a record by field.
 func (r *twinRecord) fields() [index.NumFields][]string {
+	if r.terms != nil {
+		return *r.terms
+	}
 	var out [index.NumFields][]string
 	env := events.Envelope{Header: events.Header{Agent: r.c.Agent}}
 	content := events.Content{}
@@ -91,6 +95,7 @@ func (r *twinRecord) fields() [index.NumFields][]string {
 	}
 	uri, _ := memory.FullURI("team", r.c.URI)
 	out[index.FieldURI] = text.AnalyzeURI(uri)
+	r.terms = &out
 	return out
 }
 
@@ -343,7 +348,7 @@ func (g *generator) populate(w *world, tw *twin, n int) {
 			items[j] = w.Draft("team", c)
 		}
 		for j, res := range w.Apply(items...) {
-			tw.records = append(tw.records, &twinRecord{res.Record.String(), 1, batch[j], time.Unix(0, items[j].Header.SealedAt).UTC()})
+			tw.records = append(tw.records, &twinRecord{res.Record.String(), 1, batch[j], time.Unix(0, items[j].Header.SealedAt).UTC(), nil})
 		}
 		at := g.IntN(len(tw.records))
 		r := tw.records[at]
