@@ -41,6 +41,17 @@ func (h *horizon) begin(seq uint64) {
 // end closes the round. With why nobody waits for the next one.
 func (h *horizon) end(why error) { h.change(func() { h.open, h.why = false, why }) }
 
+// close is the end of the writer: no round of it opens any more. Why an earlier round did
+// not open stays what is told.
+func (h *horizon) close(why error) {
+	h.change(func() {
+		h.open = false
+		if h.why == nil {
+			h.why = why
+		}
+	})
+}
+
 // reach waits until the state holds what was accepted before the call.
 func (h *horizon) reach(ctx context.Context) error {
 	h.mu.Lock()

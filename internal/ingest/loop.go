@@ -9,6 +9,7 @@ import (
 	"mneme/internal/eventlog"
 	"mneme/internal/projections"
 	"mneme/internal/raftfsm"
+	"mneme/memory"
 )
 
 // loop drives a round: it carries out what the round says and brings back the
@@ -51,6 +52,7 @@ func (l *loop) run(ctx context.Context, in input) {
 		close(l.futures)
 		l.wg.Wait()
 		l.say(errEndedEarly)
+		l.round.horizon.close(memory.Errorf(memory.CodeUnavailable, "the writer was closed"))
 		close(l.done)
 	}()
 	timer := time.NewTimer(0)

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"testing"
+	"time"
 
 	"mneme/internal/eventlog"
 	"mneme/internal/projections"
@@ -334,6 +336,37 @@ func TestSettledNeedsAnOpenRoundAndWhatWasAccepted(t *testing.T) {
 	g.step(abandon{raftfsm.ErrNotLeader})
 	if err := g.w.Settled(context.Background()); !errors.Is(err, raftfsm.ErrNotLeader) {
 		t.Errorf("the term is over: %v", err)
+	}
+}
+
+// A writer was closed between two rounds, and who waited for the next one waited for ever.
+func TestWaitersOfAClosedWriter(t *testing.T) {
+	g := newSite(t).lead(1)
+	g.run()
+	if g.opened != 1 {
+		t.Fatalf("opened %d times: %v", g.opened, g.stall)
+	}
+	g.r.endRound(errors.New("a range is ahead"))
+	g.r.retry.at = 1 << 62 // the next round never begins
+	got := make(chan error, 1)
+	go func() { got <- g.w.Settled(context.Background()) }()
+	for waits := false; !waits; runtime.Gosched() {
+		g.w.horizon.mu.Lock()
+		waits = g.w.horizon.moved != nil
+		g.w.horizon.mu.Unlock()
+	}
+	g.w.queue.close()
+	newLoop(g.w.opt, g.r, g.w.queue.wake).run(context.Background(), work{})
+	select {
+	case err := <-got:
+		if memory.CodeOf(err) != memory.CodeUnavailable {
+			t.Errorf("who waited is told: %v", err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("the writer has ended, and who waits for its next round waits for ever")
+	}
+	if err := g.w.Settled(context.Background()); memory.CodeOf(err) != memory.CodeUnavailable {
+		t.Errorf("who asks later is told: %v", err)
 	}
 }
 
