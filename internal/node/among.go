@@ -115,8 +115,9 @@ func (s *served) follow(ctx, run context.Context) error {
 		}
 		// One that was away while an event was put in quarantine, and applied it, stops at the
 		// command: the next attempt builds its state, too.
-		if err := (mender{s}).look(ctx); errors.Is(err, ErrRestart) {
-			failed <- err
+		unmended := (mender{s}).look(ctx)
+		if errors.Is(unmended, ErrRestart) {
+			failed <- unmended
 			return nil
 		}
 		err := s.router.Linear(ctx)
@@ -127,7 +128,10 @@ func (s *served) follow(ctx, run context.Context) error {
 		if memory.CodeOf(err) == memory.CodeLogDiverged {
 			diverged, err = err, nil
 		}
-		return err
+		if err != nil {
+			return errors.Join(err, unmended)
+		}
+		return nil
 	})
 	select {
 	case err := <-failed:

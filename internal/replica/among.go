@@ -65,12 +65,8 @@ func (o *Options) foldAmongPeers(ctx context.Context, found raftfsm.Inspection) 
 	}
 	at := state.Cursor()
 	started := time.Now()
-	to := found.Mark
 	if err = o.choose(ctx, at, nil); err == nil {
-		to, err = o.behindQuarantine(ctx, state, to)
-	}
-	if err == nil && at.Seq < to {
-		err = o.foldTo(ctx, state, to)
+		err = o.foldToMark(ctx, state, found.Mark)
 	}
 	if err == nil {
 		err = state.SetOrigin(found.SnapshotIndex, found.SnapshotTerm, o.origin(state.Cursor(), eventlog.Info{}))
@@ -82,20 +78,69 @@ func (o *Options) foldAmongPeers(ctx context.Context, found raftfsm.Inspection) 
 	return projections.Open(o.StateOptions())
 }
 
-// behindQuarantine is the sequence to which a state is folded at least, so that it knows of
-// each event in quarantine before it comes to it: what Raft's log holds of such an event lies
-// in front of the command that says so, and a program that can apply it would. Frames of the
-// log that the state holds already change nothing when Raft brings them.
-func (o *Options) behindQuarantine(ctx context.Context, state *projections.State, mark uint64) (uint64, error) {
-	info, err := o.Stream.Info(ctx)
-	if errors.Is(err, eventlog.ErrNoLeader) { // foldTo waits for one
-		return mark, nil
-	}
+// foldToMark folds the log up to where the snapshot stands, and further where that is needed
+// to know of each event in quarantine before it comes to it: what Raft's log holds of such an
+// event lies in front of the command that says so, and a program that can apply it would.
+// Frames of the log that the state holds already change nothing when Raft brings them.
+func (o *Options) foldToMark(ctx context.Context, state *projections.State, mark uint64) error {
+	last, err := o.settledEnd(ctx, mark)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	seq, err := ingest.LastQuarantined(ctx, o.Stream, state, info.Last)
-	return max(mark, seq), err
+	seq, err := ingest.LastQuarantined(ctx, o.Stream, state, last)
+	if err != nil {
+		return err
+	}
+	to := max(mark, seq)
+	for state.Cursor().Seq < to {
+		if err := o.foldTo(ctx, state, to); err != nil {
+			return err
+		}
+		if state.Cursor().Seq < to { // another leader tells less than the one before
+			if _, err := o.settledEnd(ctx, to); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+const (
+	settlePause = 100 * time.Millisecond
+	settleSay   = 5 * time.Second
+)
+
+// settledEnd waits until the log has a leader whose word has not only just begun to count
+// (eventlog.Info.Passing) and that tells of a sequence, and returns the log's last one. That
+// there is no such leader ends nothing: the other nodes may be about to write the log again.
+func (o *Options) settledEnd(ctx context.Context, seq uint64) (uint64, error) {
+	leader, since, said := "", time.Now(), time.Now()
+	for {
+		info, err := o.Stream.Info(ctx)
+		switch {
+		case errors.Is(err, eventlog.ErrNoLeader):
+			leader = ""
+		case err != nil:
+			return 0, err
+		default:
+			if info.Leader != leader {
+				leader, since = info.Leader, time.Now()
+			}
+			if info.Last >= seq && time.Since(since) >= info.Passing {
+				return info.Last, nil
+			}
+			err = fmt.Errorf("the log's leader %q tells of %d messages, Raft's snapshot stands at %d", info.Leader, info.Last, seq)
+		}
+		if time.Since(said) >= settleSay {
+			said = time.Now()
+			o.Logger.Info("waiting for a log that holds what the state is built from", "why", err)
+		}
+		select {
+		case <-time.After(settlePause):
+		case <-ctx.Done():
+			return 0, errors.Join(ctx.Err(), err)
+		}
+	}
 }
 
 // goOnAmongPeers goes on with what a kill left.
