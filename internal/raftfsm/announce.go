@@ -1,8 +1,10 @@
 package raftfsm
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -39,8 +41,15 @@ func newAnnouncer(t raft.Transport, g *Group) *announcer {
 	return &announcer{Transport: t, g: g, wake: make(chan struct{}, 1), peers: map[raft.ServerID]*told{}}
 }
 
-// AppendEntries implements raft.Transport.
+// AppendEntries implements raft.Transport. What stands in for an entry is not sent: the
+// log was cut between raft's looking for the one before and its reading this one. Raft tries
+// again then, and sends a snapshot.
 func (a *announcer) AppendEntries(id raft.ServerID, to raft.ServerAddress, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	for _, l := range req.Entries {
+		if bytes.Equal(l.Extensions, standIn) {
+			return fmt.Errorf("entry %d: %w: it is in a snapshot by now", l.Index, raft.ErrLogNotFound)
+		}
+	}
 	err := a.Transport.AppendEntries(id, to, req, resp)
 	if err != nil || !resp.Success {
 		return err

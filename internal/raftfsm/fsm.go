@@ -233,6 +233,7 @@ func (f *fsm) restore(source io.Reader) (err error) {
 
 func (f *fsm) restored(man *manifest) {
 	f.seen = man.Index
+	f.snaps.restored(man.Index)
 	f.progress.advance(man.Index)
 }
 

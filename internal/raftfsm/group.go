@@ -78,7 +78,7 @@ func (g *Group) open() error {
 	}
 	g.lock, g.store, g.members, g.snaps, g.fsm, g.repaired = rec.lock, rec.store, rec.members, rec.snaps, rec.fsm, rec.repaired
 	g.fsm.kept, g.fsm.resumed = g.store.GetLog, g.leads.wake
-	g.store.boundary = g.snaps.boundary
+	g.store.boundary, g.snaps.unsound = g.snaps.boundary, func(id string) { replaceSnapshot(g, id) }
 	g.alone.Store(rec.single)
 	conf := g.raftConfig()
 	err := guard(func() (err error) {
@@ -234,6 +234,30 @@ func (g *Group) watchGrowth(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// replaceSnapshot puts another snapshot in the place of one that was found damaged while it
+// was sent: the state that it was taken of is still there.
+func replaceSnapshot(g *Group, id string) {
+	end, err := g.begin("replace a damaged snapshot")
+	if err != nil {
+		return
+	}
+	go func() {
+		defer end()
+		g.renewing.Lock()
+		defer g.renewing.Unlock()
+		g.log.Error("a snapshot is damaged, and another one takes its place", "snapshot", id)
+		err := g.fsm.progress.haltedErr()
+		if err == nil {
+			err = g.freshSnapshot()
+		}
+		if err != nil {
+			g.log.Warn("the damaged snapshot stays; it is tried again when it is sent again", "snapshot", id, "err", err)
+			return
+		}
+		g.snaps.discard(id)
+	}()
 }
 
 // TransferLeadership hands over to the most advanced other voter. Errors:

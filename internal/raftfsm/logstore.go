@@ -134,12 +134,16 @@ func (s *logStore) LastIndex() (uint64, error) {
 	return s.last, nil
 }
 
+// standIn marks what GetLog gives for an entry of which only the term is known.
+var standIn = []byte("the end of a snapshot")
+
 // GetLog implements raft.LogStore. Errors: raft.ErrLogNotFound, ErrCorruptLog.
 //
 // Of the entry at the newest snapshot's end, which compaction may have removed, the term is
 // known. A follower is asked for it when its log differs from the leader's right behind its
 // snapshot; raft 1.7.3 looks only in the log, says no, is sent the same snapshot, and so on
 // for ever. The first entry is never made up: a leader that lacks it has to send a snapshot.
+// Nor is what stands in for an entry ever sent, see announcer.AppendEntries.
 func (s *logStore) GetLog(index uint64, l *raft.Log) error {
 	err := guard(func() error {
 		if err := s.kv.GetLog(index, l); err != nil {
@@ -151,7 +155,7 @@ func (s *logStore) GetLog(index uint64, l *raft.Log) error {
 		return s.frames.openEntry(l)
 	})
 	if end, term := s.boundary(); errors.Is(err, raft.ErrLogNotFound) && index == end && index > 1 {
-		*l = raft.Log{Index: index, Term: term, Type: raft.LogNoop}
+		*l = raft.Log{Index: index, Term: term, Type: raft.LogNoop, Extensions: standIn}
 		return nil
 	}
 	if err == nil || errors.Is(err, raft.ErrLogNotFound) {

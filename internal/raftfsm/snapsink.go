@@ -89,7 +89,8 @@ func (s *snapshotSink) Close() error {
 }
 
 func (s *snapshotSink) finish() error {
-	if s.pipe != nil {
+	received := s.pipe != nil
+	if received {
 		err := s.pipe.Close()
 		got := <-s.received
 		s.pipe = nil
@@ -107,7 +108,7 @@ func (s *snapshotSink) finish() error {
 	if err := syncTree(s.store.fs, s.store.fs.PathJoin(s.tmp, "data")); err != nil {
 		return err
 	}
-	return s.store.install(s.tmp, s.id, s.n, &s.man)
+	return s.store.install(s.tmp, s.id, s.n, &s.man, received)
 }
 
 // Cancel implements raft.SnapshotSink.

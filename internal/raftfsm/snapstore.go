@@ -37,6 +37,7 @@ type snapshotStore struct {
 	mu      sync.Mutex
 	snaps   []*storedSnapshot // newest first
 	inUse   map[string]int    // open readers
+	unsound func(id string)   // a reader found a snapshot damaged; set before Raft starts
 	counter uint64
 	temps   uint64   // unfinished folders made in this run
 	damaged []string // folders that open found damaged and left in place
@@ -49,6 +50,7 @@ type storedSnapshot struct {
 	n       uint64 // counts the snapshots of this directory
 	man     *manifest
 	encoded []byte
+	pending bool // it came from a peer, and the state has yet to be restored from it
 }
 
 func (s *storedSnapshot) size() int64 { return int64(len(s.encoded)) + s.man.bytes() }
@@ -197,12 +199,26 @@ func (s *snapshotStore) sortLocked() {
 	})
 }
 
-// boundary is the last entry that the newest snapshot stands for; 0 = there is none.
+// boundary is the last entry that the newest snapshot stands for which the state has; 0 =
+// there is none. One that was received, and could not be restored, stands for nothing.
 func (s *snapshotStore) boundary() (index, term uint64) {
-	if x := s.latest(); x != nil {
-		return x.man.Index, x.man.Term
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, x := range s.snaps {
+		if !x.pending {
+			return x.man.Index, x.man.Term
+		}
 	}
 	return 0, 0
+}
+
+// restored notes that the state has what the snapshots up to an index hold.
+func (s *snapshotStore) restored(index uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, x := range s.snaps {
+		x.pending = x.pending && x.man.Index > index
+	}
 }
 
 // latest returns the newest snapshot, or nil.
@@ -239,7 +255,12 @@ func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, erro
 	for _, x := range s.snaps {
 		if x.id == id {
 			s.inUse[id]++
-			r := newSnapReader(s.fs, s.dataDir(id), x.man, x.encoded, func() { s.release(id) })
+			r := newSnapReader(s.fs, s.dataDir(id), x.man, x.encoded, func(damaged bool) {
+				s.release(id)
+				if damaged && s.unsound != nil {
+					s.unsound(id)
+				}
+			})
 			return x.man.meta(x.id, x.size()), r, nil
 		}
 	}
@@ -309,8 +330,8 @@ func (s *snapshotStore) Create(version raft.SnapshotVersion, index, term uint64,
 	}, nil
 }
 
-// install gives the finished folder tmp its final name.
-func (s *snapshotStore) install(tmp, id string, n uint64, man *manifest) error {
+// install gives the finished folder tmp its final name. One that was received is pending.
+func (s *snapshotStore) install(tmp, id string, n uint64, man *manifest, received bool) error {
 	encoded, err := man.encode()
 	if err != nil {
 		return err
@@ -328,7 +349,7 @@ func (s *snapshotStore) install(tmp, id string, n uint64, man *manifest) error {
 		return err
 	}
 	s.mu.Lock()
-	s.snaps = append(s.snaps, &storedSnapshot{id: id, n: n, man: man, encoded: encoded})
+	s.snaps = append(s.snaps, &storedSnapshot{id: id, n: n, man: man, encoded: encoded, pending: received})
 	s.sortLocked()
 	s.mu.Unlock()
 	s.reap()

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
 	"path"
@@ -23,17 +24,21 @@ import (
 // so its length is known before the first byte is read.
 
 // snapReader reads the streamed form of a snapshot from its folder, one open
-// file at a time.
+// file at a time, and checks each file when it has read it. Errors of Read:
+// ErrCorruptSnapshot, of I/O.
 type snapReader struct {
-	fs    vfs.FS
-	dir   string
-	files []manifestFile
-	cur   io.Reader
-	file  vfs.File
-	done  func() // called once by Close
+	fs      vfs.FS
+	dir     string
+	files   []manifestFile
+	cur     io.Reader
+	file    vfs.File
+	now     manifestFile // that file is
+	sum     hash.Hash    // of what was read of it
+	damaged bool
+	done    func(damaged bool) // called once by Close
 }
 
-func newSnapReader(fsys vfs.FS, dir string, man *manifest, encoded []byte, done func()) *snapReader {
+func newSnapReader(fsys vfs.FS, dir string, man *manifest, encoded []byte, done func(damaged bool)) *snapReader {
 	return &snapReader{fs: fsys, dir: dir, files: man.Files, cur: bytes.NewReader(encoded), done: done}
 }
 
@@ -46,12 +51,8 @@ func (r *snapReader) Read(p []byte) (int, error) {
 		if err == nil {
 			continue
 		}
-		if r.file != nil {
-			err := r.file.Close()
-			r.file = nil
-			if err != nil {
-				return 0, err
-			}
+		if err := r.endFile(); err != nil {
+			return 0, err
 		}
 		if len(r.files) == 0 {
 			return 0, io.EOF
@@ -59,12 +60,27 @@ func (r *snapReader) Read(p []byte) (int, error) {
 		next := r.files[0]
 		r.files = r.files[1:]
 		if r.file, err = r.fs.Open(joinName(r.fs, r.dir, next.Name)); err != nil {
-			r.file = nil
+			r.file, r.damaged = nil, true
 			return 0, fmt.Errorf("read snapshot: %w", err)
 		}
-		// A file of another size is caught by the reader's checksum.
-		r.cur = io.LimitReader(r.file, next.Size)
+		// A file of another size is caught by the checksum.
+		r.now, r.sum = next, sha256.New()
+		r.cur = io.TeeReader(io.LimitReader(r.file, next.Size), r.sum)
 	}
+}
+
+// endFile closes and checks the file that was read to its end, if there is one.
+func (r *snapReader) endFile() error {
+	if r.file == nil {
+		return nil
+	}
+	err := r.file.Close()
+	r.file = nil
+	if err == nil && hex.EncodeToString(r.sum.Sum(nil)) != r.now.SHA256 {
+		r.damaged = true
+		err = fmt.Errorf("read snapshot file %q: %w: checksum differs", r.now.Name, ErrCorruptSnapshot)
+	}
+	return err
 }
 
 func (r *snapReader) Close() error {
@@ -74,7 +90,7 @@ func (r *snapReader) Close() error {
 		r.file = nil
 	}
 	if r.done != nil {
-		r.done()
+		r.done(r.damaged)
 		r.done = nil
 	}
 	return err
@@ -156,20 +172,10 @@ func receiveFile(r io.Reader, fsys vfs.FS, dir string, f manifestFile) error {
 
 // check reads all of a snapshot and compares it with its manifest. Errors:
 // ErrCorruptSnapshot, of I/O.
-func (s *snapshotStore) check(snap *storedSnapshot) (err error) {
+func (s *snapshotStore) check(snap *storedSnapshot) error {
 	source := newSnapReader(s.fs, s.dataDir(snap.id), snap.man, nil, nil)
-	defer func() { err = errors.Join(err, source.Close()) }()
-	for _, f := range snap.man.Files {
-		h := sha256.New()
-		n, err := io.CopyN(h, source, f.Size)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return fmt.Errorf("check snapshot file %q: %w", f.Name, err)
-		}
-		if n != f.Size || hex.EncodeToString(h.Sum(nil)) != f.SHA256 {
-			return fmt.Errorf("check snapshot file %q: %w: checksum differs", f.Name, ErrCorruptSnapshot)
-		}
-	}
-	return nil
+	_, err := io.Copy(io.Discard, source)
+	return errors.Join(err, source.Close())
 }
 
 // ownBytes writes a copy: a vfs.File may change the bytes that it is given.
