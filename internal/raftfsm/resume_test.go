@@ -60,7 +60,8 @@ func TestHaltedGroupGoesOnByAgreement(t *testing.T) {
 	s := openStubborn(t, dir).lead(t)
 	ctx := testCtx(t)
 	s.put(t, "k1=v1")
-	futures := []*Future{s.group.Propose(ctx, []byte("bad1=x")), s.group.Propose(ctx, []byte("k2=v2")), s.group.Propose(ctx, []byte("bad2=x"))}
+	put := Resumption{s.group}.Propose // a group that has halted refuses any other command before it is in the log
+	futures := []*Future{put(ctx, []byte("bad1=x")), put(ctx, []byte("k2=v2")), put(ctx, []byte("bad2=x"))}
 	for _, f := range futures {
 		if err := waitErr(ctx, f); !errors.Is(err, ErrHalted) {
 			t.Fatal(err)
