@@ -62,10 +62,10 @@ func TestOfflineWorkOnAStoppedNode(t *testing.T) {
 	if got := shardOf(t, n); got.StateHash != want.StateHash || got.Records != want.Records {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if _, err := off.VerifyLog(t.Context(), again, nil); memory.CodeOf(err) != memory.CodeUnavailable {
+	if _, err := off.VerifyLog(t.Context(), again, nil); memory.CodeOf(err) != memory.CodeConflict {
 		t.Errorf("a directory in use: %v", err)
 	}
-	if _, err := off.Doctor(t.Context(), again); memory.CodeOf(err) != memory.CodeUnavailable {
+	if _, err := off.Doctor(t.Context(), again); memory.CodeOf(err) != memory.CodeConflict {
 		t.Errorf("doctor on a directory in use: %v", err)
 	}
 	for _, none := range []string{t.TempDir(), filepath.Join(t.TempDir(), "missing")} {

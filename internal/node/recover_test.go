@@ -42,7 +42,7 @@ func TestMajorityIsLostAndRecovered(t *testing.T) {
 		write(i)
 	}
 	tr.same()
-	if _, err := tr.recovers(0, RecoverOptions{}); memory.CodeOf(err) != memory.CodeUnavailable || !strings.Contains(err.Error(), "in use") {
+	if _, err := tr.recovers(0, RecoverOptions{}); memory.CodeOf(err) != memory.CodeConflict || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("recovered beside a node that runs on the directory: %v", err)
 	}
 	shut(t, tr.nodes[0])
