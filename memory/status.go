@@ -342,4 +342,13 @@ type BackupReport struct {
 	Frames   uint64 `json:"frames"`
 	Events   uint64 `json:"events"`
 	Bytes    int64  `json:"bytes"`
+
+	Stopped *StoppedMember `json:"stopped,omitempty"` // of a stopped node of a cluster
+}
+
+// StoppedMember is the node of a cluster of whose files a backup was made. What other nodes
+// acknowledged without it is not there.
+type StoppedMember struct {
+	Node  string   `json:"node"`
+	Lacks []string `json:"lacks"` // what the node knew of, and the backup does not hold
 }

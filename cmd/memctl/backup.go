@@ -19,10 +19,16 @@ func backupCmd(a *app) *cobra.Command {
 		Long: `Write a backup as two files: the log, which is sealed, and the keys that open it.
 Keep them apart. Files that are there are replaced, as a whole and once both new
 ones are written. After something was erased, the keys must be written again:
---keys alone does that.`,
+--keys alone does that.
+
+--data-dir is for a stopped node. Of one of a cluster a backup holds what that node has, and
+nothing of what the others acknowledged or erased without it: back up a node that runs, or,
+where none can, each that is left, and keep the one with the last position. restore makes a
+node on its own of it. The files of the node stay as they are.`,
 		Example: `  memctl backup --log mneme.log.bak --keys /safe/mneme.keys.bak
   memctl backup --keys /safe/mneme.keys.bak
-  memctl backup --data-dir ~/.mneme --log log.bak --keys keys.bak`,
+  memctl backup --data-dir ~/.mneme --log log.bak --keys keys.bak
+  memctl backup --data-dir n1 --log n1.log.bak --keys n1.keys.bak`,
 		Args: wantArgs(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if logPath == "" && keysPath == "" {
@@ -106,6 +112,12 @@ func printBackup(a *app, r memory.BackupReport) {
 	}
 	if r.Keys != "" {
 		a.printf("keys  %s\n", r.Keys)
+	}
+	if r.Stopped != nil {
+		a.printf("node  %s of a cluster, which was stopped: what the others acknowledged or erased without it is not in it\n", oneLine(r.Stopped.Node))
+		for _, what := range r.Stopped.Lacks {
+			a.printf("lacks %s\n", oneLine(what))
+		}
 	}
 	switch {
 	case r.Log == "" || r.Keys == "":

@@ -53,7 +53,11 @@ func (f fakeOffline) VerifyLog(_ context.Context, dir string, progress func(memo
 
 func (f fakeOffline) Backup(_ context.Context, dir, logPath, keysPath string, progress func(memory.Progress)) (memory.BackupReport, error) {
 	progress(memory.Progress{Done: 10, Unit: "bytes"})
-	return memory.BackupReport{Log: logPath, Keys: keysPath, Position: "p0.1.5.0", Events: 5}, f.check(dir)
+	r := memory.BackupReport{Log: logPath, Keys: keysPath, Position: "p0.1.5.0", Events: 5}
+	if filepath.Base(dir) == "n1" {
+		r.Stopped = &memory.StoppedMember{Node: "n1", Lacks: []string{"the newest entries of Raft's log of shard 0: damaged"}}
+	}
+	return r, f.check(dir)
 }
 
 func (f fakeOffline) Restore(_ context.Context, dir, _, _ string, progress func(memory.Progress)) (memory.RebuildReport, error) {

@@ -96,10 +96,23 @@ func (u *upkeep) BackupKeys(ctx context.Context, w io.Writer, withMaster bool) (
 // written, against the state where v is not nil, so that a backup never holds
 // less than the state.
 func (s *shard) backupLog(ctx context.Context, v *projections.View, w io.Writer, progress func(done, total uint64)) (memory.BackupReport, error) {
-	stream := s.stream
 	if err := s.soundLog(ctx, v); err != nil {
 		return memory.BackupReport{}, err
 	}
+	info, err := s.stream.Info(ctx)
+	if err != nil {
+		return memory.BackupReport{}, fmt.Errorf("backup: %w", err)
+	}
+	return s.writeLog(w, info.Last, func(message func(eventlog.Message) error) error {
+		if info.Last == 0 {
+			return nil
+		}
+		return backupError(s.stream.Read(ctx, 1, info.Last, message))
+	}, progress)
+}
+
+// writeLog writes the shard's section, of the messages up to last that read hands out.
+func (s *shard) writeLog(w io.Writer, last uint64, read func(message func(eventlog.Message) error) error, progress func(done, total uint64)) (memory.BackupReport, error) {
 	sum := sha256.New()
 	buf := bufio.NewWriterSize(w, 1<<20)
 	out := &counter{w: io.MultiWriter(buf, sum)}
@@ -112,20 +125,16 @@ func (s *shard) backupLog(ctx context.Context, v *projections.View, w io.Writer,
 	if _, err := out.Write(append(head, cluster16[:]...)); err != nil {
 		return memory.BackupReport{}, err
 	}
-	info, err := stream.Info(ctx)
-	if err != nil {
-		return memory.BackupReport{}, fmt.Errorf("backup: %w", err)
-	}
 	var chain events.Chain
 	var report memory.BackupReport
-	last := events.Position{Shard: s.id}
-	write := func(m eventlog.Message) error {
+	end := events.Position{Shard: s.id}
+	err = read(func(m eventlog.Message) error {
 		chain = events.NextChain(chain, m.Seq, m.Data)
 		report.Frames++
-		last = events.Position{Shard: s.id, Seq: m.Seq}
+		end = events.Position{Shard: s.id, Seq: m.Seq}
 		if f, err := events.DecodeFrame(m.Data); err == nil {
 			report.Events += uint64(len(f.Events))
-			last.Epoch, last.Index = f.Epoch, uint32(len(f.Events)-1)
+			end.Epoch, end.Index = f.Epoch, uint32(len(f.Events)-1)
 		}
 		b := binary.BigEndian.AppendUint64(nil, m.Seq)
 		b = binary.BigEndian.AppendUint32(b, uint32(len(m.Data)))
@@ -133,28 +142,29 @@ func (s *shard) backupLog(ctx context.Context, v *projections.View, w io.Writer,
 			return err
 		}
 		if progress != nil {
-			progress(m.Seq, info.Last)
+			progress(m.Seq, last)
 		}
 		return nil
+	})
+	if err != nil {
+		return report, err
 	}
-	if info.Last > 0 {
-		if err := stream.Read(ctx, 1, info.Last, write); err != nil {
-			return report, backupError(err)
-		}
-	}
-	end := binary.BigEndian.AppendUint64(nil, 0)
-	end = append(binary.BigEndian.AppendUint64(end, report.Frames), chain[:]...)
-	if _, err := out.Write(end); err != nil {
+	b := binary.BigEndian.AppendUint64(nil, 0)
+	b = append(binary.BigEndian.AppendUint64(b, report.Frames), chain[:]...)
+	if _, err := out.Write(b); err != nil {
 		return report, err
 	}
 	if _, err := out.Write(sum.Sum(nil)); err != nil {
 		return report, err
 	}
-	report.Bytes, report.Position = out.n, last.String()
+	report.Bytes, report.Position = out.n, end.String()
 	return report, buf.Flush()
 }
 
 func backupError(err error) error {
+	if err == nil {
+		return nil
+	}
 	var gap *eventlog.GapError
 	if errors.As(err, &gap) {
 		return memory.Errorf(memory.CodeLogDiverged, "backup: the log is damaged: %v", gap).WithHint("memctl log repair writes it again from the state").WithCause(err)

@@ -307,7 +307,7 @@ func (d *dataDir) afterRead(err error) error {
 	case d.node.Recovering != nil && !d.recovers:
 		return d.halfDone()
 	case d.node.Mode == modeCluster && d.id == "":
-		return usage(fmt.Sprintf("%s belongs to node %s of a cluster", d.path, d.node.NodeID), "start memnode with the options of the cluster, --node-id and those beside it; work on the stopped node is not possible, ask a node that runs; memctl backup there and memctl restore into another directory make a node on its own")
+		return usage(fmt.Sprintf("%s belongs to node %s of a cluster", d.path, d.node.NodeID), "start memnode with the options of the cluster, --node-id and those beside it; of work on the stopped node memctl backup and memctl cluster recover are possible, for the rest ask a node that runs; memctl backup and memctl restore into another directory make a node on its own")
 	case d.node.Mode == modeCluster && d.id != d.node.NodeID:
 		return usage(fmt.Sprintf("%s belongs to node %s and not to %s", d.path, d.node.NodeID, d.id), "give the --node-id that it was made with, or another --data-dir")
 	case d.node.Mode == modeStandalone && d.id != "":

@@ -194,9 +194,33 @@ func TestOneNodeBecomesThree(t *testing.T) {
 		}
 		erased(t, n)
 	}
+	older := image(t, tr.cfgs[0].DataDir)
+	if on := makes(t, tr.nodes[0], "late-0", "late-1"); on["late-1"] != 1 {
+		t.Errorf("made on shards %v", on)
+	}
+	tr.same()
 	tr.stop()
+	tr.backUpStopped(older, acked)
 	if _, err := tr.inits(Offline{}, tr.cfgs[0].DataDir, InitOptions{}); memory.CodeOf(err) != memory.CodeInvalid || !strings.Contains(err.Error(), "already") {
 		t.Errorf("an init of a node of a cluster: %v", err)
+	}
+}
+
+// backUpStopped makes a node on its own of a stopped one of three, and says which
+// namespaces a node lacks whose copy of the directory is older than that of their shard.
+func (tr *trio) backUpStopped(older string, acked map[sent]memory.CaptureResult) {
+	t := tr.t
+	t.Helper()
+	log, keys := backUp(t, tr.cfgs[2].DataDir)
+	tr.restores(log, keys, acked)
+	behind := filepath.Join(t.TempDir(), "data")
+	if err := errors.Join(copyStopped(tr.cfgs[0].DataDir, behind), os.RemoveAll(filepath.Join(behind, "nats"))); err != nil {
+		t.Fatal(err)
+	}
+	putBack(t, filepath.Join(older, "shards", "0"), filepath.Join(behind, "shards", "0"))
+	report, err := (Offline{Config: quiet("")}).Backup(t.Context(), behind, log, keys, nil)
+	if err != nil || len(report.Stopped.Lacks) != 1 || !strings.Contains(report.Stopped.Lacks[0], "entry of namespace late-1,") {
+		t.Errorf("%+v %+v", report, err)
 	}
 }
 
@@ -241,7 +265,14 @@ func (tr *trio) becomeOne(acked map[sent]memory.CaptureResult) {
 			t.Fatal(err)
 		}
 	}
-	one := filepath.Join(dir, "one")
+	tr.restores(log, keys, acked)
+}
+
+// restores makes a node on its own of a backup, which could become a cluster again.
+func (tr *trio) restores(log, keys string, acked map[sent]memory.CaptureResult) {
+	t := tr.t
+	t.Helper()
+	one := filepath.Join(t.TempDir(), "one")
 	if _, err := (Offline{Config: quiet("")}).Restore(t.Context(), one, log, keys, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -243,36 +243,54 @@ func (s stopped) verify(ctx context.Context, progress func(done, total uint64)) 
 }
 
 // Backup writes the log and, with its master key, the keyring of a stopped node
-// into two files, in place of older ones. The log takes its place last: if that
-// fails, the older log has newer keys, which open it.
+// into two files, in place of older ones. Of a node of a cluster it holds what that node
+// has, see backupMember.
 func (o Offline) Backup(ctx context.Context, dir, logPath, keysPath string, progress func(done, total uint64)) (memory.BackupReport, error) {
+	cfg := o.Config
+	if cfg.setDefaults(); memberOf(cfg.FS, dir) != "" {
+		return o.backupMember(ctx, dir, logPath, keysPath, progress)
+	}
 	var out memory.BackupReport
-	err := o.with(ctx, dir, func(c *core) error {
-		keys := func() error {
-			if keysPath == "" {
-				return nil
-			}
-			return replaceFile(c.cfg.FS, keysPath, c.keys.ExportWithMaster)
-		}
+	err := o.with(ctx, dir, func(c *core) (err error) {
 		if logPath == "" {
 			for _, s := range c.shards {
 				if _, _, err := (stopped{s}).openForBackup(ctx); err != nil {
 					return s.metDamage(err)
 				}
 			}
-			return keys()
 		}
-		return replaceFile(c.cfg.FS, logPath, func(w io.Writer) error {
+		out, err = c.writeBackup(logPath, keysPath, func(s *shard, w io.Writer) (memory.BackupReport, error) {
+			one, err := stopped{s}.backup(ctx, w, progress)
+			return one, s.metDamage(err)
+		})
+		return err
+	})
+	return out, err
+}
+
+// writeBackup writes the two files. The log takes its place last: if that fails, the
+// older log has newer keys, which open it.
+func (c *core) writeBackup(logPath, keysPath string, log func(s *shard, w io.Writer) (memory.BackupReport, error)) (out memory.BackupReport, err error) {
+	keys := func() error {
+		if keysPath == "" {
+			return nil
+		}
+		return replaceFile(c.cfg.FS, keysPath, c.keys.ExportWithMaster)
+	}
+	if logPath == "" {
+		err = keys()
+	} else {
+		err = replaceFile(c.cfg.FS, logPath, func(w io.Writer) error {
 			for _, s := range slices.Backward(c.shards) {
-				one, err := stopped{s}.backup(ctx, w, progress)
+				one, err := log(s, w)
 				if err != nil {
-					return s.metDamage(err)
+					return err
 				}
 				out = together(one, out)
 			}
 			return keys()
 		})
-	})
+	}
 	out.Log, out.Keys = logPath, keysPath
 	return out, err
 }

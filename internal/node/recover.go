@@ -119,12 +119,7 @@ func (o Offline) openAnyDir(path string) (*core, error) {
 	if err := refuseHalfRestored(cfg.FS, path); err != nil {
 		return c, err
 	}
-	d := &dataDir{fs: cfg.FS, path: path, lock: lock, recovers: true}
-	for _, name := range []string{nodeCopy, nodeJSON} {
-		if node, err := readNodeFile(cfg.FS, filepath.Join(path, name)); err == nil && node.Mode == modeCluster {
-			d.id = node.NodeID
-		}
-	}
+	d := &dataDir{fs: cfg.FS, path: path, lock: lock, recovers: true, id: memberOf(cfg.FS, path)}
 	if err := d.readNode(events.NewIDSource(cfg.Now, nil)); err != nil {
 		return c, err
 	}

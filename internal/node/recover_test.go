@@ -106,16 +106,14 @@ func TestMajorityIsLostAndRecovered(t *testing.T) {
 // no memnode opens the directory.
 func TestRecoveryKilledAnywhere(t *testing.T) {
 	tr := newTrio(t)
-	record := tr.writes(0, "m", "a memory of the harbour").RecordID
+	record := tr.writes(0, "m", "a memory of the harbour")
 	tr.same()
 	tr.stop()
 	source := tr.cfgs[0].DataDir
-	older := filepath.Join(t.TempDir(), "shards")
-	if err := copyStopped(filepath.Join(source, "shards"), older); err != nil {
-		t.Fatal(err)
-	}
+	older := image(t, source)
 	tr.start()
-	onlyInLog := tr.writes(1, "l", "what only the node's copy of the log holds").RecordID
+	onlyInLog := tr.writes(1, "l", "what only the node's copy of the log holds")
+	late := sent{"default", "s", "ada"}.to(t, tr.nodes[1]) // under a key of its own
 	tr.same()
 	at := tr.nodes[0].served[0].state.Cursor()
 	await(t, "its own copy of the log", func() bool {
@@ -123,9 +121,8 @@ func TestRecoveryKilledAnywhere(t *testing.T) {
 		return last >= at.Seq
 	})
 	tr.stop()
-	if err := errors.Join(os.RemoveAll(filepath.Join(source, "shards")), copyStopped(older, filepath.Join(source, "shards"))); err != nil {
-		t.Fatal(err)
-	}
+	stoppedBackups(t, source, older, map[string]memory.CaptureResult{"m": record, "l": onlyInLog, "s": late}, "s")
+	putBack(t, filepath.Join(older, "shards"), filepath.Join(source, "shards"))
 	cfg := tr.cfgs[0]
 	cfg.Cluster = nil
 	killed := errors.New("killed")
@@ -176,11 +173,12 @@ func TestRecoveryKilledAnywhere(t *testing.T) {
 	tr.anew(1)
 	tr.anew(2)
 	tr.start()
-	tr.holds(0, map[string]string{"m": record, "l": onlyInLog})
-	other := tr.writes(2, "n", "another one").RecordID
+	acked := map[string]string{"m": record.RecordID, "l": onlyInLog.RecordID, "s": late.RecordID}
+	tr.holds(0, acked)
+	acked["n"] = tr.writes(2, "n", "another one").RecordID
 	tr.same()
 	for i := range tr.nodes {
-		tr.holds(i, map[string]string{"m": record, "l": onlyInLog, "n": other})
+		tr.holds(i, acked)
 	}
 }
 

@@ -277,15 +277,20 @@ func (r *repair) adopt(ctx context.Context) error {
 func continues(ctx context.Context, stream eventlog.Stream, cur *projections.Cursor) error {
 	m, err := stream.Get(ctx, cur.Seq+1)
 	if err == nil {
-		var f events.Frame
-		if f, err = events.DecodeFrame(m.Data); err == nil && f.Previous != cur.Chain {
-			err = errors.New("it does not continue what the state applied")
-		}
+		err = continued(m.Data, cur)
 	}
 	if err != nil {
 		return &eventlog.RepairError{Seq: cur.Seq + 1, Detail: fmt.Sprintf("the log goes on behind the state, which cannot take message %d: %v", cur.Seq+1, err)}
 	}
 	return nil
+}
+
+func continued(message []byte, cur *projections.Cursor) error {
+	f, err := events.DecodeFrame(message)
+	if err == nil && f.Previous != cur.Chain {
+		err = errors.New("it does not continue what the state applied")
+	}
+	return err
 }
 
 func (r *repair) applyTail(ctx context.Context, last uint64) error {

@@ -1,6 +1,7 @@
 package projections
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 
@@ -46,6 +47,21 @@ func NewRange(c *Cursor) *Range {
 
 // End is the sequence of the last frame.
 func (r *Range) End() uint64 { return r.Previous + uint64(len(r.Frames)) }
+
+// Behind are the frames that go on from a mark, which moves to the last of them; none
+// where the range is on another chain, lies ahead, or has nothing new.
+func (r *Range) Behind(at *Mark) (frames [][]byte) {
+	here := Mark{r.Previous, r.Chain}
+	for i := range r.Frames {
+		b := r.Frames[i].Bytes
+		next := Mark{here.Seq + 1, events.NextChain(here.Chain, here.Seq+1, b)}
+		if here == *at {
+			frames, *at = append(frames, bytes.Clone(b)), next
+		}
+		here = next
+	}
+	return frames
+}
 
 const (
 	rangeVersion = 6

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+
+	"github.com/hashicorp/raft"
 )
 
 // Inspection is what a closed group's directory tells.
@@ -50,6 +52,26 @@ func (s Survivor) Inspect() (Inspection, error) { return inspect(s.Options, true
 
 // CatchUp is CatchUp for a survivor: every entry that it has counts as committed.
 func (s Survivor) CatchUp() error { return catchUp(s.Options, true) }
+
+// Commands hands out what the log holds behind an index, in its order, whether it was
+// committed or not; nothing of a log that is damaged.
+func (s Survivor) Commands(behind uint64, visit func(command []byte) error) error {
+	err := withClosed(s.Options, true, func(r *recovery) error {
+		if r.report.damage != nil {
+			return nil
+		}
+		return r.report.entriesBehind(r.opt, behind, func(l *raft.Log) error {
+			if l.Type != raft.LogCommand || isMarker(l) {
+				return nil
+			}
+			return visit(l.Data)
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("raftfsm read %s: %w", s.Dir, err)
+	}
+	return nil
+}
 
 func inspect(opt Options, survivor bool) (found Inspection, err error) {
 	if opt.ID == "" || opt.Dir == "" {

@@ -89,6 +89,20 @@ func (s Survivor) CatchUp(state *projections.State) error {
 	return s.apply(state, func(opt raftfsm.Options) error { return raftfsm.Survivor{Options: opt}.CatchUp() })
 }
 
+// Frames are those of the event log that its Raft log holds behind a state, in their order
+// and without a gap. Each had been acknowledged by the event log before it was proposed.
+func (s Survivor) Frames(at projections.Cursor) (frames [][]byte, err error) {
+	s.setDefaults()
+	mark := at.Mark()
+	err = (raftfsm.Survivor{Options: s.groupOptions()}).Commands(at.RaftIndex, func(command []byte) error {
+		if r, err := projections.DecodeRange(command); err == nil { // another command holds no frames
+			frames = append(frames, r.Behind(&mark)...)
+		}
+		return nil
+	})
+	return frames, err
+}
+
 // LogGoesTo is how far a state that stands at a sequence can follow the log towards
 // end: to the first message that is missing.
 func (o Options) LogGoesTo(ctx context.Context, at, end uint64) (uint64, error) {
