@@ -18,12 +18,13 @@ func clusterRecoverCmd(a *app) *cobra.Command {
 		Short: "Go on from one node's data, when most nodes are lost for ever",
 		Long: `Make the data directory of one stopped node the beginning of a new cluster, when the
 majority of the old one is lost for ever, or waits for ever because copies were put back on
-most nodes. As long as most nodes can run, start them: nothing is lost then.
+most nodes, or damage was found on most. As long as most nodes can run, start them: nothing is lost then.
 
-Stop all nodes first. With --dry-run on each that is left, see how far it reaches, and
-recover from the one that reaches furthest; of two that reach as far, from the one with
-more changes of keys. What was acknowledged behind that, on nodes that are gone, is lost,
-and nobody can tell what it was; its positions answer lost_position.
+Stop all nodes first. With --dry-run on each that is left, see how far it reaches and
+what is damaged, for all of its state is read. Recover from the one that reaches furthest;
+of several that reach as far, from one of which nothing is damaged, and of those from the
+one with more changes of keys. What was acknowledged behind that, on nodes that are gone, is
+lost, and nobody can tell what it was; its positions answer lost_position.
 
 Then start memnode with this data directory and the options that it had, and the other
 nodes with empty data directories: they join, and the log is written again from the state

@@ -154,7 +154,7 @@ func (r *recovery) run(ctx context.Context, opt RecoverOptions) error {
 		r.report.Recovered, r.report.Before, r.report.NewCluster = true, true, facts.Cluster
 		r.report.Aside = filepath.Join(r.dir.path, "aside")
 	}
-	if err := r.look(ctx); err != nil {
+	if err := errors.Join(r.look(ctx), ctx.Err()); err != nil {
 		return err
 	}
 	if err := r.ask(ctx, opt.Certs); err != nil {
@@ -179,7 +179,7 @@ func (r *recovery) cannot() error {
 		return nil
 	}
 	return memory.Errorf(memory.CodeLogDiverged, "nothing was recovered: %s", strings.Join(r.report.Damage, "; ")).
-		WithHint("recover from another node's data directory; where none has a state that opens, memctl restore a backup")
+		WithHint("recover from another node's data directory; where none has a state that is whole, memctl backup --data-dir %s writes what this one still holds, if its copy of the log has what the state lost, and memctl restore and memctl cluster init make a cluster of that", r.dir.path)
 }
 
 // look reads what the directory holds, and changes nothing.
@@ -198,7 +198,7 @@ func (r *recovery) look(ctx context.Context) error {
 	r.report.Keys = max(index, keys.Index)
 	r.terms = max(r.terms, term, keys.Term, keys.Promise.Term)
 	for _, s := range r.shards {
-		one, err := recovered{s}.look(ctx, damaged)
+		one, err := recovered{s}.look(ctx, !r.report.Before, damaged)
 		if errors.Is(err, raftfsm.ErrLocked) {
 			return startError("shard", err)
 		}
@@ -328,8 +328,9 @@ type recovered struct{ *shard }
 
 func (s recovered) survivor() replica.Survivor { return replica.Survivor{Options: s.replicaOptions()} }
 
-// look says what the shard holds. Its state is read only.
-func (s recovered) look(ctx context.Context, damaged func(what string, err error)) (out memory.RecoverShard, err error) {
+// look says what the shard holds. Its state is only read, where it counts all of it: what is
+// damaged in it would show when the log is written again from it.
+func (s recovered) look(ctx context.Context, all bool, damaged func(what string, err error)) (out memory.RecoverShard, err error) {
 	found, end, err := s.survivor().Inspect()
 	if err != nil {
 		return out, err
@@ -342,6 +343,11 @@ func (s recovered) look(ctx context.Context, damaged func(what string, err error
 		return out, err
 	}
 	defer state.Close()
+	if all {
+		if err := state.CheckTables(ctx); err != nil {
+			return out, err
+		}
+	}
 	at := state.Cursor()
 	log, err := s.log(&at)
 	if err != nil {
@@ -384,7 +390,7 @@ func (s recovered) log(at *projections.Cursor) (eventlog.Stream, error) {
 
 // bring has the state hold all that the node has, and reserves the new cluster's stream.
 func (s recovered) bring(ctx context.Context, as recovering) (out memory.RecoverShard, err error) {
-	if out, err = s.look(ctx, func(string, error) {}); err != nil {
+	if out, err = s.look(ctx, false, func(string, error) {}); err != nil {
 		return out, err
 	}
 	at, err := s.hand(as, func() error {
