@@ -158,14 +158,7 @@ func (l *load) verifyRegisters(ctx context.Context, at *process) {
 func (tm *team) verifyLogs(ctx context.Context, rebuilt *process) {
 	tm.t.Helper()
 	for _, p := range tm.nodes {
-		report, err := again(ctx, func() (memory.VerifyReport, error) {
-			operator, err := p.client.Operator(ctx)
-			if err != nil {
-				return memory.VerifyReport{}, err
-			}
-			defer operator.Close()
-			return operator.VerifyLog(ctx, nil)
-		})
+		report, err := again(ctx, func() (memory.VerifyReport, error) { return p.verifies(ctx) })
 		if err != nil {
 			tm.t.Errorf("%s verifies its log: %v", p.id, err)
 			continue
