@@ -374,7 +374,7 @@ func (m *memories) cannotReturn(unusable string) (text, hint string) {
 		return text, "nothing was moved; start the other nodes, with what they had last. Where all of them were put back from copies, docs/cluster.md says what to do"
 	}
 	return strings.Join(append([]string{"this node and others wait for each other, and none of them comes back by itself: " + text}, m.unusable...), "; "),
-		"stop all nodes and keep their data directories: nothing was moved. See how far each reaches with memctl cluster recover --data-dir DIR --dry-run, and recover from the furthest (docs/cluster.md, When most nodes are lost)"
+		"stop all nodes and keep their data directories: nothing was moved. See of each how far it reaches, and what is damaged, with memctl cluster recover --data-dir DIR --peer-certs DIR --dry-run, and recover from the one that reaches furthest, of several from one that is whole (docs/cluster.md, When most nodes are lost)"
 }
 
 // askWhatIsForgotten asks all other nodes at once.

@@ -205,7 +205,7 @@ func TestDamagedNodesSayThatTheyWaitForEachOther(t *testing.T) {
 		}
 		text, hint := now.cannotReturn("2.blk does not check at 9")
 		if !strings.Contains(text, "2.blk does not check at 9; it comes back with nothing once") || strings.Contains(text, "wait for each other") != c.stuck ||
-			strings.Contains(hint, "memctl cluster recover") != c.stuck || strings.Count(text, "waits, too") != c.unusable && c.stuck {
+			strings.Contains(hint, "memctl cluster recover --data-dir DIR --peer-certs DIR --dry-run") != c.stuck || strings.Count(text, "waits, too") != c.unusable && c.stuck {
 			t.Errorf("%+v: %s; %s", c, text, hint)
 		}
 	}
