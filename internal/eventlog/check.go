@@ -44,25 +44,45 @@ func Check(ctx context.Context, s Stream, e Expect) error {
 }
 
 // Settled returns what check finds out about a log once it is not what may pass
-// (Info.Passing): until then check is called again and again. Errors: check's, Info's.
+// (Info.Passing): until then check is called again and again. Errors: check's, Info's, ctx's.
 func Settled(ctx context.Context, s Stream, check func() error) error {
-	leader, since := "", time.Now()
+	var told contradiction
 	for {
-		info, err := s.Info(ctx)
-		if err != nil {
+		err := check()
+		if d := (*DivergedError)(nil); !errors.As(err, &d) || d.asked {
+			return err
+		}
+		info, infoErr := s.Info(ctx)
+		if infoErr != nil {
+			return fmt.Errorf("check log: %w", infoErr)
+		}
+		if told.by(info.Leader, time.Now()) >= info.Passing {
+			return err
+		}
+		if err := pause(ctx, settlePause); err != nil {
 			return fmt.Errorf("check log: %w", err)
 		}
-		if info.Leader != leader {
-			leader, since = info.Leader, time.Now()
-		}
-		err = check()
-		if d := (*DivergedError)(nil); !errors.As(err, &d) || time.Since(since) >= info.Passing {
-			return err
-		}
-		if pause(ctx, settlePause) != nil {
-			return err
-		}
 	}
+}
+
+// contradiction is that the leader of a log has told what may pass (Info.Passing), each
+// time that it was asked since.
+type contradiction struct {
+	leader string
+	asked  time.Time // last
+	told   time.Duration
+}
+
+// by notes who leads after an answer told it again, and returns for how long this leader has
+// told it. A pause counts as a second at most: all processes of a machine may have stood
+// still meanwhile.
+func (c *contradiction) by(leader string, now time.Time) time.Duration {
+	if c.asked.IsZero() || c.leader != leader {
+		*c = contradiction{leader: leader, asked: now}
+	}
+	c.told += min(now.Sub(c.asked), time.Second)
+	c.asked = now
+	return c.told
 }
 
 const settlePause = 100 * time.Millisecond
@@ -111,7 +131,9 @@ func checkHashes(ctx context.Context, s Stream, first uint64, e Expect) error {
 	})
 	var gap *GapError
 	if errors.As(err, &gap) {
-		err = diverged(KindGap, gap.Want, "%v", gap)
+		d := diverged(KindGap, gap.Want, "%v", gap)
+		d.asked = true
+		err = d
 	}
 	if err != nil {
 		return fmt.Errorf("check log: %w", err)

@@ -83,6 +83,7 @@ type DivergedError struct {
 	Seq    uint64 // where it shows, 0 if nowhere in particular
 	Detail string
 	Hint   string // what a person can do
+	asked  bool   // Read found it, and has asked again for as long as it may pass
 }
 
 func (e *DivergedError) Error() string {

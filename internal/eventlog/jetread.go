@@ -135,6 +135,7 @@ type reader struct {
 	inbox    string
 	next, to uint64
 	got      []Message
+	passing  time.Duration // Info.Passing
 }
 
 func (j *JetStream) newReader(from, to uint64) (*reader, error) {
@@ -143,17 +144,23 @@ func (j *JetStream) newReader(from, to uint64) (*reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &reader{j: j, sub: sub, inbox: inbox, next: from, to: to}, nil
+	return &reader{j: j, sub: sub, inbox: inbox, next: from, to: to, passing: j.passing()}, nil
 }
 
 // close fails only if the connection is gone, and the subscription with it.
 func (r *reader) close() { _ = r.sub.Unsubscribe() }
 
 func (r *reader) run(ctx context.Context, fn func(Message) error) error {
-	began := time.Now()
+	led := time.Now()         // when a leader answered last
+	var nothing contradiction // that the next message is not there
 	for r.next <= r.to {
 		batch, err := r.batch(ctx, r.next, min(r.to-r.next+1, readBatch))
-		if errors.Is(err, ErrNoLeader) && ctx.Err() == nil && time.Since(began) < readTimeout {
+		var held bool
+		if err == nil && len(batch) == 0 {
+			held, err = r.holds(ctx, &nothing)
+		}
+		if errors.Is(err, ErrNoLeader) && ctx.Err() == nil && time.Since(led) < readTimeout {
+			nothing = contradiction{}
 			if err := pause(ctx, readRetryPause); err != nil {
 				return fmt.Errorf("read %s at %d: %w", r.j.name, r.next, err)
 			}
@@ -174,11 +181,12 @@ func (r *reader) run(ctx context.Context, fn func(Message) error) error {
 				return err
 			}
 		}
+		led = time.Now()
 		if len(batch) > 0 {
-			began = time.Now()
+			nothing = contradiction{}
 			continue
 		}
-		if time.Since(began) >= r.j.passing() {
+		if held {
 			return r.skip(ctx)
 		}
 		if err := pause(ctx, readRetryPause); err != nil {
@@ -186,6 +194,16 @@ func (r *reader) run(ctx context.Context, fn func(Message) error) error {
 		}
 	}
 	return nil
+}
+
+// holds reports whether it is so that the log does not have the next message, of which its
+// leader has just said so once more: what it tells may pass (Info.Passing).
+func (r *reader) holds(ctx context.Context, nothing *contradiction) (bool, error) {
+	if r.passing == 0 {
+		return true, nil
+	}
+	info, err := r.j.Info(ctx)
+	return err == nil && nothing.by(info.Leader, time.Now()) >= r.passing, err
 }
 
 // unreadable reports a message that the server handed out in a form that is

@@ -103,6 +103,9 @@ func (s *shard) backupLog(ctx context.Context, v *projections.View, w io.Writer,
 	if err != nil {
 		return memory.BackupReport{}, fmt.Errorf("backup: %w", err)
 	}
+	if v != nil && info.Last < v.Cursor().Seq {
+		return memory.BackupReport{}, toldLess("backup", info.Last, v.Cursor().Seq)
+	}
 	return s.writeLog(w, info.Last, func(message func(eventlog.Message) error) error {
 		if info.Last == 0 {
 			return nil
