@@ -209,7 +209,7 @@ func TestUnusableFiles(t *testing.T) {
 // A key that anybody on the machine could read was taken without a word.
 func TestKeyThatOthersMayRead(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("files have no modes there")
+		t.Skip("Windows has no such modes")
 	}
 	dir := issue(t, t.TempDir())
 	opt, log := in(dir)

@@ -103,7 +103,7 @@ func TestBadExternalNATSIsRefusedBeforeTheCluster(t *testing.T) {
 // could read them.
 func TestFilesForAnExternalNATSThatOthersMayRead(t *testing.T) {
 	if !filePermissions {
-		t.Skip("files have no modes here")
+		t.Skip("Windows has no such modes")
 	}
 	file := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(file, []byte("hush"), 0o600); err != nil {

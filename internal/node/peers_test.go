@@ -119,7 +119,7 @@ func TestClusterOptionsThatCannotWork(t *testing.T) {
 // taken without a word.
 func TestFilesOfANodeThatOthersMayRead(t *testing.T) {
 	if !filePermissions {
-		t.Skip("files have no modes here")
+		t.Skip("Windows has no such modes")
 	}
 	cfg := trioOf(t, nil).cfgs[0]
 	cfg.FS = nil // modes count on the system's
