@@ -41,6 +41,9 @@ var (
 	ErrNoSyncProof = errors.New("no proof that the log's server syncs to disk before it acknowledges")
 	// ErrLazySync: a server says that it does not. It is an ErrNoSyncProof, too.
 	ErrLazySync = errors.New("sync_interval is not \"always\"")
+	// ErrNobodyToAsk: neither monitoring addresses nor a user of the system account are
+	// given, who could say whether the servers sync. It is an ErrNoSyncProof, too.
+	ErrNobodyToAsk = errors.New("there is nobody to ask: neither monitoring addresses nor a user of the system account are given")
 	// ErrCredentials: the external server does not know the caller. It is an
 	// ErrUnreachable, too.
 	ErrCredentials = errors.New("the server refuses the credentials")

@@ -49,7 +49,7 @@ func (r *Remote) inquiry() (inquiry, error) {
 type noInquiry struct{}
 
 func (noInquiry) servers(context.Context) ([]varz, error) {
-	return nil, errors.New("there is nobody to ask: neither monitoring addresses nor a user of the system account are given")
+	return nil, ErrNobodyToAsk
 }
 func (noInquiry) close() {}
 

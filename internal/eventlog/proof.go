@@ -18,6 +18,8 @@ type Copy struct {
 	// Gone says that the leader has not heard of it for a while, or never: it takes part
 	// in no acknowledgement.
 	Gone bool
+	// Behind says that the leader does not count it as whole.
+	Behind bool
 }
 
 // copyGone is how long the leader of a stream has not heard of a copy that is gone: it
@@ -33,7 +35,7 @@ func copiesOf(c *jetstream.ClusterInfo) []Copy {
 	for _, r := range c.Replicas {
 		// A server that died with the leader before is unknown to the next one, which has
 		// never heard of it and says so by zero. Offline it becomes after minutes.
-		out = append(out, Copy{r.Name, r.Offline || r.Active > copyGone || r.Active == 0})
+		out = append(out, Copy{Server: r.Name, Gone: r.Offline || r.Active > copyGone || r.Active == 0, Behind: !r.Current})
 	}
 	return out
 }
@@ -259,7 +261,7 @@ func (r *Remote) lookAtCopies(ctx context.Context) {
 	names := slices.Sorted(maps.Keys(r.proof.streams))
 	r.mu.Unlock()
 	for _, name := range names {
-		copies, there, err := r.copies(ctx, name)
+		copies, there, err := r.Copies(ctx, name)
 		if err != nil {
 			continue // nobody leads it: nothing is acknowledged either
 		}
@@ -273,7 +275,9 @@ func (r *Remote) lookAtCopies(ctx context.Context) {
 	}
 }
 
-func (r *Remote) copies(ctx context.Context, stream string) (copies []Copy, there bool, err error) {
+// Copies lists the copies of a stream as its leader sees them. there is false where the
+// servers have no such stream. Errors: ErrNoLeader, those of NATS.
+func (r *Remote) Copies(ctx context.Context, stream string) (copies []Copy, there bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, remoteDialTimeout)
 	defer cancel()
 	msg, err := r.nc.RequestWithContext(ctx, "$JS.API.STREAM.INFO."+stream, nil)

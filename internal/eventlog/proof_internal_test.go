@@ -93,8 +93,8 @@ func TestProofCoversEveryCopy(t *testing.T) {
 // for minutes: its successor has never heard of it.
 func TestCopyOfWhichTheLeaderNeverHeardIsGone(t *testing.T) {
 	got := copiesOf(&jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{
-		{Name: "b", Active: time.Second, Current: true}, {Name: "c"}, {Name: "d", Active: time.Minute}, {Name: "e", Active: time.Second, Offline: true}}})
-	want := []Copy{{"a", false}, {"b", false}, {"c", true}, {"d", true}, {"e", true}}
+		{Name: "b", Active: time.Second, Current: true}, {Name: "c"}, {Name: "d", Active: time.Minute}, {Name: "e", Active: time.Second, Offline: true}, {Name: "f", Active: time.Second}}})
+	want := []Copy{{Server: "a"}, {Server: "b"}, {"c", true, true}, {"d", true, true}, {"e", true, true}, {Server: "f", Behind: true}}
 	if !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

@@ -59,6 +59,7 @@ func TestOpenExternal(t *testing.T) {
 		{"system account", eventlog.RemoteOptions{URL: eager.ClientURL(), Options: app, System: sys}, nil},
 		{"monitor", eventlog.RemoteOptions{URL: eager.ClientURL(), Options: app, MonitorURLs: monitor(eager)}, nil},
 		{"no way to ask", eventlog.RemoteOptions{URL: eager.ClientURL(), Options: app}, eventlog.ErrNoSyncProof},
+		{"nobody to ask", eventlog.RemoteOptions{URL: eager.ClientURL(), Options: app}, eventlog.ErrNobodyToAsk},
 		{"lazy, by system account", eventlog.RemoteOptions{URL: lazy.ClientURL(), Options: app, System: sys}, eventlog.ErrNoSyncProof},
 		{"lazy, by monitor", eventlog.RemoteOptions{URL: lazy.ClientURL(), Options: app, MonitorURLs: monitor(lazy)}, eventlog.ErrNoSyncProof},
 		{"one of two lazy", eventlog.RemoteOptions{URL: eager.ClientURL(), Options: app, MonitorURLs: append(monitor(lazy), monitor(eager)...)}, eventlog.ErrNoSyncProof},

@@ -129,10 +129,10 @@ func (c *core) reachExternal(ctx context.Context, clusterID string) (*eventlog.R
 		if gone := c.peers.removed(); gone != nil {
 			return nil, clusterError(gone)
 		}
-		c.peers.waitsFor("this node waits for the external NATS that keeps the log", "see to that NATS; the node's log says why, and it comes up by itself")
+		c.peers.waitsFor("this node waits for the external NATS that keeps the log", "it comes up by itself then; the node's log says why it waits. "+waitsForNATSHint(err))
 		if time.Since(said) >= externalSay {
 			said = time.Now()
-			c.cfg.Logger.Warn("waiting for the external NATS", "why", err)
+			c.cfg.Logger.Warn("waiting for the external NATS", "why", err, "hint", waitsForNATSHint(err))
 		}
 		select {
 		case <-time.After(externalRetry):
@@ -142,6 +142,18 @@ func (c *core) reachExternal(ctx context.Context, clusterID string) (*eventlog.R
 	}
 }
 
+// waitsForNATSHint says what ends the waiting.
+func waitsForNATSHint(err error) string {
+	var unfit *eventlog.UnfitError
+	switch {
+	case errors.As(err, &unfit):
+		return unfit.Remedy
+	case errors.Is(err, eventlog.ErrNoSyncProof):
+		return proofHint(err)
+	}
+	return "start its servers; if they run, --nats-url names others"
+}
+
 // passes reports whether a node of several waits for the end of an error that it has met
 // for a while.
 func passes(err error, since time.Duration) bool {
@@ -149,7 +161,7 @@ func passes(err error, since time.Duration) bool {
 	switch {
 	case errors.As(err, &unfit):
 		return unfit.Passes && since < externalForms
-	case errors.Is(err, eventlog.ErrCredentials), errors.Is(err, eventlog.ErrLazySync):
+	case errors.Is(err, eventlog.ErrCredentials), errors.Is(err, eventlog.ErrLazySync), errors.Is(err, eventlog.ErrNobodyToAsk):
 		return false
 	}
 	return errors.Is(err, eventlog.ErrUnreachable) || errors.Is(err, eventlog.ErrNoSyncProof)

@@ -74,6 +74,10 @@ func TestClusterOnAnExternalNATS(t *testing.T) {
 
 	s.Stop(s.Number(info.Leader))
 	tr.writes(0, "a-server-is-gone", "the log goes on")
+	await(t, "doctor to say which server is gone", func() bool {
+		checks := tr.nodes[1].doctor.checkServers(t.Context())
+		return len(checks) == 1 && checks[0].State == "warn" && strings.Contains(checks[0].Detail, "not heard of: "+info.Leader) && strings.Contains(checks[0].Hint, info.Leader)
+	})
 	s.Up(t, s.Number(info.Leader), "", "")
 
 	lead := tr.leader()

@@ -55,6 +55,14 @@ func TestBadExternalNATSIsRefusedBeforeTheCluster(t *testing.T) {
 		ofNoCluster(0)
 	}
 
+	// Without a server that says whether it syncs a node would wait for ever.
+	cfg := tr.cfgs[0]
+	cfg.External.Monitors, cfg.External.SystemURL = nil, ""
+	if e := fails(t, cfg, StartUnreachable); !strings.Contains(e.Message, "nobody to ask") || !strings.Contains(e.Hint, "--nats-monitor") {
+		t.Errorf("%s, hint %q", e.Message, e.Hint)
+	}
+	ofNoCluster(0)
+
 	// Another Mneme has the account: they hear it when they are to found a cluster.
 	s.Stop(0)
 	s.Up(t, 0, "", "")
