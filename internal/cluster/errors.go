@@ -70,7 +70,7 @@ func explain(err error) (string, Kind) {
 	case errors.As(err, &invalid):
 		return "has a certificate that cannot be used: " + invalid.Error(), KindCertificates
 	case strings.Contains(text, alert+"expired certificate"):
-		return "does not take this node's certificate: it has expired", KindCertificates
+		return "does not take this node's certificate: it has expired, or does not count yet", KindCertificates
 	case strings.Contains(text, alert+"unknown certificate authority"):
 		return "does not take this node's certificate: it is of another authority", KindCertificates
 	case strings.Contains(text, alert):

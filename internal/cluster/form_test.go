@@ -618,7 +618,7 @@ func TestExplain(t *testing.T) {
 		kind Kind
 	}{
 		{fmt.Errorf("%w: call hello of a:1: connect to peer a:1: %w", rpc.ErrNotReached, io.EOF), "does not answer: EOF", ""},
-		{&net.OpError{Op: "remote error", Err: errors.New("tls: expired certificate")}, "does not take this node's certificate: it has expired", KindCertificates},
+		{&net.OpError{Op: "remote error", Err: errors.New("tls: expired certificate")}, "does not take this node's certificate: it has expired, or does not count yet", KindCertificates},
 		{&net.OpError{Op: "remote error", Err: errors.New("tls: unknown certificate authority")}, "does not take this node's certificate: it is of another authority", KindCertificates},
 		{&net.OpError{Op: "remote error", Err: errors.New("tls: bad certificate")}, "does not take this node's certificate: bad certificate", KindCertificates},
 		{fmt.Errorf("connect to peer n1-x at a:1: %w: n2-y, not n1-x", peer.ErrOtherNode), "the address reaches another node: n2-y, not n1-x", ""},

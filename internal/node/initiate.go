@@ -95,7 +95,7 @@ func (r *initiation) refuse(opt InitOptions) error {
 		return usage(err.Error(), "a node's id is like n1")
 	}
 	if _, err := peer.OpenCertificates(opt.Certs, opt.NodeID, r.cfg.Logger); err != nil {
-		return usage(err.Error(), fmt.Sprintf("memctl cluster certs --out %s %s and the ids of the other nodes makes them", opt.Certs, opt.NodeID))
+		return usage(err.Error(), peer.CertificatesHint(opt.Certs, opt.NodeID))
 	}
 	switch {
 	case d.node.Recovering != nil && d.node.Recovering.NodeID != opt.NodeID:

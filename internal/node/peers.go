@@ -116,7 +116,7 @@ func (n *Node) openPeers(ctx context.Context) error {
 	}
 	certs, err := peer.OpenCertificates(cfg.Certs, cfg.NodeID, n.cfg.Logger)
 	if err != nil {
-		return certificateError(err, fmt.Sprintf("memctl cluster certs --out %s %s makes them", cfg.Certs, cfg.NodeID))
+		return certificateError(err, peer.CertificatesHint(cfg.Certs, cfg.NodeID))
 	}
 	own := facts{n.dir}
 	port, err := peer.Listen(peer.Options{Addr: cfg.PeerAddr, Certificates: certs, Self: own.identity, Admit: own.admit, Replaces: own.replaces, Logger: n.cfg.Logger})

@@ -3,8 +3,10 @@ package peer
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +19,7 @@ import (
 // own and the key of it, in PEM.
 const (
 	AuthorityFile = "ca.crt"
+	authorityKey  = "ca.key" // where memctl cluster certs is called, and on no node
 	certSuffix    = ".crt"
 	keySuffix     = ".key"
 )
@@ -36,6 +39,9 @@ func OpenCertificates(dir, node string, log *slog.Logger) (*Certificates, error)
 	opt.Check = func(pair *tls.Certificate, roots *x509.CertPool) error {
 		if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: middle(pair.Leaf),
 			Intermediates: intermediates(*pair), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err != nil {
+			if invalid := (x509.CertificateInvalidError{}); errors.As(err, &invalid) && invalid.Reason == x509.Expired {
+				return outOfTime(opt, pair.Leaf, invalid.Cert)
+			}
 			return fmt.Errorf("%s is not of the authority in %s: %w", opt.Cert, opt.Authorities, err)
 		}
 		if !isFor(pair.Leaf, node) {
@@ -87,6 +93,16 @@ func isFor(cert *x509.Certificate, id string) bool {
 	return cert.Subject.CommonName == id
 }
 
+// outOfTime says of a certificate that counts at no time, or not together with one that it
+// is signed by, which of the two that is.
+func outOfTime(opt certs.Options, leaf, bad *x509.Certificate) error {
+	from, to := bad.NotBefore.UTC().Format(time.RFC3339), bad.NotAfter.UTC().Format(time.RFC3339)
+	if bad.Equal(leaf) {
+		return fmt.Errorf("%s is valid from %s to %s, which is at no time", opt.Cert, from, to)
+	}
+	return fmt.Errorf("%s counts while its authority, %s, does not: that is valid from %s to %s", opt.Cert, bad.Subject, from, to)
+}
+
 // certified says to people what a certificate is for.
 func certified(cert *x509.Certificate) string {
 	if cert.Subject.CommonName != "" {
@@ -107,4 +123,23 @@ func intermediates(pair tls.Certificate) *x509.CertPool {
 		}
 	}
 	return pool
+}
+
+// CertificatesHint says how a node gets certificates that the others trust: `memctl cluster
+// certs` makes them only where the key of the authority is, which belongs on no node; in a
+// folder without any authority it would make another one.
+func CertificatesHint(dir, node string) string {
+	is := func(name string) bool {
+		_, err := os.Stat(filepath.Join(dir, name))
+		return err == nil
+	}
+	switch {
+	case is(authorityKey):
+		return fmt.Sprintf("memctl cluster certs --out %s %s makes them", dir, node)
+	case is(AuthorityFile):
+		return fmt.Sprintf("memctl cluster certs --out DIR %[1]s makes them, where DIR has the authority's %[2]s, which is not in %[3]s; then copy %[1]s.crt and %[1]s.key there. An authority of your own signs them with the common name %[1]s",
+			node, authorityKey, dir)
+	}
+	return fmt.Sprintf("where the cluster's authority is (the folder with %[2]s): memctl cluster certs --out DIR %[1]s, and copy %[1]s.crt, %[1]s.key and %[3]s to %[4]s; for a new cluster memctl cluster certs --out %[4]s %[1]s and the ids of the other nodes makes one",
+		node, authorityKey, AuthorityFile, dir)
 }

@@ -448,6 +448,38 @@ func TestCertificateFilesThatCannotBeUsed(t *testing.T) {
 	}
 }
 
+// A certificate that counts at no time was called one of another authority.
+func TestCertificateOutOfTimeIsOfItsAuthority(t *testing.T) {
+	dir := authority(t)
+	makeCerts(t, devca.Options{Dir: dir, Nodes: []string{"n1"}, Valid: -48 * time.Hour})
+	_, err := peer.OpenCertificates(dir, "n1", nil)
+	if !errors.Is(err, peer.ErrCertificates) || !strings.Contains(err.Error(), "which is at no time") || strings.Contains(err.Error(), "authority") {
+		t.Error(err)
+	}
+}
+
+// The hint was to call memctl cluster certs, in a folder where it has no authority to sign
+// with, or would make one that the other nodes do not trust.
+func TestCertificatesAreMadeWhereTheAuthorityIs(t *testing.T) {
+	dir := authority(t, "n1")
+	says := func(want, not string) {
+		t.Helper()
+		if hint := peer.CertificatesHint(dir, "n2"); !strings.HasPrefix(hint, want) || not != "" && strings.Contains(hint, not) {
+			t.Errorf("%q, want %q", hint, want)
+		}
+	}
+	here := "memctl cluster certs --out " + dir + " n2"
+	says(here+" makes them", "copy")
+	if err := os.Remove(filepath.Join(dir, "ca.key")); err != nil {
+		t.Fatal(err)
+	}
+	says("memctl cluster certs --out DIR n2 makes them, where DIR has the authority's ca.key, which is not in "+dir, here)
+	if err := os.Remove(filepath.Join(dir, "ca.crt")); err != nil {
+		t.Fatal(err)
+	}
+	says("where the cluster's authority is (the folder with ca.key): memctl cluster certs --out DIR n2, and copy n2.crt, n2.key and ca.crt to "+dir+"; for a new cluster "+here, "")
+}
+
 // Whoever connects and says nothing, too much or nonsense holds nothing up.
 func TestStrangersAtThePort(t *testing.T) {
 	dir := authority(t, "n1", "n2")
