@@ -65,6 +65,19 @@ func (f fakeOffline) Restore(_ context.Context, dir, _, _ string, progress func(
 	return memory.RebuildReport{Shards: []memory.RebuildShard{{StateHash: "abc", Events: 5}}}, f.check(dir)
 }
 
+func (f fakeOffline) Reach(_ context.Context, certs, id string, addrs []string) ([]error, error) {
+	if filepath.Base(certs) != "certs" {
+		return nil, memory.Errorf(memory.CodeInvalid, "%s has no certificate of %s", certs, id)
+	}
+	out := make([]error, len(addrs))
+	for i, addr := range addrs {
+		if addr != "n1:1" || id == "far" {
+			out[i] = errors.New("connection refused")
+		}
+	}
+	return out, nil
+}
+
 func (f fakeOffline) Recover(_ context.Context, dir, certs string, dryRun bool) (memory.RecoverReport, error) {
 	r := memory.RecoverReport{Node: "n1", ClusterID: "c1", Others: []string{"n2", "n3"}, Keys: 7,
 		Shards: []memory.RecoverShard{{State: "p0.0.8.0", Raft: 9, Log: 9, Reaches: 9, Term: 3}}}

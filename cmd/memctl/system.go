@@ -41,6 +41,8 @@ type Offline interface {
 	Restore(ctx context.Context, dir, logPath, keysPath string, progress func(memory.Progress)) (memory.RebuildReport, error)
 	Recover(ctx context.Context, dir, certs string, dryRun bool) (memory.RecoverReport, error)
 	Init(ctx context.Context, dir, node, certs string, dryRun bool, progress func(memory.Progress)) (memory.InitReport, error)
+	// Reach tries peer addresses as a node that is not started yet.
+	Reach(ctx context.Context, certs, node string, addrs []string) ([]error, error)
 }
 
 func osSystem(offline Offline) system {

@@ -190,6 +190,8 @@ func explain(sys system, s *settings, args []string, err error) error {
 	case e.Kind == node.StartAddress && !notTaken(e.Err):
 		taken = freeAddresses(sys, s, e.Addr)
 		f.hint = fmt.Sprintf("try: %s", commandLine(sys, args, taken))
+	case e.Kind == node.StartInUse && s.String("node-id") != "":
+		f.hint = fmt.Sprintf("stop the one that has it: most likely this node, %s, runs already; another node has a --node-id, a --data-dir, a certificate and addresses of its own: memctl cluster join --help", s.String("node-id"))
 	case e.Kind == node.StartInUse:
 		taken = freeAddresses(sys, s, "")
 		taken["data-dir"] = freeDir(s.String("data-dir"))

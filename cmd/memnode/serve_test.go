@@ -156,6 +156,18 @@ func TestDirectoryInUseProposesAnother(t *testing.T) {
 	wantHas(t, "standard error", w.err.String(), "memnode --data-dir "+filepath.Join(w.dir, ".mneme-3")+" --http-addr 127.0.0.1:8788\n")
 }
 
+// The hint was to start another node with the same id and the same peer address.
+func TestDirectoryOfAClusterNodeInUseProposesNoCopy(t *testing.T) {
+	w := fails(t, &node.StartError{Kind: node.StartInUse, Message: "data directory is in use"})
+	if code := w.run("--node-id", "n1", "--data-dir", "n1", "--peer-addr", "127.0.0.1:8801"); code != exitInUse {
+		t.Errorf("exit %d", code)
+	}
+	wantHas(t, "standard error", w.err.String(), "hint: stop the one that has it", "n1", "memctl cluster join")
+	if strings.Contains(w.err.String(), "beside it") {
+		t.Error(w.err.String())
+	}
+}
+
 func TestReadyLines(t *testing.T) {
 	for _, tc := range []struct {
 		name       string

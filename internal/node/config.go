@@ -267,7 +267,7 @@ func (c *ClusterConfig) validate(outside bool) error {
 	}
 	switch {
 	case c.Expect < 0 || c.Expect > 5:
-		return usage(fmt.Sprintf("a cluster of %d nodes is not supported", c.Expect), "--bootstrap-expect takes 3 or 5")
+		return usage(fmt.Sprintf("a cluster of %d nodes is not supported", c.Expect), "--bootstrap-expect takes 3 or 5; 4 works too, and bears no more losses than 3")
 	case c.Expect == 1: // the log's servers elect nobody where one is alone
 		return usage("one node is no cluster", "start it without the options of a cluster, or found one with --bootstrap-expect 3 or 5")
 	case c.Expect == 2 && !c.AllowTwo:

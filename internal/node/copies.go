@@ -50,7 +50,7 @@ func (c replication) Work(ctx context.Context, _ *ingest.Writer) {
 	for looks := 1; sleep(ctx, copiesEvery) == nil; looks++ {
 		before := voters
 		if voters = len(c.voters()); voters != before && voters%2 == 0 {
-			c.cfg.Logger.Warn("the cluster has an even number of nodes, which bears no more losses than one node less", "nodes", voters, "hint", "let another one join, or remove one")
+			c.cfg.Logger.Warn(evenVotes(voters), "hint", evenVotesHint(voters))
 		}
 		if ref := c.stream.Ref(); ref != at || looks%copiesAnew == 0 {
 			at, have = ref, 0
@@ -168,6 +168,23 @@ func (c replication) logCopies(ctx context.Context, reports []nodeReport) *memor
 	return out
 }
 
+// evenVotes says what an even number of voters is worth.
+func evenVotes(n int) string {
+	if n == 2 {
+		return "2 nodes have a vote: when either of them is gone nothing is written"
+	}
+	return fmt.Sprintf("%d nodes have a vote: an even number bears no more losses than one node less", n)
+}
+
+// evenVotesHint says what helps. Of two nodes neither can be removed: the other one is no
+// majority of both.
+func evenVotesHint(n int) string {
+	if n == 2 {
+		return "let a third node join (memctl cluster join --help); of two nodes neither can be removed"
+	}
+	return "let another node join, or remove one: memctl cluster remove NODE"
+}
+
 // checkCopies says whether the log has the copies that it should have, and whether there
 // are as many nodes as bear what they cost.
 func (d *doctor) checkCopies(ctx context.Context) (out []memory.Check) {
@@ -176,8 +193,7 @@ func (d *doctor) checkCopies(ctx context.Context) (out []memory.Check) {
 		return nil
 	}
 	if n := len(replication{d.n.served[shard0]}.voters()); n > 0 && n%2 == 0 {
-		out = append(out, memory.Check{Name: "votes", State: "warn", Detail: fmt.Sprintf("%d nodes have a vote: an even number bears no more losses than one node less", n),
-			Hint: "let another node join, or remove one: memctl cluster remove NODE"})
+		out = append(out, memory.Check{Name: "votes", State: "warn", Detail: evenVotes(n), Hint: evenVotesHint(n)})
 	}
 	if p.server() == "" {
 		return out

@@ -113,6 +113,21 @@ func TestClusterOptionsThatCannotWork(t *testing.T) {
 			t.Errorf("want %q, got %v", says, err)
 		}
 	}
+	six := good
+	six.Expect = 6
+	if e := (*StartError)(nil); !errors.As(six.validate(false), &e) || !strings.Contains(e.Hint, "3 or 5; 4 works too") {
+		t.Error("the hint leaves out what is taken")
+	}
+}
+
+// "Remove one" was the remedy also for two nodes, of which neither can be removed.
+func TestOfTwoNodesNoneIsToBeRemoved(t *testing.T) {
+	if hint := evenVotesHint(2); strings.Contains(hint, "cluster remove") || !strings.Contains(hint, "let a third node join") {
+		t.Error(hint)
+	}
+	if hint := evenVotesHint(4); !strings.Contains(hint, "memctl cluster remove NODE") {
+		t.Error(hint)
+	}
 }
 
 // In a cluster a token that others may read had no hint, and a key that they may read was
