@@ -46,6 +46,17 @@ func (w *Writer) admit(namespace string) (*admission, error) {
 	return &admission{writer: w, view: v, ns: ns, names: names}, nil
 }
 
+// alive finds a namespace to write to.
+func alive(ctx context.Context, w *Writer, namespace string) (projections.NamespaceInfo, error) {
+	return Confirmed(ctx, w, func(bool) (projections.NamespaceInfo, error) {
+		a, err := w.admit(namespace)
+		if err != nil {
+			return projections.NamespaceInfo{}, err
+		}
+		return a.ns, a.view.Close()
+	})
+}
+
 // living finds a namespace to write in, in a view that the caller closes.
 func (w *Writer) living(namespace string) (projections.NamespaceInfo, *projections.View, error) {
 	var none projections.NamespaceInfo
@@ -78,11 +89,15 @@ func (w *Writer) living(namespace string) (projections.NamespaceInfo, *projectio
 func (w *Writer) Capture(ctx context.Context, namespace string, items []Item, wait memory.Wait) (memory.CaptureResponse, error) {
 	var drafts []*draft
 	var results []memory.CaptureResult
-	ns, err := confirmed(ctx, w, func() (ns events.ID, err error) {
-		drafts, results, ns, err = w.queueCaptures(namespace, items)
+	ns, err := Confirmed(ctx, w, func(sure bool) (ns events.ID, err error) {
+		drafts, results, ns, err = w.queueCaptures(namespace, items, sure)
 		return ns, err
 	})
 	if err != nil {
+		return memory.CaptureResponse{}, err
+	}
+	told := answers(ctx, w, wait, drafts...)
+	if err := unconfirmed(drafts, told); err != nil {
 		return memory.CaptureResponse{}, err
 	}
 	resp := memory.CaptureResponse{Results: results}
@@ -91,14 +106,12 @@ func (w *Writer) Capture(ctx context.Context, namespace string, items []Item, wa
 		if d == nil {
 			continue
 		}
-		err := d.wait(ctx, wait)
-		at := fillResult(&results[i], d, wait, err)
-		if last.Before(at) {
+		if at := fillResult(&results[i], d, wait, told[i]); last.Before(at) {
 			last = at
 		}
 	}
 	if wait == memory.WaitSearchable {
-		resp.Vectors = w.awaitVectors(ctx, ns, drafts, results)
+		resp.Vectors = w.awaitVectors(ctx, ns, told, results)
 	}
 	if last.IsZero() {
 		last = w.position()
@@ -108,15 +121,16 @@ func (w *Writer) Capture(ctx context.Context, namespace string, items []Item, wa
 }
 
 // queueCaptures queues what is valid. Of an invalid item the draft is nil and
-// the result is there.
-func (w *Writer) queueCaptures(namespace string, items []Item) (drafts []*draft, results []memory.CaptureResult, ns events.ID, err error) {
+// the result is there. As long as it is not sure of the state, nothing is queued where an item
+// is refused, and the refusal is the error.
+func (w *Writer) queueCaptures(namespace string, items []Item, sure bool) (drafts []*draft, results []memory.CaptureResult, ns events.ID, err error) {
 	w.erasing.RLock()
 	defer w.erasing.RUnlock()
 	a, err := w.admit(namespace)
 	if err != nil {
 		return nil, nil, ns, err
 	}
-	drafts, results, err = a.captures(items)
+	drafts, results, err = a.captures(items, sure)
 	if err = errors.Join(err, a.view.Close()); err != nil {
 		return nil, nil, ns, err
 	}
@@ -127,8 +141,9 @@ func (w *Writer) queueCaptures(namespace string, items []Item) (drafts []*draft,
 	return drafts, results, a.ns.ID, err
 }
 
-// captures makes a draft of each valid item and a result of each invalid one.
-func (a *admission) captures(items []Item) ([]*draft, []memory.CaptureResult, error) {
+// captures makes a draft of each valid item and a result of each invalid one. Not sure of the
+// state, it returns a refusal that may rest on it.
+func (a *admission) captures(items []Item, sure bool) ([]*draft, []memory.CaptureResult, error) {
 	drafts := make([]*draft, len(items))
 	results := make([]memory.CaptureResult, len(items))
 	var subjects []string
@@ -151,6 +166,9 @@ func (a *admission) captures(items []Item) ([]*draft, []memory.CaptureResult, er
 			continue
 		}
 		d, err := a.capture(&items[i])
+		if !sure && restsOnState(err) {
+			return nil, nil, err
+		}
 		if e := memory.AsError(err); err != nil && e.Code != memory.CodeInternal {
 			fail(&results[i], e)
 			continue
@@ -378,67 +396,12 @@ func (a *admission) visible(id events.ID, agent string) (projections.Partition, 
 	return p, doc, err
 }
 
-// fillResult turns a draft's outcome into the item's public result.
-func fillResult(r *memory.CaptureResult, d *draft, wait memory.Wait, err error) events.Position {
-	if err != nil {
-		fail(r, memory.AsError(err))
-		return events.Position{}
-	}
-	if wait == memory.WaitAccepted && d.inLog {
-		r.Status, r.RecordID, r.Position = memory.StatusCreated, d.header.Record.String(), d.at.String()
-		return d.at
-	}
-	res := d.result
-	if res.Record != (events.ID{}) {
-		r.RecordID = res.Record.String()
-	}
-	at := res.Position
-	if !at.IsZero() {
-		r.Position = at.String()
-	}
-	switch res.Outcome {
-	case projections.OutcomeCreated:
-		r.Status = memory.StatusCreated
-	case projections.OutcomeDuplicate:
-		r.Status = memory.StatusDuplicate
-	case projections.OutcomeConflict:
-		fail(r, conflictError(d, res))
-		r.Status = memory.StatusConflict
-	case projections.OutcomeErased:
-		fail(r, memory.Errorf(memory.CodeGone, "whom the memory is about was erased meanwhile"))
-	case projections.OutcomeQuarantined:
-		fail(r, memory.Errorf(memory.CodeInvalid, "the memory is kept in the log, but cannot be indexed").
-			WithHint("report the text as a bug; audit shows the event as quarantined"))
-	default:
-		fail(r, memory.Errorf(memory.CodeNotFound, "the namespace was deleted meanwhile"))
-	}
-	return at
-}
-
-// conflictError says what a capture contradicts: its id or its uri.
-func conflictError(d *draft, res projections.EventResult) *memory.Error {
-	if !res.Position.IsZero() && !d.header.ClientID.IsZero() {
-		return memory.Errorf(memory.CodeConflict, "id %q was used for another memory: %s", d.content.ClientID, res.Record).
-			WithHint("use a new id, or revise %s", res.Record)
-	}
-	return memory.Errorf(memory.CodeConflict, "uri %q names a living memory already: %s", d.content.URI, res.Record).
-		WithHint("memctl revise %s", res.Record)
-}
-
-func fail(r *memory.CaptureResult, err *memory.Error) {
-	r.Status = memory.StatusRejected
-	r.Error = &memory.ItemError{Code: err.Code, Detail: err.Message, Hint: err.Hint}
-	if err.Code == memory.CodeInternal {
-		r.Error.Detail = memory.ProblemOf(err).Detail
-	}
-}
-
 // awaitVectors waits until no created record of the request waits for vectors.
 // What is left at the deadline is pending, which is no error: it is stored.
-func (w *Writer) awaitVectors(ctx context.Context, ns events.ID, drafts []*draft, results []memory.CaptureResult) string {
+func (w *Writer) awaitVectors(ctx context.Context, ns events.ID, told []answer, results []memory.CaptureResult) string {
 	for {
 		moved := w.opt.State.Moved()
-		pending, err := w.markPending(ns, drafts, results)
+		pending, err := w.markPending(ns, told, results)
 		if err != nil || pending == 0 {
 			return ""
 		}
@@ -450,7 +413,7 @@ func (w *Writer) awaitVectors(ctx context.Context, ns events.ID, drafts []*draft
 	}
 }
 
-func (w *Writer) markPending(ns events.ID, drafts []*draft, results []memory.CaptureResult) (int, error) {
+func (w *Writer) markPending(ns events.ID, told []answer, results []memory.CaptureResult) (int, error) {
 	v := w.opt.State.View()
 	defer v.Close()
 	info, ok := v.NamespaceByID(ns)
@@ -458,12 +421,12 @@ func (w *Writer) markPending(ns events.ID, drafts []*draft, results []memory.Cap
 		return 0, nil
 	}
 	pending := 0
-	for i, d := range drafts {
+	for i := range told {
 		results[i].Vectors = ""
-		if d == nil || results[i].Error != nil {
+		if results[i].Error != nil {
 			continue
 		}
-		head, ok, err := v.Head(ns, d.result.Record)
+		head, ok, err := v.Head(ns, told[i].result.Record)
 		if err != nil {
 			return 0, err
 		}

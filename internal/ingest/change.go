@@ -24,10 +24,8 @@ func (w *Writer) submit(ctx context.Context, d *draft) (projections.EventResult,
 	if err := w.queue.push(d.header.Namespace, []*draft{d}); err != nil {
 		return projections.EventResult{}, err
 	}
-	if err := d.wait(ctx, memory.WaitApplied); err != nil {
-		return projections.EventResult{}, err
-	}
-	return d.result, nil
+	a := answers(ctx, w, memory.WaitApplied, d)[0]
+	return a.result, a.err
 }
 
 // reviseTries is how often a revision without If-Match is tried again after
@@ -37,15 +35,20 @@ const reviseTries = 8
 // Revise puts a new version in the place of a record's present one. ifMatch is
 // the version it must build on; 0 takes whatever is there.
 func (w *Writer) Revise(ctx context.Context, namespace, as, id string, rev memory.Revision, ifMatch int, clientID string) (memory.RevisionResponse, error) {
+	record, err := recordOf(as, id)
+	if err != nil {
+		return memory.RevisionResponse{}, err
+	}
 	for try := 1; ; try++ {
-		d, err := confirmed(ctx, w, func() (*draft, error) { return w.queueRevision(namespace, as, id, rev, ifMatch, clientID) })
-		if err == nil {
-			err = d.wait(ctx, memory.WaitApplied)
-		}
+		d, err := Confirmed(ctx, w, func(bool) (*draft, error) { return w.queueRevision(namespace, as, record, rev, ifMatch, clientID) })
 		if err != nil {
 			return memory.RevisionResponse{}, err
 		}
-		res := d.result
+		a := answers(ctx, w, memory.WaitApplied, d)[0]
+		if a.err != nil {
+			return memory.RevisionResponse{}, a.err
+		}
+		res := a.result
 		switch res.Outcome {
 		case projections.OutcomeRevised, projections.OutcomeDuplicate:
 			return memory.RevisionResponse{RecordID: res.Record.String(), Version: int(res.Version), Position: res.Position.String()}, nil
@@ -72,25 +75,29 @@ func staleBase(id string, version int) error {
 }
 
 // queueRevision makes the draft of a revision and queues it.
-func (w *Writer) queueRevision(namespace, as, id string, rev memory.Revision, ifMatch int, clientID string) (*draft, error) {
+func (w *Writer) queueRevision(namespace, as string, record events.ID, rev memory.Revision, ifMatch int, clientID string) (*draft, error) {
 	w.erasing.RLock()
 	defer w.erasing.RUnlock()
-	d, err := w.revision(namespace, as, id, rev, ifMatch, clientID)
+	d, err := w.revision(namespace, as, record, rev, ifMatch, clientID)
 	if err != nil {
 		return nil, err
 	}
 	return d, w.queue.push(d.header.Namespace, []*draft{d})
 }
 
-// revision makes the draft of a complete new version.
-func (w *Writer) revision(namespace, as, id string, rev memory.Revision, ifMatch int, clientID string) (*draft, error) {
-	record, err := events.ParseID(id)
-	if err != nil {
-		return nil, memory.Errorf(memory.CodeInvalid, "%q is not a record id", id)
+// recordOf checks who asks for a change, and of what.
+func recordOf(as, id string) (record events.ID, err error) {
+	if record, err = events.ParseID(id); err != nil {
+		return record, memory.Errorf(memory.CodeInvalid, "%q is not a record id", id)
 	}
 	if err := memory.CheckName("agent", as); err != nil {
-		return nil, err.WithHint("say who is acting: as=AGENT, or the header Mneme-Agent")
+		return record, err.WithHint("say who is acting: as=AGENT, or the header Mneme-Agent")
 	}
+	return record, nil
+}
+
+// revision makes the draft of a complete new version.
+func (w *Writer) revision(namespace, as string, record events.ID, rev memory.Revision, ifMatch int, clientID string) (*draft, error) {
 	a, err := w.admit(namespace)
 	if err != nil {
 		return nil, err
@@ -191,7 +198,11 @@ func set[T any](dst *T, v *T) {
 
 // Forget takes a record out of every present answer.
 func (w *Writer) Forget(ctx context.Context, namespace, as, id string, ifMatch int) (memory.ForgetResponse, error) {
-	d, err := confirmed(ctx, w, func() (*draft, error) { return w.forgetting(namespace, as, id, ifMatch) })
+	record, err := recordOf(as, id)
+	if err != nil {
+		return memory.ForgetResponse{}, err
+	}
+	d, err := Confirmed(ctx, w, func(bool) (*draft, error) { return w.forgetting(namespace, as, record, ifMatch) })
 	if err != nil {
 		return memory.ForgetResponse{}, err
 	}
@@ -209,14 +220,7 @@ func (w *Writer) Forget(ctx context.Context, namespace, as, id string, ifMatch i
 }
 
 // forgetting makes the draft of a forget.
-func (w *Writer) forgetting(namespace, as, id string, ifMatch int) (*draft, error) {
-	record, err := events.ParseID(id)
-	if err != nil {
-		return nil, memory.Errorf(memory.CodeInvalid, "%q is not a record id", id)
-	}
-	if err := memory.CheckName("agent", as); err != nil {
-		return nil, err.WithHint("say who is acting: as=AGENT, or the header Mneme-Agent")
-	}
+func (w *Writer) forgetting(namespace, as string, record events.ID, ifMatch int) (*draft, error) {
 	a, err := w.admit(namespace)
 	if err != nil {
 		return nil, err
@@ -226,7 +230,7 @@ func (w *Writer) forgetting(namespace, as, id string, ifMatch int) (*draft, erro
 		return nil, err
 	}
 	if ifMatch != 0 && int(doc.Version) != ifMatch {
-		return nil, staleBase(id, int(doc.Version))
+		return nil, staleBase(record.String(), int(doc.Version))
 	}
 	d := newDraft(events.Header{Type: events.TypeForgotten, Event: w.ids.New(), Namespace: a.ns.ID,
 		Scope: p.Scope, Agent: as, Target: record, BaseVersion: doc.Version})
@@ -245,6 +249,17 @@ func (w *Writer) CreateNamespace(ctx context.Context, name string, set map[strin
 		return events.Position{}, err
 	}
 	if err := w.refusals.now(); err != nil {
+		return events.Position{}, err
+	}
+	_, err := Confirmed(ctx, w, func(bool) (ns projections.NamespaceInfo, err error) {
+		v := w.opt.State.View()
+		ns, taken := v.Namespace(name)
+		if taken {
+			err = nameTaken(name)
+		}
+		return ns, errors.Join(err, v.Close())
+	})
+	if err != nil {
 		return events.Position{}, err
 	}
 	id := w.ids.New()
@@ -270,9 +285,13 @@ func (w *Writer) CreateNamespace(ctx context.Context, name string, set map[strin
 		if err := w.opt.Keys.DestroyNamespace(id); err != nil {
 			w.opt.Logger.Warn("keys of a namespace that was not made remain", "err", err)
 		}
-		return events.Position{}, memory.Errorf(memory.CodeConflict, "namespace %q exists already", name).WithHint("memctl use %s", name)
+		return events.Position{}, nameTaken(name)
 	}
 	return res.Position, nil
+}
+
+func nameTaken(name string) error {
+	return memory.Errorf(memory.CodeConflict, "namespace %q exists already", name).WithHint("memctl use %s", name)
 }
 
 func (w *Writer) directoryDraft(t events.Type, id events.ID, name string, set events.Settings) *draft {
@@ -298,14 +317,11 @@ func (w *Writer) ChangeNamespace(ctx context.Context, name string, patch memory.
 	if err := settings.CheckReset(change.Reset); err != nil {
 		return events.Position{}, err
 	}
-	a, err := confirmed(ctx, w, func() (*admission, error) { return w.admit(name) })
+	ns, err := alive(ctx, w, name)
 	if err != nil {
 		return events.Position{}, err
 	}
-	if err := a.view.Close(); err != nil {
-		return events.Position{}, err
-	}
-	res, err := w.submit(ctx, w.directoryDraft(events.TypeNamespaceChanged, a.ns.ID, "", change))
+	res, err := w.submit(ctx, w.directoryDraft(events.TypeNamespaceChanged, ns.ID, "", change))
 	if err == nil && res.Outcome != projections.OutcomeApplied {
 		err = memory.NoNamespace(name)
 	}
@@ -322,7 +338,7 @@ func (w *Writer) DeleteNamespace(ctx context.Context, name string) (events.Posit
 	if err := w.refusals.now(); err != nil {
 		return events.Position{}, err
 	}
-	ns, err := confirmed(ctx, w, func() (projections.NamespaceInfo, error) {
+	ns, err := Confirmed(ctx, w, func(bool) (projections.NamespaceInfo, error) {
 		v := w.opt.State.View()
 		ns, ok := v.Namespace(name)
 		if err := v.Close(); err != nil || ok {

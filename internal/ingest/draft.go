@@ -25,6 +25,7 @@ type draft struct {
 	accepted chan struct{} // closed when the log has it, or when done is
 	done     chan struct{} // closed when result or err is final
 	inLog    bool          // set before accepted is closed
+	byState  bool          // the state alone decided it: see answers
 	at       events.Position
 	result   projections.EventResult
 	err      error
@@ -64,6 +65,12 @@ func (d *draft) finish(r projections.EventResult, err error) {
 		close(d.accepted)
 	}
 	close(d.done)
+}
+
+// decided gives an outcome that rests on the state alone: nothing is written.
+func (d *draft) decided(r projections.EventResult, err error) {
+	d.byState = true
+	d.finish(r, err)
 }
 
 // wait blocks until the event has come as far as asked, or ctx ends. Then the

@@ -30,37 +30,26 @@ func (w *Writer) Erasing() Erasing { return Erasing{w} }
 // about them and what was derived from that. Who is erased already is passed over.
 // Errors: not_found for a subject that has no key.
 func (e Erasing) Erase(ctx context.Context, namespace string, subjects ...string) (events.Position, error) {
-	a, err := e.w.admit(namespace)
+	var ids []keyring.KeyID
+	ns, err := Confirmed(ctx, e.w, func(bool) (ns events.ID, err error) {
+		ns, ids, err = e.keysOf(namespace, subjects)
+		return ns, err
+	})
 	if err != nil {
 		return events.Position{}, err
 	}
-	if err := a.view.Close(); err != nil {
-		return events.Position{}, err
-	}
-	var ids []keyring.KeyID
-	for _, subject := range subjects {
-		d, err := e.w.opt.Keys.DataKey(a.ns.ID, subject)
-		switch {
-		case settings.IsErased(err):
-			continue
-		case subject == "" || errors.Is(err, keyring.ErrNoKey):
-			return events.Position{}, memory.Errorf(memory.CodeNotFound, "namespace %q knows no such subject", namespace)
-		case err != nil:
-			return events.Position{}, fmt.Errorf("key of a subject: %w", err)
-		}
-		ids = append(ids, d.ID())
-	}
 	if len(ids) == 0 {
-		return e.w.position(), nil
+		at := e.w.position()
+		return at, confirm(ctx, e.w)
 	}
 	// Until the keys are gone nothing new is sealed under them, nor combined.
 	e.w.erasing.Lock()
 	defer e.w.erasing.Unlock()
-	ending, err := e.w.opt.Keys.Ending(a.ns.ID, ids...)
+	ending, err := e.w.opt.Keys.Ending(ns, ids...)
 	if err != nil {
 		return events.Position{}, fmt.Errorf("erase subjects: %w", err)
 	}
-	at, err := e.endKeys(ctx, a.ns.ID, ending)
+	at, err := e.endKeys(ctx, ns, ending)
 	if err != nil {
 		return at, err
 	}
@@ -68,6 +57,31 @@ func (e Erasing) Erase(ctx context.Context, namespace string, subjects ...string
 		return at, fmt.Errorf("destroy the keys of subjects: %w", err)
 	}
 	return at, nil
+}
+
+// keysOf finds the keys of subjects that are not erased. The keyring has those of all that
+// the state holds.
+func (e Erasing) keysOf(namespace string, subjects []string) (ns events.ID, ids []keyring.KeyID, err error) {
+	a, err := e.w.admit(namespace)
+	if err != nil {
+		return ns, nil, err
+	}
+	if err := a.view.Close(); err != nil {
+		return ns, nil, err
+	}
+	for _, subject := range subjects {
+		d, err := e.w.opt.Keys.DataKey(a.ns.ID, subject)
+		switch {
+		case settings.IsErased(err):
+			continue
+		case subject == "" || errors.Is(err, keyring.ErrNoKey):
+			return ns, nil, memory.Errorf(memory.CodeNotFound, "namespace %q knows no such subject", namespace)
+		case err != nil:
+			return ns, nil, fmt.Errorf("key of a subject: %w", err)
+		}
+		ids = append(ids, d.ID())
+	}
+	return a.ns.ID, ids, nil
 }
 
 // endKeys writes that keys end.
@@ -143,8 +157,8 @@ const toldAtOnce = 256
 func (e Erasing) tellMade(ctx context.Context) error {
 	for {
 		drafts, err := e.announceUntold(toldAtOnce)
-		for _, d := range drafts {
-			err = cmp.Or(err, d.wait(ctx, memory.WaitApplied))
+		for _, a := range answers(ctx, e.w, memory.WaitApplied, drafts...) {
+			err = cmp.Or(err, a.err)
 		}
 		if err != nil || len(drafts) == 0 {
 			return err

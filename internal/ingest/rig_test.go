@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +24,7 @@ type site struct {
 	state *projections.State
 	index uint64
 	log   [][]byte
+	clock sync.Mutex
 	at    time.Time
 }
 
@@ -74,9 +76,19 @@ func (s *site) lead(term uint64) *rig {
 // begin makes the writer and takes its first step.
 func (g *rig) begin(term uint64) {
 	s := g.site
-	now := func() time.Time { s.at = s.at.Add(time.Millisecond); return s.at }
+	now := func() time.Time {
+		s.clock.Lock()
+		defer s.clock.Unlock()
+		s.at = s.at.Add(time.Millisecond)
+		return s.at
+	}
+	uptime := func() time.Duration {
+		s.clock.Lock()
+		defer s.clock.Unlock()
+		return s.at.Sub(time.Unix(0, 0))
+	}
 	g.w, g.r = newWriter(Options{Term: term, State: s.state, Keys: s.keys, Settings: settings.NewCache(s.keys), Now: now,
-		Clock: NewClock(now, func() time.Duration { return s.at.Sub(time.Unix(0, 0)) })})
+		Clock: NewClock(now, uptime)})
 	g.step(work{})
 }
 
@@ -205,7 +217,7 @@ func (g *rig) send(id, text string) *draft {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	drafts, _, err := a.captures([]Item{{Capture: memory.Capture{Agent: "agent-1", ID: id, Text: text}}})
+	drafts, _, err := a.captures([]Item{{Capture: memory.Capture{Agent: "agent-1", ID: id, Text: text}}}, true)
 	if err = errors.Join(err, a.view.Close()); err != nil {
 		g.t.Fatal(err)
 	}

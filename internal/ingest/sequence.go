@@ -106,10 +106,10 @@ func (s *sequencer) sequence(drafts []*draft) *frame {
 		res, decided, err := s.decide(v, used, &known, d)
 		switch {
 		case err != nil:
-			d.finish(projections.EventResult{}, err)
+			d.decided(projections.EventResult{}, err)
 		case decided:
 			s.counters.count(res.Outcome)
-			d.finish(res, nil)
+			d.decided(res, nil)
 		default:
 			fresh = append(fresh, d)
 		}
@@ -184,7 +184,8 @@ func finishAll(drafts []*draft, err error) {
 	}
 }
 
-// decide answers from state what need not be appended. The fold decides again.
+// decide answers from state what need not be appended. The fold decides again. What it
+// says is told once the leadership was confirmed, see answers.
 func (s *sequencer) decide(v *projections.View, used *projections.UsedKeys, known *namespaces, d *draft) (projections.EventResult, bool, error) {
 	h := &d.header
 	if h.Type == events.TypeNamespaceCreated || h.Type == events.TypeNamespacePlaced {

@@ -104,7 +104,10 @@ func (s *Stepped) step(now time.Duration, in input) {
 }
 
 // Pending is one event of a request that was queued.
-type Pending struct{ d *draft }
+type Pending struct {
+	d *draft
+	w *Writer
+}
 
 // Accepted gives the event's position once the log has it.
 func (p *Pending) Accepted() (events.Position, bool) {
@@ -114,12 +117,13 @@ func (p *Pending) Accepted() (events.Position, bool) {
 // Record is the record that a capture makes, if it is not a duplicate.
 func (p *Pending) Record() events.ID { return p.d.header.Record }
 
-// Result gives the final outcome; false while it is not known.
+// Result gives the final outcome, as a caller is told it; false while it is not known.
 func (p *Pending) Result() (projections.EventResult, error, bool) {
 	if !isDone(p.d.done) {
 		return projections.EventResult{}, nil, false
 	}
-	return p.d.result, p.d.err, true
+	a := answers(context.Background(), p.w, memory.WaitApplied, p.d)[0]
+	return a.result, a.err, true
 }
 
 func isDone(c <-chan struct{}) bool {
@@ -131,28 +135,45 @@ func isDone(c <-chan struct{}) bool {
 	}
 }
 
+// ByState reports whether the state alone decided it, once there is a result.
+func (p *Pending) ByState() bool { return p.d.byState }
+
 // Queue is Capture for one item, without waiting.
 func (s *Stepped) Queue(namespace string, item Item) (*Pending, error) {
-	drafts, results, _, err := s.queueCaptures(namespace, []Item{item})
-	if err != nil {
-		return nil, err
-	}
-	if e := results[0].Error; e != nil {
-		return nil, memory.Errorf(e.Code, "%s", e.Detail)
-	}
-	return &Pending{drafts[0]}, nil
+	return Confirmed(context.Background(), s.Writer, func(sure bool) (*Pending, error) {
+		drafts, results, _, err := s.queueCaptures(namespace, []Item{item}, sure)
+		if err != nil {
+			return nil, err
+		}
+		if e := results[0].Error; e != nil {
+			return nil, memory.Errorf(e.Code, "%s", e.Detail)
+		}
+		return &Pending{drafts[0], s.Writer}, nil
+	})
 }
 
 // QueueRevision is one try of Revise, without waiting.
 func (s *Stepped) QueueRevision(namespace, as, id string, rev memory.Revision, ifMatch int, clientID string) (*Pending, error) {
-	d, err := s.revision(namespace, as, id, rev, ifMatch, clientID)
-	return s.queued(d, err)
+	return Confirmed(context.Background(), s.Writer, func(bool) (*Pending, error) {
+		record, err := recordOf(as, id)
+		if err != nil {
+			return nil, err
+		}
+		d, err := s.revision(namespace, as, record, rev, ifMatch, clientID)
+		return s.queued(d, err)
+	})
 }
 
 // QueueForget is Forget, without waiting.
 func (s *Stepped) QueueForget(namespace, as, id string, ifMatch int) (*Pending, error) {
-	d, err := s.forgetting(namespace, as, id, ifMatch)
-	return s.queued(d, err)
+	return Confirmed(context.Background(), s.Writer, func(bool) (*Pending, error) {
+		record, err := recordOf(as, id)
+		if err != nil {
+			return nil, err
+		}
+		d, err := s.forgetting(namespace, as, record, ifMatch)
+		return s.queued(d, err)
+	})
 }
 
 // QueueNamespace is CreateNamespace without settings, without waiting.
@@ -187,5 +208,5 @@ func (s *Stepped) queued(d *draft, err error) (*Pending, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Pending{d}, s.queue.push(d.header.Namespace, []*draft{d})
+	return &Pending{d, s.Writer}, s.queue.push(d.header.Namespace, []*draft{d})
 }

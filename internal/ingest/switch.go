@@ -21,12 +21,16 @@ func (w *Writer) BuildSpace(ctx context.Context, namespace string, space embed.S
 		return false, memory.Errorf(memory.CodeInvalid, "a namespace cannot give up its vectors").
 			WithHint("search by words alone: memctl namespace set %s %s=0", namespace, settings.VectorWeight)
 	}
-	id, set, err := w.spacesOf(namespace)
+	var set *settings.Effective
+	id, err := Confirmed(ctx, w, func(bool) (id events.ID, err error) {
+		id, set, err = w.spacesOf(namespace)
+		if err == nil && settings.KeyOf(space) == set.SpaceKey() && set.IsBuilding() {
+			err = beingBuilt(namespace, set.Next)
+		}
+		return id, err
+	})
 	if err != nil {
 		return false, err
-	}
-	if settings.KeyOf(space) == set.SpaceKey() && set.IsBuilding() {
-		return false, beingBuilt(namespace, set.Next)
 	}
 	res, err := w.spaceEvent(ctx, events.TypeSpaceBuilding, id, space, nil)
 	switch {
@@ -54,13 +58,17 @@ func beingBuilt(namespace string, next embed.Space) error {
 // CancelSpace gives up the space that is being built, with its vectors.
 // Errors: conflict, if there is none.
 func (w *Writer) CancelSpace(ctx context.Context, namespace string) error {
-	id, set, err := w.spacesOf(namespace)
+	none := memory.Errorf(memory.CodeConflict, "namespace %q is not changing its embedder", namespace)
+	var set *settings.Effective
+	id, err := Confirmed(ctx, w, func(bool) (id events.ID, err error) {
+		id, set, err = w.spacesOf(namespace)
+		if err == nil && !set.IsBuilding() {
+			err = none
+		}
+		return id, err
+	})
 	if err != nil {
 		return err
-	}
-	none := memory.Errorf(memory.CodeConflict, "namespace %q is not changing its embedder", namespace)
-	if !set.IsBuilding() {
-		return none
 	}
 	res, err := w.spaceEvent(ctx, events.TypeSpaceDropped, id, set.Next, nil)
 	if err == nil && res.Outcome != projections.OutcomeApplied {

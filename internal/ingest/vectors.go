@@ -267,13 +267,13 @@ func (s *spaceWork) write(ctx context.Context, j *job, versions []pendingText, a
 	if err := s.writer.queue.push(j.ns, drafts); err != nil {
 		return err
 	}
-	for i, d := range drafts {
-		if err := d.wait(ctx, memory.WaitApplied); err != nil {
-			return err
+	for i, a := range answers(ctx, s.writer, memory.WaitApplied, drafts...) {
+		if a.err != nil {
+			return a.err
 		}
 		// Where it was revised or forgotten meanwhile it is not pending any more.
 		// What is pending all the same is not tried for ever.
-		if o := d.result.Outcome; o == projections.OutcomeQuarantined || o != projections.OutcomeApplied && !s.building {
+		if o := a.result.Outcome; o == projections.OutcomeQuarantined || o != projections.OutcomeApplied && !s.building {
 			j.unembeddable[docs[i]] = true
 		}
 	}

@@ -51,8 +51,9 @@ type Options struct {
 	Clock  *Clock
 	Rand   io.Reader
 	Logger *slog.Logger
-	// Current confirms that the writer leads and its state holds all that was accepted; nil =
-	// it is so. It is asked before a refusal that rests on the state is told.
+	// Current confirms that the writer of this term leads and its state holds all that was
+	// accepted; nil = it is so. It is asked before an answer that rests on the state is told.
+	// Those who ask at the same time should share the answer.
 	Current func(ctx context.Context) error
 	// Refuse says why writes are to be refused now; nil = they are not.
 	Refuse func() *memory.Error

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"mneme/internal/cluster"
+	"mneme/internal/ingest"
 	"mneme/internal/peer/rpc"
 	"mneme/internal/raftfsm"
 	"mneme/internal/replica"
@@ -179,8 +180,9 @@ func (s *served) openRouter() error {
 	client := rpc.NewLargeClient(p.port, service)
 	s.onClose("forwarded calls", func(context.Context) error { client.Close(); return nil })
 	opt := route.Options{Local: here, Client: client, Logger: s.cfg.Logger,
-		Open:   func() error { _, err := s.writes.writer(); return err },
-		Leader: s.leader, Wait: s.replica.AwaitLeader,
+		Open:      func() error { _, err := s.writes.writer(); return err },
+		Unwritten: func(err error) bool { return errors.Is(err, ingest.ErrUnconfirmed) },
+		Leader:    s.leader, Wait: s.replica.AwaitLeader,
 		Stands: s.stands,
 		Position: func(ctx context.Context) (string, error) {
 			if err := s.replica.Linear(ctx); err != nil {

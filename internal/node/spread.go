@@ -44,8 +44,13 @@ func writeTo[T any](ctx context.Context, n *Node, namespace string, f func(c cha
 	if n.peers == nil || memory.CodeOf(err) != memory.CodeNotFound {
 		return out, err
 	}
-	if n.served[shard0].linear(ctx) != nil {
-		return out, err
+	if lags := n.served[shard0].linear(ctx); lags != nil {
+		if at.id == shard0 { // who leads it has the directory, and knows
+			return out, err
+		}
+		e := memory.Errorf(memory.CodeUnavailable, "whether namespace %q lives elsewhere by now could not be confirmed: %v", namespace, lags).
+			WithHint("nothing was written; send it again").WithCause(lags)
+		return out, e
 	}
 	if next, known := n.home(namespace); known && next != at {
 		return f(next.changes)

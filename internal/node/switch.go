@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mneme/internal/embed"
+	"mneme/internal/ingest"
 	"mneme/internal/settings"
 	"mneme/memory"
 )
@@ -49,7 +50,11 @@ func (n *writes) SwitchEmbedder(ctx context.Context, namespace string, req memor
 	if err := n.admitting(); err != nil {
 		return memory.EmbedderStatus{}, false, err
 	}
-	st, err := n.reads.Embedder(ctx, namespace)
+	w, err := n.writer()
+	if err != nil {
+		return memory.EmbedderStatus{}, false, err
+	}
+	st, err := ingest.Confirmed(ctx, w, func(bool) (memory.EmbedderStatus, error) { return n.reads.Embedder(ctx, namespace) })
 	if err != nil {
 		return st, false, err
 	}
@@ -62,8 +67,7 @@ func (n *writes) SwitchEmbedder(ctx context.Context, namespace string, req memor
 			return st, false, err
 		}
 	}
-	w, err := n.writer()
-	if err != nil {
+	if w, err = n.writer(); err != nil { // the embedder may have taken its time
 		return st, false, err
 	}
 	began, err := w.BuildSpace(ctx, namespace, space)

@@ -178,7 +178,7 @@ func (r *Replica) startWriter(ctx context.Context, term uint64) (*ingest.Writer,
 		ref = o.Streams.Ref()
 	}
 	return ingest.Start(ctx, ingest.Options{Place: o.Place, Stream: o.Stream, Group: r.group, Term: term, State: r.state,
-		Keys: o.Keys, Settings: o.Settings, Clock: o.Clock, Logger: o.Logger, Refuse: o.Refuse, Current: r.Linear, Ref: ref, Diverged: r.Diverged()})
+		Keys: o.Keys, Settings: o.Settings, Clock: o.Clock, Logger: o.Logger, Refuse: o.Refuse, Current: func(ctx context.Context) error { return r.current(ctx, term) }, Ref: ref, Diverged: r.Diverged()})
 }
 
 // replaced tells Streams that a term has begun. It is a worker, because the removal of
@@ -280,6 +280,24 @@ func (r *Replica) Linear(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return r.settled(ctx, w)
+}
+
+// current is Linear for what the writer of a term has read: with another one open by now,
+// others may have led and written in between.
+func (r *Replica) current(ctx context.Context, term uint64) error {
+	w, err := r.Writer()
+	if err != nil {
+		return err
+	}
+	if w.Term() != term {
+		return fmt.Errorf("%w: term %d is over", raftfsm.ErrNotLeader, term)
+	}
+	return r.settled(ctx, w)
+}
+
+// settled waits until the state holds all that was accepted, if the writer leads.
+func (r *Replica) settled(ctx context.Context, w *ingest.Writer) error {
 	if err := w.Settled(ctx); err != nil {
 		if d := w.Diverged(); d != nil {
 			return memory.Errorf(memory.CodeLogDiverged, "%v", d).WithHint("%s", d.Hint).WithCause(err)

@@ -106,6 +106,18 @@ var situations = []situation{
 		w.lead(a)
 		a.before = a.depose(c, memory.CodeUnavailable)
 	}, again: "c", sure: "c", fails: memory.CodeUnavailable},
+	{name: "the leader is deposed and cannot confirm what its state says", stage: func(w *world, _, b, c *member) {
+		w.lead(b)
+		b.before = b.doubt(c)
+	}, any: "c", again: "c", sure: "c"},
+	{name: "the leader confirms what its state says only later", stage: func(w *world, _, b, _ *member) {
+		w.lead(b)
+		b.before = b.doubt(nil)
+	}, any: "b", again: "b", sure: "b"},
+	{name: "this node is deposed and cannot confirm what its state says", stage: func(w *world, a, _, c *member) {
+		w.lead(a)
+		a.before = a.doubt(c)
+	}, any: "c", again: "c", sure: "c"},
 	{name: "the leader is deposed and does not know what it wrote", stage: func(w *world, _, b, c *member) {
 		w.lead(b)
 		b.after = b.depose(c, memory.CodeOutcomeUnknown)

@@ -157,7 +157,7 @@ func carryOut[In, Out any](ctx context.Context, o *Options, m method[In, Out], i
 	d.left = o.Open() != nil
 	switch {
 	case d.err == nil:
-	case m.untouched != nil && m.untouched(d.err, d.left):
+	case o.Unwritten(d.err), m.untouched != nil && m.untouched(d.err, d.left):
 		d.verdict = untouched
 	case memory.CodeOf(d.err) == memory.CodeOutcomeUnknown && d.left:
 		d.verdict = unknown

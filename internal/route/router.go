@@ -29,12 +29,16 @@ type Writer interface {
 	AcceptClock(ctx context.Context) (memory.ClockReport, error)
 }
 
-// Options of New and Methods. All but Stands, Wait, Patience and Logger are required; New
+// Options of New and Methods. All but Unwritten, Stands, Wait, Patience and Logger are required; New
 // alone needs Client and Reach. The functions may be called from any goroutine.
 type Options struct {
 	Local Writer // of this node
 	// Open says why Local takes no writes now; nil = it takes them. It answers at once.
 	Open func() error
+	// Unwritten reports whether an error of Local says that nothing was written, and nothing
+	// is told, since this node could not confirm that it leads: another one is asked then, or
+	// this one again. nil = none does.
+	Unwritten func(err error) bool
 	// Position makes sure that the state of this node, which leads, is linearizable, and
 	// returns where it stands.
 	Position func(ctx context.Context) (string, error)
@@ -71,6 +75,9 @@ const (
 func (o Options) withDefaults() *Options {
 	if o.Stands == nil {
 		o.Stands = func() string { return "" }
+	}
+	if o.Unwritten == nil {
+		o.Unwritten = func(error) bool { return false }
 	}
 	if o.Wait == nil {
 		o.Wait = func(ctx context.Context) { <-ctx.Done() }

@@ -2,6 +2,7 @@ package route_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -100,7 +101,7 @@ func shardAt(t testing.TB, shard uint16, names []string, ports []*peer.Port, pat
 		m := &member{w: w, name: names[i], port: port}
 		m.position = func(context.Context) (string, error) { return "p0.0.7.0", nil }
 		client := rpc.NewLargeClient(port, route.ServiceOf(shard))
-		opt := route.Options{Local: &fake{m}, Open: m.opens, Leader: m.leads, Wait: m.wait, Client: client, Patience: patience,
+		opt := route.Options{Local: &fake{m}, Open: m.opens, Unwritten: func(err error) bool { return errors.Is(err, errUnconfirmed) }, Leader: m.leads, Wait: m.wait, Client: client, Patience: patience,
 			Position: func(ctx context.Context) (string, error) { return m.position(ctx) },
 			Reach: func(_ context.Context, at string) error {
 				w.mu.Lock()
@@ -213,6 +214,23 @@ func (m *member) depose(next *member, code memory.Code) func(context.Context) er
 	}
 }
 
+// doubt is a hook: the node cannot confirm that it leads, and so refuses. With next, another
+// one does; else it can the next time.
+func (m *member) doubt(next *member) func(context.Context) error {
+	asked := false
+	return func(context.Context) error {
+		if asked && next == nil {
+			return nil
+		}
+		if asked = true; next != nil {
+			m.w.lead(next)
+		}
+		return memory.Errorf(memory.CodeUnavailable, "%s cannot tell", m.name).WithCause(errUnconfirmed)
+	}
+}
+
+var errUnconfirmed = errors.New("unconfirmed")
+
 // fake is a node's writer. Everything that it is asked for goes into the world's log.
 type fake struct{ m *member }
 
@@ -247,7 +265,11 @@ func (f *fake) Capture(ctx context.Context, namespace string, items []memory.Cap
 			return resp, ctx.Err()
 		}
 		if f.m.before != nil {
-			if err := f.m.before(ctx); err != nil {
+			err := f.m.before(ctx)
+			if errors.Is(err, errUnconfirmed) { // of the request as a whole
+				return memory.CaptureResponse{}, err
+			}
+			if err != nil {
 				fail(i, err)
 				continue
 			}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -170,7 +171,7 @@ func (w *world) capture(n *note) {
 	}
 	p, err := h.w.Queue(namespace, ingest.Item{Capture: memory.Capture{Agent: agent, Text: n.text, ID: n.client, Subject: n.subject}})
 	if err != nil {
-		w.know(&n.fate, err)
+		w.refuses(h, &n.fate, err)
 		return
 	}
 	if h.w.InFlight() && n.fate == unknown {
@@ -217,7 +218,7 @@ func (w *world) try(n *note, c *change) {
 	}
 	c.tries++
 	if err != nil {
-		w.know(&c.fate, err)
+		w.refuses(h, &c.fate, err)
 		return
 	}
 	n.busy = true
@@ -245,6 +246,17 @@ func (w *world) know(f *fate, err error) {
 	}
 }
 
+// refuses takes note of a refusal. What it says of the state is so now.
+func (w *world) refuses(h *host, f *fate, err error) {
+	switch {
+	case errors.Is(err, ingest.ErrUnconfirmed):
+		w.reach("answer that could not be confirmed")
+	case memory.CodeOf(err) == memory.CodeConflict, memory.CodeOf(err) == memory.CodeNotFound:
+		h.tells("a refusal")
+	}
+	w.know(f, err)
+}
+
 // answers takes what has become of the requests.
 func (w *world) answers() {
 	var rest []*request
@@ -268,13 +280,16 @@ func (w *world) answer(q *request) bool {
 		return true
 	}
 	res, err, done := q.pending.Result()
+	if done && err == nil && q.pending.ByState() {
+		q.host.tells("an answer of " + res.Outcome.String())
+	}
 	switch {
 	case !done:
 		return false
 	case err != nil && q.change == nil:
-		w.know(&q.note.fate, err)
+		w.refuses(q.host, &q.note.fate, err)
 	case err != nil:
-		w.know(&q.change.fate, err)
+		w.refuses(q.host, &q.change.fate, err)
 	case q.change != nil:
 		w.changed(q.note, q.change, res)
 		w.ownWrite(q)

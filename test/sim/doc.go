@@ -54,7 +54,8 @@
 // halts; no state goes back; what Raft committed stays, and a term has one leader
 // (raftmodel); a writer that opens a round finds its beginning in the state, and one that
 // was shown a frame of a higher term writes nothing more; a
-// duplicate is told the first record and position; a read after a write, one at a
+// duplicate is told the first record and position; where a writer answers by its state alone,
+// that shows all that was acknowledged by then; a read after a write, one at a
 // position, a local one, and a linearizable one, also of a node that does not lead, show
 // all that they have to. In a cluster: a frame of the log is sealed under keys that their
 // group has committed; a node's keyring has the keys of all that its state holds; keyrings

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 
@@ -108,6 +109,36 @@ func (h *host) Ended(why error) {
 		h.r.w.reach("deposed by the log")
 		h.r.raft.StepDown()
 	}
+}
+
+// current confirms that the writer leads and its state holds all that was accepted, as
+// package replica does. What is not so at once is no answer.
+func (h *host) current(context.Context) error {
+	if h.r.down || h.r.host != h {
+		return raftfsm.ErrNotLeader
+	}
+	if err := h.w.Settled(ended()); err != nil {
+		return err
+	}
+	index, err := h.r.raft.LinearizableIndex(ended())
+	switch {
+	case err != nil:
+		return err
+	case h.r.raft.Term() != h.w.Term():
+		return raftfsm.ErrNotLeader
+	case h.r.raft.Applied() < index:
+		return errLater
+	}
+	return nil
+}
+
+// tells is called where a client is told what the writer's state alone says: it holds all
+// that was acknowledged by then.
+func (h *host) tells(what string) {
+	v := h.r.state.View()
+	h.r.w.shows(v, h.r.w.expected(), what)
+	h.r.w.must(v.Close())
+	h.r.w.reach("answered by the state")
 }
 
 // lose: nobody hears of this writer any more.

@@ -317,7 +317,7 @@ func (r *replica) lead(term uint64) {
 		ref.Epoch++
 	}
 	h.w = ingest.NewStepped(ingest.Options{Stream: r.w.log.look(s, r, 0), Group: r.raft, Term: term, State: r.state, Keys: r.keys,
-		Settings: settings.NewCache(r.keys), Now: r.now, Rand: r.w.random, Ref: ref, MaxFrameBytes: 4000,
+		Settings: settings.NewCache(r.keys), Now: r.now, Rand: r.w.random, Ref: ref, MaxFrameBytes: 4000, Current: h.current,
 		Clock: ingest.NewClock(r.now, func() time.Duration { return r.w.elapsed })}, h)
 	r.host = h
 	if raise {

@@ -312,7 +312,7 @@ var states = []string{
 	"local read", "linearizable read of a node that does not lead", "power lost while a snapshot was handled", "node serves again",
 	"non-voter added", "promoted", "removed from a group", "node removed", "came back under another name", "node that has forgotten a promise",
 	"range waits for its keys", "snapshot waits for its keys", "snapshot of the keys taken", "snapshot of the keys installed",
-	"change of the keys of unknown outcome", "key destroyed",
+	"change of the keys of unknown outcome", "key destroyed", "answered by the state", "answer that could not be confirmed",
 }
 
 // firstSeed is where the runs of the test suite begin: the suite tells whether a change
