@@ -29,6 +29,9 @@ func (o *operator) Status(ctx context.Context, local bool) (memory.Status, error
 	for _, s := range o.n.served {
 		shard := o.shardStatus(ctx, s)
 		shard.WritesStopped = o.stopped(s, reports)
+		if shard.Log.Repair == nil {
+			shard.Log.Repair = repairAt(shard.Leader, s.id, reports)
+		}
 		shards = append(shards, shard)
 	}
 	return memory.Status{

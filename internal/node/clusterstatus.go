@@ -53,6 +53,8 @@ type shardReport struct {
 	Poison string `json:"poison,omitempty"`
 	// Stopped is why the shard takes no writes, where this node leads it.
 	Stopped *memory.WritesStopped `json:"stopped,omitempty"`
+	// Repair is how far it is with writing the log from its state.
+	Repair *memory.Progress `json:"repair,omitempty"`
 }
 
 // of is what it says of a shard; a zero value where it says nothing.
@@ -111,7 +113,7 @@ func (s *served) report() shardReport {
 	r := memory.ClusterReplica{Node: s.dir.node.NodeID, Position: at.Position().String(), StateHash: v.Hash().String()}
 	r.Log.Last, r.Log.Current = s.nats.Holds(events.StreamName(s.id, at.Epoch))
 	group := s.replica.Group()
-	out := shardReport{Replica: r, Applied: group.Stats().AppliedIndex, Stopped: s.stopped()}
+	out := shardReport{Replica: r, Applied: group.Stats().AppliedIndex, Stopped: s.stopped(), Repair: s.copying.Load()}
 	if halted := group.Halted(); halted != nil {
 		out.Halted, out.Replica.Halted = true, halted.Error()
 	}

@@ -59,6 +59,17 @@ func (o *operator) stopped(s *served, reports []nodeReport) *memory.WritesStoppe
 	return &memory.WritesStopped{Node: leader, Why: "the node that leads does not answer", Hint: electsHint}
 }
 
+// repairAt is how far the node that leads a shard is with writing its log from the state;
+// nil where that is not under way, or was not asked.
+func repairAt(leader string, shard uint16, reports []nodeReport) *memory.Progress {
+	for _, r := range reports {
+		if r.Node.ID == leader {
+			return r.of(shard).Repair
+		}
+	}
+	return nil
+}
+
 // Led says of each shard of a node of several which node leads it, and whether that takes
 // writes. It asks the others, for not longer than statusWait.
 func (d *doctor) Led(ctx context.Context) (out []memory.Check) {

@@ -139,10 +139,10 @@ func (s streams) Unfinished() *eventlog.DivergedError {
 	}
 	if s.first() {
 		return &eventlog.DivergedError{Kind: eventlog.KindLost, Detail: firstLog,
-			Hint: "that begins once as many nodes as --bootstrap-expect says are there; memctl status says how far it is"}
+			Hint: "that begins by itself once as many nodes as --bootstrap-expect says are there"}
 	}
 	return &eventlog.DivergedError{Kind: eventlog.KindLost, Detail: "a repair of the log was interrupted",
-		Hint: "the node goes on with it, memctl status says how far it is; if that says nothing, memctl log repair does"}
+		Hint: "the node that leads goes on with it; where memctl status shows no progress of it, memctl log repair does"}
 }
 
 // interrupted says why a repair that has reserved its stream was not finished.
