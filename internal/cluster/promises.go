@@ -244,7 +244,7 @@ func (r Returning) MayTakePart(ctx context.Context, files map[string]raftfsm.Ins
 	}
 	known := map[string]raftfsm.Promise{}
 	for group, found := range files {
-		if err := r.isForeign(group, found.Members); err != nil {
+		if err := facts.Foreign(group, found.Members); err != nil {
 			return err
 		}
 		known[group] = found.Promise
@@ -339,11 +339,11 @@ func (f Facts) Judge(files map[string]raftfsm.Inspection, unusable bool, answere
 // many can remove its name, for with it they are one more.
 func neededToRejoin(others int) int { return others/2 + 1 }
 
-// isForeign refuses the files of another cluster's group: nobody in it is known here.
-func (r Returning) isForeign(group string, members []raftfsm.Member) error {
-	facts, names := r.Facts(), []string{}
+// Foreign refuses the files of another cluster's group: nobody in it is known here.
+func (f Facts) Foreign(group string, members []raftfsm.Member) error {
+	names := []string{}
 	for _, m := range members {
-		if m.ID == facts.Name() || facts.isMember(m.ID) || facts.removed(m.ID) {
+		if m.ID == f.Name() || f.isMember(m.ID) || f.removed(m.ID) {
 			return nil
 		}
 		names = append(names, m.ID)
@@ -352,7 +352,7 @@ func (r Returning) isForeign(group string, members []raftfsm.Member) error {
 		return nil
 	}
 	return &Error{Kind: KindRefused, Message: fmt.Sprintf("the Raft files of the group %s are another cluster's: its nodes are %s, and none of them is known to this one", group, strings.Join(names, ", ")),
-		Hint: fmt.Sprintf("put keys/ and shards/ back as the node %s had them last; where they are lost, remove it from the cluster (memctl cluster remove %s) and start it with an empty data directory", facts.ID, facts.Name())}
+		Hint: fmt.Sprintf("put keys/ and shards/ back as the node %s had them last; where they are lost, remove it from the cluster (memctl cluster remove %s) and start it with an empty data directory", f.ID, f.Name())}
 }
 
 // memories are what the others say of a node that has started.

@@ -89,7 +89,7 @@ func (c *core) openKeys(mustExist bool) error {
 		AllowNewStorage: !dir.has("shards"), Master: c.cfg.MasterKey, FS: c.cfg.FS, Log: c.cfg.Logger,
 		Group: dir.grouped(), Blank: c.peers != nil && !c.peers.founds()})
 	if err != nil {
-		return startError("keyring", err)
+		return c.lostKeys(err)
 	}
 	c.keys, c.settings = keys, settings.NewCache(keys)
 	c.files = encfs.New(c.cfg.FS, keys.Storage())

@@ -111,7 +111,7 @@ func (n *Node) openPeers(ctx context.Context) error {
 	if cfg == nil {
 		return nil
 	}
-	if err := n.checkToken(); err != nil {
+	if err := errors.Join(n.keysThere(), n.checkToken()); err != nil {
 		return err
 	}
 	certs, err := peer.OpenCertificates(cfg.Certs, cfg.NodeID, n.cfg.Logger)
@@ -147,7 +147,7 @@ func (n *Node) openPeers(ctx context.Context) error {
 		Token: n.sharedToken, TakeToken: n.takeToken,
 		Removed: func(err error) { n.end(clusterError(err)) }})
 	if err != nil {
-		return clusterError(err)
+		return n.otherToken(err)
 	}
 	n.onClose("cluster", func(context.Context) error { return n.peers.cluster.Close() })
 	return clusterError(cluster.Returning{Cluster: n.peers.cluster}.Replace(ctx))

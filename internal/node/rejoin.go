@@ -23,8 +23,10 @@ import (
 )
 
 func (c *core) keyGroupSealer() raftfsm.Sealer {
-	return encfs.NewBox(c.keys.Storage(), "keys raft log")
+	return encfs.NewBox(c.keys.Storage(), keyGroupLabel)
 }
+
+const keyGroupLabel = "keys raft log"
 
 func (c *core) shardSealer() raftfsm.Sealer { return encfs.NewBox(c.keys.Storage(), "raft log") }
 

@@ -201,13 +201,17 @@ func TestKeysOfAnotherClusterAreRefused(t *testing.T) {
 	own := n2.copyOf()
 	must(t, os.RemoveAll(filepath.Join(n2.dir, "keys")))
 	must(t, os.CopyFS(filepath.Join(n2.dir, "keys"), os.DirFS(filepath.Join(other.nodes[1].dir, "keys"))))
-	token, err := os.ReadFile(filepath.Join(own, "keys", "operator.token")) // another one is refused before
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(n2.dir, "keys", "operator.token"), token, 0o600))
 	closed(t, n2.dir)
 	n2.out = nil
 	n2.begin()
 	n2.ends(ctx, 7, "another cluster's", "put keys/ and shards/ back")
+	must(t, os.RemoveAll(filepath.Join(n2.dir, "keys")))
+	n2.out = nil
+	n2.begin()
+	n2.ends(ctx, 7, "no keyring", "the other nodes have every key: memctl cluster remove n2-")
+	if _, err := os.Stat(filepath.Join(n2.dir, "keys")); err == nil {
+		t.Error("without its keys the node began another keys/, in whose place they are to be put back")
+	}
 	n2.put(own)
 	n2.begin()
 	n2.ready(ctx)
