@@ -305,6 +305,12 @@ func PartTables(s *State) error {
 	return errors.Join(err, s.gen.db.Compact(context.Background(), []byte{0}, []byte{0xff}, false))
 }
 
+// LoseHome writes how many records a namespace has which is not there, as if the row of
+// its home had been lost.
+func LoseHome(s *State) error {
+	return s.gen.db.Set(recordsKey(events.ID{1}), make([]byte, 8), nil)
+}
+
 // HeadPrefix begins the heads of a namespace's records.
 func HeadPrefix(ns events.ID) []byte { return append([]byte{prefixHead}, ns[:]...) }
 

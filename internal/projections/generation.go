@@ -151,7 +151,11 @@ func (g *generation) load(opt Options) error {
 		if d.load == nil {
 			continue
 		}
-		if err := d.load(g.db, &now.memory); err != nil {
+		err := d.load(g.db, &now.memory)
+		if errors.Is(err, events.ErrMalformed) {
+			err = fmt.Errorf("%w: %w", storage.ErrDamaged, err)
+		}
+		if err != nil {
 			return fmt.Errorf("load %s: %w", d.name, err)
 		}
 	}

@@ -161,3 +161,18 @@ func TestErasingLeavesARebuildAlone(t *testing.T) {
 	}
 	must(t, s.Close())
 }
+
+// Rows that contradict each other ended a start with an error that nothing mends; a state that
+// is damaged is built again.
+func TestRowsThatContradictEachOtherAreDamage(t *testing.T) {
+	dir := t.TempDir()
+	s := openState(t, dir)
+	must(t, errors.Join(projections.LoseHome(s), s.Close()))
+	s, err := projections.Open(projections.Options{Dir: dir})
+	if !storage.IsCorrupt(err) {
+		t.Errorf("opened with %v", err)
+	}
+	if err == nil {
+		must(t, s.Close())
+	}
+}

@@ -90,8 +90,9 @@ func makeDir(opt Options) error {
 }
 
 // inspect finds what Pebble would take for something else: a database in a newer
-// Pebble format (an untyped error there), and one whose manifest marker is gone,
-// in whose place Pebble would quietly begin an empty one.
+// Pebble format (an untyped error there), one whose manifest marker is gone,
+// in whose place Pebble would quietly begin an empty one, and one whose manifest has
+// changed, of which Pebble would quietly open an earlier one.
 func inspect(f vfs.FS, dir string) error {
 	names, err := f.List(dir)
 	if err != nil {
@@ -108,6 +109,9 @@ func inspect(f vfs.FS, dir string) error {
 	}
 	if data != "" && !marker {
 		return fmt.Errorf("open %s: %w: %s without a manifest marker", dir, ErrDamaged, data)
+	}
+	if err := checkManifest(f, dir); err != nil {
+		return err
 	}
 	v, err := atomicfs.ReadMarker(f, dir, "format-version")
 	if err != nil || v == "" {
