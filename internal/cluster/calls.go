@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 
 	"mneme/internal/peer"
 	"mneme/internal/peer/rpc"
@@ -33,23 +32,26 @@ func isCaller(from peer.Identity, m Member) error {
 	return nil
 }
 
-func (c *Cluster) hello(_ context.Context, from peer.Identity, in hello) (hello, error) {
+func (c *Cluster) hello(ctx context.Context, from peer.Identity, in hello) (hello, error) {
 	if err := isCaller(from, in.Self); err != nil {
 		return hello{}, err
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	self := c.forming.self
 	if in.Cluster == "" && c.forming.facts.Cluster == "" && in.Self.Peer != "" {
 		c.callers[in.Self.Peer] = true
 	}
 	if !c.forming.facts.isMember(from.Node) {
 		in.Members, in.Removed = nil, nil // a stranger, or one that was removed, speaks for itself only
 	}
-	if in.Self.Name != c.forming.self.Name {
-		if err := c.heardLocked(in); err != nil {
+	c.mu.Unlock()
+	if in.Self.Name != self.Name {
+		if err := (Addresses{c}).hear(ctx, in); err != nil {
 			return hello{}, err
 		}
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	return c.forming.hello(), nil
 }
 
@@ -102,10 +104,7 @@ func (c *Cluster) refuseDuplicate(ctx context.Context, in Member) error {
 	}
 	for _, a := range c.look(ctx, same, callTimeout/2) {
 		if a.err == nil {
-			e := duplicate(in, a.hello.Self)
-			var said *Error
-			errors.As(e, &said)
-			return memory.Errorf(memory.CodeConflict, "%s", said.Message).WithHint("%s", said.Hint)
+			return inUse(in, a.hello.Self)
 		}
 	}
 	return nil

@@ -125,9 +125,7 @@ func Form(ctx context.Context, opt Options) (*Cluster, error) {
 	self := Member{Name: facts.Name(), ID: facts.ID, Peer: opt.Peer, Route: opt.Route, Version: 1}
 	for _, m := range facts.Members {
 		if m.Name == self.Name {
-			if self.Version = m.Version; m.Peer != self.Peer || m.Route != self.Route {
-				self.Version++
-			}
+			self.Version = m.Version // of the address that it had: a new one counts once it has settled
 		}
 	}
 	c := &Cluster{opt: opt, log: opt.Logger, client: rpc.NewClient(opt.Port, Service),
@@ -139,7 +137,7 @@ func Form(ctx context.Context, opt Options) (*Cluster, error) {
 	}
 	opt.Port.AdmitStrangers(Service)
 	c.server, err = rpc.Serve(opt.Port, Service, map[string]rpc.Method{
-		"hello": rpc.Handle(c.hello), "vote": rpc.Handle(c.vote), "welcome": rpc.Handle(c.welcome), "token": rpc.Handle(c.token),
+		"hello": rpc.Handle(c.hello), "vote": rpc.Handle(c.vote), "welcome": rpc.Handle(c.welcome), "token": rpc.Handle(c.token), "who": rpc.Handle(Addresses{c}.who),
 		"returns": rpc.Handle(Witness{c}.returns), "remember": rpc.Handle(Witness{c}.remember), "replace": rpc.Handle(Witness{c}.replace),
 		"join": rpc.Handle(c.join), "applied": rpc.Handle(c.applied), "remove": rpc.Handle(c.removeReplica),
 	}, c.log)
@@ -191,7 +189,11 @@ func (c *Cluster) Facts() Facts {
 }
 
 // Self returns this node.
-func (c *Cluster) Self() Member { return c.forming.self }
+func (c *Cluster) Self() Member {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.forming.self
+}
 
 // Begun notes that the founder's Raft groups exist: from now on no loss of them makes
 // this node begin them again.
@@ -428,29 +430,21 @@ func (c *Cluster) enter(ctx context.Context, to rpc.Target, via Member, cluster 
 // KindStorage.
 func (c *Cluster) news(ctx context.Context) (silent []rpc.Target, err error) {
 	c.mu.Lock()
-	err = c.forming.learn() // this node's own addresses
+	err = c.forming.learn() // this node, where it is not among those that it knows
 	c.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
-	targets, known := c.others(), map[string]bool{}
-	for _, m := range c.Facts().Members {
-		known[m.Peer] = true
-	}
-	for _, addr := range c.opt.Join {
-		if !known[addr] {
-			targets = append(targets, rpc.Target{Addr: addr})
-		}
-	}
-	answers := c.look(ctx, targets, c.opt.News)
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	targets := (Addresses{c}).aroundHere()
 	var strange, distrusted []string
-	friends, seen := 0, []hello{}
-	for i, a := range answers {
+	seen := []hello{}
+	for i, a := range c.look(ctx, targets, c.opt.News) {
 		if a.err == nil {
 			seen = append(seen, a.hello)
 			continue
+		}
+		if err := isCopy(a.err); err != nil {
+			return nil, err
 		}
 		if errors.Is(a.err, peer.ErrReplaced) {
 			return nil, &Error{Kind: KindRemoved, Message: fmt.Sprintf("%s says that the cluster of this node is no more: %v", a.addr, innermost(a.err)),
@@ -468,33 +462,35 @@ func (c *Cluster) news(ctx context.Context) (silent []rpc.Target, err error) {
 			}
 		}
 	}
-	if seen, err = c.forming.distinct(seen); err != nil {
+	c.mu.Lock()
+	seen, err = c.forming.distinct(seen)
+	cluster := c.forming.facts.Cluster
+	c.mu.Unlock()
+	if err != nil {
 		return nil, err
 	}
-	for _, h := range seen {
-		if err := c.heardLocked(h); err != nil {
-			return nil, err
-		}
-		if h.Cluster == c.forming.facts.Cluster {
-			friends++
-		}
+	friends := slices.ContainsFunc(seen, func(h hello) bool { return h.Cluster == cluster })
+	if err := (Addresses{c}).hear(ctx, seen...); err != nil && memory.CodeOf(err) != memory.CodeConflict {
+		return nil, err
 	}
-	c.forming.settled = true
 	if len(distrusted) > 0 { // it may be in exchange, and reads go on
 		e := untrusted(distrusted)
 		c.log.Warn(e.Message, "hint", e.Hint)
 	}
-	if len(strange) == 0 {
-		return silent, nil
+	if len(strange) > 0 && !friends {
+		return nil, otherCluster(c.Facts(), strange)
 	}
-	if friends > 0 {
+	if len(strange) > 0 {
 		c.log.Warn("--join names nodes of another cluster: " + strings.Join(strange, "; "))
-		return silent, nil
 	}
+	return silent, Addresses{c}.settle(ctx, seen)
+}
+
+func otherCluster(facts Facts, strange []string) error {
 	hint := "correct --join, or start with the data directory of that cluster's node"
-	if c.forming.facts.Former != nil {
+	if facts.Former != nil {
 		hint = "nodes of the cluster that this one was recovered from run: stop them, keep their data directories aside, and start them with empty ones after this one"
 	}
-	return nil, &Error{Kind: KindOtherCluster, Message: fmt.Sprintf("this data directory is of the cluster %s, and who answers is not: %s",
-		c.forming.facts.Cluster, strings.Join(strange, "; ")), Hint: hint}
+	return &Error{Kind: KindOtherCluster, Message: fmt.Sprintf("this data directory is of the cluster %s, and who answers is not: %s",
+		facts.Cluster, strings.Join(strange, "; ")), Hint: hint}
 }

@@ -150,14 +150,14 @@ func (c *Cluster) askLeader(ctx context.Context, s *Admission, method string, ca
 	for _, m := range c.Facts().Members {
 		targets = append(targets, target(m))
 	}
-	asked := map[string]bool{}
+	asked := map[rpc.Target]bool{} // the group may know another address than the members
 	for len(targets) > 0 && ctx.Err() == nil {
 		to := targets[0]
 		targets = targets[1:]
-		if asked[to.Node] {
+		if asked[to] {
 			continue
 		}
-		asked[to.Node] = true
+		asked[to] = true
 		var a leaderAnswer
 		one, cancel := context.WithTimeout(ctx, joinTimeout)
 		err := c.client.Call(one, to, method, call, &a)
@@ -171,7 +171,7 @@ func (c *Cluster) askLeader(ctx context.Context, s *Admission, method string, ca
 			waits = append(waits, idOf(to.Node)+" "+text)
 		case a.Done:
 			return true, "", nil
-		case known && !asked[id]:
+		case known && !asked[rpc.Target{Addr: addr, Node: id}]:
 			targets = slices.Insert(targets, 0, rpc.Target{Addr: addr, Node: id})
 		case a.Leader == "":
 			waits = append(waits, idOf(to.Node)+" knows no leader, or has not caught this node up yet")
@@ -191,6 +191,9 @@ func (c *Cluster) join(ctx context.Context, from peer.Identity, in joinCall) (le
 	}
 	if id, _, _ := strings.Cut(in.Addr, "@"); id != from.Node {
 		return leaderAnswer{}, memory.Errorf(memory.CodeInvalid, "the node %s asks for a place at %s", from.Node, in.Addr)
+	}
+	if err := (Addresses{c}).mayMoveTo(ctx, s.group, from.Node, in.Addr); err != nil {
+		return leaderAnswer{}, err
 	}
 	voter, err := s.admit(ctx, from.Node, in, func(index uint64) error { return c.waitApplied(ctx, from.Node, in, index) })
 	if errors.Is(err, raftfsm.ErrNotLeader) {

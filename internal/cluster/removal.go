@@ -78,22 +78,17 @@ func (c *Cluster) askAgain(ctx context.Context, silent []rpc.Target) {
 			return
 		case <-time.After(silentEvery):
 		}
-		answers := c.look(ctx, silent, callTimeout)
-		c.mu.Lock()
-		var still []rpc.Target
-		for i, a := range answers {
-			switch {
-			case c.forming.facts.removed(silent[i].Node):
-			case a.err != nil:
-				still = append(still, silent[i])
-			default:
-				if err := c.heardLocked(a.hello); err != nil {
-					c.log.Warn("news of a member were not taken", "node", a.hello.Self.ID, "err", err)
-				}
+		now := slices.DeleteFunc(c.others(), func(to rpc.Target) bool { // where they are known by now
+			return !slices.ContainsFunc(silent, func(s rpc.Target) bool { return s.Node == to.Node })
+		})
+		silent = nil
+		for i, a := range c.look(ctx, now, callTimeout) {
+			if a.err != nil {
+				silent = append(silent, now[i])
+			} else if err := (Addresses{c}).hear(ctx, a.hello); err != nil {
+				c.log.Warn("news of a member were not taken", "node", a.hello.Self.ID, "err", err)
 			}
 		}
-		silent = still
-		c.mu.Unlock()
 	}
 }
 
@@ -187,6 +182,21 @@ func (r removal) replicas() map[string][]raftfsm.Member {
 	return out
 }
 
+// reachable are the other nodes, at the addresses that this node knows and at those that
+// the groups have.
+func (r removal) reachable() []rpc.Target {
+	targets, self := r.others(), r.Self().Name
+	for _, members := range r.replicas() {
+		for _, m := range members {
+			to := rpc.Target{Addr: hostport(m), Node: m.ID}
+			if m.ID != self && to.Addr != "" && !slices.Contains(targets, to) {
+				targets = append(targets, to)
+			}
+		}
+	}
+	return targets
+}
+
 // allowed refuses to remove this node, one that answers, and one without which the
 // others would have no majority.
 func (r removal) allowed(ctx context.Context, name string) error {
@@ -195,12 +205,18 @@ func (r removal) allowed(ctx context.Context, name string) error {
 			WithHint("stop it, and ask another node")
 	}
 	answers := map[string]bool{r.Self().Name: true}
-	targets := r.others()
+	targets, at := r.reachable(), ""
 	for i, a := range r.look(ctx, targets, callTimeout) {
-		answers[targets[i].Node] = a.err == nil
+		if a.err != nil {
+			continue
+		}
+		answers[targets[i].Node] = true
+		if targets[i].Node == name {
+			at = targets[i].Addr
+		}
 	}
-	if answers[name] && !r.force {
-		return memory.Errorf(memory.CodeConflict, "the node %s answers", name).
+	if at != "" && !r.force {
+		return memory.Errorf(memory.CodeConflict, "the node %s answers at %s", name, at).
 			WithHint("stop it first; --force removes a node that runs, and ends it: it never comes back with the data directory that it has")
 	}
 	replicas := r.replicas()
@@ -213,7 +229,7 @@ func (r removal) allowed(ctx context.Context, name string) error {
 }
 
 func (r removal) carryOut(ctx context.Context, name string) error {
-	told := r.others() // with the node itself, if it is not removed yet
+	told := r.reachable() // with the node itself, if it is not removed yet
 	r.mu.Lock()
 	err := r.forming.remove(name)
 	groups := slices.Sorted(maps.Keys(r.groups))
@@ -262,7 +278,8 @@ func (c *Cluster) removeReplica(ctx context.Context, from peer.Identity, in remo
 		return leaderAnswer{Leader: addr}, nil
 	}
 	c.mu.Lock()
-	err = c.forming.remove(in.Node) // before its place is gone, which it would ask for again
+	// Before its place is gone, which it would ask for again. This node may be the one.
+	err = c.heardLocked(hello{Cluster: c.forming.facts.Cluster, Removed: []string{in.Node}})
 	c.mu.Unlock()
 	if err != nil {
 		return leaderAnswer{}, err

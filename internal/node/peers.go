@@ -257,7 +257,7 @@ func (p *peers) transport(group string) (raftfsm.Transport, error) {
 	self := p.cluster.Self()
 	return raftfsm.NewTransport(raftfsm.Network{ID: self.Name, Addr: self.Peer, Listener: l, Logger: p.c.cfg.Logger, Saw: cluster.Witness{Cluster: p.cluster}.Saw(group),
 		Dial: func(ctx context.Context, addr, id string) (net.Conn, error) {
-			return p.port.Dial(ctx, addr, id, service)
+			return cluster.Addresses{Cluster: p.cluster}.Dial(ctx, addr, id, service)
 		}}), nil
 }
 

@@ -1,0 +1,206 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"mneme/internal/peer"
+	"mneme/internal/peer/rpc"
+	"mneme/internal/raftfsm"
+	"mneme/internal/testaddr"
+	"mneme/memory"
+)
+
+// knows checks where a node knows another one, also on its disk.
+func (n *testNode) knows(t *testing.T, other *testNode, version uint64) {
+	t.Helper()
+	saved, _ := n.disk.Load()
+	name := other.disk.identity().Node
+	for _, facts := range []Facts{n.formed(t).Facts(), saved} {
+		i := slices.IndexFunc(facts.Members, func(m Member) bool { return m.Name == name })
+		if i < 0 || facts.Members[i].Peer != other.addr || facts.Members[i].Version != version {
+			t.Errorf("%s knows %+v, not %s at %s with version %d", n.id, facts.Members, name, other.addr, version)
+		}
+	}
+}
+
+// at is a member that is known elsewhere.
+func (f Facts) at(name, addr string, version uint64) Facts {
+	f.Members = slices.Clone(f.Members)
+	for i, m := range f.Members {
+		if m.Name == name {
+			f.Members[i].Peer, f.Members[i].Version = addr, version
+		}
+	}
+	return f
+}
+
+// A copy of a data directory that is started on other addresses is refused, and nobody
+// looks for the node at the copy's address.
+func TestACopyMovesNoAddress(t *testing.T) {
+	t.Parallel()
+	nodes := freshNodes(t, certs(t, nil, "n1", "n2", "n3"), "n1", "n2", "n3")
+	n1 := nodes[0]
+	for _, n := range nodes {
+		n.start(t)
+	}
+	one(t, nodes...)
+	facts, _ := n1.disk.Load()
+	for name, tc := range map[string]struct {
+		join []string
+		move bool
+	}{
+		"it is told of the node":      {join: []string{n1.addr, nodes[1].addr}},
+		"it knows where the node was": {join: []string{nodes[1].addr}},
+		"the others know":             {join: nil, move: true}, // it has settled while nobody else was there
+	} {
+		twin := &testNode{id: "n1", dir: n1.dir, addr: testaddr.Reserve(t, 1)[0], opt: n1.opt, disk: &disk{facts: facts}}
+		twin.opt.Join = tc.join
+		if tc.move {
+			twin.disk.facts = facts.at(facts.Name(), twin.addr, 2)
+		}
+		twin.start(t).refused(t, KindDuplicate, "a copy of it, is in use by the node n1 at "+n1.addr)
+		twin.stop(t)
+		for _, n := range nodes {
+			if n.knows(t, n1, 1); t.Failed() {
+				t.Fatal(name)
+			}
+		}
+	}
+}
+
+// All nodes come back at other addresses at once. They know each other there, and replicas
+// reach each other, though their groups have yet to hear of it.
+func TestAllNodesMoveAtOnce(t *testing.T) {
+	t.Parallel()
+	nodes := freshNodes(t, certs(t, nil, "n1", "n2", "n3"), "n1", "n2", "n3")
+	for _, n := range nodes {
+		n.start(t)
+	}
+	one(t, nodes...)
+	var join, left []string
+	for _, n := range nodes {
+		n.stop(t)
+		left = append(left, n.addr)
+		n.addr = testaddr.Reserve(t, 1)[0]
+		join = append(join, n.addr)
+	}
+	for _, n := range nodes {
+		n.opt.Join = join
+		n.start(t)
+	}
+	for _, n := range nodes {
+		n.formed(t)
+	}
+	for _, n := range nodes {
+		for i, other := range nodes {
+			n.knows(t, other, 2)
+			if other == n {
+				continue
+			}
+			for _, addr := range []string{left[i], other.addr} {
+				conn, err := Addresses{n.cluster}.Dial(limited(t), addr, other.disk.identity().Node, Service)
+				if err != nil {
+					t.Fatalf("%s reaches %s by %s: %v", n.id, other.id, addr, err)
+				}
+				_ = conn.Close()
+			}
+		}
+	}
+}
+
+// What others were told wrong of a node's address, the node puts right: while it runs, and
+// when it starts.
+func TestANodePutsItsAddressRight(t *testing.T) {
+	t.Parallel()
+	nodes := freshNodes(t, certs(t, nil, "n1", "n2"), "n1", "n2")
+	n1, n2 := nodes[0], nodes[1]
+	n1.opt.Expect, n1.opt.Join = 1, nil
+	n2.opt.Expect, n2.opt.Join = 0, []string{n1.addr}
+	n1.start(t).formed(t)
+	n2.start(t).formed(t)
+	nowhere := testaddr.Reserve(t, 1)[0]
+	wrong := func(version uint64) {
+		facts, _ := n2.disk.Load()
+		n2.disk.facts = facts.at(n1.disk.identity().Node, nowhere, version)
+	}
+	n2.stop(t)
+	wrong(2)
+	n2.start(t).formed(t)
+	n1.knows(t, n1, 3)
+	n2.knows(t, n1, 3)
+
+	n1.stop(t)
+	n2.stop(t)
+	wrong(7)
+	n2.opt.Join = nil
+	n2.start(t).formed(t)
+	n1.start(t).formed(t)
+	n1.knows(t, n1, 8)
+	n2.knows(t, n1, 8)
+}
+
+// No group takes another address of a replica while its node answers at the one it has.
+func TestACopyMovesNoReplica(t *testing.T) {
+	t.Parallel()
+	founder, others, _ := joined(t)
+	n := others[0].node
+	certs, err := peer.OpenCertificates(n.dir, n.id, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := peer.Listen(peer.Options{Addr: "127.0.0.1:0", Certificates: certs, Self: n.disk.identity})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer port.Close()
+	copied := rpc.NewClient(port, Service)
+	defer copied.Close()
+	addr := raftfsm.Address(n.disk.identity().Node, port.Addr().String())
+	var a leaderAnswer
+	for to := founder.node.cluster.Self(); err == nil && !a.Done; {
+		err = copied.Call(limited(t), target(to), "join", joinCall{Group: "0", Addr: addr}, &a)
+		if name, at, known := strings.Cut(a.Leader, "@"); known { // another one was elected
+			to = Member{Name: name, Peer: at}
+		}
+	}
+	if memory.CodeOf(err) != memory.CodeConflict || !strings.Contains(err.Error(), "in use by the node n") {
+		t.Errorf("a place at %s: %+v, %v", addr, a, err)
+	}
+	if v := voters(founder)[n.id]; !strings.HasSuffix(v, "@"+n.addr) {
+		t.Errorf("it is at %s, not %s", v, n.addr)
+	}
+}
+
+// The node that leads is listed at an address where it is not. It answers at the one that
+// the group has, so it is not removed; by force it is, and ends.
+func TestALeaderThatIsListedElsewhereIsAskedBeforeItsRemoval(t *testing.T) {
+	t.Parallel()
+	founder, others, _ := joined(t)
+	n, c := founder.node, others[0].node.cluster
+	name, nowhere := n.disk.identity().Node, testaddr.Reserve(t, 1)[0]
+	for _, r := range others {
+		r.node.cluster.mu.Lock()
+		r.node.cluster.forming.facts = r.node.cluster.forming.facts.at(name, nowhere, 7)
+		r.node.cluster.mu.Unlock()
+	}
+	refusedRemoval(t, c, n.id, false, memory.CodeConflict, "answers at "+n.addr, "stop it first")
+	if saved, _ := others[0].node.disk.Load(); len(saved.Removed) != 0 {
+		t.Errorf("it was refused and stored: %v", saved.Removed)
+	}
+	ctx, cancel := context.WithCancel(limited(t))
+	ended := make(chan error, 1)
+	go func() {
+		_, err := c.Remove(ctx, n.id, true, func(context.Context, string) error { return nil })
+		ended <- err
+	}()
+	var e *Error
+	if err := <-n.removed; !errors.As(err, &e) || e.Kind != KindRemoved {
+		t.Error(err)
+	}
+	cancel() // that the others elect and go on is the group's business
+	<-ended
+}
