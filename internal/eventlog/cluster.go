@@ -18,6 +18,12 @@ const (
 	routePing     = 500 * time.Millisecond
 	routePings    = 2
 	routeTLSLimit = 5.0 // seconds
+
+	// routePool is how many connections two servers have for all accounts but the system's,
+	// which has one of its own: what the servers agree on never waits behind what callers
+	// send. The server's default of three is for many accounts, and each connection is
+	// pinged from both ends.
+	routePool = 1
 )
 
 var shortened sync.Once
@@ -49,7 +55,7 @@ func (c *ClusterOptions) apply(o *server.Options) error {
 		Name: c.Name, Host: host, Port: port, Advertise: c.Advertise,
 		// Clients would learn the addresses of nodes that they may not reach.
 		NoAdvertise:  true,
-		PingInterval: routePing, MaxPingsOut: routePings,
+		PingInterval: routePing, MaxPingsOut: routePings, PoolSize: routePool,
 		TLSConfig: c.TLS, TLSTimeout: routeTLSLimit,
 	}
 	ShortenElections()

@@ -25,6 +25,7 @@ type announcer struct {
 	g     *Group
 	wake  chan struct{}  // a replica has more than before
 	sends sync.WaitGroup // end with the transport
+	beats beats
 
 	mu    sync.Mutex
 	peers map[raft.ServerID]*told
@@ -38,7 +39,11 @@ type told struct {
 }
 
 func newAnnouncer(t raft.Transport, g *Group) *announcer {
-	return &announcer{Transport: t, g: g, wake: make(chan struct{}, 1), peers: map[raft.ServerID]*told{}}
+	a := &announcer{Transport: t, g: g, wake: make(chan struct{}, 1), beats: newBeats(g.opt.HeartbeatTimeout), peers: map[raft.ServerID]*told{}}
+	if t, ok := t.(interface{ whenConnected(func(raft.ServerID)) }); ok {
+		t.whenConnected(a.tellAgain)
+	}
+	return a
 }
 
 // AppendEntries implements raft.Transport. What stands in for an entry is not sent: the
@@ -49,6 +54,10 @@ func (a *announcer) AppendEntries(id raft.ServerID, to raft.ServerAddress, req *
 		if bytes.Equal(l.Extensions, standIn) {
 			return fmt.Errorf("entry %d: %w: it is in a snapshot by now", l.Index, raft.ErrLogNotFound)
 		}
+	}
+	if isHeartbeat(req) && a.beats.wait(id) && a.g.raft.State() != raft.Leader {
+		resp.Term, resp.Success = req.Term, false // whoever asks whether this replica leads hears that it does not
+		return nil
 	}
 	err := a.Transport.AppendEntries(id, to, req, resp)
 	if err != nil || !resp.Success {
@@ -87,7 +96,10 @@ func (a *announcer) Close() (err error) {
 	return err
 }
 
-func (a *announcer) hangUp() { hangUp(a.Transport) }
+func (a *announcer) hangUp() {
+	a.beats.end()
+	hangUp(a.Transport)
+}
 
 func (a *announcer) peerLocked(id raft.ServerID) *told {
 	t, known := a.peers[id]
@@ -96,6 +108,17 @@ func (a *announcer) peerLocked(id raft.ServerID) *told {
 		a.peers[id] = t
 	}
 	return t
+}
+
+// tellAgain has a replica told once more: where it was started again it has what it was
+// sent, and no longer knows up to where that is committed.
+func (a *announcer) tellAgain(id raft.ServerID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if t, known := a.peers[id]; known && t.has > 0 {
+		t.commit = 0
+		a.wakeUp()
+	}
 }
 
 func (a *announcer) wakeUp() {

@@ -63,3 +63,34 @@ func TestFormerLeaderTellsNobody(t *testing.T) {
 		}
 	}
 }
+
+// A replica that was started again has its entries, and heard that they are committed when
+// raft's timer next spoke to it.
+func TestRestartedReplicaHearsAtOnceWhatIsCommitted(t *testing.T) {
+	c := openClusterOver(t, newPorts(t, 3), 3)
+	c.join(t, 1)
+	c.join(t, 2)
+	for i, s := range c.shards {
+		s.close(t)
+		c.open(t, i, func(o *Options) { o.commitTimeout = time.Hour })
+	}
+	lead := c.leader(t)
+	lead.putMany(t, 0, 10)
+	c.same(t, lead.put(t, "last=1"))
+	for i, s := range c.shards {
+		if s == lead {
+			continue
+		}
+		s.close(t)
+		c.open(t, i, func(o *Options) { o.commitTimeout = time.Hour })
+		again := c.shards[i].group.raft
+		for ctx := testCtx(t); again.CommitIndex() < lead.group.raft.CommitIndex(); {
+			select {
+			case <-time.After(time.Millisecond):
+			case <-ctx.Done():
+				t.Fatalf("replica %d takes %d for committed, the leader %d", i, again.CommitIndex(), lead.group.raft.CommitIndex())
+			}
+		}
+		return // another one might lead by now
+	}
+}

@@ -38,7 +38,7 @@ func (c *cluster) open(t *testing.T, i int, change ...func(*Options)) {
 	c.shards[i] = openShard(t, c.dirs[i], append([]func(*Options){func(o *Options) {
 		o.ID, o.Transport = replicaID(i), tr
 		o.Bootstrap, o.NoSync = i == 0, false
-		o.HeartbeatTimeout, o.ElectionTimeout = 400*time.Millisecond, 400*time.Millisecond
+		o.HeartbeatTimeout, o.ElectionTimeout = 600*time.Millisecond, 600*time.Millisecond
 	}}, change...)...)
 }
 

@@ -124,7 +124,12 @@ func (g *Group) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	g.stopWork = cancel
 	g.proposer = newProposer(g.raft)
-	g.verifier = newVerifier(func() error { return g.raft.VerifyLeader().Error() })
+	verify := func() error { return g.raft.VerifyLeader().Error() }
+	if a, ok := g.opt.Transport.(*announcer); ok {
+		unhurried := verify
+		verify = func() error { return a.beats.hurry(unhurried) }
+	}
+	g.verifier = newVerifier(verify)
 	g.observeRaft()
 	g.work.Go(func() { g.beginTerms(ctx) })
 	g.work.Go(func() { g.leads.deliver(ctx) })

@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -84,6 +85,9 @@ type netTransport struct {
 
 func (t *netTransport) hangUp() { t.streams.hangUp() }
 
+// whenConnected has f told of each replica that this one has connected to.
+func (t *netTransport) whenConnected(f func(raft.ServerID)) { t.streams.connected.Store(&f) }
+
 // hangUp ends what waits for a connection, and all waiting to come: raft waits for it
 // before it closes the transport.
 func hangUp(t Transport) {
@@ -98,6 +102,8 @@ type streams struct {
 	n       Network
 	dialing context.Context // ends when nobody is to wait for a connection any more
 	hangUp  context.CancelFunc
+
+	connected atomic.Pointer[func(raft.ServerID)] // see whenConnected
 
 	mu    sync.Mutex
 	open  map[*stream]struct{}
@@ -133,6 +139,9 @@ func (s *streams) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, 
 	for {
 		c, err := s.n.Dial(ctx, addr, id)
 		if err == nil {
+			if f := s.connected.Load(); f != nil {
+				(*f)(raft.ServerID(id))
+			}
 			return s.add(c)
 		}
 		select {

@@ -17,7 +17,7 @@ func TestWhatStandsInForAnEntryIsNotSent(t *testing.T) {
 	if err := s.log.GetLog(13, &in); err != nil || in.Term != 3 {
 		t.Fatalf("%+v, %v", in, err)
 	}
-	a := newAnnouncer(nil, nil) // what is sent panics
+	a := newAnnouncer(nil, new(Group)) // what is sent panics
 	req := &raft.AppendEntriesRequest{PrevLogEntry: 12, PrevLogTerm: 3, Entries: []*raft.Log{&in}}
 	if err := a.AppendEntries("n2", "n2", req, new(raft.AppendEntriesResponse)); !errors.Is(err, raft.ErrLogNotFound) {
 		t.Errorf("what stands in for entry 13: %v", err)
