@@ -96,11 +96,13 @@ func isFor(cert *x509.Certificate, id string) bool {
 // outOfTime says of a certificate that counts at no time, or not together with one that it
 // is signed by, which of the two that is.
 func outOfTime(opt certs.Options, leaf, bad *x509.Certificate) error {
-	from, to := bad.NotBefore.UTC().Format(time.RFC3339), bad.NotAfter.UTC().Format(time.RFC3339)
-	if bad.Equal(leaf) {
-		return fmt.Errorf("%s is valid from %s to %s, which is at no time", opt.Cert, from, to)
+	when := func(c *x509.Certificate) string {
+		return fmt.Sprintf("from %s to %s", c.NotBefore.UTC().Format(time.RFC3339), c.NotAfter.UTC().Format(time.RFC3339))
 	}
-	return fmt.Errorf("%s counts while its authority, %s, does not: that is valid from %s to %s", opt.Cert, bad.Subject, from, to)
+	if bad.Equal(leaf) {
+		return fmt.Errorf("%s is valid %s, which is at no time", opt.Cert, when(leaf))
+	}
+	return fmt.Errorf("%s is valid %s, when its authority, %s, is not: that one is %s", opt.Cert, when(leaf), bad.Subject, when(bad))
 }
 
 // certified says to people what a certificate is for.

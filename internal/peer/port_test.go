@@ -456,6 +456,10 @@ func TestCertificateOutOfTimeIsOfItsAuthority(t *testing.T) {
 	if !errors.Is(err, peer.ErrCertificates) || !strings.Contains(err.Error(), "which is at no time") || strings.Contains(err.Error(), "authority") {
 		t.Error(err)
 	}
+	makeCerts(t, devca.Options{Dir: dir, Nodes: []string{"n1"}, Now: func() time.Time { return time.Now().Add(-20 * 365 * 24 * time.Hour) }})
+	if _, err = peer.OpenCertificates(dir, "n1", nil); !errors.Is(err, peer.ErrCertificates) || !strings.Contains(err.Error(), ", when its authority, ") {
+		t.Error(err)
+	}
 }
 
 // The hint was to call memctl cluster certs, in a folder where it has no authority to sign
