@@ -87,6 +87,9 @@ simulate: ## simulate one to five replicas from random seeds (FOR=1h)
 robustness: ## have real nodes meet faults under load, and print the table of docs/robustness.md (FOR=1h, SEED=, NODES=3)
 	@$(call asserted,$(GO) test $(TAGS) ./test/cluster -run '^TestRobustness$$' -robust.for=$(FOR) -robust.seed=$(or $(SEED),0) -robust.nodes=$(or $(NODES),3) -timeout 0 -count=1 -v)
 
+# The commit that upgrade comes from.
+FROM ?= HEAD~1
+
 .PHONY: upgrade
 upgrade: ## upgrade a cluster of the commit FROM to this one node by node, under load
 	$(GO) test ./test/cluster -run '^TestRollingUpgrade$$' -upgrade.from=$(FROM) -robust.nodes=$(or $(NODES),3) -count=1 -v
