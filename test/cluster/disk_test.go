@@ -85,26 +85,30 @@ func (f *fault) older(ctx context.Context) string {
 // kindsOfFiles are what a node keeps, by what would be read from it.
 var kindsOfFiles = []struct {
 	name string
-	dirs []string
+	dirs []string // patterns
 	is   func(path string) bool
 }{
 	{"the log's blocks", []string{"nats/jetstream/NODE"}, func(path string) bool { return strings.HasSuffix(path, ".blk") }},
 	{"the log's other files", []string{"nats/jetstream/NODE"}, func(path string) bool { return !strings.HasSuffix(path, ".blk") }},
 	{"the Raft logs of NATS", []string{"nats/jetstream/SYS/_js_"}, func(path string) bool { return strings.HasSuffix(path, ".blk") }},
 	{"the other Raft files of NATS", []string{"nats/jetstream/SYS/_js_"}, func(path string) bool { return !strings.HasSuffix(path, ".blk") }},
-	{"raft.db", []string{"shards/0", "keys/raft"}, func(path string) bool { return strings.HasSuffix(path, "raft.db") }},
-	{"the state's tables", []string{"shards/0/state"}, func(path string) bool { return strings.HasSuffix(path, ".sst") }},
-	{"the state's other files", []string{"shards/0/state"}, func(path string) bool { return !strings.HasSuffix(path, ".sst") }},
-	{"snapshots", []string{"shards/0/snapshots", "keys/raft/snapshots"}, func(string) bool { return true }},
+	{"raft.db", []string{"shards/*", "keys/raft"}, func(path string) bool { return strings.HasSuffix(path, "raft.db") }},
+	{"the state's tables", []string{"shards/*/state"}, func(path string) bool { return strings.HasSuffix(path, ".sst") }},
+	{"the state's other files", []string{"shards/*/state"}, func(path string) bool { return !strings.HasSuffix(path, ".sst") }},
+	{"snapshots", []string{"shards/*/snapshots", "keys/raft/snapshots"}, func(string) bool { return true }},
 	{"keys", []string{"keys"}, func(path string) bool { return !strings.Contains(filepath.ToSlash(path), "/keys/raft/") }},
 }
 
 // flips are the nemeses that flip a bit of each kind of file.
 func flips() (out []nemesis) {
 	for _, kind := range kindsOfFiles {
-		out = append(out, nemesis{name: "flip a bit of " + kind.name, does: func(ctx context.Context, f *fault) string {
+		n := nemesis{name: "flip a bit of " + kind.name, does: func(ctx context.Context, f *fault) string {
 			return f.flipped(ctx, kind.dirs, kind.is)
-		}})
+		}}
+		if strings.HasPrefix(kind.dirs[0], "nats/") {
+			n.cannot = notOwnLog
+		}
+		out = append(out, n)
 	}
 	return out
 }
@@ -179,8 +183,13 @@ func (p *process) readyOr(ctx context.Context) (code int, ended bool) {
 // which; "" if there is none.
 func flipIn(random *rand.Rand, root string, dirs []string, is func(path string) bool) string {
 	var files []string
+	var found []string
 	for _, dir := range dirs {
-		_ = filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
+		some, _ := filepath.Glob(filepath.Join(root, dir)) // the patterns are right
+		found = append(found, some...)
+	}
+	for _, dir := range found {
+		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 			if err == nil && d.Type().IsRegular() && is(path) {
 				if info, err := d.Info(); err == nil && info.Size() > 0 {
 					files = append(files, path)
@@ -259,7 +268,7 @@ func (f *fault) full(ctx context.Context) (bit string) {
 	if f.random.IntN(2) == 0 {
 		f.tm.transfer(ctx, p)
 	}
-	lead, _ := f.tm.led(ctx, nil)
+	lead, _ := f.tm.led(ctx, f.shard, nil)
 	ballast, err := os.Create(filepath.Join(disk, "ballast"))
 	must(t, err)
 	defer ballast.Close()
@@ -337,10 +346,16 @@ func (p *process) whole(ctx context.Context, via *process, patient time.Duration
 	for time.Now().Before(until) {
 		st, err := via.client.Cluster().Status(ctx)
 		if err == nil && len(st.Shards) > 0 {
-			for _, r := range st.Shards[0].Replicas {
-				if r.Node == p.id && r.Log.Current {
-					return true
+			whole := 0
+			for _, s := range st.Shards {
+				for _, r := range s.Replicas {
+					if r.Node == p.id && (r.Log.Current || p.team.servers != nil) {
+						whole++
+					}
 				}
+			}
+			if whole == len(st.Shards) {
+				return true
 			}
 		}
 		pause(ctx, 100*time.Millisecond)

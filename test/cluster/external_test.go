@@ -87,11 +87,55 @@ func (tm *team) onExternalNATS() (servers []*logServer) {
 			}
 		}
 	})
-	for _, p := range tm.nodes {
+	for i, p := range tm.nodes {
 		p.addrs.route = ""
+		p.addrs.agents = "nats://mneme-agents:a@" + free[3*(i%len(names))]
 		p.args = append(p.args, "--nats-url", strings.Join(urls, ","), "--nats-monitor", strings.Join(monitors, ","))
 	}
+	tm.servers = servers
 	return servers
+}
+
+// serverKilled kills one of the servers of an external NATS, and starts it again.
+func (f *fault) serverKilled(ctx context.Context) string {
+	i := f.random.IntN(len(f.tm.servers))
+	s := f.tm.servers[i]
+	pid := s.cmd.Process.Pid
+	s.kill()
+	f.last(ctx)
+	s.start()
+	if s.cmd.Process.Pid == pid {
+		return ""
+	}
+	return fmt.Sprintf("log server %d was killed", i+1)
+}
+
+// serversKilled kills all of them, and starts them again.
+func (f *fault) serversKilled(ctx context.Context) string {
+	for _, s := range f.tm.servers {
+		s.kill()
+	}
+	f.last(ctx)
+	for _, s := range f.tm.servers {
+		s.start()
+	}
+	return "all log servers were killed"
+}
+
+// notOwnLog says why there is no such fault, "" if the nodes keep the log themselves.
+func notOwnLog(tm *team) string {
+	if tm.servers != nil {
+		return "the log is on an external NATS"
+	}
+	return ""
+}
+
+// notExternal says why there is no such fault, "" if the log is on an external NATS.
+func notExternal(tm *team) string {
+	if tm.servers == nil {
+		return "needs an external NATS"
+	}
+	return ""
 }
 
 // Three memnodes keep their log on three nats-servers of somebody else. Under writes a

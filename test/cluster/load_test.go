@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"mneme/client"
+	"mneme/internal/events"
 	"mneme/memory"
 )
 
@@ -21,6 +22,7 @@ type load struct {
 	*history
 	tm    *team
 	ns    string
+	shard int // that holds ns
 	seed  uint64
 	began time.Time
 	stop  context.CancelFunc
@@ -58,6 +60,9 @@ func (tm *team) startLoad(ctx context.Context, ns string, seed uint64) *load {
 		if o != done {
 			tm.t.Fatalf("the register %d could not be made", i)
 		}
+		at, err := events.ParsePosition(result.Position)
+		must(tm.t, err)
+		l.shard = int(at.Shard)
 		r := &register{id: result.RecordID, seen: map[registerState]string{}}
 		r.note(0, began, l.now(), registerInput{kind: registerWrite, value: value}, registerOutput{state: registerState{version: 1}})
 		regs = append(regs, r)
@@ -194,7 +199,7 @@ func (l *load) publishOverNATS(ctx context.Context, r *rand.Rand, i int) {
 		for more := true; more; more = c.outcome != done && l.rest(ctx, r) {
 			if nc == nil {
 				var err error
-				if nc, err = nats.Connect(l.node(r).addrs.nats, nats.NoReconnect(), nats.Timeout(attempt)); err != nil {
+				if nc, err = nats.Connect(l.node(r).addrs.agents, nats.NoReconnect(), nats.Timeout(attempt)); err != nil {
 					nc = nil
 					continue
 				}

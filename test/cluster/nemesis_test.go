@@ -24,7 +24,8 @@ type nemesis struct {
 type fault struct {
 	tm     *team
 	random *rand.Rand
-	lead   *process // who led when it began
+	shard  int      // of the load
+	lead   *process // who led it when the fault began
 	term   uint64
 }
 
@@ -44,7 +45,7 @@ var nemeses = slices.Concat([]nemesis{
 	{name: "cut the leader off from Raft", does: func(ctx context.Context, f *fault) string {
 		return f.cut(ctx, f.tm.around([]*process{f.lead}, raftPlane), f.lead)
 	}},
-	{name: "cut the leader off from NATS", does: func(ctx context.Context, f *fault) string {
+	{name: "cut the leader off from NATS", cannot: notOwnLog, does: func(ctx context.Context, f *fault) string {
 		return f.cut(ctx, f.tm.around([]*process{f.lead}, logPlane), f.lead)
 	}},
 	{name: "cut what the leader sends", does: func(ctx context.Context, f *fault) string {
@@ -70,6 +71,8 @@ var nemeses = slices.Concat([]nemesis{
 	{name: "two away at once", cannot: notFive, does: func(ctx context.Context, f *fault) string { return f.twoAway(ctx) }},
 	{name: "cut two off", cannot: notFive, does: func(ctx context.Context, f *fault) string { return f.cutTwo(ctx) }},
 	{name: "from five nodes to three and back", cannot: notFive, does: func(ctx context.Context, f *fault) string { return f.shrunk(ctx) }},
+	{name: "kill a server of the log", cannot: notExternal, does: func(ctx context.Context, f *fault) string { return f.serverKilled(ctx) }},
+	{name: "kill all servers of the log", cannot: notExternal, does: func(ctx context.Context, f *fault) string { return f.serversKilled(ctx) }},
 }, flips())
 
 // follower is a node that did not lead, by chance.
@@ -90,9 +93,9 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// led waits until the nodes agree on a leader, which must not be one of some, and says
+// led waits until a node says who leads a shard, which must not be one of them, and returns
 // who it is and since which term.
-func (tm *team) led(ctx context.Context, not *process) (lead *process, term uint64) {
+func (tm *team) led(ctx context.Context, shard int, not *process) (lead *process, term uint64) {
 	tm.t.Helper()
 	for {
 		for _, p := range tm.nodes {
@@ -102,12 +105,12 @@ func (tm *team) led(ctx context.Context, not *process) (lead *process, term uint
 			try, cancel := context.WithTimeout(ctx, attempt)
 			st, err := p.client.Cluster().Status(try)
 			cancel()
-			if err != nil || len(st.Shards) == 0 {
+			if err != nil || len(st.Shards) <= shard {
 				continue
 			}
 			for _, other := range tm.nodes {
-				if st.Shards[0].Leader == other.id && other != not {
-					return other, st.Shards[0].Term
+				if st.Shards[shard].Leader == other.id && other != not {
+					return other, st.Shards[shard].Term
 				}
 			}
 		}
@@ -120,7 +123,7 @@ func (tm *team) led(ctx context.Context, not *process) (lead *process, term uint
 
 // deposed waits until another node leads, and says so.
 func (f *fault) deposed(ctx context.Context) string {
-	lead, term := f.tm.led(ctx, f.lead)
+	lead, term := f.tm.led(ctx, f.shard, f.lead)
 	return fmt.Sprintf("%s led in term %d, %s in term %d", f.lead.id, f.term, lead.id, term)
 }
 

@@ -55,8 +55,9 @@ type team struct {
 	program string
 	certs   string
 	nodes   []*process
-	net     *network // nil: the nodes reach each other directly
-	faulty  error    // why program has no clock that jumps and no slow disk; nil: it has
+	net     *network     // nil: the nodes reach each other directly
+	servers []*logServer // of the external NATS that keeps the log; none: the nodes keep it
+	faulty  error        // why program has no clock that jumps and no slow disk; nil: it has
 }
 
 // process is one of them.
@@ -64,8 +65,8 @@ type process struct {
 	team   *team
 	id     string
 	dir    string
-	addrs  struct{ http, nats, peer, route string } // the last two as the others reach it
-	listen struct{ peer, route string }             // if that is somewhere else
+	addrs  struct{ http, nats, agents, peer, route string } // the last two as the others reach it
+	listen struct{ peer, route string }                     // if that is somewhere else
 	client *client.Client
 	args   []string // further ones
 	joins  bool     // a cluster that is there, and never founds one
@@ -106,6 +107,7 @@ func newTeam(t testing.TB, n int) *team {
 	for i := range n {
 		p := &process{team: tm, id: fmt.Sprintf("n%d", i+1), dir: filepath.Join(t.TempDir(), "data")}
 		p.addrs.http, p.addrs.nats, p.addrs.peer, p.addrs.route = free[4*i], free[4*i+1], free[4*i+2], free[4*i+3]
+		p.addrs.agents = p.addrs.nats
 		p.client, err = client.New(p.addrs.http, client.Options{Agent: "tester"})
 		must(t, err)
 		opt.Nodes = append(opt.Nodes, p.id)
@@ -152,7 +154,10 @@ func (p *process) begin() {
 		addresses = addresses[:2]
 	}
 	if p.team.net != nil {
-		addresses = []string{"--peer-addr", p.listen.peer, "--route-addr", p.listen.route, "--peer-advertise", p.addrs.peer, "--route-advertise", p.addrs.route}
+		addresses = []string{"--peer-addr", p.listen.peer, "--peer-advertise", p.addrs.peer}
+		if p.addrs.route != "" {
+			addresses = append(addresses, "--route-addr", p.listen.route, "--route-advertise", p.addrs.route)
+		}
 	}
 	expect := cmp.Or(p.expect, len(p.team.nodes))
 	if p.joins {
@@ -291,7 +296,11 @@ func (tm *team) same(ctx context.Context) {
 				at[p.id] = true
 				continue
 			}
-			at[st.Shards[0].Position], hashes[st.Shards[0].StateHash] = true, true
+			var position, hash string
+			for _, s := range st.Shards {
+				position, hash = position+s.Position+" ", hash+s.StateHash+" "
+			}
+			at[position], hashes[hash] = true, true
 		}
 		if len(at) == 1 {
 			if len(hashes) != 1 {

@@ -39,20 +39,18 @@ func (p *process) voter(ctx context.Context, via *process) {
 	p.team.t.Helper()
 	for {
 		st, err := via.client.Cluster().Status(ctx)
-		var most, last uint64
-		current, votes := false, false
+		whole, votes := 0, false
 		if err == nil {
-			for _, r := range st.Shards[0].Replicas {
-				most = max(most, r.Log.Last)
-				if r.Node == p.id {
-					last, current = r.Log.Last, r.Log.Current
+			for _, s := range st.Shards {
+				if p.copyWhole(s) {
+					whole++
 				}
 			}
 			for _, n := range st.Nodes {
 				votes = votes || n.ID == p.id && n.Role == memory.RoleVoter
 			}
 		}
-		if votes && current && last == most && most > 0 {
+		if votes && whole > 0 && whole == len(st.Shards) {
 			return
 		}
 		select {
@@ -61,6 +59,20 @@ func (p *process) voter(ctx context.Context, via *process) {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
+}
+
+// copyWhole reports whether the node's copy of a shard's log is, as it says itself. An external
+// NATS says that of none.
+func (p *process) copyWhole(s memory.ClusterShard) bool {
+	var most, last uint64
+	current := false
+	for _, r := range s.Replicas {
+		most = max(most, r.Log.Last)
+		if r.Node == p.id {
+			last, current = r.Log.Last, r.Log.Current
+		}
+	}
+	return p.team.servers != nil || current && last == most && most > 0
 }
 
 // A node is lost with its data. It is refused until the lost one is removed; then it

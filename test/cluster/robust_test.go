@@ -20,6 +20,8 @@ var (
 	robustOnly  = flag.String("robust.only", "", "regexp of the faults that TestRobustness takes")
 	robustNot   = flag.String("robust.not", "^$", "regexp of the faults that it leaves out")
 	robustNodes = flag.Int("robust.nodes", 3, "how many nodes TestRobustness has: 3 or 5")
+	robustParts = flag.Int("robust.shards", 1, "how many shards the nodes of TestRobustness have")
+	robustNATS  = flag.Bool("robust.external", false, "have TestRobustness keep the log on three servers of an external NATS")
 	robustOut   = flag.String("robust.out", "", "file to add the table of TestRobustness to")
 )
 
@@ -58,7 +60,8 @@ func TestRobustness(t *testing.T) {
 	defer func() { report(t, tallies, time.Since(began), seed) }()
 	for round := uint64(0); round == 0 || time.Since(began) < *robustFor; round++ {
 		ok := t.Run(fmt.Sprintf("seed=%d", seed+round), func(t *testing.T) {
-			t.Logf("again: go test ./test/cluster -run '^TestRobustness$' -robust.nodes=%d -robust.seed=%d -robust.only=%q -robust.not=%q", *robustNodes, seed+round, again, *robustNot)
+			t.Logf("again: go test ./test/cluster -run '^TestRobustness$' -robust.nodes=%d -robust.shards=%d -robust.external=%t -robust.seed=%d -robust.only=%q -robust.not=%q",
+				*robustNodes, *robustParts, *robustNATS, seed+round, again, *robustNot)
 			robustRound(t, seed+round, chosen, tallies)
 		})
 		if !ok {
@@ -79,6 +82,12 @@ func robustRound(t *testing.T, seed uint64, chosen []nemesis, tallies map[string
 			tm.program = program
 		}
 	}
+	if *robustNATS {
+		tm.onExternalNATS()
+	}
+	for _, p := range tm.nodes {
+		p.args = append(p.args, "--shards", fmt.Sprint(*robustParts))
+	}
 	random := rand.New(rand.NewPCG(seed, 0))
 	tm.start(within(t, patience))
 	for i, at := range random.Perm(len(chosen)) {
@@ -91,12 +100,16 @@ func robustRound(t *testing.T, seed uint64, chosen []nemesis, tallies map[string
 			}
 		}
 		ctx := within(t, 3*patience)
-		f := &fault{tm: tm, random: random}
-		f.lead, f.term = tm.led(ctx, nil)
 		began := time.Now()
 		l := tm.startLoad(ctx, fmt.Sprintf("load-%d", i), seed+uint64(i)<<32)
+		f := &fault{tm: tm, random: random, shard: l.shard}
+		f.lead, f.term = tm.led(ctx, f.shard, nil)
 		pause(ctx, time.Second)
 		bit := n.does(ctx, f)
+		if t.Failed() { // a node may not run
+			l.end()
+			return
+		}
 		pause(ctx, time.Second)
 		tm.serves(ctx)
 		l.end()
@@ -183,7 +196,11 @@ func report(t *testing.T, tallies map[string]*tally, took time.Duration, seed ui
 	if t.Failed() {
 		verdict = "VIOLATED"
 	}
-	text := fmt.Sprintf("%s with %d nodes in %.1f minutes, from seed %d on\n\n%s", verdict, *robustNodes, took.Minutes(), seed, sb.String())
+	on := fmt.Sprintf("%d nodes, %d shards", *robustNodes, *robustParts)
+	if *robustNATS {
+		on += ", an external NATS"
+	}
+	text := fmt.Sprintf("%s with %s in %.1f minutes, from seed %d on\n\n%s", verdict, on, took.Minutes(), seed, sb.String())
 	t.Log("\n" + text)
 	if *robustOut != "" {
 		f, err := os.OpenFile(*robustOut, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)

@@ -56,7 +56,7 @@ func TestRollingUpgrade(t *testing.T) {
 	for i, at := range random.Perm(len(tm.nodes)) {
 		p := tm.nodes[at]
 		if i > 0 { // one of the earlier commit leads, as often as not
-			lead, _ := tm.led(ctx, nil)
+			lead, _ := tm.led(ctx, 0, nil)
 			t.Logf("%s leads, which runs %s", lead.id, map[bool]string{true: "the earlier commit", false: "this one"}[lead.cmd.Path == old])
 		}
 		p.term()
