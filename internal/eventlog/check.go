@@ -65,6 +65,21 @@ func Settled(ctx context.Context, s Stream, check func() error) error {
 	}
 }
 
+// SettledInfo is Info once its leader has told of the log for so long that what it tells
+// does not pass any more (Info.Passing). Errors: Info's, ctx's.
+func SettledInfo(ctx context.Context, s Stream) (Info, error) {
+	var told contradiction
+	for {
+		info, err := s.Info(ctx)
+		if err != nil || told.by(info.Leader, time.Now()) >= info.Passing {
+			return info, err
+		}
+		if err := pause(ctx, settlePause); err != nil {
+			return Info{}, err
+		}
+	}
+}
+
 // contradiction is that the leader of a log has told what may pass (Info.Passing), each
 // time that it was asked since.
 type contradiction struct {

@@ -38,7 +38,9 @@ func (j *JetStream) Info(ctx context.Context) (Info, error) {
 				return Info{}, fmt.Errorf("info %s: %w", j.name, err)
 			}
 		}
-		return Info{First: 1}, nil // its identity says that it is not there
+		// Its identity says that it is not there; so may one of whom the servers' leader has
+		// not heard yet, or no more.
+		return Info{First: 1, Passing: j.passing()}, nil
 	}
 	if err != nil && j.cfg.Replicas > 1 && ctx.Err() == nil && retryable(err) {
 		return Info{}, fmt.Errorf("info %s: %w: %w", j.name, ErrNoLeader, err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -53,6 +54,9 @@ func leads(t *testing.T, message, info func(asked int) string) *reader {
 		return `{"message":{"seq":` + strconv.FormatUint(q.Seq, 10) + `,"data":"eA==","time":"2026-11-23T09:00:00Z"}}`
 	})
 	answer("$JS.API.STREAM.INFO.*", func(*nats.Msg) string {
+		if leader := info(int(asked.Load())); strings.HasPrefix(leader, "{") {
+			return leader
+		}
 		return `{"config":{"name":"` + j.name + `","num_replicas":3,"metadata":{"mneme-stream":"c"}},"state":{"first_seq":1,"last_seq":5,"messages":5},"cluster":{"leader":"` + info(int(asked.Load())) + `"}}`
 	})
 	r, err := j.newReader(3, 3)
@@ -65,6 +69,7 @@ func leads(t *testing.T, message, info func(asked int) string) *reader {
 
 const (
 	nobodyLeads = `{"error":{"code":503,"err_code":10008,"description":"JetStream system temporarily unavailable"}}`
+	notFound    = `{"error":{"code":404,"err_code":10059,"description":"stream not found"}}`
 	noMessage   = `{"error":{"code":404,"err_code":10037,"description":"no message found"}}`
 )
 
@@ -122,6 +127,30 @@ func TestAnswerAfterAnElectionWasAGap(t *testing.T) {
 	}
 }
 
+// A stream that is not found was believed at once, and writes stopped over a log that is
+// whole: the leader of all streams says so too that has not applied all that it has, or
+// leads no more.
+func TestStreamThatWasNotFoundForAMoment(t *testing.T) {
+	said := 0
+	r := leads(t, func(int) string { return "" }, func(int) string {
+		if said++; said < 6 {
+			return notFound
+		}
+		return "n2"
+	})
+	looks := 0
+	err := Settled(t.Context(), r.j, func() error {
+		looks++
+		return Check(t.Context(), r.j, Expect{Identity: "c"})
+	})
+	if err != nil || looks < 2 {
+		t.Errorf("%d looks: %v", looks, err)
+	}
+	if info, err := r.j.Info(t.Context()); err != nil || info.Identity != "c" {
+		t.Errorf("%+v, %v", info, err)
+	}
+}
+
 // stands is a stream of which only Info is asked.
 type stands struct {
 	Stream
@@ -163,6 +192,24 @@ func TestSettledWaitsForOneLeader(t *testing.T) {
 	s := stands{info: func() (Info, error) { return Info{Leader: "n2", Passing: time.Hour}, nil }}
 	if err := Settled(ctx, s, func() error { return wrong }); !errors.Is(err, context.Canceled) {
 		t.Errorf("the caller is gone: %v", err)
+	}
+}
+
+func TestSettledInfoIsOfOneLeader(t *testing.T) {
+	looks := 0
+	s := stands{info: func() (Info, error) {
+		if looks++; looks < 4 {
+			return Info{Leader: "n1", Last: 3, Passing: time.Hour}, nil
+		}
+		return Info{Leader: "n2", Last: 5, Passing: 150 * time.Millisecond}, nil
+	}}
+	if info, err := SettledInfo(t.Context(), s); err != nil || info.Last != 5 || looks < 6 {
+		t.Errorf("%d looks: %+v, %v", looks, info, err)
+	}
+	looks = 0
+	one := stands{info: func() (Info, error) { looks++; return Info{Last: 3}, nil }}
+	if info, err := SettledInfo(t.Context(), one); err != nil || info.Last != 3 || looks != 1 {
+		t.Errorf("of one server: %d looks: %+v, %v", looks, info, err)
 	}
 }
 

@@ -2,6 +2,7 @@ package node
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"sync/atomic"
 	"testing"
@@ -78,4 +79,24 @@ func TestVerifyStoppedWritesOverWhatPasses(t *testing.T) {
 		t.Errorf("the log was repaired: epoch %d", at)
 	}
 	tr.writes((lead+1)%3, "e", "after")
+
+	// A repair that has sealed the stream takes over what only the log holds: what it was
+	// not told of for a moment was left behind.
+	if err := s.replica.WithoutWriter(t.Context(), func() error {
+		c := s.state.Cursor()
+		e := events.Envelope{Header: events.Header{Type: events.TypeLeaderBegan, Schema: events.TypeLeaderBegan.Schema(), Event: events.NewIDSource(n.cfg.Now, nil).New(), SealedAt: c.SealedAt},
+			Payload: events.Began{Term: c.Term, Round: c.Round + 1}.Encode()}
+		f := events.Frame{Epoch: c.Epoch, Term: c.Term, Seq: c.Seq + 1, Previous: c.Chain, Events: [][]byte{e.Encode()}}
+		if err := errors.Join(s.stream.Append(t.Context(), f.Encode(), c.Seq), s.stream.Seal(t.Context())); err != nil {
+			return err
+		}
+		left.Store(3)
+		err := (&repair{shard: s.shard}).adopt(t.Context())
+		if at := s.state.Cursor().Seq; at != c.Seq+1 {
+			t.Errorf("the state stands at %d, the sealed log at %d", at, c.Seq+1)
+		}
+		return err
+	}); err != nil {
+		t.Error(err)
+	}
 }

@@ -255,7 +255,11 @@ func repairError(err error) error {
 // the state may be the only copy: it has to be on disk.
 func (r *repair) adopt(ctx context.Context) error {
 	r.step("adopt")
-	info, err := r.shard.stream.Info(ctx)
+	ask := r.shard.stream.Info
+	if r.shard.stream.Sealed() { // what is not taken over now is lost
+		ask = func(ctx context.Context) (eventlog.Info, error) { return eventlog.SettledInfo(ctx, r.shard.stream) }
+	}
+	info, err := ask(ctx)
 	if err != nil {
 		return fmt.Errorf("repair log: %w", err)
 	}
