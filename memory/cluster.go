@@ -21,7 +21,8 @@ const (
 // ClusterNode is one node of a cluster.
 type ClusterNode struct {
 	ID        string `json:"id"`
-	Address   string `json:"address"` // where the other nodes reach it
+	Name      string `json:"name,omitempty"` // the id and what the node drew for its data directory
+	Address   string `json:"address"`        // where the other nodes reach it
 	Role      string `json:"role"`
 	Reachable bool   `json:"reachable"`         // it answered in time
 	Drained   bool   `json:"drained,omitempty"` // it leads nothing, because it was asked not to

@@ -117,7 +117,11 @@ type SwitchEmbedder struct {
 
 // NodeStatus is one node of the cluster.
 type NodeStatus struct {
-	ID      string `json:"id"`
+	ID string `json:"id"`
+	// Name is the id and what the node drew for its data directory; empty for a node on its own.
+	Name string `json:"name,omitempty"`
+	// Learner says that it has no vote: it does not count for majorities.
+	Learner bool   `json:"learner,omitempty"`
 	Role    string `json:"role"`
 	Address string `json:"address"`
 	Version string `json:"version"`

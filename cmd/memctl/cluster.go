@@ -180,9 +180,12 @@ and carries on then.`,
 	return cmd
 }
 
+func clusterName(n memory.ClusterNode) (id, name string) { return n.ID, n.Name }
+
 func printCluster(a *app, st memory.ClusterStatus) {
 	a.printf("cluster   %s\n", oneLine(st.ClusterID))
-	for _, n := range st.Nodes {
+	called := names(st.Nodes, clusterName)
+	for i, n := range st.Nodes {
 		reachable := "answers"
 		if !n.Reachable {
 			reachable = a.paint("31", "does not answer")
@@ -190,7 +193,7 @@ func printCluster(a *app, st memory.ClusterStatus) {
 		if n.Drained {
 			reachable += ", drained"
 		}
-		a.printf("node      %s  %s  %s  %s\n", a.paint("1", oneLine(n.ID)), oneLine(n.Role), oneLine(n.Address), reachable)
+		a.printf("node      %s  %s  %s  %s\n", a.paint("1", oneLine(called[i])), oneLine(n.Role), oneLine(n.Address), reachable)
 	}
 	for _, s := range st.Shards {
 		a.printf("shard %-3d leader %s, term %d%s\n", s.ID, first(oneLine(s.Leader), "-"), s.Term, copiesOfLog(a, s.Copies))

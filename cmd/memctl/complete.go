@@ -53,11 +53,7 @@ func completeNodes(a *app) completeFunc {
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		var ids []string
-		for _, n := range st.Nodes {
-			ids = append(ids, n.ID)
-		}
-		return ids, cobra.ShellCompDirectiveNoFileComp
+		return names(st.Nodes, clusterName), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 

@@ -166,7 +166,8 @@ func (n *fakeNode) adminRoutes(on func(string, func(http.ResponseWriter, *http.R
 		if n.doctorFail {
 			st.Shards[0].Log.Diverged, st.Shards[0].Halted = "hash differs at 7", "stopped"
 			st.Shards[0].Log.Unreachable = "no answer"
-			st.Nodes = append(st.Nodes, memory.NodeStatus{ID: "n2", Role: memory.RoleUnreachable}, memory.NodeStatus{ID: "n3", Role: memory.RoleUnreachable})
+			st.Nodes = append(st.Nodes, memory.NodeStatus{ID: "n2", Role: memory.RoleUnreachable}, memory.NodeStatus{ID: "n3", Name: "n3-b", Role: memory.RoleUnreachable},
+				memory.NodeStatus{ID: "n3", Name: "n3-c", Role: memory.RoleUnreachable, Learner: true})
 		}
 		if n.writing {
 			st.Shards[0].Log.Diverged, st.Shards[0].Log.Repair = "the log of the new cluster has yet to be written from the state", &memory.Progress{}

@@ -33,6 +33,22 @@ func statusCmd(a *app) *cobra.Command {
 	}
 }
 
+// names are what nodes are called: by their ids, and in full where several have the same.
+func names[N any](nodes []N, of func(N) (id, name string)) []string {
+	times, out := map[string]int{}, make([]string, len(nodes))
+	for _, n := range nodes {
+		id, _ := of(n)
+		times[id]++
+	}
+	for i, n := range nodes {
+		id, name := of(n)
+		if out[i] = id; times[id] > 1 {
+			out[i] = first(name, id)
+		}
+	}
+	return out
+}
+
 // scrubLine says how far the slow reading of the whole log is; "" before the
 // first.
 func scrubLine(s memory.ScrubStatus) string {
@@ -49,17 +65,22 @@ func scrubLine(s memory.ScrubStatus) string {
 
 func printStatus(a *app, addr string, st memory.Status) {
 	a.printf("cluster   %s at %s, auth %s\n", oneLine(st.ClusterID), addr, first(oneLine(st.Auth), "-"))
-	for _, n := range st.Nodes {
-		a.printf("node      %s  %s  %s  %s\n", a.paint("1", oneLine(n.ID)), oneLine(n.Role), oneLine(n.Address), oneLine(n.Version))
+	called := names(st.Nodes, func(n memory.NodeStatus) (id, name string) { return n.ID, n.Name })
+	for i, n := range st.Nodes {
+		a.printf("node      %s  %s  %s  %s\n", a.paint("1", oneLine(called[i])), oneLine(n.Role), oneLine(n.Address), oneLine(n.Version))
 	}
-	silent := 0
+	there, silent := 0, 0
 	for _, n := range st.Nodes {
-		if n.Role == memory.RoleUnreachable {
+		switch {
+		case n.Learner:
+		case n.Role == memory.RoleUnreachable:
 			silent++
+		default:
+			there++
 		}
 	}
-	if there := len(st.Nodes) - silent; there <= silent {
-		a.printf("          "+a.paint("31", "%d of %d nodes answer: ")+"nothing is written until most do\n", there, len(st.Nodes))
+	if there <= silent {
+		a.printf("          "+a.paint("31", "%d of %d nodes answer: ")+"nothing is written until most do\n", there, there+silent)
 		a.next("memctl doctor")
 	}
 	for _, c := range st.Certificates {

@@ -55,7 +55,7 @@ func (n *Node) compareClocks(ctx context.Context) {
 func (n *Node) compareClock(ctx context.Context) present {
 	ctx, cancel := context.WithTimeout(ctx, clockWait)
 	defer cancel()
-	members := n.peers.cluster.Facts().Members
+	members := voters(n)
 	var mu sync.Mutex
 	var others []ingest.OtherClock
 	answered := map[string]bool{n.dir.name(): true}

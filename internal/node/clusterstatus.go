@@ -149,12 +149,13 @@ func (o *operator) everywhere(ctx context.Context) ([]memory.NodeStatus, []nodeR
 		return []memory.NodeStatus{o.here()}, []nodeReport{o.report()}
 	}
 	members := o.n.peers.cluster.Facts().Members
-	out, reports := make([]memory.NodeStatus, len(members)), o.reports(ctx, members)
+	out, reports, voting := make([]memory.NodeStatus, len(members)), o.reports(ctx, members), voters(o.n)
 	for i, r := range reports {
 		out[i] = r.Node
 		if r.Node.ID == "" {
 			out[i] = memory.NodeStatus{ID: members[i].ID, Role: memory.RoleUnreachable, Address: members[i].Peer}
 		}
+		out[i].Name, out[i].Learner = members[i].Name, !slices.Contains(voting, members[i])
 	}
 	return out, reports
 }
@@ -191,11 +192,13 @@ func (o *operator) Cluster(ctx context.Context) (memory.ClusterStatus, error) {
 		reports = append(reports, o.report())
 	} else {
 		for _, s := range p.cluster.Status(ctx) {
-			out.Nodes = append(out.Nodes, memory.ClusterNode{ID: s.ID, Address: s.Address, Role: s.Role, Reachable: s.Reachable})
+			out.Nodes = append(out.Nodes, memory.ClusterNode{ID: s.ID, Name: s.Name, Address: s.Address, Role: s.Role, Reachable: s.Reachable})
 		}
-		reports = o.reports(ctx, p.cluster.Facts().Members)
+		members := p.cluster.Facts().Members
+		reports = o.reports(ctx, members)
 		for i := range out.Nodes {
-			out.Nodes[i].Drained = slices.ContainsFunc(reports, func(r nodeReport) bool { return r.Drained && r.Node.ID == out.Nodes[i].ID })
+			at := slices.IndexFunc(members, func(m cluster.Member) bool { return m.Name == out.Nodes[i].Name })
+			out.Nodes[i].Drained = at >= 0 && reports[at].Drained
 		}
 	}
 	asking, cancel := context.WithTimeout(ctx, statusWait)

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"mneme/internal/cluster"
+	"mneme/internal/peer"
+	"mneme/internal/raftfsm"
 	"mneme/memory"
 )
 
@@ -41,7 +43,42 @@ func (p present) hint() string {
 	return fmt.Sprintf("start %s: nothing is lost then. Only where most nodes are lost for ever: stop the others and see memctl cluster recover --help", strings.Join(p.silent, " and "))
 }
 
-// presentOf tells which members are there.
+// voters are the nodes that have a vote in one of the groups that this node serves: they
+// count where most nodes are meant. Where it serves none yet, all members are.
+func voters(n *Node) []cluster.Member {
+	var groups [][]raftfsm.Member
+	if keys := n.peers.keys; keys != nil {
+		replicas, _ := keys.Raft().Members()
+		groups = append(groups, replicas)
+	}
+	for _, s := range n.served {
+		replicas, _ := s.candidacy().Group.Members()
+		groups = append(groups, replicas)
+	}
+	return votersOf(n.peers.cluster.Facts().Members, groups)
+}
+
+func votersOf(members []cluster.Member, groups [][]raftfsm.Member) (voters []cluster.Member) {
+	for _, replicas := range groups {
+		for _, r := range replicas {
+			if !r.Voter || slices.ContainsFunc(voters, func(m cluster.Member) bool { return m.Name == r.ID }) {
+				continue
+			}
+			_, addr, _ := strings.Cut(r.Addr, "@")
+			m := cluster.Member{Name: r.ID, ID: peer.IDOf(r.ID), Peer: addr}
+			if i := slices.IndexFunc(members, func(m cluster.Member) bool { return m.Name == r.ID }); i >= 0 {
+				m = members[i]
+			}
+			voters = append(voters, m)
+		}
+	}
+	if len(voters) == 0 {
+		return members
+	}
+	return voters
+}
+
+// presentOf tells which of these nodes are there.
 func presentOf(members []cluster.Member, answers func(m cluster.Member) bool) (p present) {
 	for _, m := range members {
 		if answers(m) {
@@ -60,7 +97,12 @@ func (d *doctor) checkNodes(ctx context.Context) []memory.Check {
 	if d.n.peers == nil {
 		return nil
 	}
-	members := d.n.peers.cluster.Facts().Members
+	members, voting := d.n.peers.cluster.Facts().Members, voters(d.n)
+	for _, m := range voting { // a group may know one that no member told of
+		if !slices.Contains(members, m) {
+			members = append(members, m)
+		}
+	}
 	reports := d.n.operator.reports(ctx, members)
 	var unfit []memory.Check
 	there := map[string]bool{}
@@ -71,7 +113,7 @@ func (d *doctor) checkNodes(ctx context.Context) []memory.Check {
 				Hint: "memctl doctor at that node says what helps"})
 		}
 	}
-	p := presentOf(members, func(m cluster.Member) bool { return there[m.Name] })
+	p := presentOf(voting, func(m cluster.Member) bool { return there[m.Name] })
 	c := memory.Check{Name: "nodes", State: "ok", Detail: p.String(), Hint: p.hint()}
 	switch {
 	case !p.most():
