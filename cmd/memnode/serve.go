@@ -75,10 +75,39 @@ func start(ctx context.Context, sys system, cfg node.Config) <-chan opened {
 				out <- opened{err: panicked(p)}
 			}
 		}()
-		n, err := sys.open(ctx, cfg)
+		n, err := openFreed(ctx, sys, cfg)
 		out <- opened{n, err}
 	}()
 	return out
+}
+
+const (
+	// freedWithin is how long a start waits for the data directory: whoever restarts a
+	// node starts the new one while the former one still ends.
+	freedWithin = 5 * time.Second
+	freedEvery  = 50 * time.Millisecond
+)
+
+// openFreed opens the node, and waits for a data directory that another process has.
+func openFreed(ctx context.Context, sys system, cfg node.Config) (instance, error) {
+	tooLong := time.After(sys.freedWithin)
+	for first := true; ; first = false {
+		n, err := sys.open(ctx, cfg)
+		var e *node.StartError
+		if !errors.As(err, &e) || e.Kind != node.StartInUse {
+			return n, err
+		}
+		if first && sys.freedWithin > 0 {
+			cfg.Logger.Info("waiting for whoever has it to end: "+e.Message, "at_most", sys.freedWithin)
+		}
+		select {
+		case <-tooLong:
+			return nil, err
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(freedEvery):
+		}
+	}
 }
 
 // abandon waits for a start that was cancelled. A second signal does not wait.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"mneme/internal/node"
@@ -154,6 +155,55 @@ func TestDirectoryInUseProposesAnother(t *testing.T) {
 		t.Errorf("exit %d", code)
 	}
 	wantHas(t, "standard error", w.err.String(), "memnode --data-dir "+filepath.Join(w.dir, ".mneme-3")+" --http-addr 127.0.0.1:8788\n")
+}
+
+// A restart ended with 5 where the former process took some milliseconds longer to end.
+func TestDirectoryThatIsInUseIsWaitedFor(t *testing.T) {
+	inUse := &node.StartError{Kind: node.StartInUse, Message: "data directory is in use"}
+	waits := func(t *testing.T, open func(opens int) (instance, error)) *world {
+		var w *world
+		w = newWorld(t, func(context.Context, node.Config) (instance, error) { return open(w.opens) })
+		w.freedWithin = freedWithin
+		return w
+	}
+	t.Run("freed", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := waits(t, func(opens int) (instance, error) {
+				if opens < 3 {
+					return nil, inUse
+				}
+				return newFake(), nil
+			})
+			w.system.out = writerFunc(func(p []byte) (int, error) {
+				w.signals <- syscall.SIGTERM
+				return w.out.Write(p)
+			})
+			if code := w.run(); code != 0 || w.opens != 3 {
+				t.Errorf("exit %d after %d attempts: %s", code, w.opens, w.err)
+			}
+			if n := strings.Count(w.err.String(), "waiting for whoever has it to end: data directory is in use"); n != 1 {
+				t.Errorf("%d lines say that it waits: %s", n, w.err)
+			}
+		})
+	})
+	t.Run("kept", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w, from := waits(t, func(int) (instance, error) { return nil, inUse }), time.Now()
+			if code := w.run(); code != exitInUse || time.Since(from) != freedWithin {
+				t.Errorf("exit %d after %s: %s", code, time.Since(from), w.err)
+			}
+		})
+	})
+	t.Run("told to stop", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := waits(t, func(int) (instance, error) { return nil, inUse })
+			from := time.Now()
+			time.AfterFunc(time.Second, func() { w.signals <- syscall.SIGTERM })
+			if code := w.run(); code != 0 || time.Since(from) != time.Second {
+				t.Errorf("exit %d after %s: %s", code, time.Since(from), w.err)
+			}
+		})
+	})
 }
 
 // The hint was to start another node with the same id and the same peer address.

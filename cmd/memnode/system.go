@@ -26,6 +26,8 @@ type system struct {
 	isFree   func(addr string) bool // nobody listens there
 	open     func(context.Context, node.Config) (instance, error)
 	version  memory.VersionInfo
+	// freedWithin is how long a data directory is waited for that another process has.
+	freedWithin time.Duration
 }
 
 // instance is a running node; *node.Node is one.
@@ -49,6 +51,8 @@ func osSystem(signals <-chan os.Signal) system {
 		isFree:  isFree,
 		open:    openNode,
 		version: node.BuildVersion(),
+
+		freedWithin: freedWithin,
 	}
 }
 
