@@ -104,7 +104,7 @@ func (c *Cluster) refuseDuplicate(ctx context.Context, in Member) error {
 	}
 	for _, a := range c.look(ctx, same, callTimeout/2) {
 		if a.err == nil {
-			return inUse(in, a.hello.Self)
+			return inUse(in, &presence{Self: a.hello.Self})
 		}
 	}
 	return nil

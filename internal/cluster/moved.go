@@ -21,10 +21,12 @@ type Addresses struct{ *Cluster }
 type presence struct {
 	Self Member `json:"self"`
 	Run  string `json:"run"`
+
+	sign error // why it does not answer, though somebody listens who may well be it
 }
 
 func (c Addresses) who(context.Context, peer.Identity, struct{}) (presence, error) {
-	return presence{c.Self(), c.forming.run}, nil
+	return presence{Self: c.Self(), Run: c.forming.run}, nil
 }
 
 // claim says that a node has left an address, where it is asked for by its full name.
@@ -33,8 +35,8 @@ type claim struct {
 	left string // the peer address that it has left
 }
 
-// heldBy returns who still answers at an address under the name that a claim is of; nil
-// is nobody. The node itself, where both addresses reach it, holds none that it has left.
+// heldBy returns who still answers at an address under the name that a claim is of, or
+// listens there and may be it; nil is nobody. The node itself, where both addresses reach it, holds none that it has left.
 // Errors: of ctx.
 func (c Addresses) heldBy(ctx context.Context, cl claim) (*presence, error) {
 	const tries = 2 // the first one may go over a connection to a process that is gone
@@ -47,7 +49,10 @@ func (c Addresses) heldBy(ctx context.Context, cl claim) (*presence, error) {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case errors.Is(err, rpc.ErrNotReached):
-			return nil, nil
+			if sign := c.sign(ctx, rpc.Target{Addr: cl.left, Node: cl.who.Name}); sign != nil {
+				return &presence{Self: Member{Name: cl.who.Name, ID: idOf(cl.who.Name), Peer: cl.left}, sign: sign}, nil
+			}
+			return nil, ctx.Err()
 		case err == nil && p.Self.Peer == cl.who.Peer && p.Self.Version >= cl.who.Version:
 			return nil, nil
 		case err == nil:
@@ -136,7 +141,7 @@ func (f *forming) founded(h hello, held map[claim]*presence) (hello, error) {
 	if cl, found := f.claimed(h, h.Self); found {
 		by, known := held[cl]
 		if by != nil {
-			return h, inUse(h.Self, by.Self)
+			return h, inUse(h.Self, by)
 		}
 		if !known {
 			h.Self.Version = 0 // no news
@@ -153,10 +158,20 @@ func (f *forming) founded(h hello, held map[claim]*presence) (hello, error) {
 	return h, nil
 }
 
-// inUse refuses a node while one with its name answers elsewhere.
-func inUse(self, other Member) error {
-	var said *Error
-	errors.As(duplicate(self, other), &said)
+// holds says that a node cannot be while another one is, of which this is known.
+func (p *presence) holds(self Member) *Error {
+	var e *Error
+	errors.As(duplicate(self, p.Self), &e)
+	if p.sign != nil {
+		why, _ := explain(p.sign)
+		e.Message += ", which " + why
+	}
+	return e
+}
+
+// inUse refuses a node while one with its name is elsewhere.
+func inUse(self Member, other *presence) error {
+	said := other.holds(self)
 	return memory.Errorf(memory.CodeConflict, "%s", said.Message).WithHint("%s", said.Hint)
 }
 
@@ -207,7 +222,7 @@ func (c Addresses) settle(ctx context.Context, seen []hello) error {
 	}
 	for _, p := range held {
 		if p != nil && p.Run != c.forming.run { // else an address that reaches this process, too
-			return duplicate(self, p.Self)
+			return p.holds(self)
 		}
 	}
 	c.mu.Lock()
@@ -284,7 +299,7 @@ func (c Addresses) mayMoveTo(ctx context.Context, g Group, name, addr string) er
 			return err
 		}
 		if held != nil {
-			return inUse(Member{Name: name, ID: idOf(name), Peer: to}, held.Self)
+			return inUse(Member{Name: name, ID: idOf(name), Peer: to}, held)
 		}
 	}
 	return nil

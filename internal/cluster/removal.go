@@ -197,8 +197,8 @@ func (r removal) reachable() []rpc.Target {
 	return targets
 }
 
-// allowed refuses to remove this node, one that answers, and one without which the
-// others would have no majority.
+// allowed refuses to remove this node, one that answers or may run all the same, and one
+// without which the others would have no majority.
 func (r removal) allowed(ctx context.Context, name string) error {
 	if name == r.Self().Name {
 		return memory.Errorf(memory.CodeInvalid, "the node %s cannot remove itself", idOf(name)).
@@ -219,6 +219,11 @@ func (r removal) allowed(ctx context.Context, name string) error {
 		return memory.Errorf(memory.CodeConflict, "the node %s answers at %s", name, at).
 			WithHint("stop it first; --force removes a node that runs, and ends it: it never comes back with the data directory that it has")
 	}
+	if at == "" {
+		if err := r.ended(ctx, name, targets); err != nil {
+			return err
+		}
+	}
 	replicas := r.replicas()
 	for _, group := range slices.Sorted(maps.Keys(replicas)) {
 		if err := MajorityWithout(name, replicas[group], answers); err != nil {
@@ -226,6 +231,37 @@ func (r removal) allowed(ctx context.Context, name string) error {
 		}
 	}
 	return nil
+}
+
+// ended refuses to remove a node that does not answer while somebody who may be it listens
+// at one of the addresses that it has. By force it goes, unless it leads.
+func (r removal) ended(ctx context.Context, name string, targets []rpc.Target) error {
+	leads := r.leadsGroup(name)
+	if r.force && leads == "" {
+		return nil
+	}
+	for _, to := range targets {
+		if to.Node != name {
+			continue
+		}
+		if sign := r.sign(ctx, to); sign != nil {
+			return seemsToRun(to, sign, leads)
+		}
+	}
+	return nil
+}
+
+// leadsGroup is a group that this node serves and another one leads, "" if there is none.
+func (r removal) leadsGroup(name string) string {
+	r.mu.Lock()
+	groups := maps.Clone(r.groups)
+	r.mu.Unlock()
+	for _, group := range slices.Sorted(maps.Keys(groups)) {
+		if id, _ := groups[group].group.Leader(); id == name {
+			return group
+		}
+	}
+	return ""
 }
 
 func (r removal) carryOut(ctx context.Context, name string) error {

@@ -118,7 +118,8 @@ func (p *Port) AdmitStrangers(service string) {
 // Dial opens a connection for a service of the node at addr, whose name is resolved
 // now. node is who must be there; empty means whoever is. Errors beside those of the
 // network and of TLS: ErrOtherCluster, ErrNoCluster, ErrOtherNode, ErrOtherName,
-// ErrNotAdmitted, ErrNoService, ErrBusy, ErrProtocol.
+// ErrNotAdmitted, ErrNoService, ErrBusy, ErrProtocol; each is ErrListens too where what
+// listens at addr may well be the node.
 func (p *Port) Dial(ctx context.Context, addr, node, service string) (net.Conn, error) {
 	c, err := p.dial(ctx, addr, node, service)
 	if err != nil {
@@ -156,6 +157,9 @@ func (p *Port) dial(ctx context.Context, addr, node, service string) (net.Conn, 
 		_ = raw.Close()
 		if ctx.Err() != nil {
 			err = errors.Join(ctx.Err(), err)
+		}
+		if listens(err, c, node) {
+			err = listening{err}
 		}
 		return nil, err
 	}

@@ -172,7 +172,7 @@ func (tm *team) verifyLogs(ctx context.Context, rebuilt *process) {
 	before, err := again(ctx, func() (memory.Status, error) { return rebuilt.client.Status(ctx) })
 	must(tm.t, err)
 	report, err := again(ctx, func() (memory.RebuildReport, error) {
-		operator, err := rebuilt.operator(ctx)
+		operator, err := rebuilt.client.Operator(ctx)
 		if err != nil {
 			return memory.RebuildReport{}, err
 		}
