@@ -482,6 +482,9 @@ func TestFeedOverShards(t *testing.T) {
 	}
 	want := map[string]int{"mem.feed.amber.team.created": 1, "mem.feed.amber.team.captured": 1,
 		"mem.feed.amber.team.deleted": 1, "mem.feed.default.team.captured": 2}
+	if got["mem.feed.default.team.created"] == 1 { // by the start, whose news may come while there is a subscriber
+		delete(got, "mem.feed.default.team.created")
+	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%v, want %v", got, want)
 	}

@@ -105,7 +105,8 @@ type testHooks struct {
 	dbFS   vfs.FS
 	step   func(done string)
 	// commitTimeout is how long raft sends a replica nothing before it tells it again what
-	// is committed (default 1 s), and looks whether entries wait for it.
+	// is committed (default 250 ms), and looks whether entries wait for it: what could
+	// not be sent is sent again only then.
 	commitTimeout time.Duration
 }
 
@@ -115,7 +116,7 @@ const (
 	defaultTrailingLogs      = 1024
 	defaultMaxCommandBytes   = 8 << 20
 	defaultElectionTimeout   = time.Second
-	defaultCommitTimeout     = time.Second // what was committed is told at once, see announcer
+	defaultCommitTimeout     = 250 * time.Millisecond // what was committed is told at once, see announcer
 )
 
 // Validate reports what is missing or contradictory.

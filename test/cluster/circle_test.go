@@ -79,7 +79,7 @@ func TestThreeKilledNodesAreBackedUpAndBecomeThreeAgain(t *testing.T) {
 
 // verifies has a node verify its log.
 func (p *process) verifies(ctx context.Context) (memory.VerifyReport, error) {
-	operator, err := p.client.Operator(ctx)
+	operator, err := p.operator(ctx)
 	if err != nil {
 		return memory.VerifyReport{}, err
 	}

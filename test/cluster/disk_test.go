@@ -325,7 +325,7 @@ func (f *fault) full(ctx context.Context) (bit string) {
 func (tm *team) transfer(ctx context.Context, p *process) {
 	tm.t.Helper()
 	for {
-		operator, err := p.client.Operator(ctx)
+		operator, err := p.operator(ctx)
 		if err == nil {
 			_, err = operator.Cluster().Transfer(ctx, memory.TransferLead{Node: p.id})
 			_ = operator.Close()
@@ -381,7 +381,7 @@ func (f *fault) remove(ctx context.Context, p *process, meanwhile func()) []stri
 		other := rest[i%len(rest)]
 		var removed memory.NodeRemoval
 		try, cancel := context.WithTimeout(ctx, 2*attempt)
-		operator, err := other.client.Operator(try)
+		operator, err := other.operator(try)
 		if err == nil {
 			removed, err = operator.Cluster().Remove(try, memory.RemoveNode{Node: p.id})
 			_ = operator.Close()

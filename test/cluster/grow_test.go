@@ -183,7 +183,7 @@ func TestThreeNodesBecomeFiveAndThreeAgain(t *testing.T) {
 	load.everywhere(ctx)
 
 	again := trickleTo(ctx, tm, "b", load.acked)
-	operator, err := others[0].client.Operator(ctx)
+	operator, err := others[0].operator(ctx)
 	must(t, err)
 	defer operator.Close()
 	began = time.Now()

@@ -12,7 +12,7 @@ import (
 // node is killed, as nats-server's issue 7545 lost what it had acknowledged.
 func (f *fault) churned(ctx context.Context) string {
 	p := f.victim()
-	held := f.tm.net.held.Load()
+	held := f.tm.net.held()
 	defer f.tm.net.heal()
 	rest := f.tm.without(p)
 	cuts := func(nodes []*process) {
@@ -48,10 +48,10 @@ func (f *fault) churned(ctx context.Context) string {
 	again.ready(ctx)
 	p.ready(ctx)
 	p.voter(ctx, again)
-	if f.tm.net.held.Load() == held {
+	if f.tm.net.held() == held {
 		return ""
 	}
-	return fmt.Sprintf("%v was removed at attempt %d, %s joined anew, %s was killed meanwhile, %d connections were held", removed, tries, p.id, again.id, f.tm.net.held.Load()-held)
+	return fmt.Sprintf("%v was removed at attempt %d, %s joined anew, %s was killed meanwhile, %d connections were held", removed, tries, p.id, again.id, f.tm.net.held()-held)
 }
 
 // notFive says why a fault needs more nodes, "" if there are enough.
@@ -74,7 +74,7 @@ func (f *fault) twoAway(ctx context.Context) string {
 	two := f.two()
 	a, b := two[0], two[1]
 	var bits []string
-	held := f.tm.net.held.Load()
+	held := f.tm.net.held()
 	f.tm.net.set(rule{cut: true}, f.tm.around([]*process{a}, bothPlanes...)...)
 	defer f.tm.net.heal()
 	if f.random.IntN(2) == 0 {
@@ -88,7 +88,7 @@ func (f *fault) twoAway(ctx context.Context) string {
 		f.last(ctx)
 		proceed()
 	}
-	if f.tm.net.held.Load() == held {
+	if f.tm.net.held() == held {
 		return ""
 	}
 	f.tm.net.heal()

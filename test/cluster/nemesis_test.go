@@ -59,7 +59,7 @@ var nemeses = slices.Concat([]nemesis{
 		return f.cut(ctx, append(between(a, b, bothPlanes...), between(b, a, bothPlanes...)...), nil)
 	}},
 	{name: "cut links at random, again and again", does: func(ctx context.Context, f *fault) string { return f.flap(ctx) }},
-	{name: "slow links that lose", does: func(ctx context.Context, f *fault) string { return f.slow(ctx) }},
+	{name: "slow links that lose", cannot: notRelayed, does: func(ctx context.Context, f *fault) string { return f.slow(ctx) }},
 	{name: "kill the leader while a follower is cut off", does: func(ctx context.Context, f *fault) string { return f.killedBehindCut(ctx) }},
 	{name: "restart one after the other", does: func(ctx context.Context, f *fault) string { return f.rolled(ctx) }},
 	{name: "wipe a node", does: func(ctx context.Context, f *fault) string { return f.wiped(ctx) }},
@@ -172,14 +172,14 @@ func (f *fault) paused(ctx context.Context, p *process) (bit string) {
 
 // cut cuts links. Where the leader cannot go on leading, another node must.
 func (f *fault) cut(ctx context.Context, links []link, deposed *process) (bit string) {
-	held := f.tm.net.held.Load()
+	held := f.tm.net.held()
 	f.tm.net.set(rule{cut: true}, links...)
 	defer f.tm.net.heal()
 	f.last(ctx)
 	if deposed != nil {
 		bit = f.deposed(ctx) + "; "
 	}
-	if held = f.tm.net.held.Load() - held; held == 0 {
+	if held = f.tm.net.held() - held; held == 0 {
 		return ""
 	}
 	return fmt.Sprintf("%s%d connections were held", bit, held)
@@ -187,7 +187,7 @@ func (f *fault) cut(ctx context.Context, links []link, deposed *process) (bit st
 
 // flap cuts and heals single directions at random.
 func (f *fault) flap(ctx context.Context) string {
-	held := f.tm.net.held.Load()
+	held := f.tm.net.held()
 	defer f.tm.net.heal()
 	for range 12 {
 		for _, l := range between(f.tm.nodes, f.tm.nodes, bothPlanes...) {
@@ -195,7 +195,7 @@ func (f *fault) flap(ctx context.Context) string {
 		}
 		pause(ctx, time.Duration(200+f.random.IntN(1000))*time.Millisecond)
 	}
-	if held = f.tm.net.held.Load() - held; held == 0 {
+	if held = f.tm.net.held() - held; held == 0 {
 		return ""
 	}
 	return fmt.Sprintf("%d connections were held", held)
@@ -203,11 +203,11 @@ func (f *fault) flap(ctx context.Context) string {
 
 // slow makes all links slow, and lose a part of what is sent.
 func (f *fault) slow(ctx context.Context) string {
-	late := f.tm.net.late.Load()
+	late := f.tm.net.late()
 	f.tm.net.set(rule{delay: time.Duration(1+f.random.IntN(20)) * time.Millisecond, lose: 0.03}, between(f.tm.nodes, f.tm.nodes, bothPlanes...)...)
 	defer f.tm.net.heal()
 	f.last(ctx)
-	if late = f.tm.net.late.Load() - late; late == 0 {
+	if late = f.tm.net.late() - late; late == 0 {
 		return ""
 	}
 	return fmt.Sprintf("%d pieces came late", late)
@@ -217,7 +217,7 @@ func (f *fault) slow(ctx context.Context) string {
 // that the rest alone knows it.
 func (f *fault) killedBehindCut(ctx context.Context) string {
 	behind := f.follower()
-	held := f.tm.net.held.Load()
+	held := f.tm.net.held()
 	f.tm.net.set(rule{cut: true}, f.tm.around([]*process{behind}, bothPlanes...)...)
 	f.last(ctx)
 	f.lead.kill()
@@ -226,7 +226,7 @@ func (f *fault) killedBehindCut(ctx context.Context) string {
 	bit := f.deposed(ctx)
 	f.lead.begin()
 	f.lead.ready(ctx)
-	if f.tm.net.held.Load() == held {
+	if f.tm.net.held() == held {
 		return ""
 	}
 	return bit

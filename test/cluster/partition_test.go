@@ -39,7 +39,7 @@ func TestPartitions(t *testing.T) {
 		write(5, tm.nodes...)
 		lead := tm.leader(ctx)
 		rest := tm.without(lead)
-		held, began := tm.net.held.Load(), time.Now()
+		held, began := tm.net.held(), time.Now()
 		tm.net.set(rule{cut: true}, c.links(lead, rest)...)
 		write(1, rest...)
 		t.Logf("%s, with %s cut off, which led: written after %v", c.name, lead.id, time.Since(began).Round(time.Millisecond))
@@ -50,7 +50,7 @@ func TestPartitions(t *testing.T) {
 			}
 			time.Sleep(20 * time.Millisecond)
 		}
-		if tm.net.held.Load() == held {
+		if tm.net.held() == held {
 			t.Errorf("%s: the links that were cut held nothing", c.name)
 		}
 		began = time.Now()
@@ -59,7 +59,7 @@ func TestPartitions(t *testing.T) {
 		t.Logf("%s: healed, and written through %s after %v", c.name, lead.id, time.Since(began).Round(time.Millisecond))
 		tm.same(ctx)
 	}
-	if n := tm.net.strangers.Load(); n > 0 {
+	if n := tm.net.strangers(); n > 0 {
 		t.Errorf("%d connections came from no node", n)
 	}
 	for _, p := range tm.nodes {

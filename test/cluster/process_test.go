@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -55,7 +56,7 @@ type team struct {
 	program string
 	certs   string
 	nodes   []*process
-	net     *network     // nil: the nodes reach each other directly
+	net     wire         // nil: the nodes reach each other directly
 	servers []*logServer // of the external NATS that keeps the log; none: the nodes keep it
 	faulty  error        // why program has no clock that jumps and no slow disk; nil: it has
 }
@@ -69,6 +70,7 @@ type process struct {
 	listen struct{ peer, route string }                     // if that is somewhere else
 	client *client.Client
 	args   []string // further ones
+	within string   // the namespace that it runs in
 	joins  bool     // a cluster that is there, and never founds one
 	expect int      // so many nodes found the cluster; 0: all of the team
 	env    []string
@@ -99,18 +101,28 @@ func (o *output) String() string {
 // newTeam makes n nodes with certificates and addresses, and starts none.
 func newTeam(t testing.TB, n int) *team {
 	t.Helper()
+	return newTeamAt(t, testaddr.Reserve(t, 4*n))
+}
+
+// newTeamAt makes nodes of four addresses each: for HTTP, NATS, peers and routes.
+func newTeamAt(t testing.TB, free []string) *team {
+	t.Helper()
 	program, err := memnode()
 	must(t, err)
 	tm := &team{t: t, program: program, certs: t.TempDir(), faulty: errors.New("it is built for make robustness only")}
-	free := testaddr.Reserve(t, 4*n)
 	opt := devca.Options{Dir: tm.certs, Valid: 60 * 24 * time.Hour}
-	for i := range n {
+	for i := range len(free) / 4 {
 		p := &process{team: tm, id: fmt.Sprintf("n%d", i+1), dir: filepath.Join(t.TempDir(), "data")}
 		p.addrs.http, p.addrs.nats, p.addrs.peer, p.addrs.route = free[4*i], free[4*i+1], free[4*i+2], free[4*i+3]
 		p.addrs.agents = p.addrs.nats
 		p.client, err = client.New(p.addrs.http, client.Options{Agent: "tester"})
 		must(t, err)
 		opt.Nodes = append(opt.Nodes, p.id)
+		host, _, err := net.SplitHostPort(p.addrs.peer)
+		must(t, err)
+		if !slices.Contains(opt.Hosts, host) {
+			opt.Hosts = append(opt.Hosts, host)
+		}
 		tm.nodes = append(tm.nodes, p)
 	}
 	_, err = devca.Make(opt)
@@ -153,7 +165,7 @@ func (p *process) begin() {
 	if p.addrs.route == "" { // its log is elsewhere
 		addresses = addresses[:2]
 	}
-	if p.team.net != nil {
+	if p.listen.peer != "" {
 		addresses = []string{"--peer-addr", p.listen.peer, "--peer-advertise", p.addrs.peer}
 		if p.addrs.route != "" {
 			addresses = append(addresses, "--route-addr", p.listen.route, "--route-advertise", p.addrs.route)
@@ -163,7 +175,11 @@ func (p *process) begin() {
 	if p.joins {
 		expect = 0
 	}
-	p.cmd = exec.Command(p.team.program, append(slices.Concat(p.args, addresses), "--node-id", p.id, "--data-dir", p.dir, "--http-addr", p.addrs.http, "--nats-addr", p.addrs.nats,
+	command := []string{p.team.program}
+	if p.within != "" {
+		command = []string{"ip", "netns", "exec", p.within, p.team.program} // it becomes the program
+	}
+	p.cmd = exec.Command(command[0], append(slices.Concat(command[1:], p.args, addresses), "--node-id", p.id, "--data-dir", p.dir, "--http-addr", p.addrs.http, "--nats-addr", p.addrs.nats,
 		"--join", strings.Join(join, ","), "--bootstrap-expect", fmt.Sprint(expect), "--peer-certs", p.team.certs)...)
 	home := p.team.t.TempDir()
 	p.cmd.Env = []string{"HOME=" + home, "XDG_CONFIG_HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(), assertionsGo + "=" + os.Getenv(assertionsGo)}

@@ -40,7 +40,24 @@ type network struct {
 	listen  []net.Listener
 	random  *rand.Rand
 
-	held, late, strangers atomic.Uint64
+	count struct{ held, late, strangers atomic.Uint64 }
+}
+
+func (n *network) held() uint64      { return n.count.held.Load() }
+func (n *network) late() uint64      { return n.count.late.Load() }
+func (n *network) strangers() uint64 { return n.count.strangers.Load() }
+
+// wire is what carries what the nodes of a team say to each other, and can fail: a network
+// of relays, or one of namespaces, in which packets are lost.
+type wire interface {
+	set(r rule, links ...link)
+	heal()
+	// held counts the connections that were held on links that are cut, or the packets that
+	// were dropped there; late the pieces that came late; strangers the connections that no
+	// node opened.
+	held() uint64
+	late() uint64
+	strangers() uint64
 }
 
 // plane is one of the two things that nodes use a network for.
@@ -138,7 +155,7 @@ func (n *network) carry(in net.Conn, to string, p plane, target string) {
 	}
 	from, err := n.opener(in)
 	if err != nil {
-		n.strangers.Add(1) // its process was killed meanwhile
+		n.count.strangers.Add(1) // its process was killed meanwhile
 		return
 	}
 	there, back := link{from, to, p}, link{to, from, p}
@@ -220,7 +237,7 @@ func (n *network) due(l link) time.Time {
 	if wait == 0 {
 		return time.Time{}
 	}
-	n.late.Add(1)
+	n.count.late.Add(1)
 	return time.Now().Add(wait)
 }
 
@@ -246,7 +263,7 @@ func (n *network) pass(l link, due time.Time) bool {
 			return true
 		}
 		if !waited {
-			n.held.Add(1)
+			n.count.held.Add(1)
 		}
 		select {
 		case <-changed:

@@ -109,7 +109,7 @@ func TestALostNodeIsReplaced(t *testing.T) {
 	write()
 
 	began := time.Now()
-	operator, err := n1.client.Operator(ctx)
+	operator, err := n1.operator(ctx)
 	must(t, err)
 	defer operator.Close()
 	removal, err := operator.Cluster().Remove(ctx, memory.RemoveNode{Node: "n3"})

@@ -21,6 +21,7 @@ var (
 	robustNot   = flag.String("robust.not", "^$", "regexp of the faults that it leaves out")
 	robustNodes = flag.Int("robust.nodes", 3, "how many nodes TestRobustness has: 3 or 5")
 	robustParts = flag.Int("robust.shards", 1, "how many shards the nodes of TestRobustness have")
+	robustDrops = flag.Bool("robust.packets", false, "have the nodes of TestRobustness run in network namespaces, where packets are dropped, instead of behind relays; needs root")
 	robustNATS  = flag.Bool("robust.external", false, "have TestRobustness keep the log on three servers of an external NATS")
 	robustOut   = flag.String("robust.out", "", "file to add the table of TestRobustness to")
 )
@@ -38,6 +39,9 @@ type tally struct {
 // faults the log must fold to the same state. The same seed makes the same faults; what
 // they meet is another thing each time.
 func TestRobustness(t *testing.T) {
+	if *robustDrops && !inNamespace(t) {
+		return
+	}
 	seed := *robustSeed
 	if seed == 0 {
 		if seed = 1; *robustFor > 0 {
@@ -60,8 +64,8 @@ func TestRobustness(t *testing.T) {
 	defer func() { report(t, tallies, time.Since(began), seed) }()
 	for round := uint64(0); round == 0 || time.Since(began) < *robustFor; round++ {
 		ok := t.Run(fmt.Sprintf("seed=%d", seed+round), func(t *testing.T) {
-			t.Logf("again: go test ./test/cluster -run '^TestRobustness$' -robust.nodes=%d -robust.shards=%d -robust.external=%t -robust.seed=%d -robust.only=%q -robust.not=%q",
-				*robustNodes, *robustParts, *robustNATS, seed+round, again, *robustNot)
+			t.Logf("again: go test ./test/cluster -run '^TestRobustness$' -robust.nodes=%d -robust.shards=%d -robust.external=%t -robust.packets=%t -robust.seed=%d -robust.only=%q -robust.not=%q",
+				*robustNodes, *robustParts, *robustNATS, *robustDrops, seed+round, again, *robustNot)
 			robustRound(t, seed+round, chosen, tallies)
 		})
 		if !ok {
@@ -75,7 +79,12 @@ var everyTime = []string{"kill the leader", "cut what the leader sends"}
 
 // robustRound has one team meet each fault once.
 func robustRound(t *testing.T, seed uint64, chosen []nemesis, tallies map[string]*tally) {
-	tm := newRelayedTeam(t, *robustNodes, seed)
+	var tm *team
+	if *robustDrops {
+		tm = newTeamInNamespaces(t, *robustNodes)
+	} else {
+		tm = newRelayedTeam(t, *robustNodes, seed)
+	}
 	if *robustFor > 0 || *robustOnly != "" {
 		program, err := faultyMemnode()
 		if tm.faulty = err; err == nil {
@@ -127,7 +136,7 @@ func robustRound(t *testing.T, seed uint64, chosen []nemesis, tallies map[string
 		tallies[n.name] = tallies[n.name].with(l, time.Since(began), undecided)
 	}
 	tm.verifyLogs(within(t, 3*patience), tm.nodes[random.IntN(len(tm.nodes))])
-	if n := tm.net.strangers.Load(); n > 0 {
+	if n := tm.net.strangers(); n > 0 {
 		t.Logf("%d connections came from processes that were killed", n)
 	}
 }
@@ -199,6 +208,9 @@ func report(t *testing.T, tallies map[string]*tally, took time.Duration, seed ui
 	on := fmt.Sprintf("%d nodes, %d shards", *robustNodes, *robustParts)
 	if *robustNATS {
 		on += ", an external NATS"
+	}
+	if *robustDrops {
+		on += ", packets that are dropped"
 	}
 	text := fmt.Sprintf("%s with %s in %.1f minutes, from seed %d on\n\n%s", verdict, on, took.Minutes(), seed, sb.String())
 	t.Log("\n" + text)

@@ -172,7 +172,7 @@ func (tm *team) verifyLogs(ctx context.Context, rebuilt *process) {
 	before, err := again(ctx, func() (memory.Status, error) { return rebuilt.client.Status(ctx) })
 	must(tm.t, err)
 	report, err := again(ctx, func() (memory.RebuildReport, error) {
-		operator, err := rebuilt.client.Operator(ctx)
+		operator, err := rebuilt.operator(ctx)
 		if err != nil {
 			return memory.RebuildReport{}, err
 		}
