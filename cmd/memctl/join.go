@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -124,17 +125,29 @@ func joinable(cmd *cobra.Command, st memory.ClusterStatus, doc clusterJoin, opt 
 		return memory.Errorf(memory.CodeInvalid, "that node is on its own: there is no cluster to join").
 			WithHint("stop it, and make it the first one of a cluster: memctl cluster init --help")
 	}
-	for _, n := range st.Nodes {
+	for _, o := range []struct{ flag, addr string }{{"peer-addr", opt.peerAddr}, {"route-addr", opt.routeAddr}, {"http-addr", opt.httpAddr}, {"nats-addr", opt.natsAddr}} {
+		if _, port, err := net.SplitHostPort(o.addr); o.addr != "" && (err != nil || port == "") {
+			return usage(cmd, "--%s %q is not host:port", o.flag, o.addr)
+		}
+	}
+	if opt.peerAddr == opt.routeAddr {
+		return usage(cmd, "--peer-addr and --route-addr are both %s; each needs a port of its own", opt.peerAddr)
+	}
+	var there *memory.ClusterNode // of several with the id one that answers, or else votes
+	for i, n := range st.Nodes {
 		switch {
 		case n.ID != doc.Node && n.Address == opt.peerAddr:
 			return memory.Errorf(memory.CodeConflict, "%s is the address of node %s", n.Address, n.ID).WithHint("give the new node a --peer-addr of its own")
-		case n.ID != doc.Node:
-		case n.Reachable:
-			return memory.Errorf(memory.CodeConflict, "the node %s is one of the cluster already, and answers at %s", n.ID, n.Address).WithHint("a new node has an id of its own; with its own data directory that one comes back by being started as before")
-		default:
-			return memory.Errorf(memory.CodeConflict, "the node %s is one of the cluster, and does not answer", n.ID).
-				WithHint("if it has its data, start it as before; if it is lost for ever, memctl cluster remove %s first", n.ID)
+		case n.ID == doc.Node && (there == nil || n.Reachable || n.Role == memory.RoleVoter && !there.Reachable):
+			there = &st.Nodes[i]
 		}
+	}
+	if there != nil && there.Reachable {
+		return memory.Errorf(memory.CodeConflict, "the node %s is one of the cluster already, and answers at %s", there.ID, there.Address).WithHint("a new node has an id of its own; with its own data directory that one comes back by being started as before")
+	}
+	if there != nil {
+		return memory.Errorf(memory.CodeConflict, "the node %s is one of the cluster, and does not answer", there.ID).
+			WithHint("if it has its data, start it as before; if it is lost for ever, memctl cluster remove %s first", there.ID)
 	}
 	switch {
 	case doc.External && opt.routeAddr != "":

@@ -250,3 +250,16 @@ func TestTailNamedTheTypeInFull(t *testing.T) {
 		}
 	}
 }
+
+// Of several nodes with one id the first one was looked at, and that was one that was
+// refused: `cluster join n3` proposed to remove n3, which ran.
+func TestJoinOfAnIDThatSeveralNodesHave(t *testing.T) {
+	st := memory.ClusterStatus{Nodes: []memory.ClusterNode{{ID: "n1", Name: "n1-a", Address: "n1:1", Role: memory.RoleVoter, Reachable: true},
+		{ID: "n3", Name: "n3-a", Address: "n3:1", Role: memory.RoleLearner},
+		{ID: "n3", Name: "n3-b", Address: "n3:2", Role: memory.RoleVoter, Reachable: true},
+		{ID: "n3", Name: "n3-c", Address: "n3:3", Role: memory.RoleVoter}}}
+	err := joinable(nil, st, clusterJoin{Node: "n3"}, joinOptions{peerAddr: "n4:1", routeAddr: "n4:2"})
+	if memory.CodeOf(err) != memory.CodeConflict || !strings.Contains(err.Error(), "answers at n3:2") {
+		t.Errorf("got %v", err)
+	}
+}

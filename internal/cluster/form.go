@@ -304,8 +304,7 @@ func sift(answers []answer, opt Options, self Member, run string) sifted {
 		case mine:
 			continue
 		case a.err == nil && a.addr == opt.Peer:
-			l.err = &Error{Kind: KindAddress, Message: fmt.Sprintf("the peer address of this node, %s, reaches the node %s", a.addr, a.hello.Self.ID),
-				Hint: "give --peer-addr an address of this node"}
+			l.err = notHere(a.addr, a.hello.Self)
 		case a.err == nil:
 			l.seen = append(l.seen, a.hello)
 			l.at[a.hello.Self.Name] = rpc.Target{Addr: a.addr, Node: a.hello.Self.Name}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -159,7 +160,7 @@ func (n *testNode) start(t *testing.T) *testNode {
 	}
 	opt := n.opt
 	n.log = newLines()
-	opt.Port, opt.Store, opt.Peer, opt.Logger = n.port, n.disk, n.addr, slog.New(n.log)
+	opt.Port, opt.Store, opt.Peer, opt.Logger = n.port, n.disk, cmp.Or(n.opt.Peer, n.addr), slog.New(n.log)
 	opt.NewCluster = func() (string, error) { return "cluster-of-" + n.id, nil }
 	opt.Token = func() (string, error) { return n.tokens("token-of-" + n.id), nil }
 	if opt.TakeToken == nil {

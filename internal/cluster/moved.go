@@ -206,7 +206,8 @@ func (f *forming) elsewhere(seen []hello) (addrs []string, version uint64) {
 
 // settle ends the looking around of a node that knows its cluster: it is this node, at
 // this address, from now on. A new address is stored, and told, only once nobody of this
-// name answers at a former one. Errors: KindDuplicate, KindStorage, KindRemoved, of ctx.
+// name answers at a former one, and no other node at this one. Errors: KindDuplicate,
+// KindAddress, KindStorage, KindRemoved, of ctx.
 func (c Addresses) settle(ctx context.Context, seen []hello) error {
 	c.mu.Lock()
 	self := c.forming.self
@@ -223,6 +224,11 @@ func (c Addresses) settle(ctx context.Context, seen []hello) error {
 	for _, p := range held {
 		if p != nil && p.Run != c.forming.run { // else an address that reaches this process, too
 			return p.holds(self)
+		}
+	}
+	if version != self.Version {
+		if err := c.isHere(ctx, self); err != nil {
+			return err
 		}
 	}
 	c.mu.Lock()

@@ -72,6 +72,25 @@ func TestACopyMovesNoAddress(t *testing.T) {
 	}
 }
 
+// A node that is told to be found where another one is ends: the others took the address,
+// and looked for it there.
+func TestAnAddressOfAnotherNodeIsRefused(t *testing.T) {
+	t.Parallel()
+	nodes := freshNodes(t, certs(t, nil, "n1", "n2"), "n1", "n2")
+	n1, n2 := nodes[0], nodes[1]
+	n1.opt.Expect, n1.opt.Join = 1, nil
+	n2.opt.Expect, n2.opt.Join = 0, []string{n1.addr}
+	n1.start(t).formed(t)
+	n2.start(t).formed(t)
+	n2.stop(t)
+	n2.opt.Peer = n1.addr
+	n2.start(t).refused(t, KindAddress, n1.addr+", reaches the node n1")
+	n2.stop(t)
+	n1.knows(t, n2, 1)
+	n2.opt.Peer = testaddr.Reserve(t, 1)[0] // nobody listens: others may reach it there
+	n2.start(t).formed(t)
+}
+
 // All nodes come back at other addresses at once. They know each other there, and replicas
 // reach each other, though their groups have yet to hear of it.
 func TestAllNodesMoveAtOnce(t *testing.T) {

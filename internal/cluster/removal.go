@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"mneme/internal/peer"
@@ -127,47 +126,25 @@ func (c *Cluster) Remove(ctx context.Context, node string, force bool, server fu
 	return names, nil
 }
 
-// named finds the nodes that are meant. One that has a place in a group is meant before
-// one that never got it; nodes that were removed are meant where no other is.
+// named finds the nodes that are meant: those that were removed where no other is.
 func (r removal) named(node string) ([]string, error) {
-	facts, known := r.Facts(), map[string]bool{}
-	for _, members := range r.replicas() {
-		for _, m := range members {
-			known[m.ID] = true
+	var removed []string
+	for _, name := range r.Facts().Removed {
+		if name == node {
+			return []string{name}, nil
 		}
-	}
-	var placed, members, removed []string
-	names := slices.Sorted(maps.Keys(known))
-	for _, name := range names {
-		if idOf(name) == node {
-			placed = append(placed, name)
-		}
-	}
-	for _, m := range facts.Members {
-		if names = append(names, m.Name); m.ID == node && !known[m.Name] {
-			members = append(members, m.Name)
-		}
-	}
-	for _, name := range facts.Removed {
 		if idOf(name) == node {
 			removed = append(removed, name)
 		}
 	}
-	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	m, err := r.Named(node)
 	switch {
-	case slices.Contains(names, node) || slices.Contains(facts.Removed, node):
-		return []string{node}, nil
-	case len(placed) == 1:
-		return placed, nil
-	case len(placed)+len(members) > 1:
-		return nil, memory.Errorf(memory.CodeConflict, "several nodes have the id %s: %s", node, strings.Join(append(placed, members...), ", ")).
-			WithHint("name one of them in full")
-	case len(members) == 1:
-		return members, nil
-	case len(removed) > 0:
+	case err == nil:
+		return []string{m.Name}, nil
+	case memory.CodeOf(err) == memory.CodeNotFound && len(removed) > 0:
 		return removed, nil
 	}
-	return nil, memory.Errorf(memory.CodeNotFound, "no node of the cluster is called %.100q: there are %s", node, strings.Join(names, ", "))
+	return nil, err
 }
 
 // replicas are the members of each group that this node serves.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"mneme/internal/cluster"
@@ -33,7 +32,7 @@ func (o *operator) TransferLead(ctx context.Context, req memory.TransferLead) (m
 	if o.n.peers == nil {
 		return memory.LeadTransfer{}, memory.Errorf(memory.CodeInvalid, "this node is on its own: there is no other node that could lead")
 	}
-	to, err := o.member(req.Node)
+	to, err := o.n.peers.cluster.Named(req.Node)
 	if err != nil {
 		return memory.LeadTransfer{}, err
 	}
@@ -51,7 +50,7 @@ func (o *operator) TransferLead(ctx context.Context, req memory.TransferLead) (m
 				continue
 			}
 			out.Moved = true
-			from, err := o.member(name)
+			from, err := o.n.peers.cluster.Named(name)
 			switch {
 			case err != nil:
 			case name == o.n.dir.name():
@@ -94,7 +93,7 @@ func (o *operator) DrainNode(ctx context.Context, req memory.DrainNode) (out mem
 	if req.Node == "" {
 		req.Node = o.n.dir.name()
 	}
-	m, err := o.member(req.Node)
+	m, err := o.n.peers.cluster.Named(req.Node)
 	if err != nil {
 		return out, err
 	}
@@ -103,32 +102,6 @@ func (o *operator) DrainNode(ctx context.Context, req memory.DrainNode) (out mem
 	}
 	err = o.ask(ctx, m, callDrain, req.Undo, &out)
 	return out, err
-}
-
-// member is the node of the cluster that has an id, or a full name.
-func (o *operator) member(node string) (cluster.Member, error) {
-	var found []cluster.Member
-	var ids []string
-	for _, m := range o.n.peers.cluster.Facts().Members {
-		ids = append(ids, m.ID)
-		if m.Name == node {
-			return m, nil
-		}
-		if m.ID == node {
-			found = append(found, m)
-		}
-	}
-	slices.Sort(ids)
-	switch {
-	case node == "":
-		return cluster.Member{}, memory.Errorf(memory.CodeInvalid, "the node is missing: give its id or its name")
-	case len(found) > 1:
-		return cluster.Member{}, memory.Errorf(memory.CodeConflict, "several nodes have the id %s: %s, %s", node, found[0].Name, found[1].Name).WithHint("name one of them in full")
-	case len(found) == 0:
-		return cluster.Member{}, memory.Errorf(memory.CodeNotFound, "no node of the cluster is called %.100q: there are %s", node, strings.Join(ids, ", ")).
-			WithHint("memctl cluster status shows the nodes")
-	}
-	return found[0], nil
 }
 
 // ask calls a method of another node. Errors: *memory.Error.
@@ -158,7 +131,7 @@ func (l leading) giveTo(ctx context.Context, _ peer.Identity, to string) (struct
 // to do something about it, with CodeUnavailable where that may pass.
 func (l leading) mayLead(ctx context.Context, to string) error {
 	o := l.n.operator
-	m, err := o.member(to)
+	m, err := o.n.peers.cluster.Named(to)
 	if err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ func TestLeadershipIsTransferredUnderWrites(t *testing.T) {
 	for node, want := range map[string]struct {
 		code       memory.Code
 		says, hint string
-	}{"n9": {memory.CodeNotFound, "n1, n2, n3", "cluster status"}, "": {memory.CodeInvalid, "missing", ""}} {
+	}{"n9": {memory.CodeNotFound, tr.nodes[a].dir.name(), "cluster status"}, "": {memory.CodeInvalid, "missing", ""}} {
 		_, err := tr.nodes[a].operator.TransferLead(t.Context(), memory.TransferLead{Node: node})
 		refusedWith(t, err, want.code, want.says, want.hint)
 	}

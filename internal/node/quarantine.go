@@ -125,7 +125,7 @@ func (o *operator) PutInQuarantine(ctx context.Context, req memory.PutInQuaranti
 			return out, memory.Errorf(memory.CodeUnavailable, "nobody is known to lead shard %d", s.id).WithHint("memctl cluster status shows which nodes answer; ask again when most of them do")
 		}
 		if !self {
-			m, err := o.member(to.Node)
+			m, err := o.n.peers.cluster.Named(to.Node)
 			if err == nil {
 				err = o.ask(ctx, m, callQuarantine, req, &out)
 			}
