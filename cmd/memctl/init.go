@@ -88,6 +88,5 @@ func printInit(a *app, r memory.InitReport) {
 	default:
 		return
 	}
-	a.println("start memnode with this data directory and the options of a cluster, and the other nodes with empty ones")
-	a.next("memctl cluster status")
+	a.next("start memnode with this data directory and the options of a cluster, and the other nodes with empty ones")
 }

@@ -66,7 +66,10 @@ cluster answers, or memnode runs on the directory.
 					return err
 				}
 			}
-			return a.emit(report, []string{report.NewCluster}, func() { printRecover(a, report) })
+			if err := a.emit(report, []string{report.NewCluster}, func() { printRecover(a, report) }); err != nil || len(report.Running) == 0 {
+				return err
+			}
+			return memory.Errorf(memory.CodeConflict, "nothing can be recovered while others are there").WithHint("where most of them can run, start this one too; else stop them first")
 		},
 	}
 	f := cmd.Flags()
@@ -99,11 +102,8 @@ func printRecover(a *app, r memory.RecoverReport) {
 	switch {
 	case r.Recovered:
 		a.printf("aside     %s\n", oneLine(r.Aside))
-		a.println("start memnode with this data directory and the options that it had, and the other nodes with empty ones")
-		a.next("memctl cluster status")
-	case len(r.Running) > 0:
-		a.println("nothing can be recovered while others are there; where most of them can run, start this one too")
-	default:
+		a.next("start memnode with this data directory and the options that it had, and the other nodes with empty ones")
+	case len(r.Running) == 0:
 		a.println("what was acknowledged behind that, on nodes that are gone, is lost and cannot be known")
 	}
 }

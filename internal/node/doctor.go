@@ -92,7 +92,10 @@ func (d *doctor) checkWholeLog(ctx context.Context, s *served) memory.Check {
 		return memory.Check{Name: name, State: "fail", Detail: found.Error(), Hint: found.Hint}
 	}
 	if info, err := s.stream.Info(ctx); err != nil || info.Bytes > doctorReads {
-		err = notNow(errors.Join(err, s.replica.CheckLog(ctx)))
+		if err == nil {
+			err = s.replica.CheckLog(ctx)
+		}
+		err = notNow(err)
 		if memory.CodeOf(err) == memory.CodeUnavailable {
 			return memory.Check{Name: name, State: "warn", Detail: err.Error(), Hint: memory.AsError(err).Hint}
 		}

@@ -118,6 +118,9 @@ func (n *Node) openPeers(ctx context.Context) error {
 	if err != nil {
 		return certificateError(err, peer.CertificatesHint(cfg.Certs, cfg.NodeID))
 	}
+	if until := certs.Expires(); n.cfg.Now().After(until) {
+		n.cfg.Logger.Warn("this node's certificate has ended, and no other node takes it", "file", filepath.Join(cfg.Certs, cfg.NodeID+".crt"), "ended", until.UTC().Format(time.RFC3339), "hint", renewHint)
+	}
 	own := facts{n.dir}
 	port, err := peer.Listen(peer.Options{Addr: cfg.PeerAddr, Certificates: certs, Self: own.identity, Admit: own.admit, Replaces: own.replaces, Logger: n.cfg.Logger})
 	if err != nil {
