@@ -76,12 +76,7 @@ func TestACopyMovesNoAddress(t *testing.T) {
 // and looked for it there.
 func TestAnAddressOfAnotherNodeIsRefused(t *testing.T) {
 	t.Parallel()
-	nodes := freshNodes(t, certs(t, nil, "n1", "n2"), "n1", "n2")
-	n1, n2 := nodes[0], nodes[1]
-	n1.opt.Expect, n1.opt.Join = 1, nil
-	n2.opt.Expect, n2.opt.Join = 0, []string{n1.addr}
-	n1.start(t).formed(t)
-	n2.start(t).formed(t)
+	n1, n2 := joinedTwo(t)
 	n2.stop(t)
 	n2.opt.Peer = n1.addr
 	n2.start(t).refused(t, KindAddress, n1.addr+", reaches the node n1")
@@ -135,12 +130,7 @@ func TestAllNodesMoveAtOnce(t *testing.T) {
 // when it starts.
 func TestANodePutsItsAddressRight(t *testing.T) {
 	t.Parallel()
-	nodes := freshNodes(t, certs(t, nil, "n1", "n2"), "n1", "n2")
-	n1, n2 := nodes[0], nodes[1]
-	n1.opt.Expect, n1.opt.Join = 1, nil
-	n2.opt.Expect, n2.opt.Join = 0, []string{n1.addr}
-	n1.start(t).formed(t)
-	n2.start(t).formed(t)
+	n1, n2 := joinedTwo(t)
 	nowhere := testaddr.Reserve(t, 1)[0]
 	wrong := func(version uint64) {
 		facts, _ := n2.disk.Load()
@@ -222,4 +212,16 @@ func TestALeaderThatIsListedElsewhereIsAskedBeforeItsRemoval(t *testing.T) {
 	}
 	cancel() // that the others elect and go on is the group's business
 	<-ended
+}
+
+// joinedTwo are a node that has founded a cluster and one that has joined it; both run.
+func joinedTwo(t *testing.T) (n1, n2 *testNode) {
+	t.Helper()
+	nodes := freshNodes(t, certs(t, nil, "n1", "n2"), "n1", "n2")
+	n1, n2 = nodes[0], nodes[1]
+	n1.opt.Expect, n1.opt.Join = 1, nil
+	n2.opt.Expect, n2.opt.Join = 0, []string{n1.addr}
+	n1.start(t).formed(t)
+	n2.start(t).formed(t)
+	return n1, n2
 }

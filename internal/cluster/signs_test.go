@@ -130,12 +130,7 @@ func TestANodeThatDoesNotAnswerIsNotRemoved(t *testing.T) {
 // not answer; once it has ended, the copy does.
 func TestACopyBesideANodeThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
-	nodes := freshNodes(t, certs(t, nil, "n1", "n2"), "n1", "n2")
-	n1, n2 := nodes[0], nodes[1]
-	n1.opt.Expect, n1.opt.Join = 1, nil
-	n2.opt.Expect, n2.opt.Join = 0, []string{n1.addr}
-	n1.start(t).formed(t)
-	n2.start(t).formed(t)
+	n1, n2 := joinedTwo(t)
 	n1.stop(t)
 	facts, _ := n1.disk.Load()
 	twin := &testNode{id: "n1", dir: n1.dir, addr: testaddr.Reserve(t, 1)[0], opt: n1.opt, disk: &disk{facts: facts}}
