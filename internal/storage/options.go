@@ -139,6 +139,7 @@ func (o Options) pebbleOptions(fs vfs.FS, lock *pebble.Lock, log *logger, ev *pe
 		Logger:                      log,
 		EventListener:               ev,
 	}
+	po.Experimental.CompactionScheduler = &compactions{}
 	if o.Filling {
 		po.DisableWAL = true
 		po.L0CompactionThreshold = 2 * fillingLayers // Pebble counts a layer twice
