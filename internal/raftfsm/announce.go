@@ -15,6 +15,14 @@ import (
 // committed.
 const settles = 2 * time.Millisecond
 
+// A request that failed is sent again after pauses that double, so long that raft's timer
+// (Options.commitTimeout) may be slow to do it.
+const (
+	againFirst   = 10 * time.Millisecond
+	againLongest = 250 * time.Millisecond
+	againFor     = time.Second
+)
+
 // announcer is raft's transport, and tells each other replica what is committed once
 // nothing is under way and it has that. Raft tells it with the next entries, and where
 // none follow, when it next looks (Options.commitTimeout): the last entry of each burst
@@ -26,6 +34,8 @@ type announcer struct {
 	wake  chan struct{}  // a replica has more than before
 	sends sync.WaitGroup // end with the transport
 	beats beats
+	hung  context.Context // ends when nothing is to wait for a replica any more
+	end   context.CancelFunc
 
 	mu    sync.Mutex
 	peers map[raft.ServerID]*told
@@ -40,6 +50,7 @@ type told struct {
 
 func newAnnouncer(t raft.Transport, g *Group) *announcer {
 	a := &announcer{Transport: t, g: g, wake: make(chan struct{}, 1), beats: newBeats(g.opt.HeartbeatTimeout), peers: map[raft.ServerID]*told{}}
+	a.hung, a.end = context.WithCancel(context.Background())
 	if t, ok := t.(interface{ whenConnected(func(raft.ServerID)) }); ok {
 		t.whenConnected(a.tellAgain)
 	}
@@ -59,7 +70,12 @@ func (a *announcer) AppendEntries(id raft.ServerID, to raft.ServerAddress, req *
 		resp.Term, resp.Success = req.Term, false // whoever asks whether this replica leads hears that it does not
 		return nil
 	}
-	err := a.Transport.AppendEntries(id, to, req, resp)
+	send := func() error { return a.Transport.AppendEntries(id, to, req, resp) }
+	began := time.Now()
+	err := send()
+	if err != nil && !isHeartbeat(req) {
+		err = a.sendAgain(began, err, send)
+	}
 	if err != nil || !resp.Success {
 		return err
 	}
@@ -73,6 +89,23 @@ func (a *announcer) AppendEntries(id raft.ServerID, to raft.ServerAddress, req *
 		a.wakeUp()
 	}
 	return nil
+}
+
+// sendAgain repeats a request that failed, as the network might double it, while this replica
+// leads. It returns the last failure, nil once it went through.
+func (a *announcer) sendAgain(began time.Time, failed error, send func() error) error {
+	for pause := againFirst; failed != nil && time.Since(began)+pause < againFor; pause = min(2*pause, againLongest) {
+		select {
+		case <-time.After(pause):
+		case <-a.hung.Done():
+			return failed
+		}
+		if a.g.raft.State() != raft.Leader {
+			return failed
+		}
+		failed = send()
+	}
+	return failed
 }
 
 // AppendEntriesPipeline implements raft.Transport: see oneAtATime.
@@ -97,6 +130,7 @@ func (a *announcer) Close() (err error) {
 }
 
 func (a *announcer) hangUp() {
+	a.end()
 	a.beats.end()
 	hangUp(a.Transport)
 }

@@ -1,8 +1,12 @@
 package raftfsm
 
 import (
+	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/hashicorp/raft"
 )
 
 // The last entry of a burst was applied by the leader at once, and by the others when
@@ -92,5 +96,48 @@ func TestRestartedReplicaHearsAtOnceWhatIsCommitted(t *testing.T) {
 			}
 		}
 		return // another one might lead by now
+	}
+}
+
+// failing is a transport that fails so many requests with entries.
+type failing struct {
+	Transport
+	left *atomic.Int32
+}
+
+func (r failing) AppendEntries(id raft.ServerID, to raft.ServerAddress, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	if len(req.Entries) > 0 && r.left.Add(-1) >= 0 {
+		return errors.New("connection reset by peer")
+	}
+	return r.Transport.AppendEntries(id, to, req, resp)
+}
+
+// A request that failed was sent again when raft's timer next had it send something, or with
+// the next write: a write behind it waited.
+func TestWriteWaitedBehindAFailedRequest(t *testing.T) {
+	var left atomic.Int32
+	c := openCluster(t, 3, func(o *Options) {
+		o.Transport, o.commitTimeout = failing{o.Transport, &left}, time.Hour
+	})
+	c.join(t, 1)
+	c.join(t, 2)
+	lead := c.leader(t)
+	for i := range 5 {
+		left.Store(6) // three for each of the others
+		lead.putMany(t, i, i+1)
+	}
+	if left.Load() >= 0 {
+		t.Errorf("%d requests were to fail and did not", left.Load())
+	}
+}
+
+// What a replica sends again stops with its lead, and does not hold up its end.
+func TestFailedRequestDoesNotHoldUpTheEnd(t *testing.T) {
+	a := newAnnouncer(newLocalTransport("n1"), &Group{opt: Options{HeartbeatTimeout: time.Hour}})
+	a.hangUp()
+	failed := errors.New("connection reset by peer")
+	err := a.sendAgain(time.Now(), failed, func() error { t.Error("sent again"); return nil })
+	if err != failed {
+		t.Error(err)
 	}
 }

@@ -85,6 +85,7 @@ type logStore struct {
 
 	mu          sync.Mutex
 	first, last uint64
+	newest      raft.Log // the last entry as it was stored, while it is; no index = not known
 	grownBy     uint64
 	grownBytes  int64
 	watch       writeTimes
@@ -145,6 +146,9 @@ var standIn = []byte("the end of a snapshot")
 // for ever. The first entry is never made up: a leader that lacks it has to send a snapshot.
 // Nor is what stands in for an entry ever sent, see announcer.AppendEntries.
 func (s *logStore) GetLog(index uint64, l *raft.Log) error {
+	if s.getNewest(index, l) {
+		return nil
+	}
 	err := guard(func() error {
 		if err := s.kv.GetLog(index, l); err != nil {
 			return err
@@ -171,6 +175,19 @@ func (s *logStore) GetLog(index uint64, l *raft.Log) error {
 		return nil
 	}
 	return err
+}
+
+// getNewest is GetLog of the last entry, which a leader that has nothing to send asks for each
+// time that it says so: it need not be opened each time. It holds what GetLog would give, since
+// it is forgotten before anything is cut off and replaced once the next one is stored.
+func (s *logStore) getNewest(index uint64, l *raft.Log) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.newest.Index == 0 || s.newest.Index != index {
+		return false
+	}
+	*l = s.newest
+	return true
 }
 
 // StoreLog implements raft.LogStore.
@@ -210,7 +227,7 @@ func (s *logStore) StoreLogs(logs []*raft.Log) error {
 	if err := s.write("store entries", logs[0].Index, func() error { return s.kv.StoreLogs(framed) }); err != nil {
 		return err
 	}
-	s.stored(logs[0].Index, logs[len(logs)-1].Index, size)
+	s.stored(logs[0].Index, *logs[len(logs)-1], size)
 	return nil
 }
 
@@ -229,13 +246,13 @@ func (s *logStore) makeRoom(index uint64) error {
 	return s.deleteRange(index, last)
 }
 
-func (s *logStore) stored(from, to uint64, size int64) {
+func (s *logStore) stored(from uint64, to raft.Log, size int64) {
 	s.mu.Lock()
 	if s.first == 0 {
 		s.first = from
 	}
-	s.last = to
-	s.grownBy += to - from + 1
+	s.last, s.newest = to.Index, to
+	s.grownBy += to.Index - from + 1
 	s.grownBytes += size
 	entries, bytes := s.grownBy, s.grownBytes
 	s.mu.Unlock()
@@ -260,6 +277,7 @@ func (s *logStore) DeleteRange(from, to uint64) error {
 func (s *logStore) deleteRange(from, to uint64) error {
 	s.mu.Lock()
 	first, last := s.first, s.last
+	s.newest = raft.Log{}
 	s.mu.Unlock()
 	if last == 0 || to < from || to < first || from > last {
 		return nil
@@ -294,6 +312,9 @@ func (s *logStore) firstIndex() uint64 {
 func (s *logStore) replaceFile(f func(old boltKV) (boltKV, error)) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
+	s.mu.Lock()
+	s.newest = raft.Log{} // Renew is to leave nothing of what was before
+	s.mu.Unlock()
 	return s.kv.replace(f)
 }
 

@@ -105,8 +105,7 @@ type testHooks struct {
 	dbFS   vfs.FS
 	step   func(done string)
 	// commitTimeout is how long raft sends a replica nothing before it tells it again what
-	// is committed (default 250 ms), and looks whether entries wait for it: what could
-	// not be sent is sent again only then.
+	// is committed (default 1 s), and looks whether entries wait for it.
 	commitTimeout time.Duration
 }
 
@@ -116,7 +115,7 @@ const (
 	defaultTrailingLogs      = 1024
 	defaultMaxCommandBytes   = 8 << 20
 	defaultElectionTimeout   = time.Second
-	defaultCommitTimeout     = 250 * time.Millisecond // what was committed is told at once, see announcer
+	defaultCommitTimeout     = time.Second // what was committed is told, and what failed sent again, at once: see announcer
 )
 
 // Validate reports what is missing or contradictory.

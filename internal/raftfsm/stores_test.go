@@ -305,11 +305,66 @@ func TestLogStoreAgainstMap(t *testing.T) {
 	}
 }
 
+// A leader that had nothing to send read and opened its last entry several times a second. What
+// the store keeps of it in memory is gone before the entry is.
+func TestLastEntryIsReadFromMemoryWhileItIsThere(t *testing.T) {
+	s := openTestStores(t, filepath.Join(t.TempDir(), "raft.db"))
+	store := func(term uint64, index ...uint64) error {
+		var logs []*raft.Log
+		for _, i := range index {
+			logs = append(logs, &raft.Log{Index: i, Term: term, Data: fmt.Appendf(nil, "%d in %d", i, term)})
+		}
+		return s.log.StoreLogs(logs)
+	}
+	expect := func(index, term uint64, want error) {
+		t.Helper()
+		var l raft.Log
+		err := s.log.GetLog(index, &l)
+		if !errors.Is(err, want) || err == nil && (l.Index != index || l.Term != term || string(l.Data) != fmt.Sprintf("%d in %d", index, term)) {
+			t.Fatalf("entry %d: %v, %+v; want term %d, %v", index, err, l, term, want)
+		}
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(store(1, 1, 2, 3))
+	s.kv.set("get", errBoom)
+	expect(3, 1, nil)
+	expect(2, 0, errBoom)
+	must(s.log.replaceFile(func(boltKV) (boltKV, error) { return nil, nil }))
+	expect(3, 0, errBoom)
+	s.kv.set("get", nil)
+
+	must(store(1, 4))
+	must(s.log.DeleteRange(4, 4)) // another leader has other entries there
+	expect(4, 0, raft.ErrLogNotFound)
+	must(store(2, 4, 5))
+	must(store(3, 4)) // cuts off what it replaces
+	expect(4, 3, nil)
+	expect(5, 0, raft.ErrLogNotFound)
+	s.kv.set("store", syscall.ENOSPC)
+	if err := store(3, 5); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	expect(4, 3, nil)
+	expect(5, 0, raft.ErrLogNotFound)
+	s.kv.set("store", nil)
+	must(s.log.DeleteRange(1, 4)) // they are in a snapshot
+	expect(4, 0, raft.ErrLogNotFound)
+	must(store(4, 9))
+	expect(4, 0, raft.ErrLogNotFound)
+	expect(9, 4, nil)
+}
+
 func TestUnreadableEntry(t *testing.T) {
 	s := openTestStores(t, filepath.Join(t.TempDir(), "raft.db"))
 	if err := s.log.StoreLog(&raft.Log{Index: 1, Term: 1, Data: []byte("x")}); err != nil {
 		t.Fatal(err)
 	}
+	s = s.reopen(t) // which keeps no entry in memory
 	s.kv.set("get 1", errBoom)
 	var l raft.Log
 	if err := s.log.GetLog(1, &l); !errors.Is(err, ErrCorruptLog) || !errors.Is(err, errBoom) {
