@@ -46,7 +46,7 @@ func (c *Cluster) hello(ctx context.Context, from peer.Identity, in hello) (hell
 	}
 	c.mu.Unlock()
 	if in.Self.Name != self.Name {
-		if err := (Addresses{c}).hear(ctx, in); err != nil {
+		if err := (Addresses{c}).told(ctx, in); err != nil {
 			return hello{}, err
 		}
 	}

@@ -45,8 +45,9 @@ type Options struct {
 	// start takes or refuses (ErrOtherToken) the one that each member has.
 	Token     func() (string, error)
 	TakeToken func(token string) error
-	// Removed is told when this node hears that it was removed, and has to end. nil is
-	// not told. It must not block.
+	// Removed is told when this node hears that it was removed, or that it is what was left
+	// of a node that the others know elsewhere, and has to end. nil is not told. It must not
+	// block.
 	Removed func(error)
 	// News bounds how long a node that knows its cluster asks for news of the others.
 	// 0: two seconds.
@@ -96,13 +97,16 @@ type Cluster struct {
 	forming *forming
 	callers map[string]bool // peer addresses of those that asked
 	groups  map[string]*Admission
+	// inquiries are under way.
+	inquiries map[claim]*inquiry
 	// removeServer takes a node's server from those of the log; nil: not yet.
 	removeServer func(ctx context.Context, name string) error
 
 	unusable string // why this node has to come back with nothing, while it waits for that
 	promises *Promises
-	stop     func() // ends the work, with Close
-	work     sync.WaitGroup
+	working  context.Context // of the work, which stop ends
+	stop     func()
+	work     sync.WaitGroup // begun with mu held, while working has not ended
 }
 
 const (
@@ -130,7 +134,8 @@ func Form(ctx context.Context, opt Options) (*Cluster, error) {
 	}
 	c := &Cluster{opt: opt, log: opt.Logger, client: rpc.NewClient(opt.Port, Service),
 		forming: newForming(facts, self, rand.Text(), opt.Expect, opt.Store.Save),
-		callers: map[string]bool{}, groups: map[string]*Admission{}, promises: NewPromises()}
+		callers: map[string]bool{}, groups: map[string]*Admission{}, inquiries: map[claim]*inquiry{}, promises: NewPromises()}
+	c.working, c.stop = context.WithCancel(context.Background())
 	if err := (Witness{c}).loadPromises(); err != nil {
 		c.client.Close()
 		return nil, err
@@ -145,8 +150,6 @@ func Form(ctx context.Context, opt Options) (*Cluster, error) {
 		c.client.Close()
 		return nil, err
 	}
-	working, stop := context.WithCancel(context.Background())
-	c.stop = stop
 	if facts.Cluster == "" {
 		err = c.form(ctx)
 	}
@@ -160,14 +163,16 @@ func Form(ctx context.Context, opt Options) (*Cluster, error) {
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	c.work.Go(func() { c.askAgain(working, silent) })
-	c.work.Go(func() { Witness{c}.keepPromises(working) })
+	c.work.Go(func() { Addresses{c}.keepKnown(c.working) })
+	c.work.Go(func() { Witness{c}.keepPromises(c.working) })
 	return c, nil
 }
 
 // Close stops answering.
 func (c *Cluster) Close() error {
+	c.mu.Lock()
 	c.stop()
+	c.mu.Unlock()
 	c.work.Wait()
 	c.client.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)

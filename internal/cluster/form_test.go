@@ -108,6 +108,7 @@ type testNode struct {
 	log  *lines
 	opt  Options
 	dir  string // of certificates
+	net  *holes // nil has none
 	end  context.CancelFunc
 
 	port    *peer.Port
@@ -154,7 +155,7 @@ func (n *testNode) start(t *testing.T) *testNode {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.port, err = peer.Listen(peer.Options{Addr: n.addr, Certificates: c, Self: n.disk.identity})
+	n.port, err = peer.Listen(peer.Options{Addr: n.addr, Certificates: c, Self: n.disk.identity, Connect: n.net.connect()})
 	if err != nil {
 		t.Fatal(err)
 	}

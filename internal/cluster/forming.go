@@ -59,6 +59,7 @@ type forming struct {
 	broken error // a Save failed, and what a restart finds is unknown
 
 	settled bool
+	told    bool // the others that answered know where this node is
 	sees    []string
 	// hold, if not empty, is why this node must not become a candidate now.
 	hold string

@@ -2,13 +2,12 @@ package cluster
 
 import (
 	"context"
-	"errors"
+	"maps"
 	"net"
 	"slices"
 	"strings"
-	"sync"
+	"time"
 
-	"mneme/internal/peer"
 	"mneme/internal/peer/rpc"
 	"mneme/internal/raftfsm"
 	"mneme/memory"
@@ -16,164 +15,6 @@ import (
 
 // Addresses is a node as one that knows where the others are.
 type Addresses struct{ *Cluster }
-
-// presence is what a process says of itself. It takes nothing in from who asks.
-type presence struct {
-	Self Member `json:"self"`
-	Run  string `json:"run"`
-
-	sign error // why it does not answer, though somebody listens who may well be it
-}
-
-func (c Addresses) who(context.Context, peer.Identity, struct{}) (presence, error) {
-	return presence{Self: c.Self(), Run: c.forming.run}, nil
-}
-
-// claim says that a node has left an address, where it is asked for by its full name.
-type claim struct {
-	who  Member // as the claim has it
-	left string // the peer address that it has left
-}
-
-// heldBy returns who still answers at an address under the name that a claim is of, or
-// listens there and may be it; nil is nobody. The node itself, where both addresses reach it, holds none that it has left.
-// Errors: of ctx.
-func (c Addresses) heldBy(ctx context.Context, cl claim) (*presence, error) {
-	const tries = 2 // the first one may go over a connection to a process that is gone
-	for try := range tries {
-		var p presence
-		one, cancel := context.WithTimeout(ctx, callTimeout/2)
-		err := c.client.Call(one, rpc.Target{Addr: cl.left, Node: cl.who.Name}, "who", struct{}{}, &p)
-		cancel()
-		switch {
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		case errors.Is(err, rpc.ErrNotReached):
-			if sign := c.sign(ctx, rpc.Target{Addr: cl.left, Node: cl.who.Name}); sign != nil {
-				return &presence{Self: Member{Name: cl.who.Name, ID: idOf(cl.who.Name), Peer: cl.left}, sign: sign}, nil
-			}
-			return nil, ctx.Err()
-		case err == nil && p.Self.Peer == cl.who.Peer && p.Self.Version >= cl.who.Version:
-			return nil, nil
-		case err == nil:
-			return &p, nil
-		case try == tries-1: // a node of this name took the connection
-			return &presence{Self: Member{Name: cl.who.Name, ID: idOf(cl.who.Name), Peer: cl.left}}, nil
-		}
-	}
-	return nil, nil
-}
-
-// held returns who holds the address that each claim says has been left; nil is nobody.
-func (c Addresses) held(ctx context.Context, claims []claim) (map[claim]*presence, error) {
-	held := map[claim]*presence{}
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	var failed error
-	for _, cl := range claims {
-		wg.Go(func() {
-			p, err := c.heldBy(ctx, cl)
-			mu.Lock()
-			defer mu.Unlock()
-			failed, held[cl] = errors.Join(failed, err), p
-		})
-	}
-	wg.Wait()
-	return held, failed
-}
-
-// claimed is what a hello claims of a member's address; false = nothing new.
-func (f *forming) claimed(h hello, m Member) (cl claim, found bool) {
-	if h.Cluster == "" || h.Cluster != f.facts.Cluster {
-		return cl, false
-	}
-	if m.Name == f.self.Name {
-		return claim{f.self, m.Peer}, f.settled && m.Peer != f.self.Peer && m.Version >= f.self.Version
-	}
-	i := slices.IndexFunc(f.facts.Members, func(k Member) bool { return k.Name == m.Name })
-	if i < 0 {
-		return cl, false
-	}
-	return claim{m, f.facts.Members[i].Peer}, m.Version > f.facts.Members[i].Version && m.Peer != f.facts.Members[i].Peer
-}
-
-// hear takes what other nodes say of themselves and of each other. The address of a
-// member moves only where nobody of its name answers at the one that is known: what says
-// otherwise is a copy of its data directory, or was told by one. Errors: KindRemoved,
-// KindStorage, of ctx, and memory.CodeConflict for a node that says so of itself.
-func (c Addresses) hear(ctx context.Context, said ...hello) error {
-	c.mu.Lock()
-	var claims []claim
-	for _, h := range said {
-		for _, m := range append(slices.Clone(h.Members), h.Self) {
-			if cl, found := c.forming.claimed(h, m); found && !slices.Contains(claims, cl) {
-				claims = append(claims, cl)
-			}
-		}
-	}
-	c.mu.Unlock()
-	held, err := c.held(ctx, claims)
-	if err != nil {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var copied error
-	for _, h := range said {
-		h, err := c.forming.founded(h, held)
-		if err != nil {
-			c.log.Warn("news of a node's address were not taken", "node", h.Self.ID, "address", h.Self.Peer, "err", err)
-			copied = errors.Join(copied, err)
-			continue
-		}
-		if err := c.heardLocked(h); err != nil {
-			return err
-		}
-	}
-	return copied
-}
-
-// founded returns what a hello says without the claims that do not hold, or that were not
-// looked into. This node's own address, where others know an older one, gets a version
-// that they take. Errors: memory.CodeConflict for a hello that says to come from a node
-// that answers elsewhere.
-func (f *forming) founded(h hello, held map[claim]*presence) (hello, error) {
-	if cl, found := f.claimed(h, h.Self); found {
-		by, known := held[cl]
-		if by != nil {
-			return h, inUse(h.Self, by)
-		}
-		if !known {
-			h.Self.Version = 0 // no news
-		}
-	}
-	h.Members = slices.DeleteFunc(slices.Clone(h.Members), func(m Member) bool {
-		cl, found := f.claimed(h, m)
-		by, known := held[cl]
-		if found && known && by == nil && m.Name == f.self.Name {
-			f.self.Version = m.Version + 1 // stored with what is heard
-		}
-		return found && (!known || by != nil)
-	})
-	return h, nil
-}
-
-// holds says that a node cannot be while another one is, of which this is known.
-func (p *presence) holds(self Member) *Error {
-	var e *Error
-	errors.As(duplicate(self, p.Self), &e)
-	if p.sign != nil {
-		why, _ := explain(p.sign)
-		e.Message += ", which " + why
-	}
-	return e
-}
-
-// inUse refuses a node while one with its name is elsewhere.
-func inUse(self Member, other *presence) error {
-	said := other.holds(self)
-	return memory.Errorf(memory.CodeConflict, "%s", said.Message).WithHint("%s", said.Hint)
-}
 
 // elsewhere are the addresses at which this node or others that were seen know it beside
 // the one that it has now, and the version that this one needs so that it counts.
@@ -222,7 +63,7 @@ func (c Addresses) settle(ctx context.Context, seen []hello) error {
 		return err
 	}
 	for _, p := range held {
-		if p != nil && p.Run != c.forming.run { // else an address that reaches this process, too
+		if p != nil {
 			return p.holds(self)
 		}
 	}
@@ -235,11 +76,16 @@ func (c Addresses) settle(ctx context.Context, seen []hello) error {
 	c.forming.self.Version, c.forming.settled = version, true
 	err = c.forming.learn()
 	c.mu.Unlock()
-	if err != nil || version == self.Version {
-		return err
+	if err == nil && version != self.Version {
+		c.log.Info("this node has another address than before", "peer", self.Peer, "route", self.Route, "before", strings.Join(addrs, ", "))
+		err = c.tell(ctx)
 	}
-	c.log.Info("this node has another address than before", "peer", self.Peer, "route", self.Route, "before", strings.Join(addrs, ", "))
-	return c.tell(ctx)
+	if err == nil {
+		c.mu.Lock()
+		c.forming.told = true
+		c.mu.Unlock()
+	}
+	return err
 }
 
 // tell says this node's address to all that are known, and to those that they tell of.
@@ -265,6 +111,59 @@ func (c Addresses) tell(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// helloEvery is how often a member is asked that has not answered, or that knows this node
+// elsewhere.
+const helloEvery = 2 * time.Second
+
+// keepKnown says hello, again and again, to members that have not answered since the start or do
+// not know where this node is, and to all while a group of this node knows no leader: one of
+// them may be the only one that knows that this node was removed, or that another process has
+// taken its place.
+func (c Addresses) keepKnown(ctx context.Context) {
+	knows := map[string]uint64{} // the version of this node's address, by who knows it
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(helloEvery):
+		}
+		self, all := c.Self(), c.leaderless()
+		ask := slices.DeleteFunc(c.others(), func(to rpc.Target) bool { return !all && knows[to.Node] >= self.Version })
+		for i, a := range c.look(ctx, ask, callTimeout) {
+			if err := isCopy(a.err); err != nil && c.opt.Removed != nil {
+				c.opt.Removed(err)
+			}
+			if a.err != nil {
+				continue
+			}
+			knows[ask[i].Node] = a.hello.knows(self)
+			if err := c.hear(ctx, a.hello); err != nil && ctx.Err() == nil {
+				c.log.Warn("news of a member were not taken", "node", a.hello.Self.ID, "err", err)
+			}
+		}
+	}
+}
+
+// knows is the version in which who says hello knows a node at its address; 0 = it does not.
+func (h hello) knows(m Member) uint64 {
+	i := slices.IndexFunc(h.Members, func(k Member) bool { return k.Name == m.Name && k.Peer == m.Peer })
+	if i < 0 {
+		return 0
+	}
+	return h.Members[i].Version
+}
+
+// leaderless reports whether a group that this node serves knows no leader.
+func (c Addresses) leaderless() bool {
+	c.mu.Lock()
+	groups := slices.Collect(maps.Values(c.groups))
+	c.mu.Unlock()
+	return slices.ContainsFunc(groups, func(s *Admission) bool {
+		id, _ := s.group.Leader()
+		return id == ""
+	})
 }
 
 // isCopy tells, by the answer to a hello, that another process is this node; nil = no.
@@ -311,19 +210,54 @@ func (c Addresses) mayMoveTo(ctx context.Context, g Group, name, addr string) er
 	return nil
 }
 
+// headStart is how long the address at which this node knows a replica's node is tried alone.
+const headStart = 250 * time.Millisecond
+
 // Dial connects to a replica of a group, for a service: where this node knows its
-// node to be, and else where the group has it. The two differ until a node that came back
-// elsewhere has told the group, which takes a leader; where most nodes have moved there is
-// none until they reach each other.
+// node to be, and where the group has it, if that takes longer or fails. The two differ until a
+// node that came back elsewhere has told the group, which takes a leader; where most nodes have
+// moved there is none until they reach each other.
 func (c Addresses) Dial(ctx context.Context, addr, name, service string) (net.Conn, error) {
 	members := c.Facts().Members
 	i := slices.IndexFunc(members, func(m Member) bool { return m.Name == name })
-	if i >= 0 && members[i].Peer != addr {
-		if conn, err := c.opt.Port.Dial(ctx, members[i].Peer, name, service); err == nil {
-			return conn, nil
+	if i < 0 || members[i].Peer == addr {
+		return c.opt.Port.Dial(ctx, addr, name, service)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // the other one
+	type dialed struct {
+		conn net.Conn
+		err  error
+	}
+	made := make(chan dialed)
+	dial := func(to string) {
+		conn, err := c.opt.Port.Dial(ctx, to, name, service)
+		select {
+		case made <- dialed{conn, err}:
+		case <-ctx.Done():
+			if err == nil {
+				_ = conn.Close()
+			}
 		}
 	}
-	return c.opt.Port.Dial(ctx, addr, name, service)
+	go dial(members[i].Peer)
+	late := time.After(headStart)
+	for left := 2; ; {
+		var d dialed
+		select {
+		case d = <-made:
+			if left--; d.err == nil || left == 0 {
+				return d.conn, d.err
+			}
+		case <-late:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if late != nil {
+			late = nil
+			go dial(addr)
+		}
+	}
 }
 
 // hostport is where a replica's group reaches it.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"mneme/internal/peer"
 	"mneme/internal/peer/rpc"
@@ -126,6 +127,106 @@ func TestAllNodesMoveAtOnce(t *testing.T) {
 	}
 }
 
+// A node comes back at another address, since its machine was lost without a word: whoever asks
+// there waits, also over connections that were open. The others believe it, though that takes
+// longer than it waits for them, and replicas reach it beside an address at which nothing is.
+func TestANodeWhoseMachineWasLostIsFound(t *testing.T) {
+	t.Parallel()
+	nodes, net := freshNodes(t, certs(t, nil, "n1", "n2", "n3"), "n1", "n2", "n3"), newHoles()
+	for _, n := range nodes {
+		n.net, n.opt.News = net, inquiryTimeout/3 // nobody waits until it was looked into
+		n.start(t)
+	}
+	one(t, nodes...)
+	moved, left := nodes[2], nodes[2].addr
+	net.set(left, true)
+	moved.stop(t)
+	moved.addr = testaddr.Reserve(t, 1)[0]
+	moved.start(t).formed(t)
+	for _, n := range nodes[:2] {
+		n.log.await(t, "a node has another address than before")
+		n.knows(t, moved, 2)
+	}
+	for known, group := range map[string]string{moved.addr: left, left: moved.addr} {
+		nodes[0].cluster.mu.Lock()
+		nodes[0].cluster.forming.facts = nodes[0].cluster.forming.facts.at(moved.disk.identity().Node, known, 2)
+		nodes[0].cluster.mu.Unlock()
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second) // a port waits longer for one address
+		conn, err := Addresses{nodes[0].cluster}.Dial(ctx, group, moved.disk.identity().Node, Service)
+		cancel()
+		if err != nil {
+			t.Fatalf("known at %s, in the group at %s: %v", known, group, err)
+		}
+		_ = conn.Close()
+	}
+}
+
+// Two copies of a data directory were started while nobody was there who could tell. Of those
+// one is the node for the others, and one ends.
+func TestOfTwoCopiesOneEnds(t *testing.T) {
+	t.Parallel()
+	n1, n2 := joinedTwo(t)
+	n1.stop(t)
+	n2.stop(t)
+	facts, _ := n1.disk.Load()
+	var twins [2]*testNode
+	for i := range twins {
+		twins[i] = &testNode{id: "n1", dir: n1.dir, addr: testaddr.Reserve(t, 1)[0], opt: n1.opt, disk: &disk{facts: facts}}
+		twins[i].opt.Join, twins[i].opt.News = nil, firstWait
+		twins[i].start(t).formed(t)
+	}
+	n2.start(t).formed(t)
+	stays := twins[0]
+	var err error
+	select {
+	case err = <-twins[1].removed:
+	case err = <-twins[0].removed:
+		stays = twins[1]
+	}
+	var e *Error
+	if !errors.As(err, &e) || e.Kind != KindDuplicate || !strings.Contains(err.Error(), "in use by the node n1 at "+stays.addr) {
+		t.Error(err)
+	}
+	n2.knows(t, stays, 2)
+}
+
+// A node that nobody reached while a copy of it took its place ends when it hears of that.
+func TestANodeWhosePlaceIsTakenEnds(t *testing.T) {
+	t.Parallel()
+	n1, n2 := joinedTwo(t)
+	n1.cluster.Serve("9", led{}) // it hears of no leader, as one that was cut off does
+	facts, _ := n1.disk.Load()
+	n1.net.set(n1.addr, true)
+	twin := &testNode{id: "n1", dir: n1.dir, addr: testaddr.Reserve(t, 1)[0], opt: n1.opt, net: n1.net, disk: &disk{facts: facts}}
+	twin.start(t).formed(t)
+	var e *Error
+	if err := <-n1.removed; !errors.As(err, &e) || e.Kind != KindDuplicate || !strings.Contains(err.Error(), "in use by the node n1 at "+twin.addr) {
+		t.Error(err)
+	}
+	n2.knows(t, twin, 2)
+	select {
+	case err := <-twin.removed:
+		t.Error(err)
+	default:
+	}
+}
+
+// A recovery finds a node that has moved where the group has it, though its own facts do not
+// tell.
+func TestANodeThatRunsIsFoundWhereTheGroupHasIt(t *testing.T) {
+	t.Parallel()
+	n1, n2 := joinedTwo(t)
+	facts, name := n1.cluster.Facts(), n2.disk.identity().Node
+	facts = facts.at(name, testaddr.Reserve(t, 1)[0], 1)
+	if said := Running(limited(t), n1.port, facts, nil); len(said) != 0 {
+		t.Errorf("at an address that nobody has: %q", said)
+	}
+	replicas := []raftfsm.Member{{ID: name, Addr: raftfsm.Address(name, n2.addr)}}
+	if said := Running(limited(t), n1.port, facts, replicas); len(said) != 1 || !strings.HasPrefix(said[0], "n2 at "+n2.addr+" ") {
+		t.Errorf("it is there: %q", said)
+	}
+}
+
 // What others were told wrong of a node's address, the node puts right: while it runs, and
 // when it starts.
 func TestANodePutsItsAddressRight(t *testing.T) {
@@ -139,6 +240,7 @@ func TestANodePutsItsAddressRight(t *testing.T) {
 	n2.stop(t)
 	wrong(2)
 	n2.start(t).formed(t)
+	n2.log.await(t, "a node has another address than before")
 	n1.knows(t, n1, 3)
 	n2.knows(t, n1, 3)
 
@@ -219,6 +321,8 @@ func joinedTwo(t *testing.T) (n1, n2 *testNode) {
 	t.Helper()
 	nodes := freshNodes(t, certs(t, nil, "n1", "n2"), "n1", "n2")
 	n1, n2 = nodes[0], nodes[1]
+	n1.net = newHoles()
+	n2.net = n1.net
 	n1.opt.Expect, n1.opt.Join = 1, nil
 	n2.opt.Expect, n2.opt.Join = 0, []string{n1.addr}
 	n1.start(t).formed(t)

@@ -10,6 +10,7 @@ import (
 
 	"mneme/internal/peer"
 	"mneme/internal/peer/rpc"
+	"mneme/internal/raftfsm"
 )
 
 // Recovered are the facts of a node whose data become another cluster, of which it is the
@@ -38,23 +39,33 @@ func First(id, incarnation, cluster string, shards int, termFloor uint64) Facts 
 		Members: []Member{{Name: Name(id, incarnation), ID: id, Version: 1}}}
 }
 
-// Running asks the other members that a node which does not run knows of, and returns what
-// those say that are there, whatever they say. Nobody is there where no connection is made:
-// a process that takes one and says nothing may be a node that stands still.
-func Running(ctx context.Context, port *peer.Port, facts Facts) (said []string) {
+// Running asks the other members that a node which does not run knows of, also where its Raft
+// groups have their replicas, and returns what those say that are there, whatever they say.
+// Nobody is there where no connection is made: a process that takes one and says nothing may be
+// a node that stands still.
+func Running(ctx context.Context, port *peer.Port, facts Facts, replicas []raftfsm.Member) (said []string) {
 	client := rpc.NewClient(port, Service)
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var mu sync.Mutex
 	var wg sync.WaitGroup
+	var targets []rpc.Target
 	for _, m := range facts.Members {
-		if m.Name == facts.Name() {
+		targets = append(targets, target(m))
+	}
+	for _, r := range replicas {
+		if to := (rpc.Target{Addr: hostport(r), Node: r.ID}); !facts.removed(r.ID) && !slices.Contains(targets, to) {
+			targets = append(targets, to)
+		}
+	}
+	for _, to := range targets {
+		if to.Node == facts.Name() || to.Addr == "" {
 			continue
 		}
 		wg.Go(func() {
 			var f Forgotten
-			err := client.Call(ctx, target(m), "returns", nil, &f)
+			err := client.Call(ctx, to, "returns", nil, &f)
 			text := "waits to take part"
 			switch {
 			case err == nil && f.Serves:
@@ -66,7 +77,7 @@ func Running(ctx context.Context, port *peer.Port, facts Facts) (said []string) 
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			said = append(said, fmt.Sprintf("%s at %s %s", m.ID, m.Peer, text))
+			said = append(said, fmt.Sprintf("%s at %s %s", idOf(to.Node), to.Addr, text))
 		})
 	}
 	wg.Wait()

@@ -20,12 +20,8 @@ type removeCall struct {
 	Node  string `json:"node"`
 }
 
-const (
-	// removeTimeout bounds a removal; it may be asked for again.
-	removeTimeout = 30 * time.Second
-	// silentEvery is how often a member is asked that has not answered since the start.
-	silentEvery = 2 * time.Second
-)
+// removeTimeout bounds a removal; it may be asked for again.
+const removeTimeout = 30 * time.Second
 
 // Removed reports whether a node was removed, as far as this node knows.
 func (c *Cluster) Removed(name string) bool {
@@ -67,29 +63,6 @@ func (c *Cluster) others() (targets []rpc.Target) {
 }
 
 func target(m Member) rpc.Target { return rpc.Target{Addr: m.Peer, Node: m.Name} }
-
-// askAgain asks members that did not answer at the start, until each has once: one of
-// them may be the only one that knows that this node was removed.
-func (c *Cluster) askAgain(ctx context.Context, silent []rpc.Target) {
-	for len(silent) > 0 {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(silentEvery):
-		}
-		now := slices.DeleteFunc(c.others(), func(to rpc.Target) bool { // where they are known by now
-			return !slices.ContainsFunc(silent, func(s rpc.Target) bool { return s.Node == to.Node })
-		})
-		silent = nil
-		for i, a := range c.look(ctx, now, callTimeout) {
-			if a.err != nil {
-				silent = append(silent, now[i])
-			} else if err := (Addresses{c}).hear(ctx, a.hello); err != nil {
-				c.log.Warn("news of a member were not taken", "node", a.hello.Self.ID, "err", err)
-			}
-		}
-	}
-}
 
 // removal is the taking of nodes out of the cluster.
 type removal struct {

@@ -133,6 +133,8 @@ type recovery struct {
 	report memory.RecoverReport
 	step   func(name string) error
 	terms  uint64 // the highest that is known
+
+	replicas []raftfsm.Member // of the group of keys, which every node has
 }
 
 func (r *recovery) before(step string) error {
@@ -194,6 +196,7 @@ func (r *recovery) look(ctx context.Context) error {
 	if keys.Damage != nil {
 		damaged("the Raft files of the keys, which are taken from the keyring alone", keys.Damage)
 	}
+	r.replicas = keys.Members
 	index, term := r.keys.Machine().AppliedIndex()
 	r.report.Keys = max(index, keys.Index)
 	r.terms = max(r.terms, term, keys.Term, keys.Promise.Term)
@@ -227,7 +230,7 @@ func (r *recovery) ask(ctx context.Context, certs string) error {
 	if err != nil {
 		return err
 	}
-	r.report.Running = cluster.Running(ctx, port, facts)
+	r.report.Running = cluster.Running(ctx, port, facts, r.replicas)
 	return port.Close()
 }
 

@@ -27,7 +27,9 @@ type Options struct {
 	Replaces func(cluster string) bool
 	// Greeting bounds how long two nodes take to greet each other. 0: five seconds.
 	Greeting time.Duration
-	Logger   *slog.Logger // nil: nothing is logged
+	// Connect opens the connections under TLS; nil is TCP.
+	Connect func(ctx context.Context, addr string) (net.Conn, error)
+	Logger  *slog.Logger // nil: nothing is logged
 }
 
 // Port is one node's end of every connection to its peers. It may be used
@@ -53,6 +55,12 @@ func Listen(opt Options) (*Port, error) {
 	}
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opt.Connect == nil {
+		opt.Connect = func(ctx context.Context, addr string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "tcp", addr)
+		}
 	}
 	l, err := net.Listen("tcp", opt.Addr)
 	if err != nil {
@@ -142,8 +150,7 @@ func (p *Port) dial(ctx context.Context, addr, node, service string) (net.Conn, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.opt.Greeting)
 	defer cancel()
-	var d net.Dialer
-	raw, err := d.DialContext(ctx, "tcp", addr)
+	raw, err := p.opt.Connect(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
