@@ -79,6 +79,23 @@ func (c *Config) warnListening() {
 	}
 }
 
+// portsFree refuses a start where somebody else has a port that the server of the log
+// needs. That one listens only once this node is a member of its cluster, and the others
+// would wait for a member that has ended. Errors: *StartError of StartAddress.
+func (c *Config) portsFree() error {
+	if c.NATSURL != "" { // somebody else's server
+		return nil
+	}
+	for _, addr := range []string{c.NATSAddr, c.Cluster.RouteAddr} {
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			return addressError(addr, err)
+		}
+		defer l.Close()
+	}
+	return nil
+}
+
 // maxProbes bounds the connections of probes, each of which takes probeTimeout to ask.
 const (
 	maxProbes    = 64

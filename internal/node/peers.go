@@ -127,6 +127,9 @@ func (n *Node) openPeers(ctx context.Context) error {
 		return addressError(cfg.PeerAddr, err)
 	}
 	n.onClose("peer port", func(context.Context) error { return port.Close() })
+	if err := n.cfg.portsFree(); err != nil {
+		return err
+	}
 	n.peers = &peers{c: n.core, certs: certs, port: port}
 	if n.cfg.NATSURL != "" {
 		n.peers.taking = newTaking(n)

@@ -2,9 +2,11 @@ package node
 
 import (
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -153,4 +155,43 @@ func TestFilesOfANodeThatOthersMayRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// A new node whose NATS or route port is taken joined the cluster before it found out, and
+// stayed a member that does not answer.
+func TestNodeWhosePortIsTakenDoesNotJoin(t *testing.T) {
+	tr := foundersOf(t, 3, func(_ int, cfg *Config) { cfg.Cluster.Expect, cfg.Cluster.AllowTwo = 2, true })
+	var founding sync.WaitGroup
+	for i := range 2 {
+		founding.Go(func() { tr.open(i) })
+	}
+	founding.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	addr := taken.Addr().String()
+	for what, take := range map[string]func(*Config){
+		"the NATS port":  func(cfg *Config) { cfg.NATSAddr = addr },
+		"the route port": func(cfg *Config) { cfg.Cluster.RouteAddr = addr },
+	} {
+		cfg := tr.cfgs[2]
+		own := *cfg.Cluster
+		cfg.Cluster = &own
+		take(&cfg)
+		if e := fails(t, cfg, StartAddress); e.Addr != addr || e.Message != "address "+addr+" is taken" {
+			t.Errorf("%s: %+v", what, e)
+		}
+		for i := range 2 {
+			if got := tr.nodes[i].peers.cluster.Facts().Members; len(got) != 2 {
+				t.Errorf("%s is taken, and node %d knows %+v", what, i+1, got)
+			}
+		}
+	}
+	tr.open(2)
+	tr.writes(2, "x", "it has joined once its ports are free")
 }
