@@ -24,8 +24,11 @@ type ClusterNode struct {
 	Name      string `json:"name,omitempty"` // the id and what the node drew for its data directory
 	Address   string `json:"address"`        // where the other nodes reach it
 	Role      string `json:"role"`
-	Reachable bool   `json:"reachable"`         // it answered in time
-	Drained   bool   `json:"drained,omitempty"` // it leads nothing, because it was asked not to
+	Reachable bool   `json:"reachable"` // it answered in time
+	// Why it does not answer, or takes no part though it does, in a few words that follow
+	// its name: "listens and does not answer". Empty where all is well.
+	Why     string `json:"why,omitempty"`
+	Drained bool   `json:"drained,omitempty"` // it leads nothing, because it was asked not to
 }
 
 // TransferLead asks for a node to lead.

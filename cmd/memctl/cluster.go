@@ -187,8 +187,11 @@ func printCluster(a *app, st memory.ClusterStatus) {
 	called := names(st.Nodes, clusterName)
 	for i, n := range st.Nodes {
 		reachable := "answers"
-		if !n.Reachable {
-			reachable = a.paint("31", "does not answer")
+		switch {
+		case !n.Reachable:
+			reachable = a.paint("31", first(oneLine(n.Why), "does not answer"))
+		case n.Why != "":
+			reachable = a.paint("33", "answers, and "+oneLine(n.Why))
 		}
 		if n.Drained {
 			reachable += ", drained"

@@ -176,7 +176,8 @@ func (n *fakeNode) adminRoutes(on func(string, func(http.ResponseWriter, *http.R
 		return answer(w, st)
 	})
 	on("GET /v1/cluster", func(w http.ResponseWriter, _ *http.Request) error {
-		return answer(w, memory.ClusterStatus{ClusterID: "c1", Nodes: []memory.ClusterNode{{ID: "n1", Address: "n1:1", Role: memory.RoleVoter, Reachable: true, Drained: n.drained}, {ID: "n3", Address: "n3:1", Role: memory.RoleVoter}},
+		return answer(w, memory.ClusterStatus{ClusterID: "c1", Nodes: []memory.ClusterNode{{ID: "n1", Address: "n1:1", Role: memory.RoleVoter, Reachable: true, Drained: n.drained}, {ID: "n3", Address: "n3:1", Role: memory.RoleVoter, Why: "listens and does not answer"},
+			{ID: "n5", Address: "n5:1", Role: memory.RoleVoter, Reachable: true, Why: "is not ready yet"}, {ID: "n6", Address: "n6:1", Role: memory.RoleVoter}},
 			Shards: []memory.ClusterShard{{Leader: "n1", Term: 2, Copies: &memory.LogCopies{Have: 1, Want: 3}, WritesStopped: n.stopped, Replicas: []memory.ClusterReplica{
 				{Node: "n1", Position: "p0.1.1.0", StateHash: "abc", Log: memory.ClusterCopy{Last: 1, Current: true}},
 				{Node: "n3", Position: "p0.1.1.0", StateHash: "abc"}}}}})

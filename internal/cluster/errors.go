@@ -41,6 +41,9 @@ type Error struct {
 func (e *Error) Error() string { return e.Message }
 func (e *Error) Unwrap() error { return e.Err }
 
+// Explain says of the error of a call what explain does.
+func Explain(err error) (string, Kind) { return explain(err) }
+
 // explain says in a few words why an address gave no answer, and what kind of error
 // it would be if nothing else answered either; "" means that waiting may help.
 func explain(err error) (string, Kind) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"mneme/internal/cluster"
 	"mneme/memory"
 )
 
@@ -84,7 +85,7 @@ func onlyOneIsLeft(t *testing.T, tr *trio) {
 func TestOutageIsToldOnce(t *testing.T) {
 	var o outage
 	said := ""
-	few, most := present{silent: []string{"n2", "n3"}, answer: []string{"n1"}}, present{silent: []string{"n3"}, answer: []string{"n1", "n2"}}
+	few, most := present{silent: make([]cluster.NodeStatus, 2), answer: []string{"n1"}}, present{silent: make([]cluster.NodeStatus, 1), answer: []string{"n1", "n2"}}
 	for _, p := range []present{most, few, most, few, few, few, most, most} {
 		lost, back := o.look(p)
 		said += map[[2]bool]string{{true, false}: "L", {false, true}: "B", {}: "."}[[2]bool{lost, back}]

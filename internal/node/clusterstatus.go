@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -163,9 +164,15 @@ func (o *operator) everywhere(ctx context.Context) ([]memory.NodeStatus, []nodeR
 // reports asks members how they are, all at once; zero values are of those that do not
 // answer in time.
 func (o *operator) reports(ctx context.Context, members []cluster.Member) []nodeReport {
-	ctx, cancel := context.WithTimeout(ctx, statusWait)
+	reports, _ := o.reportsWithin(ctx, statusWait, members)
+	return reports
+}
+
+// reportsWithin is reports with another limit, and with why there is none of a node.
+func (o *operator) reportsWithin(ctx context.Context, limit time.Duration, members []cluster.Member) ([]nodeReport, []error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	out := make([]nodeReport, len(members))
+	out, errs := make([]nodeReport, len(members)), make([]error, len(members))
 	var asking sync.WaitGroup
 	for i, m := range members {
 		if m.Name == o.n.dir.name() {
@@ -174,13 +181,40 @@ func (o *operator) reports(ctx context.Context, members []cluster.Member) []node
 		}
 		asking.Go(func() {
 			var r nodeReport
-			if err := o.n.peers.reports.Call(ctx, rpc.Target{Addr: m.Peer, Node: m.Name}, callReport, struct{}{}, &r); err == nil {
+			if errs[i] = o.n.peers.reports.Call(ctx, rpc.Target{Addr: m.Peer, Node: m.Name}, callReport, struct{}{}, &r); errs[i] == nil {
 				out[i] = r
 			}
 		})
 	}
 	asking.Wait()
-	return out
+	return out, errs
+}
+
+// look asks the nodes of the cluster whether they answer, and these members how they are,
+// all at once. A node that answers and does not say how it is has a reason, too.
+func (o *operator) look(ctx context.Context, members []cluster.Member) ([]cluster.NodeStatus, []nodeReport) {
+	var nodes []cluster.NodeStatus
+	var asking sync.WaitGroup
+	asking.Go(func() { nodes = o.n.peers.cluster.Status(ctx) })
+	reports, errs := o.reportsWithin(ctx, cluster.StatusWait, members)
+	asking.Wait()
+	for i := range nodes {
+		at := slices.IndexFunc(members, func(m cluster.Member) bool { return m.Name == nodes[i].Name })
+		if at < 0 || !nodes[i].Reachable {
+			continue
+		}
+		err := errs[at]
+		if err == nil {
+			continue
+		}
+		nodes[i].Why, nodes[i].Runs = "does not say how it is", true
+		if why, kind := cluster.Explain(err); kind == cluster.KindCertificates { // it answers over a connection from before
+			nodes[i].Why, nodes[i].Kind = why, kind
+		} else if errors.Is(err, peer.ErrNoService) {
+			nodes[i].Why = "is not ready yet"
+		}
+	}
+	return nodes, reports
 }
 
 // Cluster describes the nodes and replicas of the cluster; a node on its own is one.
@@ -191,14 +225,13 @@ func (o *operator) Cluster(ctx context.Context) (memory.ClusterStatus, error) {
 		out.Nodes = append(out.Nodes, memory.ClusterNode{ID: o.n.dir.node.NodeID, Role: memory.RoleVoter, Reachable: true})
 		reports = append(reports, o.report())
 	} else {
-		for _, s := range p.cluster.Status(ctx) {
-			out.Nodes = append(out.Nodes, memory.ClusterNode{ID: s.ID, Name: s.Name, Address: s.Address, Role: s.Role, Reachable: s.Reachable})
-		}
 		members := p.cluster.Facts().Members
-		reports = o.reports(ctx, members)
-		for i := range out.Nodes {
-			at := slices.IndexFunc(members, func(m cluster.Member) bool { return m.Name == out.Nodes[i].Name })
-			out.Nodes[i].Drained = at >= 0 && reports[at].Drained
+		var nodes []cluster.NodeStatus
+		nodes, reports = o.look(ctx, members)
+		for _, s := range nodes {
+			at := slices.IndexFunc(members, func(m cluster.Member) bool { return m.Name == s.Name })
+			out.Nodes = append(out.Nodes, memory.ClusterNode{ID: s.ID, Name: s.Name, Address: s.Address, Role: s.Role, Reachable: s.Reachable, Why: s.Why,
+				Drained: at >= 0 && reports[at].Drained})
 		}
 	}
 	asking, cancel := context.WithTimeout(ctx, statusWait)

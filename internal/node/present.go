@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -14,7 +15,8 @@ import (
 
 // present counts the nodes of a cluster that are there.
 type present struct {
-	answer, silent []string // ids
+	answer []string // ids
+	silent []cluster.NodeStatus
 }
 
 // most reports whether so many are there that the cluster can write.
@@ -23,13 +25,26 @@ func (p present) most() bool { return len(p.answer) > len(p.silent) }
 // String says how many there are, and what works without the others.
 func (p present) String() string {
 	all := len(p.answer) + len(p.silent)
-	switch {
-	case len(p.silent) == 0:
+	if len(p.silent) == 0 {
 		return fmt.Sprintf("all %d answer", all)
-	case p.most():
-		return fmt.Sprintf("%d of %d answer, %s not: reads and writes go on, and nothing is lost as long as most nodes are there", len(p.answer), all, strings.Join(p.silent, " and "))
 	}
-	return fmt.Sprintf("%d of %d answer, %s not: nothing is written and no node starts until most are there; the nodes that run serve local reads, of what they have", len(p.answer), all, strings.Join(p.silent, " and "))
+	var silent []string
+	for _, s := range p.silent {
+		why := strings.TrimPrefix(s.Why, "does not answer: ")
+		switch {
+		case why == "":
+			silent = append(silent, s.ID)
+		case s.Reachable:
+			silent = append(silent, fmt.Sprintf("%s (it runs, and %s)", s.ID, why))
+		default:
+			silent = append(silent, fmt.Sprintf("%s (%s)", s.ID, why))
+		}
+	}
+	without := "reads and writes go on, and nothing is lost as long as most nodes are there"
+	if !p.most() {
+		without = "nothing is written and no node starts until most are there; the nodes that run serve local reads, of what they have"
+	}
+	return fmt.Sprintf("%d of %d answer, %s not: %s", len(p.answer), all, strings.Join(silent, " and "), without)
 }
 
 // hint says what helps.
@@ -37,10 +52,32 @@ func (p present) hint() string {
 	if len(p.silent) == 0 {
 		return ""
 	}
-	if p.most() {
-		return fmt.Sprintf("start %s; one that is lost for ever: memctl cluster remove NODE, and a new one in its place", strings.Join(p.silent, " and "))
+	var start, renew, see []string
+	for _, s := range p.silent {
+		switch {
+		case s.Kind == cluster.KindCertificates:
+			renew = append(renew, s.ID)
+		case s.Runs:
+			see = append(see, s.ID)
+		default:
+			start = append(start, s.ID)
+		}
 	}
-	return fmt.Sprintf("start %s: nothing is lost then. Only where most nodes are lost for ever: stop the others and see memctl cluster recover --help", strings.Join(p.silent, " and "))
+	var do []string
+	if start != nil {
+		do = append(do, "start "+strings.Join(start, " and "))
+	}
+	if renew != nil {
+		do = append(do, fmt.Sprintf("see to the certificates of %s and of this node, which nodes take while they run (memctl cluster certs --out DIR NODE)", strings.Join(renew, " and ")))
+	}
+	if see != nil {
+		do = append(do, fmt.Sprintf("see what %s does, which runs: memctl doctor there, and its log", strings.Join(see, " and ")))
+	}
+	what := strings.Join(do, "; ")
+	if p.most() {
+		return what + "; one that is lost for ever: memctl cluster remove NODE, and a new one in its place"
+	}
+	return what + ": nothing is lost then. Only where most nodes are lost for ever: stop the others and see memctl cluster recover --help"
 }
 
 // voters are the nodes that have a vote in one of the groups that this node serves: they
@@ -84,11 +121,21 @@ func presentOf(members []cluster.Member, answers func(m cluster.Member) bool) (p
 		if answers(m) {
 			p.answer = append(p.answer, m.ID)
 		} else {
-			p.silent = append(p.silent, m.ID)
+			p.silent = append(p.silent, cluster.NodeStatus{ID: m.ID, Name: m.Name})
 		}
 	}
 	slices.Sort(p.answer)
-	slices.Sort(p.silent)
+	slices.SortFunc(p.silent, func(a, b cluster.NodeStatus) int { return cmp.Compare(a.Name, b.Name) })
+	return p
+}
+
+// because gives the silent ones the reasons that a look has found.
+func (p present) because(nodes []cluster.NodeStatus) present {
+	for i, s := range p.silent {
+		if at := slices.IndexFunc(nodes, func(n cluster.NodeStatus) bool { return n.Name == s.Name }); at >= 0 {
+			p.silent[i] = nodes[at]
+		}
+	}
 	return p
 }
 
@@ -103,7 +150,7 @@ func (d *doctor) checkNodes(ctx context.Context) []memory.Check {
 			members = append(members, m)
 		}
 	}
-	reports := d.n.operator.reports(ctx, members)
+	nodes, reports := d.n.operator.look(ctx, members)
 	var unfit []memory.Check
 	there := map[string]bool{}
 	for i, r := range reports {
@@ -113,7 +160,10 @@ func (d *doctor) checkNodes(ctx context.Context) []memory.Check {
 				Hint: "memctl doctor at that node says what helps"})
 		}
 	}
-	p := presentOf(voting, func(m cluster.Member) bool { return there[m.Name] })
+	for _, s := range nodes { // what memctl cluster status says
+		there[s.Name] = there[s.Name] && s.Reachable
+	}
+	p := presentOf(voting, func(m cluster.Member) bool { return there[m.Name] }).because(nodes)
 	c := memory.Check{Name: "nodes", State: "ok", Detail: p.String(), Hint: p.hint()}
 	switch {
 	case !p.most():

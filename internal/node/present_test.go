@@ -1,6 +1,7 @@
 package node
 
 import (
+	"net"
 	"strings"
 	"testing"
 
@@ -24,5 +25,63 @@ func TestOnlyVotersCount(t *testing.T) {
 	}
 	if voters = votersOf(members, nil); len(voters) != len(members) {
 		t.Errorf("without a group %+v", voters)
+	}
+}
+
+// Of a node that ran and did not answer the status and doctor contradicted each other, and
+// neither said why: doctor said to start it.
+func TestStatusAndDoctorSayTheSameOfANode(t *testing.T) {
+	tr := newTrio(t)
+	at := tr.nodes[0]
+	agree := func(why, detail, hint string) {
+		t.Helper()
+		st, err := at.operator.Cluster(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range st.Nodes {
+			want := ""
+			if n.ID == tr.id(2) {
+				want = why
+			}
+			if n.Why != want || n.Reachable != (want == "") {
+				t.Errorf("the status of %+v, want %q", n, want)
+			}
+		}
+		c := at.doctor.checkNodes(t.Context())[0]
+		if !strings.HasPrefix(c.Detail, detail) || !strings.HasPrefix(c.Hint, hint) {
+			t.Errorf("doctor says %+v, want %q and %q", c, detail, hint)
+		}
+	}
+	agree("", "all 3 answer", "")
+	shut(t, tr.nodes[2])
+	tr.nodes[2] = nil
+	agree("does not answer: connection refused", "2 of 3 answer, n3 (connection refused) not: reads", "start n3; one that is lost")
+	still, err := net.Listen("tcp", tr.cfgs[2].Cluster.PeerAddr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer still.Close()
+	agree("listens and does not answer", "2 of 3 answer, n3 (listens and does not answer) not: reads", "see what n3 does, which runs")
+}
+
+// What helps is not the same for all nodes that do not answer.
+func TestWhatHelpsWithNodesThatDoNotAnswer(t *testing.T) {
+	silent := func(s ...cluster.NodeStatus) present { return present{answer: []string{"n1"}, silent: s} }
+	for _, tc := range []struct {
+		p     present
+		words []string
+	}{
+		{silent(), []string{"all 1 answer"}},
+		{silent(cluster.NodeStatus{ID: "n2", Why: "is not ready yet", Reachable: true, Runs: true}, cluster.NodeStatus{ID: "n3"}),
+			[]string{"1 of 3 answer, n2 (it runs, and is not ready yet) and n3 not: nothing is written", "start n3; see what n2 does", "memctl cluster recover --help"}},
+		{silent(cluster.NodeStatus{ID: "n2", Why: "has a certificate that is valid from A to B", Runs: true, Kind: cluster.KindCertificates}),
+			[]string{"n2 (has a certificate that is valid from A to B) not", "the certificates of n2 and of this node"}},
+	} {
+		for _, w := range tc.words {
+			if !strings.Contains(tc.p.String()+" "+tc.p.hint(), w) {
+				t.Errorf("%q, %q do not say %q", tc.p, tc.p.hint(), w)
+			}
+		}
 	}
 }
