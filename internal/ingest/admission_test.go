@@ -122,7 +122,7 @@ func (w *world) everyWriteFails(record string, code memory.Code) {
 	_, forget := w.writer.Forget(ctx, "team-a", "agent-1", record, 0)
 	_, create := w.writer.CreateNamespace(ctx, "team-new", nil, "")
 	_, change := w.writer.ChangeNamespace(ctx, "team-a", memory.PatchNamespace{})
-	_, remove := w.writer.DeleteNamespace(ctx, "team-a")
+	_, _, remove := w.writer.DeleteNamespace(ctx, "team-a")
 	for what, err := range map[string]error{"capture": capture, "revise": revise, "forget": forget, "create": create, "change": change, "delete": remove} {
 		if err == nil || memory.CodeOf(err) != code {
 			w.t.Errorf("%s: %v, want %s", what, err, code)

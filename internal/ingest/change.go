@@ -330,13 +330,13 @@ func (w *Writer) ChangeNamespace(ctx context.Context, name string, patch memory.
 
 // DeleteNamespace ends a namespace and destroys its keys. It needs none of them. Of one
 // that lives on another shard it ends the entry in the directory; the rest is that shard's,
-// see Settling.
-func (w *Writer) DeleteNamespace(ctx context.Context, name string) (events.Position, error) {
+// see Settling. ended is the one that had the name when it was decided.
+func (w *Writer) DeleteNamespace(ctx context.Context, name string) (ended projections.Entry, at events.Position, err error) {
 	if err := memory.CheckName("namespace", name); err != nil {
-		return events.Position{}, err
+		return ended, at, err
 	}
 	if err := w.refusals.now(); err != nil {
-		return events.Position{}, err
+		return ended, at, err
 	}
 	ns, err := Confirmed(ctx, w, func(bool) (projections.NamespaceInfo, error) {
 		v := w.opt.State.View()
@@ -347,16 +347,16 @@ func (w *Writer) DeleteNamespace(ctx context.Context, name string) (events.Posit
 		return ns, memory.NoNamespace(name)
 	})
 	if err != nil {
-		return events.Position{}, err
+		return ended, at, err
 	}
-	at, err := w.endNamespace(ctx, ns)
+	at, err = w.endNamespace(ctx, ns)
 	if err != nil || ns.Shard != w.opt.Shard { // where it lives its keys are still in use
-		return at, err
+		return ns.Entry, at, err
 	}
 	if err := w.opt.Keys.DestroyNamespace(ns.ID); err != nil {
-		return at, fmt.Errorf("destroy the keys of namespace %s: %w", name, err)
+		return ns.Entry, at, fmt.Errorf("destroy the keys of namespace %s: %w", name, err)
 	}
-	return at, nil
+	return ns.Entry, at, nil
 }
 
 // endNamespace writes that a namespace ends. Errors: not_found if it has ended.

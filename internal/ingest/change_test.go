@@ -403,13 +403,13 @@ func TestNamespaces(t *testing.T) {
 	v := w.state.View()
 	ns, _ := v.Namespace("team-a")
 	v.Close()
-	if _, err := w.writer.DeleteNamespace(ctx, "team-a"); err != nil {
+	if _, _, err := w.writer.DeleteNamespace(ctx, "team-a"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.keys.Namespace(ns.ID); !settings.IsErased(err) {
 		t.Errorf("the keys of a deleted namespace are there: %v", err)
 	}
-	_, err := w.writer.DeleteNamespace(ctx, "team-a")
+	_, _, err := w.writer.DeleteNamespace(ctx, "team-a")
 	wantCode(t, err, memory.CodeNotFound)
 	_, err = w.try("team-a", memory.Capture{Text: "x"})
 	if e := wantCode(t, err, memory.CodeNotFound); e.Hint == "" {
@@ -463,7 +463,7 @@ func TestCapturesBehindADeletion(t *testing.T) {
 	entered, let := g.shut()
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if _, err := w.writer.DeleteNamespace(context.Background(), "team-a"); err != nil {
+		if _, _, err := w.writer.DeleteNamespace(context.Background(), "team-a"); err != nil {
 			t.Error(err)
 		}
 	})

@@ -169,8 +169,11 @@ func TestKeyMadeBeforeACrashIsTold(t *testing.T) {
 // nor made again.
 func TestNamespaceWhoseKeysAreDestroyedIsDeleted(t *testing.T) {
 	for name, end := range map[string]func(w *world) error{
-		"told":    func(w *world) error { return w.writer.Erasing().TellKeys(context.Background()) },
-		"deleted": func(w *world) error { _, err := w.writer.DeleteNamespace(context.Background(), "team-a"); return err },
+		"told": func(w *world) error { return w.writer.Erasing().TellKeys(context.Background()) },
+		"deleted": func(w *world) error {
+			_, _, err := w.writer.DeleteNamespace(context.Background(), "team-a")
+			return err
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := startWorld(t)

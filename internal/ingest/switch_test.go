@@ -202,7 +202,7 @@ func TestGoneMidway(t *testing.T) {
 			id := w.id()
 			var err error
 			if how == "deleted" {
-				_, err = w.writer.DeleteNamespace(context.Background(), "team-a")
+				_, _, err = w.writer.DeleteNamespace(context.Background(), "team-a")
 			} else {
 				err = w.writer.CancelSpace(context.Background(), "team-a")
 			}

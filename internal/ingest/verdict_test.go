@@ -123,7 +123,7 @@ func answeredByState(t *testing.T, g *rig) map[string][]doubted {
 			return err
 		}, memory.CodeNotFound, none}},
 		"DeleteNamespace": {{"a name that nothing has", func() error {
-			_, err := g.w.DeleteNamespace(t.Context(), "team-b")
+			_, _, err := g.w.DeleteNamespace(t.Context(), "team-b")
 			return err
 		}, memory.CodeNotFound, none}},
 		"BuildSpace": {{"a name that nothing has", func() error {

@@ -210,7 +210,7 @@ func TestHomeIsSettledAfterACrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.served[1].replica.Stop(t.Context()) // its settler ends
-	if _, err := w.DeleteNamespace(t.Context(), "doomed"); err != nil {
+	if _, _, err := w.DeleteNamespace(t.Context(), "doomed"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.CreateNamespace(t.Context(), "late", map[string]string{"retention.note": ""}, ""); err == nil {
@@ -225,7 +225,7 @@ func TestHomeIsSettledAfterACrash(t *testing.T) {
 		}
 	}
 	brief := idOf(t, n, "brief")
-	if _, err := w.DeleteNamespace(t.Context(), "brief"); err != nil {
+	if _, _, err := w.DeleteNamespace(t.Context(), "brief"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := n.keys.Namespace(brief); err != nil {
@@ -285,7 +285,7 @@ func TestWriterAsksTheDirectory(t *testing.T) {
 	}
 	d, err := n.served[0].replica.Writer()
 	if err == nil {
-		_, err = d.DeleteNamespace(t.Context(), "doomed")
+		_, _, err = d.DeleteNamespace(t.Context(), "doomed")
 	}
 	if err != nil || !homeOn(t, s, "doomed") {
 		t.Fatal("the home has ended", err)
@@ -487,5 +487,29 @@ func TestFeedOverShards(t *testing.T) {
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// A delete looked in the directory before it was decided which namespace it ends. One that
+// was made in between was acknowledged as deleted with a position of the directory, and while
+// its shard still held its keys.
+func TestDeletedWhileItIsMade(t *testing.T) {
+	n := open(t, sharded(t.TempDir(), 2)) // "default" lives on shard 0, and each "brief" on shard 1
+	for range 20 {
+		made := make(chan error, 1)
+		go func() {
+			_, err := n.changes.CreateNamespace(t.Context(), memory.CreateNamespace{Name: "brief"})
+			made <- err
+		}()
+		at, err := n.changes.DeleteNamespace(t.Context(), "brief")
+		for memory.CodeOf(err) == memory.CodeNotFound {
+			at, err = n.changes.DeleteNamespace(t.Context(), "brief")
+		}
+		if err != nil || !strings.HasPrefix(at, "p1.") {
+			t.Errorf("deleted at %q: %v", at, err)
+		}
+		if err := <-made; err != nil && memory.CodeOf(err) != memory.CodeNotFound { // it may be deleted before it can be told of
+			t.Error(err)
+		}
 	}
 }

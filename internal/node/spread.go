@@ -197,17 +197,12 @@ func (o *others) made(ctx context.Context, name string) (memory.Namespace, error
 // delete ends a namespace, and waits until its shard has ended its home. The position is
 // of that.
 func (o *others) delete(ctx context.Context, w *ingest.Writer, name string) (string, error) {
-	v := o.n.directory().state.View()
-	e, _ := v.Namespace(name)
-	if err := v.Close(); err != nil {
-		return "", err
-	}
-	at, err := w.DeleteNamespace(ctx, name)
+	e, at, err := w.DeleteNamespace(ctx, name)
 	if err != nil || e.Shard == shard0 {
 		return at.String(), err
 	}
 	e.Deleted = true
-	if err := o.settled(ctx, e.Entry); err != nil {
+	if err := o.settled(ctx, e); err != nil {
 		return "", err
 	}
 	return o.n.served[e.Shard].stands(), nil

@@ -152,7 +152,7 @@ func (n *writes) DeleteNamespace(ctx context.Context, name string) (string, erro
 	if n.others != nil {
 		return n.others.delete(ctx, w, name)
 	}
-	at, err := w.DeleteNamespace(ctx, name)
+	_, at, err := w.DeleteNamespace(ctx, name)
 	return at.String(), err
 }
 
