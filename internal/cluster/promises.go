@@ -267,7 +267,8 @@ func (r Returning) MayTakePart(ctx context.Context, files map[string]raftfsm.Ins
 		}
 		unusable = cmp.Or(unusable, now.forgotten)
 		r.waitsWith(unusable)
-		verdict, group := facts.Judge(files, unusable != "", now.answered, now.serving, len(others))
+		now.others = r.Facts().othersByID(files)
+		verdict, group := facts.Judge(files, unusable != "", now.answered, now.serving, now.others)
 		var text, hint string
 		most := verdict == TakePartLater
 		switch {
@@ -318,8 +319,8 @@ const (
 
 // Judge decides, for a node with these files, of which unusable says that it has forgotten
 // something or that they are damaged. answered are the members that said what they
-// remember, this node among them, and serving how many of the others take part in all
-// groups. group is one whose voters have not all answered.
+// remember, this node among them, and serving how many of the others, of which there are so
+// many, take part in all groups. group is one whose voters have not all answered.
 func (f Facts) Judge(files map[string]raftfsm.Inspection, unusable bool, answered map[string]bool, serving, others int) (v Verdict, group string) {
 	group, most, all := f.whoAnswers(files, answered)
 	switch {
@@ -338,6 +339,26 @@ func (f Facts) Judge(files map[string]raftfsm.Inspection, unusable bool, answere
 // neededToRejoin is how many others have to serve before a node gives up what it has: so
 // many can remove its name, for with it they are one more.
 func neededToRejoin(others int) int { return others/2 + 1 }
+
+// othersByID counts the nodes beside this one, by their ids: of the names with one id at
+// most one has a vote. The rest are incarnations that came with nothing, were welcomed and
+// then refused by the groups, and never answer again. The voters of files alone are too few
+// where the files are older than some node's vote.
+func (f Facts) othersByID(files map[string]raftfsm.Inspection) int {
+	ids := map[string]bool{}
+	for _, m := range f.Members {
+		ids[m.ID] = true
+	}
+	for _, found := range files {
+		for _, m := range found.Members { // of which no member may have told
+			if m.Voter && !f.removed(m.ID) {
+				ids[idOf(m.ID)] = true
+			}
+		}
+	}
+	delete(ids, f.ID)
+	return len(ids)
+}
 
 // Foreign refuses the files of another cluster's group: nobody in it is known here.
 func (f Facts) Foreign(group string, members []raftfsm.Member) error {
@@ -359,7 +380,7 @@ func (f Facts) Foreign(group string, members []raftfsm.Member) error {
 type memories struct {
 	forgotten string          // what it has; "" = nothing, as far as they answered
 	answered  map[string]bool // the node itself among them
-	others    int             // how many were asked
+	others    int             // how many there are, of each id one
 	serving   int             // of the others
 	silent    []string        // why some gave no answer
 	unusable  []string        // of the others, those that have to come back with nothing, too, and why
@@ -383,7 +404,6 @@ func (r Returning) askWhatIsForgotten(ctx context.Context, files map[string]raft
 	defer cancel()
 	out := memories{answered: map[string]bool{r.Self().Name: true}}
 	targets := r.others()
-	out.others = len(targets)
 	answers, errs := make([]Forgotten, len(targets)), make([]error, len(targets))
 	var wg sync.WaitGroup
 	for i, to := range targets {

@@ -14,6 +14,7 @@ import (
 
 	"mneme/internal/peer"
 	"mneme/internal/raftfsm"
+	"mneme/internal/testaddr"
 	"mneme/memory"
 )
 
@@ -208,6 +209,41 @@ func TestDamagedNodesSayThatTheyWaitForEachOther(t *testing.T) {
 			strings.Contains(hint, "memctl cluster recover --data-dir DIR --peer-certs DIR --dry-run") != c.stuck || strings.Count(text, "waits, too") != c.unusable && c.stuck {
 			t.Errorf("%+v: %s; %s", c, text, hint)
 		}
+	}
+}
+
+// A node that has to come back with nothing waited for more others than there are, where
+// nodes that had lost everything were refused before: each of their names counted.
+func TestRefusedIncarnationsAreNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	founder, others, _ := joined(t)
+	f := others[0]
+	f.leaves(t)
+	for _, refused := range []string{founder.node.id, f.node.id, others[1].node.id} {
+		for i := range 3 {
+			f.node.disk.facts.Members, _ = merge(f.node.disk.facts.Members,
+				Member{Name: fmt.Sprintf("%s-refused%d", refused, i), ID: refused, Peer: testaddr.Reserve(t, 1)[0], Route: "r", Version: 1})
+		}
+	}
+	c := f.node.start(t).formed(t)
+	serve(founder.node.cluster)
+	gone := map[string]raftfsm.Inspection{"0": {}}
+	waitsWithIt(t, c, gone, "once 2 others take part")
+	serve(others[1].node.cluster)
+	takesNoPart(t, c, gone, "the Raft files of the group 0 are gone")
+}
+
+// The nodes that a node knows count by their ids, also one of which only a group knows; this
+// node, and what was removed, do not.
+func TestOthersAreCountedByID(t *testing.T) {
+	f := Facts{ID: "n3", Incarnation: "b", Removed: []string{"n3-a", "n5-a"},
+		Members: []Member{{Name: "n1-a", ID: "n1"}, {Name: "n1-b", ID: "n1"}, {Name: "n2-a", ID: "n2"}, {Name: "n3-b", ID: "n3"}, {Name: "n3-c", ID: "n3"}}}
+	if got := f.othersByID(nil); got != 2 {
+		t.Error(got)
+	}
+	members := []raftfsm.Member{{ID: "n1-a", Voter: true}, {ID: "n3-a", Voter: true}, {ID: "n4-a", Voter: true}, {ID: "n5-a", Voter: true}, {ID: "n6-a"}}
+	if got := f.othersByID(map[string]raftfsm.Inspection{"0": {Members: members}}); got != 3 {
+		t.Error(got)
 	}
 }
 
