@@ -9,10 +9,13 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"golang.org/x/sync/errgroup"
 
 	"mneme/internal/cluster"
 	"mneme/internal/eventlog"
@@ -44,23 +47,40 @@ func (p *peers) mayTakePart(ctx context.Context) error {
 	for _, s := range p.c.shards {
 		groups[s.group()] = raftfsm.Options{Dir: p.c.dir.shard(s.id), Sealer: p.c.shardSealer()}
 	}
+	// All of it is read, and nothing can be done meanwhile: at once, as far as there are cores.
+	reading := new(errgroup.Group)
+	reading.SetLimit(runtime.GOMAXPROCS(0))
+	var mu sync.Mutex
+	var damage error
+	reading.Go(func() (err error) {
+		if damage, err = eventlog.CopyDamage(vfs.Default, p.c.dir.nats()); err != nil { // NATS has files of its own
+			return startError("copy of the log", err)
+		}
+		return nil
+	})
 	for group, opt := range groups {
 		if !hasRaftFiles(opt.Dir) {
 			if slices.Contains(noted, group) {
+				mu.Lock()
 				files[group] = raftfsm.Inspection{}
+				mu.Unlock()
 			}
 			continue
 		}
 		opt.FS, opt.ID = p.c.files, p.cluster.Self().Name
-		found, err := raftfsm.Inspect(opt)
-		if err != nil {
-			return startError("Raft files of the group "+group, err)
-		}
-		files[group] = found
+		reading.Go(func() error {
+			found, err := raftfsm.Inspect(opt)
+			if err != nil {
+				return startError("Raft files of the group "+group, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			files[group] = found
+			return nil
+		})
 	}
-	damage, err := eventlog.CopyDamage(vfs.Default, p.c.dir.nats()) // NATS has files of its own
-	if err != nil {
-		return startError("copy of the log", err)
+	if err := reading.Wait(); err != nil {
+		return err
 	}
 	if damage != nil {
 		files["log"] = raftfsm.Inspection{Damage: damage}
