@@ -218,9 +218,10 @@ func (g *Group) snapshot() error {
 	if err := g.fsm.progress.haltedErr(); err != nil {
 		return fmt.Errorf("raftfsm snapshot: %w", err)
 	}
+	trail(g)
 	err := g.raft.Snapshot().Error()
-	if errors.Is(err, raft.ErrNothingNewToSnapshot) {
-		return nil
+	if err == nil || errors.Is(err, raft.ErrNothingNewToSnapshot) {
+		err = cutFirst(g)
 	}
 	return raftErr("snapshot", err)
 }
@@ -239,6 +240,30 @@ func (g *Group) watchGrowth(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// trail sets how many entries the next snapshot leaves in the log, by their size. A replica
+// that was away for no longer is sent those that it lacks; behind them it is sent a snapshot,
+// the whole state.
+func trail(g *Group) {
+	if !g.opt.trails {
+		return
+	}
+	conf := g.raft.ReloadableConfig()
+	conf.TrailingLogs = max(g.store.within(mostTrailingBytes), defaultTrailingLogs)
+	if err := g.raft.ReloadConfig(conf); err != nil {
+		g.log.Warn("what a snapshot leaves of the log could not be set", "error", err)
+	}
+}
+
+// cutFirst cuts off the first entry of a log that is kept as a whole otherwise: a replica that
+// has nothing is sent a snapshot then, which takes less than thousands of entries.
+func cutFirst(g *Group) error {
+	end, _ := g.snaps.boundary()
+	if first := g.store.firstIndex(); g.opt.trails && first == 1 && end > first && g.raft.LastIndex() > defaultTrailingLogs {
+		return g.store.DeleteRange(first, first)
+	}
+	return nil
 }
 
 // replaceSnapshot puts another snapshot in the place of one that was found damaged while it

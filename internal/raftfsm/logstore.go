@@ -3,6 +3,7 @@ package raftfsm
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -86,6 +87,7 @@ type logStore struct {
 	mu          sync.Mutex
 	first, last uint64
 	newest      raft.Log // the last entry as it was stored, while it is; no index = not known
+	sizes       []int64  // of the last entries that were stored in this run, at most mostTrailingLogs
 	grownBy     uint64
 	grownBytes  int64
 	watch       writeTimes
@@ -203,7 +205,7 @@ func (s *logStore) StoreLogs(logs []*raft.Log) error {
 	defer s.writing.Unlock()
 	// Sealed under the lock: an entry that was sealed under a former key must not get
 	// into a raft.db that was begun since, see Renew.
-	framed, size := make([]*raft.Log, len(logs)), int64(0)
+	framed, sizes := make([]*raft.Log, len(logs)), make([]int64, len(logs))
 	for i, l := range logs {
 		if l.Index != logs[0].Index+uint64(i) {
 			return fmt.Errorf("store entry %d: %w: a gap in the batch", l.Index, ErrStorage)
@@ -211,7 +213,7 @@ func (s *logStore) StoreLogs(logs []*raft.Log) error {
 		c := *l
 		c.Data = s.frames.sealEntry(l)
 		framed[i] = &c
-		size += int64(len(c.Data)) + int64(len(c.Extensions))
+		sizes[i] = int64(len(c.Data)) + int64(len(c.Extensions))
 	}
 	if err := s.makeRoom(logs[0].Index); err != nil {
 		return err
@@ -227,7 +229,7 @@ func (s *logStore) StoreLogs(logs []*raft.Log) error {
 	if err := s.write("store entries", logs[0].Index, func() error { return s.kv.StoreLogs(framed) }); err != nil {
 		return err
 	}
-	s.stored(logs[0].Index, *logs[len(logs)-1], size)
+	s.stored(logs[0].Index, *logs[len(logs)-1], sizes)
 	return nil
 }
 
@@ -246,14 +248,18 @@ func (s *logStore) makeRoom(index uint64) error {
 	return s.deleteRange(index, last)
 }
 
-func (s *logStore) stored(from uint64, to raft.Log, size int64) {
+func (s *logStore) stored(from uint64, to raft.Log, sizes []int64) {
 	s.mu.Lock()
 	if s.first == 0 {
 		s.first = from
 	}
 	s.last, s.newest = to.Index, to
 	s.grownBy += to.Index - from + 1
-	s.grownBytes += size
+	for _, size := range sizes {
+		s.grownBytes += size
+	}
+	s.sizes = append(s.sizes, sizes...)
+	s.sizes = slices.Delete(s.sizes, 0, max(0, len(s.sizes)-mostTrailingLogs))
 	entries, bytes := s.grownBy, s.grownBytes
 	s.mu.Unlock()
 	s.events.logGrew(entries, bytes)
@@ -292,13 +298,28 @@ func (s *logStore) deleteRange(from, to uint64) error {
 	defer s.mu.Unlock()
 	switch {
 	case from <= first && to >= last:
-		s.first, s.last = 0, 0
+		s.first, s.last, s.sizes = 0, 0, nil
 	case from <= first:
 		s.first = to + 1
 	default:
+		s.sizes = s.sizes[:max(0, len(s.sizes)-int(last-from+1))]
 		s.last = from - 1
 	}
 	return nil
+}
+
+// within is how many of the last entries have no more than so many bytes together. Where all
+// do that were stored in this run it is as many as are known at most.
+func (s *logStore) within(bytes int64) (entries uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, size := range slices.Backward(s.sizes) {
+		if bytes -= size; bytes < 0 {
+			return entries
+		}
+		entries++
+	}
+	return mostTrailingLogs
 }
 
 // firstIndex is FirstIndex, which cannot fail.

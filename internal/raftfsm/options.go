@@ -79,7 +79,8 @@ type Options struct {
 	SnapshotThreshold uint64
 	SnapshotBytes     int64
 	// TrailingLogs is how many entries a snapshot leaves in the log for peers
-	// that lag (default: 0 in memory, 1024 with a transport). Negative: none.
+	// that lag (default: 0 in memory; with a transport 1024, and up to 8192 as long as
+	// they have no more than 64 MiB, see trail). Negative: none.
 	TrailingLogs int
 	// NoSync leaves fsync of log entries to the operating system. Only for a
 	// single voter whose commands have another durable copy. Terms and votes
@@ -93,6 +94,8 @@ type Options struct {
 	// Clock measures how long writes take (default time.Now). It never reaches
 	// the state.
 	Clock func() time.Time
+
+	trails bool // TrailingLogs is the default
 
 	testHooks
 }
@@ -113,6 +116,8 @@ const (
 	defaultSnapshotThreshold = 4096
 	defaultSnapshotBytes     = 64 << 20
 	defaultTrailingLogs      = 1024
+	mostTrailingLogs         = 8192
+	mostTrailingBytes        = 64 << 20
 	defaultMaxCommandBytes   = 8 << 20
 	defaultElectionTimeout   = time.Second
 	defaultCommitTimeout     = time.Second // what was committed is told, and what failed sent again, at once: see announcer
@@ -150,7 +155,7 @@ func (o Options) withDefaults() Options {
 		o.step = func(string) {}
 	}
 	if o.TrailingLogs == 0 && o.Transport != nil {
-		o.TrailingLogs = defaultTrailingLogs
+		o.TrailingLogs, o.trails = defaultTrailingLogs, true
 	}
 	o.TrailingLogs = max(o.TrailingLogs, 0)
 	if o.Clock == nil {

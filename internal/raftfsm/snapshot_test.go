@@ -425,3 +425,30 @@ func TestSumsAreReusedOnlyForTheSameFile(t *testing.T) {
 		t.Fatalf("the same file was read again: %+v", files[1])
 	}
 }
+
+// A replica that was away while a few thousand small entries were written was sent the whole
+// state, though they were far smaller.
+func TestReplicaThatWasAwayWasSentTheWholeState(t *testing.T) {
+	c := openCluster(t, 3, func(o *Options) { o.SnapshotThreshold = 500 })
+	c.join(t, 1)
+	c.join(t, 2)
+	lead := c.leader(t)
+	away := 1
+	if c.shards[away] == lead {
+		away = 2
+	}
+	c.shards[away].close(t)
+	c.shards[away] = nil
+	lead.putMany(t, 0, 2*defaultTrailingLogs)
+	if err := lead.group.snapshot(); err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
+		t.Fatal(err)
+	}
+	c.open(t, away)
+	c.same(t, lead.put(t, "last=1"))
+	if n := c.shards[away].group.snaps.count(); n != 0 {
+		t.Errorf("it was sent %d snapshots", n)
+	}
+	if first := lead.group.Stats().FirstIndex; first != 2 {
+		t.Errorf("the log begins at %d: a replica that has nothing is to be sent a snapshot", first)
+	}
+}

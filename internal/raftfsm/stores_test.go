@@ -359,6 +359,55 @@ func TestLastEntryIsReadFromMemoryWhileItIsThere(t *testing.T) {
 	expect(9, 4, nil)
 }
 
+// What a snapshot leaves in the log is bounded by its size, whatever was cut off before.
+func TestLogKnowsHowManyOfItsLastEntriesFit(t *testing.T) {
+	s := openTestStores(t, filepath.Join(t.TempDir(), "raft.db"))
+	store := func(from, to uint64, bytes int) {
+		t.Helper()
+		var logs []*raft.Log
+		for i := from; i <= to; i++ {
+			logs = append(logs, &raft.Log{Index: i, Term: 1, Data: make([]byte, bytes-frameHeader)})
+		}
+		if err := s.log.StoreLogs(logs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(bytes int64, want uint64) {
+		t.Helper()
+		if n := s.log.within(bytes); n != want {
+			t.Fatalf("%d of the last entries have %d bytes, want %d", n, bytes, want)
+		}
+	}
+	expect(1000, mostTrailingLogs)
+	store(1, 10, 1000)
+	store(11, 20, 100)
+	expect(1000, 10)
+	expect(1999, 10)
+	expect(2000, 11)
+	expect(1<<20, mostTrailingLogs)
+	if err := s.log.DeleteRange(16, 20); err != nil {
+		t.Fatal(err)
+	}
+	expect(1500, 6)
+	store(14, 14, 100) // cuts off 14 and 15
+	expect(1400, 5)
+	store(15, 15+mostTrailingLogs, 10)
+	expect(1<<30, mostTrailingLogs)
+	if err := s.log.DeleteRange(1, 15+mostTrailingLogs); err != nil {
+		t.Fatal(err)
+	}
+	store(20000, 20001, 100)
+	expect(150, 1)
+	s = s.reopen(t) // it knows no sizes by now
+	expect(150, mostTrailingLogs)
+	store(20002, 20002, 100)
+	expect(50, 0)
+	if err := s.log.DeleteRange(20001, 20002); err != nil {
+		t.Fatal(err)
+	}
+	expect(50, mostTrailingLogs)
+}
+
 func TestUnreadableEntry(t *testing.T) {
 	s := openTestStores(t, filepath.Join(t.TempDir(), "raft.db"))
 	if err := s.log.StoreLog(&raft.Log{Index: 1, Term: 1, Data: []byte("x")}); err != nil {
