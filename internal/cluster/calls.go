@@ -45,14 +45,18 @@ func (c *Cluster) hello(ctx context.Context, from peer.Identity, in hello) (hell
 		in.Members, in.Removed = nil, nil // a stranger, or one that was removed, speaks for itself only
 	}
 	c.mu.Unlock()
+	var held *presence
 	if in.Self.Name != self.Name {
-		if err := (Addresses{c}).told(ctx, in); err != nil {
+		var err error
+		if held, err = (Addresses{c}).told(ctx, in); err != nil {
 			return hello{}, err
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.forming.hello(), nil
+	out := c.forming.hello()
+	out.Held = held
+	return out, nil
 }
 
 func (c *Cluster) vote(_ context.Context, from peer.Identity, in candidacy) (ballot, error) {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -12,20 +13,38 @@ import (
 	"mneme/memory"
 )
 
-// presence is what a process says of itself. It takes nothing in from who asks.
+// presence is what a process says of itself. It takes nothing in from who asks. Without Run the
+// process says nothing, and may be the one that is meant.
 type presence struct {
 	Self Member `json:"self"`
-	Run  string `json:"run"`
-	// Told: the others that answered know it at its address.
+	Run  string `json:"run,omitempty"`
+	// Told: another member knows it at its address.
 	Told bool `json:"told,omitempty"`
 
 	sign error // why it does not answer, though somebody listens who may well be it
 }
 
+// who answers at once, whatever else goes on here: who asks takes silence for a process that
+// stands still. Errors: memory.CodeUnavailable of a node that ends.
 func (c Addresses) who(context.Context, peer.Identity, struct{}) (presence, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return presence{Self: c.forming.self, Run: c.forming.run, Told: c.forming.told}, nil
+	if c.mu.TryLock() {
+		c.presence.Store(c.present())
+		c.mu.Unlock()
+	}
+	p := c.presence.Load()
+	if p == nil {
+		return presence{}, memory.Errorf(memory.CodeUnavailable, "it ends, since another process has its place")
+	}
+	return *p, nil
+}
+
+// present is what this node says of itself; nil is one that ends. The lock is held.
+func (c Addresses) present() *presence {
+	f := c.forming
+	if f.yielded {
+		return nil
+	}
+	return &presence{Self: f.self, Run: f.run, Told: f.told}
 }
 
 // claim says that a node has left an address, where it is asked for by its full name.
@@ -34,6 +53,9 @@ type claim struct {
 	left string // the peer address that it has left
 }
 
+// place is the same, whatever the claim has.
+func (c claim) place() rpc.Target { return rpc.Target{Addr: c.left, Node: c.who.Name} }
+
 // inquiry is the look into a claim. It ends by itself, whoever waits for it.
 type inquiry struct {
 	done chan struct{}
@@ -41,45 +63,56 @@ type inquiry struct {
 	err  error     // the same
 }
 
-// inquiryTimeout bounds one look: what holds an address answers at once, and the first packet
-// of a connection may be lost, which is sent again after a second.
+// inquiryTimeout bounds each step of a look: the first packet of a connection may be lost, which
+// is sent again after a second.
 const inquiryTimeout = 1500 * time.Millisecond
 
 // heldBy returns who answers at an address under the name that a claim is of, or
 // listens there and may be it; nil is nobody. The node of the claim itself, where both addresses
 // reach it, holds none that it has left. It connects anew: a connection that was open before may
-// lead to a machine that is gone. Errors: of ctx.
+// lead to a machine that is gone. Who has taken a connection is there until one is refused.
+// Errors: of ctx.
 func (c Addresses) heldBy(ctx context.Context, cl claim) (*presence, error) {
-	within, cancel := context.WithTimeout(ctx, inquiryTimeout)
-	defer cancel()
-	to := rpc.Target{Addr: cl.left, Node: cl.who.Name}
+	to := cl.place()
 	there := &presence{Self: Member{Name: to.Node, ID: idOf(to.Node), Peer: to.Addr}}
 	const tries = 2 // a process that ends may take a connection and not answer
 	for range tries {
-		conn, err := c.opt.Port.Dial(within, to.Addr, to.Node, Service)
+		timeout, err := c.taken(ctx, to)
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
-		case errors.Is(err, peer.ErrListens):
+		case errors.Is(err, peer.ErrListens) || timeout && there.sign != nil:
 			there.sign = err
 			return there, nil
 		case err != nil:
 			return nil, nil
 		}
-		_ = conn.Close()
 		var p presence
+		within, cancel := context.WithTimeout(ctx, inquiryTimeout)
 		fresh := rpc.NewClient(c.opt.Port, Service)
-		err = fresh.Call(within, to, "who", struct{}{}, &p)
+		there.sign = fresh.Call(within, to, "who", struct{}{}, &p)
 		fresh.Close()
+		cancel()
 		switch {
-		case err != nil:
+		case there.sign != nil:
 		case p.Run == c.forming.run, p.Self.Peer == cl.who.Peer && p.Self.Version >= cl.who.Version:
 			return nil, nil
 		default:
 			return &p, nil
 		}
 	}
-	return there, ctx.Err() // a node of this name took the connection
+	return there, ctx.Err()
+}
+
+// taken connects, and says why not, and whether that is since nothing came in time.
+func (c Addresses) taken(ctx context.Context, to rpc.Target) (timeout bool, err error) {
+	within, cancel := context.WithTimeout(ctx, inquiryTimeout)
+	defer cancel()
+	conn, err := c.opt.Port.Dial(within, to.Addr, to.Node, Service)
+	if err == nil {
+		_ = conn.Close()
+	}
+	return within.Err() != nil, err
 }
 
 // held returns who holds the address that each claim says has been left; nil is nobody.
@@ -153,17 +186,18 @@ func (c Addresses) hear(ctx context.Context, said ...hello) error {
 	return copied
 }
 
-// told takes what a node says that calls, and returns once its own address was looked into.
-// What it says of others is looked into while it goes on. Errors: as hear.
-func (c Addresses) told(ctx context.Context, h hello) error {
+// told takes what a node says that calls, and returns once its own address was looked into: by
+// whom the one that is known of it is held, if by anybody. What it says of others is looked into
+// while it goes on. Errors: KindRemoved, KindStorage, of ctx.
+func (c Addresses) told(ctx context.Context, h hello) (held *presence, err error) {
 	mine, _, err := c.take(h)
 	if err != nil || mine == nil {
-		return err
+		return nil, err
 	}
-	if err := mine.await(ctx); err != nil || mine.held == nil {
-		return err
+	if err := mine.await(ctx); err != nil {
+		return nil, err
 	}
-	return inUse(h.Self, mine.held)
+	return mine.held, nil
 }
 
 func (q *inquiry) await(ctx context.Context) error {
@@ -196,9 +230,10 @@ func (c Addresses) take(h hello) (own *inquiry, others []*inquiry, err error) {
 	return own, others, c.heardLocked(h)
 }
 
-// lookInto begins to look into a claim, if nobody does. The lock is held.
+// lookInto begins to look into a claim, if nobody looks into one of that node and place. The
+// lock is held.
 func (c Addresses) lookInto(cl claim) *inquiry {
-	if q := c.inquiries[cl]; q != nil {
+	if q := c.inquiries[cl.place()]; q != nil {
 		return q
 	}
 	q := &inquiry{done: make(chan struct{})}
@@ -206,12 +241,12 @@ func (c Addresses) lookInto(cl claim) *inquiry {
 		close(q.done)
 		return q
 	}
-	c.inquiries[cl] = q
+	c.inquiries[cl.place()] = q
 	c.work.Go(func() {
 		held, err := c.heldBy(c.working, cl)
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		delete(c.inquiries, cl)
+		delete(c.inquiries, cl.place())
 		if err == nil {
 			err = c.concluded(cl, held)
 		}
@@ -222,26 +257,48 @@ func (c Addresses) lookInto(cl claim) *inquiry {
 }
 
 // concluded takes what came of a look into a claim. This node, where others know it at an
-// address that nobody holds, gets a version that they take; where a process holds it that they
-// know there, this one is what was left of it, and has to end. The lock is held. Errors:
+// address that nobody holds, gets a version that they take. The lock is held. Errors:
 // KindRemoved, KindStorage.
 func (c Addresses) concluded(cl claim, held *presence) error {
 	f := c.forming
-	switch known := slices.IndexFunc(f.facts.Members, func(m Member) bool { return m.Name == cl.who.Name }); {
-	case cl.who.Name == f.self.Name && held == nil:
-		f.self.Version = max(f.self.Version, cl.who.Version)
+	if cl.who.Name == f.self.Name {
+		if held != nil {
+			c.yield(held)
+			return nil
+		}
+		if cl.who.Version > f.self.Version {
+			f.self.Version, f.told = cl.who.Version, false
+		}
 		return f.learn()
-	case cl.who.Name == f.self.Name:
-		if held.Told && held.Self.Version > f.self.Version && c.opt.Removed != nil {
-			c.opt.Removed(duplicate(f.self, held.Self))
-		}
-	case held == nil && known >= 0 && f.facts.Members[known].Peer == cl.left:
-		if err := f.learn(cl.who); err != nil {
-			return err
-		}
-		c.log.Info("a node has another address than before", "node", cl.who.ID, "peer", cl.who.Peer, "before", cl.left)
 	}
+	known := slices.IndexFunc(f.facts.Members, func(m Member) bool { return m.Name == cl.who.Name })
+	if held != nil || known < 0 || f.facts.Members[known].Peer != cl.left || f.facts.Members[known].Version >= cl.who.Version {
+		return nil
+	}
+	if err := f.learn(cl.who); err != nil {
+		return err
+	}
+	c.log.Info("a node has another address than before", "node", cl.who.ID, "peer", cl.who.Peer, "before", cl.left)
 	return nil
+}
+
+// yield ends this node where another process under its name answers that another member knows,
+// and this one is known to none, or has an older address, or, with the same, the greater run. Of two
+// that hear of each other at most one ends, for neither is known less than it was. One that
+// does not answer ends nobody. The lock is held.
+func (c Addresses) yield(held *presence) {
+	f := c.forming
+	if held.Run == "" || held.Run == f.run || !held.Told {
+		return
+	}
+	if newer := cmp.Or(cmp.Compare(f.self.Version, held.Self.Version), cmp.Compare(held.Run, f.run)) > 0; f.told && newer {
+		return
+	}
+	f.yielded = true
+	c.presence.Store(nil)
+	if c.opt.Removed != nil {
+		c.opt.Removed(duplicate(f.self, held.Self))
+	}
 }
 
 // holds says that a node cannot be while another one is, of which this is known.

@@ -120,3 +120,13 @@ func untrusted(waits []string) *Error {
 	return &Error{Kind: KindCertificates, Message: "nodes do not trust each other's certificates: " + strings.Join(waits, "; "),
 		Hint: "give every node a certificate of the same authority that is valid now and names its --peer-addr: memctl cluster certs --out DIR NODE…"}
 }
+
+// otherCluster is the error of a node at whose addresses another cluster answers.
+func otherCluster(facts Facts, strange []string) error {
+	hint := "correct --join, or start with the data directory of that cluster's node"
+	if facts.Former != nil {
+		hint = "nodes of the cluster that this one was recovered from run: stop them, keep their data directories aside, and start them with empty ones after this one"
+	}
+	return &Error{Kind: KindOtherCluster, Message: fmt.Sprintf("this data directory is of the cluster %s, and who answers is not: %s",
+		facts.Cluster, strings.Join(strange, "; ")), Hint: hint}
+}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"mneme/internal/peer"
@@ -98,7 +99,8 @@ type Cluster struct {
 	callers map[string]bool // peer addresses of those that asked
 	groups  map[string]*Admission
 	// inquiries are under way.
-	inquiries map[claim]*inquiry
+	inquiries map[rpc.Target]*inquiry
+	presence  atomic.Pointer[presence] // as it was last, for who does not wait
 	// removeServer takes a node's server from those of the log; nil: not yet.
 	removeServer func(ctx context.Context, name string) error
 
@@ -134,12 +136,13 @@ func Form(ctx context.Context, opt Options) (*Cluster, error) {
 	}
 	c := &Cluster{opt: opt, log: opt.Logger, client: rpc.NewClient(opt.Port, Service),
 		forming: newForming(facts, self, rand.Text(), opt.Expect, opt.Store.Save),
-		callers: map[string]bool{}, groups: map[string]*Admission{}, inquiries: map[claim]*inquiry{}, promises: NewPromises()}
+		callers: map[string]bool{}, groups: map[string]*Admission{}, inquiries: map[rpc.Target]*inquiry{}, promises: NewPromises()}
 	c.working, c.stop = context.WithCancel(context.Background())
 	if err := (Witness{c}).loadPromises(); err != nil {
 		c.client.Close()
 		return nil, err
 	}
+	c.presence.Store((Addresses{c}).present())
 	opt.Port.AdmitStrangers(Service)
 	c.server, err = rpc.Serve(opt.Port, Service, map[string]rpc.Method{
 		"hello": rpc.Handle(c.hello), "vote": rpc.Handle(c.vote), "welcome": rpc.Handle(c.welcome), "token": rpc.Handle(c.token), "who": rpc.Handle(Addresses{c}.who),
@@ -444,11 +447,11 @@ func (c *Cluster) news(ctx context.Context) (silent []rpc.Target, err error) {
 	seen := []hello{}
 	for i, a := range c.look(ctx, targets, c.opt.News) {
 		if a.err == nil {
+			if err := (Addresses{c}).knownBy(a.hello, true); err != nil {
+				return nil, err
+			}
 			seen = append(seen, a.hello)
 			continue
-		}
-		if err := isCopy(a.err); err != nil {
-			return nil, err
 		}
 		if errors.Is(a.err, peer.ErrReplaced) {
 			return nil, &Error{Kind: KindRemoved, Message: fmt.Sprintf("%s says that the cluster of this node is no more: %v", a.addr, innermost(a.err)),
@@ -488,13 +491,4 @@ func (c *Cluster) news(ctx context.Context) (silent []rpc.Target, err error) {
 		c.log.Warn("--join names nodes of another cluster: " + strings.Join(strange, "; "))
 	}
 	return silent, Addresses{c}.settle(ctx, seen)
-}
-
-func otherCluster(facts Facts, strange []string) error {
-	hint := "correct --join, or start with the data directory of that cluster's node"
-	if facts.Former != nil {
-		hint = "nodes of the cluster that this one was recovered from run: stop them, keep their data directories aside, and start them with empty ones after this one"
-	}
-	return &Error{Kind: KindOtherCluster, Message: fmt.Sprintf("this data directory is of the cluster %s, and who answers is not: %s",
-		facts.Cluster, strings.Join(strange, "; ")), Hint: hint}
 }

@@ -22,6 +22,9 @@ type hello struct {
 	Settled bool     `json:"settled,omitempty"`
 	Members []Member `json:"members,omitempty"`
 	Removed []string `json:"removed,omitempty"`
+	// Held, in an answer, is the process that has the address at which the asked one knows
+	// who asks.
+	Held *presence `json:"held,omitempty"`
 }
 
 // ballot answers a candidate: the vote as it is now. It is the candidate's if it names
@@ -59,7 +62,8 @@ type forming struct {
 	broken error // a Save failed, and what a restart finds is unknown
 
 	settled bool
-	told    bool // the others that answered know where this node is
+	told    bool // another member knows where this node is
+	yielded bool // another process has this node's place, and this one ends
 	sees    []string
 	// hold, if not empty, is why this node must not become a candidate now.
 	hold string

@@ -73,19 +73,15 @@ func (c Addresses) settle(ctx context.Context, seen []hello) error {
 		}
 	}
 	c.mu.Lock()
+	c.forming.told = c.forming.told && version == self.Version
 	c.forming.self.Version, c.forming.settled = version, true
 	err = c.forming.learn()
 	c.mu.Unlock()
-	if err == nil && version != self.Version {
-		c.log.Info("this node has another address than before", "peer", self.Peer, "route", self.Route, "before", strings.Join(addrs, ", "))
-		err = c.tell(ctx)
+	if err != nil || version == self.Version {
+		return err
 	}
-	if err == nil {
-		c.mu.Lock()
-		c.forming.told = true
-		c.mu.Unlock()
-	}
-	return err
+	c.log.Info("this node has another address than before", "peer", self.Peer, "route", self.Route, "before", strings.Join(addrs, ", "))
+	return c.tell(ctx)
 }
 
 // tell says this node's address to all that are known, and to those that they tell of.
@@ -100,12 +96,13 @@ func (c Addresses) tell(ctx context.Context) error {
 		var said []hello
 		for i, a := range c.look(ctx, targets, c.opt.News) {
 			told[targets[i].Addr] = true
-			if a.err == nil && a.hello.Self.Name != c.Self().Name {
-				said = append(said, a.hello)
+			if a.err != nil || a.hello.Self.Name == c.Self().Name {
+				continue
 			}
-			if err := isCopy(a.err); err != nil {
+			if err := c.knownBy(a.hello, true); err != nil {
 				return err
 			}
+			said = append(said, a.hello)
 		}
 		if err := c.hear(ctx, said...); err != nil && memory.CodeOf(err) != memory.CodeConflict {
 			return err
@@ -132,18 +129,35 @@ func (c Addresses) keepKnown(ctx context.Context) {
 		self, all := c.Self(), c.leaderless()
 		ask := slices.DeleteFunc(c.others(), func(to rpc.Target) bool { return !all && knows[to.Node] >= self.Version })
 		for i, a := range c.look(ctx, ask, callTimeout) {
-			if err := isCopy(a.err); err != nil && c.opt.Removed != nil {
-				c.opt.Removed(err)
-			}
 			if a.err != nil {
 				continue
 			}
 			knows[ask[i].Node] = a.hello.knows(self)
+			_ = c.knownBy(a.hello, false)
 			if err := c.hear(ctx, a.hello); err != nil && ctx.Err() == nil {
 				c.log.Warn("news of a member were not taken", "node", a.hello.Self.ID, "err", err)
 			}
 		}
 	}
+}
+
+// knownBy takes from an answer whether who gave it knows this node where it is, or another
+// process at its place. One that begins does not begin beside a process that answers; one that
+// runs ends as yield has it. Errors: KindDuplicate, where it begins.
+func (c Addresses) knownBy(h hello, begins bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	self := c.forming.self
+	switch held := h.Held; {
+	case held == nil:
+		c.forming.told = c.forming.told || h.Cluster == c.forming.facts.Cluster && h.knows(self) >= self.Version
+	case begins && held.Run != "" && held.Run != c.forming.run:
+		return held.holds(self)
+	default:
+		c.log.Warn("a member knows this node elsewhere, where somebody listens", "node", h.Self.ID, "address", held.Self.Peer)
+		c.yield(held)
+	}
+	return nil
 }
 
 // knows is the version in which who says hello knows a node at its address; 0 = it does not.
@@ -164,15 +178,6 @@ func (c Addresses) leaderless() bool {
 		id, _ := s.group.Leader()
 		return id == ""
 	})
-}
-
-// isCopy tells, by the answer to a hello, that another process is this node; nil = no.
-func isCopy(err error) error {
-	if memory.CodeOf(err) != memory.CodeConflict {
-		return nil
-	}
-	e := memory.AsError(err)
-	return &Error{Kind: KindDuplicate, Message: e.Message, Hint: e.Hint, Err: err}
 }
 
 // aroundHere are the members beside this one, and addresses of --join that are none of
@@ -210,11 +215,13 @@ func (c Addresses) mayMoveTo(ctx context.Context, g Group, name, addr string) er
 	return nil
 }
 
-// headStart is how long the address at which this node knows a replica's node is tried alone.
-const headStart = 250 * time.Millisecond
+// headStart is how long the address at which this node knows a replica's node is tried alone,
+// and patience how long it is preferred: a far node takes so long, and one at the former address
+// may be what was left of it.
+const headStart, patience = 250 * time.Millisecond, 1500 * time.Millisecond
 
 // Dial connects to a replica of a group, for a service: where this node knows its
-// node to be, and where the group has it, if that takes longer or fails. The two differ until a
+// node to be, and where the group has it, if that fails or takes longer. The two differ until a
 // node that came back elsewhere has told the group, which takes a leader; where most nodes have
 // moved there is none until they reach each other.
 func (c Addresses) Dial(ctx context.Context, addr, name, service string) (net.Conn, error) {
@@ -229,33 +236,52 @@ func (c Addresses) Dial(ctx context.Context, addr, name, service string) (net.Co
 		conn net.Conn
 		err  error
 	}
-	made := make(chan dialed)
-	dial := func(to string) {
-		conn, err := c.opt.Port.Dial(ctx, to, name, service)
-		select {
-		case made <- dialed{conn, err}:
-		case <-ctx.Done():
-			if err == nil {
-				_ = conn.Close()
+	dial := func(to string, after time.Duration) <-chan dialed {
+		made := make(chan dialed)
+		go func() {
+			select {
+			case <-time.After(after):
+			case <-ctx.Done():
+				return
 			}
-		}
+			conn, err := c.opt.Port.Dial(ctx, to, name, service)
+			select {
+			case made <- dialed{conn, err}:
+			case <-ctx.Done():
+				if err == nil {
+					_ = conn.Close()
+				}
+			}
+		}()
+		return made
 	}
-	go dial(members[i].Peer)
-	late := time.After(headStart)
-	for left := 2; ; {
-		var d dialed
+	known, group, late := dial(members[i].Peer, 0), dial(addr, headStart), time.After(patience)
+	var spare net.Conn // to the group's address
+	for over := false; ; {
 		select {
-		case d = <-made:
-			if left--; d.err == nil || left == 0 {
-				return d.conn, d.err
+		case d := <-known:
+			switch {
+			case d.err == nil && spare != nil:
+				_ = spare.Close()
+				fallthrough
+			case d.err == nil:
+				return d.conn, nil
+			case spare == nil:
+				return c.opt.Port.Dial(ctx, addr, name, service)
 			}
+			over = true
+		case d := <-group:
+			spare = d.conn
 		case <-late:
+			over = true
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			if spare == nil {
+				return nil, ctx.Err()
+			}
+			over = true
 		}
-		if late != nil {
-			late = nil
-			go dial(addr)
+		if over && spare != nil {
+			return spare, nil
 		}
 	}
 }

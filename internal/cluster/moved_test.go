@@ -161,56 +161,6 @@ func TestANodeWhoseMachineWasLostIsFound(t *testing.T) {
 	}
 }
 
-// Two copies of a data directory were started while nobody was there who could tell. Of those
-// one is the node for the others, and one ends.
-func TestOfTwoCopiesOneEnds(t *testing.T) {
-	t.Parallel()
-	n1, n2 := joinedTwo(t)
-	n1.stop(t)
-	n2.stop(t)
-	facts, _ := n1.disk.Load()
-	var twins [2]*testNode
-	for i := range twins {
-		twins[i] = &testNode{id: "n1", dir: n1.dir, addr: testaddr.Reserve(t, 1)[0], opt: n1.opt, disk: &disk{facts: facts}}
-		twins[i].opt.Join, twins[i].opt.News = nil, firstWait
-		twins[i].start(t).formed(t)
-	}
-	n2.start(t).formed(t)
-	stays := twins[0]
-	var err error
-	select {
-	case err = <-twins[1].removed:
-	case err = <-twins[0].removed:
-		stays = twins[1]
-	}
-	var e *Error
-	if !errors.As(err, &e) || e.Kind != KindDuplicate || !strings.Contains(err.Error(), "in use by the node n1 at "+stays.addr) {
-		t.Error(err)
-	}
-	n2.knows(t, stays, 2)
-}
-
-// A node that nobody reached while a copy of it took its place ends when it hears of that.
-func TestANodeWhosePlaceIsTakenEnds(t *testing.T) {
-	t.Parallel()
-	n1, n2 := joinedTwo(t)
-	n1.cluster.Serve("9", led{}) // it hears of no leader, as one that was cut off does
-	facts, _ := n1.disk.Load()
-	n1.net.set(n1.addr, true)
-	twin := &testNode{id: "n1", dir: n1.dir, addr: testaddr.Reserve(t, 1)[0], opt: n1.opt, net: n1.net, disk: &disk{facts: facts}}
-	twin.start(t).formed(t)
-	var e *Error
-	if err := <-n1.removed; !errors.As(err, &e) || e.Kind != KindDuplicate || !strings.Contains(err.Error(), "in use by the node n1 at "+twin.addr) {
-		t.Error(err)
-	}
-	n2.knows(t, twin, 2)
-	select {
-	case err := <-twin.removed:
-		t.Error(err)
-	default:
-	}
-}
-
 // A recovery finds a node that has moved where the group has it, though its own facts do not
 // tell.
 func TestANodeThatRunsIsFoundWhereTheGroupHasIt(t *testing.T) {
@@ -221,6 +171,11 @@ func TestANodeThatRunsIsFoundWhereTheGroupHasIt(t *testing.T) {
 	if said := Running(limited(t), n1.port, facts, nil); len(said) != 0 {
 		t.Errorf("at an address that nobody has: %q", said)
 	}
+	n1.net.set(n2.addr, true)
+	if said := Running(limited(t), n1.port, n1.cluster.Facts(), nil); len(said) != 0 {
+		t.Errorf("a machine that is lost: %q", said)
+	}
+	n1.net.set(n2.addr, false)
 	replicas := []raftfsm.Member{{ID: name, Addr: raftfsm.Address(name, n2.addr)}}
 	if said := Running(limited(t), n1.port, facts, replicas); len(said) != 1 || !strings.HasPrefix(said[0], "n2 at "+n2.addr+" ") {
 		t.Errorf("it is there: %q", said)
