@@ -102,7 +102,7 @@ func (tm *team) led(ctx context.Context, shard int, not *process) (lead *process
 			if p == not {
 				continue
 			}
-			try, cancel := context.WithTimeout(ctx, attempt)
+			try, cancel := context.WithTimeout(ctx, 3*attempt) // it waits for nodes that do not answer
 			st, err := p.client.Cluster().Status(try)
 			cancel()
 			if err != nil || len(st.Shards) <= shard {
