@@ -3,7 +3,7 @@
 
 GO       ?= go
 PKGS     ?= ./...
-TIMEOUT  ?= 20m
+TIMEOUT  ?= 45m
 FUZZTIME ?= 10s
 FUZZ     ?= .
 BENCH    ?= .
