@@ -104,6 +104,10 @@ bench: ## measure what docs/benchmarks.md holds: node, vectors, retrieval (10 mi
 	$(GO) run ./bench/vectors
 	$(GO) run ./bench/retrieval
 
+.PHONY: bench-sets
+bench-sets: ## measure retrieval alone, all sets beside their marks
+	$(GO) run ./bench/retrieval $(BENCHFLAGS)
+
 .PHONY: bench-erase
 bench-erase: ## measure erasing one of 1,000 subjects, and searches meanwhile (5 minutes)
 	$(GO) run ./bench/erase

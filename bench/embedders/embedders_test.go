@@ -86,7 +86,7 @@ func TestStaticBeatsHash(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"locomo", "beam"} {
-		set, err := judged.Load(name, dir)
+		set, err := judged.Load(t.Context(), name, dir)
 		if err != nil {
 			t.Skipf("no test data: %v", err)
 		}

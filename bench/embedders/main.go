@@ -92,7 +92,7 @@ func measure(ctx context.Context, dir string, list []embedder) (*report.Table, e
 			row = append(row, fmt.Sprintf("%.4f", rho))
 		}
 		for _, name := range []string{"locomo", "memdaily", "beam"} {
-			set, err := judged.Load(name, dir)
+			set, err := judged.Load(ctx, name, dir)
 			if err != nil {
 				return nil, err
 			}

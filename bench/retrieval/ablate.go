@@ -36,52 +36,52 @@ func byNamespace(scores []score) []row {
 	by := map[string][]score{}
 	var names []string
 	for _, s := range scores {
-		if s.apart {
+		if s.Apart {
 			continue
 		}
-		if by[s.namespace] == nil {
-			names = append(names, s.namespace)
+		if by[s.Namespace] == nil {
+			names = append(names, s.Namespace)
 		}
-		by[s.namespace] = append(by[s.namespace], s)
+		by[s.Namespace] = append(by[s.Namespace], s)
 	}
 	rows := make([]row, len(names))
 	for i, name := range names {
-		rows[i] = mean(name, by[name])
+		rows[i] = sum(name, by[name])
 	}
 	return rows
 }
 
 // ablationTables print what each part does, and the default by namespace: what
-// helps must help in most of them.
+// helps must help in most of them. A set is shown by the measures of its marks.
 func ablationTables(results []result) []*report.Table {
-	parts := &report.Table{Title: "Ablation", Header: []string{"set", "variant", "R@5", "R@10", "R@20", "recall_all@10", "MRR@20", "R@10 beside default", "p50 ms"}}
-	spaces := &report.Table{Title: "R@10 by namespace", Header: []string{"set", "namespace", "questions"}}
-	found := false
+	parts := &report.Table{Title: "Ablation", Header: []string{"set", "measure", "variant", "value", "beside default", "p50 ms"}}
+	spaces := &report.Table{Title: "By namespace", Header: []string{"set", "measure", "namespace", "questions"}}
+	for _, v := range variants() {
+		spaces.Header = append(spaces.Header, v.name)
+	}
 	for _, r := range results {
 		if len(r.Ablation) == 0 {
 			continue
 		}
-		if !found {
-			for _, m := range r.Ablation {
-				spaces.Header = append(spaces.Header, m.Variant)
+		for _, mark := range marks {
+			if mark.set != r.Set || mark.category != "" {
+				continue
 			}
-		}
-		found = true
-		base := r.Ablation[0].Rows[0]
-		for _, m := range r.Ablation {
-			a := m.Rows[0]
-			parts.Rows = append(parts.Rows, []string{r.Set, m.Variant, three(a.R5), three(a.R10), three(a.R20), three(a.RecallAll10), three(a.MRR),
-				fmt.Sprintf("%+.3f", a.R10-base.R10), report.Number(m.P50ms)})
-		}
-		for i, s := range r.Ablation[0].Spaces {
-			cells := []string{r.Set, s.Category, fmt.Sprint(s.Questions)}
+			base, _ := mark.find(r.Ablation[0])
 			for _, m := range r.Ablation {
-				cells = append(cells, three(m.Spaces[i].R10))
+				got, _ := mark.find(m)
+				parts.Rows = append(parts.Rows, []string{r.Set, mark.measure, m.Variant, three(got.Mean), fmt.Sprintf("%+.3f", got.Mean-base.Mean), report.Number(m.P50ms)})
 			}
-			spaces.Rows = append(spaces.Rows, cells)
+			for i, s := range r.Ablation[0].Spaces {
+				cells := []string{r.Set, mark.measure, s.Category, fmt.Sprint(s.Measures[mark.measure].Questions)}
+				for _, m := range r.Ablation {
+					cells = append(cells, three(m.Spaces[i].Measures[mark.measure].Mean))
+				}
+				spaces.Rows = append(spaces.Rows, cells)
+			}
 		}
 	}
-	if !found {
+	if len(parts.Rows) == 0 {
 		return nil
 	}
 	return []*report.Table{parts, spaces}

@@ -1,6 +1,6 @@
-// Command retrieval measures how well a node finds what answers questions:
-// development splits of LoCoMo, MemDaily and BEAM, sent and asked through
-// REST, scored by recall at 5, 10 and 20, recall_all at 10 and MRR.
+// Command retrieval measures how well a node finds what answers questions: the
+// sets of package judged, sent and asked through REST, each scored as its kind
+// of question needs (see metrics.go).
 //
 // Without -addr it builds memnode and runs it on a temporary folder; the sets
 // are read from -data, $MNEME_DATA or shared/data beside the repository. A set
@@ -33,17 +33,18 @@ import (
 const timeLimit = 30 * time.Minute
 
 type options struct {
-	data   string
-	sets   []string
-	modes  []memory.Mode
-	addr   string
-	prefix string
-	json   bool
-	output program.Output
-	limit  int // questions a namespace; 0 means all
-	ablate bool
-	split  int  // namespaces that each one of a set is spread over; 0: none
-	torn   bool // message by message
+	data     string
+	sets     []string
+	modes    []memory.Mode
+	addr     string
+	prefix   string
+	json     bool
+	output   program.Output
+	limit    int // questions a namespace; 0 means all
+	ablate   bool
+	minScore float64
+	split    int  // namespaces that each one of a set is spread over; 0: none
+	torn     bool // message by message
 }
 
 func main() { program.Main("retrieval", timeLimit, run) }
@@ -53,13 +54,14 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	var sets, modes string
 	fs := opt.output.Flags("retrieval", stderr)
 	fs.StringVar(&opt.data, "data", "", "folder with the sets (default $MNEME_DATA, then shared/data beside the repository)")
-	fs.StringVar(&sets, "set", strings.Join(judged.Names, ","), "sets to measure, separated by commas")
+	fs.StringVar(&sets, "set", strings.Join(judged.Names(), ","), "sets to measure, separated by commas")
 	fs.StringVar(&modes, "mode", "text,vector,hybrid", "search modes to measure, separated by commas")
 	fs.StringVar(&opt.addr, "addr", "", "measure the node at this address instead of one of our own; namespaces are left behind")
 	fs.StringVar(&opt.prefix, "prefix", "bench-", "stands before the names of namespaces")
 	fs.BoolVar(&opt.json, "json", false, "print one JSON document instead of tables")
 	fs.IntVar(&opt.limit, "questions", 0, "ask at most so many questions of a namespace (0: all)")
 	fs.BoolVar(&opt.ablate, "ablate", false, "measure what each part of a search does as well")
+	fs.Float64Var(&opt.minScore, "min-score", 0, "ask for results with this score or more")
 	fs.IntVar(&opt.split, "split", 0, "spread each namespace over so many as well, by conversation, and search them at once")
 	fs.BoolVar(&opt.torn, "torn", false, "with -split: message by message, so that conversations are torn apart")
 	if err := program.Parse(fs, args); err != nil {
@@ -67,8 +69,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	}
 	opt.sets = strings.Split(sets, ",")
 	for _, s := range opt.sets {
-		if !slices.Contains(judged.Names, s) {
-			return opt, fmt.Errorf("set %q is unknown; sets are %s", s, strings.Join(judged.Names, ", "))
+		if !slices.Contains(judged.Names(), s) {
+			return opt, fmt.Errorf("set %q is unknown; sets are %s", s, strings.Join(judged.Names(), ", "))
 		}
 	}
 	for _, m := range strings.Split(modes, ",") {
@@ -82,7 +84,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err != nil {
 		return err
 	}
-	sets, missing, err := loadSets(opt)
+	sets, missing, err := loadSets(ctx, opt)
 	if err != nil {
 		return err
 	}
@@ -124,21 +126,20 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	return write(stdout, tables(results, missing)...)
 }
 
-// loadSets loads the sets asked for and says what is missing.
-func loadSets(opt options) (sets []*judged.Set, missing []string, err error) {
+// loadSets loads the sets asked for and says what is missing. Some need no data.
+func loadSets(ctx context.Context, opt options) (sets []*judged.Set, missing []string, err error) {
 	wd, err := os.Getwd()
 	if err != nil {
 		return nil, nil, err
 	}
 	dir, err := judged.FindData(opt.data, os.Getenv("MNEME_DATA"), wd)
 	if errors.Is(err, judged.ErrNoData) {
-		return nil, []string{err.Error()}, nil
-	}
-	if err != nil {
+		missing = append(missing, err.Error()) // some sets need no data
+	} else if err != nil {
 		return nil, nil, err
 	}
 	for _, name := range opt.sets {
-		set, err := judged.Load(name, dir)
+		set, err := judged.Load(ctx, name, dir)
 		switch {
 		case errors.Is(err, judged.ErrNoData):
 			missing = append(missing, err.Error())

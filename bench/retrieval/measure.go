@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"mneme/bench/internal/judged"
@@ -20,9 +22,23 @@ const (
 
 // score is what one question of one mode got.
 type score struct {
-	category, namespace   string
-	apart                 bool
-	r5, r10, r20, all, rr float64
+	Set       string      `json:"set"`
+	Variant   string      `json:"variant,omitempty"`
+	Mode      memory.Mode `json:"mode"`
+	Namespace string      `json:"namespace"`
+	Question  int         `json:"question"` // of the namespace, from 0
+	Group     string      `json:"group"`
+	Category  string      `json:"category"`
+	Apart     bool        `json:"apart,omitempty"`
+	Measures  values      `json:"measures"`
+	Results   []hit       `json:"results"`
+	ideal     values
+}
+
+// hit is one result, by the id of its capture.
+type hit struct {
+	ID    string  `json:"id"`
+	Score float64 `json:"score"`
 }
 
 // modeResult is all that one way to search got for one set.
@@ -36,23 +52,13 @@ type modeResult struct {
 	P50ms     float64     `json:"p50_ms"`
 	P99ms     float64     `json:"p99_ms"`
 	Questions int         `json:"questions"`
-}
-
-// row is the mean over the questions of one category, or of all that count.
-type row struct {
-	Category    string  `json:"category"` // "all" is every category that is not apart
-	Apart       bool    `json:"apart,omitempty"`
-	Questions   int     `json:"questions"`
-	R5          float64 `json:"recall_at_5"`
-	R10         float64 `json:"recall_at_10"`
-	R20         float64 `json:"recall_at_20"`
-	RecallAll10 float64 `json:"recall_all_at_10"`
-	MRR         float64 `json:"mrr"`
+	scores    []score
 }
 
 // result is what one set got.
 type result struct {
-	Set        string        `json:"set"`
+	Set        string `json:"set"`
+	scoring    judged.Scoring
 	Namespaces int           `json:"namespaces"`
 	Counts     judged.Counts `json:"counts"`
 	CaptureS   float64       `json:"capture_seconds"`
@@ -66,52 +72,60 @@ type document struct {
 	Sets    []result `json:"sets"`
 }
 
-// measure sends a set to the node and asks every question in every mode.
+// measure sends a set to the node and asks every question in every way. Of a
+// streamed set each question is asked, in all ways, before what follows it is sent.
 func measure(ctx context.Context, c *client.Client, set *judged.Set, opt options, say func(string, ...any)) (result, error) {
-	res := result{Set: set.Name, Namespaces: len(set.Namespaces), Counts: set.Counts}
-	units := map[string]string{} // record id to capture id
+	res := result{Set: set.Name, scoring: set.Scoring, Namespaces: len(set.Namespaces), Counts: set.Counts}
+	run := &asking{client: c, set: set, opt: opt, units: map[string]memory.Capture{}}
+	var ways []*way
+	for _, v := range modes(set, opt) {
+		ways = append(ways, newWay(v))
+	}
+	plain := len(ways)
+	if opt.ablate {
+		for _, v := range variants() {
+			ways = append(ways, newWay(v))
+		}
+	}
 	began := time.Now()
 	for _, ns := range set.Namespaces {
-		if err := send(ctx, c, opt.prefix+ns.Name, ns.Captures, units); err != nil {
+		if err := run.create(ctx, ns); err != nil {
 			return res, err
 		}
 	}
 	res.CaptureS = time.Since(began).Seconds()
-	for _, ns := range set.Namespaces {
-		for i, part := range spread(ns.Captures, opt.split, opt.torn) {
-			if err := send(ctx, c, partOf(opt.prefix+ns.Name, i), part, units); err != nil {
-				return res, err
-			}
-		}
+	if !set.Streamed {
+		say("%s: %d captures in %.1f s", set.Name, set.Counts.Captures, res.CaptureS)
 	}
-	say("%s: %d captures in %.1f s", set.Name, set.Counts.Captures, res.CaptureS)
-	for _, mode := range opt.modes {
-		m, err := ask(ctx, c, set, variant{req: memory.SearchRequest{Mode: mode}}, opt, units)
-		if err != nil {
-			return res, err
-		}
-		say("%s: %d questions, mode %s", set.Name, m.Questions, mode)
-		res.Modes = append(res.Modes, m)
-		if opt.split > 0 {
-			v := variant{name: fmt.Sprintf("in %d", opt.split), req: memory.SearchRequest{Mode: mode}, split: opt.split}
-			if m, err = ask(ctx, c, set, v, opt, units); err != nil {
-				return res, err
-			}
-			say("%s: %d questions, mode %s, %s namespaces", set.Name, m.Questions, mode, v.name)
-			res.Modes = append(res.Modes, m)
-		}
+	began = time.Now()
+	ask := run.inTurn
+	if set.Streamed {
+		ask = run.inStream
 	}
-	if opt.ablate {
-		for _, v := range variants() {
-			m, err := ask(ctx, c, set, v, opt, units)
-			if err != nil {
-				return res, err
-			}
-			say("%s: %s", set.Name, v.name)
-			res.Ablation = append(res.Ablation, m)
+	if err := ask(ctx, ways); err != nil {
+		return res, err
+	}
+	say("%s: asked in %d ways in %.1f s", set.Name, len(ways), time.Since(began).Seconds())
+	for i, w := range ways {
+		if i < plain {
+			res.Modes = append(res.Modes, w.result())
+		} else {
+			res.Ablation = append(res.Ablation, w.result())
 		}
 	}
 	return res, nil
+}
+
+// modes are the modes asked for, each also over namespaces that were split.
+func modes(set *judged.Set, opt options) []variant {
+	var out []variant
+	for _, mode := range opt.modes {
+		out = append(out, variant{req: memory.SearchRequest{Mode: mode}})
+		if opt.split > 0 && !set.Streamed {
+			out = append(out, variant{name: fmt.Sprintf("in %d", opt.split), req: memory.SearchRequest{Mode: mode}, split: opt.split})
+		}
+	}
+	return out
 }
 
 // spread deals captures out: a conversation, or a message without one, to each part in turn.
@@ -135,19 +149,46 @@ func spread(captures []memory.Capture, parts int, torn bool) [][]memory.Capture 
 
 func partOf(namespace string, i int) string { return fmt.Sprintf("%s-part%d", namespace, i) }
 
-// send creates a namespace and captures its memories, all searchable when it
-// returns. units gets the id of each record.
-func send(ctx context.Context, c *client.Client, name string, captures []memory.Capture, units map[string]string) error {
-	if _, err := c.CreateNamespace(ctx, memory.CreateNamespace{Name: name}); err != nil {
-		return fmt.Errorf("create namespace %s: %w", name, err)
+// asking is one set on its way through a node.
+type asking struct {
+	client *client.Client
+	set    *judged.Set
+	opt    options
+	units  map[string]memory.Capture // by record id
+}
+
+// create makes a namespace, and those it is split into, and fills them unless the
+// set is streamed.
+func (a *asking) create(ctx context.Context, ns judged.Namespace) error {
+	name := a.opt.prefix + ns.Name
+	parts := map[string][]memory.Capture{name: ns.Captures}
+	if a.set.Streamed {
+		parts[name] = nil
+	} else {
+		for i, part := range spread(ns.Captures, a.opt.split, a.opt.torn) {
+			parts[partOf(name, i)] = part
+		}
 	}
+	for _, part := range slices.Sorted(maps.Keys(parts)) {
+		if _, err := a.client.CreateNamespace(ctx, memory.CreateNamespace{Name: part}); err != nil {
+			return fmt.Errorf("create namespace %s: %w", part, err)
+		}
+		if err := a.send(ctx, part, parts[part]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// send captures memories, all searchable when it returns.
+func (a *asking) send(ctx context.Context, name string, captures []memory.Capture) error {
 	for len(captures) > 0 {
 		n, size := 0, 0
 		for n < len(captures) && n < batchItems && (n == 0 || size+len(captures[n].Text) <= batchBytes) {
 			size += len(captures[n].Text)
 			n++
 		}
-		answer, err := c.CaptureBatch(ctx, name, captures[:n], client.CaptureOptions{Wait: memory.WaitSearchable})
+		answer, err := a.client.CaptureBatch(ctx, name, captures[:n], client.CaptureOptions{Wait: memory.WaitSearchable})
 		if err != nil {
 			return fmt.Errorf("capture into %s: %w", name, err)
 		}
@@ -158,70 +199,114 @@ func send(ctx context.Context, c *client.Client, name string, captures []memory.
 			if r.Error != nil || r.Status != memory.StatusCreated {
 				return fmt.Errorf("capture %s into %s: status %s: %+v", captures[i].ID, name, r.Status, r.Error)
 			}
-			units[r.RecordID] = captures[i].ID
+			a.units[r.RecordID] = captures[i]
 		}
 		captures = captures[n:]
 	}
 	return nil
 }
 
-// ask asks every question of a set once, one after the other.
-func ask(ctx context.Context, c *client.Client, set *judged.Set, v variant, opt options, units map[string]string) (modeResult, error) {
-	out := modeResult{Variant: v.name, Mode: v.req.Mode, Buckets: newBuckets()}
-	var scores []score
-	var took []float64
-	limit := depth
-	req := v.req
-	req.Limit = &limit
-	for _, ns := range set.Namespaces {
-		asked := 0
-		for _, q := range ns.Questions {
-			if len(q.Evidence) == 0 {
-				continue
-			}
-			if asked++; opt.limit > 0 && asked > opt.limit {
-				break
-			}
-			began := time.Now()
-			req.Query = q.Text
-			var parts []string
-			for i := range v.split {
-				parts = append(parts, partOf(opt.prefix+ns.Name, i))
-			}
-			var answer memory.SearchResponse
-			var err error
-			if len(parts) > 0 {
-				answer, err = c.SearchNamespaces(ctx, parts, req)
-			} else {
-				answer, err = c.Search(ctx, opt.prefix+ns.Name, req)
-			}
-			if err != nil {
-				return out, fmt.Errorf("search %s%s in %s: %w", req.Mode, v.name, ns.Name, err)
-			}
-			took = append(took, time.Since(began).Seconds()*1000)
-			out.Served = answer.Mode
-			ranked := make([]string, len(answer.Results))
-			for i, hit := range answer.Results {
-				ranked[i] = units[hit.ID]
-				if !q.Apart {
-					note(out.Buckets, hit.Score, slices.Contains(q.Evidence, ranked[i]))
+// inTurn asks all questions in one way after the other.
+func (a *asking) inTurn(ctx context.Context, ways []*way) error {
+	for _, w := range ways {
+		for _, ns := range a.set.Namespaces {
+			for _, i := range a.scored(ns) {
+				if err := w.ask(ctx, a, ns, i); err != nil {
+					return err
 				}
 			}
-			s := judge(q, ranked)
-			s.namespace = ns.Name
-			scores = append(scores, s)
 		}
 	}
-	out.Questions = len(scores)
-	out.Rows = summarise(scores)
-	out.Spaces = byNamespace(scores)
-	out.P50ms, out.P99ms = stats.Percentile(took, 50), stats.Percentile(took, 99)
-	return out, nil
+	return nil
 }
 
-// judge scores one answer; ranked are capture ids, best first.
-func judge(q judged.Question, ranked []string) score {
-	return score{category: q.Category, apart: q.Apart,
-		r5: stats.Recall(ranked, q.Evidence, 5), r10: stats.Recall(ranked, q.Evidence, 10), r20: stats.Recall(ranked, q.Evidence, 20),
-		all: stats.RecallAll(ranked, q.Evidence, 10), rr: stats.ReciprocalRank(ranked, q.Evidence)}
+// inStream sends what comes before a question and asks it in all ways.
+func (a *asking) inStream(ctx context.Context, ways []*way) error {
+	for _, ns := range a.set.Namespaces {
+		sent := 0
+		for _, i := range a.scored(ns) {
+			after := ns.Questions[i].After
+			if err := a.send(ctx, a.opt.prefix+ns.Name, ns.Captures[sent:after]); err != nil {
+				return err
+			}
+			sent = after
+			for _, w := range ways {
+				if err := w.ask(ctx, a, ns, i); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// scored returns which questions of a namespace are asked.
+func (a *asking) scored(ns judged.Namespace) []int {
+	var out []int
+	for i := range ns.Questions {
+		if ns.Questions[i].Scored(a.set.Scoring) && (a.opt.limit == 0 || len(out) < a.opt.limit) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// way is one way to ask, and what it got so far.
+type way struct {
+	variant
+	served  memory.Mode
+	scores  []score
+	took    []float64 // milliseconds
+	buckets []bucket
+}
+
+func newWay(v variant) *way { return &way{variant: v, buckets: newBuckets()} }
+
+// ask asks one question and scores the answer.
+func (w *way) ask(ctx context.Context, a *asking, ns judged.Namespace, question int) error {
+	q := ns.Questions[question]
+	limit := depth
+	req := w.req
+	req.Limit, req.Query, req.Filter, req.MinScore = &limit, q.Text, q.Filter, a.opt.minScore
+	var parts []string
+	for i := range w.split {
+		parts = append(parts, partOf(a.opt.prefix+ns.Name, i))
+	}
+	var answer memory.SearchResponse
+	var err error
+	began := time.Now()
+	if strings.TrimSpace(q.Text) == "" {
+		answer.Mode = req.Mode // a node refuses an empty query: that is an answer with nothing
+	} else if len(parts) > 0 {
+		answer, err = a.client.SearchNamespaces(ctx, parts, req)
+	} else {
+		answer, err = a.client.Search(ctx, a.opt.prefix+ns.Name, req)
+	}
+	if err != nil {
+		return fmt.Errorf("search %s%s in %s: %w", req.Mode, w.name, ns.Name, err)
+	}
+	w.took = append(w.took, time.Since(began).Seconds()*1000)
+	w.served = answer.Mode
+	s := score{Set: a.set.Name, Variant: w.name, Mode: w.req.Mode, Namespace: ns.Name, Question: question, Group: q.Group,
+		Category: q.Category, Apart: q.Apart, Results: make([]hit, len(answer.Results)), ideal: ideal(a.set.Scoring, q)}
+	ids := make([]string, len(answer.Results))
+	var sessions []string
+	for i, r := range answer.Results {
+		c := a.units[r.ID]
+		ids[i], s.Results[i] = c.ID, hit{c.ID, r.Score}
+		if c.Conversation != q.Session && !slices.Contains(sessions, c.Conversation) {
+			sessions = append(sessions, c.Conversation)
+		}
+		if !q.Apart {
+			note(w.buckets, r.Score, slices.Contains(q.Evidence, c.ID) || len(q.Evidence) == 0 && slices.Contains(q.Sessions, c.Conversation))
+		}
+	}
+	s.Measures = judge(a.set.Scoring, q, ids, sessions)
+	w.scores = append(w.scores, s)
+	return nil
+}
+
+func (w *way) result() modeResult {
+	return modeResult{Variant: w.name, Mode: w.req.Mode, Served: w.served, Rows: summarise(w.scores), Spaces: byNamespace(w.scores), Buckets: w.buckets,
+		P50ms: stats.Percentile(w.took, 50), P99ms: stats.Percentile(w.took, 99), Questions: len(w.scores), scores: w.scores}
 }

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,20 +22,72 @@ import (
 )
 
 func TestJudge(t *testing.T) {
-	q := judged.Question{Category: "2", Evidence: []string{"a", "b"}}
-	ranked := []string{"x", "x2", "a", "x3", "x4", "x5", "b"}
-	want := score{category: "2", r5: 0.5, r10: 1, r20: 1, all: 1, rr: 1.0 / 3}
-	if got := judge(q, ranked); got != want {
-		t.Errorf("got %+v, want %+v", got, want)
+	filter := &memory.Filter{}
+	for _, c := range []struct {
+		name          string
+		scoring       judged.Scoring
+		q             judged.Question
+		ids, sessions []string
+		want          values
+	}{
+		{"units", judged.Units, judged.Question{Evidence: []string{"a", "b"}}, []string{"x", "x2", "a", "x3", "x4", "x5", "b"}, []string{"s"},
+			values{"R@5": 0.5, "R@10": 1, "R@20": 1, "recall_all@10": 1, "MRR@20": 1.0 / 3}},
+		{"units, nothing there and something found", judged.Units, judged.Question{Nothing: true}, []string{"x"}, nil, values{nothing: 0}},
+		{"stream: turns and sessions", judged.Stream, judged.Question{Evidence: []string{"a"}, Sessions: []string{"1", "2"}}, []string{"x", "a"}, []string{"2", "3", "4", "5", "6", "1"},
+			values{"turn R@5": 1, "turn R@10": 1, "turn R@20": 1, "session R@5": 0.5, "session R@10": 1}},
+		{"stream: sessions alone", judged.Stream, judged.Question{Sessions: []string{"1"}}, nil, nil, values{"session R@5": 0, "session R@10": 0}},
+		{"sessions: an old one first", judged.Sessions, judged.Question{Sessions: []string{"1", "2"}}, []string{"x"}, []string{"1", "2"},
+			values{"session R@1": 0.5, "session R@5": 1, "session hit@1": 1, "newest@1": 0}},
+		{"sessions: the newest first", judged.Sessions, judged.Question{Sessions: []string{"1", "2"}}, []string{"x"}, []string{"2"},
+			values{"session R@1": 0.5, "session R@5": 0.5, "session hit@1": 1, "newest@1": 1}},
+		{"sessions: nothing where there is nothing", judged.Sessions, judged.Question{Nothing: true}, nil, nil, values{nothing: 1}},
+		{"exact: one too many", judged.Exact, judged.Question{Evidence: []string{"a"}, Filter: filter}, []string{"a", "x"}, nil, values{"precision": 0.5, "recall": 1, "passed": 0}},
+		{"exact: one too few", judged.Exact, judged.Question{Evidence: []string{"a", "b"}}, []string{"a"}, nil, values{"precision": 1, "recall": 0.5, "passed": 0}},
+		{"exact: none of it", judged.Exact, judged.Question{Evidence: []string{"a"}}, nil, nil, values{"precision": 0, "recall": 0, "passed": 0}},
+		{"exact: just so", judged.Exact, judged.Question{Evidence: []string{"a", "b"}}, []string{"b", "a"}, nil, values{"precision": 1, "recall": 1, "passed": 1}},
+		{"exact: nothing wanted, nothing found", judged.Exact, judged.Question{Nothing: true}, nil, nil, values{"passed": 1, nothing: 1}},
+		{"exact: nothing wanted", judged.Exact, judged.Question{Nothing: true}, []string{"x"}, nil, values{"precision": 0, "passed": 0, nothing: 0}},
+		{"first: sixth", judged.First, judged.Question{Evidence: []string{"a", "b"}}, []string{"1", "2", "3", "4", "5", "b", "a"}, nil,
+			values{"hit@1": 0, "hit@6": 1, "hit@10": 1, "MRR@20": 1.0 / 6}},
+		{"first: eleventh", judged.First, judged.Question{Evidence: []string{"a"}}, []string{"1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "a"}, nil,
+			values{"hit@1": 0, "hit@6": 0, "hit@10": 0, "MRR@20": 1.0 / 11}},
+	} {
+		got := judge(c.scoring, c.q, c.ids, c.sessions)
+		if !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
+		}
+		for name := range got {
+			if !slices.Contains(measures(c.scoring), name) {
+				t.Errorf("%s: %s stands in no table", c.name, name)
+			}
+		}
+	}
+}
+
+// TestIdeal: no measure of the best answer is below 1, but for those that no answer
+// can pass.
+func TestIdeal(t *testing.T) {
+	many := []string{"1", "2", "3", "4"}
+	if got, want := ideal(judged.Sessions, judged.Question{Sessions: many}), (values{"session R@1": 0.25, "session R@5": 0.8 + 0.2, "session hit@1": 1, "newest@1": 1}); !reflect.DeepEqual(got, want) {
+		t.Errorf("four sessions: %v, want %v", got, want)
+	}
+	for _, q := range []judged.Question{{Nothing: true}, {Evidence: []string{"a", "b"}, Sessions: many[:1]}} {
+		for s := judged.Units; s <= judged.First; s++ {
+			for name, v := range ideal(s, q) {
+				if v != 1 {
+					t.Errorf("scoring %d of %+v: %s is %v", s, q, name, v)
+				}
+			}
+		}
 	}
 }
 
 func TestSummarise(t *testing.T) {
 	rows := summarise([]score{
-		{category: "2", r5: 1, r10: 1, r20: 1, all: 1, rr: 1},
-		{category: "5", apart: true, r5: 1},
-		{category: "1", r5: 0, r10: 0.5, r20: 1, rr: 0.25},
-		{category: "2"},
+		{Category: "2", Measures: values{"R@10": 1, "MRR@20": 1}, ideal: values{"R@10": 1}},
+		{Category: "5", Apart: true, Measures: values{"R@10": 1}},
+		{Category: "1", Measures: values{"R@10": 0.5, "MRR@20": 0.25}, ideal: values{"R@10": 0.5}},
+		{Category: "2", Measures: values{"R@10": 0}, ideal: values{"R@10": 1}},
 	})
 	var names []string
 	for _, r := range rows {
@@ -43,8 +96,12 @@ func TestSummarise(t *testing.T) {
 	if want := []string{"all/3/false", "1/1/false", "2/2/false", "5/1/true"}; !reflect.DeepEqual(names, want) {
 		t.Errorf("rows %q, want %q", names, want)
 	}
-	if all := rows[0]; math.Abs(all.R10-0.5) > 1e-12 || math.Abs(all.MRR-1.25/3) > 1e-12 || math.Abs(all.RecallAll10-1.0/3) > 1e-12 {
-		t.Errorf("all: %+v", all)
+	// A measure is the mean over the questions that have it.
+	if got, want := rows[0].Measures["MRR@20"], (measured{Questions: 2, Mean: 0.625, AtMost: 1}); got != want {
+		t.Errorf("MRR of all: %+v, want %+v", got, want)
+	}
+	if got := rows[0].Measures["R@10"]; got.Questions != 3 || got.Mean != 0.5 || math.Abs(got.AtMost-2.5/3) > 1e-12 {
+		t.Errorf("recall of all: %+v", got)
 	}
 	if empty := summarise(nil); len(empty) != 1 || empty[0].Questions != 0 {
 		t.Errorf("nothing: %+v", empty)
@@ -52,7 +109,8 @@ func TestSummarise(t *testing.T) {
 }
 
 func TestAblationAndReliabilityTables(t *testing.T) {
-	scores := []score{{category: "1", namespace: "a", r10: 1}, {category: "1", namespace: "b"}, {category: "5", namespace: "b", apart: true, r10: 1}}
+	scores := []score{{Category: "1", Namespace: "a", Measures: values{"R@10": 1}}, {Category: "1", Namespace: "b", Measures: values{"R@10": 0}},
+		{Category: "5", Namespace: "b", Apart: true, Measures: values{"R@10": 1}}}
 	one := func(v variant) modeResult {
 		m := modeResult{Variant: v.name, Mode: memory.ModeHybrid, Rows: summarise(scores), Spaces: byNamespace(scores), Buckets: newBuckets()}
 		for i := range 100 {
@@ -81,7 +139,7 @@ func TestAblationAndReliabilityTables(t *testing.T) {
 	if len(tables) != 2 || len(tables[0].Rows) != len(seen) || len(tables[1].Rows) != 2 {
 		t.Fatalf("tables %+v", tables)
 	}
-	if got := strings.Join(tables[1].Rows[0], " "); !strings.HasPrefix(got, "locomo a 1 1.000") {
+	if got := strings.Join(tables[1].Rows[0], " "); !strings.HasPrefix(got, "locomo R@10 a 1 1.000") {
 		t.Errorf("row %q", got)
 	}
 	rel := reliability([]result{r}).Markdown()
@@ -147,7 +205,7 @@ func TestRun(t *testing.T) {
 	}
 	node := fakeNode(t)
 	var out, log bytes.Buffer
-	if err := run(context.Background(), []string{"-addr", node.URL, "-data", data, "-mode", "hybrid", "-json"}, &out, &log); err != nil {
+	if err := run(context.Background(), []string{"-addr", node.URL, "-data", data, "-set", "locomo,memdaily,beam", "-mode", "hybrid", "-json"}, &out, &log); err != nil {
 		t.Fatal(err)
 	}
 	var doc document
@@ -158,8 +216,9 @@ func TestRun(t *testing.T) {
 		t.Fatalf("missing %q, %d sets", doc.Missing, len(doc.Sets))
 	}
 	m := doc.Sets[0].Modes[0]
-	want := row{Category: "all", Questions: 2, R5: 0.75, R10: 0.75, R20: 0.75, RecallAll10: 0.5, MRR: 0.75}
-	if m.Rows[0] != want || m.Served != memory.ModeText {
+	want := row{Category: "all", Questions: 2, Measures: map[string]measured{"R@5": {2, 0.75, 1}, "R@10": {2, 0.75, 1}, "R@20": {2, 0.75, 1},
+		"recall_all@10": {2, 0.5, 1}, "MRR@20": {2, 0.75, 1}}}
+	if !reflect.DeepEqual(m.Rows[0], want) || m.Served != memory.ModeText {
 		t.Errorf("got %+v, served %s; want %+v", m.Rows[0], m.Served, want)
 	}
 	out.Reset()
@@ -168,15 +227,63 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	b, err := os.ReadFile(report)
-	if err != nil || !bytes.Equal(b, out.Bytes()) || !strings.Contains(out.String(), "| memdaily, hybrid: R@5") {
+	if err != nil || !bytes.Equal(b, out.Bytes()) || !strings.Contains(out.String(), "| memdaily | 1         | R@10    | ≥ 0.550 met | 1.000  |") {
 		t.Errorf("file %v, printed:\n%s", err, out.String())
+	}
+}
+
+// TestRunInStream: a question is asked before what follows it is sent, so that of two
+// turns that would answer it only the one before is found.
+func TestRunInStream(t *testing.T) {
+	data := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(data, "realmem"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	file := `{"sessions":[{"id":"1","turns":[{"speaker":"user","text":"a"},{"speaker":"user","text":"b"}]},
+		{"id":"2","turns":[{"speaker":"user","text":"0","query":{"category":"x","turns":["1:1","2:1"],"sessions":["1"]}},{"speaker":"user","text":"c"}]}]}`
+	if err := os.WriteFile(filepath.Join(data, "realmem", "x.json"), []byte(file), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	node := fakeNode(t)
+	var out, log bytes.Buffer
+	if err := run(context.Background(), []string{"-addr", node.URL, "-data", data, "-set", "realmem", "-mode", "text,hybrid", "-json"}, &out, &log); err != nil {
+		t.Fatal(err)
+	}
+	var doc document
+	if err := json.Unmarshal(out.Bytes(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]measured{"turn R@5": {1, 0.5, 1}, "turn R@10": {1, 0.5, 1}, "turn R@20": {1, 0.5, 1}, "session R@5": {1, 1, 1}, "session R@10": {1, 1, 1}}
+	for _, m := range doc.Sets[0].Modes {
+		if !reflect.DeepEqual(m.Rows[0].Measures, want) {
+			t.Errorf("%s: %+v, want %+v", m.Mode, m.Rows[0].Measures, want)
+		}
+	}
+}
+
+// TestMarks: each mark is for a set that there is and a measure that it has.
+func TestMarks(t *testing.T) {
+	for _, m := range marks {
+		found := false
+		for s := judged.Units; s <= judged.First; s++ {
+			found = found || slices.Contains(measures(s), m.measure)
+		}
+		if !found || !slices.Contains(judged.Names(), m.set) {
+			t.Errorf("mark %+v", m)
+		}
+	}
+	m := mark{set: "long", measure: "hit@1", least: 2, count: true}
+	r := result{Set: "long", Modes: []modeResult{{Mode: memory.ModeHybrid, Rows: []row{{Category: "all", Measures: map[string]measured{"hit@1": {3, 2.0 / 3, 0.9}}}}}}}
+	got := strings.Join(m.cells(r.Modes[0].Rows[0].Measures["hit@1"], r.inMode(memory.ModeHybrid)), "|")
+	if want := "long|3|hit@1|≥ 2 met|2 of 3|0.900|2 of 3"; got != want {
+		t.Errorf("cells %q, want %q", got, want)
 	}
 }
 
 func TestRunWithoutData(t *testing.T) {
 	var out, log bytes.Buffer
 	missing := filepath.Join(t.TempDir(), "no")
-	if err := run(context.Background(), []string{"-data", missing}, &out, &log); err != nil {
+	if err := run(context.Background(), []string{"-data", missing, "-set", "locomo"}, &out, &log); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), "nothing was measured") || !strings.Contains(out.String(), missing) {

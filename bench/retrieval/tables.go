@@ -2,115 +2,223 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
+	"mneme/bench/internal/judged"
 	"mneme/bench/internal/report"
-	"mneme/bench/internal/stats"
 	"mneme/memory"
 )
 
-// marks are what a search is to find: at 10 our own, else what plain BM25 (k1
-// 1.2, b 0.75, light stemming, stop words removed) finds in the same sets.
-var marks = map[string][]struct {
-	k      int
-	recall float64
+// mark is what the default search should reach.
+type mark struct {
+	set, category, measure string
+	least                  float64
+	count                  bool // of questions, not a share
+}
+
+// marks are the targets of each set. What has none is printed beside what has.
+var marks = []mark{
+	{set: "locomo", measure: "R@10", least: 0.83},
+	{set: "memdaily", measure: "R@10", least: 0.55},
+	{set: "memdaily-pooled", measure: "R@10", least: 0.52},
+	{set: "memdaily-timed", measure: "R@10", least: 0.48},
+	{set: "memdaily-asked", measure: "R@10", least: 0.48},
+	{set: "beam", measure: "R@10", least: 0.66},
+	{set: "realmem", measure: "turn R@10", least: 0.30},
+	{set: "realmem", measure: "session R@10", least: 0.68},
+	{set: "devmem", measure: "session R@1", least: 0.85},
+	{set: "devmem", measure: "session hit@1"},
+	{set: "devmem", measure: "session R@5"},
+	{set: "devmem", category: "knowledge-update", measure: "session R@1", least: 0.75},
+	{set: "devmem", category: "knowledge-update", measure: "session hit@1"},
+	{set: "devmem", category: "knowledge-update", measure: "newest@1"},
+	{set: "devmem", measure: nothing, least: 11, count: true},
+	{set: "precision", measure: "precision", least: 0.75},
+	{set: "precision", measure: "recall", least: 0.90},
+	{set: "precision", measure: "passed", least: 30, count: true},
+	{set: "identifiers", category: "as written", measure: "hit@10"},
+	{set: "identifiers", category: "first 60 %", measure: "hit@10", least: 0.85},
+	{set: "identifiers", category: "one letter missing", measure: "hit@10", least: 0.90},
+	{set: "identifiers", category: "glued", measure: "hit@10", least: 0.90},
+	{set: "long", measure: "hit@1", least: 17, count: true},
+	{set: "long", measure: "hit@6"},
+	{set: "long", category: "alone", measure: "hit@1", count: true},
+}
+
+// find returns what a way to search got for a mark; without a category all
+// questions count.
+func (m mark) find(r modeResult) (measured, bool) {
+	want := m.category
+	if want == "" {
+		want = "all"
+	}
+	for _, row := range r.Rows {
+		if row.Category == want {
+			got, ok := row.Measures[m.measure]
+			return got, ok
+		}
+	}
+	return measured{}, false
+}
+
+// show writes a value as the mark is meant: a share, or how many of how many.
+func (m mark) show(v measured) string {
+	if m.count {
+		return fmt.Sprintf("%.0f of %d", v.Mean*float64(v.Questions), v.Questions)
+	}
+	return three(v.Mean)
+}
+
+func (m mark) met(v measured) bool {
+	if m.count {
+		return v.Mean*float64(v.Questions) >= m.least-1e-9
+	}
+	return v.Mean >= m.least
+}
+
+// inMode returns what a set got in one mode, as it is searched by default.
+func (r result) inMode(mode memory.Mode) *modeResult {
+	for i, m := range r.Modes {
+		if m.Mode == mode && m.Variant == "" {
+			return &r.Modes[i]
+		}
+	}
+	return nil
+}
+
+// targets is the table of all sets beside their marks: hybrid searches, and words
+// alone beside them.
+func targets(results []result) *report.Table {
+	t := &report.Table{Title: "Sets and their marks, through REST", Header: []string{"set", "questions", "measure", "wanted", "hybrid", "at most", "words alone"}}
+	for _, r := range results {
+		hybrid, words := r.inMode(memory.ModeHybrid), r.inMode(memory.ModeText)
+		if hybrid == nil {
+			continue
+		}
+		for _, m := range marks {
+			got, ok := m.find(*hybrid)
+			if m.set != r.Set || !ok {
+				continue
+			}
+			t.Rows = append(t.Rows, m.cells(got, words))
+		}
+	}
+	t.Note("at most: what the best answers there could be would get, where that is less than 1: a question about five conversations cannot have all of them first")
+	return t
+}
+
+func (m mark) cells(got measured, words *modeResult) []string {
+	set, wanted, atMost, alone := m.set, "", "", ""
+	if m.category != "" {
+		set += ", " + m.category
+	}
+	switch {
+	case m.least > 0 && m.count:
+		wanted = fmt.Sprintf("≥ %.0f", m.least)
+	case m.least > 0:
+		wanted = "≥ " + three(m.least)
+	}
+	if wanted != "" && m.met(got) {
+		wanted += " met"
+	}
+	if got.AtMost < 0.9995 {
+		atMost = three(got.AtMost)
+	}
+	if words != nil {
+		if v, ok := m.find(*words); ok {
+			alone = m.show(v)
+		}
+	}
+	return []string{set, fmt.Sprint(got.Questions), m.measure, wanted, m.show(got), atMost, alone}
+}
+
+// detailTitles name the tables by kind of scoring.
+var detailTitles = []struct {
+	scoring judged.Scoring
+	title   string
 }{
-	"locomo":   {{5, 0.565}, {10, 0.80}, {20, 0.701}},
-	"memdaily": {{5, 0.384}, {10, 0.55}},
-	"beam":     {{5, 0.471}, {10, 0.62}},
+	{judged.Units, "Retrieval by category"},
+	{judged.Stream, "Retrieval in the stream, by category"},
+	{judged.Sessions, "Sessions, by category"},
+	{judged.Exact, "What was wanted and no more, by category"},
+	{judged.First, "What is right first, by category"},
 }
 
-// summarise makes one row of every question that counts, then one of each
-// category, those apart last.
-func summarise(scores []score) []row {
-	byCategory := map[string][]score{}
-	var counted []score
-	var categories []string
-	for _, s := range scores {
-		if !s.apart {
-			counted = append(counted, s)
+// details prints every category of every mode, in one table for each kind of
+// scoring.
+func details(results []result) []*report.Table {
+	var out []*report.Table
+	for _, kind := range detailTitles {
+		names := measures(kind.scoring)
+		t := &report.Table{Title: kind.title, Header: append([]string{"set", "mode", "category", "questions"}, names...)}
+		for _, r := range results {
+			if r.scoring != kind.scoring {
+				continue
+			}
+			for _, m := range r.Modes {
+				for _, row := range m.Rows {
+					t.Rows = append(t.Rows, cells(r.Set, m, row, names))
+				}
+			}
 		}
-		if byCategory[s.category] == nil {
-			categories = append(categories, s.category)
+		if len(t.Rows) > 0 {
+			out = append(out, t)
 		}
-		byCategory[s.category] = append(byCategory[s.category], s)
 	}
-	slices.Sort(categories)
-	slices.SortStableFunc(categories, func(a, b string) int { return order(byCategory[a]) - order(byCategory[b]) })
-	rows := []row{mean("all", counted)}
-	for _, c := range categories {
-		rows = append(rows, mean(c, byCategory[c]))
-	}
-	return rows
+	return out
 }
 
-func order(s []score) int {
-	if s[0].apart {
-		return 1
-	}
-	return 0
-}
-
-func mean(category string, scores []score) row {
-	pick := func(f func(score) float64) float64 {
-		values := make([]float64, len(scores))
-		for i, s := range scores {
-			values[i] = f(s)
-		}
-		return stats.Mean(values)
-	}
-	return row{Category: category, Apart: len(scores) > 0 && scores[0].apart, Questions: len(scores),
-		R5: pick(func(s score) float64 { return s.r5 }), R10: pick(func(s score) float64 { return s.r10 }),
-		R20: pick(func(s score) float64 { return s.r20 }), RecallAll10: pick(func(s score) float64 { return s.all }),
-		MRR: pick(func(s score) float64 { return s.rr })}
-}
-
-// tables prints the comparison with plain BM25 and then every category.
-func tables(results []result, missing []string) []*report.Table {
-	targets := report.NewTargets("Retrieval beside plain BM25, through REST")
-	detail := &report.Table{Title: "Retrieval by category", Header: []string{"set", "mode", "category", "questions",
-		"R@5", "R@10", "R@20", "recall_all@10", "MRR@20"}}
+// times prints how long searches took.
+func times(results []result) *report.Table {
+	t := &report.Table{Title: "Searches, one after the other", Header: []string{"set", "mode", "p50 ms", "p99 ms"}}
 	for _, r := range results {
 		for _, m := range r.Modes {
-			all := m.Rows[0]
-			at := map[int]float64{5: all.R5, 10: all.R10, 20: all.R20}
-			for _, mark := range marks[r.Set] {
-				if m.Mode != memory.ModeHybrid || m.Variant != "" {
-					continue // the default mode is what is promised; the others explain it
-				}
-				targets.AtLeast(fmt.Sprintf("%s, %s: R@%d", r.Set, m.Mode, mark.k), mark.recall, at[mark.k], "", "")
-			}
-			targets.Info(fmt.Sprintf("%s, %s: search p50", r.Set, strings.TrimSpace(string(m.Mode)+" "+m.Variant)), m.P50ms, "ms", fmt.Sprintf("p99 %s ms", report.Number(m.P99ms)))
-			for _, row := range m.Rows {
-				detail.Rows = append(detail.Rows, cells(r.Set, m, row))
-			}
+			t.Rows = append(t.Rows, []string{r.Set, m.name(), report.Number(m.P50ms), report.Number(m.P99ms)})
 		}
+	}
+	return t
+}
+
+// tables prints the sets beside their marks and then every category.
+func tables(results []result, missing []string) []*report.Table {
+	head := targets(results)
+	for _, m := range missing {
+		head.Note("left out: %s", m)
+	}
+	last := times(results)
+	for _, r := range results {
 		c := r.Counts
-		detail.Note("%s: %d namespaces, %d captures, %d questions; %d without evidence are not scored; evidence: %d entries malformed (what can be read of them counts), "+
+		last.Note("%s: %d namespaces, %d captures, %d questions, of which %d without evidence; evidence: %d entries malformed (what can be read of them counts), "+
 			"%d ids missing (they weigh on recall); memories: %d not read, %d cut at the limit of a capture", r.Set, r.Namespaces, c.Captures, c.Questions,
 			c.NoEvidence, c.Malformed, c.Missing, c.Unread, c.Cut)
 	}
-	detail.Note("R@k: share of a question's evidence among the first k results, mean over questions; \"apart\" categories ask for what the memories do not hold and are not part of \"all\"")
-	for _, m := range missing {
-		detail.Note("left out: %s", m)
-	}
-	out := []*report.Table{targets, detail, reliability(results)}
-	return append(out, ablationTables(results)...)
+	out := append([]*report.Table{head}, details(results)...)
+	out = append(out, reliability(results))
+	out = append(out, ablationTables(results)...)
+	return append(out, last)
 }
 
-func cells(set string, m modeResult, r row) []string {
-	mode := strings.TrimSpace(string(m.Mode) + " " + m.Variant)
+// name is the mode, and what is other than usual.
+func (m modeResult) name() string {
+	name := strings.TrimSpace(string(m.Mode) + " " + m.Variant)
 	if m.Served != m.Mode {
-		mode += " (served as " + string(m.Served) + ")"
+		name += " (served as " + string(m.Served) + ")"
 	}
+	return name
+}
+
+func cells(set string, m modeResult, r row, names []string) []string {
 	category := r.Category
 	if r.Apart {
 		category += " (apart)"
 	}
-	out := []string{set, mode, category, fmt.Sprint(r.Questions)}
-	for _, v := range []float64{r.R5, r.R10, r.R20, r.RecallAll10, r.MRR} {
-		out = append(out, strings.TrimSpace(fmt.Sprintf("%.3f", v)))
+	out := []string{set, m.name(), category, fmt.Sprint(r.Questions)}
+	for _, name := range names {
+		cell := ""
+		if v, ok := r.Measures[name]; ok {
+			cell = three(v.Mean)
+		}
+		out = append(out, cell)
 	}
 	return out
 }

@@ -23,12 +23,13 @@ import (
 type Options struct {
 	Count   int      // texts wanted
 	Seed    uint64   // of the order, the generator and what is drawn later
-	Sources []string // of Names, in order of preference; nil means all
+	Sources []string // of Names or "go-std", in order of preference; nil means Names
 }
 
 // Names lists the sources in order of preference. "debian" means package
 // descriptions of 200 bytes or more, "debian-short" the others: where apt has
-// no translations, each package has but one line.
+// no translations, each package has but one line. "go-std", which is not among
+// them, is "go" without the module cache: the same for all who have one Go version.
 var Names = []string{"debian", "go", "debian-short", "generated"}
 
 // maxText is where longer texts are cut, in bytes.
@@ -92,7 +93,9 @@ func read(ctx context.Context, name string, opt Options, take func(string) bool)
 	case "debian-short":
 		return "one-line Debian package descriptions", debian(ctx, func(s string) bool { return len(s) >= longText || take(s) })
 	case "go":
-		return "Go documentation comments", goComments(ctx, take)
+		return "Go documentation comments", goComments(ctx, true, take)
+	case "go-std":
+		return "documentation comments of Go's own tree", goComments(ctx, false, take)
 	case "generated":
 		generate(opt.Seed, 4*opt.Count, take)
 		return "generated texts", nil

@@ -24,9 +24,9 @@ const (
 // errEnough ends a walk early.
 var errEnough = errors.New("enough")
 
-// goComments reads the documentation comments of the Go tree and of the module
-// cache. A machine without Go gives nothing.
-func goComments(ctx context.Context, take func(string) bool) error {
+// goComments reads the documentation comments of the Go tree and, if modules, of
+// the module cache. A machine without Go gives nothing.
+func goComments(ctx context.Context, modules bool, take func(string) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, readBudget)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "go", "env", "-json", "GOROOT", "GOMODCACHE").Output()
@@ -38,7 +38,11 @@ func goComments(ctx context.Context, take func(string) bool) error {
 		return fmt.Errorf("go env: %w", err)
 	}
 	files := 0
-	for _, root := range []string{filepath.Join(env.GOROOT, "src"), env.GOMODCACHE} {
+	roots := []string{filepath.Join(env.GOROOT, "src")}
+	if modules {
+		roots = append(roots, env.GOMODCACHE)
+	}
+	for _, root := range roots {
 		err := walkComments(ctx, root, &files, take)
 		if errors.Is(err, errEnough) {
 			return nil

@@ -2,9 +2,7 @@ package judged
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -44,24 +42,16 @@ func loadBeam(dir string) (*Set, error) {
 	}
 	set := &Set{}
 	for _, path := range paths {
-		b, err := os.ReadFile(path)
-		if err != nil {
+		var c chat
+		if err := readJSON(path, &c); err != nil {
 			return nil, err
 		}
-		ns, err := set.beamFile(strings.TrimSuffix(filepath.Base(path), ".json"), b)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		set.Namespaces = append(set.Namespaces, ns)
+		set.Namespaces = append(set.Namespaces, set.beamFile(strings.TrimSuffix(filepath.Base(path), ".json"), c))
 	}
 	return set, nil
 }
 
-func (s *Set) beamFile(name string, b []byte) (Namespace, error) {
-	var c chat
-	if err := json.Unmarshal(b, &c); err != nil {
-		return Namespace{}, err
-	}
+func (s *Set) beamFile(name string, c chat) Namespace {
 	ns := Namespace{Name: importer.MakeName("beam-" + name)}
 	known := map[string]bool{}
 	var at *time.Time // messages without a date are of the last one before
@@ -89,14 +79,14 @@ func (s *Set) beamFile(name string, b []byte) (Namespace, error) {
 	for _, category := range slices.Sorted(maps.Keys(c.Questions)) {
 		for _, q := range c.Questions[category] {
 			// Questions of this category are about what nobody said.
-			out := Question{Text: q.Question, Category: category, Apart: category == "abstention"}
+			out := Question{Text: q.Question, Category: category, Apart: category == "abstention", Nothing: category == "abstention"}
 			for _, id := range s.beamSources(q.Sources) {
 				s.addUnit(&out, beamUnit(id), known)
 			}
 			s.addQuestion(&ns, out)
 		}
 	}
-	return ns, nil
+	return ns
 }
 
 func beamUnit(id int) string { return "beam/" + strconv.Itoa(id) }

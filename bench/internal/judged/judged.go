@@ -1,5 +1,6 @@
 // Package judged reads sets of memories with judged questions: LoCoMo,
-// MemDaily and BEAM.
+// MemDaily, BEAM, RealMem, DevMem and PrecisionMem; and makes two of its own out
+// of what is on the machine, identifiers and long texts among short ones.
 //
 // Its job: find the data on this machine, turn each set into captures by
 // namespace and questions with the ids of the captures that answer them, and
@@ -13,25 +14,77 @@
 package judged
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"unicode/utf8"
 
 	"mneme/memory"
 )
 
+// loaders has the sets in the order in which they are measured. A loader gets
+// the data folder, which is empty if there is none.
+var loaders = []struct {
+	name string
+	load func(ctx context.Context, dir string) (*Set, error)
+}{
+	{"locomo", inFolder("locomo", func(dir string) (*Set, error) { return loadLocomo(filepath.Join(dir, "dev.json")) })},
+	{"memdaily", inFolder("memdaily", loadMemDaily)},
+	{"memdaily-pooled", inFolder("memdaily", pooled("memdaily-pooled", func(question, _ string) string { return question }))},
+	{"memdaily-timed", inFolder("memdaily", pooled("memdaily-timed", func(question, at string) string { return question + " " + at }))},
+	{"memdaily-asked", inFolder("memdaily", pooled("memdaily-asked", func(question, at string) string { return question + "（提问时间：" + at + "）" }))},
+	{"beam", inFolder("beam", loadBeam)},
+	{"realmem", inFolder("realmem", loadRealMem)},
+	{"devmem", inFolder("devmem", loadDevMem)},
+	{"precision", inFolder("precision", loadPrecision)},
+	{"identifiers", loadIdentifiers},
+	{"long", loadLong},
+}
+
 // Names lists the sets that Load reads.
-var Names = []string{"locomo", "memdaily", "beam"}
+func Names() []string {
+	names := make([]string, len(loaders))
+	for i, l := range loaders {
+		names[i] = l.name
+	}
+	return names
+}
+
+// inFolder loads a set from a folder of the data.
+func inFolder(folder string, load func(string) (*Set, error)) func(context.Context, string) (*Set, error) {
+	return func(_ context.Context, dir string) (*Set, error) {
+		if dir == "" {
+			return nil, ErrNoData
+		}
+		return load(filepath.Join(dir, folder))
+	}
+}
 
 // ErrNoData is returned when a set's files are not on this machine.
 var ErrNoData = errors.New("data not found")
 
+// Scoring says what is measured of the answers to a set's questions.
+type Scoring int
+
+// The kinds of scoring.
+const (
+	Units    Scoring = iota // which share of the evidence is among the first results
+	Stream                  // that, and which share of the conversations that hold it
+	Sessions                // which share of the conversations; nothing where there is nothing
+	Exact                   // whether what came back is what was wanted, and no more
+	First                   // whether one that is right comes first, or soon
+)
+
 // Set is one set of judged questions.
 type Set struct {
 	Name       string
+	Scoring    Scoring
+	Streamed   bool // each question is asked when Question.After captures were sent
 	Namespaces []Namespace
 	Counts     Counts
 }
@@ -43,22 +96,35 @@ type Namespace struct {
 	Questions []Question
 }
 
-// Question is one question and the ids of the captures that hold its answer.
+// Question is one question and what answers it.
 type Question struct {
 	Text     string
 	Category string
-	Evidence []string // distinct; empty if the question cannot be scored
+	// Group is the same for questions that hang together: those about one
+	// conversation, as a rule. It is by groups that intervals draw questions.
+	Group    string
+	Evidence []string // ids of the captures that hold the answer, distinct
+	Sessions []string // the conversations that hold it, distinct, oldest first; only where these are judged
+	Nothing  bool     // no memory answers it, so that nothing should be found
 	Apart    bool     // not part of the set's mean: it has no answer in the memories
+	Session  string   // the conversation in which it is asked, which is none that was found
+	After    int      // in a streamed set: how many captures of the namespace come before it
+	Filter   *memory.Filter
+}
+
+// Scored reports whether an answer to the question can be scored.
+func (q *Question) Scored(s Scoring) bool {
+	return len(q.Evidence) > 0 || len(q.Sessions) > 0 || q.Nothing || s == Exact
 }
 
 // Counts are the oddities of a set.
 type Counts struct {
 	Captures, Questions int
-	NoEvidence          int // questions without evidence: not scored
+	NoEvidence          int // questions without evidence: not scored, but for those that nothing answers
 	Malformed           int // entries of evidence that are not exactly one id
 	Missing             int // ids of evidence that no memory has
 	Unread              int // memories that could not be read
-	Cut                 int // memories longer than a capture may be, cut
+	Cut                 int // memories and questions longer than they may be, cut
 }
 
 // FindData returns the folder with the sets: dir if it is not empty, else
@@ -103,20 +169,14 @@ func repository(dir string) (string, error) {
 	}
 }
 
-// Load reads a set from the data folder.
-func Load(name, dir string) (*Set, error) {
-	var set *Set
-	var err error
-	switch name {
-	case "locomo":
-		set, err = loadLocomo(filepath.Join(dir, "locomo", "dev.json"))
-	case "memdaily":
-		set, err = loadMemDaily(filepath.Join(dir, "memdaily"))
-	case "beam":
-		set, err = loadBeam(filepath.Join(dir, "beam"))
-	default:
-		return nil, fmt.Errorf("set %q is unknown; sets are %v", name, Names)
+// Load reads a set from the data folder, or makes it; dir may be empty for those
+// that are made. A set whose data is not there is ErrNoData.
+func Load(ctx context.Context, name, dir string) (*Set, error) {
+	i := slices.Index(Names(), name)
+	if i < 0 {
+		return nil, fmt.Errorf("set %q is unknown; sets are %v", name, Names())
 	}
+	set, err := loaders[i].load(ctx, dir)
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) {
 			err = fmt.Errorf("%w: %w", ErrNoData, err)
@@ -126,8 +186,31 @@ func Load(name, dir string) (*Set, error) {
 	set.Name = name
 	for _, ns := range set.Namespaces {
 		set.Counts.Captures += len(ns.Captures)
+		group(&ns)
 	}
 	return set, nil
+}
+
+// group gives questions without a group that of the conversation that holds the
+// first of their evidence, and one of their own if there is none.
+func group(ns *Namespace) {
+	conversations := map[string]string{}
+	for _, c := range ns.Captures {
+		conversations[c.ID] = c.Conversation
+	}
+	for i := range ns.Questions {
+		q := &ns.Questions[i]
+		if q.Group != "" {
+			continue
+		}
+		q.Group = ns.Name + " question " + strconv.Itoa(i)
+		switch {
+		case len(q.Evidence) > 0 && conversations[q.Evidence[0]] != "":
+			q.Group = ns.Name + " " + conversations[q.Evidence[0]]
+		case len(q.Sessions) > 0:
+			q.Group = ns.Name + " " + q.Sessions[0]
+		}
+	}
 }
 
 // files lists the JSON files of a folder by name; none is ErrNotExist.
@@ -146,7 +229,7 @@ func files(dir string) ([]string, error) {
 // addQuestion counts a question and adds it to the namespace.
 func (s *Set) addQuestion(ns *Namespace, q Question) {
 	s.Counts.Questions++
-	if len(q.Evidence) == 0 {
+	if len(q.Evidence) == 0 && len(q.Sessions) == 0 {
 		s.Counts.NoEvidence++
 	}
 	ns.Questions = append(ns.Questions, q)
@@ -165,14 +248,28 @@ func (s *Set) addUnit(q *Question, unit string, known map[string]bool) {
 }
 
 // fit cuts a text that is longer than a capture may be.
-func (s *Set) fit(text string) string {
-	if len(text) <= memory.MaxTextBytes {
+func (s *Set) fit(text string) string { return s.cut(text, memory.MaxTextBytes) }
+
+// cut cuts a text to so many bytes, between runes, and counts it.
+func (s *Set) cut(text string, most int) string {
+	if len(text) <= most {
 		return text
 	}
 	s.Counts.Cut++
-	end := memory.MaxTextBytes
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
 	}
-	return text[:end]
+	return text[:most]
+}
+
+// readJSON reads one file into v.
+func readJSON(path string, v any) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,7 +25,7 @@ func write(t *testing.T, dir, name, data string) {
 
 func load(t *testing.T, name, dir string) *Set {
 	t.Helper()
-	set, err := Load(name, dir)
+	set, err := Load(t.Context(), name, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,10 +48,11 @@ func TestLocomo(t *testing.T) {
 	if len(set.Namespaces) != 1 || set.Namespaces[0].Name != "conv-1" {
 		t.Fatalf("namespaces %+v", set.Namespaces)
 	}
+	session := set.Namespaces[0].Captures[0].Conversation
 	questions := []Question{
-		{Text: "who?", Category: "1", Evidence: []string{"locomo/Conv-1/D1:1", "locomo/Conv-1/D1:2"}},
-		{Text: "where?", Category: "4", Evidence: []string{"locomo/Conv-1/D9:9", "locomo/Conv-1/D1:1"}},
-		{Text: "none", Category: "5", Apart: true},
+		{Text: "who?", Category: "1", Group: "conv-1 " + session, Evidence: []string{"locomo/Conv-1/D1:1", "locomo/Conv-1/D1:2"}},
+		{Text: "where?", Category: "4", Group: "conv-1 question 1", Evidence: []string{"locomo/Conv-1/D9:9", "locomo/Conv-1/D1:1"}},
+		{Text: "none", Category: "5", Group: "conv-1 question 2", Apart: true},
 	}
 	if got := set.Namespaces[0].Questions; !reflect.DeepEqual(got, questions) {
 		t.Errorf("questions %+v", got)
@@ -98,9 +100,10 @@ func TestBeam(t *testing.T) {
 	}
 	ns := set.Namespaces[0]
 	questions := []Question{
-		{Text: "c", Category: "abstention", Apart: true}, {Text: "d", Category: "abstention", Apart: true},
-		{Text: "a", Category: "summary", Evidence: []string{"beam/2", "beam/0", "beam/1"}},
-		{Text: "b", Category: "summary", Evidence: []string{"beam/0", "beam/9"}},
+		{Text: "c", Category: "abstention", Group: "beam-100k-1 question 0", Nothing: true, Apart: true},
+		{Text: "d", Category: "abstention", Group: "beam-100k-1 question 1", Nothing: true, Apart: true},
+		{Text: "a", Category: "summary", Group: "beam-100k-1 batch-1", Evidence: []string{"beam/2", "beam/0", "beam/1"}},
+		{Text: "b", Category: "summary", Group: "beam-100k-1 batch-1", Evidence: []string{"beam/0", "beam/9"}},
 	}
 	if !reflect.DeepEqual(ns.Questions, questions) {
 		t.Errorf("questions %+v", ns.Questions)
@@ -128,20 +131,28 @@ func valid(t *testing.T, set *Set) {
 
 func TestMissingAndDamaged(t *testing.T) {
 	empty := t.TempDir()
-	for _, name := range Names {
-		if _, err := Load(name, empty); !errors.Is(err, ErrNoData) {
-			t.Errorf("%s: %v", name, err)
+	for _, name := range published() {
+		for _, dir := range []string{empty, ""} {
+			if _, err := Load(t.Context(), name, dir); !errors.Is(err, ErrNoData) {
+				t.Errorf("%s in %q: %v", name, dir, err)
+			}
 		}
 	}
 	dir := t.TempDir()
-	for _, file := range []string{"locomo/dev.json", "memdaily/a.json", "beam/a.json"} {
+	for _, file := range []string{"locomo/dev.json", "memdaily/a.json", "beam/a.json", "realmem/a.json", "devmem/sessions.json", "devmem/questions.json",
+		"precision/beliefs.json", "precision/cases.json"} {
 		write(t, dir, file, `{"chat":3`)
 	}
-	for _, name := range append([]string{"nothing"}, Names...) {
-		if _, err := Load(name, dir); err == nil || errors.Is(err, ErrNoData) {
+	for _, name := range append([]string{"nothing"}, published()...) {
+		if _, err := Load(t.Context(), name, dir); err == nil || errors.Is(err, ErrNoData) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// published are the sets that are read from the data folder.
+func published() []string {
+	return slices.DeleteFunc(Names(), func(name string) bool { return name == "identifiers" || name == "long" })
 }
 
 func TestFindData(t *testing.T) {
@@ -177,8 +188,8 @@ func TestRealData(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	for _, name := range Names {
-		set, err := Load(name, dir)
+	for _, name := range published() {
+		set, err := Load(t.Context(), name, dir)
 		if errors.Is(err, ErrNoData) {
 			t.Log(err)
 			continue

@@ -3,7 +3,6 @@ package judged
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -24,6 +23,7 @@ type trajectory struct {
 	} `json:"message_list"`
 	Questions []struct {
 		Question string            `json:"question"`
+		Time     string            `json:"time"`
 		Targets  []json.RawMessage `json:"target_step_id"`
 	} `json:"question_list"`
 }
@@ -31,31 +31,54 @@ type trajectory struct {
 // loadMemDaily reads every file of a folder: one namespace for each file, all
 // of its trajectories pooled.
 func loadMemDaily(dir string) (*Set, error) {
+	return readMemDaily(dir, func(question, _ string) string { return question })
+}
+
+// pooled loads all files of a folder into one namespace, and no message says to
+// which trajectory it belongs. ask makes the query out of a question and the time
+// at which it was asked.
+func pooled(name string, ask func(question, at string) string) func(dir string) (*Set, error) {
+	return func(dir string) (*Set, error) {
+		set, err := readMemDaily(dir, ask)
+		if err != nil {
+			return nil, err
+		}
+		all := Namespace{Name: name}
+		for _, ns := range set.Namespaces {
+			own := func(unit string) string { return ns.Name + strings.TrimPrefix(unit, "memdaily") }
+			for _, c := range ns.Captures {
+				c.ID, c.Conversation = own(c.ID), ""
+				all.Captures = append(all.Captures, c)
+			}
+			for _, q := range ns.Questions {
+				for i, unit := range q.Evidence {
+					q.Evidence[i] = own(unit)
+				}
+				all.Questions = append(all.Questions, q)
+			}
+		}
+		set.Namespaces = []Namespace{all}
+		return set, nil
+	}
+}
+
+func readMemDaily(dir string, ask func(question, at string) string) (*Set, error) {
 	paths, err := files(dir)
 	if err != nil {
 		return nil, err
 	}
 	set := &Set{}
 	for _, path := range paths {
-		b, err := os.ReadFile(path)
-		if err != nil {
+		var all []trajectory
+		if err := readJSON(path, &all); err != nil {
 			return nil, err
 		}
-		name := strings.TrimSuffix(filepath.Base(path), ".json")
-		ns, err := set.memDailyFile(name, b)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		set.Namespaces = append(set.Namespaces, ns)
+		set.Namespaces = append(set.Namespaces, set.memDailyFile(strings.TrimSuffix(filepath.Base(path), ".json"), all, ask))
 	}
 	return set, nil
 }
 
-func (s *Set) memDailyFile(name string, b []byte) (Namespace, error) {
-	var all []trajectory
-	if err := json.Unmarshal(b, &all); err != nil {
-		return Namespace{}, err
-	}
+func (s *Set) memDailyFile(name string, all []trajectory, ask func(question, at string) string) Namespace {
 	ns := Namespace{Name: importer.MakeName("memdaily-" + name)}
 	for _, t := range all {
 		known := map[string]bool{}
@@ -71,7 +94,7 @@ func (s *Set) memDailyFile(name string, b []byte) (Namespace, error) {
 			ns.Captures = append(ns.Captures, c)
 		}
 		for _, q := range t.Questions {
-			out := Question{Text: q.Question, Category: name}
+			out := Question{Text: ask(q.Question, q.Time), Category: name, Group: ns.Name + " trajectory-" + strconv.Itoa(t.TID)}
 			for _, raw := range q.Targets {
 				var mid int
 				if json.Unmarshal(raw, &mid) != nil {
@@ -83,7 +106,7 @@ func (s *Set) memDailyFile(name string, b []byte) (Namespace, error) {
 			s.addQuestion(&ns, out)
 		}
 	}
-	return ns, nil
+	return ns
 }
 
 // chineseTime reads "2024年04月01日 周一 08:30", taken as UTC; nil if it is
