@@ -105,7 +105,7 @@ bench: ## measure what docs/benchmarks.md holds: node, vectors, retrieval (10 mi
 	$(GO) run ./bench/retrieval
 
 .PHONY: bench-sets
-bench-sets: ## measure retrieval alone, all sets beside their marks
+bench-sets: ## measure retrieval alone, all sets beside their marks (BENCHFLAGS="-raw FILE": keep the answers, "-beside FILE": compare with kept ones)
 	$(GO) run ./bench/retrieval $(BENCHFLAGS)
 
 .PHONY: bench-erase

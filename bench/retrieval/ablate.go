@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"mneme/bench/internal/report"
+	"mneme/bench/internal/stats"
 	"mneme/memory"
 )
 
@@ -54,7 +55,7 @@ func byNamespace(scores []score) []row {
 // ablationTables print what each part does, and the default by namespace: what
 // helps must help in most of them. A set is shown by the measures of its marks.
 func ablationTables(results []result) []*report.Table {
-	parts := &report.Table{Title: "Ablation", Header: []string{"set", "measure", "variant", "value", "beside default", "p50 ms"}}
+	parts := &report.Table{Title: "Ablation", Header: []string{"set", "measure", "variant", "value", "beside default", "95 % interval", "p50 ms"}}
 	spaces := &report.Table{Title: "By namespace", Header: []string{"set", "measure", "namespace", "questions"}}
 	for _, v := range variants() {
 		spaces.Header = append(spaces.Header, v.name)
@@ -67,10 +68,11 @@ func ablationTables(results []result) []*report.Table {
 			if mark.set != r.Set || mark.category != "" {
 				continue
 			}
-			base, _ := mark.find(r.Ablation[0])
+			base := mark.samples(r.Ablation[0].scores)
 			for _, m := range r.Ablation {
-				got, _ := mark.find(m)
-				parts.Rows = append(parts.Rows, []string{r.Set, mark.measure, m.Variant, three(got.Mean), fmt.Sprintf("%+.3f", got.Mean-base.Mean), report.Number(m.P50ms)})
+				got := mark.samples(m.scores)
+				low, high := stats.GroupDifference(got, base, seed)
+				parts.Rows = append(parts.Rows, []string{r.Set, mark.measure, m.Variant, three(meanOf(got)), signed(meanOf(got) - meanOf(base)), span(low, high), report.Number(m.P50ms)})
 			}
 			for i, s := range r.Ablation[0].Spaces {
 				cells := []string{r.Set, mark.measure, s.Category, fmt.Sprint(s.Measures[mark.measure].Questions)}
@@ -86,5 +88,3 @@ func ablationTables(results []result) []*report.Table {
 	}
 	return []*report.Table{parts, spaces}
 }
-
-func three(v float64) string { return fmt.Sprintf("%.3f", v) }

@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -43,8 +44,10 @@ type options struct {
 	limit    int // questions a namespace; 0 means all
 	ablate   bool
 	minScore float64
-	split    int  // namespaces that each one of a set is spread over; 0: none
-	torn     bool // message by message
+	raw      string // file for what each question got
+	beside   string // such a file of another run
+	split    int    // namespaces that each one of a set is spread over; 0: none
+	torn     bool   // message by message
 }
 
 func main() { program.Main("retrieval", timeLimit, run) }
@@ -62,6 +65,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.IntVar(&opt.limit, "questions", 0, "ask at most so many questions of a namespace (0: all)")
 	fs.BoolVar(&opt.ablate, "ablate", false, "measure what each part of a search does as well")
 	fs.Float64Var(&opt.minScore, "min-score", 0, "ask for results with this score or more")
+	fs.StringVar(&opt.raw, "raw", "", "write what each question got to this file, a line of JSON each")
+	fs.StringVar(&opt.beside, "beside", "", "compare with such a file of another run")
 	fs.IntVar(&opt.split, "split", 0, "spread each namespace over so many as well, by conversation, and search them at once")
 	fs.BoolVar(&opt.torn, "torn", false, "with -split: message by message, so that conversations are torn apart")
 	if err := program.Parse(fs, args); err != nil {
@@ -83,6 +88,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	opt, err := parse(args, stderr)
 	if err != nil {
 		return err
+	}
+	var before []score
+	if opt.beside != "" {
+		if before, err = readRaw(opt.beside); err != nil {
+			return err
+		}
 	}
 	sets, missing, err := loadSets(ctx, opt)
 	if err != nil {
@@ -118,12 +129,19 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		}
 		results = append(results, r)
 	}
+	if err := writeRaw(opt.raw, results); err != nil {
+		return err
+	}
 	if opt.json {
 		enc := json.NewEncoder(stdout)
 		enc.SetIndent("", "  ")
 		return enc.Encode(document{Machine: report.Machine(), Missing: missing, Sets: results})
 	}
-	return write(stdout, tables(results, missing)...)
+	out := tables(results, missing)
+	if opt.beside != "" {
+		out = append([]*report.Table{comparison(results, filepath.Base(opt.beside), before)}, out...)
+	}
+	return write(stdout, out...)
 }
 
 // loadSets loads the sets asked for and says what is missing. Some need no data.

@@ -222,13 +222,23 @@ func TestRun(t *testing.T) {
 		t.Errorf("got %+v, served %s; want %+v", m.Rows[0], m.Served, want)
 	}
 	out.Reset()
-	report := filepath.Join(t.TempDir(), "r.md")
-	if err := run(context.Background(), []string{"-addr", node.URL, "-data", data, "-set", "memdaily", "-mode", "text,hybrid", "-o", report, "-questions", "1"}, &out, &log); err != nil {
+	report, raw := filepath.Join(t.TempDir(), "r.md"), filepath.Join(t.TempDir(), "r.jsonl")
+	if err := run(context.Background(), []string{"-addr", node.URL, "-data", data, "-set", "memdaily", "-mode", "text,hybrid", "-o", report, "-questions", "1", "-raw", raw}, &out, &log); err != nil {
 		t.Fatal(err)
 	}
 	b, err := os.ReadFile(report)
 	if err != nil || !bytes.Equal(b, out.Bytes()) || !strings.Contains(out.String(), "| memdaily | 1         | R@10    | ≥ 0.550 met | 1.000  |") {
 		t.Errorf("file %v, printed:\n%s", err, out.String())
+	}
+	out.Reset()
+	if err := run(context.Background(), []string{"-addr", node.URL, "-data", data, "-set", "memdaily", "-mode", "hybrid", "-beside", raw}, &out, &log); err != nil {
+		t.Fatal(err)
+	}
+	// The other run asked the first of these questions, in two modes.
+	for _, want := range []string{"### Beside r.jsonl", "| memdaily | hybrid (served as text) | R@10    | 1         | 1.000  | 1.000 | +0.000     | +0.000 to +0.000 |  ", "- 1 answers have none"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not printed:\n%s", want, out.String())
+		}
 	}
 }
 
@@ -272,11 +282,64 @@ func TestMarks(t *testing.T) {
 			t.Errorf("mark %+v", m)
 		}
 	}
-	m := mark{set: "long", measure: "hit@1", least: 2, count: true}
-	r := result{Set: "long", Modes: []modeResult{{Mode: memory.ModeHybrid, Rows: []row{{Category: "all", Measures: map[string]measured{"hit@1": {3, 2.0 / 3, 0.9}}}}}}}
-	got := strings.Join(m.cells(r.Modes[0].Rows[0].Measures["hit@1"], r.inMode(memory.ModeHybrid)), "|")
-	if want := "long|3|hit@1|≥ 2 met|2 of 3|0.900|2 of 3"; got != want {
-		t.Errorf("cells %q, want %q", got, want)
+	// Of three questions two were right, one of them also by words.
+	scored := func(right ...float64) modeResult {
+		m := modeResult{}
+		for i, v := range right {
+			m.scores = append(m.scores, score{Category: "x", Group: fmt.Sprint(i), Measures: values{"hit@1": v}, ideal: values{"hit@1": 1}})
+		}
+		m.Rows = summarise(m.scores)
+		return m
+	}
+	hybrid, words := scored(1, 1, 0), scored(1, 0, 0)
+	m := mark{set: "long", category: "x", measure: "hit@1", least: 2, count: true}
+	got, _ := m.find(hybrid)
+	if cells, want := strings.Join(m.cells(got, &hybrid, &words), "|"), "long, x|3|hit@1|≥ 2 met|2 of 3|0 to 3||1 of 3|+1 (+0 to +3)"; cells != want {
+		t.Errorf("cells %q, want %q", cells, want)
+	}
+}
+
+func TestComparison(t *testing.T) {
+	at := func(set string, question int, mode memory.Mode, v float64) score {
+		return score{Set: set, Mode: mode, Namespace: "n", Question: question, Group: fmt.Sprint(question), Measures: values{"R@10": v}}
+	}
+	var now, before []score
+	for i := range 40 {
+		now, before = append(now, at("beam", i, memory.ModeHybrid, 0.5)), append(before, at("beam", i, memory.ModeHybrid, 0.25))
+	}
+	before = append(before, at("beam", 40, memory.ModeHybrid, 1), at("beam", 0, memory.ModeText, 1)) // that now nobody asked
+	worse := at("locomo", 0, memory.ModeHybrid, 0)
+	file := filepath.Join(t.TempDir(), "before.jsonl")
+	write := func(scores ...score) {
+		t.Helper()
+		if err := writeRaw(file, []result{{Modes: []modeResult{{scores: scores}}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(append(before, at("locomo", 0, memory.ModeHybrid, 1))...)
+	read, err := readRaw(file)
+	if err != nil || len(read) != 43 || !reflect.DeepEqual(read[0], before[0]) {
+		t.Fatalf("%d answers, the first %+v, %v", len(read), read[0], err)
+	}
+	table := comparison([]result{
+		{Set: "beam", Modes: []modeResult{{Mode: memory.ModeHybrid, Served: memory.ModeHybrid, scores: now}}},
+		{Set: "locomo", Modes: []modeResult{{Mode: memory.ModeHybrid, Served: memory.ModeHybrid, scores: []score{worse}}}},
+	}, "before.jsonl", read)
+	want := [][]string{
+		{"beam", "hybrid", "R@10", "40", "0.250", "0.500", "+0.250", "+0.250 to +0.250", "better"},
+		{"locomo", "hybrid", "R@10", "1", "1.000", "0.000", "-1.000", "-1.000 to -1.000", "worse"},
+	}
+	if !reflect.DeepEqual(table.Rows, want) || len(table.Notes) != 1 || !strings.HasPrefix(table.Notes[0], "1 answers") {
+		t.Errorf("rows %q, notes %q", table.Rows, table.Notes)
+	}
+	if verdict(-0.1, 0.1) != "" || writeRaw("", nil) != nil {
+		t.Error("within the noise it says something, or without a file it writes")
+	}
+	if err := os.WriteFile(file, []byte("{}\n{\"set\":3"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readRaw(file); err == nil || !strings.Contains(err.Error(), "line 2") {
+		t.Errorf("a damaged file: %v", err)
 	}
 }
 
@@ -289,7 +352,7 @@ func TestRunWithoutData(t *testing.T) {
 	if !strings.Contains(out.String(), "nothing was measured") || !strings.Contains(out.String(), missing) {
 		t.Errorf("got %q", out.String())
 	}
-	for _, args := range [][]string{{"-set", "x"}, {"more"}, {"-nothing"}} {
+	for _, args := range [][]string{{"-set", "x"}, {"more"}, {"-nothing"}, {"-beside", missing}} {
 		if err := run(context.Background(), args, &out, &log); err == nil {
 			t.Errorf("%q is taken", args)
 		}

@@ -6,14 +6,15 @@ import (
 
 	"mneme/bench/internal/judged"
 	"mneme/bench/internal/report"
+	"mneme/bench/internal/stats"
 	"mneme/memory"
 )
 
 // mark is what the default search should reach.
 type mark struct {
-	set, category, measure string
-	least                  float64
-	count                  bool // of questions, not a share
+	set, category, measure string  // without a category all questions count that are not apart
+	least                  float64 // 0: none, it is shown only
+	count                  bool    // of questions, not a share
 }
 
 // marks are the targets of each set. What has none is printed beside what has.
@@ -89,7 +90,8 @@ func (r result) inMode(mode memory.Mode) *modeResult {
 // targets is the table of all sets beside their marks: hybrid searches, and words
 // alone beside them.
 func targets(results []result) *report.Table {
-	t := &report.Table{Title: "Sets and their marks, through REST", Header: []string{"set", "questions", "measure", "wanted", "hybrid", "at most", "words alone"}}
+	t := &report.Table{Title: "Sets and their marks, through REST", Header: []string{"set", "questions", "measure", "wanted", "hybrid", "95 % interval", "at most",
+		"words alone", "hybrid less words"}}
 	for _, r := range results {
 		hybrid, words := r.inMode(memory.ModeHybrid), r.inMode(memory.ModeText)
 		if hybrid == nil {
@@ -100,18 +102,16 @@ func targets(results []result) *report.Table {
 			if m.set != r.Set || !ok {
 				continue
 			}
-			t.Rows = append(t.Rows, m.cells(got, words))
+			t.Rows = append(t.Rows, m.cells(got, hybrid, words))
 		}
 	}
+	t.Note("intervals: 95 %%, by bootstrap; questions about one conversation are drawn together, and for the difference the same for both modes")
 	t.Note("at most: what the best answers there could be would get, where that is less than 1: a question about five conversations cannot have all of them first")
 	return t
 }
 
-func (m mark) cells(got measured, words *modeResult) []string {
-	set, wanted, atMost, alone := m.set, "", "", ""
-	if m.category != "" {
-		set += ", " + m.category
-	}
+func (m mark) cells(got measured, hybrid, words *modeResult) []string {
+	wanted, atMost, alone, less := "", "", "", ""
 	switch {
 	case m.least > 0 && m.count:
 		wanted = fmt.Sprintf("≥ %.0f", m.least)
@@ -127,9 +127,28 @@ func (m mark) cells(got measured, words *modeResult) []string {
 	if words != nil {
 		if v, ok := m.find(*words); ok {
 			alone = m.show(v)
+			low, high := stats.GroupDifference(m.samples(hybrid.scores), m.samples(words.scores), seed)
+			less = fmt.Sprintf("%s (%s)", signed(got.Mean-v.Mean), span(low, high))
+			if n := float64(v.Questions); m.count {
+				less = fmt.Sprintf("%+.0f (%+.0f to %+.0f)", n*(got.Mean-v.Mean), n*low, n*high)
+			}
 		}
 	}
-	return []string{set, fmt.Sprint(got.Questions), m.measure, wanted, m.show(got), atMost, alone}
+	low, high := stats.GroupInterval(m.samples(hybrid.scores), seed)
+	between := three(low) + " to " + three(high)
+	if m.count {
+		n := float64(got.Questions)
+		between = fmt.Sprintf("%.0f to %.0f", low*n, high*n)
+	}
+	return []string{m.name(), fmt.Sprint(got.Questions), m.measure, wanted, m.show(got), between, atMost, alone, less}
+}
+
+// name is the set, and the category if the mark is for one.
+func (m mark) name() string {
+	if m.category == "" {
+		return m.set
+	}
+	return m.set + ", " + m.category
 }
 
 // detailTitles name the tables by kind of scoring.
