@@ -32,59 +32,31 @@ func variants() []variant {
 		variant{name: "mode vector", req: memory.SearchRequest{Mode: memory.ModeVector}})
 }
 
-// byNamespace is the mean over the questions of each namespace that count.
-func byNamespace(scores []score) []row {
-	by := map[string][]score{}
-	var names []string
-	for _, s := range scores {
-		if s.Apart {
-			continue
-		}
-		if by[s.Namespace] == nil {
-			names = append(names, s.Namespace)
-		}
-		by[s.Namespace] = append(by[s.Namespace], s)
-	}
-	rows := make([]row, len(names))
-	for i, name := range names {
-		rows[i] = sum(name, by[name])
-	}
-	return rows
-}
-
-// ablationTables print what each part does, and the default by namespace: what
-// helps must help in most of them. A set is shown by the measures of its marks.
-func ablationTables(results []result) []*report.Table {
-	parts := &report.Table{Title: "Ablation", Header: []string{"set", "measure", "variant", "value", "beside default", "95 % interval", "p50 ms"}}
-	spaces := &report.Table{Title: "By namespace", Header: []string{"set", "measure", "namespace", "questions"}}
+// ablation prints what each part does to the measures of a set's marks: the default,
+// and how far each other way to search is from it.
+func ablation(results []result) *report.Table {
+	t := &report.Table{Title: "Ablation", Header: []string{"set", "measure"}}
 	for _, v := range variants() {
-		spaces.Header = append(spaces.Header, v.name)
+		t.Header = append(t.Header, v.name)
 	}
 	for _, r := range results {
 		if len(r.Ablation) == 0 {
 			continue
 		}
 		for _, mark := range marks {
-			if mark.set != r.Set || mark.category != "" {
+			base := mark.samples(r.Ablation[0].scores)
+			if mark.set != r.Set || len(base) == 0 {
 				continue
 			}
-			base := mark.samples(r.Ablation[0].scores)
-			for _, m := range r.Ablation {
+			cells := []string{mark.name(), mark.measure, three(meanOf(base))}
+			for _, m := range r.Ablation[1:] {
 				got := mark.samples(m.scores)
 				low, high := stats.GroupDifference(got, base, seed)
-				parts.Rows = append(parts.Rows, []string{r.Set, mark.measure, m.Variant, three(meanOf(got)), signed(meanOf(got) - meanOf(base)), span(low, high), report.Number(m.P50ms)})
+				cells = append(cells, fmt.Sprintf("%s (%s)", signed(meanOf(got)-meanOf(base)), span(low, high)))
 			}
-			for i, s := range r.Ablation[0].Spaces {
-				cells := []string{r.Set, mark.measure, s.Category, fmt.Sprint(s.Measures[mark.measure].Questions)}
-				for _, m := range r.Ablation {
-					cells = append(cells, three(m.Spaces[i].Measures[mark.measure].Mean))
-				}
-				spaces.Rows = append(spaces.Rows, cells)
-			}
+			t.Rows = append(t.Rows, cells)
 		}
 	}
-	if len(parts.Rows) == 0 {
-		return nil
-	}
-	return []*report.Table{parts, spaces}
+	t.Note("beside the default: the difference, with its 95 %% interval by paired bootstrap")
+	return t
 }

@@ -47,8 +47,7 @@ type modeResult struct {
 	Mode      memory.Mode `json:"mode"`
 	Served    memory.Mode `json:"served"` // what the node says it did
 	Rows      []row       `json:"rows"`
-	Spaces    []row       `json:"namespaces"` // the means by namespace
-	Buckets   []bucket    `json:"buckets"`    // by score
+	Buckets   []bucket    `json:"buckets"` // by score
 	P50ms     float64     `json:"p50_ms"`
 	P99ms     float64     `json:"p99_ms"`
 	Questions int         `json:"questions"`
@@ -307,6 +306,6 @@ func (w *way) ask(ctx context.Context, a *asking, ns judged.Namespace, question 
 }
 
 func (w *way) result() modeResult {
-	return modeResult{Variant: w.name, Mode: w.req.Mode, Served: w.served, Rows: summarise(w.scores), Spaces: byNamespace(w.scores), Buckets: w.buckets,
+	return modeResult{Variant: w.name, Mode: w.req.Mode, Served: w.served, Rows: summarise(w.scores), Buckets: w.buckets,
 		P50ms: stats.Percentile(w.took, 50), P99ms: stats.Percentile(w.took, 99), Questions: len(w.scores), scores: w.scores}
 }

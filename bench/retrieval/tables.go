@@ -213,7 +213,9 @@ func tables(results []result, missing []string) []*report.Table {
 	}
 	out := append([]*report.Table{head}, details(results)...)
 	out = append(out, reliability(results))
-	out = append(out, ablationTables(results)...)
+	if parts := ablation(results); len(parts.Rows) > 0 {
+		out = append(out, parts)
+	}
 	return append(out, last)
 }
 
