@@ -71,7 +71,8 @@ type GetOptions struct {
 	Version int // 0 means the current one
 }
 
-// Get returns one record by its id.
+// Get returns one record by its id, or by a beginning of it, of 6 characters or more,
+// that no other record has which the agent may see.
 func (c *Client) Get(ctx context.Context, namespace, id string, opts GetOptions) (memory.Record, error) {
 	q := c.values(opts.ReadOptions, nil)
 	setInt(q, "version", opts.Version)

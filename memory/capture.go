@@ -24,6 +24,7 @@ const (
 	MaxSubject       = 256
 	MaxDerivedFrom   = 64
 	MaxSnippetRunes  = 700
+	MinIDBeginning   = 6 // characters of an id that may stand for it
 	DefaultLimit     = 6
 )
 

@@ -24,7 +24,7 @@ func (a *Access) Validate() *Error {
 	return checkConsistency(a.Consistency)
 }
 
-// GetRequest names one record, by id or by uri.
+// GetRequest names one record, by id, or the beginning of it, or by uri.
 type GetRequest struct {
 	ID      string `json:"id,omitempty"`
 	URI     string `json:"uri,omitempty"`

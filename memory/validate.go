@@ -276,10 +276,23 @@ func URIPath(full string) string {
 	return path
 }
 
+// idLength is how many characters an id has.
+const idLength = 26
+
 // ValidULID reports whether s has the form of a ULID as Mneme writes them
 // (26 characters, upper-case Crockford base 32).
-func ValidULID(s string) bool {
-	if len(s) != 26 || s[0] > '7' {
+func ValidULID(s string) bool { return len(s) == idLength && beginsID(s) }
+
+// IDBeginning returns s in upper case if it may be the beginning of a record's id, or
+// all of it: at least MinIDBeginning characters.
+func IDBeginning(s string) (string, bool) {
+	s = strings.ToUpper(s)
+	return s, len(s) >= MinIDBeginning && len(s) <= idLength && beginsID(s)
+}
+
+// beginsID reports whether s holds only what an id may begin with.
+func beginsID(s string) bool {
+	if s == "" || s[0] > '7' {
 		return false
 	}
 	for i := 0; i < len(s); i++ {

@@ -180,6 +180,16 @@ func TestURIPath(t *testing.T) {
 	}
 }
 
+func TestIDBeginning(t *testing.T) {
+	whole := "01JC2Y3K5V8Q0T4W6X7Z9A1B2C"
+	for s, want := range map[string]string{whole: whole, "01jc2y": "01JC2Y", "7zzzzzz": "7ZZZZZZ", "20240101": "20240101", strings.ToLower(whole): whole,
+		"01JC2": "", whole + "0": "", "81JC2Y": "", "readme": "", "01JC2L": "", "01JC2-": "", "": "", "01\u017f\u017f": "", "mem://a/01JC2Y": ""} {
+		if got, ok := IDBeginning(s); ok != (want != "") || ok && got != want {
+			t.Errorf("%q: %q %v", s, got, ok)
+		}
+	}
+}
+
 func TestValidULID(t *testing.T) {
 	for s, want := range map[string]bool{
 		"01ARZ3NDEKTSV4RRFFQ69G5FAV": true, "7ZZZZZZZZZZZZZZZZZZZZZZZZZ": true, "80000000000000000000000000": false,

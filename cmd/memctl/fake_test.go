@@ -136,12 +136,26 @@ func (n *fakeNode) record(r *http.Request) (*fakeNamespace, *fakeRecord, error) 
 	if err != nil {
 		return nil, nil, err
 	}
+	var begun []*fakeRecord
+	beginning, ok := memory.IDBeginning(r.PathValue("id"))
 	for _, rec := range ns.records {
 		if rec.current().RecordID == r.PathValue("id") {
 			return ns, rec, nil
 		}
+		if ok && r.Method == "GET" && strings.HasSuffix(rec.current().URI, "/"+r.PathValue("id")) { // a uri counts first
+			return ns, rec, nil
+		}
+		if ok && r.Method == "GET" && strings.HasPrefix(rec.current().RecordID, beginning) {
+			begun = append(begun, rec)
+		}
 	}
-	return nil, nil, memory.Errorf(memory.CodeNotFound, "there is no memory %s", r.PathValue("id"))
+	switch len(begun) {
+	case 0:
+		return nil, nil, memory.Errorf(memory.CodeNotFound, "there is no memory %s", r.PathValue("id"))
+	case 1:
+		return ns, begun[0], nil
+	}
+	return nil, nil, memory.Errorf(memory.CodeInvalid, "%q begins the ids of %d memories", beginning, len(begun))
 }
 
 // log notes one event and returns its position.

@@ -13,20 +13,23 @@ import (
 // target says which memory an argument names.
 type target struct {
 	namespace string
-	id        string // "" if uri is set
+	id        string // or its beginning; "" if uri is set
 	uri       string
 }
 
-// target reads an ID or a URI. The namespace of a complete URI is used unless
-// -n names another one, which is refused.
+// target reads an ID, the beginning of one, or a URI. The namespace of a complete URI
+// is used unless -n names another one, which is refused.
 func (a *app) target(arg string) (target, error) {
-	if id := strings.ToUpper(arg); memory.ValidULID(id) {
+	if id, ok := memory.IDBeginning(arg); ok {
+		if !memory.ValidULID(id) {
+			id = arg // to the node it may be a uri too
+		}
 		ns, err := a.namespace()
 		return target{namespace: ns, id: id}, err
 	}
 	if bad := memory.CheckURIPath(arg); bad != nil || arg == "" {
 		return target{}, memory.Errorf(memory.CodeInvalid, "%q is neither an id nor a uri", arg).
-			WithHint("an id has 26 letters and digits, a uri looks like mem://<namespace>/<path>")
+			WithHint("an id has 26 letters and digits, of which the first %d may do; a uri looks like mem://<namespace>/<path>", memory.MinIDBeginning)
 	}
 	rest, full := strings.CutPrefix(arg, "mem://")
 	if !full {
@@ -40,12 +43,12 @@ func (a *app) target(arg string) (target, error) {
 	return target{namespace: ns, uri: arg}, nil
 }
 
-// resolve turns a URI into an id by asking the node.
+// resolve turns a URI or the beginning of an id into an id by asking the node.
 func resolve(ctx context.Context, c *client.Client, t target) (target, error) {
-	if t.id != "" {
+	if memory.ValidULID(t.id) {
 		return t, nil
 	}
-	rec, err := c.GetByURI(ctx, t.namespace, t.uri, client.ReadOptions{})
+	rec, err := fetch(ctx, c, t, 0)
 	t.id = rec.RecordID
 	return t, err
 }
@@ -69,7 +72,9 @@ func getCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get ID|URI",
 		Short: "Show one memory",
+		Long:  "Show one memory. Of an id as many characters will do as no other memory begins with,\nsix at least; so they will wherever memctl takes an id.",
 		Example: `  memctl get 01JC2Y3K5V8Q0T4W6X7Z9A1B2C
+  memctl get 01jc2y3k5v
   memctl get mem://team-a/runbooks/deploy --version 2`,
 		Args: wantArgs(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -68,8 +68,9 @@ func (r *Reader) births(ctx context.Context, p *views.Partition, low, below uint
 	})
 }
 
-// firstDocFrom is the first DocID whose event lies at or behind a reference.
-func (r *Reader) firstDocFrom(p *views.Partition, at projections.Ref) (uint32, error) {
+// firstDoc is the first DocID of a partition that lies behind those for which before
+// holds: it holds for all up to some document, and for none from there on.
+func (r *Reader) firstDoc(p *views.Partition, before func(d *projections.Doc) bool) (uint32, error) {
 	lo, hi := uint32(0), p.NextDoc
 	for lo < hi {
 		mid := lo + (hi-lo)/2
@@ -77,7 +78,7 @@ func (r *Reader) firstDocFrom(p *views.Partition, at projections.Ref) (uint32, e
 		if err != nil || !ok {
 			return 0, errors.Join(err, missing(ok))
 		}
-		if d.At.Before(at) {
+		if before(&d) {
 			lo = mid + 1
 		} else {
 			hi = mid
@@ -159,7 +160,7 @@ func (r *Reader) page(ctx context.Context, req *memory.ListRequest, limit int, b
 		}
 		n, below := 0, parts[i].NextDoc
 		if before != (projections.Ref{}) {
-			if below, err = r.firstDocFrom(&parts[i], before); err != nil {
+			if below, err = r.firstDoc(&parts[i], func(d *projections.Doc) bool { return d.At.Before(before) }); err != nil {
 				return nil, cut, err
 			}
 		}

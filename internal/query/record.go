@@ -12,9 +12,10 @@ import (
 	"mneme/memory"
 )
 
-// Get opens a living record by its id or uri (mem://namespace/path, or the
-// path alone). version 0 is the present one. Errors: invalid, not_found, also
-// for what the reader may not see, gone.
+// Get opens a living record by its id, by the beginning of it that no other living
+// record has which the reader may see, or by its uri (mem://namespace/path, or the
+// path alone). version 0 is the present one. Errors: invalid, not_found, also for what
+// the reader may not see, gone.
 func (r *Reader) Get(ctx context.Context, idOrURI string, version int) (memory.Record, error) {
 	if version < 0 {
 		return memory.Record{}, memory.Errorf(memory.CodeInvalid, "version %d is negative", version)
@@ -22,7 +23,7 @@ func (r *Reader) Get(ctx context.Context, idOrURI string, version int) (memory.R
 	if err := ctx.Err(); err != nil {
 		return memory.Record{}, views.Failed("get", err)
 	}
-	id, h, p, err := r.find(idOrURI)
+	id, h, p, err := r.find(ctx, idOrURI)
 	if err != nil {
 		return memory.Record{}, views.Failed("get", err)
 	}
@@ -50,9 +51,9 @@ func errGone(id events.ID) error {
 	return memory.Errorf(memory.CodeGone, "record %s was erased", id)
 }
 
-// find resolves an id or a uri in the open partitions; the partition is nil if
-// nothing is there.
-func (r *Reader) find(idOrURI string) (events.ID, projections.Head, *views.Partition, error) {
+// find resolves an id, a uri or the beginning of an id in the open partitions; the
+// partition is nil if nothing is there.
+func (r *Reader) find(ctx context.Context, idOrURI string) (events.ID, projections.Head, *views.Partition, error) {
 	name := idOrURI
 	path, isURI := strings.CutPrefix(name, "mem://"+r.view.Capability.Namespace()+"/")
 	if isURI || !memory.ValidULID(name) {
@@ -72,6 +73,14 @@ func (r *Reader) find(idOrURI string) (events.ID, projections.Head, *views.Parti
 				h, p, err := r.view.Head(id)
 				return id, h, p, err
 			}
+		}
+		if beginning, ok := memory.IDBeginning(name); ok && !isURI {
+			id, err := r.begun(ctx, beginning)
+			if err != nil || id == zeroID {
+				return id, projections.Head{}, nil, err
+			}
+			h, p, err := r.view.Head(id)
+			return id, h, p, err
 		}
 		name = path // a record without a uri is named by its id
 	}
@@ -109,7 +118,7 @@ func (r *Reader) versionAt(id events.ID, h projections.Head, version uint32) (pr
 // is said. It ends with the newest; of older ones that would make it too long, only
 // their number is told. Errors: not_found.
 func (r *Reader) History(ctx context.Context, idOrURI string) (memory.History, error) {
-	id, h, p, err := r.find(idOrURI)
+	id, h, p, err := r.find(ctx, idOrURI)
 	if err != nil {
 		return memory.History{}, views.Failed("history", err)
 	}

@@ -38,7 +38,7 @@ func (r *Reader) Timeline(ctx context.Context, req memory.TimelineRequest) (memo
 		return memory.Timeline{}, err
 	}
 	out := memory.Timeline{Anchor: anchor, Position: r.view.Position()}
-	id, h, _, err := r.find(anchor.RecordID)
+	id, h, _, err := r.find(ctx, anchor.RecordID)
 	if err != nil {
 		return out, views.Failed("timeline", err)
 	}

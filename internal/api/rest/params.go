@@ -15,6 +15,7 @@ import (
 var (
 	pathNS            = param{name: "ns", in: "path", about: "The namespace."}
 	pathID            = param{name: "id", in: "path", about: "The record's id."}
+	pathIDBegun       = param{name: "id", in: "path", about: "The record's id, the first 6 or more characters of it that no other record has, or its uri's path."}
 	paramAs           = param{name: "as", in: "query", about: "The agent that is acting."}
 	headerAgent       = param{name: "Mneme-Agent", in: "header", about: "The agent that is acting, if nothing else says so."}
 	headerIfMatch     = param{name: "If-Match", in: "header", about: "The version the record must stand at."}

@@ -30,7 +30,7 @@ type Reader interface {
 	Search(ctx context.Context, acc memory.Access, req memory.SearchRequest) (memory.SearchResponse, error)
 	// SearchNamespaces searches those that the request names, whatever the access says.
 	SearchNamespaces(ctx context.Context, acc memory.Access, req memory.SearchNamespaces) (memory.SearchResponse, error)
-	// Get takes a record id or a uri; version 0 is the current one.
+	// Get takes a record id, its beginning or a uri; version 0 is the current one.
 	Get(ctx context.Context, acc memory.Access, idOrURI string, version int) (memory.Record, error)
 	List(ctx context.Context, acc memory.Access, req memory.ListRequest) (memory.RecordList, error)
 	History(ctx context.Context, acc memory.Access, id string) (memory.History, error)
