@@ -95,7 +95,8 @@ type SearchNamespaces struct {
 // were searched.
 type Hit struct {
 	Namespace    string          `json:"namespace,omitempty"`
-	ID           string          `json:"id"` // record id
+	ID           string          `json:"id"`        // record id
+	RecordID     string          `json:"record_id"` // the same, under the name that records give it
 	URI          string          `json:"uri"`
 	Text         string          `json:"text"`
 	Truncated    bool            `json:"truncated,omitempty"` // text is the snippet only: the answer had no room for all of it

@@ -354,7 +354,7 @@ func found(ns *fakeNamespace, req memory.SearchRequest) memory.SearchResponse {
 		if fr.dead || !kindOK || !strings.Contains(strings.ToLower(rec.Text), strings.ToLower(req.Query)) || len(resp.Results) == *req.Limit {
 			continue
 		}
-		h := memory.Hit{ID: rec.RecordID, URI: rec.URI, Text: rec.Text, Snippet: rec.Text, Kind: rec.Kind, Agent: rec.Agent, Tags: rec.Tags,
+		h := memory.Hit{ID: rec.RecordID, RecordID: rec.RecordID, URI: rec.URI, Text: rec.Text, Snippet: rec.Text, Kind: rec.Kind, Agent: rec.Agent, Tags: rec.Tags,
 			OccurredAt: rec.OccurredAt, CreatedAt: rec.CreatedAt, Version: rec.Version, Score: 0.87, MatchedBy: []string{"text"}, Position: rec.Position}
 		if req.Explain {
 			h.Explain = &memory.Explain{Fusion: "weighted", Parts: []memory.ExplainPart{{Source: "text", Weight: 0.3, Value: 0.5, Raw: 7}},

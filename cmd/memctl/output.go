@@ -81,7 +81,8 @@ func paint(on bool, sgr, s string) string {
 	return "\x1b[" + sgr + "m" + s + "\x1b[0m"
 }
 
-// columns is how many a line of the answer may take.
+// columns is how many a line of the answer may take. It says where tables end that are
+// not for a screen too, but there nothing is cut.
 func (a *app) columns() int {
 	if n, err := strconv.Atoi(a.sys.getenv("COLUMNS")); err == nil && n > 0 {
 		return n
@@ -98,11 +99,12 @@ func (a *app) columns() int {
 type column struct {
 	name  string
 	right bool   // align to the right
-	flex  bool   // cut to what the others leave; at most one
+	flex  bool   // gets what the others leave; at most one
 	sgr   string // how to paint it
 }
 
-// table prints aligned rows. Cells are made safe and cut to one line.
+// table prints aligned rows. Cells are made safe and put on one line, on a screen that of
+// the flexible column cut to fit. Elsewhere a longer one moves the rest of its row.
 func (a *app) table(cols []column, rows [][]string) {
 	cells := make([][]string, 0, len(rows)+1)
 	head := make([]string, len(cols))
@@ -124,8 +126,8 @@ func (a *app) table(cols []column, rows [][]string) {
 			if i > 0 {
 				sb.WriteString("  ")
 			}
-			text := cut(row[i], widths[i])
-			pad := strings.Repeat(" ", widths[i]-uniseg.StringWidth(text))
+			text := a.cut(row[i], widths[i])
+			pad := strings.Repeat(" ", max(0, widths[i]-uniseg.StringWidth(text)))
 			sgr := c.sgr
 			if r == 0 {
 				sgr = "2"
@@ -162,6 +164,14 @@ func (a *app) widths(cols []column, cells [][]string) []int {
 		widths[flex] = min(widths[flex], max(20, a.columns()-sum))
 	}
 	return widths
+}
+
+// cut shortens s to a number of cells where the answer is for a screen.
+func (a *app) cut(s string, width int) string {
+	if !a.sys.isTerminal(a.sys.out) {
+		return s
+	}
+	return cut(s, width)
 }
 
 // cut shortens s to a number of terminal cells.

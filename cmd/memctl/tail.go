@@ -71,6 +71,6 @@ func printEvent(a *app, ns string, ev memory.Event) error {
 	}
 	kind := strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(ev.Type, "io.mneme."), "memory."), ".v1")
 	a.printf("%s  %s  %s %s  %s  %s\n", ns, when, first(oneLine(data.Agent), "-"), oneLine(kind),
-		first(oneLine(ev.Subject), ev.ID), cut(oneLine(data.Text), 80))
+		first(oneLine(ev.Subject), ev.ID), a.cut(oneLine(data.Text), 80))
 	return a.flush()
 }

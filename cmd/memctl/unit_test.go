@@ -240,6 +240,30 @@ func TestOsSystemIsComplete(t *testing.T) {
 	}
 }
 
+// TestPipedTablesWereCut at 120 columns, so that what grep looked for was not there.
+func TestPipedTablesWereCut(t *testing.T) {
+	long := strings.Repeat("long ", 60) + "end"
+	print := func(terminal bool, env map[string]string) []string {
+		var out bytes.Buffer
+		a := newApp(t.Context(), system{out: &out, now: time.Now, getenv: func(name string) string { return env[name] },
+			isTerminal: func(any) bool { return terminal }, width: func() int { return 80 }})
+		a.table([]column{{name: "AGENT"}, {name: "MEMORY", flex: true}, {name: "ID"}}, [][]string{{"ann", "short", "1"}, {"bob", long, "2"}})
+		if err := a.flush(); err != nil {
+			t.Fatal(err)
+		}
+		return strings.Split(strings.TrimRight(out.String(), "\n"), "\n")
+	}
+	for _, env := range []map[string]string{nil, {"COLUMNS": "80"}} {
+		rows := print(false, env)
+		if len(rows) != 3 || !strings.Contains(rows[2], long+"  2") || len(rows[1]) > 130 || strings.Index(rows[0], "ID") != strings.Index(rows[1], "1") {
+			t.Errorf("%v: %q", env, rows)
+		}
+	}
+	if rows := print(true, map[string]string{"NO_COLOR": "1"}); len(rows) != 3 || strings.Contains(rows[2], "end") || !strings.HasSuffix(rows[2], "…  2") {
+		t.Errorf("on a terminal: %q", rows)
+	}
+}
+
 // TestTailNamedTheTypeInFull of what is not about a memory; other verbs do not.
 func TestTailNamedTheTypeInFull(t *testing.T) {
 	for typ, want := range map[string]string{"io.mneme.memory.captured.v1": " captured ", "io.mneme.namespace.created.v1": " namespace.created "} {

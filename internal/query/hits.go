@@ -116,8 +116,9 @@ func (s *search) hit(c *rank.Candidate, d *projections.Doc) (memory.Hit, error) 
 	if err != nil {
 		return memory.Hit{}, err
 	}
+	id := d.Record.String()
 	h := memory.Hit{
-		ID: d.Record.String(), URI: p.in.uri(d.Record, content), Text: content.Text, Kind: d.Kind.Public(), Agent: d.Agent,
+		ID: id, RecordID: id, URI: p.in.uri(d.Record, content), Text: content.Text, Kind: d.Kind.Public(), Agent: d.Agent,
 		Tags: content.Tags, OccurredAt: timeOf(d.OccurredAt), CreatedAt: timeOf(d.SealedAt), Metadata: content.Metadata,
 		Conversation: content.Conversation, Version: int(d.Version), Score: c.Score, VectorScore: c.VectorScore(), TextScore: c.TextScore(),
 		Position: view.Positions.Of(d.At), Scope: p.Scope.Public(), MatchedBy: c.MatchedBy(),

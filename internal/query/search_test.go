@@ -41,6 +41,17 @@ func TestSearchFindsWhatWasJustAcknowledged(t *testing.T) {
 	}
 }
 
+// TestHitsSayRecordID: elsewhere id is the client's, and record_id the record's.
+func TestHitsSayRecordID(t *testing.T) {
+	w := newWorld(t)
+	w.Namespace("team", nil)
+	id := w.Capture("team", memory.Capture{ID: "k1", Agent: "ann", Text: "deploys happen on Tuesdays"})[0]
+	res := w.search("team", "", memory.SearchRequest{Query: "deploys"})
+	if len(res.Results) != 1 || res.Results[0].ID != id || res.Results[0].RecordID != id {
+		t.Errorf("%+v", res.Results)
+	}
+}
+
 func TestSearchRefuses(t *testing.T) {
 	w := newWorld(t)
 	w.Namespace("team", withBuiltin())
