@@ -127,11 +127,12 @@ func (c *Client) History(ctx context.Context, namespace, id string, opts ReadOpt
 type TimelineOptions struct {
 	ReadOptions
 	Before, After *int // nil means memory.DefaultSurroundings
+	memory.Fit
 }
 
 // Timeline returns what surrounded a record.
 func (c *Client) Timeline(ctx context.Context, namespace, id string, opts TimelineOptions) (memory.Timeline, error) {
-	q := c.values(opts.ReadOptions, (&memory.TimelineRequest{ID: id, Before: opts.Before, After: opts.After}).Values())
+	q := c.values(opts.ReadOptions, (&memory.TimelineRequest{ID: id, Before: opts.Before, After: opts.After, Fit: opts.Fit}).Values())
 	var t memory.Timeline
 	err := c.do(ctx, call{method: "GET", path: []string{"namespaces", namespace, "records", id, "timeline"}, query: q}, &t)
 	return t, err

@@ -12,6 +12,7 @@ type Record struct {
 	URI          string          `json:"uri"`
 	Version      int             `json:"version"`
 	Text         string          `json:"text"`
+	Truncated    bool            `json:"truncated,omitempty"` // text is cut to max_text
 	Kind         Kind            `json:"kind"`
 	Role         string          `json:"role,omitempty"`
 	Agent        string          `json:"agent"`

@@ -50,6 +50,7 @@ type TimelineRequest struct {
 	ID     string `json:"id"`
 	Before *int   `json:"before,omitempty"` // nil = DefaultSurroundings
 	After  *int   `json:"after,omitempty"`
+	Fit
 }
 
 // Validate checks what needs no namespace.
@@ -62,7 +63,7 @@ func (r *TimelineRequest) Validate() *Error {
 			return Errorf(CodeInvalid, "before and after must lie between 0 and %d", MaxLimit)
 		}
 	}
-	return nil
+	return r.Fit.validate(recordFields)
 }
 
 // Sides is how many records to show before and after.
@@ -85,6 +86,7 @@ func (r *TimelineRequest) Values() url.Values {
 			v.Set(name, strconv.Itoa(*n))
 		}
 	}
+	r.Fit.values(v)
 	return v
 }
 
@@ -96,11 +98,15 @@ type ListRequest struct {
 	Cursor string // from the page before
 	Limit  int    // 0 = DefaultPage
 	Filter Filter
+	Fit
 }
 
 // Validate checks what needs no namespace.
 func (r *ListRequest) Validate() *Error {
 	if err := checkPage(r.Limit); err != nil {
+		return err
+	}
+	if err := r.Fit.validate(recordFields); err != nil {
 		return err
 	}
 	return r.Filter.validate()
@@ -124,6 +130,7 @@ func (r *ListRequest) Values() url.Values {
 	setValue(v, "conversation", f.Conversation)
 	setTime(v, "since", f.Since)
 	setTime(v, "until", f.Until)
+	r.Fit.values(v)
 	return v
 }
 

@@ -82,6 +82,7 @@ type SearchRequest struct {
 	// Fusion and Parts override the namespace's settings for this search.
 	Fusion Fusion        `json:"fusion,omitempty"`
 	Parts  map[Part]bool `json:"parts,omitempty"`
+	Fit
 }
 
 // SearchNamespaces asks for memories in several namespaces at once: their results are
@@ -99,7 +100,7 @@ type Hit struct {
 	RecordID     string          `json:"record_id"` // the same, under the name that records give it
 	URI          string          `json:"uri"`
 	Text         string          `json:"text"`
-	Truncated    bool            `json:"truncated,omitempty"` // text is the snippet only: the answer had no room for all of it
+	Truncated    bool            `json:"truncated,omitempty"` // text is cut to max_text, or, where an answer had no room for more, the snippet
 	Snippet      string          `json:"snippet"`
 	StartLine    int             `json:"start_line"`
 	EndLine      int             `json:"end_line"`

@@ -346,6 +346,9 @@ func (r *SearchRequest) Validate() *Error {
 			return Errorf(CodeInvalid, "vector contains NaN or infinity")
 		}
 	}
+	if err := r.Fit.validate(hitFields); err != nil {
+		return err
+	}
 	return r.Filter.validate()
 }
 

@@ -65,6 +65,8 @@ func export(a *app, cmd *cobra.Command, c *client.Client, ns string, opts client
 	defer bar.finish()
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
+	whole := memory.MaxTextBytes
+	opts.MaxText = &whole
 	n := 0
 	for {
 		page, err := c.List(cmd.Context(), ns, opts)

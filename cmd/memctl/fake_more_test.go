@@ -87,7 +87,7 @@ func (n *fakeNode) timeline(w http.ResponseWriter, r *http.Request) error {
 			tl.After = append(tl.After, other.current())
 		}
 	}
-	return answer(w, tl)
+	return answerShown(w, tl, fitOf(r).Fields)
 }
 
 // after returns the index of the first row behind a position.

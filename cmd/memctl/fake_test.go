@@ -322,7 +322,7 @@ func (n *fakeNode) search(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	n.as = first(req.As, n.as)
-	return answer(w, found(ns, req))
+	return answerShown(w, found(ns, req), req.Fields)
 }
 
 // searchNamespaces gives what is found in one after the other.
@@ -343,7 +343,27 @@ func (n *fakeNode) searchNamespaces(w http.ResponseWriter, r *http.Request) erro
 			resp.Results = append(resp.Results, h)
 		}
 	}
-	return answer(w, resp)
+	return answerShown(w, resp, req.Fields)
+}
+
+func answerShown(w http.ResponseWriter, v shown, fields []string) error {
+	doc, err := v.Shown(fields)
+	if err != nil {
+		return err
+	}
+	return answer(w, doc)
+}
+
+// fitOf reads how much of each record a request wants.
+func fitOf(r *http.Request) memory.Fit {
+	var f memory.Fit
+	if n, err := strconv.Atoi(r.URL.Query().Get("max_text")); err == nil {
+		f.MaxText = &n
+	}
+	if names := r.URL.Query().Get("fields"); names != "" {
+		f.Fields = strings.Split(names, ",")
+	}
+	return f
 }
 
 func found(ns *fakeNamespace, req memory.SearchRequest) memory.SearchResponse {
@@ -356,6 +376,7 @@ func found(ns *fakeNamespace, req memory.SearchRequest) memory.SearchResponse {
 		}
 		h := memory.Hit{ID: rec.RecordID, RecordID: rec.RecordID, URI: rec.URI, Text: rec.Text, Snippet: rec.Text, Kind: rec.Kind, Agent: rec.Agent, Tags: rec.Tags,
 			OccurredAt: rec.OccurredAt, CreatedAt: rec.CreatedAt, Version: rec.Version, Score: 0.87, MatchedBy: []string{"text"}, Position: rec.Position}
+		h.Text, h.Truncated = req.Text(rec.Text)
 		if req.Explain {
 			h.Explain = &memory.Explain{Fusion: "weighted", Parts: []memory.ExplainPart{{Source: "text", Weight: 0.3, Value: 0.5, Raw: 7}},
 				Terms: []memory.ExplainTerm{{Term: "deploy", Score: 1.25}}}
@@ -376,6 +397,7 @@ func (n *fakeNode) list(w http.ResponseWriter, r *http.Request) error {
 		limit = 2
 	}
 	start, _ := strconv.Atoi(strings.TrimPrefix(q.Get("cursor"), "c"))
+	fit := fitOf(r)
 	out := memory.RecordList{Records: []memory.Record{}, Position: "p0.1.1.0"}
 	i := 0
 	for _, fr := range slices.Backward(ns.records) {
@@ -390,9 +412,12 @@ func (n *fakeNode) list(w http.ResponseWriter, r *http.Request) error {
 			out.Cursor = "c" + strconv.Itoa(start+limit)
 			break
 		}
+		if q.Get("uri") == "" {
+			rec.Text, rec.Truncated = fit.Text(rec.Text)
+		}
 		out.Records = append(out.Records, rec)
 	}
-	return answer(w, out)
+	return answerShown(w, out, fit.Fields)
 }
 
 func (n *fakeNode) get(w http.ResponseWriter, r *http.Request) error {

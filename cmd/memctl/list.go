@@ -12,6 +12,7 @@ import (
 func listCmd(a *app) *cobra.Command {
 	var opts client.ListOptions
 	var filter filterFlags
+	var fit fitFlags
 	cmd := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
@@ -25,6 +26,13 @@ func listCmd(a *app) *cobra.Command {
 				return usage(cmd, "--limit must lie between 1 and %d", memory.MaxLimit)
 			}
 			opts.Filter = filter.filter()
+			var err error
+			if opts.Fit, err = fit.fit(a, cmd); err != nil {
+				return err
+			}
+			if bad := opts.Validate(); bad != nil {
+				return bad
+			}
 			c, ns, err := a.connect()
 			if err != nil {
 				return err
@@ -37,7 +45,7 @@ func listCmd(a *app) *cobra.Command {
 			for _, r := range list.Records {
 				ids = append(ids, r.RecordID)
 			}
-			return a.emit(list, ids, func() {
+			return emitShown(a, list, opts.Fields, ids, func() {
 				a.println(a.paint("2", fmt.Sprintf("%s: %s", ns, count(len(ids), "memory", "memories"))))
 				printRecords(a, list.Records)
 				switch {
@@ -53,6 +61,7 @@ func listCmd(a *app) *cobra.Command {
 	cmd.Flags().IntVar(&opts.Limit, "limit", 20, "at most so many, 1 to 200")
 	cmd.Flags().StringVar(&opts.AtLeast, "at-least", "", "wait until the node has reached this position")
 	filter.register(a, cmd)
+	fit.register(cmd)
 	return cmd
 }
 

@@ -52,6 +52,7 @@ func (f *filterFlags) wire() *memory.Filter {
 func searchCmd(a *app) *cobra.Command {
 	var req memory.SearchRequest
 	var filter filterFlags
+	var fit fitFlags
 	var limit int
 	var mode, scope, consistency string
 	var everywhere bool
@@ -71,6 +72,10 @@ separated by commas. What is found in all of them is ranked together, under one 
 			req.Mode = memory.Mode(mode)
 			req.Consistency = memory.Consistency(consistency)
 			req.Filter = filter.wire()
+			var err error
+			if req.Fit, err = fit.fit(a, cmd); err != nil {
+				return err
+			}
 			if scope != "" {
 				if req.Filter == nil {
 					req.Filter = &memory.Filter{}
@@ -93,6 +98,7 @@ separated by commas. What is found in all of them is ranked together, under one 
 	fl.BoolVar(&everywhere, "all-namespaces", false, "search all namespaces, 64 at most")
 	fl.BoolVar(&req.Explain, "explain", false, "say how each score came about")
 	filter.register(a, cmd)
+	fit.register(cmd)
 	completeFlag(cmd, "mode", completeWords("hybrid", "vector", "text"))
 	completeFlag(cmd, "scope", completeWords("team", "agent"))
 	completeFlag(cmd, "consistency", completeWords("local", "linearizable"))
@@ -111,7 +117,7 @@ func search(a *app, cmd *cobra.Command, req memory.SearchRequest, everywhere boo
 	for _, h := range resp.Results {
 		ids = append(ids, h.ID)
 	}
-	return a.emit(resp, ids, func() { printHits(a, where, resp) })
+	return emitShown(a, resp, req.Fields, ids, func() { printHits(a, where, resp) })
 }
 
 // searchIn searches the namespace that was named, or those, or all.

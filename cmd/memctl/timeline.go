@@ -11,6 +11,7 @@ import (
 
 func timelineCmd(a *app) *cobra.Command {
 	var before, after int
+	var fit fitFlags
 	cmd := &cobra.Command{
 		Use:     "timeline ID|URI",
 		Short:   "Show what surrounded a memory",
@@ -20,11 +21,16 @@ func timelineCmd(a *app) *cobra.Command {
 			if before < 0 || after < 0 || before > memory.MaxLimit || after > memory.MaxLimit {
 				return usage(cmd, "-B and -A must lie between 0 and %d", memory.MaxLimit)
 			}
+			opts := client.TimelineOptions{Before: &before, After: &after}
+			var err error
+			if opts.Fit, err = fit.fit(a, cmd); err != nil {
+				return err
+			}
 			c, t, err := a.connectTo(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			tl, err := c.Timeline(cmd.Context(), t.namespace, t.id, client.TimelineOptions{Before: &before, After: &after})
+			tl, err := c.Timeline(cmd.Context(), t.namespace, t.id, opts)
 			if err != nil {
 				return err
 			}
@@ -33,7 +39,7 @@ func timelineCmd(a *app) *cobra.Command {
 			for _, r := range recs {
 				ids = append(ids, r.RecordID)
 			}
-			return a.emit(tl, ids, func() {
+			return emitShown(a, tl, opts.Fields, ids, func() {
 				a.println(a.paint("2", fmt.Sprintf("%s: around %s", t.namespace, tl.Anchor.RecordID)))
 				printTimeline(a, recs, tl.Anchor.RecordID)
 			})
@@ -41,6 +47,7 @@ func timelineCmd(a *app) *cobra.Command {
 	}
 	cmd.Flags().IntVarP(&before, "before", "B", memory.DefaultSurroundings, "how many memories before it")
 	cmd.Flags().IntVarP(&after, "after", "A", memory.DefaultSurroundings, "how many memories after it")
+	fit.register(cmd)
 	return cmd
 }
 

@@ -118,11 +118,12 @@ func (s *search) hit(c *rank.Candidate, d *projections.Doc) (memory.Hit, error) 
 	}
 	id := d.Record.String()
 	h := memory.Hit{
-		ID: id, RecordID: id, URI: p.in.uri(d.Record, content), Text: content.Text, Kind: d.Kind.Public(), Agent: d.Agent,
+		ID: id, RecordID: id, URI: p.in.uri(d.Record, content), Kind: d.Kind.Public(), Agent: d.Agent,
 		Tags: content.Tags, OccurredAt: timeOf(d.OccurredAt), CreatedAt: timeOf(d.SealedAt), Metadata: content.Metadata,
 		Conversation: content.Conversation, Version: int(d.Version), Score: c.Score, VectorScore: c.VectorScore(), TextScore: c.TextScore(),
 		Position: view.Positions.Of(d.At), Scope: p.Scope.Public(), MatchedBy: c.MatchedBy(),
 	}
+	h.Text, h.Truncated = s.req.Text(content.Text)
 	if s.named {
 		h.Namespace = view.Capability.Namespace()
 	}

@@ -137,6 +137,7 @@ func (r *Reader) list(ctx context.Context, req memory.ListRequest) (memory.Recor
 		if err != nil {
 			return out, err
 		}
+		rec.Text, rec.Truncated = req.Text(rec.Text)
 		size += answerBytes(&rec)
 		out.Records = append(out.Records, rec)
 	}

@@ -37,7 +37,8 @@ func TestPageOfLongRecordsWasUnbounded(t *testing.T) {
 		ids[last] = true
 	}
 	r := w.reader("team", "")
-	req, pages := memory.ListRequest{Limit: memory.MaxLimit}, 0
+	whole := memory.Fit{MaxText: ptr(memory.MaxTextBytes)}
+	req, pages := memory.ListRequest{Limit: memory.MaxLimit, Fit: whole}, 0
 	for {
 		page, err := r.List(ctx, req)
 		w.OK(err)
@@ -56,13 +57,13 @@ func TestPageOfLongRecordsWasUnbounded(t *testing.T) {
 	if len(ids) > 0 || pages != 3 {
 		t.Errorf("%d pages, %d records are in none", pages, len(ids))
 	}
-	line, err := r.Timeline(ctx, memory.TimelineRequest{ID: last, Before: ptr(memory.MaxLimit)})
+	line, err := r.Timeline(ctx, memory.TimelineRequest{ID: last, Before: ptr(memory.MaxLimit), Fit: whole})
 	w.OK(err)
 	tooLong(t, "a timeline", line)
 	if n := len(line.Before); n == 0 || line.Before[n-1].RecordID >= last {
 		t.Errorf("%d records before it, which are not those next to it", n)
 	}
-	found, err := r.Search(ctx, memory.SearchRequest{Query: "needle", Mode: memory.ModeText, Limit: ptr(20)})
+	found, err := r.Search(ctx, memory.SearchRequest{Query: "needle", Mode: memory.ModeText, Limit: ptr(20), Fit: whole})
 	w.OK(err)
 	tooLong(t, "a search", found)
 	if n := len(found.Results); n != 14 || found.Results[0].Truncated || !found.Results[n-1].Truncated || found.Results[n-1].Text != found.Results[n-1].Snippet {

@@ -15,9 +15,10 @@ import (
 
 // moment is a living version in order of time.
 type moment struct {
-	record   events.ID
-	occurred int64
-	row      projections.Doc
+	record       events.ID
+	occurred     int64
+	conversation string // that the timeline keeps to; "" = everything
+	row          projections.Doc
 }
 
 func (m moment) compare(o moment) int {
@@ -37,6 +38,7 @@ func (r *Reader) Timeline(ctx context.Context, req memory.TimelineRequest) (memo
 	if err != nil {
 		return memory.Timeline{}, err
 	}
+	anchor.Text, anchor.Truncated = req.Text(anchor.Text)
 	out := memory.Timeline{Anchor: anchor, Position: r.view.Position()}
 	id, h, _, err := r.find(ctx, anchor.RecordID)
 	if err != nil {
@@ -46,19 +48,19 @@ func (r *Reader) Timeline(ctx context.Context, req memory.TimelineRequest) (memo
 	if err := errors.Join(err, missing(ok)); err != nil {
 		return out, views.Failed("timeline", err)
 	}
-	at := moment{id, row.OccurredAt, row}
-	if out.Before, err = r.beside(ctx, at, anchor.Conversation, before, true); err != nil {
+	at := moment{id, row.OccurredAt, anchor.Conversation, row}
+	if out.Before, err = r.beside(ctx, &req.Fit, at, before, true); err != nil {
 		return out, views.Failed("timeline", err)
 	}
-	out.After, err = r.beside(ctx, at, anchor.Conversation, after, false)
+	out.After, err = r.beside(ctx, &req.Fit, at, after, false)
 	return out, views.Failed("timeline", err)
 }
 
 // beside opens up to n records next to the anchor on one side, oldest first.
-func (r *Reader) beside(ctx context.Context, anchor moment, conversation string, n int, backwards bool) ([]memory.Record, error) {
+func (r *Reader) beside(ctx context.Context, fit *memory.Fit, anchor moment, n int, backwards bool) ([]memory.Record, error) {
 	var found []moment
 	for i := range r.view.Partitions {
-		near, err := r.nearest(&r.view.Partitions[i], anchor, conversation, n, backwards)
+		near, err := r.nearest(&r.view.Partitions[i], anchor, n, backwards)
 		if err != nil {
 			return nil, err
 		}
@@ -83,6 +85,7 @@ func (r *Reader) beside(ctx context.Context, anchor moment, conversation string,
 		if err != nil {
 			return nil, err
 		}
+		rec.Text, rec.Truncated = fit.Text(rec.Text)
 		size += answerBytes(&rec)
 		out = append(out, rec)
 	}
@@ -93,7 +96,7 @@ func (r *Reader) beside(ctx context.Context, anchor moment, conversation string,
 }
 
 // nearest finds up to n living versions of a partition on one side of the anchor.
-func (r *Reader) nearest(p *views.Partition, anchor moment, conversation string, n int, backwards bool) ([]moment, error) {
+func (r *Reader) nearest(p *views.Partition, anchor moment, n int, backwards bool) ([]moment, error) {
 	if n == 0 {
 		return nil, nil
 	}
@@ -109,15 +112,15 @@ func (r *Reader) nearest(p *views.Partition, anchor moment, conversation string,
 			failure = err
 			return false
 		}
-		m := moment{d.Record, occurred, d}
+		m := moment{d.Record, occurred, anchor.conversation, d}
 		if side := m.compare(anchor); d.Living() && (backwards && side < 0 || !backwards && side > 0) {
 			out = append(out, m)
 		}
 		return len(out) < n
 	}
 	var err error
-	if conversation != "" {
-		err = r.view.State.Conversation(p.ID, projections.Attr(projections.AttrConversation, conversation), from, to, backwards, visit)
+	if anchor.conversation != "" {
+		err = r.view.State.Conversation(p.ID, projections.Attr(projections.AttrConversation, anchor.conversation), from, to, backwards, visit)
 	} else {
 		err = r.view.State.Between(p.ID, from, to, backwards, visit)
 	}

@@ -17,12 +17,13 @@ func TestEveryFieldReachesTheReader(t *testing.T) {
 	later := at.Add(time.Hour)
 	two, five := 2, 5
 	access := memory.Access{Namespace: "team", As: "ann", AtLeast: "p0.0.1.0", Consistency: memory.ConsistencyLinearizable}
-	timeline := memory.TimelineRequest{ID: "r", Before: &two, After: &five}
+	fit := memory.Fit{MaxText: &five, Fields: []string{"text", "uri"}}
+	timeline := memory.TimelineRequest{ID: "r", Before: &two, After: &five, Fit: fit}
 	search := memory.SearchRequest{Query: "q", As: access.As, Limit: &five, Mode: memory.ModeText, MinScore: 0.5, AsOf: "p0.0.1.0",
 		Filter: &memory.Filter{Agents: []string{"ann"}, Kinds: []memory.Kind{memory.KindFact}, Tags: []string{"t"}, Since: &at, Until: &later,
 			Scope: memory.ScopeAgent, Conversation: "k"},
 		AtLeast: access.AtLeast, Consistency: access.Consistency, Explain: true, Vector: []float64{1}, Fusion: memory.FusionRRF,
-		Parts: map[memory.Part]bool{memory.PartDates: false}}
+		Parts: map[memory.Part]bool{memory.PartDates: false}, Fit: fit}
 	several := memory.SearchNamespaces{Namespaces: []string{"team", "sales"}, SearchRequest: search}
 	nowhere := access
 	nowhere.Namespace = ""

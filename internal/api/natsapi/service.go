@@ -203,10 +203,7 @@ func (s *Server) search(ctx context.Context, namespace, as string, body []byte) 
 		return nil, err
 	}
 	resp, err := s.opt.Reader.Search(ctx, acc, req)
-	if resp.Results == nil {
-		resp.Results = []memory.Hit{}
-	}
-	return resp, err
+	return shownHits(resp, req.Fields, err)
 }
 
 // searchNamespaces searches several namespaces.
@@ -224,10 +221,18 @@ func (s *Server) searchNamespaces(ctx context.Context, _, as string, body []byte
 		return nil, err
 	}
 	resp, err := s.opt.Reader.SearchNamespaces(ctx, acc, req)
+	return shownHits(resp, req.Fields, err)
+}
+
+// shownHits is a search's answer with the fields that were asked for.
+func shownHits(resp memory.SearchResponse, fields []string, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
 	if resp.Results == nil {
 		resp.Results = []memory.Hit{}
 	}
-	return resp, err
+	return resp.Shown(fields)
 }
 
 func (s *Server) get(ctx context.Context, namespace, as string, body []byte) (any, error) {
@@ -264,5 +269,9 @@ func (s *Server) timeline(ctx context.Context, namespace, as string, body []byte
 	if err := req.TimelineRequest.Validate(); err != nil {
 		return nil, err
 	}
-	return s.opt.Reader.Timeline(ctx, acc, req.TimelineRequest)
+	tl, err := s.opt.Reader.Timeline(ctx, acc, req.TimelineRequest)
+	if err != nil {
+		return nil, err
+	}
+	return tl.Shown(req.Fields)
 }

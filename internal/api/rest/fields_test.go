@@ -51,12 +51,13 @@ func TestEveryFieldReachesTheReader(t *testing.T) {
 	read := client.ReadOptions{As: access.As, AtLeast: access.AtLeast, Consistency: access.Consistency}
 	filter := memory.Filter{Agents: []string{"ann", "bob"}, Kinds: []memory.Kind{memory.KindFact}, Tags: []string{"t", "u"}, Since: &at, Until: &later,
 		Scope: memory.ScopeAgent, Conversation: "k"}
-	list := full(t, memory.ListRequest{Cursor: "c", Limit: 5, Filter: filter})
+	fit := memory.Fit{MaxText: &five, Fields: []string{"text", "uri"}}
+	list := full(t, memory.ListRequest{Cursor: "c", Limit: 5, Filter: filter, Fit: fit})
 	audit := full(t, memory.AuditRequest{Cursor: "c", From: "p0.0.1.0", Limit: 9, Actor: "bob", Since: &at, Until: &later})
-	timeline := full(t, memory.TimelineRequest{ID: "r", Before: &two, After: &five})
+	timeline := full(t, memory.TimelineRequest{ID: "r", Before: &two, After: &five, Fit: fit})
 	search := full(t, memory.SearchRequest{Query: "q", As: access.As, Limit: &five, Mode: memory.ModeText, MinScore: 0.5, Filter: &filter, AsOf: "p0.0.1.0",
 		AtLeast: access.AtLeast, Consistency: access.Consistency, Explain: true, Vector: []float64{1}, Fusion: memory.FusionRRF,
-		Parts: map[memory.Part]bool{memory.PartDates: false}})
+		Parts: map[memory.Part]bool{memory.PartDates: false}, Fit: fit})
 	several := full(t, memory.SearchNamespaces{Namespaces: []string{"team", "sales"}, SearchRequest: search})
 	nowhere := access
 	nowhere.Namespace = ""
@@ -75,7 +76,7 @@ func TestEveryFieldReachesTheReader(t *testing.T) {
 			return err
 		}, []any{access, audit}},
 		{"timeline", func() error {
-			_, err := c.Timeline(ctx, "team", "r", client.TimelineOptions{ReadOptions: read, Before: timeline.Before, After: timeline.After})
+			_, err := c.Timeline(ctx, "team", "r", client.TimelineOptions{ReadOptions: read, Before: timeline.Before, After: timeline.After, Fit: fit})
 			return err
 		}, []any{access, timeline}},
 		{"search", func() error { _, err := c.Search(ctx, "team", search); return err }, []any{access, search}},

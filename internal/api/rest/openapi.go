@@ -174,6 +174,10 @@ func (b *schemas) of(t reflect.Type) (*jsonschema.Schema, error) {
 		return nil, err
 	}
 	nullable(s)
+	if t == typed[memory.Hit]() || t == typed[memory.Record]() {
+		s.Required = nil
+		s.Description = "Where a request names fields, only those are there."
+	}
 	b.named[name] = s
 	return ref, nil
 }

@@ -26,7 +26,10 @@ var (
 	paramUntil        = param{name: "until", in: "query", about: "Before this time.", kind: "date-time"}
 	paramWait         = param{name: "wait", in: "query", about: "How far the write must have come; applied unless said.", enum: []any{"accepted", "applied", "searchable"}}
 	paramOrigin       = param{name: "origin", in: "query", about: "How the memories came to be; capture unless said.", enum: []any{"capture", "import", "hook"}}
-	accessParams      = []param{paramAs, headerAgent,
+	fitParams         = []param{
+		{name: "max_text", in: "query", about: "Characters of each text; what is cut says truncated. 1000 unless said.", kind: "integer"},
+		{name: "fields", in: "query", about: "Only these fields of each record, separated by commas; all unless said."}}
+	accessParams = []param{paramAs, headerAgent,
 		{name: "at_least", in: "query", about: "Wait until the node has reached this position."},
 		{name: "consistency", in: "query", about: "How fresh the answer must be; local unless said.", enum: []any{"local", "linearizable"}}}
 )
@@ -115,6 +118,19 @@ func (q *query) number(name string, unset, lo, hi int) int {
 		return unset
 	}
 	return n
+}
+
+// fit reads how much of each record is wanted.
+func (q *query) fit() memory.Fit {
+	var f memory.Fit
+	if q.str("max_text") != "" {
+		n := q.number("max_text", 0, 0, memory.MaxTextBytes)
+		f.MaxText = &n
+	}
+	if names := q.str("fields"); names != "" {
+		f.Fields = strings.Split(names, ",")
+	}
+	return f
 }
 
 // boolean reads true or false; a parameter without value is true.

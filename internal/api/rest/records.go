@@ -17,7 +17,7 @@ func (s *server) listRecords(w http.ResponseWriter, r *http.Request) error {
 		Tags: q.list("tag"), Agents: q.list("agent"), Conversation: q.str("conversation"),
 		Scope: oneOf(q, "scope", memory.ScopeTeam, memory.ScopeAgent),
 		Since: q.time("since"), Until: q.time("until"),
-	}}
+	}, Fit: q.fit()}
 	for _, k := range q.list("kind") {
 		if !memory.ValidKind(memory.Kind(k)) {
 			q.fail("kind %.40q is unknown", k)
@@ -27,14 +27,24 @@ func (s *server) listRecords(w http.ResponseWriter, r *http.Request) error {
 	if err := q.finish(); err != nil {
 		return err
 	}
-	if uri := q.str("uri"); uri != "" {
-		return s.recordByURI(w, r, acc, uri)
+	if err := req.Validate(); err != nil {
+		return err
 	}
-	return answerRead(w, r, s.bulkheads.pages, func() (memory.RecordList, error) { return s.Reader.List(r.Context(), acc, req) })
+	if uri := q.str("uri"); uri != "" {
+		return s.recordByURI(w, r, acc, uri, &req)
+	}
+	return answerRead(w, r, s.bulkheads.pages, func() (any, error) {
+		list, err := s.Reader.List(r.Context(), acc, req)
+		if err != nil {
+			return nil, err
+		}
+		return list.Shown(req.Fields)
+	})
 }
 
-// recordByURI answers with a list of the one living record at a uri.
-func (s *server) recordByURI(w http.ResponseWriter, r *http.Request, acc memory.Access, uri string) error {
+// recordByURI answers with a list of the one living record at a uri. Its text is whole
+// unless the request says otherwise.
+func (s *server) recordByURI(w http.ResponseWriter, r *http.Request, acc memory.Access, uri string, req *memory.ListRequest) error {
 	if err := memory.CheckURIPath(uri); err != nil {
 		return err
 	}
@@ -42,9 +52,15 @@ func (s *server) recordByURI(w http.ResponseWriter, r *http.Request, acc memory.
 	if bad != nil {
 		return bad
 	}
-	return answerRead(w, r, s.bulkheads.gets, func() (memory.RecordList, error) {
+	return answerRead(w, r, s.bulkheads.gets, func() (any, error) {
 		rec, err := s.Reader.Get(r.Context(), acc, full, 0)
-		return memory.RecordList{Records: []memory.Record{rec}, Position: rec.Position}, err
+		if err != nil {
+			return nil, err
+		}
+		if req.MaxText != nil {
+			rec.Text, rec.Truncated = req.Text(rec.Text)
+		}
+		return memory.RecordList{Records: []memory.Record{rec}, Position: rec.Position}.Shown(req.Fields)
 	})
 }
 
@@ -82,11 +98,19 @@ func (s *server) timeline(w http.ResponseWriter, r *http.Request) error {
 	acc := q.access(r)
 	before := q.number("before", memory.DefaultSurroundings, 0, memory.MaxLimit)
 	after := q.number("after", memory.DefaultSurroundings, 0, memory.MaxLimit)
+	req := memory.TimelineRequest{ID: r.PathValue("id"), Before: &before, After: &after, Fit: q.fit()}
 	if err := q.finish(); err != nil {
 		return err
 	}
-	return answerRead(w, r, s.bulkheads.pages, func() (memory.Timeline, error) {
-		return s.Reader.Timeline(r.Context(), acc, memory.TimelineRequest{ID: r.PathValue("id"), Before: &before, After: &after})
+	if err := req.Validate(); err != nil {
+		return err
+	}
+	return answerRead(w, r, s.bulkheads.pages, func() (any, error) {
+		tl, err := s.Reader.Timeline(r.Context(), acc, req)
+		if err != nil {
+			return nil, err
+		}
+		return tl.Shown(req.Fields)
 	})
 }
 

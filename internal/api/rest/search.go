@@ -32,7 +32,7 @@ func (s *searches) search(w http.ResponseWriter, r *http.Request) error {
 	if err := req.Validate(); err != nil {
 		return err
 	}
-	return s.answer(w, r, func() (memory.SearchResponse, error) {
+	return s.answer(w, r, req.Fields, func() (memory.SearchResponse, error) {
 		return s.Reader.Search(r.Context(), searchAccess(r, &req), req)
 	})
 }
@@ -50,7 +50,7 @@ func (s *searches) searchNamespaces(w http.ResponseWriter, r *http.Request) erro
 	if err := req.Validate(); err != nil {
 		return err
 	}
-	return s.answer(w, r, func() (memory.SearchResponse, error) {
+	return s.answer(w, r, req.Fields, func() (memory.SearchResponse, error) {
 		return s.Reader.SearchNamespaces(r.Context(), searchAccess(r, &req.SearchRequest), req)
 	})
 }
@@ -74,12 +74,15 @@ func searchAccess(r *http.Request, req *memory.SearchRequest) memory.Access {
 	return memory.Access{Namespace: r.PathValue("ns"), As: req.As, AtLeast: req.AtLeast, Consistency: req.Consistency}
 }
 
-func (s *searches) answer(w http.ResponseWriter, r *http.Request, search func() (memory.SearchResponse, error)) error {
-	return answerRead(w, r, s.bulkheads.searches, func() (memory.SearchResponse, error) {
+func (s *searches) answer(w http.ResponseWriter, r *http.Request, fields []string, search func() (memory.SearchResponse, error)) error {
+	return answerRead(w, r, s.bulkheads.searches, func() (any, error) {
 		resp, err := search()
+		if err != nil {
+			return nil, err
+		}
 		if resp.Results == nil {
 			resp.Results = []memory.Hit{}
 		}
-		return resp, err
+		return resp.Shown(fields)
 	})
 }

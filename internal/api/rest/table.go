@@ -3,6 +3,7 @@ package rest
 import (
 	"net/http"
 	"reflect"
+	"slices"
 
 	"mneme/internal/api"
 	"mneme/memory"
@@ -156,6 +157,7 @@ func (s *server) namespaceRoutes() []route {
 func (s *server) recordRoutes() []route {
 	const all = "/v1/namespaces/{ns}/records"
 	const one = all + "/{id}"
+	fitted := slices.Concat(fitParams, accessParams)
 	return []route{
 		{method: "GET", path: all, handle: s.listRecords,
 			params: append([]param{pathNS, paramCursor, paramLimit,
@@ -164,7 +166,7 @@ func (s *server) recordRoutes() []route {
 				{name: "tag", in: "query", about: "All of these tags.", many: true},
 				{name: "agent", in: "query", about: "Any of these agents.", many: true},
 				{name: "scope", in: "query", about: "Only this scope.", enum: []any{"team", "agent"}},
-				{name: "conversation", in: "query", about: "Only this conversation."}, paramSince, paramUntil}, accessParams...),
+				{name: "conversation", in: "query", about: "Only this conversation."}, paramSince, paramUntil}, fitted...),
 			summary: "List records, newest first.", answers: ok[memory.RecordList]("One page.")},
 		{method: "GET", path: one, handle: s.getRecord,
 			params:  append([]param{pathNS, pathIDBegun, {name: "version", in: "query", about: "This version instead of the current one.", kind: "integer"}}, accessParams...),
@@ -178,7 +180,7 @@ func (s *server) recordRoutes() []route {
 			summary: "Every version of a record, oldest first.", answers: ok[memory.History]("The history.")},
 		{method: "GET", path: one + "/timeline", handle: s.timeline,
 			params: append([]param{pathNS, pathIDBegun, {name: "before", in: "query", about: "How many records before it.", kind: "integer"},
-				{name: "after", in: "query", about: "How many records after it.", kind: "integer"}}, accessParams...),
+				{name: "after", in: "query", about: "How many records after it.", kind: "integer"}}, fitted...),
 			summary: "What surrounded a record.", answers: ok[memory.Timeline]("The record and its surroundings.")},
 	}
 }
