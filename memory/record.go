@@ -37,6 +37,7 @@ type RecordList struct {
 	Records  []Record `json:"records"`
 	Cursor   string   `json:"cursor,omitempty"` // "" = no more
 	Position string   `json:"position"`
+	LeftOff  *LeftOff `json:"left_off,omitempty"` // of this page, for which the budget had no room
 }
 
 // History lists the versions of one record, oldest first.
@@ -64,6 +65,7 @@ type Timeline struct {
 	Before   []Record `json:"before"` // oldest first
 	After    []Record `json:"after"`  // oldest first
 	Position string   `json:"position"`
+	LeftOff  *LeftOff `json:"left_off,omitempty"` // on both sides, for which the budget had no room
 }
 
 // AuditRow says what one event did.

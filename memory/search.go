@@ -155,4 +155,5 @@ type SearchResponse struct {
 	Mode       Mode     `json:"mode"`
 	Namespace  string   `json:"namespace,omitempty"`
 	Namespaces []string `json:"namespaces,omitempty"`
+	LeftOff    *LeftOff `json:"left_off,omitempty"` // for which the budget had no room
 }

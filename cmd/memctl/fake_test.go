@@ -322,7 +322,12 @@ func (n *fakeNode) search(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	n.as = first(req.As, n.as)
-	return answerShown(w, found(ns, req), req.Fields)
+	resp := found(ns, req)
+	if req.Budget != nil && len(resp.Results) > 1 { // here any budget is for one
+		resp.LeftOff = &memory.LeftOff{Count: len(resp.Results) - 1, Hint: "ask for less"}
+		resp.Results = resp.Results[:1]
+	}
+	return answerShown(w, resp, req.Fields)
 }
 
 // searchNamespaces gives what is found in one after the other.

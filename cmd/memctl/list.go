@@ -48,6 +48,7 @@ func listCmd(a *app) *cobra.Command {
 			return emitShown(a, list, opts.Fields, ids, func() {
 				a.println(a.paint("2", fmt.Sprintf("%s: %s", ns, count(len(ids), "memory", "memories"))))
 				printRecords(a, list.Records)
+				printLeftOff(a, list.LeftOff)
 				switch {
 				case list.Cursor != "":
 					a.next("memctl list -n %s --cursor %s", ns, list.Cursor)

@@ -159,6 +159,10 @@ func printHits(a *app, ns string, resp memory.SearchResponse) {
 	a.println(a.paint("2", fmt.Sprintf("%s: %s, %s, %.1f ms", ns,
 		count(len(resp.Results), "result", "results"), first(string(resp.Mode), "hybrid"), resp.TookMS)))
 	several := len(resp.Namespaces) > 0
+	if resp.LeftOff != nil && len(resp.Results) == 0 {
+		printLeftOff(a, resp.LeftOff)
+		return
+	}
 	if len(resp.Results) == 0 {
 		if hint := "try other words"; several {
 			a.next("%s", hint)
@@ -186,6 +190,7 @@ func printHits(a *app, ns string, resp memory.SearchResponse) {
 			a.println(explainLine(i+1, h))
 		}
 	}
+	printLeftOff(a, resp.LeftOff)
 	a.next("memctl get -n %s %s", first(resp.Results[0].Namespace, ns), resp.Results[0].ID)
 }
 

@@ -42,6 +42,7 @@ func timelineCmd(a *app) *cobra.Command {
 			return emitShown(a, tl, opts.Fields, ids, func() {
 				a.println(a.paint("2", fmt.Sprintf("%s: around %s", t.namespace, tl.Anchor.RecordID)))
 				printTimeline(a, recs, tl.Anchor.RecordID)
+				printLeftOff(a, tl.LeftOff)
 			})
 		},
 	}

@@ -97,7 +97,8 @@ func missing(ok bool) error {
 // List pages through the living records, newest first by creation. A record
 // that is revised keeps its place, so pages neither repeat nor pass over
 // anything that is there throughout. A page ends early when it holds maxAnswer
-// bytes. Errors: invalid.
+// bytes, or where the budget ends. Errors: invalid, also for a budget in which not one
+// record fits.
 func (r *Reader) List(ctx context.Context, req memory.ListRequest) (memory.RecordList, error) {
 	out, err := r.list(ctx, req)
 	return out, views.Failed("list", err)
@@ -121,6 +122,13 @@ func (r *Reader) list(ctx context.Context, req memory.ListRequest) (memory.Recor
 		return out, err
 	}
 	slices.SortFunc(found, func(a, b birth) int { return compareRef(b.at, a.at) })
+	var room *window
+	if req.Budget != nil {
+		if room, err = newWindow(&req.Fit, memory.RecordList{Records: out.Records, Cursor: encodeCursor(projections.Ref{}), Position: out.Position,
+			LeftOff: &memory.LeftOff{Count: limit, Hint: hintList}}); err != nil {
+			return out, err
+		}
+	}
 	size := 0
 	for i, b := range found {
 		if err := ctx.Err(); err != nil {
@@ -138,10 +146,31 @@ func (r *Reader) list(ctx context.Context, req memory.ListRequest) (memory.Recor
 			return out, err
 		}
 		rec.Text, rec.Truncated = req.Text(rec.Text)
+		fits, err := room.holds(&rec)
+		if err == nil && !fits && len(out.Records) == 0 {
+			err = room.errNoRoom()
+		}
+		if err != nil {
+			return out, err
+		}
+		if !fits {
+			out.Cursor = encodeCursor(found[i-1].at)
+			out.LeftOff = &memory.LeftOff{Count: ofThePage(found[i:], limit-len(out.Records), cut), Hint: hintList}
+			break
+		}
 		size += answerBytes(&rec)
 		out.Records = append(out.Records, rec)
 	}
 	return out, nil
+}
+
+// ofThePage counts those found, newest first, that are of a page which has room for n.
+func ofThePage(found []birth, n int, cut projections.Ref) int {
+	found = found[:min(n, len(found))]
+	if i := slices.IndexFunc(found, func(b birth) bool { return b.at.Before(cut) }); i >= 0 {
+		found = found[:i]
+	}
+	return len(found)
 }
 
 // page finds, unordered, the records of the next page and a few more. Where a

@@ -88,10 +88,11 @@ func (b *buffers) release(s *Service) {
 // opens the best. Errors: invalid, too_large, unavailable, timeout.
 func (r *Reader) Search(ctx context.Context, req memory.SearchRequest) (memory.SearchResponse, error) {
 	resp, err := find([]*Reader{r}, false, func(s *search) ([]memory.Hit, error) { return s.run(ctx, &req) })
-	if err == nil {
-		resp.Namespace = r.view.Capability.Namespace()
+	if err != nil {
+		return resp, err
 	}
-	return resp, err
+	resp.Namespace = r.view.Capability.Namespace()
+	return resp, views.Failed("search", fitSearch(&resp, &req.Fit))
 }
 
 // Search finds memories in the namespaces of all readers as if they were one: with the
@@ -99,13 +100,14 @@ func (r *Reader) Search(ctx context.Context, req memory.SearchRequest) (memory.S
 // service stand together and have one snapshot. Errors: those of Reader.Search.
 func Search(ctx context.Context, readers []*Reader, req memory.SearchRequest) (memory.SearchResponse, error) {
 	resp, err := find(readers, true, func(s *search) ([]memory.Hit, error) { return s.run(ctx, &req) })
-	if err == nil {
-		for _, r := range readers {
-			resp.Namespaces = append(resp.Namespaces, r.view.Capability.Namespace())
-		}
-		slices.Sort(resp.Namespaces)
+	if err != nil {
+		return resp, err
 	}
-	return resp, err
+	for _, r := range readers {
+		resp.Namespaces = append(resp.Namespaces, r.view.Capability.Namespace())
+	}
+	slices.Sort(resp.Namespaces)
+	return resp, views.Failed("search", fitSearch(&resp, &req.Fit))
 }
 
 func find(readers []*Reader, named bool, run func(s *search) ([]memory.Hit, error)) (memory.SearchResponse, error) {

@@ -28,7 +28,7 @@ func (m moment) compare(o moment) int {
 // Timeline gives what surrounded a record: in its conversation if it has one,
 // else in everything that the reader may see, by occurred_at, then in the
 // order of the log. A side ends early, at the far end, when its records are too
-// long together. Errors: invalid, not_found, gone.
+// long together, or where the budget ends. Errors: invalid, not_found, gone.
 func (r *Reader) Timeline(ctx context.Context, req memory.TimelineRequest) (memory.Timeline, error) {
 	if err := req.Validate(); err != nil {
 		return memory.Timeline{}, err
@@ -52,7 +52,9 @@ func (r *Reader) Timeline(ctx context.Context, req memory.TimelineRequest) (memo
 	if out.Before, err = r.beside(ctx, &req.Fit, at, before, true); err != nil {
 		return out, views.Failed("timeline", err)
 	}
-	out.After, err = r.beside(ctx, &req.Fit, at, after, false)
+	if out.After, err = r.beside(ctx, &req.Fit, at, after, false); err == nil {
+		err = fitTimeline(&out, &req.Fit)
+	}
 	return out, views.Failed("timeline", err)
 }
 

@@ -17,7 +17,7 @@ func TestEveryFieldReachesTheReader(t *testing.T) {
 	later := at.Add(time.Hour)
 	two, five := 2, 5
 	access := memory.Access{Namespace: "team", As: "ann", AtLeast: "p0.0.1.0", Consistency: memory.ConsistencyLinearizable}
-	fit := memory.Fit{MaxText: &five, Fields: []string{"text", "uri"}}
+	fit := memory.Fit{MaxText: &five, Fields: []string{"text", "uri"}, Budget: &five}
 	timeline := memory.TimelineRequest{ID: "r", Before: &two, After: &five, Fit: fit}
 	search := memory.SearchRequest{Query: "q", As: access.As, Limit: &five, Mode: memory.ModeText, MinScore: 0.5, AsOf: "p0.0.1.0",
 		Filter: &memory.Filter{Agents: []string{"ann"}, Kinds: []memory.Kind{memory.KindFact}, Tags: []string{"t"}, Since: &at, Until: &later,

@@ -28,7 +28,8 @@ var (
 	paramOrigin       = param{name: "origin", in: "query", about: "How the memories came to be; capture unless said.", enum: []any{"capture", "import", "hook"}}
 	fitParams         = []param{
 		{name: "max_text", in: "query", about: "Characters of each text; what is cut says truncated. 1000 unless said.", kind: "integer"},
-		{name: "fields", in: "query", about: "Only these fields of each record, separated by commas; all unless said."}}
+		{name: "fields", in: "query", about: "Only these fields of each record, separated by commas; all unless said."},
+		{name: "budget", in: "query", about: "Tokens (cl100k_base) that the whole answer may have; what there is no room for is counted in left_off.", kind: "integer"}}
 	accessParams = []param{paramAs, headerAgent,
 		{name: "at_least", in: "query", about: "Wait until the node has reached this position."},
 		{name: "consistency", in: "query", about: "How fresh the answer must be; local unless said.", enum: []any{"local", "linearizable"}}}
@@ -126,6 +127,10 @@ func (q *query) fit() memory.Fit {
 	if q.str("max_text") != "" {
 		n := q.number("max_text", 0, 0, memory.MaxTextBytes)
 		f.MaxText = &n
+	}
+	if q.str("budget") != "" {
+		n := q.number("budget", 0, 1, memory.MaxBudget)
+		f.Budget = &n
 	}
 	if names := q.str("fields"); names != "" {
 		f.Fields = strings.Split(names, ",")
