@@ -2,6 +2,7 @@ package rest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -35,6 +36,7 @@ type components struct {
 type operation struct {
 	OperationID string                 `json:"operationId"`
 	Summary     string                 `json:"summary"`
+	Description string                 `json:"description"`
 	Tags        []string               `json:"tags"`
 	Parameters  []parameter            `json:"parameters,omitempty"`
 	RequestBody *requestBody           `json:"requestBody,omitempty"`
@@ -62,7 +64,8 @@ type response struct {
 }
 
 type media struct {
-	Schema *jsonschema.Schema `json:"schema,omitempty"`
+	Schema  *jsonschema.Schema `json:"schema,omitempty"`
+	Example any                `json:"example,omitempty"`
 }
 
 // refPrefix is where the schemas of types live in the document.
@@ -178,6 +181,9 @@ func (b *schemas) of(t reflect.Type) (*jsonschema.Schema, error) {
 		s.Required = nil
 		s.Description = "Where a request names fields, only those are there."
 	}
+	if slices.Contains(requests, t) {
+		limit(s)
+	}
 	b.named[name] = s
 	return ref, nil
 }
@@ -224,7 +230,11 @@ func structParts(t reflect.Type) []reflect.Type {
 }
 
 func (b *schemas) operation(rt *route) (operation, error) {
-	op := operation{OperationID: operationID(rt), Summary: rt.summary, Tags: []string{tag(rt.path)},
+	say, known := descriptions[rt.method+" "+rt.path]
+	if !known {
+		return operation{}, errors.New("it has no description")
+	}
+	op := operation{OperationID: say.name, Summary: rt.summary, Description: say.about, Tags: []string{tag(rt.path)},
 		Responses: map[string]response{"default": {Ref: "#/components/responses/Problem"}}}
 	for _, p := range rt.params {
 		op.Parameters = append(op.Parameters, parameter{Name: p.name, In: p.in, Description: p.about,
@@ -239,7 +249,7 @@ func (b *schemas) operation(rt *route) (operation, error) {
 			maxItems, minItems := memory.MaxBatchItems, 1
 			s = &jsonschema.Schema{OneOf: []*jsonschema.Schema{s, {Type: "array", Items: s, MinItems: &minItems, MaxItems: &maxItems}}}
 		}
-		op.RequestBody = &requestBody{Required: true, Content: map[string]media{"application/json": {Schema: s}}}
+		op.RequestBody = &requestBody{Required: true, Content: map[string]media{"application/json": {Schema: s, Example: json.RawMessage(say.example)}}}
 	}
 	for status, a := range rt.answers {
 		res := response{Description: a.about}
@@ -254,6 +264,12 @@ func (b *schemas) operation(rt *route) (operation, error) {
 				return op, err
 			}
 			m.Schema = s
+		}
+		if rt.body == nil && status == http.StatusOK {
+			m.Example = say.example
+			if a.body != nil {
+				m.Example = json.RawMessage(say.example)
+			}
 		}
 		res.Content = map[string]media{kind: m}
 		op.Responses[strconv.Itoa(status)] = res
@@ -272,28 +288,16 @@ func (p *param) schema() *jsonschema.Schema {
 	case "integer", "boolean":
 		s.Type = p.kind
 	}
+	if p.to > p.from {
+		s.Minimum, s.Maximum = &p.from, &p.to
+	}
+	if p.length > 0 {
+		s.MaxLength = &p.length
+	}
 	if p.many {
 		return &jsonschema.Schema{Type: "array", Items: s}
 	}
 	return s
-}
-
-// operationID names an operation after its method and the fixed parts of its
-// path: getNamespacesRecordsHistory.
-func operationID(rt *route) string {
-	id := strings.ToLower(rt.method)
-	for _, seg := range strings.FieldsFunc(rt.path, func(r rune) bool { return r == '/' || r == '.' }) {
-		switch {
-		case seg == "v1":
-		case seg == "{$}":
-			id += "Page"
-		case strings.HasPrefix(seg, "{"):
-			id += "One"
-		default:
-			id += strings.ToUpper(seg[:1]) + seg[1:]
-		}
-	}
-	return id
 }
 
 // tag groups operations in the document.

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -130,6 +131,130 @@ func TestDocumentReferencesExist(t *testing.T) {
 	for name := range doc.Components.Schemas {
 		if !regexp.MustCompile(`^[A-Za-z0-9._-]+$`).MatchString(name) {
 			t.Errorf("schema name %q is not allowed", name)
+		}
+	}
+}
+
+// TestDocumentWasMute: operations were named after their paths and nothing said what they
+// do, what their fields mean and may be, or what a request looks like.
+func TestDocumentWasMute(t *testing.T) {
+	_, text := fetchDoc(t)
+	var doc struct {
+		Paths map[string]map[string]struct {
+			OperationID, Summary, Description string
+			Parameters                        []struct {
+				Name, In, Description string
+				Schema                *jsonschema.Schema
+			}
+			RequestBody *struct {
+				Content map[string]struct{ Example json.RawMessage }
+			}
+			Responses map[string]struct {
+				Content map[string]struct{ Example json.RawMessage }
+			}
+		}
+		Components struct{ Schemas map[string]*jsonschema.Schema }
+	}
+	if err := json.Unmarshal([]byte(text), &doc); err != nil {
+		t.Fatal(err)
+	}
+	b := newBench(t, nil)
+	sentence := regexp.MustCompile(`^[A-Z0-9].*[.?]$`)
+	operations := 0
+	for path, ops := range doc.Paths {
+		for method, op := range ops {
+			operations++
+			pattern := strings.ToUpper(method) + " " + path
+			if path == "/" {
+				pattern += "{$}"
+			}
+			rt := b.s.routes[pattern]
+			if !regexp.MustCompile(`^[a-z]+([A-Z]+[a-z]*)+$`).MatchString(op.OperationID) {
+				t.Errorf("%s is called %q: it needs a verb and what it is done to", pattern, op.OperationID)
+			}
+			if !sentence.MatchString(op.Summary) || !sentence.MatchString(op.Description) || op.Summary == op.Description {
+				t.Errorf("%s: summary %q, description %q: both need a sentence", pattern, op.Summary, op.Description)
+			}
+			for _, p := range op.Parameters {
+				s := p.Schema
+				if p.Description == "" || s.Type == "integer" && (s.Minimum == nil || s.Maximum == nil) {
+					t.Errorf("%s: parameter %s lacks a description or bounds", pattern, p.Name)
+				}
+				if s.Type == "string" && p.In == "path" && s.MaxLength == nil {
+					t.Errorf("%s: parameter %s may have any length", pattern, p.Name)
+				}
+			}
+			if op.RequestBody != nil {
+				b.validate(typedSchema(t, rt.body), string(op.RequestBody.Content["application/json"].Example))
+				continue
+			}
+			for kind, m := range op.Responses["200"].Content {
+				if len(m.Example) == 0 {
+					t.Errorf("%s has no example", pattern)
+				} else if body := rt.answers[200].body; body != nil {
+					b.validate(typedSchema(t, body), string(m.Example))
+				} else if m.Example[0] != '"' {
+					t.Errorf("%s: the example of %s is %s", pattern, kind, m.Example)
+				}
+			}
+		}
+	}
+	if operations != len(b.s.routes) || operations != len(descriptions) {
+		t.Errorf("%d operations, %d routes, %d descriptions", operations, len(b.s.routes), len(descriptions))
+	}
+	for _, rt := range b.s.table() {
+		if rt.body != nil && !slices.Contains(requests, rt.body) {
+			t.Errorf("%s %s: bounds of %s are not in the document", rt.method, rt.path, rt.body)
+		}
+	}
+	used := map[string]bool{}
+	for _, typ := range requests {
+		for name, s := range doc.Components.Schemas[typ.Name()].Properties {
+			used[name] = true
+			kinds := append(s.Types, s.Type)
+			switch {
+			case s.Description == "":
+				t.Errorf("%s.%s has no description", typ.Name(), name)
+			case slices.ContainsFunc(kinds, func(k string) bool { return k == "integer" || k == "number" }) && (s.Minimum == nil || s.Maximum == nil):
+				t.Errorf("%s.%s has no bounds", typ.Name(), name)
+			case slices.Contains(kinds, "string") && s.MaxLength == nil && len(s.Enum) == 0 && s.Format == "":
+				t.Errorf("%s.%s may have any length", typ.Name(), name)
+			case slices.Contains(kinds, "array") && s.MaxItems == nil && name != "vector":
+				t.Errorf("%s.%s may have any number of items", typ.Name(), name)
+			}
+		}
+	}
+	for name := range bounds {
+		if !used[name] {
+			t.Errorf("no request has a field %s", name)
+		}
+	}
+}
+
+// TestBoundsAreThoseOfTheNode compares what the document allows with what requests are
+// held to.
+func TestBoundsAreThoseOfTheNode(t *testing.T) {
+	for body, ok := range map[string]bool{
+		`{"query":"x","limit":200,"max_text":262144,"budget":10000000,"min_score":1}`: true,
+		`{"query":"x","limit":1,"max_text":0,"budget":1,"min_score":0}`:               true,
+		`{"query":"x","limit":0}`:                  false,
+		`{"query":"x","limit":201}`:                false,
+		`{"query":"x","max_text":-1}`:              false,
+		`{"query":"x","max_text":262145}`:          false,
+		`{"query":"x","budget":0}`:                 false,
+		`{"query":"x","budget":10000001}`:          false,
+		`{"query":"x","min_score":1.01}`:           false,
+		`{"query":"x","min_score":-0.1}`:           false,
+		`{"query":"x","limit":null,"budget":null}`: true,
+	} {
+		var v any
+		if err := json.Unmarshal([]byte(body), &v); err != nil {
+			t.Fatal(err)
+		}
+		allowed := typedSchema(t, typed[memory.SearchRequest]()).Validate(v) == nil
+		rec := newBench(t, nil).do("POST", "/v1/namespaces/team/search", body)
+		if allowed != ok || (rec.Code == 200) != ok {
+			t.Errorf("%s: the document allows it: %v; the node answers %d %s", body, allowed, rec.Code, rec.Body)
 		}
 	}
 }

@@ -13,23 +13,23 @@ import (
 
 // Parameters that several routes share.
 var (
-	pathNS            = param{name: "ns", in: "path", about: "The namespace."}
-	pathID            = param{name: "id", in: "path", about: "The record's id."}
-	pathIDBegun       = param{name: "id", in: "path", about: "The record's id, the first 6 or more characters of it that no other record has, or its uri's path."}
-	paramAs           = param{name: "as", in: "query", about: "The agent that is acting."}
-	headerAgent       = param{name: "Mneme-Agent", in: "header", about: "The agent that is acting, if nothing else says so."}
+	pathNS            = param{name: "ns", in: "path", about: "The namespace.", length: 63}
+	pathID            = param{name: "id", in: "path", about: "The record's id.", length: 26}
+	pathIDBegun       = param{name: "id", in: "path", about: "The record's id, the first 6 or more characters of it that no other record has, or its uri's path.", length: memory.MaxURIBytes}
+	paramAs           = param{name: "as", in: "query", about: "The agent that is acting.", length: 63}
+	headerAgent       = param{name: "Mneme-Agent", in: "header", about: "The agent that is acting, if nothing else says so.", length: 63}
 	headerIfMatch     = param{name: "If-Match", in: "header", about: "The version the record must stand at."}
-	headerIdempotency = param{name: "Idempotency-Key", in: "header", about: "Makes it safe to send again. Items of an array get <key>/0, <key>/1, …"}
+	headerIdempotency = param{name: "Idempotency-Key", in: "header", about: "Makes it safe to send again. Items of an array get <key>/0, <key>/1, …", length: memory.MaxClientID}
 	paramCursor       = param{name: "cursor", in: "query", about: "The cursor of the page before."}
-	paramLimit        = param{name: "limit", in: "query", about: "At most this many, 1 to 200.", kind: "integer"}
+	paramLimit        = param{name: "limit", in: "query", about: "At most this many.", kind: "integer", from: 1, to: memory.MaxLimit}
 	paramSince        = param{name: "since", in: "query", about: "From this time on.", kind: "date-time"}
 	paramUntil        = param{name: "until", in: "query", about: "Before this time.", kind: "date-time"}
 	paramWait         = param{name: "wait", in: "query", about: "How far the write must have come; applied unless said.", enum: []any{"accepted", "applied", "searchable"}}
 	paramOrigin       = param{name: "origin", in: "query", about: "How the memories came to be; capture unless said.", enum: []any{"capture", "import", "hook"}}
 	fitParams         = []param{
-		{name: "max_text", in: "query", about: "Characters of each text; what is cut says truncated. 1000 unless said.", kind: "integer"},
+		{name: "max_text", in: "query", about: "Characters of each text; what is cut says truncated. 1000 unless said.", kind: "integer", to: memory.MaxTextBytes},
 		{name: "fields", in: "query", about: "Only these fields of each record, separated by commas; all unless said."},
-		{name: "budget", in: "query", about: "Tokens (cl100k_base) that the whole answer may have; what there is no room for is counted in left_off.", kind: "integer"}}
+		{name: "budget", in: "query", about: "Tokens (cl100k_base) that the whole answer may have; what there is no room for is counted in left_off.", kind: "integer", from: 1, to: memory.MaxBudget}}
 	accessParams = []param{paramAs, headerAgent,
 		{name: "at_least", in: "query", about: "Wait until the node has reached this position."},
 		{name: "consistency", in: "query", about: "How fresh the answer must be; local unless said.", enum: []any{"local", "linearizable"}}}

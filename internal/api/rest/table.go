@@ -40,6 +40,8 @@ type param struct {
 	kind            string // string, integer, boolean, date-time; "" = string
 	many            bool   // may be repeated
 	enum            []any
+	from, to        float64 // of an integer
+	length          int     // of a string, in characters; 0 = not bounded by itself
 }
 
 const (
@@ -146,7 +148,7 @@ func (s *server) namespaceRoutes() []route {
 			answers: ok[memory.SearchResponse]("Hits, best first, each with its namespace; position is one for each shard concerned, separated by commas.")},
 		{method: "GET", path: one + "/audit", handle: s.audit,
 			params: append([]param{pathNS, paramCursor, paramLimit, {name: "from", in: "query", about: "Rows after this position."},
-				{name: "actor", in: "query", about: "Rows of this agent."}, paramSince, paramUntil}, accessParams...),
+				{name: "actor", in: "query", about: "Rows of this agent.", length: 63}, paramSince, paramUntil}, accessParams...),
 			summary: "Who did what, oldest first.", answers: ok[memory.AuditPage]("One page.")},
 		{method: "GET", path: one + "/export", handle: s.export, stream: true, params: append([]param{pathNS}, accessParams...),
 			summary: "Every living record that the agent may see, one JSON document a line.",
@@ -161,15 +163,15 @@ func (s *server) recordRoutes() []route {
 	return []route{
 		{method: "GET", path: all, handle: s.listRecords,
 			params: append([]param{pathNS, paramCursor, paramLimit,
-				{name: "uri", in: "query", about: "Only the living record with this uri, or 404."},
+				{name: "uri", in: "query", about: "Only the living record with this uri, or 404.", length: memory.MaxURIBytes},
 				{name: "kind", in: "query", about: "Any of these kinds.", many: true, enum: kindEnum()},
-				{name: "tag", in: "query", about: "All of these tags.", many: true},
-				{name: "agent", in: "query", about: "Any of these agents.", many: true},
+				{name: "tag", in: "query", about: "All of these tags.", many: true, length: memory.MaxTagRunes},
+				{name: "agent", in: "query", about: "Any of these agents.", many: true, length: 63},
 				{name: "scope", in: "query", about: "Only this scope.", enum: []any{"team", "agent"}},
-				{name: "conversation", in: "query", about: "Only this conversation."}, paramSince, paramUntil}, fitted...),
+				{name: "conversation", in: "query", about: "Only this conversation.", length: memory.MaxConversation}, paramSince, paramUntil}, fitted...),
 			summary: "List records, newest first.", answers: ok[memory.RecordList]("One page.")},
 		{method: "GET", path: one, handle: s.getRecord,
-			params:  append([]param{pathNS, pathIDBegun, {name: "version", in: "query", about: "This version instead of the current one.", kind: "integer"}}, accessParams...),
+			params:  append([]param{pathNS, pathIDBegun, {name: "version", in: "query", about: "This version instead of the current one.", kind: "integer", from: 1, to: 1 << 30}}, accessParams...),
 			summary: "Get one record; the ETag is its version.", answers: ok[memory.Record]("The record.")},
 		{method: "PATCH", path: one, handle: s.reviseRecord, write: true, body: typed[memory.Revision](),
 			params:  []param{pathNS, pathID, paramAs, headerAgent, headerIfMatch, headerIdempotency},
@@ -179,8 +181,8 @@ func (s *server) recordRoutes() []route {
 		{method: "GET", path: one + "/history", handle: s.history, params: append([]param{pathNS, pathIDBegun}, accessParams...),
 			summary: "Every version of a record, oldest first.", answers: ok[memory.History]("The history.")},
 		{method: "GET", path: one + "/timeline", handle: s.timeline,
-			params: append([]param{pathNS, pathIDBegun, {name: "before", in: "query", about: "How many records before it.", kind: "integer"},
-				{name: "after", in: "query", about: "How many records after it.", kind: "integer"}}, fitted...),
+			params: append([]param{pathNS, pathIDBegun, {name: "before", in: "query", about: "How many records before it; 3 unless said.", kind: "integer", to: memory.MaxLimit},
+				{name: "after", in: "query", about: "How many records after it; 3 unless said.", kind: "integer", to: memory.MaxLimit}}, fitted...),
 			summary: "What surrounded a record.", answers: ok[memory.Timeline]("The record and its surroundings.")},
 	}
 }
