@@ -24,7 +24,7 @@ func (n *testNode) copied(t *testing.T) *testNode {
 func (n *testNode) ends(t *testing.T, other *testNode) {
 	t.Helper()
 	var e *Error
-	if err := <-n.removed; !errors.As(err, &e) || e.Kind != KindDuplicate || !strings.Contains(err.Error(), "in use by the node "+n.id+" at "+other.addr) {
+	if err := n.wasRemoved(t); !errors.As(err, &e) || e.Kind != KindDuplicate || !strings.Contains(err.Error(), "in use by the node "+n.id+" at "+other.addr) {
 		t.Error(err)
 	}
 }
