@@ -258,6 +258,7 @@ func TestALeaderThatIsListedElsewhereIsAskedBeforeItsRemoval(t *testing.T) {
 		t.Errorf("it was refused and stored: %v", saved.Removed)
 	}
 	ctx, cancel := context.WithCancel(limited(t))
+	defer cancel()
 	ended := make(chan error, 1)
 	go func() {
 		_, err := c.Remove(ctx, n.id, true, func(context.Context, string) error { return nil })
