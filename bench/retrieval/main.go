@@ -57,8 +57,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	var sets, modes string
 	fs := opt.output.Flags("retrieval", stderr)
 	fs.StringVar(&opt.data, "data", "", "folder with the sets (default $MNEME_DATA, then shared/data beside the repository)")
-	fs.StringVar(&sets, "set", strings.Join(judged.Names(), ","), "sets to measure, separated by commas")
-	fs.StringVar(&modes, "mode", "text,vector,hybrid", "search modes to measure, separated by commas")
+	fs.StringVar(&sets, "set", strings.Join(usual(), ","), "sets to measure, separated by commas; "+judged.Sealed+" only once all is tuned")
+	fs.StringVar(&modes, "mode", "text,vector,hybrid,"+string(plainBM25), "search modes to measure, separated by commas; "+string(plainBM25)+" asks no node")
 	fs.StringVar(&opt.addr, "addr", "", "measure the node at this address instead of one of our own; namespaces are left behind")
 	fs.StringVar(&opt.prefix, "prefix", "bench-", "stands before the names of namespaces")
 	fs.BoolVar(&opt.json, "json", false, "print one JSON document instead of tables")
@@ -82,6 +82,11 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		opt.modes = append(opt.modes, memory.Mode(m))
 	}
 	return opt, nil
+}
+
+// usual are the sets that are measured again and again.
+func usual() []string {
+	return slices.DeleteFunc(judged.Names(), func(name string) bool { return name == judged.Sealed })
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {

@@ -8,11 +8,15 @@ import (
 	"strings"
 	"time"
 
+	"mneme/bench/internal/bm25"
 	"mneme/bench/internal/judged"
 	"mneme/bench/internal/stats"
 	"mneme/client"
 	"mneme/memory"
 )
+
+// plainBM25 is no mode of a node: the bench itself ranks the texts.
+const plainBM25 memory.Mode = "bm25"
 
 const (
 	depth      = 20  // results asked for
@@ -75,7 +79,7 @@ type document struct {
 // streamed set each question is asked, in all ways, before what follows it is sent.
 func measure(ctx context.Context, c *client.Client, set *judged.Set, opt options, say func(string, ...any)) (result, error) {
 	res := result{Set: set.Name, scoring: set.Scoring, Namespaces: len(set.Namespaces), Counts: set.Counts}
-	run := &asking{client: c, set: set, opt: opt, units: map[string]memory.Capture{}}
+	run := &asking{client: c, set: set, opt: opt, units: map[string]memory.Capture{}, plain: map[string]*plain{}}
 	var ways []*way
 	for _, v := range modes(set, opt) {
 		ways = append(ways, newWay(v))
@@ -120,7 +124,7 @@ func modes(set *judged.Set, opt options) []variant {
 	var out []variant
 	for _, mode := range opt.modes {
 		out = append(out, variant{req: memory.SearchRequest{Mode: mode}})
-		if opt.split > 0 && !set.Streamed {
+		if opt.split > 0 && !set.Streamed && mode != plainBM25 {
 			out = append(out, variant{name: fmt.Sprintf("in %d", opt.split), req: memory.SearchRequest{Mode: mode}, split: opt.split})
 		}
 	}
@@ -154,6 +158,13 @@ type asking struct {
 	set    *judged.Set
 	opt    options
 	units  map[string]memory.Capture // by record id
+	plain  map[string]*plain         // by namespace
+}
+
+// plain is what was sent into a namespace, for a search that asks no node.
+type plain struct {
+	index bm25.Index
+	sent  []memory.Capture
 }
 
 // create makes a namespace, and those it is split into, and fills them unless the
@@ -172,6 +183,7 @@ func (a *asking) create(ctx context.Context, ns judged.Namespace) error {
 		if _, err := a.client.CreateNamespace(ctx, memory.CreateNamespace{Name: part}); err != nil {
 			return fmt.Errorf("create namespace %s: %w", part, err)
 		}
+		a.plain[part] = &plain{}
 		if err := a.send(ctx, part, parts[part]); err != nil {
 			return err
 		}
@@ -199,6 +211,8 @@ func (a *asking) send(ctx context.Context, name string, captures []memory.Captur
 				return fmt.Errorf("capture %s into %s: status %s: %+v", captures[i].ID, name, r.Status, r.Error)
 			}
 			a.units[r.RecordID] = captures[i]
+			a.plain[name].index.Add(captures[i].Text)
+			a.plain[name].sent = append(a.plain[name].sent, captures[i])
 		}
 		captures = captures[n:]
 	}
@@ -264,45 +278,78 @@ func newWay(v variant) *way { return &way{variant: v, buckets: newBuckets()} }
 // ask asks one question and scores the answer.
 func (w *way) ask(ctx context.Context, a *asking, ns judged.Namespace, question int) error {
 	q := ns.Questions[question]
-	limit := depth
-	req := w.req
-	req.Limit, req.Query, req.Filter, req.MinScore = &limit, q.Text, q.Filter, a.opt.minScore
-	var parts []string
-	for i := range w.split {
-		parts = append(parts, partOf(a.opt.prefix+ns.Name, i))
-	}
-	var answer memory.SearchResponse
-	var err error
 	began := time.Now()
-	if strings.TrimSpace(q.Text) == "" {
-		answer.Mode = req.Mode // a node refuses an empty query: that is an answer with nothing
-	} else if len(parts) > 0 {
-		answer, err = a.client.SearchNamespaces(ctx, parts, req)
-	} else {
-		answer, err = a.client.Search(ctx, a.opt.prefix+ns.Name, req)
-	}
+	found, served, err := w.find(ctx, a, ns.Name, q)
 	if err != nil {
-		return fmt.Errorf("search %s%s in %s: %w", req.Mode, w.name, ns.Name, err)
+		return fmt.Errorf("search %s%s in %s: %w", w.req.Mode, w.name, ns.Name, err)
 	}
 	w.took = append(w.took, time.Since(began).Seconds()*1000)
-	w.served = answer.Mode
+	w.served = served
 	s := score{Set: a.set.Name, Variant: w.name, Mode: w.req.Mode, Namespace: ns.Name, Question: question, Group: q.Group,
-		Category: q.Category, Apart: q.Apart, Results: make([]hit, len(answer.Results)), ideal: ideal(a.set.Scoring, q)}
-	ids := make([]string, len(answer.Results))
+		Category: q.Category, Apart: q.Apart, Results: make([]hit, len(found)), ideal: ideal(a.set.Scoring, q)}
+	ids := make([]string, len(found))
 	var sessions []string
-	for i, r := range answer.Results {
-		c := a.units[r.ID]
-		ids[i], s.Results[i] = c.ID, hit{c.ID, r.Score}
+	for i, f := range found {
+		c := f.capture
+		ids[i], s.Results[i] = c.ID, hit{c.ID, f.score}
 		if c.Conversation != q.Session && !slices.Contains(sessions, c.Conversation) {
 			sessions = append(sessions, c.Conversation)
 		}
-		if !q.Apart {
-			note(w.buckets, r.Score, slices.Contains(q.Evidence, c.ID) || len(q.Evidence) == 0 && slices.Contains(q.Sessions, c.Conversation))
+		if !q.Apart && !slices.Contains(q.May, c.ID) {
+			note(w.buckets, f.score, slices.Contains(q.Evidence, c.ID) || len(q.Evidence) == 0 && slices.Contains(q.Sessions, c.Conversation))
 		}
 	}
 	s.Measures = judge(a.set.Scoring, q, ids, sessions)
 	w.scores = append(w.scores, s)
 	return nil
+}
+
+// found is one result.
+type found struct {
+	capture memory.Capture
+	score   float64
+}
+
+// find answers one question, and says in which mode it was answered.
+func (w *way) find(ctx context.Context, a *asking, namespace string, q judged.Question) ([]found, memory.Mode, error) {
+	if strings.TrimSpace(q.Text) == "" {
+		return nil, w.req.Mode, nil // a node refuses an empty query: that is an answer with nothing
+	}
+	namespace = a.opt.prefix + namespace
+	if w.req.Mode == plainBM25 {
+		return a.plain[namespace].find(q), plainBM25, nil
+	}
+	limit := depth
+	req := w.req
+	req.Limit, req.Query, req.Filter, req.MinScore = &limit, q.Text, q.Filter, a.opt.minScore
+	var answer memory.SearchResponse
+	var err error
+	if w.split > 0 {
+		var parts []string
+		for i := range w.split {
+			parts = append(parts, partOf(namespace, i))
+		}
+		answer, err = a.client.SearchNamespaces(ctx, parts, req)
+	} else {
+		answer, err = a.client.Search(ctx, namespace, req)
+	}
+	out := make([]found, len(answer.Results))
+	for i, r := range answer.Results {
+		out[i] = found{a.units[r.ID], r.Score}
+	}
+	return out, answer.Mode, err
+}
+
+// find ranks what was sent so far. Of a filter it knows the tags.
+func (p *plain) find(q judged.Question) []found {
+	hits := p.index.Search(q.Text, depth, func(doc int) bool {
+		return q.Filter == nil || !slices.ContainsFunc(q.Filter.Tags, func(tag string) bool { return !slices.Contains(p.sent[doc].Tags, tag) })
+	})
+	out := make([]found, len(hits))
+	for i, h := range hits {
+		out[i] = found{p.sent[h.Doc], h.Score}
+	}
+	return out
 }
 
 func (w *way) result() modeResult {

@@ -24,16 +24,18 @@ func measures(s judged.Scoring) []string {
 	case judged.Exact:
 		return []string{"precision", "recall", "passed", nothing}
 	case judged.First:
-		return []string{"hit@1", "hit@6", "hit@10", "MRR@20"}
+		return []string{"hit@1", "hit@6", "hit@10", "MRR@20", nothing}
 	default:
 		return []string{"R@5", "R@10", "R@20", "recall_all@10", "MRR@20", nothing}
 	}
 }
 
 // judge scores one answer: the ids of its captures, best first, and the distinct
-// conversations they are of, but for the one that asks.
+// conversations they are of, but for the one that asks. Ranks are counted without what
+// may be there.
 func judge(s judged.Scoring, q judged.Question, ids, sessions []string) values {
 	v := values{}
+	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return slices.Contains(q.May, id) })
 	if q.Nothing {
 		v[nothing] = oneIf(len(ids) == 0)
 	}

@@ -49,6 +49,9 @@ func TestJudge(t *testing.T) {
 		{"exact: nothing wanted", judged.Exact, judged.Question{Nothing: true}, []string{"x"}, nil, values{"precision": 0, "passed": 0, nothing: 0}},
 		{"first: sixth", judged.First, judged.Question{Evidence: []string{"a", "b"}}, []string{"1", "2", "3", "4", "5", "b", "a"}, nil,
 			values{"hit@1": 0, "hit@6": 1, "hit@10": 1, "MRR@20": 1.0 / 6}},
+		{"first: behind what may be there", judged.First, judged.Question{Evidence: []string{"a"}, May: []string{"m", "n"}}, []string{"m", "a", "n"}, nil,
+			values{"hit@1": 1, "hit@6": 1, "hit@10": 1, "MRR@20": 1}},
+		{"first: nothing wanted", judged.First, judged.Question{Nothing: true}, []string{"x"}, nil, values{nothing: 0}},
 		{"first: eleventh", judged.First, judged.Question{Evidence: []string{"a"}}, []string{"1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "a"}, nil,
 			values{"hit@1": 0, "hit@6": 0, "hit@10": 0, "MRR@20": 1.0 / 11}},
 	} {
@@ -273,6 +276,30 @@ func TestRunInStream(t *testing.T) {
 	}
 }
 
+// TestPlainBM25: it ranks what was sent so far, and of a filter knows the tags.
+func TestPlainBM25(t *testing.T) {
+	p := &plain{}
+	for _, c := range []memory.Capture{{ID: "a", Text: "port of the gateway", Tags: []string{"x"}}, {ID: "b", Text: "port"}, {ID: "c", Text: "bread"}} {
+		p.index.Add(c.Text)
+		p.sent = append(p.sent, c)
+	}
+	ids := func(filter *memory.Filter) (out []string) {
+		for _, f := range p.find(judged.Question{Text: "Port?", Filter: filter}) {
+			out = append(out, f.capture.ID)
+		}
+		return out
+	}
+	if got := ids(nil); !slices.Equal(got, []string{"b", "a"}) {
+		t.Errorf("found %q", got)
+	}
+	if got := ids(&memory.Filter{Tags: []string{"x"}}); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("with a tag: %q", got)
+	}
+	if slices.Contains(usual(), judged.Sealed) || !slices.Contains(judged.Names(), judged.Sealed) {
+		t.Error("the sealed set is asked without being named, or cannot be")
+	}
+}
+
 // TestMarks: each mark is for a set that there is and a measure that it has.
 func TestMarks(t *testing.T) {
 	for _, m := range marks {
@@ -293,10 +320,10 @@ func TestMarks(t *testing.T) {
 		m.Rows = summarise(m.scores)
 		return m
 	}
-	hybrid, words := scored(1, 1, 0), scored(1, 0, 0)
+	hybrid, words, plain := scored(1, 1, 0), scored(1, 0, 0), scored(0, 0, 0)
 	m := mark{set: "long", category: "x", measure: "hit@1", least: 2, count: true}
 	got, _ := m.find(hybrid)
-	if cells, want := strings.Join(m.cells(got, &hybrid, &words), "|"), "long, x|3|hit@1|≥ 2 met|2 of 3|0 to 3||1 of 3|+1 (+0 to +3)"; cells != want {
+	if cells, want := strings.Join(m.cells(got, &hybrid, &words, &plain), "|"), "long, x|3|hit@1|≥ 2 met|2 of 3|0 to 3||1 of 3|+1 (+0 to +3)|0 of 3"; cells != want {
 		t.Errorf("cells %q, want %q", cells, want)
 	}
 }

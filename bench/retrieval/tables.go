@@ -44,6 +44,12 @@ var marks = []mark{
 	{set: "long", measure: "hit@1", least: 17, count: true},
 	{set: "long", measure: "hit@6"},
 	{set: "long", category: "alone", measure: "hit@1", count: true},
+	{set: "agents", measure: "hit@1", least: 0.93},
+	{set: "agents", measure: "hit@6", least: 0.98},
+	{set: "agents", measure: nothing, least: 0.9},
+	{set: judged.Sealed, measure: "hit@1", least: 0.93},
+	{set: judged.Sealed, measure: "hit@6", least: 0.98},
+	{set: judged.Sealed, measure: nothing, least: 0.9},
 }
 
 // find returns what a way to search got for a mark; without a category all
@@ -91,9 +97,9 @@ func (r result) inMode(mode memory.Mode) *modeResult {
 // alone beside them.
 func targets(results []result) *report.Table {
 	t := &report.Table{Title: "Sets and their marks, through REST", Header: []string{"set", "questions", "measure", "wanted", "hybrid", "95 % interval", "at most",
-		"words alone", "hybrid less words"}}
+		"words alone", "hybrid less words", "plain BM25"}}
 	for _, r := range results {
-		hybrid, words := r.inMode(memory.ModeHybrid), r.inMode(memory.ModeText)
+		hybrid, words, plain := r.inMode(memory.ModeHybrid), r.inMode(memory.ModeText), r.inMode(plainBM25)
 		if hybrid == nil {
 			continue
 		}
@@ -102,16 +108,17 @@ func targets(results []result) *report.Table {
 			if m.set != r.Set || !ok {
 				continue
 			}
-			t.Rows = append(t.Rows, m.cells(got, hybrid, words))
+			t.Rows = append(t.Rows, m.cells(got, hybrid, words, plain))
 		}
 	}
 	t.Note("intervals: 95 %%, by bootstrap; questions about one conversation are drawn together, and for the difference the same for both modes")
+	t.Note("plain BM25: the texts alone, ranked on the spot by k1 1.2 and b 0.75, without stems, stop words, filters of dates or a floor")
 	t.Note("at most: what the best answers there could be would get, where that is less than 1: a question about five conversations cannot have all of them first")
 	return t
 }
 
-func (m mark) cells(got measured, hybrid, words *modeResult) []string {
-	wanted, atMost, alone, less := "", "", "", ""
+func (m mark) cells(got measured, hybrid, words, plain *modeResult) []string {
+	wanted, atMost, alone, less, simple := "", "", "", "", ""
 	switch {
 	case m.least > 0 && m.count:
 		wanted = fmt.Sprintf("≥ %.0f", m.least)
@@ -134,13 +141,18 @@ func (m mark) cells(got measured, hybrid, words *modeResult) []string {
 			}
 		}
 	}
+	if plain != nil {
+		if v, ok := m.find(*plain); ok {
+			simple = m.show(v)
+		}
+	}
 	low, high := stats.GroupInterval(m.samples(hybrid.scores), seed)
 	between := three(low) + " to " + three(high)
 	if m.count {
 		n := float64(got.Questions)
 		between = fmt.Sprintf("%.0f to %.0f", low*n, high*n)
 	}
-	return []string{m.name(), fmt.Sprint(got.Questions), m.measure, wanted, m.show(got), between, atMost, alone, less}
+	return []string{m.name(), fmt.Sprint(got.Questions), m.measure, wanted, m.show(got), between, atMost, alone, less, simple}
 }
 
 // name is the set, and the category if the mark is for one.

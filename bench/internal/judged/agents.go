@@ -2,6 +2,7 @@ package judged
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -70,15 +71,46 @@ func LoadAgents(dir string) (*Agents, error) {
 	return set, nil
 }
 
-// Sealed reports whether the query with this id is of the sealed third.
-func Sealed(id string) bool {
+// sealed reports whether the query with this id is of the sealed third.
+func sealed(id string) bool {
 	return sha256.Sum256([]byte(id))[0]%3 == 0
+}
+
+// loadAgents makes a set of the memories and of those queries that are sealed, or that are not.
+// Those that were written from one fact hang together.
+func loadAgents(sealed bool) func(context.Context, string) (*Set, error) {
+	return func(context.Context, string) (*Set, error) {
+		root, err := repository(".")
+		if err != nil {
+			return nil, err
+		}
+		agents, err := LoadAgents(filepath.Join(root, "bench", "sets", "agents"))
+		if err != nil {
+			return nil, err
+		}
+		return agents.set(sealed), nil
+	}
+}
+
+func (s *Agents) set(sealed bool) *Set {
+	set := &Set{Scoring: First}
+	ns := Namespace{Name: "agents", Captures: s.Memories}
+	if sealed {
+		ns.Name = Sealed
+	}
+	for _, q := range s.Queries {
+		if q.Sealed == sealed {
+			set.addQuestion(&ns, Question{Text: q.Query, Category: q.Type, Group: q.Facts[0], Evidence: q.Wanted, May: q.May, Nothing: q.None})
+		}
+	}
+	set.Namespaces = []Namespace{ns}
+	return set
 }
 
 // Judge fills in what follows from the facts that q was written from and from
 // its id: Wanted, May, None and Sealed. A fact that is unknown adds nothing.
 func (s *Agents) Judge(q *AgentQuery) {
-	q.Wanted, q.May, q.None, q.Sealed = nil, nil, false, Sealed(q.ID)
+	q.Wanted, q.May, q.None, q.Sealed = nil, nil, false, sealed(q.ID)
 	for _, f := range s.Facts {
 		if slices.Contains(q.Facts, f.ID) {
 			q.Wanted = append(q.Wanted, f.Memories...)

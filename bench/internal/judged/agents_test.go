@@ -7,6 +7,8 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -112,6 +114,37 @@ const (
 {"id":"f2","fact":"Bread.","none":true}
 `
 )
+
+// What may be there goes along, and of sealed queries only these are in the sealed set.
+func TestAgentsAreASet(t *testing.T) {
+	agents := &Agents{Queries: []AgentQuery{
+		{ID: "q1", Type: "typo", Query: "x", Facts: []string{"f1", "f2"}, Wanted: []string{"m1"}, May: []string{"m2"}},
+		{ID: "q2", Type: "none", Query: "y", Facts: []string{"f3"}, None: true, Sealed: true},
+	}}
+	open, kept := agents.set(false).Namespaces[0], agents.set(true).Namespaces[0]
+	if want := (Question{Text: "x", Category: "typo", Group: "f1", Evidence: []string{"m1"}, May: []string{"m2"}}); len(open.Questions) != 1 || !reflect.DeepEqual(open.Questions[0], want) {
+		t.Errorf("open: %+v", open.Questions)
+	}
+	if want := (Question{Text: "y", Category: "none", Group: "f3", Nothing: true}); len(kept.Questions) != 1 || !reflect.DeepEqual(kept.Questions[0], want) || kept.Name == open.Name {
+		t.Errorf("sealed: %s %+v", kept.Name, kept.Questions)
+	}
+	all, err := LoadAgents(agentFiles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, sealed := range map[string]bool{"agents": false, Sealed: true} {
+		set, err := Load(t.Context(), name, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		atLeast(t, "captures of "+name, set.Counts.Captures, len(all.Memories))
+		for _, q := range set.Namespaces[0].Questions {
+			if i := slices.IndexFunc(all.Queries, func(a AgentQuery) bool { return a.Query == q.Text }); all.Queries[i].Sealed != sealed {
+				t.Errorf("%s asks %q", name, q.Text)
+			}
+		}
+	}
+}
 
 func TestLoadAgents(t *testing.T) {
 	dir := t.TempDir()

@@ -1,6 +1,7 @@
 // Package judged reads sets of memories with judged questions: LoCoMo,
-// MemDaily, BEAM, RealMem, DevMem and PrecisionMem; and makes two of its own out
-// of what is on the machine, identifiers and long texts among short ones.
+// MemDaily, BEAM, RealMem, DevMem and PrecisionMem, and that of a team of agents
+// in bench/sets; and makes two of its own out of what is on the machine,
+// identifiers and long texts among short ones.
 //
 // Its job: find the data on this machine, turn each set into captures by
 // namespace and questions with the ids of the captures that answer them, and
@@ -44,7 +45,12 @@ var loaders = []struct {
 	{"precision", inFolder("precision", loadPrecision)},
 	{"identifiers", loadIdentifiers},
 	{"long", loadLong},
+	{"agents", loadAgents(false)},
+	{Sealed, loadAgents(true)},
 }
+
+// Sealed is the set of questions that nobody looks at while something is tuned.
+const Sealed = "agents-sealed"
 
 // Names lists the sets that Load reads.
 func Names() []string {
@@ -104,6 +110,7 @@ type Question struct {
 	// conversation, as a rule. It is by groups that intervals draw questions.
 	Group    string
 	Evidence []string // ids of the captures that hold the answer, distinct
+	May      []string // ids of captures that are neither right nor wrong, distinct; not with Stream or Sessions
 	Sessions []string // the conversations that hold it, distinct, oldest first; only where these are judged
 	Nothing  bool     // no memory answers it, so that nothing should be found
 	Apart    bool     // not part of the set's mean: it has no answer in the memories
