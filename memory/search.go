@@ -24,35 +24,18 @@ const (
 	ConsistencyLinearizable Consistency = "linearizable"
 )
 
-// Fusion says how the scores of a search's sources become one.
-type Fusion string
-
-// The kinds of fusion. An empty one means the namespace's setting.
-const (
-	// FusionWeighted adds weighted parts and maps the sum to how likely it is
-	// that a result is relevant.
-	FusionWeighted Fusion = "weighted"
-	// FusionRRF adds reciprocal ranks (Cormack, Clarke and Büttcher, 2009).
-	FusionRRF Fusion = "rrf"
-)
-
-// Fusions lists all kinds of fusion.
-var Fusions = []Fusion{FusionWeighted, FusionRRF}
-
 // Part is a step of a search that can be switched on and off.
 type Part string
 
 // The parts of a search beside its text and vectors.
 const (
-	PartNeighbours   Part = "neighbours"   // messages before and after contribute what they match
-	PartConversation Part = "conversation" // so does the whole conversation
-	PartSpeaker      Part = "speaker"      // a query that names an agent prefers what it said
-	PartDates        Part = "dates"        // dates in a query are compared with occurred_at
-	PartCalibration  Part = "calibration"  // scores estimate how likely a result is relevant
+	PartNeighbours Part = "neighbours" // messages before and after contribute what they match
+	PartSpeaker    Part = "speaker"    // a query that names an agent prefers what it said
+	PartDates      Part = "dates"      // dates in a query are compared with occurred_at
 )
 
 // Parts lists all parts.
-var Parts = []Part{PartNeighbours, PartConversation, PartSpeaker, PartDates, PartCalibration}
+var Parts = []Part{PartNeighbours, PartSpeaker, PartDates}
 
 // Filter narrows a search. Empty fields do not filter. Since and Until are on
 // occurred_at; Since is inclusive, Until exclusive.
@@ -79,9 +62,8 @@ type SearchRequest struct {
 	Consistency Consistency `json:"consistency,omitempty"`
 	Explain     bool        `json:"explain,omitempty"`
 	Vector      []float64   `json:"vector,omitempty"`
-	// Fusion and Parts override the namespace's settings for this search.
-	Fusion Fusion        `json:"fusion,omitempty"`
-	Parts  map[Part]bool `json:"parts,omitempty"`
+	// Parts overrides the namespace's settings for this search.
+	Parts map[Part]bool `json:"parts,omitempty"`
 	Fit
 }
 
@@ -121,14 +103,10 @@ type Hit struct {
 	Explain      *Explain        `json:"explain,omitempty"`
 }
 
-// Explain accounts for a hit's score. Calibration, 0 when there was none, is
-// what the weights of the parts were multiplied with, so that they sum to the
-// calibrated score: divide by it for the score before.
+// Explain accounts for a hit's score.
 type Explain struct {
-	Fusion      string        `json:"fusion"`
-	Calibration float64       `json:"calibration,omitempty"`
-	Parts       []ExplainPart `json:"parts"`
-	Terms       []ExplainTerm `json:"terms,omitempty"`
+	Parts []ExplainPart `json:"parts"`
+	Terms []ExplainTerm `json:"terms,omitempty"`
 }
 
 // ExplainPart is one addend of a score: Score = Σ Weight × Value.
@@ -139,10 +117,13 @@ type ExplainPart struct {
 	Raw    float64 `json:"raw"` // before scaling to 0..1: BM25, cosine
 }
 
-// ExplainTerm is one query term's share of the BM25 score.
+// ExplainTerm is one query term's share of the BM25 score. Where the memory holds
+// something that stands for the term, ReadAs is that and Kind says why.
 type ExplainTerm struct {
-	Term  string  `json:"term"`
-	Score float64 `json:"score"`
+	Term   string  `json:"term"`
+	ReadAs string  `json:"read_as,omitempty"`
+	Kind   string  `json:"kind,omitempty"`
+	Score  float64 `json:"score"`
 }
 
 // SearchResponse answers a search, best first, ties by id. It has the namespace, or the

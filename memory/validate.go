@@ -325,9 +325,6 @@ func (r *SearchRequest) Validate() *Error {
 	if err := checkConsistency(r.Consistency); err != nil {
 		return err
 	}
-	if r.Fusion != "" && !slices.Contains(Fusions, r.Fusion) {
-		return Errorf(CodeInvalid, "fusion %q is unknown", clip(string(r.Fusion), 40)).WithHint("kinds of fusion are %s", join(Fusions))
-	}
 	for _, p := range slices.Sorted(maps.Keys(r.Parts)) {
 		if !slices.Contains(Parts, p) {
 			return Errorf(CodeInvalid, "part %q is unknown", clip(string(p), 40)).WithHint("parts are %s", join(Parts))

@@ -16,7 +16,7 @@ type variant struct {
 }
 
 // variants are the default search, then one without each part, one without all
-// of them, the other fusion, and each source alone.
+// of them, and each source alone.
 func variants() []variant {
 	out := []variant{{name: "default"}}
 	none := map[memory.Part]bool{}
@@ -25,9 +25,6 @@ func variants() []variant {
 		out = append(out, variant{name: "without " + string(p), req: memory.SearchRequest{Parts: map[memory.Part]bool{p: false}}})
 	}
 	out = append(out, variant{name: "without all of them", req: memory.SearchRequest{Parts: none}})
-	for _, f := range memory.Fusions[1:] {
-		out = append(out, variant{name: "fusion " + string(f), req: memory.SearchRequest{Fusion: f}})
-	}
 	return append(out, variant{name: "mode text", req: memory.SearchRequest{Mode: memory.ModeText}},
 		variant{name: "mode vector", req: memory.SearchRequest{Mode: memory.ModeVector}})
 }

@@ -133,7 +133,7 @@ func TestAblationAndReliabilityTables(t *testing.T) {
 		if seen[v.name] {
 			t.Errorf("%s twice", v.name)
 		}
-		if err := (&memory.SearchRequest{Query: "x", Mode: v.req.Mode, Fusion: v.req.Fusion, Parts: v.req.Parts}).Validate(); err != nil {
+		if err := (&memory.SearchRequest{Query: "x", Mode: v.req.Mode, Parts: v.req.Parts}).Validate(); err != nil {
 			t.Errorf("%s: %v", v.name, err)
 		}
 		seen[v.name] = true

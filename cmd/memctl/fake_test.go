@@ -383,7 +383,7 @@ func found(ns *fakeNamespace, req memory.SearchRequest) memory.SearchResponse {
 			OccurredAt: rec.OccurredAt, CreatedAt: rec.CreatedAt, Version: rec.Version, Score: 0.87, MatchedBy: []string{"text"}, Position: rec.Position}
 		h.Text, h.Truncated = req.Text(rec.Text)
 		if req.Explain {
-			h.Explain = &memory.Explain{Fusion: "weighted", Parts: []memory.ExplainPart{{Source: "text", Weight: 0.3, Value: 0.5, Raw: 7}},
+			h.Explain = &memory.Explain{Parts: []memory.ExplainPart{{Source: "text", Weight: 0.3, Value: 0.5, Raw: 7}},
 				Terms: []memory.ExplainTerm{{Term: "deploy", Score: 1.25}}}
 		}
 		resp.Results = append(resp.Results, h)

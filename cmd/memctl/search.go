@@ -200,7 +200,7 @@ func explainLine(i int, h memory.Hit) string {
 	for _, p := range h.Explain.Parts {
 		parts = append(parts, fmt.Sprintf("%s %.2f×%.3f (raw %.3f)", oneLine(p.Source), p.Weight, p.Value, p.Raw))
 	}
-	line := strconv.Itoa(i) + ": " + oneLine(h.Explain.Fusion) + ": " + strings.Join(parts, " + ")
+	line := strconv.Itoa(i) + ": " + strings.Join(parts, " + ")
 	var terms []string
 	for _, t := range h.Explain.Terms {
 		terms = append(terms, fmt.Sprintf("%s %.2f", oneLine(t.Term), t.Score))

@@ -109,7 +109,7 @@ func (h *history) event() events.Envelope {
 		spaces := []embed.Space{builtinSpace, externalSpace, {}}
 		return h.made(fmt.Sprintf("ns-%d", h.rnd.IntN(4)), spaces[h.rnd.IntN(3)])
 	case pick < 5:
-		return h.changed(h.ns[h.rnd.IntN(len(h.ns))], map[string]string{settings.MinScore: "0.5"}, settings.Fusion)
+		return h.changed(h.ns[h.rnd.IntN(len(h.ns))], map[string]string{settings.MinScore: "0.5"}, settings.VectorWeight)
 	case pick < 10:
 		typ := []events.Type{events.TypeSpaceBuilding, events.TypeSpaceSwitched, events.TypeSpaceDropped}[h.rnd.IntN(3)]
 		return h.spaceEvent(typ, h.ns[max(0, len(h.ns)-1-h.rnd.IntN(6))], h.space())

@@ -54,7 +54,7 @@ func BenchmarkSearch(b *testing.B) {
 	}{
 		{"hybrid", memory.SearchRequest{}},
 		{"text", memory.SearchRequest{Mode: memory.ModeText}},
-		{"plain", memory.SearchRequest{Mode: memory.ModeText, Parts: map[memory.Part]bool{memory.PartNeighbours: false, memory.PartConversation: false}}},
+		{"plain", memory.SearchRequest{Mode: memory.ModeText, Parts: map[memory.Part]bool{memory.PartNeighbours: false}}},
 		{"vector", memory.SearchRequest{Mode: memory.ModeVector}},
 		{"filtered", memory.SearchRequest{Filter: &memory.Filter{Tags: []string{"red"}}}},
 	} {

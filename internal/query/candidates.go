@@ -3,10 +3,8 @@ package query
 import (
 	"context"
 	"errors"
-	"time"
 
 	index "mneme/internal/index/text"
-	"mneme/internal/projections"
 	"mneme/internal/query/rank"
 	"mneme/internal/query/views"
 	"mneme/memory"
@@ -17,9 +15,9 @@ func (s *search) find(ctx context.Context) error {
 	var found *words
 	if s.plan.HasText() {
 		q := s.plan.Words
-		q.K, q.Explain = s.plan.Candidates, true
+		q.K = rank.TextPool
 		var err error
-		if found, err = s.words(ctx, q, true); err != nil {
+		if found, err = s.words(ctx, q); err != nil {
 			return err
 		}
 		defer found.close()
@@ -36,7 +34,7 @@ func (s *search) find(ctx context.Context) error {
 		return nil
 	}
 	if s.plan.Parts[memory.PartNeighbours] {
-		if err := s.ranking.AddNeighbours(s.origins(ctx)); err != nil {
+		if err := s.ranking.AddNeighbours(s.origins(ctx, found)); err != nil {
 			return err
 		}
 	}
@@ -47,7 +45,7 @@ func (s *search) findByText(ctx context.Context, w *words) error {
 	if len(s.plan.Words.Must) > 0 {
 		return s.findByPhrases(ctx, w)
 	}
-	return w.top(ctx, s.plan.Candidates, s.ranking.FoundText)
+	return w.top(ctx, rank.TextPool, false, s.ranking.FoundText)
 }
 
 // findByPhrases walks the documents that hold the phrases' words, the best first,
@@ -64,7 +62,7 @@ func (s *search) findByPhrases(ctx context.Context, w *words) error {
 			found++
 			s.ranking.FoundText(partition, doc, found)
 		}
-		return found < s.plan.Candidates && s.left.forPhrases()
+		return found < rank.TextPool && s.left.forPhrases()
 	})
 	return errors.Join(err, failed)
 }
@@ -87,7 +85,7 @@ func (s *search) findByVector(ctx context.Context) error {
 		if set == nil {
 			continue
 		}
-		err := s.look.Nearest(ctx, set, s.plan.Candidates, p.NextDoc, p.allow, func(m views.Match) {
+		err := s.look.Nearest(ctx, set, s.plan.VectorPool(), p.NextDoc, p.allow, func(m views.Match) {
 			s.ranking.FoundVector(i, m.Doc, m.Cosine, m.Chunk)
 		})
 		if err != nil {
@@ -100,41 +98,26 @@ func (s *search) findByVector(ctx context.Context) error {
 
 // origins gives the best documents by text whatever the filter says; nil if there
 // is no filter.
-func (s *search) origins(ctx context.Context) func(yield func(partition int, doc uint32)) error {
+func (s *search) origins(ctx context.Context, w *words) func(yield func(partition int, doc uint32)) error {
 	if s.req.Filter == nil {
 		return nil
 	}
 	return func(yield func(partition int, doc uint32)) error {
-		q := s.plan.Words
-		q.K, q.Must = rank.OriginsOfEach, nil
-		w, err := s.words(ctx, q, false)
-		if err != nil {
-			return err
-		}
-		defer w.close()
-		return w.top(ctx, q.K, func(partition int, doc uint32, _ int) { yield(partition, doc) })
+		return w.top(ctx, s.plan.Origins(), true, func(partition int, doc uint32, _ int) { yield(partition, doc) })
 	}
 }
 
-// gather reads what each word gives to each document that ranking looks at.
+// gather reads what each concept gives to each document that ranking looks at.
 func (s *search) gather(ctx context.Context, w *words) error {
 	for shard, on := range w.on {
-		s.refs = s.refs[:0]
-		s.ranking.EachLookedAt(func(partition int, doc uint32) {
+		s.refs, s.rows = s.refs[:0], s.rows[:0]
+		s.ranking.EachLookedAt(func(row, partition int, doc uint32) {
 			if p := &s.places[partition]; p.in.shard == shard {
-				s.refs = append(s.refs, index.Ref{Partition: p.ID, Doc: doc})
+				s.refs, s.rows = append(s.refs, index.Ref{Partition: p.ID, Doc: doc}), append(s.rows, row)
 			}
 		})
-		hits, err := on.Score(ctx, s.hits[:0], s.refs)
-		if err != nil {
+		if err := on.Score(ctx, s.refs, func(i int) []index.Share { return s.ranking.Evidence(s.rows[i]) }); err != nil {
 			return err
-		}
-		s.hits = hits
-		for i := range hits {
-			row := s.ranking.Evidence(s.place(shard, hits[i].Partition), hits[i].Doc)
-			for _, t := range hits[i].Parts {
-				row[t.Term] += t.Score
-			}
 		}
 	}
 	all := w.on[0] // each counts for all
@@ -160,16 +143,8 @@ func (s *search) score(ctx context.Context) error {
 		}
 	}
 	s.ranking.Evaluate()
-	err := s.ranking.EvaluateDates(func(c *rank.Candidate) (string, time.Time, bool, error) {
-		if !s.left.forMore() {
-			return "", time.Time{}, false, ctx.Err()
-		}
-		text, doc, ok, err := s.text(c.Partition, c.Doc)
-		s.left.spend(openWork + dateWork*min(len(text), rank.DateBytes))
-		return text, timeOf(doc.OccurredAt), ok, errors.Join(err, ctx.Err())
-	})
 	s.ranking.Order()
-	return err
+	return nil
 }
 
 // keepPhrases reports whether the phrases stand in a candidate. All that hold the
@@ -204,24 +179,24 @@ func (s *search) hasPhrases(partition int, doc uint32) (bool, error) {
 	if !s.left.forPhrases() {
 		return false, nil
 	}
-	text, _, ok, err := s.text(partition, doc)
+	text, ok, err := s.text(partition, doc)
 	s.left.open(text)
 	return ok && s.plan.HasPhrases(text), err
 }
 
 // text opens a document; ok = false if it is not there or was erased.
-func (s *search) text(partition int, doc uint32) (text string, row projections.Doc, ok bool, err error) {
+func (s *search) text(partition int, doc uint32) (text string, ok bool, err error) {
 	p := &s.places[partition]
-	row, ok, err = p.in.view.State.Doc(p.ID, doc)
+	row, ok, err := p.in.view.State.Doc(p.ID, doc)
 	if err != nil || !ok {
-		return "", row, false, err
+		return "", false, err
 	}
 	c, err := p.in.view.Content(row.At)
 	if errors.Is(err, views.ErrErased) {
-		return "", row, false, nil
+		return "", false, nil
 	}
 	if err != nil {
-		return "", row, false, err
+		return "", false, err
 	}
-	return c.Text, row, true, nil
+	return c.Text, true, nil
 }

@@ -34,11 +34,11 @@ func (s *search) open(ctx context.Context) ([]memory.Hit, error) {
 	}
 	for from := 0; from < len(all) && len(out) < s.limit; {
 		best := &all[from]
-		if best.Score < lowest || best.Sum < least {
+		if best.Score < lowest || best.Score < least {
 			break
 		}
 		to := from + 1
-		for to < len(all) && all[to].Sum == best.Sum {
+		for to < len(all) && all[to].Score == best.Score {
 			to++
 		}
 		found, err := s.livingByID(all[from:to])
@@ -141,7 +141,7 @@ func (s *search) hit(c *rank.Candidate, d *projections.Doc) (memory.Hit, error) 
 // the whole text. Without a chunk it comes from anywhere; where the search's budget
 // is spent, it is the beginning.
 func (s *search) snippet(content *events.Content, c *rank.Candidate) (shown string, startLine, endLine int) {
-	from, piece, terms := 0, content.Text, s.plan.Terms
+	from, piece, terms := 0, content.Text, s.plan.ShownTerms()
 	if len(piece) > memory.MaxSnippetRunes {
 		chunk := c.Chunk
 		switch {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 )
 
 // TestExplainAccountsForEveryScore holds every hit of random searches, with any
-// parts and fusion, to score = Σ weight × value.
+// parts, to score = Σ weight × value.
 func TestExplainAccountsForEveryScore(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -25,9 +26,9 @@ func TestExplainAccountsForEveryScore(t *testing.T) {
 	found, sources := 0, map[string]int{}
 	for i := range 300 {
 		req := memory.SearchRequest{Query: g.words(1 + g.IntN(5)), Limit: ptr(1 + g.IntN(20)), Explain: true, Parts: map[memory.Part]bool{},
-			Fusion: memory.Fusions[g.IntN(len(memory.Fusions))], Mode: []memory.Mode{memory.ModeHybrid, memory.ModeText, memory.ModeVector}[g.IntN(3)]}
+			Mode: []memory.Mode{memory.ModeHybrid, memory.ModeText, memory.ModeVector}[g.IntN(3)]}
 		if g.IntN(2) == 0 {
-			req.Query += fmt.Sprintf(" Agent-%d said on 3 May 2023 to me", g.IntN(3))
+			req.Query += fmt.Sprintf(" said agent-%d and I on 3 May 2023 to me", g.IntN(3))
 		}
 		for _, p := range memory.Parts {
 			if g.IntN(2) == 0 {
@@ -56,7 +57,7 @@ func TestExplainAccountsForEveryScore(t *testing.T) {
 		}
 	}
 	t.Logf("%d hits, values above 0 by source: %v", found, sources)
-	for _, s := range []string{"vector", "text", "neighbours", "conversation", "speaker", "dates"} {
+	for _, s := range []string{"vector", "text", "neighbours", "speaker", "dates"} {
 		if sources[s] == 0 {
 			t.Errorf("seed %d: nothing was ever found by %s", seed, s)
 		}
@@ -116,26 +117,45 @@ func TestTheSpeakerMeant(t *testing.T) {
 		}
 		return ids
 	}
-	ids := same("user", "melanie", "ann-lee", "ann", "melvin")
+	ids := same("user", "melanie", "ann", "melvin")
 	for query, want := range map[string]string{
-		"when does my pottery class begin":            ids[0],
-		"when does Melanie's pottery class begin":     ids[1],
-		"when does Mela go to her pottery class":      ids[1],
-		"when does Ann Lee begin with pottery class":  ids[2],
-		"when does Melv begin with the pottery class": ids[4],
+		"when does my pottery class begin":        ids[0],
+		"when does Melanie's pottery class begin": ids[1],
+		"when does the pottery class of Melvin?":  ids[3],
 	} {
 		got := w.search("team", "", memory.SearchRequest{Query: query, Explain: true}).Results
 		if len(got) == 0 || got[0].ID != want || !slices.Contains(got[0].MatchedBy, "speaker") {
 			t.Errorf("%q: %s first, %+v", query, got[0].Agent, got[0].Explain)
 		}
 	}
-	// Who is asking is I, a beginning of two names is nobody.
-	if got := w.search("team", "ann", memory.SearchRequest{Query: "when does my pottery class begin"}).Results; got[0].ID != ids[3] {
+	// Who is asking is I, and a word that begins a sentence is no name.
+	if got := w.search("team", "ann", memory.SearchRequest{Query: "when does my pottery class begin"}).Results; got[0].ID != ids[2] {
 		t.Errorf("as ann: %+v", got[0])
 	}
-	for _, h := range w.search("team", "", memory.SearchRequest{Query: "when does Mel begin with the pottery class"}).Results {
-		if slices.Contains(h.MatchedBy, "speaker") {
-			t.Errorf("Mel is %s", h.Agent)
+	for _, query := range []string{"Ann: when does the pottery class begin", "when does ann begin with the pottery class"} {
+		for _, h := range w.search("team", "", memory.SearchRequest{Query: query}).Results {
+			if slices.Contains(h.MatchedBy, "speaker") {
+				t.Errorf("%q speaks of %s", query, h.Agent)
+			}
+		}
+	}
+}
+
+// TestAnAgentsNameCapturesNoQuery: with an agent called search, the only right answer to
+// "search cluster password" stood behind all that agent ever said.
+func TestAnAgentsNameCapturesNoQuery(t *testing.T) {
+	for _, name := range []string{"search", "docs"} {
+		w := newWorld(t)
+		w.Namespace("team", withBuiltin())
+		w.chatter("team", 20)
+		right := w.talk("team", "ops", [2]string{"ops", "The " + name + " cluster password is kept in the vault."})[0]
+		for i := range 12 {
+			w.talk("team", fmt.Sprintf("talk-%d", i), [2]string{name, fmt.Sprintf("Password rotation of cluster %d went well.", i)})
+		}
+		for _, query := range []string{name + " cluster password", strings.ToUpper(name[:1]) + name[1:] + " cluster password", "what is the " + name + " cluster password?"} {
+			if got := w.search("team", "", memory.SearchRequest{Query: query, Explain: true}).Results; len(got) == 0 || got[0].ID != right {
+				t.Errorf("%q: %v", query, texts(got))
+			}
 		}
 	}
 }
@@ -150,13 +170,11 @@ func TestDatesOfAQuery(t *testing.T) {
 	may := day(2023, 5, 10, "dinner with the neighbours")
 	day(2023, 9, 1, "dinner with the neighbours")
 	week := day(2024, 4, 24, "dinner with the neighbours")
-	june := day(2023, 8, 1, "dinner with the neighbours will be on June 3rd")
 	chinese := day(2022, 3, 8, "和邻居一起吃晚饭")
 	day(2022, 7, 8, "和邻居一起吃晚饭")
 	for query, want := range map[string]string{
 		"dinner with neighbours last May":                  may,
 		"which dinner with neighbours was there last week": week,
-		"dinner with neighbours on 3 June 2023":            june,
 		"2022年三月和邻居吃晚饭":                                    chinese,
 	} {
 		got := w.search("team", "", memory.SearchRequest{Query: query, Explain: true}).Results
@@ -172,11 +190,11 @@ func TestDatesOfAQuery(t *testing.T) {
 	}
 }
 
-func TestFusionAndPartsAreChecked(t *testing.T) {
+func TestPartsAreChecked(t *testing.T) {
 	w := newWorld(t)
 	w.Namespace("team", nil)
-	for _, req := range []memory.SearchRequest{{Query: "x", Fusion: "odd"}, {Query: "x", Parts: map[memory.Part]bool{"odd": true}},
-		{Query: "x", Fusion: "relative"}, {Query: "x", Parts: map[memory.Part]bool{"diversity": true}}} {
+	for _, req := range []memory.SearchRequest{{Query: "x", Parts: map[memory.Part]bool{"odd": true}},
+		{Query: "x", Parts: map[memory.Part]bool{"conversation": true}}, {Query: "x", Parts: map[memory.Part]bool{"calibration": true}}} {
 		_, err := w.reader("team", "").Search(context.Background(), req)
 		wantCode(t, err, memory.CodeInvalid)
 	}

@@ -14,9 +14,6 @@ import (
 	"mneme/memory"
 )
 
-// minCandidates is how many candidates each source gives at least.
-const minCandidates = 50
-
 // search is one search under way, in one namespace or in several.
 type search struct {
 	req   *memory.SearchRequest
@@ -51,7 +48,7 @@ type buffers struct {
 	ranking *rank.Ranking
 	look    views.Lookup
 	refs    []index.Ref
-	hits    []index.Hit
+	rows    []int // of refs, in ranking
 }
 
 func newBuffers() *buffers { return &buffers{ranking: rank.NewRanking()} }
@@ -80,7 +77,6 @@ func (b *buffers) release(s *Service) {
 	b.namespaces, b.places = b.namespaces[:0], b.places[:0]
 	b.ranking.Begin(nil)
 	b.look.Query = nil
-	clear(b.hits[:cap(b.hits)])
 	s.pool.Put(b)
 }
 
@@ -189,11 +185,8 @@ func (s *search) prepare(ctx context.Context) error {
 func (s *search) question(byText bool) rank.Question {
 	set, first := s.settings(), &s.namespaces[0]
 	q := rank.Question{Query: s.req.Query, As: first.view.Capability.Agent(), Now: first.s.opt.Now().UTC(), ByText: byText, ByVector: s.byVector(),
-		TextWeight: set.TextWeight, VectorWeight: set.VectorWeight, Candidates: max(minCandidates, s.limit*set.CandidateMultiplier),
-		Parts: set.Parts, Fusion: memory.Fusion(set.Fusion), Partitions: make([]rank.Partition, len(s.places))}
-	if s.req.Fusion != "" {
-		q.Fusion = s.req.Fusion
-	}
+		TextWeight: set.TextWeight, VectorWeight: set.VectorWeight,
+		Parts: set.Parts, Partitions: make([]rank.Partition, len(s.places))}
 	if len(s.req.Parts) > 0 {
 		q.Parts = maps.Clone(q.Parts)
 		maps.Copy(q.Parts, s.req.Parts)
@@ -209,9 +202,8 @@ func (s *search) question(byText bool) rank.Question {
 }
 
 // settings are those that all namespaces of a search go by: one ruler measures all of
-// them. Where theirs differ, weights are the mean, a part counts that all have switched
-// on, the kind of fusion is the default, and sources give as many candidates as the one
-// asks that asks for most.
+// them. Where theirs differ, weights are the mean, and a part counts that all have
+// switched on.
 func (s *search) settings() *settings.Effective {
 	if len(s.namespaces) == 1 {
 		return s.namespaces[0].view.Settings
@@ -227,10 +219,6 @@ func (s *search) settings() *settings.Effective {
 			out.TextWeight += set.TextWeight
 			out.VectorWeight += set.VectorWeight
 			weighed++
-		}
-		out.CandidateMultiplier = max(out.CandidateMultiplier, set.CandidateMultiplier)
-		if set.Fusion != out.Fusion {
-			out.Fusion = string(memory.FusionWeighted)
 		}
 		for p, on := range set.Parts {
 			out.Parts[p] = out.Parts[p] && on

@@ -127,7 +127,7 @@ func TestModes(t *testing.T) {
 		t.Errorf("stop words: %+v", res)
 	}
 	w.Change("team", map[string]string{settings.VectorWeight: "0", settings.TextWeight: "0"})
-	if e := w.search("team", "", memory.SearchRequest{Query: "coffee", Explain: true}).Results[0].Explain; math.Abs((e.Parts[0].Weight+e.Parts[1].Weight)/e.Calibration-0.5) > 1e-9 {
+	if e := w.search("team", "", memory.SearchRequest{Query: "coffee", Explain: true}).Results[0].Explain; math.Abs(e.Parts[0].Weight+e.Parts[1].Weight-0.5) > 1e-9 {
 		t.Errorf("weights of zero: %+v", e)
 	}
 	w.Change("team", map[string]string{settings.MinScore: "1"})
@@ -181,26 +181,6 @@ func TestManyChunksHideNobody(t *testing.T) {
 	res := w.search("team", "", memory.SearchRequest{Query: "harbour crane schedule", Mode: memory.ModeVector, Limit: ptr(9)})
 	if len(res.Results) != 9 {
 		t.Fatalf("%d results, 9 exist", len(res.Results))
-	}
-}
-
-func TestRRF(t *testing.T) {
-	w := newWorld(t)
-	w.Namespace("team", withBuiltin(settings.Fusion, settings.FusionRRF, settings.VectorWeight, "0.5"))
-	w.One("team", "ann", "alpha beta gamma")
-	w.One("team", "ann", "alpha delta")
-	w.One("team", "ann", "unrelated")
-	res := w.search("team", "", memory.SearchRequest{Query: "alpha beta gamma", Explain: true})
-	if len(res.Results) != 3 || math.Abs(res.Results[0].Score-1) > 1e-9 || res.Results[0].Text != "alpha beta gamma" {
-		t.Fatalf("%+v", res.Results)
-	}
-	for _, h := range res.Results {
-		if err := checkExplain(&h); err != nil {
-			t.Error(err)
-		}
-		if h.Explain.Fusion != "rrf" || h.Score < 0 || h.Score > 1 {
-			t.Errorf("%+v", h)
-		}
 	}
 }
 

@@ -38,7 +38,7 @@ func split(t *testing.T, set map[string]string) (one *world, shards []*world) {
 		w.Namespace("odd", set)
 	}
 	subjects := []string{"the harbour crane", "a blue kiln", "deploy windows", "the tide table", "an unpaid invoice", "postgres upgrades"}
-	for talk := range 24 {
+	for talk := range 16 { // fewer memories than vectors give candidates
 		var all []memory.Capture
 		for i := range 6 {
 			c := memory.Capture{Agent: agentName(i % 3), Conversation: fmt.Sprintf("talk-%d", talk), Tags: []string{fmt.Sprintf("tag-%d", i%2)},
@@ -83,7 +83,7 @@ func TestSplitCorpusAnswersAsOne(t *testing.T) {
 			"floor":   {Query: "harbour crane more", MinScore: 0.02},
 			"explain": {Query: "harbour kiln", Explain: true},
 		} {
-			req.Limit = ptr(144) // all: what stands at a limit is cut by id
+			req.Limit = ptr(96) // all: what stands at a limit is cut by id
 			want := one.search("all", as, req)
 			got, err := Search(t.Context(), among(t, as, []string{"even", "odd"}, shards...), req)
 			if err != nil {

@@ -16,8 +16,8 @@ type words struct {
 	on []*index.Prepared // by shard
 }
 
-// words reads the rows of a query's words, with the request's filter or without.
-func (s *search) words(ctx context.Context, q index.Query, filtered bool) (*words, error) {
+// words reads the rows of a query's words.
+func (s *search) words(ctx context.Context, q index.Query) (*words, error) {
 	w := &words{s: s, on: make([]*index.Prepared, 0, s.shards)}
 	for shard := range s.shards {
 		var in *searched
@@ -33,7 +33,7 @@ func (s *search) words(ctx context.Context, q index.Query, filtered bool) (*word
 				continue
 			}
 			part := index.Partition{ID: p.ID, Live: p.Live}
-			if filtered && p.allow != nil {
+			if p.allow != nil {
 				part.Allow = p.allow
 			}
 			parts = append(parts, part)
@@ -72,27 +72,34 @@ func (a scored) compare(b scored) int {
 	return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.place, b.place), cmp.Compare(a.doc, b.doc))
 }
 
-// top visits the best k documents of all shards, the best first, with their ranks from 1.
-func (w *words) top(ctx context.Context, k int, visit func(partition int, doc uint32, rank int)) error {
+// top visits the best k documents of all shards, the best first, with their ranks from 1;
+// with all set, whatever the filter and the phrases say.
+func (w *words) top(ctx context.Context, k int, all bool, visit func(partition int, doc uint32, rank int)) error {
+	best := func(on *index.Prepared) ([]index.Hit, error) {
+		if all {
+			return on.TopOfAll(ctx, k)
+		}
+		return on.Top(ctx, k, nil)
+	}
 	if len(w.on) == 1 {
-		hits, err := w.on[0].Top(ctx, k, nil)
+		hits, err := best(w.on[0])
 		for i, h := range hits {
 			visit(w.s.place(0, h.Partition), h.Doc, i+1)
 		}
 		return err
 	}
-	var all []scored
+	var found []scored
 	for shard, on := range w.on {
-		hits, err := on.Top(ctx, k, nil)
+		hits, err := best(on)
 		if err != nil {
 			return err
 		}
 		for _, h := range hits {
-			all = append(all, scored{w.s.place(shard, h.Partition), h.Doc, h.Score})
+			found = append(found, scored{w.s.place(shard, h.Partition), h.Doc, h.Score})
 		}
 	}
-	slices.SortFunc(all, scored.compare)
-	for i, h := range all[:min(k, len(all))] {
+	slices.SortFunc(found, scored.compare)
+	for i, h := range found[:min(k, len(found))] {
 		visit(h.place, h.doc, i+1)
 	}
 	return nil

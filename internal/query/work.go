@@ -7,12 +7,10 @@ import "mneme/internal/text"
 // core for seconds. Units are those of text.Work.
 const (
 	maxWork = 8 << 20
-	// shownWork of it is left for dates and snippets, whatever phrases take.
+	// shownWork of it is left for snippets, whatever phrases take.
 	shownWork = maxWork / 4
 	// openWork is about what reading and decrypting a short text costs.
 	openWork = 256
-	// dateWork is how many times longer looking for dates takes than words.
-	dateWork = 4
 )
 
 // budget is the work that is left to a search. The text that begins within it is read
@@ -26,8 +24,7 @@ func (b *budget) spend(work int) { *b -= budget(work) }
 // forPhrases reports whether another text may be searched for the phrases.
 func (b budget) forPhrases() bool { return b > shownWork }
 
-// forMore reports whether another text may be searched for dates, or for the best
-// piece to show.
+// forMore reports whether another text may be searched for the best piece to show.
 func (b budget) forMore() bool { return b > 0 }
 
 // open spends what a text costs that is read and analysed.

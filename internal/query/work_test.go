@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"mneme/internal/query/rank"
 	"mneme/internal/text"
 	"mneme/memory"
 )
@@ -54,20 +53,5 @@ func TestLongTextsOfOneSearchHadNoEnd(t *testing.T) {
 	res := w.search("team", "", memory.SearchRequest{Query: `"no needle"`, Mode: memory.ModeText}).Results
 	if len(res) != 1 || res[0].Agent != "bob" {
 		t.Errorf("%v", len(res))
-	}
-}
-
-// TestDatesAreOfTheBudget: where phrases and dates have spent it, only occurred_at
-// counts.
-func TestDatesAreOfTheBudget(t *testing.T) {
-	b := newBudget()
-	for range 30 { // the best that are opened for dates, all of them long
-		if !b.forMore() {
-			t.Fatal("the dates of one search are not within its budget")
-		}
-		b.spend(openWork + dateWork*rank.DateBytes)
-	}
-	if !b.forMore() {
-		t.Error("nothing is left for snippets")
 	}
 }

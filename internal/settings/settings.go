@@ -22,24 +22,20 @@ import (
 // Names of the settings. Names under "embedder." are chosen at creation, but
 // for KeepOld and MinRecall; a switch changes them by an event of its own.
 const (
-	VectorWeight        = "search.vector_weight"
-	TextWeight          = "search.text_weight"
-	MinScore            = "search.min_score"
-	Fusion              = "search.fusion"
-	CandidateMultiplier = "search.candidate_multiplier"
-	EmbedderProvider    = "embedder.provider"
-	EmbedderModel       = "embedder.model"
-	EmbedderDimensions  = "embedder.dimensions"
-	KeepOld             = "embedder.keep_old"   // how long a space is kept after a switch
-	MinRecall           = "embedder.min_recall" // what a search of a new space must find of the nearest
-	EmbedderSpace       = "embedder.space"      // JSON of the embed.Space that the choice came to
+	VectorWeight       = "search.vector_weight"
+	TextWeight         = "search.text_weight"
+	MinScore           = "search.min_score"
+	EmbedderProvider   = "embedder.provider"
+	EmbedderModel      = "embedder.model"
+	EmbedderDimensions = "embedder.dimensions"
+	KeepOld            = "embedder.keep_old"   // how long a space is kept after a switch
+	MinRecall          = "embedder.min_recall" // what a search of a new space must find of the nearest
+	EmbedderSpace      = "embedder.space"      // JSON of the embed.Space that the choice came to
 )
 
-// The kinds of fusion.
-const (
-	FusionWeighted = string(memory.FusionWeighted)
-	FusionRRF      = string(memory.FusionRRF)
-)
+// retired are settings that mean nothing any more. A namespace may still have them: they
+// are shown and may be reset, and change nothing.
+var retired = []string{"search.fusion", "search.candidate_multiplier", "search.conversation", "search.calibration"}
 
 // PartSetting is the name of the setting that switches a part of a search.
 func PartSetting(p memory.Part) string { return "search." + string(p) }
@@ -52,14 +48,12 @@ const (
 
 // Effective is what a namespace's settings come to.
 type Effective struct {
-	VectorWeight        float64
-	TextWeight          float64
-	MinScore            float64
-	Fusion              string
-	CandidateMultiplier int
-	Parts               map[memory.Part]bool // all of them; each is on unless its setting says Off
-	Space               embed.Space          // zero when the namespace has no embedder
-	Raw                 map[string]string
+	VectorWeight float64
+	TextWeight   float64
+	MinScore     float64
+	Parts        map[memory.Part]bool // all of them; each is on unless its setting says Off
+	Space        embed.Space          // zero when the namespace has no embedder
+	Raw          map[string]string
 
 	Next      embed.Space             // the space being built; zero = none
 	Kept      []KeptSpace             // those before, oldest first
@@ -122,19 +116,15 @@ func oneOf(values ...string) check {
 }
 
 var table = map[string]check{
-	VectorWeight:        number(0, 1),
-	TextWeight:          number(0, 1),
-	MinScore:            number(0, 1),
-	Fusion:              oneOf(FusionWeighted, FusionRRF),
-	CandidateMultiplier: whole(1, 20),
-	KeepOld:             keeping,
-	MinRecall:           number(0, 1),
+	VectorWeight: number(0, 1),
+	TextWeight:   number(0, 1),
+	MinScore:     number(0, 1),
+	KeepOld:      keeping,
+	MinRecall:    number(0, 1),
 
-	PartSetting(memory.PartNeighbours):   oneOf(On, Off),
-	PartSetting(memory.PartConversation): oneOf(On, Off),
-	PartSetting(memory.PartSpeaker):      oneOf(On, Off),
-	PartSetting(memory.PartDates):        oneOf(On, Off),
-	PartSetting(memory.PartCalibration):  oneOf(On, Off),
+	PartSetting(memory.PartNeighbours): oneOf(On, Off),
+	PartSetting(memory.PartSpeaker):    oneOf(On, Off),
+	PartSetting(memory.PartDates):      oneOf(On, Off),
 }
 
 var creationTable = map[string]check{
@@ -167,7 +157,7 @@ func Check(set map[string]string, creating bool) *memory.Error {
 // CheckReset validates names of settings to be reset.
 func CheckReset(reset []string) *memory.Error {
 	for _, name := range reset {
-		if _, ok := table[name]; !ok {
+		if _, ok := table[name]; !ok && !slices.Contains(retired, name) {
 			return memory.Errorf(memory.CodeInvalid, "setting %q is unknown or cannot be reset", clip(name)).WithHint("settings are %s", strings.Join(names(), ", "))
 		}
 	}
@@ -198,7 +188,7 @@ func defaultVectorWeight(s embed.Space) float64 {
 
 // Resolve gives raw settings their meaning.
 func Resolve(raw map[string]string) *Effective {
-	e := &Effective{Fusion: FusionWeighted, CandidateMultiplier: 4, Raw: raw}
+	e := &Effective{Raw: raw}
 	e.resolveSpaces(raw)
 	e.VectorWeight = defaultVectorWeight(e.Space)
 	e.TextWeight = 1 - e.VectorWeight
@@ -222,12 +212,6 @@ func Resolve(raw map[string]string) *Effective {
 	}
 	float(MinScore, &e.MinScore)
 	float(MinRecall, &e.MinRecall)
-	if v := raw[Fusion]; v != "" {
-		e.Fusion = v
-	}
-	if n, err := strconv.Atoi(raw[CandidateMultiplier]); err == nil {
-		e.CandidateMultiplier = n
-	}
 	e.Parts = make(map[memory.Part]bool, len(memory.Parts))
 	for _, p := range memory.Parts {
 		e.Parts[p] = raw[PartSetting(p)] != Off

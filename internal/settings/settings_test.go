@@ -52,14 +52,6 @@ func TestCheck(t *testing.T) {
 		{settings.VectorWeight, "half", false, "from 0 to 1"},
 		{settings.TextWeight, "0.5", false, ""},
 		{settings.MinScore, "2", false, "from 0 to 1"},
-		{settings.Fusion, "rrf", false, ""},
-		{settings.Fusion, "weighted", false, ""},
-		{settings.Fusion, "RRF", false, "weighted, rrf"},
-		{settings.CandidateMultiplier, "1", false, ""},
-		{settings.CandidateMultiplier, "20", false, ""},
-		{settings.CandidateMultiplier, "0", false, "from 1 to 20"},
-		{settings.CandidateMultiplier, "21", false, "from 1 to 20"},
-		{settings.CandidateMultiplier, "4.5", false, "from 1 to 20"},
 		{settings.EmbedderProvider, "builtin", true, ""},
 		{settings.EmbedderProvider, "none", true, ""},
 		{settings.EmbedderProvider, "skynet", true, "one of auto, builtin"},
@@ -74,9 +66,12 @@ func TestCheck(t *testing.T) {
 		{"search.expansion", "off", false, "unknown"}, // removed, decision 0017
 		{"search.diversity", "on", false, "unknown"},
 		{"search.duplicates", "on", true, "unknown"},
-		{settings.Fusion, "relative", false, "must be one of weighted, rrf"},
+		{"search.fusion", "rrf", false, "unknown"}, // these four by decision 0039
+		{"search.candidate_multiplier", "4", false, "unknown"},
+		{"search.conversation", "on", false, "unknown"},
+		{"search.calibration", "on", false, "unknown"},
 		{strings.Repeat("x", 500), "1", false, "unknown"},
-		{settings.Fusion, strings.Repeat("ä", 500), false, "weighted"},
+		{settings.PartSetting(memory.PartDates), strings.Repeat("ä", 500), false, "on, off"},
 	} {
 		err := settings.Check(map[string]string{c.name: c.value}, c.creating)
 		switch {
@@ -89,7 +84,7 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	// Of several wrong ones the same is always named, and the hint lists all.
-	wrong := map[string]string{"a": "1", "b": "1", settings.Fusion: "x", "z": "2"}
+	wrong := map[string]string{"a": "1", "b": "1", settings.MinScore: "x", "z": "2"}
 	for range 20 {
 		if err := settings.Check(wrong, true); !strings.Contains(err.Message, `"a"`) || !strings.Contains(err.Hint, settings.MinScore) {
 			t.Fatal(err, err.Hint)
@@ -101,11 +96,11 @@ func TestCheck(t *testing.T) {
 }
 
 func TestCheckReset(t *testing.T) {
-	if err := settings.CheckReset([]string{settings.VectorWeight, settings.Fusion}); err != nil {
+	if err := settings.CheckReset([]string{settings.VectorWeight, "search.fusion", "search.calibration"}); err != nil {
 		t.Error(err)
 	}
 	for _, name := range []string{"nonsense", "search.diversity", settings.EmbedderProvider, settings.EmbedderSpace, ""} {
-		err := settings.CheckReset([]string{settings.Fusion, name})
+		err := settings.CheckReset([]string{settings.MinScore, name})
 		if err == nil || err.Code != memory.CodeInvalid || !strings.Contains(err.Hint, settings.VectorWeight) {
 			t.Errorf("%s: %+v, want an error whose hint lists the settings", name, err)
 		}
@@ -163,12 +158,13 @@ func TestResolve(t *testing.T) {
 		if math.Abs(e.VectorWeight-c.vector) > 1e-12 || math.Abs(e.TextWeight-c.text) > 1e-12 {
 			t.Errorf("%s: weights %g and %g, want %g and %g", name, e.VectorWeight, e.TextWeight, c.vector, c.text)
 		}
-		if e.Fusion != settings.FusionWeighted || e.CandidateMultiplier != 4 || e.MinScore != 0 {
+		if e.MinScore != 0 {
 			t.Errorf("%s: %+v", name, e)
 		}
 	}
-	e := settings.Resolve(map[string]string{settings.Fusion: settings.FusionRRF, settings.CandidateMultiplier: "9", settings.MinScore: "0.25"})
-	if e.Fusion != settings.FusionRRF || e.CandidateMultiplier != 9 || e.MinScore != 0.25 || e.HasVectors() || e.SpaceKey() != (projections.SpaceKey{}) {
+	// What a namespace still has of settings that are no more changes nothing.
+	e := settings.Resolve(map[string]string{"search.fusion": "rrf", "search.candidate_multiplier": "many", settings.MinScore: "0.25"})
+	if e.MinScore != 0.25 || e.HasVectors() || e.SpaceKey() != (projections.SpaceKey{}) {
 		t.Errorf("%+v", e)
 	}
 	if info := e.Info(); info.Provider != embed.ProviderNone || info.Space != "" {
@@ -249,17 +245,17 @@ func TestCache(t *testing.T) {
 	if err != nil || again != first {
 		t.Error("the cache opened the same settings twice", err)
 	}
-	s.set(events.TypeNamespaceChanged, map[string]string{settings.Fusion: settings.FusionRRF, settings.VectorWeight: "1"}, settings.MinScore)
+	s.set(events.TypeNamespaceChanged, map[string]string{settings.TextWeight: "0", settings.VectorWeight: "1"}, settings.MinScore)
 	changed, err := s.of(b)
 	must(t, err)
-	if changed.MinScore != 0 || changed.Fusion != settings.FusionRRF || changed.VectorWeight != 1 || changed.Space != local {
+	if changed.MinScore != 0 || changed.VectorWeight != 1 || changed.Space != local {
 		t.Errorf("%+v", changed)
 	}
-	if first.MinScore != 0.5 || first.Raw[settings.Fusion] != "" {
+	if first.MinScore != 0.5 || first.Raw[settings.TextWeight] != "" {
 		t.Error("what was given out before has changed")
 	}
-	s.set(events.TypeNamespaceChanged, nil, settings.VectorWeight, settings.Fusion)
-	if e, err := s.of(b); err != nil || e.VectorWeight != 0.1 || e.Fusion != settings.FusionWeighted {
+	s.set(events.TypeNamespaceChanged, nil, settings.VectorWeight, settings.TextWeight)
+	if e, err := s.of(b); err != nil || e.VectorWeight != 0.1 {
 		t.Errorf("%+v, %v", e, err)
 	}
 }

@@ -93,7 +93,6 @@ var bounds = map[string]bound{
 	"fields":       {about: "Only these fields of each hit; all unless said.", length: 32, items: memory.MaxFilterValues},
 	"filter":       {about: "What a hit must be. It changes no score."},
 	"force":        {about: "Also if it still answers. It ends then."},
-	"fusion":       {about: "How the scores of words and vectors become one; the namespace's setting unless said.", length: 16},
 	"id":           {about: "Your own id for it, with which it is safe to send again.", length: memory.MaxClientID},
 	"importance":   {about: "How much it matters.", from: 0, to: 1},
 	"kind":         {about: "What sort of memory it is; other unless said."},

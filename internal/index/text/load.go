@@ -30,6 +30,10 @@ type group struct {
 	from, to int // in scratch.lists
 }
 
+func (g group) compare(o group) int {
+	return cmp.Or(cmp.Compare(g.part, o.part), cmp.Compare(g.block, o.block), compareBool(g.tail, o.tail))
+}
+
 // scratch is what a search read, and its working memory.
 type scratch struct {
 	slots  []slot
@@ -44,6 +48,8 @@ type scratch struct {
 	memos []memo // of frequent slots
 	loose []posting
 	found []foundInTail
+	asked []asked
+	sums  []float64
 	key   []byte
 	window
 }

@@ -89,9 +89,20 @@ func TestSkippingChangesNothing(t *testing.T) {
 				t.Fatalf("seed %d, query %d after %d: %v, %v", seed, i, at, next, err)
 			}
 			refs := []Ref{{partition, got[0].Doc}, {partition, all[len(all)-1].Doc}}
-			scored, err := p.Score(context.Background(), nil, refs)
-			if err != nil || scored[0].Score != got[0].Score || scored[1].Score != all[len(all)-1].Score {
-				t.Fatalf("seed %d, query %d: scores %v, %v", seed, i, scored, err)
+			rows := [2][]Share{make([]Share, len(q.Terms)), make([]Share, len(q.Terms))}
+			err = p.Score(context.Background(), refs, func(i int) []Share { return rows[i] })
+			for j, h := range []*Hit{&got[0], &all[len(all)-1]} {
+				sum := 0.0
+				for _, share := range rows[j] {
+					sum += share.Score
+				}
+				if err != nil || q.Terms[0].Weight >= 0 && sum != h.Score {
+					t.Fatalf("seed %d, query %d: scores %v of %v, %v", seed, i, rows[j], h, err)
+				}
+			}
+			if unfiltered, err := p.TopOfAll(context.Background(), docs); err != nil || len(unfiltered) < len(all) ||
+				len(q.Must) == 0 && parts[0].Allow == nil && !slices.EqualFunc(unfiltered, all, sameHit) {
+				t.Fatalf("seed %d, query %d: %d of all, %d allowed, %v", seed, i, len(unfiltered), len(all), err)
 			}
 		}
 		p.Close()

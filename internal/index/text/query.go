@@ -53,7 +53,13 @@ const MaxMust = 64
 type QueryTerm struct {
 	Text   string
 	Weight float64
-	Term   int // the caller's number, given back in TermScore
+	// Concept is the caller's number of what the term stands for, from 0. Terms of one
+	// concept are alternatives: Score counts the one that gives a document most, while
+	// Top adds them up, which never makes a document less.
+	Concept int
+	// Bounded: its idf is at most that of each other term of its concept, so that a
+	// rare word that stands for another one is worth no more than that.
+	Bounded bool
 }
 
 // Partition is one of the partitions that a search opens. Live holds all
@@ -75,7 +81,7 @@ type Hit struct {
 
 // TermScore is one summand of a score.
 type TermScore struct {
-	Term      int // QueryTerm.Term
+	Term      int // in Query.Terms
 	Field     Field
 	TF        uint32
 	Length    uint32  // of the field
@@ -94,6 +100,7 @@ type slot struct {
 	weight float64 // of term and field
 	must   uint64  // the groups of Query.Must that it belongs to
 	n      uint64  // documents added and not removed
+	common uint64  // n that idf is of: as n, or the most of the concept
 	idf    float64
 	boost  float64 // weight · idf · (k1+1)
 	kA, kB float64 // k1·(1-b) and k1·b/avglen
@@ -149,6 +156,7 @@ func (s *slot) bound(v []byte, c *chunk) float64 {
 // weighAll weighs all slots and sets how their summands are rounded.
 func weighAll(slots []slot, q *Query, st Stats) {
 	sum := 0.0
+	boundIDF(slots, q)
 	for i := range slots {
 		slots[i].weigh(q, st)
 		sum += math.Abs(slots[i].boost)
@@ -158,6 +166,39 @@ func weighAll(slots []slot, q *Query, st Stats) {
 	round := math.Ldexp(1.5, 52+exp-50)
 	for i := range slots {
 		slots[i].round = round
+	}
+}
+
+// boundIDF counts for each slot the documents that its idf is of.
+func boundIDF(slots []slot, q *Query) {
+	type group struct {
+		concept int
+		field   Field
+	}
+	var most map[group]uint64 // by groups with a bounded term
+	for i := range slots {
+		s := &slots[i]
+		s.common = s.n
+		if t := &q.Terms[s.term]; t.Bounded {
+			if most == nil {
+				most = map[group]uint64{}
+			}
+			most[group{t.Concept, s.field}] = 0
+		}
+	}
+	if most == nil {
+		return
+	}
+	for i := range slots {
+		s := &slots[i]
+		if n, ok := most[group{q.Terms[s.term].Concept, s.field}]; ok {
+			most[group{q.Terms[s.term].Concept, s.field}] = max(n, s.n)
+		}
+	}
+	for i := range slots {
+		if s := &slots[i]; q.Terms[s.term].Bounded {
+			s.common = most[group{q.Terms[s.term].Concept, s.field}]
+		}
 	}
 }
 
@@ -228,7 +269,7 @@ func (s *slot) weigh(q *Query, st Stats) {
 	if k1 == 0 && b == 0 {
 		k1, b = DefaultK1, DefaultB
 	}
-	n, all := float64(s.n), float64(st.Docs)
+	n, all := float64(s.common), float64(st.Docs)
 	// Rows that disagree with the counters must not give NaN.
 	all = max(all, n)
 	s.idf = math.Log(1 + (all-n+0.5)/(n+0.5))

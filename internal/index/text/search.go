@@ -138,6 +138,20 @@ func (p *Prepared) DocFreq(term int, f Field) uint64 {
 
 // Top returns the k best hits that come after the given one, nil for all.
 func (p *Prepared) Top(ctx context.Context, k int, after *Hit) ([]Hit, error) {
+	return p.top(ctx, k, after, p.parts, &p.q)
+}
+
+// TopOfAll returns the k best of all that live, whatever Allow, Must and After say.
+func (p *Prepared) TopOfAll(ctx context.Context, k int) ([]Hit, error) {
+	parts, q := slices.Clone(p.parts), p.q
+	for i := range parts {
+		parts[i].Allow = nil
+	}
+	q.Must = nil
+	return p.top(ctx, k, nil, parts, &q)
+}
+
+func (p *Prepared) top(ctx context.Context, k int, after *Hit, parts []Partition, q *Query) ([]Hit, error) {
 	if k <= 0 {
 		return nil, fmt.Errorf("text search: %w: %d hits", ErrInvalid, k)
 	}
@@ -151,7 +165,7 @@ func (p *Prepared) Top(ctx context.Context, k int, after *Hit) ([]Hit, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("text search: %w", err)
 		}
-		s.scoreGroup(&p.parts[g.part], g, &p.q)
+		s.scoreGroup(&parts[g.part], g, q)
 	}
 	hits := s.top.sorted()
 	if p.q.Explain {
@@ -187,29 +201,90 @@ func (p *Prepared) Each(ctx context.Context, visit func(h *Hit) bool) error {
 // Ref names a document.
 type Ref struct{ Partition, Doc uint32 }
 
-// Score appends to dst the hits that a search would give for these documents if it
-// were asked for all: one for each of docs, in that order, with score 0 where no term
-// matches. Live, Allow, Must, After and K change no score. Partitions of docs must be
+// Share is what a concept gives to a document.
+type Share struct {
+	Score float64 // of the term that gives most, over all fields; 0: none is there
+	Term  int     // that one, in Query.Terms
+}
+
+// Score adds to row(i), which has a Share for each concept of the query, what the
+// concepts give to docs[i]. With one term to a concept the scores of a row sum to that
+// of a hit. Live, Allow, Must, After and K change nothing. Partitions of docs must be
 // among those of the query. Errors: the context's.
-func (p *Prepared) Score(ctx context.Context, dst []Hit, docs []Ref) ([]Hit, error) {
+func (p *Prepared) Score(ctx context.Context, docs []Ref, row func(i int) []Share) error {
+	s := p.sc
+	s.asked = s.asked[:0]
 	for i, d := range docs {
-		if i%1024 == 0 {
-			if err := ctx.Err(); err != nil {
-				return dst, fmt.Errorf("text score: %w", err)
-			}
+		part, ok := slices.BinarySearchFunc(p.parts, d.Partition, func(o Partition, id uint32) int { return cmp.Compare(o.ID, id) })
+		if ok && part < len(s.tails) {
+			s.asked = append(s.asked, asked{group{part: part, block: d.Doc >> blockBits, tail: d.Doc >= s.tails[part]}, d.Doc & (blockSize - 1), i})
 		}
-		h := Hit{Partition: d.Partition, Doc: d.Doc}
-		if p.q.Explain {
-			h.Parts = p.explain(d.Partition, d.Doc)
-			for i := range h.Parts {
-				h.Score += h.Parts[i].Score
-			}
-		} else {
-			p.eachPart(d.Partition, d.Doc, func(_ *slot, _, _ uint32, x float64) { h.Score += x })
-		}
-		dst = append(dst, h)
 	}
-	return dst, nil
+	slices.SortFunc(s.asked, func(a, b asked) int { return cmp.Or(a.group.compare(b.group), cmp.Compare(a.local, b.local)) })
+	at := 0
+	for _, g := range s.groups {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("text score: %w", err)
+		}
+		for at < len(s.asked) && s.asked[at].group.compare(g) < 0 {
+			at++
+		}
+		from := at
+		for at < len(s.asked) && s.asked[at].group.compare(g) == 0 {
+			at++
+		}
+		p.scoreAsked(g, s.asked[from:at], row)
+	}
+	return nil
+}
+
+// asked is a document to be scored: where it lies, and its place among those asked for.
+type asked struct {
+	group group
+	local uint32
+	at    int
+}
+
+// scoreAsked goes once through each list of a group. Documents ascend; lists stand in
+// order of terms, then fields.
+func (p *Prepared) scoreAsked(g group, docs []asked, row func(i int) []Share) {
+	s := p.sc
+	s.sums = slices.Grow(s.sums[:0], len(docs))[:len(docs)]
+	clear(s.sums)
+	for i := g.from; i < g.to && len(docs) > 0; i++ {
+		l := &s.lists[i]
+		sl := &s.slots[l.slot]
+		k := l.from
+		for j := range docs {
+			local := docs[j].local
+			for k < l.to && uint32(s.chunks[k].last) < local {
+				k++
+			}
+			if k == l.to {
+				break
+			}
+			c := &s.chunks[k]
+			if uint32(c.first) > local {
+				continue
+			}
+			if at := c.seek(s.data, local); c.doc(s.data, at) == local {
+				s.sums[j] += sl.part(c.tf(s.data, at), c.length(s.data, at))
+			}
+		}
+		if i+1 < g.to && s.slots[s.lists[i+1].slot].term == sl.term {
+			continue
+		}
+		concept := p.q.Terms[sl.term].Concept
+		for j, sum := range s.sums {
+			if sum == 0 {
+				continue
+			}
+			if best := &row(docs[j].at)[concept]; sum > best.Score {
+				*best = Share{sum, sl.term}
+			}
+			s.sums[j] = 0
+		}
+	}
 }
 
 // explain lists the summands of a document's score.
@@ -217,7 +292,7 @@ func (p *Prepared) explain(partition, doc uint32) (parts []TermScore) {
 	st := &p.sc.stats
 	p.eachPart(partition, doc, func(sl *slot, tf, length uint32, x float64) {
 		parts = append(parts, TermScore{
-			Term: p.q.Terms[sl.term].Term, Field: sl.field, TF: tf, Length: length, AvgLength: st.avg(sl.field),
+			Term: sl.term, Field: sl.field, TF: tf, Length: length, AvgLength: st.avg(sl.field),
 			N: st.Docs, DF: sl.n, IDF: sl.idf, Score: x,
 		})
 	})
@@ -232,9 +307,7 @@ func (p *Prepared) eachPart(partition, doc uint32, visit func(sl *slot, tf, leng
 		return
 	}
 	want := group{part: part, block: doc >> blockBits, tail: doc >= s.tails[part]}
-	at, ok := slices.BinarySearchFunc(s.groups, want, func(a, b group) int {
-		return cmp.Or(cmp.Compare(a.part, b.part), cmp.Compare(a.block, b.block), compareBool(a.tail, b.tail))
-	})
+	at, ok := slices.BinarySearchFunc(s.groups, want, group.compare)
 	if !ok {
 		return
 	}

@@ -96,15 +96,23 @@ func (q *Query) holds(d Doc) bool {
 func (t *twin) search(parts []Partition, q Query) []Hit {
 	st := t.stats(parts)
 	scores := map[[2]uint32]float64{}
-	found := map[[2]uint32]int{}
-	for i, qt := range q.Terms {
+	found := map[[2]uint32][]TermScore{}
+	read := func(i, f int) bool {
 		required := slices.ContainsFunc(q.Must, func(g []int) bool { return slices.Contains(g, i) })
+		return q.FieldWeights[f] != 0 && (q.Terms[i].Weight != 0 || required)
+	}
+	for i, qt := range q.Terms {
 		for f, weight := range q.FieldWeights {
 			w := qt.Weight * weight
-			if w == 0 && !(required && weight != 0) {
+			if !read(i, f) {
 				continue
 			}
 			n := t.docFreq(parts, qt.Text, Field(f))
+			for j, other := range q.Terms {
+				if qt.Bounded && other.Concept == qt.Concept && read(j, f) {
+					n = max(n, t.docFreq(parts, other.Text, Field(f)))
+				}
+			}
 			idf := math.Log(1 + (float64(st.Docs)-n+0.5)/(n+0.5))
 			avg := float64(st.Length[f]) / float64(st.Docs)
 			for _, pt := range parts {
@@ -123,8 +131,9 @@ func (t *twin) search(parts []Partition, q Query) []Hit {
 							norm += q.B * l / avg
 						}
 						at := [2]uint32{pt.ID, id}
-						scores[at] += w * idf * tf * (q.K1 + 1) / (tf + q.K1*norm)
-						found[at]++
+						x := w * idf * tf * (q.K1 + 1) / (tf + q.K1*norm)
+						scores[at] += x
+						found[at] = append(found[at], TermScore{Term: i, Score: x})
 					}
 				}
 			}
@@ -132,7 +141,7 @@ func (t *twin) search(parts []Partition, q Query) []Hit {
 	}
 	var hits []Hit
 	for at, s := range scores {
-		hits = append(hits, Hit{Partition: at[0], Doc: at[1], Score: s, Parts: make([]TermScore, found[at])})
+		hits = append(hits, Hit{Partition: at[0], Doc: at[1], Score: s, Parts: found[at]})
 	}
 	sort.Slice(hits, func(i, j int) bool { return worse(&hits[j], &hits[i]) })
 	return hits
@@ -220,8 +229,9 @@ func randomDoc(rng *rand.Rand, id uint32, vocabulary, size int) Doc {
 func randomQuery(rng *rand.Rand, vocabulary int) Query {
 	q := Query{K: 1 + rng.IntN(30), K1: 0.5 + rng.Float64(), B: rng.Float64(), Explain: rng.IntN(2) == 0}
 	q.FieldWeights = [NumFields]float64{1, 2, float64(rng.IntN(2))}
+	alternatives := 1 + rng.IntN(3)
 	for i := range 1 + rng.IntN(8) {
-		t := QueryTerm{Weight: float64(rng.IntN(4)) / 2, Term: i}
+		t := QueryTerm{Weight: float64(rng.IntN(4)) / 2, Concept: i / alternatives, Bounded: i%alternatives > 0}
 		if rng.IntN(8) > 0 {
 			t.Text = termText(int(math.Pow(rng.Float64(), 3) * float64(vocabulary)))
 		}

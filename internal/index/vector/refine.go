@@ -40,20 +40,28 @@ func wanted(sc *scratch, k int, exact bool) int {
 // refine scores the candidates in sc.best again and leaves the best k.
 func (s *Set) refine(ctx context.Context, sc *scratch, k int, exact bool) error {
 	keys := sc.best.keys
+	if len(keys) == 0 || !exact && !sc.hasFine {
+		return nil
+	}
+	if err := s.rescore(ctx, sc, keys, exact); err != nil {
+		return err
+	}
+	slices.Sort(keys)
+	sc.best.keys = keys[:min(k, len(keys))]
+	return nil
+}
+
+// rescore gives keys the scores that are shown, where they stand.
+func (s *Set) rescore(ctx context.Context, sc *scratch, keys []key, exact bool) error {
 	switch {
 	case len(keys) == 0:
-		return nil
 	case exact:
 		if err := s.scoreExact(ctx, sc, keys); err != nil {
 			return fmt.Errorf("full-precision vectors: %w", err)
 		}
 	case sc.hasFine:
 		s.scoreFine(sc, keys)
-	default:
-		return nil
 	}
-	slices.Sort(keys)
-	sc.best.keys = keys[:min(k, len(keys))]
 	return nil
 }
 

@@ -3,6 +3,7 @@ package vector
 import (
 	"context"
 	"fmt"
+	"math"
 )
 
 // narrowDots is what a walk with the default EfSearch costs, in dot products of
@@ -60,6 +61,60 @@ func (s *Set) Search(ctx context.Context, q []float32, k int, f Filter) ([]Hit, 
 		hits[i] = Hit{ID: sc.view.id(keySlot(k)), Score: keyScore(k)}
 	}
 	return hits, nil
+}
+
+// Dots writes to dst the scores of ids, which ascend, as a search would give them; NaN
+// for what is not there. dst is as long as ids. q is a unit vector; it is not kept.
+// Errors: ErrDimension, ErrNotFinite, the context's.
+func (s *Set) Dots(ctx context.Context, q []float32, ids []ID, dst []float32) error {
+	if err := checkVector(q, s.dim); err != nil {
+		return fmt.Errorf("dots: %w", err)
+	}
+	sc := takeScratch(padded(s.dim))
+	defer sc.giveBack()
+	exact := s.asksExact()
+	sc.setQuery(q, !exact)
+	sc.view = s.gen.Load().store.view()
+	for from := 0; from < len(ids); from += batchLen {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("dots: %w", err)
+		}
+		to := min(from+batchLen, len(ids))
+		if err := s.dots(ctx, sc, ids[from:to], dst[from:to], exact); err != nil {
+			return fmt.Errorf("dots: %w", err)
+		}
+	}
+	return nil
+}
+
+// dots is Dots for at most batchLen ids.
+func (s *Set) dots(ctx context.Context, sc *scratch, ids []ID, dst []float32, exact bool) error {
+	view := &sc.view
+	sc.slots, sc.left = sc.slots[:0], sc.left[:0]
+	slot := uint32(0)
+	for i, id := range ids {
+		dst[i] = float32(math.NaN())
+		slot = view.seek(id, slot)
+		if slot < view.n && view.id(slot) == id && !view.isDead(slot) {
+			dst[i] = 0
+			sc.slots = append(sc.slots, slot)
+		}
+	}
+	s.kern.gather(sc.query, &view.rows, sc.slots, sc.dots)
+	for i, slot := range sc.slots {
+		sc.left = append(sc.left, makeKey(float32(sc.dots[i])*(sc.scale*view.scale(slot)), slot))
+	}
+	if err := s.rescore(ctx, sc, sc.left, exact); err != nil {
+		return err
+	}
+	next := 0
+	for i := range dst {
+		if dst[i] == 0 {
+			dst[i] = keyScore(sc.left[next])
+			next++
+		}
+	}
+	return nil
 }
 
 // find leaves in sc.best, with slots of sc.view, the candidates for the answer:

@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	index "mneme/internal/index/text"
-	"mneme/internal/text"
 )
 
 // Conversations is the order of messages in one partition: the conversation of
@@ -25,14 +24,12 @@ type Conversations struct {
 	byName       map[string]uint32 // conversations
 	agents       []string
 	byAgent      map[string]uint32
-	names        [][]string          // the terms of each agent's name
-	byTerm       map[string][]uint32 // agents by the rarest term of their name; see nameLocked
 }
 
 // NewConversations returns an empty order with room for docs documents.
 func NewConversations(docs int) *Conversations {
 	return &Conversations{conversation: make([]uint32, docs), agent: make([]uint32, docs), occurred: make([]int64, docs),
-		byName: map[string]uint32{}, byAgent: map[string]uint32{}, byTerm: map[string][]uint32{}}
+		byName: map[string]uint32{}, byAgent: map[string]uint32{}}
 }
 
 // Add puts a document in its place; conversation may be "". A document that is
@@ -85,7 +82,6 @@ func (c *Conversations) describeLocked(doc uint32, agent string, occurred int64)
 		a = uint32(len(c.agents))
 		c.agents = append(c.agents, agent)
 		c.byAgent[agent] = a
-		c.nameLocked(a, text.Terms(agent))
 	}
 	c.agent[doc], c.occurred[doc] = a+1, occurred
 	return true
@@ -173,16 +169,16 @@ func (c *Conversations) Neighbours(doc uint32, before, after []uint32, visible i
 	return nb, na
 }
 
-// of describes a document: 1 + its conversation and 1 + its agent, 0 for none,
-// and when it occurred. A nil receiver knows no document.
-func (c *Conversations) of(doc uint32) (conversation, agent uint32, occurred int64) {
+// of gives 1 + the agent of a document, 0 for none, and when it occurred. A nil receiver
+// knows no document.
+func (c *Conversations) of(doc uint32) (agent uint32, occurred int64) {
 	if c == nil {
-		return 0, 0, 0
+		return 0, 0
 	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if int(doc) >= len(c.agent) {
-		return 0, 0, 0
+		return 0, 0
 	}
-	return c.conversation[doc], c.agent[doc], c.occurred[doc]
+	return c.agent[doc], c.occurred[doc]
 }

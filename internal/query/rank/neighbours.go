@@ -1,5 +1,7 @@
 package rank
 
+import index "mneme/internal/index/text"
+
 // Messages of one conversation explain each other: the answer to a question often
 // holds few of its words, while the messages around it hold the rest.
 
@@ -8,9 +10,9 @@ package rank
 var neighbourWeights = [...]float64{0.5, 0.3, 0.2}
 
 const (
-	// OriginsOfEach is how many of the best documents of each source bring their
+	// originsOfEach is how many of the best documents of each source bring their
 	// neighbours as candidates, and neighbourReach how far.
-	OriginsOfEach  = 20
+	originsOfEach  = 20
 	neighbourReach = 2
 )
 
@@ -73,50 +75,24 @@ func (r *Ranking) addBeside(k docKey) {
 
 // isBest reports whether a source found nearly nothing better.
 func (c *Candidate) isBest() bool {
-	return c.inText && c.textRank <= OriginsOfEach || c.inVector && c.vectorRank <= OriginsOfEach
+	return c.inText && c.textRank <= originsOfEach || c.inVector && c.vectorRank <= originsOfEach
 }
 
-// contributed is what neighbours add to a candidate's BM25: each term counts where
+// contributed is what neighbours add to a candidate's BM25: each concept counts where
 // it is worth most, in the message itself or, less, around it.
-func (r *Ranking) contributed(c *Candidate, own []float64) float64 {
+func (r *Ranking) contributed(c *Candidate, own []index.Share) float64 {
 	gain := 0.0
 	near := r.neighbours[c.around.at : c.around.at+c.around.before+c.around.after]
 	for i, doc := range near {
 		if i >= int(c.around.before) {
 			i -= int(c.around.before)
 		}
-		for t, s := range r.evidence.of(docKey{c.Partition, doc}) {
-			if s *= neighbourWeights[i]; s > own[t] {
-				gain += s - own[t]
-				own[t] = s
+		for t, share := range r.evidence.of(docKey{c.Partition, doc}) {
+			if s := share.Score * neighbourWeights[i]; s > own[t].Score {
+				gain += s - own[t].Score
+				own[t].Score = s
 			}
 		}
 	}
 	return gain
-}
-
-// conversationKey is a conversation in one of the plan's partitions.
-type conversationKey struct {
-	partition    int
-	conversation uint32
-}
-
-// poolConversations gathers for each conversation how much of each term the best
-// of its messages holds, as far as the search has looked at them.
-func (r *Ranking) poolConversations() {
-	for k := range r.evidence.at {
-		conversation, _, _ := r.plan.Partitions[k.partition].Conversations.of(k.doc)
-		if conversation == 0 {
-			continue
-		}
-		key := conversationKey{k.partition, conversation}
-		best := r.conversations[key]
-		if best == nil {
-			best = make([]float64, r.evidence.terms)
-			r.conversations[key] = best
-		}
-		for t, s := range r.evidence.of(k) {
-			best[t] = max(best[t], s)
-		}
-	}
 }

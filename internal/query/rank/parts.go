@@ -15,21 +15,20 @@ const (
 	partVectorNeighbours
 	partText
 	partNeighbours
-	partConversation
 	partSpeaker
 	partDate
 	numParts
 )
 
 // sources are the names of the parts in matched_by and explain.
-var sources = [numParts]string{"vector", "vector_neighbours", "text", string(memory.PartNeighbours), string(memory.PartConversation),
+var sources = [numParts]string{"vector", "vector_neighbours", "text", string(memory.PartNeighbours),
 	string(memory.PartSpeaker), string(memory.PartDates)}
 
 // shares are the weights of the text side's parts beside one another. They were
 // measured on the development sets (bench/retrieval -ablate) and are round on
 // purpose: from half to twice each, recall@10 moves by less than 0.01. Neighbours
 // add what the text itself lacks, so the two share one weight.
-var shares = [numParts]float64{partText: 1, partNeighbours: 1, partConversation: 0.2, partSpeaker: 0.23, partDate: 0.1}
+var shares = [numParts]float64{partText: 1, partNeighbours: 1, partSpeaker: 0.23, partDate: 0.1}
 
 const (
 	// shareVectorNeighbours is the weight of the neighbours' vectors beside a
@@ -49,9 +48,8 @@ func (p *Plan) weigh() {
 		return
 	}
 	sum := shares[partText]
-	on := [numParts]bool{partText: true, partNeighbours: p.Parts[memory.PartNeighbours], partConversation: p.Parts[memory.PartConversation],
-		partSpeaker: len(p.speakers) > 0, partDate: len(p.dates) > 0}
-	for k := partConversation; k < numParts; k++ {
+	on := [numParts]bool{partText: true, partNeighbours: p.Parts[memory.PartNeighbours], partSpeaker: len(p.speakers) > 0, partDate: len(p.dates) > 0}
+	for k := partSpeaker; k < numParts; k++ {
 		if on[k] {
 			sum += shares[k]
 		}

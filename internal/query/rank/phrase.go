@@ -51,9 +51,13 @@ func (p *Plan) findPhrases() error {
 		}
 		p.Phrases = append(p.Phrases, newPhrase(words))
 		text.Analyze(quoted, func(t text.Token) bool {
-			at := slices.Index(p.Terms, t.Term)
+			c := p.concept(t.Term)
+			if c < 0 {
+				return true
+			}
+			at := p.Concepts[c].first
 			same := func(g []int) bool { return g[0] == at }
-			if at >= 0 && !slices.ContainsFunc(p.Words.Must, same) && len(p.Words.Must) < index.MaxMust {
+			if !slices.ContainsFunc(p.Words.Must, same) && len(p.Words.Must) < index.MaxMust {
 				p.Words.Must = append(p.Words.Must, []int{at})
 			}
 			return true

@@ -2,12 +2,10 @@ package rank
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	"mneme/internal/dates"
 	index "mneme/internal/index/text"
-	"mneme/internal/text"
 	"mneme/memory"
 )
 
@@ -18,9 +16,6 @@ const (
 	weightURI  = 0.6
 )
 
-// maxQueryTerms bounds the work of one search; a query of 16 KiB holds more.
-const maxQueryTerms = 256
-
 // Partition is a partition that a search looks into.
 type Partition struct {
 	Conversations *Conversations // nil if nothing was ever written to it
@@ -29,6 +24,13 @@ type Partition struct {
 }
 
 func (p *Partition) allows(doc uint32) bool { return p.Allow == nil || p.Allow.Contains(doc) }
+
+// How many candidates the sources give. It does not depend on the limit, so that a limit
+// cuts an answer and does not change it.
+const (
+	TextPool   = memory.MaxLimit
+	vectorPool = 100 // beside words
+)
 
 // Question is what a search asks.
 type Question struct {
@@ -39,17 +41,18 @@ type Question struct {
 
 	ByText, ByVector         bool // which sources answer
 	TextWeight, VectorWeight float64
-	Candidates               int // kept of each source
 	Parts                    map[memory.Part]bool
-	Fusion                   memory.Fusion
+
+	// Alternatives are what else stands for a word of the query, by its term; see Terms.
+	Alternatives map[string][]Alternative
 }
 
 // Plan is how the candidates of one question are found and scored.
 type Plan struct {
 	Question
-	Terms   []string    // of the query, distinct; none if text does not answer
-	Words   index.Query // the same for the text index, without K
-	Phrases []Phrase
+	Concepts []Concept   // of the query, distinct; none if text does not answer
+	Words    index.Query // their alternatives for the text index, without K
+	Phrases  []Phrase
 
 	phraseWords map[string]int32 // the numbers of the phrases' folded words
 
@@ -59,25 +62,17 @@ type Plan struct {
 	side   [2]float64        // the shares of vectors and text, sum to 1
 	weight [numParts]float64 // sum to 1 at most
 	bound  float64           // the BM25 of a text value of 1
-
-	calibrated  bool
-	calibration calibration
 }
 
 // NewPlan analyses a question. Errors: invalid.
 func NewPlan(q Question) (*Plan, error) {
 	p := &Plan{Question: q}
 	if q.ByText {
-		p.analyse()
+		p.findConcepts()
 	}
 	p.share()
 	if err := p.findPhrases(); err != nil {
 		return nil, err
-	}
-	p.calibrated = q.Parts[memory.PartCalibration] && q.Fusion == memory.FusionWeighted && p.HasText()
-	p.calibration = calibrateText
-	if q.ByVector {
-		p.calibration = calibrateHybrid
 	}
 	if p.HasText() && q.Parts[memory.PartSpeaker] {
 		p.findSpeakers()
@@ -89,20 +84,18 @@ func NewPlan(q Question) (*Plan, error) {
 }
 
 // HasText reports whether the query has a word to look for.
-func (p *Plan) HasText() bool { return len(p.Terms) > 0 }
+func (p *Plan) HasText() bool { return len(p.Concepts) > 0 }
 
-// analyse finds the query's terms. They are looked up in every field.
-func (p *Plan) analyse() {
-	p.Words = index.Query{FieldWeights: [index.NumFields]float64{index.FieldText: weightText, index.FieldTags: weightTags, index.FieldURI: weightURI}}
-	text.Analyze(p.Query, func(t text.Token) bool {
-		if slices.Contains(p.Terms, t.Term) {
-			return true
-		}
-		p.Words.Terms = append(p.Words.Terms, index.QueryTerm{Text: t.Term, Weight: 1, Term: len(p.Terms)})
-		p.Terms = append(p.Terms, t.Term)
-		return len(p.Terms) < maxQueryTerms
-	})
+// VectorPool is how many candidates vectors give.
+func (p *Plan) VectorPool() int {
+	if p.HasText() {
+		return vectorPool
+	}
+	return memory.MaxLimit
 }
+
+// Origins is how many of the best of each source bring their neighbours as candidates.
+func (p *Plan) Origins() int { return originsOfEach }
 
 // share decides how vectors and text share a score.
 func (p *Plan) share() {
@@ -119,13 +112,13 @@ func (p *Plan) share() {
 }
 
 // SetBound computes the BM25 that stands for a text value of 1: that of a document
-// that holds each of the query's terms as often as can be. docs and docFreq count
+// that holds each of the query's words as often as can be. docs and docFreq count
 // all that the reader sees, so a filter does not change it.
 func (p *Plan) SetBound(docs uint64, docFreq func(term int) uint64) {
 	p.bound = 0
-	for t := range p.Words.Terms {
-		n := float64(docFreq(t))
+	for c := range p.Concepts {
+		n := float64(docFreq(p.Concepts[c].first))
 		all := max(float64(docs), n)
-		p.bound += (index.DefaultK1 + 1) * p.Words.Terms[t].Weight * math.Log(1+(all-n+0.5)/(n+0.5))
+		p.bound += (index.DefaultK1 + 1) * math.Log(1+(all-n+0.5)/(n+0.5))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	index "mneme/internal/index/text"
 	"mneme/memory"
 )
 
@@ -12,8 +13,7 @@ type Candidate struct {
 	Partition int // in Question.Partitions
 	Doc       uint32
 	Chunk     int     // best one by vector; -1 = unknown
-	Sum       float64 // of the weighted parts, 0..1
-	Score     float64 // 0..1, the sum after calibration
+	Score     float64 // of the weighted parts, 0..1
 
 	cosine               float64 // raw
 	hasVector            bool    // cosine is exact, be it 0
@@ -56,17 +56,16 @@ func (c *Candidate) MatchedBy() []string {
 
 // Ranking holds the candidates of one search. It is filled in this order: FoundText
 // and FoundVector, KeepBestVectors, AddNeighbours, evidence, Keep, cosines,
-// Evaluate, dates, Order. Its memory is used again.
+// Evaluate, Order. Its memory is used again.
 type Ranking struct {
-	plan          *Plan
-	candidates    []Candidate
-	at            map[docKey]int32 // in candidates
-	evidence      evidence
-	neighbours    []uint32 // of the candidates, see span
-	conversations map[conversationKey][]float64
-	cosines       map[docKey]float64
-	row           []float64
-	docs          []uint32
+	plan       *Plan
+	candidates []Candidate
+	at         map[docKey]int32 // in candidates
+	evidence   evidence
+	neighbours []uint32 // of the candidates, see span
+	cosines    map[docKey]float64
+	row        []index.Share
+	docs       []uint32
 }
 
 // docKey is a document of one of the plan's partitions.
@@ -77,7 +76,7 @@ type docKey struct {
 
 // NewRanking returns an empty ranking.
 func NewRanking() *Ranking {
-	return &Ranking{at: map[docKey]int32{}, conversations: map[conversationKey][]float64{}, cosines: map[docKey]float64{},
+	return &Ranking{at: map[docKey]int32{}, cosines: map[docKey]float64{},
 		evidence: evidence{at: map[docKey]int32{}}}
 }
 
@@ -86,15 +85,14 @@ func (r *Ranking) Begin(p *Plan) {
 	clear(r.candidates)
 	r.candidates = r.candidates[:0]
 	clear(r.at)
-	clear(r.conversations)
 	clear(r.cosines)
 	r.neighbours = r.neighbours[:0]
 	r.plan = p
-	terms := 0
+	concepts := 0
 	if p != nil {
-		terms = len(p.Terms)
+		concepts = len(p.Concepts)
 	}
-	r.evidence.reset(terms)
+	r.evidence.reset(concepts)
 }
 
 // Candidates lists the candidates. The list is good until the next change.
@@ -139,7 +137,7 @@ func (r *Ranking) KeepBestVectors() {
 	for rank, i := range order {
 		c := &r.candidates[i]
 		c.vectorRank = rank + 1
-		c.inVector = rank < r.plan.Candidates
+		c.inVector = rank < r.plan.VectorPool()
 	}
 }
 
@@ -176,20 +174,21 @@ func (r *Ranking) Keep(keep func(c *Candidate) (bool, error)) error {
 // Explain accounts for a candidate's score.
 func (r *Ranking) Explain(c *Candidate) *memory.Explain {
 	p := r.plan
-	out := &memory.Explain{Fusion: string(p.Fusion)}
-	factor := 1.0
-	if p.calibrated && c.Sum > 0 {
-		factor = c.Score / c.Sum
-		out.Calibration = factor
-	}
+	out := &memory.Explain{}
 	for k, v := range c.values {
 		if p.weight[k] > 0 || k == int(partText) && p.HasText() || k == int(partVector) && p.ByVector {
-			out.Parts = append(out.Parts, memory.ExplainPart{Source: sources[k], Weight: p.weight[k] * factor, Value: v, Raw: c.raw[k]})
+			out.Parts = append(out.Parts, memory.ExplainPart{Source: sources[k], Weight: p.weight[k], Value: v, Raw: c.raw[k]})
 		}
 	}
-	for t, s := range r.evidence.of(docKey{c.Partition, c.Doc}) {
-		if s > 0 {
-			out.Terms = append(out.Terms, memory.ExplainTerm{Term: p.Terms[t], Score: s})
+	for i, share := range r.evidence.of(docKey{c.Partition, c.Doc}) {
+		if share.Score > 0 {
+			concept := &p.Concepts[i]
+			a := concept.Alternatives[share.Term-concept.first]
+			term := memory.ExplainTerm{Term: concept.Alternatives[0].Term, Score: share.Score}
+			if a.Term != term.Term {
+				term.ReadAs, term.Kind = a.Term, string(a.Kind)
+			}
+			out.Terms = append(out.Terms, term)
 		}
 	}
 	return out

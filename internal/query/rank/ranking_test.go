@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	index "mneme/internal/index/text"
 	"mneme/memory"
 )
 
@@ -34,7 +35,6 @@ func newRanking(t *testing.T, q Question) (*Plan, *Ranking) {
 	if q.Parts == nil {
 		q.Parts = map[memory.Part]bool{memory.PartNeighbours: true}
 	}
-	q.Fusion, q.Candidates = memory.FusionWeighted, 10
 	p, err := NewPlan(q)
 	if err != nil {
 		t.Fatal(err)
@@ -47,21 +47,22 @@ func newRanking(t *testing.T, q Question) (*Plan, *Ranking) {
 // TestRankingWithoutARow scores what is given, without state, index or clock.
 func TestRankingWithoutARow(t *testing.T) {
 	p, r := newRanking(t, Question{Query: "summer holiday", Partitions: []Partition{{Conversations: conversation(6), Visible: all{}, Allow: even{}}}})
-	if len(p.Terms) != 2 {
-		t.Fatalf("terms %v", p.Terms)
+	if len(p.Concepts) != 2 {
+		t.Fatalf("concepts %v", p.Concepts)
 	}
 	r.FoundText(0, 2, 1)
 	if err := r.AddNeighbours(nil); err != nil {
 		t.Fatal(err)
 	}
-	looked := map[uint32]bool{}
-	r.EachLookedAt(func(_ int, doc uint32) { looked[doc] = true })
+	looked := map[uint32]int{}
+	r.EachLookedAt(func(row, _ int, doc uint32) { looked[doc] = row })
 	for doc := range uint32(6) { // 0 and 4 are candidates, the rest stands beside one
-		if !looked[doc] {
+		if _, ok := looked[doc]; !ok {
 			t.Errorf("document %d is not looked at", doc)
 		}
 	}
-	r.Evidence(0, 2)[0], r.Evidence(0, 3)[1] = 3, 2
+	r.Evidence(looked[2])[0].Score = 3
+	r.Evidence(looked[3])[1] = index.Share{Score: 2, Term: 1}
 	p.SetBound(100, func(int) uint64 { return 5 })
 	if err := r.Keep(nil); err != nil {
 		t.Fatal(err)
@@ -93,11 +94,11 @@ func TestRankingWithoutARow(t *testing.T) {
 // more, and an error of the caller is its own.
 func TestKeepDropsWhatWasOnlyLookedAt(t *testing.T) {
 	_, r := newRanking(t, Question{Query: "holiday", ByVector: true, VectorWeight: 0.5, TextWeight: 0.5, Partitions: []Partition{{Visible: all{}}}})
-	for i := range 12 {
-		r.FoundVector(0, uint32(i), 1-float64(i)/20, i)
+	for i := range vectorPool + 2 {
+		r.FoundVector(0, uint32(i), 1-float64(i)/200, i)
 	}
 	r.KeepBestVectors()
-	if err := r.Keep(nil); err != nil || len(r.Candidates()) != 10 {
+	if err := r.Keep(nil); err != nil || len(r.Candidates()) != vectorPool {
 		t.Errorf("%d candidates, %v", len(r.Candidates()), err)
 	}
 	if err := r.Keep(func(c *Candidate) (bool, error) { return c.Doc == 3, nil }); err != nil || len(r.Candidates()) != 1 || r.Candidates()[0].Chunk != 3 {

@@ -2,6 +2,7 @@ package views
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"mneme/internal/index/vector"
@@ -20,6 +21,7 @@ type Lookup struct {
 	Query []float32
 	seen  map[uint32]struct{}
 	ids   []vector.ID
+	dots  []float32
 }
 
 // Nearest visits the documents nearest to the query, the best first, each once
@@ -55,24 +57,36 @@ func (l *Lookup) Nearest(ctx context.Context, s *VectorSet, limit int, end uint3
 
 // Cosines visits those of docs that have vectors, each once with its best chunk.
 func (l *Lookup) Cosines(ctx context.Context, s *VectorSet, docs []uint32, visit func(Match)) error {
+	slices.Sort(docs)
 	l.ids = l.ids[:0]
 	for _, doc := range docs {
 		l.ids = s.idsOf(l.ids, doc)
 	}
-	if len(l.ids) == 0 {
-		return nil
+	if !slices.IsSorted(l.ids) { // some were attached late
+		slices.Sort(l.ids)
 	}
-	slices.Sort(l.ids)
-	refs := s.snapshot()
-	hits, err := s.set.Search(ctx, l.Query, len(l.ids), idFilter(l.ids))
-	if err != nil {
+	l.dots = slices.Grow(l.dots[:0], len(l.ids))[:len(l.ids)]
+	if err := s.set.Dots(ctx, l.Query, l.ids, l.dots); err != nil {
 		return err
 	}
-	l.reset()
-	for _, h := range hits {
-		if ref := refs[h.ID]; l.first(ref.doc) {
-			visit(Match{Doc: ref.doc, Chunk: int(ref.chunk), Cosine: float64(h.Score)})
+	refs := s.snapshot()
+	var best Match
+	found := false
+	for i, id := range l.ids {
+		if math.IsNaN(float64(l.dots[i])) {
+			continue
 		}
+		m := Match{Doc: refs[id].doc, Chunk: int(refs[id].chunk), Cosine: float64(l.dots[i])}
+		if found && m.Doc != best.Doc {
+			visit(best)
+			found = false
+		}
+		if !found || m.Cosine > best.Cosine || m.Cosine == best.Cosine && m.Chunk < best.Chunk {
+			best, found = m, true
+		}
+	}
+	if found {
+		visit(best)
 	}
 	return nil
 }
@@ -118,27 +132,6 @@ func (f *vectorFilter) Each(yield func(vector.ID) bool) {
 		slices.Sort(ids)
 	}
 	for _, id := range ids {
-		if !yield(id) {
-			return
-		}
-	}
-}
-
-// idFilter allows a sorted list of VectorIDs.
-type idFilter []vector.ID
-
-// Contains implements vector.Filter.
-func (f idFilter) Contains(id vector.ID) bool {
-	_, ok := slices.BinarySearch(f, id)
-	return ok
-}
-
-// Count implements vector.Filter.
-func (f idFilter) Count() int { return len(f) }
-
-// Each implements vector.Filter.
-func (f idFilter) Each(yield func(vector.ID) bool) {
-	for _, id := range f {
 		if !yield(id) {
 			return
 		}

@@ -1,0 +1,98 @@
+package rank
+
+import (
+	"strings"
+	"unicode"
+
+	"mneme/internal/text"
+)
+
+// A question about somebody is mostly answered by what they said themselves, and a
+// question in the first person by what the asker said.
+
+// askers are the names under which people speak to assistants. "I" means one of
+// them where the request does not say who is asking.
+var askers = []string{"user", "human"}
+
+// valueNamed and valueFirst are the values of the part: a query that names
+// somebody may be about him, one that says "I" hardly.
+const (
+	valueNamed = 0.6
+	valueFirst = 1
+)
+
+// findSpeakers finds the agents that the query names, for each partition. Where
+// everything is of one agent, naming it says nothing. Agents have names such as search
+// or docs, which queries hold as words: only a word that begins with a capital where
+// none need be names an agent.
+func (p *Plan) findSpeakers() {
+	first, sentence := false, true
+	var names []string
+	text.AnalyzeWords(p.Query, func(w text.Word) bool {
+		first = first || w.Kind == text.KindStop && isFirstPerson(w.Folded)
+		if !sentence && startsUpper(p.Query[w.Start:w.End]) {
+			name, _, _ := strings.Cut(w.Folded, "'")
+			names = append(names, name)
+		}
+		sentence = endsSentence(p.Query[w.End:])
+		return len(names) < maxConcepts
+	})
+	speakers := make([]map[uint32]float64, len(p.Partitions))
+	for i := range p.Partitions {
+		if c := p.Partitions[i].Conversations; c != nil {
+			speakers[i] = c.named(names, first, p.As)
+			if len(speakers[i]) > 0 {
+				p.speakers = speakers
+			}
+		}
+	}
+}
+
+// named returns the value of the agents that are named, or that the first person means,
+// as 1 + their number.
+func (c *Conversations) named(names []string, first bool, as string) map[uint32]float64 {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if len(c.agents) < 2 {
+		return nil
+	}
+	out := map[uint32]float64{}
+	for _, name := range names {
+		if a, ok := c.byAgent[name]; ok {
+			out[a+1] = valueNamed
+		}
+	}
+	if !first {
+		return out
+	}
+	for _, name := range append([]string{as}, askers...) {
+		if a, ok := c.byAgent[name]; ok && name != "" {
+			out[a+1] = valueFirst
+			break
+		}
+	}
+	return out
+}
+
+// endsSentence reports whether what follows a word ends its sentence.
+func endsSentence(rest string) bool {
+	rest = strings.TrimLeft(rest, `"')]”’`)
+	return rest != "" && strings.ContainsAny(rest[:1], ".!?:\n")
+}
+
+func startsUpper(s string) bool {
+	for _, r := range s {
+		return unicode.IsUpper(r)
+	}
+	return false
+}
+
+// isFirstPerson reports whether a folded stop word is "I" in any form.
+func isFirstPerson(w string) bool {
+	w, _, _ = strings.Cut(w, "'")
+	switch w {
+	case "i", "me", "my", "mine", "myself", "we", "us", "our", "ours":
+		return true
+	}
+	return false
+}
