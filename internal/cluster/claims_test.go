@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -210,5 +211,30 @@ func TestOnePlaceIsLookedAtOnce(t *testing.T) {
 		if q != asked[0] {
 			t.Error("a second look")
 		}
+	}
+}
+
+// A node's disk was full when it was to store news. It took no others until it was started again,
+// though there was room by then.
+func TestNewsAreTakenAfterAFullDisk(t *testing.T) {
+	t.Parallel()
+	n1, n2 := joinedTwo(t)
+	full := make(chan struct{}, 1)
+	n2.disk.fails(func(Facts) error {
+		select {
+		case full <- struct{}{}:
+		default:
+		}
+		return syscall.ENOSPC
+	})
+	n1.stop(t)
+	n1.addr = testaddr.Reserve(t, 1)[0]
+	n1.start(t).formed(t)
+	<-full
+	n2.disk.fails(nil)
+	n2.log.await(t, "a node has another address than before")
+	n2.knows(t, n1, 2)
+	if _, err := n2.cluster.vote(t.Context(), n1.disk.identity(), candidacy{}); err != nil {
+		t.Error(err)
 	}
 }

@@ -32,6 +32,12 @@ type disk struct {
 	saved func(Facts) error // after each Save, whose answer it is
 }
 
+func (d *disk) fails(saved func(Facts) error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.saved = saved
+}
+
 func (d *disk) Load() (Facts, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -59,7 +59,7 @@ type forming struct {
 	run    string
 	expect int // 0: it joins, and never founds
 	save   func(Facts) error
-	broken error // a Save failed, and what a restart finds is unknown
+	broken error // the last Save failed, and what a restart finds is unknown
 
 	settled bool
 	told    bool // another member knows where this node is
@@ -83,9 +83,10 @@ func newForming(facts Facts, self Member, run string, expect int, save func(Fact
 // A node that looks as often as this one has seen it by then, if it can.
 const unseenLooks = 5
 
-// set stores facts. After an error nothing is stored or said any more.
+// set stores facts. After an error the former ones stand until something is stored: a disk may
+// have been full for a while. Without a cluster nothing more is stored or said, and the node ends.
 func (f *forming) set(facts Facts) error {
-	if f.broken != nil {
+	if f.broken != nil && f.facts.Cluster == "" {
 		return f.broken
 	}
 	if err := f.save(facts); err != nil {
@@ -93,7 +94,7 @@ func (f *forming) set(facts Facts) error {
 			Hint: "make the data directory writable and start again", Err: err}
 		return f.broken
 	}
-	f.facts = facts
+	f.facts, f.broken = facts, nil
 	return nil
 }
 
