@@ -1,7 +1,6 @@
 package raftfsm
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -60,9 +59,14 @@ func newAnnouncer(t raft.Transport, g *Group) *announcer {
 // AppendEntries implements raft.Transport. What stands in for an entry is not sent: the
 // log was cut between raft's looking for the one before and its reading this one. Raft tries
 // again then, and sends a snapshot.
+//
+// A follower is told of no commit behind what the request shows it to have: it takes all that it
+// has up to there for committed, also entries of its own that the leader's have yet to replace.
+// Raft sends such a request where the follower refused later entries again and again, say on a
+// full disk, and is sent earlier ones each time.
 func (a *announcer) AppendEntries(id raft.ServerID, to raft.ServerAddress, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	for _, l := range req.Entries {
-		if bytes.Equal(l.Extensions, standIn) {
+		if isStandIn(l) {
 			return fmt.Errorf("entry %d: %w: it is in a snapshot by now", l.Index, raft.ErrLogNotFound)
 		}
 	}
@@ -70,6 +74,8 @@ func (a *announcer) AppendEntries(id raft.ServerID, to raft.ServerAddress, req *
 		resp.Term, resp.Success = req.Term, false // whoever asks whether this replica leads hears that it does not
 		return nil
 	}
+	has := req.PrevLogEntry + uint64(len(req.Entries))
+	req.LeaderCommitIndex = min(req.LeaderCommitIndex, has)
 	send := func() error { return a.Transport.AppendEntries(id, to, req, resp) }
 	began := time.Now()
 	err := send()
@@ -82,8 +88,7 @@ func (a *announcer) AppendEntries(id raft.ServerID, to raft.ServerAddress, req *
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	t := a.peerLocked(id)
-	has := req.PrevLogEntry + uint64(len(req.Entries))
-	t.commit = max(t.commit, min(req.LeaderCommitIndex, has))
+	t.commit = max(t.commit, req.LeaderCommitIndex)
 	if has > t.has {
 		t.has = has
 		a.wakeUp()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/antithesishq/antithesis-sdk-go/assert"
@@ -51,8 +52,12 @@ type outcome struct {
 // Apply implements raft.FSM.
 func (f *fsm) Apply(l *raft.Log) any { return f.ApplyBatch([]*raft.Log{l})[0] }
 
-// ApplyBatch implements raft.BatchingFSM. Every answer is an outcome.
+// ApplyBatch implements raft.BatchingFSM. Every answer is an outcome. It panics, as raft does,
+// where a committed entry is not in the log: the next start finds where that ends.
 func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
+	if i := slices.IndexFunc(logs, isStandIn); i >= 0 {
+		panic(fmt.Sprintf("entry %d is committed, and was cut off this replica's log", logs[i].Index))
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.apply(logs, make([]any, len(logs)))

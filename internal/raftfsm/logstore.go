@@ -1,6 +1,7 @@
 package raftfsm
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -86,6 +87,7 @@ type logStore struct {
 
 	mu          sync.Mutex
 	first, last uint64
+	cut         span     // was cut off for entries that are not stored yet, and raft goes by what was there
 	newest      raft.Log // the last entry as it was stored, while it is; no index = not known
 	sizes       []int64  // of the last entries that were stored in this run, at most mostTrailingLogs
 	grownBy     uint64
@@ -97,6 +99,9 @@ var _ interface {
 	raft.LogStore
 	raft.MonotonicLogStore
 } = (*logStore)(nil)
+
+// span are the entries from one index to another, both inclusive. The zero value is none.
+type span struct{ from, to uint64 }
 
 // writeTimes is what the disk watchdog looks at.
 type writeTimes struct {
@@ -137,8 +142,10 @@ func (s *logStore) LastIndex() (uint64, error) {
 	return s.last, nil
 }
 
-// standIn marks what GetLog gives for an entry of which only the term is known.
+// standIn marks what GetLog gives for an entry that is not there.
 var standIn = []byte("the end of a snapshot")
+
+func isStandIn(l *raft.Log) bool { return bytes.Equal(l.Extensions, standIn) }
 
 // GetLog implements raft.LogStore. Errors: raft.ErrLogNotFound, ErrCorruptLog.
 //
@@ -147,6 +154,10 @@ var standIn = []byte("the end of a snapshot")
 // snapshot; raft 1.7.3 looks only in the log, says no, is sent the same snapshot, and so on
 // for ever. The first entry is never made up: a leader that lacks it has to send a snapshot.
 // Nor is what stands in for an entry ever sent, see announcer.AppendEntries.
+//
+// An entry that was cut off for another one, which could not be stored then, say on a full disk,
+// is one of no term, so that what the leader sends differs from it, and is stored. Raft 1.7.3
+// goes by the log's end from before the cut, finds no entry, and would take none for ever.
 func (s *logStore) GetLog(index uint64, l *raft.Log) error {
 	if s.getNewest(index, l) {
 		return nil
@@ -162,6 +173,10 @@ func (s *logStore) GetLog(index uint64, l *raft.Log) error {
 	})
 	if end, term := s.boundary(); errors.Is(err, raft.ErrLogNotFound) && index == end && index > 1 {
 		*l = raft.Log{Index: index, Term: term, Type: raft.LogNoop, Extensions: standIn}
+		return nil
+	}
+	if errors.Is(err, raft.ErrLogNotFound) && s.wasCut(index) {
+		*l = raft.Log{Index: index, Type: raft.LogCommand, Extensions: standIn}
 		return nil
 	}
 	if err == nil || errors.Is(err, raft.ErrLogNotFound) {
@@ -190,6 +205,12 @@ func (s *logStore) getNewest(index uint64, l *raft.Log) bool {
 	}
 	*l = s.newest
 	return true
+}
+
+func (s *logStore) wasCut(index uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cut.from <= index && index <= s.cut.to
 }
 
 // StoreLog implements raft.LogStore.
@@ -253,7 +274,7 @@ func (s *logStore) stored(from uint64, to raft.Log, sizes []int64) {
 	if s.first == 0 {
 		s.first = from
 	}
-	s.last, s.newest = to.Index, to
+	s.last, s.newest, s.cut = to.Index, to, span{}
 	s.grownBy += to.Index - from + 1
 	for _, size := range sizes {
 		s.grownBytes += size
@@ -273,11 +294,19 @@ func (s *logStore) DeleteRange(from, to uint64) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	s.mu.Lock()
-	if end, _ := s.boundary(); from <= s.first && to >= s.last && s.first <= end && end < s.last {
+	end, _ := s.boundary()
+	if from <= s.first && to >= s.last && s.first <= end && end < s.last {
 		to = end
 	}
+	cuts := end < from && from <= s.last && s.last <= to
 	s.mu.Unlock()
-	return s.deleteRange(from, to)
+	if err := s.deleteRange(from, to); err != nil || !cuts {
+		return err
+	}
+	s.mu.Lock()
+	s.cut = span{from, to}
+	s.mu.Unlock()
+	return nil
 }
 
 func (s *logStore) deleteRange(from, to uint64) error {

@@ -58,6 +58,13 @@ func (f *faultKV) StoreLogs(logs []*raft.Log) error {
 	return f.boltKV.StoreLogs(logs)
 }
 
+func (f *faultKV) DeleteRange(from, to uint64) error {
+	if err := f.hit("delete"); err != nil {
+		return err
+	}
+	return f.boltKV.DeleteRange(from, to)
+}
+
 func (f *faultKV) GetLog(index uint64, l *raft.Log) error {
 	if err := f.hit("get", fmt.Sprintf("get %d", index)); err != nil {
 		return err
@@ -340,7 +347,10 @@ func TestLastEntryIsReadFromMemoryWhileItIsThere(t *testing.T) {
 
 	must(store(1, 4))
 	must(s.log.DeleteRange(4, 4)) // another leader has other entries there
-	expect(4, 0, raft.ErrLogNotFound)
+	var cut raft.Log
+	if err := s.log.GetLog(4, &cut); err != nil || !isStandIn(&cut) {
+		t.Fatal(err, cut)
+	}
 	must(store(2, 4, 5))
 	must(store(3, 4)) // cuts off what it replaces
 	expect(4, 3, nil)
@@ -352,6 +362,7 @@ func TestLastEntryIsReadFromMemoryWhileItIsThere(t *testing.T) {
 	expect(4, 3, nil)
 	expect(5, 0, raft.ErrLogNotFound)
 	s.kv.set("store", nil)
+	s.log.boundary = func() (uint64, uint64) { return 5, 3 }
 	must(s.log.DeleteRange(1, 4)) // they are in a snapshot
 	expect(4, 0, raft.ErrLogNotFound)
 	must(store(4, 9))
@@ -540,5 +551,64 @@ func TestErrorsReadWell(t *testing.T) {
 	}
 	if raftErr("x", nil) != nil {
 		t.Error("an error out of nothing")
+	}
+}
+
+// What was cut off for entries that could not be stored counts as other entries, until some are.
+// Raft's cutting off of what is in a snapshot leaves nothing of that kind.
+func TestEntriesThatWereCutOffDifferFromAll(t *testing.T) {
+	s := openTestStores(t, filepath.Join(t.TempDir(), "raft.db"))
+	entry := func(index, term uint64) *raft.Log {
+		return &raft.Log{Index: index, Term: term, Data: []byte("x")}
+	}
+	for i := uint64(1); i <= 9; i++ {
+		if err := s.log.StoreLog(entry(i, 2)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func(index uint64) (term uint64, there bool) {
+		t.Helper()
+		var l raft.Log
+		if err := s.log.GetLog(index, &l); err != nil {
+			return 0, false
+		}
+		if (l.Term == 0) != isStandIn(&l) {
+			t.Errorf("%+v", l)
+		}
+		return l.Term, true
+	}
+	s.log.boundary = func() (uint64, uint64) { return 3, 2 }
+	if err := s.log.DeleteRange(1, 3); err != nil {
+		t.Fatal(err)
+	}
+	if _, there := read(2); there {
+		t.Error("what is in a snapshot was made up")
+	}
+	for _, from := range []uint64{7, 9, 6} { // 9 is not there any more, and raft does not know it
+		if err := s.log.DeleteRange(from, 9); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.kv.set("store", syscall.ENOSPC)
+	if err := s.log.StoreLog(entry(6, 3)); err == nil {
+		t.Fatal("stored on a full disk")
+	}
+	for index, want := range map[uint64]uint64{5: 2, 6: 0, 9: 0} {
+		if term, there := read(index); term != want || !there {
+			t.Errorf("entry %d: term %d, %t", index, term, there)
+		}
+	}
+	if _, there := read(10); there {
+		t.Error("an entry that never was is there")
+	}
+	s.kv.set("store", nil)
+	if err := s.log.StoreLog(entry(6, 3)); err != nil {
+		t.Fatal(err)
+	}
+	if term, _ := read(6); term != 3 {
+		t.Error("the entry that was stored is of term", term)
+	}
+	if _, there := read(7); there {
+		t.Error("an entry behind the end is there")
 	}
 }
