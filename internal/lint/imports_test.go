@@ -42,6 +42,7 @@ func house() []floor {
 		{pkg: "internal/storage", why: "storage opens a database and knows no rows"},
 		{pkg: "internal/storage/encfs", may: []string{"internal/storage"}, why: "encryption knows files and keys, not what they hold"},
 		{pkg: "internal/index/text", may: []string{"internal/storage"}, why: "an index knows terms and documents, not memories"},
+		{pkg: "internal/index/words", why: "what words are near to one another is a function of the words"},
 		{pkg: "internal/index/vector", may: []string{"internal/storage"}, why: "an index knows vectors and documents, not memories"},
 		{pkg: "internal/eventlog", may: []string{"memory", "internal/events", "internal/storage"}, why: "the log keeps frames and does not know what follows from them"},
 		{pkg: "internal/eventlog/eventlogtest", may: []string{"internal/eventlog", "internal/events"}, why: "the contract of a log is about frames"},
@@ -118,6 +119,7 @@ func technologies() []technology {
 		{"github.com/nats-io/nats.go", []string{"internal/eventlog", "internal/eventlog/eventlogtest", "internal/api/natsapi", "internal/node"}, "NATS is the log and one transport"},
 		{"github.com/cockroachdb/pebble", []string{"internal/storage/...", "internal/raftfsm/...", "internal/eventlog", "internal/index/text", "internal/projections", "internal/ingest", "internal/auth", "internal/keyring", "internal/keygroup", "internal/query/views", "internal/replica", "internal/node"},
 			"the database is opened by storage and used by those who keep rows; others take its file systems"},
+		{"github.com/blevesearch/vellum", []string{"internal/index/words"}, "transducers and automata are behind words"},
 		{"github.com/spf13", []string{"cmd/..."}, "flags are read by commands"},
 		{"github.com/knadh/koanf", []string{"cmd/..."}, "configuration is read by commands"},
 	}

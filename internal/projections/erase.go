@@ -84,6 +84,9 @@ func (s *State) Generation() string {
 	return s.gen.name
 }
 
+// Generation names the tables that the view reads, as State.Generation does.
+func (v *View) Generation() string { return v.gen.name }
+
 // Renew puts a copy of the state with the same rows in its place: the tables are
 // shared, everything else (write-ahead logs, manifests, tables that Pebble has not
 // removed yet) begins anew, and the former folder goes with what it holds. It

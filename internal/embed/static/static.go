@@ -83,6 +83,10 @@ func Open(b []byte) (*Model, error) {
 // may be called from many goroutines at once.
 func Embed(dst []int8, texts ...text.Analysis) { shipped().Embed(dst, texts...) }
 
+// Known reports whether the program has a vector for a token: whether it is a stem or
+// another word that texts of everyday life or of software hold often.
+func Known(token string) bool { return shipped().table.find(Hash(token)) >= 0 }
+
 // Embed is the package's Embed with the weights of m.
 func (m *Model) Embed(dst []int8, texts ...text.Analysis) {
 	if len(dst) != Dimensions {

@@ -224,3 +224,13 @@ func TestTextsInPartsAreOneText(t *testing.T) {
 		}
 	}
 }
+
+// TestKnownWordsAreOrdinary: a misspelt word is not among those that have vectors.
+func TestKnownWordsAreOrdinary(t *testing.T) {
+	for token, want := range map[string]bool{"mango": true, "mongo": true, "typescript": true, "kube": true, "auth": true,
+		"typsecript": false, "eror": false, "postgress": false, "migraton": false, "": false} {
+		if Known(token) != want {
+			t.Errorf("%q: known %v", token, !want)
+		}
+	}
+}

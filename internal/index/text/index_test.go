@@ -311,6 +311,9 @@ func (w *world) checkDictionary(partition uint32) error {
 	if !maps.Equal(got, want) {
 		return fmt.Errorf("dictionary of %d: %d terms, want %d", partition, len(got), len(want))
 	}
+	if err := w.checkVocabulary(partition, c.nextID, got); err != nil {
+		return err
+	}
 	for f := range Field(NumFields) {
 		prefix := termText(w.rng.IntN(testVocabulary))
 		prefix = prefix[:w.rng.IntN(len(prefix)+1)]
@@ -325,6 +328,47 @@ func (w *world) checkDictionary(partition uint32) error {
 		})
 		if want := p.vocabulary(f, prefix); err != nil || !maps.Equal(found, want) {
 			return fmt.Errorf("vocabulary of %s in %d from %q: %v, %v, want %v", f, partition, prefix, found, err, want)
+		}
+	}
+	return nil
+}
+
+// checkVocabulary compares what is listed for the vocabulary with the dictionary, and with
+// what was listed of it at an earlier check.
+func (w *world) checkVocabulary(partition, next uint32, dictionary map[name]bool) error {
+	if got, err := NextTerm(w.db, partition); err != nil || got != next {
+		return fmt.Errorf("next term of %d: %d, %v, want %d", partition, got, err, next)
+	}
+	want, all := map[string]bool{}, map[string]bool{}
+	for n := range dictionary {
+		want[n.text] = true
+	}
+	if err := Terms(w.db, partition, func(term []byte) error { all[string(term)] = true; return nil }); err != nil || !maps.Equal(all, want) {
+		return fmt.Errorf("terms of %d: %d, %v, want %d", partition, len(all), err, len(want))
+	}
+	first := uint32(w.rng.Uint64N(uint64(next) + 2))
+	want, all = map[string]bool{}, map[string]bool{}
+	err := eachDictionaryRow(w.db, partition, func(n name, id uint32) error {
+		if id >= first {
+			want[n.text] = true
+		}
+		return nil
+	})
+	if err == nil {
+		err = NewTerms(w.db, partition, first, func(term string) { all[term] = true })
+	}
+	if err != nil || !maps.Equal(all, want) {
+		return fmt.Errorf("terms of %d from %d of %d on: %d, %v, want %d", partition, first, next, len(all), err, len(want))
+	}
+	tail := map[string]bool{}
+	if err := TailTerms(w.db, partition, func(term []byte) { tail[string(term)] = true }); err != nil {
+		return err
+	}
+	for _, d := range w.twin.parts[partition].docs { // those in the tail and in the dictionary are all
+		for _, t := range d.Terms {
+			if !dictionary[name{t.Field, t.Text}] && !tail[t.Text] {
+				return fmt.Errorf("term %q of %d is neither in the dictionary nor in the tail", t.Text, partition)
+			}
 		}
 	}
 	return nil

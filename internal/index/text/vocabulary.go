@@ -2,6 +2,7 @@ package text
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -115,4 +116,96 @@ func countTerm(it *pebble.Iterator, prefix []byte) (docs uint64, err error) {
 		docs += n
 	}
 	return docs, it.Error()
+}
+
+// Terms visits the distinct terms that have postings, field by field, ascending in
+// each. Errors: ErrCorrupt, the database's, visit's.
+func Terms(r pebble.Reader, partition uint32, visit func(term []byte) error) (err error) {
+	prefix := appendPartition(nil, PrefixDictionary, partition)
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: storage.PrefixEnd(prefix)})
+	if err != nil {
+		return fmt.Errorf("terms of partition %d: %w", partition, err)
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	for ok := it.First(); ok; ok = it.Next() {
+		_, _, term, err := parseDictionaryKey(it.Key())
+		if err == nil {
+			err = visit(term)
+		}
+		if err != nil {
+			return fmt.Errorf("terms of partition %d: %w", partition, err)
+		}
+	}
+	return it.Error()
+}
+
+// NewTerms visits the terms that have postings and whose ids are from first on: those
+// that Terms did not visit when NextTerm was first. Errors: ErrCorrupt, the database's.
+func NewTerms(r pebble.Reader, partition, first uint32, visit func(term string)) (err error) {
+	prefix := appendPartition(nil, PrefixNames, partition)
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: storage.PrefixEnd(prefix)})
+	if err != nil {
+		return fmt.Errorf("new terms of partition %d: %w", partition, err)
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	var names []name
+	ok := it.SeekLT(appendNamesKey(nil, partition, first)) // a row may begin before
+	if !ok {
+		ok = it.First()
+	}
+	for ; ok; ok = it.Next() {
+		k := it.Key()
+		if len(k) != namesKeyLen {
+			return fmt.Errorf("new terms of partition %d: %w: names key %x", partition, ErrCorrupt, k)
+		}
+		v, err := it.ValueAndErr()
+		if err == nil {
+			names, err = readNames(names[:0], v)
+		}
+		if err != nil {
+			return fmt.Errorf("new terms of partition %d: %w", partition, err)
+		}
+		from := binary.BigEndian.Uint32(k[partitionLen:])
+		for i, n := range names {
+			if n.text != "" && from+uint32(i) >= first {
+				visit(n.text)
+			}
+		}
+	}
+	return it.Error()
+}
+
+// NextTerm is the id that the partition's next new term gets. Errors: ErrCorrupt, the
+// database's.
+func NextTerm(r pebble.Reader, partition uint32) (uint32, error) {
+	_, c, err := readStats(r, partition)
+	return c.nextID, err
+}
+
+// TailTerms visits the terms of the documents that have no postings yet, those of
+// removed ones too, a term as often as there are such documents. Errors: ErrCorrupt,
+// the database's.
+func TailTerms(r pebble.Reader, partition uint32, visit func(term []byte)) (err error) {
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: []byte{PrefixPostings}, UpperBound: []byte{PrefixForward + 1}})
+	if err != nil {
+		return fmt.Errorf("terms of the tail of partition %d: %w", partition, err)
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	_, start, err := seekStats(it, partition)
+	if err == nil {
+		err = eachTailRow(it, partition, start, func(doc uint32, row []byte, _ bool) error {
+			_, d, err := openTailRow(row)
+			if err != nil {
+				return fmt.Errorf("document %d: %w", doc, err)
+			}
+			for d.next() {
+				visit(d.text())
+			}
+			return d.err
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("terms of the tail of partition %d: %w", partition, err)
+	}
+	return nil
 }
