@@ -107,7 +107,7 @@ func (w *World) Seal(it *Item) []byte {
 			h.OccurredAt = h.SealedAt
 		}
 	}
-	env := events.Envelope{Header: *h}
+	env := events.Envelope{Header: *h, Payload: it.Payload}
 	if it.Key != nil {
 		env.Key = it.Key.ID()
 		env.Payload = it.Key.Seal(nil, settings.Identity(h.Event), env.AppendHeader(nil), it.Payload)

@@ -25,6 +25,7 @@ type View struct {
 	Partitions []Partition // that the capability opens, the team's first
 	Positions  Positions
 	keys       *keyring.Keyring
+	words      *vocabularies
 }
 
 // Open opens a view of a namespace for an agent, or for the team with as "",
@@ -51,7 +52,7 @@ func (s *Views) OpenEach(ctx context.Context, namespaces []string, as string, f 
 	}
 	all := make([]*View, len(namespaces))
 	for i, namespace := range namespaces {
-		all[i] = &View{State: state, keys: s.opt.Keys}
+		all[i] = &View{State: state, keys: s.opt.Keys, words: s.words}
 		if err := all[i].open(s, namespace, as); err != nil {
 			return nil, Failed("open "+Clip(namespace), errors.Join(err, state.Close()))
 		}

@@ -46,6 +46,7 @@ type Views struct {
 	watch         watch
 	vectors       *vectors
 	conversations atomic.Pointer[conversationView]
+	words         *vocabularies
 
 	loadMu  sync.Mutex // one Load, Close or save of graphs at a time
 	applyMu sync.Mutex // OnApply against the swap of a Load; guards the fields below
@@ -75,7 +76,7 @@ func New(opt Options) (*Views, error) {
 	if err != nil {
 		return nil, fmt.Errorf("views: %w", err)
 	}
-	s := &Views{opt: opt, vectors: vectors, stop: make(chan struct{})}
+	s := &Views{opt: opt, vectors: vectors, words: newVocabularies(opt.State), stop: make(chan struct{})}
 	s.conversations.Store(newConversationView())
 	if opt.GraphDir != "" {
 		s.wg.Go(s.keepGraphs)
@@ -92,6 +93,7 @@ func (s *Views) OnApply(a *projections.Applied) {
 	if s.loading {
 		s.backlog = append(s.backlog, a)
 	}
+	s.words.apply(a)
 	if !s.closed {
 		s.conversations.Load().apply(a)
 		s.vectors.apply(s.vectors.current(), a)
@@ -144,6 +146,7 @@ func (s *Views) Load(ctx context.Context) error {
 	s.conversations.Store(conversations)
 	old := s.vectors.view.Swap(next)
 	s.applyMu.Unlock()
+	s.words.drop(at.Seq)
 	s.watch.set(at)
 	old.close()
 	return nil
@@ -163,6 +166,7 @@ func (s *Views) Close() error {
 	}
 	close(s.stop)
 	s.watch.close()
+	s.words.close()
 	err := s.vectors.close()
 	s.wg.Wait()
 	return err
