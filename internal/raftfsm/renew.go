@@ -65,11 +65,17 @@ func (g *Group) renew(ctx context.Context) error {
 }
 
 // freshSnapshot makes a snapshot that did not exist before the call, also where
-// nothing has been applied since the last one.
-func (g *Group) freshSnapshot() error {
-	err := g.raft.Snapshot().Error()
-	if errors.Is(err, raft.ErrNothingNewToSnapshot) {
-		err = g.fsm.resnapshot(g.opt.Transport)
+// nothing has been applied since the last one. Where raft hands over the first entry of this
+// run after it had nothing new, it is asked once more.
+func (g *Group) freshSnapshot() (err error) {
+	const tries = 2
+	for range tries {
+		if err = g.raft.Snapshot().Error(); errors.Is(err, raft.ErrNothingNewToSnapshot) {
+			err = g.fsm.resnapshot(g.opt.Transport)
+		}
+		if !errors.Is(err, ErrNotCaughtUp) {
+			return err
+		}
 	}
 	return err
 }

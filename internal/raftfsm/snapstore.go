@@ -314,12 +314,21 @@ func (s *snapshotStore) tempDir() (string, error) {
 	return dir, nil
 }
 
-// Create implements raft.SnapshotStore.
+// errOlderSnapshot refuses what would take a replica back.
+var errOlderSnapshot = errors.New("this replica has a newer snapshot")
+
+// Create implements raft.SnapshotStore. One that is older than what the state has is refused:
+// raft would take its members and cut the log for it, and the entries from there to the newer
+// one are in no log any more. A leader that sent it has given it up; it sends its newest.
+// Errors: errOlderSnapshot.
 func (s *snapshotStore) Create(version raft.SnapshotVersion, index, term uint64, conf raft.Configuration,
 	confIndex uint64, _ raft.Transport,
 ) (raft.SnapshotSink, error) {
 	if version != 1 {
 		return nil, fmt.Errorf("create snapshot: version %d", version)
+	}
+	if has, _ := s.boundary(); index < has {
+		return nil, fmt.Errorf("create snapshot of entry %d: %w, of entry %d", index, errOlderSnapshot, has)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
