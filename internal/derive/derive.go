@@ -9,7 +9,6 @@ import (
 	"math"
 	"slices"
 	"sync"
-	"time"
 
 	"mneme/internal/embed"
 	"mneme/internal/events"
@@ -240,13 +239,12 @@ func contribute(env *events.Envelope, set *settings.Effective, c *events.Content
 	whole := text.AnalyzeInto(*words, c.Text)
 	defer giveBack(words, whole.Words)
 	terms := termCounter{terms: make([]index.Term, 0, len(whole.Words)+8)}
-	for _, w := range whole.Words {
-		if w.Kind != text.KindStop {
-			terms.add(index.FieldText, w.Term)
-		}
-	}
-	for _, t := range ContextTerms(env, c) {
-		terms.add(index.FieldText, t)
+	whole.Index(func(t text.Token) bool {
+		terms.add(index.FieldText, t.Term)
+		return true
+	})
+	for _, t := range WhoTerms(env, c) {
+		terms.add(index.FieldWho, t)
 	}
 	for _, tag := range c.Tags {
 		for _, t := range text.AnalyzeTag(tag) {
@@ -293,16 +291,6 @@ func uriPath(full string) string {
 		return ""
 	}
 	return path
-}
-
-// ContextTerms are the terms under which a memory is found beside its text:
-// who said it, and when, if the agent told.
-func ContextTerms(env *events.Envelope, c *events.Content) []string {
-	terms := text.Terms(env.Agent)
-	if c.OccurredSet {
-		terms = append(terms, text.DateTerms(time.Unix(0, env.OccurredAt).UTC())...)
-	}
-	return terms
 }
 
 // attributes are what the payload says of a memory beside its text.
@@ -438,36 +426,4 @@ func (d *Deriver) attached(env *events.Envelope, set *settings.Effective) (*proj
 	out.Chunks = uint32(len(v.Chunks) + len(v.Small))
 	out.Vectors = append(smallRows(v.Small), floatRows(v.Chunks)...)
 	return out, nil
-}
-
-// termCounter counts the terms of an event by field.
-type termCounter struct {
-	terms   []index.Term // each occurrence, until count
-	lengths [index.NumFields]uint32
-}
-
-func (t *termCounter) add(f index.Field, term string) {
-	if !index.ValidTerm(term) {
-		return // of a name with zero bytes, which nobody can ask for
-	}
-	t.lengths[f]++
-	t.terms = append(t.terms, index.Term{Field: f, Text: term, TF: 1})
-}
-
-// count returns each term once, in the order of rows, so that nobody after this has to
-// sort.
-func (t *termCounter) count() []index.Term {
-	slices.SortFunc(t.terms, index.CompareTerms)
-	var out []index.Term
-	for _, term := range t.terms {
-		if last := len(out) - 1; last >= 0 && index.CompareTerms(out[last], term) == 0 {
-			out[last].TF = min(out[last].TF+1, index.MaxTF)
-			continue
-		}
-		if out == nil {
-			out = t.terms[:0]
-		}
-		out = append(out, term)
-	}
-	return out
 }

@@ -85,11 +85,12 @@ func (r *twinRecord) fields() [index.NumFields][]string {
 	}
 	var out [index.NumFields][]string
 	env := events.Envelope{Header: events.Header{Agent: r.c.Agent}}
-	content := events.Content{}
+	content := events.Content{Role: r.c.Role}
 	if r.c.OccurredAt != nil {
 		content.OccurredSet, env.OccurredAt = true, r.c.OccurredAt.UnixNano()
 	}
-	out[index.FieldText] = append(text.Terms(r.c.Text), derive.ContextTerms(&env, &content)...)
+	out[index.FieldText] = text.IndexTerms(r.c.Text)
+	out[index.FieldWho] = derive.WhoTerms(&env, &content)
 	for _, tag := range r.c.Tags {
 		out[index.FieldTags] = append(out[index.FieldTags], text.AnalyzeTag(tag)...)
 	}
@@ -115,7 +116,7 @@ func bm25(records []*twinRecord, query []string) []float64 {
 	for i, r := range records {
 		all[i] = r.fields()
 	}
-	weights := [index.NumFields]float64{index.FieldText: 1, index.FieldTags: 0.6, index.FieldURI: 0.6}
+	weights := [index.NumFields]float64{index.FieldText: 1, index.FieldTags: 0.6, index.FieldURI: 0.6, index.FieldWho: 0.3}
 	for f := range weights {
 		total := 0.0
 		for i := range all {
@@ -203,7 +204,7 @@ type twinHit struct {
 func (tw *twin) search(as string, req *memory.SearchRequest, weight float64) []twinHit {
 	seen := tw.visible(as)
 	var terms []string
-	for _, t := range text.Terms(req.Query) {
+	for _, t := range text.IndexTerms(req.Query) {
 		if !slices.Contains(terms, t) {
 			terms = append(terms, t)
 		}

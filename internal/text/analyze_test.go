@@ -213,7 +213,7 @@ func TestAnalyzeTagAndURI(t *testing.T) {
 		{AnalyzeTag("  "), nil},
 		{AnalyzeTag(strings.Repeat("é", 100))[:1], []string{strings.Repeat("e", 100)}},
 		{AnalyzeURI("mem://team-a/Projects/my_notes.md"),
-			[]string{"team-a", "projects", "my_notes.md", "team", "project", "note", "md"}},
+			[]string{"team-a", "projects", "my_notes.md", "team", "project", "note", "md", "my_notes"}},
 		{AnalyzeURI("mem://a/ /100%zz"), []string{"a", "100%zz", "100", "zz"}},
 		{AnalyzeURI(""), nil},
 	}

@@ -51,3 +51,13 @@ func TestAnalyzeAllocatesLittle(t *testing.T) {
 		t.Errorf("%v allocations for %d bytes of English", n, len(s))
 	}
 }
+
+// BenchmarkIndexEnglish500 is what Index takes beyond the analysis.
+func BenchmarkIndexEnglish500(b *testing.B) {
+	a := NewAnalysis(englishText[:500])
+	b.ReportAllocs()
+	b.SetBytes(int64(len(a.Text)))
+	for b.Loop() {
+		a.Index(func(Token) bool { return true })
+	}
+}

@@ -14,13 +14,17 @@
 // Latin and Greek letters folded, English stop words dropped, English stems
 // (Porter2). Scripts written without spaces, and Korean, whose particles are
 // glued to the word, become overlapping bigrams. Identifiers, paths, addresses
-// and dates are indexed whole and by their parts.
+// and dates are given whole and by their parts. Embedders hash these words, so that
+// a change to them is another vector space.
+//
+// Index adds what only the text index holds: the tails of a path, the beginnings of
+// a version, the host of an address, other spellings of a word, Russian stems.
 //
 // Not its job: scoring, statistics, storage, entities, embeddings.
 package text
 
-// AnalyzerVersion numbers the rules by which text becomes terms. It enters index
-// keys. Any change to the terms of any text needs a new number, and that includes
-// an update of a segmentation, normalisation or stemming library that changes
-// a term: the golden test notices.
+// AnalyzerVersion numbers the rules of Analyze and AnalyzeWords. Any change to the
+// terms of any text needs a new number, and that includes an update of a segmentation,
+// normalisation or stemming library that changes a term: the golden test notices. The
+// rules of Index belong to the pipeline version.
 const AnalyzerVersion = 1

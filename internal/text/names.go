@@ -7,7 +7,7 @@ import "strings"
 func AnalyzeTag(s string) []string {
 	var out newTerms
 	out.add(wholeTerm(s))
-	out.add(Terms(s))
+	out.add(IndexTerms(s))
 	return out.terms
 }
 
@@ -36,7 +36,7 @@ func AnalyzeURI(s string) []string {
 		out.add(wholeTerm(segment))
 	}
 	for _, segment := range segments {
-		out.add(Terms(segment))
+		out.add(IndexTerms(segment))
 	}
 	return out.terms
 }

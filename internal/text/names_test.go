@@ -54,7 +54,7 @@ func TestAddressTwin(t *testing.T) {
 			add(wholeTerm(segment))
 		}
 		for _, segment := range segments {
-			add(Terms(segment))
+			add(IndexTerms(segment))
 		}
 		if got := AnalyzeURI(s); !slices.Equal(got, want) {
 			t.Errorf("%q:\n got %q\nwant %q", s, got, want)

@@ -119,11 +119,11 @@ func TestGoldenChunk(t *testing.T) {
 }
 
 func TestGoldenDoc(t *testing.T) {
-	d := Doc{ID: 3, Lengths: [NumFields]uint32{200, 1, 0}, Terms: []Term{
+	d := Doc{ID: 3, Lengths: [NumFields]uint32{200, 1, 0, 7}, Terms: []Term{
 		{Text: "ops", Field: FieldTags, TF: 1}, {Text: "tea", TF: 130}, {Text: "team", TF: 1},
 	}}
 	v, err := EncodeDoc(nil, d)
-	want := unhex(t, "03"+"c801"+"01"+"00"+"020100"+"03746561"+"8201"+"047465616d"+"01"+"036f7073"+"01")
+	want := unhex(t, "04"+"c801"+"01"+"00"+"07"+"02010000"+"03746561"+"8201"+"047465616d"+"01"+"036f7073"+"01")
 	if err != nil || !bytes.Equal(v, want) {
 		t.Fatalf("got %x, %v, want %x", v, err, want)
 	}
@@ -140,7 +140,7 @@ func TestGoldenDoc(t *testing.T) {
 }
 
 func TestGoldenTailRow(t *testing.T) {
-	doc := unhex(t, "03"+"c801"+"01"+"00"+"020100"+"03746561"+"8201"+"047465616d"+"01"+"036f7073"+"01")
+	doc := unhex(t, "04"+"c801"+"01"+"00"+"07"+"02010000"+"03746561"+"8201"+"047465616d"+"01"+"036f7073"+"01")
 	v, err := appendTailRow(nil, doc)
 	want := append(unhex(t, "05"+"03"+"7a2e98"), doc...)
 	if err != nil || !bytes.Equal(v, want) {
@@ -156,10 +156,10 @@ func TestGoldenTailRow(t *testing.T) {
 }
 
 func TestGoldenInverted(t *testing.T) {
-	lengths := [NumFields]uint32{200, 1, 0}
+	lengths := [NumFields]uint32{200, 1, 0, 7}
 	terms := []numbered{{0, 1}, {1, 130}, {500, 1}, {maxTermID, 2}}
 	v := appendInverted(nil, lengths, terms)
-	want := unhex(t, "04"+"c801"+"01"+"00"+"00"+"018001"+"e407"+"95f8ffff0f"+"00")
+	want := unhex(t, "06"+"c801"+"01"+"00"+"07"+"00"+"018001"+"e407"+"95f8ffff0f"+"00")
 	if !bytes.Equal(v, want) {
 		t.Fatalf("got %x, want %x", v, want)
 	}
@@ -173,9 +173,9 @@ func TestGoldenInverted(t *testing.T) {
 }
 
 func TestGoldenNames(t *testing.T) {
-	names := []name{{FieldText, "tea"}, {FieldText, "team"}, {FieldText, ""}, {FieldTags, "teas"}, {FieldURI, "tea"}}
+	names := []name{{FieldText, "tea"}, {FieldText, "team"}, {FieldText, ""}, {FieldTags, "teas"}, {FieldURI, "tea"}, {FieldWho, "tea"}}
 	v := appendNames(nil, names)
-	want := unhex(t, "0003746561"+"0c016d"+"0000"+"010474656173"+"0e00")
+	want := unhex(t, "0003746561"+"0c016d"+"0000"+"010474656173"+"0e00"+"0f00")
 	if !bytes.Equal(v, want) {
 		t.Fatalf("got %x, want %x", v, want)
 	}
@@ -192,9 +192,9 @@ func TestGoldenNames(t *testing.T) {
 }
 
 func TestGoldenStats(t *testing.T) {
-	s := Stats{Docs: 2, Length: [NumFields]uint64{300, 1, 0}}
+	s := Stats{Docs: 2, Length: [NumFields]uint64{300, 1, 0, 7}}
 	v := appendStats(nil, s, counters{5, 9, 77})
-	want := unhex(t, "04"+"0000000000000002"+"0000000000000005"+"0000000000000009"+"000000000000004d"+"000000000000012c"+"0000000000000001"+"0000000000000000")
+	want := unhex(t, "04"+"0000000000000002"+"0000000000000005"+"0000000000000009"+"000000000000004d"+"000000000000012c"+"0000000000000001"+"0000000000000000"+"0000000000000007")
 	if !bytes.Equal(v, want) {
 		t.Fatalf("got %x", v)
 	}
@@ -215,7 +215,7 @@ func TestGoldenStats(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	for f, want := range map[Field]string{FieldText: "text", FieldTags: "tags", FieldURI: "uri", 9: "field(9)"} {
+	for f, want := range map[Field]string{FieldText: "text", FieldTags: "tags", FieldURI: "uri", FieldWho: "who", 9: "field(9)"} {
 		if f.String() != want {
 			t.Error(f)
 		}

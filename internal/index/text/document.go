@@ -10,13 +10,13 @@ import (
 
 // A document in clear, its terms ascending by field and text:
 //
-//	document  03 | field lengths, uvarint each | terms a field, uvarint each | terms
+//	document  04 | field lengths, uvarint each | terms a field, uvarint each | terms
 //	term      length 1 | text | tf uvarint
 //
 // This is what commands carry, what the state hash covers, and what the row of a
 // document without postings holds (tailrow.go). Equal documents have equal bytes.
 const (
-	docVersion = 0x03
+	docVersion = 0x04
 	// leastTerm is the fewest bytes of a term: its length, a letter, its tf.
 	leastTerm = 3
 )

@@ -11,13 +11,13 @@ import (
 // The row of a document that has postings says which terms it has, so that these
 // can be found again when it is removed or erased:
 //
-//	inverted  04 | field lengths, uvarint each | entries, ids ascending
+//	inverted  06 | field lengths, uvarint each | entries, ids ascending
 //	entry     uvarint(gap<<1 | many) | tf-2 uvarint, if many
 //
 // gap is the id of the term in the partition's dictionary, afterwards less the
 // previous id and 1. Without many, tf is 1. That the document was removed says the
 // mark beside it, whose value is 01.
-const invertedVersion = 0x04
+const invertedVersion = 0x06
 
 // numbered is a term by its id.
 type numbered struct{ id, tf uint32 }

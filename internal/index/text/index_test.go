@@ -262,7 +262,7 @@ func (w *world) checkReads(parts []Partition, q Query) error {
 			}
 		}
 	}
-	counted := Query{K: 1, FieldWeights: [NumFields]float64{1, 1, 1}, Terms: slices.Clone(q.Terms)}
+	counted := Query{K: 1, FieldWeights: [NumFields]float64{1, 1, 1, 1}, Terms: slices.Clone(q.Terms)}
 	for i := range counted.Terms {
 		counted.Terms[i].Weight = 1
 	}

@@ -228,7 +228,7 @@ func randomDoc(rng *rand.Rand, id uint32, vocabulary, size int) Doc {
 
 func randomQuery(rng *rand.Rand, vocabulary int) Query {
 	q := Query{K: 1 + rng.IntN(30), K1: 0.5 + rng.Float64(), B: rng.Float64(), Explain: rng.IntN(2) == 0}
-	q.FieldWeights = [NumFields]float64{1, 2, float64(rng.IntN(2))}
+	q.FieldWeights = [NumFields]float64{1, 2, float64(rng.IntN(2)), float64(rng.IntN(2)) / 4}
 	alternatives := 1 + rng.IntN(3)
 	for i := range 1 + rng.IntN(8) {
 		t := QueryTerm{Weight: float64(rng.IntN(4)) / 2, Concept: i / alternatives, Bounded: i%alternatives > 0}

@@ -28,7 +28,8 @@ const (
 	FieldText Field = 0
 	FieldTags Field = 1
 	FieldURI  Field = 2
-	NumFields       = 3
+	FieldWho  Field = 3 // who said it, and when
+	NumFields       = 4
 )
 
 func (f Field) String() string {
@@ -39,6 +40,8 @@ func (f Field) String() string {
 		return "tags"
 	case FieldURI:
 		return "uri"
+	case FieldWho:
+		return "who"
 	}
 	return fmt.Sprintf("field(%d)", uint8(f))
 }

@@ -37,7 +37,7 @@ const KindAsWritten Kind = "as_written"
 
 // Terms are the distinct terms of a query in its order, as many as a search looks for.
 func Terms(query string) (out []string) {
-	text.Analyze(query, func(t text.Token) bool {
+	text.Index(query, func(t text.Token) bool {
 		if !slices.Contains(out, t.Term) {
 			out = append(out, t.Term)
 		}
@@ -50,7 +50,7 @@ func Terms(query string) (out []string) {
 // idf of an alternative is at most that of the word it stands for: a rare misspelling of
 // a frequent word is worth no more than that.
 func (p *Plan) findConcepts() {
-	p.Words = index.Query{FieldWeights: [index.NumFields]float64{index.FieldText: weightText, index.FieldTags: weightTags, index.FieldURI: weightURI}}
+	p.Words = index.Query{FieldWeights: [index.NumFields]float64{index.FieldText: weightText, index.FieldTags: weightTags, index.FieldURI: weightURI, index.FieldWho: weightWho}}
 	beside := 0
 	for _, term := range Terms(p.Query) {
 		c := Concept{Alternatives: []Alternative{{term, KindAsWritten, 1}}, first: len(p.Words.Terms)}

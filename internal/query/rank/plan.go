@@ -14,6 +14,7 @@ const (
 	weightText = 1.0
 	weightTags = 0.6
 	weightURI  = 0.6
+	weightWho  = 0.3
 )
 
 // Partition is a partition that a search looks into.
