@@ -239,10 +239,7 @@ func contribute(env *events.Envelope, set *settings.Effective, c *events.Content
 	whole := text.AnalyzeInto(*words, c.Text)
 	defer giveBack(words, whole.Words)
 	terms := termCounter{terms: make([]index.Term, 0, len(whole.Words)+8)}
-	whole.Index(func(t text.Token) bool {
-		terms.add(index.FieldText, t.Term)
-		return true
-	})
+	terms.addText(whole)
 	for _, t := range WhoTerms(env, c) {
 		terms.add(index.FieldWho, t)
 	}

@@ -30,6 +30,8 @@ type twinRecord struct {
 	c       memory.Capture
 	sealed  time.Time
 	terms   *[index.NumFields][]string // what fields gave
+
+	passages [][]string // the terms of the text, 64 words each
 }
 
 // twin answers searches by looking at everything.
@@ -89,7 +91,14 @@ func (r *twinRecord) fields() [index.NumFields][]string {
 	if r.c.OccurredAt != nil {
 		content.OccurredSet, env.OccurredAt = true, r.c.OccurredAt.UnixNano()
 	}
-	out[index.FieldText] = text.IndexTerms(r.c.Text)
+	text.Index(r.c.Text, func(tok text.Token) bool {
+		for len(r.passages) <= tok.Pos/64 {
+			r.passages = append(r.passages, nil)
+		}
+		r.passages[tok.Pos/64] = append(r.passages[tok.Pos/64], tok.Term)
+		return true
+	})
+	out[index.FieldText] = slices.Concat(r.passages...)
 	out[index.FieldWho] = derive.WhoTerms(&env, &content)
 	for _, tag := range r.c.Tags {
 		out[index.FieldTags] = append(out[index.FieldTags], text.AnalyzeTag(tag)...)
@@ -98,6 +107,19 @@ func (r *twinRecord) fields() [index.NumFields][]string {
 	out[index.FieldURI] = text.AnalyzeURI(uri)
 	r.terms = &out
 	return out
+}
+
+// counted is how often a term counts in a field, and how long the field is: as in the
+// passages of the text where that is most.
+func (r *twinRecord) counted(f index.Field, t string) (tf, length float64) {
+	passages := [][]string{r.fields()[f]}
+	if f == index.FieldText {
+		passages = r.passages
+	}
+	for _, p := range passages {
+		tf, length = max(tf, count(p, t)), max(length, float64(len(p)))
+	}
+	return tf, length
 }
 
 func count(terms []string, t string) (n float64) {
@@ -112,28 +134,25 @@ func count(terms []string, t string) (n float64) {
 // bm25 scores records by the formula, term by term.
 func bm25(records []*twinRecord, query []string) []float64 {
 	scores := make([]float64, len(records))
-	all := make([][index.NumFields][]string, len(records))
-	for i, r := range records {
-		all[i] = r.fields()
-	}
 	weights := [index.NumFields]float64{index.FieldText: 1, index.FieldTags: 0.6, index.FieldURI: 0.6, index.FieldWho: 0.3}
-	for f := range weights {
+	for f := range index.Field(index.NumFields) {
 		total := 0.0
-		for i := range all {
-			total += float64(len(all[i][f]))
+		for _, r := range records {
+			_, length := r.counted(f, "")
+			total += length
 		}
 		for _, t := range query {
 			df := 0.0
-			for i := range all {
-				if count(all[i][f], t) > 0 {
+			for _, r := range records {
+				if slices.Contains(r.fields()[f], t) {
 					df++
 				}
 			}
 			n := float64(len(records))
 			idf := math.Log(1 + (n-df+0.5)/(df+0.5))
-			for i := range all {
-				if tf := count(all[i][f], t); tf > 0 {
-					norm := 1 - index.DefaultB + index.DefaultB*float64(len(all[i][f]))/(total/n)
+			for i, r := range records {
+				if tf, length := r.counted(f, t); tf > 0 {
+					norm := 1 - index.DefaultB + index.DefaultB*length/(total/n)
 					scores[i] += weights[f] * idf * tf * (index.DefaultK1 + 1) / (tf + index.DefaultK1*norm)
 				}
 			}
@@ -349,7 +368,7 @@ func (g *generator) populate(w *world, tw *twin, n int) {
 			items[j] = w.Draft("team", c)
 		}
 		for j, res := range w.Apply(items...) {
-			tw.records = append(tw.records, &twinRecord{res.Record.String(), 1, batch[j], time.Unix(0, items[j].Header.SealedAt).UTC(), nil})
+			tw.records = append(tw.records, &twinRecord{res.Record.String(), 1, batch[j], time.Unix(0, items[j].Header.SealedAt).UTC(), nil, nil})
 		}
 		at := g.IntN(len(tw.records))
 		r := tw.records[at]

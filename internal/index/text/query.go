@@ -7,10 +7,11 @@ import (
 	"slices"
 )
 
-// BM25 parameters used when a Query leaves both zero.
+// BM25 parameters used when a Query leaves both zero. B is less than the usual 0.75,
+// for lengths are those of passages, which differ by less than texts do.
 const (
 	DefaultK1 = 1.2
-	DefaultB  = 0.75
+	DefaultB  = 0.4
 )
 
 // Query is a bag of weighted terms.
