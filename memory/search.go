@@ -32,10 +32,11 @@ const (
 	PartNeighbours Part = "neighbours" // messages before and after contribute what they match
 	PartSpeaker    Part = "speaker"    // a query that names an agent prefers what it said
 	PartDates      Part = "dates"      // dates in a query are compared with occurred_at
+	PartVocabulary Part = "vocabulary" // words that nothing has are read as those that memories have
 )
 
 // Parts lists all parts.
-var Parts = []Part{PartNeighbours, PartSpeaker, PartDates}
+var Parts = []Part{PartNeighbours, PartSpeaker, PartDates, PartVocabulary}
 
 // Filter narrows a search. Empty fields do not filter. Since and Until are on
 // occurred_at; Since is inclusive, Until exclusive.
@@ -126,6 +127,20 @@ type ExplainTerm struct {
 	Score  float64 `json:"score"`
 }
 
+// Correction is a word of a query and what it was read as: a term that memories of the
+// reader have. What a memory has of the term counts for the word, times Weight, where
+// that is more than what it has of the word itself.
+type Correction struct {
+	Word   string `json:"word"` // as it stands in the query
+	ReadAs string `json:"read_as"`
+	// Kind is beginning, part, edit, glued, split, alias, or common for a word that is
+	// known and rare.
+	Kind     string  `json:"kind"`
+	Weight   float64 `json:"weight"`
+	Distance int     `json:"distance,omitempty"` // edits
+	Docs     int     `json:"docs"`               // memories that have it, in the field where most do
+}
+
 // SearchResponse answers a search, best first, ties by id. It has the namespace, or the
 // namespaces that were searched at once; their position is one for each of their shards,
 // with commas between them, and good for at_least.
@@ -136,5 +151,7 @@ type SearchResponse struct {
 	Mode       Mode     `json:"mode"`
 	Namespace  string   `json:"namespace,omitempty"`
 	Namespaces []string `json:"namespaces,omitempty"`
-	LeftOff    *LeftOff `json:"left_off,omitempty"` // for which the budget had no room
+	// Corrections are the words that were read as others too, in the query's order.
+	Corrections []Correction `json:"corrections,omitempty"`
+	LeftOff     *LeftOff     `json:"left_off,omitempty"` // for which the budget had no room
 }

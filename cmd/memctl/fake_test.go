@@ -385,8 +385,15 @@ func found(ns *fakeNamespace, req memory.SearchRequest) memory.SearchResponse {
 		if req.Explain {
 			h.Explain = &memory.Explain{Parts: []memory.ExplainPart{{Source: "text", Weight: 0.3, Value: 0.5, Raw: 7}},
 				Terms: []memory.ExplainTerm{{Term: "deploy", Score: 1.25}}}
+			if strings.Contains(req.Query, "needs") {
+				h.Explain.Terms = append(h.Explain.Terms, memory.ExplainTerm{Term: "revew", ReadAs: "review", Kind: "edit", Score: 0.5})
+			}
 		}
 		resp.Results = append(resp.Results, h)
+	}
+	if req.Query == "Tuesdys deplois" {
+		resp.Corrections = []memory.Correction{{Word: "Tuesdys", ReadAs: "tuesdays", Kind: "edit", Weight: 0.8, Distance: 1, Docs: 1},
+			{Word: "deplois", ReadAs: "deploys", Kind: "edit", Weight: 0.8, Distance: 1, Docs: 2}, {Word: "deplois", ReadAs: "deploy\nment", Kind: "edit", Weight: 0.8, Distance: 1, Docs: 1}}
 	}
 	return resp
 }

@@ -158,6 +158,7 @@ func searchIn(a *app, ctx context.Context, req memory.SearchRequest, everywhere 
 func printHits(a *app, ns string, resp memory.SearchResponse) {
 	a.println(a.paint("2", fmt.Sprintf("%s: %s, %s, %.1f ms", ns,
 		count(len(resp.Results), "result", "results"), first(string(resp.Mode), "hybrid"), resp.TookMS)))
+	printCorrections(a, resp.Corrections)
 	several := len(resp.Namespaces) > 0
 	if resp.LeftOff != nil && len(resp.Results) == 0 {
 		printLeftOff(a, resp.LeftOff)
@@ -194,6 +195,20 @@ func printHits(a *app, ns string, resp memory.SearchResponse) {
 	a.next("memctl get -n %s %s", first(resp.Results[0].Namespace, ns), resp.Results[0].ID)
 }
 
+// printCorrections says what words of the query were read as.
+func printCorrections(a *app, corrections []memory.Correction) {
+	for len(corrections) > 0 {
+		word, n := corrections[0].Word, 0
+		var meant []string
+		for n < len(corrections) && corrections[n].Word == word {
+			meant = append(meant, oneLine(corrections[n].ReadAs))
+			n++
+		}
+		a.println(fmt.Sprintf("did you mean %s? (for %s)", strings.Join(meant, ", "), oneLine(word)))
+		corrections = corrections[n:]
+	}
+}
+
 // explainLine accounts for the score of the i-th result.
 func explainLine(i int, h memory.Hit) string {
 	var parts []string
@@ -203,7 +218,11 @@ func explainLine(i int, h memory.Hit) string {
 	line := strconv.Itoa(i) + ": " + strings.Join(parts, " + ")
 	var terms []string
 	for _, t := range h.Explain.Terms {
-		terms = append(terms, fmt.Sprintf("%s %.2f", oneLine(t.Term), t.Score))
+		read := ""
+		if t.ReadAs != "" {
+			read = fmt.Sprintf(" (%s: %s)", oneLine(t.Kind), oneLine(t.ReadAs))
+		}
+		terms = append(terms, fmt.Sprintf("%s%s %.2f", oneLine(t.Term), read, t.Score))
 	}
 	if len(terms) > 0 {
 		line += "; terms " + strings.Join(terms, ", ")

@@ -109,3 +109,7 @@ func (l *builtinEmbedder) Close() error {
 	l.closed.Store(true)
 	return nil
 }
+
+// Ordinary reports whether a term of the analyzer is a word that people write often:
+// whether the built-in model has learnt it.
+func Ordinary(term string) bool { return static.Known(term) }

@@ -20,6 +20,9 @@ func (s *search) find(ctx context.Context) error {
 		if found, err = s.words(ctx, q); err != nil {
 			return err
 		}
+		if found, err = s.corrected(ctx, found); err != nil {
+			return err
+		}
 		defer found.close()
 		if err := s.findByText(ctx, found); err != nil {
 			return err

@@ -47,6 +47,12 @@ var readerProbes = map[string]probe{
 	"Search": func(t *testing.T, _ *world, r *Reader, _ []string) string {
 		var out strings.Builder
 		for _, mode := range []memory.Mode{memory.ModeHybrid, memory.ModeText, memory.ModeVector} {
+			// Beginnings, endings, misspellings and parts of what others wrote.
+			for _, near := range []string{canary[:5], canary[2:], "xylocrap", "xxyloocarp", "deploy" + canary, "xylo carp", "secrts", "deplo", "deplyo nombre keeeps"} {
+				res, err := r.Search(context.Background(), memory.SearchRequest{Query: near, Mode: mode, Limit: ptr(50), Explain: true})
+				res.Position = ""
+				out.WriteString(strings.ReplaceAll(printed(res, err), near, "?"))
+			}
 			for _, f := range []*memory.Filter{nil, {Tags: []string{canary}}, {Agents: []string{"mallory"}}, {Conversation: canary}, {Scope: memory.ScopeTeam},
 				{Since: ptr(time.Unix(0, 0)), Until: ptr(time.Unix(1e10, 0))}} {
 				for _, as := range []string{"", "mallory"} {
@@ -224,5 +230,8 @@ func TestIsolation(t *testing.T) {
 	// The test would see it: the one whom it belongs to does.
 	if got := printed(w.search("team", "mallory", memory.SearchRequest{Query: canary})); !strings.Contains(got, foreign[0]) {
 		t.Error("mallory does not find what is hers")
+	}
+	if got := readAs(w.search("team", "mallory", memory.SearchRequest{Query: "xylocrap"})); !strings.Contains(got, canary) {
+		t.Errorf("mallory's own word is not suggested to her: %s", got)
 	}
 }

@@ -23,6 +23,7 @@ type search struct {
 	plan  *rank.Plan
 	left  budget
 	*buffers
+	corrections []memory.Correction // what words of the query were read as
 }
 
 // searched is a namespace that is searched.
@@ -116,7 +117,8 @@ func find(readers []*Reader, named bool, run func(s *search) ([]memory.Hit, erro
 	if err != nil {
 		return memory.SearchResponse{}, views.Failed("search", err)
 	}
-	return memory.SearchResponse{Results: hits, Position: s.position(), Mode: s.mode,
+	s.spellCorrections(hits)
+	return memory.SearchResponse{Results: hits, Position: s.position(), Mode: s.mode, Corrections: s.corrections,
 		TookMS: float64(service.opt.Now().Sub(began)) / float64(time.Millisecond)}, nil
 }
 

@@ -25,6 +25,7 @@ const (
 	VectorWeight       = "search.vector_weight"
 	TextWeight         = "search.text_weight"
 	MinScore           = "search.min_score"
+	Aliases            = "search.aliases" // other names for one thing, see aliases
 	EmbedderProvider   = "embedder.provider"
 	EmbedderModel      = "embedder.model"
 	EmbedderDimensions = "embedder.dimensions"
@@ -53,6 +54,7 @@ type Effective struct {
 	MinScore     float64
 	Parts        map[memory.Part]bool // all of them; each is on unless its setting says Off
 	Space        embed.Space          // zero when the namespace has no embedder
+	Aliases      [][]string           // groups of names for one thing
 	Raw          map[string]string
 
 	Next      embed.Space             // the space being built; zero = none
@@ -119,12 +121,14 @@ var table = map[string]check{
 	VectorWeight: number(0, 1),
 	TextWeight:   number(0, 1),
 	MinScore:     number(0, 1),
+	Aliases:      aliases,
 	KeepOld:      keeping,
 	MinRecall:    number(0, 1),
 
 	PartSetting(memory.PartNeighbours): oneOf(On, Off),
 	PartSetting(memory.PartSpeaker):    oneOf(On, Off),
 	PartSetting(memory.PartDates):      oneOf(On, Off),
+	PartSetting(memory.PartVocabulary): oneOf(On, Off),
 }
 
 var creationTable = map[string]check{
@@ -212,6 +216,7 @@ func Resolve(raw map[string]string) *Effective {
 	}
 	float(MinScore, &e.MinScore)
 	float(MinRecall, &e.MinRecall)
+	e.Aliases = aliasGroups(raw[Aliases])
 	e.Parts = make(map[memory.Part]bool, len(memory.Parts))
 	for _, p := range memory.Parts {
 		e.Parts[p] = raw[PartSetting(p)] != Off

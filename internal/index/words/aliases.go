@@ -215,7 +215,6 @@ cpp = c++ = cplusplus
 csharp = c#
 fsharp = f#
 objc = objective c
-dotnet = .net
 node = nodejs = node.js
 nextjs = next.js
 vuejs = vue.js

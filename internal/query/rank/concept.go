@@ -52,7 +52,13 @@ func Terms(query string) (out []string) {
 func (p *Plan) findConcepts() {
 	p.Words = index.Query{FieldWeights: [index.NumFields]float64{index.FieldText: weightText, index.FieldTags: weightTags, index.FieldURI: weightURI, index.FieldWho: weightWho}}
 	beside := 0
-	for _, term := range Terms(p.Query) {
+	terms := Terms(p.Query)
+	for _, term := range p.Also {
+		if !slices.Contains(terms, term) {
+			terms = append(terms, term)
+		}
+	}
+	for _, term := range terms {
 		c := Concept{Alternatives: []Alternative{{term, KindAsWritten, 1}}, first: len(p.Words.Terms)}
 		for _, a := range p.Question.Alternatives[term] {
 			if beside < maxAlternatives && a.Term != term {

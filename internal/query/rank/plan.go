@@ -46,6 +46,8 @@ type Question struct {
 
 	// Alternatives are what else stands for a word of the query, by its term; see Terms.
 	Alternatives map[string][]Alternative
+	// Also are further terms, which came off words of the query.
+	Also []string
 }
 
 // Plan is how the candidates of one question are found and scored.

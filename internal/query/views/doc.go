@@ -1,6 +1,6 @@
 // Package views holds what the reads of a node open: a capability's partitions
 // at one position, and what is kept in memory beside the state, which are the
-// vector sets and the order of conversations.
+// vector sets, the order of conversations and the vocabularies of partitions.
 //
 // Views follows the applied commands. A View is one capability over one
 // consistent snapshot of the state.
@@ -12,7 +12,8 @@
 //     told, so a record is searchable when its acknowledgement is given.
 //   - Memory may be ahead of a View. What the View does not hold yet is left out
 //     of every answer.
-//   - Plaintext lives for one answer. Only vectors and names are kept.
+//   - Plaintext lives for one answer. Of what is opened only vectors and names are
+//     kept. Vocabularies are read from rows in clear and dropped where words are erased.
 //
 // Not its job: ranking (rank), answering requests (query), deciding who may act
 // as which agent (auth).

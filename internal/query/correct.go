@@ -1,0 +1,409 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"unicode"
+
+	"mneme/internal/embed"
+	index "mneme/internal/index/text"
+	known "mneme/internal/index/words"
+	"mneme/internal/query/rank"
+	"mneme/internal/text"
+	"mneme/memory"
+)
+
+// A word of the query that no living memory of the reader has is read as what it may
+// have been meant for: terms that begin or end with it, that an edit or two make of it,
+// that it makes with its neighbour, the two that it is glued of, and other names of the
+// same thing. Only terms that living memories of the reader have are suggested. An
+// ordinary word of the language is no misspelling, even if nobody wrote it yet.
+//
+// What is suggested follows from the rows of the reader's partitions alone.
+
+// Kinds of corrections, as answers and explanations name them.
+const (
+	kindBeginning rank.Kind = "beginning" // the term begins with the word
+	kindPart      rank.Kind = "part"      // it ends with it
+	kindEdit      rank.Kind = "edit"
+	kindGlued     rank.Kind = "glued" // the word and its neighbour are one term
+	kindSplit     rank.Kind = "split" // the word is two terms
+	kindAlias     rank.Kind = "alias"
+	kindCommon    rank.Kind = "common" // an edit leads to a far more frequent term
+)
+
+// Weights of what a correction gives, beside what the word itself would. They are not
+// tuned: what is surer weighs more, and what stands beside a known word little.
+const (
+	weightGlued     = 0.9
+	weightAlias     = 0.9
+	weightSplit     = 0.9
+	weightEdit      = 0.8
+	weightBeginning = 0.8
+	weightPart      = 0.7
+	weightTwoEdits  = 0.6
+	weightOrdinary  = 0.5 // a beginning that is a word of its own
+	weightOther     = 0.4 // an alias of a known word
+	weightCommon    = 0.3
+)
+
+// Bounds of the work of one search.
+const (
+	maxCorrected    = 8 // words
+	maxAlternatives = 64
+	maxTwoEdits     = 2       // words
+	maxNodes        = 1 << 16 // of vocabularies, see words.Work
+	maxListed       = 256     // terms that begin with a word; more say nothing
+	maxLooked       = 16      // of each kind whose documents are counted
+	maxAlso         = 4       // words that came off others
+	maxTold         = 3       // corrections of a word that an answer lists; with a budget one
+
+	leastBeginning = 3 // characters
+	leastCoded     = 6 // of hashes and ids
+	leastPart      = 4
+	leastEdit      = 4
+	leastTwoEdits  = 8
+
+	rareDocs    = 2  // a known word in so few documents may be a misspelling
+	commonTimes = 20 // of a term in so many times more
+)
+
+// kept is how many meanings of a kind are kept for a word.
+var kept = map[rank.Kind]int{kindBeginning: 8, kindPart: 4, kindEdit: 4, kindGlued: 2, kindSplit: 1, kindAlias: 6, kindCommon: 2}
+
+// meaning is what a word may have been meant for.
+type meaning struct {
+	term    string
+	also    []string // further terms: the rest of a split, or of a name
+	kind    rank.Kind
+	weight  float64
+	edits   int
+	strange int
+	docs    uint64
+}
+
+// queried is a distinct word of the query.
+type queried struct {
+	text.Word
+	docs     uint64 // the most that have it in one field
+	before   *text.Word
+	after    *text.Word
+	aliases  []string // other names
+	meanings []meaning
+}
+
+// corrector corrects the words of one search.
+type corrector struct {
+	s            *search
+	vocabularies []*known.Vocabulary
+	work         known.Work
+	words        []*queried // in the order of the query
+}
+
+// corrected reads the words again if some of them are to be read as others. It closes
+// what was found if it gives anything else.
+func (s *search) corrected(ctx context.Context, found *words) (*words, error) {
+	if !s.plan.Parts[memory.PartVocabulary] {
+		return found, nil
+	}
+	c := corrector{s: s, work: known.Work{Nodes: maxNodes}}
+	q, err := c.correct(ctx, found)
+	if err != nil || q == nil {
+		if err != nil {
+			found.close()
+		}
+		return found, err
+	}
+	found.close()
+	if s.plan, err = rank.NewPlan(*q); err != nil {
+		return nil, err
+	}
+	s.ranking.Begin(s.plan)
+	again := s.plan.Words
+	again.K = rank.TextPool
+	return s.words(ctx, again)
+}
+
+// correct gives the question with what its words may mean; nil if they mean what they
+// say.
+func (c *corrector) correct(ctx context.Context, found *words) (*rank.Question, error) {
+	c.read(found)
+	chosen := c.choose()
+	if len(chosen) == 0 {
+		return nil, nil
+	}
+	if err := c.open(chosen); err != nil {
+		return nil, err
+	}
+	for _, w := range chosen {
+		c.look(w)
+	}
+	if err := c.count(ctx, chosen); err != nil {
+		return nil, err
+	}
+	far := chosen[:0:0]
+	for _, w := range chosen {
+		if w.docs == 0 && len(w.meanings) == 0 && len(far) < maxTwoEdits && c.misspelt(w, leastTwoEdits) {
+			c.near(w, 2)
+			far = append(far, w)
+		}
+	}
+	if len(far) > 0 {
+		if err := c.count(ctx, far); err != nil {
+			return nil, err
+		}
+	}
+	return c.question(chosen), nil
+}
+
+// read lists the query's distinct words that have a concept, with the documents that
+// have them and with their neighbours.
+func (c *corrector) read(found *words) {
+	tops := topWords(c.s.plan.Query)
+	names := c.s.names()
+	seen := map[string]*queried{}
+	at := map[string]int{} // concepts by term
+	for i := range c.s.plan.Concepts {
+		at[c.s.plan.Concepts[i].Alternatives[0].Term] = i
+	}
+	text.AnalyzeWords(c.s.plan.Query, func(w text.Word) bool {
+		concept, ok := at[w.Term]
+		if !ok || seen[w.Term] != nil || w.Kind == text.KindStop {
+			return len(seen) < len(at)
+		}
+		q := &queried{Word: w, docs: docsOf(found, concept)}
+		seen[w.Term] = q
+		c.words = append(c.words, q)
+		return true
+	})
+	for i := range tops {
+		q := seen[tops[i].Term]
+		if q == nil || tops[i].Kind == text.KindStop {
+			continue
+		}
+		if i > 0 && q.before == nil {
+			q.before = &tops[i-1]
+		}
+		if i+1 < len(tops) && q.after == nil {
+			q.after = &tops[i+1]
+		}
+	}
+	names.each(tops, func(from, to int, others []string) {
+		for _, w := range tops[from:to] {
+			if q := seen[w.Term]; q != nil && w.Kind != text.KindStop {
+				for _, other := range others {
+					if !slices.Contains(q.aliases, other) {
+						q.aliases = append(q.aliases, other)
+					}
+				}
+			}
+		}
+	})
+}
+
+// docsOf is in how many documents a term of the query is, in the field where it is in
+// most.
+func docsOf(found *words, term int) (docs uint64) {
+	for f := range index.Field(index.NumFields) {
+		docs = max(docs, found.on[0].DocFreq(term, f)) // each counts for all
+	}
+	return docs
+}
+
+// topWords lists the words of a text that are not parts of others.
+func topWords(s string) (tops []text.Word) {
+	text.AnalyzeWords(s, func(w text.Word) bool {
+		switch n := len(tops); {
+		case n == 0 || w.Start >= tops[n-1].End:
+			tops = append(tops, w)
+		case w.Start == tops[n-1].Start && w.End > tops[n-1].End:
+			tops[n-1] = w
+		}
+		return len(tops) < maxTops
+	})
+	return tops
+}
+
+// maxTops bounds the words whose neighbours are looked at.
+const maxTops = 1024
+
+// choose takes the words that are looked at: first those that nothing has, then those
+// that little has; and all that have other names.
+func (c *corrector) choose() (out []*queried) {
+	corrected := 0
+	for _, rare := range []bool{false, true} {
+		for _, w := range c.words {
+			switch {
+			case w.Kind != text.KindWord && w.Kind != text.KindWhole || corrected == maxCorrected:
+			case !rare && w.docs == 0, rare && w.docs > 0 && w.docs <= rareDocs && c.misspelt(w, leastEdit):
+				corrected++
+				out = append(out, w)
+			}
+		}
+	}
+	for _, w := range c.words {
+		if len(w.aliases) > 0 && !slices.Contains(out, w) {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// misspelt reports whether a word of at least so many characters may be a misspelling. A
+// hash, a version or an id is not: of a name at most a quarter is digits.
+func (c *corrector) misspelt(w *queried, least int) bool {
+	n, digits := 0, 0
+	for _, r := range w.Term {
+		n++
+		if unicode.IsNumber(r) {
+			digits++
+		}
+	}
+	return n >= least && 4*digits <= n && !embed.Ordinary(w.Term)
+}
+
+// open gets the vocabularies of the reader's partitions, if a word needs them.
+func (c *corrector) open(chosen []*queried) error {
+	if !slices.ContainsFunc(chosen, func(w *queried) bool { return w.docs <= rareDocs }) {
+		return nil
+	}
+	for i := range c.s.places {
+		p := &c.s.places[i]
+		v, err := p.in.view.Vocabulary(p.Partition)
+		if err != nil {
+			return err
+		}
+		if v != nil {
+			c.vocabularies = append(c.vocabularies, v)
+		}
+	}
+	return nil
+}
+
+// count drops the meanings that no living document has, and keeps the best of each
+// kind.
+func (c *corrector) count(ctx context.Context, chosen []*queried) error {
+	q := index.Query{FieldWeights: c.s.plan.Words.FieldWeights, K: 1}
+	at := map[string]int{}
+	ask := func(term string) {
+		if _, ok := at[term]; !ok {
+			at[term] = len(q.Terms)
+			q.Terms = append(q.Terms, index.QueryTerm{Text: term, Weight: 1, Concept: len(q.Terms)})
+		}
+	}
+	for _, w := range chosen {
+		for _, m := range w.meanings {
+			ask(m.term)
+			for _, term := range m.also {
+				ask(term)
+			}
+		}
+	}
+	if len(q.Terms) == 0 {
+		return nil
+	}
+	found, err := c.s.words(ctx, q)
+	if err != nil {
+		return err
+	}
+	defer found.close()
+	for _, w := range chosen {
+		for i := range w.meanings {
+			m := &w.meanings[i]
+			m.docs = docsOf(found, at[m.term])
+			for _, term := range m.also {
+				m.docs = min(m.docs, docsOf(found, at[term]))
+			}
+		}
+		w.keepBest()
+	}
+	return nil
+}
+
+// keepBest keeps what living documents have. Who wrote the beginning of a term did not
+// write a letter too many.
+func (w *queried) keepBest() {
+	w.meanings = slices.DeleteFunc(w.meanings, func(m meaning) bool {
+		return m.docs == 0 || m.kind == kindCommon && m.docs < commonTimes*w.docs
+	})
+	if slices.ContainsFunc(w.meanings, func(m meaning) bool { return m.kind == kindBeginning }) {
+		w.meanings = slices.DeleteFunc(w.meanings, func(m meaning) bool { return m.kind == kindEdit && len(m.term) <= len(w.Term) })
+	}
+	slices.SortFunc(w.meanings, func(a, b meaning) int {
+		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.strange, b.strange), cmp.Compare(b.docs, a.docs),
+			known.CompareLikeness(w.Term, a.term, b.term), slices.Compare(a.also, b.also))
+	})
+	have := map[rank.Kind]int{}
+	w.meanings = slices.DeleteFunc(w.meanings, func(m meaning) bool {
+		have[m.kind]++
+		return have[m.kind] > kept[m.kind]
+	})
+}
+
+// question is that of the search with what its words may mean; nil if they mean
+// nothing else.
+func (c *corrector) question(chosen []*queried) *rank.Question {
+	q := c.s.question(true)
+	q.Alternatives = map[string][]rank.Alternative{}
+	left, most := maxAlternatives, maxTold
+	if c.s.req.Budget != nil {
+		most = 1
+	}
+	for _, w := range c.words {
+		if !slices.Contains(chosen, w) {
+			continue
+		}
+		told := 0
+		for _, m := range w.meanings[:min(len(w.meanings), left)] {
+			if left--; len(q.Also)+len(m.also) > maxAlso {
+				continue
+			}
+			q.Alternatives[w.Term] = append(q.Alternatives[w.Term], rank.Alternative{Term: m.term, Kind: m.kind, Weight: m.weight})
+			q.Also = append(q.Also, m.also...)
+			if told++; told > most {
+				continue
+			}
+			c.s.corrections = append(c.s.corrections, memory.Correction{Word: c.s.plan.Query[w.Start:w.End],
+				ReadAs: strings.Join(append([]string{m.term}, m.also...), " "), Kind: string(m.kind), Weight: m.weight, Distance: m.edits, Docs: int(m.docs)})
+		}
+	}
+	if len(q.Alternatives) == 0 {
+		return nil
+	}
+	return &q
+}
+
+// spellCorrections shows what was found in place of terms, which are stems: as the first
+// of the hits writes it.
+func (s *search) spellCorrections(hits []memory.Hit) {
+	missing := map[string]bool{}
+	for _, c := range s.corrections {
+		for term := range strings.FieldsSeq(c.ReadAs) {
+			missing[term] = true
+		}
+	}
+	written := map[string]string{}
+	for i := range hits {
+		if len(missing) == 0 {
+			break
+		}
+		text.AnalyzeWords(hits[i].Snippet, func(w text.Word) bool {
+			if missing[w.Term] {
+				delete(missing, w.Term)
+				written[w.Term] = strings.ToLower(hits[i].Snippet[w.Start:w.End])
+			}
+			return len(missing) > 0
+		})
+	}
+	for i := range s.corrections {
+		terms := strings.Fields(s.corrections[i].ReadAs)
+		for k, term := range terms {
+			if as := written[term]; as != "" {
+				terms[k] = as
+			}
+		}
+		s.corrections[i].ReadAs = strings.Join(terms, " ")
+	}
+}

@@ -1,0 +1,276 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+
+	"mneme/internal/events"
+	"mneme/internal/query/querytest"
+	"mneme/internal/settings"
+	"mneme/memory"
+)
+
+// readAs prints what an answer corrected.
+func readAs(res memory.SearchResponse) (out string) {
+	for _, c := range res.Corrections {
+		out += fmt.Sprintf("%s>%s(%s %d) ", c.Word, c.ReadAs, c.Kind, c.Docs)
+	}
+	return out
+}
+
+// TestCorrections asks for words that no memory has, in every way in which a word is
+// corrected, and for some that are not.
+func TestCorrections(t *testing.T) {
+	for _, mode := range []memory.Mode{memory.ModeText, memory.ModeHybrid} {
+		w := newWorld(t)
+		w.Namespace("team", withBuiltin())
+		for _, s := range []string{
+			"the frontend is written in TypeScript since last year",
+			"mongo holds the sessions of the portal",
+			"Kubernetes upgrades happen on Tuesdays",
+			"readFromUnixGroup lists the members of a group",
+			"the userprofile service caches for an hour",
+			"authentication uses tokens that expire",
+			"commit 3f2a9c1d7b broke the build",
+			"open a pull request for each fix",
+			"the orchestrator restarts failed workers",
+			"the grafana dashboard shows latency",
+			"the billing reconciliation job runs nightly",
+		} {
+			w.One("team", "ann", s)
+		}
+		for range 45 {
+			w.One("team", "ann", "the retrospective was moved")
+		}
+		w.One("team", "ann", "about the retrospectve once")
+		for _, c := range []struct{ query, want, first string }{
+			{"typsecript", "typsecript>typescript(edit 1) ", "TypeScript"},
+			{"mango", "", ""}, // an ordinary word
+			{"kuberne", "kuberne>kubernetes(beginning 1) ", "Kubernetes"},
+			{"readfromunixgr", "readfromunixgr>readfromunixgroup(beginning 1) ", "readFromUnixGroup"},
+			{"unixgroup", "unixgroup>unix group(split 1) unixgroup>readfromunixgroup(part 1) ", "readFromUnixGroup"},
+			{"user profile", "user>userprofile(glued 1) profile>userprofile(glued 1) ", "userprofile"},
+			{"grafna", "grafna>grafana(edit 1) ", "grafana"},
+			{"graf ana", "graf>grafana(glued 1) ana>grafana(glued 1) ", "grafana"},
+			{"billingreconciliation", "billingreconciliation>billing reconciliation(split 1) ", "billing"},
+			{"k8s", "k8s>kubernetes(alias 1) ", "Kubernetes"},
+			{"auth", "auth>authentication(alias 1) ", "authentication"},
+			{"PR", "PR>pull request(alias 1) ", "pull request"},
+			{"3f2a9c", "3f2a9c>3f2a9c1d7b(beginning 1) ", "3f2a9c1d7b"},
+			{"3f2a9", "", ""},
+			{"orchstrator", "orchstrator>orchestrator(edit 1) ", "orchestrator"},
+			{"typsecrpit", "typsecrpit>typescript(edit 1) ", "TypeScript"},
+			{"grafa", "grafa>grafana(beginning 1) ", "grafana"},
+			{"testint8x64convrt", "", ""},
+			{"retrospectve", "retrospectve>retrospective(common 45) ", "about the retrospectve"},
+			{"kubernetes", "", "Kubernetes"},
+			{"qzxv", "", ""},
+			{"数据库", "", ""},
+		} {
+			res := w.search("team", "", memory.SearchRequest{Query: c.query, Mode: mode})
+			if got := readAs(res); got != c.want {
+				t.Errorf("%s %q: %s, want %s", mode, c.query, got, c.want)
+			}
+			if c.first != "" && (len(res.Results) == 0 || !strings.Contains(res.Results[0].Text, c.first)) {
+				t.Errorf("%s %q: found %q", mode, c.query, texts(res.Results))
+			}
+			off := w.search("team", "", memory.SearchRequest{Query: c.query, Mode: mode, Parts: map[memory.Part]bool{memory.PartVocabulary: false}})
+			if len(off.Corrections) > 0 {
+				t.Errorf("%q: corrected although switched off", c.query)
+			}
+		}
+	}
+}
+
+// TestOnlyWordsOfLivingMemoriesAreSuggested: a word goes with the last memory that has
+// it, whether that was revised, forgotten or erased.
+func TestOnlyWordsOfLivingMemoriesAreSuggested(t *testing.T) {
+	w := newWorld(t)
+	w.Namespace("team", nil)
+	for range 70 { // more than a tail
+		w.One("team", "ann", "river")
+	}
+	for name, end := range map[string]func(id string){
+		"revised": func(id string) {
+			w.Revise("team", id, 1, memory.Capture{Agent: "ann", Text: "river"})
+		},
+		"forgotten": func(id string) { w.Forget("team", id, "ann", events.ScopeTeam) },
+		"erased": func(string) {
+			key, err := w.Keys.DataKey(w.Space["team"], "eve-erased")
+			w.OK(err)
+			w.Apply(&querytest.Item{Header: events.Header{Type: events.TypeKeyDestroyed, Namespace: w.Space["team"]}, Payload: events.EncodeKeys([][16]byte{key.ID()})})
+		},
+	} {
+		for _, more := range []int{0, 70} {
+			if more > 0 && name == "erased" {
+				continue // its key is gone
+			}
+			id := w.Capture("team", memory.Capture{Agent: "ann", Text: "a xylocarp grows", Subject: "eve-" + name})[0]
+			for range more {
+				w.One("team", "ann", "river")
+			}
+			for _, query := range []string{"xylocrap", "xyloc", "locarp", "xylo carp", "xylocarpgrows"} {
+				if got := readAs(w.search("team", "", memory.SearchRequest{Query: query})); !strings.Contains(got, "xylocarp") {
+					t.Errorf("%s: %q is read as %s", name, query, got)
+				}
+			}
+			end(id)
+			for _, query := range []string{"xylocrap", "xyloc", "locarp", "xylo carp", "xylocarpgrows"} {
+				if got := readAs(w.search("team", "", memory.SearchRequest{Query: query})); got != "" {
+					t.Errorf("%s: %q is read as %s", name, query, got)
+				}
+			}
+		}
+	}
+}
+
+// TestCorrectionsDependOnTheRows: a node that has just read its vocabulary, and one that
+// followed each capture, answer alike.
+func TestCorrectionsDependOnTheRows(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	w := newWorld(t)
+	w.Namespace("team", nil)
+	var words []string
+	word := func() string {
+		b := make([]byte, 3+rng.IntN(9))
+		for i := range b {
+			b[i] = "abcde"[rng.IntN(5)]
+		}
+		return string(b)
+	}
+	type answer struct {
+		Corrections []memory.Correction
+		IDs         []string
+		Scores      []float64
+	}
+	ask := func(query string) (a answer) {
+		res := w.search("team", "", memory.SearchRequest{Query: query})
+		for _, h := range res.Results {
+			a.IDs, a.Scores = append(a.IDs, h.ID), append(a.Scores, h.Score)
+		}
+		a.Corrections = res.Corrections
+		return a
+	}
+	for range 6 {
+		for range 40 {
+			words = append(words, word())
+			w.One("team", "ann", words[len(words)-1]+" "+words[rng.IntN(len(words))])
+		}
+		queries, want := []string{}, []answer{}
+		for range 40 {
+			q := word()
+			if known := words[rng.IntN(len(words))]; rng.IntN(3) > 0 {
+				q = known[:1] + known[2:]
+			}
+			queries = append(queries, q+" "+word())
+			want = append(want, ask(queries[len(queries)-1]))
+		}
+		w.restart()
+		for i, q := range queries {
+			if got := ask(q); !reflect.DeepEqual(got, want[i]) {
+				t.Fatalf("seed %d: %q after a restart: %+v, before %+v", seed, q, got, want[i])
+			}
+		}
+	}
+}
+
+// TestCorrectionsAreBounded asks what nobody should.
+func TestCorrectionsAreBounded(t *testing.T) {
+	w := newWorld(t)
+	w.Namespace("team", nil)
+	rng := rand.New(rand.NewPCG(5, 5))
+	var misspelt []string
+	for range 400 {
+		b := make([]byte, 10)
+		for i := range b {
+			b[i] = byte('a' + rng.IntN(26))
+		}
+		w.One("team", "ann", string(b)+" "+string(b)+"ing")
+		misspelt = append(misspelt, string(b[:4])+"q"+string(b[4:]))
+	}
+	res := w.search("team", "", memory.SearchRequest{Query: strings.Join(misspelt[:300], " ")})
+	words, total := map[string]bool{}, 0
+	for _, c := range res.Corrections {
+		words[c.Word] = true
+		total++
+	}
+	if len(words) != maxCorrected || total > maxCorrected*maxTold {
+		t.Errorf("%d words have %d corrections", len(words), total)
+	}
+	trace := strings.Repeat("goroutine 17 [running]:\nmain.(*serverr).handel(0xc000123456)\n\t/src/maim.go:42 +0x1b\n", 200)
+	for _, query := range []string{"-", "*", "\"", "\"\"", "\u200f", "q", strings.Repeat("x", memory.MaxQueryBytes), trace[:memory.MaxQueryBytes], strings.Repeat("аб用", 1000), "xq\u200fyz",
+		"8J+YgCBiYXNlNjQgaXMgbm90IGEgd29yZA==", strings.Repeat("ab cd ", 2000)} {
+		for _, budget := range []*int{nil, ptr(500)} {
+			r := w.reader("team", "")
+			res, err := r.Search(context.Background(), memory.SearchRequest{Query: query, Fit: memory.Fit{Budget: budget}})
+			if err != nil || len(res.Corrections) > maxCorrected*maxTold {
+				t.Errorf("%.20q: %d corrections, %v", query, len(res.Corrections), err)
+			}
+		}
+	}
+}
+
+// TestAliasesOfANamespace: a namespace has names of its own beside those of the trade.
+func TestAliasesOfANamespace(t *testing.T) {
+	w := newWorld(t)
+	w.Namespace("team", map[string]string{settings.Aliases: "zephyr = billing portal; hal = heuristic scheduler = jupiter"})
+	w.Namespace("other", nil)
+	for _, ns := range []string{"team", "other"} {
+		w.One(ns, "ann", "the billing portal is slow")
+		w.One(ns, "ann", "jupiter opens the doors")
+		w.One(ns, "ann", "hal went home")
+	}
+	for query, want := range map[string]string{"zephyr": "zephyr>billing portal(alias 1) ", "hal": "hal>jupiter(alias 1) ", "heuristic scheduler": "heuristic>jupiter(alias 1) heuristic>hal(alias 1) scheduler>jupiter(alias 1) scheduler>hal(alias 1) "} {
+		if got := readAs(w.search("team", "", memory.SearchRequest{Query: query})); got != want {
+			t.Errorf("%q: %s, want %s", query, got, want)
+		}
+		if got := readAs(w.search("other", "", memory.SearchRequest{Query: query})); strings.Contains(got, "alias") {
+			t.Errorf("%q in another namespace: %s", query, got)
+		}
+	}
+	res := w.search("team", "", memory.SearchRequest{Query: "hal", Mode: memory.ModeText, Explain: true})
+	if len(res.Results) != 2 || res.Results[0].Text != "hal went home" {
+		t.Fatalf("%q", texts(res.Results))
+	}
+	if terms := res.Results[1].Explain.Terms; len(terms) != 1 || terms[0].ReadAs != "jupit" || terms[0].Kind != "alias" {
+		t.Errorf("explained by %+v", terms)
+	}
+	w.Change("team", map[string]string{settings.PartSetting(memory.PartVocabulary): settings.Off})
+	if got := readAs(w.search("team", "", memory.SearchRequest{Query: "zephyr"})); got != "" {
+		t.Errorf("switched off: %s", got)
+	}
+}
+
+func BenchmarkCorrect(b *testing.B) {
+	w := newWorld(b)
+	w.Namespace("team", nil)
+	rng := rand.New(rand.NewPCG(5, 5))
+	var batch []memory.Capture
+	for range 4_000 {
+		var t strings.Builder
+		for range 25 {
+			fmt.Fprintf(&t, "%c%x ", 'a'+rng.IntN(26), rng.Uint64()>>uint(rng.IntN(40)))
+		}
+		if batch = append(batch, memory.Capture{Agent: "ann", Text: t.String() + "kubernetes"}); len(batch) == 1000 {
+			w.Capture("team", batch...)
+			batch = batch[:0]
+		}
+	}
+	for len(w.search("team", "", memory.SearchRequest{Query: "kubrnetes"}).Corrections) == 0 {
+		runtime.Gosched() // the vocabulary is being read
+	}
+	for _, query := range []string{"kubernetes", "kubrnetes", "qwrtz zxcvb mnbvc poiuz lkjhg fdsaq trewq yxcvb"} {
+		b.Run(query[:9], func(b *testing.B) {
+			for b.Loop() {
+				w.search("team", "", memory.SearchRequest{Query: query})
+			}
+		})
+	}
+}
