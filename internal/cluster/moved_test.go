@@ -180,6 +180,10 @@ func TestANodeThatRunsIsFoundWhereTheGroupHasIt(t *testing.T) {
 	if said := Running(limited(t), n1.port, facts, replicas); len(said) != 1 || !strings.HasPrefix(said[0], "n2 at "+n2.addr+" ") {
 		t.Errorf("it is there: %q", said)
 	}
+	facts, _ = facts.without(name)
+	if said := Running(limited(t), n1.port, facts, replicas); len(said) != 0 {
+		t.Errorf("it was removed, and the group does not know yet: %q", said)
+	}
 }
 
 // What others were told wrong of a node's address, the node puts right: while it runs, and

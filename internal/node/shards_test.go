@@ -513,3 +513,24 @@ func TestDeletedWhileItIsMade(t *testing.T) {
 		}
 	}
 }
+
+// Once a delete has answered, the home on another shard has ended; its keys are destroyed next.
+func TestDeleteWaitsForTheEndOfTheHome(t *testing.T) {
+	n := open(t, sharded(t.TempDir(), 2))
+	for range 5 {
+		if _, err := n.changes.CreateNamespace(t.Context(), memory.CreateNamespace{Name: "brief"}); err != nil {
+			t.Fatal(err)
+		}
+		id := idOf(t, n, "brief")
+		if s, known := n.home("brief"); !known || s.id != 1 {
+			t.Fatal("it lives on the first shard")
+		}
+		if _, err := n.changes.DeleteNamespace(t.Context(), "brief"); err != nil {
+			t.Fatal(err)
+		}
+		if homeOn(t, n.served[1], "brief") {
+			t.Error("it is acknowledged as deleted, and its home is there")
+		}
+		await(t, "its keys to be destroyed", func() bool { _, err := n.keys.Namespace(id); return err != nil })
+	}
+}

@@ -141,3 +141,34 @@ func TestFailedRequestDoesNotHoldUpTheEnd(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What fails is sent again for a second at most, by who leads, and stays a failure. A heartbeat is
+// not: raft sends the next one.
+func TestFailedRequestIsSentAgainOnlyByWhoLeads(t *testing.T) {
+	c := openCluster(t, 2)
+	failed := errors.New("connection reset by peer")
+	for i, began := range []time.Time{time.Now().Add(-againFor), time.Now()} { // the second one follows nobody
+		a := c.shards[i].group.opt.Transport.(*announcer)
+		if err := a.sendAgain(began, failed, func() error { t.Error("sent again"); return nil }); err != failed {
+			t.Errorf("replica %d: %v", i, err)
+		}
+	}
+	sent := &unsent{Transport: newLocalTransport("n1"), err: failed}
+	a := newAnnouncer(sent, c.shards[0].group)
+	defer a.end()
+	if err := a.AppendEntries("n2", "n2", &raft.AppendEntriesRequest{}, &raft.AppendEntriesResponse{}); err != failed || sent.requests != 1 {
+		t.Errorf("a heartbeat was sent %d times: %v", sent.requests, err)
+	}
+}
+
+// unsent is a transport over which nothing arrives.
+type unsent struct {
+	Transport
+	err      error
+	requests int
+}
+
+func (u *unsent) AppendEntries(raft.ServerID, raft.ServerAddress, *raft.AppendEntriesRequest, *raft.AppendEntriesResponse) error {
+	u.requests++
+	return u.err
+}

@@ -452,3 +452,20 @@ func TestReplicaThatWasAwayWasSentTheWholeState(t *testing.T) {
 		t.Errorf("the log begins at %d: a replica that has nothing is to be sent a snapshot", first)
 	}
 }
+
+// The first entry of a long log is cut off for a snapshot that has it, and not before there is one.
+func TestFirstEntryIsInASnapshotBeforeItIsCutOff(t *testing.T) {
+	lead := openCluster(t, 1).shards[0]
+	lead.putMany(t, 0, defaultTrailingLogs+10)
+	for _, want := range []uint64{1, 2} {
+		if err := cutFirst(lead.group); err != nil {
+			t.Fatal(err)
+		}
+		if first := lead.group.store.firstIndex(); first != want {
+			t.Fatalf("the log begins at %d, want %d", first, want)
+		}
+		if err := lead.group.Snapshot(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

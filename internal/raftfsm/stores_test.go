@@ -611,4 +611,21 @@ func TestEntriesThatWereCutOffDifferFromAll(t *testing.T) {
 	if _, there := read(7); there {
 		t.Error("an entry behind the end is there")
 	}
+	s.log.boundary = func() (uint64, uint64) { return 6, 3 }
+	if err := s.log.DeleteRange(4, 6); err != nil { // a snapshot has all of them
+		t.Fatal(err)
+	}
+	if _, there := read(5); there {
+		t.Error("what is in a snapshot was made up once the log was empty")
+	}
+}
+
+// What stands in for an entry that was cut off is never applied.
+func TestWhatWasCutOffIsNotApplied(t *testing.T) {
+	defer func() {
+		if said, _ := recover().(string); !strings.Contains(said, "was cut off this replica's log") {
+			t.Errorf("it went on: %v", said)
+		}
+	}()
+	new(fsm).ApplyBatch([]*raft.Log{{Index: 4, Term: 2}, {Index: 5, Extensions: standIn}})
 }

@@ -20,6 +20,7 @@ type waitingDB struct {
 	waiting int
 	running int
 	asked   int
+	begins  chan struct{} // nil or what a compaction that waits begins after
 }
 
 func (d *waitingDB) GetAllowedWithoutPermission() int { return int(d.allowed.Load()) }
@@ -32,6 +33,9 @@ func (d *waitingDB) GetWaitingCompaction() (bool, pebble.WaitingCompaction) {
 }
 
 func (d *waitingDB) Schedule(pebble.CompactionGrantHandle) bool {
+	if d.begins != nil {
+		<-d.begins
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.waiting == 0 {
@@ -94,7 +98,7 @@ func TestCompactionsThatWaitRun(t *testing.T) {
 		d.s.Register(2, d)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		for range 4 {
+		for range 6 {
 			d.wants()
 		}
 		expect := func(running, waiting int) {
@@ -106,29 +110,58 @@ func TestCompactionsThatWaitRun(t *testing.T) {
 				t.Fatalf("%d run and %d wait, want %d and %d", d.running, d.waiting, running, waiting)
 			}
 		}
-		expect(1, 3)
-		d.ends() // which has the next one run
-		expect(1, 2)
+		expect(1, 5)
 		d.may(2)
 		time.Sleep(lookEvery)
-		expect(2, 1)
+		expect(2, 4)
+		d.ends() // which has the next one run
+		expect(2, 3)
 		d.may(3)
+		time.Sleep(lookEvery)
+		expect(3, 2)
+		d.may(5)
 		d.s.UpdateGetAllowedWithoutPermission()
-		expect(3, 0)
+		expect(5, 0)
 		d.may(1)
 		d.wants()
-		d.ends()
-		d.ends()
+		for range 4 {
+			d.ends()
+		}
 		time.Sleep(time.Minute)
 		expect(1, 1)
 		d.ends()
 		expect(1, 0)
 		d.s.Unregister()
-		d.wants()
 		d.may(9)
+		d.wants()
 		d.s.UpdateGetAllowedWithoutPermission()
 		d.ends()
 		time.Sleep(time.Minute)
 		expect(0, 1)
+	})
+}
+
+// A database that closes waits for what is begun in it, and is asked nothing afterwards.
+func TestEndWaitsForACompactionThatBegins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &waitingDB{t: t, s: &compactions{}, waiting: 1, begins: make(chan struct{})}
+		d.may(1)
+		d.s.Register(2, d)
+		time.Sleep(lookEvery)
+		synctest.Wait()
+		var ended atomic.Bool
+		go func() {
+			d.s.Unregister()
+			ended.Store(true)
+		}()
+		synctest.Wait()
+		if ended.Load() {
+			t.Error("it has ended, and a compaction begins")
+		}
+		close(d.begins)
+		synctest.Wait()
+		if !ended.Load() || d.running != 1 || d.asked != 1 {
+			t.Errorf("ended: %t; %d compactions run, asked %d times", ended.Load(), d.running, d.asked)
+		}
 	})
 }
