@@ -124,7 +124,7 @@ const (
 	// no build.
 	defaultExactBelow  = 4096
 	defaultGuardSample = 64
-	defaultGuardRecall = 0.95
+	defaultGuardRecall = 0.98
 )
 
 // Options of a Set. The zero value is good.
@@ -136,11 +136,11 @@ type Options struct {
 	// ExactBelow is the number of live vectors below which a set has no
 	// graph and is scanned exactly. 0 means 4096, negative means never.
 	ExactBelow int
-	// GuardSample is how many stored vectors the recall guard asks for.
-	// 0 means 64.
+	// GuardSample is how many queries the recall guard asks: those that were
+	// asked lately, and others between stored vectors. 0 means 64.
 	GuardSample int
-	// GuardRecall is the recall@10 under which a graph is not used. 0 means
-	// 0.95; negative trusts every graph.
+	// GuardRecall is the recall at the k of searches under which a graph is not
+	// used. 0 means 0.98; negative trusts every graph.
 	GuardRecall float64
 	// Exact gives the full-precision unit vectors of ids, by which the best
 	// candidates of a search are then scored: it writes them one after the other
@@ -227,8 +227,8 @@ type Stats struct {
 	// Configured is the engine asked for; Engine the one that answers now:
 	// exact for a small set, an unguarded or a tripped graph.
 	Configured, Engine Engine
-	// Guard is the state of the recall guard and Recall the recall@10 it last
-	// measured, 0 before.
+	// Guard is the state of the recall guard and Recall the recall it last
+	// measured, at the k of searches; 0 before.
 	Guard  GuardState
 	Recall float64
 	// Kernel names the code that computes dot products: "avx512vnni",

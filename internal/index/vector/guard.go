@@ -7,13 +7,15 @@ import (
 )
 
 const (
-	// guardK is the k of the recall that the guard measures.
-	guardK = 10
+	// guardK is how many nearest the guard asks for where nobody has asked yet.
+	guardK = 50
 	// guardSlack forgives differences in the last bits of a score.
 	guardSlack = 1e-6
 	// guardFirst is the size at which a graph still being built is first
 	// looked at.
 	guardFirst = 4096
+	// guardStep leads from one of a sample to that which it is paired with.
+	guardStep = 7
 	// broken stands in generation.asked for a graph that takes no more.
 	broken = ^uint32(0)
 )
@@ -23,7 +25,8 @@ type widener interface{ widen() bool }
 
 // guardDue reports whether the recall guard should look at gen's graph: when
 // it has caught up, then after it has grown by an eighth and caught up again,
-// and at every doubling.
+// and at every doubling; and when so many more queries were asked than it has
+// seen (see recent).
 func (s *Set) guardDue(gen *generation) bool {
 	if gen.graph == nil {
 		return false
@@ -36,12 +39,15 @@ func (s *Set) guardDue(gen *generation) bool {
 	if asked == 0 {
 		return caughtUp || inserted >= guardFirst
 	}
+	if queries := s.recent.asked.Load(); queries >= recentMost && queries >= 4*gen.queries.Load() {
+		return true
+	}
 	return uint64(inserted) >= 2*uint64(asked) || caughtUp && inserted >= asked+max(1, asked/8)
 }
 
 // askGuard measures the graph's recall and lets it answer or not.
 func (s *Set) askGuard(gen *generation) {
-	inserted := gen.graph.inserted()
+	inserted, queries := gen.graph.inserted(), s.recent.asked.Load()
 	state, recall := guardOK, 0.0
 	if s.opt.GuardRecall >= 0 {
 		for {
@@ -61,6 +67,7 @@ func (s *Set) askGuard(gen *generation) {
 	}
 	gen.recall.Store(math.Float64bits(recall))
 	gen.asked.Store(inserted)
+	gen.queries.Store(queries)
 	if before := gen.guarded.Swap(state); state == guardTripped && before != guardTripped {
 		s.opt.Logger.Warn("recall guard tripped, searches scan exactly",
 			slog.String("engine", string(s.opt.Engine)), slog.Float64("recall", recall),
@@ -76,9 +83,13 @@ func (s *Set) breakGraph(gen *generation) {
 		slog.String("engine", string(s.opt.Engine)), slog.Int("vectors", int(gen.graph.inserted())))
 }
 
-// measureRecall compares the graph's answers for stored vectors with those of
-// a scan over the same slots. A hit counts if its score is in the scan's top,
-// so that equal vectors do not count against the graph. False: interrupted.
+// measureRecall compares the graph's answers with those of a scan over the same
+// slots: for queries that were asked lately, at the k of each, and, as far as these do
+// not make GuardSample, for directions half-way between two stored vectors. (A stored
+// vector itself is found more easily than what people ask. On 20,000 comments of Go code,
+// asked for by parts of others, recall@10 of a list of 40 is 0.972, half-way 0.949, and of
+// stored ones 0.999.) A hit counts if its score is in the scan's top, so that equal vectors
+// do not count against the graph. False: interrupted.
 func (s *Set) measureRecall(ctx context.Context, gen *generation, inserted uint32) (float64, bool) {
 	sc := takeScratch(padded(s.dim))
 	defer sc.giveBack()
@@ -86,20 +97,24 @@ func (s *Set) measureRecall(ctx context.Context, gen *generation, inserted uint3
 	view := &sc.view
 	found, wanted := 0, 0
 	for i := range s.opt.GuardSample {
-		slot, ok := sampleLive(view, inserted, i, s.opt.GuardSample)
-		if !ok {
-			break
+		k := s.recent.take(sc, i)
+		if k == 0 {
+			if k = guardK; !setBetween(view, sc, inserted, i, s.opt.GuardSample) {
+				break
+			}
 		}
-		sc.setRow(view, slot)
-		sc.best.reset(guardK)
+		sc.best.reset(k)
 		if err := sc.startScan(ctx, &s.kern, view).slots(0, inserted, nil); err != nil {
 			return 0, false
 		}
 		n := len(sc.best.keys)
+		if n == 0 {
+			break // none lives
+		}
 		worst := keyScore(sc.best.keys[n-1]) - guardSlack
 		wanted += n
-		sc.best.reset(guardK)
-		if !gen.graph.search(view, sc, guardK, nil, inserted) {
+		sc.best.reset(k)
+		if !gen.graph.search(view, sc, k, nil, inserted) {
 			continue // found nothing
 		}
 		for _, k := range sc.best.keys {
@@ -112,6 +127,27 @@ func (s *Set) measureRecall(ctx context.Context, gen *generation, inserted uint3
 		return 1, true
 	}
 	return float64(found) / float64(wanted), true
+}
+
+// setBetween makes the direction half-way between the i-th of a sample and another one the query.
+func setBetween(view *storeView, sc *scratch, upto uint32, i, of int) bool {
+	one, ok := sampleLive(view, upto, i, of)
+	if !ok {
+		return false
+	}
+	other, _ := sampleLive(view, upto, (i*guardStep+of/2)%of, of)
+	stride := len(sc.query)
+	if cap(sc.rows) < 2*stride {
+		sc.rows = make([]float32, 2*stride)
+	}
+	sum, more := sc.rows[:stride], sc.rows[stride:2*stride]
+	dequantise(sum, view.rows.row(one), view.scale(one))
+	dequantise(more, view.rows.row(other), view.scale(other))
+	for j := range sum {
+		sum[j] += more[j]
+	}
+	sc.scale, sc.hasFine = quantise(sc.query, sum), false
+	return true
 }
 
 // sampleLive returns a live slot below upto in the i-th part, when upto is cut in

@@ -172,12 +172,6 @@ func (sc *scratch) setQuery(q []float32, fine bool) {
 	sc.hasFine = fine && fineQuery(sc.fine, sc.finer, sc.query, sc.scale, q)
 }
 
-// setRow makes a stored vector the query.
-func (sc *scratch) setRow(view *storeView, slot uint32) {
-	copy(sc.query, view.rows.row(slot))
-	sc.scale, sc.hasFine = view.scale(slot), false
-}
-
 // scratches are those that no search uses, of all sets: there may be many sets, and
 // as a rule all have one dimension.
 var scratches sync.Pool

@@ -138,6 +138,11 @@ func (s *Set) find(ctx context.Context, sc *scratch, k, want int, f Filter) erro
 	}
 	scan := sc.startScan(ctx, &s.kern, view)
 	if s.graphAnswers(gen, upto, live) && walkPays(int(view.n), k, count) {
+		if f == nil && s.recent.note(sc, want) {
+			s.mu.Lock()
+			s.kickLocked()
+			s.mu.Unlock()
+		}
 		if gen.graph.search(view, sc, want, f, upto) {
 			if err := scan.slots(upto, view.n, f); err != nil {
 				return err

@@ -16,7 +16,8 @@ type Set struct {
 	dim  int
 	kern kernel
 
-	gen atomic.Pointer[generation]
+	gen    atomic.Pointer[generation]
+	recent recent // what the guard asks
 	// rounded says that some vectors came as floats: Options.Exact is asked.
 	rounded atomic.Bool
 
@@ -43,6 +44,7 @@ type generation struct {
 	guarded atomic.Uint32 // guardNone, guardOK, guardTripped
 	recall  atomic.Uint64 // float64 bits
 	asked   atomic.Uint32
+	queries atomic.Uint64 // how many had been asked then
 }
 
 // graph is what finds candidates among the first inserted slots of a store.
