@@ -45,19 +45,20 @@ func (s *search) find(ctx context.Context) error {
 }
 
 func (s *search) findByText(ctx context.Context, w *words) error {
-	if len(s.plan.Words.Must) > 0 {
-		return s.findByPhrases(ctx, w)
+	if s.plan.Checks() {
+		return s.findByReading(ctx, w)
 	}
 	return w.top(ctx, rank.TextPool, false, s.ranking.FoundText)
 }
 
-// findByPhrases walks the documents that hold the phrases' words, the best first,
-// until enough hold the phrases or the budget for them is spent.
-func (s *search) findByPhrases(ctx context.Context, w *words) error {
+// findByReading walks the documents that hold the phrases' words, or any words where there are
+// none to require, the best first, until enough are what the query says or the budget for
+// reading is spent.
+func (s *search) findByReading(ctx context.Context, w *words) error {
 	found := 0
 	var failed error
 	err := w.each(ctx, func(partition int, doc uint32) bool {
-		ok, err := s.hasPhrases(partition, doc)
+		ok, err := s.takes(partition, doc)
 		if failed = errors.Join(err, ctx.Err()); failed != nil {
 			return false
 		}
@@ -65,7 +66,7 @@ func (s *search) findByPhrases(ctx context.Context, w *words) error {
 			found++
 			s.ranking.FoundText(partition, doc, found)
 		}
-		return found < rank.TextPool && s.left.forPhrases()
+		return found < rank.TextPool && s.left.forReading()
 	})
 	return errors.Join(err, failed)
 }
@@ -131,9 +132,9 @@ func (s *search) gather(ctx context.Context, w *words) error {
 // score ranks the candidates.
 func (s *search) score(ctx context.Context) error {
 	var keep func(c *rank.Candidate) (bool, error)
-	if len(s.plan.Phrases) > 0 {
+	if s.plan.Checks() {
 		keep = func(c *rank.Candidate) (bool, error) {
-			ok, err := s.keepPhrases(c)
+			ok, err := s.keeps(c)
 			return ok, errors.Join(err, ctx.Err())
 		}
 	}
@@ -150,13 +151,13 @@ func (s *search) score(ctx context.Context) error {
 	return nil
 }
 
-// keepPhrases reports whether the phrases stand in a candidate. All that hold the
-// words of the phrases came from the text source and were read there.
-func (s *search) keepPhrases(c *rank.Candidate) (bool, error) {
-	if len(s.plan.Words.Must) > 0 {
+// keeps reports whether a candidate holds what the query says. What came from the text source
+// was read there, and all that hold the words of the phrases came from it.
+func (s *search) keeps(c *rank.Candidate) (bool, error) {
+	if c.InText() || len(s.plan.Words.Must) > 0 {
 		return c.InText(), nil
 	}
-	return s.hasPhrases(c.Partition, c.Doc)
+	return s.takes(c.Partition, c.Doc)
 }
 
 // addCosines computes the cosines that the vector source did not bring.
@@ -176,15 +177,15 @@ func (s *search) addCosines(ctx context.Context) error {
 	return nil
 }
 
-// hasPhrases reports whether the phrases stand in a document. Where the budget for
-// them is spent it is not known, and the document is none that holds them.
-func (s *search) hasPhrases(partition int, doc uint32) (bool, error) {
-	if !s.left.forPhrases() {
+// takes reports whether a document holds the phrases and nothing that is left out. Where the
+// budget for reading is spent it is not known, and the document does not count.
+func (s *search) takes(partition int, doc uint32) (bool, error) {
+	if !s.left.forReading() {
 		return false, nil
 	}
 	text, ok, err := s.text(partition, doc)
 	s.left.open(text)
-	return ok && s.plan.HasPhrases(text), err
+	return ok && s.plan.Takes(text), err
 }
 
 // text opens a document; ok = false if it is not there or was erased.

@@ -117,9 +117,7 @@ func (s *search) corrected(ctx context.Context, found *words) (*words, error) {
 		return found, err
 	}
 	found.close()
-	if s.plan, err = rank.NewPlan(*q); err != nil {
-		return nil, err
-	}
+	s.plan = rank.NewPlan(*q)
 	s.ranking.Begin(s.plan)
 	again := s.plan.Words
 	again.K = rank.TextPool

@@ -4,12 +4,13 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
-	"mneme/internal/query/rank"
 	"mneme/memory"
 )
 
@@ -56,7 +57,10 @@ func TestPhrases(t *testing.T) {
 				t.Errorf("%s %s: %v", mode, q, texts(res))
 			}
 		}
-		for _, q := range []string{`"crane`, `where is "the crane stood harbour"?`} {
+		if res := w.search("team", "", memory.SearchRequest{Query: `where is "the crane stood harbour"?`, Mode: mode}).Results; len(res) != 0 {
+			t.Errorf("%s: quotes in a question: %v", mode, texts(res))
+		}
+		for _, q := range []string{`"crane`, `"harbour crane`} {
 			if res := w.search("team", "", memory.SearchRequest{Query: q, Mode: mode}).Results; len(res) != memory.DefaultLimit {
 				t.Errorf("%s: %s quotes: %v", mode, q, texts(res))
 			}
@@ -82,26 +86,127 @@ func TestPhraseTwin(t *testing.T) {
 	found := 0
 	for range 100 {
 		q := g.words(2)
-		plan, err := rank.NewPlan(rank.Question{Query: `"` + q + `"`})
-		w.OK(err)
+		query, without := `"`+q+`"`, q+` -"`+q+`"`
+		ask := func(query string) (ids []string) {
+			for _, h := range w.search("team", "", memory.SearchRequest{Query: query, Limit: ptr(200), Parts: map[memory.Part]bool{memory.PartNeighbours: false}}).Results {
+				ids = append(ids, h.ID)
+			}
+			slices.Sort(ids)
+			return ids
+		}
 		var want []string
 		for _, r := range tw.visible("") {
-			if plan.HasPhrases(r.c.Text) {
+			if holds(strings.ToLower(r.c.Text), strings.ToLower(q)) {
 				want = append(want, r.id)
 			}
 		}
-		var got []string
-		for _, h := range w.search("team", "", memory.SearchRequest{Query: `"` + q + `"`, Limit: ptr(200)}).Results {
-			got = append(got, h.ID)
-		}
-		slices.Sort(got)
 		slices.Sort(want)
+		got := ask(query)
 		if !slices.Equal(got, want) {
-			t.Fatalf("seed %d: %q: %d results, want %d", seed, q, len(got), len(want))
+			t.Fatalf("seed %d: %q: %d results, want %d", seed, query, len(got), len(want))
+		}
+		rest := slices.DeleteFunc(ask(q), func(id string) bool { return slices.Contains(want, id) })
+		if got := ask(without); !slices.Equal(got, rest) {
+			t.Fatalf("seed %d: %q: %d results, want %d", seed, without, len(got), len(rest))
 		}
 		found += len(got)
 	}
 	if found == 0 {
 		t.Errorf("seed %d: no phrase was found", seed)
+	}
+}
+
+// holds looks at each place of a text of small letters.
+func holds(s, phrase string) bool {
+	s = strings.Join(strings.Fields(s), " ")
+	word := func(i int) bool {
+		return i >= 0 && i < len(s) && (unicode.IsLetter(rune(s[i])) || unicode.IsNumber(rune(s[i])) || s[i] >= 0x80)
+	}
+	for i := 0; i+len(phrase) <= len(s); i++ {
+		if s[i:i+len(phrase)] == phrase && !word(i-1) && !word(i+len(phrase)) {
+			return true
+		}
+	}
+	return false
+}
+
+// What is left out is in no result, whatever source would have brought it; the rest of the query
+// finds what it finds.
+func TestLeftOut(t *testing.T) {
+	w := newWorld(t)
+	w.Namespace("team", withBuiltin())
+	for i := range 250 { // more than a source gives
+		w.One("team", "ann", fmt.Sprintf("mongo on atlas, mongo %d", i))
+	}
+	plain := w.One("team", "bob", "a long story of other things, and then mongo")
+	forms := w.One("team", "bob", "another long story about things, with mongo and atlases")
+	flag := w.One("team", "carl", "git commit --no-verify leaves the hooks out")
+	for _, mode := range []memory.Mode{memory.ModeHybrid, memory.ModeText, memory.ModeVector} {
+		for q, want := range map[string][]string{
+			"mongo -atlas":               {plain, forms},
+			"Mongo? -ATLAS -atlases":     {plain},
+			`mongo -"on atlas" -stories`: {plain, forms},
+		} {
+			var got []string
+			for _, h := range w.search("team", "", memory.SearchRequest{Query: q, Mode: mode, Limit: ptr(200)}).Results {
+				if h.ID != flag { // vectors find what is near at all
+					got = append(got, h.ID)
+				}
+			}
+			slices.Sort(got)
+			slices.Sort(want)
+			if mode != memory.ModeVector && !slices.Equal(got, want) {
+				t.Errorf("%s %s: %v, want %v", mode, q, got, want)
+			}
+			if slices.ContainsFunc(got, func(id string) bool { return !slices.Contains(want, id) }) {
+				t.Errorf("%s %s: %v", mode, q, got)
+			}
+		}
+	}
+	if res := w.search("team", "", memory.SearchRequest{Query: "commit --no-verify"}).Results; len(res) == 0 || res[0].ID != flag {
+		t.Errorf("a flag: %v", texts(res))
+	}
+	if res := w.search("team", "", memory.SearchRequest{Query: "-atlas", Mode: memory.ModeText}).Results; len(res) == 0 || !strings.Contains(res[0].Text, "atlas") {
+		t.Errorf("what is left out alone: %v", texts(res))
+	}
+}
+
+// The examples of docs/search.md find what it says.
+func TestExamplesOfTheDocumentation(t *testing.T) {
+	page, err := os.ReadFile("../../docs/search.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, part, _ := strings.Cut(string(page), "Of these memories")
+	part, _, _ = strings.Cut(part, "\n## ")
+	w := newWorld(t)
+	w.Namespace("team", nil)
+	numbers, examples := map[string]string{}, 0
+	for line := range strings.Lines(part) {
+		number, what, listed := strings.Cut(strings.TrimSpace(line), ". ")
+		if listed && len(number) == 1 && unicode.IsDigit(rune(number[0])) {
+			numbers[w.One("team", "ann", what)] = number
+		}
+		cells := strings.Split(line, "|")
+		if len(cells) != 4 || !strings.Contains(cells[1], "`") {
+			continue
+		}
+		examples++
+		query := strings.Trim(strings.TrimSpace(cells[1]), "`")
+		var found []string
+		for _, h := range w.search("team", "", memory.SearchRequest{Query: query, Mode: memory.ModeText, Limit: ptr(200)}).Results {
+			found = append(found, numbers[h.ID])
+		}
+		slices.Sort(found)
+		got := strings.Join(found, ", ")
+		if got == "" {
+			got = "nothing"
+		}
+		if want := strings.TrimSpace(cells[2]); got != want {
+			t.Errorf("%s finds %s, and not %s", query, got, want)
+		}
+	}
+	if len(numbers) != 5 || examples != 10 {
+		t.Errorf("%d memories and %d examples", len(numbers), examples)
 	}
 }

@@ -62,7 +62,7 @@ func (s *search) findVector(ctx, within context.Context, n *searched) error {
 	if len(s.req.Vector) > 0 {
 		return s.givenVector(n)
 	}
-	v, err := n.s.embedQuery(within, n.view.Settings.Space, s.req.Query)
+	v, err := n.s.embedQuery(within, n.view.Settings.Space, s.asked.Text)
 	switch {
 	case err == nil:
 		n.vector = v

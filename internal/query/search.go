@@ -8,6 +8,7 @@ import (
 	"time"
 
 	index "mneme/internal/index/text"
+	"mneme/internal/query/parse"
 	"mneme/internal/query/rank"
 	"mneme/internal/query/views"
 	"mneme/internal/settings"
@@ -20,6 +21,7 @@ type search struct {
 	named bool        // each hit says its namespace
 	mode  memory.Mode // what answers, not what was asked for
 	limit int
+	asked parse.Query
 	plan  *rank.Plan
 	left  budget
 	*buffers
@@ -155,6 +157,10 @@ func (s *search) prepare(ctx context.Context) error {
 	if s.req.AsOf != "" {
 		return memory.Errorf(memory.CodeInvalid, "as_of is not supported yet")
 	}
+	var err error
+	if s.asked, err = parse.Parse(s.req.Query); err != nil {
+		return err
+	}
 	s.mode, s.limit = s.req.Mode, memory.DefaultLimit
 	if s.mode == "" {
 		s.mode = memory.ModeHybrid
@@ -171,13 +177,12 @@ func (s *search) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	if blank := strings.TrimSpace(s.req.Query) == ""; blank && s.mode == memory.ModeText {
+	if blank := strings.TrimSpace(s.asked.Text) == ""; blank && s.mode == memory.ModeText {
 		return memory.Errorf(memory.CodeInvalid, "query is empty")
 	} else if blank {
 		s.mode = memory.ModeVector
 	}
-	var err error
-	s.plan, err = rank.NewPlan(s.question(byText))
+	s.plan = rank.NewPlan(s.question(byText))
 	s.ranking.Begin(s.plan)
 	return err
 }
@@ -186,7 +191,8 @@ func (s *search) prepare(ctx context.Context) error {
 // it does not say.
 func (s *search) question(byText bool) rank.Question {
 	set, first := s.settings(), &s.namespaces[0]
-	q := rank.Question{Query: s.req.Query, As: first.view.Capability.Agent(), Now: first.s.opt.Now().UTC(), ByText: byText, ByVector: s.byVector(),
+	q := rank.Question{Query: s.asked.Text, Phrases: s.asked.Phrases, Without: s.asked.Without, As: first.view.Capability.Agent(),
+		Now: first.s.opt.Now().UTC(), ByText: byText, ByVector: s.byVector(),
 		TextWeight: set.TextWeight, VectorWeight: set.VectorWeight,
 		Parts: set.Parts, Partitions: make([]rank.Partition, len(s.places))}
 	if len(s.req.Parts) > 0 {

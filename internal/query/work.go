@@ -21,8 +21,8 @@ func newBudget() budget { return maxWork }
 
 func (b *budget) spend(work int) { *b -= budget(work) }
 
-// forPhrases reports whether another text may be searched for the phrases.
-func (b budget) forPhrases() bool { return b > shownWork }
+// forReading reports whether another text may be read for what the query says of it.
+func (b budget) forReading() bool { return b > shownWork }
 
 // forMore reports whether another text may be searched for the best piece to show.
 func (b budget) forMore() bool { return b > 0 }

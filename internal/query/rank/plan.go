@@ -6,6 +6,7 @@ import (
 
 	"mneme/internal/dates"
 	index "mneme/internal/index/text"
+	"mneme/internal/query/parse"
 	"mneme/memory"
 )
 
@@ -35,9 +36,11 @@ const (
 
 // Question is what a search asks.
 type Question struct {
-	Query      string
-	As         string    // the agent that asks; "" = unknown
-	Now        time.Time // what "last week" is counted from
+	Query      string         // without its operators
+	Phrases    []parse.Phrase // that every result holds
+	Without    []parse.Phrase // that none does
+	As         string         // the agent that asks; "" = unknown
+	Now        time.Time      // what "last week" is counted from
 	Partitions []Partition
 
 	ByText, ByVector         bool // which sources answer
@@ -55,9 +58,6 @@ type Plan struct {
 	Question
 	Concepts []Concept   // of the query, distinct; none if text does not answer
 	Words    index.Query // their alternatives for the text index, without K
-	Phrases  []Phrase
-
-	phraseWords map[string]int32 // the numbers of the phrases' folded words
 
 	speakers []map[uint32]float64 // by partition: the value of an agent, as 1 + number; nil = the query names none
 	dates    []dates.Expr         // times that the query names
@@ -67,23 +67,21 @@ type Plan struct {
 	bound  float64           // the BM25 of a text value of 1
 }
 
-// NewPlan analyses a question. Errors: invalid.
-func NewPlan(q Question) (*Plan, error) {
+// NewPlan analyses a question.
+func NewPlan(q Question) *Plan {
 	p := &Plan{Question: q}
 	if q.ByText {
 		p.findConcepts()
 	}
 	p.share()
-	if err := p.findPhrases(); err != nil {
-		return nil, err
-	}
+	p.requirePhrases()
 	if p.HasText() && q.Parts[memory.PartSpeaker] {
 		p.findSpeakers()
 	}
 	if p.HasText() && q.Parts[memory.PartDates] {
 		p.findDates()
 	}
-	return p, nil
+	return p
 }
 
 // HasText reports whether the query has a word to look for.

@@ -35,10 +35,7 @@ func newRanking(t *testing.T, q Question) (*Plan, *Ranking) {
 	if q.Parts == nil {
 		q.Parts = map[memory.Part]bool{memory.PartNeighbours: true}
 	}
-	p, err := NewPlan(q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := NewPlan(q)
 	r := NewRanking()
 	r.Begin(p)
 	return p, r

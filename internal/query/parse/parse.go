@@ -1,0 +1,149 @@
+// Package parse reads a query as it was written: words, phrases in quotes, and -words that are
+// left out.
+//
+// Its job: say which of a query's characters are operators, and whether a phrase stands in a text.
+//
+// Invariants: what is no operator is plain words, and every query is one; nothing is lost but
+// operators and what they leave out. A query of several lines is pasted, and has none.
+//
+// Not its job: what a word is to the index, or how much it weighs.
+package parse
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"mneme/memory"
+)
+
+// Query is what a query says.
+type Query struct {
+	// Text is what is looked for: the query without its marks and without what is left out.
+	Text    string
+	Phrases []Phrase // stand in every result
+	Without []Phrase // stand in no result
+}
+
+// maxPhrases bounds the phrases of one query, and what it leaves out.
+const maxPhrases = 16
+
+// shortest is the fewest letters of a word that is left out: `-v` is a flag.
+const shortest = 2
+
+// quotes are the pairs of marks that a phrase stands between.
+var quotes = map[rune]rune{'"': '"', '“': '”', '„': '“', '«': '»', '「': '」', '『': '』'}
+
+// Parse reads a query. Errors: memory.CodeInvalid for more operators of a kind than there may be.
+func Parse(query string) (Query, error) {
+	if strings.ContainsAny(strings.TrimSpace(query), "\n\r") {
+		return Query{Text: query}, nil
+	}
+	p := parser{rest: query}
+	for p.rest != "" {
+		p.step()
+	}
+	q := p.out
+	q.Text = p.text.String()
+	if strings.TrimSpace(q.Text) == "" {
+		return Query{Text: query}, nil // nothing is left to look for
+	}
+	switch {
+	case len(q.Phrases) > maxPhrases:
+		return Query{}, memory.Errorf(memory.CodeInvalid, "the query has more than %d phrases in quotes", maxPhrases)
+	case len(q.Without) > maxPhrases:
+		return Query{}, memory.Errorf(memory.CodeInvalid, "the query leaves out more than %d words", maxPhrases)
+	}
+	return q, nil
+}
+
+type parser struct {
+	rest   string
+	before rune // what stands in front of it; 0 = a blank, or nothing
+	text   strings.Builder
+	out    Query
+}
+
+// step takes the next phrase, word or mark.
+func (p *parser) step() {
+	if p.before == 0 && p.rest[0] == '-' {
+		if s, n := quoted(p.rest[1:]); n > 0 {
+			p.without(s, 1+n)
+			return
+		}
+		if word := stretch(p.rest[1:]); plainWord(word) {
+			p.without(word, 1+len(word))
+			return
+		}
+	}
+	if s, n := quoted(p.rest); n > 0 && (p.rest[0] != '"' || !inWord(p.before)) { // behind a digit it may be inches
+		if ph, ok := NewPhrase(s); ok {
+			p.out.Phrases = add(p.out.Phrases, ph)
+		}
+		p.text.WriteString(" " + s + " ")
+		p.rest, p.before = p.rest[n:], 0
+		return
+	}
+	r, n := utf8.DecodeRuneInString(p.rest)
+	p.text.WriteString(p.rest[:n])
+	p.rest, p.before = p.rest[n:], r
+	if unicode.IsSpace(r) {
+		p.before = 0
+	}
+}
+
+func (p *parser) without(s string, n int) {
+	if ph, ok := NewPhrase(s); ok {
+		p.out.Without = add(p.out.Without, ph)
+	}
+	p.rest = p.rest[n:]
+}
+
+func add(to []Phrase, ph Phrase) []Phrase {
+	for _, o := range to {
+		if o.folded == ph.folded {
+			return to
+		}
+	}
+	return append(to, ph)
+}
+
+// quoted returns what stands in quotes at the beginning of s, and how many bytes that takes with
+// the marks; 0 = s begins with no quote, or with one that is never shut.
+func quoted(s string) (string, int) {
+	open, n := utf8.DecodeRuneInString(s)
+	shut, ok := quotes[open]
+	if !ok {
+		return "", 0
+	}
+	end := strings.IndexRune(s[n:], shut)
+	if end < 0 {
+		return "", 0
+	}
+	return s[n : n+end], n + end + utf8.RuneLen(shut)
+}
+
+// stretch is what s begins with up to white space.
+func stretch(s string) string {
+	if end := strings.IndexFunc(s, unicode.IsSpace); end >= 0 {
+		return s[:end]
+	}
+	return s
+}
+
+// plainWord reports whether s is a word, a name of code or a path, of which it may be said
+// that it is left out.
+func plainWord(s string) bool {
+	letters := 0
+	for i, r := range s {
+		switch {
+		case unicode.IsLetter(r):
+			letters++
+		case unicode.In(r, unicode.N, unicode.M):
+		case i > 0 && strings.ContainsRune("_-./", r):
+		default:
+			return false
+		}
+	}
+	return letters >= shortest
+}
