@@ -32,6 +32,11 @@ func serve(ctx context.Context, sys system, s *settings, args []string) error {
 	log.Info("starting", "version", sys.version.Version, "data", cfg.DataDir)
 	for again := false; ; again = true {
 		err := serveOnce(ctx, sys, s, args, cfg, again)
+		if errors.Is(err, node.ErrNewProcess) {
+			log.Warn("this process makes room for a new one")
+			log.Error("no new process began", "err", sys.replace())
+			return err
+		}
 		if !errors.Is(err, node.ErrRestart) {
 			return err
 		}

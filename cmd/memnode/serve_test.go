@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -427,6 +429,61 @@ func TestNodeThatStartsAgain(t *testing.T) {
 	}
 	if out := w.out.String(); strings.Count(out, "memnode ready") != 1 {
 		t.Errorf("it printed %q", out)
+	}
+}
+
+// Where a new process is needed this one is replaced once its node is closed; where that cannot
+// be, it ends.
+func TestNodeThatNeedsANewProcess(t *testing.T) {
+	n, closed, replaced := newFake(), false, 0
+	n.why = fmt.Errorf("%w: its database halted", node.ErrNewProcess)
+	n.close = func(context.Context) error { closed = true; return errors.New("the database stays locked") }
+	close(n.done)
+	w := newWorld(t, func(context.Context, node.Config) (instance, error) { return n, nil })
+	w.system.replace = func() error {
+		if replaced++; !closed {
+			t.Error("replaced before the node was closed")
+		}
+		return errors.New("no such program")
+	}
+	if code := w.run(); code == 0 || replaced != 1 || w.opens != 1 {
+		t.Errorf("exit %d, %d replacements, %d starts", code, replaced, w.opens)
+	}
+	wantHas(t, "standard error", w.err.String(), "no such program", "its database halted")
+}
+
+// The process of a program that replaces itself is the same one, and holds nothing of before.
+func TestProcessIsReplaced(t *testing.T) {
+	const again = "MEMNODE_TEST_REPLACED"
+	switch life := os.Getenv(again); life {
+	case "":
+		if runtime.GOOS == "windows" {
+			return // no process takes another one's place there
+		}
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestProcessIsReplaced$", "-test.v")
+		cmd.Env = append(os.Environ(), again+"="+t.TempDir())
+		out, err := cmd.CombinedOutput()
+		if want := fmt.Sprintf("life 2 of %d, and all is free", cmd.Process.Pid); err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("%v, want %q in\n%s", err, want, out)
+		}
+	default:
+		if port, err := os.ReadFile(filepath.Join(life, "port")); err == nil {
+			l, err := net.Listen("tcp", string(port))
+			if err != nil {
+				t.Fatal("what the former life held is not free:", err)
+			}
+			_ = l.Close()
+			fmt.Printf("life 2 of %d, and all is free\n", os.Getpid())
+			return
+		}
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(life, "port"), []byte(l.Addr().String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		t.Fatal(replaceProcess())
 	}
 }
 

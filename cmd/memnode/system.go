@@ -26,6 +26,8 @@ type system struct {
 	isFree   func(addr string) bool // nobody listens there
 	open     func(context.Context, node.Config) (instance, error)
 	version  memory.VersionInfo
+	// replace makes this process another one of the same program; it returns where it cannot.
+	replace func() error
 	// freedWithin is how long a data directory is waited for that another process has.
 	freedWithin time.Duration
 }
@@ -51,6 +53,7 @@ func osSystem(signals <-chan os.Signal) system {
 		isFree:  isFree,
 		open:    openNode,
 		version: node.BuildVersion(),
+		replace: replaceProcess,
 
 		freedWithin: freedWithin,
 	}

@@ -21,13 +21,17 @@ import (
 )
 
 // A node of several that cannot go on by itself starts again, in the same process. One
-// whose disk was full, so that a part of it has stopped, does when there is room. One
+// whose disk was full, so that a part of it has stopped, does when there is room; where its
+// database has halted, in a new process, for this one keeps that locked to its end. One
 // whose state halted where other nodes go on, or differs from theirs, has its state built
 // again by that start. A state that halts where all others do is left: the event is what
 // is wrong, and the next start would meet it again.
 
 // ErrRestart: the node has to be opened again; what is wrong with it is mended by that.
 var ErrRestart = errors.New("the node starts again")
+
+// ErrNewProcess is an ErrRestart that takes another process.
+var ErrNewProcess = fmt.Errorf("%w, in a new process", ErrRestart)
 
 type mender struct{ of *served }
 
@@ -115,7 +119,15 @@ func (m mender) whenRoom(why error) error {
 	if m.of.noRoom() != nil || !m.of.space.ample() || time.Since(m.of.n.started) < restartAfter {
 		return nil
 	}
-	return fmt.Errorf("%w, since there is room again: %w", ErrRestart, why)
+	return fmt.Errorf("%w, since there is room again: %w", restartFor(why), why)
+}
+
+// restartFor is how a node starts again that stopped for a reason.
+func restartFor(why error) error {
+	if errors.Is(why, storage.ErrHalted) {
+		return ErrNewProcess
+	}
+	return ErrRestart
 }
 
 // rebuild has the next start build the state again, unless that was done before and

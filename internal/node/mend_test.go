@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"mneme/internal/raftfsm"
+	"mneme/internal/storage"
 	"mneme/memory"
 )
 
@@ -25,6 +27,19 @@ func (tr *trio) again(i int) {
 	tr.nodes[i] = nil
 	shut(tr.t, n)
 	tr.open(i)
+}
+
+// A database that halted on a full disk stays locked until the process ends: a start in the same
+// one found the directory in use, by itself, and the node ended for good.
+func TestHaltedDatabaseNeedsANewProcess(t *testing.T) {
+	full := fmt.Errorf("%w: no space left on device", storage.ErrNoSpace)
+	if err := restartFor(&raftfsm.HaltError{Index: 7, Cause: full}); !errors.Is(err, ErrRestart) || errors.Is(err, ErrNewProcess) {
+		t.Errorf("a full disk: %v", err)
+	}
+	halted := &raftfsm.HaltError{Index: 7, Cause: errors.Join(full, storage.ErrHalted)}
+	if err := restartFor(halted); !errors.Is(err, ErrRestart) || !errors.Is(err, ErrNewProcess) {
+		t.Errorf("a database that halted: %v", err)
+	}
 }
 
 // A node whose state lost what Raft had applied to it halts, and has it built again by
