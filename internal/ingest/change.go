@@ -353,10 +353,7 @@ func (w *Writer) DeleteNamespace(ctx context.Context, name string) (ended projec
 	if err != nil || ns.Shard != w.opt.Shard { // where it lives its keys are still in use
 		return ns.Entry, at, err
 	}
-	if err := w.opt.Keys.DestroyNamespace(ns.ID); err != nil {
-		return ns.Entry, at, fmt.Errorf("destroy the keys of namespace %s: %w", name, err)
-	}
-	return ns.Entry, at, nil
+	return ns.Entry, at, w.Erasing().EndNamespace(ns.Entry)
 }
 
 // endNamespace writes that a namespace ends. Errors: not_found if it has ended.

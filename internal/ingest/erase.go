@@ -209,6 +209,17 @@ func EndedKeys(v *projections.View, keys *keyring.Keyring) (left int, err error)
 	return left, err
 }
 
+// EndNamespace destroys the keys of a namespace whose end is in the log, if they are not
+// yet. Errors: outcome_unknown where that cannot be done now; the eraser does later.
+func (e Erasing) EndNamespace(ended projections.Entry) error {
+	err := e.w.opt.Keys.DestroyNamespace(ended.ID)
+	if err == nil {
+		return nil
+	}
+	return memory.Errorf(memory.CodeOutcomeUnknown, "namespace %q has ended, and its keys could not be destroyed yet: %v", ended.Name, err).
+		WithHint("that is tried again until it is done; memctl status shows what of a deletion is left").WithCause(err)
+}
+
 func (e Erasing) destroyNamespaces() error {
 	v := e.w.opt.State.View()
 	defer v.Close()

@@ -145,7 +145,7 @@ func answeredByState(t *testing.T, g *rig) map[string][]doubted {
 // noAnswers are the other exported methods of a writer: they tell no client anything of the state.
 var noAnswers = []string{
 	"Abandon", "AcceptClock", "Check", "Close", "Counters", "Diverged", "Ended", "Err", "Erasing", "Pause", "QueueDepth", "SetDiverged", "Settled", "Settling", "Term",
-	"DestroyEnded", "TellKeys", "Settle",
+	"DestroyEnded", "EndNamespace", "TellKeys", "Settle",
 }
 
 // A leader that had stood still, and was deposed, answered by its state of the past what

@@ -194,8 +194,8 @@ func (o *others) made(ctx context.Context, name string) (memory.Namespace, error
 	return o.n.served[e.Shard].reads.Namespace(ctx, name)
 }
 
-// delete ends a namespace, and waits until its shard has ended its home. The position is
-// of that.
+// delete ends a namespace, and waits until its shard has ended its home and its keys are
+// destroyed. The position is of its home's end.
 func (o *others) delete(ctx context.Context, w *ingest.Writer, name string) (string, error) {
 	e, at, err := w.DeleteNamespace(ctx, name)
 	if err != nil || e.Shard == shard0 {
@@ -203,6 +203,9 @@ func (o *others) delete(ctx context.Context, w *ingest.Writer, name string) (str
 	}
 	e.Deleted = true
 	if err := o.settled(ctx, e); err != nil {
+		return "", err
+	}
+	if err := w.Erasing().EndNamespace(e); err != nil {
 		return "", err
 	}
 	return o.n.served[e.Shard].stands(), nil
