@@ -26,7 +26,7 @@ func (h *bounded) Write(b []byte) (int, error) {
 // TestSearchBehindDamageHashedQuadratically: at each byte of what was damaged, as many
 // bytes were hashed as stood there for a length. A start took 13 s for 8 MB.
 func TestSearchBehindDamageHashedQuadratically(t *testing.T) {
-	const size = 4 << 20
+	const size = 2 << 20
 	random := make([]byte, size)
 	rng := rand.New(rand.NewPCG(1, 2))
 	for i := 0; i < size; i += 8 {

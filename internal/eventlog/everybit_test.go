@@ -3,8 +3,11 @@ package eventlog_test
 import (
 	"bytes"
 	"context"
+	"flag"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"mneme/internal/eventlog"
@@ -48,18 +51,36 @@ func writeSmall(t *testing.T, s eventlog.Stream, shard uint16, n int) *known {
 	return k
 }
 
-// flipEach flips each of the bits [from, to) of a file of the streams, one a
-// stream, before or after the server starts, and returns how many were noticed.
-func (f farm) flipEach(t *testing.T, file string, from, to int, running bool) (noticed int) {
+var everyBit = flag.Bool("everybit", false, "flip every bit, and not one of four")
+
+// bitsOf are the bits [from, to) that are flipped in this run: one of four, from a random one
+// on, or all.
+func bitsOf(t *testing.T, from, to int) (bits []int) {
 	t.Helper()
-	for at := from; at < to; at += farmStreams {
+	step, first := 1, from
+	if !*everyBit {
+		step = 4
+		first += rand.IntN(step)
+		t.Logf("one bit of %d from %d on; all with -everybit", step, first)
+	}
+	for at := first; at < to; at += step {
+		bits = append(bits, at)
+	}
+	return bits
+}
+
+// flipEach flips each of the bits of a file of the streams, one a stream, before or after
+// the server starts, and returns those that were noticed.
+func (f farm) flipEach(t *testing.T, file string, bits []int, running bool) (noticed []int) {
+	t.Helper()
+	for bits := range slices.Chunk(bits, farmStreams) {
 		dir := filepath.Join(t.TempDir(), "farm")
 		must(t, os.CopyFS(dir, os.DirFS(f.dir)))
-		tried := f.streams[:min(farmStreams, to-at)]
+		tried := f.streams[:len(bits)]
 		edit := func() {
 			for i, s := range tried {
 				s.dir = dir
-				s.edit(t, file, flip(at+i))
+				s.edit(t, file, flip(bits[i]))
 			}
 		}
 		if !running {
@@ -67,15 +88,15 @@ func (f farm) flipEach(t *testing.T, file string, from, to int, running bool) (n
 		}
 		srv, err := eventlog.StartServer(testContext(t), eventlog.ServerOptions{Dir: dir, Addr: "127.0.0.1:0"})
 		if err != nil {
-			t.Fatalf("bits %d to %d: %v", at, at+farmStreams-1, err)
+			t.Fatalf("bits %d to %d: %v", bits[0], bits[len(bits)-1], err)
 		}
 		if running {
 			edit()
 		}
 		for i, s := range tried {
 			s.dir = dir
-			if flipNoticed(t, srv, openStream(t, srv, eventlog.StreamConfig{Shard: s.shard}), s, at+i) {
-				noticed++
+			if flipNoticed(t, srv, openStream(t, srv, eventlog.StreamConfig{Shard: s.shard}), s, bits[i]) {
+				noticed = append(noticed, bits[i])
 			}
 		}
 		must(t, srv.Shutdown(context.Background()))
@@ -84,24 +105,33 @@ func (f farm) flipEach(t *testing.T, file string, from, to int, running bool) (n
 	return noticed
 }
 
-// TestEveryBitOfAMessage flips each bit of one stored message. The length of its
+// TestEveryBitOfAMessage flips bits all over one stored message. The length of its
 // headers, which no checksum covers, used to make the log unreadable.
 func TestEveryBitOfAMessage(t *testing.T) {
 	const frames = 3
 	f := newFarm(t, frames)
 	s := f.streams[0]
 	s.dir = f.dir
-	fi, err := os.Stat(s.file("msgs", "1.blk"))
+	block, err := os.ReadFile(s.file("msgs", "1.blk"))
 	must(t, err)
-	record := int(fi.Size()) / frames * 8
-	if int(fi.Size())%frames != 0 {
-		t.Fatalf("the records of %d bytes are not of one size", fi.Size())
+	record := len(block) / frames * 8
+	if len(block)%frames != 0 {
+		t.Fatalf("the records of %d bytes are not of one size", len(block))
 	}
-	noticed := f.flipEach(t, "msgs/1.blk", record, 2*record, false)
+	bits := bitsOf(t, record, 2*record)
+	noticed := f.flipEach(t, "msgs/1.blk", bits, false)
 	// Only what is mended does no harm: the 32 bits of the headers' length.
-	if noticed != record-32 {
-		t.Errorf("%d of %d bits did harm, want all but 32", noticed, record)
+	mended := headersLength(block, record/8) * 8
+	harmful := slices.DeleteFunc(bits, func(bit int) bool { return bit >= mended && bit < mended+32 })
+	if !slices.Equal(noticed, harmful) {
+		t.Errorf("%d bits did harm, want %d: %v instead of %v", len(noticed), len(harmful), noticed, harmful)
 	}
+}
+
+// headersLength is where the length of the headers stands in a message that begins at a byte
+// of a block.
+func headersLength(block []byte, message int) int {
+	return message + bytes.Index(block[message:], []byte("NATS/1.0")) - 4
 }
 
 // TestUnreadableAnswerIsDivergence: a length of headers that rots under a running
@@ -114,14 +144,17 @@ func TestUnreadableAnswerIsDivergence(t *testing.T) {
 	s.dir = f.dir
 	block, err := os.ReadFile(s.file("msgs", "1.blk"))
 	must(t, err)
-	second := len(block) / frames
-	at := second + bytes.Index(block[second:], []byte("NATS/1.0")) - 4
-	if n := f.flipEach(t, "msgs/1.blk", at*8, at*8+32, true); n != 32 {
-		t.Errorf("%d of 32 flips were noticed", n)
+	at := headersLength(block, len(block)/frames) * 8
+	bits := make([]int, 32)
+	for i := range bits {
+		bits[i] = at + i
+	}
+	if noticed := f.flipEach(t, "msgs/1.blk", bits, true); !slices.Equal(noticed, bits) {
+		t.Errorf("%d of 32 flips were noticed", len(noticed))
 	}
 }
 
-// TestEveryBitOfTheIndex flips each bit of the file in which the server keeps
+// TestEveryBitOfTheIndex flips bits all over the file in which the server keeps
 // where its blocks and messages are. It has a checksum and can be made again
 // from the blocks, so nothing may be lost.
 func TestEveryBitOfTheIndex(t *testing.T) {
@@ -130,7 +163,7 @@ func TestEveryBitOfTheIndex(t *testing.T) {
 	s.dir = f.dir
 	fi, err := os.Stat(s.file("msgs", "index.db"))
 	must(t, err)
-	if n := f.flipEach(t, "msgs/index.db", 0, int(fi.Size())*8, false); n != 0 {
-		t.Errorf("%d flips in the index lost messages", n)
+	if lost := f.flipEach(t, "msgs/index.db", bitsOf(t, 0, int(fi.Size())*8), false); lost != nil {
+		t.Errorf("flips of the index's bits %v lost messages", lost)
 	}
 }
