@@ -10,7 +10,7 @@ import (
 func TestRefusalsNameTheValue(t *testing.T) {
 	for value, err := range map[string]*Error{
 		"A b": (&AuditRequest{Actor: "A b"}).Validate(),
-		"1.5": (&SearchRequest{Query: "x", MinScore: 1.5}).Validate(),
+		"1.5": (&SearchRequest{Query: "x", MinScore: ptr(1.5)}).Validate(),
 	} {
 		if err == nil || err.Code != CodeInvalid || !strings.Contains(err.Message, value) {
 			t.Errorf("%s: %v", value, err)

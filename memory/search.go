@@ -56,7 +56,8 @@ type SearchRequest struct {
 	As          string      `json:"as,omitempty"` // the agent that is reading
 	Limit       *int        `json:"limit,omitempty"`
 	Mode        Mode        `json:"mode,omitempty"`
-	MinScore    float64     `json:"min_score,omitempty"`
+	MinScore    *float64    `json:"min_score,omitempty"` // nil: the namespace's floor
+	All         bool        `json:"all,omitempty"`       // also what lies below any floor
 	Filter      *Filter     `json:"filter,omitempty"`
 	AsOf        string      `json:"as_of,omitempty"`
 	AtLeast     string      `json:"at_least,omitempty"`
@@ -104,18 +105,19 @@ type Hit struct {
 	Explain      *Explain        `json:"explain,omitempty"`
 }
 
-// Explain accounts for a hit's score.
+// Explain accounts for a hit's score, which is 1 / (1 + exp(-Sum)).
 type Explain struct {
+	Sum   float64       `json:"sum"` // Σ Weight × Value
 	Parts []ExplainPart `json:"parts"`
 	Terms []ExplainTerm `json:"terms,omitempty"`
 }
 
-// ExplainPart is one addend of a score: Score = Σ Weight × Value.
+// ExplainPart is one addend of the sum.
 type ExplainPart struct {
 	Source string  `json:"source"`
 	Weight float64 `json:"weight"`
 	Value  float64 `json:"value"`
-	Raw    float64 `json:"raw"` // before scaling to 0..1: BM25, cosine
+	Raw    float64 `json:"raw"` // what the value is made of: BM25, cosine
 }
 
 // ExplainTerm is one query term's share of the BM25 score. Where the memory holds
@@ -154,4 +156,8 @@ type SearchResponse struct {
 	// Corrections are the words that were read as others too, in the query's order.
 	Corrections []Correction `json:"corrections,omitempty"`
 	LeftOff     *LeftOff     `json:"left_off,omitempty"` // for which the budget had no room
+	// NothingFound says that there is no result. Where something matched and lay below the
+	// floor, BestRefused is the best score of that.
+	NothingFound bool    `json:"nothing_found,omitempty"`
+	BestRefused  float64 `json:"best_refused,omitempty"`
 }

@@ -330,8 +330,8 @@ func (r *SearchRequest) Validate() *Error {
 			return Errorf(CodeInvalid, "part %q is unknown", clip(string(p), 40)).WithHint("parts are %s", join(Parts))
 		}
 	}
-	if math.IsNaN(r.MinScore) || r.MinScore < 0 || r.MinScore > 1 {
-		return Errorf(CodeInvalid, "min_score is %v, it must lie between 0 and 1", r.MinScore)
+	if min := r.MinScore; min != nil && !(*min >= 0 && *min <= 1) {
+		return Errorf(CodeInvalid, "min_score is %v, it must lie between 0 and 1", *min)
 	}
 	if r.As != "" {
 		if err := CheckName("agent", r.As); err != nil {

@@ -64,7 +64,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.BoolVar(&opt.json, "json", false, "print one JSON document instead of tables")
 	fs.IntVar(&opt.limit, "questions", 0, "ask at most so many questions of a namespace (0: all)")
 	fs.BoolVar(&opt.ablate, "ablate", false, "measure what each part of a search does as well")
-	fs.Float64Var(&opt.minScore, "min-score", 0, "ask for results with this score or more")
+	fs.Float64Var(&opt.minScore, "min-score", -1, "ask for results with this score or more (default: above the namespace's floor)")
 	fs.StringVar(&opt.raw, "raw", "", "write what each question got to this file, a line of JSON each")
 	fs.StringVar(&opt.beside, "beside", "", "compare with such a file of another run")
 	fs.IntVar(&opt.split, "split", 0, "spread each namespace over so many as well, by conversation, and search them at once")

@@ -321,7 +321,10 @@ func (w *way) find(ctx context.Context, a *asking, namespace string, q judged.Qu
 	}
 	limit := depth
 	req := w.req
-	req.Limit, req.Query, req.Filter, req.MinScore = &limit, q.Text, q.Filter, a.opt.minScore
+	req.Limit, req.Query, req.Filter = &limit, q.Text, q.Filter
+	if a.opt.minScore >= 0 {
+		req.MinScore = &a.opt.minScore
+	}
 	var answer memory.SearchResponse
 	var err error
 	if w.split > 0 {

@@ -54,6 +54,7 @@ func searchCmd(a *app) *cobra.Command {
 	var filter filterFlags
 	var fit fitFlags
 	var limit int
+	var floor float64
 	var mode, scope, consistency string
 	var everywhere bool
 	cmd := &cobra.Command{
@@ -72,6 +73,9 @@ separated by commas. What is found in all of them is ranked together, under one 
 			req.Mode = memory.Mode(mode)
 			req.Consistency = memory.Consistency(consistency)
 			req.Filter = filter.wire()
+			if cmd.Flags().Changed("min-score") {
+				req.MinScore = &floor
+			}
 			var err error
 			if req.Fit, err = fit.fit(a, cmd); err != nil {
 				return err
@@ -91,7 +95,8 @@ separated by commas. What is found in all of them is ranked together, under one 
 	fl := cmd.Flags()
 	fl.IntVar(&limit, "limit", memory.DefaultLimit, "at most so many results, 1 to 200")
 	fl.StringVar(&mode, "mode", "", "hybrid, vector or text (default hybrid)")
-	fl.Float64Var(&req.MinScore, "min-score", 0, "only results with at least this score, 0 to 1")
+	fl.Float64Var(&floor, "min-score", 0, "only results with at least this score, 0 to 1 (default the namespace's floor)")
+	fl.BoolVar(&req.All, "all", false, "also results below the floor")
 	fl.StringVar(&scope, "scope", "", "only team or only agent memories")
 	fl.StringVar(&req.AtLeast, "at-least", "", "wait until the node has reached this position")
 	fl.StringVar(&consistency, "consistency", "", "local or linearizable (default local)")
@@ -165,6 +170,11 @@ func printHits(a *app, ns string, resp memory.SearchResponse) {
 		return
 	}
 	if len(resp.Results) == 0 {
+		if resp.BestRefused > 0 {
+			a.println(fmt.Sprintf("nothing found; the best match has a score of %.2f, below the floor", resp.BestRefused))
+			a.next("memctl search --all … shows it")
+			return
+		}
 		if hint := "try other words"; several {
 			a.next("%s", hint)
 		} else {

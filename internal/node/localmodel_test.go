@@ -27,7 +27,7 @@ func writeModel(t *testing.T, dir string, seed uint64) {
 // nearest returns the texts by their vectors, best first.
 func nearest(t *testing.T, n *Node, query string) []string {
 	t.Helper()
-	r, err := n.reads.Search(t.Context(), memory.Access{Namespace: "default"}, memory.SearchRequest{Query: query, Mode: memory.ModeVector})
+	r, err := n.reads.Search(t.Context(), memory.Access{Namespace: "default"}, memory.SearchRequest{Query: query, Mode: memory.ModeVector, All: true})
 	if err != nil {
 		t.Fatalf("search: %v", err)
 	}

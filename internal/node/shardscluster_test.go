@@ -78,7 +78,7 @@ func TestSeveralShardsOnSeveralNodes(t *testing.T) {
 		}
 		for _, a := range []memory.Access{{AtLeast: strings.Join(positions, ",")}, {Consistency: memory.ConsistencyLinearizable}} {
 			limit := 20
-			req := memory.SearchNamespaces{Namespaces: names, SearchRequest: memory.SearchRequest{Query: "what node writes, a memory", Limit: &limit}}
+			req := memory.SearchNamespaces{Namespaces: names, SearchRequest: memory.SearchRequest{Query: "what node writes, a memory", All: true, Limit: &limit}}
 			r, err := n.reads.SearchNamespaces(t.Context(), a, req)
 			if err != nil || len(r.Results) != 12 || !strings.HasPrefix(r.Position, "p0.") || !strings.Contains(r.Position, ",p1.") {
 				t.Errorf("node %d finds %d at %s in several namespaces: %v", i+1, len(r.Results), r.Position, err)

@@ -48,7 +48,7 @@ func TestOddQueries(t *testing.T) {
 	} {
 		for _, mode := range []memory.Mode{memory.ModeHybrid, memory.ModeText, memory.ModeVector} {
 			t.Run(name+" "+string(mode), func(t *testing.T) {
-				res, err := w.reader("team", "").Search(ctx, memory.SearchRequest{Query: c.query, Mode: mode, Explain: true})
+				res, err := w.reader("team", "").Search(ctx, memory.SearchRequest{Query: c.query, Mode: mode, All: true, Explain: true})
 				if c.code != "" {
 					wantCode(t, err, c.code)
 					return

@@ -89,6 +89,9 @@ func (s *search) findByVector(ctx context.Context) error {
 		if set == nil {
 			continue
 		}
+		if err := s.background(ctx, i, set); err != nil {
+			return err
+		}
 		err := s.look.Nearest(ctx, set, s.plan.VectorPool(), p.NextDoc, p.allow, func(m views.Match) {
 			s.ranking.FoundVector(i, m.Doc, m.Cosine, m.Chunk)
 		})
@@ -97,6 +100,16 @@ func (s *search) findByVector(ctx context.Context) error {
 		}
 	}
 	s.ranking.KeepBestVectors()
+	return nil
+}
+
+// background estimates the background of a space that is not known beforehand.
+func (s *search) background(ctx context.Context, place int, set *views.VectorSet) error {
+	if p := &s.plan.Partitions[place]; p.Background.Deviation == 0 {
+		mean, deviation, err := s.look.Background(ctx, set)
+		p.Background = rank.Background{Mean: mean, Deviation: deviation}
+		return err
+	}
 	return nil
 }
 
@@ -125,7 +138,7 @@ func (s *search) gather(ctx context.Context, w *words) error {
 		}
 	}
 	all := w.on[0] // each counts for all
-	s.plan.SetBound(all.Stats().Docs, func(term int) uint64 { return all.DocFreq(term, index.FieldText) })
+	s.plan.SetBound(all.Stats().Docs, func(term int) uint64 { return all.DocFreq(term, index.FieldText) }, all.Known)
 	return nil
 }
 

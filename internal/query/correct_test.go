@@ -72,7 +72,7 @@ func TestCorrections(t *testing.T) {
 			{"qzxv", "", ""},
 			{"数据库", "", ""},
 		} {
-			res := w.search("team", "", memory.SearchRequest{Query: c.query, Mode: mode})
+			res := w.search("team", "", memory.SearchRequest{Query: c.query, Mode: mode, All: true})
 			if got := readAs(res); got != c.want {
 				t.Errorf("%s %q: %s, want %s", mode, c.query, got, c.want)
 			}

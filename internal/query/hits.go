@@ -15,30 +15,16 @@ import (
 	"mneme/memory"
 )
 
-// leastEvidence is the least sum of a result of a hybrid search: below it neither
-// source matched. A text search gives whatever holds a word of the query, or stands
-// beside it; a vector search ranks whatever there is.
-const leastEvidence = 1e-6
-
-// open opens the best candidates, and no others, until the limit is reached.
-// Ties are broken by record id, so candidates of one score are looked at together.
-// Once the texts fill the answer, a hit has its snippet in place of its text.
+// open opens the best candidates at or above the floor, and no others, until the limit is
+// reached. Ties are broken by record id, so candidates of one score are looked at
+// together. Once the texts fill the answer, a hit has its snippet in place of its text.
 func (s *search) open(ctx context.Context) ([]memory.Hit, error) {
 	all := s.ranking.Candidates()
 	out := make([]memory.Hit, 0, min(s.limit, len(all)))
 	size := 0
-	least := map[memory.Mode]float64{memory.ModeHybrid: leastEvidence, memory.ModeText: math.SmallestNonzeroFloat64}[s.mode]
-	lowest := math.Inf(1)
-	for i := range s.namespaces {
-		lowest = min(lowest, s.floor(&s.namespaces[i]))
-	}
 	for from := 0; from < len(all) && len(out) < s.limit; {
-		best := &all[from]
-		if best.Score < lowest || best.Score < least {
-			break
-		}
 		to := from + 1
-		for to < len(all) && all[to].Score == best.Score {
+		for to < len(all) && all[to].Sum == all[from].Sum {
 			to++
 		}
 		found, err := s.livingByID(all[from:to])
@@ -53,6 +39,7 @@ func (s *search) open(ctx context.Context) ([]memory.Hit, error) {
 				return nil, err
 			}
 			if f.c.Score < s.floor(s.places[f.c.Partition].in) {
+				s.refused = max(s.refused, f.c.Score)
 				continue
 			}
 			hit, err := s.hit(f.c, &f.doc)
@@ -69,6 +56,9 @@ func (s *search) open(ctx context.Context) ([]memory.Hit, error) {
 			}
 			out = append(out, hit)
 		}
+		if s.refused > 0 && all[from].Score < s.lowestFloor() {
+			break
+		}
 		from = to
 	}
 	return out, nil
@@ -76,10 +66,22 @@ func (s *search) open(ctx context.Context) ([]memory.Hit, error) {
 
 // floor is the least score of a result of a namespace.
 func (s *search) floor(n *searched) float64 {
-	if s.req.MinScore != 0 {
-		return s.req.MinScore
+	switch {
+	case s.req.All:
+		return 0
+	case s.req.MinScore != nil:
+		return *s.req.MinScore
 	}
 	return n.view.Settings.MinScore
+}
+
+// lowestFloor is the least score of any result.
+func (s *search) lowestFloor() float64 {
+	lowest := math.Inf(1)
+	for i := range s.namespaces {
+		lowest = min(lowest, s.floor(&s.namespaces[i]))
+	}
+	return lowest
 }
 
 type foundDoc struct {

@@ -69,7 +69,7 @@ func TestLoadAmidWritesAndSearches(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			res, err := r.Search(context.Background(), memory.SearchRequest{Query: "river cache", Mode: memory.ModeVector, Limit: ptr(100)})
+			res, err := r.Search(context.Background(), memory.SearchRequest{Query: "river cache", Mode: memory.ModeVector, All: true, Limit: ptr(100)})
 			if err == nil && len(res.Results) != 100 {
 				err = fmt.Errorf("%d results, 100 exist", len(res.Results))
 			}
@@ -83,7 +83,7 @@ func TestLoadAmidWritesAndSearches(t *testing.T) {
 	for i := range 60 {
 		id := w.One("team", "ann", fmt.Sprintf("newest word%d", i))
 		for _, mode := range []memory.Mode{memory.ModeVector, memory.ModeText} {
-			res := w.search("team", "", memory.SearchRequest{Query: fmt.Sprintf("word%d", i), Mode: mode, Limit: ptr(1)})
+			res := w.search("team", "", memory.SearchRequest{Query: fmt.Sprintf("word%d", i), Mode: mode, All: true, Limit: ptr(1)})
 			if len(res.Results) != 1 || res.Results[0].ID != id {
 				t.Errorf("%s does not find what was just acknowledged: %v", mode, texts(res.Results))
 			}

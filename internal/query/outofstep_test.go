@@ -33,7 +33,7 @@ func TestVectorsBehindOrAheadOfTheView(t *testing.T) {
 	for i := range 300 {
 		w.One("team", "ann", fmt.Sprint("harbour harbour ", i%7))
 	}
-	res, err := old.Search(context.Background(), memory.SearchRequest{Query: "harbour", Mode: memory.ModeVector})
+	res, err := old.Search(context.Background(), memory.SearchRequest{Query: "harbour", Mode: memory.ModeVector, All: true})
 	w.OK(err)
 	if got := texts(res.Results); !slices.Equal(got, []string{"gulls sit all day on the crane that stands beside the quay of our old harbour"}) {
 		t.Errorf("a reader of before finds %v", got)

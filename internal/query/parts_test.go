@@ -85,7 +85,7 @@ func TestAnAnswerIsFoundByItsQuestion(t *testing.T) {
 	w.Namespace("team", nil)
 	w.chatter("team", 20)
 	ids := w.talk("team", "trip", [2]string{"ann", "Where did you spend the summer holiday?"}, [2]string{"bob", "In Lisbon!"}, [2]string{"ann", "Lovely."})
-	req := memory.SearchRequest{Query: "where was the summer holiday", Explain: true}
+	req := memory.SearchRequest{Query: "where was the summer holiday", All: true, Explain: true}
 	got := w.search("team", "", req).Results
 	if len(got) != 3 || got[0].ID != ids[0] || got[1].ID != ids[1] || !slices.Contains(got[1].MatchedBy, "neighbours") || slices.Contains(got[1].MatchedBy, "text") {
 		t.Errorf("%+v", got)

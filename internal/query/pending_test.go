@@ -2,7 +2,6 @@ package query
 
 import (
 	"fmt"
-	"math"
 	"testing"
 
 	"mneme/internal/embed"
@@ -24,17 +23,13 @@ func TestPendingVectorDoesNotHide(t *testing.T) {
 	text := "note b7 says that the deploy went well"
 	waiting := w.One("team", "ann", text)
 	limit := 10
-	res := w.search("team", "", memory.SearchRequest{Query: text, Limit: &limit, Explain: true})
+	res := w.search("team", "", memory.SearchRequest{Query: text, Limit: &limit, All: true, Explain: true})
 	if res.Mode != memory.ModeHybrid || len(res.Results) != limit || res.Results[0].ID != waiting {
 		t.Fatalf("%s: %+v", res.Mode, res.Results)
 	}
 	for _, h := range res.Results {
-		sum := 0.0
-		for _, p := range h.Explain.Parts {
-			sum += p.Weight * p.Value
-		}
-		if math.Abs(sum-h.Score) > 1e-6 {
-			t.Errorf("score %g, parts %g: %+v", h.Score, sum, h.Explain.Parts)
+		if err := checkExplain(&h); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -59,7 +59,7 @@ func TestScoresAreOfFullPrecision(t *testing.T) {
 				want = append(want, sum)
 			}
 			slices.Sort(want)
-			req := memory.SearchRequest{Mode: memory.ModeVector, Limit: ptr(5)}
+			req := memory.SearchRequest{Mode: memory.ModeVector, All: true, Limit: ptr(5)}
 			for _, x := range q {
 				req.Vector = append(req.Vector, float64(x))
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mneme/internal/embed"
+	"mneme/internal/query/rank"
 	"mneme/memory"
 )
 
@@ -79,6 +80,15 @@ func (s *search) findVector(ctx, within context.Context, n *searched) error {
 	}
 	return memory.Errorf(memory.CodeUnavailable, "the embedder of namespace %q does not answer: %v", n.view.Capability.Namespace(), err).
 		WithHint("use mode hybrid or text meanwhile").WithCause(err)
+}
+
+// background is how cosines of texts with queries that they have nothing to do with are
+// distributed in the space of a built-in model; zero for another's, which is estimated.
+func background(space embed.Space) rank.Background {
+	if !embed.IsBuiltin(space.Provider) {
+		return rank.Background{}
+	}
+	return rank.Background{Mean: 0.1, Deviation: 0.1}
 }
 
 // givenVector takes the request's own vector.

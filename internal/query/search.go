@@ -11,7 +11,6 @@ import (
 	"mneme/internal/query/parse"
 	"mneme/internal/query/rank"
 	"mneme/internal/query/views"
-	"mneme/internal/settings"
 	"mneme/memory"
 )
 
@@ -21,9 +20,11 @@ type search struct {
 	named bool        // each hit says its namespace
 	mode  memory.Mode // what answers, not what was asked for
 	limit int
-	asked parse.Query
+	asked parse.Query // without the time of asking
 	plan  *rank.Plan
 	left  budget
+	// refused is the best score below the floor that was met.
+	refused float64
 	*buffers
 	corrections []memory.Correction // what words of the query were read as
 }
@@ -120,8 +121,12 @@ func find(readers []*Reader, named bool, run func(s *search) ([]memory.Hit, erro
 		return memory.SearchResponse{}, views.Failed("search", err)
 	}
 	s.spellCorrections(hits)
-	return memory.SearchResponse{Results: hits, Position: s.position(), Mode: s.mode, Corrections: s.corrections,
-		TookMS: float64(service.opt.Now().Sub(began)) / float64(time.Millisecond)}, nil
+	resp := memory.SearchResponse{Results: hits, Position: s.position(), Mode: s.mode, Corrections: s.corrections, NothingFound: len(hits) == 0,
+		TookMS: float64(service.opt.Now().Sub(began)) / float64(time.Millisecond)}
+	if resp.NothingFound {
+		resp.BestRefused = s.refused
+	}
+	return resp, nil
 }
 
 // position is where each shard was read, with commas between them.
@@ -168,6 +173,7 @@ func (s *search) prepare(ctx context.Context) error {
 	if s.req.Limit != nil {
 		s.limit = *s.req.Limit
 	}
+	s.asked.Text = rank.WithoutStamp(s.asked.Text, s.namespaces[0].s.opt.Now().UTC())
 	if err := s.filter(); err != nil {
 		return err
 	}
@@ -190,18 +196,13 @@ func (s *search) prepare(ctx context.Context) error {
 // question is the request as ranking sees it, with the namespaces' settings where
 // it does not say.
 func (s *search) question(byText bool) rank.Question {
-	set, first := s.settings(), &s.namespaces[0]
+	first := &s.namespaces[0]
 	q := rank.Question{Query: s.asked.Text, Phrases: s.asked.Phrases, Without: s.asked.Without, As: first.view.Capability.Agent(),
-		Now: first.s.opt.Now().UTC(), ByText: byText, ByVector: s.byVector(),
-		TextWeight: set.TextWeight, VectorWeight: set.VectorWeight,
-		Parts: set.Parts, Partitions: make([]rank.Partition, len(s.places))}
-	if len(s.req.Parts) > 0 {
-		q.Parts = maps.Clone(q.Parts)
-		maps.Copy(q.Parts, s.req.Parts)
-	}
+		Now: first.s.opt.Now().UTC(), ByText: byText, ByVector: s.byVector(), Partitions: make([]rank.Partition, len(s.places))}
+	s.settle(&q)
 	for i := range q.Partitions {
 		p := &s.places[i]
-		q.Partitions[i] = rank.Partition{Conversations: p.in.s.opt.Views.Conversations(p.ID), Visible: p.Partition}
+		q.Partitions[i] = rank.Partition{Conversations: p.in.s.opt.Views.Conversations(p.ID), Visible: p.Partition, Background: background(p.in.view.Settings.Space)}
 		if p.allow != nil {
 			q.Partitions[i].Allow = p.allow
 		}
@@ -209,32 +210,31 @@ func (s *search) question(byText bool) rank.Question {
 	return q
 }
 
-// settings are those that all namespaces of a search go by: one ruler measures all of
-// them. Where theirs differ, weights are the mean, and a part counts that all have
+// settle takes the settings that all namespaces of a search go by: one ruler measures all
+// of them. Where theirs differ, the factors are the mean, and a part counts that all have
 // switched on.
-func (s *search) settings() *settings.Effective {
-	if len(s.namespaces) == 1 {
-		return s.namespaces[0].view.Settings
-	}
-	out := *s.namespaces[0].view.Settings
-	out.Parts = maps.Clone(out.Parts)
-	out.TextWeight, out.VectorWeight = 0, 0
+func (s *search) settle(q *rank.Question) {
+	q.Parts = map[memory.Part]bool{}
 	weighed := 0.0
 	for i := range s.namespaces {
 		n := &s.namespaces[i]
-		set := n.view.Settings
-		if n.vector != nil || !s.byVector() { // the weights of one without vectors mean nothing beside others
-			out.TextWeight += set.TextWeight
-			out.VectorWeight += set.VectorWeight
+		if n.vector != nil || !q.ByVector { // the weights of one without vectors mean nothing beside others
+			text, vector := n.view.Settings.Factors()
+			q.TextFactor += text
+			q.VectorFactor += vector
 			weighed++
 		}
-		for p, on := range set.Parts {
-			out.Parts[p] = out.Parts[p] && on
+		for p, on := range n.view.Settings.Parts {
+			before, known := q.Parts[p]
+			q.Parts[p] = on && (before || !known)
 		}
 	}
-	out.TextWeight /= weighed
-	out.VectorWeight /= weighed
-	return &out
+	q.TextFactor /= weighed
+	q.VectorFactor /= weighed
+	if !q.ByText || !q.ByVector {
+		q.TextFactor, q.VectorFactor = 1, 1
+	}
+	maps.Copy(q.Parts, s.req.Parts)
 }
 
 // filter finds what may be a result. A partition out of scope still counts in the

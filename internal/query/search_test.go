@@ -98,8 +98,8 @@ func TestSearchWithOwnVector(t *testing.T) {
 	for i, x := range w.vectors("team")[ids[1]][0] {
 		v[i] = float64(x) * 1e200 // any length will do
 	}
-	res := w.search("team", "", memory.SearchRequest{Vector: v})
-	if res.Mode != memory.ModeVector || res.Results[0].ID != ids[1] || math.Abs(res.Results[0].Score-1) > 1e-6 {
+	res := w.search("team", "", memory.SearchRequest{Vector: v, All: true})
+	if res.Mode != memory.ModeVector || res.Results[0].ID != ids[1] || math.Abs(res.Results[0].VectorScore-1) > 1e-6 {
 		t.Errorf("%+v", res)
 	}
 	if len(res.Results) != 2 {
@@ -120,15 +120,23 @@ func TestModes(t *testing.T) {
 		t.Errorf("a query of nothing: %+v", res)
 	}
 	// Stop words have no terms, but a vector; it ranks, and speaks for nothing.
-	if res := w.search("team", "", memory.SearchRequest{Query: "what is it", Mode: memory.ModeVector}); len(res.Results) != 1 {
+	if res := w.search("team", "", memory.SearchRequest{Query: "what is it", Mode: memory.ModeVector, All: true}); len(res.Results) != 1 {
 		t.Errorf("stop words: %+v", res)
 	}
 	if res := w.search("team", "", memory.SearchRequest{Query: "what is it"}); res.Mode != memory.ModeHybrid || len(res.Results) != 0 {
 		t.Errorf("stop words: %+v", res)
 	}
+	explained := func() []memory.ExplainPart {
+		return w.search("team", "", memory.SearchRequest{Query: "coffee", Explain: true}).Results[0].Explain.Parts
+	}
+	usual := explained()
 	w.Change("team", map[string]string{settings.VectorWeight: "0", settings.TextWeight: "0"})
-	if e := w.search("team", "", memory.SearchRequest{Query: "coffee", Explain: true}).Results[0].Explain; math.Abs(e.Parts[0].Weight+e.Parts[1].Weight-0.5) > 1e-9 {
-		t.Errorf("weights of zero: %+v", e)
+	if got := explained(); !slices.Equal(got, usual) {
+		t.Errorf("weights of zero: %+v, usually %+v", got, usual)
+	}
+	w.Change("team", map[string]string{settings.VectorWeight: "0", settings.TextWeight: "1"})
+	if got := explained(); slices.ContainsFunc(got, func(p memory.ExplainPart) bool { return p.Source == "vector" && p.Weight != 0 }) {
+		t.Errorf("vectors without a weight: %+v", got)
 	}
 	w.Change("team", map[string]string{settings.MinScore: "1"})
 	if res := w.search("team", "", memory.SearchRequest{Query: "coffee"}); len(res.Results) != 0 {
@@ -178,7 +186,7 @@ func TestManyChunksHideNobody(t *testing.T) {
 	for range 8 {
 		w.One("team", "ann", "garden")
 	}
-	res := w.search("team", "", memory.SearchRequest{Query: "harbour crane schedule", Mode: memory.ModeVector, Limit: ptr(9)})
+	res := w.search("team", "", memory.SearchRequest{Query: "harbour crane schedule", Mode: memory.ModeVector, All: true, Limit: ptr(9)})
 	if len(res.Results) != 9 {
 		t.Fatalf("%d results, 9 exist", len(res.Results))
 	}
@@ -238,7 +246,7 @@ func TestExternalEmbedder(t *testing.T) {
 	w := newWorld(t, func(opt *options) { opt.Embedders = o })
 	w.Namespace("team", map[string]string{settings.EmbedderSpace: settings.EncodeSpace(space)})
 	sea, land := w.One("team", "ann", "waves and salt"), w.One("team", "ann", "dust and stones")
-	query := memory.SearchRequest{Query: "the sea", Mode: memory.ModeVector}
+	query := memory.SearchRequest{Query: "the sea", Mode: memory.ModeVector, All: true}
 	if res := w.search("team", "", query); len(res.Results) != 0 {
 		t.Errorf("vectors are pending: %+v", res)
 	}
@@ -247,7 +255,7 @@ func TestExternalEmbedder(t *testing.T) {
 	w.attach("team", sea, 1, "ann", events.ScopeTeam, []float32{0, 0, 1}, []float32{0, 1, 0})
 	for range 2 {
 		res := w.search("team", "", query)
-		if len(res.Results) != 2 || res.Results[0].ID != sea || math.Abs(res.Results[0].Score-1) > 1e-6 {
+		if len(res.Results) != 2 || res.Results[0].ID != sea || math.Abs(res.Results[0].VectorScore-1) > 1e-6 {
 			t.Errorf("%+v", res.Results)
 		}
 		query.Filter = &memory.Filter{Agents: []string{"ann"}}

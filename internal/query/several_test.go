@@ -80,7 +80,7 @@ func TestSplitCorpusAnswersAsOne(t *testing.T) {
 			"filter":  {Query: "postgres upgrades crane", Filter: &memory.Filter{Tags: []string{"tag-1"}}},
 			"scope":   {Query: "postgres upgrades crane", Filter: &memory.Filter{Scope: memory.ScopeTeam}},
 			"speaker": {Query: "what did agent-1 say about kilns"},
-			"floor":   {Query: "harbour crane more", MinScore: 0.02},
+			"floor":   {Query: "harbour crane more", MinScore: ptr(0.02)},
 			"explain": {Query: "harbour kiln", Explain: true},
 		} {
 			req.Limit = ptr(96) // all: what stands at a limit is cut by id
@@ -102,8 +102,8 @@ func TestSplitCorpusAnswersAsOne(t *testing.T) {
 				if h.Namespace != "even" && h.Namespace != "odd" || i > 0 && h.Score > got.Results[i-1].Score {
 					t.Errorf("%s: hit %d is of %q, score %v", name, i, h.Namespace, h.Score)
 				}
-				if req.Explain && math.Abs(sumOf(h.Explain)-h.Score) > 1e-9 {
-					t.Errorf("the parts of hit %d are %v, its score %v", i, sumOf(h.Explain), h.Score)
+				if req.Explain && math.Abs(logistic(sumOf(h.Explain))-h.Score) > 1e-9 {
+					t.Errorf("the parts of hit %d sum to %v, its score is %v", i, sumOf(h.Explain), h.Score)
 				}
 			}
 			req.Limit = ptr(5)
@@ -132,7 +132,7 @@ func TestSeveralNamespacesAreIsolated(t *testing.T) {
 		w.Capture(ns, memory.Capture{Agent: "ann", Text: "ann's own deploy in " + ns, Scope: memory.ScopeAgent})
 	}
 	ask := func(as string) string {
-		got, err := Search(t.Context(), among(t, as, []string{"amber", "birch"}, w), memory.SearchRequest{Query: canary + " deploy", Limit: ptr(50), Explain: true})
+		got, err := Search(t.Context(), among(t, as, []string{"amber", "birch"}, w), memory.SearchRequest{Query: canary + " deploy", All: true, Limit: ptr(50), Explain: true})
 		w.OK(err)
 		got.Position = ""
 		return printed(got)

@@ -92,7 +92,7 @@ func TestSpacesSideBySide(t *testing.T) {
 	}
 	w.attachIn(outsideSpace, "team", second, 1, "ann", events.ScopeTeam, []float32{0, 0, 1})
 	w.wantSets("building", "partition 0, space "+next+": 1 vectors", "partition 0, space "+old+": 2 vectors")
-	vectorOnly := memory.SearchRequest{Query: "sea", Mode: memory.ModeVector}
+	vectorOnly := memory.SearchRequest{Query: "sea", Mode: memory.ModeVector, All: true}
 	if got := w.search("team", "", vectorOnly); len(got.Results) != 2 {
 		t.Errorf("while the next space is built: %d results", len(got.Results))
 	}

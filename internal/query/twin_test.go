@@ -10,7 +10,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
+	"mneme/internal/dates"
 	"mneme/internal/derive"
 	"mneme/internal/embed/builtin"
 	"mneme/internal/events"
@@ -131,34 +133,38 @@ func count(terms []string, t string) (n float64) {
 	return n
 }
 
-// bm25 scores records by the formula, term by term.
-func bm25(records []*twinRecord, query []string) []float64 {
-	scores := make([]float64, len(records))
-	weights := [index.NumFields]float64{index.FieldText: 1, index.FieldTags: 0.6, index.FieldURI: 0.6, index.FieldWho: 0.3}
+// idfOf is that of a term in a field.
+func idfOf(records []*twinRecord, t string, f index.Field) float64 {
+	df, n := 0.0, float64(len(records))
+	for _, r := range records {
+		if slices.Contains(r.fields()[f], t) {
+			df++
+		}
+	}
+	return math.Log(1 + (n-df+0.5)/(df+0.5))
+}
+
+// bm25 scores records for one term by the formula: all that they have, and whether any of
+// it is what they say, and not who said it and when.
+func bm25(records []*twinRecord, t string) (scores []float64, said []bool) {
+	scores, said = make([]float64, len(records)), make([]bool, len(records))
+	weights := [index.NumFields]float64{index.FieldText: 1, index.FieldTags: 0.6, index.FieldURI: 0.6, index.FieldWho: 1}
 	for f := range index.Field(index.NumFields) {
 		total := 0.0
 		for _, r := range records {
 			_, length := r.counted(f, "")
 			total += length
 		}
-		for _, t := range query {
-			df := 0.0
-			for _, r := range records {
-				if slices.Contains(r.fields()[f], t) {
-					df++
-				}
-			}
-			n := float64(len(records))
-			idf := math.Log(1 + (n-df+0.5)/(df+0.5))
-			for i, r := range records {
-				if tf, length := r.counted(f, t); tf > 0 {
-					norm := 1 - index.DefaultB + index.DefaultB*length/(total/n)
-					scores[i] += weights[f] * idf * tf * (index.DefaultK1 + 1) / (tf + index.DefaultK1*norm)
-				}
+		idf, n := idfOf(records, t, f), float64(len(records))
+		for i, r := range records {
+			if tf, length := r.counted(f, t); tf > 0 {
+				norm := 1 - index.DefaultB + index.DefaultB*length/(total/n)
+				scores[i] += weights[f] * idf * tf * (index.DefaultK1 + 1) / (tf + index.DefaultK1*norm)
+				said[i] = said[i] || f != index.FieldWho
 			}
 		}
 	}
-	return scores
+	return scores, said
 }
 
 func embedded(s string) []float32 {
@@ -220,56 +226,75 @@ type twinHit struct {
 	score float64
 }
 
-func (tw *twin) search(as string, req *memory.SearchRequest, weight float64) []twinHit {
-	seen := tw.visible(as)
-	var terms []string
-	for _, t := range text.IndexTerms(req.Query) {
-		if !slices.Contains(terms, t) {
-			terms = append(terms, t)
+// search scores every record that the agent sees, feature by feature.
+func (tw *twin) search(as string, req *memory.SearchRequest, textFactor, vectorFactor float64) []twinHit {
+	seen, q := tw.visible(as), embedded(req.Query)
+	type words struct{ mass, held, told, exact float64 }
+	found := make([]words, len(seen))
+	bound, known, terms := 0.0, false, map[string]bool{}
+	inDate := dates.Parse(req.Query, time.Now())
+	text.Index(req.Query, func(w text.Token) bool {
+		if terms[w.Term] || req.Mode == memory.ModeVector {
+			return true
 		}
-	}
-	raw, q := bm25(seen, terms), embedded(req.Query)
-	bound := 0.0
-	for _, t := range terms {
-		df, n := 0.0, float64(len(seen))
-		for _, r := range seen {
-			if slices.Contains(r.fields()[index.FieldText], t) {
-				df++
+		terms[w.Term] = true
+		dated := slices.ContainsFunc(inDate, func(e dates.Expr) bool { return w.Start >= e.Start && w.End <= e.End })
+		most := (index.DefaultK1 + 1) * idfOf(seen, w.Term, index.FieldText)
+		if !dated {
+			bound += most
+		}
+		scores, said := bm25(seen, w.Term)
+		for i, s := range scores {
+			known = known || s > 0
+			switch {
+			case s > 0 && (dated || !said[i]):
+				found[i].told += s
+			case s > 0:
+				found[i].mass += s
+				found[i].held += most
+				if strings.ContainsFunc(w.Term, unicode.IsLetter) && len(w.Term) >= 4 && strings.ContainsAny(w.Term, "0123456789_/.:@#") {
+					found[i].exact = 1
+				}
 			}
 		}
-		bound += (index.DefaultK1 + 1) * math.Log(1+(n-df+0.5)/(df+0.5))
+		return true
+	})
+	if req.Mode == memory.ModeText || req.Mode == memory.ModeVector {
+		textFactor, vectorFactor = 1, 1
+	}
+	floor := settings.DefaultMinScore
+	if req.MinScore != nil {
+		floor = *req.MinScore
 	}
 	var out []twinHit
 	for i, r := range seen {
 		if !r.passes(req.Filter) {
 			continue
 		}
-		ts, vs := 0.0, max(0, r.cosine(tw.chunks, q))
-		if raw[i] > 0 {
-			ts = min(raw[i]/bound, 1)
+		f, near, cos := found[i], 0.0, r.cosine(tw.chunks, q)
+		sum := -5 + 4*f.exact + textFactor*1.25*(math.Log1p(f.mass)+math.Log1p(f.told))
+		if bound > 0 {
+			sum += textFactor * 4 * f.held / bound
 		}
-		h := twinHit{id: r.id}
-		switch req.Mode {
-		case memory.ModeText:
-			if raw[i] == 0 {
-				continue
-			}
-			h.score = ts
-		case memory.ModeVector:
-			h.score = vs
-		default:
-			h.score = weight*vs*min(1, (index.DefaultK1+1)*20/bound) + (1-weight)*ts
-			if len(terms) == 0 {
-				h.score = vs
-			}
+		if req.Mode == memory.ModeText {
+			sum += 1.5
+		} else {
+			near = math.Log1p(math.Exp((cos - 0.1) / 0.1))
+			sum += vectorFactor * 0.4 * near
 		}
-		if h.score >= req.MinScore {
+		if len(terms) == 0 || !known {
+			sum += 3
+		}
+		matches := f.mass+f.told > 0 || req.Mode != memory.ModeText && cos > 0.1 || len(terms) == 0
+		if h := (twinHit{r.id, logistic(sum)}); matches && h.score >= floor {
 			out = append(out, h)
 		}
 	}
 	slices.SortFunc(out, func(a, b twinHit) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.id, b.id)) })
 	return out[:min(len(out), *req.Limit)]
 }
+
+func logistic(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
 var vocabulary = strings.Fields("deploy tuesday rollback server database password rotation incident coffee meeting alpha beta gamma delta postgres redis cache memory agent north south river mountain café 東京 2023-05-08 main.go user_id")
 
@@ -401,7 +426,7 @@ func runTwin(t *testing.T, engine string, seed uint64) {
 			o.views.Vector.ExactBelow, o.views.Vector.GuardSample = 20, 8
 		}
 	})
-	const weight = 0.4
+	const textFactor, vectorFactor = 0.6 / 0.9, 2
 	w.Namespace("team", withBuiltin(append(plainParts(), settings.VectorWeight, "0.4")...))
 	tw := &twin{}
 	g.populate(w, tw, 300)
@@ -425,12 +450,9 @@ func runTwin(t *testing.T, engine string, seed uint64) {
 			req.Filter = g.filter(as)
 		}
 		if g.IntN(4) == 0 {
-			req.MinScore = g.Float64() * 0.5
+			req.MinScore = ptr(g.Float64() * 0.5)
 		}
-		want, res := tw.search(as, &req, weight), w.search("team", as, req)
-		if res.Mode == memory.ModeHybrid {
-			want = slices.DeleteFunc(want, func(h twinHit) bool { return h.score < leastEvidence })
-		}
+		want, res := tw.search(as, &req, textFactor, vectorFactor), w.search("team", as, req)
 		if err := compareHits(engine, &req, res.Results, want); err != nil {
 			t.Fatalf("seed %d, search %d as %q %+v filter %+v: %v", seed, i, as, req, req.Filter, err)
 		}
@@ -468,16 +490,21 @@ func checkExplain(h *memory.Hit) error {
 	sum, bm25, terms := 0.0, 0.0, 0.0
 	for _, p := range h.Explain.Parts {
 		sum += p.Weight * p.Value
-		if p.Source == "text" {
-			bm25 = p.Raw
+		if p.Source == "text" || p.Source == "told" {
+			bm25 += p.Raw
+		}
+		if p.Value < 0 || p.Weight < 0 && p.Source != "base" {
+			return fmt.Errorf("%s counts against it: %+v", p.Source, p)
 		}
 	}
 	for _, t := range h.Explain.Terms {
 		terms += t.Score
 	}
 	switch {
-	case math.Abs(sum-h.Score) > 1e-6:
-		return fmt.Errorf("parts sum to %v, score is %v", sum, h.Score)
+	case math.Abs(sum-h.Explain.Sum) > 1e-9:
+		return fmt.Errorf("parts sum to %v, not %v", sum, h.Explain.Sum)
+	case math.Abs(logistic(sum)-h.Score) > 1e-9:
+		return fmt.Errorf("parts make a score of %v, score is %v", logistic(sum), h.Score)
 	case math.Abs(terms-bm25) > 1e-6:
 		return fmt.Errorf("terms sum to %v, BM25 is %v", terms, bm25)
 	}

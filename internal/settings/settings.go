@@ -34,6 +34,9 @@ const (
 	EmbedderSpace      = "embedder.space"      // JSON of the embed.Space that the choice came to
 )
 
+// DefaultMinScore is the floor of a namespace that sets none (decision 0039).
+const DefaultMinScore = 0.25
+
 // retired are settings that mean nothing any more. A namespace may still have them: they
 // are shown and may be reset, and change nothing.
 var retired = []string{"search.fusion", "search.candidate_multiplier", "search.conversation", "search.calibration"}
@@ -70,6 +73,20 @@ func (e *Effective) HasVectors() bool { return e.Space.Provider != "" }
 // SpaceKey is the short form of the namespace's space in row keys.
 func (e *Effective) SpaceKey() projections.SpaceKey {
 	return KeyOf(e.Space)
+}
+
+// maxFactor keeps one source from drowning what the other says.
+const maxFactor = 3
+
+// Factors are what the weights of words and of vectors in a search are multiplied with: 1
+// unless the namespace favours one of them. Vectors of hashes count half of those of the
+// built-in model that knows meaning, with which the weights were chosen.
+func (e *Effective) Factors() (text, vector float64) {
+	usual := defaultVectorWeight(e.Space)
+	if e.TextWeight+e.VectorWeight <= 0 {
+		return 1, usual / max(usual, staticVectorWeight)
+	}
+	return min(e.TextWeight/(1-usual), maxFactor), min(e.VectorWeight/max(usual, staticVectorWeight), maxFactor)
 }
 
 // Info is the public form of the namespace's embedder.
@@ -214,6 +231,7 @@ func Resolve(raw map[string]string) *Effective {
 	if sum := e.VectorWeight + e.TextWeight; sum > 0 {
 		e.VectorWeight, e.TextWeight = e.VectorWeight/sum, e.TextWeight/sum
 	}
+	e.MinScore = DefaultMinScore
 	float(MinScore, &e.MinScore)
 	float(MinRecall, &e.MinRecall)
 	e.Aliases = aliasGroups(raw[Aliases])

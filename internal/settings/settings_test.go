@@ -158,8 +158,22 @@ func TestResolve(t *testing.T) {
 		if math.Abs(e.VectorWeight-c.vector) > 1e-12 || math.Abs(e.TextWeight-c.text) > 1e-12 {
 			t.Errorf("%s: weights %g and %g, want %g and %g", name, e.VectorWeight, e.TextWeight, c.vector, c.text)
 		}
-		if e.MinScore != 0 {
+		if e.MinScore != settings.DefaultMinScore {
 			t.Errorf("%s: %+v", name, e)
+		}
+	}
+	for name, c := range map[string]struct {
+		raw          map[string]string
+		text, vector float64
+	}{
+		"as usual":       {nil, 1, 0.5},
+		"outside":        {map[string]string{settings.EmbedderSpace: settings.EncodeSpace(semantic)}, 1, 1},
+		"words favoured": {map[string]string{settings.VectorWeight: "0.05"}, 0.95 / 0.9, 0.25},
+		"vectors alone":  {map[string]string{settings.VectorWeight: "1"}, 0, 3},
+		"none":           {map[string]string{settings.VectorWeight: "0", settings.TextWeight: "0"}, 1, 0.5}, // as usual
+	} {
+		if text, vector := settings.Resolve(c.raw).Factors(); math.Abs(text-c.text) > 1e-9 || math.Abs(vector-c.vector) > 1e-9 {
+			t.Errorf("%s: factors %v and %v, want %v and %v", name, text, vector, c.text, c.vector)
 		}
 	}
 	// What a namespace still has of settings that are no more changes nothing.
@@ -248,7 +262,7 @@ func TestCache(t *testing.T) {
 	s.set(events.TypeNamespaceChanged, map[string]string{settings.TextWeight: "0", settings.VectorWeight: "1"}, settings.MinScore)
 	changed, err := s.of(b)
 	must(t, err)
-	if changed.MinScore != 0 || changed.VectorWeight != 1 || changed.Space != local {
+	if changed.MinScore != settings.DefaultMinScore || changed.VectorWeight != 1 || changed.Space != local {
 		t.Errorf("%+v", changed)
 	}
 	if first.MinScore != 0.5 || first.Raw[settings.TextWeight] != "" {

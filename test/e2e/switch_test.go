@@ -156,7 +156,7 @@ func (x *traffic) search(rnd *rand.Rand) {
 		x.mu.Unlock()
 		mode := []memory.Mode{memory.ModeHybrid, memory.ModeText, memory.ModeVector}[rnd.IntN(3)]
 		n := limit
-		r, err := x.d.client.Search(x.t.Context(), "default", memory.SearchRequest{Query: text, Mode: mode, Limit: &n})
+		r, err := x.d.client.Search(x.t.Context(), "default", memory.SearchRequest{Query: text, Mode: mode, All: true, Limit: &n})
 		x.searches.Add(1)
 		switch {
 		case err != nil:

@@ -15,11 +15,11 @@ func TestEveryFieldReachesTheReader(t *testing.T) {
 	b := newBench(t, nil)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	later := at.Add(time.Hour)
-	two, five := 2, 5
+	two, five, half := 2, 5, 0.5
 	access := memory.Access{Namespace: "team", As: "ann", AtLeast: "p0.0.1.0", Consistency: memory.ConsistencyLinearizable}
 	fit := memory.Fit{MaxText: &five, Fields: []string{"text", "uri"}, Budget: &five}
 	timeline := memory.TimelineRequest{ID: "r", Before: &two, After: &five, Fit: fit}
-	search := memory.SearchRequest{Query: "q", As: access.As, Limit: &five, Mode: memory.ModeText, MinScore: 0.5, AsOf: "p0.0.1.0",
+	search := memory.SearchRequest{Query: "q", As: access.As, Limit: &five, Mode: memory.ModeText, MinScore: &half, All: true, AsOf: "p0.0.1.0",
 		Filter: &memory.Filter{Agents: []string{"ann"}, Kinds: []memory.Kind{memory.KindFact}, Tags: []string{"t"}, Since: &at, Until: &later,
 			Scope: memory.ScopeAgent, Conversation: "k"},
 		AtLeast: access.AtLeast, Consistency: access.Consistency, Explain: true, Vector: []float64{1},

@@ -80,6 +80,7 @@ type bound struct {
 var bounds = map[string]bound{
 	"agent":        {about: "Who says it.", length: 63},
 	"agents":       {about: "Any of these agents.", length: 63, items: memory.MaxFilterValues},
+	"all":          {about: "Also hits below the floor."},
 	"as":           {about: "The agent that is acting. Without one only the team's memories are seen.", length: 63},
 	"as_of":        {about: "Not supported yet.", length: 128},
 	"at_least":     {about: "Wait until the node has reached this position.", length: 4096},
@@ -100,7 +101,7 @@ var bounds = map[string]bound{
 	"limit":        {about: "At most so many hits; 6 unless said.", from: 1, to: memory.MaxLimit},
 	"max_text":     {about: "Characters of each text; what is cut says truncated. 1000 unless said.", from: 0, to: memory.MaxTextBytes},
 	"metadata":     {about: "A JSON object of at most 16 KiB, given back as it is."},
-	"min_score":    {about: "Only hits with at least this score.", from: 0, to: 1},
+	"min_score":    {about: "Only hits with at least this score; the namespace's floor unless said.", from: 0, to: 1},
 	"mode":         {about: "By words, by vectors, or by both; both unless said."},
 	"model":        {about: "As the provider calls it.", length: 256},
 	"name":         {about: "A name: a-z, 0-9, _ and -, not beginning with the last two.", length: 63},

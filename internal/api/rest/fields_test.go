@@ -46,7 +46,7 @@ func TestEveryFieldReachesTheReader(t *testing.T) {
 	}
 	defer c.Close()
 	at, later := day, day.Add(time.Hour)
-	two, five := 2, 5
+	two, five, half := 2, 5, 0.5
 	access := full(t, memory.Access{Namespace: "team", As: "ann", AtLeast: "p0.0.1.0", Consistency: memory.ConsistencyLinearizable})
 	read := client.ReadOptions{As: access.As, AtLeast: access.AtLeast, Consistency: access.Consistency}
 	filter := memory.Filter{Agents: []string{"ann", "bob"}, Kinds: []memory.Kind{memory.KindFact}, Tags: []string{"t", "u"}, Since: &at, Until: &later,
@@ -55,7 +55,7 @@ func TestEveryFieldReachesTheReader(t *testing.T) {
 	list := full(t, memory.ListRequest{Cursor: "c", Limit: 5, Filter: filter, Fit: fit})
 	audit := full(t, memory.AuditRequest{Cursor: "c", From: "p0.0.1.0", Limit: 9, Actor: "bob", Since: &at, Until: &later})
 	timeline := full(t, memory.TimelineRequest{ID: "r", Before: &two, After: &five, Fit: fit})
-	search := full(t, memory.SearchRequest{Query: "q", As: access.As, Limit: &five, Mode: memory.ModeText, MinScore: 0.5, Filter: &filter, AsOf: "p0.0.1.0",
+	search := full(t, memory.SearchRequest{Query: "q", As: access.As, Limit: &five, Mode: memory.ModeText, MinScore: &half, All: true, Filter: &filter, AsOf: "p0.0.1.0",
 		AtLeast: access.AtLeast, Consistency: access.Consistency, Explain: true, Vector: []float64{1},
 		Parts: map[memory.Part]bool{memory.PartDates: false}, Fit: fit})
 	several := full(t, memory.SearchNamespaces{Namespaces: []string{"team", "sales"}, SearchRequest: search})

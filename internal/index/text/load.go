@@ -50,6 +50,7 @@ type scratch struct {
 	found []foundInTail
 	asked []asked
 	sums  []float64
+	said  []bool
 	key   []byte
 	window
 }

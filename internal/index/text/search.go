@@ -136,6 +136,12 @@ func (p *Prepared) DocFreq(term int, f Field) uint64 {
 	return 0
 }
 
+// Known reports whether any document has a query term (an index of Query.Terms) in a
+// field that was looked up.
+func (p *Prepared) Known(term int) bool {
+	return slices.ContainsFunc(p.sc.slots, func(sl slot) bool { return sl.term == term && sl.n > 0 })
+}
+
 // Top returns the k best hits that come after the given one, nil for all.
 func (p *Prepared) Top(ctx context.Context, k int, after *Hit) ([]Hit, error) {
 	return p.top(ctx, k, after, p.parts, &p.q)
@@ -205,6 +211,7 @@ type Ref struct{ Partition, Doc uint32 }
 type Share struct {
 	Score float64 // of the term that gives most, over all fields; 0: none is there
 	Term  int     // that one, in Query.Terms
+	Told  bool    // it stands only in FieldWho: not in what is said, but in who said it and when
 }
 
 // Score adds to row(i), which has a Share for each concept of the query, what the
@@ -250,7 +257,9 @@ type asked struct {
 func (p *Prepared) scoreAsked(g group, docs []asked, row func(i int) []Share) {
 	s := p.sc
 	s.sums = slices.Grow(s.sums[:0], len(docs))[:len(docs)]
+	s.said = slices.Grow(s.said[:0], len(docs))[:len(docs)]
 	clear(s.sums)
+	clear(s.said)
 	for i := g.from; i < g.to && len(docs) > 0; i++ {
 		l := &s.lists[i]
 		sl := &s.slots[l.slot]
@@ -269,6 +278,7 @@ func (p *Prepared) scoreAsked(g group, docs []asked, row func(i int) []Share) {
 			}
 			if at := c.seek(s.data, local); c.doc(s.data, at) == local {
 				s.sums[j] += sl.part(c.tf(s.data, at), c.length(s.data, at))
+				s.said[j] = s.said[j] || sl.field != FieldWho
 			}
 		}
 		if i+1 < g.to && s.slots[s.lists[i+1].slot].term == sl.term {
@@ -280,9 +290,9 @@ func (p *Prepared) scoreAsked(g group, docs []asked, row func(i int) []Share) {
 				continue
 			}
 			if best := &row(docs[j].at)[concept]; sum > best.Score {
-				*best = Share{sum, sl.term}
+				*best = Share{sum, sl.term, !s.said[j]}
 			}
-			s.sums[j] = 0
+			s.sums[j], s.said[j] = 0, false
 		}
 	}
 }

@@ -1,7 +1,10 @@
 package rank
 
 import (
+	"math"
 	"slices"
+	"strings"
+	"unicode"
 
 	index "mneme/internal/index/text"
 	"mneme/internal/text"
@@ -20,6 +23,9 @@ const (
 type Concept struct {
 	Alternatives []Alternative // the query's own word first
 	first        int           // its place in Plan.Words; the others follow
+	dated        bool          // it is a part of a date
+	whole        bool          // it is an identifier, a path or an address in one piece
+	most         float64       // the BM25 that it gives at most
 }
 
 // Alternative is a term that stands for a word of the query.
@@ -35,15 +41,28 @@ type Kind string
 // KindAsWritten is the word itself. What corrects a query has its own kinds.
 const KindAsWritten Kind = "as_written"
 
+// isIdentifier reports whether a term is an identifier, a path, an address or a version:
+// compounds of plain words such as follow-up are none, nor is a plain number.
+func isIdentifier(term string) bool {
+	letters := strings.ContainsFunc(term, unicode.IsLetter)
+	return letters && len(term) >= 4 && strings.ContainsAny(term, "0123456789_/.:@#")
+}
+
 // Terms are the distinct terms of a query in its order, as many as a search looks for.
 func Terms(query string) (out []string) {
-	text.Index(query, func(t text.Token) bool {
-		if !slices.Contains(out, t.Term) {
-			out = append(out, t.Term)
-		}
-		return len(out) < maxConcepts
-	})
+	eachTerm(query, func(t text.Token) { out = append(out, t.Term) })
 	return out
+}
+
+func eachTerm(query string, visit func(t text.Token)) {
+	known := map[string]bool{}
+	text.Index(query, func(t text.Token) bool {
+		if !known[t.Term] {
+			known[t.Term] = true
+			visit(t)
+		}
+		return len(known) < maxConcepts
+	})
 }
 
 // findConcepts finds the query's concepts. Their terms are looked up in every field. The
@@ -52,14 +71,8 @@ func Terms(query string) (out []string) {
 func (p *Plan) findConcepts() {
 	p.Words = index.Query{FieldWeights: [index.NumFields]float64{index.FieldText: weightText, index.FieldTags: weightTags, index.FieldURI: weightURI, index.FieldWho: weightWho}}
 	beside := 0
-	terms := Terms(p.Query)
-	for _, term := range p.Also {
-		if !slices.Contains(terms, term) {
-			terms = append(terms, term)
-		}
-	}
-	for _, term := range terms {
-		c := Concept{Alternatives: []Alternative{{term, KindAsWritten, 1}}, first: len(p.Words.Terms)}
+	add := func(term string, dated, whole bool) {
+		c := Concept{Alternatives: []Alternative{{term, KindAsWritten, 1}}, first: len(p.Words.Terms), dated: dated, whole: whole}
 		for _, a := range p.Question.Alternatives[term] {
 			if beside < maxAlternatives && a.Term != term {
 				c.Alternatives = append(c.Alternatives, a)
@@ -71,6 +84,21 @@ func (p *Plan) findConcepts() {
 		}
 		p.Concepts = append(p.Concepts, c)
 	}
+	eachTerm(p.Query, func(t text.Token) { add(t.Term, p.inDate(t), isIdentifier(t.Term)) })
+	for _, term := range p.Also {
+		if p.concept(term) < 0 {
+			add(term, false, false)
+		}
+	}
+}
+
+// held is the most that the concept gives if a document says it at all, else 0. What stands
+// for a word counts by the root of its weight, which is already in the BM25.
+func (c *Concept) held(s index.Share) float64 {
+	if s.Score == 0 || s.Told {
+		return 0
+	}
+	return c.most * math.Sqrt(c.Alternatives[s.Term-c.first].Weight)
 }
 
 // concept finds the concept of a query's own term; -1 = none.

@@ -3,15 +3,8 @@
 // needs to know, and orders the candidates.
 //
 // The query is a list of concepts: a word, and what else stands for it. What a document
-// has of a concept is what its best alternative gives. A score is a sum of parts, each a
-// value from 0 to 1 with a weight:
-//
-//   - text is BM25 over the concepts, beside that of a document that holds each of the
-//     query's words as often as can be.
-//   - vector is the cosine of the best chunk, 0 where it is negative.
-//   - neighbours is what the messages around it in its conversation add, by their
-//     words and by their vectors.
-//   - speaker and dates say whether the query names its agent or its time.
+// has of a concept is what its best alternative gives. Each candidate has one row of
+// features (sum.go), their weighted sum, and the logistic function of the sum as its score.
 //
 // A candidate that only one source found gets the values of the other parts
 // computed exactly, so a score does not depend on the limit, the filter or what else was

@@ -42,13 +42,6 @@ func (e *evidence) of(k docKey) []index.Share {
 	return e.row(int(i))
 }
 
-func sum(row []index.Share) (s float64) {
-	for i := range row {
-		s += row[i].Score
-	}
-	return s
-}
-
 // EachLookedAt visits the documents whose evidence the ranking needs, once each, with
 // the number of their row.
 func (r *Ranking) EachLookedAt(visit func(row, partition int, doc uint32)) {

@@ -78,21 +78,34 @@ func (c *Candidate) isBest() bool {
 	return c.inText && c.textRank <= originsOfEach || c.inVector && c.vectorRank <= originsOfEach
 }
 
-// contributed is what neighbours add to a candidate's BM25: each concept counts where
-// it is worth most, in the message itself or, less, around it.
-func (r *Ranking) contributed(c *Candidate, own []index.Share) float64 {
-	gain := 0.0
+// contributed is what neighbours add to a candidate's BM25, and to how much of the query it
+// holds: each concept counts where it is worth most, in the message itself or, less, around
+// it.
+func (r *Ranking) contributed(c *Candidate, own []index.Share) (gain, held float64) {
+	r.row = append(r.row[:0], own...)
+	r.held = r.held[:0]
+	for t := range own {
+		r.held = append(r.held, r.plan.Concepts[t].held(own[t]))
+	}
 	near := r.neighbours[c.around.at : c.around.at+c.around.before+c.around.after]
 	for i, doc := range near {
 		if i >= int(c.around.before) {
 			i -= int(c.around.before)
 		}
 		for t, share := range r.evidence.of(docKey{c.Partition, doc}) {
-			if s := share.Score * neighbourWeights[i]; s > own[t].Score {
-				gain += s - own[t].Score
-				own[t].Score = s
+			concept := &r.plan.Concepts[t]
+			if concept.dated || share.Told {
+				continue
+			}
+			if s := share.Score * neighbourWeights[i]; s > r.row[t].Score {
+				gain += s - r.row[t].Score
+				r.row[t].Score = s
+			}
+			if h := concept.held(share) * neighbourWeights[i]; h > r.held[t] {
+				held += h - r.held[t]
+				r.held[t] = h
 			}
 		}
 	}
-	return gain
+	return gain, held
 }

@@ -15,7 +15,7 @@ const (
 	weightText = 1.0
 	weightTags = 0.6
 	weightURI  = 0.6
-	weightWho  = 0.3
+	weightWho  = 1.0
 )
 
 // Partition is a partition that a search looks into.
@@ -23,6 +23,7 @@ type Partition struct {
 	Conversations *Conversations // nil if nothing was ever written to it
 	Visible       index.Set      // the living documents of the reader's view
 	Allow         index.Set      // what the request's filter allows; nil = all
+	Background    Background     // of its vectors
 }
 
 func (p *Partition) allows(doc uint32) bool { return p.Allow == nil || p.Allow.Contains(doc) }
@@ -43,8 +44,8 @@ type Question struct {
 	Now        time.Time      // what "last week" is counted from
 	Partitions []Partition
 
-	ByText, ByVector         bool // which sources answer
-	TextWeight, VectorWeight float64
+	ByText, ByVector         bool    // which sources answer
+	TextFactor, VectorFactor float64 // what the weights of words and vectors are multiplied with
 	Parts                    map[memory.Part]bool
 
 	// Alternatives are what else stands for a word of the query, by its term; see Terms.
@@ -62,24 +63,20 @@ type Plan struct {
 	speakers []map[uint32]float64 // by partition: the value of an agent, as 1 + number; nil = the query names none
 	dates    []dates.Expr         // times that the query names
 
-	side   [2]float64        // the shares of vectors and text, sum to 1
-	weight [numParts]float64 // sum to 1 at most
-	bound  float64           // the BM25 of a text value of 1
+	unknown bool    // no memory holds any of the query's words
+	bound   float64 // the BM25 of a document that holds each word as often as can be
 }
 
 // NewPlan analyses a question.
 func NewPlan(q Question) *Plan {
 	p := &Plan{Question: q}
 	if q.ByText {
+		p.findDates()
 		p.findConcepts()
 	}
-	p.share()
 	p.requirePhrases()
 	if p.HasText() && q.Parts[memory.PartSpeaker] {
 		p.findSpeakers()
-	}
-	if p.HasText() && q.Parts[memory.PartDates] {
-		p.findDates()
 	}
 	return p
 }
@@ -98,28 +95,21 @@ func (p *Plan) VectorPool() int {
 // Origins is how many of the best of each source bring their neighbours as candidates.
 func (p *Plan) Origins() int { return originsOfEach }
 
-// share decides how vectors and text share a score.
-func (p *Plan) share() {
-	switch {
-	case !p.ByVector:
-		p.side = [2]float64{0, 1}
-	case !p.HasText():
-		p.side = [2]float64{1, 0}
-	case p.VectorWeight+p.TextWeight <= 0:
-		p.side = [2]float64{0.5, 0.5}
-	default:
-		p.side = [2]float64{p.VectorWeight, p.TextWeight}
-	}
-}
-
-// SetBound computes the BM25 that stands for a text value of 1: that of a document
-// that holds each of the query's words as often as can be. docs and docFreq count
-// all that the reader sees, so a filter does not change it.
-func (p *Plan) SetBound(docs uint64, docFreq func(term int) uint64) {
-	p.bound = 0
-	for c := range p.Concepts {
-		n := float64(docFreq(p.Concepts[c].first))
+// SetBound computes the BM25 of a document that holds each of the query's words as often
+// as can be, but for its dates. docs and docFreq count all that the reader sees, so a
+// filter does not change it; known says whether one of them holds a term in any field.
+func (p *Plan) SetBound(docs uint64, docFreq func(term int) uint64, known func(term int) bool) {
+	p.bound, p.unknown = 0, true
+	for i := range p.Concepts {
+		c := &p.Concepts[i]
+		n := float64(docFreq(c.first))
 		all := max(float64(docs), n)
-		p.bound += (index.DefaultK1 + 1) * math.Log(1+(all-n+0.5)/(n+0.5))
+		c.most = (index.DefaultK1 + 1) * math.Log(1+(all-n+0.5)/(n+0.5))
+		if !c.dated {
+			p.bound += c.most
+		}
+		for k := range c.Alternatives {
+			p.unknown = p.unknown && !known(c.first+k)
+		}
 	}
 }

@@ -13,27 +13,27 @@ type Candidate struct {
 	Partition int // in Question.Partitions
 	Doc       uint32
 	Chunk     int     // best one by vector; -1 = unknown
-	Score     float64 // of the weighted parts, 0..1
+	Sum       float64 // of the weighted features
+	Score     float64 // 0..1, the logistic function of the sum
 
 	cosine               float64 // raw
 	hasVector            bool    // cosine is exact, be it 0
-	pending              bool    // it has no vector yet
 	inText, inVector     bool    // that source found it
 	isNeighbour          bool    // it stands beside what a source found
 	textRank, vectorRank int     // from 1, in the source that found it
 	around               span    // its neighbours
 
-	values, raw [numParts]float64 // of each part: 0..1, and before scaling
+	values, raw [numFeatures]float64 // of each feature, and before scaling
 }
 
 // InText reports whether the text source found it.
 func (c *Candidate) InText() bool { return c.inText }
 
 // VectorScore is the value of its vector, 0..1.
-func (c *Candidate) VectorScore() float64 { return c.values[partVector] }
+func (c *Candidate) VectorScore() float64 { return max(0, min(c.cosine, 1)) }
 
 // TextScore is the value of its text, 0..1.
-func (c *Candidate) TextScore() float64 { return c.values[partText] }
+func (c *Candidate) TextScore() float64 { return c.values[featureMatched] }
 
 // MatchedBy names the parts that count for it: the sources that found it, and what
 // is around it.
@@ -41,10 +41,12 @@ func (c *Candidate) MatchedBy() []string {
 	out := make([]string, 0, 4)
 	for k, by := range sources {
 		in := true
-		switch part(k) {
-		case partVector:
+		switch feature(k) {
+		case featureBase, featureWordsAlone, featureVectorsAlone, featureMatched, featureMatchedNeighbours:
+			in = false
+		case featureVector:
 			in = c.inVector
-		case partText:
+		case featureText:
 			in = c.inText
 		}
 		if in && c.values[k] > 0 {
@@ -65,6 +67,7 @@ type Ranking struct {
 	neighbours []uint32 // of the candidates, see span
 	cosines    map[docKey]float64
 	row        []index.Share
+	held       []float64 // by concept
 	docs       []uint32
 }
 
@@ -174,10 +177,10 @@ func (r *Ranking) Keep(keep func(c *Candidate) (bool, error)) error {
 // Explain accounts for a candidate's score.
 func (r *Ranking) Explain(c *Candidate) *memory.Explain {
 	p := r.plan
-	out := &memory.Explain{}
+	out := &memory.Explain{Sum: c.Sum}
 	for k, v := range c.values {
-		if p.weight[k] > 0 || k == int(partText) && p.HasText() || k == int(partVector) && p.ByVector {
-			out.Parts = append(out.Parts, memory.ExplainPart{Source: sources[k], Weight: p.weight[k], Value: v, Raw: c.raw[k]})
+		if v > 0 || feature(k) == featureText && p.HasText() || feature(k) == featureVector && p.ByVector {
+			out.Parts = append(out.Parts, memory.ExplainPart{Source: sources[k], Weight: p.weight(feature(k)), Value: v, Raw: c.raw[k]})
 		}
 	}
 	for i, share := range r.evidence.of(docKey{c.Partition, c.Doc}) {

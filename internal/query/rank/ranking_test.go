@@ -3,6 +3,7 @@ package rank
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -31,7 +32,7 @@ func conversation(n int) *Conversations {
 
 func newRanking(t *testing.T, q Question) (*Plan, *Ranking) {
 	t.Helper()
-	q.ByText = true
+	q.ByText, q.TextFactor, q.VectorFactor = true, 1, 1
 	if q.Parts == nil {
 		q.Parts = map[memory.Part]bool{memory.PartNeighbours: true}
 	}
@@ -60,7 +61,7 @@ func TestRankingWithoutARow(t *testing.T) {
 	}
 	r.Evidence(looked[2])[0].Score = 3
 	r.Evidence(looked[3])[1] = index.Share{Score: 2, Term: 1}
-	p.SetBound(100, func(int) uint64 { return 5 })
+	p.SetBound(100, func(int) uint64 { return 5 }, func(int) bool { return true })
 	if err := r.Keep(nil); err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +83,7 @@ func TestRankingWithoutARow(t *testing.T) {
 	for _, part := range r.Explain(&best).Parts {
 		sum += part.Weight * part.Value
 	}
-	if d := sum - best.Score; d > 1e-9 || d < -1e-9 {
+	if d := 1/(1+math.Exp(-sum)) - best.Score; d > 1e-9 || d < -1e-9 {
 		t.Errorf("parts sum to %v, score is %v", sum, best.Score)
 	}
 }
@@ -90,7 +91,7 @@ func TestRankingWithoutARow(t *testing.T) {
 // TestKeepDropsWhatWasOnlyLookedAt: a vector candidate beyond the best is none any
 // more, and an error of the caller is its own.
 func TestKeepDropsWhatWasOnlyLookedAt(t *testing.T) {
-	_, r := newRanking(t, Question{Query: "holiday", ByVector: true, VectorWeight: 0.5, TextWeight: 0.5, Partitions: []Partition{{Visible: all{}}}})
+	_, r := newRanking(t, Question{Query: "holiday", ByVector: true, Partitions: []Partition{{Visible: all{}}}})
 	for i := range vectorPool + 2 {
 		r.FoundVector(0, uint32(i), 1-float64(i)/200, i)
 	}
@@ -110,7 +111,7 @@ func TestKeepDropsWhatWasOnlyLookedAt(t *testing.T) {
 // TestMissingCosines asks for the cosines that the vector source did not bring, once
 // each.
 func TestMissingCosines(t *testing.T) {
-	_, r := newRanking(t, Question{Query: "holiday", ByVector: true, VectorWeight: 0.5, TextWeight: 0.5, Partitions: []Partition{{Conversations: conversation(6), Visible: all{}}}})
+	_, r := newRanking(t, Question{Query: "holiday", ByVector: true, Partitions: []Partition{{Conversations: conversation(6), Visible: all{}}}})
 	r.FoundVector(0, 2, 0.9, 0)
 	r.FoundText(0, 5, 1)
 	r.KeepBestVectors()

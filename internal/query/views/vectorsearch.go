@@ -91,6 +91,36 @@ func (l *Lookup) Cosines(ctx context.Context, s *VectorSet, docs []uint32, visit
 	return nil
 }
 
+// What cosines of texts with queries that they have nothing to do with are taken to be
+// before any were seen, and how many seen ones that is worth.
+const (
+	usualMean, usualDeviation = 0.3, 0.15
+	usualWorth                = 16
+	backgroundSample          = 256
+)
+
+// Background estimates from vectors of the set, evenly spread, how cosines with the query
+// are distributed of texts that have nothing to do with it.
+func (l *Lookup) Background(ctx context.Context, s *VectorSet) (mean, deviation float64, err error) {
+	refs := s.snapshot()
+	l.ids = l.ids[:0]
+	for i := range min(backgroundSample, len(refs)) {
+		l.ids = append(l.ids, vector.ID(i*len(refs)/min(backgroundSample, len(refs))))
+	}
+	l.dots = slices.Grow(l.dots[:0], len(l.ids))[:len(l.ids)]
+	if err := s.set.Dots(ctx, l.Query, l.ids, l.dots); err != nil {
+		return 0, 0, err
+	}
+	n, sum, squares := float64(usualWorth), usualWorth*usualMean, usualWorth*(usualMean*usualMean+usualDeviation*usualDeviation)
+	for _, x := range l.dots {
+		if x := float64(x); !math.IsNaN(x) {
+			n, sum, squares = n+1, sum+x, squares+x*x
+		}
+	}
+	mean = sum / n
+	return mean, max(math.Sqrt(max(0, squares/n-mean*mean)), usualDeviation/4), nil
+}
+
 func (l *Lookup) reset() {
 	if l.seen == nil {
 		l.seen = map[uint32]struct{}{}
