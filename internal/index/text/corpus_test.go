@@ -47,7 +47,7 @@ func benchQueries(n, terms, from, to int) []Query {
 	c := newCorpus(2)
 	qs := make([]Query, n)
 	for i := range qs {
-		qs[i] = Query{K: 10, FieldWeights: [NumFields]float64{1, 1, 1}}
+		qs[i] = Query{K: 10, FieldWeights: [NumFields]float64{1, 1, 1, 1}}
 		for len(qs[i].Terms) < terms {
 			if v := int(c.zipf.Uint64()); v >= from && v < to {
 				qs[i].Terms = append(qs[i].Terms, QueryTerm{Text: termText(v), Weight: 1, Concept: len(qs[i].Terms)})

@@ -52,6 +52,7 @@ type scratch struct {
 	sums  []float64
 	said  []bool
 	key   []byte
+	last  []byte // the key before
 	window
 }
 
@@ -91,6 +92,7 @@ func (s *scratch) loadPartition(ctx context.Context, it *pebble.Iterator, part i
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	s.key = s.key[:0]
 	for _, i := range s.order {
 		if tail == 0 {
 			break
@@ -118,10 +120,16 @@ func seekStats(it *pebble.Iterator, partition uint32) (st Stats, tail uint32, er
 	return st, c.start, err
 }
 
+// loadSlot reads the rows of a slot. Slots of a partition come in the order of their keys,
+// and s.key is that of the one before, empty at the first.
 func (s *scratch) loadSlot(it *pebble.Iterator, part int, id uint32, i int) error {
 	sl := &s.slots[i]
-	s.key = appendTermPrefix(s.key[:0], id, sl.field, sl.text)
-	for ok := it.SeekGE(s.key); ok && bytes.HasPrefix(it.Key(), s.key); ok = it.Next() {
+	s.last, s.key = s.key, appendTermPrefix(s.last[:0], id, sl.field, sl.text)
+	ok := it.Valid()
+	if !s.stands(it) {
+		ok = it.SeekGE(s.key)
+	}
+	for ; ok && bytes.HasPrefix(it.Key(), s.key); ok = it.Next() {
 		block, err := blockOf(it.Key(), len(s.key))
 		if err != nil {
 			return err
@@ -141,6 +149,16 @@ func (s *scratch) loadSlot(it *pebble.Iterator, part int, id uint32, i int) erro
 		}
 	}
 	return it.Error()
+}
+
+// stands reports whether it, which went to s.last and through the rows there, stands at
+// the first row from s.key on already. A field of few terms then costs few seeks,
+// whatever is asked for.
+func (s *scratch) stands(it *pebble.Iterator) bool {
+	if len(s.last) == 0 || bytes.Equal(s.last, s.key) {
+		return false
+	}
+	return it.Valid() && bytes.Compare(it.Key(), s.key) >= 0 || !it.Valid() && it.Error() == nil
 }
 
 // loadRow appends a row's chunks; n is how many of its documents are not removed.

@@ -1,0 +1,54 @@
+package text
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// TestAFieldOfFewTermsCostsFewSeeks: each word of a query was looked up in each field by
+// a seek of its own, also in fields that have hardly a term.
+func TestAFieldOfFewTermsCostsFewSeeks(t *testing.T) {
+	db := openTestDB(t, vfs.NewMem())
+	defer db.Close()
+	w, docs := NewWriter(db), []Doc{}
+	for id := range uint32(1000) {
+		d := Doc{ID: id, Terms: []Term{{Field: FieldText, Text: fmt.Sprintf("word%02d", id%20), TF: 1}, {Field: FieldWho, Text: "ann", TF: 1}}}
+		d.Lengths[FieldText], d.Lengths[FieldWho] = 1, 1
+		docs = append(docs, d)
+	}
+	b := db.NewBatch()
+	if err := w.Add(b, 1, docs); err != nil {
+		t.Fatal(err)
+	}
+	mustCommit(t, db, b)
+	const words = 12
+	q := Query{K: 1, FieldWeights: [NumFields]float64{1, 1, 1, 1}}
+	for i := range words {
+		q.Terms = append(q.Terms, QueryTerm{Text: fmt.Sprintf("word%02d", i), Weight: 1})
+	}
+	q.Terms = append(q.Terms, QueryTerm{Text: "ann", Weight: 1})
+	sc := scratch{slots: q.slots(nil)}
+	it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte{PrefixPostings}, UpperBound: []byte{PrefixForward + 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer it.Close()
+	sc.seekOrder()
+	if err := sc.loadPartition(context.Background(), it, 0, 1); err != nil {
+		t.Fatal(err)
+	}
+	for i := range sc.slots {
+		sl := &sc.slots[i]
+		if want := sl.field == FieldText && sl.text != "ann" || sl.field == FieldWho && sl.text == "ann"; want != (sl.n > 0) {
+			t.Errorf("%q in %s has %d documents", sl.text, sl.field, sl.n)
+		}
+	}
+	// The counters, the words one after the other, the tail; nothing for the other fields.
+	if n, most := it.Stats().ForwardSeekCount[pebble.InterfaceCall], words+6; n > most {
+		t.Errorf("%d seeks for %d slots, want at most %d", n, len(sc.slots), most)
+	}
+}
