@@ -27,6 +27,8 @@ const (
 	million = 1_000_000
 	// atOnce is the number of searches under way where not one after the other.
 	atOnce = 4
+	// questionWords is how long a question is, beside queries of 2 to 6 words.
+	questionWords = 12
 )
 
 // asked is what searches took.
@@ -53,6 +55,7 @@ type grown struct {
 	n                                   int
 	load                                float64 // records a second
 	fresh, idle, idleAll, busy, allBusy asked
+	questions                           asked // of questionWords, one at a time, idle
 	quiet                               time.Duration
 	still                               bool // not quiet when the patience was over
 	memory, afterStart                  proc.Memory
@@ -107,7 +110,7 @@ func (b *bench) growFilled(ctx context.Context, g *grown, node *proc.Node) error
 	defer done()
 	b.say("%d records: load", g.n)
 	began, told := time.Now(), g.n/10
-	err = load.Batches(ctx, c, atOnce, g.n, load.BatchSize, func(i int) string {
+	err = load.Talks(ctx, c, atOnce, g.n, load.BatchSize, func(i int) string {
 		if g.n >= realTexts && i > 0 && i%told == 0 {
 			b.say("%d records: %d sent after %.0f s", g.n, i, time.Since(began).Seconds())
 		}
@@ -132,6 +135,10 @@ func (b *bench) growFilled(ctx context.Context, g *grown, node *proc.Node) error
 	g.still = g.quiet >= b.opt.settle
 	b.say("%d records: search", g.n)
 	if g.idle, err = ask(ctx, c, queries, 1); err != nil {
+		return err
+	}
+	questions := b.texts.Questions(b.opt.searches, questionWords)
+	if g.questions, err = ask(ctx, c, questions, 1); err != nil {
 		return err
 	}
 	if g.idleAll, err = ask(ctx, c, queries, atOnce); err != nil {
@@ -251,13 +258,19 @@ func diskUse(dir string) (total int64, parts string, err error) {
 // growthMarks compares the largest node with what is wanted of a million records.
 func growthMarks(g *grown) *report.Table {
 	t := report.NewTargets(fmt.Sprintf("Hybrid search through REST, %d records", g.n))
+	p50, p99 := 2.0, 8.0 // of questions
+	if g.n >= million {
+		p50, p99 = 5, 20
+	}
+	t.AtMost(fmt.Sprintf("hybrid p50, questions of %d words, one after the other", questionWords), p50, g.questions.p50, "ms", "")
+	t.AtMost(fmt.Sprintf("hybrid p99, questions of %d words, one after the other", questionWords), p99, g.questions.p99, "ms", "")
 	t.AtMost("hybrid p50, one after the other", 5, g.idle.p50, "ms", "")
 	t.AtMost("hybrid p99, one after the other", 25, g.idle.p99, "ms", "")
 	t.AtMost("hybrid p50 while 100/s are written", 5, g.busy.p50, "ms", "")
 	t.AtMost("hybrid p99 while 100/s are written", 25, g.busy.p99, "ms", "")
 	t.AtMost("resident memory", 3072, float64(g.memory.Resident)/megabyte, "MB", fmt.Sprintf("peak %s MB", report.Number(float64(g.memory.Peak)/megabyte)))
 	if g.n < million {
-		t.Note("the targets are those of %d records", million)
+		t.Note("the targets are those of %d records, but for the questions", million)
 	}
 	return t
 }
@@ -283,6 +296,7 @@ func growthTable(all []*grown) *report.Table {
 			return seconds(g.quiet)
 		}},
 		{"hybrid, idle, 1 at a time", func(g *grown) string { return g.idle.String() }},
+		{fmt.Sprintf("hybrid, idle, questions of %d words, 1 at a time", questionWords), func(g *grown) string { return g.questions.String() }},
 		{fmt.Sprintf("hybrid, idle, %d at a time", atOnce), func(g *grown) string { return g.idleAll.String() }},
 		{"hybrid, 100/s written, 1 at a time", func(g *grown) string { return g.busy.String() }},
 		{fmt.Sprintf("hybrid, 100/s written, %d at a time", atOnce), func(g *grown) string { return g.allBusy.String() }},
@@ -306,6 +320,6 @@ func growthTable(all []*grown) *report.Table {
 		}
 		t.Rows = append(t.Rows, cells)
 	}
-	t.Note("hybrid: p50 / p99 at the client, searches a second; k = 10; right after: the first 100 searches")
+	t.Note("hybrid: p50 / p99 at the client, searches a second; k = 10; queries of 2 to 6 words of one text; right after: the first 100 searches; records stand in conversations of %d", load.TalkSize)
 	return t
 }

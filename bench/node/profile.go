@@ -46,7 +46,7 @@ func (b *bench) profilePaths(ctx context.Context, n *node.Node) error {
 	}
 	defer done()
 	count := len(b.texts.Texts)
-	queries := b.texts.Queries(b.opt.searches)
+	queries, questions := b.texts.Queries(b.opt.searches), b.texts.Questions(b.opt.searches, questionWords)
 	for _, step := range []struct {
 		name string
 		n    int
@@ -57,11 +57,12 @@ func (b *bench) profilePaths(ctx context.Context, n *node.Node) error {
 		}},
 		{"capture-nats", b.opt.requests, func() error { return load.Requests(ctx, n.NATSURL(), b.texts, b.opt.requests) }},
 		{"load", count, func() error {
-			return load.Batches(ctx, c, 4, count, load.BatchSize, func(i int) string { return b.texts.Texts[i] })
+			return load.Talks(ctx, c, 4, count, load.BatchSize, func(i int) string { return b.texts.Texts[i] })
 		}},
 		{"search-after-load", len(queries), func() error { _, _, err := searches(ctx, c, queries); return err }},
 		{"settle", 1, func() error { return program.Sleep(ctx, min(b.opt.settle, 2*time.Minute)) }},
 		{"search", len(queries), func() error { _, _, err := searches(ctx, c, queries); return err }},
+		{"questions", len(questions), func() error { _, _, err := searches(ctx, c, questions); return err }},
 		{"rebuild", count, func() error { return rebuildOnce(ctx, c) }},
 	} {
 		if err := b.profiled(step.name, step.n, step.do); err != nil {

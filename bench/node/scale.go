@@ -47,7 +47,7 @@ func (b *bench) loaded(ctx context.Context, node *proc.Node) error {
 	defer done()
 	n := len(b.texts.Texts)
 	began := time.Now()
-	if err := load.Batches(ctx, c, 4, n, load.BatchSize, func(i int) string { return b.texts.Texts[i] }); err != nil {
+	if err := load.Talks(ctx, c, 4, n, load.BatchSize, func(i int) string { return b.texts.Texts[i] }); err != nil {
 		return fmt.Errorf("load: %w", err)
 	}
 	b.table.Info("load by REST, 4 batches in flight", stats.PerSecond(n, time.Since(began)), "/s", "")
@@ -67,6 +67,9 @@ func (b *bench) loaded(ctx context.Context, node *proc.Node) error {
 	}
 	b.memory(node, "resident memory, loaded")
 	if err := b.searchAlone(ctx, c, "hybrid search, nothing written meanwhile", queries); err != nil {
+		return err
+	}
+	if err := b.searchAlone(ctx, c, fmt.Sprintf("hybrid search, questions of %d words", questionWords), b.texts.Questions(b.opt.searches, questionWords)); err != nil {
 		return err
 	}
 	if err := b.searchUnderWrites(ctx, c, queries); err != nil {

@@ -18,6 +18,8 @@ import (
 	"strings"
 	"time"
 
+	"mneme/bench/internal/corpus"
+	"mneme/bench/internal/points"
 	"mneme/bench/internal/program"
 	"mneme/bench/internal/report"
 	"mneme/bench/search/internal/vectors"
@@ -37,6 +39,8 @@ type options struct {
 	sizes       []int
 	dims        []int
 	only        []string
+	of, texts   []string // kinds of vectors, and where texts come from
+	indexes     []string // of vectors; empty: all
 	runs        int
 	queries     int
 	searches    int           // through REST
@@ -67,12 +71,15 @@ func dispatch(ctx context.Context, args []string, stdin io.Reader, stdout, stder
 
 func parse(args []string, stderr io.Writer) (options, error) {
 	opt := options{progress: stderr}
-	var sizes, dims, only string
+	var sizes, dims, only, of, texts, indexes string
 	fs := opt.output.Flags("search", stderr)
 	opt.output.JSON(fs)
 	fs.StringVar(&sizes, "sizes", "10000,100000", "numbers of vectors, documents and records")
 	fs.StringVar(&dims, "dims", "384", "dimensions; all but the first are measured at 100000 vectors only, or the largest size below")
 	fs.StringVar(&only, "only", strings.Join(parts, ","), "parts to run")
+	fs.StringVar(&of, "of", strings.Join(points.Kinds, ","), "kinds of vectors; those of texts have 384 dimensions")
+	fs.StringVar(&texts, "texts", strings.Join(corpus.Names, ","), "sources of text in order of preference, or paths of files and folders")
+	fs.StringVar(&indexes, "indexes", "", "names of the vector indexes to measure, as in the tables; none means all")
 	fs.IntVar(&opt.runs, "runs", 3, "rounds whose median counts")
 	fs.IntVar(&opt.queries, "queries", 1000, "different queries")
 	fs.IntVar(&opt.searches, "searches", 2000, "searches through REST")
@@ -92,6 +99,15 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	}
 	if opt.dims, err = program.Numbers(dims); err != nil {
 		return opt, fmt.Errorf("-dims: %w", err)
+	}
+	if indexes != "" {
+		opt.indexes = strings.Split(indexes, ",")
+	}
+	opt.of, opt.texts = strings.Split(of, ","), strings.Split(texts, ",")
+	for _, kind := range opt.of {
+		if !slices.Contains(points.Kinds, kind) {
+			return opt, fmt.Errorf("-of %s: kinds are %s", kind, strings.Join(points.Kinds, ", "))
+		}
 	}
 	opt.only = strings.Split(only, ",")
 	for _, part := range opt.only {

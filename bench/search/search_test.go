@@ -63,7 +63,7 @@ func TestPeers(t *testing.T) {
 	if err != nil {
 		t.Skipf("the libraries are not installed: %v", err)
 	}
-	for _, engine := range []string{"hnswlib", "faiss", "faiss-sq8", "faiss-debian", "faiss-sq8-debian"} {
+	for _, engine := range []string{"hnswlib", "faiss", "faiss-sq8", "faiss-debian", "faiss-sq8-debian", "faiss-ivfpqfs"} {
 		checkPeer(t, bin, dir, engine)
 	}
 }

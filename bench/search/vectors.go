@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 
+	"mneme/bench/internal/points"
 	"mneme/bench/internal/report"
 	"mneme/bench/search/internal/vectors"
 )
@@ -53,7 +55,7 @@ func runVectors(ctx context.Context, opt options) ([]*report.Table, error) {
 		return nil, err
 	}
 	v := vectors.Options{Dir: opt.dir, Own: []string{self, serveVectors}, Threads: opt.threads, Queries: opt.queries, Runs: opt.runs, Least: opt.least,
-		Seed: opt.seed, PerCluster: 100, Noise: 1, Small: smallVectors, Debian: opt.debian, ReplaceUpto: opt.replaceUpto, Progress: opt.say}
+		Seed: opt.seed, Texts: opt.texts, Indexes: opt.indexes, PerCluster: 100, Noise: 1, Small: smallVectors, Debian: opt.debian, ReplaceUpto: opt.replaceUpto, Progress: opt.say}
 	opt.say("vectors: compile the peers")
 	programs := filepath.Join(opt.dir, "bin")
 	if err := os.Mkdir(programs, 0o700); err != nil {
@@ -63,16 +65,23 @@ func runVectors(ctx context.Context, opt options) ([]*report.Table, error) {
 		opt.say("vectors: %v", v.Missing)
 	}
 	var out []*report.Table
-	for i, dim := range opt.dims {
-		for _, n := range opt.sizes {
-			if i > 0 && n != widest(opt.sizes) {
-				continue
+	for _, v.Of = range opt.of {
+		for i, dim := range opt.dims {
+			for _, n := range opt.sizes {
+				if i > 0 && n != widest(opt.sizes) {
+					continue
+				}
+				tables, err := vectors.Run(ctx, v, n, dim)
+				if errors.Is(err, points.ErrTooFew) {
+					missing := report.NewTargets(fmt.Sprintf("Vectors (%s): %d of %d dimensions", v.Of, n, dim))
+					missing.Failed("queries/s at recall@10 0.98", "", err)
+					tables, err = []*report.Table{missing}, nil
+				}
+				if err != nil {
+					return nil, fmt.Errorf("%d %s of %d dimensions: %w", n, v.Of, dim, err)
+				}
+				out = append(out, tables...)
 			}
-			tables, err := vectors.Run(ctx, v, n, dim)
-			if err != nil {
-				return nil, fmt.Errorf("%d of %d dimensions: %w", n, dim, err)
-			}
-			out = append(out, tables...)
 		}
 	}
 	return out, nil

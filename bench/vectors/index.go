@@ -14,28 +14,29 @@ import (
 	"mneme/internal/index/vector"
 )
 
-// corpus is the vectors of one measurement, outside of any index.
-type corpus struct {
+// held is the vectors of one measurement, outside of any index.
+type held struct {
 	dim     int
 	vectors [][]float32 // by ID
+	small   []int8      // the same as bytes, if they came so
 	queries [][]float32
 }
 
 // exactly is vector.Options.Exact.
-func (c *corpus) exactly(_ context.Context, ids []vector.ID, dst []float32) error {
+func (c *held) exactly(_ context.Context, ids []vector.ID, dst []float32) error {
 	for i, id := range ids {
 		copy(dst[i*c.dim:(i+1)*c.dim], c.vectors[id])
 	}
 	return nil
 }
 
-func (c *corpus) options(engine vector.Engine) vector.Options {
+func (c *held) options(engine vector.Engine) vector.Options {
 	// ExactBelow: also a small set is to have a graph here.
 	return vector.Options{Engine: engine, GuardRecall: -1, ExactBelow: -1, Exact: c.exactly}
 }
 
 // index returns a set of the vectors of ids, built, and the time that it took.
-func (c *corpus) index(ctx context.Context, engine vector.Engine, ids []vector.ID) (*vector.Set, time.Duration, error) {
+func (c *held) index(ctx context.Context, engine vector.Engine, ids []vector.ID) (*vector.Set, time.Duration, error) {
 	set, err := vector.NewSet(c.dim, c.options(engine))
 	if err != nil {
 		return nil, 0, err
@@ -48,7 +49,7 @@ func (c *corpus) index(ctx context.Context, engine vector.Engine, ids []vector.I
 }
 
 // add adds the vectors of ids, some thousand at a time.
-func (c *corpus) add(set *vector.Set, ids []vector.ID) error {
+func (c *held) add(set *vector.Set, ids []vector.ID) error {
 	const most = 4096
 	flat := make([]float32, 0, min(len(ids), most)*c.dim)
 	for part := range slices.Chunk(ids, most) {
@@ -79,7 +80,12 @@ func onOne(f func() error) error {
 }
 
 // truth is what a scan finds. Bytes choose five times k, floats rank them.
-func (c *corpus) truth(ctx context.Context, set *vector.Set, f vector.Filter) ([][]vector.Hit, error) {
+func (c *held) truth(ctx context.Context, set *vector.Set, f vector.Filter) ([][]vector.Hit, error) {
+	return c.truthOf(ctx, set, f, k)
+}
+
+// truthOf is truth for the nearest most.
+func (c *held) truthOf(ctx context.Context, set *vector.Set, f vector.Filter, most int) ([][]vector.Hit, error) {
 	out := make([][]vector.Hit, len(c.queries))
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -87,12 +93,12 @@ func (c *corpus) truth(ctx context.Context, set *vector.Set, f vector.Filter) ([
 	for w := range errs {
 		wg.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(out); i = int(next.Add(1)) - 1 {
-				hits, err := set.Search(ctx, c.queries[i], 5*k, f)
+				hits, err := set.Search(ctx, c.queries[i], 5*most, f)
 				if err != nil {
 					errs[w] = err
 					return
 				}
-				out[i] = hits[:min(k, len(hits))]
+				out[i] = hits[:min(most, len(hits))]
 			}
 		})
 	}
@@ -102,16 +108,22 @@ func (c *corpus) truth(ctx context.Context, set *vector.Set, f vector.Filter) ([
 
 // asked is what a set gave for all queries.
 type asked struct {
-	recall   float64
+	recall   float64 // of the nearest k
+	all      float64 // of all that were asked for
 	rate     float64 // queries a second, median of the runs
 	p50, p99 time.Duration
 }
 
 // ask measures a set on the processors that there are.
-func (c *corpus) ask(ctx context.Context, set *vector.Set, f vector.Filter, truth [][]vector.Hit, opt options) (a asked, err error) {
-	var each []float64
+func (c *held) ask(ctx context.Context, set *vector.Set, f vector.Filter, truth [][]vector.Hit, opt options) (asked, error) {
+	return c.askFor(ctx, set, f, truth, opt, k)
+}
+
+// askFor is ask for so many at a time.
+func (c *held) askFor(ctx context.Context, set *vector.Set, f vector.Filter, truth [][]vector.Hit, opt options, most int) (a asked, err error) {
+	var each, all []float64
 	for i, q := range c.queries { // also warms caches
-		hits, err := set.Search(ctx, q, k, f)
+		hits, err := set.Search(ctx, q, most, f)
 		if err != nil {
 			return a, err
 		}
@@ -119,15 +131,15 @@ func (c *corpus) ask(ctx context.Context, set *vector.Set, f vector.Filter, trut
 			return a, fmt.Errorf("%d hits, %d exist", len(hits), len(truth[i]))
 		}
 		if len(truth[i]) > 0 {
-			each = append(each, stats.Recall(names(hits), names(truth[i]), k))
+			each, all = append(each, recall(hits, truth[i], k)), append(all, recall(hits, truth[i], most))
 		}
 	}
-	a.recall = stats.Mean(each)
+	a.recall, a.all = stats.Mean(each), stats.Mean(all)
 	runtime.GC()
 	var rates []float64
 	var took []time.Duration
 	for range opt.runs {
-		rate, times, err := c.round(ctx, set, f, opt.roundTime)
+		rate, times, err := c.round(ctx, set, f, opt.roundTime, most)
 		if err != nil {
 			return a, err
 		}
@@ -139,7 +151,7 @@ func (c *corpus) ask(ctx context.Context, set *vector.Set, f vector.Filter, trut
 
 // round searches for at least a given time from as many goroutines as there are
 // processors.
-func (c *corpus) round(ctx context.Context, set *vector.Set, f vector.Filter, atLeast time.Duration) (float64, []time.Duration, error) {
+func (c *held) round(ctx context.Context, set *vector.Set, f vector.Filter, atLeast time.Duration, most int) (float64, []time.Duration, error) {
 	workers := runtime.GOMAXPROCS(0)
 	took := make([][]time.Duration, workers)
 	errs := make([]error, workers)
@@ -152,7 +164,7 @@ func (c *corpus) round(ctx context.Context, set *vector.Set, f vector.Filter, at
 				if start.Sub(began) > atLeast && len(took[w]) > 0 {
 					return
 				}
-				if _, err := set.Search(ctx, c.queries[i%len(c.queries)], k, f); err != nil {
+				if _, err := set.Search(ctx, c.queries[i%len(c.queries)], most, f); err != nil {
 					errs[w] = err
 					return
 				}
@@ -165,12 +177,20 @@ func (c *corpus) round(ctx context.Context, set *vector.Set, f vector.Filter, at
 	return stats.PerSecond(len(all), time.Since(began)), all, errors.Join(errs...)
 }
 
-func names(hits []vector.Hit) []string {
-	var out []string
-	for _, h := range hits {
-		out = append(out, fmt.Sprint(h.ID))
+// tie is how far apart two scores of one distance may lie.
+const tie = 1e-6
+
+// recall is the share of the true nearest "most" that were found. What is as near as the
+// last of them is one of them.
+func recall(hits, truth []vector.Hit, most int) float64 {
+	most = min(most, len(truth))
+	found := 0
+	for _, h := range hits[:min(most, len(hits))] {
+		if h.Score >= truth[most-1].Score-tie {
+			found++
+		}
 	}
-	return out
+	return float64(found) / float64(most)
 }
 
 // every allows one ID in step.

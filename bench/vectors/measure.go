@@ -8,7 +8,7 @@ import (
 	"runtime"
 	"time"
 
-	"mneme/bench/internal/cluster"
+	"mneme/bench/internal/points"
 	"mneme/bench/internal/report"
 	"mneme/bench/internal/stats"
 	"mneme/internal/index/vector"
@@ -16,20 +16,28 @@ import (
 
 // efs are the lengths of candidate lists of the curve; defaultEf is the one that
 // the other rows use.
-var efs = []int{10, 20, 30, 40, 80, 160}
+var efs = []int{10, 20, 30, 40, 56, 80, 120, 160}
+
+// nodePool is how many vectors a node asks for in a hybrid search.
+const nodePool = 100
 
 const defaultEf = 40
 
-// measure fills a table for one size.
-func measure(ctx context.Context, table *report.Table, opt options, n, dim int) (err error) {
+// measure fills a table for one kind of vectors and one size.
+func measure(ctx context.Context, table *report.Table, opt options, kind string, n, dim int) (err error) {
 	clusters := opt.clusters
 	if clusters == 0 {
 		clusters = max(1, n/100)
 	}
-	data := cluster.New(opt.seed, dim, clusters, opt.noise)
-	c := &corpus{dim: dim, vectors: data.Take(n), queries: data.Take(opt.queries)}
-	fresh := data.Take(n / 2) // for churn: of the same clusters
-
+	data, err := points.New(ctx, kind, points.Options{Seed: opt.seed, Dim: dim, Count: n, Queries: opt.queries, Clusters: clusters, Noise: opt.noise, Texts: opt.texts})
+	if err != nil {
+		return err
+	}
+	table.Note("%s", data.About)
+	c := &held{dim: dim, vectors: data.Take(n), queries: data.TakeQueries(opt.queries)}
+	if kind == points.Texts {
+		c.small = points.Bytes(c.vectors)
+	}
 	exact, _, err := c.index(ctx, vector.EngineExact, upto(n))
 	if err != nil {
 		return err
@@ -51,8 +59,11 @@ func measure(ctx context.Context, table *report.Table, opt options, n, dim int) 
 		return err
 	}
 	defer func() { err = errors.Join(err, set.Close()) }()
+	if err := errors.Join(c.curve(ctx, table, set, truth, opt, kind), c.asInANode(ctx, table, exact, opt)); err != nil || kind != points.Clusters {
+		return err
+	}
+	fresh := data.Take(n / 2) // of the same clusters
 	return errors.Join(
-		c.curve(ctx, table, set, truth, opt),
 		c.filters(ctx, table, set, exact, opt),
 		c.reload(ctx, table, set, n),
 		c.churn(ctx, table, set, fresh, opt),
@@ -66,7 +77,7 @@ func latency(a asked) string {
 
 // builds builds the own engine's graph on one core and on all, and returns the
 // latter set.
-func (c *corpus) builds(ctx context.Context, table *report.Table, n int) (*vector.Set, error) {
+func (c *held) builds(ctx context.Context, table *report.Table, n int) (*vector.Set, error) {
 	if err := onOne(func() error {
 		set, took, err := c.index(ctx, vector.EngineMneme, upto(n))
 		if err != nil {
@@ -90,7 +101,7 @@ func (c *corpus) builds(ctx context.Context, table *report.Table, n int) (*vecto
 }
 
 // curve is recall against rate.
-func (c *corpus) curve(ctx context.Context, table *report.Table, set *vector.Set, truth [][]vector.Hit, opt options) error {
+func (c *held) curve(ctx context.Context, table *report.Table, set *vector.Set, truth [][]vector.Hit, opt options, kind string) error {
 	for _, ef := range efs {
 		if err := set.SetEfSearch(ef); err != nil {
 			return err
@@ -108,7 +119,7 @@ func (c *corpus) curve(ctx context.Context, table *report.Table, set *vector.Set
 		}
 		name := fmt.Sprintf("engine mneme, ef %d", ef)
 		detail := fmt.Sprintf("%s; %s /s on %d cores", latency(one), report.Number(all.rate), runtime.GOMAXPROCS(0))
-		if ef != defaultEf {
+		if kind != points.Clusters || ef != defaultEf {
 			table.Info(name+": recall@10", one.recall, "", "")
 			table.Info(name+": queries, one core", one.rate, "/s", detail)
 			continue
@@ -119,8 +130,55 @@ func (c *corpus) curve(ctx context.Context, table *report.Table, set *vector.Set
 	return set.SetEfSearch(defaultEf)
 }
 
+// asInANode asks a set that stands as in a node, behind its recall guard, for as many as a
+// node asks for: k of them are compared, and all. Vectors of texts came as bytes, as the
+// built-in model gives them; others as floats, which rank the best candidates.
+func (c *held) asInANode(ctx context.Context, table *report.Table, exact *vector.Set, opt options) (err error) {
+	node := vector.Options{ExactBelow: -1}
+	if c.small == nil {
+		node.Exact = c.exactly
+	}
+	set, err := vector.NewSet(c.dim, node)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, set.Close()) }()
+	ids := upto(len(c.vectors))
+	if c.small != nil {
+		err = set.AddBulkInt8(ids, c.small)
+	} else {
+		err = c.add(set, ids)
+	}
+	if err := errors.Join(err, set.Wait(ctx)); err != nil {
+		return err
+	}
+	for _, most := range []int{k, nodePool} {
+		truth, err := c.truthOf(ctx, exact, nil, most)
+		if err != nil {
+			return err
+		}
+		if err := onOne(func() error {
+			if _, err := c.askFor(ctx, set, nil, truth, opt, most); err != nil { // for the guard to see
+				return err
+			}
+			if err := set.Wait(ctx); err != nil {
+				return err
+			}
+			a, err := c.askFor(ctx, set, nil, truth, opt, most)
+			st := set.Stats()
+			name := fmt.Sprintf("as in a node, %d asked for", most)
+			table.AtLeast(name+fmt.Sprintf(": recall@%d", k), wantRecall, a.recall, "", fmt.Sprintf("all %d: %.3f; the guard says %.3f, %s answers", most, a.all, st.Recall, st.Engine))
+			table.Info(name+": queries, one core", a.rate, "/s", latency(a))
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // filters is searches that may return one vector in so many.
-func (c *corpus) filters(ctx context.Context, table *report.Table, set, exact *vector.Set, opt options) error {
+func (c *held) filters(ctx context.Context, table *report.Table, set, exact *vector.Set, opt options) error {
 	for _, step := range []int{2, 10, 30, 100, 1000, 10000} {
 		f := every{n: len(c.vectors), step: step}
 		truth, err := c.truth(ctx, exact, f)
@@ -141,7 +199,7 @@ func (c *corpus) filters(ctx context.Context, table *report.Table, set, exact *v
 
 // reload saves the graph and starts a set from it as a node does, but for opening
 // sealed vectors.
-func (c *corpus) reload(ctx context.Context, table *report.Table, set *vector.Set, n int) (err error) {
+func (c *held) reload(ctx context.Context, table *report.Table, set *vector.Set, n int) (err error) {
 	var file bytes.Buffer
 	began := time.Now()
 	if err := set.Save(&file); err != nil {
@@ -173,7 +231,7 @@ func (c *corpus) reload(ctx context.Context, table *report.Table, set *vector.Se
 
 // churn replaces half of the vectors, some at a time, and compares with a set
 // that never had the others.
-func (c *corpus) churn(ctx context.Context, table *report.Table, set *vector.Set, fresh [][]float32, opt options) (err error) {
+func (c *held) churn(ctx context.Context, table *report.Table, set *vector.Set, fresh [][]float32, opt options) (err error) {
 	n := len(c.vectors)
 	c.vectors = append(c.vectors, fresh...)
 	began := time.Now()
@@ -227,7 +285,7 @@ func (c *corpus) churn(ctx context.Context, table *report.Table, set *vector.Set
 
 // coder measures the other engine. A peer that cannot be measured does not spoil
 // the rest.
-func (c *corpus) coder(ctx context.Context, table *report.Table, truth [][]vector.Hit, opt options, n int) error {
+func (c *held) coder(ctx context.Context, table *report.Table, truth [][]vector.Hit, opt options, n int) error {
 	if n > coderMost {
 		return nil
 	}

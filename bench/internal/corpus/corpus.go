@@ -14,6 +14,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -23,7 +24,7 @@ import (
 type Options struct {
 	Count   int      // texts wanted
 	Seed    uint64   // of the order, the generator and what is drawn later
-	Sources []string // of Names or "go-std", in order of preference; nil means Names
+	Sources []string // of Names, "go-std" or paths of files and folders, in order of preference; nil means Names
 }
 
 // Names lists the sources in order of preference. "debian" means package
@@ -100,7 +101,10 @@ func read(ctx context.Context, name string, opt Options, take func(string) bool)
 		generate(opt.Seed, 4*opt.Count, take)
 		return "generated texts", nil
 	}
-	return "", fmt.Errorf("unknown source; sources are %s", strings.Join(Names, ", "))
+	if strings.ContainsRune(name, filepath.Separator) {
+		return "paragraphs of " + filepath.Base(name), paragraphs(ctx, name, take)
+	}
+	return "", fmt.Errorf("unknown source; sources are %s, and paths with a %q", strings.Join(Names, ", "), filepath.Separator)
 }
 
 // Sized returns a text of exactly size bytes, made of the i-th text and those
@@ -134,6 +138,21 @@ func (c *Corpus) Queries(n int) []string {
 			}
 		}
 		out = append(out, strings.Join(query, " "))
+	}
+	return out
+}
+
+// Questions draws n times so many words that follow each other in one text, as they are
+// written there. A text with fewer is passed over.
+func (c *Corpus) Questions(n, words int) []string {
+	rng := rand.New(rand.NewPCG(c.seed, 4))
+	var out []string
+	for tries := 0; len(out) < n && tries < 20*n; tries++ {
+		all := strings.Fields(c.Texts[rng.IntN(len(c.Texts))])
+		if len(all) >= words {
+			from := rng.IntN(len(all) - words + 1)
+			out = append(out, strings.Join(all[from:from+words], " "))
+		}
 	}
 	return out
 }

@@ -209,3 +209,40 @@ func TestGrowKeepsFrequencies(t *testing.T) {
 		t.Error("texts without words grow")
 	}
 }
+
+func TestParagraphsOfFiles(t *testing.T) {
+	dir := t.TempDir()
+	one, two := strings.Repeat("one ", 20), strings.Repeat("two ", 20)
+	for name, text := range map[string]string{"a.md": one + "\r\n\r\nshort\n\n" + two, "b.bin": "\xff" + one + "\n\n" + one} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range []string{dir, filepath.Join(dir, "a.md")} {
+		c, err := Load(context.Background(), Options{Count: 9, Seed: 1, Sources: []string{path}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(c.Texts)
+		if want := []string{strings.TrimSpace(one), strings.TrimSpace(two)}; !slices.Equal(c.Texts, want) {
+			t.Errorf("%s gives %q", path, c.Texts)
+		}
+	}
+	if c, err := Load(context.Background(), Options{Count: 1, Sources: []string{dir}}); err != nil || len(c.Texts) != 1 {
+		t.Errorf("one text: %v", err)
+	}
+	if _, err := Load(context.Background(), Options{Count: 1, Sources: []string{dir + "/none"}}); err == nil {
+		t.Error("a missing path is no error")
+	}
+}
+
+func TestQuestions(t *testing.T) {
+	c := &Corpus{Texts: []string{"one, two  three four", "five six"}}
+	got := c.Questions(30, 3)
+	if len(got) != 30 || !slices.Contains(got, "one, two three") || !slices.Contains(got, "two three four") {
+		t.Errorf("%q", got)
+	}
+	if got := c.Questions(3, 5); len(got) != 0 {
+		t.Errorf("%q of five words", got)
+	}
+}

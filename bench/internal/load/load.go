@@ -27,6 +27,7 @@ const (
 	BatchSize = 100 // captures in a request
 	InFlight  = 64  // NATS requests
 	TextSize  = 500 // bytes
+	TalkSize  = 20  // captures of a conversation
 	OpLimit   = 30 * time.Second
 )
 
@@ -111,10 +112,22 @@ func Paced(ctx context.Context, rate int, d time.Duration, limit int, do func(i 
 
 // Batches sends n texts, made by text, in batches over REST.
 func Batches(ctx context.Context, c *client.Client, workers, n, size int, text func(i int) string) error {
+	return Captures(ctx, c, workers, n, size, func(i int) memory.Capture { return memory.Capture{Agent: Agent, Text: text(i)} })
+}
+
+// Talks sends n texts as Batches does, so many of them in a row as one conversation.
+func Talks(ctx context.Context, c *client.Client, workers, n, size int, text func(i int) string) error {
+	return Captures(ctx, c, workers, n, size, func(i int) memory.Capture {
+		return memory.Capture{Agent: Agent, Text: text(i), Conversation: fmt.Sprintf("talk-%d", i/TalkSize)}
+	})
+}
+
+// Captures sends n captures in batches over REST.
+func Captures(ctx context.Context, c *client.Client, workers, n, size int, capture func(i int) memory.Capture) error {
 	return Parallel(ctx, workers, (n+size-1)/size, func(ctx context.Context, at int) error {
 		items := make([]memory.Capture, 0, size)
 		for i := at * size; i < min(n, (at+1)*size); i++ {
-			items = append(items, memory.Capture{Agent: Agent, Text: text(i)})
+			items = append(items, capture(i))
 		}
 		return Batch(ctx, c, items)
 	})

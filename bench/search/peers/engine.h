@@ -37,3 +37,4 @@ class Engine {
 
 std::unique_ptr<Engine> new_hnswlib(const Params& p);
 std::unique_ptr<Engine> new_faiss(const Params& p, bool sq8, bool native);
+std::unique_ptr<Engine> new_ivfpq(const Params& p);

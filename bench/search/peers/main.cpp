@@ -2,8 +2,8 @@
 // one a line, and answers each with one line of JSON. A process of its own for
 // each engine lets the benchmark interleave engines and read their memory.
 //
-//   peers ENGINE DIM M EFC     ENGINE: hnswlib, faiss, faiss-sq8, each faiss also
-//                              with -debian: the library's own kernels
+//   peers ENGINE DIM M EFC     ENGINE: hnswlib, faiss, faiss-sq8, these two also with
+//                              -debian: the library's own kernels; faiss-ivfpqfs
 //
 //   build FILE N THREADS       {"seconds":…,"bytes":…}  rows of float32, mapped
 //   search FILE NQ K EF THREADS SECONDS OUT
@@ -204,6 +204,7 @@ std::unique_ptr<Engine> new_engine(const std::string& name, const Params& p) {
     if (name == "hnswlib") return new_hnswlib(p);
     if (name == "faiss" || name == "faiss-debian") return new_faiss(p, false, name == "faiss");
     if (name == "faiss-sq8" || name == "faiss-sq8-debian") return new_faiss(p, true, name == "faiss-sq8");
+    if (name == "faiss-ivfpqfs") return new_ivfpq(p);
     throw std::runtime_error("unknown engine " + name);
 }
 

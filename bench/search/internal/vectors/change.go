@@ -61,7 +61,7 @@ func (b *bench) few() int { return min(filterQueries, b.data.queries) }
 func (b *bench) reach(r *result, truth []int32) (p point, err error) {
 	for _, ef := range []int{40, 80, 200, 400, 800} {
 		p.ef = ef
-		if p.rate, p.recall, err = b.search(r.proc, ef, 1, b.few(), truth); err != nil || p.recall >= filterRecall || r.fixed {
+		if p.rate, p.recall, err = b.search(r.proc, ef, 1, b.few(), truth, b.data.base); err != nil || p.recall >= filterRecall || r.fixed {
 			break
 		}
 	}
@@ -118,7 +118,7 @@ func (b *bench) loadOnce(ctx context.Context, r *result, path string) (seconds, 
 	if err != nil {
 		return 0, 0, err
 	}
-	_, share, err = b.search(p, efOf(r), 1, b.data.queries, b.truth)
+	_, share, err = b.search(p, efOf(r), 1, b.data.queries, b.truth, b.data.base)
 	return answer.Seconds, share, err
 }
 
@@ -139,14 +139,14 @@ func (b *bench) replaceHalf(ctx context.Context) error {
 		}
 		r.churn.rate = float64(b.data.changed) / answer.Seconds
 		b.opt.Progress("  %s: replaced in %.1f s", r.name, answer.Seconds)
-		if _, r.churn.recall, err = b.search(r.proc, efOf(r), 1, b.data.queries, truth); err != nil {
+		if _, r.churn.recall, err = b.search(r.proc, efOf(r), 1, b.data.queries, truth, b.data.mixed); err != nil {
 			return err
 		}
 		fresh, _, _, err := b.buildOnce(ctx, r, b.data.mixed, b.opt.Threads)
 		if err != nil {
 			return fmt.Errorf("build what is there now: %w", err)
 		}
-		if _, r.churn.fresh, err = b.search(fresh, efOf(r), 1, b.data.queries, truth); err != nil {
+		if _, r.churn.fresh, err = b.search(fresh, efOf(r), 1, b.data.queries, truth, b.data.mixed); err != nil {
 			return err
 		}
 		return fresh.stop()

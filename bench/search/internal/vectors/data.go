@@ -1,12 +1,14 @@
 package vectors
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 
-	"mneme/bench/internal/cluster"
+	"mneme/bench/internal/points"
 )
 
 // data is the files of one run: what all indexes read.
@@ -20,22 +22,28 @@ type data struct {
 	rows    string // uint32: which rows those are
 	mixed   string // base with those rows replaced
 	changed int    // how many
+	about   string // for people
 }
 
-// newData draws everything into dir. A part of the vectors share a centre;
+// newData draws everything into dir. A part of the clustered vectors share a centre;
 // there are perCluster a centre whatever n is, so that neighbours stay as hard
-// to tell apart.
-func newData(dir string, opt Options, n, dim int) (*data, error) {
+// to tell apart. None replace vectors of texts, of which there are not so many.
+func newData(ctx context.Context, dir string, opt Options, n, dim int) (*data, error) {
 	d := &data{dir: dir, n: n, dim: dim, queries: opt.Queries, changed: n / 2}
+	if opt.Of == points.Texts {
+		d.changed = 0
+	}
 	for name, at := range map[string]*string{"base": &d.base, "queries": &d.asked, "fresh": &d.fresh, "rows": &d.rows, "mixed": &d.mixed} {
 		*at = filepath.Join(dir, fmt.Sprintf("%s-%d-%d", name, n, dim))
 	}
-	source := cluster.New(opt.Seed, dim, max(n/opt.PerCluster, 1), opt.Noise)
-	for _, f := range []struct {
-		path  string
-		count int
-	}{{d.base, n}, {d.asked, d.queries}, {d.fresh, d.changed}} {
-		if err := source.Write(f.path, f.count); err != nil {
+	source, err := points.New(ctx, opt.Of, points.Options{Seed: opt.Seed, Dim: dim, Count: n + d.changed, Queries: d.queries,
+		Clusters: max(n/opt.PerCluster, 1), Noise: opt.Noise, Texts: opt.Texts})
+	if err != nil {
+		return nil, err
+	}
+	d.about = source.About
+	for _, err := range []error{source.Write(d.base, n), source.WriteQueries(d.asked, d.queries), source.Write(d.fresh, d.changed)} {
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -81,24 +89,42 @@ func (d *data) mask(seed uint64, count int) (path string, err error) {
 	return path, os.WriteFile(path, allowed, 0o600)
 }
 
-// recall is the share of the true rows that were found; both hold k a query,
-// -1 for none.
-func recall(found, truth []int32, k int) float64 {
+// tie is how far apart two products of one distance may lie.
+const tie = 1e-6
+
+// recall is the share of the true rows that were found; both hold k a query, -1 for none.
+// A row as near to the query as the last of the true ones is one of them. rows and queries
+// are of dim floats each.
+func recall(found, truth []int32, k int, rows, queries []float32, dim int) float64 {
 	right, all := 0, 0
-	for q := 0; q+k <= len(truth); q += k {
-		want := map[int32]bool{}
-		for _, row := range truth[q : q+k] {
-			if row >= 0 {
-				want[row] = true
-				all++
+	dot := func(q int, row int32) float32 {
+		sum := float32(0)
+		vector := rows[int(row)*dim : (int(row)+1)*dim]
+		for j, x := range queries[q*dim : (q+1)*dim] {
+			sum += x * vector[j]
+		}
+		return sum
+	}
+	for q := 0; (q+1)*k <= len(truth); q++ {
+		want := truth[q*k : (q+1)*k]
+		for len(want) > 0 && want[len(want)-1] < 0 {
+			want = want[:len(want)-1]
+		}
+		if len(want) == 0 {
+			continue
+		}
+		all += len(want)
+		least := dot(q, want[len(want)-1]) - tie
+		counted := 0
+		for i, row := range found[q*k : (q+1)*k] {
+			if row < 0 || slices.Contains(found[q*k:q*k+i], row) || counted == len(want) {
+				continue
+			}
+			if slices.Contains(want, row) || dot(q, row) >= least {
+				counted++
 			}
 		}
-		for _, row := range found[q : q+k] {
-			if want[row] {
-				delete(want, row)
-				right++
-			}
-		}
+		right += counted
 	}
 	if all == 0 {
 		return 1

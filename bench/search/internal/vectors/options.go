@@ -2,6 +2,7 @@ package vectors
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -27,12 +28,15 @@ type Options struct {
 	Queries     int           // different ones
 	Runs        int           // whose median counts
 	Least       time.Duration // of one measurement
+	Indexes     []string      // names of those to measure; empty: all
 	Seed        uint64
-	PerCluster  int     // vectors that share a centre
-	Noise       float64 // length of the noise around a centre of length 1
-	Small       int     // up to this size the exact scan and coder/hnsw are measured too
-	ReplaceUpto int     // the largest size at which half of the vectors is replaced
-	Debian      bool    // FAISS with the library's own kernels too
+	Of          string   // the kind of vectors, one of points.Kinds
+	Texts       []string // where texts come from
+	PerCluster  int      // vectors that share a centre
+	Noise       float64  // length of the noise around a centre of length 1
+	Small       int      // up to this size the exact scan and coder/hnsw are measured too
+	ReplaceUpto int      // the largest size at which half of the vectors is replaced
+	Debian      bool     // FAISS with the library's own kernels too
 	Progress    func(format string, args ...any)
 }
 
@@ -56,7 +60,8 @@ func (opt Options) indexes(n, dim int) []index {
 		peer := func(engine string) []string { return append([]string{opt.Peers}, args(engine, dim)...) }
 		all = append(all, index{name: "hnswlib", command: peer("hnswlib"), peer: true},
 			index{name: "FAISS HNSWFlat", command: peer("faiss"), peer: true},
-			index{name: "FAISS HNSWSQ8", command: peer("faiss-sq8"), peer: true})
+			index{name: "FAISS HNSWSQ8", command: peer("faiss-sq8"), peer: true},
+			index{name: "FAISS IVF-PQ fast scan, re-ranked", command: peer("faiss-ivfpqfs"), peer: true})
 		if opt.Debian {
 			all = append(all, index{name: "FAISS HNSWFlat, as built by Debian", command: peer("faiss-debian"), small: true},
 				index{name: "FAISS HNSWSQ8, as built by Debian", command: peer("faiss-sq8-debian"), small: true})
@@ -64,7 +69,8 @@ func (opt Options) indexes(n, dim int) []index {
 	}
 	var out []index
 	for _, x := range all {
-		if !x.small || n <= opt.Small {
+		named := len(opt.Indexes) == 0 || slices.Contains(opt.Indexes, x.name)
+		if named && (!x.small || n <= opt.Small) {
 			out = append(out, x)
 		}
 	}

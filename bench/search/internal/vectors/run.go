@@ -60,7 +60,7 @@ type bench struct {
 // Run measures n vectors of dim floats and returns the tables.
 func Run(ctx context.Context, opt Options, n, dim int) ([]*report.Table, error) {
 	opt.Progress("vectors %d x %d: draw", n, dim)
-	d, err := newData(opt.Dir, opt, n, dim)
+	d, err := newData(ctx, opt.Dir, opt, n, dim)
 	if err != nil {
 		return nil, fmt.Errorf("draw vectors: %w", err)
 	}
@@ -79,6 +79,9 @@ func Run(ctx context.Context, opt Options, n, dim int) ([]*report.Table, error) 
 	}{{"build", b.build}, {"search", b.curves}, {"search on all threads", b.parallel}, {"filter", b.filters},
 		{"save and load", b.saveLoad}, {"replace half", b.replaceHalf}} {
 		opt.Progress("vectors %d x %d: %s", n, dim, step.name)
+		if d.changed == 0 && (step.name == "filter" || step.name == "replace half") {
+			continue // these are measured on vectors that can be drawn at will
+		}
 		if err := step.do(ctx); err != nil {
 			return nil, fmt.Errorf("%s: %w", step.name, err)
 		}
@@ -189,7 +192,8 @@ func (b *bench) buildOnce(ctx context.Context, r *result, file string, threads i
 }
 
 // search asks the first queries and returns the rate and the recall against truth.
-func (b *bench) search(p *process, ef, threads, queries int, truth []int32) (rate, share float64, err error) {
+// The vectors in file are those that the index holds.
+func (b *bench) search(p *process, ef, threads, queries int, truth []int32, file string) (rate, share float64, err error) {
 	out := filepath.Join(b.data.dir, "found")
 	answer, err := p.ask("search %s %d %d %d %d %g %s", b.data.asked, queries, K, ef, threads, b.opt.Least.Seconds(), out)
 	if err != nil {
@@ -199,7 +203,17 @@ func (b *bench) search(p *process, ef, threads, queries int, truth []int32) (rat
 	if err != nil {
 		return 0, 0, err
 	}
-	return float64(answer.Queries) / answer.Seconds, recall(found, truth, K), nil
+	rows, err := mapFloats(file, b.data.n*b.data.dim)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer rows.close()
+	asked, err := mapFloats(b.data.asked, queries*b.data.dim)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer asked.close()
+	return float64(answer.Queries) / answer.Seconds, recall(found, truth, K, rows.floats, asked.floats, b.data.dim), nil
 }
 
 // median asks each index as often as runs says, in turn, and gives the medians
@@ -212,7 +226,7 @@ func (b *bench) median(ctx context.Context, step string, threads int, truth []in
 			if use == 0 {
 				return nil
 			}
-			rate, share, err := b.search(r.proc, use, threads, b.data.queries, truth)
+			rate, share, err := b.search(r.proc, use, threads, b.data.queries, truth, b.data.base)
 			if err != nil {
 				return err
 			}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"mneme/bench/internal/points"
 	"mneme/internal/index/vector"
 )
 
@@ -27,7 +28,7 @@ func TestMain(m *testing.M) {
 }
 
 func options(t *testing.T) Options {
-	return Options{Dir: t.TempDir(), Own: []string{os.Args[0], "serve"}, Threads: 2, Queries: 20, Runs: 1, Least: time.Millisecond, Seed: 3,
+	return Options{Dir: t.TempDir(), Own: []string{os.Args[0], "serve"}, Threads: 2, Queries: 20, Runs: 1, Least: time.Millisecond, Seed: 3, Of: points.Clusters,
 		PerCluster: 50, Noise: 1, Small: 1000, ReplaceUpto: 1000, Missing: errors.New("left out"), Progress: t.Logf}
 }
 
@@ -55,7 +56,7 @@ func TestRun(t *testing.T) {
 func TestServeFindsWhatAScanFinds(t *testing.T) {
 	opt := options(t)
 	const n, dim = 400, 12
-	d, err := newData(opt.Dir, opt, n, dim)
+	d, err := newData(t.Context(), opt.Dir, opt, n, dim)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,9 +72,10 @@ func TestServeFindsWhatAScanFinds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	file := d.base
 	check := func(what string, p *process, ef int, truth []int32) {
 		t.Helper()
-		_, share, err := b.search(p, ef, 2, d.queries, truth)
+		_, share, err := b.search(p, ef, 2, d.queries, truth, file)
 		if err != nil || share < 0.97 {
 			t.Errorf("%s: recall %v, %v", what, share, err)
 		}
@@ -105,6 +107,7 @@ func TestServeFindsWhatAScanFinds(t *testing.T) {
 	}
 	check("loaded", fresh, 100, truth)
 	do("replace %s %s %d 1", d.fresh, d.rows, d.changed)
+	file = d.mixed
 	check("replaced", p, 100, scan(t, d, d.mixed, nil))
 }
 
@@ -181,16 +184,22 @@ func TestServeRefuses(t *testing.T) {
 }
 
 func TestRecall(t *testing.T) {
+	// Rows 2 and 3 are equally far from the query, and so are 4 and 5.
+	rows, query := []float32{0, 9, 5, 5, 2, 2}, []float32{1}
 	for _, c := range []struct {
 		found, truth []int32
 		want         float64
 	}{
-		{[]int32{1, 2, 3, 4}, []int32{2, 1, 3, 9}, 0.75},
+		{[]int32{1, 2}, []int32{1, 2}, 1},
+		{[]int32{1, 3}, []int32{1, 2}, 1},
+		{[]int32{3, 2}, []int32{1, 2}, 1}, // both are as near as the last
+		{[]int32{1, 4}, []int32{1, 2}, 0.5},
 		{[]int32{1, 1}, []int32{1, 2}, 0.5},
 		{[]int32{5, -1}, []int32{5, -1}, 1},
+		{[]int32{4, 5}, []int32{5, -1}, 1},
 		{[]int32{-1, -1}, []int32{-1, -1}, 1},
 	} {
-		if got := recall(c.found, c.truth, 2); got != c.want {
+		if got := recall(c.found, c.truth, 2, rows, query, 1); got != c.want {
 			t.Errorf("recall(%v, %v) = %v, want %v", c.found, c.truth, got, c.want)
 		}
 	}
@@ -223,7 +232,7 @@ func TestMarks(t *testing.T) {
 	ours := &result{index: index{name: "mneme"}, build: 100, buildAll: 300, bytes: 200, curve: []point{{10, 1, 50}}, failed: map[string]error{}}
 	a := &result{index: index{name: "a", peer: true}, build: 200, buildAll: 100, curve: []point{{10, 1, 40}}, failed: map[string]error{}}
 	c := &result{index: index{name: "c"}, build: 900, curve: []point{{10, 1, 400}}, failed: map[string]error{}}
-	b := &bench{opt: Options{Threads: 2, Peers: "x"}, data: &data{dim: 384}, all: []*result{ours, a, c}}
+	b := &bench{opt: Options{Threads: 2, Peers: "x"}, data: &data{dim: 384, changed: 1}, all: []*result{ours, a, c}}
 	text := b.marks("m").Markdown()
 	for _, want := range []string{"1.25 (50.0 beside 40.0 of a)", "0.500 (100 beside 200 of a)", "3.00 (300 beside 100 of a)"} {
 		if !strings.Contains(text, want) {
