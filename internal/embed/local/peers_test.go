@@ -24,7 +24,7 @@ func peerModels() map[string]localtest.Spec {
 		"max":   func(s *localtest.Spec) { s.Pooling = "max" },
 		"tanh":  func(s *localtest.Spec) { s.Activation = "gelu_new" },
 		"cased": func(s *localtest.Spec) { s.Cased, s.Seed = true, 3 },
-		"deep":  func(s *localtest.Spec) { s.Layers, s.Hidden, s.Heads, s.Inner, s.Seed = 6, 192, 6, 768, 9 },
+		"deep":  func(s *localtest.Spec) { s.Layers, s.Hidden, s.Heads, s.Inner, s.Seed = 6, 48, 6, 192, 9 },
 	} {
 		s := localtest.Tiny()
 		change(&s)
