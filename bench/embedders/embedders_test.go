@@ -40,6 +40,30 @@ func TestRank(t *testing.T) {
 	}
 }
 
+// TestNearness: words and names are taken out of comments, and the right one is found.
+func TestNearness(t *testing.T) {
+	var texts []string
+	for range 3 {
+		texts = append(texts, "ReadFile reads the whole contents of the file that somebody named.", "maxHeader bounds the number of bytes of the headers of requests.", "Short is not.")
+	}
+	n := findNearness(texts)
+	if !slices.Equal(n.names, []string{"ReadFile", "maxHeader"}) || len(n.comments) != 2 || n.comments[1].right != 1 || len(n.words) != 6 || len(n.misspelt) != 2 {
+		t.Fatalf("%+v", n)
+	}
+	for _, q := range n.misspelt {
+		if slices.Contains(n.words, q.text) {
+			t.Errorf("%q is spelt right", q.text)
+		}
+	}
+	e := embedder{builtin.Name, builtin.Dimensions, builtin.Embed}
+	if got := found(e, []string{"bicycle", "contents"}, []asked{{"contnets", 1}, {"bicycle", 1}}, 1); got != 0.5 {
+		t.Errorf("found %g", got)
+	}
+	if got := found(e, n.names, n.comments, 2); got != 1 {
+		t.Errorf("found %g", got)
+	}
+}
+
 // TestRealData prints the table where the data is.
 func TestRealData(t *testing.T) {
 	if testing.Short() {
@@ -53,7 +77,7 @@ func TestRealData(t *testing.T) {
 		t.Skipf("no test data: %v", err)
 	}
 	var out bytes.Buffer
-	if err := run(t.Context(), nil, &out, &out); err != nil {
+	if err := run(t.Context(), []string{"-spelling=false"}, &out, &out); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), "| static-1") {

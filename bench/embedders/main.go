@@ -1,7 +1,8 @@
 // Command embedders measures what the compiled-in embedders know, without a node:
 // Spearman's correlation on the development splits of STS-B, English and Chinese;
-// recall at 5, 10 and 20 of LoCoMo, MemDaily and BEAM by vectors alone; texts a
-// second on one core.
+// recall at 5, 10 and 20 of LoCoMo, MemDaily and BEAM by vectors alone; how often a
+// misspelt word is nearest to the right one, and a comment's name among the ten
+// nearest; texts a second on one core.
 //
 // -weights FILE measures other weights of the static model beside the shipped ones,
 // which is how those were chosen.
@@ -43,6 +44,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var output program.Output
 	fs := output.Flags("embedders", stderr)
 	data := fs.String("data", "", "folder with the sets (default $MNEME_DATA or shared/data beside the repository)")
+	spelling := fs.Bool("spelling", true, "ask for misspelt words and for names as well, from the Go tree of this machine")
 	weights := fs.String("weights", "", "file of other weights of the static model")
 	if err := program.Parse(fs, args); err != nil {
 		return err
@@ -71,7 +73,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	write := output.Watch()
-	table, err := measure(ctx, dir, list)
+	near := &nearness{}
+	if *spelling {
+		if near, err = loadNearness(ctx); err != nil {
+			return err
+		}
+	}
+	table, err := measure(ctx, dir, list, near)
 	if err != nil {
 		return err
 	}
@@ -79,9 +87,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 }
 
 // measure makes one table of all embedders.
-func measure(ctx context.Context, dir string, list []embedder) (*report.Table, error) {
+func measure(ctx context.Context, dir string, list []embedder, near *nearness) (*report.Table, error) {
 	t := &report.Table{Title: "Compiled-in embedders, vectors alone",
-		Header: []string{"model", "STS-B en", "STS-B zh", "LoCoMo R@5/10/20", "MemDaily R@5/10/20", "BEAM R@5/10/20", "texts/s"}}
+		Header: []string{"model", "STS-B en", "STS-B zh", "LoCoMo R@5/10/20", "MemDaily R@5/10/20", "BEAM R@5/10/20", "misspelt R@1", "names R@10", "texts/s"}}
 	for _, e := range list {
 		row := []string{e.name}
 		for _, lang := range []string{"en", "zh"} {
@@ -102,6 +110,7 @@ func measure(ctx context.Context, dir string, list []embedder) (*report.Table, e
 			}
 			row = append(row, fmt.Sprintf("%.3f / %.3f / %.3f", r[0], r[1], r[2]))
 		}
+		row = append(row, fmt.Sprintf("%.3f", found(e, near.words, near.misspelt, 1)), fmt.Sprintf("%.3f", found(e, near.names, near.comments, 10)))
 		t.Rows = append(t.Rows, append(row, fmt.Sprintf("%.0f", speed(e))))
 	}
 	return t, nil

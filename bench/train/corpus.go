@@ -127,6 +127,9 @@ func (c *corpusWriter) source(mirrors string, s source) (commits string, err err
 		}
 		return commits, c.parallel(r, to, s)
 	}
+	if s.format == history {
+		return commits, c.history(r)
+	}
 	files, err := r.files(matcher(s.files))
 	if err != nil {
 		return "", err
@@ -185,6 +188,12 @@ func (c *corpusWriter) file(kind format, f file) error {
 		c.lexicon(string(f.data))
 	case bitext:
 		c.chinese(string(f.data))
+	case godoc:
+		c.godoc(f)
+	case meetings:
+		return c.meetings(f.data)
+	case intents:
+		return c.intents(f)
 	}
 	return nil
 }

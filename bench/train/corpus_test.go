@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,12 @@ var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
 // commit makes a git repository of files under mirrors.
 func commit(t *testing.T, mirrors, name string, files map[string]string) {
 	t.Helper()
+	commitAs(t, mirrors, name, "x", files)
+}
+
+// commitAs adds a commit of files with a message.
+func commitAs(t *testing.T, mirrors, name, message string, files map[string]string) {
+	t.Helper()
 	dir := filepath.Join(mirrors, strings.ReplaceAll(name, "/", "+"), "repo")
 	for path, data := range files {
 		path = filepath.Join(dir, path)
@@ -26,7 +33,7 @@ func commit(t *testing.T, mirrors, name string, files map[string]string) {
 			t.Fatal(err)
 		}
 	}
-	for _, args := range [][]string{{"init", "-q"}, {"add", "."}, {"-c", "user.name=t", "-c", "user.email=t@example.com", "commit", "-q", "-m", "x"}} {
+	for _, args := range [][]string{{"init", "-q"}, {"add", "."}, {"-c", "user.name=t", "-c", "user.email=t@example.com", "commit", "-q", "-m", message}} {
 		cmd := exec.Command("git", append([]string{"-C", dir}, args...)...)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Skipf("no git: %v: %s", err, out)
@@ -101,6 +108,14 @@ func TestCorpus(t *testing.T) {
 		add(source{repo: "o/cap", format: captions, files: []string{"*.txt"}}, map[string]string{"c.txt": "x#0\t一个男人和一个女人在厨房里\n"}),
 		add(source{repo: "o/lex", format: lexicon, files: []string{"*.tab"}}, map[string]string{"w.tab": "1-n\tcmn:lemma\t导+水管\n# no\n"}),
 		add(source{repo: "o/qa", format: questions, files: []string{"*.jsonl"}}, map[string]string{"q.jsonl": `{"question":"How many apples? Ann has two.","answer":"Two apples.\n#### 2"}` + "\n"}),
+		add(source{repo: "o/go", format: godoc, files: []string{"*.go"}}, map[string]string{
+			"a.go": "// Package a counts the sheep of a shepherd.\npackage a\n\n// Flock is all the sheep that one shepherd has.\ntype Flock struct {\n\t// Tired sheep stay behind the others.\n\tTired int\n}\n\n" +
+				"// Count returns the number of sheep. It wakes none.\nfunc (f *Flock) Count() int { return 0 }\n\n// short\nvar x int\n\n// maxSheep bounds what a dog can keep.\nconst maxSheep = 9\n",
+			"b.go": "no Go", "vendor/c.go": "// Package c is not ours.\npackage c\n"}),
+		add(source{repo: "o/minutes", format: meetings, files: []string{"*.jsonl"}}, map[string]string{
+			"m.jsonl": `{"specific_query_list":[{"query":"What did they decide?","answer":"Two buttons."}],"meeting_transcripts":[{"speaker":"A","content":"We need {vocalsound} buttons for it ."},{"speaker":"B","content":"{um} no"},{"speaker":"B","content":"Two of them are enough for all ."}]}` + "\n"}),
+		add(source{repo: "o/wishes", format: intents, files: []string{"*.csv", "*.json"}}, map[string]string{
+			"a.csv": "text,category\nwhere is my card,arrival\nsend me money,transfer\nmy card is late,arrival\npay my friend,transfer\n", "b.json": `{"train":[["book a table","food"],["a table for two","food"],["what","oos"]]}`}),
 		add(source{repo: "o/old", format: bitext, files: []string{"*.txt"}, every: 2}, map[string]string{"a.txt": "第一句。\n\n第二句。\n", "b.txt": "不读"}),
 	}
 	var out, report bytes.Buffer
@@ -122,6 +137,32 @@ func TestCorpus(t *testing.T) {
 	}
 	if !bytes.Equal(out.Bytes(), want) {
 		t.Errorf("the corpus differs from %s; see the difference after go test -rewrite:\n%s", golden, out.String())
+	}
+}
+
+// TestHistory: subjects go with bodies and files, and what programs wrote is left out.
+func TestHistory(t *testing.T) {
+	mirrors := t.TempDir()
+	for i, message := range []string{
+		"raft: wait for the leader (#12)\n\nA follower answered reads\nbefore it had caught up.\n\nSigned-off-by: A <a@example.com>",
+		"Bump example.com/x from 1 to 2\n\nBumps it from one to two, as it says.", "short", "Merge the branch of somebody", "docs: say what waits for what",
+	} {
+		commitAs(t, mirrors, "o/log", message, map[string]string{fmt.Sprintf("raft/read%d.go", i): "x"})
+	}
+	var out, report bytes.Buffer
+	if err := writeCorpus(mirrors, []source{{repo: "o/log", format: history}}, &out, &report); err != nil {
+		t.Fatal(err)
+	}
+	want := strings.ReplaceAll(`t docs: say what waits for what
+p log/change docs: say what waits for what_raft/read4.go
+t raft: wait for the leader
+p log/commit raft: wait for the leader_A follower answered reads before it had caught up.
+t A follower answered reads before it had caught up.
+p log/change raft: wait for the leader_raft/read0.go
+`, "_", "\t")
+	want = strings.NewReplacer("\nt ", "\nt\t", "\np log/change ", "\np\tlog/change\t", "\np log/commit ", "\np\tlog/commit\t").Replace("\n" + want)[1:]
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
 	}
 }
 
@@ -157,11 +198,12 @@ func TestFits(t *testing.T) {
 // TestSources: every source names its licence, and no two read the same files.
 func TestSources(t *testing.T) {
 	seen := map[string]bool{}
-	for _, s := range sources() {
-		if s.licence == "" || seen[s.repo] || s.format != parallel && len(s.files) == 0 {
+	for _, s := range append(sources(), teams()...) {
+		key := fmt.Sprint(s.repo, s.format, s.files)
+		if s.licence == "" || seen[key] || s.format != parallel && s.format != history && len(s.files) == 0 {
 			t.Errorf("source %s is incomplete or comes twice", s.repo)
 		}
-		seen[s.repo] = true
+		seen[key] = true
 	}
 }
 

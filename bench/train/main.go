@@ -1,7 +1,7 @@
 // Command train makes the weights of the static embedder from copies of public
 // repositories. It has two steps, so that what goes into the weights can be read:
 //
-//	train corpus -mirrors DIR -o corpus.txt      texts and pairs of texts
+//	train corpus -mirrors DIR -o corpus.txt      texts and pairs of texts; -teams has more of them
 //	train fit -corpus corpus.txt -o weights.bin  vocabulary, vectors, quantisation
 //
 // Both are deterministic: equal repositories give equal bytes on one kind of processor.
@@ -32,22 +32,27 @@ func run(args []string) error {
 	switch args[0] {
 	case "corpus":
 		mirrors := fs.String("mirrors", "", "folder with the repositories")
+		more := fs.Bool("teams", false, "read the sources of commits, comments of code, meetings and requests as well")
 		if err := fs.Parse(args[1:]); err != nil {
 			return err
 		}
-		return corpusCommand(*mirrors, *out)
+		list := sources()
+		if *more {
+			list = append(list, teams()...)
+		}
+		return corpusCommand(*mirrors, list, *out)
 	case "fit":
 		return fitCommand(fs, args[1:], out)
 	}
 	return fmt.Errorf("unknown step %q", args[0])
 }
 
-func corpusCommand(mirrors, out string) error {
+func corpusCommand(mirrors string, list []source, out string) error {
 	f, err := os.Create(out)
 	if err != nil {
 		return err
 	}
-	if err := writeCorpus(mirrors, sources(), f, os.Stdout); err != nil {
+	if err := writeCorpus(mirrors, list, f, os.Stdout); err != nil {
 		_ = f.Close()
 		return err
 	}

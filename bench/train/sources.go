@@ -16,6 +16,10 @@ const (
 	lexicon                 // words of the Chinese Open Wordnet
 	questions               // JSON lines: question and answer
 	bitext                  // classical and modern Chinese
+	history                 // messages of commits
+	godoc                   // comments of Go code
+	meetings                // QMSum
+	intents                 // requests and what they want
 )
 
 // source is one public repository and what is read of it.
