@@ -13,7 +13,21 @@ import (
 // WhoTerms are the terms of the field for who and when: the agent and its role, and
 // the day on which it happened, if the agent told.
 func WhoTerms(env *events.Envelope, c *events.Content) []string {
-	terms := append(text.IndexTerms(env.Agent), text.IndexTerms(c.Role)...)
+	var terms []string
+	words := wordsPool.Get().(*[]text.Word)
+	var names text.Analysis
+	for _, name := range [...]string{env.Agent, c.Role} {
+		if name == "" {
+			continue
+		}
+		names = text.AnalyzeInto(*words, name)
+		*words = names.Words
+		names.Index(func(t text.Token) bool {
+			terms = append(terms, t.Term)
+			return true
+		})
+	}
+	giveBack(words, names.Words)
 	if c.OccurredSet {
 		terms = append(terms, text.DateTerms(time.Unix(0, env.OccurredAt).UTC())...)
 	}

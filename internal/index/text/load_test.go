@@ -1,6 +1,7 @@
 package text
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"testing"
@@ -50,5 +51,21 @@ func TestAFieldOfFewTermsCostsFewSeeks(t *testing.T) {
 	// The counters, the words one after the other, the tail; nothing for the other fields.
 	if n, most := it.Stats().ForwardSeekCount[pebble.InterfaceCall], words+6; n > most {
 		t.Errorf("%d seeks for %d slots, want at most %d", n, len(sc.slots), most)
+	}
+}
+
+// TestAskedAreInTheOrderOfGroups holds the numbers that documents are sorted by to the
+// order in which groups are walked.
+func TestAskedAreInTheOrderOfGroups(t *testing.T) {
+	docs := []uint32{0, 1, blockSize - 1, blockSize, 5*blockSize + 7, 1<<32 - 1}
+	for _, a := range docs {
+		for _, b := range docs {
+			for i := range 16 {
+				x, y := makeAsked(i&1, a, i&4 != 0, 0), makeAsked(i>>1&1<<20, b, i&8 != 0, 1)
+				if want := cmp.Or(x.group.compare(y.group), cmp.Compare(x.local, y.local)); cmp.Compare(x.order, y.order) != want {
+					t.Fatalf("%+v and %+v: %d, want %d", x, y, cmp.Compare(x.order, y.order), want)
+				}
+			}
+		}
 	}
 }

@@ -224,10 +224,10 @@ func (p *Prepared) Score(ctx context.Context, docs []Ref, row func(i int) []Shar
 	for i, d := range docs {
 		part, ok := slices.BinarySearchFunc(p.parts, d.Partition, func(o Partition, id uint32) int { return cmp.Compare(o.ID, id) })
 		if ok && part < len(s.tails) {
-			s.asked = append(s.asked, asked{group{part: part, block: d.Doc >> blockBits, tail: d.Doc >= s.tails[part]}, d.Doc & (blockSize - 1), i})
+			s.asked = append(s.asked, makeAsked(part, d.Doc, d.Doc >= s.tails[part], i))
 		}
 	}
-	slices.SortFunc(s.asked, func(a, b asked) int { return cmp.Or(a.group.compare(b.group), cmp.Compare(a.local, b.local)) })
+	slices.SortFunc(s.asked, func(a, b asked) int { return cmp.Compare(a.order, b.order) })
 	at := 0
 	for _, g := range s.groups {
 		if err := ctx.Err(); err != nil {
@@ -247,9 +247,19 @@ func (p *Prepared) Score(ctx context.Context, docs []Ref, row func(i int) []Shar
 
 // asked is a document to be scored: where it lies, and its place among those asked for.
 type asked struct {
+	order uint64 // by group, then local
 	group group
 	local uint32
 	at    int
+}
+
+func makeAsked(part int, doc uint32, tail bool, at int) asked {
+	a := asked{group: group{part: part, block: doc >> blockBits, tail: tail}, local: doc & (blockSize - 1), at: at}
+	a.order = uint64(part)<<33 | uint64(a.group.block)<<17 | uint64(a.local)
+	if tail {
+		a.order |= blockSize
+	}
+	return a
 }
 
 // scoreAsked goes once through each list of a group. Documents ascend; lists stand in
