@@ -136,7 +136,8 @@ type Correction struct {
 	Word   string `json:"word"` // as it stands in the query
 	ReadAs string `json:"read_as"`
 	// Kind is beginning, part, edit, glued, split, alias, or common for a word that is
-	// known and rare.
+	// known and rare; begins for a beginning that the query asks for with a star, and many,
+	// with nothing else, where more terms begin so than are looked for.
 	Kind     string  `json:"kind"`
 	Weight   float64 `json:"weight"`
 	Distance int     `json:"distance,omitempty"` // edits

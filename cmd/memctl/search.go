@@ -208,15 +208,26 @@ func printHits(a *app, ns string, resp memory.SearchResponse) {
 // printCorrections says what words of the query were read as.
 func printCorrections(a *app, corrections []memory.Correction) {
 	for len(corrections) > 0 {
-		word, n := corrections[0].Word, 0
+		word, says, n := corrections[0].Word, saying(corrections[0].Kind), 0
 		var meant []string
-		for n < len(corrections) && corrections[n].Word == word {
+		for n < len(corrections) && corrections[n].Word == word && saying(corrections[n].Kind) == says {
 			meant = append(meant, oneLine(corrections[n].ReadAs))
 			n++
 		}
-		a.println(fmt.Sprintf("did you mean %s? (for %s)", strings.Join(meant, ", "), oneLine(word)))
+		a.println(fmt.Sprintf(says, oneLine(word), strings.Join(meant, ", ")))
 		corrections = corrections[n:]
 	}
+}
+
+// saying is how corrections of a kind are told, of the word and what it was read as.
+func saying(kind string) string {
+	switch kind {
+	case "begins":
+		return "%s found %s"
+	case "many":
+		return "%s begins more words than are looked for%s: write more of it"
+	}
+	return "did you mean %[2]s? (for %[1]s)"
 }
 
 // explainLine accounts for the score of the i-th result.

@@ -32,6 +32,8 @@ const (
 	kindSplit     rank.Kind = "split" // the word is two terms
 	kindAlias     rank.Kind = "alias"
 	kindCommon    rank.Kind = "common" // an edit leads to a far more frequent term
+	kindBegins    rank.Kind = "begins" // as the query asks with a star
+	kindMany      rank.Kind = "many"   // more terms begin so than are looked for
 )
 
 // Weights of what a correction gives, beside what the word itself would. They are not
@@ -59,6 +61,8 @@ const (
 	maxLooked       = 16      // of each kind whose documents are counted
 	maxAlso         = 4       // words that came off others
 	maxTold         = 3       // corrections of a word that an answer lists; with a budget one
+	maxBegun        = 1024    // terms that begin as the query asks; of more none is looked for
+	maxBegunLooked  = 64      // of these whose documents are counted
 
 	leastBeginning = 3 // characters
 	leastCoded     = 6 // of hashes and ids
@@ -71,7 +75,7 @@ const (
 )
 
 // kept is how many meanings of a kind are kept for a word.
-var kept = map[rank.Kind]int{kindBeginning: 8, kindPart: 4, kindEdit: 4, kindGlued: 2, kindSplit: 1, kindAlias: 6, kindCommon: 2}
+var kept = map[rank.Kind]int{kindBeginning: 8, kindPart: 4, kindEdit: 4, kindGlued: 2, kindSplit: 1, kindAlias: 6, kindCommon: 2, kindBegins: 32}
 
 // meaning is what a word may have been meant for.
 type meaning struct {
@@ -92,12 +96,24 @@ type queried struct {
 	after    *text.Word
 	aliases  []string // other names
 	meanings []meaning
+	begins   string // the beginning that it is, as it is written; "" = none
+	apart    bool   // it is a beginning of its own, and no word of the query
+	many     bool   // more begins so than is looked for
+}
+
+// written is the word as it stands in the query.
+func (c *corrector) written(w *queried) string {
+	if w.begins != "" {
+		return w.begins + "*"
+	}
+	return c.s.plan.Query[w.Start:w.End]
 }
 
 // corrector corrects the words of one search.
 type corrector struct {
 	s            *search
 	vocabularies []*known.Vocabulary
+	unread       []*place // whose vocabularies are not there yet
 	work         known.Work
 	words        []*queried // in the order of the query
 }
@@ -105,7 +121,7 @@ type corrector struct {
 // corrected reads the words again if some of them are to be read as others. It closes
 // what was found if it gives anything else.
 func (s *search) corrected(ctx context.Context, found *words) (*words, error) {
-	if !s.plan.Parts[memory.PartVocabulary] {
+	if !s.plan.Parts[memory.PartVocabulary] && len(s.asked.Beginnings) == 0 {
 		return found, nil
 	}
 	c := corrector{s: s, work: known.Work{Nodes: maxNodes}}
@@ -136,7 +152,9 @@ func (c *corrector) correct(ctx context.Context, found *words) (*rank.Question, 
 		return nil, err
 	}
 	for _, w := range chosen {
-		c.look(w)
+		if err := c.look(w); err != nil {
+			return nil, err
+		}
 	}
 	if err := c.count(ctx, chosen); err != nil {
 		return nil, err
@@ -188,6 +206,9 @@ func (c *corrector) read(found *words) {
 			q.after = &tops[i+1]
 		}
 	}
+	for _, b := range c.s.asked.Beginnings {
+		c.begin(b, seen)
+	}
 	names.each(tops, func(from, to int, others []string) {
 		for _, w := range tops[from:to] {
 			if q := seen[w.Term]; q != nil && w.Kind != text.KindStop {
@@ -199,6 +220,21 @@ func (c *corrector) read(found *words) {
 			}
 		}
 	})
+}
+
+// begin takes a beginning: the word that it is, or one apart where it is cut into several.
+func (c *corrector) begin(b string, seen map[string]*queried) {
+	folded := text.Fold(b)
+	w := &queried{Word: text.Word{Token: text.Token{Term: folded}, Kind: text.KindWhole, Folded: folded}, apart: true}
+	if tops := topWords(b); len(tops) == 1 && tops[0].Start == 0 && strings.Trim(b[tops[0].End:], "_-./:@") == "" && seen[tops[0].Term] != nil {
+		w = seen[tops[0].Term]
+	} else if seen[folded] == nil {
+		seen[folded] = w
+		c.words = append(c.words, w)
+	} else {
+		w = seen[folded]
+	}
+	w.begins = b
 }
 
 // docsOf is in how many documents a term of the query is, in the field where it is in
@@ -227,14 +263,22 @@ func topWords(s string) (tops []text.Word) {
 // maxTops bounds the words whose neighbours are looked at.
 const maxTops = 1024
 
-// choose takes the words that are looked at: first those that nothing has, then those
-// that little has; and all that have other names.
+// choose takes the words that are looked at: beginnings, then those that nothing has, then
+// those that little has; and all that have other names.
 func (c *corrector) choose() (out []*queried) {
+	for _, w := range c.words {
+		if w.begins != "" {
+			out = append(out, w)
+		}
+	}
+	if !c.s.plan.Parts[memory.PartVocabulary] {
+		return out
+	}
 	corrected := 0
 	for _, rare := range []bool{false, true} {
 		for _, w := range c.words {
 			switch {
-			case w.Kind != text.KindWord && w.Kind != text.KindWhole || corrected == maxCorrected:
+			case w.begins != "" || w.Kind != text.KindWord && w.Kind != text.KindWhole || corrected == maxCorrected:
 			case !rare && w.docs == 0, rare && w.docs > 0 && w.docs <= rareDocs && c.misspelt(w, leastEdit):
 				corrected++
 				out = append(out, w)
@@ -264,7 +308,7 @@ func (c *corrector) misspelt(w *queried, least int) bool {
 
 // open gets the vocabularies of the reader's partitions, if a word needs them.
 func (c *corrector) open(chosen []*queried) error {
-	if !slices.ContainsFunc(chosen, func(w *queried) bool { return w.docs <= rareDocs }) {
+	if !slices.ContainsFunc(chosen, func(w *queried) bool { return w.docs <= rareDocs || w.begins != "" }) {
 		return nil
 	}
 	for i := range c.s.places {
@@ -275,6 +319,8 @@ func (c *corrector) open(chosen []*queried) error {
 		}
 		if v != nil {
 			c.vocabularies = append(c.vocabularies, v)
+		} else {
+			c.unread = append(c.unread, p)
 		}
 	}
 	return nil
@@ -338,6 +384,7 @@ func (w *queried) keepBest() {
 		have[m.kind]++
 		return have[m.kind] > kept[m.kind]
 	})
+	w.many = w.many || have[kindBegins] > kept[kindBegins]
 }
 
 // question is that of the search with what its words may mean; nil if they mean
@@ -354,6 +401,12 @@ func (c *corrector) question(chosen []*queried) *rank.Question {
 			continue
 		}
 		told := 0
+		if w.many {
+			c.s.corrections = append(c.s.corrections, memory.Correction{Word: c.written(w), Kind: string(kindMany)})
+		}
+		if w.apart && len(w.meanings) > 0 {
+			q.Also = append(q.Also, w.Term)
+		}
 		for _, m := range w.meanings[:min(len(w.meanings), left)] {
 			if left--; len(q.Also)+len(m.also) > maxAlso {
 				continue
@@ -363,7 +416,7 @@ func (c *corrector) question(chosen []*queried) *rank.Question {
 			if told++; told > most {
 				continue
 			}
-			c.s.corrections = append(c.s.corrections, memory.Correction{Word: c.s.plan.Query[w.Start:w.End],
+			c.s.corrections = append(c.s.corrections, memory.Correction{Word: c.written(w),
 				ReadAs: strings.Join(append([]string{m.term}, m.also...), " "), Kind: string(m.kind), Weight: m.weight, Distance: m.edits, Docs: int(m.docs)})
 		}
 	}
@@ -387,10 +440,10 @@ func (s *search) spellCorrections(hits []memory.Hit) {
 		if len(missing) == 0 {
 			break
 		}
-		text.AnalyzeWords(hits[i].Snippet, func(w text.Word) bool {
-			if missing[w.Term] {
-				delete(missing, w.Term)
-				written[w.Term] = strings.ToLower(hits[i].Snippet[w.Start:w.End])
+		text.Index(hits[i].Snippet, func(t text.Token) bool {
+			if missing[t.Term] {
+				delete(missing, t.Term)
+				written[t.Term] = strings.ToLower(hits[i].Snippet[t.Start:t.End])
 			}
 			return len(missing) > 0
 		})
@@ -404,4 +457,7 @@ func (s *search) spellCorrections(hits []memory.Hit) {
 		}
 		s.corrections[i].ReadAs = strings.Join(terms, " ")
 	}
+	s.corrections = slices.CompactFunc(s.corrections, func(a, b memory.Correction) bool { // forms of one word
+		return a.Word == b.Word && a.Kind == b.Kind && a.ReadAs == b.ReadAs
+	})
 }

@@ -10,10 +10,17 @@ import (
 	known "mneme/internal/index/words"
 	"mneme/internal/query/rank"
 	"mneme/internal/text"
+	"mneme/memory"
 )
 
 // look finds what a word may mean.
-func (c *corrector) look(w *queried) {
+func (c *corrector) look(w *queried) error {
+	if w.begins != "" {
+		err := c.begun(w)
+		if err != nil || len(w.meanings) > 0 || w.many || w.apart || !c.s.plan.Parts[memory.PartVocabulary] {
+			return err
+		}
+	}
 	for _, name := range w.aliases {
 		c.alias(w, name)
 	}
@@ -21,15 +28,18 @@ func (c *corrector) look(w *queried) {
 		if w.docs <= rareDocs && c.misspelt(w, leastEdit) {
 			c.near(w, 1)
 		}
-		return
+		return nil
 	}
 	if w.Kind != text.KindWord && w.Kind != text.KindWhole {
-		return
+		return nil
 	}
 	c.glued(w)
 	c.beginnings(w)
 	if utf8.RuneCountInString(w.Term) >= leastPart {
-		c.list(w, kindPart, weightPart, func(v *known.Vocabulary, dst []string) []string { return v.Endings(dst, w.Term, maxListed) })
+		c.list(w, kindPart, weightPart, func(v *known.Vocabulary, dst []string) []string {
+			dst, _ = v.Endings(dst, w.Term, maxListed)
+			return dst
+		})
 	}
 	if c.misspelt(w, leastEdit) {
 		c.near(w, 1)
@@ -37,6 +47,74 @@ func (c *corrector) look(w *queried) {
 	if w.Kind == text.KindWord && !embed.Ordinary(w.Term) {
 		c.split(w)
 	}
+	return nil
+}
+
+// begun adds the terms that begin as the query asks: of those that are nearest in length the
+// most frequent ones. As terms are stems, it adds what a word would be that goes on with an
+// ending, too.
+func (c *corrector) begun(w *queried) error {
+	var all []string
+	for _, form := range beginningForms(w.begins) {
+		for _, v := range c.vocabularies {
+			found, whole := v.Beginnings(all, form, maxBegun)
+			all, w.many = found, w.many || !whole
+		}
+		for _, p := range c.unread {
+			found, whole, err := p.in.view.Beginnings(all, p.Partition, form, maxBegun)
+			if err != nil {
+				return err
+			}
+			all, w.many = found, w.many || !whole
+		}
+	}
+	if w.many {
+		return nil
+	}
+	slices.SortFunc(all, func(a, b string) int { return known.CompareLikeness(w.begins, a, b) })
+	all = slices.Compact(all)
+	w.many = len(all) > maxBegunLooked
+	for _, term := range all[:min(len(all), maxBegunLooked)] {
+		w.add(meaning{term: term, kind: kindBegins, weight: 1})
+	}
+	for _, term := range stemsOf(w.Folded) {
+		if len(c.unread) == 0 && !slices.ContainsFunc(c.vocabularies, func(v *known.Vocabulary) bool { return v.Has(term) }) {
+			continue
+		}
+		w.add(meaning{term: term, kind: kindBegins, weight: weightBeginning})
+	}
+	return nil
+}
+
+// beginningForms are the beginnings of terms that a beginning stands for: Мёд is also written
+// мед, and Müll muell.
+func beginningForms(b string) []string {
+	folded := text.Fold(b)
+	out := []string{folded}
+	text.Index(b, func(t text.Token) bool {
+		if t.Start == 0 && utf8.RuneCountInString(t.Term) >= utf8.RuneCountInString(folded) && !slices.Contains(out, t.Term) {
+			out = append(out, t.Term)
+		}
+		return true
+	})
+	return out
+}
+
+// stemsOf are the terms of the words that one of the endings makes of a word which was cut
+// within it: "deploy" of "deploym".
+func stemsOf(word string) (out []string) {
+	for _, ending := range endings {
+		for n := range ending {
+			base, ok := strings.CutSuffix(word, ending[:n])
+			if n == 0 || !ok || utf8.RuneCountInString(base) < leastBeginning {
+				continue
+			}
+			if term := termOf(base + ending); len(term) < len(word) && strings.HasPrefix(word, term) && !slices.Contains(out, term) {
+				out = append(out, term)
+			}
+		}
+	}
+	return out
 }
 
 func (w *queried) add(m meaning) {
@@ -102,7 +180,10 @@ func (c *corrector) beginnings(w *queried) {
 		weight = weightOrdinary
 	}
 	for _, word := range []string{w.Folded, w.Term} { // the stem, if the whole word begins nothing
-		if utf8.RuneCountInString(word) >= least && c.list(w, kindBeginning, weight, func(v *known.Vocabulary, dst []string) []string { return v.Beginnings(dst, word, maxListed) }) {
+		if utf8.RuneCountInString(word) >= least && c.list(w, kindBeginning, weight, func(v *known.Vocabulary, dst []string) []string {
+			dst, _ = v.Beginnings(dst, word, maxListed)
+			return dst
+		}) {
 			return
 		}
 	}

@@ -48,7 +48,8 @@ var readerProbes = map[string]probe{
 		var out strings.Builder
 		for _, mode := range []memory.Mode{memory.ModeHybrid, memory.ModeText, memory.ModeVector} {
 			// Beginnings, endings, misspellings and parts of what others wrote.
-			for _, near := range []string{canary[:5], canary[2:], "xylocrap", "xxyloocarp", "deploy" + canary, "xylo carp", "secrts", "deplo", "deplyo nombre keeeps"} {
+			for _, near := range []string{canary[:5], canary[2:], "xylocrap", "xxyloocarp", "deploy" + canary, "xylo carp", "secrts", "deplo", "deplyo nombre keeeps",
+				canary[:4] + "*", "xy*", "secr* -deplo*"} {
 				res, err := r.Search(context.Background(), memory.SearchRequest{Query: near, Mode: mode, Limit: ptr(50), Explain: true})
 				res.Position = ""
 				out.WriteString(strings.ReplaceAll(printed(res, err), near, "?"))

@@ -206,7 +206,7 @@ func TestExamplesOfTheDocumentation(t *testing.T) {
 			t.Errorf("%s finds %s, and not %s", query, got, want)
 		}
 	}
-	if len(numbers) != 5 || examples != 10 {
+	if len(numbers) != 7 || examples != 22 {
 		t.Errorf("%d memories and %d examples", len(numbers), examples)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"mneme/internal/query/parse"
 	"mneme/internal/query/rank"
 	"mneme/internal/query/views"
+	"mneme/internal/text"
 	"mneme/memory"
 )
 
@@ -200,6 +201,11 @@ func (s *search) question(byText bool) rank.Question {
 	q := rank.Question{Query: s.asked.Text, Phrases: s.asked.Phrases, Without: s.asked.Without, As: first.view.Capability.Agent(),
 		Now: first.s.opt.Now().UTC(), ByText: byText, ByVector: s.byVector(), Partitions: make([]rank.Partition, len(s.places))}
 	s.settle(&q)
+	for _, b := range s.asked.Beginnings {
+		if folded := text.Fold(b); len(text.IndexTerms(folded)) == 0 { // a stop word
+			q.Also = append(q.Also, folded)
+		}
+	}
 	for i := range q.Partitions {
 		p := &s.places[i]
 		q.Partitions[i] = rank.Partition{Conversations: p.in.s.opt.Views.Conversations(p.ID), Visible: p.Partition, Background: background(p.in.view.Settings.Space)}

@@ -12,30 +12,40 @@ import (
 	"unicode/utf8"
 )
 
+// listed is what a vocabulary lists.
+type listed struct {
+	Terms []string
+	All   bool
+}
+
+func list(terms []string, all bool) listed { return listed{terms, all} }
+
 // twin is the vocabulary as it should be: a list.
 type twin []string
 
-func (w twin) beginnings(word string, limit int) (out []string) {
+func (w twin) beginnings(word string, limit int) (out listed) {
 	for _, t := range w {
 		if strings.HasPrefix(t, word) && t != word {
-			out = append(out, t)
+			out.Terms = append(out.Terms, t)
 		}
 	}
-	if len(out) > limit {
-		return nil
+	if len(out.Terms) > limit {
+		return listed{}
 	}
+	out.All = true
 	return out
 }
 
-func (w twin) endings(word string, limit int) (out []string) {
+func (w twin) endings(word string, limit int) (out listed) {
 	for _, t := range w {
 		if strings.HasSuffix(t, word) && t != word {
-			out = append(out, t)
+			out.Terms = append(out.Terms, t)
 		}
 	}
-	if len(out) > limit {
-		return nil
+	if len(out.Terms) > limit {
+		return listed{}
 	}
+	out.All = true
 	return out
 }
 
@@ -187,7 +197,7 @@ func TestLookUpsEqualADumbScan(t *testing.T) {
 			}
 			limit := 1 + rng.IntN(40)
 			type answer struct {
-				Beginnings, Endings []string
+				Beginnings, Endings listed
 				Near1, Near2        []Match
 				Splits              []Split
 				Has                 bool
@@ -200,7 +210,7 @@ func TestLookUpsEqualADumbScan(t *testing.T) {
 			}
 			for i, v := range vocabularies {
 				w1, w2 := Work{plenty}, Work{plenty}
-				got := answer{Beginnings: v.Beginnings(nil, word, limit), Endings: v.Endings(nil, word, limit), Near1: v.Near(nil, word, 1, &w1),
+				got := answer{Beginnings: list(v.Beginnings(nil, word, limit)), Endings: list(v.Endings(nil, word, limit)), Near1: v.Near(nil, word, 1, &w1),
 					Near2: v.Near(nil, word, 2, &w2), Splits: v.Splits(nil, word, term), Has: v.Has(word)}
 				got.Work = [2]int{plenty - w1.Nodes, plenty - w2.Nodes}
 				if i == 0 {
@@ -286,7 +296,7 @@ func TestWordsOfAllKinds(t *testing.T) {
 	if got := v.Near(nil, long, 2, &work); got != nil || work.Nodes != plenty {
 		t.Errorf("a word of 16 KiB has %v near", got)
 	}
-	if v.Splits(nil, long, func(half string) string { return half }) != nil || v.Has(long) || v.Beginnings(nil, long, 10) != nil || v.Endings(nil, long, 10) != nil {
+	if v.Splits(nil, long, func(half string) string { return half }) != nil || v.Has(long) || list(v.Beginnings(nil, long, 10)).Terms != nil || list(v.Endings(nil, long, 10)).Terms != nil {
 		t.Error("a word of 16 KiB is known")
 	}
 }

@@ -66,22 +66,22 @@ func (v *Vocabulary) Has(term string) bool {
 	return ok
 }
 
-// Beginnings appends the terms that begin with word and are longer; none if there
-// are more than limit.
-func (v *Vocabulary) Beginnings(dst []string, word string, limit int) []string {
+// Beginnings appends the terms that begin with word and are longer; none, and false, if
+// there are more than limit.
+func (v *Vocabulary) Beginnings(dst []string, word string, limit int) ([]string, bool) {
 	return v.forward.beginnings(dst, word, limit)
 }
 
-// Endings appends the terms that end with word and are longer; none if there are
-// more than limit.
-func (v *Vocabulary) Endings(dst []string, word string, limit int) []string {
+// Endings appends the terms that end with word and are longer; none, and false, if there
+// are more than limit.
+func (v *Vocabulary) Endings(dst []string, word string, limit int) ([]string, bool) {
 	from := len(dst)
-	dst = v.backward.beginnings(dst, reversed(word), limit)
+	dst, all := v.backward.beginnings(dst, reversed(word), limit)
 	for i := from; i < len(dst); i++ {
 		dst[i] = reversed(dst[i])
 	}
 	slices.Sort(dst[from:])
-	return dst
+	return dst, all
 }
 
 // terms is a set of strings: those in a transducer, nil = none, and ascending ones
@@ -123,7 +123,7 @@ func (t terms) has(s string) bool {
 
 // beginnings appends what begins with s and is longer, ascending; nothing if it is
 // more than limit.
-func (t terms) beginnings(dst []string, s string, limit int) []string {
+func (t terms) beginnings(dst []string, s string, limit int) (_ []string, all bool) {
 	from := len(dst)
 	if t.built != nil && t.path(s) {
 		it, err := t.built.Iterator([]byte(s), after(s))
@@ -140,10 +140,10 @@ func (t terms) beginnings(dst []string, s string, limit int) []string {
 		}
 	}
 	if len(dst)-from > limit {
-		return dst[:from]
+		return dst[:from], false
 	}
 	slices.Sort(dst[from:])
-	return dst
+	return dst, true
 }
 
 // path reports whether a string of the transducer begins with s.

@@ -1,5 +1,5 @@
-// Package parse reads a query as it was written: words, phrases in quotes, and -words that are
-// left out.
+// Package parse reads a query as it was written: words, phrases in quotes, beginnings* of words,
+// and -words that are left out.
 //
 // Its job: say which of a query's characters are operators, and whether a phrase stands in a text.
 //
@@ -10,6 +10,7 @@
 package parse
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -20,15 +21,19 @@ import (
 // Query is what a query says.
 type Query struct {
 	// Text is what is looked for: the query without its marks and without what is left out.
-	Text    string
-	Phrases []Phrase // stand in every result
-	Without []Phrase // stand in no result
+	Text       string
+	Phrases    []Phrase // stand in every result
+	Without    []Phrase // stand in no result
+	Beginnings []string // of words, as they are written, without the star; they are in Text, too
 }
 
-// maxPhrases bounds the phrases of one query, and what it leaves out.
-const maxPhrases = 16
+const (
+	maxPhrases    = 16 // and what is left out
+	maxBeginnings = 8
+)
 
-// shortest is the fewest letters of a word that is left out: `-v` is a flag.
+// shortest is the fewest letters of a word that is left out, and of a beginning: `-v` is a flag,
+// and `a*` says little. A beginning in a script without blanks may be one character.
 const shortest = 2
 
 // quotes are the pairs of marks that a phrase stands between.
@@ -53,6 +58,8 @@ func Parse(query string) (Query, error) {
 		return Query{}, memory.Errorf(memory.CodeInvalid, "the query has more than %d phrases in quotes", maxPhrases)
 	case len(q.Without) > maxPhrases:
 		return Query{}, memory.Errorf(memory.CodeInvalid, "the query leaves out more than %d words", maxPhrases)
+	case len(q.Beginnings) > maxBeginnings:
+		return Query{}, memory.Errorf(memory.CodeInvalid, "the query has more than %d beginnings of words", maxBeginnings)
 	}
 	return q, nil
 }
@@ -68,11 +75,27 @@ type parser struct {
 func (p *parser) step() {
 	if p.before == 0 && p.rest[0] == '-' {
 		if s, n := quoted(p.rest[1:]); n > 0 {
-			p.without(s, 1+n)
+			p.without(s, 1+n, false)
 			return
 		}
-		if word := stretch(p.rest[1:]); plainWord(word) {
-			p.without(word, 1+len(word))
+		word, starred := strings.CutSuffix(stretch(p.rest[1:]), "*")
+		if plainWord(word) {
+			n := 1 + len(word)
+			if starred {
+				n++
+			}
+			p.without(word, n, starred)
+			return
+		}
+	}
+	if p.before == 0 {
+		word, starred := strings.CutSuffix(strings.TrimRight(stretch(p.rest), ends), "*")
+		if starred && isBeginning(word) {
+			if !slices.Contains(p.out.Beginnings, word) {
+				p.out.Beginnings = append(p.out.Beginnings, word)
+			}
+			p.text.WriteString(word)
+			p.rest, p.before = p.rest[len(word)+1:], '*'
 			return
 		}
 	}
@@ -92,8 +115,9 @@ func (p *parser) step() {
 	}
 }
 
-func (p *parser) without(s string, n int) {
+func (p *parser) without(s string, n int, begins bool) {
 	if ph, ok := NewPhrase(s); ok {
+		ph.begins = begins
 		p.out.Without = add(p.out.Without, ph)
 	}
 	p.rest = p.rest[n:]
@@ -101,7 +125,7 @@ func (p *parser) without(s string, n int) {
 
 func add(to []Phrase, ph Phrase) []Phrase {
 	for _, o := range to {
-		if o.folded == ph.folded {
+		if o.String() == ph.String() {
 			return to
 		}
 	}
@@ -146,4 +170,25 @@ func plainWord(s string) bool {
 		}
 	}
 	return letters >= shortest
+}
+
+// ends are the marks of a sentence that may stand behind a beginning.
+const ends = "?!.,;:？！。，；："
+
+// isBeginning reports whether s may be the beginning of a word, of a name of code, of a path, a
+// version or an address.
+func isBeginning(s string) bool {
+	n := 0
+	for i, r := range s {
+		switch {
+		case together(r):
+			n += shortest
+		case inWord(r):
+			n++
+		case i > 0 && strings.ContainsRune("_-./:@", r):
+		default:
+			return false
+		}
+	}
+	return n >= shortest
 }

@@ -23,6 +23,7 @@ func TestParse(t *testing.T) {
 	for _, c := range []struct {
 		query, text      string
 		phrases, without []string
+		beginnings       []string
 	}{
 		{query: "port of the gateway", text: "port of the gateway"},
 		{query: "", text: ""},
@@ -44,8 +45,12 @@ func TestParse(t *testing.T) {
 		{query: "tail -f -1 - — -", text: "tail -f -1 - — -"},
 		{query: "re-read e-mail a - b", text: "re-read e-mail a - b"},
 		{query: "find -(x) -x=1", text: "find -(x) -x=1"},
-		{query: "deploy* of Kube*", text: "deploy* of Kube*"},
-		{query: "select * from a* **bold** -x* x*y", text: "select * from a* **bold** -x* x*y"},
+		{query: "deploy* of Kube*, deploy*", text: "deploy of Kube, deploy", beginnings: []string{"deploy", "Kube"}},
+		{query: "is it v1.2*? 10.0.* 3f2a* internal/sto*", text: "is it v1.2? 10.0. 3f2a internal/sto", beginnings: []string{"v1.2", "10.0.", "3f2a", "internal/sto"}},
+		{query: "数* разв* é* öl*", text: "数 разв é* öl", beginnings: []string{"数", "разв", "öl"}},
+		{query: "select * from a* **bold** -x* x*y *word (word*) .word* word**", text: "select * from a* **bold** -x* x*y *word (word*) .word* word**"},
+		{query: `"word* of" -deploy* -deploy mongo`, text: ` word* of    mongo`, phrases: []string{"word* of"}, without: []string{"deploy*", "deploy"}},
+		{query: "a pasted* text\nof lines", text: "a pasted* text\nof lines"},
 		{query: "a OR b AND NOT site:x (c)", text: "a OR b AND NOT site:x (c)"},
 		{query: "panic: \"x\"\n\tmain.go:1 -v* -race", text: "panic: \"x\"\n\tmain.go:1 -v* -race"},
 		{query: "ends with a line -race\n", text: "ends with a line \n", without: []string{"race"}},
@@ -54,13 +59,13 @@ func TestParse(t *testing.T) {
 		{query: "数据库 -备份", text: "数据库 ", without: []string{"备份"}},
 	} {
 		q, err := Parse(c.query)
-		if err != nil || q.Text != c.text || !slices.Equal(strs(q.Phrases), c.phrases) || !slices.Equal(strs(q.Without), c.without) {
-			t.Errorf("%q: %q %q %q, %v; want %q %q %q", c.query, q.Text, strs(q.Phrases), strs(q.Without), err, c.text, c.phrases, c.without)
+		if err != nil || q.Text != c.text || !slices.Equal(strs(q.Phrases), c.phrases) || !slices.Equal(strs(q.Without), c.without) || !slices.Equal(q.Beginnings, c.beginnings) {
+			t.Errorf("%q: %q %q %q %q, %v; want %q %q %q %q", c.query, q.Text, strs(q.Phrases), strs(q.Without), q.Beginnings, err, c.text, c.phrases, c.without, c.beginnings)
 		}
 	}
-	for _, one := range []string{`"word%d" `, "x -word%d "} {
+	for one, most := range map[string]int{`"word%d" `: maxPhrases, "x -word%d ": maxPhrases, "word%d* ": maxBeginnings} {
 		many := ""
-		for i := range maxPhrases + 1 {
+		for i := range most + 1 {
 			if _, err := Parse(many); err != nil {
 				t.Errorf("%d of %q: %v", i, one, err)
 			}
@@ -95,11 +100,17 @@ func TestPhraseIn(t *testing.T) {
 		{"->", "a->b", true},
 		{"-> b", "a->b", false},
 		{"ｆｕｌｌ", "full width", true},
+		{"crane*", "cranes", false},
 	} {
 		ph, ok := NewPhrase(c.phrase)
 		if got := ph.In(Fold(c.text)); !ok || got != c.want {
 			t.Errorf("%q in %q: %v", c.phrase, c.text, got)
 		}
+	}
+	if ph, _ := NewPhrase("crane"); ph.begins {
+		t.Error("it begins words")
+	} else if ph.begins = true; !ph.In("cranes") || ph.In("acrane") || !ph.In("a crane") {
+		t.Error("it does not begin what it begins")
 	}
 	if _, ok := NewPhrase(" \n"); ok || (Phrase{}).In("x") {
 		t.Error("white space is a phrase")
@@ -163,7 +174,7 @@ func TestPhraseTwin(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{`a "b c" -d`, `"`, `-"`, "-", "*", "“", "\u200f-x", strings.Repeat(`"a`, 50), "\xff\"\xff\""} {
+	for _, s := range []string{`a "b c" -d`, `"`, `-"`, "-", "*", "“", "\u200f-x", "ab* -cd* \"e*\" *", "数*", "10.0.* v1.*?", strings.Repeat(`"a`, 50), "\xff\"\xff\""} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -179,7 +190,12 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("%q: an empty phrase", s)
 			}
 		}
-		if !strings.ContainsAny(s, "-\"“„«「『") && q.Text != s {
+		for _, b := range q.Beginnings {
+			if !strings.Contains(q.Text, b) || !isBeginning(b) {
+				t.Errorf("%q begins with %q", s, b)
+			}
+		}
+		if !strings.ContainsAny(s, "*-\"“„«「『") && q.Text != s {
 			t.Errorf("%q became %q", s, q.Text)
 		}
 	})

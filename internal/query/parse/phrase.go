@@ -14,6 +14,7 @@ type Phrase struct {
 	// border[i] is how many of the first bytes are also the last ones of folded[:i+1],
 	// without being all of it (Knuth, Morris and Pratt 1977).
 	border []int32
+	begins bool // its last word may go on
 }
 
 // NewPhrase returns the phrase of what stands in quotes, false for white space.
@@ -43,7 +44,12 @@ func (ph Phrase) next(at int32, c byte) int32 {
 }
 
 // String is the phrase as it is compared.
-func (ph Phrase) String() string { return ph.folded }
+func (ph Phrase) String() string {
+	if ph.begins {
+		return ph.folded + "*"
+	}
+	return ph.folded
+}
 
 // Fold brings a text to the form in which phrases are looked for in it: text.Fold, and one
 // blank for each stretch of white space, with none at the ends.
@@ -81,7 +87,7 @@ func (ph Phrase) edges(before, after string) bool {
 	first, _ := utf8.DecodeRuneInString(ph.folded)
 	last, _ := utf8.DecodeLastRuneInString(ph.folded)
 	right, _ := utf8.DecodeRuneInString(after)
-	return !joined(left, first) && !joined(last, right)
+	return !joined(left, first) && (ph.begins || !joined(last, right))
 }
 
 // joined reports whether two characters beside each other are of one word.

@@ -102,6 +102,30 @@ func (v *View) Vocabulary(p *Partition) (*words.Vocabulary, error) {
 	return out, nil
 }
 
+// Beginnings appends the terms that begin with word and are longer, and that memories of an
+// open partition have, as its rows say: for where its vocabulary is not there yet. It appends
+// none, and gives false, if there are more than limit.
+func (v *View) Beginnings(dst []string, p *Partition, word string, limit int) ([]string, bool, error) {
+	from := len(dst)
+	for f := range index.Field(index.NumFields) {
+		n := 0
+		if err := index.Vocabulary(v.State.Reader(), p.ID, f, word, func(term []byte, _ uint64) bool {
+			if len(term) > len(word) {
+				dst = append(dst, string(term))
+				n++
+			}
+			return n <= limit
+		}); err != nil {
+			return dst[:from], false, err
+		}
+	}
+	slices.Sort(dst[from:])
+	if dst = append(dst[:from], slices.Compact(dst[from:])...); len(dst)-from > limit {
+		return dst[:from], false, nil
+	}
+	return dst, true, nil
+}
+
 func (s *vocabularies) of(v *projections.View, p projections.Partition, ns events.ID) (*words.Vocabulary, error) {
 	erased, err := v.Erased()
 	if err != nil {
