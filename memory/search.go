@@ -137,7 +137,9 @@ type Correction struct {
 	ReadAs string `json:"read_as"`
 	// Kind is beginning, part, edit, glued, split, alias, or common for a word that is
 	// known and rare; begins for a beginning that the query asks for with a star, and many,
-	// with nothing else, where more terms begin so than are looked for.
+	// with nothing else, where more terms begin so than are looked for. A phrase is one that
+	// was found in no memory; ReadAs is the query without its quotes, and Docs how many have
+	// its words otherwise, as far as they were read.
 	Kind     string  `json:"kind"`
 	Weight   float64 `json:"weight"`
 	Distance int     `json:"distance,omitempty"` // edits

@@ -391,7 +391,15 @@ func found(ns *fakeNamespace, req memory.SearchRequest) memory.SearchResponse {
 		}
 		resp.Results = append(resp.Results, h)
 	}
-	if req.Query == "Tuesdys deplois" {
+	switch req.Query {
+	case "dep* tu*":
+		resp.Corrections = []memory.Correction{{Word: "dep*", Kind: "many"}, {Word: "dep*", ReadAs: "deploys", Kind: "begins", Weight: 1, Docs: 2}, {Word: "dep*", ReadAs: "depots", Kind: "begins", Weight: 1, Docs: 2},
+			{Word: "tu*", ReadAs: "tuesdays", Kind: "begins", Weight: 1, Docs: 1}}
+	case `"review needs"`:
+		resp.Corrections = []memory.Correction{{Word: req.Query, ReadAs: "review needs", Kind: "phrase", Docs: 1}}
+	case `"needs reviews"`:
+		resp.Corrections = []memory.Correction{{Word: req.Query, ReadAs: "needs reviews", Kind: "phrase"}}
+	case "Tuesdys deplois":
 		resp.Corrections = []memory.Correction{{Word: "Tuesdys", ReadAs: "tuesdays", Kind: "edit", Weight: 0.8, Distance: 1, Docs: 1},
 			{Word: "deplois", ReadAs: "deploys", Kind: "edit", Weight: 0.8, Distance: 1, Docs: 2}, {Word: "deplois", ReadAs: "deploy\nment", Kind: "edit", Weight: 0.8, Distance: 1, Docs: 1}}
 	}

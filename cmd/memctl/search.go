@@ -208,6 +208,15 @@ func printHits(a *app, ns string, resp memory.SearchResponse) {
 // printCorrections says what words of the query were read as.
 func printCorrections(a *app, corrections []memory.Correction) {
 	for len(corrections) > 0 {
+		if c := corrections[0]; c.Kind == "phrase" {
+			line := "no memory says " + oneLine(c.Word)
+			if c.Docs > 0 {
+				line += fmt.Sprintf("; without quotes its words are in %s", count(c.Docs, "memory", "memories"))
+			}
+			a.println(line)
+			corrections = corrections[1:]
+			continue
+		}
 		word, says, n := corrections[0].Word, saying(corrections[0].Kind), 0
 		var meant []string
 		for n < len(corrections) && corrections[n].Word == word && saying(corrections[n].Kind) == says {
@@ -225,7 +234,7 @@ func saying(kind string) string {
 	case "begins":
 		return "%s found %s"
 	case "many":
-		return "%s begins more words than are looked for%s: write more of it"
+		return "%s begins more words than are looked for%.0s: write more of it"
 	}
 	return "did you mean %[2]s? (for %[1]s)"
 }

@@ -55,9 +55,10 @@ func (s *search) findByText(ctx context.Context, w *words) error {
 // none to require, the best first, until enough are what the query says or the budget for
 // reading is spent.
 func (s *search) findByReading(ctx context.Context, w *words) error {
-	found := 0
+	found, read := 0, 0
 	var failed error
 	err := w.each(ctx, func(partition int, doc uint32) bool {
+		read++
 		ok, err := s.takes(partition, doc)
 		if failed = errors.Join(err, ctx.Err()); failed != nil {
 			return false
@@ -68,6 +69,9 @@ func (s *search) findByReading(ctx context.Context, w *words) error {
 		}
 		return found < rank.TextPool && s.left.forReading()
 	})
+	if found == 0 && len(s.asked.Phrases) > 0 && len(s.asked.Without) == 0 {
+		s.tellPhrases(read)
+	}
 	return errors.Join(err, failed)
 }
 

@@ -171,6 +171,33 @@ func TestLeftOut(t *testing.T) {
 	}
 }
 
+// TestPhraseThatNothingHasWasNotTold: the answer was empty, and said nothing.
+func TestPhraseThatNothingHasWasNotTold(t *testing.T) {
+	w := newWorld(t)
+	w.Namespace("team", withBuiltin())
+	w.One("team", "ann", "the crane is blue")
+	w.One("team", "ann", "a blue, blue crane")
+	w.One("team", "ann", "a blue house")
+	w.Capture("team", memory.Capture{Agent: "eve", Text: "green crane", Scope: memory.ScopeAgent})
+	for _, mode := range []memory.Mode{memory.ModeHybrid, memory.ModeText} {
+		for query, want := range map[string]string{
+			`"crane blue"`:             `"crane blue">crane blue(phrase 2) `,
+			`where is "Crane  blue"?`:  `"crane blue">where is Crane blue ?(phrase 2) `,
+			`"blue house" "the crane"`: `"blue house" "the crane">blue house the crane(phrase 0) `,
+			`"green crane"`:            `"green crane">green crane(phrase 0) `,
+			`"the is"`:                 "",
+			`"is to" crane`:            `"is to">is to crane(phrase 0) `,
+			`"blue crane"`:             "",
+			`"crane blue" -house`:      "",
+			`"blue house"`:             "",
+		} {
+			if got := readAs(w.search("team", "", memory.SearchRequest{Query: query, Mode: mode})); got != want {
+				t.Errorf("%s %s: %s, want %s", mode, query, got, want)
+			}
+		}
+	}
+}
+
 // The examples of docs/search.md find what it says.
 func TestExamplesOfTheDocumentation(t *testing.T) {
 	page, err := os.ReadFile("../../docs/search.md")
