@@ -149,6 +149,7 @@ func (s *vocabularies) of(v *projections.View, p projections.Partition, ns event
 		if known, err = readVocabulary(context.Background(), v, p, ns); err != nil {
 			return nil, err
 		}
+		s.keep(v, p.ID, known)
 	}
 	now, err := known.follow(v, p, next)
 	if err != nil || now == known {

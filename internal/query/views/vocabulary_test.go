@@ -149,6 +149,35 @@ func TestVocabularyIsOfOnePartition(t *testing.T) {
 	}
 }
 
+// TestVocabulariesOfUntouchedPartitionsAreNotRead: a look-up costs what its own partitions have,
+// however many others there are.
+func TestVocabulariesOfUntouchedPartitionsAreNotRead(t *testing.T) {
+	w := newWorld(t)
+	w.Namespace("team", nil)
+	w.One("team", "ann", "harbour crane")
+	for i := range 50 {
+		w.Capture("team", memory.Capture{Agent: fmt.Sprintf("agent-%d", i), Text: fmt.Sprintf("xylocarp%d", i), Scope: memory.ScopeAgent})
+	}
+	v, err := w.views.Open(context.Background(), "team", "agent-7", Freshness{})
+	w.OK(err)
+	defer v.Close()
+	for i := range v.Partitions {
+		_, err := v.Vocabulary(&v.Partitions[i])
+		w.OK(err)
+	}
+	if n := len(w.views.words.parts); n != 2 {
+		t.Errorf("%d vocabularies are kept for a reader of two partitions", n)
+	}
+	// A second search read them again, where nothing was captured between the two.
+	for i := range v.Partitions {
+		p := &v.Partitions[i]
+		kept := w.views.words.parts[p.ID].whole
+		if again, err := v.Vocabulary(p); err != nil || again != kept {
+			t.Errorf("the vocabulary of partition %d was read again: %v", p.ID, err)
+		}
+	}
+}
+
 // TestClosedViewsReadNoVocabulary: what is read in the background ends with them.
 func TestClosedViewsReadNoVocabulary(t *testing.T) {
 	w := newWorld(t)
