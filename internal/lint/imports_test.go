@@ -121,7 +121,7 @@ func technologies() []technology {
 		{"github.com/nats-io/nats.go", []string{"internal/eventlog", "internal/eventlog/eventlogtest", "internal/api/natsapi", "internal/node"}, "NATS is the log and one transport"},
 		{"github.com/cockroachdb/pebble", []string{"internal/storage/...", "internal/raftfsm/...", "internal/eventlog", "internal/index/text", "internal/projections", "internal/ingest", "internal/auth", "internal/keyring", "internal/keygroup", "internal/query/views", "internal/replica", "internal/node"},
 			"the database is opened by storage and used by those who keep rows; others take its file systems"},
-		{"github.com/blevesearch/vellum", []string{"internal/index/words"}, "transducers and automata are behind words"},
+		{"github.com/blevesearch/vellum", []string{"internal/index/words"}, "transducers are behind words"},
 		{"github.com/spf13", []string{"cmd/..."}, "flags are read by commands"},
 		{"github.com/knadh/koanf", []string{"cmd/..."}, "configuration is read by commands"},
 	}

@@ -116,6 +116,7 @@ type corrector struct {
 	vocabularies []*known.Vocabulary
 	unread       []*place // whose vocabularies are not there yet
 	work         known.Work
+	pattern      known.Pattern
 	words        []*queried // in the order of the query
 }
 

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"reflect"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -248,17 +250,71 @@ func TestAliasesOfANamespace(t *testing.T) {
 	}
 }
 
+// TestExactHitsAreNotDrowned: a memory with a word as it is written comes before those with
+// what it, or words beside it, may have been meant for.
+func TestExactHitsAreNotDrowned(t *testing.T) {
+	w := newWorld(t)
+	w.Namespace("team", withBuiltin())
+	rng := rand.New(rand.NewPCG(7, 7))
+	var names, wrong []string
+	var batch []memory.Capture
+	for range 2000 {
+		b := make([]byte, 8+rng.IntN(8))
+		for i := range b {
+			b[i] = "bcdfghjklmnpqrtvwxz"[rng.IntN(19)]
+		}
+		names = append(names, string(b))
+		wrong = append(wrong, string(b[:3])+"u"+string(b[3:]))
+		batch = append(batch, memory.Capture{Agent: "ann", Text: string(b)})
+	}
+	w.Capture("team", batch...)
+	for range 40 {
+		w.One("team", "ann", "grafena") // an edit from a rarer one
+	}
+	exact := w.One("team", "ann", "grafana")
+	for _, mode := range []memory.Mode{memory.ModeText, memory.ModeHybrid} {
+		if res := w.search("team", "", memory.SearchRequest{Query: "grafana", Mode: mode}); len(res.Results) == 0 || res.Results[0].ID != exact {
+			t.Errorf("%s: %v", mode, texts(res.Results))
+		}
+		for i := range 20 {
+			query := names[i] + " " + strings.Join(wrong[100:399], " ")
+			if i%2 > 0 {
+				query = strings.Join(wrong[100:250], " ") + " " + names[i] + " " + strings.Join(wrong[250:399], " ") // 256 words count
+			}
+			res := w.search("team", "", memory.SearchRequest{Query: query[:min(len(query), memory.MaxQueryBytes)], Mode: mode})
+			if len(res.Corrections) == 0 || len(res.Results) == 0 || res.Results[0].Text != names[i] {
+				t.Errorf("%s %s beside 299 misspelt ones: %d corrections, %.3q", mode, names[i], len(res.Corrections), texts(res.Results))
+			}
+		}
+	}
+}
+
+// BenchmarkCorrect prints what corrections add to a search: a search of known words, of one
+// misspelt word, of eight and of 300, each as it is and with corrections off. Terms of the
+// vocabulary: MNEME_BENCH_TERMS, or 100,000.
 func BenchmarkCorrect(b *testing.B) {
+	terms := 100_000
+	if n, err := strconv.Atoi(os.Getenv("MNEME_BENCH_TERMS")); err == nil {
+		terms = n
+	}
 	w := newWorld(b)
 	w.Namespace("team", nil)
 	rng := rand.New(rand.NewPCG(5, 5))
 	var batch []memory.Capture
-	for range 4_000 {
+	var wrong []string
+	for range terms / 50 {
 		var t strings.Builder
-		for range 25 {
-			fmt.Fprintf(&t, "%c%x ", 'a'+rng.IntN(26), rng.Uint64()>>uint(rng.IntN(40)))
+		for range 50 {
+			word := make([]byte, 8+rng.IntN(8))
+			for i := range word {
+				word[i] = byte('a' + rng.IntN(26))
+			}
+			if len(wrong) < 300 {
+				wrong = append(wrong, string(word[:3])+string(word[4:]))
+			}
+			t.Write(append(word, ' '))
 		}
-		if batch = append(batch, memory.Capture{Agent: "ann", Text: t.String() + "kubernetes"}); len(batch) == 1000 {
+		if batch = append(batch, memory.Capture{Agent: "ann", Text: t.String() + "kubernetes"}); len(batch) == 500 {
 			w.Capture("team", batch...)
 			batch = batch[:0]
 		}
@@ -266,11 +322,13 @@ func BenchmarkCorrect(b *testing.B) {
 	for len(w.search("team", "", memory.SearchRequest{Query: "kubrnetes"}).Corrections) == 0 {
 		runtime.Gosched() // the vocabulary is being read
 	}
-	for _, query := range []string{"kubernetes", "kubrnetes", "qwrtz zxcvb mnbvc poiuz lkjhg fdsaq trewq yxcvb"} {
-		b.Run(query[:9], func(b *testing.B) {
-			for b.Loop() {
-				w.search("team", "", memory.SearchRequest{Query: query})
-			}
-		})
+	for name, query := range map[string]string{"known": "kubernetes", "one": "kubrnetes", "eight": strings.Join(wrong[:8], " "), "300": strings.Join(wrong, " "), "begins": "kub*"} {
+		for _, on := range []bool{true, false} {
+			b.Run(fmt.Sprintf("%s/%v", name, on), func(b *testing.B) {
+				for b.Loop() {
+					w.search("team", "", memory.SearchRequest{Query: query, Parts: map[memory.Part]bool{memory.PartVocabulary: on}})
+				}
+			})
+		}
 	}
 }

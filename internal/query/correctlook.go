@@ -209,11 +209,12 @@ func (c *corrector) near(w *queried, edits int) {
 	var all []known.Match
 	forms := w.forms()
 	if edits > 1 {
-		forms = forms[:1] // an automaton of two edits takes a millisecond to build
+		forms = forms[:1] // two edits take ten times the work
 	}
 	for _, form := range forms {
+		c.pattern.Set(form, edits)
 		for _, v := range c.vocabularies {
-			all = v.Near(all, form, edits, &c.work)
+			all = v.Near(all, &c.pattern, &c.work)
 		}
 	}
 	slices.SortFunc(all, func(a, b known.Match) int {

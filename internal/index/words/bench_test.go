@@ -79,7 +79,7 @@ func BenchmarkNear(b *testing.B) {
 			found, nodes, most := 0, 0, 0
 			for i := 0; b.Loop(); i++ {
 				work := Work{plenty}
-				found += len(v.Near(nil, words[i%len(words)], edits, &work))
+				found += len(near(v, words[i%len(words)], edits, &work))
 				nodes += plenty - work.Nodes
 				most = max(most, plenty-work.Nodes)
 			}

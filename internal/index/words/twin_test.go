@@ -20,6 +20,13 @@ type listed struct {
 
 func list(terms []string, all bool) listed { return listed{terms, all} }
 
+// near looks for a word by itself.
+func near(v *Vocabulary, word string, edits int, work *Work) []Match {
+	var p Pattern
+	p.Set(word, edits)
+	return v.Near(nil, &p, work)
+}
+
 // twin is the vocabulary as it should be: a list.
 type twin []string
 
@@ -210,8 +217,8 @@ func TestLookUpsEqualADumbScan(t *testing.T) {
 			}
 			for i, v := range vocabularies {
 				w1, w2 := Work{plenty}, Work{plenty}
-				got := answer{Beginnings: list(v.Beginnings(nil, word, limit)), Endings: list(v.Endings(nil, word, limit)), Near1: v.Near(nil, word, 1, &w1),
-					Near2: v.Near(nil, word, 2, &w2), Splits: v.Splits(nil, word, term), Has: v.Has(word)}
+				got := answer{Beginnings: list(v.Beginnings(nil, word, limit)), Endings: list(v.Endings(nil, word, limit)), Near1: near(v, word, 1, &w1),
+					Near2: near(v, word, 2, &w2), Splits: v.Splits(nil, word, term), Has: v.Has(word)}
 				got.Work = [2]int{plenty - w1.Nodes, plenty - w2.Nodes}
 				if i == 0 {
 					want.Work = got.Work
@@ -242,11 +249,11 @@ func TestWorkThatRunsOutFindsNothing(t *testing.T) {
 			continue
 		}
 		need := Work{plenty}
-		want := whole.Near(nil, word, 1, &need)
+		want := near(whole, word, 1, &need)
 		for _, v := range []*Vocabulary{whole, divided} {
 			for less := range 3 {
 				work := Work{plenty - need.Nodes + 1 - less}
-				got := v.Near(nil, word, 1, &work)
+				got := near(v, word, 1, &work)
 				if less > 0 && len(got) > 0 || less == 0 && len(got) != len(want) {
 					t.Fatalf("%q with %d nodes less than it takes: %v, all are %v", word, less-1, got, want)
 				}
@@ -271,19 +278,19 @@ func TestWordsOfAllKinds(t *testing.T) {
 		for _, c := range []string{"a", "用", "\u200f", "😀", "\xff"} {
 			word := strings.Repeat(c, n)
 			work := Work{plenty}
-			near := v.Near(nil, word, 1, &work)
-			for _, m := range near {
+			found := near(v, word, 1, &work)
+			for _, m := range found {
 				if distance(word, m.Term) != m.Edits {
 					t.Errorf("%q is %d from %q, not %d", word, distance(word, m.Term), m.Term, m.Edits)
 				}
 			}
-			if len(word) > MaxNear && len(near) > 0 {
-				t.Errorf("%d bytes have %d near", len(word), len(near))
+			if len(word) > MaxNear && len(found) > 0 {
+				t.Errorf("%d bytes have %d near", len(word), len(found))
 			}
-			if c == "用" && n > 1 && 3*n <= MaxNear && len(near) != 2 {
-				t.Errorf("%d characters have %v near", n, near)
+			if c == "用" && n > 1 && 3*n <= MaxNear && len(found) != 2 {
+				t.Errorf("%d characters have %v near", n, found)
 			}
-			v.Near(nil, word, 2, &work)
+			near(v, word, 2, &work)
 			v.Splits(nil, word, func(half string) string { return half })
 			v.Beginnings(nil, word, 10)
 			v.Endings(nil, word, 10)
@@ -293,7 +300,7 @@ func TestWordsOfAllKinds(t *testing.T) {
 	}
 	long := strings.Repeat("0123456789abcdef", 1<<10)
 	work := Work{plenty}
-	if got := v.Near(nil, long, 2, &work); got != nil || work.Nodes != plenty {
+	if got := near(v, long, 2, &work); got != nil || work.Nodes != plenty {
 		t.Errorf("a word of 16 KiB has %v near", got)
 	}
 	if v.Splits(nil, long, func(half string) string { return half }) != nil || v.Has(long) || list(v.Beginnings(nil, long, 10)).Terms != nil || list(v.Endings(nil, long, 10)).Terms != nil {
