@@ -280,7 +280,7 @@ func (c *corrector) choose() (out []*queried) {
 	for _, rare := range []bool{false, true} {
 		for _, w := range c.words {
 			switch {
-			case w.begins != "" || w.Kind != text.KindWord && w.Kind != text.KindWhole || corrected == maxCorrected:
+			case w.begins != "" || !w.readable() || corrected == maxCorrected:
 			case !rare && w.docs == 0, rare && w.docs > 0 && w.docs <= rareDocs && c.misspelt(w, leastEdit):
 				corrected++
 				out = append(out, w)
@@ -293,6 +293,12 @@ func (c *corrector) choose() (out []*queried) {
 		}
 	}
 	return out
+}
+
+// readable reports whether a word may be read as another one: of numbers those of several
+// parts, the beginnings of addresses.
+func (w *queried) readable() bool {
+	return w.Kind == text.KindWord || w.Kind == text.KindWhole || w.Kind == text.KindNumber && strings.Contains(w.Term, ".")
 }
 
 // misspelt reports whether a word of at least so many characters may be a misspelling. A

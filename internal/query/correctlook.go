@@ -30,7 +30,11 @@ func (c *corrector) look(w *queried) error {
 		}
 		return nil
 	}
-	if w.Kind != text.KindWord && w.Kind != text.KindWhole {
+	if !w.readable() {
+		return nil
+	}
+	if w.Kind == text.KindNumber {
+		c.begins(w, w.Term+".", weightBeginning)
 		return nil
 	}
 	c.glued(w)
@@ -180,13 +184,17 @@ func (c *corrector) beginnings(w *queried) {
 		weight = weightOrdinary
 	}
 	for _, word := range []string{w.Folded, w.Term} { // the stem, if the whole word begins nothing
-		if utf8.RuneCountInString(word) >= least && c.list(w, kindBeginning, weight, func(v *known.Vocabulary, dst []string) []string {
-			dst, _ = v.Beginnings(dst, word, maxListed)
-			return dst
-		}) {
+		if utf8.RuneCountInString(word) >= least && c.begins(w, word, weight) {
 			return
 		}
 	}
+}
+
+func (c *corrector) begins(w *queried, beginning string, weight float64) bool {
+	return c.list(w, kindBeginning, weight, func(v *known.Vocabulary, dst []string) []string {
+		dst, _ = v.Beginnings(dst, beginning, maxListed)
+		return dst
+	})
 }
 
 // list adds the terms that are nearest in length of those that find lists in the

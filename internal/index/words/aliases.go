@@ -38,6 +38,7 @@ es = elasticsearch
 opensearch = elasticsearch
 mssql = sql server
 mysql = mariadb
+dotnet = .net
 sqlite = sqlite3
 redis = valkey
 memcache = memcached

@@ -1,0 +1,93 @@
+package query
+
+import (
+	"slices"
+	"testing"
+
+	"mneme/memory"
+)
+
+// TestFound asks as people do for what memories name in another way: beginnings, versions,
+// addresses, flags, signs, inflected words.
+func TestFound(t *testing.T) {
+	w := newWorld(t)
+	w.Namespace("team", withBuiltin())
+	ids := map[string]string{}
+	for name, s := range map[string]string{
+		"release":  "the API speaks v1.22.3 since March",
+		"python":   "the workers still run python3.11 in the old image",
+		"go":       "we build with go1.23 and nothing older",
+		"commit":   "commit 3f2a9c1d7be04 broke the nightly build",
+		"ulid":     "record 01JDXYZABCDEFGHJKMNPQRSTVW holds the decision",
+		"uuid":     "job 6f1b8a52-9d1e-4c55-8f7e-0c2d4a6b8e90 hangs",
+		"ip":       "the bastion is at 10.42.7.19, ask the network team",
+		"v6":       "the gateway listens on fd00:12:34::1",
+		"ticket":   "INC-2081 was closed without a fix",
+		"flag":     "git commit --no-verify leaves the hooks out",
+		"cpp":      "the codec is written in C++ and hard to change",
+		"csharp":   "the desktop client is a C# application",
+		"net":      "payments moved to .NET 8 last autumn",
+		"email":    "write to ops-oncall@example.com at night",
+		"url":      "the runbook is https://wiki.example.org/runbooks/failover?rev=7",
+		"file":     "panic in internal/store/memtable.go:42 when the arena is full",
+		"camel":    "readFromUnixGroup lists the members of a group",
+		"snake":    "set max_open_files to 4096 on each node",
+		"kebab":    "the x-request-id header is passed on",
+		"oauth":    "login goes through OAuth2 and nothing else",
+		"umlaut":   "Müller übernimmt die Rufbereitschaft",
+		"compound": "die Datenbankverbindung bricht nach einer Stunde ab",
+		"sharp":    "die Straße vor dem Rechenzentrum wird aufgerissen",
+		"yo":       "развёртывание идёт каждую ночь",
+		"russian":  "мы перенесли серверы в другой город",
+		"accent":   "the café résumé lies in Łódź",
+		"chinese":  "数据库的连接池已经用完了",
+		"env":      "KUBECONFIG has to point to the new cluster",
+		"port":     "postgres listens on localhost:5433",
+		"date":     "the contract ends on 2025-03-31",
+		"error":    "it fails with ECONNREFUSED and errno 111",
+		"scoped":   "upgrade @angular/core before the others",
+		"generic":  "std::vector<int> grows by half",
+		"percent":  "the disk is 93% full",
+	} {
+		ids[w.One("team", "ann", s)] = name
+	}
+	for i := range 30 {
+		w.One("team", "bob", []string{"the retrospective was moved to Friday", "nobody ordered lunch for the meeting", "the office plants need water", "two people are ill this week", "the coffee machine is out of order"}[i%5])
+	}
+	for _, c := range [][2]string{
+		{"1.22", "release"}, {"v1.22", "release"}, {"1.22.3", "release"}, {"v1.22.3", "release"}, {"version 1.22", "release"}, {"1.22*", "release"}, {"v1.2*", "release"},
+		{"python 3.11", "python"}, {"python3.11", "python"}, {"python3", "python"}, {"python", "python"}, {"3.11", "python"},
+		{"go 1.23", "go"}, {"go1.23", "go"}, {"Go1.23", "go"},
+		{"3f2a9c", "commit"}, {"3F2A9C1D", "commit"}, {"3f2a9c1d7be04", "commit"}, {"commit 3f2a9c1", "commit"},
+		{"01JDXY", "ulid"}, {"01jdxyzabc", "ulid"}, {"01JDXYZABCDEFGHJKMNPQRSTVW", "ulid"},
+		{"6f1b8a52", "uuid"}, {"6f1b8a52-9d1e-4c55-8f7e-0c2d4a6b8e90", "uuid"}, {"6f1b8a52-9d1e", "uuid"},
+		{"10.42.7", "ip"}, {"10.42", "ip"}, {"10.42.7.19", "ip"}, {"10.42.*", "ip"}, {"fd00:12:34::1", "v6"},
+		{"INC-2081", "ticket"}, {"inc 2081", "ticket"}, {"2081", "ticket"}, {"INC2081", "ticket"}, {"inc-20", "ticket"},
+		{"--no-verify", "flag"}, {"no-verify", "flag"}, {"no verify", "flag"}, {"commit --no-verify", "flag"}, {"noverify", "flag"},
+		{"C++", "cpp"}, {"c++ codec", "cpp"}, {"C#", "csharp"}, {".NET", "net"}, {".net 8", "net"}, {"dotnet", "net"},
+		{"ops-oncall@example.com", "email"}, {"ops-oncall", "email"}, {"oncall@example.com", "email"}, {"ops-oncall@exam", "email"},
+		{"wiki.example.org", "url"}, {"runbooks/failover", "url"}, {"https://wiki.example.org/runbooks/failover", "url"}, {"failover runbook", "url"}, {"wiki.example.org/runbooks", "url"},
+		{"memtable.go:42", "file"}, {"memtable.go", "file"}, {"store/memtable.go", "file"}, {"memtable", "file"}, {"internal/store", "file"}, {"memtabel.go", "file"},
+		{"readFromUnixGroup", "camel"}, {"readFromUnix", "camel"}, {"unix group", "camel"}, {"UnixGroup", "camel"}, {"readfromunixgroup", "camel"}, {"read_from_unix_group", "camel"},
+		{"max_open_files", "snake"}, {"maxOpenFiles", "snake"}, {"open files", "snake"}, {"max-open-files", "snake"}, {"max_open", "snake"},
+		{"x-request-id", "kebab"}, {"X-Request-ID", "kebab"}, {"request id", "kebab"},
+		{"oauth", "oauth"}, {"OAuth2", "oauth"}, {"oauth 2", "oauth"},
+		{"Müller", "umlaut"}, {"mueller", "umlaut"}, {"muller", "umlaut"}, {"Rufbereitschaft", "umlaut"}, {"bereitschaft", "umlaut"},
+		{"datenbank", "compound"}, {"verbindung", "compound"}, {"datenbank verbindung", "compound"}, {"Datenbankverbindungen", "compound"},
+		{"strasse", "sharp"}, {"Straße", "sharp"}, {"STRASSE", "sharp"},
+		{"развертывание", "yo"}, {"развёртывания", "yo"}, {"развертыв*", "yo"}, {"серверов", "russian"}, {"сервер", "russian"}, {"города", "russian"},
+		{"cafe resume", "accent"}, {"lodz", "accent"}, {"CAFÉ", "accent"},
+		{"数据库", "chinese"}, {"连接池", "chinese"}, {"数据库 用完", "chinese"},
+		{"KUBECONFIG", "env"}, {"kubeconfig", "env"}, {"kube config", "env"}, {"localhost:5433", "port"}, {"5433", "port"}, {"port 5433", "port"},
+		{"2025-03-31", "date"}, {"2025-03", "date"}, {"ECONNREFUSED", "error"}, {"econnrefused 111", "error"}, {"conn refused", "error"},
+		{"@angular/core", "scoped"}, {"angular core", "scoped"}, {"std::vector", "generic"}, {"vector<int>", "generic"}, {"93%", "percent"},
+	} {
+		for _, mode := range []memory.Mode{memory.ModeText, memory.ModeHybrid} {
+			res := w.search("team", "", memory.SearchRequest{Query: c[0], Mode: mode, Limit: ptr(6)})
+			at := slices.IndexFunc(res.Results, func(h memory.Hit) bool { return ids[h.ID] == c[1] })
+			if at != 0 {
+				t.Errorf("%s %q finds %s at %d of %q, read as %s", mode, c[0], c[1], at, texts(res.Results), readAs(res))
+			}
+		}
+	}
+}
