@@ -59,21 +59,26 @@ func (c *corrector) look(w *queried) error {
 // ending, too.
 func (c *corrector) begun(w *queried) error {
 	var all []string
+	take := func(found []string, whole bool) bool {
+		if all = found; len(all) > maxBegun {
+			slices.Sort(all)
+			all = slices.Compact(all)
+		}
+		w.many = !whole || len(all) > maxBegun
+		return !w.many
+	}
 	for _, form := range beginningForms(w.begins) {
 		for _, v := range c.vocabularies {
-			found, whole := v.Beginnings(all, form, maxBegun)
-			all, w.many = found, w.many || !whole
+			if !take(v.Beginnings(all, form, maxBegun)) {
+				return nil
+			}
 		}
 		for _, p := range c.unread {
 			found, whole, err := p.in.view.Beginnings(all, p.Partition, form, maxBegun)
-			if err != nil {
+			if err != nil || !take(found, whole) {
 				return err
 			}
-			all, w.many = found, w.many || !whole
 		}
-	}
-	if w.many {
-		return nil
 	}
 	slices.SortFunc(all, func(a, b string) int { return known.CompareLikeness(w.begins, a, b) })
 	all = slices.Compact(all)
@@ -107,6 +112,9 @@ func beginningForms(b string) []string {
 // stemsOf are the terms of the words that one of the endings makes of a word which was cut
 // within it: "deploy" of "deploym".
 func stemsOf(word string) (out []string) {
+	if len(word) > known.MaxNear {
+		return nil
+	}
 	for _, ending := range endings {
 		for n := range ending {
 			base, ok := strings.CutSuffix(word, ending[:n])
