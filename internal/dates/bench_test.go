@@ -25,7 +25,7 @@ func BenchmarkParse(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(s)))
 			for b.Loop() {
-				parse(s, reference(), false, len(s))
+				parse(s, reference(), len(s))
 			}
 		})
 	}

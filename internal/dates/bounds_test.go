@@ -17,23 +17,8 @@ func TestRunOfFillersIsNotReadFromEachOfThem(t *testing.T) {
 			}
 		}
 		text := strings.Repeat(filler, 50) + " 5 May 2024"
-		if got := InText(text, time.Date(2024, 6, 1, 0, 0, 0, 0, time.UTC)); len(got) != 1 || text[got[0].Start:got[0].End] != "5 May 2024" {
+		if got := Parse(text, time.Date(2024, 6, 1, 0, 0, 0, 0, time.UTC)); len(got) != 1 || text[got[0].Start:got[0].End] != "5 May 2024" {
 			t.Errorf("%q: behind a run: %+v", filler, got)
-		}
-	}
-}
-
-// The dates of a search's best memories are read with each search: of long ones only
-// the beginning.
-func TestOnlyTheBeginningOfALongTextIsRead(t *testing.T) {
-	at := time.Date(2024, 6, 1, 0, 0, 0, 0, time.UTC)
-	for _, word := range []string{"word ", "語"} { // which the bound cuts in the middle
-		run := strings.Repeat(word, MaxTextBytes/len(word))
-		if got := InText(run[:len(run)/2/len(word)*len(word)]+" 5 May 2024 "+run, at); len(got) != 1 {
-			t.Errorf("%q: within: %+v", word, got)
-		}
-		if got := InText(run+word+" 5 May 2024", at); len(got) != 0 {
-			t.Errorf("%q: behind: %+v", word, got)
 		}
 	}
 }

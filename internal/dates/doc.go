@@ -1,5 +1,5 @@
-// Package dates finds dates in text, in English and Chinese, and says how well a
-// moment or another date fits them.
+// Package dates finds dates in a query, in English and Chinese, and says how well a
+// moment fits them.
 //
 // It reads numeric dates ("2023-05-08", "8.5.2023"), names of months and weekdays
 // ("8 May", "last Friday"), "today" and "yesterday", "last" and "next" before a

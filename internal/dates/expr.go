@@ -35,7 +35,7 @@ type Expr struct {
 	// belong to the expression, "in", "on" and "at" do not.
 	Start, End int
 	// Range is what is named, in the zone of the reference. Without a year it is the
-	// latest that has begun or, in a message, the nearest.
+	// latest that has begun.
 	Range
 	Grain    Grain
 	Relation Relation

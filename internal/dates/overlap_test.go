@@ -86,43 +86,6 @@ func TestOverlapFalls(t *testing.T) {
 	}
 }
 
-func TestOverlapExpr(t *testing.T) {
-	said := func(s string, at time.Time) Expr {
-		t.Helper()
-		out := InText(s, at)
-		if len(out) != 1 {
-			t.Fatalf("%q: %v, want one expression", s, out)
-		}
-		return out[0]
-	}
-	tests := []struct {
-		query    string
-		said     Expr
-		min, max float64
-	}{
-		{"on 7 May 2023", said("I went yesterday", day(2023, 5, 8)), 1, 1},
-		{"7 May 2023", said("in 2023", day(2023, 5, 8)), 0.01, 0.1},
-		{"7 May 2023", said("before 2024", day(2023, 5, 8)), 0, 0.1},
-		{"in 2023", said("on 7 May 2023", day(2023, 5, 8)), 1, 1},
-		{"in May 2023", said("last week", day(2023, 5, 3)), 0.9, 1}, // 24 to 30 April
-		{"3 May 2023", said("last week", day(2023, 5, 10)), 0.8, 1},
-		{"3 May 2023", said("last week", day(2023, 5, 17)), 0.05, 0.5},
-		{"in May 2023", said("last week", day(2023, 5, 10)), 1, 1},
-		{"in May 2023", said("last year", day(2023, 5, 10)), 0, 0},
-		{"8月30日", said("生日是08月30日", day(2024, 4, 2)), 1, 1},
-		{"八月份", said("生日是08月30日", day(2024, 4, 2)), 1, 1},
-		{"九月份", said("生日是02月22日", day(2024, 4, 2)), 0, 0},
-		{"in May 2021", said("her birthday is 8 May", day(2024, 4, 2)), 0.8, 0.8}, // of each year
-		{"before May 2023", said("last month", day(2023, 2, 1)), 1, 1},
-	}
-	for _, test := range tests {
-		e := one(t, test.query)
-		if got := OverlapExpr(e, test.said); got < test.min || got > test.max {
-			t.Errorf("OverlapExpr(%q, %v) = %v, want %v to %v", test.query, test.said, got, test.min, test.max)
-		}
-	}
-}
-
 func TestBest(t *testing.T) {
 	query := Parse("was it in May 2022 or on Sun?", reference())
 	if len(query) != 2 {
@@ -133,53 +96,14 @@ func TestBest(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", at, got, want)
 		}
 	}
-	said := InText("last month we met, and yesterday", day(2022, 6, 10))
-	if got := BestExpr(query, said); math.Abs(got-0.98*0.95) > 1e-9 {
-		t.Errorf("got %v", got)
-	}
-	if got := BestExpr(query, nil); got != 0 {
-		t.Errorf("got %v", got)
-	}
 }
 
-// TestMessages: relative expressions count from the message, and plans are to come.
-func TestMessages(t *testing.T) {
-	tests := []struct{ at, text, want string }{
-		{"2023-05-08", "I went to a support group yesterday", "[2023-05-07 2023-05-08)"},
-		{"2023-05-25", "I ran a charity race last Saturday", "[2023-05-20 2023-05-21)"},
-		{"2023-08-11", "I got a puppy two weeks ago", "[2023-07-25 2023-08-01)"},
-		{"2023-05-08", "we are going to Spain in June", "[2023-06-01 2023-07-01)"},
-		{"2023-05-08", "we were in Spain in April", "[2023-04-01 2023-05-01)"},
-		{"2024-03-15", "March 22: tasks planned", "[2024-03-22 2024-03-23)"},
-		{"2024-03-20", "**Thursday (March 14)**: refine", "[2024-03-14 2024-03-15)"},
-		{"2024-03-11", "Thursday (March 14): refine", "[2024-03-14 2024-03-15)"},
-		{"2024-04-04", "我昨天去的，最近很忙，每天早上跑步", "[2024-04-03 2024-04-04)"},
-		{"2023-05-08", "I recently moved; in the morning I run", ""},
-	}
-	for _, test := range tests {
-		at, err := time.Parse(time.DateOnly, test.at)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := ""
-		for _, e := range InText(test.text, at) {
-			got += e.Range.String()
-		}
-		if got != test.want {
-			t.Errorf("%s %q: %s, want %s", test.at, test.text, got, test.want)
-		}
-	}
-}
-
-func TestLongTextsAreBounded(t *testing.T) {
+func TestLongQueriesAreBounded(t *testing.T) {
 	s := strings.Repeat("Monday and 去年五月, ", 5000)
 	if n := len(Parse(s, reference())); n != MaxParse {
 		t.Errorf("%d expressions in a query", n)
 	}
-	if n := len(InText(s, reference())); n != MaxInText {
-		t.Errorf("%d expressions in a text", n)
-	}
-	if n := len(parse(s, reference(), false, len(s))); n != 10_000 {
+	if n := len(parse(s, reference(), len(s))); n != 10_000 {
 		t.Errorf("%d expressions without a bound", n)
 	}
 }

@@ -1,18 +1,10 @@
 package dates
 
-import (
-	"time"
-	"unicode/utf8"
-)
+import "time"
 
-// Bounds on what is read of one text: what is matched pair by pair must not grow
-// with the text.
 const (
-	MaxParse  = 16
-	MaxInText = 64
-	// MaxTextBytes is how much of the beginning of a message is read: a search reads
-	// the dates of each of its best memories.
-	MaxTextBytes = 32 << 10
+	// MaxParse bounds the dates of one query: each is compared with each candidate.
+	MaxParse = 16
 	// maxFillers is how many words like "the" and "of" may stand together in a date.
 	maxFillers = 4
 )
@@ -20,22 +12,7 @@ const (
 // Parse returns the dates in a query, in order, at most MaxParse. Relative ones are
 // resolved against ref, in whose zone all ranges are. A date without a year is
 // looked for in the past.
-func Parse(text string, ref time.Time) []Expr { return parse(text, ref, false, MaxParse) }
-
-// InText returns the dates in a message, with the time at which it was said as the
-// reference: "yesterday" in a message of 8 May is 7 May. A date without a year is
-// the nearest one, past or to come. At most MaxInText are read, of the first
-// MaxTextBytes.
-func InText(text string, occurred time.Time) []Expr {
-	if len(text) > MaxTextBytes {
-		n := MaxTextBytes
-		for n > MaxTextBytes-utf8.UTFMax && !utf8.RuneStart(text[n]) {
-			n--
-		}
-		text = text[:n]
-	}
-	return parse(text, occurred, true, MaxInText)
-}
+func Parse(text string, ref time.Time) []Expr { return parse(text, ref, MaxParse) }
 
 // parser reads the dates of one text.
 type parser struct {
@@ -43,7 +20,6 @@ type parser struct {
 	loc         *time.Location
 	today       int
 	year, month int
-	nearest     bool // a date without a year is the nearest one, not the latest
 }
 
 // match is one date before it gets a relation.
@@ -54,8 +30,8 @@ type match struct {
 	conf   float64
 }
 
-func parse(text string, ref time.Time, nearest bool, limit int) []Expr {
-	p := &parser{tokens: scan(text), loc: ref.Location(), today: dayIn(ref), nearest: nearest}
+func parse(text string, ref time.Time, limit int) []Expr {
+	p := &parser{tokens: scan(text), loc: ref.Location(), today: dayIn(ref)}
 	p.year, p.month, _ = dateOf(p.today)
 	var out []Expr
 	for i := 0; i < len(p.tokens) && len(out) < limit; {

@@ -45,8 +45,7 @@ func (p *parser) inYear(year, month, day int) match {
 	return m
 }
 
-// yearly is a day or, with day 0, a month without a year: the latest that has begun
-// or, in a message, the next one if it is nearer.
+// yearly is a day or, with day 0, a month without a year: the latest that has begun.
 func (p *parser) yearly(month, day int) match {
 	y := p.year
 	m := absolute(y, month, day)
@@ -54,19 +53,13 @@ func (p *parser) yearly(month, day int) match {
 		y--
 		m = absolute(y, month, day)
 	}
-	if next := absolute(y+1, month, day); p.nearest && !next.span.empty() && next.span.from-p.today <= p.today-m.span.to {
-		m = next
-	}
 	m.yearly, m.conf = true, 0.9
 	return m
 }
 
-// weekday is one that nothing else fixes: the latest or, in a message, the nearest.
+// weekday is one that nothing else fixes: the latest.
 func (p *parser) weekday(t []*token) match {
 	ago := (weekday(p.today) - t[0].val + 7) % 7
-	if p.nearest && ago > 3 {
-		ago -= 7
-	}
 	m := match{span: daySpan(p.today - ago), conf: 0.85}
 	if t[0].unsure {
 		m.conf = 0.6

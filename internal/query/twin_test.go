@@ -279,13 +279,13 @@ func (tw *twin) search(as string, req *memory.SearchRequest, textFactor, vectorF
 		if req.Mode == memory.ModeText {
 			sum += 1.5
 		} else {
-			near = math.Log1p(math.Exp((cos - 0.1) / 0.1))
-			sum += vectorFactor * 0.4 * near
+			near = math.Log1p(math.Exp((cos - 0.03) / 0.06))
+			sum += vectorFactor * 0.3 * near
 		}
 		if len(terms) == 0 || !known {
 			sum += 3
 		}
-		matches := f.mass+f.told > 0 || req.Mode != memory.ModeText && cos > 0.1 || len(terms) == 0
+		matches := f.mass+f.told > 0 || req.Mode != memory.ModeText && cos > 0.03 || len(terms) == 0
 		if h := (twinHit{r.id, logistic(sum)}); matches && h.score >= floor {
 			out = append(out, h)
 		}
