@@ -401,6 +401,7 @@ func found(ns *fakeNamespace, req memory.SearchRequest) memory.SearchResponse {
 		resp.Corrections = []memory.Correction{{Word: req.Query, ReadAs: "needs reviews", Kind: "phrase"}}
 	case "Tuesdys deplois":
 		resp.Corrections = []memory.Correction{{Word: "Tuesdys", ReadAs: "tuesdays", Kind: "edit", Weight: 0.8, Distance: 1, Docs: 1},
+			{Word: "pg", ReadAs: "postgres", Kind: "alias", Weight: 0.4, Docs: 1},
 			{Word: "deplois", ReadAs: "deploys", Kind: "edit", Weight: 0.8, Distance: 1, Docs: 2}, {Word: "deplois", ReadAs: "deploy\nment", Kind: "edit", Weight: 0.8, Distance: 1, Docs: 1}}
 	}
 	return resp

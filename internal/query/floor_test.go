@@ -87,6 +87,35 @@ func TestNothingIsAnAnswer(t *testing.T) {
 	}
 }
 
+// TestTheFirstMemoriesAreFound: words of which one of five memories has each counted as common
+// ones, and what held half of a question lay below the floor.
+func TestTheFirstMemoriesAreFound(t *testing.T) {
+	w := newWorld(t)
+	w.Namespace("team", withBuiltin())
+	w.One("team", "ann", "deploys happen on Tuesdays")
+	for query, found := range map[string]bool{
+		"Tuesday": true, "when do we deploy": true, "deployment day": true, "what is the wifi password": false,
+	} {
+		if n := len(w.search("team", "", memory.SearchRequest{Query: query}).Results); (n == 1) != found {
+			t.Errorf("of one memory %q finds %d", query, n)
+		}
+	}
+	for _, text := range []string{"the wifi password is hunter2", "Ana prefers dark mode in her editor", "billing-api uses Postgres 16 with pgbouncer",
+		"We decided to keep retries at 5, because the bank is slow"} {
+		w.One("team", "ann", text)
+	}
+	for query, want := range map[string]string{
+		"deployment day": "deploys", "Tuesday": "deploys", "what editor theme does Ana like": "dark mode",
+		"database of billing": "billing", "how many retries": "retries", "postgres version": "Postgres", "pgbouncr": "pgbouncer",
+		"cake recipe": "", "who is the president of France": "",
+	} {
+		got := texts(w.search("team", "", memory.SearchRequest{Query: query}).Results)
+		if want == "" && len(got) > 0 || want != "" && (len(got) == 0 || !strings.Contains(got[0], want)) {
+			t.Errorf("of five memories %q finds %q", query, got)
+		}
+	}
+}
+
 // TestExactHitsLieAboveTheFloor, whatever else the query says.
 func TestExactHitsLieAboveTheFloor(t *testing.T) {
 	w := newWorld(t)

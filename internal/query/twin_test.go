@@ -141,7 +141,7 @@ func idfOf(records []*twinRecord, t string, f index.Field) float64 {
 			df++
 		}
 	}
-	return math.Log(1 + (n-df+0.5)/(df+0.5))
+	return math.Log(1 + (max(n, 100)-df+0.5)/(df+0.5)) // a word is not common for that few texts have it
 }
 
 // bm25 scores records for one term by the formula: all that they have, and whether any of

@@ -22,7 +22,7 @@ const (
 //	idf = ln(1 + (N-n+0.5)/(n+0.5))
 //
 // (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009, with the
-// never negative idf of Lucene). N documents and avglen, the mean length of f over
+// never negative idf of Lucene, see IDF). N documents and avglen, the mean length of f over
 // them, come from the counters; n is the number of documents, added and not
 // removed, whose field f holds t. All three are over the partitions of the search
 // together and do not depend on Live and Allow.
@@ -264,16 +264,24 @@ func (q *Query) groupsOf(term int) (groups uint64) {
 	return groups
 }
 
+// fewDocs is how many documents there are at least where the idf of a term is reckoned: that
+// one of five documents has a word does not make it a common one.
+const fewDocs = 100
+
+// IDF weighs a term that n of so many documents have by how rare it is.
+func IDF(docs, n uint64) float64 {
+	// n too, for rows that disagree with the counters must not give NaN.
+	all := float64(max(docs, n, fewDocs))
+	return math.Log(1 + (all-float64(n)+0.5)/(float64(n)+0.5))
+}
+
 // weigh fills in what depends on the counts.
 func (s *slot) weigh(q *Query, st Stats) {
 	k1, b := q.K1, q.B
 	if k1 == 0 && b == 0 {
 		k1, b = DefaultK1, DefaultB
 	}
-	n, all := float64(s.common), float64(st.Docs)
-	// Rows that disagree with the counters must not give NaN.
-	all = max(all, n)
-	s.idf = math.Log(1 + (all-n+0.5)/(n+0.5))
+	s.idf = IDF(st.Docs, s.common)
 	s.boost = s.weight * s.idf * (k1 + 1)
 	s.kA, s.kB = k1*(1-b), 0
 	if avg := st.avg(s.field); avg > 0 {

@@ -113,7 +113,7 @@ func (t *twin) search(parts []Partition, q Query) []Hit {
 					n = max(n, t.docFreq(parts, other.Text, Field(f)))
 				}
 			}
-			idf := math.Log(1 + (float64(st.Docs)-n+0.5)/(n+0.5))
+			idf := math.Log(1 + (max(float64(st.Docs), 100)-n+0.5)/(n+0.5))
 			avg := float64(st.Length[f]) / float64(st.Docs)
 			for _, pt := range parts {
 				p := t.part(pt.ID)

@@ -1,7 +1,6 @@
 package rank
 
 import (
-	"math"
 	"time"
 
 	"mneme/internal/dates"
@@ -102,9 +101,7 @@ func (p *Plan) SetBound(docs uint64, docFreq func(term int) uint64, known func(t
 	p.bound, p.unknown = 0, true
 	for i := range p.Concepts {
 		c := &p.Concepts[i]
-		n := float64(docFreq(c.first))
-		all := max(float64(docs), n)
-		c.most = (index.DefaultK1 + 1) * math.Log(1+(all-n+0.5)/(n+0.5))
+		c.most = (index.DefaultK1 + 1) * index.IDF(docs, docFreq(c.first))
 		if !c.dated {
 			p.bound += c.most
 		}
