@@ -31,8 +31,8 @@ func TestNoFileHoldsAWordOfAWorkload(t *testing.T) {
 	if !strings.Contains(record, "record_id") {
 		t.Fatal(record)
 	}
-	found := postOK(t, n, "/v1/namespaces/default/search", map[string]any{"query": w[0] + " " + w[7]})
-	if !strings.Contains(found, w[1]) {
+	found := postOK(t, n, "/v1/namespaces/default/search", map[string]any{"query": w[1] + " " + w[7]})
+	if !strings.Contains(found, w[0]) {
 		t.Fatalf("the search finds nothing: %s", found)
 	}
 	// What is refused is listed with its body.

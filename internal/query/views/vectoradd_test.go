@@ -106,6 +106,62 @@ func TestVectorsThatDoNotFit(t *testing.T) {
 	}
 }
 
+// TestBackground: what the query means stands out of the cosines with a set however small
+// the set is and however much of it is meant; what is like all the others never does.
+func TestBackground(t *testing.T) {
+	const clear, unclear = 3, 2.9 // deviations above the mean: by default 2.95 are enough for a hit by vector
+	spread := func(n int, around, width float64) (cosines []float64) {
+		for i := range n {
+			cosines = append(cosines, around+width*(2*float64(i)/float64(max(n-1, 1))-1))
+		}
+		return cosines
+	}
+	for name, c := range map[string]struct {
+		cosines       []float64
+		meant, others float64
+	}{
+		"none":                               {nil, 0.81, 0.7},
+		"one, and it is meant":               {[]float64{0.9}, 0.9, 0.7},
+		"two of three are meant":             {[]float64{0.05, 0.97, 0.98}, 0.97, 0.5},
+		"six of eight are meant":             {append(spread(6, 0.92, 0.03), 0.2, 0.25), 0.92, 0.5},
+		"all of few are alike":               {spread(5, 0.72, 0.02), 0.9, 0.72},
+		"all of many are alike":              {spread(600, 0.72, 0.05), 0.86, 0.77},
+		"many are alike, a tenth is meant":   {append(spread(540, 0.72, 0.05), spread(60, 0.88, 0.02)...), 0.88, 0.77},
+		"many stand square, a few are meant": {append(spread(300, 0, 0.1), spread(5, 0.5, 0.05)...), 0.45, 0.1},
+	} {
+		set := &VectorSet{dim: 2}
+		var err error
+		if set.set, err = vector.NewSet(2, vector.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		var rows []projections.VectorRow
+		for doc, x := range c.cosines {
+			row := projections.VectorRow{Doc: uint32(doc), Numbers: []byte{events.VectorsFloat}}
+			for _, x := range []float64{x, math.Sqrt(1 - x*x)} {
+				row.Numbers = binary.LittleEndian.AppendUint32(row.Numbers, math.Float32bits(float32(x)))
+			}
+			rows = append(rows, row)
+		}
+		if err := set.add(0, rows, nil); err != nil {
+			t.Fatal(err)
+		}
+		look := Lookup{Query: []float32{1, 0}}
+		mean, deviation, err := look.Background(t.Context(), set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if z := (c.meant - mean) / deviation; z < clear {
+			t.Errorf("%s: what is meant is %.2f deviations above the mean (%.3f ± %.3f)", name, z, mean, deviation)
+		}
+		if z := (c.others - mean) / deviation; z > unclear {
+			t.Errorf("%s: what is like the others is %.2f deviations above the mean (%.3f ± %.3f)", name, z, mean, deviation)
+		}
+		if err := set.set.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // A vector that another state has in that place, or none has, is passed over.
 func TestFullPrecisionPassesOverOthers(t *testing.T) {
 	w := newWorld(t)

@@ -92,33 +92,41 @@ func (l *Lookup) Cosines(ctx context.Context, s *VectorSet, docs []uint32, visit
 }
 
 // What cosines of texts with queries that they have nothing to do with are taken to be
-// before any were seen, and how many seen ones that is worth.
+// before any were seen, how many seen ones that is worth, and how many are looked at.
 const (
 	usualMean, usualDeviation = 0.3, 0.15
 	usualWorth                = 16
 	backgroundSample          = 256
 )
 
+// usual are usualWorth cosines at the quantiles of a normal distribution.
+var usual = func() (cosines [usualWorth]float32) {
+	for i := range cosines {
+		cosines[i] = float32(usualMean + usualDeviation*math.Sqrt2*math.Erfinv(2*(float64(i)+0.5)/usualWorth-1))
+	}
+	return cosines
+}()
+
 // Background estimates from vectors of the set, evenly spread, how cosines with the query
-// are distributed of texts that have nothing to do with it.
+// are distributed of texts that have nothing to do with it: around their median, as wide as
+// from there to the lower sixth. What the query means stands in the upper half, and in a
+// small set it may be most of it, which moves neither far.
 func (l *Lookup) Background(ctx context.Context, s *VectorSet) (mean, deviation float64, err error) {
 	refs := s.snapshot()
 	l.ids = l.ids[:0]
 	for i := range min(backgroundSample, len(refs)) {
 		l.ids = append(l.ids, vector.ID(i*len(refs)/min(backgroundSample, len(refs))))
 	}
-	l.dots = slices.Grow(l.dots[:0], len(l.ids))[:len(l.ids)]
+	l.dots = slices.Grow(l.dots[:0], len(l.ids)+usualWorth)[:len(l.ids)]
 	if err := s.set.Dots(ctx, l.Query, l.ids, l.dots); err != nil {
 		return 0, 0, err
 	}
-	n, sum, squares := float64(usualWorth), usualWorth*usualMean, usualWorth*(usualMean*usualMean+usualDeviation*usualDeviation)
-	for _, x := range l.dots {
-		if x := float64(x); !math.IsNaN(x) {
-			n, sum, squares = n+1, sum+x, squares+x*x
-		}
-	}
-	mean = sum / n
-	return mean, max(math.Sqrt(max(0, squares/n-mean*mean)), usualDeviation/4), nil
+	l.dots = slices.DeleteFunc(l.dots, func(x float32) bool { return x != x })
+	l.dots = append(l.dots, usual[:]...)
+	slices.Sort(l.dots)
+	const below = 0.1587 // of a normal distribution lies more than a deviation below its mean
+	mean = float64(l.dots[len(l.dots)/2])
+	return mean, max(mean-float64(l.dots[int(below*float64(len(l.dots)))]), usualDeviation/4), nil
 }
 
 func (l *Lookup) reset() {
