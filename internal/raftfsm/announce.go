@@ -75,8 +75,9 @@ func (a *announcer) AppendEntries(id raft.ServerID, to raft.ServerAddress, req *
 		return nil
 	}
 	has := req.PrevLogEntry + uint64(len(req.Entries))
-	req.LeaderCommitIndex = min(req.LeaderCommitIndex, has)
-	send := func() error { return a.Transport.AppendEntries(id, to, req, resp) }
+	shown := *req // raft's own: a transport that gave up on it may hold it still
+	shown.LeaderCommitIndex = min(req.LeaderCommitIndex, has)
+	send := func() error { return a.Transport.AppendEntries(id, to, &shown, resp) }
 	began := time.Now()
 	err := send()
 	if err != nil && !isHeartbeat(req) {
@@ -88,7 +89,7 @@ func (a *announcer) AppendEntries(id raft.ServerID, to raft.ServerAddress, req *
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	t := a.peerLocked(id)
-	t.commit = max(t.commit, req.LeaderCommitIndex)
+	t.commit = max(t.commit, shown.LeaderCommitIndex)
 	if has > t.has {
 		t.has = has
 		a.wakeUp()

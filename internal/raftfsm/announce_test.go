@@ -172,3 +172,28 @@ func (u *unsent) AppendEntries(raft.ServerID, raft.ServerAddress, *raft.AppendEn
 	u.requests++
 	return u.err
 }
+
+// keepsRequest is a transport that holds the request that it was given.
+type keepsRequest struct {
+	raft.Transport
+	got *raft.AppendEntriesRequest
+}
+
+func (k *keepsRequest) AppendEntries(_ raft.ServerID, _ raft.ServerAddress, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	k.got, resp.Success = req, true
+	return nil
+}
+
+// Raft sends one request again and again, and a transport within a process hands it to a
+// follower that may read it long after the sender gave up: writing to it was a race.
+func TestRequestOfRaftIsNotWrittenTo(t *testing.T) {
+	under := &keepsRequest{}
+	a := &announcer{Transport: under, wake: make(chan struct{}, 1), peers: map[raft.ServerID]*told{}}
+	req := raft.AppendEntriesRequest{PrevLogEntry: 3, LeaderCommitIndex: 9}
+	if err := a.AppendEntries("b", "b", &req, &raft.AppendEntriesResponse{}); err != nil {
+		t.Fatal(err)
+	}
+	if under.got == &req || req.LeaderCommitIndex != 9 || under.got.LeaderCommitIndex != 3 {
+		t.Errorf("raft's request is %+v, and what was sent %+v", req, *under.got)
+	}
+}
