@@ -140,15 +140,15 @@ DIMS  ?= 384
 ONLY  ?= vectors,text,hybrid
 
 .PHONY: bench-search
-bench-search: peers ## measure search beside hnswlib, FAISS, bleve, SQLite FTS5 (SIZES=, DIMS=, ONLY=)
+bench-search: peers ## measure search beside hnswlib, FAISS, bleve, SQLite FTS5, Xapian (SIZES=, DIMS=, ONLY=)
 	cd bench/search && $(GO) run . -sizes $(SIZES) -dims $(DIMS) -only $(ONLY) $(BENCHFLAGS)
 
-# The C++ libraries that bench-search compares with.
+# The C and C++ libraries that bench-search compares with.
 .PHONY: peers
 peers:
-	@printf '#include <hnswlib/hnswlib.h>\n#include <faiss/IndexHNSW.h>\n' | g++ -x c++ -fsyntax-only - 2>/dev/null || \
-	{ command -v apt-get >/dev/null 2>&1 && apt-get update -qq && apt-get install -y -qq --no-install-recommends g++ libhnswlib-dev libfaiss-dev; } || \
-	echo "make bench-search: install g++, hnswlib and FAISS (Debian: g++ libhnswlib-dev libfaiss-dev); without them only our own vector indexes are measured" >&2
+	@printf '#include <hnswlib/hnswlib.h>\n#include <faiss/IndexHNSW.h>\n#include <sqlite3.h>\n#include <xapian.h>\n' | g++ -x c++ -fsyntax-only - 2>/dev/null || \
+	{ command -v apt-get >/dev/null 2>&1 && apt-get update -qq && apt-get install -y -qq --no-install-recommends g++ libhnswlib-dev libfaiss-dev libsqlite3-dev libxapian-dev; } || \
+	echo "make bench-search: install g++, hnswlib, FAISS, SQLite and Xapian (Debian: g++ libhnswlib-dev libfaiss-dev libsqlite3-dev libxapian-dev); what is compiled with them is left out" >&2
 
 .PHONY: test-bench
 test-bench: ## test bench/search and bench/train, which are modules of their own

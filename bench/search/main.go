@@ -1,6 +1,6 @@
 // Command search measures finding beside the engines that others use: vectors
-// beside hnswlib, FAISS and coder/hnsw, text beside bleve and SQLite FTS5, and a
-// whole node through REST.
+// beside hnswlib, FAISS and coder/hnsw, text beside bleve, SQLite FTS5 and
+// Xapian, and a whole node through REST.
 //
 // It is a module of its own, so that what it compares with is no dependency of
 // the project. Numbers belong to a machine; what can be compared anywhere is

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"mneme/bench/internal/report"
+	"mneme/bench/search/internal/peer"
 )
 
 func TestParse(t *testing.T) {
@@ -41,7 +42,7 @@ func TestRunText(t *testing.T) {
 		t.Errorf("got:\n%s", out.String())
 	}
 	tables, err := report.ReadJSON(file)
-	if err != nil || len(tables) != 2 || len(tables[1].Rows) != 3 {
+	if err != nil || len(tables) != 2 || len(tables[1].Rows) != 5 {
 		t.Errorf("JSON: %d tables, %v", len(tables), err)
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, "mneme-*")); err != nil || len(left) > 0 {
@@ -59,7 +60,7 @@ func TestPeers(t *testing.T) {
 		t.Skip("g++ is not installed")
 	}
 	dir := t.TempDir()
-	bin, err := buildPeers(t.Context(), dir)
+	bin, err := peer.Vectors(t.Context(), dir)
 	if err != nil {
 		t.Skipf("the libraries are not installed: %v", err)
 	}

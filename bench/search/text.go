@@ -7,6 +7,7 @@ import (
 
 	"mneme/bench/internal/corpus"
 	"mneme/bench/internal/report"
+	"mneme/bench/search/internal/peer"
 	"mneme/bench/search/internal/texts"
 )
 
@@ -26,10 +27,15 @@ func runText(ctx context.Context, opt options) ([]*report.Table, error) {
 		return nil, err
 	}
 	grown := all.Grow(most)
+	opt.say("text: compile the peers")
+	program, missing := peer.Texts(ctx, opt.dir)
+	if missing != nil {
+		opt.say("text: %v", missing)
+	}
 	var out []*report.Table
 	for _, n := range opt.sizes {
 		t := texts.Options{Dir: opt.dir, Threads: opt.threads, Queries: min(opt.queries, 500), Sample: sampled, Runs: opt.runs, Least: opt.least,
-			Seed: opt.seed, Progress: opt.say}
+			Seed: opt.seed, Progress: opt.say, Peers: program, Missing: missing}
 		from := all.From
 		if n > len(all.Texts) {
 			from = grown.From

@@ -2,52 +2,18 @@ package main
 
 import (
 	"context"
-	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"os/exec"
-	"path/filepath"
 
 	"mneme/bench/internal/points"
 	"mneme/bench/internal/report"
+	"mneme/bench/search/internal/peer"
 	"mneme/bench/search/internal/vectors"
 )
 
-//go:embed peers/*.cpp peers/*.h
-var peers embed.FS
-
 // smallVectors is the size up to which slow and bad indexes are measured too.
 const smallVectors = 20_000
-
-// buildPeers compiles the C++ program into dir.
-func buildPeers(ctx context.Context, dir string) (bin string, err error) {
-	files, err := fs.Glob(peers, "peers/*")
-	if err != nil {
-		return "", err
-	}
-	bin = filepath.Join(dir, "peers")
-	args := []string{"-O3", "-march=native", "-std=c++17", "-fopenmp", "-w", "-o", bin}
-	for _, name := range files {
-		b, err := peers.ReadFile(name)
-		if err != nil {
-			return "", err
-		}
-		at := filepath.Join(dir, filepath.Base(name))
-		if err := os.WriteFile(at, b, 0o600); err != nil {
-			return "", err
-		}
-		if filepath.Ext(at) == ".cpp" {
-			args = append(args, at)
-		}
-	}
-	args = append(args, "-lfaiss", "-lblas", "-llapack", "-lpthread")
-	if out, err := exec.CommandContext(ctx, "g++", args...).CombinedOutput(); err != nil {
-		return "", fmt.Errorf("compile with g++, libhnswlib-dev and libfaiss-dev: %w: %.300s", err, out)
-	}
-	return bin, nil
-}
 
 func runVectors(ctx context.Context, opt options) ([]*report.Table, error) {
 	self, err := os.Executable()
@@ -57,11 +23,7 @@ func runVectors(ctx context.Context, opt options) ([]*report.Table, error) {
 	v := vectors.Options{Dir: opt.dir, Own: []string{self, serveVectors}, Threads: opt.threads, Queries: opt.queries, Runs: opt.runs, Least: opt.least,
 		Seed: opt.seed, Texts: opt.texts, Indexes: opt.indexes, PerCluster: 100, Noise: 1, Small: smallVectors, Debian: opt.debian, ReplaceUpto: opt.replaceUpto, Progress: opt.say}
 	opt.say("vectors: compile the peers")
-	programs := filepath.Join(opt.dir, "bin")
-	if err := os.Mkdir(programs, 0o700); err != nil {
-		return nil, err
-	}
-	if v.Peers, v.Missing = buildPeers(ctx, programs); v.Missing != nil {
+	if v.Peers, v.Missing = peer.Vectors(ctx, opt.dir); v.Missing != nil {
 		opt.say("vectors: %v", v.Missing)
 	}
 	var out []*report.Table

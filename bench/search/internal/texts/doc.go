@@ -1,5 +1,5 @@
-// Package texts measures text indexes beside each other: ours, bleve (scorch) and
-// SQLite FTS5.
+// Package texts measures text indexes beside each other: ours, bleve (scorch),
+// SQLite FTS5 in Go and in C, and Xapian.
 //
 // Its job: one analysis for all, by the project's analyzer, so that every index
 // holds the same terms; rates of building; bytes on disk; latency of queries of

@@ -13,7 +13,8 @@ import (
 
 const ftsBatch = 1000
 
-// fts5 is SQLite's full-text table without the texts, ranked by its bm25().
+// fts5 is SQLite's full-text table, in the translation to Go, without the texts, ranked by
+// its bm25().
 type fts5 struct {
 	dir string
 	db  *sql.DB

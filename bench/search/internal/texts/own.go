@@ -88,7 +88,7 @@ func (o *own) doc(id uint32, line string) index.Doc {
 }
 
 func (o *own) search(ctx context.Context, terms []string, k int) ([]hit, error) {
-	q := index.Query{K: k}
+	q := index.Query{K: k, K1: k1, B: b} // as the others have it
 	q.FieldWeights[index.FieldText] = 1
 	for _, t := range terms {
 		q.Terms = append(q.Terms, index.QueryTerm{Text: plain(t), Weight: 1})

@@ -30,6 +30,9 @@ type Options struct {
 	Least    time.Duration
 	Seed     uint64
 	Progress func(format string, args ...any)
+	// Peers is the program of the indexes in C and C++; Missing says why there is none.
+	Peers   string
+	Missing error
 }
 
 // patience ends a measurement of queries that take long, as a multiple of Least.
@@ -50,6 +53,18 @@ type engine interface {
 	open() error
 	search(ctx context.Context, terms []string, k int) ([]hit, error)
 	close() error
+}
+
+// timed is an engine that measures its last call itself: what a pipe to another process
+// costs is not the engine's.
+type timed interface{ last() time.Duration }
+
+// duration is how long the last call of an engine took, which began then.
+func duration(e engine, began time.Time) time.Duration {
+	if t, ok := e.(timed); ok {
+		return t.last()
+	}
+	return time.Since(began)
 }
 
 // result is what one engine gave.
@@ -85,7 +100,13 @@ func Run(ctx context.Context, opt Options, texts []string, from string) ([]*repo
 			return nil, fmt.Errorf("no document has %d different terms", size)
 		}
 	}
-	for _, r := range []result{{name: "mneme", make: newOwn}, {name: "bleve (scorch)", make: newBleve}, {name: "SQLite FTS5", make: newFTS5}} {
+	for _, r := range []result{
+		{name: "mneme", make: newOwn},
+		{name: "bleve (scorch)", make: newBleve},
+		{name: "SQLite FTS5, in Go", make: newFTS5},
+		{name: "SQLite FTS5, in C", make: newOutside(opt.Peers, "fts5"), err: opt.Missing},
+		{name: "Xapian", make: newOutside(opt.Peers, "xapian"), err: opt.Missing},
+	} {
 		r.rates, r.p50, r.p99, r.answers = map[int]float64{}, map[int]time.Duration{}, map[int]time.Duration{}, map[int][][]hit{}
 		b.all = append(b.all, &r)
 	}
@@ -158,7 +179,7 @@ func (r *result) fill(ctx context.Context, dir string, docs documents) (time.Dur
 	runtime.GC()
 	began := time.Now()
 	err := r.engine.build(ctx, docs)
-	return time.Since(began), err
+	return duration(r.engine, began), err
 }
 
 func diskSize(dir string) (size int64, err error) {
@@ -224,7 +245,7 @@ func (b *bench) round(ctx context.Context, r *result, queries [][]string) (took 
 		if err != nil {
 			return nil, nil, err
 		}
-		took = append(took, time.Since(start))
+		took = append(took, duration(r.engine, start))
 		if i < len(queries) {
 			answers = append(answers, hits)
 		}

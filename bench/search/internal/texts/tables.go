@@ -10,8 +10,9 @@ import (
 func (b *bench) tables(from string, identical map[int]compared) []*report.Table {
 	n := len(b.docs.lines)
 	title := fmt.Sprintf("Text: %d documents", n)
-	marks := b.marks(title+", ours beside bleve and FTS5", identical)
-	marks.Note("texts: %s; all indexes hold the terms of the project's analyzer, which is not part of any rate; batches of %d (ours), %d (bleve), %d (FTS5), none synced one by one; "+
+	marks := b.marks(title+", ours beside others", identical)
+	marks.Note("texts: %s; all indexes hold the terms of the project's analyzer, which is not part of any rate; batches of %d (ours), %d (bleve), %d (the others), none synced one by one; "+
+		"those in C and C++ are processes of their own, build on one thread, and measure themselves; "+
 		"rates of building run until the index is closed; queries are of terms out of one document, any of which may match; k = %d, one thread, medians of %d rounds in turn between the indexes",
 		from, ownBatch, bleveBatch, ftsBatch, K, b.opt.Runs)
 	return []*report.Table{marks, b.summary(title)}

@@ -2,6 +2,7 @@ package texts
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"mneme/bench/search/internal/peer"
 )
 
 func someTexts(n int) []string {
@@ -26,18 +29,18 @@ func someTexts(n int) []string {
 }
 
 func TestRun(t *testing.T) {
-	opt := Options{Dir: t.TempDir(), Threads: 2, Queries: 20, Sample: 20, Runs: 1, Least: 5 * time.Millisecond, Seed: 1, Progress: t.Logf}
+	opt := Options{Dir: t.TempDir(), Threads: 2, Queries: 20, Sample: 20, Runs: 1, Least: 5 * time.Millisecond, Seed: 1, Progress: t.Logf, Missing: errors.New("no compiler")}
 	tables, err := Run(context.Background(), opt, someTexts(300), "a test")
 	if err != nil {
 		t.Fatal(err)
 	}
 	text := tables[0].Markdown() + tables[1].Markdown()
-	for _, want := range []string{"| mneme ", "| bleve (scorch) ", "| SQLite FTS5 ", "8 terms", "texts: a test"} {
+	for _, want := range []string{"| mneme ", "| bleve (scorch) ", "| SQLite FTS5, in Go ", "| Xapian ", "not measured: no compiler", "8 terms", "texts: a test"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in:\n%s", want, text)
 		}
 	}
-	if strings.Contains(text, "not measured") {
+	if strings.Count(text, "not measured") != 2 {
 		t.Errorf("an index failed:\n%s", text)
 	}
 	if left, err := filepath.Glob(filepath.Join(opt.Dir, "*")); err != nil || len(left) > 0 {
@@ -53,11 +56,21 @@ func TestRun(t *testing.T) {
 func TestEnginesAgree(t *testing.T) {
 	docs := analyse(someTexts(400))
 	scan := newTwin(docs)
-	for name, make := range map[string]func(string) engine{"mneme": newOwn, "bleve": newBleve, "fts5": newFTS5} {
+	engines := map[string]func(string) engine{"mneme": newOwn, "bleve": newBleve, "fts5": newFTS5}
+	if program, err := peer.Texts(t.Context(), t.TempDir()); err != nil {
+		t.Log(err)
+	} else {
+		engines["fts5 in C"], engines["xapian"] = newOutside(program, "fts5"), newOutside(program, "xapian")
+	}
+	for name, make := range engines {
 		t.Run(name, func(t *testing.T) {
 			e := make(filepath.Join(t.TempDir(), "index"))
+			began := time.Now()
 			if err := e.build(context.Background(), docs); err != nil {
 				t.Fatal(err)
+			}
+			if took := duration(e, began); took <= 0 || took > time.Since(began) {
+				t.Errorf("it says that building took %v", took)
 			}
 			if err := e.open(); err != nil {
 				t.Fatal(err)

@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// The constants of BM25, for all.
+const k1, b = 1.2, 0.75
+
 // twin answers queries by looking at every document: BM25 with k1 1.2, b 0.75 and
 // idf ln(1 + (N-n+0.5)/(n+0.5)).
 type twin struct {
@@ -25,7 +28,6 @@ func newTwin(docs documents) *twin {
 }
 
 func (t *twin) search(terms []string, k int) []hit {
-	const k1, b = 1.2, 0.75
 	place := map[string]int{}
 	for i, term := range terms {
 		place[term] = i

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"mneme/bench/internal/stats"
+	"mneme/bench/search/internal/peer"
 )
 
 // filters is the shares of the rows that a filtered search may return.
@@ -33,7 +34,7 @@ func (b *bench) filters(ctx context.Context) error {
 			return err
 		}
 		err = b.each(ctx, step, func(r *result) error {
-			if _, err := r.proc.ask("filter %s", mask); err != nil {
+			if _, err := r.proc.Ask("filter %s", mask); err != nil {
 				return err
 			}
 			p, err := b.reach(r, truth)
@@ -41,7 +42,7 @@ func (b *bench) filters(ctx context.Context) error {
 				return err
 			}
 			r.filtered = append(r.filtered, p)
-			_, err = r.proc.ask("filter -")
+			_, err = r.proc.Ask("filter -")
 			return err
 		})
 		if err != nil {
@@ -85,7 +86,7 @@ func (b *bench) saveLoad(ctx context.Context) error {
 	return b.each(ctx, "save and load", func(r *result) error {
 		path := filepath.Join(b.data.dir, "saved")
 		defer func() { _ = os.Remove(path) }()
-		saved, err := r.proc.ask("save %s", path)
+		saved, err := r.proc.Ask("save %s", path)
 		if err != nil {
 			return err
 		}
@@ -105,16 +106,16 @@ func (b *bench) saveLoad(ctx context.Context) error {
 // loadOnce loads a saved index and searches it, so that a load that leaves the
 // work for later is seen.
 func (b *bench) loadOnce(ctx context.Context, r *result, path string) (seconds, share float64, err error) {
-	p, err := start(ctx, r.name, r.command)
+	p, err := peer.Start(ctx, r.name, r.command)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer func() {
-		if stopped := p.stop(); err == nil {
+		if stopped := p.Stop(); err == nil {
 			err = stopped
 		}
 	}()
-	answer, err := p.ask("load %s", path)
+	answer, err := p.Ask("load %s", path)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -133,7 +134,7 @@ func (b *bench) replaceHalf(ctx context.Context) error {
 		return err
 	}
 	return b.each(ctx, "replace half", func(r *result) error {
-		answer, err := r.proc.ask("replace %s %s %d %d", b.data.fresh, b.data.rows, b.data.changed, b.opt.Threads)
+		answer, err := r.proc.Ask("replace %s %s %d %d", b.data.fresh, b.data.rows, b.data.changed, b.opt.Threads)
 		if err != nil {
 			return err
 		}
@@ -149,6 +150,6 @@ func (b *bench) replaceHalf(ctx context.Context) error {
 		if _, r.churn.fresh, err = b.search(fresh, efOf(r), 1, b.data.queries, truth, b.data.mixed); err != nil {
 			return err
 		}
-		return fresh.stop()
+		return fresh.Stop()
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mneme/bench/search/internal/peer"
 	"mneme/internal/index/vector"
 )
 
@@ -96,17 +97,17 @@ func (o *own) exact(_ context.Context, ids []vector.ID, dst []float32) error {
 }
 
 // build fills the set from a file and waits for the graph.
-func (o *own) build(ctx context.Context, file string, n, threads int) (reply, error) {
+func (o *own) build(ctx context.Context, file string, n, threads int) (peer.Reply, error) {
 	m, err := mapFloats(file, n*o.dim)
 	if err != nil {
-		return reply{}, err
+		return peer.Reply{}, err
 	}
 	o.vecs = append(o.vecs, m)
 	o.file = file
 	o.rows, o.ids = make([]int32, 0, n), make([]vector.ID, 0, n)
 	before := resident()
 	if err := o.open(threads); err != nil {
-		return reply{}, err
+		return peer.Reply{}, err
 	}
 	seconds, err := timed(threads, func() error {
 		for at := 0; at < n; at += chunk {
@@ -117,7 +118,7 @@ func (o *own) build(ctx context.Context, file string, n, threads int) (reply, er
 		return o.set.Wait(ctx)
 	})
 	const tables = 8 // bytes a vector: rows and ids, which belong to the benchmark
-	return reply{Seconds: seconds, Bytes: resident() - before - int64(tables*n)}, err
+	return peer.Reply{Seconds: seconds, Bytes: resident() - before - int64(tables*n)}, err
 }
 
 // append adds vectors as the rows from first on.
@@ -144,14 +145,14 @@ func (o *own) appendRows(flat []float32, rows []int32) error {
 
 // searchFile searches whole rounds over the queries until at least seconds are
 // over, and writes the rows found.
-func (o *own) searchFile(ctx context.Context, file string, n, k, ef, threads int, seconds float64, to string) (reply, error) {
+func (o *own) searchFile(ctx context.Context, file string, n, k, ef, threads int, seconds float64, to string) (peer.Reply, error) {
 	queries, err := mapFloats(file, n*o.dim)
 	if err != nil {
-		return reply{}, err
+		return peer.Reply{}, err
 	}
 	defer queries.close()
 	if err := o.set.SetEfSearch(ef); err != nil {
-		return reply{}, err
+		return peer.Reply{}, err
 	}
 	found := make([]int32, n*k)
 	rounds := 0
@@ -167,9 +168,9 @@ func (o *own) searchFile(ctx context.Context, file string, n, k, ef, threads int
 		}
 	})
 	if err != nil {
-		return reply{}, err
+		return peer.Reply{}, err
 	}
-	return reply{Seconds: took, Queries: rounds * n}, writeRows(to, found)
+	return peer.Reply{Seconds: took, Queries: rounds * n}, writeRows(to, found)
 }
 
 // round asks each query once.
@@ -251,18 +252,18 @@ func (o *own) run(ids []vector.ID) (flat []float32, count int) {
 
 // replace gives rows other vectors: the old ones are deleted, the new ones get
 // new IDs.
-func (o *own) replace(ctx context.Context, file, rowsFile string, n, threads int) (reply, error) {
+func (o *own) replace(ctx context.Context, file, rowsFile string, n, threads int) (peer.Reply, error) {
 	m, err := mapFloats(file, n*o.dim)
 	if err != nil {
-		return reply{}, err
+		return peer.Reply{}, err
 	}
 	o.vecs = append(o.vecs, m)
 	rows, err := readRows(rowsFile)
 	if err != nil {
-		return reply{}, err
+		return peer.Reply{}, err
 	}
 	if len(rows) < n {
-		return reply{}, fmt.Errorf("%s holds %d rows, %d are wanted", rowsFile, len(rows), n)
+		return peer.Reply{}, fmt.Errorf("%s holds %d rows, %d are wanted", rowsFile, len(rows), n)
 	}
 	rows = rows[:n]
 	seconds, err := timed(threads, func() error {
@@ -279,14 +280,14 @@ func (o *own) replace(ctx context.Context, file, rowsFile string, n, threads int
 		}
 		return o.set.Wait(ctx)
 	})
-	return reply{Seconds: seconds}, err
+	return peer.Reply{Seconds: seconds}, err
 }
 
 // save writes the graph, and beside it how many vectors of which file it is of:
 // the vectors themselves stay where they are.
-func (o *own) save(path string) (r reply, err error) {
+func (o *own) save(path string) (r peer.Reply, err error) {
 	if o.opt.Engine != vector.EngineMneme {
-		return r, fmt.Errorf("%w: engine %s saves nothing", errUnsupported, o.opt.Engine)
+		return r, fmt.Errorf("%w: engine %s saves nothing", peer.ErrUnsupported, o.opt.Engine)
 	}
 	began := time.Now()
 	f, err := os.Create(path)
@@ -302,11 +303,11 @@ func (o *own) save(path string) (r reply, err error) {
 		return r, err
 	}
 	about := fmt.Sprintf("%d %s", len(o.rows), o.file)
-	return reply{Seconds: seconds, Bytes: info.Size()}, os.WriteFile(path+".of", []byte(about), 0o600)
+	return peer.Reply{Seconds: seconds, Bytes: info.Size()}, os.WriteFile(path+".of", []byte(about), 0o600)
 }
 
 // load fills the set from the file of vectors and takes the saved graph.
-func (o *own) load(ctx context.Context, path string) (r reply, err error) {
+func (o *own) load(ctx context.Context, path string) (r peer.Reply, err error) {
 	var n int
 	about, err := os.ReadFile(path + ".of")
 	if err != nil {
@@ -342,5 +343,5 @@ func (o *own) load(ctx context.Context, path string) (r reply, err error) {
 	if err := errors.Join(err, o.set.Wait(ctx)); err != nil {
 		return r, err
 	}
-	return reply{Seconds: time.Since(began).Seconds(), Bytes: info.Size()}, nil
+	return peer.Reply{Seconds: time.Since(began).Seconds(), Bytes: info.Size()}, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"mneme/bench/internal/report"
 	"mneme/bench/internal/stats"
+	"mneme/bench/search/internal/peer"
 )
 
 // sweep is the values of ef that a curve is made of.
@@ -28,7 +29,7 @@ type point struct {
 // its error in failed.
 type result struct {
 	index
-	proc       *process
+	proc       *peer.Process
 	build      float64 // vectors a second, one thread
 	buildAll   float64 // and on all
 	bytes      float64 // resident memory of a vector
@@ -94,28 +95,28 @@ func Run(ctx context.Context, opt Options, n, dim int) ([]*report.Table, error) 
 func (b *bench) nearest(ctx context.Context, file, mask string, queries int) ([]int32, error) {
 	d, out := b.data, filepath.Join(b.data.dir, "truth")
 	if b.opt.Peers == "" {
-		p, err := start(ctx, "truth", append(append([]string{}, b.opt.Own...), args("exact", d.dim)...))
+		p, err := peer.Start(ctx, "truth", append(append([]string{}, b.opt.Own...), args("exact", d.dim)...))
 		if err != nil {
 			return nil, err
 		}
-		defer p.stop()
-		if _, err := p.ask("build %s %d %d", file, d.n, b.opt.Threads); err != nil {
+		defer p.Stop()
+		if _, err := p.Ask("build %s %d %d", file, d.n, b.opt.Threads); err != nil {
 			return nil, err
 		}
-		if _, err := p.ask("filter %s", mask); err != nil {
+		if _, err := p.Ask("filter %s", mask); err != nil {
 			return nil, err
 		}
-		if _, err := p.ask("search %s %d %d %d %d 0 %s", d.asked, queries, K, K, b.opt.Threads, out); err != nil {
+		if _, err := p.Ask("search %s %d %d %d %d 0 %s", d.asked, queries, K, K, b.opt.Threads, out); err != nil {
 			return nil, err
 		}
 		return readRows(out)
 	}
-	p, err := start(ctx, "truth", append([]string{b.opt.Peers}, args("hnswlib", d.dim)...))
+	p, err := peer.Start(ctx, "truth", append([]string{b.opt.Peers}, args("hnswlib", d.dim)...))
 	if err != nil {
 		return nil, err
 	}
-	defer p.stop()
-	if _, err := p.ask("truth %s %d %s %d %d %d %s %s", file, d.n, d.asked, queries, K, b.opt.Threads, out, mask); err != nil {
+	defer p.Stop()
+	if _, err := p.Ask("truth %s %d %s %d %d %d %s %s", file, d.n, d.asked, queries, K, b.opt.Threads, out, mask); err != nil {
 		return nil, err
 	}
 	return readRows(out)
@@ -152,7 +153,7 @@ func (b *bench) build(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if err := p.stop(); err != nil {
+			if err := p.Stop(); err != nil {
 				return err
 			}
 			all[r] = append(all[r], rate)
@@ -162,7 +163,7 @@ func (b *bench) build(ctx context.Context) error {
 			}
 			one[r], size[r] = append(one[r], rate), append(size[r], bytes)
 			if r.proc != nil {
-				err = r.proc.stop()
+				err = r.proc.Stop()
 			}
 			r.proc = p
 			return err
@@ -178,13 +179,13 @@ func (b *bench) build(ctx context.Context) error {
 }
 
 // buildOnce builds an index in a process of its own.
-func (b *bench) buildOnce(ctx context.Context, r *result, file string, threads int) (p *process, rate, bytes float64, err error) {
-	if p, err = start(ctx, r.name, r.command); err != nil {
+func (b *bench) buildOnce(ctx context.Context, r *result, file string, threads int) (p *peer.Process, rate, bytes float64, err error) {
+	if p, err = peer.Start(ctx, r.name, r.command); err != nil {
 		return nil, 0, 0, err
 	}
-	answer, err := p.ask("build %s %d %d", file, b.data.n, threads)
+	answer, err := p.Ask("build %s %d %d", file, b.data.n, threads)
 	if err != nil {
-		return nil, 0, 0, errors.Join(err, p.stop())
+		return nil, 0, 0, errors.Join(err, p.Stop())
 	}
 	n := float64(b.data.n)
 	b.opt.Progress("  %s: %.1f s on %d", r.name, answer.Seconds, threads)
@@ -193,9 +194,9 @@ func (b *bench) buildOnce(ctx context.Context, r *result, file string, threads i
 
 // search asks the first queries and returns the rate and the recall against truth.
 // The vectors in file are those that the index holds.
-func (b *bench) search(p *process, ef, threads, queries int, truth []int32, file string) (rate, share float64, err error) {
+func (b *bench) search(p *peer.Process, ef, threads, queries int, truth []int32, file string) (rate, share float64, err error) {
 	out := filepath.Join(b.data.dir, "found")
-	answer, err := p.ask("search %s %d %d %d %d %g %s", b.data.asked, queries, K, ef, threads, b.opt.Least.Seconds(), out)
+	answer, err := p.Ask("search %s %d %d %d %d %g %s", b.data.asked, queries, K, ef, threads, b.opt.Least.Seconds(), out)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -316,7 +317,7 @@ func (b *bench) parallel(ctx context.Context) error {
 func (b *bench) stop() {
 	for _, r := range b.all {
 		if r.proc != nil {
-			_ = r.proc.stop() // its numbers are taken
+			_ = r.proc.Stop() // its numbers are taken
 		}
 	}
 }

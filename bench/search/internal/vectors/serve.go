@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"mneme/bench/search/internal/peer"
 )
 
 // Serve runs one of our engines as a process that answers what the C++ program
@@ -27,7 +29,7 @@ func Serve(ctx context.Context, args []string, in io.Reader, out io.Writer) erro
 	for lines.Scan() {
 		r, err := o.command(ctx, strings.Fields(lines.Text()))
 		if err != nil {
-			r = reply{Error: err.Error(), Unsupported: errors.Is(err, errUnsupported)}
+			r = peer.Reply{Error: err.Error(), Unsupported: errors.Is(err, peer.ErrUnsupported)}
 		}
 		b, err := json.Marshal(r)
 		if err != nil {
@@ -41,35 +43,35 @@ func Serve(ctx context.Context, args []string, in io.Reader, out io.Writer) erro
 }
 
 // command runs one command; its words are what peers/main.cpp describes.
-func (o *own) command(ctx context.Context, words []string) (reply, error) {
+func (o *own) command(ctx context.Context, words []string) (peer.Reply, error) {
 	if len(words) == 0 {
-		return reply{}, errors.New("empty command")
+		return peer.Reply{}, errors.New("empty command")
 	}
 	if o.set == nil && words[0] != "build" && words[0] != "load" {
-		return reply{}, errors.New("nothing was built or loaded")
+		return peer.Reply{}, errors.New("nothing was built or loaded")
 	}
 	a := &arguments{words: words[1:]}
 	switch words[0] {
 	case "build":
 		file, n, threads := a.text(), a.number(), a.number()
-		return a.run(func() (reply, error) { return o.build(ctx, file, n, threads) })
+		return a.run(func() (peer.Reply, error) { return o.build(ctx, file, n, threads) })
 	case "search":
 		file, n, k, ef, threads, least, to := a.text(), a.number(), a.number(), a.number(), a.number(), a.float(), a.text()
-		return a.run(func() (reply, error) { return o.searchFile(ctx, file, n, k, ef, threads, least, to) })
+		return a.run(func() (peer.Reply, error) { return o.searchFile(ctx, file, n, k, ef, threads, least, to) })
 	case "filter":
 		file := a.text()
-		return a.run(func() (reply, error) { return reply{}, o.setFilter(file) })
+		return a.run(func() (peer.Reply, error) { return peer.Reply{}, o.setFilter(file) })
 	case "replace":
 		file, rows, n, threads := a.text(), a.text(), a.number(), a.number()
-		return a.run(func() (reply, error) { return o.replace(ctx, file, rows, n, threads) })
+		return a.run(func() (peer.Reply, error) { return o.replace(ctx, file, rows, n, threads) })
 	case "save":
 		path := a.text()
-		return a.run(func() (reply, error) { return o.save(path) })
+		return a.run(func() (peer.Reply, error) { return o.save(path) })
 	case "load":
 		path := a.text()
-		return a.run(func() (reply, error) { return o.load(ctx, path) })
+		return a.run(func() (peer.Reply, error) { return o.load(ctx, path) })
 	}
-	return reply{}, fmt.Errorf("unknown command %s", words[0])
+	return peer.Reply{}, fmt.Errorf("unknown command %s", words[0])
 }
 
 // arguments reads the words of a command one after the other.
@@ -104,9 +106,9 @@ func (a *arguments) float() float64 {
 	return x
 }
 
-func (a *arguments) run(do func() (reply, error)) (reply, error) {
+func (a *arguments) run(do func() (peer.Reply, error)) (peer.Reply, error) {
 	if a.err != nil {
-		return reply{}, a.err
+		return peer.Reply{}, a.err
 	}
 	return do()
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"mneme/bench/internal/report"
+	"mneme/bench/search/internal/peer"
 )
 
 // tables makes the report of one size.
@@ -117,7 +118,7 @@ func number(r *result, step string, v float64) string {
 }
 
 func cellOf(err error) string {
-	if errors.Is(err, errUnsupported) {
+	if errors.Is(err, peer.ErrUnsupported) {
 		return "not supported"
 	}
 	return "failed: " + err.Error()

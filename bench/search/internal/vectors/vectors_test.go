@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mneme/bench/internal/points"
+	"mneme/bench/search/internal/peer"
 	"mneme/internal/index/vector"
 )
 
@@ -61,19 +62,19 @@ func TestServeFindsWhatAScanFinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := &bench{opt: opt, data: d}
-	p, err := start(context.Background(), "mneme", append(slices.Clone(opt.Own), args("mneme", dim)...))
+	p, err := peer.Start(context.Background(), "mneme", append(slices.Clone(opt.Own), args("mneme", dim)...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.stop()
+	defer p.Stop()
 	do := func(format string, args ...any) {
 		t.Helper()
-		if _, err := p.ask(format, args...); err != nil {
+		if _, err := p.Ask(format, args...); err != nil {
 			t.Fatal(err)
 		}
 	}
 	file := d.base
-	check := func(what string, p *process, ef int, truth []int32) {
+	check := func(what string, p *peer.Process, ef int, truth []int32) {
 		t.Helper()
 		_, share, err := b.search(p, ef, 2, d.queries, truth, file)
 		if err != nil || share < 0.97 {
@@ -97,12 +98,12 @@ func TestServeFindsWhatAScanFinds(t *testing.T) {
 	do("filter -")
 	saved := filepath.Join(opt.Dir, "saved")
 	do("save %s", saved)
-	fresh, err := start(context.Background(), "mneme", append(slices.Clone(opt.Own), args("mneme", dim)...))
+	fresh, err := peer.Start(context.Background(), "mneme", append(slices.Clone(opt.Own), args("mneme", dim)...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer fresh.stop()
-	if _, err := fresh.ask("load %s", saved); err != nil {
+	defer fresh.Stop()
+	if _, err := fresh.Ask("load %s", saved); err != nil {
 		t.Fatal(err)
 	}
 	check("loaded", fresh, 100, truth)
@@ -163,7 +164,7 @@ func TestServeRefuses(t *testing.T) {
 		t.Fatalf("%d answers: %s", len(lines), out.String())
 	}
 	for _, line := range lines {
-		var r reply
+		var r peer.Reply
 		if err := json.Unmarshal([]byte(line), &r); err != nil || r.Error == "" || r.Unsupported {
 			t.Errorf("answer %s, %v", line, err)
 		}
@@ -239,7 +240,7 @@ func TestMarks(t *testing.T) {
 			t.Errorf("%q is missing in:\n%s", want, text)
 		}
 	}
-	a.failed["filter"] = errUnsupported
+	a.failed["filter"] = peer.ErrUnsupported
 	if got := b.filterTable("f"); got.Rows[1][1] != "not supported" {
 		t.Errorf("%v", got.Rows)
 	}
@@ -267,17 +268,17 @@ func TestMask(t *testing.T) {
 }
 
 func TestProcessThatFails(t *testing.T) {
-	if _, err := start(context.Background(), "none", []string{"/does/not/exist"}); err == nil {
+	if _, err := peer.Start(context.Background(), "none", []string{"/does/not/exist"}); err == nil {
 		t.Error("a missing program starts")
 	}
-	p, err := start(context.Background(), "bad", []string{os.Args[0], "serve", "else"})
+	p, err := peer.Start(context.Background(), "bad", []string{os.Args[0], "serve", "else"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.ask("build x 1 1"); err == nil {
+	if _, err := p.Ask("build x 1 1"); err == nil {
 		t.Error("a process that ended answers")
 	}
-	if p.stop() == nil {
+	if p.Stop() == nil {
 		t.Error("a process that failed stopped well")
 	}
 }
