@@ -48,12 +48,10 @@ type scratch struct {
 	memos []memo // of frequent slots
 	loose []posting
 	found []foundInTail
-	asked []asked
-	sums  []float64
-	said  []bool
 	key   []byte
 	last  []byte // the key before
 	window
+	asking
 }
 
 type foundInTail struct {

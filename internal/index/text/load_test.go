@@ -61,9 +61,10 @@ func TestAskedAreInTheOrderOfGroups(t *testing.T) {
 	for _, a := range docs {
 		for _, b := range docs {
 			for i := range 16 {
-				x, y := makeAsked(i&1, a, i&4 != 0, 0), makeAsked(i>>1&1<<20, b, i&8 != 0, 1)
-				if want := cmp.Or(x.group.compare(y.group), cmp.Compare(x.local, y.local)); cmp.Compare(x.order, y.order) != want {
-					t.Fatalf("%+v and %+v: %d, want %d", x, y, cmp.Compare(x.order, y.order), want)
+				g, h := groupOf(i&1, a, i&4 != 0), groupOf(i>>1&1<<20, b, i&8 != 0)
+				x, y := makeAsked(g, a, 0), makeAsked(h, b, 1)
+				if want := cmp.Or(g.compare(h), cmp.Compare(x.local(), y.local())); cmp.Compare(x.order, y.order) != want {
+					t.Fatalf("%+v of %+v and %+v of %+v: %d, want %d", x, g, y, h, cmp.Compare(x.order, y.order), want)
 				}
 			}
 		}

@@ -6,20 +6,20 @@ package rank
 func (r *Ranking) MissingCosines(partition int) []uint32 {
 	for i := range r.candidates {
 		if c := &r.candidates[i]; c.Partition == partition && c.hasVector {
-			r.cosines[docKey{partition, c.Doc}] = c.cosine
+			k := &r.known[c.row]
+			k.cosine, k.asked = c.cosine, true
 		}
 	}
 	r.docs = r.docs[:0]
-	want := func(doc uint32) {
-		k := docKey{partition, doc}
-		if _, ok := r.cosines[k]; !ok {
-			r.cosines[k] = 0
-			r.docs = append(r.docs, doc)
+	want := func(row int32) {
+		if k := &r.known[row]; !k.asked {
+			k.asked = true
+			r.docs = append(r.docs, r.rows.docs[row].doc)
 		}
 	}
 	for i := range r.candidates {
 		if c := &r.candidates[i]; c.Partition == partition {
-			want(c.Doc)
+			want(c.row)
 			r.nextTo(c, want)
 		}
 	}
@@ -28,16 +28,19 @@ func (r *Ranking) MissingCosines(partition int) []uint32 {
 
 // SetCosine takes the cosine of a missing document's best chunk.
 func (r *Ranking) SetCosine(partition int, doc uint32, cosine float64, chunk int) {
-	k := docKey{partition, doc}
-	r.cosines[k] = cosine
-	if i, ok := r.at[k]; ok {
-		c := &r.candidates[i]
+	row, ok := r.rows.find(docKey{partition, doc})
+	if !ok {
+		return
+	}
+	r.known[row].cosine = cosine
+	if i := r.known[row].candidate; i > 0 {
+		c := &r.candidates[i-1]
 		c.cosine, c.hasVector, c.Chunk = cosine, true, chunk
 	}
 }
 
 // nextTo visits the message right before a candidate and the one right after.
-func (r *Ranking) nextTo(c *Candidate, visit func(doc uint32)) {
+func (r *Ranking) nextTo(c *Candidate, visit func(row int32)) {
 	if c.around.before > 0 {
 		visit(r.neighbours[c.around.at])
 	}
@@ -50,6 +53,6 @@ func (r *Ranking) nextTo(c *Candidate, visit func(doc uint32)) {
 // candidate; one that is not there, or is not alike, counts as 0.
 func (r *Ranking) neighbourCosine(c *Candidate) float64 {
 	sum := 0.0
-	r.nextTo(c, func(doc uint32) { sum += max(0, min(r.cosines[docKey{c.Partition, doc}], 1)) })
+	r.nextTo(c, func(row int32) { sum += max(0, min(r.known[row].cosine, 1)) })
 	return sum / 2
 }

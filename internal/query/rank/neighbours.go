@@ -48,9 +48,10 @@ func (r *Ranking) AddNeighbours(more func(yield func(partition int, doc uint32))
 		}
 		nb, na := p.Conversations.Neighbours(c.Doc, before[:], after[:], p.Visible)
 		c.around = span{int32(len(r.neighbours)), int32(nb), int32(na)}
-		r.neighbours = append(append(r.neighbours, before[:nb]...), after[:na]...)
-		for _, doc := range r.neighbours[c.around.at:] {
-			r.evidence.add(docKey{c.Partition, doc})
+		for _, docs := range [2][]uint32{before[:nb], after[:na]} {
+			for _, doc := range docs {
+				r.neighbours = append(r.neighbours, r.row(docKey{c.Partition, doc}))
+			}
 		}
 	}
 	return nil
@@ -82,24 +83,24 @@ func (c *Candidate) isBest() bool {
 // holds: each concept counts where it is worth most, in the message itself or, less, around
 // it.
 func (r *Ranking) contributed(c *Candidate, own []index.Share) (gain, held float64) {
-	r.row = append(r.row[:0], own...)
+	r.best = append(r.best[:0], own...)
 	r.held = r.held[:0]
 	for t := range own {
 		r.held = append(r.held, r.plan.Concepts[t].held(own[t]))
 	}
 	near := r.neighbours[c.around.at : c.around.at+c.around.before+c.around.after]
-	for i, doc := range near {
+	for i, row := range near {
 		if i >= int(c.around.before) {
 			i -= int(c.around.before)
 		}
-		for t, share := range r.evidence.of(docKey{c.Partition, doc}) {
+		for t, share := range r.evidence.row(row) {
 			concept := &r.plan.Concepts[t]
 			if concept.dated || share.Told {
 				continue
 			}
-			if s := share.Score * neighbourWeights[i]; s > r.row[t].Score {
-				gain += s - r.row[t].Score
-				r.row[t].Score = s
+			if s := share.Score * neighbourWeights[i]; s > r.best[t].Score {
+				gain += s - r.best[t].Score
+				r.best[t].Score = s
 			}
 			if h := concept.held(share) * neighbourWeights[i]; h > r.held[t] {
 				held += h - r.held[t]

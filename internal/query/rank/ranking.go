@@ -22,6 +22,7 @@ type Candidate struct {
 	isNeighbour          bool    // it stands beside what a source found
 	textRank, vectorRank int     // from 1, in the source that found it
 	around               span    // its neighbours
+	row                  int32   // in Ranking.rows
 
 	values, raw [numFeatures]float64 // of each feature, and before scaling
 }
@@ -62,34 +63,33 @@ func (c *Candidate) MatchedBy() []string {
 type Ranking struct {
 	plan       *Plan
 	candidates []Candidate
-	at         map[docKey]int32 // in candidates
+	rows       rows    // the candidates, and what stands around them
+	known      []known // by row
 	evidence   evidence
-	neighbours []uint32 // of the candidates, see span
-	cosines    map[docKey]float64
-	row        []index.Share
+	neighbours []int32 // rows of those of the candidates, see span
+	best       []index.Share
 	held       []float64 // by concept
 	docs       []uint32
+	order      []ordered
+	spare      []Candidate // room for Order
 }
 
-// docKey is a document of one of the plan's partitions.
-type docKey struct {
-	partition int
-	doc       uint32
+// known is what ranking knows of a document besides its evidence.
+type known struct {
+	candidate int32   // 1 + its place among the candidates, 0 = it is none
+	asked     bool    // for its cosine
+	cosine    float64 // of its best chunk; 0 = it has none, or was not asked for
 }
 
 // NewRanking returns an empty ranking.
-func NewRanking() *Ranking {
-	return &Ranking{at: map[docKey]int32{}, cosines: map[docKey]float64{},
-		evidence: evidence{at: map[docKey]int32{}}}
-}
+func NewRanking() *Ranking { return &Ranking{} }
 
 // Begin empties the ranking for a search.
 func (r *Ranking) Begin(p *Plan) {
 	clear(r.candidates)
 	r.candidates = r.candidates[:0]
-	clear(r.at)
-	clear(r.cosines)
-	r.neighbours = r.neighbours[:0]
+	r.rows.reset()
+	r.known, r.neighbours = r.known[:0], r.neighbours[:0]
 	r.plan = p
 	concepts := 0
 	if p != nil {
@@ -104,12 +104,22 @@ func (r *Ranking) Candidates() []Candidate { return r.candidates }
 // find returns the candidate of a document, making it if need be. The pointer
 // is good until the next call.
 func (r *Ranking) find(k docKey) *Candidate {
-	if i, ok := r.at[k]; ok {
-		return &r.candidates[i]
+	row := r.row(k)
+	if i := r.known[row].candidate; i > 0 {
+		return &r.candidates[i-1]
 	}
-	r.at[k] = int32(len(r.candidates))
-	r.candidates = append(r.candidates, Candidate{Partition: k.partition, Doc: k.doc, Chunk: -1})
+	r.candidates = append(r.candidates, Candidate{Partition: k.partition, Doc: k.doc, Chunk: -1, row: row})
+	r.known[row].candidate = int32(len(r.candidates))
 	return &r.candidates[len(r.candidates)-1]
+}
+
+// row returns the row of a document, making it if need be.
+func (r *Ranking) row(k docKey) int32 {
+	row, isNew := r.rows.add(k)
+	if isNew {
+		r.known = append(r.known, known{})
+	}
+	return row
 }
 
 // FoundText takes a document that the text source found, with its rank from 1.
@@ -152,7 +162,9 @@ func (c *Candidate) compareDoc(o *Candidate) int {
 // (nil = all) does not let through.
 func (r *Ranking) Keep(keep func(c *Candidate) (bool, error)) error {
 	n := 0
-	clear(r.at)
+	for i := range r.known {
+		r.known[i].candidate = 0
+	}
 	for i := range r.candidates {
 		c := &r.candidates[i]
 		if !c.inText && !c.inVector && !c.isNeighbour {
@@ -165,9 +177,11 @@ func (r *Ranking) Keep(keep func(c *Candidate) (bool, error)) error {
 				continue
 			}
 		}
-		r.at[docKey{c.Partition, c.Doc}] = int32(n)
-		r.candidates[n] = *c
+		if n < i {
+			r.candidates[n] = *c
+		}
 		n++
+		r.known[c.row].candidate = int32(n)
 	}
 	clear(r.candidates[n:])
 	r.candidates = r.candidates[:n]
@@ -183,7 +197,7 @@ func (r *Ranking) Explain(c *Candidate) *memory.Explain {
 			out.Parts = append(out.Parts, memory.ExplainPart{Source: sources[k], Weight: p.weight(feature(k)), Value: v, Raw: c.raw[k]})
 		}
 	}
-	for i, share := range r.evidence.of(docKey{c.Partition, c.Doc}) {
+	for i, share := range r.evidence.row(c.row) {
 		if share.Score > 0 {
 			concept := &p.Concepts[i]
 			a := concept.Alternatives[share.Term-concept.first]

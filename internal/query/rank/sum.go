@@ -100,7 +100,7 @@ func (r *Ranking) evaluateVectors(c *Candidate) {
 // of what, and an agent called search is none of the words of a query.
 func (r *Ranking) evaluateText(c *Candidate) {
 	p := r.plan
-	own := r.evidence.of(docKey{c.Partition, c.Doc})
+	own := r.evidence.row(c.row)
 	mass, held, told := 0.0, 0.0, 0.0
 	for i := range own {
 		concept, s := &p.Concepts[i], own[i].Score
@@ -172,7 +172,7 @@ func (b Background) standsOut(cosine float64) float64 {
 // Order gives every candidate its score, leaves out those that nothing speaks for, and
 // leaves the others best first. The logistic function keeps the order.
 func (r *Ranking) Order() {
-	kept := r.candidates[:0]
+	r.order = r.order[:0]
 	for i := range r.candidates {
 		c := &r.candidates[i]
 		if !r.plan.matches(c) {
@@ -183,11 +183,20 @@ func (r *Ranking) Order() {
 			c.Sum += r.plan.weight(feature(k)) * v
 		}
 		c.Score = 1 / (1 + math.Exp(-c.Sum))
-		kept = append(kept, *c)
+		r.order = append(r.order, ordered{c.Sum, int32(i)})
 	}
-	clear(r.candidates[len(kept):])
-	r.candidates = kept
-	slices.SortFunc(r.candidates, func(a, b Candidate) int { return cmp.Compare(b.Sum, a.Sum) })
+	slices.SortFunc(r.order, func(a, b ordered) int { return cmp.Compare(b.sum, a.sum) })
+	r.spare = slices.Grow(r.spare[:0], len(r.order))
+	for _, o := range r.order {
+		r.spare = append(r.spare, r.candidates[o.at])
+	}
+	r.candidates, r.spare = r.spare, r.candidates
+}
+
+// ordered is the sum of a candidate, and its place.
+type ordered struct {
+	sum float64
+	at  int32
 }
 
 // weight is that of a feature in the plan's sum: the settings may favour vectors or words.
