@@ -139,7 +139,7 @@ type Options struct {
 	// GuardSample is how many queries the recall guard asks: those that were
 	// asked lately, and others between stored vectors. 0 means 64.
 	GuardSample int
-	// GuardRecall is the recall at the k of searches under which a graph is not
+	// GuardRecall is the recall of the nearest ten under which a graph is not
 	// used. 0 means 0.98; negative trusts every graph.
 	GuardRecall float64
 	// Exact gives the full-precision unit vectors of ids, by which the best
@@ -228,7 +228,7 @@ type Stats struct {
 	// exact for a small set, an unguarded or a tripped graph.
 	Configured, Engine Engine
 	// Guard is the state of the recall guard and Recall the recall it last
-	// measured, at the k of searches; 0 before.
+	// measured, of the nearest ten; 0 before.
 	Guard  GuardState
 	Recall float64
 	// Kernel names the code that computes dot products: "avx512vnni",

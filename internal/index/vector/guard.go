@@ -4,11 +4,13 @@ import (
 	"context"
 	"log/slog"
 	"math"
+	"slices"
 )
 
 const (
-	// guardK is how many nearest the guard asks for where nobody has asked yet.
-	guardK = 50
+	// guardK is how many of the nearest the guard judges by, at most: those that an answer
+	// shows. Searches ask for more, to rank them with other evidence.
+	guardK = 10
 	// guardSlack forgives differences in the last bits of a score.
 	guardSlack = 1e-6
 	// guardFirst is the size at which a graph still being built is first
@@ -16,12 +18,21 @@ const (
 	guardFirst = 4096
 	// guardStep leads from one of a sample to that which it is paired with.
 	guardStep = 7
+	// guardMargin is the share of the recall that may be missing which a candidate list is
+	// not chosen by: it is the first of several that pass, so a small sample flatters it.
+	guardMargin = 0.25
 	// broken stands in generation.asked for a graph that takes no more.
 	broken = ^uint32(0)
 )
 
 // widener is a graph that can look further at a price.
-type widener interface{ widen() bool }
+type widener interface {
+	graph
+	// searchWide is search with a candidate list of ef, or k if that is more.
+	searchWide(view *storeView, sc *scratch, k, ef int, f Filter, upto uint32) bool
+	// setEf replaces the candidate list of search.
+	setEf(ef int)
+}
 
 // guardDue reports whether the recall guard should look at gen's graph: when
 // it has caught up, then after it has grown by an eighth and caught up again,
@@ -50,19 +61,12 @@ func (s *Set) askGuard(gen *generation) {
 	inserted, queries := gen.graph.inserted(), s.recent.asked.Load()
 	state, recall := guardOK, 0.0
 	if s.opt.GuardRecall >= 0 {
-		for {
-			var ok bool
-			if recall, ok = s.measureRecall(s.ctx, gen, inserted); !ok {
-				return // closing
-			}
-			if recall >= s.opt.GuardRecall {
-				break
-			}
-			// Data of high intrinsic dimension needs a longer list, not another engine.
-			if w, can := gen.graph.(widener); !can || !w.widen() {
-				state = guardTripped
-				break
-			}
+		var ok bool
+		if recall, ok = s.measureRecall(s.ctx, gen, inserted); !ok {
+			return // closing
+		}
+		if recall < s.opt.GuardRecall {
+			state = guardTripped
 		}
 	}
 	gen.recall.Store(math.Float64bits(recall))
@@ -83,19 +87,55 @@ func (s *Set) breakGraph(gen *generation) {
 		slog.String("engine", string(s.opt.Engine)), slog.Int("vectors", int(gen.graph.inserted())))
 }
 
-// measureRecall compares the graph's answers with those of a scan over the same
-// slots: for queries that were asked lately, at the k of each, and, as far as these do
-// not make GuardSample, for directions half-way between two stored vectors. (A stored
-// vector itself is found more easily than what people ask. On 20,000 comments of Go code,
-// asked for by parts of others, recall@10 of a list of 40 is 0.972, half-way 0.949, and of
-// stored ones 0.999.) A hit counts if its score is in the scan's top, so that equal vectors
-// do not count against the graph. False: interrupted.
+// measureRecall compares the graph's answers with those of a scan over the same slots.
+// Data of high intrinsic dimension needs a longer candidate list, not another engine: where
+// the graph can, it gets the shortest one that finds enough. False: interrupted.
 func (s *Set) measureRecall(ctx context.Context, gen *generation, inserted uint32) (float64, bool) {
+	sample, ok := s.judge(ctx, gen, inserted)
+	if !ok {
+		return 0, false
+	}
+	wide, can := gen.graph.(widener)
+	if !can {
+		return s.recallOf(ctx, gen, sample, func(view *storeView, sc *scratch, k int) bool {
+			return gen.graph.search(view, sc, k, nil, inserted)
+		})
+	}
+	enough := s.opt.GuardRecall + guardMargin*(1-s.opt.GuardRecall)
+	for ef := s.opt.Params.EfSearch; ; ef += max(1, ef/4) {
+		ef = min(ef, widest*s.opt.Params.EfSearch, maxEf)
+		recall, ok := s.recallOf(ctx, gen, sample, func(view *storeView, sc *scratch, k int) bool {
+			return wide.searchWide(view, sc, k, ef, nil, inserted)
+		})
+		if !ok {
+			return 0, false
+		}
+		if recall >= enough || ef == min(widest*s.opt.Params.EfSearch, maxEf) {
+			wide.setEf(ef)
+			return recall, true
+		}
+	}
+}
+
+// judged is a query of the guard's sample, and what a scan found for it.
+type judged struct {
+	row   []uint8
+	scale float32
+	k     int     // that the graph is asked for
+	right int     // as many of the nearest are to be found
+	worst float32 // the score of the last of them
+}
+
+// judge scans for queries that were asked lately, and, as far as these do not make
+// GuardSample, for directions half-way between two stored vectors. (A stored vector itself
+// is found more easily than what people ask. On 20,000 comments of Go code, asked for by
+// parts of others, recall@10 of a list of 40 is 0.972, half-way 0.949, and of stored ones
+// 0.999.) False: interrupted.
+func (s *Set) judge(ctx context.Context, gen *generation, inserted uint32) (sample []judged, ok bool) {
 	sc := takeScratch(padded(s.dim))
 	defer sc.giveBack()
 	sc.view = gen.store.view()
 	view := &sc.view
-	found, wanted := 0, 0
 	for i := range s.opt.GuardSample {
 		k := s.recent.take(sc, i)
 		if k == 0 {
@@ -103,25 +143,43 @@ func (s *Set) measureRecall(ctx context.Context, gen *generation, inserted uint3
 				break
 			}
 		}
-		sc.best.reset(k)
+		sc.best.reset(min(k, guardK))
 		if err := sc.startScan(ctx, &s.kern, view).slots(0, inserted, nil); err != nil {
-			return 0, false
+			return nil, false
 		}
 		n := len(sc.best.keys)
 		if n == 0 {
 			break // none lives
 		}
-		worst := keyScore(sc.best.keys[n-1]) - guardSlack
-		wanted += n
-		sc.best.reset(k)
-		if !gen.graph.search(view, sc, k, nil, inserted) {
+		sample = append(sample, judged{row: slices.Clone(sc.query), scale: sc.scale, k: k, right: n, worst: keyScore(sc.best.keys[n-1]) - guardSlack})
+	}
+	return sample, true
+}
+
+// recallOf is the share of what a scan found that search finds. A hit counts if its score is
+// in the scan's top, so that equal vectors do not count against the graph. False: interrupted.
+func (s *Set) recallOf(ctx context.Context, gen *generation, sample []judged, search func(view *storeView, sc *scratch, k int) bool) (float64, bool) {
+	sc := takeScratch(padded(s.dim))
+	defer sc.giveBack()
+	sc.view = gen.store.view()
+	found, wanted := 0, 0
+	for i := range sample {
+		q := &sample[i]
+		if ctx.Err() != nil {
+			return 0, false
+		}
+		wanted += q.right
+		copy(sc.query, q.row)
+		sc.scale, sc.hasFine = q.scale, false
+		sc.best.reset(q.k)
+		if !search(&sc.view, sc, q.k) {
 			continue // found nothing
 		}
-		for _, k := range sc.best.keys {
-			if keyScore(k) >= worst {
-				found++
-			}
+		n := 0
+		for n < min(q.right, len(sc.best.keys)) && keyScore(sc.best.keys[n]) >= q.worst {
+			n++
 		}
+		found += n
 	}
 	if wanted == 0 {
 		return 1, true

@@ -201,6 +201,45 @@ func TestGuardAsksWhatWasAsked(t *testing.T) {
 	}
 }
 
+// A search asks for more than an answer shows, and some for much more. The guard judges by the
+// nearest alone: a graph that misses others of four hundred is no worse for it.
+func TestGuardJudgesByTheNearest(t *testing.T) {
+	data := newClustered(30, 16, 30, 0.8)
+	s := mustSet(t, 16, Options{ExactBelow: 300})
+	fault := &faulty{graph: s.withGraph(s.gen.Load()).graph}
+	s.gen.Load().graph = fault
+	vs := data.take(2000)
+	fill(t, s, 0, vs)
+	mustWait(t, s)
+	if st := s.Stats(); st.Guard != GuardOK {
+		t.Fatalf("%+v", st)
+	}
+	fault.loseOf = map[int]bool{100 + fineExtra: true} // those behind the best 54
+	asked := fault.searched.Load()
+	for i := range recentMost {
+		mustSearch(t, s, vs[i], 100, nil)
+	}
+	mustWait(t, s)
+	if st := s.Stats(); st.Guard != GuardOK || fault.searched.Load() < asked+2*recentMost {
+		t.Fatalf("tripped by what no answer shows: %+v, %d searches", st, fault.searched.Load())
+	}
+}
+
+// What is asked may be easier than what the guard asked before: the candidate list gets
+// shorter again, and is no longer than it has to be.
+func TestGuardFindsTheShortestList(t *testing.T) {
+	data := newClustered(31, 16, 30, 0.8)
+	s := mustSet(t, 16, Options{ExactBelow: 300, Params: Params{EfSearch: 4}})
+	fill(t, s, 0, data.take(2000))
+	mustWait(t, s)
+	gen := s.gen.Load()
+	g := gen.graph.(*hnsw)
+	g.setEf(widest * 4)
+	if r, ok := s.measureRecall(context.Background(), gen, g.inserted()); !ok || r < defaultGuardRecall || g.ef.Load() >= widest*4 {
+		t.Errorf("recall %.3f with a list of %d, of at most %d", r, g.ef.Load(), widest*4)
+	}
+}
+
 // The guard looks after so many queries, and four times as many each time; of many queries one
 // in so many is remembered.
 func TestRecent(t *testing.T) {

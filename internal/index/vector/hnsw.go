@@ -36,7 +36,7 @@ type hnsw struct {
 	upper  *slab[uint32] // M links a row
 	top    atomic.Uint64 // level+1 <<32 | slot of the entry point; 0: empty
 	n      atomic.Uint32 // slots inserted
-	ef     atomic.Uint32 // candidate list of a search: EfSearch, or what widen made of it
+	ef     atomic.Uint32 // candidate list of a search: EfSearch, or what the guard made of it
 
 	// The builder's own.
 	upperRows uint32
@@ -56,20 +56,12 @@ func newHNSW(p Params, workers int, kern *kernel, st *store) *hnsw {
 	return g
 }
 
-// widest bounds what widen makes of EfSearch: beyond it an exact scan is the
+// widest bounds what the guard makes of EfSearch: beyond it an exact scan is the
 // better answer to data that a graph cannot order.
 const widest = 16
 
-// widen doubles the candidate list of searches. False: it is wide enough to
-// say that the graph does not fit the data.
-func (g *hnsw) widen() bool {
-	ef := g.ef.Load()
-	if int(ef) >= widest*g.params.EfSearch {
-		return false
-	}
-	g.ef.Store(2 * ef)
-	return true
-}
+// setEf implements widener.
+func (g *hnsw) setEf(ef int) { g.ef.Store(uint32(ef)) }
 
 // levelOf draws the level of id: geometric with ratio 1/m, a function of id
 // and m alone, in integers, so that every machine builds the same graph.

@@ -176,13 +176,18 @@ func (w *walker) nearAllowed(start key, ef int, a *allowed, budget int) bool {
 // search adds to sc.best the nearest of the first upto slots that f allows,
 // as far as the graph finds them. False means that an exact scan is cheaper.
 func (g *hnsw) search(view *storeView, sc *scratch, k int, f Filter, upto uint32) bool {
+	return g.searchWide(view, sc, k, int(g.ef.Load()), f, upto)
+}
+
+// searchWide implements widener.
+func (g *hnsw) searchWide(view *storeView, sc *scratch, k, ef int, f Filter, upto uint32) bool {
 	slot, level := g.entry()
 	if level < 0 || slot >= view.n {
 		return false
 	}
 	w := walker{kern: g.kern, sc: sc, q: sc.query, scale: sc.scale, store: view, graph: g.view()}
 	start := w.descend(makeKey(w.score(slot), slot), level, 0)
-	ef := max(k, int(g.ef.Load()))
+	ef = max(k, ef)
 	if f == nil && g.searchAll(&w, start, ef, upto) {
 		return true
 	}

@@ -35,7 +35,7 @@ func (l *Lookup) Nearest(ctx context.Context, s *VectorSet, limit int, end uint3
 		filter = &vectorFilter{s, refs, docs}
 	}
 	l.reset()
-	for want := limit; ; want *= 4 {
+	for want := limit; ; want *= 2 {
 		hits, err := s.set.Search(ctx, l.Query, want, filter)
 		if err != nil {
 			return err
