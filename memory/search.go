@@ -121,7 +121,8 @@ type ExplainPart struct {
 }
 
 // ExplainTerm is one query term's share of the BM25 score. Where the memory holds
-// something that stands for the term, ReadAs is that and Kind says why.
+// something that stands for the term, ReadAs is that and Kind says why: the kind of a
+// Correction, or form for the same word in another form.
 type ExplainTerm struct {
 	Term   string  `json:"term"`
 	ReadAs string  `json:"read_as,omitempty"`

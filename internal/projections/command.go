@@ -9,7 +9,7 @@ import (
 
 // PipelineVersion is the version of derive and fold together. State built by
 // another version is rebuilt, never mixed.
-const PipelineVersion = 7
+const PipelineVersion = 8
 
 // The first byte of a command says what it is.
 const (

@@ -191,7 +191,10 @@ func (c *corrector) read(found *words) {
 		if !ok || seen[w.Term] != nil || w.Kind == text.KindStop {
 			return len(seen) < len(at)
 		}
-		q := &queried{Word: w, docs: docsOf(found, concept)}
+		q := &queried{Word: w}
+		for term, to := c.s.plan.TermsOf(concept); term < to; term++ {
+			q.docs = max(q.docs, docsOf(found, term))
+		}
 		seen[w.Term] = q
 		c.words = append(c.words, q)
 		return true

@@ -7,6 +7,52 @@ import (
 	"mneme/memory"
 )
 
+// TestForms: a word of another language is found in another form, which counts as the word
+// itself, and function words of the question count for nothing.
+func TestForms(t *testing.T) {
+	w := newWorld(t)
+	w.Namespace("team", withBuiltin())
+	ids := map[string]string{}
+	for name, s := range map[string]string{
+		"german":  "Die Verbindungen zum Archiv sind gestern abgebrochen",
+		"other":   "Warum und wie die Wartung verschoben ist, weiß niemand",
+		"french":  "Les déploiements de l'archive ont échoué dans la nuit",
+		"spanish": "Los servidores se quedaron sin espacio porque nadie borró los registros",
+		"russian": "мы перенесли серверы в другой город",
+	} {
+		ids[w.One("team", "ann", s)] = name
+	}
+	for _, c := range []struct{ query, want, term, readAs string }{
+		{"Warum ist die Verbindung weg", "german", "verbindung", "verbind"},
+		{"Pourquoi le déploiement échoue", "french", "deploiement", ""},
+		{"¿Por qué se quedó sin espacio el servidor?", "spanish", "servidor", ""},
+		{"куда серверов", "russian", "серверов", "сервер"},
+	} {
+		res := w.search("team", "", memory.SearchRequest{Query: c.query, Mode: memory.ModeText, Limit: ptr(5), Explain: true})
+		if len(res.Results) == 0 || ids[res.Results[0].ID] != c.want {
+			t.Errorf("%q finds %q", c.query, texts(res.Results))
+			continue
+		}
+		if len(res.Corrections) > 0 {
+			t.Errorf("%q is corrected: %s", c.query, readAs(res))
+		}
+		terms := res.Results[0].Explain.Terms
+		at := slices.IndexFunc(terms, func(e memory.ExplainTerm) bool { return e.Term == c.term })
+		if at < 0 || terms[at].ReadAs != c.readAs || (c.readAs != "") != (terms[at].Kind == "form") {
+			t.Errorf("%q: %+v has no %q as %q", c.query, terms, c.term, c.readAs)
+		}
+		for _, e := range terms {
+			if slices.Contains([]string{"warum", "ist", "die", "le", "por", "se"}, e.Term) {
+				t.Errorf("%q: the function word %q counts", c.query, e.Term)
+			}
+		}
+	}
+	// Alone they are words.
+	if res := w.search("team", "", memory.SearchRequest{Query: "warum", Mode: memory.ModeText}); len(res.Results) != 1 || ids[res.Results[0].ID] != "other" {
+		t.Errorf("a function word alone finds %q", texts(res.Results))
+	}
+}
+
 // TestFound asks as people do for what memories name in another way: beginnings, versions,
 // addresses, flags, signs, inflected words. Beside vectors the floor may still be above a hit that
 // only a correction brought.

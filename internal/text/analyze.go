@@ -11,6 +11,9 @@ type Token struct {
 	// Pos is the word position, from 0. Stop words take a position. A whole
 	// identifier has the position of its first part.
 	Pos int
+	// Function: it is a function word of the language that the text is in, and no question
+	// is about it. Index tells that.
+	Function bool
 }
 
 // Kind says what a word is.

@@ -18,7 +18,9 @@
 // a change to them is another vector space.
 //
 // Index adds what only the text index holds: the tails of a path, the beginnings of
-// a version, the host of an address, other spellings of a word, Russian stems.
+// a version, the host of an address, other spellings of a word, and the stems of other
+// languages than English: of Russian by its letters, of those in Latin letters by the
+// function words that a text has.
 //
 // Not its job: scoring, statistics, storage, entities, embeddings.
 package text

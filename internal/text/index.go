@@ -3,7 +3,7 @@ package text
 import "strings"
 
 // Index calls visit with the terms under which s is found, until it returns false:
-// those of Analyze, and those of the cuts (cut.go) that make a part of a name, a
+// those of Analyze, the stems of the language that s is in, and those of the cuts (cut.go) that make a part of a name, a
 // beginning of a version or another spelling of a word find the whole. Texts and
 // queries go the same way, so that a query which is one of the cuts of a text finds
 // it. Positions ascend. There are at most maxCuts terms for each byte of s.
@@ -26,7 +26,7 @@ func IndexTerms(s string) []string {
 
 // Index is Index of a text that was analysed already.
 func (a Analysis) Index(visit func(Token) bool) {
-	c := cutter{src: a.Text, visit: visit}
+	c := cutter{src: a.Text, visit: visit, language: a.language()}
 	words := a.Words
 	for i, s := 0, a.Text; i < len(s) && !c.done; {
 		if isSpace(s[i]) {
@@ -80,10 +80,11 @@ const joints = `._/\:@-`
 
 // cutter finds the cuts of one text.
 type cutter struct {
-	src   string
-	visit func(Token) bool
-	pos   int
-	done  bool
+	src      string
+	visit    func(Token) bool
+	pos      int
+	done     bool
+	language int // of the text
 }
 
 // add hands out one more term at the present position.
@@ -94,17 +95,23 @@ func (c *cutter) add(term string, start, end int) {
 	c.done = !c.visit(Token{Term: term, Start: start, End: end, Pos: c.pos})
 }
 
-// word hands out a word of the analyzer, unless it is a stop word, and its other
-// spellings. found has the classes of the stretch that it stands in.
+// word hands out a word of the analyzer, unless it is an English stop word, its stem in
+// the language of the text, and its other spellings. found has the classes of the stretch that it stands in.
 func (c *cutter) word(w *Word, found byte) {
 	c.pos = w.Pos
 	if w.Kind == KindStop || c.done {
 		return
 	}
-	if c.done = !c.visit(w.Token); c.done {
+	foreign := c.language != none && w.Kind == KindWord
+	token := w.Token
+	token.Function = foreign && isFunction(c.language, w.Folded)
+	if c.done = !c.visit(token); c.done || token.Function {
 		return
 	}
 	raw := c.src[w.Start:w.End]
+	if foreign {
+		c.foreign(raw, w)
+	}
 	if found&classWide != 0 && (w.Kind == KindWord || w.Kind == KindWhole) && !isASCII(raw) {
 		c.spellings(raw, w)
 		return

@@ -52,7 +52,7 @@ func findHits(s string, queryTerms []string) []hit {
 		return nil
 	}
 	var hits []hit
-	Analyze(s, func(t Token) bool {
+	Index(s, func(t Token) bool {
 		if i, ok := index[t.Term]; ok {
 			hits = append(hits, hit{t.Start, t.End, i})
 		}

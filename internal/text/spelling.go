@@ -3,7 +3,8 @@ package text
 import (
 	"strings"
 
-	"github.com/kljensen/snowball/russian"
+	"github.com/blevesearch/snowballstem"
+	"github.com/blevesearch/snowballstem/russian"
 	"golang.org/x/text/unicode/norm"
 )
 
@@ -35,7 +36,9 @@ func (c *cutter) spellings(raw string, w *Word) {
 		c.add(plain, w.Start, w.End)
 	}
 	if w.Kind == KindWord && isCyrillic(plain) {
-		if stem := russian.Stem(plain, true); stem != plain {
+		env := snowballstem.NewEnv(plain)
+		russian.Stem(env)
+		if stem := env.Current(); stem != plain {
 			c.add(stem, w.Start, w.End)
 		}
 	}

@@ -38,8 +38,15 @@ type Alternative struct {
 // Kind says why an alternative stands for a word.
 type Kind string
 
-// KindAsWritten is the word itself. What corrects a query has its own kinds.
-const KindAsWritten Kind = "as_written"
+// KindAsWritten is the word itself, and KindForm the same word in another form: its stem in
+// the query's language, or another spelling. What corrects a query has its own kinds.
+const (
+	KindAsWritten Kind = "as_written"
+	KindForm      Kind = "form"
+)
+
+// same reports whether what stands for a word is that word.
+func (a *Alternative) same() bool { return a.Kind == KindAsWritten || a.Kind == KindForm }
 
 // isIdentifier reports whether a term is an identifier, a path, an address or a version:
 // compounds of plain words such as follow-up are none, nor is a plain number.
@@ -48,12 +55,7 @@ func isIdentifier(term string) bool {
 	return letters && len(term) >= 4 && strings.ContainsAny(term, "0123456789_/.:@#")
 }
 
-// Terms are the distinct terms of a query in its order, as many as a search looks for.
-func Terms(query string) (out []string) {
-	eachTerm(query, func(t text.Token) { out = append(out, t.Term) })
-	return out
-}
-
+// eachTerm visits the distinct terms of a query in its order, as many as a search looks for.
 func eachTerm(query string, visit func(t text.Token)) {
 	known := map[string]bool{}
 	text.Index(query, func(t text.Token) bool {
@@ -65,16 +67,48 @@ func eachTerm(query string, visit func(t text.Token)) {
 	})
 }
 
+// asked is a word of the query in its forms: tokens of one place in it.
+type asked struct {
+	text.Token
+	forms []string
+}
+
+// words lists the distinct words of a query, without the function words of its language
+// unless it has no others.
+func words(query string) (out []asked) {
+	at := map[[2]int]int{}
+	functions := 0
+	eachTerm(query, func(t text.Token) {
+		place := [2]int{t.Start, t.End}
+		if i, ok := at[place]; ok {
+			out[i].forms = append(out[i].forms, t.Term)
+			return
+		}
+		at[place] = len(out)
+		out = append(out, asked{Token: t})
+		if t.Function {
+			functions++
+		}
+	})
+	if functions > 0 && functions < len(out) {
+		out = slices.DeleteFunc(out, func(w asked) bool { return w.Function })
+	}
+	return out
+}
+
 // findConcepts finds the query's concepts. Their terms are looked up in every field. The
 // idf of an alternative is at most that of the word it stands for: a rare misspelling of
 // a frequent word is worth no more than that.
 func (p *Plan) findConcepts() {
 	p.Words = index.Query{FieldWeights: [index.NumFields]float64{index.FieldText: weightText, index.FieldTags: weightTags, index.FieldURI: weightURI, index.FieldWho: weightWho}}
 	beside := 0
-	add := func(term string, dated, whole bool) {
+	add := func(term string, forms []string, dated, whole bool) {
 		c := Concept{Alternatives: []Alternative{{term, KindAsWritten, 1}}, first: len(p.Words.Terms), dated: dated, whole: whole}
+		for _, form := range forms {
+			c.Alternatives = append(c.Alternatives, Alternative{form, KindForm, 1})
+		}
 		for _, a := range p.Question.Alternatives[term] {
-			if beside < maxAlternatives && a.Term != term {
+			if beside < maxAlternatives && a.Term != term && !slices.Contains(forms, a.Term) {
 				c.Alternatives = append(c.Alternatives, a)
 				beside++
 			}
@@ -84,10 +118,12 @@ func (p *Plan) findConcepts() {
 		}
 		p.Concepts = append(p.Concepts, c)
 	}
-	eachTerm(p.Query, func(t text.Token) { add(t.Term, p.inDate(t), isIdentifier(t.Term)) })
+	for _, w := range words(p.Query) {
+		add(w.Term, w.forms, p.inDate(w.Token), isIdentifier(w.Term))
+	}
 	for _, term := range p.Also {
 		if p.concept(term) < 0 {
-			add(term, false, false)
+			add(term, nil, false, false)
 		}
 	}
 }
@@ -99,6 +135,16 @@ func (c *Concept) held(s index.Share) float64 {
 		return 0
 	}
 	return c.most * math.Sqrt(c.Alternatives[s.Term-c.first].Weight)
+}
+
+// TermsOf are the places in Words.Terms of the word of a concept and of its forms.
+func (p *Plan) TermsOf(concept int) (from, to int) {
+	c := &p.Concepts[concept]
+	n := 0
+	for n < len(c.Alternatives) && c.Alternatives[n].same() {
+		n++
+	}
+	return c.first, c.first + n
 }
 
 // concept finds the concept of a query's own term; -1 = none.

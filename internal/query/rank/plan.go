@@ -47,7 +47,7 @@ type Question struct {
 	TextFactor, VectorFactor float64 // what the weights of words and vectors are multiplied with
 	Parts                    map[memory.Part]bool
 
-	// Alternatives are what else stands for a word of the query, by its term; see Terms.
+	// Alternatives are what else stands for a word of the query, by its term.
 	Alternatives map[string][]Alternative
 	// Also are further terms, which came off words of the query.
 	Also []string
@@ -101,7 +101,11 @@ func (p *Plan) SetBound(docs uint64, docFreq func(term int) uint64, known func(t
 	p.bound, p.unknown = 0, true
 	for i := range p.Concepts {
 		c := &p.Concepts[i]
-		c.most = (index.DefaultK1 + 1) * index.IDF(docs, docFreq(c.first))
+		most := uint64(0)
+		for k, to := p.TermsOf(i); k < to; k++ {
+			most = max(most, docFreq(k))
+		}
+		c.most = (index.DefaultK1 + 1) * index.IDF(docs, most)
 		if !c.dated {
 			p.bound += c.most
 		}

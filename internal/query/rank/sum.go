@@ -111,7 +111,7 @@ func (r *Ranking) evaluateText(c *Candidate) {
 		default:
 			mass += s
 			held += concept.held(own[i])
-			if concept.whole && own[i].Term == concept.first {
+			if concept.whole && concept.Alternatives[own[i].Term-concept.first].same() {
 				c.set(featureExact, 1)
 			}
 		}
