@@ -1,7 +1,7 @@
 package texts
 
 import (
-	"encoding/hex"
+	"encoding/base32"
 	"math/rand/v2"
 	"strings"
 
@@ -34,12 +34,16 @@ func analyse(texts []string) documents {
 	return d
 }
 
-// spell writes a term that others than letters and digits occur in as hex after
-// an "x0", so that all engines take it as one word.
+// letters spell what others than letters and digits occur in. The longest term of the
+// analyzer comes to less than the 245 bytes that Xapian takes.
+var letters = base32.NewEncoding("0123456789abcdefghijklmnopqrstuv").WithPadding(base32.NoPadding)
+
+// spell writes a term that others than letters and digits occur in as letters and digits
+// after an "x0", so that all engines take it as one word.
 func spell(term string) string {
 	for i := range len(term) {
 		if c := term[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') {
-			return "x0" + hex.EncodeToString([]byte(term))
+			return "x0" + letters.EncodeToString([]byte(term))
 		}
 	}
 	return term
@@ -48,7 +52,7 @@ func spell(term string) string {
 // plain is the term that was spelled so.
 func plain(word string) string {
 	if code, ok := strings.CutPrefix(word, "x0"); ok {
-		if raw, err := hex.DecodeString(code); err == nil && index.ValidTerm(string(raw)) && spell(string(raw)) == word {
+		if raw, err := letters.DecodeString(code); err == nil && index.ValidTerm(string(raw)) && spell(string(raw)) == word {
 			return string(raw)
 		}
 	}
