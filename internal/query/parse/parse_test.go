@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode"
 
+	"mneme/internal/text"
 	"mneme/memory"
 )
 
@@ -209,5 +210,26 @@ func BenchmarkParse(b *testing.B) {
 				_, _ = Parse(s)
 			}
 		})
+	}
+}
+
+// TestFoldASCII holds the pass over ASCII to the way of all other texts.
+func TestFoldASCII(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 2000 {
+		b := make([]byte, rng.IntN(20))
+		for i := range b {
+			b[i] = byte(rng.IntN(128))
+			if rng.IntN(2) == 0 {
+				b[i] = " \t\n\v\f\r\x1c Aa"[rng.IntN(10)]
+			}
+		}
+		s := string(b)
+		if got, want := Fold(s), strings.Join(strings.Fields(text.Fold(s)), " "); got != want {
+			t.Fatalf("%q: %q, want %q", s, got, want)
+		}
+	}
+	if got := Fold(" Ä  b "); got != "a b" {
+		t.Errorf("%q", got)
 	}
 }

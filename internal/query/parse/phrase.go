@@ -53,7 +53,36 @@ func (ph Phrase) String() string {
 
 // Fold brings a text to the form in which phrases are looked for in it: text.Fold, and one
 // blank for each stretch of white space, with none at the ends.
-func Fold(s string) string { return strings.Join(strings.Fields(text.Fold(s)), " ") }
+func Fold(s string) string {
+	if folded, ok := foldASCII(s); ok {
+		return folded
+	}
+	return strings.Join(strings.Fields(text.Fold(s)), " ")
+}
+
+// foldASCII is Fold in one pass; false if s is not ASCII.
+func foldASCII(s string) (string, bool) {
+	out := make([]byte, 0, len(s))
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case c >= utf8.RuneSelf:
+			return "", false
+		case c == ' ' || '\t' <= c && c <= '\r':
+			if n := len(out); n == 0 || out[n-1] == ' ' {
+				continue
+			}
+			c = ' '
+		case 'A' <= c && c <= 'Z':
+			c |= 0x20
+		}
+		out = append(out, c)
+	}
+	if n := len(out); n > 0 && out[n-1] == ' ' {
+		out = out[:n-1]
+	}
+	return string(out), true
+}
 
 // In reports whether the phrase stands in a text that was folded with Fold: at the edges of
 // words, where it begins and ends with letters or digits. Where words are written together, as
