@@ -55,7 +55,7 @@ type grown struct {
 	n                                   int
 	load                                float64 // records a second
 	fresh, idle, idleAll, busy, allBusy asked
-	questions                           asked // of questionWords, one at a time, idle
+	questions, phrased                  asked // of questionWords, one at a time, idle; phrased have operators
 	quiet                               time.Duration
 	still                               bool // not quiet when the patience was over
 	memory, afterStart                  proc.Memory
@@ -137,8 +137,10 @@ func (b *bench) growFilled(ctx context.Context, g *grown, node *proc.Node) error
 	if g.idle, err = ask(ctx, c, queries, 1); err != nil {
 		return err
 	}
-	questions := b.texts.Questions(b.opt.searches, questionWords)
-	if g.questions, err = ask(ctx, c, questions, 1); err != nil {
+	if g.questions, err = ask(ctx, c, b.texts.Questions(b.opt.searches, questionWords, true), 1); err != nil {
+		return err
+	}
+	if g.phrased, err = ask(ctx, c, b.texts.Questions(b.opt.searches, questionWords, false), 1); err != nil {
 		return err
 	}
 	if g.idleAll, err = ask(ctx, c, queries, atOnce); err != nil {
@@ -264,6 +266,7 @@ func growthMarks(g *grown) *report.Table {
 	}
 	t.AtMost(fmt.Sprintf("hybrid p50, questions of %d words, one after the other", questionWords), p50, g.questions.p50, "ms", "")
 	t.AtMost(fmt.Sprintf("hybrid p99, questions of %d words, one after the other", questionWords), p99, g.questions.p99, "ms", "")
+	t.Info("hybrid p99, such questions with quotes, -words or word*s", g.phrased.p99, "ms", fmt.Sprintf("p50 %s ms", report.Number(g.phrased.p50)))
 	t.AtMost("hybrid p50, one after the other", 5, g.idle.p50, "ms", "")
 	t.AtMost("hybrid p99, one after the other", 25, g.idle.p99, "ms", "")
 	t.AtMost("hybrid p50 while 100/s are written", 5, g.busy.p50, "ms", "")
@@ -297,6 +300,7 @@ func growthTable(all []*grown) *report.Table {
 		}},
 		{"hybrid, idle, 1 at a time", func(g *grown) string { return g.idle.String() }},
 		{fmt.Sprintf("hybrid, idle, questions of %d words, 1 at a time", questionWords), func(g *grown) string { return g.questions.String() }},
+		{"hybrid, idle, such questions with quotes, -words or word*s", func(g *grown) string { return g.phrased.String() }},
 		{fmt.Sprintf("hybrid, idle, %d at a time", atOnce), func(g *grown) string { return g.idleAll.String() }},
 		{"hybrid, 100/s written, 1 at a time", func(g *grown) string { return g.busy.String() }},
 		{fmt.Sprintf("hybrid, 100/s written, %d at a time", atOnce), func(g *grown) string { return g.allBusy.String() }},

@@ -46,7 +46,7 @@ func (b *bench) profilePaths(ctx context.Context, n *node.Node) error {
 	}
 	defer done()
 	count := len(b.texts.Texts)
-	queries, questions := b.texts.Queries(b.opt.searches), b.texts.Questions(b.opt.searches, questionWords)
+	queries, questions := b.texts.Queries(b.opt.searches), b.texts.Questions(b.opt.searches, questionWords, true)
 	for _, step := range []struct {
 		name string
 		n    int

@@ -69,7 +69,7 @@ func (b *bench) loaded(ctx context.Context, node *proc.Node) error {
 	if err := b.searchAlone(ctx, c, "hybrid search, nothing written meanwhile", queries); err != nil {
 		return err
 	}
-	if err := b.searchAlone(ctx, c, fmt.Sprintf("hybrid search, questions of %d words", questionWords), b.texts.Questions(b.opt.searches, questionWords)); err != nil {
+	if err := b.searchAlone(ctx, c, fmt.Sprintf("hybrid search, questions of %d words", questionWords), b.texts.Questions(b.opt.searches, questionWords, true)); err != nil {
 		return err
 	}
 	if err := b.searchUnderWrites(ctx, c, queries); err != nil {

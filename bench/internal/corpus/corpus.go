@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -143,18 +144,28 @@ func (c *Corpus) Queries(n int) []string {
 }
 
 // Questions draws n times so many words that follow each other in one text, as they are
-// written there. A text with fewer is passed over.
-func (c *Corpus) Questions(n, words int) []string {
+// written there. A text with fewer is passed over. None of the plain ones has what may be an
+// operator of a query, a quote, a -word or a word*; each of the others has.
+func (c *Corpus) Questions(n, words int, plain bool) []string {
 	rng := rand.New(rand.NewPCG(c.seed, 4))
 	var out []string
-	for tries := 0; len(out) < n && tries < 20*n; tries++ {
+	for tries := 0; len(out) < n && tries < 100*n; tries++ {
 		all := strings.Fields(c.Texts[rng.IntN(len(c.Texts))])
-		if len(all) >= words {
-			from := rng.IntN(len(all) - words + 1)
-			out = append(out, strings.Join(all[from:from+words], " "))
+		if len(all) < words {
+			continue
+		}
+		from := rng.IntN(len(all) - words + 1)
+		if q := strings.Join(all[from:from+words], " "); hasOperator(q) != plain {
+			out = append(out, q)
 		}
 	}
 	return out
+}
+
+func hasOperator(query string) bool {
+	return strings.ContainsAny(query, "\"“„«") || slices.ContainsFunc(strings.Fields(query), func(w string) bool {
+		return len(w) > 2 && (w[0] == '-' || w[len(w)-1] == '*')
+	})
 }
 
 // Words returns the distinct words of three letters or more, lower case, in

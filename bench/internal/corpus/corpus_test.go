@@ -238,11 +238,22 @@ func TestParagraphsOfFiles(t *testing.T) {
 
 func TestQuestions(t *testing.T) {
 	c := &Corpus{Texts: []string{"one, two  three four", "five six"}}
-	got := c.Questions(30, 3)
+	got := c.Questions(30, 3, true)
 	if len(got) != 30 || !slices.Contains(got, "one, two three") || !slices.Contains(got, "two three four") {
 		t.Errorf("%q", got)
 	}
-	if got := c.Questions(3, 5); len(got) != 0 {
+	if got := c.Questions(3, 5, true); len(got) != 0 {
 		t.Errorf("%q of five words", got)
+	}
+	c = &Corpus{Texts: []string{`say "so" with no-one`, "a --flag", "plain words* only", "- a dash"}}
+	for _, q := range c.Questions(30, 2, true) {
+		if want := []string{"with no-one", "- a", "a dash"}; !slices.Contains(want, q) {
+			t.Errorf("%q is plain", q)
+		}
+	}
+	for _, q := range c.Questions(30, 2, false) {
+		if want := []string{`say "so"`, `"so" with`, "a --flag", "plain words*", "words* only"}; !slices.Contains(want, q) {
+			t.Errorf("%q has an operator", q)
+		}
 	}
 }
