@@ -116,13 +116,29 @@ func TestTheFirstMemoriesAreFound(t *testing.T) {
 	}
 }
 
+// TestASubjectThatNobodyWroteAbout: what held the rest of such a question was found.
+func TestASubjectThatNobodyWroteAbout(t *testing.T) {
+	w := newWorld(t)
+	w.Namespace("team", withBuiltin())
+	w.chatter("team", 200)
+	w.One("team", "ann", "moorgate listens on port 8093, its metrics are on port 9093")
+	for query, want := range map[string]int{
+		"which port does moorgate listen on": 1, "which port has the selenium grid": 0, "which port has moorgate": 1,
+	} {
+		res := w.search("team", "", memory.SearchRequest{Query: query})
+		if len(res.Results) != want || res.NothingFound != (want == 0) {
+			t.Errorf("%q finds %q", query, shown(res.Results))
+		}
+	}
+}
+
 // TestExactHitsLieAboveTheFloor, whatever else the query says.
 func TestExactHitsLieAboveTheFloor(t *testing.T) {
 	w := newWorld(t)
 	w.Namespace("team", nil)
 	w.Namespace("both", withBuiltin())
 	for _, ns := range []string{"team", "both"} {
-		w.chatter(ns, 20)
+		w.chatter(ns, 400)
 		w.One(ns, "ann", "see internal/store/memtable.go for how it ends; ticket INC-2081 has the rest "+strings.Repeat("filler words beside it ", 200))
 	}
 	rest := " and why the glacier valley of northern stations measures wind or snow beside distant villages nobody has heard about"
@@ -187,7 +203,7 @@ func TestMoreEvidenceIsNeverLess(t *testing.T) {
 			}
 		}
 	}
-	for _, source := range []string{"base", "words_alone", "vectors_alone", "exact", "vector", "vector_neighbours", "text", "matched", "neighbours", "told", "dates", "speaker"} {
+	for _, source := range []string{"base", "known", "words_alone", "vectors_alone", "exact", "vector", "vector_neighbours", "text", "matched", "neighbours", "told", "dates", "speaker"} {
 		if !seen[source] {
 			t.Errorf("%s was never met", source)
 		}

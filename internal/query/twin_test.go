@@ -231,7 +231,7 @@ func (tw *twin) search(as string, req *memory.SearchRequest, textFactor, vectorF
 	seen, q := tw.visible(as), embedded(req.Query)
 	type words struct{ mass, held, told, exact float64 }
 	found := make([]words, len(seen))
-	bound, known, terms := 0.0, false, map[string]bool{}
+	bound, asked, missing, known, terms := 0.0, 0.0, 0.0, false, map[string]bool{}
 	inDate := dates.Parse(req.Query, time.Now())
 	text.Index(req.Query, func(w text.Token) bool {
 		if terms[w.Term] || req.Mode == memory.ModeVector {
@@ -244,8 +244,15 @@ func (tw *twin) search(as string, req *memory.SearchRequest, textFactor, vectorF
 			bound += most
 		}
 		scores, said := bm25(seen, w.Term)
+		has := slices.ContainsFunc(scores, func(s float64) bool { return s > 0 })
+		known = known || has
+		if !dated && (has || !text.IsGram(w.Term)) {
+			asked += most
+			if !has {
+				missing += most
+			}
+		}
 		for i, s := range scores {
-			known = known || s > 0
 			switch {
 			case s > 0 && (dated || !said[i]):
 				found[i].told += s
@@ -272,7 +279,11 @@ func (tw *twin) search(as string, req *memory.SearchRequest, textFactor, vectorF
 			continue
 		}
 		f, near, cos := found[i], 0.0, r.cosine(tw.chunks, q)
-		sum := -5 + 4*f.exact + textFactor*1.25*(math.Log1p(f.mass)+math.Log1p(f.told))
+		sum := -5.0
+		if known && asked > 0 && f.exact == 0 {
+			sum -= 3 * missing / asked * float64(len(seen)) / float64(len(seen)+200)
+		}
+		sum += 4*f.exact + textFactor*1.25*(math.Log1p(f.mass)+math.Log1p(f.told))
 		if bound > 0 {
 			sum += textFactor * 4 * f.held / bound
 		}

@@ -181,6 +181,13 @@ func extends(r rune) bool {
 	return r >= 0x1160 && r <= 0x11ff || r == 0xff9e || r == 0xff9f || unicode.In(r, unicode.Mn, unicode.Mc)
 }
 
+// IsGram reports whether a term is a bigram or a character of a script without spaces,
+// and so perhaps not a word.
+func IsGram(term string) bool {
+	r, _ := utf8.DecodeRuneInString(term)
+	return isGram(r)
+}
+
 // isGram reports whether r belongs to a script that is indexed by bigrams: Chinese,
 // Japanese, Korean, Yi, Thai, Lao, Burmese, Khmer.
 func isGram(r rune) bool {

@@ -6,6 +6,7 @@ import (
 	"mneme/internal/dates"
 	index "mneme/internal/index/text"
 	"mneme/internal/query/parse"
+	"mneme/internal/text"
 	"mneme/memory"
 )
 
@@ -64,11 +65,12 @@ type Plan struct {
 
 	unknown bool    // no memory holds any of the query's words
 	bound   float64 // the BM25 of a document that holds each word as often as can be
+	known   float64 // how much of the query the memories know at all, 0..1
 }
 
 // NewPlan analyses a question.
 func NewPlan(q Question) *Plan {
-	p := &Plan{Question: q}
+	p := &Plan{Question: q, known: 1}
 	if q.ByText {
 		p.findDates()
 		p.findConcepts()
@@ -94,11 +96,22 @@ func (p *Plan) VectorPool() int {
 // Origins is how many of the best of each source bring their neighbours as candidates.
 func (p *Plan) Origins() int { return originsOfEach }
 
+// fewMemories is of how many memories a word that none has says half of what it says of
+// very many.
+const fewMemories = 200
+
 // SetBound computes the BM25 of a document that holds each of the query's words as often
-// as can be, but for its dates. docs and docFreq count all that the reader sees, so a
-// filter does not change it; known says whether one of them holds a term in any field.
+// as can be, but for its dates, and how much of the query is known. docs and docFreq count
+// all that the reader sees, so a filter does not change it; known says whether one of them
+// holds a term in any field.
+//
+// What asks for something that no memory is about has words that none has. That says
+// little while there are few memories, and nothing of the characters of scripts without
+// spaces, which are cut in the middle of words. Where nothing at all is known, words say
+// nothing, and vectors answer alone.
 func (p *Plan) SetBound(docs uint64, docFreq func(term int) uint64, known func(term int) bool) {
-	p.bound, p.unknown = 0, true
+	p.bound, p.unknown, p.known = 0, true, 1
+	asked, missing := 0.0, 0.0
 	for i := range p.Concepts {
 		c := &p.Concepts[i]
 		most := uint64(0)
@@ -106,11 +119,23 @@ func (p *Plan) SetBound(docs uint64, docFreq func(term int) uint64, known func(t
 			most = max(most, docFreq(k))
 		}
 		c.most = (index.DefaultK1 + 1) * index.IDF(docs, most)
-		if !c.dated {
-			p.bound += c.most
-		}
+		has := false
 		for k := range c.Alternatives {
-			p.unknown = p.unknown && !known(c.first+k)
+			has = has || known(c.first+k)
 		}
+		p.unknown = p.unknown && !has
+		if c.dated {
+			continue
+		}
+		p.bound += c.most
+		switch {
+		case has:
+			asked += c.most
+		case !text.IsGram(c.Alternatives[0].Term):
+			asked, missing = asked+c.most, missing+c.most
+		}
+	}
+	if !p.unknown && asked > 0 {
+		p.known -= missing / asked * float64(docs) / float64(docs+fewMemories)
 	}
 }

@@ -43,7 +43,7 @@ func (c *Candidate) MatchedBy() []string {
 	for k, by := range sources {
 		in := true
 		switch feature(k) {
-		case featureBase, featureWordsAlone, featureVectorsAlone, featureMatched, featureMatchedNeighbours:
+		case featureBase, featureKnown, featureWordsAlone, featureVectorsAlone, featureMatched, featureMatchedNeighbours:
 			in = false
 		case featureVector:
 			in = c.inVector

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -132,5 +133,43 @@ func TestMissingCosines(t *testing.T) {
 	}
 	if len(got) != 5 {
 		t.Errorf("missing are %v, want all but 2", got)
+	}
+}
+
+// TestWordsThatNobodyWroteSpeakAgainst what is found by the rest of a query, the more the
+// more memories there are.
+func TestWordsThatNobodyWroteSpeakAgainst(t *testing.T) {
+	for _, c := range []struct {
+		query string
+		docs  uint64
+		has   []string
+		want  float64
+	}{
+		{"blue kiln", 1000, []string{"blue", "kiln"}, 1},
+		{"blue kiln", 200, []string{"blue"}, 0.75},
+		{"blue kiln", 1800, []string{"blue"}, 0.55},
+		{"blue kiln", 0, []string{"blue"}, 1},
+		{"blue kiln", 1000, nil, 1}, // vectors answer alone
+		{"blue 窑炉", 1000, []string{"blue"}, 1},
+		{"blue 3 May 2023", 1000, []string{"blue"}, 1},
+		{"the", 1000, nil, 1},
+		{"main.go kiln", 200, []string{"main"}, 0.625}, // of four terms
+		{"main.go", 200, []string{"main.go"}, 1},
+		{"main.go kiln", 200, []string{"main.go"}, 1}, // and is exact
+	} {
+		p, r := newRanking(t, Question{Query: c.query, ByVector: true, Now: time.Date(2023, 6, 1, 0, 0, 0, 0, time.UTC), Partitions: []Partition{{Visible: all{}}}})
+		p.SetBound(c.docs, func(int) uint64 { return 0 }, func(term int) bool { return slices.Contains(c.has, p.Words.Terms[term].Text) })
+		r.FoundVector(0, 1, 0.5, 0)
+		r.EachLookedAt(func(row, _ int, _ uint32) {
+			for i := range p.Concepts {
+				if slices.Contains(c.has, p.Concepts[i].Alternatives[0].Term) {
+					r.Evidence(row)[i] = index.Share{Score: 1, Term: p.Concepts[i].first}
+				}
+			}
+		})
+		r.Evaluate()
+		if got := r.Candidates()[0].values[featureKnown]; math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%q of %d memories that have %v: %v is known, want %v", c.query, c.docs, c.has, got, c.want)
+		}
 	}
 }
