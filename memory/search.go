@@ -33,10 +33,11 @@ const (
 	PartSpeaker    Part = "speaker"    // a query that names an agent prefers what it said
 	PartDates      Part = "dates"      // dates in a query are compared with occurred_at
 	PartVocabulary Part = "vocabulary" // words that nothing has are read as those that memories have
+	PartNewer      Part = "newer"      // where a query asks for what holds now, the newer memory about the same comes first
 )
 
 // Parts lists all parts.
-var Parts = []Part{PartNeighbours, PartSpeaker, PartDates, PartVocabulary}
+var Parts = []Part{PartNeighbours, PartSpeaker, PartDates, PartVocabulary, PartNewer}
 
 // Filter narrows a search. Empty fields do not filter. Since and Until are on
 // occurred_at; Since is inclusive, Until exclusive.
@@ -105,11 +106,15 @@ type Hit struct {
 	Explain      *Explain        `json:"explain,omitempty"`
 }
 
-// Explain accounts for a hit's score, which is 1 / (1 + exp(-Sum)).
+// Explain accounts for a hit's score, which is 1 / (1 + exp(-Sum)). NewerThan is the older
+// memory about the same thing that the part newer put the hit in front of, and OlderThan the
+// newest that was put in front of the hit.
 type Explain struct {
-	Sum   float64       `json:"sum"` // Σ Weight × Value
-	Parts []ExplainPart `json:"parts"`
-	Terms []ExplainTerm `json:"terms,omitempty"`
+	Sum       float64       `json:"sum"` // Σ Weight × Value
+	Parts     []ExplainPart `json:"parts"`
+	Terms     []ExplainTerm `json:"terms,omitempty"`
+	NewerThan string        `json:"newer_than,omitempty"`
+	OlderThan string        `json:"older_than,omitempty"`
 }
 
 // ExplainPart is one addend of the sum.

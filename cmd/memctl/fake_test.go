@@ -387,6 +387,7 @@ func found(ns *fakeNamespace, req memory.SearchRequest) memory.SearchResponse {
 				Terms: []memory.ExplainTerm{{Term: "deploy", Score: 1.25}}}
 			if strings.Contains(req.Query, "needs") {
 				h.Explain.Terms = append(h.Explain.Terms, memory.ExplainTerm{Term: "revew", ReadAs: "review", Kind: "edit", Score: 0.5})
+				h.Explain.NewerThan, h.Explain.OlderThan = fmt.Sprintf("01J%023d", 2), fmt.Sprintf("01J%023d", 3)
 			}
 		}
 		resp.Results = append(resp.Results, h)

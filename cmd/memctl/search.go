@@ -259,5 +259,11 @@ func explainLine(i int, h memory.Hit) string {
 	if len(terms) > 0 {
 		line += "; terms " + strings.Join(terms, ", ")
 	}
+	if id := h.Explain.NewerThan; id != "" {
+		line += "; newer than " + oneLine(id)
+	}
+	if id := h.Explain.OlderThan; id != "" {
+		line += "; older than " + oneLine(id)
+	}
 	return line
 }

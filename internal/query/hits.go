@@ -16,52 +16,63 @@ import (
 )
 
 // open opens the best candidates at or above the floor, and no others, until the limit is
-// reached. Ties are broken by record id, so candidates of one score are looked at
-// together. Once the texts fill the answer, a hit has its snippet in place of its text.
+// reached. Once the texts fill the answer, a hit has its snippet in place of its text.
 func (s *search) open(ctx context.Context) ([]memory.Hit, error) {
-	all := s.ranking.Candidates()
-	out := make([]memory.Hit, 0, min(s.limit, len(all)))
+	if err := s.preferNewer(); err != nil {
+		return nil, err
+	}
+	out := make([]memory.Hit, 0, min(s.limit, len(s.ranking.Candidates())))
 	size := 0
-	for from := 0; from < len(all) && len(out) < s.limit; {
+	for f, err := range s.inOrder {
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			return nil, err
+		}
+		if f.c.Score < s.floor(s.places[f.c.Partition].in) {
+			if s.refused = max(s.refused, f.c.Score); f.c.Score < s.lowestFloor() {
+				break
+			}
+			continue
+		}
+		hit, err := s.hit(f.c, &f.doc)
+		if errors.Is(err, views.ErrErased) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if whole := jsonBytes(hit.Text); size+whole <= maxAnswer {
+			size += whole
+		} else {
+			hit.Text, hit.Truncated = hit.Snippet, true
+		}
+		if out = append(out, hit); len(out) == s.limit {
+			break
+		}
+	}
+	return out, nil
+}
+
+// inOrder yields the candidates that are alive at the reader's view, best first, and of those of
+// one sum first what preferNewer put in front, then by record id.
+func (s *search) inOrder(yield func(foundDoc, error) bool) {
+	all := s.ranking.Candidates()
+	for from := 0; from < len(all); {
 		to := from + 1
 		for to < len(all) && all[to].Sum == all[from].Sum {
 			to++
 		}
 		found, err := s.livingByID(all[from:to])
 		if err != nil {
-			return nil, err
+			yield(foundDoc{}, err)
+			return
 		}
 		for _, f := range found {
-			if len(out) == s.limit {
-				break
+			if !yield(f, nil) {
+				return
 			}
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			if f.c.Score < s.floor(s.places[f.c.Partition].in) {
-				s.refused = max(s.refused, f.c.Score)
-				continue
-			}
-			hit, err := s.hit(f.c, &f.doc)
-			if errors.Is(err, views.ErrErased) {
-				continue
-			}
-			if err != nil {
-				return nil, err
-			}
-			if whole := jsonBytes(hit.Text); size+whole <= maxAnswer {
-				size += whole
-			} else {
-				hit.Text, hit.Truncated = hit.Snippet, true
-			}
-			out = append(out, hit)
-		}
-		if s.refused > 0 && all[from].Score < s.lowestFloor() {
-			break
 		}
 		from = to
 	}
-	return out, nil
 }
 
 // floor is the least score of a result of a namespace.
@@ -105,7 +116,7 @@ func (s *search) livingByID(candidates []rank.Candidate) ([]foundDoc, error) {
 		}
 	}
 	slices.SortFunc(out, func(a, b foundDoc) int {
-		return cmp.Or(slices.Compare(a.doc.Record[:], b.doc.Record[:]), cmp.Compare(a.c.Partition, b.c.Partition))
+		return cmp.Or(s.moved.compare(a.c, b.c), slices.Compare(a.doc.Record[:], b.doc.Record[:]), cmp.Compare(a.c.Partition, b.c.Partition))
 	})
 	return out, nil
 }
@@ -135,6 +146,8 @@ func (s *search) hit(c *rank.Candidate, d *projections.Doc) (memory.Hit, error) 
 	h.Snippet, h.StartLine, h.EndLine = s.snippet(content, c)
 	if s.req.Explain {
 		h.Explain = s.ranking.Explain(c)
+		m := s.moved.of(c)
+		h.Explain.NewerThan, h.Explain.OlderThan = m.passed, m.passedBy
 	}
 	return h, nil
 }

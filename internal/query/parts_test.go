@@ -30,6 +30,9 @@ func TestExplainAccountsForEveryScore(t *testing.T) {
 		if g.IntN(2) == 0 {
 			req.Query += fmt.Sprintf(" said agent-%d and I on 3 May 2023 to me", g.IntN(3))
 		}
+		if g.IntN(3) == 0 {
+			req.Query = "current " + req.Query
+		}
 		for _, p := range memory.Parts {
 			if g.IntN(2) == 0 {
 				req.Parts[p] = g.IntN(2) == 0
@@ -57,7 +60,7 @@ func TestExplainAccountsForEveryScore(t *testing.T) {
 		}
 	}
 	t.Logf("%d hits, values above 0 by source: %v", found, sources)
-	for _, s := range []string{"vector", "text", "neighbours", "speaker", "dates"} {
+	for _, s := range []string{"vector", "text", "neighbours", "speaker", "dates", "newer"} {
 		if sources[s] == 0 {
 			t.Errorf("seed %d: nothing was ever found by %s", seed, s)
 		}

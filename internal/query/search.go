@@ -2,7 +2,6 @@ package query
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -21,9 +20,12 @@ type search struct {
 	named bool        // each hit says its namespace
 	mode  memory.Mode // what answers, not what was asked for
 	limit int
-	asked parse.Query // without the time of asking
-	plan  *rank.Plan
-	left  budget
+	asked parse.Query // without the time of asking, and without the words of asksNow
+	// asksNow says that the query asks for what holds now.
+	asksNow bool
+	moved   moves
+	plan    *rank.Plan
+	left    budget
 	// refused is the best score below the floor that was met.
 	refused float64
 	*buffers
@@ -175,6 +177,9 @@ func (s *search) prepare(ctx context.Context) error {
 		s.limit = *s.req.Limit
 	}
 	s.asked.Text = rank.WithoutStamp(s.asked.Text, s.namespaces[0].s.opt.Now().UTC())
+	if s.partOn(memory.PartNewer) && len(s.asked.Phrases)+len(s.asked.Beginnings) == 0 {
+		s.asked.Text, s.asksNow = rank.WithoutPresent(s.asked.Text)
+	}
 	if err := s.filter(); err != nil {
 		return err
 	}
@@ -198,7 +203,7 @@ func (s *search) prepare(ctx context.Context) error {
 // it does not say.
 func (s *search) question(byText bool) rank.Question {
 	first := &s.namespaces[0]
-	q := rank.Question{Query: s.asked.Text, Phrases: s.asked.Phrases, Without: s.asked.Without, As: first.view.Capability.Agent(),
+	q := rank.Question{Query: s.asked.Text, Phrases: s.asked.Phrases, Without: s.asked.Without, Present: s.asksNow, As: first.view.Capability.Agent(),
 		Now: first.s.opt.Now().UTC(), ByText: byText, ByVector: s.byVector(), Partitions: make([]rank.Partition, len(s.places))}
 	s.settle(&q)
 	for _, b := range s.asked.Beginnings {
@@ -230,17 +235,23 @@ func (s *search) settle(q *rank.Question) {
 			q.VectorFactor += vector
 			weighed++
 		}
-		for p, on := range n.view.Settings.Parts {
-			before, known := q.Parts[p]
-			q.Parts[p] = on && (before || !known)
-		}
 	}
 	q.TextFactor /= weighed
 	q.VectorFactor /= weighed
 	if !q.ByText || !q.ByVector {
 		q.TextFactor, q.VectorFactor = 1, 1
 	}
-	maps.Copy(q.Parts, s.req.Parts)
+	for _, p := range memory.Parts {
+		q.Parts[p] = s.partOn(p)
+	}
+}
+
+// partOn reports whether a part counts: the request says, or all namespaces have it on.
+func (s *search) partOn(p memory.Part) bool {
+	if on, ok := s.req.Parts[p]; ok {
+		return on
+	}
+	return !slices.ContainsFunc(s.namespaces, func(n searched) bool { return !n.view.Settings.Parts[p] })
 }
 
 // filter finds what may be a result. A partition out of scope still counts in the

@@ -59,6 +59,14 @@ func (r *twinRecord) occurred() time.Time {
 	return r.sealed
 }
 
+// since is from when on it says what it says.
+func (r *twinRecord) since() time.Time {
+	if at := r.occurred(); r.version == 1 || at.After(r.sealed) {
+		return at
+	}
+	return r.sealed
+}
+
 func (r *twinRecord) passes(f *memory.Filter) bool {
 	if f == nil {
 		return true
@@ -222,18 +230,28 @@ func plainParts() (out []string) {
 }
 
 type twinHit struct {
-	id    string
-	score float64
+	id         string
+	score, sum float64
+	at         time.Time
+	has        []string // of the query's words
 }
 
 // search scores every record that the agent sees, feature by feature.
 func (tw *twin) search(as string, req *memory.SearchRequest, textFactor, vectorFactor float64) []twinHit {
-	seen, q := tw.visible(as), embedded(req.Query)
-	type words struct{ mass, held, told, exact float64 }
+	query, asksNow := req.Query, false
+	if req.Parts[memory.PartNewer] {
+		query, asksNow = strings.CutPrefix(query, "current ")
+	}
+	seen, q := tw.visible(as), embedded(query)
+	type words struct {
+		mass, held, told, exact float64
+
+		has []string
+	}
 	found := make([]words, len(seen))
 	bound, asked, missing, known, terms := 0.0, 0.0, 0.0, false, map[string]bool{}
-	inDate := dates.Parse(req.Query, time.Now())
-	text.Index(req.Query, func(w text.Token) bool {
+	inDate := dates.Parse(query, time.Now())
+	text.Index(query, func(w text.Token) bool {
 		if terms[w.Term] || req.Mode == memory.ModeVector {
 			return true
 		}
@@ -259,6 +277,7 @@ func (tw *twin) search(as string, req *memory.SearchRequest, textFactor, vectorF
 			case s > 0:
 				found[i].mass += s
 				found[i].held += most
+				found[i].has = append(found[i].has, w.Term)
 				if strings.ContainsFunc(w.Term, unicode.IsLetter) && len(w.Term) >= 4 && strings.ContainsAny(w.Term, "0123456789_/.:@#") {
 					found[i].exact = 1
 				}
@@ -297,11 +316,28 @@ func (tw *twin) search(as string, req *memory.SearchRequest, textFactor, vectorF
 			sum += 3
 		}
 		matches := f.mass+f.told > 0 || req.Mode != memory.ModeText && cos > 0.03 || len(terms) == 0
-		if h := (twinHit{r.id, logistic(sum)}); matches && h.score >= floor {
-			out = append(out, h)
+		if matches {
+			out = append(out, twinHit{r.id, 0, sum, r.since(), f.has})
 		}
 	}
-	slices.SortFunc(out, func(a, b twinHit) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.id, b.id)) })
+	best := func(a, b twinHit) int { return cmp.Or(cmp.Compare(b.sum, a.sum), cmp.Compare(a.id, b.id)) }
+	slices.SortFunc(out, best)
+	if asksNow && len(terms) > 0 {
+		own := slices.Clone(out[:min(len(out), 10)])
+		for i, newer := range own {
+			for _, older := range own {
+				covers := len(older.has) > 0 && !slices.ContainsFunc(older.has, func(t string) bool { return !slices.Contains(newer.has, t) })
+				if newer.at.After(older.at) && older.sum >= newer.sum && older.sum-newer.sum <= 1 && covers {
+					out[i].sum = max(out[i].sum, older.sum)
+				}
+			}
+		}
+		slices.SortStableFunc(out, best) // compareHits takes ties in any order
+	}
+	for i := range out {
+		out[i].score = logistic(out[i].sum)
+	}
+	out = slices.DeleteFunc(out, func(h twinHit) bool { return h.score < floor })
 	return out[:min(len(out), *req.Limit)]
 }
 
@@ -462,6 +498,9 @@ func runTwin(t *testing.T, engine string, seed uint64) {
 		}
 		if g.IntN(4) == 0 {
 			req.MinScore = ptr(g.Float64() * 0.5)
+		}
+		if g.IntN(3) == 0 {
+			req.Query, req.Parts = "current "+req.Query, map[memory.Part]bool{memory.PartNewer: true}
 		}
 		want, res := tw.search(as, &req, textFactor, vectorFactor), w.search("team", as, req)
 		if err := compareHits(engine, &req, res.Results, want); err != nil {

@@ -146,6 +146,7 @@ var table = map[string]check{
 	PartSetting(memory.PartSpeaker):    oneOf(On, Off),
 	PartSetting(memory.PartDates):      oneOf(On, Off),
 	PartSetting(memory.PartVocabulary): oneOf(On, Off),
+	PartSetting(memory.PartNewer):      oneOf(On, Off),
 }
 
 var creationTable = map[string]check{

@@ -37,9 +37,10 @@ const (
 
 // Question is what a search asks.
 type Question struct {
-	Query      string         // without its operators
+	Query      string         // without its operators, and without Present
 	Phrases    []parse.Phrase // that every result holds
 	Without    []parse.Phrase // that none does
+	Present    bool           // asked for what holds now, in words that are not in Query
 	As         string         // the agent that asks; "" = unknown
 	Now        time.Time      // what "last week" is counted from
 	Partitions []Partition

@@ -11,7 +11,7 @@ import (
 // feature is one addend of a candidate's sum. Its value is never negative, and more of it
 // never makes a score less. It is a function of the query, the document, what stands
 // around it and the counters of all that the reader sees: the limit, the filter and what
-// else was found change none.
+// else was found change none but featureNewer.
 type feature int
 
 // The features. Those behind the first two, which are of the query, are what may match it.
@@ -30,12 +30,13 @@ const (
 	featureTold
 	featureDates
 	featureSpeaker
+	featureNewer // see newer.go
 	numFeatures
 )
 
 // sources are the names of the features in matched_by and explain.
 var sources = [numFeatures]string{"base", "known", "words_alone", "vectors_alone", "exact", "vector", "vector_neighbours", "text", "matched", string(memory.PartNeighbours), "matched_neighbours",
-	"told", string(memory.PartDates), string(memory.PartSpeaker)}
+	"told", string(memory.PartDates), string(memory.PartSpeaker), string(memory.PartNewer)}
 
 // weights of the features in the sum. They were chosen on the development sets and are
 // round: decision 0040 has how, and what they are worth on sets that they were not chosen
@@ -55,6 +56,7 @@ var weights = [numFeatures]float64{
 	featureTold:              1.25,
 	featureDates:             1,
 	featureSpeaker:           2,
+	featureNewer:             1,
 }
 
 // Evaluate fills in the features of all candidates.
@@ -192,7 +194,7 @@ func (r *Ranking) Order() {
 		for k, v := range c.values {
 			c.Sum += r.plan.weight(feature(k)) * v
 		}
-		c.Score = 1 / (1 + math.Exp(-c.Sum))
+		c.Score = logistic(c.Sum)
 		r.order = append(r.order, ordered{c.Sum, int32(i)})
 	}
 	slices.SortFunc(r.order, func(a, b ordered) int { return cmp.Compare(b.sum, a.sum) })
