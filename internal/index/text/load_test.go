@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -67,6 +69,23 @@ func TestAskedAreInTheOrderOfGroups(t *testing.T) {
 					t.Fatalf("%+v of %+v and %+v of %+v: %d, want %d", x, g, y, h, cmp.Compare(x.order, y.order), want)
 				}
 			}
+		}
+	}
+}
+
+// TestSortAsked compares the sort with the one of the library.
+func TestSortAsked(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	var s scratch
+	for n := range 300 {
+		s.asked = s.asked[:0]
+		for i := range n {
+			s.asked = append(s.asked, makeAsked(groupOf(rng.IntN(1+n%3*1000), rng.Uint32()>>(n%4*8), n%2 == 0 && rng.IntN(9) == 0), rng.Uint32()>>(n%4*8), i))
+		}
+		want := slices.Clone(s.asked)
+		slices.SortStableFunc(want, func(a, b asked) int { return cmp.Compare(a.order, b.order) })
+		if s.sortAsked(); !slices.Equal(s.asked, want) {
+			t.Fatalf("%d: %v, want %v", n, s.asked, want)
 		}
 	}
 }

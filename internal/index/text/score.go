@@ -31,7 +31,7 @@ func (p *Prepared) Score(ctx context.Context, docs []Ref, row func(i int) []Shar
 			s.asked = append(s.asked, makeAsked(groupOf(part, d.Doc, d.Doc >= s.tails[part]), d.Doc, i))
 		}
 	}
-	slices.SortFunc(s.asked, func(a, b asked) int { return cmp.Compare(a.order, b.order) })
+	s.sortAsked()
 	at := 0
 	for _, g := range s.groups {
 		if err := ctx.Err(); err != nil {
@@ -50,6 +50,36 @@ func (p *Prepared) Score(ctx context.Context, docs []Ref, row func(i int) []Shar
 		}
 	}
 	return nil
+}
+
+// sortAsked sorts by order, a byte at a time from the lowest (radix sort), but for bytes that
+// are the same in all. Comparing costs four times as much, and a search asks for some 2,000.
+func (s *scratch) sortAsked() {
+	var differ uint64
+	for i := range s.asked {
+		differ |= s.asked[i].order ^ s.asked[0].order
+	}
+	for shift := 0; shift < 64; shift += 8 {
+		if differ>>shift&0xff == 0 {
+			continue
+		}
+		var next [256]int // where the next one with such a byte goes
+		for i := range s.asked {
+			next[s.asked[i].order>>shift&0xff]++
+		}
+		at := 0
+		for b, n := range next {
+			next[b] = at
+			at += n
+		}
+		s.spare = slices.Grow(s.spare[:0], len(s.asked))[:len(s.asked)]
+		for _, a := range s.asked {
+			to := &next[a.order>>shift&0xff]
+			s.spare[*to] = a
+			*to++
+		}
+		s.asked, s.spare = s.spare, s.asked
+	}
 }
 
 // order is a number by which groups ascend as they do by compare.
@@ -81,6 +111,7 @@ func (a *asked) local() uint32 { return uint32(a.order & (blockSize - 1)) }
 // asking is the working memory of Score, for one group.
 type asking struct {
 	asked  []asked
+	spare  []asked // room for sorting
 	scores []askedScore
 	met    []int32                // documents that the term was found in
 	wanted [blockSize / 64]uint64 // the documents, by their numbers in the block; zero between groups
