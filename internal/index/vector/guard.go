@@ -20,7 +20,7 @@ const (
 	guardStep = 7
 	// guardMargin is the share of the recall that may be missing which a candidate list is
 	// not chosen by: it is the first of several that pass, so a small sample flatters it.
-	guardMargin = 0.25
+	guardMargin = 0.35
 	// broken stands in generation.asked for a graph that takes no more.
 	broken = ^uint32(0)
 )
