@@ -47,9 +47,10 @@ type termCounter struct {
 	lengths [index.NumFields]uint32
 }
 
-// addText adds the terms of a text.
+// addText adds the terms of a text, and what it says of its own names.
 func (t *termCounter) addText(whole text.Analysis) {
 	passage, length := uint32(0), uint32(0)
+	start, end := 0, 0
 	whole.Index(func(tok text.Token) bool {
 		if at := uint32(tok.Pos / passageWords); at != passage {
 			passage, length = at, 0
@@ -57,10 +58,18 @@ func (t *termCounter) addText(whole text.Analysis) {
 		if !index.ValidTerm(tok.Term) {
 			return true
 		}
-		length++
+		if tok.Start != start || tok.End != end || length == 0 { // another form makes a text no longer
+			length++
+		}
+		start, end = tok.Start, tok.End
 		t.lengths[index.FieldText] = max(t.lengths[index.FieldText], length)
 		t.terms = append(t.terms, index.Term{Field: index.FieldText, Text: tok.Term, TF: passage})
 		return true
+	})
+	whole.Definitions(func(short, long string) {
+		for _, term := range text.DefinitionTerms(short, long) {
+			t.terms = append(t.terms, index.Term{Field: index.FieldText, Text: term})
+		}
 	})
 }
 

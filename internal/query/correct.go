@@ -118,6 +118,9 @@ type corrector struct {
 	work         known.Work
 	pattern      known.Pattern
 	words        []*queried // in the order of the query
+	tops         []text.Word
+	seen         map[string]*queried // by term
+	opened       bool
 }
 
 // corrected reads the words again if some of them are to be read as others. It closes
@@ -146,6 +149,9 @@ func (s *search) corrected(ctx context.Context, found *words) (*words, error) {
 // say.
 func (c *corrector) correct(ctx context.Context, found *words) (*rank.Question, error) {
 	c.read(found)
+	if err := c.define(ctx); err != nil {
+		return nil, err
+	}
 	chosen := c.choose()
 	if len(chosen) == 0 {
 		return nil, nil
@@ -180,7 +186,6 @@ func (c *corrector) correct(ctx context.Context, found *words) (*rank.Question, 
 // have them and with their neighbours.
 func (c *corrector) read(found *words) {
 	tops := topWords(c.s.plan.Query)
-	names := c.s.names()
 	seen := map[string]*queried{}
 	at := map[string]int{} // concepts by term
 	for i := range c.s.plan.Concepts {
@@ -199,6 +204,7 @@ func (c *corrector) read(found *words) {
 		c.words = append(c.words, q)
 		return true
 	})
+	c.tops, c.seen = tops, seen
 	for i := range tops {
 		q := seen[tops[i].Term]
 		if q == nil || tops[i].Kind == text.KindStop {
@@ -214,17 +220,7 @@ func (c *corrector) read(found *words) {
 	for _, b := range c.s.asked.Beginnings {
 		c.begin(b, seen)
 	}
-	names.each(tops, func(from, to int, others []string) {
-		for _, w := range tops[from:to] {
-			if q := seen[w.Term]; q != nil && w.Kind != text.KindStop {
-				for _, other := range others {
-					if !slices.Contains(q.aliases, other) {
-						q.aliases = append(q.aliases, other)
-					}
-				}
-			}
-		}
-	})
+	c.called(c.s.names())
 }
 
 // begin takes a beginning: the word that it is, or one apart where it is cut into several.
@@ -322,6 +318,15 @@ func (c *corrector) open(chosen []*queried) error {
 	if !slices.ContainsFunc(chosen, func(w *queried) bool { return w.docs <= rareDocs || w.begins != "" }) {
 		return nil
 	}
+	return c.openAll()
+}
+
+// openAll gets the vocabularies of the reader's partitions, once.
+func (c *corrector) openAll() error {
+	if c.opened {
+		return nil
+	}
+	c.opened = true
 	for i := range c.s.places {
 		p := &c.s.places[i]
 		v, err := p.in.view.Vocabulary(p.Partition)

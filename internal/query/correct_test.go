@@ -7,6 +7,7 @@ import (
 	"os"
 	"reflect"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -247,6 +248,51 @@ func TestAliasesOfANamespace(t *testing.T) {
 	w.Change("team", map[string]string{settings.PartSetting(memory.PartVocabulary): settings.Off})
 	if got := readAs(w.search("team", "", memory.SearchRequest{Query: "zephyr"})); got != "" {
 		t.Errorf("switched off: %s", got)
+	}
+}
+
+// TestNamesThatMemoriesExplain: a name that a living memory of the reader explains finds what
+// it stands for. Of a known word a name of several words is not looked for.
+func TestNamesThatMemoriesExplain(t *testing.T) {
+	w := newWorld(t)
+	w.Namespace("team", nil)
+	w.Namespace("other", nil)
+	var defines []string
+	for _, s := range []string{"the quarterly harbour ledger (QHL) is kept by Ben", "we move to Zephyrine (ZPH) in May"} {
+		defines = append(defines, w.One("team", "ann", s))
+	}
+	w.Capture("team", memory.Capture{Agent: "ben", Text: "the Frobnicator (FBN) is his", Scope: memory.ScopeAgent})
+	for _, ns := range []string{"team", "other"} {
+		for _, s := range []string{"QHL was closed late", "a quarterly harbour ledger has four columns", "ZPH is slow", "zephyrine is fast", "FBN is full", "a frobnicator is empty"} {
+			w.One(ns, "ann", s)
+		}
+	}
+	find := func(ns, query, as string) (out []string, read string) {
+		res := w.search(ns, as, memory.SearchRequest{Query: query, Mode: memory.ModeText, All: true})
+		return texts(res.Results), readAs(res)
+	}
+	wants := map[string]string{"who has the quarterly harbour ledger": "QHL was closed late", "zph": "zephyrine is fast", "is zephyrine up": "ZPH is slow"}
+	for query, want := range wants {
+		if got, read := find("team", query, "cleo"); !slices.Contains(got, want) || !strings.Contains(read, "alias") {
+			t.Errorf("%q finds %q, read as %s", query, got, read)
+		}
+		if got, read := find("other", query, "cleo"); slices.Contains(got, want) || strings.Contains(read, "alias") {
+			t.Errorf("in another namespace %q finds %q, read as %s", query, got, read)
+		}
+	}
+	if got, read := find("team", "FBN", "cleo"); strings.Contains(read, "alias") {
+		t.Errorf("what Ben keeps for himself explains: %q, read as %s", got, read)
+	}
+	if got, read := find("team", "FBN", "ben"); !slices.Contains(got, "a frobnicator is empty") {
+		t.Errorf("Ben finds %q, read as %s", got, read)
+	}
+	for _, id := range defines {
+		w.Forget("team", id, "ann", events.ScopeTeam)
+	}
+	for query, want := range wants {
+		if got, read := find("team", query, "cleo"); slices.Contains(got, want) || strings.Contains(read, "alias") {
+			t.Errorf("what was forgotten explains: %q finds %q, read as %s", query, got, read)
+		}
 	}
 }
 

@@ -1,11 +1,15 @@
 package query
 
 import (
+	"context"
+	"slices"
 	"strings"
 	"sync"
 
+	index "mneme/internal/index/text"
 	known "mneme/internal/index/words"
 	"mneme/internal/text"
+	"mneme/memory"
 )
 
 // names finds other names of the same thing: groups by name, each name as its folded
@@ -76,4 +80,85 @@ func (s *search) names() allNames {
 		}
 	}
 	return all
+}
+
+// called adds to the words of the query other names of what they call.
+func (c *corrector) called(all allNames) {
+	all.each(c.tops, func(from, to int, others []string) {
+		for _, w := range c.tops[from:to] {
+			if q := c.seen[w.Term]; q != nil && w.Kind != text.KindStop {
+				for _, other := range others {
+					if !slices.Contains(q.aliases, other) {
+						q.aliases = append(q.aliases, other)
+					}
+				}
+			}
+		}
+	})
+}
+
+// Bounds of the definitions that a query looks for.
+const (
+	maxDefined  = 32 // words of the query
+	maxDefining = 64 // definitions that begin with one of them
+)
+
+// define adds the names that living memories of the reader explain themselves: "service
+// level objective (SLO)". They are terms of the vocabulary, and are not looked for where it
+// is not there yet.
+func (c *corrector) define(ctx context.Context) error {
+	if !c.s.plan.Parts[memory.PartVocabulary] {
+		return nil
+	}
+	if err := c.openAll(); err != nil {
+		return err
+	}
+	var listed []string
+	for i := range c.tops[:min(len(c.tops), maxDefined)] {
+		for _, v := range c.vocabularies {
+			listed, _ = v.Beginnings(listed, text.DefinitionPrefix(c.tops[i].Folded), maxDefining)
+		}
+	}
+	if len(listed) == 0 {
+		return nil
+	}
+	slices.Sort(listed)
+	listed = slices.Compact(listed)
+	var groups [][]string
+	q := index.Query{FieldWeights: c.s.plan.Words.FieldWeights, K: 1}
+	for _, term := range listed {
+		name, other, ok := text.ParseDefinition(term)
+		if !ok || !c.says(name) {
+			continue
+		}
+		groups = append(groups, []string{name, other})
+		q.Terms = append(q.Terms, index.QueryTerm{Text: term, Weight: 1, Concept: len(q.Terms)})
+	}
+	if len(groups) == 0 {
+		return nil
+	}
+	found, err := c.s.words(ctx, q)
+	if err != nil {
+		return err
+	}
+	defer found.close()
+	living := groups[:0]
+	for i, g := range groups {
+		if docsOf(found, i) > 0 {
+			living = append(living, g)
+		}
+	}
+	c.called(allNames{newNames(living)})
+	return nil
+}
+
+// says reports whether a name stands in the query.
+func (c *corrector) says(name string) bool {
+	n := strings.Count(name, " ") + 1
+	for i := 0; i+n <= len(c.tops); i++ {
+		if nameOf(c.tops[i:i+n]) == name {
+			return true
+		}
+	}
+	return false
 }

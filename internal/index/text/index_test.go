@@ -361,7 +361,7 @@ func (w *world) checkVocabulary(partition, next uint32, dictionary map[name]bool
 		return fmt.Errorf("terms of %d from %d of %d on: %d, %v, want %d", partition, first, next, len(all), err, len(want))
 	}
 	tail := map[string]bool{}
-	if err := TailTerms(w.db, partition, func(term []byte) { tail[string(term)] = true }); err != nil {
+	if err := TailTerms(w.db, partition, 0, func(term []byte) { tail[string(term)] = true }); err != nil {
 		return err
 	}
 	for _, d := range w.twin.parts[partition].docs { // those in the tail and in the dictionary are all

@@ -182,10 +182,10 @@ func NextTerm(r pebble.Reader, partition uint32) (uint32, error) {
 	return c.nextID, err
 }
 
-// TailTerms visits the terms of the documents that have no postings yet, those of
+// TailTerms visits the terms of the documents from one on that have no postings yet, those of
 // removed ones too, a term as often as there are such documents. Errors: ErrCorrupt,
 // the database's.
-func TailTerms(r pebble.Reader, partition uint32, visit func(term []byte)) (err error) {
+func TailTerms(r pebble.Reader, partition, from uint32, visit func(term []byte)) (err error) {
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: []byte{PrefixPostings}, UpperBound: []byte{PrefixForward + 1}})
 	if err != nil {
 		return fmt.Errorf("terms of the tail of partition %d: %w", partition, err)
@@ -193,7 +193,7 @@ func TailTerms(r pebble.Reader, partition uint32, visit func(term []byte)) (err 
 	defer func() { err = errors.Join(err, it.Close()) }()
 	_, start, err := seekStats(it, partition)
 	if err == nil {
-		err = eachTailRow(it, partition, start, func(doc uint32, row []byte, _ bool) error {
+		err = eachTailRow(it, partition, max(start, from), func(doc uint32, row []byte, _ bool) error {
 			_, d, err := openTailRow(row)
 			if err != nil {
 				return fmt.Errorf("document %d: %w", doc, err)

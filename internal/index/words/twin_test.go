@@ -175,7 +175,9 @@ func cut(t *testing.T, rng *rand.Rand, all []string, built int) *Vocabulary {
 		t.Fatal(err)
 	}
 	if built < len(mixed) || rng.IntN(2) == 0 {
-		v = v.With(append(mixed[built:], mixed[:rng.IntN(built+1)]...)) // some again
+		fresh := append(mixed[built:], mixed[:rng.IntN(built+1)]...) // some again
+		some := rng.IntN(len(fresh) + 1)
+		v = v.With(fresh[some:]).With(fresh[:some])
 	}
 	return v
 }

@@ -35,12 +35,12 @@ func Build(all []string) (*Vocabulary, error) {
 	return &Vocabulary{forward: terms{built: forward}, backward: terms{built: backward}, built: len(all)}, nil
 }
 
-// With gives the vocabulary of the same transducer with these terms beside it, in
-// any order, in place of those that v has there.
+// With gives the vocabulary of the same transducer with these terms, in any order, beside it
+// and what v has there. v is not changed.
 func (v *Vocabulary) With(fresh []string) *Vocabulary {
-	list := make([]string, 0, len(fresh))
+	var list []string
 	for _, t := range fresh {
-		if !v.forward.has(t) {
+		if !v.Has(t) {
 			list = append(list, t)
 		}
 	}
@@ -51,7 +51,19 @@ func (v *Vocabulary) With(fresh []string) *Vocabulary {
 		back[i] = reversed(t)
 	}
 	slices.Sort(back)
-	return &Vocabulary{forward: terms{v.forward.built, list}, backward: terms{v.backward.built, back}, built: v.built, fresh: len(list)}
+	return &Vocabulary{forward: terms{v.forward.built, merged(v.forward.fresh, list)}, backward: terms{v.backward.built, merged(v.backward.fresh, back)},
+		built: v.built, fresh: v.fresh + len(list)}
+}
+
+// merged is two ascending lists as one.
+func merged(a, b []string) []string {
+	out := make([]string, 0, len(a)+len(b))
+	for _, s := range b {
+		n, _ := slices.BinarySearch(a, s)
+		out = append(append(out, a[:n]...), s)
+		a = a[n:]
+	}
+	return append(out, a...)
 }
 
 // Len is the number of terms in the transducer, and beside it.

@@ -45,10 +45,9 @@ type vocabulary struct {
 
 	built   *words.Vocabulary // of the terms whose ids are below from
 	from    uint32
-	next    uint32   // the id that the next new term gets
-	newer   []string // terms whose ids are in [from, next)
+	next    uint32 // the id that the next new term gets
 	nextDoc uint32
-	whole   *words.Vocabulary // built, newer, and the tail up to nextDoc
+	whole   *words.Vocabulary // built, the terms with ids below next, and those of documents below nextDoc
 }
 
 func newVocabularies(state *projections.State) *vocabularies {
@@ -155,7 +154,7 @@ func (s *vocabularies) of(v *projections.View, p projections.Partition, ns event
 	if err != nil || now == known {
 		return now.whole, err
 	}
-	if built, _ := now.built.Len(); len(now.newer) > max(minNewer, built/8) {
+	if built, fresh := now.whole.Len(); fresh > max(minNewer, built/8) {
 		if next > s.inline {
 			s.readLater(p.ID, ns)
 		} else if now, err = readVocabulary(context.Background(), v, p, ns); err != nil {
@@ -256,21 +255,25 @@ func readVocabulary(ctx context.Context, v *projections.View, p projections.Part
 
 // follow brings a vocabulary up to a view: the same if there is nothing new.
 func (k *vocabulary) follow(v *projections.View, p projections.Partition, next uint32) (*vocabulary, error) {
-	if k.whole != nil && k.next >= next && k.nextDoc == p.NextDoc {
+	if k.whole != nil && k.next >= next && k.nextDoc >= p.NextDoc {
 		return k, nil
 	}
 	now := *k
+	var fresh []string
+	add := func(term string) { fresh = append(fresh, strings.Clone(term)) }
 	if k.next < next {
-		now.next, now.newer = next, slices.Clone(k.newer)
-		err := index.NewTerms(v.Reader(), p.ID, k.next, func(term string) { now.newer = append(now.newer, strings.Clone(term)) })
-		if err != nil {
+		now.next = next
+		if err := index.NewTerms(v.Reader(), p.ID, k.next, add); err != nil {
 			return nil, err
 		}
 	}
-	fresh := slices.Clone(now.newer)
-	if err := index.TailTerms(v.Reader(), p.ID, func(term []byte) { fresh = append(fresh, string(term)) }); err != nil {
+	// What left the tail since has got ids.
+	if err := index.TailTerms(v.Reader(), p.ID, k.nextDoc, func(term []byte) { fresh = append(fresh, string(term)) }); err != nil {
 		return nil, err
 	}
-	now.nextDoc, now.whole = p.NextDoc, k.built.With(fresh)
+	if now.whole == nil {
+		now.whole = k.built
+	}
+	now.nextDoc, now.whole = max(p.NextDoc, k.nextDoc), now.whole.With(fresh)
 	return &now, nil
 }
