@@ -271,7 +271,7 @@ func TestNamesThatMemoriesExplain(t *testing.T) {
 		res := w.search(ns, as, memory.SearchRequest{Query: query, Mode: memory.ModeText, All: true})
 		return texts(res.Results), readAs(res)
 	}
-	wants := map[string]string{"who has the quarterly harbour ledger": "QHL was closed late", "zph": "zephyrine is fast", "is zephyrine up": "ZPH is slow"}
+	wants := map[string]string{"who has the quarterly harbour ledger": "QHL was closed late", "quarterly harbour ledgers": "QHL was closed late", "zph": "zephyrine is fast", "is zephyrine up": "ZPH is slow"}
 	for query, want := range wants {
 		if got, read := find("team", query, "cleo"); !slices.Contains(got, want) || !strings.Contains(read, "alias") {
 			t.Errorf("%q finds %q, read as %s", query, got, read)

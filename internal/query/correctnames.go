@@ -85,23 +85,23 @@ func (s *search) names() allNames {
 // called adds to the words of the query other names of what they call.
 func (c *corrector) called(all allNames) {
 	all.each(c.tops, func(from, to int, others []string) {
-		for _, w := range c.tops[from:to] {
-			if q := c.seen[w.Term]; q != nil && w.Kind != text.KindStop {
-				for _, other := range others {
-					if !slices.Contains(q.aliases, other) {
-						q.aliases = append(q.aliases, other)
-					}
-				}
-			}
+		for _, other := range others {
+			c.call(from, to, other)
 		}
 	})
 }
 
 // Bounds of the definitions that a query looks for.
 const (
-	maxDefined  = 32 // words of the query
-	maxDefining = 64 // definitions that begin with one of them
+	maxDefining = 16  // that explain one name
+	maxDefined  = 128 // of all names of the query
 )
+
+// defined is a name in the query and what a memory says that it stands for.
+type defined struct {
+	from, to int // in corrector.tops
+	other    string
+}
 
 // define adds the names that living memories of the reader explain themselves: "service
 // level objective (SLO)". They are terms of the vocabulary, and are not looked for where it
@@ -113,28 +113,30 @@ func (c *corrector) define(ctx context.Context) error {
 	if err := c.openAll(); err != nil {
 		return err
 	}
-	var listed []string
-	for i := range c.tops[:min(len(c.tops), maxDefined)] {
-		for _, v := range c.vocabularies {
-			listed, _ = v.Beginnings(listed, text.DefinitionPrefix(c.tops[i].Folded), maxDefining)
-		}
-	}
-	if len(listed) == 0 {
-		return nil
-	}
-	slices.Sort(listed)
-	listed = slices.Compact(listed)
-	var groups [][]string
+	var all []defined
 	q := index.Query{FieldWeights: c.s.plan.Words.FieldWeights, K: 1}
-	for _, term := range listed {
-		name, other, ok := text.ParseDefinition(term)
-		if !ok || !c.says(name) {
-			continue
+	for from := range c.tops {
+		if err := ctx.Err(); err != nil {
+			return err
 		}
-		groups = append(groups, []string{name, other})
-		q.Terms = append(q.Terms, index.QueryTerm{Text: term, Weight: 1, Concept: len(q.Terms)})
+		for _, v := range c.vocabularies {
+			name := c.tops[from].Term
+			for to := from + 1; len(all) < maxDefined; to++ {
+				listed, _ := v.Beginnings(nil, text.DefinitionPrefix(name), maxDefining)
+				for _, term := range listed {
+					if _, other, ok := text.ParseDefinition(term); ok && len(all) < maxDefined {
+						all = append(all, defined{from, to, other})
+						q.Terms = append(q.Terms, index.QueryTerm{Text: term, Weight: 1, Concept: len(q.Terms)})
+					}
+				}
+				if to == len(c.tops) || !v.Any(text.LongerPrefix(name)) {
+					break
+				}
+				name += " " + c.tops[to].Term
+			}
+		}
 	}
-	if len(groups) == 0 {
+	if len(all) == 0 {
 		return nil
 	}
 	found, err := c.s.words(ctx, q)
@@ -142,23 +144,19 @@ func (c *corrector) define(ctx context.Context) error {
 		return err
 	}
 	defer found.close()
-	living := groups[:0]
-	for i, g := range groups {
+	for i, d := range all {
 		if docsOf(found, i) > 0 {
-			living = append(living, g)
+			c.call(d.from, d.to, d.other)
 		}
 	}
-	c.called(allNames{newNames(living)})
 	return nil
 }
 
-// says reports whether a name stands in the query.
-func (c *corrector) says(name string) bool {
-	n := strings.Count(name, " ") + 1
-	for i := 0; i+n <= len(c.tops); i++ {
-		if nameOf(c.tops[i:i+n]) == name {
-			return true
+// call adds another name to the words tops[from:to].
+func (c *corrector) call(from, to int, other string) {
+	for _, w := range c.tops[from:to] {
+		if q := c.seen[w.Term]; q != nil && w.Kind != text.KindStop && !slices.Contains(q.aliases, other) {
+			q.aliases = append(q.aliases, other)
 		}
 	}
-	return false
 }

@@ -2,6 +2,7 @@ package query
 
 import (
 	"cmp"
+	"slices"
 
 	"mneme/internal/projections"
 	"mneme/internal/query/rank"
@@ -40,19 +41,22 @@ func (s *search) preferNewer() error {
 		sums[i] = best[i].c.Sum
 		s.moved[i].partition, s.moved[i].doc = best[i].c.Partition, best[i].c.Doc
 	}
-	for i, older := range best {
-		newest := since(&older.doc)
-		for k, newer := range best {
-			at := since(&newer.doc)
-			if at <= since(&older.doc) || !s.ranking.Covers(newer.c, older.c) {
+	byAge := make([]int, len(best)) // the oldest first: what one has passed, a newer one passes with it
+	for i := range byAge {
+		byAge[i] = i
+	}
+	slices.SortStableFunc(byAge, func(a, b int) int { return cmp.Compare(since(&best[a].doc), since(&best[b].doc)) })
+	for n, k := range byAge {
+		newer, at := best[k], since(&best[k].doc)
+		for _, i := range byAge[:n] {
+			older := best[i]
+			if since(&older.doc) == at || sums[i] < newer.c.Sum || !s.ranking.Covers(newer.c, older.c) {
 				continue
 			}
-			if s.moved[k].passed == "" { // the best one comes first
-				sums[k], s.moved[k].since, s.moved[k].passed = older.c.Sum, at, older.doc.Record.String()
+			if m := &s.moved[k]; m.passed == "" || sums[i] > sums[k] {
+				sums[k], m.since, m.passed = sums[i], at, older.doc.Record.String()
 			}
-			if at > newest {
-				newest, s.moved[i].passedBy = at, newer.doc.Record.String()
-			}
+			s.moved[i].passedBy = newer.doc.Record.String() // the newest one comes last
 		}
 	}
 	for i := range best {

@@ -125,6 +125,38 @@ func TestNobodyLearnsWhatWasPassed(t *testing.T) {
 	}
 }
 
+// TestTheNewestOfThreeComesFirst: what passed an older memory is passed by a newer one, each
+// beside what it passed.
+func TestTheNewestOfThreeComesFirst(t *testing.T) {
+	w := newWorld(t)
+	w.Namespace("team", nil)
+	day := func(n int) time.Time { return time.Date(2024, 5, n, 0, 0, 0, 0, time.UTC) }
+	ids := w.Capture("team",
+		memory.Capture{Agent: "ann", Text: "rabbitmq galley, galley rabbitmq, rabbitmq galley", OccurredAt: ptr(day(1))},
+		memory.Capture{Agent: "ann", Text: "rabbitmq of the galley" + strings.Repeat(", plain words", 6), OccurredAt: ptr(day(2))},
+		memory.Capture{Agent: "ann", Text: "rabbitmq left the galley" + strings.Repeat(", plain words", 28), OccurredAt: ptr(day(3))})
+	for range 20 {
+		w.One("team", "ann", "the kiln is cold and nobody paints")
+	}
+	search := func(query string) []memory.Hit {
+		return w.search("team", "", memory.SearchRequest{Query: query, Mode: memory.ModeText, All: true, Explain: true}).Results
+	}
+	plain := search("rabbitmq galley")
+	if len(plain) != 3 || plain[0].ID != ids[0] || plain[1].ID != ids[1] || plain[0].Explain.Sum-plain[2].Explain.Sum <= 1 || plain[1].Explain.Sum-plain[2].Explain.Sum > 1 ||
+		plain[0].Explain.Sum-plain[1].Explain.Sum > 1 {
+		t.Fatalf("without a question for now: sums %v, %v, %v", plain[0].Explain.Sum, plain[1].Explain.Sum, plain[2].Explain.Sum)
+	}
+	now := search("rabbitmq galley now")
+	for i, want := range []string{ids[2], ids[1], ids[0]} {
+		if now[i].ID != want {
+			t.Fatalf("at %d is %q", i, now[i].Text)
+		}
+	}
+	if now[0].Explain.NewerThan != ids[1] || now[1].Explain.NewerThan != ids[0] || now[1].Explain.OlderThan != ids[2] || now[2].Explain.OlderThan != ids[1] {
+		t.Errorf("explained as %+v, %+v, %+v", now[0].Explain, now[1].Explain, now[2].Explain)
+	}
+}
+
 // TestNoLimitChangesWhatIsNewer: a shorter answer is the beginning of a longer one, and a floor
 // cuts its end, whatever was put in front.
 func TestNoLimitChangesWhatIsNewer(t *testing.T) {

@@ -323,12 +323,19 @@ func (tw *twin) search(as string, req *memory.SearchRequest, textFactor, vectorF
 	best := func(a, b twinHit) int { return cmp.Or(cmp.Compare(b.sum, a.sum), cmp.Compare(a.id, b.id)) }
 	slices.SortFunc(out, best)
 	if asksNow && len(terms) > 0 {
-		own := slices.Clone(out[:min(len(out), 10)])
-		for i, newer := range own {
-			for _, older := range own {
+		own := out[:min(len(out), 10)]
+		was := map[string]float64{}
+		var byAge []*twinHit
+		for i := range own {
+			was[own[i].id] = own[i].sum
+			byAge = append(byAge, &own[i])
+		}
+		slices.SortStableFunc(byAge, func(a, b *twinHit) int { return a.at.Compare(b.at) })
+		for _, newer := range byAge {
+			for _, older := range byAge {
 				covers := len(older.has) > 0 && !slices.ContainsFunc(older.has, func(t string) bool { return !slices.Contains(newer.has, t) })
-				if newer.at.After(older.at) && older.sum >= newer.sum && older.sum-newer.sum <= 1 && covers {
-					out[i].sum = max(out[i].sum, older.sum)
+				if newer.at.After(older.at) && was[older.id]-was[newer.id] <= 1 && covers {
+					newer.sum = max(newer.sum, older.sum)
 				}
 			}
 		}

@@ -24,21 +24,18 @@ func (a *Analysis) Definitions(visit func(short, long string)) {
 		if shut < 0 {
 			return
 		}
-		inside, before := s[open+1:open+shut], strings.TrimRight(lastSentence(s[:open]), " ")
-		if next := strings.IndexByte(inside, '('); next >= 0 {
-			open += 1 + next
-			continue
-		}
+		at := open + shut
+		open += strings.LastIndexByte(s[open:at], '(') // the innermost: each byte is looked at once
+		inside, before := s[open+1:at], strings.TrimRight(lastSentence(s[:open]), " ")
 		last := before[strings.LastIndexByte(before, ' ')+1:]
 		switch {
 		case isShort(inside):
 			if at := explains(inside, before); at >= 0 {
 				define(inside, before[at:], visit)
 			}
-		case isShort(last) && explains(last, inside) == 0:
+		case len(inside) <= maxClause && isShort(last) && explains(last, inside) == 0:
 			define(last, inside, visit)
 		}
-		at := open + shut
 		if open = strings.IndexByte(s[at:], '('); open >= 0 {
 			open += at
 		}
@@ -128,23 +125,22 @@ func lowerByte(c byte) byte {
 }
 
 func define(short, long string, visit func(short, long string)) {
-	a, b := nameKey(short), nameKey(long)
-	if a != "" && b != "" && a != b && len(a)+len(b) < maxTerm-len(definition)*3 {
+	a, b := plainName(short, folded), plainName(long, folded)
+	if a != "" && b != "" && a != b && len(a)+len(b) < maxTerm/2 {
 		visit(a, b)
 	}
 }
 
-// nameKey is a name as its folded words, those that are not parts of others, with spaces
-// between them.
-func nameKey(s string) string {
+// plainName is a name as its words that are not parts of others, with spaces between them.
+func plainName(s string, form func(w *Word) string) string {
 	var words []string
 	end := 0
 	AnalyzeWords(s, func(w Word) bool {
 		switch {
 		case w.Start >= end || len(words) == 0:
-			words = append(words, w.Folded)
+			words = append(words, form(&w))
 		case w.End > end:
-			words[len(words)-1] = w.Folded
+			words[len(words)-1] = form(&w)
 		default:
 			return true
 		}
@@ -154,22 +150,28 @@ func nameKey(s string) string {
 	return strings.Join(words, " ")
 }
 
+func folded(w *Word) string   { return w.Folded }
+func stemTerm(w *Word) string { return w.Term }
+
 // definition stands before, between and behind the names of a definition's terms. No other
 // term has it.
 const definition = "≡"
 
-// DefinitionTerms are the terms under which a definition is found by its words: by either
-// name.
+// DefinitionTerms are the terms under which a definition is found by either name, in its
+// terms; the other name is in its words.
 func DefinitionTerms(short, long string) [2]string {
 	return [2]string{
-		definition + short + definition + long + definition,
-		definition + long + definition + short + definition,
+		DefinitionPrefix(plainName(short, stemTerm)) + long + definition,
+		DefinitionPrefix(plainName(long, stemTerm)) + short + definition,
 	}
 }
 
-// DefinitionPrefix is what the terms begin with of names whose first word is, or begins with,
-// a folded word.
-func DefinitionPrefix(word string) string { return definition + word }
+// DefinitionPrefix is what the terms begin with that explain a name, which is given as its
+// terms with spaces between them. LongerPrefix is that of names that go on.
+func DefinitionPrefix(name string) string { return definition + name + definition }
+
+// LongerPrefix: see DefinitionPrefix.
+func LongerPrefix(name string) string { return definition + name + " " }
 
 // ParseDefinition gives the names of a definition's term.
 func ParseDefinition(term string) (name, other string, ok bool) {

@@ -26,7 +26,8 @@ func IndexTerms(s string) []string {
 
 // Index is Index of a text that was analysed already.
 func (a Analysis) Index(visit func(Token) bool) {
-	c := cutter{src: a.Text, visit: visit, language: a.language()}
+	c := cutter{src: a.Text, visit: visit}
+	c.language, c.sure = a.language()
 	words := a.Words
 	for i, s := 0, a.Text; i < len(s) && !c.done; {
 		if isSpace(s[i]) {
@@ -84,7 +85,8 @@ type cutter struct {
 	visit    func(Token) bool
 	pos      int
 	done     bool
-	language int // of the text
+	language int  // of the text
+	sure     bool // it has several words that tell it
 }
 
 // add hands out one more term at the present position.
@@ -104,8 +106,8 @@ func (c *cutter) word(w *Word, found byte) {
 	}
 	foreign := c.language != none && w.Kind == KindWord
 	token := w.Token
-	token.Function = foreign && isFunction(c.language, w.Folded)
-	if c.done = !c.visit(token); c.done || token.Function {
+	token.Function = foreign && c.sure && isFunction(c.language, w.Folded)
+	if c.done = !c.visit(token); c.done || foreign && isFunction(c.language, w.Folded) {
 		return
 	}
 	raw := c.src[w.Start:w.End]

@@ -141,7 +141,9 @@ type evidence struct {
 // language tells the language of a text; none is English, one of another script, or unknown.
 // Names and code have no function words: what is joined to others counts for nothing. Of
 // languages that share words the one is taken that has more of the further ones.
-func (a *Analysis) language() int {
+//
+// sure: it has two words that tell it, so that its function words are none that matter.
+func (a *Analysis) language() (language int, sure bool) {
 	var of [len(languages)]evidence
 	english, all := 0, 0
 	for i := range a.Words {
@@ -181,9 +183,9 @@ func (a *Analysis) language() int {
 		}
 	}
 	if e := &of[best]; e.marks <= english-e.stops || e.marks*leastShare < all || e.marks < 2 && (all > shortText || e.sure == 0) {
-		return none
+		return none, false
 	}
-	return best
+	return best, of[best].marks > 1
 }
 
 // standsAlone reports whether s[from:to] is a word of a sentence, and no part of a name.

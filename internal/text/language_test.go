@@ -45,7 +45,7 @@ func TestLanguages(t *testing.T) {
 	} {
 		a := NewAnalysis(s)
 		got := ""
-		if l := a.language(); l != none {
+		if l, _ := a.language(); l != none {
 			got = languages[l].name
 		}
 		if got != want {
@@ -106,6 +106,14 @@ func TestStems(t *testing.T) {
 		}
 		return true
 	})
+	for _, s := range []string{"Ella phone number", "los angeles office", "Van Gogh print", "nas backup schedule", "der encoding certificates", "Fehler beim Starten"} {
+		Index(s, func(tok Token) bool {
+			if tok.Function {
+				t.Errorf("%q: %q counts as a function word", s, tok.Term)
+			}
+			return true
+		})
+	}
 	if want := []string{"warum", "ist", "die", "zum"}; !slices.Equal(functions, want) {
 		t.Errorf("function words %q, want %q", functions, want)
 	}

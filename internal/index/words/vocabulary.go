@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/blevesearch/vellum"
 )
@@ -76,6 +77,15 @@ func (v *Vocabulary) Has(term string) bool {
 	}
 	_, ok := slices.BinarySearch(v.forward.fresh, term)
 	return ok
+}
+
+// Any reports whether a term begins with prefix.
+func (v *Vocabulary) Any(prefix string) bool {
+	if v.forward.built != nil && v.forward.path(prefix) {
+		return true
+	}
+	at, _ := slices.BinarySearch(v.forward.fresh, prefix)
+	return at < len(v.forward.fresh) && strings.HasPrefix(v.forward.fresh[at], prefix)
 }
 
 // Beginnings appends the terms that begin with word and are longer; none, and false, if

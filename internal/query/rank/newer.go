@@ -15,9 +15,9 @@ const (
 )
 
 // Covers reports whether a candidate holds every word of the query that an older one does, be it
-// one at least, with a sum that is near enough below to pass it. Dates, and who said it, are no words.
+// one at least, with a sum that is not too far below to pass it. Dates, and who said it, are no words.
 func (r *Ranking) Covers(c, older *Candidate) bool {
-	if gap := older.Sum - c.Sum; gap < 0 || gap > newerWithin {
+	if older.Sum-c.Sum > newerWithin {
 		return false
 	}
 	has, needs := r.evidence.row(c.row), r.evidence.row(older.row)
