@@ -33,11 +33,13 @@ const (
 	PartSpeaker    Part = "speaker"    // a query that names an agent prefers what it said
 	PartDates      Part = "dates"      // dates in a query are compared with occurred_at
 	PartVocabulary Part = "vocabulary" // words that nothing has are read as those that memories have
+	PartOpening    Part = "opening"    // the first message of a conversation says what it is about
+	PartRecent     Part = "recent"     // a query in the first person prefers what was written lately
 	PartNewer      Part = "newer"      // where a query asks for what holds now, the newer memory about the same comes first
 )
 
 // Parts lists all parts.
-var Parts = []Part{PartNeighbours, PartSpeaker, PartDates, PartVocabulary, PartNewer}
+var Parts = []Part{PartNeighbours, PartSpeaker, PartDates, PartVocabulary, PartOpening, PartRecent, PartNewer}
 
 // Filter narrows a search. Empty fields do not filter. Since and Until are on
 // occurred_at; Since is inclusive, Until exclusive.

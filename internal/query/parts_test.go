@@ -3,12 +3,14 @@ package query
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"mneme/internal/events"
 	"mneme/internal/settings"
 	"mneme/memory"
 )
@@ -60,7 +62,7 @@ func TestExplainAccountsForEveryScore(t *testing.T) {
 		}
 	}
 	t.Logf("%d hits, values above 0 by source: %v", found, sources)
-	for _, s := range []string{"vector", "text", "neighbours", "speaker", "dates", "newer"} {
+	for _, s := range []string{"vector", "text", "neighbours", "speaker", "dates", "opening", "recent", "newer"} {
 		if sources[s] == 0 {
 			t.Errorf("seed %d: nothing was ever found by %s", seed, s)
 		}
@@ -159,6 +161,87 @@ func TestAnAgentsNameCapturesNoQuery(t *testing.T) {
 			if got := w.search("team", "", memory.SearchRequest{Query: query, Explain: true}).Results; len(got) == 0 || got[0].ID != right {
 				t.Errorf("%q: %v", query, texts(got))
 			}
+		}
+	}
+}
+
+// part is the value of a part of a hit's score.
+func part(h *memory.Hit, p memory.Part) float64 {
+	for _, e := range h.Explain.Parts {
+		if e.Source == string(p) {
+			return e.Value
+		}
+	}
+	return 0
+}
+
+// The first message of a conversation says what it is about; one that nothing follows is no
+// conversation.
+func TestWhatOpensAConversation(t *testing.T) {
+	w := newWorld(t)
+	w.Namespace("team", nil)
+	w.chatter("team", 20)
+	budget := [2]string{"ann", "The budget for the pottery class"}
+	talk := w.talk("team", "talk", budget, [2]string{"bob", "Go on."}, budget)
+	alone := w.talk("team", "alone", budget)[0]
+	req := memory.SearchRequest{Query: "budget of the pottery class", Explain: true, Parts: map[memory.Part]bool{}}
+	opening := func() map[string]float64 {
+		out := map[string]float64{}
+		for _, h := range w.search("team", "", req).Results {
+			out[h.ID] = part(&h, memory.PartOpening)
+		}
+		return out
+	}
+	got := opening()
+	if got[talk[0]] != 1 || got[talk[2]] != 0 || got[alone] != 0 || len(got) < 3 {
+		t.Errorf("%v of %v and %s", got, talk, alone)
+	}
+	w.Forget("team", talk[0], "ann", events.ScopeTeam)
+	if got := opening(); got[talk[1]]+got[talk[2]] > 1 || got[talk[2]] != 0 {
+		t.Errorf("what opened it is forgotten: %v of %v", got, talk)
+	}
+	req.Parts[memory.PartOpening] = false
+	for id, v := range opening() {
+		if v != 0 {
+			t.Errorf("switched off: %s has %v", id, v)
+		}
+	}
+}
+
+// Who speaks of himself means what was written lately: of many memories the newer ones, by
+// the formula of docs/search.md. Other queries do not ask when a memory was written.
+func TestTheFirstPersonMeansWhatIsRecent(t *testing.T) {
+	w := newWorld(t)
+	w.Namespace("team", nil)
+	var ids []string
+	for range 3 {
+		ids = append(ids, w.Capture("team", memory.Capture{Agent: "ann", Text: "The budget for the pottery class"})...)
+		var rest []memory.Capture
+		for i := range 200 {
+			rest = append(rest, memory.Capture{Agent: "carl", Text: fmt.Sprintf("weather report number %d", i)})
+		}
+		w.Capture("team", rest...)
+	}
+	fresh := func(newer int) float64 { return 1 / (1 + math.Log(1+float64(newer)/500)) }
+	for query, asks := range map[string]bool{"what is my budget of the pottery class": true, "do we have a budget for the pottery class": true, "the budget of the pottery class": false} {
+		got := w.search("team", "", memory.SearchRequest{Query: query, Explain: true}).Results
+		if len(got) != 3 || asks && (got[0].ID != ids[2] || got[2].ID != ids[0]) {
+			t.Fatalf("%q: %v of %v", query, got, ids)
+		}
+		for _, h := range got {
+			want := 0.0
+			if asks {
+				want = fresh(200+201*(2-slices.Index(ids, h.ID))) - fresh(602)
+			}
+			if v := part(&h, memory.PartRecent); math.Abs(v-want) > 1e-12 {
+				t.Errorf("%q: memory %d has %v, want %v", query, slices.Index(ids, h.ID), v, want)
+			}
+		}
+	}
+	off := memory.SearchRequest{Query: "what is my budget of the pottery class", Explain: true, Parts: map[memory.Part]bool{memory.PartRecent: false}}
+	for _, h := range w.search("team", "", off).Results {
+		if part(&h, memory.PartRecent) != 0 {
+			t.Errorf("switched off: %+v", h.Explain)
 		}
 	}
 }

@@ -213,7 +213,7 @@ func (s *search) question(byText bool) rank.Question {
 	}
 	for i := range q.Partitions {
 		p := &s.places[i]
-		q.Partitions[i] = rank.Partition{Conversations: p.in.s.opt.Views.Conversations(p.ID), Visible: p.Partition, Background: background(p.in.view.Settings.Space)}
+		q.Partitions[i] = rank.Partition{Conversations: p.in.s.opt.Views.Conversations(p.ID), Visible: p.Partition, Background: background(p.in.view.Settings.Space), Docs: p.NextDoc}
 		if p.allow != nil {
 			q.Partitions[i].Allow = p.allow
 		}

@@ -298,7 +298,7 @@ func (tw *twin) search(as string, req *memory.SearchRequest, textFactor, vectorF
 			continue
 		}
 		f, near, cos := found[i], 0.0, r.cosine(tw.chunks, q)
-		sum := -5.0
+		sum := -5.15
 		if known && asked > 0 && f.exact == 0 {
 			sum -= 3 * missing / asked * float64(len(seen)) / float64(len(seen)+200)
 		}

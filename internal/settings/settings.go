@@ -146,6 +146,8 @@ var table = map[string]check{
 	PartSetting(memory.PartSpeaker):    oneOf(On, Off),
 	PartSetting(memory.PartDates):      oneOf(On, Off),
 	PartSetting(memory.PartVocabulary): oneOf(On, Off),
+	PartSetting(memory.PartOpening):    oneOf(On, Off),
+	PartSetting(memory.PartRecent):     oneOf(On, Off),
 	PartSetting(memory.PartNewer):      oneOf(On, Off),
 }
 

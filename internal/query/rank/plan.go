@@ -24,6 +24,7 @@ type Partition struct {
 	Visible       index.Set      // the living documents of the reader's view
 	Allow         index.Set      // what the request's filter allows; nil = all
 	Background    Background     // of its vectors
+	Docs          uint32         // DocIDs that it has given out, at the reader's view
 }
 
 func (p *Partition) allows(doc uint32) bool { return p.Allow == nil || p.Allow.Contains(doc) }
@@ -63,6 +64,7 @@ type Plan struct {
 
 	speakers []map[uint32]float64 // by partition: the value of an agent, as 1 + number; nil = the query names none
 	dates    []dates.Expr         // times that the query names
+	first    bool                 // the query is in the first person
 
 	unknown bool    // no memory holds any of the query's words
 	bound   float64 // the BM25 of a document that holds each word as often as can be
@@ -77,7 +79,7 @@ func NewPlan(q Question) *Plan {
 		p.findConcepts()
 	}
 	p.requirePhrases()
-	if p.HasText() && q.Parts[memory.PartSpeaker] {
+	if p.HasText() {
 		p.findSpeakers()
 	}
 	return p

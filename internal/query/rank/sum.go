@@ -30,19 +30,21 @@ const (
 	featureTold
 	featureDates
 	featureSpeaker
+	featureOpening
+	featureRecent
 	featureNewer // see newer.go
 	numFeatures
 )
 
 // sources are the names of the features in matched_by and explain.
 var sources = [numFeatures]string{"base", "known", "words_alone", "vectors_alone", "exact", "vector", "vector_neighbours", "text", "matched", string(memory.PartNeighbours), "matched_neighbours",
-	"told", string(memory.PartDates), string(memory.PartSpeaker), string(memory.PartNewer)}
+	"told", string(memory.PartDates), string(memory.PartSpeaker), string(memory.PartOpening), string(memory.PartRecent), string(memory.PartNewer)}
 
 // weights of the features in the sum. They were chosen on the development sets and are
 // round: decision 0040 has how, and what they are worth on sets that they were not chosen
 // on. That of exact lifts a hit without anything else above the default floor.
 var weights = [numFeatures]float64{
-	featureBase:              -8,
+	featureBase:              -8.15,
 	featureKnown:             3,
 	featureWordsAlone:        1.5,
 	featureVectorsAlone:      3,
@@ -56,6 +58,8 @@ var weights = [numFeatures]float64{
 	featureTold:              1.25,
 	featureDates:             1,
 	featureSpeaker:           2,
+	featureOpening:           0.75,
+	featureRecent:            3,
 	featureNewer:             1,
 }
 
@@ -138,12 +142,18 @@ func (r *Ranking) evaluateText(c *Candidate) {
 	}
 }
 
-// evaluateTold fills in who said a candidate and when.
+// evaluateTold fills in who said a candidate and when, and where it stands.
 func (r *Ranking) evaluateTold(c *Candidate) {
 	p := r.plan
 	agent, at := p.Partitions[c.Partition].Conversations.of(c.Doc)
 	if p.speakers != nil {
 		c.set(featureSpeaker, p.speakers[c.Partition][agent])
+	}
+	if c.opens() && p.Parts[memory.PartOpening] {
+		c.set(featureOpening, 1)
+	}
+	if p.first && p.Parts[memory.PartRecent] {
+		c.set(featureRecent, recency(c.Doc, p.Partitions[c.Partition].Docs))
 	}
 	if len(p.dates) > 0 && agent != 0 && p.Parts[memory.PartDates] {
 		c.set(featureDates, p.dateFit(at))

@@ -5,6 +5,7 @@ import (
 	"unicode"
 
 	"mneme/internal/text"
+	"mneme/memory"
 )
 
 // A question about somebody is mostly answered by what they said themselves, and a
@@ -21,15 +22,15 @@ const (
 	valueFirst = 1
 )
 
-// findSpeakers finds the agents that the query names, for each partition. Where
+// findSpeakers finds whether the query is in the first person, and the agents that it names, for each partition. Where
 // everything is of one agent, naming it says nothing. Agents have names such as search
 // or docs, which queries hold as words: only a word that begins with a capital where
 // none need be names an agent.
 func (p *Plan) findSpeakers() {
-	first, sentence := false, true
+	sentence := true
 	var names []string
 	text.AnalyzeWords(p.Query, func(w text.Word) bool {
-		first = first || w.Kind == text.KindStop && isFirstPerson(w.Folded)
+		p.first = p.first || w.Kind == text.KindStop && isFirstPerson(w.Folded)
 		if !sentence && startsUpper(p.Query[w.Start:w.End]) {
 			name, _, _ := strings.Cut(w.Folded, "'")
 			names = append(names, name)
@@ -37,10 +38,13 @@ func (p *Plan) findSpeakers() {
 		sentence = endsSentence(p.Query[w.End:])
 		return len(names) < maxConcepts
 	})
+	if !p.Parts[memory.PartSpeaker] {
+		return
+	}
 	speakers := make([]map[uint32]float64, len(p.Partitions))
 	for i := range p.Partitions {
 		if c := p.Partitions[i].Conversations; c != nil {
-			speakers[i] = c.named(names, first, p.As)
+			speakers[i] = c.named(names, p.first, p.As)
 			if len(speakers[i]) > 0 {
 				p.speakers = speakers
 			}
