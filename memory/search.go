@@ -146,8 +146,9 @@ type Correction struct {
 	// Kind is beginning, part, edit, glued, split, alias, or common for a word that is
 	// known and rare; begins for a beginning that the query asks for with a star, and many,
 	// with nothing else, where more terms begin so than are looked for. A phrase is one that
-	// was found in no memory; ReadAs is the query without its quotes, and Docs how many have
-	// its words otherwise, as far as they were read.
+	// was found in no memory; Docs is how many have its words otherwise, as far as they were
+	// read. With the weight 1 its words, which are ReadAs, were looked for in its place;
+	// without a weight nothing was, and ReadAs is the query without its quotes.
 	Kind     string  `json:"kind"`
 	Weight   float64 `json:"weight"`
 	Distance int     `json:"distance,omitempty"` // edits

@@ -400,6 +400,8 @@ func found(ns *fakeNamespace, req memory.SearchRequest) memory.SearchResponse {
 		resp.Corrections = []memory.Correction{{Word: req.Query, ReadAs: "review needs", Kind: "phrase", Docs: 1}}
 	case `"needs reviews"`:
 		resp.Corrections = []memory.Correction{{Word: req.Query, ReadAs: "needs reviews", Kind: "phrase"}}
+	case `ferry "deploys moon" "moon tide"`:
+		resp.Corrections = []memory.Correction{{Word: `"deploys moon"`, ReadAs: "deploys moon", Kind: "phrase", Weight: 1, Docs: 1}, {Word: `"moon tide"`, ReadAs: "moon tide", Kind: "phrase", Weight: 1}}
 	case "Tuesdys deplois":
 		resp.Corrections = []memory.Correction{{Word: "Tuesdys", ReadAs: "tuesdays", Kind: "edit", Weight: 0.8, Distance: 1, Docs: 1},
 			{Word: "pg", ReadAs: "postgres", Kind: "alias", Weight: 0.4, Docs: 1},

@@ -210,7 +210,10 @@ func printCorrections(a *app, corrections []memory.Correction) {
 	for len(corrections) > 0 {
 		if c := corrections[0]; c.Kind == "phrase" {
 			line := "no memory says " + oneLine(c.Word)
-			if c.Docs > 0 {
+			switch {
+			case c.Weight > 0:
+				line += "; its words were looked for"
+			case c.Docs > 0:
 				line += fmt.Sprintf("; without quotes its words are in %s", count(c.Docs, "memory", "memories"))
 			}
 			a.println(line)

@@ -23,8 +23,9 @@ func (s *search) find(ctx context.Context) error {
 		if found, err = s.corrected(ctx, found); err != nil {
 			return err
 		}
+		found, err = s.findByText(ctx, found)
 		defer found.close()
-		if err := s.findByText(ctx, found); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -44,20 +45,24 @@ func (s *search) find(ctx context.Context) error {
 	return s.gather(ctx, found)
 }
 
-func (s *search) findByText(ctx context.Context, w *words) error {
-	if s.plan.Checks() {
-		return s.findByReading(ctx, w)
+// findByText gives the words that it found by: others, where phrases that nothing holds were given up.
+func (s *search) findByText(ctx context.Context, w *words) (*words, error) {
+	if !s.plan.Checks() {
+		return w, w.top(ctx, rank.TextPool, false, s.ranking.FoundText)
 	}
-	return w.top(ctx, rank.TextPool, false, s.ranking.FoundText)
+	found, read, err := s.findByReading(ctx, w)
+	if err != nil || found > 0 || len(s.plan.Phrases) == 0 {
+		return w, err
+	}
+	return (&quoted{s, read}).find(ctx, w)
 }
 
 // findByReading walks the documents that hold the phrases' words, or any words where there are
 // none to require, the best first, until enough are what the query says or the budget for
-// reading is spent.
-func (s *search) findByReading(ctx context.Context, w *words) error {
-	found, read := 0, 0
+// reading is spent. It says how many were found, and how many read.
+func (s *search) findByReading(ctx context.Context, w *words) (found, read int, err error) {
 	var failed error
-	err := w.each(ctx, func(partition int, doc uint32) bool {
+	err = w.each(ctx, func(partition int, doc uint32) bool {
 		read++
 		ok, err := s.takes(partition, doc)
 		if failed = errors.Join(err, ctx.Err()); failed != nil {
@@ -69,10 +74,7 @@ func (s *search) findByReading(ctx context.Context, w *words) error {
 		}
 		return found < rank.TextPool && s.left.forReading()
 	})
-	if found == 0 && len(s.asked.Phrases) > 0 && len(s.asked.Without) == 0 {
-		s.tellPhrases(read)
-	}
-	return errors.Join(err, failed)
+	return found, read, errors.Join(err, failed)
 }
 
 // vectors are the vectors of a partition in the space that its namespace is searched in,

@@ -34,7 +34,7 @@ const (
 	kindCommon    rank.Kind = "common" // an edit leads to a far more frequent term
 	kindBegins    rank.Kind = "begins" // as the query asks with a star
 	kindMany      rank.Kind = "many"   // more terms begin so than are looked for
-	kindPhrase    rank.Kind = "phrase" // no memory holds the phrases, and others hold their words
+	kindPhrase    rank.Kind = "phrase" // no memory holds it, see phrases.go
 )
 
 // Weights of what a correction gives, beside what the word itself would. They are not
@@ -440,19 +440,6 @@ func (c *corrector) question(chosen []*queried) *rank.Question {
 		return nil
 	}
 	return &q
-}
-
-// tellPhrases says that nothing holds the phrases of the query as they are written, of so many
-// memories that were read.
-func (s *search) tellPhrases(read int) {
-	if len(s.plan.Words.Must) == 0 {
-		read = 0 // for other words than theirs
-	}
-	phrases := make([]string, len(s.asked.Phrases))
-	for i, ph := range s.asked.Phrases {
-		phrases[i] = `"` + ph.String() + `"`
-	}
-	s.corrections = append(s.corrections, memory.Correction{Word: strings.Join(phrases, " "), ReadAs: strings.Join(strings.Fields(s.asked.Text), " "), Kind: string(kindPhrase), Docs: read})
 }
 
 // spellCorrections shows what was found in place of terms, which are stems: as the first

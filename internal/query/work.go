@@ -9,6 +9,8 @@ const (
 	maxWork = 8 << 20
 	// shownWork of it is left for snippets, whatever phrases take.
 	shownWork = maxWork / 4
+	// givenUpWork may still be read where phrases are given up, whatever was read in vain.
+	givenUpWork = maxWork / 4
 	// openWork is about what reading and decrypting a short text costs.
 	openWork = 256
 )

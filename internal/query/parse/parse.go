@@ -22,6 +22,7 @@ import (
 type Query struct {
 	// Text is what is looked for: the query without its marks and without what is left out.
 	Text       string
+	Beside     string   // what of it stands beside the phrases
 	Phrases    []Phrase // stand in every result
 	Without    []Phrase // stand in no result
 	Beginnings []string // of words, as they are written, without the star; they are in Text, too
@@ -42,16 +43,16 @@ var quotes = map[rune]rune{'"': '"', '“': '”', '„': '“', '«': '»', '�
 // Parse reads a query. Errors: memory.CodeInvalid for more operators of a kind than there may be.
 func Parse(query string) (Query, error) {
 	if strings.ContainsAny(strings.TrimSpace(query), "\n\r") {
-		return Query{Text: query}, nil
+		return Query{Text: query, Beside: query}, nil
 	}
 	p := parser{rest: query}
 	for p.rest != "" {
 		p.step()
 	}
 	q := p.out
-	q.Text = p.text.String()
+	q.Text, q.Beside = p.text.String(), p.beside.String()
 	if strings.TrimSpace(q.Text) == "" {
-		return Query{Text: query}, nil // nothing is left to look for
+		return Query{Text: query, Beside: query}, nil // nothing is left to look for
 	}
 	switch {
 	case len(q.Phrases) > maxPhrases:
@@ -68,6 +69,7 @@ type parser struct {
 	rest   string
 	before rune // what stands in front of it; 0 = a blank, or nothing
 	text   strings.Builder
+	beside strings.Builder // of it, what is in no quotes
 	out    Query
 }
 
@@ -94,7 +96,7 @@ func (p *parser) step() {
 			if !slices.Contains(p.out.Beginnings, word) {
 				p.out.Beginnings = append(p.out.Beginnings, word)
 			}
-			p.text.WriteString(word)
+			p.write(word)
 			p.rest, p.before = p.rest[len(word)+1:], '*'
 			return
 		}
@@ -104,15 +106,22 @@ func (p *parser) step() {
 			p.out.Phrases = add(p.out.Phrases, ph)
 		}
 		p.text.WriteString(" " + s + " ")
+		p.beside.WriteByte(' ')
 		p.rest, p.before = p.rest[n:], 0
 		return
 	}
 	r, n := utf8.DecodeRuneInString(p.rest)
-	p.text.WriteString(p.rest[:n])
+	p.write(p.rest[:n])
 	p.rest, p.before = p.rest[n:], r
 	if unicode.IsSpace(r) {
 		p.before = 0
 	}
+}
+
+// write takes what is looked for and stands in no quotes.
+func (p *parser) write(s string) {
+	p.text.WriteString(s)
+	p.beside.WriteString(s)
 }
 
 func (p *parser) without(s string, n int, begins bool) {

@@ -63,6 +63,14 @@ func TestParse(t *testing.T) {
 		if err != nil || q.Text != c.text || !slices.Equal(strs(q.Phrases), c.phrases) || !slices.Equal(strs(q.Without), c.without) || !slices.Equal(q.Beginnings, c.beginnings) {
 			t.Errorf("%q: %q %q %q %q, %v; want %q %q %q %q", c.query, q.Text, strs(q.Phrases), strs(q.Without), q.Beginnings, err, c.text, c.phrases, c.without, c.beginnings)
 		}
+		if len(q.Phrases) == 0 && q.Beside != q.Text {
+			t.Errorf("%q: beside phrases %q, and there are none", c.query, q.Beside)
+		}
+	}
+	for query, want := range map[string]string{`"a b"`: " ", `say "a b" now kube*`: "say   now kube", `msg="a" -bb`: "msg=  ", `"a`: `"a`} {
+		if q, err := Parse(query); err != nil || q.Beside != want {
+			t.Errorf("%q: beside phrases %q, want %q", query, q.Beside, want)
+		}
 	}
 	for one, most := range map[string]int{`"word%d" `: maxPhrases, "x -word%d ": maxPhrases, "word%d* ": maxBeginnings} {
 		many := ""
