@@ -48,6 +48,7 @@ const (
 	weightPart      = 0.7
 	weightTwoEdits  = 0.6
 	weightOrdinary  = 0.5 // a beginning that is a word of its own
+	weightCut       = 0.5 // one that ends within an ending
 	weightOther     = 0.4 // an alias of a known word
 	weightCommon    = 0.3
 )
@@ -388,7 +389,7 @@ func (w *queried) keepBest() {
 	w.meanings = slices.DeleteFunc(w.meanings, func(m meaning) bool {
 		return m.docs == 0 || m.kind == kindCommon && m.docs < commonTimes*w.docs
 	})
-	if slices.ContainsFunc(w.meanings, func(m meaning) bool { return m.kind == kindBeginning }) {
+	if slices.ContainsFunc(w.meanings, func(m meaning) bool { return m.kind == kindBeginning && len(m.term) > len(w.Term) }) {
 		w.meanings = slices.DeleteFunc(w.meanings, func(m meaning) bool { return m.kind == kindEdit && len(m.term) <= len(w.Term) })
 	}
 	slices.SortFunc(w.meanings, func(a, b meaning) int {

@@ -44,6 +44,8 @@ func TestCorrections(t *testing.T) {
 			"the orchestrator restarts failed workers",
 			"the grafana dashboard shows latency",
 			"the billing reconciliation job runs nightly",
+			"harmonics of the tide, and harmonium.rs plays them",
+			"six deployments waited",
 		} {
 			w.One("team", "ann", s)
 		}
@@ -69,6 +71,8 @@ func TestCorrections(t *testing.T) {
 			{"orchstrator", "orchstrator>orchestrator(edit 1) ", "orchestrator"},
 			{"typsecrpit", "typsecrpit>typescript(edit 1) ", "TypeScript"},
 			{"grafa", "grafa>grafana(beginning 1) ", "grafana"},
+			{"harmoni", "harmoni>harmonics(beginning 1) harmoni>harmonium(beginning 1) harmoni>harmonium.rs(beginning 1) ", "harmonics"},
+			{"deploymen", "deploymen>deployments(beginning 1) ", "six"},
 			{"testint8x64convrt", "", ""},
 			{"retrospectve", "retrospectve>retrospective(common 45) ", "about the retrospectve"},
 			{"kubernetes", "", "Kubernetes"},

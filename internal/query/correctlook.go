@@ -86,13 +86,18 @@ func (c *corrector) begun(w *queried) error {
 	for _, term := range all[:min(len(all), maxBegunLooked)] {
 		w.add(meaning{term: term, kind: kindBegins, weight: 1})
 	}
-	for _, term := range stemsOf(w.Folded) {
-		if len(c.unread) == 0 && !slices.ContainsFunc(c.vocabularies, func(v *known.Vocabulary) bool { return v.Has(term) }) {
-			continue
-		}
-		w.add(meaning{term: term, kind: kindBegins, weight: weightBeginning})
-	}
+	c.stems(w, kindBegins, weightBeginning, leastBeginning, len(c.unread) > 0)
 	return nil
+}
+
+// stems adds what a word would be that goes on with an ending, of at least so many characters
+// without it; with unseen set also what is not in the vocabularies.
+func (c *corrector) stems(w *queried, kind rank.Kind, weight float64, least int, unseen bool) {
+	for _, term := range stemsOf(w.Folded, least) {
+		if unseen || slices.ContainsFunc(c.vocabularies, func(v *known.Vocabulary) bool { return v.Has(term) }) {
+			w.add(meaning{term: term, kind: kind, weight: weight})
+		}
+	}
 }
 
 // beginningForms are the beginnings of terms that a beginning stands for: Мёд is also written
@@ -110,15 +115,15 @@ func beginningForms(b string) []string {
 }
 
 // stemsOf are the terms of the words that one of the endings makes of a word which was cut
-// within it: "deploy" of "deploym".
-func stemsOf(word string) (out []string) {
+// within it: "deploy" of "deploym". Without the ending they have at least so many characters.
+func stemsOf(word string, least int) (out []string) {
 	if len(word) > known.MaxNear {
 		return nil
 	}
 	for _, ending := range endings {
 		for n := range ending {
 			base, ok := strings.CutSuffix(word, ending[:n])
-			if n == 0 || !ok || utf8.RuneCountInString(base) < leastBeginning {
+			if n == 0 || !ok || utf8.RuneCountInString(base) < least {
 				continue
 			}
 			if term := termOf(base + ending); len(term) < len(word) && strings.HasPrefix(word, term) && !slices.Contains(out, term) {
@@ -183,13 +188,19 @@ func termOf(word string) (term string) {
 	return term
 }
 
+// beginnings adds the terms that begin with a word, and where it is no ordinary one those of words
+// that begin so and have a shorter stem.
 func (c *corrector) beginnings(w *queried) {
 	least, weight := leastBeginning, weightBeginning
 	if strings.ContainsAny(w.Term, "0123456789") && w.Kind == text.KindWord {
 		least = leastCoded
 	}
-	if embed.Ordinary(w.Term) {
+	ordinary := embed.Ordinary(w.Term)
+	if ordinary {
 		weight = weightOrdinary
+	}
+	if w.Kind == text.KindWord && (!ordinary || strings.HasSuffix(w.Folded, "i")) { // a term in i is a word in y
+		c.stems(w, kindBeginning, weightCut, leastEdit, false)
 	}
 	for _, word := range []string{w.Folded, w.Term} { // the stem, if the whole word begins nothing
 		if utf8.RuneCountInString(word) >= least && c.begins(w, word, weight) {
