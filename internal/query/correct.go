@@ -60,6 +60,7 @@ const (
 	maxTwoEdits     = 2       // words
 	maxNodes        = 1 << 16 // of vocabularies, see words.Work
 	maxListed       = 256     // terms that begin with a word; more say nothing
+	maxCoded        = 4       // terms that begin with few characters of a hash or an id
 	maxLooked       = 16      // of each kind whose documents are counted
 	maxAlso         = 4       // words that came off others
 	maxTold         = 3       // corrections of a word that an answer lists; with a budget one
@@ -67,7 +68,8 @@ const (
 	maxBegunLooked  = 64      // of these whose documents are counted
 
 	leastBeginning = 3 // characters
-	leastCoded     = 6 // of hashes and ids
+	leastCoded     = 4 // of hashes and ids, if at most maxCoded begin so
+	leastSure      = 6 // of these, however many do
 	leastPart      = 4
 	leastEdit      = 4
 	leastTwoEdits  = 8

@@ -46,6 +46,8 @@ func TestCorrections(t *testing.T) {
 			"the billing reconciliation job runs nightly",
 			"harmonics of the tide, and harmonium.rs plays them",
 			"six deployments waited",
+			"firmware 7QX4MM1 loses writes",
+			"builds 9c4d1e0 9c4d1e1 9c4d1e2 9c4d1e3 9c4d1e4 are kept",
 		} {
 			w.One("team", "ann", s)
 		}
@@ -67,7 +69,12 @@ func TestCorrections(t *testing.T) {
 			{"auth", "auth>authentication(alias 1) ", "authentication"},
 			{"PR", "PR>pull request(alias 1) ", "pull request"},
 			{"3f2a9c", "3f2a9c>3f2a9c1d7b(beginning 1) ", "3f2a9c1d7b"},
-			{"3f2a9", "", ""},
+			{"3f2a9", "3f2a9>3f2a9c1d7b(beginning 1) ", "3f2a9c1d7b"},
+			{"3F2A", "3F2A>3f2a9c1d7b(beginning 1) ", "3f2a9c1d7b"},
+			{"3f2", "", ""},
+			{"7QX4", "7QX4>7qx4mm1(beginning 1) ", "firmware"},
+			{"9c4d1", "", ""}, // five begin so
+			{"9c4d1e", "9c4d1e>9c4d1e0(beginning 1) 9c4d1e>9c4d1e1(beginning 1) 9c4d1e>9c4d1e2(beginning 1) ", "builds"},
 			{"orchstrator", "orchstrator>orchestrator(edit 1) ", "orchestrator"},
 			{"typsecrpit", "typsecrpit>typescript(edit 1) ", "TypeScript"},
 			{"grafa", "grafa>grafana(beginning 1) ", "grafana"},
@@ -91,6 +98,49 @@ func TestCorrections(t *testing.T) {
 				t.Errorf("%q: corrected although switched off", c.query)
 			}
 		}
+	}
+}
+
+// TestShortBeginningsOfManyIDs: few characters of a hash that begin few say which one is meant, and
+// put nothing in front of a memory that has them as they are.
+func TestShortBeginningsOfManyIDs(t *testing.T) {
+	w := newWorld(t)
+	w.Namespace("team", nil)
+	rng := rand.New(rand.NewPCG(3, 3))
+	var ids []string
+	var batch []memory.Capture
+	begin := map[string]int{}
+	for range 3000 {
+		b := make([]byte, 8+rng.IntN(8))
+		for i := range b {
+			b[i] = "0123456789abcdefghjkmnpqrstvwxyz"[rng.IntN(32)]
+		}
+		ids = append(ids, string(b))
+		begin[string(b[:4])]++
+		batch = append(batch, memory.Capture{Agent: "ann", Text: "job " + string(b)})
+	}
+	w.Capture("team", batch...)
+	exact := w.One("team", "ann", "room q4z7 is booked")
+	for range 5 {
+		w.One("team", "ann", fmt.Sprintf("job q4z7%d", rng.IntN(1<<30)))
+	}
+	if res := w.search("team", "", memory.SearchRequest{Query: "q4z7"}); len(res.Results) != 1 || res.Results[0].ID != exact || len(res.Corrections) > 0 {
+		t.Errorf("a known word: %v, %s", texts(res.Results), readAs(res))
+	}
+	found := 0
+	for _, id := range ids[:300] {
+		mixed := strings.ContainsAny(id[:4], "0123456789") && strings.Trim(id[:4], "0123456789") != ""
+		if !mixed || begin[id[:4]] > 1 {
+			continue
+		}
+		found++
+		got := texts(w.search("team", "", memory.SearchRequest{Query: id[:4], All: true}).Results)
+		if at := slices.Index(got, "job "+id); at < 0 || at > 1 { // 9kex is also kex, which begins another
+			t.Errorf("%s finds %.40q, and not %s", id[:4], got, id)
+		}
+	}
+	if found < 100 {
+		t.Errorf("%d ids were asked for", found)
 	}
 }
 

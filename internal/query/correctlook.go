@@ -34,15 +34,14 @@ func (c *corrector) look(w *queried) error {
 		return nil
 	}
 	if w.Kind == text.KindNumber {
-		c.begins(w, w.Term+".", weightBeginning)
+		c.begins(w, w.Term+".", maxListed, weightBeginning)
 		return nil
 	}
 	c.glued(w)
 	c.beginnings(w)
 	if utf8.RuneCountInString(w.Term) >= leastPart {
-		c.list(w, kindPart, weightPart, func(v *known.Vocabulary, dst []string) []string {
-			dst, _ = v.Endings(dst, w.Term, maxListed)
-			return dst
+		c.list(w, kindPart, weightPart, maxListed, func(v *known.Vocabulary, dst []string) ([]string, bool) {
+			return v.Endings(dst, w.Term, maxListed)
 		})
 	}
 	if c.misspelt(w, leastEdit) {
@@ -191,9 +190,11 @@ func termOf(word string) (term string) {
 // beginnings adds the terms that begin with a word, and where it is no ordinary one those of words
 // that begin so and have a shorter stem.
 func (c *corrector) beginnings(w *queried) {
-	least, weight := leastBeginning, weightBeginning
+	least, most, weight := leastBeginning, maxListed, weightBeginning
 	if strings.ContainsAny(w.Term, "0123456789") && w.Kind == text.KindWord {
-		least = leastCoded
+		if least = leastCoded; utf8.RuneCountInString(w.Term) < leastSure {
+			most = maxCoded
+		}
 	}
 	ordinary := embed.Ordinary(w.Term)
 	if ordinary {
@@ -203,28 +204,33 @@ func (c *corrector) beginnings(w *queried) {
 		c.stems(w, kindBeginning, weightCut, leastEdit, false)
 	}
 	for _, word := range []string{w.Folded, w.Term} { // the stem, if the whole word begins nothing
-		if utf8.RuneCountInString(word) >= least && c.begins(w, word, weight) {
+		if utf8.RuneCountInString(word) >= least && c.begins(w, word, most, weight) {
 			return
 		}
 	}
 }
 
-func (c *corrector) begins(w *queried, beginning string, weight float64) bool {
-	return c.list(w, kindBeginning, weight, func(v *known.Vocabulary, dst []string) []string {
-		dst, _ = v.Beginnings(dst, beginning, maxListed)
-		return dst
+// begins adds the terms that begin so if they are so many at most, and reports whether there are any.
+func (c *corrector) begins(w *queried, beginning string, most int, weight float64) bool {
+	return c.list(w, kindBeginning, weight, most, func(v *known.Vocabulary, dst []string) ([]string, bool) {
+		return v.Beginnings(dst, beginning, most)
 	})
 }
 
 // list adds the terms that are nearest in length of those that find lists in the
-// vocabularies, and reports whether there are any. Too many say nothing.
-func (c *corrector) list(w *queried, kind rank.Kind, weight float64, find func(v *known.Vocabulary, dst []string) []string) bool {
+// vocabularies, and reports whether there are any. More than most say nothing.
+func (c *corrector) list(w *queried, kind rank.Kind, weight float64, most int, find func(v *known.Vocabulary, dst []string) ([]string, bool)) bool {
 	var all []string
 	for _, v := range c.vocabularies {
-		all = find(v, all)
+		few := false
+		if all, few = find(v, all); !few {
+			return false
+		}
 	}
 	slices.SortFunc(all, func(a, b string) int { return known.CompareLikeness(w.Folded, a, b) })
-	all = slices.Compact(all)
+	if all = slices.Compact(all); len(all) > most {
+		return false
+	}
 	for _, term := range all[:min(len(all), maxLooked)] {
 		w.add(meaning{term: term, kind: kind, weight: weight})
 	}
