@@ -53,6 +53,53 @@ func TestForms(t *testing.T) {
 	}
 }
 
+// TestSpellings: a word is found as it is spelt on the other side of the Atlantic. That is the word
+// itself, and no correction; nothing else is read as another word.
+func TestSpellings(t *testing.T) {
+	w := newWorld(t)
+	w.Namespace("team", withBuiltin())
+	for _, s := range []string{"the licence of the ferry", "she organizes the crew", "a grey buoy", "harbor dues are late", "the programme of the regatta", "the programmer was ill", "cancelled twice"} {
+		w.One("team", "ann", s)
+	}
+	for range 5 {
+		w.One("team", "bob", "two people are ill this week")
+	}
+	for query, want := range map[string]struct{ text, readAs string }{
+		"license":  {"the licence of the ferry", "licenc"},
+		"licences": {"the licence of the ferry", ""},
+		"organise": {"she organizes the crew", "organ"},
+		"gray":     {"a grey buoy", "grey"},
+		"Harbours": {"harbor dues are late", "harbor"},
+		"programs": {"the programme of the regatta", "programm"},
+		"canceled": {"cancelled twice", ""},
+	} {
+		for _, mode := range []memory.Mode{memory.ModeText, memory.ModeHybrid} {
+			res := w.search("team", "", memory.SearchRequest{Query: query, Mode: mode, Explain: true})
+			if len(res.Corrections) > 0 || len(res.Results) == 0 || !slices.Contains(texts(res.Results), want.text) {
+				t.Errorf("%s %s finds %q, read as %s", mode, query, texts(res.Results), readAs(res))
+				continue
+			}
+			for _, h := range res.Results {
+				if err := checkExplain(&h); err != nil {
+					t.Error(err)
+				}
+				if h.Text != want.text {
+					continue
+				}
+				terms := h.Explain.Terms
+				if e := terms[len(terms)-1]; e.ReadAs != want.readAs || (e.ReadAs != "") != (e.Kind == "form") {
+					t.Errorf("%s is explained by %+v", query, terms)
+				}
+			}
+		}
+	}
+	for query, want := range map[string]int{"programmer": 2, `"license of"`: 0, `"gray buoy"`: 0, "license -licence": 0} {
+		if res := w.search("team", "", memory.SearchRequest{Query: query, Mode: memory.ModeText}); len(res.Results) != want {
+			t.Errorf("%s finds %q", query, texts(res.Results))
+		}
+	}
+}
+
 // TestFound asks as people do for what memories name in another way: beginnings, versions,
 // addresses, flags, signs, inflected words. Beside vectors the floor may still be above a hit that
 // only a correction brought.

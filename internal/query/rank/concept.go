@@ -67,7 +67,7 @@ func eachTerm(query string, visit func(t text.Token)) {
 	})
 }
 
-// asked is a word of the query in its forms: tokens of one place in it.
+// asked is a word of the query in its forms: tokens of one place in it, and how it is spelt elsewhere.
 type asked struct {
 	text.Token
 	forms []string
@@ -81,11 +81,13 @@ func words(query string) (out []asked) {
 	eachTerm(query, func(t text.Token) {
 		place := [2]int{t.Start, t.End}
 		if i, ok := at[place]; ok {
-			out[i].forms = append(out[i].forms, t.Term)
+			if !slices.Contains(out[i].forms, t.Term) {
+				out[i].forms = append(out[i].forms, t.Term)
+			}
 			return
 		}
 		at[place] = len(out)
-		out = append(out, asked{Token: t})
+		out = append(out, asked{Token: t, forms: text.Spellings(query[t.Start:t.End])})
 		if t.Function {
 			functions++
 		}
