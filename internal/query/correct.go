@@ -199,13 +199,14 @@ func (c *corrector) read(found *words) {
 		if !ok || seen[w.Term] != nil || w.Kind == text.KindStop {
 			return len(seen) < len(at)
 		}
-		q := &queried{Word: w}
-		for term, to := c.s.plan.TermsOf(concept); term < to; term++ {
-			q.docs = max(q.docs, docsOf(found, term))
-		}
-		seen[w.Term] = q
-		c.words = append(c.words, q)
+		c.take(w, concept, found, seen)
 		return true
+	})
+	text.Index(c.s.plan.Query, func(t text.Token) bool {
+		if concept, ok := at[t.Term]; ok && seen[t.Term] == nil && isOption(c.s.plan.Query, t) {
+			c.take(text.Word{Token: t, Kind: text.KindWhole, Folded: t.Term}, concept, found, seen)
+		}
+		return len(seen) < len(at)
 	})
 	c.tops, c.seen = tops, seen
 	for i := range tops {
@@ -224,6 +225,21 @@ func (c *corrector) read(found *words) {
 		c.begin(b, seen)
 	}
 	c.called(c.s.names())
+}
+
+// take adds a word of the query.
+func (c *corrector) take(w text.Word, concept int, found *words, seen map[string]*queried) {
+	q := &queried{Word: w}
+	for term, to := c.s.plan.TermsOf(concept); term < to; term++ {
+		q.docs = max(q.docs, docsOf(found, term))
+	}
+	seen[w.Term] = q
+	c.words = append(c.words, q)
+}
+
+// isOption reports whether a term is the name of an option in one piece: no-verify of --no-verify.
+func isOption(query string, t text.Token) bool {
+	return t.Start > 0 && query[t.Start-1] == '-' && strings.Contains(t.Term, "-")
 }
 
 // begin takes a beginning: the word that it is, or one apart where it is cut into several.
@@ -249,23 +265,6 @@ func docsOf(found *words, term int) (docs uint64) {
 	}
 	return docs
 }
-
-// topWords lists the words of a text that are not parts of others.
-func topWords(s string) (tops []text.Word) {
-	text.AnalyzeWords(s, func(w text.Word) bool {
-		switch n := len(tops); {
-		case n == 0 || w.Start >= tops[n-1].End:
-			tops = append(tops, w)
-		case w.Start == tops[n-1].Start && w.End > tops[n-1].End:
-			tops[n-1] = w
-		}
-		return len(tops) < maxTops
-	})
-	return tops
-}
-
-// maxTops bounds the words whose neighbours are looked at.
-const maxTops = 1024
 
 // choose takes the words that are looked at: beginnings, then those that nothing has, then
 // those that little has; and all that have other names.

@@ -46,6 +46,7 @@ func TestCorrections(t *testing.T) {
 			"the billing reconciliation job runs nightly",
 			"harmonics of the tide, and harmonium.rs plays them",
 			"six deployments waited",
+			"the flag --i-forgo-review is gone",
 			"firmware 7QX4MM1 loses writes",
 			"builds 9c4d1e0 9c4d1e1 9c4d1e2 9c4d1e3 9c4d1e4 are kept",
 		} {
@@ -78,6 +79,8 @@ func TestCorrections(t *testing.T) {
 			{"orchstrator", "orchstrator>orchestrator(edit 1) ", "orchestrator"},
 			{"typsecrpit", "typsecrpit>typescript(edit 1) ", "TypeScript"},
 			{"grafa", "grafa>grafana(beginning 1) ", "grafana"},
+			{"--i-forg", "forg>forgo(beginning 1) i-forg>i-forgo-review(beginning 1) ", "the flag"},
+			{"--i-forgo-reveiw", "reveiw>review(edit 1) i-forgo-reveiw>i-forgo-review(edit 1) ", "the flag"},
 			{"harmoni", "harmoni>harmonics(beginning 1) harmoni>harmonium(beginning 1) harmoni>harmonium.rs(beginning 1) ", "harmonics"},
 			{"deploymen", "deploymen>deployments(beginning 1) ", "six"},
 			{"testint8x64convrt", "", ""},

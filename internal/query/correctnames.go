@@ -62,6 +62,23 @@ func (n *names) each(tops []text.Word, visit func(from, to int, others []string)
 	}
 }
 
+// topWords lists the words of a text that are not parts of others.
+func topWords(s string) (tops []text.Word) {
+	text.AnalyzeWords(s, func(w text.Word) bool {
+		switch n := len(tops); {
+		case n == 0 || w.Start >= tops[n-1].End:
+			tops = append(tops, w)
+		case w.Start == tops[n-1].Start && w.End > tops[n-1].End:
+			tops[n-1] = w
+		}
+		return len(tops) < maxTops
+	})
+	return tops
+}
+
+// maxTops bounds the words whose neighbours are looked at.
+const maxTops = 1024
+
 // allNames are those of the trade and those of namespaces.
 type allNames []*names
 
