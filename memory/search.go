@@ -143,7 +143,7 @@ type ExplainTerm struct {
 type Correction struct {
 	Word   string `json:"word"` // as it stands in the query
 	ReadAs string `json:"read_as"`
-	// Kind is beginning, part, edit, glued, split, alias, or common for a word that is
+	// Kind is beginning, part, edit, glued, split, alias, related, or common for a word that is
 	// known and rare; begins for a beginning that the query asks for with a star, and many,
 	// with nothing else, where more terms begin so than are looked for. A phrase is one that
 	// was found in no memory; Docs is how many have its words otherwise, as far as they were

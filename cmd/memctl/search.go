@@ -236,7 +236,7 @@ func saying(kind string) string {
 	switch kind {
 	case "begins":
 		return "%s found %s"
-	case "alias": // the word itself may be what was meant
+	case "alias", "related": // the word itself may be what was meant
 		return "%s also found %s"
 	case "many":
 		return "%s begins more words than are looked for%.0s: write more of it"

@@ -31,26 +31,29 @@ const (
 	kindGlued     rank.Kind = "glued" // the word and its neighbour are one term
 	kindSplit     rank.Kind = "split" // the word is two terms
 	kindAlias     rank.Kind = "alias"
-	kindCommon    rank.Kind = "common" // an edit leads to a far more frequent term
-	kindBegins    rank.Kind = "begins" // as the query asks with a star
-	kindMany      rank.Kind = "many"   // more terms begin so than are looked for
-	kindPhrase    rank.Kind = "phrase" // no memory holds it, see phrases.go
+	kindRelated   rank.Kind = rank.KindRelated // what people say for it, and no name of the same thing
+	kindCommon    rank.Kind = "common"         // an edit leads to a far more frequent term
+	kindBegins    rank.Kind = "begins"         // as the query asks with a star
+	kindMany      rank.Kind = "many"           // more terms begin so than are looked for
+	kindPhrase    rank.Kind = "phrase"         // no memory holds it, see phrases.go
 )
 
 // Weights of what a correction gives, beside what the word itself would. They are not
 // tuned: what is surer weighs more, and what stands beside a known word little.
 const (
-	weightGlued     = 0.9
-	weightAlias     = 0.9
-	weightSplit     = 0.9
-	weightEdit      = 0.8
-	weightBeginning = 0.8
-	weightPart      = 0.7
-	weightTwoEdits  = 0.6
-	weightOrdinary  = 0.5 // a beginning that is a word of its own
-	weightCut       = 0.5 // one that ends within an ending
-	weightOther     = 0.4 // an alias of a known word
-	weightCommon    = 0.3
+	weightGlued      = 0.9
+	weightAlias      = 0.9
+	weightSplit      = 0.9
+	weightEdit       = 0.8
+	weightBeginning  = 0.8
+	weightPart       = 0.7
+	weightTwoEdits   = 0.6
+	weightOrdinary   = 0.5 // a beginning that is a word of its own
+	weightCut        = 0.5 // one that ends within an ending
+	weightOther      = 0.4 // an alias of a known word
+	weightRelated    = 0.3
+	weightCommon     = 0.3
+	weightRelatedToo = 0.2 // of a word that few memories have
 )
 
 // Bounds of the work of one search.
@@ -79,7 +82,7 @@ const (
 )
 
 // kept is how many meanings of a kind are kept for a word.
-var kept = map[rank.Kind]int{kindBeginning: 8, kindPart: 4, kindEdit: 4, kindGlued: 2, kindSplit: 1, kindAlias: 6, kindCommon: 2, kindBegins: 32}
+var kept = map[rank.Kind]int{kindBeginning: 8, kindPart: 4, kindEdit: 4, kindGlued: 2, kindSplit: 1, kindAlias: 6, kindRelated: 6, kindCommon: 2, kindBegins: 32}
 
 // meaning is what a word may have been meant for.
 type meaning struct {
@@ -100,6 +103,7 @@ type queried struct {
 	after    *text.Word
 	aliases  []string // other names
 	meanings []meaning
+	whole    bool   // it is no part of a name
 	begins   string // the beginning that it is, as it is written; "" = none
 	apart    bool   // it is a beginning of its own, and no word of the query
 	many     bool   // more begins so than is looked for
@@ -214,6 +218,7 @@ func (c *corrector) read(found *words) {
 		if q == nil || tops[i].Kind == text.KindStop {
 			continue
 		}
+		q.whole = true
 		if i > 0 && q.before == nil {
 			q.before = &tops[i-1]
 		}
@@ -289,7 +294,7 @@ func (c *corrector) choose() (out []*queried) {
 		}
 	}
 	for _, w := range c.words {
-		if len(w.aliases) > 0 && !slices.Contains(out, w) {
+		if (len(w.aliases) > 0 || len(w.related()) > 0) && !slices.Contains(out, w) {
 			out = append(out, w)
 		}
 	}

@@ -85,7 +85,7 @@ func TestCorrections(t *testing.T) {
 			{"deploymen", "deploymen>deployments(beginning 1) ", "six"},
 			{"testint8x64convrt", "", ""},
 			{"retrospectve", "retrospectve>retrospective(common 45) ", "about the retrospectve"},
-			{"kubernetes", "", "Kubernetes"},
+			{"kubernetes", "kubernetes>orchestrator(related 1) ", "Kubernetes"},
 			{"qzxv", "", ""},
 			{"数据库", "", ""},
 		} {
@@ -433,5 +433,61 @@ func BenchmarkCorrect(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// What is near to a word is known by its stem, both ways, and not from group to group.
+func TestNearWords(t *testing.T) {
+	near := nearWords()
+	limit := near["limit"]
+	if !slices.Contains(limit, "quota") || !slices.Contains(near["quota"], "limit") || slices.Contains(limit, "allow") || slices.Contains(limit, "limit") {
+		t.Errorf("limit is near to %q, quota to %q", limit, near["quota"])
+	}
+	for term, others := range near {
+		if len(others) > maxNear {
+			t.Errorf("%s is near to %d terms", term, len(others))
+		}
+	}
+}
+
+// A word that no memory has is also looked for by what people say for it; one that many have is
+// not. Parts of names are looked for as they stand.
+func TestWordsThatAreNear(t *testing.T) {
+	w := newWorld(t)
+	w.Namespace("team", nil)
+	for i := range 12 {
+		w.One("team", "ann", fmt.Sprintf("nightly job %d ended", i))
+	}
+	roster := w.One("team", "ann", "the roster of June is full")
+	w.One("team", "ann", "the quota of the store is 40 GB")
+	w.One("team", "bob", "another quota for builds")
+	w.One("team", "bob", "a third quota for agents")
+	limit := w.One("team", "bob", "limit of the gateway")
+	for query, want := range map[string]string{
+		"rota":   "rota>roster(related 1) ",
+		"limit":  "limit>quota(related 3) ", // one memory has it
+		"quota":  "",                        // three have
+		"rota_x": "",
+	} {
+		if got := readAs(w.search("team", "", memory.SearchRequest{Query: query})); got != want {
+			t.Errorf("%q is read as %q, want %q", query, got, want)
+		}
+	}
+	res := w.search("team", "", memory.SearchRequest{Query: "limit", Explain: true, All: true})
+	if len(res.Results) != 4 || res.Results[0].ID != limit {
+		t.Errorf("who says the word comes first: %v", texts(res.Results))
+	}
+	for _, h := range res.Results {
+		if err := checkExplain(&h); err != nil {
+			t.Error(err)
+		}
+	}
+	off := memory.SearchRequest{Query: "rota", Parts: map[memory.Part]bool{memory.PartVocabulary: false}}
+	if res := w.search("team", "", off); len(res.Results) > 0 || len(res.Corrections) > 0 {
+		t.Errorf("switched off: %v", texts(res.Results))
+	}
+	w.Forget("team", roster, "ann", events.ScopeTeam)
+	if got := readAs(w.search("team", "", memory.SearchRequest{Query: "rota"})); got != "" {
+		t.Errorf("forgotten: %q", got)
 	}
 }

@@ -24,6 +24,11 @@ func (c *corrector) look(w *queried) error {
 	for _, name := range w.aliases {
 		c.alias(w, name)
 	}
+	for _, term := range w.related() {
+		if !slices.ContainsFunc(w.meanings, func(m meaning) bool { return m.term == term }) {
+			w.meanings = append(w.meanings, meaning{term: term, kind: kindRelated, weight: w.weightRelated()})
+		}
+	}
 	if w.docs > 0 {
 		if w.docs <= rareDocs && c.misspelt(w, leastEdit) {
 			c.near(w, 1)

@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -106,6 +107,46 @@ func (c *corrector) called(all allNames) {
 			c.call(from, to, other)
 		}
 	})
+}
+
+// related are terms that are near to a word which no memory has, or hardly any: what many have
+// is looked for as it stands, and so are the parts of names.
+func (w *queried) related() []string {
+	if w.docs > rareDocs || w.begins != "" || !w.whole && !text.IsGram(w.Term) {
+		return nil
+	}
+	return nearWords()[w.Term]
+}
+
+// nearWords has the terms that are near to a word of the trade, by its term.
+var nearWords = sync.OnceValue(func() map[string][]string {
+	near := map[string][]string{}
+	for _, group := range known.Related() {
+		terms := make([]string, len(group))
+		for i, word := range group {
+			terms[i] = text.Terms(word)[0]
+		}
+		for _, a := range terms {
+			for _, b := range terms {
+				if a != b {
+					near[a] = append(near[a], b)
+				}
+			}
+		}
+	}
+	maps.DeleteFunc(near, func(_ string, others []string) bool { return len(others) > maxNear })
+	return near
+})
+
+// maxNear is how many terms are near to one at most: a word that is near to more says little
+// by them.
+const maxNear = 24
+
+func (w *queried) weightRelated() float64 {
+	if w.docs > 0 {
+		return weightRelatedToo
+	}
+	return weightRelated
 }
 
 // Bounds of the definitions that a query looks for.

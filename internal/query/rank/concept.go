@@ -43,6 +43,7 @@ type Kind string
 const (
 	KindAsWritten Kind = "as_written"
 	KindForm      Kind = "form"
+	KindRelated   Kind = "related" // what people say for the word, and no name of the same thing
 )
 
 // same reports whether what stands for a word is that word.
@@ -131,12 +132,17 @@ func (p *Plan) findConcepts() {
 }
 
 // held is the most that the concept gives if a document says it at all, else 0. What stands
-// for a word counts by the root of its weight, which is already in the BM25.
+// for a word counts by the root of its weight, which is already in the BM25: who says it in
+// another way says it. What is only near to the word counts by its weight.
 func (c *Concept) held(s index.Share) float64 {
 	if s.Score == 0 || s.Told {
 		return 0
 	}
-	return c.most * math.Sqrt(c.Alternatives[s.Term-c.first].Weight)
+	a := &c.Alternatives[s.Term-c.first]
+	if a.Kind == KindRelated {
+		return c.most * a.Weight
+	}
+	return c.most * math.Sqrt(a.Weight)
 }
 
 // TermsOf are the places in Words.Terms of the word of a concept and of its forms.
