@@ -118,7 +118,7 @@ func (l launch) attempt(t testing.TB, dir string) (*daemon, ended) {
 	env := environment(t.TempDir(), l.env...)
 	if l.self {
 		program, args = os.Args[0], []string{"-test.run=^$"}
-		env = append(env, nodeVariable+"="+dir)
+		env = append(env, nodeVariable+"="+dir, "GORACE="+os.Getenv("GORACE"))
 	}
 	cmd := exec.Command(program, args...)
 	cmd.Env = env
