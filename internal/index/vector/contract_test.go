@@ -188,7 +188,7 @@ func runContract(t *testing.T, seed uint64, opt Options) {
 // TestSearchWhileBuilding searches, adds and deletes from several goroutines
 // while the graph grows; run it with -race.
 func TestSearchWhileBuilding(t *testing.T) {
-	const n, dim = 3000, 24
+	const n, dim = 2000, 24
 	for _, engine := range engines() {
 		t.Run(string(engine), func(t *testing.T) {
 			s, err := NewSet(dim, Options{Engine: engine, ExactBelow: 200, GuardRecall: -1, Params: Params{M: 8, EfConstruction: 40}})

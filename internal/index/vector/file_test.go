@@ -134,7 +134,7 @@ func TestUnsoundFiles(t *testing.T) {
 }
 
 func TestLoadIntoGrownAndShrunkSet(t *testing.T) {
-	const n, dim = 3000, 24
+	const n, dim = 1500, 24
 	data := newClustered(31, dim, 30, 0.8)
 	vs := data.take(n)
 	opt := Options{ExactBelow: 500, Params: Params{M: 12, EfConstruction: 60}}
@@ -167,8 +167,8 @@ func TestLoadIntoGrownAndShrunkSet(t *testing.T) {
 	for name, gone := range map[string]func(int) bool{
 		"same":    func(int) bool { return false },
 		"holes":   func(i int) bool { return i%5 == 0 },
-		"cluster": func(i int) bool { return i < 400 },
-		"end":     func(i int) bool { return i > n-300 },
+		"cluster": func(i int) bool { return i < 200 },
+		"end":     func(i int) bool { return i > n-150 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, live := build(gone)

@@ -25,13 +25,13 @@ func TestGuardPassesOwnGraph(t *testing.T) {
 	if st := s.Stats(); st.Guard != GuardNone || st.Engine != EngineExact || st.Configured != EngineMneme {
 		t.Errorf("empty: %+v", st)
 	}
-	fill(t, s, 0, data.take(3000))
+	fill(t, s, 0, data.take(1500))
 	mustWait(t, s)
 	st := s.Stats()
-	if st.Guard != GuardOK || st.Recall < 0.95 || st.Engine != EngineMneme || st.InGraph != 3000 || st.Tail != 0 {
+	if st.Guard != GuardOK || st.Recall < 0.95 || st.Engine != EngineMneme || st.InGraph != 1500 || st.Tail != 0 {
 		t.Errorf("built: %+v", st)
 	}
-	if st.Bytes < 3000*32 || st.BytesPerVector < 32+2*16*4 || st.BytesPerVector > 300 {
+	if st.Bytes < 1500*32 || st.BytesPerVector < 32+2*16*4 || st.BytesPerVector > 300 {
 		t.Errorf("bytes: %+v", st)
 	}
 }
@@ -40,7 +40,7 @@ func TestGuardPassesOwnGraph(t *testing.T) {
 // later version pass, this test says so and the default may be thought over.
 func TestGuardTripsOnCoder(t *testing.T) {
 	log, lines := logLines()
-	const n = 3000
+	const n = 1500
 	data := newClustered(22, 32, 30, 0.8)
 	vs := data.take(n)
 	s, err := NewSet(32, Options{Engine: EngineCoder, ExactBelow: 500, Logger: log})
@@ -230,7 +230,7 @@ func TestGuardJudgesByTheNearest(t *testing.T) {
 func TestGuardFindsTheShortestList(t *testing.T) {
 	data := newClustered(31, 16, 30, 0.8)
 	s := mustSet(t, 16, Options{ExactBelow: 300, Params: Params{EfSearch: 4}})
-	fill(t, s, 0, data.take(2000))
+	fill(t, s, 0, data.take(1000))
 	mustWait(t, s)
 	gen := s.gen.Load()
 	g := gen.graph.(*hnsw)
@@ -317,7 +317,7 @@ func TestCloseWhileBuildingAndWaitDeadline(t *testing.T) {
 // Deletions and additions that arrive while a compaction runs must survive
 // the swap.
 func TestChangesDuringCompaction(t *testing.T) {
-	const n = 3000
+	const n = 2000
 	data := newClustered(27, 16, 30, 0.8)
 	for _, engine := range []Engine{EngineMneme, EngineExact} {
 		s := mustSet(t, 16, Options{Engine: engine, ExactBelow: 400, Params: Params{M: 8, EfConstruction: 40}})
@@ -357,7 +357,7 @@ func TestChangesDuringCompaction(t *testing.T) {
 func TestGuardWidensBeforeItTrips(t *testing.T) {
 	data := newClustered(23, 128, 1, 50) // one cluster drowned in noise: nearly uniform
 	s := mustSet(t, 128, Options{ExactBelow: 500, Params: Params{M: 10, EfConstruction: 100, EfSearch: 40}})
-	fill(t, s, 0, data.take(4000))
+	fill(t, s, 0, data.take(2500))
 	mustWait(t, s)
 	st := s.Stats()
 	t.Logf("recall %.3f", st.Recall)
@@ -365,7 +365,7 @@ func TestGuardWidensBeforeItTrips(t *testing.T) {
 		t.Fatalf("tripped although a wider search would do: %+v", st)
 	}
 	narrow := mustSet(t, 128, Options{ExactBelow: 500, GuardRecall: -1, Params: Params{M: 10, EfConstruction: 100, EfSearch: 40}})
-	fill(t, narrow, 0, newClustered(23, 128, 1, 50).take(4000))
+	fill(t, narrow, 0, newClustered(23, 128, 1, 50).take(2500))
 	mustWait(t, narrow)
 	inserted := narrow.gen.Load().graph.inserted()
 	if r, ok := narrow.measureRecall(context.Background(), narrow.gen.Load(), inserted); !ok || r >= 0.98 {

@@ -44,7 +44,7 @@ func hardSets(n, dim int) map[string][][]float32 {
 }
 
 func TestEveryNodeIsReachable(t *testing.T) {
-	const n, dim = 1500, 16
+	const n, dim = 700, 16
 	for name, vs := range hardSets(n, dim) {
 		for _, m := range []int{2, 4, 16} {
 			t.Run(fmt.Sprintf("%s/M=%d", name, m), func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestEveryNodeIsReachable(t *testing.T) {
 
 // How many build, and how the vectors came, does not show in the graph.
 func TestWorkersBuildOneGraph(t *testing.T) {
-	const n, dim = 3000, 16
+	const n, dim = 1500, 16
 	vs := newClustered(6, dim, 10, 0.5).take(n)
 	var files [][]byte
 	for _, workers := range []int{1, 2, 3, 8} {
@@ -109,7 +109,7 @@ func TestLevels(t *testing.T) {
 
 // TestSelectivities asks under filters that allow from 0.01 % to all.
 func TestSelectivities(t *testing.T) {
-	const n, dim = 10000, 24
+	const n, dim = 5000, 24
 	data := newClustered(11, dim, 50, 0.8)
 	vs := data.take(n)
 	live := twin{}
@@ -155,7 +155,7 @@ func TestSelectivities(t *testing.T) {
 // A filter that allows only what lies far from the query makes the walk give
 // up; the scan that follows must miss nothing.
 func TestFilterFarFromTheQuery(t *testing.T) {
-	const n, dim = 12000, 16
+	const n, dim = 5000, 16
 	data := newClustered(12, dim, 2, 0.05)
 	vs := data.take(n)
 	s := mustSet(t, dim, Options{ExactBelow: 500, Params: Params{M: 8, EfConstruction: 40}, GuardRecall: -1})

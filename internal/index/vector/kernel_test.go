@@ -78,7 +78,7 @@ func TestGatherNothing(t *testing.T) {
 // Scores, not only sums, are one and the same on every kernel.
 func TestKernelsRankAlike(t *testing.T) {
 	data := newClustered(7, 100, 20, 0.8)
-	vs, queries := data.take(2000), data.take(20)
+	vs, queries := data.take(800), data.take(20)
 	var want [][]Hit
 	for i, k := range detectKernels() {
 		s := mustSet(t, 100, Options{ExactBelow: -1, Params: Params{M: 8, EfConstruction: 40}})

@@ -27,7 +27,7 @@ func int8s(data *clustered, rng *rand.Rand, n int) (flat []int8, units [][]float
 // Vectors that are bytes already score as if nothing had been rounded, and are
 // never asked for; floats may stand among them.
 func TestInt8VectorsAreExact(t *testing.T) {
-	const n, dim = 3000, 48
+	const n, dim = 1500, 48
 	data, rng := newClustered(41, dim, 30, 0.8), rand.New(rand.NewPCG(41, 41))
 	flat, units := int8s(data, rng, n)
 	live := twin{}
@@ -77,7 +77,7 @@ func TestInt8VectorsAreExact(t *testing.T) {
 
 // With full-precision vectors a search finds what a scan of floats finds.
 func TestExactScores(t *testing.T) {
-	const n, dim = 2000, 96
+	const n, dim = 1200, 96
 	data := newClustered(42, dim, 40, 1)
 	vs := data.take(n)
 	live := twin{}
@@ -125,7 +125,7 @@ func TestExactScores(t *testing.T) {
 }
 
 func TestSetEfSearch(t *testing.T) {
-	const n, dim = 3000, 64
+	const n, dim = 2000, 64
 	data := newClustered(43, dim, 1, 50)
 	vs, queries := data.take(n), data.take(60)
 	live := twin{}
