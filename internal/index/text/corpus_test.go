@@ -42,17 +42,23 @@ func (c *corpus) doc(least, most int) Doc {
 	return d
 }
 
+// query draws a query of so many terms of the vocabulary's ranks from, to.
+func (c *corpus) query(terms, from, to int) Query {
+	q := Query{K: 10, FieldWeights: [NumFields]float64{1, 1, 1, 1}}
+	for len(q.Terms) < terms {
+		if v := int(c.zipf.Uint64()); v >= from && v < to {
+			q.Terms = append(q.Terms, QueryTerm{Text: termText(v), Weight: 1, Concept: len(q.Terms)})
+		}
+	}
+	return q
+}
+
 // benchQueries draws queries of so many terms of the vocabulary's ranks from, to.
 func benchQueries(n, terms, from, to int) []Query {
 	c := newCorpus(2)
 	qs := make([]Query, n)
 	for i := range qs {
-		qs[i] = Query{K: 10, FieldWeights: [NumFields]float64{1, 1, 1, 1}}
-		for len(qs[i].Terms) < terms {
-			if v := int(c.zipf.Uint64()); v >= from && v < to {
-				qs[i].Terms = append(qs[i].Terms, QueryTerm{Text: termText(v), Weight: 1, Concept: len(qs[i].Terms)})
-			}
-		}
+		qs[i] = c.query(terms, from, to)
 	}
 	return qs
 }

@@ -47,7 +47,7 @@ func rowsBeside(t *testing.T, db *storage.DB) (rows []string) {
 // stopped and started in between, give every term the same id.
 func TestIDsDoNotDependOnBatches(t *testing.T) {
 	c := newCorpus(3)
-	docs := make([]Doc, 500)
+	docs := make([]Doc, 300)
 	for i := range docs {
 		docs[i] = c.doc(8, 32)
 		if i%40 < 2 { // tails end by their bytes too
@@ -55,7 +55,7 @@ func TestIDsDoNotDependOnBatches(t *testing.T) {
 		}
 	}
 	docs[125] = lengthen(docs[125], 1, 2500)
-	const half = 250 // where documents leave
+	const half = 150 // where documents leave
 	rng := rand.New(rand.NewPCG(3, 3))
 	var want []string
 	for name, next := range map[string]func() int{

@@ -47,7 +47,7 @@ func TestLongDocumentsWereInvertedTogether(t *testing.T) {
 	db := openTestDB(t, vfs.NewMem())
 	defer db.Close()
 	w := NewWriter(db)
-	docs := make([]Doc, 2*tailSize)
+	docs := make([]Doc, tailSize+tailSize/8)
 	for i := range docs {
 		docs[i] = lengthen(Doc{ID: uint32(i)}, 1, 1000)
 	}

@@ -65,14 +65,14 @@ func (t *twin) stats(parts []Partition) (s Stats) {
 	return s
 }
 
-func (t *twin) docFreq(parts []Partition, term string, f Field) (n float64) {
+// docFreqs counts the living documents of each term and field.
+func (t *twin) docFreqs(parts []Partition) map[name]float64 {
+	n := map[name]float64{}
 	for _, pt := range parts {
 		p := t.part(pt.ID)
 		for _, id := range p.living() {
 			for _, t := range p.docs[id].Terms {
-				if t.Text == term && t.Field == f {
-					n++
-				}
+				n[name{t.Field, t.Text}]++
 			}
 		}
 	}
@@ -94,7 +94,16 @@ func (q *Query) holds(d Doc) bool {
 }
 
 func (t *twin) search(parts []Partition, q Query) []Hit {
-	st := t.stats(parts)
+	st, freqs := t.stats(parts), t.docFreqs(parts)
+	var asked [][2]uint32 // documents that are alive, allowed and have what must be there
+	for _, pt := range parts {
+		p := t.part(pt.ID)
+		for _, id := range p.living() {
+			if (pt.Allow == nil || pt.Allow.Contains(id)) && q.holds(p.docs[id]) {
+				asked = append(asked, [2]uint32{pt.ID, id})
+			}
+		}
+	}
 	scores := map[[2]uint32]float64{}
 	found := map[[2]uint32][]TermScore{}
 	read := func(i, f int) bool {
@@ -107,34 +116,28 @@ func (t *twin) search(parts []Partition, q Query) []Hit {
 			if !read(i, f) {
 				continue
 			}
-			n := t.docFreq(parts, qt.Text, Field(f))
+			n := freqs[name{Field(f), qt.Text}]
 			for j, other := range q.Terms {
 				if qt.Bounded && other.Concept == qt.Concept && read(j, f) {
-					n = max(n, t.docFreq(parts, other.Text, Field(f)))
+					n = max(n, freqs[name{Field(f), other.Text}])
 				}
 			}
 			idf := math.Log(1 + (max(float64(st.Docs), 100)-n+0.5)/(n+0.5))
 			avg := float64(st.Length[f]) / float64(st.Docs)
-			for _, pt := range parts {
-				p := t.part(pt.ID)
-				for _, id := range p.living() {
-					if pt.Allow != nil && !pt.Allow.Contains(id) || !q.holds(p.docs[id]) {
+			for _, at := range asked {
+				d := t.parts[at[0]].docs[at[1]]
+				for _, term := range d.Terms {
+					if term.Text != qt.Text || term.Field != Field(f) {
 						continue
 					}
-					for _, term := range p.docs[id].Terms {
-						if term.Text != qt.Text || term.Field != Field(f) {
-							continue
-						}
-						tf, l := float64(term.TF), float64(p.docs[id].Lengths[f])
-						norm := 1 - q.B
-						if avg > 0 {
-							norm += q.B * l / avg
-						}
-						at := [2]uint32{pt.ID, id}
-						x := w * idf * tf * (q.K1 + 1) / (tf + q.K1*norm)
-						scores[at] += x
-						found[at] = append(found[at], TermScore{Term: i, Score: x})
+					tf, l := float64(term.TF), float64(d.Lengths[f])
+					norm := 1 - q.B
+					if avg > 0 {
+						norm += q.B * l / avg
 					}
+					x := w * idf * tf * (q.K1 + 1) / (tf + q.K1*norm)
+					scores[at] += x
+					found[at] = append(found[at], TermScore{Term: i, Score: x})
 				}
 			}
 		}
