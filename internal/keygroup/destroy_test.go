@@ -35,6 +35,7 @@ func (n *node) secretsOf(ids ...keyring.KeyID) (out [][]byte) {
 // Every node's files hold a key as long as there is an older snapshot, or an entry of
 // the log and the key that it is sealed under: also a node's that was away.
 func TestDestroyedKeyLeavesTheFiles(t *testing.T) {
+	t.Parallel()
 	s := threeNodes(t, func(n *node) { n.clear = true })
 	maker, away := s.followers()[0], s.followers()[1]
 	proposed := &recorder{Proposer: maker.group}
@@ -115,6 +116,7 @@ func (f *faults) String() string { return "faults" }
 // A node that stopped, or failed, before its files were renewed forgot that they were to
 // be.
 func TestRenewalIsOwedAcrossAStart(t *testing.T) {
+	t.Parallel()
 	for _, part := range []string{"snapshots", renewedName} {
 		s := newSite(t, 1)
 		n, f := s.nodes[0], newFaults(part, errors.New("injected fault"))
@@ -160,6 +162,7 @@ func TestRenewalIsOwedAcrossAStart(t *testing.T) {
 
 // A follower whose disk was full halted, and stayed so when there was room again.
 func TestFullDiskDoesNotHaltTheGroup(t *testing.T) {
+	t.Parallel()
 	disks := map[string]*faults{}
 	s := threeNodes(t, func(n *node) {
 		disks[n.name] = newFaults("keyring.v1", syscall.ENOSPC)

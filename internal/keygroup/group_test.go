@@ -18,6 +18,7 @@ import (
 // A key was on the node that made it only: a frame that was sealed under it could be
 // opened nowhere after that node's loss.
 func TestKeyMadeOnAFollowerIsOnAMajority(t *testing.T) {
+	t.Parallel()
 	s := threeNodes(t)
 	maker := s.followers()[0]
 	must(t, maker.keys.CreateNamespace(team))
@@ -38,6 +39,7 @@ func TestKeyMadeOnAFollowerIsOnAMajority(t *testing.T) {
 }
 
 func TestKeysGoOnWithoutTheirLeader(t *testing.T) {
+	t.Parallel()
 	s := threeNodes(t)
 	must(t, s.leader().keys.CreateNamespace(team))
 	for round := range 3 {
@@ -62,6 +64,7 @@ func TestKeysGoOnWithoutTheirLeader(t *testing.T) {
 // A blank keyring that was given the log from its beginning could open none of its
 // commands: they are sealed under a key that only the founder's keyring began with.
 func TestJoinerGetsASnapshot(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, 3)
 	founder, late := s.nodes[0], s.nodes[1]
 	founder.mustStart(true)
@@ -103,6 +106,7 @@ func TestJoinerGetsASnapshot(t *testing.T) {
 // The founder's files may be lost at any step of its start; what founds again has one
 // group and the same keys.
 func TestFoundingMayBeRepeated(t *testing.T) {
+	t.Parallel()
 	for _, lost := range [][]string{{"group"}, {"group/raft.db"}, {"group/raft.db", "group/membership"}, {"group/snapshots"}} {
 		s := newSite(t, 2)
 		founder := s.nodes[0]
@@ -123,6 +127,7 @@ func TestFoundingMayBeRepeated(t *testing.T) {
 }
 
 func TestBlankReplicaHaltsOnACommand(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, 1)
 	n := s.nodes[0]
 	n.mustStart(false)
@@ -142,6 +147,7 @@ func TestBlankReplicaHaltsOnACommand(t *testing.T) {
 // A member that lost its group's folder has keys but no vote that it remembers: it must
 // not found a second group.
 func TestMemberWithoutItsFilesDoesNotFound(t *testing.T) {
+	t.Parallel()
 	s := threeNodes(t)
 	n := s.followers()[0]
 	n.stop()
@@ -153,12 +159,14 @@ func TestMemberWithoutItsFilesDoesNotFound(t *testing.T) {
 
 // What cannot be proposed is refused as such; what may have been is not.
 func TestCommandsWithoutAMajority(t *testing.T) {
+	t.Parallel()
 	s := threeNodes(t, func(n *node) { n.change = func(o *Options) { o.Patience = time.Second } })
 	must(t, s.leader().keys.CreateNamespace(team))
 	s.same()
 	lead, rest := s.leader(), s.followers()
 	lead.stop()
 	rest[0].stop()
+	rest[1].forgetsLeader()
 	_, _, err := rest[1].keys.EnsureSubjects(team, []string{"ada"})
 	if memory.CodeOf(err) != memory.CodeUnavailable {
 		t.Errorf("a follower without a leader: %v", err)
@@ -186,6 +194,7 @@ func TestCommandsWithoutAMajority(t *testing.T) {
 // An answer of the leader that got lost made the caller give up, or take a key that it
 // had made for another's.
 func TestLostAnswerIsAskedForAgain(t *testing.T) {
+	t.Parallel()
 	var lost atomic.Int32
 	s := threeNodes(t, func(n *node) {
 		n.change = func(o *Options) {
@@ -214,6 +223,7 @@ func TestLostAnswerIsAskedForAgain(t *testing.T) {
 // A node that is asked though it does not lead says who does; one that does not serve
 // yet is not taken for one that changed something.
 func TestCallsSayWhoLeads(t *testing.T) {
+	t.Parallel()
 	s := threeNodes(t)
 	lead, other, third := s.leader(), s.followers()[0], s.followers()[1]
 	must(t, other.group.CatchUp(testCtx(t)))

@@ -58,6 +58,7 @@ func (c *camera) stop() []picture {
 // Whenever the power fails while a node joins, its keyring is blank or the cluster's, and
 // the next start goes on from there.
 func TestJoinerMayFailAtEachStep(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, 2)
 	founder, n := s.nodes[0], s.nodes[1]
 	founder.mustStart(true)
@@ -76,7 +77,7 @@ func TestJoinerMayFailAtEachStep(t *testing.T) {
 	pictures := cam.stop()
 	n.stop()
 	blank, filled := 0, 0
-	const every = 4 // one run looks at a quarter of them
+	const every = 8 // one run looks at an eighth of them
 	for i := rand.IntN(every); i < len(pictures); i += every {
 		p := pictures[i]
 		must(t, os.RemoveAll(n.groupDir()))

@@ -23,6 +23,7 @@ import (
 	"mneme/internal/peer/rpc"
 	"mneme/internal/raftfsm"
 	"mneme/internal/storage/encfs"
+	"mneme/internal/testaddr"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -60,11 +61,8 @@ func newSite(t testing.TB, n int) *site {
 	t.Helper()
 	s := &site{t: t, certs: t.TempDir()}
 	opt := devca.Options{Dir: s.certs, Valid: time.Hour}
-	for i := range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		must(t, err)
-		nd := &node{site: s, name: fmt.Sprintf("n%d", i+1), addr: l.Addr().String(), dir: t.TempDir()}
-		defer l.Close() // together, so that all addresses differ
+	for i, addr := range testaddr.Reserve(t, n) {
+		nd := &node{site: s, name: fmt.Sprintf("n%d", i+1), addr: addr, dir: t.TempDir()}
 		s.nodes = append(s.nodes, nd)
 		opt.Nodes = append(opt.Nodes, nd.name)
 	}
@@ -199,19 +197,34 @@ func (n *node) stop() {
 // join makes a node a voter.
 func (s *site) join(n *node) {
 	s.t.Helper()
-	ctx := testCtx(s.t)
-	addr := raftfsm.Address(n.name, n.addr)
-	lead := addNonvoter(s, n)
-	must(s.t, n.group.CatchUp(ctx))
-	must(s.t, lead.group.Raft().Promote(ctx, n.name, addr, 0))
+	addNonvoter(s, n)
+	must(s.t, n.group.CatchUp(testCtx(s.t)))
+	s.ask(func(ctx context.Context, lead *node) error {
+		return lead.group.Raft().Promote(ctx, n.name, raftfsm.Address(n.name, n.addr), 0)
+	})
 }
 
 // addNonvoter begins a node's joining.
-func addNonvoter(s *site, n *node) (lead *node) {
+func addNonvoter(s *site, n *node) {
 	s.t.Helper()
-	lead = s.leader()
-	must(s.t, lead.group.Raft().AddNonvoter(testCtx(s.t), n.name, raftfsm.Address(n.name, n.addr), 0))
-	return lead
+	s.ask(func(ctx context.Context, lead *node) error {
+		return lead.group.Raft().AddNonvoter(ctx, n.name, raftfsm.Address(n.name, n.addr), 0)
+	})
+}
+
+// ask asks the leader for a change of the members, and again where it leads no more: on a
+// machine that is busy leaders change.
+func (s *site) ask(what func(ctx context.Context, lead *node) error) {
+	s.t.Helper()
+	ctx := testCtx(s.t)
+	for {
+		err := what(ctx, s.leader())
+		if (errors.Is(err, raftfsm.ErrNotLeader) || errors.Is(err, raftfsm.ErrUnknownOutcome)) && ctx.Err() == nil {
+			continue
+		}
+		must(s.t, err)
+		return
+	}
 }
 
 // leader waits until a node leads whose term has begun.
@@ -230,6 +243,22 @@ func (s *site) leader() *node {
 		select {
 		case <-ctx.Done():
 			s.t.Fatal("nobody leads")
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// forgetsLeader waits until a node whose leader is gone knows of none: what is asked of one
+// that goes away may be under way.
+func (n *node) forgetsLeader() {
+	n.site.t.Helper()
+	for ctx := testCtx(n.site.t); ; {
+		if id, _ := n.group.Leader(); id == "" {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			n.site.t.Fatalf("%s still has a leader", n.name)
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
