@@ -15,6 +15,7 @@ import (
 // Raft's files hold everything: repair named the start, the start named the repair, and
 // the last advice was a backup. Every refusal names what works.
 func TestRemediesPointedAtEachOther(t *testing.T) {
+	t.Parallel()
 	dir, tables, _, want := tabled(t)
 	rng := rand.New(rand.NewPCG(8, 1))
 	stuck := 0

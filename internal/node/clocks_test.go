@@ -16,6 +16,7 @@ import (
 // was right again all nodes refused to write until real time had caught up. It hands over,
 // what the others write has the right time, and it may lead again when its clock is right.
 func TestNodeWhoseClockRunsAheadLeadsNothing(t *testing.T) {
+	t.Parallel()
 	var ahead [3]atomic.Int64
 	began := time.Now()
 	tr := trioOf(t, func(i int, cfg *Config) {

@@ -72,6 +72,7 @@ func flips(t *testing.T, dir string) {
 // takes such a state for whole and puts the log away: they say so, before anything changes,
 // and a backup of the stopped node takes what is lost from its copy of the log.
 func TestDamagedTableStopsAnInitAndARecovery(t *testing.T) {
+	t.Parallel()
 	source, records := spacious(t)
 	tr := trioOf(t, nil)
 	copied := func(from string) string {

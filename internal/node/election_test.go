@@ -10,6 +10,7 @@ import (
 
 // Work that reads the log answered `internal` while the log has no leader.
 func TestWorkDuringAnElection(t *testing.T) {
+	t.Parallel()
 	tr := newTrio(t)
 	tr.writes(0, "first", "a memory of the harbour")
 	n := tr.nodes[0]

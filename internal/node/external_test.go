@@ -33,6 +33,7 @@ func outside(s *natstest.Servers, cfg *Config) {
 // Three nodes keep one log on three external servers. They wait for them, and say so; any
 // node takes writes; a node and a server may be lost, one after the other.
 func TestClusterOnAnExternalNATS(t *testing.T) {
+	t.Parallel()
 	s := natstest.Start(t, 3)
 	tr := trioOf(t, func(_ int, cfg *Config) { outside(s, cfg) })
 	for i := range s.Names {
@@ -109,6 +110,7 @@ func countRecords(t *testing.T, n *Node) (count int) {
 // also while the leadership goes around: what is sent until it is answered is there once.
 // External servers give what is published to any node that subscribes.
 func TestOneNodeTakesFromAnExternalNATS(t *testing.T) {
+	t.Parallel()
 	s := natstest.Start(t, 3)
 	tr := trioOf(t, func(_ int, cfg *Config) { outside(s, cfg) })
 	tr.openAll()
@@ -157,6 +159,7 @@ func TestOneNodeTakesFromAnExternalNATS(t *testing.T) {
 // A leader whose connections to the external NATS are cut, and nothing else, hands over to
 // a node that reaches it; writes go on, also at the node that is cut off, which forwards.
 func TestLeaderCutOffFromTheExternalNATSHandsOver(t *testing.T) {
+	t.Parallel()
 	s := natstest.Start(t, 3)
 	relays := make([][]*natstest.Relay, 3)
 	tr := trioOf(t, func(i int, cfg *Config) {
@@ -188,6 +191,7 @@ func TestLeaderCutOffFromTheExternalNATSHandsOver(t *testing.T) {
 
 // What an external NATS lacks is said at the start, with the remedy.
 func TestExternalNATSThatCannotKeepTheLog(t *testing.T) {
+	t.Parallel()
 	s := natstest.Start(t, 1)
 	start := func(change func(*Config)) error {
 		cfg := quiet(t.TempDir())
@@ -256,6 +260,7 @@ func hintOf(e *StartError) string {
 // Somebody deletes the stream of a cluster on an external NATS, and another cluster begins
 // one there: nothing is written into that, nothing of it is read, and reads go on.
 func TestStreamOnAnExternalNATSIsDeleted(t *testing.T) {
+	t.Parallel()
 	s := natstest.Start(t, 3)
 	tr := trioOf(t, func(_ int, cfg *Config) { outside(s, cfg) })
 	tr.openAll()

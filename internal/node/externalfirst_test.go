@@ -19,6 +19,7 @@ import (
 // A bad external NATS was refused once the cluster was founded: the data directories were
 // of a cluster by then, and another NATS did not help.
 func TestBadExternalNATSIsRefusedBeforeTheCluster(t *testing.T) {
+	t.Parallel()
 	s := natstest.Start(t, 1)
 	tr := trioOf(t, func(_ int, cfg *Config) {
 		outside(s, cfg)

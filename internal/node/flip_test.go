@@ -27,6 +27,7 @@ var (
 // with a typed error and a remedy. Nothing acknowledged is ever missing from a node
 // that says all is well.
 func TestFlippedBits(t *testing.T) {
+	t.Parallel()
 	seed := *flipSeed
 	if seed == 0 {
 		seed = rand.Uint64()

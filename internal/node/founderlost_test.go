@@ -14,6 +14,7 @@ import (
 // A founder that loses its lead in the middle of its start gets ready all the same, and so do
 // the others, whichever of them leads meanwhile.
 func TestFounderThatLosesItsLeadGetsReady(t *testing.T) {
+	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	var work sync.WaitGroup
 	defer work.Wait()

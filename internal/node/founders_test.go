@@ -8,6 +8,7 @@ import (
 // Four nodes did not found a cluster, and two could not be allowed to. Four bear the loss of
 // one, whichever it is; the log has the copies that they call for.
 func TestEvenNumberOfNodesFounds(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ nodes, copies int }{{4, 3}, {2, 2}} {
 		t.Run(fmt.Sprint(c.nodes), func(t *testing.T) {
 			tr := foundersOf(t, c.nodes, func(_ int, cfg *Config) { cfg.Cluster.AllowTwo = c.nodes == 2 })

@@ -13,6 +13,7 @@ import (
 // the others go on writing, the full one is read from, and takes part again when there is
 // room.
 func TestFullNodeLeadsNothing(t *testing.T) {
+	t.Parallel()
 	tr := newTrio(t)
 	written := 0
 	write := func(i int, more string) {
@@ -73,6 +74,7 @@ func saysNoRoom(checks []memory.Check) bool {
 // Where no node has room nobody is fitter: writes say why, and go on when there is
 // room.
 func TestAllNodesFull(t *testing.T) {
+	t.Parallel()
 	tr := newTrio(t)
 	tr.writes(0, "first", "a memory of the harbour")
 	lead := tr.leader()

@@ -31,6 +31,7 @@ func refusedWith(t *testing.T, err error, code memory.Code, says, hint string) {
 // An operator has the leadership go from node to node and back: nobody who writes at a
 // third node meanwhile sees an error, and nothing is written twice.
 func TestLeadershipIsTransferredUnderWrites(t *testing.T) {
+	t.Parallel()
 	tr := newTrio(t)
 	tr.writes(0, "first", "a memory of the harbour")
 	lead := tr.leader()
@@ -91,6 +92,7 @@ func TestLeadershipIsTransferredUnderWrites(t *testing.T) {
 // A drained node hands over what it leads, gives away what it is elected to, and is no
 // heir, until that is undone. The last node that could lead is not drained.
 func TestDrainedNodeLeadsNothing(t *testing.T) {
+	t.Parallel()
 	tr := newTrio(t)
 	tr.writes(0, "first", "a memory of the harbour")
 	a := tr.leader()

@@ -94,6 +94,7 @@ func lone(t *testing.T) (dir string, acked map[sent]memory.CaptureResult) {
 // The init may be killed before each step, and called again; until it is done no memnode
 // opens the directory.
 func TestOneNodeBecomesThree(t *testing.T) {
+	t.Parallel()
 	source, acked := lone(t)
 	tr := trioOf(t, nil)
 	alone := tr.cfgs[0]
@@ -290,6 +291,7 @@ func (tr *trio) restores(log, keys string, acked map[sent]memory.CaptureResult) 
 
 // What an init cannot begin from is refused, left as it is, and said with what helps.
 func TestInitRefuses(t *testing.T) {
+	t.Parallel()
 	source := t.TempDir()
 	n := open(t, quiet(source))
 	must(t, n, "a memory")

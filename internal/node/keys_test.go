@@ -29,6 +29,7 @@ func lifeOfKeys(t *testing.T, cfg Config) error {
 // The first start was killed between two key files, or the operator had put a
 // master key there: the folder holds no data, so the next start goes on.
 func TestStartGoesOnWhereMakingTheKeysWasCutShort(t *testing.T) {
+	t.Parallel()
 	whole := t.TempDir()
 	if err := lifeOfKeys(t, quiet(whole)); err != nil {
 		t.Fatal(err)

@@ -53,6 +53,7 @@ func cutLog(t *testing.T, dir string, messages int) {
 // that lacked it too, and said that all is well; a repair wrote less than what was
 // acknowledged and said that it had done.
 func TestWorkOnAKilledNodeKnowsAllThatItApplied(t *testing.T) {
+	t.Parallel()
 	dir, want := killed(t)
 	off := Offline{Config: quiet("")}
 	out := t.TempDir()
@@ -144,6 +145,7 @@ func TestUnreadableRaftFilesStopABackup(t *testing.T) {
 // Doctor and repair took a state of before a repair, which a start brings up to date
 // from Raft's log, for one whose log is lost.
 func TestOlderStateThatTheStartHealsIsNoDamage(t *testing.T) {
+	t.Parallel()
 	dir, _ := rotten(t, 7)
 	state := filepath.Join(dir, "shards", "0", "state")
 	older := image(t, state)
@@ -202,6 +204,7 @@ func emptyState(t *testing.T, off Offline, dir string) {
 // A log that was cut at a flipped bit and a state that was lost: the node folded what
 // was left of the log, said nothing, and gave positions out again.
 func TestLostStateBesideACutLogIsFilledFromRaft(t *testing.T) {
+	t.Parallel()
 	whole, want := killed(t)
 	wantEnded := want
 	compacted, wantCompacted := whole, want // of one whose Raft log has been cut off behind a snapshot

@@ -79,6 +79,7 @@ func (k *killer) Remove(name string) error {
 // any change of a file, is finished by the next start, or repeated, with nothing
 // lost: not even what was acknowledged and stood only in the log.
 func TestRepairKilledAnywhere(t *testing.T) {
+	t.Parallel()
 	dir, want := survivors(t)
 	k := &killer{FS: vfs.Default, t: t, dir: dir, to: t.TempDir()}
 	cfg := quiet(dir)
@@ -257,6 +258,7 @@ func killedRepair(t *testing.T, n *Node, dir string) (killed string) {
 // stream, and then the state was lost. The node served the first half of the log as
 // all of it, and deleted the old stream; a backup ended with the half.
 func TestHalfFilledStreamIsTakenForTheLog(t *testing.T) {
+	t.Parallel()
 	dir, want := halfRepaired(t)
 	shards, aside := filepath.Join(dir, "shards"), filepath.Join(dir, "aside")
 	if err := os.Rename(shards, aside); err != nil {
@@ -321,6 +323,7 @@ func TestOlderCopyOfAStateLostTheNewStream(t *testing.T) {
 // which did, was sealed: a state that knew nothing of the repair tried for ever to
 // write to it, and the start never ended.
 func TestOlderCopyOfAStateTookHalfAStream(t *testing.T) {
+	t.Parallel()
 	for _, have := range []string{"an older copy", "no state"} {
 		t.Run(have, func(t *testing.T) {
 			dir := t.TempDir()

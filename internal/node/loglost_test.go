@@ -93,6 +93,7 @@ func (tr *trio) stoppedAt(i int) *memory.WritesStopped {
 // serve reads, take no writes, and the one that leads writes the log again from the state,
 // as another stream that all of them go on with.
 func TestLogLostOnAllNodesIsWrittenAgain(t *testing.T) {
+	t.Parallel()
 	tr := newTrio(t)
 	acked := map[string]string{}
 	write := func(i int) {
@@ -165,6 +166,7 @@ func TestLogLostOnAllNodesIsWrittenAgain(t *testing.T) {
 // The node that writes the log again goes away in the middle. The next one that leads
 // finishes it without being asked, in the same stream.
 func TestNextLeaderFinishesTheRepair(t *testing.T) {
+	t.Parallel()
 	tr := newTrio(t)
 	record := tr.writes(0, "m", "a memory of the harbour").RecordID
 	tr.same()

@@ -46,6 +46,7 @@ func TestHaltedDatabaseNeedsANewProcess(t *testing.T) {
 // itself, from the beginning and from where a snapshot stands. A person had to remove the
 // node.
 func TestHaltedReplicaIsBuiltAgain(t *testing.T) {
+	t.Parallel()
 	tr := newTrio(t)
 	written := 0
 	write := func(i int) {
@@ -116,6 +117,7 @@ func TestStatesAreComparedWhereTheyStandTogether(t *testing.T) {
 
 // A state that differs from those of most nodes is built again by the next start, once.
 func TestStateThatDiffersIsBuiltAgain(t *testing.T) {
+	t.Parallel()
 	tr := newTrio(t)
 	tr.writes(0, "first", "a memory of the harbour")
 	at := (tr.leader() + 1) % 3

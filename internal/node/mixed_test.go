@@ -21,6 +21,7 @@ var partsOfANode = [][]string{{"keys"}, {"shards"}, {"nats"}, {nodeJSON, nodeCop
 // it never serves one node's memories as another's, and what it says helps: whoever
 // follows it has the node of the log again, with what it had.
 func TestPartsOfDifferentNodesMixed(t *testing.T) {
+	t.Parallel()
 	var nodes []string
 	var records []string
 	for i := range len(partsOfANode) {
@@ -85,6 +86,7 @@ func TestPartsOfDifferentNodesMixed(t *testing.T) {
 // starts, or says what helps: moving shards/ away, whereupon the log gives everything.
 // Doctor says the same.
 func TestRaftFilesOfAnotherNode(t *testing.T) {
+	t.Parallel()
 	files := []string{"raft.db", "membership", "snapshots"}
 	own, other := t.TempDir(), t.TempDir()
 	var record string

@@ -14,6 +14,7 @@ import (
 // them where the deletion falls between the two. The namespace was listed, could
 // not be read or deleted, and held its name for ever.
 func TestNamespaceOfAnOlderLogAndNewerKeysWasAGhost(t *testing.T) {
+	t.Parallel()
 	n := open(t, quiet(t.TempDir()))
 	doomed(t, n)
 	out := t.TempDir()

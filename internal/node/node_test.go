@@ -22,6 +22,7 @@ import (
 
 	"mneme/internal/api"
 	"mneme/internal/embed"
+	"mneme/internal/eventlog"
 	"mneme/internal/keyring"
 	"mneme/internal/projections"
 	"mneme/internal/storage"
@@ -29,7 +30,10 @@ import (
 	"mneme/memory"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	eventlog.ShortenElections() // tests run side by side: before the first server of any of them
+	goleak.VerifyTestMain(m)
+}
 
 // patience bounds what would otherwise hang.
 const patience = time.Minute
@@ -420,6 +424,7 @@ func TestOlderStateCatchesUpOverACutRaftLog(t *testing.T) {
 }
 
 func TestRebuildWhileWriting(t *testing.T) {
+	t.Parallel()
 	n := open(t, quiet(t.TempDir()))
 	for i := range 50 {
 		must(t, n, fmt.Sprint("before ", i))

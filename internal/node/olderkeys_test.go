@@ -65,6 +65,7 @@ func mustBe(t *testing.T, n *Node, c memory.Capture) memory.CaptureResult {
 // doctor and backup said that all is well, and the subject got a second key: no
 // keyring opened all of the log any more.
 func TestOlderKeysPutBackStopTheStart(t *testing.T) {
+	t.Parallel()
 	dir, older, records := sealedUnderNewKeys(t)
 	off := Offline{Config: quiet("")}
 	for before, keys := range older {

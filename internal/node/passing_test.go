@@ -18,6 +18,7 @@ import (
 // told less than there is, for some milliseconds. Writes stayed stopped at every node until
 // somebody repaired what was whole. A backup was refused, and a repair began.
 func TestVerifyStoppedWritesOverWhatPasses(t *testing.T) {
+	t.Parallel()
 	tr := trioOf(t, nil)
 	tr.openAll()
 	lead := tr.leader()

@@ -160,6 +160,7 @@ func TestFilesOfANodeThatOthersMayRead(t *testing.T) {
 // A new node whose NATS or route port is taken joined the cluster before it found out, and
 // stayed a member that does not answer.
 func TestNodeWhosePortIsTakenDoesNotJoin(t *testing.T) {
+	t.Parallel()
 	tr := foundersOf(t, 3, func(_ int, cfg *Config) { cfg.Cluster.Expect, cfg.Cluster.AllowTwo = 2, true })
 	var founding sync.WaitGroup
 	for i := range 2 {

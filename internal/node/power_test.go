@@ -53,6 +53,7 @@ const powerCuts = 5
 // background work may fall on other steps when a seed is replayed, and so may the
 // choice of what is lost.
 func TestPowerLoss(t *testing.T) {
+	t.Parallel()
 	seeds := []uint64{*powerSeed}
 	if *powerSeed == 0 {
 		seeds = seeds[:0]

@@ -31,6 +31,7 @@ func TestOnlyVotersCount(t *testing.T) {
 // Of a node that ran and did not answer the status and doctor contradicted each other, and
 // neither said why: doctor said to start it.
 func TestStatusAndDoctorSayTheSameOfANode(t *testing.T) {
+	t.Parallel()
 	tr := newTrio(t)
 	at := tr.nodes[0]
 	agree := func(why, detail, hint string) {

@@ -108,6 +108,7 @@ func (tr *trio) awaitPoison(shard uint16) (at string) {
 // then did not serve. Reads and the other shards go on; who asks hears what helps; once the
 // event is in quarantine all nodes go on.
 func TestPoisonEventIsPutInQuarantineOnAllNodes(t *testing.T) {
+	t.Parallel()
 	tr := trioOf(t, func(i int, cfg *Config) {
 		if toEve(cfg); i == 0 {
 			cfg.Shards = 2
@@ -327,6 +328,7 @@ func TestPoisonEventOfANodeOnItsOwn(t *testing.T) {
 // that can apply that event, applies it and stops at the command. It did not start any more,
 // since it waited to have what the others have before it looked at that.
 func TestAwayNodeThatCanApplyTheEventInQuarantineStarts(t *testing.T) {
+	t.Parallel()
 	tr := trioOf(t, func(_ int, cfg *Config) { toEve(cfg) })
 	tr.openAll()
 	lead := tr.leader()

@@ -31,6 +31,7 @@ func (tr *trio) anew(i int) (old string) {
 // which the others join with nothing; what it had is on all of them, and nodes of the former
 // one are told that it is no more.
 func TestMajorityIsLostAndRecovered(t *testing.T) {
+	t.Parallel()
 	tr := newTrio(t)
 	acked := map[string]string{}
 	write := func(i int) {
@@ -105,6 +106,7 @@ func TestMajorityIsLostAndRecovered(t *testing.T) {
 // A recovery may be cut short before each of its steps, and called again. Until it is done
 // no memnode opens the directory.
 func TestRecoveryKilledAnywhere(t *testing.T) {
+	t.Parallel()
 	tr := newTrio(t)
 	record := tr.writes(0, "m", "a memory of the harbour")
 	tr.same()

@@ -12,6 +12,7 @@ import (
 // A node that is asked to end hands over what it leads first, the log too: nobody who
 // writes at another node meanwhile sees an error, and nothing is written twice.
 func TestNodeThatEndsHandsEverythingOver(t *testing.T) {
+	t.Parallel()
 	tr := newTrio(t)
 	tr.writes(0, "first", "a memory of the harbour")
 	const rounds, each = 3, 40

@@ -68,6 +68,7 @@ func TestReusedNameStartsEmpty(t *testing.T) {
 // The leader of a shard whose directory lagged said that there is no such namespace of one
 // that lives there.
 func TestLeaderWhoseDirectoryLagsDeniesNothing(t *testing.T) {
+	t.Parallel()
 	tr := newTrioOf(t, 2)
 	lead := tr.leaderOf(0)
 	tr.moves(1, lead)

@@ -76,6 +76,7 @@ func names(t *testing.T, what string, err error, seq uint64) {
 // it, repair found nothing to repair, and backup and rebuild failed with an
 // internal error.
 func TestRotInAnOldMessageHasAWayOut(t *testing.T) {
+	t.Parallel()
 	const seq = 7
 	for _, who := range []string{"backup", "rebuild", "doctor", "verify", "repair"} {
 		t.Run(who, func(t *testing.T) {

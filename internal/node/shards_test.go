@@ -101,6 +101,7 @@ func hashes(t *testing.T, n *Node) []string {
 // Namespaces are spread over the shards of a node, each is written and read where it
 // lives, and all of it is there after a start, a rebuild and a restore.
 func TestNamespacesAreSpreadOverShards(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	n := open(t, sharded(dir, 3))
 	names := []string{"amber", "birch", "cedar", "delta", "ember"}
@@ -422,6 +423,7 @@ func TestSearchOverNamespacesOfOneShard(t *testing.T) {
 
 // What is deleted on any shard leaves the files of all.
 func TestErasureGoesOverShards(t *testing.T) {
+	t.Parallel()
 	n := open(t, sharded(t.TempDir(), 3))
 	makes(t, n, "amber", "birch")
 	before, _ := n.keys.Storage().Current()

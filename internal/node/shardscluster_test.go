@@ -45,6 +45,7 @@ func (tr *trio) moves(shard, to int) {
 // Three nodes with two shards, of which one node alone was told: any node takes any
 // request, whoever leads the shard of the namespace.
 func TestSeveralShardsOnSeveralNodes(t *testing.T) {
+	t.Parallel()
 	tr := newTrioOf(t, 2)
 	names := []string{"amber", "birch", "cedar"}
 	on := map[string]uint16{}
@@ -153,6 +154,7 @@ func follows(ctx context.Context, namespace, from, until string, nodes ...*Node)
 // events at that node goes on at another one and sees each once; a live feed announces none
 // twice.
 func TestLeaderOfTwoShardsIsLost(t *testing.T) {
+	t.Parallel()
 	tr := newTrioOf(t, 2)
 	makes(t, tr.nodes[0], "amber")
 	lead := tr.leaderOf(1)
@@ -376,6 +378,7 @@ func (tr *trio) carriesOut(i int, namespace, name, prefix string) {
 // followers, by the leader, and by a leader that is deposed in the middle. It is there once,
 // and what an agent was acknowledged is in its order.
 func TestEveryWriteOverTwoShards(t *testing.T) {
+	t.Parallel()
 	for m := range reflect.TypeFor[changes]().Methods() {
 		if everyWrite[m.Name] == nil {
 			t.Errorf("%s is a write that this test does not know", m.Name)

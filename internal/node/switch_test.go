@@ -200,6 +200,7 @@ func TestSwitchEmbedderAndBack(t *testing.T) {
 // TestSwitchSurvivesRestarts: what was built is kept, what is missing follows,
 // also where the node did not come down in order.
 func TestSwitchSurvivesRestarts(t *testing.T) {
+	t.Parallel()
 	o := newOllama(t)
 	dir := t.TempDir()
 	n := open(t, withOllama(dir, o))

@@ -55,6 +55,7 @@ func tabled(t *testing.T) (dir string, tables []string, message []byte, want mem
 // stopped node said in half of the cases that all is well. A node that started answered
 // `internal`, and its doctor advised a restart, which healed nothing.
 func TestFlippedBitInATableEndedEveryStart(t *testing.T) {
+	t.Parallel()
 	seed := *flipSeed
 	if seed == 0 {
 		seed = rand.Uint64()
