@@ -14,6 +14,7 @@ import (
 // the backup that reaches furthest a node on its own is made, and of that three nodes again,
 // two of which begin with nothing: what was acknowledged is on all of them, once.
 func TestThreeKilledNodesAreBackedUpAndBecomeThreeAgain(t *testing.T) {
+	t.Parallel()
 	tm := newTeam(t, 3)
 	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
 	defer cancel()

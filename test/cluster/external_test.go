@@ -141,6 +141,7 @@ func notExternal(tm *team) string {
 // Three memnodes keep their log on three nats-servers of somebody else. Under writes a
 // server and a memnode are killed in turn: what was acknowledged is on all nodes, once.
 func TestClusterOnAnExternalNATSSurvivesLosses(t *testing.T) {
+	t.Parallel()
 	tm := newTeam(t, 3)
 	servers := tm.onExternalNATS()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)

@@ -130,6 +130,7 @@ func (p *process) settled(ctx context.Context, nodes, copies int) {
 // then two of the nodes that founded it, the one that leads among them, are killed at once,
 // and the others write on. Later two nodes are removed, and a cluster of three is left.
 func TestThreeNodesBecomeFiveAndThreeAgain(t *testing.T) {
+	t.Parallel()
 	tm := newTeam(t, 5)
 	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
 	defer cancel()

@@ -14,6 +14,7 @@ import (
 // of what nodes use it for or one of them, in both directions or in one. The others write
 // meanwhile; what was acknowledged, by whichever side, is on all nodes once it is healed.
 func TestPartitions(t *testing.T) {
+	t.Parallel()
 	tm := newRelayedTeam(t, 3, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
 	defer cancel()

@@ -335,6 +335,7 @@ func (tm *team) same(ctx context.Context) {
 // Three memnodes form a cluster by themselves; captures are taken by any of them, also
 // while the one that leads is killed; what was acknowledged is on all of them, once.
 func TestThreeNodesSurviveTheirLeader(t *testing.T) {
+	t.Parallel()
 	tm := newTeam(t, 3)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
 	defer cancel()
@@ -377,6 +378,7 @@ func TestThreeNodesSurviveTheirLeader(t *testing.T) {
 // A namespace is deleted on a cluster: its words leave the files of all nodes, and all of
 // them start again afterwards, with what they had.
 func TestDeletedNamespaceLeavesAllNodes(t *testing.T) {
+	t.Parallel()
 	tm := newTeam(t, 3)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
 	defer cancel()
@@ -431,6 +433,7 @@ func (p *process) erased(ctx context.Context) {
 // What one connection publishes to one subject is written in its order, whichever node it
 // is connected to: the responders of several nodes share the subject.
 func TestAgentOverNATSKeepsItsOrder(t *testing.T) {
+	t.Parallel()
 	tm := newTeam(t, 3)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
@@ -497,6 +500,7 @@ func (p *process) pause() (proceed func()) {
 // meanwhile, and when it wakes it neither answers for what it does not know nor writes
 // under its former term.
 func TestPausedLeaderComesBackAsAFollower(t *testing.T) {
+	t.Parallel()
 	tm := newTeam(t, 3)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
 	defer cancel()

@@ -79,6 +79,7 @@ func (p *process) copyWhole(s memory.ClusterShard) bool {
 // joins anew and holds everything, so that another one can be lost. The old data
 // directory, put back, starts nothing any more.
 func TestALostNodeIsReplaced(t *testing.T) {
+	t.Parallel()
 	tm := newTeam(t, 3)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()

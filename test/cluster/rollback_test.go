@@ -90,6 +90,7 @@ func (w *writer) whole(ctx context.Context) {
 // what n1 and n2 acknowledged since. n2 would make a majority with n3 that knows nothing
 // of it; it takes no part instead, and joins again with nothing.
 func TestAnOlderCopyTakesNoPart(t *testing.T) {
+	t.Parallel()
 	tm := newTeam(t, 3)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
 	defer cancel()
@@ -132,6 +133,7 @@ func TestAnOlderCopyTakesNoPart(t *testing.T) {
 // log damaged, does not vote again: it joins anew with nothing, and what the others
 // acknowledged is on it.
 func TestANodeWithoutItsRaftFilesJoinsAnew(t *testing.T) {
+	t.Parallel()
 	tm := newTeam(t, 3)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
 	defer cancel()
@@ -183,6 +185,7 @@ func TestANodeWithoutItsRaftFilesJoinsAnew(t *testing.T) {
 
 // A node with the keys of another cluster does not start, and loses nothing of its own.
 func TestKeysOfAnotherClusterAreRefused(t *testing.T) {
+	t.Parallel()
 	tm, other := newTeam(t, 3), newTeam(t, 3)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()

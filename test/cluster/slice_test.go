@@ -21,6 +21,7 @@ import (
 // The node that leads everything is gone, twice, under writes: what was acknowledged
 // is there once, in order, on every replica, and is what the log folds to.
 func TestLeaderGoneLosesNothing(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, 3)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
 	defer cancel()

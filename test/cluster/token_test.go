@@ -57,6 +57,7 @@ func (p *process) token() string {
 // NATS and for what only the operator may do. A node that is given another one is refused,
 // and one that has lost it takes it from the others.
 func TestOneOperatorTokenACluster(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
 	tm := newTeam(t, 3)
