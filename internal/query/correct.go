@@ -93,6 +93,16 @@ type meaning struct {
 	edits   int
 	strange int
 	docs    uint64
+	exact   bool   // what the query writes is a beginning of the name, up to a sign of it or as its star says
+	written string // the word whose stem the term is, where that is known
+}
+
+// shown is what an answer says that the word was read as.
+func (m *meaning) shown() string {
+	if m.written != "" {
+		return m.written
+	}
+	return strings.Join(append([]string{m.term}, m.also...), " ")
 }
 
 // queried is a distinct word of the query.
@@ -434,13 +444,13 @@ func (c *corrector) question(chosen []*queried) *rank.Question {
 			if left--; len(q.Also)+len(m.also) > maxAlso {
 				continue
 			}
-			q.Alternatives[w.Term] = append(q.Alternatives[w.Term], rank.Alternative{Term: m.term, Kind: m.kind, Weight: m.weight})
+			q.Alternatives[w.Term] = append(q.Alternatives[w.Term], rank.Alternative{Term: m.term, Kind: m.kind, Weight: m.weight, Exact: m.exact})
 			q.Also = append(q.Also, m.also...)
 			if told++; told > most {
 				continue
 			}
 			c.s.corrections = append(c.s.corrections, memory.Correction{Word: c.written(w),
-				ReadAs: strings.Join(append([]string{m.term}, m.also...), " "), Kind: string(m.kind), Weight: m.weight, Distance: m.edits, Docs: int(m.docs)})
+				ReadAs: m.shown(), Kind: string(m.kind), Weight: m.weight, Distance: m.edits, Docs: int(m.docs)})
 		}
 	}
 	if len(q.Alternatives) == 0 {
@@ -458,7 +468,7 @@ func (s *search) spellCorrections(hits []memory.Hit) {
 			continue // it has words
 		}
 		for term := range strings.FieldsSeq(c.ReadAs) {
-			missing[term] = true
+			missing[term], missing[termOf(term)] = true, true // a stem, or a word of a list
 		}
 	}
 	written := map[string]string{}
@@ -477,7 +487,7 @@ func (s *search) spellCorrections(hits []memory.Hit) {
 	for i := range s.corrections {
 		terms := strings.Fields(s.corrections[i].ReadAs)
 		for k, term := range terms {
-			if as := written[term]; as != "" {
+			if as := cmp.Or(written[term], written[termOf(term)]); as != "" {
 				terms[k] = as
 			}
 		}

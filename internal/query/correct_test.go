@@ -15,6 +15,7 @@ import (
 	"mneme/internal/events"
 	"mneme/internal/query/querytest"
 	"mneme/internal/settings"
+	"mneme/internal/text"
 	"mneme/memory"
 )
 
@@ -436,16 +437,29 @@ func BenchmarkCorrect(b *testing.B) {
 	}
 }
 
-// What is near to a word is known by its stem, both ways, and not from group to group.
+// What is near to a word is known in each of its forms, both ways, and not from group to group; another
+// word of the same stem is not that word.
 func TestNearWords(t *testing.T) {
-	near := nearWords()
-	limit := near["limit"]
-	if !slices.Contains(limit, "quota") || !slices.Contains(near["quota"], "limit") || slices.Contains(limit, "allow") || slices.Contains(limit, "limit") {
-		t.Errorf("limit is near to %q, quota to %q", limit, near["quota"])
+	near := func(word string) (out []string) {
+		w := &queried{Word: text.Word{Token: text.Token{Term: termOf(word)}, Folded: text.Fold(word)}, whole: true}
+		for _, n := range w.related() {
+			out = append(out, n.word)
+		}
+		return out
 	}
-	for term, others := range near {
+	for word, want := range map[string]string{"limit": "quota", "limits": "quota", "quotas": "limit", "outages": "downtime", "reverted": "rollback", "reverting": "rollback", "缓存": "cache"} {
+		if got := near(word); !slices.Contains(got, want) {
+			t.Errorf("%s is near to %q, not to %s", word, got, want)
+		}
+	}
+	for word, not := range map[string]string{"limit": "allowed", "schedule": "kubernetes", "scheduler": "roster", "limitation": "quota"} {
+		if got := near(word); slices.Contains(got, not) || slices.Contains(got, word) {
+			t.Errorf("%s is near to %q", word, got)
+		}
+	}
+	for term, others := range nearWords() {
 		if len(others) > maxNear {
-			t.Errorf("%s is near to %d terms", term, len(others))
+			t.Errorf("%s is near to %d words", term, len(others))
 		}
 	}
 }
@@ -458,16 +472,19 @@ func TestWordsThatAreNear(t *testing.T) {
 	for i := range 12 {
 		w.One("team", "ann", fmt.Sprintf("nightly job %d ended", i))
 	}
+	w.One("team", "carl", "machines of the old hall")
 	roster := w.One("team", "ann", "the roster of June is full")
 	w.One("team", "ann", "the quota of the store is 40 GB")
 	w.One("team", "bob", "another quota for builds")
 	w.One("team", "bob", "a third quota for agents")
 	limit := w.One("team", "bob", "limit of the gateway")
 	for query, want := range map[string]string{
-		"rota":   "rota>roster(related 1) ",
-		"limit":  "limit>quota(related 3) ", // one memory has it
-		"quota":  "",                        // three have
-		"rota_x": "",
+		"rota":        "rota>roster(related 1) ",
+		"limit":       "limit>quota(related 3) ", // one memory has it
+		"quota":       "",                        // three have
+		"rota_x":      "",
+		"server":      "server>machine(related 1) ", // and not the stem machin
+		"rota roster": "",
 	} {
 		if got := readAs(w.search("team", "", memory.SearchRequest{Query: query})); got != want {
 			t.Errorf("%q is read as %q, want %q", query, got, want)

@@ -24,9 +24,9 @@ func (c *corrector) look(w *queried) error {
 	for _, name := range w.aliases {
 		c.alias(w, name)
 	}
-	for _, term := range w.related() {
-		if !slices.ContainsFunc(w.meanings, func(m meaning) bool { return m.term == term }) {
-			w.meanings = append(w.meanings, meaning{term: term, kind: kindRelated, weight: w.weightRelated()})
+	for _, near := range w.related() {
+		if c.seen[near.term] == nil { // the query says it, too
+			w.add(meaning{term: near.term, kind: kindRelated, weight: w.weightRelated(), written: near.word})
 		}
 	}
 	if w.docs > 0 {
@@ -88,7 +88,7 @@ func (c *corrector) begun(w *queried) error {
 	all = slices.Compact(all)
 	w.many = len(all) > maxBegunLooked
 	for _, term := range all[:min(len(all), maxBegunLooked)] {
-		w.add(meaning{term: term, kind: kindBegins, weight: 1})
+		w.add(meaning{term: term, kind: kindBegins, weight: 1, exact: isCoded(w.begins)})
 	}
 	c.stems(w, kindBegins, weightBeginning, leastBeginning, len(c.unread) > 0)
 	return nil
@@ -151,6 +151,9 @@ func (c *corrector) alias(w *queried, name string) {
 	if w.docs > 0 {
 		weight = weightOther
 	}
+	if slices.Contains(text.Spellings(w.Folded), termOf(name)) {
+		return // both are one word already
+	}
 	var terms []string
 	for _, t := range topWords(name) {
 		if t.Kind != text.KindStop && !slices.Contains(terms, t.Term) {
@@ -159,7 +162,7 @@ func (c *corrector) alias(w *queried, name string) {
 	}
 	// Of a known word a name of several words would make concepts that the query lacks.
 	if len(terms) == 1 || len(terms) > 1 && w.docs == 0 {
-		w.add(meaning{term: terms[0], also: terms[1:], kind: kindAlias, weight: weight})
+		w.add(meaning{term: terms[0], also: terms[1:], kind: kindAlias, weight: weight, written: name})
 	}
 }
 
@@ -215,6 +218,19 @@ func (c *corrector) beginnings(w *queried) {
 	}
 }
 
+// isCoded reports whether a beginning is one of a name, an address or a number, and of no word.
+func isCoded(beginning string) bool {
+	return strings.ContainsAny(beginning, "0123456789"+nameSigns)
+}
+
+// nameSigns stand between the parts of names.
+const nameSigns = "_-./:@"
+
+// goesOn reports whether a name has what is written and a sign behind it: 10.42.7 in 10.42.7.19.
+func goesOn(written, name string) bool {
+	return isCoded(written) && len(name) > len(written) && strings.HasPrefix(name, written) && strings.IndexByte(nameSigns, name[len(written)]) >= 0
+}
+
 // begins adds the terms that begin so if they are so many at most, and reports whether there are any.
 func (c *corrector) begins(w *queried, beginning string, most int, weight float64) bool {
 	return c.list(w, kindBeginning, weight, most, func(v *known.Vocabulary, dst []string) ([]string, bool) {
@@ -237,7 +253,7 @@ func (c *corrector) list(w *queried, kind rank.Kind, weight float64, most int, f
 		return false
 	}
 	for _, term := range all[:min(len(all), maxLooked)] {
-		w.add(meaning{term: term, kind: kind, weight: weight})
+		w.add(meaning{term: term, kind: kind, weight: weight, exact: kind == kindBeginning && goesOn(w.Folded, term)})
 	}
 	return len(all) > 0
 }

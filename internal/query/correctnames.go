@@ -111,30 +111,50 @@ func (c *corrector) called(all allNames) {
 
 // related are terms that are near to a word which no memory has, or hardly any: what many have
 // is looked for as it stands, and so are the parts of names.
-func (w *queried) related() []string {
+func (w *queried) related() []nearWord {
 	if w.docs > rareDocs || w.begins != "" || !w.whole && !text.IsGram(w.Term) {
 		return nil
 	}
-	return nearWords()[w.Term]
+	var near []nearWord
+	for _, n := range nearWords()[w.Term] {
+		if isForm(w.Folded, n.of) {
+			near = append(near, n)
+		}
+	}
+	return near
 }
 
-// nearWords has the terms that are near to a word of the trade, by its term.
-var nearWords = sync.OnceValue(func() map[string][]string {
-	near := map[string][]string{}
+// nearWord is a word that is near to another one, of.
+type nearWord struct{ of, word, term string }
+
+// isForm reports whether a word of the query is a word of the list, in the plural or as a verb. A
+// stem says too little: a schedule is no scheduler.
+func isForm(asked, listed string) bool {
+	if base, ok := strings.CutSuffix(listed, "y"); ok && asked == base+"ies" {
+		return true
+	}
+	stem := strings.TrimSuffix(listed, "e")
+	rest, ok := strings.CutPrefix(asked, stem)
+	return ok && (asked == listed || slices.Contains([]string{"s", "es", "d", "ed", "ing"}, rest))
+}
+
+// nearWords has what is near to a word of the trade, by its term.
+var nearWords = sync.OnceValue(func() map[string][]nearWord {
+	near := map[string][]nearWord{}
 	for _, group := range known.Related() {
-		terms := make([]string, len(group))
+		words := make([]nearWord, len(group))
 		for i, word := range group {
-			terms[i] = text.Terms(word)[0]
+			words[i] = nearWord{word: word, term: text.Terms(word)[0]}
 		}
-		for _, a := range terms {
-			for _, b := range terms {
-				if a != b {
-					near[a] = append(near[a], b)
+		for _, a := range words {
+			for _, b := range words {
+				if a.term != b.term {
+					near[a.term] = append(near[a.term], nearWord{a.word, b.word, b.term})
 				}
 			}
 		}
 	}
-	maps.DeleteFunc(near, func(_ string, others []string) bool { return len(others) > maxNear })
+	maps.DeleteFunc(near, func(_ string, others []nearWord) bool { return len(others) > maxNear })
 	return near
 })
 

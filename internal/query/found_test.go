@@ -1,7 +1,9 @@
 package query
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"mneme/memory"
@@ -183,5 +185,64 @@ func TestFound(t *testing.T) {
 				t.Errorf("%s %q finds %s at %d of %q, read as %s", mode, c[0], c[1], at, texts(res.Results), readAs(res))
 			}
 		}
+	}
+}
+
+// Beginnings of addresses and versions were found, and refused by the floor: the longer one wrote,
+// the more of the number counted as missing.
+func TestBeginningsOfNumbersWereRefused(t *testing.T) {
+	for _, mode := range []memory.Mode{memory.ModeText, memory.ModeHybrid} {
+		w := newWorld(t)
+		w.Namespace("team", withBuiltin())
+		for i := range 300 {
+			w.One("team", "ann", fmt.Sprintf("weather report number %d of harbour %d", i, i%7))
+		}
+		host := w.One("team", "ann", "the tide sidecar listens at 172.31.44.19 behind the gateway")
+		version := w.One("team", "ann", "berthd was built of 3.14.7 by mason on friday evening")
+		hash := w.One("team", "ann", "galley_page_size went to production with the image")
+		for query, want := range map[string]string{"172.31.44": host, "172.31.44*": host, "172.31.*": host, "172.31.44.1*": host, "172.31": host,
+			"v3.14.7": version, "v3.14": version, "v3.14*": version, "3.14*": version, "3.14.7": version, "galley_page": hash, "galley_p*": hash} {
+			res := w.search("team", "", memory.SearchRequest{Query: query, Mode: mode, Explain: true})
+			if len(res.Results) == 0 || res.Results[0].ID != want {
+				t.Errorf("%s %s: %v, best refused %v, read as %s", mode, query, texts(res.Results), res.BestRefused, readAs(res))
+				continue
+			}
+			if err := checkExplain(&res.Results[0]); err != nil {
+				t.Errorf("%s %s: %v", mode, query, err)
+			}
+		}
+	}
+}
+
+// A long note was shown by the chunk nearest to the query, in which there was none of its words.
+func TestLongNoteIsShownAroundTheWords(t *testing.T) {
+	w := newWorld(t)
+	w.Namespace("team", withBuiltin())
+	var note strings.Builder
+	for i := range 120 {
+		fmt.Fprintf(&note, "Step %d: we looked at the service mesh, the gateway and the broker of tenant %d, and found nothing odd. ", i, i)
+		if i == 90 {
+			note.WriteString("In the end the root cause was a stale heliostat token of a customer. ")
+		}
+	}
+	w.One("team", "ann", note.String())
+	for _, query := range []string{"heliostat", `"heliostat token"`, "stale heliostat token in the broker", "what was the root cause"} {
+		for _, mode := range []memory.Mode{memory.ModeText, memory.ModeHybrid} {
+			res := w.search("team", "", memory.SearchRequest{Query: query, Mode: mode})
+			if len(res.Results) != 1 || !strings.Contains(res.Results[0].Snippet, "root cause was a stale heliostat") {
+				t.Errorf("%s %s: %d results, snippet %q", mode, query, len(res.Results), res.Results[0].Snippet)
+			}
+		}
+	}
+}
+
+// A log line of JSON has more than sixteen pairs of quotes, and was refused.
+func TestPastedLineWithManyQuotes(t *testing.T) {
+	w := newWorld(t)
+	w.Namespace("team", nil)
+	w.One("team", "ann", "berth alloc: index out of range in alloc.go")
+	query := `{"time":"2026-09-04T11:02:33Z","level":"error","service":"berth","logger":"alloc","msg":"index out of range","file":"alloc.go","line":"214","commit":"3f2a9c81","env":"prod"}`
+	if res := w.search("team", "", memory.SearchRequest{Query: query}); len(res.Results) != 1 {
+		t.Errorf("%+v", res)
 	}
 }

@@ -152,13 +152,16 @@ func (s *search) hit(c *rank.Candidate, d *projections.Doc) (memory.Hit, error) 
 	return h, nil
 }
 
-// snippet cuts the piece to show from the best chunk, and counts its lines in
-// the whole text. Without a chunk it comes from anywhere; where the search's budget
-// is spent, it is the beginning.
+// snippet cuts the piece to show and counts its lines in the whole text. Where the text has
+// words of the query it is the piece around them, from anywhere in it; what vectors alone
+// found is shown by its best chunk. Where the search's budget is spent, it is the beginning.
 func (s *search) snippet(content *events.Content, c *rank.Candidate) (shown string, startLine, endLine int) {
 	from, piece, terms := 0, content.Text, s.plan.ShownTerms()
 	if len(piece) > memory.MaxSnippetRunes {
 		chunk := c.Chunk
+		if c.HasWords() {
+			chunk = -1
+		}
 		switch {
 		case !s.left.forMore():
 			chunk, terms = -1, nil

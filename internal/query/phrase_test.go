@@ -1,7 +1,6 @@
 package query
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -66,12 +65,6 @@ func TestPhrases(t *testing.T) {
 			}
 		}
 	}
-	many := ""
-	for i := range 17 {
-		many += fmt.Sprintf(`"word%d" `, i)
-	}
-	_, err := w.reader("team", "").Search(context.Background(), memory.SearchRequest{Query: many})
-	wantCode(t, err, memory.CodeInvalid)
 }
 
 // TestPhrasesThatNothingHasAreWords: a pasted message found nothing, for the name that it quotes. The

@@ -165,10 +165,7 @@ func (s *search) prepare(ctx context.Context) error {
 	if s.req.AsOf != "" {
 		return memory.Errorf(memory.CodeInvalid, "as_of is not supported yet")
 	}
-	var err error
-	if s.asked, err = parse.Parse(s.req.Query); err != nil {
-		return err
-	}
+	s.asked = parse.Parse(s.req.Query)
 	s.mode, s.limit = s.req.Mode, memory.DefaultLimit
 	if s.mode == "" {
 		s.mode = memory.ModeHybrid
@@ -196,7 +193,7 @@ func (s *search) prepare(ctx context.Context) error {
 	}
 	s.plan = rank.NewPlan(s.question(byText))
 	s.ranking.Begin(s.plan)
-	return err
+	return nil
 }
 
 // question is the request as ranking sees it, with the namespaces' settings where

@@ -63,7 +63,7 @@ func asError(err error) *memory.Error {
 		return e
 	case errors.As(err, &size):
 		return memory.Errorf(memory.CodeTooLarge, "the request has more than %d bytes", size.Limit).
-			WithHint("send it in smaller batches")
+			WithHint("send it in smaller batches; one memory has at most 262,144 bytes of text")
 	case errors.Is(err, context.DeadlineExceeded):
 		return memory.Errorf(memory.CodeTimeout, "the request took too long").WithCause(err)
 	case errors.Is(err, context.Canceled):

@@ -14,8 +14,6 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"mneme/memory"
 )
 
 // Query is what a query says.
@@ -40,10 +38,11 @@ const shortest = 2
 // quotes are the pairs of marks that a phrase stands between.
 var quotes = map[rune]rune{'"': '"', '“': '”', '„': '“', '«': '»', '「': '」', '『': '』'}
 
-// Parse reads a query. Errors: memory.CodeInvalid for more operators of a kind than there may be.
-func Parse(query string) (Query, error) {
+// Parse reads a query. One with more operators of a kind than there may be was pasted, as one of
+// several lines: it has none.
+func Parse(query string) Query {
 	if strings.ContainsAny(strings.TrimSpace(query), "\n\r") {
-		return Query{Text: query, Beside: query}, nil
+		return Query{Text: query, Beside: query}
 	}
 	p := parser{rest: query}
 	for p.rest != "" {
@@ -52,17 +51,12 @@ func Parse(query string) (Query, error) {
 	q := p.out
 	q.Text, q.Beside = p.text.String(), p.beside.String()
 	if strings.TrimSpace(q.Text) == "" {
-		return Query{Text: query, Beside: query}, nil // nothing is left to look for
+		return Query{Text: query, Beside: query} // nothing is left to look for
 	}
-	switch {
-	case len(q.Phrases) > maxPhrases:
-		return Query{}, memory.Errorf(memory.CodeInvalid, "the query has more than %d phrases in quotes", maxPhrases)
-	case len(q.Without) > maxPhrases:
-		return Query{}, memory.Errorf(memory.CodeInvalid, "the query leaves out more than %d words", maxPhrases)
-	case len(q.Beginnings) > maxBeginnings:
-		return Query{}, memory.Errorf(memory.CodeInvalid, "the query has more than %d beginnings of words", maxBeginnings)
+	if len(q.Phrases) > maxPhrases || len(q.Without) > maxPhrases || len(q.Beginnings) > maxBeginnings {
+		return Query{Text: query, Beside: query} // nobody asks so: it was pasted
 	}
-	return q, nil
+	return q
 }
 
 type parser struct {

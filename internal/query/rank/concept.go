@@ -33,6 +33,7 @@ type Alternative struct {
 	Term   string
 	Kind   Kind
 	Weight float64 // of what it gives, 0..1
+	Exact  bool    // who has it has what the query writes, letter by letter: the name that it begins goes on
 }
 
 // Kind says why an alternative stands for a word.
@@ -75,7 +76,7 @@ type asked struct {
 }
 
 // words lists the distinct words of a query, without the function words of its language
-// unless it has no others.
+// unless it has no others. A version with and without v is one word.
 func words(query string) (out []asked) {
 	at := map[[2]int]int{}
 	functions := 0
@@ -93,6 +94,17 @@ func words(query string) (out []asked) {
 			functions++
 		}
 	})
+	for i := range out {
+		bare, ok := strings.CutPrefix(out[i].Term, "v")
+		if !ok || !strings.Contains(bare, ".") {
+			continue
+		}
+		if at, ok := at[[2]int{out[i].Start + 1, out[i].End}]; ok && out[at].Term == bare {
+			out[i].forms = append(out[i].forms, bare)
+			out[at].Term = ""
+		}
+	}
+	out = slices.DeleteFunc(out, func(w asked) bool { return w.Term == "" })
 	if functions > 0 && functions < len(out) {
 		out = slices.DeleteFunc(out, func(w asked) bool { return w.Function })
 	}
@@ -106,9 +118,9 @@ func (p *Plan) findConcepts() {
 	p.Words = index.Query{FieldWeights: [index.NumFields]float64{index.FieldText: weightText, index.FieldTags: weightTags, index.FieldURI: weightURI, index.FieldWho: weightWho}}
 	beside := 0
 	add := func(term string, forms []string, dated, whole bool) {
-		c := Concept{Alternatives: []Alternative{{term, KindAsWritten, 1}}, first: len(p.Words.Terms), dated: dated, whole: whole}
+		c := Concept{Alternatives: []Alternative{{Term: term, Kind: KindAsWritten, Weight: 1}}, first: len(p.Words.Terms), dated: dated, whole: whole}
 		for _, form := range forms {
-			c.Alternatives = append(c.Alternatives, Alternative{form, KindForm, 1})
+			c.Alternatives = append(c.Alternatives, Alternative{Term: form, Kind: KindForm, Weight: 1})
 		}
 		for _, a := range p.Question.Alternatives[term] {
 			if beside < maxAlternatives && a.Term != term && !slices.Contains(forms, a.Term) {

@@ -30,6 +30,9 @@ type Candidate struct {
 // InText reports whether the text source found it.
 func (c *Candidate) InText() bool { return c.inText }
 
+// HasWords reports whether the document has words of the query itself.
+func (c *Candidate) HasWords() bool { return c.raw[featureText] > 0 }
+
 // VectorScore is the value of its vector, 0..1.
 func (c *Candidate) VectorScore() float64 { return max(0, min(c.cosine, 1)) }
 

@@ -120,7 +120,7 @@ func (r *Ranking) evaluateText(c *Candidate) {
 		default:
 			mass += s
 			held += concept.held(own[i])
-			if concept.whole && concept.Alternatives[own[i].Term-concept.first].same() {
+			if a := &concept.Alternatives[own[i].Term-concept.first]; a.Exact || concept.whole && a.same() {
 				c.setExact()
 			}
 		}
