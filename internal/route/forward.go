@@ -111,7 +111,7 @@ func (s *search) failed(known bool) error {
 		e = memory.Errorf(memory.CodeUnavailable, "the call was given up before the leader was tried")
 	}
 	e.RetryAfter = time.Second
-	return e.WithHint("nothing of it was written: send it again; an election takes a second or two, memctl status says which nodes are there")
+	return e.WithHint("nothing of it was written: send it again; an election takes a second or two; where it lasts, most nodes are gone: memctl doctor names them")
 }
 
 // attempt has the node that leads now carry out the call once.
