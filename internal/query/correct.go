@@ -114,6 +114,7 @@ type queried struct {
 	aliases  []string // other names
 	meanings []meaning
 	whole    bool   // it is no part of a name
+	chosen   bool   // it may be corrected; else only other words for it are looked for
 	begins   string // the beginning that it is, as it is written; "" = none
 	apart    bool   // it is a beginning of its own, and no word of the query
 	many     bool   // more begins so than is looked for
@@ -186,7 +187,7 @@ func (c *corrector) correct(ctx context.Context, found *words) (*rank.Question, 
 	}
 	far := chosen[:0:0]
 	for _, w := range chosen {
-		if w.docs == 0 && len(w.meanings) == 0 && len(far) < maxTwoEdits && c.misspelt(w, leastTwoEdits) {
+		if w.chosen && w.docs == 0 && len(w.meanings) == 0 && len(far) < maxTwoEdits && c.misspelt(w, leastTwoEdits) {
 			c.near(w, 2)
 			far = append(far, w)
 		}
@@ -282,10 +283,11 @@ func docsOf(found *words, term int) (docs uint64) {
 }
 
 // choose takes the words that are looked at: beginnings, then those that nothing has, then
-// those that little has; and all that have other names.
+// those that little has; and all that have other names or near words, for these alone.
 func (c *corrector) choose() (out []*queried) {
 	for _, w := range c.words {
 		if w.begins != "" {
+			w.chosen = true
 			out = append(out, w)
 		}
 	}
@@ -299,6 +301,7 @@ func (c *corrector) choose() (out []*queried) {
 			case w.begins != "" || !w.readable() || corrected == maxCorrected:
 			case !rare && w.docs == 0, rare && w.docs > 0 && w.docs <= rareDocs && c.misspelt(w, leastEdit):
 				corrected++
+				w.chosen = true
 				out = append(out, w)
 			}
 		}

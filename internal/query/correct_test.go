@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"mneme/internal/events"
+	known "mneme/internal/index/words"
 	"mneme/internal/query/querytest"
 	"mneme/internal/settings"
 	"mneme/internal/text"
@@ -506,5 +507,33 @@ func TestWordsThatAreNear(t *testing.T) {
 	w.Forget("team", roster, "ann", events.ScopeTeam)
 	if got := readAs(w.search("team", "", memory.SearchRequest{Query: "rota"})); got != "" {
 		t.Errorf("forgotten: %q", got)
+	}
+}
+
+// TestWordsThatHaveNearOnesWereAllCorrected: of a query of words that have other names or near
+// words each was looked for in every way, and not eight of them.
+func TestWordsThatHaveNearOnesWereAllCorrected(t *testing.T) {
+	w := newWorld(t)
+	w.Namespace("team", nil)
+	var query []string
+	for _, group := range known.Related() {
+		if name := group[0]; len(name) > 5 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz") == "" && !slices.Contains(query, name) {
+			query = append(query, name)
+			w.One("team", "ann", "x"+name)
+		}
+		if len(query) == 5*maxCorrected {
+			break
+		}
+	}
+	w.One("team", "ann", "the roster")
+	res := w.search("team", "", memory.SearchRequest{Query: strings.Join(append(query, "rota"), " ")})
+	corrected := map[string]bool{}
+	for _, c := range res.Corrections {
+		if c.Kind != string(kindAlias) && c.Kind != string(kindRelated) {
+			corrected[c.Word] = true
+		}
+	}
+	if len(corrected) != maxCorrected || !strings.Contains(readAs(res), "rota>roster(related 1)") {
+		t.Errorf("%d words are corrected: %s", len(corrected), readAs(res))
 	}
 }

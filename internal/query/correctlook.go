@@ -29,6 +29,9 @@ func (c *corrector) look(w *queried) error {
 			w.add(meaning{term: near.term, kind: kindRelated, weight: w.weightRelated(), written: near.word})
 		}
 	}
+	if !w.chosen {
+		return nil
+	}
 	if w.docs > 0 {
 		if w.docs <= rareDocs && c.misspelt(w, leastEdit) {
 			c.near(w, 1)
