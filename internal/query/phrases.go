@@ -40,7 +40,7 @@ func (q *quoted) find(ctx context.Context, w *words) (*words, error) {
 	}
 	if len(kept) > 0 && len(kept) < len(all) {
 		found := 0
-		if w, found, err = q.again(ctx, w, kept); err != nil || found > 0 {
+		if w, found, err = q.again(ctx, w, kept); err != nil || found > 0 || len(s.asked.Without) > 0 {
 			return w, err
 		}
 	}
