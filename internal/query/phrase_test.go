@@ -315,3 +315,26 @@ func TestExamplesOfTheDocumentation(t *testing.T) {
 		t.Errorf("%d memories and %d examples", len(numbers), examples)
 	}
 }
+
+// TestLongTextsLeftNothingForWhatIsFound: sixteen phrases that nothing holds read as many long texts
+// to their ends, and nothing could be read for what the rest of the query finds.
+func TestLongTextsLeftNothingForWhatIsFound(t *testing.T) {
+	w := newWorld(t)
+	w.Namespace("team", nil)
+	long := strings.Repeat("blue kiln filler red ", 12_000)
+	for range 8 {
+		w.One("team", "ann", long)
+	}
+	held := w.One("team", "ann", "crane red crane red kiln, blue filler")
+	ferry := w.One("team", "ann", "ferry filler red blue kiln filler red")
+	query := "ferry"
+	for i := range 15 {
+		query += ` "` + strings.Repeat("kiln ", i+1) + `blue filler"`
+	}
+	for more, want := range map[string]string{` "crane red"`: held, " -crane": ferry} {
+		res := w.search("team", "", memory.SearchRequest{Query: query + more, Mode: memory.ModeText})
+		if len(res.Results) == 0 || res.Results[0].ID != want || len(res.Corrections) != 15 {
+			t.Errorf("%s: %d results, %d corrections", more, len(res.Results), len(res.Corrections))
+		}
+	}
+}

@@ -82,7 +82,7 @@ func (q *quoted) again(ctx context.Context, w *words, kept []parse.Phrase) (_ *w
 }
 
 // held are those phrases that a memory holds by itself. It tells the others. Each is looked for
-// in an equal share of what may still be read, and one share is left.
+// in an equal share of what may still be read, at least in one text, and one share is left.
 func (q *quoted) held(ctx context.Context, all []parse.Phrase) (held []parse.Phrase, err error) {
 	s := q.s
 	s.left = max(s.left, shownWork+givenUpWork)
@@ -100,6 +100,7 @@ func (q *quoted) held(ctx context.Context, all []parse.Phrase) (held []parse.Phr
 			q.tell(all[i:i+1], ph.String(), 1, read)
 		}
 	}
+	s.left = max(s.left, shownWork+share) // long texts were read to their ends
 	return held, nil
 }
 
