@@ -488,6 +488,9 @@ func (s *search) spellCorrections(hits []memory.Hit) {
 		})
 	}
 	for i := range s.corrections {
+		if s.corrections[i].Kind == string(kindPhrase) {
+			continue
+		}
 		terms := strings.Fields(s.corrections[i].ReadAs)
 		for k, term := range terms {
 			if as := cmp.Or(written[term], written[termOf(term)]); as != "" {

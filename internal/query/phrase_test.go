@@ -338,3 +338,16 @@ func TestLongTextsLeftNothingForWhatIsFound(t *testing.T) {
 		}
 	}
 }
+
+// TestAPhraseWasReadAsACorrection: what was looked for in place of a phrase is its own words, and not
+// what another word of the query found.
+func TestAPhraseWasReadAsACorrection(t *testing.T) {
+	w := newWorld(t)
+	w.Namespace("team", nil)
+	w.One("team", "ann", "six deployments waited")
+	w.One("team", "ann", "the crane waited")
+	want := `deploymen>deployments(beginning 1) "deploy crane">deploy crane(phrase 0) `
+	if got := readAs(w.search("team", "", memory.SearchRequest{Query: `"deploy crane" deploymen`})); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
