@@ -3,6 +3,7 @@ package rank
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"mneme/internal/text"
 	"mneme/memory"
@@ -22,15 +23,15 @@ const (
 	valueFirst = 1
 )
 
-// findSpeakers finds whether the query is in the first person, and the agents that it names, for each partition. Where
-// everything is of one agent, naming it says nothing. Agents have names such as search
+// findSpeakers finds whether the query is in the first person, and the agents that it names,
+// for each partition. Where everything is of one agent, naming it says nothing. Agents have names such as search
 // or docs, which queries hold as words: only a word that begins with a capital where
 // none need be names an agent.
 func (p *Plan) findSpeakers() {
 	sentence := true
 	var names []string
 	text.AnalyzeWords(p.Query, func(w text.Word) bool {
-		p.first = p.first || w.Kind == text.KindStop && isFirstPerson(w.Folded)
+		p.first = p.first || w.Kind == text.KindStop && isFirstPerson(w.Folded) && !isWithin(p.Query, w.Token)
 		if !sentence && startsUpper(p.Query[w.Start:w.End]) {
 			name, _, _ := strings.Cut(w.Folded, "'")
 			names = append(names, name)
@@ -89,6 +90,17 @@ func startsUpper(s string) bool {
 		return unicode.IsUpper(r)
 	}
 	return false
+}
+
+// isWithin reports whether a word is joined to others: us of us-east-1, I of I/O, my of my.cnf.
+func isWithin(s string, w text.Token) bool {
+	const joints = "-_./:@"
+	inName := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
+	left, n := utf8.DecodeLastRuneInString(s[:w.Start])
+	further, _ := utf8.DecodeLastRuneInString(s[:w.Start-n])
+	right, n := utf8.DecodeRuneInString(s[w.End:])
+	next, _ := utf8.DecodeRuneInString(s[w.End+n:])
+	return strings.ContainsRune(joints, left) && inName(further) || strings.ContainsRune(joints, right) && inName(next)
 }
 
 // isFirstPerson reports whether a folded stop word is "I" in any form.
