@@ -458,9 +458,17 @@ func TestNearWords(t *testing.T) {
 			t.Errorf("%s is near to %q", word, got)
 		}
 	}
+	if got := near("copy"); len(got) == 0 { // pairs that are in two groups were counted twice
+		t.Error("copy is near to nothing")
+	}
 	for term, others := range nearWords() {
-		if len(others) > maxNear {
-			t.Errorf("%s is near to %d words", term, len(others))
+		for i, o := range others {
+			if slices.Contains(others[:i], o) {
+				t.Errorf("%s is near to %s twice", term, o.word)
+			}
+		}
+		if n := termsOf(others); n > maxNear {
+			t.Errorf("%s is near to %d terms", term, n)
 		}
 	}
 }

@@ -148,15 +148,24 @@ var nearWords = sync.OnceValue(func() map[string][]nearWord {
 		}
 		for _, a := range words {
 			for _, b := range words {
-				if a.term != b.term {
-					near[a.term] = append(near[a.term], nearWord{a.word, b.word, b.term})
+				if n := (nearWord{a.word, b.word, b.term}); a.term != b.term && !slices.Contains(near[a.term], n) {
+					near[a.term] = append(near[a.term], n)
 				}
 			}
 		}
 	}
-	maps.DeleteFunc(near, func(_ string, others []nearWord) bool { return len(others) > maxNear })
+	maps.DeleteFunc(near, func(_ string, others []nearWord) bool { return termsOf(others) > maxNear })
 	return near
 })
+
+// termsOf is how many terms there are among near words.
+func termsOf(near []nearWord) int {
+	terms := map[string]bool{}
+	for _, n := range near {
+		terms[n.term] = true
+	}
+	return len(terms)
+}
 
 // maxNear is how many terms are near to one at most: a word that is near to more says little
 // by them.
