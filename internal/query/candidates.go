@@ -37,7 +37,7 @@ func (s *search) find(ctx context.Context) error {
 	if !s.plan.HasText() {
 		return nil
 	}
-	if s.plan.Parts[memory.PartNeighbours] {
+	if s.plan.Parts[memory.PartNeighbours] || s.plan.Parts[memory.PartOpening] {
 		if err := s.ranking.AddNeighbours(s.origins(ctx, found)); err != nil {
 			return err
 		}

@@ -196,6 +196,11 @@ func TestWhatOpensAConversation(t *testing.T) {
 	if got[talk[0]] != 1 || got[talk[2]] != 0 || got[alone] != 0 || len(got) < 3 {
 		t.Errorf("%v of %v and %s", got, talk, alone)
 	}
+	req.Parts[memory.PartNeighbours] = false // says nothing of where a message stands
+	if got := opening(); got[talk[0]] != 1 || got[talk[2]] != 0 || got[alone] != 0 || len(got) != 3 {
+		t.Errorf("without neighbours: %v of %v and %s", got, talk, alone)
+	}
+	delete(req.Parts, memory.PartNeighbours)
 	w.Forget("team", talk[0], "ann", events.ScopeTeam)
 	if got := opening(); got[talk[1]]+got[talk[2]] > 1 || got[talk[2]] != 0 {
 		t.Errorf("what opened it is forgotten: %v of %v", got, talk)

@@ -1,6 +1,9 @@
 package rank
 
-import index "mneme/internal/index/text"
+import (
+	index "mneme/internal/index/text"
+	"mneme/memory"
+)
 
 // Messages of one conversation explain each other: the answer to a question often
 // holds few of its words, while the messages around it hold the rest.
@@ -24,7 +27,37 @@ type span struct{ at, before, after int32 }
 // candidates too, as far as the filter allows, and so do those of more, which the
 // filter may have left out: the answer of the agent that the filter names stands
 // beside the question of another. Only documents that the reader sees contribute.
+// Where neighbours are switched off, it finds only which candidates open a conversation.
 func (r *Ranking) AddNeighbours(more func(yield func(partition int, doc uint32)) error) error {
+	count := r.plan.Parts[memory.PartNeighbours]
+	if count {
+		if err := r.addBesides(more); err != nil {
+			return err
+		}
+	}
+	var before, after [len(neighbourWeights)]uint32
+	for i := range r.candidates {
+		c := &r.candidates[i]
+		p := &r.plan.Partitions[c.Partition]
+		if p.Conversations == nil {
+			continue
+		}
+		nb, na := p.Conversations.Neighbours(c.Doc, before[:], after[:], p.Visible)
+		if c.opens = nb == 0 && na > 0; !count {
+			continue
+		}
+		c.around = span{int32(len(r.neighbours)), int32(nb), int32(na)}
+		for _, docs := range [2][]uint32{before[:nb], after[:na]} {
+			for _, doc := range docs {
+				r.neighbours = append(r.neighbours, r.row(docKey{c.Partition, doc}))
+			}
+		}
+	}
+	return nil
+}
+
+// addBesides makes the neighbours of the best candidates, and of more, candidates.
+func (r *Ranking) addBesides(more func(yield func(partition int, doc uint32)) error) error {
 	var origins []docKey
 	for i := range r.candidates {
 		if c := &r.candidates[i]; c.isBest() {
@@ -38,21 +71,6 @@ func (r *Ranking) AddNeighbours(more func(yield func(partition int, doc uint32))
 	}
 	for _, k := range origins {
 		r.addBeside(k)
-	}
-	var before, after [len(neighbourWeights)]uint32
-	for i := range r.candidates {
-		c := &r.candidates[i]
-		p := &r.plan.Partitions[c.Partition]
-		if p.Conversations == nil {
-			continue
-		}
-		nb, na := p.Conversations.Neighbours(c.Doc, before[:], after[:], p.Visible)
-		c.around = span{int32(len(r.neighbours)), int32(nb), int32(na)}
-		for _, docs := range [2][]uint32{before[:nb], after[:na]} {
-			for _, doc := range docs {
-				r.neighbours = append(r.neighbours, r.row(docKey{c.Partition, doc}))
-			}
-		}
 	}
 	return nil
 }

@@ -20,6 +20,3 @@ func recency(doc, docs uint32) float64 {
 }
 
 func fresh(newer uint32) float64 { return 1 / (1 + math.Log1p(float64(newer)/recentAfter)) }
-
-// opens reports whether a candidate is the first message of a conversation that goes on.
-func (c *Candidate) opens() bool { return c.around.before == 0 && c.around.after > 0 }

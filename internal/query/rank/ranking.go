@@ -22,6 +22,7 @@ type Candidate struct {
 	isNeighbour          bool    // it stands beside what a source found
 	textRank, vectorRank int     // from 1, in the source that found it
 	around               span    // its neighbours
+	opens                bool    // it is the first message of a conversation that goes on
 	row                  int32   // in Ranking.rows
 
 	values, raw [numFeatures]float64 // of each feature, and before scaling

@@ -149,7 +149,7 @@ func (r *Ranking) evaluateTold(c *Candidate) {
 	if p.speakers != nil {
 		c.set(featureSpeaker, p.speakers[c.Partition][agent])
 	}
-	if c.opens() && p.Parts[memory.PartOpening] {
+	if c.opens && p.Parts[memory.PartOpening] {
 		c.set(featureOpening, 1)
 	}
 	if p.first && p.Parts[memory.PartRecent] {
