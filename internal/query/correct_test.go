@@ -48,6 +48,7 @@ func TestCorrections(t *testing.T) {
 			"the billing reconciliation job runs nightly",
 			"harmonics of the tide, and harmonium.rs plays them",
 			"six deployments waited",
+			"embankments hold, and Embankmon sings", // one may be meant, or the other
 			"the flag --i-forgo-review is gone",
 			"firmware 7QX4MM1 loses writes",
 			"builds 9c4d1e0 9c4d1e1 9c4d1e2 9c4d1e3 9c4d1e4 are kept",
@@ -85,6 +86,7 @@ func TestCorrections(t *testing.T) {
 			{"--i-forgo-reveiw", "reveiw>review(edit 1) i-forgo-reveiw>i-forgo-review(edit 1) ", "the flag"},
 			{"harmoni", "harmoni>harmonics(beginning 1) harmoni>harmonium(beginning 1) harmoni>harmonium.rs(beginning 1) ", "harmonics"},
 			{"deploymen", "deploymen>deployments(beginning 1) ", "six"},
+			{"embankmen", "embankmen>embankmon(edit 1) embankmen>embankments(beginning 1) ", "embankments"},
 			{"testint8x64convrt", "", ""},
 			{"retrospectve", "retrospectve>retrospective(common 45) ", "about the retrospectve"},
 			{"kubernetes", "kubernetes>orchestrator(related 1) ", "Kubernetes"},
@@ -146,6 +148,22 @@ func TestShortBeginningsOfManyIDs(t *testing.T) {
 	}
 	if found < 100 {
 		t.Errorf("%d ids were asked for", found)
+	}
+}
+
+// TestShortBeginningsOfSeveralPartitions: how many ids begin so is counted in what the reader sees, all
+// of it and nothing else.
+func TestShortBeginningsOfSeveralPartitions(t *testing.T) {
+	w := newWorld(t)
+	w.Namespace("team", nil)
+	for i := range 3 {
+		w.One("team", "ann", fmt.Sprintf("job q4z7aaa%d", i))
+		w.Capture("team", memory.Capture{Agent: "eve", Text: fmt.Sprintf("job q4z7bbb%d", i), Scope: memory.ScopeAgent})
+	}
+	for as, want := range map[string]string{"eve": "", "ann": "q4z7>q4z7aaa0(beginning 1) q4z7>q4z7aaa1(beginning 1) q4z7>q4z7aaa2(beginning 1) "} {
+		if got := readAs(w.search("team", as, memory.SearchRequest{Query: "q4z7"})); got != want {
+			t.Errorf("%s reads it as %s, want %s", as, got, want)
+		}
 	}
 }
 
@@ -487,6 +505,12 @@ func TestWordsThatAreNear(t *testing.T) {
 	w.One("team", "bob", "another quota for builds")
 	w.One("team", "bob", "a third quota for agents")
 	limit := w.One("team", "bob", "limit of the gateway")
+	w.One("team", "bob", "tuning of the accessibility tree, and the colo")
+	w.One("team", "bob", "gradle of the gateway")
+	w.One("team", "bob", "gradle or maven, and writes")
+	for range rareDocs + 1 {
+		w.One("team", "bob", "a datacenter of ours")
+	}
 	for query, want := range map[string]string{
 		"rota":        "rota>roster(related 1) ",
 		"limit":       "limit>quota(related 3) ", // one memory has it
@@ -494,9 +518,24 @@ func TestWordsThatAreNear(t *testing.T) {
 		"rota_x":      "",
 		"server":      "server>machine(related 1) ", // and not the stem machin
 		"rota roster": "",
+		"ro*":         "ro*>roster(begins 1) ",
+		"rota*":       "", // a beginning is no word
+
+		"a11y":         "a11y>accessibility(alias 1) ", // near, too
+		"colo":         "colo>datacenter(related 3) ",  // one memory has it
+		"datacenter":   "",                             // three have it, and none as it is spelt elsewhere
+		"datacentre":   "",
+		"gradle":       "gradle>maven(related 1) ", // two memories have it
+		"写入":           "写入>write(related 1) ",
+		"optimisation": "optimisation>tune(related 1) ", // the list has optimization
 	} {
 		if got := readAs(w.search("team", "", memory.SearchRequest{Query: query})); got != want {
 			t.Errorf("%q is read as %q, want %q", query, got, want)
+		}
+	}
+	for query, want := range map[string]float64{"rota": 0.3, "limit": 0.2, "gradle": 0.2} { // as docs/search.md says
+		if got := w.search("team", "", memory.SearchRequest{Query: query}).Corrections; len(got) != 1 || got[0].Weight != want {
+			t.Errorf("%q is read as %+v, want the weight %v", query, got, want)
 		}
 	}
 	res := w.search("team", "", memory.SearchRequest{Query: "limit", Explain: true, All: true})

@@ -121,6 +121,16 @@ func (w *queried) related() []nearWord {
 			near = append(near, n)
 		}
 	}
+	if len(near) > 0 {
+		return near
+	}
+	for _, spelt := range text.Spellings(w.Folded) {
+		for _, n := range nearWords()[spelt] {
+			if slices.Contains(text.Spellings(n.of), w.Term) {
+				near = append(near, n)
+			}
+		}
+	}
 	return near
 }
 
