@@ -149,6 +149,12 @@ func TestPhrasesAreGivenUpWithinTheBudget(t *testing.T) {
 	if err != nil || len(resp.Results) != 1 || resp.Results[0].ID != held || len(resp.Corrections) != 3 {
 		t.Fatalf("%d results: %v, %+v", len(resp.Results), err, resp.Corrections)
 	}
+	const shares = 5 // four phrases, and the search after them
+	for _, c := range resp.Corrections {
+		if most := givenUpWork/shares/len(long) + 1; c.Docs > most+1 { // and the short one
+			t.Errorf("%s was looked for in %d texts, at most %d are of its share", c.Word, c.Docs, most)
+		}
+	}
 	if text := int(s.left) - shownWork; text < -6*len(long) || text > givenUpWork/2 {
 		t.Errorf("%d of work is left for reading", text)
 	}
