@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"reflect"
@@ -536,6 +537,13 @@ func TestWordsThatAreNear(t *testing.T) {
 	for query, want := range map[string]float64{"rota": 0.3, "limit": 0.2, "gradle": 0.2} { // as docs/search.md says
 		if got := w.search("team", "", memory.SearchRequest{Query: query}).Corrections; len(got) != 1 || got[0].Weight != want {
 			t.Errorf("%q is read as %+v, want the weight %v", query, got, want)
+		}
+	}
+	// By that weight it counts in what is matched, and a name of the same thing by its root.
+	for query, want := range map[string]float64{"rota": 0.3, "a11y": math.Sqrt(weightAlias)} {
+		got := w.search("team", "", memory.SearchRequest{Query: query, Explain: true, All: true}).Results
+		if len(got) != 1 || math.Abs(part(&got[0], "matched")-want) > 1e-9 {
+			t.Errorf("%q finds %q, want one of which %v is matched", query, texts(got), want)
 		}
 	}
 	res := w.search("team", "", memory.SearchRequest{Query: "limit", Explain: true, All: true})
