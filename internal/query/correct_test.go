@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"mneme/internal/embed"
 	"mneme/internal/events"
 	known "mneme/internal/index/words"
 	"mneme/internal/query/querytest"
@@ -526,8 +527,8 @@ func TestWordsThatAreNear(t *testing.T) {
 		"colo":         "colo>datacenter(related 3) ",  // one memory has it
 		"datacenter":   "",                             // three have it, and none as it is spelt elsewhere
 		"datacentre":   "",
-		"gradle":       "gradle>maven(related 1) ", // two memories have it
-		"写入":           "写入>write(related 1) ",
+		"gradle":       "gradle>maven(related 1) ",      // two memories have it
+		"请写入":          "写入>write(related 1) ",          // that are two words, or three characters
 		"optimisation": "optimisation>tune(related 1) ", // the list has optimization
 	} {
 		if got := readAs(w.search("team", "", memory.SearchRequest{Query: query})); got != want {
@@ -572,9 +573,9 @@ func TestWordsThatHaveNearOnesWereAllCorrected(t *testing.T) {
 	w.Namespace("team", nil)
 	var query []string
 	for _, group := range known.Related() {
-		if name := group[0]; len(name) > 5 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz") == "" && !slices.Contains(query, name) {
+		if name := group[0]; len(name) >= leastTwoEdits && !embed.Ordinary(name) && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz") == "" && !slices.Contains(query, name) {
 			query = append(query, name)
-			w.One("team", "ann", "x"+name)
+			w.One("team", "ann", "x"+name+" "+name[:3]+"xx"+name[3:])
 		}
 		if len(query) == 5*maxCorrected {
 			break

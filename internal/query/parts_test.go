@@ -133,6 +133,12 @@ func TestTheSpeakerMeant(t *testing.T) {
 			t.Errorf("%q: %s first, %+v", query, got[0].Agent, got[0].Explain)
 		}
 	}
+	off := memory.SearchRequest{Query: "when does my pottery class begin", Explain: true, Parts: map[memory.Part]bool{memory.PartSpeaker: false}}
+	for _, h := range w.search("team", "ann", off).Results {
+		if slices.Contains(h.MatchedBy, "speaker") {
+			t.Errorf("switched off: %+v", h.Explain)
+		}
+	}
 	// Who is asking is I, and a word that begins a sentence is no name.
 	if got := w.search("team", "ann", memory.SearchRequest{Query: "when does my pottery class begin"}).Results; got[0].ID != ids[2] {
 		t.Errorf("as ann: %+v", got[0])
@@ -241,6 +247,15 @@ func TestTheFirstPersonMeansWhatIsRecent(t *testing.T) {
 			if v := part(&h, memory.PartRecent); math.Abs(v-want) > 1e-12 {
 				t.Errorf("%q: memory %d has %v, want %v", query, slices.Index(ids, h.ID), v, want)
 			}
+		}
+	}
+	// What somebody keeps for himself is as recent as it is among that.
+	own := w.Capture("team", memory.Capture{Agent: "eve", Text: "The budget for the pottery class", Scope: memory.ScopeAgent},
+		memory.Capture{Agent: "eve", Text: "The budget for the pottery class", Scope: memory.ScopeAgent})
+	for _, h := range w.search("team", "eve", memory.SearchRequest{Query: "what is my budget of the pottery class", Explain: true}).Results {
+		at := slices.Index(own, h.ID)
+		if v := part(&h, memory.PartRecent); at == 0 && v != 0 || at == 1 && math.Abs(v-(1-fresh(1))) > 1e-12 || at < 0 && v < 1e-12 && h.ID != ids[0] {
+			t.Errorf("memory %d of her own, or %d of the team, has %v", at, slices.Index(ids, h.ID), v)
 		}
 	}
 	off := memory.SearchRequest{Query: "what is my budget of the pottery class", Explain: true, Parts: map[memory.Part]bool{memory.PartRecent: false}}

@@ -114,6 +114,11 @@ func TestPhrasesThatNothingHasAreWords(t *testing.T) {
 			if got := readAs(memory.SearchResponse{Corrections: phrases}); got != want.read {
 				t.Errorf("%s %s: %s, want %s", mode, query, got, want.read)
 			}
+			for _, c := range phrases { // the weight says whether its words were looked for
+				if stays := strings.Contains(want.kept, c.Word); c.Weight != 1 && !stays || c.Weight != 0 && stays {
+					t.Errorf("%s %s: %s has the weight %v", mode, query, c.Word, c.Weight)
+				}
+			}
 			if want.first != "" && (len(res.Results) == 0 || !strings.HasPrefix(res.Results[0].Text, want.first)) {
 				t.Errorf("%s %s: found %q", mode, query, texts(res.Results))
 			}
