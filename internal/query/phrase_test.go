@@ -163,6 +163,11 @@ func TestPhrasesAreGivenUpWithinTheBudget(t *testing.T) {
 	if text := int(s.left) - shownWork; text < -6*len(long) || text > givenUpWork/2 {
 		t.Errorf("%d of work is left for reading", text)
 	}
+	// A phrase alone is looked for in what may be read, and told of so many.
+	alone := w.search("team", "", memory.SearchRequest{Query: `"blue kiln"`, Mode: memory.ModeText}).Corrections
+	if most := (maxWork-shownWork)/len(long) + 2; len(alone) != 1 || alone[0].Docs > most {
+		t.Errorf("%+v, at most %d were read", alone, most)
+	}
 }
 
 // TestPhraseTwin compares the phrases of random texts with a look at each text.
