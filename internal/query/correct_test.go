@@ -89,6 +89,7 @@ func TestCorrections(t *testing.T) {
 			{"harmoni", "harmoni>harmonics(beginning 1) harmoni>harmonium(beginning 1) harmoni>harmonium.rs(beginning 1) ", "harmonics"},
 			{"deploymen", "deploymen>deployments(beginning 1) ", "six"},
 			{"embankmen", "embankmen>embankmon(edit 1) embankmen>embankments(beginning 1) ", "embankments"},
+			{"fixin", "", ""}, // three characters without the ending say little
 			{"testint8x64convrt", "", ""},
 			{"retrospectve", "retrospectve>retrospective(common 45) ", "about the retrospectve"},
 			{"kubernetes", "kubernetes>orchestrator(related 1) ", "Kubernetes"},

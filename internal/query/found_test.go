@@ -2,6 +2,7 @@ package query
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -87,6 +88,9 @@ func TestSpellings(t *testing.T) {
 				}
 				if h.Text != want.text {
 					continue
+				}
+				if v := part(&h, "matched"); math.Abs(v-1) > 1e-9 {
+					t.Errorf("%s %s: of the one word %v is matched", mode, query, v)
 				}
 				terms := h.Explain.Terms
 				if e := terms[len(terms)-1]; e.ReadAs != want.readAs || (e.ReadAs != "") != (e.Kind == "form") {
