@@ -124,6 +124,9 @@ func TestParts(t *testing.T) {
 		if now[p] != want {
 			t.Errorf("%s: %v, want %v", p, now[p], want)
 		}
+		if err := settings.Check(map[string]string{settings.PartSetting(p): settings.Off}, false); err != nil {
+			t.Errorf("%s cannot be switched off: %v", p, err)
+		}
 		if err := settings.Check(map[string]string{settings.PartSetting(p): "maybe"}, false); memory.CodeOf(err) != memory.CodeInvalid {
 			t.Errorf("%s=maybe: %v", p, err)
 		}
