@@ -97,6 +97,8 @@ func TestPhrasesThatNothingHasAreWords(t *testing.T) {
 			`"blue crane" "blue house"`:     {`blue crane blue house`, `"blue crane" "blue house">blue crane blue house(phrase 0) `, ""},
 			`"no such" "blue crane" "blue house"`: {`no such blue crane blue house`,
 				`"no such">no such(phrase 1) "blue crane" "blue house">blue crane blue house(phrase 0) `, ""},
+			// A phrase of stop words is looked for in what other words of the query find.
+			`"is not" "blue crane" refused`:   {`is not blue crane refused`, `"is not" "blue crane">is not blue crane(phrase 0) `, ""},
 			`"&&" crane -"red house"`:         {`crane -"red house"`, `"&&">&&(phrase 0) `, "the red crane"},
 			`"blue crane" crane -"house"`:     {`"blue crane" crane -"house"`, "", ""},
 			`"no such" "blue crane" -"house"`: {`no such "blue crane" -"house"`, `"no such">no such(phrase 1) `, ""},
