@@ -528,9 +528,9 @@ func TestWordsThatAreNear(t *testing.T) {
 		"colo":         "colo>datacenter(related 3) ",  // one memory has it
 		"datacenter":   "",                             // three have it, and none as it is spelt elsewhere
 		"datacentre":   "",
-		"gradle":       "gradle>maven(related 1) ",      // two memories have it
-		"请写入":          "写入>write(related 1) ",          // that are two words, or three characters
-		"optimisation": "optimisation>tune(related 1) ", // the list has optimization
+		"gradle":       "gradle>maven(related 1) ",        // two memories have it
+		"请写入":          "写入>write(related 1) ",            // that are two words, or three characters
+		"optimisation": "optimisation>tuning(related 1) ", // the list has optimization
 	} {
 		if got := readAs(w.search("team", "", memory.SearchRequest{Query: query})); got != want {
 			t.Errorf("%q is read as %q, want %q", query, got, want)
