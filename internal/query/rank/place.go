@@ -6,8 +6,9 @@ import "math"
 // conversation says what it is about, and whoever speaks in a conversation ("I'm ready to go
 // on with my budget, what is next?") means what was said lately rather than long ago.
 
-// recentAfter is behind how many newer memories of its partition one counts half as
-// recent as the newest. Among few memories the value tells hardly anything apart.
+// recentAfter is the number of newer memories by which recency is measured: behind so many a
+// memory has 1 / (1 + ln 2), three fifths, where the newest has 1. Among few memories it tells
+// hardly anything apart.
 const recentAfter = 500
 
 // recency is how recent a document is, of a partition that has given out docs DocIDs: 0 for
