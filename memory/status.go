@@ -26,11 +26,13 @@ type NamespaceList struct {
 type CreateNamespace struct {
 	Name     string            `json:"name"`
 	Settings map[string]string `json:"settings,omitempty"`
+	DryRun   bool              `json:"dry_run,omitempty"` // only say whether it would be done
 }
 
 // PatchNamespace changes settings; a nil value resets one to its default.
 type PatchNamespace struct {
 	Settings map[string]*string `json:"settings"`
+	DryRun   bool               `json:"dry_run,omitempty"` // only say whether it would be done
 }
 
 // EmbedderInfo names an embedder and its vector space.

@@ -196,6 +196,12 @@ func (n *fakeNode) createNamespace(w http.ResponseWriter, r *http.Request) error
 	if n.namespaces[req.Name] != nil {
 		return memory.Errorf(memory.CodeConflict, "namespace %q exists", req.Name)
 	}
+	if req.Settings["search.min_score"] == "2" {
+		return memory.Errorf(memory.CodeInvalid, "setting search.min_score: \"2\" must be a number from 0 to 1")
+	}
+	if req.DryRun {
+		return answer(w, memory.Namespace{Name: req.Name})
+	}
 	ns := &fakeNamespace{keys: map[string]*fakeRecord{}, info: memory.Namespace{Name: req.Name, ID: "01NAMESPACE", CreatedAt: fakeNow.Add(-time.Hour),
 		Settings: req.Settings, Embedder: memory.EmbedderInfo{Provider: "builtin", Model: "static", Dimensions: 256, Space: "s1"}, Position: "p0.1.0.0"}}
 	n.namespaces[req.Name] = ns
@@ -219,6 +225,9 @@ func (n *fakeNode) patchNamespace(w http.ResponseWriter, r *http.Request) error 
 	var req memory.PatchNamespace
 	if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
 		return err
+	}
+	if req.DryRun {
+		return answer(w, ns.view())
 	}
 	if ns.info.Settings == nil {
 		ns.info.Settings = map[string]string{}

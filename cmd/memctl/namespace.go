@@ -24,8 +24,8 @@ func namespaceCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// settings reads KEY=VALUE arguments. An empty value stands for the default.
-func settings(cmd *cobra.Command, args []string) (map[string]*string, error) {
+// settingArgs reads KEY=VALUE arguments. An empty value stands for the default.
+func settingArgs(cmd *cobra.Command, args []string) (map[string]*string, error) {
 	out := map[string]*string{}
 	for _, arg := range args {
 		key, value, ok := strings.Cut(arg, "=")
@@ -54,7 +54,7 @@ func namespaceCreateCmd(a *app) *cobra.Command {
 			if bad := memory.CheckName("namespace", args[0]); bad != nil {
 				return bad
 			}
-			given, err := settings(cmd, args[1:])
+			given, err := settingArgs(cmd, args[1:])
 			if err != nil {
 				return err
 			}
@@ -166,7 +166,7 @@ func namespaceSetCmd(a *app) *cobra.Command {
 			if bad := memory.CheckName("namespace", args[0]); bad != nil {
 				return bad
 			}
-			given, err := settings(cmd, args[1:])
+			given, err := settingArgs(cmd, args[1:])
 			if err != nil {
 				return err
 			}

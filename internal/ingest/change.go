@@ -242,24 +242,7 @@ func (w *Writer) forgetting(namespace, as string, record events.ID, ifMatch int)
 // makes its home, see Settling. Its keys are durable before the event; space is the value of
 // settings.EmbedderSpace, "" for none.
 func (w *Writer) CreateNamespace(ctx context.Context, name string, set map[string]string, space string) (events.Position, error) {
-	if err := memory.CheckName("namespace", name); err != nil {
-		return events.Position{}, err
-	}
-	if err := settings.Check(set, true); err != nil {
-		return events.Position{}, err
-	}
-	if err := w.refusals.now(); err != nil {
-		return events.Position{}, err
-	}
-	_, err := Confirmed(ctx, w, func(bool) (ns projections.NamespaceInfo, err error) {
-		v := w.opt.State.View()
-		ns, taken := v.Namespace(name)
-		if taken {
-			err = nameTaken(name)
-		}
-		return ns, errors.Join(err, v.Close())
-	})
-	if err != nil {
+	if err := WouldCreateNamespace(ctx, w, name, set); err != nil {
 		return events.Position{}, err
 	}
 	id := w.ids.New()
@@ -290,6 +273,28 @@ func (w *Writer) CreateNamespace(ctx context.Context, name string, set map[strin
 	return res.Position, nil
 }
 
+// WouldCreateNamespace says why w.CreateNamespace would refuse, if it would now.
+func WouldCreateNamespace(ctx context.Context, w *Writer, name string, set map[string]string) error {
+	if err := memory.CheckName("namespace", name); err != nil {
+		return err
+	}
+	if err := settings.Check(set, true); err != nil {
+		return err
+	}
+	if err := w.refusals.now(); err != nil {
+		return err
+	}
+	_, err := Confirmed(ctx, w, func(bool) (ns projections.NamespaceInfo, err error) {
+		v := w.opt.State.View()
+		ns, taken := v.Namespace(name)
+		if taken {
+			err = nameTaken(name)
+		}
+		return ns, errors.Join(err, v.Close())
+	})
+	return err
+}
+
 func nameTaken(name string) error {
 	return memory.Errorf(memory.CodeConflict, "namespace %q exists already", name).WithHint("memctl use %s", name)
 }
@@ -301,7 +306,7 @@ func (w *Writer) directoryDraft(t events.Type, id events.ID, name string, set ev
 	return d
 }
 
-// ChangeNamespace changes settings.
+// ChangeNamespace changes settings. A dry run ends where the event would be written.
 func (w *Writer) ChangeNamespace(ctx context.Context, name string, patch memory.PatchNamespace) (events.Position, error) {
 	change := events.Settings{Set: map[string]string{}}
 	for _, k := range slices.Sorted(maps.Keys(patch.Settings)) {
@@ -320,6 +325,9 @@ func (w *Writer) ChangeNamespace(ctx context.Context, name string, patch memory.
 	ns, err := alive(ctx, w, name)
 	if err != nil {
 		return events.Position{}, err
+	}
+	if patch.DryRun {
+		return events.Position{}, nil
 	}
 	res, err := w.submit(ctx, w.directoryDraft(events.TypeNamespaceChanged, ns.ID, "", change))
 	if err == nil && res.Outcome != projections.OutcomeApplied {

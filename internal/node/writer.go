@@ -96,8 +96,12 @@ func (n *writes) CreateNamespace(ctx context.Context, req memory.CreateNamespace
 	if err := n.admitting(); err != nil {
 		return memory.Namespace{}, err
 	}
-	if err := n.createNamespace(ctx, req); err != nil {
+	info, err := n.createNamespace(ctx, req)
+	if err != nil {
 		return memory.Namespace{}, err
+	}
+	if req.DryRun {
+		return memory.Namespace{Name: req.Name, Settings: req.Settings, Embedder: info, Space: info.Space}, nil
 	}
 	if n.others != nil {
 		return n.others.made(ctx, req.Name)
@@ -108,14 +112,16 @@ func (n *writes) CreateNamespace(ctx context.Context, req memory.CreateNamespace
 // errEmbedder is underneath where an embedder that was asked for cannot be opened.
 var errEmbedder = errors.New("embedder")
 
-// createNamespace chooses the embedder and makes the namespace.
-func (n *writes) createNamespace(ctx context.Context, req memory.CreateNamespace) error {
+// createNamespace chooses the embedder and makes the namespace, unless it is only asked
+// whether it would.
+func (n *writes) createNamespace(ctx context.Context, req memory.CreateNamespace) (memory.EmbedderInfo, error) {
+	var none memory.EmbedderInfo
 	if err := settings.Check(req.Settings, true); err != nil {
-		return err
+		return none, err
 	}
 	space, err := n.embedders.choose(ctx, embedderFor(n.embedder, req.Settings))
 	if err != nil {
-		return memory.Errorf(memory.CodeUnavailable, "the embedder of the new namespace cannot be opened: %v", err).
+		return none, memory.Errorf(memory.CodeUnavailable, "the embedder of the new namespace cannot be opened: %v", err).
 			WithHint("create it with embedder.provider=builtin, or try again when the provider is there").
 			WithCause(fmt.Errorf("%w: %w", errEmbedder, err))
 	}
@@ -125,10 +131,13 @@ func (n *writes) createNamespace(ctx context.Context, req memory.CreateNamespace
 	}
 	w, err := n.shard.Writer()
 	if err != nil {
-		return err
+		return none, err
+	}
+	if req.DryRun {
+		return settings.InfoOf(space), ingest.WouldCreateNamespace(ctx, w, req.Name, req.Settings)
 	}
 	_, err = w.CreateNamespace(ctx, req.Name, req.Settings, encoded)
-	return err
+	return settings.InfoOf(space), err
 }
 
 // ChangeNamespace changes settings and returns the namespace.

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"net"
 	"os"
 	"path/filepath"
@@ -248,6 +249,53 @@ func TestNamespacesAtStart(t *testing.T) {
 		t.Fatal("an invalid namespace was made")
 	}
 	plainEnd(t, e, 2, "Team A")
+}
+
+// TestDryRunsMakeNothing: what a node says it would do, it does when it is asked to, and
+// what it would refuse it refuses; and nothing is written until then.
+func TestDryRunsMakeNothing(t *testing.T) {
+	t.Parallel()
+	d := start(t, t.TempDir())
+	ctx := t.Context()
+	if _, err := d.client.CreateNamespace(ctx, memory.CreateNamespace{Name: "there"}); err != nil {
+		t.Fatal(err)
+	}
+	before := d.shard()
+	half, much := "0.5", "2"
+	for _, c := range []struct {
+		create memory.CreateNamespace
+		change string // or change this namespace
+		patch  map[string]*string
+		want   memory.Code
+	}{
+		{create: memory.CreateNamespace{Name: "new", Settings: map[string]string{"search.min_score": half}}},
+		{create: memory.CreateNamespace{Name: "new", Settings: map[string]string{"search.min_score": much}}, want: memory.CodeInvalid},
+		{create: memory.CreateNamespace{Name: "New"}, want: memory.CodeInvalid},
+		{create: memory.CreateNamespace{Name: "there"}, want: memory.CodeConflict},
+		{change: "there", patch: map[string]*string{"search.min_score": &half}},
+		{change: "there", patch: map[string]*string{"search.min_score": nil}},
+		{change: "there", patch: map[string]*string{"search.min_score": &much}, want: memory.CodeInvalid},
+		{change: "there", patch: map[string]*string{"embedder.model": nil}, want: memory.CodeInvalid},
+		{change: "new", patch: map[string]*string{"search.min_score": &half}, want: memory.CodeNotFound},
+	} {
+		var ns memory.Namespace
+		var err error
+		if c.change != "" {
+			ns, err = d.client.PatchNamespace(ctx, c.change, memory.PatchNamespace{Settings: c.patch, DryRun: true})
+		} else {
+			c.create.DryRun = true
+			ns, err = d.client.CreateNamespace(ctx, c.create)
+		}
+		if memory.CodeOf(err) != c.want {
+			t.Errorf("%+v: %v", c, err)
+		}
+		if name := cmp.Or(c.change, c.create.Name); err == nil && (ns.Name != name || ns.Embedder.Provider != "builtin") {
+			t.Errorf("%+v: answered %+v", c, ns)
+		}
+	}
+	if now := d.shard(); now.Position != before.Position || now.StateHash != before.StateHash {
+		t.Errorf("at %s, before at %s", now.Position, before.Position)
+	}
 }
 
 func TestRestartReachesReadinessAndKeepsEverything(t *testing.T) {

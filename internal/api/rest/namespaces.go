@@ -26,6 +26,9 @@ func (s *server) createNamespace(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if req.DryRun {
+		return s.writeJSON(w, http.StatusOK, ns)
+	}
 	w.Header().Set("Location", "/v1/namespaces/"+url.PathEscape(ns.Name))
 	return s.writeJSON(w, http.StatusCreated, ns)
 }
