@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"mneme/internal/derive"
 	"mneme/internal/embed"
 	"mneme/internal/events"
 	index "mneme/internal/index/text"
+	"mneme/internal/text"
 )
 
 // TestLongTextIsItsPassages: a term counts as often as in the passage that has it most,
@@ -30,7 +30,7 @@ func TestLongTextIsItsPassages(t *testing.T) {
 		}
 		return tf, c.Lengths[index.FieldText]
 	}
-	const words = derive.PassageWords
+	const words = text.PassageWords
 	passage := strings.Repeat("tea ", words/2) + strings.Repeat("the ", words/2) // half of them stop words
 	for _, n := range []int{1, 2, 50} {
 		if tf, length := derived(strings.Repeat(passage, n)); tf["tea"] != words/2 || length != words/2 {

@@ -34,13 +34,6 @@ func WhoTerms(env *events.Envelope, c *events.Content) []string {
 	return terms
 }
 
-// passageWords is how many words of a text count together, stop words too. A term of a
-// longer text has the frequency that it has in the passage where it is most frequent,
-// and the text the length of its longest passage. So a long memory is found as if it
-// were one of its passages with the words of all, and neither its length nor what it
-// repeats from passage to passage counts.
-const passageWords = 64
-
 // termCounter counts the terms of an event by field.
 type termCounter struct {
 	terms   []index.Term // each occurrence, with the number of its passage as TF, until count
@@ -48,11 +41,17 @@ type termCounter struct {
 }
 
 // addText adds the terms of a text, and what it says of its own names.
+//
+// text.PassageWords of a text count together, stop words too. A term of a
+// longer text has the frequency that it has in the passage where it is most frequent,
+// and the text the length of its longest passage. So a long memory is found as if it
+// were one of its passages with the words of all, and neither its length nor what it
+// repeats from passage to passage counts.
 func (t *termCounter) addText(whole text.Analysis) {
 	passage, length := uint32(0), uint32(0)
 	start, end := 0, 0
 	whole.Index(func(tok text.Token) bool {
-		if at := uint32(tok.Pos / passageWords); at != passage {
+		if at := uint32(tok.Pos / text.PassageWords); at != passage {
 			passage, length = at, 0
 		}
 		if !index.ValidTerm(tok.Term) {

@@ -20,6 +20,7 @@ const (
 type BuiltinModel struct {
 	Space Space
 	embed func(dst []int8, texts ...text.Analysis)
+	reads func(text.Analysis) bool // nil = any text alike
 }
 
 // builtinModels are all of them, the default first. Each stays as long as
@@ -29,8 +30,8 @@ func builtinModels() [2]BuiltinModel {
 		return Space{Provider: ProviderBuiltin, Model: model, Dimensions: dimensions, Normalised: true, Version: version}
 	}
 	return [...]BuiltinModel{
-		{space(static.Name, static.Dimensions, static.Version), static.Embed},
-		{space(builtin.Name, builtin.Dimensions, builtin.Version), builtin.Embed},
+		{space(static.Name, static.Dimensions, static.Version), static.Embed, static.Reads},
+		{space(builtin.Name, builtin.Dimensions, builtin.Version), builtin.Embed, nil},
 	}
 }
 
@@ -60,6 +61,10 @@ func builtinByName(name string) (BuiltinModel, bool) {
 // unit vector, rounded, or zero if the model finds nothing in them. It may be called
 // concurrently.
 func (m BuiltinModel) Embed(dst []int8, texts ...text.Analysis) { m.embed(dst, texts...) }
+
+// Reads reports whether the model knows most words of a text, so that its vector says more of it
+// than how it is spelt.
+func (m BuiltinModel) Reads(s string) bool { return m.reads == nil || m.reads(text.NewAnalysis(s)) }
 
 // Vector returns the vector of a text with length 1, for searching in memory; false
 // if the model finds nothing in the text.

@@ -155,6 +155,13 @@ type liveSet struct {
 // Contains reports whether the document is alive.
 func (l *liveSet) Contains(doc uint32) bool { return doc < l.next && !l.dead.Contains(doc) }
 
+func (l *liveSet) Before(doc uint32) uint32 {
+	if doc = min(doc, l.next); doc == 0 {
+		return 0
+	}
+	return doc - uint32(l.dead.Rank(doc-1))
+}
+
 // Words implements text.WordSet: the living among the documents from first on.
 func (l *liveSet) Words(first uint32, words []uint64) {
 	clear(words)
@@ -217,7 +224,11 @@ func (v partitionReads) Partitions(ns events.ID) ([]Partition, error) {
 }
 
 // Live is the set of a partition's living documents at this view.
-type Live interface{ Contains(doc uint32) bool }
+type Live interface {
+	Contains(doc uint32) bool
+	// Before counts those whose DocIDs are below doc.
+	Before(doc uint32) uint32
+}
 
 // Live returns the living documents of a partition at this view's position.
 func (v partitionReads) Live(part Partition) Live { return v.live(part.ID) }

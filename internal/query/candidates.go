@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"mneme/internal/events"
 	index "mneme/internal/index/text"
 	"mneme/internal/query/rank"
 	"mneme/internal/query/views"
@@ -202,24 +203,24 @@ func (s *search) takes(partition int, doc uint32) (bool, error) {
 	if !s.left.forReading() {
 		return false, nil
 	}
-	text, ok, err := s.text(partition, doc)
-	s.left.open(text)
-	return ok && s.plan.Takes(text), err
+	c, err := s.content(partition, doc)
+	if err != nil || c == nil {
+		return false, err
+	}
+	s.left.open(c.Text)
+	return s.plan.Takes(c.Text, append(c.Tags[:len(c.Tags):len(c.Tags)], memory.URIPath(c.URI))...), nil
 }
 
-// text opens a document; ok = false if it is not there or was erased.
-func (s *search) text(partition int, doc uint32) (text string, ok bool, err error) {
+// content opens a document; nil if it is not there or was erased.
+func (s *search) content(partition int, doc uint32) (*events.Content, error) {
 	p := &s.places[partition]
 	row, ok, err := p.in.view.State.Doc(p.ID, doc)
 	if err != nil || !ok {
-		return "", false, err
+		return nil, err
 	}
 	c, err := p.in.view.Content(row.At)
 	if errors.Is(err, views.ErrErased) {
-		return "", false, nil
+		return nil, nil
 	}
-	if err != nil {
-		return "", false, err
-	}
-	return c.Text, true, nil
+	return c, err
 }

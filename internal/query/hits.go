@@ -33,7 +33,7 @@ func (s *search) open(ctx context.Context) ([]memory.Hit, error) {
 			}
 			continue
 		}
-		hit, err := s.hit(f.c, &f.doc)
+		hit, err := s.hit(f)
 		if errors.Is(err, views.ErrErased) {
 			continue
 		}
@@ -57,11 +57,18 @@ func (s *search) open(ctx context.Context) ([]memory.Hit, error) {
 func (s *search) inOrder(yield func(foundDoc, error) bool) {
 	all := s.ranking.Candidates()
 	for from := 0; from < len(all); {
-		to := from + 1
-		for to < len(all) && all[to].Sum == all[from].Sum {
-			to++
+		to, err := from, error(nil)
+		for to < len(all) && (to == from || all[to].Sum == all[from].Sum) && err == nil {
+			if all[to].Narrowed() {
+				to++
+				continue
+			}
+			err = s.narrow(all[from:], to-from)
 		}
-		found, err := s.livingByID(all[from:to])
+		var found []foundDoc
+		if err == nil {
+			found, err = s.livingByID(all[from:to])
+		}
 		if err != nil {
 			yield(foundDoc{}, err)
 			return
@@ -95,6 +102,34 @@ func (s *search) lowestFloor() float64 {
 	return lowest
 }
 
+// narrow looks at the text of a candidate, the one at `at` of those that are left, and puts it
+// behind those that have more than it has then. Once the budget of the search is spent, a text
+// counts as it is.
+func (s *search) narrow(left []rank.Candidate, at int) error {
+	c := &left[at]
+	what := ""
+	if s.left.forReading() && s.ranking.Scatters(c) {
+		content, err := s.content(c.Partition, c.Doc)
+		if err != nil {
+			return err
+		}
+		if content != nil && rank.IsLong(content.Text) {
+			s.left.open(content.Text)
+			what = content.Text
+		}
+	}
+	if !s.ranking.Narrow(c, what) {
+		return nil
+	}
+	moved := *c
+	to := at + 1
+	for ; to < len(left) && left[to].Sum > moved.Sum; to++ {
+		left[to-1] = left[to]
+	}
+	left[to-1] = moved
+	return nil
+}
+
 type foundDoc struct {
 	c   *rank.Candidate
 	doc projections.Doc
@@ -122,7 +157,8 @@ func (s *search) livingByID(candidates []rank.Candidate) ([]foundDoc, error) {
 }
 
 // hit opens one candidate.
-func (s *search) hit(c *rank.Candidate, d *projections.Doc) (memory.Hit, error) {
+func (s *search) hit(f foundDoc) (memory.Hit, error) {
+	c, d := f.c, &f.doc
 	p := &s.places[c.Partition]
 	view := p.in.view
 	content, err := view.Content(d.At)

@@ -126,12 +126,15 @@ func (q *quoted) holds(ctx context.Context, ph parse.Phrase, least budget) (hold
 			return false
 		}
 		read++
-		text, ok, err := s.text(partition, doc)
+		content, err := s.content(partition, doc)
 		if failed = errors.Join(err, ctx.Err()); failed != nil {
 			return false
 		}
-		s.left.open(text)
-		holds = ok && ph.In(parse.Fold(text))
+		if content == nil {
+			return true
+		}
+		s.left.open(content.Text)
+		holds = ph.In(parse.Fold(content.Text))
 		return !holds
 	})
 	if len(plan.Words.Must) == 0 {

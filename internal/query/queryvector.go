@@ -44,7 +44,7 @@ func (s *search) findVectors(ctx context.Context) error {
 			return err
 		}
 	}
-	if !s.byVector() {
+	if !s.byVector() && !s.unread {
 		s.mode = memory.ModeText
 	}
 	return nil
@@ -62,6 +62,10 @@ func (s *search) findVector(ctx, within context.Context, n *searched) error {
 	}
 	if len(s.req.Vector) > 0 {
 		return s.givenVector(n)
+	}
+	if model, ok := embed.Builtin(n.view.Settings.Space); ok && s.mode == memory.ModeHybrid && !model.Reads(s.asked.Text) {
+		s.unread = true // in another language, or of names: how it is spelt is better told by words
+		return nil
 	}
 	v, err := n.s.embedQuery(within, n.view.Settings.Space, s.asked.Text)
 	switch {

@@ -23,9 +23,12 @@ type search struct {
 	asked parse.Query // without the time of asking, and without the words of asksNow
 	// asksNow says that the query asks for what holds now.
 	asksNow bool
-	moved   moves
-	plan    *rank.Plan
-	left    budget
+	// unread says that a built-in model does not know the query's words, so that its vectors are
+	// not asked.
+	unread bool
+	moved  moves
+	plan   *rank.Plan
+	left   budget
 	// refused is the best score below the floor that was met.
 	refused float64
 	*buffers
@@ -210,7 +213,7 @@ func (s *search) question(byText bool) rank.Question {
 	}
 	for i := range q.Partitions {
 		p := &s.places[i]
-		q.Partitions[i] = rank.Partition{Conversations: p.in.s.opt.Views.Conversations(p.ID), Visible: p.Partition, Background: background(p.in.view.Settings.Space), Docs: p.NextDoc}
+		q.Partitions[i] = rank.Partition{Conversations: p.in.s.opt.Views.Conversations(p.ID), Visible: p.Partition, Background: background(p.in.view.Settings.Space)}
 		if p.allow != nil {
 			q.Partitions[i].Allow = p.allow
 		}

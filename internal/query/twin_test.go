@@ -249,13 +249,14 @@ func (tw *twin) search(as string, req *memory.SearchRequest, textFactor, vectorF
 		has []string
 	}
 	found := make([]words, len(seen))
-	bound, asked, missing, known, terms := 0.0, 0.0, 0.0, false, map[string]bool{}
+	bound, asked, missing, known, coded, terms := 0.0, 0.0, 0.0, false, true, map[string]bool{}
 	inDate := dates.Parse(query, time.Now())
 	text.Index(query, func(w text.Token) bool {
 		if terms[w.Term] || req.Mode == memory.ModeVector {
 			return true
 		}
 		terms[w.Term] = true
+		coded = coded && strings.ContainsAny(w.Term, "0123456789")
 		dated := slices.ContainsFunc(inDate, func(e dates.Expr) bool { return w.Start >= e.Start && w.End <= e.End })
 		most := (index.DefaultK1 + 1) * idfOf(seen, w.Term, index.FieldText)
 		if !dated {
@@ -279,7 +280,7 @@ func (tw *twin) search(as string, req *memory.SearchRequest, textFactor, vectorF
 				found[i].held += most
 				found[i].has = append(found[i].has, w.Term)
 				if strings.ContainsFunc(w.Term, unicode.IsLetter) && len(w.Term) >= 4 && strings.ContainsAny(w.Term, "0123456789_/.:@#") {
-					found[i].exact = 1
+					found[i].exact = max(found[i].exact, min(1, 2*idfOf(seen, w.Term, index.FieldText)/index.IDF(uint64(len(seen)), 1)))
 				}
 			}
 		}
@@ -298,16 +299,20 @@ func (tw *twin) search(as string, req *memory.SearchRequest, textFactor, vectorF
 			continue
 		}
 		f, near, cos := found[i], 0.0, r.cosine(tw.chunks, q)
-		sum := -5.15
-		if known && asked > 0 && f.exact == 0 {
-			sum -= 3 * missing / asked * float64(len(seen)) / float64(len(seen)+200)
+		sum := -8.15
+		switch {
+		case !known && coded && len(terms) > 0:
+		case known && asked > 0:
+			sum += 3 * max(f.exact, 1-missing/asked*float64(len(seen))/float64(len(seen)+200))
+		default:
+			sum += 3
 		}
 		sum += 4*f.exact + textFactor*1.25*(math.Log1p(f.mass)+math.Log1p(f.told))
 		if bound > 0 {
 			sum += textFactor * 4 * f.held / bound
 		}
 		if req.Mode == memory.ModeText {
-			sum += 1.5
+			sum++
 		} else {
 			near = math.Log1p(math.Exp((cos - 0.03) / 0.06))
 			sum += vectorFactor * 0.3 * near

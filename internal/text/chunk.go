@@ -18,6 +18,10 @@ const (
 	DefaultChunkOverlap = 50
 )
 
+// PassageWords is how many words of a text are looked at together where it matters what stands
+// beside what: more than a sentence or two has, and fewer than a page.
+const PassageWords = 64
+
 // maxTokenBytes bounds one token; maxChunkBytes per token bounds a chunk of
 // something that has few words, such as a rule of dashes.
 const (

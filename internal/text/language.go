@@ -188,6 +188,13 @@ func (a *Analysis) language() (language int, sure bool) {
 	return best, of[best].marks > 1
 }
 
+// Foreign reports whether a text is in a language, in Latin letters, whose words have stems of
+// their own: none in which nothing tells it from English.
+func (a *Analysis) Foreign() bool {
+	l, _ := a.language()
+	return l != none
+}
+
 // standsAlone reports whether s[from:to] is a word of a sentence, and no part of a name.
 func standsAlone(s string, from, to int) bool {
 	if r, _ := utf8.DecodeLastRuneInString(s[:from]); from > 0 && !isSpaceRune(r) && !isMark(r, `"'(`) {

@@ -25,6 +25,23 @@ func isStop(raw, folded string) bool {
 	return false
 }
 
+// asides are words of English that hardly any question is about, but that texts are found by where
+// nothing else is asked.
+var asides = func() map[string]bool {
+	out := map[string]bool{}
+	for _, w := range strings.Fields(`about after again against all almost along already also although always among any anybody anyone anything
+		around before behind beside besides between both during each either else enough ever every everybody everyone everything except few
+		however instead just let lets many maybe more most much neither nobody none nothing often once only other others otherwise own per
+		perhaps please quite rather really same several since some somebody someone something sometimes somewhere still though thus too
+		toward towards unless very via whatever whenever whether within without yet`) {
+		out[w] = true
+	}
+	return out
+}()
+
+// IsAside reports whether a word of a question, as it is written, is one that it is not about.
+func IsAside(word string) bool { return asides[strings.ToLower(word)] }
+
 // stopWord holds the function words of English: what nearly every text has and no
 // question is about. A switch compiles to a search by length and bytes.
 func stopWord(s string) bool {

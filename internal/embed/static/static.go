@@ -87,6 +87,27 @@ func Embed(dst []int8, texts ...text.Analysis) { shipped().Embed(dst, texts...) 
 // another word that texts of everyday life or of software hold often.
 func Known(token string) bool { return shipped().table.find(Hash(token)) >= 0 }
 
+// Reads reports whether a text is in a language that the program has seen, as far as that can be
+// told, and it has vectors for most of the words, codes and function words aside: of a text in a language that it has not seen, or of names, a vector has
+// the hashed part alone.
+func Reads(a text.Analysis) bool {
+	t := &shipped().table
+	known := func(run string) bool { return t.find(Hash(run)) >= 0 }
+	if a.Foreign() {
+		return false
+	}
+	words, has := 0, 0
+	tokens.Each(a, known, func(tok tokens.Token) {
+		if tok.Kind == tokens.Word || tok.Kind == tokens.Run || tok.Kind == tokens.Character {
+			words++
+			if known(tok.Text) {
+				has++
+			}
+		}
+	})
+	return words == 0 || 2*has > words
+}
+
 // Embed is the package's Embed with the weights of m.
 func (m *Model) Embed(dst []int8, texts ...text.Analysis) {
 	if len(dst) != Dimensions {

@@ -26,6 +26,7 @@ type Concept struct {
 	dated        bool          // it is a part of a date
 	whole        bool          // it is an identifier, a path or an address in one piece
 	most         float64       // the BM25 that it gives at most
+	rarity       float64       // 1 = few memories have it, 0 = all do
 }
 
 // Alternative is a term that stands for a word of the query.
@@ -57,6 +58,12 @@ func isIdentifier(term string) bool {
 	return letters && len(term) >= 4 && strings.ContainsAny(term, "0123456789_/.:@#")
 }
 
+// isCoded reports whether a term is a name that somebody or something drew: a number, a hash, an
+// address, a path or a key of a ticket.
+func isCoded(term string) bool {
+	return strings.ContainsAny(term, "0123456789") || isIdentifier(term)
+}
+
 // eachTerm visits the distinct terms of a query in its order, as many as a search looks for.
 func eachTerm(query string, visit func(t text.Token)) {
 	known := map[string]bool{}
@@ -75,9 +82,9 @@ type asked struct {
 	forms []string
 }
 
-// words lists the distinct words of a query, without the function words of its language
-// unless it has no others. A version with and without v is one word.
-func words(query string) (out []asked) {
+// words lists the distinct words of a query, without the function words of its language, and
+// with asides also without what it is not about, unless it has no others. A version with and without v is one word.
+func words(query string, asides bool) (out []asked) {
 	at := map[[2]int]int{}
 	functions := 0
 	eachTerm(query, func(t text.Token) {
@@ -89,6 +96,7 @@ func words(query string) (out []asked) {
 			return
 		}
 		at[place] = len(out)
+		t.Function = t.Function || asides && text.IsAside(query[t.Start:t.End])
 		out = append(out, asked{Token: t, forms: text.Spellings(query[t.Start:t.End])})
 		if t.Function {
 			functions++
@@ -133,7 +141,7 @@ func (p *Plan) findConcepts() {
 		}
 		p.Concepts = append(p.Concepts, c)
 	}
-	for _, w := range words(p.Query) {
+	for _, w := range words(p.Query, len(p.Phrases) == 0) { // words of phrases are looked up
 		add(w.Term, w.forms, p.inDate(w.Token), isIdentifier(w.Term))
 	}
 	for _, term := range p.Also {

@@ -34,6 +34,8 @@ var (
 	clock = regexp.MustCompile(`^[\s,，]*(?:周.|星期.|[A-Za-z]{3,9})?[\s,，]*\d{1,2}[:：]\d{2}(?:[:：]\d{2})?\s*(?:[AaPp][Mm]|UTC|GMT)?[\s)\]）】。.]*$`)
 	// stamped is a date in digits with its time of day in one piece, "2024-04-04T07:42:00Z".
 	stamped = regexp.MustCompile(`T\d{2}:\d{2}[\d:.]*(?:Z|[+-]\d{2}:?\d{2})?$`)
+	// about are the words that make a time at the end of a query one that it asks about.
+	about = regexp.MustCompile(`(?i)(?:^|\s)(?:on|at|since|before|after|until|till|by|from|to|and|or|around|between|am|um|seit|vor|nach|bis|ab|vom|zum|und|oder)\s*$`)
 	// label stands before such a date: an opening bracket, and what the time is called.
 	label = regexp.MustCompile(`[\s,，]*(?:[(（\[【][^()（）\[\]【】:：]{0,24}[:：]?)?\s*$`)
 )
@@ -48,9 +50,11 @@ func WithoutStamp(query string, now time.Time) string {
 			continue
 		}
 		asked := query[:e.Start]
-		if at := label.FindStringIndex(asked); at != nil {
-			asked = asked[:at[0]]
+		at := label.FindStringIndex(asked)
+		if bracketed := strings.ContainsAny(asked[at[0]:], "(（[【"); !bracketed && about.MatchString(asked) {
+			continue
 		}
+		asked = asked[:at[0]]
 		if strings.TrimSpace(asked) != "" {
 			return asked
 		}

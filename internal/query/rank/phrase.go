@@ -74,9 +74,14 @@ func (p *Plan) require(word string, alone bool) {
 // Checks reports whether results have to be read to know whether they are ones.
 func (p *Plan) Checks() bool { return len(p.Phrases) > 0 || len(p.Without) > 0 }
 
-// Takes reports whether a text holds all phrases of the query, and nothing of what it leaves out.
-func (p *Plan) Takes(s string) bool {
+// Takes reports whether a text holds all phrases of the query, and neither it nor one of its tags
+// and names anything of what the query leaves out.
+func (p *Plan) Takes(s string, names ...string) bool {
 	folded := parse.Fold(s)
-	in := func(ph parse.Phrase) bool { return ph.In(folded) }
-	return !slices.ContainsFunc(p.Phrases, func(ph parse.Phrase) bool { return !in(ph) }) && !slices.ContainsFunc(p.Without, in)
+	if slices.ContainsFunc(p.Phrases, func(ph parse.Phrase) bool { return !ph.In(folded) }) {
+		return false
+	}
+	return !slices.ContainsFunc(p.Without, func(ph parse.Phrase) bool {
+		return ph.In(folded) || slices.ContainsFunc(names, func(name string) bool { return ph.In(parse.Fold(name)) })
+	})
 }

@@ -11,13 +11,14 @@ import "math"
 // hardly anything apart.
 const recentAfter = 500
 
-// recency is how recent a document is, of a partition that has given out docs DocIDs: 0 for
-// the first one, and below 1 for the last. It falls by the logarithm of how many are newer.
-func recency(doc, docs uint32) float64 {
-	if doc >= docs {
+// recency is how recent the one of n memories is behind which so many were written later: 0
+// for the first, and below 1 for the last. It falls by the logarithm of how many are newer.
+// What was forgotten counts no more.
+func recency(newer, n uint32) float64 {
+	if newer >= n {
 		return 0
 	}
-	return fresh(docs-1-doc) - fresh(docs-1)
+	return fresh(newer) - fresh(n-1)
 }
 
 func fresh(newer uint32) float64 { return 1 / (1 + math.Log1p(float64(newer)/recentAfter)) }

@@ -21,10 +21,16 @@ const (
 // Partition is a partition that a search looks into.
 type Partition struct {
 	Conversations *Conversations // nil if nothing was ever written to it
-	Visible       index.Set      // the living documents of the reader's view
+	Visible       Living         // the documents of the reader's view
 	Allow         index.Set      // what the request's filter allows; nil = all
 	Background    Background     // of its vectors
-	Docs          uint32         // DocIDs that it has given out, at the reader's view
+}
+
+// Living is the set of the documents that live.
+type Living interface {
+	index.Set
+	// Before counts those whose DocIDs are below doc.
+	Before(doc uint32) uint32
 }
 
 func (p *Partition) allows(doc uint32) bool { return p.Allow == nil || p.Allow.Contains(doc) }
@@ -65,10 +71,12 @@ type Plan struct {
 	speakers []map[uint32]float64 // by partition: the value of an agent, as 1 + number; nil = the query names none
 	dates    []dates.Expr         // times that the query names
 	first    bool                 // the query is in the first person
+	byTerm   map[string][]int     // see conceptsOf
 
-	unknown bool    // no memory holds any of the query's words
-	bound   float64 // the BM25 of a document that holds each word as often as can be
-	known   float64 // how much of the query the memories know at all, 0..1
+	unknown  bool    // no memory holds any of the query's words
+	bound    float64 // the BM25 of a document that holds each word as often as can be, and is of the time asked for
+	dateMass float64 // what of it is for the time
+	known    float64 // how much of the query the memories know at all, 0..1
 }
 
 // NewPlan analyses a question.
@@ -99,6 +107,10 @@ func (p *Plan) VectorPool() int {
 // Origins is how many of the best of each source bring their neighbours as candidates.
 func (p *Plan) Origins() int { return originsOfEach }
 
+// datedShare is of how many memories one is of the time that a query names, about: it counts as
+// a word does that so many have.
+const datedShare = 20
+
 // fewMemories is of how many memories a word that none has says half of what it says of
 // very many.
 const fewMemories = 200
@@ -111,17 +123,20 @@ const fewMemories = 200
 // What asks for something that no memory is about has words that none has. That says
 // little while there are few memories, and nothing of the characters of scripts without
 // spaces, which are cut in the middle of words. Where nothing at all is known, words say
-// nothing, and vectors answer alone.
+// nothing, and vectors answer alone; but of codes, which mean nothing but themselves, vectors
+// say nothing either.
 func (p *Plan) SetBound(docs uint64, docFreq func(term int) uint64, known func(term int) bool) {
 	p.bound, p.unknown, p.known = 0, true, 1
-	asked, missing := 0.0, 0.0
+	asked, missing, coded := 0.0, 0.0, len(p.Concepts) > 0
 	for i := range p.Concepts {
 		c := &p.Concepts[i]
+		coded = coded && isCoded(c.Alternatives[0].Term)
 		most := uint64(0)
 		for k, to := p.TermsOf(i); k < to; k++ {
 			most = max(most, docFreq(k))
 		}
 		c.most = (index.DefaultK1 + 1) * index.IDF(docs, most)
+		c.rarity = rarity(docs, most)
 		has := false
 		for k := range c.Alternatives {
 			has = has || known(c.first+k)
@@ -138,7 +153,24 @@ func (p *Plan) SetBound(docs uint64, docFreq func(term int) uint64, known func(t
 			asked, missing = asked+c.most, missing+c.most
 		}
 	}
+	p.dateMass = 0
+	if len(p.dates) > 0 && p.Parts[memory.PartDates] {
+		p.dateMass = (index.DefaultK1 + 1) * index.IDF(docs, docs/datedShare)
+		p.bound += p.dateMass
+	}
+	if p.unknown && coded {
+		p.known = 0
+	}
 	if !p.unknown && asked > 0 {
 		p.known -= missing / asked * float64(docs) / float64(docs+fewMemories)
 	}
+}
+
+// rarity says how rare what most of docs memories have is: 1 up to the square root of their
+// number, by the logarithm, and 0 of what all have.
+func rarity(docs, most uint64) float64 {
+	if most <= 1 {
+		return 1
+	}
+	return min(1, 2*index.IDF(docs, most)/index.IDF(docs, 1))
 }

@@ -22,6 +22,7 @@ type Candidate struct {
 	isNeighbour          bool    // it stands beside what a source found
 	textRank, vectorRank int     // from 1, in the source that found it
 	around               span    // its neighbours
+	narrowed             bool    // its text was looked at, see Narrow
 	opens                bool    // it is the first message of a conversation that goes on
 	row                  int32   // in Ranking.rows
 
@@ -76,6 +77,7 @@ type Ranking struct {
 	docs       []uint32
 	order      []ordered
 	spare      []Candidate // room for Order
+	stretches  stretches
 }
 
 // known is what ranking knows of a document besides its evidence.

@@ -15,7 +15,8 @@ import (
 
 type all struct{}
 
-func (all) Contains(uint32) bool { return true }
+func (all) Contains(uint32) bool     { return true }
+func (all) Before(doc uint32) uint32 { return min(doc, 1000) }
 
 // even is what a filter allows.
 type even struct{}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 
 	"mneme/memory"
 )
@@ -46,7 +47,7 @@ var sources = [numFeatures]string{"base", "known", "words_alone", "vectors_alone
 var weights = [numFeatures]float64{
 	featureBase:              -8.15,
 	featureKnown:             3,
-	featureWordsAlone:        1.5,
+	featureWordsAlone:        1,
 	featureVectorsAlone:      3,
 	featureExact:             4,
 	featureText:              1.25,
@@ -74,7 +75,7 @@ func (r *Ranking) Evaluate() {
 		if r.plan.HasText() {
 			r.evaluateText(c)
 		}
-		if r.plan.matches(c) {
+		if r.plan.speaks(c) {
 			r.evaluateTold(c)
 		}
 	}
@@ -110,26 +111,35 @@ func (r *Ranking) evaluateVectors(c *Candidate) {
 func (r *Ranking) evaluateText(c *Candidate) {
 	p := r.plan
 	own := r.evidence.row(c.row)
-	mass, held, told := 0.0, 0.0, 0.0
+	mass, held, told, dated := 0.0, 0.0, 0.0, 0.0
 	for i := range own {
 		concept, s := &p.Concepts[i], own[i].Score
 		switch {
 		case s == 0:
 		case concept.dated || own[i].Told:
 			told += s
+			if !own[i].Told && strings.ContainsAny(concept.Alternatives[0].Term, "-/.") {
+				dated = 1 // the text names the day itself
+			}
 		default:
 			mass += s
 			held += concept.held(own[i])
 			if a := &concept.Alternatives[own[i].Term-concept.first]; a.Exact || concept.whole && a.same() {
-				c.setExact()
+				c.setExact(concept.rarity)
 			}
 		}
 	}
 	if len(p.Phrases) > 0 { // only what holds them is a candidate
-		c.setExact()
+		c.setExact(1)
 	}
 	c.values[featureText], c.raw[featureText] = math.Log1p(mass), mass
 	c.values[featureTold], c.raw[featureTold] = math.Log1p(told), told
+	if p.dateMass > 0 {
+		if agent, at := p.Partitions[c.Partition].Conversations.of(c.Doc); agent != 0 {
+			dated = max(dated, p.dateFit(at))
+		}
+		held += p.dateMass * dated
+	}
 	if p.bound > 0 {
 		c.values[featureMatched], c.raw[featureMatched] = min(held/p.bound, 1), held
 	}
@@ -153,7 +163,9 @@ func (r *Ranking) evaluateTold(c *Candidate) {
 		c.set(featureOpening, 1)
 	}
 	if p.first && p.Parts[memory.PartRecent] {
-		c.set(featureRecent, recency(c.Doc, p.Partitions[c.Partition].Docs))
+		live := p.Partitions[c.Partition].Visible
+		n := live.Before(math.MaxUint32)
+		c.set(featureRecent, recency(n-live.Before(c.Doc)-1, n))
 	}
 	if len(p.dates) > 0 && agent != 0 && p.Parts[memory.PartDates] {
 		c.set(featureDates, p.dateFit(at))
@@ -162,11 +174,11 @@ func (r *Ranking) evaluateTold(c *Candidate) {
 
 func (c *Candidate) set(k feature, value float64) { c.values[k], c.raw[k] = value, value }
 
-// setExact says that a candidate holds an identifier or a phrase letter by letter: then it
-// does not matter what else of the query nobody knows.
-func (c *Candidate) setExact() {
-	c.set(featureExact, 1)
-	c.set(featureKnown, 1)
+// setExact says that a candidate holds an identifier or a phrase letter by letter, how rare
+// that is, 0..1: then it does not matter what else of the query nobody knows.
+func (c *Candidate) setExact(rarity float64) {
+	c.set(featureExact, max(c.values[featureExact], rarity))
+	c.set(featureKnown, max(c.values[featureKnown], rarity))
 }
 
 // matches reports whether words or vectors say anything for a candidate. Where only
@@ -175,6 +187,15 @@ func (p *Plan) matches(c *Candidate) bool {
 	b := p.Partitions[c.Partition].Background
 	return c.values[featureText]+c.values[featureNeighbours]+c.values[featureTold] > 0 || c.hasVector && (!p.HasText() || c.cosine > b.Mean) ||
 		c.raw[featureVectorNeighbours] > b.Mean
+}
+
+// speaks reports whether the words of a query say anything for a candidate, its own or those
+// around it; where none are asked, its vector. Only then who said it, and where it stands, do.
+func (p *Plan) speaks(c *Candidate) bool {
+	if !p.HasText() {
+		return p.matches(c)
+	}
+	return c.values[featureText]+c.values[featureNeighbours]+c.values[featureTold] > 0
 }
 
 // Background is how the cosines of texts with queries that they have nothing to do with
@@ -200,11 +221,7 @@ func (r *Ranking) Order() {
 		if !r.plan.matches(c) {
 			continue
 		}
-		c.Sum = 0
-		for k, v := range c.values {
-			c.Sum += r.plan.weight(feature(k)) * v
-		}
-		c.Score = logistic(c.Sum)
+		r.add(c)
 		r.order = append(r.order, ordered{c.Sum, int32(i)})
 	}
 	slices.SortFunc(r.order, func(a, b ordered) int { return cmp.Compare(b.sum, a.sum) })
@@ -213,6 +230,15 @@ func (r *Ranking) Order() {
 		r.spare = append(r.spare, r.candidates[o.at])
 	}
 	r.candidates, r.spare = r.spare, r.candidates
+}
+
+// add sums up what counts for a candidate.
+func (r *Ranking) add(c *Candidate) {
+	c.Sum = 0
+	for k, v := range c.values {
+		c.Sum += r.plan.weight(feature(k)) * v
+	}
+	c.Score = logistic(c.Sum)
 }
 
 // ordered is the sum of a candidate, and its place.

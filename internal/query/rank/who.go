@@ -26,17 +26,23 @@ const (
 // findSpeakers finds whether the query is in the first person, and the agents that it names,
 // for each partition. Where everything is of one agent, naming it says nothing. Agents have names such as search
 // or docs, which queries hold as words: only a word that begins with a capital where
-// none need be names an agent.
+// none need be names an agent, and none behind a determiner, "the Search timeout".
 func (p *Plan) findSpeakers() {
-	sentence := true
+	sentence, practice, before := true, false, ""
 	var names []string
 	text.AnalyzeWords(p.Query, func(w text.Word) bool {
-		p.first = p.first || w.Kind == text.KindStop && isFirstPerson(w.Folded) && !isWithin(p.Query, w.Token)
-		if !sentence && startsUpper(p.Query[w.Start:w.End]) {
+		if w.Kind == text.KindStop && isFirstPerson(w.Folded) && !isWithin(p.Query, w.Token) {
+			p.first = p.first || !anybody(w.Folded, before, practice)
+		}
+		if !sentence && startsUpper(p.Query[w.Start:w.End]) && !determiners[before] {
 			name, _, _ := strings.Cut(w.Folded, "'")
 			names = append(names, name)
 		}
-		sentence = endsSentence(p.Query[w.End:])
+		practice = practice || w.Folded == "how" || w.Folded == "where"
+		before = w.Folded
+		if sentence = endsSentence(p.Query[w.End:]); sentence {
+			practice, before = false, ""
+		}
 		return len(names) < maxConcepts
 	})
 	if !p.Parts[memory.PartSpeaker] {
@@ -78,6 +84,32 @@ func (c *Conversations) named(names []string, first bool, as string) map[uint32]
 	}
 	return out
 }
+
+// anybody reports whether "I" or "we" is anybody who does such a thing, and not who asks: "how do
+// we deploy", "can I restart it". practice: the sentence asks how or where.
+func anybody(pronoun, before string, practice bool) bool {
+	if pronoun != "i" && pronoun != "we" {
+		return false
+	}
+	switch before {
+	case "can", "could", "should", "may", "must", "shall":
+		return true
+	case "do", "would":
+		return practice
+	}
+	return false
+}
+
+// determiners stand before what is no name of a person, but for other words between them.
+var determiners = func() map[string]bool {
+	out := map[string]bool{}
+	for _, w := range strings.Fields(`the a an this that these those which what each every any all no some my our your his her its their
+		der die das den dem des ein eine einen einem einer eines kein keine keinen keinem keiner welche welcher welches welchem welchen
+		dieser diese dieses diesem diesen jeder jede jedes jedem jeden im am zum zur beim vom ins ans laut`) {
+		out[w] = true
+	}
+	return out
+}()
 
 // endsSentence reports whether what follows a word ends its sentence.
 func endsSentence(rest string) bool {

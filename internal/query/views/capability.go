@@ -63,6 +63,9 @@ type Partition struct {
 // Contains reports whether a document is part of the view and lives.
 func (p *Partition) Contains(doc uint32) bool { return doc < p.NextDoc && p.Live.Contains(doc) }
 
+// Before counts the documents of the view that live and whose DocIDs are below doc.
+func (p *Partition) Before(doc uint32) uint32 { return p.Live.Before(min(doc, p.NextDoc)) }
+
 // Partitions lists those of the capability's partitions that exist, the team's first.
 func (c Capability) Partitions(v *projections.View) []Partition {
 	if c.ns == (events.ID{}) {

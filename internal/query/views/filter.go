@@ -165,7 +165,4 @@ func (d *DocSet) each(visit func(doc uint32)) {
 // Allows reports whether a document is in the set; nil allows all.
 func (d *DocSet) Allows(doc uint32) bool { return d == nil || d.Contains(doc) }
 
-var _ interface {
-	projections.Live
-	index.WordSet
-} = (*DocSet)(nil)
+var _ index.WordSet = (*DocSet)(nil)
