@@ -113,9 +113,12 @@ func (s *search) narrow(left []rank.Candidate, at int) error {
 		if err != nil {
 			return err
 		}
-		if content != nil && rank.IsLong(content.Text) {
-			s.left.open(content.Text)
-			what = content.Text
+		if content != nil {
+			s.keep(c, content)
+			if rank.IsLong(content.Text) {
+				s.left.open(content.Text)
+				what = content.Text
+			}
 		}
 	}
 	if !s.ranking.Narrow(c, what) {
@@ -128,6 +131,20 @@ func (s *search) narrow(left []rank.Candidate, at int) error {
 	}
 	left[to-1] = moved
 	return nil
+}
+
+// keptBytes bounds the texts that are kept from narrow until they are shown.
+const keptBytes = 16 << 10
+
+// keep keeps a document that narrow has opened, unless it is long.
+func (s *search) keep(c *rank.Candidate, content *events.Content) {
+	if len(content.Text) > keptBytes {
+		return
+	}
+	if s.opened == nil {
+		s.opened = make(map[opened]*events.Content, s.limit)
+	}
+	s.opened[opened{c.Partition, c.Doc}] = content
 }
 
 type foundDoc struct {
@@ -161,10 +178,14 @@ func (s *search) hit(f foundDoc) (memory.Hit, error) {
 	c, d := f.c, &f.doc
 	p := &s.places[c.Partition]
 	view := p.in.view
-	content, err := view.Content(d.At)
-	if err != nil {
-		return memory.Hit{}, err
+	content := s.opened[opened{c.Partition, c.Doc}]
+	if content == nil {
+		var err error
+		if content, err = view.Content(d.At); err != nil {
+			return memory.Hit{}, err
+		}
 	}
+	delete(s.opened, opened{c.Partition, c.Doc})
 	id := d.Record.String()
 	h := memory.Hit{
 		ID: id, RecordID: id, URI: p.in.uri(d.Record, content), Kind: d.Kind.Public(), Agent: d.Agent,

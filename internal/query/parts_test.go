@@ -143,7 +143,8 @@ func TestTheSpeakerMeant(t *testing.T) {
 	if got := w.search("team", "ann", memory.SearchRequest{Query: "when does my pottery class begin"}).Results; got[0].ID != ids[2] {
 		t.Errorf("as ann: %+v", got[0])
 	}
-	for _, query := range []string{"Ann: when does the pottery class begin", "when does ann begin with the pottery class"} {
+	for _, query := range []string{"Ann: when does the pottery class begin", "when does ann begin with the pottery class",
+		"when does the Ann pottery class begin", "which Melanie pottery class begins", "wann fängt die Melanie pottery class an"} {
 		for _, h := range w.search("team", "", memory.SearchRequest{Query: query}).Results {
 			if slices.Contains(h.MatchedBy, "speaker") {
 				t.Errorf("%q speaks of %s", query, h.Agent)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"mneme/internal/events"
 	index "mneme/internal/index/text"
 	"mneme/internal/query/parse"
 	"mneme/internal/query/rank"
@@ -29,10 +30,17 @@ type search struct {
 	moved  moves
 	plan   *rank.Plan
 	left   budget
+	opened map[opened]*events.Content // what narrow has opened and hit will show
 	// refused is the best score below the floor that was met.
 	refused float64
 	*buffers
 	corrections []memory.Correction // what words of the query were read as
+}
+
+// opened is a document by its place.
+type opened struct {
+	place int
+	doc   uint32
 }
 
 // searched is a namespace that is searched.

@@ -51,7 +51,7 @@ func WithoutStamp(query string, now time.Time) string {
 		}
 		asked := query[:e.Start]
 		at := label.FindStringIndex(asked)
-		if bracketed := strings.ContainsAny(asked[at[0]:], "(（[【"); !bracketed && about.MatchString(asked) {
+		if bracketed := strings.ContainsAny(asked[at[0]:], "(（[【"); !bracketed && (e.Relation != dates.On || about.MatchString(asked)) {
 			continue
 		}
 		asked = asked[:at[0]]

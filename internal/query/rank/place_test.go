@@ -13,6 +13,8 @@ func TestTheFirstPerson(t *testing.T) {
 	for query, want := range map[string]bool{
 		"what is my budget": true, "budget: mine": true, "our budget": true, "does it send us the budget?": true, "a budget of ours.": true,
 		"show me the budget": true, "do it myself: a budget": true, "we’re late": true, "I'm late": true, "(my budget)": true, `"my budget"`: true, "my budget, in EUR": true,
+		"how do I get to the budget": false, "where can we see the budget": false, "can I see the budget?": false, "should we cut the budget": false,
+		"which budget do we use": true, "where did we put the budget": true, "how do I see my budget": true, "How it is. Do I like the budget?": true,
 		"the budget": false, "disk I/O errors": false, "us-east-1 buckets": false, "buckets in eu-west-1/us-east-1": false, "my_table": false, "/etc/my.cnf": false,
 		"node.me": false, "ops@me.example": false, "US budget": false, "mysql": false, "": false,
 	} {
