@@ -58,7 +58,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs := opt.output.Flags("retrieval", stderr)
 	fs.StringVar(&opt.data, "data", "", "folder with the sets (default $MNEME_DATA, then shared/data beside the repository)")
 	fs.StringVar(&sets, "set", strings.Join(usual(), ","), "sets to measure, separated by commas; "+judged.Sealed+" only once all is tuned")
-	fs.StringVar(&modes, "mode", "text,vector,hybrid,"+string(plainBM25), "search modes to measure, separated by commas; "+string(plainBM25)+" asks no node")
+	fs.StringVar(&modes, "mode", "text,vector,hybrid,"+string(plainBM25)+","+string(stemsBM25), "search modes to measure, separated by commas; "+string(plainBM25)+" and "+string(stemsBM25)+" ask no node")
 	fs.StringVar(&opt.addr, "addr", "", "measure the node at this address instead of one of our own; namespaces are left behind")
 	fs.StringVar(&opt.prefix, "prefix", "bench-", "stands before the names of namespaces")
 	fs.BoolVar(&opt.json, "json", false, "print one JSON document instead of tables")

@@ -12,11 +12,16 @@ import (
 	"mneme/bench/internal/judged"
 	"mneme/bench/internal/stats"
 	"mneme/client"
+	"mneme/internal/text"
 	"mneme/memory"
 )
 
-// plainBM25 is no mode of a node: the bench itself ranks the texts.
-const plainBM25 memory.Mode = "bm25"
+// These are no modes of a node: the bench itself ranks the texts, by plain words or by the words of
+// the node's analyzer, in their stems and without stop words.
+const (
+	plainBM25 memory.Mode = "bm25"
+	stemsBM25 memory.Mode = "bm25-stems"
+)
 
 const (
 	depth      = 20  // results asked for
@@ -124,7 +129,7 @@ func modes(set *judged.Set, opt options) []variant {
 	var out []variant
 	for _, mode := range opt.modes {
 		out = append(out, variant{req: memory.SearchRequest{Mode: mode}})
-		if opt.split > 0 && !set.Streamed && mode != plainBM25 {
+		if opt.split > 0 && !set.Streamed && mode != plainBM25 && mode != stemsBM25 {
 			out = append(out, variant{name: fmt.Sprintf("in %d", opt.split), req: memory.SearchRequest{Mode: mode}, split: opt.split})
 		}
 	}
@@ -164,6 +169,7 @@ type asking struct {
 // plain is what was sent into a namespace, for a search that asks no node.
 type plain struct {
 	index bm25.Index
+	stems bm25.Index
 	sent  []memory.Capture
 }
 
@@ -183,7 +189,7 @@ func (a *asking) create(ctx context.Context, ns judged.Namespace) error {
 		if _, err := a.client.CreateNamespace(ctx, memory.CreateNamespace{Name: part}); err != nil {
 			return fmt.Errorf("create namespace %s: %w", part, err)
 		}
-		a.plain[part] = &plain{}
+		a.plain[part] = &plain{stems: bm25.Index{Cut: text.IndexTerms}}
 		if err := a.send(ctx, part, parts[part]); err != nil {
 			return err
 		}
@@ -212,6 +218,7 @@ func (a *asking) send(ctx context.Context, name string, captures []memory.Captur
 			}
 			a.units[r.RecordID] = captures[i]
 			a.plain[name].index.Add(captures[i].Text)
+			a.plain[name].stems.Add(captures[i].Text)
 			a.plain[name].sent = append(a.plain[name].sent, captures[i])
 		}
 		captures = captures[n:]
@@ -316,8 +323,8 @@ func (w *way) find(ctx context.Context, a *asking, namespace string, q judged.Qu
 		return nil, w.req.Mode, nil // a node refuses an empty query: that is an answer with nothing
 	}
 	namespace = a.opt.prefix + namespace
-	if w.req.Mode == plainBM25 {
-		return a.plain[namespace].find(q), plainBM25, nil
+	if w.req.Mode == plainBM25 || w.req.Mode == stemsBM25 {
+		return a.plain[namespace].find(w.req.Mode, q), w.req.Mode, nil
 	}
 	limit := depth
 	req := w.req
@@ -344,8 +351,12 @@ func (w *way) find(ctx context.Context, a *asking, namespace string, q judged.Qu
 }
 
 // find ranks what was sent so far. Of a filter it knows the tags.
-func (p *plain) find(q judged.Question) []found {
-	hits := p.index.Search(q.Text, depth, func(doc int) bool {
+func (p *plain) find(mode memory.Mode, q judged.Question) []found {
+	index := &p.index
+	if mode == stemsBM25 {
+		index = &p.stems
+	}
+	hits := index.Search(q.Text, depth, func(doc int) bool {
 		return q.Filter == nil || !slices.ContainsFunc(q.Filter.Tags, func(tag string) bool { return !slices.Contains(p.sent[doc].Tags, tag) })
 	})
 	out := make([]found, len(hits))

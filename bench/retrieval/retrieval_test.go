@@ -284,7 +284,7 @@ func TestPlainBM25(t *testing.T) {
 		p.sent = append(p.sent, c)
 	}
 	ids := func(filter *memory.Filter) (out []string) {
-		for _, f := range p.find(judged.Question{Text: "Port?", Filter: filter}) {
+		for _, f := range p.find(plainBM25, judged.Question{Text: "Port?", Filter: filter}) {
 			out = append(out, f.capture.ID)
 		}
 		return out
@@ -323,7 +323,7 @@ func TestMarks(t *testing.T) {
 	hybrid, words, plain := scored(1, 1, 0), scored(1, 0, 0), scored(0, 0, 0)
 	m := mark{set: "long", category: "x", measure: "hit@1", least: 2, count: true}
 	got, _ := m.find(hybrid)
-	if cells, want := strings.Join(m.cells(got, &hybrid, &words, &plain), "|"), "long, x|3|hit@1|≥ 2 met|2 of 3|0 to 3||1 of 3|+1 (+0 to +3)|0 of 3"; cells != want {
+	if cells, want := strings.Join(append(m.cells(got, &hybrid, &words), m.of(&plain), m.of(nil)), "|"), "long, x|3|hit@1|≥ 2 met|2 of 3|0 to 3||1 of 3|+1 (+0 to +3)|0 of 3|"; cells != want {
 		t.Errorf("cells %q, want %q", cells, want)
 	}
 }

@@ -1,6 +1,6 @@
 // Package bm25 ranks texts by BM25 and nothing else: what a search has to be better than.
 //
-// Its job: words in lower case without stems or stop words, Chinese by characters; k1 1.2, b 0.75
+// Its job: words in lower case without stems or stop words, Chinese by characters, or any other cut; k1 1.2, b 0.75
 // and idf ln(1 + (N-n+0.5)/(n+0.5)), as in Robertson and Zaragoza, "The Probabilistic Relevance
 // Framework: BM25 and Beyond" (2009), with the idf that Lucene takes.
 //
@@ -20,6 +20,7 @@ const k1, b = 1.2, 0.75
 // Index holds texts by their number, which is their place in the order of Add. The zero value is
 // empty. It is for one goroutine.
 type Index struct {
+	Cut      func(string) []string // the words of a text or query; nil = plain words
 	lengths  []int
 	words    int
 	postings map[string][]posting
@@ -41,7 +42,7 @@ func (x *Index) Add(text string) {
 	if x.postings == nil {
 		x.postings = map[string][]posting{}
 	}
-	words, doc := split(text), len(x.lengths)
+	words, doc := x.cut(text), len(x.lengths)
 	for _, w := range words {
 		if p := x.postings[w]; len(p) > 0 && p[len(p)-1].doc == doc {
 			p[len(p)-1].tf++
@@ -58,7 +59,7 @@ func (x *Index) Add(text string) {
 func (x *Index) Search(query string, limit int, keep func(doc int) bool) []Hit {
 	scores := map[int]float64{}
 	n, mean := float64(len(x.lengths)), float64(x.words)/float64(len(x.lengths))
-	for _, w := range split(query) {
+	for _, w := range x.cut(query) {
 		found := x.postings[w]
 		df := float64(len(found))
 		idf := math.Log(1 + (n-df+0.5)/(df+0.5))
@@ -75,6 +76,13 @@ func (x *Index) Search(query string, limit int, keep func(doc int) bool) []Hit {
 	}
 	slices.SortFunc(hits, func(a, b Hit) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Doc, b.Doc)) })
 	return hits[:min(limit, len(hits))]
+}
+
+func (x *Index) cut(s string) []string {
+	if x.Cut != nil {
+		return x.Cut(s)
+	}
+	return split(s)
 }
 
 // split returns the runs of letters and digits, in lower case, and each Han character.
