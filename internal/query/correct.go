@@ -409,7 +409,7 @@ func (w *queried) keepBest() {
 		return m.docs == 0 || m.kind == kindCommon && m.docs < commonTimes*w.docs
 	})
 	if slices.ContainsFunc(w.meanings, func(m meaning) bool { return m.kind == kindBeginning && len(m.term) > len(w.Term) }) {
-		w.meanings = slices.DeleteFunc(w.meanings, func(m meaning) bool { return m.kind == kindEdit && len(m.term) <= len(w.Term) })
+		w.meanings = slices.DeleteFunc(w.meanings, func(m meaning) bool { return m.kind == kindEdit && !w.shorterThan(&m) })
 	}
 	slices.SortFunc(w.meanings, func(a, b meaning) int {
 		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.strange, b.strange), cmp.Compare(b.docs, a.docs),
@@ -421,6 +421,14 @@ func (w *queried) keepBest() {
 		return have[m.kind] > kept[m.kind]
 	})
 	w.many = w.many || have[kindBegins] > kept[kindBegins]
+}
+
+// shorterThan reports whether a word is shorter than what it may mean.
+func (w *queried) shorterThan(m *meaning) bool {
+	if m.written != "" {
+		return len(m.written) > len(w.Folded)
+	}
+	return len(m.term) > len(w.Term)
 }
 
 // question is that of the search with what its words may mean; nil if they mean

@@ -448,7 +448,7 @@ func BenchmarkCorrect(b *testing.B) {
 	for len(w.search("team", "", memory.SearchRequest{Query: "kubrnetes"}).Corrections) == 0 {
 		runtime.Gosched() // the vocabulary is being read
 	}
-	for name, query := range map[string]string{"known": "kubernetes", "one": "kubrnetes", "eight": strings.Join(wrong[:8], " "), "300": strings.Join(wrong, " "), "begins": "kub*"} {
+	for name, query := range map[string]string{"known": "kubernetes", "one": "kubrnetes", "ending": "qxzvlmbizationally", "eight": strings.Join(wrong[:8], " "), "300": strings.Join(wrong, " "), "begins": "kub*"} {
 		for _, on := range []bool{true, false} {
 			b.Run(fmt.Sprintf("%s/%v", name, on), func(b *testing.B) {
 				for b.Loop() {

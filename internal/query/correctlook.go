@@ -127,7 +127,7 @@ func stemsOf(word string, least int) (out []string) {
 	if len(word) > known.MaxNear {
 		return nil
 	}
-	for _, ending := range endings {
+	for _, ending := range wordEndings {
 		for n := range ending {
 			base, ok := strings.CutSuffix(word, ending[:n])
 			if n == 0 || !ok || utf8.RuneCountInString(base) < least {
@@ -261,62 +261,70 @@ func (c *corrector) list(w *queried, kind rank.Kind, weight float64, most int, f
 	return len(all) > 0
 }
 
-// near adds the terms that edits lead to from a form of the word.
+// near adds the terms that edits lead to: from a form of the word, or, with one edit, to a word by
+// its ending. Only where that gives nothing is more taken for its ending.
 func (c *corrector) near(w *queried, edits int) {
-	var all []known.Match
 	forms := w.forms()
 	if edits > 1 {
 		forms = forms[:1] // two edits take ten times the work
 	}
-	for _, form := range forms {
-		c.pattern.Set(form, edits)
-		for _, v := range c.vocabularies {
-			all = v.Near(all, &c.pattern, &c.work)
+	all := c.nearForms(w, edits, forms)
+	if edits == 1 {
+		all = append(all, c.withinEnding(w)...)
+		for _, head := range w.heads() {
+			if len(all) > 0 {
+				break
+			}
+			all = c.nearHead(w, head)
 		}
 	}
-	slices.SortFunc(all, func(a, b known.Match) int {
-		return cmp.Or(cmp.Compare(a.Edits, b.Edits), cmp.Compare(known.Strangeness(w.Term, a.Term), known.Strangeness(w.Term, b.Term)),
-			known.CompareLikeness(w.Term, a.Term, b.Term))
+	slices.SortFunc(all, func(a, b meaning) int {
+		return cmp.Or(cmp.Compare(a.edits, b.edits), cmp.Compare(a.strange, b.strange), known.CompareLikeness(w.Term, a.term, b.term),
+			known.CompareLikeness(w.Folded, a.written, b.written))
 	})
 	n := 0
 	for i, m := range all {
-		if i > 0 && all[i-1].Term == m.Term || n == maxLooked {
+		if i > 0 && all[i-1].term == m.term || n == maxLooked {
 			continue
 		}
 		n++
-		kind, weight := kindEdit, weightEdit
+		m.kind, m.weight = kindEdit, weightEdit
 		switch {
 		case w.docs > 0:
-			kind, weight = kindCommon, weightCommon
-		case m.Edits > 1:
-			weight = weightTwoEdits
+			m.kind, m.weight = kindCommon, weightCommon
+		case m.edits > 1:
+			m.weight = weightTwoEdits
 		}
-		w.add(meaning{term: m.Term, kind: kind, weight: weight, edits: m.Edits, strange: known.Strangeness(w.Term, m.Term)})
+		w.add(m)
 	}
 }
 
-// endings are those that the stemmer takes off a word, unless the misspelling keeps it
-// from that: "orchestrator" is "orchestr", and "orchstrator" is "orchstrat".
-var endings = []string{"ations", "ators", "ation", "ator", "ments", "ment", "ings", "ing", "ions", "ion", "able", "ible", "ally", "ness", "ity", "ive",
-	"ers", "ed", "er", "es", "al", "ly"}
+// nearHead lists the terms that are what an edit makes of the word without its ending, and are the
+// stem of the word with it.
+func (c *corrector) nearHead(w *queried, head string) (all []meaning) {
+	for _, m := range c.nearForms(w, 1, []string{head}) {
+		m.written = m.term + w.Folded[len(head):]
+		if termOf(m.written) == m.term {
+			m.strange = known.Strangeness(w.Folded, m.written)
+			all = append(all, m)
+		}
+	}
+	return all
+}
 
-// forms are what stands for a word in a vocabulary: its stem, itself, and what it is
-// without its ending.
-func (w *queried) forms() []string {
-	out := []string{w.Term}
-	add := func(form string) {
-		if utf8.RuneCountInString(form) >= leastEdit && !slices.Contains(out, form) {
-			out = append(out, form)
+// nearForms lists the terms that edits lead to from a form of the word.
+func (c *corrector) nearForms(w *queried, edits int, forms []string) (all []meaning) {
+	var matches []known.Match
+	for _, form := range forms {
+		c.pattern.Set(form, edits)
+		for _, v := range c.vocabularies {
+			matches = v.Near(matches, &c.pattern, &c.work)
 		}
 	}
-	add(w.Folded)
-	for _, ending := range endings {
-		if form, ok := strings.CutSuffix(w.Folded, ending); ok {
-			add(form)
-			break
-		}
+	for _, m := range matches {
+		all = append(all, meaning{term: m.Term, edits: m.Edits, strange: known.Strangeness(w.Term, m.Term)})
 	}
-	return out
+	return all
 }
 
 func (c *corrector) split(w *queried) {
