@@ -66,7 +66,7 @@ const (
 	maxCoded        = 4       // terms that begin with few characters of a hash or an id
 	maxLooked       = 16      // of each kind whose documents are counted
 	maxAlso         = 4       // words that came off others
-	maxTold         = 3       // corrections of a word that an answer lists; with a budget one
+	maxTold         = 3       // corrections of a word that an answer lists, near words for themselves; with a budget one
 	maxBegun        = 1024    // terms that begin as the query asks; of more none is looked for
 	maxBegunLooked  = 64      // of these whose documents are counted
 
@@ -436,10 +436,7 @@ func (w *queried) shorterThan(m *meaning) bool {
 func (c *corrector) question(chosen []*queried) *rank.Question {
 	q := c.s.question(true)
 	q.Alternatives = map[string][]rank.Alternative{}
-	left, most := maxAlternatives, maxTold
-	if c.s.req.Budget != nil {
-		most = 1
-	}
+	left, most := maxAlternatives, c.s.maxTold()
 	for _, w := range c.words {
 		if !slices.Contains(chosen, w) {
 			continue
@@ -457,7 +454,9 @@ func (c *corrector) question(chosen []*queried) *rank.Question {
 			}
 			q.Alternatives[w.Term] = append(q.Alternatives[w.Term], rank.Alternative{Term: m.term, Kind: m.kind, Weight: m.weight, Exact: m.exact})
 			q.Also = append(q.Also, m.also...)
-			if told++; told > most {
+			if told++; m.kind == kindRelated {
+				c.s.near = append(c.s.near, toldNear{at: len(c.s.corrections), word: w.Term, term: m.term})
+			} else if told > most {
 				continue
 			}
 			c.s.corrections = append(c.s.corrections, memory.Correction{Word: c.written(w),

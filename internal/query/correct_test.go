@@ -509,8 +509,9 @@ func TestWordsThatAreNear(t *testing.T) {
 	w.One("team", "bob", "a third quota for agents")
 	limit := w.One("team", "bob", "limit of the gateway")
 	w.One("team", "bob", "tuning of the accessibility tree, and the colo")
-	w.One("team", "bob", "gradle of the gateway")
-	w.One("team", "bob", "gradle or maven, and writes")
+	w.One("team", "bob", "runbook of the gateway")
+	w.One("team", "bob", "runbook of the harbour")
+	w.One("team", "bob", "a playbook, and writes")
 	for range rareDocs + 1 {
 		w.One("team", "bob", "a datacenter of ours")
 	}
@@ -519,7 +520,7 @@ func TestWordsThatAreNear(t *testing.T) {
 		"limit":       "limit>quota(related 3) ", // one memory has it
 		"quota":       "",                        // three have
 		"rota_x":      "",
-		"server":      "server>machine(related 1) ", // and not the stem machin
+		"server":      "server>machines(related 1) ", // as the memory writes it, and not the stem machin
 		"rota roster": "",
 		"ro*":         "ro*>roster(begins 1) ",
 		"rota*":       "", // a beginning is no word
@@ -528,16 +529,16 @@ func TestWordsThatAreNear(t *testing.T) {
 		"colo":         "colo>datacenter(related 3) ",  // one memory has it
 		"datacenter":   "",                             // three have it, and none as it is spelt elsewhere
 		"datacentre":   "",
-		"gradle":       "gradle>maven(related 1) ",        // two memories have it
-		"请写入":          "写入>write(related 1) ",            // that are two words, or three characters
+		"runbook":      "runbook>playbook(related 1) ",    // two memories have it
+		"请写入":          "写入>writes(related 1) ",           // that are two words, or three characters
 		"optimisation": "optimisation>tuning(related 1) ", // the list has optimization
 	} {
-		if got := readAs(w.search("team", "", memory.SearchRequest{Query: query})); got != want {
+		if got := readAs(w.search("team", "", memory.SearchRequest{Query: query, All: true})); got != want {
 			t.Errorf("%q is read as %q, want %q", query, got, want)
 		}
 	}
-	for query, want := range map[string]float64{"rota": 0.3, "limit": 0.2, "gradle": 0.2} { // as docs/search.md says
-		if got := w.search("team", "", memory.SearchRequest{Query: query}).Corrections; len(got) != 1 || got[0].Weight != want {
+	for query, want := range map[string]float64{"rota": 0.3, "limit": 0.2, "runbook": 0.2} { // as docs/search.md says
+		if got := w.search("team", "", memory.SearchRequest{Query: query, All: true}).Corrections; len(got) != 1 || got[0].Weight != want {
 			t.Errorf("%q is read as %+v, want the weight %v", query, got, want)
 		}
 	}
@@ -557,13 +558,43 @@ func TestWordsThatAreNear(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	off := memory.SearchRequest{Query: "rota", Parts: map[memory.Part]bool{memory.PartVocabulary: false}}
+	off := memory.SearchRequest{Query: "rota", All: true, Parts: map[memory.Part]bool{memory.PartVocabulary: false}}
 	if res := w.search("team", "", off); len(res.Results) > 0 || len(res.Corrections) > 0 {
 		t.Errorf("switched off: %v", texts(res.Results))
 	}
 	w.Forget("team", roster, "ann", events.ScopeTeam)
-	if got := readAs(w.search("team", "", memory.SearchRequest{Query: "rota"})); got != "" {
+	if got := readAs(w.search("team", "", memory.SearchRequest{Query: "rota", All: true})); got != "" {
 		t.Errorf("forgotten: %q", got)
+	}
+}
+
+// A near word is told where a result has it: by itself it lifts no memory above the floor, and
+// beside other words it adds to what they find.
+func TestNearWordsAreToldWhereTheyAreFound(t *testing.T) {
+	for _, mode := range []memory.Mode{memory.ModeText, memory.ModeHybrid} {
+		w := newWorld(t)
+		w.Namespace("team", withBuiltin())
+		for i := range 40 {
+			w.One("team", "ann", fmt.Sprintf("nightly job %d ended", i))
+		}
+		w.One("team", "ann", "the roster of June is full, says the harbour master")
+		w.One("team", "ann", "the duty of the harbour master is paid")
+		search := func(query string, all bool) memory.SearchResponse {
+			return w.search("team", "", memory.SearchRequest{Query: query, Mode: mode, All: all})
+		}
+		if res := search("rota", false); !res.NothingFound || res.BestRefused == 0 || len(res.Corrections) > 0 {
+			t.Errorf("%s: a near word by itself: %q, %s", mode, texts(res.Results), readAs(res))
+		}
+		if res := search("rota", true); readAs(res) == "" || !strings.Contains(readAs(res), "rota>roster(related 1)") {
+			t.Errorf("%s: below the floor: %q, %s", mode, texts(res.Results), readAs(res))
+		}
+		res := search("rota of June, harbour master", false)
+		if len(res.Results) == 0 || !strings.Contains(res.Results[0].Text, "roster") || !strings.Contains(readAs(res), "rota>roster(related 1)") {
+			t.Errorf("%s: beside other words: %q, %s", mode, texts(res.Results), readAs(res))
+		}
+		if res = search("rota night", false); strings.Contains(readAs(res), "related") {
+			t.Errorf("%s: beside what finds others: %q, %s", mode, texts(res.Results), readAs(res))
+		}
 	}
 }
 
@@ -574,7 +605,7 @@ func TestWordsThatHaveNearOnesWereAllCorrected(t *testing.T) {
 	w.Namespace("team", nil)
 	var query []string
 	for _, group := range known.Related() {
-		if name := group[0]; len(name) >= leastTwoEdits && !embed.Ordinary(name) && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz") == "" && !slices.Contains(query, name) {
+		if name := group[0].Word; len(name) >= leastTwoEdits && !embed.Ordinary(name) && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz") == "" && !slices.Contains(query, name) {
 			query = append(query, name)
 			w.One("team", "ann", "x"+name+" "+name[:3]+"xx"+name[3:])
 		}
@@ -583,7 +614,7 @@ func TestWordsThatHaveNearOnesWereAllCorrected(t *testing.T) {
 		}
 	}
 	w.One("team", "ann", "the roster")
-	res := w.search("team", "", memory.SearchRequest{Query: strings.Join(append(query, "rota"), " ")})
+	res := w.search("team", "", memory.SearchRequest{Query: strings.Join(append(query, "rota"), " "), All: true, Limit: ptr(100)})
 	corrected := map[string]bool{}
 	for _, c := range res.Corrections {
 		if c.Kind != string(kindAlias) && c.Kind != string(kindRelated) {

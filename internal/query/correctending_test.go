@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -193,4 +194,47 @@ func oneEdit(word string) map[string]bool {
 	}
 	delete(out, word)
 	return out
+}
+
+// The examples of docs/search.md find what it says, and are read as it says.
+func TestExamplesOfCorrections(t *testing.T) {
+	page, err := os.ReadFile("../../docs/search.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, part, _ := strings.Cut(string(page), "(a test runs these examples, too)")
+	part, _, _ = strings.Cut(part, "\n## ")
+	w := newWorld(t)
+	w.Namespace("team", nil)
+	numbers, examples := map[string]string{}, 0
+	for line := range strings.Lines(part) {
+		if number, what, listed := strings.Cut(strings.TrimSpace(line), ". "); listed && len(number) == 1 {
+			numbers[w.One("team", "ann", what)] = number
+		}
+		cells := strings.Split(line, "|")
+		if len(cells) != 5 || !strings.Contains(cells[1], "`") {
+			continue
+		}
+		examples++
+		res := w.search("team", "", memory.SearchRequest{Query: strings.Trim(strings.TrimSpace(cells[1]), "`"), Mode: memory.ModeText})
+		finds, reads := "nothing", ""
+		for i, h := range res.Results {
+			if i == 0 {
+				finds = ""
+			}
+			finds += numbers[h.ID]
+		}
+		for _, c := range res.Corrections {
+			reads += fmt.Sprintf("`%s` as `%s`, %s", c.Word, c.ReadAs, c.Kind)
+		}
+		if want := strings.TrimSpace(cells[2]); finds != want {
+			t.Errorf("%s finds %s, and not %s", cells[1], finds, want)
+		}
+		if want := strings.TrimSpace(cells[3]); reads != want {
+			t.Errorf("%s is read: %s, and not: %s", cells[1], reads, want)
+		}
+	}
+	if len(numbers) != 5 || examples != 8 {
+		t.Errorf("%d memories and %d examples", len(numbers), examples)
+	}
 }

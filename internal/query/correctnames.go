@@ -152,14 +152,11 @@ func isForm(asked, listed string) bool {
 var nearWords = sync.OnceValue(func() map[string][]nearWord {
 	near := map[string][]nearWord{}
 	for _, group := range known.Related() {
-		words := make([]nearWord, len(group))
-		for i, word := range group {
-			words[i] = nearWord{word: word, term: text.Terms(word)[0]}
-		}
-		for _, a := range words {
-			for _, b := range words {
-				if n := (nearWord{a.word, b.word, b.term}); a.term != b.term && !slices.Contains(near[a.term], n) {
-					near[a.term] = append(near[a.term], n)
+		for _, a := range group {
+			asked := text.Terms(a.Word)[0]
+			for _, b := range group {
+				if n := (nearWord{a.Word, b.Word, text.Terms(b.Word)[0]}); !b.AskedOnly && asked != n.term && !slices.Contains(near[asked], n) {
+					near[asked] = append(near[asked], n)
 				}
 			}
 		}

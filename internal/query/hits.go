@@ -40,6 +40,7 @@ func (s *search) open(ctx context.Context) ([]memory.Hit, error) {
 		if err != nil {
 			return nil, err
 		}
+		s.foundNear(f.c)
 		if whole := jsonBytes(hit.Text); size+whole <= maxAnswer {
 			size += whole
 		} else {

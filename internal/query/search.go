@@ -35,6 +35,7 @@ type search struct {
 	refused float64
 	*buffers
 	corrections []memory.Correction // what words of the query were read as
+	near        []toldNear          // those of corrections that are told if a hit has them
 }
 
 // opened is a document by its place.
@@ -134,6 +135,7 @@ func find(readers []*Reader, named bool, run func(s *search) ([]memory.Hit, erro
 	if err != nil {
 		return memory.SearchResponse{}, views.Failed("search", err)
 	}
+	s.dropNear()
 	s.spellCorrections(hits)
 	resp := memory.SearchResponse{Results: hits, Position: s.position(), Mode: s.mode, Corrections: s.corrections, NothingFound: len(hits) == 0,
 		TookMS: float64(service.opt.Now().Sub(began)) / float64(time.Millisecond)}
