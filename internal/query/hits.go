@@ -1,14 +1,11 @@
 package query
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"math"
-	"slices"
 
 	"mneme/internal/events"
-	"mneme/internal/projections"
 	"mneme/internal/query/rank"
 	"mneme/internal/query/views"
 	"mneme/internal/text"
@@ -23,7 +20,7 @@ func (s *search) open(ctx context.Context) ([]memory.Hit, error) {
 	}
 	out := make([]memory.Hit, 0, min(s.limit, len(s.ranking.Candidates())))
 	size := 0
-	for f, err := range s.inOrder {
+	for f, err := range s.order.all {
 		if err = errors.Join(err, ctx.Err()); err != nil {
 			return nil, err
 		}
@@ -53,36 +50,6 @@ func (s *search) open(ctx context.Context) ([]memory.Hit, error) {
 	return out, nil
 }
 
-// inOrder yields the candidates that are alive at the reader's view, best first, and of those of
-// one sum first what preferNewer put in front, then by record id.
-func (s *search) inOrder(yield func(foundDoc, error) bool) {
-	all := s.ranking.Candidates()
-	for from := 0; from < len(all); {
-		to, err := from, error(nil)
-		for to < len(all) && (to == from || all[to].Sum == all[from].Sum) && err == nil {
-			if all[to].Narrowed() {
-				to++
-				continue
-			}
-			err = s.narrow(all[from:], to-from)
-		}
-		var found []foundDoc
-		if err == nil {
-			found, err = s.livingByID(all[from:to])
-		}
-		if err != nil {
-			yield(foundDoc{}, err)
-			return
-		}
-		for _, f := range found {
-			if !yield(f, nil) {
-				return
-			}
-		}
-		from = to
-	}
-}
-
 // floor is the least score of a result of a namespace.
 func (s *search) floor(n *searched) float64 {
 	switch {
@@ -103,90 +70,18 @@ func (s *search) lowestFloor() float64 {
 	return lowest
 }
 
-// narrow looks at the text of a candidate, the one at `at` of those that are left, and puts it
-// behind those that have more than it has then. Once the budget of the search is spent, a text
-// counts as it is.
-func (s *search) narrow(left []rank.Candidate, at int) error {
-	c := &left[at]
-	what := ""
-	if s.left.forReading() && s.ranking.Scatters(c) {
-		content, err := s.content(c.Partition, c.Doc)
-		if err != nil {
-			return err
-		}
-		if content != nil {
-			s.keep(c, content)
-			if rank.IsLong(content.Text) {
-				s.left.open(content.Text)
-				what = content.Text
-			}
-		}
-	}
-	if !s.ranking.Narrow(c, what) {
-		return nil
-	}
-	moved := *c
-	to := at + 1
-	for ; to < len(left) && left[to].Sum > moved.Sum; to++ {
-		left[to-1] = left[to]
-	}
-	left[to-1] = moved
-	return nil
-}
-
-// keptBytes bounds the texts that are kept from narrow until they are shown.
-const keptBytes = 16 << 10
-
-// keep keeps a document that narrow has opened, unless it is long.
-func (s *search) keep(c *rank.Candidate, content *events.Content) {
-	if len(content.Text) > keptBytes {
-		return
-	}
-	if s.opened == nil {
-		s.opened = make(map[opened]*events.Content, s.limit)
-	}
-	s.opened[opened{c.Partition, c.Doc}] = content
-}
-
-type foundDoc struct {
-	c   *rank.Candidate
-	doc projections.Doc
-}
-
-// livingByID reads the rows of candidates, drops what is not alive at the
-// reader's view, and orders the rest by record id.
-func (s *search) livingByID(candidates []rank.Candidate) ([]foundDoc, error) {
-	out := make([]foundDoc, 0, len(candidates))
-	for i := range candidates {
-		c := &candidates[i]
-		p := &s.places[c.Partition]
-		d, ok, err := p.in.view.State.Doc(p.ID, c.Doc)
-		if err != nil {
-			return nil, err
-		}
-		if ok && d.Living() {
-			out = append(out, foundDoc{c, d})
-		}
-	}
-	slices.SortFunc(out, func(a, b foundDoc) int {
-		return cmp.Or(s.moved.compare(a.c, b.c), slices.Compare(a.doc.Record[:], b.doc.Record[:]), cmp.Compare(a.c.Partition, b.c.Partition))
-	})
-	return out, nil
-}
-
 // hit opens one candidate.
 func (s *search) hit(f foundDoc) (memory.Hit, error) {
 	c, d := f.c, &f.doc
 	p := &s.places[c.Partition]
 	view := p.in.view
-	content := s.opened[opened{c.Partition, c.Doc}]
+	content := s.order.opened(c)
 	if content == nil {
 		var err error
 		if content, err = view.Content(d.At); err != nil {
 			return memory.Hit{}, err
 		}
 	}
-	delete(s.opened, opened{c.Partition, c.Doc})
 	id := d.Record.String()
 	h := memory.Hit{
 		ID: id, RecordID: id, URI: p.in.uri(d.Record, content), Kind: d.Kind.Public(), Agent: d.Agent,

@@ -27,7 +27,7 @@ func (s *search) preferNewer() error {
 		return nil
 	}
 	var best []foundDoc
-	for f, err := range s.inOrder {
+	for f, err := range s.order.all {
 		if err != nil {
 			return err
 		}

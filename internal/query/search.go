@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"mneme/internal/events"
 	index "mneme/internal/index/text"
 	"mneme/internal/query/parse"
 	"mneme/internal/query/rank"
@@ -30,18 +29,12 @@ type search struct {
 	moved  moves
 	plan   *rank.Plan
 	left   budget
-	opened map[opened]*events.Content // what narrow has opened and hit will show
+	order  order
 	// refused is the best score below the floor that was met.
 	refused float64
 	*buffers
 	corrections []memory.Correction // what words of the query were read as
 	near        []toldNear          // those of corrections that are told if a hit has them
-}
-
-// opened is a document by its place.
-type opened struct {
-	place int
-	doc   uint32
 }
 
 // searched is a namespace that is searched.
@@ -131,6 +124,7 @@ func find(readers []*Reader, named bool, run func(s *search) ([]memory.Hit, erro
 	s := &search{named: named, left: newBudget(), buffers: service.pool.Get().(*buffers)}
 	defer s.release(service)
 	s.begin(readers)
+	s.order.s = s
 	hits, err := run(s)
 	if err != nil {
 		return memory.SearchResponse{}, views.Failed("search", err)

@@ -312,7 +312,7 @@ func (tw *twin) search(as string, req *memory.SearchRequest, textFactor, vectorF
 			sum += textFactor * 4 * f.held / bound
 		}
 		if req.Mode == memory.ModeText {
-			sum++
+			sum += 1.25
 		} else {
 			near = math.Log1p(math.Exp((cos - 0.03) / 0.06))
 			sum += vectorFactor * 0.3 * near

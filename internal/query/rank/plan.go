@@ -122,7 +122,8 @@ const fewMemories = 200
 //
 // What asks for something that no memory is about has words that none has. That says
 // little while there are few memories, and nothing of the characters of scripts without
-// spaces, which are cut in the middle of words. Where nothing at all is known, words say
+// spaces, which are cut in the middle of words. Where only what is near to a
+// word is known, the word is by as much as that counts for it. Where nothing at all is known, words say
 // nothing, and vectors answer alone; but of codes, which mean nothing but themselves, vectors
 // say nothing either.
 func (p *Plan) SetBound(docs uint64, docFreq func(term int) uint64, known func(term int) bool) {
@@ -137,20 +138,21 @@ func (p *Plan) SetBound(docs uint64, docFreq func(term int) uint64, known func(t
 		}
 		c.most = (index.DefaultK1 + 1) * index.IDF(docs, most)
 		c.rarity = rarity(docs, most)
-		has := false
+		best := 0.0
 		for k := range c.Alternatives {
-			has = has || known(c.first+k)
+			if a := &c.Alternatives[k]; known(c.first + k) {
+				p.unknown = false
+				if best = max(best, a.Weight); a.Kind != KindRelated {
+					best = 1
+				}
+			}
 		}
-		p.unknown = p.unknown && !has
 		if c.dated {
 			continue
 		}
 		p.bound += c.most
-		switch {
-		case has:
-			asked += c.most
-		case !text.IsGram(c.Alternatives[0].Term):
-			asked, missing = asked+c.most, missing+c.most
+		if best > 0 || !text.IsGram(c.Alternatives[0].Term) {
+			asked, missing = asked+c.most, missing+c.most*(1-best)
 		}
 	}
 	p.dateMass = 0

@@ -47,7 +47,7 @@ var sources = [numFeatures]string{"base", "known", "words_alone", "vectors_alone
 var weights = [numFeatures]float64{
 	featureBase:              -8.15,
 	featureKnown:             3,
-	featureWordsAlone:        1,
+	featureWordsAlone:        1.25,
 	featureVectorsAlone:      3,
 	featureExact:             4,
 	featureText:              1.25,
