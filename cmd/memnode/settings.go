@@ -161,9 +161,10 @@ func foreign(name string) bool {
 }
 
 // readEnviron reads the variables of opts. An empty one counts as unset, an
-// unknown one is an error.
+// unknown one is an error, unless it is of a service of Kubernetes.
 func readEnviron(sys system, opts []option) (*koanf.Koanf, error) {
 	var bad error
+	links := findServiceLinks(sys)
 	k := koanf.New(".")
 	err := k.Load(env.Provider(".", env.Opt{
 		Prefix:      envPrefix,
@@ -172,6 +173,8 @@ func readEnviron(sys system, opts []option) (*koanf.Koanf, error) {
 			i := slices.IndexFunc(opts, func(o option) bool { return o.settable(fromEnv) && o.variable() == name })
 			switch {
 			case foreign(name), words == "", bad != nil:
+				return "", nil
+			case i < 0 && links.has(name):
 				return "", nil
 			case i < 0:
 				bad = misuse(unknownHint(name, variables(opts), "unset it; `memnode config` lists the variables"),
