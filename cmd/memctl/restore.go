@@ -8,7 +8,7 @@ import (
 
 // masterKeyHelp says how a verb that opens a data directory gets the master key.
 const masterKeyHelp = `MNEME_MASTER_KEY says where the master key of a data directory is, as --master-key
-does for memnode: file (its keys/ folder, the default), env:NAME or command:PROGRAM.`
+does for memnode: file (its keys/ folder, the default), file:/PATH, env:NAME or command:PROGRAM.`
 
 func restoreCmd(a *app) *cobra.Command {
 	var dir, logPath, keysPath string

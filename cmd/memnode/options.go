@@ -92,7 +92,7 @@ func options() []option {
 		{name: "embedder-url", def: "", usage: "its address, for servers that speak the provider's protocol"},
 		{name: "embedder-dimensions", kind: number, def: 0, usage: "size of its vectors, for models that can shorten them (0: the model's own)"},
 		{name: "vector-engine", def: "mneme", choices: []string{"mneme", "coder", "exact"}, usage: "how vectors are searched: mneme, coder or exact"},
-		{name: "master-key", def: "file", usage: "where the keyring's master key comes from: file, env:NAME or command:PROGRAM ARGUMENTS"},
+		{name: "master-key", def: "file", usage: "where the keyring's master key comes from: file, file:/PATH, env:NAME or command:PROGRAM ARGUMENTS"},
 		{name: "dev", kind: boolean, def: false, usage: "write to an external NATS without proof that it syncs"},
 		{name: "drain-timeout", kind: duration, def: node.DefaultDrainTimeout.String(), usage: "how long stopping may take"},
 		{name: "log-level", def: "info", choices: []string{"debug", "info", "warn", "error"}, usage: "what is logged: debug, info, warn or error"},

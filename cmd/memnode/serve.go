@@ -29,6 +29,11 @@ func serve(ctx context.Context, sys system, s *settings, args []string) error {
 	if cfg.AuthToken != "" && cfg.Auth == "off" {
 		log.Warn("MNEME_AUTH_TOKEN is set but auth is off, so nobody is asked for it; --auth token changes that")
 	}
+	if sys.limitMemory != nil {
+		limited, cancel := context.WithCancel(ctx)
+		defer cancel()
+		sys.limitMemory(limited, log)
+	}
 	log.Info("starting", "version", sys.version.Version, "data", cfg.DataDir)
 	for again := false; ; again = true {
 		err := serveOnce(ctx, sys, s, args, cfg, again)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -30,6 +31,9 @@ type system struct {
 	replace func() error
 	// freedWithin is how long a data directory is waited for that another process has.
 	freedWithin time.Duration
+	// limitMemory keeps the memory of the process below the limit of its container until
+	// the context ends; nil does nothing.
+	limitMemory func(context.Context, *slog.Logger)
 }
 
 // instance is a running node; *node.Node is one.
@@ -56,6 +60,7 @@ func osSystem(signals <-chan os.Signal) system {
 		replace: replaceProcess,
 
 		freedWithin: freedWithin,
+		limitMemory: limitMemory,
 	}
 }
 

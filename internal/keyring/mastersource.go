@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -24,19 +26,22 @@ type MasterSource interface {
 	String() string
 }
 
-// ParseMasterSource reads what a setting says: file (or nothing), env:NAME or
-// command:PROGRAM ARGUMENTS. getenv looks up variables; a source of nil is the file.
+// ParseMasterSource reads what a setting says: file (or nothing), file:PATH, env:NAME or
+// command:PROGRAM ARGUMENTS. getenv looks up variables; a source of nil is the file in
+// keys/.
 func ParseMasterSource(setting string, getenv func(string) string) (MasterSource, error) {
 	kind, rest, _ := strings.Cut(setting, ":")
 	switch {
 	case setting == "" || setting == "file":
 		return nil, nil
+	case kind == "file" && filepath.IsAbs(rest):
+		return MasterPath{Path: rest}, nil
 	case kind == "env" && rest != "":
 		return MasterText{Name: "$" + rest, Text: getenv(rest)}, nil
 	case kind == "command" && strings.TrimSpace(rest) != "":
 		return MasterCommand{Args: strings.Fields(rest)}, nil
 	}
-	return nil, errors.New("the master key's source is none of file, env:NAME, command:PROGRAM")
+	return nil, errors.New("the master key's source is none of file, file:/PATH, env:NAME, command:PROGRAM")
 }
 
 // masterTimeout is how long a source may take.
@@ -68,6 +73,32 @@ func (m MasterText) String() string { return m.Name }
 
 // Format prints String for every verb.
 func (m MasterText) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, m.Name) }
+
+// MasterPath is a file that somebody else keeps, in the form that MasterText takes: a
+// mounted secret for example. Nobody but its owner and its group may read it.
+type MasterPath struct {
+	Path string
+}
+
+// MasterKey implements MasterSource.
+func (m MasterPath) MasterKey(ctx context.Context) (key [32]byte, err error) {
+	info, err := os.Stat(m.Path)
+	if err != nil {
+		return key, fmt.Errorf("%w: %w", ErrMasterKeyLost, err)
+	}
+	if mode := info.Mode().Perm(); mode&0o027 != 0 && runtime.GOOS != "windows" {
+		return key, fmt.Errorf("%s has mode %04o: others may get at the master key; chmod 600 %[1]s", m.Path, mode)
+	}
+	text, err := os.ReadFile(m.Path)
+	defer clear(text)
+	if err != nil {
+		return key, fmt.Errorf("%w: %w", ErrMasterKeyLost, err)
+	}
+	return MasterText{Name: m.Path, Text: string(text)}.MasterKey(ctx)
+}
+
+// String names the source.
+func (m MasterPath) String() string { return m.Path }
 
 // MasterCommand is a program that writes the master key, in the form that
 // MasterText takes, to its standard output.

@@ -174,10 +174,51 @@ func TestMasterKeyFromElsewhere(t *testing.T) {
 	must[*DataKey](t)(mustOpen(t, opt).KeyByID(id))
 }
 
+func TestMasterKeyFromAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "master.key")
+	source := MasterPath{Path: path}
+	if _, err := source.MasterKey(t.Context()); !errors.Is(err, ErrMasterKeyLost) {
+		t.Errorf("a file that is not there: %v", err)
+	}
+	want := strings.Repeat("ab", 32)
+	if err := os.WriteFile(path, []byte(want+"\n"), 0o440); err != nil {
+		t.Fatal(err)
+	}
+	key, err := source.MasterKey(t.Context())
+	if err != nil || hex.EncodeToString(key[:]) != want {
+		t.Errorf("got %x, %v", key, err)
+	}
+	for text, kind := range map[string]error{"": ErrMasterKeyLost, "secret\n": nil} {
+		if err := os.Chmod(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := source.MasterKey(t.Context())
+		if err == nil || kind != nil && !errors.Is(err, kind) || text != "" && strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if runtime.GOOS == "windows" {
+		return // it has no such modes
+	}
+	for _, mode := range []os.FileMode{0o644, 0o604, 0o660} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := source.MasterKey(t.Context()); err == nil || !strings.Contains(err.Error(), "chmod 600 "+path) {
+			t.Errorf("mode %o: %v", mode, err)
+		}
+	}
+}
+
 func TestParseMasterSource(t *testing.T) {
 	getenv := func(name string) string { return "value of " + name }
+	secret := filepath.Join(t.TempDir(), "master.key")
 	for setting, want := range map[string]MasterSource{
 		"": nil, "file": nil, "env:KEY": MasterText{Name: "$KEY", Text: "value of KEY"},
+		"file:" + secret:           MasterPath{Path: secret},
 		"command:pass show  mneme": MasterCommand{Args: []string{"pass", "show", "mneme"}},
 	} {
 		got, err := ParseMasterSource(setting, getenv)
@@ -185,7 +226,7 @@ func TestParseMasterSource(t *testing.T) {
 			t.Errorf("%q: %v, %v", setting, got, err)
 		}
 	}
-	for _, bad := range []string{"env:", "env", "command:", "command: ", "kms:x", "files", strings.Repeat("ab", 32)} {
+	for _, bad := range []string{"env:", "env", "file:", "file:master.key", "command:", "command: ", "kms:x", "files", strings.Repeat("ab", 32)} {
 		if _, err := ParseMasterSource(bad, getenv); err == nil {
 			t.Errorf("%q was taken", bad)
 		}

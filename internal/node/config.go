@@ -136,7 +136,7 @@ const (
 	DefaultReserveBytes = 256 << 20
 )
 
-// MasterKeySource reads the setting master-key: file, env:NAME or
+// MasterKeySource reads the setting master-key: file, file:PATH, env:NAME or
 // command:PROGRAM ARGUMENTS.
 func MasterKeySource(setting string, getenv func(string) string) (keyring.MasterSource, error) {
 	source, err := keyring.ParseMasterSource(setting, getenv)
