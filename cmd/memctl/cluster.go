@@ -19,6 +19,7 @@ func clusterCmd(a *app) *cobra.Command {
 		Use:   "cluster",
 		Short: "Several nodes",
 		Example: `  memctl cluster certs --out certs n1 n2 n3
+  memctl cluster secrets --out secrets
   memctl cluster status
   memctl cluster join n4 --peer-addr 10.0.0.4:8800 --route-addr 10.0.0.4:6222
   memctl cluster drain n1
@@ -28,7 +29,7 @@ func clusterCmd(a *app) *cobra.Command {
   memctl cluster init --data-dir n1 --node-id n1 --peer-certs certs
   memctl cluster recover --data-dir n1 --peer-certs certs --dry-run`,
 	})
-	cmd.AddCommand(clusterCertsCmd(a), clusterStatusCmd(a), clusterJoinCmd(a), clusterTransferCmd(a), clusterDrainCmd(a), clusterRemoveCmd(a), clusterQuarantineCmd(a), clusterInitCmd(a), clusterRecoverCmd(a))
+	cmd.AddCommand(clusterCertsCmd(a), clusterSecretsCmd(a), clusterStatusCmd(a), clusterJoinCmd(a), clusterTransferCmd(a), clusterDrainCmd(a), clusterRemoveCmd(a), clusterQuarantineCmd(a), clusterInitCmd(a), clusterRecoverCmd(a))
 	return cmd
 }
 
