@@ -167,6 +167,10 @@ microbench: ## run the Go benchmarks of single parts (BENCH=regexp chooses)
 build: ## build memnode and memctl into bin/
 	$(GO) build -o bin/ ./cmd/...
 
+.PHONY: image
+image: ## make the container image for amd64 and arm64 in dist/, without an engine
+	cd deploy/image && $(GO) run . -source ../.. -out ../../dist $(IMAGEFLAGS)
+
 .PHONY: install
 install: ## install memnode and memctl where go install puts programs
 	$(GO) install ./cmd/...
