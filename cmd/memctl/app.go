@@ -100,7 +100,8 @@ func (a *app) addr(rem remembered) string {
 func (a *app) token(rem remembered, addr string) (string, error) {
 	path := a.flags.tokenFile
 	if path == "" {
-		if t := a.sys.getenv("MNEME_TOKEN"); t != "" {
+		// A Secret that was made of a token file ends in a new line, as the file does.
+		if t := strings.TrimSpace(a.sys.getenv("MNEME_TOKEN")); t != "" {
 			return t, nil
 		}
 		fits, err := rem.tokenFits(addr)

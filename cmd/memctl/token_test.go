@@ -74,6 +74,10 @@ func TestRememberedTokenGoesToItsAddressOnly(t *testing.T) {
 	env["MNEME_TOKEN"] = "another-one"
 	code, said = call("status")
 	want("a token that is given", code, 0, said, "", "nothing", "another-one")
+	// It once failed as no header's value, where a Secret was made of a token's file.
+	env["MNEME_TOKEN"] = "another-one\n"
+	code, said = call("status")
+	want("a token that ends in a new line", code, 0, said, "", "nothing", "another-one")
 	delete(env, "MNEME_TOKEN")
 	code, said = call("status", "--addr", other, "--token-file", file)
 	want("a file that is given", code, 4, said, "", "nothing", token)
