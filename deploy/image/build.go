@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"debug/buildinfo"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -37,6 +38,28 @@ func describe(ctx context.Context, dir string) (source, error) {
 	}
 	changed, err := output(ctx, dir, nil, "git", "status", "--porcelain")
 	return source{commit, time.Unix(at, 0).UTC(), changed != ""}, err
+}
+
+// checkout gives the folder that is built: a clone of the commit in work, which has what
+// the commit has and nothing else, or the working tree itself where it differs and that is
+// wanted.
+func (src source) checkout(ctx context.Context, dir, work string, modified bool) (string, error) {
+	if src.modified {
+		if !modified {
+			return "", errors.New("the working tree differs from the commit: commit first, or give -modified for an image of it that nobody can make again")
+		}
+		return dir, nil
+	}
+	clone := filepath.Join(work, "checkout")
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	_, err = output(ctx, ".", nil, "git", "clone", "--quiet", "--local", "--no-tags", abs, clone)
+	if err == nil {
+		_, err = output(ctx, clone, nil, "git", "checkout", "--quiet", "--detach", src.commit)
+	}
+	return clone, err
 }
 
 // platform is what was built for one.

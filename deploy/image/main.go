@@ -26,6 +26,7 @@ func main() {
 	flag.StringVar(&opt.out, "out", "dist", "where the archive and its papers go")
 	flag.StringVar(&opt.name, "name", "localhost/mneme", "name of the image, without a tag")
 	flag.StringVar(&opt.tag, "tag", "", "its tag (default: the version of the programs)")
+	flag.BoolVar(&opt.modified, "modified", false, "build the working tree where it differs from the commit")
 	platforms := flag.String("platforms", "linux/amd64,linux/arm64", "what it runs on, with commas between")
 	flag.Parse()
 	opt.platforms = strings.Split(*platforms, ",")
@@ -39,6 +40,7 @@ func main() {
 type options struct {
 	source, out, name, tag string
 	platforms              []string
+	modified               bool
 }
 
 func run(ctx context.Context, opt options) error {
@@ -54,9 +56,13 @@ func run(ctx context.Context, opt options) error {
 	if err != nil {
 		return err
 	}
+	dir, err := src.checkout(ctx, opt.source, work, opt.modified)
+	if err != nil {
+		return err
+	}
 	var built []platform
 	for _, name := range opt.platforms {
-		p, err := build(ctx, opt.source, work, name)
+		p, err := build(ctx, dir, work, name)
 		if err != nil {
 			return err
 		}
