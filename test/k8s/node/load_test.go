@@ -1,0 +1,131 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"mneme/client"
+	"mneme/memory"
+)
+
+// rate of the load, in captures a second.
+const rate = 100
+
+// load captures through the service until it ends, and remembers each acknowledgement.
+type load struct {
+	c         *cluster
+	namespace string
+	client    *client.Client
+	stop      context.CancelFunc
+	running   sync.WaitGroup
+
+	mu     sync.Mutex
+	acked  map[string]bool // ids of records
+	last   time.Time       // when something was acknowledged
+	gap    time.Duration   // the longest time in which nothing was
+	failed int             // calls that had to be made again
+}
+
+// startLoad begins, in a namespace of its own.
+func (c *cluster) startLoad(namespace string) *load {
+	c.t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	l := &load{c: c, namespace: namespace, client: c.client(), stop: stop, acked: map[string]bool{}, last: time.Now()}
+	c.t.Cleanup(func() { stop(); l.running.Wait() })
+	if _, err := l.client.CreateNamespace(ctx, memory.CreateNamespace{Name: namespace}); err != nil {
+		c.t.Fatal(err)
+	}
+	l.running.Go(func() {
+		tick := time.NewTicker(time.Second / rate)
+		defer tick.Stop()
+		for i := 0; ; i++ {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				l.running.Go(func() { l.capture(i) })
+			}
+		}
+	})
+	return l
+}
+
+// capture sends one memory, again and again under the same id until it is acknowledged:
+// a capture that began is carried through also when the load ends.
+func (l *load) capture(i int) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	item := memory.Capture{ID: fmt.Sprintf("%s-%d", l.namespace, i), Agent: "load", Text: fmt.Sprintf("the number %d was seen by the load %s", i, l.namespace)}
+	for {
+		resp, err := l.client.Capture(ctx, l.namespace, item, client.CaptureOptions{})
+		l.mu.Lock()
+		if err == nil {
+			l.acked[resp.Results[0].RecordID] = true
+			if now := time.Now(); now.Sub(l.last) > l.gap {
+				l.gap, l.last = now.Sub(l.last), now
+			} else {
+				l.last = now
+			}
+			l.mu.Unlock()
+			return
+		}
+		l.failed++
+		l.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			l.c.t.Errorf("capture %d: %v", i, err)
+			return
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// wait returns when so many are acknowledged.
+func (l *load) wait(n int) {
+	l.c.until(fmt.Sprintf("%d captures are acknowledged", n), func() error {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if len(l.acked) < n {
+			return fmt.Errorf("%d are", len(l.acked))
+		}
+		return nil
+	})
+}
+
+// end stops the load and looks for every memory that was acknowledged, once.
+func (l *load) end() {
+	t := l.c.t
+	t.Helper()
+	l.stop()
+	l.running.Wait()
+	found := map[string]bool{}
+	opts := client.ListOptions{ReadOptions: client.ReadOptions{Consistency: memory.ConsistencyLinearizable}}
+	opts.Limit = 200
+	for {
+		page, err := l.client.List(l.c.ctx, l.namespace, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range page.Records {
+			if found[r.ID] {
+				t.Errorf("%s is listed twice", r.ID)
+			}
+			found[r.ID] = true
+		}
+		if opts.Cursor = page.Cursor; opts.Cursor == "" {
+			break
+		}
+	}
+	lost := 0
+	for id := range l.acked {
+		if !found[id] {
+			lost++
+		}
+	}
+	if lost > 0 || len(found) != len(l.acked) || len(found) == 0 {
+		t.Errorf("load %s: %d acknowledged, %d of them lost, %d found", l.namespace, len(l.acked), lost, len(found))
+	}
+	l.c.say("load %s: %d captures acknowledged, %d lost, %d calls made again, %.2f s at most without an acknowledgement", l.namespace, len(l.acked), lost, l.failed, l.gap.Seconds())
+}

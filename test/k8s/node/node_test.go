@@ -1,0 +1,202 @@
+// Package node runs the manifests on a real node: a kubelet with containerd, in
+// namespaces of its own, with services, names and volumes.
+//
+// Invariants: pods are what Kubernetes made of the manifests as they stand; whoever reads
+// or writes goes through the service; a promise about what is kept is checked against
+// every acknowledgement.
+//
+// Not its job: the manifests' fields (package k8s).
+package node
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"mneme/client"
+	"mneme/test/k8s/internal/plane"
+)
+
+var (
+	programs = flag.String("node.programs", "", "folder of what test/k8s/controlplane/build.sh --node built")
+	debian   = flag.String("node.debian", "", "folder of what test/k8s/controlplane/debian.sh unpacked")
+	image    = flag.String("node.image", "../../../dist/mneme.oci.tar", "Mneme's image, called localhost/mneme:dev")
+	memctl   = flag.String("node.memctl", "../../../bin/memctl", "the program memctl")
+	overlay  = flag.String("node.overlay", "../../../deploy/k8s/overlays/team", "what is applied")
+	inside   = flag.Bool("node.inside", false, "the test runs in namespaces of its own")
+)
+
+// cluster is Mneme on the node.
+type cluster struct {
+	*plane.Plane
+	t       *testing.T
+	ctx     context.Context
+	secrets string // folder of memctl cluster secrets
+}
+
+// TestNode walks a team's cluster from its first start to its scaling.
+func TestNode(t *testing.T) {
+	if *programs == "" {
+		t.Skip("no node: -node.programs is not given (make test-k8s-node)")
+	}
+	if os.Getuid() != 0 {
+		t.Skip("no node: a kubelet needs root")
+	}
+	if why := plane.Missing(*programs, "kubelet", "kube-proxy", "coredns", "bridge", "pause"); why != "" {
+		t.Fatal(why)
+	}
+	if !*inside {
+		enter(t)
+		return
+	}
+	dir, err := os.MkdirTemp("", "mneme-node-") // paths of sockets are short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if !t.Failed() {
+			_ = os.RemoveAll(dir)
+		}
+	})
+	plane.Isolate(t, dir)
+	c := &cluster{Plane: plane.Start(t, *programs, dir), t: t, ctx: t.Context(), secrets: filepath.Join(dir, "secrets")}
+	c.StartNode(plane.Node{Debian: *debian, Images: map[string]string{"Mneme": *image, "pause": pauseImage(t, dir)}, Disks: 8})
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, plane.NodeIP+":53")
+	}}
+	t.Cleanup(c.explain)
+	for _, step := range []struct {
+		name string
+		walk func(*cluster)
+	}{
+		{"the overlay is applied and becomes ready", (*cluster).apply},
+		{"a client pod captures and searches through the service", (*cluster).clientPod},
+		{"pods may do nothing beyond what they need", (*cluster).restricted},
+		{"kill -9 of the pod that leads", (*cluster).kill},
+		{"two evictions at once", (*cluster).evict},
+		{"a rolling update under load", (*cluster).roll},
+		{"from three to five and back", (*cluster).scale},
+		{"from three to none and back", (*cluster).restart},
+		{"a volume is lost", (*cluster).loseVolume},
+	} {
+		if !t.Run(step.name, func(t *testing.T) {
+			before := c.t
+			defer func() { c.t = before }()
+			c.t, c.ctx = t, t.Context()
+			began := time.Now()
+			step.walk(c)
+			c.say("%s: %.1f s", step.name, time.Since(began).Seconds())
+		}) {
+			return
+		}
+	}
+}
+
+// enter runs this test again in namespaces of its own, where whatever it starts ends with
+// it.
+func enter(t *testing.T) {
+	args := []string{"-n", "-m", "-p", "--fork", "--kill-child", "--mount-proc", "--propagation", "private", os.Args[0]}
+	args = append(append(args, os.Args[1:]...), "-node.inside", "-test.run", "^TestNode$")
+	cmd := exec.Command("unshare", args...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("in namespaces of its own: %v", err)
+	}
+}
+
+// say prints a line of the walk, for docs/operate/tested.md.
+func (c *cluster) say(format string, args ...any) {
+	fmt.Printf("node: "+format+"\n", args...)
+}
+
+// mneme runs kubectl in Mneme's namespace.
+func (c *cluster) mneme(args ...string) string {
+	c.t.Helper()
+	out, err := c.Try("", append([]string{"-n", "mneme"}, args...)...)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return out
+}
+
+// memctl runs memctl in a pod.
+func (c *cluster) memctl(pod string, args ...string) (string, error) {
+	return c.Try("", append([]string{"-n", "mneme", "exec", pod, "-c", "memnode", "--", "memctl"}, args...)...)
+}
+
+// until waits for ok.
+func (c *cluster) until(what string, ok func() error) {
+	c.t.Helper()
+	c.Eventually(what, ok)
+}
+
+// ready waits until so many pods are.
+func (c *cluster) ready(n int) {
+	c.t.Helper()
+	c.until(fmt.Sprintf("%d pods are ready", n), func() error {
+		out, err := c.Try("", "-n", "mneme", "get", "statefulset", "mneme", "-o", "jsonpath={.status.replicas}/{.status.readyReplicas}/{.status.updatedReplicas} {.status.observedGeneration}={.metadata.generation}")
+		if err != nil {
+			return err
+		}
+		if want := fmt.Sprintf("%d/%[1]d/%[1]d ", n); !strings.HasPrefix(out, want) || !settled(out) {
+			return fmt.Errorf("replicas, ready, updated, generation: %s", out)
+		}
+		return nil
+	})
+}
+
+// settled reports whether the controller has seen the newest generation.
+func settled(out string) bool {
+	_, generations, _ := strings.Cut(out, " ")
+	seen, is, _ := strings.Cut(generations, "=")
+	return seen == is
+}
+
+// voters waits until the cluster has so many, each with a whole copy of the log.
+func (c *cluster) voters(n int) {
+	c.t.Helper()
+	c.until(fmt.Sprintf("%d voters with %[1]d copies of the log", n), func() error {
+		out, err := c.memctl("mneme-0", "cluster", "status")
+		if err != nil {
+			return err
+		}
+		if strings.Count(out, " voter ") != n || !strings.Contains(out, fmt.Sprintf(", %d copies of the log", n)) ||
+			strings.Count(out, "up to date\n") != n || strings.Count(out, "  answers\n") != n {
+			return fmt.Errorf("\n%s", out)
+		}
+		return nil
+	})
+}
+
+// client talks to the service by its name.
+func (c *cluster) client() *client.Client {
+	c.t.Helper()
+	token, err := os.ReadFile(filepath.Join(c.secrets, "operator.token"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	cl, err := client.New("https://mneme.mneme.svc.cluster.local:8787", client.Options{Token: strings.TrimSpace(string(token)), CAFile: filepath.Join(c.secrets, "clients", "ca.crt"), Agent: "test"})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { _ = cl.Close() })
+	return cl
+}
+
+// explain shows what pods say, where something failed.
+func (c *cluster) explain() {
+	if !c.t.Failed() {
+		return
+	}
+	for _, args := range [][]string{{"get", "pods,pvc", "-o", "wide"}, {"get", "events", "--sort-by=.lastTimestamp"}, {"logs", "-l", "app.kubernetes.io/name=mneme", "--tail=30", "--prefix"}} {
+		out, err := c.Try("", append([]string{"-n", "mneme"}, args...)...)
+		c.t.Logf("kubectl %v: %v\n%s", args, err, out)
+	}
+}
