@@ -27,12 +27,17 @@ PLATFORMS := linux/arm64 darwin/arm64 windows/amd64
 
 .PHONY: help
 help: ## show this
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# Modules of their own that are tested too, without the race detector: what they need is
+# not among Mneme's dependencies. None where PKGS chooses packages.
+MODULES := $(if $(filter ./...,$(PKGS)),deploy/image test/k8s)
 
 .PHONY: test
 test: compiler vet ## run all tests with the race detector
 	@status=$$(mktemp); rm -f $(CAME); export ANTITHESIS_SDK_LOCAL_OUTPUT=$(CAME); \
-	{ $(RACE) $(GO) test $(TAGS) -race -json -vet=off -timeout $(TIMEOUT) -p $(P) $(PKGS); echo $$? >$$status; } | $(GO) run ./internal/lint/testreport; \
+	{ $(RACE) $(GO) test $(TAGS) -race -json -vet=off -timeout $(TIMEOUT) -p $(P) $(PKGS); echo $$? >$$status; \
+	  for module in $(MODULES); do ( cd $$module && $(GO) test -json -timeout $(TIMEOUT) ./... ) || echo 1 >$$status; done; } | $(GO) run ./internal/lint/testreport; \
 	shown=$$?; ran=$$(cat $$status); $(GO) run ./internal/lint/assertreport $(CAME) || shown=1; rm -f $$status $(CAME); \
 	if [ $$shown -ne 0 ] || [ "$$ran" != 0 ]; then echo "make test: failed" >&2; exit 1; fi
 
@@ -63,6 +68,8 @@ cross: ## build for the other platforms, without cgo
 tidy:
 	$(GO) mod tidy -diff
 	cd bench/train && $(GO) mod tidy -diff
+	cd deploy/image && $(GO) mod tidy -diff
+	cd test/k8s && $(GO) mod tidy -diff
 
 .PHONY: cover
 cover: ## measure the coverage of internal/ by all tests; fails below COVERMIN percent
@@ -101,6 +108,24 @@ upgrade: ## upgrade a cluster of the commit FROM to this one node by node, under
 .PHONY: power
 power: ## cut the power of a whole node a thousand times
 	$(GO) test -run 'TestPowerLoss$$' -timeout $(TIMEOUT) ./internal/node -power.seeds=200
+
+# Where the programs of Kubernetes are kept that the next two targets build once, from the
+# modules in test/k8s/controlplane: minutes of two processors, 700 MB.
+K8S_CACHE ?= $(HOME)/.cache/mneme-k8s
+
+.PHONY: test-k8s
+test-k8s: build ## have a real API server take the manifests (builds etcd, kube-apiserver, kubectl: 10 minutes at first)
+	test/k8s/controlplane/build.sh $(K8S_CACHE)/bin
+	cd test/k8s && $(GO) test ./apply -count=1 -v -args -apply.programs=$(K8S_CACHE)/bin
+
+.PHONY: test-k8s-node
+test-k8s-node: build ## run the team overlay on a real node in namespaces (root, Linux, Debian; 15 minutes at first, then 5)
+	@if [ "$$(uname)" != Linux ] || [ "$$(id -u)" != 0 ] || ! command -v apt-get unshare ip >/dev/null; then \
+		echo "make test-k8s-node: SKIPPED: a kubelet needs root, Linux, unshare, ip and Debian's packages of containerd, runc and nft" >&2; exit 0; fi; \
+	test/k8s/controlplane/build.sh $(K8S_CACHE)/bin --node && \
+	test/k8s/controlplane/debian.sh $(K8S_CACHE)/debian && \
+	$(MAKE) image IMAGEFLAGS="-tag dev -modified -platforms linux/$$($(GO) env GOARCH)" && \
+	cd test/k8s/node && $(GO) test . -count=1 -v -timeout 30m -args -node.programs=$(K8S_CACHE)/bin -node.debian=$(K8S_CACHE)/debian/root
 
 .PHONY: bench
 bench: ## measure what docs/benchmarks.md holds: node, vectors, retrieval (10 minutes)

@@ -2,16 +2,11 @@ package main
 
 import (
 	"bytes"
-	"cmp"
-	"crypto/rand"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -72,9 +67,13 @@ the volumes hold can be read.`,
 				return err
 			}
 			secrets, err := opt.make()
-			if errors.Is(err, devca.ErrAuthority) {
+			switch {
+			case errors.Is(err, devca.ErrAuthority):
 				return memory.Errorf(memory.CodeInvalid, "%v", err).
 					WithHint("put the missing file back, or make new secrets for all with another --out").WithCause(err)
+			case errors.Is(err, devca.ErrSecret):
+				return memory.Errorf(memory.CodeInvalid, "%v", err).
+					WithHint("put back what it was: pods that have started can read nothing with another one").WithCause(err)
 			}
 			if err != nil {
 				return err
@@ -150,7 +149,7 @@ func (o *secretsOptions) make() ([]kubeSecret, error) {
 	}
 	keys := map[string]string{}
 	for _, name := range []string{"master.key", "operator.token"} {
-		if keys[name], err = drawn(filepath.Join(o.out, name)); err != nil {
+		if keys[name], err = devca.Draw(filepath.Join(o.out, name)); err != nil {
 			return nil, err
 		}
 	}
@@ -176,34 +175,4 @@ func readInto(data map[string]string, files map[string]string) error {
 		data[key] = string(text)
 	}
 	return nil
-}
-
-// drawnDigits are those of 32 random bytes, which is what a master key is.
-const drawnDigits = 64
-
-// drawn reads a secret of a file, or draws it: whole or not at all, for what was sealed
-// under half a key would be lost with the rest of it.
-func drawn(path string) (string, error) {
-	switch text, err := os.ReadFile(path); {
-	case err == nil && len(strings.TrimSpace(string(text))) != drawnDigits:
-		return "", memory.Errorf(memory.CodeInvalid, "%s is not %d hexadecimal digits", path, drawnDigits).
-			WithHint("put back what it was; pods that have started can read nothing with another one")
-	case err == nil:
-		return strings.TrimSpace(string(text)), nil
-	case !errors.Is(err, fs.ErrNotExist):
-		return "", err
-	}
-	var raw [drawnDigits / 2]byte
-	_, _ = rand.Read(raw[:]) // it does not fail
-	text := hex.EncodeToString(raw[:])
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // mode 0600
-	if err != nil {
-		return "", err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.WriteString(text + "\n")
-	if err := cmp.Or(err, f.Sync(), f.Close()); err != nil {
-		return "", err
-	}
-	return text, os.Link(f.Name(), path) // it fails where another call was faster
 }

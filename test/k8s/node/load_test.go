@@ -109,10 +109,10 @@ func (l *load) end() {
 			t.Fatal(err)
 		}
 		for _, r := range page.Records {
-			if found[r.ID] {
-				t.Errorf("%s is listed twice", r.ID)
+			if found[r.RecordID] {
+				t.Errorf("%s is listed twice", r.RecordID)
 			}
-			found[r.ID] = true
+			found[r.RecordID] = true
 		}
 		if opts.Cursor = page.Cursor; opts.Cursor == "" {
 			break

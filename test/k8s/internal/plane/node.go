@@ -60,7 +60,9 @@ func Isolate(tb testing.TB, dir string) {
 		check(os.WriteFile(fake, []byte(value+"\n"), 0o644))
 		check(syscall.Mount(fake, "/proc/sys/"+name, "", syscall.MS_BIND, ""))
 	}
-	for _, args := range [][]string{{"link", "set", "lo", "up"}, {"addr", "add", NodeIP + "/32", "dev", "lo"}} {
+	for _, args := range [][]string{{"link", "set", "lo", "up"}, {"addr", "add", NodeIP + "/32", "dev", "lo"},
+		// What goes to a service needs a route before kube-proxy turns it to a pod.
+		{"route", "add", services, "dev", "lo"}} {
 		if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
 			tb.Fatalf("ip %v: %v: %s", args, err, out)
 		}

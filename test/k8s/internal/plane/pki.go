@@ -17,6 +17,7 @@ import (
 const (
 	NodeIP   = "10.0.0.1"
 	podRange = "10.244.0.0/24"
+	services = "10.96.0.0/16"
 )
 
 // user is somebody whom the API server knows by a certificate.

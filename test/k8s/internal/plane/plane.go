@@ -63,7 +63,7 @@ func Start(tb testing.TB, bin, dir string) *Plane {
 		"--endpoint-reconciler-type=none", "--tls-cert-file="+p.pki("apiserver.crt"), "--tls-private-key-file="+p.pki("apiserver.key"), "--client-ca-file="+p.pki("ca.crt"),
 		"--kubelet-client-certificate="+p.pki("admin.crt"), "--kubelet-client-key="+p.pki("admin.key"), "--kubelet-certificate-authority="+p.pki("ca.crt"),
 		"--kubelet-preferred-address-types=InternalIP", "--service-account-key-file="+p.pki("sa.pub"), "--service-account-signing-key-file="+p.pki("sa.key"),
-		"--service-account-issuer=https://kubernetes.default.svc", "--service-cluster-ip-range=10.96.0.0/16", "--authorization-mode=Node,RBAC",
+		"--service-account-issuer=https://kubernetes.default.svc", "--service-cluster-ip-range="+services, "--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction", "--allow-privileged=true")
 	p.Eventually("the API server is ready", func() error {
 		_, err := p.Try("", "get", "--raw", "/readyz")
@@ -152,7 +152,7 @@ func tail(path string) string {
 	if err != nil {
 		return err.Error()
 	}
-	const most = 3000
+	const most = 1200
 	return string(b[max(0, len(b)-most):])
 }
 
