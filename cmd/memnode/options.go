@@ -74,6 +74,7 @@ func options() []option {
 		{name: "join", kind: list, def: []string{}, usage: "peer `address` of a node, its own may be among them (repeatable, or separated by commas)"},
 		{name: "bootstrap-expect", kind: number, def: 0, usage: "found the cluster as soon as so many nodes see each other: 3 or 5 (0: join one that is there)"},
 		{name: "allow-two", kind: boolean, def: false, usage: "let bootstrap-expect be 2: everything is kept twice, and nothing is written when either node is gone"},
+		{name: "replace-lost", kind: boolean, def: false, usage: "with an empty data directory take the place of the node with this id that the cluster knows: its data are lost for ever"},
 		{name: "peer-certs", def: "", usage: "`directory` with ca.crt and <node-id>.crt and .key, as memctl cluster certs makes them"},
 		{name: "auth", def: "off", choices: []string{"off", "token"}, usage: "who may talk to the node: off (everybody) or token"},
 		{name: "auth-token", def: "", only: fromEnv, secret: true, usage: "operator token (default: <data-dir>/keys/operator.token)"},

@@ -244,9 +244,9 @@ func (s *settings) nodeConfig(sys system) node.Config {
 func (s *settings) cluster(sys system) *node.ClusterConfig {
 	c := &node.ClusterConfig{NodeID: s.String("node-id"), PeerAddr: s.String("peer-addr"), RouteAddr: s.String("route-addr"),
 		Join: s.Strings("join"), Expect: s.Int("bootstrap-expect"), Certs: s.path(sys, "peer-certs"),
-		PeerAdvertise: s.String("peer-advertise"), RouteAdvertise: s.String("route-advertise"), AllowTwo: s.Bool("allow-two")}
+		PeerAdvertise: s.String("peer-advertise"), RouteAdvertise: s.String("route-advertise"), AllowTwo: s.Bool("allow-two"), ReplaceLost: s.Bool("replace-lost")}
 	if c.NodeID == "" && c.PeerAddr == "" && c.RouteAddr == "" && len(c.Join) == 0 && c.Expect == 0 && c.Certs == "" &&
-		c.PeerAdvertise == "" && c.RouteAdvertise == "" && !c.AllowTwo {
+		c.PeerAdvertise == "" && c.RouteAdvertise == "" && !c.AllowTwo && !c.ReplaceLost {
 		return nil
 	}
 	return c

@@ -81,7 +81,7 @@ func TestEverySettingReachesTheNode(t *testing.T) {
 					Cert: filepath.Join(dir, "n.crt"), Key: filepath.Join(dir, "n.key")}},
 			Auth: "token", AuthToken: "sesame",
 			Cluster: &node.ClusterConfig{NodeID: "n1", PeerAddr: "127.0.0.1:7", RouteAddr: "127.0.0.1:8", Join: []string{"127.0.0.1:7", "n2:7"},
-				Expect: 3, AllowTwo: true, Certs: filepath.Join(dir, "certs"), PeerAdvertise: "n1:9", RouteAdvertise: "n1:10"},
+				Expect: 3, AllowTwo: true, ReplaceLost: true, Certs: filepath.Join(dir, "certs"), PeerAdvertise: "n1:9", RouteAdvertise: "n1:10"},
 			TLS: &node.TLSConfig{Cert: filepath.Join(dir, "s.crt"), Key: filepath.Join(dir, "s.key"), ClientCA: filepath.Join(dir, "ca.crt")}, HealthAddr: "127.0.0.1:9",
 			Embedder:     embed.Config{Provider: "openai", Model: "m", BaseURL: "http://127.0.0.1:6/v1", Dimensions: 256, APIKey: embed.NewSecret("key"), Dir: filepath.Join(dir, "model")},
 			MasterKey:    masterKey,
@@ -97,7 +97,7 @@ func TestEverySettingReachesTheNode(t *testing.T) {
 			return []string{"--data-dir", "~/data", "--http-addr=127.0.0.1:1", "--nats-addr", "127.0.0.1:2", "--nats-url", "nats://log:3",
 				"--nats-monitor", "http://a:4", "--nats-monitor", "http://b:5", "--auth", "token", "--embedder", "openai",
 				"--nats-system-url", "nats://sys:3", "--nats-replicas", "5", "--nats-creds", "~/n.creds", "--nats-nkey", "~/n.seed", "--nats-ca", "~/n.ca", "--nats-cert", "~/n.crt", "--nats-key", "~/n.key",
-				"--node-id", "n1", "--peer-addr", "127.0.0.1:7", "--route-addr", "127.0.0.1:8", "--join", "127.0.0.1:7,n2:7", "--bootstrap-expect", "3", "--allow-two", "--peer-certs", "~/certs", "--peer-advertise", "n1:9", "--route-advertise", "n1:10",
+				"--node-id", "n1", "--peer-addr", "127.0.0.1:7", "--route-addr", "127.0.0.1:8", "--join", "127.0.0.1:7,n2:7", "--bootstrap-expect", "3", "--allow-two", "--replace-lost", "--peer-certs", "~/certs", "--peer-advertise", "n1:9", "--route-advertise", "n1:10",
 				"--embedder-model", "m", "--embedder-url", "http://127.0.0.1:6/v1", "--embedder-dimensions", "256", "--local-model", "~/model",
 				"--master-key", "env:KEY", "--vector-engine", "exact", "--namespace", "team-a,team-b", "--dev", "--insecure-listen",
 				"--tls-cert", "~/s.crt", "--tls-key", "~/s.key", "--tls-client-ca", "~/ca.crt", "--health-addr", "127.0.0.1:9",
@@ -106,7 +106,7 @@ func TestEverySettingReachesTheNode(t *testing.T) {
 		},
 		"environment": func(_ *testing.T, w *world) []string {
 			w.environ = append([]string{"MNEME_DATA_DIR=" + w.dir + "/data", "MNEME_HTTP_ADDR=127.0.0.1:1", "MNEME_NATS_ADDR=127.0.0.1:2",
-				"MNEME_NODE_ID=n1", "MNEME_PEER_ADDR=127.0.0.1:7", "MNEME_ROUTE_ADDR=127.0.0.1:8", "MNEME_JOIN=127.0.0.1:7,n2:7", "MNEME_BOOTSTRAP_EXPECT=3", "MNEME_ALLOW_TWO=true", "MNEME_PEER_CERTS=" + w.dir + "/certs", "MNEME_PEER_ADVERTISE=n1:9", "MNEME_ROUTE_ADVERTISE=n1:10",
+				"MNEME_NODE_ID=n1", "MNEME_PEER_ADDR=127.0.0.1:7", "MNEME_ROUTE_ADDR=127.0.0.1:8", "MNEME_JOIN=127.0.0.1:7,n2:7", "MNEME_BOOTSTRAP_EXPECT=3", "MNEME_ALLOW_TWO=true", "MNEME_REPLACE_LOST=true", "MNEME_PEER_CERTS=" + w.dir + "/certs", "MNEME_PEER_ADVERTISE=n1:9", "MNEME_ROUTE_ADVERTISE=n1:10",
 				"MNEME_NATS_URL=nats://log:3", "MNEME_NATS_MONITOR=http://a:4, http://b:5", "MNEME_AUTH=token", "MNEME_EMBEDDER=openai",
 				"MNEME_NATS_SYSTEM_URL=nats://sys:3", "MNEME_NATS_REPLICAS=5", "MNEME_NATS_CREDS=" + w.dir + "/n.creds", "MNEME_NATS_NKEY=" + w.dir + "/n.seed", "MNEME_NATS_CA=" + w.dir + "/n.ca", "MNEME_NATS_CERT=" + w.dir + "/n.crt", "MNEME_NATS_KEY=" + w.dir + "/n.key",
 				"MNEME_EMBEDDER_MODEL=m", "MNEME_EMBEDDER_URL=http://127.0.0.1:6/v1", "MNEME_EMBEDDER_DIMENSIONS=256", "MNEME_LOCAL_MODEL=" + w.dir + "/model",
@@ -119,7 +119,7 @@ func TestEverySettingReachesTheNode(t *testing.T) {
 		"file": func(t *testing.T, w *world) []string {
 			w.environ = secrets
 			return []string{"--config", w.file(t, "elsewhere.yaml", "data-dir: ~/data\nhttp-addr: 127.0.0.1:1\nnats-addr: 127.0.0.1:2\n"+
-				"node-id: n1\npeer-addr: 127.0.0.1:7\nroute-addr: 127.0.0.1:8\njoin: [127.0.0.1:7, n2:7]\nbootstrap-expect: 3\nallow-two: true\npeer-certs: ~/certs\npeer-advertise: n1:9\nroute-advertise: n1:10\n"+
+				"node-id: n1\npeer-addr: 127.0.0.1:7\nroute-addr: 127.0.0.1:8\njoin: [127.0.0.1:7, n2:7]\nbootstrap-expect: 3\nallow-two: true\nreplace-lost: true\npeer-certs: ~/certs\npeer-advertise: n1:9\nroute-advertise: n1:10\n"+
 				"nats-url: nats://log:3\nnats-monitor: [http://a:4, &b http://b:5]\nauth: token\nembedder: openai\nembedder-model: m\n"+
 				"nats-system-url: nats://sys:3\nnats-replicas: 5\nnats-creds: ~/n.creds\nnats-nkey: ~/n.seed\nnats-ca: ~/n.ca\nnats-cert: ~/n.crt\nnats-key: ~/n.key\n"+
 				"embedder-url: http://127.0.0.1:6/v1\nembedder-dimensions: 256\nlocal-model: ~/model\nmaster-key: env:KEY\nvector-engine: exact\nnamespace:\n  - team-a\n  - team-b\n"+

@@ -39,6 +39,9 @@ type Options struct {
 	Shards int
 	// AllowTwo allows Expect to be 2.
 	AllowTwo bool
+	// ReplaceLost says that this node, where it has nothing, takes the place of the one with
+	// its id that the cluster knows, whose data are lost.
+	ReplaceLost bool
 	// NewCluster draws the id of a new cluster.
 	NewCluster func() (string, error)
 	// Token gives the operator's token to a node that joins, also to several at once;
@@ -425,6 +428,9 @@ func (c *Cluster) enter(ctx context.Context, to rpc.Target, via Member, cluster 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.forming.facts.Former = w.Former // stored with the rest
+	if c.opt.ReplaceLost {
+		c.forming.facts.Replaces = c.forming.lost(w)
+	}
 	if err := c.forming.join(w); err != nil {
 		return false, "", err
 	}

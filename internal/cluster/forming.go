@@ -344,6 +344,20 @@ func (f *forming) join(w welcome) error {
 	return f.set(facts)
 }
 
+// lost are the names that the cluster knows of nodes with this one's id, which has nothing
+// of what they had: as the welcome says, for it asked whether they are alive.
+func (f *forming) lost(w welcome) (names []string) {
+	if f.facts.Cluster != "" {
+		return f.facts.Replaces
+	}
+	for _, m := range w.Members {
+		if m.ID == f.self.ID && m.Name != f.self.Name {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
 // otherShards refuses a number of shards that is another one than the cluster's; 0 takes
 // what there is.
 func otherShards(asked, has int) error {

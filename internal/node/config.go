@@ -99,6 +99,9 @@ type ClusterConfig struct {
 	Expect int
 	// AllowTwo allows Expect to be 2.
 	AllowTwo bool
+	// ReplaceLost has the node take the place of the one with its id that the cluster knows,
+	// where its own data directory is empty.
+	ReplaceLost bool
 }
 
 // peer is where the others reach the node.

@@ -145,7 +145,7 @@ func (n *Node) openPeers(ctx context.Context) error {
 	n.peers.waitsFor(waitsForNodes, waitsForNodesHint)
 	n.cfg.Logger.Info("looking for the other nodes", "join", cfg.Join)
 	n.peers.cluster, err = cluster.Form(ctx, cluster.Options{Port: port, Store: own, Memory: remembered{n.dir, n.cfg.Logger}, Peer: cfg.peer(), Route: cfg.route(),
-		Join: cfg.Join, Expect: cfg.Expect, AllowTwo: cfg.AllowTwo, Shards: n.cfg.Shards, Logger: n.cfg.Logger,
+		Join: cfg.Join, Expect: cfg.Expect, AllowTwo: cfg.AllowTwo, ReplaceLost: cfg.ReplaceLost, Shards: n.cfg.Shards, Logger: n.cfg.Logger,
 		NewCluster: func() (string, error) {
 			id := newNodeID(n.cfg.Now)
 			return id, n.lookAtExternal(ctx, id)

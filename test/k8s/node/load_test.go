@@ -13,6 +13,9 @@ import (
 // rate of the load, in captures a second.
 const rate = 100
 
+// longGap is from when on it is told that nothing was acknowledged for so long.
+const longGap = 500 * time.Millisecond
+
 // load captures through the service until it ends, and remembers each acknowledgement.
 type load struct {
 	c         *cluster
@@ -24,7 +27,7 @@ type load struct {
 	mu     sync.Mutex
 	acked  map[string]bool // ids of records
 	last   time.Time       // when something was acknowledged
-	gap    time.Duration   // the longest time in which nothing was
+	gaps   []string        // long times in which nothing was
 	failed int             // calls that had to be made again
 }
 
@@ -63,11 +66,11 @@ func (l *load) capture(i int) {
 		l.mu.Lock()
 		if err == nil {
 			l.acked[resp.Results[0].RecordID] = true
-			if now := time.Now(); now.Sub(l.last) > l.gap {
-				l.gap, l.last = now.Sub(l.last), now
-			} else {
-				l.last = now
+			now := time.Now()
+			if gap := now.Sub(l.last); gap > longGap {
+				l.gaps = append(l.gaps, fmt.Sprintf("%.2f s until %s", gap.Seconds(), now.UTC().Format("15:04:05.000")))
 			}
+			l.last = now
 			l.mu.Unlock()
 			return
 		}
@@ -127,5 +130,5 @@ func (l *load) end() {
 	if lost > 0 || len(found) != len(l.acked) || len(found) == 0 {
 		t.Errorf("load %s: %d acknowledged, %d of them lost, %d found", l.namespace, len(l.acked), lost, len(found))
 	}
-	l.c.say("load %s: %d captures acknowledged, %d lost, %d calls made again, %.2f s at most without an acknowledgement", l.namespace, len(l.acked), lost, l.failed, l.gap.Seconds())
+	l.c.say("load %s: %d captures acknowledged, %d lost, %d calls made again, without an acknowledgement for %q", l.namespace, len(l.acked), lost, l.failed, l.gaps)
 }
