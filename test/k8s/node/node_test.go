@@ -29,7 +29,6 @@ var (
 	debian   = flag.String("node.debian", "", "folder of what test/k8s/controlplane/debian.sh unpacked")
 	image    = flag.String("node.image", "../../../dist/mneme.oci.tar", "Mneme's image, called localhost/mneme:dev")
 	memctl   = flag.String("node.memctl", "../../../bin/memctl", "the program memctl")
-	overlay  = flag.String("node.overlay", "../../../deploy/k8s/overlays/team", "what is applied")
 	inside   = flag.Bool("node.inside", false, "the test runs in namespaces of its own")
 )
 
@@ -38,7 +37,7 @@ type cluster struct {
 	*plane.Plane
 	t       *testing.T
 	ctx     context.Context
-	secrets string // folder of memctl cluster secrets
+	folder  string // where commands are given
 }
 
 // TestNode walks a team's cluster from its first start to its scaling.
@@ -65,8 +64,15 @@ func TestNode(t *testing.T) {
 			_ = os.RemoveAll(dir)
 		}
 	})
+	deploy, err := filepath.Abs("../../../deploy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(deploy, filepath.Join(dir, "deploy")); err != nil {
+		t.Fatal(err)
+	}
 	plane.Isolate(t, dir)
-	c := &cluster{Plane: plane.Start(t, *programs, dir), t: t, ctx: t.Context(), secrets: filepath.Join(dir, "secrets")}
+	c := &cluster{Plane: plane.Start(t, *programs, dir), t: t, ctx: t.Context(), folder: dir}
 	c.StartNode(plane.Node{Debian: *debian, Images: map[string]string{"Mneme": *image, "pause": pauseImage(t, dir)}, Disks: 8})
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, plane.NodeIP+":53")
@@ -178,11 +184,11 @@ func (c *cluster) voters(n int) {
 // client talks to the service by its name.
 func (c *cluster) client() *client.Client {
 	c.t.Helper()
-	token, err := os.ReadFile(filepath.Join(c.secrets, "operator.token"))
+	token, err := os.ReadFile(filepath.Join(c.folder, "secrets", "operator.token"))
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	cl, err := client.New("https://mneme.mneme.svc.cluster.local:8787", client.Options{Token: strings.TrimSpace(string(token)), CAFile: filepath.Join(c.secrets, "clients", "ca.crt"), Agent: "test"})
+	cl, err := client.New("https://mneme.mneme.svc.cluster.local:8787", client.Options{Token: strings.TrimSpace(string(token)), CAFile: filepath.Join(c.folder, "secrets", "clients", "ca.crt"), Agent: "test"})
 	if err != nil {
 		c.t.Fatal(err)
 	}

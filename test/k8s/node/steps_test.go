@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -14,74 +13,23 @@ import (
 	"mneme/memory"
 )
 
-// apply walks docs/operate/install.md.
+// apply installs a team's cluster.
 func (c *cluster) apply() {
-	secrets, err := exec.Command(*memctl, "cluster", "secrets", "--out", c.secrets).Output()
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	c.Kubectl("apply", "--server-side", "-f", filepath.Join(*overlay, "../../base/namespace.yaml"))
-	if _, err := c.Try(string(secrets), "apply", "--server-side", "-f", "-"); err != nil {
-		c.t.Fatal(err)
-	}
 	began := time.Now()
-	c.say("%s", strings.ReplaceAll(strings.TrimSpace(c.Kubectl("apply", "--server-side", "-k", *overlay)), "\n", "\nnode: "))
-	c.ready(3)
-	c.say("three pods ready %.1f s after apply", time.Since(began).Seconds())
+	out := c.walk("A team of three")
+	c.say("from the first command to three ready pods and their status: %.1f s", time.Since(began).Seconds())
+	if strings.Count(out, " voter ") != 3 {
+		c.t.Errorf("not three voters:\n%s", out)
+	}
 	c.voters(3)
-	out, _ := c.memctl("mneme-0", "cluster", "status")
-	c.say("%s", strings.ReplaceAll(strings.TrimSpace(out), "\n", "\nnode: "))
 }
 
-// clientJob is a pod of a client in another namespace, under the same restrictions.
-const clientJob = `apiVersion: v1
-kind: Pod
-metadata: {name: agent, namespace: default, labels: {mneme-client: "true"}}
-spec:
-  restartPolicy: Never
-  automountServiceAccountToken: false
-  securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}
-  initContainers:
-    - &memctl
-      name: create
-      image: localhost/mneme:dev
-      command: [memctl]
-      args: [namespace, create, team]
-      env: &env
-        - {name: MNEME_ADDR, value: "https://mneme.mneme.svc.cluster.local:8787"}
-        - {name: MNEME_TLS_CA, value: /etc/mneme/ca.crt}
-        - {name: MNEME_TOKEN, valueFrom: {secretKeyRef: {name: mneme-client, key: token}}}
-        - {name: MNEME_NAMESPACE, value: team}
-        - {name: MNEME_AGENT, value: agent-7}
-      securityContext: &restricted {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}
-      volumeMounts: &mounts [{name: mneme, mountPath: /etc/mneme, readOnly: true}]
-    - {<<: *memctl, name: capture, args: [capture, "deploys happen on Tuesdays"]}
-  containers:
-    - {<<: *memctl, name: search, args: [search, "when do we deploy", --consistency, linearizable]}
-  volumes:
-    - name: mneme
-      secret: {secretName: mneme-client, defaultMode: 0444, items: [{key: ca.crt, path: ca.crt}]}
-`
-
+// clientPod captures and searches in a pod, and searches from the node by the address of
+// the service.
 func (c *cluster) clientPod() {
-	c.Kubectl("create", "secret", "generic", "mneme-client", "--from-file=ca.crt="+filepath.Join(c.secrets, "clients", "ca.crt"), "--from-file=token="+filepath.Join(c.secrets, "operator.token"))
-	if _, err := c.Try(clientJob, "apply", "-f", "-"); err != nil {
-		c.t.Fatal(err)
-	}
-	c.until("the client has ended", func() error {
-		out, err := c.Try("", "get", "pod", "agent", "-o", "jsonpath={.status.phase}")
-		if err == nil && out != "Succeeded" {
-			logs, _ := c.Try("", "logs", "agent", "--all-containers")
-			err = fmt.Errorf("it is %s: %s", out, logs)
-		}
-		return err
-	})
-	out := c.Kubectl("logs", "agent", "-c", "search")
-	if !strings.Contains(out, "deploys happen on Tuesdays") {
+	if out := c.walk("A client"); !strings.Contains(out, "deploys happen on Tuesdays") {
 		c.t.Errorf("the search gave %q", out)
 	}
-	c.say("a pod's search through https://mneme.mneme.svc.cluster.local:8787 gave: %s", strings.TrimSpace(out))
-	// The same from the node, by the address of the service.
 	ip := c.mneme("get", "service", "mneme", "-o", "jsonpath={.spec.clusterIP}")
 	found, err := c.client().Search(c.ctx, "team", memory.SearchRequest{Query: "when do we deploy"})
 	if err != nil || len(found.Results) != 1 {
@@ -232,9 +180,8 @@ func (c *cluster) roll() {
 	load := c.startLoad("roll")
 	load.wait(200)
 	began := time.Now()
-	c.mneme("rollout", "restart", "statefulset/mneme")
-	c.mneme("rollout", "status", "statefulset/mneme", "--timeout=300s")
-	c.say("rolling update of three pods: %.1f s", time.Since(began).Seconds())
+	c.walk("Update, or restart, the pods")
+	c.say("rolling update of three pods under %d captures a second: %.1f s", rate, time.Since(began).Seconds())
 	c.voters(3)
 	load.end()
 	for name, uid := range c.uids() {
@@ -244,12 +191,11 @@ func (c *cluster) roll() {
 	}
 }
 
-// scale goes from three to five by kubectl alone, and back.
+// scale goes from three to five, and back.
 func (c *cluster) scale() {
 	before := c.uids()
 	load := c.startLoad("scale")
-	c.mneme("scale", "statefulset/mneme", "--replicas=5")
-	c.ready(5)
+	c.walk("From three to five")
 	c.voters(5)
 	for name, uid := range before {
 		if c.uids()[name] != uid {
@@ -257,16 +203,7 @@ func (c *cluster) scale() {
 		}
 	}
 	c.say("five voters and five copies of the log; the first three pods were not touched")
-	for _, n := range []int{4, 3} {
-		gone := fmt.Sprintf("mneme-%d", n)
-		c.mneme("scale", "statefulset/mneme", fmt.Sprintf("--replicas=%d", n))
-		c.ready(n)
-		c.until(gone+" is removed", func() error {
-			_, err := c.memctl("mneme-0", "cluster", "remove", gone)
-			return err
-		})
-		c.mneme("delete", "pvc", "data-"+gone)
-	}
+	c.walk("From five to three")
 	c.voters(3)
 	load.end()
 }
@@ -278,17 +215,7 @@ func (c *cluster) restart() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.mneme("scale", "statefulset/mneme", "--replicas=0")
-	c.until("no pod is left", func() error {
-		if left := c.uids(); len(left) > 0 {
-			return fmt.Errorf("%v", left)
-		}
-		return nil
-	})
-	began := time.Now()
-	c.mneme("scale", "statefulset/mneme", "--replicas=3")
-	c.ready(3)
-	c.say("three pods ready %.1f s after none", time.Since(began).Seconds())
+	c.walk("Stop everything, and start it")
 	c.voters(3)
 	after, err := cl.Namespace(c.ctx, "team")
 	if err != nil || after.Records != before.Records || after.StateHash != before.StateHash {
@@ -300,12 +227,7 @@ func (c *cluster) restart() {
 func (c *cluster) loseVolume() {
 	load := c.startLoad("volume")
 	load.wait(100)
-	c.mneme("delete", "pvc", "data-mneme-2", "--wait=false")
-	c.mneme("delete", "pod", "mneme-2")
-	c.until("mneme-2 is removed", func() error {
-		_, err := c.memctl("mneme-0", "cluster", "remove", "mneme-2")
-		return err
-	})
+	c.walk("A volume that is lost")
 	c.ready(3)
 	c.voters(3)
 	load.end()

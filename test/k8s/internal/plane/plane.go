@@ -14,7 +14,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -196,9 +195,24 @@ func (p *Plane) Try(stdin string, args ...string) (string, error) {
 		cmd.Stdin = strings.NewReader(stdin)
 	}
 	var out, said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, io.MultiWriter(&said)
+	cmd.Stdout, cmd.Stderr = &out, &said
 	if err := cmd.Run(); err != nil {
 		return out.String(), fmt.Errorf("kubectl %s: %w", strings.Join(args, " "), errors.Join(err, errors.New(strings.TrimSpace(said.String()))))
 	}
 	return out.String() + said.String(), nil
+}
+
+// Shell runs a script in dir as the administrator, with kubectl and the programs of bin
+// in its path, and returns what it prints.
+func (p *Plane) Shell(dir, script string, path ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+p.pki("admin.conf"), "HOME="+p.Dir, "PATH="+strings.Join(append(path, p.bin, os.Getenv("PATH")), ":"))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%s: %w\n%s", script, err, out)
+	}
+	return string(out), err
 }
