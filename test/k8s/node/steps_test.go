@@ -1,9 +1,13 @@
 package node
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -87,6 +91,44 @@ func (c *cluster) restricted() {
 		c.t.Errorf("it has variables of services, or none at all: %v", err)
 	}
 	c.say("uid 65532, no capabilities, no new privileges, seccomp, root read-only, no token")
+	// Nine tenths of the 2 GiB that the container may have.
+	const want = "go_gc_gomemlimit_bytes 1.932735283e+09\n"
+	if !strings.Contains(c.metrics(), want) {
+		c.t.Errorf("the metrics do not say %s", want)
+	}
+	c.say("%s", strings.TrimSpace(want))
+}
+
+// metrics are those of any pod.
+func (c *cluster) metrics() string {
+	c.t.Helper()
+	token, err := os.ReadFile(filepath.Join(c.folder, "secrets", "operator.token"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	authority, err := os.ReadFile(filepath.Join(c.folder, "secrets", "clients", "ca.crt"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(authority)
+	req, err := http.NewRequestWithContext(c.ctx, http.MethodGet, "https://mneme.mneme.svc.cluster.local:8787/metrics", nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	transport := &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots}}
+	defer transport.CloseIdleConnections()
+	resp, err := (&http.Client{Transport: transport}).Do(req)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		c.t.Fatalf("metrics: %s, %v", resp.Status, err)
+	}
+	return string(body)
 }
 
 // leader is the pod that leads shard 0.

@@ -1,0 +1,43 @@
+package k8s
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// reference is a file and line of the checklist, and what stands there.
+var reference = regexp.MustCompile("\\| `([^`]+):([0-9]+)` \\| `([^`]+)` \\|")
+
+func TestChecklistNamesLines(t *testing.T) {
+	b, err := os.ReadFile("../../docs/operate/checklist.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := reference.FindAllStringSubmatch(string(b), -1)
+	if len(found) < 40 {
+		t.Fatalf("%d lines are named", len(found))
+	}
+	for _, r := range found {
+		text, err := os.ReadFile(filepath.Join("../..", r[1]))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		lines := strings.Split(string(text), "\n")
+		n, _ := strconv.Atoi(r[2]) // digits
+		if n > len(lines) || !strings.Contains(lines[n-1], r[3]) {
+			is := "nowhere"
+			for i, l := range lines {
+				if strings.Contains(l, r[3]) {
+					is = strconv.Itoa(i + 1)
+					break
+				}
+			}
+			t.Errorf("%s:%s does not say %q; that is at line %s", r[1], r[2], r[3], is)
+		}
+	}
+}
