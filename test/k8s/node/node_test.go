@@ -35,9 +35,9 @@ var (
 // cluster is Mneme on the node.
 type cluster struct {
 	*plane.Plane
-	t       *testing.T
-	ctx     context.Context
-	folder  string // where commands are given
+	t      *testing.T
+	ctx    context.Context
+	folder string // where commands are given
 }
 
 // TestNode walks a team's cluster from its first start to its scaling.
