@@ -29,7 +29,7 @@ var (
 	debian   = flag.String("node.debian", "", "folder of what test/k8s/controlplane/debian.sh unpacked")
 	image    = flag.String("node.image", "../../../dist/mneme.oci.tar", "Mneme's image, called localhost/mneme:dev")
 	memctl   = flag.String("node.memctl", "../../../bin/memctl", "the program memctl")
-	inside   = flag.Bool("node.inside", false, "the test runs in namespaces of its own")
+	inside   = flag.String("node.inside", "", "the test's folder: it runs in namespaces of its own")
 )
 
 // cluster is Mneme on the node.
@@ -51,19 +51,11 @@ func TestNode(t *testing.T) {
 	if why := plane.Missing(*programs, "kubelet", "kube-proxy", "coredns", "bridge", "pause"); why != "" {
 		t.Fatal(why)
 	}
-	if !*inside {
+	dir := *inside
+	if dir == "" {
 		enter(t)
 		return
 	}
-	dir, err := os.MkdirTemp("", "mneme-node-") // paths of sockets are short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if !t.Failed() {
-			_ = os.RemoveAll(dir)
-		}
-	})
 	deploy, err := filepath.Abs("../../../deploy")
 	if err != nil {
 		t.Fatal(err)
@@ -85,6 +77,7 @@ func TestNode(t *testing.T) {
 		{"the overlay is applied and becomes ready", (*cluster).apply},
 		{"a client pod captures and searches through the service", (*cluster).clientPod},
 		{"pods may do nothing beyond what they need", (*cluster).restricted},
+		{"more memory for a running container", (*cluster).resize},
 		{"kill -9 of the pod that leads", (*cluster).kill},
 		{"two evictions at once", (*cluster).evict},
 		{"a rolling update under load", (*cluster).roll},
@@ -105,15 +98,22 @@ func TestNode(t *testing.T) {
 	}
 }
 
-// enter runs this test again in namespaces of its own, where whatever it starts ends with
-// it.
+// enter runs this test again in namespaces of its own, where whatever it starts or mounts
+// ends with it.
 func enter(t *testing.T) {
+	dir, err := os.MkdirTemp("", "mneme-node-") // paths of sockets are short
+	if err != nil {
+		t.Fatal(err)
+	}
 	args := []string{"-n", "-m", "-p", "--fork", "--kill-child", "--mount-proc", "--propagation", "private", os.Args[0]}
-	args = append(append(args, os.Args[1:]...), "-node.inside", "-test.run", "^TestNode$")
+	args = append(append(args, os.Args[1:]...), "-node.inside", dir, "-test.run", "^TestNode$")
 	cmd := exec.Command("unshare", args...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if err := cmd.Run(); err != nil {
-		t.Fatalf("in namespaces of its own: %v", err)
+		t.Fatalf("in namespaces of its own: %v; what was left is in %s", err, dir)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Error(err)
 	}
 }
 

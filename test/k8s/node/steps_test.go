@@ -93,14 +93,55 @@ func (c *cluster) restricted() {
 	c.say("uid 65532, no capabilities, no new privileges, seccomp, root read-only, no token")
 	// Nine tenths of the 2 GiB that the container may have.
 	const want = "go_gc_gomemlimit_bytes 1.932735283e+09\n"
-	if !strings.Contains(c.metrics(), want) {
+	if !strings.Contains(c.metrics("mneme.mneme.svc.cluster.local"), want) {
 		c.t.Errorf("the metrics do not say %s", want)
 	}
 	c.say("%s", strings.TrimSpace(want))
 }
 
-// metrics are those of any pod.
-func (c *cluster) metrics() string {
+// resize gives a running process more memory, as the kubelet does for a pod that is
+// resized in place. (This kubelet itself cannot: it has no cgroups of pods.)
+func (c *cluster) resize() {
+	const gibibytes, want = 3, "go_gc_gomemlimit_bytes 2.899102924e+09\n"
+	pid := c.process("mneme-1")
+	groups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	limit := ""
+	for _, line := range strings.Split(strings.TrimSpace(string(groups)), "\n") {
+		switch parts := strings.SplitN(line, ":", 3); parts[1] {
+		case "memory":
+			limit = filepath.Join("/sys/fs/cgroup/memory", parts[2], "memory.limit_in_bytes")
+		case "":
+			if limit == "" {
+				limit = filepath.Join("/sys/fs/cgroup", parts[2], "memory.max")
+			}
+		}
+	}
+	value := []byte(fmt.Sprint(gibibytes << 30))
+	// Version 1 has a limit for both memory and swap, which may not be the smaller one.
+	if both := strings.Replace(limit, "memory.limit", "memory.memsw.limit", 1); both != limit {
+		if _, err := os.Stat(both); err == nil {
+			if err := os.WriteFile(both, value, 0o644); err != nil {
+				c.t.Fatal(err)
+			}
+		}
+	}
+	if err := os.WriteFile(limit, value, 0o644); err != nil {
+		c.t.Fatal(err)
+	}
+	c.until("Go's limit has followed", func() error {
+		if !strings.Contains(c.metrics("mneme-1.mneme-peers.mneme.svc.cluster.local"), want) {
+			return errors.New("it has not")
+		}
+		return nil
+	})
+	c.say("the limit of a running container became %d GiB: %s", gibibytes, strings.TrimSpace(want))
+}
+
+// metrics are those of a pod, or of any by the name of the service.
+func (c *cluster) metrics(host string) string {
 	c.t.Helper()
 	token, err := os.ReadFile(filepath.Join(c.folder, "secrets", "operator.token"))
 	if err != nil {
@@ -112,7 +153,7 @@ func (c *cluster) metrics() string {
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(authority)
-	req, err := http.NewRequestWithContext(c.ctx, http.MethodGet, "https://mneme.mneme.svc.cluster.local:8787/metrics", nil)
+	req, err := http.NewRequestWithContext(c.ctx, http.MethodGet, "https://"+host+":8787/metrics", nil)
 	if err != nil {
 		c.t.Fatal(err)
 	}
