@@ -79,11 +79,13 @@ func TestNode(t *testing.T) {
 		{"pods may do nothing beyond what they need", (*cluster).restricted},
 		{"more memory for a running container", (*cluster).resize},
 		{"kill -9 of the pod that leads", (*cluster).kill},
-		{"two evictions at once", (*cluster).evict},
+		{"eviction of the pod that leads, and of another one", (*cluster).evict},
 		{"a rolling update under load", (*cluster).roll},
 		{"from three to five and back", (*cluster).scale},
 		{"from three to none and back", (*cluster).restart},
 		{"a volume is lost", (*cluster).loseVolume},
+		{"a node on its own", (*cluster).one},
+		{"a master key that is none", (*cluster).badSecret},
 	} {
 		if !t.Run(step.name, func(t *testing.T) {
 			before := c.t

@@ -216,8 +216,15 @@ func (c *cluster) kill() {
 	load.end()
 }
 
-// evict has the budget refuse the second of two evictions.
+// evict has the pod that leads leave its machine, as a drain does, and the budget refuse
+// another one meanwhile.
 func (c *cluster) evict() {
+	leader, other := c.leader(), "mneme-1"
+	if leader == other {
+		other = "mneme-0"
+	}
+	load := c.startLoad("evict")
+	load.wait(200)
 	c.until("the budget allows one", func() error {
 		out, err := c.Try("", "-n", "mneme", "get", "pdb", "mneme", "-o", "jsonpath={.status.disruptionsAllowed}")
 		if err == nil && out != "1" {
@@ -230,20 +237,28 @@ func (c *cluster) evict() {
 			"create", "--raw", "/api/v1/namespaces/mneme/pods/"+pod+"/eviction", "-f", "-")
 		return err
 	}
-	if err := evict("mneme-0"); err != nil {
+	if err := evict(leader); err != nil {
 		c.t.Fatal(err)
 	}
-	err := evict("mneme-1")
+	err := evict(other)
 	if err == nil || !strings.Contains(err.Error(), "disruption budget") {
 		c.t.Errorf("the second eviction gave %v", err)
 	}
 	c.say("the second eviction was refused: %v", err)
-	c.until("mneme-0 is another pod", func() error {
-		_, err := c.Try("", "-n", "mneme", "get", "pod", "mneme-0")
+	c.until("the budget allows one again", func() error {
+		out, err := c.Try("", "-n", "mneme", "get", "pdb", "mneme", "-o", "jsonpath={.status.disruptionsAllowed}")
+		if err == nil && out != "1" {
+			err = errors.New("it allows " + out)
+		}
 		return err
 	})
 	c.ready(3)
+	c.until("mneme-0 answers", func() error {
+		_, err := c.memctl("mneme-0", "status")
+		return err
+	})
 	c.voters(3)
+	load.end()
 }
 
 // uids are those of pods, by name.
@@ -315,4 +330,49 @@ func (c *cluster) loseVolume() {
 	c.voters(3)
 	load.end()
 	c.say("mneme-2 has a new volume with everything")
+}
+
+// one puts a node on its own in the place of the three.
+func (c *cluster) one() {
+	c.mneme("delete", "statefulset", "mneme")
+	c.mneme("delete", "pdb,pvc", "--all")
+	c.Kubectl("apply", "--server-side", "--force-conflicts", "-k", filepath.Join(c.folder, "deploy/k8s/overlays/dev"))
+	c.ready(1)
+	for _, args := range [][]string{{"namespace", "create", "alone"}, {"capture", "-n", "alone", "--as", "agent-7", "one node keeps this once"}} {
+		if _, err := c.memctl("mneme-0", args...); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	c.found()
+}
+
+func (c *cluster) found() {
+	c.t.Helper()
+	out, err := c.memctl("mneme-0", "search", "-n", "alone", "who keeps this once")
+	if err != nil || !strings.Contains(out, "one node keeps this once") {
+		c.t.Errorf("%s, %v", out, err)
+	}
+}
+
+// badSecret has a master key that is none end the start with a line that says so; what was
+// kept is there again with the right one.
+func (c *cluster) badSecret() {
+	c.mneme("patch", "secret", "mneme-keys", "-p", `{"stringData": {"master.key": "abcd"}}`)
+	c.mneme("delete", "pod", "mneme-0")
+	c.until("memnode ends and says why", func() error {
+		out, err := c.Try("", "-n", "mneme", "logs", "mneme-0")
+		if err == nil && !strings.Contains(out, "/etc/mneme/keys/master.key is no master key") {
+			err = errors.New(out)
+		}
+		return err
+	})
+	out, _ := c.Try("", "-n", "mneme", "logs", "mneme-0")
+	c.say("%s", strings.ReplaceAll(strings.TrimSpace(out), "\n", "\nnode: "))
+	c.walk("Renew certificates")
+	c.mneme("delete", "pod", "mneme-0")
+	c.until("mneme-0 is ready", func() error {
+		_, err := c.Try("", "-n", "mneme", "wait", "pod/mneme-0", "--for=condition=Ready", "--timeout=5s")
+		return err
+	})
+	c.found()
 }
