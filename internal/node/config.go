@@ -356,7 +356,7 @@ func startError(what string, err error) error {
 		e.Kind, e.Hint = StartUsage, "chmod 600 that file, or 700 the folder; if somebody may have read a key, make a new node and import into it what this one exports"
 	case errors.Is(err, keyring.ErrMasterSource):
 		e.Kind = StartLostKey
-		e.Hint = "the variable or command of --master-key (MNEME_MASTER_KEY for memctl) must give the key: 32 bytes as 64 hexadecimal digits, or the line of a master.key file"
+		e.Hint = "the file, variable or command of --master-key (MNEME_MASTER_KEY for memctl) must give the key: 32 bytes as 64 hexadecimal digits, or the line of a master.key file"
 	case errors.Is(err, keyring.ErrMasterKeyLost):
 		e.Kind = StartLostKey
 		e.Hint = "put keys/master.key back from a backup of the folder, or name the key's source with memnode --master-key, or MNEME_MASTER_KEY for memctl; without it nothing can be read"

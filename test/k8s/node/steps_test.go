@@ -357,7 +357,18 @@ func (c *cluster) found() {
 // badSecret has a master key that is none end the start with a line that says so; what was
 // kept is there again with the right one.
 func (c *cluster) badSecret() {
-	c.mneme("patch", "secret", "mneme-keys", "-p", `{"stringData": {"master.key": "abcd"}}`)
+	token, err := os.ReadFile(filepath.Join(c.folder, "secrets", "operator.token"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	bad, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]string{"name": "mneme-keys", "namespace": "mneme"},
+		"data": map[string][]byte{"master.key": []byte("abcd"), "operator.token": []byte(strings.TrimSpace(string(token)))}})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if _, err := c.Try(string(bad), "apply", "--server-side", "-f", "-"); err != nil {
+		c.t.Fatal(err)
+	}
 	c.mneme("delete", "pod", "mneme-0")
 	c.until("memnode ends and says why", func() error {
 		out, err := c.Try("", "-n", "mneme", "logs", "mneme-0")
