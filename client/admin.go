@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
-	"strconv"
 
 	"mneme/memory"
 )
@@ -62,21 +60,6 @@ func (c *Client) AcceptClock(ctx context.Context) (memory.ClockReport, error) {
 	return report, err
 }
 
-// BackupLog writes the backup of the log to w. An error means that what was
-// written is not a backup. The report's Bytes is what was written; its other
-// numbers are those the node sent as headers or trailers, or 0. progress may be
-// nil and counts bytes.
-func (c *Client) BackupLog(ctx context.Context, w io.Writer, progress func(memory.Progress)) (memory.BackupReport, error) {
-	return c.backup(ctx, w, progress, call{method: "GET", path: []string{"admin", "backup", "log"}})
-}
-
-// BackupKeys writes the backup of the keyring to w, under the same rules. With
-// master it holds the master key too and is as secret as the memories
-// themselves; without, it opens only beside the same master.key.
-func (c *Client) BackupKeys(ctx context.Context, w io.Writer, master bool, progress func(memory.Progress)) (memory.BackupReport, error) {
-	return c.backup(ctx, w, progress, call{method: "POST", path: []string{"admin", "backup", "keys"}, query: url.Values{"master": {strconv.FormatBool(master)}}})
-}
-
 func get[R any](ctx context.Context, c *Client, path ...string) (R, error) {
 	var out R
 	err := c.do(ctx, call{method: "GET", path: path}, &out)
@@ -111,68 +94,4 @@ func long[R any](ctx context.Context, c *Client, progress func(memory.Progress),
 			progress(*line.Progress)
 		}
 	}
-}
-
-// Names of the headers or trailers of a backup stream.
-const (
-	headerPosition = "Mneme-Position"
-	headerFrames   = "Mneme-Frames"
-	headerEvents   = "Mneme-Events"
-)
-
-func (c *Client) backup(ctx context.Context, w io.Writer, progress func(memory.Progress), rc call) (memory.BackupReport, error) {
-	rc.accept = "application/octet-stream"
-	part := rc.path[len(rc.path)-1]
-	resp, err := c.send(ctx, rc)
-	if err != nil {
-		return memory.BackupReport{}, err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	counted := &countingWriter{w: w, progress: progress, total: uint64(max(resp.ContentLength, 0))}
-	n, err := io.Copy(counted, resp.Body)
-	if counted.err != nil {
-		return memory.BackupReport{}, fmt.Errorf("write backup of the %s: %w", part, counted.err)
-	}
-	if err != nil {
-		if ctx.Err() != nil {
-			return memory.BackupReport{}, ended(ctx, "backup of the "+part+" is incomplete")
-		}
-		return memory.BackupReport{}, memory.Errorf(memory.CodeUnavailable, "backup of the %s broke off after %d bytes: %w", part, n, err).
-			WithHint("what was written is not a backup; run it again")
-	}
-	find := func(key string) string {
-		if v := resp.Trailer.Get(key); v != "" {
-			return v
-		}
-		return resp.Header.Get(key)
-	}
-	return memory.BackupReport{Position: find(headerPosition), Frames: number(find(headerFrames)),
-		Events: number(find(headerEvents)), Bytes: n}, nil
-}
-
-func number(s string) uint64 {
-	n, err := strconv.ParseUint(s, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
-}
-
-// countingWriter reports bytes as they are written and keeps the writer's own
-// error apart from the network's.
-type countingWriter struct {
-	w           io.Writer
-	progress    func(memory.Progress)
-	done, total uint64
-	err         error
-}
-
-func (c *countingWriter) Write(p []byte) (int, error) {
-	n, err := c.w.Write(p)
-	c.done += uint64(n)
-	c.err = err
-	if c.progress != nil {
-		c.progress(memory.Progress{Done: c.done, Total: c.total, Unit: "bytes"})
-	}
-	return n, err
 }

@@ -430,7 +430,7 @@ func TestBackups(t *testing.T) {
 	cl, _ := serve(t, Options{}, good, good, cut, good, refuse(memory.Errorf(memory.CodeForbidden, "no")))
 	var b bytes.Buffer
 	var last memory.Progress
-	rep, err := cl.BackupLog(t.Context(), &b, func(p memory.Progress) { last = p })
+	rep, err := cl.Backups().Log(t.Context(), &b, "", func(p memory.Progress) { last = p })
 	if err != nil || b.String() != "/v1/admin/backup/log" || rep != (memory.BackupReport{Position: "p9", Events: 12, Bytes: int64(b.Len())}) {
 		t.Errorf("log: %q, %+v, %v", b.String(), rep, err)
 	}
@@ -438,16 +438,16 @@ func TestBackups(t *testing.T) {
 		t.Errorf("progress %+v", last)
 	}
 	b.Reset()
-	if _, err := cl.BackupKeys(t.Context(), &b, true, nil); err != nil || b.String() != "/v1/admin/backup/keys" {
+	if _, err := cl.Backups().Keys(t.Context(), &b, true, nil); err != nil || b.String() != "/v1/admin/backup/keys" {
 		t.Errorf("keys: %q, %v", b.String(), err)
 	}
-	if _, err := cl.BackupLog(t.Context(), io.Discard, nil); memory.CodeOf(err) != memory.CodeUnavailable {
+	if _, err := cl.Backups().Log(t.Context(), io.Discard, "", nil); memory.CodeOf(err) != memory.CodeUnavailable {
 		t.Errorf("cut off: %v", err)
 	}
-	if _, err := cl.BackupLog(t.Context(), fullDisk{}, nil); err == nil || !strings.Contains(err.Error(), "disk full") {
+	if _, err := cl.Backups().Log(t.Context(), fullDisk{}, "", nil); err == nil || !strings.Contains(err.Error(), "disk full") {
 		t.Errorf("full disk: %v", err)
 	}
-	if _, err := cl.BackupLog(t.Context(), io.Discard, nil); memory.CodeOf(err) != memory.CodeForbidden {
+	if _, err := cl.Backups().Log(t.Context(), io.Discard, "", nil); memory.CodeOf(err) != memory.CodeForbidden {
 		t.Errorf("refused: %v", err)
 	}
 }

@@ -348,6 +348,10 @@ type BackupReport struct {
 	Frames   uint64 `json:"frames"`
 	Events   uint64 `json:"events"`
 	Bytes    int64  `json:"bytes"`
+	// StateHash is that of the state at Position, of several shards separated by commas as the
+	// positions are; "" where the log goes further than the state.
+	StateHash       string `json:"state_hash,omitempty"`
+	PipelineVersion uint32 `json:"pipeline_version,omitempty"`
 
 	Stopped *StoppedMember `json:"stopped,omitempty"` // of a stopped node of a cluster
 }

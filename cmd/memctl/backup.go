@@ -13,32 +13,46 @@ import (
 
 func backupCmd(a *app) *cobra.Command {
 	var logPath, keysPath string
+	var into backupInto
 	cmd := &cobra.Command{
-		Use:   "backup --log FILE --keys FILE",
+		Use:   "backup --to PLACE --keys-to PLACE | --log FILE --keys FILE",
 		Short: "Write a backup: the log, which is sealed, and the keys that open it",
-		Long: `Write a backup as two files: the log, which is sealed, and the keys that open it.
-Keep them apart. Files that are there are replaced, as a whole and once both new
-ones are written. After something was erased, the keys must be written again:
---keys alone does that.
+		Long: placeHelp + `
+--to and --keys-to make a backup in places. It holds what the log has got since the
+newest one there and goes on from it; the first one, and one with --full, holds all
+of it. Each file is read back before the backup counts. A run that is cut short
+leaves nothing that counts. Keys that were written before the last erasure are
+removed: the newest open every backup.
 
---data-dir is for a stopped node. Of one of a cluster a backup holds what that node has, and
-nothing of what the others acknowledged or erased without it: back up a node that runs, or,
-where none can, each that is left, and keep the one with the last position. restore makes a
-node on its own of it. The files of the node stay as they are.`,
-		Example: `  memctl backup --log mneme.log.bak --keys /safe/mneme.keys.bak
+--log and --keys write all of it as two files. Files that are there are replaced, as
+a whole and once both new ones are written. After something was erased, the keys must
+be written again: --keys alone does that.
+
+--data-dir is for a stopped node. Of one of a cluster a backup, in two files, holds what
+that node has, and nothing of what the others acknowledged or erased without it: back up a
+node that runs, or, where none can, each that is left, and keep the one with the last
+position. restore makes a node on its own of it. The files of the node stay as they are.`,
+		Example: `  memctl backup --to /backups/mneme --keys-to /safe/mneme
+  memctl backup --log mneme.log.bak --keys /safe/mneme.keys.bak
   memctl backup --keys /safe/mneme.keys.bak
   memctl backup --data-dir ~/.mneme --log log.bak --keys keys.bak
   memctl backup --data-dir n1 --log n1.log.bak --keys n1.keys.bak`,
 		Args: wantArgs(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if into.given() {
+				if logPath != "" || keysPath != "" {
+					return usage(cmd, "--to and --keys-to make a backup in places, --log and --keys one in files")
+				}
+				return into.run(a, cmd)
+			}
 			if logPath == "" && keysPath == "" {
-				return usage(cmd, "say where to write with --log FILE and --keys FILE")
+				return usage(cmd, "say where to write with --to PLACE and --keys-to PLACE, or with --log FILE and --keys FILE")
 			}
 			if sameFile(logPath, keysPath) {
 				return usage(cmd, "--log and --keys are the same file")
 			}
 			bar := a.progress("backup")
-			report, err := backup(a, cmd.Context(), a.flags.dataDir, logPath, keysPath, bar.report)
+			report, err := backupFiles(a, cmd.Context(), a.flags.dataDir, logPath, keysPath, bar.report)
 			bar.finish()
 			if err != nil {
 				return err
@@ -48,7 +62,9 @@ node on its own of it. The files of the node stay as they are.`,
 	}
 	cmd.Flags().StringVar(&logPath, "log", "", "write the log to this file")
 	cmd.Flags().StringVar(&keysPath, "keys", "", "write the keys to this file")
+	into.flags(cmd)
 	dataDirFlag(a, cmd)
+	cmd.AddCommand(backupListCmd(a), backupVerifyCmd(a), backupDrillCmd(a), backupPruneCmd(a))
 	return cmd
 }
 
@@ -58,7 +74,7 @@ func sameFile(a, b string) bool {
 	return a != "" && b != "" && err1 == nil && err2 == nil && x == y
 }
 
-func backup(a *app, ctx context.Context, dir, logPath, keysPath string, progress func(memory.Progress)) (memory.BackupReport, error) {
+func backupFiles(a *app, ctx context.Context, dir, logPath, keysPath string, progress func(memory.Progress)) (memory.BackupReport, error) {
 	if dir != "" {
 		off, err := a.offline()
 		if err != nil {
@@ -82,13 +98,13 @@ func backup(a *app, ctx context.Context, dir, logPath, keysPath string, progress
 	var report, keys memory.BackupReport
 	err = part(logPath, func(w io.Writer) (err error) {
 		if w != nil {
-			if report, err = c.BackupLog(ctx, w, progress); err != nil {
+			if report, err = c.Backups().Log(ctx, w, "", progress); err != nil {
 				return err
 			}
 		}
 		return part(keysPath, func(w io.Writer) (err error) {
 			if w != nil {
-				keys, err = c.BackupKeys(ctx, w, true, progress)
+				keys, err = c.Backups().Keys(ctx, w, true, progress)
 			}
 			return err
 		})

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 
+	"mneme/internal/backup"
 	"mneme/internal/node"
 	"mneme/memory"
 )
@@ -37,8 +38,20 @@ func (o offlineNode) Backup(ctx context.Context, dir, logPath, keysPath string, 
 	return o.Offline.Backup(ctx, dir, logPath, keysPath, steps(progress, "frames"))
 }
 
-func (o offlineNode) Restore(ctx context.Context, dir, logPath, keysPath string, progress func(memory.Progress)) (memory.RebuildReport, error) {
-	return o.Offline.Restore(ctx, dir, logPath, keysPath, steps(progress, "frames"))
+func (o offlineNode) Restore(ctx context.Context, dir, logPath, keysPath string, until node.Until, progress func(memory.Progress)) (memory.RebuildReport, error) {
+	return o.RestoreFiles(ctx, dir, logPath, keysPath, until, steps(progress, "frames"))
+}
+
+func (o offlineNode) RestoreFrom(ctx context.Context, dir string, src node.RestoreSource, progress func(memory.Progress)) (memory.RestoreReport, error) {
+	return o.Offline.RestoreFrom(ctx, dir, src, steps(progress, "frames"))
+}
+
+func (o offlineNode) BackupSource(ctx context.Context, dir string, progress func(memory.Progress), use func(backup.Source) error) error {
+	return o.Offline.BackupSource(ctx, dir, steps(progress, "frames"), use)
+}
+
+func (o offlineNode) Drill(ctx context.Context, scratch string, from backup.Chosen, progress func(memory.Progress)) (memory.BackupDrillReport, error) {
+	return o.Offline.Drill(ctx, scratch, from, steps(progress, "frames"))
 }
 
 func (o offlineNode) Recover(ctx context.Context, dir, certs string, dryRun bool) (memory.RecoverReport, error) {

@@ -231,6 +231,19 @@ func count(n int, one, many string) string {
 	return strconv.Itoa(n) + " " + many
 }
 
+// sizeOf writes a number of bytes in the largest unit that it fills.
+func sizeOf(n int64) string {
+	for _, u := range []struct {
+		size int64
+		name string
+	}{{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
+		if n >= u.size {
+			return strconv.FormatFloat(float64(n)/float64(u.size), 'f', 1, 64) + " " + u.name
+		}
+	}
+	return strconv.FormatInt(n, 10) + " B"
+}
+
 // age writes how long ago t was, in the largest whole unit.
 func (a *app) age(t time.Time) string {
 	if t.IsZero() {

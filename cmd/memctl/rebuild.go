@@ -43,9 +43,6 @@ func printRebuild(a *app, verb, next string, report memory.RebuildReport) error 
 	if err := a.emit(report, hashes, func() {
 		for _, s := range report.Shards {
 			a.printf("%s shard %d: %d events to %s in %.1f s, state %s\n", verb, s.ID, s.Events, first(s.Position, "-"), float64(s.TookMS)/1000, s.StateHash)
-			if verb == "restored" {
-				a.println("one of them is the start of the new term, which is not in the backup")
-			}
 			if s.Before != "" && s.Before != s.StateHash {
 				a.printf("before it was %s\n", s.Before)
 			}

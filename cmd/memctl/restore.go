@@ -1,9 +1,14 @@
 package main
 
 import (
+	"context"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+
+	"mneme/internal/backup"
+	"mneme/internal/node"
+	"mneme/memory"
 )
 
 // masterKeyHelp says how a verb that opens a data directory gets the master key.
@@ -11,38 +16,116 @@ const masterKeyHelp = `MNEME_MASTER_KEY says where the master key of a data dire
 does for memnode: file (its keys/ folder, the default), file:/PATH, env:NAME or command:PROGRAM.`
 
 func restoreCmd(a *app) *cobra.Command {
-	var dir, logPath, keysPath string
-	const long = `Make a data directory from the two files of a backup. No node may be running there.
+	f := restoreFlags{at: timeFlag{now: a.sys.now}}
+	const long = `Make a data directory from a backup. No node may be running there.
+
+` + placeHelp + `--from and --keys-from restore the newest backup of a place, or the one that --backup
+names. What was forgotten since stays forgotten: all keys that the newest backup there
+knows as destroyed are destroyed before the log is opened, also where --keys names an
+older copy of the keys. --log and --keys restore a backup that was written as two files.
+
+--to-position and --to-time end earlier: with the event at a position, of several shards
+one for each, separated by commas; or with the last one that was sealed by then. What was
+written at once is not cut.
+
 ` + masterKeyHelp
 	cmd := &cobra.Command{
-		Use:     "restore --data-dir DIR --log FILE --keys FILE",
-		Short:   "Make a data directory from a backup",
-		Long:    long,
-		Example: "  memctl restore --data-dir ~/.mneme-restored --log mneme.log.bak --keys mneme.keys.bak",
-		Args:    wantArgs(0, 0),
+		Use:   "restore --data-dir DIR (--from PLACE --keys-from PLACE | --log FILE --keys FILE)",
+		Short: "Make a data directory from a backup",
+		Long:  long,
+		Example: `  memctl restore --data-dir ~/.mneme-restored --from /backups/mneme --keys-from /safe/mneme
+  memctl restore --data-dir before --from /backups/mneme --keys-from /safe/mneme --to-time 2h
+  memctl restore --data-dir ~/.mneme-restored --log mneme.log.bak --keys mneme.keys.bak`,
+		Args: wantArgs(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if dir == "" || logPath == "" || keysPath == "" {
-				return usage(cmd, "restore needs --data-dir, --log and --keys")
+			if err := f.check(cmd); err != nil {
+				return err
 			}
 			off, err := a.offline()
 			if err != nil {
 				return err
 			}
 			bar := a.progress("restore")
-			report, err := off.Restore(cmd.Context(), dir, logPath, keysPath, bar.report)
+			report, err := f.run(a, cmd.Context(), off, bar.report)
 			bar.finish()
 			if err != nil {
 				return err
 			}
 			if source := a.sys.getenv("MNEME_MASTER_KEY"); source == "" || source == "file" {
-				a.note("the master key is in %s, in clear; MNEME_MASTER_KEY=env:NAME or command:PROGRAM keeps it elsewhere", filepath.Join(dir, "keys", "master.key"))
+				a.note("the master key is in %s, in clear; MNEME_MASTER_KEY=env:NAME or command:PROGRAM keeps it elsewhere", filepath.Join(f.dir, "keys", "master.key"))
 			}
-			return printRebuild(a, "restored", "memnode --data-dir "+dir, report)
+			return printRestore(a, f.dir, report)
 		},
 	}
-	cmd.Flags().StringVar(&logPath, "log", "", "the backup of the log")
-	cmd.Flags().StringVar(&keysPath, "keys", "", "the backup of the keys")
-	cmd.Flags().StringVar(&dir, "data-dir", "", "the data directory to make")
+	cmd.Flags().StringVar(&f.log, "log", "", "the backup of the log")
+	cmd.Flags().StringVar(&f.keys, "keys", "", "the backup of the keys")
+	f.places.from(cmd)
+	cmd.Flags().StringVar(&f.backup, "backup", "", "the `id` of the backup (default: the newest)")
+	cmd.Flags().StringVar(&f.position, "to-position", "", "end with the event at this `position`")
+	cmd.Flags().Var(&f.at, "to-time", "end with what was sealed by this `time`")
+	cmd.Flags().StringVar(&f.dir, "data-dir", "", "the data directory to make")
 	_ = cmd.MarkFlagDirname("data-dir")
 	return cmd
+}
+
+// restoreFlags say what to restore.
+type restoreFlags struct {
+	dir, log, keys   string
+	places           placeFlags
+	backup, position string
+	at               timeFlag
+}
+
+func (f *restoreFlags) check(cmd *cobra.Command) error {
+	files, place := f.log != "" && f.keys != "", f.places.log != "" && (f.places.keys != "") != (f.keys != "")
+	switch {
+	case f.dir == "":
+		return usage(cmd, "restore needs --data-dir")
+	case f.places.log == "" && !files:
+		return usage(cmd, "restore needs --from and --keys-from, or --log and --keys")
+	case f.places.log != "" && (f.log != "" || !place):
+		return usage(cmd, "--from goes with one of --keys-from and --keys")
+	case f.places.log == "" && (f.places.keys != "" || f.backup != ""):
+		return usage(cmd, "--keys-from and --backup go with --from")
+	case f.position != "" && !f.at.t.IsZero():
+		return usage(cmd, "--to-position and --to-time both say where to end: give one of them")
+	}
+	return nil
+}
+
+func (f *restoreFlags) run(a *app, ctx context.Context, off Offline, progress func(memory.Progress)) (memory.RestoreReport, error) {
+	until := node.Until{Positions: f.position, Time: f.at.t}
+	if f.places.log == "" {
+		report, err := off.Restore(ctx, f.dir, f.log, f.keys, until, progress)
+		return memory.RestoreReport{RebuildReport: report}, err
+	}
+	from, keysFrom, err := f.places.open(a)
+	if err != nil {
+		return memory.RestoreReport{}, err
+	}
+	c, err := backup.Choose(ctx, from, keysFrom, f.backup)
+	defer clear(c.Keys)
+	if err != nil {
+		return memory.RestoreReport{}, err
+	}
+	report, err := off.RestoreFrom(ctx, f.dir, node.RestoreSource{Log: c.Log, Keys: c.Keys, KeysFile: f.keys, Until: until, Destroyed: c.Destroyed}, progress)
+	report.Backup = c.Manifest.ID
+	return report, err
+}
+
+func printRestore(a *app, dir string, report memory.RestoreReport) error {
+	var hashes []string
+	for _, s := range report.Shards {
+		hashes = append(hashes, s.StateHash)
+	}
+	return a.emit(report, hashes, func() {
+		for _, s := range report.Shards {
+			a.printf("restored shard %d: %d events to %s in %.1f s, state %s\n", s.ID, s.Events, first(s.Position, "-"), float64(s.TookMS)/1000, s.StateHash)
+			a.println("one of them is the start of the new term, which is not in the backup")
+		}
+		if report.Backup != "" {
+			a.printf("of the backup %s, without what %s opened that were destroyed up to the newest one\n", report.Backup, count(report.Destroyed, "key", "keys"))
+		}
+		a.next("memnode --data-dir %s", dir)
+	})
 }

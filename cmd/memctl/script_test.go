@@ -18,6 +18,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.uber.org/goleak"
 
+	"mneme/internal/backup"
+	"mneme/internal/node"
 	"mneme/memory"
 )
 
@@ -60,7 +62,28 @@ func (f fakeOffline) Backup(_ context.Context, dir, logPath, keysPath string, pr
 	return r, f.check(dir)
 }
 
-func (f fakeOffline) Restore(_ context.Context, dir, _, _ string, progress func(memory.Progress)) (memory.RebuildReport, error) {
+func (f fakeOffline) BackupSource(_ context.Context, dir string, _ func(memory.Progress), use func(backup.Source) error) error {
+	if err := f.check(dir); err != nil {
+		return err
+	}
+	return use(fakeSource{})
+}
+
+func (f fakeOffline) RestoreFrom(ctx context.Context, dir string, src node.RestoreSource, progress func(memory.Progress)) (memory.RestoreReport, error) {
+	progress(memory.Progress{Done: 1, Total: 1})
+	n := uint64(0)
+	_, err := src.Log.Read(ctx, func(uint16, uint64, []byte) error { n++; return nil })
+	return memory.RestoreReport{RebuildReport: memory.RebuildReport{Shards: []memory.RebuildShard{{StateHash: "abc", Events: n, Position: src.Until.Positions}}}, Destroyed: src.Destroyed.Count()}, errors.Join(err, f.check(dir))
+}
+
+func (f fakeOffline) Drill(_ context.Context, scratch string, from backup.Chosen, progress func(memory.Progress)) (memory.BackupDrillReport, error) {
+	progress(memory.Progress{Done: 1, Total: 1})
+	same := filepath.Base(scratch) != "differs"
+	return memory.BackupDrillReport{OK: same, Backup: from.Manifest.ID, MadeAt: from.Manifest.MadeAt, Records: 2,
+		Shards: []memory.BackupDrillShard{{StateHash: "abc", Want: "abd", Same: same, LogOK: true, Events: 5}}}, nil
+}
+
+func (f fakeOffline) Restore(_ context.Context, dir, _, _ string, _ node.Until, progress func(memory.Progress)) (memory.RebuildReport, error) {
 	progress(memory.Progress{Done: 1, Total: 1})
 	return memory.RebuildReport{Shards: []memory.RebuildShard{{StateHash: "abc", Events: 5}}}, f.check(dir)
 }
@@ -117,12 +140,12 @@ type nodeKey struct{}
 // scriptSystem is the world of one call in a script: TTY=1 makes everything a
 // terminal, OFFLINE=1 gives it the offline half.
 func scriptSystem(ts *testscript.TestScript, clock *atomic.Int64) system {
-	node, ok := ts.Value(nodeKey{}).(*scriptNode)
+	n, ok := ts.Value(nodeKey{}).(*scriptNode)
 	if !ok {
 		ts.Fatalf("no node")
 	}
-	input := node.input
-	node.input = ""
+	input := n.input
+	n.input = ""
 	sys := system{
 		in: strings.NewReader(input), out: ts.Stdout(), err: ts.Stderr(),
 		getenv:     ts.Getenv,

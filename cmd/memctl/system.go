@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/term"
 
+	"mneme/internal/backup"
 	"mneme/internal/node"
 	"mneme/memory"
 )
@@ -38,7 +39,11 @@ type Offline interface {
 	VerifyLog(ctx context.Context, dir string, progress func(memory.Progress)) (memory.VerifyReport, error)
 	RepairLog(ctx context.Context, dir string, progress func(memory.Progress)) (memory.RepairReport, error)
 	Backup(ctx context.Context, dir, logPath, keysPath string, progress func(memory.Progress)) (memory.BackupReport, error)
-	Restore(ctx context.Context, dir, logPath, keysPath string, progress func(memory.Progress)) (memory.RebuildReport, error)
+	Restore(ctx context.Context, dir, logPath, keysPath string, until node.Until, progress func(memory.Progress)) (memory.RebuildReport, error)
+	// BackupSource opens a stopped node as what a backup into places is made from.
+	BackupSource(ctx context.Context, dir string, progress func(memory.Progress), use func(backup.Source) error) error
+	RestoreFrom(ctx context.Context, dir string, src node.RestoreSource, progress func(memory.Progress)) (memory.RestoreReport, error)
+	Drill(ctx context.Context, scratch string, from backup.Chosen, progress func(memory.Progress)) (memory.BackupDrillReport, error)
 	Recover(ctx context.Context, dir, certs string, dryRun bool) (memory.RecoverReport, error)
 	Init(ctx context.Context, dir, node, certs string, dryRun bool, progress func(memory.Progress)) (memory.InitReport, error)
 	// Reach tries peer addresses as a node that is not started yet.

@@ -58,7 +58,7 @@ func Registry() []Reachable {
 	add(KindRoute, RightAdmin, "GET /v1/admin/doctor", "GET /v1/admin/rejected", "GET /v1/admin/quarantine",
 		"POST /v1/admin/quarantine", "POST /v1/admin/clock/accept", "POST /v1/admin/cluster/remove", "POST /v1/admin/cluster/transfer", "POST /v1/admin/cluster/drain",
 		"POST /v1/admin/rebuild", "POST /v1/admin/log/verify", "POST /v1/admin/log/repair",
-		"GET /v1/admin/backup/log", "POST /v1/admin/backup/keys")
+		"GET /v1/admin/backup/log", "POST /v1/admin/backup/keys", "GET /v1/admin/backup/destroyed")
 	add(KindCapture, RightWrite, "mem.in.>")
 	add(KindService, RightRead, "mem.api.*.search", "mem.api.search", "mem.api.*.get", "mem.api.*.timeline", "$SRV.>")
 	add(KindFeed, RightRead, "mem.feed.>")

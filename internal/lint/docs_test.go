@@ -35,7 +35,8 @@ var formatVersions = []struct{ told, dir, constant string }{
 	{`\*\*and .storage\.keys.\*\*, version (\d+)`, "internal/keyring", "storageVersion"},
 	{`\*\*Command\*\*, version (\d+)`, "internal/keyring", "commandVersion"},
 	{`\*\*Backup of the keyring\*\*, version (\d+)`, "internal/keyring", "backupVersion"},
-	{`## Backup of the log, version (\d+)`, "internal/node", "backupVersion"},
+	{`## Backup of the log, version (\d+)`, "internal/backup", "logVersion"},
+	{`## Manifest of a backup, format (\d+)`, "internal/backup", "manifestFormat"},
 }
 
 // constant finds an integer constant of a package; -1 if there is none.

@@ -1,44 +1,33 @@
 package node
 
 import (
-	"bufio"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"slices"
 	"time"
 
+	"mneme/internal/backup"
 	"mneme/internal/eventlog"
 	"mneme/internal/events"
+	"mneme/internal/ingest"
+	"mneme/internal/keyring"
 	"mneme/internal/projections"
 	"mneme/memory"
 )
 
-// A backup of the log is a file of the messages of all shards, verbatim: a section for
-// each shard, that of the directory, shard 0, last. So it holds the entry of each namespace
-// whose home it holds. A section is:
-//
-//	"MNEMELOG" ‖ u8 version ‖ u16 shard ‖ u16 shards ‖ 16 cluster id
-//	then, for each message: u64 sequence ‖ u32 length ‖ bytes
-//	at the end: u64 0 ‖ u64 messages ‖ chain 32 ‖ SHA-256 of all before
-//
-// All integers are big-endian. It holds no plaintext; with the keyring it is
-// the whole memory.
-const (
-	backupMagic   = "MNEMELOG"
-	backupVersion = 2
-	backupHeader  = len(backupMagic) + 1 + 2 + 2 + 16
-)
-
-// BackupLog writes the logs up to their present ends.
-func (u *upkeep) BackupLog(ctx context.Context, w io.Writer) (memory.BackupReport, error) {
+// BackupLog writes the logs up to their present ends: the whole of them, or, where marks are
+// given, one for each shard, separated by commas, what follows those. It says which states
+// hold that, if it can.
+func (u *upkeep) BackupLog(ctx context.Context, w io.Writer, after string) (memory.BackupReport, error) {
 	var report memory.BackupReport
-	for _, s := range slices.Backward(u.n.served) {
-		one, err := s.backup(ctx, w)
+	marks, err := u.n.marks(after)
+	if err != nil {
+		return report, err
+	}
+	for i, s := range slices.Backward(u.n.served) {
+		one, err := s.backup(ctx, w, marks[i])
 		if err != nil {
 			return memory.BackupReport{}, err
 		}
@@ -47,16 +36,66 @@ func (u *upkeep) BackupLog(ctx context.Context, w io.Writer) (memory.BackupRepor
 	return report, nil
 }
 
-func (s *served) backup(ctx context.Context, w io.Writer) (memory.BackupReport, error) {
+// marks reads marks, one for each shard, in order; none are the beginnings.
+func (c *core) marks(list string) ([]backup.Mark, error) {
+	marks, err := backup.ParseMarks(list)
+	if err != nil {
+		return nil, memory.Errorf(memory.CodeInvalid, "%v", err).WithHint("give the marks as the manifest of a backup has them")
+	}
+	if len(marks) == 0 {
+		for _, s := range c.shards {
+			marks = append(marks, backup.Mark{Shard: s.id})
+		}
+	}
+	for i, m := range marks {
+		if int(m.Shard) != i || len(marks) != len(c.shards) {
+			return nil, memory.Errorf(memory.CodeConflict, "the backup to go on from has %d shards, this node has %d", len(marks), len(c.shards)).
+				WithHint("back up all of it with memctl backup --full")
+		}
+	}
+	return marks, nil
+}
+
+// appliedWait bounds how long a backup waits for the state to have applied what the log holds.
+const appliedWait = 10 * time.Second
+
+func (s *served) backup(ctx context.Context, w io.Writer, after backup.Mark) (memory.BackupReport, error) {
 	if s.peers != nil {
 		streams{s.shard}.takeUp() // as for verify
 	}
 	if d := s.replica.Diverged(); d != nil {
 		return memory.BackupReport{}, memory.Errorf(memory.CodeLogDiverged, "backup: the log does not hold all that the state holds: %v", d).WithHint("%s", d.Hint)
 	}
+	info, err := s.stream.Info(ctx)
+	if err != nil {
+		return memory.BackupReport{}, notNow(fmt.Errorf("backup: %w", err))
+	}
+	if err := s.awaitApplied(ctx, info.Last); err != nil {
+		return memory.BackupReport{}, err
+	}
 	v := s.state.View()
-	report, err := s.backupLog(ctx, v, w, nil)
+	report, err := s.backupLog(ctx, v, info.Last, after, w, nil)
 	return report, notNow(errors.Join(err, v.Close()))
+}
+
+// awaitApplied waits until the state has applied a message of the log. One that is halted
+// does not get there, and its log is backed up all the same.
+func (s *served) awaitApplied(ctx context.Context, seq uint64) error {
+	late := time.NewTimer(appliedWait)
+	defer late.Stop()
+	for {
+		moved := s.state.Moved()
+		if at := s.state.Cursor(); at.Seq >= seq || s.replica.Group().Halted() != nil {
+			return nil
+		}
+		select {
+		case <-moved:
+		case <-late.C:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // together adds the report of a shard to those of the shards that follow it.
@@ -64,8 +103,17 @@ func together(first, rest memory.BackupReport) memory.BackupReport {
 	first.Bytes, first.Frames, first.Events = first.Bytes+rest.Bytes, first.Frames+rest.Frames, first.Events+rest.Events
 	if rest.Position != "" {
 		first.Position += "," + rest.Position
+		first.StateHash = bothOrNone(first.StateHash, rest.StateHash)
 	}
 	return first
+}
+
+// bothOrNone joins the hashes of two states; one alone says nothing of a backup.
+func bothOrNone(first, rest string) string {
+	if first == "" || rest == "" {
+		return ""
+	}
+	return first + "," + rest
 }
 
 // keysWait bounds how long a backup waits for the keys that other nodes have.
@@ -75,13 +123,8 @@ const keysWait = 10 * time.Second
 // a key under which others have sealed what is in the log: it takes it in before.
 func (u *upkeep) BackupKeys(ctx context.Context, w io.Writer, withMaster bool) (memory.BackupReport, error) {
 	var r memory.BackupReport
-	if p := u.n.peers; p != nil {
-		ctx, cancel := context.WithTimeout(ctx, keysWait)
-		defer cancel()
-		if err := p.keys.CatchUp(ctx); err != nil {
-			return r, memory.Errorf(memory.CodeUnavailable, "the keys of the cluster are not known to be all here: %v", err).
-				WithHint("try again once most nodes are there").WithCause(err)
-		}
+	if err := u.allKeysHere(ctx); err != nil {
+		return r, err
 	}
 	for _, s := range slices.Backward(u.n.served) {
 		r = together(memory.BackupReport{Position: s.stands()}, r)
@@ -92,76 +135,107 @@ func (u *upkeep) BackupKeys(ctx context.Context, w io.Writer, withMaster bool) (
 	return r, u.n.keys.Export(w)
 }
 
-// backupLog writes a log that is sound: it is read as a whole before anything is
-// written, against the state where v is not nil, so that a backup never holds
-// less than the state.
-func (s *shard) backupLog(ctx context.Context, v *projections.View, w io.Writer, progress func(done, total uint64)) (memory.BackupReport, error) {
-	if err := s.soundLog(ctx, v); err != nil {
+// allKeysHere waits until this node has what the other nodes have done with the keys.
+func (u *upkeep) allKeysHere(ctx context.Context) error {
+	p := u.n.peers
+	if p == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, keysWait)
+	defer cancel()
+	if err := p.keys.CatchUp(ctx); err != nil {
+		return memory.Errorf(memory.CodeUnavailable, "the keys of the cluster are not known to be all here: %v", err).
+			WithHint("try again once most nodes are there").WithCause(err)
+	}
+	return nil
+}
+
+// DestroyedKeys lists the ids of all keys that were destroyed, in the whole cluster.
+func (u *upkeep) DestroyedKeys(ctx context.Context) (memory.DestroyedKeys, error) {
+	if err := u.allKeysHere(ctx); err != nil {
+		return memory.DestroyedKeys{}, err
+	}
+	return u.n.destroyedKeys()
+}
+
+func (c *core) destroyedKeys() (memory.DestroyedKeys, error) {
+	out := memory.DestroyedKeys{ClusterID: c.dir.node.ClusterID, Keys: []string{}, Namespaces: []string{}}
+	keys, spaces, err := keyring.Destroyed(c.keys)
+	for _, id := range keys {
+		out.Keys = append(out.Keys, id.String())
+	}
+	for _, ns := range spaces {
+		out.Namespaces = append(out.Namespaces, events.ID(ns).String())
+	}
+	return out, err
+}
+
+// backupLog writes a log that is sound, from behind a mark up to where the state stands, or
+// to least if that is further: it is read before anything is written, against the state where
+// v is not nil, so that a backup never holds less than the state. Where the two end at one
+// place it tells the state's hash.
+func (s *shard) backupLog(ctx context.Context, v *projections.View, least uint64, after backup.Mark, w io.Writer, progress func(done, total uint64)) (memory.BackupReport, error) {
+	if err := s.soundLog(ctx, v, after); err != nil {
 		return memory.BackupReport{}, err
 	}
 	info, err := s.stream.Info(ctx)
 	if err != nil {
 		return memory.BackupReport{}, fmt.Errorf("backup: %w", err)
 	}
+	last := min(least, info.Last)
 	if v != nil && info.Last < v.Cursor().Seq {
 		return memory.BackupReport{}, toldLess("backup", info.Last, v.Cursor().Seq)
+	} else if v != nil {
+		last = max(last, v.Cursor().Seq)
 	}
-	return s.writeLog(w, info.Last, func(message func(eventlog.Message) error) error {
-		if info.Last == 0 {
+	report, err := s.writeLog(w, after, last, func(message func(eventlog.Message) error) error {
+		if last <= after.Seq {
 			return nil
 		}
-		return backupError(s.stream.Read(ctx, 1, info.Last, message))
+		return backupError(s.stream.Read(ctx, after.Seq+1, last, message))
 	}, progress)
+	if v != nil && err == nil && v.Cursor().Seq == last {
+		report.StateHash, report.PipelineVersion = v.Hash().String(), projections.PipelineVersion
+	}
+	return report, err
 }
 
-// writeLog writes the shard's section, of the messages up to last that read hands out.
-func (s *shard) writeLog(w io.Writer, last uint64, read func(message func(eventlog.Message) error) error, progress func(done, total uint64)) (memory.BackupReport, error) {
-	sum := sha256.New()
-	buf := bufio.NewWriterSize(w, 1<<20)
-	out := &counter{w: io.MultiWriter(buf, sum)}
+// writeLog writes the shard's section, of the messages behind a mark and up to last that
+// read hands out.
+func (s *shard) writeLog(w io.Writer, after backup.Mark, last uint64, read func(message func(eventlog.Message) error) error, progress func(done, total uint64)) (memory.BackupReport, error) {
+	var report memory.BackupReport
 	cluster16, err := events.ParseID(s.dir.node.ClusterID)
 	if err != nil {
-		return memory.BackupReport{}, err
+		return report, err
 	}
-	head := binary.BigEndian.AppendUint16(append([]byte(backupMagic), backupVersion), s.id)
-	head = binary.BigEndian.AppendUint16(head, uint16(len(s.shards)))
-	if _, err := out.Write(append(head, cluster16[:]...)); err != nil {
-		return memory.BackupReport{}, err
+	section, err := backup.BeginSection(w, cluster16, uint16(len(s.shards)), after)
+	if err != nil {
+		return report, err
 	}
-	var chain events.Chain
-	var report memory.BackupReport
-	end := events.Position{Shard: s.id}
+	at := projections.Cursor{Shard: s.id, Seq: after.Seq, Epoch: after.Epoch, Term: after.Term, Chain: after.Chain}
+	end := events.Position{Shard: s.id, Epoch: after.Epoch, Seq: after.Seq}
 	err = read(func(m eventlog.Message) error {
-		chain = events.NextChain(chain, m.Seq, m.Data)
 		report.Frames++
-		end = events.Position{Shard: s.id, Seq: m.Seq}
-		if f, err := events.DecodeFrame(m.Data); err == nil {
+		end = events.Position{Shard: s.id, Epoch: end.Epoch, Seq: m.Seq}
+		f, _, err := at.Follow(m.Data)
+		if err != nil {
+			return err
+		}
+		if len(f.Events) > 0 {
 			report.Events += uint64(len(f.Events))
 			end.Epoch, end.Index = f.Epoch, uint32(len(f.Events)-1)
-		}
-		b := binary.BigEndian.AppendUint64(nil, m.Seq)
-		b = binary.BigEndian.AppendUint32(b, uint32(len(m.Data)))
-		if _, err := out.Write(append(b, m.Data...)); err != nil {
-			return err
 		}
 		if progress != nil {
 			progress(m.Seq, last)
 		}
-		return nil
+		return section.Message(m.Seq, m.Data)
 	})
 	if err != nil {
 		return report, err
 	}
-	b := binary.BigEndian.AppendUint64(nil, 0)
-	b = append(binary.BigEndian.AppendUint64(b, report.Frames), chain[:]...)
-	if _, err := out.Write(b); err != nil {
-		return report, err
-	}
-	if _, err := out.Write(sum.Sum(nil)); err != nil {
-		return report, err
-	}
-	report.Bytes, report.Position = out.n, end.String()
-	return report, buf.Flush()
+	report.Position = end.String()
+	report.Bytes, err = section.Close(at.Epoch, at.Term)
+	return report, err
 }
 
 func backupError(err error) error {
@@ -175,7 +249,12 @@ func backupError(err error) error {
 	return fmt.Errorf("backup: %w", err)
 }
 
-func (s *shard) soundLog(ctx context.Context, v *projections.View) error {
+// soundLog refuses a log in which something is wrong behind a mark, or one that does not go
+// on from it.
+func (s *shard) soundLog(ctx context.Context, v *projections.View, after backup.Mark) error {
+	if v != nil && after.Seq > 0 {
+		return s.goesOn(ctx, v, after)
+	}
 	if v != nil {
 		report, _, err := s.verifyLog(ctx, v, nil)
 		if err == nil && !report.OK {
@@ -183,7 +262,7 @@ func (s *shard) soundLog(ctx context.Context, v *projections.View) error {
 		}
 		return err
 	}
-	r, err := eventlog.Scrub(ctx, s.stream, eventlog.Tail{Shard: s.id}, nil, nil)
+	r, err := eventlog.Scrub(ctx, s.stream, eventlog.Tail{Shard: s.id, Seq: after.Seq, Chain: after.Chain, Term: after.Term, Epoch: after.Epoch}, nil, nil)
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
@@ -193,126 +272,31 @@ func (s *shard) soundLog(ctx context.Context, v *projections.View) error {
 	return nil
 }
 
-// counter counts what passes through it.
-type counter struct {
-	w io.Writer
-	n int64
-}
-
-func (c *counter) Write(p []byte) (int, error) {
-	n, err := c.w.Write(p)
-	c.n += int64(n)
-	return n, err
-}
-
-// ErrBackup is wrapped when a backup file is not one, is cut, or was changed.
-var ErrBackup = errors.New("not an intact backup")
-
-// section is one shard's part of a backup.
-type section struct {
-	shard, shards uint16
-	cluster       events.ID
-	frames        uint64
-}
-
-// readBackup checks a backup file while it hands out its messages. It returns what its
-// sections are, by shard.
-func readBackup(r io.Reader, message func(shard uint16, seq uint64, data []byte) error) ([]section, error) {
-	br := bufio.NewReaderSize(r, 1<<20)
-	var found []section
-	for {
-		sum := sha256.New()
-		s, err := readHeader(br, sum)
-		if err == nil && found != nil && (s.shard+1 != found[0].shard || s.shards != found[0].shards || s.cluster != found[0].cluster) {
-			err = fmt.Errorf("the section of shard %d does not follow that of shard %d: %w", s.shard, found[0].shard, ErrBackup)
-		}
-		if err == nil && found == nil && s.shard+1 != s.shards {
-			err = fmt.Errorf("it begins with shard %d of %d: %w", s.shard, s.shards, ErrBackup)
-		}
-		if err == nil {
-			s.frames, err = readSection(br, sum, func(seq uint64, data []byte) error { return message(s.shard, seq, data) })
-		}
+// goesOn reads what the log holds behind a mark, up to where the state stands. It has to be
+// what the state applied, and to end in its chain: then the mark is one of this log.
+func (s *shard) goesOn(ctx context.Context, v *projections.View, after backup.Mark) error {
+	at, chain, hashes := v.Cursor(), after.Chain, ingest.FrameHashes(v)
+	if info, err := s.stream.Info(ctx); err != nil {
+		return fmt.Errorf("backup: %w", err)
+	} else if info.Last < at.Seq {
+		return toldLess("backup", info.Last, at.Seq)
+	}
+	if at.Seq > after.Seq {
+		err := s.stream.Read(ctx, after.Seq+1, at.Seq, func(m eventlog.Message) error {
+			chain = events.NextChain(chain, m.Seq, m.Data)
+			if want, ok := hashes(m.Seq); ok && want != events.HashEnvelope(m.Data) {
+				return memory.Errorf(memory.CodeLogDiverged, "backup: the log is damaged: message %d is not the one that the state applied", m.Seq).
+					WithHint("memctl log verify says more, memctl log repair writes it again from the state")
+			}
+			return nil
+		})
 		if err != nil {
-			return found, err
-		}
-		if found = append([]section{s}, found...); s.shard > 0 {
-			continue
-		}
-		if _, err := br.ReadByte(); err != io.EOF {
-			return found, fmt.Errorf("more behind its end: %w", ErrBackup)
-		}
-		return found, nil
-	}
-}
-
-func readHeader(br io.Reader, sum hash.Hash) (s section, err error) {
-	head := make([]byte, backupHeader)
-	if err := readHashed(br, sum, head); err != nil || string(head[:len(backupMagic)]) != backupMagic {
-		return s, fmt.Errorf("header: %w", ErrBackup)
-	}
-	if v := head[len(backupMagic)]; v > backupVersion {
-		return s, fmt.Errorf("backup version %d: %w", v, events.ErrNewer)
-	} else if v < backupVersion {
-		return s, fmt.Errorf("backup version %d: %w", v, events.ErrOlder)
-	}
-	rest := head[len(backupMagic)+1:]
-	s.shard, s.shards = binary.BigEndian.Uint16(rest), binary.BigEndian.Uint16(rest[2:])
-	copy(s.cluster[:], rest[4:])
-	if s.shards == 0 || s.shards > maxShards {
-		return s, fmt.Errorf("%d shards: %w", s.shards, ErrBackup)
-	}
-	return s, nil
-}
-
-func readSection(br io.Reader, sum hash.Hash, message func(seq uint64, data []byte) error) (frames uint64, err error) {
-	var chain events.Chain
-	for {
-		var n [8]byte
-		if err := readHashed(br, sum, n[:]); err != nil {
-			return frames, fmt.Errorf("cut after %d messages: %w", frames, ErrBackup)
-		}
-		seq := binary.BigEndian.Uint64(n[:])
-		if seq == 0 {
-			return frames, sectionEnd(br, sum, frames, chain)
-		}
-		var size [4]byte
-		if err := readHashed(br, sum, size[:]); err != nil || seq != frames+1 {
-			return frames, fmt.Errorf("message %d: %w", frames+1, ErrBackup)
-		}
-		length := binary.BigEndian.Uint32(size[:])
-		if length > 16<<20 {
-			return frames, fmt.Errorf("message %d has %d bytes: %w", seq, length, ErrBackup)
-		}
-		data := make([]byte, length)
-		if err := readHashed(br, sum, data); err != nil {
-			return frames, fmt.Errorf("message %d: %w", seq, ErrBackup)
-		}
-		chain = events.NextChain(chain, seq, data)
-		frames++
-		if err := message(seq, data); err != nil {
-			return frames, err
+			return backupError(err)
 		}
 	}
-}
-
-func sectionEnd(br io.Reader, sum hash.Hash, frames uint64, chain events.Chain) error {
-	var end [8 + 32]byte
-	if err := readHashed(br, sum, end[:]); err != nil {
-		return fmt.Errorf("end: %w", ErrBackup)
-	}
-	want := sum.Sum(nil)
-	got := make([]byte, 32)
-	if _, err := io.ReadFull(br, got); err != nil || string(got) != string(want) ||
-		binary.BigEndian.Uint64(end[:]) != frames || events.Chain(end[8:]) != chain {
-		return fmt.Errorf("checksum: %w", ErrBackup)
+	if at.Seq < after.Seq || chain != at.Chain {
+		return memory.Errorf(memory.CodeConflict, "the log of shard %d does not go on from message %d of the backup: it ends at %d, or was another one there, as after a restore of an older backup", s.id, after.Seq, at.Seq).
+			WithHint("memctl backup --full writes all of it; the backups before stay what they are")
 	}
 	return nil
-}
-
-func readHashed(r io.Reader, sum hash.Hash, b []byte) error {
-	if _, err := io.ReadFull(r, b); err != nil {
-		return err
-	}
-	_, err := sum.Write(b)
-	return err
 }

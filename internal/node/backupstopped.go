@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"mneme/internal/backup"
 	"mneme/internal/derive"
 	"mneme/internal/eventlog"
 	"mneme/internal/events"
@@ -225,7 +226,7 @@ func (c *core) backupMember(ctx context.Context, logPath, keysPath string, progr
 	}
 	out, err := c.writeBackup(logPath, keysPath, func(s *shard, w io.Writer) (memory.BackupReport, error) {
 		r := held[s.id]
-		return s.writeLog(w, r.last, func(f func(eventlog.Message) error) error { return r.read(ctx, f) }, progress)
+		return s.writeLog(w, backup.Mark{Shard: s.id}, r.last, func(f func(eventlog.Message) error) error { return r.read(ctx, f) }, progress)
 	})
 	out.Stopped = stopped
 	return out, err

@@ -22,7 +22,7 @@ func TestWorkDuringAnElection(t *testing.T) {
 	for what, work := range map[string]func() error{
 		"rebuild": func() error { _, err := n.operator.Rebuild(t.Context(), nil); return err },
 		"verify":  func() error { _, err := n.operator.VerifyLog(t.Context(), nil); return err },
-		"backup":  func() error { _, err := n.operator.BackupLog(t.Context(), io.Discard); return err },
+		"backup":  func() error { _, err := n.operator.BackupLog(t.Context(), io.Discard, ""); return err },
 	} {
 		if e := memory.AsError(work()); e == nil || e.Code != memory.CodeUnavailable || !strings.Contains(e.Hint, "elect") {
 			t.Errorf("%s: %v (%+v)", what, e, e)

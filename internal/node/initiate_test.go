@@ -250,7 +250,7 @@ func (tr *trio) becomeOne(acked map[sent]memory.CaptureResult) {
 		var l, k bytes.Buffer
 		tr.eventually(i, func() error {
 			l.Reset()
-			report, err := n.operator.BackupLog(t.Context(), &l)
+			report, err := n.operator.BackupLog(t.Context(), &l, "")
 			if err == nil && report.Frames < frames { // a change of leaders may have added some
 				t.Errorf("node %d backs up %d frames, another one had %d", i+1, report.Frames, frames)
 			}

@@ -30,7 +30,7 @@ func TestNamespaceOfAnOlderLogAndNewerKeysWasAGhost(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write(log, func(b *bytes.Buffer) (memory.BackupReport, error) { return n.operator.BackupLog(t.Context(), b) })
+	write(log, func(b *bytes.Buffer) (memory.BackupReport, error) { return n.operator.BackupLog(t.Context(), b, "") })
 	if _, err := n.writes.DeleteNamespace(t.Context(), "doomed"); err != nil {
 		t.Fatal(err)
 	}

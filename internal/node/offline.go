@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"mneme/internal/backup"
 	"mneme/internal/projections"
 	"mneme/internal/replica"
 	"mneme/internal/storage"
@@ -260,7 +262,7 @@ func (o Offline) Backup(ctx context.Context, dir, logPath, keysPath string, prog
 			}
 		}
 		out, err = c.writeBackup(logPath, keysPath, func(s *shard, w io.Writer) (memory.BackupReport, error) {
-			one, err := stopped{s}.backup(ctx, w, progress)
+			one, err := stopped{s}.backup(ctx, w, backup.Mark{Shard: s.id}, progress)
 			return one, s.metDamage(err)
 		})
 		return err
@@ -307,7 +309,7 @@ func (s stopped) openForBackup(ctx context.Context) (state *projections.State, s
 
 // backup compares the log with the state, if there is one that opens;
 // one that does not is built from the log anyway.
-func (s stopped) backup(ctx context.Context, w io.Writer, progress func(done, total uint64)) (memory.BackupReport, error) {
+func (s stopped) backup(ctx context.Context, w io.Writer, after backup.Mark, progress func(done, total uint64)) (memory.BackupReport, error) {
 	state, stateErr, err := s.openForBackup(ctx)
 	if err != nil {
 		return memory.BackupReport{}, err
@@ -317,7 +319,7 @@ func (s stopped) backup(ctx context.Context, w io.Writer, progress func(done, to
 			return memory.BackupReport{}, err
 		}
 		s.cfg.Logger.Warn("the log is written without comparing it with the state, which cannot be opened", "err", stateErr)
-		return s.backupLog(ctx, nil, w, progress)
+		return s.backupLog(ctx, nil, math.MaxUint64, after, w, progress)
 	}
 	if s.behind != nil {
 		s.cfg.Logger.Warn("the log is compared with a state that lacks what Raft's log holds", "err", s.behind)
@@ -326,7 +328,7 @@ func (s stopped) backup(ctx context.Context, w io.Writer, progress func(done, to
 	if err := s.refuseShortLog(ctx, v.Cursor()); err != nil {
 		return memory.BackupReport{}, errors.Join(err, v.Close())
 	}
-	report, err := s.backupLog(ctx, v, w, progress)
+	report, err := s.backupLog(ctx, v, math.MaxUint64, after, w, progress)
 	return report, errors.Join(err, v.Close())
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"mneme/internal/backup"
 	"mneme/internal/embed"
 	"mneme/internal/eventlog"
 	"mneme/internal/events"
@@ -125,7 +126,7 @@ func TestBackupFileIsCheckedWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := func(b []byte) error {
-		_, err := readBackup(bytes.NewReader(b), func(uint16, uint64, []byte) error { return nil })
+		_, err := backup.ReadLog(bytes.NewReader(b), func(uint16, uint64, []byte) error { return nil })
 		return err
 	}
 	if err := read(b); err != nil {
@@ -148,19 +149,18 @@ func TestBackupFileIsCheckedWhole(t *testing.T) {
 	}
 }
 
-func FuzzReadBackup(f *testing.F) {
-	f.Add([]byte("MNEMELOG\x02\x00\x00\x00\x01" + strings.Repeat("c", 16) + strings.Repeat("\x00", 8+8+32+32)))
-	f.Add([]byte("MNEMELOG\x03"))
-	f.Add([]byte("MNEMELOG\x02\x00\x00\x00\x01" + strings.Repeat("c", 16) + "\x00\x00\x00\x00\x00\x00\x00\x01\xff\xff\xff\xff"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		last := map[uint16]uint64{}
-		sections, err := readBackup(bytes.NewReader(b), func(shard uint16, seq uint64, _ []byte) error { last[shard] = seq; return nil })
-		for _, s := range sections {
-			if s.frames != last[s.shard] {
-				t.Errorf("shard %d: %d frames, the last was %d, %v", s.shard, s.frames, last[s.shard], err)
-			}
-		}
-	})
+// TestOlderBackupIsRestored: a file of version 2, with keys of the same time.
+func TestOlderBackupIsRestored(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new")
+	r, err := (Offline{Config: quiet("")}).Restore(t.Context(), dir, filepath.Join("testdata", "backup-2.log"), filepath.Join("testdata", "backup-2.keys"), nil)
+	if err != nil || r.Shards[0].StateHash != "6f7924c0687174874a4b88d7e87eee11944b1576aad77431fdab2e2d46c3b7ab" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	n := open(t, quiet(dir))
+	if got := find(t, n, "harbour"); len(got) == 0 || got[0] != "the harbour of Genoa opens at six" {
+		t.Errorf("found %q", got)
+	}
+	shut(t, n)
 }
 
 func TestLostLogIsRepairedInPlace(t *testing.T) {
@@ -194,7 +194,7 @@ func TestLostLogIsRepairedInPlace(t *testing.T) {
 		t.Errorf("at a position of before: %+v, %v", r, err)
 	}
 	var b bytes.Buffer
-	if rep, err := n.operator.BackupLog(t.Context(), &b); err != nil || rep.Bytes != int64(b.Len()) {
+	if rep, err := n.operator.BackupLog(t.Context(), &b, ""); err != nil || rep.Bytes != int64(b.Len()) {
 		t.Errorf("%+v, %v, %d bytes", rep, err, b.Len())
 	}
 	for _, master := range []bool{false, true} {

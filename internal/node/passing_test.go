@@ -56,7 +56,7 @@ func TestVerifyStoppedWritesOverWhatPasses(t *testing.T) {
 	for name, work := range map[string]func() error{
 		"verify":  func() error { _, err := n.operator.VerifyLog(t.Context(), nil); return err },
 		"rebuild": func() error { return s.explain(t.Context(), nil) },
-		"backup":  func() error { _, err := n.operator.BackupLog(t.Context(), io.Discard); return err },
+		"backup":  func() error { _, err := n.operator.BackupLog(t.Context(), io.Discard, ""); return err },
 		"repair": func() error {
 			_, err := n.operator.RepairLog(t.Context(), nil)
 			if memory.CodeOf(err) == memory.CodeConflict {

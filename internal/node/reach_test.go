@@ -109,7 +109,7 @@ func TestOpenAndAdminRoutesAreTheseOnly(t *testing.T) {
 	}
 	for right, want := range map[api.Right][]string{
 		api.RightOpen: {"GET /livez", "GET /openapi.json", "GET /readyz", "GET /{$}"},
-		api.RightAdmin: {"GET /v1/admin/backup/log", "GET /v1/admin/doctor", "GET /v1/admin/quarantine", "GET /v1/admin/rejected",
+		api.RightAdmin: {"GET /v1/admin/backup/destroyed", "GET /v1/admin/backup/log", "GET /v1/admin/doctor", "GET /v1/admin/quarantine", "GET /v1/admin/rejected",
 			"POST /v1/admin/backup/keys", "POST /v1/admin/clock/accept", "POST /v1/admin/cluster/drain", "POST /v1/admin/cluster/remove", "POST /v1/admin/cluster/transfer", "POST /v1/admin/log/repair", "POST /v1/admin/log/verify", "POST /v1/admin/quarantine", "POST /v1/admin/rebuild"},
 	} {
 		slices.Sort(got[right])
@@ -213,7 +213,7 @@ func TestKeysLeftOverTCPWithoutACredential(t *testing.T) {
 	defer func() { _ = remote.Close() }()
 	for _, master := range []bool{false, true} {
 		var b strings.Builder
-		if _, err := remote.BackupKeys(t.Context(), &b, master, nil); memory.CodeOf(err) != memory.CodeForbidden || b.Len() > 0 || !strings.Contains(memory.AsError(err).Hint, "admin socket") {
+		if _, err := remote.Backups().Keys(t.Context(), &b, master, nil); memory.CodeOf(err) != memory.CodeForbidden || b.Len() > 0 || !strings.Contains(memory.AsError(err).Hint, "admin socket") {
 			t.Errorf("master %v: %d bytes, %v", master, b.Len(), err)
 		}
 	}
@@ -231,10 +231,10 @@ func TestKeysLeftOverTCPWithoutACredential(t *testing.T) {
 	}
 	defer func() { _ = local.Close() }()
 	var with, without strings.Builder
-	if _, err := local.BackupKeys(t.Context(), &with, true, nil); err != nil || with.Len() == 0 {
+	if _, err := local.Backups().Keys(t.Context(), &with, true, nil); err != nil || with.Len() == 0 {
 		t.Errorf("over the socket: %v", err)
 	}
-	if _, err := local.BackupKeys(t.Context(), &without, false, nil); err != nil || without.Len() == 0 {
+	if _, err := local.Backups().Keys(t.Context(), &without, false, nil); err != nil || without.Len() == 0 {
 		t.Errorf("over the socket: %v", err)
 	}
 	if key, err := os.ReadFile(filepath.Join(dir, "keys", "master.key")); err != nil || strings.Contains(without.String(), string(key)) {

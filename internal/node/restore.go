@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math"
 	"math/rand/v2"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"mneme/internal/backup"
 	"mneme/internal/eventlog"
 	"mneme/internal/events"
 	"mneme/internal/keyring"
@@ -24,44 +24,75 @@ import (
 	"mneme/memory"
 )
 
-// Restore makes a new data directory from a backup of log and keyring. State is
-// built from the log. Until the last step the directory holds a mark with which
-// nothing opens it; a restore into a directory with that mark begins again. From
-// before the directory is looked at until it is whole, or empty again, it is locked.
-func (o Offline) Restore(ctx context.Context, dir, logPath, keysPath string, progress func(done, total uint64)) (memory.RebuildReport, error) {
-	var out memory.RebuildReport
+// RestoreSource is what a data directory is made from.
+type RestoreSource struct {
+	Log      backup.Log
+	Keys     []byte // the backup of a keyring; it stays the caller's
+	KeysFile string // where it is, if Keys is nil; it may be a pipe
+	Until    Until
+	// Destroyed are keys and namespaces to destroy before the log is opened.
+	Destroyed backup.Destroyed
+}
+
+// Until is where a restore ends before the backup does; the zero value is its end.
+type Until struct {
+	Positions string    // of several shards one for each, separated by commas; "" = not given
+	Time      time.Time // the last moment to take; zero = not given
+}
+
+func (u Until) parse() (logUntil, error) {
+	if u.Positions != "" && !u.Time.IsZero() {
+		return logUntil{}, memory.Errorf(memory.CodeInvalid, "there are a position and a time to end at").WithHint("give one of them")
+	}
+	if u.Positions != "" {
+		return untilPosition(u.Positions)
+	}
+	return logUntil{time: u.Time}, nil
+}
+
+// RestoreFrom makes a new data directory. State is built from the log. Until the last step
+// the directory holds a mark with which nothing opens it; a restore into a directory with
+// that mark begins again. From before the directory is looked at until it is whole, or empty
+// again, it is locked.
+func (o Offline) RestoreFrom(ctx context.Context, dir string, src RestoreSource, progress func(done, total uint64)) (memory.RestoreReport, error) {
+	var out memory.RestoreReport
 	o.Config.setDefaults()
 	fsys := o.Config.FS
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return out, memory.Errorf(memory.CodeInvalid, "%v", err)
 	}
-	// Nothing is made in somebody's folder, and nothing of a log that is not whole.
-	if err := restorable(fsys, dir); err != nil {
-		return out, err
+	until, err := src.Until.parse()
+	if err == nil {
+		err = restorable(fsys, dir)
 	}
-	keys, err := readKinds(ctx, fsys, logPath, keysPath)
 	if err != nil {
 		return out, err
 	}
-	defer clear(keys)
-	from, err := checkBackup(fsys, logPath)
+	if src.Keys == nil {
+		if src.Keys, err = keysOf(ctx, fsys, src.KeysFile); err != nil {
+			return out, err
+		}
+		defer clear(src.Keys)
+	}
+	from, err := checkBackup(ctx, src.Log, until)
 	if err != nil {
 		return out, err
 	}
+	from.keys, from.destroyed = src.Keys, src.Destroyed
 	lock, err := lockDataDir(fsys, dir)
 	if err != nil {
 		return out, publicError(err)
 	}
-	shards, err := o.restoreLocked(ctx, lock, from, keys, progress)
+	shards, err := o.restoreLocked(ctx, lock, from, progress)
 	if err = errors.Join(err, lock.unlock()); err != nil {
 		return out, err
 	}
-	out.Shards = shards
+	out.Shards, out.Destroyed = shards, src.Destroyed.Count()
 	return out, nil
 }
 
-func (o Offline) restoreLocked(ctx context.Context, lock *dirLock, from logBackup, keys []byte, progress func(done, total uint64)) ([]memory.RebuildShard, error) {
+func (o Offline) restoreLocked(ctx context.Context, lock *dirLock, from logBackup, progress func(done, total uint64)) ([]memory.RebuildShard, error) {
 	fsys, dir := lock.fs, lock.path
 	if err := restorable(fsys, dir); err != nil { // until here it was not locked
 		return nil, err
@@ -69,7 +100,7 @@ func (o Offline) restoreLocked(ctx context.Context, lock *dirLock, from logBacku
 	if err := beginRestore(fsys, dir); err != nil {
 		return nil, restoreError(dir, memory.Errorf(memory.CodeInvalid, "%v", err).WithCause(err))
 	}
-	report, err := o.restore(ctx, lock, from, keys, progress)
+	report, err := o.restore(ctx, lock, from, progress)
 	if err != nil {
 		return report, errors.Join(restoreError(dir, err), undoRestore(fsys, dir))
 	}
@@ -158,141 +189,83 @@ func endRestore(fsys vfs.FS, dir string) error {
 	return storage.SyncDir(fsys, dir)
 }
 
-// logBackup is what a backup of the log is found to be.
+// logBackup is what a backup of the log is found to be, with the keys that open it.
 type logBackup struct {
-	path   string
-	shards []section
-	epochs []uint32 // the last one of each
-	frames uint64   // of all
+	keys      []byte
+	destroyed backup.Destroyed
+	log       backup.Log
+	sections  []backup.Section
+	epochs    []uint32 // the last one of each
+	last      []uint64 // the last message of each that is to be restored
+	frames    uint64   // of all
 }
 
-// readKinds reads the keys, and says which of the two files is which when they were
-// mixed up: each would be a damaged one where the other belongs. The keys are read once,
-// so that they may come from a pipe, and never be in a file in clear.
-func readKinds(ctx context.Context, fsys vfs.FS, logPath, keysPath string) (keys []byte, err error) {
-	log, err := logHead(fsys, logPath)
-	var kerr error
-	if err == nil {
-		keys, kerr = readKeys(ctx, fsys, keysPath)
-	}
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	if err = errors.Join(err, kerr); err != nil {
-		return nil, memory.Errorf(memory.CodeInvalid, "%v", err).WithHint("name the two files of a backup that can be read")
-	}
-	keysAsLog, logAsKeys := keyring.IsBackup(log), isLogBackup(keys)
-	switch {
-	case keysAsLog && logAsKeys:
-		return nil, memory.Errorf(memory.CodeInvalid, "%s is the backup of the keys and %s that of the log", logPath, keysPath).
-			WithHint("it is the other way round: --log %s --keys %s", keysPath, logPath)
-	case keysAsLog:
-		return nil, memory.Errorf(memory.CodeInvalid, "%s is the backup of the keys, not of the log", logPath).WithHint("give the log's file to --log")
-	case logAsKeys:
-		return nil, memory.Errorf(memory.CodeInvalid, "%s is the backup of the log, not of the keys", keysPath).WithHint("give the keys' file to --keys")
-	}
-	return keys, nil
-}
-
-func isLogBackup(b []byte) bool { return bytes.HasPrefix(b, []byte(backupMagic)) }
-
-// logHead reads what tells one sort of backup from the other. The log is read more than
-// once, so it may not come from a pipe.
-func logHead(fsys vfs.FS, path string) ([]byte, error) {
-	if info, err := fsys.Stat(path); err == nil && info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket|fs.ModeCharDevice) != 0 {
-		return nil, fmt.Errorf("%s is no file: the log is read twice", path)
-	}
-	f, err := fsys.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	head, err := readHead(f)
-	return head, errors.Join(err, f.Close())
-}
-
-// readHead reads as many bytes as a magic has; of a shorter file all.
-func readHead(r io.Reader) ([]byte, error) {
-	head := make([]byte, len(backupMagic))
-	n, err := io.ReadFull(r, head)
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = nil // it is neither of them
-	}
-	return head[:n], err
-}
-
-// readKeys reads the backup of the keys, of that of a log only the beginning. Opening and
-// reading a pipe wait for whoever writes into it, and nothing but the end of ctx ends
-// that: then they are left to the end of the process.
-func readKeys(ctx context.Context, fsys vfs.FS, path string) ([]byte, error) {
-	type result struct {
-		keys []byte
-		err  error
-	}
-	read := make(chan result, 1)
-	go func() {
-		f, err := fsys.Open(path)
-		if err != nil {
-			read <- result{err: err}
-			return
-		}
-		keys, err := readHead(f)
-		if err == nil && !isLogBackup(keys) {
-			var rest []byte
-			rest, err = io.ReadAll(f)
-			keys = append(keys, rest...)
-			clear(rest)
-		}
-		read <- result{keys, errors.Join(err, f.Close())}
-	}()
-	select {
-	case r := <-read:
-		return r.keys, r.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-// checkBackup reads a backup of the log as a whole.
-func checkBackup(fsys vfs.FS, path string) (logBackup, error) {
-	f, err := fsys.Open(path)
-	if err != nil {
-		return logBackup{}, memory.Errorf(memory.CodeInvalid, "%v", err)
-	}
-	defer f.Close()
-	at := map[uint16]*projections.Cursor{}
-	shards, err := readBackup(f, func(shard uint16, _ uint64, data []byte) error {
+// checkBackup reads a backup of the log as a whole, and finds where a restore of it ends.
+func checkBackup(ctx context.Context, log backup.Log, until logUntil) (logBackup, error) {
+	at, cut := map[uint16]*projections.Cursor{}, cutter{until: until, at: map[uint16]*cutAt{}}
+	sections, err := log.Read(ctx, func(shard uint16, _ uint64, data []byte) error {
 		if at[shard] == nil {
 			at[shard] = &projections.Cursor{Shard: shard}
 		}
-		_, _, err := at[shard].Follow(data)
-		return err
+		f, valid, err := at[shard].Follow(data)
+		if err != nil {
+			return err
+		}
+		return cut.see(shard, at[shard].Seq, &f, valid)
 	})
 	if events.IsForeign(err) {
-		return logBackup{}, publicError(startError(path, err))
+		return logBackup{}, publicError(startError(log.Name, err))
+	}
+	if errors.Is(err, backup.ErrNotIntact) {
+		return logBackup{}, memory.Errorf(memory.CodeLogDiverged, "%s cannot be restored: %v", log.Name, err).WithHint("use another copy of the backup").WithCause(err)
+	}
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return logBackup{}, memory.Errorf(memory.CodeInvalid, "%v", err)
 	}
 	if err != nil {
-		return logBackup{}, memory.Errorf(memory.CodeLogDiverged, "%s cannot be restored: %v", path, err).WithHint("use another copy of the backup")
+		return logBackup{}, err
 	}
-	out := logBackup{path: path, shards: shards, epochs: make([]uint32, len(shards))}
-	for i, s := range shards {
-		out.frames += s.frames
-		if c := at[s.shard]; c != nil {
+	out := logBackup{log: log, sections: sections, epochs: make([]uint32, len(sections)), last: make([]uint64, len(sections))}
+	for i, s := range sections {
+		if c := at[s.After.Shard]; c != nil {
 			out.epochs[i] = c.Epoch
 		}
+		if out.last[i], err = cut.last(s); err != nil {
+			return logBackup{}, err
+		}
+		out.frames += out.last[i]
 	}
 	return out, nil
 }
 
-func (o Offline) restore(ctx context.Context, lock *dirLock, from logBackup, keys []byte, progress func(done, total uint64)) ([]memory.RebuildShard, error) {
+func (o Offline) restore(ctx context.Context, lock *dirLock, from logBackup, progress func(done, total uint64)) ([]memory.RebuildShard, error) {
 	cfg := o.Config
 	cfg.DataDir, cfg.NATSAddr, cfg.NATSURL = lock.path, "127.0.0.1:0", ""
-	err := keyring.Import(keyring.Options{Dir: lock.path, Master: cfg.MasterKey, FS: cfg.FS, Log: cfg.Logger}, bytes.NewReader(keys))
-	if err != nil {
+	if err := importKeys(&cfg, from); err != nil {
 		return nil, publicError(startError("keyring", err))
 	}
 	c := &core{cfg: cfg, restoring: lock}
 	shards, err := c.restoreFrom(ctx, from, progress)
 	return shards, errors.Join(publicError(err), c.close(context.WithoutCancel(ctx)))
+}
+
+// importKeys makes the keyring, and destroys in it what was destroyed since it was backed
+// up: what is sealed under that is opened by nobody, from the first frame on.
+func importKeys(cfg *Config, from logBackup) error {
+	opt := keyring.Options{Dir: cfg.DataDir, Master: cfg.MasterKey, FS: cfg.FS, Log: cfg.Logger}
+	if err := keyring.Import(opt, bytes.NewReader(from.keys)); err != nil || from.destroyed.Count() == 0 {
+		return err
+	}
+	keys, spaces, err := from.destroyed.IDs()
+	if err != nil {
+		return err
+	}
+	opt.AllowNewStorage = true // nothing is encrypted yet
+	k, err := keyring.Open(opt)
+	if err != nil {
+		return err
+	}
+	return errors.Join(keyring.DestroyAgain(k, keys, spaces), k.Close())
 }
 
 func (c *core) restoreFrom(ctx context.Context, from logBackup, progress func(done, total uint64)) ([]memory.RebuildShard, error) {
@@ -314,23 +287,22 @@ func (c *core) restoreFrom(ctx context.Context, from logBackup, progress func(do
 			return nil, err
 		}
 	}
-	f, err := c.cfg.FS.Open(from.path)
-	if err != nil {
-		return nil, err
-	}
 	done := uint64(0)
-	_, err = readBackup(f, func(shard uint16, seq uint64, data []byte) error {
+	_, err := from.log.Read(ctx, func(shard uint16, seq uint64, data []byte) error {
+		if seq > from.last[shard] {
+			return nil
+		}
 		if done++; progress != nil {
 			progress(done, 2*from.frames)
 		}
 		return c.shards[shard].stream.Append(ctx, data, seq-1)
 	})
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	var out []memory.RebuildShard
 	for _, s := range c.shards {
-		one, err := s.restoreState(ctx, from.path)
+		one, err := s.restoreState(ctx, from.log.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -343,11 +315,11 @@ func (c *core) restoreFrom(ctx context.Context, from logBackup, progress func(do
 }
 
 // restoreState builds the state of a shard whose log was restored, and begins its epoch.
-func (s *shard) restoreState(ctx context.Context, path string) (out memory.RebuildShard, err error) {
+func (s *shard) restoreState(ctx context.Context, name string) (out memory.RebuildShard, err error) {
 	started := time.Now()
 	s.state, err = replica.OpenState(ctx, s.replicaOptions())
 	if errors.Is(err, keyring.ErrNoKey) {
-		return out, &StartError{Kind: StartLostKey, Message: fmt.Sprintf("the keys given do not open %s: %v", path, err),
+		return out, &StartError{Kind: StartLostKey, Message: fmt.Sprintf("the keys given do not open %s: %v", name, err),
 			Hint: "name the keys of the same backup, or later ones of the same node", Err: err}
 	}
 	if err != nil {
@@ -392,9 +364,9 @@ func restoredEpoch(last uint32, now time.Time, random uint32) (uint32, error) {
 
 // restoreNode writes node.json with the backup's cluster id and number of shards.
 func (c *core) restoreNode(from logBackup) error {
-	d := &dataDir{fs: c.cfg.FS, path: c.cfg.DataDir, node: nodeFile{Format: nodeFormat, NodeID: newNodeID(c.cfg.Now), ClusterID: from.shards[0].cluster.String(), Mode: modeStandalone}}
-	if len(from.shards) > 1 {
-		d.node.Shards = len(from.shards)
+	d := &dataDir{fs: c.cfg.FS, path: c.cfg.DataDir, node: nodeFile{Format: nodeFormat, NodeID: newNodeID(c.cfg.Now), ClusterID: from.sections[0].Cluster.String(), Mode: modeStandalone}}
+	if len(from.sections) > 1 {
+		d.node.Shards = len(from.sections)
 	}
 	return d.writeNode()
 }

@@ -87,7 +87,7 @@ func TestRotInAnOldMessageHasAWayOut(t *testing.T) {
 			switch who {
 			case "backup":
 				var b bytes.Buffer
-				_, err := n.operator.BackupLog(t.Context(), &b)
+				_, err := n.operator.BackupLog(t.Context(), &b, "")
 				names(t, who, err, seq)
 				if b.Len() > 0 {
 					t.Errorf("%d bytes of a backup were written", b.Len())
@@ -126,7 +126,7 @@ func sound(t *testing.T, n *Node) {
 	if r, err := n.operator.VerifyLog(t.Context(), nil); err != nil || !r.Shards[0].OK || len(r.Shards[0].Problems) > 0 {
 		t.Errorf("after the repair: %+v, %v", r, err)
 	}
-	if _, err := n.operator.BackupLog(t.Context(), io.Discard); err != nil {
+	if _, err := n.operator.BackupLog(t.Context(), io.Discard, ""); err != nil {
 		t.Error(err)
 	}
 	if s := shardOf(t, n); s.Epoch != 1 {

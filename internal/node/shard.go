@@ -6,6 +6,7 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"mneme/internal/backup"
 	"mneme/internal/eventlog"
 	"mneme/internal/ingest"
 	"mneme/internal/projections"
@@ -30,7 +31,7 @@ type shard struct {
 const shard0 = 0
 
 // maxShards bounds the shards of a node: each has a store, a Raft group and a stream.
-const maxShards = 64
+const maxShards = backup.MaxShards
 
 // makeShards makes as many shards as the data directory has, or is to have.
 func (c *core) makeShards() error {

@@ -90,7 +90,7 @@ func Sweep(fsys vfs.FS, dir string) error {
 		return nil
 	}
 	for _, name := range names {
-		if strings.HasPrefix(name, ".") && strings.Contains(name, ".tmp-") {
+		if IsLeftover(name) {
 			err = errors.Join(err, fsys.Remove(fsys.PathJoin(dir, name)))
 		}
 	}
@@ -98,6 +98,11 @@ func Sweep(fsys vfs.FS, dir string) error {
 		return fmt.Errorf("sweep %s: %w", dir, err)
 	}
 	return nil
+}
+
+// IsLeftover reports whether a file's name is one that it has while it is being written.
+func IsLeftover(name string) bool {
+	return strings.HasPrefix(name, ".") && strings.Contains(name, ".tmp-")
 }
 
 // ownBytes writes a copy: a vfs.File may change the bytes that it is given.

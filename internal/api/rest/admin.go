@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"runtime"
 	"strconv"
+	"strings"
 
 	"mneme/internal/api"
 	"mneme/memory"
@@ -132,10 +133,15 @@ func (s *server) acceptClock(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *server) backupLog(w http.ResponseWriter, r *http.Request) error {
-	if _, err := s.parseQuery(r); err != nil {
+	q, err := s.parseQuery(r)
+	if err != nil {
 		return err
 	}
-	return s.backup(w, func(out io.Writer) (memory.BackupReport, error) { return s.Admin.BackupLog(r.Context(), out) })
+	after := q.str("after")
+	if err := q.finish(); err != nil {
+		return err
+	}
+	return s.backup(w, func(out io.Writer) (memory.BackupReport, error) { return s.Admin.BackupLog(r.Context(), out, after) })
 }
 
 func (s *server) backupKeys(w http.ResponseWriter, r *http.Request) error {
@@ -155,13 +161,15 @@ const (
 	trailerPosition = "Mneme-Position"
 	trailerFrames   = "Mneme-Frames"
 	trailerEvents   = "Mneme-Events"
+	trailerHash     = "Mneme-State-Hash"
+	trailerPipeline = "Mneme-Pipeline-Version"
 )
 
 // backup streams what run writes. An error after the first byte breaks the
 // stream off.
 func (s *server) backup(w http.ResponseWriter, run func(io.Writer) (memory.BackupReport, error)) error {
 	h := w.Header()
-	h.Set("Trailer", trailerPosition+", "+trailerFrames+", "+trailerEvents)
+	h.Set("Trailer", strings.Join([]string{trailerPosition, trailerFrames, trailerEvents, trailerHash, trailerPipeline}, ", "))
 	out := &byteStream{w: w}
 	report, err := run(out)
 	if err != nil {
@@ -173,6 +181,8 @@ func (s *server) backup(w http.ResponseWriter, run func(io.Writer) (memory.Backu
 	h.Set(trailerPosition, report.Position)
 	h.Set(trailerFrames, strconv.FormatUint(report.Frames, 10))
 	h.Set(trailerEvents, strconv.FormatUint(report.Events, 10))
+	h.Set(trailerHash, report.StateHash)
+	h.Set(trailerPipeline, strconv.FormatUint(uint64(report.PipelineVersion), 10))
 	return nil
 }
 

@@ -65,6 +65,7 @@ var descriptions = map[string]described{
 	"POST /v1/admin/cluster/transfer":               {"transferLead", "It must be a voter.", `{"node":"n2"}`},
 	"POST /v1/admin/cluster/drain":                  {"drainNode", "Before it is stopped, so that nobody has to notice.", `{"node":"n2"}`},
 	"GET /v1/admin/backup/log":                      {"backupLog", "Sealed as it is: of no use without the keys.", "(bytes)"},
+	"GET /v1/admin/backup/destroyed":                {"listDestroyedKeys", "They stand in the log in clear, too.", `{"cluster_id":"01K5Z0000000000000000000C0","keys":["000102030405060708090a0b0c0d0e0f"],"namespaces":[]}`},
 	"POST /v1/admin/backup/keys":                    {"backupKeys", "Keep it apart from the log's backup. After an erasure earlier ones no longer open what is left.", "(bytes)"},
 }
 

@@ -40,6 +40,7 @@ func TestEveryRouteAnswersFailuresWithProblems(t *testing.T) {
 		{"PutInQuarantine", "POST", "/v1/admin/quarantine", `{"position":"p0.1.2.3"}`},
 		{"AcceptClock", "POST", "/v1/admin/clock/accept", ""}, {"RemoveNode", "POST", "/v1/admin/cluster/remove", `{"node":"n3"}`},
 		{"TransferLead", "POST", "/v1/admin/cluster/transfer", `{"node":"n3"}`}, {"DrainNode", "POST", "/v1/admin/cluster/drain", `{}`}, {"BackupLog", "GET", "/v1/admin/backup/log", ""}, {"BackupKeys", "POST", "/v1/admin/backup/keys", ""},
+		{"DestroyedKeys", "GET", "/v1/admin/backup/destroyed", ""},
 	}
 	for _, rt := range routes {
 		for _, code := range memory.Codes() {

@@ -258,11 +258,11 @@ func (f *fake) sendBackup(w io.Writer) (memory.BackupReport, error) {
 			return memory.BackupReport{}, err
 		}
 	}
-	return memory.BackupReport{Position: "p0.1.9.0", Frames: 5, Events: 6}, nil
+	return memory.BackupReport{Position: "p0.1.9.0", Frames: 5, Events: 6, StateHash: "9f2c", PipelineVersion: 3}, nil
 }
 
-func (f *fake) BackupLog(_ context.Context, w io.Writer) (memory.BackupReport, error) {
-	if err := f.called("BackupLog"); err != nil {
+func (f *fake) BackupLog(_ context.Context, w io.Writer, after string) (memory.BackupReport, error) {
+	if err := f.called("BackupLog", after); err != nil {
 		return memory.BackupReport{}, err
 	}
 	return f.sendBackup(w)
@@ -273,6 +273,10 @@ func (f *fake) BackupKeys(_ context.Context, w io.Writer, master bool) (memory.B
 		return memory.BackupReport{}, err
 	}
 	return f.sendBackup(w)
+}
+
+func (f *fake) DestroyedKeys(context.Context) (memory.DestroyedKeys, error) {
+	return memory.DestroyedKeys{ClusterID: "c", Keys: []string{"k"}}, f.called("DestroyedKeys")
 }
 
 func (f *fake) Version() string { return "1.2.3" }

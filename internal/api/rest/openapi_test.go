@@ -114,7 +114,7 @@ func TestDocumentAndRoutesAreTheSame(t *testing.T) {
 		"DELETE /v1/namespaces/{ns}/records/{id}", "GET /v1/namespaces/{ns}/records/{id}/history", "GET /v1/namespaces/{ns}/records/{id}/timeline",
 		"GET /v1/namespaces/{ns}/audit", "GET /v1/namespaces/{ns}/export", "GET /v1/status", "GET /v1/cluster", "GET /livez", "GET /readyz", "GET /metrics", "GET /{$}",
 		"POST /v1/admin/rebuild", "GET /v1/admin/doctor", "POST /v1/admin/log/verify", "POST /v1/admin/log/repair", "GET /v1/admin/rejected",
-		"GET /v1/admin/quarantine", "GET /v1/admin/backup/log", "POST /v1/admin/backup/keys", "GET /v1/admin/version", "GET /openapi.json"} {
+		"GET /v1/admin/quarantine", "GET /v1/admin/backup/log", "POST /v1/admin/backup/keys", "GET /v1/admin/backup/destroyed", "GET /v1/admin/version", "GET /openapi.json"} {
 		if !documented[promised] {
 			t.Errorf("%s is promised but not documented", promised)
 		}

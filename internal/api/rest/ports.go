@@ -68,8 +68,11 @@ type Admin interface {
 	Quarantine(ctx context.Context) (memory.QuarantineList, error)
 	// PutInQuarantine has a shard that has stopped at an event go on without it.
 	PutInQuarantine(ctx context.Context, req memory.PutInQuarantine) (memory.InQuarantine, error)
-	BackupLog(ctx context.Context, w io.Writer) (memory.BackupReport, error)
+	// BackupLog writes the log: all of it, or what follows marks, one for each shard.
+	BackupLog(ctx context.Context, w io.Writer, after string) (memory.BackupReport, error)
 	BackupKeys(ctx context.Context, w io.Writer, withMaster bool) (memory.BackupReport, error)
+	// DestroyedKeys lists the ids of all keys that were destroyed.
+	DestroyedKeys(ctx context.Context) (memory.DestroyedKeys, error)
 	Version() string
 }
 

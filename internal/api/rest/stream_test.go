@@ -268,11 +268,17 @@ func TestBackup(t *testing.T) {
 	}
 	c := newClient(t, srv)
 	var out strings.Builder
-	report, err := c.BackupLog(t.Context(), &out, nil)
-	if err != nil || out.String() != "the bytes" || report != (memory.BackupReport{Position: "p0.1.9.0", Frames: 5, Events: 6, Bytes: 9}) {
+	report, err := c.Backups().Log(t.Context(), &out, "", nil)
+	if err != nil || out.String() != "the bytes" || report != (memory.BackupReport{Position: "p0.1.9.0", Frames: 5, Events: 6, Bytes: 9, StateHash: "9f2c", PipelineVersion: 3}) {
 		t.Errorf("%q %+v %v", out.String(), report, err)
 	}
-	if _, err := c.BackupKeys(t.Context(), io.Discard, true, nil); err != nil || b.lastCall() != "BackupKeys true" {
+	if _, err := c.Backups().Log(t.Context(), io.Discard, "0.5.1.2.ab,1", nil); err != nil || b.lastCall() != `BackupLog "0.5.1.2.ab,1"` {
+		t.Errorf("%v %s", err, b.lastCall())
+	}
+	if d, err := c.Backups().Destroyed(t.Context()); err != nil || d.ClusterID != "c" || len(d.Keys) != 1 {
+		t.Errorf("%+v %v", d, err)
+	}
+	if _, err := c.Backups().Keys(t.Context(), io.Discard, true, nil); err != nil || b.lastCall() != "BackupKeys true" {
 		t.Errorf("%v %s", err, b.lastCall())
 	}
 	b.f.backup = nil
@@ -293,7 +299,7 @@ func TestBackupThatFailsLaterIsBrokenOff(t *testing.T) {
 		_, err := w.Write(make([]byte, 64<<10)) // more than the server's buffer
 		return errors.Join(err, errDisk)
 	}
-	_, err := newClient(t, srv).BackupLog(t.Context(), io.Discard, nil)
+	_, err := newClient(t, srv).Backups().Log(t.Context(), io.Discard, "", nil)
 	if err == nil || !strings.Contains(memory.AsError(err).Hint, "not a backup") {
 		t.Errorf("error = %v", err)
 	}

@@ -217,12 +217,17 @@ func (s *server) adminRoutes() []route {
 			handle:  bodied(s, s.Admin.DrainNode),
 			summary: "Have a node hand over what it leads, and lead nothing until that is undone or it starts again.", answers: ok[memory.NodeDrain]("How it is now.")},
 		{method: "GET", path: admin + "backup/log", handle: s.backupLog, stream: true,
-			summary: "A backup of the log. The trailers Mneme-Position, Mneme-Frames and Mneme-Events describe it.",
+			params:  []param{{name: "after", in: "query", about: "Marks of an earlier backup, one for each shard, separated by commas: only what follows them is written, if this log goes on from there.", kind: "string"}},
+			summary: "A backup of the log. The trailers Mneme-Position, Mneme-Frames and Mneme-Events describe it, Mneme-State-Hash and Mneme-Pipeline-Version the state that it makes.",
 			answers: map[int]answer{200: {about: "A stream that breaks off is no backup.", media: mediaBytes}}},
 		{method: "POST", path: admin + "backup/keys", handle: s.backupKeys, stream: true,
 			params:  []param{{name: "master", in: "query", about: "Include the master key (default false): without it the backup opens only beside the same master.key.", kind: "boolean"}},
 			summary: "A backup of the keyring, as secret as the memories themselves.",
 			answers: map[int]answer{200: {about: "A stream that breaks off is no backup.", media: mediaBytes}}},
+		{method: "GET", path: admin + "backup/destroyed", handle: func(w http.ResponseWriter, r *http.Request) error {
+			return answerWith(s, w, r, func() (memory.DestroyedKeys, error) { return s.Admin.DestroyedKeys(r.Context()) })
+		},
+			summary: "The ids of all keys that were destroyed, which a restore destroys again.", answers: ok[memory.DestroyedKeys]("The ids. They open nothing.")},
 	}
 }
 

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mneme/client"
+	"mneme/internal/backup"
+	"mneme/memory"
+)
+
+// backupInto makes a backup in places.
+type backupInto struct {
+	places placeFlags
+	full   bool
+}
+
+func (b *backupInto) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&b.places.log, "to", "", "the `place` for the backup")
+	cmd.Flags().StringVar(&b.places.keys, "keys-to", "", "the `place` for its keys")
+	cmd.Flags().BoolVar(&b.full, "full", false, "with --to: write all of the log, though there is a backup to go on from")
+}
+
+func (b *backupInto) given() bool { return b.places.log != "" || b.places.keys != "" || b.full }
+
+func (b *backupInto) run(a *app, cmd *cobra.Command) error {
+	if b.places.log == "" || b.places.keys == "" {
+		return usage(cmd, "a backup in places needs --to and --keys-to")
+	}
+	to, keysTo, err := b.places.open(a)
+	if err != nil {
+		return err
+	}
+	bar := a.progress("backup")
+	made, err := b.make(a, cmd.Context(), to, keysTo, bar.report)
+	bar.finish()
+	if err != nil {
+		return err
+	}
+	return a.emit(made, []string{made.ID}, func() { printMade(a, made, b.places) })
+}
+
+func (b *backupInto) make(a *app, ctx context.Context, to, keysTo backup.Place, progress func(memory.Progress)) (made memory.BackupMade, err error) {
+	with := func(src backup.Source) error {
+		made, err = backup.Make(ctx, src, to, keysTo, backup.Options{Full: b.full, Now: a.sys.now, Version: a.sys.version.Version})
+		return err
+	}
+	if dir := a.flags.dataDir; dir != "" {
+		off, err := a.offline()
+		if err != nil {
+			return made, err
+		}
+		return made, off.BackupSource(ctx, dir, progress, with)
+	}
+	c, err := a.dialOperator(ctx)
+	if err != nil {
+		return made, err
+	}
+	return made, with(runningNode{c.Backups(), progress})
+}
+
+// runningNode is what a backup of a running node is made from.
+type runningNode struct {
+	client.Backups
+	progress func(memory.Progress)
+}
+
+// Log implements backup.Source.
+func (r runningNode) Log(ctx context.Context, w io.Writer, after string) (memory.BackupReport, error) {
+	return r.Backups.Log(ctx, w, after, r.progress)
+}
+
+// Keys implements backup.Source. They are of use by themselves, as those of --keys are.
+func (r runningNode) Keys(ctx context.Context, w io.Writer) error {
+	_, err := r.Backups.Keys(ctx, w, true, nil)
+	return err
+}
+
+func printMade(a *app, made memory.BackupMade, in placeFlags) {
+	if made.Begun != "" {
+		a.printf("begun anew: %s\n", oneLine(made.Begun))
+	}
+	what := "all of the log"
+	if made.Parent != "" {
+		what = "what followed " + made.Parent
+	}
+	a.printf("backup %s: %s, up to %s, %d events, %s in %s\n", made.ID, what, made.Position, made.Events, sizeOf(made.Bytes), took(made.TookMS))
+	for _, name := range made.Removed {
+		a.printf("removed %s, which no backup needs\n", oneLine(name))
+	}
+	a.next("memctl backup verify --from %s --keys-from %s", in.log, in.keys)
+}
+
+func took(ms int64) string { return (time.Duration(ms) * time.Millisecond).String() }

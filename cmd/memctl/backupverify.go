@@ -1,0 +1,69 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mneme/internal/backup"
+	"mneme/memory"
+)
+
+func backupVerifyCmd(a *app) *cobra.Command {
+	var places placeFlags
+	cmd := &cobra.Command{
+		Use:   "verify --from PLACE [--keys-from PLACE]",
+		Short: "Read all backups of a place, and say what is wrong",
+		Long: placeHelp + `
+Read everything: each file against its manifest, each range of the log against the one
+before it, and all against one cluster. What is truncated, changed, mixed up or of another
+cluster is named, with the backups that cannot be restored for it. Nothing is opened: that
+is what memctl backup drill does. Exit code 7 says that something is wrong.`,
+		Example: "  memctl backup verify --from /backups/mneme --keys-from /safe/mneme",
+		Args:    wantArgs(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if places.log == "" {
+				return usage(cmd, "say which place with --from, and that of the keys with --keys-from")
+			}
+			from, keysFrom, err := places.open(a)
+			if err != nil {
+				return err
+			}
+			bar := a.progress("verify")
+			report, err := backup.Verify(cmd.Context(), from, keysFrom, steps(bar.report, "bytes"))
+			bar.finish()
+			if err != nil {
+				return err
+			}
+			if err := a.emit(report, nil, func() { printBackupVerify(a, report, places) }); err != nil || report.OK {
+				return err
+			}
+			return memory.Errorf(memory.CodeLogDiverged, "%s in %s", count(len(report.Problems), "problem", "problems"), from).
+				WithHint("put back from a copy what is named; where there is none, memctl backup --full makes a backup that needs none of it")
+		},
+	}
+	places.from(cmd)
+	return cmd
+}
+
+func printBackupVerify(a *app, r memory.BackupVerifyReport, in placeFlags) {
+	for _, p := range r.Problems {
+		a.printf("%s  %s: %s\n", p.Backup, p.Kind, oneLine(p.Detail))
+		if len(p.Also) > 0 {
+			a.printf("  for it these cannot be restored either: %s\n", strings.Join(p.Also, " "))
+		}
+	}
+	for _, name := range r.Leftovers {
+		a.printf("%s belongs to no backup; the next run removes it once it is a day old\n", oneLine(name))
+	}
+	if !r.OK {
+		return
+	}
+	a.printf("%s of the cluster %s, %s read in %s\n", count(r.Backups, "backup", "backups"), r.Cluster, sizeOf(r.Bytes), took(r.TookMS))
+	a.printf("the newest is %s of %s, up to %s\n", r.Newest, a.clock(*r.MadeAt), r.Position)
+	if in.keys == "" {
+		a.println("the keys were not looked at: --keys-from PLACE names them")
+		return
+	}
+	a.next("memctl backup drill --from %s --keys-from %s", in.log, in.keys)
+}

@@ -1,0 +1,361 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"mneme/internal/events"
+	"mneme/memory"
+)
+
+// Source is the node that is backed up.
+type Source interface {
+	// Log writes what follows marks, one for each shard in order, separated by commas; ""
+	// is all of the log.
+	Log(ctx context.Context, w io.Writer, after string) (memory.BackupReport, error)
+	Keys(ctx context.Context, w io.Writer) error
+	Destroyed(ctx context.Context) (memory.DestroyedKeys, error)
+}
+
+// Options say how a backup is made.
+type Options struct {
+	Full    bool // all of the log, though there is a backup to go on from
+	Now     func() time.Time
+	Version string // of the program
+}
+
+// leftoverAge is how long files that no manifest names are left alone: they may be those of
+// a run that has not ended.
+const leftoverAge = 24 * time.Hour
+
+// Make makes a backup in two places, for the log and for the keys, and removes there what no
+// backup needs. Errors: CodeConflict where a place holds backups of another cluster, or the
+// node's log does not go on from the newest one; those of the source and of the places.
+func Make(ctx context.Context, src Source, to, keysTo Place, opt Options) (memory.BackupMade, error) {
+	started := time.Now()
+	set, err := ReadSet(ctx, to)
+	if err != nil {
+		return memory.BackupMade{}, err
+	}
+	r := &run{src: src, to: to, keysTo: keysTo, opt: opt, set: set}
+	if err := r.make(ctx); err != nil {
+		return memory.BackupMade{}, err
+	}
+	m := &r.m
+	out := memory.BackupMade{ID: m.ID, Parent: m.Parent, Cluster: m.Cluster, MadeAt: m.MadeAt, Position: m.Position(), Frames: r.frames, Events: m.Events(),
+		Bytes: m.Log.Bytes, Destroyed: r.destroyed.Count(), Begun: r.begun}
+	if set, err = ReadSet(ctx, to); err == nil {
+		out.Removed, err = set.tidy(ctx, keysTo, opt.Now(), false)
+	}
+	out.TookMS = time.Since(started).Milliseconds()
+	if err != nil {
+		return out, fmt.Errorf("the backup %s is made; what no backup needs could not be removed: %w", m.ID, err)
+	}
+	return out, nil
+}
+
+// run is a backup being made.
+type run struct {
+	src        Source
+	to, keysTo Place
+	opt        Options
+	set        *Set
+
+	m         Manifest
+	begun     string // why it goes on from nothing
+	frames    uint64
+	destroyed Destroyed
+}
+
+func (r *run) make(ctx context.Context) error {
+	before, err := r.src.Destroyed(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range r.set.Backups {
+		if m := &r.set.Backups[i]; m.Cluster != before.ClusterID {
+			return memory.Errorf(memory.CodeConflict, "%s holds backups of the cluster %s, and this one is %s", r.to, m.Cluster, before.ClusterID).
+				WithHint("give each cluster a place of its own")
+		}
+	}
+	base, err := r.base(ctx)
+	if err != nil {
+		return err
+	}
+	now := r.opt.Now().UTC().Truncate(time.Second)
+	if last := r.set.newest(); last != nil && !now.After(last.MadeAt) {
+		now = last.MadeAt.Add(time.Second) // a clock that went back does not change which is the newest
+	}
+	r.m = Manifest{ID: newID(now), Cluster: before.ClusterID, MadeAt: now, Version: r.opt.Version}
+	if err := r.log(ctx, base); err != nil {
+		return err
+	}
+	if err := r.keys(ctx); err != nil {
+		return err
+	}
+	if r.destroyed, err = r.list(ctx); err != nil {
+		return err
+	}
+	if !slices.Equal(r.destroyed.Keys, before.Keys) || !slices.Equal(r.destroyed.Namespaces, before.Namespaces) {
+		for i := range r.m.Shards {
+			r.m.Shards[i].StateHash = "" // it may be that of a state with what is destroyed now
+		}
+	}
+	return r.manifest(ctx)
+}
+
+// base is the backup to go on from: the newest one, if all of its chain is there.
+func (r *run) base(ctx context.Context) (*Manifest, error) {
+	m := r.set.newest()
+	if m == nil || r.opt.Full {
+		return nil, nil
+	}
+	chain, problem := r.set.chain(m)
+	if problem == nil {
+		files, err := r.to.List(ctx, folderLog)
+		if err != nil {
+			return nil, err
+		}
+		problem = missing(chain, sizes(files))
+	}
+	if problem != nil {
+		r.begun = fmt.Sprintf("%s cannot be gone on from: %s: %s", m.ID, problem.Backup, problem.Detail)
+		return nil, nil
+	}
+	return m, nil
+}
+
+func sizes(files []Info) map[string]int64 {
+	out := map[string]int64{}
+	for _, f := range files {
+		out[f.Name] = f.Size
+	}
+	return out
+}
+
+// missing finds a link of a chain whose range of the log is not there, or has another size.
+func missing(chain []*Manifest, files map[string]int64) *memory.BackupProblem {
+	for _, m := range chain {
+		size, there := files[m.logName()]
+		if !there {
+			return &memory.BackupProblem{Backup: m.ID, Kind: memory.BackupMissing, Detail: m.logName() + " is not there"}
+		}
+		if size != m.Log.Bytes {
+			kind := memory.BackupChanged
+			if size < m.Log.Bytes {
+				kind = memory.BackupTruncated
+			}
+			return &memory.BackupProblem{Backup: m.ID, Kind: kind, Detail: fmt.Sprintf("%s has %d bytes, and had %d", m.logName(), size, m.Log.Bytes)}
+		}
+	}
+	return nil
+}
+
+func (r *run) log(ctx context.Context, base *Manifest) error {
+	after := ""
+	if base != nil {
+		r.m.Parent, after = base.ID, JoinMarks(base.ends())
+	}
+	var report memory.BackupReport
+	ref, err := put(ctx, r.to, r.m.logName(), func(w io.Writer) (err error) {
+		report, err = r.src.Log(ctx, w, after)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	r.m.Log, r.m.Pipeline, r.frames = ref, report.PipelineVersion, report.Frames
+	events, sections, err := r.readBack(ctx)
+	if err != nil {
+		return err
+	}
+	positions, hashes := strings.Split(report.Position, ","), strings.Split(report.StateHash, ",")
+	if len(positions) != len(sections) || base != nil && len(base.Shards) != len(sections) {
+		return fmt.Errorf("the node wrote %d shards and told the positions %q", len(sections), report.Position)
+	}
+	for i, s := range sections {
+		if s.Cluster.String() != r.m.Cluster {
+			return fmt.Errorf("the node is of the cluster %s and wrote a log of %s", r.m.Cluster, s.Cluster)
+		}
+		one := Range{After: s.After, End: s.End, Position: positions[i], Events: events[i]}
+		if s.Frames == 0 && base != nil {
+			one.Position = base.Shards[i].Position
+		}
+		if len(hashes) == len(sections) {
+			one.StateHash = hashes[i]
+		}
+		r.m.Shards = append(r.m.Shards, one)
+	}
+	if p := meet(base, &r.m); p != nil {
+		return fmt.Errorf("the node did not write what was asked for: %s", p.Detail)
+	}
+	return nil
+}
+
+// readBack reads the range of the log that was written, and says what is in it.
+func (r *run) readBack(ctx context.Context) (counts []uint64, found []Section, err error) {
+	in, err := openAs(ctx, r.to, r.m.logName(), r.m.Log)
+	if err == nil {
+		counted := map[uint16]uint64{}
+		found, err = ReadLog(in, func(shard uint16, _ uint64, data []byte) error {
+			if f, err := events.DecodeFrame(data); err == nil {
+				counted[shard] += uint64(len(f.Events))
+			}
+			return ctx.Err()
+		})
+		err = errors.Join(err, in.Close())
+		for i := range found {
+			counts = append(counts, counted[uint16(i)])
+		}
+	}
+	return counts, found, notKept(r.to, r.m.logName(), err)
+}
+
+// notKept says that a place does not give back what it took.
+func notKept(to Place, name string, err error) error {
+	if errors.Is(err, ErrNotIntact) || errors.Is(err, fs.ErrNotExist) {
+		return memory.Errorf(memory.CodeLogDiverged, "%s does not hold what was written there, and no backup was made: %s: %v", to, name, err).
+			WithHint("look at its disk, or at what stands before the bucket; then run it again").WithCause(err)
+	}
+	return err
+}
+
+func (r *run) keys(ctx context.Context) (err error) {
+	name := r.m.keysName()
+	if r.m.Keys, err = put(ctx, r.keysTo, name, func(w io.Writer) error { return r.src.Keys(ctx, w) }); err != nil {
+		return err
+	}
+	b, err := readAs(ctx, r.keysTo, name, r.m.Keys)
+	clear(b)
+	return notKept(r.keysTo, name, err)
+}
+
+// list writes the list of what was destroyed, if it is not there.
+func (r *run) list(ctx context.Context) (Destroyed, error) {
+	now, err := r.src.Destroyed(ctx)
+	if err != nil {
+		return Destroyed{}, err
+	}
+	d := Destroyed(now)
+	b, err := d.encode()
+	if err != nil {
+		return d, err
+	}
+	s := newSummer()
+	_, _ = s.Write(b)
+	r.m.Destroyed = s.ref()
+	name := r.m.destroyedName()
+	if _, err = readAs(ctx, r.to, name, r.m.Destroyed); err == nil {
+		return d, nil
+	}
+	if err := r.write(ctx, name, b); err != nil {
+		return d, err
+	}
+	return d, nil
+}
+
+func (r *run) manifest(ctx context.Context) error {
+	b, err := r.m.encode()
+	if err != nil {
+		return err
+	}
+	return r.write(ctx, r.m.name(), b)
+}
+
+// write makes a small file and reads it back.
+func (r *run) write(ctx context.Context, name string, b []byte) error {
+	ref, err := put(ctx, r.to, name, func(w io.Writer) error {
+		_, err := w.Write(b)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	_, err = readAs(ctx, r.to, name, ref)
+	return notKept(r.to, name, err)
+}
+
+// tidy removes what no backup needs: keys that were written before the last erasure, or, if
+// only the newest are to stay, all older ones; and what killed runs left. It returns the
+// names, of keys too.
+func (s *Set) tidy(ctx context.Context, keysTo Place, now time.Time, newestKeys bool) (removed []string, err error) {
+	before := now.Add(-leftoverAge)
+	var gone []Info
+	for _, folder := range []string{folderLog, folderDestroyed} {
+		files, err := s.place.List(ctx, folder)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range files {
+			if !s.names(f.Name) && f.Changed.Before(before) {
+				gone = append(gone, f)
+			}
+		}
+	}
+	if removed, err = remove(ctx, s.place, gone); err != nil {
+		return removed, err
+	}
+	if err := s.place.Sweep(ctx, before); err != nil || keysTo == nil {
+		return removed, err
+	}
+	keys, err := s.oldKeys(ctx, keysTo, before, newestKeys)
+	if err != nil {
+		return removed, err
+	}
+	more, err := remove(ctx, keysTo, keys)
+	if err == nil {
+		err = keysTo.Sweep(ctx, before)
+	}
+	return append(removed, more...), err
+}
+
+func remove(ctx context.Context, from Place, files []Info) (removed []string, err error) {
+	for _, f := range files {
+		if err := from.Remove(ctx, f.Name); err != nil {
+			return removed, err
+		}
+		removed = append(removed, f.Name)
+	}
+	return removed, nil
+}
+
+// names reports whether a manifest names a file of the log, or a list; one that cannot be
+// read may name any list.
+func (s *Set) names(file string) bool {
+	id := strings.TrimSuffix(path.Base(file), ".log")
+	list := strings.HasPrefix(file, folderDestroyed+"/")
+	return s.damaged(id) || list && len(s.Bad) > 0 ||
+		slices.ContainsFunc(s.Backups, func(m Manifest) bool { return m.logName() == file || m.destroyedName() == file })
+}
+
+// oldKeys finds the keys that are of no use: the newest open every backup.
+func (s *Set) oldKeys(ctx context.Context, keysTo Place, before time.Time, newestOnly bool) (old []Info, err error) {
+	newest := s.newest()
+	if newest == nil {
+		return nil, nil
+	}
+	files, err := keysTo.List(ctx, folderKeys)
+	if err != nil || !slices.ContainsFunc(files, func(f Info) bool { return f.Name == newest.keysName() && f.Size == newest.Keys.Bytes }) {
+		return nil, err // older ones are better than none
+	}
+	for _, f := range files {
+		id, is := strings.CutSuffix(path.Base(f.Name), ".keys")
+		if !is || !validID.MatchString(id) || id == newest.ID {
+			continue
+		}
+		m := s.byID(id)
+		switch {
+		case m == nil && !s.pruned[id] && !f.Changed.Before(before): // of a run that may not have ended
+		case m == nil, newestOnly, m.Destroyed != newest.Destroyed:
+			old = append(old, f)
+		}
+	}
+	return old, nil
+}

@@ -1,0 +1,263 @@
+package backup
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"mneme/internal/keyring"
+	"mneme/memory"
+)
+
+// Verify reads everything in a place, and the keys where their place is given: each file
+// against its manifest, each range against the one before it, and all against one cluster.
+// What is wrong is reported; an error is that of a place.
+func Verify(ctx context.Context, from, keysFrom Place, progress func(done, total uint64)) (memory.BackupVerifyReport, error) {
+	started := time.Now()
+	set, err := ReadSet(ctx, from)
+	if err != nil {
+		return memory.BackupVerifyReport{}, err
+	}
+	v := &verifier{set: set, progress: progress, out: memory.BackupVerifyReport{Place: from.String(), Backups: len(set.Backups), Problems: []memory.BackupProblem{}}}
+	if len(set.Backups)+len(set.Bad) == 0 {
+		return v.out, noBackup(from)
+	}
+	for _, m := range set.Backups {
+		v.total += uint64(m.Log.Bytes)
+	}
+	for _, b := range set.Bad {
+		v.problem(b.ID, memory.BackupUnreadable, fmt.Sprintf("its manifest cannot be read: %v", b.Err))
+	}
+	v.cluster()
+	for i := range set.Backups {
+		if err := v.backup(ctx, &set.Backups[i]); err != nil {
+			return v.out, err
+		}
+	}
+	if keysFrom != nil {
+		if err := v.keys(ctx, keysFrom); err != nil {
+			return v.out, err
+		}
+	}
+	if v.out.Leftovers, err = set.leftovers(ctx); err != nil {
+		return v.out, err
+	}
+	v.also()
+	if m := set.newest(); m != nil {
+		v.out.Newest, v.out.MadeAt, v.out.Position = m.ID, &m.MadeAt, m.Position()
+	}
+	v.out.OK, v.out.TookMS = len(v.out.Problems) == 0, time.Since(started).Milliseconds()
+	return v.out, nil
+}
+
+func noBackup(from Place) error {
+	return memory.Errorf(memory.CodeNotFound, "there is no backup in %s", from).
+		WithHint("look whether it is the place that was meant; memctl backup --to %s --keys-to PLACE makes one", from)
+}
+
+type verifier struct {
+	set      *Set
+	out      memory.BackupVerifyReport
+	total    uint64
+	progress func(done, total uint64)
+}
+
+func (v *verifier) problem(id, kind, detail string) {
+	v.out.Problems = append(v.out.Problems, memory.BackupProblem{Backup: id, Kind: kind, Detail: detail})
+}
+
+// cluster finds whose backups these are, and names those of others: the one of most, and of
+// two the one that was here first.
+func (v *verifier) cluster() {
+	count := map[string]int{}
+	for _, m := range v.set.Backups {
+		if count[m.Cluster]++; count[m.Cluster] > count[v.out.Cluster] {
+			v.out.Cluster = m.Cluster
+		}
+	}
+	if len(count) < 2 {
+		return
+	}
+	for _, m := range v.set.Backups {
+		if m.Cluster != v.out.Cluster {
+			v.problem(m.ID, memory.BackupForeign, fmt.Sprintf("it is of the cluster %s; the others are of %s", m.Cluster, v.out.Cluster))
+		}
+	}
+}
+
+func (v *verifier) backup(ctx context.Context, m *Manifest) error {
+	if m.Parent == "" || v.set.byID(m.Parent) != nil {
+		if p := meet(v.set.byID(m.Parent), m); p != nil {
+			v.out.Problems = append(v.out.Problems, *p)
+		}
+	} else {
+		v.problem(m.ID, memory.BackupMissing, "it goes on from "+m.Parent+", which is not here or cannot be read")
+	}
+	if err := v.log(ctx, m); err != nil {
+		return err
+	}
+	b, err := readAs(ctx, v.set.place, m.destroyedName(), m.Destroyed)
+	if err == nil {
+		_, err = decodeDestroyed(b)
+	}
+	return v.file(m, m.destroyedName(), err)
+}
+
+// file makes a problem of what is wrong with a file; other errors stay.
+func (v *verifier) file(m *Manifest, name string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		v.problem(m.ID, memory.BackupMissing, name+" is not there")
+	case errors.Is(err, ErrNotIntact):
+		v.problem(m.ID, memory.BackupChanged, err.Error())
+	default:
+		return err
+	}
+	return nil
+}
+
+// log reads a range of the log. What it is in itself is told from its bytes, whatever the
+// manifest says.
+func (v *verifier) log(ctx context.Context, m *Manifest) error {
+	r, err := v.set.place.Open(ctx, m.logName())
+	if err != nil {
+		return v.file(m, m.logName(), err)
+	}
+	sum := newSummer()
+	in := io.TeeReader(r, sum)
+	found, wrong := ReadLog(in, func(uint16, uint64, []byte) error {
+		if v.progress != nil {
+			v.progress(uint64(v.out.Bytes+sum.n), v.total)
+		}
+		return ctx.Err()
+	})
+	_, err = io.Copy(io.Discard, in)
+	if err = errors.Join(err, r.Close(), ctx.Err()); err != nil {
+		return err
+	}
+	v.out.Bytes += sum.n
+	got := sum.ref()
+	if got == m.Log {
+		if wrong == nil && !holds(m, found) {
+			wrong = errors.New("it holds another range than its manifest says")
+		}
+		if wrong != nil {
+			v.problem(m.ID, memory.BackupChanged, fmt.Sprintf("%s: %v", m.logName(), wrong))
+		}
+		return nil
+	}
+	kind, detail := memory.BackupChanged, notAs(m.logName(), got, m.Log).Error()
+	other := slices.IndexFunc(v.set.Backups, func(o Manifest) bool { return o.Log == got })
+	switch {
+	case other >= 0:
+		kind, detail = memory.BackupMixed, fmt.Sprintf("%s is that of %s", m.logName(), v.set.Backups[other].ID)
+	case len(found) > 0 && found[0].Cluster.String() != m.Cluster:
+		kind, detail = memory.BackupForeign, fmt.Sprintf("%s is of the cluster %s, not of %s", m.logName(), found[0].Cluster, m.Cluster)
+	case wrong == nil:
+		kind, detail = memory.BackupMixed, fmt.Sprintf("%s is a whole backup of a log, and not the one that was written there", m.logName())
+	case got.Bytes < m.Log.Bytes:
+		kind = memory.BackupTruncated
+	}
+	v.problem(m.ID, kind, detail)
+	return nil
+}
+
+// holds reports whether a file holds the ranges that its manifest names.
+func holds(m *Manifest, found []Section) bool {
+	return slices.EqualFunc(m.Shards, found, func(r Range, s Section) bool {
+		return r.After == s.After && r.End == s.End && s.Cluster.String() == m.Cluster
+	})
+}
+
+// keys reads the keys that are there; those of the newest backup have to be.
+func (v *verifier) keys(ctx context.Context, from Place) error {
+	newest := v.set.newest()
+	for i := range v.set.Backups {
+		m := &v.set.Backups[i]
+		b, err := readAs(ctx, from, m.keysName(), m.Keys)
+		if errors.Is(err, fs.ErrNotExist) && m != newest {
+			continue // the newest keys open it
+		}
+		if err == nil {
+			v.out.Bytes += int64(len(b))
+			if bad := keyring.IntactBackup(b); bad != nil {
+				err = fmt.Errorf("%s: %w: %w", m.keysName(), bad, ErrNotIntact)
+			}
+			clear(b)
+		}
+		if err := v.file(m, m.keysName(), err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// also names, for each problem of a chain, the backups behind it.
+func (v *verifier) also() {
+	for i := range v.out.Problems {
+		behind := map[string]bool{v.out.Problems[i].Backup: true}
+		for grew := true; grew; {
+			grew = false
+			for _, m := range v.set.Backups {
+				if behind[m.Parent] && !behind[m.ID] {
+					behind[m.ID], grew = true, true
+				}
+			}
+		}
+		delete(behind, v.out.Problems[i].Backup)
+		v.out.Problems[i].Also = slices.Sorted(maps.Keys(behind))
+	}
+	slices.SortStableFunc(v.out.Problems, func(a, b memory.BackupProblem) int { return cmp.Compare(a.Backup, b.Backup) })
+}
+
+// leftovers are the files of a place that no manifest names.
+func (s *Set) leftovers(ctx context.Context) (names []string, err error) {
+	for _, folder := range []string{folderLog, folderDestroyed} {
+		files, err := s.place.List(ctx, folder)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range files {
+			if !s.names(f.Name) {
+				names = append(names, f.Name)
+			}
+		}
+	}
+	return names, nil
+}
+
+// List says what a place holds, without reading the ranges of the log.
+func List(ctx context.Context, from Place) (memory.BackupList, error) {
+	out := memory.BackupList{Place: from.String(), Backups: []memory.BackupEntry{}}
+	set, err := ReadSet(ctx, from)
+	if err != nil {
+		return out, err
+	}
+	files, err := from.List(ctx, folderLog)
+	if err != nil {
+		return out, err
+	}
+	there := sizes(files)
+	for i := range set.Backups {
+		e := set.Backups[i].entry()
+		chain, problem := set.chain(&set.Backups[i])
+		if problem == nil {
+			problem = missing(chain, there)
+		}
+		if problem != nil {
+			e.Problem = strings.TrimPrefix(problem.Backup+": ", e.ID+": ") + problem.Detail
+		}
+		out.Backups = append(out.Backups, e)
+	}
+	for _, b := range set.Bad {
+		out.Backups = append(out.Backups, memory.BackupEntry{ID: b.ID, Problem: fmt.Sprintf("its manifest cannot be read: %v", b.Err)})
+	}
+	return out, nil
+}
