@@ -8,12 +8,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"mneme/internal/backup"
+	"mneme/internal/backup/s3"
 	"mneme/memory"
 )
 
 // placeHelp says what a place of backups is, for the verbs that take one.
 const placeHelp = `A PLACE holds backups: a directory, or a bucket as s3://BUCKET/PREFIX. The keys
-lie in a PLACE of their own: whoever has both has every memory.
+lie in a PLACE of their own: whoever has both has every memory. Buckets are reached as
+AWS_ENDPOINT_URL, AWS_REGION and AWS_CA_BUNDLE say, with the credentials of
+AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or of AWS_SHARED_CREDENTIALS_FILE, from
+which s3://PROFILE@BUCKET/PREFIX takes a profile.
 `
 
 // placeFlags name the places of a verb.
@@ -45,8 +49,11 @@ func overlap(a, b string) bool {
 	return strings.HasPrefix(a, b) || strings.HasPrefix(b, a)
 }
 
-// place opens a place by the name that people give it.
-func openPlace(name string, _ system) (backup.Place, error) {
+// openPlace opens a place by the name that people give it.
+func openPlace(name string, sys system) (backup.Place, error) {
+	if at, is := strings.CutPrefix(name, "s3://"); is {
+		return openBucket(at, sys)
+	}
 	if strings.Contains(name, "://") {
 		return nil, memory.Errorf(memory.CodeInvalid, "%q is no place of backups", name).WithHint("name a directory, or a bucket as s3://BUCKET/PREFIX")
 	}
@@ -59,4 +66,46 @@ func openPlace(name string, _ system) (backup.Place, error) {
 			WithHint("name a directory; a backup in two files is named with --log and --keys")
 	}
 	return backup.Dir{Path: path}, nil
+}
+
+// openBucket opens [PROFILE@]BUCKET[/PREFIX]. How it is reached, and as whom, stands where the
+// tools of S3 have it: in the environment and in a file of credentials, never in a flag.
+func openBucket(at string, sys system) (backup.Place, error) {
+	profile, rest, named := strings.Cut(at, "@")
+	if !named {
+		profile, rest = "", at
+	}
+	opt := s3.Options{
+		Endpoint:  first(sys.getenv("AWS_ENDPOINT_URL_S3"), sys.getenv("AWS_ENDPOINT_URL")),
+		Region:    first(sys.getenv("AWS_REGION"), sys.getenv("AWS_DEFAULT_REGION")),
+		Plaintext: sys.getenv("MNEME_S3_PLAINTEXT") == "true",
+	}
+	opt.Bucket, opt.Prefix, _ = strings.Cut(rest, "/")
+	if opt.Bucket == "" || strings.ContainsAny(profile, ":/") {
+		return nil, memory.Errorf(memory.CodeInvalid, "the bucket is not named as s3://BUCKET/PREFIX or s3://PROFILE@BUCKET/PREFIX").
+			WithHint("credentials stand in the environment or in a file, and not here")
+	}
+	if !named && sys.getenv("AWS_ACCESS_KEY_ID") != "" {
+		opt.Credentials = s3.Credentials{ID: sys.getenv("AWS_ACCESS_KEY_ID"), Secret: sys.getenv("AWS_SECRET_ACCESS_KEY"), Session: sys.getenv("AWS_SESSION_TOKEN")}
+	} else {
+		opt.Credentials = s3.Credentials{File: sys.getenv("AWS_SHARED_CREDENTIALS_FILE"), Profile: first(profile, sys.getenv("AWS_PROFILE"), "default")}
+		if home, err := homeOf(sys); opt.Credentials.File == "" && err == nil {
+			opt.Credentials.File = filepath.Join(home, ".aws", "credentials")
+		}
+	}
+	if file := sys.getenv("AWS_CA_BUNDLE"); file != "" {
+		ca, err := os.ReadFile(file)
+		if err != nil {
+			return nil, memory.Errorf(memory.CodeInvalid, "AWS_CA_BUNDLE: %w", err)
+		}
+		opt.CA = ca
+	}
+	return s3.Open(opt)
+}
+
+func homeOf(sys system) (string, error) {
+	if sys.home == nil {
+		return "", os.ErrNotExist
+	}
+	return sys.home()
 }
