@@ -91,6 +91,9 @@ func printMade(a *app, made memory.BackupMade, in placeFlags) {
 	for _, name := range made.Removed {
 		a.printf("removed %s, which no backup needs\n", oneLine(name))
 	}
+	if made.Revived > 0 {
+		a.printf("%s that were destroyed live in this node, which came back from an older copy of itself: a restore of this backup destroys them\n", count(made.Revived, "key", "keys"))
+	}
 	a.next("memctl backup verify --from %s --keys-from %s", in.log, in.keys)
 }
 

@@ -309,6 +309,35 @@ func TestKeysOfBeforeAnErasureAreRemoved(t *testing.T) {
 	}
 }
 
+// A node that came back from an older copy of itself has keys that were destroyed. Its backups
+// know that, all the same.
+func TestDestroyedKeysOfAnOlderCopyStayDestroyed(t *testing.T) {
+	r := newRig(t, 1)
+	r.log.destroy(1)
+	r.backup(false)
+	r.log.gone = nil
+	r.log.destroy(2)
+	made := r.backup(true)
+	if made.Destroyed != 2 || made.Revived != 1 {
+		t.Errorf("%+v", made)
+	}
+	for name := range r.to.files { // a list that is lost is no reason to make no backup
+		if strings.HasPrefix(name, "destroyed/") && strings.Contains(string(r.to.files[name]), "0002") {
+			delete(r.to.files, name)
+		}
+	}
+	if _, err := Choose(t.Context(), r.to, r.keys, ""); memory.CodeOf(err) != memory.CodeLogDiverged {
+		t.Errorf("a restore without the list: %v", err)
+	}
+	if made := r.backup(true); made.Destroyed != 2 || made.Revived != 1 {
+		t.Errorf("%+v", made)
+	}
+	c, err := Choose(t.Context(), r.to, r.keys, "")
+	if err != nil || c.Destroyed.Count() != 2 || c.Manifest.Shards[0].StateHash != "" {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
 // A hash that may be that of a state without what is destroyed now says nothing.
 func TestErasureDuringABackupTakesTheHash(t *testing.T) {
 	r := newRig(t, 1)

@@ -3,6 +3,7 @@ package backup
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"mneme/internal/events"
 	"mneme/internal/keyring"
@@ -34,7 +35,24 @@ func (d Destroyed) IDs() (keys []keyring.KeyID, spaces []keyring.NamespaceID, er
 	return keys, spaces, nil
 }
 
-func (d Destroyed) encode() ([]byte, error) { return json.Marshal(d) }
+// equal reports whether two lists name the same.
+func (d Destroyed) equal(o Destroyed) bool {
+	return slices.Equal(d.Keys, o.Keys) && slices.Equal(d.Namespaces, o.Namespaces)
+}
+
+// with gives what one of two lists names, or both.
+func (d Destroyed) with(o Destroyed) Destroyed {
+	both := func(a, b []string) []string {
+		all := append(append([]string{}, a...), b...)
+		slices.Sort(all)
+		return slices.Compact(all)
+	}
+	d.Keys, d.Namespaces = both(d.Keys, o.Keys), both(d.Namespaces, o.Namespaces)
+	return d
+}
+
+// encode gives equal lists equal bytes.
+func (d Destroyed) encode() ([]byte, error) { return json.Marshal(d.with(Destroyed{})) }
 
 func decodeDestroyed(b []byte) (d Destroyed, err error) {
 	if err := json.Unmarshal(b, &d); err != nil {

@@ -50,7 +50,7 @@ func Make(ctx context.Context, src Source, to, keysTo Place, opt Options) (memor
 	}
 	m := &r.m
 	out := memory.BackupMade{ID: m.ID, Parent: m.Parent, Cluster: m.Cluster, MadeAt: m.MadeAt, Position: m.Position(), Frames: r.frames, Events: m.Events(),
-		Bytes: m.Log.Bytes, Destroyed: r.destroyed.Count(), Begun: r.begun}
+		Bytes: m.Log.Bytes, Destroyed: r.destroyed.Count(), Revived: r.revived, Begun: r.begun}
 	if set, err = ReadSet(ctx, to); err == nil {
 		out.Removed, err = set.tidy(ctx, keysTo, opt.Now(), false)
 	}
@@ -72,6 +72,7 @@ type run struct {
 	begun     string // why it goes on from nothing
 	frames    uint64
 	destroyed Destroyed
+	revived   int // keys and namespaces that live in the node though they were destroyed
 }
 
 func (r *run) make(ctx context.Context) error {
@@ -100,13 +101,21 @@ func (r *run) make(ctx context.Context) error {
 	if err := r.keys(ctx); err != nil {
 		return err
 	}
-	if r.destroyed, err = r.list(ctx); err != nil {
+	after, err := r.src.Destroyed(ctx)
+	if err != nil {
 		return err
 	}
-	if !slices.Equal(r.destroyed.Keys, before.Keys) || !slices.Equal(r.destroyed.Namespaces, before.Namespaces) {
+	if r.destroyed, err = r.knownDestroyed(ctx, Destroyed(after)); err != nil {
+		return err
+	}
+	r.revived = r.destroyed.Count() - Destroyed(after).Count()
+	if !r.destroyed.equal(Destroyed(before)) {
 		for i := range r.m.Shards {
-			r.m.Shards[i].StateHash = "" // it may be that of a state with what is destroyed now
+			r.m.Shards[i].StateHash = "" // it may be that of a state with what a restore destroys
 		}
+	}
+	if err := r.list(ctx); err != nil {
+		return err
 	}
 	return r.manifest(ctx)
 }
@@ -237,28 +246,35 @@ func (r *run) keys(ctx context.Context) (err error) {
 	return notKept(r.keysTo, name, err)
 }
 
-// list writes the list of what was destroyed, if it is not there.
-func (r *run) list(ctx context.Context) (Destroyed, error) {
-	now, err := r.src.Destroyed(ctx)
-	if err != nil {
-		return Destroyed{}, err
+// knownDestroyed adds what earlier backups know as destroyed. A node that came back from an
+// older copy of itself has forgotten that, and its keys live.
+func (r *run) knownDestroyed(ctx context.Context, now Destroyed) (Destroyed, error) {
+	for _, m := range slices.Backward(r.set.Backups) {
+		before, err := r.set.listOf(ctx, &m)
+		if err == nil {
+			return now.with(before), nil
+		}
+		if !errors.Is(err, ErrNotIntact) && !errors.Is(err, fs.ErrNotExist) {
+			return Destroyed{}, err
+		} // a damaged one is no reason to make no backup; the one before it says nearly as much
 	}
-	d := Destroyed(now)
-	b, err := d.encode()
+	return now, nil
+}
+
+// list writes the list of what was destroyed, if it is not there.
+func (r *run) list(ctx context.Context) error {
+	b, err := r.destroyed.encode()
 	if err != nil {
-		return d, err
+		return err
 	}
 	s := newSummer()
 	_, _ = s.Write(b)
 	r.m.Destroyed = s.ref()
 	name := r.m.destroyedName()
 	if _, err = readAs(ctx, r.to, name, r.m.Destroyed); err == nil {
-		return d, nil
+		return nil
 	}
-	if err := r.write(ctx, name, b); err != nil {
-		return d, err
-	}
-	return d, nil
+	return r.write(ctx, name, b)
 }
 
 func (r *run) manifest(ctx context.Context) error {
