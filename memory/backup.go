@@ -23,8 +23,9 @@ type BackupMade struct {
 	Bytes    int64     `json:"bytes"` // of the range of the log
 	// Destroyed is how many keys and namespaces a restore destroys again.
 	Destroyed int `json:"destroyed"`
-	// Revived is how many of them live in the node: it came back from an older copy of itself.
-	Revived int `json:"revived,omitempty"`
+	// Unknown is how many of them the node does not know of: it came back from an older copy of
+	// itself, and what they open may live there.
+	Unknown int `json:"destroyed_unknown,omitempty"`
 	// Begun says why a full backup was made where one that goes on was asked for.
 	Begun string `json:"begun_anew,omitempty"`
 	// Removed are files that no backup needs any more: older keys, and what killed runs left.

@@ -91,8 +91,8 @@ func printMade(a *app, made memory.BackupMade, in placeFlags) {
 	for _, name := range made.Removed {
 		a.printf("removed %s, which no backup needs\n", oneLine(name))
 	}
-	if made.Revived > 0 {
-		a.printf("%s that were destroyed live in this node, which came back from an older copy of itself: a restore of this backup destroys them\n", count(made.Revived, "key", "keys"))
+	if made.Unknown > 0 {
+		a.printf("this node does not know that %s had been destroyed: it came back from an older copy of itself, and what they open may live in it; a restore of this backup destroys them\n", count(made.Unknown, "key", "keys"))
 	}
 	a.next("memctl backup verify --from %s --keys-from %s", in.log, in.keys)
 }

@@ -124,7 +124,10 @@ func printRestore(a *app, dir string, report memory.RestoreReport) error {
 			a.println("one of them is the start of the new term, which is not in the backup")
 		}
 		if report.Backup != "" {
-			a.printf("of the backup %s, without what %s opened that were destroyed up to the newest one\n", report.Backup, count(report.Destroyed, "key", "keys"))
+			a.printf("of the backup %s\n", report.Backup)
+		}
+		if report.Destroyed > 0 {
+			a.printf("destroyed again, before the log was opened, %s that the newest backup there knows as destroyed\n", count(report.Destroyed, "key", "keys"))
 		}
 		a.next("memnode --data-dir %s", dir)
 	})

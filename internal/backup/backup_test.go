@@ -318,7 +318,7 @@ func TestDestroyedKeysOfAnOlderCopyStayDestroyed(t *testing.T) {
 	r.log.gone = nil
 	r.log.destroy(2)
 	made := r.backup(true)
-	if made.Destroyed != 2 || made.Revived != 1 {
+	if made.Destroyed != 2 || made.Unknown != 1 {
 		t.Errorf("%+v", made)
 	}
 	for name := range r.to.files { // a list that is lost is no reason to make no backup
@@ -329,7 +329,7 @@ func TestDestroyedKeysOfAnOlderCopyStayDestroyed(t *testing.T) {
 	if _, err := Choose(t.Context(), r.to, r.keys, ""); memory.CodeOf(err) != memory.CodeLogDiverged {
 		t.Errorf("a restore without the list: %v", err)
 	}
-	if made := r.backup(true); made.Destroyed != 2 || made.Revived != 1 {
+	if made := r.backup(true); made.Destroyed != 2 || made.Unknown != 1 {
 		t.Errorf("%+v", made)
 	}
 	c, err := Choose(t.Context(), r.to, r.keys, "")

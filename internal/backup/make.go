@@ -50,7 +50,7 @@ func Make(ctx context.Context, src Source, to, keysTo Place, opt Options) (memor
 	}
 	m := &r.m
 	out := memory.BackupMade{ID: m.ID, Parent: m.Parent, Cluster: m.Cluster, MadeAt: m.MadeAt, Position: m.Position(), Frames: r.frames, Events: m.Events(),
-		Bytes: m.Log.Bytes, Destroyed: r.destroyed.Count(), Revived: r.revived, Begun: r.begun}
+		Bytes: m.Log.Bytes, Destroyed: r.destroyed.Count(), Unknown: r.unknown, Begun: r.begun}
 	if set, err = ReadSet(ctx, to); err == nil {
 		out.Removed, err = set.tidy(ctx, keysTo, opt.Now(), false)
 	}
@@ -72,7 +72,7 @@ type run struct {
 	begun     string // why it goes on from nothing
 	frames    uint64
 	destroyed Destroyed
-	revived   int // keys and namespaces that live in the node though they were destroyed
+	unknown   int // of them, what the node does not know as destroyed
 }
 
 func (r *run) make(ctx context.Context) error {
@@ -108,7 +108,7 @@ func (r *run) make(ctx context.Context) error {
 	if r.destroyed, err = r.knownDestroyed(ctx, Destroyed(after)); err != nil {
 		return err
 	}
-	r.revived = r.destroyed.Count() - Destroyed(after).Count()
+	r.unknown = r.destroyed.Count() - Destroyed(after).Count()
 	if !r.destroyed.equal(Destroyed(before)) {
 		for i := range r.m.Shards {
 			r.m.Shards[i].StateHash = "" // it may be that of a state with what a restore destroys

@@ -267,6 +267,26 @@ func (tr *trio) becomeOne(acked map[sent]memory.CaptureResult) {
 		}
 	}
 	tr.restores(log, keys, acked)
+	tr.backsUpInTurn()
+}
+
+// backsUpInTurn makes backups in one place, each by another node, which go on from each other.
+func (tr *trio) backsUpInTurn() {
+	t := tr.t
+	t.Helper()
+	p := newPlaces(t)
+	for i, n := range tr.nodes {
+		tr.eventually(i, func() error {
+			made, err := p.try(runs{n}, false)
+			if err == nil && (made.Parent == "") != (i == 0) {
+				t.Errorf("node %d: %+v", i+1, made)
+			}
+			return err
+		})
+	}
+	if r, err := p.drill(""); err != nil || !r.OK || r.NotCompared != "" || len(r.Shards) != 2 {
+		t.Errorf("what three nodes backed up in turn: %+v, %v", r, err)
+	}
 }
 
 // restores makes a node on its own of a backup, which could become a cluster again.
