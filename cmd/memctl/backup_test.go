@@ -42,12 +42,15 @@ func (fakeSource) Log(_ context.Context, w io.Writer, after string) (memory.Back
 	return memory.BackupReport{Position: events.Position{Seq: at.Seq}.String(), Frames: 2, Events: 2, StateHash: "abc"}, err
 }
 
-func (fakeSource) Keys(_ context.Context, w io.Writer) error {
+func (fakeSource) Keys(_ context.Context, w io.Writer, master bool) error {
 	k, err := keyring.Open(keyring.Options{Dir: "node", FS: vfs.NewMem(), AllowCreate: true, AllowNewStorage: true})
 	if err != nil {
 		return err
 	}
 	defer k.Close()
+	if !master {
+		return k.Export(w)
+	}
 	return k.ExportWithMaster(w)
 }
 

@@ -16,15 +16,19 @@ import (
 type backupInto struct {
 	places placeFlags
 	full   bool
+	alone  bool // the keys without their master key
 }
 
 func (b *backupInto) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&b.places.log, "to", "", "the `place` for the backup")
 	cmd.Flags().StringVar(&b.places.keys, "keys-to", "", "the `place` for its keys")
+	cmd.Flags().BoolVar(&b.alone, "without-master", false, "with --keys-to: leave the master key out, which must be kept elsewhere then")
 	cmd.Flags().BoolVar(&b.full, "full", false, "with --to: write all of the log, though there is a backup to go on from")
 }
 
-func (b *backupInto) given() bool { return b.places.log != "" || b.places.keys != "" || b.full }
+func (b *backupInto) given() bool {
+	return b.places.log != "" || b.places.keys != "" || b.full || b.alone
+}
 
 func (b *backupInto) run(a *app, cmd *cobra.Command) error {
 	if b.places.log == "" || b.places.keys == "" {
@@ -45,7 +49,7 @@ func (b *backupInto) run(a *app, cmd *cobra.Command) error {
 
 func (b *backupInto) make(a *app, ctx context.Context, to, keysTo backup.Place, progress func(memory.Progress)) (made memory.BackupMade, err error) {
 	with := func(src backup.Source) error {
-		made, err = backup.Make(ctx, src, to, keysTo, backup.Options{Full: b.full, Now: a.sys.now, Version: a.sys.version.Version})
+		made, err = backup.Make(ctx, src, to, keysTo, backup.Options{Full: b.full, WithoutMaster: b.alone, Now: a.sys.now, Version: a.sys.version.Version})
 		return err
 	}
 	if dir := a.flags.dataDir; dir != "" {
@@ -73,9 +77,9 @@ func (r runningNode) Log(ctx context.Context, w io.Writer, after string) (memory
 	return r.Backups.Log(ctx, w, after, r.progress)
 }
 
-// Keys implements backup.Source. They are of use by themselves, as those of --keys are.
-func (r runningNode) Keys(ctx context.Context, w io.Writer) error {
-	_, err := r.Backups.Keys(ctx, w, true, nil)
+// Keys implements backup.Source.
+func (r runningNode) Keys(ctx context.Context, w io.Writer, withMaster bool) error {
+	_, err := r.Backups.Keys(ctx, w, withMaster, nil)
 	return err
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -20,20 +19,19 @@ type Source interface {
 	// Log writes what follows marks, one for each shard in order, separated by commas; ""
 	// is all of the log.
 	Log(ctx context.Context, w io.Writer, after string) (memory.BackupReport, error)
-	Keys(ctx context.Context, w io.Writer) error
+	// Keys writes the keyring, with its master key if asked.
+	Keys(ctx context.Context, w io.Writer, withMaster bool) error
 	Destroyed(ctx context.Context) (memory.DestroyedKeys, error)
 }
 
 // Options say how a backup is made.
 type Options struct {
-	Full    bool // all of the log, though there is a backup to go on from
-	Now     func() time.Time
-	Version string // of the program
+	Full bool // all of the log, though there is a backup to go on from
+	// WithoutMaster leaves the master key out of the keys: they open beside it only.
+	WithoutMaster bool
+	Now           func() time.Time
+	Version       string // of the program
 }
-
-// leftoverAge is how long files that no manifest names are left alone: they may be those of
-// a run that has not ended.
-const leftoverAge = 24 * time.Hour
 
 // Make makes a backup in two places, for the log and for the keys, and removes there what no
 // backup needs. Errors: CodeConflict where a place holds backups of another cluster, or the
@@ -181,7 +179,7 @@ func (r *run) log(ctx context.Context, base *Manifest) error {
 		return err
 	}
 	r.m.Log, r.m.Pipeline, r.frames = ref, report.PipelineVersion, report.Frames
-	events, sections, err := r.readBack(ctx)
+	counts, sections, err := r.readBack(ctx)
 	if err != nil {
 		return err
 	}
@@ -193,7 +191,7 @@ func (r *run) log(ctx context.Context, base *Manifest) error {
 		if s.Cluster.String() != r.m.Cluster {
 			return fmt.Errorf("the node is of the cluster %s and wrote a log of %s", r.m.Cluster, s.Cluster)
 		}
-		one := Range{After: s.After, End: s.End, Position: positions[i], Events: events[i]}
+		one := Range{After: s.After, End: s.End, Position: positions[i], Events: counts[i]}
 		if s.Frames == 0 && base != nil {
 			one.Position = base.Shards[i].Position
 		}
@@ -238,7 +236,7 @@ func notKept(to Place, name string, err error) error {
 
 func (r *run) keys(ctx context.Context) (err error) {
 	name := r.m.keysName()
-	if r.m.Keys, err = put(ctx, r.keysTo, name, func(w io.Writer) error { return r.src.Keys(ctx, w) }); err != nil {
+	if r.m.Keys, err = put(ctx, r.keysTo, name, func(w io.Writer) error { return r.src.Keys(ctx, w, !r.opt.WithoutMaster) }); err != nil {
 		return err
 	}
 	b, err := readAs(ctx, r.keysTo, name, r.m.Keys)
@@ -296,82 +294,4 @@ func (r *run) write(ctx context.Context, name string, b []byte) error {
 	}
 	_, err = readAs(ctx, r.to, name, ref)
 	return notKept(r.to, name, err)
-}
-
-// tidy removes what no backup needs: keys that were written before the last erasure, or, if
-// only the newest are to stay, all older ones; and what killed runs left. It returns the
-// names, of keys too.
-func (s *Set) tidy(ctx context.Context, keysTo Place, now time.Time, newestKeys bool) (removed []string, err error) {
-	before := now.Add(-leftoverAge)
-	var gone []Info
-	for _, folder := range []string{folderLog, folderDestroyed} {
-		files, err := s.place.List(ctx, folder)
-		if err != nil {
-			return nil, err
-		}
-		for _, f := range files {
-			if !s.names(f.Name) && f.Changed.Before(before) {
-				gone = append(gone, f)
-			}
-		}
-	}
-	if removed, err = remove(ctx, s.place, gone); err != nil {
-		return removed, err
-	}
-	if err := s.place.Sweep(ctx, before); err != nil || keysTo == nil {
-		return removed, err
-	}
-	keys, err := s.oldKeys(ctx, keysTo, before, newestKeys)
-	if err != nil {
-		return removed, err
-	}
-	more, err := remove(ctx, keysTo, keys)
-	if err == nil {
-		err = keysTo.Sweep(ctx, before)
-	}
-	return append(removed, more...), err
-}
-
-func remove(ctx context.Context, from Place, files []Info) (removed []string, err error) {
-	for _, f := range files {
-		if err := from.Remove(ctx, f.Name); err != nil {
-			return removed, err
-		}
-		removed = append(removed, f.Name)
-	}
-	return removed, nil
-}
-
-// names reports whether a manifest names a file of the log, or a list; one that cannot be
-// read may name any list.
-func (s *Set) names(file string) bool {
-	id := strings.TrimSuffix(path.Base(file), ".log")
-	list := strings.HasPrefix(file, folderDestroyed+"/")
-	return s.damaged(id) || list && len(s.Bad) > 0 ||
-		slices.ContainsFunc(s.Backups, func(m Manifest) bool { return m.logName() == file || m.destroyedName() == file })
-}
-
-// oldKeys finds the keys that are of no use: the newest open every backup.
-func (s *Set) oldKeys(ctx context.Context, keysTo Place, before time.Time, newestOnly bool) (old []Info, err error) {
-	newest := s.newest()
-	if newest == nil {
-		return nil, nil
-	}
-	files, err := keysTo.List(ctx, folderKeys)
-	if err != nil || !slices.ContainsFunc(files, func(f Info) bool { return f.Name == newest.keysName() && f.Size == newest.Keys.Bytes }) {
-		return nil, err // older ones are better than none
-	}
-	for _, f := range files {
-		id, is := strings.CutSuffix(path.Base(f.Name), ".keys")
-		if !is || !validID.MatchString(id) || id == newest.ID {
-			continue
-		}
-		m := s.byID(id)
-		switch {
-		case m == nil && !s.pruned[id] && !f.Changed.Before(before): // of a run that may not have ended
-		case m == nil, newestOnly, m.Destroyed != newest.Destroyed:
-			old = append(old, f)
-		}
-	}
-	return old, nil
 }

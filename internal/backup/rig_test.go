@@ -103,7 +103,12 @@ func (l *logOf) Log(_ context.Context, w io.Writer, after string) (memory.Backup
 }
 
 // Keys implements Source.
-func (l *logOf) Keys(_ context.Context, w io.Writer) error { return l.ring.ExportWithMaster(w) }
+func (l *logOf) Keys(_ context.Context, w io.Writer, master bool) error {
+	if !master {
+		return l.ring.Export(w)
+	}
+	return l.ring.ExportWithMaster(w)
+}
 
 // Destroyed implements Source.
 func (l *logOf) Destroyed(context.Context) (memory.DestroyedKeys, error) {

@@ -44,7 +44,12 @@ func (c *stoppedSource) Log(ctx context.Context, w io.Writer, after string) (out
 }
 
 // Keys implements backup.Source.
-func (c *stoppedSource) Keys(_ context.Context, w io.Writer) error { return c.keys.ExportWithMaster(w) }
+func (c *stoppedSource) Keys(_ context.Context, w io.Writer, withMaster bool) error {
+	if !withMaster {
+		return c.keys.Export(w)
+	}
+	return c.keys.ExportWithMaster(w)
+}
 
 // Destroyed implements backup.Source.
 func (c *stoppedSource) Destroyed(context.Context) (memory.DestroyedKeys, error) {

@@ -14,6 +14,7 @@ import (
 
 	"mneme/internal/backup"
 	"mneme/internal/events"
+	"mneme/internal/keyring"
 	"mneme/memory"
 )
 
@@ -24,8 +25,8 @@ func (r runs) Log(ctx context.Context, w io.Writer, after string) (memory.Backup
 	return r.operator.BackupLog(ctx, w, after)
 }
 
-func (r runs) Keys(ctx context.Context, w io.Writer) error {
-	_, err := r.operator.BackupKeys(ctx, w, true)
+func (r runs) Keys(ctx context.Context, w io.Writer, master bool) error {
+	_, err := r.operator.BackupKeys(ctx, w, master)
 	return err
 }
 
@@ -421,6 +422,31 @@ func TestDrill(t *testing.T) {
 	}
 	if _, err := p.drill(""); memory.CodeOf(err) != memory.CodeLogDiverged {
 		t.Errorf("a damaged backup: %v", err)
+	}
+}
+
+// Keys without their master key are of use beside it only.
+func TestKeysWithoutTheirMasterKey(t *testing.T) {
+	t.Parallel()
+	cfg := quiet(t.TempDir())
+	cfg.MasterKey = keyring.MasterText{Name: "$MASTER", Text: strings.Repeat("5a", 32)}
+	n, p := open(t, cfg), newPlaces(t)
+	must(t, n, "a memory")
+	made, err := backup.Make(t.Context(), runs{n}, p.to, p.keys, backup.Options{WithoutMaster: true, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shut(t, n)
+	if v, err := backup.Verify(t.Context(), p.to, p.keys, nil); err != nil || !v.OK {
+		t.Errorf("%+v, %v", v, err)
+	}
+	if _, err := p.drill(made.ID); memory.CodeOf(err) != memory.CodeLogDiverged || !strings.Contains(fmt.Sprint(err), "master key") || memory.AsError(err).Hint == "" {
+		t.Errorf("without it: %v, %q", err, memory.AsError(err).Hint)
+	}
+	with := quiet("")
+	with.MasterKey = cfg.MasterKey
+	if r, err := (Offline{Config: with}).Drill(t.Context(), t.TempDir(), p.choose(""), nil); err != nil || !r.OK || !r.Shards[0].Same {
+		t.Errorf("beside it: %+v, %v", r, err)
 	}
 }
 
