@@ -44,6 +44,7 @@ type Options struct {
 	Plaintext bool
 
 	partSize uint64 // of an upload in parts; tests make it small
+	tries    int    // of each request; tests do not wait for more
 }
 
 // Credentials are a pair of keys, or where they are found. Its String tells nothing.
@@ -84,6 +85,9 @@ func Open(opt Options) (*Place, error) {
 	if opt.partSize == 0 {
 		opt.partSize = partSize
 	}
+	if opt.tries == 0 {
+		opt.tries = tries
+	}
 	opt.Prefix = strings.Trim(opt.Prefix, "/")
 	at, err := url.Parse(opt.Endpoint)
 	if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" || at.User != nil || strings.Trim(at.Path, "/") != "" {
@@ -101,7 +105,7 @@ func Open(opt Options) (*Place, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := minio.New(at.Host, &minio.Options{Creds: creds, Secure: at.Scheme == "https", Region: opt.Region, Transport: transport, MaxRetries: tries})
+	client, err := minio.New(at.Host, &minio.Options{Creds: creds, Secure: at.Scheme == "https", Region: opt.Region, Transport: transport, MaxRetries: opt.tries})
 	if err != nil {
 		return nil, memory.Errorf(memory.CodeInvalid, "the bucket %s: %v", opt.Bucket, err)
 	}

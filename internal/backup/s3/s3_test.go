@@ -71,7 +71,7 @@ func (b *bucket) with(spoil func(w http.ResponseWriter, r *http.Request, next ht
 
 func (b *bucket) options() Options {
 	return Options{Bucket: "memories", Prefix: "team/a", Endpoint: b.URL, Credentials: Credentials{ID: "AKID", Secret: secret},
-		CA: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: b.Certificate().Raw}), partSize: 5 << 20}
+		CA: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: b.Certificate().Raw}), partSize: 5 << 20, tries: 1}
 }
 
 func (b *bucket) open(t *testing.T, change func(*Options)) *Place {
@@ -152,13 +152,8 @@ func TestUploadInParts(t *testing.T) {
 	if n := uploads(); n != 1 {
 		t.Fatalf("%d uploads are left", n)
 	}
-	for before, want := range map[time.Time]int{time.Now().Add(-time.Hour): 1, time.Now().Add(time.Hour): 0} {
-		if want == 0 {
-			continue
-		}
-		if err := p.Sweep(t.Context(), before); err != nil || uploads() != want {
-			t.Errorf("swept of before %s: %d, %v", before, uploads(), err)
-		}
+	if err := p.Sweep(t.Context(), time.Now().Add(-time.Hour)); err != nil || uploads() != 1 {
+		t.Errorf("one that may not have ended was swept: %d are left, %v", uploads(), err)
 	}
 	if err := p.Sweep(t.Context(), time.Now().Add(time.Hour)); err != nil || uploads() != 0 {
 		t.Errorf("%d uploads are left, %v", uploads(), err)
