@@ -85,6 +85,20 @@ func (b *Backfill) Status(ns events.ID) (BuildStatus, bool) {
 	return BuildStatus{}, false
 }
 
+// Failing is how many namespaces wait for an embedder that failed.
+func (b *Backfill) Failing() (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.spaces {
+		for _, j := range s.jobs {
+			if j.status.Phase == memory.PhaseWaiting {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // Work fills in vectors through the writer of one term, until ctx ends.
 func (b *Backfill) Work(ctx context.Context, w *Writer) {
 	var running sync.WaitGroup

@@ -22,7 +22,8 @@ type loop struct {
 	wake   <-chan struct{}
 
 	inputs  chan input
-	futures chan *raftfsm.Future
+	futures chan proposed
+	took    func(Step, time.Duration)
 	begun   time.Time
 	first   chan error    // whether the first round opened
 	giveUp  chan error    // capacity 1: the owner waits no longer
@@ -33,13 +34,19 @@ type loop struct {
 	why error
 }
 
+// proposed is a command that Raft has yet to answer.
+type proposed struct {
+	*raftfsm.Future
+	at time.Time
+}
+
 // At most one answer of the log and maxPending of Raft, with those of a term
 // that ended, are under way: posting an input never blocks.
 const maxInputs = 4 * maxPending
 
 func newLoop(opt Options, r *round, wake <-chan struct{}) *loop {
 	return &loop{stream: opt.Stream, group: opt.Group, state: opt.State, round: r, wake: wake,
-		inputs: make(chan input, maxInputs), futures: make(chan *raftfsm.Future, maxInputs), begun: time.Now(),
+		inputs: make(chan input, maxInputs), futures: make(chan proposed, maxInputs), took: opt.Took, begun: time.Now(),
 		first: make(chan error, 1), giveUp: make(chan error, 1), done: make(chan struct{})}
 }
 
@@ -105,11 +112,16 @@ func (l *loop) next(timer *time.Timer) (input, error) {
 func (l *loop) execute(ctx context.Context, out output) {
 	switch out := out.(type) {
 	case sendFrame:
-		l.wg.Go(func() { l.inputs <- appended{out.sending, l.stream.Append(ctx, out.data, out.last)} })
+		l.wg.Go(func() {
+			began := time.Now()
+			err := l.stream.Append(ctx, out.data, out.last)
+			l.took(StepAppend, time.Since(began))
+			l.inputs <- appended{out.sending, err}
+		})
 	case readLog:
 		l.wg.Go(func() { l.inputs <- survey(ctx, l.stream, l.state, out) })
 	case propose:
-		l.futures <- l.group.Propose(ctx, out.command)
+		l.futures <- proposed{l.group.Propose(ctx, out.command), time.Now()}
 	case opened, stopped:
 		l.say(nil)
 	case stalled:
@@ -126,6 +138,7 @@ func (l *loop) execute(ctx context.Context, out output) {
 func (l *loop) answers(ctx context.Context) {
 	for f := range l.futures {
 		res, _, err := f.Wait(ctx)
+		l.took(StepApply, time.Since(f.at))
 		l.inputs <- applied{res, err}
 	}
 }

@@ -63,13 +63,19 @@ type Options struct {
 	Ref events.StreamRef
 	// Diverged, if not nil, is a divergence that is known: nothing is written.
 	Diverged *eventlog.DivergedError
+	// Counters count on from the writers of earlier terms; nil = they begin anew.
+	Counters *Counters
+	// Took is told how long each step of a frame took; nil = nobody asks. It must not wait.
+	Took func(Step, time.Duration)
 
 	MaxQueueItems, MaxQueueBytes int // what may wait; 0 = defaults
 	MaxFrameBytes                int // 0 = events.MaxFrameBytes
 }
 
+// DefaultQueueItems is how many events may wait for a frame where Options do not say.
+const DefaultQueueItems = 20_000
+
 const (
-	defaultQueueItems = 20_000
 	defaultQueueBytes = 64 << 20
 	maxFrameItems     = 2000
 )
@@ -85,13 +91,19 @@ func (o *Options) setDefaults() {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.MaxQueueItems == 0 {
-		o.MaxQueueItems = defaultQueueItems
+		o.MaxQueueItems = DefaultQueueItems
 	}
 	if o.MaxQueueBytes == 0 {
 		o.MaxQueueBytes = defaultQueueBytes
 	}
 	if o.MaxFrameBytes == 0 {
 		o.MaxFrameBytes = events.MaxFrameBytes
+	}
+	if o.Counters == nil {
+		o.Counters = &Counters{}
+	}
+	if o.Took == nil {
+		o.Took = func(Step, time.Duration) {}
 	}
 }
 
@@ -105,17 +117,24 @@ type Writer struct {
 	refusals *refusals
 	times    *times
 	ids      *events.IDSource
-	counters Counters
 	keys     announcements
 	// erasing is held while keys end, and shared while drafts are made and queued.
 	erasing sync.RWMutex
 	loop    *loop
 }
 
-// Counters count what the writer did since it started.
+// Counters count what the writers of a shard did, over all terms that they are given to.
 type Counters struct {
-	Frames, Events, Duplicates, Conflicts, Adopted atomic.Uint64
+	Terms, Frames, Events, Duplicates, Conflicts, Adopted atomic.Uint64
 }
+
+// Step is what becomes of a frame outside the writer.
+type Step int
+
+const (
+	StepAppend Step = iota // the log takes it, synced
+	StepApply              // Raft agrees on it and this replica applies it
+)
 
 // count notes what became of an event that changed nothing.
 func (c *Counters) count(o projections.Outcome) {
@@ -132,6 +151,7 @@ func (c *Counters) count(o projections.Outcome) {
 // is a *DeposedError or one of Raft if the term is over.
 func Start(ctx context.Context, opt Options) (*Writer, error) {
 	w, r := newWriter(opt)
+	w.opt.Counters.Terms.Add(1)
 	w.loop = newLoop(w.opt, r, w.queue.wake)
 	first := input(work{})
 	if opt.Diverged != nil {
@@ -153,7 +173,7 @@ func newWriter(opt Options) (*Writer, *round) {
 	w.refusals = &refusals{times: w.times, outer: opt.Refuse}
 	w.times.follow(opt.State.Cursor().SealedAt)
 	seq := &sequencer{shard: opt.Shard, state: opt.State, directory: opt.Directory, keys: opt.Keys, queue: w.queue, flight: w.flight, refusals: w.refusals, times: w.times,
-		counters: &w.counters, log: opt.Logger, maxBytes: opt.MaxFrameBytes}
+		counters: opt.Counters, log: opt.Logger, maxBytes: opt.MaxFrameBytes}
 	return w, &round{shard: opt.Shard, term: opt.Term, preamble: preamble{stream: opt.Ref}, state: opt.State, seq: seq, horizon: w.horizon, ids: w.ids, log: opt.Logger,
 		newDerive: func() (*derive.Deriver, error) {
 			v := opt.State.View()
@@ -219,8 +239,8 @@ func (w *Writer) Term() uint64 { return w.opt.Term }
 // open.
 func (w *Writer) Settled(ctx context.Context) error { return w.horizon.reach(ctx) }
 
-// Counters returns the writer's counters.
-func (w *Writer) Counters() *Counters { return &w.counters }
+// Counters returns what the writer counts in.
+func (w *Writer) Counters() *Counters { return w.opt.Counters }
 
 // QueueDepth is what waits for a frame.
 func (w *Writer) QueueDepth() (items, bytes int) { return w.queue.depth() }

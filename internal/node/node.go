@@ -89,6 +89,7 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 // given that, where the state of a shard has to be built anew.
 func start(ctx context.Context, cfg Config, damaged []*damagedState) (*Node, error) {
 	n := &Node{core: &core{cfg: cfg, clock: ingest.NewClock(cfg.Now, cfg.Parts.SinceBoot), damaged: damaged}, started: time.Now(), ending: ending{done: make(chan struct{})}}
+	n.front.times = newTimes()
 	n.eraser = newEraser(n)
 	n.upkeep = newUpkeep(n)
 	n.doctor = &doctor{n}

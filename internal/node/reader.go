@@ -19,6 +19,7 @@ type reads struct {
 	query    *query.Service
 	backfill *ingest.Backfill // knows how far a change of an embedder is
 	exports  *exports         // of the node
+	times    *times
 }
 
 // read authorises, waits for freshness, reads, and closes.
@@ -37,7 +38,9 @@ func read[T any](ctx context.Context, n *reads, a memory.Access, f func(r *query
 
 // Search implements rest.Reader.
 func (n *reads) Search(ctx context.Context, a memory.Access, req memory.SearchRequest) (memory.SearchResponse, error) {
-	return read(ctx, n, a, func(r *query.Reader) (memory.SearchResponse, error) { return r.Search(ctx, req) })
+	return n.times.search(req.Mode, func() (memory.SearchResponse, error) {
+		return read(ctx, n, a, func(r *query.Reader) (memory.SearchResponse, error) { return r.Search(ctx, req) })
+	})
 }
 
 // Get implements rest.Reader.

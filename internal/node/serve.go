@@ -33,6 +33,7 @@ type front struct {
 	bus      atomic.Pointer[natsapi.Server] // nil until it serves
 	socket   string                         // path of the admin socket; "" if there is none
 	trouble  string                         // why there is none
+	times    *times                         // how long requests and frames take
 }
 
 // serve opens the transports. They are closed first.

@@ -28,7 +28,8 @@ type served struct {
 	router    *route.Router // nil for a node on its own
 	scrub     *logScrub
 
-	lag lag // among others
+	lag      lag             // among others
+	counters ingest.Counters // of the writers that this node had
 
 	owed    atomic.Pointer[owed]            // mostly nil
 	copying atomic.Pointer[memory.Progress] // of the repair that is under way
@@ -45,6 +46,7 @@ func newServed(n *Node, s *shard) *served {
 func (s *served) open(ctx context.Context) error {
 	opt := s.replicaOptions()
 	opt.Refuse, opt.OpenGroup = s.refuse, s.cfg.Parts.Group
+	opt.Counters, opt.Took = &s.counters, s.n.front.times.step(s.id)
 	if s.id != shard0 {
 		opt.Directory = s.directory().state
 	}
@@ -82,8 +84,8 @@ func (s *served) openQuery() error {
 	}
 	backfill := ingest.NewBackfill(n.embedders, v.CompareSpaces)
 	s.followers = &followers{views: v, feed: newFeed(q, s.nats.Wanted), backfill: backfill, erased: n.eraser.Wake, log: s.cfg.Logger}
-	s.reads = &reads{query: q, backfill: backfill, exports: &n.exports}
-	s.writes = &writes{shard: s.replica, reads: s.reads, embedders: n.embedders, embedder: s.cfg.Embedder, draining: &n.draining}
+	s.reads = &reads{query: q, backfill: backfill, exports: &n.exports, times: n.front.times}
+	s.writes = &writes{shard: s.replica, reads: s.reads, embedders: n.embedders, embedder: s.cfg.Embedder, draining: &n.draining, times: n.front.times}
 	if s.id == shard0 && len(n.served) > 1 {
 		s.writes.others, s.followers.listed = &others{n}, n.listed.ring
 	}

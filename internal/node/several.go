@@ -24,12 +24,18 @@ func distinct(names []string) []string { return slices.Compact(slices.Sorted(sli
 
 // SearchNamespaces implements rest.Reader for a node with one shard.
 func (n *reads) SearchNamespaces(ctx context.Context, a memory.Access, req memory.SearchNamespaces) (memory.SearchResponse, error) {
-	return searchShares(ctx, a, []share{{n, distinct(req.Namespaces), a.AtLeast}}, req.SearchRequest)
+	return n.times.search(req.Mode, func() (memory.SearchResponse, error) {
+		return searchShares(ctx, a, []share{{n, distinct(req.Namespaces), a.AtLeast}}, req.SearchRequest)
+	})
 }
 
 // SearchNamespaces implements rest.Reader: each shard that has some of the namespaces is
 // read at one position, and what is found in all of them is ranked together.
 func (g gather) SearchNamespaces(ctx context.Context, a memory.Access, req memory.SearchNamespaces) (memory.SearchResponse, error) {
+	return g.n.front.times.search(req.Mode, func() (memory.SearchResponse, error) { return g.searchNamespaces(ctx, a, req) })
+}
+
+func (g gather) searchNamespaces(ctx context.Context, a memory.Access, req memory.SearchNamespaces) (memory.SearchResponse, error) {
 	at, err := g.asked(ctx, a)
 	if err != nil {
 		return memory.SearchResponse{}, err

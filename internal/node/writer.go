@@ -32,10 +32,15 @@ type writes struct {
 	embedders *embedders
 	embedder  embed.Config // of namespaces that choose none
 	draining  *atomic.Bool
+	times     *times
 }
 
 // Capture implements rest.Writer.
 func (n *writes) Capture(ctx context.Context, namespace string, captures []memory.Capture, opt api.CaptureOptions, wait memory.Wait) (memory.CaptureResponse, error) {
+	return n.times.capture(wait, func() (memory.CaptureResponse, error) { return n.capture(ctx, namespace, captures, opt, wait) })
+}
+
+func (n *writes) capture(ctx context.Context, namespace string, captures []memory.Capture, opt api.CaptureOptions, wait memory.Wait) (memory.CaptureResponse, error) {
 	items := make([]ingest.Item, len(captures))
 	for i, c := range captures {
 		items[i] = ingest.Item{Capture: c, Origin: opt.Origin}

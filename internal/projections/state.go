@@ -452,6 +452,13 @@ func (s *State) Fault() error {
 	return s.gen.db.Fault()
 }
 
+// Metrics are those of the database that holds the state now.
+func (s *State) Metrics() storage.Metrics {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.gen.db.Metrics()
+}
+
 // Close closes the state. All views must be closed before.
 func (s *State) Close() error {
 	s.mu.Lock()

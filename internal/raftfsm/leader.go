@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -51,6 +52,7 @@ func (k LeadershipKind) String() string {
 type leadership struct {
 	mu      sync.Mutex
 	seen    bool          // raft has told something
+	changes atomic.Uint64 // how often another leader became known, or a term began here
 	elected uint64        // the term that this replica was elected in; 0 when not leading
 	begun   uint64        // the begun term; 0 when not leading
 	other   Leadership    // the last LeaderKnown
@@ -107,6 +109,9 @@ func (l *leadership) knownLocked(now Leadership) {
 		return
 	}
 	l.other = now
+	if now.LeaderID != "" {
+		l.changes.Add(1)
+	}
 	l.pushLocked(now)
 }
 
@@ -118,6 +123,7 @@ func (l *leadership) begin(term uint64, self Leadership) {
 		return
 	}
 	l.begun, l.other = term, Leadership{}
+	l.changes.Add(1)
 	l.pushLocked(self)
 	l.wakeLocked()
 }

@@ -8,10 +8,15 @@ import (
 // Stats is a picture of the group for people and metrics. Its fields are read
 // one after the other.
 type Stats struct {
-	State         string // Follower, Candidate, Leader, Shutdown
-	Term          uint64
-	LeaderID      string
-	Voters        int
+	State    string // Follower, Candidate, Leader, Shutdown
+	Term     uint64
+	LeaderID string
+	Voters   int
+	// LeaderChanges counts how often another leader was heard of, or this replica began to
+	// lead, since the start. LastContact is when the leader was last heard of; zero: never,
+	// and of the leader itself.
+	LeaderChanges uint64
+	LastContact   time.Time
 	FirstIndex    uint64 // of the log; 0 if empty
 	LastIndex     uint64
 	CommitIndex   uint64
@@ -55,6 +60,10 @@ func (g *Group) Stats() Stats {
 		AppliedIndex: g.fsm.progress.reached(), MachineIndex: machine,
 		SnapshotIndex: num("last_snapshot_index"), Snapshots: g.snaps.count(),
 		FSMPending: num("fsm_pending"), Halted: g.Halted() != nil, Repair: g.repaired,
+	}
+	s.LeaderChanges = g.leads.changes.Load()
+	if s.LeaderID != g.opt.ID {
+		s.LastContact = g.raft.LastContact()
 	}
 	s.StoreLast, s.StoreMax, s.StoreUnderWay = g.store.times()
 	return s

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -106,12 +107,17 @@ type Options struct {
 	// Refuse says why writes must not be taken now; nil = they may.
 	Refuse func() *memory.Error
 
+	// Counters and Took are of ingest.Options, for the writers of all terms; nil = nobody asks.
+	Counters *ingest.Counters
+	Took     func(ingest.Step, time.Duration)
+
 	CacheBytes, ReserveBytes int64
 	SnapshotThreshold        uint64        // 0 = raftfsm's default
 	Clock                    *ingest.Clock // of the process; nil = the system's, for each writer anew
 	Logger                   *slog.Logger
 
-	onApply func(*projections.Applied)
+	// OnApply hears of what is applied. Open sets it.
+	OnApply func(*projections.Applied)
 }
 
 func (o *Options) setDefaults() {
@@ -139,7 +145,7 @@ func (o Options) alone() bool { return o.Transport == nil }
 func (o Options) StateOptions() projections.Options {
 	o.setDefaults()
 	return projections.Options{Dir: o.stateDir(), Shard: o.Shard, FS: o.FS, Logger: o.Logger,
-		CacheBytes: o.CacheBytes, ReserveBytes: o.ReserveBytes, OnFault: logFault(o.Logger), OnApply: o.onApply}
+		CacheBytes: o.CacheBytes, ReserveBytes: o.ReserveBytes, OnFault: logFault(o.Logger), OnApply: o.OnApply}
 }
 
 func (o Options) stateDir() string { return filepath.Join(o.Dir, "state") }

@@ -34,7 +34,7 @@ type Replica struct {
 func Open(ctx context.Context, opt Options) (*Replica, error) {
 	opt.setDefaults()
 	views := newViewKeeper(opt.Logger)
-	opt.onApply = views.applied
+	opt.OnApply = views.applied
 	state, err := OpenState(ctx, opt)
 	if err != nil {
 		return nil, err
@@ -178,7 +178,7 @@ func (r *Replica) startWriter(ctx context.Context, term uint64) (*ingest.Writer,
 		ref = o.Streams.Ref()
 	}
 	return ingest.Start(ctx, ingest.Options{Place: o.Place, Stream: o.Stream, Group: r.group, Term: term, State: r.state,
-		Keys: o.Keys, Settings: o.Settings, Clock: o.Clock, Logger: o.Logger, Refuse: o.Refuse, Current: func(ctx context.Context) error { return r.current(ctx, term) }, Ref: ref, Diverged: r.Diverged()})
+		Keys: o.Keys, Settings: o.Settings, Clock: o.Clock, Logger: o.Logger, Refuse: o.Refuse, Counters: o.Counters, Took: o.Took, Current: func(ctx context.Context) error { return r.current(ctx, term) }, Ref: ref, Diverged: r.Diverged()})
 }
 
 // replaced tells Streams that a term has begun. It is a worker, because the removal of

@@ -17,7 +17,7 @@ type requestMetrics struct {
 	seconds *prometheus.HistogramVec
 }
 
-func newRequestMetrics(reg prometheus.Registerer) (*requestMetrics, error) {
+func newRequestMetrics(reg prometheus.Registerer, sides bulkheads) (*requestMetrics, error) {
 	m := &requestMetrics{
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mneme_http_requests_total", Help: "HTTP requests answered, by route and status.",
@@ -30,7 +30,7 @@ func newRequestMetrics(reg prometheus.Registerer) (*requestMetrics, error) {
 	if reg == nil {
 		return m, nil
 	}
-	if err := errors.Join(reg.Register(m.total), reg.Register(m.seconds)); err != nil {
+	if err := errors.Join(reg.Register(m.total), reg.Register(m.seconds), reg.Register(sides)); err != nil {
 		return nil, fmt.Errorf("rest: register metrics: %w", err)
 	}
 	return m, nil
@@ -47,6 +47,22 @@ func (m *requestMetrics) observe(rt *route, method string, status int, took time
 	m.total.WithLabelValues(name, method, strconv.Itoa(status)).Inc()
 	if rt != nil && !rt.stream {
 		m.seconds.WithLabelValues(name, method).Observe(took.Seconds())
+	}
+}
+
+var (
+	underWay = prometheus.NewDesc("mneme_http_reads_in_progress", "HTTP reads that are being worked on, by sort.", []string{"sort"}, nil)
+	atMost   = prometheus.NewDesc("mneme_http_reads_limit", "HTTP reads that are worked on side by side at most, by sort; more wait, and are refused.", []string{"sort"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (b bulkheads) Describe(out chan<- *prometheus.Desc) { prometheus.DescribeByCollect(b, out) }
+
+// Collect implements prometheus.Collector.
+func (b bulkheads) Collect(out chan<- prometheus.Metric) {
+	for sort, of := range map[string]*bulkhead{"gets": b.gets, "searches": b.searches, "pages": b.pages, "exports": b.exports, "streams": b.streams} {
+		out <- prometheus.MustNewConstMetric(underWay, prometheus.GaugeValue, float64(len(of.slots)), sort)
+		out <- prometheus.MustNewConstMetric(atMost, prometheus.GaugeValue, float64(cap(of.slots)), sort)
 	}
 }
 

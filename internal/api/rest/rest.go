@@ -160,7 +160,7 @@ func New(opt Options) (http.Handler, error) {
 	if s.guard, err = newGuard(opt.ListenAddr, opt.AllowedHosts, opt.AllowedOrigins); err != nil {
 		return nil, err
 	}
-	if s.metrics, err = newRequestMetrics(opt.Registerer); err != nil {
+	if s.metrics, err = newRequestMetrics(opt.Registerer, s.bulkheads); err != nil {
 		return nil, err
 	}
 	for _, rt := range s.table() {
