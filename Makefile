@@ -55,7 +55,7 @@ compiler:
 	{ echo "make: the race detector needs a C compiler and $$cc is missing; install one (Debian, Ubuntu: apt-get install gcc libc6-dev)" >&2; exit 1; }
 
 .PHONY: check
-check: test test-bench cross tidy ## what has to pass before a change is taken: tests, cross-builds, go.mod
+check: test test-bench test-observability cross tidy ## what has to pass before a change is taken: tests, cross-builds, go.mod
 
 .PHONY: cross
 cross: ## build for the other platforms, without cgo
@@ -70,6 +70,7 @@ tidy:
 	cd bench/train && $(GO) mod tidy -diff
 	cd deploy/image && $(GO) mod tidy -diff
 	cd test/k8s && $(GO) mod tidy -diff
+	cd test/observability && $(GO) mod tidy -diff
 
 .PHONY: cover
 cover: ## measure the coverage of internal/ by all tests; fails below COVERMIN percent
@@ -178,6 +179,10 @@ peers:
 	@printf '#include <hnswlib/hnswlib.h>\n#include <faiss/IndexHNSW.h>\n#include <sqlite3.h>\n#include <xapian.h>\n' | g++ -x c++ -fsyntax-only - 2>/dev/null || \
 	{ command -v apt-get >/dev/null 2>&1 && apt-get update -qq && apt-get install -y -qq --no-install-recommends g++ libhnswlib-dev libfaiss-dev libsqlite3-dev libxapian-dev; } || \
 	echo "make bench-search: install g++, hnswlib, FAISS, SQLite and Xapian (Debian: g++ libhnswlib-dev libfaiss-dev libsqlite3-dev libxapian-dev); what is compiled with them is left out" >&2
+
+.PHONY: test-observability
+test-observability: ## hold alert rules and dashboards against the metrics, and cause alerts on real nodes; a module of its own
+	cd test/observability && $(GO) vet ./... && $(GO) test -timeout $(TIMEOUT) ./...
 
 .PHONY: test-bench
 test-bench: ## test bench/search and bench/train, which are modules of their own

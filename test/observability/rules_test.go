@@ -1,0 +1,271 @@
+package observability
+
+import (
+	"context"
+	"math"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	engine "github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+	"github.com/prometheus/prometheus/tsdb/chunks"
+	"github.com/prometheus/prometheus/util/annotations"
+)
+
+// rule is an alert of deploy/observability/alerts.yaml.
+type rule struct {
+	name, expr          string
+	lasts               time.Duration
+	labels, annotations map[string]string
+}
+
+func alerts(t *testing.T) (out []rule) {
+	t.Helper()
+	groups, errs := rulefmt.Parse([]byte(read(t, "deploy", "observability", "alerts.yaml")), false, model.UTF8Validation, promql, nil)
+	for _, err := range errs {
+		t.Fatal(err)
+	}
+	for _, g := range groups.Groups {
+		for _, r := range g.Rules {
+			out = append(out, rule{r.Alert, r.Expr, time.Duration(r.For), r.Labels, r.Annotations})
+		}
+	}
+	return out
+}
+
+func alert(t *testing.T, name string) rule {
+	t.Helper()
+	all := alerts(t)
+	i := slices.IndexFunc(all, func(r rule) bool { return r.name == name })
+	if i < 0 {
+		t.Fatalf("there is no alert %s", name)
+	}
+	return all[i]
+}
+
+// series keeps samples as Prometheus would, in memory. It implements storage.Queryable and
+// storage.Querier.
+type series struct {
+	mu  sync.Mutex
+	all map[string]*one
+}
+
+type one struct {
+	of      labels.Labels
+	samples []chunks.Sample
+}
+
+func newSeries() *series { return &series{all: map[string]*one{}} }
+
+func (s *series) put(of labels.Labels, at time.Time, v float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := of.String()
+	if s.all[key] == nil {
+		s.all[key] = &one{of: of}
+	}
+	s.all[key].samples = append(s.all[key].samples, point{at.UnixMilli(), v})
+}
+
+type point struct {
+	t int64
+	v float64
+}
+
+func (p point) T() int64                      { return p.t }
+func (p point) ST() int64                     { return 0 }
+func (p point) F() float64                    { return p.v }
+func (p point) H() *histogram.Histogram       { return nil }
+func (p point) FH() *histogram.FloatHistogram { return nil }
+func (p point) Type() chunkenc.ValueType      { return chunkenc.ValFloat }
+func (p point) Copy() chunks.Sample           { return p }
+
+func (s *series) Querier(int64, int64) (storage.Querier, error) { return s, nil }
+
+func (s *series) Select(_ context.Context, _ bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out found
+	for _, one := range s.all {
+		if !slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return !m.Matches(one.of.Get(m.Name)) }) {
+			out.all = append(out.all, storage.NewListSeries(one.of, one.samples))
+		}
+	}
+	return &out
+}
+
+func (s *series) LabelValues(context.Context, string, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	return nil, nil, nil
+}
+
+func (s *series) LabelNames(context.Context, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	return nil, nil, nil
+}
+
+func (s *series) Close() error { return nil }
+
+type found struct {
+	all []storage.Series
+	at  int
+}
+
+func (f *found) Next() bool                        { f.at++; return f.at <= len(f.all) }
+func (f *found) At() storage.Series                { return f.all[f.at-1] }
+func (f *found) Err() error                        { return nil }
+func (f *found) Warnings() annotations.Annotations { return nil }
+
+// fires evaluates a rule each step, and reports whether its alert fires at the end: for
+// how long its expression has to hold is multiplied by hurry, which is 1 where the samples
+// are as far apart as in life.
+func fires(t *testing.T, r rule, of *series, from, to time.Time, step time.Duration, hurry float64) bool {
+	t.Helper()
+	ng := engine.NewEngine(engine.EngineOpts{MaxSamples: 1e6, Timeout: time.Minute, LookbackDelta: 5 * time.Minute, Parser: promql})
+	defer ng.Close()
+	active := map[string]time.Time{}
+	for at := from; !at.After(to); at = at.Add(step) {
+		q, err := ng.NewInstantQuery(t.Context(), of, nil, r.expr, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res := q.Exec(t.Context())
+		if res.Err != nil {
+			t.Fatalf("%s: %v", r.name, res.Err)
+		}
+		vector, err := res.Vector()
+		if err != nil {
+			t.Fatalf("%s: %v", r.name, err)
+		}
+		now := map[string]time.Time{}
+		for _, s := range vector {
+			key := s.Metric.String()
+			if now[key] = at; !active[key].IsZero() {
+				now[key] = active[key]
+			}
+		}
+		active = now
+		q.Close()
+	}
+	lasts := time.Duration(math.Round(float64(r.lasts) * hurry))
+	for _, since := range active {
+		if to.Sub(since) >= lasts {
+			return true
+		}
+	}
+	return false
+}
+
+// story is what a metric does, minute by minute.
+type story map[string]func(minute int) float64
+
+func always(v float64) func(int) float64 { return func(int) float64 { return v } }
+func rising(by float64) func(int) float64 {
+	return func(i int) float64 { return by * float64(i) }
+}
+
+const day = 86400
+
+// TestAlertsFireAndKeepQuiet has each alert fire on what it is for, and keep quiet on what is
+// close to that.
+func TestAlertsFireAndKeepQuiet(t *testing.T) {
+	const of, two = `{job="mneme",instance="n1",shard="0"}`, `{job="mneme",instance="n2",shard="0"}`
+	const node = `{job="mneme",instance="n1"}`
+	start := time.Unix(1_800_000_000, 0)
+	ends := func(days float64) func(int) float64 {
+		return always(float64(start.Unix()) + days*day)
+	}
+	buckets := func(name, label string, slow float64) story {
+		s := story{}
+		for _, le := range []string{"0.512", "1.024", "2.048", "+Inf"} {
+			by := 100.0
+			if le == "0.512" || le == "1.024" {
+				by -= slow
+			}
+			s[name+`{job="mneme",instance="n1",`+label+`,le="`+le+`"}`] = rising(by)
+		}
+		return s
+	}
+	flagged := func(name, of string) [2]story { return [2]story{{name + of: always(1)}, {name + of: always(0)}} }
+	cases := map[string][2]story{
+		"MnemeNodeDown":     {{"up" + node: always(0)}, {"up" + node: always(1), `up{job="other",instance="n1"}`: always(0)}},
+		"MnemeNodeNotReady": {{"mneme_ready" + node: always(0)}, {"mneme_ready" + node: always(1)}},
+		"MnemeDiskLow":      {{"mneme_disk_free_bytes" + node: always(3e8), "mneme_disk_reserve_bytes" + node: always(2.6e8)}, {"mneme_disk_free_bytes" + node: always(3e9), "mneme_disk_reserve_bytes" + node: always(2.6e8)}},
+		"MnemeDiskFull":     {{"mneme_disk_free_bytes" + node: always(2e8), "mneme_disk_reserve_bytes" + node: always(2.6e8)}, {"mneme_disk_free_bytes" + node: always(3e8), "mneme_disk_reserve_bytes" + node: always(2.6e8)}},
+		"MnemeCertificateEnds": {{`mneme_certificate_expires_timestamp_seconds{job="mneme",instance="n1",for="nodes"}`: ends(10)},
+			{`mneme_certificate_expires_timestamp_seconds{job="mneme",instance="n1",for="nodes"}`: ends(20)}},
+		"MnemeCertificateEnded": {{`mneme_certificate_expires_timestamp_seconds{job="mneme",instance="n1",for="nodes"}`: ends(-1)},
+			{`mneme_certificate_expires_timestamp_seconds{job="mneme",instance="n1",for="nodes"}`: ends(3)}},
+		"MnemeClockRefused": flagged("mneme_clock_refused", node),
+		"MnemeErasureStuck": {{"mneme_erasing" + node: always(1), "mneme_erasing_since_timestamp_seconds" + node: always(float64(start.Unix() - 7200))},
+			{"mneme_erasing" + node: always(0), "mneme_erasing_since_timestamp_seconds" + node: always(0)}},
+		"MnemeMessagesDropped": {{"mneme_nats_dropped_total" + node: rising(1)}, {"mneme_nats_dropped_total" + node: always(7)}},
+		"MnemeShardWithoutLeader": {{"mneme_shard_leader" + of: always(0), "mneme_shard_leader" + two: always(0)},
+			{"mneme_shard_leader" + of: always(0), "mneme_shard_leader" + two: always(1)}},
+		"MnemeWritesStopped": flagged("mneme_writes_stopped", of),
+		"MnemeShardHalted":   flagged("mneme_shard_halted", of),
+		"MnemeLogDiverged":   flagged("mneme_log_diverged", of),
+		"MnemeLogDamaged": {{"mneme_log_scrub_problem" + of: always(0), "mneme_log_lost_messages" + of: always(2)},
+			{"mneme_log_scrub_problem" + of: always(0), "mneme_log_lost_messages" + of: always(0)}},
+		"MnemeLogUnreachable": {{"mneme_log_up" + of: always(0)}, {"mneme_log_up" + of: always(1)}},
+		"MnemeLogNotRead": {{"mneme_log_scrub_finished_timestamp_seconds" + of: ends(-5), "mneme_log_scrub_finished_timestamp_seconds" + two: always(0), "process_start_time_seconds" + node: ends(-9)},
+			{"mneme_log_scrub_finished_timestamp_seconds" + of: ends(-1), "mneme_log_scrub_finished_timestamp_seconds" + two: always(0), "process_start_time_seconds" + node: ends(-9)}},
+		"MnemeForeignFrames":  {{"mneme_log_void_frames_total" + of: rising(1)}, {"mneme_log_void_frames_total" + of: always(3)}},
+		"MnemeReplicaBehind":  {{"mneme_raft_applied_index" + of: always(5000), "mneme_raft_applied_index" + two: always(10)}, {"mneme_raft_applied_index" + of: always(5000), "mneme_raft_applied_index" + two: always(4900)}},
+		"MnemeLeaderChanges":  {{"mneme_raft_leader_changes_total" + of: rising(1)}, {"mneme_raft_leader_changes_total" + of: rising(0.1)}},
+		"MnemeStateBuiltAnew": {{"mneme_state_set_aside_timestamp_seconds" + of: ends(-0.5)}, {"mneme_state_set_aside_timestamp_seconds" + of: always(0)}},
+		"MnemeStoreFaults":    {{"mneme_store_background_faults_total" + of: rising(1)}, {"mneme_store_background_faults_total" + of: always(1)}},
+		"MnemeStoreStalls":    {{"mneme_store_write_stalls_total" + of: rising(60)}, {"mneme_store_write_stalls_total" + of: rising(1)}},
+		"MnemeQueueFull":      {{"mneme_queue_items" + of: always(19000), "mneme_queue_limit_items" + of: always(20000)}, {"mneme_queue_items" + of: always(900), "mneme_queue_limit_items" + of: always(20000)}},
+		"MnemeCapturesFail": {{`mneme_capture_errors_total{job="mneme",instance="n1",code="overloaded"}`: rising(60)},
+			{`mneme_capture_errors_total{job="mneme",instance="n1",code="invalid"}`: rising(600)}},
+		"MnemeCapturesSlow": {buckets("mneme_capture_duration_seconds_bucket", `wait="applied"`, 10), buckets("mneme_capture_duration_seconds_bucket", `wait="applied"`, 0)},
+		"MnemeSearchesFail": {{`mneme_search_errors_total{job="mneme",instance="n1",code="internal"}`: rising(60)},
+			{`mneme_search_errors_total{job="mneme",instance="n1",code="not_found"}`: rising(600)}},
+		"MnemeSearchesSlow":  {buckets("mneme_search_duration_seconds_bucket", `mode="hybrid"`, 10), buckets("mneme_search_duration_seconds_bucket", `mode="hybrid"`, 0)},
+		"MnemeEmbedderFails": {{"mneme_backfill_failing_namespaces" + of: always(2)}, {"mneme_backfill_failing_namespaces" + of: always(0)}},
+		"MnemeRecallTooLow": {{`mneme_vector_guard_tripped{job="mneme",instance="n1",engine="coder"}`: always(1)},
+			{`mneme_vector_guard_tripped{job="mneme",instance="n1",engine="coder"}`: always(0)}},
+	}
+	const minutes = 90
+	for _, r := range alerts(t) {
+		c, ok := cases[r.name]
+		if !ok {
+			t.Errorf("%s has no case", r.name)
+		}
+		delete(cases, r.name)
+		for quiet, told := range c {
+			samples := newSeries()
+			for name, value := range told {
+				of, err := promql.ParseMetric(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := range minutes + 1 {
+					samples.put(of, start.Add(time.Duration(i)*time.Minute), value(i))
+				}
+			}
+			if got := fires(t, r, samples, start, start.Add(minutes*time.Minute), time.Minute, 1); got == (quiet == 1) {
+				t.Errorf("%s: fires %v, on %v", r.name, got, slices.Collect(keys(told)))
+			}
+		}
+	}
+	for name := range cases {
+		t.Errorf("there is no alert %s", name)
+	}
+}
+
+func keys(s story) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range s {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,282 @@
+package observability
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+var promql = parser.NewParser(parser.Options{})
+
+func top(parts ...string) string {
+	return filepath.Join(append([]string{"..", ".."}, parts...)...)
+}
+
+func read(t *testing.T, parts ...string) string {
+	t.Helper()
+	b, err := os.ReadFile(top(parts...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// metric is one that a node shows.
+type metric struct {
+	kind   string
+	labels []string
+}
+
+// everywhere are labels that Prometheus gives to whatever it scrapes.
+var everywhere = []string{"job", "instance"}
+
+// shown reads the table of docs/operate/metrics.md, and adds what Prometheus itself and
+// the libraries of Go and the process have.
+func shown(t *testing.T) map[string]metric {
+	t.Helper()
+	out := map[string]metric{
+		"up": {kind: "gauge"}, "process_start_time_seconds": {kind: "gauge"}, "process_resident_memory_bytes": {kind: "gauge"},
+		"process_cpu_seconds_total": {kind: "counter"}, "process_open_fds": {kind: "gauge"}, "process_max_fds": {kind: "gauge"}, "go_goroutines": {kind: "gauge"},
+	}
+	for line := range strings.Lines(read(t, "docs", "operate", "metrics.md")) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 7 || !strings.HasPrefix(cells[1], " `mneme_") {
+			continue
+		}
+		name, m := strings.Trim(cells[1], " `"), metric{kind: strings.TrimSpace(cells[2])}
+		for l := range strings.SplitSeq(strings.Trim(cells[4], " –"), ", ") {
+			if l != "" {
+				m.labels = append(m.labels, l)
+			}
+		}
+		if m.kind == "histogram" {
+			out[name+"_sum"], out[name+"_count"] = metric{"counter", m.labels}, metric{"counter", m.labels}
+			out[name+"_bucket"] = metric{"counter", append(slices.Clone(m.labels), "le")}
+			continue
+		}
+		out[name] = m
+	}
+	if len(out) < 70 {
+		t.Fatalf("only %d metrics in docs/operate/metrics.md", len(out))
+	}
+	return out
+}
+
+// check finds what an expression names that is not there, and returns the labels of the
+// metrics that it names.
+func check(metrics map[string]metric, expr string) (has []string, bad []string) {
+	e, err := promql.ParseExpr(expr)
+	if err != nil {
+		return nil, []string{err.Error()}
+	}
+	has = slices.Clone(everywhere)
+	var rated []parser.Node
+	parser.Inspect(e, func(n parser.Node, path []parser.Node) error {
+		v, ok := n.(*parser.VectorSelector)
+		if !ok {
+			return nil
+		}
+		m, known := metrics[v.Name]
+		if !known {
+			bad = append(bad, fmt.Sprintf("there is no metric %s", v.Name))
+			return nil
+		}
+		may := append(slices.Clone(everywhere), m.labels...)
+		has = append(has, m.labels...)
+		for _, match := range v.LabelMatchers {
+			if match.Name != labels.MetricName && !slices.Contains(may, match.Name) {
+				bad = append(bad, fmt.Sprintf("%s has no label %s", v.Name, match.Name))
+			}
+		}
+		for _, p := range path {
+			if call, ok := p.(*parser.Call); ok && slices.Contains([]string{"rate", "increase", "irate"}, call.Func.Name) {
+				rated = append(rated, v)
+				if m.kind != "counter" {
+					bad = append(bad, fmt.Sprintf("%s of %s, which is a %s", call.Func.Name, v.Name, m.kind))
+				}
+			}
+		}
+		if m.kind == "counter" && !slices.Contains(rated, parser.Node(v)) {
+			bad = append(bad, fmt.Sprintf("%s is a counter: its rate says something, it itself does not", v.Name))
+		}
+		return nil
+	})
+	parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
+		var by []string
+		switch n := n.(type) {
+		case *parser.AggregateExpr:
+			by = n.Grouping
+		case *parser.BinaryExpr:
+			if n.VectorMatching != nil {
+				by = n.VectorMatching.MatchingLabels
+			}
+		}
+		for _, l := range by {
+			if !slices.Contains(has, l) {
+				bad = append(bad, fmt.Sprintf("none of its metrics has the label %s", l))
+			}
+		}
+		return nil
+	})
+	return has, bad
+}
+
+func TestCheckBites(t *testing.T) {
+	metrics := map[string]metric{"a": {"gauge", []string{"shard"}}, "b_total": {"counter", []string{"code"}}, "up": {kind: "gauge"}}
+	for expr, want := range map[string]string{
+		`a{shard="0"} > 1`:                     "",
+		`sum by (shard) (a)`:                   "",
+		`sum by (code) (rate(b_total[5m]))`:    "",
+		`c`:                                    "there is no metric c",
+		`a{code="x"}`:                          "a has no label code",
+		`sum by (namespace) (a)`:               "the label namespace",
+		`rate(a[5m])`:                          "which is a gauge",
+		`b_total > 3`:                          "is a counter",
+		`a and on (code) up`:                   "the label code",
+		`sum by (code) (rate(b_total[5m]`:      "unclosed",
+		`rate(b_total{instance="x"}[5m]) > 0 `: "",
+	} {
+		_, bad := check(metrics, expr)
+		if got := strings.Join(bad, "; "); (want == "") != (got == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", expr, got, want)
+		}
+	}
+}
+
+var label = regexp.MustCompile(`\$labels\.(\w+)|\{\{ *(\w+) *\}\}`)
+
+// used reports labels that a text shows and that an expression cannot have.
+func used(text string, has []string) (bad []string) {
+	for _, m := range label.FindAllStringSubmatch(text, -1) {
+		if name := m[1] + m[2]; !slices.Contains(has, name) {
+			bad = append(bad, fmt.Sprintf("%q shows the label %s", text, name))
+		}
+	}
+	return bad
+}
+
+// page is what a dashboard consists of, as far as it is looked at.
+type page struct {
+	UID, Title string
+	Panels     []panel
+	Templating struct {
+		List []struct{ Name, Type, Query string }
+	}
+}
+
+type panel struct {
+	Title, Type, Description string
+	Targets                  []struct{ Expr, LegendFormat string }
+	Panels                   []panel
+}
+
+func TestDashboards(t *testing.T) {
+	metrics, uids := shown(t), map[string]string{}
+	files, err := filepath.Glob(top("deploy", "observability", "dashboards", "*.json"))
+	if err != nil || len(files) != 4 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	for _, file := range files {
+		name := filepath.Base(file)
+		var p page
+		if err := json.Unmarshal([]byte(read(t, "deploy", "observability", "dashboards", name)), &p); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if p.UID == "" || p.Title == "" || uids[p.UID] != "" {
+			t.Errorf("%s: uid %q, title %q", name, p.UID, p.Title)
+		}
+		uids[p.UID] = name
+		for _, v := range p.Templating.List {
+			if m := regexp.MustCompile(`^label_values\((\w+), *(\w+)\)$`).FindStringSubmatch(v.Query); v.Type == "query" {
+				if m == nil {
+					t.Errorf("%s: variable %s: %q", name, v.Name, v.Query)
+				} else if of, ok := metrics[m[1]]; !ok || !slices.Contains(append(of.labels, everywhere...), m[2]) {
+					t.Errorf("%s: variable %s: there is no %s with %s", name, v.Name, m[1], m[2])
+				}
+			}
+		}
+		panels := 0
+		var look func([]panel)
+		look = func(all []panel) {
+			for _, one := range all {
+				look(one.Panels)
+				for _, target := range one.Targets {
+					panels++
+					has, bad := check(metrics, strings.ReplaceAll(target.Expr, "$__rate_interval", "5m"))
+					for _, b := range append(bad, used(target.LegendFormat, has)...) {
+						t.Errorf("%s: %s: %s", name, one.Title, b)
+					}
+				}
+			}
+		}
+		look(p.Panels)
+		if panels < 5 {
+			t.Errorf("%s has %d queries", name, panels)
+		}
+	}
+}
+
+// TestAlertsAndTheirPages holds the rules against metrics and pages, each of which says
+// what it looks like, what causes it and what to do.
+func TestAlertsAndTheirPages(t *testing.T) {
+	metrics, pages := shown(t), map[string]bool{}
+	for _, a := range alerts(t) {
+		has, bad := check(metrics, a.expr)
+		for key, text := range a.annotations {
+			for _, b := range used(text, has) {
+				bad = append(bad, key+": "+b)
+			}
+		}
+		if !slices.Contains([]string{"critical", "warning", "info"}, a.labels["severity"]) || a.annotations["summary"] == "" {
+			bad = append(bad, "it has no severity or no summary")
+		}
+		runbook := a.annotations["runbook"]
+		pages[filepath.Base(runbook)] = true
+		text, err := os.ReadFile(top(filepath.FromSlash(runbook)))
+		if err != nil {
+			t.Errorf("%s: %v", a.name, err)
+			continue
+		}
+		for _, part := range []string{"## Symptoms", "## Causes", "## What to do", "## Verified"} {
+			if !strings.Contains(string(text), part+"\n") {
+				bad = append(bad, runbook+" has no part "+part)
+			}
+		}
+		if !strings.Contains(string(text), a.name) {
+			bad = append(bad, runbook+" does not name it")
+		}
+		for _, b := range bad {
+			t.Errorf("%s: %s", a.name, b)
+		}
+	}
+	files, err := filepath.Glob(top("docs", "operate", "alerts", "Mneme*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if !pages[filepath.Base(f)] {
+			t.Errorf("no alert leads to %s; there are %v", f, slices.Sorted(maps.Keys(pages)))
+		}
+	}
+}
+
+// TestPromtoolTakesTheRules asks Prometheus's own tool where it is installed.
+func TestPromtoolTakesTheRules(t *testing.T) {
+	tool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is not installed (Debian, Ubuntu: apt-get install prometheus); the rules were read by its library all the same")
+	}
+	if out, err := exec.CommandContext(t.Context(), tool, "check", "rules", top("deploy", "observability", "alerts.yaml")).CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
