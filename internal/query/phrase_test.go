@@ -149,7 +149,7 @@ func TestPhrasesAreGivenUpWithinTheBudget(t *testing.T) {
 	}
 	held := w.One("team", "ann", "crane red crane red kiln, blue filler")
 	var s *search
-	resp, err := find([]*Reader{w.reader("team", "")}, false, func(under *search) ([]memory.Hit, error) {
+	resp, err := find(t.Context(), []*Reader{w.reader("team", "")}, false, func(under *search) ([]memory.Hit, error) {
 		s = under
 		return s.run(t.Context(), &memory.SearchRequest{Query: `"blue kiln" "red filler" "crane red" "filler kiln" blue`, Mode: memory.ModeText})
 	})

@@ -35,6 +35,7 @@ type search struct {
 	*buffers
 	corrections []memory.Correction // what words of the query were read as
 	near        []toldNear          // those of corrections that are told if a hit has them
+	took        stages
 }
 
 // searched is a namespace that is searched.
@@ -95,7 +96,7 @@ func (b *buffers) release(s *Service) {
 // Search finds memories: it plans, asks the sources for candidates, ranks them and
 // opens the best. Errors: invalid, too_large, unavailable, timeout.
 func (r *Reader) Search(ctx context.Context, req memory.SearchRequest) (memory.SearchResponse, error) {
-	resp, err := find([]*Reader{r}, false, func(s *search) ([]memory.Hit, error) { return s.run(ctx, &req) })
+	resp, err := find(ctx, []*Reader{r}, false, func(s *search) ([]memory.Hit, error) { return s.run(ctx, &req) })
 	if err != nil {
 		return resp, err
 	}
@@ -107,7 +108,7 @@ func (r *Reader) Search(ctx context.Context, req memory.SearchRequest) (memory.S
 // counters of all, one scale of scores, one limit and one budget of work. Readers of one
 // service stand together and have one snapshot. Errors: those of Reader.Search.
 func Search(ctx context.Context, readers []*Reader, req memory.SearchRequest) (memory.SearchResponse, error) {
-	resp, err := find(readers, true, func(s *search) ([]memory.Hit, error) { return s.run(ctx, &req) })
+	resp, err := find(ctx, readers, true, func(s *search) ([]memory.Hit, error) { return s.run(ctx, &req) })
 	if err != nil {
 		return resp, err
 	}
@@ -118,14 +119,15 @@ func Search(ctx context.Context, readers []*Reader, req memory.SearchRequest) (m
 	return resp, views.Failed("search", fitSearch(&resp, &req.Fit))
 }
 
-func find(readers []*Reader, named bool, run func(s *search) ([]memory.Hit, error)) (memory.SearchResponse, error) {
+func find(ctx context.Context, readers []*Reader, named bool, run func(s *search) ([]memory.Hit, error)) (memory.SearchResponse, error) {
 	service := readers[0].s
-	began := service.opt.Now()
+	began, clock := service.opt.Now(), time.Now()
 	s := &search{named: named, left: newBudget(), buffers: service.pool.Get().(*buffers)}
 	defer s.release(service)
 	s.begin(readers)
 	s.order.s = s
 	hits, err := run(s)
+	s.logIfSlow(ctx, service, time.Since(clock), len(hits), err)
 	if err != nil {
 		return memory.SearchResponse{}, views.Failed("search", err)
 	}
@@ -150,18 +152,19 @@ func (s *search) position() string {
 	return out
 }
 
-func (s *search) run(ctx context.Context, req *memory.SearchRequest) ([]memory.Hit, error) {
+func (s *search) run(ctx context.Context, req *memory.SearchRequest) (hits []memory.Hit, err error) {
 	s.req = req
-	if err := s.prepare(ctx); err != nil {
+	if err := timed(&s.took.prepare, func() error { return s.prepare(ctx) }); err != nil {
 		return nil, err
 	}
-	if err := s.find(ctx); err != nil {
+	if err := timed(&s.took.find, func() error { return s.find(ctx) }); err != nil {
 		return nil, err
 	}
-	if err := s.score(ctx); err != nil {
+	if err := timed(&s.took.score, func() error { return s.score(ctx) }); err != nil {
 		return nil, err
 	}
-	return s.open(ctx)
+	err = timed(&s.took.open, func() error { hits, err = s.open(ctx); return err })
+	return hits, err
 }
 
 // prepare checks the request and makes the plan.
@@ -189,7 +192,7 @@ func (s *search) prepare(ctx context.Context) error {
 	}
 	byText := s.mode != memory.ModeVector
 	if s.mode != memory.ModeText {
-		if err := s.findVectors(ctx); err != nil {
+		if err := timed(&s.took.embed, func() error { return s.findVectors(ctx) }); err != nil {
 			return err
 		}
 	}

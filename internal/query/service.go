@@ -29,6 +29,7 @@ type Options struct {
 	Embedders EmbedderSource
 	Now       func() time.Time // nil = time.Now; for took_ms and for what "last week" means
 	Logger    *slog.Logger
+	Slow      *Slow // which searches are logged; nil = none
 }
 
 // Service answers the reads of one shard. It is safe for concurrent use.
@@ -45,6 +46,9 @@ func New(opt Options) (*Service, error) {
 	}
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opt.Slow == nil {
+		opt.Slow = &Slow{}
 	}
 	if opt.Now == nil {
 		opt.Now = time.Now

@@ -200,7 +200,7 @@ func TestWorkIsSharedBySeveralNamespaces(t *testing.T) {
 	}
 	readers := among(t, "", []string{"team"}, shards...)
 	var s *search
-	resp, err := find(readers, true, func(under *search) ([]memory.Hit, error) {
+	resp, err := find(t.Context(), readers, true, func(under *search) ([]memory.Hit, error) {
 		s = under
 		return s.run(t.Context(), &memory.SearchRequest{Query: `"blue kiln"`, Mode: memory.ModeText})
 	})

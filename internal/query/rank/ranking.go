@@ -87,6 +87,24 @@ type known struct {
 	cosine    float64 // of its best chunk; 0 = it has none, or was not asked for
 }
 
+// Found is how many candidates each source brought, and how many stand beside those.
+func (r *Ranking) Found() (byText, byVector, neighbours int) {
+	for i := range r.candidates {
+		switch c := &r.candidates[i]; {
+		case c.inText && c.inVector:
+			byText++
+			byVector++
+		case c.inText:
+			byText++
+		case c.inVector:
+			byVector++
+		default:
+			neighbours++
+		}
+	}
+	return byText, byVector, neighbours
+}
+
 // NewRanking returns an empty ranking.
 func NewRanking() *Ranking { return &Ranking{} }
 
