@@ -60,6 +60,13 @@ func (c *Client) AcceptClock(ctx context.Context) (memory.ClockReport, error) {
 	return report, err
 }
 
+// Reload has the node read its settings, certificates and token again.
+func (c *Client) Reload(ctx context.Context) (memory.ReloadReport, error) {
+	var report memory.ReloadReport
+	err := c.do(ctx, call{method: "POST", path: []string{"admin", "reload"}, write: true}, &report)
+	return report, err
+}
+
 func get[R any](ctx context.Context, c *Client, path ...string) (R, error) {
 	var out R
 	err := c.do(ctx, call{method: "GET", path: path}, &out)

@@ -38,19 +38,24 @@ func (c *Client) Operator(ctx context.Context) (*Client, error) {
 	if info, err := os.Stat(status.AdminSocket); err != nil || info.Mode()&os.ModeSocket == 0 {
 		return c, nil
 	}
+	return over(ctx, c, base, status)
+}
+
+// over returns a client through the socket that the node at base named.
+func over(ctx context.Context, c *Client, base *url.URL, status memory.Status) (*Client, error) {
 	if err := checkOwner(status.AdminSocket, os.Geteuid()); err != nil {
 		return nil, err
 	}
-	over := newOverSocket(status.AdminSocket, c.opts)
-	there, err := over.Status(ctx)
+	socket := newOverSocket(status.AdminSocket, c.opts)
+	there, err := socket.Status(ctx)
 	if err == nil && !sameNode(status, there) {
 		err = memory.Errorf(memory.CodeForbidden, "%s is another node than the one at %s on this machine", base, status.AdminSocket).
 			WithHint("run memctl on the machine of that node, or start it with --auth token; --addr names the one here")
 	}
 	if err != nil {
-		return nil, errors.Join(err, over.Close())
+		return nil, errors.Join(err, socket.Close())
 	}
-	return over, nil
+	return socket, nil
 }
 
 // sameNode reports whether one node gave both answers.

@@ -227,6 +227,14 @@ func (n *fakeNode) adminRoutes(on func(string, func(http.ResponseWriter, *http.R
 		}
 		return answer(w, rep)
 	})
+	on("POST /v1/admin/reload", func(w http.ResponseWriter, _ *http.Request) error {
+		r := memory.ReloadReport{File: "c.yaml", Settings: []memory.ReloadedSetting{{Name: "log-level", From: "info", To: "debug", Applied: true}, {Name: "shards", From: "1", To: "3"}},
+			Files: []memory.ReloadedFile{{Name: "operator token", State: memory.FileRead}}}
+		if n.statuses["reload"] != "" {
+			r.Files = append(r.Files, memory.ReloadedFile{Name: "certificate for clients", State: memory.FileRefused, Detail: "it is nonsense"})
+		}
+		return answer(w, r)
+	})
 	on("POST /v1/admin/rebuild", func(w http.ResponseWriter, _ *http.Request) error {
 		rep := memory.RebuildReport{Shards: []memory.RebuildShard{{ID: 0, Position: "p0.1.1.0", StateHash: "abc", Before: "abc", Events: 9, TookMS: 1500}}}
 		if n.doctorFail {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"mneme/internal/embed"
+	"mneme/internal/node"
 )
 
 const redacted = "[redacted]"
@@ -53,7 +54,47 @@ and file, and where each setting came from. It starts nothing and hides secrets.
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	cmd.AddCommand(validateCmd(sys, opts, flags))
 	return cmd
+}
+
+func validateCmd(sys system, opts []option, flags *pflag.FlagSet) *cobra.Command {
+	return &cobra.Command{
+		Use:   "validate",
+		Short: "Check the settings as a start would, without starting",
+		Long: `validate checks what memnode would start with, given the same flags, environment and
+file: names and values, what does not go together, what is not safe, and the
+certificates and keys that are named. It starts and changes nothing. The exit code is 0,
+or 2 as that of the start.`,
+		Example: "  memnode config validate\n  memnode config validate --config /etc/mneme/next.yaml",
+		Args:    noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			s, err := load(sys, opts, flags)
+			if err != nil {
+				return err
+			}
+			if err := s.validate(sys); err != nil {
+				return asFailure(err)
+			}
+			from := "defaults, environment and flags"
+			if s.found {
+				from = s.file + ", environment and flags"
+			}
+			_, err = fmt.Fprintf(sys.out, "the settings are good (%s)\n", from)
+			return err
+		},
+	}
+}
+
+// validate says what a start would refuse of the settings themselves.
+func (s *settings) validate(sys system) error {
+	source, err := node.MasterKeySource(s.String("master-key"), sys.getenv)
+	if err != nil {
+		return err
+	}
+	cfg := s.nodeConfig(sys)
+	cfg.MasterKey, cfg.Logger = source, nil
+	return cfg.CheckFiles()
 }
 
 // doc lists the settings, with what the model provider's own variables add.

@@ -26,12 +26,19 @@ type fakeNode struct {
 	done       chan struct{}
 	why        error
 	close      func(context.Context) error
+	reload     func()
 }
 
 func (f *fakeNode) HTTPURL() string       { return f.http }
 func (f *fakeNode) NATSURL() string       { return f.nats }
 func (f *fakeNode) Done() <-chan struct{} { return f.done }
 func (f *fakeNode) Err() error            { return f.why }
+func (f *fakeNode) Reload(context.Context) (memory.ReloadReport, error) {
+	if f.reload != nil {
+		f.reload()
+	}
+	return memory.ReloadReport{}, nil
+}
 func (f *fakeNode) Close(ctx context.Context) error {
 	if f.close != nil {
 		return f.close(ctx)
@@ -49,6 +56,7 @@ type world struct {
 	out, err *lockedBuffer
 	dir      string
 	signals  chan os.Signal
+	hangups  chan os.Signal
 	cfg      node.Config // what the node was opened with
 	opens    int
 }
@@ -83,12 +91,14 @@ func newWorld(t *testing.T, open func(context.Context, node.Config) (instance, e
 		out:     &lockedBuffer{writes: make(chan struct{}, 100)},
 		err:     &lockedBuffer{writes: make(chan struct{}, 100)},
 		signals: make(chan os.Signal, 2),
+		hangups: make(chan os.Signal, 1),
 	}
 	w.system = system{
 		out: w.out, err: w.err,
 		home:    func() (string, error) { return w.dir, nil },
 		program: "memnode", memctl: "memctl",
 		signals: w.signals,
+		hangups: w.hangups,
 		now:     secondAfterSecond(),
 		isFree:  func(string) bool { return true },
 		version: memory.VersionInfo{Version: "v1.2.3", Commit: "0123456789abcdef", Go: "go1.26", OS: "linux", Arch: "amd64"},

@@ -19,5 +19,7 @@ import (
 func main() {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	os.Exit(run(context.Background(), osSystem(signals), os.Args[1:]))
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP) // never comes on Windows
+	os.Exit(run(context.Background(), osSystem(signals, hangups), os.Args[1:]))
 }

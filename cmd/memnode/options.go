@@ -33,6 +33,8 @@ type option struct {
 	env     string   // its variable if that is not the name in capitals
 	only    layer    // the one layer that may set it; "" = all
 	secret  bool
+	unit    string // of a number
+	reloads bool   // it counts while the node runs, too
 	usage   string
 }
 
@@ -59,20 +61,20 @@ func options() []option {
 		{name: "nats-url", def: "", usage: "use an external NATS at this URL instead of the embedded one; several servers of one are separated by commas"},
 		{name: "nats-monitor", kind: list, def: []string{}, usage: "monitoring `URL` of a server of the external NATS, proof that it syncs (repeatable, one for each server)"},
 		{name: "nats-system-url", def: "", usage: "the same proof without monitoring addresses: URL of the external NATS with a user of its system account"},
-		{name: "nats-replicas", kind: number, def: 0, usage: "how many copies the log has on the external NATS: 1, 3 or 5 (0: those it has; a new one 3 in a cluster, else 1)"},
+		{name: "nats-replicas", kind: number, unit: "copies", def: 0, usage: "how many copies the log has on the external NATS: 1, 3 or 5 (0: those it has; a new one 3 in a cluster, else 1)"},
 		{name: "nats-creds", def: "", usage: "`file` with the credentials (JWT) for the external NATS"},
 		{name: "nats-nkey", def: "", usage: "`file` with the seed of an NKey for the external NATS"},
 		{name: "nats-ca", def: "", usage: "`file` with authorities that the external NATS's certificates are of"},
 		{name: "nats-cert", def: "", usage: "`file` with a certificate to show to the external NATS"},
 		{name: "nats-key", def: "", usage: "`file` with its key"},
-		{name: "shards", kind: number, def: 0, usage: "how many shards a new data directory or cluster gets, for ever (0: as many as there are; of a new one 1)"},
+		{name: "shards", kind: number, unit: "shards", def: 0, usage: "how many shards a new data directory or cluster gets, for ever (0: as many as there are; of a new one 1)"},
 		{name: "node-id", def: "", usage: "`id` of this node in its cluster, for ever; with it, peer-addr, route-addr (or nats-url), join and peer-certs memnode is one of several nodes"},
 		{name: "peer-addr", def: "", usage: "where it listens for the other nodes and they reach it, as host:port"},
 		{name: "peer-advertise", def: "", usage: "where the other nodes reach it, if that is not peer-addr"},
 		{name: "route-addr", def: "", usage: "where its log server listens for the others' and they reach it, as host:port"},
 		{name: "route-advertise", def: "", usage: "where the others' log servers reach it, if that is not route-addr"},
 		{name: "join", kind: list, def: []string{}, usage: "peer `address` of a node, its own may be among them (repeatable, or separated by commas)"},
-		{name: "bootstrap-expect", kind: number, def: 0, usage: "found the cluster as soon as so many nodes see each other: 3 or 5 (0: join one that is there)"},
+		{name: "bootstrap-expect", kind: number, unit: "nodes", def: 0, usage: "found the cluster as soon as so many nodes see each other: 3 or 5 (0: join one that is there)"},
 		{name: "allow-two", kind: boolean, def: false, usage: "let bootstrap-expect be 2: everything is kept twice, and nothing is written when either node is gone"},
 		{name: "replace-lost", kind: boolean, def: false, usage: "with an empty data directory take the place of the node with this id that the cluster knows: its data are lost for ever"},
 		{name: "peer-certs", def: "", usage: "`directory` with ca.crt and <node-id>.crt and .key, as memctl cluster certs makes them"},
@@ -83,20 +85,22 @@ func options() []option {
 		{name: "tls-client-ca", def: "", usage: "`file` with authorities: every client must show a certificate of theirs"},
 		{name: "health-addr", def: "", usage: "where /livez and /readyz, and nothing else, are answered in clear, for probes that show no certificate"},
 		{name: "insecure-listen", kind: boolean, def: false, usage: "listen off loopback without auth, or with a token and no TLS"},
-		{name: "allowed-host", kind: list, def: []string{}, usage: "further `name` that HTTP requests may be addressed to (repeatable)"},
-		{name: "allowed-origin", kind: list, def: []string{}, usage: "`origin` (scheme://host[:port]) of pages served elsewhere that may call this node (repeatable)"},
+		{name: "allowed-host", kind: list, reloads: true, def: []string{}, usage: "further `name` that HTTP requests may be addressed to (repeatable)"},
+		{name: "allowed-origin", kind: list, reloads: true, def: []string{}, usage: "`origin` (scheme://host[:port]) of pages served elsewhere that may call this node (repeatable)"},
 		{name: "admin-socket", def: "", usage: "where the operator reaches the node without a token (default <data-dir>/admin.sock)"},
 		{name: "namespace", kind: list, def: []string{}, env: "MNEME_NAMESPACES", usage: "create this namespace if it is missing (repeatable)"},
 		{name: "embedder", def: "auto", choices: []string{"auto", "builtin", "local", "ollama", "openai", "gemini", "none"}, usage: "embedder of new namespaces: auto (= builtin), builtin, local, ollama, openai, gemini, none"},
 		{name: "embedder-model", def: "", usage: "its model (default: the provider's); for local the model's directory"},
 		{name: "local-model", def: "", usage: "`directory` of the model that the embedder local runs, whichever is the default"},
 		{name: "embedder-url", def: "", usage: "its address, for servers that speak the provider's protocol"},
-		{name: "embedder-dimensions", kind: number, def: 0, usage: "size of its vectors, for models that can shorten them (0: the model's own)"},
+		{name: "embedder-dimensions", kind: number, unit: "components", def: 0, usage: "size of its vectors, for models that can shorten them (0: the model's own)"},
 		{name: "vector-engine", def: "mneme", choices: []string{"mneme", "coder", "exact"}, usage: "how vectors are searched: mneme, coder or exact"},
 		{name: "master-key", def: "file", usage: "where the keyring's master key comes from: file, file:/PATH, env:NAME or command:PROGRAM ARGUMENTS"},
 		{name: "dev", kind: boolean, def: false, usage: "write to an external NATS without proof that it syncs"},
 		{name: "drain-timeout", kind: duration, def: node.DefaultDrainTimeout.String(), usage: "how long stopping may take"},
-		{name: "log-level", def: "info", choices: []string{"debug", "info", "warn", "error"}, usage: "what is logged: debug, info, warn or error"},
+		{name: "slow-search", kind: duration, def: "1s", reloads: true, usage: "log searches that take so long or longer, with their plan and without their text (0s: none)"},
+		{name: "slow-search-text", kind: boolean, def: false, reloads: true, usage: "have that log hold the text of queries"},
+		{name: "log-level", reloads: true, def: "info", choices: []string{"debug", "info", "warn", "error"}, usage: "what is logged: debug, info, warn or error"},
 		{name: "log-format", def: "text", choices: []string{"text", "json"}, usage: "how it is logged: text or json"},
 	}
 }
@@ -134,7 +138,7 @@ func (o option) parse(words string) (any, error) {
 		}
 		return v, nil
 	case duration:
-		if v, err := time.ParseDuration(words); err != nil || v <= 0 {
+		if v, err := time.ParseDuration(words); err != nil || v < 0 || v == 0 && o.name != "slow-search" {
 			return nil, fmt.Errorf("%q is not a duration such as 20s", words)
 		}
 		return words, nil

@@ -21,7 +21,7 @@ func run(ctx context.Context, sys system, args []string) (code int) {
 		}
 	}()
 	root := rootCmd(sys, args)
-	root.SetArgs(args)
+	root.SetArgs(append([]string{}, args...)) // cobra takes nil for those of the process
 	root.SetOut(sys.out)
 	root.SetErr(sys.err)
 	addCompletion(root)
@@ -55,7 +55,8 @@ wins over the environment, which wins over the file. (--namespace is
 MNEME_NAMESPACES, since MNEME_NAMESPACE is memctl's; the operator token is
 MNEME_AUTH_TOKEN only, API keys are OPENAI_API_KEY and GEMINI_API_KEY.)
 
-SIGTERM or Ctrl-C drains and stops; a second one stops at once.
+SIGTERM or Ctrl-C drains and stops; a second one stops at once. SIGHUP reads the
+settings, certificates and token again, as memctl reload does.
 Exit codes: 0 stopped, 1 other, 2 usage, configuration or read-only directory,
 5 data directory in use, 6 address taken or log unreachable, 7 damaged, newer
 format or lost key.`,

@@ -20,7 +20,9 @@ type opened struct {
 
 // serve runs a node until it is told to stop or ends by itself.
 func serve(ctx context.Context, sys system, s *settings, args []string) error {
+	r := newRunning(sys, s)
 	cfg := s.nodeConfig(sys)
+	cfg.Logger, cfg.Process = r.log.Logger, r.process()
 	var err error
 	if cfg.MasterKey, err = node.MasterKeySource(s.String("master-key"), sys.getenv); err != nil {
 		return explain(sys, s, args, err)
@@ -73,7 +75,7 @@ func serveOnce(ctx context.Context, sys system, s *settings, args []string, cfg 
 	} else {
 		printReady(sys, s, r.node)
 	}
-	return wait(sys, cfg, r.node)
+	return wait(ctx, sys, cfg, r.node)
 }
 
 // start opens the node beside the caller, who meanwhile listens for signals.
@@ -148,24 +150,33 @@ const oneSignal = 200 * time.Millisecond
 func another(sys system, told time.Time) bool { return sys.now().Sub(told) >= oneSignal }
 
 // wait returns when the node has ended.
-func wait(sys system, cfg node.Config, n instance) error {
-	select {
-	case <-n.Done():
-		why := n.Err()
-		if why == nil {
-			why = errors.New("no reason was given")
+func wait(ctx context.Context, sys system, cfg node.Config, n instance) error {
+	for {
+		select {
+		case <-sys.hangups:
+			reload(ctx, cfg, n)
+		case <-n.Done():
+			return endedItself(sys, cfg, n)
+		case sig := <-sys.signals:
+			told := sys.now()
+			cfg.Logger.Info("draining", "signal", sig.String(), "timeout", cfg.DrainTimeout)
+			return stop(sys, cfg, n, told)
 		}
-		f := asFailure(why)
-		f = &failure{code: f.code, message: "the node stopped by itself: " + f.message, hint: f.hint, err: why}
-		if err := stop(sys, cfg, n, time.Time{}); err != nil {
-			cfg.Logger.Warn("the rest of the node did not stop cleanly", "err", err)
-		}
-		return f
-	case sig := <-sys.signals:
-		told := sys.now()
-		cfg.Logger.Info("draining", "signal", sig.String(), "timeout", cfg.DrainTimeout)
-		return stop(sys, cfg, n, told)
 	}
+}
+
+// endedItself says why a node ended that nobody has stopped.
+func endedItself(sys system, cfg node.Config, n instance) error {
+	why := n.Err()
+	if why == nil {
+		why = errors.New("no reason was given")
+	}
+	f := asFailure(why)
+	f = &failure{code: f.code, message: "the node stopped by itself: " + f.message, hint: f.hint, err: why}
+	if err := stop(sys, cfg, n, time.Time{}); err != nil {
+		cfg.Logger.Warn("the rest of the node did not stop cleanly", "err", err)
+	}
+	return f
 }
 
 // stop drains and closes the node; a signal meanwhile leaves it where it is, unless it

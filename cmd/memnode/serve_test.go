@@ -516,7 +516,7 @@ func TestTokenWithoutAuthIsMentioned(t *testing.T) {
 func TestLibrariesAreQuiet(t *testing.T) {
 	for level, want := range map[string]bool{"info": false, "debug": true} {
 		out := &lockedBuffer{}
-		log := newLogger(out, level, "text")
+		log := newLogging(out, level, "text")
 		log.Info("mine")
 		log.Info("theirs", "logger", "raft")
 		log.With("logger", "raft").WithGroup("g").With("a", 1).Info("theirs too")
@@ -562,7 +562,7 @@ func TestHowItWasCalled(t *testing.T) {
 			t.Errorf("%s: %v", path, got)
 		}
 	}
-	sys := osSystem(nil)
+	sys := osSystem(nil, nil)
 	if sys.program == "" || sys.version.Go == "" || sys.open == nil {
 		t.Errorf("%+v", sys)
 	}

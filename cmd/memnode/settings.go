@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,6 +24,8 @@ type settings struct {
 	origins map[string]origin // by option name
 	file    string            // the file that was looked for
 	found   bool              // and whether it is there
+
+	again func() (*settings, error) // reads all of them again
 }
 
 // origin of a value.
@@ -41,6 +44,7 @@ func (o origin) String() string {
 // load merges the four layers.
 func load(sys system, opts []option, flags *pflag.FlagSet) (*settings, error) {
 	s := &settings{Koanf: koanf.New("."), opts: opts, origins: map[string]origin{}}
+	s.again = func() (*settings, error) { return load(sys, opts, flags) }
 	defaults := map[string]any{}
 	for _, o := range opts {
 		defaults[o.name] = o.def
@@ -233,11 +237,48 @@ func (s *settings) nodeConfig(sys system) node.Config {
 		VectorEngine: s.String("vector-engine"),
 		Namespaces:   s.Strings("namespace"),
 		Dev:          s.Bool("dev"), Insecure: s.Bool("insecure-listen"),
-		AllowedHosts: s.Strings("allowed-host"), AllowedOrigins: s.Strings("allowed-origin"), AdminSocket: s.path(sys, "admin-socket"),
-		Logger:       newLogger(sys.err, s.String("log-level"), s.String("log-format")),
+		Live:         s.live(),
+		AdminSocket:  s.path(sys, "admin-socket"),
 		Version:      sys.version.Version,
 		DrainTimeout: s.Duration("drain-timeout"),
 	}
+}
+
+// live are the settings of the node that may change while it runs.
+func (s *settings) live() node.Live {
+	return node.Live{SlowSearch: s.Duration("slow-search"), SlowSearchText: s.Bool("slow-search-text"),
+		AllowedHosts: s.Strings("allowed-host"), AllowedOrigins: s.Strings("allowed-origin")}
+}
+
+// secrets are the words of the settings that nobody else may see.
+func (s *settings) secrets(sys system) (out []string) {
+	take := func(words string) {
+		if words != "" {
+			out = append(out, words)
+		}
+	}
+	for _, o := range s.opts {
+		if o.secret {
+			take(s.String(o.name))
+		}
+	}
+	for _, name := range []string{"nats-url", "nats-system-url"} {
+		for address := range strings.SplitSeq(s.String(name), ",") {
+			if u, err := url.Parse(address); err == nil && u.User != nil {
+				if password, ok := u.User.Password(); ok {
+					take(password)
+				} else {
+					take(u.User.Username()) // a token
+				}
+			}
+		}
+	}
+	take(sys.getenv("OPENAI_API_KEY"))
+	take(sys.getenv("GEMINI_API_KEY"))
+	if from, ok := strings.CutPrefix(s.String("master-key"), "env:"); ok {
+		take(sys.getenv(from))
+	}
+	return out
 }
 
 // cluster says which cluster the node belongs to; nil where no option says so.

@@ -23,6 +23,7 @@ type system struct {
 	program  string // how memnode was called
 	memctl   string // how memctl is called here
 	signals  <-chan os.Signal
+	hangups  <-chan os.Signal // each asks for the settings to be read again
 	now      func() time.Time
 	isFree   func(addr string) bool // nobody listens there
 	open     func(context.Context, node.Config) (instance, error)
@@ -43,9 +44,10 @@ type instance interface {
 	Done() <-chan struct{}
 	Err() error
 	Close(context.Context) error
+	Reload(context.Context) (memory.ReloadReport, error)
 }
 
-func osSystem(signals <-chan os.Signal) system {
+func osSystem(signals, hangups <-chan os.Signal) system {
 	program, memctl := commands(os.Args[0])
 	return system{
 		out: os.Stdout, err: os.Stderr,
@@ -53,6 +55,7 @@ func osSystem(signals <-chan os.Signal) system {
 		home:    os.UserHomeDir,
 		program: program, memctl: memctl,
 		signals: signals,
+		hangups: hangups,
 		now:     time.Now,
 		isFree:  isFree,
 		open:    openNode,

@@ -9,13 +9,14 @@ const (
 	RightRead                   // whoever was admitted
 	RightWrite                  // whoever was admitted; it changes memories or namespaces
 	RightAdmin                  // the operator: it concerns the node as a whole
+	RightLocal                  // the operator on the node's own machine, through the admin socket
 )
 
 func (r Right) String() string {
-	if r < RightOpen || r > RightAdmin {
+	if r < RightOpen || r > RightLocal {
 		return "none"
 	}
-	return [...]string{"open", "read", "write", "admin"}[r-1]
+	return [...]string{"open", "read", "write", "admin", "local"}[r-1]
 }
 
 // Kind is how something is reached.
@@ -56,9 +57,11 @@ func Registry() []Reachable {
 	// Keys, whole copies, what costs the node as a whole, and lists that show
 	// what every caller of every namespace did wrong.
 	add(KindRoute, RightAdmin, "GET /v1/admin/doctor", "GET /v1/admin/rejected", "GET /v1/admin/quarantine",
-		"POST /v1/admin/quarantine", "POST /v1/admin/clock/accept", "POST /v1/admin/cluster/remove", "POST /v1/admin/cluster/transfer", "POST /v1/admin/cluster/drain",
+		"POST /v1/admin/quarantine", "POST /v1/admin/reload", "POST /v1/admin/clock/accept", "POST /v1/admin/cluster/remove", "POST /v1/admin/cluster/transfer", "POST /v1/admin/cluster/drain",
 		"POST /v1/admin/rebuild", "POST /v1/admin/log/verify", "POST /v1/admin/log/repair",
 		"GET /v1/admin/backup/log", "POST /v1/admin/backup/keys", "GET /v1/admin/backup/destroyed")
+	// What looks into the process.
+	add(KindRoute, RightLocal, "GET /v1/admin/debug/bundle", "GET /v1/admin/debug/profile/{kind}")
 	add(KindCapture, RightWrite, "mem.in.>")
 	add(KindService, RightRead, "mem.api.*.search", "mem.api.search", "mem.api.*.get", "mem.api.*.timeline", "$SRV.>")
 	add(KindFeed, RightRead, "mem.feed.>")

@@ -15,6 +15,7 @@ import (
 	"crypto/subtle"
 	"net/http"
 	"strings"
+	"sync/atomic"
 
 	"mneme/internal/events"
 	"mneme/memory"
@@ -29,10 +30,10 @@ const (
 	ModeToken Mode = "token" // everyone presents the operator token
 )
 
-// Gate admits callers. It is immutable and safe for concurrent use.
+// Gate admits callers. It is safe for concurrent use.
 type Gate struct {
 	mode Mode
-	sum  [sha256.Size]byte // of the token
+	sum  atomic.Pointer[[sha256.Size]byte] // of the token
 }
 
 // NewGate makes a gate. ModeToken needs a token that CheckToken accepts;
@@ -42,19 +43,29 @@ func NewGate(mode Mode, token string) (*Gate, error) {
 	case ModeOff:
 		return &Gate{mode: mode}, nil
 	case ModeToken:
-		if err := CheckToken(token); err != nil {
-			return nil, err
-		}
-		return &Gate{mode: mode, sum: sha256.Sum256([]byte(token))}, nil
+		g := &Gate{mode: mode}
+		_, err := g.SetToken(token)
+		return g, err
 	}
 	return nil, memory.Errorf(memory.CodeInvalid, "auth mode %.40q is unknown", string(mode)).WithHint("modes are off and token")
+}
+
+// SetToken has another token count from the next request on, and says whether it is another
+// one. Connections that were admitted stay.
+func (g *Gate) SetToken(token string) (changed bool, err error) {
+	if err := CheckToken(token); err != nil {
+		return false, err
+	}
+	sum := sha256.Sum256([]byte(token))
+	before := g.sum.Swap(&sum)
+	return before == nil || subtle.ConstantTimeCompare(sum[:], before[:]) == 0, nil
 }
 
 // matches compares digests, so that neither length nor content of the token
 // shows in the time it takes.
 func (g *Gate) matches(token string) bool {
 	sum := sha256.Sum256([]byte(token))
-	return subtle.ConstantTimeCompare(sum[:], g.sum[:]) == 1
+	return subtle.ConstantTimeCompare(sum[:], g.sum.Load()[:]) == 1
 }
 
 // Identity is who a caller was admitted as.

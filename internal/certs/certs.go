@@ -125,6 +125,20 @@ func (f *Files) renew() {
 	}
 }
 
+// Reload reads the files now, also where they look as they did. changed says that another
+// certificate counts from now on; after an error what counted before still does.
+func (f *Files) Reload() (changed bool, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before := f.pair.Leaf
+	f.state = f.look()
+	if err := f.read(); err != nil {
+		return false, err
+	}
+	f.complaint = ""
+	return !f.pair.Leaf.Equal(before), nil
+}
+
 // Expires returns the end of the certificate.
 func (f *Files) Expires() time.Time {
 	pair, _ := f.Current()

@@ -53,11 +53,7 @@ type Config struct {
 	TLS *TLSConfig
 	// HealthAddr is where /livez and /readyz are answered in clear; "" is nowhere beside
 	// HTTPAddr.
-	HealthAddr   string
-	AllowedHosts []string // further names in the Host header
-	// AllowedOrigins are origins (scheme://host[:port]) of pages served elsewhere
-	// that may call this node.
-	AllowedOrigins []string
+	HealthAddr string
 	// AdminSocket is where the operator reaches the node without a token; "" is
 	// admin.sock in the data directory.
 	AdminSocket  string
@@ -78,8 +74,38 @@ type Config struct {
 	// the data directory keep; nil = the system's.
 	FS vfs.FS
 
+	// Live are the settings that may change while the node runs.
+	Live
+	// Process is the program that runs the node.
+	Process Process
+
 	// Parts replaces parts of the node, for tests and simulations.
 	Parts Parts
+}
+
+// Live are settings that a running node takes anew. The zero value is a good one.
+type Live struct {
+	// SlowSearch is how long a search has to take to be logged with its plan; 0 = none is.
+	// With SlowSearchText the line has the query's text, too.
+	SlowSearch     time.Duration
+	SlowSearchText bool
+
+	AllowedHosts []string // further names in the Host header
+	// AllowedOrigins are origins (scheme://host[:port]) of pages served elsewhere
+	// that may call this node.
+	AllowedOrigins []string
+}
+
+// Process is what a node hears of the program that runs it. The zero value is a program that
+// has nothing to tell.
+type Process struct {
+	// Reread reads the settings again, puts into effect what is the program's own, and returns
+	// what is the node's, with what has changed. After an error nothing has.
+	Reread func() (Live, memory.ReloadReport, error)
+	// Settings are those in effect, without secrets.
+	Settings func() any
+	// Log is the last lines of the log.
+	Log func() []byte
 }
 
 // ClusterConfig says which cluster a node belongs to, and how its nodes reach each

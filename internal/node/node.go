@@ -90,6 +90,7 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 func start(ctx context.Context, cfg Config, damaged []*damagedState) (*Node, error) {
 	n := &Node{core: &core{cfg: cfg, clock: ingest.NewClock(cfg.Now, cfg.Parts.SinceBoot), damaged: damaged}, started: time.Now(), ending: ending{done: make(chan struct{})}}
 	n.front.times = newTimes()
+	n.front.times.slow.Set(cfg.SlowSearch, cfg.SlowSearchText)
 	n.eraser = newEraser(n)
 	n.upkeep = newUpkeep(n)
 	n.doctor = &doctor{n}
@@ -158,11 +159,11 @@ func (n *Node) open(ctx context.Context) error {
 
 // operatorToken is the token that the operator gave, or that the node made; "" where
 // nobody is asked for one.
-func (n *Node) operatorToken() (string, error) {
-	if n.cfg.Auth != "token" || n.cfg.AuthToken != "" {
-		return n.cfg.AuthToken, nil
+func (c *core) operatorToken() (string, error) {
+	if c.cfg.Auth != "token" || c.cfg.AuthToken != "" {
+		return c.cfg.AuthToken, nil
 	}
-	token, _, err := auth.LoadOrCreateToken(n.cfg.FS, n.dir.tokenFile(), nil)
+	token, _, err := auth.LoadOrCreateToken(c.cfg.FS, c.dir.tokenFile(), nil)
 	return token, err
 }
 

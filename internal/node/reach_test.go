@@ -29,7 +29,7 @@ const walkToken = "a-token-of-24-characters"
 func knock(t *testing.T, c *http.Client, base, pattern, token string) int {
 	t.Helper()
 	method, path, _ := strings.Cut(pattern, " ")
-	path = strings.NewReplacer("{ns}", "default", "{id}", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "{$}", "").Replace(path)
+	path = strings.NewReplacer("{ns}", "default", "{id}", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "{$}", "", "{kind}", "heap").Replace(path)
 	if strings.HasSuffix(path, "/events") && method == "GET" {
 		path += "?follow=false"
 	}
@@ -80,10 +80,10 @@ func TestEveryRouteAsksForItsRight(t *testing.T) {
 		if deletes(e.Name) {
 			continue
 		}
-		if got := knock(t, c, "http://"+closed.HTTPAddr(), e.Name, walkToken); got == 401 || got == 403 {
+		if got := knock(t, c, "http://"+closed.HTTPAddr(), e.Name, walkToken); got == 401 || (got == 403) != (e.Right == api.RightLocal) {
 			t.Errorf("%s (%s) with the token: %d", e.Name, e.Right, got)
 		}
-		if got := knock(t, c, "http://"+free.HTTPAddr(), e.Name, ""); (got == 403) != (e.Right == api.RightAdmin) || got == 401 {
+		if got := knock(t, c, "http://"+free.HTTPAddr(), e.Name, ""); (got == 403) != (e.Right >= api.RightAdmin) || got == 401 {
 			t.Errorf("%s (%s) with auth off, over TCP: %d", e.Name, e.Right, got)
 		}
 		if got := knock(t, socket, "http://localhost", e.Name, ""); got == 401 || got == 403 {
@@ -103,14 +103,15 @@ func TestOpenAndAdminRoutesAreTheseOnly(t *testing.T) {
 		if e.Kind == api.KindRoute {
 			got[e.Right] = append(got[e.Right], e.Name)
 		}
-		if e.Right < api.RightOpen || e.Right > api.RightAdmin {
+		if e.Right < api.RightOpen || e.Right > api.RightLocal {
 			t.Errorf("%s %s has no right", e.Kind, e.Name)
 		}
 	}
 	for right, want := range map[api.Right][]string{
 		api.RightOpen: {"GET /livez", "GET /openapi.json", "GET /readyz", "GET /{$}"},
 		api.RightAdmin: {"GET /v1/admin/backup/destroyed", "GET /v1/admin/backup/log", "GET /v1/admin/doctor", "GET /v1/admin/quarantine", "GET /v1/admin/rejected",
-			"POST /v1/admin/backup/keys", "POST /v1/admin/clock/accept", "POST /v1/admin/cluster/drain", "POST /v1/admin/cluster/remove", "POST /v1/admin/cluster/transfer", "POST /v1/admin/log/repair", "POST /v1/admin/log/verify", "POST /v1/admin/quarantine", "POST /v1/admin/rebuild"},
+			"POST /v1/admin/backup/keys", "POST /v1/admin/clock/accept", "POST /v1/admin/cluster/drain", "POST /v1/admin/cluster/remove", "POST /v1/admin/cluster/transfer", "POST /v1/admin/log/repair", "POST /v1/admin/log/verify", "POST /v1/admin/quarantine", "POST /v1/admin/rebuild", "POST /v1/admin/reload"},
+		api.RightLocal: {"GET /v1/admin/debug/bundle", "GET /v1/admin/debug/profile/{kind}"},
 	} {
 		slices.Sort(got[right])
 		if !slices.Equal(got[right], want) {

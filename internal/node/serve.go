@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,24 +35,33 @@ type front struct {
 	socket   string                         // path of the admin socket; "" if there is none
 	trouble  string                         // why there is none
 	times    *times                         // how long requests and frames take
+	metrics  http.Handler                   // /metrics
+
+	guard     *rest.Guard // by which names the node may be called
+	reloading sync.Mutex  // one Reload at a time
+	allowed   Live        // what counts now; guarded by reloading
 }
 
 // serve opens the transports. They are closed first.
 func (n *Node) serve(ctx context.Context) error {
 	n.doctor.watchCertificates(ctx)
 	registry, metrics := n.metrics()
+	n.front.metrics, n.front.allowed = metrics, n.cfg.Live
 	page, err := web.New()
+	if err != nil {
+		return err
+	}
+	n.front.guard, err = rest.NewGuard(n.HTTPAddr(), slices.Concat(n.cfg.AllowedHosts, n.front.names()), n.cfg.AllowedOrigins)
+	if memory.CodeOf(err) == memory.CodeInvalid {
+		return usage(err.Error(), originHint)
+	}
 	if err != nil {
 		return err
 	}
 	draining, drain := context.WithCancel(context.WithoutCancel(ctx))
 	n.onClose("event streams", func(context.Context) error { drain(); return nil })
 	handler, err := rest.New(rest.Options{Writer: n.changes, Reader: n.reads, Admin: n.operator, Health: n.doctor, Rejecter: n.rejections, Auth: n.gate,
-		Metrics: metrics, Registerer: registry, Web: page, Logger: n.cfg.Logger, ListenAddr: n.HTTPAddr(),
-		AllowedHosts: slices.Concat(n.cfg.AllowedHosts, n.front.names()), AllowedOrigins: n.cfg.AllowedOrigins, Draining: draining, Now: n.cfg.Now})
-	if memory.CodeOf(err) == memory.CodeInvalid {
-		return usage(err.Error(), "an origin looks like https://app.example:8443")
-	}
+		Metrics: metrics, Registerer: registry, Web: page, Logger: n.cfg.Logger, Guard: n.front.guard, Draining: draining, Now: n.cfg.Now})
 	if err != nil {
 		return err
 	}

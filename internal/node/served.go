@@ -78,7 +78,7 @@ func (s *served) openQuery() error {
 	}
 	s.views = v
 	s.onClose("views", func(context.Context) error { return v.Close() })
-	q, err := query.New(query.Options{Views: v, Keys: s.keys, Settings: s.settings, Embedders: n.embedders, Now: s.cfg.Now, Logger: s.cfg.Logger})
+	q, err := query.New(query.Options{Views: v, Keys: s.keys, Settings: s.settings, Embedders: n.embedders, Now: s.cfg.Now, Logger: s.cfg.Logger, Slow: &n.front.times.slow})
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"mneme/internal/ingest"
+	"mneme/internal/query"
 	"mneme/memory"
 )
 
@@ -16,7 +17,12 @@ type times struct {
 	captures, searches, appends, applies *prometheus.HistogramVec
 	captureErrors, searchErrors          *prometheus.CounterVec
 	withoutVectors                       prometheus.Counter
+	slow                                 query.Slow // which searches are logged
 }
+
+// QueryKey is the attribute of the log that holds the text of a query, where somebody has
+// asked for that: whoever passes lines of the log on leaves it out.
+const QueryKey = query.QueryKey
 
 // latencies are bounds of buckets, from half a millisecond to eight seconds.
 var latencies = prometheus.ExponentialBuckets(0.0005, 2, 15)

@@ -56,6 +56,9 @@ func OpenCertificates(dir, node string, log *slog.Logger) (*Certificates, error)
 	return &Certificates{files}, nil
 }
 
+// Reload reads the files now; see certs.Files.
+func (c *Certificates) Reload() (changed bool, err error) { return c.files.Reload() }
+
 // Expires returns the end of the node's own certificate.
 func (c *Certificates) Expires() time.Time { return c.files.Expires() }
 

@@ -210,6 +210,20 @@ func (f *fake) DrainNode(_ context.Context, req memory.DrainNode) (memory.NodeDr
 	return memory.NodeDrain{Node: req.Node, Drained: !req.Undo}, f.called("DrainNode", req.Node, req.Undo)
 }
 
+func (f *fake) Reload(context.Context) (memory.ReloadReport, error) {
+	return memory.ReloadReport{Settings: []memory.ReloadedSetting{{Name: "log-level", From: "info", To: "debug", Applied: true}}}, f.called("Reload")
+}
+
+func (f *fake) DebugBundle(_ context.Context, w io.Writer) error {
+	_, _ = io.WriteString(w, "bundle")
+	return f.called("DebugBundle")
+}
+
+func (f *fake) Profile(_ context.Context, w io.Writer, kind string, seconds int) error {
+	_, _ = io.WriteString(w, "profile")
+	return f.called("Profile", kind, seconds)
+}
+
 func (f *fake) Doctor(context.Context) (memory.DoctorReport, error) {
 	return memory.DoctorReport{OK: true, Checks: []memory.Check{{Name: "disk", State: "ok"}}}, f.called("Doctor")
 }

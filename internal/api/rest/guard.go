@@ -8,9 +8,32 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"mneme/memory"
 )
+
+// Guard says by which names a node may be called, and by pages of which other sites. It may
+// be set while requests are checked.
+type Guard struct {
+	listen string
+	now    atomic.Pointer[guard]
+}
+
+// NewGuard makes a guard of a node that listens at a host:port, see Options.
+func NewGuard(listen string, hosts, origins []string) (*Guard, error) {
+	g := &Guard{listen: listen}
+	return g, g.Set(hosts, origins)
+}
+
+// Set has other names count; after an error those before do.
+func (g *Guard) Set(hosts, origins []string) error {
+	next, err := newGuard(g.listen, hosts, origins)
+	if err == nil {
+		g.now.Store(&next)
+	}
+	return err
+}
 
 // guard keeps pages of other sites out. A browser sends any request to
 // 127.0.0.1 that a page asks for; what gives such a page away is the Host

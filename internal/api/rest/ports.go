@@ -73,6 +73,12 @@ type Admin interface {
 	BackupKeys(ctx context.Context, w io.Writer, withMaster bool) (memory.BackupReport, error)
 	// DestroyedKeys lists the ids of all keys that were destroyed.
 	DestroyedKeys(ctx context.Context) (memory.DestroyedKeys, error)
+	// Reload reads settings, certificates and the token again.
+	Reload(ctx context.Context) (memory.ReloadReport, error)
+	// DebugBundle writes what a report about the node needs, without secrets, as one archive.
+	DebugBundle(ctx context.Context, w io.Writer) error
+	// Profile writes a profile of the process; seconds counts for cpu and trace.
+	Profile(ctx context.Context, w io.Writer, kind string, seconds int) error
 	Version() string
 }
 

@@ -40,6 +40,8 @@ type Options struct {
 	// AllowedOrigins are origins (scheme://host[:port]) of pages served
 	// elsewhere that may call this node.
 	AllowedOrigins []string
+	// Guard takes the place of the three, where they may change.
+	Guard *Guard
 
 	// Draining ends when the node begins to stop: event streams end with it.
 	// Nil: never.
@@ -121,7 +123,7 @@ type server struct {
 	Options
 	mux       *http.ServeMux
 	routes    map[string]*route // by mux pattern
-	guard     guard
+	guard     *Guard
 	metrics   *requestMetrics
 	bodies    budget
 	answers   budget // to reads
@@ -157,8 +159,10 @@ func New(opt Options) (http.Handler, error) {
 	s.bulkheads = newBulkheads(&opt)
 	s.failures = &failures{log: opt.Logger, now: opt.Now}
 	var err error
-	if s.guard, err = newGuard(opt.ListenAddr, opt.AllowedHosts, opt.AllowedOrigins); err != nil {
-		return nil, err
+	if s.guard = opt.Guard; s.guard == nil {
+		if s.guard, err = NewGuard(opt.ListenAddr, opt.AllowedHosts, opt.AllowedOrigins); err != nil {
+			return nil, err
+		}
 	}
 	if s.metrics, err = newRequestMetrics(opt.Registerer, s.bulkheads); err != nil {
 		return nil, err

@@ -81,12 +81,13 @@ func newRequestID(r *http.Request) string {
 // admit checks where the request came from and who sent it. It answers a CORS
 // preflight itself. rt is nil for an unknown route.
 func (s *server) admit(w http.ResponseWriter, r *http.Request, rt *route) error {
+	guard := s.guard.now.Load()
 	if rt == nil || !rt.probe {
-		if err := s.guard.checkHost(r); err != nil {
+		if err := guard.checkHost(r); err != nil {
 			return err
 		}
 	}
-	allowed, err := s.guard.checkOrigin(r)
+	allowed, err := guard.checkOrigin(r)
 	if err != nil {
 		return err
 	}
@@ -109,6 +110,10 @@ func (s *server) admit(w http.ResponseWriter, r *http.Request, rt *route) error 
 	id, err := s.Auth.Request(r)
 	if err != nil {
 		return err
+	}
+	if rt != nil && rt.right == api.RightLocal && !auth.IsLocal(r.Context()) {
+		return memory.Errorf(memory.CodeForbidden, "%s is served on the node's admin socket only", rt.path).
+			WithHint("run memctl on the node's machine, or in its container; memctl debug --socket names the socket")
 	}
 	if rt != nil && rt.right == api.RightAdmin && !id.Operator {
 		return memory.Errorf(memory.CodeForbidden, "%s is the operator's, and with auth off nobody on this address has proven to be that", rt.path).
