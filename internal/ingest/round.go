@@ -323,11 +323,11 @@ func (r *round) endRound(why error) {
 	r.why = why
 	r.release()
 	if r.phase == phaseOpen {
-		r.log.Warn("a writer's round ends", "term", r.term, "round", r.number, "why", why)
+		r.log.Warn("a writer's round ends", "round", r.number, "why", why)
 		r.horizon.end(nil) // the next one opens at once, or tells why not
 	} else {
 		// The round never opened: nobody should wait for it.
-		r.log.Warn("a writer's round did not open", "term", r.term, "round", r.number, "why", why)
+		r.log.Warn("a writer's round did not open", "round", r.number, "why", why)
 		r.seq.refusals.setStalled(why)
 		r.horizon.end(why)
 		r.seq.drop(r.seq.refusals.now())
@@ -343,7 +343,7 @@ func (r *round) endTerm(why error) {
 	if r.phase == phaseEnded {
 		return
 	}
-	r.log.Warn("a writer's term ends", "term", r.term, "round", r.number, "why", why)
+	r.log.Warn("a writer's term ends", "round", r.number, "why", why)
 	assert.Sometimes(len(r.pending) > 0, "a writer's term ends while Raft owes it answers", nil)
 	r.phase, r.why = phaseEnded, why
 	r.seq.refusals.setEnded(why)

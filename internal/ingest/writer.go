@@ -168,6 +168,7 @@ func Start(ctx context.Context, opt Options) (*Writer, error) {
 // newWriter makes a writer and the round that somebody has to drive.
 func newWriter(opt Options) (*Writer, *round) {
 	opt.setDefaults()
+	opt.Logger = opt.Logger.With("term", opt.Term)
 	w := &Writer{opt: opt, queue: newQueue(opt.MaxQueueItems, opt.MaxQueueBytes), flight: newInFlight(), horizon: &horizon{},
 		times: &times{clock: opt.Clock}, ids: events.NewIDSource(opt.Now, opt.Rand), keys: announcements{byKey: map[keyring.KeyID]*draft{}}}
 	w.refusals = &refusals{times: w.times, outer: opt.Refuse}

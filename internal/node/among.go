@@ -179,7 +179,7 @@ func (s *served) openRouter() error {
 	service := route.ServiceOf(s.id)
 	client := rpc.NewLargeClient(p.port, service)
 	s.onClose("forwarded calls", func(context.Context) error { client.Close(); return nil })
-	opt := route.Options{Local: here, Client: client, Logger: s.cfg.Logger,
+	opt := route.Options{Local: here, Client: client, Logger: s.log,
 		Open:      func() error { _, err := s.writes.writer(); return err },
 		Unwritten: func(err error) bool { return errors.Is(err, ingest.ErrUnconfirmed) },
 		Leader:    s.leader, Wait: s.replica.AwaitLeader,
@@ -194,7 +194,7 @@ func (s *served) openRouter() error {
 	}
 	s.router = route.New(opt)
 	s.changes = s.router
-	server, err := rpc.ServeLarge(p.port, service, route.Methods(opt), s.cfg.Logger)
+	server, err := rpc.ServeLarge(p.port, service, route.Methods(opt), s.log)
 	if err != nil {
 		return err
 	}
@@ -226,6 +226,6 @@ func (l local) AcceptClock(context.Context) (memory.ClockReport, error) {
 		return memory.ClockReport{}, err
 	}
 	now := l.of.cfg.Now().UTC()
-	l.of.cfg.Logger.Warn("an operator accepted the clock", "now", now)
+	l.of.log.Warn("an operator accepted the clock", "now", now)
 	return memory.ClockReport{Now: now}, nil
 }

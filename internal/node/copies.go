@@ -50,7 +50,7 @@ func (c replication) Work(ctx context.Context, _ *ingest.Writer) {
 	for looks := 1; sleep(ctx, copiesEvery) == nil; looks++ {
 		before := voters
 		if voters = len(c.voters()); voters != before && voters%2 == 0 {
-			c.cfg.Logger.Warn(evenVotes(voters), "hint", evenVotesHint(voters))
+			c.log.Warn(evenVotes(voters), "hint", evenVotesHint(voters))
 		}
 		if ref := c.stream.Ref(); ref != at || looks%copiesAnew == 0 {
 			at, have = ref, 0
@@ -64,11 +64,11 @@ func (c replication) Work(ctx context.Context, _ *ingest.Writer) {
 		case ctx.Err() != nil:
 			return
 		case changed:
-			c.cfg.Logger.Info("the log gets other copies, for as many nodes as there are now", "shard", c.id, "copies", wantedCopies(voters, now), "before", now, "nodes", voters)
+			c.log.Info("the log gets other copies, for as many nodes as there are now", "copies", wantedCopies(voters, now), "before", now, "nodes", voters)
 			have, said = 0, ""
 		case err != nil && err.Error() != said:
 			said = err.Error()
-			c.cfg.Logger.Info("the log has not the copies that it should have; this is tried again", "shard", c.id, "copies", now, "want", wantedCopies(voters, now), "why", err)
+			c.log.Info("the log has not the copies that it should have; this is tried again", "copies", now, "want", wantedCopies(voters, now), "why", err)
 		}
 	}
 }

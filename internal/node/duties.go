@@ -17,7 +17,7 @@ type duties struct{ of *served }
 // Work implements replica.Worker.
 func (d duties) Work(ctx context.Context, w *ingest.Writer) {
 	if err := w.Erasing().DestroyEnded(); err != nil {
-		d.of.cfg.Logger.Warn("keys that have ended could not be destroyed yet", "err", err)
+		d.of.log.Warn("keys that have ended could not be destroyed yet", "err", err)
 	}
 	d.of.n.eraser.Wake()
 	if w.Diverged() != nil && (&repair{shard: d.of.shard}).unfinished() {

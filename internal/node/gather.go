@@ -144,7 +144,7 @@ func (g gather) has(s *served, namespace string) bool {
 	own, ok := here.Namespace(namespace)
 	e, listed := v.NamespaceByID(own.ID)
 	if err := errors.Join(v.Close(), here.Close()); err != nil {
-		s.cfg.Logger.Error("view could not be closed", "err", err)
+		s.log.Error("view could not be closed", "err", err)
 	}
 	return ok && own.Shard == s.id && !(listed && e.Deleted)
 }

@@ -70,12 +70,12 @@ func (m mender) run(ctx context.Context) {
 		}
 		switch {
 		case errors.Is(err, ErrRestart):
-			m.of.cfg.Logger.Warn("this node starts again", "why", err)
+			m.of.log.Warn("this node starts again", "why", err)
 			m.of.n.end(err)
 			return
 		case err != nil && !gaveUp:
 			gaveUp = true
-			m.of.cfg.Logger.Error("this node cannot be mended by itself", "err", err,
+			m.of.log.Error("this node cannot be mended by itself", "err", err,
 				"hint", fmt.Sprintf("memctl cluster remove %s at another node, and start this one with an empty data directory", m.of.dir.name()))
 		}
 	}
@@ -152,7 +152,7 @@ func (m mender) compare(ctx context.Context) error {
 		own := s.report()
 		same, differ := agreement(own, s.others(ctx, members))
 		if 2*differ > len(members) {
-			s.cfg.Logger.Error("the state differs from those of most nodes at the same position", "position", own.Replica.Position, "state", own.Replica.StateHash)
+			s.log.Error("the state differs from those of most nodes at the same position", "position", own.Replica.Position, "state", own.Replica.StateHash)
 			if built, err := s.cfg.FS.Stat(s.builtMark()); err == nil && s.cfg.Now().Sub(built.ModTime()) < differsAgain {
 				return fmt.Errorf("the state differs from the others' again, and was built again at %s", built.ModTime().UTC().Format(time.RFC3339))
 			}
@@ -245,7 +245,7 @@ func (m mender) afterRebuild() {
 		return
 	}
 	if err := m.of.replica.Group().Snapshot(); err != nil {
-		m.of.cfg.Logger.Warn("no snapshot was taken of the state that was built again", "err", err)
+		m.of.log.Warn("no snapshot was taken of the state that was built again", "err", err)
 	}
 }
 

@@ -59,7 +59,7 @@ type stopped struct{ *shard }
 // it can be built again.
 func (s stopped) open(ctx context.Context) (state *projections.State, stateErr, err error) {
 	opt := s.replicaOptions()
-	only := projections.Options{Dir: s.dir.state(s.id), FS: s.files, Logger: s.cfg.Logger, ReadOnly: true}
+	only := projections.Options{Dir: s.dir.state(s.id), FS: s.files, Logger: s.log, ReadOnly: true}
 	state, stateErr = projections.Open(only)
 	behind := false
 	if stateErr == nil {
@@ -318,11 +318,11 @@ func (s stopped) backup(ctx context.Context, w io.Writer, after backup.Mark, pro
 		if err := s.refuseShortLog(ctx, projections.Cursor{}); err != nil {
 			return memory.BackupReport{}, err
 		}
-		s.cfg.Logger.Warn("the log is written without comparing it with the state, which cannot be opened", "err", stateErr)
+		s.log.Warn("the log is written without comparing it with the state, which cannot be opened", "err", stateErr)
 		return s.backupLog(ctx, nil, math.MaxUint64, after, w, progress)
 	}
 	if s.behind != nil {
-		s.cfg.Logger.Warn("the log is compared with a state that lacks what Raft's log holds", "err", s.behind)
+		s.log.Warn("the log is compared with a state that lacks what Raft's log holds", "err", s.behind)
 	}
 	v := state.View()
 	if err := s.refuseShortLog(ctx, v.Cursor()); err != nil {

@@ -171,7 +171,7 @@ func (s *served) putInQuarantine(ctx context.Context, req memory.PutInQuarantine
 	if q.Note, err = sealNote(s.keys, q.At, note{At: &now, Reason: req.Reason}); err != nil {
 		return out, err
 	}
-	s.cfg.Logger.Warn("an operator puts an event in quarantine", "shard", s.id, "event", poison.At, "type", poison.Type, "by", req.By)
+	s.log.Warn("an operator puts an event in quarantine", "event", poison.At, "type", poison.Type, "by", req.By)
 	_, err = s.replica.Quarantine(ctx, q)
 	if done, failed := s.inQuarantine(at); failed != nil || done != nil {
 		if next := s.replica.Poison(); next != nil {

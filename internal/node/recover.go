@@ -341,7 +341,7 @@ func (s recovered) look(ctx context.Context, all bool, damaged func(what string,
 	if found.Damage != nil {
 		damaged(fmt.Sprintf("the Raft files of shard %d, whose newest entries are left out", s.id), found.Damage)
 	}
-	state, err := projections.Open(projections.Options{Dir: s.dir.state(s.id), FS: s.files, Logger: s.cfg.Logger, ReadOnly: true})
+	state, err := projections.Open(projections.Options{Dir: s.dir.state(s.id), FS: s.files, Logger: s.shard.log, ReadOnly: true})
 	if err != nil {
 		return out, err
 	}
@@ -401,7 +401,7 @@ func (s recovered) bring(ctx context.Context, as recovering) (out memory.Recover
 			return startError("state", err)
 		}
 		if err := s.salvage(ctx); err != nil {
-			s.cfg.Logger.Warn("what this node's copy of the log holds behind its state is not all recovered", "shard", s.id, "err", err)
+			s.shard.log.Warn("what this node's copy of the log holds behind its state is not all recovered", "err", err)
 		}
 		return nil
 	})

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"mneme/internal/peer/devca"
 	"mneme/memory"
 )
@@ -243,5 +245,47 @@ func TestProfilesAreTaken(t *testing.T) {
 	}
 	if status, _ := over(t, n, "GET", "/v1/admin/debug/profile/everything"); status != 404 {
 		t.Errorf("a profile that is not there: %d", status)
+	}
+}
+
+// TestSlowSearchesNameTheirTrace: a line leads from a trace of the caller to the shard.
+func TestSlowSearchesNameTheirTrace(t *testing.T) {
+	var logged syncBuffer
+	cfg := quiet(t.TempDir())
+	cfg.Logger = slog.New(slog.NewTextHandler(&logged, nil))
+	cfg.SlowSearch = 1
+	n := open(t, cfg)
+	must(t, n, "something")
+	const header, id, over = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "trace_id=4bf92f3577b34da6a3ce929d0e0e4736", "trace_id=aaaa2f3577b34da6a3ce929d0e0e4736"
+	r, err := http.NewRequest("POST", "http://"+n.HTTPAddr()+"/v1/namespaces/default/search", strings.NewReader(`{"query":"something"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("traceparent", header)
+	r.Header.Set("X-Request-Id", "mine")
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	nc, err := nats.Connect(n.NATSURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	m := nats.NewMsg("mem.api.default.search")
+	m.Data, m.Header = []byte(`{"query":"something"}`), nats.Header{"traceparent": {strings.Replace(header, "4bf9", "aaaa", 1)}}
+	if _, err := nc.RequestMsg(m, patience); err != nil {
+		t.Fatal(err)
+	}
+	lines := grep(logged.String(), "slow search")
+	for _, want := range []string{id, "request_id=mine", over, "shard=0"} {
+		if !strings.Contains(lines, want) {
+			t.Errorf("no %s in\n%s", want, lines)
+		}
+	}
+	if text := logged.String(); !strings.Contains(grep(text, "takes writes"), "term=") || !strings.Contains(grep(text, "takes writes"), "position=p0.") {
+		t.Errorf("nobody says who leads: %s", grep(text, "leads"))
 	}
 }

@@ -74,7 +74,7 @@ func (s *logScrub) run(ctx context.Context) {
 			continue // known, and the log waits for its repair; or another node reads it
 		}
 		if err := s.pass(ctx); err != nil && ctx.Err() == nil {
-			s.of.cfg.Logger.Warn("the scrub of the log could not go on", "err", err)
+			s.of.log.Warn("the scrub of the log could not go on", "err", err)
 		}
 	}
 }
@@ -109,7 +109,7 @@ func (s *logScrub) pass(ctx context.Context) error {
 		}
 	}
 	s.set(func(st *memory.ScrubStatus) { st.FinishedAt = s.of.cfg.Now().UTC() })
-	s.of.cfg.Logger.Info("the whole log was read and is sound", "frames", sc.Report().Frames, "took", time.Since(began).Round(time.Second))
+	s.of.log.Info("the whole log was read and is sound", "frames", sc.Report().Frames, "took", time.Since(began).Round(time.Second))
 	return nil
 }
 

@@ -3,9 +3,11 @@ package node
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 
+	"mneme/internal/api"
 	"mneme/internal/index/vector"
 	"mneme/internal/ingest"
 	"mneme/internal/query"
@@ -72,18 +74,19 @@ func (s *served) open(ctx context.Context) error {
 func (s *served) openQuery() error {
 	n := s.n
 	v, err := views.New(views.Options{State: s.state, Keys: s.keys, Settings: s.settings, Vector: vector.Options{Engine: vector.Engine(s.cfg.VectorEngine)},
-		Linear: s.linear, Lacks: s.lacks, Logger: s.cfg.Logger, FS: s.files, GraphDir: s.dir.vectors(s.id), Shard: s.id})
+		Linear: s.linear, Lacks: s.lacks, Logger: s.log, FS: s.files, GraphDir: s.dir.vectors(s.id), Shard: s.id})
 	if err != nil {
 		return err
 	}
 	s.views = v
 	s.onClose("views", func(context.Context) error { return v.Close() })
-	q, err := query.New(query.Options{Views: v, Keys: s.keys, Settings: s.settings, Embedders: n.embedders, Now: s.cfg.Now, Logger: s.cfg.Logger, Slow: &n.front.times.slow})
+	q, err := query.New(query.Options{Views: v, Keys: s.keys, Settings: s.settings, Embedders: n.embedders, Now: s.cfg.Now, Logger: s.log, Slow: &n.front.times.slow,
+		About: func(ctx context.Context) []slog.Attr { return api.TraceOf(ctx).Attrs() }})
 	if err != nil {
 		return err
 	}
 	backfill := ingest.NewBackfill(n.embedders, v.CompareSpaces)
-	s.followers = &followers{views: v, feed: newFeed(q, s.nats.Wanted), backfill: backfill, erased: n.eraser.Wake, log: s.cfg.Logger}
+	s.followers = &followers{views: v, feed: newFeed(q, s.nats.Wanted), backfill: backfill, erased: n.eraser.Wake, log: s.log}
 	s.reads = &reads{query: q, backfill: backfill, exports: &n.exports, times: n.front.times}
 	s.writes = &writes{shard: s.replica, reads: s.reads, embedders: n.embedders, embedder: s.cfg.Embedder, draining: &n.draining, times: n.front.times}
 	if s.id == shard0 && len(n.served) > 1 {
@@ -132,14 +135,14 @@ func (s *served) begin(ctx context.Context) (late bool, err error) {
 	err = s.replica.WaitWriter(ctx)
 	switch {
 	case s.replica.Poison() != nil: // reads go on, and an operator decides
-		s.cfg.Logger.Error("the shard has stopped, and takes no writes", "shard", s.id, "err", err, "hint", haltHint(err))
+		s.log.Error("the shard has stopped, and takes no writes", "err", err, "hint", haltHint(err))
 		return true, s.checkKeys(s.state)
 	case errors.Is(err, replica.ErrFull):
 		s.owed.Store(&owed)
 		if lacks := s.lacks(); lacks != nil {
 			err = lacks
 		}
-		s.cfg.Logger.Warn("writing begins when there is room on the disk", "err", err)
+		s.log.Warn("writing begins when there is room on the disk", "err", err)
 		return true, s.checkKeys(s.state)
 	case err == nil:
 		return false, s.firstTerm()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"sync/atomic"
 
 	"mneme/internal/backup"
@@ -18,6 +19,7 @@ import (
 type shard struct {
 	*core
 	id      uint16
+	log     *slog.Logger // names the shard
 	stream  *eventlog.Log
 	replica *replica.Replica   // nil while the node is stopped
 	state   *projections.State // the replica's, or opened by work on a stopped node
@@ -40,7 +42,7 @@ func (c *core) makeShards() error {
 		return err
 	}
 	for id := range count {
-		c.shards = append(c.shards, &shard{core: c, id: uint16(id)})
+		c.shards = append(c.shards, &shard{core: c, id: uint16(id), log: c.cfg.Logger.With("shard", id)})
 	}
 	for _, d := range c.damaged {
 		c.shards[d.shard].damaged = d
@@ -62,7 +64,7 @@ func (s *shard) replicaOptions() replica.Options {
 	opt := replica.Options{Place: ingest.Place{Shard: s.id, Shards: len(s.shards)}, ID: s.dir.name(), Dir: s.dir.shard(s.id), FS: s.files,
 		Sealer: s.shardSealer(), Stream: s.stream, Streams: streams{s}, Keys: s.keys, Settings: s.settings, Begun: s.keys.HasNamespaces(),
 		CacheBytes: s.cfg.CacheBytes, ReserveBytes: s.cfg.ReserveBytes / 2, SnapshotThreshold: s.cfg.SnapshotThreshold,
-		Clock: cmp.Or(s.clock, ingest.NewClock(s.cfg.Now, nil)), Logger: s.cfg.Logger}
+		Clock: cmp.Or(s.clock, ingest.NewClock(s.cfg.Now, nil)), Logger: s.log}
 	if s.damaged != nil {
 		opt.Damaged = s.damaged
 	}

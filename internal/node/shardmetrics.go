@@ -96,7 +96,7 @@ func (s shardCollector) collect(ctx context.Context) {
 	records, pending := v.Totals()
 	applied := v.Cursor().Seq
 	if err := v.Close(); err != nil {
-		s.cfg.Logger.Error("view could not be closed", "shard", s.id, "err", err)
+		s.log.Error("view could not be closed", "err", err)
 	}
 	s.put(ofRecords, float64(records))
 	s.put(ofPending, float64(pending))

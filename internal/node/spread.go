@@ -138,7 +138,7 @@ func (s settler) Work(ctx context.Context, w *ingest.Writer) {
 		changed := s.of.n.listed.wait()
 		var again <-chan time.Time
 		if err := w.Settling().Settle(ctx); err != nil && ctx.Err() == nil {
-			s.of.cfg.Logger.Warn("the shard has not settled what the directory says; it is tried again", "shard", s.of.id, "err", err)
+			s.of.log.Warn("the shard has not settled what the directory says; it is tried again", "err", err)
 			again = time.After(settleAgain)
 		}
 		select {

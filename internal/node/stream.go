@@ -125,7 +125,7 @@ func (s streams) takeUp() {
 		err = s.forgetDivergence()
 	}
 	if err != nil {
-		s.cfg.Logger.Warn("the log's new stream could not be taken up", "epoch", at.Epoch, "err", err)
+		s.log.Warn("the log's new stream could not be taken up", "epoch", at.Epoch, "err", err)
 	}
 }
 
@@ -173,7 +173,7 @@ func (s streams) Begun(ctx context.Context) {
 		return
 	}
 	if err := s.stream.RemoveReplaced(ctx, cur.Stream()); err != nil {
-		s.cfg.Logger.Warn("the stream that was replaced could not be removed; it is tried again when the next term begins", "err", err)
+		s.log.Warn("the stream that was replaced could not be removed; it is tried again when the next term begins", "err", err)
 	}
 }
 

@@ -80,7 +80,7 @@ func (s *served) checkLog(ctx context.Context) {
 		return d, err
 	})
 	if err != nil && ctx.Err() == nil {
-		s.cfg.Logger.Warn("log could not be checked", "err", err)
+		s.log.Warn("log could not be checked", "err", err)
 	}
 }
 
@@ -164,10 +164,10 @@ func (s *served) stopOver(read func() (*eventlog.DivergedError, error)) error {
 	if on != s.stream.Ref() || s.replica.Diverged() != nil {
 		return err
 	}
-	s.cfg.Logger.Error("log and state disagree, writes are stopped", "kind", d.Kind, "sequence", d.Seq, "detail", d.Detail, "hint", d.Hint)
+	s.log.Error("log and state disagree, writes are stopped", "kind", d.Kind, "sequence", d.Seq, "detail", d.Detail, "hint", d.Hint)
 	s.replica.SetDiverged(d)
 	if err := storage.ReplaceFile(s.cfg.FS, s.divergedMark(), []byte(d.Error()+"\n"), 0o600); err != nil {
-		s.cfg.Logger.Warn("the damage is not noted for the next start", "err", err)
+		s.log.Warn("the damage is not noted for the next start", "err", err)
 	}
 	return err
 }
@@ -182,7 +182,7 @@ func (s *shard) knownDivergence(ctx context.Context) (*eventlog.DivergedError, e
 	if _, err := s.cfg.FS.Stat(s.divergedMark()); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	s.cfg.Logger.Info("the log was found damaged before; reading all of it")
+	s.log.Info("the log was found damaged before; reading all of it")
 	v := s.state.View()
 	defer v.Close()
 	report, d, err := s.verifyLog(ctx, v, nil)

@@ -30,6 +30,8 @@ type Options struct {
 	Now       func() time.Time // nil = time.Now; for took_ms and for what "last week" means
 	Logger    *slog.Logger
 	Slow      *Slow // which searches are logged; nil = none
+	// About is what a line of the log says of the request of a context; nil = nothing.
+	About func(context.Context) []slog.Attr
 }
 
 // Service answers the reads of one shard. It is safe for concurrent use.

@@ -85,7 +85,8 @@ func (s *Server) endpoint(c call) micro.HandlerFunc {
 	return func(req micro.Request) {
 		// The answer is published directly: micro reads the request after this
 		// function has returned.
-		ask := asked{subject: req.Subject(), reply: req.Reply(), as: header(nats.Header(req.Headers()), "Mneme-Agent"), body: req.Data()}
+		ask := asked{subject: req.Subject(), reply: req.Reply(), as: header(nats.Header(req.Headers()), "Mneme-Agent"),
+			trace: api.Trace{ID: api.TraceID(header(nats.Header(req.Headers()), api.TraceHeader))}, body: req.Data()}
 		s.mu.RLock()
 		defer s.mu.RUnlock()
 		if s.closed {
@@ -107,11 +108,12 @@ func (s *Server) endpoint(c call) micro.HandlerFunc {
 // asked is one request to a service.
 type asked struct {
 	subject, reply, as string
+	trace              api.Trace
 	body               []byte
 }
 
 func (s *Server) serve(ask asked, c call) {
-	ctx, cancel := context.WithTimeout(s.ctx, s.opt.Timeout)
+	ctx, cancel := context.WithTimeout(api.WithTrace(s.ctx, ask.trace), s.opt.Timeout)
 	defer cancel()
 	result, err := s.invoke(ctx, ask, c)
 	s.answer(ask, result, err)

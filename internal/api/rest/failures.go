@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"mneme/internal/api"
 	"mneme/memory"
 )
 
@@ -32,7 +33,7 @@ func (f *failures) note(r *http.Request, answering bool, err error) {
 	level := slog.LevelError
 	switch {
 	case answering && errors.Is(r.Context().Err(), context.Canceled):
-		f.log.Debug("client gone", "request_id", requestID(r.Context()), "method", r.Method, "path", r.URL.Path, "error", err)
+		f.log.LogAttrs(r.Context(), slog.LevelDebug, "client gone", about(r, err)...)
 		return
 	case asError(err).Code != memory.CodeInternal:
 		level = slog.LevelWarn
@@ -41,11 +42,16 @@ func (f *failures) note(r *http.Request, answering bool, err error) {
 	if !ok {
 		return
 	}
-	args := []any{"request_id", requestID(r.Context()), "method", r.Method, "path", r.URL.Path, "error", err}
+	attrs := about(r, err)
 	if leftOut > 0 {
-		args = append(args, "left_out", leftOut)
+		attrs = append(attrs, slog.Int("left_out", leftOut))
 	}
-	f.log.Log(r.Context(), level, "request failed", args...)
+	f.log.LogAttrs(r.Context(), level, "request failed", attrs...)
+}
+
+// about is what a line says of a request that failed.
+func about(r *http.Request, err error) []slog.Attr {
+	return append(api.TraceOf(r.Context()).Attrs(), slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Any("error", err))
 }
 
 // allow reports whether a line may be written, and how many were not since the last.

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"runtime/debug"
 	"strings"
@@ -15,12 +16,9 @@ import (
 	"mneme/memory"
 )
 
-type requestIDKey struct{}
-
 // requestID is the id under which the log speaks of this request.
 func requestID(ctx context.Context) string {
-	id, _ := ctx.Value(requestIDKey{}).(string)
-	return id
+	return api.TraceOf(ctx).Request
 }
 
 // ServeHTTP finds the route, makes the checks that come before any handler,
@@ -32,7 +30,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Request-Id", id)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
-	r = r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
+	r = r.WithContext(api.WithTrace(r.Context(), api.Trace{Request: id, ID: api.TraceID(r.Header.Get(api.TraceHeader))}))
 	rec := &recorder{ResponseWriter: w, limit: s.SendLimit}
 	rec.extend(s.BodyTimeout)
 	fallback, pattern := s.mux.Handler(r)
@@ -173,8 +171,8 @@ func (s *server) recovered(w *recorder, r *http.Request) {
 	if v == http.ErrAbortHandler {
 		panic(v)
 	}
-	s.Logger.Error("request panicked", "request_id", requestID(r.Context()), "method", r.Method,
-		"path", r.URL.Path, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+	s.Logger.LogAttrs(r.Context(), slog.LevelError, "request panicked", append(api.TraceOf(r.Context()).Attrs(), slog.String("method", r.Method),
+		slog.String("path", r.URL.Path), slog.String("panic", fmt.Sprint(v)), slog.String("stack", string(debug.Stack())))...)
 	if w.wrote() {
 		panic(http.ErrAbortHandler)
 	}
