@@ -52,18 +52,24 @@ func (c *Client) RepairLog(ctx context.Context, progress func(memory.Progress)) 
 	return long[memory.RepairReport](ctx, c, progress, true, "admin", "log", "repair")
 }
 
+// Process is what concerns the process of the node that is asked.
+type Process struct{ c *Client }
+
+// Process returns what concerns the process of the node.
+func (c *Client) Process() Process { return Process{c} }
+
 // AcceptClock has the node go by its clock as it stands, after it refused writes
 // because the clock went forward further than real time.
-func (c *Client) AcceptClock(ctx context.Context) (memory.ClockReport, error) {
+func (p Process) AcceptClock(ctx context.Context) (memory.ClockReport, error) {
 	var report memory.ClockReport
-	err := c.do(ctx, call{method: "POST", path: []string{"admin", "clock", "accept"}, header: WriteOptions{}.header(c.opts.Agent), write: true}, &report)
+	err := p.c.do(ctx, call{method: "POST", path: []string{"admin", "clock", "accept"}, header: WriteOptions{}.header(p.c.opts.Agent), write: true}, &report)
 	return report, err
 }
 
 // Reload has the node read its settings, certificates and token again.
-func (c *Client) Reload(ctx context.Context) (memory.ReloadReport, error) {
+func (p Process) Reload(ctx context.Context) (memory.ReloadReport, error) {
 	var report memory.ReloadReport
-	err := c.do(ctx, call{method: "POST", path: []string{"admin", "reload"}, write: true}, &report)
+	err := p.c.do(ctx, call{method: "POST", path: []string{"admin", "reload"}, write: true}, &report)
 	return report, err
 }
 

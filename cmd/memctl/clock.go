@@ -29,7 +29,7 @@ behind the last event cannot be accepted: set it right, or wait until it is ther
 			if err != nil {
 				return err
 			}
-			report, err := c.AcceptClock(cmd.Context())
+			report, err := c.Process().AcceptClock(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -22,7 +22,7 @@ be used.`,
 			if err != nil {
 				return err
 			}
-			report, err := c.Reload(cmd.Context())
+			report, err := c.Process().Reload(cmd.Context())
 			if err != nil {
 				return err
 			}
