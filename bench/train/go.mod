@@ -10,6 +10,7 @@ require (
 )
 
 require (
+	github.com/blevesearch/snowballstem v0.9.0 // indirect
 	github.com/clipperhouse/uax29/v2 v2.7.0 // indirect
 	github.com/kljensen/snowball v0.10.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
