@@ -43,6 +43,19 @@ func (c Cluster) Remove(ctx context.Context, req memory.RemoveNode) (memory.Node
 	return removal, err
 }
 
+// Upgrade says how far an upgrade of the nodes' programs has come.
+func (c Cluster) Upgrade(ctx context.Context) (memory.UpgradeStatus, error) {
+	return get[memory.UpgradeStatus](ctx, c.c, "admin", "upgrade")
+}
+
+// FinishUpgrade lets the logs use what all nodes know, from when on no node can be put back to
+// a program that does not. It may be asked for again.
+func (c Cluster) FinishUpgrade(ctx context.Context) (memory.UpgradeStatus, error) {
+	var st memory.UpgradeStatus
+	err := c.c.do(ctx, call{method: "POST", path: []string{"admin", "upgrade"}, header: WriteOptions{}.header(c.c.opts.Agent), write: true}, &st)
+	return st, err
+}
+
 // Quarantine has a shard that has stopped at an event on most nodes go on without it. A node
 // on its own is most of them. It may be asked for again.
 func (c Cluster) Quarantine(ctx context.Context, req memory.PutInQuarantine) (memory.InQuarantine, error) {

@@ -68,6 +68,25 @@ type NodeRemoval struct {
 	Removed []string `json:"removed"`
 }
 
+// UpgradeStatus says how far an upgrade of the nodes' programs has come.
+type UpgradeStatus struct {
+	// Level is the feature level that the logs of all shards may use: programs that do not
+	// know it cannot run any more. Known is what all nodes know; 0 where one did not say. Until
+	// Level is Known, each node can be put back to the program before.
+	Level int           `json:"level"`
+	Known int           `json:"known"`
+	Nodes []UpgradeNode `json:"nodes"`
+}
+
+// UpgradeNode is a node in an UpgradeStatus.
+type UpgradeNode struct {
+	ID        string `json:"id"`
+	Name      string `json:"name,omitempty"`
+	Version   string `json:"version"`
+	Level     int    `json:"level"` // the highest that its program knows; 0: it does not say
+	Reachable bool   `json:"reachable"`
+}
+
 // ClusterShard is one shard with its replicas.
 type ClusterShard struct {
 	ID       int              `json:"id"`

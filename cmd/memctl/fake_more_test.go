@@ -279,6 +279,26 @@ func (n *fakeNode) adminRoutes(on func(string, func(http.ResponseWriter, *http.R
 		}
 		return answer(w, out)
 	})
+	upgrade := func() memory.UpgradeStatus {
+		st := memory.UpgradeStatus{Level: 3, Known: 4, Nodes: []memory.UpgradeNode{{ID: "n1", Version: "1.1.0", Level: 4, Reachable: true}, {ID: "n2", Version: "1.1.0", Level: 4, Reachable: true}}}
+		switch n.statuses["upgrade"] {
+		case "older":
+			st.Known, st.Nodes[1] = 0, memory.UpgradeNode{ID: "n2", Version: "1.0.0", Reachable: true}
+		case "away":
+			st.Known, st.Nodes[1] = 0, memory.UpgradeNode{ID: "n2"}
+		case "done":
+			st.Level = 4
+		}
+		return st
+	}
+	on("GET /v1/admin/upgrade", func(w http.ResponseWriter, _ *http.Request) error { return answer(w, upgrade()) })
+	on("POST /v1/admin/upgrade", func(w http.ResponseWriter, _ *http.Request) error {
+		if upgrade().Known < 4 {
+			return memory.Errorf(memory.CodeConflict, "not every node is known to run a program of level 4: n2 knows 0").WithHint("memctl upgrade check shows them")
+		}
+		n.statuses["upgrade"] = "done"
+		return answer(w, upgrade())
+	})
 	on("GET /v1/admin/quarantine", func(w http.ResponseWriter, _ *http.Request) error {
 		return answer(w, memory.QuarantineList{Quarantined: []memory.Quarantined{{Position: "p0.1.4.0", Code: "type", Detail: "unknown type"},
 			{Position: "p0.1.5.0", Code: "operator", By: "ops", At: &fakeNow, Reason: "it crashes"}}})

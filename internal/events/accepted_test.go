@@ -17,6 +17,7 @@ var accepted = map[string]string{
 	"content":                    "ee5399c3742461f7",
 	"envelope-epoch.began":       "8ec459343532f460",
 	"envelope-event.quarantined": "129330e9feedc868",
+	"envelope-level.raised":      "52dc7b3784771b08",
 	"envelope-key.created":       "d24a4b27e165c66a",
 	"envelope-key.destroyed":     "6c7b04cc76faa1f7",
 	"envelope-leader.began":      "762d04c31731e50b",

@@ -127,6 +127,30 @@ func TestFeatureOfActor(t *testing.T) {
 	}
 }
 
+// TestFeatureOfRaised: a frame that raises the level is of what it raises at least, so that
+// a program which does not know that level stops before it and not somewhere behind.
+func TestFeatureOfRaised(t *testing.T) {
+	plain, raised := sampleEnvelopes()[TypeRevised], sampleEnvelopes()[TypeLevelRaised]
+	for level, want := range map[uint16]uint16{1: featureRaised, featureRaised: featureRaised, 9: 9} {
+		raised.Payload = EncodeLevel(level)
+		if got := FeatureOf([][]byte{plain.Encode(), raised.Encode()}); got != want {
+			t.Errorf("raised to %d: level %d, not %d", level, got, want)
+		}
+		if got, err := DecodeLevel(raised.Payload); err != nil || got != level {
+			t.Errorf("level %d becomes %d, %v", level, got, err)
+		}
+	}
+	for _, bad := range []string{"", "1", "123"} {
+		if _, err := DecodeLevel([]byte(bad)); !errors.Is(err, ErrMalformed) {
+			t.Errorf("payload %q: %v", bad, err)
+		}
+		raised.Payload = []byte(bad)
+		if got := FeatureOf([][]byte{raised.Encode()}); got != featureRaised {
+			t.Errorf("payload %q: level %d", bad, got)
+		}
+	}
+}
+
 func TestEnvelopeRefusals(t *testing.T) {
 	long := sampleEnvelopes()[TypeCaptured]
 	long.Agent = string(bytes.Repeat([]byte{'a'}, 64))

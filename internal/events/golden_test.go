@@ -83,6 +83,7 @@ func sampleEnvelopes() map[Type]Envelope {
 		TypeLeaderBegan: with(TypeLeaderBegan, "", func(*Header) {}),
 		TypeEpochBegan:  with(TypeEpochBegan, "why", func(*Header) {}),
 		TypeQuarantined: with(TypeQuarantined, string(Quarantined{Seq: 0x0102030405060708, Index: 0x090a0b0c, By: "ops", Note: []byte("sealed note")}.Encode()), func(h *Header) { h.Agent = "ops" }),
+		TypeLevelRaised: with(TypeLevelRaised, string(EncodeLevel(4)), func(*Header) {}),
 		TypeNamespaceCreated: with(TypeNamespaceCreated, "sealed settings", func(h *Header) {
 			h.Namespace, h.Name, h.Key = testID(0x20), "team-a", testKey(0x60)
 		}),

@@ -1,7 +1,6 @@
 package events
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"mneme/memory"
@@ -15,6 +14,7 @@ const (
 	TypeLeaderBegan Type = 1 // a writer's term begins
 	TypeEpochBegan  Type = 2 // the log was repaired; its next stream, which the payload names, begins a new epoch
 	TypeQuarantined Type = 3 // an operator put the event that the payload names in quarantine
+	TypeLevelRaised Type = 4 // writers may use the feature level that the payload names; see level.go
 )
 
 // Directory events.
@@ -38,33 +38,6 @@ const (
 	TypeVectorsAttached Type = 30
 )
 
-// FeatureLevel is the highest level of log features this program understands.
-// A frame that carries a higher one stops an older node with ErrNewer.
-const FeatureLevel = featureHome
-
-const (
-	featureFirst = 1 // what every program knows
-	featureActor = 2 // a header names a principal or a directory position
-	featureHome  = 3 // a header names a namespace's home
-)
-
-// FeatureOf is the level that a reader of these encoded events must understand.
-func FeatureOf(encoded [][]byte) uint16 {
-	level := uint16(featureFirst)
-	for _, b := range encoded {
-		if len(b) < 10 {
-			continue
-		}
-		switch p := binary.BigEndian.Uint32(b[6:]); {
-		case p&hasHome != 0:
-			level = featureHome
-		case p&(hasPrincipal|hasDirectory) != 0:
-			level = max(level, featureActor)
-		}
-	}
-	return level
-}
-
 type typeInfo struct {
 	name   string
 	schema uint8 // the newest schema version this program writes
@@ -74,6 +47,7 @@ var typeTable = map[Type]typeInfo{
 	TypeLeaderBegan:      {"leader.began", 1},
 	TypeEpochBegan:       {"epoch.began", 1},
 	TypeQuarantined:      {"event.quarantined", 1},
+	TypeLevelRaised:      {"level.raised", 1},
 	TypeNamespaceCreated: {"namespace.created", 1},
 	TypeNamespaceChanged: {"namespace.changed", 1},
 	TypeNamespaceDeleted: {"namespace.deleted", 1},
@@ -110,7 +84,7 @@ func (t Type) OfSpace() bool {
 
 // Control reports whether the type is control and not a fact.
 func (t Type) Control() bool {
-	return t == TypeLeaderBegan || t == TypeEpochBegan || t == TypeQuarantined
+	return t == TypeLeaderBegan || t == TypeEpochBegan || t == TypeQuarantined || t == TypeLevelRaised
 }
 
 // CloudEventType is the CloudEvents type of t.

@@ -114,7 +114,7 @@ func (s *sequencer) sequence(drafts []*draft) *frame {
 			fresh = append(fresh, d)
 		}
 	}
-	at := known.directoryAt()
+	at, cursor := known.directoryAt(), v.Cursor()
 	if err := errors.Join(used.Close(), known.close(), v.Close()); err != nil {
 		s.log.Error("view could not be closed", "err", err)
 	}
@@ -125,6 +125,10 @@ func (s *sequencer) sequence(drafts []*draft) *frame {
 		d.header.Directory = at
 	}
 	f := s.seal(fresh)
+	if err := above(f, cursor.FeatureLevel()); err != nil {
+		finishAll(fresh, err)
+		return nil
+	}
 	s.flight.begin(f.drafts)
 	return f
 }
@@ -191,6 +195,9 @@ func (s *sequencer) decide(v *projections.View, used *projections.UsedKeys, know
 	if h.Type == events.TypeNamespaceCreated || h.Type == events.TypeNamespacePlaced {
 		_, taken := v.Namespace(h.Name)
 		return projections.EventResult{Outcome: projections.OutcomeConflict}, taken, nil
+	}
+	if h.Type == events.TypeLevelRaised {
+		return decideLevel(v, d)
 	}
 	if !known.lives(h) {
 		return projections.EventResult{Outcome: projections.OutcomeRejected}, true, nil

@@ -30,6 +30,7 @@ const (
 	callQuarantine = "put in quarantine"
 	callClock      = "clock"
 	callApplied    = "applied"
+	callRaise      = "raise level"
 )
 
 // statusWait bounds how long another node is waited for.
@@ -40,6 +41,8 @@ type nodeReport struct {
 	Node    memory.NodeStatus `json:"node"`
 	Shards  []shardReport     `json:"shards"` // by number
 	Drained bool              `json:"drained,omitempty"`
+	// Level is the highest feature level of the log that its program knows.
+	Level uint16 `json:"level,omitempty"`
 	// Unfit is why it should lead nothing, as far as that lies on its machine.
 	Unfit string `json:"unfit,omitempty"`
 }
@@ -79,6 +82,7 @@ func (n *Node) openReports() error {
 		callDrain:  rpc.Handle(leading{n}.drain),
 
 		callQuarantine: rpc.Handle(n.operator.quarantineHere),
+		callRaise:      rpc.Handle(n.operator.raiseHere),
 
 		callCease:   rpc.Handle(p.taking.cease),
 		callApplied: rpc.Handle(lags{n}.applied),
@@ -94,7 +98,7 @@ func (n *Node) openReports() error {
 }
 
 func (o *operator) report() nodeReport {
-	out := nodeReport{Node: o.here()}
+	out := nodeReport{Node: o.here(), Level: events.FeatureLevel}
 	for _, s := range o.n.served {
 		out.Shards = append(out.Shards, s.report())
 	}

@@ -106,7 +106,7 @@ func (s *served) linear(ctx context.Context) error {
 
 // start lets the replica follow its leadership.
 func (s *served) start(ctx context.Context) error {
-	workers := []replica.Worker{s.followers.feed, s.followers.backfill}
+	workers := []replica.Worker{s.followers.feed, s.followers.backfill, levels{s}}
 	if s.peers != nil {
 		workers = append(workers, s.peers.workers(s)...)
 	}

@@ -37,10 +37,22 @@ var verdicts = map[events.Type]func(*tx, *event) error{
 	events.TypeLeaderBegan:      noted,
 	events.TypeEpochBegan:       noted,
 	events.TypeQuarantined:      noted,
+	events.TypeLevelRaised:      (*tx).raised,
 }
 
 // noted is for events that are only kept and audited.
 func noted(_ *tx, ev *event) error { return ev.is(OutcomeApplied) }
+
+// raised lets writers use a feature level. Frames are never of a lower one than what they
+// raise, so a program that does not know it has stopped before.
+func (t *tx) raised(ev *event) error {
+	level, err := events.DecodeLevel(ev.Payload)
+	if err != nil || level <= t.cursor.FeatureLevel() {
+		return ev.is(OutcomeRejected)
+	}
+	t.cursor.Level = level
+	return ev.is(OutcomeApplied)
+}
 
 // event is one event on its way through the projections.
 type event struct {

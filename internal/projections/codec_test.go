@@ -201,12 +201,13 @@ func TestDayKeys(t *testing.T) {
 
 // rowCodecs decodes and encodes each kind of row.
 var rowCodecs = map[string]func(b []byte) ([]byte, error){
-	"cursor":    func(b []byte) ([]byte, error) { v, err := decodeCursor(b); return v.encode(), err },
-	"partition": func(b []byte) ([]byte, error) { v, err := decodePartition(3, b); return v.encode(), err },
-	"doc":       func(b []byte) ([]byte, error) { v, err := decodeDoc(b); return v.encode(), err },
-	"used key":  func(b []byte) ([]byte, error) { v, err := decodeUsedKey(b); return v.encode(), err },
-	"audit":     func(b []byte) ([]byte, error) { v, err := decodeAuditRow(Ref{}, b); return v.encode(), err },
-	"vector":    func(b []byte) ([]byte, error) { v, err := decodeVectorRow(b); return v.encode(), err },
+	"cursor":         func(b []byte) ([]byte, error) { v, err := decodeCursor(b); return v.encode(), err },
+	"cursor, raised": func(b []byte) ([]byte, error) { v, err := decodeCursor(b); return v.encode(), err },
+	"partition":      func(b []byte) ([]byte, error) { v, err := decodePartition(3, b); return v.encode(), err },
+	"doc":            func(b []byte) ([]byte, error) { v, err := decodeDoc(b); return v.encode(), err },
+	"used key":       func(b []byte) ([]byte, error) { v, err := decodeUsedKey(b); return v.encode(), err },
+	"audit":          func(b []byte) ([]byte, error) { v, err := decodeAuditRow(Ref{}, b); return v.encode(), err },
+	"vector":         func(b []byte) ([]byte, error) { v, err := decodeVectorRow(b); return v.encode(), err },
 	"head": func(b []byte) ([]byte, error) {
 		v, err := decodeHead(b)
 		if err == nil && b[12] > 1 {
@@ -224,7 +225,9 @@ func sampleRows() map[string][]byte {
 	a := AuditRow{Type: 20, Scope: 1, Outcome: OutcomeCreated, SealedAt: -5, Event: events.ID{6}, Record: events.ID{7}, Hash: events.Hash{8}, Agent: "ann"}
 	v := VectorRow{Doc: 1, Chunk: 2, Numbers: []byte("numbers")}
 	h := Head{Partition: 1, Doc: 2, Versions: 3, Living: true, URI: "a/b"}
-	return map[string][]byte{"cursor": c.encode(), "partition": p.encode(), "doc": d.encode(), "used key": s.encode(), "audit": a.encode(), "vector": v.encode(), "head": h.encode()}
+	raised := c
+	raised.Level = events.FeatureLevel
+	return map[string][]byte{"cursor": c.encode(), "cursor, raised": raised.encode(), "partition": p.encode(), "doc": d.encode(), "used key": s.encode(), "audit": a.encode(), "vector": v.encode(), "head": h.encode()}
 }
 
 func TestRows(t *testing.T) {
@@ -239,6 +242,24 @@ func TestRows(t *testing.T) {
 	}
 	if _, err := decodeCursor(append([]byte{cursorVersion + 1}, make([]byte, 200)...)); !errors.Is(err, events.ErrNewer) {
 		t.Error(err)
+	}
+	c, level := sampleRows()["cursor"], Cursor{Level: events.FeatureLevel, Identity: "stream"}
+	if c[0] != cursorNoLevel {
+		t.Error("a cursor without a level cannot be read by the program before")
+	}
+	if got, err := decodeCursor(level.encode()); err != nil || got.Level != level.Level || got.Identity != "stream" || got.FeatureLevel() != events.FeatureLevel {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if level.Level++; level.encode()[0] != cursorVersion {
+		t.Error("a program from before takes a raised level for none")
+	}
+	if _, err := decodeCursor(level.encode()); !errors.Is(err, events.ErrNewer) {
+		t.Errorf("a level that nobody knows: %v", err)
+	}
+	for _, cut := range [][]byte{level.encode()[:cursorFixed], level.encode()[:cursorFixed+1]} {
+		if _, err := decodeCursor(cut); !errors.Is(err, events.ErrMalformed) {
+			t.Errorf("cut: %v", err)
+		}
 	}
 	if _, err := decodeEntry([]byte("{")); !errors.Is(err, events.ErrMalformed) {
 		t.Error(err)

@@ -23,6 +23,8 @@ type Cursor struct {
 	Pipeline   uint32
 	Events     uint64 // events folded since the beginning
 	Identity   string // of the stream that the state is fed from
+	// Level is the feature level that a level.raised lets writers use; 0 = there was none.
+	Level uint16
 	// Next is the stream that is reserved to take the present one's place; zero =
 	// none. Its epoch.began ends the reservation.
 	Next events.StreamRef
@@ -53,6 +55,9 @@ func (c *Cursor) feed(s events.StreamRef) {
 		c.Next = events.StreamRef{}
 	}
 }
+
+// FeatureLevel is the level up to which writers may use the log's features.
+func (c *Cursor) FeatureLevel() uint16 { return max(c.Level, events.BaseLevel) }
 
 // Position is the public form of the cursor.
 func (c *Cursor) Position() events.Position {
@@ -91,14 +96,22 @@ func (c *Cursor) begin(f *events.Frame) {
 	}
 }
 
+// A cursor without a raised level is written as version 3, without the field, so that a
+// program from before can open the state as long as none was raised.
 const (
-	cursorVersion = 3
-	cursorFixed   = 1 + 8 + 8 + 2 + 4 + 8 + 4 + 8 + 4 + 32 + 8 + 4 + 4 + 8 + 4
+	cursorVersion  = 4
+	cursorNoLevel  = 3
+	cursorFixed    = 1 + 8 + 8 + 2 + 4 + 8 + 4 + 8 + 4 + 32 + 8 + 4 + 4 + 8 + 4
+	cursorLevelLen = 2
 )
 
 func (c *Cursor) encode() []byte {
-	b := make([]byte, 0, cursorFixed+len(c.Next.Identity)+len(c.Identity)+1)
-	b = append(b, cursorVersion)
+	b := make([]byte, 0, cursorFixed+cursorLevelLen+len(c.Next.Identity)+len(c.Identity)+1)
+	if c.Level == 0 {
+		b = append(b, cursorNoLevel)
+	} else {
+		b = append(b, cursorVersion)
+	}
 	b = be64(b, c.RaftIndex)
 	b = be64(b, c.RaftTerm)
 	b = binary.BigEndian.AppendUint16(b, c.Shard)
@@ -113,16 +126,19 @@ func (c *Cursor) encode() []byte {
 	b = be32(b, c.Pipeline)
 	b = be64(b, c.Events)
 	b = be32(b, c.Next.Epoch)
+	if c.Level != 0 {
+		b = binary.BigEndian.AppendUint16(b, c.Level)
+	}
 	b = appendBytes(b, []byte(c.Next.Identity))
 	return append(b, c.Identity...)
 }
 
 func decodeCursor(b []byte) (Cursor, error) {
 	var c Cursor
-	if len(b) < cursorFixed || b[0] != cursorVersion {
-		if len(b) > 0 && b[0] > cursorVersion {
-			return c, fmt.Errorf("cursor version %d: %w", b[0], events.ErrNewer)
-		}
+	if len(b) > 0 && b[0] > cursorVersion {
+		return c, fmt.Errorf("cursor version %d: %w", b[0], events.ErrNewer)
+	}
+	if len(b) < cursorFixed || b[0] < cursorNoLevel {
 		return c, fmt.Errorf("cursor: %w", events.ErrMalformed)
 	}
 	u32, u64 := binary.BigEndian.Uint32, binary.BigEndian.Uint64
@@ -135,6 +151,19 @@ func decodeCursor(b []byte) (Cursor, error) {
 	c.Partitions, c.Pipeline, c.Events = u32(b[87:]), u32(b[91:]), u64(b[95:])
 	c.Next.Epoch = u32(b[103:])
 	rest := &decoder{b: b[cursorFixed:]}
+	if b[0] == cursorVersion {
+		if len(rest.b) < cursorLevelLen {
+			return c, fmt.Errorf("cursor: %w", events.ErrMalformed)
+		}
+		c.Level = binary.BigEndian.Uint16(rest.b)
+		rest.b = rest.b[cursorLevelLen:]
+		if c.Level == 0 {
+			return c, fmt.Errorf("cursor: %w", events.ErrMalformed)
+		}
+		if c.Level > events.FeatureLevel {
+			return c, fmt.Errorf("state of feature level %d, known are those up to %d: %w", c.Level, events.FeatureLevel, events.ErrNewer)
+		}
+	}
 	c.Next.Identity, c.Identity = string(rest.bytes()), string(rest.rest())
 	if rest.bad {
 		return c, fmt.Errorf("cursor: %w", events.ErrMalformed)

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"flag"
 	"math/rand/v2"
 	"os"
@@ -8,6 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"mneme/memory"
 )
 
 var upgradeFrom = flag.String("upgrade.from", "", "commit from which TestRollingUpgrade comes; none: it is not run")
@@ -75,4 +78,48 @@ func TestRollingUpgrade(t *testing.T) {
 			t.Errorf("%s still runs the earlier commit", p.id)
 		}
 	}
+	tm.putBack(ctx, old, tm.nodes[random.IntN(len(tm.nodes))], tm.nodes[random.IntN(len(tm.nodes))])
+}
+
+// putBack puts a node back to the earlier program and forth again, ends the upgrade at another
+// node, and sees that the earlier program, if it knows less, takes the node's place no more.
+func (tm *team) putBack(ctx context.Context, old string, p, at *process) {
+	tm.t.Helper()
+	now := tm.program
+	restart := func(program string) {
+		p.term()
+		p.out = nil
+		tm.program = program
+		p.begin()
+	}
+	restart(old)
+	p.ready(ctx)
+	tm.serves(ctx)
+	op, err := p.operator(ctx)
+	must(tm.t, err)
+	before, err := op.Cluster().Upgrade(ctx)
+	knows := err == nil && before.Known > before.Level // it has levels itself, and this commit's none that it lacks
+	restart(now)
+	p.ready(ctx)
+	tm.serves(ctx)
+	op, err = at.operator(ctx)
+	must(tm.t, err)
+	var st memory.UpgradeStatus
+	for st, err = op.Cluster().FinishUpgrade(ctx); err != nil; st, err = op.Cluster().FinishUpgrade(ctx) {
+		if ctx.Err() != nil {
+			tm.t.Fatalf("the upgrade cannot be finished: %v", err)
+		}
+		pause(ctx, 100*time.Millisecond)
+	}
+	tm.t.Logf("the upgrade is finished: level %d, known %d", st.Level, st.Known)
+	tm.serves(ctx)
+	if knows {
+		return
+	}
+	restart(old)
+	p.ends(ctx, 7, "newer version")
+	tm.program = now
+	p.begin()
+	p.ready(ctx)
+	tm.serves(ctx)
 }

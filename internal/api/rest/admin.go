@@ -85,6 +85,13 @@ func putInQuarantine(s *server) func(http.ResponseWriter, *http.Request) error {
 	}
 }
 
+// upgrade answers with what one of the two calls says.
+func upgrade(s *server, call func(context.Context) (memory.UpgradeStatus, error)) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		return answerWith(s, w, r, func() (memory.UpgradeStatus, error) { return call(r.Context()) })
+	}
+}
+
 func (s *server) version(w http.ResponseWriter, r *http.Request) error {
 	return answerWith(s, w, r, func() (memory.VersionInfo, error) {
 		return memory.VersionInfo{Version: s.Admin.Version(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}, nil

@@ -37,6 +37,7 @@ func TestEveryRouteAnswersFailuresWithProblems(t *testing.T) {
 		{"Namespaces", "GET", "/v1/namespaces", ""}, {"Namespace", "GET", ns, ""}, {"Status", "GET", "/v1/status", ""}, {"Cluster", "GET", "/v1/cluster", ""},
 		{"Doctor", "GET", "/v1/admin/doctor", ""}, {"Rebuild", "POST", "/v1/admin/rebuild", ""}, {"VerifyLog", "POST", "/v1/admin/log/verify", ""},
 		{"RepairLog", "POST", "/v1/admin/log/repair", ""}, {"Rejected", "GET", "/v1/admin/rejected", ""}, {"Quarantine", "GET", "/v1/admin/quarantine", ""},
+		{"Upgrade", "GET", "/v1/admin/upgrade", ""}, {"FinishUpgrade", "POST", "/v1/admin/upgrade", ""},
 		{"PutInQuarantine", "POST", "/v1/admin/quarantine", `{"position":"p0.1.2.3"}`},
 		{"AcceptClock", "POST", "/v1/admin/clock/accept", ""}, {"RemoveNode", "POST", "/v1/admin/cluster/remove", `{"node":"n3"}`},
 		{"TransferLead", "POST", "/v1/admin/cluster/transfer", `{"node":"n3"}`}, {"DrainNode", "POST", "/v1/admin/cluster/drain", `{}`}, {"BackupLog", "GET", "/v1/admin/backup/log", ""}, {"BackupKeys", "POST", "/v1/admin/backup/keys", ""},

@@ -210,6 +210,14 @@ func (f *fake) DrainNode(_ context.Context, req memory.DrainNode) (memory.NodeDr
 	return memory.NodeDrain{Node: req.Node, Drained: !req.Undo}, f.called("DrainNode", req.Node, req.Undo)
 }
 
+func (f *fake) Upgrade(context.Context) (memory.UpgradeStatus, error) {
+	return memory.UpgradeStatus{Level: 3, Known: 4, Nodes: []memory.UpgradeNode{}}, f.called("Upgrade")
+}
+
+func (f *fake) FinishUpgrade(context.Context) (memory.UpgradeStatus, error) {
+	return memory.UpgradeStatus{Level: 4, Known: 4, Nodes: []memory.UpgradeNode{}}, f.called("FinishUpgrade")
+}
+
 func (f *fake) Reload(context.Context) (memory.ReloadReport, error) {
 	return memory.ReloadReport{Settings: []memory.ReloadedSetting{{Name: "log-level", From: "info", To: "debug", Applied: true}}}, f.called("Reload")
 }

@@ -73,6 +73,10 @@ type Admin interface {
 	BackupKeys(ctx context.Context, w io.Writer, withMaster bool) (memory.BackupReport, error)
 	// DestroyedKeys lists the ids of all keys that were destroyed.
 	DestroyedKeys(ctx context.Context) (memory.DestroyedKeys, error)
+	// Upgrade says how far an upgrade has come; FinishUpgrade ends the time in which nodes can
+	// be put back to the program before.
+	Upgrade(ctx context.Context) (memory.UpgradeStatus, error)
+	FinishUpgrade(ctx context.Context) (memory.UpgradeStatus, error)
 	// Reload reads settings, certificates and the token again.
 	Reload(ctx context.Context) (memory.ReloadReport, error)
 	// DebugBundle writes what a report about the node needs, without secrets, as one archive.

@@ -51,6 +51,8 @@ func TestCallsAndAnswers(t *testing.T) {
 		{"doctor", "GET", "/v1/admin/doctor", "", nil, 200, "Doctor", `"ok":true`},
 		{"rejected", "GET", "/v1/admin/rejected?limit=5", "", nil, 200, "Rejected 5", `"counts"`},
 		{"quarantine", "GET", "/v1/admin/quarantine", "", nil, 200, "Quarantine", `"quarantined"`},
+		{"upgrade", "GET", "/v1/admin/upgrade", "", nil, 200, "Upgrade", `"level":3`},
+		{"finish upgrade", "POST", "/v1/admin/upgrade", "", nil, 200, "FinishUpgrade", `"level":4`},
 		{"put in quarantine", "POST", "/v1/admin/quarantine", `{"position":"p0.1.2.3","reason":"r"}`, []string{"Mneme-Agent", "me"}, 200, `PutInQuarantine {"position":"p0.1.2.3","reason":"r","as":"me"}`, `"position":"p0.1.2.3"`},
 		{"live", "GET", "/livez", "", nil, 200, "", "ok"},
 		{"ready", "GET", "/readyz", "", nil, 200, "", `"ready":true`},

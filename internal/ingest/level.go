@@ -1,0 +1,52 @@
+package ingest
+
+import (
+	"context"
+
+	"mneme/internal/events"
+	"mneme/internal/projections"
+	"mneme/memory"
+)
+
+// RaiseLevel lets writers use the log's features up to a level. Every node of the cluster
+// must know it: one that does not stops at the event. A level that is reached already is
+// left as it is. It returns the level afterwards.
+func RaiseLevel(ctx context.Context, w *Writer, level uint16) (uint16, error) {
+	d := newDraft(events.Header{Type: events.TypeLevelRaised, Event: w.ids.New()})
+	d.payload = events.EncodeLevel(level)
+	if _, err := w.submit(ctx, d); err != nil {
+		return 0, err
+	}
+	return Level(w), nil
+}
+
+// Level is the feature level that writers may use, as far as the state has come.
+func Level(w *Writer) uint16 {
+	at := w.opt.State.Cursor()
+	return at.FeatureLevel()
+}
+
+// decideLevel answers a level.raised that raises nothing.
+func decideLevel(v *projections.View, d *draft) (projections.EventResult, bool, error) {
+	level, err := events.DecodeLevel(d.payload)
+	if err == nil && level > events.FeatureLevel {
+		err = memory.Errorf(memory.CodeInvalid, "this program knows feature levels up to %d, not %d", events.FeatureLevel, level)
+	}
+	at := v.Cursor()
+	return projections.EventResult{Outcome: projections.OutcomeRejected}, err == nil && level <= at.FeatureLevel(), err
+}
+
+// above returns why a frame may not be written: one of its events is of a level that no
+// level.raised has let writers use.
+func above(f *frame, allowed uint16) error {
+	if events.FeatureOf(f.encoded) <= allowed {
+		return nil
+	}
+	for i, d := range f.drafts {
+		if level := events.FeatureOf(f.encoded[i : i+1]); level > allowed && d.header.Type != events.TypeLevelRaised {
+			return memory.Errorf(memory.CodeUnavailable, "that needs the log's feature level %d, and it is at %d until all nodes of the cluster run a program that knows it", level, allowed).
+				WithHint("memctl upgrade check names the nodes that are behind; nothing was written")
+		}
+	}
+	return nil
+}
