@@ -146,6 +146,9 @@ func hide(o option, v any) any {
 		if o.secret && v != "" {
 			return redacted
 		}
+		if program, arguments, ok := strings.Cut(v, " "); ok && o.name == "master-key" && arguments != "" {
+			return program + " " + redacted // of a command: they may say what nobody else may know
+		}
 		return redactURL(v)
 	case []string:
 		out := make([]string, len(v))

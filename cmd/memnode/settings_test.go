@@ -233,11 +233,12 @@ func TestHomeMayBeUnknown(t *testing.T) {
 func TestConfigHidesSecrets(t *testing.T) {
 	w := fails(t, nil)
 	w.environ = []string{"MNEME_AUTH_TOKEN=sesame", "OPENAI_API_KEY=opensesame", "OPENAI_BASE_URL=http://127.0.0.1:6/v1"}
-	args := []string{"--embedder", "openai", "--nats-url", "nats://me:sesame@a:1,nats://you:sesame@b:1", "--nats-monitor", "http://x:sesame@c:1", "--nats-system-url", "nats://sys:sesame@a:1"}
+	args := []string{"--master-key", "command:/bin/keys --password sesame", "--embedder", "openai", "--nats-url", "nats://me:sesame@a:1,nats://you:sesame@b:1", "--nats-monitor", "http://x:sesame@c:1", "--nats-system-url", "nats://sys:sesame@a:1"}
 	rows := w.config(t, args...)
 	for name, want := range map[string]configRow{
 		"auth-token":       {Value: redacted, Source: fromEnv, Detail: "MNEME_AUTH_TOKEN"},
 		"embedder-api-key": {Value: redacted, Source: fromEnv, Detail: "OPENAI_API_KEY"},
+		"master-key":       {Value: "command:/bin/keys " + redacted, Source: fromFlag, Detail: "--master-key"},
 		"embedder-url":     {Value: "http://127.0.0.1:6/v1", Source: fromEnv, Detail: "OPENAI_BASE_URL"},
 		"nats-url":         {Value: "nats://[redacted]@a:1,nats://[redacted]@b:1", Source: fromFlag, Detail: "--nats-url"},
 		"data-dir":         {Value: filepath.Join(w.dir, ".mneme"), Source: fromDefault},

@@ -24,11 +24,17 @@ const (
 	maxToken     = 512
 )
 
+// madeToken is how long a token is that the program made.
+var madeToken = len(tokenPrefix) + base64.RawURLEncoding.EncodedLen(tokenEntropy)
+
 // CheckToken validates a token that an operator chose: 16 to 512 visible ASCII
-// characters.
+// characters. One that begins as the program's own do is as long as they are, or was cut.
 func CheckToken(token string) error {
 	if len(token) < minToken || len(token) > maxToken {
 		return memory.Errorf(memory.CodeInvalid, "the token has %d characters, it must have %d to %d", len(token), minToken, maxToken)
+	}
+	if strings.HasPrefix(token, tokenPrefix) && len(token) < madeToken {
+		return memory.Errorf(memory.CodeInvalid, "the token begins as one that memnode made and has %d characters, not %d: it was cut", len(token), madeToken)
 	}
 	for i := 0; i < len(token); i++ {
 		if token[i] < 0x21 || token[i] > 0x7e {
@@ -66,6 +72,15 @@ func LoadOrCreateToken(fsys vfs.FS, path string, random io.Reader) (token string
 		return "", false, err
 	}
 	return token, true, nil
+}
+
+// LoadToken reads the operator token at path, under the rules of LoadOrCreateToken; none is
+// made. fsys may be nil for the system's.
+func LoadToken(fsys vfs.FS, path string) (string, error) {
+	if fsys == nil {
+		fsys = vfs.Default
+	}
+	return loadToken(fsys, path)
 }
 
 func loadToken(fsys vfs.FS, path string) (string, error) {

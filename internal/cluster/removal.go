@@ -174,6 +174,10 @@ func (r removal) allowed(ctx context.Context, name string) error {
 			return err
 		}
 	}
+	if err := ctx.Err(); err != nil { // what was asked may not have been answered for that
+		return memory.Errorf(memory.CodeUnavailable, "whether the node %s has ended was not found out in time: nothing was removed", idOf(name)).
+			WithHint("ask again").WithCause(err)
+	}
 	replicas := r.replicas()
 	for _, group := range slices.Sorted(maps.Keys(replicas)) {
 		if err := MajorityWithout(name, replicas[group], answers); err != nil {

@@ -118,6 +118,13 @@ func TestANodeThatDoesNotAnswerIsNotRemoved(t *testing.T) {
 	end()
 	end = n.silent(t)
 	refusedRemoval(t, c, n.id, false, memory.CodeConflict, "who listens at "+n.addr+" does not answer in time", "stop it")
+	// Nor is it where who asked has gone away before it was known.
+	asked, goes := context.WithCancel(t.Context())
+	time.AfterFunc(callTimeout/10, goes)
+	if _, err := c.Remove(asked, n.id, false, nil); memory.CodeOf(err) != memory.CodeUnavailable || !strings.Contains(err.Error(), "nothing was removed") {
+		t.Errorf("asked by one who goes away: %v", err)
+	}
+	goes()
 	end()
 	if saved, _ := founder.node.disk.Load(); len(saved.Removed) != 0 {
 		t.Errorf("it was refused and stored: %v", saved.Removed)

@@ -3,6 +3,7 @@ package embed
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -357,5 +358,21 @@ func TestKeyInClearIsTold(t *testing.T) {
 		if strings.Contains(log.String(), "unencrypted") != told {
 			t.Errorf("%s: %q", base, log.String())
 		}
+	}
+}
+
+// TestTextsQuotedAsJSON: a server that gives back the request's JSON quotes texts with escapes.
+func TestTextsQuotedAsJSON(t *testing.T) {
+	for _, text := range []string{`canary "phrase"`, "canary\nphrase", `c:\canary\phrase`, "canary <phrase>", "a longer canary \"phrase\" of the query, and more of it"} {
+		body, err := json.Marshal(map[string]any{"model": "m", "input": []string{text}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !quotes(string(body), []string{text}) {
+			t.Errorf("%s does not quote %q", body, text)
+		}
+	}
+	if quotes(`{"model":"m","error":"down"}`, []string{`canary "phrase"`}) {
+		t.Error("what quotes nothing is left out")
 	}
 }

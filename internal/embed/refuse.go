@@ -1,9 +1,11 @@
 package embed
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -108,7 +110,7 @@ func (l *link) words(status int, message string, texts []string) string {
 // it, or a run of bytes that is no coincidence.
 func quotes(message string, texts []string) bool {
 	const shortest, run = 8, 24
-	for _, text := range texts {
+	for _, text := range spelt(texts) {
 		if len(text) >= shortest && strings.Contains(message, text) {
 			return true
 		}
@@ -119,6 +121,24 @@ func quotes(message string, texts []string) bool {
 		}
 	}
 	return false
+}
+
+// spelt are texts as they are and as a server quotes them in JSON.
+func spelt(texts []string) []string {
+	out := slices.Clone(texts)
+	for _, text := range texts {
+		for _, html := range []bool{false, true} {
+			var b strings.Builder
+			enc := json.NewEncoder(&b)
+			enc.SetEscapeHTML(html)
+			if err := enc.Encode(text); err == nil {
+				if quoted := strings.Trim(b.String(), "\"\n"); quoted != text {
+					out = append(out, quoted)
+				}
+			}
+		}
+	}
+	return out
 }
 
 // keyShaped matches keys that a server may quote in part ("sk-ab***yz").

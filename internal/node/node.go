@@ -167,6 +167,15 @@ func (c *core) operatorToken() (string, error) {
 	return token, err
 }
 
+// changedToken is what is in the file of a token that counts already: one that is not there
+// is being written, and none is made.
+func (c *core) changedToken() (string, error) {
+	if c.cfg.Auth != "token" {
+		return "", nil
+	}
+	return auth.LoadToken(c.cfg.FS, c.dir.tokenFile())
+}
+
 func (n *Node) openGate() error {
 	token, err := n.operatorToken()
 	if err != nil {

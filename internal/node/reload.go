@@ -72,7 +72,7 @@ func (o *operator) reloadToken() memory.ReloadedFile {
 		out.Detail = "it came from the environment, and changes with a restart only"
 		return out
 	}
-	token, err := n.operatorToken()
+	token, err := n.changedToken()
 	changed := false
 	if err == nil {
 		changed, err = n.gate.SetToken(token)

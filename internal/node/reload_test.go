@@ -101,7 +101,27 @@ func TestReloadReadsCertificatesAndTheToken(t *testing.T) {
 		t.Error("the token that counts is not the one in the file")
 	}
 
-	// What cannot be used leaves what counted before.
+	// What cannot be used leaves what counted before: a token that is cut, and one that is not there.
+	for _, b := range [][]byte{old[:35], nil} {
+		if err := os.Remove(token); err != nil {
+			t.Fatal(err)
+		}
+		if b != nil {
+			if err := os.WriteFile(token, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := fileOf(reload(), "token"); got.State != memory.FileRefused || !admits(fresh) {
+			t.Errorf("a token of %d bytes: %+v", len(b), got)
+		}
+		if _, err := os.Stat(token); b == nil && err == nil {
+			t.Error("a token was made, and nobody asked for one")
+		} else if b == nil {
+			if err := os.WriteFile(token, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	if err := errors.Join(os.WriteFile(token, []byte("short"), 0o600), os.WriteFile(filepath.Join(certs, "mneme.crt"), []byte("no certificate"), 0o600)); err != nil {
 		t.Fatal(err)
 	}

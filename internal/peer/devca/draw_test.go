@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"testing"
 
 	"mneme/internal/peer/devca"
@@ -35,5 +36,34 @@ func TestASecretIsDrawnOnce(t *testing.T) {
 	}
 	if got, err := devca.Draw(filepath.Dir(path)); err == nil {
 		t.Errorf("a folder gave %q", got)
+	}
+}
+
+// TestASecretIsDrawnOnceByMany: of two calls at once each printed its own, and one was in no file.
+func TestASecretIsDrawnOnceByMany(t *testing.T) {
+	for range 20 {
+		path := filepath.Join(t.TempDir(), "master.key")
+		var drawn sync.Map
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				s, err := devca.Draw(path)
+				if err != nil {
+					t.Error(err)
+				}
+				drawn.Store(s, true)
+			})
+		}
+		all.Wait()
+		kept, err := devca.Draw(path)
+		drawn.Range(func(s, _ any) bool {
+			if s != kept {
+				t.Errorf("%v was given, and the file has %s, %v", s, kept, err)
+			}
+			return true
+		})
+		if left, _ := os.ReadDir(filepath.Dir(path)); len(left) != 1 {
+			t.Errorf("%d files are left", len(left))
+		}
 	}
 }
