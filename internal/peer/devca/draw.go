@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"mneme/internal/storage"
 )
 
@@ -42,14 +40,9 @@ func Draw(path string) (string, error) {
 	var raw [secretDigits / 2]byte
 	_, _ = rand.Read(raw[:]) // it does not fail
 	text := hex.EncodeToString(raw[:])
-	// Of two that draw at once one is first, and the other takes what that has drawn.
-	drawn := path + "." + text[:16]
-	if err := storage.ReplaceFile(nil, drawn, []byte(text+"\n"), 0o600); err != nil {
-		return "", err
-	}
-	err = os.Link(drawn, path)
-	if err = errors.Join(err, os.Remove(drawn)); errors.Is(err, fs.ErrExist) {
+	err = storage.CreateFile(nil, path, []byte(text+"\n"), 0o600)
+	if errors.Is(err, fs.ErrExist) { // of two that draw at once one is first
 		return Draw(path)
 	}
-	return text, errors.Join(err, storage.SyncDir(vfs.Default, filepath.Dir(path)))
+	return text, err
 }
