@@ -56,7 +56,7 @@ func searchCmd(a *app) *cobra.Command {
 	var limit int
 	var floor float64
 	var mode, scope, consistency string
-	var everywhere bool
+	var everywhere, mustFind bool
 	cmd := &cobra.Command{
 		Use:   "search QUERY",
 		Short: "Find memories",
@@ -89,7 +89,7 @@ separated by commas. What is found in all of them is ranked together, under one 
 			if everywhere && a.flags.namespace != "" {
 				return usage(cmd, "give either -n or --all-namespaces")
 			}
-			return search(a, cmd, req, everywhere)
+			return search(a, cmd, req, everywhere, mustFind)
 		},
 	}
 	fl := cmd.Flags()
@@ -101,6 +101,7 @@ separated by commas. What is found in all of them is ranked together, under one 
 	fl.StringVar(&req.AtLeast, "at-least", "", "wait until the node has reached this position")
 	fl.StringVar(&consistency, "consistency", "", "local or linearizable (default local)")
 	fl.BoolVar(&everywhere, "all-namespaces", false, "search all namespaces, 64 at most")
+	fl.BoolVar(&mustFind, "must-find", false, "end with 3 where nothing is found")
 	fl.BoolVar(&req.Explain, "explain", false, "say how each score came about")
 	filter.register(a, cmd)
 	fit.register(cmd)
@@ -110,7 +111,7 @@ separated by commas. What is found in all of them is ranked together, under one 
 	return cmd
 }
 
-func search(a *app, cmd *cobra.Command, req memory.SearchRequest, everywhere bool) error {
+func search(a *app, cmd *cobra.Command, req memory.SearchRequest, everywhere, mustFind bool) error {
 	if bad := req.Validate(); bad != nil {
 		return bad
 	}
@@ -122,7 +123,13 @@ func search(a *app, cmd *cobra.Command, req memory.SearchRequest, everywhere boo
 	for _, h := range resp.Results {
 		ids = append(ids, h.ID)
 	}
-	return emitShown(a, resp, req.Fields, ids, func() { printHits(a, where, resp) })
+	if err := emitShown(a, resp, req.Fields, ids, func() { printHits(a, where, resp) }); err != nil {
+		return err
+	}
+	if mustFind && len(ids) == 0 {
+		return memory.Errorf(memory.CodeNotFound, "nothing was found for %q in %s", req.Query, where)
+	}
+	return nil
 }
 
 // searchIn searches the namespace that was named, or those, or all.
