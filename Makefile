@@ -117,13 +117,19 @@ power: ## cut the power of a whole node a thousand times
 # modules in test/k8s/controlplane: minutes of two processors, 700 MB.
 K8S_CACHE ?= $(HOME)/.cache/mneme-k8s
 
+# The program, of the version whose engine test/k8s renders the chart with.
+.PHONY: helm
+helm:
+	mkdir -p $(K8S_CACHE)/bin
+	cd test/k8s && CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w" -o $(K8S_CACHE)/bin/helm helm.sh/helm/v4/cmd/helm
+
 .PHONY: test-k8s
-test-k8s: build ## have a real API server take the manifests (builds etcd, kube-apiserver, kubectl: 10 minutes at first)
+test-k8s: build helm ## have a real API server take the manifests and the chart (builds etcd, kube-apiserver, kubectl, helm: 10 minutes at first)
 	test/k8s/controlplane/build.sh $(K8S_CACHE)/bin
 	cd test/k8s && $(GO) test ./apply -count=1 -v -args -apply.programs=$(K8S_CACHE)/bin
 
 .PHONY: test-k8s-node
-test-k8s-node: build ## run the team overlay on a real node in namespaces (root, Linux, Debian; 15 minutes at first, then 5)
+test-k8s-node: build helm ## run the team overlay on a real node in namespaces (root, Linux, Debian; 15 minutes at first, then 5)
 	@if [ "$$(uname)" != Linux ] || [ "$$(id -u)" != 0 ] || ! command -v apt-get unshare ip >/dev/null; then \
 		echo "make test-k8s-node: SKIPPED: a kubelet needs root, Linux, unshare, ip and Debian's packages of containerd, runc and nft" >&2; exit 0; fi; \
 	test/k8s/controlplane/build.sh $(K8S_CACHE)/bin --node && \

@@ -7,10 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -20,9 +23,10 @@ import (
 // overlays are those in deploy/k8s, and how many nodes each has.
 var overlays = map[string]int32{"dev": 1, "team": 3, "ha": 5, "external-nats": 3}
 
-// rendered is what an overlay comes to.
+// rendered is what an overlay comes to, or the chart at its values.
 type rendered struct {
-	name     string
+	name     string // of the overlay
+	chart    bool
 	objects  []runtime.Object
 	settings map[string]string // of the ConfigMap
 }
@@ -31,7 +35,7 @@ type rendered struct {
 func decoder(t *testing.T) runtime.Decoder {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, corev1.AddToScheme, networkingv1.AddToScheme, policyv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, corev1.AddToScheme, networkingv1.AddToScheme, policyv1.AddToScheme, batchv1.AddToScheme, monitoringv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -63,20 +67,39 @@ func render(t *testing.T, dir string) []runtime.Object {
 	return out
 }
 
-// each runs check for every overlay.
+// each runs check for every overlay, and for the chart at its values.
 func each(t *testing.T, check func(t *testing.T, r rendered)) {
 	t.Helper()
 	for name := range overlays {
-		t.Run(name, func(t *testing.T) {
-			r := rendered{name: name, objects: render(t, filepath.Join("../../deploy/k8s/overlays", name))}
-			for _, c := range all[*corev1.ConfigMap](r) {
-				if strings.HasPrefix(c.Name, "mneme-settings-") {
-					r.settings = c.Data
-				}
-			}
-			check(t, r)
-		})
+		t.Run(name, func(t *testing.T) { check(t, overlay(t, name)) })
+		t.Run("chart as "+name, func(t *testing.T) { check(t, chartOf(t, name)) })
 	}
+}
+
+// overlay renders the overlay of that name.
+func overlay(t *testing.T, name string) rendered {
+	t.Helper()
+	return rendered{name: name, objects: render(t, filepath.Join("../../deploy/k8s/overlays", name))}.withSettings()
+}
+
+// withSettings takes the settings out of their ConfigMap.
+func (r rendered) withSettings() rendered {
+	for _, c := range all[*corev1.ConfigMap](r) {
+		if strings.HasPrefix(c.Name, "mneme-settings") {
+			r.settings = c.Data
+		}
+	}
+	return r
+}
+
+// metadata is what every object has.
+func metadata(t *testing.T, o runtime.Object) metav1.Object {
+	t.Helper()
+	meta, ok := o.(metav1.Object)
+	if !ok {
+		t.Fatalf("%T has no metadata", o)
+	}
+	return meta
 }
 
 // all are the objects of one kind.
@@ -171,16 +194,16 @@ func TestOverlaysAreWhatTheirNamesSay(t *testing.T) {
 			t.Errorf("%q nodes found the cluster, want %q", got, wanted)
 		}
 		for _, o := range r.objects {
-			meta := o.(interface {
-				GetNamespace() string
-				GetName() string
-			})
+			meta := metadata(t, o)
 			if _, ok := o.(*corev1.Namespace); !ok && meta.GetNamespace() != "mneme" {
 				t.Errorf("%s is in the namespace %q", meta.GetName(), meta.GetNamespace())
 			}
 		}
 		if strings.Contains(r.memnode(t).Image, ":latest") || !strings.Contains(r.memnode(t).Image, ":") {
 			t.Errorf("image %s", r.memnode(t).Image)
+		}
+		if r.chart { // Helm needs the namespace before it
+			return
 		}
 		labels := one[*corev1.Namespace](t, r).Labels
 		for _, mode := range []string{"enforce", "warn", "audit"} {

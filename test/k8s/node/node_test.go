@@ -48,7 +48,7 @@ func TestNode(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("no node: a kubelet needs root")
 	}
-	if why := plane.Missing(*programs, "kubelet", "kube-proxy", "coredns", "bridge", "pause"); why != "" {
+	if why := plane.Missing(*programs, "kubelet", "kube-proxy", "coredns", "bridge", "pause", "helm"); why != "" {
 		t.Fatal(why)
 	}
 	dir := *inside
@@ -65,7 +65,7 @@ func TestNode(t *testing.T) {
 	}
 	plane.Isolate(t, dir)
 	c := &cluster{Plane: plane.Start(t, *programs, dir), t: t, ctx: t.Context(), folder: dir}
-	c.StartNode(plane.Node{Debian: *debian, Images: map[string]string{"Mneme": *image, "pause": pauseImage(t, dir)}, Disks: 8})
+	c.StartNode(plane.Node{Debian: *debian, Images: map[string]string{"Mneme": *image, "pause": pauseImage(t, dir)}, Disks: 12})
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, plane.NodeIP+":53")
 	}}
@@ -76,6 +76,7 @@ func TestNode(t *testing.T) {
 	}{
 		{"the overlay is applied and becomes ready", (*cluster).apply},
 		{"a client pod captures and searches through the service", (*cluster).clientPod},
+		{"what a team declares is applied by a Job", (*cluster).declared},
 		{"pods may do nothing beyond what they need", (*cluster).restricted},
 		{"more memory for a running container", (*cluster).resize},
 		{"kill -9 of the pod that leads", (*cluster).kill},
@@ -86,6 +87,7 @@ func TestNode(t *testing.T) {
 		{"a volume is lost", (*cluster).loseVolume},
 		{"a node on its own", (*cluster).one},
 		{"a master key that is none", (*cluster).badSecret},
+		{"the chart is installed, tested and upgraded by Helm", (*cluster).chart},
 	} {
 		if !t.Run(step.name, func(t *testing.T) {
 			before := c.t

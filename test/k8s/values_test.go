@@ -1,0 +1,253 @@
+package k8s
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/fake"
+	"sigs.k8s.io/yaml"
+)
+
+func TestBadValuesAreRefused(t *testing.T) {
+	externally := valuesOf(t, "external-nats") // right but for what a case replaces
+	for what, c := range map[string]struct{ values, says string }{
+		"a typo":                            {"replicsa: 3", "additional properties 'replicsa' not allowed"},
+		"a typo further in":                 {"image: {tagg: dev}", "additional properties 'tagg' not allowed"},
+		"a word for a number":               {"replicas: three", "at '/replicas': value must be one of 1, 3, 5"},
+		"a number in quotes":                {`replicas: "3"`, "at '/replicas': value must be one of 1, 3, 5"},
+		"no number of replicas":             {"replicas: null", "missing property 'replicas'"},
+		"two replicas":                      {"replicas: 2", "at '/replicas': value must be one of 1, 3, 5"},
+		"four replicas":                     {"replicas: 4", "at '/replicas': value must be one of 1, 3, 5"},
+		"no replicas":                       {"replicas: 0", "at '/replicas': value must be one of 1, 3, 5"},
+		"more founders than nodes":          {"founders: 5", "at '/founders'"},
+		"the latest image":                  {"image: {tag: latest}", "at '/image/tag'"},
+		"a digest that is none":             {"image: {digest: sha256:ab}", "at '/image/digest'"},
+		"an unknown setting":                {"settings: {MNEME_LOGLEVEL: debug}", "MNEME_LOGLEVEL"},
+		"a setting that is no word":         {"settings: {MNEME_SHARDS: 2}", "at '/settings/MNEME_SHARDS': got number, want string"},
+		"a setting that is the chart's":     {"settings: {MNEME_AUTH: \"off\"}", "MNEME_AUTH"},
+		"a secret among the settings":       {"settings: {MNEME_AUTH_TOKEN: abc}", "MNEME_AUTH_TOKEN"},
+		"no Secret of the keys":             {"secrets: {keys: null}", "missing property 'keys'"},
+		"no Secrets":                        {"secrets: null", "missing property 'secrets'"},
+		"a Secret's name that is none":      {"secrets: {tls: My Secret}", "at '/secrets/tls'"},
+		"a log that is nowhere":             {"nats: {mode: external}", "at '/nats/urls': minItems"},
+		"a log without its Secret":          {strings.Replace(externally, "secret: mneme-nats", `secret: ""`, 1), "at '/nats/secret': minLength"},
+		"a log without proof that it syncs": {strings.NewReplacer("monitors:", "monitors: []", "    - http://", "    # ").Replace(externally), "at '/nats/monitors': minItems"},
+		"a log that is reached in no way":   {strings.Replace(externally, "- tls://", "- http://", 1), "at '/nats/urls/0'"},
+		"two logs":                          {strings.Replace(externally, "mode: external", "mode: embedded", 1), "at '/nats/"},
+		"no limit of memory":                {"resources: {limits: {memory: null}}", "missing property 'memory'"},
+		"a size that is none":               {"storage: {size: 20 GB}", "at '/storage/size'"},
+		"pods spread in no way":             {"spread: Maybe", "at '/spread'"},
+		"a switch that is a word":           {`podMonitor: {enabled: "yes"}`, "at '/podMonitor/enabled': got string, want boolean"},
+		"a namespace without a name":        {"declared: {namespaces: [{settings: {}}]}", "missing property 'name'"},
+		"a namespace with capitals":         {"declared: {namespaces: [{name: Team}]}", "at '/declared/namespaces/0/name'"},
+		"a namespace's setting in parts":    {"declared: {namespaces: [{name: a, settings: {search: {newer: off}}}]}", "at '/declared/namespaces/0/settings/search'"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			_, err := release{name: "mneme", values: c.values}.chart().Files()
+			if err == nil {
+				t.Fatal("they were taken")
+			}
+			if !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v\ndoes not say %q", err, c.says)
+			}
+		})
+	}
+}
+
+// heldBack are settings of memnode that the chart takes from nobody.
+var heldBack = map[string]string{
+	"MNEME_NATS_SYSTEM_URL": "it holds a password, and a ConfigMap is no place for one",
+}
+
+// The schema takes every setting that memnode knows and the chart does not set itself, and
+// no other: a setting that is misspelt would end every pod.
+func TestSchemaKnowsTheSettings(t *testing.T) {
+	var schema struct {
+		Properties struct {
+			Settings struct {
+				PropertyNames struct {
+					Enum []string `json:"enum"`
+				} `json:"propertyNames"`
+			} `json:"settings"`
+		} `json:"properties"`
+	}
+	text, err := os.ReadFile(filepath.Join(deployDir, "helm/mneme/values.schema.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &schema); err != nil {
+		t.Fatal(err)
+	}
+	var defaults struct {
+		Settings map[string]string `json:"settings"`
+	}
+	if text, err = os.ReadFile(filepath.Join(deployDir, "helm/mneme/values.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(text, &defaults); err != nil {
+		t.Fatal(err)
+	}
+	own := map[string]bool{}
+	for name := range overlays {
+		r := chartOf(t, name)
+		for _, e := range r.memnode(t).Env {
+			own[e.Name] = true
+		}
+		for name := range r.settings {
+			if _, ok := defaults.Settings[name]; !ok {
+				own[name] = true
+			}
+		}
+	}
+	want := []string{}
+	for _, name := range settings(t) {
+		if !own[name] && heldBack[name] == "" && name != "MNEME_NAMESPACES" {
+			want = append(want, name)
+		}
+	}
+	slices.Sort(want)
+	if got := schema.Properties.Settings.PropertyNames.Enum; !slices.Equal(got, want) {
+		t.Errorf("the schema has the settings\n%q\nand they are\n%q", got, want)
+	}
+}
+
+func TestChangedSettingRollsThePods(t *testing.T) {
+	sum := func(values string) string {
+		objects, _ := chartObjects(t, release{name: "mneme", values: values})
+		return one[*appsv1.StatefulSet](t, rendered{objects: objects}).Spec.Template.Annotations["checksum/settings"]
+	}
+	before := sum("")
+	if before == "" || before != sum("podMonitor: {enabled: true}") {
+		t.Error("pods are rolled though no setting has changed")
+	}
+	for _, values := range []string{"settings: {MNEME_LOG_LEVEL: debug}", "settings: {MNEME_EMBEDDER: none}", valuesOf(t, "external-nats")} {
+		if sum(values) == before {
+			t.Errorf("%s rolls no pod", values)
+		}
+	}
+}
+
+// Two releases share no object, and select no pod of the other.
+func TestReleasesAreApart(t *testing.T) {
+	const values = "podMonitor: {enabled: true}\ndeclared: {namespaces: [{name: a}]}\n"
+	mine, my := chartObjects(t, release{name: "mneme", values: values})
+	theirs, their := chartObjects(t, release{name: "memory", values: values})
+	names := map[string]bool{}
+	for _, o := range append(mine, my...) {
+		names[o.GetObjectKind().GroupVersionKind().Kind+" "+metadata(t, o).GetName()] = true
+	}
+	for _, o := range append(theirs, their...) {
+		if key := o.GetObjectKind().GroupVersionKind().Kind + " " + metadata(t, o).GetName(); names[key] {
+			t.Errorf("both have %s", key)
+		}
+		text := written(t, o)
+		for _, mine := range []string{"name: mneme\n", "mneme-0.$", "mneme-keys", "mneme-tls", "mneme-peers", "mneme-settings", "mneme-declared", "mneme.mneme.svc"} {
+			if strings.Contains(text, mine) {
+				t.Errorf("%s of the other names %q", metadata(t, o).GetName(), mine)
+			}
+		}
+	}
+}
+
+// Alerts and dashboards ask for the job mneme, whatever the release is called.
+func TestPodsAreScrapedAsTheJobOfTheAlerts(t *testing.T) {
+	objects, _ := chartObjects(t, release{name: "memory", values: "podMonitor: {enabled: true}"})
+	r := rendered{objects: objects}
+	labels := one[*appsv1.StatefulSet](t, r).Spec.Template.Labels
+	monitor := one[*monitoringv1.PodMonitor](t, r).Spec
+	alerts, err := os.ReadFile(filepath.Join(deployDir, "observability/alerts.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if job := labels[monitor.JobLabel]; job == "" || !strings.Contains(string(alerts), `{job="`+job+`"}`) {
+		t.Errorf("the job is called %q", job)
+	}
+	for key, value := range monitor.Selector.MatchLabels {
+		if labels[key] != value {
+			t.Errorf("it selects pods by %s=%s, and they have %v", key, value, labels)
+		}
+	}
+}
+
+// existing answers lookup with a StatefulSet of so many replicas.
+type existing int64
+
+func (n existing) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
+	set := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "StatefulSet",
+		"metadata": map[string]any{"name": "mneme", "namespace": "mneme"}, "spec": map[string]any{"replicas": int64(n)}}}
+	sets := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
+	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{sets: "StatefulSetList"}, set)
+	return client.Resource(sets), true, nil
+}
+
+// A number alone takes no node out of a cluster, and makes none.
+func TestUpgradesThatWouldLoseNodesAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		now    existing
+		values string
+		says   string
+	}{
+		{3, "replicas: 3", ""},
+		{3, "replicas: 5", ""},
+		{0, "replicas: 3", ""}, // stopped
+		{1, "replicas: 1", ""},
+		{5, "replicas: 3", "one after the other"},
+		{4, "replicas: 3", "one after the other"}, // on the way down
+		{3, "replicas: 1", "one after the other"},
+		{1, "replicas: 3", "one node on its own"},
+	} {
+		_, err := release{name: "mneme", values: c.values, revision: 2, lookup: c.now}.chart().Files()
+		switch {
+		case c.says == "" && err != nil:
+			t.Errorf("%d and %s: %v", c.now, c.values, err)
+		case c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)):
+			t.Errorf("%d and %s: %v, want %q", c.now, c.values, err, c.says)
+		}
+	}
+}
+
+// NOTES name the next step, by the names of this release.
+func TestNotesNameTheNextStep(t *testing.T) {
+	files, err := release{name: "memory", values: "replicas: 3"}.chart().Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	notes := files["mneme/templates/NOTES.txt"]
+	for _, want := range []string{
+		"memctl cluster secrets --out secrets --name memory --kube-namespace mneme | kubectl apply --server-side -f -",
+		"kubectl -n mneme rollout status statefulset/memory --timeout=5m",
+		"kubectl -n mneme exec memory-0 -- memctl cluster status",
+		"helm test memory -n mneme --logs",
+		"https://memory.mneme.svc.cluster.local:8787",
+	} {
+		if !strings.Contains(notes, "\n  "+want+"\n") {
+			t.Errorf("the notes do not say %q:\n%s", want, notes)
+		}
+	}
+}
+
+// The guide's command for an image of one's own is one that changes it: kustomize says
+// nothing where a name is none of the manifests'.
+func TestGuideNamesTheImage(t *testing.T) {
+	guide, err := os.ReadFile("../../docs/operate/install.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(guide), "kustomize edit set image ")
+	named, _, found := strings.Cut(rest, "=")
+	for name := range overlays {
+		if image := overlay(t, name).memnode(t).Image; !found || strings.Split(image, ":")[0] != named {
+			t.Errorf("the guide sets the image %q, and %s has %s", named, name, image)
+		}
+	}
+}
