@@ -54,18 +54,18 @@ func DestroyAgain(k *Keyring, keys []KeyID, spaces []NamespaceID) error {
 // IntactBackup checks the form of a backup of a keyring and its checksum, and opens
 // nothing. Errors: ErrDamaged, ErrNewerFormat, ErrOlderFormat.
 func IntactBackup(raw []byte) error {
-	master, _, err := decodeBackup(raw)
-	master.wipe()
+	h, err := decodeBackup(raw)
+	h.Wipe()
 	return err
 }
 
 // MasterInBackup is the master key that a backup carries, as a source that leaves no file;
 // nil where it carries none. Errors: as of IntactBackup.
 func MasterInBackup(raw []byte) (MasterSource, error) {
-	master, _, err := decodeBackup(raw)
-	if master == nil || err != nil {
+	h, err := decodeBackup(raw)
+	defer h.Wipe()
+	if err != nil || h.master == nil {
 		return nil, err
 	}
-	defer master.wipe()
-	return MasterText{Name: "the backup of the keys", Text: hex.EncodeToString(master[:])}, nil
+	return MasterText{Name: "the backup of the keys", Text: hex.EncodeToString(h.master[:])}, nil
 }

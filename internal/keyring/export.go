@@ -12,18 +12,21 @@ import (
 
 // A backup of the keyring:
 //
-//	 0      8      9       10             10|42          n
-//	├──────┼──────┼───────┼──────────────┼──────────────┼─────────┤
-//	│magic │vers. │ flags │ master key   │ sealed image │ SHA-256 │
-//	└──────┴──────┴───────┴──────────────┴──────────────┴─────────┘
+//	 0      8      9       10           10|42     +32      +4
+//	├──────┼──────┼───────┼────────────┼─────────┼────────┼─────────────┼──────────────┼─────────┤
+//	│magic │vers. │ flags │ master key │ MAC key │ u32 n  │ n ids of 16 │ sealed image │ SHA-256 │
+//	└──────┴──────┴───────┴────────────┴─────────┴────────┴─────────────┴──────────────┴─────────┘
 //
-// Flag 1: the master key (32 bytes) is in it; otherwise the image follows the
-// flags. The hash covers everything before it.
+// Flag 1: the master key (32 bytes) is in it; otherwise the MAC key follows the
+// flags. The MAC key is the expansion "backups" of the cluster key. The ids are
+// those of all that lives, ascending. Version 3 has neither. The hash covers
+// everything before it.
 const (
-	backupMagic      = "MNEMEKB\x00"
-	backupVersion    = 3
-	backupHeader     = 8 + 1 + 1
-	backupWithMaster = 1
+	backupMagic       = "MNEMEKB\x00"
+	backupVersion     = 4
+	backupVersionFrom = 3 // the oldest that is read
+	backupHeader      = 8 + 1 + 1
+	backupWithMaster  = 1
 )
 
 // Export writes a backup that opens with the master key, which is not in it:
@@ -62,44 +65,16 @@ func (k *Keyring) backup(withMaster bool) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := make([]byte, 0, backupHeader+len(secret{})+len(image)+sha256.Size)
+	room := backupHeader + 2*len(secret{}) + 4 + 16*len(k.table.living()) + len(image) + sha256.Size
+	b := make([]byte, 0, room) // as append leaves copies of keys behind
 	b = append(append(b, backupMagic...), backupVersion, 0)
 	if withMaster {
 		b[backupHeader-1] |= backupWithMaster
 		b = append(b, k.master[:]...)
 	}
-	b = append(b, image...)
+	b = append(k.table.appendHead(b), image...)
 	sum := sha256.Sum256(b)
 	return append(b, sum[:]...), nil
-}
-
-// decodeBackup gives parts of raw; master is nil where there is none.
-func decodeBackup(raw []byte) (master *secret, image []byte, err error) {
-	if len(raw) < backupHeader+sha256.Size {
-		return nil, nil, fmt.Errorf("%w: %d bytes", ErrDamaged, len(raw))
-	}
-	body := raw[:len(raw)-sha256.Size]
-	if string(body[:8]) != backupMagic || sha256.Sum256(body) != [sha256.Size]byte(raw[len(body):]) {
-		return nil, nil, fmt.Errorf("%w: not a keyring backup, or its checksum differs", ErrDamaged)
-	}
-	if v := body[8]; v > backupVersion {
-		return nil, nil, fmt.Errorf("%w: backup version %d, known %d", ErrNewerFormat, v, backupVersion)
-	}
-	if v := body[8]; v < backupVersion {
-		return nil, nil, fmt.Errorf("%w: backup version %d, known %d", ErrOlderFormat, v, backupVersion)
-	}
-	flags, image := body[9], body[backupHeader:]
-	if flags&^backupWithMaster != 0 {
-		return nil, nil, fmt.Errorf("%w: flags %#x", ErrDamaged, flags)
-	}
-	if flags&backupWithMaster == 0 {
-		return nil, image, nil
-	}
-	if len(image) < len(secret{}) {
-		return nil, nil, fmt.Errorf("%w: no master key", ErrDamaged)
-	}
-	s := secret(image)
-	return &s, image[len(s):], nil
 }
 
 // sealBackup seals s under master alone: u8 version ‖ fingerprint ‖ nonce ‖ the
@@ -165,8 +140,8 @@ func importBackup(opt Options, r io.Reader) error {
 		return err
 	}
 	defer clear(raw)
-	packed, image, err := decodeBackup(raw)
-	defer packed.wipe()
+	head, err := decodeBackup(raw)
+	defer head.Wipe()
 	if err != nil {
 		return err
 	}
@@ -177,11 +152,11 @@ func importBackup(opt Options, r io.Reader) error {
 	case old != nil:
 		return ErrExists
 	}
-	if k.master, err = importMaster(&opt, packed, image); err != nil {
+	if k.master, err = importMaster(&opt, head.master, head.image); err != nil {
 		return err
 	}
 	defer k.master.wipe()
-	plain, err := openBackup(image, k.master)
+	plain, err := openBackup(head.image, k.master)
 	if err != nil {
 		return err
 	}
