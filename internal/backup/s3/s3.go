@@ -89,6 +89,10 @@ func Open(opt Options) (*Place, error) {
 		opt.tries = tries
 	}
 	opt.Prefix = strings.Trim(opt.Prefix, "/")
+	if opt.Prefix != "" && !clean(opt.Prefix) {
+		return nil, memory.Errorf(memory.CodeInvalid, "the prefix %q in the bucket %s has a segment that is empty, . or ..", opt.Prefix, opt.Bucket).
+			WithHint("name it as it is, with one / between two segments")
+	}
 	at, err := url.Parse(opt.Endpoint)
 	if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" || at.User != nil || strings.Trim(at.Path, "/") != "" {
 		return nil, memory.Errorf(memory.CodeInvalid, "the endpoint of the bucket %s is no URL of a server", opt.Bucket).WithHint("give it as https://HOST:PORT, and credentials apart")
@@ -154,6 +158,10 @@ func newTransport(ca []byte) (*http.Transport, error) {
 	return t, nil
 }
 
+// clean reports whether a key is one that this package makes: joined with others it stays
+// where it is. Others are left alone, whoever put them there.
+func clean(key string) bool { return fs.ValidPath(key) && key != "." }
+
 func loopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
@@ -168,12 +176,13 @@ func (p *Place) key(name string) string { return path.Join(p.opt.Prefix, name) }
 func (p *Place) List(ctx context.Context, folder string) (out []backup.Info, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the listing
-	for o := range p.client.ListObjects(ctx, p.opt.Bucket, minio.ListObjectsOptions{Prefix: p.key(folder) + "/"}) {
+	prefix := p.key(folder) + "/"
+	for o := range p.client.ListObjects(ctx, p.opt.Bucket, minio.ListObjectsOptions{Prefix: prefix}) {
 		if o.Err != nil {
 			return nil, p.failed(o.Err)
 		}
-		if !strings.HasSuffix(o.Key, "/") {
-			out = append(out, backup.Info{Name: folder + "/" + path.Base(o.Key), Size: o.Size, Changed: o.LastModified})
+		if name, in := strings.CutPrefix(o.Key, prefix); in && clean(name) && !strings.Contains(name, "/") {
+			out = append(out, backup.Info{Name: folder + "/" + name, Size: o.Size, Changed: o.LastModified})
 		}
 	}
 	slices.SortFunc(out, func(a, b backup.Info) int { return strings.Compare(a.Name, b.Name) })
@@ -274,7 +283,7 @@ func (p *Place) Sweep(ctx context.Context, before time.Time) error {
 		if u.Err != nil {
 			return p.failed(u.Err)
 		}
-		if !u.Initiated.Before(before) {
+		if !u.Initiated.Before(before) || !clean(u.Key) {
 			continue
 		}
 		if err := (minio.Core{Client: p.client}).AbortMultipartUpload(ctx, p.opt.Bucket, u.Key, u.UploadID); err != nil && minio.ToErrorResponse(err).Code != minio.NoSuchUpload {

@@ -276,3 +276,39 @@ func TestOptionsOfABucket(t *testing.T) {
 }
 
 var _ backup.Place = (*Place)(nil)
+
+// A listing may name what would lie elsewhere once its name is joined with others: it is left
+// alone, and nothing is removed for it.
+func TestKeysThatLeadElsewhereAreIgnored(t *testing.T) {
+	b := newBucket(t)
+	p := b.open(t, nil)
+	b.with(func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
+		if r.Method != http.MethodGet {
+			t.Errorf("%s %s", r.Method, r.URL)
+			return
+		}
+		if r.URL.Query().Has("uploads") {
+			_, _ = io.WriteString(w, `<ListMultipartUploadsResult><Bucket>memories</Bucket><Upload><Key>team/a/../../other/x</Key><UploadId>u</UploadId><Initiated>2020-01-01T00:00:00.000Z</Initiated></Upload></ListMultipartUploadsResult>`)
+			return
+		}
+		_, _ = io.WriteString(w, `<ListBucketResult><Name>memories</Name>`)
+		for _, key := range []string{"team/a/keys/good", "team/a/keys/..", "team/a/keys/../../x", "team/a/keys//x", "team/a/keys/a/../b", "other/keys/x", "team/a/keys/"} {
+			_, _ = fmt.Fprintf(w, `<Contents><Key>%s</Key><Size>1</Size><LastModified>2020-01-01T00:00:00.000Z</LastModified></Contents>`, key)
+		}
+		_, _ = io.WriteString(w, `</ListBucketResult>`)
+	})
+	files, err := p.List(t.Context(), "keys")
+	if err != nil || len(files) != 1 || files[0].Name != "keys/good" {
+		t.Errorf("%+v, %v", files, err)
+	}
+	if err := p.Sweep(t.Context(), time.Now()); err != nil {
+		t.Error(err)
+	}
+	for _, prefix := range []string{"pre/../other", "pre//other", "..", "pre/./x"} {
+		opt := b.options()
+		opt.Prefix = prefix
+		if _, err := Open(opt); memory.CodeOf(err) != memory.CodeInvalid {
+			t.Errorf("%s: %v", prefix, err)
+		}
+	}
+}
