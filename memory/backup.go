@@ -30,7 +30,10 @@ type BackupMade struct {
 	Begun string `json:"begun_anew,omitempty"`
 	// Removed are files that no backup needs any more: older keys, and what killed runs left.
 	Removed []string `json:"removed,omitempty"`
-	TookMS  int64    `json:"took_ms"`
+	// KeysKept are older keys that stay though something was destroyed since: the newest do not
+	// hold all that lives in them.
+	KeysKept []string `json:"keys_kept,omitempty"`
+	TookMS   int64    `json:"took_ms"`
 }
 
 // BackupEntry is one backup of a place.
@@ -55,6 +58,7 @@ type BackupList struct {
 // Kinds of problems that a verification of backups finds.
 const (
 	BackupUnreadable = "unreadable"   // a manifest that is cut or was changed
+	BackupForged     = "forged"       // a manifest was not written by who had the keys
 	BackupMissing    = "missing"      // a file, or a backup that another one goes on from
 	BackupTruncated  = "truncated"    // a file is shorter than it was
 	BackupChanged    = "changed"      // a file is not what it was
@@ -107,8 +111,13 @@ type BackupDrillReport struct {
 	Shards []BackupDrillShard `json:"shards"`
 	// NotCompared says why the state hashes were not compared; "" where they were.
 	NotCompared string `json:"not_compared,omitempty"`
-	Records     uint64 `json:"records"`
-	TookMS      int64  `json:"took_ms"`
+	// Destroyed is how many keys and namespaces were destroyed before the log was opened, and
+	// DestroyedLiving how many of them lived in the keys.
+	Destroyed       int `json:"destroyed,omitempty"`
+	DestroyedLiving int `json:"destroyed_living,omitempty"`
+
+	Records uint64 `json:"records"`
+	TookMS  int64  `json:"took_ms"`
 }
 
 // BackupPruneReport is the answer of memctl backup prune.
@@ -117,7 +126,9 @@ type BackupPruneReport struct {
 	Pruned  []string `json:"pruned"`  // backups
 	Removed []string `json:"removed"` // files, theirs and others that no backup needs
 	Bytes   int64    `json:"bytes"`   // of those
-	DryRun  bool     `json:"dry_run,omitempty"`
+	// KeysKept are older keys that stay: the newest do not hold all that lives in them.
+	KeysKept []string `json:"keys_kept,omitempty"`
+	DryRun   bool     `json:"dry_run,omitempty"`
 }
 
 // RestoreReport is the result of a restore.
@@ -126,4 +137,6 @@ type RestoreReport struct {
 	Backup string `json:"backup,omitempty"` // of a place
 	// Destroyed is how many keys and namespaces were destroyed again before the log was opened.
 	Destroyed int `json:"destroyed,omitempty"`
+	// DestroyedLiving is how many of them lived in the keys that were given.
+	DestroyedLiving int `json:"destroyed_living,omitempty"`
 }

@@ -4,6 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -42,12 +46,16 @@ func (fakeSource) Log(_ context.Context, w io.Writer, after string) (memory.Back
 	return memory.BackupReport{Position: events.Position{Seq: at.Seq}.String(), Frames: 2, Events: 2, StateHash: "abc"}, err
 }
 
+// fakeKeys are the same for every backup.
+var fakeKeys = sync.OnceValues(func() (*keyring.Keyring, error) {
+	return keyring.Open(keyring.Options{Dir: "node", FS: vfs.NewMem(), AllowCreate: true, AllowNewStorage: true})
+})
+
 func (fakeSource) Keys(_ context.Context, w io.Writer, master bool) error {
-	k, err := keyring.Open(keyring.Options{Dir: "node", FS: vfs.NewMem(), AllowCreate: true, AllowNewStorage: true})
+	k, err := fakeKeys()
 	if err != nil {
 		return err
 	}
-	defer k.Close()
 	if !master {
 		return k.Export(w)
 	}
@@ -56,4 +64,25 @@ func (fakeSource) Keys(_ context.Context, w io.Writer, master bool) error {
 
 func (fakeSource) Destroyed(context.Context) (memory.DestroyedKeys, error) {
 	return memory.DestroyedKeys{ClusterID: fakeCluster.String(), Keys: []string{"000102030405060708090a0b0c0d0e0f"}, Namespaces: []string{}}, nil
+}
+
+// The keys do not lie beside the log because a link leads there.
+func TestPlacesThatAreOneBehindALink(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"place", "safe"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{"same": "place", "other": "safe", "up": "."} {
+		if err := os.Symlink(filepath.Join(dir, to), filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for keys, one := range map[string]bool{"same": true, "same/keys/not/there": true, "up/place": true, "up": true, "other": false, "other/keys": false, "place2": false} {
+		p := placeFlags{log: filepath.Join(dir, "place"), keys: filepath.Join(dir, keys)}
+		if _, _, err := p.open(&app{}); (memory.CodeOf(err) == memory.CodeInvalid) != one || !one && err != nil {
+			t.Errorf("%s: %v", keys, err)
+		}
+	}
 }

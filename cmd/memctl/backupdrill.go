@@ -40,7 +40,7 @@ that is in the backup of the keys is not written. Exit code 7 says that it is no
 			if scratch, err = filepath.Abs(first(scratch, os.TempDir())); err != nil {
 				return err
 			}
-			c, err := backup.Choose(cmd.Context(), from, keysFrom, id)
+			c, err := backup.Choose(cmd.Context(), from, keysFrom, backup.Which{ID: id, WithoutUnreadable: places.without})
 			defer clear(c.Keys)
 			if err != nil {
 				return err
@@ -59,6 +59,7 @@ that is in the backup of the keys is not written. Exit code 7 says that it is no
 		},
 	}
 	places.from(cmd)
+	places.passOver(cmd)
 	cmd.Flags().StringVar(&id, "backup", "", "the `id` of the backup (default: the newest)")
 	cmd.Flags().StringVar(&scratch, "scratch", "", "make the directory in this one (default: the system's for temporary files)")
 	_ = cmd.MarkFlagDirname("scratch")
@@ -82,6 +83,9 @@ func printDrill(a *app, r memory.BackupDrillReport) {
 	}
 	if r.NotCompared != "" {
 		a.printf("not compared: %s\n", oneLine(r.NotCompared))
+	}
+	if r.Destroyed > 0 {
+		a.printf("destroyed before the log was opened: %s, of which %d lived in the keys\n", count(r.Destroyed, "key", "keys"), r.DestroyedLiving)
 	}
 	verdict := "can be restored"
 	if !r.OK {

@@ -23,11 +23,12 @@ func (b *backupInto) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&b.places.log, "to", "", "the `place` for the backup")
 	cmd.Flags().StringVar(&b.places.keys, "keys-to", "", "the `place` for its keys")
 	cmd.Flags().BoolVar(&b.alone, "without-master", false, "with --keys-to: leave the master key out, which must be kept elsewhere then")
+	b.places.passOver(cmd)
 	cmd.Flags().BoolVar(&b.full, "full", false, "with --to: write all of the log, though there is a backup to go on from")
 }
 
 func (b *backupInto) given() bool {
-	return b.places.log != "" || b.places.keys != "" || b.full || b.alone
+	return b.places.log != "" || b.places.keys != "" || b.full || b.alone || b.places.without
 }
 
 func (b *backupInto) run(a *app, cmd *cobra.Command) error {
@@ -49,7 +50,7 @@ func (b *backupInto) run(a *app, cmd *cobra.Command) error {
 
 func (b *backupInto) make(a *app, ctx context.Context, to, keysTo backup.Place, progress func(memory.Progress)) (made memory.BackupMade, err error) {
 	with := func(src backup.Source) error {
-		made, err = backup.Make(ctx, src, to, keysTo, backup.Options{Full: b.full, WithoutMaster: b.alone, Now: a.sys.now, Version: a.sys.version.Version})
+		made, err = backup.Make(ctx, src, to, keysTo, backup.Options{Full: b.full, WithoutMaster: b.alone, WithoutUnreadable: b.places.without, Now: a.sys.now, Version: a.sys.version.Version})
 		return err
 	}
 	if dir := a.flags.dataDir; dir != "" {
@@ -95,10 +96,18 @@ func printMade(a *app, made memory.BackupMade, in placeFlags) {
 	for _, name := range made.Removed {
 		a.printf("removed %s, which no backup needs\n", oneLine(name))
 	}
+	printKeysKept(a, made.KeysKept)
 	if made.Unknown > 0 {
 		a.printf("this node does not know that %s had been destroyed: it came back from an older copy of itself, and what they open may live in it; a restore of this backup destroys them\n", count(made.Unknown, "key", "keys"))
 	}
 	a.next("memctl backup verify --from %s --keys-from %s", in.log, in.keys)
+}
+
+// printKeysKept says which older keys stay, and what that means for what was forgotten.
+func printKeysKept(a *app, names []string) {
+	for _, name := range names {
+		a.printf("kept %s: keys live in it that the newest lack, and with it what was destroyed since can be opened; once no backup needs it, remove it\n", oneLine(name))
+	}
 }
 
 func took(ms int64) string { return (time.Duration(ms) * time.Millisecond).String() }

@@ -14,12 +14,13 @@ func backupPruneCmd(a *app) *cobra.Command {
 	within := timeFlag{now: a.sys.now}
 	cmd := &cobra.Command{
 		Use:   "prune --from PLACE --keys-from PLACE (--keep N | --keep-since TIME)",
-		Short: "Remove backups that are no longer wanted, and all keys but the newest",
+		Short: "Remove backups that are no longer wanted, and all keys that the newest supersede",
 		Long: placeHelp + `
 Keep the newest N backups, and those that were made since a time; remove the others. What
 a kept backup goes on from is kept with it, so a chain leaves as a whole, once a later
 one, begun with memctl backup --full, holds what is to be kept. Of the keys the newest
-stay: they open every backup.`,
+stay, and older ones that hold what the newest do not, as after a backup of a node that
+came back from an older copy of itself.`,
 		Example: `  memctl backup prune --from /backups/mneme --keys-from /safe/mneme --keep-since 30d --dry-run
   memctl backup prune --from /backups/mneme --keys-from /safe/mneme --keep 8 --yes`,
 		Args: wantArgs(0, 0),
@@ -70,5 +71,6 @@ func printPrune(a *app, r memory.BackupPruneReport) {
 	for _, name := range r.Removed {
 		a.printf("%s %s\n", verb, oneLine(name))
 	}
+	printKeysKept(a, r.KeysKept)
 	a.printf("%s %s, %s; %s\n", verb, count(len(r.Pruned), "backup", "backups"), sizeOf(r.Bytes), "kept "+count(len(r.Kept), "backup", "backups"))
 }

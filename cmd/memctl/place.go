@@ -21,12 +21,20 @@ which s3://PROFILE@BUCKET/PREFIX takes a profile.
 `
 
 // placeFlags name the places of a verb.
-type placeFlags struct{ log, keys string }
+type placeFlags struct {
+	log, keys string
+	without   bool // what cannot be read
+}
 
 // from adds the flags of a verb that reads backups.
 func (p *placeFlags) from(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&p.log, "from", "", "the `place` of the backups")
 	cmd.Flags().StringVar(&p.keys, "keys-from", "", "the `place` of their keys")
+}
+
+// passOver adds the flag of a verb that needs to know what was destroyed.
+func (p *placeFlags) passOver(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&p.without, "without-unreadable", false, "go on without manifests and lists that cannot be read: what they alone know as forgotten comes back")
 }
 
 // open gives the places, that of the keys as nil where it is not named.
@@ -37,7 +45,7 @@ func (p *placeFlags) open(a *app) (log, keys backup.Place, err error) {
 	if keys, err = openPlace(p.keys, a.sys); err != nil {
 		return nil, nil, err
 	}
-	if overlap(log.String(), keys.String()) {
+	if overlap(log.String(), keys.String()) || overlap(linked(log), linked(keys)) {
 		return nil, nil, memory.Errorf(memory.CodeInvalid, "%s and %s are one place: whoever has both log and keys has every memory", log, keys).
 			WithHint("keep the keys in a place of their own, best one that others may read than those of the log")
 	}
@@ -47,6 +55,22 @@ func (p *placeFlags) open(a *app) (log, keys backup.Place, err error) {
 func overlap(a, b string) bool {
 	a, b = strings.TrimRight(filepath.ToSlash(a), "/")+"/", strings.TrimRight(filepath.ToSlash(b), "/")+"/"
 	return strings.HasPrefix(a, b) || strings.HasPrefix(b, a)
+}
+
+// linked is where a place lies once links are followed, as far as it is there.
+func linked(p backup.Place) string {
+	dir, is := p.(backup.Dir)
+	if !is {
+		return p.String()
+	}
+	for at, rest := dir.Path, ""; ; at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest) {
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			return filepath.Join(real, rest)
+		}
+		if at == filepath.Dir(at) {
+			return dir.Path
+		}
+	}
 }
 
 // openPlace opens a place by the name that people give it.

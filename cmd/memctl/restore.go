@@ -20,9 +20,9 @@ func restoreCmd(a *app) *cobra.Command {
 	const long = `Make a data directory from a backup. No node may be running there.
 
 ` + placeHelp + `--from and --keys-from restore the newest backup of a place, or the one that --backup
-names. What was forgotten since stays forgotten: all keys that the newest backup there
-knows as destroyed are destroyed before the log is opened, also where --keys names an
-older copy of the keys. --log and --keys restore a backup that was written as two files.
+names. What was forgotten since stays forgotten: all keys that a backup there knows as
+destroyed are destroyed before the log is opened, also where --keys names an older copy
+of the keys. --log and --keys restore a backup that was written as two files.
 
 --to-position and --to-time end earlier: with the event at a position, of several shards
 one for each, separated by commas; or with the last one that was sealed by then. What was
@@ -60,6 +60,7 @@ written at once is not cut.
 	cmd.Flags().StringVar(&f.log, "log", "", "the backup of the log")
 	cmd.Flags().StringVar(&f.keys, "keys", "", "the backup of the keys")
 	f.places.from(cmd)
+	f.places.passOver(cmd)
 	cmd.Flags().StringVar(&f.backup, "backup", "", "the `id` of the backup (default: the newest)")
 	cmd.Flags().StringVar(&f.position, "to-position", "", "end with the event at this `position`")
 	cmd.Flags().Var(&f.at, "to-time", "end with what was sealed by this `time`")
@@ -85,8 +86,8 @@ func (f *restoreFlags) check(cmd *cobra.Command) error {
 		return usage(cmd, "restore needs --from and --keys-from, or --log and --keys")
 	case f.places.log != "" && (f.log != "" || !place):
 		return usage(cmd, "--from goes with one of --keys-from and --keys")
-	case f.places.log == "" && (f.places.keys != "" || f.backup != ""):
-		return usage(cmd, "--keys-from and --backup go with --from")
+	case f.places.log == "" && (f.places.keys != "" || f.backup != "" || f.places.without):
+		return usage(cmd, "--keys-from, --backup and --without-unreadable go with --from")
 	case f.position != "" && !f.at.t.IsZero():
 		return usage(cmd, "--to-position and --to-time both say where to end: give one of them")
 	}
@@ -103,12 +104,12 @@ func (f *restoreFlags) run(a *app, ctx context.Context, off Offline, progress fu
 	if err != nil {
 		return memory.RestoreReport{}, err
 	}
-	c, err := backup.Choose(ctx, from, keysFrom, f.backup)
+	c, err := backup.Choose(ctx, from, keysFrom, backup.Which{ID: f.backup, WithoutUnreadable: f.places.without})
 	defer clear(c.Keys)
 	if err != nil {
 		return memory.RestoreReport{}, err
 	}
-	report, err := off.RestoreFrom(ctx, f.dir, node.RestoreSource{Log: c.Log, Keys: c.Keys, KeysFile: f.keys, Until: until, Destroyed: c.Destroyed}, progress)
+	report, err := off.RestoreFrom(ctx, f.dir, node.RestoreSource{Log: c.Log, Keys: c.Keys, KeysFile: f.keys, Until: until, Destroyed: c.Destroyed, Place: &c}, progress)
 	report.Backup = c.Manifest.ID
 	return report, err
 }
@@ -127,7 +128,7 @@ func printRestore(a *app, dir string, report memory.RestoreReport) error {
 			a.printf("of the backup %s\n", report.Backup)
 		}
 		if report.Destroyed > 0 {
-			a.printf("destroyed again, before the log was opened, %s that the newest backup there knows as destroyed\n", count(report.Destroyed, "key", "keys"))
+			a.printf("destroyed again, before the log was opened, %s that the backups there know as destroyed; %d of them lived in the keys\n", count(report.Destroyed, "key", "keys"), report.DestroyedLiving)
 		}
 		a.next("memnode --data-dir %s", dir)
 	})

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"mneme/internal/events"
+	"mneme/internal/keyring"
 	"mneme/memory"
 )
 
@@ -114,7 +116,7 @@ func TestDamageIsNamed(t *testing.T) {
 			if name == "foreign backup" {
 				return
 			}
-			c, err := Choose(t.Context(), r.to, r.keys, tt.backup)
+			c, err := Choose(t.Context(), r.to, r.keys, Which{ID: tt.backup})
 			if err == nil {
 				_, err = c.Log.Read(t.Context(), func(uint16, uint64, []byte) error { return nil })
 			}
@@ -142,7 +144,7 @@ func TestKeysAreVerified(t *testing.T) {
 		if v := r.verify(); v.OK || v.Problems[0].Kind != kind || v.Problems[0].Backup != newest {
 			t.Errorf("%s: %+v", kind, v.Problems)
 		}
-		if _, err := Choose(t.Context(), r.to, r.keys, ""); err == nil {
+		if _, err := Choose(t.Context(), r.to, r.keys, Which{ID: ""}); err == nil {
 			t.Error("a restore takes them")
 		}
 	}
@@ -300,7 +302,7 @@ func TestKeysOfBeforeAnErasureAreRemoved(t *testing.T) {
 	if len(third.Removed) != 2 || len(r.keys.files) != 1 || r.keys.files["keys/"+third.ID+".keys"] == nil || third.Destroyed != 1 {
 		t.Errorf("%+v, %d keys", third, len(r.keys.files))
 	}
-	c, err := Choose(t.Context(), r.to, r.keys, second.ID)
+	c, err := Choose(t.Context(), r.to, r.keys, Which{ID: second.ID})
 	if err != nil || c.Since != 1 || len(c.Destroyed.Keys) != 1 || !bytes.Equal(c.Keys, r.keys.files["keys/"+third.ID+".keys"]) {
 		t.Errorf("the older backup with the newest keys and list: %+v, %v", c, err)
 	}
@@ -321,20 +323,189 @@ func TestDestroyedKeysOfAnOlderCopyStayDestroyed(t *testing.T) {
 	if made.Destroyed != 2 || made.Unknown != 1 {
 		t.Errorf("%+v", made)
 	}
-	for name := range r.to.files { // a list that is lost is no reason to make no backup
+	whole := r.to.clone()
+	for name := range r.to.files { // a list that is lost may be the only one that knows
 		if strings.HasPrefix(name, "destroyed/") && strings.Contains(string(r.to.files[name]), "0002") {
 			delete(r.to.files, name)
 		}
 	}
-	if _, err := Choose(t.Context(), r.to, r.keys, ""); memory.CodeOf(err) != memory.CodeLogDiverged {
+	if _, err := Choose(t.Context(), r.to, r.keys, Which{ID: ""}); memory.CodeOf(err) != memory.CodeLogDiverged {
 		t.Errorf("a restore without the list: %v", err)
 	}
+	if _, err := r.try(true); memory.CodeOf(err) != memory.CodeLogDiverged || !strings.Contains(memory.AsError(err).Hint, "destroyed/") {
+		t.Errorf("a backup without the list: %v", err)
+	}
+	if c, err := Choose(t.Context(), r.to, r.keys, Which{WithoutUnreadable: true}); err != nil || c.Destroyed.Count() != 1 {
+		t.Errorf("a restore that does without the list: %+v, %v", c, err)
+	}
+	r.to = whole // the remedy
 	if made := r.backup(true); made.Destroyed != 2 || made.Unknown != 1 {
 		t.Errorf("%+v", made)
 	}
-	c, err := Choose(t.Context(), r.to, r.keys, "")
+	c, err := Choose(t.Context(), r.to, r.keys, Which{})
 	if err != nil || c.Destroyed.Count() != 2 || c.Manifest.Shards[0].StateHash != "" {
 		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// An older backup whose list is not in the newest one counts, too: two runs at a time knew
+// nothing of each other.
+func TestDestroyedKeysOfAllListsAreDestroyed(t *testing.T) {
+	r := newRig(t, 1)
+	r.backup(false)
+	r.log.destroy(1)
+	r.to.lie = func(name string, b []byte) []byte { // another run, in the midst of this one
+		if strings.HasPrefix(name, "keys/") || strings.HasPrefix(name, "log/") {
+			r.to.lie = nil
+			other := &rig{t: t, log: &logOf{cluster: r.log.cluster, frames: r.log.frames, ring: r.log.ring}, to: r.to, keys: r.keys, now: r.now}
+			other.log.destroy(2)
+			other.backup(false)
+		}
+		return b
+	}
+	made := r.backup(false)
+	if made.Destroyed != 2 || made.Unknown != 1 {
+		t.Errorf("%+v", made)
+	}
+	set, err := ReadSet(t.Context(), r.to)
+	if err != nil || len(set.Backups) != 3 || set.newest().ID != made.ID {
+		t.Fatalf("%+v, %v", set, err)
+	}
+	// Without the list of the newest, as a run that read the place before would have left it.
+	for i := range set.Backups {
+		if c, err := Choose(t.Context(), r.to, r.keys, Which{ID: set.Backups[i].ID}); err != nil || c.Destroyed.Count() != 2 {
+			t.Errorf("%+v, %v", c, err)
+		}
+	}
+}
+
+// Keys that hold more than the newest stay, whatever was destroyed since.
+func TestKeysThatHoldMoreThanTheNewestStay(t *testing.T) {
+	r := newRig(t, 1)
+	r.backup(false)
+	older := r.log.ring
+	newer := ringLike(t, older, events.ID{7})
+	r.log.ring = newer
+	second := r.backup(false)
+	r.log.ring = older // the copy of before was put back
+	r.log.destroy(1)
+	third := r.backup(true)
+	name := "keys/" + second.ID + ".keys"
+	if len(third.Removed) != 1 || !slices.Equal(third.KeysKept, []string{name}) || r.keys.files[name] == nil {
+		t.Errorf("%+v", third)
+	}
+	for _, dry := range []bool{true, false} {
+		p, err := Prune(t.Context(), r.to, r.keys, Keep{Newest: 8, Now: func() time.Time { return r.now }, DryRun: dry})
+		if err != nil || !slices.Equal(p.KeysKept, []string{name}) || r.keys.files[name] == nil {
+			t.Errorf("%+v, %v", p, err)
+		}
+	}
+	c, err := Choose(t.Context(), r.to, r.keys, Which{ID: second.ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[events.ID][]byte{{7}: r.keys.files[name], {8}: nil, {}: nil} {
+		need := Need{}
+		if id != (events.ID{}) {
+			need[id] = struct{}{}
+		}
+		if got, err := c.KeysFor(t.Context(), need); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("what needs %s gets %d bytes of keys, %v", id, len(got), err)
+		}
+	}
+	// Once it lives on, it goes on from there, and nothing is kept any more.
+	r.log.ring = newer
+	if made := r.backup(true); len(made.KeysKept) > 0 {
+		t.Errorf("%+v", made)
+	}
+	// That somebody destroyed the namespace is a reason to remove them.
+	r.log.ring, r.log.spaces = older, []string{events.ID{7}.String()}
+	held := (&logOf{ring: older}).head(t)
+	for _, id := range (&logOf{ring: newer}).head(t).IDs() {
+		if !held.Holds(id) && id != (events.ID{7}) {
+			r.log.gone = append(r.log.gone, keyring.KeyID(id).String())
+		}
+	}
+	if made := r.backup(true); len(made.KeysKept) > 0 || len(r.keys.files) != 1 {
+		t.Errorf("%+v, %d keys", made, len(r.keys.files))
+	}
+}
+
+// Who can write to the place of the log, and has no keys, makes no restore destroy anything.
+func TestForgedManifestIsRefused(t *testing.T) {
+	r := newRig(t, 1)
+	first := r.backup(false)
+	r.log.write(0, 1)
+	r.backup(false)
+	set, err := ReadSet(t.Context(), r.to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := []byte(`{"keys":["00000000000000000000000000000007"],"namespaces":[]}`)
+	s := newSummer()
+	_, _ = s.Write(list)
+	m := *set.newest()
+	m.Destroyed = s.ref()
+	stranger := newLog(t, 'x', 1).head(t)
+	b, err := m.encode(stranger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.to.files[m.name()], r.to.files[m.destroyedName()] = b, list
+	for _, id := range []string{"", m.ID, first.ID} {
+		if _, err := Choose(t.Context(), r.to, r.keys, Which{ID: id}); memory.CodeOf(err) != memory.CodeLogDiverged || !strings.Contains(err.Error(), m.name()) {
+			t.Errorf("%q: %v", id, err)
+		}
+	}
+	if _, err := r.try(true); memory.CodeOf(err) != memory.CodeLogDiverged || !strings.Contains(err.Error(), m.name()) {
+		t.Errorf("a backup takes it over: %v", err)
+	}
+	if _, err := Make(t.Context(), r.log, r.to, r.keys, Options{WithoutUnreadable: true, Now: func() time.Time { return r.now }}); memory.CodeOf(err) != memory.CodeLogDiverged || !strings.Contains(memory.AsError(err).Hint, "--full") {
+		t.Errorf("a backup goes on from it: %v", err)
+	}
+	c, err := Choose(t.Context(), r.to, nil, Which{}) // the keys come later
+	if err != nil || c.Check(r.keys.files["keys/"+m.ID+".keys"]) == nil {
+		t.Errorf("keys of a file: %v", err)
+	}
+	v := r.verify()
+	if v.OK || !slices.ContainsFunc(v.Problems, func(p memory.BackupProblem) bool { return p.Kind == memory.BackupForged && p.Backup == m.ID }) {
+		t.Errorf("%+v", v.Problems)
+	}
+	if c, err := Choose(t.Context(), r.to, r.keys, Which{WithoutUnreadable: true}); err != nil || c.Manifest.ID != first.ID || c.Destroyed.Count() != 0 {
+		t.Errorf("without it: %+v, %v", c, err)
+	}
+	if made, err := Make(t.Context(), r.log, r.to, r.keys, Options{Full: true, WithoutUnreadable: true, Now: func() time.Time { return r.now }}); err != nil || made.Destroyed != 0 {
+		t.Errorf("%+v, %v", made, err)
+	}
+}
+
+// A backup whose parents were pruned while it was made is none, and says so.
+func TestBackupWhoseParentsWerePrunedMeanwhile(t *testing.T) {
+	for _, at := range []string{"log/", "backups/"} {
+		r := newRig(t, 1)
+		first := r.backup(false)
+		r.log.write(0, 1)
+		r.to.lie = func(name string, b []byte) []byte {
+			if !strings.HasPrefix(name, at) {
+				return b
+			}
+			r.to.lie = nil
+			other := &rig{t: t, log: r.log, to: r.to, keys: r.keys, now: r.now}
+			other.backup(true)
+			if p, err := Prune(t.Context(), r.to, r.keys, Keep{Newest: 1, Now: func() time.Time { return r.now }}); err != nil || !slices.Contains(p.Pruned, first.ID) {
+				t.Errorf("%+v, %v", p, err)
+			}
+			return b
+		}
+		if made, err := r.try(false); memory.CodeOf(err) != memory.CodeConflict || memory.AsError(err).Hint != "run it again" {
+			t.Errorf("%s: %+v, %v", at, made, err)
+		}
+		if v := r.verify(); !v.OK || v.Backups != 1 {
+			t.Errorf("%s: %+v", at, v)
+		}
+		if made := r.backup(false); made.Parent == "" { // the remedy
+			t.Errorf("%+v", made)
+		}
 	}
 }
 
@@ -449,7 +620,7 @@ func TestPruneTouchesNothingBesideAManifestItCannotRead(t *testing.T) {
 	}
 }
 
-// The newest manifest may hold the newest list: one that cannot be read is not passed over.
+// A manifest that cannot be read may name the only list that knows: it is not passed over.
 func TestUnreadableNewestManifestIsNotPassedOver(t *testing.T) {
 	r := newRig(t, 1)
 	first := r.backup(false)
@@ -457,12 +628,12 @@ func TestUnreadableNewestManifestIsNotPassedOver(t *testing.T) {
 	name := "backups/" + second.ID + ".json"
 	r.to.files[name] = r.to.files[name][:30]
 	for _, id := range []string{"", first.ID} {
-		if _, err := Choose(t.Context(), r.to, r.keys, id); memory.CodeOf(err) != memory.CodeLogDiverged || !strings.Contains(memory.AsError(err).Hint, name) {
+		if _, err := Choose(t.Context(), r.to, r.keys, Which{ID: id}); memory.CodeOf(err) != memory.CodeLogDiverged || !strings.Contains(memory.AsError(err).Hint, name) {
 			t.Errorf("%q: %v", id, err)
 		}
 	}
 	delete(r.to.files, name) // the remedy
-	if c, err := Choose(t.Context(), r.to, r.keys, ""); err != nil || c.Manifest.ID != first.ID {
+	if c, err := Choose(t.Context(), r.to, r.keys, Which{ID: ""}); err != nil || c.Manifest.ID != first.ID {
 		t.Errorf("%+v, %v", c.Manifest, err)
 	}
 }

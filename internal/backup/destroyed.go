@@ -35,6 +35,37 @@ func (d Destroyed) IDs() (keys []keyring.KeyID, spaces []keyring.NamespaceID, er
 	return keys, spaces, nil
 }
 
+// set gives the ids of both; what is no id is left out.
+func (d Destroyed) set() map[[16]byte]bool {
+	out := make(map[[16]byte]bool, d.Count())
+	keys, spaces, err := d.IDs()
+	if err != nil {
+		return out // a restore refuses it
+	}
+	for _, id := range keys {
+		out[id] = true
+	}
+	for _, id := range spaces {
+		out[id] = true
+	}
+	return out
+}
+
+// Living counts those that live in a backup of keys; 0 where it does not tell.
+func (d Destroyed) Living(keys []byte) (n int) {
+	head, err := keyring.ReadBackupHead(keys)
+	if err != nil {
+		return 0
+	}
+	defer head.Wipe()
+	for id := range d.set() {
+		if head.Holds(id) {
+			n++
+		}
+	}
+	return n
+}
+
 // equal reports whether two lists name the same.
 func (d Destroyed) equal(o Destroyed) bool {
 	return slices.Equal(d.Keys, o.Keys) && slices.Equal(d.Namespaces, o.Namespaces)

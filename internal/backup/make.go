@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"slices"
 	"strings"
 	"time"
 
 	"mneme/internal/events"
+	"mneme/internal/keyring"
 	"mneme/memory"
 )
 
@@ -29,8 +29,11 @@ type Options struct {
 	Full bool // all of the log, though there is a backup to go on from
 	// WithoutMaster leaves the master key out of the keys: they open beside it only.
 	WithoutMaster bool
-	Now           func() time.Time
-	Version       string // of the program
+	// WithoutUnreadable passes over manifests and lists that cannot be read: what they alone
+	// know as destroyed comes back.
+	WithoutUnreadable bool
+	Now               func() time.Time
+	Version           string // of the program
 }
 
 // Make makes a backup in two places, for the log and for the keys, and removes there what no
@@ -43,15 +46,14 @@ func Make(ctx context.Context, src Source, to, keysTo Place, opt Options) (memor
 		return memory.BackupMade{}, err
 	}
 	r := &run{src: src, to: to, keysTo: keysTo, opt: opt, set: set}
+	defer func() { r.head.Wipe() }()
 	if err := r.make(ctx); err != nil {
 		return memory.BackupMade{}, err
 	}
 	m := &r.m
 	out := memory.BackupMade{ID: m.ID, Parent: m.Parent, Cluster: m.Cluster, MadeAt: m.MadeAt, Position: m.Position(), Frames: r.frames, Events: m.Events(),
 		Bytes: m.Log.Bytes, Destroyed: r.destroyed.Count(), Unknown: r.unknown, Begun: r.begun}
-	if set, err = ReadSet(ctx, to); err == nil {
-		out.Removed, err = set.tidy(ctx, keysTo, opt.Now(), false)
-	}
+	out.Removed, out.KeysKept, err = r.set.tidy(ctx, keysTo, opt.Now(), false)
 	out.TookMS = time.Since(started).Milliseconds()
 	if err != nil {
 		return out, fmt.Errorf("the backup %s is made; what no backup needs could not be removed: %w", m.ID, err)
@@ -67,7 +69,8 @@ type run struct {
 	set        *Set
 
 	m         Manifest
-	begun     string // why it goes on from nothing
+	head      *keyring.BackupHead // of the keys that were written
+	begun     string              // why it goes on from nothing
 	frames    uint64
 	destroyed Destroyed
 	unknown   int // of them, what the node does not know as destroyed
@@ -76,6 +79,9 @@ type run struct {
 func (r *run) make(ctx context.Context) error {
 	before, err := r.src.Destroyed(ctx)
 	if err != nil {
+		return err
+	}
+	if err := r.set.whole(r.opt.WithoutUnreadable); err != nil {
 		return err
 	}
 	for i := range r.set.Backups {
@@ -88,34 +94,87 @@ func (r *run) make(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	now := r.opt.Now().UTC().Truncate(time.Second)
-	if last := r.set.newest(); last != nil && !now.After(last.MadeAt) {
-		now = last.MadeAt.Add(time.Second) // a clock that went back does not change which is the newest
-	}
-	r.m = Manifest{ID: newID(now), Cluster: before.ClusterID, MadeAt: now, Version: r.opt.Version}
+	r.m = Manifest{ID: newID(r.opt.Now()), Cluster: before.ClusterID, Version: r.opt.Version}
 	if err := r.log(ctx, base); err != nil {
 		return err
 	}
 	if err := r.keys(ctx); err != nil {
 		return err
 	}
+	// What other runs have made or removed meanwhile counts.
+	if r.set, err = ReadSet(ctx, r.to); err != nil {
+		return err
+	}
+	r.set.authenticate(r.head)
+	if base != nil && r.set.damaged(base.ID) {
+		return memory.Errorf(memory.CodeLogDiverged, "%s in %s cannot be gone on from: %v", base.name(), r.to, errForged).
+			WithHint("look who may write to %s, and put it back or remove it; with --full and --without-unreadable a backup does without it", r.to)
+	}
+	if err := r.set.whole(r.opt.WithoutUnreadable); err != nil {
+		return err
+	}
 	after, err := r.src.Destroyed(ctx)
 	if err != nil {
 		return err
 	}
-	if r.destroyed, err = r.knownDestroyed(ctx, Destroyed(after)); err != nil {
+	known, err := r.set.destroyed(ctx, r.opt.WithoutUnreadable)
+	if err != nil {
 		return err
 	}
+	// A node that came back from an older copy of itself has forgotten what it destroyed.
+	r.destroyed = Destroyed(after).with(known)
 	r.unknown = r.destroyed.Count() - Destroyed(after).Count()
-	if !r.destroyed.equal(Destroyed(before)) {
+	if !r.destroyed.equal(Destroyed(before).with(Destroyed{})) {
 		for i := range r.m.Shards {
 			r.m.Shards[i].StateHash = "" // it may be that of a state with what a restore destroys
 		}
 	}
+	r.m.MadeAt = r.opt.Now().UTC().Truncate(time.Second)
+	if last := r.set.newest(); last != nil && !r.m.MadeAt.After(last.MadeAt) {
+		r.m.MadeAt = last.MadeAt.Add(time.Second) // a clock that went back does not change which is the newest
+	}
 	if err := r.list(ctx); err != nil {
 		return err
 	}
-	return r.manifest(ctx)
+	if err := r.manifest(ctx); err != nil {
+		return err
+	}
+	return r.stands(ctx)
+}
+
+// stands looks whether all is there that a backup goes on from, once its manifest is: from
+// then on nobody prunes that. A backup of which it is not there is taken back.
+func (r *run) stands(ctx context.Context) error {
+	set, err := ReadSet(ctx, r.to)
+	if err != nil {
+		return err
+	}
+	r.set = set
+	err = r.parentsThere(ctx)
+	if err != nil {
+		err = errors.Join(err, r.to.Remove(ctx, r.m.name()))
+	}
+	return err
+}
+
+// parentsThere fails where what the backup goes on from was removed while it was made.
+func (r *run) parentsThere(ctx context.Context) error {
+	if r.m.Parent == "" {
+		return nil
+	}
+	chain, problem := r.set.chain(&r.m)
+	if problem == nil {
+		files, err := r.to.List(ctx, folderLog)
+		if err != nil {
+			return err
+		}
+		problem = missing(chain, sizes(files))
+	}
+	if problem == nil {
+		return nil
+	}
+	return memory.Errorf(memory.CodeConflict, "the backup that this one goes on from was removed while it was made, and no backup was made: %s: %s", problem.Backup, problem.Detail).
+		WithHint("run it again")
 }
 
 // base is the backup to go on from: the newest one, if all of its chain is there.
@@ -240,23 +299,18 @@ func (r *run) keys(ctx context.Context) (err error) {
 		return err
 	}
 	b, err := readAs(ctx, r.keysTo, name, r.m.Keys)
-	clear(b)
-	return notKept(r.keysTo, name, err)
-}
-
-// knownDestroyed adds what earlier backups know as destroyed. A node that came back from an
-// older copy of itself has forgotten that, and its keys live.
-func (r *run) knownDestroyed(ctx context.Context, now Destroyed) (Destroyed, error) {
-	for _, m := range slices.Backward(r.set.Backups) {
-		before, err := r.set.listOf(ctx, &m)
-		if err == nil {
-			return now.with(before), nil
-		}
-		if !errors.Is(err, ErrNotIntact) && !errors.Is(err, fs.ErrNotExist) {
-			return Destroyed{}, err
-		} // a damaged one is no reason to make no backup; the one before it says nearly as much
+	if err == nil {
+		r.head, err = keyring.ReadBackupHead(b)
 	}
-	return now, nil
+	clear(b)
+	if err != nil {
+		return notKept(r.keysTo, name, err)
+	}
+	if !r.head.Complete() {
+		return memory.Errorf(memory.CodeInvalid, "the node gave keys that do not tell what they hold: it runs an earlier program").
+			WithHint("upgrade memnode, then run it again")
+	}
+	return nil
 }
 
 // list writes the list of what was destroyed, if it is not there.
@@ -276,11 +330,17 @@ func (r *run) list(ctx context.Context) error {
 }
 
 func (r *run) manifest(ctx context.Context) error {
-	b, err := r.m.encode()
+	if err := r.parentsThere(ctx); err != nil {
+		return err
+	}
+	b, err := r.m.encode(r.head)
 	if err != nil {
 		return err
 	}
-	return r.write(ctx, r.m.name(), b)
+	if err := r.write(ctx, r.m.name(), b); err != nil {
+		return errors.Join(err, r.to.Remove(context.WithoutCancel(ctx), r.m.name()))
+	}
+	return nil
 }
 
 // write makes a small file and reads it back.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -18,11 +19,19 @@ import (
 	"time"
 
 	"mneme/internal/events"
+	"mneme/internal/keyring"
 	"mneme/memory"
 )
 
-// manifestFormat is raised when an older program would misread a manifest.
-const manifestFormat = 1
+// manifestFormat is raised when an older program would misread a manifest. Those of format 1
+// are not authenticated, and are not read.
+const manifestFormat = 2
+
+// manifestLabel keeps the MAC of a manifest apart from others.
+const manifestLabel = "manifest of a backup"
+
+// errForged is what a manifest is bad for that holders of the cluster's keys did not write.
+var errForged = errors.New("it was not written by who had the keys of the cluster")
 
 // The folders of a place. Keys lie in another place than the rest.
 const (
@@ -47,6 +56,8 @@ type Manifest struct {
 	// Destroyed is the list of what was destroyed, which is named by its hash.
 	Destroyed FileRef `json:"destroyed"`
 	Keys      FileRef `json:"keys"`
+
+	said, mac []byte // what was read, and its MAC
 }
 
 // Range is what a backup holds of the log of one shard.
@@ -101,24 +112,36 @@ func newID(now time.Time) string {
 	return now.UTC().Format("20060102T150405Z") + "-" + strings.ToLower(rand.Text()[:6])
 }
 
-// sealed is the file of a manifest: it carries the hash of what it says.
+// sealed is the file of a manifest: it carries the hash of what it says, and a MAC, which
+// only who has the keys can check. A manifest names its list by hash, so the MAC is over both.
 type sealed struct {
 	Format   int             `json:"format"`
 	SHA256   string          `json:"sha256"`
+	MAC      string          `json:"mac"`
 	Manifest json.RawMessage `json:"manifest"`
 }
 
-func (m *Manifest) encode() ([]byte, error) {
+func (m *Manifest) encode(keys *keyring.BackupHead) ([]byte, error) {
 	b, err := json.Marshal(m)
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(b)
-	b, err = json.Marshal(sealed{Format: manifestFormat, SHA256: hex.EncodeToString(sum[:]), Manifest: b})
+	sum, mac := sha256.Sum256(b), keys.MAC(manifestLabel, b)
+	b, err = json.Marshal(sealed{Format: manifestFormat, SHA256: hex.EncodeToString(sum[:]), MAC: hex.EncodeToString(mac[:]), Manifest: b})
 	return append(b, '\n'), err
 }
 
-// decodeManifest reads the manifest of a backup. Errors: ErrNotIntact, events.ErrNewer.
+// authentic checks that who wrote a manifest had the keys of its cluster.
+func (m *Manifest) authentic(keys *keyring.BackupHead) error {
+	want := keys.MAC(manifestLabel, m.said)
+	if !keys.Complete() || !hmac.Equal(want[:], m.mac) {
+		return errForged
+	}
+	return nil
+}
+
+// decodeManifest reads the manifest of a backup. Errors: ErrNotIntact, events.ErrNewer,
+// events.ErrOlder.
 func decodeManifest(id string, b []byte) (m Manifest, err error) {
 	var s sealed
 	if err := json.Unmarshal(b, &s); err != nil {
@@ -126,6 +149,9 @@ func decodeManifest(id string, b []byte) (m Manifest, err error) {
 	}
 	if s.Format > manifestFormat {
 		return m, fmt.Errorf("manifest format %d: %w", s.Format, events.ErrNewer)
+	}
+	if s.Format < manifestFormat {
+		return m, fmt.Errorf("manifest format %d: %w", s.Format, events.ErrOlder)
 	}
 	sum := sha256.Sum256(s.Manifest)
 	if hex.EncodeToString(sum[:]) != s.SHA256 {
@@ -136,6 +162,10 @@ func decodeManifest(id string, b []byte) (m Manifest, err error) {
 	if err := dec.Decode(&m); err != nil {
 		return m, fmt.Errorf("%w: %w", err, ErrNotIntact)
 	}
+	if m.mac, err = hex.DecodeString(s.MAC); err != nil {
+		return m, fmt.Errorf("its MAC is none: %w", ErrNotIntact)
+	}
+	m.said = s.Manifest
 	if m.ID != id {
 		return m, fmt.Errorf("it is the manifest of %s: %w", m.ID, ErrNotIntact)
 	}
@@ -155,7 +185,7 @@ type Set struct {
 	place   Place
 	Backups []Manifest // oldest first
 	Bad     []Bad
-	pruned  map[string]bool // backups that are going
+	pruned  map[string]Manifest // backups that are going
 }
 
 // Bad is a manifest that cannot be read.
@@ -178,7 +208,7 @@ func ReadSet(ctx context.Context, place Place) (*Set, error) {
 		}
 		m, err := readManifest(ctx, place, f.Name, id)
 		switch {
-		case errors.Is(err, ErrNotIntact), errors.Is(err, events.ErrNewer):
+		case errors.Is(err, ErrNotIntact), events.IsForeign(err):
 			set.Bad = append(set.Bad, Bad{ID: id, Err: err})
 		case err != nil:
 			return nil, err
@@ -199,11 +229,25 @@ func readManifest(ctx context.Context, place Place, name, id string) (Manifest, 
 	if err != nil {
 		return Manifest{}, err
 	}
-	b, err := io.ReadAll(io.LimitReader(r, maxManifest))
+	b, err := io.ReadAll(io.LimitReader(r, maxManifest+1))
 	if err = errors.Join(err, r.Close()); err != nil {
 		return Manifest{}, err
 	}
+	if len(b) > maxManifest {
+		return Manifest{}, fmt.Errorf("it has more than %d bytes: %w", maxManifest, ErrNotIntact)
+	}
 	return decodeManifest(id, b)
+}
+
+// authenticate takes the manifests out that were written without the keys of their cluster.
+func (s *Set) authenticate(keys *keyring.BackupHead) {
+	s.Backups = slices.DeleteFunc(s.Backups, func(m Manifest) bool {
+		err := m.authentic(keys)
+		if err != nil {
+			s.Bad = append(s.Bad, Bad{ID: m.ID, Err: err})
+		}
+		return err != nil
+	})
 }
 
 func (s *Set) byID(id string) *Manifest {

@@ -107,12 +107,22 @@ func notAs(name string, got, want FileRef) error {
 	return fmt.Errorf("%s is not what was written there: SHA-256 %s, and it was %s: %w", name, got.SHA256, want.SHA256, ErrNotIntact)
 }
 
-// readAs reads a small file whole, as openAs does.
+// maxWhole bounds what is read into memory at once: the keys of ten million subjects are less.
+const maxWhole = 1 << 30
+
+// readAs reads a small file whole, as openAs does. It reads no more of a longer one than shows
+// that it is longer.
 func readAs(ctx context.Context, from Place, name string, ref FileRef) ([]byte, error) {
+	if ref.Bytes < 0 || ref.Bytes > maxWhole {
+		return nil, fmt.Errorf("%s: %d bytes are none that were written: %w", name, ref.Bytes, ErrNotIntact)
+	}
 	r, err := openAs(ctx, from, name, ref)
 	if err != nil {
 		return nil, err
 	}
-	b, err := io.ReadAll(r)
+	b, err := io.ReadAll(io.LimitReader(r, ref.Bytes+1))
+	if err == nil && int64(len(b)) > ref.Bytes {
+		err = fmt.Errorf("%s has more than the %d bytes that it had: %w", name, ref.Bytes, ErrNotIntact)
+	}
 	return b, errors.Join(err, r.Close())
 }

@@ -18,7 +18,7 @@ type Keep struct {
 	DryRun bool
 }
 
-// Prune removes the other backups, and all keys but the newest. Manifests go first, each
+// Prune removes the other backups, and all keys but the newest and those that hold more. Manifests go first, each
 // before the one that it goes on from, so that one that is killed leaves whole backups only.
 func Prune(ctx context.Context, in, keysIn Place, keep Keep) (memory.BackupPruneReport, error) {
 	out := memory.BackupPruneReport{Kept: []string{}, Pruned: []string{}, Removed: []string{}, DryRun: keep.DryRun}
@@ -35,14 +35,14 @@ func Prune(ctx context.Context, in, keysIn Place, keep Keep) (memory.BackupPrune
 			WithHint("memctl backup verify --from %s says more; put it back from a copy or remove it", in)
 	}
 	stays := set.stays(keep)
-	left := &Set{place: in, pruned: map[string]bool{}}
+	left := &Set{place: in, pruned: map[string]Manifest{}}
 	var gone []Manifest
 	for _, m := range set.Backups {
 		if stays[m.ID] {
 			left.Backups, out.Kept = append(left.Backups, m), append(out.Kept, m.ID)
 			continue
 		}
-		gone, out.Pruned, left.pruned[m.ID] = append(gone, m), append(out.Pruned, m.ID), true
+		gone, out.Pruned, left.pruned[m.ID] = append(gone, m), append(out.Pruned, m.ID), m
 	}
 	files, err := left.unnamed(ctx, gone)
 	if err != nil {
@@ -54,7 +54,7 @@ func Prune(ctx context.Context, in, keysIn Place, keep Keep) (memory.BackupPrune
 	if keep.DryRun {
 		var old []Info
 		if keysIn != nil {
-			old, err = left.oldKeys(ctx, keysIn, keep.Now().Add(-leftoverAge), true)
+			old, out.KeysKept, err = left.oldKeys(ctx, keysIn, keep.Now().Add(-leftoverAge), true)
 		}
 		for _, f := range old {
 			out.Removed, out.Bytes = append(out.Removed, f.Name), out.Bytes+f.Size
@@ -69,8 +69,8 @@ func Prune(ctx context.Context, in, keysIn Place, keep Keep) (memory.BackupPrune
 	if _, err := remove(ctx, in, files); err != nil {
 		return out, err
 	}
-	more, err := left.tidy(ctx, keysIn, keep.Now(), true)
-	out.Removed = append(out.Removed, more...)
+	more, kept, err := left.tidy(ctx, keysIn, keep.Now(), true)
+	out.Removed, out.KeysKept = append(out.Removed, more...), kept
 	return out, err
 }
 

@@ -26,6 +26,7 @@ type logOf struct {
 	cluster events.ID
 	frames  [][][]byte // by shard
 	gone    []string
+	spaces  []string                // namespaces that were destroyed
 	fail    func(w io.Writer) error // instead of the log
 	ring    *keyring.Keyring
 }
@@ -40,6 +41,40 @@ func newLog(t *testing.T, name byte, shards int) *logOf {
 	l.cluster[15] = name
 	l.write(0, 3)
 	return l
+}
+
+// head is that of the keys of a node.
+func (l *logOf) head(t *testing.T) *keyring.BackupHead {
+	t.Helper()
+	var b bytes.Buffer
+	if err := l.ring.Export(&b); err != nil {
+		t.Fatal(err)
+	}
+	h, err := keyring.ReadBackupHead(b.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// ringLike is a copy of a keyring that has a namespace more.
+func ringLike(t *testing.T, of *keyring.Keyring, space events.ID) *keyring.Keyring {
+	t.Helper()
+	var b bytes.Buffer
+	opt := keyring.Options{Dir: "node", FS: vfs.NewMem()}
+	if err := errors.Join(of.ExportWithMaster(&b), keyring.Import(opt, &b)); err != nil {
+		t.Fatal(err)
+	}
+	opt.AllowNewStorage = true
+	ring, err := keyring.Open(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ring.Close() })
+	if err := ring.CreateNamespace(keyring.NamespaceID(space)); err != nil {
+		t.Fatal(err)
+	}
+	return ring
 }
 
 // write appends frames to a shard.
@@ -112,7 +147,7 @@ func (l *logOf) Keys(_ context.Context, w io.Writer, master bool) error {
 
 // Destroyed implements Source.
 func (l *logOf) Destroyed(context.Context) (memory.DestroyedKeys, error) {
-	return memory.DestroyedKeys{ClusterID: l.cluster.String(), Keys: slices.Clone(l.gone), Namespaces: []string{}}, nil
+	return memory.DestroyedKeys{ClusterID: l.cluster.String(), Keys: slices.Clone(l.gone), Namespaces: slices.Clone(l.spaces)}, nil
 }
 
 func (l *logOf) destroy(n int) { l.gone = append(l.gone, fmt.Sprintf("%032x", n)) }
@@ -217,7 +252,7 @@ func (r *rig) verify() memory.BackupVerifyReport {
 // read gives the messages of a backup, by shard.
 func (r *rig) read(id string) [][][]byte {
 	r.t.Helper()
-	c, err := Choose(r.t.Context(), r.to, r.keys, id)
+	c, err := Choose(r.t.Context(), r.to, r.keys, Which{ID: id})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -2,10 +2,15 @@ package backup
 
 import (
 	"context"
+	"errors"
+	"io"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
 	"time"
+
+	"mneme/internal/keyring"
 )
 
 // leftoverAge is how long files that no manifest names are left alone: they may be those of
@@ -14,14 +19,14 @@ const leftoverAge = 24 * time.Hour
 
 // tidy removes what no backup needs: keys that were written before the last erasure, or, if
 // only the newest are to stay, all older ones; and what killed runs left. It returns the
-// names, of keys too.
-func (s *Set) tidy(ctx context.Context, keysTo Place, now time.Time, newestKeys bool) (removed []string, err error) {
+// names, of keys too, and those of keys that stay because the newest do not hold what they do.
+func (s *Set) tidy(ctx context.Context, keysTo Place, now time.Time, newestKeys bool) (removed, kept []string, err error) {
 	before := now.Add(-leftoverAge)
 	var gone []Info
 	for _, folder := range []string{folderLog, folderDestroyed} {
 		files, err := s.place.List(ctx, folder)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, f := range files {
 			if !s.names(f.Name) && f.Changed.Before(before) {
@@ -30,20 +35,20 @@ func (s *Set) tidy(ctx context.Context, keysTo Place, now time.Time, newestKeys 
 		}
 	}
 	if removed, err = remove(ctx, s.place, gone); err != nil {
-		return removed, err
+		return removed, nil, err
 	}
 	if err := s.place.Sweep(ctx, before); err != nil || keysTo == nil {
-		return removed, err
+		return removed, nil, err
 	}
-	keys, err := s.oldKeys(ctx, keysTo, before, newestKeys)
+	keys, kept, err := s.oldKeys(ctx, keysTo, before, newestKeys)
 	if err != nil {
-		return removed, err
+		return removed, nil, err
 	}
 	more, err := remove(ctx, keysTo, keys)
 	if err == nil {
 		err = keysTo.Sweep(ctx, before)
 	}
-	return append(removed, more...), err
+	return append(removed, more...), kept, err
 }
 
 func remove(ctx context.Context, from Place, files []Info) (removed []string, err error) {
@@ -65,15 +70,36 @@ func (s *Set) names(file string) bool {
 		slices.ContainsFunc(s.Backups, func(m Manifest) bool { return m.logName() == file || m.destroyedName() == file })
 }
 
-// oldKeys finds the keys that are of no use: the newest open every backup.
-func (s *Set) oldKeys(ctx context.Context, keysTo Place, before time.Time, newestOnly bool) (old []Info, err error) {
+// oldKeys finds the keys that are of no use, because the newest hold all that lives in them
+// but what was destroyed. Those that hold more stay: they are of another course of things, as
+// where the newest backup is of a node that came back from an older copy of itself.
+func (s *Set) oldKeys(ctx context.Context, keysTo Place, before time.Time, newestOnly bool) (old []Info, kept []string, err error) {
 	newest := s.newest()
-	if newest == nil {
-		return nil, nil
+	if newest == nil || len(s.Bad) > 0 {
+		return nil, nil, nil // what cannot be read may be the newest
 	}
+	b, err := readAs(ctx, keysTo, newest.keysName(), newest.Keys)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrNotIntact) {
+		clear(b)
+		return nil, nil, nil // older ones are better than none
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	head, bad := keyring.ReadBackupHead(b)
+	clear(b)
+	if bad != nil || newest.authentic(head) != nil {
+		return nil, nil, nil // verify says what is wrong
+	}
+	defer head.Wipe()
+	list, err := s.listOf(ctx, newest)
+	if err != nil {
+		return nil, nil, err
+	}
+	gone := list.set()
 	files, err := keysTo.List(ctx, folderKeys)
-	if err != nil || !slices.ContainsFunc(files, func(f Info) bool { return f.Name == newest.keysName() && f.Size == newest.Keys.Bytes }) {
-		return nil, err // older ones are better than none
+	if err != nil {
+		return nil, nil, err
 	}
 	for _, f := range files {
 		id, is := strings.CutSuffix(path.Base(f.Name), ".keys")
@@ -81,11 +107,49 @@ func (s *Set) oldKeys(ctx context.Context, keysTo Place, before time.Time, newes
 			continue
 		}
 		m := s.byID(id)
-		switch {
-		case m == nil && !s.pruned[id] && !f.Changed.Before(before): // of a run that may not have ended
-		case m == nil, newestOnly, m.Destroyed != newest.Destroyed:
+		pruned, going := s.pruned[id]
+		if m == nil && !going && !f.Changed.Before(before) || m != nil && !newestOnly && m.Destroyed == newest.Destroyed {
+			continue // of a run that may not have ended; or nothing was destroyed since
+		}
+		superseded := going && !slices.ContainsFunc(s.Backups, func(o Manifest) bool { return o.MadeAt.Before(pruned.MadeAt) })
+		if !superseded {
+			if superseded, err = holdsAll(ctx, keysTo, f, head, gone); err != nil {
+				return nil, nil, err
+			}
+		}
+		if superseded {
 			old = append(old, f)
+		} else {
+			kept = append(kept, f.Name)
 		}
 	}
-	return old, nil
+	return old, kept, nil
+}
+
+// holdsAll reports whether newer keys hold all that lives in a file of keys, but what was
+// destroyed. Of a file that does not tell it is not known.
+func holdsAll(ctx context.Context, from Place, f Info, newer *keyring.BackupHead, gone map[[16]byte]bool) (bool, error) {
+	r, err := from.Open(ctx, f.Name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	b, err := io.ReadAll(io.LimitReader(r, min(f.Size, maxWhole)+1))
+	defer clear(b)
+	if err = errors.Join(err, r.Close()); err != nil {
+		return false, err
+	}
+	head, err := keyring.ReadBackupHead(b)
+	if err != nil || !head.Complete() {
+		return false, nil //nolint:nilerr // then it is not known
+	}
+	defer head.Wipe()
+	return covers(newer, head, gone), nil
+}
+
+// covers reports whether keys hold all that lives in older ones, but what was destroyed.
+func covers(newer, older *keyring.BackupHead, gone map[[16]byte]bool) bool {
+	return !slices.ContainsFunc(older.IDs(), func(id [16]byte) bool { return !gone[id] && !newer.Holds(id) })
 }

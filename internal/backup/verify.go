@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"mneme/internal/events"
 	"mneme/internal/keyring"
 	"mneme/memory"
 )
@@ -25,7 +26,12 @@ func Verify(ctx context.Context, from, keysFrom Place, progress func(done, total
 	if err != nil {
 		return memory.BackupVerifyReport{}, err
 	}
-	v := &verifier{set: set, progress: progress, out: memory.BackupVerifyReport{Place: from.String(), Backups: len(set.Backups), Problems: []memory.BackupProblem{}}}
+	v := &verifier{set: set, progress: progress, needs: map[string]Need{}, out: memory.BackupVerifyReport{Place: from.String(), Backups: len(set.Backups), Problems: []memory.BackupProblem{}}}
+	defer func() {
+		for _, h := range v.heads {
+			h.Wipe()
+		}
+	}()
 	if len(set.Backups)+len(set.Bad) == 0 {
 		return v.out, noBackup(from)
 	}
@@ -35,6 +41,11 @@ func Verify(ctx context.Context, from, keysFrom Place, progress func(done, total
 	for _, b := range set.Bad {
 		v.problem(b.ID, memory.BackupUnreadable, fmt.Sprintf("its manifest cannot be read: %v", b.Err))
 	}
+	if keysFrom != nil {
+		if err := v.keys(ctx, keysFrom); err != nil {
+			return v.out, err
+		}
+	}
 	v.cluster()
 	for i := range set.Backups {
 		if err := v.backup(ctx, &set.Backups[i]); err != nil {
@@ -42,9 +53,7 @@ func Verify(ctx context.Context, from, keysFrom Place, progress func(done, total
 		}
 	}
 	if keysFrom != nil {
-		if err := v.keys(ctx, keysFrom); err != nil {
-			return v.out, err
-		}
+		v.opens(keysFrom)
 	}
 	if v.out.Leftovers, err = set.leftovers(ctx); err != nil {
 		return v.out, err
@@ -67,6 +76,10 @@ type verifier struct {
 	out      memory.BackupVerifyReport
 	total    uint64
 	progress func(done, total uint64)
+
+	heads     []*keyring.BackupHead // of the keys that are there
+	needs     map[string]Need       // of the range of each backup
+	destroyed Destroyed
 }
 
 func (v *verifier) problem(id, kind, detail string) {
@@ -105,7 +118,10 @@ func (v *verifier) backup(ctx context.Context, m *Manifest) error {
 	}
 	b, err := readAs(ctx, v.set.place, m.destroyedName(), m.Destroyed)
 	if err == nil {
-		_, err = decodeDestroyed(b)
+		var list Destroyed
+		if list, err = decodeDestroyed(b); err == nil {
+			v.destroyed = list.with(v.destroyed)
+		}
 	}
 	return v.file(m, m.destroyedName(), err)
 }
@@ -132,7 +148,12 @@ func (v *verifier) log(ctx context.Context, m *Manifest) error {
 	}
 	sum := newSummer()
 	in := io.TeeReader(r, sum)
-	found, wrong := ReadLog(in, func(uint16, uint64, []byte) error {
+	need := Need{}
+	v.needs[m.ID] = need
+	found, wrong := ReadLog(in, func(_ uint16, _ uint64, data []byte) error {
+		if f, err := events.DecodeFrame(data); err == nil && len(v.heads) > 0 {
+			need.See(&f)
+		}
 		if v.progress != nil {
 			v.progress(uint64(v.out.Bytes+sum.n), v.total)
 		}
@@ -176,19 +197,25 @@ func holds(m *Manifest, found []Section) bool {
 	})
 }
 
-// keys reads the keys that are there; those of the newest backup have to be.
+// keys reads the keys that are there; those of the newest backup have to be. A manifest that
+// was written without them is a problem.
 func (v *verifier) keys(ctx context.Context, from Place) error {
 	newest := v.set.newest()
-	for i := range v.set.Backups {
+	for i := len(v.set.Backups) - 1; i >= 0; i-- {
 		m := &v.set.Backups[i]
 		b, err := readAs(ctx, from, m.keysName(), m.Keys)
 		if errors.Is(err, fs.ErrNotExist) && m != newest {
-			continue // the newest keys open it
+			continue // the newest keys open it, or opens says that none do
 		}
 		if err == nil {
 			v.out.Bytes += int64(len(b))
-			if bad := keyring.IntactBackup(b); bad != nil {
+			head, bad := keyring.ReadBackupHead(b)
+			if bad != nil {
 				err = fmt.Errorf("%s: %w: %w", m.keysName(), bad, ErrNotIntact)
+			} else if slices.ContainsFunc(v.heads, func(newer *keyring.BackupHead) bool { return covers(newer, head, nil) }) {
+				head.Wipe() // of use to nobody; many backups have many of them
+			} else {
+				v.heads = append(v.heads, head)
 			}
 			clear(b)
 		}
@@ -196,7 +223,41 @@ func (v *verifier) keys(ctx context.Context, from Place) error {
 			return err
 		}
 	}
+	if len(v.heads) == 0 {
+		return nil
+	}
+	for i := range v.set.Backups {
+		m := &v.set.Backups[i]
+		if !slices.ContainsFunc(v.heads, func(h *keyring.BackupHead) bool { return m.authentic(h) == nil }) {
+			v.problem(m.ID, memory.BackupForged, fmt.Sprintf("%s: %v", m.name(), errForged))
+		}
+	}
 	return nil
+}
+
+// opens looks, for each chain, whether one of the keys that are there opens all of it but what
+// was destroyed.
+func (v *verifier) opens(from Place) {
+	if len(v.heads) == 0 {
+		return // which is a problem of the newest
+	}
+	gone := v.destroyed.set()
+	able := map[string][]*keyring.BackupHead{} // by backup: the keys that open it with all before it
+	for i := range v.set.Backups {
+		m := &v.set.Backups[i]
+		heads := v.heads
+		if m.Parent != "" {
+			heads = able[m.Parent]
+		}
+		for _, h := range heads {
+			if v.needs[m.ID].open(h, gone) {
+				able[m.ID] = append(able[m.ID], h)
+			}
+		}
+		if len(able[m.ID]) == 0 && (m.Parent == "" || len(heads) > 0) {
+			v.problem(m.ID, memory.BackupMissing, fmt.Sprintf("no keys in %s open all of its log", from))
+		}
+	}
 }
 
 // also names, for each problem of a chain, the backups behind it.

@@ -62,7 +62,7 @@ func (p *places) backup(src backup.Source) memory.BackupMade {
 
 func (p *places) choose(id string) backup.Chosen {
 	p.t.Helper()
-	c, err := backup.Choose(p.t.Context(), p.to, p.keys, id)
+	c, err := backup.Choose(p.t.Context(), p.to, p.keys, backup.Which{ID: id})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func (p *places) choose(id string) backup.Chosen {
 func (p *places) restore(c backup.Chosen, until Until) (string, memory.RestoreReport) {
 	p.t.Helper()
 	dir := filepath.Join(p.t.TempDir(), "new")
-	r, err := Offline{Config: quiet("")}.RestoreFrom(p.t.Context(), dir, RestoreSource{Log: c.Log, Keys: c.Keys, Until: until, Destroyed: c.Destroyed}, nil)
+	r, err := Offline{Config: quiet("")}.RestoreFrom(p.t.Context(), dir, RestoreSource{Log: c.Log, Keys: c.Keys, Until: until, Destroyed: c.Destroyed, Place: &c}, nil)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -359,6 +359,84 @@ func TestRestoreForgetsWhatWasForgottenSince(t *testing.T) {
 	shut(t, n)
 }
 
+// A full backup of an older copy of the node does not take the keys of what only the newer
+// backups hold, whatever is destroyed later, and each backup is restored with keys that open it.
+func TestBackupOfAnOlderCopyKeepsTheKeysOfNewerBackups(t *testing.T) {
+	t.Parallel()
+	dir, p := t.TempDir(), newPlaces(t)
+	n := open(t, quiet(dir))
+	must(t, n, "a memory of the first time")
+	for _, name := range []string{"doomed", "doomed-later"} {
+		if _, err := n.writes.CreateNamespace(t.Context(), memory.CreateNamespace{Name: name}); err != nil {
+			t.Fatal(err)
+		}
+		postOK(t, n, "/v1/namespaces/"+name+"/events", map[string]any{"agent": "tester", "text": "said in " + name})
+	}
+	first := p.backup(runs{n})
+	shut(t, n)
+	older := filepath.Join(t.TempDir(), "copy")
+	if err := copyStopped(dir, older); err != nil {
+		t.Fatal(err)
+	}
+	n = open(t, quiet(dir))
+	if _, err := n.writes.CreateNamespace(t.Context(), memory.CreateNamespace{Name: "team-two"}); err != nil {
+		t.Fatal(err)
+	}
+	postOK(t, n, "/v1/namespaces/team-two/events", map[string]any{"agent": "tester", "text": "a memory of team two"})
+	second := p.backup(runs{n})
+	shut(t, n)
+
+	n = open(t, quiet(older))
+	if _, err := p.try(runs{n}, false); memory.CodeOf(err) != memory.CodeConflict {
+		t.Errorf("%v", err)
+	}
+	if _, err := p.try(runs{n}, true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.writes.DeleteNamespace(t.Context(), "doomed"); err != nil {
+		t.Fatal(err)
+	}
+	last := p.backup(runs{n})
+	shut(t, n)
+	name := "keys/" + second.ID + ".keys"
+	if !slices.Contains(last.KeysKept, name) || slices.Contains(last.Removed, name) || !slices.Contains(last.Removed, "keys/"+first.ID+".keys") {
+		t.Errorf("%+v", last)
+	}
+	if _, err := backup.Prune(t.Context(), p.to, p.keys, backup.Keep{Newest: 8, Now: func() time.Time { return p.now }}); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{first.ID, second.ID, last.ID} {
+		if r, err := p.drill(id); err != nil || !r.OK || (r.DestroyedLiving > 0) != (id == second.ID) {
+			t.Errorf("drill of %s: %+v, %v", id, r, err)
+		}
+	}
+	if v, err := backup.Verify(t.Context(), p.to, p.keys, nil); err != nil || !v.OK {
+		t.Errorf("%+v, %v", v, err)
+	}
+	restored, r := p.restore(p.choose(second.ID), Until{})
+	if r.DestroyedLiving == 0 {
+		t.Errorf("%+v", r)
+	}
+	n = open(t, quiet(restored))
+	if found, err := n.reads.Search(t.Context(), memory.Access{Namespace: "team-two"}, memory.SearchRequest{Query: "team two"}); err != nil || len(found.Results) != 1 {
+		t.Errorf("team-two: %+v, %v", found, err)
+	}
+	await(t, "the namespace to end again", func() bool {
+		_, err := n.reads.Namespace(t.Context(), "doomed")
+		return memory.CodeOf(err) == memory.CodeNotFound
+	})
+	shut(t, n)
+
+	// Without those keys verify names what opens nowhere.
+	if err := os.Remove(filepath.Join(p.keys.Path, filepath.FromSlash(name))); err != nil {
+		t.Fatal(err)
+	}
+	v, err := backup.Verify(t.Context(), p.to, p.keys, nil)
+	if err != nil || v.OK || len(v.Problems) != 1 || v.Problems[0].Backup != second.ID || v.Problems[0].Kind != memory.BackupMissing {
+		t.Errorf("without the keys: %+v, %v", v, err)
+	}
+}
+
 // A drill tells a state that is not the one that was backed up, leaves nothing behind when it
 // fails, and removes what a killed one left, but not what another one is working in.
 func TestDrill(t *testing.T) {
@@ -373,6 +451,10 @@ func TestDrill(t *testing.T) {
 		if err := os.MkdirAll(filepath.Join(scratch, name, "data"), 0o700); err != nil {
 			t.Fatal(err)
 		}
+	}
+	theirs := t.TempDir() // a link is not followed
+	if err := os.Symlink(theirs, filepath.Join(scratch, drillPrefix+"link")); err != nil {
+		t.Fatal(err)
 	}
 	lock, err := lockDataDir(n.cfg.FS, filepath.Join(scratch, drillPrefix+"running"))
 	if err != nil {
@@ -402,8 +484,11 @@ func TestDrill(t *testing.T) {
 		t.Error("a drill that was stopped succeeded")
 	}
 	left, err := os.ReadDir(scratch)
-	if err != nil || len(left) != 2 || left[0].Name() != drillPrefix+"running" || left[1].Name() != "somebody's" {
+	if err != nil || len(left) != 3 || left[0].Name() != drillPrefix+"link" || left[1].Name() != drillPrefix+"running" || left[2].Name() != "somebody's" {
 		t.Errorf("left: %v, %v", left, err)
+	}
+	if in, err := os.ReadDir(theirs); err != nil || len(in) > 0 {
+		t.Errorf("behind the link: %v, %v", in, err)
 	}
 	if err := lock.unlock(); err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -47,10 +48,11 @@ func (o Offline) Drill(ctx context.Context, scratch string, from backup.Chosen, 
 		err = errors.Join(err, lock.unlock(), o.Config.FS.RemoveAll(place))
 	}()
 	dir := filepath.Join(place, "data")
-	restored, err := o.RestoreFrom(ctx, dir, RestoreSource{Log: from.Log, Keys: from.Keys, Destroyed: from.Destroyed}, progress)
+	restored, err := o.RestoreFrom(ctx, dir, RestoreSource{Log: from.Log, Keys: from.Keys, Destroyed: from.Destroyed, Place: &from}, progress)
 	if err != nil {
 		return out, drillError(scratch, err)
 	}
+	out.Destroyed, out.DestroyedLiving = restored.Destroyed, restored.DestroyedLiving
 	out.NotCompared = notComparable(from, len(restored.Shards))
 	out.OK = true
 	for i, s := range restored.Shards {
@@ -117,17 +119,18 @@ func drillError(scratch string, err error) error {
 		WithHint("name a directory on a larger disk with --scratch").WithCause(err)
 }
 
-// sweepDrills removes what killed drills have left: nobody holds its lock.
+// sweepDrills removes what killed drills of this user have left: nobody holds its lock. What
+// others put there under such a name, or a link, is left alone.
 func (o Offline) sweepDrills(scratch string) error {
 	names, err := o.Config.FS.List(scratch)
 	if errors.Is(err, fs.ErrNotExist) {
 		return memory.Errorf(memory.CodeInvalid, "there is no directory %s", scratch).WithHint("make it, or name another one with --scratch")
 	}
 	for _, name := range names {
-		if !strings.HasPrefix(name, drillPrefix) {
+		place := filepath.Join(scratch, name)
+		if !strings.HasPrefix(name, drillPrefix) || !ownFolder(place) {
 			continue
 		}
-		place := filepath.Join(scratch, name)
 		lock, locked := lockDataDir(o.Config.FS, place)
 		if locked != nil {
 			continue // of a drill that runs
@@ -135,4 +138,14 @@ func (o Offline) sweepDrills(scratch string) error {
 		err = errors.Join(err, lock.unlock(), o.Config.FS.RemoveAll(place))
 	}
 	return err
+}
+
+// ownFolder reports whether a path is a folder of this user, and no link to one.
+func ownFolder(path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil || !info.IsDir() {
+		return false
+	}
+	uid, _ := ownerOf(info)
+	return uid == os.Geteuid() || os.Geteuid() < 0 // where there are no owners
 }

@@ -32,6 +32,9 @@ type RestoreSource struct {
 	Until    Until
 	// Destroyed are keys and namespaces to destroy before the log is opened.
 	Destroyed backup.Destroyed
+	// Place is where log and list are from, if from a place of backups: it tells whether keys
+	// of a file belong to it, and has other keys where the newest do not open the log.
+	Place *backup.Chosen
 }
 
 // Until is where a restore ends before the backup does; the zero value is its end.
@@ -74,12 +77,27 @@ func (o Offline) RestoreFrom(ctx context.Context, dir string, src RestoreSource,
 			return out, err
 		}
 		defer clear(src.Keys)
+		if src.Place != nil {
+			if err := src.Place.Check(src.Keys); err != nil {
+				return out, err
+			}
+		}
 	}
 	from, err := checkBackup(ctx, src.Log, until)
 	if err != nil {
 		return out, err
 	}
 	from.keys, from.destroyed = src.Keys, src.Destroyed
+	if src.Place != nil {
+		other, err := src.Place.KeysFor(ctx, from.need)
+		if err != nil {
+			return out, err
+		}
+		if other != nil {
+			defer clear(other)
+			from.keys = other
+		}
+	}
 	lock, err := lockDataDir(fsys, dir)
 	if err != nil {
 		return out, publicError(err)
@@ -88,7 +106,7 @@ func (o Offline) RestoreFrom(ctx context.Context, dir string, src RestoreSource,
 	if err = errors.Join(err, lock.unlock()); err != nil {
 		return out, err
 	}
-	out.Shards, out.Destroyed = shards, src.Destroyed.Count()
+	out.Shards, out.Destroyed, out.DestroyedLiving = shards, src.Destroyed.Count(), src.Destroyed.Living(from.keys)
 	return out, nil
 }
 
@@ -193,6 +211,7 @@ func endRestore(fsys vfs.FS, dir string) error {
 type logBackup struct {
 	keys      []byte
 	destroyed backup.Destroyed
+	need      backup.Need
 	log       backup.Log
 	sections  []backup.Section
 	epochs    []uint32 // the last one of each
@@ -202,7 +221,7 @@ type logBackup struct {
 
 // checkBackup reads a backup of the log as a whole, and finds where a restore of it ends.
 func checkBackup(ctx context.Context, log backup.Log, until logUntil) (logBackup, error) {
-	at, cut := map[uint16]*projections.Cursor{}, cutter{until: until, at: map[uint16]*cutAt{}}
+	at, need, cut := map[uint16]*projections.Cursor{}, backup.Need{}, cutter{until: until, at: map[uint16]*cutAt{}}
 	sections, err := log.Read(ctx, func(shard uint16, _ uint64, data []byte) error {
 		if at[shard] == nil {
 			at[shard] = &projections.Cursor{Shard: shard}
@@ -211,6 +230,7 @@ func checkBackup(ctx context.Context, log backup.Log, until logUntil) (logBackup
 		if err != nil {
 			return err
 		}
+		need.See(&f)
 		return cut.see(shard, at[shard].Seq, &f, valid)
 	})
 	if events.IsForeign(err) {
@@ -225,7 +245,7 @@ func checkBackup(ctx context.Context, log backup.Log, until logUntil) (logBackup
 	if err != nil {
 		return logBackup{}, err
 	}
-	out := logBackup{log: log, sections: sections, epochs: make([]uint32, len(sections)), last: make([]uint64, len(sections))}
+	out := logBackup{log: log, need: need, sections: sections, epochs: make([]uint32, len(sections)), last: make([]uint64, len(sections))}
 	for i, s := range sections {
 		if c := at[s.After.Shard]; c != nil {
 			out.epochs[i] = c.Epoch
