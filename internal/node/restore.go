@@ -230,7 +230,9 @@ func checkBackup(ctx context.Context, log backup.Log, until logUntil) (logBackup
 		if err != nil {
 			return err
 		}
-		need.See(&f)
+		if valid {
+			need.See(&f)
+		}
 		return cut.see(shard, at[shard].Seq, &f, valid)
 	})
 	if events.IsForeign(err) {
