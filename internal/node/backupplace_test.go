@@ -437,6 +437,40 @@ func TestBackupOfAnOlderCopyKeepsTheKeysOfNewerBackups(t *testing.T) {
 	}
 }
 
+// Keys of a file are those that the place was written with, or the restore does not begin.
+func TestKeysOfAFileBelongToThePlace(t *testing.T) {
+	t.Parallel()
+	p, file := newPlaces(t), filepath.Join(t.TempDir(), "keys")
+	var keys [][]byte
+	for i := range 2 {
+		n := open(t, quiet(t.TempDir()))
+		must(t, n, "a memory")
+		var b bytes.Buffer
+		if _, err := n.operator.BackupKeys(t.Context(), &b, true); err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, b.Bytes())
+		if i == 0 {
+			p.backup(runs{n})
+		}
+		shut(t, n)
+	}
+	for i, code := range []memory.Code{"", memory.CodeLogDiverged} {
+		if err := os.WriteFile(file, keys[i], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := backup.Choose(t.Context(), p.to, nil, backup.Which{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := filepath.Join(t.TempDir(), "new")
+		_, err = Offline{Config: quiet("")}.RestoreFrom(t.Context(), dir, RestoreSource{Log: c.Log, KeysFile: file, Destroyed: c.Destroyed, Place: &c}, nil)
+		if (err != nil) != (code != "") || err != nil && (memory.CodeOf(err) != code || memory.AsError(err).Hint == "") {
+			t.Errorf("keys %d: %v", i, err)
+		}
+	}
+}
+
 // A drill tells a state that is not the one that was backed up, leaves nothing behind when it
 // fails, and removes what a killed one left, but not what another one is working in.
 func TestDrill(t *testing.T) {
