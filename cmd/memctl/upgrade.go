@@ -43,19 +43,26 @@ func upgradeCheckCmd(a *app) *cobra.Command {
 }
 
 func upgradeFinishCmd(a *app) *cobra.Command {
-	var yes bool
+	var yes, dryRun bool
 	cmd := &cobra.Command{
 		Use:   "finish",
 		Short: "Let the logs use what all nodes know; no node can be put back from then on",
 		Long: `Let the logs use what the programs of all nodes know. From then on a program that does
 not know it refuses the data directory, and says so. It is refused unless every node
 answers, and knows this node's level.`,
-		Example: "  memctl upgrade finish --yes",
+		Example: "  memctl upgrade finish --dry-run\n  memctl upgrade finish --yes",
 		Args:    wantArgs(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.dialOperator(cmd.Context())
 			if err != nil {
 				return err
+			}
+			if dryRun {
+				st, err := c.Cluster().Upgrade(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return a.emit(st, upgradeNames(st), func() { printUpgrade(a, st) })
 			}
 			if err := a.confirm(yes, "Put no node back to the program before, from now on? [y/N]", ""); err != nil {
 				return err
@@ -67,7 +74,7 @@ answers, and knows this node's level.`,
 			return a.emit(st, upgradeNames(st), func() { printUpgrade(a, st) })
 		},
 	}
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	destructiveFlags(cmd, &yes, &dryRun)
 	return cmd
 }
 

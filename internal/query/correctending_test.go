@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -198,25 +197,15 @@ func oneEdit(word string) map[string]bool {
 
 // The examples of docs/search.md find what it says, and are read as it says.
 func TestExamplesOfCorrections(t *testing.T) {
-	page, err := os.ReadFile("../../docs/search.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, part, _ := strings.Cut(string(page), "(a test runs these examples, too)")
-	part, _, _ = strings.Cut(part, "\n## ")
+	memories, rows := examples(t, "(a test runs these examples, too)")
 	w := newWorld(t)
 	w.Namespace("team", nil)
-	numbers, examples := map[string]string{}, 0
-	for line := range strings.Lines(part) {
-		if number, what, listed := strings.Cut(strings.TrimSpace(line), ". "); listed && len(number) == 1 {
-			numbers[w.One("team", "ann", what)] = number
-		}
-		cells := strings.Split(line, "|")
-		if len(cells) != 5 || !strings.Contains(cells[1], "`") {
-			continue
-		}
-		examples++
-		res := w.search("team", "", memory.SearchRequest{Query: strings.Trim(strings.TrimSpace(cells[1]), "`"), Mode: memory.ModeText})
+	numbers := map[string]string{}
+	for i, text := range memories {
+		numbers[w.One("team", "ann", text)] = fmt.Sprint(i + 1)
+	}
+	for _, row := range rows {
+		res := w.search("team", "", memory.SearchRequest{Query: row[0], Mode: memory.ModeText})
 		finds, reads := "nothing", ""
 		for i, h := range res.Results {
 			if i == 0 {
@@ -227,14 +216,14 @@ func TestExamplesOfCorrections(t *testing.T) {
 		for _, c := range res.Corrections {
 			reads += fmt.Sprintf("`%s` as `%s`, %s", c.Word, c.ReadAs, c.Kind)
 		}
-		if want := strings.TrimSpace(cells[2]); finds != want {
-			t.Errorf("%s finds %s, and not %s", cells[1], finds, want)
+		if finds != row[1] {
+			t.Errorf("%s finds %s, and not %s", row[0], finds, row[1])
 		}
-		if want := strings.TrimSpace(cells[3]); reads != want {
-			t.Errorf("%s is read: %s, and not: %s", cells[1], reads, want)
+		if reads != row[2] {
+			t.Errorf("%s is read: %s, and not: %s", row[0], reads, row[2])
 		}
 	}
-	if len(numbers) != 5 || examples != 8 {
-		t.Errorf("%d memories and %d examples", len(numbers), examples)
+	if len(numbers) != 5 || len(rows) != 8 {
+		t.Errorf("%d memories and %d examples", len(numbers), len(rows))
 	}
 }

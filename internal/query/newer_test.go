@@ -2,9 +2,9 @@ package query
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -204,38 +204,27 @@ func TestNoLimitChangesWhatIsNewer(t *testing.T) {
 
 // The examples of docs/search.md find first what it says.
 func TestExamplesOfWhatHoldsNow(t *testing.T) {
-	page, err := os.ReadFile("../../docs/search.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, part, _ := strings.Cut(string(page), "With these memories")
-	part, _, _ = strings.Cut(part, "\n## ")
+	memories, rows := examples(t, "With these memories")
 	w := newWorld(t)
 	w.Namespace("team", nil)
-	numbers, examples := map[string]string{}, 0
-	for line := range strings.Lines(part) {
-		if number, what, listed := strings.Cut(strings.TrimSpace(line), ". "); listed && len(number) == 1 {
-			day, says, _ := strings.Cut(what, " ")
-			at, err := time.Parse(time.DateOnly, day)
-			w.OK(err)
-			numbers[w.Capture("team", memory.Capture{Agent: "ann", Text: says, OccurredAt: &at})[0]] = number
-		}
-		cells := strings.Split(line, "|")
-		if len(cells) != 4 || !strings.Contains(cells[1], "`") {
-			continue
-		}
-		examples++
-		query := strings.Trim(strings.TrimSpace(cells[1]), "`")
-		got := w.search("team", "", memory.SearchRequest{Query: query, Mode: memory.ModeText, Explain: true}).Results
-		if want := strings.TrimSpace(cells[2]); len(got) == 0 || numbers[got[0].ID] != want {
-			t.Errorf("%s does not find %s first: %v", query, want, texts(got))
+	numbers := map[string]string{}
+	for i, text := range memories {
+		day, says, _ := strings.Cut(text, " ")
+		at, err := time.Parse(time.DateOnly, day)
+		w.OK(err)
+		numbers[w.Capture("team", memory.Capture{Agent: "ann", Text: says, OccurredAt: &at})[0]] = fmt.Sprint(i + 1)
+	}
+	for _, row := range rows {
+		got := w.search("team", "", memory.SearchRequest{Query: row[0], Mode: memory.ModeText, Explain: true}).Results
+		if len(got) == 0 || numbers[got[0].ID] != row[1] {
+			t.Errorf("%s does not find %s first: %v", row[0], row[1], texts(got))
 			for _, h := range got {
 				t.Logf("%s %+v", h.Text, h.Explain)
 			}
 		}
 	}
-	if len(numbers) != 4 || examples != 5 {
-		t.Errorf("%d memories and %d examples", len(numbers), examples)
+	if len(numbers) != 4 || len(rows) != 5 {
+		t.Errorf("%d memories and %d examples", len(numbers), len(rows))
 	}
 }
 

@@ -3,7 +3,6 @@ package query
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -298,28 +297,16 @@ func TestPhraseThatNothingHasWasNotTold(t *testing.T) {
 
 // The examples of docs/search.md find what it says.
 func TestExamplesOfTheDocumentation(t *testing.T) {
-	page, err := os.ReadFile("../../docs/search.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, part, _ := strings.Cut(string(page), "Of these memories")
-	part, _, _ = strings.Cut(part, "\n## ")
+	memories, rows := examples(t, "Of these memories")
 	w := newWorld(t)
 	w.Namespace("team", nil)
-	numbers, examples := map[string]string{}, 0
-	for line := range strings.Lines(part) {
-		number, what, listed := strings.Cut(strings.TrimSpace(line), ". ")
-		if listed && len(number) == 1 && unicode.IsDigit(rune(number[0])) {
-			numbers[w.One("team", "ann", what)] = number
-		}
-		cells := strings.Split(line, "|")
-		if len(cells) != 4 || !strings.Contains(cells[1], "`") {
-			continue
-		}
-		examples++
-		query := strings.Trim(strings.TrimSpace(cells[1]), "`")
+	numbers := map[string]string{}
+	for i, text := range memories {
+		numbers[w.One("team", "ann", text)] = fmt.Sprint(i + 1)
+	}
+	for _, row := range rows {
 		var found []string
-		for _, h := range w.search("team", "", memory.SearchRequest{Query: query, Mode: memory.ModeText, Limit: ptr(200)}).Results {
+		for _, h := range w.search("team", "", memory.SearchRequest{Query: row[0], Mode: memory.ModeText, Limit: ptr(200)}).Results {
 			found = append(found, numbers[h.ID])
 		}
 		slices.Sort(found)
@@ -327,12 +314,12 @@ func TestExamplesOfTheDocumentation(t *testing.T) {
 		if got == "" {
 			got = "nothing"
 		}
-		if want := strings.TrimSpace(cells[2]); got != want {
-			t.Errorf("%s finds %s, and not %s", query, got, want)
+		if got != row[1] {
+			t.Errorf("%s finds %s, and not %s", row[0], got, row[1])
 		}
 	}
-	if len(numbers) != 7 || examples != 24 {
-		t.Errorf("%d memories and %d examples", len(numbers), examples)
+	if len(numbers) != 7 || len(rows) != 24 {
+		t.Errorf("%d memories and %d examples", len(numbers), len(rows))
 	}
 }
 

@@ -256,7 +256,12 @@ func (tw *twin) search(as string, req *memory.SearchRequest, textFactor, vectorF
 			return true
 		}
 		terms[w.Term] = true
-		coded = coded && strings.ContainsAny(w.Term, "0123456789")
+		for _, word := range strings.Fields(query) {
+			word = strings.Trim(word, `.,;:!?"'()`)
+			if at := strings.Index(query, word); at <= w.Start && w.End <= at+len(word) {
+				coded = coded && (strings.ContainsAny(word, "0123456789") || len(word) >= 4 && strings.ContainsAny(word, "_/.:@#"))
+			}
+		}
 		dated := slices.ContainsFunc(inDate, func(e dates.Expr) bool { return w.Start >= e.Start && w.End <= e.End })
 		most := (index.DefaultK1 + 1) * idfOf(seen, w.Term, index.FieldText)
 		if !dated {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	index "mneme/internal/index/text"
 	"mneme/internal/text"
@@ -25,6 +26,7 @@ type Concept struct {
 	first        int           // its place in Plan.Words; the others follow
 	dated        bool          // it is a part of a date
 	whole        bool          // it is an identifier, a path or an address in one piece
+	coded        bool          // it is a code or stands within one
 	most         float64       // the BM25 that it gives at most
 	rarity       float64       // 1 = few memories have it, 0 = all do
 }
@@ -58,10 +60,23 @@ func isIdentifier(term string) bool {
 	return letters && len(term) >= 4 && strings.ContainsAny(term, "0123456789_/.:@#")
 }
 
-// isCoded reports whether a term is a name that somebody or something drew: a number, a hash, an
-// address, a path or a key of a ticket.
-func isCoded(term string) bool {
-	return strings.ContainsAny(term, "0123456789") || isIdentifier(term)
+// isCoded reports whether a stretch without blanks is a name that somebody or something drew: a
+// number, a hash, an address, a path or a key of a ticket.
+func isCoded(stretch string) bool {
+	return strings.ContainsAny(stretch, "0123456789") || isIdentifier(stretch)
+}
+
+// stretch is what stands around a word up to the next blanks, without the marks of a sentence.
+func stretch(query string, w text.Token) string {
+	from, to := 0, len(query)
+	if at := strings.LastIndexFunc(query[:w.Start], unicode.IsSpace); at >= 0 {
+		_, n := utf8.DecodeRuneInString(query[at:])
+		from = at + n
+	}
+	if n := strings.IndexFunc(query[w.End:], unicode.IsSpace); n >= 0 {
+		to = w.End + n
+	}
+	return strings.Trim(query[from:to], `.,;:!?"'()`)
 }
 
 // eachTerm visits the distinct terms of a query in its order, as many as a search looks for.
@@ -143,6 +158,7 @@ func (p *Plan) findConcepts() {
 	}
 	for _, w := range words(p.Query, len(p.Phrases) == 0) { // words of phrases are looked up
 		add(w.Term, w.forms, p.inDate(w.Token), isIdentifier(w.Term))
+		p.Concepts[len(p.Concepts)-1].coded = isCoded(stretch(p.Query, w.Token))
 	}
 	for _, term := range p.Also {
 		if p.concept(term) < 0 {

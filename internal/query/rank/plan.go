@@ -131,7 +131,7 @@ func (p *Plan) SetBound(docs uint64, docFreq func(term int) uint64, known func(t
 	asked, missing, coded := 0.0, 0.0, len(p.Concepts) > 0
 	for i := range p.Concepts {
 		c := &p.Concepts[i]
-		coded = coded && isCoded(c.Alternatives[0].Term)
+		coded = coded && c.coded
 		most := uint64(0)
 		for k, to := p.TermsOf(i); k < to; k++ {
 			most = max(most, docFreq(k))

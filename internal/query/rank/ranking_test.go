@@ -150,15 +150,21 @@ func TestWordsThatNobodyWroteSpeakAgainst(t *testing.T) {
 		{"blue kiln", 200, []string{"blue"}, 0.75},
 		{"blue kiln", 1800, []string{"blue"}, 0.55},
 		{"blue kiln", 0, []string{"blue"}, 1},
-		{"blue kiln", 1000, nil, 1}, // vectors answer alone
+		{"blue kiln", 1000, nil, 1},  // vectors answer alone
+		{"deadbeef42", 1000, nil, 0}, // but not of codes
+		{"what is OPS-4711 (10.99.3.1)?", 1000, nil, 0},
+		{"deadbeef42 kiln", 1000, nil, 1},
+		{"10.99.3.1 4711", 1, nil, 0},
 		{"blue 窑炉", 1000, []string{"blue"}, 1},
 		{"blue 3 May 2023", 1000, []string{"blue"}, 1},
 		{"the", 1000, nil, 1},
 		{"main.go kiln", 200, []string{"main"}, 0.625}, // of four terms
 		{"main.go", 200, []string{"main.go"}, 1},
-		{"main.go kiln", 200, []string{"main.go"}, 1}, // and is exact
+		{"main.go kiln", 200, []string{"main.go"}, 1},       // and is exact
+		{"blue oven", 200, []string{"blue", "kiln"}, 0.825}, // by what a near word counts
 	} {
-		p, r := newRanking(t, Question{Query: c.query, ByVector: true, Now: time.Date(2023, 6, 1, 0, 0, 0, 0, time.UTC), Partitions: []Partition{{Visible: all{}}}})
+		near := map[string][]Alternative{"oven": {{Term: "kiln", Kind: KindRelated, Weight: 0.3}}}
+		p, r := newRanking(t, Question{Query: c.query, Alternatives: near, ByVector: true, Now: time.Date(2023, 6, 1, 0, 0, 0, 0, time.UTC), Partitions: []Partition{{Visible: all{}}}})
 		p.SetBound(c.docs, func(int) uint64 { return 0 }, func(term int) bool { return slices.Contains(c.has, p.Words.Terms[term].Text) })
 		r.FoundVector(0, 1, 0.5, 0)
 		r.EachLookedAt(func(row, _ int, _ uint32) {
