@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -18,6 +19,10 @@ const DefaultAddr = "http://127.0.0.1:8787"
 
 // dialTimeout bounds how long one of several nodes may take to be connected to.
 const dialTimeout = 3 * time.Second
+
+// maxConnections is how many connections a client opens to a node, which takes some 2,000 of
+// all clients: calls beyond wait for one. A feed that is followed holds one.
+const maxConnections = 256
 
 // Options configures a Client. The zero value talks to a node without auth.
 type Options struct {
@@ -52,7 +57,8 @@ type Client struct {
 }
 
 // New makes a client for the node at addr: "host:port" or an http or https URL, where tls
-// means https; a /v1 at its end is left out. An empty addr is DefaultAddr. New does not connect.
+// means https; a /v1 at its end is left out; or unix:///PATH, the admin socket of a node on
+// this machine, which needs no token. An empty addr is DefaultAddr. New does not connect.
 //
 // Several addresses, separated by commas, are those of one cluster. The client talks to
 // one node for as long as that takes its calls, and goes on with the next one when it does
@@ -79,6 +85,9 @@ func New(addr string, opts Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	if base := nodes.list[0]; base.Scheme == socketScheme {
+		return newOverSocket(base.Path, opts), nil
+	}
 	c := &Client{nodes: nodes, opts: opts}
 	if opts.HTTPClient != nil {
 		c.http = withoutRedirects(*opts.HTTPClient)
@@ -88,6 +97,7 @@ func New(addr string, opts Options) (*Client, error) {
 		} else {
 			c.owned = &http.Transport{Proxy: http.ProxyFromEnvironment}
 		}
+		c.owned.MaxConnsPerHost = maxConnections
 		c.owned.TLSClientConfig = secure
 		if len(nodes.list) > 1 { // a machine that is away must not hold up the others for long
 			c.owned.DialContext = (&net.Dialer{Timeout: dialTimeout}).DialContext
@@ -133,6 +143,13 @@ func parseAddr(addr string) (*url.URL, error) {
 	if strings.HasPrefix(full, ":") {
 		full = "127.0.0.1" + full
 	}
+	if path, is := strings.CutPrefix(full, socketScheme+"://"); is {
+		if !filepath.IsAbs(path) {
+			return nil, memory.Errorf(memory.CodeInvalid, "%q does not name a socket by its whole path", addr).
+				WithHint("it looks like unix:///var/lib/mneme/admin.sock")
+		}
+		return &url.URL{Scheme: socketScheme, Host: "localhost", Path: path}, nil
+	}
 	bare := !strings.Contains(full, "://")
 	if bare {
 		full = "http://" + full
@@ -146,7 +163,7 @@ func parseAddr(addr string) (*url.URL, error) {
 		u.Scheme, bare = "https", true
 	}
 	if u.Scheme != "http" && u.Scheme != "https" {
-		return nil, memory.Errorf(memory.CodeInvalid, "address %q: scheme %q is not http, https or tls", addr, u.Scheme).
+		return nil, memory.Errorf(memory.CodeInvalid, "address %q: scheme %q is not http, https, tls or unix", addr, u.Scheme).
 			WithHint("an address looks like %s", DefaultAddr)
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {

@@ -348,13 +348,13 @@ func TestGetByURIFindsNothing(t *testing.T) {
 
 func TestAddresses(t *testing.T) {
 	for in, want := range map[string]string{"": DefaultAddr, "host:1": "http://host:1", ":8": "http://127.0.0.1:8", "https://h/p/": "https://h/p", "localhost": "http://localhost:8787", "[::1]": "http://[::1]:8787", "http://web": "http://web",
-		"h:1/v1": "http://h:1", "https://h/p/v1/": "https://h/p", " http://h:2/ ": "http://h:2", "[::1]:9": "http://[::1]:9"} {
+		"h:1/v1": "http://h:1", "https://h/p/v1/": "https://h/p", " http://h:2/ ": "http://h:2", "[::1]:9": "http://[::1]:9", "unix:///run/mneme/admin.sock": "/run/mneme/admin.sock"} {
 		c, err := New(in, Options{})
 		if err != nil || c.Addr() != want {
 			t.Errorf("New(%q): %v, want %s", in, err, want)
 		}
 	}
-	for _, in := range []string{"ftp://h", "http://", "http://u:p@h", "http://h?x=1", "http://h#x", "http://[", "::"} {
+	for _, in := range []string{"ftp://h", "http://", "http://u:p@h", "http://h?x=1", "http://h#x", "http://[", "::", "unix://admin.sock", "unix://"} {
 		if _, err := New(in, Options{}); memory.CodeOf(err) != memory.CodeInvalid || strings.Contains(err.Error(), "u:p") {
 			t.Errorf("New(%q): %v", in, err)
 		}

@@ -15,8 +15,12 @@ import (
 type Local struct{ c *Client }
 
 // OpenLocal reaches a node through the socket at path, or, if that is "", through the one that
-// the node at c's address names, which must be on this machine. The caller closes it.
+// c's address is, or that the node there names, which must be on this machine. The caller
+// closes it.
 func OpenLocal(ctx context.Context, c *Client, path string) (*Local, error) {
+	if base, _ := c.nodes.now(); path == "" && base.Scheme == socketScheme {
+		return &Local{newOverSocket(base.Path, c.opts)}, nil
+	}
 	if path != "" {
 		if err := checkOwner(path, os.Geteuid()); err != nil {
 			return nil, err

@@ -27,6 +27,9 @@ func parseAddrs(addrs string) (*nodes, error) {
 		if err != nil {
 			return nil, err
 		}
+		if base.Scheme == socketScheme && strings.Contains(addrs, ",") {
+			return nil, memory.Errorf(memory.CodeInvalid, "%q has a socket among several addresses", addrs).WithHint("a socket is one node's: name it alone")
+		}
 		n.list = append(n.list, base)
 	}
 	return n, nil

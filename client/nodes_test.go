@@ -201,7 +201,7 @@ func TestAddressesOfSeveralNodes(t *testing.T) {
 	if s := strings.Join(got, " "); s != "http://a:1 https://b:2 http://127.0.0.1:3" {
 		t.Errorf("addresses %s", s)
 	}
-	for _, bad := range []string{"a:1,", ",a:1", "a:1,,b:2", ",", "a:1,ftp://b"} {
+	for _, bad := range []string{"a:1,", ",a:1", "a:1,,b:2", ",", "a:1,ftp://b", "a:1,unix:///s", "unix:///s,a:1"} {
 		if _, err := New(bad, Options{}); memory.CodeOf(err) != memory.CodeInvalid || memory.AsError(err).Hint == "" {
 			t.Errorf("%q: %v", bad, err)
 		}

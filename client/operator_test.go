@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"mneme/memory"
@@ -65,5 +66,75 @@ func TestOperatorActedOnAnotherNode(t *testing.T) {
 		}
 		_ = c.Close()
 		srv.Close()
+	}
+}
+
+// A socket that is named is what every call goes through, and nothing is asked before.
+func TestSocketAsAnAddress(t *testing.T) {
+	l, socket := adminSocket(t)
+	here := httptest.NewUnstartedServer(nodeAt(socket, "c1", "n1"))
+	_ = here.Listener.Close()
+	here.Listener = l
+	here.Start()
+	t.Cleanup(here.Close)
+	c, err := New("unix://"+socket, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	if st, err := c.Status(t.Context()); err != nil || st.ClusterID != "c1" {
+		t.Errorf("%+v, %v", st, err)
+	}
+	if o, err := c.Operator(t.Context()); err != nil || o != c {
+		t.Errorf("the operator's client is %v, %v", o, err)
+	}
+	local, err := OpenLocal(t.Context(), c, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = local.Close() }()
+	if st, err := local.c.Status(t.Context()); err != nil || st.ClusterID != "c1" {
+		t.Errorf("%+v, %v", st, err)
+	}
+}
+
+// A client opens a bounded number of connections to a node, and what comes on top waits for one.
+func TestManyCallsOpenFewConnections(t *testing.T) {
+	var mu sync.Mutex
+	var once sync.Once
+	running, most := 0, 0
+	full, gate := make(chan struct{}), make(chan struct{})
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		running++
+		if most = max(most, running); running == maxConnections {
+			once.Do(func() { close(full) })
+		}
+		mu.Unlock()
+		<-gate
+		mu.Lock()
+		running--
+		mu.Unlock()
+		nodeAt("", "c1", "n1").ServeHTTP(w, r)
+	}))
+	t.Cleanup(srv.Close)
+	c, err := New(srv.URL, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	var calls sync.WaitGroup
+	for range maxConnections + 50 {
+		calls.Go(func() {
+			if _, err := c.Status(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	<-full
+	close(gate)
+	calls.Wait()
+	if most != maxConnections {
+		t.Errorf("%d calls ran at once, and %d connections are allowed", most, maxConnections)
 	}
 }

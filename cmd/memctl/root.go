@@ -29,7 +29,7 @@ Exit codes: 0 done, 1 internal, 2 usage or invalid, 3 not found, 4 not allowed,
 	f := root.PersistentFlags()
 	f.BoolVar(&a.flags.json, "json", false, "print one JSON document (tail, export and --follow: one a line)")
 	f.BoolVarP(&a.flags.quiet, "quiet", "q", false, "print ids only")
-	f.StringVar(&a.flags.addr, "addr", "", "the node's address (https:// with TLS), or those of several nodes of a cluster with commas between (MNEME_ADDR; default http://127.0.0.1:8787)")
+	f.StringVar(&a.flags.addr, "addr", "", "the node's address (https:// with TLS, unix:///PATH for its admin socket), or those of several nodes of a cluster with commas between (MNEME_ADDR; default http://127.0.0.1:8787)")
 	f.StringVar(&a.flags.tokenFile, "token-file", "", "file that holds the token (or the token itself in MNEME_TOKEN)")
 	f.StringVar(&a.flags.tlsCA, "tls-ca", "", "`file` with the authority of the nodes' certificates, or such a certificate itself (MNEME_TLS_CA; default: the system's authorities)")
 	f.StringVar(&a.flags.tlsCert, "tls-cert", "", "`file` with the certificate to show to nodes that ask for one (MNEME_TLS_CLIENT_CERT)")

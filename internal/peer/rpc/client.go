@@ -66,8 +66,11 @@ func (c *Client) Close() {
 	c.to = nil
 }
 
-// connectionsKept is how many idle connections are kept to each node.
-const connectionsKept = 16
+// MaxConnections is how many connections there are to each node, used or kept: further calls
+// wait for one. Without a bound whatever thousands of agents send again, once nodes come
+// back, opens as many connections to the one that leads, and nothing else gets through:
+// neither heartbeats nor the log.
+const MaxConnections = 64
 
 func (c *Client) transport(to Target) (*http.Transport, error) {
 	c.mu.Lock()
@@ -77,7 +80,7 @@ func (c *Client) transport(to Target) (*http.Transport, error) {
 	}
 	t := c.to[to]
 	if t == nil {
-		t = &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: connectionsKept, IdleConnTimeout: idleTimeout / 2, MaxResponseHeaderBytes: maxHeader,
+		t = &http.Transport{DisableCompression: true, MaxConnsPerHost: MaxConnections, MaxIdleConnsPerHost: MaxConnections, IdleConnTimeout: idleTimeout / 2, MaxResponseHeaderBytes: maxHeader,
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 				return c.port.Dial(ctx, to.Addr, to.Node, c.service)
 			}}

@@ -271,3 +271,56 @@ func TestAMethodThatPanics(t *testing.T) {
 		t.Errorf("logged: %s", text)
 	}
 }
+
+// Calls that come together share a bounded number of connections, and each is answered; one
+// that is given up while it waits for a connection was never sent.
+func TestManyCallsOpenFewConnections(t *testing.T) {
+	a, b := two(t)
+	var mu sync.Mutex
+	var once sync.Once
+	running, most := 0, 0
+	full, gate := make(chan struct{}), make(chan struct{})
+	serve(t, b, map[string]rpc.Method{"add": rpc.Handle(func(ctx context.Context, _ peer.Identity, in sum) (int, error) {
+		mu.Lock()
+		running++
+		if most = max(most, running); running == rpc.MaxConnections {
+			once.Do(func() { close(full) })
+		}
+		mu.Unlock()
+		defer func() {
+			mu.Lock()
+			running--
+			mu.Unlock()
+		}()
+		select {
+		case <-gate:
+		case <-ctx.Done():
+		}
+		return in.A + in.B, nil
+	})})
+	c, to := client(t, a), rpc.Target{Addr: b.Addr().String(), Node: "b"}
+	var calls sync.WaitGroup
+	call := func(i int) {
+		var got int
+		if err := c.Call(t.Context(), to, "add", sum{i, 1}, &got); err != nil || got != i+1 {
+			t.Errorf("%d + 1 = %d, %v", i, got, err)
+		}
+	}
+	for i := range rpc.MaxConnections {
+		calls.Go(func() { call(i) })
+	}
+	<-full
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := c.Call(ctx, to, "add", sum{}, nil); !errors.Is(err, rpc.ErrNotReached) {
+		t.Errorf("a call that waited for a connection until it was given up: %v", err)
+	}
+	for i := range 2 * rpc.MaxConnections {
+		calls.Go(func() { call(i) })
+	}
+	close(gate)
+	calls.Wait()
+	if most != rpc.MaxConnections {
+		t.Errorf("%d calls ran at once, and %d connections are allowed", most, rpc.MaxConnections)
+	}
+}
