@@ -171,9 +171,13 @@ func openDataDir(fsys vfs.FS, path, id string, ids *events.IDSource, mustExist b
 	return d, nil
 }
 
-// refuseForeign refuses somebody's folder in which nothing is a node's. What a mounted
-// volume has of its own is nobody's, and neither is a configuration that waits for the
-// first start.
+// nobodys reports whether a file is neither a node's nor somebody's who must be asked: what
+// a mounted volume has of its own, and a configuration that waits for the first start.
+func nobodys(name string) bool {
+	return strings.HasPrefix(name, ".") || name == "lost+found" || name == "config.yaml"
+}
+
+// refuseForeign refuses somebody's folder in which nothing is a node's.
 func refuseForeign(fsys vfs.FS, path string) error {
 	names, err := fsys.List(path)
 	if err != nil || hasAny(fsys, path, lockFile, nodeJSON, nodeCopy, restoringMark, "keys", "nats", "shards") {
@@ -181,7 +185,7 @@ func refuseForeign(fsys vfs.FS, path string) error {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		if !strings.HasPrefix(name, ".") && name != "lost+found" && name != "config.yaml" {
+		if !nobodys(name) {
 			return usage(fmt.Sprintf("%s holds %s and nothing of a node", path, name), "name an empty directory, or one that does not exist yet")
 		}
 	}

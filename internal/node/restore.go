@@ -135,10 +135,10 @@ func restoreError(dir string, err error) error {
 }
 
 // restorable refuses a directory that holds anything but what an interrupted
-// restore left, or a lock.
+// restore left, a lock, or what is nobody's.
 func restorable(fsys vfs.FS, dir string) error {
 	entries, err := fsys.List(dir)
-	if err != nil || slices.Contains(entries, restoringMark) || !slices.ContainsFunc(entries, func(name string) bool { return name != lockFile }) {
+	if err != nil || slices.Contains(entries, restoringMark) || !slices.ContainsFunc(entries, func(name string) bool { return name != lockFile && !nobodys(name) }) {
 		return nil
 	}
 	return memory.Errorf(memory.CodeConflict, "%s is not empty", dir).WithHint("restore into a new directory, then start memnode with it")
@@ -179,11 +179,12 @@ func beginRestore(fsys vfs.FS, dir string) error {
 	return emptyRestore(fsys, dir)
 }
 
-// emptyRestore removes everything but the mark and the lock, which the caller holds.
+// emptyRestore removes everything but the mark, the lock, which the caller holds, and what
+// is nobody's: the root of a volume has a folder that only root may open.
 func emptyRestore(fsys vfs.FS, dir string) error {
 	entries, err := fsys.List(dir)
 	for _, name := range entries {
-		if name != restoringMark && name != lockFile {
+		if name != restoringMark && name != lockFile && !nobodys(name) {
 			err = errors.Join(err, fsys.RemoveAll(filepath.Join(dir, name)))
 		}
 	}

@@ -137,3 +137,34 @@ func TestNodeOpenedWhatARestoreHadJustLeft(t *testing.T) {
 	cfg.DataDir, cfg.HTTPAddr, cfg.NATSAddr = dir, "127.0.0.1:0", "127.0.0.1:0"
 	fails(t, cfg, StartDamaged)
 }
+
+// TestRestoreIntoTheRootOfAVolume: what a file system keeps at its root was taken for
+// somebody's files, and would have been removed.
+func TestRestoreIntoTheRootOfAVolume(t *testing.T) {
+	log, keys, want := backedUp(t)
+	dir := t.TempDir()
+	off := Offline{Config: quiet("")}
+	kept := filepath.Join(dir, "lost+found", "#12")
+	if err := errors.Join(os.Mkdir(filepath.Dir(kept), 0o700), os.WriteFile(kept, []byte("found"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := off.Restore(t.Context(), dir, log, keys+".not", nil); err == nil {
+		t.Fatal("restored without keys")
+	}
+	if _, err := off.Restore(t.Context(), dir, log, keys, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := shardOf(t, open(t, quiet(dir))); got.StateHash != want.StateHash {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if _, err := os.Stat(kept); err != nil {
+		t.Error(err)
+	}
+	other := t.TempDir()
+	if err := os.WriteFile(filepath.Join(other, "notes.txt"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := off.Restore(t.Context(), other, log, keys, nil); memory.CodeOf(err) != memory.CodeConflict {
+		t.Errorf("into somebody's folder: %v", err)
+	}
+}
