@@ -3,6 +3,7 @@ package k8s
 import (
 	"crypto/x509"
 	"encoding/pem"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -36,20 +37,50 @@ const declaringValues = `declared:
 func clientPods(t *testing.T) (out []clientPod) {
 	t.Helper()
 	installed, hooks := chartObjects(t, release{name: "mneme", values: declaringValues})
-	add := func(from string, objects []runtime.Object) {
-		for _, o := range objects {
-			switch o := o.(type) {
-			case *batchv1.Job:
-				out = append(out, clientPod{from + ": Job " + o.Name, o.Spec.Template.ObjectMeta, o.Spec.Template.Spec, objects})
-			case *corev1.Pod:
-				out = append(out, clientPod{from + ": Pod " + o.Name, o.ObjectMeta, o.Spec, objects})
-			}
-		}
-	}
-	add("kustomize", render(t, "../../deploy/k8s/examples/declared"))
-	add("chart", append(installed, hooks...))
+	out = append(podsOf("kustomize", render(t, "../../deploy/k8s/examples/declared")), podsOf("chart", append(installed, hooks...))...)
 	if len(out) != 3 {
 		t.Fatalf("%d pods are clients", len(out))
+	}
+	return out
+}
+
+// podsOf are the pods that Jobs and CronJobs make, and those that stand for themselves.
+func podsOf(from string, objects []runtime.Object) (out []clientPod) {
+	for _, o := range objects {
+		switch o := o.(type) {
+		case *batchv1.Job:
+			out = append(out, clientPod{from + ": Job " + o.Name, o.Spec.Template.ObjectMeta, o.Spec.Template.Spec, objects})
+		case *batchv1.CronJob:
+			pod := o.Spec.JobTemplate.Spec.Template
+			out = append(out, clientPod{from + ": CronJob " + o.Name, pod.ObjectMeta, pod.Spec, objects})
+		case *corev1.Pod:
+			out = append(out, clientPod{from + ": Pod " + o.Name, o.ObjectMeta, o.Spec, objects})
+		}
+	}
+	return out
+}
+
+// backupPods are those of the component and of the chart, for volumes and for buckets, each by
+// its name.
+func backupPods(t *testing.T) map[string]map[string]clientPod {
+	t.Helper()
+	out := map[string]map[string]clientPod{}
+	add := func(from string, objects []runtime.Object) {
+		out[from] = map[string]clientPod{}
+		for _, p := range podsOf(from, objects) {
+			if name, is := strings.CutPrefix(p.from, from+": CronJob mneme-"); is {
+				out[from][name] = p
+			}
+		}
+		if len(out[from]) != 5 {
+			t.Fatalf("%s has %d CronJobs", from, len(out[from]))
+		}
+	}
+	add("kustomize", render(t, "../../deploy/k8s/examples/backup"))
+	add("kustomize with buckets", render(t, "../../deploy/k8s/examples/backup-bucket"))
+	for from, values := range map[string]string{"chart": "backup: {enabled: true}", "chart with buckets": bucketValues} {
+		installed, _ := chartObjects(t, release{name: "mneme", values: values})
+		add(from, installed)
 	}
 	return out
 }
@@ -59,9 +90,22 @@ func (p clientPod) containers() []corev1.Container {
 }
 
 func TestClientPodsMayDoLittle(t *testing.T) {
-	for _, p := range clientPods(t) {
+	pods := clientPods(t)
+	for _, by := range backupPods(t) {
+		pods = append(pods, slices.Collect(maps.Values(by))...)
+	}
+	for _, p := range pods {
 		t.Run(p.from, func(t *testing.T) {
-			if p.meta.Labels["mneme-client"] != "true" || p.meta.Labels[name] != "" {
+			asks, opens := false, false
+			for _, c := range p.containers() {
+				for _, e := range c.Env {
+					asks, opens = asks || e.Name == "MNEME_TOKEN", opens || e.Name == "MNEME_MASTER_KEY"
+				}
+			}
+			if asks && opens {
+				t.Error("one pod has both the token and the master key")
+			}
+			if client := p.meta.Labels["mneme-client"] == "true"; client != asks || p.meta.Labels[name] != "" {
 				t.Errorf("the network lets it through by %v", p.meta.Labels)
 			}
 			who := p.spec.SecurityContext
@@ -78,7 +122,7 @@ func TestClientPodsMayDoLittle(t *testing.T) {
 					t.Errorf("%s: %+v", c.Name, c.Resources)
 				}
 				for _, m := range c.VolumeMounts {
-					if !m.ReadOnly {
+					if !m.ReadOnly && !p.claims(m.Name) {
 						t.Errorf("%s may write to %s", c.Name, m.MountPath)
 					}
 				}
@@ -90,6 +134,13 @@ func TestClientPodsMayDoLittle(t *testing.T) {
 			}
 		})
 	}
+}
+
+// claims reports whether a volume of the pod is a claim's.
+func (p clientPod) claims(volume string) bool {
+	return slices.ContainsFunc(p.spec.Volumes, func(v corev1.Volume) bool {
+		return v.Name == volume && (v.PersistentVolumeClaim != nil || v.Ephemeral != nil)
+	})
 }
 
 func TestDeclaringJob(t *testing.T) {

@@ -2,6 +2,7 @@ package k8s
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -22,11 +23,12 @@ import (
 var (
 	// helmLabels are on every object of the chart.
 	helmLabels = map[string]string{"app.kubernetes.io/managed-by": "Helm", "helm.sh/chart": "mneme-0.1.0"}
-	// helmAnnotations are on the pods, so that a changed setting rolls them, and on hooks.
-	helmAnnotations = []string{"checksum/settings", "helm.sh/hook", "helm.sh/hook-delete-policy"}
+	// helmAnnotations are on the pods, so that a changed setting rolls them, on hooks, and on
+	// claims, which stay when the release goes.
+	helmAnnotations = []string{"checksum/settings", "helm.sh/hook", "helm.sh/hook-delete-policy", "helm.sh/resource-policy"}
 	// hashed is how kustomize's names of ConfigMaps follow what they hold, and the chart's
 	// and kustomize's names of Jobs. The pods of the chart have a checksum for it.
-	hashed = regexp.MustCompile(`^(mneme-(?:settings|declared))-[0-9a-z]{10}$`)
+	hashed = regexp.MustCompile(`^(mneme-(?:settings|declared|backup-bucket))-[0-9a-z]{10}$`)
 	// The Namespace is in no chart: it is there before Helm keeps a release in it.
 	notInChart = []string{"Namespace mneme"}
 )
@@ -71,6 +73,17 @@ func bare(t *testing.T, objects []runtime.Object, chart bool) map[string]runtime
 			for _, v := range o.Spec.Template.Spec.Volumes {
 				if v.ConfigMap != nil {
 					v.ConfigMap.Name = hashed.ReplaceAllString(v.ConfigMap.Name, "$1")
+				}
+			}
+		case *batchv1.CronJob:
+			pod := &o.Spec.JobTemplate.Spec.Template.Spec
+			slices.SortFunc(pod.Volumes, func(a, b corev1.Volume) int { return cmp.Compare(a.Name, b.Name) })
+			for i := range pod.Containers {
+				c := &pod.Containers[i]
+				slices.SortFunc(c.Env, func(a, b corev1.EnvVar) int { return cmp.Compare(a.Name, b.Name) })
+				slices.SortFunc(c.VolumeMounts, func(a, b corev1.VolumeMount) int { return cmp.Compare(a.MountPath, b.MountPath) })
+				for _, from := range c.EnvFrom {
+					from.ConfigMapRef.Name = hashed.ReplaceAllString(from.ConfigMapRef.Name, "$1")
 				}
 			}
 		case *corev1.ConfigMap: // files are equal by what they say
@@ -146,8 +159,9 @@ func TestChartIsTheOverlays(t *testing.T) {
 	}
 }
 
-// declaredOverlay renders the overlay team with all components and a file of that content.
-func declaredOverlay(t *testing.T, content string) []runtime.Object {
+// overlaid renders what kustomize makes of an example with components behind it, and of a
+// file declared.yaml where content is not "".
+func overlaid(t *testing.T, example, content string, components ...string) []runtime.Object {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -160,20 +174,37 @@ func declaredOverlay(t *testing.T, content string) []runtime.Object {
 	if deploy, err = filepath.Rel(dir, deploy); err != nil {
 		t.Fatal(err)
 	}
-	for file, text := range map[string]string{
-		"declared.yaml": content,
-		"kustomization.yaml": `namespace: mneme
-resources: [DEPLOY/examples/declared]
-components: [DEPLOY/components/monitor]
-configMapGenerator: [{name: mneme-declared, behavior: replace, files: [declared.yaml]}]
-`,
-	} {
-		if err := os.WriteFile(filepath.Join(dir, file), []byte(strings.ReplaceAll(text, "DEPLOY", deploy)), 0o600); err != nil {
+	text := fmt.Sprintf("namespace: mneme\nresources: [%s/examples/%s]\n", deploy, example)
+	if content != "" {
+		text += "configMapGenerator: [{name: mneme-declared, behavior: replace, files: [declared.yaml]}]\n"
+	}
+	text += "components:\n"
+	for _, name := range components {
+		text += fmt.Sprintf("  - %s/components/%s\n", deploy, name)
+	}
+	for file, text := range map[string]string{"declared.yaml": content, "kustomization.yaml": text} {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return render(t, dir)
 }
+
+// declaredOverlay renders the overlay team with components and a file of that content.
+func declaredOverlay(t *testing.T, content string, components ...string) []runtime.Object {
+	t.Helper()
+	return overlaid(t, "declared", content, append(components, "monitor")...)
+}
+
+// bucketValues are those of the example backup-bucket.
+const bucketValues = `backup:
+  enabled: true
+  buckets:
+    to: s3://log@memories/team
+    keysTo: s3://keys@safe/team
+    secret: mneme-backup-bucket
+    env: {AWS_ENDPOINT_URL: "https://s3.example.com", AWS_REGION: eu-1}
+`
 
 // The overlay team with all components is the chart with what they are by values.
 func TestChartIsTheComponents(t *testing.T) {
@@ -181,8 +212,11 @@ func TestChartIsTheComponents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	values := "podMonitor: {enabled: true}\ndeclared:\n  " + strings.ReplaceAll(string(declared), "\n", "\n  ")
-	installed, hooks := chartObjects(t, release{name: "mneme", values: values})
-	hooks = slices.DeleteFunc(hooks, func(o runtime.Object) bool { return metadata(t, o).GetName() == "mneme-test" })
-	same(t, declaredOverlay(t, string(declared)), append(installed, hooks...))
+	values := "podMonitor: {enabled: true}\ndeclared:\n  " + strings.ReplaceAll(string(declared), "\n", "\n  ") + "\n"
+	chart := func(values string) []runtime.Object {
+		installed, hooks := chartObjects(t, release{name: "mneme", values: values})
+		return append(installed, slices.DeleteFunc(hooks, func(o runtime.Object) bool { return metadata(t, o).GetName() == "mneme-test" })...)
+	}
+	same(t, declaredOverlay(t, string(declared), "backup"), chart(values+"backup: {enabled: true}\n"))
+	same(t, overlaid(t, "backup-bucket", "", "monitor"), chart("podMonitor: {enabled: true}\n"+bucketValues))
 }

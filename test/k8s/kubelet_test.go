@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +24,8 @@ type node struct {
 	address string
 	secrets map[string]map[string][]byte // name → key → content
 	memctl  string
+	claims  string            // folder of what claims are bound to, by their names
+	env     map[string]string // what stands in the place of a ConfigMap's variables
 }
 
 func startNode(t *testing.T) node {
@@ -35,7 +38,7 @@ func startNode(t *testing.T) node {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	n := node{memctl: filepath.Join(dir, "memctl"), secrets: map[string]map[string][]byte{}}
+	n := node{memctl: filepath.Join(dir, "memctl"), claims: filepath.Join(dir, "claims"), env: map[string]string{}, secrets: map[string]map[string][]byte{}}
 	out, err := exec.CommandContext(ctx, n.memctl, "cluster", "secrets", "--json", "--out", filepath.Join(dir, "secrets"), "--host", "127.0.0.1").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +57,11 @@ func startNode(t *testing.T) node {
 	}
 	cmd := exec.CommandContext(ctx, filepath.Join(dir, "memnode"), "--data-dir", filepath.Join(dir, "data"), "--http-addr", "127.0.0.1:0", "--nats-addr", "127.0.0.1:0",
 		"--auth", "token", "--tls-cert", filepath.Join(dir, "tls.crt"), "--tls-key", filepath.Join(dir, "tls.key"))
-	cmd.Env = append(os.Environ(), "MNEME_AUTH_TOKEN="+string(n.secrets["mneme-keys"]["operator.token"]))
+	master := filepath.Join(dir, "master.key")
+	if err := os.WriteFile(master, n.secrets["mneme-keys"]["master.key"], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Env = append(os.Environ(), "MNEME_AUTH_TOKEN="+string(n.secrets["mneme-keys"]["operator.token"]), "MNEME_MASTER_KEY=file:"+master)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
@@ -80,30 +87,44 @@ func (n node) run(t *testing.T, p clientPod) (out string, code int) {
 	t.Helper()
 	root := t.TempDir()
 	n.mount(t, p, root)
+	below := strings.NewReplacer("/etc/mneme", root+"/etc/mneme", "/var/", root+"/var/")
 	for _, c := range p.containers() {
-		args := slices.Clone(c.Args)
-		for i := range args {
-			args[i] = strings.ReplaceAll(args[i], "/etc/mneme", root+"/etc/mneme")
-		}
-		cmd := exec.CommandContext(t.Context(), n.memctl, args...)
+		cmd := exec.CommandContext(t.Context(), n.memctl)
 		if !slices.Equal(c.Command, []string{"memctl"}) {
 			t.Fatalf("%s runs %v", c.Name, c.Command)
 		}
 		cmd.Env = []string{"HOME=" + root}
+		var named []string // $(NAME), value, …
+		set := func(name, value string) {
+			value = below.Replace(value)
+			cmd.Env, named = append(cmd.Env, name+"="+value), append(named, "$("+name+")", value)
+		}
+		for _, from := range c.EnvFrom {
+			for _, m := range all[*corev1.ConfigMap](rendered{objects: p.objects}) {
+				if m.Name == from.ConfigMapRef.Name {
+					for name, value := range m.Data {
+						set(name, first(n.env[name], value))
+					}
+				}
+			}
+		}
 		for _, e := range c.Env {
 			value := e.Value
 			switch {
 			case e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil:
 				value = string(n.secrets[e.ValueFrom.SecretKeyRef.Name][e.ValueFrom.SecretKeyRef.Key])
 			case e.Name == "MNEME_ADDR":
-				if value != "https://mneme.$(POD_NAMESPACE).svc:8787" || c.Env[0].Name != "POD_NAMESPACE" {
+				if value != "https://mneme.$(POD_NAMESPACE).svc:8787" || !slices.Contains(named, "$(POD_NAMESPACE)") {
 					t.Errorf("%s asks %s", c.Name, value)
 				}
 				value = "https://" + strings.TrimPrefix(n.address, "https://")
 			case e.Name == "POD_NAMESPACE":
 				value = "mneme"
 			}
-			cmd.Env = append(cmd.Env, e.Name+"="+strings.ReplaceAll(value, "/etc/mneme", root+"/etc/mneme"))
+			set(e.Name, value)
+		}
+		for _, arg := range c.Args {
+			cmd.Args = append(cmd.Args, strings.NewReplacer(named...).Replace(below.Replace(arg)))
 		}
 		said, err := cmd.CombinedOutput()
 		out += string(said)
@@ -136,8 +157,14 @@ func (n node) mount(t *testing.T, p clientPod, root string) {
 				key := strings.TrimSuffix(strings.TrimPrefix(item.FieldRef.FieldPath, "metadata.annotations['"), "']")
 				files[v.Name][item.Path] = []byte(p.meta.Annotations[key])
 			}
+		case v.PersistentVolumeClaim != nil || v.Ephemeral != nil:
+			n.claim(t, p, v, root)
+			continue
 		case v.Projected != nil:
 			for _, source := range v.Projected.Sources {
+				if source.Secret.Items == nil {
+					maps.Copy(files[v.Name], n.secrets[source.Secret.Name])
+				}
 				for _, item := range source.Secret.Items {
 					files[v.Name][item.Path] = n.secrets[source.Secret.Name][item.Key]
 				}
@@ -149,6 +176,9 @@ func (n node) mount(t *testing.T, p clientPod, root string) {
 	}
 	for _, m := range p.containers()[0].VolumeMounts {
 		dir := filepath.Join(root, m.MountPath)
+		if p.claims(m.Name) {
+			continue
+		}
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -158,4 +188,41 @@ func (n node) mount(t *testing.T, p clientPod, root string) {
 			}
 		}
 	}
+}
+
+// claim puts the folder of a claim where the pod has it; what is not claimed by a name is
+// empty each time.
+func (n node) claim(t *testing.T, p clientPod, v corev1.Volume, root string) {
+	t.Helper()
+	folder := t.TempDir()
+	if v.PersistentVolumeClaim != nil {
+		if !slices.ContainsFunc(all[*corev1.PersistentVolumeClaim](rendered{objects: p.objects}), func(c *corev1.PersistentVolumeClaim) bool {
+			return c.Name == v.PersistentVolumeClaim.ClaimName
+		}) {
+			t.Errorf("there is no claim %s", v.PersistentVolumeClaim.ClaimName)
+		}
+		folder = filepath.Join(n.claims, v.PersistentVolumeClaim.ClaimName)
+		if err := os.MkdirAll(filepath.Join(folder, "lost+found"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, m := range p.containers()[0].VolumeMounts {
+		if m.Name != v.Name {
+			continue
+		}
+		at := filepath.Join(root, m.MountPath)
+		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(folder, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func first(given, otherwise string) string {
+	if given != "" {
+		return given
+	}
+	return otherwise
 }

@@ -28,7 +28,7 @@ func settings(t *testing.T) []string {
 	if err := json.Unmarshal(out, &doc); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	known := []string{"MNEME_NAMESPACES", "MNEME_ADDR", "MNEME_TOKEN", "MNEME_TLS_CA"}
+	known := []string{"MNEME_NAMESPACES", "MNEME_ADDR"}
 	for _, s := range doc.Settings {
 		known = append(known, "MNEME_"+strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_")))
 	}

@@ -62,6 +62,17 @@ func TestApply(t *testing.T) {
 		})
 		t.Run("chart as "+filepath.Base(dir), func(t *testing.T) { rendered(t, p, filepath.Base(dir)) })
 	}
+	for _, example := range []string{"backup", "backup-bucket"} {
+		t.Run("the example "+example, func(t *testing.T) {
+			dir := filepath.Join(deploy, "examples", example)
+			if _, err := p.Try("", "apply", "--server-side", "--warnings-as-errors", "-k", dir); err != nil {
+				t.Fatal(err)
+			}
+			if out, err := p.Try("", "diff", "--server-side", "-k", dir); err != nil {
+				t.Errorf("what was applied differs from the manifests: %v\n%s", err, out)
+			}
+		})
+	}
 	t.Run("what is declared", func(t *testing.T) { declared(t, p) })
 	t.Run("helm", func(t *testing.T) { helm(t, p) })
 	t.Run("what has to be refused is", func(t *testing.T) { refused(t, p) })

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +30,7 @@ var (
 	debian   = flag.String("node.debian", "", "folder of what test/k8s/controlplane/debian.sh unpacked")
 	image    = flag.String("node.image", "../../../dist/mneme.oci.tar", "Mneme's image, called localhost/mneme:dev")
 	memctl   = flag.String("node.memctl", "../../../bin/memctl", "the program memctl")
+	steps    = flag.String("node.steps", "", "a `regexp`: walk only these steps, and the first")
 	inside   = flag.String("node.inside", "", "the test's folder: it runs in namespaces of its own")
 )
 
@@ -65,12 +67,13 @@ func TestNode(t *testing.T) {
 	}
 	plane.Isolate(t, dir)
 	c := &cluster{Plane: plane.Start(t, *programs, dir), t: t, ctx: t.Context(), folder: dir}
-	c.StartNode(plane.Node{Debian: *debian, Images: map[string]string{"Mneme": *image, "pause": pauseImage(t, dir)}, Disks: 12})
+	c.StartNode(plane.Node{Debian: *debian, Images: map[string]string{"Mneme": *image, "pause": pauseImage(t, dir)}, Disks: 20})
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, plane.NodeIP+":53")
 	}}
 	t.Cleanup(c.explain)
-	for _, step := range []struct {
+	wanted := regexp.MustCompile(*steps)
+	for i, step := range []struct {
 		name string
 		walk func(*cluster)
 	}{
@@ -85,10 +88,15 @@ func TestNode(t *testing.T) {
 		{"from three to five and back", (*cluster).scale},
 		{"from three to none and back", (*cluster).restart},
 		{"a volume is lost", (*cluster).loseVolume},
-		{"a node on its own", (*cluster).one},
+		{"backups and a drill by CronJobs", (*cluster).backups},
+		{"from three nodes to one", (*cluster).toOne},
 		{"a master key that is none", (*cluster).badSecret},
+		{"from one node to three", (*cluster).toThree},
 		{"the chart is installed, tested and upgraded by Helm", (*cluster).chart},
 	} {
+		if i > 0 && !wanted.MatchString(step.name) {
+			continue
+		}
 		if !t.Run(step.name, func(t *testing.T) {
 			before := c.t
 			defer func() { c.t = before }()

@@ -332,18 +332,69 @@ func (c *cluster) loseVolume() {
 	c.say("mneme-2 has a new volume with everything")
 }
 
-// one puts a node on its own in the place of the three.
-func (c *cluster) one() {
-	c.mneme("delete", "statefulset", "mneme")
-	c.mneme("delete", "pdb,pvc", "--all")
-	c.Kubectl("apply", "--server-side", "--force-conflicts", "-k", filepath.Join(c.folder, "deploy/k8s/overlays/dev"))
+// toOne puts one node in the place of the three, with all that they kept.
+func (c *cluster) toOne() {
+	before := c.kept()
+	c.walk("From three to one")
 	c.ready(1)
+	c.same(before)
 	for _, args := range [][]string{{"namespace", "create", "alone"}, {"capture", "-n", "alone", "--as", "agent-7", "one node keeps this once"}} {
 		if _, err := c.memctl("mneme-0", args...); err != nil {
 			c.t.Fatal(err)
 		}
 	}
 	c.found()
+	c.mneme("delete", "pvc", "data-mneme-1", "data-mneme-2")
+}
+
+// toThree puts three nodes in the place of the one.
+func (c *cluster) toThree() {
+	before := c.kept()
+	load := c.startLoad("three") // which is not served while nobody is there
+	load.wait(100)
+	c.walk("From one node to three")
+	c.ready(3)
+	c.voters(3)
+	load.wait(100)
+	load.end()
+	c.same(before)
+	c.found()
+}
+
+// kept is the state of each namespace, by its name.
+func (c *cluster) kept() map[string]string {
+	c.t.Helper()
+	out := map[string]string{}
+	list, err := c.client().Namespaces(c.ctx)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, ns := range list.Namespaces {
+		out[ns.Name] = fmt.Sprintf("%d records", ns.Records)
+	}
+	return out
+}
+
+// same waits until each namespace has what it had.
+func (c *cluster) same(before map[string]string) {
+	c.t.Helper()
+	after := c.kept()
+	for name, want := range before {
+		if after[name] != want {
+			c.t.Errorf("the namespace %s has %s, and had %s", name, after[name], want)
+		}
+	}
+	c.say("%d namespaces have what they had: %v", len(before), before)
+}
+
+// backups makes one, and another one that goes on from it, and restores it on trial.
+func (c *cluster) backups() {
+	for _, want := range []string{"all of the log", "what followed"} {
+		out := c.walk("Backups")
+		if !strings.Contains(out, want) || !strings.Contains(out, "the same as was backed up; log and state agree") || !strings.Contains(out, "can be restored") {
+			c.t.Errorf("not %q and a drill that is well:\n%s", want, out)
+		}
+	}
 }
 
 func (c *cluster) found() {

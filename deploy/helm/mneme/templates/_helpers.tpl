@@ -40,38 +40,51 @@ MNEME_NATS_CA: /etc/mneme/nats/ca.crt
 {{- end }}
 {{- end }}
 
-{{/* memctl in a pod of its own, as a client of the service: its container, and its pod. */}}
-{{- define "mneme.memctl.container" -}}
+{{/* memctl in a pod of its own: its program, what it asks the service with, and what it may. */}}
+{{- define "mneme.memctl.program" -}}
 image: {{ include "mneme.image" . }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
 command:
   - memctl
-env:
-  - name: POD_NAMESPACE
-    valueFrom:
-      fieldRef:
-        fieldPath: metadata.namespace
-  - name: MNEME_ADDR
-    value: https://{{ .Release.Name }}.$(POD_NAMESPACE).svc:8787
-  - name: MNEME_TLS_CA
-    value: /etc/mneme/tls/ca.crt
-  - name: MNEME_TOKEN
-    valueFrom:
-      secretKeyRef:
-        name: {{ include "mneme.secret.keys" . }}
-        key: operator.token
-resources:
-  requests:
-    cpu: 50m
-    memory: 64Mi
-  limits:
-    memory: 256Mi
+{{- end }}
+
+{{- define "mneme.memctl.env" -}}
+- name: POD_NAMESPACE
+  valueFrom:
+    fieldRef:
+      fieldPath: metadata.namespace
+- name: MNEME_ADDR
+  value: https://{{ .Release.Name }}.$(POD_NAMESPACE).svc:8787
+- name: MNEME_TLS_CA
+  value: /etc/mneme/tls/ca.crt
+- name: MNEME_TOKEN
+  valueFrom:
+    secretKeyRef:
+      name: {{ include "mneme.secret.keys" . }}
+      key: operator.token
+{{- end }}
+
+{{- define "mneme.memctl.may" -}}
 securityContext:
   allowPrivilegeEscalation: false
   readOnlyRootFilesystem: true
   capabilities:
     drop:
       - ALL
+{{- end }}
+
+{{/* The container of a pod that declares something. */}}
+{{- define "mneme.memctl.container" -}}
+{{ include "mneme.memctl.program" . }}
+env:
+  {{- include "mneme.memctl.env" . | nindent 2 }}
+resources:
+  requests:
+    cpu: 50m
+    memory: 64Mi
+  limits:
+    memory: 256Mi
+{{ include "mneme.memctl.may" . }}
 volumeMounts:
   - name: tls
     mountPath: /etc/mneme/tls
@@ -105,6 +118,7 @@ securityContext:
   runAsUser: 65532
   runAsGroup: 65532
   fsGroup: 65532
+  fsGroupChangePolicy: OnRootMismatch
   seccompProfile:
     type: RuntimeDefault
 {{- end }}
