@@ -43,6 +43,7 @@ type secretsOptions struct {
 	out, namespace, name, domain string
 	hosts                        []string
 	nodes, days                  int
+	keysOnly                     bool
 }
 
 func clusterSecretsCmd(a *app) *cobra.Command {
@@ -102,6 +103,7 @@ the volumes hold can be read.`,
 	f.StringArrayVar(&opt.hosts, "host", nil, "one more name or address by which clients reach the nodes, such as that of an ingress; may be repeated")
 	f.IntVar(&opt.nodes, "nodes", 5, "how many pods there may be")
 	f.IntVar(&opt.days, "days", 365, "how long the certificates count")
+	f.BoolVar(&opt.keysOnly, "keys-only", false, "print NAME-keys alone, and make no certificates, which come from elsewhere such as cert-manager")
 	return cmd
 }
 
@@ -124,6 +126,10 @@ func (o *secretsOptions) check(cmd *cobra.Command) error {
 
 // make makes what the Secrets hold.
 func (o *secretsOptions) make() ([]kubeSecret, error) {
+	if o.keysOnly {
+		keys, err := o.drawKeys()
+		return []kubeSecret{keys}, err
+	}
 	inside := o.namespace + ".svc"
 	peers := map[string]string{}
 	clients := append([]string{o.name + "." + o.namespace, o.name + "." + inside, o.name + "." + inside + "." + o.domain}, o.hosts...)
@@ -147,13 +153,23 @@ func (o *secretsOptions) make() ([]kubeSecret, error) {
 	if err := readInto(towards, map[string]string{"ca.crt": made.Authority, "tls.crt": made.Nodes[0].Cert, "tls.key": made.Nodes[0].Key}); err != nil {
 		return nil, err
 	}
+	keys, err := o.drawKeys()
+	if err != nil {
+		return nil, err
+	}
+	return []kubeSecret{o.secret("peers", "Opaque", peers), o.secret("tls", "kubernetes.io/tls", towards), keys}, nil
+}
+
+// drawKeys makes the master key and the token, or finds them.
+func (o *secretsOptions) drawKeys() (kubeSecret, error) {
 	keys := map[string]string{}
 	for _, name := range []string{"master.key", "operator.token"} {
+		var err error
 		if keys[name], err = devca.Draw(filepath.Join(o.out, name)); err != nil {
-			return nil, err
+			return kubeSecret{}, err
 		}
 	}
-	return []kubeSecret{o.secret("peers", "Opaque", peers), o.secret("tls", "kubernetes.io/tls", towards), o.secret("keys", "Opaque", keys)}, nil
+	return o.secret("keys", "Opaque", keys), nil
 }
 
 func (o *secretsOptions) valid() time.Duration { return time.Duration(o.days) * 24 * time.Hour }

@@ -218,5 +218,6 @@ func TestChartIsTheComponents(t *testing.T) {
 		return append(installed, slices.DeleteFunc(hooks, func(o runtime.Object) bool { return metadata(t, o).GetName() == "mneme-test" })...)
 	}
 	same(t, declaredOverlay(t, string(declared), "backup"), chart(values+"backup: {enabled: true}\n"))
+	same(t, overlaid(t, "cert-manager", "", "monitor"), chart("podMonitor: {enabled: true}\ncertManager: {enabled: true}\n"))
 	same(t, overlaid(t, "backup-bucket", "", "monitor"), chart("podMonitor: {enabled: true}\n"+bucketValues))
 }

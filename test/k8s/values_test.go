@@ -54,6 +54,7 @@ func TestBadValuesAreRefused(t *testing.T) {
 		"keys of no backups":                {"backup: {buckets: {keysTo: s3://a/b}}", "at '/backup/buckets/keysTo'"},
 		"credentials in a bucket's name":    {"backup: {buckets: {to: \"s3://id:secret@a\", keysTo: s3://b, secret: c}}", "at '/backup/buckets/to'"},
 		"credentials among the variables":   {"backup: {buckets: {to: s3://a, keysTo: s3://b, secret: c, env: {AWS_SECRET_ACCESS_KEY: abc}}}", "AWS_SECRET_ACCESS_KEY"},
+		"certificates for no pod":           {"certManager: {pods: 0}", "at '/certManager/pods'"},
 		"a namespace without a name":        {"declared: {namespaces: [{settings: {}}]}", "missing property 'name'"},
 		"a namespace with capitals":         {"declared: {namespaces: [{name: Team}]}", "at '/declared/namespaces/0/name'"},
 		"a namespace's setting in parts":    {"declared: {namespaces: [{name: a, settings: {search: {newer: off}}}]}", "at '/declared/namespaces/0/settings/search'"},
