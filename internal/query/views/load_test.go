@@ -2,12 +2,16 @@ package views
 
 import (
 	"context"
+	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"mneme/internal/embed/builtin"
 	"mneme/internal/index/vector"
 	"mneme/memory"
 )
@@ -89,5 +93,26 @@ func TestLoadFails(t *testing.T) {
 	}
 	if docs := w.nearest("team", "river"); len(docs) != 5 {
 		t.Errorf("%v", docs)
+	}
+}
+
+// A limit below what the vectors need is told before they are read, and one that does is not.
+func TestTooLittleMemoryIsTold(t *testing.T) {
+	var said strings.Builder
+	w := newWorld(t, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&said, nil)) })
+	w.Namespace("team", withBuiltin())
+	w.fill("team", 50)
+	v := w.State.View()
+	defer func() { w.OK(v.Close()) }()
+	need := int64(50 * (builtin.Dimensions + besideBytes))
+	for _, c := range []struct {
+		limit int64
+		told  bool
+	}{{math.MaxInt64, false}, {2 * need, false}, {need, true}, {1, true}} {
+		said.Reset()
+		w.OK(w.views.vectors.weigh(v, c.limit))
+		if told := strings.Contains(said.String(), "vectors=50 bytes="+strconv.FormatInt(need, 10)); told != c.told {
+			t.Errorf("with %d bytes for %d: %q", c.limit, need, said.String())
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"runtime/debug"
 
 	"golang.org/x/sync/errgroup"
 
@@ -22,6 +23,9 @@ const (
 // after an error.
 func (s *vectors) load(ctx context.Context, v *projections.View) (*vectorView, error) {
 	out := newVectorView()
+	if err := s.weigh(v, debug.SetMemoryLimit(-1)); err != nil {
+		return out, err
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(1, runtime.GOMAXPROCS(0)))
 	for _, ns := range v.Namespaces() {
@@ -47,6 +51,34 @@ func (s *vectors) load(ctx context.Context, v *projections.View) (*vectorView, e
 		}
 	}
 	return out, g.Wait()
+}
+
+// besideBytes is what a vector takes in memory beside its numbers: its id and its links.
+const besideBytes = 145
+
+// weigh says before they are read that the vectors will hardly fit into the memory that the
+// process may have: the kernel ends one that takes more, and says nothing. A record has one
+// vector at least in each of its namespace's spaces.
+func (s *vectors) weigh(v *projections.View, limit int64) error {
+	var records, need uint64
+	for _, ns := range v.Namespaces() {
+		eff, err := s.settings.Of(v, ns)
+		if err != nil {
+			return err
+		}
+		for _, space := range eff.Spaces() {
+			n, err := v.SpaceRecords(ns.ID, settings.KeyOf(space))
+			if err != nil {
+				return err
+			}
+			records, need = records+n, need+n*uint64(space.Dimensions+besideBytes)
+		}
+	}
+	if need/3*4 > uint64(limit) {
+		s.logger.Warn("the vectors take most of the memory that this process may have, or more", "vectors", records, "bytes", need, "limit", limit,
+			"hint", "raise the container's limit of memory, or GOMEMLIMIT; docs/operate/size.md says how much a memory takes")
+	}
+	return nil
 }
 
 // loadSet reads the vectors of one partition, then takes over its saved graph. While
