@@ -65,7 +65,7 @@ func TestApply(t *testing.T) {
 	for _, example := range []string{"backup", "backup-bucket", "cert-manager"} {
 		t.Run("the example "+example, func(t *testing.T) {
 			if example == "cert-manager" {
-				certManager(t, p)
+				p.CertManagerKinds()
 			}
 			dir := filepath.Join(deploy, "examples", example)
 			if _, err := p.Try("", "apply", "--server-side", "--warnings-as-errors", "-k", dir); err != nil {
@@ -79,20 +79,6 @@ func TestApply(t *testing.T) {
 	t.Run("what is declared", func(t *testing.T) { declared(t, p) })
 	t.Run("helm", func(t *testing.T) { helm(t, p) })
 	t.Run("what has to be refused is", func(t *testing.T) { refused(t, p) })
-}
-
-// certManager makes cert-manager's kinds, as the module has them of which go.mod names the
-// version.
-func certManager(t *testing.T, p *plane.Plane) {
-	t.Helper()
-	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/cert-manager/cert-manager").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, kind := range []string{"issuers", "certificates"} {
-		p.Kubectl("apply", "--server-side", "-f", filepath.Join(strings.TrimSpace(string(dir)), "deploy/crds/cert-manager.io_"+kind+".yaml"))
-		p.Kubectl("wait", "crd/"+kind+".cert-manager.io", "--for=condition=Established", "--timeout=1m")
-	}
 }
 
 // admitted shows that the pods are that a StatefulSet would make.

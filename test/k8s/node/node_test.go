@@ -50,7 +50,7 @@ func TestNode(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("no node: a kubelet needs root")
 	}
-	if why := plane.Missing(*programs, "kubelet", "kube-proxy", "coredns", "bridge", "pause", "helm"); why != "" {
+	if why := plane.Missing(*programs, "kubelet", "kube-proxy", "coredns", "bridge", "pause", "helm", "certmanager"); why != "" {
 		t.Fatal(why)
 	}
 	dir := *inside
@@ -93,6 +93,7 @@ func TestNode(t *testing.T) {
 		{"a master key that is none", (*cluster).badSecret},
 		{"from one node to three", (*cluster).toThree},
 		{"the chart is installed, tested and upgraded by Helm", (*cluster).chart},
+		{"certificates by cert-manager", (*cluster).certManager},
 	} {
 		if i > 0 && !wanted.MatchString(step.name) {
 			continue

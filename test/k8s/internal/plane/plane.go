@@ -216,3 +216,21 @@ func (p *Plane) Shell(dir, script string, path ...string) (string, error) {
 	}
 	return string(out), err
 }
+
+// CertManagerKinds makes the kinds of cert-manager, as its module has them of which go.mod
+// names the version.
+func (p *Plane) CertManagerKinds() {
+	p.tb.Helper()
+	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/cert-manager/cert-manager").Output()
+	p.check(err)
+	for _, kind := range []string{"issuers", "clusterissuers", "certificates", "certificaterequests"} {
+		p.Kubectl("apply", "--server-side", "-f", filepath.Join(strings.TrimSpace(string(dir)), "deploy/crds/cert-manager.io_"+kind+".yaml"))
+		p.Kubectl("wait", "crd/"+kind+".cert-manager.io", "--for=condition=Established", "--timeout=1m")
+	}
+}
+
+// RunInside runs a controller of bin as the administrator, until the test ends.
+func (p *Plane) RunInside(program string) {
+	p.tb.Helper()
+	p.Run(program, nil, program, "--kubeconfig="+p.pki("admin.conf"))
+}
