@@ -28,15 +28,20 @@ import (
 // timeLimit ends a run that hangs.
 const timeLimit = 6 * time.Hour
 
-// parts of a run, in order. growth, which takes long, is measured only where it
-// is named.
+// parts of a run, in order.
 var parts = []string{"captures", "scale", "empty"}
 
-const growth = "growth"
+// Parts that are measured only where they are named, for they take long: how searches grow,
+// and what a node takes.
+const (
+	growth = "growth"
+	size   = "size"
+)
 
 type options struct {
 	records  int           // of the large namespace
-	sizes    []int         // of the namespaces that show growth
+	sizes    []int         // of the namespaces that show growth, and what a node takes
+	lengths  []int         // of the texts of the latter, in bytes; 0: their own
 	captures int           // by REST, each run
 	requests int           // by NATS, each run
 	searches int           // under load
@@ -57,11 +62,12 @@ func main() { program.Main("node", timeLimit, run) }
 func parse(args []string, stderr io.Writer) (options, error) {
 	var opt options
 	var quick bool
-	var only, sources, sizes string
+	var only, sources, sizes, lengths string
 	fs := opt.output.Flags("node", stderr)
 	opt.output.JSON(fs)
 	fs.IntVar(&opt.records, "records", 100_000, "records of the large namespace")
-	fs.StringVar(&sizes, "sizes", "10000,100000", "records of the namespaces of the part growth, separated by commas")
+	fs.StringVar(&sizes, "sizes", "10000,100000", "records of the namespaces of the parts growth and size, separated by commas")
+	fs.StringVar(&lengths, "lengths", ownLength+",1000", "bytes of each text of the part size, separated by commas; "+ownLength+" is texts as they are")
 	fs.IntVar(&opt.captures, "captures", 20_000, "captures by REST in each run")
 	fs.IntVar(&opt.requests, "requests", 10_000, "captures by NATS in each run")
 	fs.IntVar(&opt.searches, "searches", 5_000, "searches while captures are written")
@@ -70,7 +76,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.DurationVar(&opt.settle, "settle", 10*time.Minute, "how long to wait for background work before searching")
 	fs.IntVar(&opt.runs, "runs", 3, "runs whose median counts")
 	fs.Uint64Var(&opt.seed, "seed", 1, "seed of the order of texts and of queries")
-	fs.StringVar(&only, "only", strings.Join(parts, ","), "parts to measure, separated by commas; "+growth+" is another one")
+	fs.StringVar(&only, "only", strings.Join(parts, ","), "parts to measure, separated by commas; "+growth+" and "+size+" are others")
 	fs.StringVar(&sources, "texts", strings.Join(corpus.Names, ","), "sources of text in order of preference")
 	fs.StringVar(&opt.dir, "dir", "", "where temporary folders go (default: the system's)")
 	fs.StringVar(&opt.profile, "profile", "", "write CPU profiles into this folder instead of measuring")
@@ -92,10 +98,13 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	if slices.Min(opt.sizes) < load.BatchSize {
 		return opt, fmt.Errorf("-sizes: numbers of at least %d are wanted", load.BatchSize)
 	}
+	if opt.lengths, err = parseLengths(lengths); err != nil {
+		return opt, fmt.Errorf("-lengths: %w", err)
+	}
 	opt.only, opt.sources = strings.Split(only, ","), strings.Split(sources, ",")
 	for _, p := range opt.only {
-		if !slices.Contains(parts, p) && p != growth {
-			return opt, fmt.Errorf("part %q is unknown; parts are %s, %s", p, strings.Join(parts, ", "), growth)
+		if !slices.Contains(parts, p) && p != growth && p != size {
+			return opt, fmt.Errorf("part %q is unknown; parts are %s, %s, %s", p, strings.Join(parts, ", "), growth, size)
 		}
 	}
 	return opt, nil
@@ -124,7 +133,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
 	count := opt.records
-	if slices.Equal(opt.only, []string{growth}) {
+	if len(opt.only) == 1 && (opt.only[0] == growth || opt.only[0] == size) {
 		count = min(slices.Max(opt.sizes), realTexts)
 	}
 	if b.texts, err = corpus.Load(ctx, corpus.Options{Count: count, Seed: opt.seed, Sources: opt.sources}); err != nil {
@@ -140,7 +149,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	write := opt.output.Watch() // after building, which is not ours to count
 	b.table = report.NewTargets(fmt.Sprintf("A node, %d records", len(b.texts.Texts)))
 	for _, part := range opt.only {
-		measure := map[string]func(context.Context) error{"captures": b.captures, "scale": b.scale, "empty": b.empty, growth: b.growth}[part]
+		measure := map[string]func(context.Context) error{"captures": b.captures, "scale": b.scale, "empty": b.empty, growth: b.growth, size: b.size}[part]
 		b.say("part %s …", part)
 		if err := measure(ctx); err != nil {
 			if ctx.Err() != nil {

@@ -25,7 +25,7 @@ func TestParse(t *testing.T) {
 	if err != nil || quick.records != full.records/20 || quick.searches != full.searches/20 || quick.only[0] != "empty" {
 		t.Errorf("quick: %+v, %v", quick, err)
 	}
-	for _, args := range [][]string{{"-only", "nothing"}, {"more"}, {"-records", "0"}, {"-captures", "5"}, {"-x"}, {"-sizes", "5"}, {"-sizes", "many"}} {
+	for _, args := range [][]string{{"-only", "nothing"}, {"more"}, {"-records", "0"}, {"-captures", "5"}, {"-x"}, {"-sizes", "5"}, {"-sizes", "many"}, {"-lengths", "0"}} {
 		if _, err := parse(args, &log); err == nil {
 			t.Errorf("%q is taken", args)
 		}
@@ -104,5 +104,23 @@ func TestGrowth(t *testing.T) {
 	}
 	if tables, err := report.ReadJSON(file); err != nil || len(tables) != 2 {
 		t.Errorf("JSON: %d tables, %v", len(tables), err)
+	}
+}
+
+// TestSize fills, stops and starts real nodes, at sizes that say nothing about them.
+func TestSize(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and runs memnode")
+	}
+	dir := t.TempDir()
+	var out, log bytes.Buffer
+	args := []string{"-only", "size", "-sizes", "100", "-lengths", "own,700", "-searches", "20", "-settle", "1s", "-texts", "generated", "-dir", dir}
+	if err := run(context.Background(), args, &out, &log); err != nil {
+		t.Fatalf("%v\n%s", err, log.String())
+	}
+	for _, want := range []string{"| 100 × 700 |", "| one capture after the other", "| … log", "| first backup, MB", "| ready after a start"} {
+		if !strings.Contains(strings.Join(strings.Fields(out.String()), " "), want) {
+			t.Errorf("%q is missing in:\n%s", want, out.String())
+		}
 	}
 }

@@ -46,6 +46,23 @@ func (w *Writer) admit(namespace string) (*admission, error) {
 	return &admission{writer: w, view: v, ns: ns, names: names}, nil
 }
 
+// admitMemories is admit for what captures or revises memories, which a namespace may have
+// switched off. Close the view when done.
+func admitMemories(w *Writer, namespace string) (*admission, error) {
+	a, err := w.admit(namespace)
+	if err != nil {
+		return nil, err
+	}
+	set, err := w.opt.Settings.Of(a.view, a.ns)
+	if err != nil {
+		return nil, errors.Join(err, a.view.Close())
+	}
+	if off := set.Refuses(settings.Captures, namespace); off != nil {
+		return nil, errors.Join(off, a.view.Close())
+	}
+	return a, nil
+}
+
 // alive finds a namespace to write to.
 func alive(ctx context.Context, w *Writer, namespace string) (projections.NamespaceInfo, error) {
 	return Confirmed(ctx, w, func(bool) (projections.NamespaceInfo, error) {
@@ -126,7 +143,7 @@ func (w *Writer) Capture(ctx context.Context, namespace string, items []Item, wa
 func (w *Writer) queueCaptures(namespace string, items []Item, sure bool) (drafts []*draft, results []memory.CaptureResult, ns events.ID, err error) {
 	w.erasing.RLock()
 	defer w.erasing.RUnlock()
-	a, err := w.admit(namespace)
+	a, err := admitMemories(w, namespace)
 	if err != nil {
 		return nil, nil, ns, err
 	}

@@ -98,7 +98,7 @@ func recordOf(as, id string) (record events.ID, err error) {
 
 // revision makes the draft of a complete new version.
 func (w *Writer) revision(namespace, as string, record events.ID, rev memory.Revision, ifMatch int, clientID string) (*draft, error) {
-	a, err := w.admit(namespace)
+	a, err := admitMemories(w, namespace)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -48,6 +49,46 @@ func TestURIs(t *testing.T) {
 	}
 	if r := w.capture("team-a", memory.Capture{Text: "c", URI: "notes/win"}); r.Status != memory.StatusCreated {
 		t.Errorf("the uri that a revision left is not free: %+v", r)
+	}
+	w.refold()
+}
+
+// TestCapturesSwitchedOff: a namespace that has switched captures off takes neither them nor
+// revisions, and goes on forgetting; other namespaces notice nothing.
+func TestCapturesSwitchedOff(t *testing.T) {
+	w := startWorld(t)
+	ctx := context.Background()
+	if _, err := w.writer.CreateNamespace(ctx, "team-b", nil, ""); err != nil {
+		t.Fatal(err)
+	}
+	r := w.capture("team-a", memory.Capture{Text: "there before"})
+	turn := func(to string) {
+		t.Helper()
+		if _, err := w.writer.ChangeNamespace(ctx, "team-a", memory.PatchNamespace{Settings: map[string]*string{settings.Captures: &to}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	turn(settings.Off)
+	before := w.writer.Counters().Events.Load()
+	_, err := w.try("team-a", memory.Capture{Text: "flood"})
+	if e := wantCode(t, err, memory.CodeForbidden); !strings.Contains(e.Hint, "memctl namespace set team-a captures=on") {
+		t.Errorf("hint %q", e.Hint)
+	}
+	text := "flood"
+	_, err = w.writer.Revise(ctx, "team-a", "agent-1", r.RecordID, memory.Revision{Text: &text}, 0, "")
+	wantCode(t, err, memory.CodeForbidden)
+	if w.writer.Counters().Events.Load() != before {
+		t.Error("something was appended")
+	}
+	if r := w.capture("team-b", memory.Capture{Text: "others go on"}); r.Status != memory.StatusCreated {
+		t.Errorf("%+v", r)
+	}
+	if _, err := w.writer.Forget(ctx, "team-a", "agent-1", r.RecordID, 0); err != nil {
+		t.Error(err)
+	}
+	turn(settings.On)
+	if r := w.capture("team-a", memory.Capture{Text: "again"}); r.Status != memory.StatusCreated {
+		t.Errorf("%+v", r)
 	}
 	w.refold()
 }

@@ -91,6 +91,7 @@ type Keyring struct {
 	write   sync.Mutex
 	file    *journal
 	master  *secret
+	origin  *Options // where master came from
 	secrets *nodeSecrets
 
 	// mu guards what readers look at; it is never held during I/O.
@@ -159,6 +160,7 @@ func Open(opt Options) (*Keyring, error) {
 	if k.master, err = masterKey(&opt, image); err != nil {
 		return nil, fmt.Errorf("open keyring: %w", err)
 	}
+	k.origin = &opt
 	k.node = &DataKey{kind: kindNode, macs: k.macs, raw: k.master.derive("node key")}
 	k.node.id = KeyID(k.master.derive("node key id")[:16])
 	if image == nil {

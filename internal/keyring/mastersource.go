@@ -152,6 +152,11 @@ func masterKey(opt *Options, image []byte) (*secret, error) {
 	if opt.Master == nil {
 		return masterFile{opt}.get(print, image == nil)
 	}
+	return sourceKey(opt, print)
+}
+
+// sourceKey gives the key of opt.Master, if its fingerprint is print, or print is empty.
+func sourceKey(opt *Options, print string) (*secret, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), masterTimeout)
 	defer cancel()
 	key, err := opt.Master.MasterKey(ctx)
@@ -170,6 +175,50 @@ func masterKey(opt *Options, image []byte) (*secret, error) {
 		}
 	}
 	return &s, nil
+}
+
+// CheckMaster says why the next Open would not find the master key where the keyring had it from;
+// nil where it would. It changes nothing. Errors: ErrMasterKeyLost, ErrMasterSource, ErrClosed.
+func CheckMaster(k *Keyring) error {
+	print, err := masterPrint(k)
+	if err != nil {
+		return err
+	}
+	if k.origin.Master == nil {
+		return masterFile{k.origin}.there(print)
+	}
+	key, err := sourceKey(k.origin, print)
+	if err == nil {
+		key.wipe()
+	}
+	return err
+}
+
+func masterPrint(k *Keyring) (string, error) {
+	k.write.Lock()
+	defer k.write.Unlock()
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	if k.closed {
+		return "", ErrClosed
+	}
+	return string(fingerprint(k.master)), nil
+}
+
+// there is nil where one copy at least holds the key of a fingerprint; it does not heal the other.
+func (m masterFile) there(print string) error {
+	for _, path := range m.paths() {
+		key, err := m.readCopy(path)
+		if err != nil {
+			continue
+		}
+		found := string(fingerprint(key)) == print
+		key.wipe()
+		if found {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: neither %s nor its copy holds it", ErrMasterKeyLost, m.paths()[0])
 }
 
 // masterFile keeps the master key in two copies in the folder of the keyring.

@@ -36,6 +36,53 @@ func TestMasterKeyLostOrWrong(t *testing.T) {
 	mustOpen(t, c.opt(3))
 }
 
+// TestMasterKeyLostWhileOpen: who asks hears of it before the next start does, and nothing is
+// changed or healed by asking.
+func TestMasterKeyLostWhileOpen(t *testing.T) {
+	c, other := newDisk(), newDisk()
+	k := mustOpen(t, c.opt(1))
+	mustOpen(t, other.opt(2))
+	first, second := c.path(masterName), c.path(masterName+copySuffix)
+	if err := CheckMaster(k); err != nil {
+		t.Error(err)
+	}
+	good := c.get(first)
+	c.remove(first)
+	if err := CheckMaster(k); err != nil || c.get(first) != nil {
+		t.Errorf("one copy is left: %v", err)
+	}
+	c.put(second, other.get(first))
+	wantErr(t, CheckMaster(k), ErrMasterKeyLost)
+	c.put(first, good)
+	if err := CheckMaster(k); err != nil {
+		t.Error(err)
+	}
+
+	elsewhere, text := newDisk(), strings.Repeat("1f", 32)
+	opt := elsewhere.opt(3)
+	opt.Master = MasterPath{Path: filepath.Join(t.TempDir(), "key")}
+	write := func(text string) {
+		if err := os.WriteFile(opt.Master.String(), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(text)
+	k = mustOpen(t, opt)
+	if err := CheckMaster(k); err != nil {
+		t.Error(err)
+	}
+	write(strings.Repeat("2f", 32))
+	wantErr(t, CheckMaster(k), ErrMasterKeyLost)
+	if err := os.Remove(opt.Master.String()); err != nil {
+		t.Fatal(err)
+	}
+	wantErr(t, CheckMaster(k), ErrMasterSource)
+	if err := k.Close(); err != nil {
+		t.Fatal(err)
+	}
+	wantErr(t, CheckMaster(k), ErrClosed)
+}
+
 // Every byte of the key that everything hangs on is there twice.
 func TestEveryFlippedByteOfTheMasterKeyIsHealed(t *testing.T) {
 	c, id := filled(t)

@@ -145,7 +145,7 @@ func (u *upkeep) allKeysHere(ctx context.Context) error {
 	defer cancel()
 	if err := p.keys.CatchUp(ctx); err != nil {
 		return memory.Errorf(memory.CodeUnavailable, "the keys of the cluster are not known to be all here: %v", err).
-			WithHint("try again once most nodes are there").WithCause(err)
+			WithHint("try again once most nodes are there; where they are lost for ever, stop this node: memctl backup --data-dir DIR takes what it has").WithCause(err)
 	}
 	return nil
 }

@@ -385,7 +385,7 @@ func startError(what string, err error) error {
 		e.Hint = "the file, variable or command of --master-key (MNEME_MASTER_KEY for memctl) must give the key: 32 bytes as 64 hexadecimal digits, or the line of a master.key file"
 	case errors.Is(err, keyring.ErrMasterKeyLost):
 		e.Kind = StartLostKey
-		e.Hint = "put keys/master.key back from a backup of the folder, or name the key's source with memnode --master-key, or MNEME_MASTER_KEY for memctl; without it nothing can be read"
+		e.Hint = "put keys/master.key back, from a copy of the folder or out of what memctl restore makes of any backup whose keys hold it, or name the key's source with memnode --master-key, or MNEME_MASTER_KEY for memctl; without it nothing can be read"
 	case errors.Is(err, keyring.ErrNodeSecretLost):
 		e.Kind = StartLostKey
 		e.Hint = "put keys/node.secret or keys/node.secret.copy back from a backup of the folder, or memctl restore the backups of log and keys into a new one"

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mneme/internal/embed"
+	"mneme/internal/keyring"
 	"mneme/internal/projections"
 	"mneme/memory"
 )
@@ -65,7 +66,7 @@ func check(name string, ok bool, good, bad, hint string) memory.Check {
 func (d *doctor) Doctor(ctx context.Context) (memory.DoctorReport, error) {
 	_, checks := d.Ready()
 	checks = slices.Concat(checks, d.Led(ctx), d.checkNodes(ctx), d.checkCopies(ctx), d.checkServers(ctx), d.checkClock())
-	checks = append(checks, d.checkSpace(), d.checkVectors(), d.checkSocket(), d.checkDir())
+	checks = append(checks, d.checkSpace(), d.checkVectors(), d.checkSocket(), d.checkDir(), d.checkMaster())
 	for _, s := range d.n.served {
 		checks = append(checks, s.doctorKeys(s.state), s.checkVoid(), d.checkWholeLog(ctx, s))
 		if err := s.state.Fault(); err != nil {
@@ -136,6 +137,13 @@ func (d *doctor) checkSpace() memory.Check {
 		c.State, c.Hint = "warn", "little space is left"
 	}
 	return c
+}
+
+// checkMaster looks whether the next start finds the master key: a node that runs does not miss it.
+func (d *doctor) checkMaster() memory.Check {
+	err := keyring.CheckMaster(d.n.keys)
+	return check("master key", err == nil, "where the next start looks for it", fmt.Sprint(err),
+		"do not stop this node, which has the key in memory: memctl backup --to PLACE --keys-to PLACE writes the key too, and memctl restore gives it back")
 }
 
 // doctorKeys compares the keyring with the state; nil is a state that does not open.

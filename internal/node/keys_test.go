@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"mneme/internal/keyring"
+	"mneme/memory"
 )
 
 // lifeOfKeys starts a node on dir and ends it.
@@ -107,6 +108,43 @@ func TestMasterKeyThatOthersMayReadStopsTheStart(t *testing.T) {
 	}
 	if err := lifeOfKeys(t, quiet(dir)); err != nil {
 		t.Fatal("the remedy does not work:", err)
+	}
+}
+
+// TestDoctorMissesTheMasterKey: a node that runs does not need the file, so nobody else would
+// notice before the next start.
+func TestDoctorMissesTheMasterKey(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	n, err := Open(t.Context(), quiet(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = n.Close(context.WithoutCancel(t.Context())) }()
+	found := func() memory.Check {
+		t.Helper()
+		r, err := n.operator.Doctor(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range r.Checks {
+			if c.Name == "master key" {
+				return c
+			}
+		}
+		t.Fatalf("no such check: %+v", r)
+		return memory.Check{}
+	}
+	if c := found(); c.State != "ok" {
+		t.Errorf("%+v", c)
+	}
+	for _, name := range []string{"master.key", "master.key.copy"} {
+		if err := os.Remove(filepath.Join(dir, keyring.KeysDir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c := found(); c.State != "fail" || !strings.Contains(c.Detail, "master.key") || !strings.Contains(c.Hint, "memctl backup") {
+		t.Errorf("%+v", c)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"mneme/internal/query/parse"
 	"mneme/internal/query/rank"
 	"mneme/internal/query/views"
+	"mneme/internal/settings"
 	"mneme/internal/text"
 	"mneme/memory"
 )
@@ -94,7 +95,7 @@ func (b *buffers) release(s *Service) {
 }
 
 // Search finds memories: it plans, asks the sources for candidates, ranks them and
-// opens the best. Errors: invalid, too_large, unavailable, timeout.
+// opens the best. Errors: invalid, too_large, forbidden, unavailable, timeout.
 func (r *Reader) Search(ctx context.Context, req memory.SearchRequest) (memory.SearchResponse, error) {
 	resp, err := find(ctx, []*Reader{r}, false, func(s *search) ([]memory.Hit, error) { return s.run(ctx, &req) })
 	if err != nil {
@@ -120,6 +121,11 @@ func Search(ctx context.Context, readers []*Reader, req memory.SearchRequest) (m
 }
 
 func find(ctx context.Context, readers []*Reader, named bool, run func(s *search) ([]memory.Hit, error)) (memory.SearchResponse, error) {
+	for _, r := range readers {
+		if off := r.view.Settings.Refuses(settings.Searches, r.view.Capability.Namespace()); off != nil {
+			return memory.SearchResponse{}, off
+		}
+	}
 	service := readers[0].s
 	began, clock := service.opt.Now(), time.Now()
 	s := &search{named: named, left: newBudget(), buffers: service.pool.Get().(*buffers)}

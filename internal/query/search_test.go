@@ -362,3 +362,29 @@ func TestFarBounds(t *testing.T) {
 		}
 	}
 }
+
+// TestSearchesSwitchedOff: a namespace that has switched searches off answers none, also among
+// others, and opens what is asked for by its id.
+func TestSearchesSwitchedOff(t *testing.T) {
+	w := newWorld(t)
+	w.Namespace("team", withBuiltin())
+	w.Namespace("other", withBuiltin())
+	id := w.One("team", "agent-1", "deploys happen on Tuesdays")
+	w.Change("team", map[string]string{settings.Searches: settings.Off})
+	r, other := w.reader("team", ""), w.reader("other", "")
+	req := memory.SearchRequest{Query: "deploys"}
+	_, err := r.Search(t.Context(), req)
+	wantCode(t, err, memory.CodeForbidden)
+	_, err = Search(t.Context(), []*Reader{other, r}, req)
+	wantCode(t, err, memory.CodeForbidden)
+	if _, err := other.Search(t.Context(), req); err != nil {
+		t.Error(err)
+	}
+	if _, err := r.Get(t.Context(), id, 0); err != nil {
+		t.Error(err)
+	}
+	w.Change("team", map[string]string{settings.Searches: settings.On})
+	if got := w.search("team", "", req); len(got.Results) != 1 {
+		t.Errorf("%+v", got)
+	}
+}

@@ -26,6 +26,8 @@ const (
 	TextWeight         = "search.text_weight"
 	MinScore           = "search.min_score"
 	Aliases            = "search.aliases" // other names for one thing, see aliases
+	Captures           = "captures"       // Off: nothing is captured or revised
+	Searches           = "searches"       // Off: nothing is searched
 	EmbedderProvider   = "embedder.provider"
 	EmbedderModel      = "embedder.model"
 	EmbedderDimensions = "embedder.dimensions"
@@ -102,6 +104,16 @@ func InfoOf(s embed.Space) memory.EmbedderInfo {
 	return memory.EmbedderInfo{Provider: s.Provider, Model: s.Model, Dimensions: s.Dimensions, Space: s.ID()}
 }
 
+// Refuses is the answer where a namespace has switched Captures or Searches off; nil where it
+// has not. What takes memories away, reads them by id or changes settings is never switched off.
+func (e *Effective) Refuses(what, namespace string) *memory.Error {
+	if e.Raw[what] != Off {
+		return nil
+	}
+	return memory.Errorf(memory.CodeForbidden, "%s are switched off in namespace %q", what, namespace).
+		WithHint("whoever switched them off has a reason; memctl namespace set %s %s=%s takes them again", namespace, what, On)
+}
+
 // check says what a setting may hold.
 type check func(value string) error
 
@@ -139,6 +151,8 @@ var table = map[string]check{
 	TextWeight:   number(0, 1),
 	MinScore:     number(0, 1),
 	Aliases:      aliases,
+	Captures:     oneOf(On, Off),
+	Searches:     oneOf(On, Off),
 	KeepOld:      keeping,
 	MinRecall:    number(0, 1),
 

@@ -37,6 +37,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(natsVariable) != "" {
 		os.Exit(natsMain(os.Args[1:]))
 	}
+	if os.Getenv(expireVariable) != "" {
+		os.Exit(expireMain(os.Args[1:]))
+	}
 	if os.Getenv(nodeVariable) != "" {
 		os.Exit(nodeMain())
 	}

@@ -67,7 +67,7 @@ func TestNode(t *testing.T) {
 	}
 	plane.Isolate(t, dir)
 	c := &cluster{Plane: plane.Start(t, *programs, dir), t: t, ctx: t.Context(), folder: dir}
-	c.StartNode(plane.Node{Debian: *debian, Images: map[string]string{"Mneme": *image, "pause": pauseImage(t, dir)}, Disks: 20})
+	c.StartNode(plane.Node{Debian: *debian, Images: map[string]string{"Mneme": *image, "pause": pauseImage(t, dir)}, Disks: 28})
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, plane.NodeIP+":53")
 	}}
@@ -88,6 +88,7 @@ func TestNode(t *testing.T) {
 		{"from three to five and back", (*cluster).scale},
 		{"from three to none and back", (*cluster).restart},
 		{"a volume is lost", (*cluster).loseVolume},
+		{"a majority of volumes is lost", (*cluster).loseMajority},
 		{"backups and a drill by CronJobs", (*cluster).backups},
 		{"from three nodes to one", (*cluster).toOne},
 		{"a master key that is none", (*cluster).badSecret},

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"mneme/client"
 	"mneme/memory"
 )
 
@@ -330,6 +331,34 @@ func (c *cluster) loseVolume() {
 	c.voters(3)
 	load.end()
 	c.say("mneme-2 has a new volume with everything")
+}
+
+// loseMajority takes two volumes of three away, and has the third node's become a new cluster.
+func (c *cluster) loseMajority() {
+	before, err := c.client().Namespace(c.ctx, "team")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.mneme("delete", "pvc", "data-mneme-1", "data-mneme-2", "--wait=false")
+	c.mneme("delete", "pod", "mneme-1", "mneme-2", "--grace-period=0", "--force")
+	c.until("most nodes are missed", func() error {
+		if out, err := c.memctl("mneme-0", "status"); err != nil || !strings.Contains(out, "1 of 3 nodes answer") {
+			return fmt.Errorf("%s: %w", out, err)
+		}
+		return nil
+	})
+	c.walkPage("nodes.md", "A majority is lost, on Kubernetes")
+	c.voters(3)
+	c.until("all memories are there, and one more", func() error {
+		if _, err := c.client().Capture(c.ctx, "team", memory.Capture{Agent: "agent-7", Text: "written to the new cluster", ID: "new-cluster"}, client.CaptureOptions{}); err != nil {
+			return err
+		}
+		after, err := c.client().Namespace(c.ctx, "team")
+		if err == nil && after.Records != before.Records+1 {
+			err = fmt.Errorf("%d records, and %d before", after.Records, before.Records)
+		}
+		return err
+	})
 }
 
 // toOne puts one node in the place of the three, with all that they kept.

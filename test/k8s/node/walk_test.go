@@ -6,14 +6,20 @@ import (
 	"strings"
 )
 
-// installGuide is what people follow, and what is followed here.
-const installGuide = "../../../docs/operate/install.md"
+// guides is where the pages are that people follow, and that are followed here.
+const guides = "../../../docs/operate"
 
-// walk runs the commands of a section of the guide as they are printed, in a folder where
-// deploy is, and returns what they print.
+// walk runs the commands of a section of the installation guide as they are printed, in a folder
+// where deploy is, and returns what they print.
 func (c *cluster) walk(section string) string {
 	c.t.Helper()
-	script := printed(c, section)
+	return c.walkPage("install.md", section)
+}
+
+// walkPage is walk for any page.
+func (c *cluster) walkPage(page, section string) string {
+	c.t.Helper()
+	script := printed(c, filepath.Join(guides, page), section)
 	for _, line := range strings.Split(strings.TrimSpace(script), "\n") {
 		c.say("$ %s", line)
 	}
@@ -31,10 +37,10 @@ func (c *cluster) walk(section string) string {
 	return out
 }
 
-// printed are the commands of a section.
-func printed(c *cluster, section string) string {
+// printed are the commands of a section of a page.
+func printed(c *cluster, page, section string) string {
 	c.t.Helper()
-	b, err := os.ReadFile(installGuide)
+	b, err := os.ReadFile(page)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -43,7 +49,7 @@ func printed(c *cluster, section string) string {
 	_, text, begins := strings.Cut(text, "```sh\n")
 	script, _, ends := strings.Cut(text, "```\n")
 	if !found || !begins || !ends {
-		c.t.Fatalf("%s has no commands in a section %q", installGuide, section)
+		c.t.Fatalf("%s has no commands in a section %q", page, section)
 	}
 	return script
 }
