@@ -32,10 +32,8 @@ func TestLostMajorityIsAlerted(t *testing.T) {
 		status, _ := p.search(tr.nodes[0], fields{"consistency": "linearizable"})
 		return status
 	})
-	writes := beside(32, func(int) int { return p.capture(tr.nodes[0], "nobody takes it") })
+	writes := beside(64, func(int) int { return p.capture(tr.nodes[0], "nobody takes it") })
 	t.Logf("searches: %v, captures: %v", searches, writes)
-	more := beside(32, func(int) int { return p.capture(tr.nodes[0], "nobody takes it") })
-	t.Logf("captures: %v", more)
 	p.fired("MnemeSearchesFail", "MnemeCapturesFail")
 	at := tr.place(0)
 	for _, page := range []string{"MnemeShardWithoutLeader", "MnemeLogUnreachable", "MnemeSearchesFail", "MnemeCapturesFail"} {

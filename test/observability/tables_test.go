@@ -1,7 +1,6 @@
 package observability
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -180,27 +179,19 @@ type page struct {
 type panel struct {
 	Title, Type, Description string
 	Targets                  []struct{ Expr, LegendFormat string }
+	FieldConfig              struct{ Defaults struct{ Unit string } }
 	Panels                   []panel
 }
 
 func TestDashboards(t *testing.T) {
 	metrics, uids := shown(t), map[string]string{}
-	files, err := filepath.Glob(top("deploy", "observability", "dashboards", "*.json"))
-	if err != nil || len(files) != 4 {
-		t.Fatalf("%v, %v", files, err)
-	}
-	for _, file := range files {
-		name := filepath.Base(file)
-		var p page
-		if err := json.Unmarshal([]byte(read(t, "deploy", "observability", "dashboards", name)), &p); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+	for name, p := range dashboards(t) {
 		if p.UID == "" || p.Title == "" || uids[p.UID] != "" {
 			t.Errorf("%s: uid %q, title %q", name, p.UID, p.Title)
 		}
 		uids[p.UID] = name
 		for _, v := range p.Templating.List {
-			if m := regexp.MustCompile(`^label_values\((\w+), *(\w+)\)$`).FindStringSubmatch(v.Query); v.Type == "query" {
+			if m := labelValues.FindStringSubmatch(v.Query); v.Type == "query" {
 				if m == nil {
 					t.Errorf("%s: variable %s: %q", name, v.Name, v.Query)
 				} else if of, ok := metrics[m[1]]; !ok || !slices.Contains(append(of.labels, everywhere...), m[2]) {
@@ -209,20 +200,15 @@ func TestDashboards(t *testing.T) {
 			}
 		}
 		panels := 0
-		var look func([]panel)
-		look = func(all []panel) {
-			for _, one := range all {
-				look(one.Panels)
-				for _, target := range one.Targets {
-					panels++
-					has, bad := check(metrics, strings.ReplaceAll(target.Expr, "$__rate_interval", "5m"))
-					for _, b := range append(bad, used(target.LegendFormat, has)...) {
-						t.Errorf("%s: %s: %s", name, one.Title, b)
-					}
+		p.each(func(one panel) {
+			for _, target := range one.Targets {
+				panels++
+				has, bad := check(metrics, strings.ReplaceAll(target.Expr, "$__rate_interval", "5m"))
+				for _, b := range append(bad, used(target.LegendFormat, has)...) {
+					t.Errorf("%s: %s: %s", name, one.Title, b)
 				}
 			}
-		}
-		look(p.Panels)
+		})
 		if panels < 5 {
 			t.Errorf("%s has %d queries", name, panels)
 		}
