@@ -129,6 +129,34 @@ func TestClockThatIsRefusedIsAlerted(t *testing.T) {
 	p.healthy()
 }
 
+// TestClockThatWentAheadIsAlerted: the machine slept for two days, so that its clock is further
+// than the time since boot, and right all the same; an operator says so. Then the node starts
+// with a clock that stands behind the last event, which nothing but time helps.
+func TestClockThatWentAheadIsAlerted(t *testing.T) {
+	var ahead atomic.Int64
+	cfg, p := alone(t), watch(t)
+	cfg.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	n := p.opens(cfg)
+	p.captured(n, "before")
+	p.healthy()
+	ahead.Store(int64(48 * time.Hour))
+	p.fired("MnemeClockRefused")
+	p.follow("MnemeClockRefused", at(n, cfg))
+	p.says(p.does("MnemeClockRefused", "memctl clock accept", at(n, cfg)), "writing goes on")
+	p.quiet("MnemeClockRefused")
+	p.captured(n, "of the day after tomorrow")
+	shut(t, n)
+
+	ahead.Store(0)
+	n = p.opens(cfg)
+	p.fired("MnemeClockRefused")
+	p.says(p.does("MnemeClockRefused", "memctl clock accept", at(n, cfg)), "writes go on when it shows")
+	ahead.Store(int64(49 * time.Hour))
+	p.quiet("MnemeClockRefused")
+	p.captured(n, "the clock has caught up")
+	p.healthy()
+}
+
 // TestFloodOverNATSIsAlerted publishes faster than a node can refuse.
 func TestFloodOverNATSIsAlerted(t *testing.T) {
 	cfg, p := alone(t), watch(t)
