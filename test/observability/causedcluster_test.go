@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"testing"
 	"time"
 
@@ -137,20 +138,7 @@ func TestStateBuiltAnewIsAlerted(t *testing.T) {
 	}
 	p.healthy()
 	hurt := (lead + 1) % 3
-	if status, answer := p.ask(tr.nodes[lead], "/v1/namespaces", fields{"name": "gone"}); status/100 != 2 {
-		t.Fatalf("%d %s", status, answer)
-	}
 	tr.shut(hurt)
-	// What is erased meanwhile leaves the files of those that are there.
-	p.run("memctl --addr http://NODE:8787 namespace delete gone --yes", tr.place(lead))
-	p.await("the erasure to end", func() bool {
-		for _, i := range []int{lead, 3 - lead - hurt} {
-			if is, _ := p.value(tr.nodes[i].HTTPURL(), "mneme_erasing"); is != 0 {
-				return false
-			}
-		}
-		return true
-	})
 	tables, err := filepath.Glob(filepath.Join(tr.cfgs[hurt].DataDir, "shards", "0", "state", "gen-*", "*.sst"))
 	if err != nil || len(tables) == 0 {
 		t.Fatalf("%v, %v", tables, err)
@@ -176,5 +164,34 @@ func TestStateBuiltAnewIsAlerted(t *testing.T) {
 	if err := os.RemoveAll(named); err != nil {
 		t.Fatal(err)
 	}
+	p.healthy()
+}
+
+// TestNodeThatIsAwayHoldsUpNoErasure: those that are there clean their files, and the other one
+// does when it is back.
+func TestNodeThatIsAwayHoldsUpNoErasure(t *testing.T) {
+	tr := newTrio(t, 60*24*time.Hour)
+	p, lead := tr.p, tr.leader()
+	if status, answer := p.ask(tr.nodes[lead], "/v1/namespaces", fields{"name": "gone"}); status/100 != 2 {
+		t.Fatalf("%d %s", status, answer)
+	}
+	p.healthy()
+	away := (lead + 1) % 3
+	tr.shut(away)
+	p.run("memctl --addr http://NODE:8787 namespace delete gone --yes", tr.place(lead))
+	erased := func(which ...int) func() bool {
+		return func() bool {
+			return !slices.ContainsFunc(which, func(i int) bool {
+				is, _ := p.value(tr.nodes[i].HTTPURL(), "mneme_erasing")
+				return is != 0
+			})
+		}
+	}
+	p.await("the erasure to end", erased(lead, 3-lead-away))
+	p.later(2 * time.Hour) // it would be stuck by now
+	p.quiet("MnemeErasureStuck")
+	tr.open(away)
+	p.await("the erasure to end on all", erased(0, 1, 2))
+	p.later(time.Hour)
 	p.healthy()
 }
