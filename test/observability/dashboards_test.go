@@ -214,14 +214,12 @@ func dimensionOf(e parser.Expr) dimension {
 		case e.Op == parser.MUL && l == moment && e.RHS.String() == "1000":
 			return moments
 		case e.Op == parser.MUL || e.Op == parser.DIV:
-			return l + e2(e.Op.String()) + r
+			return l + dimension(" "+e.Op.String()+" ") + r
 		}
 		return l
 	}
 	return number
 }
-
-func e2(op string) dimension { return dimension(" " + op + " ") }
 
 // TestDashboardsShowUnitsThatFit holds the unit of each panel against what its queries give. Only
 // where they give several may it be a plain number.
