@@ -43,8 +43,7 @@ func TestLostMajorityIsAlerted(t *testing.T) {
 	tr.open(1, 2)
 	tr.leader()
 	p.await("writes to go on", func() bool { return p.capture(tr.nodes[0], "a majority is back") == http.StatusOK })
-	p.later(time.Hour)
-	p.healthy("MnemeCertificateEnds", "MnemeCertificateEnded")
+	p.recovers("MnemeCertificateEnds", "MnemeCertificateEnded")
 
 	// New certificates of the same authority.
 	renewed := tr.certs
@@ -75,8 +74,7 @@ func TestLeaderThatMovesIsAlerted(t *testing.T) {
 	lead = tr.leader()
 	p.does("MnemeLeaderChanges", "memctl cluster drain NODE", tr.place(lead))
 	p.await("another node to lead", func() bool { return tr.leader() != lead })
-	p.later(time.Hour)
-	p.healthy()
+	p.recovers()
 }
 
 // transfer has a node lead, as memctl cluster transfer does.
@@ -104,8 +102,8 @@ func (tr *trio) transfer(to int) {
 	}
 }
 
-// TestReplicaThatIsCutOffIsAlerted holds what the others send to a node while a thousand
-// frames are written.
+// TestReplicaThatIsCutOffIsAlerted holds what the others send to a node until it is a
+// thousand frames behind.
 func TestReplicaThatIsCutOffIsAlerted(t *testing.T) {
 	tr := newTrio(t, 60*24*time.Hour)
 	p := tr.p
@@ -114,17 +112,21 @@ func TestReplicaThatIsCutOffIsAlerted(t *testing.T) {
 	p.healthy()
 	behind := (lead + 1) % 3
 	tr.relays[behind].Cut()
-	for i := range 1100 { // each is a frame
-		if status := p.capture(tr.nodes[lead], fmt.Sprintf("memory %d", i)); status != http.StatusOK {
-			lead = tr.leader()
+	for i := 0; len(p.active["MnemeReplicaBehind"]) == 0; i++ {
+		for k := range 100 { // each is a frame
+			if status := p.capture(tr.nodes[lead], fmt.Sprintf("memory %d of round %d", k, i)); status != http.StatusOK {
+				lead = tr.leader()
+			}
+		}
+		if p.scrape(); i == 200 {
+			t.Fatal("it is not behind")
 		}
 	}
 	p.fired("MnemeReplicaBehind")
 	p.follow("MnemeReplicaBehind", tr.place(behind))
 	tr.relays[behind].Heal()
 	p.quiet("MnemeReplicaBehind")
-	p.later(time.Hour)
-	p.healthy()
+	p.recovers()
 }
 
 // TestStateBuiltAnewIsAlerted damages the tables of a node's state, which it builds again from
@@ -192,6 +194,5 @@ func TestNodeThatIsAwayHoldsUpNoErasure(t *testing.T) {
 	p.quiet("MnemeErasureStuck")
 	tr.open(away)
 	p.await("the erasure to end on all", erased(0, 1, 2))
-	p.later(time.Hour)
-	p.healthy()
+	p.recovers()
 }

@@ -40,8 +40,7 @@ func TestFullDiskIsAlerted(t *testing.T) {
 	d.free.Store(spacious)
 	p.quiet("MnemeDiskLow", "MnemeDiskFull", "MnemeWritesStopped")
 	p.captured(n, "there is room again")
-	p.later(10 * time.Minute)
-	p.healthy()
+	p.recovers()
 }
 
 // TestFullDiskAtTheStartIsAlerted starts a node that was killed, so that its state lacks the
@@ -188,7 +187,6 @@ func TestFloodOverNATSIsAlerted(t *testing.T) {
 	p.fired("MnemeMessagesDropped")
 	p.says(p.follow("MnemeMessagesDropped", at(n, cfg)), "overloaded")
 	p.await("what was taken to be written", func() bool { items, _ := p.value(n.HTTPURL(), "mneme_queue_items"); return items == 0 })
-	p.later(time.Hour)
-	p.healthy()
+	p.recovers()
 	p.captured(n, "and it goes on")
 }

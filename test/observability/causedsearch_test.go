@@ -86,7 +86,7 @@ func TestSlowEmbedderIsAlerted(t *testing.T) {
 	p.fired("MnemeSearchesSlow")
 	p.follow("MnemeSearchesSlow", at(n, cfg))
 	m.slow.Store(0)
-	p.recovers("MnemeSearchesSlow", func() { p.search(n, nil) })
+	p.speedsUp("MnemeSearchesSlow", func() { p.search(n, nil) })
 	p.healthy()
 }
 
@@ -109,8 +109,7 @@ func TestTooManySearchesAreAlerted(t *testing.T) {
 	p.fired("MnemeSearchesFail")
 	p.follow("MnemeSearchesFail", at(n, cfg))
 	m.slow.Store(0)
-	p.later(time.Hour)
-	p.quiet("MnemeSearchesFail")
+	p.recovers()
 	if status, answer := p.search(n, nil); status != http.StatusOK {
 		t.Errorf("%d %s", status, answer)
 	}

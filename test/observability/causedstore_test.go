@@ -47,8 +47,7 @@ func TestDiskThatFailsIsAlerted(t *testing.T) {
 	p.fired("MnemeStoreFaults")
 	p.follow("MnemeStoreFaults", at(n, cfg))
 	mended()
-	p.later(time.Hour)
-	p.healthy()
+	p.recovers()
 	p.captured(n, "and it goes on")
 }
 
@@ -76,8 +75,7 @@ func TestHaltedStoreIsAlerted(t *testing.T) {
 	copied(t, again.DataDir, cfg.DataDir)
 	n = p.opens(again)
 	p.quiet("MnemeShardHalted", "MnemeWritesStopped")
-	p.later(time.Hour)
-	p.healthy()
+	p.recovers()
 	p.captured(n, "and it goes on")
 }
 
@@ -110,9 +108,8 @@ func TestStallingStoreIsAlerted(t *testing.T) {
 	stop()
 	<-written
 	p.follow("MnemeStoreStalls", at(n, cfg))
-	p.later(time.Hour)
+	p.recovers()
 	p.quiet("MnemeStoreStalls")
-	p.healthy()
 }
 
 // allergic is a machine that cannot apply what the agent eve says, as one with a defect would,
@@ -187,8 +184,7 @@ func TestEventThatCannotBeAppliedIsAlerted(t *testing.T) {
 	place.position = stoppedAt(p, n)
 	p.does("MnemeShardHalted", "memctl quarantine POSITION", place, "--yes")
 	p.quiet("MnemeShardHalted", "MnemeWritesStopped")
-	p.later(time.Hour)
-	p.healthy()
+	p.recovers()
 	p.captured(n, "and it goes on")
 }
 
@@ -218,6 +214,5 @@ func TestErasureThatIsStuckIsAlerted(t *testing.T) {
 	p.follow("MnemeErasureStuck", at(n, cfg))
 	mended()
 	p.quiet("MnemeErasureStuck")
-	p.later(time.Hour)
-	p.healthy()
+	p.recovers()
 }

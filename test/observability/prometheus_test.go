@@ -219,6 +219,20 @@ func (p *prometheus) healthy(but ...string) {
 	p.quiet(without(p.names(), slices.Concat(timed, but))...)
 }
 
+// recovers is healthy once what counted before is long past. Something may count yet after an
+// hour has passed, such as what a flood left in buffers: then it takes another hour.
+func (p *prometheus) recovers(but ...string) {
+	p.t.Helper()
+	names := without(p.names(), slices.Concat(timed, but))
+	loud := func() []string {
+		return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return len(p.active[name]) == 0 })
+	}
+	p.await("the node to recover", func() bool {
+		p.later(time.Hour)
+		return len(loud()) == 0
+	})
+}
+
 func (p *prometheus) names() (out []string) {
 	for _, r := range p.rules {
 		out = append(out, r.name)
