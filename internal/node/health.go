@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"mneme/internal/projections"
+	"mneme/internal/raftfsm"
 	"mneme/internal/storage"
 	"mneme/memory"
 )
@@ -151,6 +152,9 @@ func haltHint(halted error) string {
 	}
 	if storage.IsCorrupt(halted) {
 		return "restart the node: it builds the state again from the log"
+	}
+	if errors.Is(halted, storage.ErrHalted) || errors.Is(halted, raftfsm.ErrStorage) {
+		return "check the disk, then restart the node; nothing is lost"
 	}
 	return "see the node's log; memctl doctor"
 }

@@ -120,6 +120,7 @@ func (s *served) repairLog(ctx context.Context, progress func(done, total uint64
 		switch out, err = r.run(ctx); {
 		case err == nil:
 			found = nil
+			s.scrub.wasRepaired()
 		case r.unfinished():
 			found = streams{s.shard}.interrupted(err)
 		}

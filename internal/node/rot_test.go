@@ -440,3 +440,29 @@ func TestRestoresOfOneSecondBeganOneEpoch(t *testing.T) {
 		}
 	}
 }
+
+// A repair ended the damage, and the status and the metrics told of it until the next pass, a day
+// later. A log that an operator had verified, or doctor had read, was not one that was read.
+func TestRepairedLogWasCalledDamagedForADay(t *testing.T) {
+	t.Parallel()
+	dir, _ := rotten(t, 7)
+	n := open(t, quiet(dir))
+	if _, err := n.operator.VerifyLog(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if s := n.served[0].scrub.Status(); s.Problem == "" || !s.FinishedAt.IsZero() {
+		t.Errorf("a verification of a damaged log: %+v", s)
+	}
+	if _, err := n.operator.RepairLog(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if s := n.served[0].scrub.Status(); s.Problem != "" || !s.FinishedAt.IsZero() {
+		t.Errorf("after the repair: %+v", s)
+	}
+	if _, err := n.operator.VerifyLog(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if s := n.served[0].scrub.Status(); s.Problem != "" || s.FinishedAt.IsZero() {
+		t.Errorf("a verification of a sound log: %+v", s)
+	}
+}

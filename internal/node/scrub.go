@@ -60,6 +60,22 @@ func (s *logScrub) set(f func(*memory.ScrubStatus)) {
 	f(&s.status)
 }
 
+// wasRead notes that somebody else has read the whole log: it counts as a pass.
+func (s *logScrub) wasRead(found memory.VerifyShard) {
+	s.set(func(st *memory.ScrubStatus) {
+		if !found.OK {
+			st.Problem = problems(found)
+			return
+		}
+		st.Problem, st.FinishedAt = "", s.of.cfg.Now().UTC()
+	})
+}
+
+// wasRepaired notes that what the last pass found wrong is no more: the log is another one.
+func (s *logScrub) wasRepaired() {
+	s.set(func(st *memory.ScrubStatus) { st.Problem = "" })
+}
+
 // run makes passes until ctx ends.
 func (s *logScrub) run(ctx context.Context) {
 	for wait := s.first; ; wait = s.every {

@@ -79,6 +79,7 @@ var (
 	ofStoreCompact = countOf("store_compactions_total", "Compactions.", "shard")
 	ofStoreFlushes = countOf("store_flushes_total", "Flushes of memory to disk.", "shard")
 	ofStoreStalls  = countOf("store_write_stalls_total", "How often writes waited for flushes or compactions.", "shard")
+	ofStoreStalled = countOf("store_write_stall_seconds_total", "Time in which writes waited for flushes or compactions.", "shard")
 	ofStoreFaults  = countOf("store_background_faults_total", "Errors of the store's work in the background.", "shard")
 )
 
@@ -180,5 +181,6 @@ func (s shardCollector) collectStore(m storage.Metrics) {
 	s.put(ofStoreCompact, float64(m.Compactions))
 	s.put(ofStoreFlushes, float64(m.Flushes))
 	s.put(ofStoreStalls, float64(m.WriteStalls))
+	s.put(ofStoreStalled, m.WriteStalled.Seconds())
 	s.put(ofStoreFaults, float64(m.BackgroundFault))
 }

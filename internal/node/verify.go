@@ -45,6 +45,9 @@ func (s *served) verify(ctx context.Context, progress func(done, total uint64)) 
 		out, d, err = s.verifyLog(ctx, v, progress)
 		return d, err
 	})
+	if err == nil {
+		s.scrub.wasRead(out)
+	}
 	return out, err
 }
 

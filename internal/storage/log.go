@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -24,7 +25,41 @@ type faults struct {
 	first error
 
 	onFault func(error)
-	stalls  atomic.Uint64
+	stalls  stalls
+}
+
+// stalls counts how often writes waited for flushes or compactions, and for how long.
+type stalls struct {
+	mu     sync.Mutex
+	begun  uint64
+	waited time.Duration // without the one that is under way
+	since  time.Time     // it began then; zero: none is under way
+}
+
+func (s *stalls) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begun++
+	s.since = time.Now()
+}
+
+func (s *stalls) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.since.IsZero() {
+		s.waited += time.Since(s.since)
+		s.since = time.Time{}
+	}
+}
+
+// sum counts the one that is under way up to now: on a disk that hangs it is the only one.
+func (s *stalls) sum() (begun uint64, waited time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if waited = s.waited; !s.since.IsZero() {
+		waited += time.Since(s.since)
+	}
+	return s.begun, waited
 }
 
 // haltError is what the logger panics with.
@@ -78,7 +113,8 @@ func (f *faults) listener() *pebble.EventListener {
 		DataCorruption: func(i pebble.DataCorruptionInfo) {
 			f.report(fmt.Errorf("read %s: %w: %w", i.Path, ErrDamaged, i.Details))
 		},
-		WriteStallBegin: func(pebble.WriteStallBeginInfo) { f.stalls.Add(1) },
+		WriteStallBegin: func(pebble.WriteStallBeginInfo) { f.stalls.begin() },
+		WriteStallEnd:   f.stalls.end,
 	}
 }
 

@@ -3,6 +3,7 @@ package storage
 import (
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -62,14 +63,16 @@ type Metrics struct {
 	CompactionDebt  uint64 // estimate
 	Compactions     int64
 	Flushes         int64
-	WriteStalls     uint64 // times that writes waited for flushes or compactions
-	BackgroundFault uint64 // errors of background work
+	WriteStalls     uint64        // times that writes waited for flushes or compactions
+	WriteStalled    time.Duration // for how long they did, up to now
+	BackgroundFault uint64        // errors of background work
 	Halted          bool
 }
 
 // Metrics returns the numbers of now. It must not run after Close.
 func (d *DB) Metrics() Metrics {
 	m := d.DB.Metrics()
+	stalls, stalled := d.faults.stalls.sum()
 	return Metrics{
 		DiskBytes:       m.DiskSpaceUsage(),
 		WALBytes:        m.WAL.Size,
@@ -82,7 +85,8 @@ func (d *DB) Metrics() Metrics {
 		CompactionDebt:  m.Compact.EstimatedDebt,
 		Compactions:     m.Compact.Count,
 		Flushes:         m.Flush.Count,
-		WriteStalls:     d.faults.stalls.Load(),
+		WriteStalls:     stalls,
+		WriteStalled:    stalled,
 		BackgroundFault: d.faults.count.Load(),
 		Halted:          d.faults.halted.Load() != nil,
 	}

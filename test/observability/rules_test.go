@@ -2,7 +2,7 @@ package observability
 
 import (
 	"context"
-	"math"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/rulefmt"
 	engine "github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/tsdb/chunks"
@@ -38,16 +39,6 @@ func alerts(t *testing.T) (out []rule) {
 		}
 	}
 	return out
-}
-
-func alert(t *testing.T, name string) rule {
-	t.Helper()
-	all := alerts(t)
-	i := slices.IndexFunc(all, func(r rule) bool { return r.name == name })
-	if i < 0 {
-		t.Fatalf("there is no alert %s", name)
-	}
-	return all[i]
 }
 
 // series keeps samples as Prometheus would, in memory. It implements storage.Queryable and
@@ -121,44 +112,74 @@ func (f *found) At() storage.Series                { return f.all[f.at-1] }
 func (f *found) Err() error                        { return nil }
 func (f *found) Warnings() annotations.Annotations { return nil }
 
-// fires evaluates a rule each step, and reports whether its alert fires at the end: for
-// how long its expression has to hold is multiplied by hurry, which is 1 where the samples
-// are as far apart as in life.
-func fires(t *testing.T, r rule, of *series, from, to time.Time, step time.Duration, hurry float64) bool {
+func newEngine() *engine.Engine {
+	return engine.NewEngine(engine.EngineOpts{MaxSamples: 1e6, Timeout: time.Minute, LookbackDelta: 5 * time.Minute, Parser: promql})
+}
+
+// actives are the series for which the expression of a rule holds, and since when.
+type actives map[string]time.Time
+
+// lasted is how long it has held for one of them, -1 if for none.
+func (a actives) lasted(at time.Time) time.Duration {
+	longest := time.Duration(-1)
+	for _, since := range a {
+		longest = max(longest, at.Sub(since))
+	}
+	return longest
+}
+
+// step evaluates a rule after a scrape.
+func (r rule) step(t *testing.T, ng *engine.Engine, of *series, at time.Time, before actives) actives {
 	t.Helper()
-	ng := engine.NewEngine(engine.EngineOpts{MaxSamples: 1e6, Timeout: time.Minute, LookbackDelta: 5 * time.Minute, Parser: promql})
+	q, err := ng.NewInstantQuery(t.Context(), of, nil, r.expr, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	res := q.Exec(t.Context())
+	if res.Err != nil {
+		t.Fatalf("%s: %v", r.name, res.Err)
+	}
+	vector, err := res.Vector()
+	if err != nil {
+		t.Fatalf("%s: %v", r.name, err)
+	}
+	now := actives{}
+	for _, s := range vector {
+		key := s.Metric.String()
+		if now[key] = at; !before[key].IsZero() {
+			now[key] = before[key]
+		}
+	}
+	return now
+}
+
+// shortened is an expression that looks back as many times less.
+func shortened(t *testing.T, expr string, times int) string {
+	t.Helper()
+	e, err := promql.ParseExpr(expr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
+		if m, ok := n.(*parser.MatrixSelector); ok {
+			m.Range /= time.Duration(times)
+		}
+		return nil
+	})
+	return e.String()
+}
+
+// fires evaluates a rule each minute, and reports whether its alert fires at the end.
+func fires(t *testing.T, r rule, of *series, from, to time.Time) bool {
+	t.Helper()
+	ng := newEngine()
 	defer ng.Close()
-	active := map[string]time.Time{}
-	for at := from; !at.After(to); at = at.Add(step) {
-		q, err := ng.NewInstantQuery(t.Context(), of, nil, r.expr, at)
-		if err != nil {
-			t.Fatal(err)
-		}
-		res := q.Exec(t.Context())
-		if res.Err != nil {
-			t.Fatalf("%s: %v", r.name, res.Err)
-		}
-		vector, err := res.Vector()
-		if err != nil {
-			t.Fatalf("%s: %v", r.name, err)
-		}
-		now := map[string]time.Time{}
-		for _, s := range vector {
-			key := s.Metric.String()
-			if now[key] = at; !active[key].IsZero() {
-				now[key] = active[key]
-			}
-		}
-		active = now
-		q.Close()
+	var active actives
+	for at := from; !at.After(to); at = at.Add(time.Minute) {
+		active = r.step(t, ng, of, at, active)
 	}
-	lasts := time.Duration(math.Round(float64(r.lasts) * hurry))
-	for _, since := range active {
-		if to.Sub(since) >= lasts {
-			return true
-		}
-	}
-	return false
+	return active.lasted(to) >= r.lasts
 }
 
 // story is what a metric does, minute by minute.
@@ -194,6 +215,8 @@ func TestAlertsFireAndKeepQuiet(t *testing.T) {
 	flagged := func(name, of string) [2]story { return [2]story{{name + of: always(1)}, {name + of: always(0)}} }
 	cases := map[string][2]story{
 		"MnemeNodeDown":     {{"up" + node: always(0)}, {"up" + node: always(1), `up{job="other",instance="n1"}`: always(0)}},
+		"MnemeNotScraped":   {{`up{job="other",instance="n1"}`: always(1)}, {"up" + node: always(0)}},
+		"MnemeNodeRestarts": {{"process_start_time_seconds" + node: func(i int) float64 { return float64(i / 10) }}, {"process_start_time_seconds" + node: func(i int) float64 { return float64(i / 30) }}},
 		"MnemeNodeNotReady": {{"mneme_ready" + node: always(0)}, {"mneme_ready" + node: always(1)}},
 		"MnemeDiskLow":      {{"mneme_disk_free_bytes" + node: always(3e8), "mneme_disk_reserve_bytes" + node: always(2.6e8)}, {"mneme_disk_free_bytes" + node: always(3e9), "mneme_disk_reserve_bytes" + node: always(2.6e8)}},
 		"MnemeDiskFull":     {{"mneme_disk_free_bytes" + node: always(2e8), "mneme_disk_reserve_bytes" + node: always(2.6e8)}, {"mneme_disk_free_bytes" + node: always(3e8), "mneme_disk_reserve_bytes" + node: always(2.6e8)}},
@@ -213,14 +236,14 @@ func TestAlertsFireAndKeepQuiet(t *testing.T) {
 		"MnemeLogDamaged": {{"mneme_log_scrub_problem" + of: always(0), "mneme_log_lost_messages" + of: always(2)},
 			{"mneme_log_scrub_problem" + of: always(0), "mneme_log_lost_messages" + of: always(0)}},
 		"MnemeLogUnreachable": {{"mneme_log_up" + of: always(0)}, {"mneme_log_up" + of: always(1)}},
-		"MnemeLogNotRead": {{"mneme_log_scrub_finished_timestamp_seconds" + of: ends(-5), "mneme_log_scrub_finished_timestamp_seconds" + two: always(0), "process_start_time_seconds" + node: ends(-9)},
-			{"mneme_log_scrub_finished_timestamp_seconds" + of: ends(-1), "mneme_log_scrub_finished_timestamp_seconds" + two: always(0), "process_start_time_seconds" + node: ends(-9)}},
+		"MnemeLogNotRead": {{"mneme_log_scrub_finished_timestamp_seconds" + of: ends(-5), "mneme_log_scrub_finished_timestamp_seconds" + two: always(0)},
+			{"mneme_log_scrub_finished_timestamp_seconds" + of: ends(-1), "mneme_log_scrub_finished_timestamp_seconds" + two: always(0)}},
 		"MnemeForeignFrames":  {{"mneme_log_void_frames_total" + of: rising(1)}, {"mneme_log_void_frames_total" + of: always(3)}},
 		"MnemeReplicaBehind":  {{"mneme_raft_applied_index" + of: always(5000), "mneme_raft_applied_index" + two: always(10)}, {"mneme_raft_applied_index" + of: always(5000), "mneme_raft_applied_index" + two: always(4900)}},
 		"MnemeLeaderChanges":  {{"mneme_raft_leader_changes_total" + of: rising(1)}, {"mneme_raft_leader_changes_total" + of: rising(0.1)}},
 		"MnemeStateBuiltAnew": {{"mneme_state_set_aside_timestamp_seconds" + of: ends(-0.5)}, {"mneme_state_set_aside_timestamp_seconds" + of: always(0)}},
 		"MnemeStoreFaults":    {{"mneme_store_background_faults_total" + of: rising(1)}, {"mneme_store_background_faults_total" + of: always(1)}},
-		"MnemeStoreStalls":    {{"mneme_store_write_stalls_total" + of: rising(60)}, {"mneme_store_write_stalls_total" + of: rising(1)}},
+		"MnemeStoreStalls":    {{"mneme_store_write_stall_seconds_total" + of: rising(60)}, {"mneme_store_write_stall_seconds_total" + of: rising(1)}},
 		"MnemeQueueFull":      {{"mneme_queue_items" + of: always(19000), "mneme_queue_limit_items" + of: always(20000)}, {"mneme_queue_items" + of: always(900), "mneme_queue_limit_items" + of: always(20000)}},
 		"MnemeCapturesFail": {{`mneme_capture_errors_total{job="mneme",instance="n1",code="overloaded"}`: rising(60)},
 			{`mneme_capture_errors_total{job="mneme",instance="n1",code="invalid"}`: rising(600)}},
@@ -232,7 +255,58 @@ func TestAlertsFireAndKeepQuiet(t *testing.T) {
 		"MnemeRecallTooLow": {{`mneme_vector_guard_tripped{job="mneme",instance="n1",engine="coder"}`: always(1)},
 			{`mneme_vector_guard_tripped{job="mneme",instance="n1",engine="coder"}`: always(0)}},
 	}
+	const namespace = `namespace="agents"`
+	job := func(name string, age, failed float64) story {
+		return story{`kube_job_failed{` + namespace + `,condition="true",job_name="` + name + `"}`: always(failed), `kube_job_created{` + namespace + `,job_name="` + name + `"}`: ends(-age)}
+	}
+	cron := func(metric, name string, age float64) story {
+		return story{metric + `{` + namespace + `,cronjob="` + name + `"}`: ends(-age)}
+	}
+	maps.Copy(cases, map[string][2]story{
+		"MnemeBackupOld":   {cron("kube_cronjob_status_last_successful_time", "mneme-backup", 3), cron("kube_cronjob_status_last_successful_time", "mneme-backup", 1)},
+		"MnemeBackupFails": {job("mneme-backup-29000000", 0.5, 1), job("mneme-backup-29000000", 2, 1)},
+		"MnemeDrillFails":  {job("mneme-drill-29000000", 3, 1), job("mneme-drill-29000000", 3, 0)},
+	})
+	further := []struct {
+		alert string
+		fires bool
+		told  story
+	}{
+		{"MnemeBackupOld", true, cron("kube_cronjob_created", "team-a-backup", 3)}, // it never succeeded
+		{"MnemeBackupOld", false, merged(cron("kube_cronjob_created", "backup", 30), cron("kube_cronjob_status_last_successful_time", "backup", 1))},
+		{"MnemeBackupOld", false, cron("kube_cronjob_status_last_successful_time", "backup-of-others", 30)},
+		{"MnemeBackupFails", false, job("mneme-drill-29000000", 0.5, 1)},
+		{"MnemeDrillFails", false, job("mneme-backup-29000000", 0.5, 1)},
+		{"MnemeCapturesFail", true, story{`mneme_rejected_total{job="mneme",instance="n1",code="unavailable"}`: rising(60), `mneme_capture_errors_total{job="mneme",instance="n1",code="unavailable"}`: always(0)}},
+		{"MnemeCapturesFail", false, story{`mneme_rejected_total{job="mneme",instance="n1",code="invalid"}`: rising(60)}},
+		{"MnemeSearchesFail", true, story{`mneme_http_requests_total{job="mneme",instance="n1",route="/v1/namespaces/{ns}/search",method="POST",status="429"}`: rising(60)}},
+		{"MnemeSearchesFail", false, story{`mneme_http_requests_total{job="mneme",instance="n1",route="/v1/namespaces/{ns}/events",method="POST",status="429"}`: rising(60)}},
+		{"MnemeLogNotRead", true, story{"mneme_log_scrub_finished_timestamp_seconds" + of: always(0)}},
+	}
 	const minutes = 90
+	tell := func(r rule, told story) bool {
+		samples := newSeries()
+		for name, value := range told {
+			of, err := promql.ParseMetric(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range minutes + 1 {
+				samples.put(of, start.Add(time.Duration(i)*time.Minute-3*24*time.Hour), value(i)) // there were samples then
+			}
+			for i := range minutes + 1 {
+				samples.put(of, start.Add(time.Duration(i)*time.Minute), value(i))
+			}
+		}
+		return fires(t, r, samples, start, start.Add(minutes*time.Minute))
+	}
+	for _, f := range further {
+		all := alerts(t)
+		r := all[slices.IndexFunc(all, func(r rule) bool { return r.name == f.alert })]
+		if got := tell(r, f.told); got != f.fires {
+			t.Errorf("%s: fires %v, on %v", r.name, got, slices.Collect(maps.Keys(f.told)))
+		}
+	}
 	for _, r := range alerts(t) {
 		c, ok := cases[r.name]
 		if !ok {
@@ -240,18 +314,8 @@ func TestAlertsFireAndKeepQuiet(t *testing.T) {
 		}
 		delete(cases, r.name)
 		for quiet, told := range c {
-			samples := newSeries()
-			for name, value := range told {
-				of, err := promql.ParseMetric(name)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for i := range minutes + 1 {
-					samples.put(of, start.Add(time.Duration(i)*time.Minute), value(i))
-				}
-			}
-			if got := fires(t, r, samples, start, start.Add(minutes*time.Minute), time.Minute, 1); got == (quiet == 1) {
-				t.Errorf("%s: fires %v, on %v", r.name, got, slices.Collect(keys(told)))
+			if got := tell(r, told); got == (quiet == 1) {
+				t.Errorf("%s: fires %v, on %v", r.name, got, slices.Collect(maps.Keys(told)))
 			}
 		}
 	}
@@ -260,12 +324,10 @@ func TestAlertsFireAndKeepQuiet(t *testing.T) {
 	}
 }
 
-func keys(s story) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range s {
-			if !yield(k) {
-				return
-			}
-		}
+func merged(some ...story) story {
+	out := story{}
+	for _, s := range some {
+		maps.Copy(out, s)
 	}
+	return out
 }

@@ -1,7 +1,6 @@
 package observability
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -47,6 +46,9 @@ func shown(t *testing.T) map[string]metric {
 	out := map[string]metric{
 		"up": {kind: "gauge"}, "process_start_time_seconds": {kind: "gauge"}, "process_resident_memory_bytes": {kind: "gauge"},
 		"process_cpu_seconds_total": {kind: "counter"}, "process_open_fds": {kind: "gauge"}, "process_max_fds": {kind: "gauge"}, "go_goroutines": {kind: "gauge"},
+		// Of kube-state-metrics, as its documentation of CronJobs and Jobs has them.
+		"kube_cronjob_status_last_successful_time": {"gauge", []string{"namespace", "cronjob"}}, "kube_cronjob_created": {"gauge", []string{"namespace", "cronjob"}},
+		"kube_job_failed": {"gauge", []string{"namespace", "job_name", "condition"}}, "kube_job_created": {"gauge", []string{"namespace", "job_name"}},
 	}
 	for line := range strings.Lines(read(t, "docs", "operate", "metrics.md")) {
 		cells := strings.Split(line, "|")
@@ -177,27 +179,19 @@ type page struct {
 type panel struct {
 	Title, Type, Description string
 	Targets                  []struct{ Expr, LegendFormat string }
+	FieldConfig              struct{ Defaults struct{ Unit string } }
 	Panels                   []panel
 }
 
 func TestDashboards(t *testing.T) {
 	metrics, uids := shown(t), map[string]string{}
-	files, err := filepath.Glob(top("deploy", "observability", "dashboards", "*.json"))
-	if err != nil || len(files) != 4 {
-		t.Fatalf("%v, %v", files, err)
-	}
-	for _, file := range files {
-		name := filepath.Base(file)
-		var p page
-		if err := json.Unmarshal([]byte(read(t, "deploy", "observability", "dashboards", name)), &p); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+	for name, p := range dashboards(t) {
 		if p.UID == "" || p.Title == "" || uids[p.UID] != "" {
 			t.Errorf("%s: uid %q, title %q", name, p.UID, p.Title)
 		}
 		uids[p.UID] = name
 		for _, v := range p.Templating.List {
-			if m := regexp.MustCompile(`^label_values\((\w+), *(\w+)\)$`).FindStringSubmatch(v.Query); v.Type == "query" {
+			if m := labelValues.FindStringSubmatch(v.Query); v.Type == "query" {
 				if m == nil {
 					t.Errorf("%s: variable %s: %q", name, v.Name, v.Query)
 				} else if of, ok := metrics[m[1]]; !ok || !slices.Contains(append(of.labels, everywhere...), m[2]) {
@@ -206,20 +200,15 @@ func TestDashboards(t *testing.T) {
 			}
 		}
 		panels := 0
-		var look func([]panel)
-		look = func(all []panel) {
-			for _, one := range all {
-				look(one.Panels)
-				for _, target := range one.Targets {
-					panels++
-					has, bad := check(metrics, strings.ReplaceAll(target.Expr, "$__rate_interval", "5m"))
-					for _, b := range append(bad, used(target.LegendFormat, has)...) {
-						t.Errorf("%s: %s: %s", name, one.Title, b)
-					}
+		p.each(func(one panel) {
+			for _, target := range one.Targets {
+				panels++
+				has, bad := check(metrics, strings.ReplaceAll(target.Expr, "$__rate_interval", "5m"))
+				for _, b := range append(bad, used(target.LegendFormat, has)...) {
+					t.Errorf("%s: %s: %s", name, one.Title, b)
 				}
 			}
-		}
-		look(p.Panels)
+		})
 		if panels < 5 {
 			t.Errorf("%s has %d queries", name, panels)
 		}
@@ -229,7 +218,7 @@ func TestDashboards(t *testing.T) {
 // TestAlertsAndTheirPages holds the rules against metrics and pages, each of which says
 // what it looks like, what causes it and what to do.
 func TestAlertsAndTheirPages(t *testing.T) {
-	metrics, pages := shown(t), map[string]bool{}
+	metrics, pages, causes := shown(t), map[string]bool{}, causing(t)
 	for _, a := range alerts(t) {
 		has, bad := check(metrics, a.expr)
 		for key, text := range a.annotations {
@@ -255,6 +244,8 @@ func TestAlertsAndTheirPages(t *testing.T) {
 		if !strings.Contains(string(text), a.name) {
 			bad = append(bad, runbook+" does not name it")
 		}
+		_, verified, _ := strings.Cut(string(text), "## Verified\n")
+		bad = append(bad, unverified(a.name, verified, causes)...)
 		for _, b := range bad {
 			t.Errorf("%s: %s", a.name, b)
 		}
@@ -268,6 +259,55 @@ func TestAlertsAndTheirPages(t *testing.T) {
 			t.Errorf("no alert leads to %s; there are %v", f, slices.Sorted(maps.Keys(pages)))
 		}
 	}
+}
+
+var (
+	testFunc = regexp.MustCompile(`(?ms)^func (Test\w+)\(t \*testing\.T\) \{\n.*?^}`)
+	firedOf  = regexp.MustCompile(`\.fired\(([^)]*)\)`)
+	testName = regexp.MustCompile(`\bTest[A-Z]\w+`)
+)
+
+// causing are the tests of this package, and the alerts that each waits for to fire.
+func causing(t *testing.T) map[string][]string {
+	t.Helper()
+	files, err := filepath.Glob("*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string][]string{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range testFunc.FindAllStringSubmatch(string(text), -1) {
+			out[f[1]] = []string{}
+			for _, fired := range firedOf.FindAllStringSubmatch(f[0], -1) {
+				for name := range strings.SplitSeq(fired[1], ",") {
+					out[f[1]] = append(out[f[1]], strings.Trim(name, ` "`))
+				}
+			}
+		}
+	}
+	return out
+}
+
+// unverified says what is wrong with how a page says that its alert was tried: it names tests
+// that there are, the first of which causes the alert, or says that none does.
+func unverified(alert, verified string, causes map[string][]string) (bad []string) {
+	named := testName.FindAllString(verified, -1)
+	for _, name := range named {
+		if causes[name] == nil {
+			bad = append(bad, "its page names "+name+", which is no test of this package")
+		}
+	}
+	if len(named) == 0 {
+		return append(bad, "its page names no test")
+	}
+	if !slices.Contains(causes[named[0]], alert) && !strings.Contains(verified, "on made-up samples of kube-state-metrics only") {
+		bad = append(bad, fmt.Sprintf("its page says that %s causes it, which waits for %v", named[0], causes[named[0]]))
+	}
+	return bad
 }
 
 // TestPromtoolTakesTheRules asks Prometheus's own tool where it is installed.
