@@ -265,7 +265,7 @@ func TestAlertsFireAndKeepQuiet(t *testing.T) {
 	maps.Copy(cases, map[string][2]story{
 		"MnemeBackupOld":   {cron("kube_cronjob_status_last_successful_time", "mneme-backup", 3), cron("kube_cronjob_status_last_successful_time", "mneme-backup", 1)},
 		"MnemeBackupFails": {job("mneme-backup-29000000", 0.5, 1), job("mneme-backup-29000000", 2, 1)},
-		"MnemeDrillFails":  {job("mneme-drill-29000000", 3, 1), job("mneme-drill-29000000", 3, 0)},
+		"MnemeDrillFails":  {job("mneme-backup-drill-29000000", 3, 1), job("mneme-backup-drill-29000000", 3, 0)},
 	})
 	further := []struct {
 		alert string
@@ -275,7 +275,11 @@ func TestAlertsFireAndKeepQuiet(t *testing.T) {
 		{"MnemeBackupOld", true, cron("kube_cronjob_created", "team-a-backup", 3)}, // it never succeeded
 		{"MnemeBackupOld", false, merged(cron("kube_cronjob_created", "backup", 30), cron("kube_cronjob_status_last_successful_time", "backup", 1))},
 		{"MnemeBackupOld", false, cron("kube_cronjob_status_last_successful_time", "backup-of-others", 30)},
-		{"MnemeBackupFails", false, job("mneme-drill-29000000", 0.5, 1)},
+		{"MnemeBackupFails", false, job("mneme-backup-drill-29000000", 0.5, 1)},
+		{"MnemeBackupFails", false, job("mneme-backup-verify-29000000", 0.5, 1)},
+		{"MnemeBackupFails", true, job("mneme-backup-full-29000000", 0.5, 1)},
+		{"MnemeBackupFails", true, job("mneme-backup-prune-29000000", 0.5, 1)},
+		{"MnemeDrillFails", true, job("mneme-backup-verify-29000000", 0.5, 1)},
 		{"MnemeDrillFails", false, job("mneme-backup-29000000", 0.5, 1)},
 		{"MnemeCapturesFail", true, story{`mneme_rejected_total{job="mneme",instance="n1",code="unavailable"}`: rising(60), `mneme_capture_errors_total{job="mneme",instance="n1",code="unavailable"}`: always(0)}},
 		{"MnemeCapturesFail", false, story{`mneme_rejected_total{job="mneme",instance="n1",code="invalid"}`: rising(60)}},
