@@ -64,9 +64,11 @@ type (
 	output interface{}
 	// sendFrame appends bytes to the log if its last sequence is last.
 	sendFrame struct {
-		sending uint64
-		data    []byte
-		last    uint64
+		sending  uint64
+		data     []byte
+		last     uint64
+		again    bool // these bytes were sent before
+		watchers watchers
 	}
 	// readLog reads what stands behind a sequence. With check, log and state are
 	// compared first.
@@ -76,7 +78,10 @@ type (
 		check    bool
 	}
 	// propose hands a command to Raft.
-	propose struct{ command []byte }
+	propose struct {
+		command  []byte
+		watchers watchers
+	}
 	// opened: the round admits from now on.
 	opened struct{}
 	// stalled: the round does not open for now, and will be tried again.
@@ -399,7 +404,7 @@ func (r *round) propose(from *projections.Cursor, drafts []*draft, frames ...pro
 	rg := projections.NewRange(&c)
 	rg.Previous, rg.Chain, rg.Frames, rg.Keys = from.Seq, from.Chain, frames, r.deriver.KeysIndex()
 	r.pending = append(r.pending, &proposal{drafts, rg.End()})
-	r.out = append(r.out, propose{rg.Encode()})
+	r.out = append(r.out, propose{rg.Encode(), watchersOf(drafts)})
 }
 
 // applied takes the answer to the oldest proposal.
