@@ -328,11 +328,11 @@ func (r *round) endRound(why error) {
 	r.why = why
 	r.release()
 	if r.phase == phaseOpen {
-		r.log.Warn("a writer's round ends", "round", r.number, "why", why)
+		r.log.Warn("a writer's round ends", "round", r.number, "position", r.at.Position().String(), "why", why)
 		r.horizon.end(nil) // the next one opens at once, or tells why not
 	} else {
 		// The round never opened: nobody should wait for it.
-		r.log.Warn("a writer's round did not open", "round", r.number, "why", why)
+		r.log.Warn("a writer's round did not open", "round", r.number, "position", r.at.Position().String(), "why", why)
 		r.seq.refusals.setStalled(why)
 		r.horizon.end(why)
 		r.seq.drop(r.seq.refusals.now())
@@ -348,7 +348,7 @@ func (r *round) endTerm(why error) {
 	if r.phase == phaseEnded {
 		return
 	}
-	r.log.Warn("a writer's term ends", "round", r.number, "why", why)
+	r.log.Warn("a writer's term ends", "round", r.number, "position", r.at.Position().String(), "why", why)
 	assert.Sometimes(len(r.pending) > 0, "a writer's term ends while Raft owes it answers", nil)
 	r.phase, r.why = phaseEnded, why
 	r.seq.refusals.setEnded(why)
@@ -365,7 +365,7 @@ func (r *round) endTerm(why error) {
 // stop leaves reading up and refuses writes: a person has to decide.
 func (r *round) stop(d *eventlog.DivergedError) {
 	assert.Reachable("a writer stops since log and state disagree", nil)
-	r.log.Error("log and state disagree, writes are stopped", "kind", d.Kind, "detail", d.Detail, "hint", d.Hint)
+	r.log.Error("log and state disagree, writes are stopped", "position", r.at.Position().String(), "kind", d.Kind, "detail", d.Detail, "hint", d.Hint)
 	r.seq.refusals.setDiverged(d)
 	r.horizon.end(d)
 	r.phase = phaseStopped

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -43,8 +44,8 @@ type watchers struct {
 
 func watchersOf(drafts []*draft) watchers {
 	out := watchers{events: len(drafts)}
-	for _, d := range drafts { // those of a request mostly stand together
-		if n := len(out.by); d.watch != nil && (n == 0 || out.by[n-1] != d.watch) {
+	for _, d := range drafts { // those of a request stand together, or in turns with other namespaces'
+		if d.watch != nil && !slices.Contains(out.by, d.watch) {
 			out.by = append(out.by, d.watch)
 		}
 	}

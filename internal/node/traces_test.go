@@ -266,6 +266,32 @@ func TestOneTraceShowsBothNodes(t *testing.T) {
 	holdsNone(t, c, append(secretWords, "tester")...)
 }
 
+// TestStrangersCannotHaveRequestsRecorded: without a token nothing is, whatever they send.
+func TestStrangersCannotHaveRequestsRecorded(t *testing.T) {
+	c := otlptest.Start(t)
+	cfg := quiet(t.TempDir())
+	cfg.Auth = "token"
+	flush := traced(t, &cfg, c.URL, 1)
+	n := open(t, cfg)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, n.HTTPURL()+"/v1/namespaces", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set(spans.Header, traceparent(firstTrace))
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.Body.Close(); resp.StatusCode != http.StatusUnauthorized {
+		t.Fatal(resp.Status)
+	}
+	shut(t, n)
+	flush()
+	if got := c.Spans(); len(got) > 0 {
+		t.Errorf("%v", got)
+	}
+}
+
 // TestCollectorThatIsAwayHoldsNobodyUp: the node works and ends, and says what was lost.
 func TestCollectorThatIsAwayHoldsNobodyUp(t *testing.T) {
 	for name, answer := range map[string]func(w http.ResponseWriter, r *http.Request) bool{

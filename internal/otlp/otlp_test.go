@@ -209,3 +209,23 @@ func TestOptionsThatCannotWork(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkRequest is what the spans of a capture cost, by the share that is recorded.
+func BenchmarkRequest(b *testing.B) {
+	for _, share := range []float64{0, 0.01, 1} {
+		b.Run(fmt.Sprint(share), func(b *testing.B) {
+			e, err := Open(Options{Endpoint: "http://127.0.0.1:1", Share: share})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				request(e, "", 6)
+			}
+			b.StopTimer()
+			ctx, cancel := context.WithCancel(context.Background())
+			cancel()
+			_ = e.Close(ctx)
+		})
+	}
+}

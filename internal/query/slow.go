@@ -76,9 +76,7 @@ func (s *search) logIfSlow(ctx context.Context, of *Service, took time.Duration,
 	if of.opt.Slow.text.Load() {
 		attrs = append(attrs, slog.String(QueryKey, s.req.Query))
 	}
-	if of.opt.About != nil {
-		attrs = append(attrs, of.opt.About(ctx)...)
-	}
+	attrs = append(attrs, of.about(ctx)...)
 	of.opt.Logger.LogAttrs(ctx, slog.LevelWarn, "slow search", attrs...)
 }
 
