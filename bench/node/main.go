@@ -28,11 +28,14 @@ import (
 // timeLimit ends a run that hangs.
 const timeLimit = 6 * time.Hour
 
-// parts of a run, in order. growth, which takes long, is measured only where it
-// is named.
+// parts of a run, in order. growth, which takes long, and traces are measured only where
+// they are named.
 var parts = []string{"captures", "scale", "empty"}
 
-const growth = "growth"
+const (
+	growth = "growth"
+	traces = "traces"
+)
 
 type options struct {
 	records  int           // of the large namespace
@@ -70,7 +73,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.DurationVar(&opt.settle, "settle", 10*time.Minute, "how long to wait for background work before searching")
 	fs.IntVar(&opt.runs, "runs", 3, "runs whose median counts")
 	fs.Uint64Var(&opt.seed, "seed", 1, "seed of the order of texts and of queries")
-	fs.StringVar(&only, "only", strings.Join(parts, ","), "parts to measure, separated by commas; "+growth+" is another one")
+	fs.StringVar(&only, "only", strings.Join(parts, ","), "parts to measure, separated by commas; "+growth+" and "+traces+" are others")
 	fs.StringVar(&sources, "texts", strings.Join(corpus.Names, ","), "sources of text in order of preference")
 	fs.StringVar(&opt.dir, "dir", "", "where temporary folders go (default: the system's)")
 	fs.StringVar(&opt.profile, "profile", "", "write CPU profiles into this folder instead of measuring")
@@ -94,8 +97,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	}
 	opt.only, opt.sources = strings.Split(only, ","), strings.Split(sources, ",")
 	for _, p := range opt.only {
-		if !slices.Contains(parts, p) && p != growth {
-			return opt, fmt.Errorf("part %q is unknown; parts are %s, %s", p, strings.Join(parts, ", "), growth)
+		if !slices.Contains(parts, p) && p != growth && p != traces {
+			return opt, fmt.Errorf("part %q is unknown; parts are %s, %s", p, strings.Join(parts, ", "), growth+", "+traces)
 		}
 	}
 	return opt, nil
@@ -140,7 +143,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	write := opt.output.Watch() // after building, which is not ours to count
 	b.table = report.NewTargets(fmt.Sprintf("A node, %d records", len(b.texts.Texts)))
 	for _, part := range opt.only {
-		measure := map[string]func(context.Context) error{"captures": b.captures, "scale": b.scale, "empty": b.empty, growth: b.growth}[part]
+		measure := map[string]func(context.Context) error{"captures": b.captures, "scale": b.scale, "empty": b.empty, growth: b.growth, traces: b.traces}[part]
 		b.say("part %s …", part)
 		if err := measure(ctx); err != nil {
 			if ctx.Err() != nil {
