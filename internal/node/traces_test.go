@@ -292,6 +292,31 @@ func TestStrangersCannotHaveRequestsRecorded(t *testing.T) {
 	}
 }
 
+// TestReloadChangesTheShare of the requests that are recorded.
+func TestReloadChangesTheShare(t *testing.T) {
+	c := otlptest.Start(t)
+	cfg := quiet(t.TempDir())
+	flush := traced(t, &cfg, c.URL, 0)
+	cfg.Process.Reread = func() (Live, memory.ReloadReport, error) { return Live{TraceShare: 1}, memory.ReloadReport{}, nil }
+	n := open(t, cfg)
+	postOK(t, n, "/v1/namespaces/default/search", map[string]any{"query": "before"})
+	if _, err := n.Reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	postOK(t, n, "/v1/namespaces/default/search", map[string]any{"query": "after"})
+	shut(t, n)
+	flush()
+	requests := 0
+	for _, s := range c.Spans() {
+		if s.Attribute(string(spans.Route)) != "" {
+			requests++
+		}
+	}
+	if requests != 1 {
+		t.Errorf("%d of two requests were recorded", requests)
+	}
+}
+
 // TestCollectorThatIsAwayHoldsNobodyUp: the node works and ends, and says what was lost.
 func TestCollectorThatIsAwayHoldsNobodyUp(t *testing.T) {
 	for name, answer := range map[string]func(w http.ResponseWriter, r *http.Request) bool{

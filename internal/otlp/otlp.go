@@ -59,7 +59,7 @@ func Open(opt Options) (*Exporter, error) {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
 	// Whatever OTEL_EXPORTER_… says is overruled: memnode has settings of its own.
-	to := []otlptracehttp.Option{otlptracehttp.WithEndpointURL(target.String()), otlptracehttp.WithHTTPClient(client), otlptracehttp.WithHeaders(headers),
+	to := []otlptracehttp.Option{otlptracehttp.WithEndpointURL(target.String()), otlptracehttp.WithHTTPClient(client), otlptracehttp.WithTLSClientConfig(nil), otlptracehttp.WithHeaders(headers),
 		otlptracehttp.WithEncoding(otlptracehttp.EncodingProtobuf), otlptracehttp.WithCompression(otlptracehttp.GzipCompression), otlptracehttp.WithTimeout(sendWithin),
 		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: true, InitialInterval: 500 * time.Millisecond, MaxInterval: 5 * time.Second, MaxElapsedTime: sendWithin})}
 	exporter, err := otlptracehttp.New(context.Background(), to...)

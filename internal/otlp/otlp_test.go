@@ -81,6 +81,28 @@ func TestCollectorsCertificateIsChecked(t *testing.T) {
 	}
 }
 
+// TestVariablesOfTheLibraryDoNotCount: memnode's settings say where spans go.
+func TestVariablesOfTheLibraryDoNotCount(t *testing.T) {
+	c, other := otlptest.Start(t), otlptest.StartTLS(t)
+	ca := filepath.Join(t.TempDir(), "ca.crt")
+	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: other.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": other.URL, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": other.URL, "OTEL_EXPORTER_OTLP_HEADERS": "a=b",
+		"OTEL_EXPORTER_OTLP_PROTOCOL": "http/json", "OTEL_EXPORTER_OTLP_CERTIFICATE": ca, "OTEL_EXPORTER_OTLP_TIMEOUT": "1", "OTEL_TRACES_SAMPLER": "always_off",
+		"OTEL_BSP_MAX_QUEUE_SIZE": "1", "OTEL_BSP_SCHEDULE_DELAY": "1"} {
+		t.Setenv(name, value)
+	}
+	e := open(t, Options{Endpoint: c.URL, Share: 1})
+	request(e, "", 20)
+	if err := e.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := e.Counts(); n != (spans.Counts{Sent: 21}) || len(c.Spans()) != 21 || c.Headers()[0].Get("A") != "" {
+		t.Errorf("counts %+v, %d spans came with %v", n, len(c.Spans()), c.Headers())
+	}
+}
+
 // TestFullQueueDropsAndCounts: a collector that answers never holds nobody up.
 func TestFullQueueDropsAndCounts(t *testing.T) {
 	c := otlptest.Start(t)
