@@ -34,7 +34,7 @@ func (b *bench) captures(ctx context.Context) error {
 			}
 			rest = append(rest, stats.PerSecond(b.opt.captures, time.Since(began)))
 			began = time.Now()
-			if err := load.Requests(ctx, lead.node.NATS, b.texts, b.opt.requests); err != nil {
+			if err := load.Requests(ctx, lead.node.NATS, b.texts, 0, b.opt.requests); err != nil {
 				return err
 			}
 			requests = append(requests, stats.PerSecond(b.opt.requests, time.Since(began)))

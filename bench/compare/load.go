@@ -106,7 +106,7 @@ func (l *load) filled(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	if err := l.rate(l.opt.requests, func() error { return send.Requests(ctx, l.node.NATS, l.texts, l.opt.requests) }); err != nil {
+	if err := l.rate(l.opt.requests, func() error { return send.Requests(ctx, l.node.NATS, l.texts, 0, l.opt.requests) }); err != nil {
 		return err
 	}
 	if _, err := l.node.Quiet(ctx, 0.03, settle); err != nil && !errors.Is(err, proc.ErrNoUsage) {

@@ -63,7 +63,7 @@ func (b *bench) natsCaptures(ctx context.Context) error {
 	var rates, raws, ones []float64
 	for range b.opt.runs {
 		r, err := b.timedRun(ctx, func(node *proc.Node, _ *client.Client) error {
-			return load.Requests(ctx, node.NATS, b.texts, n)
+			return load.Requests(ctx, node.NATS, b.texts, 0, n)
 		})
 		if err != nil {
 			return err

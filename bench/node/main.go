@@ -32,10 +32,11 @@ const timeLimit = 6 * time.Hour
 var parts = []string{"captures", "scale", "empty"}
 
 // Parts that are measured only where they are named, for they take long: how searches grow,
-// and what a node takes.
+// what a node takes, and what traces cost.
 const (
 	growth = "growth"
 	size   = "size"
+	traces = "traces"
 )
 
 type options struct {
@@ -76,7 +77,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.DurationVar(&opt.settle, "settle", 10*time.Minute, "how long to wait for background work before searching")
 	fs.IntVar(&opt.runs, "runs", 3, "runs whose median counts")
 	fs.Uint64Var(&opt.seed, "seed", 1, "seed of the order of texts and of queries")
-	fs.StringVar(&only, "only", strings.Join(parts, ","), "parts to measure, separated by commas; "+growth+" and "+size+" are others")
+	fs.StringVar(&only, "only", strings.Join(parts, ","), "parts to measure, separated by commas; "+growth+", "+size+" and "+traces+" are others")
 	fs.StringVar(&sources, "texts", strings.Join(corpus.Names, ","), "sources of text in order of preference")
 	fs.StringVar(&opt.dir, "dir", "", "where temporary folders go (default: the system's)")
 	fs.StringVar(&opt.profile, "profile", "", "write CPU profiles into this folder instead of measuring")
@@ -103,8 +104,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	}
 	opt.only, opt.sources = strings.Split(only, ","), strings.Split(sources, ",")
 	for _, p := range opt.only {
-		if !slices.Contains(parts, p) && p != growth && p != size {
-			return opt, fmt.Errorf("part %q is unknown; parts are %s, %s, %s", p, strings.Join(parts, ", "), growth, size)
+		if !slices.Contains(parts, p) && p != growth && p != size && p != traces {
+			return opt, fmt.Errorf("part %q is unknown; parts are %s, %s, %s, %s", p, strings.Join(parts, ", "), growth, size, traces)
 		}
 	}
 	return opt, nil
@@ -149,7 +150,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	write := opt.output.Watch() // after building, which is not ours to count
 	b.table = report.NewTargets(fmt.Sprintf("A node, %d records", len(b.texts.Texts)))
 	for _, part := range opt.only {
-		measure := map[string]func(context.Context) error{"captures": b.captures, "scale": b.scale, "empty": b.empty, growth: b.growth, size: b.size}[part]
+		measure := map[string]func(context.Context) error{"captures": b.captures, "scale": b.scale, "empty": b.empty, growth: b.growth, size: b.size, traces: b.traces}[part]
 		b.say("part %s …", part)
 		if err := measure(ctx); err != nil {
 			if ctx.Err() != nil {

@@ -124,3 +124,20 @@ func TestSize(t *testing.T) {
 		}
 	}
 }
+
+// TestTraces runs the nodes of the part traces, a turn each.
+func TestTraces(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and runs memnode")
+	}
+	var out, log bytes.Buffer
+	args := []string{"-only", "traces", "-captures", "500", "-runs", "1", "-records", "100", "-texts", "generated", "-dir", t.TempDir()}
+	if err := run(context.Background(), args, &out, &log); err != nil {
+		t.Fatalf("%v\n%s", err, log.String())
+	}
+	for _, want := range []string{"captures by NATS request, tracing nothing", "captures by REST, tracing nothing", "tracing nothing, again", "tracing 1 %", "tracing everything"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is missing in:\n%s", want, out.String())
+		}
+	}
+}

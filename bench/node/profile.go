@@ -55,7 +55,7 @@ func (b *bench) profilePaths(ctx context.Context, n *node.Node) error {
 		{"capture-rest", b.opt.captures, func() error {
 			return load.Batches(ctx, c, 4, b.opt.captures, load.BatchSize, func(i int) string { return b.texts.Sized(i, load.TextSize) })
 		}},
-		{"capture-nats", b.opt.requests, func() error { return load.Requests(ctx, n.NATSURL(), b.texts, b.opt.requests) }},
+		{"capture-nats", b.opt.requests, func() error { return load.Requests(ctx, n.NATSURL(), b.texts, 0, b.opt.requests) }},
 		{"load", count, func() error {
 			return load.Talks(ctx, c, 4, count, load.BatchSize, func(i int) string { return b.texts.Texts[i] })
 		}},

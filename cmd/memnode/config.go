@@ -92,6 +92,9 @@ func (s *settings) validate(sys system) error {
 	if err != nil {
 		return err
 	}
+	if err := s.checkTraces(sys); err != nil {
+		return err
+	}
 	cfg := s.nodeConfig(sys)
 	cfg.MasterKey, cfg.Logger = source, nil
 	return cfg.CheckFiles()

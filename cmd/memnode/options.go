@@ -22,13 +22,14 @@ const (
 	boolean
 	number
 	duration
+	share
 )
 
 // option is one setting: a flag, a variable and a key of the file by one name.
 type option struct {
 	name    string
 	kind    kind
-	def     any      // string, []string, bool, int or, for durations, a string
+	def     any      // string, []string, bool, int, float64 or, for durations, a string
 	choices []string // of a text; nil = free
 	env     string   // its variable if that is not the name in capitals
 	only    layer    // the one layer that may set it; "" = all
@@ -100,6 +101,10 @@ func options() []option {
 		{name: "drain-timeout", kind: duration, def: node.DefaultDrainTimeout.String(), usage: "how long stopping may take"},
 		{name: "slow-search", kind: duration, def: "1s", reloads: true, usage: "log searches that take so long or longer, with their plan and without their text (0s: none)"},
 		{name: "slow-search-text", kind: boolean, def: false, reloads: true, usage: "have that log hold the text of queries"},
+		{name: "traces-endpoint", def: "", usage: "`URL` of a collector that takes traces over OTLP/HTTP, such as https://collector.example:4318 (default: nothing is traced)"},
+		{name: "traces-share", kind: share, reloads: true, def: 0.01, usage: "which share of the requests is traced, 0 to 1, where the caller does not say"},
+		{name: "traces-ca", def: "", usage: "`file` with authorities that the collector's certificate is of"},
+		{name: "traces-headers", def: "", only: fromEnv, secret: true, usage: "what the collector asks to be sent, as NAME=VALUE, separated by commas"},
 		{name: "log-level", reloads: true, def: "info", choices: []string{"debug", "info", "warn", "error"}, usage: "what is logged: debug, info, warn or error"},
 		{name: "log-format", def: "text", choices: []string{"text", "json"}, usage: "how it is logged: text or json"},
 	}
@@ -135,6 +140,12 @@ func (o option) parse(words string) (any, error) {
 		v, err := strconv.Atoi(words)
 		if err != nil || v < 0 {
 			return nil, fmt.Errorf("%q is not a whole number from 0 on", words)
+		}
+		return v, nil
+	case share:
+		v, err := strconv.ParseFloat(words, 64)
+		if err != nil || !(v >= 0 && v <= 1) {
+			return nil, fmt.Errorf("%q is not a share from 0 to 1, such as 0.01", words)
 		}
 		return v, nil
 	case duration:
@@ -182,7 +193,7 @@ func (v *value) String() string {
 }
 
 func (v *value) Type() string {
-	return [...]string{text: "string", list: "strings", boolean: "bool", number: "int", duration: "duration"}[v.kind]
+	return [...]string{text: "string", list: "strings", boolean: "bool", number: "int", duration: "duration", share: "share"}[v.kind]
 }
 
 // addFlags gives cmd the flags of opts and returns them.

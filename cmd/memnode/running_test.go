@@ -22,7 +22,7 @@ func settingsTable(opts []option) string {
 	var b strings.Builder
 	b.WriteString("| setting | type | default | unit | variable | set by | reloads | |\n|---|---|---|---|---|---|---|---|\n")
 	for _, o := range opts {
-		kind := map[kind]string{text: "text", list: "list", boolean: "boolean", number: "number", duration: "duration"}[o.kind]
+		kind := map[kind]string{text: "text", list: "list", boolean: "boolean", number: "number", share: "share", duration: "duration"}[o.kind]
 		if o.choices != nil {
 			kind = "one of " + strings.Join(o.choices, ", ")
 		}

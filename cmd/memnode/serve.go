@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mneme/internal/node"
+	"mneme/internal/otlp"
 )
 
 // opened is what starting a node gave.
@@ -35,6 +36,19 @@ func serve(ctx context.Context, sys system, s *settings, args []string) error {
 		limited, cancel := context.WithCancel(ctx)
 		defer cancel()
 		sys.limitMemory(limited, log)
+	}
+	if opt := s.traces(sys); opt != nil {
+		opt.Logger = log
+		traces, err := otlp.Open(*opt)
+		if err != nil {
+			return badTraces(err)
+		}
+		defer func() {
+			if err := traces.Close(context.WithoutCancel(ctx)); err != nil {
+				log.Warn("the exporter of traces did not stop cleanly", "err", err)
+			}
+		}()
+		cfg.Traces = traces
 	}
 	log.Info("starting", "version", sys.version.Version, "data", cfg.DataDir)
 	for again := false; ; again = true {

@@ -15,6 +15,7 @@ import (
 
 	"mneme/internal/embed"
 	"mneme/internal/node"
+	"mneme/internal/otlp"
 )
 
 // settings are the effective values and where each came from.
@@ -244,10 +245,19 @@ func (s *settings) nodeConfig(sys system) node.Config {
 	}
 }
 
+// traces says where traces go; nil where no option says so, and nothing is traced.
+func (s *settings) traces(sys system) *otlp.Options {
+	if s.String("traces-endpoint") == "" {
+		return nil
+	}
+	return &otlp.Options{Endpoint: s.String("traces-endpoint"), CA: s.path(sys, "traces-ca"), Headers: s.String("traces-headers"),
+		Share: s.Float64("traces-share"), Node: s.String("node-id"), Version: sys.version.Version}
+}
+
 // live are the settings of the node that may change while it runs.
 func (s *settings) live() node.Live {
 	return node.Live{SlowSearch: s.Duration("slow-search"), SlowSearchText: s.Bool("slow-search-text"),
-		AllowedHosts: s.Strings("allowed-host"), AllowedOrigins: s.Strings("allowed-origin")}
+		TraceShare: s.Float64("traces-share"), AllowedHosts: s.Strings("allowed-host"), AllowedOrigins: s.Strings("allowed-origin")}
 }
 
 // secrets are the words of the settings that nobody else may see.
@@ -339,4 +349,20 @@ func (s *settings) embedder(sys system) embed.Config {
 		} // else it is opened as it was given, and the error names it
 	}
 	return e
+}
+
+// checkTraces says what cannot work about where traces go.
+func (s *settings) checkTraces(sys system) error {
+	opt := s.traces(sys)
+	if opt == nil {
+		return nil
+	}
+	return badTraces(opt.Check())
+}
+
+func badTraces(err error) error {
+	if err == nil {
+		return nil
+	}
+	return misuse("--traces-endpoint https://collector.example:4318; --traces-ca is a file; MNEME_TRACES_HEADERS is like authorization=Bearer%20TOKEN", "%v", err)
 }

@@ -11,6 +11,10 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"mneme/internal/spans"
 )
 
 // Bounds of what is read from a server.
@@ -67,12 +71,14 @@ type call struct {
 
 // embed asks for the vectors of texts until they come, or until asking again is
 // pointless. want is the size to ask for, expect the size that must come; 0 none.
-func (l *link) embed(ctx context.Context, p Purpose, texts []string, want, expect int) ([][]float32, error) {
+func (l *link) embed(ctx context.Context, p Purpose, texts []string, want, expect int) (vectors [][]float32, err error) {
 	path, payload := l.wire.request(l.cfg.Model, p, texts, want)
 	body, err := encodeJSON(payload)
 	if err != nil {
 		return nil, l.fail(&Error{Kind: ErrBadInput, Detail: "encode request", Err: err})
 	}
+	ctx, span := spans.Call(ctx, spans.Embeddings)
+	defer func() { l.told(span, len(texts), expect, err) }()
 	c := call{path: path, body: body, texts: texts, expect: expect}
 	pauses := newPauses(l.rand)
 	for attempt := 0; ; attempt++ {
@@ -90,6 +96,40 @@ func (l *link) embed(ctx context.Context, p Purpose, texts []string, want, expec
 			return nil, l.gaveUp(ctx)
 		}
 	}
+}
+
+// told ends the span of a request. The provider gets no traceparent: whose request it is, and
+// that there is one, is no business of somebody else's.
+func (l *link) told(span trace.Span, texts, dimensions int, err error) {
+	if !span.IsRecording() {
+		return
+	}
+	provider := l.cfg.Provider
+	if provider == ProviderGemini {
+		provider = "gcp.gemini" // as the semantic conventions call it
+	}
+	span.SetAttributes(spans.Operation.String(spans.Embeddings), spans.Provider.String(provider), spans.Model.String(l.cfg.Model), spans.Texts.Int(texts))
+	if dimensions > 0 {
+		span.SetAttributes(spans.Dimensions.Int(dimensions))
+	}
+	if err != nil {
+		spans.Failed(span, kindOf(err))
+	}
+	span.End()
+}
+
+// kindOf names the kind of a failure in a word.
+func kindOf(err error) string {
+	for _, k := range []struct {
+		kind error
+		word string
+	}{{ErrUnavailable, "unavailable"}, {ErrBadInput, "bad_input"}, {ErrAuth, "auth"}, {ErrQuota, "quota"}, {ErrWrongDimensions, "wrong_dimensions"},
+		{ErrNoModel, "no_model"}, {ErrBadAnswer, "bad_answer"}, {context.DeadlineExceeded, "timeout"}, {context.Canceled, "canceled"}} {
+		if errors.Is(err, k.kind) {
+			return k.word
+		}
+	}
+	return "_OTHER"
 }
 
 // pastDeadline reports whether a pause would outlast the caller; then the error

@@ -12,6 +12,7 @@ import (
 	"mneme/internal/keyring"
 	"mneme/internal/projections"
 	"mneme/internal/settings"
+	"mneme/internal/spans"
 	"mneme/memory"
 )
 
@@ -107,7 +108,7 @@ func (w *Writer) Capture(ctx context.Context, namespace string, items []Item, wa
 	var drafts []*draft
 	var results []memory.CaptureResult
 	ns, err := Confirmed(ctx, w, func(sure bool) (ns events.ID, err error) {
-		drafts, results, ns, err = w.queueCaptures(namespace, items, sure)
+		drafts, results, ns, err = w.queueCaptures(ctx, namespace, items, sure)
 		return ns, err
 	})
 	if err != nil {
@@ -140,7 +141,7 @@ func (w *Writer) Capture(ctx context.Context, namespace string, items []Item, wa
 // queueCaptures queues what is valid. Of an invalid item the draft is nil and
 // the result is there. As long as it is not sure of the state, nothing is queued where an item
 // is refused, and the refusal is the error.
-func (w *Writer) queueCaptures(namespace string, items []Item, sure bool) (drafts []*draft, results []memory.CaptureResult, ns events.ID, err error) {
+func (w *Writer) queueCaptures(ctx context.Context, namespace string, items []Item, sure bool) (drafts []*draft, results []memory.CaptureResult, ns events.ID, err error) {
 	w.erasing.RLock()
 	defer w.erasing.RUnlock()
 	a, err := admitMemories(w, namespace)
@@ -153,7 +154,7 @@ func (w *Writer) queueCaptures(namespace string, items []Item, sure bool) (draft
 	}
 	live := slices.DeleteFunc(slices.Clone(drafts), func(d *draft) bool { return d == nil })
 	if len(live) > 0 {
-		err = w.queue.push(a.ns.ID, live)
+		err = w.queue.pushFor(ctx, live)
 	}
 	return drafts, results, a.ns.ID, err
 }
@@ -416,6 +417,8 @@ func (a *admission) visible(id events.ID, agent string) (projections.Partition, 
 // awaitVectors waits until no created record of the request waits for vectors.
 // What is left at the deadline is pending, which is no error: it is stored.
 func (w *Writer) awaitVectors(ctx context.Context, ns events.ID, told []answer, results []memory.CaptureResult) string {
+	_, span := spans.Start(ctx, spans.Await)
+	defer spans.End(span, nil)
 	for {
 		moved := w.opt.State.Moved()
 		pending, err := w.markPending(ns, told, results)

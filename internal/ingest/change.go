@@ -21,7 +21,7 @@ func (w *Writer) position() events.Position {
 
 // submit queues one draft and waits until it is applied.
 func (w *Writer) submit(ctx context.Context, d *draft) (projections.EventResult, error) {
-	if err := w.queue.push(d.header.Namespace, []*draft{d}); err != nil {
+	if err := w.queue.pushFor(ctx, []*draft{d}); err != nil {
 		return projections.EventResult{}, err
 	}
 	a := answers(ctx, w, memory.WaitApplied, d)[0]
@@ -40,7 +40,7 @@ func (w *Writer) Revise(ctx context.Context, namespace, as, id string, rev memor
 		return memory.RevisionResponse{}, err
 	}
 	for try := 1; ; try++ {
-		d, err := Confirmed(ctx, w, func(bool) (*draft, error) { return w.queueRevision(namespace, as, record, rev, ifMatch, clientID) })
+		d, err := Confirmed(ctx, w, func(bool) (*draft, error) { return w.queueRevision(ctx, namespace, as, record, rev, ifMatch, clientID) })
 		if err != nil {
 			return memory.RevisionResponse{}, err
 		}
@@ -75,14 +75,14 @@ func staleBase(id string, version int) error {
 }
 
 // queueRevision makes the draft of a revision and queues it.
-func (w *Writer) queueRevision(namespace, as string, record events.ID, rev memory.Revision, ifMatch int, clientID string) (*draft, error) {
+func (w *Writer) queueRevision(ctx context.Context, namespace, as string, record events.ID, rev memory.Revision, ifMatch int, clientID string) (*draft, error) {
 	w.erasing.RLock()
 	defer w.erasing.RUnlock()
 	d, err := w.revision(namespace, as, record, rev, ifMatch, clientID)
 	if err != nil {
 		return nil, err
 	}
-	return d, w.queue.push(d.header.Namespace, []*draft{d})
+	return d, w.queue.pushFor(ctx, []*draft{d})
 }
 
 // recordOf checks who asks for a change, and of what.

@@ -20,6 +20,7 @@ type draft struct {
 	size     int              // about what it will take in the log
 	turn     uint64           // place in the queue
 	inFlight []string         // of keysInFlight, once it was asked
+	watch    *watch           // nil = its request is not recorded
 	exact    bool             // a forget that counts only at its base version
 
 	accepted chan struct{} // closed when the log has it, or when done is

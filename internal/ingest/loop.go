@@ -6,9 +6,12 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"mneme/internal/eventlog"
 	"mneme/internal/projections"
 	"mneme/internal/raftfsm"
+	"mneme/internal/spans"
 	"mneme/memory"
 )
 
@@ -23,7 +26,7 @@ type loop struct {
 
 	inputs  chan input
 	futures chan proposed
-	took    func(Step, time.Duration)
+	took    func(Step, time.Duration, trace.Span)
 	begun   time.Time
 	first   chan error    // whether the first round opened
 	giveUp  chan error    // capacity 1: the owner waits no longer
@@ -37,7 +40,8 @@ type loop struct {
 // proposed is a command that Raft has yet to answer.
 type proposed struct {
 	*raftfsm.Future
-	at time.Time
+	at       time.Time
+	watchers watchers
 }
 
 // At most one answer of the log and maxPending of Raft, with those of a term
@@ -115,13 +119,19 @@ func (l *loop) execute(ctx context.Context, out output) {
 		l.wg.Go(func() {
 			began := time.Now()
 			err := l.stream.Append(ctx, out.data, out.last)
-			l.took(StepAppend, time.Since(began))
+			ended := time.Now()
+			l.took(StepAppend, ended.Sub(began), out.watchers.first())
+			if !out.again {
+				l.tell(out.watchers, spans.Queue, time.Time{}, began)
+			}
+			l.tell(out.watchers, spans.Append, began, ended)
 			l.inputs <- appended{out.sending, err}
 		})
 	case readLog:
 		l.wg.Go(func() { l.inputs <- survey(ctx, l.stream, l.state, out) })
 	case propose:
-		l.futures <- proposed{l.group.Propose(ctx, out.command), time.Now()}
+		began := time.Now()
+		l.futures <- proposed{l.group.Propose(ctx, out.command), began, out.watchers}
 	case opened, stopped:
 		l.say(nil)
 	case stalled:
@@ -138,7 +148,12 @@ func (l *loop) execute(ctx context.Context, out output) {
 func (l *loop) answers(ctx context.Context) {
 	for f := range l.futures {
 		res, _, err := f.Wait(ctx)
-		l.took(StepApply, time.Since(f.at))
+		ended := time.Now()
+		l.took(StepApply, ended.Sub(f.at), f.watchers.first())
+		if err == nil {
+			l.tell(f.watchers, spans.Agree, f.at, f.Agreed())
+			l.tell(f.watchers, spans.Apply, f.Agreed(), ended)
+		}
 		l.inputs <- applied{res, err}
 	}
 }

@@ -64,9 +64,11 @@ type (
 	output interface{}
 	// sendFrame appends bytes to the log if its last sequence is last.
 	sendFrame struct {
-		sending uint64
-		data    []byte
-		last    uint64
+		sending  uint64
+		data     []byte
+		last     uint64
+		again    bool // these bytes were sent before
+		watchers watchers
 	}
 	// readLog reads what stands behind a sequence. With check, log and state are
 	// compared first.
@@ -76,7 +78,10 @@ type (
 		check    bool
 	}
 	// propose hands a command to Raft.
-	propose struct{ command []byte }
+	propose struct {
+		command  []byte
+		watchers watchers
+	}
 	// opened: the round admits from now on.
 	opened struct{}
 	// stalled: the round does not open for now, and will be tried again.
@@ -323,11 +328,11 @@ func (r *round) endRound(why error) {
 	r.why = why
 	r.release()
 	if r.phase == phaseOpen {
-		r.log.Warn("a writer's round ends", "round", r.number, "why", why)
+		r.log.Warn("a writer's round ends", "round", r.number, "position", r.at.Position().String(), "why", why)
 		r.horizon.end(nil) // the next one opens at once, or tells why not
 	} else {
 		// The round never opened: nobody should wait for it.
-		r.log.Warn("a writer's round did not open", "round", r.number, "why", why)
+		r.log.Warn("a writer's round did not open", "round", r.number, "position", r.at.Position().String(), "why", why)
 		r.seq.refusals.setStalled(why)
 		r.horizon.end(why)
 		r.seq.drop(r.seq.refusals.now())
@@ -343,7 +348,7 @@ func (r *round) endTerm(why error) {
 	if r.phase == phaseEnded {
 		return
 	}
-	r.log.Warn("a writer's term ends", "round", r.number, "why", why)
+	r.log.Warn("a writer's term ends", "round", r.number, "position", r.at.Position().String(), "why", why)
 	assert.Sometimes(len(r.pending) > 0, "a writer's term ends while Raft owes it answers", nil)
 	r.phase, r.why = phaseEnded, why
 	r.seq.refusals.setEnded(why)
@@ -360,7 +365,7 @@ func (r *round) endTerm(why error) {
 // stop leaves reading up and refuses writes: a person has to decide.
 func (r *round) stop(d *eventlog.DivergedError) {
 	assert.Reachable("a writer stops since log and state disagree", nil)
-	r.log.Error("log and state disagree, writes are stopped", "kind", d.Kind, "detail", d.Detail, "hint", d.Hint)
+	r.log.Error("log and state disagree, writes are stopped", "position", r.at.Position().String(), "kind", d.Kind, "detail", d.Detail, "hint", d.Hint)
 	r.seq.refusals.setDiverged(d)
 	r.horizon.end(d)
 	r.phase = phaseStopped
@@ -399,7 +404,7 @@ func (r *round) propose(from *projections.Cursor, drafts []*draft, frames ...pro
 	rg := projections.NewRange(&c)
 	rg.Previous, rg.Chain, rg.Frames, rg.Keys = from.Seq, from.Chain, frames, r.deriver.KeysIndex()
 	r.pending = append(r.pending, &proposal{drafts, rg.End()})
-	r.out = append(r.out, propose{rg.Encode()})
+	r.out = append(r.out, propose{rg.Encode(), watchersOf(drafts)})
 }
 
 // applied takes the answer to the oldest proposal.

@@ -141,7 +141,7 @@ func (p *Pending) ByState() bool { return p.d.byState }
 // Queue is Capture for one item, without waiting.
 func (s *Stepped) Queue(namespace string, item Item) (*Pending, error) {
 	return Confirmed(context.Background(), s.Writer, func(sure bool) (*Pending, error) {
-		drafts, results, _, err := s.queueCaptures(namespace, []Item{item}, sure)
+		drafts, results, _, err := s.queueCaptures(context.Background(), namespace, []Item{item}, sure)
 		if err != nil {
 			return nil, err
 		}

@@ -21,7 +21,7 @@ func (r *round) write() {
 	if s := r.sending; s != nil {
 		switch {
 		case !r.busy && r.now >= r.retry.at:
-			r.send()
+			r.send(true)
 		case !s.done:
 			r.derive(s)
 		case r.phase == phaseOpen && r.next == nil:
@@ -51,7 +51,7 @@ func (r *round) start(s *sending) {
 	s.n = r.sent
 	r.sending = s
 	r.encode(s)
-	r.send()
+	r.send(false)
 }
 
 // encode fixes the bytes that are sent at the sequence behind the log's end.
@@ -65,11 +65,11 @@ func (r *round) encode(s *sending) {
 	s.data = f.Encode()
 }
 
-func (r *round) send() {
+func (r *round) send(again bool) {
 	assert.Always(r.at.Term <= r.term, "a writer sends nothing behind a frame of a higher term", nil)
 	assert.Sometimes(r.sending.underWay, "a frame of unknown outcome is sent again", nil)
 	r.busy, r.retry.at = true, 0
-	r.out = append(r.out, sendFrame{r.sending.n, r.sending.data, r.sending.at.Seq})
+	r.out = append(r.out, sendFrame{r.sending.n, r.sending.data, r.sending.at.Seq, again, watchersOf(r.sending.drafts)})
 }
 
 // resend has the same bytes sent again after a pause.

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"mneme/internal/derive"
 	"mneme/internal/eventlog"
 	"mneme/internal/events"
@@ -65,8 +67,9 @@ type Options struct {
 	Diverged *eventlog.DivergedError
 	// Counters count on from the writers of earlier terms; nil = they begin anew.
 	Counters *Counters
-	// Took is told how long each step of a frame took; nil = nobody asks. It must not wait.
-	Took func(Step, time.Duration)
+	// Took is told how long each step of a frame took, and the span of a recorded request whose
+	// frame it is, or one that does nothing; nil = nobody asks. It must not wait.
+	Took func(Step, time.Duration, trace.Span)
 
 	MaxQueueItems, MaxQueueBytes int // what may wait; 0 = defaults
 	MaxFrameBytes                int // 0 = events.MaxFrameBytes
@@ -103,7 +106,7 @@ func (o *Options) setDefaults() {
 		o.Counters = &Counters{}
 	}
 	if o.Took == nil {
-		o.Took = func(Step, time.Duration) {}
+		o.Took = func(Step, time.Duration, trace.Span) {}
 	}
 }
 

@@ -58,6 +58,7 @@ type Config struct {
 	// admin.sock in the data directory.
 	AdminSocket  string
 	Logger       *slog.Logger
+	Traces       Traces // takes the spans of requests; nil = there are none
 	Version      string
 	DrainTimeout time.Duration
 	CacheBytes   int64
@@ -89,6 +90,9 @@ type Live struct {
 	// With SlowSearchText the line has the query's text, too.
 	SlowSearch     time.Duration
 	SlowSearchText bool
+
+	// TraceShare is the share of the requests that are recorded, 0 to 1, where there are Traces.
+	TraceShare float64
 
 	AllowedHosts []string // further names in the Host header
 	// AllowedOrigins are origins (scheme://host[:port]) of pages served elsewhere

@@ -17,12 +17,13 @@ import (
 
 // metrics makes the registry of /metrics: the process, Go, what is measured along the way,
 // and what the node knows, read when asked. docs/operate/metrics.md lists all of them, and
-// TestMetricsAreDocumented writes and checks that list.
+// TestMetricsAreDocumented writes and checks that list. Only OpenMetrics has a place for the
+// traces that are examples of a time.
 func (n *Node) metrics() (*prometheus.Registry, http.Handler) {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collector{n})
 	r.MustRegister(n.front.times.all()...)
-	return r, promhttp.HandlerFor(r, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second})
+	return r, promhttp.HandlerFor(r, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second, EnableOpenMetrics: n.cfg.Traces != nil})
 }
 
 // family is a metric that is read when asked.
@@ -79,6 +80,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeLog)
 	defer cancel()
 	c.collectNode(to)
+	c.collectTraces(to)
 	for _, s := range c.n.served {
 		shardCollector{s, strconv.Itoa(int(s.id)), to}.collect(ctx)
 	}

@@ -8,6 +8,7 @@ import (
 	"mneme/internal/ingest"
 	"mneme/internal/query"
 	"mneme/internal/query/views"
+	"mneme/internal/spans"
 	"mneme/memory"
 )
 
@@ -25,7 +26,9 @@ type reads struct {
 // read authorises, waits for freshness, reads, and closes.
 func read[T any](ctx context.Context, n *reads, a memory.Access, f func(r *query.Reader) (T, error)) (T, error) {
 	var none T
-	r, err := n.query.Open(ctx, a.Namespace, a.As, views.Freshness{AtLeast: a.AtLeast, Consistency: a.Consistency, Wait: atLeastWait})
+	opening, span := spans.Start(ctx, spans.Open)
+	r, err := n.query.Open(opening, a.Namespace, a.As, views.Freshness{AtLeast: a.AtLeast, Consistency: a.Consistency, Wait: atLeastWait})
+	spans.End(span, err)
 	if err != nil {
 		return none, err
 	}
@@ -38,8 +41,10 @@ func read[T any](ctx context.Context, n *reads, a memory.Access, f func(r *query
 
 // Search implements rest.Reader.
 func (n *reads) Search(ctx context.Context, a memory.Access, req memory.SearchRequest) (memory.SearchResponse, error) {
-	return n.times.search(req.Mode, func() (memory.SearchResponse, error) {
-		return read(ctx, n, a, func(r *query.Reader) (memory.SearchResponse, error) { return r.Search(ctx, req) })
+	return n.times.search(ctx, req.Mode, func() (memory.SearchResponse, error) {
+		return operate(ctx, spans.SearchMemory, a.Namespace, toldOfSearch, func(ctx context.Context) (memory.SearchResponse, error) {
+			return read(ctx, n, a, func(r *query.Reader) (memory.SearchResponse, error) { return r.Search(ctx, req) })
+		})
 	})
 }
 

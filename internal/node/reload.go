@@ -33,6 +33,9 @@ func (o *operator) Reload(context.Context) (memory.ReloadReport, error) {
 		}
 		n.front.times.slow.Set(live.SlowSearch, live.SlowSearchText)
 		n.front.allowed = live
+		if n.cfg.Traces != nil {
+			n.cfg.Traces.SetShare(live.TraceShare)
+		}
 	}
 	if n.front.certs != nil {
 		changed, err := n.front.certs.Reload()

@@ -61,7 +61,7 @@ func (n *Node) serve(ctx context.Context) error {
 	draining, drain := context.WithCancel(context.WithoutCancel(ctx))
 	n.onClose("event streams", func(context.Context) error { drain(); return nil })
 	handler, err := rest.New(rest.Options{Writer: n.changes, Reader: n.reads, Admin: n.operator, Health: n.doctor, Rejecter: n.rejections, Auth: n.gate,
-		Metrics: metrics, Registerer: registry, Web: page, Logger: n.cfg.Logger, Guard: n.front.guard, Draining: draining, Now: n.cfg.Now})
+		Metrics: metrics, Registerer: registry, Web: page, Logger: n.cfg.Logger, Guard: n.front.guard, Draining: draining, Traces: n.cfg.recorder(), Now: n.cfg.Now})
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (n *Node) serve(ctx context.Context) error {
 		drain()
 		return server.stop(ctx)
 	})
-	bus, err := natsapi.Start(natsapi.Options{Conn: n.nats.CallersConn(), Writer: n.changes, Reader: n.reads, Rejecter: n.rejections, Feed: feeds(n.served), Version: n.cfg.Version, Server: n.peers.server(), Later: n.peers.takesInTurn(), Logger: n.cfg.Logger})
+	bus, err := natsapi.Start(natsapi.Options{Conn: n.nats.CallersConn(), Writer: n.changes, Reader: n.reads, Rejecter: n.rejections, Feed: feeds(n.served), Version: n.cfg.Version, Server: n.peers.server(), Later: n.peers.takesInTurn(), Traces: n.cfg.recorder(), Logger: n.cfg.Logger})
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"mneme/internal/query"
 	"mneme/internal/query/views"
+	"mneme/internal/spans"
 	"mneme/memory"
 )
 
@@ -24,15 +25,21 @@ func distinct(names []string) []string { return slices.Compact(slices.Sorted(sli
 
 // SearchNamespaces implements rest.Reader for a node with one shard.
 func (n *reads) SearchNamespaces(ctx context.Context, a memory.Access, req memory.SearchNamespaces) (memory.SearchResponse, error) {
-	return n.times.search(req.Mode, func() (memory.SearchResponse, error) {
-		return searchShares(ctx, a, []share{{n, distinct(req.Namespaces), a.AtLeast}}, req.SearchRequest)
+	return n.times.search(ctx, req.Mode, func() (memory.SearchResponse, error) {
+		return operate(ctx, spans.SearchMemory, "", toldOfSearch, func(ctx context.Context) (memory.SearchResponse, error) {
+			return searchShares(ctx, a, []share{{n, distinct(req.Namespaces), a.AtLeast}}, req.SearchRequest)
+		})
 	})
 }
 
 // SearchNamespaces implements rest.Reader: each shard that has some of the namespaces is
 // read at one position, and what is found in all of them is ranked together.
 func (g gather) SearchNamespaces(ctx context.Context, a memory.Access, req memory.SearchNamespaces) (memory.SearchResponse, error) {
-	return g.n.front.times.search(req.Mode, func() (memory.SearchResponse, error) { return g.searchNamespaces(ctx, a, req) })
+	return g.n.front.times.search(ctx, req.Mode, func() (memory.SearchResponse, error) {
+		return operate(ctx, spans.SearchMemory, "", toldOfSearch, func(ctx context.Context) (memory.SearchResponse, error) {
+			return g.searchNamespaces(ctx, a, req)
+		})
+	})
 }
 
 func (g gather) searchNamespaces(ctx context.Context, a memory.Access, req memory.SearchNamespaces) (memory.SearchResponse, error) {
@@ -59,7 +66,9 @@ func searchShares(ctx context.Context, a memory.Access, shares []share, req memo
 	var all sync.WaitGroup
 	for i, s := range shares {
 		all.Go(func() {
+			ctx, span := spans.Start(ctx, spans.Open)
 			opened[i], failed[i] = s.of.query.OpenEach(ctx, s.names, a.As, views.Freshness{AtLeast: s.at, Consistency: a.Consistency, Wait: atLeastWait})
+			spans.End(span, failed[i])
 		})
 	}
 	all.Wait()

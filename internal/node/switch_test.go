@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"mneme/internal/api"
+	"mneme/internal/spans"
 	"mneme/memory"
 )
 
@@ -22,9 +23,11 @@ import (
 // their hash.
 type ollama struct {
 	*httptest.Server
-	down  atomic.Bool
-	texts atomic.Int64 // embedded so far
-	limit atomic.Int64 // goes down after that many texts; 0 = never
+	down   atomic.Bool
+	texts  atomic.Int64 // embedded so far
+	limit  atomic.Int64 // goes down after that many texts; 0 = never
+	asked  atomic.Int64 // requests
+	traced atomic.Int64 // those with a traceparent
 }
 
 const ollamaDims = 16
@@ -37,6 +40,10 @@ func newOllama(t *testing.T) *ollama {
 }
 
 func (o *ollama) embed(w http.ResponseWriter, r *http.Request) {
+	o.asked.Add(1)
+	if r.Header.Get(spans.Header) != "" {
+		o.traced.Add(1)
+	}
 	var req struct{ Input []string }
 	if err := json.NewDecoder(r.Body).Decode(&req); err != nil || r.URL.Path != "/api/embed" {
 		http.Error(w, `{"error":"bad request"}`, http.StatusBadRequest)

@@ -1,13 +1,16 @@
 package node
 
 import (
+	"context"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 
 	"mneme/internal/ingest"
 	"mneme/internal/query"
+	"mneme/internal/spans"
 	"mneme/memory"
 )
 
@@ -62,14 +65,19 @@ func (t *times) all() []prometheus.Collector {
 }
 
 // step takes how long the steps of a shard's frames took.
-func (t *times) step(shard uint16) func(ingest.Step, time.Duration) {
+func (t *times) step(shard uint16) func(ingest.Step, time.Duration, trace.Span) {
 	name := strconv.Itoa(int(shard))
 	of := [...]prometheus.Observer{ingest.StepAppend: t.appends.WithLabelValues(name), ingest.StepApply: t.applies.WithLabelValues(name)}
-	return func(s ingest.Step, took time.Duration) { of[s].Observe(took.Seconds()) }
+	return func(s ingest.Step, took time.Duration, span trace.Span) { observe(of[s], took, span) }
+}
+
+// observe takes a time, with the trace of a recorded request as an example of it.
+func observe(of prometheus.Observer, took time.Duration, span trace.Span) {
+	of.(prometheus.ExemplarObserver).ObserveWithExemplar(took.Seconds(), spans.Exemplar(span))
 }
 
 // capture measures a request to capture.
-func (t *times) capture(wait memory.Wait, do func() (memory.CaptureResponse, error)) (memory.CaptureResponse, error) {
+func (t *times) capture(ctx context.Context, wait memory.Wait, do func() (memory.CaptureResponse, error)) (memory.CaptureResponse, error) {
 	began := time.Now()
 	resp, err := do()
 	if err != nil {
@@ -79,19 +87,19 @@ func (t *times) capture(wait memory.Wait, do func() (memory.CaptureResponse, err
 	if wait == "" {
 		wait = memory.WaitApplied
 	}
-	t.captures.WithLabelValues(string(wait)).Observe(time.Since(began).Seconds())
+	observe(t.captures.WithLabelValues(string(wait)), time.Since(began), trace.SpanFromContext(ctx))
 	return resp, nil
 }
 
 // search measures a search that asked for a mode.
-func (t *times) search(asked memory.Mode, do func() (memory.SearchResponse, error)) (memory.SearchResponse, error) {
+func (t *times) search(ctx context.Context, asked memory.Mode, do func() (memory.SearchResponse, error)) (memory.SearchResponse, error) {
 	began := time.Now()
 	resp, err := do()
 	if err != nil {
 		t.searchErrors.WithLabelValues(string(memory.CodeOf(err))).Inc()
 		return resp, err
 	}
-	t.searches.WithLabelValues(string(resp.Mode)).Observe(time.Since(began).Seconds())
+	observe(t.searches.WithLabelValues(string(resp.Mode)), time.Since(began), trace.SpanFromContext(ctx))
 	if resp.Mode == memory.ModeText && asked != memory.ModeText && asked != memory.ModeVector {
 		t.withoutVectors.Inc()
 	}

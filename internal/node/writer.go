@@ -12,6 +12,7 @@ import (
 	"mneme/internal/embed"
 	"mneme/internal/ingest"
 	"mneme/internal/settings"
+	"mneme/internal/spans"
 	"mneme/memory"
 )
 
@@ -37,7 +38,11 @@ type writes struct {
 
 // Capture implements rest.Writer.
 func (n *writes) Capture(ctx context.Context, namespace string, captures []memory.Capture, opt api.CaptureOptions, wait memory.Wait) (memory.CaptureResponse, error) {
-	return n.times.capture(wait, func() (memory.CaptureResponse, error) { return n.capture(ctx, namespace, captures, opt, wait) })
+	return n.times.capture(ctx, wait, func() (memory.CaptureResponse, error) {
+		return operate(ctx, spans.CreateMemory, namespace, toldOfCapture(wait), func(ctx context.Context) (memory.CaptureResponse, error) {
+			return n.capture(ctx, namespace, captures, opt, wait)
+		})
+	})
 }
 
 func (n *writes) capture(ctx context.Context, namespace string, captures []memory.Capture, opt api.CaptureOptions, wait memory.Wait) (memory.CaptureResponse, error) {
@@ -84,7 +89,9 @@ func (n *writes) Revise(ctx context.Context, namespace, as, id string, rev memor
 	if err != nil {
 		return memory.RevisionResponse{}, err
 	}
-	return w.Revise(ctx, namespace, as, id, rev, ifMatch, clientID)
+	return operate(ctx, spans.UpdateMemory, namespace, toldOfRevision, func(ctx context.Context) (memory.RevisionResponse, error) {
+		return w.Revise(ctx, namespace, as, id, rev, ifMatch, clientID)
+	})
 }
 
 // Forget implements rest.Writer.
@@ -93,7 +100,9 @@ func (n *writes) Forget(ctx context.Context, namespace, as, id string, ifMatch i
 	if err != nil {
 		return memory.ForgetResponse{}, err
 	}
-	return w.Forget(ctx, namespace, as, id, ifMatch)
+	return operate(ctx, spans.DeleteMemory, namespace, toldOfForget, func(ctx context.Context) (memory.ForgetResponse, error) {
+		return w.Forget(ctx, namespace, as, id, ifMatch)
+	})
 }
 
 // CreateNamespace makes a namespace and returns it.
@@ -101,7 +110,9 @@ func (n *writes) CreateNamespace(ctx context.Context, req memory.CreateNamespace
 	if err := n.admitting(); err != nil {
 		return memory.Namespace{}, err
 	}
-	info, err := n.createNamespace(ctx, req)
+	info, err := operate(ctx, spans.CreateStore, req.Name, nil, func(ctx context.Context) (memory.EmbedderInfo, error) {
+		return n.createNamespace(ctx, req)
+	})
 	if err != nil {
 		return memory.Namespace{}, err
 	}
@@ -163,11 +174,13 @@ func (n *writes) DeleteNamespace(ctx context.Context, name string) (string, erro
 	if err != nil {
 		return "", err
 	}
-	if n.others != nil {
-		return n.others.delete(ctx, w, name)
-	}
-	_, at, err := w.DeleteNamespace(ctx, name)
-	return at.String(), err
+	return operate(ctx, spans.DeleteStore, name, nil, func(ctx context.Context) (string, error) {
+		if n.others != nil {
+			return n.others.delete(ctx, w, name)
+		}
+		_, at, err := w.DeleteNamespace(ctx, name)
+		return at.String(), err
+	})
 }
 
 // embedderFor is the node's configuration with what a namespace's settings say

@@ -8,6 +8,7 @@ import (
 	index "mneme/internal/index/text"
 	"mneme/internal/query/rank"
 	"mneme/internal/query/views"
+	"mneme/internal/spans"
 	"mneme/memory"
 )
 
@@ -15,35 +16,60 @@ import (
 func (s *search) find(ctx context.Context) error {
 	var found *words
 	if s.plan.HasText() {
-		q := s.plan.Words
-		q.K = rank.TextPool
-		var err error
-		if found, err = s.words(ctx, q); err != nil {
+		err := leg(ctx, s, spans.Words, func(ctx context.Context) (err error) {
+			found, err = s.findWords(ctx)
 			return err
+		})
+		if found != nil {
+			defer found.close()
 		}
-		if found, err = s.corrected(ctx, found); err != nil {
-			return err
-		}
-		found, err = s.findByText(ctx, found)
-		defer found.close()
 		if err != nil {
 			return err
 		}
 	}
 	if s.plan.ByVector {
-		if err := s.findByVector(ctx); err != nil {
+		if err := leg(ctx, s, spans.Vectors, s.findByVector); err != nil {
 			return err
 		}
 	}
 	if !s.plan.HasText() {
 		return nil
 	}
-	if s.plan.Parts[memory.PartNeighbours] || s.plan.Parts[memory.PartOpening] {
-		if err := s.ranking.AddNeighbours(s.origins(ctx, found)); err != nil {
-			return err
+	return leg(ctx, s, spans.Gather, func(ctx context.Context) error {
+		if s.plan.Parts[memory.PartNeighbours] || s.plan.Parts[memory.PartOpening] {
+			if err := s.ranking.AddNeighbours(s.origins(ctx, found)); err != nil {
+				return err
+			}
 		}
+		return s.gather(ctx, found)
+	})
+}
+
+// leg runs a source of candidates in a span that says how many there are then.
+func leg(ctx context.Context, s *search, name string, run func(context.Context) error) error {
+	ctx, span := spans.Start(ctx, name)
+	err := run(ctx)
+	if span.IsRecording() {
+		byText, byVector, beside := s.ranking.Found()
+		span.SetAttributes(spans.Found.Int(map[string]int{spans.Words: byText, spans.Vectors: byVector, spans.Gather: beside}[name]))
+		spans.End(span, err)
 	}
-	return s.gather(ctx, found)
+	return err
+}
+
+// findWords brings the documents with the query's words, and the words that they were found by,
+// which the caller closes.
+func (s *search) findWords(ctx context.Context) (*words, error) {
+	q := s.plan.Words
+	q.K = rank.TextPool
+	found, err := s.words(ctx, q)
+	if err == nil {
+		found, err = s.corrected(ctx, found)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.findByText(ctx, found)
 }
 
 // findByText gives the words that it found by: others, where phrases that nothing holds were given up.

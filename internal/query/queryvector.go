@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math"
 	"slices"
 	"strings"
@@ -76,7 +77,8 @@ func (s *search) findVector(ctx, within context.Context, n *searched) error {
 		return ctx.Err()
 	case s.mode == memory.ModeHybrid:
 		if !errors.Is(err, embed.ErrBadInput) {
-			n.s.opt.Logger.Warn("search answered by text alone", "namespace", n.view.Capability.Namespace(), "err", err)
+			attrs := append(n.s.about(ctx), slog.String("namespace", n.view.Capability.Namespace()), slog.String("position", n.view.Position()), slog.Any("err", err))
+			n.s.opt.Logger.LogAttrs(ctx, slog.LevelWarn, "search answered by text alone", attrs...)
 		}
 		return nil
 	case errors.Is(err, embed.ErrBadInput):

@@ -11,6 +11,7 @@ import (
 	"mneme/internal/query/rank"
 	"mneme/internal/query/views"
 	"mneme/internal/settings"
+	"mneme/internal/spans"
 	"mneme/internal/text"
 	"mneme/memory"
 )
@@ -160,16 +161,16 @@ func (s *search) position() string {
 
 func (s *search) run(ctx context.Context, req *memory.SearchRequest) (hits []memory.Hit, err error) {
 	s.req = req
-	if err := timed(&s.took.prepare, func() error { return s.prepare(ctx) }); err != nil {
+	if err := timed(ctx, spans.Prepare, &s.took.prepare, s.prepare); err != nil {
 		return nil, err
 	}
-	if err := timed(&s.took.find, func() error { return s.find(ctx) }); err != nil {
+	if err := timed(ctx, spans.Find, &s.took.find, s.find); err != nil {
 		return nil, err
 	}
-	if err := timed(&s.took.score, func() error { return s.score(ctx) }); err != nil {
+	if err := timed(ctx, spans.Score, &s.took.score, s.score); err != nil {
 		return nil, err
 	}
-	err = timed(&s.took.open, func() error { hits, err = s.open(ctx); return err })
+	err = timed(ctx, spans.Read, &s.took.open, func(ctx context.Context) error { hits, err = s.open(ctx); return err })
 	return hits, err
 }
 
@@ -198,7 +199,7 @@ func (s *search) prepare(ctx context.Context) error {
 	}
 	byText := s.mode != memory.ModeVector
 	if s.mode != memory.ModeText {
-		if err := timed(&s.took.embed, func() error { return s.findVectors(ctx) }); err != nil {
+		if err := timed(ctx, spans.Embed, &s.took.embed, s.findVectors); err != nil {
 			return err
 		}
 	}

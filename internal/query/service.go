@@ -41,6 +41,14 @@ type Service struct {
 	pool  sync.Pool // *buffers
 }
 
+// about is what a line of the log says of the request of a context.
+func (s *Service) about(ctx context.Context) []slog.Attr {
+	if s.opt.About == nil {
+		return nil
+	}
+	return s.opt.About(ctx)
+}
+
 // New returns a service.
 func New(opt Options) (*Service, error) {
 	if opt.Views == nil || opt.Keys == nil || opt.Settings == nil {

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mneme/internal/spans"
 	"mneme/memory"
 )
 
@@ -31,10 +32,12 @@ func (s *Slow) takes(took time.Duration) bool {
 // stages are how long the parts of a search took. Waiting for a position is none of them.
 type stages struct{ prepare, embed, find, score, open time.Duration }
 
-// timed runs a stage and adds what it took.
-func timed(took *time.Duration, stage func() error) error {
+// timed runs a stage, in a span of its own, and adds what it took.
+func timed(ctx context.Context, name string, took *time.Duration, stage func(context.Context) error) error {
 	began := time.Now()
-	err := stage()
+	ctx, span := spans.Start(ctx, name)
+	err := stage(ctx)
+	spans.End(span, err)
 	*took += time.Since(began)
 	return err
 }
@@ -73,9 +76,7 @@ func (s *search) logIfSlow(ctx context.Context, of *Service, took time.Duration,
 	if of.opt.Slow.text.Load() {
 		attrs = append(attrs, slog.String(QueryKey, s.req.Query))
 	}
-	if of.opt.About != nil {
-		attrs = append(attrs, of.opt.About(ctx)...)
-	}
+	attrs = append(attrs, of.about(ctx)...)
 	of.opt.Logger.LogAttrs(ctx, slog.LevelWarn, "slow search", attrs...)
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/antithesishq/antithesis-sdk-go/assert"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -47,6 +48,7 @@ var (
 type outcome struct {
 	result any
 	err    error
+	began  time.Time // applying, for those who measure; no state depends on it
 }
 
 // Apply implements raft.FSM.
@@ -78,13 +80,14 @@ func (f *fsm) apply(logs []*raft.Log, out []any) []any {
 		}
 	}
 	if len(entries) > 0 {
+		began := time.Now()
 		results, err := f.applyEntries(entries)
 		if err != nil {
 			_ = f.halt(entries[0].Index, err)
 			return f.applyHalted(logs, out)
 		}
 		for n, i := range at {
-			out[i] = outcome{result: results[n]}
+			out[i] = outcome{result: results[n], began: began}
 		}
 	}
 	f.seen = logs[len(logs)-1].Index

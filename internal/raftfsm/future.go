@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -15,6 +16,7 @@ type Future struct {
 	result any
 	index  uint64
 	err    error
+	agreed time.Time
 }
 
 // NewFuture returns a future and what answers it, which must be called once. It
@@ -39,6 +41,10 @@ func (f *Future) resolve(result any, index uint64, err error) {
 
 // Done is closed when the answer is there.
 func (f *Future) Done() <-chan struct{} { return f.done }
+
+// Agreed is when this replica began to apply the command, once the answer is there; zero where
+// nobody has looked.
+func (f *Future) Agreed() time.Time { return f.agreed }
 
 // Wait returns what Machine.Apply answered and the command's Raft index.
 // An error is either ctx's, which says nothing about the command, or matches
@@ -116,6 +122,7 @@ func (u underWay) resolve() {
 		u.future.resolve(nil, u.raft.Index(), fmt.Errorf("raftfsm propose: %w: %w", ErrUnknownOutcome, out.err))
 		return
 	}
+	u.future.agreed = out.began
 	u.future.resolve(out.result, u.raft.Index(), nil)
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"go.opentelemetry.io/otel/trace"
 
 	"mneme/internal/eventlog"
 	"mneme/internal/events"
@@ -109,7 +110,7 @@ type Options struct {
 
 	// Counters and Took are of ingest.Options, for the writers of all terms; nil = nobody asks.
 	Counters *ingest.Counters
-	Took     func(ingest.Step, time.Duration)
+	Took     func(ingest.Step, time.Duration, trace.Span)
 
 	CacheBytes, ReserveBytes int64
 	SnapshotThreshold        uint64        // 0 = raftfsm's default

@@ -2,6 +2,7 @@ package route
 
 import (
 	"context"
+	"log/slog"
 
 	"mneme/internal/api"
 	"mneme/internal/events"
@@ -30,7 +31,7 @@ func (r *Router) Capture(ctx context.Context, namespace string, items []memory.C
 			if b.lose(d.err); len(b.todo) == 0 || ctx.Err() != nil {
 				return b.end(d.err)
 			}
-			r.opt.Logger.Info("captures are sent again", "items", len(b.todo), "why", d.err)
+			r.opt.Logger.LogAttrs(ctx, slog.LevelInfo, "captures are sent again", append(api.TraceOf(ctx).Attrs(), slog.Int("items", len(b.todo)), slog.Any("why", d.err))...)
 		case gaveUp:
 			return b.end(d.err)
 		}

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
+	"mneme/internal/api"
 	"mneme/internal/peer/rpc"
+	"mneme/internal/spans"
 	"mneme/memory"
 )
 
@@ -36,7 +39,7 @@ func do[In, Out any](ctx context.Context, r *Router, m method[In, Out], in In) (
 			if m.again == nil || !m.again(in) || ctx.Err() != nil {
 				return d.out, seen
 			}
-			r.opt.Logger.Info("a call is sent again", "call", m.name, "why", seen)
+			r.opt.Logger.LogAttrs(ctx, slog.LevelInfo, "a call is sent again", append(api.TraceOf(ctx).Attrs(), slog.String("call", m.name), slog.Any("why", seen))...)
 		case gaveUp:
 			if seen != nil {
 				return d.out, seen
@@ -155,7 +158,12 @@ func forward[In, Out any](ctx context.Context, o *Options, to rpc.Target, m meth
 	}
 	watched, stop := o.whileLeading(ctx, to)
 	var r reply[Out]
-	err := o.Client.Call(watched, to, m.name, call, &r)
+	called, span := spans.Call(watched, spans.Forward)
+	if span.IsRecording() {
+		span.SetAttributes(spans.Asked.String(m.name), spans.Node.String(to.Node))
+	}
+	defer func() { spans.End(span, d.err) }()
+	err := o.Client.Call(called, to, m.name, call, &r)
 	moved := context.Cause(watched) == errMoved
 	stop()
 	if moved && err == nil {

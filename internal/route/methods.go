@@ -9,6 +9,7 @@ import (
 	"mneme/internal/api"
 	"mneme/internal/peer"
 	"mneme/internal/peer/rpc"
+	"mneme/internal/spans"
 	"mneme/memory"
 )
 
@@ -128,7 +129,12 @@ func serve[In, Out any](all map[string]rpc.Method, o *Options, m method[In, Out]
 			ctx, cancel = context.WithTimeout(ctx, c.Within-c.Within/10)
 			defer cancel()
 		}
+		ctx, span := spans.Join(ctx, o.Traces, spans.Forwarded)
+		if span.IsRecording() {
+			span.SetAttributes(spans.Asked.String(m.name))
+		}
 		d := carryOut(ctx, o, m, in)
+		spans.End(span, d.err)
 		return reply[Out]{Out: d.out, Error: faultOf(d.err), Untouched: d.verdict == untouched, Left: d.left, At: o.Stands()}, nil
 	})
 }

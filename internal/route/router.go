@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"mneme/internal/api"
 	"mneme/internal/peer/rpc"
 	"mneme/memory"
@@ -29,7 +31,7 @@ type Writer interface {
 	AcceptClock(ctx context.Context) (memory.ClockReport, error)
 }
 
-// Options of New and Methods. All but Unwritten, Stands, Wait, Patience and Logger are required; New
+// Options of New and Methods. All but Unwritten, Stands, Wait, Patience, Traces and Logger are required; New
 // alone needs Client and Reach. The functions may be called from any goroutine.
 type Options struct {
 	Local Writer // of this node
@@ -56,7 +58,9 @@ type Options struct {
 	// Patience is how long a call looks for a node that takes it; 0 = 5 seconds. It does
 	// not bound the carrying out.
 	Patience time.Duration
-	Logger   *slog.Logger
+	// Traces records what other nodes ask for, if they record it; nil = nothing is.
+	Traces trace.TracerProvider
+	Logger *slog.Logger
 }
 
 const (

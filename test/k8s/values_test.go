@@ -73,6 +73,7 @@ func TestBadValuesAreRefused(t *testing.T) {
 
 // heldBack are settings of memnode that the chart takes from nobody.
 var heldBack = map[string]string{
+	"MNEME_TRACES_HEADERS":  "they hold a secret: the chart takes them from one of the name RELEASE-traces",
 	"MNEME_NATS_SYSTEM_URL": "it holds a password, and a ConfigMap is no place for one",
 }
 

@@ -149,8 +149,8 @@ func Batch(ctx context.Context, c *client.Client, items []memory.Capture) error 
 	return nil
 }
 
-// Requests sends n texts of TextSize bytes as NATS requests.
-func Requests(ctx context.Context, url string, texts *corpus.Corpus, n int) error {
+// Requests sends n texts of TextSize bytes as NATS requests, which have ids from first on.
+func Requests(ctx context.Context, url string, texts *corpus.Corpus, first, n int) error {
 	nc, err := nats.Connect(url, nats.Name("mneme-bench"), nats.MaxReconnects(0))
 	if err != nil {
 		return fmt.Errorf("connect to NATS: %w", err)
@@ -160,8 +160,8 @@ func Requests(ctx context.Context, url string, texts *corpus.Corpus, n int) erro
 	return Parallel(ctx, InFlight, n, func(ctx context.Context, i int) error {
 		ctx, cancel := context.WithTimeout(ctx, OpLimit)
 		defer cancel()
-		msg := &nats.Msg{Subject: subject, Data: []byte(texts.Sized(i, TextSize)), Header: nats.Header{}}
-		msg.Header.Set(nats.MsgIdHdr, fmt.Sprintf("request-%d", i))
+		msg := &nats.Msg{Subject: subject, Data: []byte(texts.Sized(first+i, TextSize)), Header: nats.Header{}}
+		msg.Header.Set(nats.MsgIdHdr, fmt.Sprintf("request-%d", first+i))
 		answer, err := nc.RequestMsgWithContext(ctx, msg)
 		if err != nil {
 			return fmt.Errorf("request: %w", err)

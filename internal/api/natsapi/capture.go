@@ -4,13 +4,16 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
+	"log/slog"
 	"runtime/debug"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"go.opentelemetry.io/otel/trace"
 
 	"mneme/internal/api"
+	"mneme/internal/spans"
 	"mneme/memory"
 )
 
@@ -18,7 +21,10 @@ import (
 // the lane.
 type intake struct {
 	parsed
-	msg *nats.Msg
+	msg  *nats.Msg
+	at   time.Time // when it came; unset if nothing is recorded
+	span trace.Span
+	ctx  context.Context // of its trace
 }
 
 // A lane writes what waits in it together, up to these bounds.
@@ -38,9 +44,13 @@ const (
 // arrival, for all callers: so it neither reads the body nor waits, and what
 // cannot be queued is refused.
 func (s *Server) take(m *nats.Msg) {
-	if err := s.enqueue(&intake{msg: m}); err != nil {
+	in := &intake{msg: m}
+	if s.opt.Traces != nil {
+		in.at = time.Now()
+	}
+	if err := s.enqueue(in); err != nil {
 		to, _ := addressed(m.Subject) // for the list; the refusal has its reason
-		s.refuse(m, to, false, err)
+		s.refuse(s.ctx, m, to, false, err)
 	}
 }
 
@@ -119,9 +129,11 @@ func (s *Server) another(lane chan *intake) *intake {
 
 // parse reads a message, or refuses it and returns nil.
 func (s *Server) parse(in *intake) *intake {
+	s.record(in)
 	var err error
 	if in.parsed, err = s.parser.parse(in.msg); err != nil {
-		s.refuse(in.msg, in.parsed, true, err)
+		s.refuse(in.ctx, in.msg, in.parsed, true, err)
+		spans.End(in.span, err)
 		s.bytes.Add(-int64(len(in.msg.Data)))
 		s.under.Add(-1)
 		return nil
@@ -142,7 +154,7 @@ func (s *Server) write(batch []*intake) {
 		s.bytes.Add(-size)
 		s.under.Add(-int64(len(batch)))
 	}()
-	ctx, cancel := context.WithTimeout(s.ctx, s.opt.Timeout)
+	ctx, cancel := context.WithTimeout(together(s.ctx, batch), s.opt.Timeout)
 	defer cancel()
 	resp, err := s.capture(ctx, batch[0].namespace, items, opt, batch[0].wait)
 	if err == nil && len(resp.Results) != len(batch) {
@@ -150,18 +162,22 @@ func (s *Server) write(batch []*intake) {
 	}
 	for i, in := range batch {
 		if err != nil {
-			s.refuse(in.msg, in.parsed, false, err)
+			s.refuse(in.ctx, in.msg, in.parsed, false, err)
+			spans.End(in.span, err)
 			continue
 		}
 		res := resp.Results[i]
 		if e := res.Error; e != nil {
-			s.refuse(in.msg, in.parsed, false, &memory.Error{Code: e.Code, Message: e.Detail, Hint: e.Hint})
+			err := &memory.Error{Code: e.Code, Message: e.Detail, Hint: e.Hint}
+			s.refuse(in.ctx, in.msg, in.parsed, false, err)
+			spans.End(in.span, err)
 			continue
 		}
 		if res.Vectors == "" && in.wait == memory.WaitSearchable {
 			res.Vectors = resp.Vectors
 		}
 		s.reply(in.msg, pubAckOf(res))
+		spans.End(in.span, nil)
 	}
 }
 
@@ -170,7 +186,7 @@ func (s *Server) write(batch []*intake) {
 func (s *Server) capture(ctx context.Context, namespace string, items []memory.Capture, opt api.CaptureOptions, wait memory.Wait) (resp memory.CaptureResponse, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			s.opt.Logger.Error("capture panicked", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			s.opt.Logger.LogAttrs(ctx, slog.LevelError, "capture panicked", append(api.TraceOf(ctx).Attrs(), slog.String("panic", fmt.Sprint(v)), slog.String("stack", string(debug.Stack())))...)
 			err = memory.Errorf(memory.CodeInternal, "panic: %v", v)
 		}
 	}()
@@ -179,10 +195,10 @@ func (s *Server) capture(ctx context.Context, namespace string, items []memory.C
 
 // refuse counts a message as refused and, if someone waits, says why. One whose
 // outcome is unknown was not refused and is not counted.
-func (s *Server) refuse(m *nats.Msg, p parsed, malformed bool, err error) {
+func (s *Server) refuse(ctx context.Context, m *nats.Msg, p parsed, malformed bool, err error) {
 	e := asError(api.CutShort(err))
 	if e.Code == memory.CodeInternal {
-		s.opt.Logger.Error("capture failed", "subject", m.Subject, "error", err)
+		s.opt.Logger.LogAttrs(ctx, slog.LevelError, "capture failed", append(api.TraceOf(ctx).Attrs(), slog.String("subject", m.Subject), slog.Any("error", err))...)
 	}
 	if s.opt.Rejecter != nil && e.Code != memory.CodeOutcomeUnknown {
 		s.refusals.note(api.Refused(p.namespace, p.agent, "nats", m.Data, malformed, e))

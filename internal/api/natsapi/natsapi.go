@@ -30,6 +30,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
+	"go.opentelemetry.io/otel/trace"
 
 	"mneme/internal/api"
 	"mneme/internal/events"
@@ -70,8 +71,9 @@ type Options struct {
 	Conn     *nats.Conn // the node's own; Close leaves it open
 	Writer   Writer
 	Reader   Reader
-	Rejecter Rejecter   // nil: refusals are not listed
-	Feed     FeedSource // nil: nothing is announced
+	Rejecter Rejecter             // nil: refusals are not listed
+	Feed     FeedSource           // nil: nothing is announced
+	Traces   trace.TracerProvider // records requests; nil: none is
 	Logger   *slog.Logger
 	Version  string // of the build, for discovery
 	// Server is the name of the log's server in this process, if it is one of several:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"mneme/internal/api"
 	"mneme/internal/events"
+	"mneme/internal/spans"
 	"mneme/memory"
 )
 
@@ -70,7 +72,7 @@ func (s *Server) addService() error {
 		}
 		// Responders see the mapped subject and discovery shows it; the metadata
 		// says what to publish to.
-		if err := service.AddEndpoint(e.name, s.endpoint(e.call), micro.WithEndpointSubject(events.SpokenAt(s.opt.Server, "*", public)),
+		if err := service.AddEndpoint(e.name, s.endpoint(public, e.call), micro.WithEndpointSubject(events.SpokenAt(s.opt.Server, "*", public)),
 			micro.WithEndpointPendingLimits(maxPending, maxPendingBytes),
 			micro.WithEndpointMetadata(map[string]string{"subject": public})); err != nil {
 			return fmt.Errorf("endpoint %s: %w", e.name, err)
@@ -81,16 +83,16 @@ func (s *Server) addService() error {
 
 // endpoint answers each request on a goroutine of its own, so that a slow one
 // holds up no other, and refuses what exceeds the bound.
-func (s *Server) endpoint(c call) micro.HandlerFunc {
+func (s *Server) endpoint(public string, c call) micro.HandlerFunc {
 	return func(req micro.Request) {
 		// The answer is published directly: micro reads the request after this
 		// function has returned.
-		ask := asked{subject: req.Subject(), reply: req.Reply(), as: header(nats.Header(req.Headers()), "Mneme-Agent"),
-			trace: api.Trace{ID: api.TraceID(header(nats.Header(req.Headers()), api.TraceHeader))}, body: req.Data()}
+		headers := nats.Header(req.Headers())
+		ask := asked{public: public, subject: req.Subject(), reply: req.Reply(), as: header(headers, "Mneme-Agent"), trace: header(headers, spans.Header), body: req.Data()}
 		s.mu.RLock()
 		defer s.mu.RUnlock()
 		if s.closed {
-			s.answer(ask, nil, errClosing)
+			s.answer(s.ctx, ask, nil, errClosing)
 			return
 		}
 		select {
@@ -100,23 +102,26 @@ func (s *Server) endpoint(c call) micro.HandlerFunc {
 				s.serve(ask, c)
 			})
 		default:
-			s.answer(ask, nil, overloaded("reads"))
+			s.answer(s.ctx, ask, nil, overloaded("reads"))
 		}
 	}
 }
 
 // asked is one request to a service.
 type asked struct {
+	public             string // the service's subject, as it is documented
 	subject, reply, as string
-	trace              api.Trace
+	trace              string // traceparent
 	body               []byte
 }
 
 func (s *Server) serve(ask asked, c call) {
-	ctx, cancel := context.WithTimeout(api.WithTrace(s.ctx, ask.trace), s.opt.Timeout)
+	ctx, span := s.begin(ask)
+	ctx, cancel := context.WithTimeout(ctx, s.opt.Timeout)
 	defer cancel()
 	result, err := s.invoke(ctx, ask, c)
-	s.answer(ask, result, err)
+	s.answer(ctx, ask, result, err)
+	spans.End(span, err)
 }
 
 // invoke turns a panic into an internal error: one bad request must not end
@@ -124,7 +129,7 @@ func (s *Server) serve(ask asked, c call) {
 func (s *Server) invoke(ctx context.Context, ask asked, c call) (result any, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			s.opt.Logger.Error("request panicked", "subject", ask.subject, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			s.opt.Logger.LogAttrs(ctx, slog.LevelError, "request panicked", append(api.TraceOf(ctx).Attrs(), slog.String("subject", ask.subject), slog.String("panic", fmt.Sprint(v)), slog.String("stack", string(debug.Stack())))...)
 			err = memory.Errorf(memory.CodeInternal, "panic: %v", v)
 		}
 	}()
@@ -147,7 +152,7 @@ func (s *Server) invoke(ctx context.Context, ask asked, c call) (result any, err
 
 // answer replies with the result, or with a problem and the headers by which
 // service clients know an error.
-func (s *Server) answer(ask asked, result any, err error) {
+func (s *Server) answer(ctx context.Context, ask asked, result any, err error) {
 	if ask.reply == "" {
 		return
 	}
@@ -162,7 +167,7 @@ func (s *Server) answer(ask asked, result any, err error) {
 	if err != nil {
 		e := asError(err)
 		if e.Code == memory.CodeInternal {
-			s.opt.Logger.Error("request failed", "subject", ask.subject, "error", err)
+			s.opt.Logger.LogAttrs(ctx, slog.LevelError, "request failed", append(api.TraceOf(ctx).Attrs(), slog.String("subject", ask.subject), slog.Any("error", err))...)
 		}
 		p := memory.ProblemOf(e)
 		m.Data = encode(p)

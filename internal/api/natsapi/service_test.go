@@ -155,9 +155,9 @@ func TestAnswersThatCannotBeSent(t *testing.T) {
 	inbox, err := b.node.SubscribeSync("_INBOX.of.the.node")
 	must(t, err)
 	must(t, b.node.Flush())
-	b.s.answer(asked{subject: "x", reply: inbox.Subject}, strings.Repeat("a", int(b.node.MaxPayload())), nil)
-	b.s.answer(asked{subject: "x", reply: inbox.Subject}, func() {}, nil)
-	b.s.answer(asked{subject: "x"}, "nobody asked", nil)
+	b.s.answer(t.Context(), asked{subject: "x", reply: inbox.Subject}, strings.Repeat("a", int(b.node.MaxPayload())), nil)
+	b.s.answer(t.Context(), asked{subject: "x", reply: inbox.Subject}, func() {}, nil)
+	b.s.answer(t.Context(), asked{subject: "x"}, "nobody asked", nil)
 	for _, want := range []string{"413", "500"} {
 		m, err := inbox.NextMsg(patience)
 		must(t, err)

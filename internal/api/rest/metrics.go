@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
+
+	"mneme/internal/spans"
 )
 
 // requestMetrics counts and times requests by route pattern, never by path:
@@ -40,7 +43,7 @@ func newRequestMetrics(reg prometheus.Registerer, sides bulkheads) (*requestMetr
 }
 
 // observe takes one answered request; rt is nil if no route matched.
-func (m *requestMetrics) observe(rt *route, method string, status int, took time.Duration) {
+func (m *requestMetrics) observe(rt *route, method string, status int, took time.Duration, span trace.Span) {
 	name := "none"
 	if rt != nil {
 		name, method = rt.path, rt.method
@@ -49,7 +52,7 @@ func (m *requestMetrics) observe(rt *route, method string, status int, took time
 	}
 	m.total.WithLabelValues(name, method, strconv.Itoa(status)).Inc()
 	if rt != nil && !rt.stream {
-		m.seconds.WithLabelValues(name, method).Observe(took.Seconds())
+		m.seconds.WithLabelValues(name, method).(prometheus.ExemplarObserver).ObserveWithExemplar(took.Seconds(), spans.Exemplar(span))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 
 	"mneme/internal/api"
 	"mneme/internal/auth"
@@ -30,6 +31,7 @@ type Options struct {
 	Registerer prometheus.Registerer // takes the request metrics; nil: none
 	Web        http.Handler          // serves the page at /; nil: there is none
 	Logger     *slog.Logger          // nil: discarded
+	Traces     trace.TracerProvider  // records requests; nil: none is
 
 	// ListenAddr is the host:port of the listener: a Host header may name it.
 	// If its host is unspecified, every literal IP address is accepted.

@@ -8,11 +8,15 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"mneme/internal/api"
 	"mneme/internal/auth"
+	"mneme/internal/spans"
 	"mneme/memory"
 )
 
@@ -30,7 +34,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Request-Id", id)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
-	r = r.WithContext(api.WithTrace(r.Context(), api.Trace{Request: id, ID: api.TraceID(r.Header.Get(api.TraceHeader))}))
+	r = r.WithContext(spans.Continue(api.WithRequest(r.Context(), id), r.Header.Get(spans.Header)))
 	rec := &recorder{ResponseWriter: w, limit: s.SendLimit}
 	rec.extend(s.BodyTimeout)
 	fallback, pattern := s.mux.Handler(r)
@@ -38,8 +42,10 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if rt != nil && !rt.write && !auth.IsLocal(r.Context()) { // what a write did has to be told
 		rec.answers = &s.answers
 	}
+	span := spans.None()
 	defer func() {
-		s.metrics.observe(rt, r.Method, rec.status(), s.Now().Sub(start))
+		s.metrics.observe(rt, r.Method, rec.status(), s.Now().Sub(start), span)
+		ended(span, rec.status())
 	}()
 	defer s.recovered(rec, r)
 	limit := int64(maxSmallBody)
@@ -58,10 +64,35 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.notAllowed(rec, r, rt.method)
 	case rt != nil:
 		r.Body = body
+		r, span = traced(r, rt, s.Traces)
 		s.run(rec, r, rt)
 	default:
 		s.unmatched(rec, r, fallback)
 	}
+}
+
+// traced begins the span of a request that was let in: nobody else can have one recorded.
+func traced(r *http.Request, rt *route, by trace.TracerProvider) (*http.Request, trace.Span) {
+	if by == nil || rt.stream || rt.probe {
+		return r, spans.None()
+	}
+	ctx, span := spans.Begin(r.Context(), by, trace.SpanKindServer, rt.method+" "+rt.path)
+	if span.IsRecording() {
+		span.SetAttributes(spans.Method.String(rt.method), spans.Route.String(rt.path))
+	}
+	return r.WithContext(ctx), span
+}
+
+// ended ends the span of a request. What the caller did wrong is no failure of the server.
+func ended(span trace.Span, status int) {
+	if !span.IsRecording() {
+		return
+	}
+	span.SetAttributes(spans.StatusCode.Int(status))
+	if status >= http.StatusInternalServerError {
+		spans.Failed(span, strconv.Itoa(status))
+	}
+	span.End()
 }
 
 // newRequestID takes a sane id from a proxy, else makes one.

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"mneme/internal/peer"
+	"mneme/internal/spans"
 )
 
 // Why a call has no answer. An error that is neither is the method's own.
@@ -107,6 +108,9 @@ func (c *Client) Call(ctx context.Context, to Target, method string, in, out any
 	req, err := http.NewRequestWithContext(watched, http.MethodPost, "http://peer/"+method, bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("%w: call %s: %w", ErrNotReached, method, err)
+	}
+	if trace := spans.Outgoing(ctx); trace != "" {
+		req.Header.Set(spans.Header, trace)
 	}
 	resp, err := t.RoundTrip(req)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"mneme/internal/hangup"
 	"mneme/internal/peer"
+	"mneme/internal/spans"
 	"mneme/memory"
 )
 
@@ -130,7 +131,7 @@ func (h *handler) answer(from peer.Identity, w http.ResponseWriter, r *http.Requ
 			out, err = nil, errPanicked
 		}
 	}()
-	return method(r.Context(), from, in)
+	return method(spans.Continue(r.Context(), r.Header.Get(spans.Header)), from, in)
 }
 
 // errPanicked does not say that nothing happened.
