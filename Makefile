@@ -98,12 +98,13 @@ FOR ?= 1h
 simulate: ## simulate one to five replicas from random seeds (FOR=1h)
 	@$(call asserted,$(GO) test $(TAGS) ./test/sim -run '^TestSimulation$$' -sim.from=0 -sim.for=$(FOR) -timeout 0 -count=1 -v)
 
-.PHONY: robustness
-robustness: ## have real nodes meet faults under load, and print the table of docs/robustness.md (FOR=1h, SEED=, NODES=3, SHARDS=1, EXTERNAL=1: on an external NATS, PACKETS=1: in network namespaces)
-	@$(call asserted,$(GO) test $(TAGS) ./test/cluster -run '^TestRobustness$$' -robust.for=$(FOR) -robust.seed=$(or $(SEED),0) -robust.nodes=$(or $(NODES),3) -robust.shards=$(or $(SHARDS),1) $(if $(EXTERNAL),-robust.external) $(if $(PACKETS),-robust.packets) -timeout 0 -count=1 -v)
-
 # The commit that upgrade comes from.
 FROM ?= HEAD~1
+
+.PHONY: robustness
+robustness: ## have real nodes meet faults under load, print the table of docs/robustness.md, and upgrade from FROM (FOR=1h, SEED=, NODES=3, SHARDS=1, EXTERNAL=1: on an external NATS, PACKETS=1: in network namespaces)
+	@$(call asserted,$(GO) test $(TAGS) ./test/cluster -run '^TestRobustness$$' -robust.for=$(FOR) -robust.seed=$(or $(SEED),0) -robust.nodes=$(or $(NODES),3) -robust.shards=$(or $(SHARDS),1) $(if $(EXTERNAL),-robust.external) $(if $(PACKETS),-robust.packets) -timeout 0 -count=1 -v)
+	$(MAKE) upgrade
 
 .PHONY: upgrade
 upgrade: ## upgrade a cluster of the commit FROM to this one node by node, under load
