@@ -32,8 +32,14 @@ const (
 
 // Gate admits callers. It is safe for concurrent use.
 type Gate struct {
-	mode Mode
-	sum  atomic.Pointer[[sha256.Size]byte] // of the token
+	mode  Mode
+	token atomic.Pointer[counting]
+}
+
+// counting is the token that counts.
+type counting struct {
+	sum      [sha256.Size]byte
+	replaced chan struct{} // closed when another one counts
 }
 
 // NewGate makes a gate. ModeToken needs a token that CheckToken accepts;
@@ -51,21 +57,36 @@ func NewGate(mode Mode, token string) (*Gate, error) {
 }
 
 // SetToken has another token count from the next request on, and says whether it is another
-// one. Connections that were admitted stay.
+// one. What was admitted before hears of it by Replaced.
 func (g *Gate) SetToken(token string) (changed bool, err error) {
 	if err := CheckToken(token); err != nil {
 		return false, err
 	}
-	sum := sha256.Sum256([]byte(token))
-	before := g.sum.Swap(&sum)
-	return before == nil || subtle.ConstantTimeCompare(sum[:], before[:]) == 0, nil
+	next := &counting{sum: sha256.Sum256([]byte(token)), replaced: make(chan struct{})}
+	before := g.token.Load()
+	if before != nil && subtle.ConstantTimeCompare(next.sum[:], before.sum[:]) == 1 {
+		return false, nil
+	}
+	if before = g.token.Swap(next); before != nil {
+		close(before.replaced)
+	}
+	return true, nil
+}
+
+// Replaced is closed when the token that counts now does not any more; nil, where none is asked
+// for. Who asks before a request is admitted hears of every replacement since.
+func (g *Gate) Replaced() <-chan struct{} {
+	if g.mode == ModeOff {
+		return nil
+	}
+	return g.token.Load().replaced
 }
 
 // matches compares digests, so that neither length nor content of the token
 // shows in the time it takes.
 func (g *Gate) matches(token string) bool {
 	sum := sha256.Sum256([]byte(token))
-	return subtle.ConstantTimeCompare(sum[:], g.sum.Load()[:]) == 1
+	return subtle.ConstantTimeCompare(sum[:], g.token.Load().sum[:]) == 1
 }
 
 // Identity is who a caller was admitted as.

@@ -238,3 +238,37 @@ func TestTokenOfALikeDigest(t *testing.T) {
 		}
 	}
 }
+
+// Who was admitted hears that the token counts no more, and of nothing else.
+func TestAReplacedTokenIsTold(t *testing.T) {
+	const one, two = "the-first-operator-token", "another-operator-token"
+	g, err := NewGate(ModeToken, one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := g.Replaced()
+	over := func() bool {
+		select {
+		case <-told:
+			return true
+		default:
+			return false
+		}
+	}
+	if changed, err := g.SetToken(one); changed || err != nil || over() {
+		t.Errorf("the same token: changed %v, %v, told %v", changed, err, over())
+	}
+	if _, err := g.SetToken("short"); err == nil || over() {
+		t.Errorf("no token: %v, told %v", err, over())
+	}
+	if changed, err := g.SetToken(two); !changed || err != nil || !over() {
+		t.Errorf("another token: changed %v, %v, told %v", changed, err, over())
+	}
+	if told = g.Replaced(); over() {
+		t.Error("the new one is told to be replaced")
+	}
+	off, err := NewGate(ModeOff, "")
+	if err != nil || off.Replaced() != nil {
+		t.Errorf("nobody is asked for a token: %v", err)
+	}
+}

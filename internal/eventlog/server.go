@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -341,6 +342,25 @@ func (s *Server) Wanted(subject string) bool {
 // WriteFault is the first error that kept the server from storing, nil if there
 // was none. Such a server does not write again before it is restarted.
 func (s *Server) WriteFault() error { return s.log.fault() }
+
+// EndCallers ends the connections of all clients but the node's own, and says how many there
+// were: who may still connect comes again, and is asked for what counts now.
+func (s *Server) EndCallers() (int, error) {
+	conns, err := s.ns.Connz(&server.ConnzOptions{Username: true, Limit: math.MaxInt32})
+	if err != nil {
+		return 0, fmt.Errorf("list connections: %w", err)
+	}
+	ended := 0
+	for _, c := range conns.Conns {
+		if c.Account == nodeAccount || c.Account == systemAccount {
+			continue
+		}
+		if err := s.ns.DisconnectClientByID(c.Cid); err == nil { // an error: it has gone by itself
+			ended++
+		}
+	}
+	return ended, nil
+}
 
 // Shutdown closes the node's connections and stops the server. Everything that
 // was acknowledged is on disk already. If ctx ends first the server goes on

@@ -228,6 +228,9 @@ func (s *externalNATS) ClientURL() string { return withoutCredentials(s.url) }
 // Wanted is true, for nobody here knows.
 func (s *externalNATS) Wanted(string) bool { return true }
 
+// EndCallers implements natsServer.
+func (s *externalNATS) EndCallers() (int, error) { return 0, nil }
+
 // Holds is nothing: its servers are not the nodes'.
 func (s *externalNATS) Holds(string) (uint64, bool) { return 0, false }
 

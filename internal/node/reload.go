@@ -84,7 +84,12 @@ func (o *operator) reloadToken() memory.ReloadedFile {
 	case err != nil:
 		out.State, out.Detail = memory.FileRefused, err.Error()
 	case changed:
-		out.State, out.Detail = memory.FileRead, fmt.Sprintf("%s; connections that are open stay", filepath.Base(n.dir.tokenFile()))
+		out.State, out.Detail = memory.FileRead, fmt.Sprintf("%s; what the former one had open was ended", filepath.Base(n.dir.tokenFile()))
+		ended, err := n.nats.EndCallers()
+		if err != nil {
+			out.Detail = fmt.Sprintf("%s; NATS clients of the former one are still there: %v", filepath.Base(n.dir.tokenFile()), err)
+		}
+		n.cfg.Logger.Info("another operator token counts", "nats_connections_ended", ended)
 	}
 	return out
 }

@@ -309,3 +309,60 @@ func TestSlowSearchesNameTheirTrace(t *testing.T) {
 		t.Errorf("nobody says who leads: %s", grep(text, "leads"))
 	}
 }
+
+// TestReplacedTokenEndsWhatItHadOpen: an event stream and a NATS client of the former token read
+// on, and wrote on, until they left by themselves.
+func TestReplacedTokenEndsWhatItHadOpen(t *testing.T) {
+	cfg := quiet(shortDir(t))
+	cfg.Auth = "token"
+	n := open(t, cfg)
+	file := filepath.Join(cfg.DataDir, "keys", "operator.token")
+	old, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const fresh = "another-operator-token"
+	bearer := "Bearer " + strings.TrimSpace(string(old))
+	if code, _ := over(t, n, "GET", "/v1/namespaces/default"); code != http.StatusOK {
+		t.Fatalf("status %d", code)
+	}
+
+	gone := make(chan struct{})
+	conn, err := nats.Connect(n.NATSURL(), nats.Token(strings.TrimSpace(string(old))), nats.NoReconnect(), nats.ClosedHandler(func(*nats.Conn) { close(gone) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	r, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+n.HTTPAddr()+"/v1/namespaces/default/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", bearer)
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%v, %v", resp, err)
+	}
+	defer resp.Body.Close()
+
+	if err := os.WriteFile(file, []byte(fresh+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	report, err := n.Reload(t.Context())
+	if err != nil || fileOf(report, "token").State != memory.FileRead {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	said, err := io.ReadAll(resp.Body) // which would not end
+	if err != nil || !strings.Contains(string(said), string(memory.CodeUnauthenticated)) {
+		t.Errorf("the stream ended with %q, %v", said, err)
+	}
+	<-gone
+	again, err := nats.Connect(n.NATSURL(), nats.Token(fresh))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if ended, err := n.nats.EndCallers(); err != nil || ended != 1 {
+		t.Errorf("%d connections were ended, %v: the node's own are no callers'", ended, err)
+	}
+	must(t, n, "the node's own connections are there")
+}

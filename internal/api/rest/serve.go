@@ -54,6 +54,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	body := s.newBody(rec, r, limit) // also of a request that is refused: its body is waited for
 	defer body.release()
+	replaced := s.Auth.Replaced()
 	if err := s.admit(rec, r, rt); err != nil {
 		s.writeError(rec, r, err)
 		return
@@ -65,11 +66,38 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case rt != nil:
 		r.Body = body
 		r, span = traced(r, rt, s.Traces)
+		r, stop := until(r, rt, replaced)
 		s.run(rec, r, rt)
+		stop()
 	default:
 		s.unmatched(rec, r, fallback)
 	}
 }
+
+// until ends a stream that is read, with whose token it was let in: what takes long to write is
+// carried through. Call stop when the request has ended.
+func until(r *http.Request, rt *route, replaced <-chan struct{}) (*http.Request, func()) {
+	if !rt.stream || rt.method != http.MethodGet || replaced == nil || auth.IsLocal(r.Context()) {
+		return r, func() {}
+	}
+	ctx, cancel := context.WithCancelCause(r.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-replaced:
+			cancel(errReplaced)
+		case <-ctx.Done():
+		}
+	}()
+	return r.WithContext(ctx), func() {
+		cancel(nil)
+		<-ended
+	}
+}
+
+// errReplaced is why a stream ends whose token counts no more.
+var errReplaced = memory.Errorf(memory.CodeUnauthenticated, "the token of this stream was replaced").WithHint("go on with the one that counts now")
 
 // traced begins the span of a request that was let in: nobody else can have one recorded.
 func traced(r *http.Request, rt *route, by trace.TracerProvider) (*http.Request, trace.Span) {

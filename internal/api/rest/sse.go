@@ -139,6 +139,12 @@ func (s *server) followEvents(w http.ResponseWriter, r *http.Request) error {
 	stopBeat()
 	switch {
 	case over: // drained, or the client left: an end, not a failure
+		if context.Cause(r.Context()) == errReplaced {
+			if !e.hasBegun() {
+				return errReplaced
+			}
+			return ignoreGone(r, e.problem(memory.ProblemOf(errReplaced)))
+		}
 		if !e.hasBegun() && r.Context().Err() == nil {
 			return memory.Errorf(memory.CodeUnavailable, "the node is shutting down").WithHint("try again in a moment")
 		}
