@@ -21,7 +21,7 @@ const DefaultAddr = "http://127.0.0.1:8787"
 const dialTimeout = 3 * time.Second
 
 // maxConnections is how many connections a client opens to a node, which takes some 2,000 of
-// all clients: calls beyond wait for one. A feed that is followed holds one.
+// all clients: calls beyond wait for one. Feeds that are followed have their own beside them.
 const maxConnections = 256
 
 // Options configures a Client. The zero value talks to a node without auth.
@@ -52,6 +52,7 @@ type Options struct {
 type Client struct {
 	nodes *nodes
 	http  *http.Client
+	feeds *http.Client    // of feeds that are followed, of which each holds a connection
 	owned *http.Transport // to close; nil if the caller gave the HTTP client
 	opts  Options
 }
@@ -86,22 +87,30 @@ func New(addr string, opts Options) (*Client, error) {
 		return nil, err
 	}
 	if base := nodes.list[0]; base.Scheme == socketScheme {
+		if err := checkNamed(base.Path); err != nil {
+			return nil, err
+		}
+		opts.Token = "" // the socket asks for none
 		return newOverSocket(base.Path, opts), nil
 	}
 	c := &Client{nodes: nodes, opts: opts}
 	if opts.HTTPClient != nil {
 		c.http = withoutRedirects(*opts.HTTPClient)
+		c.feeds = c.http
 	} else {
 		if t, ok := http.DefaultTransport.(*http.Transport); ok {
 			c.owned = t.Clone()
 		} else {
 			c.owned = &http.Transport{Proxy: http.ProxyFromEnvironment}
 		}
-		c.owned.MaxConnsPerHost = maxConnections
 		c.owned.TLSClientConfig = secure
 		if len(nodes.list) > 1 { // a machine that is away must not hold up the others for long
 			c.owned.DialContext = (&net.Dialer{Timeout: dialTimeout}).DialContext
 		}
+		feeds := c.owned.Clone()
+		feeds.DisableKeepAlives = true // so that none is left to close
+		c.feeds = withoutRedirects(http.Client{Transport: feeds})
+		c.owned.MaxConnsPerHost = maxConnections
 		c.http = withoutRedirects(http.Client{Transport: c.owned})
 	}
 	return c, nil
@@ -149,6 +158,9 @@ func parseAddr(addr string) (*url.URL, error) {
 				WithHint("it looks like unix:///var/lib/mneme/admin.sock")
 		}
 		return &url.URL{Scheme: socketScheme, Host: "localhost", Path: path}, nil
+	}
+	if strings.HasPrefix(full, socketScheme+":") { // which would be a host of that name
+		return nil, memory.Errorf(memory.CodeInvalid, "%q does not name a socket", addr).WithHint("it looks like unix:///var/lib/mneme/admin.sock")
 	}
 	bare := !strings.Contains(full, "://")
 	if bare {

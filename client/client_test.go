@@ -354,7 +354,7 @@ func TestAddresses(t *testing.T) {
 			t.Errorf("New(%q): %v, want %s", in, err, want)
 		}
 	}
-	for _, in := range []string{"ftp://h", "http://", "http://u:p@h", "http://h?x=1", "http://h#x", "http://[", "::", "unix://admin.sock", "unix://"} {
+	for _, in := range []string{"ftp://h", "http://", "http://u:p@h", "http://h?x=1", "http://h#x", "http://[", "::", "unix://admin.sock", "unix://", "unix:/admin.sock", "unix:admin.sock"} {
 		if _, err := New(in, Options{}); memory.CodeOf(err) != memory.CodeInvalid || strings.Contains(err.Error(), "u:p") {
 			t.Errorf("New(%q): %v", in, err)
 		}

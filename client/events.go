@@ -13,6 +13,9 @@ import (
 	"mneme/memory"
 )
 
+// eventStream is the media type of a feed.
+const eventStream = "text/event-stream"
+
 // EventsOptions says where a stream begins and how it heals.
 type EventsOptions struct {
 	As   string // the agent that reads; empty means Options.Agent
@@ -98,7 +101,7 @@ func (s *stream) again(err error) bool {
 // read opens one connection and yields its events until it breaks.
 func (s *stream) read(ctx context.Context, yield func(memory.Event, error) bool) error {
 	rc := call{method: http.MethodGet, path: []string{"namespaces", s.namespace, "events"},
-		query: url.Values{}, header: http.Header{}, accept: "text/event-stream"}
+		query: url.Values{}, header: http.Header{}, accept: eventStream}
 	as := s.opts.As
 	if as == "" {
 		as = s.c.opts.Agent

@@ -73,7 +73,9 @@ func newOverSocket(path string, opts Options) *Client {
 	}}
 	opts.HTTPClient = nil
 	base := &url.URL{Scheme: socketScheme, Host: "localhost", Path: path}
-	return &Client{nodes: &nodes{list: []*url.URL{base}}, http: withoutRedirects(http.Client{Transport: transport}), owned: transport, opts: opts}
+	c := &Client{nodes: &nodes{list: []*url.URL{base}}, http: withoutRedirects(http.Client{Transport: transport}), owned: transport, opts: opts}
+	c.feeds = c.http
+	return c
 }
 
 func onThisMachine(base *url.URL) bool {

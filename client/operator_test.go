@@ -1,12 +1,14 @@
 package client
 
 import (
+	"context"
 	"encoding/json"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -105,6 +107,10 @@ func TestManyCallsOpenFewConnections(t *testing.T) {
 	running, most := 0, 0
 	full, gate := make(chan struct{}), make(chan struct{})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/feed") {
+			<-r.Context().Done()
+			return
+		}
 		mu.Lock()
 		running++
 		if most = max(most, running); running == maxConnections {
@@ -124,6 +130,11 @@ func TestManyCallsOpenFewConnections(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = c.Close() })
 	var calls sync.WaitGroup
+	follow, stop := context.WithCancel(t.Context())
+	defer stop()
+	for range 3 { // feeds take none of the connections
+		calls.Go(func() { _, _ = c.send(follow, call{method: "GET", path: []string{"feed"}, accept: eventStream}) })
+	}
 	for range maxConnections + 50 {
 		calls.Go(func() {
 			if _, err := c.Status(t.Context()); err != nil {
@@ -133,6 +144,7 @@ func TestManyCallsOpenFewConnections(t *testing.T) {
 	}
 	<-full
 	close(gate)
+	stop()
 	calls.Wait()
 	if most != maxConnections {
 		t.Errorf("%d calls ran at once, and %d connections are allowed", most, maxConnections)

@@ -5,6 +5,7 @@ package client
 import (
 	"context"
 	"io/fs"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -55,5 +56,37 @@ func TestSocketOfAnotherUserWasTrusted(t *testing.T) {
 	defer cancel()
 	if _, err := c.Operator(ctx); memory.CodeOf(err) != memory.CodeForbidden {
 		t.Errorf("Operator: %v", err)
+	}
+}
+
+// TestNamedSocketOfAnotherUserGotTheToken: a socket as an address was dialled whoever had made
+// it, and was sent the token.
+func TestNamedSocketOfAnotherUserGotTheToken(t *testing.T) {
+	l, socket := adminSocket(t)
+	var asked string
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r.Header.Get("Authorization")
+		nodeAt(socket, "c1", "n1").ServeHTTP(w, r)
+	}))
+	_ = srv.Listener.Close()
+	srv.Listener = l
+	srv.Start()
+	t.Cleanup(srv.Close)
+	c, err := New("unix://"+socket, Options{Token: "secret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	if _, err := c.Status(t.Context()); err != nil || asked != "" {
+		t.Errorf("%v, and it got %q", err, asked)
+	}
+	if err := os.Chmod(filepath.Dir(socket), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New("unix://"+socket, Options{}); memory.CodeOf(err) != memory.CodeForbidden {
+		t.Errorf("in a folder of everybody: %v", err)
+	}
+	if _, err := New("unix://"+socket+"-not-yet/admin.sock", Options{}); err != nil {
+		t.Errorf("where nobody answers yet: %v", err)
 	}
 }

@@ -80,7 +80,11 @@ func sendTo(ctx context.Context, c *Client, base *url.URL, rc call) (*http.Respo
 	if err != nil {
 		return nil, &try{err: err, seen: true, own: true} // it is the same at every node
 	}
-	resp, err := c.http.Do(req)
+	client := c.http
+	if rc.accept == eventStream {
+		client = c.feeds
+	}
+	resp, err := client.Do(req)
 	if err != nil {
 		refused := tlsFailure(base, err) // of a client's certificate a node hears after it has let the request be sent
 		switch {

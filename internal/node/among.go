@@ -177,9 +177,9 @@ func (s *served) openRouter() error {
 		return nil
 	}
 	service := route.ServiceOf(s.id)
-	client := rpc.NewLargeClient(p.port, service)
-	s.onClose("forwarded calls", func(context.Context) error { client.Close(); return nil })
-	opt := route.Options{Local: here, Client: client, Logger: s.log, Traces: s.cfg.recorder(),
+	clients := route.NewClients(p.port, s.id)
+	s.onClose("forwarded calls", func(context.Context) error { clients.Close(); return nil })
+	opt := route.Options{Local: here, Clients: clients, Logger: s.log, Traces: s.cfg.recorder(),
 		Open:      func() error { _, err := s.writes.writer(); return err },
 		Unwritten: func(err error) bool { return errors.Is(err, ingest.ErrUnconfirmed) },
 		Leader:    s.leader, Wait: s.replica.AwaitLeader,

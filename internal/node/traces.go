@@ -35,7 +35,7 @@ func operate[T any](ctx context.Context, name, namespace string, told func(T) []
 	out, err := do(ctx)
 	if span.IsRecording() {
 		span.SetAttributes(spans.Operation.String(name))
-		if code := memory.CodeOf(err); namespace != "" && code != memory.CodeInvalid && code != memory.CodeNotFound { // else it names none
+		if err == nil && namespace != "" { // where something failed, nobody may have looked whether there is one of that name
 			span.SetAttributes(spans.Store.String(namespace))
 		}
 		if err == nil && told != nil {

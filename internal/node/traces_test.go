@@ -432,3 +432,22 @@ func TestSpansAreDocumented(t *testing.T) {
 	}
 	generated(t, "docs/operate/traces.md", b.String())
 }
+
+// TestNamesThatNobodyHadCheckedWereSent: a request that failed before anybody looked whether there
+// is such a namespace, and one that only tries, brought a caller's words to the collector.
+func TestNamesThatNobodyHadCheckedWereSent(t *testing.T) {
+	c := otlptest.Start(t)
+	cfg := quiet(t.TempDir())
+	flush := traced(t, &cfg, c.URL, 1)
+	n := open(t, cfg)
+	post(t, n, "/v1/namespaces", `{"name":"orchid of memory","settings":{"embedder.provider":"openai"}}`)
+	post(t, n, "/v1/namespaces", `{"name":"peony","dry_run":true}`)
+	post(t, n, "/v1/namespaces/Maria%20Tulip/search", `{"query":"x","at_least":"p0.0.99999.0"}`)
+	post(t, n, "/v1/namespaces/rose/events", `{"agent":"a","text":"x"}`)
+	shut(t, n)
+	flush()
+	holdsNone(t, c, "orchid", "peony", "tulip", "rose")
+	if !strings.Contains(string(c.Bytes()), spans.SearchMemory) {
+		t.Error("nothing was recorded")
+	}
+}

@@ -110,7 +110,11 @@ func (n *writes) CreateNamespace(ctx context.Context, req memory.CreateNamespace
 	if err := n.admitting(); err != nil {
 		return memory.Namespace{}, err
 	}
-	info, err := operate(ctx, spans.CreateStore, req.Name, nil, func(ctx context.Context) (memory.EmbedderInfo, error) {
+	made := req.Name
+	if req.DryRun {
+		made = "" // none is
+	}
+	info, err := operate(ctx, spans.CreateStore, made, nil, func(ctx context.Context) (memory.EmbedderInfo, error) {
 		return n.createNamespace(ctx, req)
 	})
 	if err != nil {

@@ -16,9 +16,12 @@ package otlp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
+	"regexp"
 	"sync/atomic"
 	"time"
 
@@ -39,6 +42,8 @@ const (
 	flushFor   = 2 * time.Second  // what waits when the node stops
 	// maxAsked is how many traces a second are recorded because their callers ask for it.
 	maxAsked = 100
+	// maxValue is how much of a value a span keeps, in bytes.
+	maxValue = 256
 )
 
 // Exporter records requests and sends their spans. It is a trace.TracerProvider, and safe for
@@ -76,10 +81,17 @@ func Open(opt Options) (*Exporter, error) {
 		about = append(about, attribute.String("service.instance.id", opt.Node))
 	}
 	e.TracerProvider = sdk.NewTracerProvider(sdk.WithSampler(e.sampler.rule()), sdk.WithSpanProcessor(bounded{s}),
-		sdk.WithResource(resource.NewSchemaless(about...)),
+		sdk.WithRawSpanLimits(limits()), sdk.WithResource(resource.NewSchemaless(about...)),
 		// A panic's words may hold anything.
 		sdk.WithoutPanicRecording())
 	return e, nil
+}
+
+// limits bound what a span holds, whatever it is told: what waits is bounded in spans.
+func limits() sdk.SpanLimits {
+	l := sdk.NewSpanLimits()
+	l.AttributeValueLengthLimit = maxValue
+	return l
 }
 
 // SetShare sets the share of the requests that are recorded unless their caller says.
@@ -131,12 +143,28 @@ func (s *sender) ExportSpans(ctx context.Context, batch []sdk.ReadOnlySpan) erro
 	}
 	switch {
 	case err != nil && !s.failing:
-		s.log.Warn("spans do not reach the collector, and are dropped", "err", fmt.Sprintf("%.300s", err)) // it may hold a page
+		s.log.Warn("spans do not reach the collector, and are dropped", "err", reason(err))
 	case err == nil && s.failing:
 		s.log.Info("spans reach the collector again", "dropped", s.notTaken.Load()+s.full.Load())
 	}
 	s.failing = err != nil
 	return nil
+}
+
+// answered is the status in what the exporter says of an answer.
+var answered = regexp.MustCompile(`: ([1-5][0-9][0-9] [A-Za-z][A-Za-z' -]*)`)
+
+// reason says why without the address and without what the collector answered: both may hold
+// what it was sent to let us in.
+func reason(err error) string {
+	var asked *url.Error
+	if errors.As(err, &asked) {
+		return asked.Err.Error()
+	}
+	if status := answered.FindStringSubmatch(err.Error()); status != nil {
+		return "the collector answered " + status[1]
+	}
+	return "the collector did not take them"
 }
 
 // bounded hands spans to the queue as long as it has room, and counts those that it does not

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/pem"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -249,5 +250,50 @@ func BenchmarkRequest(b *testing.B) {
 			cancel()
 			_ = e.Close(ctx)
 		})
+	}
+}
+
+// TestSecretsOfTheCollectorWereLogged: what it answers, and where it is, may hold what let us in.
+func TestSecretsOfTheCollectorWereLogged(t *testing.T) {
+	const secret = "sekret+tok/en"
+	var said strings.Builder
+	opt := Options{Headers: "authorization=Bearer%20sekret%2Btok%2Fen", Share: 1, Logger: slog.New(slog.NewTextHandler(&said, nil))}
+	c := otlptest.Start(t)
+	c.Answer(func(w http.ResponseWriter, r *http.Request) bool {
+		http.Error(w, "invalid credentials: "+r.Header.Get("Authorization"), http.StatusUnauthorized)
+		return true
+	})
+	for _, at := range []string{c.URL, "http://127.0.0.1:1/" + secret} {
+		opt.Endpoint = at
+		e := open(t, opt)
+		request(e, "", 0)
+		if err := e.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out := said.String(); strings.Contains(out, secret) || strings.Contains(out, "Bearer") || !strings.Contains(out, "the collector answered 401 Unauthorized") || strings.Count(out, "do not reach") != 2 {
+		t.Errorf("the log says %s", out)
+	}
+}
+
+// TestLongValuesFilledTheQueue: it was bounded in spans, and a caller chose how long they were.
+func TestLongValuesFilledTheQueue(t *testing.T) {
+	c := otlptest.Start(t)
+	e := open(t, Options{Endpoint: c.URL, Share: 1})
+	_, span := spans.Begin(context.Background(), e, trace.SpanKindServer, "GET /x")
+	span.SetAttributes(spans.Model.String(strings.Repeat("m", 1<<20)))
+	span.End()
+	if err := e.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range c.Spans() {
+		for _, a := range s.Attributes {
+			if n := len(a.Value.GetStringValue()); n > maxValue {
+				t.Errorf("%s has %d bytes", a.Key, n)
+			}
+		}
+	}
+	if len(c.Spans()) != 1 {
+		t.Errorf("%d spans", len(c.Spans()))
 	}
 }

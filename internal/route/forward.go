@@ -163,7 +163,11 @@ func forward[In, Out any](ctx context.Context, o *Options, to rpc.Target, m meth
 		span.SetAttributes(spans.Asked.String(m.name), spans.Node.String(to.Node))
 	}
 	defer func() { spans.End(span, d.err) }()
-	err := o.Client.Call(called, to, m.name, call, &r)
+	client := o.Clients.writes
+	if m.over != nil {
+		client = m.over(o.Clients, in)
+	}
+	err := client.Call(called, to, m.name, call, &r)
 	moved := context.Cause(watched) == errMoved
 	stop()
 	if moved && err == nil {

@@ -22,10 +22,15 @@ type method[In, Out any] struct {
 	untouched func(err error, left bool) bool
 	// again reports whether it may be carried out twice; nil = it may not.
 	again func(in In) bool
+	// over chooses the client of a call; nil = that of writes.
+	over func(c *Clients, in In) *rpc.Client
 	// encode and decode give the argument's own form; nil = it is its own.
 	encode func(in In) any
 	decode func(json.RawMessage) (In, error)
 }
+
+// held calls wait for somebody else: a provider of embeddings, or files that are written anew.
+func held[In any](c *Clients, _ In) *rpc.Client { return c.held }
 
 // deposed: what was refused because the node leads no more was not written.
 func deposed(err error, left bool) bool { return left && memory.CodeOf(err) == memory.CodeUnavailable }
@@ -38,6 +43,12 @@ func unconfirmed(err error, _ bool) bool {
 
 var (
 	capture = method[captures, memory.CaptureResponse]{name: "capture", untouched: deposed, encode: encodeCaptures, decode: decodeCaptures,
+		over: func(c *Clients, in captures) *rpc.Client {
+			if in.wait == memory.WaitSearchable {
+				return c.held
+			}
+			return c.writes
+		},
 		local: func(ctx context.Context, o *Options, in captures) (memory.CaptureResponse, error) {
 			return o.Local.Capture(ctx, in.namespace, in.items, in.opt, in.wait)
 		}}
@@ -50,24 +61,24 @@ var (
 		local: func(ctx context.Context, o *Options, in recordCall) (memory.ForgetResponse, error) {
 			return o.Local.Forget(ctx, in.Namespace, in.As, in.ID, in.IfMatch)
 		}}
-	createNamespace = method[memory.CreateNamespace, memory.Namespace]{name: "create namespace",
+	createNamespace = method[memory.CreateNamespace, memory.Namespace]{name: "create namespace", over: held[memory.CreateNamespace],
 		local: func(ctx context.Context, o *Options, in memory.CreateNamespace) (memory.Namespace, error) {
 			return o.Local.CreateNamespace(ctx, in)
 		}}
-	changeNamespace = method[namespaceChange, memory.Namespace]{name: "change namespace",
+	changeNamespace = method[namespaceChange, memory.Namespace]{name: "change namespace", over: held[namespaceChange],
 		local: func(ctx context.Context, o *Options, in namespaceChange) (memory.Namespace, error) {
 			return o.Local.ChangeNamespace(ctx, in.Name, in.Patch)
 		}}
-	deleteNamespace = method[string, string]{name: "delete namespace",
+	deleteNamespace = method[string, string]{name: "delete namespace", over: held[string],
 		local: func(ctx context.Context, o *Options, in string) (string, error) {
 			return o.Local.DeleteNamespace(ctx, in)
 		}}
-	switchEmbedder = method[embedderChange, embedderChanged]{name: "switch embedder",
+	switchEmbedder = method[embedderChange, embedderChanged]{name: "switch embedder", over: held[embedderChange],
 		local: func(ctx context.Context, o *Options, in embedderChange) (embedderChanged, error) {
 			st, began, err := o.Local.SwitchEmbedder(ctx, in.Namespace, in.Request)
 			return embedderChanged{st, began}, err
 		}}
-	cancelSwitch = method[string, memory.EmbedderStatus]{name: "cancel switch",
+	cancelSwitch = method[string, memory.EmbedderStatus]{name: "cancel switch", over: held[string],
 		local: func(ctx context.Context, o *Options, in string) (memory.EmbedderStatus, error) {
 			return o.Local.CancelSwitch(ctx, in)
 		}}
@@ -76,6 +87,7 @@ var (
 			return o.Local.AcceptClock(ctx)
 		}}
 	position = method[struct{}, string]{name: "position", untouched: unconfirmed, again: func(struct{}) bool { return true },
+		over: func(c *Clients, _ struct{}) *rpc.Client { return c.asks },
 		local: func(ctx context.Context, o *Options, _ struct{}) (string, error) {
 			return o.Position(ctx)
 		}}

@@ -3,7 +3,10 @@ package route_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -392,4 +395,44 @@ func BenchmarkForwarded(b *testing.B) {
 			}
 		}
 	})
+}
+
+// TestHeldCallsKeptOthersAway: as many captures that waited for vectors as there are connections
+// to the node that leads kept everybody's writes and fresh reads waiting.
+func TestHeldCallsKeptOthersAway(t *testing.T) {
+	w, a, b, _ := open(t, 5*time.Second)
+	w.lead(b)
+	var here atomic.Int32
+	all, gate := make(chan struct{}), make(chan struct{})
+	b.before = func(ctx context.Context) error {
+		if n := here.Add(1); n > rpc.MaxConnections {
+			return nil // one of the others
+		} else if n == rpc.MaxConnections {
+			close(all)
+		}
+		select {
+		case <-gate:
+		case <-ctx.Done():
+		}
+		return nil
+	}
+	var held sync.WaitGroup
+	for i := range rpc.MaxConnections {
+		held.Go(func() {
+			if _, err := a.Capture(t.Context(), "n", []memory.Capture{{ID: fmt.Sprint("held-", i), Text: "x"}}, api.CaptureOptions{}, memory.WaitSearchable); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	<-all
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if _, err := a.Capture(ctx, "n", []memory.Capture{{ID: "short", Text: "x"}}, api.CaptureOptions{}, memory.WaitApplied); err != nil {
+		t.Errorf("a write: %v", err)
+	}
+	if err := a.Linear(ctx); err != nil {
+		t.Errorf("a fresh read: %v", err)
+	}
+	close(gate)
+	held.Wait()
 }

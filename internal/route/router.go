@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"mneme/internal/api"
+	"mneme/internal/peer"
 	"mneme/internal/peer/rpc"
 	"mneme/memory"
 )
@@ -32,7 +33,7 @@ type Writer interface {
 }
 
 // Options of New and Methods. All but Unwritten, Stands, Wait, Patience, Traces and Logger are required; New
-// alone needs Client and Reach. The functions may be called from any goroutine.
+// alone needs Clients and Reach. The functions may be called from any goroutine.
 type Options struct {
 	Local Writer // of this node
 	// Open says why Local takes no writes now; nil = it takes them. It answers at once.
@@ -53,14 +54,32 @@ type Options struct {
 	Leader func() (to rpc.Target, self, known bool)
 	// Wait returns when ctx ends, or sooner when what Leader or Open say may have changed.
 	Wait func(ctx context.Context)
-	// Client calls the shard's service at other nodes.
-	Client *rpc.Client
+	// Clients call the shard's service at other nodes.
+	Clients *Clients
 	// Patience is how long a call looks for a node that takes it; 0 = 5 seconds. It does
 	// not bound the carrying out.
 	Patience time.Duration
 	// Traces records what other nodes ask for, if they record it; nil = nothing is.
 	Traces trace.TracerProvider
 	Logger *slog.Logger
+}
+
+// Clients call the service of a shard at other nodes, each over connections of its own, of
+// which there are rpc.MaxConnections to a node: what is held for long keeps nobody's writes
+// waiting, and writes nobody's reads.
+type Clients struct{ writes, held, asks *rpc.Client }
+
+// NewClients returns clients of a shard's service. Close them when no call is made any more.
+func NewClients(port *peer.Port, shard uint16) *Clients {
+	service := ServiceOf(shard)
+	return &Clients{rpc.NewLargeClient(port, service), rpc.NewLargeClient(port, service), rpc.NewClient(port, service)}
+}
+
+// Close closes the connections that no call uses.
+func (c *Clients) Close() {
+	c.writes.Close()
+	c.held.Close()
+	c.asks.Close()
 }
 
 const (

@@ -100,8 +100,8 @@ func shardAt(t testing.TB, shard uint16, names []string, ports []*peer.Port, pat
 	for i, port := range ports {
 		m := &member{w: w, name: names[i], port: port}
 		m.position = func(context.Context) (string, error) { return "p0.0.7.0", nil }
-		client := rpc.NewLargeClient(port, route.ServiceOf(shard))
-		opt := route.Options{Local: &fake{m}, Open: m.opens, Unwritten: func(err error) bool { return errors.Is(err, errUnconfirmed) }, Leader: m.leads, Wait: m.wait, Client: client, Patience: patience,
+		clients := route.NewClients(port, shard)
+		opt := route.Options{Local: &fake{m}, Open: m.opens, Unwritten: func(err error) bool { return errors.Is(err, errUnconfirmed) }, Leader: m.leads, Wait: m.wait, Clients: clients, Patience: patience,
 			Position: func(ctx context.Context) (string, error) { return m.position(ctx) },
 			Reach: func(_ context.Context, at string) error {
 				w.mu.Lock()
@@ -116,7 +116,7 @@ func shardAt(t testing.TB, shard uint16, names []string, ports []*peer.Port, pat
 		}
 		w.nodes = append(w.nodes, m)
 		t.Cleanup(func() {
-			client.Close()
+			clients.Close()
 			m.kill()
 		})
 	}
