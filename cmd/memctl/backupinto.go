@@ -106,7 +106,7 @@ func printMade(a *app, made memory.BackupMade, in placeFlags) {
 // printKeysKept says which older keys stay, and what that means for what was forgotten.
 func printKeysKept(a *app, names []string) {
 	for _, name := range names {
-		a.printf("kept %s: keys live in it that the newest lack, and with it what was destroyed since can be opened; once no backup needs it, remove it\n", oneLine(name))
+		a.printf("kept %s: it holds keys, or the master key, that the newest lack, and with it what was destroyed since can be opened; once you do not need it, remove it\n", oneLine(name))
 	}
 }
 

@@ -25,7 +25,7 @@ the node's machine or in its container, as the user who runs the node.`,
 		Example: "  memctl debug bundle\n  memctl debug profile cpu --seconds 30",
 	})
 	cmd.PersistentFlags().StringVar(&flags.socket, "socket", "", "the node's admin socket (default: the one that the node at --addr names)")
-	cmd.PersistentFlags().StringVarP(&flags.out, "out", "o", "", "write to this `file`")
+	cmd.PersistentFlags().StringVarP(&flags.out, "out", "o", "", "write to this `file`; - is standard output")
 	cmd.AddCommand(debugBundleCmd(a, flags), debugProfileCmd(a, flags))
 	return cmd
 }
@@ -81,6 +81,9 @@ func writeDebug(a *app, ctx context.Context, socket, name string, get func(conte
 		return err
 	}
 	defer func() { _ = local.Close() }()
+	if name == "-" { // out of a container that has no other way
+		return get(ctx, local, a.out)
+	}
 	size := int64(0)
 	err = replaceFile(name, 0o600, func(f *os.File) error {
 		if err := get(ctx, local, f); err != nil {

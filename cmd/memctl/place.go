@@ -78,6 +78,9 @@ func openPlace(name string, sys system) (backup.Place, error) {
 	if at, is := strings.CutPrefix(name, "s3://"); is {
 		return openBucket(at, sys)
 	}
+	if strings.TrimSpace(name) == "" || strings.Contains(name, "$(") || strings.HasPrefix(strings.ToLower(name), "s3:") {
+		return nil, memory.Errorf(memory.CodeInvalid, "%q is no place of backups", name).WithHint("name a directory, or a bucket as s3://BUCKET/PREFIX; a variable in parentheses is one that nobody has set")
+	}
 	if strings.Contains(name, "://") {
 		return nil, memory.Errorf(memory.CodeInvalid, "%q is no place of backups", name).WithHint("name a directory, or a bucket as s3://BUCKET/PREFIX")
 	}

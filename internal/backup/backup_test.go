@@ -379,6 +379,38 @@ func TestDestroyedKeysOfAllListsAreDestroyed(t *testing.T) {
 	}
 }
 
+// TestKeysWithTheMasterWereSuperseded by newer ones without it: of a backup that was made to save
+// the master key nothing was left after the next of a schedule that leaves it out.
+func TestKeysWithTheMasterWereSuperseded(t *testing.T) {
+	r := newRig(t, 1)
+	saved := "keys/" + r.backup(false).ID + ".keys"
+	without := func() memory.BackupMade {
+		t.Helper()
+		r.now = r.now.Add(time.Hour)
+		made, err := Make(t.Context(), r.log, r.to, r.keys, Options{Full: true, WithoutMaster: true, Now: func() time.Time { return r.now }, Version: "test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made
+	}
+	without()
+	r.log.destroy(1)
+	if made := without(); !slices.Equal(made.KeysKept, []string{saved}) {
+		t.Errorf("%+v", made)
+	}
+	for _, keep := range []int{8, 1} { // the second one prunes its backup, too
+		p, err := Prune(t.Context(), r.to, r.keys, Keep{Newest: keep, Now: func() time.Time { return r.now }})
+		if err != nil || !slices.Equal(p.KeysKept, []string{saved}) || r.keys.files[saved] == nil {
+			t.Errorf("keep %d: %+v, %v", keep, p, err)
+		}
+	}
+	r.backup(true)
+	r.now = r.now.Add(48 * time.Hour) // what no backup names is left alone for a day
+	if p, err := Prune(t.Context(), r.to, r.keys, Keep{Newest: 8, Now: func() time.Time { return r.now }}); err != nil || len(p.KeysKept) > 0 || len(r.keys.files) != 1 {
+		t.Errorf("the newest keys hold it, too: %+v, %v, %d keys", p, err, len(r.keys.files))
+	}
+}
+
 // Keys that hold more than the newest stay, whatever was destroyed since.
 func TestKeysThatHoldMoreThanTheNewestStay(t *testing.T) {
 	r := newRig(t, 1)

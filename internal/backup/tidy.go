@@ -71,7 +71,8 @@ func (s *Set) names(file string) bool {
 }
 
 // oldKeys finds the keys that are of no use, because the newest hold all that lives in them
-// but what was destroyed. Those that hold more stay: they are of another course of things, as
+// but what was destroyed. Those that hold more stay: they hold the master key, which the
+// newest leave out, or they are of another course of things, as
 // where the newest backup is of a node that came back from an older copy of itself.
 func (s *Set) oldKeys(ctx context.Context, keysTo Place, before time.Time, newestOnly bool) (old []Info, kept []string, err error) {
 	newest := s.newest()
@@ -112,11 +113,11 @@ func (s *Set) oldKeys(ctx context.Context, keysTo Place, before time.Time, newes
 			continue // of a run that may not have ended; or nothing was destroyed since
 		}
 		superseded := going && !slices.ContainsFunc(s.Backups, func(o Manifest) bool { return o.MadeAt.Before(pruned.MadeAt) })
-		if !superseded {
-			if superseded, err = holdsAll(ctx, keysTo, f, head, gone); err != nil {
-				return nil, nil, err
-			}
+		all, master, err := holdsAll(ctx, keysTo, f, head, gone)
+		if err != nil {
+			return nil, nil, err
 		}
+		superseded = (superseded || all) && (!master || head.HoldsMaster())
 		if superseded {
 			old = append(old, f)
 		} else {
@@ -127,26 +128,27 @@ func (s *Set) oldKeys(ctx context.Context, keysTo Place, before time.Time, newes
 }
 
 // holdsAll reports whether newer keys hold all that lives in a file of keys, but what was
-// destroyed. Of a file that does not tell it is not known.
-func holdsAll(ctx context.Context, from Place, f Info, newer *keyring.BackupHead, gone map[[16]byte]bool) (bool, error) {
+// destroyed, and whether the file holds the master key. Of a file that does not tell it is not
+// known.
+func holdsAll(ctx context.Context, from Place, f Info, newer *keyring.BackupHead, gone map[[16]byte]bool) (all, master bool, err error) {
 	r, err := from.Open(ctx, f.Name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return true, nil
+		return true, false, nil
 	}
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	b, err := io.ReadAll(io.LimitReader(r, min(f.Size, maxWhole)+1))
 	defer clear(b)
 	if err = errors.Join(err, r.Close()); err != nil {
-		return false, err
+		return false, false, err
 	}
 	head, err := keyring.ReadBackupHead(b)
 	if err != nil || !head.Complete() {
-		return false, nil //nolint:nilerr // then it is not known
+		return false, false, nil //nolint:nilerr // then it is not known
 	}
 	defer head.Wipe()
-	return covers(newer, head, gone), nil
+	return covers(newer, head, gone), head.HoldsMaster(), nil
 }
 
 // covers reports whether keys hold all that lives in older ones, but what was destroyed.

@@ -71,7 +71,7 @@ func TestCapturesSwitchedOff(t *testing.T) {
 	turn(settings.Off)
 	before := w.writer.Counters().Events.Load()
 	_, err := w.try("team-a", memory.Capture{Text: "flood"})
-	if e := wantCode(t, err, memory.CodeForbidden); !strings.Contains(e.Hint, "memctl namespace set team-a captures=on") {
+	if e := wantCode(t, err, memory.CodeForbidden); !strings.Contains(e.Hint, "who operates the node") {
 		t.Errorf("hint %q", e.Hint)
 	}
 	text := "flood"

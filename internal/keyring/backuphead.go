@@ -11,7 +11,8 @@ import (
 // BackupHead is what a backup of a keyring tells without being opened.
 type BackupHead struct {
 	redacted
-	master *secret    // nil where the backup does not carry it
+	master *secret    // nil where the backup does not carry it, or ReadBackupHead has read it
+	whole  bool       // the backup carries the master key
 	mac    *secret    // derived from the cluster key; nil in version 3
 	ids    [][16]byte // of all that lives, ascending; nil in version 3
 	image  []byte     // a part of what was read
@@ -33,6 +34,9 @@ func ReadBackupHead(raw []byte) (*BackupHead, error) {
 // Complete reports whether the backup lists what lives in it, and can authenticate: those of
 // version 3 do neither.
 func (h *BackupHead) Complete() bool { return h.mac != nil }
+
+// HoldsMaster reports whether the backup carries the master key.
+func (h *BackupHead) HoldsMaster() bool { return h.whole }
 
 // Holds reports whether a key, or the keys of a namespace, live in the backup.
 func (h *BackupHead) Holds(id [16]byte) bool {
@@ -117,7 +121,7 @@ func decodeBackup(raw []byte) (*BackupHead, error) {
 	}
 	h, r := &BackupHead{}, &tableReader{rest: body[backupHeader:]}
 	if flags&backupWithMaster != 0 {
-		h.master = r.secret()
+		h.master, h.whole = r.secret(), true
 	}
 	if version > 3 {
 		h.mac = r.secret()

@@ -89,12 +89,32 @@ func (m MasterPath) MasterKey(ctx context.Context) (key [32]byte, err error) {
 	if mode := info.Mode().Perm(); mode&0o027 != 0 && runtime.GOOS != "windows" {
 		return key, fmt.Errorf("%s has mode %04o: others may get at the master key; chmod 600 %[1]s", m.Path, mode)
 	}
-	text, err := os.ReadFile(m.Path)
+	text, err := readWithin(ctx, m.Path)
 	defer clear(text)
 	if err != nil {
 		return key, fmt.Errorf("%w: %w", ErrMasterKeyLost, err)
 	}
 	return MasterText{Name: m.Path, Text: string(text)}.MasterKey(ctx)
+}
+
+// readWithin reads a file. Of one that does not answer, as a pipe or a mount that hangs, it
+// leaves the reading behind when ctx ends.
+func readWithin(ctx context.Context, path string) ([]byte, error) {
+	type read struct {
+		text []byte
+		err  error
+	}
+	done := make(chan read, 1)
+	go func() {
+		text, err := os.ReadFile(path)
+		done <- read{text, err}
+	}()
+	select {
+	case r := <-done:
+		return r.text, r.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // String names the source.
@@ -111,7 +131,9 @@ func (m MasterCommand) MasterKey(ctx context.Context) (key [32]byte, err error) 
 	if len(m.Args) == 0 {
 		return key, fmt.Errorf("%w: no command given", ErrMasterKeyLost)
 	}
-	out, err := exec.CommandContext(ctx, m.Args[0], m.Args[1:]...).Output()
+	cmd := exec.CommandContext(ctx, m.Args[0], m.Args[1:]...)
+	cmd.WaitDelay = time.Second // for whom it has started, and left the output to
+	out, err := cmd.Output()
 	defer clear(out)
 	if err != nil {
 		var exit *exec.ExitError

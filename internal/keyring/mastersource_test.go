@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestMasterKeyLostOrWrong(t *testing.T) {
@@ -314,5 +316,25 @@ func TestMasterKeyAloneIsNoKeyring(t *testing.T) {
 	})
 	if left < 10 {
 		t.Fatalf("only %d starts were cut short between the files", left)
+	}
+}
+
+// TestMasterKeyThatDoesNotAnswer: a pipe that nobody writes to held up whoever asked, for ever.
+func TestMasterKeyThatDoesNotAnswer(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "key")
+	if err := exec.Command("mkfifo", "-m", "600", pipe).Run(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := (MasterPath{Path: pipe}).MasterKey(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+	w, err := os.OpenFile(pipe, os.O_WRONLY, 0) // which lets the reading end
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
 	}
 }

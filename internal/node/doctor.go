@@ -143,7 +143,7 @@ func (d *doctor) checkSpace() memory.Check {
 func (d *doctor) checkMaster() memory.Check {
 	err := keyring.CheckMaster(d.n.keys)
 	return check("master key", err == nil, "where the next start looks for it", fmt.Sprint(err),
-		"do not stop this node, which has the key in memory: memctl backup --to PLACE --keys-to PLACE writes the key too, and memctl restore gives it back")
+		"do not stop this node, which has the key in memory: memctl backup --to PLACE --keys-to PLACE, each a new one, writes the key too, and memctl restore gives it back")
 }
 
 // doctorKeys compares the keyring with the state; nil is a state that does not open.

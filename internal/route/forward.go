@@ -55,6 +55,8 @@ func isTransient(err error) bool { return err != nil && transientCode(memory.Cod
 
 func transientCode(c memory.Code) bool {
 	switch c {
+	case memory.CodeForbidden: // a namespace's captures were switched off meanwhile
+		return true
 	case memory.CodeUnavailable, memory.CodeOverloaded, memory.CodeTimeout, memory.CodeOutcomeUnknown, memory.CodeNoSpace, memory.CodeLogDiverged, memory.CodeInternal:
 		return true
 	}

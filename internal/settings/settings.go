@@ -111,7 +111,7 @@ func (e *Effective) Refuses(what, namespace string) *memory.Error {
 		return nil
 	}
 	return memory.Errorf(memory.CodeForbidden, "%s are switched off in namespace %q", what, namespace).
-		WithHint("whoever switched them off has a reason; memctl namespace set %s %s=%s takes them again", namespace, what, On)
+		WithHint("who operates the node has a reason, and takes them again: ask there, and do not send it again meanwhile")
 }
 
 // check says what a setting may hold.

@@ -29,8 +29,6 @@ var (
 	// hashed is how kustomize's names of ConfigMaps follow what they hold, and the chart's
 	// and kustomize's names of Jobs. The pods of the chart have a checksum for it.
 	hashed = regexp.MustCompile(`^(mneme-(?:settings|declared|backup-bucket))-[0-9a-z]{10}$`)
-	// The Namespace is in no chart: it is there before Helm keeps a release in it.
-	notInChart = []string{"Namespace mneme"}
 )
 
 // bare gives objects by kind and name, without what may differ.
@@ -98,9 +96,7 @@ func bare(t *testing.T, objects []runtime.Object, chart bool) map[string]runtime
 		if out[key] != nil {
 			t.Errorf("%s is there twice", key)
 		}
-		if chart || !slices.Contains(notInChart, key) {
-			out[key] = o
-		}
+		out[key] = o
 	}
 	return out
 }

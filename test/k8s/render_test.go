@@ -2,6 +2,7 @@ package k8s
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -203,16 +204,67 @@ func TestOverlaysAreWhatTheirNamesSay(t *testing.T) {
 		if strings.Contains(r.memnode(t).Image, ":latest") || !strings.Contains(r.memnode(t).Image, ":") {
 			t.Errorf("image %s", r.memnode(t).Image)
 		}
-		if r.chart { // Helm needs the namespace before it
-			return
-		}
-		labels := one[*corev1.Namespace](t, r).Labels
-		for _, mode := range []string{"enforce", "warn", "audit"} {
-			if labels["pod-security.kubernetes.io/"+mode] != "restricted" {
-				t.Errorf("the namespace has %v", labels)
-			}
+		// Who takes an overlay away again must not take the claims and Secrets of its namespace with it.
+		if found := all[*corev1.Namespace](r); len(found) > 0 {
+			t.Errorf("%s is among the objects", found[0].Name)
 		}
 	})
+	text, err := os.ReadFile(deployDir + "/k8s/base/namespace.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	object, _, err := decoder(t).Decode(text, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mode := range []string{"enforce", "warn", "audit"} {
+		if labels := metadata(t, object).GetLabels(); labels["pod-security.kubernetes.io/"+mode] != "restricted" {
+			t.Errorf("the namespace has %v", labels)
+		}
+	}
+}
+
+// What is added to an overlay has the image that the overlay names.
+func TestComponentsTakeTheImage(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	deploy, err := filepath.Abs(deployDir + "/k8s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if deploy, err = filepath.Rel(dir, deploy); err != nil {
+		t.Fatal(err)
+	}
+	guide, err := os.ReadFile("../../docs/operate/install.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, found := strings.Cut(string(guide), "```yaml\n# kustomization.yaml\n")
+	text, _, ends := strings.Cut(text, "```\n")
+	if !found || !ends {
+		t.Fatal("the guide has no overlay of one's own")
+	}
+	for file, text := range map[string]string{"kustomization.yaml": strings.ReplaceAll(text, "deploy/k8s", deploy), "declared.yaml": "namespaces: []\n"} {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	objects := render(t, dir)
+	pods := podsOf("", objects)
+	if len(pods) < 6 {
+		t.Errorf("%d pods beside the nodes", len(pods))
+	}
+	images := map[string]bool{rendered{objects: objects}.memnode(t).Image: true}
+	for _, p := range pods {
+		for _, c := range p.containers() {
+			images[c.Image] = true
+		}
+	}
+	if len(images) != 1 || !images["registry.example.org/mneme:1"] {
+		t.Errorf("images %v", images)
+	}
 }
 
 // A variable of the manifests that memnode does not know would end every pod with 2.

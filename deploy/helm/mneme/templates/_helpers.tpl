@@ -42,7 +42,7 @@ MNEME_NATS_CA: /etc/mneme/nats/ca.crt
 
 {{/* memctl in a pod of its own: its program, what it asks the service with, and what it may. */}}
 {{- define "mneme.memctl.program" -}}
-image: {{ include "mneme.image" . }}
+image: {{ include "mneme.image" . | quote }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
 command:
   - memctl
