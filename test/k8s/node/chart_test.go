@@ -19,7 +19,7 @@ func (c *cluster) declared() {
 
 // chart puts a release of Helm's in the place of what was there.
 func (c *cluster) chart() {
-	c.mneme("delete", "statefulset,service,configmap,networkpolicy,pdb,serviceaccount,job", "-l", "app.kubernetes.io/part-of=mneme")
+	c.mneme("delete", "statefulset,service,configmap,networkpolicy,pdb,serviceaccount,job,cronjob", "-l", "app.kubernetes.io/part-of=mneme")
 	c.mneme("wait", "pod", "-l", "app.kubernetes.io/name=mneme", "--for=delete", "--timeout=5m")
 	c.mneme("delete", "pvc", "--all")
 	if out := c.walk("By Helm"); !strings.Contains(out, "deploys happen on Tuesdays") {

@@ -373,7 +373,6 @@ func (c *cluster) toOne() {
 		}
 	}
 	c.found()
-	c.mneme("delete", "pvc", "data-mneme-1", "data-mneme-2")
 }
 
 // toThree puts three nodes in the place of the one.

@@ -37,7 +37,7 @@ func (c *cluster) walkPage(page, section string) string {
 	return out
 }
 
-// printed are the commands of a section of a page.
+// printed are the commands of a section of a page, those of its blocks one after the other.
 func printed(c *cluster, page, section string) string {
 	c.t.Helper()
 	b, err := os.ReadFile(page)
@@ -46,9 +46,14 @@ func printed(c *cluster, page, section string) string {
 	}
 	_, text, found := strings.Cut(string(b), "\n## "+section+"\n")
 	text, _, _ = strings.Cut(text, "\n## ")
-	_, text, begins := strings.Cut(text, "```sh\n")
-	script, _, ends := strings.Cut(text, "```\n")
-	if !found || !begins || !ends {
+	blocks := strings.Split(text, "```sh\n")
+	script := ""
+	for _, block := range blocks[1:] {
+		commands, _, ends := strings.Cut(block, "```\n")
+		found = found && ends
+		script += commands
+	}
+	if !found || script == "" {
 		c.t.Fatalf("%s has no commands in a section %q", page, section)
 	}
 	return script
