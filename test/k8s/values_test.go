@@ -48,6 +48,8 @@ func TestBadValuesAreRefused(t *testing.T) {
 		"a size that is none":               {"storage: {size: 20 GB}", "at '/storage/size'"},
 		"pods spread in no way":             {"spread: Maybe", "at '/spread'"},
 		"a switch that is a word":           {`podMonitor: {enabled: "yes"}`, "at '/podMonitor/enabled': got string, want boolean"},
+		"a label that is a number":          {"podMonitor: {labels: {tier: 1}}", "at '/podMonitor/labels/tier': got number, want string"},
+		"a label that is the chart's":       {"podMonitor: {labels: {app.kubernetes.io/name: a}}", "invalid propertyName 'app.kubernetes.io/name'"},
 		"backups at no time":                {"backup: {schedules: {full: monthly}}", "at '/backup/schedules/full'"},
 		"backups that are pruned at once":   {"backup: {keepSince: 0d}", "at '/backup/keepSince'"},
 		"backups without a place of keys":   {"backup: {buckets: {to: s3://a/b, secret: c}}", "at '/backup/buckets/keysTo': minLength"},
@@ -192,6 +194,12 @@ func TestPodsAreScrapedAsTheJobOfTheAlerts(t *testing.T) {
 	r := rendered{objects: objects}
 	labels := one[*appsv1.StatefulSet](t, r).Spec.Template.Labels
 	monitor := one[*monitoringv1.PodMonitor](t, r).Spec
+	relabelled := monitor.PodMetricsEndpoints[0].RelabelConfigs
+	if len(relabelled) != 1 || relabelled[0].TargetLabel != "cluster" || *relabelled[0].Separator != "/" ||
+		!slices.Equal(relabelled[0].SourceLabels, []monitoringv1.LabelName{"__meta_kubernetes_namespace", "__meta_kubernetes_pod_label_app_kubernetes_io_name"}) ||
+		labels["app.kubernetes.io/name"] != "memory" {
+		t.Errorf("the label cluster is not the namespace and the release: %+v", relabelled)
+	}
 	alerts, err := os.ReadFile(filepath.Join(deployDir, "observability/alerts.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -202,6 +210,17 @@ func TestPodsAreScrapedAsTheJobOfTheAlerts(t *testing.T) {
 	for key, value := range monitor.Selector.MatchLabels {
 		if labels[key] != value {
 			t.Errorf("it selects pods by %s=%s, and they have %v", key, value, labels)
+		}
+	}
+}
+
+// A Prometheus of kube-prometheus-stack takes up a PodMonitor by a label.
+func TestPodMonitorHasLabelsOfYours(t *testing.T) {
+	objects, _ := chartObjects(t, release{name: "mneme", values: `podMonitor: {enabled: true, labels: {release: kube-prometheus-stack, tier: "1"}}`})
+	labels := one[*monitoringv1.PodMonitor](t, rendered{objects: objects}).Labels
+	for name, value := range map[string]string{"release": "kube-prometheus-stack", "tier": "1", "app.kubernetes.io/name": "mneme", "app.kubernetes.io/part-of": "mneme"} {
+		if labels[name] != value {
+			t.Errorf("%s is %q", name, labels[name])
 		}
 	}
 }

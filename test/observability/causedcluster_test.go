@@ -57,6 +57,24 @@ func TestLostMajorityIsAlerted(t *testing.T) {
 	p.healthy()
 }
 
+// TestMissingNodeIsAlerted ends one of three nodes, whose target goes with it, as that of a pod does.
+func TestMissingNodeIsAlerted(t *testing.T) {
+	tr := newTrio(t, 60*24*time.Hour)
+	p := tr.p
+	lead := tr.leader()
+	p.captured(tr.nodes[lead], "before")
+	p.healthy()
+	gone, url := (lead+1)%3, p.targets[tr.ids[(lead+1)%3]]
+	tr.shut(gone)
+	p.forget(tr.ids[gone])
+	p.fired("MnemeNodeMissing")
+	p.quiet("MnemeNodeDown") // which cannot see it
+	p.says(p.follow("MnemeNodeMissing", tr.place(lead)), tr.ids[gone])
+	p.targets[tr.ids[gone]] = url
+	tr.open(gone)
+	p.recovers()
+}
+
 // TestLeaderThatMovesIsAlerted moves the leadership to and fro.
 func TestLeaderThatMovesIsAlerted(t *testing.T) {
 	tr := newTrio(t, 60*24*time.Hour)

@@ -2,7 +2,9 @@ package observability
 
 import (
 	"context"
+	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"testing"
@@ -170,8 +172,8 @@ func shortened(t *testing.T, expr string, times int) string {
 	return e.String()
 }
 
-// fires evaluates a rule each minute, and reports whether its alert fires at the end.
-func fires(t *testing.T, r rule, of *series, from, to time.Time) bool {
+// fires evaluates a rule each minute, and returns the labels of what fires at the end.
+func fires(t *testing.T, r rule, of *series, from, to time.Time) (firing []string) {
 	t.Helper()
 	ng := newEngine()
 	defer ng.Close()
@@ -179,10 +181,15 @@ func fires(t *testing.T, r rule, of *series, from, to time.Time) bool {
 	for at := from; !at.After(to); at = at.Add(time.Minute) {
 		active = r.step(t, ng, of, at, active)
 	}
-	return active.lasted(to) >= r.lasts
+	for key, since := range active {
+		if to.Sub(since) >= r.lasts {
+			firing = append(firing, key)
+		}
+	}
+	return firing
 }
 
-// story is what a metric does, minute by minute.
+// story is what a metric does, minute by minute. Where it is NaN there is no sample.
 type story map[string]func(minute int) float64
 
 func always(v float64) func(int) float64 { return func(int) float64 { return v } }
@@ -190,17 +197,48 @@ func rising(by float64) func(int) float64 {
 	return func(i int) float64 { return by * float64(i) }
 }
 
-const day = 86400
+const (
+	day     = 86400
+	minutes = 90 // that a story takes
+)
 
-// TestAlertsFireAndKeepQuiet has each alert fire on what it is for, and keep quiet on what is
-// close to that.
-func TestAlertsFireAndKeepQuiet(t *testing.T) {
+// start is when stories begin.
+var start = time.Unix(1_800_000_000, 0)
+
+// until is a metric that is there for some minutes only.
+func until(last int, v float64) func(int) float64 {
+	return func(i int) float64 {
+		if i > last {
+			return math.NaN()
+		}
+		return v
+	}
+}
+
+// tell returns the labels of what fires when a story has been told.
+func tell(t *testing.T, r rule, told story) []string {
+	t.Helper()
+	samples := newSeries()
+	for name, value := range told {
+		of, err := promql.ParseMetric(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, from := range []time.Time{start.Add(-3 * 24 * time.Hour), start} { // there were samples then, too
+			for i := range minutes + 1 {
+				if v := value(i); !math.IsNaN(v) {
+					samples.put(of, from.Add(time.Duration(i)*time.Minute), v)
+				}
+			}
+		}
+	}
+	return fires(t, r, samples, start, start.Add(minutes*time.Minute))
+}
+
+// stories are those on which each alert fires, and those, close to them, on which it keeps quiet.
+func stories() map[string][2]story {
 	const of, two = `{job="mneme",instance="n1",shard="0"}`, `{job="mneme",instance="n2",shard="0"}`
 	const node = `{job="mneme",instance="n1"}`
-	start := time.Unix(1_800_000_000, 0)
-	ends := func(days float64) func(int) float64 {
-		return always(float64(start.Unix()) + days*day)
-	}
 	buckets := func(name, label string, slow float64) story {
 		s := story{}
 		for _, le := range []string{"0.512", "1.024", "2.048", "+Inf"} {
@@ -216,14 +254,15 @@ func TestAlertsFireAndKeepQuiet(t *testing.T) {
 	cases := map[string][2]story{
 		"MnemeNodeDown":     {{"up" + node: always(0)}, {"up" + node: always(1), `up{job="other",instance="n1"}`: always(0)}},
 		"MnemeNotScraped":   {{`up{job="other",instance="n1"}`: always(1)}, {"up" + node: always(0)}},
+		"MnemeNodeMissing":  {group(3, 1, 1), group(3, 1, 1, 1)},
 		"MnemeNodeRestarts": {{"process_start_time_seconds" + node: func(i int) float64 { return float64(i / 10) }}, {"process_start_time_seconds" + node: func(i int) float64 { return float64(i / 30) }}},
 		"MnemeNodeNotReady": {{"mneme_ready" + node: always(0)}, {"mneme_ready" + node: always(1)}},
 		"MnemeDiskLow":      {{"mneme_disk_free_bytes" + node: always(3e8), "mneme_disk_reserve_bytes" + node: always(2.6e8)}, {"mneme_disk_free_bytes" + node: always(3e9), "mneme_disk_reserve_bytes" + node: always(2.6e8)}},
 		"MnemeDiskFull":     {{"mneme_disk_free_bytes" + node: always(2e8), "mneme_disk_reserve_bytes" + node: always(2.6e8)}, {"mneme_disk_free_bytes" + node: always(3e8), "mneme_disk_reserve_bytes" + node: always(2.6e8)}},
-		"MnemeCertificateEnds": {{`mneme_certificate_expires_timestamp_seconds{job="mneme",instance="n1",for="nodes"}`: ends(10)},
-			{`mneme_certificate_expires_timestamp_seconds{job="mneme",instance="n1",for="nodes"}`: ends(20)}},
-		"MnemeCertificateEnded": {{`mneme_certificate_expires_timestamp_seconds{job="mneme",instance="n1",for="nodes"}`: ends(-1)},
-			{`mneme_certificate_expires_timestamp_seconds{job="mneme",instance="n1",for="nodes"}`: ends(3)}},
+		"MnemeCertificateEnds": {{`mneme_certificate_expires_timestamp_seconds{job="mneme",instance="n1",for="nodes"}`: inDays(10)},
+			{`mneme_certificate_expires_timestamp_seconds{job="mneme",instance="n1",for="nodes"}`: inDays(20)}},
+		"MnemeCertificateEnded": {{`mneme_certificate_expires_timestamp_seconds{job="mneme",instance="n1",for="nodes"}`: inDays(-1)},
+			{`mneme_certificate_expires_timestamp_seconds{job="mneme",instance="n1",for="nodes"}`: inDays(3)}},
 		"MnemeClockRefused": flagged("mneme_clock_refused", node),
 		"MnemeErasureStuck": {{"mneme_erasing" + node: always(1), "mneme_erasing_since_timestamp_seconds" + node: always(float64(start.Unix() - 7200))},
 			{"mneme_erasing" + node: always(0), "mneme_erasing_since_timestamp_seconds" + node: always(0)}},
@@ -236,12 +275,12 @@ func TestAlertsFireAndKeepQuiet(t *testing.T) {
 		"MnemeLogDamaged": {{"mneme_log_scrub_problem" + of: always(0), "mneme_log_lost_messages" + of: always(2)},
 			{"mneme_log_scrub_problem" + of: always(0), "mneme_log_lost_messages" + of: always(0)}},
 		"MnemeLogUnreachable": {{"mneme_log_up" + of: always(0)}, {"mneme_log_up" + of: always(1)}},
-		"MnemeLogNotRead": {{"mneme_log_scrub_finished_timestamp_seconds" + of: ends(-5), "mneme_log_scrub_finished_timestamp_seconds" + two: always(0)},
-			{"mneme_log_scrub_finished_timestamp_seconds" + of: ends(-1), "mneme_log_scrub_finished_timestamp_seconds" + two: always(0)}},
+		"MnemeLogNotRead": {{"mneme_log_scrub_finished_timestamp_seconds" + of: inDays(-5), "mneme_log_scrub_finished_timestamp_seconds" + two: always(0)},
+			{"mneme_log_scrub_finished_timestamp_seconds" + of: inDays(-1), "mneme_log_scrub_finished_timestamp_seconds" + two: always(0)}},
 		"MnemeForeignFrames":  {{"mneme_log_void_frames_total" + of: rising(1)}, {"mneme_log_void_frames_total" + of: always(3)}},
 		"MnemeReplicaBehind":  {{"mneme_raft_applied_index" + of: always(5000), "mneme_raft_applied_index" + two: always(10)}, {"mneme_raft_applied_index" + of: always(5000), "mneme_raft_applied_index" + two: always(4900)}},
 		"MnemeLeaderChanges":  {{"mneme_raft_leader_changes_total" + of: rising(1)}, {"mneme_raft_leader_changes_total" + of: rising(0.1)}},
-		"MnemeStateBuiltAnew": {{"mneme_state_set_aside_timestamp_seconds" + of: ends(-0.5)}, {"mneme_state_set_aside_timestamp_seconds" + of: always(0)}},
+		"MnemeStateBuiltAnew": {{"mneme_state_set_aside_timestamp_seconds" + of: inDays(-0.5)}, {"mneme_state_set_aside_timestamp_seconds" + of: always(0)}},
 		"MnemeStoreFaults":    {{"mneme_store_background_faults_total" + of: rising(1)}, {"mneme_store_background_faults_total" + of: always(1)}},
 		"MnemeStoreStalls":    {{"mneme_store_write_stall_seconds_total" + of: rising(60)}, {"mneme_store_write_stall_seconds_total" + of: rising(1)}},
 		"MnemeQueueFull":      {{"mneme_queue_items" + of: always(19000), "mneme_queue_limit_items" + of: always(20000)}, {"mneme_queue_items" + of: always(900), "mneme_queue_limit_items" + of: always(20000)}},
@@ -255,18 +294,29 @@ func TestAlertsFireAndKeepQuiet(t *testing.T) {
 		"MnemeRecallTooLow": {{`mneme_vector_guard_tripped{job="mneme",instance="n1",engine="coder"}`: always(1)},
 			{`mneme_vector_guard_tripped{job="mneme",instance="n1",engine="coder"}`: always(0)}},
 	}
-	const namespace = `namespace="agents"`
-	job := func(name string, age, failed float64) story {
-		return story{`kube_job_failed{` + namespace + `,condition="true",job_name="` + name + `"}`: always(failed), `kube_job_created{` + namespace + `,job_name="` + name + `"}`: ends(-age)}
-	}
-	cron := func(metric, name string, age float64) story {
-		return story{metric + `{` + namespace + `,cronjob="` + name + `"}`: ends(-age)}
-	}
 	maps.Copy(cases, map[string][2]story{
 		"MnemeBackupOld":   {cron("kube_cronjob_status_last_successful_time", "mneme-backup", 3), cron("kube_cronjob_status_last_successful_time", "mneme-backup", 1)},
 		"MnemeBackupFails": {job("mneme-backup-29000000", 0.5, 1), job("mneme-backup-29000000", 2, 1)},
 		"MnemeDrillFails":  {job("mneme-backup-drill-29000000", 3, 1), job("mneme-backup-drill-29000000", 3, 0)},
 	})
+	return cases
+}
+
+// inDays is a time that many days after the start.
+func inDays(days float64) func(int) float64 { return always(float64(start.Unix()) + days*day) }
+
+// job and cron are what kube-state-metrics shows.
+func job(name string, age, failed float64) story {
+	return story{`kube_job_failed{namespace="agents",condition="true",job_name="` + name + `"}`: always(failed), `kube_job_created{namespace="agents",job_name="` + name + `"}`: inDays(-age)}
+}
+
+func cron(metric, name string, age float64) story {
+	return story{metric + `{namespace="agents",cronjob="` + name + `"}`: inDays(-age)}
+}
+
+// TestAlertsFireAndKeepQuiet has each alert fire on what it is for, and keep quiet on what is
+// close to that.
+func TestAlertsFireAndKeepQuiet(t *testing.T) {
 	further := []struct {
 		alert string
 		fires bool
@@ -285,29 +335,24 @@ func TestAlertsFireAndKeepQuiet(t *testing.T) {
 		{"MnemeCapturesFail", false, story{`mneme_rejected_total{job="mneme",instance="n1",code="invalid"}`: rising(60)}},
 		{"MnemeSearchesFail", true, story{`mneme_http_requests_total{job="mneme",instance="n1",route="/v1/namespaces/{ns}/search",method="POST",status="429"}`: rising(60)}},
 		{"MnemeSearchesFail", false, story{`mneme_http_requests_total{job="mneme",instance="n1",route="/v1/namespaces/{ns}/events",method="POST",status="429"}`: rising(60)}},
-		{"MnemeLogNotRead", true, story{"mneme_log_scrub_finished_timestamp_seconds" + of: always(0)}},
+		{"MnemeLogNotRead", true, story{`mneme_log_scrub_finished_timestamp_seconds{job="mneme",instance="n1",shard="0"}`: always(0)}},
+		{"MnemeNodeMissing", true, group(3, 1, 1, 0)},                                            // its target is there, it does not answer
+		{"MnemeNodeMissing", false, group(3, 1, 1, 1, 1)},                                        // a fourth one does not vote yet
+		{"MnemeNodeMissing", false, merged(group(2, 1, 1), story{`up{job="other"}`: always(1)})}, // one was removed
+		{"MnemeNodeMissing", false, merged(group(3, 1, 1), story{`up{job="mneme",instance="n3"}`: func(i int) float64 { // it was moved
+			if i > 80 && i < 86 {
+				return 0
+			}
+			return 1
+		}})},
+		{"MnemeNotScraped", true, story{`up{job="mneme",instance="n1"}`: until(70, 1)}},
+		{"MnemeNotScraped", false, merged(story{`up{job="mneme",instance="n1"}`: until(70, 1)}, group(1, 0, 1))},
 	}
-	const minutes = 90
-	tell := func(r rule, told story) bool {
-		samples := newSeries()
-		for name, value := range told {
-			of, err := promql.ParseMetric(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i := range minutes + 1 {
-				samples.put(of, start.Add(time.Duration(i)*time.Minute-3*24*time.Hour), value(i)) // there were samples then
-			}
-			for i := range minutes + 1 {
-				samples.put(of, start.Add(time.Duration(i)*time.Minute), value(i))
-			}
-		}
-		return fires(t, r, samples, start, start.Add(minutes*time.Minute))
-	}
+	cases := stories()
 	for _, f := range further {
 		all := alerts(t)
 		r := all[slices.IndexFunc(all, func(r rule) bool { return r.name == f.alert })]
-		if got := tell(r, f.told); got != f.fires {
+		if got := len(tell(t, r, f.told)) > 0; got != f.fires {
 			t.Errorf("%s: fires %v, on %v", r.name, got, slices.Collect(maps.Keys(f.told)))
 		}
 	}
@@ -318,7 +363,7 @@ func TestAlertsFireAndKeepQuiet(t *testing.T) {
 		}
 		delete(cases, r.name)
 		for quiet, told := range c {
-			if got := tell(r, told); got == (quiet == 1) {
+			if got := len(tell(t, r, told)) > 0; got == (quiet == 1) {
 				t.Errorf("%s: fires %v, on %v", r.name, got, slices.Collect(maps.Keys(told)))
 			}
 		}
@@ -326,6 +371,19 @@ func TestAlertsFireAndKeepQuiet(t *testing.T) {
 	for name := range cases {
 		t.Errorf("there is no alert %s", name)
 	}
+}
+
+// group is a Raft group of so many voters, of which these are targets that answer, or do not.
+func group(voters float64, up ...float64) story {
+	out := story{}
+	for i, v := range up {
+		node := fmt.Sprintf(`{job="mneme",instance="n%d"`, i+1)
+		out["up"+node+"}"] = always(v)
+		if v == 1 {
+			out["mneme_raft_voters"+node+`,shard="0"}`] = always(voters)
+		}
+	}
+	return out
 }
 
 func merged(some ...story) story {

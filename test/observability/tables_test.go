@@ -36,8 +36,9 @@ type metric struct {
 	labels []string
 }
 
-// everywhere are labels that Prometheus gives to whatever it scrapes.
-var everywhere = []string{"job", "instance"}
+// everywhere are labels that Prometheus gives to whatever it scrapes: namespace where it finds
+// pods of Kubernetes, cluster where its configuration says so.
+var everywhere = []string{"job", "instance", "namespace", "cluster"}
 
 // shown reads the table of docs/operate/metrics.md, and adds what Prometheus itself and
 // the libraries of Go and the process have.
@@ -141,7 +142,7 @@ func TestCheckBites(t *testing.T) {
 		`sum by (code) (rate(b_total[5m]))`:    "",
 		`c`:                                    "there is no metric c",
 		`a{code="x"}`:                          "a has no label code",
-		`sum by (namespace) (a)`:               "the label namespace",
+		`sum by (agent) (a)`:                   "the label agent",
 		`rate(a[5m])`:                          "which is a gauge",
 		`b_total > 3`:                          "is a counter",
 		`a and on (code) up`:                   "the label code",
@@ -160,7 +161,7 @@ var label = regexp.MustCompile(`\$labels\.(\w+)|\{\{ *(\w+) *\}\}`)
 // used reports labels that a text shows and that an expression cannot have.
 func used(text string, has []string) (bad []string) {
 	for _, m := range label.FindAllStringSubmatch(text, -1) {
-		if name := m[1] + m[2]; !slices.Contains(has, name) {
+		if name := m[1] + m[2]; name != "end" && !slices.Contains(has, name) {
 			bad = append(bad, fmt.Sprintf("%q shows the label %s", text, name))
 		}
 	}
@@ -172,7 +173,7 @@ type page struct {
 	UID, Title string
 	Panels     []panel
 	Templating struct {
-		List []struct{ Name, Type, Query string }
+		List []struct{ Name, Type, Query, AllValue string }
 	}
 }
 
@@ -203,7 +204,9 @@ func TestDashboards(t *testing.T) {
 		p.each(func(one panel) {
 			for _, target := range one.Targets {
 				panels++
-				has, bad := check(metrics, strings.ReplaceAll(target.Expr, "$__rate_interval", "5m"))
+				expr := strings.ReplaceAll(target.Expr, "$__rate_interval", "5m")
+				has, bad := check(metrics, expr)
+				bad = append(bad, ofAnyCluster(t, expr)...)
 				for _, b := range append(bad, used(target.LegendFormat, has)...) {
 					t.Errorf("%s: %s: %s", name, one.Title, b)
 				}
@@ -229,7 +232,7 @@ func TestAlertsAndTheirPages(t *testing.T) {
 		if !slices.Contains([]string{"critical", "warning", "info"}, a.labels["severity"]) || a.annotations["summary"] == "" {
 			bad = append(bad, "it has no severity or no summary")
 		}
-		runbook := a.annotations["runbook"]
+		runbook := a.annotations["runbook_url"]
 		pages[filepath.Base(runbook)] = true
 		text, err := os.ReadFile(top(filepath.FromSlash(runbook)))
 		if err != nil {
