@@ -22,6 +22,7 @@ type kubeSecret struct {
 	Kind       string            `json:"kind" yaml:"kind"`
 	Metadata   kubeMetadata      `json:"metadata" yaml:"metadata"`
 	Type       string            `json:"type" yaml:"type"`
+	Immutable  bool              `json:"immutable,omitempty" yaml:"immutable,omitempty"`
 	Data       map[string]string `json:"data" yaml:"data"` // in base64: server-side apply does not work well with the other field
 }
 
@@ -43,7 +44,9 @@ type secretsOptions struct {
 	out, namespace, name, domain string
 	hosts                        []string
 	nodes, days                  int
-	keysOnly                     bool
+	keysOnly, renew              bool
+
+	kept *secretsFolder // nil before the first call
 }
 
 func clusterSecretsCmd(a *app) *cobra.Command {
@@ -55,16 +58,32 @@ func clusterSecretsCmd(a *app) *cobra.Command {
 the pods know each other (NAME-peers), the certificate that clients are shown with its
 authority (NAME-tls), and the master key with the operator token (NAME-keys).
 
-What they are made of stays in --out: the authorities, the master key and the token. The
-next call prints certificates anew and the same master key and token: renew with it
-before the certificates end, or add pods with a larger --nodes. Running pods take renewed
-certificates. Keep the folder where you keep secrets: without the master key nothing that
-the volumes hold can be read.`,
+What they are made of stays in --out: the authorities, the master key and the token, and
+in secrets.json which cluster they are for. Keep the folder where you keep secrets:
+without the master key nothing that the volumes hold can be read.
+
+With --renew a later call prints NAME-peers and NAME-tls with new certificates of the same
+authorities, which running pods take. It makes no authority and no key, and refuses where
+the folder is not the one of the first call. Renew before the certificates end, and add
+pods with a larger --nodes. The folder remembers --name, --kube-namespace,
+--cluster-domain, --nodes, --days and each --host; what a later call gives is remembered
+too. A folder of an earlier version remembers nothing yet: give it the flags once more.
+
+NAME-keys is immutable: the API server refuses another master key or token under that
+name. To replace a token on purpose, stop all pods, delete that Secret, put the new token
+into operator.token in --out, and make the Secret again before the pods start.`,
 		Example: `  memctl cluster secrets --out secrets | kubectl apply --server-side -f -
-  memctl cluster secrets --out secrets --kube-namespace memory --nodes 7 --host mneme.example.org | kubectl apply --server-side -f -`,
+  memctl cluster secrets --out secrets --kube-namespace memory --nodes 7 --host mneme.example.org | kubectl apply --server-side -f -
+  memctl cluster secrets --renew --out secrets | kubectl apply --server-side -f -`,
 		Args: wantArgs(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := opt.check(cmd); err != nil {
+				return err
+			}
+			if err := opt.recall(cmd); err != nil {
+				return err
+			}
+			if err := opt.whole(); err != nil {
 				return err
 			}
 			secrets, err := opt.make()
@@ -104,6 +123,7 @@ the volumes hold can be read.`,
 	f.IntVar(&opt.nodes, "nodes", 5, "how many pods there may be")
 	f.IntVar(&opt.days, "days", 365, "how long the certificates count")
 	f.BoolVar(&opt.keysOnly, "keys-only", false, "print NAME-keys alone, and make no certificates, which come from elsewhere such as cert-manager")
+	f.BoolVar(&opt.renew, "renew", false, "print NAME-peers and NAME-tls alone, with certificates made anew from the authorities in --out, which have to be there")
 	return cmd
 }
 
@@ -111,6 +131,8 @@ func (o *secretsOptions) check(cmd *cobra.Command) error {
 	switch {
 	case o.out == "":
 		return usage(cmd, "--out is missing")
+	case o.renew && o.keysOnly:
+		return usage(cmd, "--renew makes certificates and --keys-only makes none: give one of them")
 	case o.nodes < 1:
 		return usage(cmd, "--nodes must be at least 1, not %d", o.nodes)
 	case o.days < 1:
@@ -124,12 +146,32 @@ func (o *secretsOptions) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// make makes what the Secrets hold.
+// make makes what the Secrets hold. The keys come first: a folder with an authority has had
+// its keys.
 func (o *secretsOptions) make() ([]kubeSecret, error) {
-	if o.keysOnly {
-		keys, err := o.drawKeys()
-		return []kubeSecret{keys}, err
+	var keys []kubeSecret
+	if !o.renew {
+		drawn, err := o.drawKeys()
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, drawn)
 	}
+	if err := o.remember(false); err != nil {
+		return nil, err
+	}
+	if o.keysOnly {
+		return keys, nil
+	}
+	certificates, err := o.certificates()
+	if err != nil {
+		return nil, err
+	}
+	return append(certificates, keys...), o.remember(true)
+}
+
+// certificates makes those of nodes and the one towards clients, anew if they are there.
+func (o *secretsOptions) certificates() ([]kubeSecret, error) {
 	inside := o.namespace + ".svc"
 	peers := map[string]string{}
 	clients := append([]string{o.name + "." + o.namespace, o.name + "." + inside, o.name + "." + inside + "." + o.domain}, o.hosts...)
@@ -153,23 +195,21 @@ func (o *secretsOptions) make() ([]kubeSecret, error) {
 	if err := readInto(towards, map[string]string{"ca.crt": made.Authority, "tls.crt": made.Nodes[0].Cert, "tls.key": made.Nodes[0].Key}); err != nil {
 		return nil, err
 	}
-	keys, err := o.drawKeys()
-	if err != nil {
-		return nil, err
-	}
-	return []kubeSecret{o.secret("peers", "Opaque", peers), o.secret("tls", "kubernetes.io/tls", towards), keys}, nil
+	return []kubeSecret{o.secret("peers", "Opaque", peers), o.secret("tls", "kubernetes.io/tls", towards)}, nil
 }
 
 // drawKeys makes the master key and the token, or finds them.
 func (o *secretsOptions) drawKeys() (kubeSecret, error) {
 	keys := map[string]string{}
-	for _, name := range []string{"master.key", "operator.token"} {
+	for _, name := range keyFiles {
 		var err error
 		if keys[name], err = devca.Draw(filepath.Join(o.out, name)); err != nil {
 			return kubeSecret{}, err
 		}
 	}
-	return o.secret("keys", "Opaque", keys), nil
+	secret := o.secret("keys", "Opaque", keys)
+	secret.Immutable = true // another master key or token under this name is a mistake
+	return secret, nil
 }
 
 func (o *secretsOptions) valid() time.Duration { return time.Duration(o.days) * 24 * time.Hour }
@@ -179,7 +219,10 @@ func (o *secretsOptions) secret(what, kind string, data map[string]string) kubeS
 	for key, text := range data {
 		encoded[key] = base64.StdEncoding.EncodeToString([]byte(text))
 	}
-	return kubeSecret{"v1", "Secret", kubeMetadata{o.name + "-" + what, o.namespace, map[string]string{"app.kubernetes.io/name": "mneme", "app.kubernetes.io/instance": o.name}}, kind, encoded}
+	return kubeSecret{
+		APIVersion: "v1", Kind: "Secret", Type: kind, Data: encoded,
+		Metadata: kubeMetadata{o.name + "-" + what, o.namespace, map[string]string{"app.kubernetes.io/name": "mneme", "app.kubernetes.io/instance": o.name}},
+	}
 }
 
 func readInto(data map[string]string, files map[string]string) error {

@@ -264,20 +264,32 @@ func TestUpgradesThatWouldLoseNodesAreRefused(t *testing.T) {
 
 // NOTES name the next step, by the names of this release.
 func TestNotesNameTheNextStep(t *testing.T) {
-	files, err := release{name: "memory", values: "replicas: 3"}.chart().Files()
-	if err != nil {
-		t.Fatal(err)
-	}
-	notes := files["mneme/templates/NOTES.txt"]
-	for _, want := range []string{
-		"memctl cluster secrets --out secrets --name memory --kube-namespace mneme | kubectl apply --server-side -f -",
-		"kubectl -n mneme rollout status statefulset/memory --timeout=5m",
-		"kubectl -n mneme exec memory-0 -- memctl cluster status",
-		"helm test memory -n mneme --logs",
-		"https://memory.mneme.svc.cluster.local:8787",
+	const first, keys, renew = "memctl cluster secrets --out secrets --name memory --kube-namespace mneme | kubectl apply --server-side -f -",
+		"memctl cluster secrets --keys-only --out secrets --name memory --kube-namespace mneme | kubectl apply --server-side -f -",
+		"memctl cluster secrets --renew --out secrets | kubectl apply --server-side -f -"
+	for values, c := range map[string]struct{ says, not []string }{
+		"replicas: 3": {says: []string{first, renew}, not: []string{keys}},
+		"replicas: 3\ncertManager: {enabled: true}": {says: []string{keys}, not: []string{first, renew}},
 	} {
-		if !strings.Contains(notes, "\n  "+want+"\n") {
-			t.Errorf("the notes do not say %q:\n%s", want, notes)
+		files, err := release{name: "memory", values: values}.chart().Files()
+		if err != nil {
+			t.Fatal(err)
+		}
+		notes := files["mneme/templates/NOTES.txt"]
+		for _, want := range append(c.says,
+			"kubectl -n mneme rollout status statefulset/memory --timeout=5m",
+			"kubectl -n mneme exec memory-0 -- memctl cluster status",
+			"helm test memory -n mneme --logs",
+			"https://memory.mneme.svc.cluster.local:8787",
+		) {
+			if !strings.Contains(notes, "\n  "+want+"\n") {
+				t.Errorf("%s: the notes do not say %q:\n%s", values, want, notes)
+			}
+		}
+		for _, bad := range c.not {
+			if strings.Contains(notes, bad) {
+				t.Errorf("%s: the notes say %q:\n%s", values, bad, notes)
+			}
 		}
 	}
 }

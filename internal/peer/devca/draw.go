@@ -46,3 +46,12 @@ func Draw(path string) (string, error) {
 	}
 	return text, err
 }
+
+// Keep writes a note about the secrets beside them, whole or not at all. The first one must
+// not be there yet: of several calls that write it one succeeds, the others get fs.ErrExist.
+func Keep(path string, text []byte, first bool) error {
+	if first {
+		return storage.CreateFile(nil, path, text, 0o600)
+	}
+	return storage.ReplaceFile(nil, path, text, 0o600)
+}

@@ -2,6 +2,7 @@ package devca_test
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -65,5 +66,24 @@ func TestASecretIsDrawnOnceByMany(t *testing.T) {
 		if left, _ := os.ReadDir(filepath.Dir(path)); len(left) != 1 {
 			t.Errorf("%d files are left", len(left))
 		}
+	}
+}
+
+func TestKeepWritesTheFirstNoteOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "note")
+	for i, c := range []struct {
+		text  string
+		first bool
+		want  error
+	}{{"a", true, nil}, {"b", true, fs.ErrExist}, {"c", false, nil}} {
+		if err := devca.Keep(path, []byte(c.text), c.first); !errors.Is(err, c.want) {
+			t.Errorf("%d: %v, not %v", i, err, c.want)
+		}
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "c" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
 	}
 }

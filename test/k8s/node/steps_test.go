@@ -445,6 +445,10 @@ func (c *cluster) badSecret() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	if _, err := c.Try(string(bad), "apply", "--server-side", "--force-conflicts", "-f", "-"); err == nil || !strings.Contains(err.Error(), "immutable") {
+		c.t.Fatalf("another master key is taken under the same name: %v", err)
+	}
+	c.mneme("delete", "secret", "mneme-keys")
 	if _, err := c.Try(string(bad), "apply", "--server-side", "-f", "-"); err != nil {
 		c.t.Fatal(err)
 	}
@@ -458,7 +462,13 @@ func (c *cluster) badSecret() {
 	})
 	out, _ := c.Try("", "-n", "mneme", "logs", "mneme-0")
 	c.say("%s", strings.ReplaceAll(strings.TrimSpace(out), "\n", "\nnode: "))
-	c.walk("Renew certificates")
+	c.mneme("delete", "secret", "mneme-keys")
+	for range 2 { // applied again it is what is there
+		c.script("memctl cluster secrets --out secrets | kubectl apply --server-side -f -")
+	}
+	if out := c.walk("Renew certificates"); strings.Contains(out, "mneme-keys") {
+		c.t.Errorf("renewal applies keys: %s", out)
+	}
 	c.mneme("delete", "pod", "mneme-0")
 	c.until("mneme-0 is ready", func() error {
 		_, err := c.Try("", "-n", "mneme", "wait", "pod/mneme-0", "--for=condition=Ready", "--timeout=5s")

@@ -19,7 +19,12 @@ func (c *cluster) walk(section string) string {
 // walkPage is walk for any page.
 func (c *cluster) walkPage(page, section string) string {
 	c.t.Helper()
-	script := printed(c, filepath.Join(guides, page), section)
+	return c.script(printed(c, filepath.Join(guides, page), section))
+}
+
+// script runs commands in the cluster's folder, and says them and what they print.
+func (c *cluster) script(script string) string {
+	c.t.Helper()
 	for _, line := range strings.Split(strings.TrimSpace(script), "\n") {
 		c.say("$ %s", line)
 	}
