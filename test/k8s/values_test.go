@@ -293,19 +293,3 @@ func TestNotesNameTheNextStep(t *testing.T) {
 		}
 	}
 }
-
-// The guide's command for an image of one's own is one that changes it: kustomize says
-// nothing where a name is none of the manifests'.
-func TestGuideNamesTheImage(t *testing.T) {
-	guide, err := os.ReadFile("../../docs/operate/install.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(guide), "kustomize edit set image ")
-	named, _, found := strings.Cut(rest, "=")
-	for name := range overlays {
-		if image := overlay(t, name).memnode(t).Image; !found || strings.Split(image, ":")[0] != named {
-			t.Errorf("the guide sets the image %q, and %s has %s", named, name, image)
-		}
-	}
-}
