@@ -1,43 +1,78 @@
 package k8s
 
 import (
+	"bytes"
+	"encoding/hex"
 	"encoding/pem"
 	"io"
 	"log"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"sigs.k8s.io/yaml"
 )
+
+// backupJobs are how often each CronJob runs, and what it calls; KEEP stands for how long
+// backups are kept.
+var backupJobs = map[string]struct {
+	runs *regexp.Regexp
+	args string
+}{
+	"backup":        {regexp.MustCompile(`^[0-5]?\d \* \* \* \*$`), "backup --to $(BACKUP_TO) --keys-to $(BACKUP_KEYS_TO) --without-master"},
+	"backup-full":   {regexp.MustCompile(`^[0-5]?\d \d+ ([1-9]|1\d|2[0-8]) \* \*$`), "backup --to $(BACKUP_TO) --keys-to $(BACKUP_KEYS_TO) --without-master --full"},
+	"backup-verify": {regexp.MustCompile(`^[0-5]?\d \d+ \* \* \*$`), "backup verify --from $(BACKUP_TO) --keys-from $(BACKUP_KEYS_TO)"},
+	"backup-drill":  {regexp.MustCompile(`^[0-5]?\d \d+ \* \* [0-6]$`), "backup drill --from $(BACKUP_TO) --keys-from $(BACKUP_KEYS_TO) --scratch /var/scratch"},
+	"backup-prune":  {regexp.MustCompile(`^[0-5]?\d \d+ \* \* [0-6]$`), "backup prune --from $(BACKUP_TO) --keys-from $(BACKUP_KEYS_TO) --keep-since KEEP --yes"},
+}
 
 func TestBackupCronJobs(t *testing.T) {
 	for from, pods := range backupPods(t) {
 		var at []string
-		for _, p := range pods {
-			for _, o := range p.objects {
-				job, is := o.(*batchv1.CronJob)
-				if !is || "mneme-"+strings.TrimPrefix(p.from, from+": CronJob mneme-") != job.Name {
-					continue
+		for name, p := range pods {
+			jobs := slices.DeleteFunc(all[*batchv1.CronJob](rendered{objects: p.objects}), func(job *batchv1.CronJob) bool { return job.Name != "mneme-"+name })
+			if len(jobs) != 1 {
+				t.Fatalf("%s: %d CronJobs", p.from, len(jobs))
+			}
+			job, want := jobs[0], backupJobs[name]
+			spec := job.Spec
+			at = append(at, spec.Schedule)
+			if want.runs == nil || !want.runs.MatchString(spec.Schedule) {
+				t.Errorf("%s runs at %q, want %s", p.from, spec.Schedule, want.runs)
+			}
+			args := slices.Clone(p.spec.Containers[0].Args)
+			if i := slices.Index(args, "--keep-since"); i >= 0 && i+1 < len(args) {
+				// A whole month, or there may be no full backup among those that stay.
+				if days, err := strconv.Atoi(strings.TrimSuffix(args[i+1], "d")); err != nil || days < 31 {
+					t.Errorf("%s keeps backups for %s", p.from, args[i+1])
 				}
-				spec := job.Spec
-				at = append(at, spec.Schedule)
-				if spec.ConcurrencyPolicy != batchv1.ForbidConcurrent || *spec.TimeZone != "Etc/UTC" || *spec.FailedJobsHistoryLimit < 1 || *spec.SuccessfulJobsHistoryLimit < 1 {
-					t.Errorf("%s: %+v", p.from, spec)
-				}
-				rules := spec.JobTemplate.Spec.PodFailurePolicy.Rules
-				if len(rules) != 2 || !slices.Equal(rules[1].OnExitCodes.Values, []int32{2, 4, 7}) || *rules[1].OnExitCodes.ContainerName != p.spec.Containers[0].Name {
-					t.Errorf("%s: a mistake is tried again: %+v", p.from, rules)
-				}
-				if job.Labels["app.kubernetes.io/component"] != "backup" || p.meta.Labels["app.kubernetes.io/component"] != "backup" {
-					t.Errorf("%s: labels %v, its pods' %v", p.from, job.Labels, p.meta.Labels)
-				}
+				args[i+1] = "KEEP"
+			}
+			if got := strings.Join(args, " "); got != want.args {
+				t.Errorf("%s calls\n%s, want\n%s", p.from, got, want.args)
+			}
+			if spec.ConcurrencyPolicy != batchv1.ForbidConcurrent || *spec.TimeZone != "Etc/UTC" || *spec.FailedJobsHistoryLimit < 1 || *spec.SuccessfulJobsHistoryLimit < 1 ||
+				*spec.StartingDeadlineSeconds < 600 || spec.Suspend != nil && *spec.Suspend {
+				t.Errorf("%s: %+v", p.from, spec)
+			}
+			each := spec.JobTemplate.Spec
+			if *each.ActiveDeadlineSeconds < 3600 || *each.ActiveDeadlineSeconds > 24*3600 || *each.BackoffLimit < 2 {
+				t.Errorf("%s: %d s, %d times", p.from, *each.ActiveDeadlineSeconds, *each.BackoffLimit)
+			}
+			failsOnceForAll(t, each, 2, 4, 7)
+			if job.Labels["app.kubernetes.io/component"] != "backup" || p.meta.Labels["app.kubernetes.io/component"] != "backup" || p.meta.Labels["app.kubernetes.io/part-of"] != "mneme" {
+				t.Errorf("%s: labels %v, its pods' %v", p.from, job.Labels, p.meta.Labels)
 			}
 		}
 		slices.Sort(at)
@@ -45,6 +80,101 @@ func TestBackupCronJobs(t *testing.T) {
 			t.Errorf("%s: several begin at once: %q", from, at)
 		}
 	}
+}
+
+// failsOnceForAll wants a Job that does not count pods that Kubernetes took away, and does not
+// try again what ended with one of the codes.
+func failsOnceForAll(t *testing.T, job batchv1.JobSpec, codes ...int32) {
+	t.Helper()
+	want := &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{
+		{Action: batchv1.PodFailurePolicyActionIgnore, OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}},
+		{Action: batchv1.PodFailurePolicyActionFailJob, OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{
+			ContainerName: &job.Template.Spec.Containers[0].Name, Operator: batchv1.PodFailurePolicyOnExitCodesOpIn, Values: codes}},
+	}}
+	if diff := gocmp.Diff(want, job.PodFailurePolicy); diff != "" {
+		t.Errorf("a mistake is tried again, or a disruption counts as one:\n%s", diff)
+	}
+}
+
+// backupNetwork is what pods of backups reach; nobody reaches them.
+const backupNetwork = `
+podSelector: {matchLabels: {app.kubernetes.io/part-of: mneme, app.kubernetes.io/component: backup}}
+policyTypes: [Ingress, Egress]
+egress:
+  - to:
+      - namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: kube-system}}
+        podSelector: {matchLabels: {k8s-app: kube-dns}}
+    ports: [{port: 53, protocol: UDP}, {port: 53, protocol: TCP}]
+  - to: [{podSelector: {matchLabels: {app.kubernetes.io/name: mneme}}}]
+    ports: [{port: https}]
+`
+
+func TestBackupPodsReachWhatTheyNeed(t *testing.T) {
+	for from, pods := range backupPods(t) {
+		text := backupNetwork
+		if strings.HasSuffix(from, "buckets") {
+			text += "  - ports: [{port: 443}]\n"
+		}
+		var want networkingv1.NetworkPolicySpec
+		if err := yaml.UnmarshalStrict([]byte(text), &want); err != nil {
+			t.Fatal(err)
+		}
+		policies := slices.DeleteFunc(all[*networkingv1.NetworkPolicy](rendered{objects: pods["backup"].objects}), func(p *networkingv1.NetworkPolicy) bool { return p.Name != "mneme-backup" })
+		if len(policies) != 1 {
+			t.Fatalf("%s has %d policies for backups", from, len(policies))
+		}
+		if diff := gocmp.Diff(want, policies[0].Spec); diff != "" {
+			t.Errorf("%s:\n%s", from, diff)
+		}
+	}
+}
+
+// stored are the files of the claims, and the objects of the buckets.
+func stored(t *testing.T, claims string, buckets *s3mem.Backend) map[string][]byte {
+	t.Helper()
+	out := map[string][]byte{}
+	err := filepath.WalkDir(claims, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		out[path], err = os.ReadFile(path)
+		return err
+	})
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	for _, bucket := range []string{"memories", "safe"} {
+		list, err := buckets.ListBucket(bucket, nil, gofakes3.ListBucketPage{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range list.Contents {
+			object, err := buckets.GetObject(bucket, o.Key, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out[bucket+": "+o.Key], err = io.ReadAll(object.Contents); err != nil {
+				t.Fatal(err)
+			}
+			_ = object.Contents.Close()
+		}
+	}
+	return out
+}
+
+// holding are the names of those that have the key in them, as digits or as it is.
+func holding(t *testing.T, master string, in map[string][]byte) (out []string) {
+	t.Helper()
+	key, err := hex.DecodeString(master)
+	if err != nil || len(key) != 32 {
+		t.Fatalf("a master key of %d bytes, %v", len(key), err)
+	}
+	for name, content := range in {
+		if bytes.Contains(content, key) || bytes.Contains(bytes.ToLower(content), []byte(master)) {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // What the CronJobs call is called, on a node with the token and the keys that their Secrets
@@ -65,7 +195,7 @@ func TestBackupPodsDoTheirWork(t *testing.T) {
 	n.secrets["mneme-backup-bucket"] = map[string][]byte{"credentials": []byte(credentials),
 		"ca.crt": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})}
 	n.env = map[string]string{"AWS_ENDPOINT_URL": srv.URL}
-	master := strings.TrimSpace(string(n.secrets["mneme-keys"]["master.key"]))
+	master := regexp.MustCompile("[0-9a-f]{64}").FindString(string(n.secrets["mneme-keys"]["master.key"]))
 	for from, pods := range backupPods(t) {
 		if strings.HasSuffix(from, "buckets") { // the examples name no authority
 			for _, p := range pods {
@@ -91,27 +221,25 @@ func TestBackupPodsDoTheirWork(t *testing.T) {
 					t.Errorf("%s: %s ended with %d, want %d, and says\n%s\nwant %q", c.what, c.pod, code, c.code, out, c.says)
 				}
 			}
-			if strings.HasSuffix(from, "buckets") {
-				return
-			}
-			err := filepath.WalkDir(n.claims, func(path string, d os.DirEntry, err error) error {
-				if err != nil || d.IsDir() {
-					return err
-				}
-				text, err := os.ReadFile(path)
-				if strings.Contains(string(text), master) {
-					t.Errorf("%s holds the master key", path)
-				}
-				return err
-			})
-			if err != nil {
-				t.Error(err)
+			kept := stored(t, n.claims, backend)
+			if found := holding(t, master, kept); len(found) > 0 || len(kept) < 6 {
+				t.Errorf("of %d files %q hold the master key", len(kept), found)
 			}
 			drill := pods["backup-drill"]
 			drill.spec = *drill.spec.DeepCopy()
 			drill.spec.Containers[0].Env[slices.IndexFunc(drill.spec.Containers[0].Env, func(e corev1.EnvVar) bool { return e.Name == "MNEME_MASTER_KEY" })].Value = "file:/etc/mneme/keys/other.key"
 			if out, code := n.run(t, drill); code != 7 {
 				t.Errorf("a drill without the master key ended with %d: %s", code, out)
+			}
+			// And the search finds it where it is.
+			whole := pods["backup"]
+			whole.spec = *whole.spec.DeepCopy()
+			whole.spec.Containers[0].Args = slices.DeleteFunc(whole.spec.Containers[0].Args, func(arg string) bool { return arg == "--without-master" })
+			if out, code := n.run(t, whole); code != 0 {
+				t.Errorf("a backup with the master key ended with %d: %s", code, out)
+			}
+			if found := holding(t, master, stored(t, n.claims, backend)); len(found) == 0 {
+				t.Error("the master key is not found where a backup has it")
 			}
 			if err := os.RemoveAll(n.claims); err != nil {
 				t.Error(err)

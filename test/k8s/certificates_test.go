@@ -146,7 +146,7 @@ func TestCertManagerMakesNodes(t *testing.T) {
 				}
 			}
 			clients := s.signed["mneme-tls"]
-			for _, host := range []string{"mneme.mneme.svc", "mneme.mneme.svc.cluster.local", "mneme-2.mneme-peers.mneme.svc.cluster.local"} {
+			for _, host := range []string{"localhost", "mneme.mneme.svc", "mneme.mneme.svc.cluster.local", "mneme-2.mneme-peers.mneme.svc.cluster.local"} {
 				if err := clients.VerifyHostname(host); err != nil {
 					t.Error(err)
 				}
@@ -160,5 +160,36 @@ func TestCertManagerMakesNodes(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A renewal comes before the alert that it is late. A node keeps the authority that it started
+// with, so that an authority keeps its key, and outlives what it signs.
+func TestCertificatesAreRenewedBeforeAnAlert(t *testing.T) {
+	const day = 24 * time.Hour
+	chart, _ := chartObjects(t, release{name: "mneme", values: "certManager: {enabled: true}"})
+	for from, objects := range map[string][]runtime.Object{"kustomize": render(t, "../../deploy/k8s/examples/cert-manager"), "chart": chart} {
+		found := all[*certmanagerv1.Certificate](rendered{objects: objects})
+		if len(found) != 8 {
+			t.Errorf("%s has %d certificates", from, len(found))
+		}
+		for _, c := range found {
+			spec := c.Spec
+			usages := []certmanagerv1.KeyUsage{certmanagerv1.UsageDigitalSignature, certmanagerv1.UsageServerAuth, certmanagerv1.UsageClientAuth}
+			rotation, before, most := certmanagerv1.RotationPolicyAlways, 14*day, 120*day
+			if c.Name == "mneme-tls" {
+				usages = usages[:2] // a client has no certificate
+			}
+			if spec.IsCA {
+				usages = []certmanagerv1.KeyUsage{certmanagerv1.UsageDigitalSignature, certmanagerv1.UsageCertSign}
+				rotation, before, most = certmanagerv1.RotationPolicyNever, 120*day, 20*365*day
+			}
+			if spec.PrivateKey.RotationPolicy != rotation || !slices.Equal(spec.Usages, usages) {
+				t.Errorf("%s: %s: its key is rotated %s, and is for %q", from, c.Name, spec.PrivateKey.RotationPolicy, spec.Usages)
+			}
+			if spec.RenewBefore.Duration <= before || spec.Duration.Duration > most || 2*spec.RenewBefore.Duration > spec.Duration.Duration {
+				t.Errorf("%s: %s counts for %s, and is renewed %s before", from, c.Name, spec.Duration.Duration, spec.RenewBefore.Duration)
+			}
+		}
 	}
 }

@@ -210,6 +210,31 @@ func TestSecretsAreFilesForNobodyElse(t *testing.T) {
 	})
 }
 
+func TestPodsStartWithoutASecretOfTraces(t *testing.T) {
+	each(t, func(t *testing.T, r rendered) {
+		c := r.memnode(t)
+		i := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "MNEME_TRACES_HEADERS" })
+		if r.env(t, "MNEME_TRACES_HEADERS") != "secret mneme-traces headers" {
+			t.Fatalf("headers of traces are %q", r.env(t, "MNEME_TRACES_HEADERS"))
+		}
+		if optional := c.Env[i].ValueFrom.SecretKeyRef.Optional; optional == nil || !*optional {
+			t.Error("no pod starts without a Secret that few have")
+		}
+	})
+}
+
+func TestMemctlInThePodAsksTheNodesSocket(t *testing.T) {
+	each(t, func(t *testing.T, r rendered) {
+		c, dir := r.memnode(t), r.env(t, "MNEME_DATA_DIR")
+		if got := r.env(t, "MNEME_ADDR"); got != "unix://"+dir+"/admin.sock" || r.env(t, "MNEME_ADMIN_SOCKET") != "" {
+			t.Errorf("memctl asks %q, and the data is in %s", got, dir)
+		}
+		if !slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == "data" && m.MountPath == dir }) {
+			t.Errorf("%s is not in the volume", dir)
+		}
+	})
+}
+
 // Nothing that is known of the number of replicas stands in a pod, or scaling would
 // restart all of them.
 func TestScalingRestartsNobody(t *testing.T) {
