@@ -10,6 +10,7 @@ import (
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -56,6 +57,10 @@ func TestBadValuesAreRefused(t *testing.T) {
 		"keys of no backups":                {"backup: {buckets: {keysTo: s3://a/b}}", "at '/backup/buckets/keysTo'"},
 		"credentials in a bucket's name":    {"backup: {buckets: {to: \"s3://id:secret@a\", keysTo: s3://b, secret: c}}", "at '/backup/buckets/to'"},
 		"credentials among the variables":   {"backup: {buckets: {to: s3://a, keysTo: s3://b, secret: c, env: {AWS_SECRET_ACCESS_KEY: abc}}}", "AWS_SECRET_ACCESS_KEY"},
+		"a setting among the variables":     {"extraEnv: [{name: MNEME_SHARDS, value: \"2\"}]", "at '/extraEnv/0/name'"},
+		"a variable of nothing":             {"extraEnv: [{name: OPENAI_API_KEY}]", "at '/extraEnv/0'"},
+		"a way to everywhere":               {"extraEgress: [{}]", "at '/extraEgress/0'"},
+		"the chart's own annotation":        {"podAnnotations: {checksum/settings: x}", "invalid propertyName 'checksum/settings'"},
 		"fewer certificates than pods":      {"{replicas: 5, founders: 5, certManager: {enabled: true, pods: 3}}", "each pod needs a certificate"},
 		"a tag in the repository":           {"image: {repository: \"reg.example/mneme:v1\"}", "at '/image/repository'"},
 		"a comment for a repository":        {"image: {repository: \"#x\"}", "at '/image/repository'"},
@@ -290,6 +295,28 @@ func TestNotesNameTheNextStep(t *testing.T) {
 			if strings.Contains(notes, bad) {
 				t.Errorf("%s: the notes say %q:\n%s", values, bad, notes)
 			}
+		}
+	}
+}
+
+// What a provider of embeddings or a collector needs is said by values.
+func TestFurtherVariablesWaysAndAnnotations(t *testing.T) {
+	objects, _ := chartObjects(t, release{name: "mneme", values: `
+extraEnv: [{name: OPENAI_API_KEY, valueFrom: {secretKeyRef: {name: providers, key: openai}}}]
+extraEgress: [{ports: [{port: 443}]}]
+podAnnotations: {example.org/team: "a"}
+`})
+	r := rendered{objects: objects}
+	env := r.memnode(t).Env
+	if last := env[len(env)-1]; last.Name != "OPENAI_API_KEY" || last.ValueFrom.SecretKeyRef.Name != "providers" {
+		t.Errorf("the last variable is %+v", last)
+	}
+	if got := one[*appsv1.StatefulSet](t, r).Spec.Template.Annotations; got["example.org/team"] != "a" || got["checksum/settings"] == "" {
+		t.Errorf("annotations %v", got)
+	}
+	for _, p := range all[*networkingv1.NetworkPolicy](r) {
+		if p.Name == "mneme" && (len(p.Spec.Egress) != 2 || p.Spec.Egress[1].Ports[0].Port.IntValue() != 443) {
+			t.Errorf("pods may reach %+v", p.Spec.Egress)
 		}
 	}
 }
