@@ -29,6 +29,7 @@ type admission struct {
 	view   *projections.View
 	ns     projections.NamespaceInfo
 	names  *keyring.NamespaceKeys
+	off    *memory.Error // what is not there yet is refused with it; nil = it is taken
 }
 
 // admit finds the namespace to write to. Close the view when done.
@@ -48,7 +49,7 @@ func (w *Writer) admit(namespace string) (*admission, error) {
 }
 
 // admitMemories is admit for what captures or revises memories, which a namespace may have
-// switched off. Close the view when done.
+// switched off: see takes. Close the view when done.
 func admitMemories(w *Writer, namespace string) (*admission, error) {
 	a, err := w.admit(namespace)
 	if err != nil {
@@ -58,10 +59,22 @@ func admitMemories(w *Writer, namespace string) (*admission, error) {
 	if err != nil {
 		return nil, errors.Join(err, a.view.Close())
 	}
-	if off := set.Refuses(settings.Captures, namespace); off != nil {
-		return nil, errors.Join(off, a.view.Close())
-	}
+	a.off = set.Refuses(settings.Captures, namespace)
 	return a, nil
+}
+
+// takes is nil where captures are switched on, and for what is there already: whoever sends it
+// again has not heard of that.
+func (a *admission) takes(clientID, agent string) error {
+	if a.off == nil {
+		return nil
+	}
+	if clientID != "" {
+		if _, known, err := a.view.UsedKey(a.ns.ID, a.clientMAC(clientID), agent); known || err != nil {
+			return err
+		}
+	}
+	return a.off
 }
 
 // alive finds a namespace to write to.
@@ -165,6 +178,7 @@ func (a *admission) captures(items []Item, sure bool) ([]*draft, []memory.Captur
 	drafts := make([]*draft, len(items))
 	results := make([]memory.CaptureResult, len(items))
 	var subjects []string
+	taken := 0
 	for i := range items {
 		items[i].Normalise()
 		results[i].ID = items[i].ID
@@ -172,9 +186,20 @@ func (a *admission) captures(items []Item, sure bool) ([]*draft, []memory.Captur
 			fail(&results[i], err)
 			continue
 		}
+		if err := a.takes(items[i].ID, items[i].Agent); err != nil {
+			if !sure || !errors.Is(err, a.off) {
+				return nil, nil, err
+			}
+			fail(&results[i], a.off)
+			continue
+		}
+		taken++
 		if items[i].Subject != "" && !slices.Contains(subjects, items[i].Subject) {
 			subjects = append(subjects, items[i].Subject)
 		}
+	}
+	if a.off != nil && taken == 0 {
+		return nil, nil, a.off // the request as a whole
 	}
 	if err := a.ensureSubjects(subjects); err != nil {
 		return nil, nil, err

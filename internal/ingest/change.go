@@ -110,6 +110,9 @@ func (a *admission) revise(record events.ID, as string, rev memory.Revision, ifM
 	if d, err := a.revisedBefore(record, as, rev, clientID); d != nil || err != nil {
 		return d, err
 	}
+	if a.off != nil {
+		return nil, a.off
+	}
 	p, doc, err := a.visible(record, as)
 	if err != nil {
 		return nil, err

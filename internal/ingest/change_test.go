@@ -61,7 +61,8 @@ func TestCapturesSwitchedOff(t *testing.T) {
 	if _, err := w.writer.CreateNamespace(ctx, "team-b", nil, ""); err != nil {
 		t.Fatal(err)
 	}
-	r := w.capture("team-a", memory.Capture{Text: "there before"})
+	sent := memory.Capture{ID: "sent-once", Text: "there before"}
+	r := w.capture("team-a", sent)
 	turn := func(to string) {
 		t.Helper()
 		if _, err := w.writer.ChangeNamespace(ctx, "team-a", memory.PatchNamespace{Settings: map[string]*string{settings.Captures: &to}}); err != nil {
@@ -77,6 +78,15 @@ func TestCapturesSwitchedOff(t *testing.T) {
 	text := "flood"
 	_, err = w.writer.Revise(ctx, "team-a", "agent-1", r.RecordID, memory.Revision{Text: &text}, 0, "")
 	wantCode(t, err, memory.CodeForbidden)
+	// What is there already is told to whoever sends it again, alone and beside what is refused.
+	if again := w.capture("team-a", sent); again.Status != memory.StatusDuplicate || again.RecordID != r.RecordID || again.Position != r.Position {
+		t.Errorf("sent again: %+v, first %+v", again, r)
+	}
+	sent.Agent = "agent-1"
+	resp, err := w.writer.Capture(ctx, "team-a", []Item{{Capture: sent}, {Capture: memory.Capture{ID: "never-sent", Agent: "agent-1", Text: "flood"}}}, memory.WaitApplied)
+	if err != nil || resp.Results[0].Status != memory.StatusDuplicate || resp.Results[1].Error == nil || resp.Results[1].Error.Code != memory.CodeForbidden {
+		t.Errorf("%+v, %v", resp, err)
+	}
 	if w.writer.Counters().Events.Load() != before {
 		t.Error("something was appended")
 	}
