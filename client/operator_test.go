@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"mneme/memory"
 )
@@ -100,14 +101,49 @@ func TestSocketAsAnAddress(t *testing.T) {
 	}
 }
 
+// TestNamedSocketIsTheOneThatIsUsed: neither the client's own socket nor the one that its node
+// names takes its place.
+func TestNamedSocketIsTheOneThatIsUsed(t *testing.T) {
+	sockets := map[string]string{}
+	for _, cluster := range []string{"named", "other"} {
+		l, socket := adminSocket(t)
+		srv := httptest.NewUnstartedServer(nodeAt(socket, cluster, "n1"))
+		_ = srv.Listener.Close()
+		srv.Listener = l
+		srv.Start()
+		t.Cleanup(srv.Close)
+		sockets[cluster] = socket
+	}
+	over := httptest.NewServer(nodeAt(sockets["other"], "other", "n1"))
+	t.Cleanup(over.Close)
+	for _, addr := range []string{over.URL, "unix://" + sockets["other"]} {
+		c, err := New(addr, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		local, err := OpenLocal(t.Context(), c, sockets["named"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = local.Close() })
+		if st, err := local.c.Status(t.Context()); err != nil || st.ClusterID != "named" {
+			t.Errorf("from %s: %+v, %v", addr, st, err)
+		}
+	}
+}
+
 // A client opens a bounded number of connections to a node, and what comes on top waits for one.
+// Feeds take none of them.
 func TestManyCallsOpenFewConnections(t *testing.T) {
+	const feeds = 3
 	var mu sync.Mutex
 	var once sync.Once
 	running, most := 0, 0
-	full, gate := make(chan struct{}), make(chan struct{})
+	full, gate, fed := make(chan struct{}), make(chan struct{}), make(chan struct{}, feeds)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/feed") {
+			fed <- struct{}{}
 			<-r.Context().Done()
 			return
 		}
@@ -130,19 +166,36 @@ func TestManyCallsOpenFewConnections(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = c.Close() })
 	var calls sync.WaitGroup
+	ask := func() {
+		if _, err := c.Status(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	feed := call{method: "GET", path: []string{"feed"}, accept: eventStream}
 	follow, stop := context.WithCancel(t.Context())
 	defer stop()
-	for range 3 { // feeds take none of the connections
-		calls.Go(func() { _, _ = c.send(follow, call{method: "GET", path: []string{"feed"}, accept: eventStream}) })
+	for range feeds {
+		calls.Go(func() { _, _ = c.send(follow, feed) })
 	}
-	for range maxConnections + 50 {
-		calls.Go(func() {
-			if _, err := c.Status(t.Context()); err != nil {
-				t.Error(err)
-			}
-		})
+	for range feeds {
+		<-fed
 	}
-	<-full
+	for range maxConnections {
+		calls.Go(ask)
+	}
+	select {
+	case <-full:
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		if _, err := c.Status(ctx); err == nil || !strings.Contains(err.Error(), "was not reached") {
+			t.Errorf("a call that waited for a connection until it was given up: %v", err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("feeds take connections that calls wait for")
+	}
+	for range 50 {
+		calls.Go(ask)
+	}
 	close(gate)
 	stop()
 	calls.Wait()

@@ -2,6 +2,7 @@ package node
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -144,22 +145,39 @@ func TestRestoreIntoTheRootOfAVolume(t *testing.T) {
 	log, keys, want := backedUp(t)
 	dir := t.TempDir()
 	off := Offline{Config: quiet("")}
-	kept := filepath.Join(dir, "lost+found", "#12")
-	if err := errors.Join(os.Mkdir(filepath.Dir(kept), 0o700), os.WriteFile(kept, []byte("found"), 0o600)); err != nil {
+	kept := []string{filepath.Join(dir, "lost+found", "#12"), filepath.Join(dir, "config.yaml"), filepath.Join(dir, ".hidden")}
+	left := filepath.Join(dir, "left by the one before")
+	if err := errors.Join(os.Mkdir(filepath.Dir(kept[0]), 0o700), os.WriteFile(left, nil, 0o600), os.WriteFile(filepath.Join(dir, restoringMark), nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := off.Restore(t.Context(), dir, log, keys+".not", nil); err == nil {
-		t.Fatal("restored without keys")
+	for _, path := range kept {
+		if err := os.WriteFile(path, []byte("# "+path), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
+	keptAll := func(when string) {
+		t.Helper()
+		for _, path := range kept {
+			if got, err := os.ReadFile(path); err != nil || string(got) != "# "+path {
+				t.Errorf("%s: %s holds %q, %v", when, path, got, err)
+			}
+		}
+		if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: what an interrupted restore left: %v", when, err)
+		}
+	}
+	_, others, _ := backedUp(t)
+	if _, err := off.Restore(t.Context(), dir, log, others, nil); err == nil {
+		t.Fatal("restored with another node's keys")
+	}
+	keptAll("after a restore that failed")
 	if _, err := off.Restore(t.Context(), dir, log, keys, nil); err != nil {
 		t.Fatal(err)
 	}
 	if got := shardOf(t, open(t, quiet(dir))); got.StateHash != want.StateHash {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if _, err := os.Stat(kept); err != nil {
-		t.Error(err)
-	}
+	keptAll("after a restore")
 	other := t.TempDir()
 	if err := os.WriteFile(filepath.Join(other, "notes.txt"), nil, 0o600); err != nil {
 		t.Fatal(err)

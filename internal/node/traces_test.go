@@ -22,7 +22,7 @@ import (
 )
 
 // traced gives a node an exporter to a collector. flush sends what waits; the exporter has
-// ended then.
+// ended then. At the end of the test, behind the node's, all spans that began must be whole.
 func traced(t *testing.T, cfg *Config, endpoint string, share float64) (flush func()) {
 	t.Helper()
 	id := ""
@@ -34,6 +34,7 @@ func traced(t *testing.T, cfg *Config, endpoint string, share float64) (flush fu
 		t.Fatal(err)
 	}
 	cfg.Traces = e
+	whole(t, e)
 	flush = func() {
 		if err := e.Close(context.Background()); err != nil {
 			t.Error(err)
@@ -84,11 +85,16 @@ func tree(all []otlptest.Span, trace string, show ...string) string {
 			of = append(of, s)
 		}
 	}
-	slices.SortStableFunc(of, func(a, b otlptest.Span) int { return int(int64(a.StartTimeUnixNano) - int64(b.StartTimeUnixNano)) })
+	return forest(of, []byte{0x00, 0xf0, 0x67, 0xaa, 0x0b, 0xa9, 0x02, 0xb7}, show...)
+}
+
+// forest draws the spans below a parent in the order in which they began.
+func forest(all []otlptest.Span, parent []byte, show ...string) string {
+	slices.SortStableFunc(all, func(a, b otlptest.Span) int { return int(int64(a.StartTimeUnixNano) - int64(b.StartTimeUnixNano)) })
 	var out strings.Builder
 	var below func(parent []byte, indent string)
 	below = func(parent []byte, indent string) {
-		for _, s := range of {
+		for _, s := range all {
 			if !bytes.Equal(s.ParentSpanId, parent) {
 				continue
 			}
@@ -105,7 +111,7 @@ func tree(all []otlptest.Span, trace string, show ...string) string {
 			below(s.SpanId, indent+"  ")
 		}
 	}
-	below([]byte{0x00, 0xf0, 0x67, 0xaa, 0x0b, 0xa9, 0x02, 0xb7}, "")
+	below(parent, "")
 	return out.String()
 }
 

@@ -214,6 +214,10 @@ func TestOptionsThatCannotWork(t *testing.T) {
 		{Options{Endpoint: "https://u:secret@collector"}, "password"},
 		{Options{Endpoint: "https://collector?key=secret"}, "behind its path"},
 		{Options{Endpoint: "http://collector", Headers: "a=secret"}, "in clear"},
+		{Options{Endpoint: "http://collector.local", Headers: "a=secret"}, "in clear"},
+		{Options{Endpoint: "http://collector.localhost", Headers: "a=secret"}, "in clear"},
+		{Options{Endpoint: "http://localhost.example", Headers: "a=secret"}, "in clear"},
+		{Options{Endpoint: "http://192.168.0.1", Headers: "a=secret"}, "in clear"},
 		{Options{Endpoint: "https://collector", Headers: "secret"}, "NAME=VALUE"},
 		{Options{Endpoint: "https://collector", Headers: "a b=secret"}, "NAME=VALUE"},
 		{Options{Endpoint: "https://collector", Headers: "a=secret%0d%0ax: y"}, "NAME=VALUE"},
@@ -226,7 +230,7 @@ func TestOptionsThatCannotWork(t *testing.T) {
 			t.Errorf("%+v: %v, want %q", tc.opt, err, tc.want)
 		}
 	}
-	for _, fine := range []Options{{Endpoint: "http://collector:4318"}, {Endpoint: "https://collector/v1/traces", Headers: "a=b,"}, {Endpoint: "http://[::1]:4318", Headers: "a=b"}} {
+	for _, fine := range []Options{{Endpoint: "http://collector:4318"}, {Endpoint: "https://collector/v1/traces", Headers: "a=b,"}, {Endpoint: "http://[::1]:4318", Headers: "a=b"}, {Endpoint: "http://localhost:4318", Headers: "a=b"}} {
 		if err := fine.Check(); err != nil {
 			t.Errorf("%+v: %v", fine, err)
 		}

@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math"
 	"slices"
 	"strings"
@@ -284,6 +285,23 @@ func TestExternalEmbedder(t *testing.T) {
 	w.svc.opt.Embedders = &outside{err: embed.ErrBadInput}
 	_, err := w.reader("team", "").Search(context.Background(), query)
 	wantCode(t, err, memory.CodeInvalid)
+}
+
+// TestQueryIsNotInTheLineAboutItsVector: the log says that there was none, not for which words.
+func TestQueryIsNotInTheLineAboutItsVector(t *testing.T) {
+	space := embed.Space{Provider: embed.ProviderOllama, Model: "m", Dimensions: 3, Normalised: true, Version: 1}
+	var said strings.Builder
+	w := newWorld(t, func(o *options) {
+		o.Embedders, o.Logger = &outside{space: space, err: embed.ErrUnavailable}, slog.New(slog.NewTextHandler(&said, nil))
+	})
+	w.Namespace("team", map[string]string{settings.EmbedderSpace: settings.EncodeSpace(space)})
+	w.One("team", "ann", "waves and salt")
+	if res := w.search("team", "", memory.SearchRequest{Query: "zanzibarine salt"}); res.Mode != memory.ModeText || len(res.Results) != 1 {
+		t.Errorf("%+v", res)
+	}
+	if line := said.String(); !strings.Contains(line, "search answered by text alone") || strings.Contains(line, "zanzibarine") || strings.Contains(line, "salt") {
+		t.Errorf("the log says %s", line)
+	}
 }
 
 func TestRevisedAndForgottenLeaveSearches(t *testing.T) {
