@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"mneme/internal/projections"
 	"mneme/internal/raftfsm"
 	"mneme/internal/storage"
 	"mneme/memory"
@@ -66,8 +67,11 @@ func TestHaltedReplicaIsBuiltAgain(t *testing.T) {
 			}
 		}
 		// The next commands of Raft count as applied and are not.
-		_, term := n.served[0].state.AppliedIndex()
-		if err := n.served[0].state.SetOrigin(n.served[0].replica.Group().Stats().LastIndex+2, term, n.served[0].stream.Ref()); err != nil {
+		replica := n.served[0].replica
+		if err := replica.Still(func(s *projections.State) error {
+			_, term := s.AppliedIndex()
+			return s.SetOrigin(replica.Group().Stats().LastIndex+2, term, n.served[0].stream.Ref())
+		}); err != nil {
 			t.Fatal(err)
 		}
 		for n.served[0].replica.Group().Halted() == nil {

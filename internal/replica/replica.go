@@ -277,6 +277,14 @@ func (r *Replica) RenewState(of string) (now string, gone func(context.Context) 
 	return r.machine.renew(of)
 }
 
+// Still runs f on the state while no command is applied to it. Tests damage a state so; f must not
+// wait for anything that is applied.
+func (r *Replica) Still(f func(*projections.State) error) error {
+	r.machine.mu.Lock()
+	defer r.machine.mu.Unlock()
+	return f(r.state)
+}
+
 // Linear waits until the state is linearizable: this replica leads, its writer is
 // open in this very term, and the state holds all that was accepted, which may be
 // more than what Raft has heard of.
