@@ -6,7 +6,10 @@ import "time"
 // namespaces whose keys were. They are no secrets: they stand in the log in clear. A restore
 // destroys them again, so that what was forgotten stays forgotten.
 type DestroyedKeys struct {
-	ClusterID  string   `json:"cluster_id"`
+	ClusterID string `json:"cluster_id"`
+	// Former are the clusters that this one was made of, by memctl cluster init or recover, or by
+	// a restore.
+	Former     []string `json:"former,omitempty"`
 	Keys       []string `json:"keys"`       // 32 hexadecimal digits each, ascending
 	Namespaces []string `json:"namespaces"` // ids, ascending
 }
@@ -41,6 +44,7 @@ type BackupEntry struct {
 	ID       string    `json:"id"`
 	Parent   string    `json:"parent,omitempty"`
 	Cluster  string    `json:"cluster_id"`
+	Era      int       `json:"era,omitempty"` // of Eras in the list, from 1; 0 of a foreign cluster
 	MadeAt   time.Time `json:"made_at"`
 	Position string    `json:"position"`
 	Events   uint64    `json:"events"`
@@ -53,6 +57,16 @@ type BackupEntry struct {
 type BackupList struct {
 	Place   string        `json:"place"`
 	Backups []BackupEntry `json:"backups"`
+	Eras    []BackupEra   `json:"eras"` // oldest first; the last one is the present
+}
+
+// BackupEra is what a place of backups holds of one cluster. A cluster that was made of the
+// data of another one begins an era of its own there.
+type BackupEra struct {
+	Cluster string    `json:"cluster_id"`
+	Backups int       `json:"backups"`
+	Newest  string    `json:"newest"`
+	MadeAt  time.Time `json:"made_at"` // of the newest
 }
 
 // Kinds of problems that a verification of backups finds.
@@ -82,6 +96,7 @@ type BackupVerifyReport struct {
 	Place    string          `json:"place"`
 	Cluster  string          `json:"cluster_id,omitempty"`
 	Backups  int             `json:"backups"`
+	Eras     []BackupEra     `json:"eras"`
 	Newest   string          `json:"newest,omitempty"`
 	MadeAt   *time.Time      `json:"made_at,omitempty"` // of the newest
 	Position string          `json:"position,omitempty"`
@@ -105,8 +120,9 @@ type BackupDrillShard struct {
 
 // BackupDrillReport is the answer of memctl backup drill.
 type BackupDrillReport struct {
-	OK     bool               `json:"ok"`
-	Backup string             `json:"backup"`
+	OK     bool   `json:"ok"`
+	Backup string `json:"backup"`
+	BackupErasOf
 	MadeAt time.Time          `json:"made_at"`
 	Shards []BackupDrillShard `json:"shards"`
 	// NotCompared says why the state hashes were not compared; "" where they were.
@@ -120,12 +136,22 @@ type BackupDrillReport struct {
 	TookMS  int64  `json:"took_ms"`
 }
 
+// BackupErasOf says from which era of its place a backup is, where the place holds several.
+type BackupErasOf struct {
+	Era  int         `json:"era,omitempty"` // of Eras, from 1
+	Eras []BackupEra `json:"eras,omitempty"`
+}
+
 // BackupPruneReport is the answer of memctl backup prune.
 type BackupPruneReport struct {
-	Kept    []string `json:"kept"`
-	Pruned  []string `json:"pruned"`  // backups
-	Removed []string `json:"removed"` // files, theirs and others that no backup needs
-	Bytes   int64    `json:"bytes"`   // of those
+	Kept   []string `json:"kept"`
+	Pruned []string `json:"pruned"` // backups
+	// Removed are files: those of the backups, with their manifests, and others that no backup
+	// needs, of both places.
+	Removed []string `json:"removed"`
+	Files   int      `json:"files"` // how many those are
+	Keys    int      `json:"keys"`  // how many of them are backups of the keys
+	Bytes   int64    `json:"bytes"` // of all of them
 	// KeysKept are older keys that stay: the newest do not hold all that lives in them.
 	KeysKept []string `json:"keys_kept,omitempty"`
 	DryRun   bool     `json:"dry_run,omitempty"`
@@ -135,6 +161,7 @@ type BackupPruneReport struct {
 type RestoreReport struct {
 	RebuildReport
 	Backup string `json:"backup,omitempty"` // of a place
+	BackupErasOf
 	// Destroyed is how many keys and namespaces were destroyed again before the log was opened.
 	Destroyed int `json:"destroyed,omitempty"`
 	// DestroyedLiving is how many of them lived in the keys that were given.

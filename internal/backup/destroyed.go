@@ -83,7 +83,11 @@ func (d Destroyed) with(o Destroyed) Destroyed {
 }
 
 // encode gives equal lists equal bytes.
-func (d Destroyed) encode() ([]byte, error) { return json.Marshal(d.with(Destroyed{})) }
+func (d Destroyed) encode() ([]byte, error) {
+	d = d.with(Destroyed{})
+	d.Former = nil // which is said by manifests
+	return json.Marshal(d)
+}
 
 func decodeDestroyed(b []byte) (d Destroyed, err error) {
 	if err := json.Unmarshal(b, &d); err != nil {

@@ -19,6 +19,7 @@ type welcome struct {
 	Members []Member `json:"members"`
 	Removed []string `json:"removed,omitempty"`
 	Former  []string `json:"former,omitempty"`
+	Origin  []string `json:"origin,omitempty"`
 	Token   string   `json:"token,omitempty"`
 	Shards  int      `json:"shards,omitempty"`
 }
@@ -94,7 +95,7 @@ func (c *Cluster) welcome(ctx context.Context, from peer.Identity, in Member) (w
 	}
 	facts := c.forming.facts
 	w.Cluster, w.Members, w.Removed, w.Shards = facts.Cluster, facts.Members, facts.Removed, facts.Shards
-	w.Former = facts.Former
+	w.Former, w.Origin = facts.Former, facts.Origin
 	return w, nil
 }
 

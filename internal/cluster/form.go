@@ -427,7 +427,7 @@ func (c *Cluster) enter(ctx context.Context, to rpc.Target, via Member, cluster 
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.forming.facts.Former = w.Former // stored with the rest
+	c.forming.facts.Former, c.forming.facts.Origin = w.Former, w.Origin // stored with the rest
 	if c.opt.ReplaceLost {
 		c.forming.facts.Replaces = c.forming.lost(w)
 	}

@@ -43,7 +43,9 @@ type Facts struct {
 	Removed []string `json:"removed,omitempty"`
 	// Former are the clusters whose place this one took when it was recovered from the
 	// data of one node, and TermFloor is the highest Raft term that node knew of.
-	Former    []string `json:"former,omitempty"`
+	Former []string `json:"former,omitempty"`
+	// Origin are the clusters that the node on its own was of, of whose data this one was made.
+	Origin    []string `json:"origin,omitempty"`
 	TermFloor uint64   `json:"term_floor,omitempty"`
 	// Rejoin, if not empty, is why this node does not come back under this name.
 	Rejoin string `json:"rejoin,omitempty"`

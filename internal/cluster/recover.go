@@ -18,7 +18,7 @@ import (
 // no term of it up to the floor is used again.
 func (f Facts) Recovered(cluster, incarnation string, termFloor uint64) Facts {
 	now := Facts{ID: f.ID, Incarnation: incarnation, Cluster: cluster, Founder: true, Shards: f.Shards,
-		Former: append(slices.Clone(f.Former), f.Cluster), TermFloor: max(termFloor, f.TermFloor)}
+		Former: append(slices.Clone(f.Former), f.Cluster), Origin: f.Origin, TermFloor: max(termFloor, f.TermFloor)}
 	self := Member{Name: now.Name(), ID: f.ID, Version: 1}
 	names := append(slices.Clone(f.Removed), f.Name())
 	for _, m := range f.Members {
@@ -33,9 +33,10 @@ func (f Facts) Recovered(cluster, incarnation string, termFloor uint64) Facts {
 }
 
 // First are the facts of a node that was on its own and becomes the only member of a
-// cluster, which it has yet to found, with the shards and the terms that it has.
-func First(id, incarnation, cluster string, shards int, termFloor uint64) Facts {
-	return Facts{ID: id, Incarnation: incarnation, Cluster: cluster, Founder: true, Shards: shards, TermFloor: termFloor,
+// cluster, which it has yet to found, with the shards and the terms that it has. Origin are the
+// clusters that it was of.
+func First(id, incarnation, cluster string, origin []string, shards int, termFloor uint64) Facts {
+	return Facts{ID: id, Incarnation: incarnation, Cluster: cluster, Founder: true, Shards: shards, Origin: origin, TermFloor: termFloor,
 		Members: []Member{{Name: Name(id, incarnation), ID: id, Version: 1}}}
 }
 

@@ -159,7 +159,7 @@ func (u *upkeep) DestroyedKeys(ctx context.Context) (memory.DestroyedKeys, error
 }
 
 func (c *core) destroyedKeys() (memory.DestroyedKeys, error) {
-	out := memory.DestroyedKeys{ClusterID: c.dir.node.ClusterID, Keys: []string{}, Namespaces: []string{}}
+	out := memory.DestroyedKeys{ClusterID: c.dir.node.ClusterID, Former: c.dir.former(), Keys: []string{}, Namespaces: []string{}}
 	keys, spaces, err := keyring.Destroyed(c.keys)
 	for _, id := range keys {
 		out.Keys = append(out.Keys, id.String())

@@ -49,6 +49,9 @@ type nodeFile struct {
 	Shards int `json:"shards,omitempty"`
 	// Cluster is what a node of several knows of itself and of the others.
 	Cluster *cluster.Facts `json:"cluster,omitempty"`
+	// Former are the clusters that a node on its own goes on from, as of a place of backups that
+	// it was restored from.
+	Former []string `json:"former,omitempty"`
 	// LogURL is where the external NATS is that keeps the log, without
 	// credentials; "" is the one in the folder.
 	LogURL string `json:"log_url,omitempty"`
@@ -64,6 +67,9 @@ func (f nodeFile) check() string {
 	text := fmt.Appendf(nil, "%d\x00%s\x00%s\x00%s", f.Format, f.NodeID, f.ClusterID, f.Mode)
 	if f.Shards != 0 {
 		text = fmt.Appendf(text, "\x00shards %d", f.Shards)
+	}
+	if len(f.Former) > 0 {
+		text = fmt.Appendf(text, "\x00former %s", strings.Join(f.Former, " "))
 	}
 	if f.LogURL != "" {
 		text = append(append(text, 0), f.LogURL...)
@@ -443,6 +449,16 @@ func (d *dataDir) name() string {
 		return cluster.Name(d.node.NodeID, d.node.Cluster.Incarnation)
 	}
 	return d.node.NodeID
+}
+
+// former are the clusters that this one was made of.
+func (d *dataDir) former() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c := d.node.Cluster; c != nil {
+		return slices.Concat(c.Origin, c.Former)
+	}
+	return slices.Clone(d.node.Former)
 }
 
 // grouped reports whether the folder is that of a node of a cluster. Others may join

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 	"time"
 
@@ -28,7 +29,7 @@ func TestNodeKeepsItsIdentityOverAPowerLoss(t *testing.T) {
 	}
 	fs := vfs.NewCrashableMem()
 	want := open(fs, false)
-	if got := open(fs.CrashClone(vfs.CrashCloneCfg{}), true); got != want {
+	if got := open(fs.CrashClone(vfs.CrashCloneCfg{}), true); !reflect.DeepEqual(got, want) {
 		t.Errorf("the node was %+v and is %+v", want, got)
 	}
 }
@@ -65,7 +66,7 @@ func TestNodeFileHealsFromItsCopy(t *testing.T) {
 			if err := damage(filepath.Join(path, name)); err != nil {
 				t.Fatal(err)
 			}
-			if got, err := open(); err != nil || got != d.node {
+			if got, err := open(); err != nil || !reflect.DeepEqual(got, d.node) {
 				t.Errorf("%s %s: %+v, %v", name, what, got, err)
 			}
 			if b, err := os.ReadFile(filepath.Join(path, name)); err != nil || string(b) != string(whole) {

@@ -215,6 +215,7 @@ func (r *initiation) carryOut(opt InitOptions) (cluster.Facts, error) {
 	if err := r.before("found"); err != nil {
 		return cluster.Facts{}, err
 	}
-	now := cluster.First(opt.NodeID, as.Incarnation, as.Cluster, d.node.Shards, as.TermFloor)
+	origin := append(d.former(), d.node.ClusterID)
+	now := cluster.First(opt.NodeID, as.Incarnation, as.Cluster, origin, d.node.Shards, as.TermFloor)
 	return now, r.found(now)
 }

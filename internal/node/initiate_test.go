@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"mneme/internal/api"
 	"mneme/memory"
 )
@@ -169,6 +171,15 @@ func TestOneNodeBecomesThree(t *testing.T) {
 	}
 	if !said.has(firstLog) || said.has("was interrupted") {
 		t.Error("the node does not say that it writes its first log, or speaks of an interrupted repair")
+	}
+	was, err := readNodeFile(vfs.Default, filepath.Join(source, nodeJSON))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, n := range tr.nodes {
+		if former := n.dir.former(); !slices.Equal(former, []string{was.ClusterID}) || n.dir.node.ClusterID == was.ClusterID {
+			t.Errorf("node %d is of %s, made of %v, not of %s", i+1, n.dir.node.ClusterID, former, was.ClusterID)
+		}
 	}
 	fresh := sent{"amber", "new", ""}
 	acked[fresh] = fresh.to(t, tr.nodes[2])

@@ -284,7 +284,7 @@ func (r *recovery) mark(as recovering) error {
 // found makes the directory that of the only member of a cluster.
 func (r *recovery) found(now cluster.Facts) error {
 	d := r.dir
-	d.node.NodeID, d.node.Mode, d.node.Shards = now.ID, modeCluster, 0
+	d.node.NodeID, d.node.Mode, d.node.Shards, d.node.Former = now.ID, modeCluster, 0, nil
 	d.node.Cluster, d.node.ClusterID, d.node.Recovering = &now, now.Cluster, nil
 	return d.writeNode()
 }
