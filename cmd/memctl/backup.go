@@ -20,7 +20,8 @@ func backupCmd(a *app) *cobra.Command {
 		Long: placeHelp + `
 --to and --keys-to make a backup in places. It holds what the log has got since the
 newest one there and goes on from it; the first one, and one with --full, holds all
-of it. Each file is read back before the backup counts. A run that is cut short
+of it. So does the first one of a cluster that memctl cluster init or recover has made
+of the one whose backups are there: it begins an era. Each file is read back before the backup counts. A run that is cut short
 leaves nothing that counts. Keys that were written before the last erasure are
 removed: the newest open every backup.
 

@@ -18,11 +18,20 @@ import (
 )
 
 // fakeSource is a node whose log has two messages more each time it is asked.
-type fakeSource struct{}
+type fakeSource struct {
+	became bool // another cluster, which was made of this one
+}
 
 var fakeCluster = events.ID{15: 1}
 
-func (fakeSource) Log(_ context.Context, w io.Writer, after string) (memory.BackupReport, error) {
+func (f fakeSource) id() events.ID {
+	if f.became {
+		return events.ID{15: 2}
+	}
+	return fakeCluster
+}
+
+func (f fakeSource) Log(_ context.Context, w io.Writer, after string) (memory.BackupReport, error) {
 	marks, err := backup.ParseMarks(after)
 	if err != nil {
 		return memory.BackupReport{}, err
@@ -31,7 +40,7 @@ func (fakeSource) Log(_ context.Context, w io.Writer, after string) (memory.Back
 	if marks != nil {
 		at = marks[0]
 	}
-	s, err := backup.BeginSection(w, fakeCluster, 1, at)
+	s, err := backup.BeginSection(w, f.id(), 1, at)
 	if err != nil {
 		return memory.BackupReport{}, err
 	}
@@ -62,8 +71,12 @@ func (fakeSource) Keys(_ context.Context, w io.Writer, master bool) error {
 	return k.ExportWithMaster(w)
 }
 
-func (fakeSource) Destroyed(context.Context) (memory.DestroyedKeys, error) {
-	return memory.DestroyedKeys{ClusterID: fakeCluster.String(), Keys: []string{"000102030405060708090a0b0c0d0e0f"}, Namespaces: []string{}}, nil
+func (f fakeSource) Destroyed(context.Context) (memory.DestroyedKeys, error) {
+	out := memory.DestroyedKeys{ClusterID: f.id().String(), Keys: []string{"000102030405060708090a0b0c0d0e0f"}, Namespaces: []string{}}
+	if f.became {
+		out.Former = []string{fakeCluster.String()}
+	}
+	return out, nil
 }
 
 // The keys do not lie beside the log because a link leads there.

@@ -87,6 +87,7 @@ func printDrill(a *app, r memory.BackupDrillReport) {
 	if r.Destroyed > 0 {
 		a.printf("destroyed before the log was opened: %s, of which %d lived in the keys\n", count(r.Destroyed, "key", "keys"), r.DestroyedLiving)
 	}
+	printEraOf(a, r.BackupErasOf, "backup drill")
 	verdict := "can be restored"
 	if !r.OK {
 		verdict = "is no good"

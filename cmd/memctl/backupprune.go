@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strconv"
+
 	"github.com/spf13/cobra"
 
 	"mneme/internal/backup"
@@ -16,7 +18,8 @@ func backupPruneCmd(a *app) *cobra.Command {
 		Use:   "prune --from PLACE --keys-from PLACE (--keep N | --keep-since TIME)",
 		Short: "Remove backups that are no longer wanted, and all keys that the newest supersede",
 		Long: placeHelp + `
-Keep the newest N backups, and those that were made since a time; remove the others. What
+Keep the newest N backups, of several eras those of later ones first, and those that were
+made since a time; remove the others. The newest backup stays, and the newest that is whole. What
 a kept backup goes on from is kept with it, so a chain leaves as a whole, once a later
 one, begun with memctl backup --full, holds what is to be kept. Of the keys the newest
 stay, and older ones that hold what the newest do not, as after a backup of a node that
@@ -43,7 +46,7 @@ came back from an older copy of itself.`,
 			keep.DryRun = true
 			report, err := backup.Prune(cmd.Context(), in, keysIn, keep)
 			if err == nil && !wanted && len(report.Removed) > 0 {
-				if err = a.confirm(yes, "Remove "+count(len(report.Pruned), "backup", "backups")+" and "+count(len(report.Removed), "file", "files")+"? [y/N]", ""); err == nil {
+				if err = a.confirm(yes, "Remove "+count(len(report.Pruned), "backup", "backups")+" with "+filesOf(report)+", "+sizeOf(report.Bytes)+"? [y/N]", ""); err == nil {
 					keep.DryRun = false
 					report, err = backup.Prune(cmd.Context(), in, keysIn, keep)
 				}
@@ -72,5 +75,13 @@ func printPrune(a *app, r memory.BackupPruneReport) {
 		a.printf("%s %s\n", verb, oneLine(name))
 	}
 	printKeysKept(a, r.KeysKept)
-	a.printf("%s %s, %s; %s\n", verb, count(len(r.Pruned), "backup", "backups"), sizeOf(r.Bytes), "kept "+count(len(r.Kept), "backup", "backups"))
+	a.printf("%s %s, %s, %s; kept %s\n", verb, count(len(r.Pruned), "backup", "backups"), filesOf(r), sizeOf(r.Bytes), count(len(r.Kept), "backup", "backups"))
+}
+
+func filesOf(r memory.BackupPruneReport) string {
+	files := count(r.Files, "file", "files")
+	if r.Keys > 0 {
+		files += " (" + strconv.Itoa(r.Keys) + " of keys)"
+	}
+	return files
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,7 +17,7 @@ func backupVerifyCmd(a *app) *cobra.Command {
 		Short: "Read all backups of a place, and say what is wrong",
 		Long: placeHelp + `
 Read everything: each file against its manifest, each range of the log against the one
-before it, and all against one cluster. What is truncated, changed, mixed up or of another
+before it, and all against one cluster and those that it was made of. What is truncated, changed, mixed up or of another
 cluster is named, with the backups that cannot be restored for it. Nothing is opened: that
 is what memctl backup drill does. Exit code 7 says that something is wrong.`,
 		Example: "  memctl backup verify --from /backups/mneme --keys-from /safe/mneme",
@@ -59,7 +60,11 @@ func printBackupVerify(a *app, r memory.BackupVerifyReport, in placeFlags) {
 	if !r.OK {
 		return
 	}
-	a.printf("%s of the cluster %s, %s read in %s\n", count(r.Backups, "backup", "backups"), r.Cluster, sizeOf(r.Bytes), took(r.TookMS))
+	of := "of the cluster " + r.Cluster
+	if n := len(r.Eras); n > 1 {
+		of = fmt.Sprintf("of %d eras, the present one of the cluster %s", n, r.Cluster)
+	}
+	a.printf("%s %s, %s read in %s\n", count(r.Backups, "backup", "backups"), of, sizeOf(r.Bytes), took(r.TookMS))
 	a.printf("the newest is %s of %s, up to %s\n", r.Newest, a.clock(*r.MadeAt), r.Position)
 	if in.keys == "" {
 		a.println("the keys were not looked at: --keys-from PLACE names them")

@@ -20,7 +20,7 @@ func restoreCmd(a *app) *cobra.Command {
 	const long = `Make a data directory from a backup. No node may be running there.
 
 ` + placeHelp + `--from and --keys-from restore the newest backup of a place, or the one that --backup
-names. What was forgotten since stays forgotten: all keys that a backup there knows as
+names: of several eras, the newest of the last one. What was forgotten since stays forgotten: all keys that a backup there knows as
 destroyed are destroyed before the log is opened, also where --keys names an older copy
 of the keys. --log and --keys restore a backup that was written as two files.
 
@@ -126,6 +126,10 @@ func printRestore(a *app, dir string, report memory.RestoreReport) error {
 		}
 		if report.Backup != "" {
 			a.printf("of the backup %s\n", report.Backup)
+			printEraOf(a, report.BackupErasOf, "restore")
+			if n := len(report.Eras); report.Era < n {
+				a.println("it is a cluster of its own now: the next backup in that place begins an era")
+			}
 		}
 		if report.Destroyed > 0 {
 			a.printf("destroyed again, before the log was opened, %s that the backups there know as destroyed; %d of them lived in the keys\n", count(report.Destroyed, "key", "keys"), report.DestroyedLiving)

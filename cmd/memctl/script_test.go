@@ -66,20 +66,28 @@ func (f fakeOffline) BackupSource(_ context.Context, dir string, _ func(memory.P
 	if err := f.check(dir); err != nil {
 		return err
 	}
-	return use(fakeSource{})
+	return use(fakeSource{became: dir == "became"})
 }
 
 func (f fakeOffline) RestoreFrom(ctx context.Context, dir string, src node.RestoreSource, progress func(memory.Progress)) (memory.RestoreReport, error) {
 	progress(memory.Progress{Done: 1, Total: 1})
 	n := uint64(0)
 	_, err := src.Log.Read(ctx, func(uint16, uint64, []byte) error { n++; return nil })
-	return memory.RestoreReport{RebuildReport: memory.RebuildReport{Shards: []memory.RebuildShard{{StateHash: "abc", Events: n, Position: src.Until.Positions}}}, Destroyed: src.Destroyed.Count()}, errors.Join(err, f.check(dir))
+	return memory.RestoreReport{RebuildReport: memory.RebuildReport{Shards: []memory.RebuildShard{{StateHash: "abc", Events: n, Position: src.Until.Positions}}}, Destroyed: src.Destroyed.Count(), BackupErasOf: erasOf(src.Place)}, errors.Join(err, f.check(dir))
+}
+
+// erasOf is as node has it; a backup of two files is of no place.
+func erasOf(c *backup.Chosen) (of memory.BackupErasOf) {
+	if c != nil {
+		of = c.Eras()
+	}
+	return of
 }
 
 func (f fakeOffline) Drill(_ context.Context, scratch string, from backup.Chosen, progress func(memory.Progress)) (memory.BackupDrillReport, error) {
 	progress(memory.Progress{Done: 1, Total: 1})
 	same := filepath.Base(scratch) != "differs"
-	return memory.BackupDrillReport{OK: same, Backup: from.Manifest.ID, MadeAt: from.Manifest.MadeAt, Records: 2,
+	return memory.BackupDrillReport{OK: same, Backup: from.Manifest.ID, MadeAt: from.Manifest.MadeAt, BackupErasOf: from.Eras(), Records: 2,
 		Shards: []memory.BackupDrillShard{{StateHash: "abc", Want: "abd", Same: same, LogOK: true, Events: 5}}}, nil
 }
 

@@ -80,10 +80,8 @@ func (c *Chosen) choose(ctx context.Context, which Which) error {
 			return memory.Errorf(memory.CodeNotFound, "there is no backup %s in %s", which.ID, from).WithHint("memctl backup list --from %s shows which there are", from)
 		}
 	}
-	for i := range set.Backups {
-		if o := &set.Backups[i]; o.Cluster != m.Cluster {
-			return cannotRestore(from, m.ID, fmt.Errorf("it is of the cluster %s, and %s here is of %s", m.Cluster, o.ID, o.Cluster))
-		}
+	if o := set.foreign(); o != nil {
+		return cannotRestore(from, m.ID, fmt.Errorf("it is of the cluster %s, and %s here is of %s", m.Cluster, o.ID, o.Cluster))
 	}
 	chain, problem := set.chain(m)
 	if problem != nil {
@@ -101,6 +99,24 @@ func (c *Chosen) choose(ctx context.Context, which Which) error {
 		return err
 	}
 	return nil
+}
+
+// Eras says from which era the backup is; nothing where the place holds only one.
+func (c *Chosen) Eras() (out memory.BackupErasOf) {
+	if len(c.set.eras) > 1 {
+		out.Era, out.Eras = c.set.era(c.Manifest.Cluster), c.set.Eras()
+	}
+	return out
+}
+
+// Former are the clusters that a node goes on from which is restored from the backup. Where
+// later eras are in the place it goes on from those, too, and may not be its cluster again: anew.
+func (c *Chosen) Former() (former []string, anew bool) {
+	m := &c.Manifest
+	if m.Cluster == c.set.present() {
+		return c.set.ancestors(m.Cluster, m.Former), false
+	}
+	return c.set.ancestors("", c.set.eras), true
 }
 
 // Check finds out whether the backups of the place were written by who had keys, which a

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,8 +38,8 @@ type Options struct {
 }
 
 // Make makes a backup in two places, for the log and for the keys, and removes there what no
-// backup needs. Errors: CodeConflict where a place holds backups of another cluster, or the
-// node's log does not go on from the newest one; those of the source and of the places.
+// backup needs. In a place of a cluster that this one was made of it begins an era, with all of
+// the log. Errors: CodeConflict where a place holds backups of any other cluster, or the node's log does not go on from the newest one; those of the source and of the places.
 func Make(ctx context.Context, src Source, to, keysTo Place, opt Options) (memory.BackupMade, error) {
 	started := time.Now()
 	set, err := ReadSet(ctx, to)
@@ -53,7 +54,11 @@ func Make(ctx context.Context, src Source, to, keysTo Place, opt Options) (memor
 	m := &r.m
 	out := memory.BackupMade{ID: m.ID, Parent: m.Parent, Cluster: m.Cluster, MadeAt: m.MadeAt, Position: m.Position(), Frames: r.frames, Events: m.Events(),
 		Bytes: m.Log.Bytes, Destroyed: r.destroyed.Count(), Unknown: r.unknown, Begun: r.begun}
-	out.Removed, out.KeysKept, err = r.set.tidy(ctx, keysTo, opt.Now(), false)
+	w, err := r.set.waste(ctx, keysTo, opt.Now(), false)
+	if err == nil {
+		out.Removed, err = r.set.tidy(ctx, w, keysTo, opt.Now())
+	}
+	out.KeysKept = w.kept
 	out.TookMS = time.Since(started).Milliseconds()
 	if err != nil {
 		return out, fmt.Errorf("the backup %s is made; what no backup needs could not be removed: %w", m.ID, err)
@@ -70,6 +75,7 @@ type run struct {
 
 	m         Manifest
 	head      *keyring.BackupHead // of the keys that were written
+	former    []string            // clusters that the node knows as former
 	begun     string              // why it goes on from nothing
 	frames    uint64
 	destroyed Destroyed
@@ -84,17 +90,15 @@ func (r *run) make(ctx context.Context) error {
 	if err := r.set.whole(r.opt.WithoutUnreadable); err != nil {
 		return err
 	}
-	for i := range r.set.Backups {
-		if m := &r.set.Backups[i]; m.Cluster != before.ClusterID {
-			return memory.Errorf(memory.CodeConflict, "%s holds backups of the cluster %s, and this one is %s", r.to, m.Cluster, before.ClusterID).
-				WithHint("give each cluster a place of its own")
-		}
+	r.m = Manifest{ID: newID(r.opt.Now()), Cluster: before.ClusterID, Version: r.opt.Version}
+	r.former = before.Former
+	if err := r.goesOn(); err != nil {
+		return err
 	}
 	base, err := r.base(ctx)
 	if err != nil {
 		return err
 	}
-	r.m = Manifest{ID: newID(r.opt.Now()), Cluster: before.ClusterID, Version: r.opt.Version}
 	if err := r.log(ctx, base); err != nil {
 		return err
 	}
@@ -106,6 +110,9 @@ func (r *run) make(ctx context.Context) error {
 		return err
 	}
 	r.set.authenticate(r.head)
+	if err := r.goesOn(); err != nil {
+		return err
+	}
 	if base != nil && r.set.damaged(base.ID) {
 		return memory.Errorf(memory.CodeLogDiverged, "%s in %s cannot be gone on from: %v", base.name(), r.to, errForged).
 			WithHint("look who may write to %s, and put it back or remove it; with --full and --without-unreadable a backup does without it", r.to)
@@ -142,6 +149,24 @@ func (r *run) make(ctx context.Context) error {
 	return r.stands(ctx)
 }
 
+// goesOn refuses a place that holds backups of a cluster that is neither this one nor one that
+// it goes on from, as it says itself or as backups of those there do.
+func (r *run) goesOn() error {
+	r.m.Former = r.set.ancestors(r.m.Cluster, r.former)
+	for i := range r.set.Backups {
+		m := &r.set.Backups[i]
+		if m.Cluster == r.m.Cluster || slices.Contains(r.m.Former, m.Cluster) {
+			continue
+		}
+		err := memory.Errorf(memory.CodeConflict, "%s holds backups of the cluster %s, and this one is %s", r.to, m.Cluster, r.m.Cluster)
+		if r.set.goesOnFrom(m.Cluster, r.m.Cluster) {
+			return err.WithHint("%s was made of this one and took its place: stop the nodes that still are this one, or give it a place of its own", m.Cluster)
+		}
+		return err.WithHint("give each cluster a place of its own")
+	}
+	return nil
+}
+
 // stands looks whether all is there that a backup goes on from, once its manifest is: from
 // then on nobody prunes that. A backup of which it is not there is taken back.
 func (r *run) stands(ctx context.Context) error {
@@ -150,7 +175,10 @@ func (r *run) stands(ctx context.Context) error {
 		return err
 	}
 	r.set = set
-	err = r.parentsThere(ctx)
+	err = r.goesOn()
+	if err == nil {
+		err = r.parentsThere(ctx)
+	}
 	if err != nil {
 		err = errors.Join(err, r.to.Remove(ctx, r.m.name()))
 	}
@@ -181,6 +209,10 @@ func (r *run) parentsThere(ctx context.Context) error {
 func (r *run) base(ctx context.Context) (*Manifest, error) {
 	m := r.set.newest()
 	if m == nil || r.opt.Full {
+		return nil, nil
+	}
+	if m.Cluster != r.m.Cluster {
+		r.begun = fmt.Sprintf("the backups before are of the cluster %s, of which this one, %s, was made: an era begins with all of the log", m.Cluster, r.m.Cluster)
 		return nil, nil
 	}
 	chain, problem := r.set.chain(m)

@@ -2,7 +2,6 @@ package backup
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
@@ -24,8 +23,15 @@ import (
 )
 
 // manifestFormat is raised when an older program would misread a manifest. Those of format 1
-// are not authenticated, and are not read.
-const manifestFormat = 2
+// are not authenticated, and are not read. One that names former clusters has format 3; to
+// programs that know none it would be of a foreign one.
+const (
+	manifestFormat     = 3
+	manifestFormatFrom = 2
+)
+
+// maxFormer bounds how many former clusters a manifest names.
+const maxFormer = 1000
 
 // manifestLabel keeps the MAC of a manifest apart from others.
 const manifestLabel = "manifest of a backup"
@@ -48,6 +54,7 @@ type Manifest struct {
 	ID       string    `json:"id"`
 	Parent   string    `json:"parent,omitempty"` // the backup that it goes on from
 	Cluster  string    `json:"cluster_id"`
+	Former   []string  `json:"former,omitempty"` // clusters that this one goes on from, ascending
 	MadeAt   time.Time `json:"made_at"`
 	Version  string    `json:"version"` // of the program that made it
 	Pipeline uint32    `json:"pipeline_version,omitempty"`
@@ -126,8 +133,12 @@ func (m *Manifest) encode(keys *keyring.BackupHead) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	format := manifestFormatFrom
+	if len(m.Former) > 0 {
+		format = manifestFormat
+	}
 	sum, mac := sha256.Sum256(b), keys.MAC(manifestLabel, b)
-	b, err = json.Marshal(sealed{Format: manifestFormat, SHA256: hex.EncodeToString(sum[:]), MAC: hex.EncodeToString(mac[:]), Manifest: b})
+	b, err = json.Marshal(sealed{Format: format, SHA256: hex.EncodeToString(sum[:]), MAC: hex.EncodeToString(mac[:]), Manifest: b})
 	return append(b, '\n'), err
 }
 
@@ -150,7 +161,7 @@ func decodeManifest(id string, b []byte) (m Manifest, err error) {
 	if s.Format > manifestFormat {
 		return m, fmt.Errorf("manifest format %d: %w", s.Format, events.ErrNewer)
 	}
-	if s.Format < manifestFormat {
+	if s.Format < manifestFormatFrom {
 		return m, fmt.Errorf("manifest format %d: %w", s.Format, events.ErrOlder)
 	}
 	sum := sha256.Sum256(s.Manifest)
@@ -172,6 +183,9 @@ func decodeManifest(id string, b []byte) (m Manifest, err error) {
 	if len(m.Shards) == 0 || len(m.Shards) > MaxShards || m.Parent != "" && !validID.MatchString(m.Parent) {
 		return m, fmt.Errorf("it says nothing that is a backup: %w", ErrNotIntact)
 	}
+	if len(m.Former) > maxFormer || !slices.IsSorted(m.Former) || slices.Contains(m.Former, m.Cluster) {
+		return m, fmt.Errorf("it goes on from itself, or from too many clusters: %w", ErrNotIntact)
+	}
 	for i, s := range m.Shards {
 		if int(s.After.Shard) != i || int(s.End.Shard) != i || s.End.Seq < s.After.Seq {
 			return m, fmt.Errorf("its ranges are none: %w", ErrNotIntact)
@@ -183,9 +197,10 @@ func decodeManifest(id string, b []byte) (m Manifest, err error) {
 // Set is what a place holds.
 type Set struct {
 	place   Place
-	Backups []Manifest // oldest first
+	Backups []Manifest // by era, oldest first
 	Bad     []Bad
 	pruned  map[string]Manifest // backups that are going
+	lineage
 }
 
 // Bad is a manifest that cannot be read.
@@ -216,9 +231,7 @@ func ReadSet(ctx context.Context, place Place) (*Set, error) {
 			set.Backups = append(set.Backups, m)
 		}
 	}
-	slices.SortFunc(set.Backups, func(a, b Manifest) int {
-		return cmp.Or(a.MadeAt.Compare(b.MadeAt), strings.Compare(a.ID, b.ID))
-	})
+	set.arrange()
 	return set, nil
 }
 
@@ -248,6 +261,7 @@ func (s *Set) authenticate(keys *keyring.BackupHead) {
 		}
 		return err != nil
 	})
+	s.arrange()
 }
 
 func (s *Set) byID(id string) *Manifest {
@@ -259,6 +273,7 @@ func (s *Set) byID(id string) *Manifest {
 	return nil
 }
 
+// newest is that of the present era.
 func (s *Set) newest() *Manifest {
 	if len(s.Backups) == 0 {
 		return nil

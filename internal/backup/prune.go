@@ -3,16 +3,15 @@ package backup
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"mneme/memory"
 )
 
-// Keep says which backups stay. The newest always does, and what one goes on from stays
-// with it.
+// Keep says which backups stay. The newest of the present era always does, and the newest that
+// is whole, as far as is seen without reading it; what one goes on from stays with it.
 type Keep struct {
-	Newest int           // so many
+	Newest int           // so many, those of later eras first
 	Within time.Duration // and those that were made since
 	Now    func() time.Time
 	DryRun bool
@@ -26,16 +25,14 @@ func Prune(ctx context.Context, in, keysIn Place, keep Keep) (memory.BackupPrune
 	if err != nil {
 		return out, err
 	}
-	if len(set.Backups) == 0 {
-		return out, noBackup(in)
+	if err := set.prunable(); err != nil {
+		return out, err
 	}
-	if len(set.Bad) > 0 {
-		b := set.Bad[0]
-		return out, memory.Errorf(memory.CodeLogDiverged, "nothing was pruned: the manifest of %s cannot be read, and what it goes on from is not known: %v", b.ID, b.Err).
-			WithHint("memctl backup verify --from %s says more; put it back from a copy or remove it", in)
+	stays, err := set.stays(ctx, keep)
+	if err != nil {
+		return out, err
 	}
-	stays := set.stays(keep)
-	left := &Set{place: in, pruned: map[string]Manifest{}}
+	left := &Set{place: in, pruned: map[string]Manifest{}, lineage: set.lineage}
 	var gone []Manifest
 	for _, m := range set.Backups {
 		if stays[m.ID] {
@@ -44,63 +41,81 @@ func Prune(ctx context.Context, in, keysIn Place, keep Keep) (memory.BackupPrune
 		}
 		gone, out.Pruned, left.pruned[m.ID] = append(gone, m), append(out.Pruned, m.ID), m
 	}
-	files, err := left.unnamed(ctx, gone)
+	manifests, err := manifestsOf(ctx, in, gone)
 	if err != nil {
 		return out, err
 	}
-	for _, f := range files {
-		out.Removed, out.Bytes = append(out.Removed, f.Name), out.Bytes+f.Size
-	}
-	if keep.DryRun {
-		var old []Info
-		if keysIn != nil {
-			old, out.KeysKept, err = left.oldKeys(ctx, keysIn, keep.Now().Add(-leftoverAge), true)
-		}
-		for _, f := range old {
-			out.Removed, out.Bytes = append(out.Removed, f.Name), out.Bytes+f.Size
-		}
+	w, err := left.waste(ctx, keysIn, keep.Now(), true)
+	if err != nil {
 		return out, err
 	}
-	for _, m := range slices.Backward(gone) {
-		if err := in.Remove(ctx, m.name()); err != nil {
+	out.KeysKept = w.kept
+	if !keep.DryRun {
+		if _, err := remove(ctx, in, manifests); err != nil {
+			return out, err
+		}
+		if _, err := left.tidy(ctx, w, keysIn, keep.Now()); err != nil {
 			return out, err
 		}
 	}
-	if _, err := remove(ctx, in, files); err != nil {
-		return out, err
+	for _, f := range slices.Concat(manifests, w.files, w.keys) {
+		out.Removed, out.Bytes = append(out.Removed, f.Name), out.Bytes+f.Size
 	}
-	more, kept, err := left.tidy(ctx, keysIn, keep.Now(), true)
-	out.Removed, out.KeysKept = append(out.Removed, more...), kept
-	return out, err
+	out.Files, out.Keys = len(out.Removed), len(w.keys)
+	return out, nil
 }
 
-func (s *Set) stays(keep Keep) map[string]bool {
+// prunable refuses a place in which it is not known what goes on from what.
+func (s *Set) prunable() error {
+	if len(s.Bad) > 0 {
+		b := s.Bad[0]
+		return memory.Errorf(memory.CodeLogDiverged, "nothing was pruned: the manifest of %s cannot be read, and what it goes on from is not known: %v", b.ID, b.Err).
+			WithHint("memctl backup verify --from %s says more; put it back from a copy or remove it", s.place)
+	}
+	if len(s.Backups) == 0 {
+		return noBackup(s.place)
+	}
+	if m := s.foreign(); m != nil {
+		return memory.Errorf(memory.CodeLogDiverged, "nothing was pruned: of the backup %s %s", m.ID, s.strange(m)).
+			WithHint("memctl backup verify --from %s says more; take out what is another cluster's", s.place)
+	}
+	return nil
+}
+
+// manifestsOf are the manifests of backups, later ones first.
+func manifestsOf(ctx context.Context, in Place, gone []Manifest) (out []Info, err error) {
+	files, err := in.List(ctx, folderManifests)
+	if err != nil {
+		return nil, err
+	}
+	there := sizes(files)
+	for _, m := range slices.Backward(gone) {
+		out = append(out, Info{Name: m.name(), Size: there[m.name()]})
+	}
+	return out, nil
+}
+
+func (s *Set) stays(ctx context.Context, keep Keep) (map[string]bool, error) {
+	files, err := s.place.List(ctx, folderLog)
+	if err != nil {
+		return nil, err
+	}
+	there, whole := sizes(files), -1
+	for i := range slices.Backward(s.Backups) {
+		chain, problem := s.chain(&s.Backups[i])
+		if problem == nil && missing(chain, there) == nil {
+			whole = i
+			break
+		}
+	}
 	stays, since := map[string]bool{}, keep.Now().Add(-keep.Within)
 	for i, m := range s.Backups {
-		if from := len(s.Backups) - i; from > 1 && from > keep.Newest && (keep.Within <= 0 || m.MadeAt.Before(since)) {
+		if from := len(s.Backups) - i; i != whole && from > 1 && from > keep.Newest && (keep.Within <= 0 || m.MadeAt.Before(since)) {
 			continue
 		}
 		for one := &m; one != nil && !stays[one.ID]; one = s.byID(one.Parent) {
 			stays[one.ID] = true
 		}
 	}
-	return stays
-}
-
-// unnamed finds the files of backups that go, and that none of those that stay name.
-func (s *Set) unnamed(ctx context.Context, gone []Manifest) (files []Info, err error) {
-	for _, folder := range []string{folderLog, folderDestroyed} {
-		there, err := s.place.List(ctx, folder)
-		if err != nil {
-			return nil, err
-		}
-		for _, f := range there {
-			of := slices.ContainsFunc(gone, func(m Manifest) bool { return m.logName() == f.Name || m.destroyedName() == f.Name })
-			if of && !s.names(f.Name) {
-				files = append(files, f)
-			}
-		}
-	}
-	slices.SortFunc(files, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
-	return files, nil
+	return stays, nil
 }

@@ -24,6 +24,7 @@ import (
 // logOf is a node in a test: logs of shards, and what was destroyed.
 type logOf struct {
 	cluster events.ID
+	former  []string   // clusters that it knows as former
 	frames  [][][]byte // by shard
 	gone    []string
 	spaces  []string                // namespaces that were destroyed
@@ -147,7 +148,22 @@ func (l *logOf) Keys(_ context.Context, w io.Writer, master bool) error {
 
 // Destroyed implements Source.
 func (l *logOf) Destroyed(context.Context) (memory.DestroyedKeys, error) {
-	return memory.DestroyedKeys{ClusterID: l.cluster.String(), Keys: slices.Clone(l.gone), Namespaces: slices.Clone(l.spaces)}, nil
+	return memory.DestroyedKeys{ClusterID: l.cluster.String(), Former: slices.Clone(l.former), Keys: slices.Clone(l.gone), Namespaces: slices.Clone(l.spaces)}, nil
+}
+
+// becomes is a node whose data are made another cluster's, with the log and the keys that it
+// has.
+func (l *logOf) becomes(name byte) *logOf {
+	next := *l
+	next.former = append(slices.Clone(l.former), l.cluster.String())
+	next.cluster[15] = name
+	next.frames = make([][][]byte, len(l.frames))
+	for i := range l.frames {
+		next.frames[i] = slices.Clone(l.frames[i])
+	}
+	next.gone, next.spaces = slices.Clone(l.gone), slices.Clone(l.spaces)
+	next.write(0, 1)
+	return &next
 }
 
 func (l *logOf) destroy(n int) { l.gone = append(l.gone, fmt.Sprintf("%032x", n)) }
@@ -229,6 +245,12 @@ func (r *rig) try(full bool) (memory.BackupMade, error) {
 	r.now = r.now.Add(time.Hour)
 	r.to.now, r.keys.now = r.now, r.now
 	return Make(r.t.Context(), r.log, r.to, r.keys, Options{Full: full, Now: func() time.Time { return r.now }, Version: "test"})
+}
+
+// of makes backups of another log in the places.
+func (r *rig) of(log *logOf) *rig {
+	r.log = log
+	return r
 }
 
 func (r *rig) backup(full bool) memory.BackupMade {

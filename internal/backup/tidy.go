@@ -17,38 +17,53 @@ import (
 // a run that has not ended.
 const leftoverAge = 24 * time.Hour
 
-// tidy removes what no backup needs: keys that were written before the last erasure, or, if
-// only the newest are to stay, all older ones; and what killed runs left. It returns the
-// names, of keys too, and those of keys that stay because the newest do not hold what they do.
-func (s *Set) tidy(ctx context.Context, keysTo Place, now time.Time, newestKeys bool) (removed, kept []string, err error) {
+// waste is what no backup needs: keys that were written before the last erasure, or, if only
+// the newest are to stay, all older ones; and what killed runs left.
+type waste struct {
+	files []Info
+	keys  []Info   // in the place of the keys
+	kept  []string // keys that stay because the newest do not hold what they do
+}
+
+// waste finds it, with the files of backups that are going. Without the place of the keys it
+// looks for none.
+func (s *Set) waste(ctx context.Context, keysTo Place, now time.Time, newestKeys bool) (w waste, err error) {
 	before := now.Add(-leftoverAge)
-	var gone []Info
+	going := map[string]bool{}
+	for _, m := range s.pruned {
+		going[m.logName()], going[m.destroyedName()] = true, true
+	}
 	for _, folder := range []string{folderLog, folderDestroyed} {
 		files, err := s.place.List(ctx, folder)
 		if err != nil {
-			return nil, nil, err
+			return w, err
 		}
 		for _, f := range files {
-			if !s.names(f.Name) && f.Changed.Before(before) {
-				gone = append(gone, f)
+			if !s.names(f.Name) && (going[f.Name] || f.Changed.Before(before)) {
+				w.files = append(w.files, f)
 			}
 		}
 	}
-	if removed, err = remove(ctx, s.place, gone); err != nil {
-		return removed, nil, err
+	if keysTo != nil {
+		w.keys, w.kept, err = s.oldKeys(ctx, keysTo, before, newestKeys)
+	}
+	return w, err
+}
+
+// tidy removes what no backup needs, and returns the names.
+func (s *Set) tidy(ctx context.Context, w waste, keysTo Place, now time.Time) (removed []string, err error) {
+	before := now.Add(-leftoverAge)
+	if removed, err = remove(ctx, s.place, w.files); err != nil {
+		return removed, err
 	}
 	if err := s.place.Sweep(ctx, before); err != nil || keysTo == nil {
-		return removed, nil, err
+		return removed, err
 	}
-	keys, kept, err := s.oldKeys(ctx, keysTo, before, newestKeys)
-	if err != nil {
-		return removed, nil, err
-	}
-	more, err := remove(ctx, keysTo, keys)
+	more, err := remove(ctx, keysTo, w.keys)
 	if err == nil {
 		err = keysTo.Sweep(ctx, before)
 	}
-	return append(removed, more...), kept, err
+	return append(removed, more...), err
 }
 
 func remove(ctx context.Context, from Place, files []Info) (removed []string, err error) {
@@ -109,7 +124,7 @@ func (s *Set) oldKeys(ctx context.Context, keysTo Place, before time.Time, newes
 		}
 		m := s.byID(id)
 		pruned, going := s.pruned[id]
-		if m == nil && !going && !f.Changed.Before(before) || m != nil && !newestOnly && m.Destroyed == newest.Destroyed {
+		if m == nil && !going && !f.Changed.Before(before) || m != nil && !newestOnly && s.sameList(ctx, m, newest, list) {
 			continue // of a run that may not have ended; or nothing was destroyed since
 		}
 		superseded := going && !slices.ContainsFunc(s.Backups, func(o Manifest) bool { return o.MadeAt.Before(pruned.MadeAt) })
@@ -125,6 +140,16 @@ func (s *Set) oldKeys(ctx context.Context, keysTo Place, before time.Time, newes
 		}
 	}
 	return old, kept, nil
+}
+
+// sameList reports whether a backup's list names what the newest one's does. Lists name their
+// cluster, so those of two eras differ in any case.
+func (s *Set) sameList(ctx context.Context, m, newest *Manifest, list Destroyed) bool {
+	if m.Destroyed == newest.Destroyed || m.Cluster == newest.Cluster {
+		return m.Destroyed == newest.Destroyed
+	}
+	own, err := s.listOf(ctx, m)
+	return err == nil && own.equal(list)
 }
 
 // holdsAll reports whether newer keys hold all that lives in a file of keys, but what was

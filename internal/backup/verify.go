@@ -36,7 +36,10 @@ func Verify(ctx context.Context, from, keysFrom Place, progress func(done, total
 		return v.out, noBackup(from)
 	}
 	for _, m := range set.Backups {
-		v.total += uint64(m.Log.Bytes)
+		v.total += uint64(max(m.Log.Bytes, 0))
+		if keysFrom != nil {
+			v.total += uint64(max(m.Keys.Bytes, 0))
+		}
 	}
 	for _, b := range set.Bad {
 		v.problem(b.ID, memory.BackupUnreadable, fmt.Sprintf("its manifest cannot be read: %v", b.Err))
@@ -46,7 +49,7 @@ func Verify(ctx context.Context, from, keysFrom Place, progress func(done, total
 			return v.out, err
 		}
 	}
-	v.cluster()
+	v.eras()
 	for i := range set.Backups {
 		if err := v.backup(ctx, &set.Backups[i]); err != nil {
 			return v.out, err
@@ -74,6 +77,7 @@ func noBackup(from Place) error {
 type verifier struct {
 	set      *Set
 	out      memory.BackupVerifyReport
+	done     uint64 // of total, with what was read whole
 	total    uint64
 	progress func(done, total uint64)
 
@@ -86,22 +90,31 @@ func (v *verifier) problem(id, kind, detail string) {
 	v.out.Problems = append(v.out.Problems, memory.BackupProblem{Backup: id, Kind: kind, Detail: detail})
 }
 
-// cluster finds whose backups these are, and names those of others: the one of most, and of
-// two the one that was here first.
-func (v *verifier) cluster() {
-	count := map[string]int{}
-	for _, m := range v.set.Backups {
-		if count[m.Cluster]++; count[m.Cluster] > count[v.out.Cluster] {
-			v.out.Cluster = m.Cluster
-		}
-	}
-	if len(count) < 2 {
+// eras says whose backups these are, and names those of others.
+func (v *verifier) eras() {
+	v.out.Eras = v.set.Eras()
+	if len(v.set.Backups) == 0 {
 		return
 	}
-	for _, m := range v.set.Backups {
-		if m.Cluster != v.out.Cluster {
-			v.problem(m.ID, memory.BackupForeign, fmt.Sprintf("it is of the cluster %s; the others are of %s", m.Cluster, v.out.Cluster))
+	v.out.Cluster = v.set.present()
+	for i := range v.set.Backups {
+		if m := &v.set.Backups[i]; v.set.era(m.Cluster) == 0 {
+			v.problem(m.ID, memory.BackupForeign, v.set.strange(m))
 		}
+	}
+}
+
+// read notes that a file was read, or as much as there is of it. A file counts for as many
+// bytes as its manifest says, whatever it has.
+func (v *verifier) read(ref FileRef) {
+	v.done += uint64(max(ref.Bytes, 0))
+	v.reading(ref, 0)
+}
+
+// reading notes how far the reading of a file has come.
+func (v *verifier) reading(ref FileRef, n int64) {
+	if v.progress != nil {
+		v.progress(v.done+uint64(max(min(n, ref.Bytes), 0)), v.total)
 	}
 }
 
@@ -142,6 +155,7 @@ func (v *verifier) file(m *Manifest, name string, err error) error {
 // log reads a range of the log. What it is in itself is told from its bytes, whatever the
 // manifest says.
 func (v *verifier) log(ctx context.Context, m *Manifest) error {
+	defer v.read(m.Log)
 	r, err := v.set.place.Open(ctx, m.logName())
 	if err != nil {
 		return v.file(m, m.logName(), err)
@@ -154,9 +168,7 @@ func (v *verifier) log(ctx context.Context, m *Manifest) error {
 		if f, err := events.DecodeFrame(data); err == nil && len(v.heads) > 0 {
 			need.See(&f)
 		}
-		if v.progress != nil {
-			v.progress(uint64(v.out.Bytes+sum.n), v.total)
-		}
+		v.reading(m.Log, sum.n)
 		return ctx.Err()
 	})
 	_, err = io.Copy(io.Discard, in)
@@ -204,6 +216,7 @@ func (v *verifier) keys(ctx context.Context, from Place) error {
 	for i := len(v.set.Backups) - 1; i >= 0; i-- {
 		m := &v.set.Backups[i]
 		b, err := readAs(ctx, from, m.keysName(), m.Keys)
+		v.read(m.Keys)
 		if errors.Is(err, fs.ErrNotExist) && m != newest {
 			continue // the newest keys open it, or opens says that none do
 		}
@@ -296,7 +309,7 @@ func (s *Set) leftovers(ctx context.Context) (names []string, err error) {
 
 // List says what a place holds, without reading the ranges of the log.
 func List(ctx context.Context, from Place) (memory.BackupList, error) {
-	out := memory.BackupList{Place: from.String(), Backups: []memory.BackupEntry{}}
+	out := memory.BackupList{Place: from.String(), Backups: []memory.BackupEntry{}, Eras: []memory.BackupEra{}}
 	set, err := ReadSet(ctx, from)
 	if err != nil {
 		return out, err
@@ -306,11 +319,16 @@ func List(ctx context.Context, from Place) (memory.BackupList, error) {
 		return out, err
 	}
 	there := sizes(files)
+	out.Eras = set.Eras()
 	for i := range set.Backups {
 		e := set.Backups[i].entry()
+		e.Era = set.era(e.Cluster)
 		chain, problem := set.chain(&set.Backups[i])
 		if problem == nil {
 			problem = missing(chain, there)
+		}
+		if problem == nil && e.Era == 0 {
+			problem = &memory.BackupProblem{Backup: e.ID, Detail: set.strange(&set.Backups[i])}
 		}
 		if problem != nil {
 			e.Problem = strings.TrimPrefix(problem.Backup+": ", e.ID+": ") + problem.Detail

@@ -30,7 +30,7 @@ func (o Offline) Drill(ctx context.Context, scratch string, from backup.Chosen, 
 	started := time.Now()
 	o.Config.setDefaults()
 	m := &from.Manifest
-	out = memory.BackupDrillReport{Backup: m.ID, MadeAt: m.MadeAt}
+	out = memory.BackupDrillReport{Backup: m.ID, MadeAt: m.MadeAt, BackupErasOf: from.Eras()}
 	if o.Config.MasterKey == nil {
 		if o.Config.MasterKey, err = keyring.MasterInBackup(from.Keys); err != nil {
 			return out, publicError(startError("keyring", err))

@@ -88,7 +88,12 @@ func (o Offline) RestoreFrom(ctx context.Context, dir string, src RestoreSource,
 		return out, err
 	}
 	from.keys, from.destroyed = src.Keys, src.Destroyed
+	from.cluster = from.sections[0].Cluster.String()
 	if src.Place != nil {
+		var anew bool
+		if from.former, anew = src.Place.Former(); anew {
+			from.cluster = newNodeID(o.Config.Now)
+		}
 		other, err := src.Place.KeysFor(ctx, from.need)
 		if err != nil {
 			return out, err
@@ -107,6 +112,9 @@ func (o Offline) RestoreFrom(ctx context.Context, dir string, src RestoreSource,
 		return out, err
 	}
 	out.Shards, out.Destroyed, out.DestroyedLiving = shards, src.Destroyed.Count(), src.Destroyed.Living(from.keys)
+	if src.Place != nil {
+		out.BackupErasOf = src.Place.Eras()
+	}
 	return out, nil
 }
 
@@ -212,6 +220,8 @@ func endRestore(fsys vfs.FS, dir string) error {
 type logBackup struct {
 	keys      []byte
 	destroyed backup.Destroyed
+	cluster   string   // what the node is to be of
+	former    []string // what that goes on from
 	need      backup.Need
 	log       backup.Log
 	sections  []backup.Section
@@ -385,9 +395,10 @@ func restoredEpoch(last uint32, now time.Time, random uint32) (uint32, error) {
 	return uint32(epoch), nil
 }
 
-// restoreNode writes node.json with the backup's cluster id and number of shards.
+// restoreNode writes node.json with the backup's number of shards, and its cluster id where no
+// other cluster has taken its place.
 func (c *core) restoreNode(from logBackup) error {
-	d := &dataDir{fs: c.cfg.FS, path: c.cfg.DataDir, node: nodeFile{Format: nodeFormat, NodeID: newNodeID(c.cfg.Now), ClusterID: from.sections[0].Cluster.String(), Mode: modeStandalone}}
+	d := &dataDir{fs: c.cfg.FS, path: c.cfg.DataDir, node: nodeFile{Format: nodeFormat, NodeID: newNodeID(c.cfg.Now), ClusterID: from.cluster, Former: from.former, Mode: modeStandalone}}
 	if len(from.sections) > 1 {
 		d.node.Shards = len(from.sections)
 	}
