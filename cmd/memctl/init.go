@@ -25,7 +25,8 @@ the state once as many nodes as --bootstrap-expect says are there. Until then no
 written. The former log and Raft files lie in aside/.
 
 It may be called again, also where it was killed: until it is through, memnode does not open
-the directory. There is no way back but a backup that is restored.
+the directory. There is no way back but a backup that is restored. The next backup goes into
+the same places as those before, where it begins an era.
 ` + masterKeyHelp,
 		Example: `  memctl cluster init --data-dir ~/.mneme --node-id n1 --peer-certs certs --dry-run
   memctl cluster init --data-dir ~/.mneme --node-id n1 --peer-certs certs

@@ -30,7 +30,8 @@ Then start memnode with this data directory and the options that it had, and the
 nodes with empty data directories: they join, and the log is written again from the state
 once as many nodes as --bootstrap-expect are there, and serves reads once most of them are. Old
 data directories of the other nodes are refused, and are yours to keep or to remove. The
-former log and Raft files of this node lie in aside/.
+former log and Raft files of this node lie in aside/. The next backup goes into the same
+places as those before, where it begins an era.
 
 It may be called again, also where it was killed. It refuses while another node of the
 cluster answers, or memnode runs on the directory.

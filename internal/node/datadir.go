@@ -89,7 +89,10 @@ func (f nodeFile) check() string {
 }
 
 const (
-	nodeFormat     = 1
+	// Format 2 names clusters that this one was made of; a file that names none is of format 1,
+	// which earlier versions read.
+	nodeFormat     = 2
+	nodeFormatFrom = 1
 	modeStandalone = "standalone"
 	modeCluster    = "cluster"
 	lockFile       = "LOCK"
@@ -277,9 +280,9 @@ func (d *dataDir) readNode(ids *events.IDSource) error {
 				Hint: "put the file back from a backup of the folder, or choose another --data-dir"}
 		}
 		d.fresh = true
-		d.node = nodeFile{Format: nodeFormat, NodeID: ids.New().String(), ClusterID: ids.New().String(), Mode: modeStandalone}
+		d.node = nodeFile{Format: nodeFormatFrom, NodeID: ids.New().String(), ClusterID: ids.New().String(), Mode: modeStandalone}
 		if d.id != "" {
-			d.node = nodeFile{Format: nodeFormat, NodeID: d.id, Mode: modeCluster, Cluster: &cluster.Facts{ID: d.id, Incarnation: newIncarnation(ids)}}
+			d.node = nodeFile{Format: nodeFormatFrom, NodeID: d.id, Mode: modeCluster, Cluster: &cluster.Facts{ID: d.id, Incarnation: newIncarnation(ids)}}
 		}
 		return d.writeNode()
 	case errors.Is(err, errNodeDamaged) || errors.Is(spareErr, errNodeDamaged):
@@ -403,6 +406,9 @@ func withoutCredentials(urls string) string {
 func (d *dataDir) writeNode() error {
 	if d.node.Format > nodeFormat {
 		return nil // not ours to write
+	}
+	if len(d.node.Former) > 0 || d.node.Cluster != nil && len(d.node.Cluster.Origin) > 0 {
+		d.node.Format = nodeFormat
 	}
 	d.node.Check = d.node.check()
 	b, err := json.MarshalIndent(d.node, "", "  ")

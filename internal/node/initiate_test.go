@@ -177,7 +177,7 @@ func TestOneNodeBecomesThree(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, n := range tr.nodes {
-		if former := n.dir.former(); !slices.Equal(former, []string{was.ClusterID}) || n.dir.node.ClusterID == was.ClusterID {
+		if former := n.dir.former(); !slices.Equal(former, []string{was.ClusterID}) || n.dir.node.ClusterID == was.ClusterID || n.dir.node.Format != nodeFormat || was.Format != nodeFormatFrom {
 			t.Errorf("node %d is of %s, made of %v, not of %s", i+1, n.dir.node.ClusterID, former, was.ClusterID)
 		}
 	}

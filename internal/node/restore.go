@@ -398,7 +398,7 @@ func restoredEpoch(last uint32, now time.Time, random uint32) (uint32, error) {
 // restoreNode writes node.json with the backup's number of shards, and its cluster id where no
 // other cluster has taken its place.
 func (c *core) restoreNode(from logBackup) error {
-	d := &dataDir{fs: c.cfg.FS, path: c.cfg.DataDir, node: nodeFile{Format: nodeFormat, NodeID: newNodeID(c.cfg.Now), ClusterID: from.cluster, Former: from.former, Mode: modeStandalone}}
+	d := &dataDir{fs: c.cfg.FS, path: c.cfg.DataDir, node: nodeFile{Format: nodeFormatFrom, NodeID: newNodeID(c.cfg.Now), ClusterID: from.cluster, Former: from.former, Mode: modeStandalone}}
 	if len(from.sections) > 1 {
 		d.node.Shards = len(from.sections)
 	}
