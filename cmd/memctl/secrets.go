@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"mneme/internal/node"
 	"mneme/internal/peer/devca"
 	"mneme/memory"
 )
@@ -72,9 +75,9 @@ too. A folder of an earlier version remembers nothing yet: give it the flags onc
 NAME-keys is immutable: the API server refuses another master key or token under that
 name. To replace a token on purpose, stop all pods, delete that Secret, put the new token
 into operator.token in --out, and make the Secret again before the pods start.`,
-		Example: `  memctl cluster secrets --out secrets | kubectl apply --server-side -f -
-  memctl cluster secrets --out secrets --kube-namespace memory --nodes 7 --host mneme.example.org | kubectl apply --server-side -f -
-  memctl cluster secrets --renew --out secrets | kubectl apply --server-side -f -`,
+		Example: `  memctl cluster secrets --out secrets | kubectl create -f -
+  memctl cluster secrets --out secrets --kube-namespace memory --nodes 7 --host mneme.example.org | kubectl create -f -
+  memctl cluster secrets --renew --out secrets | kubectl apply --server-side --force-conflicts -f -`,
 		Args: wantArgs(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := opt.check(cmd); err != nil {
@@ -203,13 +206,32 @@ func (o *secretsOptions) drawKeys() (kubeSecret, error) {
 	keys := map[string]string{}
 	for _, name := range keyFiles {
 		var err error
-		if keys[name], err = devca.Draw(filepath.Join(o.out, name)); err != nil {
+		path := filepath.Join(o.out, name)
+		keys[name], err = devca.Draw(path)
+		if errors.Is(err, devca.ErrSecret) && name == masterKeyFile {
+			keys[name], err = keyOf(path, err)
+		}
+		if err != nil {
 			return kubeSecret{}, err
 		}
 	}
 	secret := o.secret("keys", "Opaque", keys)
 	secret.Immutable = true // another master key or token under this name is a mistake
 	return secret, nil
+}
+
+// keyOf is the master key in a file as a data directory has it, which a restore gives back; or
+// the error bad, if it is none.
+func keyOf(path string, bad error) (string, error) {
+	source, err := node.MasterKeySource("file:"+path, os.Getenv)
+	if err != nil {
+		return "", bad
+	}
+	key, err := source.MasterKey(context.Background())
+	if err != nil {
+		return "", bad
+	}
+	return hex.EncodeToString(key[:]), nil
 }
 
 func (o *secretsOptions) valid() time.Duration { return time.Duration(o.days) * 24 * time.Hour }

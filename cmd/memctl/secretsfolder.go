@@ -19,11 +19,12 @@ import (
 const (
 	secretsFile    = "secrets.json"
 	secretsVersion = 1
+	masterKeyFile  = "master.key"
 )
 
 // What the folder of `cluster secrets` holds but for certificates and secretsFile.
 var (
-	keyFiles       = []string{"master.key", "operator.token"}
+	keyFiles       = []string{masterKeyFile, "operator.token"}
 	authorityFiles = []string{"ca.crt", "ca.key", filepath.Join("clients", "ca.crt"), filepath.Join("clients", "ca.key")}
 )
 

@@ -269,9 +269,9 @@ func TestUpgradesThatWouldLoseNodesAreRefused(t *testing.T) {
 
 // NOTES name the next step, by the names of this release.
 func TestNotesNameTheNextStep(t *testing.T) {
-	const first, keys, renew = "memctl cluster secrets --out secrets --name memory --kube-namespace mneme | kubectl apply --server-side -f -",
-		"memctl cluster secrets --keys-only --out secrets --name memory --kube-namespace mneme | kubectl apply --server-side -f -",
-		"memctl cluster secrets --renew --out secrets | kubectl apply --server-side -f -"
+	const first, keys, renew = "memctl cluster secrets --out secrets --name memory --kube-namespace mneme | kubectl create -f -",
+		"memctl cluster secrets --keys-only --out secrets --name memory --kube-namespace mneme | kubectl create -f -",
+		"memctl cluster secrets --renew --out secrets | kubectl apply --server-side --force-conflicts -f -"
 	for values, c := range map[string]struct{ says, not []string }{
 		"replicas: 3": {says: []string{first, renew}, not: []string{keys}},
 		"replicas: 3\ncertManager: {enabled: true}": {says: []string{keys}, not: []string{first, renew}},

@@ -464,7 +464,7 @@ func (c *cluster) badSecret() {
 	c.say("%s", strings.ReplaceAll(strings.TrimSpace(out), "\n", "\nnode: "))
 	c.mneme("delete", "secret", "mneme-keys")
 	for range 2 { // applied again it is what is there
-		c.script("memctl cluster secrets --out secrets | kubectl apply --server-side -f -")
+		c.script("memctl cluster secrets --out secrets | kubectl create -f -")
 	}
 	if out := c.walk("Renew certificates"); strings.Contains(out, "mneme-keys") {
 		c.t.Errorf("renewal applies keys: %s", out)
