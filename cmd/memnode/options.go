@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"mneme/internal/node"
+	"mneme/memory"
 )
 
 // kind of an option's value.
@@ -35,6 +36,8 @@ type option struct {
 	only    layer    // the one layer that may set it; "" = all
 	secret  bool
 	unit    string // of a number
+	from    int    // the least that a number may be
+	to      int    // and the most; 0 = whatever there is
 	reloads bool   // it counts while the node runs, too
 	usage   string
 }
@@ -99,6 +102,15 @@ func options() []option {
 		{name: "master-key", def: "file", usage: "where the keyring's master key comes from: file, file:/PATH, env:NAME or command:PROGRAM ARGUMENTS"},
 		{name: "dev", kind: boolean, def: false, usage: "write to an external NATS without proof that it syncs"},
 		{name: "drain-timeout", kind: duration, def: node.DefaultDrainTimeout.String(), usage: "how long stopping may take"},
+		{name: "max-connections", kind: number, unit: "connections", from: 1, to: 1 << 20, reloads: true, def: node.DefaultConnections, usage: "how many HTTP connections are open at once"},
+		{name: "max-searches", kind: number, unit: "searches", from: 1, to: 1 << 20, reloads: true, def: node.DefaultSearches, usage: "how many searches over HTTP are worked on at once"},
+		{name: "max-pages", kind: number, unit: "pages", from: 1, to: 1 << 20, reloads: true, def: node.DefaultPages, usage: "how many pages of lists over HTTP are made at once, up to 8 MiB each"},
+		{name: "max-exports", kind: number, unit: "exports", from: 1, to: 1 << 20, reloads: true, def: node.DefaultExports, usage: "how many exports over HTTP run at once"},
+		{name: "max-streams", kind: number, unit: "streams", from: 1, to: 1 << 20, reloads: true, def: node.DefaultStreams, usage: "how many event streams over HTTP are open at once"},
+		{name: "max-nats-reads", kind: number, unit: "reads", from: 1, to: 1 << 20, reloads: true, def: node.DefaultNATSReads, usage: "how many searches and other reads over NATS are worked on at once"},
+		{name: "max-queue", kind: number, unit: "captures", from: 1, to: 1 << 20, reloads: true, def: node.DefaultQueue, usage: "how many captures wait to be written, in each shard that this node leads"},
+		{name: "max-bodies", kind: number, unit: "MiB", from: memory.MaxBatchBytes >> 20, to: 1 << 20, reloads: true, def: node.DefaultBodies >> 20, usage: "how much the bodies of all HTTP requests under way hold together"},
+		{name: "max-answers", kind: number, unit: "MiB", from: 1, to: 1 << 20, reloads: true, def: node.DefaultAnswers >> 20, usage: "how much long answers hold that HTTP clients have not taken yet"},
 		{name: "slow-search", kind: duration, def: "1s", reloads: true, usage: "log searches that take so long or longer, with their plan and without their text (0s: none)"},
 		{name: "slow-search-text", kind: boolean, def: false, reloads: true, usage: "have that log hold the text of queries"},
 		{name: "traces-endpoint", def: "", usage: "`URL` of a collector that takes traces over OTLP/HTTP, such as https://collector.example:4318 (default: nothing is traced)"},
@@ -138,6 +150,9 @@ func (o option) parse(words string) (any, error) {
 		return v, nil
 	case number:
 		v, err := strconv.Atoi(words)
+		if o.to > 0 && (err != nil || v < o.from || v > o.to) {
+			return nil, fmt.Errorf("%q is not a whole number from %d to %d", words, o.from, o.to)
+		}
 		if err != nil || v < 0 {
 			return nil, fmt.Errorf("%q is not a whole number from 0 on", words)
 		}

@@ -23,6 +23,9 @@ func settingsTable(opts []option) string {
 	b.WriteString("| setting | type | default | unit | variable | set by | reloads | |\n|---|---|---|---|---|---|---|---|\n")
 	for _, o := range opts {
 		kind := map[kind]string{text: "text", list: "list", boolean: "boolean", number: "number", share: "share", duration: "duration"}[o.kind]
+		if o.to > 0 {
+			kind = fmt.Sprintf("number from %d to %d", o.from, o.to)
+		}
 		if o.choices != nil {
 			kind = "one of " + strings.Join(o.choices, ", ")
 		}
@@ -141,9 +144,9 @@ func TestRereadTakesWhatMayChangeAndTellsOfTheRest(t *testing.T) {
 		if _, r, err := w.cfg.Process.Reread(); err != nil || len(r.Settings) != 0 || r.File != file {
 			t.Errorf("nothing has changed: %+v, %v", r, err)
 		}
-		const next = "log-level: debug\nslow-search: 2s\nslow-search-text: true\nallowed-host: [a.example]\nshards: 3\nnats-url: nats://me:marmalade@log:1\nnats-monitor: [http://log:8222]\n"
+		const next = "log-level: debug\nmax-searches: 4\nmax-bodies: 16\nslow-search: 2s\nslow-search-text: true\nallowed-host: [a.example]\nshards: 3\nnats-url: nats://me:marmalade@log:1\nnats-monitor: [http://log:8222]\n"
 		live, r, err := write(next)
-		if err != nil || live.SlowSearch.Seconds() != 2 || !live.SlowSearchText || !slices.Equal(live.AllowedHosts, []string{"a.example"}) {
+		if err != nil || live.SlowSearch.Seconds() != 2 || live.Limits.Searches != 4 || live.Limits.Bodies != 16<<20 || live.Limits.Pages != node.DefaultPages || !live.SlowSearchText || !slices.Equal(live.AllowedHosts, []string{"a.example"}) {
 			t.Errorf("%+v, %v", live, err)
 		}
 		applied := map[string]bool{}
@@ -153,7 +156,7 @@ func TestRereadTakesWhatMayChangeAndTellsOfTheRest(t *testing.T) {
 				t.Errorf("%s tells a password: %s", s.Name, words)
 			}
 		}
-		for name, want := range map[string]bool{"log-level": true, "slow-search": true, "slow-search-text": true, "allowed-host": true, "shards": false, "nats-url": false} {
+		for name, want := range map[string]bool{"log-level": true, "slow-search": true, "max-searches": true, "max-bodies": true, "slow-search-text": true, "allowed-host": true, "shards": false, "nats-url": false} {
 			if got, there := applied[name]; !there || got != want {
 				t.Errorf("%s: applied %v, told %v", name, got, there)
 			}
@@ -162,10 +165,13 @@ func TestRereadTakesWhatMayChangeAndTellsOfTheRest(t *testing.T) {
 		if _, r, err = write(next); err != nil || len(r.Settings) != 2 {
 			t.Errorf("what was not applied is told again, and nothing else: %+v, %v", r, err)
 		}
-		for _, bad := range []string{"log-level: loud\n", "no-such: 1\n", "allowed-origin: [nowhere]\n", "vector-engine: exact\nauth: open\n"} {
+		for _, bad := range []string{"log-level: loud\n", "no-such: 1\n", "allowed-origin: [nowhere]\n", "max-searches: 0\n", "max-bodies: 7\nmax-searches: 9\n", "max-queue: many\n", "vector-engine: exact\nauth: open\n"} {
 			if _, _, err := write(bad); err == nil {
 				t.Errorf("%q was taken", bad)
 			}
+		}
+		if live, r, err := write(next); err != nil || live.Limits.Searches != 4 || len(r.Settings) != 2 {
+			t.Errorf("after what could not be used: %+v, %+v, %v", live, r, err)
 		}
 		w.cfg.Logger.Debug("still")
 	}, "--config", file)
@@ -228,6 +234,8 @@ func TestConfigValidate(t *testing.T) {
 		"half a cluster":      {[]string{"--node-id", "n1"}, "peer"},
 		"master key":          {[]string{"--master-key", "vault:x"}, "the master key's source is none of"},
 		"bad origin":          {[]string{"--allowed-origin", "nowhere"}, "nowhere"},
+		"a limit of nothing":  {[]string{"--max-searches", "0"}, "\"0\" is not a whole number from 1 to 1048576"},
+		"a body has no room":  {[]string{"--max-bodies", "7"}, "\"7\" is not a whole number from 8 to"},
 		"shards":              {[]string{"--shards", "65"}, "65 shards"},
 		"missing config file": {[]string{"--config", filepath.Join(w.dir, "missing.yaml")}, "missing.yaml"},
 	} {

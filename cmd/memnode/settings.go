@@ -257,7 +257,10 @@ func (s *settings) traces(sys system) *otlp.Options {
 // live are the settings of the node that may change while it runs.
 func (s *settings) live() node.Live {
 	return node.Live{SlowSearch: s.Duration("slow-search"), SlowSearchText: s.Bool("slow-search-text"),
-		TraceShare: s.Float64("traces-share"), AllowedHosts: s.Strings("allowed-host"), AllowedOrigins: s.Strings("allowed-origin")}
+		TraceShare: s.Float64("traces-share"), AllowedHosts: s.Strings("allowed-host"), AllowedOrigins: s.Strings("allowed-origin"),
+		Limits: node.Limits{Connections: s.Int("max-connections"), Searches: s.Int("max-searches"), Pages: s.Int("max-pages"), Exports: s.Int("max-exports"),
+			Streams: s.Int("max-streams"), NATSReads: s.Int("max-nats-reads"), Queue: s.Int("max-queue"),
+			Bodies: s.Int64("max-bodies") << 20, Answers: s.Int64("max-answers") << 20}}
 }
 
 // secrets are the words of the settings that nobody else may see.

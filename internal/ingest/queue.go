@@ -14,7 +14,9 @@ import (
 // queue holds drafts that wait for a frame: first in first out within a
 // namespace, in turns between namespaces, bounded in number and bytes.
 type queue struct {
-	maxItems, maxBytes int // of all; a namespace may use half while others wait
+	// Of all; a namespace may use half while others wait.
+	maxItems func() int
+	maxBytes int
 
 	mu     sync.Mutex
 	lanes  map[events.ID]*lane
@@ -33,7 +35,7 @@ type lane struct {
 	bytes  int
 }
 
-func newQueue(maxItems, maxBytes int) *queue {
+func newQueue(maxItems func() int, maxBytes int) *queue {
 	return &queue{maxItems: maxItems, maxBytes: maxBytes, lanes: map[events.ID]*lane{}, wake: make(chan struct{}, 1)}
 }
 
@@ -59,8 +61,9 @@ func (q *queue) add(ns events.ID, drafts []*draft, must bool) error {
 	if l == nil {
 		l = &lane{}
 	}
-	full := q.items+len(drafts) > q.maxItems || q.bytes+size > q.maxBytes
-	greedy := len(q.lanes) > 1 && (len(l.drafts)+len(drafts) > q.maxItems/2 || l.bytes+size > q.maxBytes/2)
+	most := q.maxItems()
+	full := q.items+len(drafts) > most || q.bytes+size > q.maxBytes
+	greedy := len(q.lanes) > 1 && (len(l.drafts)+len(drafts) > most/2 || l.bytes+size > q.maxBytes/2)
 	if (full || greedy) && q.items > 0 && !must {
 		err := memory.Errorf(memory.CodeOverloaded, "too much is waiting to be written: %d memories", q.items).
 			WithHint("slow down and send it again")

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"mneme/internal/events"
@@ -22,7 +23,7 @@ func drafts(ns byte, n, size int) []*draft {
 }
 
 func TestQueueTakesTurns(t *testing.T) {
-	q := newQueue(20_000, 1<<30)
+	q := newQueue(upTo(20_000), 1<<30)
 	flood, one, two := drafts(1, 9000, 100), drafts(2, 1, 100), drafts(3, 3, 100)
 	for _, p := range [][]*draft{flood, one, two} {
 		if err := q.push(p[0].header.Namespace, p); err != nil {
@@ -45,7 +46,7 @@ func TestQueueTakesTurns(t *testing.T) {
 func TestQueueAgainstTwin(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 7))
-		q := newQueue(200, 20_000)
+		q := newQueue(upTo(200), 20_000)
 		twin := map[events.ID][]*draft{}
 		items, bytes := 0, 0
 		for step := range 400 {
@@ -91,7 +92,7 @@ func TestQueueAgainstTwin(t *testing.T) {
 }
 
 func TestQueueBounds(t *testing.T) {
-	q := newQueue(10, 1000)
+	q := newQueue(upTo(10), 1000)
 	a, b := events.ID{1}, events.ID{2}
 	if err := q.push(a, drafts(1, 12, 1)); err != nil {
 		t.Errorf("one request above the bounds has to get into an empty queue: %v", err)
@@ -133,7 +134,7 @@ func TestQueueBounds(t *testing.T) {
 // resume after close made the number of pauses negative, and nothing was ever
 // taken again.
 func TestQueueResumeAfterClose(t *testing.T) {
-	q := newQueue(10, 1000)
+	q := newQueue(upTo(10), 1000)
 	q.pause()
 	if err := q.push(events.ID{1}, drafts(1, 1, 1)); err != nil {
 		t.Fatal(err)
@@ -196,7 +197,9 @@ func TestFloodDoesNotHoldUpAnother(t *testing.T) {
 func TestOverload(t *testing.T) {
 	g := newGate()
 	w := newWorld(t, g)
-	w.opt = func(o *Options) { o.MaxQueueItems = 5 }
+	var limit atomic.Int64
+	limit.Store(5)
+	w.opt = func(o *Options) { o.QueueLimit = func() int { return int(limit.Load()) } }
 	w.mustStart()
 	w.namespace("team-a")
 	resume, err := w.writer.Pause(context.Background())
@@ -219,7 +222,19 @@ func TestOverload(t *testing.T) {
 	if n, _ := w.writer.QueueDepth(); n != 3 {
 		t.Errorf("depth is %d", n)
 	}
+	limit.Store(6) // which the writer hears of
+	wg.Go(func() {
+		w.batch("team-a", memory.Capture{Text: "d"}, memory.Capture{Text: "e"}, memory.Capture{Text: "f"})
+	})
+	await(t, "six to be queued", func() bool { n, _ := w.writer.QueueDepth(); return n == 6 })
+	limit.Store(2)
+	if _, err = w.writer.Capture(context.Background(), "team-a", items[:1], memory.WaitApplied); memory.CodeOf(err) != memory.CodeOverloaded {
+		t.Errorf("six wait, two may: %v", err)
+	}
 	resume()
 	resume()
 	wg.Wait()
 }
+
+// upTo is a limit that stays.
+func upTo(n int) func() int { return func() int { return n } }

@@ -71,8 +71,11 @@ type Options struct {
 	// frame it is, or one that does nothing; nil = nobody asks. It must not wait.
 	Took func(Step, time.Duration, trace.Span)
 
-	MaxQueueItems, MaxQueueBytes int // what may wait; 0 = defaults
-	MaxFrameBytes                int // 0 = events.MaxFrameBytes
+	// QueueLimit is how many events may wait for a frame. It is asked whenever some are to be
+	// queued, and must not wait; nil = DefaultQueueItems.
+	QueueLimit    func() int
+	MaxQueueBytes int // of what waits; 0 = a default
+	MaxFrameBytes int // 0 = events.MaxFrameBytes
 }
 
 // DefaultQueueItems is how many events may wait for a frame where Options do not say.
@@ -93,8 +96,8 @@ func (o *Options) setDefaults() {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.MaxQueueItems == 0 {
-		o.MaxQueueItems = DefaultQueueItems
+	if o.QueueLimit == nil {
+		o.QueueLimit = func() int { return DefaultQueueItems }
 	}
 	if o.MaxQueueBytes == 0 {
 		o.MaxQueueBytes = defaultQueueBytes
@@ -172,7 +175,7 @@ func Start(ctx context.Context, opt Options) (*Writer, error) {
 func newWriter(opt Options) (*Writer, *round) {
 	opt.setDefaults()
 	opt.Logger = opt.Logger.With("term", opt.Term)
-	w := &Writer{opt: opt, queue: newQueue(opt.MaxQueueItems, opt.MaxQueueBytes), flight: newInFlight(), horizon: &horizon{},
+	w := &Writer{opt: opt, queue: newQueue(opt.QueueLimit, opt.MaxQueueBytes), flight: newInFlight(), horizon: &horizon{},
 		times: &times{clock: opt.Clock}, ids: events.NewIDSource(opt.Now, opt.Rand), keys: announcements{byKey: map[keyring.KeyID]*draft{}}}
 	w.refusals = &refusals{times: w.times, outer: opt.Refuse}
 	w.times.follow(opt.State.Cursor().SealedAt)

@@ -98,6 +98,8 @@ type Live struct {
 	// AllowedOrigins are origins (scheme://host[:port]) of pages served elsewhere
 	// that may call this node.
 	AllowedOrigins []string
+
+	Limits Limits
 }
 
 // Process is what a node hears of the program that runs it. The zero value is a program that

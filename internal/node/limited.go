@@ -5,24 +5,22 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"mneme/internal/slots"
 )
 
 // limited bounds the connections of a listener. One too many is told so and
 // closed at once: left waiting, it would look like a node that hangs.
 type limited struct {
 	net.Listener
-	free  chan struct{} // one element for each connection that may still come
+	open  *slots.Pool   // one is taken by each connection
 	told  chan struct{} // one element for each that was told so and is not closed yet
 	tells bool          // else one too many is only closed: it could not read what is in clear
 	close sync.Once
 }
 
-func newLimited(l net.Listener, limit int, tells bool) *limited {
-	free := make(chan struct{}, limit)
-	for range limit {
-		free <- struct{}{}
-	}
-	return &limited{Listener: l, free: free, told: make(chan struct{}, maxTold), tells: tells}
+func newLimited(l net.Listener, open *slots.Pool, tells bool) *limited {
+	return &limited{Listener: l, open: open, told: make(chan struct{}, maxTold), tells: tells}
 }
 
 // tooMany is the whole answer to a connection too many. It is sent without
@@ -44,12 +42,10 @@ func (l *limited) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		select {
-		case <-l.free:
+		if l.open.Take() {
 			return &limitedConn{Conn: c, l: l}, nil
-		default:
-			l.refuse(c)
 		}
+		l.refuse(c)
 	}
 }
 
@@ -101,6 +97,6 @@ type limitedConn struct {
 
 func (c *limitedConn) Close() error {
 	err := c.Conn.Close()
-	c.once.Do(func() { c.l.free <- struct{}{} })
+	c.once.Do(c.l.open.Leave)
 	return err
 }

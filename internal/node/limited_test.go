@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"mneme/internal/slots"
 )
 
 // TestConnectionTooManyIsToldSo: above the cap a connection gets an answer at
@@ -15,7 +17,7 @@ func TestConnectionTooManyIsToldSo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := newLimited(inner, 2, true)
+	l := newLimited(inner, slots.New(2), true)
 	accepted := make(chan net.Conn, 8)
 	done := make(chan struct{})
 	go func() {
@@ -81,7 +83,7 @@ func TestConnectionTooManyGotAReset(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := newLimited(inner, 0, true)
+	l := newLimited(inner, slots.New(0), true)
 	c, err := net.Dial("tcp", inner.Addr().String())
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"mneme/internal/slots"
 )
 
 // exposure is what others than this machine could do to a node, or hear of it.
@@ -130,7 +132,7 @@ func openHealth(n *Node) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = server.Serve(newLimited(l, maxProbes, false)) // it ends with stop
+		_ = server.Serve(newLimited(l, slots.New(maxProbes), false)) // it ends with stop
 	}()
 	n.front.health = l.Addr().String()
 	n.onClose("health address", func(ctx context.Context) error {

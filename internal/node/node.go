@@ -91,6 +91,7 @@ func start(ctx context.Context, cfg Config, damaged []*damagedState) (*Node, err
 	n := &Node{core: &core{cfg: cfg, clock: ingest.NewClock(cfg.Now, cfg.Parts.SinceBoot), damaged: damaged}, started: time.Now(), ending: ending{done: make(chan struct{})}}
 	n.front.times = newTimes()
 	n.front.times.slow.Set(cfg.SlowSearch, cfg.SlowSearchText)
+	n.front.setLimits(cfg.Limits)
 	n.eraser = newEraser(n)
 	n.upkeep = newUpkeep(n)
 	n.doctor = &doctor{n}

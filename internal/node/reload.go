@@ -32,6 +32,7 @@ func (o *operator) Reload(context.Context) (memory.ReloadReport, error) {
 			report.Files = []memory.ReloadedFile{}
 		}
 		n.front.times.slow.Set(live.SlowSearch, live.SlowSearchText)
+		n.front.setLimits(live.Limits)
 		n.front.allowed = live
 		if n.cfg.Traces != nil {
 			n.cfg.Traces.SetShare(live.TraceShare)

@@ -14,6 +14,7 @@ import (
 	"mneme/internal/api/rest"
 	"mneme/internal/api/web"
 	"mneme/internal/certs"
+	"mneme/internal/slots"
 	"mneme/memory"
 )
 
@@ -22,7 +23,6 @@ const (
 	headerTimeout  = 10 * time.Second
 	idleTimeout    = 2 * time.Minute
 	maxHeaderBytes = 64 << 10
-	maxConnections = 2048
 )
 
 // front is where a node is reached.
@@ -36,6 +36,10 @@ type front struct {
 	trouble  string                         // why there is none
 	times    *times                         // how long requests and frames take
 	metrics  http.Handler                   // /metrics
+
+	connections slots.Pool    // over HTTP
+	queue       atomic.Int64  // see queueLimit
+	surface     *rest.Surface // nil until it serves
 
 	guard     *rest.Guard // by which names the node may be called
 	reloading sync.Mutex  // one Reload at a time
@@ -60,23 +64,23 @@ func (n *Node) serve(ctx context.Context) error {
 	}
 	draining, drain := context.WithCancel(context.WithoutCancel(ctx))
 	n.onClose("event streams", func(context.Context) error { drain(); return nil })
-	handler, err := rest.New(rest.Options{Writer: n.changes, Reader: n.reads, Admin: n.operator, Health: n.doctor, Rejecter: n.rejections, Auth: n.gate,
-		Metrics: metrics, Registerer: registry, Web: page, Logger: n.cfg.Logger, Guard: n.front.guard, Draining: draining, Traces: n.cfg.recorder(), Now: n.cfg.Now})
+	n.front.surface, err = rest.New(rest.Options{Writer: n.changes, Reader: n.reads, Admin: n.operator, Health: n.doctor, Rejecter: n.rejections, Auth: n.gate,
+		Metrics: metrics, Registerer: registry, Web: page, Logger: n.cfg.Logger, Guard: n.front.guard, Draining: draining, Limits: n.cfg.Limits.rest(), Traces: n.cfg.recorder(), Now: n.cfg.Now})
 	if err != nil {
 		return err
 	}
 	// It is closed after HTTP, whose closing ends the event streams of both.
-	if err := n.openAdminSocket(handler); err != nil {
+	if err := n.openAdminSocket(n.front.surface); err != nil {
 		return err
 	}
 	if err := n.stopWaiting(ctx); err != nil {
 		return err
 	}
-	server := n.newServer(handler)
+	server := n.newServer(n.front.surface)
 	n.wg.Add(1)
 	go func() {
 		defer n.wg.Done()
-		if err := server.Serve(n.front.secure(newLimited(n.front.listener, maxConnections, n.front.certs == nil))); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(n.front.secure(newLimited(n.front.listener, &n.front.connections, n.front.certs == nil))); !errors.Is(err, http.ErrServerClosed) {
 			n.end(err)
 		}
 	}()
@@ -84,7 +88,7 @@ func (n *Node) serve(ctx context.Context) error {
 		drain()
 		return server.stop(ctx)
 	})
-	bus, err := natsapi.Start(natsapi.Options{Conn: n.nats.CallersConn(), Writer: n.changes, Reader: n.reads, Rejecter: n.rejections, Feed: feeds(n.served), Version: n.cfg.Version, Server: n.peers.server(), Later: n.peers.takesInTurn(), Traces: n.cfg.recorder(), Logger: n.cfg.Logger})
+	bus, err := natsapi.Start(natsapi.Options{Conn: n.nats.CallersConn(), Writer: n.changes, Reader: n.reads, Rejecter: n.rejections, Feed: feeds(n.served), Version: n.cfg.Version, Server: n.peers.server(), Later: n.peers.takesInTurn(), Reads: n.cfg.Limits.NATSReads, Traces: n.cfg.recorder(), Logger: n.cfg.Logger})
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func newServed(n *Node, s *shard) *served {
 func (s *served) open(ctx context.Context) error {
 	opt := s.replicaOptions()
 	opt.Refuse, opt.OpenGroup = s.refuse, s.cfg.Parts.Group
-	opt.Counters, opt.Took = &s.counters, s.n.front.times.step(s.id)
+	opt.Counters, opt.Took, opt.QueueLimit = &s.counters, s.n.front.times.step(s.id), s.n.front.queueLimit
 	if s.id != shard0 {
 		opt.Directory = s.directory().state
 	}

@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 
-	"mneme/internal/ingest"
 	"mneme/internal/raftfsm"
 	"mneme/internal/storage"
 )
@@ -149,7 +148,7 @@ func (s shardCollector) collectWriter() {
 	items, bytes := w.QueueDepth()
 	s.put(ofQueue, float64(items))
 	s.put(ofQueueBytes, float64(bytes))
-	s.put(ofQueueMost, ingest.DefaultQueueItems)
+	s.put(ofQueueMost, float64(s.n.front.queueLimit()))
 }
 
 func (s shardCollector) collectRaft(r raftfsm.Stats) {

@@ -108,9 +108,10 @@ type Options struct {
 	// Refuse says why writes must not be taken now; nil = they may.
 	Refuse func() *memory.Error
 
-	// Counters and Took are of ingest.Options, for the writers of all terms; nil = nobody asks.
-	Counters *ingest.Counters
-	Took     func(ingest.Step, time.Duration, trace.Span)
+	// Counters, Took and QueueLimit are of ingest.Options, for the writers of all terms.
+	Counters   *ingest.Counters
+	Took       func(ingest.Step, time.Duration, trace.Span)
+	QueueLimit func() int
 
 	CacheBytes, ReserveBytes int64
 	SnapshotThreshold        uint64        // 0 = raftfsm's default

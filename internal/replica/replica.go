@@ -178,7 +178,7 @@ func (r *Replica) startWriter(ctx context.Context, term uint64) (*ingest.Writer,
 		ref = o.Streams.Ref()
 	}
 	w, err := ingest.Start(ctx, ingest.Options{Place: o.Place, Stream: o.Stream, Group: r.group, Term: term, State: r.state,
-		Keys: o.Keys, Settings: o.Settings, Clock: o.Clock, Logger: o.Logger, Refuse: o.Refuse, Counters: o.Counters, Took: o.Took, Current: func(ctx context.Context) error { return r.current(ctx, term) }, Ref: ref, Diverged: r.Diverged()})
+		Keys: o.Keys, Settings: o.Settings, Clock: o.Clock, Logger: o.Logger, Refuse: o.Refuse, Counters: o.Counters, Took: o.Took, QueueLimit: o.QueueLimit, Current: func(ctx context.Context) error { return r.current(ctx, term) }, Ref: ref, Diverged: r.Diverged()})
 	if err == nil {
 		at := r.state.Cursor()
 		o.Logger.Info("this node leads the shard and takes writes", "term", term, "position", at.Position().String())

@@ -18,6 +18,7 @@
 package natsapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,7 @@ import (
 
 	"mneme/internal/api"
 	"mneme/internal/events"
+	"mneme/internal/slots"
 	"mneme/memory"
 )
 
@@ -85,10 +87,13 @@ type Options struct {
 	Lanes     int           // captures written side by side; 0 = 16
 	LaneDepth int           // messages that may wait in one lane; 0 = 1024
 	MaxBytes  int64         // of all captures taken and not yet answered; 0 = 64 MiB
-	Reads     int           // reads side by side; 0 = 64
+	Reads     int           // reads side by side; 0 = DefaultReads
 	Timeout   time.Duration // of one write or read; 0 = 30 s
 	FeedRetry time.Duration // before a failed feed is opened again; 0 = 1 s
 }
+
+// DefaultReads is how many reads are worked on side by side where Options do not say.
+const DefaultReads = 64
 
 func (o *Options) setDefaults() error {
 	if o.Conn == nil || o.Writer == nil || o.Reader == nil {
@@ -100,7 +105,7 @@ func (o *Options) setDefaults() error {
 	for _, d := range []struct {
 		v     *int
 		value int
-	}{{&o.Lanes, 16}, {&o.LaneDepth, 1024}, {&o.Reads, 64}} {
+	}{{&o.Lanes, 16}, {&o.LaneDepth, 1024}, {&o.Reads, DefaultReads}} {
 		if *d.v <= 0 {
 			*d.v = d.value
 		}
@@ -133,7 +138,7 @@ type Server struct {
 	foreign  atomic.Uint64 // answers dropped for their reply subject
 
 	service micro.Service
-	reads   chan struct{} // one element for each read under way
+	reads   *slots.Pool // one is taken by each read under way
 	queries queries
 
 	stopFeed context.CancelFunc
@@ -148,7 +153,7 @@ func Start(opt Options) (*Server, error) {
 	if err := opt.setDefaults(); err != nil {
 		return nil, err
 	}
-	s := &Server{opt: opt, parser: newParser(), seed: maphash.MakeSeed(), reads: make(chan struct{}, opt.Reads), queries: newQueries()}
+	s := &Server{opt: opt, parser: newParser(), seed: maphash.MakeSeed(), reads: slots.New(opt.Reads), queries: newQueries()}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if opt.Rejecter != nil {
 		s.refusals = newRefusals(opt.Rejecter)
@@ -168,6 +173,10 @@ func Start(opt Options) (*Server, error) {
 	}
 	return s, nil
 }
+
+// SetReads has another number of reads be worked on side by side, from now on; 0 =
+// DefaultReads.
+func (s *Server) SetReads(n int) { s.reads.Set(cmp.Or(max(n, 0), DefaultReads)) }
 
 func (s *Server) subscribe() error {
 	err := registered(api.KindCapture, events.SubjectIn+".>")

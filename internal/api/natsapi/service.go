@@ -95,15 +95,14 @@ func (s *Server) endpoint(public string, c call) micro.HandlerFunc {
 			s.answer(s.ctx, ask, nil, errClosing)
 			return
 		}
-		select {
-		case s.reads <- struct{}{}:
-			s.workers.Go(func() {
-				defer func() { <-s.reads }()
-				s.serve(ask, c)
-			})
-		default:
+		if !s.reads.Take() {
 			s.answer(s.ctx, ask, nil, overloaded("reads"))
+			return
 		}
+		s.workers.Go(func() {
+			defer s.reads.Leave()
+			s.serve(ask, c)
+		})
 	}
 }
 

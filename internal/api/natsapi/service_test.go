@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -256,4 +257,37 @@ func TestClosedSurfaceRefusesReads(t *testing.T) {
 	b.s.mu.Lock()
 	b.s.closed = false
 	b.s.mu.Unlock()
+}
+
+// TestReadsAreBoundedByALimitThatChanges: of two reads side by side the second is refused, with
+// a remedy, as long as one may be worked on.
+func TestReadsAreBoundedByALimitThatChanges(t *testing.T) {
+	b := newBench(t, func(o *Options) { o.Reads = 1 })
+	begun, end := make(chan bool, 2), make(chan bool)
+	b.f.onRead(func(context.Context) error {
+		begun <- true
+		<-end
+		return nil
+	})
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer close(end)
+	ask := func() { all.Go(func() { b.ask(t, "mem.api.team.get", `{"id":"r"}`) }) }
+	refused := func() {
+		t.Helper()
+		var p memory.Problem
+		must(t, json.Unmarshal(b.ask(t, "mem.api.team.get", `{"id":"r"}`).Data, &p))
+		if p.Code != memory.CodeOverloaded || p.Hint == "" {
+			t.Errorf("%+v", p)
+		}
+	}
+	ask()
+	receive(t, begun)
+	refused()
+	b.s.SetReads(2)
+	ask()
+	receive(t, begun)
+	refused()
+	b.s.SetReads(1)
+	refused()
 }

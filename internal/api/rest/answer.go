@@ -40,7 +40,7 @@ func sendJSON(w http.ResponseWriter, status int, b []byte) error {
 	if rec, ok := w.(*recorder); ok && rec.answers != nil && len(b) > freeAnswer {
 		n := int64(len(b))
 		if !rec.answers.take(n) {
-			return memory.Errorf(memory.CodeOverloaded, "answers wait for slow readers: beside them there is no room for %d bytes more, %d is all", n, rec.answers.max).
+			return memory.Errorf(memory.CodeOverloaded, "answers wait for slow readers: beside them there is no room for %d bytes more, %d is all", n, rec.answers.max.Load()).
 				WithHint("ask again in a moment, or for fewer records")
 		}
 		defer rec.answers.give(n)

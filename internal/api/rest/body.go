@@ -47,13 +47,13 @@ const (
 
 // budget is how many bytes all requests under way may hold.
 type budget struct {
-	max  int64
+	max  atomic.Int64
 	used atomic.Int64
 }
 
 // take counts n bytes more, if there is room for them. One alone always fits.
 func (b *budget) take(n int64) bool {
-	if all := b.used.Add(n); all <= b.max || all <= n {
+	if all := b.used.Add(n); all <= b.max.Load() || all <= n {
 		return true
 	}
 	b.give(n)
@@ -129,11 +129,11 @@ func (b *body) count(n int) error {
 		return nil
 	}
 	b.held += more
-	if b.budget.used.Add(more) <= b.budget.max {
+	if b.budget.used.Add(more) <= b.budget.max.Load() {
 		return nil
 	}
 	b.release()
-	e := memory.Errorf(memory.CodeOverloaded, "the requests under way hold %d bytes, which is all there is room for", b.budget.max).
+	e := memory.Errorf(memory.CodeOverloaded, "the requests under way hold %d bytes, which is all there is room for", b.budget.max.Load()).
 		WithHint("send it again in a moment, or in smaller batches")
 	e.RetryAfter = time.Second
 	return e

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mneme/internal/auth"
+	"mneme/internal/slots"
 	"mneme/memory"
 )
 
@@ -16,7 +17,7 @@ type bulkhead struct {
 	what  string // in the plural, as the refusal names it
 	hint  string
 	wait  time.Duration // for one to end, before a further one is refused; 0 = none
-	slots chan struct{} // one element for each that is under way
+	slots *slots.Pool   // one is taken by each that is under way
 }
 
 // bulkheads are those of a node. Each sort has its own, so that a search or a get
@@ -29,15 +30,24 @@ type bulkheads struct {
 	streams  *bulkhead // of events
 }
 
-func newBulkheads(opt *Options) bulkheads {
-	soon := func(what string, n int) *bulkhead {
-		return &bulkhead{what: what, hint: "ask again in a moment", wait: opt.ReadWait, slots: make(chan struct{}, n)}
+// newBulkheads makes those through which nothing passes until their limits are set.
+func newBulkheads(wait time.Duration) bulkheads {
+	soon := func(what string) *bulkhead {
+		return &bulkhead{what: what, hint: "ask again in a moment", wait: wait, slots: slots.New(0)}
 	}
 	return bulkheads{
-		gets: soon("gets", opt.MaxGets), searches: soon("searches", opt.MaxSearches), pages: soon("pages", opt.MaxPages),
-		exports: &bulkhead{what: "exports", hint: "wait until one has ended", slots: make(chan struct{}, opt.MaxExports)},
-		streams: &bulkhead{what: "event streams", hint: "close some, or read in turns with ?follow=false", slots: make(chan struct{}, opt.MaxStreams)},
+		gets: soon("gets"), searches: soon("searches"), pages: soon("pages"),
+		exports: &bulkhead{what: "exports", hint: "wait until one has ended", slots: slots.New(0)},
+		streams: &bulkhead{what: "event streams", hint: "close some, or read in turns with ?follow=false", slots: slots.New(0)},
 	}
+}
+
+func (b bulkheads) set(l Limits) {
+	b.gets.slots.Set(l.MaxGets)
+	b.searches.slots.Set(l.MaxSearches)
+	b.pages.slots.Set(l.MaxPages)
+	b.exports.slots.Set(l.MaxExports)
+	b.streams.slots.Set(l.MaxStreams)
 }
 
 // enter counts a read as under way until leave is called, or refuses it as
@@ -47,23 +57,16 @@ func (b *bulkhead) enter(ctx context.Context) (leave func(), err error) {
 	if auth.IsLocal(ctx) {
 		return func() {}, nil
 	}
-	leave = func() { <-b.slots }
-	select {
-	case b.slots <- struct{}{}:
-		return leave, nil
-	default:
-	}
-	timer := time.NewTimer(b.wait)
-	defer timer.Stop()
-	select {
-	case b.slots <- struct{}{}:
-		return leave, nil
-	case <-ctx.Done():
+	within, cancel := context.WithTimeout(ctx, b.wait)
+	defer cancel()
+	switch err := b.slots.Wait(within); {
+	case err == nil:
+		return b.slots.Leave, nil
+	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case <-timer.C:
-		return nil, memory.Errorf(memory.CodeOverloaded, "%d %s are under way, which is all that this node serves side by side", cap(b.slots), b.what).
-			WithHint("%s", b.hint)
 	}
+	return nil, memory.Errorf(memory.CodeOverloaded, "%d %s are under way, which is all that this node serves side by side", b.slots.Limit(), b.what).
+		WithHint("%s", b.hint)
 }
 
 // answerRead answers with what read gives. It is read and encoded within the bulkhead;

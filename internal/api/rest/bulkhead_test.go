@@ -94,8 +94,7 @@ func TestReadsOfOneSortKeepNoOtherAway(t *testing.T) {
 		if full == nil {
 			continue
 		}
-		for range cap(full.slots) {
-			full.slots <- struct{}{}
+		for full.slots.Take() {
 		}
 		for g, paths := range reads {
 			for _, path := range paths {
@@ -111,8 +110,8 @@ func TestReadsOfOneSortKeepNoOtherAway(t *testing.T) {
 				}
 			}
 		}
-		for range cap(full.slots) {
-			<-full.slots
+		for full.slots.Taken() > 0 {
+			full.slots.Leave()
 		}
 	}
 }
@@ -146,8 +145,8 @@ func TestReadWaitsForItsTurn(t *testing.T) {
 			t.Fatal("it did not wait")
 		}
 		leave()
-		if err := <-entered; err != nil || len(g.slots) != 0 {
-			t.Errorf("%v, %d turns are taken", err, len(g.slots))
+		if err := <-entered; err != nil || g.slots.Taken() != 0 {
+			t.Errorf("%v, %d turns are taken", err, g.slots.Taken())
 		}
 	})
 }

@@ -88,7 +88,7 @@ func (s *server) captureMany(w http.ResponseWriter, r *http.Request, c captureCa
 	// What a write did has to be told, so there must be room before it is done.
 	if size := int64(n * resultBytes); size > freeAnswer && !auth.IsLocal(r.Context()) {
 		if !s.results.take(size) {
-			return s.refused(c, memory.Capture{}, body, false, memory.Errorf(memory.CodeOverloaded, "the batches under way have answers of %d bytes, which is all there is room for", s.results.max).
+			return s.refused(c, memory.Capture{}, body, false, memory.Errorf(memory.CodeOverloaded, "the batches under way have answers of %d bytes, which is all there is room for", s.results.max.Load()).
 				WithHint("send it again in a moment, or in batches of %d", freeAnswer/resultBytes))
 		}
 		defer s.results.give(size)

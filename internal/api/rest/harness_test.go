@@ -49,7 +49,7 @@ func newBench(t *testing.T, change func(*Options)) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.s = h.(*server)
+	b.s = h.s
 	return b
 }
 

@@ -153,5 +153,30 @@ func TestEventStreamsAreBounded(t *testing.T) {
 	for _, b := range bodies {
 		_ = b.Close()
 	}
-	eventually(t, "streams are still counted", func() bool { return len(b.s.bulkheads.streams.slots) == 0 })
+	eventually(t, "streams are still counted", func() bool { return b.s.bulkheads.streams.slots.Taken() == 0 })
+}
+
+// TestLimitsMayChange sets the limits of a surface that serves.
+func TestLimitsMayChange(t *testing.T) {
+	b := newBench(t, func(o *Options) { o.MaxBodies = 100; o.ReadWait = time.Nanosecond })
+	surface := &Surface{b.s}
+	b.remote = true
+	long := `{"agent":"a","text":"` + strings.Repeat("x", 2*freeBody) + `"}`
+	capture := func() int { return b.do("POST", eventsPath, long).Code }
+	list := func() int { return b.do("GET", "/v1/namespaces/team/records", "").Code }
+	if got := capture(); got != http.StatusTooManyRequests {
+		t.Errorf("a body for which there is no room: %d", got)
+	}
+	surface.SetLimits(Limits{MaxPages: 1})
+	if got := capture(); got != http.StatusOK {
+		t.Errorf("there is room now: %d", got)
+	}
+	b.s.bulkheads.pages.slots.Take()
+	if got := list(); got != http.StatusTooManyRequests {
+		t.Errorf("a second page: %d", got)
+	}
+	surface.SetLimits(Limits{MaxPages: 2})
+	if got := list(); got != http.StatusOK {
+		t.Errorf("a second page of two: %d", got)
+	}
 }

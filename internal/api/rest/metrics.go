@@ -67,8 +67,8 @@ func (b bulkheads) Describe(out chan<- *prometheus.Desc) { prometheus.DescribeBy
 // Collect implements prometheus.Collector.
 func (b bulkheads) Collect(out chan<- prometheus.Metric) {
 	for sort, of := range map[string]*bulkhead{"gets": b.gets, "searches": b.searches, "pages": b.pages, "exports": b.exports, "streams": b.streams} {
-		out <- prometheus.MustNewConstMetric(underWay, prometheus.GaugeValue, float64(len(of.slots)), sort)
-		out <- prometheus.MustNewConstMetric(atMost, prometheus.GaugeValue, float64(cap(of.slots)), sort)
+		out <- prometheus.MustNewConstMetric(underWay, prometheus.GaugeValue, float64(of.slots.Taken()), sort)
+		out <- prometheus.MustNewConstMetric(atMost, prometheus.GaugeValue, float64(of.slots.Limit()), sort)
 	}
 }
 

@@ -53,19 +53,11 @@ type Options struct {
 	// BodyTimeout is how long a request's body may take to arrive; 0 = 60 s.
 	BodyTimeout time.Duration
 	BodyPause   time.Duration // in which some of a body has to arrive; 0 = 10 s
-	MaxBodies   int64         // bytes of all bodies under way; 0 = 64 MiB
-	MaxResults  int64         // bytes of the answers to all batches of captures under way; 0 = 64 MiB
-	MaxAnswers  int64         // bytes of all long answers that clients have not read; 0 = 128 MiB
-	// How many reads of a sort are worked on side by side; more wait for ReadWait.
-	MaxGets     int              // 0 = 64
-	MaxSearches int              // 0 = 32
-	MaxPages    int              // 0 = 8
-	MaxExports  int              // 0 = 16; more are refused at once
-	MaxStreams  int              // of events; 0 = 512; more are refused at once
-	ReadWait    time.Duration    // 0 = 2 s
-	Heartbeat   time.Duration    // between comments on a quiet event stream; 0 = 15 s
-	SendLimit   time.Duration    // in which a client has to take the next MiB; 0 = 30 s
-	Now         func() time.Time // nil = time.Now
+	Limits
+	ReadWait  time.Duration    // before a read of which there are too many is refused; 0 = 2 s
+	Heartbeat time.Duration    // between comments on a quiet event stream; 0 = 15 s
+	SendLimit time.Duration    // in which a client has to take the next MiB; 0 = 30 s
+	Now       func() time.Time // nil = time.Now
 }
 
 func (o *Options) setDefaults() error {
@@ -83,23 +75,6 @@ func (o *Options) setDefaults() error {
 	}
 	if o.BodyPause <= 0 {
 		o.BodyPause = 10 * time.Second
-	}
-	if o.MaxBodies <= 0 {
-		o.MaxBodies = 64 << 20
-	}
-	if o.MaxResults <= 0 {
-		o.MaxResults = 64 << 20
-	}
-	if o.MaxAnswers <= 0 {
-		o.MaxAnswers = 128 << 20
-	}
-	for _, side := range []struct {
-		max   *int
-		unset int
-	}{{&o.MaxGets, 64}, {&o.MaxSearches, 32}, {&o.MaxPages, 8}, {&o.MaxExports, 16}, {&o.MaxStreams, 512}} {
-		if *side.max <= 0 {
-			*side.max = side.unset
-		}
 	}
 	if o.ReadWait <= 0 {
 		o.ReadWait = 2 * time.Second
@@ -119,7 +94,23 @@ func (o *Options) setDefaults() error {
 	return nil
 }
 
-// server holds what handlers share. But for its counters it is immutable after
+// Surface is the handler of all routes.
+type Surface struct{ s *server }
+
+// ServeHTTP implements http.Handler.
+func (f *Surface) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.s.ServeHTTP(w, r) }
+
+// SetLimits has other limits count, for what comes from now on. It may be called while
+// requests are served.
+func (f *Surface) SetLimits(l Limits) {
+	l.setDefaults()
+	f.s.bulkheads.set(l)
+	f.s.bodies.max.Store(l.MaxBodies)
+	f.s.results.max.Store(l.MaxResults)
+	f.s.answers.max.Store(l.MaxAnswers)
+}
+
+// server holds what handlers share. But for its counters and limits it is immutable after
 // New.
 type server struct {
 	Options
@@ -144,7 +135,7 @@ type server struct {
 
 // New makes the handler of all routes. It fails if a required part is missing
 // or a metric is registered already.
-func New(opt Options) (http.Handler, error) {
+func New(opt Options) (*Surface, error) {
 	if err := opt.setDefaults(); err != nil {
 		return nil, err
 	}
@@ -157,8 +148,9 @@ func New(opt Options) (http.Handler, error) {
 		switches:   api.NewJSONDecoder[memory.SwitchEmbedder](),
 	}
 	s.searches = newSearches(s)
-	s.bodies.max, s.answers.max, s.results.max = opt.MaxBodies, opt.MaxAnswers, opt.MaxResults
-	s.bulkheads = newBulkheads(&opt)
+	s.bulkheads = newBulkheads(opt.ReadWait)
+	surface := &Surface{s}
+	surface.SetLimits(opt.Limits)
 	s.failures = &failures{log: opt.Logger, now: opt.Now}
 	var err error
 	if s.guard = opt.Guard; s.guard == nil {
@@ -178,7 +170,7 @@ func New(opt Options) (http.Handler, error) {
 		s.mux.Handle(pattern, s.bind(&rt))
 	}
 	s.document = sync.OnceValues(s.openapi)
-	return s, nil
+	return surface, nil
 }
 
 // bind turns a route into a handler: its error becomes a problem.
