@@ -66,6 +66,18 @@ func (p Process) AcceptClock(ctx context.Context) (memory.ClockReport, error) {
 	return report, err
 }
 
+// Aside lists what repairs have set aside on the node.
+func (p Process) Aside(ctx context.Context) (memory.AsideList, error) {
+	return get[memory.AsideList](ctx, p.c, "admin", "aside")
+}
+
+// RemoveAside removes what repairs have set aside before a time. It may be asked for again.
+func (p Process) RemoveAside(ctx context.Context, req memory.RemoveAside) (memory.AsideRemoval, error) {
+	var removal memory.AsideRemoval
+	err := p.c.do(ctx, call{method: "POST", path: []string{"admin", "aside", "remove"}, body: req, write: true}, &removal)
+	return removal, err
+}
+
 // Reload has the node read its settings, certificates and token again.
 func (p Process) Reload(ctx context.Context) (memory.ReloadReport, error) {
 	var report memory.ReloadReport

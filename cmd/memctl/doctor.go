@@ -16,7 +16,7 @@ func dataDirFlag(a *app, cmd *cobra.Command) {
 }
 
 // offlineVerbs are the verbs that a remedy may name and that take --data-dir.
-var offlineVerbs = regexp.MustCompile(`memctl (?:doctor|log verify|log repair)(?: --data-dir DIR)?`)
+var offlineVerbs = regexp.MustCompile(`memctl (?:doctor|log verify|log repair|aside remove)(?: --data-dir DIR)?`)
 
 // here makes a remedy for a stopped node name its data directory: without it the
 // verb asks a node that does not run, or another one.

@@ -235,6 +235,28 @@ func (n *fakeNode) adminRoutes(on func(string, func(http.ResponseWriter, *http.R
 		}
 		return answer(w, r)
 	})
+	on("GET /v1/admin/aside", func(w http.ResponseWriter, _ *http.Request) error {
+		list := memory.AsideList{Aside: []memory.Aside{}}
+		if n.statuses["aside"] != "" {
+			list.Aside, list.Bytes = fakeAside(), 5<<20
+		}
+		return answer(w, list)
+	})
+	on("POST /v1/admin/aside/remove", func(w http.ResponseWriter, r *http.Request) error {
+		var req memory.RemoveAside
+		if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
+			return err
+		}
+		out := memory.AsideRemoval{Removed: []memory.Aside{}, Kept: []memory.Aside{}, DryRun: req.DryRun}
+		for _, one := range fakeAside() {
+			if one.At.Before(req.Before) {
+				out.Removed, out.Bytes = append(out.Removed, one), out.Bytes+one.Bytes
+			} else {
+				out.Kept = append(out.Kept, one)
+			}
+		}
+		return answer(w, out)
+	})
 	on("POST /v1/admin/rebuild", func(w http.ResponseWriter, _ *http.Request) error {
 		rep := memory.RebuildReport{Shards: []memory.RebuildShard{{ID: 0, Position: "p0.1.1.0", StateHash: "abc", Before: "abc", Events: 9, TookMS: 1500}}}
 		if n.doctorFail {
@@ -383,4 +405,11 @@ func (ns *fakeNamespace) embedder() memory.EmbedderStatus {
 		st.State = memory.EmbedderBuilding
 	}
 	return st
+}
+
+func fakeAside() []memory.Aside {
+	return []memory.Aside{
+		{Path: "aside/n1", Kind: memory.AsideNode, Why: "its files were put back", At: fakeNow.AddDate(0, 0, -40), Bytes: 3 << 20},
+		{Path: "shards/0/state.damaged-1", Kind: memory.AsideState, Why: "a table is damaged", At: fakeNow.AddDate(0, 0, -2), Bytes: 2 << 20},
+	}
 }

@@ -39,6 +39,14 @@ func (f fakeOffline) Doctor(_ context.Context, dir string) (memory.DoctorReport,
 	return memory.DoctorReport{OK: true, Checks: []memory.Check{{Name: "lock", State: "ok", Detail: "nobody uses " + dir}}}, f.check(dir)
 }
 
+func (f fakeOffline) Aside(dir string) (memory.AsideList, error) {
+	return memory.AsideList{Aside: fakeAside(), Bytes: 5 << 20}, f.check(dir)
+}
+
+func (f fakeOffline) RemoveAside(_ context.Context, dir string, req memory.RemoveAside) (memory.AsideRemoval, error) {
+	return memory.AsideRemoval{Removed: fakeAside(), Kept: []memory.Aside{}, Bytes: 5 << 20, DryRun: req.DryRun}, f.check(dir)
+}
+
 func (f fakeOffline) RepairLog(_ context.Context, dir string, progress func(memory.Progress)) (memory.RepairReport, error) {
 	progress(memory.Progress{Done: 5, Total: 5, Unit: "frames"})
 	return memory.RepairReport{Shards: []memory.RepairShard{{Epoch: 1, Restored: 2, Events: 3, Position: "p0.0.5.0", Detail: "the log that it replaces is removed when memnode starts"}}}, f.check(dir)

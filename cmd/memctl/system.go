@@ -46,6 +46,8 @@ type Offline interface {
 	Drill(ctx context.Context, scratch string, from backup.Chosen, progress func(memory.Progress)) (memory.BackupDrillReport, error)
 	Recover(ctx context.Context, dir, certs string, dryRun bool) (memory.RecoverReport, error)
 	Init(ctx context.Context, dir, node, certs string, dryRun bool, progress func(memory.Progress)) (memory.InitReport, error)
+	Aside(dir string) (memory.AsideList, error)
+	RemoveAside(ctx context.Context, dir string, req memory.RemoveAside) (memory.AsideRemoval, error)
 	// Reach tries peer addresses as a node that is not started yet.
 	Reach(ctx context.Context, certs, node string, addrs []string) ([]error, error)
 }

@@ -57,7 +57,7 @@ func Registry() []Reachable {
 	// Keys, whole copies, what costs the node as a whole, and lists that show
 	// what every caller of every namespace did wrong.
 	add(KindRoute, RightAdmin, "GET /v1/admin/doctor", "GET /v1/admin/rejected", "GET /v1/admin/quarantine",
-		"POST /v1/admin/quarantine", "POST /v1/admin/reload", "GET /v1/admin/upgrade", "POST /v1/admin/upgrade", "POST /v1/admin/clock/accept", "POST /v1/admin/cluster/remove", "POST /v1/admin/cluster/transfer", "POST /v1/admin/cluster/drain",
+		"POST /v1/admin/quarantine", "POST /v1/admin/reload", "GET /v1/admin/aside", "POST /v1/admin/aside/remove", "GET /v1/admin/upgrade", "POST /v1/admin/upgrade", "POST /v1/admin/clock/accept", "POST /v1/admin/cluster/remove", "POST /v1/admin/cluster/transfer", "POST /v1/admin/cluster/drain",
 		"POST /v1/admin/rebuild", "POST /v1/admin/log/verify", "POST /v1/admin/log/repair",
 		"GET /v1/admin/backup/log", "POST /v1/admin/backup/keys", "GET /v1/admin/backup/destroyed")
 	// What looks into the process.

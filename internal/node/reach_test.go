@@ -109,8 +109,8 @@ func TestOpenAndAdminRoutesAreTheseOnly(t *testing.T) {
 	}
 	for right, want := range map[api.Right][]string{
 		api.RightOpen: {"GET /livez", "GET /openapi.json", "GET /readyz", "GET /{$}"},
-		api.RightAdmin: {"GET /v1/admin/backup/destroyed", "GET /v1/admin/backup/log", "GET /v1/admin/doctor", "GET /v1/admin/quarantine", "GET /v1/admin/rejected", "GET /v1/admin/upgrade",
-			"POST /v1/admin/backup/keys", "POST /v1/admin/clock/accept", "POST /v1/admin/cluster/drain", "POST /v1/admin/cluster/remove", "POST /v1/admin/cluster/transfer", "POST /v1/admin/log/repair", "POST /v1/admin/log/verify", "POST /v1/admin/quarantine", "POST /v1/admin/rebuild", "POST /v1/admin/reload", "POST /v1/admin/upgrade"},
+		api.RightAdmin: {"GET /v1/admin/aside", "GET /v1/admin/backup/destroyed", "GET /v1/admin/backup/log", "GET /v1/admin/doctor", "GET /v1/admin/quarantine", "GET /v1/admin/rejected", "GET /v1/admin/upgrade",
+			"POST /v1/admin/aside/remove", "POST /v1/admin/backup/keys", "POST /v1/admin/clock/accept", "POST /v1/admin/cluster/drain", "POST /v1/admin/cluster/remove", "POST /v1/admin/cluster/transfer", "POST /v1/admin/log/repair", "POST /v1/admin/log/verify", "POST /v1/admin/quarantine", "POST /v1/admin/rebuild", "POST /v1/admin/reload", "POST /v1/admin/upgrade"},
 		api.RightLocal: {"GET /v1/admin/debug/bundle", "GET /v1/admin/debug/profile/{kind}"},
 	} {
 		slices.Sort(got[right])

@@ -314,7 +314,7 @@ func (r *recovery) setAside() error {
 	}
 	names := []string{filepath.Join("keys", "raft"), filepath.Base(d.remembered())}
 	for _, s := range r.shards {
-		for _, name := range []string{"raft.db", "membership", "snapshots", "restore", "diverged", "rebuild", "rebuilt"} {
+		for _, name := range []string{"raft.db", "membership", "snapshots", "restore", divergedMark, "rebuild", "rebuilt"} {
 			names = append(names, filepath.Join("shards", fmt.Sprint(s.id), name))
 		}
 	}

@@ -130,6 +130,9 @@ func (d *dataDir) beginAnew(ids *events.IDSource, log *slog.Logger) error {
 	if err := d.moveAside(aside); err != nil {
 		return readOnly(d.path, err)
 	}
+	if err := storage.ReplaceFile(d.fs, filepath.Join(aside, whyFile), []byte(d.node.Cluster.Rejoin+"\n"), 0o600); err != nil {
+		log.Warn("beside the former data does not stand why it lies there", "path", aside, "err", err)
+	}
 	log.Warn("the former data of this node lies aside, nothing uses it, and nothing erases in it: remove it once it is not needed",
 		"path", aside, "why", d.node.Cluster.Rejoin)
 	anew := d.node.Cluster.Anew(newIncarnation(ids))

@@ -71,6 +71,10 @@ func TestBegunAnewWhereverItWasKilled(t *testing.T) {
 				t.Errorf("killed after %d: %s: %q %v", killed, name, b, err)
 			}
 		}
+		list, err := (aside{again.fs, again.path}).list()
+		if err != nil || len(list.Aside) != 1 || list.Aside[0].Path != "aside/n2-old" || list.Aside[0].Why != "the test says so" {
+			t.Errorf("killed after %d: %+v, %v", killed, list, err)
+		}
 		for _, name := range stays {
 			if b, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name))); err != nil || string(b) != name {
 				t.Errorf("killed after %d: %s: %q %v", killed, name, b, err)

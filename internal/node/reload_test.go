@@ -26,12 +26,21 @@ import (
 // over asks through the admin socket.
 func over(t *testing.T, n *Node, method, path string) (int, []byte) {
 	t.Helper()
+	return overWith(t, n, method, path, "")
+}
+
+// overWith does so with a body of JSON.
+func overWith(t *testing.T, n *Node, method, path, body string) (int, []byte) {
+	t.Helper()
 	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", n.front.socket)
 	}}}
-	r, err := http.NewRequestWithContext(t.Context(), method, "http://localhost"+path, nil)
+	r, err := http.NewRequestWithContext(t.Context(), method, "http://localhost"+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
 	}
 	resp, err := c.Do(r)
 	if err != nil {

@@ -177,7 +177,9 @@ func (s *served) stopOver(read func() (*eventlog.DivergedError, error)) error {
 
 // divergedMark is the file that says that the log was found damaged where the
 // cheap check at start does not look. Its text is for people.
-func (s *shard) divergedMark() string { return filepath.Join(s.dir.shard(s.id), "diverged") }
+func (s *shard) divergedMark() string { return filepath.Join(s.dir.shard(s.id), divergedMark) }
+
+const divergedMark = "diverged"
 
 // knownDivergence reads the whole log if it was found damaged before the last
 // stop, and returns what is still wrong.

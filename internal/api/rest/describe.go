@@ -64,6 +64,8 @@ var descriptions = map[string]described{
 	"POST /v1/admin/log/repair":                     {"repairLog", "Writes what the log lost from the envelopes in the state, into a new stream.", `{"result":{"shards":[{"id":0,"epoch":1,"restored":3,"events":3,"position":"p0.1.42.0"}]}}`},
 	"POST /v1/admin/clock/accept":                   {"acceptClock", "Only where the clock is right and writes are refused for it.", `{"now":"2026-01-31T08:00:00Z"}`},
 	"POST /v1/admin/reload":                         {"reloadSettings", "Says what has changed, what of that counts now, and what from the next start on. Settings and files that cannot be used change nothing.", `{"settings":[{"name":"log-level","from":"info","to":"debug","applied":true}],"files":[{"name":"certificate for clients","state":"same"}]}`},
+	"GET /v1/admin/aside":                           {"listAside", "Nothing uses it any more, and nothing removes it by itself.", `{"aside":[{"path":"shards/0/state.damaged-1","kind":"state","why":"the state could not be used and was built again","at":"2026-01-31T08:00:00Z","bytes":4096}],"bytes":4096}`},
+	"POST /v1/admin/aside/remove":                   {"removeAside", "For ever. 503 log_diverged while the log is known to be damaged, since what it lost may lie there.", `{"before":"2026-01-31T08:00:00Z","dry_run":true}`},
 	"GET /v1/admin/debug/bundle":                    {"getDebugBundle", "Version, settings, status, findings of doctor, metrics, goroutines, heap profile, the last lines of the log. Answered on the admin socket only.", "(bytes)"},
 	"GET /v1/admin/debug/profile/{kind}":            {"getProfile", "Answered on the admin socket only.", "(bytes)"},
 	"POST /v1/admin/cluster/remove":                 {"removeNode", "A node that answers is only removed with force.", `{"node":"n3"}`},
@@ -90,6 +92,7 @@ var bounds = map[string]bound{
 	"as":           {about: "The agent that is acting. Without one only the team's memories are seen.", length: 63},
 	"as_of":        {about: "Not supported yet.", length: 128},
 	"at_least":     {about: "Wait until the node has reached this position.", length: 4096},
+	"before":       {about: "What was set aside before this time."},
 	"budget":       {about: "Tokens (cl100k_base) that the whole answer may have as JSON. What there is no room for is counted in left_off.", from: 1, to: memory.MaxBudget},
 	"consistency":  {about: "How fresh the answer must be; local unless said."},
 	"conversation": {about: "What the memory is part of.", length: memory.MaxConversation},
@@ -135,7 +138,7 @@ var bounds = map[string]bound{
 // requests are the types of bodies, and what those are made of.
 var requests = []reflect.Type{
 	typed[memory.Capture](), typed[memory.CreateNamespace](), typed[memory.DrainNode](), typed[memory.Filter](), typed[memory.PatchNamespace](),
-	typed[memory.PutInQuarantine](), typed[memory.RemoveNode](), typed[memory.Revision](), typed[memory.SearchNamespaces](),
+	typed[memory.PutInQuarantine](), typed[memory.RemoveAside](), typed[memory.RemoveNode](), typed[memory.Revision](), typed[memory.SearchNamespaces](),
 	typed[memory.SearchRequest](), typed[memory.SwitchEmbedder](), typed[memory.TransferLead](),
 }
 

@@ -222,6 +222,14 @@ func (f *fake) Reload(context.Context) (memory.ReloadReport, error) {
 	return memory.ReloadReport{Settings: []memory.ReloadedSetting{{Name: "log-level", From: "info", To: "debug", Applied: true}}}, f.called("Reload")
 }
 
+func (f *fake) Aside(context.Context) (memory.AsideList, error) {
+	return memory.AsideList{Aside: []memory.Aside{{Path: "aside/n1", Kind: memory.AsideNode, Why: "it was put back", Bytes: 42}}, Bytes: 42}, f.called("Aside")
+}
+
+func (f *fake) RemoveAside(_ context.Context, req memory.RemoveAside) (memory.AsideRemoval, error) {
+	return memory.AsideRemoval{Removed: []memory.Aside{}, Kept: []memory.Aside{}, DryRun: req.DryRun}, f.called("RemoveAside", req.Before, req.DryRun)
+}
+
 func (f *fake) DebugBundle(_ context.Context, w io.Writer) error {
 	_, _ = io.WriteString(w, "bundle")
 	return f.called("DebugBundle")

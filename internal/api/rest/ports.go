@@ -79,6 +79,10 @@ type Admin interface {
 	FinishUpgrade(ctx context.Context) (memory.UpgradeStatus, error)
 	// Reload reads settings, certificates and the token again.
 	Reload(ctx context.Context) (memory.ReloadReport, error)
+	// Aside lists what repairs have set aside on this node, RemoveAside removes of that what
+	// is older than it names.
+	Aside(ctx context.Context) (memory.AsideList, error)
+	RemoveAside(ctx context.Context, req memory.RemoveAside) (memory.AsideRemoval, error)
 	// DebugBundle writes what a report about the node needs, without secrets, as one archive.
 	DebugBundle(ctx context.Context, w io.Writer) error
 	// Profile writes a profile of the process; seconds counts for cpu and trace.

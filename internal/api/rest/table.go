@@ -213,6 +213,12 @@ func (s *server) adminRoutes() []route {
 			summary: "Go on writing with the clock as it stands, after it went forward further than real time.", answers: ok[memory.ClockReport]("The time it goes by.")},
 		{method: "POST", path: admin + "reload", handle: reload(s),
 			summary: "Read settings, certificates and the token again.", answers: ok[memory.ReloadReport]("What was read.")},
+		{method: "GET", path: admin + "aside", handle: func(w http.ResponseWriter, r *http.Request) error {
+			return answerWith(s, w, r, func() (memory.AsideList, error) { return s.Admin.Aside(r.Context()) })
+		},
+			summary: "What repairs have set aside on this node, the oldest first.", answers: ok[memory.AsideList]("The list.")},
+		{method: "POST", path: admin + "aside/remove", body: typed[memory.RemoveAside](), handle: bodied(s, s.Admin.RemoveAside),
+			summary: "Remove what repairs have set aside on this node before a time.", answers: ok[memory.AsideRemoval]("What was removed, and what is younger.")},
 		{method: "GET", path: admin + "debug/bundle", handle: debugBundle(s), stream: true,
 			summary: "What a report about the node needs, without secrets: a tar archive, compressed by gzip.",
 			answers: map[int]answer{200: {about: "A stream that breaks off is no archive.", media: mediaBytes}}},
