@@ -27,7 +27,7 @@ func newRunning(sys system, s *settings) *running {
 
 // process is what the node hears of this program.
 func (r *running) process() node.Process {
-	return node.Process{Reread: r.reread, Settings: r.settings, Log: r.lastLines}
+	return node.Process{Reread: r.reread, Settings: r.settings, Log: r.lastLines, MemoryLimit: memoryLimit}
 }
 
 // reread reads flags, environment and file again. What was given by flags and environment is

@@ -65,6 +65,10 @@ func (j *JetStream) Info(ctx context.Context) (Info, error) {
 	info := Info{
 		First: s.FirstSeq, Last: s.LastSeq, Messages: s.Msgs, Bytes: s.Bytes,
 		Identity: cmp.Or(in.Config.Metadata[metaIdentity], j.name), Leader: leader, Passing: j.passing(),
+		Copies: max(in.Config.Replicas, 1), Whole: 1,
+	}
+	if info.Copies > 1 {
+		info.Whole = wholeOf(copiesOf(in.Cluster))
 	}
 	if s.Msgs == 0 {
 		info.First = s.LastSeq + 1

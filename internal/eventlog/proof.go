@@ -40,6 +40,16 @@ func copiesOf(c *jetstream.ClusterInfo) []Copy {
 	return out
 }
 
+// wholeOf counts the copies that are there and whole.
+func wholeOf(copies []Copy) (n int) {
+	for _, c := range copies {
+		if !c.Gone && !c.Behind {
+			n++
+		}
+	}
+	return n
+}
+
 // proof is what is known of the servers of an external NATS. An acknowledgement is as
 // good as the servers that gave it: it counts while each server with a living copy of
 // the stream is known to sync, and these are a majority of the copies. What a server has

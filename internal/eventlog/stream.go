@@ -47,6 +47,8 @@ type Info struct {
 	Lost     []uint64 // sequences the server reports lost
 	LostSize uint64   // bytes the server reports lost; may be set without Lost
 	Identity string   // chosen for the stream when it was made; "" if it is not there
+	Copies   int      // that it is to have; 0 if it is not there
+	Whole    int      // of these, as many as its leader counts as whole now
 	Leader   string   // name of the server that leads the stream; "" of one that is alone
 	// Passing is how long the leader may have told less than there is: one that was just
 	// elected has not applied all that it has, and one that leads no more does not know yet.

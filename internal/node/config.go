@@ -112,6 +112,8 @@ type Process struct {
 	Settings func() any
 	// Log is the last lines of the log.
 	Log func() []byte
+	// MemoryLimit is how much memory the process may take before it is killed; 0 is no limit.
+	MemoryLimit func() uint64
 }
 
 // ClusterConfig says which cluster a node belongs to, and how its nodes reach each

@@ -30,6 +30,14 @@ func wantedCopies(voters, have int) int {
 	return 3
 }
 
+// wanted is how many copies the log is to have that has so many now.
+func (c replication) wanted(have int) int {
+	if c.peers.server() == "" { // its servers are somebody else's, or it is this node's alone
+		return have
+	}
+	return wantedCopies(len(c.voters()), have)
+}
+
 // replication is what the leader of a shard does so that its log has as many copies as the
 // nodes that have a vote call for. What one leader began the servers carry to its end; what
 // it did not come to do, the next one does.

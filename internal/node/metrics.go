@@ -54,6 +54,7 @@ var (
 	ofSpaces    = gaugeOf("namespaces", "Namespaces that there are, as this node knows.")
 	ofFree      = gaugeOf("disk_free_bytes", "Free space of the data directory's disk.")
 	ofReserve   = gaugeOf("disk_reserve_bytes", "Below so much free space the node takes no writes.")
+	ofMemory    = gaugeOf("memory_limit_bytes", "Memory that the container may take before the kernel ends it; missing where there is no limit.")
 	ofCertEnd   = gaugeOf("certificate_expires_timestamp_seconds", "When a certificate of this node ends, by whom it is shown to (clients or nodes).", "for")
 	ofClock     = gaugeOf("clock_refused", "1 while the node's clock is not used to write.")
 	ofErasing   = gaugeOf("erasing", "1 while what was erased has not left all files yet.")
@@ -101,6 +102,11 @@ func (c collector) collectNode(to readings) {
 		to.put(ofFree, float64(free))
 	}
 	to.put(ofReserve, float64(n.space.reserve))
+	if limit := n.cfg.Process.MemoryLimit; limit != nil {
+		if bytes := limit(); bytes > 0 {
+			to.put(ofMemory, float64(bytes))
+		}
+	}
 	for _, cert := range n.doctor.certificates() {
 		to.put(ofCertEnd, unixSeconds(cert.ExpiresAt), cert.For)
 	}

@@ -143,6 +143,7 @@ func generated(t *testing.T, document, table string) {
 func scrape(t *testing.T) string {
 	t.Helper()
 	cfg, certs := overTLS(t, t.TempDir(), false)
+	cfg.Process.MemoryLimit = func() uint64 { return 2 << 30 }
 	traced(t, &cfg, "http://127.0.0.1:1", 0)
 	n := open(t, cfg)
 	must(t, n, "deploys happen on Tuesdays")

@@ -70,6 +70,8 @@ func TestMissingNodeIsAlerted(t *testing.T) {
 	p.fired("MnemeNodeMissing")
 	p.quiet("MnemeNodeDown") // which cannot see it
 	p.says(p.follow("MnemeNodeMissing", tr.place(lead)), tr.ids[gone])
+	p.fired("MnemeLogCopyMissing")
+	p.says(p.follow("MnemeLogCopyMissing", tr.place(lead)), "2 of 3 are whole")
 	p.targets[tr.ids[gone]] = url
 	tr.open(gone)
 	p.recovers()

@@ -1,9 +1,11 @@
 package observability
 
 import (
+	"context"
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -189,4 +191,53 @@ func TestFloodOverNATSIsAlerted(t *testing.T) {
 	p.await("what was taken to be written", func() bool { items, _ := p.value(n.HTTPURL(), "mneme_queue_items"); return items == 0 })
 	p.recovers()
 	p.captured(n, "and it goes on")
+}
+
+// TestDiskThatFillsIsForecast has a node's disk fill steadily, and then stay as it is.
+func TestDiskThatFillsIsForecast(t *testing.T) {
+	cfg, p := alone(t), watch(t)
+	d := cfg.FS.(*disk)
+	d.free.Store(spacious)
+	n := p.opens(cfg)
+	p.healthy()
+	fills, full := context.WithCancel(t.Context())
+	var filling sync.WaitGroup
+	defer filling.Wait()
+	defer full()
+	filling.Go(func() {
+		every := time.NewTicker(pace / 4)
+		defer every.Stop()
+		for fills.Err() == nil {
+			select {
+			case <-every.C:
+				d.free.Store(d.free.Load() - 10*mib)
+			case <-fills.Done():
+			}
+		}
+	})
+	p.fired("MnemeDiskFills")
+	p.quiet("MnemeDiskLow") // there is room yet
+	p.follow("MnemeDiskFills", at(n, cfg))
+	full()
+	filling.Wait()
+	p.recovers()
+}
+
+// TestMemoryNearTheLimitIsAlerted tells a node of a limit that it has nearly taken.
+func TestMemoryNearTheLimitIsAlerted(t *testing.T) {
+	cfg, p := alone(t), watch(t)
+	var limit atomic.Uint64
+	limit.Store(spacious)
+	cfg.Process.MemoryLimit = limit.Load
+	n := p.opens(cfg)
+	p.healthy()
+	taken, ok := p.value(n.HTTPURL(), "process_resident_memory_bytes")
+	if !ok {
+		t.Fatal("the node does not say how much memory it has taken")
+	}
+	limit.Store(uint64(taken))
+	p.fired("MnemeMemoryHigh")
+	p.follow("MnemeMemoryHigh", at(n, cfg))
+	limit.Store(spacious)
+	p.recovers()
 }

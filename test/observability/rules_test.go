@@ -259,6 +259,8 @@ func stories() map[string][2]story {
 		"MnemeNodeNotReady": {{"mneme_ready" + node: always(0)}, {"mneme_ready" + node: always(1)}},
 		"MnemeDiskLow":      {{"mneme_disk_free_bytes" + node: always(3e8), "mneme_disk_reserve_bytes" + node: always(2.6e8)}, {"mneme_disk_free_bytes" + node: always(3e9), "mneme_disk_reserve_bytes" + node: always(2.6e8)}},
 		"MnemeDiskFull":     {{"mneme_disk_free_bytes" + node: always(2e8), "mneme_disk_reserve_bytes" + node: always(2.6e8)}, {"mneme_disk_free_bytes" + node: always(3e8), "mneme_disk_reserve_bytes" + node: always(2.6e8)}},
+		"MnemeDiskFills":    {falling(100e9, 80e6), falling(100e9, 20e6)},
+		"MnemeMemoryHigh":   {{"process_resident_memory_bytes" + node: always(1.9e9), "mneme_memory_limit_bytes" + node: always(2e9)}, {"process_resident_memory_bytes" + node: always(1.7e9), "mneme_memory_limit_bytes" + node: always(2e9)}},
 		"MnemeCertificateEnds": {{`mneme_certificate_expires_timestamp_seconds{job="mneme",instance="n1",for="nodes"}`: inDays(10)},
 			{`mneme_certificate_expires_timestamp_seconds{job="mneme",instance="n1",for="nodes"}`: inDays(20)}},
 		"MnemeCertificateEnded": {{`mneme_certificate_expires_timestamp_seconds{job="mneme",instance="n1",for="nodes"}`: inDays(-1)},
@@ -277,6 +279,8 @@ func stories() map[string][2]story {
 		"MnemeLogUnreachable": {{"mneme_log_up" + of: always(0)}, {"mneme_log_up" + of: always(1)}},
 		"MnemeLogNotRead": {{"mneme_log_scrub_finished_timestamp_seconds" + of: inDays(-5), "mneme_log_scrub_finished_timestamp_seconds" + two: always(0)},
 			{"mneme_log_scrub_finished_timestamp_seconds" + of: inDays(-1), "mneme_log_scrub_finished_timestamp_seconds" + two: always(0)}},
+		"MnemeLogCopyMissing": {{"mneme_log_copies_current" + of: always(2), "mneme_log_copies_current" + two: always(2), "mneme_log_copies_wanted" + of: always(3)},
+			{"mneme_log_copies_current" + of: func(i int) float64 { return float64(2 + i%2) }, "mneme_log_copies_wanted" + of: always(3)}}, // it is behind for moments
 		"MnemeForeignFrames":  {{"mneme_log_void_frames_total" + of: rising(1)}, {"mneme_log_void_frames_total" + of: always(3)}},
 		"MnemeReplicaBehind":  {{"mneme_raft_applied_index" + of: always(5000), "mneme_raft_applied_index" + two: always(10)}, {"mneme_raft_applied_index" + of: always(5000), "mneme_raft_applied_index" + two: always(4900)}},
 		"MnemeLeaderChanges":  {{"mneme_raft_leader_changes_total" + of: rising(1)}, {"mneme_raft_leader_changes_total" + of: rising(0.1)}},
@@ -304,6 +308,12 @@ func stories() map[string][2]story {
 
 // inDays is a time that many days after the start.
 func inDays(days float64) func(int) float64 { return always(float64(start.Unix()) + days*day) }
+
+// falling is the free space of a disk that falls by so many bytes a minute.
+func falling(from, by float64) story {
+	return story{`mneme_disk_free_bytes{job="mneme",instance="n1"}`: func(i int) float64 { return from - by*float64(i) },
+		`mneme_disk_reserve_bytes{job="mneme",instance="n1"}`: always(2.6e8)}
+}
 
 // job and cron are what kube-state-metrics shows.
 func job(name string, age, failed float64) story {
@@ -336,6 +346,12 @@ func TestAlertsFireAndKeepQuiet(t *testing.T) {
 		{"MnemeSearchesFail", true, story{`mneme_http_requests_total{job="mneme",instance="n1",route="/v1/namespaces/{ns}/search",method="POST",status="429"}`: rising(60)}},
 		{"MnemeSearchesFail", false, story{`mneme_http_requests_total{job="mneme",instance="n1",route="/v1/namespaces/{ns}/events",method="POST",status="429"}`: rising(60)}},
 		{"MnemeLogNotRead", true, story{`mneme_log_scrub_finished_timestamp_seconds{job="mneme",instance="n1",shard="0"}`: always(0)}},
+		{"MnemeDiskFills", false, merged(falling(100e9, 0), story{`mneme_disk_free_bytes{job="mneme",instance="n1"}`: func(i int) float64 { // much was written once
+			if i > 10 {
+				return 50e9
+			}
+			return 100e9
+		}})},
 		{"MnemeNodeMissing", true, group(3, 1, 1, 0)},                                            // its target is there, it does not answer
 		{"MnemeNodeMissing", false, group(3, 1, 1, 1, 1)},                                        // a fourth one does not vote yet
 		{"MnemeNodeMissing", false, merged(group(2, 1, 1), story{`up{job="other"}`: always(1)})}, // one was removed
