@@ -35,8 +35,15 @@ help: ## show this
 MODULES := $(if $(filter ./...,$(PKGS)),deploy/image test/k8s test/observability)
 UNCAUSED := 'TestCheckBites|TestDashboards|TestAlerts|TestPromtool'
 
+# What npm installs for tests, by their lock files. None where PKGS chooses packages.
+NPM := $(if $(filter ./...,$(PKGS)),test/mcp/node_modules/.package-lock.json)
+
+%/node_modules/.package-lock.json: %/package-lock.json
+	@command -v npm >/dev/null 2>&1 || { echo "make: the tests of the Model Context Protocol need npm, of Node 20 or later" >&2; exit 1; }
+	cd $* && npm ci --no-progress --loglevel=error
+
 .PHONY: test
-test: compiler vet ## run all tests with the race detector
+test: compiler vet $(NPM) ## run all tests with the race detector
 	@status=$$(mktemp); rm -f $(CAME); export ANTITHESIS_SDK_LOCAL_OUTPUT=$(CAME); \
 	{ $(RACE) $(GO) test $(TAGS) -race -json -vet=off -timeout $(TIMEOUT) -p $(P) $(PKGS); echo $$? >$$status; \
 	  for module in $(MODULES); do case $$module in test/observability) only=$(UNCAUSED);; *) only=.;; esac; \

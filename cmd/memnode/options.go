@@ -101,6 +101,7 @@ func options() []option {
 		{name: "vector-engine", def: "mneme", choices: []string{"mneme", "coder", "exact"}, usage: "how vectors are searched: mneme, coder or exact"},
 		{name: "master-key", def: "file", usage: "where the keyring's master key comes from: file, file:/PATH, env:NAME or command:PROGRAM ARGUMENTS"},
 		{name: "dev", kind: boolean, def: false, usage: "write to an external NATS without proof that it syncs"},
+		{name: "linger", kind: duration, def: "0s", usage: "end when nobody was connected for so long, as nodes do that memctl mcp starts (0: never)"},
 		{name: "drain-timeout", kind: duration, def: node.DefaultDrainTimeout.String(), usage: "how long stopping may take"},
 		{name: "max-connections", kind: number, unit: "connections", from: 1, to: 1 << 20, reloads: true, def: node.DefaultConnections, usage: "how many HTTP connections are open at once"},
 		{name: "max-searches", kind: number, unit: "searches", from: 1, to: 1 << 20, reloads: true, def: node.DefaultSearches, usage: "how many searches over HTTP are worked on at once"},

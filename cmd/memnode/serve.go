@@ -182,6 +182,10 @@ func wait(ctx context.Context, sys system, cfg node.Config, n instance) error {
 // endedItself says why a node ended that nobody has stopped.
 func endedItself(sys system, cfg node.Config, n instance) error {
 	why := n.Err()
+	if errors.Is(why, node.ErrIdle) {
+		cfg.Logger.Info("ending: "+why.Error(), "linger", cfg.Linger)
+		return stop(sys, cfg, n, time.Time{})
+	}
 	if why == nil {
 		why = errors.New("no reason was given")
 	}

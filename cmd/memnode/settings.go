@@ -241,7 +241,7 @@ func (s *settings) nodeConfig(sys system) node.Config {
 		Live:         s.live(),
 		AdminSocket:  s.path(sys, "admin-socket"),
 		Version:      sys.version.Version,
-		DrainTimeout: s.Duration("drain-timeout"),
+		DrainTimeout: s.Duration("drain-timeout"), Linger: s.Duration("linger"),
 	}
 }
 

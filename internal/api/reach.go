@@ -53,7 +53,7 @@ func Registry() []Reachable {
 		"GET "+rec, "GET "+rec+"/{id}", "GET "+rec+"/{id}/history", "GET "+rec+"/{id}/timeline")
 	add(KindRoute, RightWrite, "POST /v1/namespaces", "PATCH "+ns, "DELETE "+ns,
 		"POST "+ns+"/embedder", "DELETE "+ns+"/embedder/building", "POST "+ns+"/events",
-		"PATCH "+rec+"/{id}", "DELETE "+rec+"/{id}")
+		"PATCH "+rec+"/{id}", "DELETE "+rec+"/{id}", "POST /mcp")
 	// Keys, whole copies, what costs the node as a whole, and lists that show
 	// what every caller of every namespace did wrong.
 	add(KindRoute, RightAdmin, "GET /v1/admin/doctor", "GET /v1/admin/rejected", "GET /v1/admin/quarantine",

@@ -106,10 +106,24 @@ func Local(ctx context.Context) context.Context { return context.WithValue(ctx, 
 // IsLocal reports whether a request came through the admin socket.
 func IsLocal(ctx context.Context) bool { return ctx.Value(localKey{}) != nil }
 
+type admittedKey struct{}
+
+// Admitted marks a context as that of requests which the node makes to itself for a caller
+// that was admitted.
+func Admitted(ctx context.Context, id Identity) context.Context {
+	return context.WithValue(ctx, admittedKey{}, id)
+}
+
+// IsAdmitted reports whether a request is one that the node makes to itself.
+func IsAdmitted(ctx context.Context) bool { return ctx.Value(admittedKey{}) != nil }
+
 // Request admits an HTTP request that presents the token as
-// "Authorization: Bearer <token>", or that came through the admin socket. The
-// error is CodeUnauthenticated.
+// "Authorization: Bearer <token>", or that came through the admin socket, or that the node
+// makes for somebody who was admitted. The error is CodeUnauthenticated.
 func (g *Gate) Request(r *http.Request) (Identity, error) {
+	if id, ok := r.Context().Value(admittedKey{}).(Identity); ok {
+		return id, nil
+	}
 	if IsLocal(r.Context()) {
 		return Identity{Principal: events.PublicPrincipal, Operator: true}, nil
 	}

@@ -343,6 +343,15 @@ func (s *Server) Wanted(subject string) bool {
 // was none. Such a server does not write again before it is restarted.
 func (s *Server) WriteFault() error { return s.log.fault() }
 
+// HasCallers reports whether any client but the node's own is connected. If that cannot be
+// known, one is.
+func (s *Server) HasCallers() bool {
+	conns, err := s.ns.Connz(&server.ConnzOptions{Username: true, Limit: math.MaxInt32})
+	return err != nil || slices.ContainsFunc(conns.Conns, func(c *server.ConnInfo) bool {
+		return c.Account != nodeAccount && c.Account != systemAccount
+	})
+}
+
 // EndCallers ends the connections of all clients but the node's own, and says how many there
 // were: who may still connect comes again, and is asked for what counts now.
 func (s *Server) EndCallers() (int, error) {

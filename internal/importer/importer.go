@@ -87,30 +87,8 @@ func damaged(format string, err error) error {
 	return memory.Errorf(memory.CodeInvalid, "not a %s file: %w", format, err)
 }
 
-// MakeName turns a name for people into a valid name of an agent or namespace:
-// lower case, every run of other characters one hyphen, at most 63 characters.
-// It returns "" if nothing is left.
-func MakeName(s string) string {
-	var sb strings.Builder
-	gap := false
-	for _, r := range strings.ToLower(s) {
-		ok := r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '_'
-		if !ok || r == '_' && sb.Len() == 0 {
-			gap = sb.Len() > 0
-			continue
-		}
-		if gap {
-			sb.WriteByte('-')
-			gap = false
-		}
-		sb.WriteRune(r)
-	}
-	name := sb.String()
-	if len(name) > 63 {
-		name = strings.TrimRight(name[:63], "-")
-	}
-	return name
-}
+// MakeName is memory.MakeName.
+func MakeName(s string) string { return memory.MakeName(s) }
 
 // nameOr is MakeName with a stable stand-in for names in other scripts.
 func nameOr(prefix, s string) string {

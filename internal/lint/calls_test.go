@@ -86,6 +86,8 @@ func fileWriters() map[string][]string {
 		// The client's memory of what it sent lies on the client's disk; no promise
 		// of a node depends on it.
 		"cmd/memctl/remembered.go": {"os.MkdirAll", "os.CreateTemp", "os.Remove", "os.Rename"},
+		// What a started node prints is for people; no promise of a node depends on it.
+		"cmd/memctl/start.go": {"os.MkdirAll", "os.OpenFile", "os.Rename"},
 		// These belong to tests and write into their temporary folders.
 		"internal/embed/local/localtest/localtest.go": {"os.MkdirAll", "os.WriteFile"},
 		"internal/eventlog/natstest/natstest.go":      {"os.WriteFile"},

@@ -95,6 +95,8 @@ func house() []floor {
 			why: "backups are files, manifests and places: no log, no state, no node"},
 		{pkg: "internal/backup/...", may: []string{"memory", "internal/backup"}, why: "a place keeps files and does not know what is in them"},
 		{pkg: "internal/importer", may: []string{"memory"}, why: "importers turn files into captures, on the client's side"},
+		{pkg: "internal/recall", may: []string{"memory", "internal/tokens"}, why: "a recall block is a function of an answer and a budget"},
+		{pkg: "internal/api/mcp", may: []string{"memory", "client", "internal/recall"}, why: "tools work through the public client, so that they need no rights of their own"},
 		{pkg: "internal/api", may: []string{"memory", "internal/spans"}, why: "the interfaces of the transports speak the public vocabulary"},
 		{pkg: "internal/api/...", may: []string{"memory", "internal/events", "internal/auth", "internal/api", "internal/slots", "internal/spans"},
 			why: "a transport parses, calls and writes; it declares the interface it needs and the node passes what fulfils it"},
@@ -102,13 +104,13 @@ func house() []floor {
 			why: "a write finds the node that leads without knowing what leading or writing is"},
 		{pkg: "internal/node", may: []string{"memory", "internal/backup", "internal/events", "internal/keyring", "internal/text", "internal/embed", "internal/storage/...",
 			"internal/index/...", "internal/eventlog", "internal/raftfsm", "internal/projections", "internal/settings", "internal/derive",
-			"internal/ingest", "internal/replica", "internal/query/...", "internal/auth", "internal/api/...",
+			"internal/ingest", "internal/replica", "internal/query/...", "internal/auth", "internal/api/...", "client",
 			"internal/certs", "internal/hangup", "internal/peer", "internal/peer/rpc", "internal/cluster", "internal/keygroup", "internal/route", "internal/slots", "internal/spans"},
 			why: "the node builds itself from parts"},
 
 		{pkg: ".", may: []string{"memory", "client", "internal/node", "internal/embed"}, why: "the root package embeds a node in a program"},
 		{pkg: "cmd/memnode", may: []string{"memory", "internal/node", "internal/embed", "internal/otlp"}, why: "memnode is flags, wiring and exit codes"},
-		{pkg: "cmd/memctl", may: []string{"memory", "client", "internal/backup/...", "internal/importer", "internal/node", "internal/peer/devca"}, why: "memctl talks through the public client, or opens a stopped node"},
+		{pkg: "cmd/memctl", may: []string{"memory", "client", "internal/backup/...", "internal/importer", "internal/node", "internal/peer/devca", "internal/api/mcp"}, why: "memctl talks through the public client, or opens a stopped node"},
 		{pkg: "bench/...", may: []string{"..."}, why: "benchmarks measure whatever there is"},
 		{pkg: "test/...", may: []string{"..."}, why: "tests across packages look everywhere"},
 	}
@@ -134,6 +136,7 @@ func technologies() []technology {
 		{"go.opentelemetry.io/otel/sdk", []string{"internal/otlp"}, "spans are made by the interface alone, so that only memnode links what sends them"},
 		{"go.opentelemetry.io/otel/exporters", []string{"internal/otlp"}, "a collector is behind otlp"},
 		{"go.opentelemetry.io/proto", []string{"internal/otlp/otlptest"}, "its messages are made by the exporter, and read by the tests' collector"},
+		{"github.com/modelcontextprotocol/go-sdk", []string{"internal/api/mcp", "cmd/memctl"}, "the protocol is behind mcp; memctl gives it its standard streams"},
 		{"github.com/spf13", []string{"cmd/..."}, "flags are read by commands"},
 		{"github.com/knadh/koanf", []string{"cmd/..."}, "configuration is read by commands"},
 	}

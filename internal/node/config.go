@@ -61,6 +61,9 @@ type Config struct {
 	Traces       Traces // takes the spans of requests; nil = there are none
 	Version      string
 	DrainTimeout time.Duration
+	// Linger has the node end with ErrIdle when nobody was connected for so long; 0 = it does
+	// not.
+	Linger       time.Duration
 	CacheBytes   int64
 	ReserveBytes int64 // what must stay free on the disk for writes to be taken
 	// SnapshotThreshold is how many Raft entries lie between two snapshots; 0 is
@@ -226,6 +229,9 @@ func (c *Config) setDefaults() {
 func (c *Config) validate() error {
 	if c.DataDir == "" {
 		return usage("no data directory given", "set --data-dir")
+	}
+	if c.Linger != 0 && (c.Linger < 0 || c.Cluster != nil || c.NATSURL != "") {
+		return usage("only a node on its own ends when nobody is connected", "leave --linger out")
 	}
 	switch c.VectorEngine {
 	case "mneme", "coder", "exact":

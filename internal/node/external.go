@@ -231,6 +231,9 @@ func (s *externalNATS) Wanted(string) bool { return true }
 // EndCallers implements natsServer.
 func (s *externalNATS) EndCallers() (int, error) { return 0, nil }
 
+// HasCallers implements natsServer: nobody can know.
+func (s *externalNATS) HasCallers() bool { return true }
+
 // Holds is nothing: its servers are not the nodes'.
 func (s *externalNATS) Holds(string) (uint64, bool) { return 0, false }
 

@@ -25,6 +25,8 @@ type natsServer interface {
 	// EndCallers ends the connections of agents, and says how many there were. Who is let in
 	// to an external NATS is not ours to say: none ends there.
 	EndCallers() (int, error)
+	// HasCallers reports whether agents are connected, or may be.
+	HasCallers() bool
 	// Wanted reports whether anybody may have subscribed to a subject.
 	Wanted(subject string) bool
 	// Holds says what this node's own copy of a stream holds, and whether that is

@@ -65,7 +65,7 @@ func (n *Node) serve(ctx context.Context) error {
 	draining, drain := context.WithCancel(context.WithoutCancel(ctx))
 	n.onClose("event streams", func(context.Context) error { drain(); return nil })
 	n.front.surface, err = rest.New(rest.Options{Writer: n.changes, Reader: n.reads, Admin: n.operator, Health: n.doctor, Rejecter: n.rejections, Auth: n.gate,
-		Metrics: metrics, Registerer: registry, Web: page, Logger: n.cfg.Logger, Guard: n.front.guard, Draining: draining, Limits: n.cfg.Limits.rest(), Traces: n.cfg.recorder(), Now: n.cfg.Now})
+		Metrics: metrics, Registerer: registry, Web: page, MCP: func(inner http.RoundTripper) (http.Handler, error) { return newMCP(n, inner) }, Logger: n.cfg.Logger, Guard: n.front.guard, Draining: draining, Limits: n.cfg.Limits.rest(), Traces: n.cfg.recorder(), Now: n.cfg.Now})
 	if err != nil {
 		return err
 	}
@@ -77,10 +77,14 @@ func (n *Node) serve(ctx context.Context) error {
 		return err
 	}
 	server := n.newServer(n.front.surface)
+	listener := net.Listener(newLimited(n.front.listener, &n.front.connections, n.front.certs == nil))
+	if n.cfg.Linger > 0 {
+		listener = newLingering(listener, n.cfg.Linger, n.nats.HasCallers, func() { n.end(ErrIdle) })
+	}
 	n.wg.Add(1)
 	go func() {
 		defer n.wg.Done()
-		if err := server.Serve(n.front.secure(newLimited(n.front.listener, &n.front.connections, n.front.certs == nil))); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(n.front.secure(listener)); !errors.Is(err, http.ErrServerClosed) {
 			n.end(err)
 		}
 	}()

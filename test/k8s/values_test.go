@@ -88,6 +88,7 @@ const noFile = "it names a file, and the chart mounts none of one's own"
 // heldBack are settings of memnode that the chart takes from nobody.
 var heldBack = map[string]string{
 	"MNEME_CONFIG":          noFile,
+	"MNEME_LINGER":          "it is for laptops: a pod that ends begins again",
 	"MNEME_LOCAL_MODEL":     noFile,
 	"MNEME_NATS_CERT":       noFile,
 	"MNEME_NATS_KEY":        noFile,

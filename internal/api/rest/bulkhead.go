@@ -28,6 +28,7 @@ type bulkheads struct {
 	pages    *bulkhead // of records, versions, surroundings, audit rows and namespaces: up to 8 MiB each
 	exports  *bulkhead
 	streams  *bulkhead // of events
+	calls    *bulkhead // of /mcp; the reads in them are counted where they are made, too
 }
 
 // newBulkheads makes those through which nothing passes until their limits are set.
@@ -38,6 +39,7 @@ func newBulkheads(wait time.Duration) bulkheads {
 	return bulkheads{
 		gets: soon("gets"), searches: soon("searches"), pages: soon("pages"),
 		exports: &bulkhead{what: "exports", hint: "wait until one has ended", slots: slots.New(0)},
+		calls:   soon("calls of /mcp"),
 		streams: &bulkhead{what: "event streams", hint: "close some, or read in turns with ?follow=false", slots: slots.New(0)},
 	}
 }
@@ -48,6 +50,7 @@ func (b bulkheads) set(l Limits) {
 	b.pages.slots.Set(l.MaxPages)
 	b.exports.slots.Set(l.MaxExports)
 	b.streams.slots.Set(l.MaxStreams)
+	b.calls.slots.Set(l.MaxCalls)
 }
 
 // enter counts a read as under way until leave is called, or refuses it as

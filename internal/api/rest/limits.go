@@ -14,6 +14,7 @@ type Limits struct {
 	MaxPages    int // 0 = DefaultPages
 	MaxExports  int // 0 = DefaultExports; more are refused at once
 	MaxStreams  int // of events; 0 = DefaultStreams; more are refused at once
+	MaxCalls    int // of /mcp; 0 = 256
 }
 
 // Defaults of Limits.
@@ -38,7 +39,7 @@ func (l *Limits) setDefaults() {
 	for _, side := range []struct {
 		max   *int
 		unset int
-	}{{&l.MaxGets, 64}, {&l.MaxSearches, DefaultSearches}, {&l.MaxPages, DefaultPages}, {&l.MaxExports, DefaultExports}, {&l.MaxStreams, DefaultStreams}} {
+	}{{&l.MaxGets, 64}, {&l.MaxSearches, DefaultSearches}, {&l.MaxPages, DefaultPages}, {&l.MaxExports, DefaultExports}, {&l.MaxStreams, DefaultStreams}, {&l.MaxCalls, 256}} {
 		if *side.max <= 0 {
 			*side.max = side.unset
 		}

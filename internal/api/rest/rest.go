@@ -30,8 +30,11 @@ type Options struct {
 	Metrics    http.Handler          // serves /metrics; nil: there is none
 	Registerer prometheus.Registerer // takes the request metrics; nil: none
 	Web        http.Handler          // serves the page at /; nil: there is none
-	Logger     *slog.Logger          // nil: discarded
-	Traces     trace.TracerProvider  // records requests; nil: none is
+	// MCP makes what serves /mcp, out of a transport that sends requests to this API for whoever
+	// was admitted; nil: there is none.
+	MCP    func(inner http.RoundTripper) (http.Handler, error)
+	Logger *slog.Logger         // nil: discarded
+	Traces trace.TracerProvider // records requests; nil: none is
 
 	// ListenAddr is the host:port of the listener: a Host header may name it.
 	// If its host is unspecified, every literal IP address is accepted.
@@ -124,6 +127,7 @@ type server struct {
 	bulkheads bulkheads
 	failures  *failures
 	document  func() ([]byte, error) // of /openapi.json, made when first asked for
+	mcp       http.Handler           // nil: there is none
 
 	captures   api.JSONDecoder[memory.Capture]
 	revisions  api.JSONDecoder[memory.Revision]
@@ -170,6 +174,11 @@ func New(opt Options) (*Surface, error) {
 		s.mux.Handle(pattern, s.bind(&rt))
 	}
 	s.document = sync.OnceValues(s.openapi)
+	if s.MCP != nil {
+		if s.mcp, err = s.MCP(inner{s}); err != nil {
+			return nil, err
+		}
+	}
 	return surface, nil
 }
 

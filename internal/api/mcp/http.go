@@ -1,0 +1,55 @@
+package mcp
+
+import (
+	"log/slog"
+	"net/http"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mneme/memory"
+)
+
+// Headers by which a client of the HTTP transport says where it works and as whom. The
+// parameters namespace, agent and profile of the address say the same, and win: most clients
+// can be given an address only.
+const (
+	HeaderNamespace = "Mneme-Namespace"
+	HeaderAgent     = "Mneme-Agent"
+	headerProfile   = "Mneme-Profile"
+)
+
+// maxBody bounds one message: a text of the greatest length, escaped, with room to spare.
+const maxBody = 4 << 20
+
+// NewHandler serves the streamable HTTP transport, without sessions: each request is served by
+// itself, by any node. connect gives the client for the caller of a request; its namespace and
+// agent are those that the headers name. Who may call is decided before it.
+func NewHandler(connect func(h http.Header) (Caller, error), version string, logger *slog.Logger) (http.Handler, error) {
+	servers := map[Profile]*mcp.Server{}
+	for _, p := range Profiles {
+		var err error
+		if servers[p], err = New(Options{Connect: connect, Profile: p, Version: version, Logger: logger}); err != nil {
+			return nil, err
+		}
+	}
+	transport := mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server {
+		return servers[Profile(r.Header.Get(headerProfile))]
+	}, &mcp.StreamableHTTPOptions{Stateless: true, Logger: logger, MaxRequestBodyBytes: maxBody, PropagateRequestCancellation: true,
+		DisableLocalhostProtection: true}) // the API in front of it checks the host
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r = r.Clone(r.Context())
+		for name, header := range map[string]string{"namespace": HeaderNamespace, "agent": HeaderAgent, "profile": headerProfile} {
+			if v := r.URL.Query().Get(name); v != "" {
+				r.Header.Set(header, v)
+			}
+		}
+		p, err := ParseProfile(r.Header.Get(headerProfile))
+		if err != nil {
+			e := memory.AsError(err)
+			http.Error(w, e.Message+": "+e.Hint, http.StatusBadRequest)
+			return
+		}
+		r.Header.Set(headerProfile, string(p))
+		transport.ServeHTTP(w, r)
+	}), nil
+}

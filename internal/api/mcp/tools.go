@@ -1,0 +1,276 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mneme/client"
+	"mneme/internal/recall"
+	"mneme/memory"
+)
+
+// narrowed is how a search or a list is narrowed.
+type narrowed struct {
+	Kinds        []string   `json:"kinds,omitempty" jsonschema:"only these kinds"`
+	Tags         []string   `json:"tags,omitempty" jsonschema:"only with all of these tags"`
+	Agents       []string   `json:"agents,omitempty" jsonschema:"only what these agents stored"`
+	Since        *time.Time `json:"since,omitempty" jsonschema:"only what happened at this time or later, RFC 3339"`
+	Until        *time.Time `json:"until,omitempty" jsonschema:"only what happened before this time, RFC 3339"`
+	Conversation string     `json:"conversation,omitempty" jsonschema:"only of this conversation"`
+}
+
+func (n *narrowed) filter() memory.Filter {
+	f := memory.Filter{Agents: n.Agents, Tags: n.Tags, Since: n.Since, Until: n.Until, Conversation: n.Conversation}
+	for _, k := range n.Kinds {
+		f.Kinds = append(f.Kinds, memory.Kind(k))
+	}
+	return f
+}
+
+type searchIn struct {
+	Query string `json:"query" jsonschema:"what you want to know, as a question or in a few words"`
+	Limit *int   `json:"limit,omitempty" jsonschema:"at most so many memories, 1 to 50; 6 unless said"`
+	narrowed
+}
+
+// maxFound is how many hits a tool answers with at most: what a model reads is its context.
+const maxFound = 50
+
+func (s *surface) addTools(server *mcp.Server) {
+	s.addReads(server)
+	s.addWrites(server)
+}
+
+func (s *surface) addReads(server *mcp.Server) {
+	add(s, server, tool[searchIn, found]{of: ProfileMicro, name: "memory_search", title: "Search memories", reads: true,
+		about: "Find memories by meaning and by words, best first: what the team decided, prefers, fixed and learned. Start here, before you begin a task and when something seems to have come up before. " +
+			"Each hit is a short excerpt with an id; read the whole of the few that matter with memory_get, and what happened around one with memory_timeline. Nothing found means that nothing fits: do not make it up.",
+		do: search})
+	add(s, server, tool[getIn, gotten]{of: ProfileMicro, name: "memory_get", title: "Read memories", reads: true,
+		about: "Read whole memories by the ids that memory_search, memory_list or memory_timeline gave, up to 20 at once.",
+		do:    get})
+	add(s, server, tool[timelineIn, around]{of: ProfileLite, name: "memory_timeline", title: "What happened around a memory", reads: true,
+		about: "See what was remembered before and after one memory: in its conversation if it is of one, else in time. Use it when an excerpt needs its context.",
+		do:    timeline})
+	add(s, server, tool[listIn, listed]{of: ProfileLite, name: "memory_list", title: "List memories", reads: true,
+		about: "List memories, newest first, without a question: what was stored lately, all of a kind or with a tag. For a question use memory_search.",
+		do:    list})
+	add(s, server, tool[recallIn, recalled]{of: ProfileLite, name: "memory_recall", title: "Recall for a prompt", reads: true,
+		about: "Get the few memories that fit a task as one short block of notes that stays under a budget of tokens. Empty if nothing fits.",
+		do:    recallFor})
+}
+
+func search(ctx context.Context, c Caller, in searchIn) (found, string, error) {
+	limit := memory.DefaultLimit
+	if in.Limit != nil {
+		limit = *in.Limit
+	}
+	if limit < 1 || limit > maxFound {
+		return found{}, "", memory.Errorf(memory.CodeInvalid, "limit is %d, it must lie between 1 and %d", limit, maxFound)
+	}
+	f := in.filter()
+	none := 0
+	resp, err := c.Client.Search(ctx, c.Namespace, memory.SearchRequest{Query: in.Query, As: c.Agent, Limit: &limit, Filter: &f, Fit: memory.Fit{MaxText: &none}})
+	if err != nil {
+		return found{}, "", err
+	}
+	out := found{Results: make([]hit, len(resp.Results)), Position: resp.Position}
+	for i := range resp.Results {
+		out.Results[i] = hitOf(&resp.Results[i])
+	}
+	if len(out.Results) == 0 {
+		out.BestRefused = resp.BestRefused
+	}
+	return out, out.text(), nil
+}
+
+type getIn struct {
+	IDs []string `json:"ids" jsonschema:"ids of memories, or their first 6 characters or more"`
+}
+
+// maxGets is how many memories are read at once.
+const maxGets = 20
+
+func get(ctx context.Context, c Caller, in getIn) (gotten, string, error) {
+	if len(in.IDs) == 0 || len(in.IDs) > maxGets {
+		return gotten{}, "", memory.Errorf(memory.CodeInvalid, "ids has %d values, it must have 1 to %d", len(in.IDs), maxGets)
+	}
+	out := gotten{Memories: []whole{}}
+	for _, id := range in.IDs {
+		rec, err := c.Client.Get(ctx, c.Namespace, id, client.GetOptions{ReadOptions: client.ReadOptions{As: c.Agent}})
+		switch code := memory.CodeOf(err); code {
+		case "":
+			out.Memories = append(out.Memories, wholeOf(&rec))
+		case memory.CodeNotFound, memory.CodeGone, memory.CodeInvalid, memory.CodeConflict:
+			out.Missing = append(out.Missing, missing{ID: id, Why: memory.AsError(err).Message})
+		default:
+			return gotten{}, "", err
+		}
+	}
+	if len(out.Memories) == 0 {
+		return gotten{}, "", memory.Errorf(memory.CodeNotFound, "none of the ids names a memory: %s", out.Missing[0].Why).
+			WithHint("memory_search and memory_list give ids")
+	}
+	return out, out.text(), nil
+}
+
+type timelineIn struct {
+	ID     string `json:"id" jsonschema:"id of a memory"`
+	Before *int   `json:"before,omitempty" jsonschema:"how many memories before it, 0 to 50; 3 unless said"`
+	After  *int   `json:"after,omitempty" jsonschema:"how many memories after it, 0 to 50; 3 unless said"`
+}
+
+func timeline(ctx context.Context, c Caller, in timelineIn) (around, string, error) {
+	for _, n := range []*int{in.Before, in.After} {
+		if n != nil && (*n < 0 || *n > maxFound) {
+			return around{}, "", memory.Errorf(memory.CodeInvalid, "before and after must lie between 0 and %d", maxFound)
+		}
+	}
+	t, err := c.Client.Timeline(ctx, c.Namespace, in.ID, client.TimelineOptions{ReadOptions: client.ReadOptions{As: c.Agent}, Before: in.Before, After: in.After, Fit: brief})
+	if err != nil {
+		return around{}, "", err
+	}
+	out := around{Before: linesOf(t.Before), Anchor: lineOf(&t.Anchor), After: linesOf(t.After)}
+	return out, out.text(), nil
+}
+
+// brief is how much of a text a line of a list has.
+var brief = func() memory.Fit { n := memory.MaxSnippetRunes; return memory.Fit{MaxText: &n} }()
+
+type listIn struct {
+	narrowed
+	Limit  *int   `json:"limit,omitempty" jsonschema:"at most so many memories, 1 to 50; 20 unless said"`
+	Cursor string `json:"cursor,omitempty" jsonschema:"goes on where the answer before ended"`
+}
+
+func list(ctx context.Context, c Caller, in listIn) (listed, string, error) {
+	limit := 20
+	if in.Limit != nil {
+		limit = *in.Limit
+	}
+	if limit < 1 || limit > maxFound {
+		return listed{}, "", memory.Errorf(memory.CodeInvalid, "limit is %d, it must lie between 1 and %d", limit, maxFound)
+	}
+	l, err := c.Client.List(ctx, c.Namespace, client.ListOptions{ReadOptions: client.ReadOptions{As: c.Agent},
+		ListRequest: memory.ListRequest{Cursor: in.Cursor, Limit: limit, Filter: in.filter(), Fit: brief}})
+	if err != nil {
+		return listed{}, "", err
+	}
+	out := listed{Memories: linesOf(l.Records), Cursor: l.Cursor}
+	return out, out.text(), nil
+}
+
+type recallIn struct {
+	Query     string `json:"query" jsonschema:"the task or question at hand"`
+	MaxTokens *int   `json:"max_tokens,omitempty" jsonschema:"at most so many tokens, 100 to 8000; 600 unless said"`
+}
+
+func recallFor(ctx context.Context, c Caller, in recallIn) (recalled, string, error) {
+	budget := recall.DefaultBudget
+	if in.MaxTokens != nil {
+		budget = *in.MaxTokens
+	}
+	if budget < 100 || budget > 8000 {
+		return recalled{}, "", memory.Errorf(memory.CodeInvalid, "max_tokens is %d, it must lie between 100 and 8000", budget)
+	}
+	limit := max(recall.DefaultLimit, budget/100)
+	resp, err := c.Client.Search(ctx, c.Namespace, memory.SearchRequest{Query: in.Query, As: c.Agent, Limit: &limit})
+	if err != nil {
+		return recalled{}, "", err
+	}
+	b := recall.Compose(resp, budget)
+	out := recalled{Block: b.Text, Tokens: b.Tokens, Used: make([]used, len(b.Used))}
+	for i, u := range b.Used {
+		out.Used[i] = used{ID: u.RecordID, Score: u.Score}
+	}
+	if b.Text == "" {
+		return out, nothingFits, nil
+	}
+	return out, b.Text, nil
+}
+
+type storeIn struct {
+	Text         string     `json:"text" jsonschema:"what to remember: one thing, in words that can be understood alone, at most 256 KiB"`
+	Kind         string     `json:"kind,omitempty" jsonschema:"what sort of thing it is; other unless said"`
+	Tags         []string   `json:"tags,omitempty" jsonschema:"words to find and group it by"`
+	URI          string     `json:"uri,omitempty" jsonschema:"a path that names it, such as decisions/database: at most one living memory has it"`
+	Conversation string     `json:"conversation,omitempty" jsonschema:"the conversation that it comes from"`
+	Private      bool       `json:"private,omitempty" jsonschema:"only you can read it, not the team"`
+	Importance   *float64   `json:"importance,omitempty" jsonschema:"0 to 1"`
+	OccurredAt   *time.Time `json:"occurred_at,omitempty" jsonschema:"when it happened, RFC 3339; now unless said"`
+	DerivedFrom  []string   `json:"derived_from,omitempty" jsonschema:"ids of the memories that it was made from"`
+	ID           string     `json:"id,omitempty" jsonschema:"an id of your own: the same one is stored once, however often it is sent"`
+}
+
+func (s *surface) addWrites(server *mcp.Server) {
+	add(s, server, tool[storeIn, stored]{of: ProfileMicro, name: "memory_store", title: "Remember something", repeats: false,
+		about: "Remember one thing for yourself and the team: a decision and its reason, a preference, a fact, a fix, how something works, what to do next time. Store it when it is settled, not while it is being discussed, one call for each thing; not what stands in the code or in a commit, and no secrets. " +
+			"What has changed since it was stored is better corrected than stored beside the old one: memory_forget the one that is wrong.",
+		do: store})
+	add(s, server, tool[forgetIn, forgotten]{of: ProfileLite, name: "memory_forget", title: "Forget a memory", destroys: true, repeats: true,
+		about: "Take a memory that is wrong or out of date out of every answer, by its id. It does not come back.",
+		do:    forget})
+	add(s, server, tool[reviseIn, revised]{of: ProfileFull, name: "memory_revise", title: "Correct a memory", destroys: true,
+		about: "Make a new version of a memory: what is left out stays as it is, and the versions before are kept as its history.",
+		do:    revise})
+}
+
+func store(ctx context.Context, c Caller, in storeIn) (stored, string, error) {
+	item := memory.Capture{ID: in.ID, Agent: c.Agent, Text: in.Text, Kind: memory.Kind(in.Kind), URI: in.URI, Tags: in.Tags,
+		Conversation: in.Conversation, Importance: in.Importance, OccurredAt: in.OccurredAt, DerivedFrom: in.DerivedFrom}
+	if in.Private {
+		item.Scope = memory.ScopeAgent
+	}
+	resp, err := c.Client.Capture(ctx, c.Namespace, item, client.CaptureOptions{})
+	if err != nil {
+		return stored{}, "", err
+	}
+	if len(resp.Results) != 1 {
+		return stored{}, "", errors.New("the node answered without a result")
+	}
+	r := resp.Results[0]
+	out := stored{ID: r.RecordID, Status: string(r.Status), Position: r.Position}
+	if r.Status == memory.StatusDuplicate {
+		return out, fmt.Sprintf("It was there already, as %s.", r.RecordID), nil
+	}
+	return out, fmt.Sprintf("Remembered as %s.", r.RecordID), nil
+}
+
+type forgetIn struct {
+	ID string `json:"id" jsonschema:"the whole id of the memory"`
+}
+
+func forget(ctx context.Context, c Caller, in forgetIn) (forgotten, string, error) {
+	resp, err := c.Client.Forget(ctx, c.Namespace, in.ID, client.WriteOptions{As: c.Agent})
+	if err != nil {
+		return forgotten{}, "", err
+	}
+	return forgotten{ID: resp.RecordID, Position: resp.Position}, fmt.Sprintf("%s is forgotten.", resp.RecordID), nil
+}
+
+type reviseIn struct {
+	ID         string    `json:"id" jsonschema:"the whole id of the memory"`
+	Text       *string   `json:"text,omitempty" jsonschema:"what it says from now on"`
+	Kind       *string   `json:"kind,omitempty" jsonschema:"what sort of thing it is"`
+	Tags       *[]string `json:"tags,omitempty" jsonschema:"its tags, all of them"`
+	URI        *string   `json:"uri,omitempty" jsonschema:"the path that names it"`
+	Importance *float64  `json:"importance,omitempty" jsonschema:"0 to 1"`
+	Version    int       `json:"version,omitempty" jsonschema:"the version that you read: if it has another one by now, nothing is changed"`
+}
+
+func revise(ctx context.Context, c Caller, in reviseIn) (revised, string, error) {
+	rev := memory.Revision{Text: in.Text, Tags: in.Tags, URI: in.URI, Importance: in.Importance}
+	if in.Kind != nil {
+		k := memory.Kind(*in.Kind)
+		rev.Kind = &k
+	}
+	resp, err := c.Client.Revise(ctx, c.Namespace, in.ID, rev, client.WriteOptions{As: c.Agent, IfVersion: in.Version})
+	if err != nil {
+		return revised{}, "", err
+	}
+	return revised{ID: resp.RecordID, Version: resp.Version, Position: resp.Position}, fmt.Sprintf("%s is at version %d.", resp.RecordID, resp.Version), nil
+}
