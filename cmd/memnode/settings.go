@@ -232,7 +232,7 @@ func (s *settings) nodeConfig(sys system) node.Config {
 		HTTPAddr: s.String("http-addr"),
 		NATSAddr: s.String("nats-addr"), NATSURL: s.String("nats-url"), External: s.externalNATS(sys),
 		Shards: s.Int("shards"), Cluster: s.cluster(sys), TLS: s.tls(sys), HealthAddr: s.String("health-addr"),
-		Auth: s.String("auth"), AuthToken: s.String("auth-token"),
+		Auth: s.String("auth"), AuthToken: s.String("auth-token"), OAuth: s.oauth(),
 		Embedder:     e.WithEnvironment(sys.lookup),
 		Environment:  sys.lookup,
 		VectorEngine: s.String("vector-engine"),
@@ -243,6 +243,15 @@ func (s *settings) nodeConfig(sys system) node.Config {
 		Version:      sys.version.Version,
 		DrainTimeout: s.Duration("drain-timeout"), Linger: s.Duration("linger"),
 	}
+}
+
+// oauth says whose access tokens are taken; nil where no option says so.
+func (s *settings) oauth() *node.OAuth {
+	o := node.OAuth{Issuer: s.String("oauth-issuer"), Resource: s.String("oauth-resource"), Scopes: s.Strings("oauth-scope")}
+	if o.Issuer == "" && o.Resource == "" && len(o.Scopes) == 0 {
+		return nil
+	}
+	return &o
 }
 
 // traces says where traces go; nil where no option says so, and nothing is traced.

@@ -79,7 +79,7 @@ func TestEverySettingReachesTheNode(t *testing.T) {
 			External: node.ExternalNATS{Monitors: []string{"http://a:4", "http://b:5"}, SystemURL: "nats://sys:3", Replicas: 5,
 				Access: node.NATSAccess{Creds: filepath.Join(dir, "n.creds"), NKey: filepath.Join(dir, "n.seed"), CA: filepath.Join(dir, "n.ca"),
 					Cert: filepath.Join(dir, "n.crt"), Key: filepath.Join(dir, "n.key")}},
-			Auth: "token", AuthToken: "sesame",
+			Auth: "token", AuthToken: "sesame", OAuth: &node.OAuth{Issuer: "https://login.example", Resource: "https://mneme.example/mcp", Scopes: []string{"a", "b"}},
 			Cluster: &node.ClusterConfig{NodeID: "n1", PeerAddr: "127.0.0.1:7", RouteAddr: "127.0.0.1:8", Join: []string{"127.0.0.1:7", "n2:7"},
 				Expect: 3, AllowTwo: true, ReplaceLost: true, Certs: filepath.Join(dir, "certs"), PeerAdvertise: "n1:9", RouteAdvertise: "n1:10"},
 			TLS: &node.TLSConfig{Cert: filepath.Join(dir, "s.crt"), Key: filepath.Join(dir, "s.key"), ClientCA: filepath.Join(dir, "ca.crt")}, HealthAddr: "127.0.0.1:9",
@@ -104,7 +104,7 @@ func TestEverySettingReachesTheNode(t *testing.T) {
 				"--master-key", "env:KEY", "--vector-engine", "exact", "--namespace", "team-a,team-b", "--dev", "--insecure-listen",
 				"--tls-cert", "~/s.crt", "--tls-key", "~/s.key", "--tls-client-ca", "~/ca.crt", "--health-addr", "127.0.0.1:9",
 				"--allowed-host", "mneme.example", "--allowed-host", "other.example",
-				"--allowed-origin", "https://a.example,http://b.example:1", "--admin-socket", "~/s.sock", "--drain-timeout", "7s", "--linger", "9m", "--slow-search=2s", "--slow-search-text", "--traces-share", "0.25",
+				"--allowed-origin", "https://a.example,http://b.example:1", "--admin-socket", "~/s.sock", "--drain-timeout", "7s", "--linger", "9m", "--oauth-issuer", "https://login.example", "--oauth-resource", "https://mneme.example/mcp", "--oauth-scope", "a", "--oauth-scope", "b", "--slow-search=2s", "--slow-search-text", "--traces-share", "0.25",
 				"--max-connections", "11", "--max-searches", "12", "--max-pages", "13", "--max-exports", "14", "--max-streams", "15", "--max-nats-reads", "16", "--max-queue", "17", "--max-bodies", "18", "--max-answers", "19"}
 		},
 		"environment": func(_ *testing.T, w *world) []string {
@@ -116,7 +116,7 @@ func TestEverySettingReachesTheNode(t *testing.T) {
 				"MNEME_MASTER_KEY=env:KEY", "MNEME_VECTOR_ENGINE=exact", "MNEME_NAMESPACES=team-a,team-b", "MNEME_DEV=true", "MNEME_INSECURE_LISTEN=1",
 				"MNEME_TLS_CERT=" + w.dir + "/s.crt", "MNEME_TLS_KEY=" + w.dir + "/s.key", "MNEME_TLS_CLIENT_CA=" + w.dir + "/ca.crt", "MNEME_HEALTH_ADDR=127.0.0.1:9",
 				"MNEME_TLS_CA=memctl's", "MNEME_TLS_CLIENT_CERT=memctl's", "MNEME_TLS_CLIENT_KEY=memctl's",
-				"MNEME_ALLOWED_HOST=mneme.example,other.example", "MNEME_ALLOWED_ORIGIN=https://a.example,http://b.example:1", "MNEME_ADMIN_SOCKET=" + w.dir + "/s.sock", "MNEME_DRAIN_TIMEOUT=7s", "MNEME_LINGER=9m", "MNEME_SLOW_SEARCH=2s", "MNEME_SLOW_SEARCH_TEXT=true", "MNEME_TRACES_SHARE=0.25",
+				"MNEME_ALLOWED_HOST=mneme.example,other.example", "MNEME_ALLOWED_ORIGIN=https://a.example,http://b.example:1", "MNEME_ADMIN_SOCKET=" + w.dir + "/s.sock", "MNEME_DRAIN_TIMEOUT=7s", "MNEME_LINGER=9m", "MNEME_OAUTH_ISSUER=https://login.example", "MNEME_OAUTH_RESOURCE=https://mneme.example/mcp", "MNEME_OAUTH_SCOPE=a,b", "MNEME_SLOW_SEARCH=2s", "MNEME_SLOW_SEARCH_TEXT=true", "MNEME_TRACES_SHARE=0.25",
 				"MNEME_MAX_CONNECTIONS=11", "MNEME_MAX_SEARCHES=12", "MNEME_MAX_PAGES=13", "MNEME_MAX_EXPORTS=14", "MNEME_MAX_STREAMS=15", "MNEME_MAX_NATS_READS=16", "MNEME_MAX_QUEUE=17", "MNEME_MAX_BODIES=18", "MNEME_MAX_ANSWERS=19", "HOME=/nowhere"}, secrets...)
 			return nil
 		},
@@ -128,7 +128,7 @@ func TestEverySettingReachesTheNode(t *testing.T) {
 				"nats-system-url: nats://sys:3\nnats-replicas: 5\nnats-creds: ~/n.creds\nnats-nkey: ~/n.seed\nnats-ca: ~/n.ca\nnats-cert: ~/n.crt\nnats-key: ~/n.key\n"+
 				"embedder-url: http://127.0.0.1:6/v1\nembedder-dimensions: 256\nlocal-model: ~/model\nmaster-key: env:KEY\nvector-engine: exact\nnamespace:\n  - team-a\n  - team-b\n"+
 				"tls-cert: ~/s.crt\ntls-key: ~/s.key\ntls-client-ca: ~/ca.crt\nhealth-addr: 127.0.0.1:9\n"+
-				"dev: true\ninsecure-listen: true\nallowed-host: mneme.example,other.example\nallowed-origin: [https://a.example, http://b.example:1]\nadmin-socket: ~/s.sock\ndrain-timeout: 7s\nlinger: 9m\nslow-search: 2s\nslow-search-text: true\ntraces-share: 0.25\n"+
+				"dev: true\ninsecure-listen: true\nallowed-host: mneme.example,other.example\nallowed-origin: [https://a.example, http://b.example:1]\nadmin-socket: ~/s.sock\ndrain-timeout: 7s\nlinger: 9m\noauth-issuer: https://login.example\noauth-resource: https://mneme.example/mcp\noauth-scope: [a, b]\nslow-search: 2s\nslow-search-text: true\ntraces-share: 0.25\n"+
 				"max-connections: 11\nmax-searches: 12\nmax-pages: 13\nmax-exports: 14\nmax-streams: 15\nmax-nats-reads: 16\nmax-queue: 17\nmax-bodies: 18\nmax-answers: 19\n")}
 		},
 	} {

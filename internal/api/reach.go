@@ -47,7 +47,8 @@ func Registry() []Reachable {
 			all = append(all, Reachable{k, name, right})
 		}
 	}
-	add(KindRoute, RightOpen, "GET /{$}", "GET /livez", "GET /readyz", "GET /openapi.json")
+	add(KindRoute, RightOpen, "GET /{$}", "GET /livez", "GET /readyz", "GET /openapi.json",
+		"GET /.well-known/oauth-protected-resource", "GET /.well-known/oauth-protected-resource/mcp")
 	add(KindRoute, RightRead, "GET /metrics", "GET /v1/status", "GET /v1/cluster", "GET /v1/admin/version",
 		"GET /v1/namespaces", "GET "+ns, "GET "+ns+"/embedder", "GET "+ns+"/events", "POST "+ns+"/search", "POST /v1/search", "GET "+ns+"/audit", "GET "+ns+"/export",
 		"GET "+rec, "GET "+rec+"/{id}", "GET "+rec+"/{id}/history", "GET "+rec+"/{id}/timeline")

@@ -91,6 +91,7 @@ func house() []floor {
 			"internal/projections", "internal/settings", "internal/derive", "internal/ingest"},
 			why: "a replica brings log, consensus, state and the writer together; it knows no requests and no answers"},
 		{pkg: "internal/auth", may: []string{"memory", "internal/events", "internal/keyring", "internal/storage"}, why: "who is asking is decided without what is asked"},
+		{pkg: "internal/auth/authtest", stdOnly: true, why: "an authorization server knows nothing of whom its tokens are for"},
 		{pkg: "internal/backup", may: []string{"memory", "internal/events", "internal/keyring", "internal/storage"},
 			why: "backups are files, manifests and places: no log, no state, no node"},
 		{pkg: "internal/backup/...", may: []string{"memory", "internal/backup"}, why: "a place keeps files and does not know what is in them"},
@@ -137,6 +138,7 @@ func technologies() []technology {
 		{"go.opentelemetry.io/otel/exporters", []string{"internal/otlp"}, "a collector is behind otlp"},
 		{"go.opentelemetry.io/proto", []string{"internal/otlp/otlptest"}, "its messages are made by the exporter, and read by the tests' collector"},
 		{"github.com/modelcontextprotocol/go-sdk", []string{"internal/api/mcp", "cmd/memctl"}, "the protocol is behind mcp; memctl gives it its standard streams"},
+		{"github.com/coreos/go-oidc", []string{"internal/auth"}, "access tokens are checked where the operator's token is"},
 		{"github.com/spf13", []string{"cmd/..."}, "flags are read by commands"},
 		{"github.com/knadh/koanf", []string{"cmd/..."}, "configuration is read by commands"},
 	}

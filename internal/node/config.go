@@ -12,6 +12,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"mneme/internal/auth"
 	"mneme/internal/embed"
 	"mneme/internal/eventlog"
 	"mneme/internal/events"
@@ -22,6 +23,9 @@ import (
 	"mneme/internal/storage"
 	"mneme/memory"
 )
+
+// OAuth says whose access tokens are taken.
+type OAuth = auth.OAuth
 
 // Config of a node. DataDir is required; zero values are the defaults of a
 // laptop.
@@ -61,6 +65,8 @@ type Config struct {
 	Traces       Traces // takes the spans of requests; nil = there are none
 	Version      string
 	DrainTimeout time.Duration
+	// OAuth says whose access tokens /mcp takes beside the operator token; nil = nobody's.
+	OAuth *OAuth
 	// Linger has the node end with ErrIdle when nobody was connected for so long; 0 = it does
 	// not.
 	Linger       time.Duration
@@ -229,6 +235,14 @@ func (c *Config) setDefaults() {
 func (c *Config) validate() error {
 	if c.DataDir == "" {
 		return usage("no data directory given", "set --data-dir")
+	}
+	if c.OAuth != nil {
+		if c.Auth != "token" {
+			return usage("access tokens are taken beside the operator token, and nobody is asked for one", "give --auth token, or leave the options --oauth-… out")
+		}
+		if err := c.OAuth.Check(); err != nil {
+			return usage(err.Error(), "--oauth-issuer https://login.example.org --oauth-resource https://mneme.example.org/mcp")
+		}
 	}
 	if c.Linger != 0 && (c.Linger < 0 || c.Cluster != nil || c.NATSURL != "") {
 		return usage("only a node on its own ends when nobody is connected", "leave --linger out")

@@ -13,6 +13,7 @@ import (
 	"mneme/internal/api/natsapi"
 	"mneme/internal/api/rest"
 	"mneme/internal/api/web"
+	"mneme/internal/auth"
 	"mneme/internal/certs"
 	"mneme/internal/slots"
 	"mneme/memory"
@@ -64,7 +65,13 @@ func (n *Node) serve(ctx context.Context) error {
 	}
 	draining, drain := context.WithCancel(context.WithoutCancel(ctx))
 	n.onClose("event streams", func(context.Context) error { drain(); return nil })
-	n.front.surface, err = rest.New(rest.Options{Writer: n.changes, Reader: n.reads, Admin: n.operator, Health: n.doctor, Rejecter: n.rejections, Auth: n.gate,
+	var issuer *auth.Issuer
+	if n.cfg.OAuth != nil {
+		if issuer, err = auth.NewIssuer(*n.cfg.OAuth, nil); err != nil {
+			return err
+		}
+	}
+	n.front.surface, err = rest.New(rest.Options{Writer: n.changes, Reader: n.reads, Admin: n.operator, Health: n.doctor, Rejecter: n.rejections, Auth: n.gate, OAuth: issuer,
 		Metrics: metrics, Registerer: registry, Web: page, MCP: func(inner http.RoundTripper) (http.Handler, error) { return newMCP(n, inner) }, Logger: n.cfg.Logger, Guard: n.front.guard, Draining: draining, Limits: n.cfg.Limits.rest(), Traces: n.cfg.recorder(), Now: n.cfg.Now})
 	if err != nil {
 		return err

@@ -98,6 +98,9 @@ func (s *server) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	if e.Code == memory.CodeUnauthenticated {
 		h.Set("WWW-Authenticate", `Bearer realm="mneme"`)
 	}
+	if s.OAuth != nil && r.URL.Path == mcpPath && (e.Code == memory.CodeUnauthenticated || e.Code == memory.CodeForbidden) {
+		h.Set("WWW-Authenticate", s.OAuth.Challenge(e.Code))
+	}
 	p := memory.ProblemOf(e)
 	if e.Code == memory.CodeInternal && p.Hint == "" {
 		p.Hint = "look for request_id " + requestID(r.Context()) + " in the node's log"

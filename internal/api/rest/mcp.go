@@ -10,20 +10,32 @@ import (
 	"mneme/internal/auth"
 )
 
+const mcpPath = "/mcp"
+
 // mcpRoutes are those of the Model Context Protocol, which is served by another handler that
 // works through this API, for whoever was admitted here.
 func mcpRoutes(s *server) []route {
 	if s.MCP == nil {
 		return nil
 	}
-	return []route{{method: "POST", path: "/mcp", handle: func(w http.ResponseWriter, r *http.Request) error { return serveMCP(s, w, r) }, stream: true, limit: 4 << 20, body: typed[map[string]any](),
+	var all []route
+	if s.OAuth != nil {
+		for _, path := range []string{auth.WellKnownResource, auth.WellKnownResource + "/mcp"} {
+			all = append(all, route{method: "GET", path: path, summary: "Whose access tokens /mcp takes (RFC 9728).",
+				handle: func(w http.ResponseWriter, r *http.Request) error {
+					return answerWith(s, w, r, func() (auth.ResourceMetadata, error) { return s.OAuth.Metadata(), nil })
+				},
+				answers: ok[auth.ResourceMetadata]("The metadata.")})
+		}
+	}
+	return append(all, route{method: "POST", path: mcpPath, handle: func(w http.ResponseWriter, r *http.Request) error { return serveMCP(s, w, r) }, stream: true, oauth: true, limit: 4 << 20, body: typed[map[string]any](),
 		params: []param{
 			{name: "namespace", in: "query", about: "Where to work; or the header Mneme-Namespace.", length: 63},
 			{name: "agent", in: "query", about: "Who acts; or the header Mneme-Agent, or as the client calls itself.", length: 63},
 			{name: "profile", in: "query", about: "How many tools are offered.", enum: []any{"micro", "lite", "full"}},
 		},
 		summary: "The Model Context Protocol, over streamable HTTP without sessions.",
-		answers: map[int]answer{200: {about: "A message of JSON-RPC, as an event.", media: mediaEvents}, 202: {about: "A notification was taken."}}}}
+		answers: map[int]answer{200: {about: "A message of JSON-RPC, as an event.", media: mediaEvents}, 202: {about: "A notification was taken."}}})
 }
 
 func serveMCP(s *server, w http.ResponseWriter, r *http.Request) error {
@@ -32,7 +44,7 @@ func serveMCP(s *server, w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer leave()
-	id, err := s.Auth.Request(r)
+	id, err := identify(s, r, s.routes[r.Pattern])
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,7 @@ type Options struct {
 	Health   Health
 	Rejecter Rejecter // nil: refusals are not listed
 	Auth     *auth.Gate
+	OAuth    *auth.Issuer // whose access tokens /mcp takes, too; nil: nobody's
 
 	Metrics    http.Handler          // serves /metrics; nil: there is none
 	Registerer prometheus.Registerer // takes the request metrics; nil: none

@@ -139,7 +139,7 @@ func newRequestID(r *http.Request) string {
 // preflight itself. rt is nil for an unknown route.
 func (s *server) admit(w http.ResponseWriter, r *http.Request, rt *route) error {
 	if auth.IsAdmitted(r.Context()) { // where it came from was checked when it was
-		return permit(s.Auth, r, rt)
+		return permit(s, r, rt)
 	}
 	guard := s.guard.now.Load()
 	if rt == nil || !rt.probe {
@@ -155,24 +155,24 @@ func (s *server) admit(w http.ResponseWriter, r *http.Request, rt *route) error 
 		h := w.Header()
 		h.Set("Access-Control-Allow-Origin", allowed)
 		h.Add("Vary", "Origin")
-		h.Set("Access-Control-Expose-Headers", "ETag, Location, Retry-After, X-Request-Id")
+		h.Set("Access-Control-Expose-Headers", "ETag, Location, Retry-After, WWW-Authenticate, X-Request-Id")
 		if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
 			h.Set("Access-Control-Allow-Methods", "GET, POST, PATCH, DELETE")
-			h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, If-Match, Idempotency-Key, Last-Event-ID, Mneme-Agent")
+			h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, If-Match, Idempotency-Key, Last-Event-ID, Mneme-Agent, Mneme-Namespace, Mneme-Profile, Mcp-Protocol-Version, Mcp-Method, Mcp-Name")
 			h.Set("Access-Control-Max-Age", "600")
 			w.WriteHeader(http.StatusNoContent)
 			return nil
 		}
 	}
-	return permit(s.Auth, r, rt)
+	return permit(s, r, rt)
 }
 
 // permit checks who sent a request, and whether that may have the route.
-func permit(gate *auth.Gate, r *http.Request, rt *route) error {
+func permit(s *server, r *http.Request, rt *route) error {
 	if rt != nil && rt.right == api.RightOpen {
 		return nil
 	}
-	id, err := gate.Request(r)
+	id, err := identify(s, r, rt)
 	if err != nil {
 		return err
 	}
@@ -185,6 +185,16 @@ func permit(gate *auth.Gate, r *http.Request, rt *route) error {
 			WithHint("on the same machine memctl uses the node's admin socket; from elsewhere start memnode with --auth token")
 	}
 	return nil
+}
+
+// identify says who sent a request: whoever has the operator token, or, where the route takes
+// those, an access token.
+func identify(s *server, r *http.Request, rt *route) (auth.Identity, error) {
+	id, err := s.Auth.Request(r)
+	if err == nil || s.OAuth == nil || rt == nil || !rt.oauth {
+		return id, err
+	}
+	return s.OAuth.Request(r)
 }
 
 // run bounds the request in time and serves it. A route that takes no body has

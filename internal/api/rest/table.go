@@ -17,6 +17,7 @@ type route struct {
 
 	probe  bool  // skips the Host check too: probes come by address
 	stream bool  // has no deadline
+	oauth  bool  // takes access tokens, too
 	write  bool  // changes something: cut short, its outcome is unknown
 	limit  int64 // of the request's body in bytes; 0 = maxSmallBody
 

@@ -1,0 +1,78 @@
+package rest
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"mneme/internal/auth"
+	"mneme/internal/auth/authtest"
+	"mneme/memory"
+)
+
+// Access tokens open /mcp, and what it asks the API for whoever was admitted, and nothing else.
+func TestAccessTokensOpenMCPOnly(t *testing.T) {
+	const token, resource = "0123456789abcdef0123456789abcdef", "https://mneme.example/mcp"
+	gate, err := auth.NewGate(auth.ModeToken, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	as := authtest.New(t)
+	issuer, err := auth.NewIssuer(auth.OAuth{Issuer: as.URL, Resource: resource, Scopes: []string{"mneme"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := "" // of the API, by what serves /mcp
+	b := newBench(t, func(o *Options) {
+		o.Auth, o.OAuth = gate, issuer
+		o.MCP = func(inner http.RoundTripper) (http.Handler, error) {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				path := r.Header.Get("Ask")
+				req, err := http.NewRequestWithContext(r.Context(), http.MethodGet, "http://inside"+path, nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				resp, err := inner.RoundTrip(req)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				asked = resp.Status
+				w.WriteHeader(http.StatusAccepted)
+			}), nil
+		}
+	})
+	b.remote = true
+	good := "Bearer " + as.Token(as.Claims(resource, nil), nil)
+	small := "Bearer " + as.Token(as.Claims(resource, map[string]any{"scope": "other"}), nil)
+	for name, c := range map[string]struct {
+		token, ask string
+		code       int
+		inner      string
+	}{
+		"the operator":                {"Bearer " + token, "/v1/namespaces", 202, "OK"},
+		"an access token":             {good, "/v1/namespaces", 202, "OK"},
+		"for what is the operator's":  {good, "/v1/admin/doctor", 202, "Forbidden"},
+		"the operator, for the same":  {"Bearer " + token, "/v1/admin/doctor", 202, "OK"},
+		"nobody":                      {"", "/v1/namespaces", 401, ""},
+		"a wrong one":                 {"Bearer nonsense", "/v1/namespaces", 401, ""},
+		"one without the right scope": {small, "/v1/namespaces", 403, ""},
+	} {
+		asked = ""
+		rec := b.do("POST", "/mcp", "{}", "Authorization", c.token, "Ask", c.ask, "Content-Type", "application/json")
+		challenge := rec.Header().Get("WWW-Authenticate")
+		if rec.Code != c.code || asked != c.inner {
+			t.Errorf("%s: %d and %q, want %d and %q", name, rec.Code, asked, c.code, c.inner)
+		}
+		if refused := c.code >= 400; refused != strings.Contains(challenge, `resource_metadata="https://mneme.example/.well-known/oauth-protected-resource/mcp"`) {
+			t.Errorf("%s: %d with the challenge %q", name, rec.Code, challenge)
+		}
+	}
+	if rec := b.do("GET", "/v1/namespaces", "", "Authorization", good); rec.Code != 401 || problemOf(t, rec).Code != memory.CodeUnauthenticated {
+		t.Errorf("an access token opens the API: %d", rec.Code)
+	}
+	if rec := b.do("GET", "/.well-known/oauth-protected-resource/mcp", ""); rec.Code != 200 || !strings.Contains(rec.Body.String(), `"authorization_servers":["`+as.URL+`"]`) {
+		t.Errorf("%d %s", rec.Code, rec.Body)
+	}
+}

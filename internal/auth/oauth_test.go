@@ -1,0 +1,130 @@
+package auth
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"mneme/internal/auth/authtest"
+	"mneme/memory"
+)
+
+const resource = "https://mneme.example/mcp"
+
+func presented(token string) *http.Request {
+	r := httptest.NewRequest("POST", "/mcp", nil)
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	return r
+}
+
+func issuerOf(t *testing.T, s *authtest.Server) *Issuer {
+	t.Helper()
+	i, err := NewIssuer(OAuth{Issuer: s.URL, Resource: resource, Scopes: []string{"mneme"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+func TestAccessTokens(t *testing.T) {
+	for _, openid := range []bool{false, true} {
+		s := authtest.New(t)
+		s.OpenID = openid
+		other := authtest.New(t)
+		i := issuerOf(t, s)
+		past := time.Now().Add(-time.Hour).Unix()
+		for name, c := range map[string]struct {
+			token string
+			code  memory.Code
+		}{
+			"good":                  {s.Token(s.Claims(resource, nil), nil), ""},
+			"of several audiences":  {s.Token(s.Claims(resource, map[string]any{"aud": []string{"x", resource}}), nil), ""},
+			"scopes by the old way": {s.Token(s.Claims(resource, map[string]any{"scope": nil, "scp": []string{"mneme"}}), nil), ""},
+			"none":                  {"", memory.CodeUnauthenticated},
+			"not a token":           {"sesame", memory.CodeUnauthenticated},
+			"expired":               {s.Token(s.Claims(resource, map[string]any{"exp": past}), nil), memory.CodeUnauthenticated},
+			"without an end":        {s.Token(s.Claims(resource, map[string]any{"exp": nil}), nil), memory.CodeUnauthenticated},
+			"not yet":               {s.Token(s.Claims(resource, map[string]any{"nbf": time.Now().Add(time.Hour).Unix()}), nil), memory.CodeUnauthenticated},
+			"for another service":   {s.Token(s.Claims(resource, map[string]any{"aud": "https://other.example"}), nil), memory.CodeUnauthenticated},
+			"for nobody":            {s.Token(s.Claims(resource, map[string]any{"aud": nil}), nil), memory.CodeUnauthenticated},
+			"of another issuer":     {s.Token(s.Claims(resource, map[string]any{"iss": other.URL}), nil), memory.CodeUnauthenticated},
+			"by another key":        {other.Token(s.Claims(resource, nil), nil), memory.CodeUnauthenticated},
+			"unsigned":              {s.Token(s.Claims(resource, nil), map[string]any{"alg": "none"}), memory.CodeUnauthenticated},
+			"by a shared secret":    {s.Token(s.Claims(resource, nil), map[string]any{"alg": "HS256"}), memory.CodeUnauthenticated},
+			"changed":               {strings.Replace(s.Token(s.Claims(resource, nil), nil), ".", ".e30", 1), memory.CodeUnauthenticated},
+			"without the scope":     {s.Token(s.Claims(resource, map[string]any{"scope": "openid mnemes"}), nil), memory.CodeForbidden},
+			"too long":              {strings.Repeat("a", maxTokenBytes+1), memory.CodeUnauthenticated},
+		} {
+			id, err := i.Request(presented(c.token))
+			if got := memory.CodeOf(err); got != c.code {
+				t.Errorf("%s: %v, want %q", name, err, c.code)
+			}
+			if err == nil && (id.Operator || id.Principal == "") {
+				t.Errorf("%s: %+v", name, id)
+			}
+			if err != nil && c.token != "" && strings.Contains(err.Error(), c.token) {
+				t.Errorf("%s: the error holds the token", name)
+			}
+		}
+		before := s.Asked.Load()
+		if _, err := i.Request(presented(s.Token(s.Claims(resource, nil), nil))); err != nil || s.Asked.Load() != before {
+			t.Errorf("a token of a known key has the issuer asked %d times: %v", s.Asked.Load()-before, err)
+		}
+		s.Rotate("k2")
+		if _, err := i.Request(presented(s.Token(s.Claims(resource, nil), nil))); err != nil {
+			t.Errorf("after a new key: %v", err)
+		}
+	}
+}
+
+// Who cannot be asked, or says that it is another one, admits nobody, and is asked again later.
+func TestIssuerThatIsAway(t *testing.T) {
+	s := authtest.New(t)
+	i := issuerOf(t, s)
+	now := time.Now()
+	i.now = func() time.Time { return now }
+	good := s.Token(s.Claims(resource, nil), nil)
+	s.Offline.Store(true)
+	for range 2 {
+		if _, err := i.Request(presented(good)); memory.CodeOf(err) != memory.CodeUnavailable {
+			t.Fatal(err)
+		}
+	}
+	if s.Asked.Load() != 2 { // both addresses, once
+		t.Errorf("it was asked %d times", s.Asked.Load())
+	}
+	s.Offline.Store(false)
+	s.Lies = true
+	now = now.Add(issuerAgain)
+	if _, err := i.Request(presented(good)); memory.CodeOf(err) != memory.CodeUnavailable {
+		t.Fatal(err)
+	}
+	s.Lies = false
+	now = now.Add(issuerAgain)
+	if _, err := i.Request(presented(good)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOAuthIsChecked(t *testing.T) {
+	for _, bad := range []OAuth{
+		{}, {Issuer: "https://a.example"}, {Issuer: "a.example", Resource: resource}, {Issuer: "http://a.example", Resource: resource},
+		{Issuer: "https://a.example?x=1", Resource: resource}, {Issuer: "https://u:p@a.example", Resource: resource}, {Issuer: "https://a.example", Resource: "mcp"},
+		{Issuer: "https://a.example", Resource: resource, Scopes: []string{"a b"}}, {Issuer: "https://a.example", Resource: resource, Scopes: []string{`"`}},
+	} {
+		if _, err := NewIssuer(bad, nil); err == nil {
+			t.Errorf("%+v was taken", bad)
+		}
+	}
+	i, err := NewIssuer(OAuth{Issuer: "http://127.0.0.1:1", Resource: resource, Scopes: []string{"a", "b"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := i.Challenge(memory.CodeForbidden), `Bearer resource_metadata="https://mneme.example/.well-known/oauth-protected-resource/mcp", scope="a b", error="insufficient_scope"`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
