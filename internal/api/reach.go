@@ -65,6 +65,7 @@ func Registry() []Reachable {
 	add(KindRoute, RightLocal, "GET /v1/admin/debug/bundle", "GET /v1/admin/debug/profile/{kind}")
 	add(KindCapture, RightWrite, "mem.in.>")
 	add(KindService, RightRead, "mem.api.*.search", "mem.api.search", "mem.api.*.get", "mem.api.*.timeline", "$SRV.>")
+	add(KindService, RightWrite, "mem.api.*.revise", "mem.api.*.forget")
 	add(KindFeed, RightRead, "mem.feed.>")
 	return all
 }

@@ -351,7 +351,9 @@ var reachedBy = map[string]string{
 	"POST /v1/namespaces/{ns}/events":              "Capture",
 	"PATCH /v1/namespaces/{ns}/records/{id}":       "Revise",
 	"DELETE /v1/namespaces/{ns}/records/{id}":      "Forget",
-	"mem.in.>": "Capture",
+	"mem.in.>":         "Capture",
+	"mem.api.*.revise": "Revise",
+	"mem.api.*.forget": "Forget",
 }
 
 // carriesOut calls one of everyWrite until it is carried out, as clients do.

@@ -241,6 +241,11 @@ func TestBadInputByNATS(t *testing.T) {
 		"get nothing":        {"mem.api.default.get", `{}`, nil, memory.CodeInvalid},
 		"get unknown":        {"mem.api.default.get", `{"id":"01ARZ3NDEKTSV4RRFFQ69G5FAV"}`, nil, memory.CodeNotFound},
 		"timeline of no one": {"mem.api.default.timeline", `{"before":1}`, nil, memory.CodeInvalid},
+		"revise by nobody":   {"mem.api.default.revise", `{"id":"01ARZ3NDEKTSV4RRFFQ69G5FAV","text":"x"}`, nil, memory.CodeInvalid},
+		"revise unknown":     {"mem.api.default.revise", `{"id":"01ARZ3NDEKTSV4RRFFQ69G5FAV","as":"agent-7","text":"x"}`, nil, memory.CodeNotFound},
+		"revise unknown ns":  {"mem.api.nowhere.revise", `{"id":"01ARZ3NDEKTSV4RRFFQ69G5FAV","as":"agent-7","text":"x"}`, nil, memory.CodeNotFound},
+		"forget no id":       {"mem.api.default.forget", `{"id":"oncall","as":"agent-7"}`, nil, memory.CodeInvalid},
+		"forget unknown":     {"mem.api.default.forget", `{"id":"01ARZ3NDEKTSV4RRFFQ69G5FAV","as":"agent-7"}`, nil, memory.CodeNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, err := nc.RequestMsg(&nats.Msg{Subject: tc.subject, Data: []byte(tc.body), Header: tc.header}, patience)

@@ -25,6 +25,11 @@ func TestEveryFieldReachesTheReader(t *testing.T) {
 		AtLeast: access.AtLeast, Consistency: access.Consistency, Explain: true, Vector: []float64{1},
 		Parts: map[memory.Part]bool{memory.PartDates: false}, Fit: fit}
 	several := memory.SearchNamespaces{Namespaces: []string{"team", "sales"}, SearchRequest: search}
+	changing := change{ID: "r", As: "ann", IfVersion: 3}
+	text, tags, kind, role, sources := "new", []string{"t"}, memory.KindFact, "user", []string{"01JD0000000000000000000001"}
+	metadata := json.RawMessage(`{"a":1}`)
+	revision := memory.Revision{Text: &text, Kind: &kind, Role: &role, URI: &text, Tags: &tags, Conversation: &text, Importance: &half,
+		OccurredAt: &at, DerivedFrom: &sources, Metadata: &metadata}
 	nowhere := access
 	nowhere.Namespace = ""
 	for _, tt := range []struct {
@@ -37,6 +42,8 @@ func TestEveryFieldReachesTheReader(t *testing.T) {
 		{"team.get", getRequest{access, memory.GetRequest{ID: "r", Version: 3}}, []any{access, "r", 3}},
 		{"team.get", getRequest{access, memory.GetRequest{URI: "a/b"}}, []any{access, "mem://team/a/b", 0}},
 		{"team.timeline", timelineRequest{access, timeline}, []any{access, timeline}},
+		{"team.revise", reviseRequest{changing, revision}, []any{"team", "ann", "r", revision, 3, ""}},
+		{"team.forget", forgetRequest{changing}, []any{"team", "ann", "r", 3}},
 	} {
 		body, err := json.Marshal(tt.request)
 		must(t, err)
@@ -47,7 +54,7 @@ func TestEveryFieldReachesTheReader(t *testing.T) {
 		}
 		b.f.mu.Unlock()
 	}
-	for _, request := range []any{search, several, getRequest{access, memory.GetRequest{ID: "r", URI: "u", Version: 3}}, timelineRequest{access, timeline}} {
+	for _, request := range []any{search, several, getRequest{access, memory.GetRequest{ID: "r", URI: "u", Version: 3}}, timelineRequest{access, timeline}, changing, revision} {
 		v := reflect.ValueOf(request)
 		for i := range v.NumField() {
 			if v.Field(i).IsZero() {

@@ -39,6 +39,7 @@ type fake struct {
 
 	capture func(ctx context.Context, ns string, items []memory.Capture) (memory.CaptureResponse, error)
 	read    func(ctx context.Context) error
+	change  func(ctx context.Context) error
 }
 
 // plainAccess is an access as calls are written down, namespace included.
@@ -126,11 +127,39 @@ func (f *fake) reading(ctx context.Context) error {
 	return nil
 }
 
+// changed is what a revision and a forget end with.
+func (f *fake) changed(ctx context.Context) error {
+	f.mu.Lock()
+	change := f.change
+	f.mu.Unlock()
+	if change != nil {
+		return change(ctx)
+	}
+	return nil
+}
+
+func (f *fake) Revise(ctx context.Context, ns, as, id string, rev memory.Revision, ifMatch int, clientID string) (memory.RevisionResponse, error) {
+	f.called("Revise", ns, as, id, rev, ifMatch, clientID)
+	return memory.RevisionResponse{RecordID: id, Version: 2, Position: "p0.1.43.0"}, f.changed(ctx)
+}
+
+func (f *fake) Forget(ctx context.Context, ns, as, id string, ifMatch int) (memory.ForgetResponse, error) {
+	f.called("Forget", ns, as, id, ifMatch)
+	return memory.ForgetResponse{RecordID: id, Position: "p0.1.44.0"}, f.changed(ctx)
+}
+
 // onCapture replaces what captures answer.
 func (f *fake) onCapture(do func(ctx context.Context, ns string, items []memory.Capture) (memory.CaptureResponse, error)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.capture = do
+}
+
+// onChange replaces what revisions and forgets answer.
+func (f *fake) onChange(do func(ctx context.Context) error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.change = do
 }
 
 // onRead replaces what reads answer.

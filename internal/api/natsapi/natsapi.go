@@ -1,5 +1,6 @@
 // Package natsapi is Mneme's NATS surface: captures published to mem.in, the
-// search, get and timeline services under mem.api, and the feeds under mem.feed.
+// search, get, timeline, revise and forget services under mem.api, and the feeds
+// under mem.feed.
 //
 // Its job: parse → call → reply. A message with a reply subject gets a true
 // PubAck or a true error, in the shape JetStream clients expect; one without is
@@ -7,7 +8,7 @@
 //
 // Invariants:
 //   - What arrived on one subject is written in its order of arrival.
-//   - Work is bounded: in messages, in bytes, in concurrent reads. Beyond the
+//   - Work is bounded: in messages, in bytes, in concurrent requests. Beyond the
 //     bounds the answer is "overloaded" at once. What comes faster than it can
 //     even be refused is dropped and counted.
 //   - One subject's captures, malformed or not, take one lane of sixteen.
@@ -39,10 +40,12 @@ import (
 	"mneme/memory"
 )
 
-// Writer admits captures: one result an item, in order; the error concerns the
-// request as a whole.
+// Writer changes memories.
 type Writer interface {
+	// Capture gives one result an item, in order; the error concerns the request as a whole.
 	Capture(ctx context.Context, namespace string, items []memory.Capture, opt api.CaptureOptions, wait memory.Wait) (memory.CaptureResponse, error)
+	Revise(ctx context.Context, namespace, as, id string, rev memory.Revision, ifMatch int, clientID string) (memory.RevisionResponse, error)
+	Forget(ctx context.Context, namespace, as, id string, ifMatch int) (memory.ForgetResponse, error)
 }
 
 // Reader answers reads. One call authorises, waits for the freshness that the
@@ -87,7 +90,7 @@ type Options struct {
 	Lanes     int           // captures written side by side; 0 = 16
 	LaneDepth int           // messages that may wait in one lane; 0 = 1024
 	MaxBytes  int64         // of all captures taken and not yet answered; 0 = 64 MiB
-	Reads     int           // reads side by side; 0 = DefaultReads
+	Reads     int           // requests to services side by side; 0 = DefaultReads
 	Timeout   time.Duration // of one write or read; 0 = 30 s
 	FeedRetry time.Duration // before a failed feed is opened again; 0 = 1 s
 }
@@ -138,7 +141,7 @@ type Server struct {
 	foreign  atomic.Uint64 // answers dropped for their reply subject
 
 	service micro.Service
-	reads   *slots.Pool // one is taken by each read under way
+	reads   *slots.Pool // one is taken by each request to a service under way
 	queries queries
 
 	stopFeed context.CancelFunc

@@ -39,6 +39,8 @@ type queries struct {
 	several  api.JSONDecoder[memory.SearchNamespaces]
 	get      api.JSONDecoder[getRequest]
 	timeline api.JSONDecoder[timelineRequest]
+	revise   api.JSONDecoder[reviseRequest]
+	forget   api.JSONDecoder[forgetRequest]
 }
 
 func newQueries() queries {
@@ -47,11 +49,13 @@ func newQueries() queries {
 		several:  api.NewJSONDecoder[memory.SearchNamespaces](),
 		get:      api.NewJSONDecoder[getRequest](),
 		timeline: api.NewJSONDecoder[timelineRequest](),
+		revise:   api.NewJSONDecoder[reviseRequest](),
+		forget:   api.NewJSONDecoder[forgetRequest](),
 	}
 }
 
 // call answers one request, mostly for a namespace.
-type call func(ctx context.Context, namespace, as string, body []byte) (any, error)
+type call func(ctx context.Context, namespace string, ask asked) (any, error)
 
 func (s *Server) addService() error {
 	service, err := micro.AddService(s.opt.Conn, micro.Config{
@@ -65,7 +69,8 @@ func (s *Server) addService() error {
 	for _, e := range []struct {
 		name, subject string
 		call          call
-	}{{"search", ".*.search", s.search}, {"search-several", ".search", s.searchNamespaces}, {"get", ".*.get", s.get}, {"timeline", ".*.timeline", s.timeline}} {
+	}{{"search", ".*.search", s.search}, {"search-several", ".search", s.searchNamespaces}, {"get", ".*.get", s.get}, {"timeline", ".*.timeline", s.timeline},
+		{"revise", ".*.revise", s.revise}, {"forget", ".*.forget", s.forget}} {
 		public := events.SubjectAPI + e.subject
 		if err := registered(api.KindService, public); err != nil {
 			return err
@@ -88,7 +93,7 @@ func (s *Server) endpoint(public string, c call) micro.HandlerFunc {
 		// The answer is published directly: micro reads the request after this
 		// function has returned.
 		headers := nats.Header(req.Headers())
-		ask := asked{public: public, subject: req.Subject(), reply: req.Reply(), as: header(headers, "Mneme-Agent"), trace: header(headers, spans.Header), body: req.Data()}
+		ask := asked{public: public, subject: req.Subject(), reply: req.Reply(), as: header(headers, "Mneme-Agent"), id: header(headers, nats.MsgIdHdr), trace: header(headers, spans.Header), body: req.Data()}
 		s.mu.RLock()
 		defer s.mu.RUnlock()
 		if s.closed {
@@ -96,7 +101,7 @@ func (s *Server) endpoint(public string, c call) micro.HandlerFunc {
 			return
 		}
 		if !s.reads.Take() {
-			s.answer(s.ctx, ask, nil, overloaded("reads"))
+			s.answer(s.ctx, ask, nil, overloaded("requests"))
 			return
 		}
 		s.workers.Go(func() {
@@ -110,6 +115,7 @@ func (s *Server) endpoint(public string, c call) micro.HandlerFunc {
 type asked struct {
 	public             string // the service's subject, as it is documented
 	subject, reply, as string
+	id                 string // Nats-Msg-Id
 	trace              string // traceparent
 	body               []byte
 }
@@ -138,7 +144,7 @@ func (s *Server) invoke(ctx context.Context, ask asked, c call) (result any, err
 	}
 	parts := strings.Split(said, ".") // mem.api.<namespace>.<endpoint>, or mem.api.<endpoint> for several
 	if len(parts) == 3 {
-		return c(ctx, "", ask.as, ask.body)
+		return c(ctx, "", ask)
 	}
 	if len(parts) != 4 {
 		return nil, memory.Errorf(memory.CodeInvalid, "subject %.120q is not of the form %s.<namespace>.<name>", said, events.SubjectAPI)
@@ -146,7 +152,7 @@ func (s *Server) invoke(ctx context.Context, ask asked, c call) (result any, err
 	if err := memory.CheckName("namespace", parts[2]); err != nil {
 		return nil, err
 	}
-	return c(ctx, parts[2], ask.as, ask.body)
+	return c(ctx, parts[2], ask)
 }
 
 // answer replies with the result, or with a problem and the headers by which
@@ -195,12 +201,12 @@ func complete(a memory.Access, namespace, as string) (memory.Access, error) {
 	return a, nil
 }
 
-func (s *Server) search(ctx context.Context, namespace, as string, body []byte) (any, error) {
-	req, err := s.queries.search.Decode(body)
+func (s *Server) search(ctx context.Context, namespace string, ask asked) (any, error) {
+	req, err := s.queries.search.Decode(ask.body)
 	if err != nil {
 		return nil, err
 	}
-	acc, err := complete(memory.Access{As: req.As, AtLeast: req.AtLeast, Consistency: req.Consistency}, namespace, as)
+	acc, err := complete(memory.Access{As: req.As, AtLeast: req.AtLeast, Consistency: req.Consistency}, namespace, ask.as)
 	if err != nil {
 		return nil, err
 	}
@@ -213,12 +219,12 @@ func (s *Server) search(ctx context.Context, namespace, as string, body []byte) 
 }
 
 // searchNamespaces searches several namespaces.
-func (s *Server) searchNamespaces(ctx context.Context, _, as string, body []byte) (any, error) {
-	req, err := s.queries.several.Decode(body)
+func (s *Server) searchNamespaces(ctx context.Context, _ string, ask asked) (any, error) {
+	req, err := s.queries.several.Decode(ask.body)
 	if err != nil {
 		return nil, err
 	}
-	acc, err := complete(memory.Access{As: req.As, AtLeast: req.AtLeast, Consistency: req.Consistency}, "", as)
+	acc, err := complete(memory.Access{As: req.As, AtLeast: req.AtLeast, Consistency: req.Consistency}, "", ask.as)
 	if err != nil {
 		return nil, err
 	}
@@ -241,12 +247,12 @@ func shownHits(resp memory.SearchResponse, fields []string, err error) (any, err
 	return resp.Shown(fields)
 }
 
-func (s *Server) get(ctx context.Context, namespace, as string, body []byte) (any, error) {
-	req, err := s.queries.get.Decode(body)
+func (s *Server) get(ctx context.Context, namespace string, ask asked) (any, error) {
+	req, err := s.queries.get.Decode(ask.body)
 	if err != nil {
 		return nil, err
 	}
-	acc, err := complete(req.Access, namespace, as)
+	acc, err := complete(req.Access, namespace, ask.as)
 	if err != nil {
 		return nil, err
 	}
@@ -263,12 +269,12 @@ func (s *Server) get(ctx context.Context, namespace, as string, body []byte) (an
 	return s.opt.Reader.Get(ctx, acc, full, req.Version)
 }
 
-func (s *Server) timeline(ctx context.Context, namespace, as string, body []byte) (any, error) {
-	req, err := s.queries.timeline.Decode(body)
+func (s *Server) timeline(ctx context.Context, namespace string, ask asked) (any, error) {
+	req, err := s.queries.timeline.Decode(ask.body)
 	if err != nil {
 		return nil, err
 	}
-	acc, err := complete(req.Access, namespace, as)
+	acc, err := complete(req.Access, namespace, ask.as)
 	if err != nil {
 		return nil, err
 	}

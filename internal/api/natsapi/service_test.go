@@ -116,7 +116,7 @@ func TestServicesCanBeDiscovered(t *testing.T) {
 			t.Errorf("endpoint %s listens on %s", e.Name, e.Subject)
 		}
 	}
-	if want := "1.2.3 search=mem.api.*.search/memnode search-several=mem.api.search/memnode get=mem.api.*.get/memnode timeline=mem.api.*.timeline/memnode"; got != want {
+	if want := "1.2.3 search=mem.api.*.search/memnode search-several=mem.api.search/memnode get=mem.api.*.get/memnode timeline=mem.api.*.timeline/memnode revise=mem.api.*.revise/memnode forget=mem.api.*.forget/memnode"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	for v, want := range map[string]string{"v0.1.0": "0.1.0", "dev": "0.0.0", "": "0.0.0", "2.0.0": "2.0.0"} {
