@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -126,13 +127,29 @@ func (b *bench) conforms(r *http.Request, rec *httptest.ResponseRecorder) {
 		b.t.Errorf("%s %s: Content-Type %q, documented is %q", r.Method, r.URL, kind, want)
 	}
 	schema := typedSchema(b.t, a.body)
-	if want != mediaNDJSON {
-		b.validate(schema, rec.Body.String())
-		return
+	for _, doc := range documents(want, rec.Body.String()) {
+		b.validate(schema, doc)
 	}
-	for line := range strings.Lines(rec.Body.String()) {
-		b.validate(schema, line)
+}
+
+// documents are the JSON documents of an answer: one a line, or one an event, of which
+// those named error are problems.
+func documents(media, body string) []string {
+	var docs []string
+	switch media {
+	case mediaNDJSON:
+		docs = slices.Collect(strings.Lines(body))
+	case mediaEvents:
+		for event := range strings.SplitSeq(body, "\n\n") {
+			_, data, found := strings.Cut(event, "data: ")
+			if found && !strings.Contains(event, "event: error") {
+				docs = append(docs, data)
+			}
+		}
+	default:
+		docs = []string{body}
 	}
+	return docs
 }
 
 func (b *bench) validate(schema *jsonschema.Resolved, doc string) {

@@ -267,7 +267,7 @@ func (b *schemas) operation(rt *route) (operation, error) {
 		}
 		if rt.body == nil && status == http.StatusOK {
 			m.Example = say.example
-			if a.body != nil {
+			if a.body != nil && kind != mediaEvents {
 				m.Example = json.RawMessage(say.example)
 			}
 		}

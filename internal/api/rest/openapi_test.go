@@ -191,7 +191,15 @@ func TestDocumentWasMute(t *testing.T) {
 			for kind, m := range op.Responses["200"].Content {
 				if len(m.Example) == 0 {
 					t.Errorf("%s has no example", pattern)
-				} else if body := rt.answers[200].body; body != nil {
+				} else if body := rt.answers[200].body; kind == mediaEvents {
+					var example string
+					if err := json.Unmarshal(m.Example, &example); err != nil || len(documents(kind, example)) == 0 {
+						t.Errorf("%s: the example of %s is %s: %v", pattern, kind, m.Example, err)
+					}
+					for _, doc := range documents(kind, example) {
+						b.validate(typedSchema(t, body), doc)
+					}
+				} else if body != nil {
 					b.validate(typedSchema(t, body), string(m.Example))
 				} else if m.Example[0] != '"' {
 					t.Errorf("%s: the example of %s is %s", pattern, kind, m.Example)

@@ -142,7 +142,7 @@ func (s *server) namespaceRoutes() []route {
 				{name: "follow", in: "query", about: "false ends the stream at the present.", kind: "boolean"},
 				{name: "Last-Event-ID", in: "header", about: "Resume after this position; wins over from."}}, accessParams...),
 			summary: "Applied events as server-sent events; id is the position.",
-			answers: map[int]answer{200: {about: "Each data field is a CloudEvent in JSON.", media: mediaEvents}}},
+			answers: map[int]answer{200: {about: "Each data field is a CloudEvent in JSON.", body: typed[memory.Event](), media: mediaEvents}}},
 		{method: "POST", path: one + "/search", handle: s.searches.search, params: []param{pathNS, paramAs, headerAgent},
 			body: typed[memory.SearchRequest](), summary: "Search.", answers: ok[memory.SearchResponse]("Hits, best first.")},
 		{method: "POST", path: "/v1/search", handle: s.searches.searchNamespaces, params: []param{paramAs, headerAgent},
