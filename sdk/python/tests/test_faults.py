@@ -1,0 +1,284 @@
+"""Answers that are lost, nodes that are away, TLS and tokens."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.server
+import json
+import socket
+import subprocess
+import tempfile
+import threading
+import unittest
+import unittest.mock
+from typing import Callable
+
+import mneme
+
+from . import harness
+
+
+def setUpModule() -> None:
+    harness.Case.node = harness.Node()
+
+
+def tearDownModule() -> None:
+    harness.Case.node.stop()
+
+
+def first(times: int) -> Callable[[bytes], int | None]:
+    """Cuts the first answers before a byte of them has arrived: the node has done what it was asked."""
+    left = [times]
+
+    def cut(answer: bytes) -> int | None:
+        if left[0] == 0:
+            return None
+        left[0] -= 1
+        return 0
+
+    return cut
+
+
+class Faults:
+    def test_lost_answer_of_a_capture_counts_once(self) -> None:
+        direct = self.client()
+        ns = self.namespace(direct)
+        proxy = self.proxy(first(1))
+        kept = self.client(proxy.url).capture(ns, "said once")
+        self.assertEqual((kept.status, proxy.connections), ("duplicate", 2))
+        self.assertEqual([r.record_id for r in direct.list(ns).records], [kept.record_id])
+
+    def test_lost_answer_of_a_batch_counts_once(self) -> None:
+        direct = self.client()
+        ns = self.namespace(direct)
+        answer = self.client(self.proxy(first(1)).url).capture_batch(ns, [mneme.Capture(text="a"), mneme.Capture(text="b", id="mine")])
+        self.assertEqual([r.status for r in answer.results], ["duplicate", "duplicate"])
+        self.assertEqual(len(direct.list(ns).records), 2)
+
+    def test_lost_answer_of_a_revision_counts_once(self) -> None:
+        direct = self.client()
+        ns = self.namespace(direct)
+        kept = direct.capture(ns, "first")
+        revised = self.client(self.proxy(first(1)).url).revise(ns, kept.record_id, text="second")
+        self.assertEqual((revised.version, len(direct.history(ns, kept.record_id).versions)), (2, 2))
+
+    def test_lost_answer_of_a_forget_is_unknown(self) -> None:
+        direct = self.client()
+        ns = self.namespace(direct)
+        kept = direct.capture(ns, "first")
+        proxy = self.proxy(first(1))
+        with self.assertRaises(mneme.OutcomeUnknown) as caught:
+            self.client(proxy.url).forget(ns, kept.record_id)
+        self.assertIn("look whether it happened", caught.exception.hint)
+        self.assertEqual(proxy.connections, 1)
+        with self.assertRaises(mneme.NotFound):
+            direct.get(ns, kept.record_id)
+
+    def test_all_answers_lost(self) -> None:
+        direct = self.client()
+        ns = self.namespace(direct)
+        client = self.client(self.proxy(first(100)).url)
+        with self.assertRaises(mneme.OutcomeUnknown) as caught:
+            client.capture(ns, "said once", id="k-1")
+        self.assertIn("the same id, k-1", caught.exception.hint)
+        self.assertEqual(direct.capture(ns, "said once", id="k-1").status, "duplicate")
+        with self.assertRaises(mneme.Unavailable):
+            client.search(ns, "x")
+
+    def test_read_goes_on_at_the_next_node(self) -> None:
+        direct = self.client()
+        ns = self.namespace(direct)
+        direct.capture(ns, "found all the same")
+        client = self.client(f"{self.proxy(first(1)).url},{self.node.url}")
+        self.assertEqual(client.search(ns, "found").results[0].text, "found all the same")
+        self.assertEqual(client.address, self.node.url)
+
+    def test_node_that_is_away(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            away = f"127.0.0.1:{listener.getsockname()[1]}"
+        with self.assertRaises(mneme.Unavailable) as caught:
+            self.client(away).status()
+        self.assertIn(f"is `memnode` running at {away}", caught.exception.hint)
+        client = self.client([away, self.node.url])
+        ns = self.namespace(client)  # a write that has not left is sent to the next one
+        self.assertEqual(client.capture(ns, "here").status, "created")
+        self.assertEqual(client.address, self.node.url)
+        with self.assertRaises(mneme.Unavailable) as caught:
+            self.client([away, away]).status()
+        self.assertIn("any of these nodes", caught.exception.hint)
+
+    def test_node_that_refuses_for_now(self) -> None:
+        busy = Answering(503, {"type": "about:blank", "title": "", "status": 503, "detail": "no leader", "code": "unavailable"})
+        self.addCleanup(busy.close)
+        with self.assertRaises(mneme.Unavailable) as caught:
+            self.client(busy.url).status()
+        self.assertEqual((caught.exception.message, caught.exception.retry_after), ("no leader", 7.0))
+        client = self.client([busy.url, self.node.url])
+        self.assertEqual(client.capture(self.namespace(self.client()), "here").status, "created")
+        client = self.client([busy.url, self.node.url])
+        with self.assertRaises(mneme.Unavailable):  # it may have been begun
+            client.create_namespace("perhaps")
+
+    def test_what_is_no_memnode(self) -> None:
+        for status, code in ((404, "not_found"), (502, "unavailable"), (302, "unavailable"), (500, "internal"), (418, "invalid")):
+            other = Answering(status, "<html>")
+            self.addCleanup(other.close)
+            with self.assertRaises(mneme.MnemeError) as caught:
+                self.client(other.url).status()
+            self.assertEqual((caught.exception.code, caught.exception.status), (code, status))
+        other = Answering(200, {"hello": "world"})
+        self.addCleanup(other.close)
+        with self.assertRaises(mneme.InternalError):
+            self.client(other.url).status()
+
+    def test_node_that_never_answers(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            client = self.client(f"127.0.0.1:{listener.getsockname()[1]}", timeout=0.2)
+            with self.assertRaises(mneme.TimedOut):
+                client.status()
+
+    def test_idle_connection_that_the_node_has_ended(self) -> None:
+        proxy = self.proxy()
+        client = self.client(proxy.url)
+        ns = self.namespace(client)
+        kept = client.capture(ns, "x")
+        for connection in list(proxy._open):
+            harness._end(connection)
+        self.assertEqual(client.forget(ns, kept.record_id).record_id, kept.record_id)
+
+    def test_feed_goes_on_where_it_broke(self) -> None:
+        direct = self.client()
+        ns = self.namespace(direct)
+        kept = [direct.capture(ns, f"event {n}") for n in range(6)]
+
+        def cut(answer: bytes) -> int | None:  # behind the second event of each connection
+            parts = answer.split(b"\n\n")
+            return sum(len(part) + 2 for part in parts[:2]) + 5 if answer.count(b"data: ") > 2 else None
+
+        proxy = self.proxy(cut)
+        feed = self.client(proxy.url).events(ns, from_="p0.0.0.0")
+        seen = [next(feed) for _ in range(7)]
+        feed.close()
+        self.assertEqual([event.subject for event in seen], ["", *(k.record_id for k in kept)])
+        self.assertGreaterEqual(proxy.connections, 3)
+
+    def test_feed_of_a_node_that_stays_away(self) -> None:
+        direct = self.client()
+        ns = self.namespace(direct)
+        direct.capture(ns, "event")
+        proxy = self.proxy()
+        client = self.client(proxy.url)
+        feed = client.events(ns, from_="p0.0.0.0")
+        next(feed)
+        next(feed)
+        proxy.close()
+        with unittest.mock.patch("mneme._core.Feed.PAUSE", 0.001), self.assertRaises(mneme.Unavailable):
+            next(feed)
+
+    def test_tls_and_token(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            certs = f"{folder}/certs"
+            command = [harness.program("memctl"), "cluster", "certs", "--out", certs, "--server", "mneme", "--client", "agents"]
+            subprocess.run(command, check=True, capture_output=True)
+            clients = f"{certs}/clients"
+            node = harness.Node(
+                "--auth", "token", "--tls-cert", f"{clients}/mneme.crt", "--tls-key", f"{clients}/mneme.key",
+                "--tls-client-ca", f"{clients}/ca.crt",
+            )  # fmt: skip
+            self.addCleanup(node.stop)
+            token = (node.folder / "data" / "keys" / "operator.token").read_text().strip()
+            own = {"cert_file": f"{clients}/agents.crt", "key_file": f"{clients}/agents.key"}
+            client = self.client(node.url, ca_file=f"{clients}/ca.crt", token=token, **own)
+            kept = client.capture("default", "sealed on the way")
+            self.assertEqual(next(client.events("default", from_="p0.0.0.0")).type, "io.mneme.namespace.created.v1")
+            self.assertEqual(client.get("default", kept.record_id).text, "sealed on the way")
+            with self.assertRaises(mneme.Unauthenticated):
+                self.client(node.url, ca_file=f"{clients}/ca.crt", token="wrong", **own).status()
+            with self.assertRaises(mneme.Unavailable) as caught:
+                self.client(node.url, token=token, **own).status()
+            self.assertIn("ca_file", caught.exception.hint)
+            with self.assertRaises(mneme.MnemeError):
+                self.client(node.url, ca_file=f"{clients}/ca.crt", token=token).status()
+            with self.assertRaises(mneme.Unavailable) as caught:
+                self.client(node.url.replace("https", "http"), token=token).status()
+            self.assertIn("https://", caught.exception.hint)
+            with self.assertRaises(mneme.Invalid):
+                self.client(node.url, ca_file=f"{folder}/none.crt")
+            with self.assertRaises(mneme.Invalid):
+                self.client(node.url, cert_file=own["cert_file"])
+
+
+FaultsOfClient, FaultsOfAsyncClient = harness.both(Faults)
+del Faults
+
+
+class Cancelling(unittest.IsolatedAsyncioTestCase):
+    async def test_cancelled_call_leaves_no_connection(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            async with mneme.AsyncClient(f"127.0.0.1:{listener.getsockname()[1]}") as client:
+                call = asyncio.create_task(client.status())
+                connection, _ = await asyncio.get_running_loop().run_in_executor(None, listener.accept)
+                with connection:
+                    await asyncio.get_running_loop().run_in_executor(None, connection.recv, 1)
+                    call.cancel()
+                    with self.assertRaises(asyncio.CancelledError):
+                        await call
+                    connection.settimeout(harness.PATIENCE)
+                    with contextlib.suppress(ConnectionResetError):  # how an aborted connection may end
+                        while await asyncio.get_running_loop().run_in_executor(None, connection.recv, 65536):
+                            pass
+
+    async def test_many_calls_side_by_side(self) -> None:
+        async with mneme.AsyncClient(harness.Case.node.url, agent="agent-7") as client:
+            kept = await asyncio.gather(*(client.capture("default", f"side by side {n}") for n in range(50)))
+            self.assertEqual(len({k.record_id for k in kept}), 50)
+
+
+class Addresses(unittest.TestCase):
+    def test_addresses(self) -> None:
+        for text, want in {
+            "": "http://127.0.0.1:8787",
+            ":9000": "http://127.0.0.1:9000",
+            "node": "http://node:8787",
+            "tls://node": "https://node:8787",
+            "https://node/v1/": "https://node:443",
+            "http://node:1/mneme": "http://node:1/mneme",
+            "[::1]:5": "http://[::1]:5",
+        }.items():
+            self.assertEqual(mneme.Client(text).address, want)
+        for text in ("ftp://node", "http://", "node:port", "http://a?b", "a,,b", "http://user@host"):
+            with self.assertRaises(mneme.Invalid, msg=text):
+                mneme.Client(text)
+
+
+class Answering:
+    """Answers every request with the same."""
+
+    def __init__(self, status: int, document: object) -> None:
+        body = (document if isinstance(document, str) else json.dumps(document)).encode()
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.send_header("Retry-After", "7")
+                self.send_header("Location", "http://127.0.0.1:1/")
+                self.end_headers()
+                self.wfile.write(body)
+
+            do_POST = do_PATCH = do_DELETE = do_GET
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join(harness.PATIENCE)

@@ -1,0 +1,136 @@
+// How requests are made, written from the node's OpenAPI document by test/sdk. Do not edit.
+
+export const operations = {
+  cancelEmbedderSwitch: {
+    method: "DELETE",
+    path: "/v1/namespaces/{ns}/embedder/building",
+    query: [],
+    headers: [],
+  },
+  captureMemories: {
+    method: "POST",
+    path: "/v1/namespaces/{ns}/events",
+    query: ["wait", "origin", "as"],
+    headers: ["Mneme-Agent", "Idempotency-Key"],
+  },
+  changeNamespace: {
+    method: "PATCH",
+    path: "/v1/namespaces/{ns}",
+    query: [],
+    headers: [],
+  },
+  createNamespace: {
+    method: "POST",
+    path: "/v1/namespaces",
+    query: [],
+    headers: [],
+  },
+  deleteNamespace: {
+    method: "DELETE",
+    path: "/v1/namespaces/{ns}",
+    query: [],
+    headers: [],
+  },
+  exportMemories: {
+    method: "GET",
+    path: "/v1/namespaces/{ns}/export",
+    query: ["as", "at_least", "consistency"],
+    headers: ["Mneme-Agent"],
+  },
+  followEvents: {
+    method: "GET",
+    path: "/v1/namespaces/{ns}/events",
+    query: ["from", "follow", "as", "at_least", "consistency"],
+    headers: ["Last-Event-ID", "Mneme-Agent"],
+  },
+  forgetRecord: {
+    method: "DELETE",
+    path: "/v1/namespaces/{ns}/records/{id}",
+    query: ["as"],
+    headers: ["Mneme-Agent", "If-Match"],
+  },
+  getAudit: {
+    method: "GET",
+    path: "/v1/namespaces/{ns}/audit",
+    query: ["cursor", "limit", "from", "actor", "since", "until", "as", "at_least", "consistency"],
+    headers: ["Mneme-Agent"],
+  },
+  getCluster: {
+    method: "GET",
+    path: "/v1/cluster",
+    query: [],
+    headers: [],
+  },
+  getEmbedder: {
+    method: "GET",
+    path: "/v1/namespaces/{ns}/embedder",
+    query: [],
+    headers: [],
+  },
+  getNamespace: {
+    method: "GET",
+    path: "/v1/namespaces/{ns}",
+    query: [],
+    headers: [],
+  },
+  getRecord: {
+    method: "GET",
+    path: "/v1/namespaces/{ns}/records/{id}",
+    query: ["version", "as", "at_least", "consistency"],
+    headers: ["Mneme-Agent"],
+  },
+  getRecordHistory: {
+    method: "GET",
+    path: "/v1/namespaces/{ns}/records/{id}/history",
+    query: ["as", "at_least", "consistency"],
+    headers: ["Mneme-Agent"],
+  },
+  getStatus: {
+    method: "GET",
+    path: "/v1/status",
+    query: ["local"],
+    headers: [],
+  },
+  getTimeline: {
+    method: "GET",
+    path: "/v1/namespaces/{ns}/records/{id}/timeline",
+    query: ["before", "after", "max_text", "fields", "budget", "as", "at_least", "consistency"],
+    headers: ["Mneme-Agent"],
+  },
+  listNamespaces: {
+    method: "GET",
+    path: "/v1/namespaces",
+    query: ["cursor", "limit"],
+    headers: [],
+  },
+  listRecords: {
+    method: "GET",
+    path: "/v1/namespaces/{ns}/records",
+    query: ["cursor", "limit", "uri", "kind", "tag", "agent", "scope", "conversation", "since", "until", "max_text", "fields", "budget", "as", "at_least", "consistency"],
+    headers: ["Mneme-Agent"],
+  },
+  reviseRecord: {
+    method: "PATCH",
+    path: "/v1/namespaces/{ns}/records/{id}",
+    query: ["as"],
+    headers: ["Mneme-Agent", "If-Match", "Idempotency-Key"],
+  },
+  searchMemories: {
+    method: "POST",
+    path: "/v1/namespaces/{ns}/search",
+    query: ["as"],
+    headers: ["Mneme-Agent"],
+  },
+  searchNamespaces: {
+    method: "POST",
+    path: "/v1/search",
+    query: ["as"],
+    headers: ["Mneme-Agent"],
+  },
+  switchEmbedder: {
+    method: "POST",
+    path: "/v1/namespaces/{ns}/embedder",
+    query: [],
+    headers: [],
+  },
+};

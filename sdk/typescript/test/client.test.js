@@ -1,0 +1,177 @@
+// What an agent does all day, against a real node.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { Client, MnemeError } from "mneme";
+import { fresh, startNode, take } from "./harness.js";
+
+let node;
+before(async () => (node = await startNode()));
+after(() => node.stop());
+
+const fails = (code) => (error) => error instanceof MnemeError && error.code === code && error.message !== "";
+
+test("capture and search", async () => {
+  const { client, ns } = await fresh(node.url);
+  const at = new Date("2026-01-31T08:00:00+02:00");
+  const kept = await client.capture(ns, {
+    text: "deploys happen on Tuesdays",
+    kind: "practice",
+    tags: ["deploy"],
+    uri: "runbooks/deploy",
+    occurred_at: at,
+    metadata: { repo: "web", n: [1, null] },
+    id: "k-1",
+  });
+  assert.deepEqual([kept.status, kept.id], ["created", "k-1"]);
+  await assert.rejects(client.capture(ns, { text: "deploys happen on Wednesdays", id: "k-1" }), fails("conflict"));
+  const found = await client.search(ns, {
+    query: "when do we deploy",
+    at_least: kept.position,
+    filter: { kinds: ["practice"], tags: ["deploy"], until: new Date("2026-02-01") },
+  });
+  assert.deepEqual(found.results.map((hit) => hit.record_id), [kept.record_id]);
+  const [hit] = found.results;
+  assert.deepEqual([hit.text, hit.agent, hit.tags, hit.metadata], ["deploys happen on Tuesdays", "agent-7", ["deploy"], { repo: "web", n: [1, null] }]);
+  assert.equal(new Date(hit.occurred_at).getTime(), at.getTime());
+  assert.ok((await client.search(ns, { query: "deploys", explain: true, mode: "text" })).results[0].explain.parts.length > 0);
+  assert.equal((await client.search(ns, { query: "zebra", mode: "text" })).nothing_found, true);
+});
+
+test("a batch", async () => {
+  const { client, ns } = await fresh(node.url);
+  const items = [{ text: "one" }, { text: "two", id: "mine", agent: "agent-8" }, { text: "" }];
+  const answer = await client.captureBatch(ns, items, { key: "b" });
+  assert.deepEqual(answer.results.map((r) => r.status), ["created", "created", "rejected"]);
+  assert.deepEqual(answer.results.slice(0, 2).map((r) => r.id), ["b/0", "mine"]);
+  assert.equal(answer.results[2].error.code, "invalid");
+  const again = await client.captureBatch(ns, items.slice(0, 2), { key: "b" });
+  assert.deepEqual(again.results.map((r) => r.status), ["duplicate", "duplicate"]);
+  assert.deepEqual((await client.list(ns)).records.map((r) => r.agent), ["agent-8", "agent-7"]);
+  await assert.rejects(client.captureBatch(ns, []), fails("invalid"));
+});
+
+test("revise and forget", async () => {
+  const { client, ns } = await fresh(node.url);
+  const { record_id: id } = await client.capture(ns, { text: "deploys happen on Tuesdays", tags: ["deploy"], kind: "fact" });
+  for (let i = 0; i < 2; i++) {
+    const revised = await client.revise(ns, id, { text: "deploys happen on Wednesdays" }, { if_version: 1, key: "r-1" });
+    assert.equal(revised.version, 2);
+  }
+  const record = await client.get(ns, id.slice(0, 12));
+  assert.deepEqual([record.text, record.tags, record.kind, record.version], ["deploys happen on Wednesdays", ["deploy"], "fact", 2]);
+  assert.equal((await client.get(ns, id, { version: 1 })).text, "deploys happen on Tuesdays");
+  await client.revise(ns, id, { tags: [] });
+  assert.equal((await client.get(ns, id)).tags, undefined);
+  await assert.rejects(client.revise(ns, id, { text: "no" }, { if_version: 1 }), (error) => {
+    assert.deepEqual([error.code, error.status], ["conflict", 409]);
+    assert.match(error.hint, /build on version 3/);
+    return true;
+  });
+  await assert.rejects(client.forget(ns, id, { if_version: 2 }), fails("conflict"));
+  assert.equal((await client.forget(ns, id)).record_id, id);
+  await assert.rejects(client.get(ns, id), fails("not_found"));
+  await assert.rejects(client.forget(ns, id), fails("not_found"));
+  const history = await client.history(ns, id);
+  assert.deepEqual(history.versions.map((v) => v.version), [1, 2, 3]);
+  assert.equal(history.events.at(-1).type, "memory.forgotten");
+});
+
+test("lists, timeline, audit, export", async () => {
+  const { client, ns } = await fresh(node.url);
+  const kept = [];
+  for (let n = 0; n < 5; n++) {
+    kept.push(await client.capture(ns, { text: `message ${n}`, conversation: "c", kind: n % 2 ? "message" : "fact", uri: `m/${n}` }));
+  }
+  const seen = [];
+  let cursor;
+  do {
+    const page = await client.list(ns, { limit: 2, cursor });
+    seen.push(...page.records.map((r) => r.text));
+    cursor = page.cursor;
+  } while (cursor !== undefined);
+  assert.deepEqual(seen, [4, 3, 2, 1, 0].map((n) => `message ${n}`));
+  assert.deepEqual((await client.list(ns, { kind: ["message"], conversation: "c" })).records.map((r) => r.text), ["message 3", "message 1"]);
+  assert.equal((await client.list(ns, { uri: "m/2" })).records[0].text, "message 2");
+  assert.equal((await client.get(ns, "m/2")).record_id, kept[2].record_id);
+  assert.deepEqual((await client.list(ns, { max_text: 3, limit: 1, fields: ["text", "truncated"] })).records, [{ text: "mes", truncated: true }]);
+  assert.equal((await client.list(ns, { since: new Date(Date.now() + 3_600_000) })).records.length, 0);
+  const around = await client.timeline(ns, kept[2].record_id, { before: 1, after: 2 });
+  assert.deepEqual([...around.before, around.anchor, ...around.after].map((r) => r.text), [1, 2, 3, 4].map((n) => `message ${n}`));
+  const { rows } = await client.audit(ns, { actor: "agent-7", from: kept[2].position });
+  assert.deepEqual(rows.map((row) => row.record_id), [kept[3].record_id, kept[4].record_id]);
+  assert.deepEqual((await take(client.export(ns))).map((line) => line.text), [0, 1, 2, 3, 4].map((n) => `message ${n}`));
+});
+
+test("private memories", async () => {
+  const { client, ns } = await fresh(node.url);
+  await client.capture(ns, { text: "my password hint is a bird", scope: "agent" });
+  assert.equal((await client.search(ns, "password")).results.length, 1);
+  assert.equal((await client.search(ns, { query: "password", as: "agent-8" })).results.length, 0);
+  assert.equal((await client.list(ns, { as: "agent-8" })).records.length, 0);
+});
+
+test("namespaces", async () => {
+  const { client, ns: one } = await fresh(node.url);
+  const { ns: two } = await fresh(node.url);
+  await client.capture(one, "the oncall phone lies in the drawer");
+  await client.capture(two, "the oncall phone is with Ann");
+  const found = await client.searchNamespaces({ namespaces: [one, two], query: "oncall phone" });
+  assert.deepEqual(new Set(found.results.map((hit) => hit.namespace)), new Set([one, two]));
+  const names = (await client.namespaces()).map((ns) => ns.name);
+  assert.ok(names.includes(one) && names.includes(two));
+  assert.deepEqual((await client.changeNamespace(one, { settings: { "search.vector_weight": "0.7" } })).settings, { "search.vector_weight": "0.7" });
+  assert.deepEqual((await client.changeNamespace(one, { settings: { "search.vector_weight": null } })).settings, {});
+  await assert.rejects(client.createNamespace(one), fails("conflict"));
+  assert.equal((await client.namespace(one)).records, 1);
+  assert.equal((await client.embedder(one)).state, "ready");
+  await assert.rejects(client.cancelEmbedderSwitch(one), MnemeError);
+  assert.equal((await client.switchEmbedder(one, { provider: "builtin" })).embedder.provider, "builtin");
+  assert.equal((await client.deleteNamespace(two)).name, two);
+  await assert.rejects(client.search(two, "oncall"), (error) => /memctl namespace create/.test(error.hint));
+});
+
+test("the node", async () => {
+  const client = new Client(node.url);
+  assert.equal((await client.status({ local: true })).auth, "off");
+  assert.equal((await client.cluster()).nodes[0].role, "voter");
+  assert.equal(client.address, node.url);
+});
+
+test("a feed", async () => {
+  const { client, ns } = await fresh(node.url);
+  const kept = [];
+  for (let n = 0; n < 3; n++) kept.push(await client.capture(ns, `event ${n}`));
+  const events = await take(client.events(ns, { from: kept[0].position, follow: false }));
+  assert.deepEqual(events.map((event) => event.data.text), ["event 1", "event 2"]);
+  assert.deepEqual(events.map((event) => event.position), [kept[1].position, kept[2].position]);
+  const live = client.events(ns, { from: kept[2].position });
+  const later = await client.capture(ns, "event 3");
+  assert.equal((await live.next()).value.subject, later.record_id);
+  await live.return();
+  await assert.rejects(client.events("nowhere").next(), fails("not_found"));
+  const ends = new AbortController();
+  const waiting = client.events(ns, { signal: ends.signal }).next();
+  ends.abort(new Error("enough"));
+  await assert.rejects(waiting, /enough/);
+});
+
+test("positions", async () => {
+  const { client, ns } = await fresh(node.url);
+  const kept = await client.capture(ns, "the ship lies in the harbour", { wait: "accepted" });
+  const found = await client.search(ns, { query: "harbour", at_least: kept.position });
+  assert.equal(found.results[0].text, "the ship lies in the harbour");
+  assert.ok((await client.list(ns, { at_least: kept.position, consistency: "linearizable" })).position >= kept.position);
+  await assert.rejects(client.get(ns, kept.record_id, { at_least: "nonsense" }), fails("invalid"));
+});
+
+test("what is refused", async () => {
+  const { client, ns } = await fresh(node.url);
+  await assert.rejects(client.capture(ns, ""), fails("invalid"));
+  await assert.rejects(client.search(ns, ""), fails("invalid"));
+  await assert.rejects(client.search(ns, { query: "x", limit: 0 }), fails("invalid"));
+  await assert.rejects(client.list(ns, { colour: "blue" }), /takes no colour/);
+  await assert.rejects(client.capture("No Name", "x"), fails("invalid"));
+  await assert.rejects(client.get(ns, ".."), MnemeError);
+  await assert.rejects(client.capture(ns, "x".repeat(257 << 10)), fails("too_large"));
+});

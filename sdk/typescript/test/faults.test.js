@@ -1,0 +1,183 @@
+// Answers that are lost, nodes that are away, TLS and tokens.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { Client, MnemeError } from "mneme";
+import { first, fresh, nobody, program, startAnswering, startNode, startProxy, take } from "./harness.js";
+
+let node;
+before(async () => (node = await startNode()));
+after(() => node.stop());
+
+/** A client behind a proxy that cuts. */
+async function cut(t, how, more = []) {
+  const proxy = await startProxy(node.url, how);
+  t.after(() => proxy.close());
+  return { proxy, client: new Client([proxy.url, ...more], { agent: "agent-7" }) };
+}
+
+test("lost answer of a capture counts once", async (t) => {
+  const { client: direct, ns } = await fresh(node.url);
+  const { proxy, client } = await cut(t, first(1));
+  const kept = await client.capture(ns, "said once");
+  assert.deepEqual([kept.status, proxy.connections], ["duplicate", 2]);
+  assert.deepEqual((await direct.list(ns)).records.map((r) => r.record_id), [kept.record_id]);
+});
+
+test("lost answer of a batch counts once", async (t) => {
+  const { client: direct, ns } = await fresh(node.url);
+  const { client } = await cut(t, first(1));
+  const answer = await client.captureBatch(ns, [{ text: "a" }, { text: "b", id: "mine" }]);
+  assert.deepEqual(answer.results.map((r) => r.status), ["duplicate", "duplicate"]);
+  assert.equal((await direct.list(ns)).records.length, 2);
+});
+
+test("lost answer of a revision counts once", async (t) => {
+  const { client: direct, ns } = await fresh(node.url);
+  const { record_id: id } = await direct.capture(ns, "first");
+  const { client } = await cut(t, first(1));
+  assert.equal((await client.revise(ns, id, { text: "second" })).version, 2);
+  assert.equal((await direct.history(ns, id)).versions.length, 2);
+});
+
+test("lost answer of a forget is unknown", async (t) => {
+  const { client: direct, ns } = await fresh(node.url);
+  const { record_id: id } = await direct.capture(ns, "first");
+  const { proxy, client } = await cut(t, first(1));
+  await assert.rejects(client.forget(ns, id), (error) => {
+    assert.equal(error.code, "outcome_unknown");
+    assert.match(error.hint, /look whether it happened/);
+    return true;
+  });
+  assert.equal(proxy.connections, 1);
+  await assert.rejects(direct.get(ns, id), (error) => error.code === "not_found");
+});
+
+test("all answers lost", async (t) => {
+  const { client: direct, ns } = await fresh(node.url);
+  const { client } = await cut(t, first(100));
+  await assert.rejects(client.capture(ns, { text: "said once", id: "k-1" }), (error) => {
+    assert.equal(error.code, "outcome_unknown");
+    assert.match(error.hint, /the same id, k-1/);
+    return true;
+  });
+  assert.equal((await direct.capture(ns, { text: "said once", id: "k-1" })).status, "duplicate");
+  await assert.rejects(client.search(ns, "x"), (error) => error.code === "unavailable");
+});
+
+test("a read goes on at the next node", async (t) => {
+  const { client: direct, ns } = await fresh(node.url);
+  await direct.capture(ns, "found all the same");
+  const { client } = await cut(t, first(1), [node.url]);
+  assert.equal((await client.search(ns, "found")).results[0].text, "found all the same");
+  assert.equal(client.address, node.url);
+});
+
+test("a node that is away", async () => {
+  const away = await nobody();
+  await assert.rejects(new Client(away).status(), (error) => {
+    assert.equal(error.code, "unavailable");
+    assert.ok(error.hint.includes(`is \`memnode\` running at ${away}`));
+    return true;
+  });
+  const { client, ns } = await fresh([away, node.url]); // a write that has not left is sent to the next one
+  assert.equal((await client.capture(ns, "here")).status, "created");
+  assert.equal(client.address, node.url);
+  await assert.rejects(new Client([away, away]).status(), /cannot reach .*; cannot reach/);
+});
+
+test("a node that refuses for now", async (t) => {
+  const document = { type: "about:blank", title: "", status: 503, detail: "no leader", code: "unavailable" };
+  const busy = await startAnswering(503, document, { "Retry-After": "7" });
+  t.after(() => busy.close());
+  await assert.rejects(new Client(busy.url).status(), (error) => error.message === "no leader" && error.retryAfter === 7);
+  const { ns } = await fresh(node.url);
+  const client = new Client(`${busy.url},${node.url}`, { agent: "agent-7" });
+  assert.equal((await client.capture(ns, "here")).status, "created");
+  // A namespace may have been begun.
+  await assert.rejects(new Client([busy.url, node.url]).createNamespace("perhaps"), (error) => error.code === "unavailable");
+});
+
+test("what is no memnode", async (t) => {
+  for (const [status, code] of [[404, "not_found"], [502, "unavailable"], [302, "unavailable"], [500, "internal"], [418, "invalid"]]) {
+    const other = await startAnswering(status, "<html>", { Location: "http://127.0.0.1:1/" });
+    t.after(() => other.close());
+    await assert.rejects(new Client(other.url).status(), (error) => error.code === code && error.status === status);
+  }
+  const other = await startAnswering(200, "hello");
+  t.after(() => other.close());
+  await assert.rejects(new Client(other.url).status(), (error) => error.code === "internal");
+});
+
+test("a node that never answers, and a caller that leaves", async (t) => {
+  const { proxy, client } = await cut(t, () => {});
+  const stuck = (_, { signal }) =>
+    new Promise((_, reject) => {
+      const leave = () => reject(signal.reason);
+      if (signal.aborted) leave();
+      signal.addEventListener("abort", leave);
+    });
+  await assert.rejects(new Client(proxy.url, { fetch: stuck, timeout: 20 }).status(), (error) => error.code === "timeout");
+  await assert.rejects(client.status({ signal: AbortSignal.abort(new Error("enough")) }), /enough/);
+  const ends = new AbortController();
+  const waiting = new Client(proxy.url, { fetch: stuck }).status({ signal: ends.signal });
+  ends.abort(new Error("enough"));
+  await assert.rejects(waiting, /enough/);
+});
+
+test("a feed goes on where it broke", async (t) => {
+  const { client: direct, ns } = await fresh(node.url);
+  const kept = [];
+  for (let n = 0; n < 6; n++) kept.push(await direct.capture(ns, `event ${n}`));
+  const { proxy, client } = await cut(t, (answer) => {
+    const text = answer.toString("latin1"); // cut behind the second event of each connection
+    if (text.split("data: ").length <= 3) return undefined;
+    return text.split("\n\n").slice(0, 2).join("\n\n").length + 7;
+  });
+  const events = await take(client.events(ns, { from: "p0.0.0.0" }), 7);
+  assert.deepEqual(events.map((event) => event.subject), [undefined, ...kept.map((k) => k.record_id)]);
+  assert.ok(proxy.connections >= 3);
+});
+
+test("TLS and a token", async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), "mneme-typescript-"));
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  execFileSync(program("memctl"), ["cluster", "certs", "--out", join(folder, "certs"), "--server", "mneme", "--client", "agents"]);
+  const file = (name) => join(folder, "certs", "clients", name);
+  const secure = await startNode("--auth", "token", "--tls-cert", file("mneme.crt"), "--tls-key", file("mneme.key"), "--tls-client-ca", file("ca.crt"));
+  t.after(() => secure.stop());
+  const token = (await readFile(join(secure.folder, "data", "keys", "operator.token"), "utf8")).trim();
+  const own = { caFile: file("ca.crt"), certFile: file("agents.crt"), keyFile: file("agents.key") };
+  const client = new Client(secure.url, { ...own, token, agent: "agent-7" });
+  const kept = await client.capture("default", "sealed on the way");
+  assert.equal((await take(client.events("default", { from: "p0.0.0.0" }), 1))[0].type, "io.mneme.namespace.created.v1");
+  assert.equal((await client.get("default", kept.record_id)).text, "sealed on the way");
+  const code = (want, hint = "") => (error) => error instanceof MnemeError && error.code === want && error.hint.includes(hint);
+  await assert.rejects(new Client(secure.url, { ...own, token: "wrong" }).status(), code("unauthenticated"));
+  await assert.rejects(new Client(secure.url, { token }).status(), code("unavailable", "caFile"));
+  await assert.rejects(new Client(secure.url, { caFile: own.caFile, token }).status(), MnemeError);
+  await assert.rejects(new Client(secure.url.replace("https", "http"), { token }).status(), code("unavailable", "https://"));
+  await assert.rejects(new Client(secure.url, { caFile: join(folder, "none.crt") }).status(), code("invalid"));
+  assert.throws(() => new Client(secure.url, { certFile: own.certFile }), code("invalid"));
+});
+
+test("addresses", () => {
+  for (const [text, want] of [
+    ["", "http://127.0.0.1:8787"],
+    [":9000", "http://127.0.0.1:9000"],
+    ["node", "http://node:8787"],
+    ["tls://node", "https://node:8787"],
+    ["https://node/v1/", "https://node:443"],
+    ["http://node:1/mneme", "http://node:1/mneme"],
+    ["[::1]:5", "http://[::1]:5"],
+  ]) {
+    assert.equal(new Client(text).address, want);
+  }
+  for (const text of ["ftp://node", "http://", "node:port", "http://a?b", "a,,b", "http://user@host"]) {
+    assert.throws(() => new Client(text), (error) => error.code === "invalid", text);
+  }
+});
