@@ -162,11 +162,11 @@ export class Transport {
    * @returns {Promise<Response | Failure>}
    */
   async #exchange(call, address) {
+    const { url, init } = this.#request(call, address);
     const ends = new AbortController();
     const timer = setTimeout(() => ends.abort(new Error(`it took longer than ${this.timeout} ms`)), this.timeout);
     const leave = () => ends.abort(call.signal?.reason);
     call.signal?.addEventListener("abort", leave);
-    const { url, init } = this.#request(call, address);
     try {
       call.signal?.throwIfAborted();
       const send = await this.#fetch(address);
