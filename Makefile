@@ -36,14 +36,24 @@ MODULES := $(if $(filter ./...,$(PKGS)),deploy/image test/k8s test/observability
 UNCAUSED := 'TestCheckBites|TestDashboards|TestAlerts|TestPromtool'
 
 # What npm installs for tests, by their lock files. None where PKGS chooses packages.
-NPM := $(if $(filter ./...,$(PKGS)),test/mcp/node_modules/.package-lock.json)
+NPM := $(if $(filter ./...,$(PKGS)),test/mcp/node_modules/.package-lock.json sdk/typescript/node_modules/.package-lock.json)
 
-%/node_modules/.package-lock.json: %/package-lock.json
-	@command -v npm >/dev/null 2>&1 || { echo "make: the tests of the Model Context Protocol need npm, of Node 20 or later" >&2; exit 1; }
+%/node_modules/.package-lock.json: %/package-lock.json | languages
+	@command -v npm >/dev/null 2>&1 || { echo "make: the tests of the Model Context Protocol and of sdk/typescript need npm, of Node 20 or later" >&2; exit 1; }
 	cd $* && npm ci --no-progress --loglevel=error
 
+# What the tests of other languages need. CI installs it where it is missing.
+LANGUAGES := $(if $(filter ./...,$(PKGS)),python3 nodejs npm)
+
+.PHONY: languages
+languages:
+	@missing=; for name in $(LANGUAGES); do command -v $${name%js} >/dev/null 2>&1 || missing="$$missing $$name"; done; \
+	[ -z "$$missing" ] || { [ "$$CI" = true ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; } || \
+	echo "make: not installed, and needed by the tests of sdk and test/mcp:$$missing (Debian, Ubuntu: apt-get install$$missing)" >&2
+
 .PHONY: test
-test: compiler vet $(NPM) ## run all tests with the race detector
+test: compiler vet languages $(NPM) ## run all tests with the race detector
 	@status=$$(mktemp); rm -f $(CAME); export ANTITHESIS_SDK_LOCAL_OUTPUT=$(CAME); \
 	{ $(RACE) $(GO) test $(TAGS) -race -json -vet=off -timeout $(TIMEOUT) -p $(P) $(PKGS); echo $$? >$$status; \
 	  for module in $(MODULES); do case $$module in test/observability) only=$(UNCAUSED);; *) only=.;; esac; \

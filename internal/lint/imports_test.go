@@ -22,6 +22,7 @@ func house() []floor {
 	return []floor{
 		{pkg: "memory", stdOnly: true, why: "the public vocabulary: whoever imports it must not get anything else"},
 		{pkg: "client", may: []string{"memory"}, stdOnly: true, why: "the public client: whoever imports it must get the vocabulary only"},
+		{pkg: "client/examples/...", may: []string{"client", "memory"}, stdOnly: true, why: "an example shows what anybody may import"},
 		{pkg: "internal/lint", why: "the house rules look at files, not at packages"},
 		{pkg: "internal/testaddr", stdOnly: true, why: "addresses for tests know nothing of who listens there"},
 		{pkg: "internal/lint/testreport", stdOnly: true, why: "it runs before anything else is known to compile"},

@@ -91,9 +91,9 @@ func TestTypeScriptCompiles(t *testing.T) {
 	node, compiler := tool(t, "node", 20), filepath.Join("node_modules", "typescript", "bin", "tsc")
 	if _, err := os.Stat(filepath.Join(root, "sdk/typescript", compiler)); err != nil {
 		if os.Getenv("CI") == "true" {
-			t.Fatal("the TypeScript compiler is not installed; make test does so by npm ci")
+			t.Fatal("the TypeScript compiler is not installed: npm ci in sdk/typescript, or make test, does it")
 		}
-		t.Skip("tsc is not installed (cd sdk/typescript && npm ci)")
+		t.Skip("tsc is not installed: npm ci in sdk/typescript, or make test, does it")
 	}
 	made := t.TempDir()
 	run(t, "sdk/typescript", "", nil, node, compiler, "--outDir", made)
