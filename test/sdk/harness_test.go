@@ -37,7 +37,7 @@ func runTests(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	out, err := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "mneme/cmd/memnode", "mneme/cmd/memctl", "mneme/client/examples/...").CombinedOutput()
+	out, err := exec.Command("go", "build", "-tags=enable_antithesis_sdk", "-o", dir+string(filepath.Separator), "mneme/cmd/memnode", "mneme/cmd/memctl", "mneme/client/examples/...").CombinedOutput()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "build the programs: %v\n%s", err, out)
 		return 1

@@ -123,3 +123,33 @@ func TestPythonTypesCheck(t *testing.T) {
 	}
 	run(t, "sdk/python", "", nil, path, "--strict", "--cache-dir", t.TempDir(), "mneme")
 }
+
+// TestReadmes runs what the clients' own pages print, word for word but for the address.
+func TestReadmes(t *testing.T) {
+	for _, tt := range []struct{ dir, block, program, flag string }{
+		{"sdk/python", "python", "python3", "-c"},
+		{"sdk/typescript", "js", "node", "--eval"},
+	} {
+		t.Run(tt.block, func(t *testing.T) {
+			page, err := os.ReadFile(filepath.Join(root, tt.dir, "README.md"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			blocks := regexp.MustCompile("(?s)```"+tt.block+"\n(.*?)```").FindAllSubmatch(page, -1)
+			if len(blocks) == 0 {
+				t.Fatal("the page has no code")
+			}
+			for _, block := range blocks {
+				code := bytes.ReplaceAll(block[1], []byte("http://127.0.0.1:8787"), []byte(node(t).http))
+				args := []string{tt.flag, string(code)}
+				if tt.block == "js" {
+					args = append([]string{"--input-type=module"}, args...)
+				}
+				out := run(t, tt.dir, "", []string{"PYTHONPATH=."}, tool(t, tt.program), args...)
+				if !bytes.Contains([]byte(out), []byte("deploys happen on")) {
+					t.Errorf("%s\nprinted %q", code, out)
+				}
+			}
+		})
+	}
+}

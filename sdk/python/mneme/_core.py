@@ -202,14 +202,20 @@ class Core:
             headers["Authorization"] = f"Bearer {self._token}"
         body = None
         if call.body is not None:
-            body = json.dumps(_wire.encode(call.body), ensure_ascii=False, allow_nan=False).encode()
+            try:
+                body = json.dumps(_wire.encode(call.body), ensure_ascii=False, allow_nan=False).encode()
+            except (TypeError, ValueError) as error:
+                raise errors.Invalid(f"the request cannot be written as JSON: {error}") from error
             headers["Content-Type"] = "application/json"
+        for name, value in headers.items():
+            if not (value.isascii() and value.isprintable()):
+                raise errors.Invalid(f"what is sent as {name} may hold visible ASCII characters only")
         return Request(address, operation.method, target, headers, body, call.accept != "application/json")
 
     def _send(self, call: Call) -> Generator[Request, Reply | Failure, Reply]:
         """Asks one node after the other for as long as that is safe and makes sense."""
         unreached: list[errors.MnemeError] = []
-        last: errors.MnemeError | None = None
+        said: errors.MnemeError | None = None  # counts more than that a node was not reached
         for _ in self._nodes.list:
             address, turn = self._nodes.now()
             answer = yield self._request(call, address)
@@ -221,24 +227,24 @@ class Core:
                     goes_on = isinstance(error, errors.Unavailable) and own and (call.repeat or call.sure)
                 else:
                     goes_on = isinstance(error, (errors.Unavailable, errors.StalePosition))
-            elif not answer.sent:
+                said = error
+            elif answer.sent:
+                said = error = lost(call, address, answer.error)
+                goes_on = not call.write
+            else:
                 error = _unreachable(address, answer.error)
                 unreached.append(error)
                 goes_on = True
-            else:
-                error = lost(call, address, answer.error)
-                goes_on = not call.write
             if goes_on or isinstance(answer, Failure):
                 self._nodes.leave(turn)
             if not goes_on:
                 raise error
-            if not isinstance(answer, Failure) or answer.sent or last is None or error in unreached and last in unreached:
-                last = error  # what was said counts more than that a node was not reached
-        if len(unreached) == len(self._nodes.list) > 1:
-            message = "; ".join(error.message for error in unreached)
-            raise errors.Unavailable(message, "is any of these nodes running? start one, or name other addresses")
-        assert last is not None  # there is one address at least
-        raise last
+        if said is not None:
+            raise said
+        if len(unreached) == 1:
+            raise unreached[0]
+        message = "; ".join(error.message for error in unreached)
+        raise errors.Unavailable(message, "is any of these nodes running? start one, or name other addresses")
 
     def _flow(self, call: Call) -> Generator[Request, Reply | Failure, Reply]:
         """Sends a call that may be repeated again where its answer was lost."""

@@ -180,6 +180,14 @@ class Memories:
                 refused()
             self.assertIn(caught.exception.code, ("invalid", "not_found"))
             self.assertTrue(caught.exception.message)
+        for refused in (
+            lambda: self.client(token="two\nlines").status(),
+            lambda: self.client(agent="J\u00f6rg").forget(ns, "x"),
+            lambda: client.search(ns, "x", min_score=float("nan")),
+            lambda: client.capture(ns, "x", metadata={"what": object()}),
+        ):
+            with self.assertRaises(mneme.Invalid):
+                refused()
         with self.assertRaises(mneme.TooLarge):
             client.capture(ns, "x" * (257 << 10))
 

@@ -49,7 +49,7 @@ export class Client {
    */
   async capture(namespace, memory, options = {}) {
     const item = typeof memory === "string" ? { text: memory } : memory;
-    const answer = await this.#capture(namespace, item, { ...options, key: item.id ?? options.key });
+    const answer = await this.#capture(namespace, item, { ...options, key: item.id || options.key });
     const [result] = answer.results;
     if (result === undefined || answer.results.length > 1) {
       throw new MnemeError("internal", `${this.address} answered ${answer.results.length} results for one capture`);
@@ -83,7 +83,7 @@ export class Client {
    * @returns {Promise<types.CaptureResponse>}
    */
   #capture(namespace, body, { key, ...options }) {
-    return this.#ask("captureMemories", { ns: namespace }, options, { body, key: key ?? newId() });
+    return this.#ask("captureMemories", { ns: namespace }, options, { body, key: key || newId() });
   }
 
   /**
@@ -147,7 +147,7 @@ export class Client {
    * @returns {Promise<types.RevisionResponse>}
    */
   revise(namespace, id, revision, { key, ...options } = {}) {
-    return this.#ask("reviseRecord", { ns: namespace, id }, options, { body: revision, key: key ?? newId(), sure: true });
+    return this.#ask("reviseRecord", { ns: namespace, id }, options, { body: revision, key: key || newId(), sure: true });
   }
 
   /**

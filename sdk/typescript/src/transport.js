@@ -238,6 +238,9 @@ export class Transport {
       body = JSON.stringify(call.body);
       headers["Content-Type"] = json;
     }
+    for (const [name, value] of Object.entries(headers)) {
+      if (!/^[ -~]*$/.test(value)) throw new MnemeError("invalid", `what is sent as ${name} may hold visible ASCII characters only`);
+    }
     const asked = pairs.size > 0 ? `?${pairs}` : "";
     return { url: address + path + asked, init: { method: operation.method, headers, body } };
   }

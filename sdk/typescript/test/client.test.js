@@ -172,6 +172,8 @@ test("what is refused", async () => {
   await assert.rejects(client.search(ns, { query: "x", limit: 0 }), fails("invalid"));
   await assert.rejects(client.list(ns, { colour: "blue" }), /takes no colour/);
   await assert.rejects(client.capture("No Name", "x"), fails("invalid"));
+  await assert.rejects(new Client(node.url, { token: "two\nlines" }).status(), fails("invalid"));
+  await assert.rejects(new Client(node.url, { agent: "J\u00f6rg" }).forget(ns, "x"), fails("invalid"));
   await assert.rejects(client.get(ns, ".."), MnemeError);
   await assert.rejects(client.capture(ns, "x".repeat(257 << 10)), fails("too_large"));
 });
