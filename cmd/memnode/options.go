@@ -111,7 +111,7 @@ func options() []option {
 		{name: "max-pages", kind: number, unit: "pages", from: 1, to: 1 << 20, reloads: true, def: node.DefaultPages, usage: "how many pages of lists over HTTP are made at once, up to 8 MiB each"},
 		{name: "max-exports", kind: number, unit: "exports", from: 1, to: 1 << 20, reloads: true, def: node.DefaultExports, usage: "how many exports over HTTP run at once"},
 		{name: "max-streams", kind: number, unit: "streams", from: 1, to: 1 << 20, reloads: true, def: node.DefaultStreams, usage: "how many event streams over HTTP are open at once"},
-		{name: "max-nats-reads", kind: number, unit: "reads", from: 1, to: 1 << 20, reloads: true, def: node.DefaultNATSReads, usage: "how many searches and other reads over NATS are worked on at once"},
+		{name: "max-nats-reads", kind: number, unit: "reads", from: 1, to: 1 << 20, reloads: true, def: node.DefaultNATSReads, usage: "how many requests to the services over NATS are worked on at once"},
 		{name: "max-queue", kind: number, unit: "captures", from: 1, to: 1 << 20, reloads: true, def: node.DefaultQueue, usage: "how many captures wait to be written, in each shard that this node leads"},
 		{name: "max-bodies", kind: number, unit: "MiB", from: memory.MaxBatchBytes >> 20, to: 1 << 20, reloads: true, def: node.DefaultBodies >> 20, usage: "how much the bodies of all HTTP requests under way hold together"},
 		{name: "max-answers", kind: number, unit: "MiB", from: 1, to: 1 << 20, reloads: true, def: node.DefaultAnswers >> 20, usage: "how much long answers hold that HTTP clients have not taken yet"},

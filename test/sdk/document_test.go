@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io"
 	"maps"
 	"net/http"
 	"os"
@@ -99,8 +100,12 @@ func readDocument(t *testing.T, url string) *document {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("the document: %s %.1000s %v", resp.Status, body, err)
+	}
 	var d document
-	if err := json.NewDecoder(resp.Body).Decode(&d); err != nil {
+	if err := json.Unmarshal(body, &d); err != nil {
 		t.Fatal(err)
 	}
 	for path, methods := range d.Paths {
@@ -112,7 +117,7 @@ func readDocument(t *testing.T, url string) *document {
 	}
 	slices.SortFunc(d.operations, func(a, b *operation) int { return strings.Compare(a.ID, b.ID) })
 	if len(d.operations) == 0 {
-		t.Fatal("the document has no operations")
+		t.Fatalf("the document has no operations: %.2000s", body)
 	}
 	return &d
 }
