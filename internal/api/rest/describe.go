@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"mneme/internal/auth"
 	"mneme/memory"
 )
 
@@ -20,6 +21,7 @@ const (
 	exampleEmbedder  = `{"provider":"builtin","model":"static","dimensions":384,"space":"builtin-static"}`
 	exampleNamespace = `{"name":"team-a","id":"` + exampleID + `","created_at":"2026-01-31T08:00:00Z","settings":{},"embedder":` + exampleEmbedder + `,"space":"builtin-static","records":12,"pending_vectors":0,"state_hash":"9f2c","position":"p0.0.42.0"}`
 	exampleSwitching = `{"namespace":"team-a","state":"ready","embedder":` + exampleEmbedder + `,"records":12,"vectors":12,"pending_vectors":0,"kept":[],"position":"p0.0.42.0"}`
+	exampleResource  = `{"resource":"https://mneme.example/mcp","authorization_servers":["https://issuer.example"],"bearer_methods_supported":["header"],"resource_name":"Mneme"}`
 	exampleCheck     = `[{"name":"log","state":"ok","detail":"42 frames"}]`
 )
 
@@ -32,6 +34,9 @@ var descriptions = map[string]described{
 	"GET /v1/cluster":                               {"getCluster", "Each node with its role and whether it answers, and each shard with its leader and where its replicas stand.", `{"cluster_id":"c1","nodes":[{"id":"n1","address":"127.0.0.1:8800","role":"voter","reachable":true}],"shards":[]}`},
 	"GET /metrics":                                  {"getMetrics", "Counters and gauges of this node in the text format of Prometheus.", "mneme_records 12"},
 	"GET /{$}":                                      {"getStatusPage", "Namespaces, shards and nodes, in a browser.", "<!doctype html>"},
+	"POST /mcp":                                     {"callMCP", "One message of JSON-RPC a request, without a session. Access tokens of the configured issuer are taken here, too.", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`},
+	"GET " + auth.WellKnownResource:                 {"getResourceMetadata", "Hosted clients find the issuer here, if one is configured.", exampleResource},
+	"GET " + auth.WellKnownResource + "/mcp":        {"getResourceMetadataOfMCP", "The same, under the name that it has for /mcp.", exampleResource},
 	"POST /v1/namespaces":                           {"createNamespace", "A namespace is a team's memory and a hard wall: nothing is read or ranked across it unless a search names several. 409 if the name is taken.", `{"name":"team-a","settings":{"search.vector_weight":"0.7"}}`},
 	"GET /v1/namespaces":                            {"listNamespaces", "By name, in pages: go on with the cursor until there is none.", `{"namespaces":[` + exampleNamespace + `]}`},
 	"GET /v1/namespaces/{ns}":                       {"getNamespace", "Its settings, its embedder, how many records it has and the hash of its state.", exampleNamespace},

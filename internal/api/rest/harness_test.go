@@ -42,7 +42,13 @@ func newBench(t *testing.T, change func(*Options)) *bench {
 	opt := Options{Writer: b.f, Reader: b.f, Admin: b.f, Health: b.f, Rejecter: b.f, Auth: gate,
 		Registerer: b.metrics, Logger: slog.New(slog.NewTextHandler(&lockedWriter{w: b.log, mu: b.logged}, nil)),
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "metrics\n") }),
-		Web:     http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<!doctype html>") })}
+		Web:     http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<!doctype html>") }),
+		MCP: func(http.RoundTripper) (http.Handler, error) {
+			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) }), nil
+		}}
+	if opt.OAuth, err = auth.NewIssuer(auth.OAuth{Issuer: "https://issuer.example", Resource: "https://mneme.example/mcp"}, nil); err != nil {
+		t.Fatal(err)
+	}
 	if change != nil {
 		change(&opt)
 	}
