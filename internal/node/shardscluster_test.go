@@ -351,6 +351,7 @@ var reachedBy = map[string]string{
 	"POST /v1/namespaces/{ns}/events":              "Capture",
 	"PATCH /v1/namespaces/{ns}/records/{id}":       "Revise",
 	"DELETE /v1/namespaces/{ns}/records/{id}":      "Forget",
+	"POST /mcp":        "Capture", // and whatever else its tools ask of the routes above
 	"mem.in.>":         "Capture",
 	"mem.api.*.revise": "Revise",
 	"mem.api.*.forget": "Forget",
