@@ -92,16 +92,21 @@ type BackupProblem struct {
 
 // BackupVerifyReport is the answer of memctl backup verify.
 type BackupVerifyReport struct {
-	OK       bool            `json:"ok"`
-	Place    string          `json:"place"`
-	Cluster  string          `json:"cluster_id,omitempty"`
-	Backups  int             `json:"backups"`
-	Eras     []BackupEra     `json:"eras"`
-	Newest   string          `json:"newest,omitempty"`
-	MadeAt   *time.Time      `json:"made_at,omitempty"` // of the newest
-	Position string          `json:"position,omitempty"`
-	Bytes    int64           `json:"bytes"` // read
-	Problems []BackupProblem `json:"problems"`
+	OK       bool        `json:"ok"`
+	Place    string      `json:"place"`
+	Cluster  string      `json:"cluster_id,omitempty"`
+	Backups  int         `json:"backups"`
+	Eras     []BackupEra `json:"eras"`
+	Newest   string      `json:"newest,omitempty"`
+	MadeAt   *time.Time  `json:"made_at,omitempty"` // of the newest
+	Position string      `json:"position,omitempty"`
+	// NewestOK says that nothing stands in the way of restoring the newest, whatever older ones
+	// have. NewestIntact is the newest that checks; "" if there is none.
+	NewestOK     bool            `json:"newest_ok"`
+	NewestIntact string          `json:"newest_intact,omitempty"`
+	NewestOnly   bool            `json:"newest_only,omitempty"` // of the ranges only those of the newest were read
+	Bytes        int64           `json:"bytes"`                 // read
+	Problems     []BackupProblem `json:"problems"`
 	// Leftovers are files that no manifest names; they are no backups.
 	Leftovers []string `json:"leftovers,omitempty"`
 	TookMS    int64    `json:"took_ms"`
@@ -144,8 +149,9 @@ type BackupErasOf struct {
 
 // BackupPruneReport is the answer of memctl backup prune.
 type BackupPruneReport struct {
-	Kept   []string `json:"kept"`
-	Pruned []string `json:"pruned"` // backups
+	Kept    []string `json:"kept"`
+	Checked string   `json:"checked"` // of them the newest that was read and checks
+	Pruned  []string `json:"pruned"`  // backups
 	// Removed are files: those of the backups, with their manifests, and others that no backup
 	// needs, of both places.
 	Removed []string `json:"removed"`

@@ -71,6 +71,7 @@ func (p *progress) finish() {
 	if p.bar != nil {
 		_ = p.bar.Exit()
 		_, _ = fmt.Fprintln(p.a.sys.err)
+		p.bar = nil
 	}
 }
 

@@ -255,12 +255,14 @@ func TestPruneOverEras(t *testing.T) {
 		harm string // a range of the log that is gone
 		kept []string
 	}{
-		"the newest":                         {Keep{Newest: 1}, "", ids[4:]},
-		"of the present era":                 {Keep{Newest: 4}, "", ids[2:]},
-		"of both":                            {Keep{Newest: 5}, "", ids},
-		"by time":                            {Keep{Within: 4*time.Hour + time.Minute}, "", ids},
-		"the newest, which is not whole":     {Keep{Newest: 1}, ids[4], ids[2:]},
-		"the newest, of which none is whole": {Keep{Newest: 1}, ids[2] + ids[4], slices.Concat(ids[:2], ids[4:])},
+		"the newest":                            {Keep{Newest: 1}, "", ids[4:]},
+		"of the present era":                    {Keep{Newest: 4}, "", ids[2:]},
+		"of both":                               {Keep{Newest: 5}, "", ids},
+		"by time":                               {Keep{Within: 4*time.Hour + time.Minute}, "", ids},
+		"the newest, which is not whole":        {Keep{Newest: 1}, ids[4], nil},
+		"the damaged":                           {Keep{Damaged: true}, ids[4], ids[:4]},
+		"the damaged of the era before":         {Keep{Damaged: true}, ids[1], slices.Concat(ids[:1], ids[2:])},
+		"none of the present era that is whole": {Keep{Damaged: true}, ids[2] + ids[4], nil},
 	} {
 		r := &rig{t: t, log: r.log, to: r.to.clone(), keys: r.keys.clone(), now: r.now}
 		for _, id := range ids {
@@ -269,16 +271,21 @@ func TestPruneOverEras(t *testing.T) {
 			}
 		}
 		tt.keep.Now = func() time.Time { return r.now }
-		if p, err := Prune(t.Context(), r.to, r.keys, tt.keep); err != nil || !slices.Equal(p.Kept, tt.kept) {
-			t.Errorf("%s: %+v, %v", name, p, err)
-		}
-		if tt.harm != "" {
+		before := len(r.to.files) + len(r.keys.files)
+		p, err := Prune(t.Context(), r.to, r.keys, tt.keep)
+		if tt.kept == nil {
+			if memory.CodeOf(err) != memory.CodeLogDiverged || len(r.to.files)+len(r.keys.files) != before {
+				t.Errorf("%s: %+v, %v", name, p, err)
+			}
 			continue
+		}
+		if err != nil || !slices.Equal(p.Kept, tt.kept) {
+			t.Errorf("%s: %+v, %v", name, p, err)
 		}
 		if v := r.verify(); !v.OK || v.Backups != len(tt.kept) || len(v.Leftovers) > 0 {
 			t.Errorf("%s: %+v", name, v)
 		}
-		if made := r.backup(false); made.Parent != ids[5] {
+		if made := r.backup(false); made.Parent != tt.kept[len(tt.kept)-1] {
 			t.Errorf("%s: %+v", name, made)
 		}
 	}

@@ -200,6 +200,8 @@ type Set struct {
 	Backups []Manifest // by era, oldest first
 	Bad     []Bad
 	pruned  map[string]Manifest // backups that are going
+	// keepKeys keeps the keys of those that are going unless the newest hold all of them.
+	keepKeys bool
 	lineage
 }
 

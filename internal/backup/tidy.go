@@ -127,7 +127,7 @@ func (s *Set) oldKeys(ctx context.Context, keysTo Place, before time.Time, newes
 		if m == nil && !going && !f.Changed.Before(before) || m != nil && !newestOnly && s.sameList(ctx, m, newest, list) {
 			continue // of a run that may not have ended; or nothing was destroyed since
 		}
-		superseded := going && !slices.ContainsFunc(s.Backups, func(o Manifest) bool { return o.MadeAt.Before(pruned.MadeAt) })
+		superseded := going && !s.keepKeys && !slices.ContainsFunc(s.Backups, func(o Manifest) bool { return o.MadeAt.Before(pruned.MadeAt) })
 		all, master, err := holdsAll(ctx, keysTo, f, head, gone)
 		if err != nil {
 			return nil, nil, err

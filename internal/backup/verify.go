@@ -22,51 +22,53 @@ import (
 // What is wrong is reported; an error is that of a place.
 func Verify(ctx context.Context, from, keysFrom Place, progress func(done, total uint64)) (memory.BackupVerifyReport, error) {
 	started := time.Now()
-	set, err := ReadSet(ctx, from)
+	v, err := newVerifier(ctx, from, progress)
 	if err != nil {
-		return memory.BackupVerifyReport{}, err
-	}
-	v := &verifier{set: set, progress: progress, needs: map[string]Need{}, out: memory.BackupVerifyReport{Place: from.String(), Backups: len(set.Backups), Problems: []memory.BackupProblem{}}}
-	defer func() {
-		for _, h := range v.heads {
-			h.Wipe()
-		}
-	}()
-	if len(set.Backups)+len(set.Bad) == 0 {
-		return v.out, noBackup(from)
-	}
-	for _, m := range set.Backups {
-		v.total += uint64(max(m.Log.Bytes, 0))
-		if keysFrom != nil {
-			v.total += uint64(max(m.Keys.Bytes, 0))
-		}
-	}
-	for _, b := range set.Bad {
-		v.problem(b.ID, memory.BackupUnreadable, fmt.Sprintf("its manifest cannot be read: %v", b.Err))
-	}
-	if keysFrom != nil {
-		if err := v.keys(ctx, keysFrom); err != nil {
-			return v.out, err
-		}
-	}
-	v.eras()
-	for i := range set.Backups {
-		if err := v.backup(ctx, &set.Backups[i]); err != nil {
-			return v.out, err
-		}
-	}
-	if keysFrom != nil {
-		v.opens(keysFrom)
-	}
-	if v.out.Leftovers, err = set.leftovers(ctx); err != nil {
 		return v.out, err
 	}
-	v.also()
-	if m := set.newest(); m != nil {
-		v.out.Newest, v.out.MadeAt, v.out.Position = m.ID, &m.MadeAt, m.Position()
+	defer v.wipe()
+	for i := range v.set.Backups {
+		v.chosen = append(v.chosen, &v.set.Backups[i])
 	}
-	v.out.OK, v.out.TookMS = len(v.out.Problems) == 0, time.Since(started).Milliseconds()
-	return v.out, nil
+	if err := v.all(ctx, keysFrom); err != nil {
+		return v.out, err
+	}
+	if v.out.Leftovers, err = v.set.leftovers(ctx); err != nil {
+		return v.out, err
+	}
+	return v.end(started), nil
+}
+
+// VerifyNewest reads of the ranges those that the newest backup is made of, and all else that
+// stands in the way of restoring it: manifests, lists and keys.
+func VerifyNewest(ctx context.Context, from, keysFrom Place, progress func(done, total uint64)) (memory.BackupVerifyReport, error) {
+	started := time.Now()
+	v, err := newVerifier(ctx, from, progress)
+	if err != nil {
+		return v.out, err
+	}
+	defer v.wipe()
+	v.chosen, v.out.NewestOnly = v.set.links(v.set.newest()), true
+	if err := v.all(ctx, keysFrom); err != nil {
+		return v.out, err
+	}
+	for i := range v.set.Backups {
+		if m := &v.set.Backups[i]; !slices.Contains(v.chosen, m) {
+			if err := v.list(ctx, m); err != nil {
+				return v.out, err
+			}
+		}
+	}
+	return v.end(started), nil
+}
+
+// links are those of a chain that are there, the full one first; nothing of nil.
+func (s *Set) links(m *Manifest) (all []*Manifest) {
+	for ; m != nil && len(all) < len(s.Backups); m = s.byID(m.Parent) {
+		all = append(all, m)
+	}
+	slices.Reverse(all)
+	return all
 }
 
 func noBackup(from Place) error {
@@ -76,14 +78,112 @@ func noBackup(from Place) error {
 
 type verifier struct {
 	set      *Set
+	chosen   []*Manifest // whose ranges are read, each behind the one that it goes on from
 	out      memory.BackupVerifyReport
 	done     uint64 // of total, with what was read whole
 	total    uint64
 	progress func(done, total uint64)
 
 	heads     []*keyring.BackupHead // of the keys that are there
+	owners    []*Manifest           // with which backup each of them was made
 	needs     map[string]Need       // of the range of each backup
+	able      map[string][]int      // by backup: which of heads open it with all before it
 	destroyed Destroyed
+
+	// What kinds of problems concern: the backups of these ids, the keys, or any restore.
+	damaged, unlisted, forged map[string]bool // log, list or chain; of them the list; the manifest
+	keysWrong                 bool
+	inTheWay                  bool
+}
+
+// newVerifier is one of a place that holds something.
+func newVerifier(ctx context.Context, from Place, progress func(done, total uint64)) (*verifier, error) {
+	set, err := ReadSet(ctx, from)
+	if err != nil {
+		return &verifier{}, err
+	}
+	v := set.verifier(progress)
+	if len(set.Backups)+len(set.Bad) == 0 {
+		return v, noBackup(from)
+	}
+	return v, nil
+}
+
+func (s *Set) verifier(progress func(done, total uint64)) *verifier {
+	return &verifier{set: s, progress: progress, needs: map[string]Need{}, able: map[string][]int{}, damaged: map[string]bool{}, unlisted: map[string]bool{}, forged: map[string]bool{},
+		out: memory.BackupVerifyReport{Place: s.place.String(), Backups: len(s.Backups), Problems: []memory.BackupProblem{}}}
+}
+
+func (v *verifier) wipe() {
+	for _, h := range v.heads {
+		h.Wipe()
+	}
+}
+
+// all reads the manifests, the keys if their place is given, and the backups that were chosen.
+func (v *verifier) all(ctx context.Context, keysFrom Place) error {
+	for _, b := range v.set.Bad {
+		v.inTheWay = true
+		v.problem(b.ID, memory.BackupUnreadable, fmt.Sprintf("its manifest cannot be read: %v", b.Err))
+	}
+	v.eras()
+	return v.read(ctx, keysFrom)
+}
+
+// read reads the keys if their place is given, and the backups that were chosen.
+func (v *verifier) read(ctx context.Context, keysFrom Place) error {
+	for _, m := range v.chosen {
+		v.total += uint64(max(m.Log.Bytes, 0))
+	}
+	if keysFrom != nil {
+		for _, m := range v.set.Backups {
+			v.total += uint64(max(m.Keys.Bytes, 0))
+		}
+		if err := v.keys(ctx, keysFrom); err != nil {
+			return err
+		}
+	}
+	for _, m := range v.chosen {
+		if err := v.backup(ctx, m); err != nil {
+			return err
+		}
+	}
+	if keysFrom != nil {
+		v.opens(keysFrom)
+	}
+	v.also()
+	return nil
+}
+
+// end says what came out.
+func (v *verifier) end(started time.Time) memory.BackupVerifyReport {
+	v.also()
+	harmed := v.harmed(func(memory.BackupProblem) bool { return true })
+	if m := v.set.newest(); m != nil {
+		v.out.Newest, v.out.MadeAt, v.out.Position = m.ID, &m.MadeAt, m.Position()
+		v.out.NewestOK = !v.inTheWay && !harmed[m.ID]
+	}
+	for _, m := range v.chosen {
+		if !harmed[m.ID] && (!v.out.NewestOnly || v.out.NewestOK) {
+			v.out.NewestIntact = m.ID
+		}
+	}
+	v.out.OK, v.out.TookMS = len(v.out.Problems) == 0, time.Since(started).Milliseconds()
+	return v.out
+}
+
+// harmed are the backups that some problems concern, with those that go on from them.
+func (v *verifier) harmed(which func(memory.BackupProblem) bool) map[string]bool {
+	out := map[string]bool{}
+	for _, p := range v.out.Problems {
+		if which(p) {
+			out[p.Backup] = true
+			for _, id := range p.Also {
+				out[id] = true
+			}
+		}
+	}
+	return out
 }
 
 func (v *verifier) problem(id, kind, detail string) {
@@ -99,14 +199,15 @@ func (v *verifier) eras() {
 	v.out.Cluster = v.set.present()
 	for i := range v.set.Backups {
 		if m := &v.set.Backups[i]; v.set.era(m.Cluster) == 0 {
+			v.inTheWay = true
 			v.problem(m.ID, memory.BackupForeign, v.set.strange(m))
 		}
 	}
 }
 
-// read notes that a file was read, or as much as there is of it. A file counts for as many
+// wasRead notes that a file was read, or as much as there is of it. A file counts for as many
 // bytes as its manifest says, whatever it has.
-func (v *verifier) read(ref FileRef) {
+func (v *verifier) wasRead(ref FileRef) {
 	v.done += uint64(max(ref.Bytes, 0))
 	v.reading(ref, 0)
 }
@@ -119,6 +220,7 @@ func (v *verifier) reading(ref FileRef, n int64) {
 }
 
 func (v *verifier) backup(ctx context.Context, m *Manifest) error {
+	before := len(v.out.Problems)
 	if m.Parent == "" || v.set.byID(m.Parent) != nil {
 		if p := meet(v.set.byID(m.Parent), m); p != nil {
 			v.out.Problems = append(v.out.Problems, *p)
@@ -126,17 +228,30 @@ func (v *verifier) backup(ctx context.Context, m *Manifest) error {
 	} else {
 		v.problem(m.ID, memory.BackupMissing, "it goes on from "+m.Parent+", which is not here or cannot be read")
 	}
-	if err := v.log(ctx, m); err != nil {
-		return err
+	err := v.log(ctx, m)
+	if err == nil {
+		err = v.list(ctx, m)
 	}
+	if len(v.out.Problems) > before {
+		v.damaged[m.ID] = true
+	}
+	return err
+}
+
+// list reads what was destroyed up to a backup. A restore of any other one wants to know it, too.
+func (v *verifier) list(ctx context.Context, m *Manifest) error {
 	b, err := readAs(ctx, v.set.place, m.destroyedName(), m.Destroyed)
 	if err == nil {
 		var list Destroyed
 		if list, err = decodeDestroyed(b); err == nil {
 			v.destroyed = list.with(v.destroyed)
+			return nil
 		}
 	}
-	return v.file(m, m.destroyedName(), err)
+	if err = v.file(m, m.destroyedName(), err); err == nil {
+		v.unlisted[m.ID], v.inTheWay = true, true
+	}
+	return err
 }
 
 // file makes a problem of what is wrong with a file; other errors stay.
@@ -155,7 +270,7 @@ func (v *verifier) file(m *Manifest, name string, err error) error {
 // log reads a range of the log. What it is in itself is told from its bytes, whatever the
 // manifest says.
 func (v *verifier) log(ctx context.Context, m *Manifest) error {
-	defer v.read(m.Log)
+	defer v.wasRead(m.Log)
 	r, err := v.set.place.Open(ctx, m.logName())
 	if err != nil {
 		return v.file(m, m.logName(), err)
@@ -216,7 +331,7 @@ func (v *verifier) keys(ctx context.Context, from Place) error {
 	for i := len(v.set.Backups) - 1; i >= 0; i-- {
 		m := &v.set.Backups[i]
 		b, err := readAs(ctx, from, m.keysName(), m.Keys)
-		v.read(m.Keys)
+		v.wasRead(m.Keys)
 		if errors.Is(err, fs.ErrNotExist) && m != newest {
 			continue // the newest keys open it, or opens says that none do
 		}
@@ -228,12 +343,15 @@ func (v *verifier) keys(ctx context.Context, from Place) error {
 			} else if slices.ContainsFunc(v.heads, func(newer *keyring.BackupHead) bool { return covers(newer, head, nil) }) {
 				head.Wipe() // of use to nobody; many backups have many of them
 			} else {
-				v.heads = append(v.heads, head)
+				v.heads, v.owners = append(v.heads, head), append(v.owners, m)
 			}
 			clear(b)
 		}
-		if err := v.file(m, m.keysName(), err); err != nil {
-			return err
+		if err != nil {
+			v.keysWrong = true
+			if err := v.file(m, m.keysName(), err); err != nil {
+				return err
+			}
 		}
 	}
 	if len(v.heads) == 0 {
@@ -242,6 +360,7 @@ func (v *verifier) keys(ctx context.Context, from Place) error {
 	for i := range v.set.Backups {
 		m := &v.set.Backups[i]
 		if !slices.ContainsFunc(v.heads, func(h *keyring.BackupHead) bool { return m.authentic(h) == nil }) {
+			v.forged[m.ID], v.inTheWay = true, true
 			v.problem(m.ID, memory.BackupForged, fmt.Sprintf("%s: %v", m.name(), errForged))
 		}
 	}
@@ -255,19 +374,21 @@ func (v *verifier) opens(from Place) {
 		return // which is a problem of the newest
 	}
 	gone := v.destroyed.set()
-	able := map[string][]*keyring.BackupHead{} // by backup: the keys that open it with all before it
-	for i := range v.set.Backups {
-		m := &v.set.Backups[i]
-		heads := v.heads
-		if m.Parent != "" {
-			heads = able[m.Parent]
-		}
-		for _, h := range heads {
-			if v.needs[m.ID].open(h, gone) {
-				able[m.ID] = append(able[m.ID], h)
+	for _, m := range v.chosen {
+		heads := v.able[m.Parent]
+		if m.Parent == "" {
+			heads = make([]int, len(v.heads))
+			for i := range heads {
+				heads[i] = i
 			}
 		}
-		if len(able[m.ID]) == 0 && (m.Parent == "" || len(heads) > 0) {
+		for _, h := range heads {
+			if v.needs[m.ID].open(v.heads[h], gone) {
+				v.able[m.ID] = append(v.able[m.ID], h)
+			}
+		}
+		if len(v.able[m.ID]) == 0 && (m.Parent == "" || len(heads) > 0) {
+			v.keysWrong = true
 			v.problem(m.ID, memory.BackupMissing, fmt.Sprintf("no keys in %s open all of its log", from))
 		}
 	}

@@ -87,12 +87,25 @@ func TestBackupPlaces(t *testing.T) {
 	}
 	plainEnd(t, memctl(t, "", nil, append([]string{"backup", "drill"}, from...)...), 7)
 	plainEnd(t, memctl(t, "", nil, append([]string{"restore", "--data-dir", filepath.Join(t.TempDir(), "new")}, from...)...), 7)
+	// The only chain is bad: nothing is removed, by age or as damaged.
+	for _, which := range [][]string{{"--keep", "1"}, {"--damaged"}} {
+		plainEnd(t, memctl(t, "", nil, append(append([]string{"backup", "prune", "--yes"}, which...), from...)...), 7)
+	}
 	var anew memory.BackupMade
 	mustJSON(t, off(0, "backup", "--data-dir", d.dir, "--to", place, "--keys-to", keys, "--json").out, &anew)
 	if anew.Parent != "" || anew.Begun == "" {
 		t.Errorf("a chain that is broken was gone on from: %+v", anew)
 	}
 	off(0, append([]string{"backup", "drill"}, from...)...)
+	if e := off(7, append([]string{"backup", "verify"}, from...)...); !strings.Contains(e.err, anew.ID+", can be restored") || !strings.Contains(e.err, "memctl backup prune --damaged") {
+		t.Errorf("%s", e.err)
+	}
+	off(0, append([]string{"backup", "verify", "--newest"}, from...)...)
+	var pruned memory.BackupPruneReport
+	mustJSON(t, off(0, append([]string{"backup", "prune", "--damaged", "--yes", "--json"}, from...)...).out, &pruned)
+	if len(pruned.Pruned) != 2 || len(pruned.Kept) != 1 || pruned.Checked != anew.ID {
+		t.Errorf("%+v", pruned)
+	}
 	off(0, append([]string{"backup", "prune", "--keep", "1", "--yes"}, from...)...)
 	off(0, append([]string{"backup", "verify"}, from...)...)
 }

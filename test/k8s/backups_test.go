@@ -2,11 +2,14 @@ package k8s
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/hex"
+	"encoding/json"
 	"encoding/pem"
 	"io"
 	"log"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -32,7 +35,8 @@ var backupJobs = map[string]struct {
 }{
 	"backup":        {regexp.MustCompile(`^[0-5]?\d \* \* \* \*$`), "backup --to $(BACKUP_TO) --keys-to $(BACKUP_KEYS_TO) --without-master"},
 	"backup-full":   {regexp.MustCompile(`^[0-5]?\d \d+ ([1-9]|1\d|2[0-8]) \* \*$`), "backup --to $(BACKUP_TO) --keys-to $(BACKUP_KEYS_TO) --without-master --full"},
-	"backup-verify": {regexp.MustCompile(`^[0-5]?\d \d+ \* \* \*$`), "backup verify --from $(BACKUP_TO) --keys-from $(BACKUP_KEYS_TO)"},
+	"backup-verify": {regexp.MustCompile(`^[0-5]?\d \d+ \* \* \*$`), "backup verify --from $(BACKUP_TO) --keys-from $(BACKUP_KEYS_TO) --newest"},
+	"backup-older":  {regexp.MustCompile(`^[0-5]?\d \d+ \* \* \*$`), "backup verify --from $(BACKUP_TO) --keys-from $(BACKUP_KEYS_TO)"},
 	"backup-drill":  {regexp.MustCompile(`^[0-5]?\d \d+ \* \* [0-6]$`), "backup drill --from $(BACKUP_TO) --keys-from $(BACKUP_KEYS_TO) --scratch /var/scratch"},
 	"backup-prune":  {regexp.MustCompile(`^[0-5]?\d \d+ \* \* [0-6]$`), "backup prune --from $(BACKUP_TO) --keys-from $(BACKUP_KEYS_TO) --keep-since KEEP --yes"},
 }
@@ -76,7 +80,7 @@ func TestBackupCronJobs(t *testing.T) {
 			}
 		}
 		slices.Sort(at)
-		if len(slices.Compact(at)) != 5 {
+		if len(slices.Compact(at)) != len(backupJobs) {
 			t.Errorf("%s: several begin at once: %q", from, at)
 		}
 	}
@@ -118,6 +122,17 @@ func TestBackupPodsReachWhatTheyNeed(t *testing.T) {
 		var want networkingv1.NetworkPolicySpec
 		if err := yaml.UnmarshalStrict([]byte(text), &want); err != nil {
 			t.Fatal(err)
+		}
+		endpoints := 0
+		for _, m := range all[*corev1.ConfigMap](rendered{objects: pods["backup"].objects}) {
+			if u, err := url.Parse(m.Data["AWS_ENDPOINT_URL"]); err != nil || m.Data["AWS_ENDPOINT_URL"] != "" && cmp.Or(u.Port(), "443") != "443" {
+				t.Errorf("%s: %s is no address at the port that is open, %v", from, u, err)
+			} else if u.Host != "" {
+				endpoints++
+			}
+		}
+		if want := strings.HasSuffix(from, "buckets"); want != (endpoints == 1) {
+			t.Errorf("%s names %d endpoints", from, endpoints)
 		}
 		policies := slices.DeleteFunc(all[*networkingv1.NetworkPolicy](rendered{objects: pods["backup"].objects}), func(p *networkingv1.NetworkPolicy) bool { return p.Name != "mneme-backup" })
 		if len(policies) != 1 {
@@ -177,6 +192,56 @@ func holding(t *testing.T, master string, in map[string][]byte) (out []string) {
 	return out
 }
 
+// damagedIsTakenOut has the newest backup rot, and takes it out with the arguments that the page
+// about backups prints for the Job that prunes.
+func damagedIsTakenOut(t *testing.T, n node, pods map[string]clientPod) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/operate/backup.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	printed := regexp.MustCompile(`"value": (\["backup", "prune",[^]]+\])`).FindSubmatch(page)
+	if printed == nil {
+		t.Fatal("the page prints no arguments")
+	}
+	takes := pods["backup-prune"]
+	takes.spec = *takes.spec.DeepCopy()
+	if err := json.Unmarshal(printed[1], &takes.spec.Containers[0].Args); err != nil {
+		t.Fatal(err)
+	}
+	logs, err := filepath.Glob(filepath.Join(n.claims, "*", "mneme", "log", "*.log"))
+	if err != nil || len(logs) != 3 {
+		t.Fatalf("%q, %v", logs, err)
+	}
+	slices.Sort(logs) // by time
+	b, err := os.ReadFile(logs[2])
+	if err == nil {
+		b[len(b)/2] ^= 1
+		err = os.WriteFile(logs[2], b, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		what string
+		pod  clientPod
+		code int
+		says string
+	}{
+		{"the newest is damaged", pods["backup-verify"], 7, "the newest backup cannot be restored"},
+		{"so nothing is pruned", pods["backup-prune"], 7, "nothing was pruned"},
+		{"a full one needs none of it", pods["backup-full"], 0, "all of the log"},
+		{"the newest is whole", pods["backup-verify"], 0, "of which the newest"},
+		{"an older one is not", pods["backup-older"], 7, "can be restored"},
+		{"and is taken out", takes, 0, "removed 1 backup, "},
+		{"all are whole", pods["backup-older"], 0, "3 backups of the cluster"},
+	} {
+		if out, code := n.run(t, c.pod); code != c.code || !strings.Contains(out, c.says) {
+			t.Errorf("%s: ended with %d, want %d, and says\n%s\nwant %q", c.what, code, c.code, out, c.says)
+		}
+	}
+}
+
 // What the CronJobs call is called, on a node with the token and the keys that their Secrets
 // hold: in volumes, and in two buckets of which each has credentials of its own.
 func TestBackupPodsDoTheirWork(t *testing.T) {
@@ -212,7 +277,8 @@ func TestBackupPodsDoTheirWork(t *testing.T) {
 				{"there is nothing to look at yet", "backup-verify", 3, "there is no backup in"},
 				{"all that there is", "backup", 0, "all of the log"},
 				{"and what followed", "backup", 0, "what followed"},
-				{"each file is as it was written", "backup-verify", 0, "2 backups of the cluster"},
+				{"each file is as it was written", "backup-older", 0, "2 backups of the cluster"},
+				{"and the newest, with what it goes on from", "backup-verify", 0, "of which the newest"},
 				{"what is restored is what there was", "backup-drill", 0, "can be restored"},
 				{"all of it again", "backup-full", 0, "all of the log"},
 				{"nothing is old enough", "backup-prune", 0, "removed 0 backups, 2 files (2 of keys), "},
@@ -220,6 +286,9 @@ func TestBackupPodsDoTheirWork(t *testing.T) {
 				if out, code := n.run(t, pods[c.pod]); code != c.code || !strings.Contains(out, c.says) {
 					t.Errorf("%s: %s ended with %d, want %d, and says\n%s\nwant %q", c.what, c.pod, code, c.code, out, c.says)
 				}
+			}
+			if !strings.HasSuffix(from, "buckets") {
+				damagedIsTakenOut(t, n, pods)
 			}
 			kept := stored(t, n.claims, backend)
 			if found := holding(t, master, kept); len(found) > 0 || len(kept) < 6 {

@@ -71,7 +71,7 @@ func backupPods(t *testing.T) map[string]map[string]clientPod {
 				out[from][name] = p
 			}
 		}
-		if len(out[from]) != 5 {
+		if len(out[from]) != len(backupJobs) {
 			t.Fatalf("%s has %d CronJobs", from, len(out[from]))
 		}
 	}

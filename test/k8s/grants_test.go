@@ -29,6 +29,7 @@ var grants = map[string]struct{ secrets, writes []string }{
 	"backup-full":   {[]string{theCA, theToken}, []string{"/var/backups/keys", "/var/backups/log"}},
 	"backup-prune":  {nil, []string{"/var/backups/keys", "/var/backups/log"}},
 	"backup-verify": {nil, nil},
+	"backup-older":  {nil, nil},
 	"backup-drill":  {[]string{theMaster}, []string{"/var/scratch"}},
 	"declared":      {[]string{theCA, theToken}, nil},
 	"test":          {[]string{theCA, theToken}, nil},

@@ -339,6 +339,8 @@ func TestAlertsFireAndKeepQuiet(t *testing.T) {
 		{"MnemeBackupFails", false, job("mneme-backup-verify-29000000", 0.5, 1)},
 		{"MnemeBackupFails", true, job("mneme-backup-full-29000000", 0.5, 1)},
 		{"MnemeBackupFails", true, job("mneme-backup-prune-29000000", 0.5, 1)},
+		{"MnemeBackupFails", true, job("mneme-backup-older-29000000", 0.5, 1)}, // an older one is bad: no alarm by night
+		{"MnemeDrillFails", false, job("mneme-backup-older-29000000", 0.5, 1)},
 		{"MnemeDrillFails", true, job("mneme-backup-verify-29000000", 0.5, 1)},
 		{"MnemeDrillFails", false, job("mneme-backup-29000000", 0.5, 1)},
 		{"MnemeCapturesFail", true, story{`mneme_rejected_total{job="mneme",instance="n1",code="unavailable"}`: rising(60), `mneme_capture_errors_total{job="mneme",instance="n1",code="unavailable"}`: always(0)}},
