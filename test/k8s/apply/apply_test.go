@@ -74,11 +74,36 @@ func TestApply(t *testing.T) {
 			if out, err := p.Try("", "diff", "--server-side", "-k", dir); err != nil {
 				t.Errorf("what was applied differs from the manifests: %v\n%s", err, out)
 			}
+			if example == "backup" {
+				damagedJob(t, p)
+			}
 		})
 	}
 	t.Run("what is declared", func(t *testing.T) { declared(t, p) })
 	t.Run("helm", func(t *testing.T) { helm(t, p) })
 	t.Run("what has to be refused is", func(t *testing.T) { refused(t, p) })
+}
+
+// damagedJob makes the Job that removes damaged backups as the page about them prints it.
+func damagedJob(t *testing.T, p *plane.Plane) {
+	t.Helper()
+	page, err := os.ReadFile("../../../docs/operate/backup.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const first = "kubectl -n mneme create job --from=cronjob/mneme-backup-prune "
+	_, rest, _ := strings.Cut(string(page), first)
+	rest, _, printed := strings.Cut(rest, "\nkubectl -n mneme wait job/prune-damaged")
+	if !printed {
+		t.Fatal("the page does not print it")
+	}
+	if _, err := p.Shell(t.TempDir(), first+rest); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.Kubectl("-n", "mneme", "get", "job", "prune-damaged", "-o", "jsonpath={.spec.template.spec.containers[0].args}"); !strings.Contains(got, `"--damaged","--yes"]`) {
+		t.Errorf("it calls %s", got)
+	}
+	p.Kubectl("-n", "mneme", "delete", "job", "prune-damaged")
 }
 
 // admitted shows that the pods are that a StatefulSet would make.
