@@ -77,19 +77,24 @@ func (c *Client) capture(ctx context.Context, namespace string, body any, wait m
 	if wait != "" {
 		rc.query = url.Values{"wait": {string(wait)}}
 	}
-	var resp memory.CaptureResponse
+	return repeated[memory.CaptureResponse](ctx, c, rc)
+}
+
+// repeated sends a write that may be sent again, and does so once if its outcome stayed
+// unknown, or at each of several nodes.
+func repeated[R any](ctx context.Context, c *Client, rc call) (R, error) {
+	var resp, none R
 	first := c.do(ctx, rc, &resp)
 	for range max(1, len(c.nodes.list)-1) {
 		if memory.CodeOf(first) != memory.CodeOutcomeUnknown || ctx.Err() != nil {
 			return resp, first
 		}
-		resp = memory.CaptureResponse{}
+		resp = none
 		if again := c.do(ctx, rc, &resp); !transient(memory.CodeOf(again)) {
 			return resp, again
 		}
-		resp = memory.CaptureResponse{}
 	}
-	return resp, first
+	return none, first
 }
 
 // transient reports whether a refusal with this code says nothing about the

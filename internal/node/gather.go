@@ -195,6 +195,19 @@ func (g gather) Export(ctx context.Context, a memory.Access, yield func(memory.E
 	return err
 }
 
+// Graph implements rest.Reader.
+func (g gather) Graph(ctx context.Context, a memory.Access, req memory.GraphRequest) (memory.Graph, error) {
+	return readFrom(ctx, g, a, func(r *reads, a memory.Access) (memory.Graph, error) { return r.Graph(ctx, a, req) })
+}
+
+// StreamGraph implements rest.Reader.
+func (g gather) StreamGraph(ctx context.Context, a memory.Access, yield func(memory.GraphLine) error) error {
+	_, err := readFrom(ctx, g, a, func(r *reads, a memory.Access) (struct{}, error) {
+		return struct{}{}, r.StreamGraph(ctx, a, yield)
+	})
+	return err
+}
+
 // Namespace implements rest.Reader.
 func (g gather) Namespace(ctx context.Context, name string) (memory.Namespace, error) {
 	return readFrom(ctx, g, memory.Access{Namespace: name}, func(r *reads, _ memory.Access) (memory.Namespace, error) { return r.Namespace(ctx, name) })

@@ -80,13 +80,28 @@ func (n *reads) Events(ctx context.Context, a memory.Access, from string, follow
 
 // Export implements rest.Reader.
 func (n *reads) Export(ctx context.Context, a memory.Access, yield func(memory.ExportLine) error) error {
+	return n.export(ctx, a, func(ctx context.Context, r *query.Reader) error { return r.Export(ctx, yield) })
+}
+
+// export reads for as long as its reader takes, unless an erasure ends it.
+func (n *reads) export(ctx context.Context, a memory.Access, f func(ctx context.Context, r *query.Reader) error) error {
 	ctx, over := n.exports.begin(ctx)
 	defer over()
-	_, err := read(ctx, n, a, func(r *query.Reader) (struct{}, error) { return struct{}{}, r.Export(ctx, yield) })
+	_, err := read(ctx, n, a, func(r *query.Reader) (struct{}, error) { return struct{}{}, f(ctx, r) })
 	if err != nil && context.Cause(ctx) == errEndedByErasure {
 		return errEndedByErasure
 	}
 	return err
+}
+
+// Graph implements rest.Reader.
+func (n *reads) Graph(ctx context.Context, a memory.Access, req memory.GraphRequest) (memory.Graph, error) {
+	return read(ctx, n, a, func(r *query.Reader) (memory.Graph, error) { return r.Graph(ctx, req) })
+}
+
+// StreamGraph implements rest.Reader.
+func (n *reads) StreamGraph(ctx context.Context, a memory.Access, yield func(memory.GraphLine) error) error {
+	return n.export(ctx, a, func(ctx context.Context, r *query.Reader) error { return r.StreamGraph(ctx, yield) })
 }
 
 // Namespaces gives one page of the namespaces.

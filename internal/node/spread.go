@@ -75,6 +75,11 @@ func (s spread) Forget(ctx context.Context, namespace, as, id string, ifMatch in
 	return writeTo(ctx, s.n, namespace, func(c changes) (memory.ForgetResponse, error) { return c.Forget(ctx, namespace, as, id, ifMatch) })
 }
 
+// ChangeGraph implements rest.Writer.
+func (s spread) ChangeGraph(ctx context.Context, namespace string, change memory.GraphChange) (memory.GraphChanged, error) {
+	return writeTo(ctx, s.n, namespace, func(c changes) (memory.GraphChanged, error) { return c.ChangeGraph(ctx, namespace, change) })
+}
+
 // CreateNamespace implements rest.Writer. It returns once the namespace can be read on
 // this node, or a second later.
 func (s spread) CreateNamespace(ctx context.Context, req memory.CreateNamespace) (memory.Namespace, error) {

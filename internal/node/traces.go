@@ -60,6 +60,10 @@ func toldOfForget(r memory.ForgetResponse) []attribute.KeyValue {
 	return []attribute.KeyValue{spans.RecordID.String(r.RecordID), spans.Records.Int(1), spans.Position.String(r.Position)}
 }
 
+func toldOfGraph(r memory.GraphChanged) []attribute.KeyValue {
+	return []attribute.KeyValue{spans.Records.Int(len(r.Results)), spans.Position.String(r.Position)}
+}
+
 func toldOfSearch(r memory.SearchResponse) []attribute.KeyValue {
 	return []attribute.KeyValue{spans.Mode.String(string(r.Mode)), spans.Records.Int(len(r.Results)), spans.Position.String(r.Position)}
 }

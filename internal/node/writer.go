@@ -105,6 +105,17 @@ func (n *writes) Forget(ctx context.Context, namespace, as, id string, ifMatch i
 	})
 }
 
+// ChangeGraph implements rest.Writer.
+func (n *writes) ChangeGraph(ctx context.Context, namespace string, change memory.GraphChange) (memory.GraphChanged, error) {
+	w, err := n.writer()
+	if err != nil {
+		return memory.GraphChanged{}, err
+	}
+	return operate(ctx, spans.UpdateMemory, namespace, toldOfGraph, func(ctx context.Context) (memory.GraphChanged, error) {
+		return w.ChangeGraph(ctx, namespace, change)
+	})
+}
+
 // CreateNamespace makes a namespace and returns it.
 func (n *writes) CreateNamespace(ctx context.Context, req memory.CreateNamespace) (memory.Namespace, error) {
 	if err := n.admitting(); err != nil {

@@ -61,6 +61,11 @@ var (
 		local: func(ctx context.Context, o *Options, in recordCall) (memory.ForgetResponse, error) {
 			return o.Local.Forget(ctx, in.Namespace, in.As, in.ID, in.IfMatch)
 		}}
+	changeGraph = method[graphChange, memory.GraphChanged]{name: "change graph", untouched: deposed,
+		again: func(in graphChange) bool { return in.Change.ID != "" },
+		local: func(ctx context.Context, o *Options, in graphChange) (memory.GraphChanged, error) {
+			return o.Local.ChangeGraph(ctx, in.Namespace, in.Change)
+		}}
 	createNamespace = method[memory.CreateNamespace, memory.Namespace]{name: "create namespace", over: held[memory.CreateNamespace],
 		local: func(ctx context.Context, o *Options, in memory.CreateNamespace) (memory.Namespace, error) {
 			return o.Local.CreateNamespace(ctx, in)
@@ -101,6 +106,7 @@ func Methods(opt Options) map[string]rpc.Method {
 	serve(all, o, capture)
 	serve(all, o, revise)
 	serve(all, o, forget)
+	serve(all, o, changeGraph)
 	serve(all, o, createNamespace)
 	serve(all, o, changeNamespace)
 	serve(all, o, deleteNamespace)

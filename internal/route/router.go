@@ -18,12 +18,13 @@ import (
 func ServiceOf(shard uint16) string { return "write/" + strconv.Itoa(int(shard)) }
 
 // Writer is everything that only the node that leads can do. Errors with the code
-// unavailable of Capture, Revise and Forget, and of an item of a capture, say that
+// unavailable of Capture, Revise, Forget and ChangeGraph, and of an item of a capture, say that
 // nothing was written.
 type Writer interface {
 	Capture(ctx context.Context, namespace string, items []memory.Capture, opt api.CaptureOptions, wait memory.Wait) (memory.CaptureResponse, error)
 	Revise(ctx context.Context, namespace, as, id string, rev memory.Revision, ifMatch int, clientID string) (memory.RevisionResponse, error)
 	Forget(ctx context.Context, namespace, as, id string, ifMatch int) (memory.ForgetResponse, error)
+	ChangeGraph(ctx context.Context, namespace string, change memory.GraphChange) (memory.GraphChanged, error)
 	CreateNamespace(ctx context.Context, req memory.CreateNamespace) (memory.Namespace, error)
 	ChangeNamespace(ctx context.Context, name string, patch memory.PatchNamespace) (memory.Namespace, error)
 	DeleteNamespace(ctx context.Context, name string) (position string, err error)
@@ -139,6 +140,11 @@ func (r *Router) Revise(ctx context.Context, namespace, as, id string, rev memor
 // Forget implements Writer.
 func (r *Router) Forget(ctx context.Context, namespace, as, id string, ifMatch int) (memory.ForgetResponse, error) {
 	return do(ctx, r, forget, recordCall{namespace, as, id, ifMatch})
+}
+
+// ChangeGraph implements Writer. With a client id it is sent again where its answer was lost.
+func (r *Router) ChangeGraph(ctx context.Context, namespace string, change memory.GraphChange) (memory.GraphChanged, error) {
+	return do(ctx, r, changeGraph, graphChange{namespace, change})
 }
 
 // CreateNamespace implements Writer.

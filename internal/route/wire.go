@@ -19,6 +19,11 @@ type recordCall struct {
 	IfMatch   int    `json:"if_match,omitempty"`
 }
 
+type graphChange struct {
+	Namespace string             `json:"namespace"`
+	Change    memory.GraphChange `json:"change"`
+}
+
 type namespaceChange struct {
 	Name  string                `json:"name"`
 	Patch memory.PatchNamespace `json:"patch"`

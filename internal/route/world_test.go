@@ -299,6 +299,10 @@ func (f *fake) Revise(ctx context.Context, namespace, as, id string, rev memory.
 	return answered[memory.RevisionResponse](err)
 }
 
+func (f *fake) ChangeGraph(ctx context.Context, namespace string, change memory.GraphChange) (memory.GraphChanged, error) {
+	return memory.GraphChanged{}, nil
+}
+
 func (f *fake) Forget(ctx context.Context, namespace, as, id string, ifMatch int) (memory.ForgetResponse, error) {
 	_, err := f.carry(ctx, "Forget", "", namespace, as, id, ifMatch)
 	return answered[memory.ForgetResponse](err)

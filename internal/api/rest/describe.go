@@ -51,6 +51,9 @@ var descriptions = map[string]described{
 	"POST /v1/search":                               {"searchNamespaces", "As a search of one namespace; at most 64 may be named, and all must be there.", `{"namespaces":["team-a","team-b"],"query":"when do we deploy"}`},
 	"GET /v1/namespaces/{ns}/audit":                 {"getAudit", "One row for each event, with the hash of its sealed bytes. Without as, rows of private memories are left out.", `{"rows":[{"position":"p0.0.42.0","at":"2026-01-31T08:00:00Z","type":"memory.captured","outcome":"created","hash":"9f2c"}],"position":"p0.0.42.0"}`},
 	"GET /v1/namespaces/{ns}/export":                {"exportMemories", "Oldest first, whole, in a form that can be captured again.", `{"agent":"agent-7","text":"deploys happen on Tuesdays","record_id":"` + exampleID + `","version":1,"position":"p0.0.42.0","created_at":"2026-01-31T08:00:00Z"}`},
+	"POST /v1/namespaces/{ns}/graph":                {"changeGraph", "The operations are carried out in order, as one event. Entities and relations that are there are passed over, and so are unknown names of deletions; adding observations to an unknown entity fails the whole change with 404. With an id of your own, or Idempotency-Key, it is safe to send again: the second time answers duplicate, with the results of the first.", `{"agent":"agent-7","operations":[{"create_entities":[{"name":"Alice","entityType":"person","observations":["likes Go"]}]},{"create_relations":[{"from":"Alice","to":"memnode","relationType":"works on"}]}]}`},
+	"GET /v1/namespaces/{ns}/graph":                 {"readGraph", "The whole graph without parameters; query searches, name opens entities. 413 where the answer would be too large: the export has no bound.", `{"entities":[{"name":"Alice","entityType":"person","observations":["likes Go"]}],"relations":[{"from":"Alice","to":"memnode","relationType":"works on"}],"position":"p0.0.42.0"}`},
+	"GET /v1/namespaces/{ns}/graph/export":          {"exportGraph", "The lines are those of the official MCP memory server's file.", `{"type":"entity","name":"Alice","entityType":"person","observations":["likes Go"]}`},
 	"GET /v1/namespaces/{ns}/records":               {"listRecords", "In pages: go on with the cursor until there is none. A record keeps its place when it is revised. Texts are cut to max_text; get a record by its id for the whole of it.", `{"records":[` + exampleRecord + `],"cursor":"AQAAAAAAAAAqAAAAAA","position":"p0.0.42.0"}`},
 	"GET /v1/namespaces/{ns}/records/{id}":          {"getRecord", "Whole, in its present version or in a former one. 404 for what is forgotten or may not be seen, 410 for what was erased, 400 if an id's beginning names several, which the error lists.", exampleRecord},
 	"PATCH /v1/namespaces/{ns}/records/{id}":        {"reviseRecord", "With If-Match only if the record stands at that version, else 409. The versions before stay in its history.", `{"text":"deploys happen on Wednesdays"}`},
@@ -138,11 +141,24 @@ var bounds = map[string]bound{
 	"until":        {about: "Before this time, by occurred_at."},
 	"uri":          {about: "A name of its own: mem://<namespace>/<path>, or the path alone.", length: memory.MaxURIBytes},
 	"vector":       {about: "The query's vector, in the namespace's space, in place of the embedder's."},
+
+	// Of the knowledge graph.
+	"add_observations":    {about: "To entities that must be there. Those that an entity has are passed over.", items: memory.MaxGraphItems},
+	"contents":            {about: "What is to be known of it.", length: memory.MaxObservation, items: memory.MaxGraphItems},
+	"create_entities":     {about: "Those whose names are taken are passed over, and so is a name's second one here.", items: memory.MaxGraphItems},
+	"create_relations":    {about: "Their ends need not be there.", items: memory.MaxGraphItems},
+	"delete_entities":     {about: "By name, with the relations at either end.", length: memory.MaxGraphName, items: memory.MaxGraphItems},
+	"delete_observations": {about: "By their exact texts.", items: memory.MaxGraphItems},
+	"delete_relations":    {about: "By from, to and relationType.", items: memory.MaxGraphItems},
+	"entityName":          {about: "The name of an entity.", length: memory.MaxGraphName},
+	"observations":        {about: "What is known of it.", length: memory.MaxObservation, items: memory.MaxGraphItems},
+	"operations":          {about: "Carried out in order; each is one of its fields.", items: memory.MaxGraphItems},
 }
 
 // requests are the types of bodies, and what those are made of.
 var requests = []reflect.Type{
 	typed[memory.Capture](), typed[memory.CreateNamespace](), typed[memory.DrainNode](), typed[memory.Filter](), typed[memory.PatchNamespace](),
+	typed[memory.GraphChange](), typed[memory.GraphDeletion](), typed[memory.GraphObservations](), typed[memory.GraphOperation](),
 	typed[memory.PutInQuarantine](), typed[memory.RemoveAside](), typed[memory.RemoveNode](), typed[memory.Revision](), typed[memory.SearchNamespaces](),
 	typed[memory.SearchRequest](), typed[memory.SwitchEmbedder](), typed[memory.TransferLead](),
 }

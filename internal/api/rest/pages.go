@@ -27,13 +27,18 @@ func (s *server) export(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	return exported(s, w, r, func(send func(memory.ExportLine) error) error { return s.Reader.Export(r.Context(), acc, send) })
+}
+
+// exported answers with everything of a kind, one line each.
+func exported[L any](s *server, w http.ResponseWriter, r *http.Request, export func(send func(L) error) error) error {
 	leave, err := s.bulkheads.exports.enter(r.Context())
 	if err != nil {
 		return err
 	}
 	defer leave()
 	l := s.newLines(w)
-	err = s.Reader.Export(r.Context(), acc, func(line memory.ExportLine) error { return l.send(line, false) })
+	err = export(func(line L) error { return l.send(line, false) })
 	if err != nil { // before the first line a problem, after it a line with it and a broken stream
 		p := memory.ProblemOf(asError(err))
 		if l.hasBegun() {

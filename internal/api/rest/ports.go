@@ -16,6 +16,8 @@ type Writer interface {
 	Capture(ctx context.Context, namespace string, items []memory.Capture, opt api.CaptureOptions, wait memory.Wait) (memory.CaptureResponse, error)
 	Revise(ctx context.Context, namespace, as, id string, rev memory.Revision, ifMatch int, clientID string) (memory.RevisionResponse, error)
 	Forget(ctx context.Context, namespace, as, id string, ifMatch int) (memory.ForgetResponse, error)
+	// ChangeGraph carries out a change of the knowledge graph as a whole or not at all.
+	ChangeGraph(ctx context.Context, namespace string, change memory.GraphChange) (memory.GraphChanged, error)
 	CreateNamespace(ctx context.Context, req memory.CreateNamespace) (memory.Namespace, error)
 	ChangeNamespace(ctx context.Context, name string, patch memory.PatchNamespace) (memory.Namespace, error)
 	DeleteNamespace(ctx context.Context, name string) (position string, err error)
@@ -41,6 +43,10 @@ type Reader interface {
 	// follow, the present is reached.
 	Events(ctx context.Context, acc memory.Access, from string, follow bool, yield func(memory.Event) error) error
 	Export(ctx context.Context, acc memory.Access, yield func(memory.ExportLine) error) error
+	// Graph reads a part of the knowledge graph, or all of it. Errors: too_large.
+	Graph(ctx context.Context, acc memory.Access, req memory.GraphRequest) (memory.Graph, error)
+	// StreamGraph yields all of it, entities first, each kind in the order of creation.
+	StreamGraph(ctx context.Context, acc memory.Access, yield func(memory.GraphLine) error) error
 	Namespaces(ctx context.Context, req memory.NamespacesRequest) (memory.NamespaceList, error)
 	Namespace(ctx context.Context, name string) (memory.Namespace, error)
 	Embedder(ctx context.Context, namespace string) (memory.EmbedderStatus, error)

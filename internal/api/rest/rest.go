@@ -133,6 +133,7 @@ type server struct {
 	captures   api.JSONDecoder[memory.Capture]
 	revisions  api.JSONDecoder[memory.Revision]
 	searches   *searches
+	graphs     *graphs
 	namespaces api.JSONDecoder[memory.CreateNamespace]
 	patches    api.JSONDecoder[memory.PatchNamespace]
 	switches   api.JSONDecoder[memory.SwitchEmbedder]
@@ -152,7 +153,7 @@ func New(opt Options) (*Surface, error) {
 		patches:    api.NewJSONDecoder[memory.PatchNamespace](),
 		switches:   api.NewJSONDecoder[memory.SwitchEmbedder](),
 	}
-	s.searches = newSearches(s)
+	s.searches, s.graphs = newSearches(s), newGraphs(s)
 	s.bulkheads = newBulkheads(opt.ReadWait)
 	surface := &Surface{s}
 	surface.SetLimits(opt.Limits)

@@ -65,6 +65,7 @@ func (s *server) table() []route {
 	all := s.systemRoutes()
 	all = append(all, s.namespaceRoutes()...)
 	all = append(all, s.recordRoutes()...)
+	all = append(all, s.graphs.routes()...)
 	all = append(all, mcpRoutes(s)...)
 	return append(all, s.adminRoutes()...)
 }
