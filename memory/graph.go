@@ -3,6 +3,7 @@ package memory
 import (
 	"encoding/json"
 	"net/url"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -126,6 +127,18 @@ type Graph struct {
 type GraphLine struct {
 	Entity   *GraphEntity
 	Relation *GraphRelation
+}
+
+// GraphEvent is the data of the event that a change of the graph is: what it made, and what it
+// took away. What was made under a key that was destroyed since is not told.
+type GraphEvent struct {
+	Namespace           string              `json:"namespace"`
+	CreatedEntities     []GraphEntity       `json:"created_entities,omitempty"`
+	CreatedRelations    []GraphRelation     `json:"created_relations,omitempty"`
+	AddedObservations   []GraphObservations `json:"added_observations,omitempty"`
+	DeletedEntities     []string            `json:"deleted_entities,omitempty"`
+	DeletedRelations    []GraphRelation     `json:"deleted_relations,omitempty"`
+	DeletedObservations []GraphDeletion     `json:"deleted_observations,omitempty"`
 }
 
 // MarshalJSON writes the fields in the order of that file.
@@ -349,6 +362,26 @@ func (n *graphSize) text(what, s string) *Error {
 
 // NoEntity is the error for observations of an entity that is not there.
 func NoEntity(name string) *Error {
-	return Errorf(CodeNotFound, "there is no entity %q in the graph; nothing was changed", clip(name, 120)).
-		WithHint("create it first: create_entities")
+	return Errorf(CodeNotFound, noEntity+"%q in the graph; nothing was changed", name).WithHint("create it first: create_entities")
+}
+
+const noEntity = "there is no entity "
+
+// MissingEntity is the name that an error of NoEntity is about, also where the error came over
+// the network; false if err is another one.
+func MissingEntity(err error) (string, bool) {
+	e := AsError(err)
+	if e == nil {
+		return "", false
+	}
+	rest, found := strings.CutPrefix(e.Message, noEntity)
+	if !found {
+		return "", false
+	}
+	quoted, err := strconv.QuotedPrefix(rest)
+	if err != nil {
+		return "", false
+	}
+	name, err := strconv.Unquote(quoted)
+	return name, err == nil
 }

@@ -185,6 +185,8 @@ func (d *Deriver) event(env *events.Envelope, set *settings.Effective, known *ev
 	case events.TypeCaptured, events.TypeRevised:
 	case events.TypeVectorsAttached:
 		return d.attached(env, set)
+	case events.TypeGraphChanged:
+		return d.graph(env)
 	case events.TypeNamespaceCreated:
 		return about(set.SpaceKey()), nil
 	case events.TypeSpaceBuilding, events.TypeSpaceSwitched, events.TypeSpaceDropped:

@@ -11,7 +11,7 @@ import (
 // knows the level: until then any of them can be put back to the program before.
 
 // FeatureLevel is the highest level that this program knows.
-const FeatureLevel = featureRaised
+const FeatureLevel = featureGraph
 
 // BaseLevel is the highest level that may be used without a level.raised.
 const BaseLevel = featureHome
@@ -21,7 +21,11 @@ const (
 	featureActor  = 2 // a header names a principal or a directory position
 	featureHome   = 3 // a header names a namespace's home
 	featureRaised = 4 // the log says which level may be used
+	featureGraph  = 5 // graph.changed
 )
+
+// GraphLevel is the level that changes of a knowledge graph need.
+const GraphLevel = featureGraph
 
 // FeatureOf is the level that a reader of these encoded events must understand.
 func FeatureOf(encoded [][]byte) uint16 {
@@ -38,6 +42,8 @@ func FeatureOf(encoded [][]byte) uint16 {
 					level = max(level, raised)
 				}
 			}
+		case Type(binary.BigEndian.Uint16(b[1:])) == TypeGraphChanged:
+			level = max(level, featureGraph)
 		case p&hasHome != 0:
 			level = max(level, featureHome)
 		case p&(hasPrincipal|hasDirectory) != 0:

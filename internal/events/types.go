@@ -36,6 +36,7 @@ const (
 	TypeRevised         Type = 21
 	TypeForgotten       Type = 22
 	TypeVectorsAttached Type = 30
+	TypeGraphChanged    Type = 40 // a namespace's knowledge graph
 )
 
 type typeInfo struct {
@@ -61,6 +62,7 @@ var typeTable = map[Type]typeInfo{
 	TypeRevised:          {"memory.revised", 1},
 	TypeForgotten:        {"memory.forgotten", 1},
 	TypeVectorsAttached:  {"vectors.attached", 2},
+	TypeGraphChanged:     {"graph.changed", 1},
 }
 
 // String is the short name of the type, as audit rows show it.

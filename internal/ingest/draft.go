@@ -16,6 +16,7 @@ type draft struct {
 	header   events.Header
 	content  *events.Content  // captured and revised events
 	payload  []byte           // plaintext of the others
+	graph    *graphDraft      // of a graph.changed
 	key      *keyring.DataKey // seals the payload; nil = there is none
 	size     int              // about what it will take in the log
 	turn     uint64           // place in the queue
@@ -43,6 +44,17 @@ func (d *draft) uriPath() string {
 		return ""
 	}
 	return memory.URIPath(d.content.URI)
+}
+
+// clientID is the client's own id; empty = there is none.
+func (d *draft) clientID() string {
+	switch {
+	case d.content != nil:
+		return d.content.ClientID
+	case d.graph != nil:
+		return d.graph.change.ID
+	}
+	return ""
 }
 
 // plaintext is what gets sealed.
@@ -138,6 +150,11 @@ func (d *draft) makeKeys() []string {
 	}
 	if h.Name != "" {
 		keys = append(keys, "name "+h.Name)
+	}
+	if d.graph != nil {
+		for _, name := range graphNames(d.graph.change) {
+			keys = append(keys, "entity "+string(h.Namespace[:])+name)
+		}
 	}
 	return keys
 }

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 
 	"mneme/internal/events"
 	"mneme/internal/projections"
@@ -45,8 +46,20 @@ func above(f *frame, allowed uint16) error {
 	for i, d := range f.drafts {
 		if level := events.FeatureOf(f.encoded[i : i+1]); level > allowed && d.header.Type != events.TypeLevelRaised {
 			return memory.Errorf(memory.CodeUnavailable, "that needs the log's feature level %d, and it is at %d until all nodes of the cluster run a program that knows it", level, allowed).
-				WithHint("memctl upgrade check names the nodes that are behind; nothing was written")
+				WithHint("nothing was written; memctl upgrade check names the nodes that are behind, and where none is, memctl upgrade finish allows it at once")
 		}
 	}
 	return nil
+}
+
+// BeganLog reports whether the log was begun in this writer's term, so that no program has
+// written to it but the one that runs here.
+func BeganLog(w *Writer) (bool, error) {
+	v := w.opt.State.View()
+	first, err := v.Frame(1)
+	if err = errors.Join(err, v.Close()); err != nil || first == nil {
+		return false, err
+	}
+	f, err := events.DecodeFrame(first)
+	return err == nil && f.Term == w.Term(), err
 }

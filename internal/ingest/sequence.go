@@ -215,6 +215,8 @@ func (s *sequencer) decide(v *projections.View, used *projections.UsedKeys, know
 	switch h.Type {
 	case events.TypeCaptured:
 		return s.decideURI(v, d)
+	case events.TypeGraphChanged:
+		return decideGraph(v, d)
 	case events.TypeRevised, events.TypeForgotten, events.TypeVectorsAttached:
 		return decideTarget(v, d)
 	}

@@ -38,7 +38,11 @@ func (a *admission) sealAsUsed(d *draft, clientID string) (bool, error) {
 }
 
 func usedForErased(clientID string, record events.ID) error {
-	return memory.Errorf(memory.CodeGone, "id %q was used for record %s, which was erased", clientID, record).WithHint("use a new id")
+	what := "record " + record.String()
+	if record == (events.ID{}) {
+		what = "a change of the graph"
+	}
+	return memory.Errorf(memory.CodeGone, "id %q was used for %s, which was erased", clientID, what).WithHint("use a new id")
 }
 
 // usedResult is the verdict on a request whose client id was used before.
@@ -49,8 +53,8 @@ func (s *sequencer) usedResult(v *projections.View, spent projections.UsedKey, d
 		return res, err
 	}
 	if spent.Body != d.header.Body {
-		if _, err := s.keys.KeyByID(env.Key); settings.IsErased(err) && d.content != nil {
-			return res, usedForErased(d.content.ClientID, spent.Record)
+		if _, err := s.keys.KeyByID(env.Key); settings.IsErased(err) && d.clientID() != "" {
+			return res, usedForErased(d.clientID(), spent.Record)
 		}
 		return res, nil
 	}
@@ -72,6 +76,9 @@ func (a *admission) revisedBefore(record events.ID, as string, rev memory.Revisi
 	spent, ok, err := a.view.UsedKey(a.ns.ID, a.clientMAC(clientID), as)
 	if err != nil || !ok {
 		return nil, err
+	}
+	if spent.Record == (events.ID{}) {
+		return nil, memory.Errorf(memory.CodeConflict, "id %q was used for a change of the graph", clientID).WithHint("use a new id")
 	}
 	c, _, env, err := a.openContent(projections.Doc{Record: spent.Record, At: spent.At})
 	if err != nil {

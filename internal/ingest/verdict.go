@@ -164,6 +164,9 @@ func fillResult(r *memory.CaptureResult, d *draft, wait memory.Wait, told answer
 
 // conflictError says what a capture contradicts: its id or its uri.
 func conflictError(d *draft, res projections.EventResult) *memory.Error {
+	if !res.Position.IsZero() && !d.header.ClientID.IsZero() && res.Record == (events.ID{}) {
+		return memory.Errorf(memory.CodeConflict, "id %q was used for a change of the graph", d.content.ClientID).WithHint("use a new id")
+	}
 	if !res.Position.IsZero() && !d.header.ClientID.IsZero() {
 		return memory.Errorf(memory.CodeConflict, "id %q was used for another memory: %s", d.content.ClientID, res.Record).
 			WithHint("use a new id, or revise %s", res.Record)

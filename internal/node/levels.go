@@ -58,6 +58,25 @@ func (l levels) raise(ctx context.Context, w *ingest.Writer, to uint16) error {
 	return nil
 }
 
+// allow raises the level for a first use of what needs it, where nothing has to wait for that: on
+// a node on its own, which nobody else writes for, and on a log that this leader has begun and
+// of which every node knows the level. Elsewhere the hour is waited for, and the use is refused.
+func (l levels) allow(ctx context.Context, w *ingest.Writer, level uint16) error {
+	if ingest.Level(w) >= level {
+		return nil
+	}
+	if l.of.n.peers != nil {
+		if began, err := ingest.BeganLog(w); err != nil || !began {
+			return err
+		}
+	}
+	known := l.of.n.operator.knownLevel(ctx)
+	if known < level {
+		return nil
+	}
+	return l.raise(ctx, w, known)
+}
+
 // knownLevel is the level that every node of the cluster knows; 0 where one did not say.
 func (o *operator) knownLevel(ctx context.Context) uint16 {
 	_, reports := o.everywhere(ctx)

@@ -10,6 +10,7 @@ import (
 
 	"mneme/internal/api"
 	"mneme/internal/embed"
+	"mneme/internal/events"
 	"mneme/internal/ingest"
 	"mneme/internal/settings"
 	"mneme/internal/spans"
@@ -34,6 +35,7 @@ type writes struct {
 	embedder  embed.Config // of namespaces that choose none
 	draining  *atomic.Bool
 	times     *times
+	allow     func(ctx context.Context, w *ingest.Writer, level uint16) error // see levels.allow
 }
 
 // Capture implements rest.Writer.
@@ -109,6 +111,9 @@ func (n *writes) Forget(ctx context.Context, namespace, as, id string, ifMatch i
 func (n *writes) ChangeGraph(ctx context.Context, namespace string, change memory.GraphChange) (memory.GraphChanged, error) {
 	w, err := n.writer()
 	if err != nil {
+		return memory.GraphChanged{}, err
+	}
+	if err := n.allow(ctx, w, events.GraphLevel); err != nil {
 		return memory.GraphChanged{}, err
 	}
 	return operate(ctx, spans.UpdateMemory, namespace, toldOfGraph, func(ctx context.Context) (memory.GraphChanged, error) {

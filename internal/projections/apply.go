@@ -34,6 +34,7 @@ var verdicts = map[events.Type]func(*tx, *event) error{
 	events.TypeRevised:          func(t *tx, ev *event) error { return t.records.revised(ev) },
 	events.TypeForgotten:        func(t *tx, ev *event) error { return t.records.forgotten(ev) },
 	events.TypeVectorsAttached:  func(t *tx, ev *event) error { return t.vectors.attached(ev) },
+	events.TypeGraphChanged:     func(t *tx, ev *event) error { return t.graph.changed(ev) },
 	events.TypeLeaderBegan:      noted,
 	events.TypeEpochBegan:       noted,
 	events.TypeQuarantined:      noted,
@@ -244,8 +245,8 @@ func (t *tx) decide(ev *event, malformed bool) error {
 		return fmt.Errorf("type %d: %w", ev.Type, events.ErrNewer)
 	}
 	lives := t.home.of(ev.Namespace) != nil
-	if ev.Type == events.TypeCaptured && lives {
-		// Whatever becomes of the capture, so that partitions are numbered alike
+	if (ev.Type == events.TypeCaptured || ev.Type == events.TypeGraphChanged) && lives {
+		// Whatever becomes of it, so that partitions are numbered alike
 		// whether or not it can still be opened.
 		var err error
 		if ev.part, err = t.partitions.make(ev.Namespace, ev.Scope, ev.Agent); err != nil {

@@ -26,6 +26,8 @@ type Contribution struct {
 	SpaceVectors
 	// Next are the same in the space that is being built; a zero Space is none.
 	Next SpaceVectors
+	// Graph is what a graph.changed does.
+	Graph []events.GraphStep
 }
 
 // SpaceVectors are a version's vectors in one space.
@@ -46,7 +48,8 @@ func (c *Contribution) Conversation() AttrKey {
 }
 
 // Sections of an encoded contribution. Numbers are append-only; a new section
-// comes with a new pipeline version.
+// comes with a new pipeline version, or with a type of events that needs a feature level: a
+// program that does not know the section meets none then.
 const (
 	sectionCode       = 1
 	sectionText       = 2
@@ -54,6 +57,7 @@ const (
 	sectionURI        = 4
 	sectionVectors    = 5
 	sectionNext       = 6
+	sectionGraph      = 7
 )
 
 // nothing is a contribution that says nothing.
@@ -68,6 +72,7 @@ const nothing = "\x03\x00"
 //	4 uri         the path
 //	5 vectors     space 8 ‖ uvarint chunks ‖ vectors to the end, each uvarint length ‖ bytes
 //	6 next        the same in the space that is being built
+//	7 graph       steps, as events.EncodeGraph gives them
 //
 // What is empty is left out. A contribution that says nothing is an empty section
 // of attributes; nil is no byte at all.

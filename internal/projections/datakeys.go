@@ -25,7 +25,7 @@ var dataKeyRows = declaration{
 	name: "data keys",
 	rows: []rows{
 		{prefix: prefixSealed, scope: ofNamespace, key: "namespace16 key16 seq8 index4",
-			holds: "partition4 doc4 of the version that the event, sealed under the key, made; empty = none"},
+			holds: "partition4 doc4 of the version that the event, sealed under the key, made; partition4 whose graph it changed; empty = neither"},
 		{prefix: prefixEnded, scope: ofNamespace, fact: true, key: "namespace16 key16",
 			holds: "ref12 of the key.destroyed, partition4 of each that had a version under the key"},
 		{prefix: prefixTold, scope: ofNamespace, key: "namespace16 key16", holds: "ref12 of the key.created"},
@@ -50,9 +50,13 @@ var dataKeyRows = declaration{
 
 func (k *dataKeys) declared() *declaration { return &dataKeyRows }
 
-// seals reports whether the payload of such an event is about a memory.
+// seals reports whether the payload of such an event is about a memory, or the graph.
 func seals(t events.Type) bool {
-	return t == events.TypeCaptured || t == events.TypeRevised || t == events.TypeVectorsAttached
+	switch t {
+	case events.TypeCaptured, events.TypeRevised, events.TypeVectorsAttached, events.TypeGraphChanged:
+		return true
+	}
+	return false
 }
 
 // late reports whether the key of a memory's event ended before it.
@@ -102,8 +106,11 @@ func (k *dataKeys) fold(ev *event) error {
 		return nil
 	}
 	var made []byte
-	if v := ev.began; v != nil {
+	switch v := ev.began; {
+	case v != nil:
 		made = be32(be32(nil, v.part.ID), v.doc)
+	case ev.took(events.TypeGraphChanged):
+		made = be32(nil, ev.part.ID)
 	}
 	return k.t.b.Set(sealedKey(ev.Namespace, ev.Key, ev.at), made, nil)
 }
@@ -112,6 +119,7 @@ func (k *dataKeys) fold(ev *event) error {
 type sealedEvent struct {
 	at        Ref
 	made      bool // it made a version
+	graph     bool // it changed a graph
 	part, doc uint32
 }
 
@@ -121,9 +129,12 @@ func (k *dataKeys) end(ev *event, id [16]byte) error {
 	var sealed []sealedEvent
 	prefix := sealedPrefix(ev.Namespace, id)
 	err := eachRow(k.t.b, prefix, func(key, value []byte) error {
-		e := sealedEvent{at: decodeRef(key[len(prefix):]), made: len(value) == 8}
+		e := sealedEvent{at: decodeRef(key[len(prefix):]), made: len(value) == 8, graph: len(value) == 4}
+		if e.made || e.graph {
+			e.part = binary.BigEndian.Uint32(value)
+		}
 		if e.made {
-			e.part, e.doc = binary.BigEndian.Uint32(value), binary.BigEndian.Uint32(value[4:])
+			e.doc = binary.BigEndian.Uint32(value[4:])
 		}
 		sealed = append(sealed, e)
 		return nil
@@ -136,6 +147,12 @@ func (k *dataKeys) end(ev *event, id [16]byte) error {
 		if e.made {
 			parts[e.part] = true
 			if err := k.eraseVersion(ev, e.part, e.doc); err != nil {
+				return err
+			}
+		}
+		if e.graph {
+			parts[e.part] = true
+			if err := k.t.graph.eraseEvent(ev.Namespace, e.part, e.at); err != nil {
 				return err
 			}
 		}

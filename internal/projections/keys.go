@@ -38,13 +38,22 @@ const (
 	prefixTold         = 0x2A
 	prefixBitmap       = 0x30
 	prefixAttrs        = 0x31
-	prefixVector       = 0x50
-	prefixDocVectors   = 0x51
-	prefixPending      = 0x52
-	prefixNextVector   = 0x53
-	prefixAudit        = 0x60
-	prefixQuarantine   = 0x70
-	prefixNote         = 0x71
+
+	prefixGraphEntity      = 0x32
+	prefixGraphObservation = 0x33
+	prefixGraphRelation    = 0x34
+	prefixGraphFind        = 0x35
+	prefixGraphOwner       = 0x36
+	prefixGraphEnded       = 0x37
+	prefixGraphTotals      = 0x38
+
+	prefixVector     = 0x50
+	prefixDocVectors = 0x51
+	prefixPending    = 0x52
+	prefixNextVector = 0x53
+	prefixAudit      = 0x60
+	prefixQuarantine = 0x70
+	prefixNote       = 0x71
 )
 
 // SpaceKey is the short form of a vector space's id.

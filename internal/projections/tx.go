@@ -37,6 +37,7 @@ type tx struct {
 	vectors    *vectors
 	audit      *audit
 	dataKeys   *dataKeys
+	graph      *graph
 }
 
 // newTx lists the projections. The order is that in which they fold an event.
@@ -52,11 +53,12 @@ func newTx(g *generation) *tx {
 	t.vectors = &vectors{t: t, spaces: changesOf(was.spaces), next: map[string]uint32{}}
 	t.audit = &audit{t: t}
 	t.dataKeys = &dataKeys{t: t, ended: changesOf(was.ended)}
+	t.graph = &graph{t: t, totals: map[uint32]*GraphTotals{}}
 	t.all = []projection{
 		t.log, t.facts, t.directory, t.home, t.partitions, t.records,
 		&terms{t: t, w: g.terms, docs: map[uint32][]text.Doc{}, gone: map[uint32][]uint32{}},
 		&attributes{t: t, bits: map[bitmapRef]*roaring.Bitmap{}},
-		t.vectors, t.audit, t.dataKeys,
+		t.vectors, t.graph, t.audit, t.dataKeys,
 	}
 	return t
 }

@@ -22,6 +22,7 @@ type View struct {
 	auditReads
 	dataKeyReads
 	vectorReads
+	graphReads
 }
 
 // View opens a view of the present state. It reads nothing.
@@ -31,7 +32,8 @@ func (s *State) View() *View {
 	g, p := s.gen, s.gen.hold()
 	g.refs++
 	v := &View{state: s, gen: g, published: p, logReads: logReads{p}, directoryReads: directoryReads{p}, homeReads: homeReads{p},
-		partitionReads: partitionReads{p}, recordReads: recordReads{p}, attributeReads: attributeReads{p}, auditReads: auditReads{p}, dataKeyReads: dataKeyReads{p}, vectorReads: vectorReads{p}}
+		partitionReads: partitionReads{p}, recordReads: recordReads{p}, attributeReads: attributeReads{p}, auditReads: auditReads{p}, dataKeyReads: dataKeyReads{p}, vectorReads: vectorReads{p},
+		graphReads: graphReads{p}}
 	s.opened++
 	s.views[v] = s.opened
 	return v

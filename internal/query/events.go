@@ -17,8 +17,8 @@ import (
 const eventBatch = 256
 
 // Events gives the events of a namespace that the reader may see, after a
-// position, in order, each once: captured, revised and forgotten memories and
-// what happened to the namespace itself. With follow it goes on as more is
+// position, in order, each once: captured, revised and forgotten memories, changes
+// of the graph, and what happened to the namespace itself. With follow it goes on as more is
 // applied, until ctx ends or the namespace is deleted. from "" means the
 // beginning, or with follow what happens from now on. An error of yield ends
 // it. Errors: invalid, not_found, lost_position, stale_position, timeout.
@@ -123,7 +123,7 @@ func announced(row *projections.AuditRow) bool {
 		return true
 	case projections.OutcomeApplied:
 		switch row.Type {
-		case events.TypeNamespaceCreated, events.TypeNamespaceChanged, events.TypeNamespaceDeleted:
+		case events.TypeNamespaceCreated, events.TypeNamespaceChanged, events.TypeNamespaceDeleted, events.TypeGraphChanged:
 			return true
 		}
 	}
@@ -139,7 +139,7 @@ type eventData struct {
 // openEvent gives the event of an audit row its public form, without its
 // position. The caller has made sure that its reader may see it. The data of
 // a captured or revised memory is its capture; of one that was erased, only
-// the record's id.
+// the record's id. That of a change of the graph is a memory.GraphEvent.
 func (s *Service) openEvent(v *projections.View, namespace string, row *projections.AuditRow) (memory.Event, error) {
 	env, _, err := v.Envelope(row.At)
 	if err != nil {
@@ -158,6 +158,11 @@ func (s *Service) openEvent(v *projections.View, namespace string, row *projecti
 		data = eventData{RecordID: e.Subject}
 	default:
 		data = eventData{Namespace: namespace}
+	}
+	if env.Type == events.TypeGraphChanged {
+		if data, err = tellGraph(s.opt.Keys, v, namespace, row.At, &env); err != nil {
+			return e, err
+		}
 	}
 	if env.Type == events.TypeCaptured || env.Type == events.TypeRevised {
 		c, err := views.OpenContent(s.opt.Keys, &env)

@@ -2,16 +2,240 @@ package query
 
 import (
 	"context"
+	"slices"
 
+	"mneme/internal/events"
+	"mneme/internal/query/views"
 	"mneme/memory"
 )
 
-// Graph reads a part of the knowledge graph.
+// Graph reads the team's knowledge graph of the namespace, or a part of it. Errors: invalid;
+// too_large, for more than memory.MaxGraphAnswer bytes of strings.
 func (r *Reader) Graph(ctx context.Context, req memory.GraphRequest) (memory.Graph, error) {
-	return memory.Graph{}, memory.Errorf(memory.CodeUnavailable, "the graph is not there yet")
+	out, err := r.graph(ctx, &req)
+	return out, views.Failed("graph", err)
 }
 
-// StreamGraph yields the whole knowledge graph.
+func (r *Reader) graph(ctx context.Context, req *memory.GraphRequest) (memory.Graph, error) {
+	out := memory.Graph{Entities: []memory.GraphEntity{}, Relations: []memory.GraphRelation{}, Position: r.view.Position()}
+	if err := req.Validate(); err != nil {
+		return out, err
+	}
+	g, ok := r.teamGraph(ctx)
+	if !ok {
+		return out, nil
+	}
+	if req.Query == nil && req.Names == nil {
+		return out, g.whole(&out)
+	}
+	var refs []events.GraphRef
+	var err error
+	if req.Query != nil {
+		refs, err = r.view.GraphMatches(g.part, *req.Query)
+	} else {
+		refs, err = g.named(req.Names)
+	}
+	if err != nil {
+		return out, err
+	}
+	return out, g.selected(&out, refs)
+}
+
+// StreamGraph yields the team's whole knowledge graph in the order of creation, first the
+// entities, then the relations. It holds one of them at a time. An error of yield ends it.
 func (r *Reader) StreamGraph(ctx context.Context, yield func(memory.GraphLine) error) error {
-	return memory.Errorf(memory.CodeUnavailable, "the graph is not there yet")
+	g, ok := r.teamGraph(ctx)
+	if !ok {
+		return nil
+	}
+	err := r.view.State.GraphEntities(g.part.ID, func(_ events.GraphRef, e events.GraphEntity) (bool, error) {
+		line := publicEntity(e)
+		return true, g.yielded(yield(memory.GraphLine{Entity: &line}))
+	})
+	if err == nil {
+		err = r.view.State.GraphRelations(g.part.ID, func(_ events.GraphRef, e events.GraphRelation) (bool, error) {
+			line := memory.GraphRelation(e)
+			return true, g.yielded(yield(memory.GraphLine{Relation: &line}))
+		})
+	}
+	if g.refused != nil {
+		return g.refused
+	}
+	return views.Failed("graph", err)
+}
+
+// graphRead is one read of a graph.
+type graphRead struct {
+	ctx     context.Context
+	r       *Reader
+	part    *views.Partition
+	size    int   // of the strings so far
+	refused error // by whom it is read to
+}
+
+// teamGraph begins a read; false if the team has no graph.
+func (r *Reader) teamGraph(ctx context.Context) (*graphRead, bool) {
+	for i := range r.view.Partitions {
+		if r.view.Partitions[i].Scope == events.ScopeTeam {
+			return &graphRead{ctx: ctx, r: r, part: &r.view.Partitions[i]}, true
+		}
+	}
+	return nil, false
+}
+
+// yielded ends a stream where its reader does, or ctx.
+func (g *graphRead) yielded(err error) error {
+	if err != nil {
+		g.refused = err
+		return err
+	}
+	return g.ctx.Err()
+}
+
+// took counts strings of the answer.
+func (g *graphRead) took(all ...string) error {
+	for _, s := range all {
+		g.size += len(s)
+	}
+	if g.size > memory.MaxGraphAnswer {
+		return memory.Errorf(memory.CodeTooLarge, "the answer would have more than %d bytes", memory.MaxGraphAnswer).
+			WithHint("ask for a part, with a query or names, or read all of it as a stream: GET /v1/namespaces/NAMESPACE/graph/export")
+	}
+	return g.ctx.Err()
+}
+
+func publicEntity(e events.GraphEntity) memory.GraphEntity {
+	if e.Observations == nil {
+		e.Observations = []string{}
+	}
+	return memory.GraphEntity{Name: e.Name, Type: e.Type, Observations: e.Observations}
+}
+
+// entity takes an entity into the answer.
+func (g *graphRead) entity(out *memory.Graph, e events.GraphEntity) error {
+	out.Entities = append(out.Entities, publicEntity(e))
+	if err := g.took(e.Name, e.Type); err != nil {
+		return err
+	}
+	return g.took(e.Observations...)
+}
+
+func (g *graphRead) relation(out *memory.Graph, e events.GraphRelation) error {
+	out.Relations = append(out.Relations, memory.GraphRelation(e))
+	return g.took(e.From, e.To, e.Type)
+}
+
+func (g *graphRead) whole(out *memory.Graph) error {
+	total, err := g.r.view.State.GraphTotals(g.part.ID)
+	if err == nil && total.Bytes > memory.MaxGraphAnswer {
+		g.size = int(total.Bytes)
+		err = g.took()
+	}
+	if err != nil {
+		return err
+	}
+	if err := g.r.view.State.GraphEntities(g.part.ID, func(_ events.GraphRef, e events.GraphEntity) (bool, error) {
+		return true, g.entity(out, e)
+	}); err != nil {
+		return err
+	}
+	return g.r.view.State.GraphRelations(g.part.ID, func(_ events.GraphRef, e events.GraphRelation) (bool, error) {
+		return true, g.relation(out, e)
+	})
+}
+
+// named finds entities by name, in the order of creation.
+func (g *graphRead) named(names []string) ([]events.GraphRef, error) {
+	var refs []events.GraphRef
+	for _, name := range names {
+		ref, _, ok, err := g.r.view.State.GraphNamed(g.part.ID, name)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			refs = append(refs, ref)
+		}
+	}
+	slices.SortFunc(refs, compareGraph)
+	return slices.Compact(refs), nil
+}
+
+func compareGraph(a, b events.GraphRef) int {
+	switch {
+	case a.Before(b):
+		return -1
+	case b.Before(a):
+		return 1
+	}
+	return 0
+}
+
+// few is how many entities are looked up one by one, and not by reading everything.
+const few = 500
+
+// selected answers with entities, by their references in order, and the relations at them.
+func (g *graphRead) selected(out *memory.Graph, refs []events.GraphRef) error {
+	if len(refs) > few {
+		return g.filtered(out, refs)
+	}
+	v := g.r.view.State
+	relations := map[events.GraphRef]events.GraphRelation{}
+	for _, ref := range refs {
+		e, ok, err := v.GraphEntity(g.part.ID, ref)
+		if err == nil && ok {
+			err = v.GraphObservations(g.part.ID, ref, func(_ events.GraphRef, text []byte) (bool, error) {
+				e.Observations = append(e.Observations, string(text))
+				return true, g.took(string(text))
+			})
+		}
+		if err == nil && ok {
+			out.Entities = append(out.Entities, publicEntity(e))
+			err = g.took(e.Name, e.Type)
+		}
+		if err == nil && ok {
+			err = v.GraphRelationsOf(g.part.ID, e.Name, func(ref events.GraphRef, r events.GraphRelation) (bool, error) {
+				if _, known := relations[ref]; known {
+					return true, nil
+				}
+				relations[ref] = r
+				return true, g.took(r.From, r.To, r.Type)
+			})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	order := make([]events.GraphRef, 0, len(relations))
+	for ref := range relations {
+		order = append(order, ref)
+	}
+	slices.SortFunc(order, compareGraph)
+	for _, ref := range order {
+		out.Relations = append(out.Relations, memory.GraphRelation(relations[ref]))
+	}
+	return nil
+}
+
+// filtered is selected for many entities: it reads everything once.
+func (g *graphRead) filtered(out *memory.Graph, refs []events.GraphRef) error {
+	names := make(map[string]bool, len(refs))
+	if err := g.r.view.State.GraphEntities(g.part.ID, func(ref events.GraphRef, e events.GraphEntity) (bool, error) {
+		if len(refs) == 0 {
+			return false, nil
+		}
+		if ref != refs[0] {
+			return true, nil
+		}
+		refs = refs[1:]
+		names[e.Name] = true
+		return true, g.entity(out, e)
+	}); err != nil {
+		return err
+	}
+	return g.r.view.State.GraphRelations(g.part.ID, func(_ events.GraphRef, e events.GraphRelation) (bool, error) {
+		if !names[e.From] && !names[e.To] {
+			return true, nil
+		}
+		return true, g.relation(out, e)
+	})
 }

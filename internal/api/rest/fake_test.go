@@ -33,6 +33,9 @@ type fake struct {
 	backup  func(w io.Writer) error
 	ready   bool
 	status  func() (memory.Status, error)
+
+	graphChanged memory.GraphChanged
+	graph        memory.Graph
 }
 
 // plainAccess is an access as calls are written down, namespace included.
@@ -94,6 +97,28 @@ func (f *fake) Forget(_ context.Context, ns, as, id string, ifMatch int) (memory
 
 func namespace(name string) memory.Namespace {
 	return memory.Namespace{Name: name, ID: recordID, CreatedAt: day, Settings: map[string]string{"a": "b"}, Position: "p0.1.1.0"}
+}
+
+func (f *fake) ChangeGraph(_ context.Context, ns string, change memory.GraphChange) (memory.GraphChanged, error) {
+	return f.graphChanged, f.called("ChangeGraph", ns, change)
+}
+
+func (f *fake) Graph(_ context.Context, acc memory.Access, req memory.GraphRequest) (memory.Graph, error) {
+	return f.graph, f.called("Graph", acc, req)
+}
+
+func (f *fake) StreamGraph(_ context.Context, acc memory.Access, yield func(memory.GraphLine) error) error {
+	for i := range f.graph.Entities {
+		if err := yield(memory.GraphLine{Entity: &f.graph.Entities[i]}); err != nil {
+			return err
+		}
+	}
+	for i := range f.graph.Relations {
+		if err := yield(memory.GraphLine{Relation: &f.graph.Relations[i]}); err != nil {
+			return err
+		}
+	}
+	return f.called("StreamGraph", acc)
 }
 
 func (f *fake) CreateNamespace(_ context.Context, req memory.CreateNamespace) (memory.Namespace, error) {

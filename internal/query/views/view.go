@@ -26,6 +26,7 @@ type View struct {
 	Positions  Positions
 	keys       *keyring.Keyring
 	words      *vocabularies
+	knowledge  *knowledge
 }
 
 // Open opens a view of a namespace for an agent, or for the team with as "",
@@ -52,7 +53,7 @@ func (s *Views) OpenEach(ctx context.Context, namespaces []string, as string, f 
 	}
 	all := make([]*View, len(namespaces))
 	for i, namespace := range namespaces {
-		all[i] = &View{State: state, keys: s.opt.Keys, words: s.words}
+		all[i] = &View{State: state, keys: s.opt.Keys, words: s.words, knowledge: s.knowledge}
 		if err := all[i].open(s, namespace, as); err != nil {
 			return nil, Failed("open "+Clip(namespace), errors.Join(err, state.Close()))
 		}
@@ -156,6 +157,21 @@ func OpenContent(keys *keyring.Keyring, env *events.Envelope) (*events.Content, 
 		var c *events.Content
 		if c, err = derive.OpenContent(key, env); err == nil {
 			return c, nil
+		}
+	}
+	if settings.IsErased(err) {
+		return nil, ErrErased
+	}
+	return nil, fmt.Errorf("open event %s: %w", env.Event, err)
+}
+
+// OpenGraph opens the steps of a graph.changed. Errors as of OpenContent.
+func OpenGraph(keys *keyring.Keyring, env *events.Envelope) ([]events.GraphStep, error) {
+	key, err := keys.KeyByID(env.Key)
+	if err == nil {
+		var steps []events.GraphStep
+		if steps, err = derive.OpenGraph(key, env); err == nil {
+			return steps, nil
 		}
 	}
 	if settings.IsErased(err) {

@@ -47,6 +47,7 @@ type Views struct {
 	vectors       *vectors
 	conversations atomic.Pointer[conversationView]
 	words         *vocabularies
+	knowledge     *knowledge
 
 	loadMu  sync.Mutex // one Load, Close or save of graphs at a time
 	applyMu sync.Mutex // OnApply against the swap of a Load; guards the fields below
@@ -76,7 +77,7 @@ func New(opt Options) (*Views, error) {
 	if err != nil {
 		return nil, fmt.Errorf("views: %w", err)
 	}
-	s := &Views{opt: opt, vectors: vectors, words: newVocabularies(opt.State), stop: make(chan struct{})}
+	s := &Views{opt: opt, vectors: vectors, words: newVocabularies(opt.State), knowledge: newKnowledge(opt.State, graphCacheBytes), stop: make(chan struct{})}
 	s.conversations.Store(newConversationView())
 	if opt.GraphDir != "" {
 		s.wg.Go(s.keepGraphs)
@@ -94,6 +95,7 @@ func (s *Views) OnApply(a *projections.Applied) {
 		s.backlog = append(s.backlog, a)
 	}
 	s.words.apply(a)
+	s.knowledge.apply(a)
 	if !s.closed {
 		s.conversations.Load().apply(a)
 		s.vectors.apply(s.vectors.current(), a)
@@ -147,6 +149,7 @@ func (s *Views) Load(ctx context.Context) error {
 	old := s.vectors.view.Swap(next)
 	s.applyMu.Unlock()
 	s.words.drop(at.Seq)
+	s.knowledge.drop(at.Seq)
 	s.watch.set(at)
 	old.close()
 	return nil

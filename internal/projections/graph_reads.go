@@ -1,0 +1,218 @@
+package projections
+
+import (
+	"errors"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"mneme/internal/events"
+	"mneme/internal/storage"
+)
+
+// graphReads are the reads of knowledge graphs.
+type graphReads struct{ p *published }
+
+// GraphTotals is how much a partition's graph has.
+func (v graphReads) GraphTotals(part uint32) (GraphTotals, error) {
+	raw, err := v.p.get(graphTotalsKey(part))
+	if err != nil {
+		return GraphTotals{}, err
+	}
+	return decodeGraphTotals(raw)
+}
+
+// GraphEntity reads an entity without its observations; false if it is not there.
+func (v graphReads) GraphEntity(part uint32, ref events.GraphRef) (events.GraphEntity, bool, error) {
+	row, err := v.p.get(graphEntityKey(part, ref))
+	if err != nil || row == nil {
+		return events.GraphEntity{}, false, err
+	}
+	e, err := decodeGraphEntity(row)
+	return e, err == nil, err
+}
+
+// GraphNamed finds the entity of a name, without its observations.
+func (v graphReads) GraphNamed(part uint32, name string) (ref events.GraphRef, e events.GraphEntity, ok bool, err error) {
+	found, err := v.found(graphFinds(part, graphEntityByName, name))
+	for i := len(found) - 1; i >= 0 && err == nil; i-- {
+		if e, ok, err = v.GraphEntity(part, found[i]); ok && e.Name == name {
+			return found[i], e, true, nil
+		}
+	}
+	return ref, events.GraphEntity{}, false, err
+}
+
+// GraphObservation finds an observation of an entity by its text.
+func (v graphReads) GraphObservation(part uint32, entity events.GraphRef, text string) (events.GraphRef, bool, error) {
+	found, err := v.found(graphFinds(part, graphObservationByText, string(entity.Append(nil)), text))
+	for _, ref := range found {
+		have, err := v.p.get(graphObservationKey(part, entity, ref))
+		if err != nil || string(have) == text && have != nil {
+			return ref, err == nil, err
+		}
+	}
+	return events.GraphRef{}, false, err
+}
+
+// GraphRelation finds a relation.
+func (v graphReads) GraphRelation(part uint32, r events.GraphRelation) (events.GraphRef, bool, error) {
+	found, err := v.found(graphFinds(part, graphRelationByAll, r.From, r.To, r.Type))
+	for _, ref := range found {
+		have, ok, err := v.relation(part, ref)
+		if err != nil || ok && have == r {
+			return ref, err == nil, err
+		}
+	}
+	return events.GraphRef{}, false, err
+}
+
+func (v graphReads) relation(part uint32, ref events.GraphRef) (events.GraphRelation, bool, error) {
+	row, err := v.p.get(graphRelationKey(part, ref))
+	if err != nil || row == nil {
+		return events.GraphRelation{}, false, err
+	}
+	r, err := decodeGraphRelation(row)
+	return r, err == nil, err
+}
+
+// GraphRelationsOf visits the relations that begin or end at a name, in the order of creation.
+func (v graphReads) GraphRelationsOf(part uint32, name string, visit func(events.GraphRef, events.GraphRelation) (bool, error)) error {
+	found, err := v.found(graphFinds(part, graphRelationByEnd, name))
+	for _, ref := range found {
+		r, ok, err := v.relation(part, ref)
+		more := true
+		if err == nil && ok && (r.From == name || r.To == name) {
+			more, err = visit(ref, r)
+		}
+		if err != nil || !more {
+			return err
+		}
+	}
+	return err
+}
+
+// found lists the references below a prefix of finds.
+func (v graphReads) found(prefix []byte) (refs []events.GraphRef, err error) {
+	err = eachRow(v.p.snap, prefix, func(key, _ []byte) error {
+		refs = append(refs, events.DecodeGraphRef(key[len(prefix):]))
+		return nil
+	})
+	return refs, err
+}
+
+// GraphObservations visits the observations of an entity, in the order in which they came.
+func (v graphReads) GraphObservations(part uint32, entity events.GraphRef, visit func(ref events.GraphRef, text []byte) (bool, error)) error {
+	prefix := graphObservations(part, entity)
+	return v.walk(prefix, prefix, func(key, value []byte) (bool, error) {
+		return visit(events.DecodeGraphRef(key[len(prefix):]), value)
+	})
+}
+
+// GraphEntities visits all entities with their observations, in the order of creation. It reads
+// each row once and holds one entity at a time.
+func (v graphReads) GraphEntities(part uint32, visit func(events.GraphRef, events.GraphEntity) (bool, error)) error {
+	prefix := be32([]byte{prefixGraphObservation}, part)
+	texts, err := v.p.snap.NewIter(prefixOptions(prefix))
+	if err != nil {
+		return err
+	}
+	next := texts.First()
+	entities := be32([]byte{prefixGraphEntity}, part)
+	err = v.walk(entities, entities, func(key, value []byte) (bool, error) {
+		ref := events.DecodeGraphRef(key[5:])
+		e, err := decodeGraphEntity(value)
+		if err != nil {
+			return false, err
+		}
+		for ; next; next = texts.Next() {
+			of := events.DecodeGraphRef(texts.Key()[5:])
+			if ref.Before(of) {
+				break
+			}
+			if of == ref {
+				e.Observations = append(e.Observations, string(texts.Value()))
+			}
+		}
+		return visit(ref, e)
+	})
+	return errors.Join(err, texts.Error(), texts.Close())
+}
+
+// GraphRelations visits all relations in the order of creation.
+func (v graphReads) GraphRelations(part uint32, visit func(events.GraphRef, events.GraphRelation) (bool, error)) error {
+	prefix := be32([]byte{prefixGraphRelation}, part)
+	return v.walk(prefix, prefix, func(key, value []byte) (bool, error) {
+		r, err := decodeGraphRelation(value)
+		if err != nil {
+			return false, err
+		}
+		return visit(events.DecodeGraphRef(key[5:]), r)
+	})
+}
+
+// GraphNews is what happened to a partition's graph behind an event.
+type GraphNews struct {
+	// Entity is told of each entity that was made and is there, without its observations.
+	Entity func(events.GraphRef, events.GraphEntity)
+	// Observation is told of each observation, likewise.
+	Observation func(ref, entity events.GraphRef, text string)
+	// Ended is told of what an event took away, but for an entity's observations.
+	Ended func(at Ref, refs []events.GraphRef)
+}
+
+// GraphSince tells what happened to a partition's graph behind an event; the zero Ref is the
+// beginning. It costs what happened.
+func (v graphReads) GraphSince(part uint32, after Ref, tell GraphNews) error {
+	since := func(prefix byte) (from, all []byte) {
+		all = be32([]byte{prefix}, part)
+		return Ref{after.Seq, after.Index + 1}.append(all[:len(all):len(all)]), all
+	}
+	from, all := since(prefixGraphEntity)
+	if err := v.walk(from, all, func(key, value []byte) (bool, error) {
+		e, err := decodeGraphEntity(value)
+		if err == nil {
+			tell.Entity(events.DecodeGraphRef(key[5:]), e)
+		}
+		return true, err
+	}); err != nil {
+		return err
+	}
+	from, all = since(prefixGraphOwner)
+	if err := v.walk(from, all, func(key, value []byte) (bool, error) {
+		ref, entity := events.DecodeGraphRef(key[5:]), events.DecodeGraphRef(value)
+		text, err := v.p.get(graphObservationKey(part, entity, ref))
+		if err == nil {
+			tell.Observation(ref, entity, string(text))
+		}
+		return true, err
+	}); err != nil {
+		return err
+	}
+	from, all = since(prefixGraphEnded)
+	return v.walk(from, all, func(key, value []byte) (bool, error) {
+		var refs []events.GraphRef
+		for ; len(value) >= events.GraphRefBytes; value = value[events.GraphRefBytes:] {
+			refs = append(refs, events.DecodeGraphRef(value))
+		}
+		tell.Ended(decodeRef(key[5:]), refs)
+		return true, nil
+	})
+}
+
+// walk visits the rows of a prefix from a key on.
+func (v graphReads) walk(from, prefix []byte, visit func(key, value []byte) (bool, error)) error {
+	it, err := v.p.snap.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: storage.PrefixEnd(prefix)})
+	if err != nil {
+		return err
+	}
+	for ok := it.First(); ok; ok = it.Next() {
+		more, err := visit(it.Key(), it.Value())
+		if err != nil {
+			return errors.Join(err, it.Close())
+		}
+		if !more {
+			break
+		}
+	}
+	return errors.Join(it.Error(), it.Close())
+}
