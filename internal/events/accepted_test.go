@@ -15,6 +15,8 @@ var accepted = map[string]string{
 	"chain":                      "26c6bfec8c493af0",
 	"content-text":               "ad3792fc74be74a3",
 	"content":                    "ee5399c3742461f7",
+	"envelope-graph.changed":     "7cef7dc2fad29a19",
+	"graph":                      "8a9f5035174bccfe",
 	"envelope-epoch.began":       "8ec459343532f460",
 	"envelope-event.quarantined": "129330e9feedc868",
 	"envelope-level.raised":      "52dc7b3784771b08",

@@ -113,6 +113,10 @@ func sampleEnvelopes() map[Type]Envelope {
 			memoryEvent(h)
 			h.Key, h.Target, h.BaseVersion = [16]byte{}, testID(0x40), 0xfffffffe
 		}),
+		TypeGraphChanged: with(TypeGraphChanged, "sealed steps", func(h *Header) {
+			memoryEvent(h)
+			h.ClientID, h.Body = testMAC(0x80), testMAC(0x90)
+		}),
 		TypeVectorsAttached: with(TypeVectorsAttached, "sealed vectors", func(h *Header) {
 			memoryEvent(h)
 			h.Target, h.BaseVersion = testID(0x40), 1

@@ -24,12 +24,12 @@ type graphDraft struct {
 // once that is applied. A change that finds nothing to do is not written. Errors: not_found for
 // a namespace, and for an entity that observations are added to; conflict, where the id was
 // used for something else.
-func (w *Writer) ChangeGraph(ctx context.Context, namespace string, change memory.GraphChange) (memory.GraphChanged, error) {
+func ChangeGraph(ctx context.Context, w *Writer, namespace string, change memory.GraphChange) (memory.GraphChanged, error) {
 	var none memory.GraphChanged
 	if err := change.Validate(); err != nil {
 		return none, err
 	}
-	d, err := Confirmed(ctx, w, func(bool) (*draft, error) { return w.queueGraph(ctx, namespace, &change) })
+	d, err := Confirmed(ctx, w, func(bool) (*draft, error) { return queueGraph(ctx, w, namespace, &change) })
 	if err != nil {
 		return none, err
 	}
@@ -46,7 +46,7 @@ func (w *Writer) ChangeGraph(ctx context.Context, namespace string, change memor
 		return out, nil
 	case projections.OutcomeDuplicate:
 		out.Status = memory.GraphDuplicate
-		out.Results, err = w.graphBefore(a.result.Position, &change)
+		out.Results, err = graphBefore(w, a.result.Position, &change)
 		return out, err
 	case projections.OutcomeConflict:
 		return none, memory.Errorf(memory.CodeConflict, "id %q was used for something else", change.ID).WithHint("use a new id")
@@ -61,7 +61,7 @@ func (w *Writer) ChangeGraph(ctx context.Context, namespace string, change memor
 
 // queueGraph makes the draft of a change and queues it. What it does to the graph is decided in
 // its turn.
-func (w *Writer) queueGraph(ctx context.Context, namespace string, change *memory.GraphChange) (*draft, error) {
+func queueGraph(ctx context.Context, w *Writer, namespace string, change *memory.GraphChange) (*draft, error) {
 	w.erasing.RLock()
 	defer w.erasing.RUnlock()
 	a, err := admitMemories(w, namespace)
@@ -115,7 +115,7 @@ func decideGraph(v *projections.View, d *draft) (projections.EventResult, bool, 
 
 // graphBefore gives the results of a change that was carried out at a position: the same was
 // asked for then as now.
-func (w *Writer) graphBefore(at events.Position, change *memory.GraphChange) (results []memory.GraphResult, err error) {
+func graphBefore(w *Writer, at events.Position, change *memory.GraphChange) (results []memory.GraphResult, err error) {
 	v := w.opt.State.View()
 	defer func() { err = errors.Join(err, v.Close()) }()
 	env, _, err := v.Envelope(projections.Ref{Seq: at.Seq, Index: at.Index})

@@ -191,7 +191,7 @@ func (w *world) change(namespace string, c memory.GraphChange) (memory.GraphChan
 	if c.Agent == "" {
 		c.Agent = "agent-1"
 	}
-	return w.writer.ChangeGraph(context.Background(), namespace, c)
+	return ChangeGraph(context.Background(), w.writer, namespace, c)
 }
 
 func (w *world) mustChange(namespace string, ops ...memory.GraphOperation) memory.GraphChanged {
@@ -241,7 +241,9 @@ func (d graphDice) operation(deletes bool) (op memory.GraphOperation) {
 	case 1:
 		op.CreateRelations = drawn(d, d.relation)
 	case 2:
-		op.AddObservations = drawn(d, func() memory.GraphObservations { return memory.GraphObservations{Entity: d.name(), Contents: d.texts()} })
+		op.AddObservations = drawn(d, func() memory.GraphObservations {
+			return memory.GraphObservations{Entity: d.name(), Contents: d.texts()}
+		})
 	case 3:
 		op.DeleteEntities = []string{d.name()}
 	case 4:

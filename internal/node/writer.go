@@ -117,7 +117,7 @@ func (n *writes) ChangeGraph(ctx context.Context, namespace string, change memor
 		return memory.GraphChanged{}, err
 	}
 	return operate(ctx, spans.UpdateMemory, namespace, toldOfGraph, func(ctx context.Context) (memory.GraphChanged, error) {
-		return w.ChangeGraph(ctx, namespace, change)
+		return ingest.ChangeGraph(ctx, w, namespace, change)
 	})
 }
 

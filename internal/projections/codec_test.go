@@ -168,6 +168,19 @@ func FuzzKeys(f *testing.F) {
 		order("conversation", conversationKey(p1, attr, t1, i1), conversationKey(p1, attr, t2, i2), t1 < t2 || t1 == t2 && i1 < i2, t1 == t2 && i1 == i2)
 		order("doc", docKey(p1, i1), docKey(p2, i2), p1 < p2 || p1 == p2 && i1 < i2, p1 == p2 && i1 == i2)
 		order("vector", vectorKey(p1, SpaceKey{}, i1), vectorKey(p1, SpaceKey{}, i2), i1 < i2, i1 == i2)
+		g, h := events.GraphRef{Seq: s1, Index: i1, N: p1}, events.GraphRef{Seq: s2, Index: i2, N: p2}
+		order("graph entity", graphEntityKey(p1, g), graphEntityKey(p1, h), g.Before(h), g == h)
+		order("graph relation", graphRelationKey(p1, g), graphRelationKey(p1, h), g.Before(h), g == h)
+		order("observation", graphObservationKey(p1, g, g), graphObservationKey(p1, g, h), g.Before(h), g == h)
+		order("owner", graphOwnerKey(p1, g), graphOwnerKey(p1, h), g.Before(h), g == h)
+		order("ended", graphEndedKey(p1, a), graphEndedKey(p1, b), a.Before(b), a == b)
+		order("find", graphFindKey(p1, graphEntityByName, g, string(raw)), graphFindKey(p1, graphEntityByName, h, string(raw)), g.Before(h), g == h)
+		if events.DecodeGraphRef(graphEntityKey(p1, g)[5:]) != g || !bytes.HasPrefix(graphEntityKey(p1, g), Ref{g.Seq, g.Index}.append(be32([]byte{prefixGraphEntity}, p1))) {
+			t.Fatalf("%v comes back otherwise, or is not below its event", g)
+		}
+		if bytes.Equal(graphFinds(p1, graphRelationByAll, string(raw), "a", "b"), graphFinds(p1, graphRelationByAll, string(raw)+"a", "", "b")) {
+			t.Fatal("strings run into one another")
+		}
 		order("day", bitmapPrefix(p1, dayNumberKey(t1)), bitmapPrefix(p1, dayNumberKey(t2)), t1 < t2, t1 == t2)
 		if got := decodeRef(auditKey(ns, a)[17:]); got != a {
 			t.Fatalf("%v comes back as %v", a, got)
@@ -207,6 +220,7 @@ var rowCodecs = map[string]func(b []byte) ([]byte, error){
 	"doc":            func(b []byte) ([]byte, error) { v, err := decodeDoc(b); return v.encode(), err },
 	"used key":       func(b []byte) ([]byte, error) { v, err := decodeUsedKey(b); return v.encode(), err },
 	"audit":          func(b []byte) ([]byte, error) { v, err := decodeAuditRow(Ref{}, b); return v.encode(), err },
+	"graph totals":   func(b []byte) ([]byte, error) { v, err := decodeGraphTotals(b); return v.encode(), err },
 	"vector":         func(b []byte) ([]byte, error) { v, err := decodeVectorRow(b); return v.encode(), err },
 	"head": func(b []byte) ([]byte, error) {
 		v, err := decodeHead(b)
@@ -225,9 +239,10 @@ func sampleRows() map[string][]byte {
 	a := AuditRow{Type: 20, Scope: 1, Outcome: OutcomeCreated, SealedAt: -5, Event: events.ID{6}, Record: events.ID{7}, Hash: events.Hash{8}, Agent: "ann"}
 	v := VectorRow{Doc: 1, Chunk: 2, Numbers: []byte("numbers")}
 	h := Head{Partition: 1, Doc: 2, Versions: 3, Living: true, URI: "a/b"}
+	g := GraphTotals{Entities: 1, Observations: 2, Relations: 3, Bytes: 4, Changed: Ref{5, 6}}
 	raised := c
 	raised.Level = events.FeatureLevel
-	return map[string][]byte{"cursor": c.encode(), "cursor, raised": raised.encode(), "partition": p.encode(), "doc": d.encode(), "used key": s.encode(), "audit": a.encode(), "vector": v.encode(), "head": h.encode()}
+	return map[string][]byte{"cursor": c.encode(), "cursor, raised": raised.encode(), "partition": p.encode(), "doc": d.encode(), "used key": s.encode(), "audit": a.encode(), "vector": v.encode(), "head": h.encode(), "graph totals": g.encode()}
 }
 
 func TestRows(t *testing.T) {

@@ -69,7 +69,7 @@ func FactRows(v *View, visit func(ns events.ID, key, value []byte)) error {
 		switch key[0] {
 		case prefixEntry, prefixHome, prefixPartition, prefixIdem, prefixHead, prefixHistory, prefixEnded:
 			ns = events.ID(key[1:17])
-		case prefixDoc, prefixURI, prefixAttrs:
+		case prefixDoc, prefixURI, prefixAttrs, prefixGraphEntity, prefixGraphObservation, prefixGraphRelation:
 			ns = parts[binary.BigEndian.Uint32(key[1:])]
 		case prefixVector: // facts do not depend on VectorIDs
 			row, err := decodeVectorRow(value)
@@ -155,10 +155,12 @@ func SkipDocs(s *State, part, next uint32) { s.gen.now.partitions.get(part).Next
 
 // Prefixes, for tests that look at rows.
 const (
-	PrefixAttrs   = prefixAttrs
-	PrefixDoc     = prefixDoc
-	PrefixHead    = prefixHead
-	PrefixPending = prefixPending
+	PrefixAttrs       = prefixAttrs
+	PrefixDoc         = prefixDoc
+	PrefixHead        = prefixHead
+	PrefixPending     = prefixPending
+	PrefixGraphEntity = prefixGraphEntity
+	PrefixGraphTotals = prefixGraphTotals
 )
 
 // NewLiveSet makes a live set for comparison with a dumb one.

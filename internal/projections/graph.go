@@ -1,8 +1,6 @@
 package projections
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
@@ -98,9 +96,14 @@ func (g *graph) of(part uint32) (*GraphTotals, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := decodeGraphTotals(raw)
+	t := GraphTotals{}
+	if raw != nil {
+		if t, err = decodeGraphTotals(raw); err != nil {
+			return nil, err
+		}
+	}
 	g.totals[part] = &t
-	return &t, err
+	return &t, nil
 }
 
 func (g *graph) drop(_ events.ID, parts []uint32) {
@@ -337,101 +340,4 @@ func (f *graphFold) endRelation(ref events.GraphRef) error {
 		}
 	}
 	return nil
-}
-
-// What a row of prefixGraphFind finds.
-const (
-	graphEntityByName      = 1
-	graphRelationByEnd     = 2
-	graphRelationByAll     = 3
-	graphObservationByText = 4
-)
-
-// graphFinds is what the rows begin with that find things of a kind by strings. The strings are
-// hashed, so that keys are short however long they are; whoever finds something compares them.
-func graphFinds(part uint32, kind byte, by ...string) []byte {
-	sum := sha256.Sum256(appendGraphStrings(nil, by...))
-	return append(append(be32([]byte{prefixGraphFind}, part), sum[:16]...), kind)
-}
-
-func graphFindKey(part uint32, kind byte, ref events.GraphRef, by ...string) []byte {
-	return ref.Append(graphFinds(part, kind, by...))
-}
-
-func graphEntityKey(part uint32, ref events.GraphRef) []byte {
-	return ref.Append(be32([]byte{prefixGraphEntity}, part))
-}
-
-func graphRelationKey(part uint32, ref events.GraphRef) []byte {
-	return ref.Append(be32([]byte{prefixGraphRelation}, part))
-}
-
-func graphObservations(part uint32, entity events.GraphRef) []byte {
-	return entity.Append(be32([]byte{prefixGraphObservation}, part))
-}
-
-func graphObservationKey(part uint32, entity, ref events.GraphRef) []byte {
-	return ref.Append(graphObservations(part, entity))
-}
-
-func graphOwnerKey(part uint32, ref events.GraphRef) []byte {
-	return ref.Append(be32([]byte{prefixGraphOwner}, part))
-}
-
-func graphEndedKey(part uint32, at Ref) []byte {
-	return at.append(be32([]byte{prefixGraphEnded}, part))
-}
-
-func graphTotalsKey(part uint32) []byte { return be32([]byte{prefixGraphTotals}, part) }
-
-func appendGraphStrings(b []byte, all ...string) []byte {
-	for _, s := range all {
-		b = append(binary.AppendUvarint(b, uint64(len(s))), s...)
-	}
-	return b
-}
-
-func decodeGraphStrings(row []byte, into ...*string) error {
-	d := &decoder{b: row}
-	for _, s := range into {
-		*s = string(d.bytes())
-	}
-	if d.bad || len(d.b) > 0 {
-		return fmt.Errorf("graph row: %w", events.ErrMalformed)
-	}
-	return nil
-}
-
-func decodeGraphEntity(row []byte) (e events.GraphEntity, err error) {
-	return e, decodeGraphStrings(row, &e.Name, &e.Type)
-}
-
-func decodeGraphRelation(row []byte) (r events.GraphRelation, err error) {
-	return r, decodeGraphStrings(row, &r.From, &r.To, &r.Type)
-}
-
-// GraphTotals is how much a partition's graph has.
-type GraphTotals struct {
-	Entities, Observations, Relations uint64
-	Bytes                             uint64 // of all strings
-	Changed                           Ref    // the last event that could change it; zero = none
-}
-
-func (t *GraphTotals) encode() []byte {
-	b := be64(be64(be64(be64(nil, t.Entities), t.Observations), t.Relations), t.Bytes)
-	return t.Changed.append(b)
-}
-
-func decodeGraphTotals(raw []byte) (t GraphTotals, err error) {
-	if raw == nil {
-		return t, nil
-	}
-	if len(raw) != 44 {
-		return t, fmt.Errorf("totals of a graph: %w", events.ErrMalformed)
-	}
-	for i, n := range []*uint64{&t.Entities, &t.Observations, &t.Relations, &t.Bytes} {
-		*n = binary.BigEndian.Uint64(raw[8*i:])
-	}
-	t.Changed = decodeRef(raw[32:])
-	return t, nil
 }

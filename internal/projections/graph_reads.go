@@ -15,7 +15,7 @@ type graphReads struct{ p *published }
 // GraphTotals is how much a partition's graph has.
 func (v graphReads) GraphTotals(part uint32) (GraphTotals, error) {
 	raw, err := v.p.get(graphTotalsKey(part))
-	if err != nil {
+	if err != nil || raw == nil {
 		return GraphTotals{}, err
 	}
 	return decodeGraphTotals(raw)

@@ -173,6 +173,24 @@ func (w *world) content(h events.Header, c events.Content) events.Envelope {
 	return w.seal(h, key, c.Encode())
 }
 
+// graphChanged seals a change of a namespace's graph under a subject's key.
+func (w *world) graphChanged(h events.Header, subject string, steps []events.GraphStep, clientID string) events.Envelope {
+	key := w.dataKey(h.Namespace, subject)
+	return w.graphUnder(h, key, steps, clientID)
+}
+
+func (w *world) graphUnder(h events.Header, key *keyring.DataKey, steps []events.GraphStep, clientID string) events.Envelope {
+	names, err := w.keys.Namespace(h.Namespace)
+	must(w.t, err)
+	h.Type, h.Scope, h.Event, h.Key = events.TypeGraphChanged, events.ScopeTeam, w.ids.New(), key.ID()
+	plain := events.EncodeGraph(steps)
+	if clientID != "" {
+		h.ClientID = events.TruncateMAC(names.MAC(events.LabelClient, []byte(clientID)))
+		h.Body = events.TruncateMAC(key.MAC(events.LabelBody, plain))
+	}
+	return w.seal(h, key, plain)
+}
+
 func (w *world) forgotten(h events.Header) events.Envelope {
 	h.Type = events.TypeForgotten
 	return w.seal(h, nil, nil)

@@ -8,6 +8,7 @@ import (
 
 	"mneme/internal/embed"
 	"mneme/internal/events"
+	"mneme/internal/projections"
 	"mneme/internal/settings"
 )
 
@@ -19,6 +20,9 @@ type history struct {
 	ns   []events.ID // ever made
 	recs []made
 	sent []made // with a client id, to be sent again
+
+	at     projections.Ref                 // of the event that is made next; zero = of none that counts
+	things map[events.ID][]events.GraphRef // in the graphs of namespaces, some of which are gone
 }
 
 type made struct {
@@ -28,7 +32,7 @@ type made struct {
 
 // newHistory makes about n events. The same seed gives the same bytes.
 func newHistory(t testing.TB, seed uint64, n int) *history {
-	h := &history{world: newWorld(t, byte(seed)), rnd: rand.New(rand.NewPCG(seed, 2)), bad: map[events.ID]bool{}}
+	h := &history{world: newWorld(t, byte(seed)), rnd: rand.New(rand.NewPCG(seed, 2)), bad: map[events.ID]bool{}, things: map[events.ID][]events.GraphRef{}}
 	h.frame(h.began())
 	for _, space := range []embed.Space{builtinSpace, externalSpace, {}} {
 		h.add(h.made(fmt.Sprintf("ns-%d", len(h.ns)), space))
@@ -66,6 +70,7 @@ func (h *history) batch() int {
 			f.Events = append(f.Events, []byte("\x00not an event"))
 			continue
 		}
+		h.at = projections.Ref{Seq: h.seq() + 1, Index: uint32(len(f.Events))}
 		e := h.event()
 		f.Events = append(f.Events, e.Encode())
 	}
@@ -75,6 +80,7 @@ func (h *history) batch() int {
 
 // void puts something in the log that does not continue it.
 func (h *history) void() {
+	h.at = projections.Ref{}
 	switch h.rnd.IntN(5) {
 	case 0:
 		h.message([]byte("hello"))
@@ -120,6 +126,8 @@ func (h *history) event() events.Envelope {
 		return h.forgotten(events.Header{Namespace: r.Namespace, Scope: r.Scope, Agent: r.Agent, Target: r.Record})
 	case pick < 45 && len(h.recs) > 0:
 		return h.vectors()
+	case pick >= 92:
+		return h.graph(h.ns[max(0, len(h.ns)-1-h.rnd.IntN(4))])
 	case pick < 50 && len(h.sent) > 0:
 		m := h.sent[h.rnd.IntN(len(h.sent))]
 		if h.rnd.IntN(3) == 0 {
@@ -128,6 +136,73 @@ func (h *history) event() events.Envelope {
 		return h.content(m.header, m.content)
 	}
 	return h.capture()
+}
+
+// graph draws a change of a namespace's graph: some of what it names was never there, or is gone.
+func (h *history) graph(ns events.ID) events.Envelope {
+	steps, made := drawGraph(h.rnd, h.things[ns], func() string { return h.words(1) }, true)
+	header := events.Header{Namespace: ns, Agent: fmt.Sprintf("agent-%d", h.rnd.IntN(3))}
+	e := h.graphChanged(header, "", steps, map[bool]string{true: fmt.Sprintf("id-%d", h.rnd.IntN(30))}[h.rnd.IntN(4) == 0])
+	if h.at.Seq > 0 {
+		for n := range made {
+			h.things[ns] = append(h.things[ns], events.GraphRef{Seq: h.at.Seq, Index: h.at.Index, N: n})
+		}
+	}
+	if h.rnd.IntN(20) == 0 { // sealed under another identity
+		e.Payload[len(e.Payload)-1] ^= 1
+		h.bad[e.Event] = true
+	}
+	return e
+}
+
+// drawGraph draws steps over things of before and new ones, and counts what they make.
+func drawGraph(rnd *rand.Rand, things []events.GraphRef, word func() string, deletes bool) (steps []events.GraphStep, made uint32) {
+	thing := func() events.GraphRef {
+		if made > 0 && rnd.IntN(4) == 0 {
+			return events.GraphRef{N: rnd.Uint32N(made)} // of this very event
+		}
+		if len(things) == 0 {
+			return events.GraphRef{Seq: 1}
+		}
+		return things[len(things)-1-rnd.IntN(min(len(things), 30))]
+	}
+	texts := func() (out []string) {
+		for range rnd.IntN(3) {
+			out = append(out, word()+" "+word())
+			made++
+		}
+		return out
+	}
+	for range 1 + rnd.IntN(3) {
+		kinds := 6
+		if !deletes {
+			kinds = 3
+		}
+		s := events.GraphStep{Kind: events.GraphStepKind(1 + rnd.IntN(kinds))}
+		switch s.Kind {
+		case events.GraphEntitiesCreated:
+			for range rnd.IntN(4) {
+				made++
+				s.Entities = append(s.Entities, events.GraphEntity{Name: word(), Type: word(), Observations: texts()})
+			}
+		case events.GraphRelationsCreated:
+			for range rnd.IntN(3) {
+				made++
+				s.Relations = append(s.Relations, events.GraphRelation{From: word(), To: word(), Type: word()})
+			}
+		case events.GraphObservationsAdded:
+			for range rnd.IntN(3) {
+				of := thing()
+				s.Added = append(s.Added, events.GraphAdded{Entity: of, Contents: texts()})
+			}
+		case events.GraphEntitiesDeleted:
+			s.Ended, s.Severed = []events.GraphRef{thing()}, []events.GraphRef{thing()}
+		default:
+			s.Ended = []events.GraphRef{thing(), thing()}
+		}
+		steps = append(steps, s)
+	}
+	return steps, made
 }
 
 func (h *history) space() embed.Space {

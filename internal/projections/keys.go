@@ -1,6 +1,7 @@
 package projections
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 
 	"mneme/internal/events"
@@ -198,6 +199,51 @@ func endedKey(ns events.ID, key [16]byte) []byte {
 }
 
 func quarantineKey(at Ref) []byte { return at.append([]byte{prefixQuarantine}) }
+
+// What a row of prefixGraphFind finds.
+const (
+	graphEntityByName      = 1
+	graphRelationByEnd     = 2
+	graphRelationByAll     = 3
+	graphObservationByText = 4
+)
+
+// graphFinds is what the rows begin with that find things of a kind by strings. The strings are
+// hashed, so that keys are short however long they are; whoever finds something compares them.
+func graphFinds(part uint32, kind byte, by ...string) []byte {
+	sum := sha256.Sum256(appendGraphStrings(nil, by...))
+	return append(append(be32([]byte{prefixGraphFind}, part), sum[:16]...), kind)
+}
+
+func graphFindKey(part uint32, kind byte, ref events.GraphRef, by ...string) []byte {
+	return ref.Append(graphFinds(part, kind, by...))
+}
+
+func graphEntityKey(part uint32, ref events.GraphRef) []byte {
+	return ref.Append(be32([]byte{prefixGraphEntity}, part))
+}
+
+func graphRelationKey(part uint32, ref events.GraphRef) []byte {
+	return ref.Append(be32([]byte{prefixGraphRelation}, part))
+}
+
+func graphObservations(part uint32, entity events.GraphRef) []byte {
+	return entity.Append(be32([]byte{prefixGraphObservation}, part))
+}
+
+func graphObservationKey(part uint32, entity, ref events.GraphRef) []byte {
+	return ref.Append(graphObservations(part, entity))
+}
+
+func graphOwnerKey(part uint32, ref events.GraphRef) []byte {
+	return ref.Append(be32([]byte{prefixGraphOwner}, part))
+}
+
+func graphEndedKey(part uint32, at Ref) []byte {
+	return at.append(be32([]byte{prefixGraphEnded}, part))
+}
+
+func graphTotalsKey(part uint32) []byte { return be32([]byte{prefixGraphTotals}, part) }
 
 // Ref points to an event in the log: the sequence of its frame and its index.
 type Ref struct {

@@ -27,6 +27,7 @@ type lawWorld struct {
 	ended   map[keyring.KeyID]bool
 	about   []string // subjects whose keys ended
 	late    int      // events under keys that had ended
+	things  map[events.ID][]events.GraphRef
 }
 
 type lawRecord struct {
@@ -151,9 +152,11 @@ func (w *lawWorld) pick() (events.ID, lawRecord, bool) {
 func (w *lawWorld) step(n int) {
 	ns := w.ns[w.rnd.IntN(len(w.ns))]
 	id, r, some := w.pick()
-	switch at := w.rnd.IntN(20); {
+	switch at := w.rnd.IntN(26); {
 	case at == 0 && n > 20:
 		w.end(ns)
+	case at >= 20:
+		w.graph(n, ns)
 	case at < 4 && some:
 		h := events.Header{Type: events.TypeForgotten, Namespace: r.ns, Agent: "ann", Scope: events.ScopeTeam, Target: id, BaseVersion: r.version}
 		w.frame(w.seal(h, nil, nil))
@@ -176,6 +179,43 @@ func (w *lawWorld) step(n int) {
 	}
 }
 
+// graph changes a graph under the key of some subjects, whose names it speaks of; nothing is
+// deleted under another key than the namespace's own.
+func (w *lawWorld) graph(n int, ns events.ID) {
+	key, subjects := w.key(ns)
+	word := func() string {
+		if len(subjects) == 0 {
+			return fmt.Sprint("thing ", w.rnd.IntN(20))
+		}
+		return fmt.Sprintf("%s %d", subjects[w.rnd.IntN(len(subjects))], n)
+	}
+	steps, made := drawGraph(w.rnd, w.things[ns], word, len(subjects) == 0)
+	id := ""
+	if w.rnd.IntN(4) == 0 {
+		id = fmt.Sprint("id-", w.rnd.IntN(60))
+	}
+	w.frame(w.graphUnder(events.Header{Namespace: ns, Agent: "ann"}, key, steps, id))
+	if w.ended[key.ID()] {
+		w.late++
+	}
+	for i := range made {
+		w.things[ns] = append(w.things[ns], events.GraphRef{Seq: w.seq(), N: i})
+	}
+}
+
+// graphRows are the rows of graphs, whether they are facts or not.
+func graphRows(t *testing.T, s *projections.State) string {
+	var out strings.Builder
+	view(t, s, func(v *projections.View) {
+		must(t, projections.Rows(v, func(key, value []byte) {
+			if key[0] >= projections.PrefixGraphEntity && key[0] <= projections.PrefixGraphTotals {
+				fmt.Fprintf(&out, "%x %x\n", key, value)
+			}
+		}))
+	})
+	return out.String()
+}
+
 // made notes a version that may have come to be: the fold may see it otherwise.
 func (w *lawWorld) made(id events.ID, r lawRecord) {
 	if w.ended[r.key.ID()] {
@@ -194,7 +234,8 @@ func (w *lawWorld) made(id events.ID, r lawRecord) {
 // word about the erased is in any row.
 func TestErasureLaw(t *testing.T) {
 	eachSeed(t, 0, func(t *testing.T, h *history, rnd *rand.Rand) {
-		w := &lawWorld{world: newWorld(t, byte(rnd.Uint32())), rnd: rnd, present: map[events.ID]lawRecord{}, ended: map[keyring.KeyID]bool{}}
+		w := &lawWorld{world: newWorld(t, byte(rnd.Uint32())), rnd: rnd, present: map[events.ID]lawRecord{}, ended: map[keyring.KeyID]bool{},
+			things: map[events.ID][]events.GraphRef{}}
 		for _, space := range []embed.Space{builtinSpace, externalSpace} {
 			e := w.created("team-"+space.Provider, space)
 			w.frame(e)
@@ -244,6 +285,9 @@ func TestErasureLaw(t *testing.T) {
 			t.Error("the history is too tame")
 		}
 		compareHashes(t, live, shredded)
+		if got, want := graphRows(t, shredded), graphRows(t, live); got != want || want == "" {
+			t.Errorf("graphs of the shredded log: %s", firstDifference(got, want))
+		}
 		for name, s := range map[string]*projections.State{"live": live, "shredded": shredded} {
 			view(t, s, func(v *projections.View) {
 				checkFacts(t, v)

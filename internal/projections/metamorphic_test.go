@@ -195,6 +195,7 @@ func checkTwin(t *testing.T, h *history, s *projections.State, results []project
 				t.Errorf("namespace %s: %+v, the twin has %d records, %d pending, living %v", n.name, info, records, pending, n.living)
 			}
 			checkSpaces(t, v, w, id)
+			checkGraph(t, v, id, w.graphs[id])
 		}
 		for id, r := range w.records {
 			head, ok, err := v.Head(r.namespace, id)

@@ -176,3 +176,52 @@ func decodeAuditRow(at Ref, b []byte) (AuditRow, error) {
 		SealedAt: int64(binary.BigEndian.Uint64(b[4:])), Event: events.ID(b[12:28]), Record: events.ID(b[28:44]),
 		Hash: events.Hash(b[44:76]), Agent: string(b[76:])}, nil
 }
+
+func appendGraphStrings(b []byte, all ...string) []byte {
+	for _, s := range all {
+		b = append(binary.AppendUvarint(b, uint64(len(s))), s...)
+	}
+	return b
+}
+
+func decodeGraphStrings(row []byte, into ...*string) error {
+	d := &decoder{b: row}
+	for _, s := range into {
+		*s = string(d.bytes())
+	}
+	if d.bad || len(d.b) > 0 {
+		return fmt.Errorf("graph row: %w", events.ErrMalformed)
+	}
+	return nil
+}
+
+func decodeGraphEntity(row []byte) (e events.GraphEntity, err error) {
+	return e, decodeGraphStrings(row, &e.Name, &e.Type)
+}
+
+func decodeGraphRelation(row []byte) (r events.GraphRelation, err error) {
+	return r, decodeGraphStrings(row, &r.From, &r.To, &r.Type)
+}
+
+// GraphTotals is how much a partition's graph has.
+type GraphTotals struct {
+	Entities, Observations, Relations uint64
+	Bytes                             uint64 // of all strings
+	Changed                           Ref    // the last event that could change it; zero = none
+}
+
+func (t *GraphTotals) encode() []byte {
+	b := be64(be64(be64(be64(nil, t.Entities), t.Observations), t.Relations), t.Bytes)
+	return t.Changed.append(b)
+}
+
+func decodeGraphTotals(raw []byte) (t GraphTotals, err error) {
+	if len(raw) != 44 {
+		return t, fmt.Errorf("totals of a graph: %w", events.ErrMalformed)
+	}
+	for i, n := range []*uint64{&t.Entities, &t.Observations, &t.Relations, &t.Bytes} {
+		*n = binary.BigEndian.Uint64(raw[8*i:])
+	}
+	t.Changed = decodeRef(raw[32:])
+	return t, nil
+}

@@ -26,6 +26,8 @@ import (
 //	revise NS AGENT LABEL base=N [uri= scope= id=] TEXT…
 //	forget NS AGENT LABEL [scope=agent]
 //	attach NS AGENT LABEL base=N [space=SPACE]
+//	graph NS AGENT [id= by=SUBJECT] STEP…  a change of the graph, see graphSteps
+//	ends NS SUBJECT                        the key of a subject ends
 //	began TERM | epoch                     control events
 //	frame … end                            the events between share a frame
 //	void WHY                               a message that does not continue: text, chain, term, epoch, seq, empty
@@ -35,7 +37,7 @@ import (
 //	destroy NAME                           destroy a namespace's keys
 //	restart | rebuild
 //	named NAME PATH                        which record a path names, in each partition
-//	dump | audit NAME | vectors NS | spaces NS | hash
+//	dump | audit NAME | vectors NS | spaces NS | known NS | hash
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	must(t, err)
@@ -146,7 +148,7 @@ func (x *transcript) command(words []string) []string {
 		return nil
 	case "rebuild":
 		return x.rebuild()
-	case "dump", "audit", "vectors", "spaces", "named", "hash":
+	case "dump", "audit", "vectors", "spaces", "named", "known", "hash":
 		return x.show(words[0], args)
 	}
 	e := x.event(words[0], args, opt)
@@ -176,6 +178,10 @@ func (x *transcript) event(verb string, args []string, opt map[string]string) ev
 		return x.changed(x.ns[args[0]], map[string]string{settings.MinScore: "0.1"})
 	case "delete":
 		return x.deleted(x.ns[args[0]])
+	case "graph":
+		return x.graphChanged(events.Header{Namespace: x.ns[args[0]], Agent: args[1]}, opt["by"], graphSteps(x.t, args[2:]), opt["id"])
+	case "ends":
+		return x.endOf(x.ns[args[0]], args[1])
 	case "began":
 		x.term, _ = strconv.ParseUint(args[0], 10, 64)
 		return x.began()
@@ -331,6 +337,8 @@ func (x *transcript) show(what string, args []string) (out []string) {
 			}))
 		case "vectors":
 			x.showVectors(v, x.ns[args[0]], say)
+		case "known":
+			x.showGraph(v, x.ns[args[0]], say)
 		case "spaces":
 			x.showSpaces(v, x.ns[args[0]], say)
 		case "dump":

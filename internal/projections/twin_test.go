@@ -1,9 +1,13 @@
 package projections_test
 
 import (
+	"bytes"
 	"fmt"
+	"maps"
 	"slices"
+	"testing"
 
+	"mneme/internal/derive"
 	"mneme/internal/embed"
 	"mneme/internal/events"
 	"mneme/internal/keyring"
@@ -32,6 +36,19 @@ type twin struct {
 	audit   map[events.ID][]projections.AuditRow
 	results []projections.EventResult
 	sealed  int64
+	graphs  map[events.ID]*twinGraph // of living namespaces
+}
+
+// twinGraph is a graph in maps: everything by the event that made it.
+type twinGraph struct {
+	entities     map[events.GraphRef]events.GraphEntity
+	observations map[events.GraphRef]twinObservation
+	relations    map[events.GraphRef]events.GraphRelation
+}
+
+type twinObservation struct {
+	of   events.GraphRef
+	text string
 }
 
 type twinNamespace struct {
@@ -55,7 +72,7 @@ type twinRecord struct {
 
 func newTwin(from *world, bad map[events.ID]bool) *twin {
 	return &twin{spaces: from.spaces, about: from.about, keys: from.keys, bad: bad, names: map[string]events.ID{}, spaceNS: map[events.ID]*twinNamespace{}, records: map[events.ID]*twinRecord{},
-		spent: map[string]projections.EventResult{}, bodies: map[string]events.MAC{}, uris: map[string][]events.ID{}, paths: from.uris, audit: map[events.ID][]projections.AuditRow{}}
+		spent: map[string]projections.EventResult{}, bodies: map[string]events.MAC{}, uris: map[string][]events.ID{}, paths: from.uris, audit: map[events.ID][]projections.AuditRow{}, graphs: map[events.ID]*twinGraph{}}
 }
 
 func (w *twin) message(b []byte) {
@@ -146,6 +163,8 @@ func (w *twin) decide(e *events.Envelope, at projections.Ref) projections.EventR
 			return projections.EventResult{Outcome: projections.OutcomeRejected, Record: e.Target}
 		}
 		return w.attach(e, r)
+	case events.TypeGraphChanged:
+		return w.graph(e, at)
 	case events.TypeSpaceBuilding, events.TypeSpaceSwitched, events.TypeSpaceDropped:
 		if !w.living(e.Namespace) {
 			return outcome(projections.OutcomeRejected)
@@ -216,6 +235,7 @@ func (w *twin) of(ns events.ID) (out []*twinRecord) {
 func (w *twin) delete(ns events.ID) {
 	n := w.spaceNS[ns]
 	n.living = false
+	delete(w.graphs, ns)
 	delete(w.names, n.name)
 	for id, r := range w.records {
 		if r.namespace == ns {
@@ -229,6 +249,143 @@ func (w *twin) delete(ns events.ID) {
 		}
 	}
 }
+
+func (w *twin) graph(e *events.Envelope, at projections.Ref) projections.EventResult {
+	if !w.living(e.Namespace) {
+		return projections.EventResult{Outcome: projections.OutcomeRejected}
+	}
+	if r, ok := w.wasSpent(e); ok {
+		return r
+	}
+	w.spend(e, at, events.ID{}, 0)
+	g := w.graphs[e.Namespace]
+	if g == nil {
+		g = &twinGraph{map[events.GraphRef]events.GraphEntity{}, map[events.GraphRef]twinObservation{}, map[events.GraphRef]events.GraphRelation{}}
+		w.graphs[e.Namespace] = g
+	}
+	if key, err := w.keys.KeyByID(e.Key); err == nil {
+		if steps, err := derive.OpenGraph(key, e); err == nil {
+			g.change(steps, at)
+		}
+	}
+	return projections.EventResult{Outcome: projections.OutcomeApplied}
+}
+
+func (g *twinGraph) change(steps []events.GraphStep, at projections.Ref) {
+	made := uint32(0)
+	next := func() events.GraphRef {
+		made++
+		return events.GraphRef{Seq: at.Seq, Index: at.Index, N: made - 1}
+	}
+	for _, s := range steps {
+		for _, e := range s.Entities {
+			ref := next()
+			for _, text := range e.Observations {
+				g.observations[next()] = twinObservation{ref, text}
+			}
+			e.Observations = nil
+			g.entities[ref] = e
+		}
+		for _, r := range s.Relations {
+			g.relations[next()] = r
+		}
+		for _, a := range s.Added {
+			of := a.Entity.At(at.Seq, at.Index)
+			for _, text := range a.Contents {
+				ref := next()
+				if _, ok := g.entities[of]; ok {
+					g.observations[ref] = twinObservation{of, text}
+				}
+			}
+		}
+		for _, ref := range s.Severed {
+			delete(g.relations, ref.At(at.Seq, at.Index))
+		}
+		for _, ref := range s.Ended {
+			ref = ref.At(at.Seq, at.Index)
+			switch s.Kind {
+			case events.GraphRelationsDeleted:
+				delete(g.relations, ref)
+			case events.GraphObservationsDeleted:
+				delete(g.observations, ref)
+			default:
+				delete(g.entities, ref)
+				for o, is := range g.observations {
+					if is.of == ref {
+						delete(g.observations, o)
+					}
+				}
+			}
+		}
+	}
+}
+
+// checkGraph compares the graph of a namespace with the twin's, however it is read.
+func checkGraph(t *testing.T, v *projections.View, ns events.ID, want *twinGraph) {
+	t.Helper()
+	if want == nil {
+		want = &twinGraph{}
+	}
+	p, ok := v.Partition(ns, events.ScopeTeam, "")
+	if !ok {
+		if len(want.entities)+len(want.relations) > 0 {
+			t.Errorf("namespace %s has no graph", ns)
+		}
+		return
+	}
+	var last events.GraphRef
+	seen, observations := 0, 0
+	must(t, v.GraphEntities(p.ID, func(ref events.GraphRef, e events.GraphEntity) (bool, error) {
+		if seen > 0 && !last.Before(ref) {
+			t.Errorf("entity %v comes behind %v", ref, last)
+		}
+		seen, last = seen+1, ref
+		is, ok := want.entities[ref]
+		var texts []string
+		for _, o := range slices.SortedFunc(maps.Keys(want.observations), compareGraphRefs) {
+			if want.observations[o].of == ref {
+				texts = append(texts, want.observations[o].text)
+			}
+		}
+		observations += len(texts)
+		if !ok || is.Name != e.Name || is.Type != e.Type || !slices.Equal(texts, e.Observations) {
+			t.Errorf("entity %v is %+v, in the twin %+v with %q", ref, e, is, texts)
+		}
+		if found, _, ok, err := v.GraphNamed(p.ID, e.Name); err != nil || !ok || want.entities[found].Name != e.Name || found.Before(ref) {
+			t.Errorf("entity %q is found as %v %v, %v", e.Name, found, ok, err)
+		}
+		return true, nil
+	}))
+	if seen != len(want.entities) || observations != len(want.observations) {
+		t.Errorf("namespace %s has %d entities and %d observations, the twin %d and %d", ns, seen, observations, len(want.entities), len(want.observations))
+	}
+	relations := map[events.GraphRef]events.GraphRelation{}
+	must(t, v.GraphRelations(p.ID, func(ref events.GraphRef, r events.GraphRelation) (bool, error) {
+		relations[ref] = r
+		at := 0
+		for _, end := range []string{r.From, r.To} {
+			must(t, v.GraphRelationsOf(p.ID, end, func(found events.GraphRef, _ events.GraphRelation) (bool, error) {
+				if found == ref {
+					at++
+				}
+				return true, nil
+			}))
+		}
+		if _, ok, err := v.GraphRelation(p.ID, r); err != nil || !ok || at != 2 {
+			t.Errorf("relation %+v is found at %d ends, and %v, %v", r, at, ok, err)
+		}
+		return true, nil
+	}))
+	if len(relations) != len(want.relations) || len(relations) > 0 && !maps.Equal(relations, want.relations) {
+		t.Errorf("namespace %s has relations %v, the twin %v", ns, relations, want.relations)
+	}
+	total, err := v.GraphTotals(p.ID)
+	if err != nil || total.Entities != uint64(seen) || total.Observations != uint64(observations) || total.Relations != uint64(len(relations)) {
+		t.Errorf("totals of %s: %+v, %v", ns, total, err)
+	}
+}
+
+func compareGraphRefs(a, b events.GraphRef) int { return bytes.Compare(a.Append(nil), b.Append(nil)) }
 
 func (w *twin) target(e *events.Envelope) *twinRecord {
 	r := w.records[e.Target]
