@@ -111,8 +111,11 @@ func FeedSubject(namespace string, scope Scope, agent string, t Type) string {
 }
 
 // feedType is the last token of a feed subject: dots separate tokens, so a
-// type keeps only its verb ("captured", "revised", …).
+// type keeps only its verb ("captured", "revised", …); a graph's is not the namespace's.
 func feedType(t Type) string {
+	if t == TypeGraphChanged {
+		return "graph-changed"
+	}
 	s := t.String()
 	return s[strings.IndexByte(s, '.')+1:]
 }

@@ -28,7 +28,7 @@ var graphRows = declaration{
 		{prefix: prefixGraphRelation, scope: ofPartition, fact: true, key: "partition4 seq8 index4 number4", holds: "from, to and type, each uvarint length and bytes"},
 		{prefix: prefixGraphFind, scope: ofPartition, key: "partition4 hash16 kind1 seq8 index4 number4", holds: "(what has a name: 1 entity by name, 2 relation by an end, 3 relation, 4 observation by entity and text)"},
 		{prefix: prefixGraphOwner, scope: ofPartition, key: "partition4 seq8 index4 number4", holds: "entity16 of an observation"},
-		{prefix: prefixGraphEnded, scope: ofPartition, key: "partition4 seq8 index4", holds: "references of what the event took away, 16 each; not of an entity's observations"},
+		{prefix: prefixGraphEnded, scope: ofPartition, key: "partition4 seq8 index4", holds: "what the event took away, each kind1 as above (1, 3 or 4) and reference16; not an entity's observations"},
 		{prefix: prefixGraphTotals, scope: ofPartition, key: "partition4", holds: "entities8 observations8 relations8 bytes8 of all strings, seq8 index4 of the last event"},
 	},
 	sections: []section{{tag: sectionGraph,
@@ -156,7 +156,7 @@ type graphFold struct {
 	at    Ref
 	total *GraphTotals
 	made  uint32 // things that the event has made so far
-	ended []byte // references
+	ended []byte // kinds and references
 }
 
 // next is the reference of the next thing that the event makes.
@@ -190,18 +190,26 @@ func (f *graphFold) step(s *events.GraphStep) error {
 			return err
 		}
 	}
-	end := map[events.GraphStepKind]func(events.GraphRef) error{events.GraphEntitiesDeleted: f.endEntity,
-		events.GraphObservationsDeleted: f.endObservation, events.GraphRelationsDeleted: f.endRelation}[s.Kind]
-	if err := f.endAll(s.Ended, end); err != nil {
-		return err
+	var err error
+	switch s.Kind {
+	case events.GraphEntitiesDeleted:
+		if err = f.endAll(graphEntityByName, s.Ended, f.endEntity); err == nil {
+			err = f.endAll(graphRelationByAll, s.Severed, f.endRelation)
+		}
+	case events.GraphObservationsDeleted:
+		err = f.endAll(graphObservationByText, s.Ended, f.endObservation)
+	case events.GraphRelationsDeleted:
+		err = f.endAll(graphRelationByAll, s.Ended, f.endRelation)
 	}
-	return f.endAll(s.Severed, f.endRelation)
+	return err
 }
 
-func (f *graphFold) endAll(refs []events.GraphRef, end func(events.GraphRef) error) error {
+// endAll ends things of a kind, and notes them whether they are there or not: the note is the
+// same then in a fold that lacks what others made.
+func (f *graphFold) endAll(kind byte, refs []events.GraphRef, end func(events.GraphRef) error) error {
 	for _, ref := range refs {
 		ref = ref.At(f.at.Seq, f.at.Index)
-		f.ended = ref.Append(f.ended)
+		f.ended = ref.Append(append(f.ended, kind))
 		if err := end(ref); err != nil {
 			return err
 		}

@@ -156,8 +156,9 @@ type GraphNews struct {
 	Entity func(events.GraphRef, events.GraphEntity)
 	// Observation is told of each observation, likewise.
 	Observation func(ref, entity events.GraphRef, text string)
-	// Ended is told of what an event took away, but for an entity's observations.
-	Ended func(at Ref, refs []events.GraphRef)
+	// EntityEnded and ObservationEnded are told of what an event took away, as far as it named
+	// it: of an entity, without its observations.
+	EntityEnded, ObservationEnded func(ref events.GraphRef, at Ref)
 }
 
 // GraphSince tells what happened to a partition's graph behind an event; the zero Ref is the
@@ -190,11 +191,14 @@ func (v graphReads) GraphSince(part uint32, after Ref, tell GraphNews) error {
 	}
 	from, all = since(prefixGraphEnded)
 	return v.walk(from, all, func(key, value []byte) (bool, error) {
-		var refs []events.GraphRef
-		for ; len(value) >= events.GraphRefBytes; value = value[events.GraphRefBytes:] {
-			refs = append(refs, events.DecodeGraphRef(value))
+		for ; len(value) > events.GraphRefBytes; value = value[1+events.GraphRefBytes:] {
+			switch value[0] {
+			case graphEntityByName:
+				tell.EntityEnded(events.DecodeGraphRef(value[1:]), decodeRef(key[5:]))
+			case graphObservationByText:
+				tell.ObservationEnded(events.DecodeGraphRef(value[1:]), decodeRef(key[5:]))
+			}
 		}
-		tell.Ended(decodeRef(key[5:]), refs)
 		return true, nil
 	})
 }

@@ -124,6 +124,20 @@ var readerProbes = map[string]probe{
 		err := r.Export(context.Background(), func(l memory.ExportLine) error { out += printed(l); return nil })
 		return out + printed(err)
 	},
+	"Graph": func(_ *testing.T, _ *world, r *Reader, _ []string) string {
+		var out string
+		for _, req := range []memory.GraphRequest{{}, {Query: ptr("")}, {Query: ptr(canary[:4])}, {Query: ptr(canary)}, {Names: []string{canary, "hub", "private " + canary}}} {
+			g, err := r.Graph(context.Background(), req)
+			g.Position = ""
+			out += printed(g, err)
+		}
+		return out
+	},
+	"StreamGraph": func(_ *testing.T, _ *world, r *Reader, _ []string) string {
+		var out string
+		err := r.StreamGraph(context.Background(), func(l memory.GraphLine) error { out += printed(l); return nil })
+		return out + printed(err)
+	},
 }
 
 var serviceProbes = map[string]probe{
@@ -191,6 +205,7 @@ func TestIsolation(t *testing.T) {
 		w.One("team", "ann", fmt.Sprintf("deploy number %d keeps no secrets", i))
 	}
 	w.Capture("team", memory.Capture{Agent: "ann", Text: "deploy alone", Scope: memory.ScopeAgent})
+	w.Graph("team", "", entities(events.GraphEntity{Name: "hub", Type: "t", Observations: []string{"xylography"}}), relations(events.GraphRelation{From: "hub", To: "hub", Type: "is"}))
 	collect := func(foreign []string) map[string]string {
 		out := map[string]string{}
 		for _, as := range []string{"", "ann", "stranger"} {
@@ -213,6 +228,7 @@ func TestIsolation(t *testing.T) {
 	foreign := w.Capture("team", secret)
 	secret.Scope = memory.ScopeTeam
 	foreign = append(foreign, w.Capture("other", secret)...)
+	w.Graph("other", "", entities(events.GraphEntity{Name: canary, Type: canary, Observations: []string{canary}}), relations(events.GraphRelation{From: "hub", To: canary, Type: canary}))
 	for range 20 { // enough to move any statistics
 		w.Capture("team", memory.Capture{Agent: "mallory", Text: "deploy secrets of " + canary, Scope: memory.ScopeAgent})
 		w.Capture("other", memory.Capture{Agent: "ann", Text: "deploy secrets of " + canary, Scope: memory.ScopeAgent})

@@ -247,6 +247,28 @@ func (w *World) Forget(ns, id, agent string, scope events.Scope) projections.Eve
 	return w.Apply(&Item{Header: events.Header{Type: events.TypeForgotten, Namespace: w.Space[ns], Agent: agent, Scope: scope, Target: w.ID(id)}})[0]
 }
 
+// Graph folds a change of the team's graph, sealed under a subject's key; "" = nobody's.
+func (w *World) Graph(ns, subject string, steps ...events.GraphStep) projections.EventResult {
+	w.T.Helper()
+	if subject != "" {
+		_, _, err := w.Keys.EnsureSubjects(w.Space[ns], []string{subject})
+		w.OK(err)
+	}
+	key, err := w.Keys.DataKey(w.Space[ns], subject)
+	w.OK(err)
+	return w.Apply(&Item{Key: key, Payload: events.EncodeGraph(steps),
+		Header: events.Header{Type: events.TypeGraphChanged, Scope: events.ScopeTeam, Namespace: w.Space[ns], Agent: "ann"}})[0]
+}
+
+// End folds the end of a subject's key, and destroys it.
+func (w *World) End(ns, subject string) {
+	w.T.Helper()
+	key, err := w.Keys.DataKey(w.Space[ns], subject)
+	w.OK(err)
+	w.Apply(&Item{Header: events.Header{Type: events.TypeKeyDestroyed, Namespace: w.Space[ns]}, Payload: events.EncodeKeys([][16]byte{key.ID()})})
+	w.OK(w.Keys.Destroy(key.ID()))
+}
+
 // ID reads an id.
 func (w *World) ID(s string) events.ID {
 	w.T.Helper()

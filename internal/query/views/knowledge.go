@@ -205,7 +205,18 @@ func (g *graphTexts) follow(v *projections.View, part uint32, changed projection
 				g.bytes += observationBytes + len(text)
 			}
 		},
-		Ended: g.end,
+		EntityEnded: func(ref events.GraphRef, at projections.Ref) {
+			if i, ok := g.entity(ref); ok {
+				g.entities[i].ended = at
+				g.dead++
+			}
+		},
+		ObservationEnded: func(ref events.GraphRef, at projections.Ref) {
+			if i, ok := slices.BinarySearchFunc(g.observations, ref, func(o graphObservation, ref events.GraphRef) int { return compareGraph(o.ref, ref) }); ok {
+				g.observations[i].ended = at
+				g.dead++
+			}
+		},
 	})
 	if err != nil { // what was told is told again
 		g.entities, g.observations, g.bytes, g.dead, g.at = nil, nil, 0, 0, projections.Ref{}
@@ -227,22 +238,6 @@ func compareGraph(a, b events.GraphRef) int {
 		return 1
 	}
 	return 0
-}
-
-// end notes what an event took away; relations are not among what is kept.
-func (g *graphTexts) end(at projections.Ref, refs []events.GraphRef) {
-	for _, ref := range refs {
-		if i, ok := g.entity(ref); ok {
-			g.entities[i].ended = at
-			g.dead++
-			continue
-		}
-		i, ok := slices.BinarySearchFunc(g.observations, ref, func(o graphObservation, ref events.GraphRef) int { return compareGraph(o.ref, ref) })
-		if ok {
-			g.observations[i].ended = at
-			g.dead++
-		}
-	}
 }
 
 // matches looks through everything that lives at a position.
