@@ -223,6 +223,9 @@ func (c *GraphChange) Validate() *Error {
 	if err := checkLine("subject", c.Subject, MaxSubject); err != nil {
 		return err
 	}
+	if len(c.Operations) > MaxGraphItems {
+		return Errorf(CodeTooLarge, "the change has %d operations, at most %d are allowed", len(c.Operations), MaxGraphItems).WithHint("send it in several changes")
+	}
 	if len(c.Operations) == 0 {
 		return Errorf(CodeInvalid, "operations is empty").WithHint("a change has at least one, such as {\"create_entities\": […]}")
 	}

@@ -33,9 +33,6 @@ type fake struct {
 	backup  func(w io.Writer) error
 	ready   bool
 	status  func() (memory.Status, error)
-
-	graphChanged memory.GraphChanged
-	graph        memory.Graph
 }
 
 // plainAccess is an access as calls are written down, namespace included.
@@ -100,25 +97,29 @@ func namespace(name string) memory.Namespace {
 }
 
 func (f *fake) ChangeGraph(_ context.Context, ns string, change memory.GraphChange) (memory.GraphChanged, error) {
-	return f.graphChanged, f.called("ChangeGraph", ns, change)
+	results := []memory.GraphResult{{Entities: []memory.GraphEntity{}}, {Deleted: &memory.GraphDeleted{}}}
+	return memory.GraphChanged{Position: "p0.1.9.0", Status: memory.GraphApplied, Results: results}, f.called("ChangeGraph", ns, change)
 }
 
 func (f *fake) Graph(_ context.Context, acc memory.Access, req memory.GraphRequest) (memory.Graph, error) {
-	return f.graph, f.called("Graph", acc, req)
+	return aGraph(), f.called("Graph", acc, req)
 }
 
 func (f *fake) StreamGraph(_ context.Context, acc memory.Access, yield func(memory.GraphLine) error) error {
-	for i := range f.graph.Entities {
-		if err := yield(memory.GraphLine{Entity: &f.graph.Entities[i]}); err != nil {
-			return err
-		}
+	g := aGraph()
+	err := f.called("StreamGraph", acc)
+	if err == nil {
+		err = yield(memory.GraphLine{Entity: &g.Entities[0]})
 	}
-	for i := range f.graph.Relations {
-		if err := yield(memory.GraphLine{Relation: &f.graph.Relations[i]}); err != nil {
-			return err
-		}
+	if err == nil {
+		err = yield(memory.GraphLine{Relation: &g.Relations[0]})
 	}
-	return f.called("StreamGraph", acc)
+	return err
+}
+
+func aGraph() memory.Graph {
+	return memory.Graph{Position: "p0.1.9.0", Entities: []memory.GraphEntity{{Name: "Alice", Type: "person", Observations: []string{"likes Go"}}},
+		Relations: []memory.GraphRelation{{From: "Alice", To: "b", Type: "c"}}}
 }
 
 func (f *fake) CreateNamespace(_ context.Context, req memory.CreateNamespace) (memory.Namespace, error) {
