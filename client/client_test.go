@@ -141,6 +141,27 @@ func TestEachMethodSendsItsRequest(t *testing.T) {
 			return err
 		}, memory.AuditPage{},
 			seen{Method: "GET", Path: "/v1/namespaces/ns/audit", Query: "actor=bob&as=me&cursor=c&from=p1&limit=9&since=2024-05-08T00%3A02%3A03Z&until=2024-05-08T00%3A02%3A03Z"}},
+		{"change graph", func(c *Client) error {
+			_, err := GraphOf(c, "ns").Change(ctx, memory.GraphChange{ID: "k", Operations: []memory.GraphOperation{{CreateEntities: []memory.GraphEntity{}}}})
+			return err
+		}, memory.GraphChanged{}, seen{Method: "POST", Path: "/v1/namespaces/ns/graph", Body: `{"id":"k","agent":"me","operations":[{"create_entities":[]}]}`}},
+		{"graph", func(c *Client) error {
+			_, err := GraphOf(c, "ns").Read(ctx, memory.GraphRequest{}, ReadOptions{})
+			return err
+		}, memory.Graph{},
+			seen{Method: "GET", Path: "/v1/namespaces/ns/graph", Query: "as=me"}},
+		{"search graph", func(c *Client) error {
+			_, err := GraphOf(c, "ns").Read(ctx, memory.GraphRequest{Query: &txt}, ReadOptions{As: "x", AtLeast: "p1"})
+			return err
+		}, memory.Graph{}, seen{Method: "GET", Path: "/v1/namespaces/ns/graph", Query: "as=x&at_least=p1&query=new"}},
+		{"open graph", func(c *Client) error {
+			_, err := GraphOf(c, "ns").Read(ctx, memory.GraphRequest{Names: []string{"a b", "c"}}, ReadOptions{})
+			return err
+		}, memory.Graph{}, seen{Method: "GET", Path: "/v1/namespaces/ns/graph", Query: "as=me&name=a+b&name=c"}},
+		{"open nothing", func(c *Client) error {
+			_, err := GraphOf(c, "ns").Read(ctx, memory.GraphRequest{Names: []string{}}, ReadOptions{})
+			return err
+		}, memory.Graph{}, seen{Method: "GET", Path: "/v1/namespaces/ns/graph", Query: "as=me&name="}},
 		{"create", func(c *Client) error {
 			_, err := c.CreateNamespace(ctx, memory.CreateNamespace{Name: "ns"})
 			return err

@@ -48,6 +48,17 @@ func doomedSubject(t *testing.T, n *Node) (ids []string) {
 	if _, err := n.writes.Forget(t.Context(), "default", "tester", ids[2], 0); err != nil {
 		t.Fatal(err)
 	}
+	for subject, op := range map[string]string{
+		"":    `{"create_entities":[{"name":"garden","entityType":"place","observations":["has rows"]}]}`,
+		"ada": `{"create_entities":[{"name":"` + w[0] + `","entityType":"` + w[1] + `","observations":["` + w[2] + `"]}]},{"create_relations":[{"from":"garden","to":"` + w[3] + `","relationType":"` + w[4] + `"}]}`,
+	} {
+		if status, answer := post(t, n, "/v1/namespaces/default/graph", `{"agent":"tester","subject":"`+subject+`","operations":[`+op+`]}`); status != 200 {
+			t.Fatalf("a change of the graph: %d %s", status, answer)
+		}
+	}
+	if g := graphHolds(t, n, w[2]); len(g.Entities) != 1 {
+		t.Fatalf("%+v", g)
+	}
 	if status, answer := post(t, n, "/v1/namespaces/default/events", `{"agent":"tester","subject":"ada","text":"`+w[5]+`","kind":`); status != 400 {
 		t.Fatalf("a body that is no JSON: %d %s", status, answer)
 	}
@@ -55,6 +66,16 @@ func doomedSubject(t *testing.T, n *Node) (ids []string) {
 		t.Fatal(err)
 	}
 	return ids
+}
+
+// graphHolds searches the graph.
+func graphHolds(t *testing.T, n *Node, query string) memory.Graph {
+	t.Helper()
+	g, err := n.reads.Graph(t.Context(), memory.Access{Namespace: "default"}, memory.GraphRequest{Query: &query})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
 }
 
 func onlyOthersAreFound(t *testing.T, n *Node, ids []string) {
@@ -65,6 +86,12 @@ func onlyOthersAreFound(t *testing.T, n *Node, ids []string) {
 				t.Errorf("%q still finds %q", w, hit)
 			}
 		}
+		if g := graphHolds(t, n, w); len(g.Entities) > 0 {
+			t.Errorf("%q still finds in the graph %+v", w, g)
+		}
+	}
+	if g := graphHolds(t, n, ""); len(g.Entities) != 1 || len(g.Relations) != 0 {
+		t.Errorf("the graph of the others is %+v", g)
 	}
 	if got := find(t, n, "gardener waters row"); len(got) < 5 {
 		t.Errorf("of the others are found: %v", got)

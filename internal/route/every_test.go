@@ -144,7 +144,7 @@ func TestEveryWriteIsCarriedOutOnceByTheNodeThatLeads(t *testing.T) {
 	var all []variant
 	for m := range reflect.TypeFor[route.Writer]().Methods() {
 		all = append(all, variant{m.Name, false})
-		if m.Name == "Capture" || m.Name == "Revise" {
+		if m.Name == "Capture" || m.Name == "Revise" || m.Name == "ChangeGraph" {
 			all = append(all, variant{m.Name, true})
 		}
 	}
@@ -181,7 +181,7 @@ func TestEveryWriteIsCarriedOutOnceByTheNodeThatLeads(t *testing.T) {
 				switch {
 				case v.ids:
 					where, fails = s.again, ""
-				case v.method == "Capture" || v.method == "Revise" || v.method == "Forget":
+				case v.method == "Capture" || v.method == "Revise" || v.method == "Forget" || v.method == "ChangeGraph":
 					if where = s.sure; s.fails == memory.CodeUnavailable {
 						fails = ""
 					}
@@ -220,6 +220,10 @@ func arguments(method string, ids bool) []any {
 		args[1], args[2] = items, opt
 	case method == "Revise" && !ids:
 		args[5] = ""
+	case method == "ChangeGraph" && !ids:
+		change := args[1].(memory.GraphChange)
+		change.ID = ""
+		args[1] = change
 	}
 	return args
 }

@@ -300,7 +300,8 @@ func (f *fake) Revise(ctx context.Context, namespace, as, id string, rev memory.
 }
 
 func (f *fake) ChangeGraph(ctx context.Context, namespace string, change memory.GraphChange) (memory.GraphChanged, error) {
-	return memory.GraphChanged{}, nil
+	_, err := f.carry(ctx, "ChangeGraph", change.ID, namespace, change)
+	return answered[memory.GraphChanged](err)
 }
 
 func (f *fake) Forget(ctx context.Context, namespace, as, id string, ifMatch int) (memory.ForgetResponse, error) {
