@@ -133,12 +133,46 @@ type GraphLine struct {
 // took away. What was made under a key that was destroyed since is not told.
 type GraphEvent struct {
 	Namespace           string              `json:"namespace"`
+	Agent               string              `json:"agent"` // who changed it
 	CreatedEntities     []GraphEntity       `json:"created_entities,omitempty"`
 	CreatedRelations    []GraphRelation     `json:"created_relations,omitempty"`
 	AddedObservations   []GraphObservations `json:"added_observations,omitempty"`
 	DeletedEntities     []string            `json:"deleted_entities,omitempty"`
 	DeletedRelations    []GraphRelation     `json:"deleted_relations,omitempty"`
 	DeletedObservations []GraphDeletion     `json:"deleted_observations,omitempty"`
+}
+
+// String says for people what was made and what was taken away.
+func (e *GraphEvent) String() string {
+	var parts []string
+	say := func(verb string, names []string) {
+		if len(names) > 0 {
+			parts = append(parts, verb+" "+strings.Join(names, ", "))
+		}
+	}
+	var created, observed, lost []string
+	for _, c := range e.CreatedEntities {
+		created = append(created, c.Name)
+	}
+	edges := func(all []GraphRelation) (out []string) {
+		for _, r := range all {
+			out = append(out, r.From+" "+r.Type+" "+r.To)
+		}
+		return out
+	}
+	for _, o := range e.AddedObservations {
+		observed = append(observed, o.Entity+": "+strings.Join(o.Contents, "; "))
+	}
+	for _, o := range e.DeletedObservations {
+		lost = append(lost, o.Entity+": "+strings.Join(o.Observations, "; "))
+	}
+	say("created", created)
+	say("related", edges(e.CreatedRelations))
+	say("observed", observed)
+	say("deleted", e.DeletedEntities)
+	say("unrelated", edges(e.DeletedRelations))
+	say("dropped", lost)
+	return strings.Join(parts, " · ")
 }
 
 // MarshalJSON writes the fields in the order of that file.

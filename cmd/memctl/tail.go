@@ -65,6 +65,11 @@ func printEvent(a *app, ns string, ev memory.Event) error {
 		Text  string `json:"text"`
 	}
 	_ = json.Unmarshal(ev.Data, &data) // data of other shapes has no text to show
+	if strings.HasPrefix(ev.Type, "io.mneme.graph.") {
+		var change memory.GraphEvent
+		_ = json.Unmarshal(ev.Data, &change)
+		data.Text = change.String()
+	}
 	when := "-"
 	if ev.Time != nil {
 		when = a.clock(*ev.Time)

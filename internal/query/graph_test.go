@@ -278,11 +278,11 @@ func TestGraphEvents(t *testing.T) {
 			t.Errorf("the feed tells\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 	}
-	first := `{"namespace":"team","created_entities":[{"name":"team","entityType":"group","observations":["meets"]}]}`
+	first := `{"namespace":"team","agent":"ann","created_entities":[{"name":"team","entityType":"group","observations":["meets"]}]}`
 	check(first,
-		`{"namespace":"team","created_entities":[{"name":"Ada","entityType":"person","observations":[]}],"created_relations":[{"from":"Ada","to":"team","relationType":"is in"}]}`,
-		`{"namespace":"team","added_observations":[{"entityName":"team","contents":["is small"]},{"entityName":"Ada","contents":["said others"]}]}`,
-		`{"namespace":"team","deleted_entities":["Ada"],"deleted_relations":[{"from":"Ada","to":"team","relationType":"is in"}],"deleted_observations":[{"entityName":"team","observations":["meets","is small"]}]}`)
+		`{"namespace":"team","agent":"ann","created_entities":[{"name":"Ada","entityType":"person","observations":[]}],"created_relations":[{"from":"Ada","to":"team","relationType":"is in"}]}`,
+		`{"namespace":"team","agent":"ann","added_observations":[{"entityName":"team","contents":["is small"]},{"entityName":"Ada","contents":["said others"]}]}`,
+		`{"namespace":"team","agent":"ann","deleted_entities":["Ada"],"deleted_relations":[{"from":"Ada","to":"team","relationType":"is in"}],"deleted_observations":[{"entityName":"team","observations":["meets","is small"]}]}`)
 	var subjects []string
 	applied := w.Applied[len(w.Applied)-1]
 	w.OK(w.svc.FeedEvents(applied, nil, func(subject string, _ memory.Event) error { subjects = append(subjects, subject); return nil }))
@@ -291,8 +291,8 @@ func TestGraphEvents(t *testing.T) {
 	}
 	w.End("team", "ada")
 	check(first,
-		`{"namespace":"team","added_observations":[{"entityName":"team","contents":["is small"]}]}`,
-		`{"namespace":"team","deleted_observations":[{"entityName":"team","observations":["meets","is small"]}]}`)
+		`{"namespace":"team","agent":"ann","added_observations":[{"entityName":"team","contents":["is small"]}]}`,
+		`{"namespace":"team","agent":"ann","deleted_observations":[{"entityName":"team","observations":["meets","is small"]}]}`)
 }
 
 // BenchmarkGraphSearch: search_nodes among 10,000 entities with three observations each, and

@@ -30,7 +30,7 @@ type graphThing struct {
 
 // tellGraph is the public form of a graph.changed.
 func tellGraph(keys *keyring.Keyring, v *projections.View, namespace string, at projections.Ref, env *events.Envelope) (memory.GraphEvent, error) {
-	out := memory.GraphEvent{Namespace: namespace}
+	out := memory.GraphEvent{Namespace: namespace, Agent: env.Agent}
 	steps, err := views.OpenGraph(keys, env)
 	if errors.Is(err, views.ErrErased) {
 		return out, nil
