@@ -154,7 +154,7 @@ func (v graphReads) GraphRelations(part uint32, visit func(events.GraphRef, even
 type GraphNews struct {
 	// Entity is told of each entity that was made and is there, without its observations.
 	Entity func(events.GraphRef, events.GraphEntity)
-	// Observation is told of each observation, likewise.
+	// Observation is told of each observation, in any order.
 	Observation func(ref, entity events.GraphRef, text string)
 	// EntityEnded and ObservationEnded are told of what an event took away, as far as it named
 	// it: of an entity, without its observations.
@@ -178,15 +178,7 @@ func (v graphReads) GraphSince(part uint32, after Ref, tell GraphNews) error {
 	}); err != nil {
 		return err
 	}
-	from, all = since(prefixGraphOwner)
-	if err := v.walk(from, all, func(key, value []byte) (bool, error) {
-		ref, entity := events.DecodeGraphRef(key[5:]), events.DecodeGraphRef(value)
-		text, err := v.p.get(graphObservationKey(part, entity, ref))
-		if err == nil {
-			tell.Observation(ref, entity, string(text))
-		}
-		return true, err
-	}); err != nil {
+	if err := v.observationsSince(part, after, tell.Observation); err != nil {
 		return err
 	}
 	from, all = since(prefixGraphEnded)
@@ -200,6 +192,26 @@ func (v graphReads) GraphSince(part uint32, after Ref, tell GraphNews) error {
 			}
 		}
 		return true, nil
+	})
+}
+
+// observationsSince reads all observations as they lie, and those behind an event one by one.
+func (v graphReads) observationsSince(part uint32, after Ref, tell func(ref, entity events.GraphRef, text string)) error {
+	if after == (Ref{}) {
+		all := be32([]byte{prefixGraphObservation}, part)
+		return v.walk(all, all, func(key, value []byte) (bool, error) {
+			tell(events.DecodeGraphRef(key[5+events.GraphRefBytes:]), events.DecodeGraphRef(key[5:]), string(value))
+			return true, nil
+		})
+	}
+	all := be32([]byte{prefixGraphOwner}, part)
+	return v.walk(Ref{after.Seq, after.Index + 1}.append(all[:len(all):len(all)]), all, func(key, value []byte) (bool, error) {
+		ref, entity := events.DecodeGraphRef(key[5:]), events.DecodeGraphRef(value)
+		text, err := v.p.get(graphObservationKey(part, entity, ref))
+		if err == nil {
+			tell(ref, entity, string(text))
+		}
+		return true, err
 	})
 }
 

@@ -321,6 +321,26 @@ func BenchmarkGraphSearch(b *testing.B) {
 	}
 }
 
+// BenchmarkGraphSearchCold: the first search after a start, and one of a graph that is too large
+// to be kept.
+func BenchmarkGraphSearchCold(b *testing.B) {
+	w := newWorld(b)
+	w.Namespace("team", nil)
+	fillGraph(w.World, 10_000)
+	query := "number 5000 of"
+	b.Run("first", func(b *testing.B) {
+		for range b.N {
+			w.restart()
+			_ = w.graph("team", "", memory.GraphRequest{Query: &query})
+		}
+	})
+	b.Run("whole", func(b *testing.B) {
+		for range b.N {
+			_ = w.graph("team", "", memory.GraphRequest{})
+		}
+	})
+}
+
 func fillGraph(w *querytest.World, n int) {
 	for at := 0; at < n; at += 100 {
 		var all []events.GraphEntity

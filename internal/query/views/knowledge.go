@@ -193,7 +193,12 @@ func (g *graphTexts) follow(v *projections.View, part uint32, changed projection
 	if !g.at.Before(changed) {
 		return nil
 	}
-	low := newLowering()
+	low, known := newLowering(), len(g.observations)
+	type ending struct {
+		ref events.GraphRef
+		at  projections.Ref
+	}
+	var entities, observations []ending
 	err := v.GraphSince(part, g.at, projections.GraphNews{
 		Entity: func(ref events.GraphRef, e events.GraphEntity) {
 			g.entities = append(g.entities, graphEntity{ref: ref, name: low.of(e.Name), kind: low.of(e.Type)})
@@ -205,22 +210,25 @@ func (g *graphTexts) follow(v *projections.View, part uint32, changed projection
 				g.bytes += observationBytes + len(text)
 			}
 		},
-		EntityEnded: func(ref events.GraphRef, at projections.Ref) {
-			if i, ok := g.entity(ref); ok {
-				g.entities[i].ended = at
-				g.dead++
-			}
-		},
-		ObservationEnded: func(ref events.GraphRef, at projections.Ref) {
-			if i, ok := slices.BinarySearchFunc(g.observations, ref, func(o graphObservation, ref events.GraphRef) int { return compareGraph(o.ref, ref) }); ok {
-				g.observations[i].ended = at
-				g.dead++
-			}
-		},
+		EntityEnded:      func(ref events.GraphRef, at projections.Ref) { entities = append(entities, ending{ref, at}) },
+		ObservationEnded: func(ref events.GraphRef, at projections.Ref) { observations = append(observations, ending{ref, at}) },
 	})
 	if err != nil { // what was told is told again
 		g.entities, g.observations, g.bytes, g.dead, g.at = nil, nil, 0, 0, projections.Ref{}
 		return err
+	}
+	slices.SortFunc(g.observations[known:], func(a, b graphObservation) int { return compareGraph(a.ref, b.ref) })
+	for _, e := range entities {
+		if i, ok := g.entity(e.ref); ok {
+			g.entities[i].ended = e.at
+			g.dead++
+		}
+	}
+	for _, e := range observations {
+		if i, ok := g.observation(e.ref); ok {
+			g.observations[i].ended = e.at
+			g.dead++
+		}
 	}
 	g.at = changed
 	return nil
@@ -228,6 +236,10 @@ func (g *graphTexts) follow(v *projections.View, part uint32, changed projection
 
 func (g *graphTexts) entity(ref events.GraphRef) (int, bool) {
 	return slices.BinarySearchFunc(g.entities, ref, func(e graphEntity, ref events.GraphRef) int { return compareGraph(e.ref, ref) })
+}
+
+func (g *graphTexts) observation(ref events.GraphRef) (int, bool) {
+	return slices.BinarySearchFunc(g.observations, ref, func(o graphObservation, ref events.GraphRef) int { return compareGraph(o.ref, ref) })
 }
 
 func compareGraph(a, b events.GraphRef) int {
