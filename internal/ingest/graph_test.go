@@ -470,6 +470,37 @@ func TestGraphNeedsItsLevel(t *testing.T) {
 	if w.last() != last {
 		t.Error("it was written")
 	}
+	// In one frame with a memory, which has no part in that.
+	v := w.state.View()
+	ns, _ := v.Namespace("team-a")
+	if err := v.Close(); err != nil {
+		t.Fatal(err)
+	}
+	drafts := make([]*draft, 2)
+	for i, draftOf := range []func(a *admission) (*draft, error){
+		func(a *admission) (*draft, error) {
+			return a.graph(&memory.GraphChange{Agent: "agent-1", Operations: []memory.GraphOperation{{CreateEntities: []memory.GraphEntity{{Name: "a", Type: "t"}}}}})
+		},
+		func(a *admission) (*draft, error) {
+			return a.capture(&Item{Capture: memory.Capture{Agent: "agent-1", Text: "a memory", Kind: memory.KindOther, Scope: memory.ScopeTeam}})
+		},
+	} {
+		a, err := w.writer.admit("team-a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		drafts[i], err = draftOf(a)
+		if err := errors.Join(err, a.view.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.writer.queue.push(ns.ID, drafts); err != nil {
+		t.Fatal(err)
+	}
+	told := answers(context.Background(), w.writer, memory.WaitApplied, drafts...)
+	if memory.CodeOf(told[0].err) != memory.CodeUnavailable || told[1].err != nil || told[1].result.Outcome != projections.OutcomeCreated {
+		t.Errorf("beside a memory: %+v", told)
+	}
 }
 
 // BenchmarkAddObservation: one observation to one of many entities, without the log's fsync.

@@ -45,11 +45,16 @@ func above(f *frame, allowed uint16) error {
 	}
 	for i, d := range f.drafts {
 		if level := events.FeatureOf(f.encoded[i : i+1]); level > allowed && d.header.Type != events.TypeLevelRaised {
-			return memory.Errorf(memory.CodeUnavailable, "that needs the log's feature level %d, and it is at %d until all nodes of the cluster run a program that knows it", level, allowed).
-				WithHint("nothing was written; memctl upgrade check names the nodes that are behind, and where none is, memctl upgrade finish allows it at once")
+			return needsLevel(level, allowed)
 		}
 	}
 	return nil
+}
+
+// needsLevel is the refusal of what is of a higher level than writers may use.
+func needsLevel(level, allowed uint16) error {
+	return memory.Errorf(memory.CodeUnavailable, "that needs the log's feature level %d, and it is at %d until all nodes of the cluster run a program that knows it", level, allowed).
+		WithHint("nothing was written; memctl upgrade check names the nodes that are behind, and where none is, memctl upgrade finish allows it at once")
 }
 
 // BeganLog reports whether the log was begun in this writer's term, so that no program has
