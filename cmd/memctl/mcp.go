@@ -40,9 +40,9 @@ Without -n it works in the namespace that is remembered, or in the only one ther
 			return serveMCP(cmd.Context(), a, p)
 		},
 	}
-	cmd.Flags().StringVar(&profile, "profile", string(mcp.ProfileLite), "how many tools to offer: micro, lite or full")
+	cmd.Flags().StringVar(&profile, "profile", string(mcp.ProfileLite), "which tools to offer: micro, lite, full, or graph, those of the official memory server alone")
 	cmd.Flags().StringVar(&start, "start", startAuto, "start a node where none runs: auto (at the default address), always or never")
-	completeFlag(cmd, "profile", completeWords("micro", "lite", "full"))
+	completeFlag(cmd, "profile", completeWords("micro", "lite", "full", "graph"))
 	completeFlag(cmd, "start", completeWords(startAuto, startAlways, startNever))
 	return cmd
 }
@@ -62,7 +62,7 @@ func serveMCP(ctx context.Context, a *app, profile mcp.Profile) error {
 			ns, err := onlyNamespace(ctx, a)
 			return mcp.Caller{Client: c, Namespace: ns, Agent: agent}, err
 		},
-		Profile: profile, Version: a.sys.version.Version,
+		Profile: profile, Sessions: true, Version: a.sys.version.Version,
 		Logger: slog.New(slog.NewTextHandler(a.sys.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {

@@ -67,7 +67,7 @@ func program(t *testing.T, name string, args ...string) (out string, err error) 
 // The suite finds what it is known to find, and nothing else, in every revision.
 func TestConformance(t *testing.T) {
 	url, _ := endpoint(t)
-	out, err := program(t, "conformance", "server", "--url", url+"&profile=full", "--suite", "all",
+	out, err := program(t, "conformance", "server", "--url", url, "--suite", "all",
 		"--expected-failures", "baseline.yml", "-o", t.TempDir(), "--timeout", "60000")
 	if err != nil {
 		t.Fatal(out[max(0, len(out)-8000):])
@@ -83,7 +83,7 @@ func TestConformance(t *testing.T) {
 var profileTools = map[string][]string{
 	"micro": {"memory_get", "memory_search", "memory_store"},
 	"lite":  {"memory_forget", "memory_list", "memory_recall", "memory_timeline"},
-	"full":  {"memory_revise"},
+	"full":  {"memory_revise", "add_observations", "create_entities", "create_relations", "delete_entities", "delete_observations", "delete_relations", "open_nodes", "read_graph", "search_nodes"},
 }
 
 // The inspector takes what is listed, in both eras and over both transports.

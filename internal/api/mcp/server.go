@@ -28,8 +28,11 @@ type Options struct {
 	// transport has none. It is asked with every call, and may be called concurrently.
 	Connect func(h http.Header) (Caller, error)
 	Profile Profile // "" = ProfileLite
-	Version string
-	Logger  *slog.Logger // nil: discarded
+	// Sessions says that the transport keeps sessions, so that a client may subscribe to the
+	// knowledge graph: it hears of the changes that this server makes.
+	Sessions bool
+	Version  string
+	Logger   *slog.Logger // nil: discarded
 }
 
 // Profile says how many tools a client is handed.
@@ -40,10 +43,11 @@ const (
 	ProfileMicro Profile = "micro" // search, get, store
 	ProfileLite  Profile = "lite"  // and what one needs to look around and to forget
 	ProfileFull  Profile = "full"  // and all others
+	ProfileGraph Profile = "graph" // the nine tools of the official memory server, and nothing else
 )
 
 // Profiles lists them.
-var Profiles = []Profile{ProfileMicro, ProfileLite, ProfileFull}
+var Profiles = []Profile{ProfileMicro, ProfileLite, ProfileFull, ProfileGraph}
 
 // ParseProfile reads the name of a profile; "" is ProfileLite.
 func ParseProfile(s string) (Profile, error) {
@@ -53,11 +57,16 @@ func ParseProfile(s string) (Profile, error) {
 	if p := Profile(s); slices.Contains(Profiles, p) {
 		return p, nil
 	}
-	return "", memory.Errorf(memory.CodeInvalid, "there is no profile %q of tools", s).WithHint("profiles are micro, lite and full")
+	return "", memory.Errorf(memory.CodeInvalid, "there is no profile %q of tools", s).WithHint("profiles are micro, lite, full and graph")
 }
 
 // has reports whether a profile has the tools of another.
-func (p Profile) has(of Profile) bool { return slices.Index(Profiles, p) >= slices.Index(Profiles, of) }
+func (p Profile) has(of Profile) bool {
+	if p == ProfileGraph || of == ProfileGraph {
+		return p == of || p == ProfileFull
+	}
+	return slices.Index(Profiles, p) >= slices.Index(Profiles, of)
+}
 
 // surface is what the handlers of one server share. It is immutable.
 type surface struct{ Options }
@@ -74,16 +83,21 @@ func New(opt Options) (*mcp.Server, error) {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &surface{opt}
-	server := mcp.NewServer(&mcp.Implementation{Name: "mneme", Title: "Mneme", Version: opt.Version}, &mcp.ServerOptions{
-		Instructions:      instructions,
-		Logger:            opt.Logger,
-		Capabilities:      &mcp.ServerCapabilities{},
-		CompletionHandler: s.complete,
-		SetCacheable:      cacheable,
-	})
+	with := &mcp.ServerOptions{Logger: opt.Logger, Capabilities: &mcp.ServerCapabilities{}, SetCacheable: cacheable}
+	if opt.Sessions && opt.Profile.has(ProfileGraph) {
+		with.SubscribeHandler = func(context.Context, *mcp.SubscribeRequest) error { return nil }
+		with.UnsubscribeHandler = func(context.Context, *mcp.UnsubscribeRequest) error { return nil }
+	}
+	if opt.Profile != ProfileGraph {
+		with.Instructions, with.CompletionHandler = instructions, s.complete
+	}
+	server := mcp.NewServer(&mcp.Implementation{Name: "mneme", Title: "Mneme", Version: opt.Version}, with)
 	s.addTools(server)
-	s.addResources(server)
-	s.addPrompts(server)
+	s.addGraph(server)
+	if opt.Profile != ProfileGraph {
+		s.addResources(server)
+		s.addPrompts(server)
+	}
 	return server, nil
 }
 

@@ -58,7 +58,7 @@ func (s *surface) addReads(server *mcp.Server) {
 		do:    timeline})
 	add(s, server, tool[listIn, listed]{of: ProfileLite, name: "memory_list", title: "List memories", reads: true,
 		about: "List memories, newest first, without a question: what was stored lately, all of a kind or with a tag. For a question use memory_search.",
-		do:    list})
+		do:    listMemories})
 	add(s, server, tool[recallIn, recalled]{of: ProfileLite, name: "memory_recall", title: "Recall for a prompt", reads: true,
 		about: "Get the few memories that fit a task as one short block of notes that stays under a budget of tokens. Empty if nothing fits.",
 		do:    recallFor})
@@ -147,7 +147,7 @@ type listIn struct {
 	Cursor string `json:"cursor,omitempty" jsonschema:"goes on where the answer before ended"`
 }
 
-func list(ctx context.Context, c Caller, in listIn) (listed, string, error) {
+func listMemories(ctx context.Context, c Caller, in listIn) (listed, string, error) {
 	limit := 20
 	if in.Limit != nil {
 		limit = *in.Limit

@@ -32,7 +32,7 @@ func mcpRoutes(s *server) []route {
 		params: []param{
 			{name: "namespace", in: "query", about: "Where to work; or the header Mneme-Namespace.", length: 63},
 			{name: "agent", in: "query", about: "Who acts; or the header Mneme-Agent, or as the client calls itself.", length: 63},
-			{name: "profile", in: "query", about: "How many tools are offered.", enum: []any{"micro", "lite", "full"}},
+			{name: "profile", in: "query", about: "How many tools are offered.", enum: []any{"micro", "lite", "full", "graph"}},
 		},
 		summary: "The Model Context Protocol, over streamable HTTP without sessions.",
 		answers: map[int]answer{200: {about: "A message of JSON-RPC, as an event.", media: mediaEvents}, 202: {about: "A notification was taken."}}})
