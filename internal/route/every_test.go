@@ -27,7 +27,7 @@ var (
 
 // ofTheNode are the administrative actions that concern the node which is asked.
 var ofTheNode = []string{"Status", "Cluster", "RemoveNode", "TransferLead", "DrainNode", "Doctor", "Rebuild", "VerifyLog", "RepairLog", "Rejected", "Quarantine", "PutInQuarantine", "BackupLog", "BackupKeys", "DestroyedKeys",
-	"Reload", "DebugBundle", "Profile", "Upgrade", "FinishUpgrade", "Version"}
+	"Reload", "Aside", "RemoveAside", "DebugBundle", "Profile", "Upgrade", "FinishUpgrade", "Version"}
 
 // TestEveryAdministrativeActionIsForwardedOrOfTheNode makes whoever adds one decide.
 func TestEveryAdministrativeActionIsForwardedOrOfTheNode(t *testing.T) {

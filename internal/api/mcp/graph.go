@@ -194,38 +194,14 @@ func createRelations(ctx context.Context, c Caller, in relationsIn) (relationsOu
 
 func addObservations(ctx context.Context, c Caller, in observationsIn) (observationsOut, any, error) {
 	r, err := change(ctx, c, memory.GraphOperation{AddObservations: some(in.Observations)})
-	if memory.CodeOf(err) == memory.CodeNotFound {
-		if missing := unknownEntity(ctx, c, in.Observations); missing != "" {
-			return observationsOut{}, nil, fmt.Errorf("Entity with name %s not found", missing) //nolint:staticcheck // the words of the official server
-		}
+	if name, unknown := memory.MissingEntity(err); unknown {
+		return observationsOut{}, nil, fmt.Errorf("Entity with name %s not found", name) // in the words of that server
 	}
 	if err != nil {
 		return observationsOut{}, nil, told(err)
 	}
 	out := observationsOut{some(r.Added)}
 	return out, out.Results, nil
-}
-
-// unknownEntity is the first entity that is not there; "" if all are, or that is not known.
-func unknownEntity(ctx context.Context, c Caller, of []memory.GraphObservations) string {
-	names := make([]string, len(of))
-	for i, o := range of {
-		names[i] = o.Entity
-	}
-	g, err := client.GraphOf(c.Client, c.Namespace).Read(ctx, memory.GraphRequest{Names: names}, client.ReadOptions{As: c.Agent})
-	if err != nil {
-		return ""
-	}
-	there := map[string]bool{}
-	for _, e := range g.Entities {
-		there[e.Name] = true
-	}
-	for _, n := range names {
-		if !there[n] {
-			return n
-		}
-	}
-	return ""
 }
 
 // deletion says that it is done whether or not there was anything to delete.
