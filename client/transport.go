@@ -186,7 +186,7 @@ func unreachable(ctx context.Context, base *url.URL, err error) error {
 		err = ue.Err
 	}
 	return memory.Errorf(memory.CodeUnavailable, "cannot reach a node at %s: %w", addrOf(base), err).
-		WithHint("is `memnode` running at %s? start it, or name another address", base.Host)
+		WithHint("is `memnode` running there? its log says why it ended, or what it waits for; start it, or name another address")
 }
 
 // speaksNATS recognises a NATS server, which greets with INFO {"server_id": …, which is

@@ -24,7 +24,9 @@ Exit codes: 0 done, 1 internal, 2 usage or invalid, 3 not found, 4 not allowed,
   memctl search "when do we deploy"`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		Version:       versionLine(a.sys.version),
 	})
+	root.SetVersionTemplate("memctl   {{.Version}}\n") // memctl version asks the node for its own, too
 	root.SetFlagErrorFunc(flagError)
 	f := root.PersistentFlags()
 	f.BoolVar(&a.flags.json, "json", false, "print one JSON document (tail, export and --follow: one a line)")

@@ -25,10 +25,10 @@ const maxSocketPath = 103
 // socketDialTimeout bounds how long a start waits for somebody at the socket.
 const socketDialTimeout = time.Second
 
-// openAdminSocket serves handler on the admin socket. A path that is too long is
+// openAdminSocket makes the admin socket. A path that is too long is
 // an error if the operator chose it, and otherwise only means that there is no
 // socket: the node says so in doctor, and in the log.
-func (n *Node) openAdminSocket(handler http.Handler) error {
+func (n *Node) openAdminSocket() error {
 	path, chosen := n.cfg.AdminSocket, true
 	if path == "" {
 		path, chosen = filepath.Join(n.dir.path, "admin.sock"), false
@@ -55,7 +55,22 @@ func (n *Node) openAdminSocket(handler http.Handler) error {
 	if err != nil {
 		return startError("admin socket", err)
 	}
-	n.front.socket = path
+	n.front.admin, n.front.socket = l, path
+	n.onClose("admin socket", func(context.Context) error { // which removes the file
+		if err := l.Close(); !errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		return nil
+	})
+	return nil
+}
+
+// serveAdminSocket serves handler on the admin socket, if there is one.
+func (n *Node) serveAdminSocket(handler http.Handler) {
+	l := n.front.admin
+	if l == nil {
+		return
+	}
 	server := n.newServer(handler)
 	server.ConnContext = func(ctx context.Context, _ net.Conn) context.Context { return auth.Local(ctx) }
 	n.wg.Go(func() {
@@ -63,8 +78,7 @@ func (n *Node) openAdminSocket(handler http.Handler) error {
 			n.end(err)
 		}
 	})
-	n.onClose("admin socket", server.stop) // which closes l, which removes the file
-	return nil
+	n.onClose("answers at the admin socket", server.stop)
 }
 
 const socketHint = "choose a shorter --data-dir or set --admin-socket, or start with --auth token and use the operator token"

@@ -363,6 +363,8 @@ type StartError struct {
 	Addr    string   // of StartAddress
 	Try     []string // flags with which the same command starts; mostly nil
 	Err     error
+
+	alone bool // the hint is for a node on its own: one of several is replaced
 }
 
 func (e *StartError) Error() string { return e.Message }
@@ -389,6 +391,7 @@ func startError(what string, err error) error {
 	case errors.As(err, &unusable):
 		e.Kind, e.Message, e.Hint = StartDamaged, unusable.Message, unusable.Hint
 	case errors.As(err, &gap):
+		e.alone = true
 		e.Kind, e.Message = StartDamaged, fmt.Sprintf("%s: the log is damaged and there is no state to repair it from: %v", what, gap)
 		e.Hint = "memctl restore brings a backup back into a new directory; if shards/ can be put back from a copy, memctl log repair --data-dir DIR mends the log from it"
 	case errors.As(err, &addr):
@@ -420,6 +423,7 @@ func startError(what string, err error) error {
 	case errors.Is(err, keyring.ErrNoKey), errors.Is(err, keyring.ErrNoKeyring):
 		e.Kind, e.Hint = StartLostKey, "put the data directory's keys/ folder back from a backup; without it nothing can be read"
 	case errors.Is(err, eventlog.ErrStoreDamaged):
+		e.alone = true
 		e.Kind, e.Hint = StartDamaged, "nothing is lost while shards/ is whole: move nats/ aside and run memctl log repair --data-dir DIR, which writes the log again from the state"
 	case errors.Is(err, storage.ErrMissingKey):
 		e.Kind = StartLostKey
@@ -429,11 +433,22 @@ func startError(what string, err error) error {
 	case errors.Is(err, keyring.ErrDamaged), storage.IsCorrupt(err),
 		errors.Is(err, raftfsm.ErrDamaged), errors.Is(err, raftfsm.ErrCorruptLog), errors.Is(err, raftfsm.ErrCorruptSnapshot),
 		errors.Is(err, raftfsm.ErrStateLost):
-		e.Kind, e.Hint = StartDamaged, "memctl doctor --data-dir DIR says more; memctl restore brings a backup back"
+		e.Kind, e.Hint, e.alone = StartDamaged, "memctl doctor --data-dir DIR says more; memctl restore brings a backup back", true
 	case storage.IsNoSpace(err):
 		e.Hint = "free some space on that disk and start again; nothing is lost"
 	case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
 		e.Kind, e.Hint = StartReadOnly, "choose a directory that this user may write to"
 	}
 	return e
+}
+
+// ofSeveral gives the damage of a node of several its own remedy: the others have what it had,
+// and what mends a node on its own is refused for its data directory.
+func (c *Config) ofSeveral(err error) error {
+	var e *StartError
+	if c.Cluster != nil && errors.As(err, &e) && e.alone {
+		e.Hint = fmt.Sprintf("replace this node: the others have all that was acknowledged. Keep its data directory until that is done, run memctl cluster remove %s at another node, and start this one with an empty directory; "+
+			"on Kubernetes delete its claim and its pod. The page nodes.md of docs/operate says how, under \"Replace a node\"", c.Cluster.NodeID)
+	}
+	return err
 }

@@ -82,7 +82,7 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 		found = append(found, damaged)
 		n, err = start(ctx, cfg, found)
 	}
-	return n, startError("start", err)
+	return n, cfg.ofSeveral(startError("start", err))
 }
 
 // start is one attempt of Open. It fails with a *damagedState, and the next attempt is
@@ -123,6 +123,9 @@ func (n *Node) open(ctx context.Context) error {
 	if err := n.listen(); err != nil {
 		return err
 	}
+	if err := openWaiting(n); err != nil {
+		return err
+	}
 	if err := openHealth(n); err != nil {
 		return err
 	}
@@ -150,6 +153,7 @@ func (n *Node) open(ctx context.Context) error {
 	if err := n.openLog(ctx, callers{n.natsAuth(), n.front.tls()}); err != nil {
 		return err
 	}
+	n.front.waiting.say(starts, startsHint) // whatever it waited for before
 	for _, step := range []func(context.Context) error{n.openReplicas, n.openQuery, n.openRouters, n.openWriting, n.serve, n.finishRepair} {
 		if err := step(ctx); err != nil {
 			return err

@@ -32,7 +32,7 @@ type peers struct {
 	keys    *keygroup.Group
 	reports *rpc.Client
 	drained atomic.Bool // an operator wants this node to lead nothing
-	waits   *waiting    // what it answers before it is ready; nil where HTTP is not TCP
+	waits   *waiting    // what it answers before it is ready
 	taking  *taking     // nil unless the log is on an external NATS
 }
 
@@ -130,14 +130,12 @@ func (n *Node) openPeers(ctx context.Context) error {
 	if err := n.cfg.portsFree(); err != nil {
 		return err
 	}
-	n.peers = &peers{c: n.core, certs: certs, port: port}
+	n.peers = &peers{c: n.core, certs: certs, port: port, waits: n.front.waiting}
 	if n.cfg.NATSURL != "" {
 		n.peers.taking = newTaking(n)
 	}
-	if l, ok := n.front.listener.(*net.TCPListener); ok {
-		n.front.waiting = newWaiting(l, n.front.secure)
-		n.peers.waits = n.front.waiting
-		n.onClose("waiting", n.stopWaiting)
+	if l, ok := n.front.listener.(lent); ok {
+		n.front.waiting.at(l, n.front.secure)
 	}
 	if err := n.lookAtExternal(ctx, ""); err != nil {
 		return err
@@ -209,16 +207,6 @@ func (c *core) takeToken(token string) error {
 		return err
 	}
 	return storage.ReplaceFile(c.cfg.FS, c.dir.tokenFile(), []byte(token+"\n"), 0o600)
-}
-
-// stopWaiting ends the answers of a node that waits for the others.
-func (n *Node) stopWaiting(ctx context.Context) error {
-	w := n.front.waiting
-	if w == nil {
-		return nil
-	}
-	n.front.waiting = nil
-	return w.stop(ctx)
 }
 
 // clusterError says for people why a node has no cluster.
@@ -361,6 +349,7 @@ func (p *peers) until(ctx context.Context, what string, f func(context.Context) 
 		if time.Since(said) >= say {
 			said = time.Now()
 			p.c.cfg.Logger.Info("waiting for "+what, "why", err)
+			p.waitsFor(fmt.Sprintf("this node waits for %s: %v", what, err), waitsForNodesHint)
 		}
 		select {
 		case <-time.After(every):

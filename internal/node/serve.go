@@ -31,9 +31,10 @@ type front struct {
 	listener net.Listener
 	certs    *certs.Files                   // towards clients; nil is in clear
 	health   string                         // the address for probes; "" if there is none
-	waiting  *waiting                       // nil unless a node of several waits for the others
+	waiting  *waiting                       // answers until the node serves
 	bus      atomic.Pointer[natsapi.Server] // nil until it serves
-	socket   string                         // path of the admin socket; "" if there is none
+	admin    net.Listener                   // the admin socket; nil if there is none
+	socket   string                         // its path
 	trouble  string                         // why there is none
 	times    *times                         // how long requests and frames take
 	metrics  http.Handler                   // /metrics
@@ -76,13 +77,10 @@ func (n *Node) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// It is closed after HTTP, whose closing ends the event streams of both.
-	if err := n.openAdminSocket(n.front.surface); err != nil {
+	if err := n.front.waiting.stop(ctx); err != nil {
 		return err
 	}
-	if err := n.stopWaiting(ctx); err != nil {
-		return err
-	}
+	n.serveAdminSocket(n.front.surface) // it is closed after HTTP, whose closing ends the event streams of both
 	server := n.newServer(n.front.surface)
 	listener := net.Listener(newLimited(n.front.listener, &n.front.connections, n.front.certs == nil))
 	if n.cfg.Linger > 0 {

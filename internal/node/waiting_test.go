@@ -28,7 +28,8 @@ func TestNodeThatWaitsSaysSo(t *testing.T) {
 		}
 		return resp.StatusCode, string(b)
 	}
-	w := newWaiting(l.(*net.TCPListener), func(l net.Listener) net.Listener { return l })
+	w := newWaiting(waitsForNodes, waitsForNodesHint)
+	w.at(l.(*net.TCPListener), func(l net.Listener) net.Listener { return l })
 	if code, body := get("/livez"); code != 200 || body != "ok\n" {
 		t.Errorf("livez: %d %s", code, body)
 	}
@@ -61,7 +62,8 @@ func TestNodeThatWaitsSpeaksTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	w := newWaiting(l.(*net.TCPListener), f.secure)
+	w := newWaiting(waitsForNodes, waitsForNodesHint)
+	w.at(l.(*net.TCPListener), f.secure)
 	if body, err := fetch(t, "https://"+l.Addr().String()+"/v1/status", trusting(t, certs, "agents")); err != nil || !strings.Contains(body, "waits for the other nodes") {
 		t.Errorf("%q %v", body, err)
 	}
