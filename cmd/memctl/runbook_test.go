@@ -2,9 +2,13 @@ package main
 
 import (
 	"context"
+	"io"
 	"io/fs"
+	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +18,7 @@ import (
 
 // TestRunbooksNameVerbsAndFlagsThatExist: a command that is printed where somebody is in a
 // hurry has to work. What it looks at are the lines of blocks of docs/operate that begin with
-// memctl.
+// memctl, or run it in a pod.
 func TestRunbooksNameVerbsAndFlagsThatExist(t *testing.T) {
 	top, looked := filepath.Join("..", "..", "docs", "operate"), 0
 	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
@@ -32,6 +36,10 @@ func TestRunbooksNameVerbsAndFlagsThatExist(t *testing.T) {
 			for line := range strings.Lines(block) {
 				line, _, _ = strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "$ "), "#")
 				line, _, _ = strings.Cut(line, "|")
+				line, _, _ = strings.Cut(line, " > ")
+				if _, inPod, found := strings.Cut(line, " -- memctl "); found && !strings.Contains(inPod, "$@") { // kubectl exec POD -- memctl
+					line = "memctl " + inPod
+				}
 				words := strings.Fields(line)
 				if len(words) == 0 || words[0] != "memctl" {
 					continue
@@ -72,5 +80,60 @@ func checkCommand(t *testing.T, path string, words []string) {
 		if err := cmd.Args(cmd, flags.Args()); err != nil {
 			t.Errorf("%s: memctl %s: %v", path, strings.Join(words, " "), err)
 		}
+	}
+}
+
+// logged writes one line of each sort that pages look for, as memnode does in one of its formats.
+func logged(h func(io.Writer, *slog.HandlerOptions) slog.Handler) string {
+	var out strings.Builder
+	log := slog.New(h(&out, nil))
+	log.Info("memory takes part")
+	log.Info("slow search", "namespaces", []string{"team-a"})
+	log.Warn("request failed", "code", "internal")
+	log.Error("the log is not whole")
+	out.WriteString("memnode: data directory /var/lib/mneme is in use\n")
+	return out.String()
+}
+
+// TestRunbooksReadBothLogs: on Kubernetes the log is JSON, and a pattern for text found nothing
+// there, or everything.
+func TestRunbooksReadBothLogs(t *testing.T) {
+	if _, err := exec.LookPath("grep"); err != nil {
+		t.Skip("grep is not here")
+	}
+	text := logged(func(w io.Writer, o *slog.HandlerOptions) slog.Handler { return slog.NewTextHandler(w, o) })
+	jsons := logged(func(w io.Writer, o *slog.HandlerOptions) slog.Handler { return slog.NewJSONHandler(w, o) })
+	pattern := regexp.MustCompile(`(?m)(?:nodelog|memnode\.log|kubectl .* logs [^|]*)(?: [^|\n]*)?\| ((?:grep(?: -\w+)? '[^']+'(?: \| )?)+)|^grep ('[^']+') memnode\.log \| (grep -\w+ '[^']+')`)
+	looked := 0
+	for _, glob := range []string{"*.md", "alerts/*.md"} {
+		files, err := filepath.Glob(filepath.Join("..", "..", "docs", "operate", glob))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			page, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range pattern.FindAllStringSubmatch(string(page), -1) {
+				command := strings.TrimSuffix(m[1], " | ")
+				if m[2] != "" {
+					command = "grep " + m[2] + " | " + m[3]
+				}
+				looked++
+				found := func(log string) int {
+					cmd := exec.CommandContext(t.Context(), "sh", "-c", command)
+					cmd.Stdin = strings.NewReader(log)
+					out, _ := cmd.Output() // 1 where it finds nothing
+					return strings.Count(string(out), "\n")
+				}
+				if a, b := found(text), found(jsons); a != b || a == 0 || a == strings.Count(text, "\n") {
+					t.Errorf("%s: %s finds %d lines of %d in text and %d in JSON", file, command, a, strings.Count(text, "\n"), b)
+				}
+			}
+		}
+	}
+	if looked < 6 {
+		t.Errorf("only %d patterns", looked)
 	}
 }

@@ -34,7 +34,7 @@ import (
 var runbooks = []string{"full-disk", "expired-certificates", "lost-master-key", "nodes", "noisy-namespace", "secure"}
 
 // places of the pages, below the folder that they are walked in.
-var runbookPlaces = strings.NewReplacer("/var/lib/mneme", "$WALK/lib/mneme", "/var/backups/mneme", "$WALK/backups", "/srv/safe/mneme", "$WALK/safe", "/etc/mneme", "$WALK/etc")
+var runbookPlaces = strings.NewReplacer("/var/lib/mneme", "$WALK/lib/mneme", "/var/backups/mneme", "$WALK/backups", "/srv/safe/mneme", "$WALK/safe", "/etc/mneme", "$WALK/etc", "127.0.0.1:8787", "$HTTP")
 
 // runbookStart is what every walk has: nodes whose end is waited for, on loopback.
 const runbookStart = `

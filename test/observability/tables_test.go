@@ -247,6 +247,9 @@ func TestAlertsAndTheirPages(t *testing.T) {
 		if !strings.Contains(string(text), a.name) {
 			bad = append(bad, runbook+" does not name it")
 		}
+		if at := strings.Index(string(text), "(README.md#a-shell-for-the-node)"); at < 0 && regexp.MustCompile(`(?m)^(memctl|nodelog) `).Match(text) {
+			bad = append(bad, runbook+" prints memctl or nodelog, and does not lead to a shell in which they ask a pod")
+		}
 		_, verified, _ := strings.Cut(string(text), "## Verified\n")
 		bad = append(bad, unverified(a.name, verified, causes)...)
 		for _, b := range bad {
