@@ -55,8 +55,10 @@ type Options struct {
 	Removed func(error)
 	// News bounds how long a node that knows its cluster asks for news of the others.
 	// 0: two seconds.
-	News   time.Duration
-	Logger *slog.Logger // nil is silent
+	News time.Duration
+	// Waiting is told for what this node waits, whenever that is something else; nil is nobody.
+	Waiting func(why string)
+	Logger  *slog.Logger // nil is silent
 }
 
 func (o *Options) validate(facts Facts) error {
@@ -278,6 +280,7 @@ func (c *Cluster) form(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return &Error{Kind: KindWaiting, Message: "this node has found no cluster: " + text, Err: ctx.Err()}
 		}
+		c.waits(text)
 		if text != said || time.Since(saidAt) > reportEvery {
 			c.log.Info("waiting for the cluster: " + text)
 			said, saidAt = text, time.Now()
@@ -288,12 +291,6 @@ func (c *Cluster) form(ctx context.Context) error {
 		}
 		wait = min(wait*3/2, longestWait)
 	}
-}
-
-func (c *Cluster) here(l sifted) string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.forming.here(l.seen)
 }
 
 // sifted is what came of looking at all addresses.

@@ -383,3 +383,16 @@ func (f *forming) here(seen []hello) string {
 	}
 	return fmt.Sprintf("have %d of %d nodes: %s", len(ids), f.expect, strings.Join(ids, ", "))
 }
+
+// waits tells who asks for what this node waits.
+func (c *Cluster) waits(why string) {
+	if c.opt.Waiting != nil {
+		c.opt.Waiting(why)
+	}
+}
+
+func (c *Cluster) here(l sifted) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.forming.here(l.seen)
+}

@@ -284,6 +284,7 @@ func (r Returning) MayTakePart(ctx context.Context, files map[string]raftfsm.Ins
 		if ctx.Err() != nil {
 			return &Error{Kind: KindWaiting, Message: "this node takes part in nothing yet: " + text, Hint: hint, Err: ctx.Err()}
 		}
+		r.waits(text)
 		if text != said && !most {
 			if hint != "" {
 				r.log.Warn("waiting for the other nodes: "+text, "hint", hint)

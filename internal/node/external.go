@@ -129,7 +129,7 @@ func (c *core) reachExternal(ctx context.Context, clusterID string) (*eventlog.R
 		if gone := c.peers.removed(); gone != nil {
 			return nil, clusterError(gone)
 		}
-		c.peers.waitsFor("this node waits for the external NATS that keeps the log", "it comes up by itself then; the node's log says why it waits. "+waitsForNATSHint(err))
+		c.peers.waitsFor("this node waits for the external NATS that keeps the log", "", "it comes up by itself then; the node's log says why it waits. "+waitsForNATSHint(err))
 		if time.Since(said) >= externalSay {
 			said = time.Now()
 			c.cfg.Logger.Warn("waiting for the external NATS", "why", err, "hint", waitsForNATSHint(err))

@@ -153,7 +153,7 @@ func (n *Node) open(ctx context.Context) error {
 	if err := n.openLog(ctx, callers{n.natsAuth(), n.front.tls()}); err != nil {
 		return err
 	}
-	n.front.waiting.say(starts, startsHint) // whatever it waited for before
+	n.front.waiting.say(starts, "", startsHint) // whatever it waited for before
 	for _, step := range []func(context.Context) error{n.openReplicas, n.openQuery, n.openRouters, n.openWriting, n.serve, n.finishRepair} {
 		if err := step(ctx); err != nil {
 			return err

@@ -140,7 +140,7 @@ func (n *Node) openPeers(ctx context.Context) error {
 	if err := n.lookAtExternal(ctx, ""); err != nil {
 		return err
 	}
-	n.peers.waitsFor(waitsForNodes, waitsForNodesHint)
+	n.peers.waitsFor(waitsForNodes, "", waitsForNodesHint)
 	n.cfg.Logger.Info("looking for the other nodes", "join", cfg.Join)
 	n.peers.cluster, err = cluster.Form(ctx, cluster.Options{Port: port, Store: own, Memory: remembered{n.dir, n.cfg.Logger}, Peer: cfg.peer(), Route: cfg.route(),
 		Join: cfg.Join, Expect: cfg.Expect, AllowTwo: cfg.AllowTwo, ReplaceLost: cfg.ReplaceLost, Shards: n.cfg.Shards, Logger: n.cfg.Logger,
@@ -149,6 +149,7 @@ func (n *Node) openPeers(ctx context.Context) error {
 			return id, n.lookAtExternal(ctx, id)
 		},
 		Token: n.sharedToken, TakeToken: n.takeToken,
+		Waiting: func(why string) { n.peers.waitsFor(waitsForNodes, why, waitsForNodesHint) },
 		Removed: func(err error) { n.end(clusterError(err)) }})
 	if err != nil {
 		return n.otherToken(err)
@@ -349,7 +350,7 @@ func (p *peers) until(ctx context.Context, what string, f func(context.Context) 
 		if time.Since(said) >= say {
 			said = time.Now()
 			p.c.cfg.Logger.Info("waiting for "+what, "why", err)
-			p.waitsFor(fmt.Sprintf("this node waits for %s: %v", what, err), waitsForNodesHint)
+			p.waitsFor("this node waits for "+what, err.Error(), waitsForNodesHint)
 		}
 		select {
 		case <-time.After(every):

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -53,8 +54,16 @@ func TestWaitingNodeAnswersAtItsAdminSocket(t *testing.T) {
 	}
 	defer c.Close()
 	_, err = c.Status(t.Context())
-	if e := memory.AsError(err); e.Code != memory.CodeUnavailable || !strings.Contains(e.Error(), waitsForNodes) || !strings.Contains(e.Hint, "the node's log says") {
+	if e := memory.AsError(err); e.Code != memory.CodeUnavailable || !strings.Contains(e.Error(), waitsForNodes+": have 1 of 3 nodes") || !strings.Contains(e.Hint, "the node's log says") {
 		t.Errorf("%v; hint: %s", err, e.Hint)
+	}
+	remote, err := client.New(cfg.HTTPAddr, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer remote.Close()
+	if _, err := remote.Status(t.Context()); !strings.Contains(fmt.Sprint(err), waitsForNodes) || strings.Contains(fmt.Sprint(err), "127.0.0.1") {
+		t.Errorf("anybody hears %v", err)
 	}
 	cancel()
 	if err := <-ended; !strings.Contains(err.Error(), "found no cluster") {

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mneme/internal/auth"
 	"mneme/internal/hangup"
 	"mneme/memory"
 )
@@ -23,8 +24,11 @@ type waiting struct {
 	server http.Server
 	fresh  hangup.Fresh
 	wg     sync.WaitGroup
-	answer atomic.Pointer[memory.Error] // what it says that it waits for
+	answer atomic.Pointer[state]
 }
+
+// state is what a node says that it waits for.
+type state struct{ what, why, hint string }
 
 // lent is a listener that waiting has for a while.
 type lent interface {
@@ -37,12 +41,18 @@ const (
 	starts            = "this node starts, and takes nothing yet"
 	startsHint        = "it answers when it has opened what it holds and applied what its state lacks; the node's log says how far it is"
 	waitsForNodes     = "this node waits for the other nodes of its cluster"
-	waitsForNodesHint = "ask another node, or start those that are missing; the node's log says for whom it waits"
+	waitsForNodesHint = "ask another node, or start those that are missing; the node's log says how it goes on"
 )
 
 func newWaiting(what, hint string) *waiting {
 	w := &waiting{}
-	w.say(what, hint)
+	w.say(what, "", hint)
+	w.server.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		if c.LocalAddr().Network() == "unix" {
+			return auth.Local(ctx)
+		}
+		return ctx
+	}
 	w.server.Handler, w.server.ReadHeaderTimeout = http.HandlerFunc(w.serve), headerTimeout
 	w.server.ErrorLog = log.New(io.Discard, "", 0) // who comes too early comes again
 	w.server.SetKeepAlivesEnabled(false)
@@ -85,20 +95,24 @@ func (w *waiting) stop(ctx context.Context) error {
 	return err
 }
 
-// say changes what it answers.
-func (w *waiting) say(what, hint string) {
-	w.answer.Store(memory.Errorf(memory.CodeUnavailable, "%s", what).WithHint("%s", hint))
-}
+// say changes what it answers. why, which may name other nodes and their addresses, is told at
+// the admin socket only.
+func (w *waiting) say(what, why, hint string) { w.answer.Store(&state{what, why, hint}) }
 
 // waitsFor says to who asks for what the node waits, until it serves.
-func (p *peers) waitsFor(what, hint string) { p.waits.say(what, hint) }
+func (p *peers) waitsFor(what, why, hint string) { p.waits.say(what, why, hint) }
 
 func (w *waiting) serve(out http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/livez" {
 		_, _ = io.WriteString(out, "ok\n")
 		return
 	}
-	p := memory.ProblemOf(w.answer.Load())
+	now := w.answer.Load()
+	what := now.what
+	if now.why != "" && auth.IsLocal(r.Context()) {
+		what += ": " + now.why
+	}
+	p := memory.ProblemOf(memory.Errorf(memory.CodeUnavailable, "%s", what).WithHint("%s", now.hint))
 	out.Header().Set("Content-Type", "application/problem+json")
 	out.Header().Set("Retry-After", "1")
 	out.WriteHeader(p.Status)
