@@ -16,6 +16,8 @@ type CaptureOptions struct {
 	// IdempotencyKey gives captures without an id theirs: the key for a
 	// single capture, key/0, key/1, … for a batch. Empty means a random one.
 	IdempotencyKey string
+	// Origin says how the memories came to be; empty means capture.
+	Origin memory.Origin
 }
 
 // Capture remembers one thing. A capture that fails is an error; one that was
@@ -29,7 +31,7 @@ func (c *Client) Capture(ctx context.Context, namespace string, item memory.Capt
 	if item.Agent == "" {
 		item.Agent = c.opts.Agent
 	}
-	resp, err := c.capture(ctx, namespace, item, opts.Wait)
+	resp, err := c.capture(ctx, namespace, item, opts)
 	var e *memory.Error
 	if errors.As(err, &e) && e.Code == memory.CodeOutcomeUnknown {
 		_ = e.WithHint("it may be sent again with the same id, %s", item.ID)
@@ -55,7 +57,7 @@ func (c *Client) CaptureBatch(ctx context.Context, namespace string, items []mem
 		}
 		out[i] = item
 	}
-	resp, err := c.capture(ctx, namespace, out, opts.Wait)
+	resp, err := c.capture(ctx, namespace, out, opts)
 	if err == nil && len(resp.Results) != len(items) {
 		return resp, memory.Errorf(memory.CodeInternal, "%s answered %d results for %d captures", c.Addr(), len(resp.Results), len(items))
 	}
@@ -72,11 +74,11 @@ func (opts CaptureOptions) key(c *Client) string {
 // capture sends body, whose items all have ids, and once more if the outcome
 // stayed unknown, or to each of several nodes. After that a refusal such as "unavailable" says nothing about
 // the first attempt, so the outcome stays unknown.
-func (c *Client) capture(ctx context.Context, namespace string, body any, wait memory.Wait) (memory.CaptureResponse, error) {
+func (c *Client) capture(ctx context.Context, namespace string, body any, opts CaptureOptions) (memory.CaptureResponse, error) {
 	rc := call{method: "POST", path: []string{"namespaces", namespace, "events"}, body: body, write: true, repeat: true}
-	if wait != "" {
-		rc.query = url.Values{"wait": {string(wait)}}
-	}
+	rc.query = url.Values{}
+	set(rc.query, "wait", string(opts.Wait))
+	set(rc.query, "origin", string(opts.Origin))
 	return repeated[memory.CaptureResponse](ctx, c, rc)
 }
 

@@ -112,4 +112,6 @@ type ExportLine struct {
 	Version   int       `json:"version"`
 	Position  string    `json:"position"`
 	CreatedAt time.Time `json:"created_at"`
+	Origin    Origin    `json:"origin,omitempty"`
+	Source    string    `json:"source,omitempty"` // CloudEvents source, if one was given
 }

@@ -98,6 +98,6 @@ func exportLine(r memory.Record) memory.ExportLine {
 		Capture: memory.Capture{ID: r.ID, Agent: r.Agent, Text: r.Text, Kind: r.Kind, Role: r.Role, URI: r.URI,
 			Tags: r.Tags, Conversation: r.Conversation, Subject: r.Subject, Scope: r.Scope, Importance: r.Importance,
 			OccurredAt: &occurred, DerivedFrom: r.DerivedFrom, Metadata: r.Metadata},
-		RecordID: r.RecordID, Version: r.Version, Position: r.Position, CreatedAt: r.CreatedAt,
+		RecordID: r.RecordID, Version: r.Version, Position: r.Position, CreatedAt: r.CreatedAt, Origin: r.Origin, Source: r.Source,
 	}
 }
