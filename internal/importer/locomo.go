@@ -74,6 +74,7 @@ func (s *samples) next() (locomoSample, error) {
 func (s *samples) more() bool { return s.dec.More() }
 
 type locomo struct {
+	noFiles
 	in    *samples
 	opts  Options
 	queue []locomoEntry // of the conversation that is being read

@@ -1,0 +1,223 @@
+package importer
+
+import (
+	"archive/zip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"mneme/memory"
+)
+
+const (
+	zipMagic  = "PK\x03\x04"
+	gzipMagic = "\x1f\x8b"
+
+	// maxArchived is how many files an archive or folder may have.
+	maxArchived = 200_000
+	// What unpacks to more than bombSize and more than bombRatio times what it is
+	// packed is no export: text of conversations packs 3 to 30 times.
+	bombSize  = 64 << 20
+	bombRatio = 200
+)
+
+// archive is the files of a zip or of the folder that it was unpacked to.
+type archive struct {
+	path   string
+	files  []archived
+	unsafe []string // names that lead out of it; nothing of theirs is read
+	close  func() error
+}
+
+// archived is one file of an archive.
+type archived struct {
+	name string // with slashes
+	open func() (io.ReadCloser, error)
+}
+
+// chapter is a file of an archive and how it is read.
+type chapter struct {
+	file archived
+	open func(io.Reader, string, Options) (Source, error)
+}
+
+func openFiles(path string) (*archive, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, memory.Errorf(memory.CodeInvalid, "%w", err)
+	}
+	if info.IsDir() {
+		return openFolder(path)
+	}
+	z, err := zip.OpenReader(path)
+	if errors.Is(err, zip.ErrInsecurePath) {
+		err = nil // such names are left out below
+	}
+	if err != nil {
+		return nil, memory.Errorf(memory.CodeInvalid, "%s is not a whole zip: %w", path, err).
+			WithHint("download it again; an export that was cut off cannot be read")
+	}
+	a := &archive{path: path, close: z.Close}
+	if len(z.File) > maxArchived {
+		return nil, errors.Join(a.tooMany(len(z.File)), z.Close())
+	}
+	for _, f := range z.File {
+		name := strings.ReplaceAll(f.Name, `\`, "/")
+		switch {
+		case strings.HasSuffix(name, "/"), strings.HasPrefix(name, "__MACOSX/"):
+		case !fs.ValidPath(name):
+			a.unsafe = append(a.unsafe, f.Name)
+		case f.Mode().IsRegular():
+			a.files = append(a.files, archived{name, func() (io.ReadCloser, error) { return unpack(f) }})
+		}
+	}
+	return a, nil
+}
+
+func (a *archive) tooMany(n int) error {
+	return memory.Errorf(memory.CodeInvalid, "%s holds %d files, more than the %d that are read", a.path, n, maxArchived)
+}
+
+// openFolder lists the files of a folder, without following links.
+func openFolder(dir string) (*archive, error) {
+	a := &archive{path: dir, close: func() error { return nil }}
+	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if !d.Type().IsRegular() {
+			return nil
+		}
+		rel, err := filepath.Rel(dir, p)
+		if err != nil {
+			return err
+		}
+		a.files = append(a.files, archived{filepath.ToSlash(rel), func() (io.ReadCloser, error) { return os.Open(p) }})
+		if len(a.files) > maxArchived {
+			return a.tooMany(len(a.files))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, memory.Errorf(memory.CodeInvalid, "read %s: %w", dir, err)
+	}
+	return a, nil
+}
+
+// unpack opens a file of a zip, with a bound of what it unpacks to.
+func unpack(f *zip.File) (io.ReadCloser, error) {
+	r, err := f.Open()
+	if err != nil {
+		return nil, err
+	}
+	return &unpacking{ReadCloser: r, packed: int64(f.CompressedSize64)}, nil
+}
+
+type unpacking struct {
+	io.ReadCloser
+	packed, n int64
+}
+
+func (u *unpacking) Read(p []byte) (int, error) {
+	n, err := u.ReadCloser.Read(p)
+	u.n += int64(n)
+	if u.n > bombSize && u.n/bombRatio > u.packed {
+		return 0, fmt.Errorf("refused as a zip bomb: its %d bytes unpack to more than %d", u.packed, u.n)
+	}
+	return n, err
+}
+
+// find returns the file with a name, in the folder nearest to the top.
+func (a *archive) find(name string) (archived, bool) {
+	var best archived
+	for _, f := range a.files {
+		if path.Base(f.name) == name && (best.open == nil || strings.Count(f.name, "/") < strings.Count(best.name, "/")) {
+			best = f
+		}
+	}
+	return best, best.open != nil
+}
+
+// source reads chapters in their order, and tells of what else there is.
+func (a *archive) source(chapters []chapter, opts Options) Source {
+	told := &queued{fill: func() error { return io.EOF }}
+	for _, name := range a.unsafe {
+		told.bad(0, clean(name, 200), errors.New("its path leads out of the archive; it was not read"))
+	}
+	for _, f := range a.files {
+		if !slices.ContainsFunc(chapters, func(c chapter) bool { return c.file.name == f.name }) {
+			told.skip(0, f.name, "a file without memories")
+		}
+	}
+	parts := []part{{"", func() (Source, error) { return told, nil }}}
+	for _, c := range chapters {
+		parts = append(parts, part{c.file.name, func() (Source, error) {
+			r, err := c.file.open()
+			if err != nil {
+				return nil, err
+			}
+			src, err := c.open(r, path.Base(c.file.name), opts)
+			if err != nil {
+				return nil, errors.Join(err, r.Close())
+			}
+			return &chapterSource{src, r}, nil
+		}})
+	}
+	return &archiveSource{sequence: sequence{parts: parts}, archive: a}
+}
+
+// chapterSource closes the file of a source.
+type chapterSource struct {
+	Source
+	file io.Closer
+}
+
+// Close closes source and file.
+func (s *chapterSource) Close() error { return errors.Join(s.Source.Close(), s.file.Close()) }
+
+// archiveSource closes the archive behind its chapters.
+type archiveSource struct {
+	sequence
+	archive *archive
+}
+
+// Close closes what is open.
+func (s *archiveSource) Close() error { return errors.Join(s.sequence.Close(), s.archive.close()) }
+
+// openArchive reads the chapters that choose finds in an archive or folder.
+func openArchive(format string, choose func(*archive) []chapter) func(string, Options) (Source, error) {
+	return func(path string, opts Options) (Source, error) {
+		a, err := openFiles(path)
+		if err != nil {
+			return nil, err
+		}
+		chapters := choose(a)
+		if len(chapters) == 0 {
+			return nil, errors.Join(memory.Errorf(memory.CodeInvalid, "%s holds no conversations.json", path).
+				WithHint("name the zip of the export of %s, or the folder that it was unpacked to", format), a.close())
+		}
+		return a.source(chapters, opts), nil
+	}
+}
+
+// conversationFile is conversations.json, or one of several: conversations-000.json.
+var conversationFile = regexp.MustCompile(`^conversations(-\d+)?\.json$`)
+
+// conversations returns the files of conversations of an archive.
+func (a *archive) conversations() []archived {
+	var out []archived
+	for _, f := range a.files {
+		if conversationFile.MatchString(path.Base(f.name)) {
+			out = append(out, f)
+		}
+	}
+	slices.SortFunc(out, func(x, y archived) int { return strings.Compare(x.name, y.name) })
+	return out
+}

@@ -1,0 +1,207 @@
+package importer
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"mneme/memory"
+)
+
+// exportedFile is the front matter of a file that holds one exported memory. Its
+// text stands below, between one line feed and another.
+type exportedFile struct {
+	Mark         string   `yaml:"mneme"` // "memory"
+	Title        string   `yaml:"title,omitempty"`
+	Record       string   `yaml:"record_id"`
+	Namespace    string   `yaml:"namespace,omitempty"`
+	Version      int      `yaml:"version"`
+	ID           string   `yaml:"id,omitempty"`
+	Agent        string   `yaml:"agent"`
+	Kind         string   `yaml:"kind,omitempty"`
+	Role         string   `yaml:"role,omitempty"`
+	URI          string   `yaml:"uri,omitempty"`
+	Tags         []string `yaml:"tags,omitempty"`
+	Conversation string   `yaml:"conversation,omitempty"`
+	Subject      string   `yaml:"subject,omitempty"`
+	Scope        string   `yaml:"scope,omitempty"`
+	Importance   string   `yaml:"importance,omitempty"`
+	OccurredAt   string   `yaml:"occurred_at,omitempty"`
+	CreatedAt    string   `yaml:"created_at,omitempty"`
+	DerivedFrom  []string `yaml:"derived_from,omitempty"`
+	Origin       string   `yaml:"origin,omitempty"`
+	Source       string   `yaml:"source,omitempty"`
+	Metadata     string   `yaml:"metadata,omitempty"` // JSON, as text, so that nothing of it is lost
+}
+
+// FormatExported writes one exported memory as a Markdown file with front matter,
+// which the format markdown reads again without loss.
+func FormatExported(l memory.ExportLine) ([]byte, error) {
+	f := exportedFile{Mark: "memory", Title: clean(firstLine(l.Text), 80), Record: l.RecordID, Namespace: namespaceOf(l.URI), Version: l.Version, ID: l.ID,
+		Agent: l.Agent, Kind: string(l.Kind), Role: l.Role, URI: relativeURI(l.URI, l.RecordID), Tags: l.Tags, Conversation: l.Conversation,
+		Subject: l.Subject, Scope: string(l.Scope), DerivedFrom: l.DerivedFrom, Origin: string(l.Origin), Source: l.Source, Metadata: string(l.Metadata)}
+	if l.Importance != nil {
+		f.Importance = strconv.FormatFloat(*l.Importance, 'g', -1, 64)
+	}
+	if l.OccurredAt != nil {
+		f.OccurredAt = l.OccurredAt.UTC().Format(time.RFC3339Nano)
+	}
+	if !l.CreatedAt.IsZero() {
+		f.CreatedAt = l.CreatedAt.UTC().Format(time.RFC3339Nano)
+	}
+	front, err := yaml.Marshal(f)
+	if err != nil {
+		return nil, fmt.Errorf("front matter of %s: %w", l.RecordID, err)
+	}
+	var b bytes.Buffer
+	b.WriteString("---\n")
+	b.Write(front)
+	b.WriteString("---\n\n")
+	b.WriteString(l.Text)
+	b.WriteString("\n")
+	return b.Bytes(), nil
+}
+
+// firstLine is the first line of a text that is not blank.
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return strings.TrimLeft(line, "# ")
+}
+
+// parseExported reads what FormatExported writes, from its front matter and what
+// stands below.
+func parseExported(front map[string]any, body []byte) (memory.ExportLine, error) {
+	s := func(key string) string { return stringOf(front[key]) }
+	var l memory.ExportLine
+	l.RecordID = s("record_id")
+	if s(exportKey) != "memory" || !memory.ValidULID(l.RecordID) {
+		return l, fmt.Errorf("its front matter is not as an export writes it: mneme is %q, and record_id no id", clean(s(exportKey), 40))
+	}
+	l.Version, _ = strconv.Atoi(s("version")) // only told
+	l.ID, l.Agent, l.Kind, l.Role = s("id"), s("agent"), memory.Kind(s("kind")), s("role")
+	l.Conversation, l.Subject, l.Scope = s("conversation"), s("subject"), memory.Scope(s("scope"))
+	l.Origin, l.Source = memory.Origin(s("origin")), s("source")
+	l.Tags, l.DerivedFrom = listOf(front["tags"]), listOf(front["derived_from"])
+	l.URI = s("uri")
+	if ns := s("namespace"); ns != "" {
+		l.URI = "mem://" + ns + "/" + first(l.URI, l.RecordID)
+	}
+	if v := s("importance"); v != "" {
+		n, err := strconv.ParseFloat(v, 64)
+		if err != nil {
+			return l, fmt.Errorf("importance %q is no number", clean(v, 40))
+		}
+		l.Importance = &n
+	}
+	for key, into := range map[string]func(time.Time){"occurred_at": func(t time.Time) { l.OccurredAt = &t }, "created_at": func(t time.Time) { l.CreatedAt = t }} {
+		t, err := parseTime(s(key))
+		if err != nil {
+			return l, fmt.Errorf("%s: %w", key, err)
+		}
+		if t != nil {
+			into(*t)
+		}
+	}
+	if v := s("metadata"); v != "" {
+		l.Metadata = json.RawMessage(v)
+	}
+	text := strings.TrimPrefix(strings.TrimPrefix(string(body), "\r"), "\n")
+	l.Text = strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")
+	if strings.HasSuffix(text, "\n") && !strings.HasSuffix(text, "\r\n") {
+		l.Text = strings.TrimSuffix(text, "\n")
+	}
+	return l, nil
+}
+
+// listOf is a list as it stands; one value is a list of itself.
+func listOf(v any) []string {
+	if list, ok := v.([]any); ok {
+		return stringsOf(list)
+	}
+	if s := stringOf(v); s != "" {
+		return []string{s}
+	}
+	return nil
+}
+
+// exportedItem makes an item of an exported memory. Where it goes back to the
+// namespace that it is from it stays as it is; elsewhere its metadata say what it was.
+func exportedItem(opts *Options, exp memory.ExportLine) Item {
+	c := exp.Capture
+	if c.Agent == "" {
+		c.Agent = opts.Agent
+	}
+	if c.Scope == "" {
+		c.Scope = opts.Scope
+	}
+	item := Item{Namespace: opts.Namespace, RecordID: exp.RecordID, Home: namespaceOf(exp.URI), NoID: c.ID == ""}
+	c.URI = relativeURI(c.URI, exp.RecordID)
+	if item.Home != opts.Namespace {
+		c.Metadata = exportedMetadata(exp)
+	}
+	if c.ID == "" {
+		c.ID = "export/" + exp.RecordID + "." + strconv.Itoa(exp.Version)
+	}
+	item.Capture = c
+	return item
+}
+
+// exportedMetadata is the metadata of an exported record with what the record was
+// where it came from. A record that was imported before keeps the older provenance,
+// and metadata that is full, or no object, stays as it is.
+func exportedMetadata(exp memory.ExportLine) json.RawMessage {
+	meta := exp.Metadata
+	fields := map[string]json.RawMessage{}
+	if len(meta) > 0 && json.Unmarshal(meta, &fields) != nil {
+		return meta
+	}
+	if _, there := fields[Imported]; there {
+		return meta
+	}
+	p := Provenance{From: "mneme", Source: namespaceOf(exp.URI), Record: exp.RecordID, Version: exp.Version, Origin: string(exp.Origin)}
+	if !exp.CreatedAt.IsZero() {
+		p.Created = exp.CreatedAt.UTC().Format(time.RFC3339Nano)
+	}
+	own, err := json.Marshal(p)
+	if err != nil || len(meta)+len(own)+16 > memory.MaxMetadataBytes {
+		return meta
+	}
+	fields[Imported] = own
+	b, err := json.Marshal(fields)
+	if err != nil || len(b) > memory.MaxMetadataBytes {
+		return meta
+	}
+	return b
+}
+
+// namespaceOf is the namespace of a full uri; "" if there is none.
+func namespaceOf(uri string) string {
+	rest, ok := strings.CutPrefix(uri, "mem://")
+	if !ok {
+		return ""
+	}
+	ns, _, _ := strings.Cut(rest, "/")
+	return ns
+}
+
+// relativeURI takes the namespace off an exported uri, so that the line can go
+// into another one; a uri that only repeats the record id is dropped, because
+// the new record has its own.
+func relativeURI(uri, recordID string) string {
+	rest, ok := strings.CutPrefix(uri, "mem://")
+	if !ok {
+		return uri
+	}
+	if _, path, found := strings.Cut(rest, "/"); found {
+		rest = path
+	}
+	if rest == recordID {
+		return ""
+	}
+	return rest
+}

@@ -1,0 +1,290 @@
+package importer
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"mneme/memory"
+)
+
+// maxMarkdown bounds a Markdown file.
+const maxMarkdown = 16 << 20
+
+// markdown reads Markdown files, one memory a section. A vault of Obsidian is the
+// same with its tags and links.
+type markdown struct {
+	queued
+	format string // markdown or obsidian
+	opts   Options
+	source string
+	dir    string
+	files  []found
+}
+
+// found is a file to read, or what is to be told instead.
+type found struct {
+	name string // below dir, with slashes
+	tell error
+}
+
+func openMarkdown(path string, opts Options) (Source, error) {
+	return openNotes("markdown", path, opts)
+}
+func openObsidian(path string, opts Options) (Source, error) {
+	return openNotes("obsidian", path, opts)
+}
+
+// openNotes reads one file, named after the folder that it lies in, or all below a
+// folder.
+func openNotes(format, p string, opts Options) (Source, error) {
+	info, err := os.Stat(p)
+	if err != nil {
+		return nil, memory.Errorf(memory.CodeInvalid, "%w", err)
+	}
+	s := &markdown{format: format, opts: opts}
+	if info.IsDir() {
+		s.dir = p
+		if err := s.walk(); err != nil {
+			return nil, err
+		}
+	} else {
+		s.dir = filepath.Dir(p)
+		s.files = []found{{name: filepath.Base(p)}}
+	}
+	s.source = uriPath(opts.source(base(s.dir)))
+	if s.source == "" {
+		s.source = format
+	}
+	s.fill = s.read
+	return s, nil
+}
+
+// isMarkdown reports whether a file is one by its name.
+func isMarkdown(name string) bool {
+	switch strings.ToLower(path.Ext(name)) {
+	case ".md", ".markdown", ".mdc", ".mdx":
+		return true
+	}
+	return false
+}
+
+// walk lists the files, without following links and without what is hidden.
+func (s *markdown) walk() error {
+	err := filepath.WalkDir(s.dir, func(p string, d fs.DirEntry, err error) error {
+		rel, rerr := filepath.Rel(s.dir, p)
+		if rerr != nil {
+			return rerr
+		}
+		name := filepath.ToSlash(rel)
+		if err != nil {
+			s.files = append(s.files, found{tell: &ItemError{Where: name, Err: err}})
+			return nil
+		}
+		hidden := name != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules")
+		why := ""
+		switch {
+		case d.IsDir() && !hidden:
+			return nil
+		case hidden:
+			why = "hidden, or of a package"
+		case d.Type()&fs.ModeSymlink != 0:
+			why = "a symbolic link, which is not followed"
+		case !d.Type().IsRegular():
+			why = "no regular file"
+		case !isMarkdown(name):
+			why = "not Markdown"
+		}
+		f := found{name: name}
+		if why != "" {
+			f.tell = &Skip{Where: name, Why: why}
+		}
+		s.files = append(s.files, f)
+		if len(s.files) > maxArchived {
+			return fmt.Errorf("it holds more than %d files", maxArchived)
+		}
+		if d.IsDir() {
+			return fs.SkipDir
+		}
+		return nil
+	})
+	if err != nil {
+		return memory.Errorf(memory.CodeInvalid, "read %s: %w", s.dir, err)
+	}
+	return nil
+}
+
+// read queues the sections of the next file.
+func (s *markdown) read() error {
+	if len(s.files) == 0 {
+		return io.EOF
+	}
+	f := s.files[0]
+	s.files = s.files[1:]
+	if f.tell != nil {
+		s.tell(f.tell)
+		return nil
+	}
+	text, when, err := s.load(f.name)
+	if err != nil {
+		s.bad(0, f.name, err)
+		return nil
+	}
+	front, body, lines, err := cutFrontMatter(text)
+	if err != nil {
+		s.bad(1, f.name+" line 1", err)
+	}
+	if stringOf(front[exportKey]) != "" {
+		s.exported(f.name, front, body)
+		return nil
+	}
+	if front["excalidraw-plugin"] != nil {
+		s.skip(0, f.name, "a drawing")
+		return nil
+	}
+	s.note(f.name, front, body, lines, when)
+	return nil
+}
+
+// load reads a file as UTF-8, with line feeds alone at the ends of its lines.
+func (s *markdown) load(name string) ([]byte, time.Time, error) {
+	f, err := os.Open(filepath.Join(s.dir, filepath.FromSlash(name)))
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	text, err := io.ReadAll(io.LimitReader(decoded(f), maxMarkdown+1))
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	if len(text) > maxMarkdown {
+		return nil, time.Time{}, fmt.Errorf("is larger than %d bytes", maxMarkdown)
+	}
+	return text, info.ModTime(), nil
+}
+
+// note queues the sections of a file.
+func (s *markdown) note(name string, front map[string]any, body []byte, lines int, when time.Time) {
+	file := uriPath(s.source + "/" + name)
+	group := file
+	if len(group) > memory.MaxConversation {
+		group = contentID("notes", file)
+	}
+	at, err := stamp(front)
+	if err != nil {
+		s.bad(1, name+" line 1", err)
+	}
+	if at == nil {
+		at = inRange(when.Truncate(time.Second))
+	}
+	sections := splitSections(body, lines+1)
+	if len(sections) == 0 {
+		s.skip(0, name, "a file without text")
+	}
+	anchors := map[string]int{}
+	for _, sec := range sections {
+		where := fmt.Sprintf("%s line %d", name, sec.first)
+		if !utf8.ValidString(sec.text) {
+			s.bad(sec.first, where, notUTF8([]byte(sec.text)))
+			continue
+		}
+		if len(sec.text) > memory.MaxTextBytes {
+			s.bad(sec.first, where, fmt.Errorf("a block of %d bytes, up to line %d, is larger than a memory may be (%d) and cannot be divided", len(sec.text), sec.last, memory.MaxTextBytes))
+			continue
+		}
+		s.section(name, file, group, front, sec, anchors, at)
+	}
+}
+
+func (s *markdown) section(name, file, group string, front map[string]any, sec section, anchors map[string]int, at *time.Time) {
+	uri := anchored(file, sec.headings, anchors)
+	tags := stringsOf(front["tags"])
+	tags = append(tags, stringsOf(front["tag"])...)
+	fields := map[string]any{"headings": sec.headings, "title": first(stringOf(front["title"]), strings.TrimSuffix(path.Base(name), path.Ext(name)))}
+	if len(front) > 0 {
+		rest := maps.Clone(front)
+		delete(rest, "tags")
+		delete(rest, "tag")
+		fields["front_matter"] = rest
+	}
+	if s.format == "obsidian" {
+		inText, links := obsidianMarks(sec.text)
+		tags = append(tags, inText...)
+		fields["links"] = links
+	}
+	for i, t := range tags {
+		tags[i] = strings.TrimPrefix(t, "#")
+	}
+	c := memory.Capture{Text: sec.text, Kind: noteKind(name, front), URI: uri, Conversation: group, Tags: cleanTags(tags...), OccurredAt: at}
+	s.opts.speak(&c, "")
+	sum := hash(append(append([]string{sec.text, string(c.Kind)}, c.Tags...), fmt.Sprint(front))...)
+	c.ID = contentID(s.format, uri, sum)
+	c.Metadata = withProvenance(Provenance{From: s.format, Source: s.source, Path: name, Lines: fmt.Sprintf("%d-%d", sec.first, sec.last), Hash: sum}, fields)
+	s.add(Item{Namespace: s.opts.Namespace, Capture: c, Line: sec.first, Update: true, Group: group, Hash: sum}, fmt.Sprintf("%s line %d", name, sec.first))
+}
+
+// anchored is the uri of a section: the file, and behind # its headings. One that
+// was there before in the file gets a number.
+func anchored(file string, headings []string, anchors map[string]int) string {
+	uri := file
+	if len(headings) > 0 {
+		segs := make([]string, 0, len(headings))
+		for _, h := range headings {
+			segs = append(segs, slug(h))
+		}
+		anchor := strings.Join(segs, "/")
+		if len(anchor) > memory.MaxURIBytes/3 {
+			anchor = hash(anchor)
+		}
+		uri += "#" + anchor
+	}
+	anchors[uri]++
+	if n := anchors[uri]; n > 1 {
+		uri = fmt.Sprintf("%s~%d", uri, n)
+	}
+	return uri
+}
+
+// noteKind is the kind that front matter names, or what the file's name says:
+// instructions for agents are practices.
+func noteKind(name string, front map[string]any) memory.Kind {
+	if k := memory.Kind(strings.ToLower(stringOf(front["kind"]))); k != "" && memory.ValidKind(k) {
+		return k
+	}
+	switch strings.ToUpper(path.Base(name)) {
+	case "CLAUDE.MD", "CLAUDE.LOCAL.MD", "AGENTS.MD", "GEMINI.MD", "SKILL.MD":
+		return memory.KindPractice
+	}
+	return memory.KindOther
+}
+
+// exportKey is the key of front matter by which a file of our own export is known.
+const exportKey = "mneme"
+
+// exported queues the memory of a file that an export of ours wrote. Its text, and
+// what its front matter says, may have been changed since.
+func (s *markdown) exported(name string, front map[string]any, body []byte) {
+	line, err := parseExported(front, body)
+	if err != nil {
+		s.bad(1, name, err)
+		return
+	}
+	item := exportedItem(&s.opts, line)
+	item.Update = true
+	if !utf8.Valid(body) {
+		s.bad(1, name, notUTF8(body))
+		return
+	}
+	s.add(item, name)
+}

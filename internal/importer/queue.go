@@ -1,0 +1,71 @@
+package importer
+
+import "strconv"
+
+// queue holds what one line, row or conversation gave, until it is asked for.
+type queue struct{ entries []entry }
+
+// entry is an item or what is to be told of it.
+type entry struct {
+	item Item
+	err  error
+}
+
+func (q *queue) add(item Item, where string) {
+	item, err := check(item, where)
+	q.entries = append(q.entries, entry{item, err})
+}
+
+func (q *queue) tell(err error) { q.entries = append(q.entries, entry{err: err}) }
+
+func (q *queue) bad(line int, where string, err error) {
+	q.tell(&ItemError{Line: line, Where: where, Err: err})
+}
+
+func (q *queue) skip(line int, where, why string) {
+	q.tell(&Skip{Line: line, Where: where, Why: why})
+}
+
+// next takes the first entry off.
+func (q *queue) next() (Item, error, bool) {
+	if len(q.entries) == 0 {
+		q.entries = nil
+		return Item{}, nil, false
+	}
+	e := q.entries[0]
+	q.entries = q.entries[1:]
+	return e.item, e.err, true
+}
+
+// queued is a source that fills a queue, one line, row or conversation at a time,
+// until fill returns an error.
+type queued struct {
+	queue
+	fill func() error
+	done error
+}
+
+// Next returns the next entry.
+func (s *queued) Next() (Item, error) {
+	for {
+		if item, err, ok := s.next(); ok {
+			return item, err
+		}
+		if s.done != nil {
+			return Item{}, s.done
+		}
+		s.done = s.fill()
+	}
+}
+
+// told makes an entry of an error that is about one item, and returns any other.
+func (s *queued) told(err error) error {
+	switch err.(type) {
+	case *ItemError, *Skip:
+		s.tell(err)
+		return nil
+	}
+	return err
+}
+
+func atLine(n int) string { return "line " + strconv.Itoa(n) }

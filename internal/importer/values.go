@@ -1,0 +1,280 @@
+package importer
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"mneme/memory"
+)
+
+// Imported is the key of metadata under which provenance stands.
+const Imported = "imported"
+
+// Provenance says where an imported memory came from.
+type Provenance struct {
+	From    string `json:"from"`              // the format
+	Source  string `json:"source,omitempty"`  // Options.Source, or the name of the file or folder
+	Path    string `json:"path,omitempty"`    // of a file inside it
+	Lines   string `json:"lines,omitempty"`   // of that file: "12-40"
+	Line    int    `json:"line,omitempty"`    // the same, of one line
+	ID      string `json:"id,omitempty"`      // the memory's id there
+	Hash    string `json:"hash,omitempty"`    // of what was taken of the file
+	Record  string `json:"record,omitempty"`  // of an export of ours: the record's id
+	Version int    `json:"version,omitempty"` // and version
+	Origin  string `json:"origin,omitempty"`  // and how it came to be
+	Created string `json:"created,omitempty"` // and when that version was sealed
+	Derived string `json:"derived,omitempty"` // and what it was derived from that was not there
+}
+
+// ProvenanceOf reads the provenance in metadata; ok is false if there is none.
+func ProvenanceOf(metadata json.RawMessage) (p Provenance, ok bool) {
+	var m struct {
+		Imported *Provenance `json:"imported"`
+	}
+	if len(metadata) == 0 || json.Unmarshal(metadata, &m) != nil || m.Imported == nil {
+		return Provenance{}, false
+	}
+	return *m.Imported, true
+}
+
+// withProvenance makes metadata of fields and a provenance. Fields that have no
+// room are left out, the largest first.
+func withProvenance(p Provenance, fields map[string]any) json.RawMessage {
+	parts := map[string]json.RawMessage{}
+	total := 64
+	for k, v := range fields {
+		b, err := json.Marshal(v)
+		if err != nil || isEmpty(v) || k == Imported || !utf8.ValidString(k) || deep(b) {
+			continue
+		}
+		parts[k] = b
+		total += len(b) + len(k) + 8
+	}
+	own, err := json.Marshal(p)
+	if err != nil {
+		return nil // a struct of strings and numbers always encodes
+	}
+	total += len(own)
+	for _, k := range slices.SortedFunc(maps.Keys(parts), func(a, b string) int {
+		if d := len(parts[b]) - len(parts[a]); d != 0 {
+			return d
+		}
+		return strings.Compare(a, b)
+	}) {
+		if total <= memory.MaxMetadataBytes {
+			break
+		}
+		total -= len(parts[k]) + len(k) + 8
+		delete(parts, k)
+	}
+	parts[Imported] = own
+	b, err := json.Marshal(parts)
+	if err != nil {
+		return nil // its parts are JSON
+	}
+	return b
+}
+
+func isEmpty(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case string:
+		return v == ""
+	case []string:
+		return len(v) == 0
+	case map[string]any:
+		return len(v) == 0
+	case json.RawMessage:
+		return len(v) == 0 || string(v) == "null"
+	}
+	return false
+}
+
+// deep reports whether JSON is nested deeper than metadata may be, one level less
+// for the object that it goes into.
+func deep(b []byte) bool {
+	depth := 0
+	inString := false
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			if depth++; depth >= memory.MaxMetadataDepth {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return false
+}
+
+// sourceID makes a client id of an id that something has in its own tool. Ids that
+// do not fit are digested.
+func sourceID(prefix string, parts ...string) string {
+	id := prefix + "/" + strings.Join(parts, "/")
+	plain := len(id) <= memory.MaxClientID
+	for i := 0; plain && i < len(id); i++ {
+		plain = id[i] > 0x20 && id[i] < 0x7f
+	}
+	if plain {
+		return id
+	}
+	return contentID(prefix, parts...)
+}
+
+// contentID makes a client id of the digest of parts.
+func contentID(prefix string, parts ...string) string {
+	return prefix + "/" + hash(parts...)
+}
+
+// hash is the digest of parts, 32 hexadecimal characters.
+func hash(parts ...string) string {
+	var b []byte
+	for _, p := range parts {
+		b = strconv.AppendInt(b, int64(len(p)), 10)
+		b = append(b, ':')
+		b = append(b, p...)
+	}
+	return hex.EncodeToString(digest(b)[:16])
+}
+
+// cleanTags makes tags that memory takes of those of another tool: in order,
+// without repeats, on one line, not too long and not too many.
+func cleanTags(tags ...string) []string {
+	var out []string
+	for _, t := range tags {
+		t = clean(t, memory.MaxTagRunes)
+		if t == "" || slices.Contains(out, t) || len(out) == memory.MaxTags {
+			continue
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// clean makes one line of s of at most n characters.
+func clean(s string, n int) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || r < 0x20 || r == 0x7f }), " ")
+	if utf8.RuneCountInString(s) > n {
+		s = string([]rune(s)[:n])
+	}
+	return s
+}
+
+// conversation names a conversation of another tool.
+func conversation(prefix string, parts ...string) string {
+	s := clean(prefix+"/"+strings.Join(parts, "/"), memory.MaxConversation)
+	if len(s) > memory.MaxConversation || s == prefix+"/" {
+		return contentID(prefix, parts...)
+	}
+	return s
+}
+
+// slug makes a segment of a uri of words for people: letters and digits of any
+// script, everything else one hyphen.
+func slug(s string) string {
+	var sb strings.Builder
+	gap := false
+	for _, r := range strings.ToLower(s) {
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' {
+			gap = sb.Len() > 0
+			continue
+		}
+		if gap {
+			sb.WriteByte('-')
+			gap = false
+		}
+		sb.WriteRune(r)
+		if sb.Len() > 60 {
+			break
+		}
+	}
+	if sb.Len() == 0 {
+		return "section"
+	}
+	return sb.String()
+}
+
+// uriPath makes a uri of segments that a uri may have; one that would be too long
+// ends in a digest.
+func uriPath(path string) string {
+	segs := strings.Split(strings.ReplaceAll(clean(path, 4096), "://", "/"), "/")
+	segs = slices.DeleteFunc(segs, func(s string) bool { return s == "" || s == "." || s == ".." })
+	out := strings.Join(segs, "/")
+	if len(out) > memory.MaxURIBytes/2 {
+		cut := memory.MaxURIBytes / 3
+		for !utf8.RuneStart(out[cut]) {
+			cut--
+		}
+		out = strings.TrimRight(out[:cut], "/") + "~" + hash(path)[:16]
+	}
+	return out
+}
+
+// timeLayouts are the ways in which other tools write times.
+var timeLayouts = []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02T15:04:05.999999999Z0700", "2006-01-02 15:04:05.999999999Z07:00",
+	"2006-01-02 15:04:05.999999999", "2006-01-02T15:04", "2006-01-02 15:04", "2006-01-02", "2006/01/02"}
+
+// parseTime reads a time of another tool, UTC where it does not say; nil if it is
+// empty. An error names what was not understood.
+func parseTime(s string) (*time.Time, error) {
+	s = strings.TrimSpace(s)
+	if s == "" {
+		return nil, nil
+	}
+	for _, layout := range timeLayouts {
+		if t, err := time.Parse(layout, s); err == nil {
+			return inRange(t), nil
+		}
+	}
+	if n, err := strconv.ParseFloat(s, 64); err == nil && n > 1e8 {
+		return unixTime(n), nil
+	}
+	return nil, fmt.Errorf("the time %q is not understood", clean(s, 40))
+}
+
+// unixTime reads seconds, or milliseconds, since 1970; nil for none.
+func unixTime(n float64) *time.Time {
+	if n <= 0 || n > 1e14 {
+		return nil
+	}
+	if n > 1e11 {
+		n /= 1000
+	}
+	return inRange(time.UnixMicro(int64(n * 1e6)))
+}
+
+func inRange(t time.Time) *time.Time {
+	if t.Year() < 1700 || t.Year() > 2250 {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+// speak gives a capture the agent and scope of a speaker: an item is its speaker's
+// own unless the import is for one agent.
+func (o *Options) speak(c *memory.Capture, agent string) {
+	if c.Scope == "" {
+		c.Scope = o.Scope
+	}
+	c.Agent = agent
+	if agent == "" || c.Scope == memory.ScopeAgent {
+		c.Agent = o.Agent
+	}
+}
