@@ -18,6 +18,10 @@ import (
 type importKnown struct {
 	run *importRun
 
+	groups int                               // entered so far
+	all    map[string]map[string]knownRecord // of the namespace, by group and uri; nil before there are many groups
+	allOf  string
+
 	namespace, group string
 	before           map[string]knownRecord // of the group, by uri
 	seen             map[string]bool        // uris of the group that are still there
@@ -25,6 +29,10 @@ type importKnown struct {
 	sources map[importSource]bool // what this import read
 	uris    map[string]bool       // of what is still there, where --prune asks
 }
+
+// importGroups is how many files are looked up one by one. Behind it the whole
+// namespace is read once, which takes a request for each 200 of its memories.
+const importGroups = 20
 
 // knownRecord is what a record says of the part of a file that it was imported from.
 type knownRecord struct {
@@ -99,10 +107,34 @@ func (k *importKnown) enter(ctx context.Context, item importer.Item) error {
 	if k.run.send.empty[item.Namespace] {
 		return nil
 	}
+	if k.groups++; k.groups > importGroups && k.all == nil {
+		all := map[string]map[string]knownRecord{}
+		if err := k.list(ctx, item, memory.Filter{}, func(rec memory.Record, known knownRecord) {
+			if all[rec.Conversation] == nil {
+				all[rec.Conversation] = map[string]knownRecord{}
+			}
+			all[rec.Conversation][memory.URIPath(rec.URI)] = known
+		}); err != nil {
+			return err
+		}
+		k.all, k.allOf = all, item.Namespace
+	}
+	if k.all != nil && k.allOf == item.Namespace {
+		if before := k.all[item.Group]; before != nil {
+			k.before = before
+		}
+		return nil
+	}
+	return k.list(ctx, item, memory.Filter{Conversation: item.Group}, func(rec memory.Record, known knownRecord) {
+		k.before[memory.URIPath(rec.URI)] = known
+	})
+}
+
+// list yields the records that were imported from files, as the item's agent sees them.
+func (k *importKnown) list(ctx context.Context, item importer.Item, filter memory.Filter, yield func(memory.Record, knownRecord)) error {
 	none := 0
-	opts := client.ListOptions{ReadOptions: client.ReadOptions{As: item.Capture.Agent}, ListRequest: memory.ListRequest{
-		Limit: memory.MaxLimit, Filter: memory.Filter{Conversation: item.Group},
-		Fit: memory.Fit{MaxText: &none, Fields: []string{"record_id", "uri", "version", "metadata"}}}}
+	opts := client.ListOptions{ReadOptions: client.ReadOptions{As: item.Capture.Agent}, ListRequest: memory.ListRequest{Limit: memory.MaxLimit, Filter: filter,
+		Fit: memory.Fit{MaxText: &none, Fields: []string{"record_id", "uri", "version", "conversation", "metadata"}}}}
 	for {
 		var page memory.RecordList
 		err := k.run.send.patiently(ctx, func() (err error) {
@@ -114,7 +146,7 @@ func (k *importKnown) enter(ctx context.Context, item importer.Item) error {
 		}
 		for _, rec := range page.Records {
 			if p, ok := importer.ProvenanceOf(rec.Metadata); ok && p.Hash != "" {
-				k.before[memory.URIPath(rec.URI)] = knownRecord{rec.RecordID, rec.Version, p.Hash}
+				yield(rec, knownRecord{rec.RecordID, rec.Version, p.Hash})
 			}
 		}
 		if page.Cursor == "" || page.Cursor == opts.Cursor {

@@ -13,7 +13,7 @@ import (
 // Batches of an import: a request of at most so many captures or bytes, tried
 // again so often while the node is busy.
 const (
-	importBatch    = 100
+	importBatch    = 500
 	importBytes    = 4 << 20
 	importAttempts = 6
 	importPause    = 250 * time.Millisecond

@@ -145,10 +145,7 @@ func (s *claudeAI) message(c *claudeConversation, m claudeMessage, where string)
 	if len(m.Content) == 0 {
 		texts = append(texts, m.Text)
 	}
-	when, err := parseTime(m.CreatedAt)
-	if err != nil {
-		s.bad(s.in.n, where, err)
-	}
+	when := s.time(m.CreatedAt, s.in.n, where)
 	if len(m.Files) > 0 {
 		s.skip(s.in.n, where, "an image or file in a message")
 	}
@@ -232,10 +229,7 @@ func (s *claudeAI) document(what, id, text, at string, fields map[string]any) {
 		s.skip(s.in.n, where, "empty")
 		return
 	}
-	when, err := parseTime(at)
-	if err != nil {
-		s.bad(s.in.n, where, err)
-	}
+	when := s.time(at, s.in.n, where)
 	c := memory.Capture{ID: sourceID("claude", what, id), Text: text, Kind: memory.KindFact, Tags: []string{"claude-" + what}, OccurredAt: when,
 		Metadata: withProvenance(Provenance{From: "claude", Source: s.opts.Source, ID: id}, fields)}
 	s.opts.speak(&c, "")

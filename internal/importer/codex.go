@@ -93,9 +93,8 @@ func (c *codex) meta(raw json.RawMessage) error {
 	if s.ID != "" {
 		c.session = s
 	}
-	when, err := parseTime(s.Timestamp)
-	c.began = when
-	return err
+	c.began = c.time(s.Timestamp, c.in.n, c.in.where())
+	return nil
 }
 
 // codexContext are the beginnings of what Codex itself says in the user's name.
@@ -131,10 +130,7 @@ func (c *codex) item(l *codexLine) error {
 			return nil
 		}
 	}
-	when, err := parseTime(l.Timestamp)
-	if err != nil {
-		return err
-	}
+	when := c.time(l.Timestamp, c.in.n, c.in.where())
 	if when == nil && c.began != nil { // an old rollout has the time of its session only
 		at := c.began.Add(time.Duration(c.in.n) * time.Second)
 		when = &at

@@ -132,12 +132,7 @@ func (s *csvRows) item(row []string, line int) (Item, error) {
 		agent = nameOr("agent", agent)
 	}
 	s.opts.speak(&c, agent)
-	fields := map[string]any{}
-	if raw := get("metadata"); raw != "" {
-		if err := json.Unmarshal([]byte(raw), &fields); err != nil {
-			fields["metadata"] = raw
-		}
-	}
+	fields := fieldsIn(json.RawMessage(get("metadata")))
 	if c.Kind != "" && !memory.ValidKind(c.Kind) {
 		fields[s.head[s.column["kind"]]] = string(c.Kind)
 		c.Kind = ""

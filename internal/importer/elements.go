@@ -146,7 +146,9 @@ func (e *elements) broken(err error) error {
 	return damaged(e.format, plainJSONError(err))
 }
 
-// meter bounds what is read for one element.
+// meter bounds what is read for one element. It fills what it is given: a decoder
+// looks through white space from its beginning again after each read, which small
+// reads would make quadratic.
 type meter struct {
 	r      io.Reader
 	n, max int64
@@ -156,7 +158,10 @@ func (m *meter) Read(p []byte) (int, error) {
 	if m.n > m.max {
 		return 0, fmt.Errorf("one element of it is larger than %d bytes", m.max)
 	}
-	n, err := m.r.Read(p)
+	n, err := io.ReadFull(m.r, p)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil // the next read finds the end
+	}
 	m.n += int64(n)
 	return n, err
 }

@@ -2,7 +2,6 @@ package importer
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -38,7 +37,7 @@ func cutFrontMatter(text []byte) (front map[string]any, body []byte, lines int, 
 		}
 	}
 	if err := yaml.Unmarshal(rest[:at], &front); err != nil {
-		return nil, text, 0, fmt.Errorf("its front matter is no YAML, it is taken as text: %s", strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "), "\n", " "))
+		return nil, text, 0, fmt.Errorf("front matter: %w", err)
 	}
 	for k, v := range front {
 		front[k] = plain(v, 0)
@@ -104,16 +103,12 @@ func stringOf(v any) string {
 	}
 }
 
-// stamp is the time that front matter gives; nil if there is none.
-func stamp(front map[string]any) (*time.Time, error) {
+// stamp is the time that front matter gives, as it stands there; "" if there is none.
+func stamp(front map[string]any) string {
 	for _, key := range []string{"occurred_at", "date", "created", "created_at"} {
 		if s := stringOf(front[key]); s != "" {
-			t, err := parseTime(s)
-			if err != nil {
-				return nil, errors.Join(fmt.Errorf("%s: %w", key, err))
-			}
-			return t, nil
+			return s
 		}
 	}
-	return nil, nil
+	return ""
 }

@@ -91,7 +91,7 @@ func (s *markdown) walk() error {
 		hidden := name != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules")
 		why := ""
 		switch {
-		case d.IsDir() && !hidden:
+		case d.IsDir() && !hidden, d.Name() == exportManifest:
 			return nil
 		case hidden:
 			why = "hidden, or of a package"
@@ -139,7 +139,7 @@ func (s *markdown) read() error {
 	}
 	front, body, lines, err := cutFrontMatter(text)
 	if err != nil {
-		s.bad(1, f.name+" line 1", err)
+		s.skip(1, f.name+" line 1", "front matter that is no YAML; it is taken as text")
 	}
 	if stringOf(front[exportKey]) != "" {
 		s.exported(f.name, front, body)
@@ -181,10 +181,7 @@ func (s *markdown) note(name string, front map[string]any, body []byte, lines in
 	if len(group) > memory.MaxConversation {
 		group = contentID("notes", file)
 	}
-	at, err := stamp(front)
-	if err != nil {
-		s.bad(1, name+" line 1", err)
-	}
+	at := s.time(stamp(front), 1, name+" line 1")
 	if at == nil {
 		at = inRange(when.Truncate(time.Second))
 	}
@@ -268,6 +265,9 @@ func noteKind(name string, front map[string]any) memory.Kind {
 	}
 	return memory.KindOther
 }
+
+// exportManifest is what an export of ours leaves beside its files.
+const exportManifest = ".mneme-export.jsonl"
 
 // exportKey is the key of front matter by which a file of our own export is known.
 const exportKey = "mneme"

@@ -116,15 +116,8 @@ func (m *mem0) memory(raw []byte, n int, where string) {
 		agent = nameOr("agent", e.AgentID)
 	}
 	m.opts.speak(&c, agent)
-	when, err := parseTime(first(e.CreatedAt, e.UpdatedAt))
-	if err != nil {
-		m.bad(n, where, err)
-	}
-	c.OccurredAt = when
-	fields := map[string]any{}
-	if json.Unmarshal(e.Metadata, &fields) != nil {
-		fields["metadata"] = e.Metadata
-	}
+	c.OccurredAt = m.time(first(e.CreatedAt, e.UpdatedAt), n, where)
+	fields := fieldsIn(e.Metadata)
 	for k, v := range map[string]string{"user_id": e.UserID, "app": first(e.App, e.AppID), "state": e.State, "updated_at": e.UpdatedAt} {
 		if v != "" {
 			fields[k] = v

@@ -153,11 +153,7 @@ func (m *memorix) finish(c memory.Capture, agent, at, where string, meta json.Ra
 	}
 	m.opts.speak(&c, agent)
 	c.Metadata = meta
-	when, err := parseTime(at)
-	if err != nil {
-		m.bad(m.n, where, err)
-	}
-	c.OccurredAt = when
+	c.OccurredAt = m.time(at, m.n, where)
 	m.add(Item{Namespace: m.opts.Namespace, Capture: c, Line: m.n, Update: true}, where)
 }
 

@@ -180,7 +180,7 @@ func (s *memorixDB) scan() (json.RawMessage, error) {
 			}
 			var list []string
 			if err := json.Unmarshal([]byte(text), &list); err != nil {
-				return nil, fmt.Errorf("column %s: %w", name, plainJSONError(err))
+				return nil, fmt.Errorf("column %s holds no list: %.60q", name, text)
 			}
 			v = list
 		}

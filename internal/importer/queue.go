@@ -1,6 +1,9 @@
 package importer
 
-import "strconv"
+import (
+	"strconv"
+	"time"
+)
 
 // queue holds what one line, row or conversation gave, until it is asked for.
 type queue struct{ entries []entry }
@@ -24,6 +27,16 @@ func (q *queue) bad(line int, where string, err error) {
 
 func (q *queue) skip(line int, where, why string) {
 	q.tell(&Skip{Line: line, Where: where, Why: why})
+}
+
+// time reads a time of another tool. One that is not understood is told, and the
+// memory has none.
+func (q *queue) time(s string, line int, where string) *time.Time {
+	t, err := parseTime(s)
+	if err != nil {
+		q.skip(line, where, "a time that is not understood; the memory has the time of its import")
+	}
+	return t
 }
 
 // next takes the first entry off.

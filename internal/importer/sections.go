@@ -41,11 +41,11 @@ type splitter struct {
 	headings []heading
 	line     int // number of the line to come
 
-	blocks   []block // of the section so far
-	fence    string  // the marker that opened a fence; "" outside
-	comment  bool    // inside an HTML comment
-	inList   bool    // the last block is a list
-	paragraf bool    // the last line belongs to a paragraph, which an underline makes a heading
+	blocks    []block // of the section so far
+	fence     string  // the marker that opened a fence; "" outside
+	comment   bool    // inside an HTML comment
+	inList    bool    // the last block is a list
+	paragraph bool    // the last line belongs to a paragraph, which an underline makes a heading
 }
 
 type heading struct {
@@ -82,13 +82,13 @@ func (s *splitter) take(line string) {
 		s.inside(line, indent)
 	case indent < 4 && atx(trimmed) > 0:
 		s.heading(atx(trimmed), atxTitle(trimmed), line)
-	case indent < 4 && s.paragraf && underline(trimmed) > 0:
+	case indent < 4 && s.paragraph && underline(trimmed) > 0:
 		s.setext(underline(trimmed), line)
 	case isItem(trimmed) && indent < 4:
 		s.item(line)
 	default:
 		s.inside(line, indent)
-		s.paragraf = !s.inList && indent < 4
+		s.paragraph = !s.inList && indent < 4
 	}
 	s.line++
 }
@@ -98,10 +98,10 @@ func (s *splitter) take(line string) {
 func (s *splitter) inside(line string, indent int) {
 	if n := len(s.blocks); n > 0 && !s.blocks[n-1].heading {
 		last := s.blocks[n-1].lines
-		open := last[len(last)-1] != ""
+		open := strings.TrimSpace(last[len(last)-1]) != ""
 		if open || s.inList && indent >= 2 {
 			s.grow(line)
-			s.paragraf = false
+			s.paragraph = false
 			return
 		}
 	}
@@ -114,12 +114,12 @@ func (s *splitter) item(line string) {
 		s.grow(line)
 		return
 	}
-	if n := len(s.blocks); n > 0 && !s.blocks[n-1].heading && s.paragraf {
+	if n := len(s.blocks); n > 0 && !s.blocks[n-1].heading && s.paragraph {
 		s.grow(line) // its introduction stays with the list
 	} else {
 		s.begin(line)
 	}
-	s.inList, s.paragraf = true, false
+	s.inList, s.paragraph = true, false
 }
 
 func (s *splitter) begin(line string) {
@@ -136,10 +136,10 @@ func (s *splitter) grow(line string) {
 	b.last = s.line
 }
 
-func (s *splitter) blank(string) {
-	s.paragraf = false
+func (s *splitter) blank(line string) {
+	s.paragraph = false
 	if len(s.blocks) > 0 {
-		s.grow("")
+		s.grow(line)
 	}
 }
 
@@ -150,7 +150,7 @@ func (s *splitter) heading(level int, title, line string) {
 	}
 	s.headings = append(s.headings, heading{level, title})
 	s.blocks = append(s.blocks, block{first: s.line, last: s.line, lines: []string{line}, heading: true})
-	s.inList, s.paragraf = false, false
+	s.inList, s.paragraph = false, false
 }
 
 // setext makes a heading of the paragraph that is underlined.
@@ -197,7 +197,7 @@ func (s *splitter) section(titles []string, blocks []block) {
 		lines = append(lines, b.lines...)
 	}
 	last := blocks[len(blocks)-1].last
-	for len(lines) > 0 && lines[len(lines)-1] == "" {
+	for len(lines) > 0 && strings.TrimSpace(lines[len(lines)-1]) == "" {
 		lines = lines[:len(lines)-1]
 		last--
 	}

@@ -127,10 +127,7 @@ func (t *transcript) claudeCode(l *claudeCodeLine) error {
 		t.tell(t.in.skip("a command of Claude Code or its output"))
 		return nil
 	}
-	when, err := parseTime(l.Timestamp)
-	if err != nil {
-		return err
-	}
+	when := t.time(l.Timestamp, t.in.n, t.in.where())
 	project := ""
 	if l.Cwd != "" {
 		project = clean(l.Cwd[strings.LastIndexAny(l.Cwd, `/\`)+1:], 200)

@@ -83,6 +83,26 @@ func withProvenance(p Provenance, fields map[string]any) json.RawMessage {
 	return b
 }
 
+// fieldsIn are the fields of a JSON object as they stand; of anything else, one field
+// that holds it.
+func fieldsIn(raw json.RawMessage) map[string]any {
+	fields := map[string]any{}
+	if len(raw) == 0 {
+		return fields
+	}
+	var parts map[string]json.RawMessage
+	if json.Unmarshal(raw, &parts) != nil {
+		fields["metadata"] = raw
+		if !json.Valid(raw) {
+			fields["metadata"] = string(raw)
+		}
+	}
+	for k, v := range parts {
+		fields[k] = v
+	}
+	return fields
+}
+
 func isEmpty(v any) bool {
 	switch v := v.(type) {
 	case nil:

@@ -88,6 +88,8 @@ func fileWriters() map[string][]string {
 		"cmd/memctl/remembered.go": {"os.MkdirAll", "os.CreateTemp", "os.Remove", "os.Rename"},
 		// What a started node prints is for people; no promise of a node depends on it.
 		"cmd/memctl/start.go": {"os.MkdirAll", "os.OpenFile", "os.Rename"},
+		// A folder that a person asked for; what it holds is in the node as well.
+		"cmd/memctl/export_folder.go": {"os.MkdirAll", "os.Remove"},
 		// These belong to tests and write into their temporary folders.
 		"internal/embed/local/localtest/localtest.go": {"os.MkdirAll", "os.WriteFile"},
 		"internal/eventlog/natstest/natstest.go":      {"os.WriteFile"},
