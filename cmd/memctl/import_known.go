@@ -126,6 +126,9 @@ func (k *importKnown) enter(ctx context.Context, item importer.Item) error {
 		return nil
 	}
 	return k.list(ctx, item, memory.Filter{Conversation: item.Group}, func(rec memory.Record, known knownRecord) {
+		if rec.Conversation != item.Group {
+			return
+		}
 		k.before[memory.URIPath(rec.URI)] = known
 	})
 }

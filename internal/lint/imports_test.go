@@ -140,6 +140,7 @@ func technologies() []technology {
 		{"go.opentelemetry.io/proto", []string{"internal/otlp/otlptest"}, "its messages are made by the exporter, and read by the tests' collector"},
 		{"github.com/modelcontextprotocol/go-sdk", []string{"internal/api/mcp", "cmd/memctl"}, "the protocol is behind mcp; memctl gives it its standard streams"},
 		{"github.com/coreos/go-oidc", []string{"internal/auth"}, "access tokens are checked where the operator's token is"},
+		{"modernc.org/sqlite", []string{"internal/importer"}, "databases of other tools are read by the importer"},
 		{"github.com/spf13", []string{"cmd/..."}, "flags are read by commands"},
 		{"github.com/knadh/koanf", []string{"cmd/..."}, "configuration is read by commands"},
 	}
