@@ -216,6 +216,42 @@ func TestExportComesBackTheSame(t *testing.T) {
 	}
 }
 
+// TestOfficialMemoryFileGoesThereAndBack: the file of the official MCP memory server is
+// imported into the graph and exported byte for byte as that server writes it.
+func TestOfficialMemoryFileGoesThereAndBack(t *testing.T) {
+	t.Parallel()
+	d := start(t, t.TempDir())
+	file := filepath.Join(t.TempDir(), "memory.jsonl")
+	const text = `{"type":"entity","name":"Alice <a&b>","entityType":"person","observations":["likes Go \u0001 \"quoted\" \\ 日本語 ` + "\u2028" + `","tab\there"]}
+{"type":"entity","name":"memnode","entityType":"program","observations":[]}
+{"type":"relation","from":"Alice <a&b>","to":"memnode","relationType":"works on"}
+{"type":"relation","from":"Ghost","to":"memnode","relationType":"haunts"}`
+	writeFile(t, file, text)
+	for range 2 {
+		d.must("import", "-n", "default", file)
+		if got := d.must("export", "-n", "default", "--format", "mcp-memory"); got != text {
+			t.Fatalf("got  %q\nwant %q", got, text)
+		}
+	}
+	var r struct {
+		Namespaces []struct {
+			Graph struct{ Entities, Relations, Observations, Created int }
+		}
+	}
+	// What is new of an entity that is there is added to it.
+	writeFile(t, file, `{"type":"entity","name":"memnode","entityType":"program","observations":["is new"]}`+"\n"+`{"type":"note"}`+"\n")
+	mustJSON(t, d.must("import", "-n", "default", "--json", file), &r)
+	if g := r.Namespaces[0].Graph; g.Entities != 1 || g.Observations != 1 || g.Created != 1 {
+		t.Errorf("%+v", g)
+	}
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	d.must("export", "-n", "default", "--format", "mcp-memory", "--output", out)
+	b, err := os.ReadFile(out)
+	if err != nil || string(b) != strings.Replace(text, `"observations":[]`, `"observations":["is new"]`, 1) {
+		t.Errorf("%v %q", err, b)
+	}
+}
+
 func month(t *testing.T, folder string) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(folder, "????-??"))
