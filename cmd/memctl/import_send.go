@@ -80,7 +80,8 @@ func (s *importSender) lineage(item *importer.Item) bool {
 	return false
 }
 
-// derived sends what waited, the oldest first, as long as that brings anything on.
+// derived sends what waited, first from the end, since exports begin with the newest,
+// and on in turn of both ways as long as that brings anything on.
 // What is left is derived from memories that were not exported: it goes in, and its
 // provenance names them.
 func (s *importSender) derived(ctx context.Context) error {
@@ -90,16 +91,27 @@ func (s *importSender) derived(ctx context.Context) error {
 		s.waiting, s.waits = nil, 0
 		slices.Reverse(items)
 		for _, item := range items {
+			waited := len(s.waiting)
 			if err := s.add(ctx, item); err != nil {
 				return err
 			}
-			if err := s.flush(ctx); err != nil { // the next one may be derived from it
+			if len(s.waiting) == waited || len(s.batch) == 0 {
+				continue
+			}
+			// What it is derived from may be in the batch.
+			s.waiting, s.waits = s.waiting[:waited], 0
+			if err := s.flush(ctx); err != nil {
+				return err
+			}
+			if err := s.add(ctx, item); err != nil {
 				return err
 			}
 		}
+		if err := s.flush(ctx); err != nil {
+			return err
+		}
 		if len(s.waiting) < before {
-			slices.Reverse(s.waiting)
-			continue
+			continue // the other way round
 		}
 		items = s.waiting
 		s.waiting, s.waits = nil, 0

@@ -151,8 +151,12 @@ func (a *archive) source(chapters []chapter, opts Options) Source {
 	for _, name := range a.unsafe {
 		told.bad(0, clean(name, 200), errors.New("its path leads out of the archive; it was not read"))
 	}
+	read := make(map[string]bool, len(chapters))
+	for _, c := range chapters {
+		read[c.file.name] = true
+	}
 	for _, f := range a.files {
-		if !slices.ContainsFunc(chapters, func(c chapter) bool { return c.file.name == f.name }) {
+		if !read[f.name] {
 			told.skip(0, f.name, "a file without memories")
 		}
 	}

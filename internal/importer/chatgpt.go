@@ -90,8 +90,12 @@ func (s *chatGPT) read() error {
 		s.bad(s.in.n, where, err)
 		return nil
 	}
+	shown := make(map[string]bool, len(branch))
+	for _, node := range branch {
+		shown[node] = true
+	}
 	for _, node := range slices.Sorted(maps.Keys(c.Mapping)) {
-		if m := c.Mapping[node].Message; !slices.Contains(branch, node) && len(m) > 0 && string(m) != "null" {
+		if m := c.Mapping[node].Message; !shown[node] && len(m) > 0 && string(m) != "null" {
 			s.skip(s.in.n, where, "on a branch that was left by editing or trying again")
 		}
 	}
