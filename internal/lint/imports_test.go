@@ -97,6 +97,7 @@ func house() []floor {
 			why: "backups are files, manifests and places: no log, no state, no node"},
 		{pkg: "internal/backup/...", may: []string{"memory", "internal/backup"}, why: "a place keeps files and does not know what is in them"},
 		{pkg: "internal/importer", may: []string{"memory"}, why: "importers turn files into captures, on the client's side"},
+		{pkg: "internal/redact", stdOnly: true, why: "what is a secret follows from a text alone"},
 		{pkg: "internal/recall", may: []string{"memory", "internal/tokens"}, why: "a recall block is a function of an answer and a budget"},
 		{pkg: "internal/api/mcp", may: []string{"memory", "client", "internal/recall"}, why: "tools work through the public client, so that they need no rights of their own"},
 		{pkg: "internal/api", may: []string{"memory", "internal/spans"}, why: "the interfaces of the transports speak the public vocabulary"},

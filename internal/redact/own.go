@@ -1,0 +1,77 @@
+package redact
+
+import "strings"
+
+const emailRule = "email"
+
+// blocks are looked for first, so that no other rule cuts one up. A key whose end is missing
+// reaches to the end of the text.
+var blocks = []rule{
+	{id: "private-key-block", words: []string{"private key"}, compiled: new(compiled),
+		pattern: `(?is)-----BEGIN[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END[ A-Z0-9_-]{0,100}-----|\z)`},
+	{id: "putty-private-key", words: []string{"putty-user-key-file"}, compiled: new(compiled),
+		pattern: `(?is)PuTTY-User-Key-File-\d.*?(?:Private-MAC: *[0-9a-f]+|\z)`},
+}
+
+// value is what stands behind a name and a sign: quoted, or up to white space.
+const value = `\\?["'\x60]?([^\s"'\x60\\,;]{4,})`
+
+// noSecret is what stands for a value that lies elsewhere, or is none.
+const noSecret = `(?i)^(?:\$|%\w+%|<|\{|\(|\*+$|x{4,}$|\.{3}|os\.|process\.|env\.|secrets?\.|vault:|file:|none\b|null\b|nil\b|true\b|false\b|undefined\b|string\b|required\b|optional\b|missing\b|invalid\b|wrong\b|empty\b|error\b)`
+
+// own are the rules that gitleaks has no like of.
+var own = []rule{
+	{id: "url-password", words: []string{"://"}, compiled: new(compiled),
+		pattern: `(?i)\b[a-z][a-z0-9+.-]*://[^\s/:@"']*:([^\s/"']+)@`, unless: `^(?:\$|<|\{|\*+$)`},
+	{id: "authorization", words: []string{"authorization"}, compiled: new(compiled),
+		pattern: `(?i)\bauthorization\\?["']?\s*[:=]\s*\\?["']?(?:(?:bearer|basic|token|digest|apikey)\s+)?([^\s"',\\]{6,})`, unless: noSecret},
+	{id: "bearer-token", words: []string{"bearer"}, compiled: new(compiled),
+		pattern: `(?i)\bbearer\s+([A-Za-z0-9._~+/=-]{12,})`, accepts: hasDigit},
+	{id: "cookie", words: []string{"cookie"}, compiled: new(compiled),
+		pattern: `(?i)\b(?:set-)?cookie\\?["']?:\s*([^\r\n"']{8,})`},
+	{id: "password", words: []string{"pass", "pwd"}, compiled: new(compiled),
+		pattern: `(?i)(?:password|passwd|passphrase|passcode|\bpass|pwd)[\w.-]{0,30}\\?["'\x60]?\s*(?::=|=>|==?|:)\s*` + value, unless: noSecret},
+	{id: "password", words: []string{"password", "passphrase", "passcode"}, compiled: new(compiled),
+		pattern: `(?i)\b(?:password|passphrase|passcode)(?:\s+(?:for|of|to|on)\s+\S+(?:\s+\S+)?)?\s+(?:is|was)\s+` + value,
+		unless:  `(?i)^(?:required|wrong|incorrect|invalid|never|missing|expired|reset|stored|kept|always|empty|hashed|encrypted|read|taken|changed|correct|that|this|then|also|only|still|needed|asked|used|sent|given|shown|unknown|about|rotated|weak|strong|long|short|there|here|going|being|case|your|from|what|\[redacted)`},
+	{id: "password", words: []string{"密码", "口令", "密钥"}, compiled: new(compiled),
+		pattern: `(?:密码|口令|密钥)\s*(?:是|为|:|：|=)\s*([!-~]{4,})`},
+	{id: "secret-option", words: []string{"--pass", "--token", "--secret", "--api"}, compiled: new(compiled),
+		pattern: `(?i)--(?:password|passwd|passphrase|token|secret|api-?key|access-key|secret-key)(?:\s+|=)\\?["']?([^\s"'\\-][^\s"'\\]{3,})`, unless: noSecret},
+	{id: "secret-value", words: []string{"secret", "token", "key", "credential"}, compiled: new(compiled),
+		pattern: `(?i)(?:secret|token|api[_-]?key|apikey|access[_-]?key|private[_-]?key|signing[_-]?key|encryption[_-]?key|client[_-]?key|credentials?)s?(?:[_-][\w-]{0,20})?\\?["'\x60]?\s*(?::=|=>|==?|:)\s*\\?["'\x60]?([^\s"'\x60\\,;(){}\[\]]{8,})`,
+		unless:  noSecret, accepts: randomLooking},
+	{id: "secret-value", words: []string{"secret", "token", "key"}, compiled: new(compiled),
+		pattern: `(?i)\b(?:secret|token|api key|access key|secret key)\s+(?:is|was)\s+` + value, accepts: func(s string) bool { return len(s) >= 8 && hasDigit(s) }},
+	{id: "card", compiled: new(compiled), pattern: `\b[2-6]\d{3}(?:[ -]?\d){8,15}\b`, accepts: luhn},
+	{id: emailRule, words: []string{"@"}, compiled: new(compiled), pattern: `[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.\w{2,}`},
+}
+
+func hasDigit(s string) bool { return strings.ContainsAny(s, "0123456789") }
+
+// randomLooking tells a value from a number, a word or a name made of words.
+func randomLooking(s string) bool {
+	if strings.Trim(s, "0123456789.,:-") == "" {
+		return false
+	}
+	return hasDigit(s) || len(s) >= 16 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz-_./:") != ""
+}
+
+// luhn is the check of the numbers of cards, of 13 to 19 digits.
+func luhn(s string) bool {
+	sum, n := 0, 0
+	for i := len(s) - 1; i >= 0; i-- {
+		if s[i] < '0' || s[i] > '9' {
+			continue
+		}
+		d := int(s[i] - '0')
+		if n%2 == 1 {
+			if d *= 2; d > 9 {
+				d -= 9
+			}
+		}
+		sum += d
+		n++
+	}
+	return n >= 13 && n <= 19 && sum%10 == 0
+}

@@ -1,0 +1,148 @@
+// Package redact takes secrets out of text before it is kept or sent anywhere.
+//
+// Its rules are those of gitleaks (rules.go is generated from its table) and a few of our own
+// for what gitleaks leaves to its user: passwords in sentences, addresses with credentials,
+// headers, cards. It errs on the side of taking out: gitleaks' lists of what is allowed
+// (examples, test keys) are not used.
+//
+// Invariants: a found secret is replaced by [redacted:RULE] and by nothing that could tell it;
+// what is returned besides the text are names of rules, never what they found; a text is
+// redacted whole, so that no cut before it can leave half of a secret that no rule knows.
+// Rules are compiled when a text first holds one of their words, so a start costs nothing.
+//
+// Not its job: finding personal data. E-mail addresses are taken out where that is asked for.
+package redact
+
+import (
+	"math"
+	"regexp"
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
+
+// Options says what is taken out beside secrets.
+type Options struct {
+	Emails bool
+}
+
+// rule finds one kind of secret.
+type rule struct {
+	id       string
+	words    []string // in small letters; a text with none of them has no such secret; empty = always tried
+	pattern  string
+	group    int     // that holds the secret; 0 = the first that holds anything, else all that matched
+	entropy  float64 // in bits a character, that it has at least
+	unless   string  // a pattern of what is none after all
+	accepts  func(secret string) bool
+	compiled *compiled
+}
+
+type compiled struct {
+	once     sync.Once
+	re, skip *regexp.Regexp
+}
+
+func (r *rule) compile() (re, skip *regexp.Regexp) {
+	r.compiled.once.Do(func() {
+		r.compiled.re = regexp.MustCompile(r.pattern)
+		if r.unless != "" {
+			r.compiled.skip = regexp.MustCompile(r.unless)
+		}
+	})
+	return r.compiled.re, r.compiled.skip
+}
+
+// Text takes the secrets out of a text, and returns which rules found some, each once. It
+// may be called concurrently.
+func Text(s string, opts Options) (string, []string) {
+	var found []string
+	small := lower(s)
+	for _, table := range [][]rule{blocks, rules, own} {
+		for i := range table {
+			r := &table[i]
+			if r.id == emailRule && !opts.Emails {
+				continue
+			}
+			if !r.mayFind(small) {
+				continue
+			}
+			if cleaned, is := r.apply(s); is {
+				s, small = cleaned, lower(cleaned)
+				found = append(found, r.id)
+			}
+		}
+	}
+	return s, found
+}
+
+// apply replaces what the rule finds.
+func (r *rule) apply(s string) (string, bool) {
+	re, skip := r.compile()
+	var sb strings.Builder
+	done := 0
+	for _, at := range re.FindAllStringSubmatchIndex(s, -1) {
+		from, to := secretAt(at, r.group)
+		secret := s[from:to]
+		if secret == "" || from < done || strings.Contains(secret, "[redacted:") || strings.HasSuffix(s[:from], "[redacted:") {
+			continue
+		}
+		if skip != nil && skip.MatchString(secret) || r.accepts != nil && !r.accepts(secret) || r.entropy > 0 && entropy(secret) < r.entropy {
+			continue
+		}
+		sb.WriteString(s[done:from] + "[redacted:" + r.id + "]")
+		done = to
+	}
+	if done == 0 {
+		return s, false
+	}
+	return sb.String() + s[done:], true
+}
+
+// mayFind looks for the rule's words in a text in small letters.
+func (r *rule) mayFind(small string) bool {
+	for _, w := range r.words {
+		if strings.Contains(small, w) {
+			return true
+		}
+	}
+	return len(r.words) == 0
+}
+
+// lower writes ASCII letters small, which are all that words of rules are told in.
+func lower(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if c >= 'A' && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return string(b)
+}
+
+// secretAt is where the secret lies in a match.
+func secretAt(at []int, group int) (from, to int) {
+	if group > 0 && 2*group < len(at) && at[2*group] >= 0 {
+		return at[2*group], at[2*group+1]
+	}
+	for i := 2; i < len(at); i += 2 {
+		if at[i] >= 0 && at[i+1] > at[i] {
+			return at[i], at[i+1]
+		}
+	}
+	return at[0], at[1]
+}
+
+// entropy is Shannon's, in bits a character.
+func entropy(s string) float64 {
+	counts, n := map[rune]int{}, utf8.RuneCountInString(s)
+	for _, r := range s {
+		counts[r]++
+	}
+	sum := 0.0
+	for _, c := range counts {
+		p := float64(c) / float64(n)
+		sum -= p * math.Log2(p)
+	}
+	return sum
+}
