@@ -1,0 +1,228 @@
+package hooks
+
+import (
+	"regexp"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"mneme/internal/recall"
+	"mneme/memory"
+)
+
+// Lengths of a text that is kept, in characters.
+const (
+	minLength = 10
+	maxLength = 500
+)
+
+// Found is a text that is worth keeping, and why.
+type Found struct {
+	Text     string
+	Class    string // of the trigger
+	Category string // preference, decision, entity, fact or other
+}
+
+// Kind is the category as memories have it; an entity is a fact with a tag.
+func (f *Found) Kind() memory.Kind {
+	switch f.Category {
+	case "preference":
+		return memory.KindPreference
+	case "decision":
+		return memory.KindDecision
+	case "entity", "fact":
+		return memory.KindFact
+	}
+	return memory.KindOther
+}
+
+// patterns are compiled when the first text is looked at: a hook that has none needs none.
+type patterns struct {
+	triggers   []compiledTrigger
+	never      []*regexp.Regexp
+	categories []*regexp.Regexp
+	tag, noise *regexp.Regexp
+}
+
+type compiledTrigger struct {
+	*trigger
+	is, unless *regexp.Regexp
+}
+
+var compiled = sync.OnceValue(func() *patterns {
+	p := &patterns{
+		never: compileAll(never),
+		// <!-- -->, <br/>, </x>, <div class="x">, but not a < b > c or <3.
+		tag:   regexp.MustCompile(`<(?:/?[A-Za-z][\w:-]*(?:\s[^<>]*)?/?|!--.*?--|![A-Za-z][^<>]*)>`),
+		noise: regexp.MustCompile(noise),
+	}
+	for i := range triggers {
+		t := &triggers[i]
+		c := compiledTrigger{trigger: t, is: regexp.MustCompile(`(?i)` + t.pattern)}
+		if t.unless != "" {
+			c.unless = regexp.MustCompile(`(?i)` + t.unless)
+		}
+		p.triggers = append(p.triggers, c)
+	}
+	for _, c := range categories {
+		p.categories = append(p.categories, regexp.MustCompile(`(?i)`+c.pattern))
+	}
+	return p
+})
+
+// Find looks for what is worth keeping in what a user said, or in a reply. A text of up to 500
+// characters is looked at as one; of a longer one, each paragraph, and of a longer paragraph
+// each sentence. What an explicit word asks to remember comes first.
+func Find(text string, reply bool) []Found {
+	var asked, others []Found
+	for _, piece := range pieces(text) {
+		f, ok := judge(piece, reply)
+		switch {
+		case !ok:
+		case f.Class == "remember":
+			asked = append(asked, f)
+		default:
+			others = append(others, f)
+		}
+	}
+	return append(asked, others...)
+}
+
+// judge decides about one text: its length, what excludes it, then any trigger.
+func judge(text string, reply bool) (Found, bool) {
+	text = strings.TrimSpace(text)
+	if n := utf8.RuneCountInString(text); n < minLength || n > maxLength || excluded(text) {
+		return Found{}, false
+	}
+	p := compiled()
+	for _, sentence := range sentences(text) {
+		question := isQuestion(sentence)
+		for i := range p.triggers {
+			t := &p.triggers[i]
+			if reply && !t.replies || question && !t.asks || !t.is.MatchString(sentence) || t.unless != nil && t.unless.MatchString(sentence) {
+				continue
+			}
+			return Found{Text: text, Class: t.class, Category: categoryOf(text)}, true
+		}
+	}
+	return Found{}, false
+}
+
+// excluded: text with tags, one block of code, what was recalled, and what instructs readers.
+func excluded(text string) bool {
+	p := compiled()
+	if recall.Contains(text) || p.tag.MatchString(text) || isCode(text) {
+		return true
+	}
+	for _, re := range p.never {
+		if re.MatchString(text) {
+			return true
+		}
+	}
+	return false
+}
+
+func isCode(text string) bool {
+	return strings.HasPrefix(text, "```") && strings.HasSuffix(text, "```") && len(text) >= 6 ||
+		strings.HasPrefix(text, "~~~") && strings.HasSuffix(text, "~~~") && len(text) >= 6
+}
+
+func categoryOf(text string) string {
+	for i, re := range compiled().categories {
+		if re.MatchString(text) {
+			return categories[i].category
+		}
+	}
+	return "other"
+}
+
+// IsNoise says that a prompt is nothing to search for, such as "go on".
+func IsNoise(text string) bool {
+	text = strings.TrimSpace(text)
+	return utf8.RuneCountInString(text) < 3 || compiled().noise.MatchString(text)
+}
+
+func isQuestion(s string) bool {
+	s = strings.TrimRight(s, " \t\"')]”’」。.!！")
+	return strings.HasSuffix(s, "?") || strings.HasSuffix(s, "？") || strings.HasSuffix(s, "吗") || strings.HasSuffix(s, "呢")
+}
+
+// pieces cuts a text into what is judged, without blocks of code where it has to be cut.
+func pieces(text string) []string {
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	if utf8.RuneCountInString(text) <= maxLength {
+		return []string{text}
+	}
+	var out []string
+	for _, paragraph := range paragraphs(text) {
+		if utf8.RuneCountInString(paragraph) <= maxLength {
+			out = append(out, paragraph)
+			continue
+		}
+		out = append(out, sentences(paragraph)...)
+	}
+	return out
+}
+
+// paragraphs cuts at empty lines and at items of lists, and leaves fenced code out.
+func paragraphs(text string) []string {
+	var out []string
+	var now []string
+	end := func() {
+		if len(now) > 0 {
+			out = append(out, strings.Join(now, "\n"))
+		}
+		now = nil
+	}
+	fence := ""
+	for line := range strings.SplitSeq(text, "\n") {
+		bare := strings.TrimSpace(line)
+		switch {
+		case fence != "":
+			if strings.HasPrefix(bare, fence) {
+				fence = ""
+			}
+		case strings.HasPrefix(bare, "```"), strings.HasPrefix(bare, "~~~"):
+			end()
+			fence = bare[:3]
+		case bare == "":
+			end()
+		case strings.HasPrefix(bare, "- "), strings.HasPrefix(bare, "* "), strings.HasPrefix(bare, "#"):
+			end()
+			now = append(now, strings.TrimLeft(bare, "-*# "))
+		default:
+			now = append(now, line)
+		}
+	}
+	end()
+	return out
+}
+
+// sentences cuts behind . ! ? before white space, behind their Chinese forms, and at new lines.
+func sentences(text string) []string {
+	var out []string
+	from := 0
+	for i, r := range text {
+		end := i + utf8.RuneLen(r)
+		if r == utf8.RuneError {
+			continue
+		}
+		switch r {
+		case '.', '!', '?':
+			if end < len(text) && text[end] != ' ' && text[end] != '\t' && text[end] != '\n' {
+				continue
+			}
+		case '\n', '。', '！', '？', '；':
+		default:
+			continue
+		}
+		if s := strings.TrimSpace(text[from:end]); s != "" {
+			out = append(out, s)
+		}
+		from = end
+	}
+	if s := strings.TrimSpace(text[from:]); s != "" {
+		out = append(out, s)
+	}
+	return out
+}

@@ -1,0 +1,15 @@
+// Package hooks is what runs when the host of an agent (Claude Code, Codex, Cursor …) calls a
+// hook: it reads what happened, keeps what is worth it, and says what is known about it.
+//
+//	payload → Normalise → redact → Run ─┬─ Find → spool → the node
+//	                                    └─ search → recall.Compose → Output
+//
+// Invariants: nothing is kept, spooled, logged or searched for before secrets were taken out
+// of it; a capture is in the spool, synced, before it is sent, and leaves it when the node has
+// said what became of it, so it is stored once however often it is sent; what lies on disk is
+// sealed; a block of memories is never captured; a host gets the fields that it accepts and
+// nothing else, and an empty answer where there is nothing to say.
+//
+// Not its job: talking to a terminal, reading flags, finding the node or the namespace, and
+// installing itself into the configuration of a host.
+package hooks
