@@ -114,12 +114,7 @@ func excluded(text string) bool {
 	if recall.Contains(text) || p.tag.MatchString(text) || isCode(text) {
 		return true
 	}
-	for _, re := range p.never {
-		if re.MatchString(text) {
-			return true
-		}
-	}
-	return false
+	return instructs(text)
 }
 
 func isCode(text string) bool {

@@ -90,6 +90,9 @@ func fileWriters() map[string][]string {
 		"cmd/memctl/start.go": {"os.MkdirAll", "os.OpenFile", "os.Rename"},
 		// A folder that a person asked for; what it holds is in the node as well.
 		"cmd/memctl/export_folder.go": {"os.MkdirAll", "os.Remove"},
+		// What hooks leave to one another lies on the agent's disk, too, and they start
+		// without the database that comes with package storage.
+		"internal/hooks/files.go": {"os.MkdirAll", "os.Chmod", "os.CreateTemp", "os.OpenFile", "os.Remove", "os.Rename"},
 		// These belong to tests and write into their temporary folders.
 		"internal/embed/local/localtest/localtest.go": {"os.MkdirAll", "os.WriteFile"},
 		"internal/eventlog/natstest/natstest.go":      {"os.WriteFile"},

@@ -97,6 +97,7 @@ func house() []floor {
 			why: "backups are files, manifests and places: no log, no state, no node"},
 		{pkg: "internal/backup/...", may: []string{"memory", "internal/backup"}, why: "a place keeps files and does not know what is in them"},
 		{pkg: "internal/importer", may: []string{"memory"}, why: "importers turn files into captures, on the client's side"},
+		{pkg: "internal/hooks", may: []string{"memory", "client", "internal/recall", "internal/redact"}, why: "a hook talks to a node through the public client, and has to start at once"},
 		{pkg: "internal/redact", stdOnly: true, why: "what is a secret follows from a text alone"},
 		{pkg: "internal/recall", may: []string{"memory", "internal/tokens"}, why: "a recall block is a function of an answer and a budget"},
 		{pkg: "internal/api/mcp", may: []string{"memory", "client", "internal/recall"}, why: "tools work through the public client, so that they need no rights of their own"},
@@ -113,7 +114,7 @@ func house() []floor {
 
 		{pkg: ".", may: []string{"memory", "client", "internal/node", "internal/embed"}, why: "the root package embeds a node in a program"},
 		{pkg: "cmd/memnode", may: []string{"memory", "internal/node", "internal/embed", "internal/otlp"}, why: "memnode is flags, wiring and exit codes"},
-		{pkg: "cmd/memctl", may: []string{"memory", "client", "internal/backup/...", "internal/importer", "internal/node", "internal/peer/devca", "internal/api/mcp"}, why: "memctl talks through the public client, or opens a stopped node"},
+		{pkg: "cmd/memctl", may: []string{"memory", "client", "internal/backup/...", "internal/hooks", "internal/importer", "internal/node", "internal/peer/devca", "internal/api/mcp"}, why: "memctl talks through the public client, or opens a stopped node"},
 		{pkg: "bench/...", may: []string{"..."}, why: "benchmarks measure whatever there is"},
 		{pkg: "test/...", may: []string{"..."}, why: "tests across packages look everywhere"},
 	}

@@ -1,0 +1,137 @@
+package hooks
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"mneme/memory"
+)
+
+const (
+	diskVersion = 1 // first byte of the key and of what is sealed
+	keyBytes    = 32
+
+	lockPatience = 500 * time.Millisecond // for other hooks, which hold the lock for some milliseconds
+	lockRetry    = 3 * time.Millisecond
+)
+
+// Disk is the folder where hooks keep what one leaves to the next: a key, and sealed under it
+// the spool, a state, and the last recalls. Several processes may have it open. What the state
+// and the recalls lose in a power failure is not missed; the spool loses nothing.
+type Disk struct {
+	dir  string
+	aead cipher.AEAD
+}
+
+// OpenDisk opens the folder, and makes it and its key if they are missing.
+func OpenDisk(dir string) (*Disk, error) {
+	d := &Disk{dir: dir}
+	if err := makeDir(filepath.Join(dir, spoolDir)); err != nil {
+		return nil, fmt.Errorf("make the hooks' folder: %w", err)
+	}
+	key, err := d.key()
+	if err != nil {
+		return nil, err
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	d.aead, err = cipher.NewGCMWithRandomNonce(block)
+	return d, err
+}
+
+// key reads the key, or makes one.
+func (d *Disk) key() ([]byte, error) {
+	path := filepath.Join(d.dir, "key")
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = d.locked(context.Background(), func() error { return makeKey(path) })
+		if err == nil {
+			b, err = os.ReadFile(path)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the hooks' key: %w", err)
+	}
+	if len(b) != 1+keyBytes || b[0] != diskVersion {
+		return nil, memory.Errorf(memory.CodeInvalid, "%s is no key of hooks", path).
+			WithHint("restore it, or delete %s: what waits in it is lost then", d.dir)
+	}
+	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
+		_ = ownOnly(path) // where a copy lost its mode; systems without modes have none
+	}
+	return b[1:], nil
+}
+
+// makeKey writes a new key unless there is one.
+func makeKey(path string) error {
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	key := make([]byte, 1+keyBytes)
+	key[0] = diskVersion
+	_, _ = rand.Read(key[1:]) // never fails
+	return writeFile(path, key, true)
+}
+
+// locked runs f while no other hook does the same.
+func (d *Disk) locked(ctx context.Context, f func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, lockPatience)
+	defer cancel()
+	lock := flock.New(filepath.Join(d.dir, "lock"), flock.SetPermissions(0o600))
+	if ok, err := lock.TryLockContext(ctx, lockRetry); !ok {
+		return fmt.Errorf("wait for other hooks: %w", err)
+	}
+	defer func() { _ = lock.Unlock() }()
+	return f()
+}
+
+// seal encrypts b for one purpose: what was sealed for another does not open.
+func (d *Disk) seal(purpose string, b []byte) []byte {
+	return d.aead.Seal([]byte{diskVersion}, nil, b, []byte(purpose))
+}
+
+var errSealed = errors.New("it does not open under the hooks' key")
+
+func (d *Disk) open(purpose string, b []byte) ([]byte, error) {
+	if len(b) == 0 || b[0] != diskVersion {
+		return nil, errSealed
+	}
+	plain, err := d.aead.Open(nil, nil, b[1:], []byte(purpose))
+	if err != nil {
+		return nil, errSealed
+	}
+	return plain, nil
+}
+
+// load reads a sealed document into v, and leaves v as it is where there is none that opens.
+func (d *Disk) load(name string, v any) error {
+	b, err := os.ReadFile(filepath.Join(d.dir, name))
+	if err != nil {
+		return err
+	}
+	if b, err = d.open(name, b); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return json.Unmarshal(b, v)
+}
+
+func (d *Disk) save(name string, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return writeFile(filepath.Join(d.dir, name), d.seal(name, b), false)
+}

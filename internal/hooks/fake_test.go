@@ -1,0 +1,269 @@
+package hooks
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"mneme/client"
+	"mneme/memory"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var testNow = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+
+// fakeNode stores captures as a node does: by id, with a conflict where the body differs.
+// Two texts are near where they have the same letters.
+type fakeNode struct {
+	mu      sync.Mutex
+	records []memory.Record
+	bodies  map[string]memory.Capture // by agent/id
+	asked   []string
+	err     error // of every call
+	lose    int   // answers of captures to lose, after they were stored
+	sent    []string
+	missing string // a namespace that is not there
+	meddle  int    // times that a record is changed before a revision
+}
+
+func newFake() *fakeNode { return &fakeNode{bodies: map[string]memory.Capture{}} }
+
+func letters(s string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune(" .,!:\"", r) {
+			return -1
+		}
+		return r
+	}, strings.ToLower(s))
+}
+
+func (n *fakeNode) Search(_ context.Context, ns string, req memory.SearchRequest) (memory.SearchResponse, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.refuse(ns); err != nil {
+		return memory.SearchResponse{}, err
+	}
+	if err := req.Validate(); err != nil {
+		return memory.SearchResponse{}, err
+	}
+	if req.Mode != memory.ModeVector {
+		n.asked = append(n.asked, req.Query)
+	}
+	var resp memory.SearchResponse
+	for _, r := range n.records {
+		score := 0.0
+		for _, word := range strings.Fields(strings.ToLower(req.Query)) {
+			if len(word) > 4 && strings.Contains(strings.ToLower(r.Text), strings.Trim(word, "?.")) {
+				score = 0.9
+			}
+		}
+		h := memory.Hit{ID: r.RecordID, URI: "mem://" + ns + "/" + r.RecordID, Text: r.Text, Snippet: r.Text, Agent: r.Agent, Metadata: r.Metadata, Score: score}
+		if letters(r.Text) == letters(req.Query) {
+			h.VectorScore = 0.97
+		}
+		if h.VectorScore > 0 || score > 0 && req.Mode != memory.ModeVector {
+			resp.Results = append(resp.Results, h)
+		}
+	}
+	resp.Results = resp.Results[:min(len(resp.Results), *req.Limit)]
+	resp.NothingFound = len(resp.Results) == 0
+	return resp, nil
+}
+
+func (n *fakeNode) refuse(ns string) error {
+	if n.err != nil {
+		return n.err
+	}
+	if ns == n.missing {
+		return memory.NoNamespace(ns)
+	}
+	return nil
+}
+
+func (n *fakeNode) CaptureBatch(_ context.Context, ns string, items []memory.Capture, opts client.CaptureOptions) (memory.CaptureResponse, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.refuse(ns); err != nil {
+		return memory.CaptureResponse{}, err
+	}
+	item := items[0]
+	if err := item.Validate(); err != nil {
+		return memory.CaptureResponse{}, err
+	}
+	if opts.Origin != memory.OriginHook {
+		return memory.CaptureResponse{}, memory.Errorf(memory.CodeInternal, "origin %q", opts.Origin)
+	}
+	n.sent = append(n.sent, item.Text)
+	r := memory.CaptureResult{ID: item.ID, Status: memory.StatusCreated}
+	before, spent := n.bodies[item.Agent+"/"+item.ID]
+	switch {
+	case !spent:
+		r.RecordID = fmt.Sprintf("01JC2Y3K5V8Q0T4W6X7Z%06d", len(n.records))
+		n.records = append(n.records, memory.Record{RecordID: r.RecordID, Text: item.Text, Agent: item.Agent, Kind: item.Kind, Role: item.Role, Tags: item.Tags,
+			Conversation: item.Conversation, DerivedFrom: item.DerivedFrom, Metadata: item.Metadata, Version: 1})
+		n.bodies[item.Agent+"/"+item.ID] = item
+	default:
+		r.RecordID = n.recordOf(item).RecordID
+		if r.Status = memory.StatusDuplicate; !sameBody(before, item) {
+			r.Status, r.Error = memory.StatusConflict, &memory.ItemError{Code: memory.CodeConflict, Detail: "used"}
+		}
+	}
+	if n.lose > 0 {
+		n.lose--
+		return memory.CaptureResponse{}, memory.Errorf(memory.CodeOutcomeUnknown, "the answer was lost")
+	}
+	return memory.CaptureResponse{Results: []memory.CaptureResult{r}}, nil
+}
+
+func sameBody(a, b memory.Capture) bool {
+	x, _ := json.Marshal(a)
+	y, _ := json.Marshal(b)
+	return reflect.DeepEqual(x, y)
+}
+
+func (n *fakeNode) recordOf(item memory.Capture) *memory.Record {
+	for i := range n.records {
+		if n.records[i].Agent == item.Agent && n.records[i].Text == item.Text {
+			return &n.records[i]
+		}
+	}
+	return &memory.Record{} // was forgotten
+}
+
+func (n *fakeNode) Get(_ context.Context, ns, id string, _ client.GetOptions) (memory.Record, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.refuse(ns); err != nil {
+		return memory.Record{}, err
+	}
+	for _, r := range n.records {
+		if r.RecordID == id {
+			return r, nil
+		}
+	}
+	return memory.Record{}, memory.Errorf(memory.CodeNotFound, "there is no memory %s", id)
+}
+
+func (n *fakeNode) Revise(_ context.Context, ns, id string, rev memory.Revision, opts client.WriteOptions) (memory.RevisionResponse, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.refuse(ns); err != nil {
+		return memory.RevisionResponse{}, err
+	}
+	for i := range n.records {
+		r := &n.records[i]
+		if r.RecordID != id {
+			continue
+		}
+		if n.meddle > 0 {
+			n.meddle--
+			r.Version++
+		}
+		if opts.IfVersion != r.Version {
+			return memory.RevisionResponse{}, memory.Errorf(memory.CodeConflict, "another version")
+		}
+		r.Version++
+		r.Metadata = *rev.Metadata
+	}
+	return memory.RevisionResponse{RecordID: id}, nil
+}
+
+func (n *fakeNode) texts() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	out := []string{}
+	for _, r := range n.records {
+		out = append(out, r.Text)
+	}
+	return out
+}
+
+func (n *fakeNode) set(f func()) { n.mu.Lock(); defer n.mu.Unlock(); f() }
+
+// world is the disk, the node and the clock of a test, and what was noted.
+type world struct {
+	t    *testing.T
+	dir  string
+	node *fakeNode
+	now  time.Time
+	set  Settings
+	mu   sync.Mutex
+	said []string
+	ids  int
+}
+
+func newWorld(t *testing.T) *world {
+	return &world{t: t, dir: t.TempDir(), node: newFake(), now: testNow, set: DefaultSettings()}
+}
+
+func (w *world) disk() *Disk {
+	w.t.Helper()
+	d, err := OpenDisk(w.dir)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return d
+}
+
+func (w *world) runner(agent string) *Runner {
+	w.t.Helper()
+	return &Runner{Node: w.node, Disk: w.disk(), Settings: w.set, Namespace: "team-a", Agent: agent,
+		Now:   func() time.Time { return w.now },
+		NewID: func() string { w.mu.Lock(); defer w.mu.Unlock(); w.ids++; return fmt.Sprint("nonce-", w.ids) },
+		Note: func(f string, args ...any) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.said = append(w.said, fmt.Sprintf(f, args...))
+		}}
+}
+
+// hook is one hook, from payload to answer. A minute passes before it.
+func (w *world) hook(agent, event, payload string) string {
+	w.t.Helper()
+	w.now = w.now.Add(time.Minute)
+	return w.atOnce(agent, event, payload)
+}
+
+func (w *world) atOnce(agent, event, payload string) string {
+	w.t.Helper()
+	e, err := Normalise(agent, event, []byte(payload))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r := w.runner(agent)
+	text := r.Recall(w.t.Context(), &e)
+	r.Keep(w.t.Context(), &e)
+	return string(Output(e, text))
+}
+
+func (w *world) prompt(session, text string) string {
+	w.t.Helper()
+	return w.hook(ClaudeCode, "UserPromptSubmit", toJSON(map[string]string{"session_id": session, "cwd": "/home/u/proj", "prompt": text}))
+}
+
+func toJSON(v any) string {
+	b, _ := json.Marshal(v)
+	return string(b)
+}
+
+func (w *world) notes() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return strings.Join(w.said, "\n")
+}
+
+func (w *world) stored(want ...string) {
+	w.t.Helper()
+	if got := w.node.texts(); !slices.Equal(got, want) {
+		w.t.Errorf("stored %q, want %q\n%s", got, want, w.notes())
+	}
+}

@@ -1,0 +1,182 @@
+package hooks
+
+import (
+	"path"
+	"regexp"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"mneme/internal/recall"
+	"mneme/internal/redact"
+	"mneme/memory"
+)
+
+const (
+	// window is how many bytes of a text are looked at.
+	window = 16 << 10
+
+	maxCommand = 200  // characters of a command in a memory
+	maxError   = 300  // of what a tool said
+	maxSummary = 4000 // of a compaction
+	maxQuery   = 2000 // of what is searched for
+)
+
+// clean cuts the texts of an event to what is looked at, and takes secrets out of them. It
+// returns the rules that found some. Nothing of an event is used before.
+func clean(e *Event, emails bool) []string {
+	var found []string
+	for _, text := range e.texts() {
+		s := strings.ToValidUTF8(strings.ReplaceAll(*text, "\x00", ""), "")
+		if len(s) > window {
+			// Not in the middle of a word, of which the half that is left would be no secret
+			// that a rule knows.
+			s = s[:window]
+			s = strings.ToValidUTF8(s[:strings.LastIndexAny(s, " \t\r\n")+1], "")
+		}
+		cleaned, rules := redact.Text(s, redact.Options{Emails: !emails})
+		*text = cleaned
+		found = append(found, rules...)
+	}
+	return found
+}
+
+// keep is one text that an event leaves behind.
+type keep struct {
+	text     string
+	kind     memory.Kind
+	role     string
+	class    string // why
+	category string
+	exchange bool // counts towards the three of an exchange
+}
+
+// keeps decides what is kept of an event.
+func keeps(e *Event, tools bool) []keep {
+	var out []keep
+	for _, said := range []struct {
+		text, role string
+	}{{e.Prompt, "user"}, {e.Reply, "assistant"}} {
+		if said.text == "" || said.role == "user" && !byUser(e.Source, e.Kind) {
+			continue
+		}
+		for _, f := range Find(said.text, said.role == "assistant") {
+			out = append(out, keep{text: f.Text, kind: f.Kind(), role: said.role, class: f.Class, category: f.Category, exchange: true})
+		}
+	}
+	if s := summary(e.Summary); s != "" {
+		out = append(out, keep{text: s, kind: memory.KindObservation, role: "assistant", class: "summary", category: "other"})
+	}
+	if k, ok := ofTool(e); ok && tools {
+		out = append(out, k)
+	}
+	return out
+}
+
+// byUser: a host also submits prompts that nobody wrote.
+func byUser(source string, kind Kind) bool {
+	return kind != Prompt || source == "" || source == "user" || source == "sdk"
+}
+
+// blocks of memories in a summary, which repeats what the model was given.
+var recalled = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?is)<relevant-memories>.*?(?:</relevant-memories>|\z)`)
+})
+
+func summary(text string) string {
+	text = strings.TrimSpace(recalled().ReplaceAllString(text, ""))
+	if utf8.RuneCountInString(text) < minLength || recall.Contains(text) || instructs(text) {
+		return ""
+	}
+	return clip(text, maxSummary)
+}
+
+// notable are the commands of which it is worth knowing that they ran.
+var notable = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?:^|&&|;|\|\|)\s*(?:sudo\s+)?(?:go (?:get|install) \S|npm (?:i|install|add) (?:-\S+ )*[^-\s]|npm publish|pnpm (?:add|publish)|yarn (?:add|publish)|bun add|pip3? install (?:-\S+ )*[^-\s]|uv (?:add|pip install)|poetry add|cargo (?:add|install|publish)|gem install|composer require|apt(?:-get)? (?:-y )?install|brew install|dotnet add|helm (?:install|upgrade|rollback)|kubectl (?:apply|rollout|delete)|terraform (?:apply|destroy)|docker push|git (?:tag \S|push)|(?:make|npm run|task|just) \S*(?:deploy|release|migrate|publish))`)
+})
+
+// ofTool is what is kept of a tool: that it failed, or that it changed something outside the
+// files, which Git knows better. Tools of MCP servers are left out: they may be memories.
+func ofTool(e *Event) (keep, bool) {
+	command := clip(oneLine(firstLine(e.Command)), maxCommand)
+	if command == "" || e.Stopped || dull.MatchString(command) || recall.Contains(command) || instructs(command) {
+		return keep{}, false
+	}
+	switch e.Kind {
+	case ToolFailed:
+		said := ends(oneLine(e.Error), maxError)
+		if recall.Contains(said) || instructs(said) {
+			return keep{}, false
+		}
+		return keep{text: "`" + command + "` failed: " + said, kind: memory.KindError, role: "tool", class: "failure", category: "other"}, true
+	case ToolAfter:
+		if notable().MatchString(command) {
+			return keep{text: "Ran `" + command + "`.", kind: memory.KindToolUsage, role: "tool", class: "command", category: "other"}, true
+		}
+	}
+	return keep{}, false
+}
+
+func instructs(text string) bool {
+	for _, re := range compiled().never {
+		if re.MatchString(text) {
+			return true
+		}
+	}
+	return false
+}
+
+// query is what an event makes hooks search for; "" is nothing. Where the event has no words of
+// its own, the conversation's last prompt is meant, or the project by its name.
+func query(e *Event, one *session) string {
+	switch e.Kind {
+	case SessionStart, CompactBefore:
+		return clip(first(e.Prompt, one.Prompt, projectName(e.Dir)), maxQuery)
+	case Prompt:
+		if !IsNoise(e.Prompt) {
+			return clip(e.Prompt, maxQuery)
+		}
+	case ToolFailed:
+		if !e.Stopped && !dull.MatchString(e.Command) {
+			return clip(oneLine(firstLine(e.Command)+" "+ends(oneLine(e.Error), maxError)), maxQuery)
+		}
+	case ToolAfter, FileEdited:
+		if one.Pending { // its host shows prompts, and takes text only now
+			return clip(one.Prompt, maxQuery)
+		}
+	}
+	return ""
+}
+
+func projectName(dir string) string {
+	name := path.Base(strings.ReplaceAll(dir, `\`, "/"))
+	if name == "." || name == "/" {
+		return ""
+	}
+	return name
+}
+
+func firstLine(s string) string {
+	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
+	return s
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// clip keeps the first n characters.
+func clip(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	return strings.TrimRight(string([]rune(s)[:n-1]), " ") + "…"
+}
+
+// ends keeps the beginning and the end, which say most of what a tool prints.
+func ends(s string, n int) string {
+	r := []rune(s)
+	if len(r) <= n {
+		return s
+	}
+	return strings.TrimSpace(string(r[:n/3])) + " … " + strings.TrimSpace(string(r[len(r)-2*n/3:]))
+}

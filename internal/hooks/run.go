@@ -1,0 +1,311 @@
+package hooks
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"mneme/client"
+	"mneme/internal/recall"
+	"mneme/memory"
+)
+
+const (
+	recallPatience = time.Second // for an answer that the host waits for
+	sendPatience   = 2 * time.Second
+
+	// slow is how long a node that fails may take without being left alone for a while.
+	slow      = 300 * time.Millisecond
+	leftAlone = 10 * time.Second
+)
+
+// Node is what hooks need of a node.
+type Node interface {
+	Search(ctx context.Context, namespace string, req memory.SearchRequest) (memory.SearchResponse, error)
+	CaptureBatch(ctx context.Context, namespace string, items []memory.Capture, opts client.CaptureOptions) (memory.CaptureResponse, error)
+	Get(ctx context.Context, namespace, id string, opts client.GetOptions) (memory.Record, error)
+	Revise(ctx context.Context, namespace, id string, rev memory.Revision, opts client.WriteOptions) (memory.RevisionResponse, error)
+}
+
+// Runner does what one hook has to. It is used once.
+type Runner struct {
+	Node      Node
+	Disk      *Disk
+	Settings  Settings
+	Namespace string
+	Agent     string // who acts
+	Now       func() time.Time
+	NewID     func() string        // never the same twice
+	Note      func(string, ...any) // what a person may want to know; holds no text of an event
+	cleaned   bool
+}
+
+// Recall returns the block of memories for an event, "" where there is nothing to say.
+func (r *Runner) Recall(ctx context.Context, e *Event) string {
+	r.clean(e)
+	now := r.Now()
+	ask, given, alone := r.begin(ctx, e, now)
+	if ask == "" || !r.Settings.Recall {
+		return ""
+	}
+	made := Recalled{At: now, Namespace: r.Namespace, Agent: e.Agent, Event: e.Name, Query: clip(ask, maxJournalQuery), Hits: []RecalledHit{}}
+	block := recall.Block{}
+	if alone {
+		made.Outcome = "node away"
+	} else {
+		block = r.search(ctx, ask, given, &made)
+	}
+	r.remember(ctx, e, &made, block)
+	return block.Text
+}
+
+// begin notes how far the conversation is, and says what to search for, what was given before,
+// and whether the node is left alone for now.
+func (r *Runner) begin(ctx context.Context, e *Event, now time.Time) (ask string, given []string, alone bool) {
+	if !e.Injects && e.Kind != SessionStart && e.Kind != Prompt && e.Kind != TurnEnd {
+		return "", nil, false
+	}
+	err := r.Disk.change(ctx, now, func(s *state) error {
+		one := s.session(e, now)
+		one.exchange(e)
+		switch e.Kind {
+		case SessionStart:
+			one.Given = nil // what stood in the context may be gone
+		case Prompt:
+			if !IsNoise(e.Prompt) {
+				one.Prompt, one.Pending = clip(e.Prompt, maxQuery), !e.Injects
+			}
+		}
+		if !e.Injects {
+			return nil
+		}
+		if ask = query(e, one); ask != "" {
+			one.Pending = false
+		}
+		given, alone = slices.Clone(one.Given), now.Before(s.AwayUntil)
+		return nil
+	})
+	if err != nil {
+		r.Note("the state of hooks was not kept: %v", err)
+		if e.Injects {
+			ask = query(e, &session{})
+		}
+	}
+	return ask, given, alone
+}
+
+// search asks the node, and leaves out what the conversation has already.
+func (r *Runner) search(ctx context.Context, ask string, given []string, made *Recalled) recall.Block {
+	ctx, cancel := context.WithTimeout(ctx, recallPatience)
+	defer cancel()
+	began := time.Now()
+	limit, text := min(recall.DefaultLimit+len(given), 3*recall.DefaultLimit), memory.MaxSnippetRunes
+	resp, err := r.Node.Search(ctx, r.Namespace, memory.SearchRequest{Query: ask, As: r.Agent, Limit: &limit, Fit: memory.Fit{
+		MaxText: &text, Fields: []string{"id", "uri", "text", "truncated", "snippet", "score", "occurred_at"}}})
+	made.TookMS = float64(time.Since(began).Microseconds()) / 1000
+	if err != nil {
+		r.failed(ctx, "recall", err, time.Since(began))
+		made.Outcome = "failed: " + string(memory.CodeOf(err))
+		return recall.Block{}
+	}
+	found := len(resp.Results)
+	resp.Results = slices.DeleteFunc(resp.Results, func(h memory.Hit) bool { return slices.Contains(given, h.ID) })
+	fresh := len(resp.Results)
+	resp.Results = resp.Results[:min(fresh, recall.DefaultLimit)]
+	block := recall.Compose(resp, r.Settings.Budget)
+	made.BestRefused, made.Tokens = resp.BestRefused, block.Tokens
+	for _, u := range block.Used {
+		made.Hits = append(made.Hits, RecalledHit(u))
+	}
+	switch {
+	case block.Text != "":
+		made.Outcome = "injected"
+	case found == 0:
+		made.Outcome = "nothing found"
+	case fresh == 0:
+		made.Outcome = "given before"
+	default:
+		made.Outcome = "no room"
+	}
+	return block
+}
+
+// remember writes the recall into the journal, and what it gave into the conversation.
+func (r *Runner) remember(ctx context.Context, e *Event, made *Recalled, block recall.Block) {
+	err := r.Disk.change(ctx, made.At, func(s *state) error {
+		ids := make([]string, len(block.Used))
+		for i, u := range block.Used {
+			ids[i] = u.RecordID
+		}
+		s.session(e, made.At).give(ids)
+		return r.Disk.journalLocked(*made)
+	})
+	if err != nil {
+		r.Note("the recall was not noted: %v", err)
+	}
+}
+
+// failed notes that the node did not answer; one that is slow about it is left alone.
+func (r *Runner) failed(ctx context.Context, what string, err error, took time.Duration) {
+	r.Note("%s: %v", what, err)
+	if took < slow || memory.CodeOf(err) == memory.CodeInvalid {
+		return
+	}
+	_ = r.Disk.change(context.WithoutCancel(ctx), r.Now(), func(s *state) error {
+		s.AwayUntil = r.Now().Add(leftAlone)
+		return nil
+	})
+}
+
+// Keep spools what is kept of an event, and sends what is spooled.
+func (r *Runner) Keep(ctx context.Context, e *Event) {
+	r.clean(e)
+	if r.Settings.Capture {
+		if all := keeps(e, r.Settings.Tools); len(all) > 0 {
+			if err := r.spool(ctx, e, all); err != nil {
+				r.Note("%v", err)
+			}
+		}
+	}
+	r.Drain(ctx)
+}
+
+func (r *Runner) clean(e *Event) {
+	if r.cleaned {
+		return
+	}
+	r.cleaned = true
+	if found := clean(e, r.Settings.Emails); len(found) > 0 {
+		slices.Sort(found)
+		r.Note("%s %s: taken out: %s", e.Agent, e.Name, strings.Join(slices.Compact(found), ", "))
+	}
+}
+
+// spool decides, together with what other hooks did, which texts are kept, and puts those into
+// the spool.
+func (r *Runner) spool(ctx context.Context, e *Event, all []keep) error {
+	now := r.Now()
+	return r.Disk.change(ctx, now, func(s *state) error {
+		one := s.session(e, now)
+		var entries []Entry
+		over := 0
+		for _, k := range all {
+			id := key(r.Namespace, k.text)
+			switch {
+			case slices.Contains(one.Kept, id): // the host told it twice
+				continue
+			case k.exchange && one.Captured >= maxCaptures:
+				over++
+				continue
+			case s.cool(coolKey(r.Namespace, e, &k), now):
+				s.Counts.Cooled++
+				continue
+			}
+			if k.exchange {
+				one.Captured++
+				one.Kept = append(one.Kept, id)
+			}
+			entries = append(entries, r.entry(e, &k, now))
+		}
+		if over > 0 {
+			s.Counts.Over += over
+			r.Note("%s %s: %d texts beyond the %d of an exchange were not kept", e.Agent, e.Name, over, maxCaptures)
+		}
+		if len(entries) == 0 {
+			return nil
+		}
+		err := r.Disk.spoolLocked(entries)
+		if errors.Is(err, errFull) {
+			s.Counts.Refused++
+			r.Note("%v", err)
+			return nil
+		}
+		return err
+	})
+}
+
+// coolKey is what makes two events the same: of a tool its command, else the text.
+func coolKey(namespace string, e *Event, k *keep) string {
+	if k.role == "tool" {
+		return key(namespace, string(e.Kind), e.Command)
+	}
+	return key(namespace, k.role, k.text)
+}
+
+// marks is what the metadata of a capture says, below "hook".
+type marks struct {
+	Host     string `json:"host"`
+	Event    string `json:"event"`
+	Trigger  string `json:"trigger"`
+	Category string `json:"category"`
+	Project  string `json:"project,omitempty"`
+	Nonce    string `json:"nonce"`
+	// Repeats is how often the same was said before: by this record, or by those that it is
+	// derived from. Last is the nonce of the last time.
+	Repeats    int     `json:"repeats,omitempty"`
+	Last       string  `json:"last,omitempty"`
+	Near       string  `json:"near,omitempty"` // the record that says nearly the same
+	Similarity float64 `json:"similarity,omitempty"`
+}
+
+func (r *Runner) entry(e *Event, k *keep, now time.Time) Entry {
+	at := now.UTC()
+	nonce := r.NewID()
+	tags := []string{"hook"}
+	if k.category == "entity" {
+		tags = append(tags, "entity")
+	}
+	item := memory.Capture{
+		ID: "hook-" + key(string(k.kind), k.text), Agent: r.Agent, Text: k.text, Kind: k.kind, Role: k.role, Tags: tags,
+		Conversation: conversation(e), Scope: r.Settings.Scope, OccurredAt: &at,
+	}
+	item.Metadata = marked(item.Metadata, marks{Host: e.Agent, Event: clip(e.Name, 64), Trigger: k.class, Category: k.category, Project: clip(projectName(e.Dir), 128), Nonce: nonce})
+	return Entry{Namespace: r.Namespace, Item: item, Nonce: nonce, At: at}
+}
+
+// conversation is the session as captures name it, without what they may not hold.
+func conversation(e *Event) string {
+	if e.Session == "" {
+		return ""
+	}
+	s := strings.Map(func(c rune) rune {
+		if c < 0x20 || c == 0x7f || c == 0xfffd {
+			return -1
+		}
+		return c
+	}, e.Agent+"/"+e.Session)
+	for len(s) > memory.MaxConversation {
+		s = s[:memory.MaxConversation]
+		s = strings.ToValidUTF8(s, "")
+	}
+	return s
+}
+
+// marked puts the marks into metadata, beside what others keep there.
+func marked(metadata json.RawMessage, m marks) json.RawMessage {
+	all := map[string]json.RawMessage{}
+	_ = json.Unmarshal(metadata, &all) // none is as good as one of another shape
+	b, err := json.Marshal(m)
+	if err != nil {
+		return metadata
+	}
+	if all == nil {
+		all = map[string]json.RawMessage{}
+	}
+	all["hook"] = b
+	if b, err = json.Marshal(all); err != nil {
+		return metadata
+	}
+	return b
+}
+
+func marksOf(metadata json.RawMessage) marks {
+	var all struct {
+		Hook marks `json:"hook"`
+	}
+	_ = json.Unmarshal(metadata, &all)
+	return all.Hook
+}

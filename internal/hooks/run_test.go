@@ -1,0 +1,381 @@
+package hooks
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"mneme/client"
+	"mneme/memory"
+)
+
+// TestOneConversationStoresAndAnotherRecalls is what hooks are for.
+func TestOneConversationStoresAndAnotherRecalls(t *testing.T) {
+	w := newWorld(t)
+	if out := w.prompt("one", "Remember that deploys happen on Tuesdays."); out != "" {
+		t.Errorf("an empty node gives %q", out)
+	}
+	w.stored("Remember that deploys happen on Tuesdays.")
+	r := w.node.records[0]
+	if r.Agent != ClaudeCode || r.Role != "user" || r.Conversation != "claude-code/one" || r.Kind != memory.KindFact || !slices.Equal(r.Tags, []string{"hook"}) {
+		t.Errorf("%+v", r)
+	}
+	if m := marksOf(r.Metadata); m.Host != ClaudeCode || m.Event != "UserPromptSubmit" || m.Trigger != "remember" || m.Project != "proj" || m.Nonce == "" {
+		t.Errorf("marks %+v", m)
+	}
+	if out := w.prompt("two", "when do our deploys happen?"); !strings.Contains(out, `"hookEventName":"UserPromptSubmit"`) || !strings.Contains(out, "deploys happen on Tuesdays") {
+		t.Errorf("the second conversation gets %q", out)
+	}
+	if out := w.prompt("three", "rename this variable"); out != "" {
+		t.Errorf("an unrelated prompt gets %q", out)
+	}
+	if out := w.prompt("two", "say again when deploys happen"); out != "" {
+		t.Errorf("what stands in the conversation is given again: %q", out)
+	}
+	if out := w.hook(ClaudeCode, "SessionStart", `{"session_id":"two","source":"compact"}`); !strings.Contains(out, "Tuesdays") {
+		t.Errorf("after a compaction it is not given again: %q", out)
+	}
+	all, err := w.disk().Recalls()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var outcomes []string
+	for _, r := range all {
+		outcomes = append(outcomes, r.Outcome)
+	}
+	if want := []string{"nothing found", "injected", "nothing found", "given before", "injected"}; !slices.Equal(outcomes, want) {
+		t.Errorf("outcomes %q", outcomes)
+	}
+	if h := all[1]; len(h.Hits) != 1 || h.Tokens == 0 || h.Hits[0].Score != 0.9 || h.Query != "when do our deploys happen?" || h.Namespace != "team-a" {
+		t.Errorf("%+v", h)
+	}
+}
+
+// TestRecallBlocksAreNotCaptured, neither by a prompt nor by a summary that repeats one.
+func TestRecallBlocksAreNotCaptured(t *testing.T) {
+	w := newWorld(t)
+	w.prompt("one", "Remember that deploys happen on Tuesdays.")
+	out := w.prompt("two", "when do deploys happen?")
+	w.prompt("two", out)
+	w.hook(ClaudeCode, "PostCompact", toJSON(map[string]string{"session_id": "two", "compact_summary": "We fixed the lease. <relevant-memories>\n1. x\n</relevant-memories> Then we went home."}))
+	w.hook(ClaudeCode, "PostCompact", toJSON(map[string]string{"session_id": "two", "compact_summary": "The relevant-memories said that deploys happen."}))
+	w.stored("Remember that deploys happen on Tuesdays.", "We fixed the lease.  Then we went home.")
+}
+
+func TestThreeAnExchange(t *testing.T) {
+	w := newWorld(t)
+	long := strings.Repeat("The weather is nice today. ", 20)
+	w.prompt("one", long+"\n\nI prefer tabs.\n\nI prefer vim over emacs.\n\nI love small functions.\n\nI hate global state.\n\nRemember that x is one.")
+	w.stored("Remember that x is one.", "I prefer tabs.", "I prefer vim over emacs.")
+	w.hook(ClaudeCode, "Stop", `{"session_id":"one","last_assistant_message":"I decided to keep the client simple."}`)
+	if len(w.node.texts()) != 3 {
+		t.Errorf("a reply begins another exchange: %q", w.node.texts())
+	}
+	w.prompt("one", "I love small functions.")
+	w.hook(ClaudeCode, "Stop", `{"session_id":"one","last_assistant_message":"I decided to keep the client simple."}`)
+	if got := w.node.texts(); len(got) != 5 {
+		t.Errorf("the next exchange: %q", got)
+	}
+	w.prompt("one", "what a nice day it is")
+	w.hook(ClaudeCode, "Stop", `{"session_id":"one","last_assistant_message":"I decided to drop the cache."}`)
+	if got := w.node.texts(); len(got) != 6 {
+		t.Errorf("an exchange whose prompt says nothing: %q", got)
+	}
+	if c := w.disk().Counts(); c.Over != 3 || !strings.Contains(w.notes(), "2 texts beyond the 3 of an exchange were not kept") {
+		t.Errorf("%+v\n%s", c, w.notes())
+	}
+}
+
+// TestRepetitionsAreCounted: the same text is one memory that knows how often it was said, and
+// nearly the same one names it.
+func TestRepetitionsAreCounted(t *testing.T) {
+	w := newWorld(t)
+	for range 3 {
+		w.prompt("one", "I prefer tabs over spaces.")
+	}
+	w.stored("I prefer tabs over spaces.")
+	if m := marksOf(w.node.records[0].Metadata); m.Repeats != 2 || m.Last == m.Nonce {
+		t.Errorf("%+v", m)
+	}
+	w.node.meddle = 1
+	w.prompt("two", "I prefer tabs over spaces.")
+	if m := marksOf(w.node.records[0].Metadata); m.Repeats != 3 {
+		t.Errorf("after another writer: %+v", m)
+	}
+	w.prompt("one", "i prefer tabs, over spaces!")
+	if len(w.node.records) != 2 {
+		t.Fatalf("%q", w.node.texts())
+	}
+	r := w.node.records[1]
+	if m := marksOf(r.Metadata); !slices.Equal(r.DerivedFrom, []string{w.node.records[0].RecordID}) || m.Near != r.DerivedFrom[0] || m.Repeats != 4 || m.Similarity != 0.97 {
+		t.Errorf("%+v of %+v", m, r)
+	}
+	// Another agent says the same: a memory of its own, linked.
+	w.hook(Cursor, "beforeSubmitPrompt", `{"conversation_id":"c","prompt":"I prefer tabs over spaces."}`)
+	if r := w.node.records[2]; r.Agent != Cursor || len(r.DerivedFrom) != 1 {
+		t.Errorf("%+v", r)
+	}
+	if c := w.disk().Counts(); c.Repeated != 3 || c.Linked != 2 {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestForgottenStaysForgotten(t *testing.T) {
+	w := newWorld(t)
+	w.prompt("one", "I prefer tabs over spaces.")
+	w.node.set(func() { w.node.records = nil })
+	w.prompt("two", "I prefer tabs over spaces.")
+	w.stored()
+	if !strings.Contains(w.notes(), "forgotten") || w.disk().Waiting() != 0 {
+		t.Errorf("%d wait: %s", w.disk().Waiting(), w.notes())
+	}
+}
+
+// TestTheSameEventCoolsDown: two configurations may call two hooks for one event.
+func TestTheSameEventCoolsDown(t *testing.T) {
+	w := newWorld(t)
+	w.prompt("one", "I prefer tabs over spaces.")
+	w.atOnce(Cursor, "beforeSubmitPrompt", `{"conversation_id":"c","prompt":"I prefer tabs over spaces."}`)
+	w.stored("I prefer tabs over spaces.")
+	if c := w.disk().Counts(); c.Cooled != 1 || c.Repeated != 0 {
+		t.Errorf("%+v", c)
+	}
+	fail := `{"session_id":"one","tool_name":"Bash","tool_input":{"command":"make lint"},"error":"exit status %d"}`
+	w.hook(ClaudeCode, "PostToolUseFailure", fmt.Sprintf(fail, 1))
+	w.now = w.now.Add(29 * time.Second)
+	w.atOnce(ClaudeCode, "PostToolUseFailure", fmt.Sprintf(fail, 2))
+	w.now = w.now.Add(2 * time.Second)
+	w.atOnce(ClaudeCode, "PostToolUseFailure", fmt.Sprintf(fail, 3))
+	w.stored("I prefer tabs over spaces.", "`make lint` failed: exit status 1", "`make lint` failed: exit status 3")
+}
+
+func TestWhatToolsLeaveBehind(t *testing.T) {
+	w := newWorld(t)
+	for _, command := range []string{"go get github.com/a/b@v1.2.0", "cd x && npm install left-pad", "npm install", "go test ./...", "git push origin main", "ls", "make deploy"} {
+		w.hook(ClaudeCode, "PostToolUse", toJSON(map[string]any{"tool_name": "Bash", "tool_input": map[string]string{"command": command}, "tool_response": map[string]string{"stdout": "remember that we decided"}}))
+	}
+	w.stored("Ran `go get github.com/a/b@v1.2.0`.", "Ran `git push origin main`.", "Ran `make deploy`.")
+	w.hook(ClaudeCode, "PostToolUseFailure", `{"tool_input":{"command":"grep x y"},"error":"exit status 1"}`)
+	w.hook(ClaudeCode, "PostToolUseFailure", `{"tool_input":{"command":"make all"},"error":"stopped","is_interrupt":true}`)
+	w.hook(ClaudeCode, "PostToolUse", `{"tool_name":"Edit","tool_input":{"file_path":"/a.go"},"tool_response":{}}`)
+	w.set.Tools = false
+	w.hook(ClaudeCode, "PostToolUseFailure", `{"tool_input":{"command":"make all"},"error":"no rule"}`)
+	if len(w.node.records) != 3 {
+		t.Errorf("%q", w.node.texts())
+	}
+}
+
+// TestCursorIsGivenMemoriesLater: it shows prompts and takes text behind a tool only.
+func TestCursorIsGivenMemoriesLater(t *testing.T) {
+	w := newWorld(t)
+	w.prompt("one", "Remember that deploys happen on Tuesdays.")
+	if out := w.hook(Cursor, "beforeSubmitPrompt", `{"conversation_id":"c","prompt":"when do deploys happen?"}`); out != "" {
+		t.Errorf("%q", out)
+	}
+	tool := `{"conversation_id":"c","tool_name":"Shell","tool_input":{"command":"ls"},"tool_output":"{\"exitCode\":0}"}`
+	if out := w.hook(Cursor, "postToolUse", tool); !strings.HasPrefix(out, `{"additional_context":`) || !strings.Contains(out, "Tuesdays") {
+		t.Errorf("%q", out)
+	}
+	if out := w.hook(Cursor, "postToolUse", tool); out != "" {
+		t.Errorf("once more: %q", out)
+	}
+}
+
+func TestNoiseIsNotSearchedFor(t *testing.T) {
+	w := newWorld(t)
+	for _, p := range []string{"ok", "go on", "/clear", "继续", ""} {
+		w.prompt("one", p)
+	}
+	w.hook(ClaudeCode, "Stop", `{"session_id":"one","last_assistant_message":"done"}`)
+	w.hook(ClaudeCode, "Notification", `{"session_id":"one","message":"x"}`)
+	if len(w.node.asked) != 0 {
+		t.Errorf("asked for %q", w.node.asked)
+	}
+	w.hook(ClaudeCode, "UserPromptSubmit", `{"session_id":"one","prompt":"Remember that I poll every hour","source":"poll_event"}`)
+	w.stored()
+}
+
+func TestSettings(t *testing.T) {
+	w := newWorld(t)
+	w.set.Capture = false
+	w.prompt("one", "Remember that deploys happen on Tuesdays.")
+	w.stored()
+	w.set.Capture, w.set.Scope = true, memory.ScopeAgent
+	w.prompt("one", "Remember that deploys happen on Tuesdays.")
+	w.stored("Remember that deploys happen on Tuesdays.")
+	w.set.Recall = false
+	if out := w.prompt("two", "when do deploys happen?"); out != "" {
+		t.Errorf("%q", out)
+	}
+
+	path := filepath.Join(t.TempDir(), "hooks.json")
+	s, err := LoadSettings(path)
+	if err != nil || s != DefaultSettings() {
+		t.Errorf("%+v, %v", s, err)
+	}
+	for _, pair := range [][2]string{{"capture", "off"}, {"emails", "off"}, {"budget", "200"}, {"scope", "agent"}, {"recall", "false"}, {"tools", "on"}} {
+		if err := s.Set(pair[0], pair[1]); err != nil {
+			t.Errorf("%v: %v", pair, err)
+		}
+	}
+	if err := SaveSettings(path, s); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := LoadSettings(path); err != nil || again != s || s.Capture || s.Emails || s.Budget != 200 || s.Scope != memory.ScopeAgent {
+		t.Errorf("%+v, %v", again, err)
+	}
+	for _, pair := range [][2]string{{"capture", "maybe"}, {"budget", "9"}, {"budget", "x"}, {"scope", "all"}, {"x", "on"}} {
+		if err := s.Set(pair[0], pair[1]); memory.CodeOf(err) != memory.CodeInvalid {
+			t.Errorf("%v: %v", pair, err)
+		}
+	}
+	for _, text := range []string{"{", `{"captrue":false}`, ""} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := LoadSettings(path); err == nil || s.Capture || s.Recall {
+			t.Errorf("%q gives %+v, %v", text, s, err)
+		}
+	}
+}
+
+// TestNoSecretLeaves: canaries in every field of every event reach neither node, disk, log nor
+// answer, whether the node is there or not.
+func TestNoSecretLeaves(t *testing.T) {
+	canaries := []string{"AKIAIOSFODNN7EXAMPLE", "ghp_abcdefghijklmnopqrstuvwxyz0123456789", "hunter22pass", "4111 1111 1111 1111", "MIIEowIBAAKCAQEA1234"}
+	leak := "Remember that key=AKIAIOSFODNN7EXAMPLE and token ghp_abcdefghijklmnopqrstuvwxyz0123456789, password: hunter22pass, card 4111 1111 1111 1111\n-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA1234\n-----END RSA PRIVATE KEY-----"
+	for _, away := range []bool{false, true} {
+		w := newWorld(t)
+		if away {
+			w.node.err = memory.Errorf(memory.CodeUnavailable, "no node")
+		}
+		for _, c := range [][2]string{{ClaudeCode, "UserPromptSubmit"}, {ClaudeCode, "Stop"}, {ClaudeCode, "PostToolUse"}, {ClaudeCode, "PostToolUseFailure"}, {ClaudeCode, "PostCompact"},
+			{Codex, "UserPromptSubmit"}, {Cursor, "beforeSubmitPrompt"}, {Cursor, "postToolUse"}, {GeminiCLI, "AfterTool"}, {Copilot, "sessionStart"}, {Kiro, "userPromptSubmit"}, {OpenCode, "chat.message"}, {Windsurf, "pre_user_prompt"}} {
+			for _, text := range []string{leak, "Remember: " + strings.Repeat("x ", window/2-len(leak)/2) + leak} {
+				payload := toJSON(map[string]any{"session_id": "s", "prompt": text, "initialPrompt": text, "last_assistant_message": text, "text": text, "compact_summary": text, "error": text,
+					"tool_name": "Bash", "tool_input": map[string]string{"command": "make x PASSWORD=hunter22pass"}, "tool_response": map[string]any{"stdout": text, "error": text}, "tool_info": map[string]string{"user_prompt": text}})
+				out := w.hook(c[0], c[1], payload)
+				for _, canary := range canaries {
+					if strings.Contains(out, canary) {
+						t.Errorf("%v answers with %s", c, canary)
+					}
+				}
+			}
+		}
+		if !away && len(w.node.records) < 4 {
+			t.Errorf("only %q were stored, so that nothing was shown", w.node.texts())
+		}
+		if away && w.disk().Waiting() < 4 {
+			t.Errorf("only %d wait", w.disk().Waiting())
+		}
+		seen := strings.Join(w.node.texts(), "\n") + strings.Join(w.node.asked, "\n") + w.notes()
+		seen += everythingOnDisk(t, w.disk())
+		for _, canary := range canaries {
+			if strings.Contains(seen, canary) {
+				t.Errorf("away %v: %s was kept", away, canary)
+			}
+		}
+		if !away && !strings.Contains(seen, "[redacted:") {
+			t.Error("nothing was taken out")
+		}
+		if !strings.Contains(w.notes(), "taken out") {
+			t.Error("nobody is told")
+		}
+	}
+}
+
+// everythingOnDisk is what lies in the folder, as it is and as the key opens it.
+func everythingOnDisk(t *testing.T, d *Disk) string {
+	t.Helper()
+	var sb strings.Builder
+	err := filepath.WalkDir(d.dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if info, _ := e.Info(); info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s may be read by others: %v", path, info.Mode())
+		}
+		sb.Write(b)
+		for _, purpose := range []string{stateName, journalName, spoolDir} {
+			if plain, err := d.open(purpose, b); err == nil {
+				sb.Write(plain)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sb.String()
+}
+
+// TestWhatLiesOnDiskIsSealed: no word of a prompt stands there in clear.
+func TestWhatLiesOnDiskIsSealed(t *testing.T) {
+	w := newWorld(t)
+	w.node.err = memory.Errorf(memory.CodeUnavailable, "no node")
+	w.prompt("one", "Remember that the walrus deploys on Tuesdays.")
+	found := 0
+	err := filepath.WalkDir(w.dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		found++
+		b, err := os.ReadFile(path)
+		if strings.Contains(string(b), "walrus") || strings.Contains(string(b), "team-a") {
+			t.Errorf("%s holds it in clear", path)
+		}
+		return err
+	})
+	if err != nil || found < 4 {
+		t.Errorf("%d files, %v", found, err)
+	}
+	if !strings.Contains(everythingOnDisk(t, w.disk()), "walrus") {
+		t.Error("it is not there at all")
+	}
+}
+
+// slowNode takes longer than a hook waits.
+type slowNode struct{ *fakeNode }
+
+func (slowNode) Search(ctx context.Context, _ string, _ memory.SearchRequest) (memory.SearchResponse, error) {
+	<-ctx.Done()
+	return memory.SearchResponse{}, memory.Errorf(memory.CodeTimeout, "the deadline passed")
+}
+
+// TestASlowNodeIsLeftAlone: it holds the agent up once, not at each prompt.
+func TestASlowNodeIsLeftAlone(t *testing.T) {
+	w := newWorld(t)
+	e, err := Normalise(ClaudeCode, "UserPromptSubmit", []byte(`{"session_id":"s","prompt":"Remember that deploys happen on Tuesdays."}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := w.runner(ClaudeCode)
+	r.Node = slowNode{w.node}
+	r.Recall(t.Context(), &e)
+	r.Keep(t.Context(), &e)
+	if w.disk().Waiting() != 1 {
+		t.Errorf("%d wait", w.disk().Waiting())
+	}
+	w.atOnce(ClaudeCode, "UserPromptSubmit", `{"session_id":"s","prompt":"when do deploys happen?"}`)
+	if len(w.node.asked) != 0 {
+		t.Errorf("asked for %q", w.node.asked)
+	}
+	all, _ := w.disk().Recalls()
+	if len(all) != 2 || all[0].Outcome != "failed: timeout" || all[1].Outcome != "node away" {
+		t.Errorf("%+v", all)
+	}
+	w.prompt("s", "and when do deploys happen?") // a minute later
+	w.stored("Remember that deploys happen on Tuesdays.")
+}
+
+var _ Node = (*client.Client)(nil)

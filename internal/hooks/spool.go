@@ -1,0 +1,187 @@
+package hooks
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"mneme/memory"
+)
+
+const (
+	spoolDir = "spool"
+
+	// maxSpooled and maxSpooledBytes bound the spool. What comes on top is refused: what came
+	// first keeps its place.
+	maxSpooled      = 1000
+	maxSpooledBytes = 8 << 20
+
+	// unwanted is how long an entry waits for its namespace to be created.
+	unwanted = 7 * 24 * time.Hour
+)
+
+// Entry is a capture on its way to the node. It is the same each time it is sent.
+type Entry struct {
+	Namespace string         `json:"namespace"`
+	Item      memory.Capture `json:"item"`
+	Nonce     string         `json:"nonce"` // tells a resend from a repetition
+	At        time.Time      `json:"at"`
+}
+
+// errFull says that the spool takes no more.
+var errFull = errors.New("the spool is full")
+
+// spooled lists the entries, oldest first.
+func (d *Disk) spooled() (names []string, bytes int64, err error) {
+	list, err := os.ReadDir(filepath.Join(d.dir, spoolDir))
+	for _, f := range list {
+		if strings.HasPrefix(f.Name(), tempPrefix) {
+			d.sweep(f)
+			continue
+		}
+		names = append(names, f.Name())
+		if info, err := f.Info(); err == nil {
+			bytes += info.Size()
+		}
+	}
+	return names, bytes, err // os.ReadDir sorts, and all names are equally long
+}
+
+// sweep removes what a hook that was killed left half written.
+func (d *Disk) sweep(f fs.DirEntry) {
+	if info, err := f.Info(); err == nil && time.Since(info.ModTime()) > time.Minute {
+		_ = remove(filepath.Join(d.dir, spoolDir, f.Name()))
+	}
+}
+
+// spool keeps entries, in order, behind all others. The lock is held.
+func (d *Disk) spoolLocked(entries []Entry) error {
+	names, bytes, err := d.spooled()
+	if err != nil {
+		return err
+	}
+	next := time.Now().UnixNano()
+	if len(names) > 0 {
+		if last, err := strconv.ParseInt(names[len(names)-1], 10, 64); err == nil {
+			next = max(next, last+1) // a clock that was set back changes no order
+		}
+	}
+	for i, e := range entries {
+		b, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		sealed := d.seal(spoolDir, b)
+		if len(names)+i >= maxSpooled || bytes+int64(len(sealed)) > maxSpooledBytes {
+			return fmt.Errorf("%w: %d captures were not kept", errFull, len(entries)-i)
+		}
+		bytes += int64(len(sealed))
+		if err := writeFile(d.entryPath(fmt.Sprintf("%020d", next+int64(i))), sealed, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Disk) entryPath(name string) string { return filepath.Join(d.dir, spoolDir, name) }
+
+// verdict is what became of an entry that was sent.
+type verdict int
+
+const (
+	settled verdict = iota // the node has it, or will never take it
+	waits                  // its namespace is not there; others may go on
+	away                   // the node is; nothing else is tried
+)
+
+// drain sends what is spooled, oldest first, until ctx ends. Only one hook does so at a time.
+// update puts an entry that was changed before it was sent in place of the one that is there.
+func (d *Disk) drain(ctx context.Context, now time.Time, send func(ctx context.Context, e Entry, update func(Entry) error) verdict, note func(string, ...any)) error {
+	lock := flock.New(filepath.Join(d.dir, "drain.lock"), flock.SetPermissions(0o600))
+	patient, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	ok, err := lock.TryLockContext(patient, lockRetry)
+	cancel()
+	if !ok {
+		if errors.Is(err, context.DeadlineExceeded) {
+			return nil // who has it will find what is here
+		}
+		return err
+	}
+	defer func() { _ = lock.Unlock() }()
+	var waiting []string // namespaces that are not there
+	tried := map[string]bool{}
+	for {
+		names, _, err := d.spooled()
+		if err != nil {
+			return err
+		}
+		names = slices.DeleteFunc(names, func(n string) bool { return tried[n] })
+		if len(names) == 0 {
+			return nil
+		}
+		for _, name := range names {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			tried[name] = true
+			path := d.entryPath(name)
+			e, err := d.entry(path)
+			if err != nil {
+				note("entry %s of the spool is lost: %v", name, err)
+				_ = remove(path)
+				continue
+			}
+			if slices.Contains(waiting, e.Namespace) {
+				continue
+			}
+			update := func(e Entry) error {
+				b, err := json.Marshal(e)
+				if err != nil {
+					return err
+				}
+				return writeFile(path, d.seal(spoolDir, b), true)
+			}
+			switch send(ctx, e, update) {
+			case away:
+				return nil
+			case waits:
+				if now.Sub(e.At) < unwanted {
+					waiting = append(waiting, e.Namespace)
+					continue
+				}
+				note("a capture for namespace %s has waited for a week and is given up", e.Namespace)
+			}
+			if err := remove(path); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (d *Disk) entry(path string) (Entry, error) {
+	var e Entry
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return e, err
+	}
+	if b, err = d.open(spoolDir, b); err != nil {
+		return e, err
+	}
+	return e, json.Unmarshal(b, &e)
+}
+
+// Waiting is how many captures wait for the node.
+func (d *Disk) Waiting() int {
+	names, _, _ := d.spooled()
+	return len(names)
+}

@@ -1,0 +1,324 @@
+package hooks
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mneme/memory"
+)
+
+func (w *world) away(is bool) {
+	w.node.set(func() {
+		w.node.err = nil
+		if is {
+			w.node.err = memory.Errorf(memory.CodeUnavailable, "cannot reach a node")
+		}
+	})
+}
+
+func entry(i int) Entry {
+	return Entry{Namespace: "team-a", Item: memory.Capture{ID: fmt.Sprint("id-", i), Agent: "a", Text: fmt.Sprint("text ", i)}, Nonce: fmt.Sprint("n-", i), At: testNow}
+}
+
+func spoolOne(d *Disk, i int) error {
+	return d.locked(context.Background(), func() error { return d.spoolLocked([]Entry{entry(i)}) })
+}
+
+// TestTheSpoolDrainsInOrderAndOnce, also what comes while others wait.
+func TestTheSpoolDrainsInOrderAndOnce(t *testing.T) {
+	w := newWorld(t)
+	w.away(true)
+	var want []string
+	for i := range 20 {
+		text := fmt.Sprintf("Remember that rule number %d holds.", i)
+		w.prompt("one", text)
+		want = append(want, text)
+	}
+	if n := w.disk().Waiting(); n != 20 {
+		t.Fatalf("%d wait", n)
+	}
+	w.away(false)
+	w.prompt("one", "Remember that rule number 20 holds.")
+	w.stored(append(want, "Remember that rule number 20 holds.")...)
+	if n := w.disk().Waiting(); n != 0 || len(w.node.sent) != 21 {
+		t.Errorf("%d wait, %d were sent", n, len(w.node.sent))
+	}
+}
+
+// TestALostAnswerIsNoRepetition: what is sent again is the same, and counts once.
+func TestALostAnswerIsNoRepetition(t *testing.T) {
+	w := newWorld(t)
+	w.node.lose = 2
+	w.prompt("one", "I prefer tabs over spaces.")
+	if w.disk().Waiting() != 1 {
+		t.Fatal("it does not wait")
+	}
+	w.prompt("one", "what else is there to do today")
+	w.prompt("one", "what else is there to do tomorrow")
+	w.stored("I prefer tabs over spaces.")
+	if m := marksOf(w.node.records[0].Metadata); m.Repeats != 0 || w.disk().Waiting() != 0 {
+		t.Errorf("%+v, %d wait", m, w.disk().Waiting())
+	}
+	if c := w.disk().Counts(); c.Repeated != 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestWhatWaitsForANamespaceHoldsUpNoOther.
+func TestWhatWaitsForANamespaceHoldsUpNoOther(t *testing.T) {
+	w := newWorld(t)
+	w.node.missing = "team-b"
+	d := w.disk()
+	for i, ns := range []string{"team-b", "team-a", "team-b"} {
+		e := entry(i)
+		e.Namespace = ns
+		if i == 2 {
+			e.At = testNow.Add(-8 * 24 * time.Hour)
+		}
+		if err := d.locked(t.Context(), func() error { return d.spoolLocked([]Entry{e}) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := w.runner("a").Drain(t.Context()); n != 2 {
+		t.Errorf("%d wait", n)
+	}
+	w.stored("text 1")
+	if !strings.Contains(w.notes(), "memctl namespace create team-b") {
+		t.Errorf("nobody is told what to do: %s", w.notes())
+	}
+	// Alone, the old one is given up.
+	if err := os.Remove(filepath.Join(w.dir, spoolDir, first(dirNames(t, d)...))); err != nil {
+		t.Fatal(err)
+	}
+	if n := w.runner("a").Drain(t.Context()); n != 0 || !strings.Contains(w.notes(), "given up") {
+		t.Errorf("%d wait: %s", n, w.notes())
+	}
+}
+
+func dirNames(t *testing.T, d *Disk) []string {
+	t.Helper()
+	names, _, err := d.spooled()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+func TestARefusalForGoodHoldsUpNoOther(t *testing.T) {
+	w := newWorld(t)
+	d := w.disk()
+	bad := entry(1)
+	bad.Item.Text = "a\x00b"
+	for _, e := range []Entry{bad, entry(2)} {
+		if err := d.locked(t.Context(), func() error { return d.spoolLocked([]Entry{e}) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := w.runner("a").Drain(t.Context()); n != 0 {
+		t.Errorf("%d wait", n)
+	}
+	w.stored("text 2")
+	if !strings.Contains(w.notes(), "refused for good") {
+		t.Error(w.notes())
+	}
+}
+
+func TestTheSpoolIsBounded(t *testing.T) {
+	w := newWorld(t)
+	d := w.disk()
+	big := entry(0)
+	big.Item.Text = strings.Repeat("x", 1<<20)
+	var err error
+	n := 0
+	for ; err == nil && n < 100; n++ {
+		err = d.locked(t.Context(), func() error { return d.spoolLocked([]Entry{big}) })
+	}
+	if !errors.Is(err, errFull) || n < 7 || n > 9 {
+		t.Errorf("after %d entries of 1 MiB: %v", n, err)
+	}
+	w.away(true)
+	w.prompt("one", "Remember that deploys happen on Tuesdays.") // small enough still
+	for i := range maxSpooled {
+		if err := os.WriteFile(d.entryPath(fmt.Sprintf("%020d", i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.prompt("one", "Remember that deploys happen on Fridays.")
+	if c := w.disk().Counts(); c.Refused != 1 || !strings.Contains(w.notes(), "spool is full") {
+		t.Errorf("%+v: %s", c, w.notes())
+	}
+}
+
+// TestDamageHoldsUpNothing: files that were cut, changed, or written under another key.
+func TestDamageHoldsUpNothing(t *testing.T) {
+	w := newWorld(t)
+	w.away(true)
+	w.prompt("one", "Remember that rule number 1 holds.")
+	w.prompt("one", "Remember that rule number 2 holds.")
+	d := w.disk()
+	damage := func(path string) {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, b[:len(b)/2], 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	damage(d.entryPath(dirNames(t, d)[0]))
+	damage(filepath.Join(w.dir, stateName))
+	damage(filepath.Join(w.dir, journalName))
+	if err := os.WriteFile(d.entryPath(tempPrefix+"1"), []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.away(false)
+	w.prompt("one", "Remember that rule number 3 holds.")
+	w.stored("Remember that rule number 2 holds.", "Remember that rule number 3 holds.")
+	if !strings.Contains(w.notes(), "is lost") {
+		t.Error(w.notes())
+	}
+	if all, err := w.disk().Recalls(); err != nil || len(all) != 1 {
+		t.Errorf("%d recalls, %v", len(all), err)
+	}
+	if err := os.WriteFile(filepath.Join(w.dir, "key"), []byte("short"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenDisk(w.dir); memory.CodeOf(err) != memory.CodeInvalid {
+		t.Errorf("a damaged key: %v", err)
+	}
+}
+
+func TestAnEntryOfOnePurposeIsNoneOfAnother(t *testing.T) {
+	d := newWorld(t).disk()
+	sealed := d.seal("a", []byte("x"))
+	if _, err := d.open("b", sealed); err == nil {
+		t.Error("it opens")
+	}
+	if b, err := d.open("a", sealed); err != nil || string(b) != "x" {
+		t.Errorf("%q, %v", b, err)
+	}
+	for n := range sealed {
+		if _, err := d.open("a", sealed[:n]); err == nil {
+			t.Errorf("%d of %d bytes open", n, len(sealed))
+		}
+	}
+}
+
+// TestTwoAtOnce: hooks that run at the same time keep all, in one exchange, once.
+func TestTwoAtOnce(t *testing.T) {
+	w := newWorld(t)
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			// The same event in twos, of four conversations.
+			e, err := Normalise(ClaudeCode, "UserPromptSubmit", []byte(toJSON(map[string]string{"session_id": fmt.Sprint(i / 2), "prompt": fmt.Sprintf("Remember that rule number %d holds.", i/2)})))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			r := w.runner(ClaudeCode)
+			r.Recall(t.Context(), &e)
+			r.Keep(t.Context(), &e)
+		})
+	}
+	wg.Wait()
+	w.runner(ClaudeCode).Drain(t.Context())
+	got := w.node.texts()
+	slices.Sort(got)
+	if want := []string{"Remember that rule number 0 holds.", "Remember that rule number 1 holds.", "Remember that rule number 2 holds.", "Remember that rule number 3 holds."}; !slices.Equal(got, want) {
+		t.Errorf("%q\n%s", got, w.notes())
+	}
+	if c := w.disk().Counts(); c.Cooled != 4 {
+		t.Errorf("%+v", c)
+	}
+	if n := len(w.node.sent); n != 4 {
+		t.Errorf("%d were sent", n)
+	}
+}
+
+const crashVariable = "MNEME_HOOKS_CRASH"
+
+// TestSpoolChild is the process that TestKilledMidway kills: it spools and says so, for ever.
+func TestSpoolChild(t *testing.T) {
+	dir := os.Getenv(crashVariable)
+	if dir == "" {
+		t.Skip("runs as the child of TestKilledMidway")
+	}
+	d, err := OpenDisk(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; ; i++ {
+		if err := spoolOne(d, i); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Println("spooled", i)
+	}
+}
+
+// TestKilledMidway: whatever a process said it had spooled is there when it was killed, in
+// order, and is sent once, even by two that drain and are killed in turn.
+func TestKilledMidway(t *testing.T) {
+	dir := t.TempDir()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestSpoolChild$")
+	cmd.Env = append(os.Environ(), crashVariable+"="+dir)
+	said := &counter{want: []byte("spooled 24\n"), reached: make(chan struct{})}
+	cmd.Stdout = said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-said.reached:
+	case <-time.After(time.Minute):
+		t.Error("the child does not spool")
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	last := bytes.Count(said.b, []byte("\n"))
+
+	w := newWorld(t)
+	w.dir = dir
+	// An answer is lost now and then, as if the one that drains was killed before it heard it.
+	for i := 0; w.disk().Waiting() > 0 && i < 1000; i++ {
+		w.node.set(func() { w.node.lose = i % 2 })
+		w.now = w.now.Add(time.Minute)
+		w.runner("a").Drain(t.Context())
+	}
+	got := w.node.texts()
+	if len(got) < last || len(got) > last+1 {
+		t.Errorf("%d said, %d stored", last, len(got))
+	}
+	for i, text := range got {
+		if text != fmt.Sprint("text ", i) {
+			t.Fatalf("entry %d is %q", i, text)
+		}
+	}
+	if c := w.disk().Counts(); c.Repeated != 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// counter waits for a line.
+type counter struct {
+	b, want []byte
+	once    sync.Once
+	reached chan struct{}
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.b = append(c.b, p...)
+	if bytes.Contains(c.b, c.want) {
+		c.once.Do(func() { close(c.reached) })
+	}
+	return len(p), nil
+}

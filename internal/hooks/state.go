@@ -1,0 +1,146 @@
+package hooks
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	coolDown    = 30 * time.Second // in which the same event counts once
+	maxSessions = 64
+	maxGiven    = 256 // memories that are known to stand in a conversation
+	maxCooling  = 512
+	// maxCaptures is how many texts of one exchange, a prompt and its reply, are kept.
+	maxCaptures = 3
+
+	stateName = "state"
+)
+
+// state is what hooks know of one another. Losing it costs a repetition.
+type state struct {
+	Cooling  map[string]time.Time `json:"cooling,omitempty"` // events by key, until when
+	Sessions map[string]*session  `json:"sessions,omitempty"`
+	// AwayUntil is until when a node that did not answer is left alone.
+	AwayUntil time.Time `json:"away_until"`
+	Counts    Counts    `json:"counts"`
+}
+
+// Counts is what became of captures that were not simply stored, since the folder was made.
+type Counts struct {
+	Cooled   int `json:"cooled"`   // the same event within 30 s
+	Over     int `json:"over"`     // more than three in an exchange
+	Refused  int `json:"refused"`  // the spool was full
+	Repeated int `json:"repeated"` // the same text was there, and counts once more
+	Linked   int `json:"linked"`   // nearly the same text was there, and is named
+}
+
+// session is a conversation.
+type session struct {
+	At       time.Time `json:"at"`
+	Turn     string    `json:"turn,omitempty"`
+	Captured int       `json:"captured,omitempty"` // in this exchange
+	Kept     []string  `json:"kept,omitempty"`     // keys of what they were
+	Prompt   string    `json:"prompt,omitempty"`   // the last one, without secrets
+	Pending  bool      `json:"pending,omitempty"`  // nothing was recalled for it yet
+	Given    []string  `json:"given,omitempty"`    // memories that were put into it
+}
+
+// change reads the state, has f change it, and writes it.
+func (d *Disk) change(ctx context.Context, now time.Time, f func(*state) error) error {
+	return d.locked(ctx, func() error {
+		s := d.state()
+		if err := f(s); err != nil {
+			return err
+		}
+		s.prune(now)
+		return d.save(stateName, s)
+	})
+}
+
+// state reads what there is. A state that is damaged is as good as none.
+func (d *Disk) state() *state {
+	s := &state{}
+	if d.load(stateName, s) != nil {
+		s = &state{}
+	}
+	if s.Cooling == nil {
+		s.Cooling = map[string]time.Time{}
+	}
+	if s.Sessions == nil {
+		s.Sessions = map[string]*session{}
+	}
+	return s
+}
+
+// Counts reads the counts.
+func (d *Disk) Counts() Counts { return d.state().Counts }
+
+// cool reports whether an event with the key was seen in the last 30 s, and notes it.
+func (s *state) cool(key string, now time.Time) bool {
+	until, ok := s.Cooling[key]
+	if ok && now.Before(until) && until.Sub(now) <= coolDown {
+		return true
+	}
+	s.Cooling[key] = now.Add(coolDown)
+	return false
+}
+
+// session returns the conversation of an event.
+func (s *state) session(e *Event, now time.Time) *session {
+	key := e.Agent + "/" + first(e.Session, e.Dir)
+	one := s.Sessions[key]
+	if one == nil {
+		one = &session{}
+		s.Sessions[key] = one
+	}
+	one.At = now
+	return one
+}
+
+// exchange begins another one where the event does.
+func (one *session) exchange(e *Event) {
+	if e.Turn != "" && e.Turn == one.Turn || e.Turn == "" && e.Kind != Prompt {
+		return
+	}
+	one.Turn, one.Captured, one.Kept = e.Turn, 0, nil
+}
+
+// prune forgets what is over.
+func (s *state) prune(now time.Time) {
+	for key, until := range s.Cooling {
+		if !now.Before(until) || len(s.Cooling) > maxCooling {
+			delete(s.Cooling, key)
+		}
+	}
+	for len(s.Sessions) > maxSessions {
+		oldest := ""
+		for key, one := range s.Sessions {
+			if oldest == "" || one.At.Before(s.Sessions[oldest].At) {
+				oldest = key
+			}
+		}
+		delete(s.Sessions, oldest)
+	}
+	for _, one := range s.Sessions {
+		one.Given = one.Given[max(0, len(one.Given)-maxGiven):]
+	}
+}
+
+// give notes that memories stand in the conversation now.
+func (one *session) give(ids []string) {
+	for _, id := range ids {
+		if !slices.Contains(one.Given, id) {
+			one.Given = append(one.Given, id)
+		}
+	}
+}
+
+// key identifies texts without holding them.
+func key(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return hex.EncodeToString(sum[:16])
+}
