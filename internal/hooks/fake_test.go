@@ -55,7 +55,7 @@ func (n *fakeNode) Search(_ context.Context, ns string, req memory.SearchRequest
 	if err := req.Validate(); err != nil {
 		return memory.SearchResponse{}, err
 	}
-	if req.Mode != memory.ModeVector {
+	if !req.All {
 		n.asked = append(n.asked, req.Query)
 	}
 	var resp memory.SearchResponse
@@ -70,7 +70,7 @@ func (n *fakeNode) Search(_ context.Context, ns string, req memory.SearchRequest
 		if letters(r.Text) == letters(req.Query) {
 			h.VectorScore = 0.97
 		}
-		if h.VectorScore > 0 || score > 0 && req.Mode != memory.ModeVector {
+		if h.VectorScore > 0 || score > 0 && !req.All {
 			resp.Results = append(resp.Results, h)
 		}
 	}

@@ -113,7 +113,7 @@ func TestRepetitionsAreCounted(t *testing.T) {
 		t.Fatalf("%q", w.node.texts())
 	}
 	r := w.node.records[1]
-	if m := marksOf(r.Metadata); !slices.Equal(r.DerivedFrom, []string{w.node.records[0].RecordID}) || m.Near != r.DerivedFrom[0] || m.Repeats != 4 || m.Similarity != 0.97 {
+	if m := marksOf(r.Metadata); !slices.Equal(r.DerivedFrom, []string{w.node.records[0].RecordID}) || m.Near != r.DerivedFrom[0] || m.Repeats != 4 || m.Similarity != 1 {
 		t.Errorf("%+v of %+v", m, r)
 	}
 	// Another agent says the same: a memory of its own, linked.

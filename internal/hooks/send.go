@@ -3,15 +3,17 @@ package hooks
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"mneme/client"
 	"mneme/memory"
 )
 
-// nearly is the cosine from which two texts say the same.
+// nearly is the similarity from which two texts say the same.
 const nearly = 0.95
 
 // Drain sends what is spooled, as long as the node takes it and for two seconds at most. It
@@ -34,14 +36,16 @@ func (r *Runner) Drain(ctx context.Context) int {
 func (r *Runner) send(ctx context.Context, e Entry, update func(Entry) error) verdict {
 	began := time.Now()
 	if len(e.Item.DerivedFrom) == 0 {
-		near, ok, err := r.nearest(ctx, &e)
+		near, similarity, err := r.nearest(ctx, &e)
 		switch {
 		case err != nil:
 			return r.refused(ctx, &e, err, time.Since(began))
-		case ok && marksOf(near.Metadata).Nonce == e.Nonce:
+		case similarity == 0:
+		case marksOf(near.Metadata).Nonce == e.Nonce:
 			return settled // the answer to it was lost
-		case ok:
-			e.link(near)
+		case near.Agent == e.Item.Agent && near.Text == e.Item.Text: // the node will say so, and it is counted there
+		default:
+			e.link(near, similarity)
 			if err := update(e); err != nil {
 				r.Note("change an entry of the spool: %v", err)
 				return away
@@ -71,26 +75,20 @@ func (r *Runner) send(ctx context.Context, e Entry, update func(Entry) error) ve
 	return r.refused(ctx, &e, memory.Errorf(code, "%s", detail), time.Since(began))
 }
 
-// nearest finds the memory that says nearly the same, by its vector. A namespace without
-// vectors has none.
-func (r *Runner) nearest(ctx context.Context, e *Entry) (memory.Hit, bool, error) {
-	one := 1
+// nearest finds the memory that says nearly the same, by its vector or by its words: a model
+// may place a text as a query elsewhere than the same text as a memory.
+func (r *Runner) nearest(ctx context.Context, e *Entry) (near memory.Hit, similarity float64, err error) {
+	few := 3
 	resp, err := r.Node.Search(ctx, e.Namespace, memory.SearchRequest{
-		Query: plain(e.Item.Text), As: e.Item.Agent, Mode: memory.ModeVector, Limit: &one, All: true,
+		Query: plain(e.Item.Text), As: e.Item.Agent, Limit: &few, All: true,
 		Fit: memory.Fit{Fields: []string{"id", "vector_score", "metadata", "agent", "text"}},
 	})
-	switch {
-	case memory.CodeOf(err) == memory.CodeInvalid:
-		return memory.Hit{}, false, nil
-	case err != nil:
-		return memory.Hit{}, false, err
-	case len(resp.Results) == 0 || resp.Results[0].VectorScore < nearly:
-		return memory.Hit{}, false, nil
-	case resp.Results[0].Agent == e.Item.Agent && resp.Results[0].Text == e.Item.Text:
-		// The same by the same agent: the node will say so, and it is counted there.
-		return resp.Results[0], marksOf(resp.Results[0].Metadata).Nonce == e.Nonce, nil
+	for _, h := range resp.Results {
+		if is := max(h.VectorScore, alike(h.Text, e.Item.Text)); is >= nearly && is > similarity {
+			near, similarity = h, is
+		}
 	}
-	return resp.Results[0], true, nil
+	return near, similarity, err
 }
 
 // plain is a text as a query: without the quotes that would ask for its words in order.
@@ -98,10 +96,54 @@ func plain(text string) string {
 	return strings.NewReplacer(`"`, " ", "“", " ", "”", " ", "「", " ", "」", " ").Replace(text)
 }
 
+// alike is the cosine of the words, and pairs of words, of two texts, as often as they stand
+// in each; a Chinese character is a word.
+func alike(a, b string) float64 {
+	x, y := wordsOf(a), wordsOf(b)
+	var dot, xx, yy float64
+	for w, n := range x {
+		dot += n * y[w]
+		xx += n * n
+	}
+	for _, n := range y {
+		yy += n * n
+	}
+	if dot == 0 {
+		return 0
+	}
+	return dot / math.Sqrt(xx*yy)
+}
+
+func wordsOf(s string) map[string]float64 {
+	words := map[string]float64{}
+	before, word := "", []rune{}
+	end := func() {
+		if len(word) > 0 {
+			words[string(word)]++
+			words[before+" "+string(word)]++
+			before, word = string(word), word[:0]
+		}
+	}
+	for _, r := range strings.ToLower(s) {
+		switch {
+		case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana):
+			end()
+			word = append(word, r)
+			end()
+		case unicode.IsLetter(r), unicode.IsDigit(r):
+			word = append(word, r)
+		default:
+			end()
+		}
+	}
+	end()
+	return words
+}
+
 // link names the memory that says nearly the same, and counts on.
-func (e *Entry) link(near memory.Hit) {
+func (e *Entry) link(near memory.Hit, similarity float64) {
 	m, before := marksOf(e.Item.Metadata), marksOf(near.Metadata)
-	m.Near, m.Similarity, m.Repeats = near.ID, float64(int(near.VectorScore*1000))/1000, before.Repeats+1
+	m.Near, m.Similarity, m.Repeats = near.ID, math.Round(similarity*1000)/1000, before.Repeats+1
 	e.Item.DerivedFrom = []string{near.ID}
 	e.Item.Metadata = marked(e.Item.Metadata, m)
 }

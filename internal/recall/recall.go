@@ -58,6 +58,9 @@ func Compose(resp memory.SearchResponse, budget int) Block {
 		budget = DefaultBudget
 	}
 	b := Block{Used: []Used{}}
+	if len(resp.Results) == 0 { // without the time that it takes to count the first token
+		return b
+	}
 	var lines []string
 	left := budget - tokens.Count(open) - tokens.Count(end)
 	for i := range resp.Results {
