@@ -24,6 +24,13 @@ const (
 	ConsistencyLinearizable Consistency = "linearizable"
 )
 
+// Purpose says what an answer is for.
+type Purpose string
+
+// PurposeInject is a read whose answer goes into an agent's prompt without its asking. An
+// empty purpose says nothing.
+const PurposeInject Purpose = "inject"
+
 // Part is a step of a search that can be switched on and off.
 type Part string
 
@@ -66,6 +73,7 @@ type SearchRequest struct {
 	AtLeast     string      `json:"at_least,omitempty"`
 	Consistency Consistency `json:"consistency,omitempty"`
 	Explain     bool        `json:"explain,omitempty"`
+	Purpose     Purpose     `json:"purpose,omitempty"`
 	Vector      []float64   `json:"vector,omitempty"`
 	// Parts overrides the namespace's settings for this search.
 	Parts map[Part]bool `json:"parts,omitempty"`

@@ -325,6 +325,9 @@ func (r *SearchRequest) Validate() *Error {
 	if err := checkConsistency(r.Consistency); err != nil {
 		return err
 	}
+	if r.Purpose != "" && r.Purpose != PurposeInject {
+		return Errorf(CodeInvalid, "purpose %q is unknown", clip(string(r.Purpose), 40)).WithHint("the purpose is inject, or none")
+	}
 	for _, p := range slices.Sorted(maps.Keys(r.Parts)) {
 		if !slices.Contains(Parts, p) {
 			return Errorf(CodeInvalid, "part %q is unknown", clip(string(p), 40)).WithHint("parts are %s", join(Parts))

@@ -22,7 +22,7 @@ func TestEveryFieldReachesTheReader(t *testing.T) {
 	search := memory.SearchRequest{Query: "q", As: access.As, Limit: &five, Mode: memory.ModeText, MinScore: &half, All: true, AsOf: "p0.0.1.0",
 		Filter: &memory.Filter{Agents: []string{"ann"}, Kinds: []memory.Kind{memory.KindFact}, Tags: []string{"t"}, Since: &at, Until: &later,
 			Scope: memory.ScopeAgent, Conversation: "k"},
-		AtLeast: access.AtLeast, Consistency: access.Consistency, Explain: true, Vector: []float64{1},
+		AtLeast: access.AtLeast, Consistency: access.Consistency, Explain: true, Purpose: memory.PurposeInject, Vector: []float64{1},
 		Parts: map[memory.Part]bool{memory.PartDates: false}, Fit: fit}
 	several := memory.SearchNamespaces{Namespaces: []string{"team", "sales"}, SearchRequest: search}
 	changing := change{ID: "r", As: "ann", IfVersion: 3}

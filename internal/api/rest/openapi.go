@@ -142,6 +142,7 @@ func newSchemas(prefix string) *schemas {
 		typed[memory.Origin]():      str("capture", "import", "hook", "derived"),
 		typed[memory.Mode]():        str("hybrid", "vector", "text"),
 		typed[memory.Consistency](): str("local", "linearizable"),
+		typed[memory.Purpose]():     str("inject"),
 		typed[memory.ItemStatus]():  str("created", "duplicate", "conflict", "rejected"),
 		typed[memory.Code]():        str(codeEnum...),
 	}}
