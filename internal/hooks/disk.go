@@ -30,14 +30,17 @@ const (
 // the spool, a state, and the last recalls. Several processes may have it open. What the state
 // and the recalls lose in a power failure is not missed; the spool loses nothing.
 type Disk struct {
-	dir  string
-	aead cipher.AEAD
+	dir   string
+	aead  cipher.AEAD
+	files files
 }
 
 // OpenDisk opens the folder, and makes it and its key if they are missing.
-func OpenDisk(dir string) (*Disk, error) {
-	d := &Disk{dir: dir}
-	if err := makeDir(filepath.Join(dir, spoolDir)); err != nil {
+func OpenDisk(dir string) (*Disk, error) { return openDisk(dir, systemFiles{}) }
+
+func openDisk(dir string, fs files) (*Disk, error) {
+	d := &Disk{dir: dir, files: fs}
+	if err := makeDir(fs, filepath.Join(dir, spoolDir)); err != nil {
 		return nil, fmt.Errorf("make the hooks' folder: %w", err)
 	}
 	key, err := d.key()
@@ -57,7 +60,7 @@ func (d *Disk) key() ([]byte, error) {
 	path := filepath.Join(d.dir, "key")
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = d.locked(context.Background(), func() error { return makeKey(path) })
+		err = d.locked(context.Background(), func() error { return d.makeKey(path) })
 		if err == nil {
 			b, err = os.ReadFile(path)
 		}
@@ -76,14 +79,14 @@ func (d *Disk) key() ([]byte, error) {
 }
 
 // makeKey writes a new key unless there is one.
-func makeKey(path string) error {
+func (d *Disk) makeKey(path string) error {
 	if _, err := os.Stat(path); err == nil {
 		return nil
 	}
 	key := make([]byte, 1+keyBytes)
 	key[0] = diskVersion
 	_, _ = rand.Read(key[1:]) // never fails
-	return writeFile(path, key, true)
+	return writeFile(d.files, path, key, true)
 }
 
 // locked runs f while no other hook does the same.
@@ -133,5 +136,5 @@ func (d *Disk) save(name string, v any) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(d.dir, name), d.seal(name, b), false)
+	return writeFile(d.files, filepath.Join(d.dir, name), d.seal(name, b), false)
 }

@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -12,21 +13,54 @@ import (
 
 const maxLog = 256 << 10 // bytes of the log, before it is begun anew
 
-func makeDir(path string) error { return os.MkdirAll(path, 0o700) }
+// files is what of the system's files a promise depends on, so that tests can cut the power.
+type files interface {
+	makeDirs(path string) error
+	createTemp(dir string) (file, error)
+	rename(from, to string) error
+	remove(path string) error
+	syncDir(path string) error
+}
+
+type file interface {
+	io.WriteCloser
+	Sync() error
+	Name() string
+}
+
+type systemFiles struct{}
+
+func (systemFiles) makeDirs(path string) error { return os.MkdirAll(path, 0o700) }
+
+func (systemFiles) createTemp(dir string) (file, error) { return os.CreateTemp(dir, tempPrefix+"*") } // 0600
+
+func (systemFiles) rename(from, to string) error { return os.Rename(from, to) }
+
+func (systemFiles) remove(path string) error { return os.Remove(path) }
+
+// syncDir makes renames durable. Systems that cannot sync a directory do so themselves.
+func (systemFiles) syncDir(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	_ = folder.Sync()
+	return folder.Close()
+}
 
 func ownOnly(path string) error { return os.Chmod(path, 0o600) }
 
-func remove(path string) error { return os.Remove(path) }
+const tempPrefix = ".new-"
 
 // writeFile puts a file in place whole. A durable one is there after a power failure, too.
-func writeFile(path string, b []byte, durable bool) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), tempPrefix+"*") // 0600
+func writeFile(fs files, path string, b []byte, durable bool) (err error) {
+	f, err := fs.createTemp(filepath.Dir(path))
 	if err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			_ = os.Remove(f.Name())
+			_ = fs.remove(f.Name())
 		}
 	}()
 	_, err = f.Write(b)
@@ -39,26 +73,36 @@ func writeFile(path string, b []byte, durable bool) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := os.Rename(f.Name(), path); err != nil {
+	if err := fs.rename(f.Name(), path); err != nil {
 		return err
 	}
 	if !durable {
 		return nil
 	}
-	folder, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	_ = folder.Sync() // systems that cannot make renames durable themselves
-	return folder.Close()
+	return fs.syncDir(filepath.Dir(path))
 }
 
-const tempPrefix = ".new-"
+// makeDir makes a folder and those above it, durably.
+func makeDir(fs files, path string) error {
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	above := filepath.Dir(path)
+	if above != path {
+		if err := makeDir(fs, above); err != nil {
+			return err
+		}
+	}
+	if err := fs.makeDirs(path); err != nil {
+		return err
+	}
+	return fs.syncDir(above)
+}
 
 // AppendLog adds a line to the log in a folder. It is best effort: there is nowhere else to
 // say that it failed.
 func AppendLog(dir, line string, now time.Time) {
-	if makeDir(dir) != nil {
+	if makeDir(systemFiles{}, dir) != nil {
 		return
 	}
 	path := filepath.Join(dir, "log")

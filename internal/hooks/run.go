@@ -82,7 +82,7 @@ func (r *Runner) begin(ctx context.Context, e *Event, now time.Time) (ask string
 		if !e.Injects {
 			return nil
 		}
-		if ask = query(e, one); ask != "" {
+		if ask = query(e, one); ask != "" && e.Kind != ToolFailed {
 			one.Pending = false
 		}
 		given, alone = slices.Clone(one.Given), now.Before(s.AwayUntil)

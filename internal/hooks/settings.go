@@ -89,10 +89,10 @@ func SaveSettings(path string, s Settings) error {
 	if err != nil {
 		return err
 	}
-	if err := makeDir(filepath.Dir(path)); err != nil {
+	if err := makeDir(systemFiles{}, filepath.Dir(path)); err != nil {
 		return fmt.Errorf("make the configuration directory: %w", err)
 	}
-	if err := writeFile(path, append(b, '\n'), true); err != nil {
+	if err := writeFile(systemFiles{}, path, append(b, '\n'), true); err != nil {
 		return fmt.Errorf("write the settings of hooks: %w", err)
 	}
 	return nil

@@ -60,7 +60,7 @@ func (d *Disk) spooled() (names []string, bytes int64, err error) {
 // sweep removes what a hook that was killed left half written.
 func (d *Disk) sweep(f fs.DirEntry) {
 	if info, err := f.Info(); err == nil && time.Since(info.ModTime()) > time.Minute {
-		_ = remove(filepath.Join(d.dir, spoolDir, f.Name()))
+		_ = d.files.remove(filepath.Join(d.dir, spoolDir, f.Name()))
 	}
 }
 
@@ -86,7 +86,7 @@ func (d *Disk) spoolLocked(entries []Entry) error {
 			return fmt.Errorf("%w: %d captures were not kept", errFull, len(entries)-i)
 		}
 		bytes += int64(len(sealed))
-		if err := writeFile(d.entryPath(fmt.Sprintf("%020d", next+int64(i))), sealed, true); err != nil {
+		if err := writeFile(d.files, d.entryPath(fmt.Sprintf("%020d", next+int64(i))), sealed, true); err != nil {
 			return err
 		}
 	}
@@ -138,7 +138,7 @@ func (d *Disk) drain(ctx context.Context, now time.Time, send func(ctx context.C
 			e, err := d.entry(path)
 			if err != nil {
 				note("entry %s of the spool is lost: %v", name, err)
-				_ = remove(path)
+				_ = d.files.remove(path)
 				continue
 			}
 			if slices.Contains(waiting, e.Namespace) {
@@ -149,7 +149,7 @@ func (d *Disk) drain(ctx context.Context, now time.Time, send func(ctx context.C
 				if err != nil {
 					return err
 				}
-				return writeFile(path, d.seal(spoolDir, b), true)
+				return writeFile(d.files, path, d.seal(spoolDir, b), true)
 			}
 			switch send(ctx, e, update) {
 			case away:
@@ -161,7 +161,7 @@ func (d *Disk) drain(ctx context.Context, now time.Time, send func(ctx context.C
 				}
 				note("a capture for namespace %s has waited for a week and is given up", e.Namespace)
 			}
-			if err := remove(path); err != nil {
+			if err := d.files.remove(path); err != nil {
 				return err
 			}
 		}
