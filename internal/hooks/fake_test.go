@@ -32,6 +32,7 @@ type fakeNode struct {
 	lose    int   // answers of captures to lose, after they were stored
 	sent    []string
 	missing string // a namespace that is not there
+	deaf    int    // answers of revisions to lose, after they were made
 	meddle  int    // times that a record is changed before a revision
 }
 
@@ -173,6 +174,10 @@ func (n *fakeNode) Revise(_ context.Context, ns, id string, rev memory.Revision,
 		}
 		r.Version++
 		r.Metadata = *rev.Metadata
+		if n.deaf > 0 {
+			n.deaf--
+			return memory.RevisionResponse{}, memory.Errorf(memory.CodeOutcomeUnknown, "the answer was lost")
+		}
 	}
 	return memory.RevisionResponse{RecordID: id}, nil
 }

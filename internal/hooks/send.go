@@ -40,11 +40,7 @@ func (r *Runner) send(ctx context.Context, e Entry, update func(Entry) error) ve
 		switch {
 		case err != nil:
 			return r.refused(ctx, &e, err, time.Since(began))
-		case similarity == 0:
-		case marksOf(near.Metadata).Nonce == e.Nonce:
-			return settled // the answer to it was lost
-		case near.Agent == e.Item.Agent && near.Text == e.Item.Text: // the node will say so, and it is counted there
-		default:
+		case similarity > 0:
 			e.link(near, similarity)
 			if err := update(e); err != nil {
 				r.Note("change an entry of the spool: %v", err)
@@ -76,7 +72,8 @@ func (r *Runner) send(ctx context.Context, e Entry, update func(Entry) error) ve
 }
 
 // nearest finds the memory that says nearly the same, by its vector or by its words: a model
-// may place a text as a query elsewhere than the same text as a memory.
+// may place a text as a query elsewhere than the same text as a memory. The same text by the
+// same agent is none: the node says so by its id, and it is counted there.
 func (r *Runner) nearest(ctx context.Context, e *Entry) (near memory.Hit, similarity float64, err error) {
 	few := 3
 	resp, err := r.Node.Search(ctx, e.Namespace, memory.SearchRequest{
@@ -84,6 +81,9 @@ func (r *Runner) nearest(ctx context.Context, e *Entry) (near memory.Hit, simila
 		Fit: memory.Fit{Fields: []string{"id", "vector_score", "metadata", "agent", "text"}},
 	})
 	for _, h := range resp.Results {
+		if h.Agent == e.Item.Agent && h.Text == e.Item.Text {
+			return memory.Hit{}, 0, nil
+		}
 		if is := max(h.VectorScore, alike(h.Text, e.Item.Text)); is >= nearly && is > similarity {
 			near, similarity = h, is
 		}

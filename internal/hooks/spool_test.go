@@ -74,6 +74,41 @@ func TestALostAnswerIsNoRepetition(t *testing.T) {
 	}
 }
 
+// TestALostCountIsNotCountedAgain: a repetition whose revision went through unheard.
+func TestALostCountIsNotCountedAgain(t *testing.T) {
+	w := newWorld(t)
+	w.prompt("one", "I prefer tabs over spaces.")
+	w.node.deaf = 2
+	w.prompt("two", "I prefer tabs over spaces.")
+	if w.disk().Waiting() != 1 {
+		t.Fatal("it does not wait")
+	}
+	w.prompt("two", "what else is there to do today")
+	if m := marksOf(w.node.records[0].Metadata); m.Repeats != 1 || w.disk().Waiting() != 0 {
+		t.Errorf("%+v, %d wait", m, w.disk().Waiting())
+	}
+}
+
+// TestAClockThatWasSetBackChangesNoOrder.
+func TestAClockThatWasSetBackChangesNoOrder(t *testing.T) {
+	w := newWorld(t)
+	d := w.disk()
+	if err := spoolOne(d, 0); err != nil {
+		t.Fatal(err)
+	}
+	name := dirNames(t, d)[0]
+	if err := os.Rename(d.entryPath(name), d.entryPath("0"+strings.Repeat("8", len(name)-1))); err != nil {
+		t.Fatal(err)
+	}
+	for i := 1; i < 3; i++ {
+		if err := spoolOne(d, i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.runner("a").Drain(t.Context())
+	w.stored("text 0", "text 1", "text 2")
+}
+
 // TestWhatWaitsForANamespaceHoldsUpNoOther.
 func TestWhatWaitsForANamespaceHoldsUpNoOther(t *testing.T) {
 	w := newWorld(t)
