@@ -22,7 +22,7 @@ const (
 	diskVersion = 1 // first byte of the key and of what is sealed
 	keyBytes    = 32
 
-	lockPatience = 500 * time.Millisecond // for other hooks, which hold the lock for some milliseconds
+	lockPatience = 2 * time.Second // for other hooks, which hold the lock for some milliseconds
 	lockRetry    = 3 * time.Millisecond
 )
 
