@@ -256,9 +256,11 @@ MNEME_HOOKS=off switches hooks off for a process and what it starts.`,
 
 func hookDrainCmd(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:   "drain",
-		Short: "Send what hooks could not send",
-		Args:  wantArgs(0, 0),
+		Use:     "drain",
+		Short:   "Send what hooks could not send",
+		Long:    "Sends the captures that wait because the node was away, oldest first. Each hook that\nruns does so, too, for two seconds.",
+		Example: "  memctl hook drain",
+		Args:    wantArgs(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := hookRunner(a, "", "", hookNote(a))
 			if err != nil {
