@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/johannesboyne/gofakes3"
@@ -213,11 +214,11 @@ func damagedIsTakenOut(t *testing.T, n node, pods map[string]clientPod) {
 	if err != nil || len(logs) != 3 {
 		t.Fatalf("%q, %v", logs, err)
 	}
-	slices.Sort(logs) // by time
-	b, err := os.ReadFile(logs[2])
+	newest := newestLog(t, filepath.Dir(filepath.Dir(logs[0])))
+	b, err := os.ReadFile(newest)
 	if err == nil {
 		b[len(b)/2] ^= 1
-		err = os.WriteFile(logs[2], b, 0o600)
+		err = os.WriteFile(newest, b, 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -240,6 +241,34 @@ func damagedIsTakenOut(t *testing.T, n node, pods map[string]clientPod) {
 			t.Errorf("%s: ended with %d, want %d, and says\n%s\nwant %q", c.what, code, c.code, out, c.says)
 		}
 	}
+}
+
+// newestLog is the log of the backup in a place that was made last: several are made within a
+// second, so that their names do not say.
+func newestLog(t *testing.T, place string) string {
+	t.Helper()
+	manifests, err := filepath.Glob(filepath.Join(place, "backups", "*.json"))
+	if err != nil || len(manifests) == 0 {
+		t.Fatalf("%q, %v", manifests, err)
+	}
+	var newest struct {
+		ID     string    `json:"id"`
+		MadeAt time.Time `json:"made_at"`
+	}
+	for _, name := range manifests {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := newest
+		if err := json.Unmarshal(text, &m); err != nil {
+			t.Fatal(err)
+		}
+		if m.MadeAt.After(newest.MadeAt) {
+			newest = m
+		}
+	}
+	return filepath.Join(place, "log", newest.ID+".log")
 }
 
 // What the CronJobs call is called, on a node with the token and the keys that their Secrets
