@@ -251,21 +251,24 @@ func newestLog(t *testing.T, place string) string {
 	if err != nil || len(manifests) == 0 {
 		t.Fatalf("%q, %v", manifests, err)
 	}
-	var newest struct {
+	type manifest struct {
 		ID     string    `json:"id"`
 		MadeAt time.Time `json:"made_at"`
 	}
+	var newest manifest
 	for _, name := range manifests {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := newest
-		if err := json.Unmarshal(text, &m); err != nil {
+		var file struct {
+			Manifest manifest `json:"manifest"`
+		}
+		if err := json.Unmarshal(text, &file); err != nil {
 			t.Fatal(err)
 		}
-		if m.MadeAt.After(newest.MadeAt) {
-			newest = m
+		if file.Manifest.MadeAt.After(newest.MadeAt) {
+			newest = file.Manifest
 		}
 	}
 	return filepath.Join(place, "log", newest.ID+".log")
