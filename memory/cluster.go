@@ -126,6 +126,10 @@ type ClusterCopy struct {
 	// Current: it has what was agreed on, as far as that server knows. A copy is whole
 	// if it is current and its last frame is the log's.
 	Current bool `json:"current"`
+	// CheckedAt is when the node last read the files of its copies and found them sound;
+	// zero if it has not since its start.
+	CheckedAt time.Time `json:"checked_at,omitzero"`
+	Damage    string    `json:"damage,omitempty"` // what does not check in them
 }
 
 // RecoverReport says what the data directory of a stopped node of a cluster holds, and, if

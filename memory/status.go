@@ -156,6 +156,17 @@ type ScrubStatus struct {
 	Problem    string    `json:"problem,omitempty"`    // what the last pass found
 }
 
+// CopyStatus says how the files are in which a node among others keeps its own copy of the
+// log, and what the log's servers have agreed on.
+type CopyStatus struct {
+	Running   bool      `json:"running,omitempty"`   // they are being read
+	CheckedAt time.Time `json:"checked_at,omitzero"` // when they were last found sound
+	Damage    string    `json:"damage,omitempty"`    // what does not check
+	FoundAt   time.Time `json:"found_at,omitzero"`   // since when that is known
+	// Waits is what keeps the node from taking its copy from the others.
+	Waits string `json:"waits,omitempty"`
+}
+
 // ShardStatus describes one shard on the answering node.
 type ShardStatus struct {
 	ID              int       `json:"id"`
@@ -211,9 +222,11 @@ type Status struct {
 	ClusterID string        `json:"cluster_id"`
 	Nodes     []NodeStatus  `json:"nodes"`
 	Shards    []ShardStatus `json:"shards"`
-	Embedder  EmbedderInfo  `json:"embedder"`
-	Vector    VectorStatus  `json:"vector"`
-	Auth      string        `json:"auth"`
+	// Copy is the answering node's own copy of the log; none where it keeps none beside others.
+	Copy     *CopyStatus  `json:"copy,omitempty"`
+	Embedder EmbedderInfo `json:"embedder"`
+	Vector   VectorStatus `json:"vector"`
+	Auth     string       `json:"auth"`
 	// AdminSocket is the file through which the operator reaches the node
 	// without a token, on its machine only.
 	AdminSocket string `json:"admin_socket,omitempty"`
@@ -260,9 +273,20 @@ type VerifyShard struct {
 	Hint     string   `json:"hint,omitempty"`
 }
 
+// VerifyCopy is what verifying the answering node's own copy of the log gave.
+type VerifyCopy struct {
+	Node    string `json:"node"`
+	Files   int    `json:"files"`
+	Bytes   uint64 `json:"bytes"`
+	OK      bool   `json:"ok"`
+	Problem string `json:"problem,omitempty"`
+	Hint    string `json:"hint,omitempty"`
+}
+
 // VerifyReport is the result of a log verification.
 type VerifyReport struct {
 	Shards []VerifyShard `json:"shards"`
+	Copy   *VerifyCopy   `json:"copy,omitempty"` // none where the log has no other copies, or is on an external NATS
 }
 
 // Check is one line of a doctor's report: ok, warn or fail.

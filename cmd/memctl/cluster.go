@@ -212,6 +212,8 @@ func printCluster(a *app, st memory.ClusterStatus) {
 			}
 			copied := ""
 			switch {
+			case r.Log.Damage != "":
+				copied = ", " + a.paint("31", "its copy of the log is damaged: ") + oneLine(r.Log.Damage)
 			case r.Log.Current || s.Copies == nil:
 			case r.Log.Last > 0:
 				copied = ", its copy of the log is not whole yet"

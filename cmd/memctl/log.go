@@ -21,7 +21,8 @@ func logVerifyCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Check the whole log against its hash chain",
-		Long:  "Check the whole log against its hash chain. The exit code is 7 if it is damaged.",
+		Long: "Check the whole log against its hash chain, and on a node of several the files of its own copy.\n" +
+			"The exit code is 7 if one of them is damaged.",
 		Example: `  memctl log verify
   memctl log verify --data-dir ~/.mneme`,
 		Args: wantArgs(0, 0),
@@ -40,6 +41,9 @@ func logVerifyCmd(a *app) *cobra.Command {
 			}
 			if err := a.emit(report, nil, func() { printVerify(a, report, bad) }); err != nil {
 				return err
+			}
+			if c := report.Copy; c != nil && !c.OK {
+				return memory.Errorf(memory.CodeLogDiverged, "the copy of the log at %s is damaged: %s", c.Node, c.Problem).WithHint("%s", c.Hint)
 			}
 			if bad > 0 {
 				return memory.Errorf(memory.CodeLogDiverged, "the log of %s is damaged", count(bad, "shard", "shards")).
@@ -83,6 +87,16 @@ func printVerify(a *app, report memory.VerifyReport, bad int) {
 		}
 		if s.Hint != "" {
 			a.printf("  %s\n", oneLine(s.Hint))
+		}
+	}
+	if c := report.Copy; c != nil {
+		state := a.paint("32", "ok")
+		if !c.OK {
+			state = a.paint("31", "damaged")
+		}
+		a.printf("copy at %s: %s, %s, %d bytes\n", oneLine(c.Node), state, count(c.Files, "file", "files"), c.Bytes)
+		if !c.OK {
+			a.printf("  %s\n  %s\n", oneLine(c.Problem), oneLine(c.Hint))
 		}
 	}
 	if bad > 0 {

@@ -63,6 +63,19 @@ func scrubLine(s memory.ScrubStatus) string {
 	return ""
 }
 
+// copyLine says how the files of the node's own copy of the log are.
+func copyLine(a *app, c memory.CopyStatus) string {
+	switch {
+	case c.Damage != "" && c.Waits != "":
+		return a.paint("31", "damaged: ") + oneLine(c.Damage) + "; not taken from the others yet: " + oneLine(c.Waits)
+	case c.Damage != "":
+		return a.paint("31", "damaged: ") + oneLine(c.Damage)
+	case c.CheckedAt.IsZero():
+		return "of the log, not read since the start"
+	}
+	return "of the log, read and sound " + c.CheckedAt.Format(time.RFC3339)
+}
+
 func printStatus(a *app, addr string, st memory.Status) {
 	a.printf("cluster   %s at %s, auth %s\n", oneLine(st.ClusterID), addr, first(oneLine(st.Auth), "-"))
 	called := names(st.Nodes, func(n memory.NodeStatus) (id, name string) { return n.ID, n.Name })
@@ -131,6 +144,9 @@ func printStatus(a *app, addr string, st memory.Status) {
 		if s.StoppedAt != "" {
 			a.println("          reads go on; memctl quarantine " + oneLine(s.StoppedAt) + " has the shard go on without this event")
 		}
+	}
+	if c := st.Copy; c != nil {
+		a.printf("copy      %s\n", copyLine(a, *c))
 	}
 	a.printf("embedder  %s\n", embedderLine(st.Embedder))
 	guard := first(oneLine(st.Vector.RecallGuard.State), "none")

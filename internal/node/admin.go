@@ -38,6 +38,7 @@ func (o *operator) Status(ctx context.Context, local bool) (memory.Status, error
 		ClusterID: o.n.dir.node.ClusterID,
 		Nodes:     nodes,
 		Shards:    shards,
+		Copy:      o.n.upkeep.copy.Status(),
 		Embedder:  o.defaultEmbedder(ctx),
 		Vector:    o.n.vectorStatus(),
 		Auth:      o.n.cfg.Auth,

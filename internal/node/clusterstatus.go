@@ -31,6 +31,7 @@ const (
 	callClock      = "clock"
 	callApplied    = "applied"
 	callRaise      = "raise level"
+	callCheckCopy  = "check your copy of the log"
 )
 
 // statusWait bounds how long another node is waited for.
@@ -41,6 +42,8 @@ type nodeReport struct {
 	Node    memory.NodeStatus `json:"node"`
 	Shards  []shardReport     `json:"shards"` // by number
 	Drained bool              `json:"drained,omitempty"`
+	// Copy is its own copy of the log.
+	Copy copyReport `json:"copy,omitzero"`
 	// Level is the highest feature level of the log that its program knows.
 	Level uint16 `json:"level,omitempty"`
 	// Unfit is why it should lead nothing, as far as that lies on its machine.
@@ -83,6 +86,7 @@ func (n *Node) openReports() error {
 
 		callQuarantine: rpc.Handle(n.operator.quarantineHere),
 		callRaise:      rpc.Handle(n.operator.raiseHere),
+		callCheckCopy:  rpc.Handle(n.upkeep.copy.asked),
 
 		callCease:   rpc.Handle(p.taking.cease),
 		callApplied: rpc.Handle(lags{n}.applied),
@@ -98,7 +102,7 @@ func (n *Node) openReports() error {
 }
 
 func (o *operator) report() nodeReport {
-	out := nodeReport{Node: o.here(), Level: events.FeatureLevel}
+	out := nodeReport{Node: o.here(), Level: events.FeatureLevel, Copy: o.n.upkeep.copy.report()}
 	for _, s := range o.n.served {
 		out.Shards = append(out.Shards, s.report())
 	}
@@ -117,6 +121,9 @@ func (s *served) report() shardReport {
 	at := v.Cursor()
 	r := memory.ClusterReplica{Node: s.dir.node.NodeID, Position: at.Position().String(), StateHash: v.Hash().String()}
 	r.Log.Last, r.Log.Current = s.nats.Holds(events.StreamName(s.id, at.Epoch))
+	if st := s.n.upkeep.copy.Status(); st != nil {
+		r.Log.CheckedAt, r.Log.Damage = st.CheckedAt, st.Damage
+	}
 	group := s.replica.Group()
 	out := shardReport{Replica: r, Applied: group.Stats().AppliedIndex, Stopped: s.stopped(), Repair: s.copying.Load()}
 	if halted := group.Halted(); halted != nil {

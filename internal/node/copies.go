@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/antithesishq/antithesis-sdk-go/assert"
@@ -136,7 +137,7 @@ func (c replication) copiesThere(ctx context.Context) (answer, whole int) {
 			continue
 		}
 		answer++
-		if r.of(c.id).Replica.Log.Current {
+		if log := r.of(c.id).Replica.Log; log.Current && log.Damage == "" {
 			whole++
 		}
 	}
@@ -169,11 +170,59 @@ func (c replication) logCopies(ctx context.Context, reports []nodeReport) *memor
 	}
 	out := &memory.LogCopies{Want: wantedCopies(len(c.voters()), have)}
 	for _, r := range reports {
-		if r.of(c.id).Replica.Log.Current {
+		if log := r.of(c.id).Replica.Log; log.Current && log.Damage == "" {
 			out.Have++
 		}
 	}
 	return out
+}
+
+// checkedAt says since when the files of the copies of a shard's log are known to be sound, as
+// their nodes say, and which are not.
+func checkedAt(reports []nodeReport, shard uint16) string {
+	var damaged, unchecked []string
+	var oldest time.Time
+	for _, r := range reports {
+		switch log := r.of(shard).Replica.Log; {
+		case r.Node.ID == "" || log.Last == 0:
+		case log.Damage != "":
+			damaged = append(damaged, r.Node.ID)
+		case log.CheckedAt.IsZero():
+			unchecked = append(unchecked, r.Node.ID)
+		case oldest.IsZero() || log.CheckedAt.Before(oldest):
+			oldest = log.CheckedAt
+		}
+	}
+	var said []string
+	if !oldest.IsZero() {
+		said = append(said, "their files were read and are sound, "+oldest.Format(time.RFC3339)+" or later")
+	}
+	if unchecked != nil {
+		said = append(said, "the files of "+strings.Join(unchecked, " and ")+" were not read yet")
+	}
+	if damaged != nil {
+		said = append(said, "files of "+strings.Join(damaged, " and ")+" are damaged")
+	}
+	return strings.Join(said, "; ")
+}
+
+// checkOwnCopy says how the files of this node's own copy of the log are.
+func (d *doctor) checkOwnCopy() []memory.Check {
+	st := d.n.upkeep.copy.Status()
+	if st == nil {
+		return nil
+	}
+	c := memory.Check{Name: "own copy of the log", State: "ok", Detail: "its files were not read since the start; that begins by itself"}
+	switch {
+	case st.Damage != "":
+		c.State, c.Detail, c.Hint = "fail", "damaged: "+st.Damage, copyHint
+		if st.Waits != "" {
+			c.Detail += "; it is not taken from the others yet: " + st.Waits
+		}
+	case !st.CheckedAt.IsZero():
+		c.Detail = "its files were read and are sound, " + st.CheckedAt.Format(time.RFC3339)
+	}
+	return []memory.Check{c}
 }
 
 // evenVotes says what an even number of voters is worth.
@@ -211,10 +260,10 @@ func (d *doctor) checkCopies(ctx context.Context) (out []memory.Check) {
 	defer cancel()
 	for _, s := range d.n.served {
 		c := replication{s}.logCopies(ctx, reports)
-		check := memory.Check{Name: s.named("copies of the log"), State: "ok", Detail: fmt.Sprintf("%d, each whole", c.Have)}
+		check := memory.Check{Name: s.named("copies of the log"), State: "ok", Detail: fmt.Sprintf("%d have every frame; %s", c.Have, checkedAt(reports, s.id))}
 		if c.Have < c.Want {
-			check.State, check.Detail = "warn", fmt.Sprintf("%d of %d are whole", c.Have, c.Want)
-			check.Hint = "nodes that are away get theirs when they are back, and new ones by themselves: memctl cluster status shows which have none"
+			check.State, check.Detail = "warn", fmt.Sprintf("%d of %d are whole; %s", c.Have, c.Want, checkedAt(reports, s.id))
+			check.Hint = "nodes that are away get theirs when they are back, new ones by themselves, and damaged ones from the others: memctl cluster status shows which have none"
 		}
 		out = append(out, check)
 	}

@@ -65,7 +65,7 @@ func check(name string, ok bool, good, bad, hint string) memory.Check {
 // Doctor looks at everything that can be wrong and says what to do.
 func (d *doctor) Doctor(ctx context.Context) (memory.DoctorReport, error) {
 	_, checks := d.Ready()
-	checks = slices.Concat(checks, d.Led(ctx), d.checkNodes(ctx), d.checkCopies(ctx), d.checkServers(ctx), d.checkClock())
+	checks = slices.Concat(checks, d.Led(ctx), d.checkNodes(ctx), d.checkCopies(ctx), d.checkOwnCopy(), d.checkServers(ctx), d.checkClock())
 	checks = append(checks, d.checkSpace(), d.checkVectors(), d.checkSocket(), d.checkDir(), d.checkMaster())
 	for _, s := range d.n.served {
 		checks = append(checks, s.doctorKeys(s.state), s.checkVoid(), d.checkWholeLog(ctx, s))

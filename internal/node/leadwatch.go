@@ -266,6 +266,9 @@ func (s *served) unfit() error {
 	if full := s.noRoom(); full != nil {
 		return full
 	}
+	if damaged := s.n.upkeep.copy.unfit(); damaged != nil {
+		return damaged
+	}
 	if wrong := s.clock.Wrong(s.state.Cursor().SealedAt); wrong != nil {
 		return wrong
 	}

@@ -56,6 +56,9 @@ var (
 	ofReserve   = gaugeOf("disk_reserve_bytes", "Below so much free space the node takes no writes.")
 	ofMemory    = gaugeOf("memory_limit_bytes", "Memory that the container may take before the kernel ends it; missing where there is no limit.")
 	ofCertEnd   = gaugeOf("certificate_expires_timestamp_seconds", "When a certificate of this node ends, by whom it is shown to (clients or nodes).", "for")
+	ofCopyBad   = gaugeOf("log_copy_problem", "1 while files of this node's own copy of the log do not check; 0 where it keeps none beside other nodes.")
+	ofCopyAt    = gaugeOf("log_copy_checked_timestamp_seconds", "When this node's own copy of the log was last read and found sound; 0 if not since the start, and where it keeps none beside other nodes.")
+	ofAnew      = gaugeOf("data_set_aside_timestamp_seconds", "When this node last set aside what it had and joined its cluster with nothing; 0 if nothing lies there.")
 	ofClock     = gaugeOf("clock_refused", "1 while the node's clock is not used to write.")
 	ofErasing   = gaugeOf("erasing", "1 while what was erased has not left all files yet.")
 	ofErasingAt = gaugeOf("erasing_since_timestamp_seconds", "Since when what was erased is being taken out of the files; 0 if nothing is.")
@@ -92,6 +95,13 @@ func (c collector) collectNode(to readings) {
 	to.put(ofBuild, 1, n.cfg.Version, runtime.Version())
 	ready, _ := n.doctor.Ready()
 	to.put(ofReady, asFlag(ready))
+	var copied memory.CopyStatus
+	if st := n.upkeep.copy.Status(); st != nil {
+		copied = *st
+	}
+	to.put(ofCopyBad, asFlag(copied.Damage != ""))
+	to.put(ofCopyAt, unixSeconds(copied.CheckedAt))
+	to.put(ofAnew, unixSeconds(n.dir.lastAside()))
 	to.put(ofClock, asFlag(len(n.doctor.checkClock()) > 0))
 	v := n.directory().state.View()
 	to.put(ofSpaces, float64(len(v.Namespaces())))

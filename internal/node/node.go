@@ -144,6 +144,7 @@ func (n *Node) open(ctx context.Context) error {
 	if err := n.peers.mayTakePart(ctx); err != nil {
 		return err
 	}
+	n.upkeep.copy.wasRead()
 	if err := n.openGate(); err != nil {
 		return err
 	}
@@ -283,6 +284,9 @@ func (n *Node) openWriting(ctx context.Context) error {
 	for _, s := range n.served {
 		n.wg.Go(func() { s.watchLog(run) })
 		n.wg.Go(func() { s.scrub.run(run) })
+	}
+	if n.upkeep.copy != nil {
+		n.wg.Go(func() { n.upkeep.copy.run(run) })
 	}
 	n.eraser.Wake()
 	n.wg.Go(func() { n.eraser.run(run) })

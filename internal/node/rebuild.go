@@ -17,11 +17,13 @@ import (
 type upkeep struct {
 	n   *Node
 	one turn // one rebuild, repair or verification at a time
+	// copy is this node's own one of the log; nil where it keeps none beside others.
+	copy *ownCopy
 	// background runs work until the node closes, which ends its context.
 	background func(work func(context.Context))
 }
 
-func newUpkeep(n *Node) *upkeep { return &upkeep{n: n, one: make(turn, 1)} }
+func newUpkeep(n *Node) *upkeep { return &upkeep{n: n, one: make(turn, 1), copy: newOwnCopy(n)} }
 
 // turn is a lock that can be waited for as long as a context lasts. It is held
 // while it has an element.

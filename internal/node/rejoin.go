@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"golang.org/x/sync/errgroup"
@@ -178,6 +179,22 @@ func (d *dataDir) moveAside(aside string) error {
 		}
 	}
 	return nil
+}
+
+// lastAside is when data of this node was last moved aside that lies there still; zero if
+// none does.
+func (d *dataDir) lastAside() (last time.Time) {
+	folder := filepath.Dir(d.aside(d.name()))
+	names, err := d.fs.List(folder)
+	if err != nil {
+		return last
+	}
+	for _, name := range names {
+		if info, err := d.fs.Stat(filepath.Join(folder, name)); err == nil && info.ModTime().After(last) {
+			last = info.ModTime()
+		}
+	}
+	return last
 }
 
 // remembered is the file of what a node remembers of the others: a checksum in hex, a

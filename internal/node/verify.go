@@ -17,8 +17,8 @@ import (
 	"mneme/memory"
 )
 
-// VerifyLog reads the whole logs against their chains and the states. A divergence
-// that it finds stops writes, as the slow scrub would.
+// VerifyLog reads the whole logs against their chains and the states, and the files of this
+// node's own copy. A divergence that it finds stops writes, as the slow scrub would.
 func (u *upkeep) VerifyLog(ctx context.Context, progress func(done, total uint64)) (memory.VerifyReport, error) {
 	var report memory.VerifyReport
 	err := u.exclusive(ctx, func() error {
@@ -29,7 +29,9 @@ func (u *upkeep) VerifyLog(ctx context.Context, progress func(done, total uint64
 				return err
 			}
 		}
-		return nil
+		var err error
+		report.Copy, err = u.copy.verify(ctx)
+		return err
 	})
 	return report, err
 }
@@ -169,6 +171,7 @@ func (s *served) stopOver(read func() (*eventlog.DivergedError, error)) error {
 	}
 	s.log.Error("log and state disagree, writes are stopped", "kind", d.Kind, "sequence", d.Seq, "detail", d.Detail, "hint", d.Hint)
 	s.replica.SetDiverged(d)
+	s.n.upkeep.copy.ask() // of several nodes another one may have a copy that is whole
 	if err := storage.ReplaceFile(s.cfg.FS, s.divergedMark(), []byte(d.Error()+"\n"), 0o600); err != nil {
 		s.log.Warn("the damage is not noted for the next start", "err", err)
 	}
