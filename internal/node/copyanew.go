@@ -111,13 +111,15 @@ type anewView struct {
 // judge says what is in the way, as far as it lies with one node.
 func (v *anewView) judge() error {
 	v.sound = map[string]bool{}
+	for i, m := range v.members { // one without a vote joins, and its copy is missing until it is there; or was refused, and never answers
+		if v.reports[i].Node.ID == "" && slices.ContainsFunc(v.voting, func(o cluster.Member) bool { return o.Name == m.Name }) {
+			return fmt.Errorf("%s does not answer", m.ID)
+		}
+	}
 	for i, m := range v.members {
 		r := v.reports[i].Copy
 		switch {
-		case v.reports[i].Node.ID == "" && !slices.ContainsFunc(v.voting, func(o cluster.Member) bool { return o.Name == m.Name }):
-			// One that joins brings a copy that is missing until it is there; or it was refused, and never answers.
 		case v.reports[i].Node.ID == "":
-			return fmt.Errorf("%s does not answer", m.ID)
 		case r.Claims:
 			if v.claims == "" || m.Name < v.claims {
 				v.claims = m.Name

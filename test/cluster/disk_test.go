@@ -113,6 +113,54 @@ func flips() (out []nemesis) {
 	return out
 }
 
+// rotted flips a bit of a node's copy of the log while it runs. The node finds it when it is asked
+// to read its copy, and takes it from the others by itself: it comes back under another name.
+func (f *fault) rotted(ctx context.Context) string {
+	p := f.victim()
+	var blocks []string
+	for _, pattern := range []string{"nats/jetstream/NODE/streams/*/msgs/*.blk", "nats/jetstream/SYS/_js_/*/msgs/*.blk"} {
+		some, _ := filepath.Glob(filepath.Join(p.dir, filepath.FromSlash(pattern))) // the patterns are right
+		blocks = append(blocks, slices.DeleteFunc(some, func(path string) bool {
+			info, err := os.Stat(path)
+			return err != nil || info.Size() < 16<<10 // so much that something sound follows the middle
+		})...)
+	}
+	if len(blocks) == 0 {
+		return ""
+	}
+	path := blocks[f.random.IntN(len(blocks))]
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	must(f.tm.t, err)
+	defer file.Close()
+	info, err := file.Stat()
+	must(f.tm.t, err)
+	at, b := f.random.Int64N(info.Size()/2), make([]byte, 1)
+	_, err = file.ReadAt(b, at)
+	must(f.tm.t, err)
+	_, err = file.WriteAt([]byte{b[0] ^ 1<<f.random.IntN(8)}, at)
+	must(f.tm.t, err)
+	rel, _ := filepath.Rel(p.dir, path)
+	bit := fmt.Sprintf("byte %d of %s of %s rotted while it ran", at, rel, f.called(p))
+	f.tm.t.Log(bit) // if it never comes back
+	said := len(p.out.String())
+	began := time.Now()
+	for !strings.Contains(p.out.String()[said:], "joins again with nothing") {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && !strings.Contains(rel, "streams") {
+			return bit + ", and its server removed the file" // of what is agreed on it keeps the end
+		}
+		if ctx.Err() != nil {
+			f.tm.t.Fatalf("%s: nobody found it: %v\n%s", bit, ctx.Err(), p.out.String()[said:])
+		}
+		try, cancel := context.WithTimeout(ctx, 2*attempt)
+		_, _ = p.verifies(try) // it may be starting again, or have found the log damaged, which asks for the same
+		cancel()
+		pause(ctx, 200*time.Millisecond)
+	}
+	p.ready(ctx)
+	p.voter(ctx, f.tm.without(p)[0])
+	return fmt.Sprintf("%s, and its copy came from the others after %v", bit, time.Since(began).Round(time.Millisecond))
+}
+
 // flipped stops a node, flips one bit of one of its files, and starts it again. It heals,
 // joins anew, or refuses with 7 and a remedy, which then is carried out.
 func (f *fault) flipped(ctx context.Context, dirs []string, is func(path string) bool) string {

@@ -65,6 +65,7 @@ var nemeses = slices.Concat([]nemesis{
 	{name: "wipe a node", does: func(ctx context.Context, f *fault) string { return f.wiped(ctx) }},
 	{name: "put an older copy under a node", does: func(ctx context.Context, f *fault) string { return f.older(ctx) }},
 	{name: "remove and join while links are cut", does: func(ctx context.Context, f *fault) string { return f.churned(ctx) }},
+	{name: "rot in the log while it runs", cannot: notOwnLog, does: func(ctx context.Context, f *fault) string { return f.rotted(ctx) }},
 	{name: "fill a disk", cannot: asRoot, does: func(ctx context.Context, f *fault) string { return f.full(ctx) }},
 	{name: "slow disk", cannot: notFaulty, does: func(ctx context.Context, f *fault) string { return f.slowDisk(ctx) }},
 	{name: "clock that jumps", cannot: notFaulty, does: func(ctx context.Context, f *fault) string { return f.jumped(ctx) }},

@@ -3,6 +3,7 @@ package observability
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"mneme/internal/node"
 	"mneme/internal/peer/devca"
 )
 
@@ -184,6 +186,65 @@ func TestStateBuiltAnewIsAlerted(t *testing.T) {
 	}
 	p.run("memctl --addr http://NODE:8787 aside remove --older-than 0s --yes", tr.place(hurt))
 	p.healthy()
+}
+
+// TestRotOfAnOwnCopyIsAlerted flips a bit in the copy of the log of a node that does not lead,
+// while it runs and another one is away; then that one comes back, and the node takes its copy
+// from the others.
+func TestRotOfAnOwnCopyIsAlerted(t *testing.T) {
+	tr := newTrio(t, 60*24*time.Hour)
+	p := tr.p
+	lead := tr.leader()
+	for range 20 {
+		p.captured(tr.nodes[lead], "a memory of the harbour")
+	}
+	p.healthy()
+	hurt, away := (lead+1)%3, (lead+2)%3
+	tr.shut(away)
+	blocks, err := filepath.Glob(filepath.Join(tr.cfgs[hurt].DataDir, "nats", "jetstream", "*", "streams", "*", "msgs", "1.blk"))
+	if err != nil || len(blocks) != 1 {
+		t.Fatalf("blocks of the log: %v, %v", blocks, err)
+	}
+	f, err := os.OpenFile(blocks[0], os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := []byte{0}
+	if _, err = f.ReadAt(b, info.Size()/3); err == nil {
+		_, err = f.WriteAt([]byte{b[0] ^ 1}, info.Size()/3)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.says(p.run("memctl --addr http://NODE:8787 log verify", tr.place(hurt)), "damaged", "1.blk does not check at")
+	p.fired("MnemeLogCopyDamaged")
+	p.await("the node to say for what it waits", func() bool {
+		return strings.Contains(p.run("memctl --addr http://NODE:8787 status", tr.place(hurt)), "not taken from the others yet: "+tr.ids[away]+" does not answer")
+	})
+	p.says(p.follow("MnemeLogCopyDamaged", tr.place(hurt)), "1.blk does not check at", tr.ids[away]+" does not answer", "its copy of the log is damaged")
+	tr.open(away)
+	select {
+	case <-tr.nodes[hurt].Done():
+	case <-time.After(patience):
+		t.Fatal("the node keeps its copy")
+	}
+	if err := tr.nodes[hurt].Err(); !errors.Is(err, node.ErrRestart) {
+		t.Fatal(err)
+	}
+	tr.shut(hurt)
+	tr.open(hurt) // as memnode does
+	p.fired("MnemeNodeBuiltAnew")
+	p.quiet("MnemeLogCopyDamaged")
+	p.says(p.follow("MnemeNodeBuiltAnew", tr.place(hurt)), filepath.Join("aside", tr.ids[hurt]+"-"))
+	if err := os.RemoveAll(filepath.Join(tr.cfgs[hurt].DataDir, "aside")); err != nil {
+		t.Fatal(err)
+	}
+	p.recovers()
 }
 
 // TestNodeThatIsAwayHoldsUpNoErasure: those that are there clean their files, and the other one

@@ -276,6 +276,8 @@ func stories() map[string][2]story {
 		"MnemeLogDiverged":   flagged("mneme_log_diverged", of),
 		"MnemeLogDamaged": {{"mneme_log_scrub_problem" + of: always(0), "mneme_log_lost_messages" + of: always(2)},
 			{"mneme_log_scrub_problem" + of: always(0), "mneme_log_lost_messages" + of: always(0)}},
+		"MnemeLogCopyDamaged": flagged("mneme_log_copy_problem", node),
+		"MnemeNodeBuiltAnew":  {{"mneme_data_set_aside_timestamp_seconds" + node: inDays(-0.5)}, {"mneme_data_set_aside_timestamp_seconds" + node: always(0)}},
 		"MnemeLogUnreachable": {{"mneme_log_up" + of: always(0)}, {"mneme_log_up" + of: always(1)}},
 		"MnemeLogNotRead": {{"mneme_log_scrub_finished_timestamp_seconds" + of: inDays(-5), "mneme_log_scrub_finished_timestamp_seconds" + two: always(0)},
 			{"mneme_log_scrub_finished_timestamp_seconds" + of: inDays(-1), "mneme_log_scrub_finished_timestamp_seconds" + two: always(0)}},
@@ -354,6 +356,9 @@ func TestAlertsFireAndKeepQuiet(t *testing.T) {
 			}
 			return 100e9
 		}})},
+		{"MnemeLogNotRead", true, story{`mneme_log_copy_checked_timestamp_seconds{job="mneme",instance="n1"}`: inDays(-4)}},
+		{"MnemeLogNotRead", false, story{`mneme_log_copy_checked_timestamp_seconds{job="mneme",instance="n1"}`: always(0)}}, // it keeps none
+		{"MnemeLogNotRead", false, story{`mneme_log_copy_checked_timestamp_seconds{job="mneme",instance="n1"}`: inDays(-1)}},
 		{"MnemeNodeMissing", true, group(3, 1, 1, 0)},                                            // its target is there, it does not answer
 		{"MnemeNodeMissing", false, group(3, 1, 1, 1, 1)},                                        // a fourth one does not vote yet
 		{"MnemeNodeMissing", false, merged(group(2, 1, 1), story{`up{job="other"}`: always(1)})}, // one was removed

@@ -161,7 +161,7 @@ var label = regexp.MustCompile(`\$labels\.(\w+)|\{\{ *(\w+) *\}\}`)
 // used reports labels that a text shows and that an expression cannot have.
 func used(text string, has []string) (bad []string) {
 	for _, m := range label.FindAllStringSubmatch(text, -1) {
-		if name := m[1] + m[2]; name != "end" && !slices.Contains(has, name) {
+		if name := m[1] + m[2]; name != "end" && name != "else" && !slices.Contains(has, name) {
 			bad = append(bad, fmt.Sprintf("%q shows the label %s", text, name))
 		}
 	}
