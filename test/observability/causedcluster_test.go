@@ -241,9 +241,7 @@ func TestRotOfAnOwnCopyIsAlerted(t *testing.T) {
 	p.fired("MnemeNodeBuiltAnew")
 	p.quiet("MnemeLogCopyDamaged")
 	p.says(p.follow("MnemeNodeBuiltAnew", tr.place(hurt)), filepath.Join("aside", tr.ids[hurt]+"-"))
-	if err := os.RemoveAll(filepath.Join(tr.cfgs[hurt].DataDir, "aside")); err != nil {
-		t.Fatal(err)
-	}
+	p.run("memctl --addr http://NODE:8787 aside remove --older-than 0s --yes", tr.place(hurt))
 	p.recovers()
 }
 
