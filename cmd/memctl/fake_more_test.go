@@ -269,7 +269,11 @@ func (n *fakeNode) adminRoutes(on func(string, func(http.ResponseWriter, *http.R
 		if n.doctorFail {
 			sh.OK, sh.Problems, sh.Hint = false, []string{"hash differs at 7"}, "repair it"
 		}
-		return lines(w, memory.VerifyReport{Shards: []memory.VerifyShard{sh}})
+		c := memory.VerifyCopy{Node: "n1", Files: 3, Bytes: 2048, OK: n.statuses["rot"] == ""}
+		if !c.OK {
+			c.Problem, c.Hint = "1.blk does not check at 7", "start the nodes that are away"
+		}
+		return lines(w, memory.VerifyReport{Shards: []memory.VerifyShard{sh}, Copy: &c})
 	})
 	on("POST /v1/admin/log/repair", func(w http.ResponseWriter, _ *http.Request) error {
 		if n.statuses["repair"] != "" {

@@ -99,7 +99,7 @@ func printVerify(a *app, report memory.VerifyReport, bad int) {
 			a.printf("  %s\n  %s\n", oneLine(c.Problem), oneLine(c.Hint))
 		}
 	}
-	if bad > 0 {
+	if bad > 0 && (report.Copy == nil || report.Copy.OK) { // else another node leads soon, whose copy is read then
 		a.next("memctl log repair")
 	}
 }

@@ -192,7 +192,7 @@ func (a copyAnew) lookAt(ctx context.Context, s *served, v *anewView, known map[
 func (a copyAnew) askOthers(ctx context.Context, v *anewView) {
 	for i, m := range v.members {
 		r := v.reports[i]
-		if r.Node.ID == "" || r.Copy.Damage != "" || r.Copy.Running || v.asked[m.Name] > 0 && r.Copy.Ended >= v.asked[m.Name] {
+		if r.Node.ID == "" || r.Copy.Damage != "" || v.asked[m.Name] > 0 && (r.Copy.Running || r.Copy.Ended >= v.asked[m.Name]) {
 			continue
 		}
 		var number uint64

@@ -25,14 +25,14 @@ type ownCopy struct {
 	first time.Duration // from the start to the first pass
 	again chan struct{} // asks for a pass now
 
-	busy   sync.Mutex  // while a pass reads
 	claims atomic.Bool // this node is about to take its copy anew, see copyAnew
 
 	mu     sync.Mutex
 	damage *eventlog.CopyDamaged // what was found; nil if nothing is
 	told   memory.CopyStatus
 	begun  uint64 // passes begun since the start; what the start read is the first one
-	ended  uint64 // the number of the last one that ended
+	ended  uint64 // the highest number of those that ended
+	under  int    // passes under way: who verifies does not wait for the slow one
 }
 
 // newOwnCopy is nil where the log's server is not this node's alone to keep: on an external
@@ -120,26 +120,30 @@ func (c *ownCopy) run(ctx context.Context) {
 // pass checks the copy once, at so many bytes a second; 0 is as fast as the disk is. It ends
 // at the first damage, which it tells. read, if not nil, is told of the bytes of each file.
 func (c *ownCopy) pass(ctx context.Context, rate int64, read func(bytes int64)) error {
-	c.busy.Lock()
-	defer c.busy.Unlock()
 	c.mu.Lock()
 	c.begun++
+	c.under++
 	number := c.begun
 	c.told.Running = true
 	c.mu.Unlock()
 	damage, err := c.check(ctx, rate, read)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.told.Running = false
+	c.under--
+	c.told.Running = c.under > 0
 	if err != nil {
 		return err
 	}
 	now := c.n.cfg.Now().UTC()
-	c.damage, c.ended = damage, number
-	if damage == nil {
-		c.told = memory.CopyStatus{CheckedAt: now}
+	c.ended = max(c.ended, number)
+	switch {
+	case c.damage != nil: // settled ends it
+		return nil
+	case damage == nil:
+		c.told.CheckedAt = now
 		return nil
 	}
+	c.damage = damage
 	assert.Reachable("rot is found in the own copy of the log, while the node runs", nil)
 	c.told.Damage, c.told.FoundAt = damage.Error(), now
 	c.n.cfg.Logger.Error("this node's copy of the log is damaged", "damage", damage, "hint", copyHint)
@@ -189,7 +193,7 @@ func (c *ownCopy) settled() bool {
 	if c.damage != nil && c.damage.Still() {
 		return false
 	}
-	c.damage, c.told = nil, memory.CopyStatus{}
+	c.damage, c.told = nil, memory.CopyStatus{Running: c.under > 0}
 	return true
 }
 
