@@ -30,14 +30,14 @@ func (s *graphs) routes() []route {
 			summary: "Read the knowledge graph, or a part of it.", answers: ok[memory.Graph]("Entities and relations in the order of their creation.")},
 		{method: "GET", path: graph + "/export", handle: s.export, stream: true, params: append([]param{pathNS}, accessParams...),
 			summary: "The whole knowledge graph, one JSON document a line.",
-			answers: map[int]answer{200: {about: "The entities, then the relations. A stream that breaks off was not complete; its last line may be {\"error\": problem}, which says why.", body: typed[graphLine](), media: mediaNDJSON}}},
+			answers: map[int]answer{200: {about: "The entities, then the relations. A stream that breaks off was not complete; its last line may be {\"error\": problem}, which says why.", body: typed[GraphLine](), media: mediaNDJSON}}},
 	}
 }
 
-// graphLine documents memory.GraphLine: entities have the first three fields beside type,
-// relations the others.
-type graphLine struct {
-	Type         string   `json:"type"`
+// GraphLine is one line of a graph that is read as a stream, an entity or a relation. Entities have
+// the first three fields beside type, relations the others.
+type GraphLine struct { // documents memory.GraphLine
+	Type         string   `json:"type"` // entity or relation
 	Name         string   `json:"name,omitempty"`
 	EntityType   string   `json:"entityType,omitempty"`
 	Observations []string `json:"observations,omitempty"`
