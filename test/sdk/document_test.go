@@ -186,6 +186,7 @@ func enums() map[string][]string {
 		"Mode":        {"hybrid", "vector", "text"},
 		"Consistency": {"local", "linearizable"},
 		"Wait":        {"accepted", "applied", "searchable"},
+		"Purpose":     {string(memory.PurposeInject)},
 		"ItemStatus":  {"created", "duplicate", "conflict", "rejected"},
 	}
 	for _, k := range memory.Kinds {

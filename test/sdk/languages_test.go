@@ -13,7 +13,7 @@ import (
 var asArguments = []string{"CreateNamespace", "PatchNamespace", "Revision", "SearchNamespaces", "SearchRequest", "SwitchEmbedder"}
 
 // asItems are those that a caller makes.
-var asItems = []string{"Capture", "Filter"}
+var asItems = []string{"Capture", "Filter", "GraphChange", "GraphOperation"}
 
 // TestPythonTypes: the Python client has every schema and every field of the document.
 func TestPythonTypes(t *testing.T) {

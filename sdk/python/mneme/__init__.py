@@ -32,7 +32,18 @@ from .errors import (
     Unauthenticated,
     Unavailable,
 )
-from .types import Capture, Event, Filter, Hit, Record
+from .types import (
+    Capture,
+    Event,
+    Filter,
+    GraphDeletion,
+    GraphEntity,
+    GraphObservations,
+    GraphOperation,
+    GraphRelation,
+    Hit,
+    Record,
+)
 
 __all__ = [
     "AsyncClient",
@@ -43,6 +54,11 @@ __all__ = [
     "Filter",
     "Forbidden",
     "Gone",
+    "GraphDeletion",
+    "GraphEntity",
+    "GraphObservations",
+    "GraphOperation",
+    "GraphRelation",
     "Hit",
     "InternalError",
     "Invalid",

@@ -25,6 +25,12 @@ OPERATIONS = {
         query=("wait", "origin", "as",),
         headers=("Mneme-Agent", "Idempotency-Key",),
     ),
+    "changeGraph": Operation(
+        "POST",
+        "/v1/namespaces/{ns}/graph",
+        query=("as",),
+        headers=("Mneme-Agent", "Idempotency-Key",),
+    ),
     "changeNamespace": Operation(
         "PATCH",
         "/v1/namespaces/{ns}",
@@ -36,6 +42,12 @@ OPERATIONS = {
     "deleteNamespace": Operation(
         "DELETE",
         "/v1/namespaces/{ns}",
+    ),
+    "exportGraph": Operation(
+        "GET",
+        "/v1/namespaces/{ns}/graph/export",
+        query=("as", "at_least", "consistency",),
+        headers=("Mneme-Agent",),
     ),
     "exportMemories": Operation(
         "GET",
@@ -106,6 +118,12 @@ OPERATIONS = {
         "/v1/namespaces/{ns}/records",
         query=("cursor", "limit", "uri", "kind", "tag", "agent", "scope", "conversation", "since", "until",
             "max_text", "fields", "budget", "as", "at_least", "consistency",),
+        headers=("Mneme-Agent",),
+    ),
+    "readGraph": Operation(
+        "GET",
+        "/v1/namespaces/{ns}/graph",
+        query=("query", "name", "as", "at_least", "consistency",),
         headers=("Mneme-Agent",),
     ),
     "reviseRecord": Operation(

@@ -23,12 +23,18 @@ from .types import (
     ExportLine,
     Filter,
     ForgetResponse,
+    Graph,
+    GraphChange,
+    GraphChanged,
+    GraphLine,
+    GraphOperation,
     History,
     Kind,
     Mode,
     Namespace,
     NamespaceList,
     Origin,
+    Purpose,
     Record,
     RecordList,
     RevisionResponse,
@@ -204,6 +210,7 @@ class Client(Core):
         at_least: str | None = None,
         consistency: Consistency | None = None,
         explain: bool | None = None,
+        purpose: Purpose | None = None,
         vector: Sequence[float] | None = None,
         parts: Mapping[str, bool] | None = None,
         max_text: int | None = None,
@@ -214,12 +221,13 @@ class Client(Core):
         """Finds memories by words and by meaning, best first.
 
         ``at_least`` is the position of a write that the answer must include. ``max_text``, ``fields`` and
-        ``budget`` (tokens) make the answer fit the window of an agent.
+        ``budget`` (tokens) make the answer fit the window of an agent. ``purpose="inject"`` says that the
+        answer is for a prompt whose agent did not ask.
         """
         body = self._query(
             query=query, limit=limit, mode=mode, min_score=min_score, all=all, filter=filter, as_of=as_of,
-            at_least=at_least, consistency=consistency, explain=explain, vector=vector, parts=parts,
-            max_text=max_text, fields=fields, budget=budget, **{"as": as_ or self._agent},
+            at_least=at_least, consistency=consistency, explain=explain, purpose=purpose, vector=vector,
+            parts=parts, max_text=max_text, fields=fields, budget=budget, **{"as": as_ or self._agent},
         )  # fmt: skip
         return self._do(SearchResponse, Call("searchMemories", {"ns": namespace}, body=body))
 
@@ -237,6 +245,7 @@ class Client(Core):
         at_least: str | None = None,
         consistency: Consistency | None = None,
         explain: bool | None = None,
+        purpose: Purpose | None = None,
         vector: Sequence[float] | None = None,
         parts: Mapping[str, bool] | None = None,
         max_text: int | None = None,
@@ -250,8 +259,8 @@ class Client(Core):
         """
         body = self._query(
             namespaces=list(namespaces), query=query, limit=limit, mode=mode, min_score=min_score, all=all,
-            filter=filter, as_of=as_of, at_least=at_least, consistency=consistency, explain=explain, vector=vector,
-            parts=parts, max_text=max_text, fields=fields, budget=budget, **{"as": as_ or self._agent},
+            filter=filter, as_of=as_of, at_least=at_least, consistency=consistency, explain=explain,
+            purpose=purpose, vector=vector, parts=parts, max_text=max_text, fields=fields, budget=budget, **{"as": as_ or self._agent},
         )  # fmt: skip
         return self._do(SearchResponse, Call("searchNamespaces", body=body))
 
@@ -415,8 +424,11 @@ class Client(Core):
         consistency: Consistency | None = None,
     ) -> Iterator[ExportLine]:
         """Every living record that the agent may see, oldest first, whole; ends with an error if it is not complete."""
-        query = self._reads(as_, at_least, consistency)
-        call = Call("exportMemories", {"ns": namespace}, query, accept="application/x-ndjson")
+        return self._lines(ExportLine, "exportMemories", namespace, self._reads(as_, at_least, consistency))
+
+    def _lines(self, kind: type[T], operation: str, namespace: str, query: dict[str, Any]) -> Iterator[T]:
+        """What a node answers as one JSON document a line."""
+        call = Call(operation, {"ns": namespace}, query, accept="application/x-ndjson")
         address, _ = self._nodes.now()
         stream = (self._open(call)).stream
         rest = b""
@@ -427,7 +439,8 @@ class Client(Core):
                     document = json.loads(line)
                     if "error" in document:
                         raise _wire.problem(document["error"], 0) or errors.InternalError("the export broke off")
-                    yield _wire.decode(ExportLine, document)
+                    value: T = _wire.decode(kind, document)
+                    yield value
         except OSError as error:
             raise lost(call, address, error) from error
         finally:
@@ -476,6 +489,69 @@ class Client(Core):
                     stream.close()
             except errors.MnemeError as error:
                 time.sleep(feed.pause(error))
+
+    # The knowledge graph
+
+    def change_graph(
+        self,
+        namespace: str,
+        operations: Iterable[GraphOperation],
+        *,
+        subject: str | None = None,
+        agent: str | None = None,
+        id: str | None = None,
+    ) -> GraphChanged:
+        """Changes the knowledge graph of a namespace, as a whole or not at all; one result an operation, in order.
+
+        It is ``NotFound``, and nothing is changed, where observations are added to an entity that is not
+        there. ``id`` is your own id for the change: the same id counts once, and the second time answers
+        "duplicate" with the results of the first. Without one, the client makes one up, so that a lost answer
+        does no harm. ``subject`` is whose personal data the change adds; with one it may only add.
+        """
+        change = GraphChange(
+            id=id or "", agent=agent or self._agent or "", subject=subject or "", operations=list(operations)
+        )
+        headers = self._acts(agent, key=id or new_id())
+        call = Call("changeGraph", {"ns": namespace}, {}, headers, change, repeat=True)
+        return self._do(GraphChanged, call)
+
+    def read_graph(
+        self,
+        namespace: str,
+        *,
+        query: str | None = None,
+        name: str | Sequence[str] | None = None,
+        as_: str | None = None,
+        at_least: str | None = None,
+        consistency: Consistency | None = None,
+    ) -> Graph:
+        """The knowledge graph of a namespace, or a part of it, in the order of creation.
+
+        ``query`` finds the entities that hold it, as a whole and in any case, in name, type or an
+        observation; ``name`` opens the entities of these names, and passes over unknown ones. Either comes
+        with the relations of which one end is among them. A graph that is too large for one answer is
+        ``TooLarge``; ``export_graph`` reads any.
+        """
+        selected = {
+            "query": None if query is None else [query],  # an empty one is sent too
+            "name": [""] if name is not None and not name else name,  # no names are not the whole graph
+        }
+        asked = {**selected, **self._reads(as_, at_least, consistency)}
+        return self._do(Graph, Call("readGraph", {"ns": namespace}, asked))
+
+    def export_graph(
+        self,
+        namespace: str,
+        *,
+        as_: str | None = None,
+        at_least: str | None = None,
+        consistency: Consistency | None = None,
+    ) -> Iterator[GraphLine]:
+        """The whole knowledge graph, however large: the entities, then the relations, in the order of creation.
+
+        It ends with an error if it is not complete.
+        """
+        return self._lines(GraphLine, "exportGraph", namespace, self._reads(as_, at_least, consistency))
 
     # Namespaces
 

@@ -18,6 +18,7 @@ Kind = Literal["preference", "fact", "decision", "error", "practice", "tool-usag
     "other"]
 Mode = Literal["hybrid", "vector", "text"]
 Origin = Literal["capture", "import", "hook", "derived"]
+Purpose = Literal["inject"]
 Scope = Literal["team", "agent"]
 Wait = Literal["accepted", "applied", "searchable"]
 
@@ -357,6 +358,10 @@ class ExportLine:
     version: int
     position: str
     created_at: datetime
+    origin: Origin | None = None
+
+    #: CloudEvents source, if one was given
+    source: str = ""
 
     #: the client's idempotency key
     id: str = ""
@@ -412,6 +417,158 @@ class ForgetResponse:
     """ForgetResponse answers a forget."""
     record_id: str
     position: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Graph:
+    """Graph is a part of a knowledge graph, in the order of creation: entities and, with a query or names, the
+    relations of which either end is among them.
+    """
+    entities: list[GraphEntity]
+    relations: list[GraphRelation]
+    position: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphAdded:
+    """GraphAdded says which observations of an entity are new."""
+    entityName: str
+    addedObservations: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphChange:
+    """GraphChange is carried out as a whole or not at all, in order, as one event."""
+
+    #: Your own id for it, with which it is safe to send again.
+    id: str = ""
+
+    #: Who says it.
+    agent: str = ""
+
+    #: Whose personal data it is: the unit of erasure.
+    subject: str = ""
+
+    #: Carried out in order; each is one of its fields.
+    operations: list[GraphOperation]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphChanged:
+    """GraphChanged answers a change: one result an operation, in order."""
+
+    #: of the event; where nothing was written, where the graph was read
+    position: str
+    status: str
+    results: list[GraphResult]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphDeleted:
+    """GraphDeleted counts what a deletion took away. The observations of a deleted entity are not counted.
+    """
+    entities: int = 0
+    relations: int = 0
+    observations: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphDeletion:
+    """GraphDeletion names observations to take from an entity."""
+
+    #: The name of an entity.
+    entityName: str
+
+    #: What is known of it.
+    observations: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphEntity:
+    """GraphEntity is a node of a namespace's knowledge graph. Its name is its identity. The JSON names are those
+    of the official MCP memory server.
+    """
+    name: str
+    entityType: str
+
+    #: in the order in which they were added, each once; never None in answers
+    observations: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphLine:
+    """GraphLine is one line of a graph that is read as a stream, an entity or a relation. Entities have the
+    first three fields beside type, relations the others.
+    """
+
+    #: entity or relation
+    type: str
+    name: str = ""
+    entityType: str = ""
+    observations: list[str] = field(default_factory=list)
+    from_: str = ""
+    to: str = ""
+    relationType: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphObservations:
+    """GraphObservations are observations to add to an entity that must be there."""
+
+    #: The name of an entity.
+    entityName: str
+
+    #: What is to be known of it.
+    contents: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphOperation:
+    """GraphOperation is one step of a change: exactly one of its fields is set, an empty list counts as set.
+    """
+
+    #: Those whose names are taken are passed over, and so is a name's second one here.
+    create_entities: list[GraphEntity] | None = None
+
+    #: Their ends need not be there.
+    create_relations: list[GraphRelation] | None = None
+
+    #: To entities that must be there. Those that an entity has are passed over.
+    add_observations: list[GraphObservations] | None = None
+
+    #: By name, with the relations at either end.
+    delete_entities: list[str] | None = None
+
+    #: By their exact texts.
+    delete_observations: list[GraphDeletion] | None = None
+
+    #: By from, to and relationType.
+    delete_relations: list[GraphRelation] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphRelation:
+    """GraphRelation is an edge. Its ends need not be there. All three together are its identity."""
+    from_: str
+    to: str
+    relationType: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphResult:
+    """GraphResult is what one operation did; only the field of the operation is set."""
+
+    #: that create_entities created
+    entities: list[GraphEntity] = field(default_factory=list)
+
+    #: that create_relations created
+    relations: list[GraphRelation] = field(default_factory=list)
+
+    #: by add_observations, one for each element of the request
+    added: list[GraphAdded] = field(default_factory=list)
+
+    #: by a deletion
+    deleted: GraphDeleted | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

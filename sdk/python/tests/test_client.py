@@ -40,6 +40,9 @@ class Memories:
         self.assertTrue(explained.results[0].explain.parts)
         self.assertEqual(explained.results[0].text, "")
         self.assertTrue(client.search(ns, "zebra", mode="text").nothing_found)
+        self.assertEqual([hit.record_id for hit in client.search(ns, "when do we deploy", purpose="inject").results], [kept.record_id])
+        with self.assertRaises(mneme.Invalid):
+            client.search(ns, "deploys", purpose="fun")
 
     def test_batch(self) -> None:
         client = self.client()
@@ -103,6 +106,88 @@ class Memories:
         rows = client.audit(ns, actor="agent-7", from_=kept[2].position).rows
         self.assertEqual([row.record_id for row in rows], [kept[3].record_id, kept[4].record_id])
         self.assertEqual([line.text for line in client.export(ns)], [f"message {n}" for n in range(5)])
+        client.capture(ns, "read elsewhere", origin="import")
+        self.assertEqual([record.origin for record in client.list(ns, limit=2).records], ["import", "capture"])
+
+    def test_graph(self) -> None:
+        client = self.client()
+        ns = self.namespace(client)
+        ann = mneme.GraphEntity(name="Ann", entityType="person", observations=["likes tea"])
+        web = mneme.GraphEntity(name="web", entityType="", observations=[])
+        owns = mneme.GraphRelation(from_="Ann", to="web", relationType="owns")
+        uses = mneme.GraphRelation(from_="web", to="nowhere", relationType="")
+        steps = [
+            mneme.GraphOperation(create_entities=[ann, web]),
+            mneme.GraphOperation(create_relations=[owns, uses]),
+            mneme.GraphOperation(add_observations=[mneme.GraphObservations(entityName="web", contents=["is red", "is red"])]),
+        ]
+        changed = client.change_graph(ns, steps, id="g-1")
+        self.assertEqual(changed.status, "applied")
+        self.assertEqual([e.name for e in changed.results[0].entities], ["Ann", "web"])
+        self.assertEqual(changed.results[1].relations, [owns, uses])
+        self.assertEqual((changed.results[2].added[0].entityName, changed.results[2].added[0].addedObservations), ("web", ["is red"]))
+        again = client.change_graph(ns, steps, id="g-1")
+        self.assertEqual((again.status, again.position, again.results), ("duplicate", changed.position, changed.results))
+        self.assertEqual(client.change_graph(ns, steps).status, "unchanged")
+        with self.assertRaises(mneme.Conflict):
+            client.change_graph(ns, steps[:1], id="g-1")
+
+        web = mneme.GraphEntity(name="web", entityType="", observations=["is red"])
+        graph = client.read_graph(ns, at_least=changed.position, consistency="linearizable")
+        self.assertEqual((graph.entities, graph.relations), ([ann, web], [owns, uses]))
+        found = client.read_graph(ns, query="LIKES tea")
+        self.assertEqual((found.entities, found.relations), ([ann], [owns]))
+        self.assertEqual(client.read_graph(ns, query="zebra").entities, [])
+        self.assertEqual(client.read_graph(ns, query="").entities, [ann, web])
+        opened = client.read_graph(ns, name=["web", "unknown"])
+        self.assertEqual((opened.entities, opened.relations), ([web], [owns, uses]))
+        self.assertEqual(client.read_graph(ns, name="Ann").entities, [ann])
+        for none in ([], "", ()):
+            self.assertEqual(client.read_graph(ns, name=none).entities, [])
+        with self.assertRaises(mneme.Invalid):
+            client.read_graph(ns, query="", name=[])
+
+        lines = list(client.export_graph(ns, at_least=changed.position))
+        self.assertEqual([line.type for line in lines], ["entity", "entity", "relation", "relation"])
+        self.assertEqual([(line.name, line.entityType, line.observations) for line in lines[:2]], [("Ann", "person", ["likes tea"]), ("web", "", ["is red"])])
+        self.assertEqual([(line.from_, line.relationType, line.to) for line in lines[2:]], [("Ann", "owns", "web"), ("web", "", "nowhere")])
+        with self.assertRaises(mneme.NotFound):
+            next(client.export_graph("nowhere"))
+
+        lost = [mneme.GraphDeletion(entityName="web", observations=["is red"])]
+        deleted = client.change_graph(
+            ns,
+            [
+                mneme.GraphOperation(delete_observations=lost),
+                mneme.GraphOperation(delete_relations=[uses]),
+                mneme.GraphOperation(delete_entities=["Ann"]),
+            ],
+            agent="agent-8",
+        )
+        counts = [(r.deleted.entities, r.deleted.relations, r.deleted.observations) for r in deleted.results]
+        self.assertEqual(counts, [(0, 0, 1), (0, 1, 0), (1, 1, 0)])
+        left = client.read_graph(ns)
+        self.assertEqual(([e.name for e in left.entities], left.entities[0].observations, left.relations), (["web"], [], []))
+
+    def test_graph_changes_that_are_refused(self) -> None:
+        client = self.client()
+        ns = self.namespace(client)
+        ann = mneme.GraphOperation(create_entities=[mneme.GraphEntity(name="Ann", entityType="person", observations=[])])
+        nobody = mneme.GraphObservations(entityName="Bob", contents=["likes tea"])
+        with self.assertRaises(mneme.NotFound) as caught:
+            client.change_graph(ns, [ann, mneme.GraphOperation(add_observations=[nobody])])
+        self.assertIn('there is no entity "Bob"', caught.exception.message)
+        self.assertIn("create_entities", caught.exception.hint)
+        self.assertEqual(client.read_graph(ns).entities, [])
+        for refused in (
+            lambda: client.change_graph(ns, []),
+            lambda: client.change_graph(ns, [mneme.GraphOperation()]),
+            lambda: client.change_graph(ns, [mneme.GraphOperation(delete_entities=["Ann"])], subject="ann"),
+            lambda: self.client(agent=None).change_graph(ns, [ann]),
+        ):
+            with self.assertRaises(mneme.Invalid):
+                refused()
+        self.assertEqual(client.change_graph(ns, [ann], subject="ann").status, "applied")
 
     def test_private_memories(self) -> None:
         client = self.client()

@@ -22,9 +22,11 @@ from . import harness
 METHODS = {
     "cancelEmbedderSwitch": ["cancel_embedder_switch"],
     "captureMemories": ["capture", "capture_batch"],
+    "changeGraph": ["change_graph"],
     "changeNamespace": ["change_namespace"],
     "createNamespace": ["create_namespace"],
     "deleteNamespace": ["delete_namespace"],
+    "exportGraph": ["export_graph"],
     "exportMemories": ["export"],
     "followEvents": ["events"],
     "forgetRecord": ["forget"],
@@ -38,6 +40,7 @@ METHODS = {
     "getTimeline": ["timeline"],
     "listNamespaces": ["namespaces", "namespaces_page"],
     "listRecords": ["list"],
+    "readGraph": ["read_graph"],
     "reviseRecord": ["revise"],
     "searchMemories": ["search"],
     "searchNamespaces": ["search_namespaces"],
@@ -69,7 +72,8 @@ def sample(name: str) -> Any:
     values: dict[str, Any] = {
         "namespaces": ["a", "b"], "items": [mneme.Capture(text="x")], "tags": ["t"], "derived_from": ["d"], "fields": ["text"],
         "vector": [0.5], "kind": "fact", "settings": {"a": "b"}, "metadata": {"a": 1}, "parts": {"dates": False},
-        "filter": mneme.Filter(kinds=["fact"]), "follow": False, "importance": 0.5, "min_score": 0.5,
+        "filter": mneme.Filter(kinds=["fact"]), "follow": False,
+        "operations": [mneme.GraphOperation(delete_entities=["x"])], "importance": 0.5, "min_score": 0.5,
     }  # fmt: skip
     if name in ("since", "until", "occurred_at"):
         return datetime(2026, 1, 31, 8, tzinfo=timezone.utc)

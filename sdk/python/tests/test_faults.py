@@ -63,6 +63,19 @@ class Faults:
         revised = self.client(self.proxy(first(1)).url).revise(ns, kept.record_id, text="second")
         self.assertEqual((revised.version, len(direct.history(ns, kept.record_id).versions)), (2, 2))
 
+    def test_lost_answer_of_a_change_of_the_graph_counts_once(self) -> None:
+        direct = self.client()
+        ns = self.namespace(direct)
+        proxy = self.proxy(first(1))
+        ann = mneme.GraphEntity(name="Ann", entityType="person", observations=[])
+        changed = self.client(proxy.url).change_graph(ns, [mneme.GraphOperation(create_entities=[ann])])
+        self.assertEqual((changed.status, changed.results[0].entities, proxy.connections), ("duplicate", [ann], 2))
+        client = self.client(self.proxy(first(100)).url)
+        with self.assertRaises(mneme.OutcomeUnknown) as caught:
+            client.change_graph(ns, [mneme.GraphOperation(delete_entities=["Ann"])], id="g-1")
+        self.assertIn("the same id, g-1", caught.exception.hint)
+        self.assertEqual(direct.read_graph(ns).entities, [])
+
     def test_lost_answer_of_a_forget_is_unknown(self) -> None:
         direct = self.client()
         ns = self.namespace(direct)

@@ -205,9 +205,21 @@ export class Client {
    * @param {types.ExportMemoriesOptions & CallOptions} [options]
    * @returns {AsyncGenerator<types.ExportLine, void, undefined>}
    */
-  async *export(namespace, { signal, ...options } = {}) {
+  export(namespace, options = {}) {
+    return this.#lines("exportMemories", namespace, options);
+  }
+
+  /**
+   * What a node answers as one JSON document a line.
+   *
+   * @param {Call["operation"]} operation
+   * @param {string} namespace
+   * @param {Record<string, any> & CallOptions} options
+   * @returns {AsyncGenerator<any, void, undefined>}
+   */
+  async *#lines(operation, namespace, { signal, ...options }) {
     /** @type {Call} */
-    const call = { operation: "exportMemories", path: { ns: namespace }, options, accept: "application/x-ndjson", signal };
+    const call = { operation, path: { ns: namespace }, options, accept: "application/x-ndjson", signal };
     const answer = await this.#transport.open(call);
     const address = this.address;
     let rest = "";
@@ -274,6 +286,51 @@ export class Client {
         await sleep(Math.max(pause * 2 ** Math.min(failures - 1, 5), error.retryAfter * 1000), signal);
       }
     }
+  }
+
+  /**
+   * Changes the knowledge graph of a namespace, as a whole or not at all; one result an operation, in order. It is
+   * `not_found`, and nothing is changed, where observations are added to an entity that is not there. Its `id` is
+   * your own id for it: the same id counts once, and the second time answers "duplicate" with the results of the
+   * first. Without one, `key` is it, or one that the client makes up, so that a lost answer does no harm. `subject`
+   * is whose personal data it adds; with one it may only add.
+   *
+   * @param {string} namespace
+   * @param {types.GraphChange | readonly types.GraphOperation[]} change
+   * @param {types.ChangeGraphOptions & CallOptions} [options]
+   * @returns {Promise<types.GraphChanged>}
+   */
+  changeGraph(namespace, change, { key, ...options } = {}) {
+    /** @type {types.GraphChange} */
+    const body = "operations" in change ? change : { operations: [...change] };
+    return this.#ask("changeGraph", { ns: namespace }, options, { body, key: body.id || key || newId() });
+  }
+
+  /**
+   * The knowledge graph of a namespace, or a part of it, in the order of creation. `query` finds the entities that
+   * hold it, as a whole and in any case, in name, type or an observation; `name` opens the entities of these names,
+   * and passes over unknown ones. Either comes with the relations of which one end is among them. A graph that is
+   * too large for one answer is `too_large`; `exportGraph` reads any.
+   *
+   * @param {string} namespace
+   * @param {types.ReadGraphOptions & CallOptions} [options]
+   * @returns {Promise<types.Graph>}
+   */
+  readGraph(namespace, options = {}) {
+    const none = options.name !== undefined && options.name.length === 0; // which is not the whole graph
+    return this.#ask("readGraph", { ns: namespace }, none ? { ...options, name: [""] } : options);
+  }
+
+  /**
+   * The whole knowledge graph, however large: the entities, then the relations, in the order of creation; ends with
+   * an error if it is not complete.
+   *
+   * @param {string} namespace
+   * @param {types.ExportGraphOptions & CallOptions} [options]
+   * @returns {AsyncGenerator<types.GraphLine, void, undefined>}
+   */
+  exportGraph(namespace, options = {}) {
+    return this.#lines("exportGraph", namespace, options);
   }
 
   /**

@@ -13,6 +13,12 @@ export const operations = {
     query: ["wait", "origin", "as"],
     headers: ["Mneme-Agent", "Idempotency-Key"],
   },
+  changeGraph: {
+    method: "POST",
+    path: "/v1/namespaces/{ns}/graph",
+    query: ["as"],
+    headers: ["Mneme-Agent", "Idempotency-Key"],
+  },
   changeNamespace: {
     method: "PATCH",
     path: "/v1/namespaces/{ns}",
@@ -30,6 +36,12 @@ export const operations = {
     path: "/v1/namespaces/{ns}",
     query: [],
     headers: [],
+  },
+  exportGraph: {
+    method: "GET",
+    path: "/v1/namespaces/{ns}/graph/export",
+    query: ["as", "at_least", "consistency"],
+    headers: ["Mneme-Agent"],
   },
   exportMemories: {
     method: "GET",
@@ -107,6 +119,12 @@ export const operations = {
     method: "GET",
     path: "/v1/namespaces/{ns}/records",
     query: ["cursor", "limit", "uri", "kind", "tag", "agent", "scope", "conversation", "since", "until", "max_text", "fields", "budget", "as", "at_least", "consistency"],
+    headers: ["Mneme-Agent"],
+  },
+  readGraph: {
+    method: "GET",
+    path: "/v1/namespaces/{ns}/graph",
+    query: ["query", "name", "as", "at_least", "consistency"],
     headers: ["Mneme-Agent"],
   },
   reviseRecord: {

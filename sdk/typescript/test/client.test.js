@@ -36,6 +36,9 @@ test("capture and search", async () => {
   assert.equal(new Date(hit.occurred_at).getTime(), at.getTime());
   assert.ok((await client.search(ns, { query: "deploys", explain: true, mode: "text" })).results[0].explain.parts.length > 0);
   assert.equal((await client.search(ns, { query: "zebra", mode: "text" })).nothing_found, true);
+  const injected = await client.search(ns, { query: "when do we deploy", purpose: "inject" });
+  assert.deepEqual(injected.results.map((hit) => hit.record_id), [kept.record_id]);
+  await assert.rejects(client.search(ns, { query: "deploys", purpose: "fun" }), fails("invalid"));
 });
 
 test("a batch", async () => {
@@ -101,6 +104,79 @@ test("lists, timeline, audit, export", async () => {
   const { rows } = await client.audit(ns, { actor: "agent-7", from: kept[2].position });
   assert.deepEqual(rows.map((row) => row.record_id), [kept[3].record_id, kept[4].record_id]);
   assert.deepEqual((await take(client.export(ns))).map((line) => line.text), [0, 1, 2, 3, 4].map((n) => `message ${n}`));
+  await client.capture(ns, "read elsewhere", { origin: "import" });
+  assert.deepEqual((await client.list(ns, { limit: 2 })).records.map((r) => r.origin), ["import", "capture"]);
+});
+
+test("the knowledge graph", async () => {
+  const { client, ns } = await fresh(node.url);
+  const ann = { name: "Ann", entityType: "person", observations: ["likes tea"] };
+  const web = { name: "web", entityType: "", observations: ["is red"] };
+  const owns = { from: "Ann", to: "web", relationType: "owns" };
+  const uses = { from: "web", to: "nowhere", relationType: "" };
+  const operations = [
+    { create_entities: [ann, { ...web, observations: [] }] },
+    { create_relations: [owns, uses] },
+    { add_observations: [{ entityName: "web", contents: ["is red", "is red"] }] },
+  ];
+  const changed = await client.changeGraph(ns, { id: "g-1", operations });
+  assert.equal(changed.status, "applied");
+  assert.deepEqual(changed.results, [
+    { entities: [ann, { ...web, observations: [] }] },
+    { relations: [owns, uses] },
+    { added: [{ entityName: "web", addedObservations: ["is red"] }] },
+  ]);
+  for (const again of [await client.changeGraph(ns, { id: "g-1", operations }), await client.changeGraph(ns, operations, { key: "g-1" })]) {
+    assert.deepEqual(again, { ...changed, status: "duplicate" });
+  }
+  assert.equal((await client.changeGraph(ns, operations)).status, "unchanged");
+  await assert.rejects(client.changeGraph(ns, operations.slice(0, 1), { key: "g-1" }), fails("conflict"));
+
+  const read = async (options) => {
+    const { entities, relations } = await client.readGraph(ns, options);
+    return [entities, relations];
+  };
+  assert.deepEqual(await read({ at_least: changed.position, consistency: "linearizable" }), [[ann, web], [owns, uses]]);
+  assert.deepEqual(await read({ query: "LIKES tea" }), [[ann], [owns]]);
+  assert.deepEqual(await read({ query: "zebra" }), [[], []]);
+  assert.deepEqual(await read({ query: "" }), [[ann, web], [owns, uses]]);
+  assert.deepEqual(await read({ name: ["web", "unknown"] }), [[web], [owns, uses]]);
+  assert.deepEqual(await read({ name: [] }), [[], []]);
+  await assert.rejects(client.readGraph(ns, { query: "", name: [] }), fails("invalid"));
+
+  assert.deepEqual(await take(client.exportGraph(ns, { at_least: changed.position })), [
+    { type: "entity", ...ann },
+    { type: "entity", ...web },
+    { type: "relation", ...owns },
+    { type: "relation", ...uses },
+  ]);
+  await assert.rejects(client.exportGraph("nowhere").next(), fails("not_found"));
+
+  const deletions = [
+    { delete_observations: [{ entityName: "web", observations: ["is red"] }] },
+    { delete_relations: [uses] },
+    { delete_entities: ["Ann"] },
+  ];
+  const deleted = await client.changeGraph(ns, deletions, { as: "agent-8" });
+  assert.deepEqual(deleted.results, [{ deleted: { observations: 1 } }, { deleted: { relations: 1 } }, { deleted: { entities: 1, relations: 1 } }]);
+  assert.deepEqual(await read(), [[{ ...web, observations: [] }], []]);
+});
+
+test("changes of the graph that are refused", async () => {
+  const { client, ns } = await fresh(node.url);
+  const ann = { create_entities: [{ name: "Ann", entityType: "person", observations: [] }] };
+  await assert.rejects(client.changeGraph(ns, [ann, { add_observations: [{ entityName: "Bob", contents: ["likes tea"] }] }]), (error) => {
+    assert.equal(error.code, "not_found");
+    assert.match(error.message, /there is no entity "Bob"/);
+    assert.match(error.hint, /create_entities/);
+    return true;
+  });
+  assert.deepEqual((await client.readGraph(ns)).entities, []);
+  await assert.rejects(client.changeGraph(ns, []), fails("invalid"));
+  await assert.rejects(client.changeGraph(ns, [{}]), fails("invalid"));
+  await assert.rejects(client.changeGraph(ns, { subject: "ann", operations: [{ delete_entities: ["Ann"] }] }), fails("invalid"));
+  await assert.rejects(new Client(node.url).changeGraph(ns, [ann]), fails("invalid"));
+  assert.equal((await client.changeGraph(ns, { subject: "ann", operations: [ann] })).status, "applied");
 });
 
 test("private memories", async () => {

@@ -32,9 +32,11 @@ function described() {
 const calls = {
   cancelEmbedderSwitch: (c) => c.cancelEmbedderSwitch("ns"),
   captureMemories: (c, options, body) => c.captureBatch("ns", [body], options),
+  changeGraph: (c, options, body) => c.changeGraph("ns", Object.assign(body, { id: options.key }), options), // id and key are one thing
   changeNamespace: (c, _, body) => c.changeNamespace("ns", body),
   createNamespace: (c, _, body) => c.createNamespace(body),
   deleteNamespace: (c) => c.deleteNamespace("ns"),
+  exportGraph: (c, options) => take(c.exportGraph("ns", options)),
   exportMemories: (c, options) => take(c.export("ns", options)),
   followEvents: (c, options) => take(c.events("ns", options)),
   forgetRecord: (c, options) => c.forget("ns", "id", options),
@@ -48,6 +50,7 @@ const calls = {
   getTimeline: (c, options) => c.timeline("ns", "id", options),
   listNamespaces: (c, options) => c.namespacesPage(options),
   listRecords: (c, options) => c.list("ns", options),
+  readGraph: (c, options) => c.readGraph("ns", options),
   reviseRecord: (c, options, body) => c.revise("ns", "id", body, options),
   searchMemories: (c, _, body) => c.search("ns", body),
   searchNamespaces: (c, _, body) => c.searchNamespaces(body),
@@ -106,7 +109,7 @@ test("who acts where nobody is named", async () => {
       sent = { url: new URL(url), ...init };
       throw new Error("recorded");
     };
-    await assert.rejects(calls[name](new Client("http://node", { fetch: recorder, agent: "agent-7" }), {}, { query: "q" }));
+    await assert.rejects(calls[name](new Client("http://node", { fetch: recorder, agent: "agent-7" }), {}, { query: "q", operations: [] }));
     const acting = sent.url.searchParams.get("as") ?? sent.headers["Mneme-Agent"];
     const asks = ["getCluster", "getEmbedder", "getNamespace", "getStatus", "listNamespaces"].includes(name);
     assert.equal(acting, asks ? undefined : "agent-7", name);

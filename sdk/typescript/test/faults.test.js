@@ -44,6 +44,21 @@ test("lost answer of a revision counts once", async (t) => {
   assert.equal((await direct.history(ns, id)).versions.length, 2);
 });
 
+test("lost answer of a change of the graph counts once", async (t) => {
+  const { client: direct, ns } = await fresh(node.url);
+  const { proxy, client } = await cut(t, first(1));
+  const ann = { name: "Ann", entityType: "person", observations: [] };
+  const changed = await client.changeGraph(ns, [{ create_entities: [ann] }]);
+  assert.deepEqual([changed.status, changed.results, proxy.connections], ["duplicate", [{ entities: [ann] }], 2]);
+  const { client: deaf } = await cut(t, first(100));
+  await assert.rejects(deaf.changeGraph(ns, { id: "g-1", operations: [{ delete_entities: ["Ann"] }] }), (error) => {
+    assert.equal(error.code, "outcome_unknown");
+    assert.match(error.hint, /the same id, g-1/);
+    return true;
+  });
+  assert.deepEqual((await direct.readGraph(ns)).entities, []);
+});
+
 test("lost answer of a forget is unknown", async (t) => {
   const { client: direct, ns } = await fresh(node.url);
   const { record_id: id } = await direct.capture(ns, "first");

@@ -126,7 +126,7 @@ export class Client {
      * @param {types.ExportMemoriesOptions & CallOptions} [options]
      * @returns {AsyncGenerator<types.ExportLine, void, undefined>}
      */
-    export(namespace: string, { signal, ...options }?: types.ExportMemoriesOptions & CallOptions): AsyncGenerator<types.ExportLine, void, undefined>;
+    export(namespace: string, options?: types.ExportMemoriesOptions & CallOptions): AsyncGenerator<types.ExportLine, void, undefined>;
     /**
      * Everything that is applied and that the agent may see, in order, each event once. It begins after the position
      * `from`, or with what happens from now on; "p0.0.0.0" is the beginning. `follow: false` ends it at the present. A
@@ -137,6 +137,39 @@ export class Client {
      * @returns {AsyncGenerator<types.Event, void, undefined>}
      */
     events(namespace: string, { signal, ...options }?: types.FollowEventsOptions & CallOptions): AsyncGenerator<types.Event, void, undefined>;
+    /**
+     * Changes the knowledge graph of a namespace, as a whole or not at all; one result an operation, in order. It is
+     * `not_found`, and nothing is changed, where observations are added to an entity that is not there. Its `id` is
+     * your own id for it: the same id counts once, and the second time answers "duplicate" with the results of the
+     * first. Without one, `key` is it, or one that the client makes up, so that a lost answer does no harm. `subject`
+     * is whose personal data it adds; with one it may only add.
+     *
+     * @param {string} namespace
+     * @param {types.GraphChange | readonly types.GraphOperation[]} change
+     * @param {types.ChangeGraphOptions & CallOptions} [options]
+     * @returns {Promise<types.GraphChanged>}
+     */
+    changeGraph(namespace: string, change: types.GraphChange | readonly types.GraphOperation[], { key, ...options }?: types.ChangeGraphOptions & CallOptions): Promise<types.GraphChanged>;
+    /**
+     * The knowledge graph of a namespace, or a part of it, in the order of creation. `query` finds the entities that
+     * hold it, as a whole and in any case, in name, type or an observation; `name` opens the entities of these names,
+     * and passes over unknown ones. Either comes with the relations of which one end is among them. A graph that is
+     * too large for one answer is `too_large`; `exportGraph` reads any.
+     *
+     * @param {string} namespace
+     * @param {types.ReadGraphOptions & CallOptions} [options]
+     * @returns {Promise<types.Graph>}
+     */
+    readGraph(namespace: string, options?: types.ReadGraphOptions & CallOptions): Promise<types.Graph>;
+    /**
+     * The whole knowledge graph, however large: the entities, then the relations, in the order of creation; ends with
+     * an error if it is not complete.
+     *
+     * @param {string} namespace
+     * @param {types.ExportGraphOptions & CallOptions} [options]
+     * @returns {AsyncGenerator<types.GraphLine, void, undefined>}
+     */
+    exportGraph(namespace: string, options?: types.ExportGraphOptions & CallOptions): AsyncGenerator<types.GraphLine, void, undefined>;
     /**
      * All namespaces that the caller may see, by name; the pages of the node are put together.
      *

@@ -15,17 +15,17 @@ export namespace operations {
         let headers_1: string[];
         export { headers_1 as headers };
     }
-    namespace changeNamespace {
+    namespace changeGraph {
         let method_2: string;
         export { method_2 as method };
         let path_2: string;
         export { path_2 as path };
-        let query_2: never[];
+        let query_2: string[];
         export { query_2 as query };
-        let headers_2: never[];
+        let headers_2: string[];
         export { headers_2 as headers };
     }
-    namespace createNamespace {
+    namespace changeNamespace {
         let method_3: string;
         export { method_3 as method };
         let path_3: string;
@@ -35,7 +35,7 @@ export namespace operations {
         let headers_3: never[];
         export { headers_3 as headers };
     }
-    namespace deleteNamespace {
+    namespace createNamespace {
         let method_4: string;
         export { method_4 as method };
         let path_4: string;
@@ -45,17 +45,17 @@ export namespace operations {
         let headers_4: never[];
         export { headers_4 as headers };
     }
-    namespace exportMemories {
+    namespace deleteNamespace {
         let method_5: string;
         export { method_5 as method };
         let path_5: string;
         export { path_5 as path };
-        let query_5: string[];
+        let query_5: never[];
         export { query_5 as query };
-        let headers_5: string[];
+        let headers_5: never[];
         export { headers_5 as headers };
     }
-    namespace followEvents {
+    namespace exportGraph {
         let method_6: string;
         export { method_6 as method };
         let path_6: string;
@@ -65,7 +65,7 @@ export namespace operations {
         let headers_6: string[];
         export { headers_6 as headers };
     }
-    namespace forgetRecord {
+    namespace exportMemories {
         let method_7: string;
         export { method_7 as method };
         let path_7: string;
@@ -75,7 +75,7 @@ export namespace operations {
         let headers_7: string[];
         export { headers_7 as headers };
     }
-    namespace getAudit {
+    namespace followEvents {
         let method_8: string;
         export { method_8 as method };
         let path_8: string;
@@ -85,27 +85,27 @@ export namespace operations {
         let headers_8: string[];
         export { headers_8 as headers };
     }
-    namespace getCluster {
+    namespace forgetRecord {
         let method_9: string;
         export { method_9 as method };
         let path_9: string;
         export { path_9 as path };
-        let query_9: never[];
+        let query_9: string[];
         export { query_9 as query };
-        let headers_9: never[];
+        let headers_9: string[];
         export { headers_9 as headers };
     }
-    namespace getEmbedder {
+    namespace getAudit {
         let method_10: string;
         export { method_10 as method };
         let path_10: string;
         export { path_10 as path };
-        let query_10: never[];
+        let query_10: string[];
         export { query_10 as query };
-        let headers_10: never[];
+        let headers_10: string[];
         export { headers_10 as headers };
     }
-    namespace getNamespace {
+    namespace getCluster {
         let method_11: string;
         export { method_11 as method };
         let path_11: string;
@@ -115,37 +115,37 @@ export namespace operations {
         let headers_11: never[];
         export { headers_11 as headers };
     }
-    namespace getRecord {
+    namespace getEmbedder {
         let method_12: string;
         export { method_12 as method };
         let path_12: string;
         export { path_12 as path };
-        let query_12: string[];
+        let query_12: never[];
         export { query_12 as query };
-        let headers_12: string[];
+        let headers_12: never[];
         export { headers_12 as headers };
     }
-    namespace getRecordHistory {
+    namespace getNamespace {
         let method_13: string;
         export { method_13 as method };
         let path_13: string;
         export { path_13 as path };
-        let query_13: string[];
+        let query_13: never[];
         export { query_13 as query };
-        let headers_13: string[];
+        let headers_13: never[];
         export { headers_13 as headers };
     }
-    namespace getStatus {
+    namespace getRecord {
         let method_14: string;
         export { method_14 as method };
         let path_14: string;
         export { path_14 as path };
         let query_14: string[];
         export { query_14 as query };
-        let headers_14: never[];
+        let headers_14: string[];
         export { headers_14 as headers };
     }
-    namespace getTimeline {
+    namespace getRecordHistory {
         let method_15: string;
         export { method_15 as method };
         let path_15: string;
@@ -155,7 +155,7 @@ export namespace operations {
         let headers_15: string[];
         export { headers_15 as headers };
     }
-    namespace listNamespaces {
+    namespace getStatus {
         let method_16: string;
         export { method_16 as method };
         let path_16: string;
@@ -165,7 +165,7 @@ export namespace operations {
         let headers_16: never[];
         export { headers_16 as headers };
     }
-    namespace listRecords {
+    namespace getTimeline {
         let method_17: string;
         export { method_17 as method };
         let path_17: string;
@@ -175,17 +175,17 @@ export namespace operations {
         let headers_17: string[];
         export { headers_17 as headers };
     }
-    namespace reviseRecord {
+    namespace listNamespaces {
         let method_18: string;
         export { method_18 as method };
         let path_18: string;
         export { path_18 as path };
         let query_18: string[];
         export { query_18 as query };
-        let headers_18: string[];
+        let headers_18: never[];
         export { headers_18 as headers };
     }
-    namespace searchMemories {
+    namespace listRecords {
         let method_19: string;
         export { method_19 as method };
         let path_19: string;
@@ -195,7 +195,7 @@ export namespace operations {
         let headers_19: string[];
         export { headers_19 as headers };
     }
-    namespace searchNamespaces {
+    namespace readGraph {
         let method_20: string;
         export { method_20 as method };
         let path_20: string;
@@ -205,14 +205,44 @@ export namespace operations {
         let headers_20: string[];
         export { headers_20 as headers };
     }
-    namespace switchEmbedder {
+    namespace reviseRecord {
         let method_21: string;
         export { method_21 as method };
         let path_21: string;
         export { path_21 as path };
-        let query_21: never[];
+        let query_21: string[];
         export { query_21 as query };
-        let headers_21: never[];
+        let headers_21: string[];
         export { headers_21 as headers };
+    }
+    namespace searchMemories {
+        let method_22: string;
+        export { method_22 as method };
+        let path_22: string;
+        export { path_22 as path };
+        let query_22: string[];
+        export { query_22 as query };
+        let headers_22: string[];
+        export { headers_22 as headers };
+    }
+    namespace searchNamespaces {
+        let method_23: string;
+        export { method_23 as method };
+        let path_23: string;
+        export { path_23 as path };
+        let query_23: string[];
+        export { query_23 as query };
+        let headers_23: string[];
+        export { headers_23 as headers };
+    }
+    namespace switchEmbedder {
+        let method_24: string;
+        export { method_24 as method };
+        let path_24: string;
+        export { path_24 as path };
+        let query_24: never[];
+        export { query_24 as query };
+        let headers_24: never[];
+        export { headers_24 as headers };
     }
 }

@@ -51,6 +51,9 @@ export type Origin =
   | "hook"
   | "derived";
 
+export type Purpose =
+  | "inject";
+
 export type Scope =
   | "team"
   | "agent";
@@ -348,6 +351,9 @@ export interface ExportLine {
   version: number;
   position: string;
   created_at: string;
+  origin?: Origin;
+  /** CloudEvents source, if one was given */
+  source?: string;
   /** the client's idempotency key */
   id?: string;
   agent?: string;
@@ -392,6 +398,126 @@ export interface Filter {
 export interface ForgetResponse {
   record_id: string;
   position: string;
+}
+
+/**
+ * Graph is a part of a knowledge graph, in the order of creation: entities and, with a query or names, the
+ * relations of which either end is among them.
+ */
+export interface Graph {
+  entities: GraphEntity[];
+  relations: GraphRelation[];
+  position: string;
+}
+
+/** GraphAdded says which observations of an entity are new. */
+export interface GraphAdded {
+  entityName: string;
+  addedObservations: string[];
+}
+
+/** GraphChange is carried out as a whole or not at all, in order, as one event. */
+export interface GraphChange {
+  /** Your own id for it, with which it is safe to send again. */
+  id?: string;
+  /** Who says it. */
+  agent?: string;
+  /** Whose personal data it is: the unit of erasure. */
+  subject?: string;
+  /** Carried out in order; each is one of its fields. */
+  operations: GraphOperation[];
+}
+
+/** GraphChanged answers a change: one result an operation, in order. */
+export interface GraphChanged {
+  /** of the event; where nothing was written, where the graph was read */
+  position: string;
+  status: string;
+  results: GraphResult[];
+}
+
+/** GraphDeleted counts what a deletion took away. The observations of a deleted entity are not counted. */
+export interface GraphDeleted {
+  entities?: number;
+  relations?: number;
+  observations?: number;
+}
+
+/** GraphDeletion names observations to take from an entity. */
+export interface GraphDeletion {
+  /** The name of an entity. */
+  entityName: string;
+  /** What is known of it. */
+  observations: string[];
+}
+
+/**
+ * GraphEntity is a node of a namespace's knowledge graph. Its name is its identity. The JSON names are those
+ * of the official MCP memory server.
+ */
+export interface GraphEntity {
+  name: string;
+  entityType: string;
+  /** in the order in which they were added, each once; never null in answers */
+  observations: string[];
+}
+
+/**
+ * GraphLine is one line of a graph that is read as a stream, an entity or a relation. Entities have the first
+ * three fields beside type, relations the others.
+ */
+export interface GraphLine {
+  /** entity or relation */
+  type: string;
+  name?: string;
+  entityType?: string;
+  observations?: string[];
+  from?: string;
+  to?: string;
+  relationType?: string;
+}
+
+/** GraphObservations are observations to add to an entity that must be there. */
+export interface GraphObservations {
+  /** The name of an entity. */
+  entityName: string;
+  /** What is to be known of it. */
+  contents: string[];
+}
+
+/** GraphOperation is one step of a change: exactly one of its fields is set, an empty list counts as set. */
+export interface GraphOperation {
+  /** Those whose names are taken are passed over, and so is a name's second one here. */
+  create_entities?: GraphEntity[];
+  /** Their ends need not be there. */
+  create_relations?: GraphRelation[];
+  /** To entities that must be there. Those that an entity has are passed over. */
+  add_observations?: GraphObservations[];
+  /** By name, with the relations at either end. */
+  delete_entities?: string[];
+  /** By their exact texts. */
+  delete_observations?: GraphDeletion[];
+  /** By from, to and relationType. */
+  delete_relations?: GraphRelation[];
+}
+
+/** GraphRelation is an edge. Its ends need not be there. All three together are its identity. */
+export interface GraphRelation {
+  from: string;
+  to: string;
+  relationType: string;
+}
+
+/** GraphResult is what one operation did; only the field of the operation is set. */
+export interface GraphResult {
+  /** that create_entities created */
+  entities?: GraphEntity[];
+  /** that create_relations created */
+  relations?: GraphRelation[];
+  /** by add_observations, one for each element of the request */
+  added?: GraphAdded[];
+  /** by a deletion */
+  deleted?: GraphDeleted;
 }
 
 /** GuardStatus is the state of the recall guard: ok, tripped or none. */
@@ -676,6 +802,8 @@ export interface SearchNamespaces {
   consistency?: Consistency;
   /** Account for each score. */
   explain?: boolean;
+  /** What the answer is for: inject is for a prompt whose agent did not ask. */
+  purpose?: Purpose;
   /** The query's vector, in the namespace's space, in place of the embedder's. */
   vector?: number[];
   /** Steps of the search to switch on or off. */
@@ -715,6 +843,8 @@ export interface SearchRequest {
   consistency?: Consistency;
   /** Account for each score. */
   explain?: boolean;
+  /** What the answer is for: inject is for a prompt whose agent did not ask. */
+  purpose?: Purpose;
   /** The query's vector, in the namespace's space, in place of the embedder's. */
   vector?: number[];
   /** Steps of the search to switch on or off. */
@@ -900,6 +1030,24 @@ export interface CaptureMemoriesOptions {
   key?: string;
 }
 
+/** What may be said beside the request of changeGraph. */
+export interface ChangeGraphOptions {
+  /** The agent that is acting. */
+  as?: string;
+  /** Makes it safe to send again. Items of an array get <key>/0, <key>/1, … */
+  key?: string;
+}
+
+/** What may be said beside the request of exportGraph. */
+export interface ExportGraphOptions {
+  /** The agent that is acting. */
+  as?: string;
+  /** Wait until the node has reached this position. */
+  at_least?: string;
+  /** How fresh the answer must be; local unless said. */
+  consistency?: Consistency;
+}
+
 /** What may be said beside the request of exportMemories. */
 export interface ExportMemoriesOptions {
   /** The agent that is acting. */
@@ -1042,6 +1190,26 @@ export interface ListRecordsOptions {
    * Tokens (cl100k_base) that the whole answer may have; what there is no room for is counted in left_off.
    */
   budget?: number;
+  /** The agent that is acting. */
+  as?: string;
+  /** Wait until the node has reached this position. */
+  at_least?: string;
+  /** How fresh the answer must be; local unless said. */
+  consistency?: Consistency;
+}
+
+/** What may be said beside the request of readGraph. */
+export interface ReadGraphOptions {
+  /**
+   * Only entities that hold this in name, type or an observation, in any case and as a whole, with the
+   * relations of which either end is one of them.
+   */
+  query?: string;
+  /**
+   * Only the entities of these names, with the relations of which either end is one of them. Unknown names
+   * are passed over.
+   */
+  name?: string[];
   /** The agent that is acting. */
   as?: string;
   /** Wait until the node has reached this position. */
