@@ -148,6 +148,13 @@ class ClusterCopy:
     #: its last frame is the log's.
     current: bool
 
+    #: `checked_at` is when the node last read the files of its copies and found them sound; zero if it has
+    #: not since its start.
+    checked_at: datetime | None = None
+
+    #: what does not check in them
+    damage: str = ""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterNode:
@@ -214,6 +221,28 @@ class ClusterStatus:
     cluster_id: str
     nodes: list[ClusterNode]
     shards: list[ClusterShard]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopyStatus:
+    """CopyStatus says how the files are in which a node among others keeps its own copy of the log, and what the
+    log's servers have agreed on.
+    """
+
+    #: they are being read
+    running: bool = False
+
+    #: when they were last found sound
+    checked_at: datetime | None = None
+
+    #: what does not check
+    damage: str = ""
+
+    #: since when that is known
+    found_at: datetime | None = None
+
+    #: `waits` is what keeps the node from taking its copy from the others.
+    waits: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -947,6 +976,9 @@ class Status:
     cluster_id: str
     nodes: list[NodeStatus]
     shards: list[ShardStatus]
+
+    #: `copy` is the answering node's own copy of the log; none where it keeps none beside others.
+    copy: CopyStatus | None = None
     embedder: EmbedderInfo
     vector: VectorStatus
     auth: str

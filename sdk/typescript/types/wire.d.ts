@@ -162,6 +162,13 @@ export interface ClusterCopy {
    * its last frame is the log's.
    */
   current: boolean;
+  /**
+   * `checked_at` is when the node last read the files of its copies and found them sound; zero if it has not
+   * since its start.
+   */
+  checked_at?: string;
+  /** what does not check in them */
+  damage?: string;
 }
 
 /** ClusterNode is one node of a cluster. */
@@ -215,6 +222,23 @@ export interface ClusterStatus {
   cluster_id: string;
   nodes: ClusterNode[];
   shards: ClusterShard[];
+}
+
+/**
+ * CopyStatus says how the files are in which a node among others keeps its own copy of the log, and what the
+ * log's servers have agreed on.
+ */
+export interface CopyStatus {
+  /** they are being read */
+  running?: boolean;
+  /** when they were last found sound */
+  checked_at?: string;
+  /** what does not check */
+  damage?: string;
+  /** since when that is known */
+  found_at?: string;
+  /** `waits` is what keeps the node from taking its copy from the others. */
+  waits?: string;
 }
 
 /**
@@ -967,6 +991,8 @@ export interface Status {
   cluster_id: string;
   nodes: NodeStatus[];
   shards: ShardStatus[];
+  /** `copy` is the answering node's own copy of the log; none where it keeps none beside others. */
+  copy?: CopyStatus;
   embedder: EmbedderInfo;
   vector: VectorStatus;
   auth: string;
