@@ -238,7 +238,7 @@ func (r *Reader) Export(ctx context.Context, yield func(memory.ExportLine) error
 			return views.Failed("export", err)
 		}
 		if err := yield(memory.ExportLine{Capture: captureOf(env, c), RecordID: b.record.String(), Version: int(b.row.Version),
-			Position: r.view.Positions.Of(b.row.At), CreatedAt: timeOf(b.row.SealedAt)}); err != nil {
+			Position: r.view.Positions.Of(b.row.At), CreatedAt: timeOf(b.row.SealedAt), Origin: c.Origin, Source: c.Source}); err != nil {
 			return err
 		}
 	}

@@ -219,6 +219,10 @@ func TestExport(t *testing.T) {
 		if l.RecordID != ids[i] || string(got) != string(want) {
 			t.Errorf("line %d is %s, want %s", i, got, want)
 		}
+		rec, err := r.Get(ctx, ids[i], 0)
+		if err != nil || l.Origin != rec.Origin || l.Origin == "" || l.Source != rec.Source {
+			t.Errorf("line %d came about by %q of %q, and the record by %q of %q, %v", i, l.Origin, l.Source, rec.Origin, rec.Source, err)
+		}
 	}
 	stop := errors.New("stop")
 	if err := r.Export(ctx, func(memory.ExportLine) error { return stop }); !errors.Is(err, stop) {
