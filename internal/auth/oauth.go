@@ -96,8 +96,9 @@ func (i *Issuer) Request(r *http.Request) (Identity, error) {
 		return Identity{}, memory.Errorf(memory.CodeUnauthenticated, "this service asks for an access token of %s", i.Issuer).
 			WithHint("have the client sign in; its metadata are at %s", i.MetadataURL())
 	}
-	if len(token) > maxTokenBytes {
-		return Identity{}, memory.Errorf(memory.CodeUnauthenticated, "the access token is too long")
+	if len(token) > maxTokenBytes || strings.Count(token, ".") != 2 { // which the issuer need not be asked for
+		return Identity{}, memory.Errorf(memory.CodeUnauthenticated, "the token is neither the one of this node nor an access token of %s", i.Issuer).
+			WithHint("have the client sign in; its metadata are at %s", i.MetadataURL())
 	}
 	verifier, err := i.ready(r.Context())
 	if err != nil {

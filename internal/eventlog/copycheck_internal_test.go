@@ -31,7 +31,7 @@ func (r *readings) Open(path string, opts ...vfs.OpenOption) (vfs.File, error) {
 	mem := vfs.NewMem()
 	f, err := mem.Create("f", vfs.WriteCategoryUnspecified)
 	if err == nil {
-		_, err = f.Write(b)
+		_, err = f.Write(bytes.Clone(b)) // which it may change
 	}
 	if err != nil {
 		return nil, err

@@ -58,7 +58,8 @@ func deletes(pattern string) bool { return pattern == "DELETE /v1/namespaces/{ns
 // wrong one, with the right one, and, where nobody has to be admitted, over TCP
 // and over the admin socket.
 func TestEveryRouteAsksForItsRight(t *testing.T) {
-	closed := open(t, Config{HTTPAddr: "127.0.0.1:0", NATSAddr: "127.0.0.1:0", DataDir: t.TempDir(), Auth: "token", AuthToken: walkToken})
+	closed := open(t, Config{HTTPAddr: "127.0.0.1:0", NATSAddr: "127.0.0.1:0", DataDir: t.TempDir(), Auth: "token", AuthToken: walkToken,
+		OAuth: &OAuth{Issuer: "http://127.0.0.1:1", Resource: "https://mneme.example/mcp"}})
 	free := open(t, Config{HTTPAddr: "127.0.0.1:0", NATSAddr: "127.0.0.1:0", DataDir: shortDir(t)})
 	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	socket := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -108,7 +109,7 @@ func TestOpenAndAdminRoutesAreTheseOnly(t *testing.T) {
 		}
 	}
 	for right, want := range map[api.Right][]string{
-		api.RightOpen: {"GET /livez", "GET /openapi.json", "GET /readyz", "GET /{$}"},
+		api.RightOpen: {"GET /.well-known/oauth-protected-resource", "GET /.well-known/oauth-protected-resource/mcp", "GET /livez", "GET /openapi.json", "GET /readyz", "GET /{$}"},
 		api.RightAdmin: {"GET /v1/admin/aside", "GET /v1/admin/backup/destroyed", "GET /v1/admin/backup/log", "GET /v1/admin/doctor", "GET /v1/admin/quarantine", "GET /v1/admin/rejected", "GET /v1/admin/upgrade",
 			"POST /v1/admin/aside/remove", "POST /v1/admin/backup/keys", "POST /v1/admin/clock/accept", "POST /v1/admin/cluster/drain", "POST /v1/admin/cluster/remove", "POST /v1/admin/cluster/transfer", "POST /v1/admin/log/repair", "POST /v1/admin/log/verify", "POST /v1/admin/quarantine", "POST /v1/admin/rebuild", "POST /v1/admin/reload", "POST /v1/admin/upgrade"},
 		api.RightLocal: {"GET /v1/admin/debug/bundle", "GET /v1/admin/debug/profile/{kind}"},
