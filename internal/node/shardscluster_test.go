@@ -295,6 +295,11 @@ var everyWrite = map[string]func(ctx context.Context, c changes, namespace, pref
 		}
 		return err
 	},
+	"ChangeGraph": func(ctx context.Context, c changes, namespace, prefix string) error {
+		_, err := c.ChangeGraph(ctx, namespace, memory.GraphChange{ID: prefix + "-graph", Agent: "tester",
+			Operations: []memory.GraphOperation{{CreateEntities: []memory.GraphEntity{{Name: prefix, Type: "test", Observations: []string{"is written"}}}}}})
+		return err
+	},
 	"CreateNamespace": func(ctx context.Context, c changes, _, prefix string) error {
 		_, err := c.CreateNamespace(ctx, memory.CreateNamespace{Name: prefix})
 		return err
@@ -351,10 +356,11 @@ var reachedBy = map[string]string{
 	"POST /v1/namespaces/{ns}/events":              "Capture",
 	"PATCH /v1/namespaces/{ns}/records/{id}":       "Revise",
 	"DELETE /v1/namespaces/{ns}/records/{id}":      "Forget",
-	"POST /mcp":        "Capture", // and whatever else its tools ask of the routes above
-	"mem.in.>":         "Capture",
-	"mem.api.*.revise": "Revise",
-	"mem.api.*.forget": "Forget",
+	"POST /v1/namespaces/{ns}/graph":               "ChangeGraph",
+	"POST /mcp":                                    "Capture", // and whatever else its tools ask of the routes above
+	"mem.in.>":                                     "Capture",
+	"mem.api.*.revise":                             "Revise",
+	"mem.api.*.forget":                             "Forget",
 }
 
 // carriesOut calls one of everyWrite until it is carried out, as clients do.
