@@ -402,6 +402,10 @@ func TestEveryWriteOverTwoShards(t *testing.T) {
 	makes(t, tr.nodes[0], "amber")
 	first := tr.leaderOf(0)
 	tr.moves(1, (first+1)%3)
+	await(t, "the logs may hold what all nodes know", func() bool { // a graph's changes, too
+		st, err := tr.nodes[first].operator.FinishUpgrade(t.Context())
+		return err == nil && st.Level == st.Known
+	})
 	methods := slices.Sorted(maps.Keys(everyWrite))
 	acked := map[string][]string{"default": nil, "amber": {"a-memory-of-amber"}}
 	made := map[string]int{"default": 0, "amber": 1}
