@@ -1,0 +1,226 @@
+package project
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"mneme/memory"
+)
+
+// Remote is one remote of a repository, by its name in Git.
+type Remote struct {
+	Name string `json:"remote"`
+	ID   ID     `json:"project"`
+}
+
+// Project is what a folder belongs to.
+type Project struct {
+	Top     string   `json:"top"`               // the folder of the worktree
+	Git     string   `json:"-"`                 // the repository, shared by its worktrees
+	Remotes []Remote `json:"remotes,omitempty"` // by name
+	Local   ID       `json:"-"`                 // its identity without a remote
+}
+
+// IDs are the identities that fit, each once: one that is local only without a remote.
+func (p *Project) IDs() []ID {
+	var out []ID
+	for _, r := range p.Remotes {
+		if !slices.Contains(out, r.ID) {
+			out = append(out, r.ID)
+		}
+	}
+	if out == nil {
+		out = []ID{p.Local}
+	}
+	return out
+}
+
+// ErrNone says that a folder is in no repository.
+var ErrNone = errors.New("no project")
+
+// Find tells the project of a folder.
+func Find(ctx context.Context, dir string) (*Project, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	top, gitDir, err := repository(dir)
+	if err != nil {
+		return nil, err
+	}
+	if top == "" {
+		return nil, memory.Errorf(memory.CodeInvalid, "%s is in no Git repository, so it is no project: %w", dir, ErrNone).
+			WithHint("give -n NAMESPACE, or run `git init` in the folder where the project begins")
+	}
+	p := &Project{Top: top, Git: common(gitDir)}
+	p.Local = localID(strings.TrimSuffix(p.Git, string(filepath.Separator)+".git"))
+	remotes, err := readRemotes(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range remotes {
+		if id := normalise(r[1], filepath.Dir(p.Git)); id != "" {
+			p.Remotes = append(p.Remotes, Remote{Name: r[0], ID: id})
+		}
+	}
+	slices.SortStableFunc(p.Remotes, func(a, b Remote) int { return strings.Compare(a.Name, b.Name) })
+	return p, nil
+}
+
+// repository goes up from dir to the folder that has a .git; top is "" if none has.
+func repository(dir string) (top, gitDir string, err error) {
+	for at := dir; ; at = filepath.Dir(at) {
+		name := filepath.Join(at, ".git")
+		info, err := os.Stat(name)
+		switch {
+		case err == nil && info.IsDir():
+			if _, err := os.Stat(filepath.Join(name, "HEAD")); err == nil { // an empty folder is none
+				return at, name, nil
+			}
+		case err == nil && info.Mode().IsRegular():
+			b, err := os.ReadFile(name)
+			if err != nil {
+				return "", "", fmt.Errorf("read %s: %w", name, err)
+			}
+			to, ok := strings.CutPrefix(strings.TrimSpace(string(b)), "gitdir:")
+			if !ok {
+				return "", "", memory.Errorf(memory.CodeInvalid, "%s does not say where the repository is", name).
+					WithHint("`git status` says what is wrong with it")
+			}
+			return at, resolve(at, strings.TrimSpace(to)), nil
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			return "", "", fmt.Errorf("look for a Git repository: %w", err)
+		}
+		if filepath.Dir(at) == at {
+			return "", "", nil
+		}
+	}
+}
+
+// common is the repository that a worktree's folder belongs to.
+func common(gitDir string) string {
+	b, err := os.ReadFile(filepath.Join(gitDir, "commondir"))
+	if err != nil {
+		return gitDir
+	}
+	return resolve(gitDir, strings.TrimSpace(string(b)))
+}
+
+// resolve is a path that may be relative to dir, without links.
+func resolve(dir, path string) string {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return filepath.Clean(path)
+}
+
+// localID is the identity of what lies at path, which no other machine has.
+func localID(path string) ID {
+	sum := sha256.Sum256([]byte(path))
+	name := strings.TrimSuffix(filepath.Base(path), ".git")
+	return ID("local/" + strings.ToLower(name) + "-" + hex.EncodeToString(sum[:4]))
+}
+
+// readRemotes are names and addresses of the remotes. Git is asked where its file cannot be
+// read simply, or where an address may be short for another one.
+func readRemotes(ctx context.Context, p *Project) ([][2]string, error) {
+	b, err := os.ReadFile(filepath.Join(p.Git, "config"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read Git's configuration: %w", err)
+	}
+	remotes, simple := parseConfig(string(b))
+	if simple && !slices.ContainsFunc(remotes, func(r [2]string) bool { return mayBeShort(r[1]) }) {
+		return remotes, nil
+	}
+	asked, err := askGit(ctx, p.Top)
+	if err != nil && !simple {
+		return nil, memory.Errorf(memory.CodeInvalid, "the remotes of %s are not known: %w", p.Top, err).
+			WithHint("`git remote -v` there says what is wrong; or give -n NAMESPACE")
+	}
+	if err != nil {
+		return remotes, nil
+	}
+	return asked, nil
+}
+
+// mayBeShort reports an address whose host has no dot: a name of ~/.ssh/config, or one that
+// url.….insteadOf replaces.
+func mayBeShort(remote string) bool {
+	host, _, ok := split(remote)
+	return ok && !strings.ContainsAny(host, ".:") && host != "localhost"
+}
+
+// askGit has Git resolve includes and insteadOf.
+func askGit(ctx context.Context, top string) ([][2]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "git", "-C", top, "remote", "-v").Output()
+	if err != nil {
+		return nil, err
+	}
+	var all [][2]string
+	for line := range strings.Lines(string(out)) {
+		name, rest, ok := strings.Cut(strings.TrimSpace(line), "\t")
+		if address, fetch := strings.CutSuffix(rest, " (fetch)"); ok && fetch {
+			all = append(all, [2]string{name, address})
+		}
+	}
+	return all, nil
+}
+
+// parseConfig reads the remotes of Git's configuration file. simple is false if the file has
+// something that this does not read: includes, continued or quoted values.
+func parseConfig(text string) (remotes [][2]string, simple bool) {
+	simple = true
+	name := ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "" || line[0] == '#' || line[0] == ';':
+		case line[0] == '[':
+			name = ""
+			head, rest, ok := strings.Cut(line[1:], "]")
+			lower := strings.ToLower(head)
+			if !ok || strings.TrimSpace(rest) != "" && strings.TrimSpace(rest)[0] != '#' && strings.TrimSpace(rest)[0] != ';' ||
+				strings.HasPrefix(lower, "include") || strings.HasPrefix(lower, "url ") || strings.HasPrefix(lower, "remote.") {
+				simple = false
+			}
+			if section, quoted, ok := strings.Cut(head, ` "`); ok && strings.EqualFold(strings.TrimSpace(section), "remote") {
+				name, ok = strings.CutSuffix(strings.TrimSpace(quoted), `"`)
+				simple = simple && ok && !strings.ContainsRune(name, '\\')
+			}
+		default:
+			simple = simple && !strings.HasSuffix(line, `\`)
+			key, value, _ := strings.Cut(line, "=")
+			if name == "" || !strings.EqualFold(strings.TrimSpace(key), "url") {
+				continue
+			}
+			if value = strings.TrimSpace(value); strings.ContainsAny(value, "\"\\#;") {
+				simple = false
+			}
+			if !slices.ContainsFunc(remotes, func(r [2]string) bool { return r[0] == name }) { // the first address is the one fetched from
+				remotes = append(remotes, [2]string{name, value})
+			}
+		}
+	}
+	return remotes, simple
+}

@@ -1,0 +1,254 @@
+package project
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mneme/memory"
+)
+
+func TestIdentityOfARemote(t *testing.T) {
+	for remote, want := range map[string]ID{
+		"https://github.com/Acme/Shop.git":                     "github.com/acme/shop",
+		"https://github.com/acme/shop":                         "github.com/acme/shop",
+		"https://github.com/acme/shop/":                        "github.com/acme/shop",
+		"https://www.github.com/acme/shop.git/":                "github.com/acme/shop",
+		"https://bob:s3cret@github.com/acme/shop.git":          "github.com/acme/shop",
+		"https://bob:a%zz@github.com/acme/shop.git":            "github.com/acme/shop",
+		"http://GitHub.com:8080/acme/shop.git":                 "github.com/acme/shop",
+		"git@github.com:acme/shop.git":                         "github.com/acme/shop",
+		"github.com:acme/shop":                                 "github.com/acme/shop",
+		"git@github.com:/acme/shop.git":                        "github.com/acme/shop",
+		"ssh://git@github.com/acme/shop.git":                   "github.com/acme/shop",
+		"ssh://git@ssh.github.com:443/acme/shop.git":           "github.com/acme/shop",
+		"git+ssh://git@github.com:22/acme/shop":                "github.com/acme/shop",
+		"git://github.com/acme/shop.git":                       "github.com/acme/shop",
+		"git@gitlab.example.org:group/sub/shop.git":            "gitlab.example.org/group/sub/shop",
+		"https://gitlab.example.org:8443/group/sub/shop":       "gitlab.example.org/group/sub/shop",
+		"ssh://git@[2001:db8::1]:2222/acme/shop.git":           "2001:db8::1/acme/shop",
+		"git@[2001:db8::1]:acme/shop.git":                      "2001:db8::1/acme/shop",
+		"ssh://host.example/~bob/shop":                         "host.example/~bob/shop",
+		"https://dev.azure.com/acme/web/_git/shop":             "dev.azure.com/acme/web/shop",
+		"https://acme@dev.azure.com/acme/web/_git/shop":        "dev.azure.com/acme/web/shop",
+		"git@ssh.dev.azure.com:v3/acme/web/shop":               "dev.azure.com/acme/web/shop",
+		"https://github.com/acme/../other/shop":                "github.com/other/shop",
+		"https://github.com/":                                  "",
+		"":                                                     "",
+		"https://git.example.org/a%20b/shop.git":               "git.example.org/a b/shop",
+		"https://github.com/acme/shop.git?token=ghp_notinname": "github.com/acme/shop",
+	} {
+		if got := normalise(remote, "/top"); got != want {
+			t.Errorf("%q is %q, want %q", remote, got, want)
+		}
+	}
+	here := normalise("/srv/git/Shop.git", "/top")
+	if !strings.HasPrefix(string(here), "local/shop-") {
+		t.Errorf("a path is %q", here)
+	}
+	for _, same := range []string{"file:///srv/git/Shop.git", "/srv/git/Shop", "../srv/git/Shop.git", "/srv/git/Shop/.git"} {
+		if got := normalise(same, "/top"); got != here {
+			t.Errorf("%q is %q, want %q", same, got, here)
+		}
+	}
+	if got := normalise("/srv/other/Shop.git", "/top"); got == here {
+		t.Errorf("two paths are one project %q", got)
+	}
+}
+
+// git runs Git without the settings of whoever runs the test.
+func git(t *testing.T, dir string, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "git", append([]string{"-C", dir, "-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main", "-c", "protocol.file.allow=always"}, args...)...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "GIT_CONFIG_NOSYSTEM=1"}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func idsOf(t *testing.T, dir string) []ID {
+	t.Helper()
+	p, err := Find(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.IDs()
+}
+
+// TestWorktreesClonesAndFoldersAreOneProject, with a remote and without one.
+func TestWorktreesClonesAndFoldersAreOneProject(t *testing.T) {
+	for _, remote := range []string{"", "git@github.com:acme/shop.git"} {
+		dir := t.TempDir()
+		main := filepath.Join(dir, "shop")
+		write(t, filepath.Join(main, "services/api/main.go"), "package main\n")
+		git(t, main, "init", "-q")
+		git(t, main, "add", ".")
+		git(t, main, "commit", "-q", "-m", "begin")
+		git(t, main, "worktree", "add", "-q", filepath.Join(dir, "elsewhere", "fix"))
+		if err := os.Symlink(main, filepath.Join(dir, "link")); err != nil {
+			t.Fatal(err)
+		}
+		same := []string{filepath.Join(main, "services/api"), filepath.Join(dir, "elsewhere", "fix", "services"), filepath.Join(dir, "link", "services")}
+		if remote != "" {
+			git(t, main, "remote", "add", "origin", remote)
+			clone := filepath.Join(dir, "clone")
+			git(t, dir, "clone", "-q", main, clone)
+			git(t, clone, "remote", "set-url", "origin", "https://bob:secret@github.com/Acme/shop")
+			same = append(same, clone)
+		}
+		want := idsOf(t, main)
+		if len(want) != 1 || (remote == "") != strings.HasPrefix(string(want[0]), "local/shop-") {
+			t.Fatalf("%q is %q", remote, want)
+		}
+		for _, folder := range same {
+			if got := idsOf(t, folder); len(got) != 1 || got[0] != want[0] {
+				t.Errorf("%s is %q, want %q", folder, got, want)
+			}
+		}
+	}
+}
+
+func TestASubmoduleIsAProjectOfItsOwn(t *testing.T) {
+	dir := t.TempDir()
+	inner, outer := filepath.Join(dir, "inner"), filepath.Join(dir, "outer")
+	for _, repo := range []string{inner, outer} {
+		write(t, filepath.Join(repo, "f"), "x")
+		git(t, repo, "init", "-q")
+		git(t, repo, "add", ".")
+		git(t, repo, "commit", "-q", "-m", "begin")
+		git(t, repo, "remote", "add", "origin", "https://github.com/acme/"+filepath.Base(repo))
+	}
+	git(t, outer, "submodule", "--quiet", "add", inner, "sub")
+	sub := filepath.Join(outer, "sub")
+	git(t, sub, "remote", "set-url", "origin", "https://github.com/acme/inner")
+	if got := idsOf(t, sub); got[0] != "github.com/acme/inner" {
+		t.Errorf("the submodule is %q", got)
+	}
+}
+
+// TestGitIsAskedWhereItsFileIsNotSimple: includes, and short addresses.
+func TestGitIsAskedWhereItsFileIsNotSimple(t *testing.T) {
+	dir := t.TempDir()
+	git(t, dir, "init", "-q")
+	write(t, filepath.Join(dir, "more"), "[remote \"origin\"]\n\turl = https://github.com/acme/included\n")
+	config := filepath.Join(dir, ".git", "config")
+	before, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]ID{
+		"[include]\n\tpath = ../more\n":                                                      "github.com/acme/included",
+		"[remote \"origin\"]\n\turl = \"https://github.com/acme/quoted\"\n":                  "github.com/acme/quoted",
+		"[url \"https://github.com/\"]\n\tinsteadOf = gh:\n[remote \"o\"]\n\turl = gh:a/b\n": "github.com/a/b",
+		"[remote \"origin\"] ; ours\n\tURL=https://github.com/acme/plain\n\turl = https://x": "github.com/acme/plain",
+		"[remote \"origin\"]\n\turl = https://github.com/acme/\\\nlong\n":                    "github.com/acme/long",
+	} {
+		write(t, config, string(before)+text)
+		if got := idsOf(t, dir); len(got) != 1 || got[0] != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestAFolderOutsideGitIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, ".git"), 0o755); err != nil { // of nobody
+		t.Fatal(err)
+	}
+	if _, err := Find(t.Context(), dir); !errors.Is(err, ErrNone) {
+		t.Errorf("%v", err)
+	}
+	write(t, filepath.Join(dir, "a", ".git"), "nonsense")
+	if _, err := Find(t.Context(), filepath.Join(dir, "a")); memory.CodeOf(err) != memory.CodeInvalid || errors.Is(err, ErrNone) {
+		t.Errorf("a damaged .git: %v", err)
+	}
+}
+
+// TestTwoThatFitAreNamed: nothing is guessed.
+func TestTwoThatFitAreNamed(t *testing.T) {
+	p := &Project{Top: "/home/u/shop", Remotes: []Remote{{"origin", "github.com/bob/shop"}, {"upstream", "github.com/acme/shop"}}}
+	m, err := ParseMapping("projects.json", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fails := func(err error, words ...string) {
+		t.Helper()
+		var e *memory.Error
+		if !errors.As(err, &e) || e.Code != memory.CodeConflict {
+			t.Fatalf("error is %v", err)
+		}
+		for _, w := range words {
+			if !strings.Contains(e.Error()+" "+e.Hint, w) {
+				t.Errorf("%q is not in %q, %q", w, e, e.Hint)
+			}
+		}
+	}
+	_, err = m.Propose(p)
+	fails(err, "github.com/bob/shop", "github.com/acme/shop", "memctl project use")
+	if c, err := m.Choose(p); err != nil || c.Namespace != "" {
+		t.Errorf("without a mapping: %v, %v", c, err)
+	}
+	m.Projects["github.com/acme/shop"] = "shop"
+	if c, err := m.Choose(p); err != nil || c.Namespace != "shop" || c.ID != "github.com/acme/shop" {
+		t.Errorf("with one: %v, %v", c, err)
+	}
+	m.Projects["github.com/bob/shop"] = "mine"
+	_, err = m.Choose(p)
+	fails(err, "mine", "github.com/acme/shop", "memctl project use")
+	m.Use(p, "both")
+	if c, err := m.Choose(p); err != nil || c.Namespace != "both" {
+		t.Errorf("decided: %v, %v", c, err)
+	}
+	one := &Project{Top: "/x", Remotes: []Remote{{"origin", "gitlab.com/acme/shop"}}}
+	if c, err := m.Propose(one); err != nil || c.Namespace != "acme-shop" {
+		t.Errorf("%v, %v", c, err)
+	}
+	m.Projects["github.com/acme/shop"] = "acme-shop"
+	_, err = m.Propose(one)
+	fails(err, "github.com/acme/shop", "gitlab.com/acme/shop", "memctl project use acme-shop")
+	if !m.Forget(p.IDs()...) || m.Forget(p.IDs()...) || len(m.Projects) != 0 {
+		t.Errorf("left: %v", m.Projects)
+	}
+}
+
+func TestADamagedMappingIsRefused(t *testing.T) {
+	for _, text := range []string{"", "{", "[]", `{"version":1}`, `{"version":2,"projects":{}}`, `{"version":1,"projects":{"a/b":"_no"}}`, `{"version":1,"projects":{},"x":1}`} {
+		if _, err := ParseMapping("projects.json", []byte(text)); memory.CodeOf(err) != memory.CodeInvalid || !strings.Contains(err.Error(), "projects.json") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	m, _ := ParseMapping("p", nil)
+	m.Projects["a/b"] = "ns"
+	b, err := m.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := ParseMapping("p", b); err != nil || again.Projects["a/b"] != "ns" {
+		t.Errorf("%v, %v", again, err)
+	}
+}
+
+func FuzzRemote(f *testing.F) {
+	for _, s := range []string{"git@github.com:a/b.git", "https://u:p@h:1/a/b", "file:///a", "C:\\a\\b", "[::1]:x", "a:b", "://", "ssh://h"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		id := string(normalise(s, "/top"))
+		if id != "" && !strings.Contains(id, "/") || strings.HasSuffix(id, "/") {
+			t.Errorf("%q is %q", s, id)
+		}
+	})
+}
