@@ -93,6 +93,8 @@ func fileWriters() map[string][]string {
 		// What hooks leave to one another lies on the agent's disk, too, and they start
 		// without the database that comes with package storage.
 		"internal/hooks/files.go": {"os.MkdirAll", "os.Chmod", "os.CreateTemp", "os.OpenFile", "os.Remove", "os.Rename"},
+		// Files of other programs on the agent's disk, each replaced by a rename.
+		"internal/agentsync/files.go": {"os.MkdirAll", "os.CreateTemp", "os.Remove", "os.Rename"},
 		// These belong to tests and write into their temporary folders.
 		"internal/embed/local/localtest/localtest.go": {"os.MkdirAll", "os.WriteFile"},
 		"internal/eventlog/natstest/natstest.go":      {"os.WriteFile"},

@@ -1,0 +1,231 @@
+package agentsync
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"mneme/memory"
+)
+
+const (
+	backupSuffix = ".mneme-backup"
+	maxFile      = 32 << 20
+)
+
+// Change is what one file becomes.
+type Change struct {
+	Path   string // as the host names it
+	Before []byte // nil: it is not there
+	After  []byte // nil: it goes
+
+	root   string // up to which folders that are empty afterwards are taken away
+	target string // behind links
+	mode   fs.FileMode
+	given  bool // the backup holds what the file becomes: it is not needed any more
+}
+
+// Changed reports whether there is anything to do.
+func (c *Change) Changed() bool {
+	return (c.Before == nil) != (c.After == nil) || !bytes.Equal(c.Before, c.After)
+}
+
+// Backup is where the file's former content is kept.
+func (c *Change) Backup() string { return c.target + backupSuffix }
+
+// readFile reads a file that may be edited.
+func readFile(path string) (*Change, error) {
+	c := &Change{Path: path, target: path, mode: 0o644}
+	target, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(path); err == nil {
+			return nil, refused(path, "it is a link to a file that is not there")
+		}
+		return c, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	c.target = target
+	info, err := os.Stat(target)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	case !info.Mode().IsRegular():
+		return nil, refused(path, "it is not a file")
+	case info.Size() > maxFile:
+		return nil, refused(path, "it is larger than any configuration")
+	}
+	c.mode = info.Mode().Perm()
+	if c.Before, err = os.ReadFile(target); err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	if c.Before == nil {
+		c.Before = []byte{}
+	}
+	return c, nil
+}
+
+func refused(path, why string) error {
+	return memory.Errorf(memory.CodeInvalid, "%s is left as it is: %s", path, why).
+		WithHint("nothing was changed in any file; correct this one and run it again")
+}
+
+// Apply carries out changes: all of them, or none. Each file is replaced by a rename, and what
+// it held is kept beside it. When files are only given back, no backup stays that holds the
+// same.
+func Apply(changes []*Change) (err error) {
+	var undo []func() error
+	defer func() {
+		if err == nil {
+			return
+		}
+		for i := len(undo) - 1; i >= 0; i-- {
+			if failed := undo[i](); failed != nil {
+				err = errors.Join(err, fmt.Errorf("and it could not be undone: %w", failed))
+			}
+		}
+	}()
+	for _, c := range changes {
+		if !c.Changed() {
+			continue
+		}
+		now, err := readFile(c.Path)
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(now.Before, c.Before) || (now.Before == nil) != (c.Before == nil) || now.target != c.target {
+			return refused(c.Path, "somebody changed it at the same time")
+		}
+		if c.Before != nil && c.mode&0o200 == 0 {
+			return refused(c.Path, "it is read-only")
+		}
+		made, err := missingDirs(filepath.Dir(c.target))
+		if err != nil {
+			return err
+		}
+		undo = append(undo, func() error { return c.undo(made) })
+		if err := c.write(); err != nil {
+			return err
+		}
+	}
+	for _, c := range changes {
+		c.tidy()
+	}
+	return nil
+}
+
+// write keeps the former content and replaces the file.
+func (c *Change) write() error {
+	if err := os.MkdirAll(filepath.Dir(c.target), 0o755); err != nil {
+		return fmt.Errorf("write %s: %w", c.Path, err)
+	}
+	kept, err := os.ReadFile(c.Backup())
+	c.given = err == nil && c.After != nil && bytes.Equal(kept, c.After)
+	if c.Before != nil && !c.given {
+		if err := replace(c.Backup(), c.Before, c.mode); err != nil {
+			return fmt.Errorf("keep what %s held: %w", c.Path, err)
+		}
+	}
+	if c.After == nil {
+		if err := os.Remove(c.target); err != nil {
+			return fmt.Errorf("remove %s: %w", c.Path, err)
+		}
+		return nil
+	}
+	if err := replace(c.target, c.After, c.mode); err != nil {
+		return fmt.Errorf("write %s: %w", c.Path, err)
+	}
+	return nil
+}
+
+// undo gives the file back, and takes away the folders that were made for it.
+func (c *Change) undo(made []string) error {
+	if c.Before != nil {
+		if now, err := os.ReadFile(c.target); err == nil && bytes.Equal(now, c.Before) {
+			return nil
+		}
+		return replace(c.target, c.Before, c.mode)
+	}
+	if err := os.Remove(c.target); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, dir := range made {
+		_ = os.Remove(dir)
+	}
+	return nil
+}
+
+// tidy removes a backup that holds what the file holds, and of a file that is gone also the
+// backup and the folders that are empty then. What a removal took out is Mneme's own.
+func (c *Change) tidy() {
+	if !c.Changed() {
+		return
+	}
+	if c.After == nil {
+		_ = os.Remove(c.Backup())
+		root, err := filepath.EvalSymlinks(c.root)
+		for dir := filepath.Dir(c.target); err == nil && strings.HasPrefix(dir, root+string(filepath.Separator)); dir = filepath.Dir(dir) {
+			if os.Remove(dir) != nil { // one that is not empty stays
+				return
+			}
+		}
+		return
+	}
+	if c.given {
+		_ = os.Remove(c.Backup())
+	}
+}
+
+// missingDirs lists the folders of a path that are not there, the deepest first.
+func missingDirs(dir string) ([]string, error) {
+	var made []string
+	for ; ; dir = filepath.Dir(dir) {
+		_, err := os.Stat(dir)
+		if err == nil || filepath.Dir(dir) == dir {
+			return made, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("look at %s: %w", dir, err)
+		}
+		made = append(made, dir)
+	}
+}
+
+// replace writes a file beside path and renames it over path.
+func replace(path string, b []byte, mode fs.FileMode) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), ".mneme-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = f.Close()
+			_ = os.Remove(f.Name())
+		}
+	}()
+	if err := f.Chmod(mode); err != nil {
+		return err
+	}
+	if _, err := f.Write(b); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	if dir, err := os.Open(filepath.Dir(path)); err == nil {
+		_ = dir.Sync() // systems that cannot make renames durable themselves
+		_ = dir.Close()
+	}
+	return nil
+}
