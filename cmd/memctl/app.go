@@ -163,16 +163,17 @@ func (a *app) tokenFound() string {
 
 // named returns what names the namespace to work in; there is no "all".
 func (a *app) named() (string, error) {
-	rem, err := a.remembered()
-	if err != nil {
-		return "", err
+	ns, _, err := a.namespaceIn("")
+	return ns, errOr(err, ns)
+}
+
+// errOr is err, or what is wrong with no name at all.
+func errOr(err error, ns string) error {
+	if err != nil || ns != "" {
+		return err
 	}
-	ns := first(a.flags.namespace, a.sys.getenv("MNEME_NAMESPACE"), rem.Namespace)
-	if ns == "" {
-		return "", memory.Errorf(memory.CodeInvalid, "no namespace was named").
-			WithHint("give -n NAMESPACE, or remember one with `memctl use NAMESPACE`; `memctl namespace list` shows them")
-	}
-	return ns, nil
+	return memory.Errorf(memory.CodeInvalid, "no namespace was named").
+		WithHint("give -n NAMESPACE, or remember one with `memctl use NAMESPACE`; `memctl namespace list` shows them")
 }
 
 // namespace returns the namespace to work in.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
@@ -64,7 +65,7 @@ Agents are ` + strings.Join(hooks.Agents, ", ") + `.`,
 		hookNote(a)("memctl hook: %v", err)
 		return nil
 	})
-	for _, sub := range []*cobra.Command{hookSettingsCmd(a), hookDrainCmd(a)} { // which people call
+	for _, sub := range []*cobra.Command{hookSettingsCmd(a), hookDrainCmd(a), hookCommitsCmd(a)} { // which people call
 		sub.SetFlagErrorFunc(flagError)
 		cmd.AddCommand(sub)
 	}
@@ -173,7 +174,19 @@ func hookRunner(a *app, host, dir string, note func(string, ...any)) (*hooks.Run
 }
 
 // hookNamespace is where an agent that works in dir keeps its memories.
-func hookNamespace(a *app, _ string) (string, error) { return a.namespace() }
+func hookNamespace(a *app, dir string) (string, error) {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		dir = "" // it is on another machine, or the host did not say
+	}
+	ns, _, err := a.namespaceIn(dir)
+	if err := errOr(err, ns); err != nil {
+		return "", err
+	}
+	if bad := memory.CheckName("namespace", ns); bad != nil {
+		return "", bad
+	}
+	return ns, nil
+}
 
 // hookDir is where hooks keep what one leaves to the next.
 func hookDir(a *app) (string, error) {

@@ -173,6 +173,9 @@ func scriptSystem(ts *testscript.TestScript, clock *atomic.Int64) system {
 			return ctx.Err()
 		},
 		configDir: func() (string, error) { return ts.MkAbs("config"), nil },
+		home:      func() (string, error) { return ts.MkAbs("home"), nil },
+		workDir:   func() (string, error) { return ts.MkAbs("."), nil },
+		program:   func() (string, bool) { return "/opt/mneme/memctl", ts.Getenv("ONPATH") == "1" },
 		userName:  func() string { return ts.Getenv("OSUSER") },
 		version:   memory.VersionInfo{Version: "v1.0.0", Go: "go", OS: "os", Arch: "arch"},
 	}

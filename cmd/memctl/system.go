@@ -5,7 +5,9 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"os/user"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/term"
@@ -26,6 +28,8 @@ type system struct {
 	sleep      func(context.Context, time.Duration) error
 	configDir  func() (string, error) // the user's configuration directory
 	home       func() (string, error) // nil = there is none
+	workDir    func() (string, error) // where memctl was called; nil = nowhere
+	program    func() (string, bool)  // memctl itself, and whether a shell finds it by its name; nil = not known
 	userName   func() string          // the operating system's user, or ""
 	version    memory.VersionInfo
 	http       *http.Client // nil = the client's own
@@ -71,6 +75,8 @@ func osSystem(offline Offline) system {
 		sleep:     sleep,
 		configDir: os.UserConfigDir,
 		home:      os.UserHomeDir,
+		workDir:   os.Getwd,
+		program:   program,
 		userName: func() string {
 			u, err := user.Current()
 			if err != nil {
@@ -81,6 +87,23 @@ func osSystem(offline Offline) system {
 		version: node.BuildVersion(),
 		offline: offline,
 	}
+}
+
+// program is the file that runs, by the name by which a shell finds it if it does: that one
+// stays when another version is installed.
+func program() (string, bool) {
+	self, err := os.Executable()
+	if err != nil {
+		return "memctl", false
+	}
+	if found, err := exec.LookPath("memctl"); err == nil {
+		a, errA := os.Stat(self)
+		b, errB := os.Stat(found)
+		if found, err = filepath.Abs(found); err == nil && errA == nil && errB == nil && os.SameFile(a, b) {
+			return found, true
+		}
+	}
+	return self, false
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -496,3 +496,56 @@ func checkMeaning(t *testing.T, e jsonEdit, text, with []byte) {
 		t.Fatalf("%q became %q, which says %s and should say %s", text, with, b, a)
 	}
 }
+
+// TestAHookOfGitKeepsWhatIsThere: and a removal gives back the same bytes.
+func TestAHookOfGitKeepsWhatIsThere(t *testing.T) {
+	for _, text := range []string{"", "#!/bin/sh\n", "#!/bin/sh", "#!/usr/bin/env bash\nset -e\nnpm test\nexit 0\n", "#! /bin/zsh\n# no end", "#!/bin/sh\n\n\n"} {
+		m := newMachine(t)
+		path := filepath.Join(m.Project, ".git", "hooks", "post-commit")
+		if text != "" {
+			m.write(t, "project/.git/hooks/post-commit", []byte(text))
+			if err := os.Chmod(path, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := m.files(t)
+		run := func(remove bool, command string) bool {
+			c, err := GitHook(path, m.Project, command, remove)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := Apply([]*Change{c}); err != nil {
+				t.Fatal(err)
+			}
+			return c.Changed()
+		}
+		run(false, "/opt/memctl hook commits")
+		b, err := os.ReadFile(path)
+		if err != nil || !bytes.HasPrefix(b, []byte("#!")) || !bytes.Contains(b, []byte("\n/opt/memctl hook commits || :\n")) || !HasGitHook(path) {
+			t.Errorf("%q became %q, %v", text, b, err)
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o755 {
+			t.Errorf("mode %v, %v", info.Mode(), err)
+		}
+		if run(false, "/opt/memctl hook commits") {
+			t.Errorf("a second run changes %q", text)
+		}
+		run(false, "other hook commits")
+		run(true, "")
+		same2(t, text, withoutBackups(m.files(t)), before)
+	}
+	m := newMachine(t)
+	for text, says := range map[string]string{"#!/usr/bin/env python3\n": "no script of a shell", "#!/bin/sh\n" + hookBegin: "have no end"} {
+		path := m.write(t, "project/hook", []byte(text))
+		if err := os.Chmod(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := GitHook(path, m.Project, "x", false); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	path := m.write(t, "project/off", []byte("#!/bin/sh\n"))
+	if _, err := GitHook(path, m.Project, "x", false); err == nil || !strings.Contains(err.Error(), "not executable") {
+		t.Errorf("%v", err)
+	}
+}

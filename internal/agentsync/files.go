@@ -34,8 +34,15 @@ func (c *Change) Changed() bool {
 	return (c.Before == nil) != (c.After == nil) || !bytes.Equal(c.Before, c.After)
 }
 
-// Backup is where the file's former content is kept.
-func (c *Change) Backup() string { return c.target + backupSuffix }
+func (c *Change) backup() string { return c.target + backupSuffix }
+
+// Kept is where the file's former content lies after Apply, "" if it is not kept.
+func (c *Change) Kept() string {
+	if c.Before == nil || c.After == nil || c.given || !c.Changed() {
+		return ""
+	}
+	return c.backup()
+}
 
 // readFile reads a file that may be edited.
 func readFile(path string) (*Change, error) {
@@ -124,10 +131,10 @@ func (c *Change) write() error {
 	if err := os.MkdirAll(filepath.Dir(c.target), 0o755); err != nil {
 		return fmt.Errorf("write %s: %w", c.Path, err)
 	}
-	kept, err := os.ReadFile(c.Backup())
+	kept, err := os.ReadFile(c.backup())
 	c.given = err == nil && c.After != nil && bytes.Equal(kept, c.After)
 	if c.Before != nil && !c.given {
-		if err := replace(c.Backup(), c.Before, c.mode); err != nil {
+		if err := replace(c.backup(), c.Before, c.mode); err != nil {
 			return fmt.Errorf("keep what %s held: %w", c.Path, err)
 		}
 	}
@@ -167,7 +174,7 @@ func (c *Change) tidy() {
 		return
 	}
 	if c.After == nil {
-		_ = os.Remove(c.Backup())
+		_ = os.Remove(c.backup())
 		root, err := filepath.EvalSymlinks(c.root)
 		for dir := filepath.Dir(c.target); err == nil && strings.HasPrefix(dir, root+string(filepath.Separator)); dir = filepath.Dir(dir) {
 			if os.Remove(dir) != nil { // one that is not empty stays
@@ -177,7 +184,7 @@ func (c *Change) tidy() {
 		return
 	}
 	if c.given {
-		_ = os.Remove(c.Backup())
+		_ = os.Remove(c.backup())
 	}
 }
 

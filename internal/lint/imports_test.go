@@ -100,6 +100,7 @@ func house() []floor {
 		{pkg: "internal/hooks", may: []string{"memory", "client", "internal/recall", "internal/redact"}, why: "a hook talks to a node through the public client, and has to start at once"},
 		{pkg: "internal/redact", stdOnly: true, why: "what is a secret follows from a text alone"},
 		{pkg: "internal/project", may: []string{"memory"}, stdOnly: true, why: "a project is a folder and its Git remote; it knows no node"},
+		{pkg: "internal/commits", may: []string{"memory", "internal/redact"}, why: "a commit's memory is a function of the commit"},
 		{pkg: "internal/agentsync", may: []string{"memory", "internal/hooks"}, why: "the files of hosts are edited without knowing what is called"},
 		{pkg: "internal/recall", may: []string{"memory", "internal/tokens"}, why: "a recall block is a function of an answer and a budget"},
 		{pkg: "internal/api/mcp", may: []string{"memory", "client", "internal/recall"}, why: "tools work through the public client, so that they need no rights of their own"},
@@ -116,7 +117,7 @@ func house() []floor {
 
 		{pkg: ".", may: []string{"memory", "client", "internal/node", "internal/embed"}, why: "the root package embeds a node in a program"},
 		{pkg: "cmd/memnode", may: []string{"memory", "internal/node", "internal/embed", "internal/otlp"}, why: "memnode is flags, wiring and exit codes"},
-		{pkg: "cmd/memctl", may: []string{"memory", "client", "internal/backup/...", "internal/agentsync", "internal/hooks", "internal/importer", "internal/node", "internal/peer/devca", "internal/project", "internal/api/mcp"}, why: "memctl talks through the public client, or opens a stopped node"},
+		{pkg: "cmd/memctl", may: []string{"memory", "client", "internal/backup/...", "internal/agentsync", "internal/commits", "internal/hooks", "internal/importer", "internal/node", "internal/peer/devca", "internal/project", "internal/api/mcp"}, why: "memctl talks through the public client, or opens a stopped node"},
 		{pkg: "bench/...", may: []string{"..."}, why: "benchmarks measure whatever there is"},
 		{pkg: "test/...", may: []string{"..."}, why: "tests across packages look everywhere"},
 	}

@@ -26,6 +26,7 @@ type Remote struct {
 // Project is what a folder belongs to.
 type Project struct {
 	Top     string   `json:"top"`               // the folder of the worktree
+	Dir     string   `json:"-"`                 // the worktree's own folder in the repository
 	Git     string   `json:"-"`                 // the repository, shared by its worktrees
 	Remotes []Remote `json:"remotes,omitempty"` // by name
 	Local   ID       `json:"-"`                 // its identity without a remote
@@ -65,7 +66,7 @@ func Find(ctx context.Context, dir string) (*Project, error) {
 		return nil, memory.Errorf(memory.CodeInvalid, "%s is in no Git repository, so it is no project: %w", dir, ErrNone).
 			WithHint("give -n NAMESPACE, or run `git init` in the folder where the project begins")
 	}
-	p := &Project{Top: top, Git: common(gitDir)}
+	p := &Project{Top: top, Dir: gitDir, Git: common(gitDir)}
 	p.Local = localID(strings.TrimSuffix(p.Git, string(filepath.Separator)+".git"))
 	remotes, err := readRemotes(ctx, p)
 	if err != nil {

@@ -1,0 +1,73 @@
+package commits
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestNoise(t *testing.T) {
+	files := []string{"a.go"}
+	for _, subject := range []string{"wip", "WIP: try the other way", "fixup! store: keep it", "squash! x y z w", "typo", "Fix typo.", "fix", "formatting", "Merge branch 'main' into x",
+		"Merge pull request #3 from a/b", "chore(deps): bump x", "Bump lodash from 1.2.3 to 1.2.4", "v1.2.3", "release 1.4.0", "chore(release): 1.4.0", "Bump version to 1.2.0", "update README.md", "initial commit", "abc", ""} {
+		if c := (&Commit{Message: subject, Files: files}); !c.Noise() {
+			t.Errorf("%q is kept", subject)
+		}
+	}
+	for _, subject := range []string{"store: keep the index in memory", "Fix the race between close and drain", "fix: orders were counted twice", "Revert \"store: keep it\"",
+		"update the retry policy to 3 tries", "test the importer against real exports", "release the lock before waiting", "改用 Postgres 保存账单数据"} {
+		if c := (&Commit{Message: subject, Files: files}); c.Noise() {
+			t.Errorf("%q is skipped", subject)
+		}
+	}
+	if c := (&Commit{Message: "store: keep the index in memory"}); !c.Noise() {
+		t.Error("a commit without files is kept")
+	}
+}
+
+func TestACommitNamesItsFilesAndNoSecrets(t *testing.T) {
+	dir := t.TempDir()
+	git := func(args ...string) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), "git", append([]string{"-C", dir, "-c", "user.name=Ann", "-c", "user.email=ann@example.org"}, args...)...)
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_DATE=2026-03-04T05:06:07+02:00"}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+	git("init", "-q", "-b", "main")
+	for i := range 25 {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("f%02d é.go", i)), []byte("x"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	git("add", ".")
+	git("commit", "-q", "-m", "store: keep the index in memory\n\nReads took 80 ms. The key was AKIAQ3EGPKXZXY5RTUVW.\n\nSigned-off-by: Ann <ann@example.org>")
+	git("commit", "-q", "--allow-empty", "-m", "store: nothing at all")
+	all, err := Read(t.Context(), dir)
+	if err != nil || len(all) != 2 {
+		t.Fatalf("%v, %v", all, err)
+	}
+	if !all[1].Noise() || all[0].Noise() {
+		t.Error("the wrong one is noise")
+	}
+	c := all[0].Capture(Agent, "github.com/a/b", true)
+	if !strings.HasPrefix(c.Text, "store: keep the index in memory\n\nReads took 80 ms.") || strings.Contains(c.Text, "AKIA") || strings.Contains(c.Text, "Signed-off") ||
+		!strings.Contains(c.Text, "\n\nFiles: f00 é.go, f01 é.go,") || !strings.HasSuffix(c.Text, " and 5 more") {
+		t.Errorf("text is %q", c.Text)
+	}
+	if c.ID != "commit-"+all[0].Hash || !c.OccurredAt.Equal(time.Date(2026, 3, 4, 3, 6, 7, 0, time.UTC)) || !bytes.Contains(c.Metadata, []byte("f24 é.go")) {
+		t.Errorf("%+v", c)
+	}
+	if again := all[0].Capture(Agent, "github.com/a/b", true); again.Text != c.Text || !bytes.Equal(again.Metadata, c.Metadata) {
+		t.Error("the same commit makes another memory")
+	}
+	if _, err := Read(t.Context(), dir, "nosuch"); err == nil || !strings.Contains(err.Error(), "nosuch") {
+		t.Errorf("%v", err)
+	}
+}
