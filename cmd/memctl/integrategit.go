@@ -281,6 +281,7 @@ func commitMade(ctx context.Context, a *app, p *project.Project, ns string) (sen
 	if err := keep(waiting); err != nil { // before it is sent: a commit that is cut off is sent by the next
 		return sent, err
 	}
+	slices.Reverse(waiting) // as Git would list them, the latest first
 	if sent, err = sendCommits(ctx, a, p, ns, append([]string{"--no-walk=unsorted", "--ignore-missing"}, waiting...)...); err != nil {
 		return sent, err
 	}

@@ -264,13 +264,18 @@ func projectForgetCmd(a *app) *cobra.Command {
 				}
 				ids = append(p.IDs(), p.Local) // it may have had no remote then
 			}
-			if !mapping.Forget(ids...) {
+			known := slices.DeleteFunc(slices.Clone(ids), func(id project.ID) bool { return mapping.Projects[id] == "" })
+			if !mapping.Forget(known...) {
 				return memory.Errorf(memory.CodeNotFound, "%s has no namespace of its own", ids[0]).WithHint("`memctl project list` shows those that have")
 			}
 			if err := a.saveMapping(mapping); err != nil {
 				return err
 			}
-			return a.emit(map[string]any{"forgotten": ids}, nil, func() { a.printf("%s has no namespace of its own any more\n", ids[0]) })
+			return a.emit(map[string]any{"forgotten": known}, nil, func() {
+				for _, id := range known {
+					a.printf("%s has no namespace of its own any more\n", id)
+				}
+			})
 		},
 	}
 }
