@@ -163,7 +163,7 @@ func (a *app) tokenFound() string {
 
 // named returns what names the namespace to work in; there is no "all".
 func (a *app) named() (string, error) {
-	ns, _, err := a.namespaceIn("")
+	ns, _, err := namespaceIn(a, "")
 	return ns, errOr(err, ns)
 }
 

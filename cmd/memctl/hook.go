@@ -178,7 +178,7 @@ func hookNamespace(a *app, dir string) (string, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		dir = "" // it is on another machine, or the host did not say
 	}
-	ns, _, err := a.namespaceIn(dir)
+	ns, _, err := namespaceIn(a, dir)
 	if err := errOr(err, ns); err != nil {
 		return "", err
 	}

@@ -79,8 +79,8 @@ Agents are ` + strings.Join(names, ", ") + `; git makes commits memories.`,
 	return cmd
 }
 
-// where tells where hosts keep their configuration.
-func (a *app) where() (agentsync.Where, error) {
+// hostsWhere tells where hosts keep their configuration.
+func hostsWhere(a *app) (agentsync.Where, error) {
 	w := agentsync.Where{Windows: runtime.GOOS == "windows", Claude: a.sys.getenv("CLAUDE_CONFIG_DIR"), Codex: a.sys.getenv("CODEX_HOME"), Copilot: a.sys.getenv("COPILOT_HOME")}
 	home, err := homeOf(a.sys)
 	if err != nil {
@@ -147,7 +147,7 @@ func integrate(cmd *cobra.Command, a *app, agent string, f integrateFlags) error
 			return err
 		}
 		if mapping.Projects != nil {
-			if err := a.saveMapping(mapping); err != nil {
+			if err := projectsOf(a).save(mapping); err != nil {
 				return err
 			}
 		}
@@ -167,10 +167,10 @@ func newIntegration(a *app, agent string, f integrateFlags) (*integration, error
 		return nil, err
 	}
 	in := &integration{Agent: agent, host: host, Removed: f.remove, DryRun: f.dryRun}
-	if in.where, err = a.where(); err != nil {
+	if in.where, err = hostsWhere(a); err != nil {
 		return nil, err
 	}
-	in.project, err = a.project("")
+	in.project, err = projectsOf(a).find("")
 	switch {
 	case errors.Is(err, project.ErrNone):
 		if a.sys.workDir != nil {
@@ -205,13 +205,13 @@ func (in *integration) choose(a *app) (changed project.Mapping, err error) {
 	}
 	ns, from := rem.Namespace, fromRemembered
 	if in.Scope == agentsync.Project || a.flags.namespace != "" || a.sys.getenv("MNEME_NAMESPACE") != "" {
-		if ns, from, err = a.namespaceIn(""); err != nil {
+		if ns, from, err = namespaceIn(a, ""); err != nil {
 			return changed, err
 		}
 	}
 	in.fixed = in.Scope == agentsync.Project || from == fromFlag || from == fromVariable
 	if in.Scope == agentsync.Project && in.project != nil {
-		mapping, err := a.mapping()
+		mapping, err := projectsOf(a).mapping()
 		if err != nil {
 			return changed, err
 		}
@@ -249,33 +249,42 @@ func (in *integration) call(a *app, f integrateFlags) error {
 			return err
 		}
 	}
-	more, err := a.givenFlags()
+	more, err := givenFlags(a)
 	if err != nil {
 		return err
 	}
-	in.options = agentsync.Options{Memctl: a.program(in.host.ByPath && in.Scope == agentsync.Project), Profile: f.profile, More: more}
+	program, err := programFor(a, in.host.ByPath && in.Scope == agentsync.Project)
+	if err != nil {
+		return err
+	}
+	in.options = agentsync.Options{Memctl: program, Profile: f.profile, More: more}
 	if in.fixed {
 		in.options.Namespace = in.Namespace
 	}
 	return nil
 }
 
-// program is memctl as a host can call it; by its name where that is found and byName is true,
-// since files of a project are for other machines, too.
-func (a *app) program(byName bool) string {
+// programFor is memctl as a host can call it; by its name where that is found and byName is true,
+// since files of a project are for other machines, too. Entries are known by that name.
+func programFor(a *app, byName bool) (string, error) {
 	if a.sys.program == nil {
-		return "memctl"
+		return "memctl", nil
 	}
 	path, found := a.sys.program()
-	if found && byName {
-		return "memctl"
+	switch {
+	case strings.Contains(path, "go-build"):
+		return "", memory.Errorf(memory.CodeInvalid, "this memctl is gone when it ends: %s", path).WithHint("install it with `go install ./cmd/...`, and run that one")
+	case !strings.HasPrefix(filepath.Base(path), "memctl"):
+		return "", memory.Errorf(memory.CodeInvalid, "this program is %s, and entries of Mneme are known by the name memctl", path).WithHint("give it that name again")
+	case found && byName:
+		return "memctl", nil
 	}
-	return path
+	return path, nil
 }
 
 // givenFlags are the flags of this call that later calls need as well. What is remembered they
 // find themselves; a token is in none of them.
-func (a *app) givenFlags() ([]string, error) {
+func givenFlags(a *app) ([]string, error) {
 	var out []string
 	if addr := first(a.flags.addr, a.sys.getenv("MNEME_ADDR")); addr != "" {
 		out = append(out, "--addr", addr)
@@ -360,7 +369,7 @@ func (in *integration) tell(a *app, made string) {
 	}
 	switch {
 	case in.Project != "":
-		a.printf("project %s: its memories are kept in namespace %s (-n NAMESPACE gives it another)\n", in.Project, in.Namespace)
+		a.printf("project %s: its memories are kept in namespace %s (`memctl project` shows and changes that)\n", in.Project, in.Namespace)
 	case in.fixed:
 		a.printf("memories are kept in namespace %s\n", in.Namespace)
 	default:
@@ -392,11 +401,11 @@ type integrated struct {
 }
 
 func listIntegrations(ctx context.Context, a *app) error {
-	w, err := a.where()
+	w, err := hostsWhere(a)
 	if err != nil {
 		return err
 	}
-	p, err := a.project("")
+	p, err := projectsOf(a).find("")
 	if err == nil {
 		w.Project = p.Top
 	} else if a.sys.workDir != nil {

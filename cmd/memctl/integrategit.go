@@ -30,7 +30,7 @@ const (
 
 // integrateGit installs the hook, and makes memories of the history that is there.
 func integrateGit(ctx context.Context, a *app, f integrateFlags) error {
-	p, err := a.project("")
+	p, err := projectsOf(a).find("")
 	if err != nil {
 		return err
 	}
@@ -52,11 +52,15 @@ func integrateGit(ctx context.Context, a *app, f integrateFlags) error {
 		if mapping, err = in.choose(a); err != nil {
 			return err
 		}
-		more, err := a.givenFlags()
+		more, err := givenFlags(a)
 		if err != nil {
 			return err
 		}
-		line = agentsync.Command(a.program(false), slices.Concat([]string{"hook", "commits", "-q", "-n", in.Namespace}, more)...) + " </dev/null >/dev/null 2>&1"
+		program, err := programFor(a, false)
+		if err != nil {
+			return err
+		}
+		line = agentsync.Command(program, slices.Concat([]string{"hook", "commits", "-q", "-n", in.Namespace}, more)...) + " </dev/null >/dev/null 2>&1"
 	}
 	change, err := agentsync.GitHook(path, p.Top, line, f.remove)
 	if err != nil {
@@ -70,7 +74,7 @@ func integrateGit(ctx context.Context, a *app, f integrateFlags) error {
 			return err
 		}
 		if mapping.Projects != nil {
-			if err := a.saveMapping(mapping); err != nil {
+			if err := projectsOf(a).save(mapping); err != nil {
 				return err
 			}
 		}
@@ -220,7 +224,7 @@ rebase nothing is done. The same commit makes one memory, however often this run
   memctl hook commits --since 90d`,
 		Args: wantArgs(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, err := a.project("")
+			p, err := projectsOf(a).find("")
 			if err != nil {
 				return err
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -24,7 +23,7 @@ const (
 
 // namespaceIn tells what names the namespace for work in a folder, and where that was said: a
 // flag, the environment, the project, or what was remembered. It is "" if nothing does.
-func (a *app) namespaceIn(dir string) (ns, from string, err error) {
+func namespaceIn(a *app, dir string) (ns, from string, err error) {
 	if a.flags.namespace != "" {
 		return a.flags.namespace, fromFlag, nil
 	}
@@ -35,12 +34,12 @@ func (a *app) namespaceIn(dir string) (ns, from string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	mapping, err := a.mapping()
+	mapping, err := projectsOf(a).mapping()
 	if err != nil {
 		return "", "", err
 	}
 	if len(mapping.Projects) > 0 { // else there is no need to look
-		p, err := a.project(dir)
+		p, err := projectsOf(a).find(dir)
 		if err != nil && !errors.Is(err, project.ErrNone) {
 			return "", "", err
 		}
@@ -57,36 +56,41 @@ func (a *app) namespaceIn(dir string) (ns, from string, err error) {
 	return "", "", nil
 }
 
-// project is the one that a folder belongs to; "" is where memctl was called.
-func (a *app) project(dir string) (*project.Project, error) {
+// projects are those of this user, with their namespaces.
+type projects struct{ a *app }
+
+func projectsOf(a *app) projects { return projects{a} }
+
+// find is the one that a folder belongs to; "" is where memctl was called.
+func (p projects) find(dir string) (*project.Project, error) {
 	if dir == "" {
-		if a.sys.workDir == nil {
+		if p.a.sys.workDir == nil {
 			return nil, project.ErrNone
 		}
 		var err error
-		if dir, err = a.sys.workDir(); err != nil {
+		if dir, err = p.a.sys.workDir(); err != nil {
 			return nil, project.ErrNone // a folder that was removed
 		}
 	}
 	return project.Find(context.Background(), dir) // it asks Git for five seconds at most
 }
 
-func (a *app) mappingPath() (string, error) {
-	path, err := a.rememberedPath()
+func (p projects) path() (string, error) {
+	path, err := p.a.rememberedPath()
 	return filepath.Join(filepath.Dir(path), "projects.json"), err
 }
 
 // mapping reads which namespaces projects have; without a place for it there are none.
-func (a *app) mapping() (project.Mapping, error) {
-	path, err := a.mappingPath()
+func (p projects) mapping() (project.Mapping, error) {
+	path, err := p.path()
 	if err != nil {
 		return project.ParseMapping("", nil)
 	}
 	return project.ReadMapping(path)
 }
 
-func (a *app) saveMapping(m project.Mapping) error {
-	path, err := a.mappingPath()
+func (p projects) save(m project.Mapping) error {
+	path, err := p.path()
 	if err != nil {
 		return err
 	}
@@ -94,13 +98,7 @@ func (a *app) saveMapping(m project.Mapping) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	return replaceFile(path, 0o600, func(f *os.File) error {
-		_, err := f.Write(b)
-		return err
-	})
+	return writeConfig(path, b)
 }
 
 func projectCmd(a *app) *cobra.Command {
@@ -139,11 +137,11 @@ func projectShowCmd(a *app) *cobra.Command {
 		Example: "  memctl project show",
 		Args:    wantArgs(0, 0),
 		RunE: func(*cobra.Command, []string) error {
-			p, err := a.project("")
+			p, err := projectsOf(a).find("")
 			if err != nil {
 				return err
 			}
-			ns, from, err := a.namespaceIn("")
+			ns, from, err := namespaceIn(a, "")
 			if err != nil {
 				return err
 			}
@@ -186,11 +184,11 @@ func projectUseCmd(a *app) *cobra.Command {
 			if bad := memory.CheckName("namespace", args[0]); bad != nil {
 				return bad
 			}
-			p, err := a.project("")
+			p, err := projectsOf(a).find("")
 			if err != nil {
 				return err
 			}
-			mapping, err := a.mapping()
+			mapping, err := projectsOf(a).mapping()
 			if err != nil {
 				return err
 			}
@@ -198,7 +196,7 @@ func projectUseCmd(a *app) *cobra.Command {
 				return err
 			}
 			mapping.Use(p, args[0])
-			if err := a.saveMapping(mapping); err != nil {
+			if err := projectsOf(a).save(mapping); err != nil {
 				return err
 			}
 			return a.emit(projectShown{Top: p.Top, Projects: p.IDs(), Remotes: p.Remotes, Namespace: args[0], From: fromProject}, []string{args[0]}, func() {
@@ -218,7 +216,7 @@ func projectListCmd(a *app) *cobra.Command {
 		Example: "  memctl project list",
 		Args:    wantArgs(0, 0),
 		RunE: func(*cobra.Command, []string) error {
-			mapping, err := a.mapping()
+			mapping, err := projectsOf(a).mapping()
 			if err != nil {
 				return err
 			}
@@ -250,7 +248,7 @@ func projectForgetCmd(a *app) *cobra.Command {
   memctl project forget github.com/acme/shop`,
 		Args: wantArgs(0, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			mapping, err := a.mapping()
+			mapping, err := projectsOf(a).mapping()
 			if err != nil {
 				return err
 			}
@@ -258,7 +256,7 @@ func projectForgetCmd(a *app) *cobra.Command {
 			if len(args) == 1 {
 				ids = []project.ID{project.ID(args[0])}
 			} else {
-				p, err := a.project("")
+				p, err := projectsOf(a).find("")
 				if err != nil {
 					return err
 				}
@@ -268,7 +266,7 @@ func projectForgetCmd(a *app) *cobra.Command {
 			if !mapping.Forget(known...) {
 				return memory.Errorf(memory.CodeNotFound, "%s has no namespace of its own", ids[0]).WithHint("`memctl project list` shows those that have")
 			}
-			if err := a.saveMapping(mapping); err != nil {
+			if err := projectsOf(a).save(mapping); err != nil {
 				return err
 			}
 			return a.emit(map[string]any{"forgotten": known}, nil, func() {

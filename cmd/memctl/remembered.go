@@ -121,11 +121,16 @@ func (a *app) remember(r remembered) error {
 	if err != nil {
 		return fmt.Errorf("encode what to remember: %w", err)
 	}
+	return writeConfig(path, append(b, '\n'))
+}
+
+// writeConfig replaces a file in the user's configuration directory, which it makes.
+func writeConfig(path string, b []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("make the configuration directory: %w", err)
 	}
 	return replaceFile(path, 0o600, func(f *os.File) error {
-		_, err := f.Write(append(b, '\n'))
+		_, err := f.Write(b)
 		return err
 	})
 }

@@ -45,7 +45,7 @@ func useCmd(a *app) *cobra.Command {
 			if elsewhere := a.tokenElsewhere(); elsewhere != "" {
 				a.note("note: %s", elsewhere)
 			}
-			if ns, from, err := a.namespaceIn(""); err == nil && from == fromProject && ns != rem.Namespace {
+			if ns, from, err := namespaceIn(a, ""); err == nil && from == fromProject && ns != rem.Namespace {
 				a.note("note: this folder's project has a namespace of its own, %s, which counts here: `memctl project use %s` changes that", ns, rem.Namespace)
 			}
 			return a.emit(rem, []string{rem.Namespace}, func() {

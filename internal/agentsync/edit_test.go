@@ -549,3 +549,14 @@ func TestAHookOfGitKeepsWhatIsThere(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestTheProjectsFolderStays: also when nothing else is in it.
+func TestTheProjectsFolderStays(t *testing.T) {
+	m := newMachine(t)
+	m.must(t, "claude-code", Project, testOptions, false)
+	m.must(t, "claude-code", Project, testOptions, true)
+	entries, err := os.ReadDir(m.Project)
+	if err != nil || len(entries) != 0 {
+		t.Errorf("%v, %v", entries, err)
+	}
+}

@@ -36,6 +36,7 @@ var formatVersions = []struct{ told, dir, constant string }{
 	{`\*\*Command\*\*, version (\d+)`, "internal/keyring", "commandVersion"},
 	{`\*\*Backup of the keyring\*\*, version (\d+)`, "internal/keyring", "backupVersion"},
 	{`## Backup of the log, version (\d+)`, "internal/backup", "logVersion"},
+	{`namespaces of projects, version (\d+)`, "internal/project", "mappingVersion"},
 	{"`key` \\| u8 version \\((\\d+)\\)", "internal/hooks", "diskVersion"},
 	{`## Manifest of a backup, format (\d+)`, "internal/backup", "manifestFormat"},
 }
