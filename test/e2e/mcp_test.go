@@ -166,7 +166,7 @@ func TestMCPBadInput(t *testing.T) {
 		})
 	}
 	bad := memctl(t, "", environment(t.TempDir()), "mcp", "--profile", "huge")
-	plainEnd(t, bad, 2, "micro, lite and full")
+	plainEnd(t, bad, 2, "micro, lite, full and graph")
 	away := memctl(t, "", environment(t.TempDir()), "mcp", "--start", "always", "--addr", "mneme.example:1")
 	plainEnd(t, away, 2, "loopback")
 }
