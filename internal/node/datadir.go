@@ -97,7 +97,7 @@ const (
 	modeCluster    = "cluster"
 	lockFile       = "LOCK"
 	nodeJSON       = "node.json"
-	nodeCopy       = "node.json.upkeep.copy"
+	nodeCopy       = "node.json.copy"
 	// In the folder of a shard:
 	stateDir   = "state"
 	vectorsDir = "vectors"
