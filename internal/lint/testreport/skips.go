@@ -20,6 +20,7 @@ var allowed = []allowance{
 	{"mneme/internal/index/vector", "engine coder: ", "the engine coder does not build on Windows"},
 	{"mneme/internal/", "Windows has no such modes", "there are none to check"},
 	{"mneme/internal/auth", "file modes are not those of Unix", "there are none to check"},
+	{"mneme/internal/hooks", "runs as the child of TestKilledMidway", "it is the process that that test kills"},
 	{"mneme/internal/lint", "the files of the project are known from git", "the sources may come without it"},
 	{"mneme/internal/raftfsm", "no hard links here", "not every file system has them"},
 	{"mneme/cmd/memctl", "no time zones here", "the system may lack them"},
