@@ -52,7 +52,7 @@ func TestBackupsInBuckets(t *testing.T) {
 		t.Helper()
 		var out, errs bytes.Buffer
 		sys := system{in: strings.NewReader(""), out: &out, err: &errs, getenv: func(name string) string { return env[name] }, isTerminal: func(any) bool { return false },
-			now: time.Now, configDir: func() (string, error) { return dir, nil }, userName: func() string { return "u" }, version: memory.VersionInfo{Version: "v"}, offline: fakeOffline{}}
+			now: time.Now, configDir: func() (string, error) { return dir, nil }, userName: func() string { return "u" }, version: memory.VersionInfo{Version: "v"}, offline: openFake}
 		if got := run(t.Context(), sys, args); got != code {
 			t.Errorf("memctl %v: exit %d, want %d: %s", args, got, code, errs.String())
 		}

@@ -39,7 +39,7 @@ func (a *app) offline() (Offline, error) {
 		return nil, memory.Errorf(memory.CodeInternal, "work on a data directory is not available in this build").
 			WithHint("start the node and leave out --data-dir")
 	}
-	return a.sys.offline, nil
+	return a.sys.offline()
 }
 
 func doctorCmd(a *app) *cobra.Command {

@@ -13,7 +13,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log"
 	"os"
@@ -25,13 +24,7 @@ func main() {
 	log.SetOutput(io.Discard) // net/http prints what a server says that is none
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-	var code int
-	if off, err := newOfflineNode(os.Getenv); err != nil {
-		fmt.Fprintln(os.Stderr, "memctl: MNEME_MASTER_KEY:", err)
-		code = 2
-	} else {
-		code = run(ctx, osSystem(off), os.Args[1:])
-	}
+	code := run(ctx, osSystem(newOfflineNode(os.Getenv)), os.Args[1:])
 	stop()
 	os.Exit(code)
 }

@@ -12,10 +12,17 @@ import (
 type offlineNode struct{ node.Offline }
 
 // newOfflineNode finds the master key where memnode's setting of the same name
-// says, for data directories that have none of their own.
-func newOfflineNode(getenv func(string) string) (off offlineNode, err error) {
-	off.Config.MasterKey, err = node.MasterKeySource(getenv("MNEME_MASTER_KEY"), getenv)
-	return off, err
+// says, for data directories that have none of their own. What is wrong with that setting
+// concerns who opens one, and nobody else.
+func newOfflineNode(getenv func(string) string) func() (Offline, error) {
+	return func() (Offline, error) {
+		var off offlineNode
+		var err error
+		if off.Config.MasterKey, err = node.MasterKeySource(getenv("MNEME_MASTER_KEY"), getenv); err != nil {
+			return nil, memory.Errorf(memory.CodeInvalid, "MNEME_MASTER_KEY: %w", err)
+		}
+		return off, nil
+	}
 }
 
 func steps(progress func(memory.Progress), unit string) func(done, total uint64) {

@@ -28,6 +28,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // fakeOffline answers for data directories whose name is not "bad".
 type fakeOffline struct{}
 
+func openFake() (Offline, error) { return fakeOffline{}, nil }
+
 func (fakeOffline) check(dir string) error {
 	if filepath.Base(dir) == "bad" {
 		return memory.Errorf(memory.CodeLogDiverged, "%s is damaged", filepath.Base(dir)).WithHint("memctl doctor --data-dir DIR says more")
@@ -180,7 +182,7 @@ func scriptSystem(ts *testscript.TestScript, clock *atomic.Int64) system {
 		version:   memory.VersionInfo{Version: "v1.0.0", Go: "go", OS: "os", Arch: "arch"},
 	}
 	if ts.Getenv("OFFLINE") == "1" {
-		sys.offline = fakeOffline{}
+		sys.offline = openFake
 	}
 	return sys
 }

@@ -33,7 +33,8 @@ type system struct {
 	userName   func() string          // the operating system's user, or ""
 	version    memory.VersionInfo
 	http       *http.Client // nil = the client's own
-	offline    Offline      // nil = not in this build
+	// offline opens what works on data directories; nil = not in this build
+	offline func() (Offline, error)
 }
 
 // Offline does on a stopped node's data directory what the node itself does
@@ -56,7 +57,7 @@ type Offline interface {
 	Reach(ctx context.Context, certs, node string, addrs []string) ([]error, error)
 }
 
-func osSystem(offline Offline) system {
+func osSystem(offline func() (Offline, error)) system {
 	return system{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr,
 		getenv: os.Getenv,

@@ -158,3 +158,17 @@ func (d *daemon) nowStored() []memory.Record {
 	}
 	return list.Records
 }
+
+// A hook ends with 0, also where memctl is set up wrongly: some hosts take 2 for a veto.
+func TestHookEndsWellWhereASettingIsBad(t *testing.T) {
+	home := t.TempDir()
+	for _, bad := range []string{"MNEME_MASTER_KEY=bogus:", "MNEME_ADDR=ftp://nowhere", "MNEME_NAMESPACE=No such", "MNEME_TLS_CA=/nowhere"} {
+		e := memctl(t, `{"session_id":"s","cwd":"/","prompt":"Remember that deploys happen on Tuesdays."}`, environment(home, bad), "hook", "--agent", "claude-code", "--event", "UserPromptSubmit")
+		if e.code != 0 || strings.Contains(e.err, "goroutine ") {
+			t.Errorf("%s: %+v", bad, e)
+		}
+	}
+	if e := memctl(t, "", environment(home, "MNEME_MASTER_KEY=bogus:"), "doctor", "--data-dir", home); e.code != 2 || !strings.Contains(e.err, "MNEME_MASTER_KEY") {
+		t.Errorf("who opens a data directory is not told: %+v", e)
+	}
+}
