@@ -46,6 +46,10 @@ type Options struct {
 	// NewID makes idempotency keys: visible ASCII, at most 100 characters,
 	// never the same twice. Nil means 128 random bits.
 	NewID func() string
+	// ConnectTimeout is for how long a call tries again where none of the nodes can be
+	// reached, as while they start, or while a network does not know yet who asks. Nothing
+	// of the call was sent then. Zero means that each node is tried once.
+	ConnectTimeout time.Duration
 }
 
 // Client talks to a node, or to the nodes of a cluster. It is safe for concurrent use.

@@ -2,6 +2,7 @@ package client
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -71,6 +72,11 @@ func (t *try) goesOn(rc *call) bool {
 		return code == memory.CodeUnavailable && (rc.repeat || rc.sure)
 	}
 	return false
+}
+
+// unreached reports whether the call got to none of the nodes, for want of a connection.
+func unreached(tries []try) bool {
+	return !slices.ContainsFunc(tries, func(t try) bool { return t.seen || t.hinted })
 }
 
 // failed is the error of a call that no node took: what the last one said that could be

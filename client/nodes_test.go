@@ -5,9 +5,11 @@ import (
 	"errors"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -205,5 +207,46 @@ func TestAddressesOfSeveralNodes(t *testing.T) {
 		if _, err := New(bad, Options{}); memory.CodeOf(err) != memory.CodeInvalid || memory.AsError(err).Hint == "" {
 			t.Errorf("%q: %v", bad, err)
 		}
+	}
+}
+
+// A call waits for a node that cannot be reached yet, for so long as it was told, and is sent
+// once. What a node may have seen is not waited with.
+func TestACallWaitsForANodeToBeReached(t *testing.T) {
+	dials := func(refused int) (*http.Client, *int) {
+		n := 0
+		transport := &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if n++; n <= refused {
+				return nil, syscall.ECONNREFUSED
+			}
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		}}
+		t.Cleanup(transport.CloseIdleConnections)
+		return &http.Client{Transport: transport}, &n
+	}
+	capture := func(c *Client, ctx context.Context) error {
+		_, err := c.Capture(ctx, "ns", memory.Capture{Text: "a"}, CaptureOptions{})
+		return err
+	}
+	web, n := dials(3)
+	c, recs := cluster(t, Options{HTTPClient: web, ConnectTimeout: time.Minute}, on(reply(one())))
+	if err := capture(c, t.Context()); err != nil || *n != 4 || counts(recs) != "1" {
+		t.Errorf("%v after %d connections, requests %s", err, *n, counts(recs))
+	}
+	web, n = dials(1)
+	c, recs = cluster(t, Options{HTTPClient: web}, on(reply(one())))
+	if err := capture(c, t.Context()); memory.CodeOf(err) != memory.CodeUnavailable || *n != 1 || counts(recs) != "0" {
+		t.Errorf("without a time: %v after %d connections, requests %s", err, *n, counts(recs))
+	}
+	c, recs = cluster(t, Options{ConnectTimeout: time.Minute}, on(lose, reply(memory.ForgetResponse{})))
+	if _, err := c.Forget(t.Context(), "ns", "r", WriteOptions{}); memory.CodeOf(err) != memory.CodeOutcomeUnknown || counts(recs) != "1" {
+		t.Errorf("a lost answer: %v, requests %s", err, counts(recs))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	web, _ = dials(1 << 30)
+	c, _ = cluster(t, Options{HTTPClient: web, ConnectTimeout: time.Hour}, nil)
+	if err := capture(c, ctx); err == nil {
+		t.Error("what cannot be reached took a call")
 	}
 }

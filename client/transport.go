@@ -51,10 +51,32 @@ func (c *Client) do(ctx context.Context, rc call, out any) error {
 	return nil
 }
 
+// dialPause is between two rounds of a call that waits until a node can be reached.
+const dialPause = 500 * time.Millisecond
+
 // send sends the call and returns a response with a 2xx status, whose body the
 // caller closes. Other statuses are errors made from their problem documents. Where
 // several nodes are known, what one did not carry out is sent to the next.
 func (c *Client) send(ctx context.Context, rc call) (*http.Response, error) {
+	for end := time.Now().Add(c.opts.ConnectTimeout); ; {
+		resp, tries := round(ctx, c, rc)
+		if resp != nil {
+			return resp, nil
+		}
+		if !unreached(tries) || time.Until(end) < dialPause {
+			return nil, failed(tries)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, failed(tries)
+		case <-time.After(dialPause):
+		}
+	}
+}
+
+// round sends the call to one node after the other, until one takes it. The response is nil
+// where none did.
+func round(ctx context.Context, c *Client, rc call) (*http.Response, []try) {
 	var tries []try
 	for range c.nodes.list {
 		base, turn := c.nodes.now()
@@ -71,7 +93,7 @@ func (c *Client) send(ctx context.Context, rc call) (*http.Response, error) {
 			break
 		}
 	}
-	return nil, failed(tries)
+	return nil, tries
 }
 
 // sendTo sends the call to one node.

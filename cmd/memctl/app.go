@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"mneme/client"
 	"mneme/internal/importer"
@@ -31,6 +32,7 @@ type globalFlags struct {
 	json, quiet                    bool
 	addr, tokenFile, namespace, as string
 	tlsCA, tlsCert, tlsKey         string
+	connectTimeout                 time.Duration
 	dataDir                        string // of the verbs that work on a stopped node
 }
 
@@ -78,6 +80,10 @@ func (a *app) dial() (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	timeout, err := connectTimeout(a.flags.connectTimeout, a.sys.getenv("MNEME_CONNECT_TIMEOUT"))
+	if err != nil {
+		return nil, err
+	}
 	a.client, err = client.New(addr, client.Options{
 		Token:      token,
 		CAFile:     first(a.flags.tlsCA, a.sys.getenv("MNEME_TLS_CA"), rem.TLSCA),
@@ -85,9 +91,21 @@ func (a *app) dial() (*client.Client, error) {
 		KeyFile:    first(a.flags.tlsKey, a.sys.getenv("MNEME_TLS_CLIENT_KEY"), rem.TLSKey),
 		Agent:      agent,
 		UserAgent:  "memctl/" + a.sys.version.Version,
-		HTTPClient: a.sys.http,
+		HTTPClient: a.sys.http, ConnectTimeout: timeout,
 	})
 	return a.client, err
+}
+
+// connectTimeout is for how long a call tries to reach a node.
+func connectTimeout(flag time.Duration, variable string) (time.Duration, error) {
+	if flag != 0 || variable == "" {
+		return flag, nil
+	}
+	d, err := time.ParseDuration(variable)
+	if err != nil || d < 0 {
+		return 0, memory.Errorf(memory.CodeInvalid, "MNEME_CONNECT_TIMEOUT is %q, which is no time", variable).WithHint("say it as 30s or 2m")
+	}
+	return d, nil
 }
 
 // addr is where calls go.

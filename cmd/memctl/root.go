@@ -36,6 +36,7 @@ Exit codes: 0 done, 1 internal, 2 usage or invalid, 3 not found, 4 not allowed,
 	f.StringVar(&a.flags.tlsCA, "tls-ca", "", "`file` with the authority of the nodes' certificates, or such a certificate itself (MNEME_TLS_CA; default: the system's authorities)")
 	f.StringVar(&a.flags.tlsCert, "tls-cert", "", "`file` with the certificate to show to nodes that ask for one (MNEME_TLS_CLIENT_CERT)")
 	f.StringVar(&a.flags.tlsKey, "tls-key", "", "`file` with its key (MNEME_TLS_CLIENT_KEY)")
+	f.DurationVar(&a.flags.connectTimeout, "connect-timeout", 0, "for how long to try again where no node can be reached, as 30s (MNEME_CONNECT_TIMEOUT; default: each is tried once)")
 	f.StringVarP(&a.flags.namespace, "namespace", "n", "", "namespace to work in (MNEME_NAMESPACE)")
 	f.StringVar(&a.flags.as, "as", "", "agent who is acting (MNEME_AGENT)")
 	_ = root.RegisterFlagCompletionFunc("namespace", completeNamespaces(a))

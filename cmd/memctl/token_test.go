@@ -81,6 +81,13 @@ func TestRememberedTokenGoesToItsAddressOnly(t *testing.T) {
 	delete(env, "MNEME_TOKEN")
 	code, said = call("status", "--addr", other, "--token-file", file)
 	want("a file that is given", code, 4, said, "", "nothing", token)
+	for _, bad := range []string{"soon", "-1s", "30"} {
+		env["MNEME_CONNECT_TIMEOUT"] = bad
+		if code, said := call("status"); code != 2 || !strings.Contains(said, "MNEME_CONNECT_TIMEOUT") || !strings.Contains(said, "30s") {
+			t.Errorf("a time of %s: %d, %s", bad, code, said)
+		}
+	}
+	delete(env, "MNEME_CONNECT_TIMEOUT")
 	delete(env, "MNEME_ADDR")
 	code, said = call("use", "--addr", other)
 	want("another address is remembered", code, 0, said, remedy, "nothing", "nothing")
