@@ -13,9 +13,9 @@ func natsConfigCmd(a *app) *cobra.Command {
 		Short: "Print the configuration that an external nats-server needs",
 		Long: `Print the configuration that an external nats-server needs: the accounts that keep
 agents away from the log, their permissions, and syncing before acknowledging.
-The server takes the three passwords from its environment. With --route it is one of
-several, which know each other by certificates of 'memctl cluster certs'; a log with
-three copies needs three.`,
+The server takes the three passwords from its environment. With --tls-cert it speaks TLS
+to memnode and agents. With --route it is one of several, which know each other by
+certificates of 'memctl cluster certs'; a log with three copies needs three.`,
 		Example: `  memctl nats-config > nats.conf
   MNEME_NATS_NODE_PASSWORD=… MNEME_NATS_AGENTS_PASSWORD=… MNEME_NATS_SYSTEM_PASSWORD=… nats-server -c nats.conf
   memnode --nats-url nats://mneme-node:PASSWORD@127.0.0.1:4222 --nats-monitor http://127.0.0.1:8222
@@ -28,6 +28,9 @@ three copies needs three.`,
 			if len(s.Routes) == 2 {
 				return usage(cmd, "two servers survive no more losses than one: name three with --route, or none")
 			}
+			if (s.Cert == "") != (s.Key == "") {
+				return usage(cmd, "a certificate needs its key, and the key its certificate: give --tls-cert and --tls-key both")
+			}
 			config := node.ExternalNATSConfig(s)
 			return a.emit(map[string]string{"config": config}, nil, func() { a.printf("%s", config) })
 		},
@@ -37,6 +40,8 @@ three copies needs three.`,
 	f.StringVar(&s.Listen, "listen", "127.0.0.1:4222", "where it listens for memnode and agents, as host:port")
 	f.StringVar(&s.Monitor, "monitor", "127.0.0.1:8222", "where it is asked whether it syncs, as host:port; only memnode has to reach it")
 	f.StringVar(&s.Store, "store", "/var/lib/nats", "`directory` of the log")
+	f.StringVar(&s.Cert, "tls-cert", "", "`file` with the certificate that memnode and agents are shown, as memctl cluster certs --server makes it")
+	f.StringVar(&s.Key, "tls-key", "", "`file` with its key")
 	f.StringSliceVar(&s.Routes, "route", nil, "where the other servers reach each of the servers, this one among them, as host:port (repeatable, or separated by commas)")
 	f.StringVar(&s.RouteListen, "route-listen", "127.0.0.1:6222", "where it listens for the other servers, as host:port")
 	f.StringVar(&s.Certs, "certs", "certs", "`directory` with ca.crt and NAME.crt and NAME.key, as memctl cluster certs makes them; for servers with --route")

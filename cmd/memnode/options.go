@@ -66,7 +66,7 @@ func options() []option {
 		{name: "nats-monitor", kind: list, def: []string{}, usage: "monitoring `URL` of a server of the external NATS, proof that it syncs (repeatable, one for each server)"},
 		{name: "nats-system-url", def: "", usage: "the same proof without monitoring addresses: URL of the external NATS with a user of its system account"},
 		{name: "nats-replicas", kind: number, unit: "copies", def: 0, usage: "how many copies the log has on the external NATS: 1, 3 or 5 (0: those it has; a new one 3 in a cluster, else 1)"},
-		{name: "nats-creds", def: "", usage: "`file` with the credentials (JWT) for the external NATS"},
+		{name: "nats-creds", def: "", usage: "`file` with the credentials for the external NATS: a JWT and its key, or USER:PASSWORD"},
 		{name: "nats-nkey", def: "", usage: "`file` with the seed of an NKey for the external NATS"},
 		{name: "nats-ca", def: "", usage: "`file` with authorities that the external NATS's certificates are of"},
 		{name: "nats-cert", def: "", usage: "`file` with a certificate to show to the external NATS"},

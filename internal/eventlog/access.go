@@ -1,19 +1,21 @@
 package eventlog
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 )
 
 // Access is how a client proves to an external NATS who it is, and knows its servers, by
-// files. User and password, or a token, stand in the URL instead. Certificates and
+// files. User and password, or a token, may stand in the URL instead. Certificates and
 // credentials are read again at each connection.
 type Access struct {
-	Creds         string // a JWT and the seed of its key, as nsc writes them
+	Creds         string // a JWT and the seed of its key, as nsc writes them, or USER:PASSWORD
 	NKey          string // the seed of a key
 	CA, Cert, Key string // PEM: authorities for the servers, and the client's certificate
 }
@@ -23,15 +25,17 @@ func (a Access) options() ([]nats.Option, error) {
 		return nil, err
 	}
 	var out []nats.Option
-	for _, file := range []string{a.Creds, a.NKey} {
-		if _, err := os.Stat(file); file != "" && err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrAccess, err)
-		}
-	}
 	if a.Creds != "" {
-		out = append(out, nats.UserCredentials(a.Creds))
+		creds, err := credentials(a.Creds)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, creds)
 	}
 	if a.NKey != "" {
+		if _, err := os.Stat(a.NKey); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrAccess, err)
+		}
 		seed, err := nats.NkeyOptionFromSeed(a.NKey)
 		if err != nil { // its words may hold what stands in the file
 			return nil, fmt.Errorf("%w: %s holds no seed of an NKey", ErrAccess, a.NKey)
@@ -45,6 +49,36 @@ func (a Access) options() ([]nats.Option, error) {
 		out = append(out, nats.ClientCert(a.Cert, a.Key))
 	}
 	return out, nil
+}
+
+// credentials are those of a file, which says by how it begins of which kind they are.
+func credentials(file string) (nats.Option, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrAccess, err)
+	}
+	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("-----BEGIN NATS")) {
+		return nats.UserCredentials(file), nil
+	}
+	user, password, ok := userPassword(text)
+	if !ok {
+		return nil, fmt.Errorf("%w: %s holds neither a JWT with its key nor USER:PASSWORD", ErrAccess, file)
+	}
+	return nats.UserInfoHandler(func() (string, string) {
+		if text, err := os.ReadFile(file); err == nil {
+			if u, p, ok := userPassword(text); ok {
+				return u, p
+			}
+		}
+		return user, password // while the file is away or half written, the ones that it had
+	}), nil
+}
+
+// userPassword reads one line of both.
+func userPassword(text []byte) (user, password string, ok bool) {
+	line := strings.TrimRight(string(text), "\r\n")
+	user, password, ok = strings.Cut(line, ":")
+	return user, password, ok && user != "" && password != "" && !strings.ContainsAny(line, "\r\n")
 }
 
 // tls is what HTTP uses of it; nil is the system's.

@@ -13,6 +13,9 @@ type ExternalServer struct {
 	Listen  string // host:port for clients
 	Monitor string // host:port where it is asked whether it syncs
 	Store   string // directory of the streams
+	// Cert and Key are files with the certificate that clients are shown, and its key; none
+	// is a server that speaks to them in clear.
+	Cert, Key string
 	// Routes are the host:port of all servers of a cluster, RouteListen is where this one
 	// listens for the others, and Certs is the directory with ca.crt and <name>.crt and
 	// .key, by which they know each other. None is a server that is alone.
@@ -44,17 +47,21 @@ func ExternalConfig(s ExternalServer) string {
 `, quoted(p.Publish.Allow), quoted(p.Subscribe.Allow))
 	}
 	listen, monitor := cmp.Or(s.Listen, "127.0.0.1:4222"), cmp.Or(s.Monitor, "127.0.0.1:8222")
+	scheme, tls := "nats", ""
+	if s.Cert != "" {
+		scheme, tls = "tls", fmt.Sprintf("tls { cert_file: %q, key_file: %q }\n", s.Cert, s.Key)
+	}
 	return fmt.Sprintf(`# Configuration of an external nats-server for Mneme.
-# memnode connects with --nats-url nats://mneme-node:PASSWORD@%s and proves that the
+# memnode connects with --nats-url %s://mneme-node:PASSWORD@%s and proves that the
 # server syncs with --nats-monitor http://%s, agents connect as mneme-agents. Several
-# servers or nodes name all addresses, separated by commas. TLS towards clients is yours
-# to add. One Mneme, whether a node or a cluster, has the account NODE for itself.
+# servers or nodes name all addresses, separated by commas. One Mneme, whether a node or
+# a cluster, has the account NODE for itself.
 # The file is read at start only: a reload would drop what was added at run time.
 
 server_name: %q
 listen: %q
 http: %q
-max_payload: %d
+%smax_payload: %d
 max_connections: %d
 
 # sync_interval is what an acknowledgement rests on; nothing is written without it.
@@ -63,7 +70,7 @@ jetstream {
   sync_interval: always
 }
 %s
-%s`, listen, monitor, cmp.Or(s.Name, "mneme-log"), listen, monitor, DefaultMaxPayload, maxCallers+reservedConns,
+%s`, scheme, listen, monitor, cmp.Or(s.Name, "mneme-log"), listen, monitor, tls, DefaultMaxPayload, maxCallers+reservedConns,
 		cmp.Or(s.Store, "/var/lib/nats"), s.clusterConfig(), accountsConfig("", users, maxCallers))
 }
 

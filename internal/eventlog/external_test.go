@@ -127,7 +127,7 @@ func TestAccessByFiles(t *testing.T) {
 	must(t, os.WriteFile(bad, []byte("hush hush"), 0o600))
 	missing := filepath.Join(dir, "missing")
 	for name, a := range map[string]eventlog.Access{
-		"no creds": {Creds: missing}, "no nkey": {NKey: missing}, "no nkey in it": {NKey: bad}, "no authority": {CA: bad},
+		"no creds": {Creds: missing}, "neither a JWT nor a password": {Creds: bad}, "no nkey": {NKey: missing}, "no nkey in it": {NKey: bad}, "no authority": {CA: bad},
 		"missing authority": {CA: missing}, "no certificate": {Cert: bad, Key: bad}, "no key": {Cert: bad},
 	} {
 		_, err := eventlog.OpenExternal(testContext(t), eventlog.RemoteOptions{URL: s.URL(), MonitorURLs: s.Monitors, Access: a, Logger: logTo(t)})
@@ -139,8 +139,45 @@ func TestAccessByFiles(t *testing.T) {
 	if !errors.Is(err, eventlog.ErrCredentials) || !errors.Is(err, eventlog.ErrUnreachable) || strings.Contains(err.Error(), "hush") {
 		t.Errorf("wrong password: %v", err)
 	}
-	_, err = eventlog.OpenExternal(testContext(t), eventlog.RemoteOptions{URL: s.URL(), Access: eventlog.Access{Creds: bad}, MonitorURLs: s.Monitors, Logger: logTo(t)})
-	if err != nil && strings.Contains(err.Error(), "hush") {
-		t.Errorf("bad credentials: %v", err)
+}
+
+// A file with user and password is read again at each connection, so that a password that
+// was changed on both sides ends nothing.
+func TestPasswordInAFile(t *testing.T) {
+	s := natstest.Start(t, 1)
+	_, bare, _ := strings.Cut(s.URL(), "@")
+	file := filepath.Join(t.TempDir(), "node.creds")
+	open := func(text string) (*eventlog.Remote, error) {
+		must(t, os.WriteFile(file, []byte(text), 0o600))
+		return eventlog.OpenExternal(testContext(t), eventlog.RemoteOptions{URL: "nats://" + bare, MonitorURLs: s.Monitors, Access: eventlog.Access{Creds: file}, Logger: logTo(t)})
+	}
+	if _, err := open("mneme-node:hush\n"); !errors.Is(err, eventlog.ErrCredentials) || strings.Contains(err.Error(), "hush") {
+		t.Errorf("another password: %v", err)
+	}
+	r, err := open("mneme-node:" + natstest.NodePassword + "\n")
+	must(t, err)
+	defer r.Close()
+	before := r.Conn().Stats().Reconnects
+	s.Stop(0)
+	must(t, os.WriteFile(file, []byte("mneme-node:another:one"), 0o600))
+	s.Up(t, 0, natstest.NodePassword, "another:one")
+	wait(t, "the connection with the other password", func() bool { return r.Conn().IsConnected() && r.Conn().Stats().Reconnects > before })
+	wait(t, "the proof", r.SyncAlways)
+}
+
+// The printed configuration with a certificate lets in nobody in clear.
+func TestServersSpeakTLS(t *testing.T) {
+	s, authority := natstest.StartTLS(t)
+	for _, c := range []struct {
+		access eventlog.Access
+		ok     bool
+	}{{eventlog.Access{}, false}, {eventlog.Access{CA: authority}, true}} {
+		r, err := eventlog.OpenExternal(testContext(t), eventlog.RemoteOptions{URL: s.URL(), MonitorURLs: s.Monitors, Access: c.access, Logger: logTo(t)})
+		if (err == nil) != c.ok {
+			t.Errorf("with the authority %q: %v", c.access.CA, err)
+		}
+		if err == nil {
+			r.Close()
+		}
 	}
 }

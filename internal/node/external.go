@@ -183,7 +183,7 @@ func externalError(err error) error {
 	case errors.Is(err, eventlog.ErrOtherCluster):
 		start.Hint = "an account of a NATS is for one Mneme, a node or a cluster: give this one an account, or servers, of its own"
 	case errors.Is(err, eventlog.ErrCredentials):
-		start.Hint = "user and password stand in --nats-url, or a token; --nats-creds and --nats-nkey name files"
+		start.Hint = "user and password stand in --nats-url or in the file of --nats-creds, a token in --nats-url; --nats-nkey names a file"
 	case errors.Is(err, eventlog.ErrNoSyncProof):
 		start.Hint = proofHint(err) + "; --dev does without"
 	}

@@ -40,6 +40,22 @@ type Servers struct {
 // they answer. They are stopped with the test.
 func Start(t testing.TB, n int) *Servers {
 	t.Helper()
+	return start(t, n, func(*eventlog.ExternalServer) {})
+}
+
+// StartTLS starts one that speaks TLS, and returns the authority of its certificate, too.
+func StartTLS(t testing.TB) (s *Servers, authority string) {
+	t.Helper()
+	made, err := devca.Make(devca.Options{Dir: t.TempDir(), Use: devca.ForServers, Nodes: []string{"log"}, Hosts: []string{"127.0.0.1"}, Valid: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = start(t, 1, func(c *eventlog.ExternalServer) { c.Cert, c.Key = made.Nodes[0].Cert, made.Nodes[0].Key })
+	return s, made.Authority
+}
+
+func start(t testing.TB, n int, configure func(*eventlog.ExternalServer)) *Servers {
+	t.Helper()
 	if n > 1 {
 		eventlog.ShortenElections()
 	}
@@ -61,6 +77,7 @@ func Start(t testing.TB, n int) *Servers {
 		if n > 1 {
 			c.Routes, c.RouteListen, c.Certs = routes, routes[i], certs
 		}
+		configure(&c)
 		s.configs = append(s.configs, c)
 	}
 	t.Cleanup(func() {
