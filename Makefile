@@ -153,6 +153,7 @@ test-k8s-node: build helm ## run the team overlay on a real node in namespaces (
 	test/k8s/controlplane/build.sh $(K8S_CACHE)/bin --node && \
 	test/k8s/controlplane/debian.sh $(K8S_CACHE)/debian && \
 	( cd test/k8s && CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w" -o $(K8S_CACHE)/bin/certmanager ./internal/certmanager ) && \
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w" -o $(K8S_CACHE)/bin/nats-server github.com/nats-io/nats-server/v2 && \
 	$(MAKE) image IMAGEFLAGS="-tag dev -modified -platforms linux/$$($(GO) env GOARCH)" && \
 	cd test/k8s/node && $(GO) test . -count=1 -v -timeout 30m -args -node.programs=$(K8S_CACHE)/bin -node.debian=$(K8S_CACHE)/debian/root $(if $(STEPS),-node.steps="$(STEPS)")
 

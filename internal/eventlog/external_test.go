@@ -141,6 +141,17 @@ func TestAccessByFiles(t *testing.T) {
 	}
 }
 
+// What begins as nsc writes it is no line of user and password.
+func TestCredentialsOfNSC(t *testing.T) {
+	s := natstest.Start(t, 1)
+	file := filepath.Join(t.TempDir(), "node.creds")
+	must(t, os.WriteFile(file, []byte("-----BEGIN NATS USER JWT-----\nhush:hush\n------END NATS USER JWT------\n"), 0o600))
+	_, err := eventlog.OpenExternal(testContext(t), eventlog.RemoteOptions{URL: s.URL(), Access: eventlog.Access{Creds: file}, MonitorURLs: s.Monitors, Logger: logTo(t)})
+	if err == nil || errors.Is(err, eventlog.ErrAccess) || strings.Contains(err.Error(), "hush") || !strings.Contains(err.Error(), "nkey") {
+		t.Errorf("a JWT without its key: %v", err)
+	}
+}
+
 // A file with user and password is read again at each connection, so that a password that
 // was changed on both sides ends nothing.
 func TestPasswordInAFile(t *testing.T) {

@@ -11,10 +11,7 @@ import (
 // certManager has cert-manager's controllers make the certificates of another cluster, and
 // make one anew, which running pods take.
 func (c *cluster) certManager() {
-	c.mneme("delete", "statefulset,service,configmap,networkpolicy,pdb,serviceaccount,job,cronjob", "-l", "app.kubernetes.io/part-of=mneme")
-	c.mneme("wait", "pod", "-l", "app.kubernetes.io/name=mneme", "--for=delete", "--timeout=5m")
-	c.mneme("delete", "pvc", "--all")
-	c.mneme("delete", "secret", "mneme-tls", "mneme-peers")
+	c.clear()
 	c.CertManagerKinds()
 	c.RunInside("certmanager")
 	if out := c.walk("Certificates by cert-manager"); strings.Count(out, " voter ") != 3 {

@@ -1,10 +1,6 @@
 package node
 
-import (
-	"os"
-	"path/filepath"
-	"strings"
-)
+import "strings"
 
 // declared applies what a team declares, and again, by another Job.
 func (c *cluster) declared() {
@@ -19,18 +15,14 @@ func (c *cluster) declared() {
 
 // chart puts a release of Helm's in the place of what was there.
 func (c *cluster) chart() {
-	c.mneme("delete", "statefulset,service,configmap,networkpolicy,pdb,serviceaccount,job,cronjob", "-l", "app.kubernetes.io/part-of=mneme")
-	c.mneme("wait", "pod", "-l", "app.kubernetes.io/name=mneme", "--for=delete", "--timeout=5m")
-	c.mneme("delete", "pvc", "--all")
+	c.clear()
 	if out := c.walk("By Helm"); !strings.Contains(out, "deploys happen on Tuesdays") {
 		c.t.Errorf("helm test said %q", out)
 	}
 	c.ready(3)
 	c.voters(3)
 	const values = "declared:\n  namespaces:\n    - name: team-b\n      settings:\n        search.speaker: off\n"
-	if err := os.WriteFile(filepath.Join(c.folder, "declared.yaml"), []byte(values), 0o600); err != nil {
-		c.t.Fatal(err)
-	}
+	c.write("declared.yaml", values)
 	for range 2 {
 		if out, err := c.Shell(c.folder, "helm upgrade mneme deploy/helm/mneme --namespace mneme --values declared.yaml"); err != nil {
 			c.t.Fatalf("%v\n%s", err, out)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -14,16 +15,17 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// pauseImage makes the image of the container that keeps a pod's namespaces.
-func pauseImage(t *testing.T, dir string) string {
+// programImage makes the image localhost/PROGRAM:dev of one program, such as that of the
+// container that keeps a pod's namespaces.
+func programImage(t *testing.T, dir, program string) string {
 	t.Helper()
-	body, err := os.ReadFile(filepath.Join(*programs, "pause"))
+	body, err := os.ReadFile(filepath.Join(*programs, program))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var packed bytes.Buffer
 	w := tar.NewWriter(&packed)
-	if err := w.WriteHeader(&tar.Header{Name: "pause", Mode: 0o755, Size: int64(len(body))}); err != nil {
+	if err := w.WriteHeader(&tar.Header{Name: program, Mode: 0o755, Size: int64(len(body))}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.Write(body); err != nil {
@@ -45,15 +47,15 @@ func pauseImage(t *testing.T, dir string) string {
 		t.Fatal(err)
 	}
 	config = config.DeepCopy()
-	config.OS, config.Architecture, config.Config.Entrypoint = "linux", "amd64", []string{"/pause"}
+	config.OS, config.Architecture, config.Config.Entrypoint = "linux", runtime.GOARCH, []string{"/" + program}
 	if image, err = mutate.ConfigFile(image, config); err != nil {
 		t.Fatal(err)
 	}
-	ref, err := name.NewTag("localhost/pause:dev")
+	ref, err := name.NewTag("localhost/" + program + ":dev")
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(dir, "pause.tar")
+	path := filepath.Join(dir, program+".tar")
 	if err := tarball.WriteToFile(path, ref, image); err != nil {
 		t.Fatal(err)
 	}

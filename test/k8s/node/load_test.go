@@ -88,21 +88,33 @@ func (l *load) capture(i int) {
 // wait returns when so many are acknowledged.
 func (l *load) wait(n int) {
 	l.c.until(fmt.Sprintf("%d captures are acknowledged", n), func() error {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if len(l.acked) < n {
-			return fmt.Errorf("%d are", len(l.acked))
+		if have := l.count(); have < n {
+			return fmt.Errorf("%d are", have)
 		}
 		return nil
 	})
 }
 
-// end stops the load and looks for every memory that was acknowledged, once.
+// count is how many are acknowledged.
+func (l *load) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.acked)
+}
+
+// end stops the load and looks for everything that was acknowledged.
 func (l *load) end() {
-	t := l.c.t
-	t.Helper()
+	l.c.t.Helper()
 	l.stop()
 	l.running.Wait()
+	l.whole()
+	l.c.say("load %s: %d captures acknowledged, 0 lost, %d calls made again, without an acknowledgement for %q", l.namespace, len(l.acked), l.failed, l.gaps)
+}
+
+// whole looks for every memory that was acknowledged, once. It may be called again later.
+func (l *load) whole() {
+	t := l.c.t
+	t.Helper()
 	found := map[string]bool{}
 	opts := client.ListOptions{ReadOptions: client.ReadOptions{Consistency: memory.ConsistencyLinearizable}}
 	opts.Limit = 200
@@ -128,7 +140,6 @@ func (l *load) end() {
 		}
 	}
 	if lost > 0 || len(found) != len(l.acked) || len(found) == 0 {
-		t.Errorf("load %s: %d acknowledged, %d of them lost, %d found", l.namespace, len(l.acked), lost, len(found))
+		t.Fatalf("load %s: %d acknowledged, %d of them lost, %d found", l.namespace, len(l.acked), lost, len(found))
 	}
-	l.c.say("load %s: %d captures acknowledged, %d lost, %d calls made again, without an acknowledgement for %q", l.namespace, len(l.acked), lost, l.failed, l.gaps)
 }

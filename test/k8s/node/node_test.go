@@ -50,7 +50,7 @@ func TestNode(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("no node: a kubelet needs root")
 	}
-	if why := plane.Missing(*programs, "kubelet", "kube-proxy", "coredns", "bridge", "pause", "helm", "certmanager"); why != "" {
+	if why := plane.Missing(*programs, "kubelet", "kube-proxy", "coredns", "bridge", "pause", "helm", "certmanager", "nats-server"); why != "" {
 		t.Fatal(why)
 	}
 	dir := *inside
@@ -58,16 +58,13 @@ func TestNode(t *testing.T) {
 		enter(t)
 		return
 	}
-	deploy, err := filepath.Abs("../../../deploy")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(deploy, filepath.Join(dir, "deploy")); err != nil {
+	// A copy, for the guide has people write into some of its files.
+	if err := os.CopyFS(filepath.Join(dir, "deploy"), os.DirFS("../../../deploy")); err != nil {
 		t.Fatal(err)
 	}
 	plane.Isolate(t, dir)
 	c := &cluster{Plane: plane.Start(t, *programs, dir), t: t, ctx: t.Context(), folder: dir}
-	c.StartNode(plane.Node{Debian: *debian, Images: map[string]string{"Mneme": *image, "pause": pauseImage(t, dir)}, Disks: 28})
+	c.StartNode(plane.Node{Debian: *debian, Images: map[string]string{"Mneme": *image, "pause": programImage(t, dir, "pause"), "NATS": programImage(t, dir, "nats-server")}, Disks: 60})
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, plane.NodeIP+":53")
 	}}
@@ -93,6 +90,9 @@ func TestNode(t *testing.T) {
 		{"from three nodes to one", (*cluster).toOne},
 		{"a master key that is none", (*cluster).badSecret},
 		{"from one node to three", (*cluster).toThree},
+		{"from buckets into nothing", (*cluster).fromBuckets},
+		{"five nodes, two of which are lost at once", (*cluster).five},
+		{"three nodes on an external NATS", (*cluster).externalNATS},
 		{"the chart is installed, tested and upgraded by Helm", (*cluster).chart},
 		{"certificates by cert-manager", (*cluster).certManager},
 	} {
@@ -146,6 +146,26 @@ func (c *cluster) mneme(args ...string) string {
 	return out
 }
 
+// clear takes a cluster away, with all that it kept.
+func (c *cluster) clear() {
+	c.t.Helper()
+	c.mneme("delete", "statefulset,service,configmap,networkpolicy,pdb,serviceaccount,job,cronjob", "-l", "app.kubernetes.io/part-of=mneme")
+	c.mneme("wait", "pod", "-l", "app.kubernetes.io/name=mneme", "--for=delete", "--timeout=5m")
+	c.mneme("delete", "pvc,secret", "--all")
+}
+
+// write puts a file into the cluster's folder.
+func (c *cluster) write(name, text string) {
+	c.t.Helper()
+	path := filepath.Join(c.folder, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		c.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
 // memctl runs memctl in a pod.
 func (c *cluster) memctl(pod string, args ...string) (string, error) {
 	return c.Try("", append([]string{"-n", "mneme", "exec", pod, "-c", "memnode", "--", "memctl"}, args...)...)
@@ -182,12 +202,19 @@ func settled(out string) bool {
 // voters waits until the cluster has so many, each with a whole copy of the log.
 func (c *cluster) voters(n int) {
 	c.t.Helper()
-	c.until(fmt.Sprintf("%d voters with %[1]d copies of the log", n), func() error {
+	c.agree(n, fmt.Sprintf(", %d copies of the log", n))
+}
+
+// agree waits until the cluster has so many voters that are up to date, and the status says
+// something.
+func (c *cluster) agree(n int, says string) {
+	c.t.Helper()
+	c.until(fmt.Sprintf("%d voters%s", n, says), func() error {
 		out, err := c.memctl("mneme-0", "cluster", "status")
 		if err != nil {
 			return err
 		}
-		if strings.Count(out, " voter ") != n || !strings.Contains(out, fmt.Sprintf(", %d copies of the log", n)) ||
+		if strings.Count(out, " voter ") != n || !strings.Contains(out, says) ||
 			strings.Count(out, "up to date\n") != n || strings.Count(out, "  answers\n") != n {
 			return fmt.Errorf("\n%s", out)
 		}
