@@ -50,7 +50,7 @@ func TestNode(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("no node: a kubelet needs root")
 	}
-	if why := plane.Missing(*programs, "kubelet", "kube-proxy", "coredns", "bridge", "pause", "helm", "certmanager", "nats-server"); why != "" {
+	if why := plane.Missing(*programs, "kubelet", "kube-proxy", "coredns", "bridge", "pause", "helm", "certmanager", "policies", "nats-server"); why != "" {
 		t.Fatal(why)
 	}
 	dir := *inside
@@ -95,6 +95,7 @@ func TestNode(t *testing.T) {
 		{"three nodes on an external NATS", (*cluster).externalNATS},
 		{"the chart is installed, tested and upgraded by Helm", (*cluster).chart},
 		{"certificates by cert-manager", (*cluster).certManager},
+		{"the network keeps to the policies", (*cluster).policies},
 	} {
 		if i > 0 && !wanted.MatchString(step.name) {
 			continue

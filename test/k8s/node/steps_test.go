@@ -16,6 +16,7 @@ import (
 
 	"mneme/client"
 	"mneme/memory"
+	"mneme/test/k8s/internal/plane"
 )
 
 // apply installs a team's cluster.
@@ -46,23 +47,7 @@ func (c *cluster) clientPod() {
 // process finds the memnode of a pod.
 func (c *cluster) process(pod string) int {
 	c.t.Helper()
-	entries, err := filepath.Glob("/proc/[0-9]*/environ")
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	for _, path := range entries {
-		environ, _ := os.ReadFile(path)
-		name, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "comm"))
-		if strings.TrimSpace(string(name)) == "memnode" && strings.Contains("\x00"+string(environ), "\x00MNEME_NODE_ID="+pod+"\x00") {
-			var pid int
-			if _, err := fmt.Sscanf(path, "/proc/%d/environ", &pid); err != nil {
-				c.t.Fatal(err)
-			}
-			return pid
-		}
-	}
-	c.t.Fatalf("there is no memnode of %s", pod)
-	return 0
+	return plane.Process(c.t, "memnode", "MNEME_NODE_ID="+pod)
 }
 
 // restricted looks at a pod's process as the kernel has it.

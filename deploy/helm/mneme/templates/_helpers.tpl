@@ -95,7 +95,6 @@ volumeMounts:
 {{- end }}
 
 {{- define "mneme.memctl.pod" -}}
-restartPolicy: Never
 serviceAccountName: {{ .Release.Name }}
 automountServiceAccountToken: false
 enableServiceLinks: false

@@ -12,7 +12,7 @@ import (
 
 // Node says what a node is made of, beside the programs of the control plane.
 type Node struct {
-	Debian string            // folder of Debian's containerd, runc and nft
+	Debian string            // folder of Debian's containerd, runc, nft, iptables and ipset
 	Images map[string]string // archives to load, by what they are for messages
 	Disks  int               // volumes that pods may claim
 }
@@ -122,7 +122,7 @@ tlsCertFile: %[3]q
 tlsPrivateKeyFile: %[4]q
 containerRuntimeEndpoint: unix://%[5]s
 clusterDomain: cluster.local
-clusterDNS: [%[2]s]
+clusterDNS: [%[7]s]
 cgroupDriver: cgroupfs
 cgroupsPerQOS: false
 enforceNodeAllocatable: []
@@ -135,7 +135,7 @@ evictionHard: {memory.available: "50Mi", nodefs.available: "1%%", imagefs.availa
 resolvConf: ""
 podLogsDir: %[6]q
 shutdownGracePeriod: 0s
-`, p.pki("ca.crt"), NodeIP, p.pki("kubelet.crt"), p.pki("kubelet.key"), p.socket(), p.path("pods")))
+`, p.pki("ca.crt"), NodeIP, p.pki("kubelet.crt"), p.pki("kubelet.key"), p.socket(), p.path("pods"), names))
 	p.Run("kubelet", nil, "kubelet", "--config="+config, "--kubeconfig="+p.pki("kubelet.conf"), "--hostname-override=node1", "--node-ip="+NodeIP,
 		"--root-dir="+p.path("kubelet"), "--cert-dir="+p.path("kubelet-pki"))
 }
@@ -155,7 +155,14 @@ conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeou
 	// would come from another address than was asked.
 	libraries, err := filepath.Glob(filepath.Join(n.Debian, "usr/lib/*-linux-gnu"))
 	p.check(err)
-	p.Run("kube-proxy", []string{"PATH=" + filepath.Join(n.Debian, "usr/sbin") + ":" + os.Getenv("PATH"), "LD_LIBRARY_PATH=" + strings.Join(libraries, ":")}, "kube-proxy", "--config="+config)
+	tables := p.path("tables")
+	p.check(os.MkdirAll(tables, 0o755))
+	for _, name := range []string{"iptables", "iptables-save", "iptables-restore"} {
+		p.check(os.Symlink(filepath.Join(n.Debian, "usr/sbin/xtables-nft-multi"), filepath.Join(tables, name)))
+	}
+	debian := []string{"PATH=" + tables + ":" + filepath.Join(n.Debian, "usr/sbin") + ":" + os.Getenv("PATH"), "LD_LIBRARY_PATH=" + strings.Join(libraries, ":"),
+		"XTABLES_LIBDIR=" + filepath.Join(libraries[0], "xtables")}
+	p.Run("kube-proxy", debian, "kube-proxy", "--config="+config)
 	corefile := p.write("Corefile", fmt.Sprintf(`.:53 {
   errors
   ready 127.0.0.1:8181
@@ -168,6 +175,78 @@ conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeou
 }
 `, p.pki("admin.conf")))
 	p.Run("coredns", nil, "coredns", "-conf", corefile)
+	p.startNames(debian)
+	p.debian = debian
+}
+
+// KeepPolicies has the network keep to NetworkPolicies from now on, also between pods of the
+// bridge.
+func (p *Plane) KeepPolicies() {
+	p.tb.Helper()
+	p.check(os.WriteFile("/proc/sys/net/bridge/bridge-nf-call-iptables", []byte("1"), 0o644)) // of this namespace
+	p.Run("policies", p.debian, "policies", "--kubeconfig="+p.pki("admin.conf"), "--node=node1", "--services="+services)
+}
+
+// startNames makes a pod and a service that pods ask for names, as policies have it. The pod
+// hands on to the node's CoreDNS what it is asked, by rules in its own network.
+func (p *Plane) startNames(debian []string) {
+	manifest := fmt.Sprintf(`apiVersion: v1
+kind: Service
+metadata: {name: kube-dns, namespace: kube-system}
+spec:
+  clusterIP: %s
+  selector: {k8s-app: kube-dns}
+  ports: [{name: dns, port: 53, protocol: UDP}, {name: dns-tcp, port: 53, protocol: TCP}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: names, namespace: kube-system, labels: {k8s-app: kube-dns}}
+spec:
+  dnsPolicy: Default
+  automountServiceAccountToken: false
+  containers: [{name: pause, image: "localhost/pause:dev", imagePullPolicy: IfNotPresent, env: [{name: CALLER, value: names}]}]
+`, names)
+	p.Eventually("the pod for names runs", func() error { // once its namespace has an account
+		if _, err := p.Try(manifest, "apply", "--server-side", "-f", "-"); err != nil {
+			return err
+		}
+		_, err := p.Try("", "-n", "kube-system", "wait", "pod/names", "--for=condition=Ready", "--timeout=5s")
+		return err
+	})
+	pid := Process(p.tb, "pause", "CALLER=names")
+	cmd := exec.Command("nsenter", "-t", fmt.Sprint(pid), "-n", "bash", "-euc", fmt.Sprintf(`echo 1 > /proc/sys/net/ipv4/ip_forward
+nft -f - <<END
+table ip names {
+  chain before { type nat hook prerouting priority dstnat; meta l4proto { tcp, udp } th dport 53 dnat to %s; }
+  chain after { type nat hook postrouting priority srcnat; masquerade; }
+}
+END`, NodeIP))
+	cmd.Env = append(os.Environ(), debian...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		p.tb.Fatalf("rules of the pod for names: %v: %s", err, out)
+	}
+}
+
+// Process finds the process of a program that has a variable.
+func Process(tb testing.TB, program, variable string) int {
+	tb.Helper()
+	entries, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, path := range entries {
+		environ, _ := os.ReadFile(path)
+		name, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "comm"))
+		if strings.TrimSpace(string(name)) == program && strings.Contains("\x00"+string(environ), "\x00"+variable+"\x00") {
+			var pid int
+			if _, err := fmt.Sscanf(path, "/proc/%d/environ", &pid); err != nil {
+				tb.Fatal(err)
+			}
+			return pid
+		}
+	}
+	tb.Fatalf("there is no %s with %s", program, variable)
+	return 0
 }
 
 // makeDisks makes volumes in folders of this machine, with a class of their own that

@@ -18,6 +18,7 @@ const (
 	NodeIP   = "10.0.0.1"
 	podRange = "10.244.0.0/24"
 	services = "10.96.0.0/16"
+	names    = "10.96.0.10" // of the service that pods ask for names
 )
 
 // user is somebody whom the API server knows by a certificate.

@@ -34,6 +34,7 @@ type Plane struct {
 	tb  testing.TB
 	api string // address of the API server
 
+	debian  []string                   // variables by which programs of Debian are found
 	running map[string]<-chan struct{} // programs by name; closed when one has ended
 }
 
