@@ -28,11 +28,7 @@ func (c *cluster) script(script string) string {
 	for _, line := range strings.Split(strings.TrimSpace(script), "\n") {
 		c.say("$ %s", line)
 	}
-	bin, err := filepath.Abs(filepath.Dir(*memctl))
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	out, err := c.Shell(c.folder, script, bin)
+	out, err := c.try(script)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -42,7 +38,18 @@ func (c *cluster) script(script string) string {
 	return out
 }
 
-// printed are the commands of a section of a page, those of its blocks one after the other.
+// try runs commands that may fail, and says nothing.
+func (c *cluster) try(script string) (string, error) {
+	c.t.Helper()
+	bin, err := filepath.Abs(filepath.Dir(*memctl))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return c.Shell(c.folder, script, bin)
+}
+
+// printed are the commands of a section of a page, those of its blocks one after the other,
+// without its sections of lower rank.
 func printed(c *cluster, page, section string) string {
 	c.t.Helper()
 	b, err := os.ReadFile(page)
@@ -51,6 +58,7 @@ func printed(c *cluster, page, section string) string {
 	}
 	_, text, found := strings.Cut(string(b), "\n## "+section+"\n")
 	text, _, _ = strings.Cut(text, "\n## ")
+	text, _, _ = strings.Cut(text, "\n### ")
 	blocks := strings.Split(text, "```sh\n")
 	script := ""
 	for _, block := range blocks[1:] {
