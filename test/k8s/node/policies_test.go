@@ -72,6 +72,10 @@ spec:
 	if !c.opens(plane.Process(c.t, "pause", "CALLER=stranger"), store) {
 		c.t.Error("who has no policy does not reach it either")
 	}
+	// A Job's pod is new, and is not let through at once.
+	if out := c.walk("Declared namespaces"); !strings.Contains(out, "namespace team-a created") {
+		c.t.Errorf("the Job said %q", out)
+	}
 	c.Kubectl("delete", "namespace", "monitoring", "--wait=false")
 	c.Kubectl("delete", "pod/stranger", "pod/client", "pod/other-backup", "--now")
 	c.mneme("delete", "pod/backup", "--now")

@@ -55,6 +55,8 @@ command:
       fieldPath: metadata.namespace
 - name: MNEME_ADDR
   value: https://{{ .Release.Name }}.$(POD_NAMESPACE).svc:8787
+- name: MNEME_CONNECT_TIMEOUT # a network may let a new pod through only after a moment
+  value: 30s
 - name: MNEME_TLS_CA
   value: /etc/mneme/tls/ca.crt
 - name: MNEME_TOKEN
@@ -95,6 +97,7 @@ volumeMounts:
 {{- end }}
 
 {{- define "mneme.memctl.pod" -}}
+restartPolicy: Never
 serviceAccountName: {{ .Release.Name }}
 automountServiceAccountToken: false
 enableServiceLinks: false
