@@ -57,7 +57,7 @@ Exit codes: 0 done, 1 internal, 2 usage or invalid, 3 not found, 4 not allowed,
 	add("streams", auditCmd(a), tailCmd(a), importCmd(a), exportCmd(a))
 	add("agents", hookCmd(a), recallsCmd(a), mcpCmd(a), integrateCmd(a))
 	add("node", namespaceCmd(a), applyCmd(a), useCmd(a), projectCmd(a), statusCmd(a), doctorCmd(a), rebuildCmd(a), logCmd(a), clockCmd(a), reloadCmd(a), debugCmd(a),
-		rejectedCmd(a), quarantineCmd(a), asideCmd(a), backupCmd(a), restoreCmd(a), embedderCmd(a), clusterCmd(a), upgradeCmd(a), natsConfigCmd(a), versionCmd(a))
+		rejectedCmd(a), quarantineCmd(a), asideCmd(a), backupCmd(a), restoreCmd(a), embedderCmd(a), clusterCmd(a), upgradeCmd(a), natsConfigCmd(a), updateCmd(a), versionCmd(a))
 	return root
 }
 

@@ -161,6 +161,7 @@ func absolute(sys system, path string) (string, error) {
 // nats-config' configures it.
 func foreign(name string) bool {
 	return slices.Contains([]string{"MNEME_ADDR", "MNEME_TOKEN", "MNEME_NAMESPACE", "MNEME_AGENT", "MNEME_DATA",
+		"MNEME_HOOKS", "MNEME_RELEASES", "MNEME_S3_PLAINTEXT",
 		"MNEME_TLS_CA", "MNEME_TLS_CLIENT_CERT", "MNEME_TLS_CLIENT_KEY",
 		"MNEME_NATS_NODE_PASSWORD", "MNEME_NATS_AGENTS_PASSWORD", "MNEME_NATS_SYSTEM_PASSWORD"}, name)
 }

@@ -195,7 +195,7 @@ func TestUnknownAndMalformedNamesEndItBeforeAnythingOpens(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			w := fails(t, nil)
 			w.environ = []string{tc.environ, "MNEME_ADDR=a", "MNEME_TOKEN=b", "MNEME_NAMESPACE=c", "MNEME_AGENT=d", "MNEME_DATA=e",
-				"MNEME_NATS_NODE_PASSWORD=f", "MNEME_NATS_AGENTS_PASSWORD=g", "MNEME_NATS_SYSTEM_PASSWORD=h"}
+				"MNEME_NATS_NODE_PASSWORD=f", "MNEME_NATS_AGENTS_PASSWORD=g", "MNEME_NATS_SYSTEM_PASSWORD=h", "MNEME_HOOKS=off", "MNEME_RELEASES=i", "MNEME_S3_PLAINTEXT=true"}
 			if tc.file != "" {
 				w.file(t, ".mneme/config.yaml", tc.file)
 			}

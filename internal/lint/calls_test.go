@@ -95,6 +95,8 @@ func fileWriters() map[string][]string {
 		"internal/hooks/files.go": {"os.MkdirAll", "os.Chmod", "os.CreateTemp", "os.OpenFile", "os.Remove", "os.Rename"},
 		// Files of other programs on the agent's disk, each replaced by a rename.
 		"internal/agentsync/files.go": {"os.MkdirAll", "os.CreateTemp", "os.Remove", "os.Rename"},
+		// Man pages and completions, which a release is made of.
+		"cmd/internal/pages/pages.go": {"os.MkdirAll"},
 		// These belong to tests and write into their temporary folders.
 		"internal/embed/local/localtest/localtest.go": {"os.MkdirAll", "os.WriteFile"},
 		"internal/eventlog/natstest/natstest.go":      {"os.WriteFile"},

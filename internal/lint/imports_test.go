@@ -116,6 +116,7 @@ func house() []floor {
 			why: "the node builds itself from parts"},
 
 		{pkg: ".", may: []string{"memory", "client", "internal/node", "internal/embed"}, why: "the root package embeds a node in a program"},
+		{pkg: "cmd/internal/pages", why: "man pages follow from a tree of verbs, whatever they do"},
 		{pkg: "cmd/memnode", may: []string{"memory", "internal/node", "internal/embed", "internal/otlp"}, why: "memnode is flags, wiring and exit codes"},
 		{pkg: "cmd/memctl", may: []string{"memory", "client", "internal/backup/...", "internal/agentsync", "internal/commits", "internal/hooks", "internal/importer", "internal/node", "internal/peer/devca", "internal/project", "internal/api/mcp"}, why: "memctl talks through the public client, or opens a stopped node"},
 		{pkg: "bench/...", may: []string{"..."}, why: "benchmarks measure whatever there is"},
