@@ -32,7 +32,7 @@ help: ## show this
 # Modules of their own that are tested too, without the race detector: what they need is
 # not among Mneme's dependencies. None where PKGS chooses packages.
 # Alerts that are caused on real nodes are make test-observability's.
-MODULES := $(if $(filter ./...,$(PKGS)),deploy/image test/k8s test/observability)
+MODULES := $(if $(filter ./...,$(PKGS)),deploy/release test/k8s test/observability)
 UNCAUSED := 'TestCheckBites|TestDashboards|TestAlerts|TestPromtool'
 
 # What npm installs for tests, by their lock files. None where PKGS chooses packages.
@@ -88,7 +88,7 @@ cross: ## build for the other platforms, without cgo
 tidy:
 	$(GO) mod tidy -diff
 	cd bench/train && $(GO) mod tidy -diff
-	cd deploy/image && $(GO) mod tidy -diff
+	cd deploy/release && $(GO) mod tidy -diff
 	cd test/k8s && $(GO) mod tidy -diff
 	cd test/observability && $(GO) mod tidy -diff
 
@@ -228,7 +228,19 @@ build: ## build memnode and memctl into bin/
 
 .PHONY: image
 image: ## make the container image for amd64 and arm64 in dist/, without an engine
-	cd deploy/image && $(GO) run . -source ../.. -out ../../dist $(IMAGEFLAGS)
+	cd deploy/release && $(GO) run . -source ../.. -out ../../dist $(IMAGEFLAGS)
+
+.PHONY: release
+release: ## make a release in dist/: archives for each platform, the image, install.sh, SBOM, provenance, checksums (RELEASEFLAGS=)
+	rm -rf dist
+	cd deploy/release && $(GO) run . -source ../.. -out ../../dist -archives all $(RELEASEFLAGS)
+
+.PHONY: release-check
+release-check: ## make the release once more from a clone of HEAD, and hold it against dist/ byte by byte
+	@[ -f dist/SHA256SUMS ] || { echo "make release-check: there is no release in dist/: make release, or put there what was downloaded" >&2; exit 1; }
+	@work=$$(mktemp -d) && trap 'rm -rf "$$work"' EXIT && git clone --quiet --local . "$$work/clone" && \
+	( cd "$$work/clone/deploy/release" && $(GO) run . -source ../.. -out "$$work/dist" -archives all $(RELEASEFLAGS) ) && \
+	diff -r dist "$$work/dist" && echo "make release-check: both are the same, byte by byte"
 
 .PHONY: install
 install: ## install memnode and memctl where go install puts programs

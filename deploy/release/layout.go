@@ -54,9 +54,6 @@ func writeArchive(index v1.ImageIndex, dir, archive, ref string) (made, error) {
 		}
 		m.platforms = append(m.platforms, madePlatform{d.Platform.OS + "/" + d.Platform.Architecture, d.Digest, size})
 	}
-	if err := os.MkdirAll(filepath.Dir(archive), 0o755); err != nil {
-		return m, err
-	}
 	return m, replace(archive, func(w io.Writer) error { return pack(w, dir) })
 }
 
@@ -109,7 +106,7 @@ func pack(w io.Writer, dir string) error {
 
 // replace writes a file whole or not at all.
 func replace(path string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".image-*")
+	f, err := os.CreateTemp(filepath.Dir(path), ".release-*")
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-module mneme/deploy/image
+module mneme/deploy/release
 
 go 1.26.0
 

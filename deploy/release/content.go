@@ -1,7 +1,6 @@
 package main
 
 import (
-	"archive/tar"
 	"bytes"
 	"compress/gzip"
 	"fmt"
@@ -68,23 +67,7 @@ func authorities() []byte {
 // layer packs files, all of one time, and compresses them.
 func layer(files []file) (v1.Layer, error) {
 	var packed bytes.Buffer
-	w := tar.NewWriter(&packed)
-	for _, f := range files {
-		h := &tar.Header{Typeflag: tar.TypeReg, Name: f.path, Mode: f.mode, Uid: f.owner, Gid: f.owner, Size: int64(len(f.body)), ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR}
-		switch {
-		case f.link != "":
-			h.Typeflag, h.Linkname = tar.TypeSymlink, f.link
-		case strings.HasSuffix(f.path, "/"):
-			h.Typeflag = tar.TypeDir
-		}
-		if err := w.WriteHeader(h); err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(f.body); err != nil {
-			return nil, err
-		}
-	}
-	if err := w.Close(); err != nil {
+	if err := writeTar(&packed, files, time.Unix(0, 0)); err != nil {
 		return nil, err
 	}
 	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(packed.Bytes())), nil }
@@ -93,7 +76,7 @@ func layer(files []file) (v1.Layer, error) {
 
 // makeImage makes the image of one platform.
 func makeImage(p platform, src source) (v1.Image, error) {
-	body, err := os.ReadFile(p.binary)
+	body, err := os.ReadFile(p.built[0].path)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +93,7 @@ func makeImage(p platform, src source) (v1.Image, error) {
 		if err != nil {
 			return nil, err
 		}
-		image, err = mutate.Append(image, mutate.Addendum{Layer: l, History: v1.History{CreatedBy: "mneme/deploy/image: " + each.what, Created: v1.Time{Time: src.made}}})
+		image, err = mutate.Append(image, mutate.Addendum{Layer: l, History: v1.History{CreatedBy: "mneme/deploy/release: " + each.what, Created: v1.Time{Time: src.made}}})
 		if err != nil {
 			return nil, err
 		}
@@ -139,7 +122,7 @@ func labels(p platform, src source) map[string]string {
 		"org.opencontainers.image.title":       "Mneme",
 		"org.opencontainers.image.description": "A memory for teams of AI agents",
 		"org.opencontainers.image.revision":    src.commit,
-		"org.opencontainers.image.version":     p.info.Main.Version,
+		"org.opencontainers.image.version":     p.version(),
 		"org.opencontainers.image.created":     src.made.Format(time.RFC3339),
 	}
 }
