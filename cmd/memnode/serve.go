@@ -32,6 +32,9 @@ func serve(ctx context.Context, sys system, s *settings, args []string) error {
 	if cfg.AuthToken != "" && cfg.Auth == "off" {
 		log.Warn("MNEME_AUTH_TOKEN is set but auth is off, so nobody is asked for it; --auth token changes that")
 	}
+	if sys.version.OS == "windows" {
+		log.Warn("on Windows the modes of files keep nobody out: see to it that the access list of the data directory does. The vector engine coder and SIGHUP are not there, and only a node on its own is meant to run here")
+	}
 	if sys.limitMemory != nil {
 		limited, cancel := context.WithCancel(ctx)
 		defer cancel()

@@ -513,6 +513,17 @@ func TestTokenWithoutAuthIsMentioned(t *testing.T) {
 	}
 }
 
+func TestWindowsIsToldWhatIsNotThere(t *testing.T) {
+	for system, want := range map[string]bool{"windows": true, "linux": false} {
+		w := stopsWhenReady(t, newFake())
+		w.version.OS = system
+		w.run()
+		if got := strings.Contains(w.err.String(), "access list of the data directory"); got != want {
+			t.Errorf("%s: %s", system, w.err.String())
+		}
+	}
+}
+
 func TestLibrariesAreQuiet(t *testing.T) {
 	for level, want := range map[string]bool{"info": false, "debug": true} {
 		out := &lockedBuffer{}
