@@ -192,3 +192,17 @@ func (c *Client) Audit(ctx context.Context, namespace string, opts AuditOptions)
 	err := c.do(ctx, call{method: "GET", path: []string{"namespaces", namespace, "audit"}, query: q}, &page)
 	return page, err
 }
+
+// AuditedReadsOptions selects and pages audited reads.
+type AuditedReadsOptions struct {
+	ReadOptions
+	memory.AuditedReadsRequest
+}
+
+// AuditedReads returns one page of the reads that a namespace has audited, newest first: those
+// for prompts, where its setting audit.injections is on.
+func AuditedReads(ctx context.Context, c *Client, namespace string, opts AuditedReadsOptions) (memory.AuditedReadPage, error) {
+	var page memory.AuditedReadPage
+	err := c.do(ctx, call{method: "GET", path: []string{"namespaces", namespace, "audit", "reads"}, query: c.values(opts.ReadOptions, opts.Values())}, &page)
+	return page, err
+}

@@ -47,6 +47,7 @@ func auditCmd(a *app) *cobra.Command {
 	fl.StringVar(&opts.From, "from", "", "only what came after this position")
 	fl.BoolVarP(&follow, "follow", "f", false, "go on as new rows appear")
 	fl.IntVar(&limit, "limit", 0, "stop after so many rows (0: all)")
+	cmd.AddCommand(auditReadsCmd(a))
 	return cmd
 }
 

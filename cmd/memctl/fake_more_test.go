@@ -128,6 +128,39 @@ func (n *fakeNode) audit(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, page)
 }
 
+// auditedReads tells of one read for each capture, by who made it, in pages of two.
+func (n *fakeNode) auditedReads(w http.ResponseWriter, r *http.Request) error {
+	ns, err := n.ns(r)
+	if err != nil {
+		return err
+	}
+	q := r.URL.Query()
+	page := memory.AuditedReadPage{Reads: []memory.AuditedRead{}}
+	start, limit := len(ns.audit)-1, 2
+	if c := q.Get("cursor"); c != "" {
+		start, _ = strconv.Atoi(c)
+	}
+	if l, _ := strconv.Atoi(q.Get("limit")); l > 0 {
+		limit = min(l, limit)
+	}
+	for i := start; i >= 0; i-- {
+		row := &ns.audit[i]
+		if q.Get("agent") != "" && q.Get("agent") != row.Agent || q.Get("record") != "" && q.Get("record") != row.RecordID {
+			continue
+		}
+		if len(page.Reads) == limit {
+			page.Cursor = strconv.Itoa(i)
+			break
+		}
+		read := memory.AuditedRead{Position: row.Position, EventID: row.EventID, At: row.At, Agent: row.Agent, Scope: memory.ScopeTeam, Purpose: memory.PurposeInject, Given: []memory.Given{}}
+		if i > 0 {
+			read.Given = append(read.Given, memory.Given{RecordID: row.RecordID, Version: 1})
+		}
+		page.Reads = append(page.Reads, read)
+	}
+	return answer(w, page)
+}
+
 // events sends two events a connection and then breaks it, so that clients have
 // to come back.
 func (n *fakeNode) events(w http.ResponseWriter, r *http.Request) error {

@@ -90,6 +90,7 @@ func (n *fakeNode) handler() http.Handler {
 	on("GET /v1/namespaces/{ns}/records/{id}/history", n.history)
 	on("GET /v1/namespaces/{ns}/records/{id}/timeline", n.timeline)
 	on("GET /v1/namespaces/{ns}/audit", n.audit)
+	on("GET /v1/namespaces/{ns}/audit/reads", n.auditedReads)
 	n.adminRoutes(on)
 	return mux
 }

@@ -50,7 +50,7 @@ func Registry() []Reachable {
 	add(KindRoute, RightOpen, "GET /{$}", "GET /livez", "GET /readyz", "GET /openapi.json",
 		"GET /.well-known/oauth-protected-resource", "GET /.well-known/oauth-protected-resource/mcp")
 	add(KindRoute, RightRead, "GET /metrics", "GET /v1/status", "GET /v1/cluster", "GET /v1/admin/version",
-		"GET /v1/namespaces", "GET "+ns, "GET "+ns+"/embedder", "GET "+ns+"/events", "POST "+ns+"/search", "POST /v1/search", "GET "+ns+"/audit", "GET "+ns+"/export", "GET "+ns+"/graph", "GET "+ns+"/graph/export",
+		"GET /v1/namespaces", "GET "+ns, "GET "+ns+"/embedder", "GET "+ns+"/events", "POST "+ns+"/search", "POST /v1/search", "GET "+ns+"/audit", "GET "+ns+"/audit/reads", "GET "+ns+"/export", "GET "+ns+"/graph", "GET "+ns+"/graph/export",
 		"GET "+rec, "GET "+rec+"/{id}", "GET "+rec+"/{id}/history", "GET "+rec+"/{id}/timeline")
 	add(KindRoute, RightWrite, "POST /v1/namespaces", "PATCH "+ns, "DELETE "+ns,
 		"POST "+ns+"/embedder", "DELETE "+ns+"/embedder/building", "POST "+ns+"/events", "POST "+ns+"/graph",

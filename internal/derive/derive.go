@@ -223,16 +223,30 @@ func (d *Deriver) event(env *events.Envelope, set *settings.Effective, known *ev
 
 // OpenContent opens a captured or revised payload.
 func OpenContent(key *keyring.DataKey, env *events.Envelope) (*events.Content, error) {
-	payload, err := key.Open(nil, settings.Identity(env.Event), env.AppendHeader(nil), env.Payload)
-	if err != nil {
-		return nil, err
-	}
-	payload, err = events.Upcast(env.Type, env.Schema, payload)
+	payload, err := openPayload(key, env)
 	if err != nil {
 		return nil, err
 	}
 	c, err := events.DecodeContent(payload)
 	return &c, err
+}
+
+// openPayload opens a payload and gives it the form of the newest schema.
+func openPayload(key *keyring.DataKey, env *events.Envelope) ([]byte, error) {
+	payload, err := key.Open(nil, settings.Identity(env.Event), env.AppendHeader(nil), env.Payload)
+	if err != nil {
+		return nil, err
+	}
+	return events.Upcast(env.Type, env.Schema, payload)
+}
+
+// OpenRead opens the payload of a memory.read.
+func OpenRead(key *keyring.DataKey, env *events.Envelope) (events.Read, error) {
+	payload, err := openPayload(key, env)
+	if err != nil {
+		return events.Read{}, err
+	}
+	return events.DecodeRead(payload)
 }
 
 func contribute(env *events.Envelope, set *settings.Effective, c *events.Content) *projections.Contribution {

@@ -11,10 +11,7 @@ import (
 
 // OpenGraph opens the payload of a graph.changed.
 func OpenGraph(key *keyring.DataKey, env *events.Envelope) ([]events.GraphStep, error) {
-	payload, err := key.Open(nil, settings.Identity(env.Event), env.AppendHeader(nil), env.Payload)
-	if err == nil {
-		payload, err = events.Upcast(env.Type, env.Schema, payload)
-	}
+	payload, err := openPayload(key, env)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,8 @@ var accepted = map[string]string{
 	"content":                    "ee5399c3742461f7",
 	"envelope-graph.changed":     "7cef7dc2fad29a19",
 	"graph":                      "8a9f5035174bccfe",
+	"envelope-memory.read":       "8273a02d16310634",
+	"read":                       "4f9531793bf61c78",
 	"envelope-epoch.began":       "8ec459343532f460",
 	"envelope-event.quarantined": "129330e9feedc868",
 	"envelope-level.raised":      "52dc7b3784771b08",

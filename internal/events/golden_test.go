@@ -117,6 +117,10 @@ func sampleEnvelopes() map[Type]Envelope {
 			memoryEvent(h)
 			h.ClientID, h.Body = testMAC(0x80), testMAC(0x90)
 		}),
+		TypeRead: with(TypeRead, "sealed read", func(h *Header) {
+			memoryEvent(h)
+			h.Scope = ScopeAgent
+		}),
 		TypeVectorsAttached: with(TypeVectorsAttached, "sealed vectors", func(h *Header) {
 			memoryEvent(h)
 			h.Target, h.BaseVersion = testID(0x40), 1

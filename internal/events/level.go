@@ -11,7 +11,7 @@ import (
 // knows the level: until then any of them can be put back to the program before.
 
 // FeatureLevel is the highest level that this program knows.
-const FeatureLevel = featureGraph
+const FeatureLevel = featureRead
 
 // BaseLevel is the highest level that may be used without a level.raised.
 const BaseLevel = featureHome
@@ -22,10 +22,14 @@ const (
 	featureHome   = 3 // a header names a namespace's home
 	featureRaised = 4 // the log says which level may be used
 	featureGraph  = 5 // graph.changed
+	featureRead   = 6 // memory.read
 )
 
 // GraphLevel is the level that changes of a knowledge graph need.
 const GraphLevel = featureGraph
+
+// ReadLevel is the level that audited reads need.
+const ReadLevel = featureRead
 
 // FeatureOf is the level that a reader of these encoded events must understand.
 func FeatureOf(encoded [][]byte) uint16 {
@@ -44,6 +48,8 @@ func FeatureOf(encoded [][]byte) uint16 {
 			}
 		case Type(binary.BigEndian.Uint16(b[1:])) == TypeGraphChanged:
 			level = max(level, featureGraph)
+		case Type(binary.BigEndian.Uint16(b[1:])) == TypeRead:
+			level = max(level, featureRead)
 		case p&hasHome != 0:
 			level = max(level, featureHome)
 		case p&(hasPrincipal|hasDirectory) != 0:

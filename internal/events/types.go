@@ -37,6 +37,7 @@ const (
 	TypeForgotten       Type = 22
 	TypeVectorsAttached Type = 30
 	TypeGraphChanged    Type = 40 // a namespace's knowledge graph
+	TypeRead            Type = 50 // memories were given to a reader, where the namespace has that audited
 )
 
 type typeInfo struct {
@@ -63,6 +64,7 @@ var typeTable = map[Type]typeInfo{
 	TypeForgotten:        {"memory.forgotten", 1},
 	TypeVectorsAttached:  {"vectors.attached", 2},
 	TypeGraphChanged:     {"graph.changed", 1},
+	TypeRead:             {"memory.read", 1},
 }
 
 // String is the short name of the type, as audit rows show it.

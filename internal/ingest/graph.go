@@ -105,8 +105,8 @@ func (a *admission) graph(change *memory.GraphChange) (*draft, error) {
 
 // decideGraph works out what a change does. One that does nothing is decided: it is not written.
 func decideGraph(v *projections.View, d *draft) (projections.EventResult, bool, error) {
-	if at := v.Cursor(); at.FeatureLevel() < events.GraphLevel { // by itself: its frame would take others with it
-		return projections.EventResult{}, false, needsLevel(events.GraphLevel, at.FeatureLevel())
+	if err := below(v, events.GraphLevel); err != nil {
+		return projections.EventResult{}, false, err
 	}
 	plan, err := planGraph(v, d.header.Namespace, d.graph.change)
 	if err != nil {

@@ -51,6 +51,15 @@ func above(f *frame, allowed uint16) error {
 	return nil
 }
 
+// below returns why an event may not be written that needs a level. It is asked for each by
+// itself: a frame that is refused takes others with it.
+func below(v *projections.View, level uint16) error {
+	if at := v.Cursor(); at.FeatureLevel() < level {
+		return needsLevel(level, at.FeatureLevel())
+	}
+	return nil
+}
+
 // needsLevel is the refusal of what is of a higher level than writers may use.
 func needsLevel(level, allowed uint16) error {
 	return memory.Errorf(memory.CodeUnavailable, "that needs the log's feature level %d, and it is at %d until all nodes of the cluster run a program that knows it", level, allowed).

@@ -217,6 +217,8 @@ func (s *sequencer) decide(v *projections.View, used *projections.UsedKeys, know
 		return s.decideURI(v, d)
 	case events.TypeGraphChanged:
 		return decideGraph(v, d)
+	case events.TypeRead:
+		return projections.EventResult{}, false, below(v, events.ReadLevel)
 	case events.TypeRevised, events.TypeForgotten, events.TypeVectorsAttached:
 		return decideTarget(v, d)
 	}

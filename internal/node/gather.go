@@ -179,6 +179,11 @@ func (g gather) Audit(ctx context.Context, a memory.Access, req memory.AuditRequ
 	return readFrom(ctx, g, a, func(r *reads, a memory.Access) (memory.AuditPage, error) { return r.Audit(ctx, a, req) })
 }
 
+// AuditedReads implements rest.Reader.
+func (g gather) AuditedReads(ctx context.Context, a memory.Access, req memory.AuditedReadsRequest) (memory.AuditedReadPage, error) {
+	return readFrom(ctx, g, a, func(r *reads, a memory.Access) (memory.AuditedReadPage, error) { return r.AuditedReads(ctx, a, req) })
+}
+
 // Events implements rest.Reader.
 func (g gather) Events(ctx context.Context, a memory.Access, from string, follow bool, yield func(memory.Event) error) error {
 	_, err := readFrom(ctx, g, a, func(r *reads, a memory.Access) (struct{}, error) {

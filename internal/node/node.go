@@ -52,6 +52,7 @@ type Node struct {
 // changes takes writes: it carries them out, or has the node do it that leads.
 type changes interface {
 	rest.Writer
+	NoteRead(ctx context.Context, namespace string, note events.ReadNote) (position string, err error)
 	AcceptClock(ctx context.Context) (memory.ClockReport, error)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"mneme/internal/events"
 	"mneme/internal/ingest"
 	"mneme/internal/query"
 	"mneme/internal/query/views"
@@ -21,6 +22,7 @@ type reads struct {
 	backfill *ingest.Backfill // knows how far a change of an embedder is
 	exports  *exports         // of the node
 	times    *times
+	note     func(ctx context.Context, namespace string, note events.ReadNote) (string, error) // see audited
 }
 
 // read authorises, waits for freshness, reads, and closes.
@@ -43,7 +45,15 @@ func read[T any](ctx context.Context, n *reads, a memory.Access, f func(r *query
 func (n *reads) Search(ctx context.Context, a memory.Access, req memory.SearchRequest) (memory.SearchResponse, error) {
 	return n.times.search(ctx, req.Mode, func() (memory.SearchResponse, error) {
 		return operate(ctx, spans.SearchMemory, a.Namespace, toldOfSearch, func(ctx context.Context) (memory.SearchResponse, error) {
-			return read(ctx, n, a, func(r *query.Reader) (memory.SearchResponse, error) { return r.Search(ctx, req) })
+			var notes []readNote
+			resp, err := read(ctx, n, a, func(r *query.Reader) (memory.SearchResponse, error) {
+				resp, err := r.Search(ctx, req)
+				if err == nil {
+					err = addNote(&notes, n, r, a, &req, &resp)
+				}
+				return resp, err
+			})
+			return audited(ctx, resp, err, notes)
 		})
 	})
 }
@@ -71,6 +81,11 @@ func (n *reads) Timeline(ctx context.Context, a memory.Access, req memory.Timeli
 // Audit implements rest.Reader.
 func (n *reads) Audit(ctx context.Context, a memory.Access, req memory.AuditRequest) (memory.AuditPage, error) {
 	return read(ctx, n, a, func(r *query.Reader) (memory.AuditPage, error) { return r.Audit(ctx, req) })
+}
+
+// AuditedReads implements rest.Reader.
+func (n *reads) AuditedReads(ctx context.Context, a memory.Access, req memory.AuditedReadsRequest) (memory.AuditedReadPage, error) {
+	return read(ctx, n, a, func(r *query.Reader) (memory.AuditedReadPage, error) { return r.AuditedReads(ctx, req) })
 }
 
 // Events implements rest.Reader.

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"mneme/internal/api"
+	"mneme/internal/events"
 	"mneme/internal/index/vector"
 	"mneme/internal/ingest"
 	"mneme/internal/query"
@@ -87,7 +88,10 @@ func (s *served) openQuery() error {
 	}
 	backfill := ingest.NewBackfill(n.embedders, v.CompareSpaces)
 	s.followers = &followers{views: v, feed: newFeed(q, s.nats.Wanted), backfill: backfill, erased: n.eraser.Wake, log: s.log}
-	s.reads = &reads{query: q, backfill: backfill, exports: &n.exports, times: n.front.times}
+	s.reads = &reads{query: q, backfill: backfill, exports: &n.exports, times: n.front.times,
+		note: func(ctx context.Context, namespace string, note events.ReadNote) (string, error) {
+			return s.changes.NoteRead(ctx, namespace, note)
+		}}
 	s.writes = &writes{shard: s.replica, reads: s.reads, embedders: n.embedders, embedder: s.cfg.Embedder, draining: &n.draining, times: n.front.times, allow: levels{s}.allow}
 	if s.id == shard0 && len(n.served) > 1 {
 		s.writes.others, s.followers.listed = &others{n}, n.listed.ring

@@ -58,9 +58,15 @@ func (g gather) searchNamespaces(ctx context.Context, a memory.Access, req memor
 	return searchShares(ctx, a, slices.DeleteFunc(shares, func(s share) bool { return len(s.names) == 0 }), req.SearchRequest)
 }
 
-// searchShares opens the shards side by side, since each may wait for its position or its
-// leader, and searches all of them together.
-func searchShares(ctx context.Context, a memory.Access, shares []share, req memory.SearchRequest) (resp memory.SearchResponse, err error) {
+// searchShares searches all shards together.
+func searchShares(ctx context.Context, a memory.Access, shares []share, req memory.SearchRequest) (memory.SearchResponse, error) {
+	resp, notes, err := readShares(ctx, a, shares, req)
+	return audited(ctx, resp, err, notes)
+}
+
+// readShares opens the shards side by side, since each may wait for its position or its
+// leader, and closes them again.
+func readShares(ctx context.Context, a memory.Access, shares []share, req memory.SearchRequest) (resp memory.SearchResponse, notes []readNote, err error) {
 	opened := make([][]*query.Reader, len(shares))
 	failed := make([]error, len(shares))
 	var all sync.WaitGroup
@@ -80,7 +86,15 @@ func searchShares(ctx context.Context, a memory.Access, shares []share, req memo
 		}
 	}()
 	if at := slices.IndexFunc(failed, func(err error) bool { return err != nil }); at >= 0 {
-		return resp, failed[at]
+		return resp, nil, failed[at]
 	}
-	return query.Search(ctx, slices.Concat(opened...), req)
+	resp, err = query.Search(ctx, slices.Concat(opened...), req)
+	for i, s := range shares {
+		for _, r := range opened[i] {
+			if err == nil {
+				err = addNote(&notes, s.of, r, a, &req, &resp)
+			}
+		}
+	}
+	return resp, notes, err
 }

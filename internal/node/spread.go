@@ -80,6 +80,11 @@ func (s spread) ChangeGraph(ctx context.Context, namespace string, change memory
 	return writeTo(ctx, s.n, namespace, func(c changes) (memory.GraphChanged, error) { return c.ChangeGraph(ctx, namespace, change) })
 }
 
+// NoteRead implements changes.
+func (s spread) NoteRead(ctx context.Context, namespace string, note events.ReadNote) (string, error) {
+	return writeTo(ctx, s.n, namespace, func(c changes) (string, error) { return c.NoteRead(ctx, namespace, note) })
+}
+
 // CreateNamespace implements rest.Writer. It returns once the namespace can be read on
 // this node, or a second later.
 func (s spread) CreateNamespace(ctx context.Context, req memory.CreateNamespace) (memory.Namespace, error) {

@@ -121,6 +121,18 @@ func (n *writes) ChangeGraph(ctx context.Context, namespace string, change memor
 	})
 }
 
+// NoteRead implements changes.
+func (n *writes) NoteRead(ctx context.Context, namespace string, note events.ReadNote) (string, error) {
+	w, err := n.writer()
+	if err != nil {
+		return "", err
+	}
+	if err := n.allow(ctx, w, events.ReadLevel); err != nil {
+		return "", err
+	}
+	return ingest.NoteRead(ctx, w, namespace, note)
+}
+
 // CreateNamespace makes a namespace and returns it.
 func (n *writes) CreateNamespace(ctx context.Context, req memory.CreateNamespace) (memory.Namespace, error) {
 	if err := n.admitting(); err != nil {

@@ -35,6 +35,7 @@ var verdicts = map[events.Type]func(*tx, *event) error{
 	events.TypeForgotten:        func(t *tx, ev *event) error { return t.records.forgotten(ev) },
 	events.TypeVectorsAttached:  func(t *tx, ev *event) error { return t.vectors.attached(ev) },
 	events.TypeGraphChanged:     func(t *tx, ev *event) error { return t.graph.changed(ev) },
+	events.TypeRead:             (*tx).read,
 	events.TypeLeaderBegan:      noted,
 	events.TypeEpochBegan:       noted,
 	events.TypeQuarantined:      noted,

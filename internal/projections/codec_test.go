@@ -159,6 +159,7 @@ func FuzzKeys(f *testing.F) {
 			}
 		}
 		order("audit", auditKey(ns, a), auditKey(ns, b), a.Before(b), a == b)
+		order("read", readKey(ns, a), readKey(ns, b), a.Before(b), a == b)
 		order("history", historyKey(ns, ns, a), historyKey(ns, ns, b), a.Before(b), a == b)
 		order("envelope", envelopeKey(s1, i1), envelopeKey(s2, i2), a.Before(b), a == b)
 		order("quarantine", quarantineKey(a), quarantineKey(b), a.Before(b), a == b)
@@ -182,6 +183,9 @@ func FuzzKeys(f *testing.F) {
 			t.Fatal("strings run into one another")
 		}
 		order("day", bitmapPrefix(p1, dayNumberKey(t1)), bitmapPrefix(p1, dayNumberKey(t2)), t1 < t2, t1 == t2)
+		if got := decodeRef(readKey(ns, a)[17:]); got != a || !bytes.HasPrefix(readKey(ns, a), readPrefix(ns)) {
+			t.Fatalf("%v comes back as %v", a, got)
+		}
 		if got := decodeRef(auditKey(ns, a)[17:]); got != a {
 			t.Fatalf("%v comes back as %v", a, got)
 		}
@@ -220,6 +224,7 @@ var rowCodecs = map[string]func(b []byte) ([]byte, error){
 	"doc":            func(b []byte) ([]byte, error) { v, err := decodeDoc(b); return v.encode(), err },
 	"used key":       func(b []byte) ([]byte, error) { v, err := decodeUsedKey(b); return v.encode(), err },
 	"audit":          func(b []byte) ([]byte, error) { v, err := decodeAuditRow(Ref{}, b); return v.encode(), err },
+	"read":           func(b []byte) ([]byte, error) { v, err := decodeLoggedRead(Ref{}, b); return v.encode(), err },
 	"graph totals":   func(b []byte) ([]byte, error) { v, err := decodeGraphTotals(b); return v.encode(), err },
 	"vector":         func(b []byte) ([]byte, error) { v, err := decodeVectorRow(b); return v.encode(), err },
 	"head": func(b []byte) ([]byte, error) {
@@ -240,9 +245,10 @@ func sampleRows() map[string][]byte {
 	v := VectorRow{Doc: 1, Chunk: 2, Numbers: []byte("numbers")}
 	h := Head{Partition: 1, Doc: 2, Versions: 3, Living: true, URI: "a/b"}
 	g := GraphTotals{Entities: 1, Observations: 2, Relations: 3, Bytes: 4, Changed: Ref{5, 6}}
+	l := LoggedRead{Scope: events.ScopeAgent, SealedAt: -5, Agent: "ann"}
 	raised := c
 	raised.Level = events.FeatureLevel
-	return map[string][]byte{"cursor": c.encode(), "cursor, raised": raised.encode(), "partition": p.encode(), "doc": d.encode(), "used key": s.encode(), "audit": a.encode(), "vector": v.encode(), "head": h.encode(), "graph totals": g.encode()}
+	return map[string][]byte{"cursor": c.encode(), "cursor, raised": raised.encode(), "partition": p.encode(), "doc": d.encode(), "used key": s.encode(), "audit": a.encode(), "vector": v.encode(), "head": h.encode(), "graph totals": g.encode(), "read": l.encode()}
 }
 
 func TestRows(t *testing.T) {

@@ -161,6 +161,7 @@ const (
 	PrefixPending     = prefixPending
 	PrefixGraphEntity = prefixGraphEntity
 	PrefixGraphTotals = prefixGraphTotals
+	PrefixRead        = prefixRead
 )
 
 // NewLiveSet makes a live set for comparison with a dumb one.

@@ -191,6 +191,13 @@ func (w *world) graphUnder(h events.Header, key *keyring.DataKey, steps []events
 	return w.seal(h, key, plain)
 }
 
+// reading seals an audited read under the namespace's own key.
+func (w *world) reading(h events.Header, given ...events.Given) events.Envelope {
+	r := events.Read{Purpose: events.ReadInject, Seq: w.seq(), Query: events.MAC{1}, Given: given}
+	h.Type = events.TypeRead
+	return w.seal(h, w.dataKey(h.Namespace, ""), r.Encode())
+}
+
 func (w *world) forgotten(h events.Header) events.Envelope {
 	h.Type = events.TypeForgotten
 	return w.seal(h, nil, nil)

@@ -53,6 +53,7 @@ const (
 	prefixPending    = 0x52
 	prefixNextVector = 0x53
 	prefixAudit      = 0x60
+	prefixRead       = 0x61
 	prefixQuarantine = 0x70
 	prefixNote       = 0x71
 )
@@ -182,6 +183,10 @@ func pendingKey(ns events.ID, space SpaceKey, part, doc uint32) []byte {
 func auditPrefix(ns events.ID) []byte { return append([]byte{prefixAudit}, ns[:]...) }
 
 func auditKey(ns events.ID, at Ref) []byte { return at.append(auditPrefix(ns)) }
+
+func readPrefix(ns events.ID) []byte { return append([]byte{prefixRead}, ns[:]...) }
+
+func readKey(ns events.ID, at Ref) []byte { return at.append(readPrefix(ns)) }
 
 // sealedPrefix is what the rows of all events that a key seals begin with.
 func sealedPrefix(ns events.ID, key [16]byte) []byte {

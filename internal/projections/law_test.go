@@ -157,6 +157,8 @@ func (w *lawWorld) step(n int) {
 		w.end(ns)
 	case at >= 20:
 		w.graph(n, ns)
+	case at == 19:
+		w.frame(w.reading(events.Header{Namespace: ns, Scope: events.ScopeTeam, Agent: "ann"}, events.Given{Record: id, Version: 1}))
 	case at < 4 && some:
 		h := events.Header{Type: events.TypeForgotten, Namespace: r.ns, Agent: "ann", Scope: events.ScopeTeam, Target: id, BaseVersion: r.version}
 		w.frame(w.seal(h, nil, nil))
@@ -203,12 +205,12 @@ func (w *lawWorld) graph(n int, ns events.ID) {
 	}
 }
 
-// graphRows are the rows of graphs, whether they are facts or not.
+// graphRows are the rows of graphs and of audited reads, whether they are facts or not.
 func graphRows(t *testing.T, s *projections.State) string {
 	var out strings.Builder
 	view(t, s, func(v *projections.View) {
 		must(t, projections.Rows(v, func(key, value []byte) {
-			if key[0] >= projections.PrefixGraphEntity && key[0] <= projections.PrefixGraphTotals {
+			if key[0] >= projections.PrefixGraphEntity && key[0] <= projections.PrefixGraphTotals || key[0] == projections.PrefixRead {
 				fmt.Fprintf(&out, "%x %x\n", key, value)
 			}
 		}))

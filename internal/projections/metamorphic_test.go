@@ -196,6 +196,7 @@ func checkTwin(t *testing.T, h *history, s *projections.State, results []project
 			}
 			checkSpaces(t, v, w, id)
 			checkGraph(t, v, id, w.graphs[id])
+			checkReads(t, v, id, n, w.audit[id])
 		}
 		for id, r := range w.records {
 			head, ok, err := v.Head(r.namespace, id)

@@ -27,6 +27,7 @@ import (
 //	forget NS AGENT LABEL [scope=agent]
 //	attach NS AGENT LABEL base=N [space=SPACE]
 //	graph NS AGENT [id= by=SUBJECT] STEP…  a change of the graph, see graphSteps
+//	read NS AGENT [scope=agent] LABEL…     an audited read that gave these records
 //	ends NS SUBJECT                        the key of a subject ends
 //	began TERM | epoch                     control events
 //	frame … end                            the events between share a frame
@@ -37,7 +38,7 @@ import (
 //	destroy NAME                           destroy a namespace's keys
 //	restart | rebuild
 //	named NAME PATH                        which record a path names, in each partition
-//	dump | audit NAME | vectors NS | spaces NS | known NS | hash
+//	dump | audit NAME | reads NAME | vectors NS | spaces NS | known NS | hash
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	must(t, err)
@@ -148,7 +149,7 @@ func (x *transcript) command(words []string) []string {
 		return nil
 	case "rebuild":
 		return x.rebuild()
-	case "dump", "audit", "vectors", "spaces", "named", "known", "hash":
+	case "dump", "audit", "reads", "vectors", "spaces", "named", "known", "hash":
 		return x.show(words[0], args)
 	}
 	e := x.event(words[0], args, opt)
@@ -180,6 +181,16 @@ func (x *transcript) event(verb string, args []string, opt map[string]string) ev
 		return x.deleted(x.ns[args[0]])
 	case "graph":
 		return x.graphChanged(events.Header{Namespace: x.ns[args[0]], Agent: args[1]}, opt["by"], graphSteps(x.t, args[2:]), opt["id"])
+	case "read":
+		h := events.Header{Namespace: x.ns[args[0]], Agent: args[1], Scope: events.ScopeTeam}
+		if opt["scope"] == "agent" {
+			h.Scope = events.ScopeAgent
+		}
+		var given []events.Given
+		for _, label := range args[2:] {
+			given = append(given, events.Given{Record: x.labels[label].Record, Version: 1})
+		}
+		return x.reading(h, given...)
 	case "ends":
 		return x.endOf(x.ns[args[0]], args[1])
 	case "began":
@@ -333,6 +344,11 @@ func (x *transcript) show(what string, args []string) (out []string) {
 		case "audit":
 			must(x.t, v.Audit(x.ns[args[0]], projections.Ref{}, func(r projections.AuditRow) (bool, error) {
 				say("%d.%d %s %s %s%s", r.At.Seq, r.At.Index, r.Type, r.Outcome, r.Agent, x.about(r.Record))
+				return true, nil
+			}))
+		case "reads":
+			must(x.t, v.ReadsBefore(x.ns[args[0]], projections.Ref{}, func(r projections.LoggedRead) (bool, error) {
+				say("%d.%d %s of %s", r.At.Seq, r.At.Index, r.Agent, r.Scope.Public())
 				return true, nil
 			}))
 		case "vectors":

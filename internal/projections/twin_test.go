@@ -165,6 +165,10 @@ func (w *twin) decide(e *events.Envelope, at projections.Ref) projections.EventR
 		return w.attach(e, r)
 	case events.TypeGraphChanged:
 		return w.graph(e, at)
+	case events.TypeRead:
+		if !w.living(e.Namespace) {
+			return outcome(projections.OutcomeRejected)
+		}
 	case events.TypeSpaceBuilding, events.TypeSpaceSwitched, events.TypeSpaceDropped:
 		if !w.living(e.Namespace) {
 			return outcome(projections.OutcomeRejected)
@@ -316,6 +320,33 @@ func (g *twinGraph) change(steps []events.GraphStep, at projections.Ref) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// checkReads compares the audited reads of a namespace with its audit rows, from wherever one
+// begins.
+func checkReads(t *testing.T, v *projections.View, ns events.ID, n *twinNamespace, audit []projections.AuditRow) {
+	t.Helper()
+	var want []projections.LoggedRead
+	for _, row := range slices.Backward(audit) {
+		if row.Type == events.TypeRead && row.Outcome == projections.OutcomeApplied && n.living {
+			want = append(want, projections.LoggedRead{At: row.At, Scope: row.Scope, SealedAt: row.SealedAt, Agent: row.Agent})
+		}
+	}
+	read := func(before projections.Ref, most int) (got []projections.LoggedRead) {
+		must(t, v.ReadsBefore(ns, before, func(r projections.LoggedRead) (bool, error) {
+			got = append(got, r)
+			return len(got) < most, nil
+		}))
+		return got
+	}
+	if got := read(projections.Ref{}, len(want)+2); !slices.Equal(got, want) {
+		t.Errorf("namespace %s has %d audited reads, the twin has %d", n.name, len(got), len(want))
+	}
+	for i := range want[:max(0, len(want)-1)] {
+		if got := read(want[i].At, 1); !slices.Equal(got, want[i+1:i+2]) {
+			t.Errorf("before %v is %v, want %v", want[i].At, got, want[i+1])
 		}
 	}
 }

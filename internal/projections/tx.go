@@ -58,7 +58,7 @@ func newTx(g *generation) *tx {
 		t.log, t.facts, t.directory, t.home, t.partitions, t.records,
 		&terms{t: t, w: g.terms, docs: map[uint32][]text.Doc{}, gone: map[uint32][]uint32{}},
 		&attributes{t: t, bits: map[bitmapRef]*roaring.Bitmap{}},
-		t.vectors, t.graph, t.audit, t.dataKeys,
+		t.vectors, t.graph, t.audit, &readLog{t: t}, t.dataKeys,
 	}
 	return t
 }

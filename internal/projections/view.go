@@ -23,6 +23,7 @@ type View struct {
 	dataKeyReads
 	vectorReads
 	graphReads
+	readLogReads
 }
 
 // View opens a view of the present state. It reads nothing.
@@ -33,7 +34,7 @@ func (s *State) View() *View {
 	g.refs++
 	v := &View{state: s, gen: g, published: p, logReads: logReads{p}, directoryReads: directoryReads{p}, homeReads: homeReads{p},
 		partitionReads: partitionReads{p}, recordReads: recordReads{p}, attributeReads: attributeReads{p}, auditReads: auditReads{p}, dataKeyReads: dataKeyReads{p}, vectorReads: vectorReads{p},
-		graphReads: graphReads{p}}
+		graphReads: graphReads{p}, readLogReads: readLogReads{p}}
 	s.opened++
 	s.views[v] = s.opened
 	return v

@@ -119,6 +119,17 @@ var readerProbes = map[string]probe{
 		page.Position, eve.Position = "", ""
 		return printed(page, err, eve, err2)
 	},
+	"AuditedReads": func(_ *testing.T, _ *world, r *Reader, foreign []string) string {
+		var out string
+		for _, req := range []memory.AuditedReadsRequest{{}, {Agent: "mallory"}, {Record: foreign[0]}, {Limit: 1}} {
+			page, err := r.AuditedReads(context.Background(), req)
+			page.Position, page.Cursor = "", ""
+			out += masked(printed(page, err), foreign[0])
+		}
+		return out
+	},
+	"Note":      nil, // it says of an answer what stands in that
+	"Namespace": nil, // the name by which it was opened
 	"Export": func(_ *testing.T, _ *world, r *Reader, _ []string) string {
 		var out string
 		err := r.Export(context.Background(), func(l memory.ExportLine) error { out += printed(l); return nil })
@@ -205,6 +216,7 @@ func TestIsolation(t *testing.T) {
 		w.One("team", "ann", fmt.Sprintf("deploy number %d keeps no secrets", i))
 	}
 	w.Capture("team", memory.Capture{Agent: "ann", Text: "deploy alone", Scope: memory.ScopeAgent})
+	w.Read("team", "ann", events.ScopeTeam, w.One("team", "ann", "given to somebody"))
 	w.Graph("team", "", entities(events.GraphEntity{Name: "hub", Type: "t", Observations: []string{"xylography"}}), relations(events.GraphRelation{From: "hub", To: "hub", Type: "is"}))
 	collect := func(foreign []string) map[string]string {
 		out := map[string]string{}
@@ -228,6 +240,8 @@ func TestIsolation(t *testing.T) {
 	foreign := w.Capture("team", secret)
 	secret.Scope = memory.ScopeTeam
 	foreign = append(foreign, w.Capture("other", secret)...)
+	w.Read("team", "mallory", events.ScopeAgent, foreign[0])
+	w.Read("other", "mallory", events.ScopeTeam, foreign[1])
 	w.Graph("other", "", entities(events.GraphEntity{Name: canary, Type: canary, Observations: []string{canary}}), relations(events.GraphRelation{From: "hub", To: canary, Type: canary}))
 	for range 20 { // enough to move any statistics
 		w.Capture("team", memory.Capture{Agent: "mallory", Text: "deploy secrets of " + canary, Scope: memory.ScopeAgent})

@@ -181,7 +181,7 @@ func TestEveryWriteIsCarriedOutOnceByTheNodeThatLeads(t *testing.T) {
 				switch {
 				case v.ids:
 					where, fails = s.again, ""
-				case v.method == "Capture" || v.method == "Revise" || v.method == "Forget" || v.method == "ChangeGraph":
+				case v.method == "Capture" || v.method == "Revise" || v.method == "Forget" || v.method == "ChangeGraph" || v.method == "NoteRead":
 					if where = s.sure; s.fails == memory.CodeUnavailable {
 						fails = ""
 					}
@@ -299,6 +299,14 @@ func fill(v reflect.Value, path string) {
 		v.SetInt(math.MaxInt64 - 1)
 	case reflect.Uint64:
 		v.SetUint(math.MaxUint64)
+	case reflect.Uint8:
+		v.SetUint(math.MaxUint8)
+	case reflect.Uint32:
+		v.SetUint(math.MaxUint32)
+	case reflect.Array:
+		for i := range v.Len() {
+			fill(v.Index(i), path)
+		}
 	case reflect.Float64:
 		v.SetFloat(0.1 + 0.2)
 	case reflect.Pointer:

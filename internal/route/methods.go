@@ -66,6 +66,10 @@ var (
 		local: func(ctx context.Context, o *Options, in graphChange) (memory.GraphChanged, error) {
 			return o.Local.ChangeGraph(ctx, in.Namespace, in.Change)
 		}}
+	noteRead = method[readNote, string]{name: "note read", untouched: deposed,
+		local: func(ctx context.Context, o *Options, in readNote) (string, error) {
+			return o.Local.NoteRead(ctx, in.Namespace, in.Note)
+		}}
 	createNamespace = method[memory.CreateNamespace, memory.Namespace]{name: "create namespace", over: held[memory.CreateNamespace],
 		local: func(ctx context.Context, o *Options, in memory.CreateNamespace) (memory.Namespace, error) {
 			return o.Local.CreateNamespace(ctx, in)
@@ -107,6 +111,7 @@ func Methods(opt Options) map[string]rpc.Method {
 	serve(all, o, revise)
 	serve(all, o, forget)
 	serve(all, o, changeGraph)
+	serve(all, o, noteRead)
 	serve(all, o, createNamespace)
 	serve(all, o, changeNamespace)
 	serve(all, o, deleteNamespace)

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"mneme/internal/api"
+	"mneme/internal/events"
 	"mneme/internal/peer"
 	"mneme/internal/peer/rpc"
 	"mneme/memory"
@@ -25,6 +26,8 @@ type Writer interface {
 	Revise(ctx context.Context, namespace, as, id string, rev memory.Revision, ifMatch int, clientID string) (memory.RevisionResponse, error)
 	Forget(ctx context.Context, namespace, as, id string, ifMatch int) (memory.ForgetResponse, error)
 	ChangeGraph(ctx context.Context, namespace string, change memory.GraphChange) (memory.GraphChanged, error)
+	// NoteRead notes in the audit log what a node is about to give to a reader.
+	NoteRead(ctx context.Context, namespace string, note events.ReadNote) (position string, err error)
 	CreateNamespace(ctx context.Context, req memory.CreateNamespace) (memory.Namespace, error)
 	ChangeNamespace(ctx context.Context, name string, patch memory.PatchNamespace) (memory.Namespace, error)
 	DeleteNamespace(ctx context.Context, name string) (position string, err error)
@@ -145,6 +148,11 @@ func (r *Router) Forget(ctx context.Context, namespace, as, id string, ifMatch i
 // ChangeGraph implements Writer. With a client id it is sent again where its answer was lost.
 func (r *Router) ChangeGraph(ctx context.Context, namespace string, change memory.GraphChange) (memory.GraphChanged, error) {
 	return do(ctx, r, changeGraph, graphChange{namespace, change})
+}
+
+// NoteRead implements Writer. It is not sent again where its answer was lost.
+func (r *Router) NoteRead(ctx context.Context, namespace string, note events.ReadNote) (position string, err error) {
+	return do(ctx, r, noteRead, readNote{namespace, note})
 }
 
 // CreateNamespace implements Writer.

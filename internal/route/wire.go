@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"mneme/internal/api"
+	"mneme/internal/events"
 	"mneme/memory"
 )
 
@@ -22,6 +23,11 @@ type recordCall struct {
 type graphChange struct {
 	Namespace string             `json:"namespace"`
 	Change    memory.GraphChange `json:"change"`
+}
+
+type readNote struct {
+	Namespace string          `json:"namespace"`
+	Note      events.ReadNote `json:"note"`
 }
 
 type namespaceChange struct {

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"mneme/internal/api"
+	"mneme/internal/events"
 	"mneme/internal/peer"
 	"mneme/internal/peer/devca"
 	"mneme/internal/peer/rpc"
@@ -302,6 +303,11 @@ func (f *fake) Revise(ctx context.Context, namespace, as, id string, rev memory.
 func (f *fake) ChangeGraph(ctx context.Context, namespace string, change memory.GraphChange) (memory.GraphChanged, error) {
 	_, err := f.carry(ctx, "ChangeGraph", change.ID, namespace, change)
 	return answered[memory.GraphChanged](err)
+}
+
+func (f *fake) NoteRead(ctx context.Context, namespace string, note events.ReadNote) (string, error) {
+	_, err := f.carry(ctx, "NoteRead", "", namespace, note)
+	return answered[string](err)
 }
 
 func (f *fake) Forget(ctx context.Context, namespace, as, id string, ifMatch int) (memory.ForgetResponse, error) {

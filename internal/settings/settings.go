@@ -25,9 +25,10 @@ const (
 	VectorWeight       = "search.vector_weight"
 	TextWeight         = "search.text_weight"
 	MinScore           = "search.min_score"
-	Aliases            = "search.aliases" // other names for one thing, see aliases
-	Captures           = "captures"       // Off: nothing is captured or revised
-	Searches           = "searches"       // Off: nothing is searched
+	Aliases            = "search.aliases"   // other names for one thing, see aliases
+	Captures           = "captures"         // Off: nothing is captured or revised
+	Searches           = "searches"         // Off: nothing is searched
+	AuditInjections    = "audit.injections" // On: reads for a prompt are audited
 	EmbedderProvider   = "embedder.provider"
 	EmbedderModel      = "embedder.model"
 	EmbedderDimensions = "embedder.dimensions"
@@ -104,6 +105,11 @@ func InfoOf(s embed.Space) memory.EmbedderInfo {
 	return memory.EmbedderInfo{Provider: s.Provider, Model: s.Model, Dimensions: s.Dimensions, Space: s.ID()}
 }
 
+// Audits reports whether reads of a purpose are noted in the audit log.
+func (e *Effective) Audits(p memory.Purpose) bool {
+	return p == memory.PurposeInject && e.Raw[AuditInjections] == On
+}
+
 // Refuses is the answer where a namespace has switched Captures or Searches off; nil where it
 // has not. What takes memories away, reads them by id or changes settings is never switched off.
 func (e *Effective) Refuses(what, namespace string) *memory.Error {
@@ -147,14 +153,15 @@ func oneOf(values ...string) check {
 }
 
 var table = map[string]check{
-	VectorWeight: number(0, 1),
-	TextWeight:   number(0, 1),
-	MinScore:     number(0, 1),
-	Aliases:      aliases,
-	Captures:     oneOf(On, Off),
-	Searches:     oneOf(On, Off),
-	KeepOld:      keeping,
-	MinRecall:    number(0, 1),
+	VectorWeight:    number(0, 1),
+	TextWeight:      number(0, 1),
+	MinScore:        number(0, 1),
+	Aliases:         aliases,
+	Captures:        oneOf(On, Off),
+	Searches:        oneOf(On, Off),
+	AuditInjections: oneOf(On, Off),
+	KeepOld:         keeping,
+	MinRecall:       number(0, 1),
 
 	PartSetting(memory.PartNeighbours): oneOf(On, Off),
 	PartSetting(memory.PartSpeaker):    oneOf(On, Off),

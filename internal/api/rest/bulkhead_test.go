@@ -76,7 +76,7 @@ func TestReadsOfOneSortKeepNoOtherAway(t *testing.T) {
 	const ns = "/v1/namespaces/team"
 	reads := map[*bulkhead][]string{
 		b.s.bulkheads.gets:     {ns, ns + "/embedder", ns + "/records/" + recordID, ns + "/records?uri=a"},
-		b.s.bulkheads.pages:    {"/v1/namespaces", ns + "/records", ns + "/audit", ns + "/records/" + recordID + "/history", ns + "/records/" + recordID + "/timeline"},
+		b.s.bulkheads.pages:    {"/v1/namespaces", ns + "/records", ns + "/audit", ns + "/audit/reads", ns + "/records/" + recordID + "/history", ns + "/records/" + recordID + "/timeline"},
 		b.s.bulkheads.searches: {ns + "/search"},
 		b.s.bulkheads.exports:  {ns + "/export"},
 		b.s.bulkheads.streams:  {ns + "/events?follow=false"},

@@ -33,7 +33,7 @@ func TestEveryRouteAnswersFailuresWithProblems(t *testing.T) {
 		{"ChangeNamespace", "PATCH", ns, `{"settings":{}}`}, {"DeleteNamespace", "DELETE", ns, ""},
 		{"Search", "POST", ns + "/search", `{"query":"q"}`}, {"Get", "GET", ns + "/records/x", ""}, {"Get", "GET", ns + "/records?uri=a", ""},
 		{"List", "GET", ns + "/records", ""}, {"History", "GET", ns + "/records/x/history", ""}, {"Timeline", "GET", ns + "/records/x/timeline", ""},
-		{"Audit", "GET", ns + "/audit", ""}, {"Events", "GET", ns + "/events", ""}, {"Export", "GET", ns + "/export", ""},
+		{"Audit", "GET", ns + "/audit", ""}, {"AuditedReads", "GET", ns + "/audit/reads", ""}, {"Events", "GET", ns + "/events", ""}, {"Export", "GET", ns + "/export", ""},
 		{"ChangeGraph", "POST", ns + "/graph?as=me", `{"operations":[{"delete_entities":["a"]}]}`}, {"Graph", "GET", ns + "/graph", ""}, {"StreamGraph", "GET", ns + "/graph/export", ""},
 		{"Namespaces", "GET", "/v1/namespaces", ""}, {"Namespace", "GET", ns, ""}, {"Status", "GET", "/v1/status", ""}, {"Cluster", "GET", "/v1/cluster", ""},
 		{"Doctor", "GET", "/v1/admin/doctor", ""}, {"Rebuild", "POST", "/v1/admin/rebuild", ""}, {"VerifyLog", "POST", "/v1/admin/log/verify", ""},

@@ -167,6 +167,10 @@ func (f *fake) Audit(_ context.Context, acc memory.Access, req memory.AuditReque
 	return memory.AuditPage{Rows: []memory.AuditRow{{Position: "p0.1.2.0", At: day, Type: "memory.captured", Outcome: "applied", Scope: "team"}}}, f.called("Audit", acc, req)
 }
 
+func (f *fake) AuditedReads(_ context.Context, acc memory.Access, req memory.AuditedReadsRequest) (memory.AuditedReadPage, error) {
+	return memory.AuditedReadPage{Reads: []memory.AuditedRead{{Position: "p0.1.2.0", At: day, Namespace: "team", Scope: "team", Purpose: "inject", Consistency: "local", Given: []memory.Given{{RecordID: recordID, Version: 1}}}}}, f.called("AuditedReads", acc, req)
+}
+
 func (f *fake) Events(ctx context.Context, acc memory.Access, from string, follow bool, yield func(memory.Event) error) error {
 	if err := f.called("Events", acc, from, follow); err != nil {
 		return err

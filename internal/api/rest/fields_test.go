@@ -54,6 +54,7 @@ func TestEveryFieldReachesTheReader(t *testing.T) {
 	fit := memory.Fit{MaxText: &five, Fields: []string{"text", "uri"}, Budget: &five}
 	list := full(t, memory.ListRequest{Cursor: "c", Limit: 5, Filter: filter, Fit: fit})
 	audit := full(t, memory.AuditRequest{Cursor: "c", From: "p0.0.1.0", Limit: 9, Actor: "bob", Since: &at, Until: &later})
+	audited := full(t, memory.AuditedReadsRequest{Cursor: "c", Limit: 9, Agent: "bob", Record: recordID, Since: &at, Until: &later})
 	timeline := full(t, memory.TimelineRequest{ID: "r", Before: &two, After: &five, Fit: fit})
 	search := full(t, memory.SearchRequest{Query: "q", As: access.As, Limit: &five, Mode: memory.ModeText, MinScore: &half, All: true, Filter: &filter, AsOf: "p0.0.1.0",
 		AtLeast: access.AtLeast, Consistency: access.Consistency, Explain: true, Purpose: memory.PurposeInject, Vector: []float64{1},
@@ -75,6 +76,10 @@ func TestEveryFieldReachesTheReader(t *testing.T) {
 			_, err := c.Audit(ctx, "team", client.AuditOptions{ReadOptions: read, AuditRequest: audit})
 			return err
 		}, []any{access, audit}},
+		{"audited reads", func() error {
+			_, err := client.AuditedReads(ctx, c, "team", client.AuditedReadsOptions{ReadOptions: read, AuditedReadsRequest: audited})
+			return err
+		}, []any{access, audited}},
 		{"timeline", func() error {
 			_, err := c.Timeline(ctx, "team", "r", client.TimelineOptions{ReadOptions: read, Before: timeline.Before, After: timeline.After, Fit: fit})
 			return err

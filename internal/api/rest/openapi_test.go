@@ -112,7 +112,7 @@ func TestDocumentAndRoutesAreTheSame(t *testing.T) {
 		"DELETE /v1/namespaces/{ns}", "POST /v1/namespaces/{ns}/events", "GET /v1/namespaces/{ns}/events", "POST /v1/namespaces/{ns}/search",
 		"GET /v1/namespaces/{ns}/records", "GET /v1/namespaces/{ns}/records/{id}", "PATCH /v1/namespaces/{ns}/records/{id}",
 		"DELETE /v1/namespaces/{ns}/records/{id}", "GET /v1/namespaces/{ns}/records/{id}/history", "GET /v1/namespaces/{ns}/records/{id}/timeline",
-		"GET /v1/namespaces/{ns}/audit", "GET /v1/namespaces/{ns}/export", "GET /v1/status", "GET /v1/cluster", "GET /livez", "GET /readyz", "GET /metrics", "GET /{$}",
+		"GET /v1/namespaces/{ns}/audit", "GET /v1/namespaces/{ns}/audit/reads", "GET /v1/namespaces/{ns}/export", "GET /v1/status", "GET /v1/cluster", "GET /livez", "GET /readyz", "GET /metrics", "GET /{$}",
 		"POST /v1/admin/rebuild", "GET /v1/admin/doctor", "POST /v1/admin/log/verify", "POST /v1/admin/log/repair", "GET /v1/admin/rejected",
 		"GET /v1/admin/quarantine", "GET /v1/admin/backup/log", "POST /v1/admin/backup/keys", "GET /v1/admin/backup/destroyed", "GET /v1/admin/version", "GET /openapi.json"} {
 		if !documented[promised] {

@@ -22,6 +22,24 @@ func (s *server) audit(w http.ResponseWriter, r *http.Request) error {
 	return answerRead(w, r, s.bulkheads.pages, func() (memory.AuditPage, error) { return s.Reader.Audit(r.Context(), acc, req) })
 }
 
+func auditedReads(s *server) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		q, err := s.parseQuery(r)
+		if err != nil {
+			return err
+		}
+		acc := q.access(r)
+		req := memory.AuditedReadsRequest{
+			Cursor: q.str("cursor"), Limit: q.number("limit", 0, 1, memory.MaxLimit),
+			Agent: q.str("agent"), Record: q.str("record"), Since: q.time("since"), Until: q.time("until"),
+		}
+		if err := q.finish(); err != nil {
+			return err
+		}
+		return answerRead(w, r, s.bulkheads.pages, func() (memory.AuditedReadPage, error) { return s.Reader.AuditedReads(r.Context(), acc, req) })
+	}
+}
+
 func (s *server) export(w http.ResponseWriter, r *http.Request) error {
 	acc, err := s.readAccess(r)
 	if err != nil {

@@ -38,6 +38,8 @@ type Reader interface {
 	History(ctx context.Context, acc memory.Access, id string) (memory.History, error)
 	Timeline(ctx context.Context, acc memory.Access, req memory.TimelineRequest) (memory.Timeline, error)
 	Audit(ctx context.Context, acc memory.Access, req memory.AuditRequest) (memory.AuditPage, error)
+	// AuditedReads tells of reads in a namespace that has them audited.
+	AuditedReads(ctx context.Context, acc memory.Access, req memory.AuditedReadsRequest) (memory.AuditedReadPage, error)
 	// Events yields what follows the position from ("" = what happens from
 	// now on), from this goroutine, until yield fails, ctx ends or, without
 	// follow, the present is reached.

@@ -247,6 +247,20 @@ func (w *World) Forget(ns, id, agent string, scope events.Scope) projections.Eve
 	return w.Apply(&Item{Header: events.Header{Type: events.TypeForgotten, Namespace: w.Space[ns], Agent: agent, Scope: scope, Target: w.ID(id)}})[0]
 }
 
+// Read folds an audited read that gave some records, each in its first version.
+func (w *World) Read(ns, agent string, scope events.Scope, records ...string) projections.EventResult {
+	w.T.Helper()
+	key, err := w.Keys.DataKey(w.Space[ns], "")
+	w.OK(err)
+	at := w.State.Cursor()
+	r := events.Read{Purpose: events.ReadInject, Seq: at.Seq, Index: at.Index}
+	for _, id := range records {
+		r.Given = append(r.Given, events.Given{Record: w.ID(id), Version: 1})
+	}
+	return w.Apply(&Item{Key: key, Payload: r.Encode(),
+		Header: events.Header{Type: events.TypeRead, Scope: scope, Namespace: w.Space[ns], Agent: agent}})[0]
+}
+
 // Graph folds a change of the team's graph, sealed under a subject's key; "" = nobody's.
 func (w *World) Graph(ns, subject string, steps ...events.GraphStep) projections.EventResult {
 	w.T.Helper()

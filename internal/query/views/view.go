@@ -152,30 +152,31 @@ var ErrErased = errors.New("erased")
 // OpenContent opens the content of a captured or revised event. Errors:
 // ErrErased; a key that is missing without having been destroyed is damage.
 func OpenContent(keys *keyring.Keyring, env *events.Envelope) (*events.Content, error) {
+	return opened(keys, env, derive.OpenContent)
+}
+
+// opened opens a payload under the key that its header names.
+func opened[T any](keys *keyring.Keyring, env *events.Envelope, open func(*keyring.DataKey, *events.Envelope) (T, error)) (T, error) {
+	var none T
 	key, err := keys.KeyByID(env.Key)
 	if err == nil {
-		var c *events.Content
-		if c, err = derive.OpenContent(key, env); err == nil {
-			return c, nil
+		var v T
+		if v, err = open(key, env); err == nil {
+			return v, nil
 		}
 	}
 	if settings.IsErased(err) {
-		return nil, ErrErased
+		return none, ErrErased
 	}
-	return nil, fmt.Errorf("open event %s: %w", env.Event, err)
+	return none, fmt.Errorf("open event %s: %w", env.Event, err)
 }
 
 // OpenGraph opens the steps of a graph.changed. Errors as of OpenContent.
 func OpenGraph(keys *keyring.Keyring, env *events.Envelope) ([]events.GraphStep, error) {
-	key, err := keys.KeyByID(env.Key)
-	if err == nil {
-		var steps []events.GraphStep
-		if steps, err = derive.OpenGraph(key, env); err == nil {
-			return steps, nil
-		}
-	}
-	if settings.IsErased(err) {
-		return nil, ErrErased
-	}
-	return nil, fmt.Errorf("open event %s: %w", env.Event, err)
+	return opened(keys, env, derive.OpenGraph)
+}
+
+// OpenRead opens what a memory.read holds. Errors as of OpenContent.
+func OpenRead(keys *keyring.Keyring, env *events.Envelope) (events.Read, error) {
+	return opened(keys, env, derive.OpenRead)
 }
