@@ -116,6 +116,9 @@ var (
 	testOrFolder = regexp.MustCompile("`([a-z][a-z0-9/]*)`|" + testName.String())
 )
 
+// byFolder are the documents that tell each test with its folder, so that it can be run.
+var byFolder = []string{"docs/guarantees.md", "docs/requirements.md"}
+
 // checkTestNames finds names of tests in a document that no test has. Where folders
 // is set, a name belongs to the folder that was named last before it.
 func checkTestNames(name, text string, tests map[string][]string, folders bool) []string {
@@ -161,7 +164,7 @@ func TestDocumentsNameTestsThatExist(t *testing.T) {
 		name, err := filepath.Rel(top, path)
 		name = filepath.ToSlash(name)
 		named += len(testName.FindAllString(string(text), -1))
-		reportAll(t, checkTestNames(name, string(text), tests, name == "docs/guarantees.md"))
+		reportAll(t, checkTestNames(name, string(text), tests, slices.Contains(byFolder, name)))
 		return err
 	})
 	if err != nil {
@@ -170,6 +173,32 @@ func TestDocumentsNameTestsThatExist(t *testing.T) {
 	if named < 100 {
 		t.Fatalf("only %d names of tests found", named)
 	}
+}
+
+// checkTicks finds ticked items of a document that name no test.
+func checkTicks(name, text string) (bad []string) {
+	items := strings.Split(text, "\n- [")
+	for _, item := range items[1:] {
+		item, _, _ = strings.Cut(item, "\n## ")
+		if title, _, _ := strings.Cut(item, ":"); strings.HasPrefix(item, "x]") && !testName.MatchString(item) {
+			bad = append(bad, fmt.Sprintf("%s: nothing shows %q\n\tname a test, behind its folder, or take the tick away", name, strings.Trim(title, "x] *")))
+		}
+	}
+	return bad
+}
+
+// TestTickedRequirementsAreShown: what is ticked in docs/requirements.md names a test, which
+// TestDocumentsNameTestsThatExist looks for.
+func TestTickedRequirementsAreShown(t *testing.T) {
+	const name = "docs/requirements.md"
+	text, err := os.ReadFile(filepath.Join(root(t), filepath.FromSlash(name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(text), "\n- [x]"); n < 12 {
+		t.Errorf("%d ticks were found", n)
+	}
+	reportAll(t, checkTicks(name, string(text)))
 }
 
 func TestDocumentRulesBite(t *testing.T) {
@@ -181,5 +210,7 @@ func TestDocumentRulesBite(t *testing.T) {
 	expect(t, checkTestNames("x.md", "`a/b` TestOne, TestTwo", tests, false))
 	expect(t, checkTestNames("x.md", "\n`a/b` TestOne/sub, TestThree", tests, false), "x.md:2: there is no test TestThree")
 	expect(t, checkTestNames("x.md", "`a/b` TestOne · `c` TestTwo", tests, true))
+	expect(t, checkTicks("x.md", "\n- [x] **A1: a**\n  TestOne\n- [ ] **A2: b**\n"))
+	expect(t, checkTicks("x.md", "\n- [x] **A1: a**\n- [x] **A2: b** TestOne\n- [x] **A3: c**\n## TestTwo"), `nothing shows "A1"`, `nothing shows "A3"`)
 	expect(t, checkTestNames("x.md", "`a/b` TestOne, TestTwo", tests, true), "no test TestTwo in \"a/b\"")
 }
