@@ -17,8 +17,8 @@ func auditReadsCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reads",
 		Short: "Show who was given which memories for a prompt, newest first",
-		Long: `Lists the reads that a namespace has audited: those by which memories went into a
-prompt that did not ask for them. They are, once that is switched on:
+		Long: `Lists the reads that a namespace has audited: those by which blocks of memories go into
+prompts, of hooks and of recalls. They are, once that is switched on:
 
   memctl namespace set NAMESPACE audit.injections=on
 

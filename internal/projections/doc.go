@@ -17,7 +17,7 @@
 //     caches, blocks, counters and cursors are no facts.
 //
 // A projection is a type in a file of its own: log, facts, directory, home,
-// partitions, records, data keys, terms, attributes, vectors, graph, audit. DESIGN.md says how an
+// partitions, records, data keys, terms, attributes, vectors, graph, audit, read log. DESIGN.md says how an
 // event goes through them, how to add one, and lists all rows.
 //
 // Not its job: deciding what is admitted (ingest), what a reader may see

@@ -30,7 +30,7 @@ func (s *surface) recallPrompt(ctx context.Context, req *mcp.GetPromptRequest) (
 		return nil, told(err)
 	}
 	limit := recall.DefaultLimit
-	resp, err := c.Client.Search(ctx, c.Namespace, memory.SearchRequest{Query: task, As: c.Agent, Limit: &limit})
+	resp, err := c.Client.Search(ctx, c.Namespace, memory.SearchRequest{Query: task, As: c.Agent, Limit: &limit, Purpose: memory.PurposeInject})
 	if err != nil {
 		return nil, told(err)
 	}

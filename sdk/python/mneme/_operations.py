@@ -108,6 +108,12 @@ OPERATIONS = {
         query=("before", "after", "max_text", "fields", "budget", "as", "at_least", "consistency",),
         headers=("Mneme-Agent",),
     ),
+    "listAuditedReads": Operation(
+        "GET",
+        "/v1/namespaces/{ns}/audit/reads",
+        query=("cursor", "limit", "agent", "record", "since", "until", "as", "at_least", "consistency",),
+        headers=("Mneme-Agent",),
+    ),
     "listNamespaces": Operation(
         "GET",
         "/v1/namespaces",

@@ -11,6 +11,7 @@ from . import _sse, _wire, errors
 from ._http import Transport
 from ._core import DEFAULT_ADDRESS, Call, Core, Feed, Reply, lost, new_id
 from .types import (
+    AuditedReadPage,
     AuditPage,
     Capture,
     CaptureResponse,
@@ -222,7 +223,7 @@ class Client(Core):
 
         ``at_least`` is the position of a write that the answer must include. ``max_text``, ``fields`` and
         ``budget`` (tokens) make the answer fit the window of an agent. ``purpose="inject"`` says that the
-        answer is for a prompt whose agent did not ask.
+        answer goes into a prompt as a block of memories; a namespace may have such reads audited.
         """
         body = self._query(
             query=query, limit=limit, mode=mode, min_score=min_score, all=all, filter=filter, as_of=as_of,
@@ -414,6 +415,28 @@ class Client(Core):
             **self._reads(as_, at_least, consistency),
         }  # fmt: skip
         return self._do(AuditPage, Call("getAudit", {"ns": namespace}, query))
+
+    def audited_reads(
+        self,
+        namespace: str,
+        *,
+        cursor: str | None = None,
+        limit: int | None = None,
+        agent: str | None = None,
+        record: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        as_: str | None = None,
+        at_least: str | None = None,
+        consistency: Consistency | None = None,
+    ) -> AuditedReadPage:
+        """One page of who was given which memories for a prompt, newest first; go on with its ``cursor`` until
+        that is empty. A namespace has such reads audited where its setting ``audit.injections`` is ``on``."""
+        query = {
+            "cursor": cursor, "limit": limit, "agent": agent, "record": record, "since": since, "until": until,
+            **self._reads(as_, at_least, consistency),
+        }  # fmt: skip
+        return self._do(AuditedReadPage, Call("listAuditedReads", {"ns": namespace}, query))
 
     def export(
         self,

@@ -52,6 +52,49 @@ class AuditRow:
 
 
 @dataclass(frozen=True, kw_only=True)
+class AuditedRead:
+    """AuditedRead is a read that a namespace has audited: who was given which memories, and what for. It names
+    them, and holds no word of them or of the query.
+    """
+
+    #: of its event
+    position: str
+    event_id: str
+
+    #: when the event was sealed, which is before the answer was given
+    at: datetime
+    namespace: str
+
+    #: that was reading, as it said
+    agent: str = ""
+
+    #: of what was given; a read of both scopes is two of these
+    scope: Scope
+    purpose: Purpose
+    consistency: Consistency
+
+    #: the position that the answer was read at
+    read_at: str
+
+    #: `query_hash` is a hash of the query under a key of the namespace, in hex: equal queries have equal
+    #: hashes. Empty where a vector was all that was asked with.
+    query_hash: str = ""
+
+    #: in the order of the answer
+    given: list[Given]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditedReadPage:
+    """AuditedReadPage is one page of audited reads, newest first. A page may have fewer than were asked for, or
+    none, and still a cursor: it looks into a few thousand reads at most.
+    """
+    reads: list[AuditedRead]
+    cursor: str = ""
+    position: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Capture:
     """Capture is what an agent wants remembered."""
 
@@ -446,6 +489,15 @@ class ForgetResponse:
     """ForgetResponse answers a forget."""
     record_id: str
     position: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given:
+    """Given is a version of a record that was given to a reader. Both stay when the record is forgotten or
+    erased.
+    """
+    record_id: str
+    version: int
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -44,6 +44,18 @@ class Memories:
         with self.assertRaises(mneme.Invalid):
             client.search(ns, "deploys", purpose="fun")
 
+    def test_audited_reads(self) -> None:
+        client = self.client()
+        ns = self.namespace(client)
+        kept = client.capture(ns, "deploys happen on Tuesdays")
+        client.search(ns, "deploys", purpose="inject")
+        self.assertEqual(client.audited_reads(ns).reads, [])
+        client.change_namespace(ns, {"audit.injections": "on"})
+        client.search(ns, "deploys", purpose="inject")
+        client.search(ns, "deploys")
+        page = client.audited_reads(ns, agent="agent-7", record=kept.record_id, limit=5)
+        self.assertEqual([(r.agent, r.purpose, [g.record_id for g in r.given]) for r in page.reads], [("agent-7", "inject", [kept.record_id])])
+
     def test_batch(self) -> None:
         client = self.client()
         ns = self.namespace(client)

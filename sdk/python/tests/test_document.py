@@ -38,6 +38,7 @@ METHODS = {
     "getRecordHistory": ["history"],
     "getStatus": ["status"],
     "getTimeline": ["timeline"],
+    "listAuditedReads": ["audited_reads"],
     "listNamespaces": ["namespaces", "namespaces_page"],
     "listRecords": ["list"],
     "readGraph": ["read_graph"],

@@ -109,6 +109,12 @@ export const operations = {
     query: ["before", "after", "max_text", "fields", "budget", "as", "at_least", "consistency"],
     headers: ["Mneme-Agent"],
   },
+  listAuditedReads: {
+    method: "GET",
+    path: "/v1/namespaces/{ns}/audit/reads",
+    query: ["cursor", "limit", "agent", "record", "since", "until", "as", "at_least", "consistency"],
+    headers: ["Mneme-Agent"],
+  },
   listNamespaces: {
     method: "GET",
     path: "/v1/namespaces",

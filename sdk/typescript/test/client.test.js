@@ -41,6 +41,18 @@ test("capture and search", async () => {
   await assert.rejects(client.search(ns, { query: "deploys", purpose: "fun" }), fails("invalid"));
 });
 
+test("audited reads", async () => {
+  const { client, ns } = await fresh(node.url);
+  const kept = await client.capture(ns, "deploys happen on Tuesdays");
+  await client.search(ns, { query: "deploys", purpose: "inject" });
+  assert.deepEqual((await client.auditedReads(ns)).reads, []);
+  await client.changeNamespace(ns, { settings: { "audit.injections": "on" } });
+  await client.search(ns, { query: "deploys", purpose: "inject" });
+  await client.search(ns, { query: "deploys" });
+  const { reads } = await client.auditedReads(ns, { agent: "agent-7", record: kept.record_id, limit: 5 });
+  assert.deepEqual(reads.map((r) => [r.agent, r.purpose, r.given.map((g) => g.record_id)]), [["agent-7", "inject", [kept.record_id]]]);
+});
+
 test("a batch", async () => {
   const { client, ns } = await fresh(node.url);
   const items = [{ text: "one" }, { text: "two", id: "mine", agent: "agent-8" }, { text: "" }];

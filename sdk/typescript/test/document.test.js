@@ -48,6 +48,7 @@ const calls = {
   getRecordHistory: (c, options) => c.history("ns", "id", options),
   getStatus: (c, options) => c.status(options),
   getTimeline: (c, options) => c.timeline("ns", "id", options),
+  listAuditedReads: (c, options) => c.auditedReads("ns", options),
   listNamespaces: (c, options) => c.namespacesPage(options),
   listRecords: (c, options) => c.list("ns", options),
   readGraph: (c, options) => c.readGraph("ns", options),

@@ -120,6 +120,15 @@ export class Client {
      */
     audit(namespace: string, options?: types.GetAuditOptions & CallOptions): Promise<types.AuditPage>;
     /**
+     * One page of who was given which memories for a prompt, newest first; go on with its `cursor` until there is none.
+     * A namespace has such reads audited where its setting `audit.injections` is `on`.
+     *
+     * @param {string} namespace
+     * @param {types.ListAuditedReadsOptions & CallOptions} [options]
+     * @returns {Promise<types.AuditedReadPage>}
+     */
+    auditedReads(namespace: string, options?: types.ListAuditedReadsOptions & CallOptions): Promise<types.AuditedReadPage>;
+    /**
      * Every living record that the agent may see, oldest first, whole; ends with an error if it is not complete.
      *
      * @param {string} namespace

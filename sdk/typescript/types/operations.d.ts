@@ -175,27 +175,27 @@ export namespace operations {
         let headers_17: string[];
         export { headers_17 as headers };
     }
-    namespace listNamespaces {
+    namespace listAuditedReads {
         let method_18: string;
         export { method_18 as method };
         let path_18: string;
         export { path_18 as path };
         let query_18: string[];
         export { query_18 as query };
-        let headers_18: never[];
+        let headers_18: string[];
         export { headers_18 as headers };
     }
-    namespace listRecords {
+    namespace listNamespaces {
         let method_19: string;
         export { method_19 as method };
         let path_19: string;
         export { path_19 as path };
         let query_19: string[];
         export { query_19 as query };
-        let headers_19: string[];
+        let headers_19: never[];
         export { headers_19 as headers };
     }
-    namespace readGraph {
+    namespace listRecords {
         let method_20: string;
         export { method_20 as method };
         let path_20: string;
@@ -205,7 +205,7 @@ export namespace operations {
         let headers_20: string[];
         export { headers_20 as headers };
     }
-    namespace reviseRecord {
+    namespace readGraph {
         let method_21: string;
         export { method_21 as method };
         let path_21: string;
@@ -215,7 +215,7 @@ export namespace operations {
         let headers_21: string[];
         export { headers_21 as headers };
     }
-    namespace searchMemories {
+    namespace reviseRecord {
         let method_22: string;
         export { method_22 as method };
         let path_22: string;
@@ -225,7 +225,7 @@ export namespace operations {
         let headers_22: string[];
         export { headers_22 as headers };
     }
-    namespace searchNamespaces {
+    namespace searchMemories {
         let method_23: string;
         export { method_23 as method };
         let path_23: string;
@@ -235,14 +235,24 @@ export namespace operations {
         let headers_23: string[];
         export { headers_23 as headers };
     }
-    namespace switchEmbedder {
+    namespace searchNamespaces {
         let method_24: string;
         export { method_24 as method };
         let path_24: string;
         export { path_24 as path };
-        let query_24: never[];
+        let query_24: string[];
         export { query_24 as query };
-        let headers_24: never[];
+        let headers_24: string[];
         export { headers_24 as headers };
+    }
+    namespace switchEmbedder {
+        let method_25: string;
+        export { method_25 as method };
+        let path_25: string;
+        export { path_25 as path };
+        let query_25: never[];
+        export { query_25 as query };
+        let headers_25: never[];
+        export { headers_25 as headers };
     }
 }

@@ -87,6 +87,44 @@ export interface AuditRow {
   namespace?: string;
 }
 
+/**
+ * AuditedRead is a read that a namespace has audited: who was given which memories, and what for. It names
+ * them, and holds no word of them or of the query.
+ */
+export interface AuditedRead {
+  /** of its event */
+  position: string;
+  event_id: string;
+  /** when the event was sealed, which is before the answer was given */
+  at: string;
+  namespace: string;
+  /** that was reading, as it said */
+  agent?: string;
+  /** of what was given; a read of both scopes is two of these */
+  scope: Scope;
+  purpose: Purpose;
+  consistency: Consistency;
+  /** the position that the answer was read at */
+  read_at: string;
+  /**
+   * `query_hash` is a hash of the query under a key of the namespace, in hex: equal queries have equal
+   * hashes. Empty where a vector was all that was asked with.
+   */
+  query_hash?: string;
+  /** in the order of the answer */
+  given: Given[];
+}
+
+/**
+ * AuditedReadPage is one page of audited reads, newest first. A page may have fewer than were asked for, or
+ * none, and still a cursor: it looks into a few thousand reads at most.
+ */
+export interface AuditedReadPage {
+  reads: AuditedRead[];
+  cursor?: string;
+  position: string;
+}
+
 /** Capture is what an agent wants remembered. */
 export interface Capture {
   /** Your own id for it, with which it is safe to send again. */
@@ -422,6 +460,15 @@ export interface Filter {
 export interface ForgetResponse {
   record_id: string;
   position: string;
+}
+
+/**
+ * Given is a version of a record that was given to a reader. Both stay when the record is forgotten or
+ * erased.
+ */
+export interface Given {
+  record_id: string;
+  version: number;
 }
 
 /**
@@ -826,7 +873,10 @@ export interface SearchNamespaces {
   consistency?: Consistency;
   /** Account for each score. */
   explain?: boolean;
-  /** What the answer is for: inject is for a prompt whose agent did not ask. */
+  /**
+   * What the answer is for: inject says that it goes into a prompt as a block of memories. A namespace may
+   * have such reads audited.
+   */
   purpose?: Purpose;
   /** The query's vector, in the namespace's space, in place of the embedder's. */
   vector?: number[];
@@ -867,7 +917,10 @@ export interface SearchRequest {
   consistency?: Consistency;
   /** Account for each score. */
   explain?: boolean;
-  /** What the answer is for: inject is for a prompt whose agent did not ask. */
+  /**
+   * What the answer is for: inject says that it goes into a prompt as a block of memories. A namespace may
+   * have such reads audited.
+   */
   purpose?: Purpose;
   /** The query's vector, in the namespace's space, in place of the embedder's. */
   vector?: number[];
@@ -1170,6 +1223,28 @@ export interface GetTimelineOptions {
    * Tokens (cl100k_base) that the whole answer may have; what there is no room for is counted in left_off.
    */
   budget?: number;
+  /** The agent that is acting. */
+  as?: string;
+  /** Wait until the node has reached this position. */
+  at_least?: string;
+  /** How fresh the answer must be; local unless said. */
+  consistency?: Consistency;
+}
+
+/** What may be said beside the request of listAuditedReads. */
+export interface ListAuditedReadsOptions {
+  /** The cursor of the page before. */
+  cursor?: string;
+  /** At most this many. */
+  limit?: number;
+  /** Reads by this agent. */
+  agent?: string;
+  /** Reads that gave this record. */
+  record?: string;
+  /** From this time on. */
+  since?: string | Date;
+  /** Before this time. */
+  until?: string | Date;
   /** The agent that is acting. */
   as?: string;
   /** Wait until the node has reached this position. */
