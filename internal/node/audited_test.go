@@ -169,8 +169,12 @@ func TestReadsForPromptsAreAudited(t *testing.T) {
 func TestAReadThatCannotBeNotedGivesNothing(t *testing.T) {
 	t.Parallel()
 	cfg := quiet(t.TempDir())
-	cfg.Namespaces = []string{"default", "other"}
+	cfg.Namespaces, cfg.Shards = []string{"default", "other"}, 2
 	a := auditing{t, open(t, cfg)}
+	here, _ := a.n.home("default")
+	if there, _ := a.n.home("other"); here == there {
+		t.Fatal("both namespaces lie on one shard")
+	}
 	a.capture("default", memory.Capture{Agent: "ann", Text: "deploys happen on Tuesdays"})
 	a.capture("other", memory.Capture{Agent: "ann", Text: "deploys happen on Fridays"})
 	a.set("default", "on")

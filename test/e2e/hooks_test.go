@@ -52,6 +52,9 @@ func TestHooksRememberAcrossConversations(t *testing.T) {
 		t.Fatalf("stored %s", toJSON(t, got))
 	}
 
+	if on := memctl(t, "", h.env(), "namespace", "set", "default", "audit.injections=on"); on.code != 0 {
+		t.Fatal(on)
+	}
 	out := h.hook("gemini-cli", "BeforeAgent", map[string]any{"session_id": "two", "prompt": "On which day do we deploy?"})
 	var answer struct {
 		Hook struct{ HookEventName, AdditionalContext string } `json:"hookSpecificOutput"`
@@ -82,6 +85,15 @@ func TestHooksRememberAcrossConversations(t *testing.T) {
 	}
 	if want := []string{"kiro nothing found", "gemini-cli injected", "claude-code nothing found"}; !slices.Equal(outcomes, want) {
 		t.Fatalf("recalls %q", outcomes)
+	}
+	var audited memory.AuditedReadPage
+	mustJSON(t, memctl(t, "", h.env(), "audit", "reads", "--json").out, &audited)
+	var readers []string
+	for _, r := range audited.Reads {
+		readers = append(readers, fmt.Sprint(r.Agent, " ", len(r.Given)))
+	}
+	if want := []string{"kiro 0", fmt.Sprint("gemini-cli ", len(recalls.Recalls[1].Hits))}; !slices.Equal(readers, want) {
+		t.Errorf("audited are %q, want %q", readers, want)
 	}
 	if r := recalls.Recalls[1]; r.Tokens == 0 || r.Tokens > 600 || len(r.Hits) == 0 || r.Hits[0].Score <= 0 || r.Hits[0].Tokens == 0 {
 		t.Errorf("%+v", r)
