@@ -27,6 +27,14 @@ func Level(w *Writer) uint16 {
 	return at.FeatureLevel()
 }
 
+// Allows returns why what needs a level may not be written yet; nil if it may.
+func Allows(w *Writer, level uint16) error {
+	if at := Level(w); at < level {
+		return needsLevel(level, at)
+	}
+	return nil
+}
+
 // decideLevel answers a level.raised that raises nothing.
 func decideLevel(v *projections.View, d *draft) (projections.EventResult, bool, error) {
 	level, err := events.DecodeLevel(d.payload)

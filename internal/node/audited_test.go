@@ -7,6 +7,7 @@ import (
 
 	"mneme/internal/api"
 	"mneme/internal/events"
+	"mneme/internal/ingest"
 	"mneme/memory"
 )
 
@@ -92,6 +93,9 @@ func TestReadsForPromptsAreAudited(t *testing.T) {
 		t.Errorf("level %d", at.FeatureLevel())
 	}
 	a.set("default", "on")
+	if at := a.n.served[0].state.Cursor(); at.FeatureLevel() < events.ReadLevel {
+		t.Errorf("switched on at level %d", at.FeatureLevel())
+	}
 	got(2, "", "default")
 	got(3, "ann", "default")
 	got(4, "ann", "default", "other")
@@ -210,6 +214,33 @@ func TestAReadThatCannotBeNotedGivesNothing(t *testing.T) {
 	}
 	if now := a.told("default", "ann", memory.AuditedReadsRequest{}); !strings.HasSuffix(now, before) || now == before {
 		t.Errorf("noted are %s", now)
+	}
+}
+
+// TestAuditingIsNotSwitchedOnBelowItsLevel, as on a cluster that is being upgraded, where every
+// read for a prompt would be refused from then on; nothing is written.
+func TestAuditingIsNotSwitchedOnBelowItsLevel(t *testing.T) {
+	t.Parallel()
+	n := open(t, quiet(t.TempDir()))
+	w := *n.served[0].writes
+	w.allow = func(context.Context, *ingest.Writer, uint16) error { return nil } // the hour is waited for
+	before, ctx := n.served[0].stands(), t.Context()
+	_, err := w.ChangeNamespace(ctx, "default", memory.PatchNamespace{Settings: map[string]*string{"audit.injections": new("on")}})
+	refusedWith(t, err, memory.CodeUnavailable, "feature level 6", "memctl upgrade finish")
+	_, err = w.CreateNamespace(ctx, memory.CreateNamespace{Name: "made", Settings: map[string]string{"audit.injections": "on"}})
+	refusedWith(t, err, memory.CodeUnavailable, "feature level 6", "memctl upgrade finish")
+	_, err = w.NoteRead(ctx, "default", events.ReadNote{Team: &events.Read{Purpose: events.ReadInject}})
+	if memory.CodeOf(err) == "" {
+		t.Error("a read is noted")
+	}
+	if now := n.served[0].stands(); now != before {
+		t.Errorf("it went on from %s to %s", before, now)
+	}
+	if _, err := w.ChangeNamespace(ctx, "default", memory.PatchNamespace{Settings: map[string]*string{"audit.injections": new("off")}}); err != nil {
+		t.Errorf("switched off: %v", err)
+	}
+	if _, err := n.changes.CreateNamespace(ctx, memory.CreateNamespace{Name: "made", Settings: map[string]string{"audit.injections": "on"}}); err != nil {
+		t.Errorf("where nothing has to wait: %v", err)
 	}
 }
 

@@ -184,6 +184,9 @@ func (n *writes) createNamespace(ctx context.Context, req memory.CreateNamespace
 	if req.DryRun {
 		return settings.InfoOf(space), ingest.WouldCreateNamespace(ctx, w, req.Name, req.Settings)
 	}
+	if err := n.audits(ctx, w, req.Settings[settings.AuditInjections]); err != nil {
+		return none, err
+	}
 	_, err = w.CreateNamespace(ctx, req.Name, req.Settings, encoded)
 	return settings.InfoOf(space), err
 }
@@ -194,10 +197,27 @@ func (n *writes) ChangeNamespace(ctx context.Context, name string, patch memory.
 	if err != nil {
 		return memory.Namespace{}, err
 	}
+	if on := patch.Settings[settings.AuditInjections]; on != nil && !patch.DryRun {
+		if err := n.audits(ctx, w, *on); err != nil {
+			return memory.Namespace{}, err
+		}
+	}
 	if _, err := w.ChangeNamespace(ctx, name, patch); err != nil {
 		return memory.Namespace{}, err
 	}
 	return n.reads.Namespace(ctx, name)
+}
+
+// audits refuses to switch on what could not be kept: audited reads need their level, which is
+// raised here where nothing has to wait for that.
+func (n *writes) audits(ctx context.Context, w *ingest.Writer, value string) error {
+	if value != settings.On {
+		return nil
+	}
+	if err := n.allow(ctx, w, events.ReadLevel); err != nil {
+		return err
+	}
+	return ingest.Allows(w, events.ReadLevel)
 }
 
 // DeleteNamespace ends a namespace and destroys its keys.
