@@ -149,7 +149,7 @@ test-k8s: build helm ## have a real API server take the manifests and the chart 
 .PHONY: test-k8s-node
 test-k8s-node: build helm ## run the team overlay on a real node in namespaces (root, Linux, Debian; 15 minutes at first, then 5; STEPS=regexp: only these)
 	@if [ "$$(uname)" != Linux ] || [ "$$(id -u)" != 0 ] || ! command -v apt-get unshare ip >/dev/null; then \
-		echo "make test-k8s-node: SKIPPED: a kubelet needs root, Linux, unshare, ip and Debian's packages of containerd, runc, nft, iptables and ipset" >&2; exit 0; fi; \
+		echo "make test-k8s-node: SKIPPED: a kubelet needs root, Linux, unshare, ip and Debian's packages of containerd, runc, nft, iptables, ipset and busybox" >&2; exit 0; fi; \
 	test/k8s/controlplane/build.sh $(K8S_CACHE)/bin --node && \
 	test/k8s/controlplane/debian.sh $(K8S_CACHE)/debian && \
 	( cd test/k8s && CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w" -o $(K8S_CACHE)/bin/ ./internal/certmanager ./internal/policies ) && \

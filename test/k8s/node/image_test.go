@@ -16,13 +16,14 @@ import (
 )
 
 // programImage makes the image localhost/PROGRAM:dev of one program, such as that of the
-// container that keeps a pod's namespaces.
-func programImage(t *testing.T, dir, program string) string {
+// container that keeps a pod's namespaces, with other names that it is called by.
+func programImage(t *testing.T, dir, path string, names ...string) string {
 	t.Helper()
-	body, err := os.ReadFile(filepath.Join(*programs, program))
+	body, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+	program := filepath.Base(path)
 	var packed bytes.Buffer
 	w := tar.NewWriter(&packed)
 	if err := w.WriteHeader(&tar.Header{Name: program, Mode: 0o755, Size: int64(len(body))}); err != nil {
@@ -30,6 +31,11 @@ func programImage(t *testing.T, dir, program string) string {
 	}
 	if _, err := w.Write(body); err != nil {
 		t.Fatal(err)
+	}
+	for _, name := range names {
+		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: "bin/" + name, Linkname: "/" + program, Mode: 0o777}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
@@ -55,9 +61,9 @@ func programImage(t *testing.T, dir, program string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(dir, program+".tar")
-	if err := tarball.WriteToFile(path, ref, image); err != nil {
+	archive := filepath.Join(dir, program+".tar")
+	if err := tarball.WriteToFile(archive, ref, image); err != nil {
 		t.Fatal(err)
 	}
-	return path
+	return archive
 }

@@ -64,7 +64,8 @@ func TestNode(t *testing.T) {
 	}
 	plane.Isolate(t, dir)
 	c := &cluster{Plane: plane.Start(t, *programs, dir), t: t, ctx: t.Context(), folder: dir}
-	c.StartNode(plane.Node{Debian: *debian, Images: map[string]string{"Mneme": *image, "pause": programImage(t, dir, "pause"), "NATS": programImage(t, dir, "nats-server")}, Disks: 60})
+	c.StartNode(plane.Node{Debian: *debian, Images: map[string]string{"Mneme": *image, "pause": programImage(t, dir, filepath.Join(*programs, "pause")), "NATS": programImage(t, dir, filepath.Join(*programs, "nats-server")),
+		"tools": programImage(t, dir, filepath.Join(*debian, "bin/busybox"), "sh", "df", "du")}, Disks: 60})
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, plane.NodeIP+":53")
 	}}
@@ -87,6 +88,7 @@ func TestNode(t *testing.T) {
 		{"a volume is lost", (*cluster).loseVolume},
 		{"a majority of volumes is lost", (*cluster).loseMajority},
 		{"backups and a drill by CronJobs", (*cluster).backups},
+		{"what runbooks print for pods", (*cluster).runbooks},
 		{"from three nodes to one", (*cluster).toOne},
 		{"a master key that is none", (*cluster).badSecret},
 		{"from one node to three", (*cluster).toThree},

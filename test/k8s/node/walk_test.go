@@ -56,7 +56,7 @@ func printed(c *cluster, page, section string) string {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	_, text, found := strings.Cut(string(b), "\n## "+section+"\n")
+	_, text, found := strings.Cut(string(b), "# "+section+"\n")
 	text, _, _ = strings.Cut(text, "\n## ")
 	text, _, _ = strings.Cut(text, "\n### ")
 	blocks := strings.Split(text, "```sh\n")

@@ -12,7 +12,7 @@ import (
 
 // Node says what a node is made of, beside the programs of the control plane.
 type Node struct {
-	Debian string            // folder of Debian's containerd, runc, nft, iptables and ipset
+	Debian string            // folder of Debian's containerd, runc, nft, iptables, ipset and busybox
 	Images map[string]string // archives to load, by what they are for messages
 	Disks  int               // volumes that pods may claim
 }
