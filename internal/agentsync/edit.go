@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/tailscale/hujson"
 )
@@ -166,7 +167,7 @@ func inner(group any) any {
 }
 
 // memctlHook is how a command of ours looks, however its path is quoted.
-var memctlHook = regexp.MustCompile(`memctl[\w.-]*['"\\]* hook --agent `)
+var memctlHook = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`memctl[\w.-]*['"\\]* hook --agent `) })
 
 // runsMemctl reports an entry of a server, whose command and arguments may be apart.
 func runsMemctl(entry []byte) bool {
@@ -182,14 +183,14 @@ func hooksOf(v *hujson.Value) (all bool, ours []*hujson.Value) {
 	if group, _ := c.member("hooks"); group != nil {
 		if in, ok := open(group.value); ok {
 			for _, it := range in.items {
-				if memctlHook.MatchString(said(it.value)) {
+				if memctlHook().MatchString(said(it.value)) {
 					ours = append(ours, it.value)
 				}
 			}
 			return len(ours) == len(in.items), ours
 		}
 	}
-	if memctlHook.MatchString(said(v)) {
+	if memctlHook().MatchString(said(v)) {
 		return true, []*hujson.Value{v}
 	}
 	return false, nil
@@ -331,5 +332,5 @@ func (e ownFile) take(text []byte) ([]byte, error) {
 func (e ownFile) has(text []byte) (bool, error) { return text != nil && e.ours(text), nil }
 
 func (ownFile) ours(text []byte) bool {
-	return memctlHook.Match(text) || bytes.Contains(text, []byte(pluginMark))
+	return memctlHook().Match(text) || bytes.Contains(text, []byte(pluginMark))
 }

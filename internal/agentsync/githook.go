@@ -5,6 +5,7 @@ import (
 	"errors"
 	"regexp"
 	"slices"
+	"sync"
 )
 
 const (
@@ -14,7 +15,7 @@ const (
 )
 
 // shell is a first line of a script that the lines of ours can follow.
-var shell = regexp.MustCompile(`^#!\s*\S*/(?:env\s+)?(?:ba|da|z|k|a)?sh\b`)
+var shell = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^#!\s*\S*/(?:env\s+)?(?:ba|da|z|k|a)?sh\b`) })
 
 // scriptEdit has a command in a script, directly below its first line: what comes later may
 // end the script.
@@ -29,7 +30,7 @@ func (e scriptEdit) put(text []byte) ([]byte, error) {
 	if without == nil {
 		return []byte("#!/bin/sh\n" + hookBegin + hookMade + block), nil
 	}
-	if !shell.Match(without) {
+	if !shell().Match(without) {
 		return nil, errors.New("line 1: it is no script of a shell; have it run `" + e.command + "` itself")
 	}
 	block = hookBegin + block

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"mneme/internal/redact"
@@ -78,28 +79,32 @@ func said(err error) error {
 }
 
 // noise are subjects that tell nobody anything.
-var noise = regexp.MustCompile(`(?i)^(?:` +
-	`(?:fixup|squash|amend)! .*` +
-	`|wip\b.*|tmp|temp|test(?:ing)?|fix(?:es|ed)?|update[sd]?|change[sd]?|cleanup|clean up|misc|typos?|fix(?:ed)? typos?|lint(?:ing)?|fix lint|format(?:ting)?|gofmt|prettier|stuff|save|checkpoint|initial commit|first commit|init` +
-	`|merge (?:branch|pull request|remote-tracking|tag|commit) .*` +
-	`|(?:build|chore)\(deps(?:-dev)?\)!?:.*|bump \S+ from \S+ to \S+.*|update dependency \S+ to .*` +
-	`|(?:chore\(release\)|chore|release|bump version|version|prepare)?:? ?(?:release|bump|version)? ?(?:to )?v?\d+\.\d+(?:\.\d+)?\S*` +
-	`|update (?:readme|changelog)(?:\.md)?` +
-	`)[.!\s]*$`)
+var noise = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^(?:` +
+		`(?:fixup|squash|amend)! .*` +
+		`|wip\b.*|tmp|temp|test(?:ing)?|fix(?:es|ed)?|update[sd]?|change[sd]?|cleanup|clean up|misc|typos?|fix(?:ed)? typos?|lint(?:ing)?|fix lint|format(?:ting)?|gofmt|prettier|stuff|save|checkpoint|initial commit|first commit|init` +
+		`|merge (?:branch|pull request|remote-tracking|tag|commit) .*` +
+		`|(?:build|chore)\(deps(?:-dev)?\)!?:.*|bump \S+ from \S+ to \S+.*|update dependency \S+ to .*` +
+		`|(?:chore\(release\)|chore|release|bump version|version|prepare)?:? ?(?:release|bump|version)? ?(?:to )?v?\d+\.\d+(?:\.\d+)?\S*` +
+		`|update (?:readme|changelog)(?:\.md)?` +
+		`)[.!\s]*$`)
+})
 
 // Noise reports a commit that is not worth a memory.
 func (c *Commit) Noise() bool {
 	subject, _, _ := strings.Cut(c.Message, "\n")
 	subject = strings.TrimSpace(subject)
-	return len([]rune(subject)) < 8 || len(c.Files) == 0 || noise.MatchString(subject)
+	return len([]rune(subject)) < 8 || len(c.Files) == 0 || noise().MatchString(subject)
 }
 
 // trailers are lines at the end of a message that are for tools.
-var trailers = regexp.MustCompile(`(?im)^(?:signed-off-by|co-authored-by|reviewed-by|acked-by|tested-by|change-id|cc|git-svn-id):.*\n?`)
+var trailers = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?im)^(?:signed-off-by|co-authored-by|reviewed-by|acked-by|tested-by|change-id|cc|git-svn-id):.*\n?`)
+})
 
 // Capture is the memory of a commit of a project.
 func (c *Commit) Capture(agent, project string, emails bool) memory.Capture {
-	text := strings.ToValidUTF8(strings.TrimSpace(trailers.ReplaceAllString(c.Message, "")), "")
+	text := strings.ToValidUTF8(strings.TrimSpace(trailers().ReplaceAllString(c.Message, "")), "")
 	text = strings.ReplaceAll(text, "\x00", "")
 	if len(text) > maxMessage {
 		text = strings.ToValidUTF8(text[:maxMessage], "") + " …"

@@ -100,7 +100,7 @@ var notable = sync.OnceValue(func() *regexp.Regexp {
 // files, which Git knows better. Tools of MCP servers are left out: they may be memories.
 func ofTool(e *Event) (keep, bool) {
 	command := clip(oneLine(firstLine(e.Command)), maxCommand)
-	if command == "" || e.Stopped || dull.MatchString(command) || recall.Contains(command) || instructs(command) {
+	if command == "" || e.Stopped || dull().MatchString(command) || recall.Contains(command) || instructs(command) {
 		return keep{}, false
 	}
 	switch e.Kind {
@@ -138,7 +138,7 @@ func query(e *Event, one *session) string {
 			return clip(e.Prompt, maxQuery)
 		}
 	case ToolFailed:
-		if !e.Stopped && !dull.MatchString(e.Command) {
+		if !e.Stopped && !dull().MatchString(e.Command) {
 			return clip(oneLine(firstLine(e.Command)+" "+ends(oneLine(e.Error), maxError)), maxQuery)
 		}
 	case ToolAfter, FileEdited:

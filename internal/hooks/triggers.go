@@ -1,6 +1,9 @@
 package hooks
 
-import "regexp"
+import (
+	"regexp"
+	"sync"
+)
 
 // trigger is a reason to keep what somebody said. It is looked for in one sentence at a time;
 // what stands in unless makes the sentence none. Of a reply, which speaks of its own work in
@@ -75,7 +78,9 @@ var categories = []struct{ category, pattern string }{
 const noise = `(?i)^[\s\W]*(?:ok(?:ay)?|yes|yep|yeah|sure|no|nope|go|go on|go ahead|continue|proceed|next|done|thanks?(?: you)?|thx|great|good|nice|cool|perfect|retry|try again|again|stop|wait|y|n|lgtm|好的?|好吧|可以|继续|是的?|对|不|不是|谢谢|嗯|行|停)[\s\W]*$|^\s*[/!#][\w-]+\s*$`
 
 // dull are commands of which nothing is kept, whether they failed or not: they look.
-var dull = regexp.MustCompile(`^\s*(?:\w+=\S*\s+)*(?:sudo\s+)?(?:ls|ll|cd|pwd|cat|head|tail|less|more|echo|printf|grep|egrep|rg|ag|fd|find|which|type|whereis|file|stat|wc|sort|uniq|cut|awk|sed|diff|cmp|tree|du|df|ps|top|env|printenv|date|whoami|hostname|history|man|clear|true|false|test|\[|sleep|jq|yq|ping|git\s+(?:status|diff|log|show|branch|blame|grep|ls-files|rev-parse|remote|fetch|stash\s+list)|memctl|mneme)\b`)
+var dull = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\s*(?:\w+=\S*\s+)*(?:sudo\s+)?(?:ls|ll|cd|pwd|cat|head|tail|less|more|echo|printf|grep|egrep|rg|ag|fd|find|which|type|whereis|file|stat|wc|sort|uniq|cut|awk|sed|diff|cmp|tree|du|df|ps|top|env|printenv|date|whoami|hostname|history|man|clear|true|false|test|\[|sleep|jq|yq|ping|git\s+(?:status|diff|log|show|branch|blame|grep|ls-files|rev-parse|remote|fetch|stash\s+list)|memctl|mneme)\b`)
+})
 
 func compileAll(patterns []string) []*regexp.Regexp {
 	out := make([]*regexp.Regexp, len(patterns))

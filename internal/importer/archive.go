@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"mneme/memory"
 )
@@ -212,13 +213,13 @@ func openArchive(format string, choose func(*archive) []chapter) func(string, Op
 }
 
 // conversationFile is conversations.json, or one of several: conversations-000.json.
-var conversationFile = regexp.MustCompile(`^conversations(-\d+)?\.json$`)
+var conversationFile = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^conversations(-\d+)?\.json$`) })
 
 // conversations returns the files of conversations of an archive.
 func (a *archive) conversations() []archived {
 	var out []archived
 	for _, f := range a.files {
-		if conversationFile.MatchString(path.Base(f.name)) {
+		if conversationFile().MatchString(path.Base(f.name)) {
 			out = append(out, f)
 		}
 	}

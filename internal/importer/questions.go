@@ -6,6 +6,7 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // locomoQA is one question as it stands in the file. Category 5 has no answer.
@@ -31,7 +32,7 @@ type QuestionCounts struct {
 	Missing    int // dia_ids that no turn has
 }
 
-var diaID = regexp.MustCompile(`D\d+:\d+`)
+var diaID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`D\d+:\d+`) })
 
 // Questions reads the questions of a LoCoMo file. Evidence that is malformed is
 // counted, and what can be read of it is kept; evidence that points nowhere is
@@ -86,7 +87,7 @@ func evidence(raw json.RawMessage, turns map[string]bool, counts *QuestionCounts
 	seen := map[string]bool{}
 	for _, entry := range entries {
 		s, _ := entry.(string)
-		found := diaID.FindAllString(s, -1)
+		found := diaID().FindAllString(s, -1)
 		if len(found) != 1 || found[0] != s {
 			counts.Malformed++
 		}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // ID names a project: host/owner/repository, or local/name-hash for one that no other machine
@@ -13,7 +14,9 @@ import (
 type ID string
 
 // scp is the short form of ssh: [user@]host:path. A single letter before the colon is a drive.
-var scp = regexp.MustCompile(`^(?:[^@/\s]+@)?(\[[0-9a-fA-F:.]+\]|[^:/@\s]{2,}):(.*)$`)
+var scp = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:[^@/\s]+@)?(\[[0-9a-fA-F:.]+\]|[^:/@\s]{2,}):(.*)$`)
+})
 
 // sshHosts are hosts that only serve ssh for another one.
 var sshHosts = map[string]string{
@@ -68,7 +71,7 @@ func split(remote string) (host, repo string, ok bool) {
 		}
 		return u.Hostname(), u.Path, true
 	}
-	if m := scp.FindStringSubmatch(remote); m != nil && !strings.HasPrefix(remote, "file://") {
+	if m := scp().FindStringSubmatch(remote); m != nil && !strings.HasPrefix(remote, "file://") {
 		return strings.Trim(m[1], "[]"), m[2], true
 	}
 	return "", "", false
