@@ -1,30 +1,18 @@
-// Command memctl is Mneme's command line: one verb a file, parse → call →
-// print.
+// Command memctl is Mneme's command line. What it does is in cmd/memctl/verbs.
 //
-// Invariants: a verb touches the world through the system it was given, so that
-// tests run it in-process; answers go to standard output, everything else to
-// standard error; with --json each is one JSON document; text out of memories
-// never reaches a terminal with control characters; exit codes are those of
-// memory.Code.
-//
-// Not its job: deciding anything about memories. It has no state apart from
-// what `memctl use` remembers.
+// Invariant: it links no node. A verb that opens a data directory or a place of backups goes on
+// in memnode, which has the same verbs and what they need (decision 0054).
 package main
 
 import (
-	"context"
-	"io"
-	"log"
 	"os"
-	"os/signal"
-	"syscall"
+
+	"mneme/cmd/memctl/offline"
+	"mneme/cmd/memctl/program"
+	"mneme/cmd/memctl/verbs"
 )
 
 func main() {
-	log.SetOutput(io.Discard) // net/http prints what a server says that is none
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-	code := run(ctx, osSystem(newOfflineNode(os.Getenv)), os.Args[1:])
-	stop()
-	os.Exit(code)
+	args := os.Args[1:]
+	os.Exit(verbs.Main(args, func() (offline.Work, error) { return nil, program.GoOn(args) }))
 }

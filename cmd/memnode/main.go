@@ -6,7 +6,10 @@
 // anything is opened; config.yaml is never written; secrets are never printed;
 // the first line on standard output means that the node answers.
 //
-// Not its job: anything that a node does (internal/node).
+// It is memctl, too, where it is asked to be: memctl itself has no node in it, and has memnode go
+// on with what opens data directories and backups.
+//
+// Not its job: anything that a node does (internal/node), or a verb (cmd/memctl/verbs).
 package main
 
 import (
@@ -14,9 +17,14 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"mneme/cmd/memctl/verbs"
 )
 
 func main() {
+	if args, asked := memctl(os.Args); asked {
+		os.Exit(verbs.Main(args, openDirectly))
+	}
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	hangups := make(chan os.Signal, 1)

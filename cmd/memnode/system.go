@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"mneme/cmd/memctl/program"
 	"mneme/internal/node"
 	"mneme/memory"
 )
@@ -48,18 +49,18 @@ type instance interface {
 }
 
 func osSystem(signals, hangups <-chan os.Signal) system {
-	program, memctl := commands(os.Args[0])
+	memnode, memctl := commands(os.Args[0])
 	return system{
 		out: os.Stdout, err: os.Stderr,
 		environ: os.Environ(),
 		home:    os.UserHomeDir,
-		program: program, memctl: memctl,
+		program: memnode, memctl: memctl,
 		signals: signals,
 		hangups: hangups,
 		now:     time.Now,
 		isFree:  isFree,
 		open:    openNode,
-		version: node.BuildVersion(),
+		version: program.Version(),
 		replace: replaceProcess,
 
 		freedWithin: freedWithin,

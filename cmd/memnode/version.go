@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mneme/cmd/memctl/program"
 	"mneme/memory"
 )
 
@@ -29,9 +30,5 @@ func versionCmd(sys system) *cobra.Command {
 }
 
 func versionLine(v memory.VersionInfo) string {
-	s := v.Version
-	if v.Commit != "" {
-		s += " (" + v.Commit[:min(12, len(v.Commit))] + ")"
-	}
-	return s + " " + v.Go + " " + v.OS + "/" + v.Arch
+	return program.Name(v) + " " + v.Go + " " + v.OS + "/" + v.Arch
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"mneme/internal/files"
 	"mneme/memory"
 )
 
@@ -134,7 +135,7 @@ func (c *Change) write() error {
 	kept, err := os.ReadFile(c.backup())
 	c.given = err == nil && c.After != nil && bytes.Equal(kept, c.After)
 	if c.Before != nil && !c.given {
-		if err := replace(c.backup(), c.Before, c.mode); err != nil {
+		if err := files.Replace(c.backup(), c.mode, files.Bytes(c.Before)); err != nil {
 			return fmt.Errorf("keep what %s held: %w", c.Path, err)
 		}
 	}
@@ -144,7 +145,7 @@ func (c *Change) write() error {
 		}
 		return nil
 	}
-	if err := replace(c.target, c.After, c.mode); err != nil {
+	if err := files.Replace(c.target, c.mode, files.Bytes(c.After)); err != nil {
 		return fmt.Errorf("write %s: %w", c.Path, err)
 	}
 	return nil
@@ -156,7 +157,7 @@ func (c *Change) undo(made []string) error {
 		if now, err := os.ReadFile(c.target); err == nil && bytes.Equal(now, c.Before) {
 			return nil
 		}
-		return replace(c.target, c.Before, c.mode)
+		return files.Replace(c.target, c.mode, files.Bytes(c.Before))
 	}
 	if err := os.Remove(c.target); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -201,38 +202,4 @@ func missingDirs(dir string) ([]string, error) {
 		}
 		made = append(made, dir)
 	}
-}
-
-// replace writes a file beside path and renames it over path.
-func replace(path string, b []byte, mode fs.FileMode) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".mneme-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = f.Close()
-			_ = os.Remove(f.Name())
-		}
-	}()
-	if err := f.Chmod(mode); err != nil {
-		return err
-	}
-	if _, err := f.Write(b); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	if dir, err := os.Open(filepath.Dir(path)); err == nil {
-		_ = dir.Sync() // systems that cannot make renames durable themselves
-		_ = dir.Close()
-	}
-	return nil
 }

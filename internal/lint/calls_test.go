@@ -10,7 +10,7 @@ import (
 // checkProcess keeps what belongs to the process in commands: flags,
 // environment, exit, standard output.
 func checkProcess(s *source) []string {
-	if s.isTest() || s.isCommand() || s.below("bench") {
+	if s.isTest() || s.isCommand() || s.below("cmd") || s.below("bench") {
 		return nil
 	}
 	var bad []string
@@ -83,18 +83,19 @@ func fileWriters() map[string][]string {
 		"internal/node/adminsocket.go": {"os.Remove", "os.Chmod"},
 		// A mode that an empty folder gets before anything is in it.
 		"internal/node/modes.go": {"os.Chmod"},
-		// The client's memory of what it sent lies on the client's disk; no promise
-		// of a node depends on it.
-		"cmd/memctl/remembered.go": {"os.MkdirAll", "os.CreateTemp", "os.Remove", "os.Rename"},
+		// What a person's programs keep on that person's disk, each file replaced as a whole:
+		// no promise of a node depends on it, and memctl has no database to write it with.
+		"internal/files/files.go":        {"os.MkdirAll", "os.CreateTemp", "os.Link", "os.Remove", "os.Rename"},
+		"cmd/memctl/verbs/remembered.go": {"os.MkdirAll"},
 		// What a started node prints is for people; no promise of a node depends on it.
-		"cmd/memctl/start.go": {"os.MkdirAll", "os.OpenFile", "os.Rename"},
+		"cmd/memctl/verbs/start.go": {"os.MkdirAll", "os.OpenFile", "os.Rename"},
 		// A folder that a person asked for; what it holds is in the node as well.
-		"cmd/memctl/export_folder.go": {"os.MkdirAll", "os.Remove"},
+		"cmd/memctl/verbs/export_folder.go": {"os.MkdirAll", "os.Remove"},
 		// What hooks leave to one another lies on the agent's disk, too, and they start
 		// without the database that comes with package storage.
 		"internal/hooks/files.go": {"os.MkdirAll", "os.Chmod", "os.CreateTemp", "os.OpenFile", "os.Remove", "os.Rename"},
 		// Files of other programs on the agent's disk, each replaced by a rename.
-		"internal/agentsync/files.go": {"os.MkdirAll", "os.CreateTemp", "os.Remove", "os.Rename"},
+		"internal/agentsync/files.go": {"os.MkdirAll", "os.Remove"},
 		// Man pages and completions, which a release is made of.
 		"cmd/internal/pages/pages.go": {"os.MkdirAll"},
 		// These belong to tests and write into their temporary folders.
@@ -206,4 +207,74 @@ func TestNoCallThatDeletesAccounts(t *testing.T) {
 import "github.com/nats-io/nats-server/v2/server"
 func f(s *server.Server) { s.ReloadOptions(nil) }`
 	expect(t, checkReload(snippet(t, "internal/x/x.go", text)), "x.go:3: ReloadOptions")
+}
+
+// linked are the folders of the module whose packages a program consists of.
+func linked(all []*source, program string) map[string]bool {
+	in := map[string]bool{}
+	var walk func(dir string)
+	walk = func(dir string) {
+		if in[dir] {
+			return
+		}
+		in[dir] = true
+		for _, s := range all {
+			if s.dir != dir || s.isTest() {
+				continue
+			}
+			for _, p := range s.imports() {
+				if inside, ours := strings.CutPrefix(p, modulePath+"/"); ours {
+					walk(inside)
+				}
+			}
+		}
+	}
+	walk(program)
+	return in
+}
+
+// checkCompiled finds expressions that are compiled because a program starts.
+func checkCompiled(s *source) []string {
+	if s.isTest() {
+		return nil
+	}
+	var bad []string
+	regexp := s.nameOf("regexp")
+	for _, d := range s.ast.Decls {
+		if _, is := d.(*ast.GenDecl); !is || regexp == "" {
+			continue
+		}
+		ast.Inspect(d, func(n ast.Node) bool {
+			if sel, ok := n.(*ast.SelectorExpr); ok && sel.Sel.Name == "MustCompile" {
+				if id, ok := sel.X.(*ast.Ident); ok && id.Name == regexp {
+					bad = append(bad, s.at(sel, "the expression is compiled whenever memctl starts, which agents wait for\n\tcompile it at first use, with sync.OnceValue"))
+				}
+			}
+			_, inside := n.(*ast.FuncLit)
+			return !inside
+		})
+	}
+	return bad
+}
+
+func TestMemctlStartsWithoutExpressions(t *testing.T) {
+	all := tree(t)
+	in := linked(all, "cmd/memctl")
+	if !in["internal/hooks"] || in["internal/node"] {
+		t.Fatalf("memctl consists of %v", in)
+	}
+	for _, s := range all {
+		if in[s.dir] {
+			reportAll(t, checkCompiled(s))
+		}
+	}
+	const text = `package x
+import ("regexp"; "sync")
+var a = regexp.MustCompile("a")
+var (
+	b = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("b") })
+	c = []*regexp.Regexp{regexp.MustCompile("c")}
+)
+func f() { regexp.MustCompile("d") }`
+	expect(t, checkCompiled(snippet(t, "internal/x/x.go", text)), "x.go:3:", "x.go:6:")
 }

@@ -24,7 +24,7 @@ var allowed = []allowance{
 	{"mneme/internal/lint", "the files of the project are known from git", "the sources may come without it"},
 	{"mneme/internal/raftfsm", "no hard links here", "not every file system has them"},
 	{"mneme/cmd/memnode", "systemd-analyze is not installed", "the unit's program, flags and exit codes are checked without it"},
-	{"mneme/cmd/memctl", "no time zones here", "the system may lack them"},
+	{"mneme/cmd/memctl/verbs", "no time zones here", "the system may lack them"},
 	{"mneme/test/cluster", "SKIPPED: network namespaces", "make robustness PACKETS=1 asks for them, as root on Linux"},
 	{"mneme/test/cluster", "make upgrade FROM=COMMIT runs it", "it builds another commit, which a clone need not have"},
 	{"mneme/test/k8s/apply", "no API server", "make test-k8s builds one, which takes minutes"},

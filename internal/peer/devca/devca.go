@@ -24,7 +24,7 @@ import (
 	"slices"
 	"time"
 
-	"mneme/internal/storage"
+	"mneme/internal/files"
 )
 
 const (
@@ -88,7 +88,7 @@ func Make(opt Options) (*Made, error) {
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
-	if err := storage.MkdirAll(nil, opt.Dir, 0o700); err != nil {
+	if err := files.MkdirAll(opt.Dir, 0o700); err != nil {
 		return nil, err
 	}
 	made := &Made{Authority: filepath.Join(opt.Dir, authorityCert)}
@@ -230,11 +230,11 @@ func write(dir, certName, keyName string, der []byte, key *ecdsa.PrivateKey) err
 	if err != nil {
 		return err
 	}
-	err = storage.ReplaceFile(nil, filepath.Join(dir, keyName), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs}), 0o600)
+	err = files.Replace(filepath.Join(dir, keyName), 0o600, files.Bytes(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs})))
 	if err != nil {
 		return err
 	}
-	return storage.ReplaceFile(nil, filepath.Join(dir, certName), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o644)
+	return files.Replace(filepath.Join(dir, certName), 0o644, files.Bytes(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
 }
 
 func serial() *big.Int {

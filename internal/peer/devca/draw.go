@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"mneme/internal/storage"
+	"mneme/internal/files"
 )
 
 // secretDigits are those of 32 random bytes, as many as a master key has.
@@ -34,13 +34,13 @@ func Draw(path string) (string, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return "", err
 	}
-	if err := storage.MkdirAll(nil, filepath.Dir(path), 0o700); err != nil {
+	if err := files.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return "", err
 	}
 	var raw [secretDigits / 2]byte
 	_, _ = rand.Read(raw[:]) // it does not fail
 	text := hex.EncodeToString(raw[:])
-	err = storage.CreateFile(nil, path, []byte(text+"\n"), 0o600)
+	err = files.Create(path, 0o600, files.Bytes([]byte(text+"\n")))
 	if errors.Is(err, fs.ErrExist) { // of two that draw at once one is first
 		return Draw(path)
 	}
@@ -51,7 +51,7 @@ func Draw(path string) (string, error) {
 // not be there yet: of several calls that write it one succeeds, the others get fs.ErrExist.
 func Keep(path string, text []byte, first bool) error {
 	if first {
-		return storage.CreateFile(nil, path, text, 0o600)
+		return files.Create(path, 0o600, files.Bytes(text))
 	}
-	return storage.ReplaceFile(nil, path, text, 0o600)
+	return files.Replace(path, 0o600, files.Bytes(text))
 }

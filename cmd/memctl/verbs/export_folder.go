@@ -1,0 +1,255 @@
+package verbs
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"sync"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/spf13/cobra"
+
+	"mneme/client"
+	"mneme/internal/importer"
+	"mneme/memory"
+)
+
+// exportManifest is the file of an exported folder that says what was written: first
+// a line of exportHead, then one of exportedFile for each file.
+const exportManifest = ".mneme-export.jsonl"
+
+// exportHead says what an export held. One of something else removes nothing.
+type exportHead struct {
+	Version   int           `json:"mneme_export"` // 1
+	Namespace string        `json:"namespace"`
+	As        string        `json:"as,omitempty"`
+	Filter    memory.Filter `json:"filter"`
+}
+
+type exportedFile struct {
+	File   string `json:"file"`
+	SHA256 string `json:"sha256"`
+}
+
+// exportName is how files of an export are called: the month of the record's id, and
+// the id. Neither changes when the memory does.
+var exportName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d{4}-\d{2}/[0-9A-Z]{26}\.md$`) })
+
+// folderExport is one export into a folder.
+type folderExport struct {
+	dir    string
+	head   exportHead
+	before map[string]string // what the last export wrote: file → SHA-256
+	now    map[string]string
+	report folderReport
+}
+
+// folderReport says what an export into a folder did.
+type folderReport struct {
+	Namespace string   `json:"namespace"`
+	Folder    string   `json:"folder"`
+	Records   int      `json:"records"`
+	Written   int      `json:"written"`
+	Unchanged int      `json:"unchanged"`
+	Removed   int      `json:"removed"`
+	Edited    []string `json:"edited,omitempty"` // left as they are: they were changed since the last export
+	Kept      int      `json:"kept,omitempty"`   // of memories that this export leaves out, but the last one did not
+}
+
+func exportFolder(a *app, cmd *cobra.Command, c *client.Client, ns string, opts client.ListOptions, dir string) error {
+	as, err := a.agent()
+	if err != nil {
+		return err
+	}
+	e := &folderExport{dir: dir, head: exportHead{1, ns, as, opts.Filter}, now: map[string]string{}, report: folderReport{Namespace: ns, Folder: dir}}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return memory.Errorf(memory.CodeInvalid, "make the folder: %w", err)
+	}
+	same, err := e.read()
+	if err != nil {
+		return err
+	}
+	if e.report.Records, err = export(a, cmd, c, ns, opts, e.write); err != nil {
+		// What was written is known to the next export.
+		maps.Copy(e.before, e.now)
+		e.now = e.before
+		return errors.Join(err, e.save())
+	}
+	if err := e.sweep(same); err != nil {
+		return err
+	}
+	if err := e.save(); err != nil {
+		return err
+	}
+	r := e.report
+	if err := a.emit(r, nil, func() {
+		for _, name := range r.Edited {
+			a.printf("%s: left as it is, it was changed since the last export\n", filepath.Join(dir, filepath.FromSlash(name)))
+		}
+		a.printf("%s: %s in %s: %d written, %d unchanged, %d removed\n", ns, count(r.Records, "memory", "memories"), dir, r.Written, r.Unchanged, r.Removed)
+		if r.Kept > 0 {
+			a.printf("%s of an export of something else left there\n", count(r.Kept, "file", "files"))
+		}
+		a.next("memctl import -n %s %s", ns, dir)
+	}); err != nil {
+		return err
+	}
+	if len(r.Edited) > 0 {
+		return memory.Errorf(memory.CodeConflict, "%s changed since the last export, and left", count(len(r.Edited), "file was", "files were")).
+			WithHint("import the folder first, which revises the memories, or delete the files")
+	}
+	return nil
+}
+
+// read reads what the last export wrote; same says that it held the same.
+func (e *folderExport) read() (same bool, err error) {
+	e.before = map[string]string{}
+	f, err := os.Open(filepath.Join(e.dir, exportManifest))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, memory.Errorf(memory.CodeInvalid, "%w", err)
+	}
+	defer func() { _ = f.Close() }()
+	dec := json.NewDecoder(bufio.NewReader(f))
+	var head exportHead
+	if err := dec.Decode(&head); err != nil || head.Version != 1 {
+		return false, memory.Errorf(memory.CodeInvalid, "%s is damaged, or of another version", f.Name()).WithHint("export into an empty folder")
+	}
+	if head.Namespace != e.head.Namespace {
+		return false, memory.Errorf(memory.CodeInvalid, "%s holds an export of namespace %s", e.dir, head.Namespace).WithHint("export into another folder")
+	}
+	for {
+		var file exportedFile
+		if err := dec.Decode(&file); errors.Is(err, io.EOF) {
+			was, _ := json.Marshal(head) // both are plain data
+			now, _ := json.Marshal(e.head)
+			return bytes.Equal(was, now), nil
+		} else if err != nil || !exportName().MatchString(file.File) {
+			return false, memory.Errorf(memory.CodeInvalid, "%s is damaged", f.Name()).WithHint("export into an empty folder")
+		}
+		e.before[file.File] = file.SHA256
+	}
+}
+
+func (e *folderExport) path(name string) string {
+	return filepath.Join(e.dir, filepath.FromSlash(name))
+}
+
+// sum is the SHA-256 of a file as it is now, "" if there is none.
+func (e *folderExport) sum(name string) (string, error) {
+	b, err := os.ReadFile(e.path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", memory.Errorf(memory.CodeInvalid, "%w", err)
+	}
+	return sumOf(b), nil
+}
+
+func sumOf(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// write brings the file of a record up to date.
+func (e *folderExport) write(rec memory.Record) error {
+	id, err := ulid.Parse(rec.RecordID)
+	if err != nil {
+		return memory.Errorf(memory.CodeInternal, "record id %q: %w", rec.RecordID, err)
+	}
+	name := ulid.Time(id.Time()).UTC().Format("2006-01") + "/" + rec.RecordID + ".md"
+	text, err := importer.FormatExported(exportLine(rec))
+	if err != nil {
+		return err
+	}
+	want := sumOf(text)
+	is, err := e.sum(name)
+	if err != nil {
+		return err
+	}
+	switch {
+	case is == want:
+		e.report.Unchanged++
+	case is != "" && is != e.before[name]:
+		e.report.Edited = append(e.report.Edited, name)
+		want = e.before[name]
+		if want == "" {
+			return nil
+		}
+	default:
+		if err := os.MkdirAll(filepath.Dir(e.path(name)), 0o700); err != nil {
+			return memory.Errorf(memory.CodeInvalid, "%w", err)
+		}
+		if err := replaceFile(e.path(name), 0o600, func(f *os.File) error {
+			_, err := f.Write(text)
+			return err
+		}); err != nil {
+			return err
+		}
+		e.report.Written++
+	}
+	e.now[name] = want
+	return nil
+}
+
+// sweep removes the files of memories that are no longer there, unless they were
+// edited, or this export holds something else than the last one.
+func (e *folderExport) sweep(same bool) error {
+	for _, name := range slices.Sorted(maps.Keys(e.before)) {
+		if _, still := e.now[name]; still {
+			continue
+		}
+		is, err := e.sum(name)
+		switch {
+		case err != nil:
+			return err
+		case is == "":
+		case !same:
+			e.report.Kept++
+			e.now[name] = e.before[name]
+		case is != e.before[name]:
+			if !slices.Contains(e.report.Edited, name) {
+				e.report.Edited = append(e.report.Edited, name)
+			}
+			e.now[name] = e.before[name]
+		default:
+			if err := os.Remove(e.path(name)); err != nil {
+				return memory.Errorf(memory.CodeInvalid, "%w", err)
+			}
+			e.report.Removed++
+		}
+	}
+	return nil
+}
+
+// save writes the manifest.
+func (e *folderExport) save() error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	if err := enc.Encode(e.head); err != nil {
+		return fmt.Errorf("encode %s: %w", exportManifest, err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.now)) {
+		if err := enc.Encode(exportedFile{name, e.now[name]}); err != nil {
+			return fmt.Errorf("encode %s: %w", exportManifest, err)
+		}
+	}
+	return replaceFile(filepath.Join(e.dir, exportManifest), 0o600, func(f *os.File) error {
+		_, err := f.Write(b.Bytes())
+		return err
+	})
+}

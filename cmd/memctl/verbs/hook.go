@@ -1,0 +1,298 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/spf13/cobra"
+
+	"mneme/client"
+	"mneme/internal/hooks"
+	"mneme/memory"
+)
+
+// Bounds of one hook. The host of the agent waits for it.
+const (
+	hookInput    = 4 << 20
+	hookReading  = 3 * time.Second
+	hookPatience = 4 * time.Second // for the rest
+)
+
+// hookFlags are what the configuration of a host says.
+type hookFlags struct {
+	agent, event string
+	notify       bool
+}
+
+func hookCmd(a *app) *cobra.Command {
+	var f hookFlags
+	cmd := &cobra.Command{
+		Use:   "hook --agent NAME [--event EVENT]",
+		Short: "Keep and recall memories for an agent's host, which calls this",
+		Long: `Reads from standard input what the host of an agent tells of an event, keeps what is
+worth it, and answers with memories where the host puts them into the prompt.
+
+It always ends with 0 and never holds the agent up: it reads for three seconds at
+most, and what cannot be sent to the node waits in the user's configuration
+directory. What went wrong stands in hooks/log there.
+
+Agents are ` + strings.Join(hooks.Agents, ", ") + `.`,
+		Example: `  memctl hook --agent claude-code < payload.json
+  memctl hook settings emails=off tools=off
+  memctl hook drain
+  memctl recalls`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			runHook(cmd.Context(), a, f, args)
+			return nil
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.agent, "agent", "", "the host of the agent (default: told by what it sends)")
+	fl.StringVar(&f.event, "event", "", "the event, as the host calls it (default: told by what it sends)")
+	fl.BoolVar(&f.notify, "notify", false, "what happened is the last argument, and not standard input")
+	completeFlag(cmd, "agent", completeWords(hooks.Agents...))
+	// A host takes an exit code for an order to stop the agent: none of its calls may fail.
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		hookNote(a)("memctl hook: %v", err)
+		return nil
+	})
+	for _, sub := range []*cobra.Command{hookSettingsCmd(a), hookDrainCmd(a), hookCommitsCmd(a)} { // which people call
+		sub.SetFlagErrorFunc(flagError)
+		cmd.AddCommand(sub)
+	}
+	return cmd
+}
+
+// runHook does what can be done, and notes what cannot.
+func runHook(ctx context.Context, a *app, f hookFlags, args []string) {
+	note := hookNote(a)
+	defer func() {
+		if p := recover(); p != nil { // a defect must not stop the agent
+			note("memctl hook: defect: %v\n%s", p, debug.Stack())
+		}
+	}()
+	if a.sys.getenv("MNEME_HOOKS") == "off" {
+		return
+	}
+	payload, err := hookPayload(ctx, a, f, args)
+	if err != nil {
+		note("memctl hook: %v", err)
+		return
+	}
+	e, err := hooks.Normalise(f.agent, f.event, payload)
+	if err != nil {
+		note("memctl hook: %v", err)
+		return
+	}
+	if _, err := a.out.Write(hookAnswer(ctx, a, &e, note)); err != nil {
+		note("memctl hook: %v", err)
+	}
+}
+
+// hookAnswer recalls and keeps, and returns what the host is answered. That is written out
+// before anything is kept.
+func hookAnswer(ctx context.Context, a *app, e *hooks.Event, note func(string, ...any)) []byte {
+	ctx, cancel := context.WithTimeout(ctx, hookPatience)
+	defer cancel()
+	if e.Kind == hooks.Other {
+		return hooks.Output(*e, "")
+	}
+	r, err := hookRunner(a, e.Agent, e.Dir, note)
+	if err != nil {
+		note("memctl hook: %v", err)
+		return hooks.Output(*e, "")
+	}
+	_, _ = a.out.Write(hooks.Output(*e, r.Recall(ctx, e)))
+	if err := a.flush(); err != nil {
+		note("memctl hook: %v", err)
+	}
+	r.Keep(ctx, e)
+	return nil
+}
+
+// hookPayload reads what the host sent.
+func hookPayload(ctx context.Context, a *app, f hookFlags, args []string) ([]byte, error) {
+	if f.notify {
+		if len(args) == 0 {
+			return nil, errors.New("--notify needs what happened as its last argument")
+		}
+		return []byte(args[len(args)-1]), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, hookReading)
+	defer cancel()
+	in := &ctxReader{ctx: ctx, r: a.sys.in}
+	b, err := io.ReadAll(io.LimitReader(in, hookInput+1))
+	if len(b) > hookInput {
+		_, _ = io.Copy(io.Discard, in) // the host may not like a pipe that closes
+		return nil, fmt.Errorf("the host sent more than %d bytes, which are ignored", hookInput)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read what the host sent: %w", err)
+	}
+	return b, nil
+}
+
+// hookRunner puts together what a hook needs. host is "" where none calls.
+func hookRunner(a *app, host, dir string, note func(string, ...any)) (*hooks.Runner, error) {
+	settings, err := hookSettings(a)
+	if err != nil {
+		return nil, err
+	}
+	folder, err := hookDir(a)
+	if err != nil {
+		return nil, err
+	}
+	disk, err := hooks.OpenDisk(folder)
+	if err != nil {
+		return nil, err
+	}
+	r := &hooks.Runner{Disk: disk, Settings: settings, Now: a.sys.now, NewID: func() string { return ulid.Make().String() }, Note: note}
+	if host != "" {
+		if r.Namespace, err = hookNamespace(a, dir); err != nil {
+			return nil, err
+		}
+		// The host is the agent that acts, unless this very call says otherwise.
+		if r.Agent = first(a.flags.as, a.sys.getenv("MNEME_AGENT"), host); !memory.ValidName(r.Agent) {
+			return nil, memory.CheckName("agent", r.Agent)
+		}
+	}
+	var c *client.Client
+	if c, err = a.dial(); err != nil {
+		return nil, err
+	}
+	r.Node = c
+	return r, nil
+}
+
+// hookNamespace is where an agent that works in dir keeps its memories.
+func hookNamespace(a *app, dir string) (string, error) {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		dir = "" // it is on another machine, or the host did not say
+	}
+	ns, _, err := namespaceIn(a, dir)
+	if err := errOr(err, ns); err != nil {
+		return "", err
+	}
+	if bad := memory.CheckName("namespace", ns); bad != nil {
+		return "", bad
+	}
+	return ns, nil
+}
+
+// hookDir is where hooks keep what one leaves to the next.
+func hookDir(a *app) (string, error) {
+	path, err := a.rememberedPath()
+	return filepath.Join(filepath.Dir(path), "hooks"), err
+}
+
+func hookSettingsPath(a *app) (string, error) {
+	path, err := a.rememberedPath()
+	return filepath.Join(filepath.Dir(path), "hooks.json"), err
+}
+
+func hookSettings(a *app) (hooks.Settings, error) {
+	path, err := hookSettingsPath(a)
+	if err != nil {
+		return hooks.Settings{}, err
+	}
+	return hooks.LoadSettings(path)
+}
+
+// hookNote tells people on standard error and in a log of bounded size. Lines hold no text of
+// an event.
+func hookNote(a *app) func(string, ...any) {
+	return func(format string, args ...any) {
+		said := oneLine(fmt.Sprintf(format, args...))
+		_, _ = fmt.Fprintln(a.sys.err, said)
+		if dir, err := hookDir(a); err == nil {
+			hooks.AppendLog(dir, said, a.sys.now())
+		}
+	}
+}
+
+func hookSettingsCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "settings [NAME=VALUE]...",
+		Short: "Show or change what hooks keep and recall",
+		Long: `Shows what hooks do for this user, or changes it:
+
+  capture on|off   keep what is worth it
+  recall on|off    put memories into prompts
+  tools on|off     keep failures and changes of tools, too
+  budget TOKENS    of memories in one prompt
+  emails on|off    keep addresses; off takes them out like secrets
+  scope team|agent who sees what is kept
+
+MNEME_HOOKS=off switches hooks off for a process and what it starts.`,
+		Example: "  memctl hook settings capture=off",
+		RunE: func(_ *cobra.Command, args []string) error {
+			s, err := hookSettings(a)
+			if err != nil && len(args) == 0 {
+				return err
+			}
+			if err != nil {
+				s = hooks.DefaultSettings()
+				s.Capture, s.Recall = false, false
+			}
+			for _, arg := range args {
+				name, value, _ := strings.Cut(arg, "=")
+				if err := s.Set(name, value); err != nil {
+					return err
+				}
+			}
+			path, err := hookSettingsPath(a)
+			if err != nil {
+				return err
+			}
+			if len(args) > 0 {
+				if err := hooks.SaveSettings(path, s); err != nil {
+					return err
+				}
+			}
+			return a.emit(s, nil, func() {
+				word := map[bool]string{true: "on", false: "off"}
+				a.printf("capture  %s\nrecall   %s\ntools    %s\nbudget   %d tokens\nemails   %s\nscope    %s\n",
+					word[s.Capture], word[s.Recall], word[s.Tools], s.Budget, word[s.Emails], s.Scope)
+			})
+		},
+	}
+}
+
+func hookDrainCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "drain",
+		Short:   "Send what hooks could not send",
+		Long:    "Sends the captures that wait because the node was away, oldest first. Each hook that\nruns does so, too, for two seconds.",
+		Example: "  memctl hook drain",
+		Args:    wantArgs(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r, err := hookRunner(a, "", "", hookNote(a))
+			if err != nil {
+				return err
+			}
+			before := r.Disk.Waiting()
+			left := before
+			for left > 0 && cmd.Context().Err() == nil {
+				now := r.Drain(cmd.Context())
+				if now >= left {
+					break
+				}
+				left = now
+			}
+			if left > 0 {
+				return memory.Errorf(memory.CodeUnavailable, "%s of %d wait still", count(left, "capture", "captures"), before).
+					WithHint("is the node running, and is the namespace there? hooks/log in the configuration directory says more")
+			}
+			return a.emit(map[string]int{"sent": before - left, "waiting": left}, nil, func() { a.printf("%s sent\n", count(before-left, "capture", "captures")) })
+		},
+	}
+}

@@ -1,0 +1,89 @@
+package verbs
+
+import (
+	"bytes"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+)
+
+// hookSystem is a world with a folder of its own and no node.
+func hookSystem(t *testing.T, in io.Reader, out, errs io.Writer) system {
+	t.Helper()
+	dir := t.TempDir()
+	sys := plainSystem(errs)
+	sys.in, sys.out = in, out
+	sys.configDir = func() (string, error) { return dir, nil }
+	getenv := sys.getenv
+	sys.getenv = func(k string) string {
+		if k == "MNEME_NAMESPACE" {
+			return "team-a"
+		}
+		return getenv(k)
+	}
+	return sys
+}
+
+// TestAHookEndsWellWhateverIsSent: huge, random and cut input ends with 0, without a word to the
+// host, and without a trace of a defect.
+func TestAHookEndsWellWhateverIsSent(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	noise := make([]byte, 1<<16)
+	for i := range noise {
+		noise[i] = byte(random.Uint32())
+	}
+	whole := `{"session_id":"s","hook_event_name":"UserPromptSubmit","prompt":"Remember that deploys happen on Tuesdays."}`
+	inputs := map[string]string{
+		"nothing": "", "random": string(noise), "deep": strings.Repeat(`{"a":`, 100_000), "huge": `{"prompt":"` + strings.Repeat("x", 5<<20) + `"}`,
+		"a long prompt": `{"session_id":"s","hook_event_name":"UserPromptSubmit","prompt":"` + strings.Repeat("always x ", 400_000) + `"}`, "utf-16": "\xff\xfe{\x00}\x00",
+	}
+	for range 20 {
+		n := random.IntN(len(whole))
+		inputs[whole[:n]] = whole[:n]
+	}
+	for name, in := range inputs {
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), hookSystem(t, strings.NewReader(in), &out, &errs), []string{"hook", "--agent", "claude-code"}); code != 0 {
+			t.Errorf("%.60q ends with %d: %.300s", name, code, errs.String())
+		}
+		if out.Len() > 0 {
+			t.Errorf("%.60q is answered %.100q", name, out.String())
+		}
+		if strings.Contains(errs.String(), "defect") || strings.Contains(errs.String(), "Tuesdays") {
+			t.Errorf("%.60q: %.3000s", name, errs.String())
+		}
+	}
+}
+
+// TestAHookDoesNotWaitForAHostThatSendsNothing.
+func TestAHookDoesNotWaitForAHostThatSendsNothing(t *testing.T) {
+	r, w := io.Pipe()
+	var errs bytes.Buffer
+	done := make(chan int, 1)
+	sys := hookSystem(t, r, io.Discard, &errs)
+	go func() { done <- run(t.Context(), sys, []string{"hook", "--agent", "claude-code"}) }()
+	select {
+	case code := <-done:
+		if code != 0 || !strings.Contains(errs.String(), "read what the host sent") {
+			t.Errorf("%d: %s", code, errs.String())
+		}
+	case <-time.After(time.Minute):
+		t.Error("it waits still")
+	}
+	_ = w.Close()
+}
+
+// TestAHookWithoutAFolder: a user's folder that cannot be used costs the memories, not the
+// agent.
+func TestAHookWithoutAFolder(t *testing.T) {
+	var out, errs bytes.Buffer
+	sys := hookSystem(t, strings.NewReader(`{"session_id":"s","hook_event_name":"UserPromptSubmit","prompt":"Remember that deploys happen on Tuesdays."}`), &out, &errs)
+	sys.configDir = func() (string, error) { return "/dev/null/no", nil }
+	if code := run(t.Context(), sys, []string{"hook", "--agent", "claude-code"}); code != 0 || out.Len() > 0 || errs.Len() == 0 {
+		t.Errorf("%d, %q, %s", code, out.String(), errs.String())
+	}
+}

@@ -1,0 +1,143 @@
+package verbs
+
+import (
+	"context"
+
+	"mneme/client"
+	"mneme/internal/importer"
+	"mneme/memory"
+)
+
+// One change of the graph has at most so many entities, relations and observations,
+// and bytes of them.
+const (
+	graphItems = memory.MaxGraphItems / 2
+	graphBytes = memory.MaxGraphBytes / 2
+)
+
+// importGraph gathers entities and relations into changes of the knowledge graph.
+// What is there is passed over, so that a repeated import changes nothing.
+type importGraph struct {
+	run       *importRun
+	namespace string
+	entities  []memory.GraphEntity       // without observations
+	contents  []memory.GraphObservations // of those entities
+	relations []memory.GraphRelation
+	items     int
+	bytes     int
+}
+
+func (g *importGraph) add(ctx context.Context, item importer.Item) error {
+	var change memory.GraphChange
+	size := 0
+	if e := item.Entity; e != nil {
+		change.Operations = []memory.GraphOperation{{CreateEntities: []memory.GraphEntity{{Name: e.Name, Type: e.Type, Observations: e.Observations}}}}
+		size = 2*len(e.Name) + len(e.Type)
+		for _, o := range e.Observations {
+			size += len(o)
+		}
+	} else {
+		r := item.Relation
+		change.Operations = []memory.GraphOperation{{CreateRelations: []memory.GraphRelation{{From: r.From, To: r.To, Type: r.Type}}}}
+		size = len(r.From) + len(r.To) + len(r.Type)
+	}
+	author, err := g.run.a.author()
+	if err != nil {
+		return err
+	}
+	change.Agent = author
+	n := 2
+	if item.Entity != nil {
+		n += len(item.Entity.Observations)
+	}
+	if n < graphItems && size < graphBytes { // a larger one is divided below
+		if err := change.Validate(); err != nil {
+			g.run.refused(item, &memory.ItemError{Code: err.Code, Detail: err.Error()})
+			return nil
+		}
+	}
+	if g.items > 0 && (g.namespace != item.Namespace || g.items+n > graphItems || g.bytes+size > graphBytes) {
+		if err := g.flush(ctx); err != nil {
+			return err
+		}
+	}
+	g.namespace = item.Namespace
+	if item.Relation != nil {
+		g.relations = append(g.relations, change.Operations[0].CreateRelations...)
+		g.items, g.bytes = g.items+1, g.bytes+size
+		return nil
+	}
+	return g.entity(ctx, item)
+}
+
+// entity adds an entity, its observations in as many changes as they need.
+func (g *importGraph) entity(ctx context.Context, item importer.Item) error {
+	e := item.Entity
+	g.entities = append(g.entities, memory.GraphEntity{Name: e.Name, Type: e.Type, Observations: []string{}})
+	g.items, g.bytes = g.items+1, g.bytes+len(e.Name)+len(e.Type)
+	part := memory.GraphObservations{Entity: e.Name}
+	for _, o := range e.Observations {
+		if g.items+1 > graphItems || g.bytes+len(o) > graphBytes {
+			g.contents = append(g.contents, part)
+			if err := g.flush(ctx); err != nil {
+				return err
+			}
+			g.namespace, part = item.Namespace, memory.GraphObservations{Entity: e.Name}
+		}
+		part.Contents = append(part.Contents, o)
+		g.items, g.bytes = g.items+1, g.bytes+len(o)
+	}
+	if len(part.Contents) > 0 {
+		g.contents = append(g.contents, part)
+		g.items, g.bytes = g.items+1, g.bytes+len(e.Name)
+	}
+	return nil
+}
+
+// flush carries out what was gathered as one change.
+func (g *importGraph) flush(ctx context.Context) error {
+	var ops []memory.GraphOperation
+	if len(g.entities) > 0 {
+		ops = append(ops, memory.GraphOperation{CreateEntities: g.entities})
+	}
+	if len(g.contents) > 0 {
+		ops = append(ops, memory.GraphOperation{AddObservations: g.contents})
+	}
+	if len(g.relations) > 0 {
+		ops = append(ops, memory.GraphOperation{CreateRelations: g.relations})
+	}
+	if len(ops) == 0 {
+		return nil
+	}
+	author, err := g.run.a.author()
+	if err != nil {
+		return err
+	}
+	if err := g.run.send.prepare(ctx, g.namespace); err != nil {
+		return err
+	}
+	var done memory.GraphChanged
+	err = g.run.send.patiently(ctx, func() (err error) {
+		done, err = client.GraphOf(g.run.c, g.namespace).Change(ctx, memory.GraphChange{Agent: author, Operations: ops})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	counts := g.run.summary.namespace(g.namespace).graph()
+	counts.Entities += len(g.entities)
+	counts.Relations += len(g.relations)
+	for _, o := range g.contents {
+		counts.Observations += len(o.Contents)
+	}
+	for _, res := range done.Results {
+		counts.Created += len(res.Entities) + len(res.Relations)
+		for _, added := range res.Added {
+			counts.Created += len(added.Added)
+		}
+	}
+	g.run.send.done += uint64(len(g.entities) + len(g.relations))
+	g.run.send.report()
+	*g = importGraph{run: g.run}
+	return nil
+}

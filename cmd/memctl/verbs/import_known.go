@@ -1,0 +1,303 @@
+package verbs
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+
+	"mneme/client"
+	"mneme/internal/importer"
+	"mneme/memory"
+)
+
+// importKnown knows what was imported before, so that what has changed is revised
+// and what has not is left.
+type importKnown struct {
+	run *importRun
+
+	groups int                               // entered so far
+	all    map[string]map[string]knownRecord // of the namespace, by group and uri; nil before there are many groups
+	allOf  string
+
+	namespace, group string
+	before           map[string]knownRecord // of the group, by uri
+	seen             map[string]bool        // uris of the group that are still there
+
+	sources map[importSource]bool // what this import read
+	uris    map[string]bool       // of what is still there, where --prune asks
+}
+
+// importGroups is how many files are looked up one by one. Behind it the whole
+// namespace is read once, which takes a request for each 200 of its memories.
+const importGroups = 20
+
+// knownRecord is what a record says of the part of a file that it was imported from.
+type knownRecord struct {
+	id      string
+	version int
+	hash    string
+}
+
+// importSource is one source of an import: a folder, or with path one file of it.
+type importSource struct{ namespace, from, source, path string }
+
+// note remembers what the import reads.
+func (k *importKnown) note(item importer.Item) {
+	if item.Group == "" {
+		return
+	}
+	p, ok := importer.ProvenanceOf(item.Capture.Metadata)
+	if !ok {
+		return
+	}
+	src := importSource{item.Namespace, p.From, p.Source, ""}
+	if k.run.single {
+		src.path = p.Path
+	}
+	k.sources[src] = true
+	if k.run.flags.prune {
+		if k.uris == nil {
+			k.uris = map[string]bool{}
+		}
+		k.uris[item.Namespace+" "+item.Capture.URI] = true
+	}
+}
+
+// settled reports whether nothing is left to do for an item: what it was imported as
+// is there and has not changed, or was revised.
+func (k *importKnown) settled(ctx context.Context, item importer.Item) (bool, error) {
+	if item.Home == item.Namespace && item.RecordID != "" && (item.Update || item.NoID) {
+		return k.home(ctx, item)
+	}
+	if item.Group == "" {
+		return false, nil
+	}
+	if item.Group != k.group || item.Namespace != k.namespace {
+		k.leave()
+		if err := k.enter(ctx, item); err != nil {
+			return false, err
+		}
+	}
+	rec, ok := k.before[item.Capture.URI]
+	if !ok {
+		return false, nil
+	}
+	k.seen[item.Capture.URI] = true
+	counts := k.run.summary.namespace(item.Namespace)
+	counts.Found++
+	k.run.send.done++
+	k.run.send.report()
+	if rec.hash == item.Hash {
+		counts.Duplicates++
+		return true, nil
+	}
+	return true, k.revise(ctx, item, rec.id)
+}
+
+// enter learns what was imported of a file before.
+func (k *importKnown) enter(ctx context.Context, item importer.Item) error {
+	if err := k.run.send.prepare(ctx, item.Namespace); err != nil {
+		return err
+	}
+	k.namespace, k.group = item.Namespace, item.Group
+	k.before, k.seen = map[string]knownRecord{}, map[string]bool{}
+	if k.run.send.empty[item.Namespace] {
+		return nil
+	}
+	if k.groups++; k.groups > importGroups && k.all == nil {
+		all := map[string]map[string]knownRecord{}
+		if err := k.list(ctx, item, memory.Filter{}, func(rec memory.Record, known knownRecord) {
+			if all[rec.Conversation] == nil {
+				all[rec.Conversation] = map[string]knownRecord{}
+			}
+			all[rec.Conversation][memory.URIPath(rec.URI)] = known
+		}); err != nil {
+			return err
+		}
+		k.all, k.allOf = all, item.Namespace
+	}
+	if k.all != nil && k.allOf == item.Namespace {
+		if before := k.all[item.Group]; before != nil {
+			k.before = before
+		}
+		return nil
+	}
+	return k.list(ctx, item, memory.Filter{Conversation: item.Group}, func(rec memory.Record, known knownRecord) {
+		if rec.Conversation != item.Group {
+			return
+		}
+		k.before[memory.URIPath(rec.URI)] = known
+	})
+}
+
+// list yields the records that were imported from files, as the item's agent sees them.
+func (k *importKnown) list(ctx context.Context, item importer.Item, filter memory.Filter, yield func(memory.Record, knownRecord)) error {
+	none := 0
+	opts := client.ListOptions{ReadOptions: client.ReadOptions{As: item.Capture.Agent}, ListRequest: memory.ListRequest{Limit: memory.MaxLimit, Filter: filter,
+		Fit: memory.Fit{MaxText: &none, Fields: []string{"record_id", "uri", "version", "conversation", "metadata"}}}}
+	for {
+		var page memory.RecordList
+		err := k.run.send.patiently(ctx, func() (err error) {
+			page, err = k.run.c.List(ctx, item.Namespace, opts)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for _, rec := range page.Records {
+			if p, ok := importer.ProvenanceOf(rec.Metadata); ok && p.Hash != "" {
+				yield(rec, knownRecord{rec.RecordID, rec.Version, p.Hash})
+			}
+		}
+		if page.Cursor == "" || page.Cursor == opts.Cursor {
+			return nil
+		}
+		opts.Cursor = page.Cursor
+	}
+}
+
+// leave counts what is no longer in the file.
+func (k *importKnown) leave() {
+	if gone := len(k.before) - len(k.seen); gone > 0 && k.group != "" {
+		k.run.summary.namespace(k.namespace).Gone += gone
+	}
+	k.namespace, k.group, k.before, k.seen = "", "", nil, nil
+}
+
+// home looks for the record that an exported memory is, in the namespace that it was
+// exported from.
+func (k *importKnown) home(ctx context.Context, item importer.Item) (bool, error) {
+	if err := k.run.send.prepare(ctx, item.Namespace); err != nil {
+		return false, err
+	}
+	rec, err := k.run.c.Get(ctx, item.Namespace, item.RecordID, client.GetOptions{ReadOptions: client.ReadOptions{As: item.Capture.Agent}})
+	if memory.CodeOf(err) == memory.CodeNotFound {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	counts := k.run.summary.namespace(item.Namespace)
+	counts.Found++
+	k.run.send.done++
+	k.run.send.report()
+	if !item.Update {
+		counts.Duplicates++
+		return true, nil
+	}
+	return true, k.reviseTo(ctx, item, rec)
+}
+
+// conflict settles an item whose id or uri is taken.
+func (k *importKnown) conflict(ctx context.Context, item importer.Item, recordID string) error {
+	rec, err := k.run.c.Get(ctx, item.Namespace, recordID, client.GetOptions{ReadOptions: client.ReadOptions{As: item.Capture.Agent}})
+	counts := k.run.summary.namespace(item.Namespace)
+	switch {
+	case memory.CodeOf(err) == memory.CodeNotFound, memory.CodeOf(err) == memory.CodeGone:
+		counts.Duplicates++
+		k.run.summary.skip(k.run.file, &importer.Skip{Line: item.Line, Where: item.Where, Why: "imported before, and forgotten here since"})
+		return nil
+	case err != nil:
+		return err
+	}
+	want, _ := importer.ProvenanceOf(item.Capture.Metadata)
+	if is, ok := importer.ProvenanceOf(rec.Metadata); !ok || is.From != want.From {
+		k.run.refused(item, &memory.ItemError{Code: memory.CodeConflict, Detail: "its id or uri is taken by " + recordID + ", which was not imported from there"})
+		return nil
+	}
+	if !item.Update {
+		if rec.Text == item.Capture.Text {
+			counts.Duplicates++
+			return nil
+		}
+		k.run.refused(item, &memory.ItemError{Code: memory.CodeConflict, Detail: "it was imported before with another text, as " + recordID})
+		return nil
+	}
+	return k.reviseTo(ctx, item, rec)
+}
+
+// revise brings a record up to what its file says now.
+func (k *importKnown) revise(ctx context.Context, item importer.Item, recordID string) error {
+	rec, err := k.run.c.Get(ctx, item.Namespace, recordID, client.GetOptions{ReadOptions: client.ReadOptions{As: item.Capture.Agent}})
+	if err != nil {
+		return err
+	}
+	return k.reviseTo(ctx, item, rec)
+}
+
+func (k *importKnown) reviseTo(ctx context.Context, item importer.Item, rec memory.Record) error {
+	counts := k.run.summary.namespace(item.Namespace)
+	rev, changed := revisionTo(rec, item.Capture)
+	if !changed {
+		counts.Duplicates++
+		return nil
+	}
+	_, err := k.run.c.Revise(ctx, item.Namespace, rec.RecordID, rev, client.WriteOptions{As: item.Capture.Agent, IfVersion: rec.Version})
+	switch code := memory.CodeOf(err); {
+	case err == nil:
+		counts.Updated++
+		if k.run.a.flags.quiet {
+			k.run.send.ids = append(k.run.send.ids, rec.RecordID)
+		}
+		return nil
+	case code == memory.CodeConflict, code == memory.CodeInvalid, code == memory.CodeTooLarge, code == memory.CodeNotFound:
+		k.run.refused(item, &memory.ItemError{Code: code, Detail: err.Error()})
+		return nil
+	}
+	return err
+}
+
+// revisionTo is what has to change of a record so that it says what a capture says.
+func revisionTo(rec memory.Record, c memory.Capture) (rev memory.Revision, changed bool) {
+	c.Normalise()
+	if rec.Text != c.Text {
+		rev.Text, changed = &c.Text, true
+	}
+	if rec.Kind != c.Kind {
+		rev.Kind, changed = &c.Kind, true
+	}
+	if rec.Role != c.Role {
+		rev.Role, changed = &c.Role, true
+	}
+	if !slices.Equal(rec.Tags, c.Tags) {
+		tags := append([]string{}, c.Tags...)
+		rev.Tags, changed = &tags, true
+	}
+	if rec.Conversation != c.Conversation {
+		rev.Conversation, changed = &c.Conversation, true
+	}
+	if c.Importance != nil && (rec.Importance == nil || *rec.Importance != *c.Importance) {
+		rev.Importance, changed = c.Importance, true
+	}
+	if c.OccurredAt != nil && !rec.OccurredAt.Equal(*c.OccurredAt) {
+		rev.OccurredAt, changed = c.OccurredAt, true
+	}
+	if !sameJSON(rec.Metadata, c.Metadata) {
+		meta := c.Metadata
+		if len(meta) == 0 {
+			meta = json.RawMessage("{}")
+		}
+		rev.Metadata, changed = &meta, true
+	}
+	return rev, changed
+}
+
+// sameJSON reports whether two documents say the same; none is an empty object.
+func sameJSON(a, b json.RawMessage) bool {
+	read := func(raw json.RawMessage) any {
+		if len(raw) == 0 {
+			return map[string]any{}
+		}
+		var v any
+		dec := json.NewDecoder(bytes.NewReader(raw))
+		dec.UseNumber()
+		if dec.Decode(&v) != nil {
+			return strings.TrimSpace(string(raw))
+		}
+		return v
+	}
+	return reflect.DeepEqual(read(a), read(b))
+}

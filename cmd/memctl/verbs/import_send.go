@@ -1,0 +1,278 @@
+package verbs
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"mneme/client"
+	"mneme/internal/importer"
+	"mneme/memory"
+)
+
+// Batches of an import: a request of at most so many captures or bytes, tried
+// again so often while the node is busy.
+const (
+	importBatch    = 500
+	importBytes    = 4 << 20
+	importAttempts = 6
+	importPause    = 250 * time.Millisecond
+	importProblems = 100 // listed; the others are only counted
+
+	// importWaiting bounds the texts of memories that wait for what they are derived
+	// from; behind it they go in without.
+	importWaiting = 64 << 20
+)
+
+// importSender sends items in batches, and what the node was too busy for again.
+type importSender struct {
+	run   *importRun
+	bar   *progress
+	batch []importer.Item // all of one namespace
+	bytes int             // of the batch's texts
+	ready map[string]bool // namespaces that exist
+	empty map[string]bool // namespaces that held nothing when the import began
+	done  uint64
+	ids   []string // with -q
+
+	moved   map[string]string // of exports of ours: record there → record here
+	waiting []importer.Item   // derived from records that are yet to come
+	waits   int               // bytes of their texts
+}
+
+func (s *importSender) add(ctx context.Context, item importer.Item) error {
+	if s.lineage(&item) {
+		return nil
+	}
+	size := len(item.Capture.Text) + len(item.Capture.Metadata)
+	if len(s.batch) > 0 && (s.batch[0].Namespace != item.Namespace || len(s.batch) == importBatch || s.bytes+size > importBytes) {
+		if err := s.flush(ctx); err != nil {
+			return err
+		}
+	}
+	s.batch = append(s.batch, item)
+	s.bytes += size
+	return nil
+}
+
+// lineage names the records here that an exported memory is derived from, and
+// reports whether it has to wait for them: exports begin with the newest record.
+func (s *importSender) lineage(item *importer.Item) bool {
+	if len(item.Capture.DerivedFrom) == 0 || item.RecordID == "" || item.Home == item.Namespace {
+		return false
+	}
+	ids := make([]string, 0, len(item.Capture.DerivedFrom))
+	for _, id := range item.Capture.DerivedFrom {
+		if here := s.moved[id]; here != "" {
+			ids = append(ids, here)
+		}
+	}
+	if len(ids) < len(item.Capture.DerivedFrom) {
+		if s.waits < importWaiting {
+			s.waiting = append(s.waiting, *item)
+			s.waits += len(item.Capture.Text) + len(item.Capture.Metadata)
+			return true
+		}
+		*item = importer.WithoutSources(*item)
+		return false
+	}
+	item.Capture.DerivedFrom = ids
+	return false
+}
+
+// derived sends what waited, first from the end, since exports begin with the newest,
+// and on in turn of both ways as long as that brings anything on.
+// What is left is derived from memories that were not exported: it goes in, and its
+// provenance names them.
+func (s *importSender) derived(ctx context.Context) error {
+	for len(s.waiting) > 0 {
+		before := len(s.waiting)
+		items := s.waiting
+		s.waiting, s.waits = nil, 0
+		slices.Reverse(items)
+		for _, item := range items {
+			waited := len(s.waiting)
+			if err := s.add(ctx, item); err != nil {
+				return err
+			}
+			if len(s.waiting) == waited || len(s.batch) == 0 {
+				continue
+			}
+			// What it is derived from may be in the batch.
+			s.waiting, s.waits = s.waiting[:waited], 0
+			if err := s.flush(ctx); err != nil {
+				return err
+			}
+			if err := s.add(ctx, item); err != nil {
+				return err
+			}
+		}
+		if err := s.flush(ctx); err != nil {
+			return err
+		}
+		if len(s.waiting) < before {
+			continue // the other way round
+		}
+		items = s.waiting
+		s.waiting, s.waits = nil, 0
+		for _, item := range items {
+			if err := s.add(ctx, importer.WithoutSources(item)); err != nil {
+				return err
+			}
+		}
+	}
+	return s.flush(ctx)
+}
+
+// flush sends the batch, and what the node was too busy for again.
+func (s *importSender) flush(ctx context.Context) error {
+	if len(s.batch) == 0 {
+		return nil
+	}
+	if err := s.prepare(ctx, s.batch[0].Namespace); err != nil {
+		return err
+	}
+	for attempt := 1; len(s.batch) > 0; attempt++ {
+		left, err := s.once(ctx)
+		if err != nil && (!busy(memory.CodeOf(err)) || attempt == importAttempts) {
+			return err
+		}
+		s.batch = left
+		if len(left) == 0 {
+			break
+		}
+		if attempt == importAttempts {
+			return memory.Errorf(memory.CodeOverloaded, "the node stayed too busy for %s", count(len(left), "memory", "memories"))
+		}
+		pause := importPause << (attempt - 1)
+		if err != nil {
+			pause = max(pause, memory.AsError(err).RetryAfter)
+		}
+		if err := s.run.a.sys.sleep(ctx, pause); err != nil {
+			return memory.Errorf(memory.CodeTimeout, "interrupted").WithCause(err)
+		}
+	}
+	s.batch, s.bytes = s.batch[:0], 0
+	return nil
+}
+
+// busy reports whether a refusal with this code may pass.
+func busy(code memory.Code) bool {
+	switch code {
+	case memory.CodeOverloaded, memory.CodeUnavailable, memory.CodeTimeout, memory.CodeOutcomeUnknown:
+		return true
+	}
+	return false
+}
+
+// once sends the batch and returns the items to send again.
+func (s *importSender) once(ctx context.Context) ([]importer.Item, error) {
+	captures := make([]memory.Capture, len(s.batch))
+	for i, item := range s.batch {
+		captures[i] = item.Capture
+	}
+	ns := s.batch[0].Namespace
+	resp, err := s.run.c.CaptureBatch(ctx, ns, captures, client.CaptureOptions{Origin: memory.OriginImport})
+	if err != nil {
+		return s.batch, err
+	}
+	var again []importer.Item
+	counts := s.run.summary.namespace(ns)
+	for i, res := range resp.Results {
+		item := s.batch[i]
+		if res.Error != nil && busy(res.Error.Code) {
+			again = append(again, item)
+			continue
+		}
+		counts.Found++
+		if err := s.result(ctx, counts, item, res); err != nil {
+			return nil, err
+		}
+		s.done++
+	}
+	s.report()
+	return again, nil
+}
+
+func (s *importSender) report() { s.bar.report(memory.Progress{Done: s.done, Unit: "memories"}) }
+
+func (s *importSender) result(ctx context.Context, counts *importCounts, item importer.Item, res memory.CaptureResult) error {
+	if item.RecordID != "" && item.Home != item.Namespace && res.RecordID != "" {
+		s.moved[item.RecordID] = res.RecordID
+	}
+	switch {
+	case res.Status == memory.StatusCreated:
+		counts.Created++
+		if s.run.a.flags.quiet {
+			s.ids = append(s.ids, res.RecordID)
+		}
+		return nil
+	case res.Status == memory.StatusDuplicate,
+		// The record that this line was exported from is still there.
+		res.Status == memory.StatusConflict && item.RecordID != "" && res.RecordID == item.RecordID:
+		counts.Duplicates++
+		return nil
+	case res.Status == memory.StatusConflict && res.RecordID != "":
+		if _, imported := importer.ProvenanceOf(item.Capture.Metadata); imported {
+			return s.run.known.conflict(ctx, item, res.RecordID)
+		}
+	}
+	s.run.refused(item, res.Error)
+	return nil
+}
+
+// refused counts an item that did not go in.
+func (r *importRun) refused(item importer.Item, e *memory.ItemError) {
+	p := importProblem{File: r.file, Line: item.Line, Where: first(item.Where, item.Capture.ID), Code: memory.CodeConflict, Detail: "its id or uri is taken by something else"}
+	if e != nil {
+		p.Code, p.Detail = e.Code, e.Detail
+	}
+	counts := r.summary.namespace(item.Namespace)
+	if p.Code == memory.CodeConflict {
+		counts.Conflicts++
+	} else {
+		counts.Rejected++
+	}
+	r.summary.problem(p)
+}
+
+// prepare makes sure that a namespace exists before the first batch goes there,
+// and so finds out at once when no node does. Only locomo makes namespaces.
+func (s *importSender) prepare(ctx context.Context, ns string) error {
+	if s.ready[ns] {
+		return nil
+	}
+	c := s.run.c
+	err := s.patiently(ctx, func() error {
+		info, err := c.Namespace(ctx, ns)
+		s.empty[ns] = err == nil && info.Records == 0
+		return err
+	})
+	if s.run.format == "locomo" && memory.CodeOf(err) == memory.CodeNotFound {
+		err = s.patiently(ctx, func() error {
+			_, err := c.CreateNamespace(ctx, memory.CreateNamespace{Name: ns})
+			return err
+		})
+		if memory.CodeOf(err) == memory.CodeConflict {
+			err = nil // someone else was faster
+		}
+		if err == nil {
+			s.run.a.note("created namespace %s", ns)
+		}
+	}
+	s.ready[ns] = err == nil
+	return err
+}
+
+// patiently repeats f while the node is overloaded.
+func (s *importSender) patiently(ctx context.Context, f func() error) error {
+	for attempt := 1; ; attempt++ {
+		err := f()
+		if memory.CodeOf(err) != memory.CodeOverloaded || attempt == importAttempts {
+			return err
+		}
+		if serr := s.run.a.sys.sleep(ctx, max(importPause<<(attempt-1), memory.AsError(err).RetryAfter)); serr != nil {
+			return memory.Errorf(memory.CodeTimeout, "interrupted").WithCause(serr)
+		}
+	}
+}

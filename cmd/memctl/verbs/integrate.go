@@ -1,0 +1,460 @@
+package verbs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+	"github.com/spf13/cobra"
+
+	"mneme/internal/agentsync"
+	"mneme/internal/api/mcp"
+	"mneme/internal/project"
+	"mneme/memory"
+)
+
+// integrateFlags are the flags of integrate.
+type integrateFlags struct {
+	remove, dryRun, list  bool
+	scope, profile, since string
+}
+
+func integrateCmd(a *app) *cobra.Command {
+	var f integrateFlags
+	var names []string
+	for _, h := range agentsync.Hosts() {
+		names = append(names, h.Name)
+	}
+	names = append(names, gitHost)
+	cmd := &cobra.Command{
+		Use:   "integrate AGENT",
+		Short: "Connect an agent: write Mneme into its configuration",
+		Long: `Writes the server (memctl mcp) and the hooks (memctl hook) into the files of an agent's
+program, for the project in this folder or for all that its user does. Comments, order and
+what others wrote stay; what was there is kept beside each file. If one file cannot be
+edited, none is. The same call again changes nothing, and --remove takes out what was put in.
+
+In a project the namespace is that of the project, which is named after its Git remote if it
+has none yet ('memctl project'). For all of a user's work it is the project's wherever it has
+one, and else what 'memctl use' remembered; -n fixes it.
+
+Agents are ` + strings.Join(names, ", ") + `; git makes commits memories.`,
+		Example: `  memctl integrate claude-code
+  memctl integrate codex --scope user -n team-a
+  memctl integrate cursor --dry-run
+  memctl integrate git --since 90d
+  memctl integrate --list
+  memctl integrate claude-code --remove`,
+		Args:              wantArgs(0, 1),
+		ValidArgsFunction: completeFirst(completeWords(names...)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case f.list && len(args) == 0:
+				return listIntegrations(cmd.Context(), a)
+			case len(args) != 1 || f.list:
+				return usage(cmd, "name one agent, or give --list")
+			case f.since != "" && args[0] != gitHost:
+				return usage(cmd, "--since is for git")
+			case args[0] == gitHost && (f.scope != "" || f.profile != ""):
+				return usage(cmd, "git has neither --scope nor --profile")
+			case args[0] == gitHost:
+				return integrateGit(cmd.Context(), a, f)
+			}
+			return integrate(cmd, a, args[0], f)
+		},
+	}
+	fl := cmd.Flags()
+	fl.BoolVar(&f.remove, "remove", false, "take out what was put in")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "print what would change, as a diff")
+	fl.BoolVar(&f.list, "list", false, "show which agents are there and which are connected")
+	fl.StringVar(&f.scope, "scope", "", "project or user (default: project in a Git repository, if the agent has files there)")
+	fl.StringVar(&f.profile, "profile", "", "how many tools to offer: micro, lite or full")
+	fl.StringVar(&f.since, "since", "", "with git: make memories of the commits since then, too")
+	completeFlag(cmd, "scope", completeWords("project", "user"))
+	completeFlag(cmd, "profile", completeWords("micro", "lite", "full"))
+	return cmd
+}
+
+// hostsWhere tells where hosts keep their configuration.
+func hostsWhere(a *app) (agentsync.Where, error) {
+	w := agentsync.Where{Windows: runtime.GOOS == "windows", Claude: a.sys.getenv("CLAUDE_CONFIG_DIR"), Codex: a.sys.getenv("CODEX_HOME"), Copilot: a.sys.getenv("COPILOT_HOME")}
+	home, err := homeOf(a.sys)
+	if err != nil {
+		return w, err
+	}
+	w.Home = home
+	w.Config = first(a.sys.getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config"))
+	switch runtime.GOOS {
+	case "windows":
+		w.AppData = first(a.sys.getenv("APPDATA"), filepath.Join(home, "AppData", "Roaming"))
+	case "darwin":
+		w.AppData = filepath.Join(home, "Library", "Application Support")
+	default:
+		w.AppData = w.Config
+	}
+	return w, nil
+}
+
+// integration is one call of integrate, and what it answers.
+type integration struct {
+	Agent     string            `json:"agent"`
+	Scope     agentsync.Scope   `json:"scope"`
+	Project   project.ID        `json:"project,omitempty"`
+	Namespace string            `json:"namespace,omitempty"`
+	Files     []integrationFile `json:"files"`
+	Removed   bool              `json:"removed,omitempty"`
+	DryRun    bool              `json:"dry_run,omitempty"`
+
+	host    agentsync.Host
+	where   agentsync.Where
+	project *project.Project // nil outside Git
+	options agentsync.Options
+	fixed   bool // the entries name the namespace
+}
+
+// integrationFile is what became of one file.
+type integrationFile struct {
+	Path   string `json:"path"`
+	Did    string `json:"did"` // created, changed, removed, unchanged
+	Backup string `json:"backup,omitempty"`
+	Diff   string `json:"diff,omitempty"` // of a dry run
+}
+
+func integrate(cmd *cobra.Command, a *app, agent string, f integrateFlags) error {
+	in, err := newIntegration(a, agent, f)
+	if err != nil {
+		return err
+	}
+	var mapping project.Mapping
+	if !f.remove {
+		if mapping, err = in.choose(a); err != nil {
+			return err
+		}
+		if err := in.call(a, f); err != nil {
+			return err
+		}
+	}
+	changes, err := in.host.Plan(in.Scope, in.where, in.options, f.remove)
+	if err != nil {
+		return err
+	}
+	if !f.dryRun {
+		if err := agentsync.Apply(changes); err != nil {
+			return err
+		}
+		if mapping.Projects != nil {
+			if err := projectsOf(a).save(mapping); err != nil {
+				return err
+			}
+		}
+	}
+	in.Files = described(changes, f.dryRun)
+	made := ""
+	if !f.dryRun && !f.remove && in.Namespace != "" {
+		made = ensureNamespace(cmd.Context(), a, in.Namespace)
+	}
+	return a.emit(in, nil, func() { in.tell(a, made) })
+}
+
+// newIntegration finds the host, the project and the scope.
+func newIntegration(a *app, agent string, f integrateFlags) (*integration, error) {
+	host, err := agentsync.Find(agent)
+	if err != nil {
+		return nil, err
+	}
+	in := &integration{Agent: agent, host: host, Removed: f.remove, DryRun: f.dryRun}
+	if in.where, err = hostsWhere(a); err != nil {
+		return nil, err
+	}
+	in.project, err = projectsOf(a).find("")
+	switch {
+	case errors.Is(err, project.ErrNone):
+		if a.sys.workDir != nil {
+			in.where.Project, err = a.sys.workDir()
+		}
+		if err != nil {
+			return nil, err
+		}
+	case err != nil:
+		return nil, err
+	default:
+		in.where.Project = in.project.Top
+	}
+	switch in.Scope = agentsync.Scope(f.scope); in.Scope {
+	case agentsync.User, agentsync.Project:
+	case "":
+		in.Scope = agentsync.User
+		if in.project != nil && host.Has(agentsync.Project, in.where) {
+			in.Scope = agentsync.Project
+		}
+	default:
+		return nil, memory.Errorf(memory.CodeInvalid, "--scope is %q", f.scope).WithHint("it is project or user")
+	}
+	return in, nil
+}
+
+// choose decides on the namespace. It returns the mapping of projects if that changes, too.
+func (in *integration) choose(a *app) (changed project.Mapping, err error) {
+	rem, err := a.remembered()
+	if err != nil {
+		return changed, err
+	}
+	ns, from := rem.Namespace, fromRemembered
+	if in.Scope == agentsync.Project || a.flags.namespace != "" || a.sys.getenv("MNEME_NAMESPACE") != "" {
+		if ns, from, err = namespaceIn(a, ""); err != nil {
+			return changed, err
+		}
+	}
+	in.fixed = in.Scope == agentsync.Project || from == fromFlag || from == fromVariable
+	if in.Scope == agentsync.Project && in.project != nil {
+		mapping, err := projectsOf(a).mapping()
+		if err != nil {
+			return changed, err
+		}
+		choice, unsure := mapping.Choose(in.project)
+		switch {
+		case from == fromProject, from == fromVariable:
+		case from == fromFlag && (unsure != nil || choice.Namespace != ""): // for this agent alone
+		case from == fromFlag:
+			mapping.Use(in.project, ns)
+			changed = mapping
+		default:
+			if choice, err = mapping.Propose(in.project); err != nil {
+				return changed, err
+			}
+			ns = choice.Namespace
+			mapping.Use(in.project, ns)
+			changed = mapping
+		}
+		in.Project = cmp.Or(choice.ID, in.project.IDs()[0])
+	}
+	if err := errOr(nil, ns); err != nil {
+		return changed, err
+	}
+	if bad := memory.CheckName("namespace", ns); bad != nil {
+		return changed, bad
+	}
+	in.Namespace = ns
+	return changed, nil
+}
+
+// call makes what the entries call.
+func (in *integration) call(a *app, f integrateFlags) error {
+	if f.profile != "" {
+		if _, err := mcp.ParseProfile(f.profile); err != nil {
+			return err
+		}
+	}
+	more, err := givenFlags(a)
+	if err != nil {
+		return err
+	}
+	program, err := programFor(a, in.host.ByPath && in.Scope == agentsync.Project)
+	if err != nil {
+		return err
+	}
+	in.options = agentsync.Options{Memctl: program, Profile: f.profile, More: more}
+	if in.fixed {
+		in.options.Namespace = in.Namespace
+	}
+	return nil
+}
+
+// programFor is memctl as a host can call it; by its name where that is found and byName is true,
+// since files of a project are for other machines, too. Entries are known by that name.
+func programFor(a *app, byName bool) (string, error) {
+	if a.sys.program == nil {
+		return "memctl", nil
+	}
+	path, found := a.sys.program()
+	switch {
+	case strings.Contains(path, "go-build"):
+		return "", memory.Errorf(memory.CodeInvalid, "this memctl is gone when it ends: %s", path).WithHint("install it with `go install ./cmd/...`, and run that one")
+	case !strings.HasPrefix(filepath.Base(path), "memctl"):
+		return "", memory.Errorf(memory.CodeInvalid, "this program is %s, and entries of Mneme are known by the name memctl", path).WithHint("give it that name again")
+	case found && byName:
+		return "memctl", nil
+	}
+	return path, nil
+}
+
+// givenFlags are the flags of this call that later calls need as well. What is remembered they
+// find themselves; a token is in none of them.
+func givenFlags(a *app) ([]string, error) {
+	var out []string
+	if addr := first(a.flags.addr, a.sys.getenv("MNEME_ADDR")); addr != "" {
+		out = append(out, "--addr", addr)
+	}
+	for _, f := range [][2]string{{"--token-file", a.flags.tokenFile}, {"--tls-ca", a.flags.tlsCA}, {"--tls-cert", a.flags.tlsCert}, {"--tls-key", a.flags.tlsKey}} {
+		if f[1] == "" {
+			continue
+		}
+		path, err := filepath.Abs(f[1])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, f[0], path)
+	}
+	return out, nil
+}
+
+// described says what became of each file.
+func described(changes []*agentsync.Change, dryRun bool) []integrationFile {
+	out := []integrationFile{}
+	for _, c := range changes {
+		f := integrationFile{Path: c.Path, Did: "changed"}
+		switch {
+		case !c.Changed():
+			f.Did = "unchanged"
+		case c.Before == nil:
+			f.Did = "created"
+		case c.After == nil:
+			f.Did = "removed"
+		}
+		if c.Changed() && dryRun {
+			f.Diff = string(diff.Diff(c.Path, c.Before, c.Path, c.After))
+		} else if c.Changed() {
+			f.Backup = c.Kept()
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// ensureNamespace makes the namespace if it is missing and a node answers. It returns what to
+// tell.
+func ensureNamespace(ctx context.Context, a *app, ns string) string {
+	c, err := a.dial()
+	if err == nil {
+		_, err = c.Namespace(ctx, ns)
+		if memory.CodeOf(err) == memory.CodeNotFound {
+			if _, err = c.CreateNamespace(ctx, memory.CreateNamespace{Name: ns}); err == nil {
+				return "namespace " + ns + " created"
+			}
+			if memory.CodeOf(err) == memory.CodeConflict { // by somebody at the same time
+				err = nil
+			}
+		}
+	}
+	if err == nil {
+		return ""
+	}
+	return "whether namespace " + ns + " is there is not known: " + oneLine(err.Error()) + "\n" + a.here("start a node with `memnode`, then run `memctl namespace create "+ns+"` if it is missing")
+}
+
+func (in *integration) tell(a *app, made string) {
+	whose := "for all your work"
+	if in.Scope == agentsync.Project {
+		whose = "in " + in.where.Project
+	}
+	if in.DryRun {
+		same := true
+		for _, f := range in.Files {
+			a.printf("%s", safe(f.Diff))
+			same = same && f.Did == "unchanged"
+		}
+		if same {
+			a.printf("nothing would change for %s %s\n", in.host.Title, whose)
+		}
+		return
+	}
+	a.printf("%s, %s\n", in.host.Title, whose)
+	printFiles(a, in.Files)
+	if in.Removed {
+		return
+	}
+	switch {
+	case in.Project != "":
+		a.printf("project %s: its memories are kept in namespace %s (`memctl project` shows and changes that)\n", in.Project, in.Namespace)
+	case in.fixed:
+		a.printf("memories are kept in namespace %s\n", in.Namespace)
+	default:
+		a.printf("memories are kept in the namespace of each project, and else in %s\n", in.Namespace)
+	}
+	if made != "" {
+		a.println(made)
+	}
+	a.println(in.host.Told)
+	a.next("start %s, tell it something to remember, and ask for it in another conversation; memctl recalls shows what it was given", in.host.Title)
+}
+
+func printFiles(a *app, files []integrationFile) {
+	for _, f := range files {
+		a.printf("  %-9s  %s\n", f.Did, f.Path)
+		if f.Backup != "" {
+			a.printf("  %-9s  %s\n", "kept", f.Backup)
+		}
+	}
+}
+
+// integrated is one line of the list.
+type integrated struct {
+	Agent     string          `json:"agent"`
+	Installed bool            `json:"installed"`
+	User      agentsync.State `json:"user"`
+	Project   agentsync.State `json:"project"`
+	Problem   string          `json:"problem,omitempty"`
+}
+
+func listIntegrations(ctx context.Context, a *app) error {
+	w, err := hostsWhere(a)
+	if err != nil {
+		return err
+	}
+	p, err := projectsOf(a).find("")
+	if err == nil {
+		w.Project = p.Top
+	} else if a.sys.workDir != nil {
+		w.Project, _ = a.sys.workDir()
+	}
+	list := []integrated{}
+	for _, h := range agentsync.Hosts() {
+		one := integrated{Agent: h.Name, Installed: h.Installed(w)}
+		for scope, state := range map[agentsync.Scope]*agentsync.State{agentsync.User: &one.User, agentsync.Project: &one.Project} {
+			if scope == agentsync.Project && w.Project == "" {
+				continue
+			}
+			var bad error
+			if *state, bad = h.State(scope, w); bad != nil {
+				one.Problem = oneLine(bad.Error())
+			}
+		}
+		list = append(list, one)
+	}
+	if p != nil {
+		one := integrated{Agent: gitHost, Installed: true}
+		if path, err := gitHookPath(ctx, p); err == nil && agentsync.HasGitHook(path) {
+			one.Project = agentsync.State{Hooks: true, Files: []string{path}}
+		}
+		list = append(list, one)
+	}
+	return a.emit(map[string]any{"agents": list}, nil, func() { tellIntegrations(a, list) })
+}
+
+func tellIntegrations(a *app, list []integrated) {
+	say := func(s agentsync.State) string {
+		switch {
+		case s.Server && s.Hooks:
+			return "tools, hooks"
+		case s.Server:
+			return "tools"
+		case s.Hooks:
+			return "hooks"
+		}
+		return "-"
+	}
+	var rows [][]string
+	for _, one := range list {
+		there := "-"
+		if one.Installed {
+			there = "yes"
+		}
+		rows = append(rows, []string{one.Agent, there, say(one.Project), say(one.User), one.Problem})
+	}
+	a.table([]column{{name: "AGENT"}, {name: "INSTALLED"}, {name: "THIS PROJECT"}, {name: "USER"}, {name: "", flex: true}}, rows)
+	a.next("memctl integrate AGENT")
+}

@@ -1,0 +1,303 @@
+package verbs
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/spf13/cobra"
+
+	"mneme/client"
+	"mneme/internal/agentsync"
+	"mneme/internal/commits"
+	"mneme/internal/project"
+	"mneme/memory"
+)
+
+// gitHost is the name by which integrate knows Git.
+const gitHost = "git"
+
+const (
+	commitPatience = 4 * time.Second // of a commit that is made
+	maxUnsent      = 1000
+	commitBatch    = 100
+)
+
+// integrateGit installs the hook, and makes memories of the history that is there.
+func integrateGit(ctx context.Context, a *app, f integrateFlags) error {
+	p, err := projectsOf(a).find("")
+	if err != nil {
+		return err
+	}
+	path, err := gitHookPath(ctx, p)
+	if err != nil {
+		return err
+	}
+	in := &integration{Agent: gitHost, Scope: agentsync.Project, project: p, Removed: f.remove, DryRun: f.dryRun}
+	in.host.Title, in.where.Project = "Git", p.Top
+	var since time.Time
+	var mapping project.Mapping
+	line := ""
+	if !f.remove {
+		if f.since != "" {
+			if since, err = parseTime(f.since, a.sys.now()); err != nil {
+				return err
+			}
+		}
+		if mapping, err = in.choose(a); err != nil {
+			return err
+		}
+		more, err := givenFlags(a)
+		if err != nil {
+			return err
+		}
+		program, err := programFor(a, false)
+		if err != nil {
+			return err
+		}
+		line = agentsync.Command(program, slices.Concat([]string{"hook", "commits", "-q", "-n", in.Namespace}, more)...) + " </dev/null >/dev/null 2>&1"
+	}
+	change, err := agentsync.GitHook(path, p.Top, line, f.remove)
+	if err != nil {
+		return err
+	}
+	changes := []*agentsync.Change{change}
+	made := ""
+	var sent commitsSent
+	if !f.dryRun {
+		if err := agentsync.Apply(changes); err != nil {
+			return err
+		}
+		if mapping.Projects != nil {
+			if err := projectsOf(a).save(mapping); err != nil {
+				return err
+			}
+		}
+		if !f.remove {
+			made = ensureNamespace(ctx, a, in.Namespace)
+		}
+		if !since.IsZero() {
+			if sent, err = sendCommits(ctx, a, p, in.Namespace, "--since="+since.Format(time.RFC3339), "HEAD"); err != nil {
+				return err
+			}
+		}
+	}
+	in.Files = described(changes, f.dryRun)
+	doc := struct {
+		*integration
+		Commits *commitsSent `json:"commits,omitempty"`
+	}{integration: in}
+	if !since.IsZero() {
+		doc.Commits = &sent
+	}
+	return a.emit(doc, nil, func() {
+		in.host.Told = "each commit becomes a memory that names its files; merges and commits that say nothing do not"
+		if !since.IsZero() && !f.dryRun {
+			in.host.Told += "\n" + sent.String()
+		}
+		in.tellGit(a, made)
+	})
+}
+
+func (in *integration) tellGit(a *app, made string) {
+	if in.DryRun {
+		in.tell(a, made)
+		return
+	}
+	a.printf("Git, in %s\n", in.where.Project)
+	printFiles(a, in.Files)
+	if in.Removed {
+		return
+	}
+	a.printf("memories are kept in namespace %s\n", in.Namespace)
+	if made != "" {
+		a.println(made)
+	}
+	a.println(in.host.Told)
+	a.next("memctl search -n %s --tag commit \"…\"", in.Namespace)
+}
+
+// gitHookPath is where Git looks for the hook of this repository. A folder that all
+// repositories share is refused.
+func gitHookPath(ctx context.Context, p *project.Project) (string, error) {
+	ask := func(args ...string) (string, error) {
+		out, err := exec.CommandContext(ctx, "git", append([]string{"-C", p.Top}, args...)...).Output()
+		return strings.TrimSuffix(string(out), "\n"), err
+	}
+	dir, err := ask("rev-parse", "--git-path", "hooks")
+	if err != nil {
+		return "", memory.Errorf(memory.CodeInvalid, "Git does not say where the hooks of %s are: %w", p.Top, err).WithHint("`git status` there says what is wrong")
+	}
+	if scope, err := ask("config", "--show-scope", "--get", "core.hooksPath"); err == nil && !strings.HasPrefix(scope, "local\t") && !strings.HasPrefix(scope, "worktree\t") {
+		return "", memory.Errorf(memory.CodeInvalid, "the hooks of %s come from a folder that other repositories share (core.hooksPath)", p.Top).
+			WithHint("`git config --local core.hooksPath .git/hooks` gives this repository its own; or have the shared post-commit run `memctl hook commits`")
+	}
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(p.Top, dir)
+	}
+	if filepath.Base(dir) == "_" && filepath.Base(filepath.Dir(dir)) == ".husky" {
+		dir = filepath.Dir(dir) // the scripts there are made by husky, and call those above
+	}
+	return filepath.Join(dir, "post-commit"), nil
+}
+
+// commitsSent is what became of commits.
+type commitsSent struct {
+	Created int `json:"created"`
+	Known   int `json:"known"`   // were memories before
+	Skipped int `json:"skipped"` // say nothing
+	Refused int `json:"refused"`
+}
+
+func (s commitsSent) String() string {
+	text := count(s.Created, "commit is a memory now", "commits are memories now")
+	if s.Known > 0 {
+		text += ", " + count(s.Known, "was one before", "were before")
+	}
+	if s.Skipped > 0 {
+		text += ", " + count(s.Skipped, "says nothing", "say nothing")
+	}
+	if s.Refused > 0 {
+		text += ", " + count(s.Refused, "was refused", "were refused")
+	}
+	return text
+}
+
+// sendCommits makes memories of commits. The same commit makes one, however often it is sent.
+func sendCommits(ctx context.Context, a *app, p *project.Project, ns string, which ...string) (sent commitsSent, err error) {
+	settings, err := hookSettings(a)
+	if err != nil {
+		return sent, err
+	}
+	all, err := commits.Read(ctx, p.Top, which...)
+	if err != nil {
+		return sent, memory.Errorf(memory.CodeInvalid, "%w", err)
+	}
+	c, err := a.dial()
+	if err != nil {
+		return sent, err
+	}
+	agent := first(a.flags.as, a.sys.getenv("MNEME_AGENT"), commits.Agent)
+	var items []memory.Capture
+	for i := range all {
+		if all[i].Noise() {
+			sent.Skipped++
+			continue
+		}
+		item := all[i].Capture(agent, string(p.IDs()[0]), settings.Emails)
+		item.Scope = settings.Scope
+		items = append(items, item)
+	}
+	for batch := range slices.Chunk(items, commitBatch) {
+		resp, err := c.CaptureBatch(ctx, ns, batch, client.CaptureOptions{Origin: memory.OriginHook})
+		if err != nil {
+			return sent, err
+		}
+		for _, r := range resp.Results {
+			switch r.Status {
+			case memory.StatusCreated:
+				sent.Created++
+			case memory.StatusDuplicate, memory.StatusConflict: // made by another version of memctl
+				sent.Known++
+			default:
+				sent.Refused++
+			}
+		}
+	}
+	return sent, nil
+}
+
+func hookCommitsCmd(a *app) *cobra.Command {
+	var since string
+	cmd := &cobra.Command{
+		Use:   "commits",
+		Short: "Make memories of the latest Git commit, or of those since a time",
+		Long: `Makes a memory of the commit that was made last, and of those before it that a node that
+was away did not get. Git calls this after each commit ('memctl integrate git'). During a
+rebase nothing is done. The same commit makes one memory, however often this runs.`,
+		Example: `  memctl hook commits
+  memctl hook commits --since 90d`,
+		Args: wantArgs(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p, err := projectsOf(a).find("")
+			if err != nil {
+				return err
+			}
+			ns, err := hookNamespace(a, p.Top)
+			if err != nil {
+				return err
+			}
+			var sent commitsSent
+			if since != "" {
+				t, err := parseTime(since, a.sys.now())
+				if err != nil {
+					return err
+				}
+				if sent, err = sendCommits(cmd.Context(), a, p, ns, "--since="+t.Format(time.RFC3339), "HEAD"); err != nil {
+					return err
+				}
+			} else if sent, err = commitMade(cmd.Context(), a, p, ns); err != nil {
+				hookNote(a)("memctl hook commits: %v", err)
+				return err
+			}
+			return a.emit(sent, nil, func() { a.println(sent.String()) })
+		},
+	}
+	cmd.Flags().StringVar(&since, "since", "", "the commits since this time")
+	return cmd
+}
+
+// commitMade sends the commit that was made, and those that could not be sent before.
+func commitMade(ctx context.Context, a *app, p *project.Project, ns string) (sent commitsSent, err error) {
+	settings, err := hookSettings(a)
+	if err != nil || !settings.Capture || a.sys.getenv("MNEME_HOOKS") == "off" || rebasing(p) {
+		return sent, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, commitPatience)
+	defer cancel()
+	file := filepath.Join(p.Git, "mneme-unsent")
+	lock := flock.New(file + ".lock")
+	if _, err := lock.TryLockContext(ctx, 10*time.Millisecond); err != nil {
+		return sent, err
+	}
+	defer func() { _ = lock.Unlock() }()
+	head, err := exec.CommandContext(ctx, "git", "-C", p.Top, "rev-parse", "HEAD").Output()
+	if err != nil {
+		return sent, memory.Errorf(memory.CodeInvalid, "%s has no commit", p.Top)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil && !os.IsNotExist(err) {
+		return sent, err
+	}
+	waiting := append(strings.Fields(string(b)), strings.TrimSpace(string(head)))
+	waiting = waiting[max(0, len(waiting)-maxUnsent):]
+	keep := func(all []string) error {
+		return replaceFile(file, 0o600, func(f *os.File) error {
+			_, err := f.WriteString(strings.Join(all, "\n"))
+			return err
+		})
+	}
+	if err := keep(waiting); err != nil { // before it is sent: a commit that is cut off is sent by the next
+		return sent, err
+	}
+	slices.Reverse(waiting) // as Git would list them, the latest first
+	if sent, err = sendCommits(ctx, a, p, ns, append([]string{"--no-walk=unsorted", "--ignore-missing"}, waiting...)...); err != nil {
+		return sent, err
+	}
+	return sent, keep(nil)
+}
+
+// rebasing reports that commits are made anew, not new ones.
+func rebasing(p *project.Project) bool {
+	for _, name := range []string{"rebase-merge", "rebase-apply"} {
+		if _, err := os.Stat(filepath.Join(p.Dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,279 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"mneme/internal/project"
+	"mneme/memory"
+)
+
+// Where the namespace came from, as `memctl project` says it.
+const (
+	fromFlag       = "-n"
+	fromVariable   = "MNEME_NAMESPACE"
+	fromProject    = "project"
+	fromRemembered = "memctl use"
+)
+
+// namespaceIn tells what names the namespace for work in a folder, and where that was said: a
+// flag, the environment, the project, or what was remembered. It is "" if nothing does.
+func namespaceIn(a *app, dir string) (ns, from string, err error) {
+	if a.flags.namespace != "" {
+		return a.flags.namespace, fromFlag, nil
+	}
+	if ns := a.sys.getenv("MNEME_NAMESPACE"); ns != "" {
+		return ns, fromVariable, nil
+	}
+	rem, err := a.remembered()
+	if err != nil {
+		return "", "", err
+	}
+	mapping, err := projectsOf(a).mapping()
+	if err != nil {
+		return "", "", err
+	}
+	if len(mapping.Projects) > 0 { // else there is no need to look
+		p, err := projectsOf(a).find(dir)
+		if err != nil && !errors.Is(err, project.ErrNone) {
+			return "", "", err
+		}
+		if p != nil {
+			choice, err := mapping.Choose(p)
+			if err != nil || choice.Namespace != "" {
+				return choice.Namespace, fromProject, err
+			}
+		}
+	}
+	if rem.Namespace != "" {
+		return rem.Namespace, fromRemembered, nil
+	}
+	return "", "", nil
+}
+
+// projects are those of this user, with their namespaces.
+type projects struct{ a *app }
+
+func projectsOf(a *app) projects { return projects{a} }
+
+// find is the one that a folder belongs to; "" is where memctl was called.
+func (p projects) find(dir string) (*project.Project, error) {
+	if dir == "" {
+		if p.a.sys.workDir == nil {
+			return nil, project.ErrNone
+		}
+		var err error
+		if dir, err = p.a.sys.workDir(); err != nil {
+			return nil, project.ErrNone // a folder that was removed
+		}
+	}
+	return project.Find(context.Background(), dir) // it asks Git for five seconds at most
+}
+
+func (p projects) path() (string, error) {
+	path, err := p.a.rememberedPath()
+	return filepath.Join(filepath.Dir(path), "projects.json"), err
+}
+
+// mapping reads which namespaces projects have; without a place for it there are none.
+func (p projects) mapping() (project.Mapping, error) {
+	path, err := p.path()
+	if err != nil {
+		return project.ParseMapping("", nil)
+	}
+	return project.ReadMapping(path)
+}
+
+func (p projects) save(m project.Mapping) error {
+	path, err := p.path()
+	if err != nil {
+		return err
+	}
+	b, err := m.Encode()
+	if err != nil {
+		return err
+	}
+	return writeConfig(path, b)
+}
+
+func projectCmd(a *app) *cobra.Command {
+	show := projectShowCmd(a)
+	cmd := &cobra.Command{
+		Use:   "project",
+		Short: "Show or choose the namespace of the project in this folder",
+		Long: `A project is a Git repository, known by its remote: clones, worktrees and folders of it
+are the same project. Without a remote it is known by its folder. It may have a namespace
+of its own, which counts for every call in it: -n wins over MNEME_NAMESPACE, that over the
+project's, and that over what 'memctl use' remembered.`,
+		Example: `  memctl project
+  memctl project use team-a
+  memctl project list
+  memctl project forget`,
+		Args: wantArgs(0, 0),
+		RunE: show.RunE,
+	}
+	cmd.AddCommand(show, projectUseCmd(a), projectListCmd(a), projectForgetCmd(a))
+	return cmd
+}
+
+// projectShown is what `memctl project` answers.
+type projectShown struct {
+	Top       string           `json:"top"`
+	Projects  []project.ID     `json:"projects"`
+	Remotes   []project.Remote `json:"remotes"`
+	Namespace string           `json:"namespace,omitempty"`
+	From      string           `json:"from,omitempty"`
+}
+
+func projectShowCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "show",
+		Short:   "Show the project of this folder and its namespace",
+		Example: "  memctl project show",
+		Args:    wantArgs(0, 0),
+		RunE: func(*cobra.Command, []string) error {
+			p, err := projectsOf(a).find("")
+			if err != nil {
+				return err
+			}
+			ns, from, err := namespaceIn(a, "")
+			if err != nil {
+				return err
+			}
+			doc := projectShown{Top: p.Top, Projects: p.IDs(), Remotes: p.Remotes, Namespace: ns, From: from}
+			if doc.Remotes == nil {
+				doc.Remotes = []project.Remote{}
+			}
+			return a.emit(doc, []string{ns}, func() {
+				a.printf("folder     %s\n", p.Top)
+				for _, r := range p.Remotes {
+					a.printf("project    %s (remote %s)\n", r.ID, r.Name)
+				}
+				if len(p.Remotes) == 0 {
+					a.printf("project    %s (it has no remote)\n", p.Local)
+				}
+				switch from {
+				case "":
+					a.printf("namespace  -\n")
+				case fromProject:
+					a.printf("namespace  %s\n", ns)
+				default:
+					a.printf("namespace  %s (by %s; the project has none of its own)\n", ns, from)
+				}
+				if from != fromProject && from != fromFlag {
+					a.next("memctl project use NAMESPACE")
+				}
+			})
+		},
+	}
+}
+
+func projectUseCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:               "use NAMESPACE",
+		Short:             "Have the project of this folder use a namespace",
+		Example:           "  memctl project use team-a",
+		Args:              wantArgs(1, 1),
+		ValidArgsFunction: completeFirst(completeNamespaces(a)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if bad := memory.CheckName("namespace", args[0]); bad != nil {
+				return bad
+			}
+			p, err := projectsOf(a).find("")
+			if err != nil {
+				return err
+			}
+			mapping, err := projectsOf(a).mapping()
+			if err != nil {
+				return err
+			}
+			if err := checkNamespace(a, cmd, args[0]); err != nil {
+				return err
+			}
+			mapping.Use(p, args[0])
+			if err := projectsOf(a).save(mapping); err != nil {
+				return err
+			}
+			return a.emit(projectShown{Top: p.Top, Projects: p.IDs(), Remotes: p.Remotes, Namespace: args[0], From: fromProject}, []string{args[0]}, func() {
+				for _, id := range p.IDs() {
+					a.printf("%s uses namespace %s\n", id, args[0])
+				}
+				a.next("memctl integrate AGENT")
+			})
+		},
+	}
+}
+
+func projectListCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "List the projects that have a namespace",
+		Example: "  memctl project list",
+		Args:    wantArgs(0, 0),
+		RunE: func(*cobra.Command, []string) error {
+			mapping, err := projectsOf(a).mapping()
+			if err != nil {
+				return err
+			}
+			list := []project.Choice{}
+			var rows [][]string
+			var ids []string
+			for _, id := range slices.Sorted(maps.Keys(mapping.Projects)) {
+				list = append(list, project.Choice{ID: id, Namespace: mapping.Projects[id]})
+				rows = append(rows, []string{string(id), mapping.Projects[id]})
+				ids = append(ids, string(id))
+			}
+			return a.emit(map[string]any{"projects": list}, ids, func() {
+				if len(rows) == 0 {
+					a.println("no project has a namespace of its own")
+					a.next("memctl project use NAMESPACE, in a project's folder")
+					return
+				}
+				a.table([]column{{name: "PROJECT"}, {name: "NAMESPACE"}}, rows)
+			})
+		},
+	}
+}
+
+func projectForgetCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "forget [PROJECT]",
+		Short: "Forget which namespace a project has; its memories stay",
+		Example: `  memctl project forget
+  memctl project forget github.com/acme/shop`,
+		Args: wantArgs(0, 1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			mapping, err := projectsOf(a).mapping()
+			if err != nil {
+				return err
+			}
+			var ids []project.ID
+			if len(args) == 1 {
+				ids = []project.ID{project.ID(args[0])}
+			} else {
+				p, err := projectsOf(a).find("")
+				if err != nil {
+					return err
+				}
+				ids = append(p.IDs(), p.Local) // it may have had no remote then
+			}
+			known := slices.DeleteFunc(slices.Clone(ids), func(id project.ID) bool { return mapping.Projects[id] == "" })
+			if !mapping.Forget(known...) {
+				return memory.Errorf(memory.CodeNotFound, "%s has no namespace of its own", ids[0]).WithHint("`memctl project list` shows those that have")
+			}
+			if err := projectsOf(a).save(mapping); err != nil {
+				return err
+			}
+			return a.emit(map[string]any{"forgotten": known}, nil, func() {
+				for _, id := range known {
+					a.printf("%s has no namespace of its own any more\n", id)
+				}
+			})
+		},
+	}
+}
