@@ -50,7 +50,7 @@ func makeArchives(ctx context.Context, dir, work string, src source, opt options
 		common = append(common, file{docDir + name, 0o644, 0, body, ""})
 	}
 	for _, name := range opt.archives {
-		p, err := buildApart(ctx, dir, work, name)
+		p, err := buildArchive(ctx, dir, work, name)
 		if err != nil {
 			return nil, nil, err
 		}

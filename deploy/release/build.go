@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// programs are what people run. In the image they are one file under two names, for they
-// have most of their code in common, and the built-in embedder's weights.
+// programs are what people run. In the image they are one file under two names: memnode is
+// memctl where it is called so.
 var programs = []string{"memnode", "memctl"}
 
 // source is what a release is made from.
@@ -86,8 +86,8 @@ func parsePlatform(name string) (platform, error) {
 	return platform{name: name, os: system, arch: arch}, nil
 }
 
-// buildJoined makes the one program of the image.
-func buildJoined(ctx context.Context, dir, work, name string) (platform, error) {
+// buildImage makes the program of the image.
+func buildImage(ctx context.Context, dir, work, name string) (platform, error) {
 	p, err := parsePlatform(name)
 	if err != nil {
 		return p, err
@@ -95,32 +95,27 @@ func buildJoined(ctx context.Context, dir, work, name string) (platform, error) 
 	if p.os != "linux" {
 		return p, fmt.Errorf("platform %q of the image is not linux/ARCHITECTURE", name)
 	}
-	joined, err := join(dir, filepath.Join(work, "joined"))
-	if err != nil {
-		return p, err
-	}
-	return p, p.build(ctx, dir, work, "mneme", "./"+joinedDir, "-overlay", joined)
+	return p, p.build(ctx, dir, work, programs[0])
 }
 
-// buildApart makes the programs of an archive.
-func buildApart(ctx context.Context, dir, work, name string) (platform, error) {
+// buildArchive makes the programs of an archive.
+func buildArchive(ctx context.Context, dir, work, name string) (platform, error) {
 	p, err := parsePlatform(name)
 	for _, program := range programs {
 		if err == nil {
-			err = p.build(ctx, dir, work, program, "./cmd/"+program)
+			err = p.build(ctx, dir, work, program)
 		}
 	}
 	return p, err
 }
 
 // build makes one program.
-func (p *platform) build(ctx context.Context, dir, work, program, pkg string, flags ...string) error {
+func (p *platform) build(ctx context.Context, dir, work, program string) error {
 	b := binary{name: program, path: filepath.Join(work, p.os+"-"+p.arch, program)}
 	if p.os == "windows" {
 		b.path += ".exe"
 	}
-	args := append([]string{"build", "-trimpath", "-buildvcs=true", "-mod=readonly", "-ldflags=-s -w -buildid=", "-o", b.path}, flags...)
-	if _, err := output(ctx, dir, goEnv(p.os, p.arch), "go", append(args, pkg)...); err != nil {
+	if _, err := output(ctx, dir, goEnv(p.os, p.arch), "go", "build", "-trimpath", "-buildvcs=true", "-mod=readonly", "-ldflags=-s -w -buildid=", "-o", b.path, "./cmd/"+program); err != nil {
 		return fmt.Errorf("%s: %w", p.name, err)
 	}
 	var err error

@@ -175,6 +175,14 @@ func checkFiles(t *testing.T, files map[string]entry) {
 		if out, err := exec.Command(path, "version").CombinedOutput(); err != nil || !strings.HasPrefix(string(out), name) {
 			t.Errorf("%s version: %v: %s", name, err, out)
 		}
+		if name != "memctl" {
+			continue
+		}
+		alone := exec.Command(path, "nats-config") // which needs what memnode has in it
+		alone.Env = []string{}
+		if out, err := alone.CombinedOutput(); err != nil || !strings.Contains(string(out), "sync_interval: always") {
+			t.Errorf("memctl nats-config: %v: %s", err, out)
+		}
 	}
 }
 

@@ -102,7 +102,7 @@ func run(ctx context.Context, opt options) error {
 func runImage(ctx context.Context, dir, work string, src source, opt options) ([]string, error) {
 	var built []platform
 	for _, name := range opt.platforms {
-		p, err := buildJoined(ctx, dir, work, name)
+		p, err := buildImage(ctx, dir, work, name)
 		if err != nil {
 			return nil, err
 		}

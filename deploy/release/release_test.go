@@ -270,12 +270,12 @@ func TestZip(t *testing.T) {
 
 func TestPlatformThatIsNone(t *testing.T) {
 	for _, name := range []string{"linux", "windows/amd64", ""} {
-		if _, err := buildJoined(t.Context(), "../..", t.TempDir(), name); err == nil {
+		if _, err := buildImage(t.Context(), "../..", t.TempDir(), name); err == nil {
 			t.Errorf("an image for %q was built", name)
 		}
 	}
 	for _, name := range []string{"linux", "/amd64", "linux/", ""} {
-		if _, err := buildApart(t.Context(), "../..", t.TempDir(), name); err == nil {
+		if _, err := buildArchive(t.Context(), "../..", t.TempDir(), name); err == nil {
 			t.Errorf("an archive for %q was built", name)
 		}
 	}
