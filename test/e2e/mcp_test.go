@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -132,7 +133,14 @@ func TestAgentsShareTheNodeThatTheyStart(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	l.await("the node is gone", func() bool { _, err := l.nodePID(); return err != nil })
+	l.await("the node is gone", func() bool { // whose name goes before what it listens at
+		_, err := l.nodePID()
+		c, listens := net.Dial("tcp", l.addr)
+		if listens == nil {
+			_ = c.Close()
+		}
+		return err != nil && errors.Is(listens, syscall.ECONNREFUSED)
+	})
 	if got := l.tool(later, "memory_search", map[string]any{"query": "name of the staging database"}); !strings.Contains(got, "heron") {
 		t.Error(got)
 	}
