@@ -23,19 +23,20 @@ type Settings struct {
 	Budget  int          `json:"budget"`  // tokens of a block
 	Emails  bool         `json:"emails"`  // keep addresses; without, they are taken out like secrets
 	Scope   memory.Scope `json:"scope"`   // of what is kept
+	Start   bool         `json:"start"`   // have a node started where none runs
 }
 
 // DefaultSettings are those of a user who decided nothing.
 func DefaultSettings() Settings {
-	return Settings{Capture: true, Recall: true, Tools: true, Budget: recall.DefaultBudget, Emails: true, Scope: memory.ScopeTeam}
+	return Settings{Capture: true, Recall: true, Tools: true, Budget: recall.DefaultBudget, Emails: true, Scope: memory.ScopeTeam, Start: true}
 }
 
 // SettingNames are the names that Set takes.
-var SettingNames = []string{"capture", "recall", "tools", "budget", "emails", "scope"}
+var SettingNames = []string{"capture", "recall", "tools", "budget", "emails", "scope", "start"}
 
 // Set changes one of them.
 func (s *Settings) Set(name, value string) error {
-	flags := map[string]*bool{"capture": &s.Capture, "recall": &s.Recall, "tools": &s.Tools, "emails": &s.Emails}
+	flags := map[string]*bool{"capture": &s.Capture, "recall": &s.Recall, "tools": &s.Tools, "emails": &s.Emails, "start": &s.Start}
 	switch {
 	case flags[name] != nil:
 		switch value {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -150,6 +151,48 @@ func TestAgentsShareTheNodeThatTheyStart(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(l.home, "mneme", "memnode.log")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("its log: %v, %v", info, err)
 	}
+}
+
+// A node is there as soon as an agent's program is, for the hooks of its first prompt.
+func TestANodeIsStartedBeforeTheFirstCall(t *testing.T) {
+	l := newLaptop(t)
+	l.agent("Claude Code")
+	l.await("a node", func() bool { _, err := l.nodePID(); return err == nil })
+}
+
+// After a start of the machine the first hook finds no node. It says nothing, ends well, and has
+// one started: what it was told is kept, and the next prompt is answered.
+func TestAHookHasTheNodeStarted(t *testing.T) {
+	l := newLaptop(t)
+	hook := func(event, prompt string, args ...string) ended {
+		in := `{"session_id":"s` + prompt + `","prompt":"` + prompt + `"}`
+		e := memctl(t, in, append(slices.Clone(l.env), "MNEME_NAMESPACE=default"), append([]string{"hook", "--agent", "claude-code", "--event", event, "--addr", l.addr}, args...)...)
+		if e.code != 0 {
+			t.Errorf("%s ends with %d: %s", event, e.code, e.err)
+		}
+		return e
+	}
+	if e := hook("SessionStart", "", "--start", "never"); strings.Contains(e.err, "is being started") {
+		t.Error(e.err)
+	}
+	if e := hook("SessionStart", ""); strings.Contains(e.err, "is being started") { // at an address that was given
+		t.Error(e.err)
+	}
+	var wg sync.WaitGroup
+	said := make([]string, 4)
+	for i := range said {
+		wg.Go(func() {
+			said[i] = hook("UserPromptSubmit", "Remember that the heron nests in April, as number "+strconv.Itoa(i)+" said.", "--start", "always").err
+		})
+	}
+	wg.Wait()
+	if all := strings.Join(said, ""); strings.Count(all, "one is being started") != 1 {
+		t.Errorf("the hooks say %s", all)
+	}
+	l.await("a node", func() bool { _, err := l.nodePID(); return err == nil })
+	l.await("the next prompt is answered", func() bool {
+		return strings.Contains(hook("UserPromptSubmit", "When does the heron nest?").out, "April")
+	})
 }
 
 // What an agent's program sends by mistake ends nothing but itself.

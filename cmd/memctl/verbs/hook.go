@@ -24,12 +24,13 @@ const (
 	hookInput    = 4 << 20
 	hookReading  = 3 * time.Second
 	hookPatience = 4 * time.Second // for the rest
+	hookAsking   = time.Second     // for which namespace there is, where none is named
 )
 
 // hookFlags are what the configuration of a host says.
 type hookFlags struct {
-	agent, event string
-	notify       bool
+	agent, event, start string
+	notify              bool
 }
 
 func hookCmd(a *app) *cobra.Command {
@@ -42,7 +43,8 @@ worth it, and answers with memories where the host puts them into the prompt.
 
 It always ends with 0 and never holds the agent up: it reads for three seconds at
 most, and what cannot be sent to the node waits in the user's configuration
-directory. What went wrong stands in hooks/log there.
+directory. What went wrong stands in hooks/log there. Where no node listens at the
+default address, the memnode that is installed is started for the next ones.
 
 Agents are ` + strings.Join(hooks.Agents, ", ") + `.`,
 		Example: `  memctl hook --agent claude-code < payload.json
@@ -59,13 +61,15 @@ Agents are ` + strings.Join(hooks.Agents, ", ") + `.`,
 	fl.StringVar(&f.agent, "agent", "", "the host of the agent (default: told by what it sends)")
 	fl.StringVar(&f.event, "event", "", "the event, as the host calls it (default: told by what it sends)")
 	fl.BoolVar(&f.notify, "notify", false, "what happened is the last argument, and not standard input")
+	fl.StringVar(&f.start, "start", startAuto, "have a node started where none runs: auto (at the default address), always or never")
 	completeFlag(cmd, "agent", completeWords(hooks.Agents...))
+	completeFlag(cmd, "start", completeWords(startAuto, startAlways, startNever))
 	// A host takes an exit code for an order to stop the agent: none of its calls may fail.
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		hookNote(a)("memctl hook: %v", err)
 		return nil
 	})
-	for _, sub := range []*cobra.Command{hookSettingsCmd(a), hookDrainCmd(a), hookCommitsCmd(a)} { // which people call
+	for _, sub := range []*cobra.Command{hookSettingsCmd(a), hookDrainCmd(a), hookCommitsCmd(a), hookNodeCmd(a)} { // which people call
 		sub.SetFlagErrorFunc(flagError)
 		cmd.AddCommand(sub)
 	}
@@ -93,9 +97,11 @@ func runHook(ctx context.Context, a *app, f hookFlags, args []string) {
 		note("memctl hook: %v", err)
 		return
 	}
+	wake := hookWakes(a, f.start, note)
 	if _, err := a.out.Write(hookAnswer(ctx, a, &e, note)); err != nil {
 		note("memctl hook: %v", err)
 	}
+	wake()
 }
 
 // hookAnswer recalls and keeps, and returns what the host is answered. That is written out
@@ -106,7 +112,7 @@ func hookAnswer(ctx context.Context, a *app, e *hooks.Event, note func(string, .
 	if e.Kind == hooks.Other {
 		return hooks.Output(*e, "")
 	}
-	r, err := hookRunner(a, e.Agent, e.Dir, note)
+	r, err := hookRunner(ctx, a, e.Agent, e.Dir, note)
 	if err != nil {
 		note("memctl hook: %v", err)
 		return hooks.Output(*e, "")
@@ -117,6 +123,60 @@ func hookAnswer(ctx context.Context, a *app, e *hooks.Event, note func(string, .
 	}
 	r.Keep(ctx, e)
 	return nil
+}
+
+// hookWakes has the calls of a hook notice where no node listens. What it returns has one
+// started then, for later hooks: this one does not wait for it.
+func hookWakes(a *app, when string, note func(string, ...any)) (wake func()) {
+	settings, err := hookSettings(a)
+	if err != nil || !settings.Start || a.sys.again == nil || a.sys.http != nil {
+		return func() {}
+	}
+	s, err := startable(a, when)
+	if err != nil {
+		note("memctl hook: %v", err)
+	}
+	if s == nil {
+		return func() {}
+	}
+	a.sys.http = s.client(s.notice)
+	return func() {
+		woken, err := s.wake(a.sys.now(), func() error {
+			return a.sys.again([]string{"hook", "node", "--start", startAlways, "--addr", "http://" + s.addr})
+		})
+		switch {
+		case err != nil:
+			note("memctl hook: no node listens at %s, and none was started: %v", s.addr, err)
+		case woken:
+			note("memctl hook: no node listens at %s: one is being started", s.addr)
+		}
+	}
+}
+
+// hookNodeCmd is what a hook starts to start a node.
+func hookNodeCmd(a *app) *cobra.Command {
+	when := ""
+	cmd := &cobra.Command{
+		Use:     "node",
+		Hidden:  true,
+		Short:   "Start a node where none runs",
+		Long:    "A hook that finds no node at the default address has this start one.",
+		Example: "  memctl hook node",
+		Args:    wantArgs(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := startable(a, when)
+			if err != nil || s == nil {
+				return err
+			}
+			if err := s.start(cmd.Context()); err != nil {
+				hookNote(a)("memctl hook: no node was started: %v", err)
+				return err
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&when, "start", startAuto, "as that of mcp")
+	return cmd
 }
 
 // hookPayload reads what the host sent.
@@ -142,7 +202,7 @@ func hookPayload(ctx context.Context, a *app, f hookFlags, args []string) ([]byt
 }
 
 // hookRunner puts together what a hook needs. host is "" where none calls.
-func hookRunner(a *app, host, dir string, note func(string, ...any)) (*hooks.Runner, error) {
+func hookRunner(ctx context.Context, a *app, host, dir string, note func(string, ...any)) (*hooks.Runner, error) {
 	settings, err := hookSettings(a)
 	if err != nil {
 		return nil, err
@@ -157,7 +217,7 @@ func hookRunner(a *app, host, dir string, note func(string, ...any)) (*hooks.Run
 	}
 	r := &hooks.Runner{Disk: disk, Settings: settings, Now: a.sys.now, NewID: func() string { return ulid.Make().String() }, Note: note}
 	if host != "" {
-		if r.Namespace, err = hookNamespace(a, dir); err != nil {
+		if r.Namespace, err = hookNamespace(ctx, a, dir); err != nil {
 			return nil, err
 		}
 		// The host is the agent that acts, unless this very call says otherwise.
@@ -174,12 +234,14 @@ func hookRunner(a *app, host, dir string, note func(string, ...any)) (*hooks.Run
 }
 
 // hookNamespace is where an agent that works in dir keeps its memories.
-func hookNamespace(a *app, dir string) (string, error) {
+func hookNamespace(ctx context.Context, a *app, dir string) (string, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		dir = "" // it is on another machine, or the host did not say
 	}
-	ns, _, err := namespaceIn(a, dir)
-	if err := errOr(err, ns); err != nil {
+	ctx, cancel := context.WithTimeout(ctx, hookAsking)
+	defer cancel()
+	ns, err := onlyNamespace(ctx, a, []string{dir})
+	if err != nil {
 		return "", err
 	}
 	if bad := memory.CheckName("namespace", ns); bad != nil {
@@ -231,6 +293,7 @@ func hookSettingsCmd(a *app) *cobra.Command {
   budget TOKENS    of memories in one prompt
   emails on|off    keep addresses; off takes them out like secrets
   scope team|agent who sees what is kept
+  start on|off     have the installed node started where none runs
 
 MNEME_HOOKS=off switches hooks off for a process and what it starts.`,
 		Example: "  memctl hook settings capture=off",
@@ -260,8 +323,8 @@ MNEME_HOOKS=off switches hooks off for a process and what it starts.`,
 			}
 			return a.emit(s, nil, func() {
 				word := map[bool]string{true: "on", false: "off"}
-				a.printf("capture  %s\nrecall   %s\ntools    %s\nbudget   %d tokens\nemails   %s\nscope    %s\n",
-					word[s.Capture], word[s.Recall], word[s.Tools], s.Budget, word[s.Emails], s.Scope)
+				a.printf("capture  %s\nrecall   %s\ntools    %s\nbudget   %d tokens\nemails   %s\nscope    %s\nstart    %s\n",
+					word[s.Capture], word[s.Recall], word[s.Tools], s.Budget, word[s.Emails], s.Scope, word[s.Start])
 			})
 		},
 	}
@@ -275,7 +338,7 @@ func hookDrainCmd(a *app) *cobra.Command {
 		Example: "  memctl hook drain",
 		Args:    wantArgs(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			r, err := hookRunner(a, "", "", hookNote(a))
+			r, err := hookRunner(cmd.Context(), a, "", "", hookNote(a))
 			if err != nil {
 				return err
 			}

@@ -228,7 +228,8 @@ rebase nothing is done. The same commit makes one memory, however often this run
 			if err != nil {
 				return err
 			}
-			ns, err := hookNamespace(a, p.Top)
+			defer hookWakes(a, startAuto, hookNote(a))()
+			ns, err := hookNamespace(cmd.Context(), a, p.Top)
 			if err != nil {
 				return err
 			}

@@ -21,10 +21,12 @@ func mcpCmd(a *app) *cobra.Command {
 		Short: "Serve an agent over standard input and output (Model Context Protocol)",
 		Long: `Serves one agent, which starts this program: it speaks the Model Context Protocol on
 standard input and output. All agents of a machine share the node that runs there. If
-none does at the default address, the memnode that is installed is started, and ends
-by itself when nobody has used it for ten minutes.
+none does at the default address, the memnode that is installed is started at once, and
+ends by itself when nobody has used it for ten minutes.
 
-Without -n it works in the namespace that is remembered, or in the only one there is.`,
+Without -n it works in the namespace of the project in the folder that the agent's program
+says is open, or else in which it was started; where that has none, in the namespace that
+is remembered, or in the only one there is.`,
 		Example: `  memctl mcp -n team-a
   memctl mcp -n team-a --as reviewer --profile full
   claude mcp add mneme -- memctl mcp -n team-a`,
@@ -34,8 +36,13 @@ Without -n it works in the namespace that is remembered, or in the only one ther
 			if err != nil {
 				return err
 			}
-			if err := startable(a, start); err != nil {
+			s, err := startable(a, start)
+			if err != nil {
 				return err
+			}
+			if s != nil {
+				a.sys.http = s.client(s.dial)
+				defer s.hold(cmd.Context(), mcpLog(a))()
 			}
 			return serveMCP(cmd.Context(), a, p)
 		},
@@ -58,12 +65,12 @@ func serveMCP(ctx context.Context, a *app, profile mcp.Profile) error {
 		return err
 	}
 	server, err := mcp.New(mcp.Options{
-		Connect: func(http.Header) (mcp.Caller, error) {
-			ns, err := onlyNamespace(ctx, a)
+		Connect: func(ctx context.Context, _ http.Header, folders []string) (mcp.Caller, error) {
+			ns, err := onlyNamespace(ctx, a, folders)
 			return mcp.Caller{Client: c, Namespace: ns, Agent: agent}, err
 		},
-		Profile: profile, Sessions: true, Version: a.sys.version.Version,
-		Logger: slog.New(slog.NewTextHandler(a.sys.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Profile: profile, Sessions: true, Folders: first(a.flags.namespace, a.sys.getenv("MNEME_NAMESPACE")) == "",
+		Version: a.sys.version.Version, Logger: mcpLog(a),
 	})
 	if err != nil {
 		return err
@@ -75,12 +82,22 @@ func serveMCP(ctx context.Context, a *app, profile mcp.Profile) error {
 	return err
 }
 
-// onlyNamespace is the namespace that was named, or else the only one that there is.
-func onlyNamespace(ctx context.Context, a *app) (string, error) {
-	ns, unnamed := a.named()
-	if unnamed == nil {
-		return ns, nil
+func mcpLog(a *app) *slog.Logger {
+	return slog.New(slog.NewTextHandler(a.sys.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+// onlyNamespace is the namespace that was named, or that of the project of the folders in which
+// the agent works, or else the only one that there is. Without folders it is where memctl was
+// called.
+func onlyNamespace(ctx context.Context, a *app, folders []string) (string, error) {
+	ns, err := namespaceOf(a, folders)
+	if ns != "" || err != nil {
+		return ns, err
 	}
+	return soleNamespace(ctx, a)
+}
+
+func soleNamespace(ctx context.Context, a *app) (string, error) {
 	c, err := a.dial()
 	if err != nil {
 		return "", err
@@ -92,7 +109,29 @@ func onlyNamespace(ctx context.Context, a *app) (string, error) {
 	if len(all.Namespaces) == 1 {
 		return all.Namespaces[0].Name, nil
 	}
-	return "", memory.AsError(unnamed).WithHint("there are %d namespaces: start it as `memctl mcp -n NAMESPACE`", len(all.Namespaces))
+	return "", memory.AsError(errOr(nil, "")).WithHint("there are %d namespaces: `memctl project use NAMESPACE` in the project, `memctl use NAMESPACE` for all others, or -n NAMESPACE say which", len(all.Namespaces))
+}
+
+// namespaceOf is namespaceIn for several folders, of which those count that are projects with a
+// namespace. Where they have two, neither is taken.
+func namespaceOf(a *app, folders []string) (ns string, err error) {
+	if len(folders) == 0 {
+		folders = []string{""}
+	}
+	of, from := "", ""
+	for _, dir := range folders {
+		its, said, err := namespaceIn(a, dir)
+		switch {
+		case err != nil:
+			return "", err
+		case from == fromProject && said == fromProject && its != ns:
+			return "", memory.Errorf(memory.CodeConflict, "two projects are open: %s, whose namespace is %s, and %s, whose namespace is %s", of, ns, dir, its).
+				WithHint("open one of them, or give -n NAMESPACE")
+		case from != fromProject:
+			ns, from, of = its, said, dir
+		}
+	}
+	return ns, nil
 }
 
 // keepOpen is a stream that whoever has it does not close.

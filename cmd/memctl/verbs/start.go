@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -31,40 +34,38 @@ const (
 	// startedLingers is how long a started node stays when nobody uses it.
 	startedLingers = 10 * time.Minute
 	startTimeout   = time.Minute
-	lookAgain      = 20 * time.Millisecond
-	maxStartLog    = 1 << 20 // bytes of its log, of which the latest are kept
+	// startCoolDown is how long a hook has no node started after one had.
+	startCoolDown = time.Minute
+	lookAgain     = 20 * time.Millisecond
+	maxStartLog   = 1 << 20 // bytes of its log, of which the latest are kept
 )
 
-// startable has calls start the installed memnode where nothing listens at the address, if
-// when allows that. It comes before the first dial.
-func startable(a *app, when string) error {
+// startable is what starts the installed memnode where nothing listens at the address, nil if
+// when does not allow that.
+func startable(a *app, when string) (*starter, error) {
 	switch when {
 	case startAuto, startAlways:
 	case startNever:
-		return nil
+		return nil, nil
 	default:
-		return memory.Errorf(memory.CodeInvalid, "--start is %q", when).WithHint("it is auto, always or never")
+		return nil, memory.Errorf(memory.CodeInvalid, "--start is %q", when).WithHint("it is auto, always or never")
 	}
 	rem, err := a.remembered()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	whole, err := wholeAddr(a.addr(rem))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	u, err := url.Parse(whole)
 	if err != nil || u.Scheme != "http" || !loopback(u.Hostname()) || when == startAuto && whole != client.DefaultAddr {
 		if when == startAlways {
-			return memory.Errorf(memory.CodeInvalid, "no node can be started at %s", whole).WithHint("a node is started at one loopback address over http, such as %s", client.DefaultAddr)
+			return nil, memory.Errorf(memory.CodeInvalid, "no node can be started at %s", whole).WithHint("a node is started at one loopback address over http, such as %s", client.DefaultAddr)
 		}
-		return nil
+		return nil, nil
 	}
-	s := &starter{configDir: a.sys.configDir, addr: u.Host}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.DialContext = s.dial
-	a.sys.http = &http.Client{Transport: transport}
-	return nil
+	return &starter{configDir: a.sys.configDir, addr: u.Host}, nil
 }
 
 func loopback(host string) bool {
@@ -76,6 +77,81 @@ func loopback(host string) bool {
 type starter struct {
 	configDir func() (string, error)
 	addr      string // host:port
+
+	refused atomic.Bool // nothing listened; of notice
+}
+
+// client is one whose calls dial so.
+func (s *starter) client(dial func(ctx context.Context, network, addr string) (net.Conn, error)) *http.Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.DialContext = dial
+	return &http.Client{Transport: transport}
+}
+
+// hold has a node be there from now on, and stay for as long as the agent is connected. The
+// function that it returns ends that.
+func (s *starter) hold(ctx context.Context, log *slog.Logger) func() {
+	ctx, cancel := context.WithCancel(ctx)
+	var held sync.WaitGroup
+	held.Go(func() {
+		c, err := s.dial(ctx, "tcp", s.addr)
+		if err != nil && ctx.Err() == nil {
+			log.Warn("no node yet: " + err.Error())
+		}
+		for again := time.NewTicker(startedLingers / 2); ; {
+			if c != nil {
+				_ = c.Close()
+			}
+			select {
+			case <-ctx.Done():
+				again.Stop()
+				return
+			case <-again.C: // who stopped the node meanwhile wants it to be so until the next call
+				c, _ = new(net.Dialer).DialContext(ctx, "tcp", s.addr)
+			}
+		}
+	})
+	return func() { cancel(); held.Wait() }
+}
+
+// notice is a dial that starts nothing and notes whether nothing listened.
+func (s *starter) notice(ctx context.Context, network, addr string) (net.Conn, error) {
+	c, err := new(net.Dialer).DialContext(ctx, network, addr)
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		s.refused.Store(true)
+	}
+	return c, err
+}
+
+// wake has another process start a node, by spawn, where notice found none: unless one is being
+// started, or was lately.
+func (s *starter) wake(now time.Time, spawn func() error) (woken bool, err error) {
+	if !s.refused.Load() {
+		return false, nil
+	}
+	dir, err := s.dir()
+	if err != nil {
+		return false, err
+	}
+	one := flock.New(filepath.Join(dir, "start.lock"), flock.SetPermissions(0o600))
+	if free, err := one.TryLock(); err != nil || !free {
+		return false, err
+	}
+	defer func() { _ = one.Close() }()
+	tried := filepath.Join(dir, "start.tried")
+	if info, err := os.Stat(tried); err == nil && now.Sub(info.ModTime()).Abs() < startCoolDown {
+		return false, nil
+	}
+	if _, err := program.Find("memnode"); err != nil {
+		return false, err
+	}
+	if err := writeConfig(tried, nil); err != nil {
+		return false, err
+	}
+	if err := os.Chtimes(tried, now, now); err != nil {
+		return false, err
+	}
+	return true, spawn()
 }
 
 func (s *starter) dial(ctx context.Context, network, addr string) (net.Conn, error) {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"os/user"
 	"time"
 
@@ -24,11 +25,12 @@ type system struct {
 	width      func() int            // columns of the terminal at out; 0 = unknown
 	now        func() time.Time
 	sleep      func(context.Context, time.Duration) error
-	configDir  func() (string, error) // the user's configuration directory
-	home       func() (string, error) // nil = there is none
-	workDir    func() (string, error) // where memctl was called; nil = nowhere
-	program    func() (string, bool)  // memctl itself, and whether a shell finds it by its name; nil = not known
-	userName   func() string          // the operating system's user, or ""
+	configDir  func() (string, error)    // the user's configuration directory
+	home       func() (string, error)    // nil = there is none
+	workDir    func() (string, error)    // where memctl was called; nil = nowhere
+	program    func() (string, bool)     // memctl itself, and whether a shell finds it by its name; nil = not known
+	again      func(args []string) error // starts memctl once more, to go on by itself; nil = not here
+	userName   func() string             // the operating system's user, or ""
 	version    memory.VersionInfo
 	http       *http.Client // nil = the client's own
 	// offline gives who opens data directories and places of backups, or has another program
@@ -57,6 +59,7 @@ func osSystem(work func() (offline.Work, error)) system {
 		home:      os.UserHomeDir,
 		workDir:   os.Getwd,
 		program:   program.Self,
+		again:     again,
 		userName: func() string {
 			u, err := user.Current()
 			if err != nil {
@@ -84,6 +87,23 @@ func homeOf(sys system) (string, error) {
 		return "", os.ErrNotExist
 	}
 	return sys.home()
+}
+
+// again starts this program beside this process, and does not wait for it.
+func again(args []string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(self, args...)
+	if home, err := os.UserHomeDir(); err == nil {
+		cmd.Dir = home // not where the agent works, which may be removed
+	}
+	detach(cmd)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	return cmd.Process.Release()
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

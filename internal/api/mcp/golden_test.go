@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"net/http"
 	"os"
@@ -26,7 +27,9 @@ type wire struct {
 func (w *world) wire(profile mcp.Profile) *wire {
 	w.t.Helper()
 	server, err := mcp.New(mcp.Options{Profile: profile, Sessions: true, Version: "1",
-		Connect: func(http.Header) (mcp.Caller, error) { return mcp.Caller{Client: w.api, Namespace: "team"}, nil }})
+		Connect: func(context.Context, http.Header, []string) (mcp.Caller, error) {
+			return mcp.Caller{Client: w.api, Namespace: "team"}, nil
+		}})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -140,7 +140,7 @@ func addGraphTool[In, Out any](s *surface, server *mcp.Server, t graphTool[In, O
 		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: t.reads, DestructiveHint: &t.destroys, IdempotentHint: t.repeats, OpenWorldHint: &outside},
 	}, func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {
 		var none Out
-		c, err := s.caller(req)
+		c, err := s.caller(ctx, req)
 		if err != nil {
 			return nil, none, told(err)
 		}
@@ -228,7 +228,7 @@ func readGraph(ctx context.Context, c Caller, req memory.GraphRequest) (graphOut
 }
 
 func (s *surface) readGraphResource(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-	c, err := s.caller(req)
+	c, err := s.caller(ctx, req)
 	if err != nil {
 		return nil, told(err)
 	}

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 
@@ -28,7 +29,7 @@ func NewHandler(connect func(h http.Header) (Caller, error), version string, log
 	servers := map[Profile]*mcp.Server{}
 	for _, p := range Profiles {
 		var err error
-		if servers[p], err = New(Options{Connect: connect, Profile: p, Version: version, Logger: logger}); err != nil {
+		if servers[p], err = New(Options{Connect: func(_ context.Context, h http.Header, _ []string) (Caller, error) { return connect(h) }, Profile: p, Version: version, Logger: logger}); err != nil {
 			return nil, err
 		}
 	}

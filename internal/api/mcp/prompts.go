@@ -25,7 +25,7 @@ const rememberPrompt = `Look back over this conversation. For each thing that wi
 
 func (s *surface) recallPrompt(ctx context.Context, req *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
 	task := req.Params.Arguments["task"]
-	c, err := s.caller(req)
+	c, err := s.caller(ctx, req)
 	if err != nil {
 		return nil, told(err)
 	}

@@ -28,7 +28,7 @@ func (s *surface) readRecord(ctx context.Context, req *mcp.ReadResourceRequest) 
 	if err != nil || !strings.HasPrefix(uri, recordScheme) {
 		return nil, mcp.ResourceNotFoundError(uri)
 	}
-	c, err := s.caller(req)
+	c, err := s.caller(ctx, req)
 	if err != nil {
 		return nil, told(err)
 	}
@@ -57,7 +57,7 @@ func (s *surface) complete(ctx context.Context, req *mcp.CompleteRequest) (*mcp.
 	if ref == nil || ref.Type != "ref/resource" || ref.URI != recordTemplate || arg.Name != "id" {
 		return out, nil
 	}
-	c, err := s.caller(req)
+	c, err := s.caller(ctx, req)
 	if err != nil {
 		return nil, told(err)
 	}

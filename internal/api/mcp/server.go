@@ -25,8 +25,10 @@ type Caller struct {
 // Options is what a server is made of. Connect is required.
 type Options struct {
 	// Connect says for whom the call is made that came with these headers; nil where the
-	// transport has none. It is asked with every call, and may be called concurrently.
-	Connect func(h http.Header) (Caller, error)
+	// transport has none. It is asked with every call, and may be called concurrently. folders
+	// are those that the client says it works in, if Folders is set and it says so.
+	Connect func(ctx context.Context, h http.Header, folders []string) (Caller, error)
+	Folders bool    // ask clients which folders they work in; needs Sessions, and only one
 	Profile Profile // "" = ProfileLite
 	// Sessions says that the transport keeps sessions, so that a client may subscribe to the
 	// knowledge graph: it hears of the changes that this server makes.
@@ -68,8 +70,11 @@ func (p Profile) has(of Profile) bool {
 	return slices.Index(Profiles, p) >= slices.Index(Profiles, of)
 }
 
-// surface is what the handlers of one server share. It is immutable.
-type surface struct{ Options }
+// surface is what the handlers of one server share.
+type surface struct {
+	Options
+	folders *folders // nil: nobody asks
+}
 
 // New makes a server. It is safe for concurrent use, by any number of sessions.
 func New(opt Options) (*mcp.Server, error) {
@@ -82,7 +87,7 @@ func New(opt Options) (*mcp.Server, error) {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &surface{opt}
+	s := &surface{Options: opt}
 	with := &mcp.ServerOptions{Logger: opt.Logger, Capabilities: &mcp.ServerCapabilities{}, SetCacheable: cacheable}
 	if opt.Sessions && opt.Profile.has(ProfileGraph) {
 		with.SubscribeHandler = func(context.Context, *mcp.SubscribeRequest) error { return nil }
@@ -91,7 +96,14 @@ func New(opt Options) (*mcp.Server, error) {
 	if opt.Profile != ProfileGraph {
 		with.Instructions, with.CompletionHandler = instructions, s.complete
 	}
+	if opt.Folders {
+		s.folders = &folders{}
+		with.RootsListChangedHandler = s.folders.changed
+	}
 	server := mcp.NewServer(&mcp.Implementation{Name: "mneme", Title: "Mneme", Version: opt.Version}, with)
+	if s.folders != nil {
+		server.AddReceivingMiddleware(s.folders.ask)
+	}
 	s.addTools(server)
 	s.addGraph(server)
 	if opt.Profile != ProfileGraph {
@@ -126,12 +138,12 @@ type request interface {
 }
 
 // caller says for whom a request is served.
-func (s *surface) caller(req request) (Caller, error) {
+func (s *surface) caller(ctx context.Context, req request) (Caller, error) {
 	var h http.Header
 	if extra := req.GetExtra(); extra != nil {
 		h = extra.Header
 	}
-	c, err := s.Connect(h)
+	c, err := s.Connect(ctx, h, s.folders.list())
 	if err != nil {
 		return c, err
 	}

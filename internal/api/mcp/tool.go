@@ -28,7 +28,7 @@ func add[In, Out any](s *surface, server *mcp.Server, t tool[In, Out]) {
 		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: t.reads, DestructiveHint: &t.destroys, IdempotentHint: t.reads || t.repeats, OpenWorldHint: &closed},
 	}, func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {
 		var none Out
-		c, err := s.caller(req)
+		c, err := s.caller(ctx, req)
 		if err != nil {
 			return nil, none, told(err)
 		}
