@@ -51,6 +51,10 @@ type Host struct {
 	// ByPath says that it finds memctl as a shell would. Programs with windows may not have the
 	// user's PATH.
 	ByPath bool
+	// Apart says that its servers are not started in the project that is open: they know it only
+	// where the host tells its folders.
+	Apart bool
+	mute  bool // it takes no text from hooks
 	// Told is what its users have to do, or will be asked.
 	Told string
 	// Signs are folders that tell that it is installed.
@@ -204,7 +208,7 @@ func claudeCode() Host {
 
 func claudeDesktop() Host {
 	dir := func(w Where) string { return filepath.Join(w.AppData, "Claude") }
-	return Host{Name: "claude-desktop", Title: "Claude Desktop", Told: "start Claude Desktop again",
+	return Host{Name: "claude-desktop", Title: "Claude Desktop", Apart: true, Told: "start Claude Desktop again",
 		signs: func(w Where) []string { return []string{dir(w)} },
 		files: func(w Where, scope Scope, o Options) []file {
 			if scope == Project {
@@ -232,7 +236,7 @@ func codex() Host {
 }
 
 func cursor() Host {
-	return Host{Name: hooks.Cursor, Title: "Cursor", Told: "switch the server mneme on in Cursor's settings, under MCP",
+	return Host{Name: hooks.Cursor, Title: "Cursor", Apart: true, Told: "switch the server mneme on in Cursor's settings, under MCP",
 		signs: func(w Where) []string { return []string{filepath.Join(w.Home, ".cursor")} },
 		files: func(w Where, scope Scope, o Options) []file {
 			dir := filepath.Join(w.Project, ".cursor")
@@ -251,7 +255,7 @@ func cursor() Host {
 }
 
 func windsurf() Host {
-	return Host{Name: hooks.Windsurf, Title: "Windsurf", Told: "refresh the servers in Windsurf's settings. It takes no memories from hooks: its model asks by the tools",
+	return Host{Name: hooks.Windsurf, Title: "Windsurf", Apart: true, mute: true, Told: "refresh the servers in Windsurf's settings. It takes no memories from hooks: its model asks by the tools",
 		signs: func(w Where) []string { return []string{filepath.Join(w.Home, ".codeium", "windsurf")} },
 		files: func(w Where, scope Scope, o Options) []file {
 			if scope == Project {

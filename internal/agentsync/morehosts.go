@@ -45,7 +45,7 @@ func whole(path string, content object) file {
 }
 
 func vscode() Host {
-	return Host{Name: "vscode", Title: "VS Code with Copilot", Told: "VS Code asks whether to trust the server; `MCP: List Servers` starts it",
+	return Host{Name: "vscode", Title: "VS Code with Copilot", Apart: true, Told: "VS Code asks whether to trust the server; `MCP: List Servers` starts it",
 		signs: func(w Where) []string { return []string{filepath.Join(w.AppData, "Code")} },
 		files: func(w Where, scope Scope, o Options) []file {
 			path := filepath.Join(w.AppData, "Code", "User", "mcp.json")
@@ -60,7 +60,7 @@ func vscode() Host {
 }
 
 func kiro() Host {
-	return Host{Name: hooks.Kiro, Title: "Kiro", Told: "Kiro's list of hooks shows them, in a project",
+	return Host{Name: hooks.Kiro, Title: "Kiro", Apart: true, Told: "Kiro's list of hooks shows them, in a project",
 		signs: func(w Where) []string { return []string{filepath.Join(w.Home, ".kiro")} },
 		files: func(w Where, scope Scope, o Options) []file {
 			if scope == User { // hooks belong to projects
@@ -77,7 +77,7 @@ func kiro() Host {
 }
 
 func antigravity() Host {
-	return Host{Name: hooks.Antigravity, Title: "Antigravity", Told: "refresh the servers in Antigravity's settings",
+	return Host{Name: hooks.Antigravity, Title: "Antigravity", Apart: true, Told: "refresh the servers in Antigravity's settings",
 		signs: func(w Where) []string {
 			return []string{filepath.Join(w.Home, ".gemini", "antigravity"), filepath.Join(w.Home, ".gemini", "config")}
 		},
@@ -98,7 +98,7 @@ func antigravity() Host {
 }
 
 func zed() Host {
-	return Host{Name: "zed", Title: "Zed", Told: "Zed's agent panel shows the server",
+	return Host{Name: "zed", Title: "Zed", Apart: true, Told: "Zed's agent panel shows the server",
 		signs: func(w Where) []string { return []string{filepath.Join(w.Config, "zed")} },
 		files: func(w Where, scope Scope, o Options) []file {
 			path := filepath.Join(w.Config, "zed", "settings.json")

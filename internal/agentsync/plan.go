@@ -2,6 +2,7 @@ package agentsync
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 
 	"mneme/memory"
@@ -9,6 +10,9 @@ import (
 
 // Plan says what each file of a host would become, without writing anything.
 func (h Host) Plan(scope Scope, w Where, o Options, remove bool) ([]*Change, error) {
+	if scope == Project && w.Project == "" {
+		return nil, memory.Errorf(memory.CodeInvalid, "this folder is no project: the files in it are those for all of the user's work").WithHint("use --scope user, or go to the folder of a project")
+	}
 	if !h.Has(scope, w) {
 		other := User
 		if scope == User {
@@ -50,6 +54,25 @@ func (h Host) Plan(scope Scope, w Where, o Options, remove bool) ([]*Change, err
 		}
 	}
 	return changes, nil
+}
+
+// Recalls reports whether the host has hooks in a scope that put memories into prompts.
+func (h Host) Recalls(scope Scope, w Where) bool {
+	return !h.mute && slices.ContainsFunc(h.files(w, scope, Options{}), func(f file) bool { return f.hook })
+}
+
+// Named lists the namespaces that entries of Mneme named before changes.
+func Named(changes []*Change) []string {
+	entry := regexp.MustCompile(`"mcp",\s*"-n",\s*"([a-z0-9_-]+)"|` + // of a server
+		` hook --agent \S+ --event \S+ -n ([a-z0-9_-]+)|const after = \["-n","([a-z0-9_-]+)"| hook commits -q -n ([a-z0-9_-]+)`)
+	var all []string
+	for _, c := range changes {
+		for _, m := range entry.FindAllSubmatch(c.Before, -1) {
+			all = append(all, string(slices.Concat(m[1:]...)))
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 func unreadable(path string, err error) error {

@@ -30,6 +30,9 @@ type Project struct {
 	Git     string   `json:"-"`                 // the repository, shared by its worktrees
 	Remotes []Remote `json:"remotes,omitempty"` // by name
 	Local   ID       `json:"-"`                 // its identity without a remote
+
+	place string // where the repository lies
+	here  ID     // Local, if it has always been there
 }
 
 // IDs are the identities that fit, each once: one that is local only without a remote.
@@ -63,11 +66,12 @@ func Find(ctx context.Context, dir string) (*Project, error) {
 		return nil, err
 	}
 	if top == "" {
-		return nil, memory.Errorf(memory.CodeInvalid, "%s is in no Git repository, so it is no project: %w", dir, ErrNone).
+		return nil, memory.Errorf(memory.CodeInvalid, "%s is in no Git repository, so it is no project", dir).WithCause(ErrNone).
 			WithHint("give -n NAMESPACE, or run `git init` in the folder where the project begins")
 	}
 	p := &Project{Top: top, Dir: gitDir, Git: common(gitDir)}
-	p.Local = localID(strings.TrimSuffix(p.Git, string(filepath.Separator)+".git"))
+	p.place = strings.TrimSuffix(p.Git, string(filepath.Separator)+".git")
+	p.here, p.Local = localID(p.place), localID(placed(p.Git, p.place))
 	remotes, err := readRemotes(ctx, p)
 	if err != nil {
 		return nil, err
@@ -129,6 +133,44 @@ func resolve(dir, path string) string {
 		return real
 	}
 	return filepath.Clean(path)
+}
+
+// placeFile is a file in a repository without a remote that says where the repository lay when a
+// namespace was chosen for it.
+const placeFile = "mneme-place"
+
+// placed is the path by which the repository at git, which lies at place, is known: the one that
+// its file names, unless the repository that the file was written for is still there. So a
+// repository that is moved stays the project that it is, and a copy is another one.
+func placed(git, place string) string {
+	known := readPlace(git)
+	if known == "" || known == place {
+		return place
+	}
+	for _, there := range []string{filepath.Join(known, ".git"), known} {
+		if readPlace(there) == known {
+			return place
+		}
+	}
+	return known
+}
+
+func readPlace(git string) string {
+	b, err := os.ReadFile(filepath.Join(git, placeFile))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// Place is the file by which a repository without a remote is known after it was moved, and
+// what it should hold; text is "" where there is nothing to write.
+func (p *Project) Place() (path, text string) {
+	path = filepath.Join(p.Git, placeFile)
+	if p.Git != "" && p.IDs()[0] == p.Local && readPlace(p.Git) != p.place {
+		text = p.place + "\n"
+	}
+	return path, text
 }
 
 // localID is the identity of what lies at path, which no other machine has.

@@ -3,6 +3,8 @@ package project
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -72,11 +74,12 @@ type Choice struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// Choose tells the namespace of a project. Where its remotes are mapped to different ones, the
-// error names two of them. A remote that is not mapped does not count beside one that is.
+// Choose tells the namespace of a project. What was chosen before it had a remote counts on.
+// Where its identities are mapped to different ones, the error names two of them. A remote that
+// is not mapped does not count beside one that is.
 func (m Mapping) Choose(p *Project) (Choice, error) {
 	var found []Choice
-	for _, id := range p.IDs() {
+	for _, id := range p.all() {
 		if ns := m.Projects[id]; ns != "" {
 			found = append(found, Choice{id, ns})
 		}
@@ -85,7 +88,7 @@ func (m Mapping) Choose(p *Project) (Choice, error) {
 		if other.Namespace != found[0].Namespace {
 			return Choice{}, memory.Errorf(memory.CodeConflict, "%s is project %s, whose namespace is %s, and project %s, whose namespace is %s",
 				p.Top, found[0].ID, found[0].Namespace, other.ID, other.Namespace).
-				WithHint("`memctl project use NAMESPACE` in that folder decides for all its remotes; -n NAMESPACE for one call")
+				WithHint("`memctl project use NAMESPACE` in that folder decides for all of them; -n NAMESPACE for one call")
 		}
 	}
 	if len(found) > 0 {
@@ -97,37 +100,90 @@ func (m Mapping) Choose(p *Project) (Choice, error) {
 	return Choice{}, nil
 }
 
+// all are the identities under which a namespace may have been chosen.
+func (p *Project) all() []ID {
+	out := p.IDs()
+	if p.Local != "" && !slices.Contains(out, p.Local) {
+		out = append(out, p.Local)
+	}
+	return out
+}
+
+// Carried reports that the namespace was chosen before the project had a remote.
+func (c Choice) Carried(p *Project) bool {
+	return c.Namespace != "" && c.ID == p.Local && !slices.Contains(p.IDs(), p.Local)
+}
+
+// Why says, where a choice needs a word, which of a project's identities has the namespace; it
+// is "" where there is only one.
+func (c Choice) Why(m Mapping, p *Project) string {
+	switch {
+	case c.Namespace == "" || len(p.Remotes) == 0:
+		return ""
+	case c.Carried(p):
+		return "it had that before it had a remote"
+	}
+	for _, r := range p.Remotes {
+		if m.Projects[r.ID] == "" {
+			return fmt.Sprintf("that is the one of %s; %s, the remote %s, has none of its own", c.ID, r.ID, r.Name)
+		}
+	}
+	return ""
+}
+
 // Propose is the namespace for a project that has none: its owner and repository. It is an
 // error where two remotes differ, or where that namespace is another project's.
 func (m Mapping) Propose(p *Project) (Choice, error) {
 	ids := p.IDs()
 	if len(ids) > 1 {
 		return Choice{}, memory.Errorf(memory.CodeConflict, "%s has remotes of two projects: %s and %s", p.Top, ids[0], ids[1]).
-			WithHint("say which namespace it has: `memctl project use NAMESPACE`, for example `memctl project use %s`", proposed(ids[0]))
+			WithHint("say which namespace it has: `memctl project use NAMESPACE --create`, for example `memctl project use %s --create`", proposed(ids[0]))
 	}
 	ns := proposed(ids[0])
-	if ns == "" {
-		return Choice{}, memory.Errorf(memory.CodeInvalid, "no namespace can be named after %s", ids[0]).
-			WithHint("say which it has: `memctl project use NAMESPACE`")
-	}
 	for _, id := range slices.Sorted(maps.Keys(m.Projects)) {
 		if m.Projects[id] == ns && id != ids[0] {
 			return Choice{}, memory.Errorf(memory.CodeConflict, "the namespace %s would fit %s and is that of %s", ns, ids[0], id).
-				WithHint("`memctl project use %s` shares it; `memctl project use OTHER` keeps them apart", ns)
+				WithHint("`memctl project use %s` shares it; `memctl project use OTHER --create` keeps them apart", ns)
 		}
 	}
 	return Choice{ids[0], ns}, nil
 }
 
+const maxName = 63 // bytes of a namespace's name
+
+// proposed is named after what an identity has of Latin letters and digits, and by a hash of it
+// where there is none.
 func proposed(id ID) string {
-	_, rest, _ := strings.Cut(string(id), "/")
-	return memory.MakeName(strings.ReplaceAll(rest, "/", "-"))
+	host, rest, _ := strings.Cut(string(id), "/")
+	hash := ""
+	if i := strings.LastIndexByte(rest, '-'); host == "local" && i >= 0 {
+		rest, hash = rest[:i], rest[i:]
+	}
+	if ns := memory.MakeName(strings.ReplaceAll(rest, "/", "-")); ns != "" {
+		return memory.MakeName(ns[:min(len(ns), maxName-len(hash))] + hash)
+	}
+	if hash == "" {
+		sum := sha256.Sum256([]byte(id))
+		hash = "-" + hex.EncodeToString(sum[:4])
+	}
+	return "project" + hash
 }
 
-// Use maps all identities of a project to a namespace.
+// Use maps all identities of a project to a namespace. One that was moved is known by its new
+// place from then on.
 func (m Mapping) Use(p *Project, namespace string) {
+	if p.here != "" && p.Local != p.here {
+		if m.Projects[p.Local] != "" {
+			m.Projects[p.here] = namespace
+			delete(m.Projects, p.Local)
+		}
+		p.Local = p.here
+	}
 	for _, id := range p.IDs() {
 		m.Projects[id] = namespace
+	}
+	if m.Projects[p.Local] != "" {
+		m.Projects[p.Local] = namespace
 	}
 }
 

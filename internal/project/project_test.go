@@ -168,7 +168,7 @@ func TestAFolderOutsideGitIsRefused(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, ".git"), 0o755); err != nil { // of nobody
 		t.Fatal(err)
 	}
-	if _, err := Find(t.Context(), dir); !errors.Is(err, ErrNone) {
+	if _, err := Find(t.Context(), dir); !errors.Is(err, ErrNone) || strings.Count(err.Error(), "project") > 1 {
 		t.Errorf("%v", err)
 	}
 	write(t, filepath.Join(dir, "a", ".git"), "nonsense")
@@ -221,6 +221,112 @@ func TestTwoThatFitAreNamed(t *testing.T) {
 	fails(err, "github.com/acme/shop", "gitlab.com/acme/shop", "memctl project use acme-shop")
 	if !m.Forget(p.IDs()...) || m.Forget(p.IDs()...) || len(m.Projects) != 0 {
 		t.Errorf("left: %v", m.Projects)
+	}
+}
+
+// project finds what a test has made.
+func projectAt(t *testing.T, dir string) *Project {
+	t.Helper()
+	p, err := Find(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// decide is what a program does that keeps a namespace for a project.
+func decide(t *testing.T, m Mapping, p *Project, namespace string) {
+	t.Helper()
+	m.Use(p, namespace)
+	if path, text := p.Place(); text != "" {
+		write(t, path, text)
+	}
+}
+
+// TestARemoteThatAppearsTakesNoNamespaceAway: it had one as a folder, and that is the only one
+// that fits.
+func TestARemoteThatAppearsTakesNoNamespaceAway(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "fresh")
+	write(t, filepath.Join(dir, "f"), "x")
+	git(t, dir, "init", "-q")
+	m, _ := ParseMapping("p", nil)
+	decide(t, m, projectAt(t, dir), "fresh-1")
+	git(t, dir, "remote", "add", "origin", "git@github.com:acme/fresh.git")
+	p := projectAt(t, dir)
+	c, err := m.Choose(p)
+	if err != nil || c.Namespace != "fresh-1" || c.ID != p.Local {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	m.Use(p, c.Namespace)
+	clone := &Project{Top: "/elsewhere", Local: "local/elsewhere-1", Remotes: []Remote{{"origin", "github.com/acme/fresh"}}}
+	if c, err := m.Choose(clone); err != nil || c.Namespace != "fresh-1" {
+		t.Errorf("a clone: %+v, %v", c, err)
+	}
+	m.Projects["github.com/acme/fresh"] = "acme-fresh"
+	if _, err := m.Choose(p); memory.CodeOf(err) != memory.CodeConflict || !strings.Contains(err.Error(), "fresh-1") || !strings.Contains(err.Error(), "acme-fresh") {
+		t.Errorf("two that fit: %v", err)
+	}
+	m.Use(p, "one")
+	if c, err := m.Choose(p); err != nil || c.Namespace != "one" {
+		t.Errorf("decided: %+v, %v", c, err)
+	}
+}
+
+// TestAMovedRepositoryKeepsItsNamespace, and a copy of it is another project.
+func TestAMovedRepositoryKeepsItsNamespace(t *testing.T) {
+	base := t.TempDir()
+	at := func(name string) string { return filepath.Join(base, name) }
+	write(t, filepath.Join(at("fresh"), "f"), "x")
+	git(t, at("fresh"), "init", "-q")
+	m, _ := ParseMapping("p", nil)
+	decide(t, m, projectAt(t, at("fresh")), "fresh-1")
+	chosen := func(name string) string {
+		t.Helper()
+		c, err := m.Choose(projectAt(t, at(name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Namespace
+	}
+	if err := os.CopyFS(at("copy"), os.DirFS(at("fresh"))); err != nil {
+		t.Fatal(err)
+	}
+	if got := chosen("copy"); got != "" {
+		t.Errorf("the copy has %q", got)
+	}
+	if err := os.Rename(at("fresh"), at("renamed")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(at("copy")); err != nil {
+		t.Fatal(err)
+	}
+	if got := chosen("renamed"); got != "fresh-1" {
+		t.Errorf("moved, it has %q", got)
+	}
+	decide(t, m, projectAt(t, at("renamed")), "fresh-1") // it is known by its new place
+	write(t, filepath.Join(at("fresh"), "g"), "x")
+	git(t, at("fresh"), "init", "-q")
+	if got := chosen("fresh"); got != "" {
+		t.Errorf("a new one at its former place has %q", got)
+	}
+	if got := chosen("renamed"); got != "fresh-1" || len(m.Projects) != 1 {
+		t.Errorf("known by its new place, it has %q of %v", got, m.Projects)
+	}
+}
+
+// TestOneThatIsNamedInOtherLettersHasANamespace: names of namespaces have Latin letters only.
+func TestOneThatIsNamedInOtherLettersHasANamespace(t *testing.T) {
+	m, _ := ParseMapping("p", nil)
+	for id, want := range map[ID]string{"local/商店-6a1b6c02": "project-6a1b6c02", "gitee.com/公司/商店": "project-", "gitee.com/公司/shop": "shop", "local/shop-6a1b6c02": "shop-6a1b6c02"} {
+		c, err := m.Propose(&Project{Top: "/x", Local: id, Remotes: []Remote{{"origin", id}}})
+		if err != nil || !strings.HasPrefix(c.Namespace, want) || memory.CheckName("namespace", c.Namespace) != nil || len(c.Namespace) < 3 {
+			t.Errorf("%s has %+v, %v", id, c, err)
+		}
+	}
+	one, _ := m.Propose(&Project{Remotes: []Remote{{"o", "gitee.com/公司/商店"}}})
+	other, _ := m.Propose(&Project{Remotes: []Remote{{"o", "gitee.com/公司/书店"}}})
+	if one.Namespace == other.Namespace {
+		t.Errorf("both have %q", one.Namespace)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -35,7 +36,7 @@ func newDesk(t *testing.T) *desk {
 func (d *desk) run(stdin []byte, name string, args ...string) string {
 	d.t.Helper()
 	cmd := exec.CommandContext(d.t.Context(), name, args...)
-	cmd.Dir, cmd.Env = d.project, environment(d.home, "GIT_CONFIG_NOSYSTEM=1")
+	cmd.Dir, cmd.Env = d.project, environment(d.home, "GIT_CONFIG_NOSYSTEM=1", "PATH="+filepath.Dir(built.memctl)+":"+os.Getenv("PATH"))
 	var out, errs bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), &out, &errs
 	if err := cmd.Run(); err != nil {
@@ -150,7 +151,10 @@ func TestAnIntegratedAgentRemembersAcrossConversations(t *testing.T) {
 	}
 	d.decode(filepath.Join(d.project, ".mcp.json"), &servers)
 	entry := servers.MCP["mneme"]
-	cmd := exec.CommandContext(t.Context(), entry.Command, entry.Args...)
+	if entry.Command != "memctl" {
+		t.Errorf("a file that others have, too, starts %s", entry.Command)
+	}
+	cmd := exec.CommandContext(t.Context(), built.memctl, entry.Args...)
 	cmd.Dir, cmd.Env = d.project, environment(d.home)
 	s, err := mcp.NewClient(&mcp.Implementation{Name: "claude-code", Version: "1"}, nil).Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, nil)
 	if err != nil {
@@ -198,6 +202,65 @@ func TestAnIntegratedAgentRemembersAcrossConversations(t *testing.T) {
 	d.memctl("integrate", "codex", "--remove")
 	if left := d.sh("git status --porcelain --ignored"); left != "" {
 		t.Errorf("left behind:\n%s", left)
+	}
+}
+
+// TestToolsWorkInTheProjectThatIsOpen: a program with windows starts its servers in the folder of
+// the user, and says which folders are open, in revisions with sessions and without.
+func TestToolsWorkInTheProjectThatIsOpen(t *testing.T) {
+	t.Parallel()
+	n := start(t, t.TempDir())
+	d := newDesk(t)
+	d.memctl("namespace", "create", "team-a", "--addr", n.http)
+	d.memctl("use", "team-a", "--addr", n.http)
+	d.memctl("project", "use", "acme-shop", "--create")
+	other := filepath.Join(filepath.Dir(d.project), "other")
+	d.sh("mkdir ../other && cd ../other && git init -q && " + built.memctl + " project use other --create")
+	for _, version := range []string{"2025-06-18", "2026-07-28"} {
+		client := mcp.NewClient(&mcp.Implementation{Name: "cursor", Version: "1"}, nil)
+		client.AddRoots(&mcp.Root{URI: "file://" + d.project})
+		cmd := exec.CommandContext(t.Context(), built.memctl, "mcp", "--as", "cursor")
+		cmd.Dir, cmd.Env = d.home, environment(d.home)
+		s, err := client.Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, &mcp.ClientSessionOptions{ProtocolVersion: version})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		store := func(text string) string {
+			t.Helper()
+			res, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "memory_store", Arguments: map[string]any{"text": text + " in " + version}})
+			if err != nil {
+				t.Fatalf("%s: %v", version, err)
+			}
+			return res.Content[0].(*mcp.TextContent).Text
+		}
+		store("one folder is open")
+		store("it is open still")
+		client.AddRoots(&mcp.Root{URI: "file://" + other})
+		says := ""
+		for end := time.Now().Add(patience); !strings.Contains(says, "two projects are open") && time.Now().Before(end); { // it hears of it by a notification
+			says = store("two folders are open")
+		}
+		if !strings.Contains(says, "acme-shop") || !strings.Contains(says, "other") {
+			t.Errorf("%s: %s", version, says)
+		}
+		client.RemoveRoots("file://"+d.project, "file://"+other)
+		for end := time.Now().Add(patience); strings.Contains(says, "two projects are open") && time.Now().Before(end); {
+			says = store("none is open")
+		}
+		var got []string
+		for _, r := range n.everything("acme-shop") {
+			if strings.HasSuffix(r.Text, version) {
+				got = append(got, r.Text)
+			}
+		}
+		if len(got) < 2 || !strings.HasPrefix(got[0], "one folder") || !strings.HasPrefix(got[1], "it is open") {
+			t.Errorf("%s: the project has %q", version, got)
+		}
+		all := n.everything("team-a")
+		if len(all) == 0 || !strings.HasSuffix(all[len(all)-1].Text, version) {
+			t.Errorf("%s: team-a has %s", version, toJSON(t, all))
+		}
 	}
 }
 

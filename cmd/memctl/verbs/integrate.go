@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
 
 	"mneme/internal/agentsync"
@@ -40,7 +39,7 @@ edited, none is. The same call again changes nothing, and --remove takes out wha
 
 In a project the namespace is that of the project, which is named after its Git remote if it
 has none yet ('memctl project'). For all of a user's work it is the project's wherever it has
-one, and else what 'memctl use' remembered; -n fixes it.
+one, and else what 'memctl use' remembered, or the only one that there is; -n fixes it.
 
 Agents are ` + strings.Join(names, ", ") + `; git makes commits memories.`,
 		Example: `  memctl integrate claude-code
@@ -72,10 +71,10 @@ Agents are ` + strings.Join(names, ", ") + `; git makes commits memories.`,
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print what would change, as a diff")
 	fl.BoolVar(&f.list, "list", false, "show which agents are there and which are connected")
 	fl.StringVar(&f.scope, "scope", "", "project or user (default: project in a Git repository, if the agent has files there)")
-	fl.StringVar(&f.profile, "profile", "", "how many tools to offer: micro, lite or full")
+	fl.StringVar(&f.profile, "profile", "", "which tools to offer: micro, lite, full, or graph, those of the official memory server alone (default: lite)")
 	fl.StringVar(&f.since, "since", "", "with git: make memories of the commits since then, too")
 	completeFlag(cmd, "scope", completeWords("project", "user"))
-	completeFlag(cmd, "profile", completeWords("micro", "lite", "full"))
+	completeFlag(cmd, "profile", completeWords("micro", "lite", "full", "graph"))
 	return cmd
 }
 
@@ -106,6 +105,8 @@ type integration struct {
 	Project   project.ID        `json:"project,omitempty"`
 	Namespace string            `json:"namespace,omitempty"`
 	Files     []integrationFile `json:"files"`
+	Before    []string          `json:"before,omitempty"` // other namespaces that the entries named
+	Warnings  []string          `json:"warnings,omitempty"`
 	Removed   bool              `json:"removed,omitempty"`
 	DryRun    bool              `json:"dry_run,omitempty"`
 
@@ -113,7 +114,8 @@ type integration struct {
 	where   agentsync.Where
 	project *project.Project // nil outside Git
 	options agentsync.Options
-	fixed   bool // the entries name the namespace
+	fixed   bool   // the entries name the namespace
+	why     string // the project has it
 }
 
 // integrationFile is what became of one file.
@@ -147,22 +149,23 @@ func integrate(cmd *cobra.Command, a *app, agent string, f integrateFlags) error
 			return err
 		}
 		if mapping.Projects != nil {
-			if err := projectsOf(a).save(mapping); err != nil {
+			if err := projectsOf(a).save(mapping, in.project); err != nil {
 				return err
 			}
 		}
 	}
 	in.Files = described(changes, f.dryRun)
+	in.named(changes)
 	made := ""
 	if !f.dryRun && !f.remove && in.Namespace != "" {
 		made = ensureNamespace(cmd.Context(), a, in.Namespace)
 	}
-	return a.emit(in, nil, func() { in.tell(a, made) })
+	return a.emit(in, nil, func() { in.tell(cmd.Context(), a, made) })
 }
 
 // newIntegration finds the host, the project and the scope.
 func newIntegration(a *app, agent string, f integrateFlags) (*integration, error) {
-	host, err := agentsync.Find(agent)
+	host, err := findHost(agent)
 	if err != nil {
 		return nil, err
 	}
@@ -184,6 +187,7 @@ func newIntegration(a *app, agent string, f integrateFlags) (*integration, error
 	default:
 		in.where.Project = in.project.Top
 	}
+	in.where.Project = notHome(in.where)
 	switch in.Scope = agentsync.Scope(f.scope); in.Scope {
 	case agentsync.User, agentsync.Project:
 	case "":
@@ -217,7 +221,14 @@ func (in *integration) choose(a *app) (changed project.Mapping, err error) {
 		}
 		choice, unsure := mapping.Choose(in.project)
 		switch {
-		case from == fromProject, from == fromVariable:
+		case from == fromProject:
+			in.why = choice.Why(mapping, in.project)
+			if _, moved := in.project.Place(); moved != "" || choice.Carried(in.project) {
+				choice.ID = ""
+				mapping.Use(in.project, ns)
+				changed = mapping
+			}
+		case from == fromVariable:
 		case from == fromFlag && (unsure != nil || choice.Namespace != ""): // for this agent alone
 		case from == fromFlag:
 			mapping.Use(in.project, ns)
@@ -231,6 +242,9 @@ func (in *integration) choose(a *app) (changed project.Mapping, err error) {
 			changed = mapping
 		}
 		in.Project = cmp.Or(choice.ID, in.project.IDs()[0])
+	}
+	if ns == "" && !in.fixed {
+		return changed, nil // each project has its own, and elsewhere memctl looks
 	}
 	if err := errOr(nil, ns); err != nil {
 		return changed, err
@@ -253,9 +267,13 @@ func (in *integration) call(a *app, f integrateFlags) error {
 	if err != nil {
 		return err
 	}
-	program, err := programFor(a, in.host.ByPath && in.Scope == agentsync.Project)
+	program, found, err := programFor(a)
 	if err != nil {
 		return err
+	}
+	if in.Scope == agentsync.Project { // its files are for other machines, too
+		in.warn(program, found, more)
+		program = "memctl"
 	}
 	in.options = agentsync.Options{Memctl: program, Profile: f.profile, More: more}
 	if in.fixed {
@@ -264,30 +282,28 @@ func (in *integration) call(a *app, f integrateFlags) error {
 	return nil
 }
 
-// programFor is memctl as a host can call it; by its name where that is found and byName is true,
-// since files of a project are for other machines, too. Entries are known by that name.
-func programFor(a *app, byName bool) (string, error) {
+// programFor is memctl as a host can call it, and whether a shell finds it by its name. Entries
+// are known by that name.
+func programFor(a *app) (path string, found bool, err error) {
 	if a.sys.program == nil {
-		return "memctl", nil
+		return "memctl", true, nil
 	}
-	path, found := a.sys.program()
+	path, found = a.sys.program()
 	switch {
 	case strings.Contains(path, "go-build"):
-		return "", memory.Errorf(memory.CodeInvalid, "this memctl is gone when it ends: %s", path).WithHint("install it with `go install ./cmd/...`, and run that one")
+		return "", false, memory.Errorf(memory.CodeInvalid, "this memctl is gone when it ends: %s", path).WithHint("install it with `go install ./cmd/...`, and run that one")
 	case !strings.HasPrefix(filepath.Base(path), "memctl"):
-		return "", memory.Errorf(memory.CodeInvalid, "this program is %s, and entries of Mneme are known by the name memctl", path).WithHint("give it that name again")
-	case found && byName:
-		return "memctl", nil
+		return "", false, memory.Errorf(memory.CodeInvalid, "this program is %s, and entries of Mneme are known by the name memctl", path).WithHint("give it that name again")
 	}
-	return path, nil
+	return path, found, nil
 }
 
-// givenFlags are the flags of this call that later calls need as well. What is remembered they
-// find themselves; a token is in none of them.
+// givenFlags are the flags of this call that later calls need as well. What is remembered or
+// stands in the environment they find themselves; a token is in none of them.
 func givenFlags(a *app) ([]string, error) {
 	var out []string
-	if addr := first(a.flags.addr, a.sys.getenv("MNEME_ADDR")); addr != "" {
-		out = append(out, "--addr", addr)
+	if a.flags.addr != "" {
+		out = append(out, "--addr", a.flags.addr)
 	}
 	for _, f := range [][2]string{{"--token-file", a.flags.tokenFile}, {"--tls-ca", a.flags.tlsCA}, {"--tls-cert", a.flags.tlsCert}, {"--tls-key", a.flags.tlsKey}} {
 		if f[1] == "" {
@@ -300,29 +316,6 @@ func givenFlags(a *app) ([]string, error) {
 		out = append(out, f[0], path)
 	}
 	return out, nil
-}
-
-// described says what became of each file.
-func described(changes []*agentsync.Change, dryRun bool) []integrationFile {
-	out := []integrationFile{}
-	for _, c := range changes {
-		f := integrationFile{Path: c.Path, Did: "changed"}
-		switch {
-		case !c.Changed():
-			f.Did = "unchanged"
-		case c.Before == nil:
-			f.Did = "created"
-		case c.After == nil:
-			f.Did = "removed"
-		}
-		if c.Changed() && dryRun {
-			f.Diff = string(diff.Diff(c.Path, c.Before, c.Path, c.After))
-		} else if c.Changed() {
-			f.Backup = c.Kept()
-		}
-		out = append(out, f)
-	}
-	return out
 }
 
 // ensureNamespace makes the namespace if it is missing and a node answers. It returns what to
@@ -344,117 +337,4 @@ func ensureNamespace(ctx context.Context, a *app, ns string) string {
 		return ""
 	}
 	return "whether namespace " + ns + " is there is not known: " + oneLine(err.Error()) + "\n" + a.here("start a node with `memnode`, then run `memctl namespace create "+ns+"` if it is missing")
-}
-
-func (in *integration) tell(a *app, made string) {
-	whose := "for all your work"
-	if in.Scope == agentsync.Project {
-		whose = "in " + in.where.Project
-	}
-	if in.DryRun {
-		same := true
-		for _, f := range in.Files {
-			a.printf("%s", safe(f.Diff))
-			same = same && f.Did == "unchanged"
-		}
-		if same {
-			a.printf("nothing would change for %s %s\n", in.host.Title, whose)
-		}
-		return
-	}
-	a.printf("%s, %s\n", in.host.Title, whose)
-	printFiles(a, in.Files)
-	if in.Removed {
-		return
-	}
-	switch {
-	case in.Project != "":
-		a.printf("project %s: its memories are kept in namespace %s (`memctl project` shows and changes that)\n", in.Project, in.Namespace)
-	case in.fixed:
-		a.printf("memories are kept in namespace %s\n", in.Namespace)
-	default:
-		a.printf("memories are kept in the namespace of each project, and else in %s\n", in.Namespace)
-	}
-	if made != "" {
-		a.println(made)
-	}
-	a.println(in.host.Told)
-	a.next("start %s, tell it something to remember, and ask for it in another conversation; memctl recalls shows what it was given", in.host.Title)
-}
-
-func printFiles(a *app, files []integrationFile) {
-	for _, f := range files {
-		a.printf("  %-9s  %s\n", f.Did, f.Path)
-		if f.Backup != "" {
-			a.printf("  %-9s  %s\n", "kept", f.Backup)
-		}
-	}
-}
-
-// integrated is one line of the list.
-type integrated struct {
-	Agent     string          `json:"agent"`
-	Installed bool            `json:"installed"`
-	User      agentsync.State `json:"user"`
-	Project   agentsync.State `json:"project"`
-	Problem   string          `json:"problem,omitempty"`
-}
-
-func listIntegrations(ctx context.Context, a *app) error {
-	w, err := hostsWhere(a)
-	if err != nil {
-		return err
-	}
-	p, err := projectsOf(a).find("")
-	if err == nil {
-		w.Project = p.Top
-	} else if a.sys.workDir != nil {
-		w.Project, _ = a.sys.workDir()
-	}
-	list := []integrated{}
-	for _, h := range agentsync.Hosts() {
-		one := integrated{Agent: h.Name, Installed: h.Installed(w)}
-		for scope, state := range map[agentsync.Scope]*agentsync.State{agentsync.User: &one.User, agentsync.Project: &one.Project} {
-			if scope == agentsync.Project && w.Project == "" {
-				continue
-			}
-			var bad error
-			if *state, bad = h.State(scope, w); bad != nil {
-				one.Problem = oneLine(bad.Error())
-			}
-		}
-		list = append(list, one)
-	}
-	if p != nil {
-		one := integrated{Agent: gitHost, Installed: true}
-		if path, err := gitHookPath(ctx, p); err == nil && agentsync.HasGitHook(path) {
-			one.Project = agentsync.State{Hooks: true, Files: []string{path}}
-		}
-		list = append(list, one)
-	}
-	return a.emit(map[string]any{"agents": list}, nil, func() { tellIntegrations(a, list) })
-}
-
-func tellIntegrations(a *app, list []integrated) {
-	say := func(s agentsync.State) string {
-		switch {
-		case s.Server && s.Hooks:
-			return "tools, hooks"
-		case s.Server:
-			return "tools"
-		case s.Hooks:
-			return "hooks"
-		}
-		return "-"
-	}
-	var rows [][]string
-	for _, one := range list {
-		there := "-"
-		if one.Installed {
-			there = "yes"
-		}
-		rows = append(rows, []string{one.Agent, there, say(one.Project), say(one.User), one.Problem})
-	}
-	a.table([]column{{name: "AGENT"}, {name: "INSTALLED"}, {name: "THIS PROJECT"}, {name: "USER"}, {name: "", flex: true}}, rows)
-	a.next("memctl integrate AGENT")
 }

@@ -56,7 +56,7 @@ func integrateGit(ctx context.Context, a *app, f integrateFlags) error {
 		if err != nil {
 			return err
 		}
-		program, err := programFor(a, false)
+		program, _, err := programFor(a)
 		if err != nil {
 			return err
 		}
@@ -74,7 +74,7 @@ func integrateGit(ctx context.Context, a *app, f integrateFlags) error {
 			return err
 		}
 		if mapping.Projects != nil {
-			if err := projectsOf(a).save(mapping); err != nil {
+			if err := projectsOf(a).save(mapping, p); err != nil {
 				return err
 			}
 		}
@@ -88,6 +88,7 @@ func integrateGit(ctx context.Context, a *app, f integrateFlags) error {
 		}
 	}
 	in.Files = described(changes, f.dryRun)
+	in.named(changes)
 	doc := struct {
 		*integration
 		Commits *commitsSent `json:"commits,omitempty"`
@@ -100,13 +101,13 @@ func integrateGit(ctx context.Context, a *app, f integrateFlags) error {
 		if !since.IsZero() && !f.dryRun {
 			in.host.Told += "\n" + sent.String()
 		}
-		in.tellGit(a, made)
+		in.tellGit(ctx, a, made)
 	})
 }
 
-func (in *integration) tellGit(a *app, made string) {
+func (in *integration) tellGit(ctx context.Context, a *app, made string) {
 	if in.DryRun {
-		in.tell(a, made)
+		in.tell(ctx, a, made)
 		return
 	}
 	a.printf("Git, in %s\n", in.where.Project)
@@ -115,6 +116,9 @@ func (in *integration) tellGit(a *app, made string) {
 		return
 	}
 	a.printf("memories are kept in namespace %s\n", in.Namespace)
+	if len(in.Before) > 0 {
+		a.printf("before it was namespace %s: what was kept there stays there\n", strings.Join(in.Before, ", "))
+	}
 	if made != "" {
 		a.println(made)
 	}

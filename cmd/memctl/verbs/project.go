@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -89,7 +90,17 @@ func (p projects) mapping() (project.Mapping, error) {
 	return project.ReadMapping(path)
 }
 
-func (p projects) save(m project.Mapping) error {
+// save keeps the mapping, and where the project lies that it was changed for.
+func (p projects) save(m project.Mapping, of *project.Project) error {
+	if place, text := of.Place(); text != "" {
+		if err := replaceFile(place, 0o644, func(f *os.File) error { _, err := f.WriteString(text); return err }); err != nil {
+			return memory.Errorf(memory.CodeInvalid, "the repository %s cannot be told from others: %w", of.Top, err).WithHint("make its .git writable, or give -n NAMESPACE")
+		}
+	}
+	return p.keep(m)
+}
+
+func (p projects) keep(m project.Mapping) error {
 	path, err := p.path()
 	if err != nil {
 		return err
@@ -107,11 +118,13 @@ func projectCmd(a *app) *cobra.Command {
 		Use:   "project",
 		Short: "Show or choose the namespace of the project in this folder",
 		Long: `A project is a Git repository, known by its remote: clones, worktrees and folders of it
-are the same project. Without a remote it is known by its folder. It may have a namespace
+are the same project. Without a remote it is known by its folder, and keeps its namespace
+when it is moved or gets a remote. It may have a namespace
 of its own, which counts for every call in it: -n wins over MNEME_NAMESPACE, that over the
 project's, and that over what 'memctl use' remembered.`,
 		Example: `  memctl project
   memctl project use team-a
+  memctl project use shop --create
   memctl project list
   memctl project forget`,
 		Args: wantArgs(0, 0),
@@ -128,6 +141,7 @@ type projectShown struct {
 	Remotes   []project.Remote `json:"remotes"`
 	Namespace string           `json:"namespace,omitempty"`
 	From      string           `json:"from,omitempty"`
+	Why       string           `json:"why,omitempty"` // of a project that is known in several ways
 }
 
 func projectShowCmd(a *app) *cobra.Command {
@@ -145,7 +159,13 @@ func projectShowCmd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			doc := projectShown{Top: p.Top, Projects: p.IDs(), Remotes: p.Remotes, Namespace: ns, From: from}
+			why := ""
+			if from == fromProject {
+				if why, err = projectsOf(a).why(p); err != nil {
+					return err
+				}
+			}
+			doc := projectShown{Top: p.Top, Projects: p.IDs(), Remotes: p.Remotes, Namespace: ns, From: from, Why: why}
 			if doc.Remotes == nil {
 				doc.Remotes = []project.Remote{}
 			}
@@ -161,7 +181,10 @@ func projectShowCmd(a *app) *cobra.Command {
 				case "":
 					a.printf("namespace  -\n")
 				case fromProject:
-					a.printf("namespace  %s\n", ns)
+					if why != "" {
+						why = " (" + why + ")"
+					}
+					a.printf("namespace  %s%s\n", ns, why)
 				default:
 					a.printf("namespace  %s (by %s; the project has none of its own)\n", ns, from)
 				}
@@ -173,11 +196,22 @@ func projectShowCmd(a *app) *cobra.Command {
 	}
 }
 
+// why says which of a project's identities has its namespace, where that needs a word.
+func (p projects) why(of *project.Project) (string, error) {
+	mapping, err := p.mapping()
+	if err != nil {
+		return "", err
+	}
+	choice, err := mapping.Choose(of)
+	return choice.Why(mapping, of), err
+}
+
 func projectUseCmd(a *app) *cobra.Command {
-	return &cobra.Command{
+	create := false
+	cmd := &cobra.Command{
 		Use:               "use NAMESPACE",
 		Short:             "Have the project of this folder use a namespace",
-		Example:           "  memctl project use team-a",
+		Example:           "  memctl project use team-a\n  memctl project use shop --create",
 		Args:              wantArgs(1, 1),
 		ValidArgsFunction: completeFirst(completeNamespaces(a)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -192,21 +226,33 @@ func projectUseCmd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := checkNamespace(a, cmd, args[0]); err != nil {
+			err = checkNamespace(a, cmd, args[0])
+			made := ""
+			switch {
+			case memory.CodeOf(err) == memory.CodeNotFound && create:
+				made = ensureNamespace(cmd.Context(), a, args[0])
+			case memory.CodeOf(err) == memory.CodeNotFound:
+				return memory.AsError(err).WithHint("`memctl project use %s --create` makes it", args[0])
+			case err != nil:
 				return err
 			}
 			mapping.Use(p, args[0])
-			if err := projectsOf(a).save(mapping); err != nil {
+			if err := projectsOf(a).save(mapping, p); err != nil {
 				return err
 			}
 			return a.emit(projectShown{Top: p.Top, Projects: p.IDs(), Remotes: p.Remotes, Namespace: args[0], From: fromProject}, []string{args[0]}, func() {
 				for _, id := range p.IDs() {
 					a.printf("%s uses namespace %s\n", id, args[0])
 				}
+				if made != "" {
+					a.println(made)
+				}
 				a.next("memctl integrate AGENT")
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&create, "create", false, "make the namespace if it is missing")
+	return cmd
 }
 
 func projectListCmd(a *app) *cobra.Command {
@@ -266,7 +312,7 @@ func projectForgetCmd(a *app) *cobra.Command {
 			if !mapping.Forget(known...) {
 				return memory.Errorf(memory.CodeNotFound, "%s has no namespace of its own", ids[0]).WithHint("`memctl project list` shows those that have")
 			}
-			if err := projectsOf(a).save(mapping); err != nil {
+			if err := projectsOf(a).keep(mapping); err != nil {
 				return err
 			}
 			return a.emit(map[string]any{"forgotten": known}, nil, func() {

@@ -182,8 +182,8 @@ func scriptSystem(ts *testscript.TestScript, clock *atomic.Int64) system {
 			clock.Add(int64(d))
 			return ctx.Err()
 		},
-		configDir: func() (string, error) { return ts.MkAbs("config"), nil },
-		home:      func() (string, error) { return ts.MkAbs("home"), nil },
+		configDir: func() (string, error) { return filepath.Join(ts.Getenv("WORK"), "config"), nil },
+		home:      func() (string, error) { return filepath.Join(ts.Getenv("WORK"), "home"), nil },
 		workDir:   func() (string, error) { return ts.MkAbs("."), nil },
 		program:   func() (string, bool) { return "/opt/mneme/memctl", ts.Getenv("ONPATH") == "1" },
 		userName:  func() string { return ts.Getenv("OSUSER") },

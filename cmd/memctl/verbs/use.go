@@ -50,6 +50,10 @@ func useCmd(a *app) *cobra.Command {
 			}
 			return a.emit(rem, []string{rem.Namespace}, func() {
 				a.printf("using namespace %s\n", first(rem.Namespace, "(none)"))
+				if ns, _, err := namespaceIn(a, ""); err == nil && ns == "" {
+					a.next("memctl namespace list, memctl use NAMESPACE")
+					return
+				}
 				a.next("memctl capture \"…\", memctl search \"…\"")
 			})
 		},
