@@ -560,3 +560,36 @@ func TestTheProjectsFolderStays(t *testing.T) {
 		t.Errorf("%v, %v", entries, err)
 	}
 }
+
+// TestTheStandingTextIsThatOfTheDocuments.
+func TestTheStandingTextIsThatOfTheDocuments(t *testing.T) {
+	b, err := os.ReadFile("../../docs/connect.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(b), "```\n"+Standing+"```\n") {
+		t.Errorf("docs/connect.md does not have this text:\n%s", Standing)
+	}
+}
+
+// TestWhatEntriesNamed is found in the files of every host.
+func TestWhatEntriesNamed(t *testing.T) {
+	for _, h := range Hosts() {
+		for _, scope := range []Scope{User, Project} {
+			m := newMachine(t)
+			if !h.Has(scope, m.Where) {
+				continue
+			}
+			m.must(t, h.Name, scope, Options{Memctl: "/opt/x y/memctl", Namespace: "before"}, false)
+			changes, err := h.Plan(scope, m.Where, testOptions, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range changes {
+				if got := Named([]*Change{c}); len(got) != 1 || got[0] != "before" {
+					t.Errorf("%s %s: %s named %q", h.Name, scope, c.Path, got)
+				}
+			}
+		}
+	}
+}
