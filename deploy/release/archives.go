@@ -42,6 +42,12 @@ func makeArchives(ctx context.Context, dir, work string, src source, opt options
 	if err != nil {
 		return nil, nil, err
 	}
+	for _, name := range programs { // go test passes where there is no such test
+		page := "share/man/man1/" + name + ".1"
+		if !slices.ContainsFunc(common, func(f file) bool { return f.path == page }) {
+			return nil, nil, fmt.Errorf("no test wrote %s: see writePages", page)
+		}
+	}
 	for _, name := range documents {
 		body, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
