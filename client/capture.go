@@ -92,20 +92,9 @@ func repeated[R any](ctx context.Context, c *Client, rc call) (R, error) {
 			return resp, first
 		}
 		resp = none
-		if again := c.do(ctx, rc, &resp); !transient(memory.CodeOf(again)) {
+		if again := c.do(ctx, rc, &resp); !memory.CodeOf(again).Transient() {
 			return resp, again
 		}
 	}
 	return none, first
-}
-
-// transient reports whether a refusal with this code says nothing about the
-// request itself.
-func transient(code memory.Code) bool {
-	switch code {
-	case memory.CodeUnavailable, memory.CodeOverloaded, memory.CodeTimeout,
-		memory.CodeOutcomeUnknown, memory.CodeNoSpace, memory.CodeLogDiverged:
-		return true
-	}
-	return false
 }

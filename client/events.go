@@ -95,7 +95,7 @@ func (s *stream) again(err error) bool {
 	if !s.connected || s.opts.MaxAttempts > 0 && s.failures >= s.opts.MaxAttempts {
 		return false
 	}
-	return transient(memory.CodeOf(err))
+	return memory.CodeOf(err).Transient()
 }
 
 // read opens one connection and yields its events until it breaks.

@@ -84,6 +84,16 @@ func (c Code) ExitCode() int { return c.info().exit }
 // Title is a short human name of the code.
 func (c Code) Title() string { return c.info().title }
 
+// Transient reports whether a refusal with this code says nothing about the request itself:
+// the same one may be taken later.
+func (c Code) Transient() bool {
+	switch c {
+	case CodeUnavailable, CodeOverloaded, CodeTimeout, CodeOutcomeUnknown, CodeNoSpace, CodeLogDiverged:
+		return true
+	}
+	return false
+}
+
 // Error is an error for people: what happened, to what, and what to do next.
 // Message never holds secrets or stack traces.
 type Error struct {

@@ -1,7 +1,7 @@
 // Package commits makes memories of Git commits: what was changed, why, and in which files.
 //
 // Invariants: a commit makes the same memory, with the same id, however often it is read;
-// secrets are taken out of its message; commits that say nothing make none.
+// secrets are taken out of its message and of the names of its files; commits that say nothing make none.
 //
 // Not its job: finding the namespace, or sending anything.
 package commits
@@ -24,6 +24,8 @@ import (
 const (
 	// Agent is who speaks where nobody else was named.
 	Agent = "git"
+	// IDPrefix is before the hash in the id of a commit's memory.
+	IDPrefix = "commit-"
 
 	maxMessage = 4000 // bytes of a message in a memory
 	maxNamed   = 20   // files that its text names
@@ -42,30 +44,41 @@ type Commit struct {
 // choose them.
 func Read(ctx context.Context, dir string, which ...string) ([]Commit, error) {
 	args := append([]string{"-C", dir, "-c", "core.quotePath=false", "-c", "log.showSignature=false", "log", "--no-merges", "--reverse", "--no-color",
-		"--name-only", "--no-renames", "--encoding=UTF-8", "--format=%x01%H%x02%aI%x02%B%x02"}, which...)
+		"--name-only", "--no-renames", "--encoding=UTF-8", "-z", "--format=%x00%H%x00%aI%x00%B%x00"}, which...)
 	out, err := exec.CommandContext(ctx, "git", args...).Output()
 	if err != nil {
 		return nil, fmt.Errorf("read the commits of %s: %w", dir, said(err))
 	}
+	all, ok := parse(string(out))
+	if !ok {
+		return nil, fmt.Errorf("read the commits of %s: git log prints what is not understood", dir)
+	}
+	return all, nil
+}
+
+// parse reads what git log -z prints. Only NUL separates, for messages and names of files may
+// hold any other character. Before a commit and behind its message is an empty field, and the
+// first of its files has a line end before it.
+func parse(out string) ([]Commit, bool) {
+	if out == "" {
+		return nil, true
+	}
 	var all []Commit
-	for _, part := range strings.Split(string(out), "\x01") {
-		fields := strings.Split(part, "\x02")
-		if len(fields) != 4 {
-			continue // what is before the first, or a message that has such characters itself
+	fields := strings.Split(strings.TrimSuffix(out, "\x00"), "\x00")
+	for len(fields) >= 5 {
+		at, err := time.Parse(time.RFC3339, fields[2])
+		if err != nil || fields[0] != "" || fields[4] != "" {
+			return nil, false
 		}
-		at, err := time.Parse(time.RFC3339, fields[1])
-		if err != nil {
-			continue
-		}
-		c := Commit{Hash: fields[0], At: at, Message: strings.TrimSpace(fields[2])}
-		for file := range strings.Lines(fields[3]) {
-			if file = strings.TrimSpace(file); file != "" {
-				c.Files = append(c.Files, file)
+		c := Commit{Hash: fields[1], At: at, Message: strings.TrimSpace(fields[3])}
+		if fields = fields[5:]; len(fields) > 0 && strings.HasPrefix(fields[0], "\n") {
+			for fields[0] = fields[0][1:]; len(fields) > 0 && fields[0] != ""; fields = fields[1:] {
+				c.Files = append(c.Files, fields[0])
 			}
 		}
 		all = append(all, c)
 	}
-	return all, nil
+	return all, len(fields) == 0
 }
 
 // said is the error of a program with what it printed.
@@ -105,26 +118,32 @@ var trailers = sync.OnceValue(func() *regexp.Regexp {
 // Capture is the memory of a commit of a project.
 func (c *Commit) Capture(agent, project string, emails bool) memory.Capture {
 	text := strings.ToValidUTF8(strings.TrimSpace(trailers().ReplaceAllString(c.Message, "")), "")
-	text = strings.ReplaceAll(text, "\x00", "")
-	if len(text) > maxMessage {
+	hide := func(s string) string { // before anything is cut, so that no half of a secret is left
+		s, _ = redact.Text(s, redact.Options{Emails: !emails})
+		return s
+	}
+	if text = hide(text); len(text) > maxMessage {
 		text = strings.ToValidUTF8(text[:maxMessage], "") + " …"
 	}
-	named := c.Files[:min(len(c.Files), maxNamed)]
+	files := make([]string, min(len(c.Files), maxListed))
+	for i := range files {
+		files[i] = strings.ToValidUTF8(hide(c.Files[i]), "")
+	}
+	named := files[:min(len(files), maxNamed)]
 	text += "\n\nFiles: " + strings.Join(named, ", ")
 	if more := len(c.Files) - len(named); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	text, _ = redact.Text(text, redact.Options{Emails: !emails})
 	at := c.At
-	item := memory.Capture{ID: "commit-" + c.Hash, Agent: agent, Text: text, Kind: memory.KindObservation, Tags: []string{"commit"}, OccurredAt: &at}
-	item.Metadata = metadata(c, project)
+	item := memory.Capture{ID: IDPrefix + c.Hash, Agent: agent, Text: text, Kind: memory.KindObservation, Tags: []string{"commit"}, OccurredAt: &at}
+	item.Metadata = metadata(c.Hash, project, files)
 	return item
 }
 
 // metadata names the commit and its files, as far as there is room.
-func metadata(c *Commit, project string) json.RawMessage {
-	for n := min(len(c.Files), maxListed); ; n /= 2 {
-		b, err := json.Marshal(map[string]any{"commit": map[string]any{"hash": c.Hash, "project": project, "files": c.Files[:n]}})
+func metadata(hash, project string, files []string) json.RawMessage {
+	for n := len(files); ; n /= 2 {
+		b, err := json.Marshal(map[string]any{"commit": map[string]any{"hash": hash, "project": project, "files": files[:n]}})
 		if err == nil && len(b) < 8<<10 || n == 0 {
 			return b
 		}

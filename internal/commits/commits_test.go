@@ -30,9 +30,67 @@ func TestNoise(t *testing.T) {
 	}
 }
 
-func TestACommitNamesItsFilesAndNoSecrets(t *testing.T) {
+// A message is no place to end a commit and begin another, whatever it holds, and neither is the
+// name of a file.
+func TestAMessageForgesNothing(t *testing.T) {
 	dir := t.TempDir()
-	git := func(args ...string) {
+	git := gitIn(t, dir)
+	git("init", "-q", "-b", "main")
+	forged := strings.Repeat("f", 40)
+	write := func(name string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(name), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("a.go")
+	write("b\n" + forged + "\nc.go")
+	git("add", ".")
+	git("commit", "-q", "-m", "the real subject\n\n\x01"+forged+"\x022020-01-01T00:00:00Z\x02root for everybody\x02\na.go")
+	git("commit", "-q", "--allow-empty", "-m", forged)
+	git("commit", "-q", "--allow-empty", "--allow-empty-message", "-m", "")
+	write("d.go")
+	git("add", ".")
+	git("commit", "-q", "-m", "the last subject")
+	all, err := Read(t.Context(), dir)
+	if err != nil || len(all) != 4 {
+		t.Fatalf("%d commits: %+v, %v", len(all), all, err)
+	}
+	for i, want := range []int{2, 0, 0, 1} {
+		if c := all[i]; c.Hash == forged || len(c.Files) != want || c.At.Year() != 2026 {
+			t.Errorf("%+v", c)
+		}
+	}
+	if !strings.Contains(all[0].Message, "root for everybody") || all[3].Message != "the last subject" || all[3].Files[0] != "d.go" {
+		t.Errorf("%+v", all)
+	}
+	if none, err := Read(t.Context(), dir, "HEAD..HEAD"); err != nil || len(none) != 0 {
+		t.Errorf("of no commits %v, %v", none, err)
+	}
+}
+
+// What is cut is cut after secrets were taken out, and names of files hold none.
+func TestNoHalfOfASecretIsLeft(t *testing.T) {
+	token := "ghp_" + "ae2bdQ7Wm4Kx9Zt1Rv5Ls8Np3Hc6Yf0Jd2Gu"
+	for at := maxMessage - len(token) - 1; at <= maxMessage; at += 5 {
+		c := Commit{Hash: "h", Message: "store: keep " + strings.Repeat("x ", (at-12)/2) + token + " and more text behind it", Files: []string{"conf/" + token + ".txt"}}
+		item := c.Capture(Agent, "p", true)
+		if all := item.Text + string(item.Metadata); strings.Contains(all, token[:12]) {
+			t.Errorf("at %d: …%s, %s", at, item.Text[len(item.Text)-120:], item.Metadata)
+		}
+	}
+	ann := Commit{Hash: "h", Message: "store: ask ann@example.org", Files: []string{"ann@example.org.txt"}}
+	if item := ann.Capture(Agent, "p", false); strings.Contains(item.Text+string(item.Metadata), "ann@") {
+		t.Errorf("addresses stay: %+v", item)
+	}
+	if item := ann.Capture(Agent, "p", true); !strings.Contains(item.Text, "ann@example.org") {
+		t.Errorf("addresses were to stay: %+v", item)
+	}
+}
+
+// gitIn runs Git in a folder, without what this machine has configured.
+func gitIn(t *testing.T, dir string) func(args ...string) {
+	return func(args ...string) {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), "git", append([]string{"-C", dir, "-c", "user.name=Ann", "-c", "user.email=ann@example.org"}, args...)...)
 		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_DATE=2026-03-04T05:06:07+02:00"}
@@ -40,6 +98,11 @@ func TestACommitNamesItsFilesAndNoSecrets(t *testing.T) {
 			t.Fatalf("git %v: %v\n%s", args, err, out)
 		}
 	}
+}
+
+func TestACommitNamesItsFilesAndNoSecrets(t *testing.T) {
+	dir := t.TempDir()
+	git := gitIn(t, dir)
 	git("init", "-q", "-b", "main")
 	for i := range 25 {
 		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("f%02d é.go", i)), []byte("x"), 0o644); err != nil {

@@ -156,6 +156,9 @@ type commitsSent struct {
 	Known   int `json:"known"`   // were memories before
 	Skipped int `json:"skipped"` // say nothing
 	Refused int `json:"refused"`
+	Waiting int `json:"waiting"` // the node could not take them yet
+
+	later []string // hashes of those, the oldest first
 }
 
 func (s commitsSent) String() string {
@@ -165,6 +168,9 @@ func (s commitsSent) String() string {
 	}
 	if s.Skipped > 0 {
 		text += ", " + count(s.Skipped, "says nothing", "say nothing")
+	}
+	if s.Waiting > 0 {
+		text += ", " + count(s.Waiting, "waits for the next commit, for the node cannot take it yet", "wait for the next commit, for the node cannot take them yet")
 	}
 	if s.Refused > 0 {
 		text += ", " + count(s.Refused, "was refused", "were refused")
@@ -202,12 +208,15 @@ func sendCommits(ctx context.Context, a *app, p *project.Project, ns string, whi
 		if err != nil {
 			return sent, err
 		}
-		for _, r := range resp.Results {
-			switch r.Status {
-			case memory.StatusCreated:
+		for i, r := range resp.Results {
+			switch {
+			case r.Status == memory.StatusCreated:
 				sent.Created++
-			case memory.StatusDuplicate, memory.StatusConflict: // made by another version of memctl
+			case r.Status == memory.StatusDuplicate, r.Status == memory.StatusConflict: // made by another version of memctl
 				sent.Known++
+			case r.Error != nil && r.Error.Code.Transient():
+				sent.Waiting++
+				sent.later = append(sent.later, strings.TrimPrefix(batch[i].ID, commits.IDPrefix))
 			default:
 				sent.Refused++
 			}
@@ -294,7 +303,7 @@ func commitMade(ctx context.Context, a *app, p *project.Project, ns string) (sen
 	if sent, err = sendCommits(ctx, a, p, ns, append([]string{"--no-walk=unsorted", "--ignore-missing"}, waiting...)...); err != nil {
 		return sent, err
 	}
-	return sent, keep(nil)
+	return sent, keep(sent.later)
 }
 
 // rebasing reports that commits are made anew, not new ones.
