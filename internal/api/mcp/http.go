@@ -1,10 +1,14 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"io"
 	"log/slog"
 	"net/http"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"mneme/memory"
@@ -51,6 +55,28 @@ func NewHandler(connect func(h http.Header) (Caller, error), version string, log
 			return
 		}
 		r.Header.Set(headerProfile, string(p))
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody+1)) // of one that is too long the transport says so
+		if err == nil && isBatch(body) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = w.Write(refusal(jsonrpc.CodeInvalidRequest, noBatches))
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		transport.ServeHTTP(w, r)
 	}), nil
+}
+
+// A batch is as much work as its sender likes, in one request. No revision after 2025-03-26 has
+// them, and none is taken.
+const noBatches = "this server takes no batches: send each message by itself"
+
+func isBatch(message []byte) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(message, " \t\r\n"), []byte("["))
+}
+
+// refusal is the response to what is no request, so that nobody knows its id.
+func refusal(code int64, message string) []byte {
+	b, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": code, "message": message}})
+	return b
 }

@@ -40,8 +40,7 @@ func sendJSON(w http.ResponseWriter, status int, b []byte) error {
 	if rec, ok := w.(*recorder); ok && rec.answers != nil && len(b) > freeAnswer {
 		n := int64(len(b))
 		if !rec.answers.take(n) {
-			return memory.Errorf(memory.CodeOverloaded, "answers wait for slow readers: beside them there is no room for %d bytes more, %d is all", n, rec.answers.max.Load()).
-				WithHint("ask again in a moment, or for fewer records")
+			return noRoom(n, rec.answers.max.Load())
 		}
 		defer rec.answers.give(n)
 	}
@@ -52,6 +51,12 @@ func sendJSON(w http.ResponseWriter, status int, b []byte) error {
 		_, _ = w.Write([]byte{'\n'})
 	}
 	return nil
+}
+
+// noRoom says that n bytes more do not fit among the long answers.
+func noRoom(n, all int64) error {
+	return memory.Errorf(memory.CodeOverloaded, "answers wait for slow readers: beside them there is no room for %d bytes more, %d is all", n, all).
+		WithHint("ask again in a moment, or for fewer records")
 }
 
 // asError gives err one of the public codes.

@@ -39,7 +39,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rec.extend(s.BodyTimeout)
 	fallback, pattern := s.mux.Handler(r)
 	rt := s.routes[pattern]
-	if rt != nil && !rt.write && !auth.IsLocal(r.Context()) { // what a write did has to be told
+	if rt != nil && !rt.write && !auth.IsLocal(r.Context()) && callOf(r.Context()) == nil { // what a write did has to be told, and a call counts its own
 		rec.answers = &s.answers
 	}
 	span := spans.None()
