@@ -59,3 +59,26 @@ func TestBatchTookAllMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestListeningShutMCP: 256 clients that waited for changes of lists, which never come, took all
+// calls that may be under way.
+func TestListeningShutMCP(t *testing.T) {
+	w := newWorld(t)
+	const revision = "2026-07-28"
+	for _, profile := range []string{"lite", "graph"} {
+		code, body := w.post(revision, "?namespace=team&profile="+profile, `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{
+			"notifications":{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true,"resourceSubscriptions":["memory://knowledge-graph"]},
+			"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`,
+			"Mcp-Method", "subscriptions/listen")
+		if code != 200 || !strings.Contains(body, "notifications/subscriptions/acknowledged") || !strings.Contains(body, `"id":1,"result"`) {
+			t.Errorf("%s: %d %s", profile, code, body)
+		}
+		if strings.Contains(body, "Changed\":true") {
+			t.Errorf("%s: changes are promised, and none come: %s", profile, body)
+		}
+	}
+	s := w.connect("?namespace=team", nil)
+	if caps := s.InitializeResult().Capabilities; caps.Tools == nil || caps.Tools.ListChanged || caps.Prompts == nil || caps.Prompts.ListChanged || caps.Resources == nil || caps.Resources.ListChanged || caps.Completions == nil {
+		t.Errorf("%+v", caps)
+	}
+}

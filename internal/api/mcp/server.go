@@ -88,13 +88,17 @@ func New(opt Options) (*mcp.Server, error) {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &surface{Options: opt}
-	with := &mcp.ServerOptions{Logger: opt.Logger, Capabilities: &mcp.ServerCapabilities{}, SetCacheable: cacheable}
+	// The lists change with the program only. Told so, nobody waits to hear of changes:
+	// subscriptions/listen ends at once where there is nothing to hear of.
+	with := &mcp.ServerOptions{Logger: opt.Logger, SetCacheable: cacheable,
+		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}}}
 	if opt.Sessions && opt.Profile.has(ProfileGraph) {
 		with.SubscribeHandler = func(context.Context, *mcp.SubscribeRequest) error { return nil }
 		with.UnsubscribeHandler = func(context.Context, *mcp.UnsubscribeRequest) error { return nil }
 	}
 	if opt.Profile != ProfileGraph {
 		with.Instructions, with.CompletionHandler = instructions, s.complete
+		with.Capabilities.Prompts = &mcp.PromptCapabilities{}
 	}
 	if opt.Folders {
 		s.folders = &folders{}
