@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 
 	"mneme/internal/api/mcp"
@@ -75,7 +74,7 @@ func serveMCP(ctx context.Context, a *app, profile mcp.Profile) error {
 	if err != nil {
 		return err
 	}
-	err = server.Run(ctx, &sdk.IOTransport{Reader: io.NopCloser(a.in), Writer: keepOpen{a.sys.out}})
+	err = server.Run(ctx, &mcp.Stdio{In: a.in, Out: a.sys.out})
 	if errors.Is(err, io.EOF) || ctx.Err() != nil {
 		return nil
 	}
@@ -133,8 +132,3 @@ func namespaceOf(a *app, folders []string) (ns string, err error) {
 	}
 	return ns, nil
 }
-
-// keepOpen is a stream that whoever has it does not close.
-type keepOpen struct{ io.Writer }
-
-func (keepOpen) Close() error { return nil }

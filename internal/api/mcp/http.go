@@ -59,7 +59,7 @@ func NewHandler(connect func(h http.Header) (Caller, error), version string, log
 		if err == nil && isBatch(body) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusBadRequest)
-			_, _ = w.Write(refusal(jsonrpc.CodeInvalidRequest, noBatches))
+			_, _ = w.Write(refusal(nil, jsonrpc.CodeInvalidRequest, noBatches))
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
@@ -75,8 +75,8 @@ func isBatch(message []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(message, " \t\r\n"), []byte("["))
 }
 
-// refusal is the response to what is no request, so that nobody knows its id.
-func refusal(code int64, message string) []byte {
-	b, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": code, "message": message}})
+// refusal is the response to what is no request. Its id is nil where none can be read.
+func refusal(id any, code int64, message string) []byte {
+	b, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": code, "message": message}})
 	return b
 }

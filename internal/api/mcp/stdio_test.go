@@ -1,0 +1,123 @@
+package mcp_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"mneme/internal/api/mcp"
+)
+
+// piped is a server at the other end of two pipes.
+type piped struct {
+	t   *testing.T
+	in  io.Writer
+	out *bufio.Reader
+}
+
+func newPiped(t *testing.T) *piped {
+	t.Helper()
+	server, err := mcp.New(mcp.Options{Connect: func(context.Context, http.Header, []string) (mcp.Caller, error) { return mcp.Caller{}, errors.New("no node") }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, write := io.Pipe()
+	read, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		err := server.Run(context.WithoutCancel(t.Context()), &mcp.Stdio{In: in, Out: out})
+		_ = out.CloseWithError(errors.Join(errors.New("the server ended"), err))
+		_ = in.CloseWithError(errors.Join(errors.New("the server ended"), err))
+		ended <- err
+	}()
+	t.Cleanup(func() {
+		_ = write.Close()
+		<-ended
+	})
+	return &piped{t, write, bufio.NewReader(read)}
+}
+
+func (p *piped) send(text string) {
+	p.t.Helper()
+	if _, err := io.WriteString(p.in, text); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+type response struct {
+	ID    any
+	Error *struct {
+		Code    int
+		Message string
+	}
+}
+
+func (p *piped) receive() response {
+	p.t.Helper()
+	line, err := p.out.ReadBytes('\n')
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	var r response
+	if err := json.Unmarshal(line, &r); err != nil {
+		p.t.Fatalf("%v in %s", err, line)
+	}
+	return r
+}
+
+const pingLine = `{"jsonrpc":"2.0","id":"next","method":"ping"}` + "\n"
+
+// TestOneBadLineEndedTheServer: the SDK's transport gave up at the first line that was no message,
+// without a word, and what followed a line that was cut short waited for its end.
+func TestOneBadLineEndedTheServer(t *testing.T) {
+	const parse, invalid = -32700, -32600
+	for _, c := range []struct {
+		line string
+		code int
+		id   any
+	}{
+		{"{", parse, nil},
+		{`{"jsonrpc":"2.0","id":1,"method":"pi`, parse, nil},
+		{"\x00", parse, nil},
+		{"nonsense", parse, nil},
+		{`{"jsonrpc":"2.0","id":1,"method":"ping"} more`, parse, nil},
+		{strings.Repeat("[", 20000), parse, nil},
+		{"null", invalid, nil},
+		{"{}", invalid, nil},
+		{"[]", invalid, nil},
+		{"[" + strings.TrimSpace(pingLine) + "]", invalid, nil},
+		{`"ping"`, invalid, nil},
+		{`{"jsonrpc":"2.0"}`, invalid, nil},
+		{`{"jsonrpc":"1.0","id":7,"method":"ping"}`, invalid, 7.0},
+		{`{"jsonrpc":"1.0","id":"a","method":"ping"}`, invalid, "a"},
+		{`{"jsonrpc":"1.0","id":7,"result":{}}`, invalid, nil},
+		{`{"jsonrpc":"2.0","id":{"a":1},"method":"ping"}`, invalid, nil},
+		{`{"jsonrpc":"2.0","id":1,"method":5}`, invalid, 1.0},
+		{`{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"` + strings.Repeat("a", 5<<20) + `"}}`, invalid, nil},
+	} {
+		p := newPiped(t)
+		p.send(c.line + "\n" + pingLine)
+		if r := p.receive(); r.Error == nil || r.Error.Code != c.code || r.ID != c.id {
+			t.Errorf("%.60q: %+v, want %d for %v", c.line, r, c.code, c.id)
+		}
+		if r := p.receive(); r.Error != nil || r.ID != "next" {
+			t.Errorf("after %.60q: %+v", c.line, r)
+		}
+	}
+}
+
+// Marks of byte order, ends of lines as on Windows and empty lines are passed over.
+func TestLinesOfOtherSystems(t *testing.T) {
+	p := newPiped(t)
+	for _, before := range []string{"\ufeff", "\r\n\n\n  ", "\t"} {
+		p.send(before + strings.TrimSpace(pingLine) + "\r\n")
+		if r := p.receive(); r.Error != nil || r.ID != "next" {
+			t.Errorf("after %q: %+v", before, r)
+		}
+	}
+}
