@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/go-jose/go-jose/v4"
 
 	"mneme/internal/events"
 	"mneme/memory"
@@ -53,7 +54,15 @@ func isLoopback(host string) bool {
 
 // algorithms are the asymmetric ones: a token that is not signed, or by a shared secret, is
 // none of an issuer's.
-var algorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA}
+var algorithms = []jose.SignatureAlgorithm{jose.RS256, jose.RS384, jose.RS512, jose.ES256, jose.ES384, jose.ES512, jose.PS256, jose.PS384, jose.PS512, jose.EdDSA}
+
+func names[S ~string](all []S) []string {
+	out := make([]string, len(all))
+	for i, s := range all {
+		out[i] = string(s)
+	}
+	return out
+}
 
 const (
 	issuerTimeout = 10 * time.Second
@@ -64,16 +73,17 @@ const (
 
 // Issuer checks the access tokens of an authorization server (RFC 9068): JSON web tokens whose
 // keys it publishes. It is asked for its metadata (RFC 8414, or OpenID Connect's) with the first
-// token and then no more; for its keys when a token names one that is not known. It is safe for
-// concurrent use.
+// token and then no more; for its keys when a token was not signed by one that is known, but not
+// more often than every half a minute. What it answers is bounded, and it sends nobody elsewhere.
+// It is safe for concurrent use.
 type Issuer struct {
 	OAuth
 	client *http.Client
 	now    func() time.Time
 
 	mu       sync.Mutex
-	verifier *oidc.IDTokenVerifier // nil until its metadata are known
-	failed   error                 // why they are not
+	keys     *keySet // nil until its metadata are known
+	failed   error   // why they are not
 	failedAt time.Time
 }
 
@@ -85,7 +95,9 @@ func NewIssuer(o OAuth, client *http.Client) (*Issuer, error) {
 	if client == nil {
 		client = &http.Client{Timeout: issuerTimeout}
 	}
-	return &Issuer{OAuth: o, client: client, now: time.Now}, nil
+	own := *client
+	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &Issuer{OAuth: o, client: &own, now: time.Now}, nil
 }
 
 // Request admits a request that presents an access token. The error is CodeUnauthenticated,
@@ -100,49 +112,74 @@ func (i *Issuer) Request(r *http.Request) (Identity, error) {
 		return Identity{}, memory.Errorf(memory.CodeUnauthenticated, "the token is neither the one of this node nor an access token of %s", i.Issuer).
 			WithHint("have the client sign in; its metadata are at %s", i.MetadataURL())
 	}
-	verifier, err := i.ready(r.Context())
-	if err != nil {
+	claims, err := i.check(r.Context(), token)
+	switch expired := (*oidc.TokenExpiredError)(nil); {
+	case errors.Is(err, errAway):
 		return Identity{}, memory.Errorf(memory.CodeUnavailable, "access tokens cannot be checked: %w", err).
 			WithHint("see whether %s is up and reached from the node; the operator token is taken all the same", i.Issuer)
-	}
-	// The library's errors quote claims and never the token.
-	verified, err := verifier.Verify(oidc.ClientContext(r.Context(), i.client), token)
-	if expired := (*oidc.TokenExpiredError)(nil); errors.As(err, &expired) {
+	case errors.As(err, &expired):
 		return Identity{}, memory.Errorf(memory.CodeUnauthenticated, "the access token has expired").WithHint("have the client get another one")
-	}
-	if err != nil {
+	case errors.Is(err, errNoAccess):
+		return Identity{}, memory.Errorf(memory.CodeUnauthenticated, "the token is no access token for any bearer: %w", err).
+			WithHint("have the client present the access token that it got for %s", i.Resource)
+	case err != nil:
 		return Identity{}, memory.Errorf(memory.CodeUnauthenticated, "the access token is not one of %s for %s", i.Issuer, i.Resource).
 			WithHint("have the client sign in again, for this service").WithCause(err)
 	}
-	var claims struct {
-		Scope  string `json:"scope"`
-		Scopes any    `json:"scp"` // of issuers that are older than the standard
-	}
-	if err := verified.Claims(&claims); err != nil {
-		return Identity{}, memory.Errorf(memory.CodeUnauthenticated, "the access token's claims cannot be read").WithCause(err)
-	}
 	for _, s := range i.Scopes {
-		if !slices.Contains(scopesOf(claims.Scope, claims.Scopes), s) {
+		if !claims.has(s) {
 			return Identity{}, memory.Errorf(memory.CodeForbidden, "the access token lacks the scope %q", s).WithHint("have the client ask for it")
 		}
 	}
 	return Identity{Principal: events.PublicPrincipal}, nil
 }
 
-func scopesOf(scope string, scp any) []string {
-	out := strings.Fields(scope)
-	switch v := scp.(type) {
-	case string:
-		out = append(out, strings.Fields(v)...)
-	case []any:
-		for _, one := range v {
-			if s, ok := one.(string); ok {
-				out = append(out, s)
-			}
-		}
+// Why a token was not taken, besides those that were not the issuer's for this resource.
+var (
+	errAway     = errors.New("the issuer cannot be asked")
+	errNoAccess = errors.New("it may not be used by itself")
+)
+
+// check reads a token and checks it. The issuer is asked only about what claims to be its own,
+// for this resource. Errors quote claims and never the token.
+func (i *Issuer) check(ctx context.Context, token string) (*claims, error) {
+	jws, err := jose.ParseSignedCompact(token, algorithms)
+	if err != nil {
+		return nil, err
 	}
-	return out
+	c, err := claimsOf(jws.UnsafePayloadWithoutVerification())
+	if err != nil {
+		return nil, err
+	}
+	if c.Issuer != i.Issuer || !slices.Contains(c.Audience, i.Resource) {
+		return nil, fmt.Errorf("it is of %.200q, for %.200q", c.Issuer, c.Audience)
+	}
+	keys, err := i.ready(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errAway, err)
+	}
+	switch _, err = keys.verify(ctx, jws); {
+	case errors.Is(err, errSignature):
+		return nil, err
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", errAway, err)
+	}
+	// From here on the claims are the issuer's.
+	verifier := oidc.NewVerifier(i.Issuer, verified(c.dated()), &oidc.Config{ClientID: i.Resource, SupportedSigningAlgs: names(algorithms), Now: i.now})
+	if _, err := verifier.Verify(ctx, token); err != nil {
+		return nil, err
+	}
+	if err := c.access(jws); err != nil {
+		return nil, fmt.Errorf("%w: %w", errNoAccess, err)
+	}
+	return c, nil
 }
+
+// verified is the payload of a token whose signature was checked.
+type verified []byte
+
+// VerifySignature implements oidc.KeySet.
+func (v verified) VerifySignature(context.Context, string) ([]byte, error) { return v, nil }
 
 // bearer is the token of a request.
 func bearer(r *http.Request) (token string, ok bool) {
@@ -152,27 +189,25 @@ func bearer(r *http.Request) (token string, ok bool) {
 }
 
 // ready asks the issuer who it is, unless it is known.
-func (i *Issuer) ready(ctx context.Context) (*oidc.IDTokenVerifier, error) {
+func (i *Issuer) ready(ctx context.Context) (*keySet, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.verifier != nil {
-		return i.verifier, nil
+	if i.keys != nil {
+		return i.keys, nil
 	}
 	if i.failed != nil && i.now().Sub(i.failedAt) < issuerAgain {
 		return nil, i.failed
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), issuerTimeout) // whoever asks first asks for all
 	defer cancel()
-	keys, err := i.discover(ctx)
+	at, err := i.discover(ctx)
 	if err != nil {
 		i.failed, i.failedAt = err, i.now()
 		return nil, err
 	}
-	// The set outlives this request.
-	set := oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), i.client), keys)
-	i.verifier = oidc.NewVerifier(i.Issuer, set, &oidc.Config{ClientID: i.Resource, SupportedSigningAlgs: algorithms, Now: i.now})
+	i.keys = &keySet{at: at, get: i.get, now: i.now}
 	i.failed = nil
-	return i.verifier, nil
+	return i.keys, nil
 }
 
 // discover finds where the issuer's keys are.

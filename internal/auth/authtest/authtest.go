@@ -2,6 +2,7 @@
 package authtest
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/hmac"
@@ -19,14 +20,18 @@ import (
 
 // Server is a small authorization server: metadata and one key.
 type Server struct {
-	t       *testing.T
-	URL     string // the issuer
-	OpenID  bool   // it has the metadata of OpenID Connect only
-	Lies    bool   // about who it is
-	Asked   atomic.Int32
-	Offline atomic.Bool
-	key     *ecdsa.PrivateKey
-	kid     string
+	t      *testing.T
+	URL    string // the issuer
+	OpenID bool   // it has the metadata of OpenID Connect only
+	Lies   bool   // about who it is
+	Asked  atomic.Int32
+	Keys   atomic.Int32 // how often it was asked for its keys
+	Use    string       // what its key is for; "" = sig
+	// ServeKeys takes the place of the document with its key, unless it is nil.
+	ServeKeys http.HandlerFunc
+	Offline   atomic.Bool
+	key       *ecdsa.PrivateKey
+	kid       string
 }
 
 // New starts one, which ends with the test.
@@ -62,9 +67,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "away", http.StatusBadGateway)
 	case path == "/.well-known/oauth-authorization-server/tenant" && !s.OpenID, path == "/tenant/.well-known/openid-configuration" && s.OpenID:
 		_ = json.NewEncoder(w).Encode(metadata)
+	case path == "/keys" && s.ServeKeys != nil:
+		s.Keys.Add(1)
+		s.ServeKeys(w, r)
 	case path == "/keys":
+		s.Keys.Add(1)
 		raw, _ := s.key.PublicKey.Bytes() // 4, x, y
-		_ = json.NewEncoder(w).Encode(map[string]any{"keys": []any{map[string]any{"kty": "EC", "crv": "P-256", "use": "sig", "alg": "ES256", "kid": s.kid,
+		_ = json.NewEncoder(w).Encode(map[string]any{"keys": []any{map[string]any{"kty": "EC", "crv": "P-256", "use": cmp.Or(s.Use, "sig"), "alg": "ES256", "kid": s.kid,
 			"x": base64.RawURLEncoding.EncodeToString(raw[1:33]), "y": base64.RawURLEncoding.EncodeToString(raw[33:])}}})
 	default:
 		http.NotFound(w, r)
@@ -76,11 +85,13 @@ func segment(v any) string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// Token signs claims; header overrides parts of its own.
-func (s *Server) Token(claims, header map[string]any) string {
+// Token signs claims; header overrides parts of its own, nil takes one out.
+func (s *Server) Token(claims any, header map[string]any) string {
 	h := map[string]any{"alg": "ES256", "typ": "at+jwt", "kid": s.kid}
 	for k, v := range header {
-		h[k] = v
+		if h[k] = v; v == nil {
+			delete(h, k)
+		}
 	}
 	signed := segment(h) + "." + segment(claims)
 	sum := sha256.Sum256([]byte(signed))
