@@ -148,22 +148,41 @@ func cut(text string, n int) string {
 
 var escapes = strings.NewReplacer("<", "&lt;", ">", "&gt;")
 
-// Quote makes a text one line of data: white space becomes single spaces, what is not seen
-// (control and format characters, which can hide instructions) is left out, angle brackets are
-// written as entities, and the name of the block's tag can no longer be read as one.
+// Quote makes a text one line of data: what is not seen is left out, white space becomes single
+// spaces, angle brackets are written as entities, and the name of the block's tag can no longer be
+// read as one.
 func Quote(s string) string {
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case r == '\u200c', r == '\u200d': // they join letters and emoji
-			return r
-		case unicode.IsControl(r), unicode.Is(unicode.Cf, r), r == utf8.RuneError:
+	return breakMarker(escapes.Replace(strings.Join(strings.Fields(Visible(s)), " ")))
+}
+
+// Visible leaves out what people who read along do not see, and which can hide instructions:
+// control and format characters, tags, fillers and selectors of variants. What joins letters and
+// emoji, or makes an emoji of a sign, stays where it stands by itself: a row of them is a code.
+func Visible(s string) string {
+	last := rune(0)
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsSpace(r) && (Unseen(r) || joins(r) && joins(last) && (last != emojiStyle || r != joiner)) {
 			return -1
 		}
+		last = r
 		return r
 	}, s)
-	return breakMarker(escapes.Replace(strings.Join(strings.Fields(s), " ")))
+}
+
+const (
+	nonJoiner  = '\u200c'
+	joiner     = '\u200d'
+	textStyle  = '\ufe0e'
+	emojiStyle = '\ufe0f'
+)
+
+func joins(r rune) bool {
+	return r == nonJoiner || r == joiner || r == textStyle || r == emojiStyle
+}
+
+// Unseen reports whether a character is not seen. What joins others is not counted to them.
+func Unseen(r rune) bool {
+	return !joins(r) && (r == utf8.RuneError || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point))
 }
 
 // breakMarker writes the hyphen of each marker, in capitals or not, as an entity.

@@ -2,11 +2,11 @@ package mcp
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
+	"mneme/internal/recall"
 	"mneme/memory"
 )
 
@@ -30,7 +30,7 @@ type hit struct {
 }
 
 func hitOf(h *memory.Hit) hit {
-	return hit{ID: h.ID, URI: h.URI, Text: h.Snippet, Kind: string(h.Kind), Agent: h.Agent, Tags: h.Tags, Conversation: h.Conversation,
+	return hit{ID: h.ID, URI: clean(h.URI), Text: clean(h.Snippet), Kind: string(h.Kind), Agent: h.Agent, Tags: cleaned(h.Tags), Conversation: clean(h.Conversation),
 		OccurredAt: h.OccurredAt, Private: h.Scope == memory.ScopeAgent, Score: h.Score}
 }
 
@@ -69,8 +69,8 @@ type line struct {
 }
 
 func lineOf(r *memory.Record) line {
-	return line{ID: r.RecordID, URI: r.URI, Text: r.Text, Truncated: r.Truncated, Kind: string(r.Kind), Agent: r.Agent, Tags: r.Tags,
-		Conversation: r.Conversation, OccurredAt: r.OccurredAt, Private: r.Scope == memory.ScopeAgent}
+	return line{ID: r.RecordID, URI: clean(r.URI), Text: clean(r.Text), Truncated: r.Truncated, Kind: string(r.Kind), Agent: r.Agent, Tags: cleaned(r.Tags),
+		Conversation: clean(r.Conversation), OccurredAt: r.OccurredAt, Private: r.Scope == memory.ScopeAgent}
 }
 
 func linesOf(records []memory.Record) []line {
@@ -158,7 +158,7 @@ func (g *gotten) text() string {
 		g.Memories[i].write(&b, "")
 	}
 	for _, m := range g.Missing {
-		fmt.Fprintf(&b, "\n%s: %s\n", clean(m.ID), m.Why)
+		fmt.Fprintf(&b, "\n%s: %s\n", m.ID, m.Why)
 	}
 	return b.String()
 }
@@ -191,10 +191,10 @@ type revised struct {
 	Position string `json:"position"`
 }
 
-// quote writes a text as quoted lines: whatever it says, each of its lines begins with the
+// quote writes a clean text as quoted lines: whatever it says, each of its lines begins with the
 // mark of a quotation.
 func quote(b *strings.Builder, text string) {
-	for l := range strings.SplitSeq(strings.TrimRight(clean(text), "\n"), "\n") {
+	for l := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
 		b.WriteString("> " + l + "\n")
 	}
 }
@@ -202,15 +202,15 @@ func quote(b *strings.Builder, text string) {
 // clean leaves out what is not seen and ends every line in one way: a text must not hide
 // anything from the people who read along, nor begin a line that looks like the tool's own.
 func clean(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n', r == '\t', r == '\u200c', r == '\u200d': // the last two join letters and emoji
-			return r
-		case r == '\r', r == '\v', r == '\f', r == '\u0085', r == '\u2028', r == '\u2029':
-			return '\n'
-		case unicode.IsControl(r), unicode.Is(unicode.Cf, r), r == utf8.RuneError:
-			return -1
-		}
-		return r
-	}, strings.ReplaceAll(text, "\r\n", "\n"))
+	return lineEnds.Replace(recall.Visible(text))
+}
+
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
+
+func cleaned(texts []string) []string {
+	out := slices.Clone(texts)
+	for i := range out {
+		out[i] = clean(out[i])
+	}
+	return out
 }

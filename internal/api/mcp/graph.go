@@ -5,11 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
+	"unicode/utf16"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"mneme/client"
+	"mneme/internal/recall"
 	"mneme/memory"
 )
 
@@ -66,9 +69,6 @@ type graphTool[In, Out any] struct {
 }
 
 func (s *surface) addGraph(server *mcp.Server) {
-	if !s.Profile.has(ProfileGraph) {
-		return
-	}
 	entity := object(true, field("name", text("The name of the entity")), field("entityType", text("The type of the entity")),
 		field("observations", list("An array of observation contents associated with the entity", text(""))))
 	relation := object(true, field("from", text("The name of the entity where the relation starts")), field("to", text("The name of the entity where the relation ends")),
@@ -121,6 +121,9 @@ func (s *surface) addGraph(server *mcp.Server) {
 		do: func(ctx context.Context, c Caller, in namesIn) (graphOut, any, error) {
 			return readGraph(ctx, c, memory.GraphRequest{Names: some(in.Names)})
 		}})
+	if !s.Profile.has(ProfileGraph) {
+		return
+	}
 	server.AddResource(&mcp.Resource{URI: graphURI, Name: graphName, Title: "Knowledge Graph", MIMEType: "application/json",
 		Description: "The full knowledge graph with all entities and relations"}, s.readGraphResource)
 }
@@ -135,6 +138,9 @@ type (
 )
 
 func addGraphTool[In, Out any](s *surface, server *mcp.Server, t graphTool[In, Out]) {
+	if !s.offers(t.name, ProfileGraph) {
+		return
+	}
 	outside := false
 	mcp.AddTool(server, &mcp.Tool{Name: t.name, Title: t.title, Description: t.about, InputSchema: t.in, OutputSchema: t.out,
 		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: t.reads, DestructiveHint: &t.destroys, IdempotentHint: t.repeats, OpenWorldHint: &outside},
@@ -248,14 +254,25 @@ func some[T any](l []T) []T {
 	return l
 }
 
-// pretty is JSON as JavaScript prints it for people.
+// pretty is JSON as JavaScript prints it for people, but that what they would not see is written
+// by its number: names and observations stay what they are.
 func pretty(v any) (string, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	err := e.Encode(v)
-	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), err
+	var out strings.Builder
+	for _, r := range string(bytes.TrimSuffix(b.Bytes(), []byte("\n"))) {
+		if r == '\n' || !recall.Unseen(r) {
+			out.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			fmt.Fprintf(&out, `\u%04x`, unit)
+		}
+	}
+	return out.String(), err
 }
 
 // What the schemas of that server are made of. Its questions take what they do not know, its

@@ -30,6 +30,9 @@ const maxBody = 4 << 20
 // itself, by any node. connect gives the client for the caller of a request; its namespace and
 // agent are those that the headers name. Who may call is decided before it.
 func NewHandler(connect func(h http.Header) (Caller, error), version string, logger *slog.Logger) (http.Handler, error) {
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
 	servers := map[Profile]*mcp.Server{}
 	for _, p := range Profiles {
 		var err error
@@ -39,7 +42,7 @@ func NewHandler(connect func(h http.Header) (Caller, error), version string, log
 	}
 	transport := mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server {
 		return servers[Profile(r.Header.Get(headerProfile))]
-	}, &mcp.StreamableHTTPOptions{Stateless: true, Logger: logger, MaxRequestBodyBytes: maxBody, PropagateRequestCancellation: true,
+	}, &mcp.StreamableHTTPOptions{Stateless: true, Logger: warnings(logger), MaxRequestBodyBytes: maxBody, PropagateRequestCancellation: true,
 		DisableLocalhostProtection: true}) // the API in front of it checks the host
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r = r.Clone(r.Context())

@@ -1,12 +1,23 @@
 package mcp_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mneme/client"
+	"mneme/internal/api/mcp"
+	"mneme/memory"
 )
 
 // post sends one body to /mcp by the revision that the header names; "" names none.
@@ -80,5 +91,107 @@ func TestListeningShutMCP(t *testing.T) {
 	s := w.connect("?namespace=team", nil)
 	if caps := s.InitializeResult().Capabilities; caps.Tools == nil || caps.Tools.ListChanged || caps.Prompts == nil || caps.Prompts.ListChanged || caps.Resources == nil || caps.Resources.ListChanged || caps.Completions == nil {
 		t.Errorf("%+v", caps)
+	}
+}
+
+// TestProfilesNameToolsThatTheyLack: a client of the profile micro was sent to memory_timeline and
+// memory_forget, and was not told who has the tool that it asked for.
+func TestProfilesNameToolsThatTheyLack(t *testing.T) {
+	w := newWorld(t)
+	toolNames := regexp.MustCompile(`\bmemory_[a-z]+`)
+	for _, profile := range []string{"micro", "lite", "full"} {
+		s := w.connect("?namespace=team&profile="+profile, nil)
+		list, err := s.ListTools(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := s.InitializeResult().Instructions
+		offered := map[string]bool{}
+		for _, tool := range list.Tools {
+			offered[tool.Name] = true
+			said += tool.Description
+		}
+		prompt, err := s.GetPrompt(t.Context(), &sdk.GetPromptParams{Name: "remember"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		said += prompt.Messages[0].Content.(*sdk.TextContent).Text
+		if text, failed := call(t, s, "memory_get", map[string]any{"ids": []string{"zzzzzz"}}, nil); failed {
+			said += text
+		}
+		for _, name := range toolNames.FindAllString(said, -1) {
+			if !offered[name] {
+				t.Errorf("the profile %s names %s, which it does not have", profile, name)
+			}
+		}
+		if !offered["memory_search"] || !strings.Contains(said, "memory_search") {
+			t.Errorf("%s: %v", profile, offered)
+		}
+	}
+	for _, c := range []struct{ profile, tool, has string }{
+		{"lite", "read_graph", "full or graph"}, {"micro", "memory_forget", "lite or full"}, {"graph", "memory_search", "micro or lite or full"}, {"micro", "memory_revise", "the profile full ("},
+	} {
+		_, err := w.connect("?namespace=team&profile="+c.profile, nil).CallTool(t.Context(), &sdk.CallToolParams{Name: c.tool, Arguments: map[string]any{}})
+		if err == nil || !strings.Contains(err.Error(), c.has) {
+			t.Errorf("%s in the profile %s: %v", c.tool, c.profile, err)
+		}
+	}
+	if _, err := w.connect("?namespace=team", nil).CallTool(t.Context(), &sdk.CallToolParams{Name: "nonsense"}); err == nil || strings.Contains(err.Error(), "profile") {
+		t.Errorf("a tool that nobody has: %v", err)
+	}
+}
+
+// TestStructuredContentHidText: what the quoted text left out stood in what some hosts show a model
+// instead of it.
+func TestStructuredContentHidText(t *testing.T) {
+	w := newWorld(t)
+	const text, seen = "The staging database\u202e is called heron\U000e0061\U000e0100\u3164.", "The staging database is called heron."
+	s := w.connect("?namespace=team&profile=full", nil)
+	var kept ided
+	if text, failed := call(t, s, "memory_store", map[string]any{"text": text, "tags": []string{"a\u202eb"}}, &kept); failed {
+		t.Fatal(text)
+	}
+	for tool, in := range map[string]map[string]any{
+		"memory_get": {"ids": []string{kept.ID}}, "memory_search": {"query": "staging database heron"}, "memory_list": {}, "memory_timeline": {"id": kept.ID}, "memory_recall": {"query": "staging database heron"},
+	} {
+		var out any
+		shown, failed := call(t, s, tool, in, &out)
+		b, err := json.Marshal(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for where, got := range map[string]string{"the text": shown, "the structured content": string(b)} {
+			if failed || !strings.Contains(got, seen) || strings.ContainsAny(got, "\u202e\U000e0061\U000e0100\u3164") {
+				t.Errorf("%s, %s: %+q", tool, where, got)
+			}
+		}
+	}
+	if rec, err := w.api.Get(t.Context(), "team", kept.ID, client.GetOptions{}); err != nil || rec.Text != text {
+		t.Errorf("the memory itself is %+q, %v", rec.Text, err)
+	}
+	if text, failed := call(t, s, "create_entities", map[string]any{"entities": []any{memory.GraphEntity{Name: "e\u202e\U000e0061", Type: "t", Observations: []string{}}}}, nil); failed {
+		t.Fatal(text)
+	}
+	var g struct{ Entities []memory.GraphEntity }
+	shown, _ := call(t, s, "read_graph", nil, &g)
+	if !strings.Contains(shown, `"e\u202e\udb40\udc61"`) || len(g.Entities) != 1 || g.Entities[0].Name != "e\u202e\U000e0061" || json.Unmarshal([]byte(shown), &g) != nil || g.Entities[0].Name != "e\u202e\U000e0061" {
+		t.Errorf("%+q, %+v", shown, g)
+	}
+}
+
+// TestEachCallWasLogged: three lines at INFO told of the connection that a call is to the SDK.
+func TestEachCallWasLogged(t *testing.T) {
+	var log bytes.Buffer // the handler writes one line at a time
+	h, err := mcp.NewHandler(func(http.Header) (mcp.Caller, error) { return mcp.Caller{}, errors.New("no node") }, "1", slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequestWithContext(t.Context(), "POST", "/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	rec := httptest.NewRecorder()
+	h.ServeHTTP(rec, r)
+	if rec.Code != 200 || log.Len() > 0 {
+		t.Errorf("%d, and the log says %s", rec.Code, log.String())
 	}
 }

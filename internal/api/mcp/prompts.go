@@ -21,7 +21,7 @@ func (s *surface) addPrompts(server *mcp.Server) {
 	})
 }
 
-const rememberPrompt = `Look back over this conversation. For each thing that will be worth knowing in a later one (a decision and its reason, a preference, a fix and what was wrong, how something works, what is still to be done) first ask memory_search whether it is known already, and then keep what is new with memory_store: one call each, in a sentence or two that can be understood alone, with the kind that fits. If what is known has become wrong, store the new state and forget the old. Leave out what stands in the code or in commits, and secrets. Then say in a line each what you kept.`
+const rememberPrompt = `Look back over this conversation. For each thing that will be worth knowing in a later one (a decision and its reason, a preference, a fix and what was wrong, how something works, what is still to be done) first ask memory_search whether it is known already, and then keep what is new with memory_store: one call each, in a sentence or two that can be understood alone, with the kind that fits. If what is known has become wrong, store the new state, and forget the old one where there is a tool for it. Leave out what stands in the code or in commits, and secrets. Then say in a line each what you kept.`
 
 func (s *surface) recallPrompt(ctx context.Context, req *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
 	task := req.Params.Arguments["task"]

@@ -2,7 +2,10 @@ package mcp
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -11,16 +14,20 @@ type tool[In, Out any] struct {
 	of                Profile // the smallest profile that has it
 	name, title       string
 	about             string
-	reads             bool // changes nothing
-	destroys, repeats bool // takes something away; does the same when it is called again
+	alone             string // what a client is told instead where it has the tools of ProfileMicro only; "" = about
+	reads             bool   // changes nothing
+	destroys, repeats bool   // takes something away; does the same when it is called again
 	// do answers with what the structured content is, and the text for the model.
 	do func(ctx context.Context, c Caller, in In) (Out, string, error)
 }
 
 // add hands a tool to a server whose profile has it.
 func add[In, Out any](s *surface, server *mcp.Server, t tool[In, Out]) {
-	if !s.Profile.has(t.of) {
+	if !s.offers(t.name, t.of) {
 		return
+	}
+	if s.Profile == ProfileMicro && t.alone != "" {
+		t.about = t.alone
 	}
 	closed := false
 	mcp.AddTool(server, &mcp.Tool{
@@ -38,4 +45,33 @@ func add[In, Out any](s *surface, server *mcp.Server, t tool[In, Out]) {
 		}
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, out, nil
 	})
+}
+
+// offers reports whether the server's profile has a tool, and remembers those that it does not.
+func (s *surface) offers(name string, of Profile) bool {
+	if s.Profile.has(of) {
+		return true
+	}
+	s.elsewhere[name] = of
+	return false
+}
+
+// toldWhere has a call of a tool that other profiles have answered with their names.
+func (s *surface) toldWhere(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if call, ok := req.(*mcp.CallToolRequest); ok {
+			if of, ok := s.elsewhere[call.Params.Name]; ok {
+				var have []string
+				for _, p := range Profiles {
+					if p.has(of) {
+						have = append(have, string(p))
+					}
+				}
+				names := strings.Join(have, " or ")
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf(
+					"the profile %s of tools has no %s: use the profile %s (memctl mcp --profile, or ?profile= in the address)", s.Profile, call.Params.Name, names)}
+			}
+		}
+		return next(ctx, method, req)
+	}
 }

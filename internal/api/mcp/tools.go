@@ -45,13 +45,21 @@ func (s *surface) addTools(server *mcp.Server) {
 	s.addWrites(server)
 }
 
+const (
+	findThem = "Find memories by meaning and by words, best first: what the team decided, prefers, fixed and learned. Start here, before you begin a task and when something seems to have come up before. " +
+		"Each hit is a short excerpt with an id; "
+	madeUp = "Nothing found means that nothing fits: do not make it up."
+	keepIt = "Remember one thing for yourself and the team: a decision and its reason, a preference, a fact, a fix, how something works, what to do next time. Store it when it is settled, not while it is being discussed, one call for each thing; not what stands in the code or in a commit, and no secrets. "
+)
+
 func (s *surface) addReads(server *mcp.Server) {
 	add(s, server, tool[searchIn, found]{of: ProfileMicro, name: "memory_search", title: "Search memories", reads: true,
-		about: "Find memories by meaning and by words, best first: what the team decided, prefers, fixed and learned. Start here, before you begin a task and when something seems to have come up before. " +
-			"Each hit is a short excerpt with an id; read the whole of the few that matter with memory_get, and what happened around one with memory_timeline. Nothing found means that nothing fits: do not make it up.",
-		do: search})
+		about: findThem + "read the whole of the few that matter with memory_get, and what happened around one with memory_timeline. " + madeUp,
+		alone: findThem + "read the whole of the few that matter with memory_get. " + madeUp,
+		do:    search})
 	add(s, server, tool[getIn, gotten]{of: ProfileMicro, name: "memory_get", title: "Read memories", reads: true,
 		about: "Read whole memories by the ids that memory_search, memory_list or memory_timeline gave, up to 20 at once.",
+		alone: "Read whole memories by the ids that memory_search gave, up to 20 at once.",
 		do:    get})
 	add(s, server, tool[timelineIn, around]{of: ProfileLite, name: "memory_timeline", title: "What happened around a memory", reads: true,
 		about: "See what was remembered before and after one memory: in its conversation if it is of one, else in time. Use it when an excerpt needs its context.",
@@ -60,8 +68,9 @@ func (s *surface) addReads(server *mcp.Server) {
 		about: "List memories, newest first, without a question: what was stored lately, all of a kind or with a tag. For a question use memory_search.",
 		do:    listMemories})
 	add(s, server, tool[recallIn, recalled]{of: ProfileLite, name: "memory_recall", title: "Recall for a prompt", reads: true,
-		about: "Get the few memories that fit a task as one short block of notes that stays under a budget of tokens. Empty if nothing fits.",
-		do:    recallFor})
+		about: "Get the few memories that fit a task as one short block of notes that stays under a budget of tokens. Take it once, at the start of a task, to have in front of you what is known; " +
+			"take memory_search where you look for one thing, or want ids, dates or a filter. Empty if nothing fits.",
+		do: recallFor})
 }
 
 func search(ctx context.Context, c Caller, in searchIn) (found, string, error) {
@@ -106,14 +115,14 @@ func get(ctx context.Context, c Caller, in getIn) (gotten, string, error) {
 		case "":
 			out.Memories = append(out.Memories, wholeOf(&rec))
 		case memory.CodeNotFound, memory.CodeGone, memory.CodeInvalid, memory.CodeConflict:
-			out.Missing = append(out.Missing, missing{ID: id, Why: memory.AsError(err).Message})
+			out.Missing = append(out.Missing, missing{ID: clean(id), Why: clean(memory.AsError(err).Message)})
 		default:
 			return gotten{}, "", err
 		}
 	}
 	if len(out.Memories) == 0 {
 		return gotten{}, "", memory.Errorf(memory.CodeNotFound, "none of the ids names a memory: %s", out.Missing[0].Why).
-			WithHint("memory_search and memory_list give ids")
+			WithHint("memory_search gives ids")
 	}
 	return out, out.text(), nil
 }
@@ -208,9 +217,9 @@ type storeIn struct {
 
 func (s *surface) addWrites(server *mcp.Server) {
 	add(s, server, tool[storeIn, stored]{of: ProfileMicro, name: "memory_store", title: "Remember something", repeats: false,
-		about: "Remember one thing for yourself and the team: a decision and its reason, a preference, a fact, a fix, how something works, what to do next time. Store it when it is settled, not while it is being discussed, one call for each thing; not what stands in the code or in a commit, and no secrets. " +
-			"What has changed since it was stored is better corrected than stored beside the old one: memory_forget the one that is wrong.",
-		do: store})
+		about: keepIt + "What has changed since it was stored is better corrected than stored beside the old one: memory_forget the one that is wrong.",
+		alone: keepIt + "Where it has changed since it was stored, say so in the new one.",
+		do:    store})
 	add(s, server, tool[forgetIn, forgotten]{of: ProfileLite, name: "memory_forget", title: "Forget a memory", destroys: true, repeats: true,
 		about: "Take a memory that is wrong or out of date out of every answer, by its id. It does not come back.",
 		do:    forget})
