@@ -22,7 +22,9 @@ type piped struct {
 
 func newPiped(t *testing.T) *piped {
 	t.Helper()
-	server, err := mcp.New(mcp.Options{Connect: func(context.Context, http.Header, []string) (mcp.Caller, error) { return mcp.Caller{}, errors.New("no node") }})
+	server, err := mcp.New(mcp.Options{Connect: func(context.Context, http.Header, []string) (mcp.Caller, error) {
+		return mcp.Caller{}, errors.New("no node")
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
