@@ -300,6 +300,18 @@ var everyWrite = map[string]func(ctx context.Context, c changes, namespace, pref
 			Operations: []memory.GraphOperation{{CreateEntities: []memory.GraphEntity{{Name: prefix, Type: "test", Observations: []string{"is written"}}}}}})
 		return err
 	},
+	"NoteRead": func(ctx context.Context, c changes, namespace, _ string) error {
+		keep := "48h"
+		ns, err := c.ChangeNamespace(ctx, namespace, memory.PatchNamespace{Settings: map[string]*string{"embedder.keep_old": &keep}})
+		if err != nil {
+			return err
+		}
+		id, err := events.ParseID(ns.ID)
+		if err == nil {
+			_, err = c.NoteRead(ctx, namespace, events.ReadNote{Namespace: id, Agent: "tester", Team: &events.Read{Purpose: events.ReadInject}})
+		}
+		return err
+	},
 	"CreateNamespace": func(ctx context.Context, c changes, _, prefix string) error {
 		_, err := c.CreateNamespace(ctx, memory.CreateNamespace{Name: prefix})
 		return err
