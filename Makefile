@@ -167,6 +167,12 @@ bench: ## measure what docs/benchmarks.md holds: node, vectors, retrieval (10 mi
 bench-sets: ## measure retrieval alone, all sets beside their marks (BENCHFLAGS="-raw FILE": keep the answers, "-beside FILE": compare with kept ones)
 	$(GO) run ./bench/retrieval $(BENCHFLAGS)
 
+.PHONY: bench-agents
+bench-agents: bench/agents/node_modules/.package-lock.json ## measure what agents wait for: search over MCP, hooks, the graph beside the official memory server, imports, what a recall block holds (15 minutes)
+	$(GO) run ./bench/agents $(BENCHFLAGS)
+	$(GO) run ./bench/import
+	$(GO) run ./bench/retrieval -tokens 600
+
 .PHONY: bench-erase
 bench-erase: ## measure erasing one of 1,000 subjects, and searches meanwhile (5 minutes)
 	$(GO) run ./bench/erase

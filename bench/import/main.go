@@ -1,19 +1,16 @@
-// Command import measures how fast memctl imports into a local node: JSON lines and a
-// folder of Markdown, the first time and again, when all of it is there. Both programs
-// run as processes, as people run them.
+// Command import measures how fast memctl imports into a local node: JSON lines, a folder of
+// Markdown, the file of the official memory server and an archive of ChatGPT, each the first
+// time and again, when all of it is there. Both programs run as processes, as people run them.
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -21,14 +18,11 @@ import (
 	"mneme/bench/internal/proc"
 	"mneme/bench/internal/program"
 	"mneme/bench/internal/report"
-	"mneme/memory"
+	"mneme/bench/internal/stats"
 )
 
 // leastRate is how many records a second are wanted.
 const leastRate = 5000
-
-// sections is how many a Markdown file has.
-const sections = 10
 
 type options struct {
 	records, runs int
@@ -55,8 +49,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	if quick {
 		opt.records, opt.runs = opt.records/10, 1
 	}
-	if opt.records < sections || opt.runs < 1 {
-		return opt, fmt.Errorf("at least %d records and one run are needed", sections)
+	if opt.records < together || opt.records%together != 0 || opt.runs < 1 {
+		return opt, fmt.Errorf("-records must be a multiple of %d, and one run is needed", together)
 	}
 	return opt, nil
 }
@@ -85,24 +79,35 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err != nil {
 		return err
 	}
-	lines, folder := filepath.Join(dir, "memories.jsonl"), filepath.Join(dir, "notes")
-	if err := errors.Join(writeLines(lines, texts.Texts), writeNotes(folder, texts.Texts)); err != nil {
-		return err
+	if len(texts.Texts) < opt.records {
+		return fmt.Errorf("this machine has %d texts: give -records %d", len(texts.Texts), len(texts.Texts)/together*together)
 	}
-	b := &bench{opt: opt, home: filepath.Join(dir, "home"), stderr: stderr, memctl: filepath.Join(dir, "memctl"),
+	var sources []source
+	for _, f := range formats {
+		path := filepath.Join(dir, f.file)
+		if err := f.write(path, texts.Texts); err != nil {
+			return err
+		}
+		sources = append(sources, source{f, path})
+	}
+	b := &bench{opt: opt, home: filepath.Join(dir, "home"), stderr: stderr,
 		table: report.NewTargets(fmt.Sprintf("Import of %d memories into a local node", len(texts.Texts)))}
-	memnode, err := proc.Build(ctx, dir)
+	memnode, err := proc.BuildRelease(ctx, dir, "memnode")
 	if err != nil {
 		return err
 	}
-	if out, err := exec.CommandContext(ctx, "go", "build", "-o", b.memctl, "mneme/cmd/memctl").CombinedOutput(); err != nil {
-		return fmt.Errorf("build memctl: %w\n%s", err, out)
+	if b.memctl, err = proc.BuildRelease(ctx, dir, "memctl"); err != nil {
+		return err
 	}
 	write := opt.output.Watch()
 	if b.node, err = proc.Start(ctx, memnode, filepath.Join(dir, "data")); err != nil {
 		return err
 	}
-	err = errors.Join(b.measure(ctx, "JSON lines", lines, "j"), b.measure(ctx, "Markdown", folder, "m"))
+	for _, src := range sources {
+		if err = b.measure(ctx, src); err != nil {
+			break
+		}
+	}
 	if err = errors.Join(err, b.node.Stop()); err != nil {
 		return err
 	}
@@ -111,39 +116,27 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 }
 
 // measure imports a path into fresh namespaces, each twice.
-func (b *bench) measure(ctx context.Context, what, path, prefix string) error {
+func (b *bench) measure(ctx context.Context, src source) error {
 	var fresh, again []float64
 	for i := range b.opt.runs {
-		ns := fmt.Sprintf("%s-%d", prefix, i)
+		ns := fmt.Sprintf("%s-%d", src.name, i)
 		if _, _, err := b.call(ctx, "namespace", "create", ns); err != nil {
 			return err
 		}
 		for _, rates := range []*[]float64{&fresh, &again} {
-			out, took, err := b.call(ctx, "import", "--json", "-n", ns, path)
+			out, took, err := b.call(ctx, "import", "--json", "--format", src.name, "-n", ns, src.path)
 			if err != nil {
 				return err
 			}
-			var sum struct {
-				Namespaces []struct{ Found, Created, Duplicates int }
+			if err := src.check(out, b.opt.records, rates == &again); err != nil {
+				return fmt.Errorf("import of %s said %s: %w", src.about, out, err)
 			}
-			if err := json.Unmarshal(out, &sum); err != nil || len(sum.Namespaces) != 1 {
-				return fmt.Errorf("import said %s: %w", out, err)
-			}
-			c := sum.Namespaces[0]
-			if want := c.Created; rates == &again && c.Duplicates != c.Found || rates == &fresh && want != c.Found {
-				return fmt.Errorf("%s: %d found, %d created, %d duplicates", what, c.Found, c.Created, c.Duplicates)
-			}
-			*rates = append(*rates, float64(c.Found)/took.Seconds())
+			*rates = append(*rates, float64(b.opt.records)/took.Seconds())
 		}
 	}
-	b.table.AtLeast(what+", new", leastRate, median(fresh), "records/s", "")
-	b.table.AtLeast(what+", all there already", leastRate, median(again), "records/s", "")
+	b.table.AtLeast(src.about+", new", leastRate, stats.Median(fresh), "records/s", src.detail)
+	b.table.AtLeast(src.about+", all there already", leastRate, stats.Median(again), "records/s", "")
 	return nil
-}
-
-func median(v []float64) float64 {
-	slices.Sort(v)
-	return v[len(v)/2]
 }
 
 func (b *bench) call(ctx context.Context, args ...string) ([]byte, time.Duration, error) {
@@ -156,39 +149,4 @@ func (b *bench) call(ctx context.Context, args ...string) ([]byte, time.Duration
 		return nil, 0, fmt.Errorf("memctl %s: %w", strings.Join(args, " "), err)
 	}
 	return out, time.Since(began), nil
-}
-
-// writeLines writes a capture a line.
-func writeLines(path string, texts []string) (err error) {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	w := bufio.NewWriter(f)
-	enc := json.NewEncoder(w)
-	for _, text := range texts {
-		if err := enc.Encode(memory.Capture{Text: text, Kind: memory.KindFact}); err != nil {
-			return err
-		}
-	}
-	return w.Flush()
-}
-
-// writeNotes writes files of ten sections, as a folder of notes has them.
-func writeNotes(dir string, texts []string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	for i := 0; i < len(texts); i += sections {
-		var b strings.Builder
-		fmt.Fprintf(&b, "---\ntags: [bench, notes]\n---\n# Note %d\n", i/sections)
-		for k, text := range texts[i:min(i+sections, len(texts))] {
-			fmt.Fprintf(&b, "\n## Part %d\n\n%s\n", k, strings.ReplaceAll(text, "\n", " "))
-		}
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("note-%06d.md", i/sections)), []byte(b.String()), 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
 }

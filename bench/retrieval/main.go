@@ -48,6 +48,7 @@ type options struct {
 	beside   string // such a file of another run
 	split    int    // namespaces that each one of a set is spread over; 0: none
 	torn     bool   // message by message
+	tokens   int    // of a prompt, which is looked into instead of the ranks; 0: none
 }
 
 func main() { program.Main("retrieval", timeLimit, run) }
@@ -69,6 +70,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.StringVar(&opt.beside, "beside", "", "compare with such a file of another run")
 	fs.IntVar(&opt.split, "split", 0, "spread each namespace over so many as well, by conversation, and search them at once")
 	fs.BoolVar(&opt.torn, "torn", false, "with -split: message by message, so that conversations are torn apart")
+	fs.IntVar(&opt.tokens, "tokens", 0, "measure instead how much of the evidence stands in so many tokens of a prompt: in a recall block, and beside it in full texts")
 	if err := program.Parse(fs, args); err != nil {
 		return opt, err
 	}
@@ -141,6 +143,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		enc := json.NewEncoder(stdout)
 		enc.SetIndent("", "  ")
 		return enc.Encode(document{Machine: report.Machine(), Missing: missing, Sets: results})
+	}
+	if opt.tokens > 0 {
+		return write(stdout, promptTable(results, opt.tokens, missing))
 	}
 	out := tables(results, missing)
 	if opt.beside != "" {

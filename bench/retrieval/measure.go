@@ -72,6 +72,7 @@ type result struct {
 	CaptureS   float64       `json:"capture_seconds"`
 	Modes      []modeResult  `json:"modes"`
 	Ablation   []modeResult  `json:"ablation,omitempty"`
+	Prompts    []promptRow   `json:"prompts,omitempty"`
 }
 
 type document struct {
@@ -85,15 +86,15 @@ type document struct {
 func measure(ctx context.Context, c *client.Client, set *judged.Set, opt options, say func(string, ...any)) (result, error) {
 	res := result{Set: set.Name, scoring: set.Scoring, Namespaces: len(set.Namespaces), Counts: set.Counts}
 	run := &asking{client: c, set: set, opt: opt, units: map[string]memory.Capture{}, plain: map[string]*plain{}}
-	var ways []*way
-	for _, v := range modes(set, opt) {
-		ways = append(ways, newWay(v))
-	}
-	plain := len(ways)
-	if opt.ablate {
-		for _, v := range variants() {
-			ways = append(ways, newWay(v))
-		}
+	var ways []asker
+	plain := modes(set, opt)
+	switch {
+	case opt.tokens > 0:
+		ways = append(ways, newPrompting(opt.tokens))
+	case opt.ablate:
+		ways = newWays(append(slices.Clone(plain), variants()...))
+	default:
+		ways = newWays(plain)
 	}
 	began := time.Now()
 	for _, ns := range set.Namespaces {
@@ -115,10 +116,15 @@ func measure(ctx context.Context, c *client.Client, set *judged.Set, opt options
 	}
 	say("%s: asked in %d ways in %.1f s", set.Name, len(ways), time.Since(began).Seconds())
 	for i, w := range ways {
-		if i < plain {
-			res.Modes = append(res.Modes, w.result())
-		} else {
-			res.Ablation = append(res.Ablation, w.result())
+		switch w := w.(type) {
+		case *prompting:
+			res.Prompts = w.rows()
+		case *way:
+			if i < len(plain) {
+				res.Modes = append(res.Modes, w.result())
+			} else {
+				res.Ablation = append(res.Ablation, w.result())
+			}
 		}
 	}
 	return res, nil
@@ -227,7 +233,7 @@ func (a *asking) send(ctx context.Context, name string, captures []memory.Captur
 }
 
 // inTurn asks all questions in one way after the other.
-func (a *asking) inTurn(ctx context.Context, ways []*way) error {
+func (a *asking) inTurn(ctx context.Context, ways []asker) error {
 	for _, w := range ways {
 		for _, ns := range a.set.Namespaces {
 			for _, i := range a.scored(ns) {
@@ -241,7 +247,7 @@ func (a *asking) inTurn(ctx context.Context, ways []*way) error {
 }
 
 // inStream sends what comes before a question and asks it in all ways.
-func (a *asking) inStream(ctx context.Context, ways []*way) error {
+func (a *asking) inStream(ctx context.Context, ways []asker) error {
 	for _, ns := range a.set.Namespaces {
 		sent := 0
 		for _, i := range a.scored(ns) {
@@ -271,6 +277,11 @@ func (a *asking) scored(ns judged.Namespace) []int {
 	return out
 }
 
+// asker asks a question, and keeps what it got.
+type asker interface {
+	ask(ctx context.Context, a *asking, ns judged.Namespace, question int) error
+}
+
 // way is one way to ask, and what it got so far.
 type way struct {
 	variant
@@ -280,7 +291,13 @@ type way struct {
 	buckets []bucket
 }
 
-func newWay(v variant) *way { return &way{variant: v, buckets: newBuckets()} }
+func newWays(variants []variant) []asker {
+	var out []asker
+	for _, v := range variants {
+		out = append(out, &way{variant: v, buckets: newBuckets()})
+	}
+	return out
+}
 
 // ask asks one question and scores the answer.
 func (w *way) ask(ctx context.Context, a *asking, ns judged.Namespace, question int) error {
@@ -319,35 +336,37 @@ type found struct {
 
 // find answers one question, and says in which mode it was answered.
 func (w *way) find(ctx context.Context, a *asking, namespace string, q judged.Question) ([]found, memory.Mode, error) {
+	if w.req.Mode == plainBM25 || w.req.Mode == stemsBM25 {
+		return a.plain[a.opt.prefix+namespace].find(w.req.Mode, q), w.req.Mode, nil
+	}
+	answer, err := w.search(ctx, a, namespace, q)
+	out := make([]found, len(answer.Results))
+	for i, r := range answer.Results {
+		out[i] = found{a.units[r.ID], r.Score}
+	}
+	return out, answer.Mode, err
+}
+
+// search asks the node.
+func (w *way) search(ctx context.Context, a *asking, namespace string, q judged.Question) (memory.SearchResponse, error) {
 	if strings.TrimSpace(q.Text) == "" {
-		return nil, w.req.Mode, nil // a node refuses an empty query: that is an answer with nothing
+		return memory.SearchResponse{Mode: w.req.Mode}, nil // a node refuses an empty query: that is an answer with nothing
 	}
 	namespace = a.opt.prefix + namespace
-	if w.req.Mode == plainBM25 || w.req.Mode == stemsBM25 {
-		return a.plain[namespace].find(w.req.Mode, q), w.req.Mode, nil
-	}
 	limit := depth
 	req := w.req
 	req.Limit, req.Query, req.Filter = &limit, q.Text, q.Filter
 	if a.opt.minScore >= 0 {
 		req.MinScore = &a.opt.minScore
 	}
-	var answer memory.SearchResponse
-	var err error
-	if w.split > 0 {
-		var parts []string
-		for i := range w.split {
-			parts = append(parts, partOf(namespace, i))
-		}
-		answer, err = a.client.SearchNamespaces(ctx, parts, req)
-	} else {
-		answer, err = a.client.Search(ctx, namespace, req)
+	if w.split == 0 {
+		return a.client.Search(ctx, namespace, req)
 	}
-	out := make([]found, len(answer.Results))
-	for i, r := range answer.Results {
-		out[i] = found{a.units[r.ID], r.Score}
+	var parts []string
+	for i := range w.split {
+		parts = append(parts, partOf(namespace, i))
 	}
-	return out, answer.Mode, err
+	return a.client.SearchNamespaces(ctx, parts, req)
 }
 
 // find ranks what was sent so far. Of a filter it knows the tags.

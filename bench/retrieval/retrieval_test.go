@@ -159,7 +159,7 @@ func TestAblationAndReliabilityTables(t *testing.T) {
 func fakeNode(t *testing.T) *httptest.Server {
 	t.Helper()
 	mux := http.NewServeMux()
-	ids := []string{}
+	var sent []memory.Capture
 	reply := func(w http.ResponseWriter, v any) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(v)
@@ -175,8 +175,8 @@ func fakeNode(t *testing.T) *httptest.Server {
 		}
 		var out memory.CaptureResponse
 		for _, c := range items {
-			out.Results = append(out.Results, memory.CaptureResult{RecordID: fmt.Sprint("r", len(ids)), Status: memory.StatusCreated})
-			ids = append(ids, c.ID)
+			out.Results = append(out.Results, memory.CaptureResult{RecordID: fmt.Sprint("r", len(sent)), Status: memory.StatusCreated})
+			sent = append(sent, c)
 		}
 		reply(w, out)
 	})
@@ -188,8 +188,8 @@ func fakeNode(t *testing.T) *httptest.Server {
 		}
 		_, _ = fmt.Sscan(req.Query, &from)
 		out := memory.SearchResponse{Mode: memory.ModeText}
-		for i := from; i < len(ids); i++ {
-			out.Results = append(out.Results, memory.Hit{ID: fmt.Sprint("r", i)})
+		for i := from; i < len(sent); i++ {
+			out.Results = append(out.Results, memory.Hit{ID: fmt.Sprint("r", i), Text: sent[i].Text})
 		}
 		reply(w, out)
 	})

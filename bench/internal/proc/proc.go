@@ -33,13 +33,24 @@ const (
 // Build builds memnode into dir, from the module that the working directory
 // belongs to, and returns the program's path.
 func Build(ctx context.Context, dir string) (string, error) {
-	bin := filepath.Join(dir, "memnode")
+	return build(ctx, dir, "memnode", nil)
+}
+
+// BuildRelease builds a program as a release has it: without cgo and without what only
+// debuggers want.
+func BuildRelease(ctx context.Context, dir, program string) (string, error) {
+	return build(ctx, dir, program, []string{"CGO_ENABLED=0"}, "-trimpath", "-ldflags=-s -w")
+}
+
+func build(ctx context.Context, dir, program string, env []string, flags ...string) (string, error) {
+	bin := filepath.Join(dir, program)
 	if runtime.GOOS == "windows" {
 		bin += ".exe"
 	}
-	out, err := exec.CommandContext(ctx, "go", "build", "-o", bin, "mneme/cmd/memnode").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build memnode: %w\n%s", err, out)
+	cmd := exec.CommandContext(ctx, "go", append(append([]string{"build", "-o", bin}, flags...), "mneme/cmd/"+program)...)
+	cmd.Env = append(os.Environ(), env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", program, err, out)
 	}
 	return bin, nil
 }

@@ -120,6 +120,17 @@ func (n *Node) Quiet(ctx context.Context, share float64, limit time.Duration) (t
 	return time.Since(began), nil
 }
 
+// LoadAverage is the first number of proc_loadavg(5): how many processes ran or waited to,
+// on average over a minute. "" where the system does not tell.
+func LoadAverage() string {
+	b, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return ""
+	}
+	minute, _, _ := strings.Cut(string(b), " ")
+	return minute
+}
+
 // Share is how much of the machine's processor time went to whom.
 type Share struct{ Own, Others float64 } // 0..1 of all cores
 

@@ -63,12 +63,19 @@ func Parse(fs *flag.FlagSet, args []string) error {
 }
 
 // Watch begins to watch what else the machine does. Write notes it under the last
-// table and writes all of them.
+// table, with the commit that was measured, and writes all of them.
 func (o *Output) Watch() (write func(stdout io.Writer, tables ...*report.Table) error) {
-	watched := proc.Watch()
+	watched, before := proc.Watch(), proc.LoadAverage()
 	return func(stdout io.Writer, tables ...*report.Table) error {
 		if share, err := watched(); err == nil && len(tables) > 0 {
-			tables[len(tables)-1].Note("other processes of this machine used %.0f %% of its processor time meanwhile", 100*share.Others)
+			last := tables[len(tables)-1]
+			last.Note("other processes of this machine used %.0f %% of its processor time meanwhile", 100*share.Others)
+			if after := proc.LoadAverage(); before != "" && after != "" {
+				last.Note("load average of a minute: %s before, %s after", before, after)
+			}
+		}
+		if commit := report.Commit(); commit != "" && len(tables) > 0 {
+			tables[len(tables)-1].Note("measured %s, commit %s", time.Now().UTC().Format(time.DateOnly), commit)
 		}
 		if err := report.WriteJSON(o.json, report.Machine(), tables...); err != nil {
 			return err
