@@ -28,11 +28,13 @@ const (
 
 // Disk is the folder where hooks keep what one leaves to the next: a key, and sealed under it
 // the spool, a state, and the last recalls. Several processes may have it open. What the state
-// and the recalls lose in a power failure is not missed; the spool loses nothing.
+// and the recalls lose in a power failure is not missed; the spool loses nothing that was settled.
 type Disk struct {
 	dir   string
 	aead  cipher.AEAD
 	files files
+
+	unsettled []string // entries of the spool that this one wrote and has not synced
 }
 
 // OpenDisk opens the folder, and makes it and its key if they are missing.

@@ -19,6 +19,7 @@ type files interface {
 	createTemp(dir string) (file, error)
 	rename(from, to string) error
 	remove(path string) error
+	sync(path string) error
 	syncDir(path string) error
 }
 
@@ -37,6 +38,19 @@ func (systemFiles) createTemp(dir string) (file, error) { return os.CreateTemp(d
 func (systemFiles) rename(from, to string) error { return os.Rename(from, to) }
 
 func (systemFiles) remove(path string) error { return os.Remove(path) }
+
+// sync makes a file durable, but not its name.
+func (systemFiles) sync(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0) // Windows syncs what may be written
+	if err != nil {
+		return err
+	}
+	err = f.Sync()
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
 
 // syncDir makes renames durable. Systems that cannot sync a directory do so themselves.
 func (systemFiles) syncDir(path string) error {

@@ -21,6 +21,7 @@ type lossyFiles struct {
 	durable map[string]map[string]bool // those that are on disk
 	failAt  int                        // the operation that fails, from 1; 0 = none
 	ops     int
+	syncs   int // of files and folders
 }
 
 func newLossy() *lossyFiles {
@@ -53,8 +54,21 @@ func (f lossyFile) Sync() error {
 	if err := f.l.op(); err != nil {
 		return err
 	}
+	f.l.syncs++
 	b, err := os.ReadFile(f.Name())
 	f.l.synced[f.Name()] = b
+	return err
+}
+
+func (l *lossyFiles) sync(path string) error {
+	if err := l.op(); err != nil {
+		return err
+	}
+	b, err := os.ReadFile(path)
+	if err == nil {
+		l.syncs++
+		l.synced[path] = b
+	}
 	return err
 }
 
@@ -100,6 +114,7 @@ func (l *lossyFiles) syncDir(path string) error {
 	if err := l.op(); err != nil {
 		return err
 	}
+	l.syncs++
 	l.durable[path] = maps.Clone(l.present[path])
 	return nil
 }
@@ -163,6 +178,39 @@ func TestThePowerFailsAtEachStep(t *testing.T) {
 				t.Errorf("only %d steps", failAt)
 			}
 			return
+		}
+	}
+}
+
+// TestAHookThatEndedOutlivesThePower: what the node has taken does not wait for the disk; what it
+// has not is there when the power is back.
+func TestAHookThatEndedOutlivesThePower(t *testing.T) {
+	for _, away := range []bool{false, true} {
+		w := newWorld(t)
+		l := newLossy()
+		dir := filepath.Join(t.TempDir(), "hooks")
+		d, err := openDisk(dir, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.away(away)
+		before := l.syncs
+		e, err := Normalise(ClaudeCode, "UserPromptSubmit", []byte(`{"session_id":"one","prompt":"Remember that deploys happen on Tuesdays. "}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := w.runner("a")
+		r.Disk = d
+		r.Keep(t.Context(), &e)
+		if synced := l.syncs - before; away != (synced > 0) || len(d.unsettled) > 0 {
+			t.Errorf("node away: %v: %d syncs, %q are not settled", away, synced, d.unsettled)
+		}
+		w.away(false)
+		w.dir = l.after(t, dir)
+		w.runner("a").Drain(t.Context())
+		w.stored("Remember that deploys happen on Tuesdays.")
+		if strings.Contains(w.notes(), "lost") {
+			t.Error(w.notes())
 		}
 	}
 }

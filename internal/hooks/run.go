@@ -160,7 +160,8 @@ func (r *Runner) failed(ctx context.Context, what string, err error, took time.D
 	})
 }
 
-// Keep spools what is kept of an event, and sends what is spooled.
+// Keep spools what is kept of an event, and sends what is spooled. What the node has not taken
+// when it returns is on disk.
 func (r *Runner) Keep(ctx context.Context, e *Event) {
 	r.clean(e)
 	if r.Settings.Capture {
@@ -171,6 +172,9 @@ func (r *Runner) Keep(ctx context.Context, e *Event) {
 		}
 	}
 	r.Drain(ctx)
+	if err := r.Disk.Settle(); err != nil {
+		r.Note("what waits for the node may not outlast a power failure: %v", err)
+	}
 }
 
 func (r *Runner) clean(e *Event) {

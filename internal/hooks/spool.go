@@ -64,7 +64,8 @@ func (d *Disk) sweep(f fs.DirEntry) {
 	}
 }
 
-// spool keeps entries, in order, behind all others. The lock is held.
+// spoolLocked keeps entries, in order, behind all others. They outlive this process; Settle
+// makes those outlive a power failure that the node has not taken by then. The lock is held.
 func (d *Disk) spoolLocked(entries []Entry) error {
 	names, bytes, err := d.spooled()
 	if err != nil {
@@ -86,11 +87,35 @@ func (d *Disk) spoolLocked(entries []Entry) error {
 			return fmt.Errorf("%w: %d captures were not kept", errFull, len(entries)-i)
 		}
 		bytes += int64(len(sealed))
-		if err := writeFile(d.files, d.entryPath(fmt.Sprintf("%020d", next+int64(i))), sealed, true); err != nil {
+		path := d.entryPath(fmt.Sprintf("%020d", next+int64(i)))
+		if err := writeFile(d.files, path, sealed, false); err != nil {
 			return err
 		}
+		d.unsettled = append(d.unsettled, path)
 	}
 	return nil
+}
+
+// Settle makes durable what was spooled here and still waits. A hook ends behind it, so that a
+// power failure takes nothing of a hook that has ended; most often the node has everything by
+// then, and the disk need not be waited for.
+func (d *Disk) Settle() error {
+	waits := false
+	for _, path := range d.unsettled {
+		err := d.files.sync(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // the node has it
+		}
+		if err != nil {
+			return err
+		}
+		waits = true
+	}
+	d.unsettled = nil
+	if !waits {
+		return nil
+	}
+	return d.files.syncDir(filepath.Join(d.dir, spoolDir))
 }
 
 func (d *Disk) entryPath(name string) string { return filepath.Join(d.dir, spoolDir, name) }

@@ -31,7 +31,11 @@ func entry(i int) Entry {
 }
 
 func spoolOne(d *Disk, i int) error {
-	return d.locked(context.Background(), func() error { return d.spoolLocked([]Entry{entry(i)}) })
+	err := d.locked(context.Background(), func() error { return d.spoolLocked([]Entry{entry(i)}) })
+	if err != nil {
+		return err
+	}
+	return d.Settle()
 }
 
 // TestTheSpoolDrainsInOrderAndOnce, also what comes while others wait.

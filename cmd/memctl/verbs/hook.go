@@ -25,6 +25,10 @@ const (
 	hookReading  = 3 * time.Second
 	hookPatience = 4 * time.Second // for the rest
 	hookAsking   = time.Second     // for which namespace there is, where none is named
+
+	// hookMemory is what a hook may take before it collects garbage: it takes some 15 MB, and
+	// collecting them would cost a tenth of its time.
+	hookMemory = 128 << 20
 )
 
 // hookFlags are what the configuration of a host says.
@@ -78,6 +82,8 @@ Agents are ` + strings.Join(hooks.Agents, ", ") + `.`,
 
 // runHook does what can be done, and notes what cannot.
 func runHook(ctx context.Context, a *app, f hookFlags, args []string) {
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(hookMemory))
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	note := hookNote(a)
 	defer func() {
 		if p := recover(); p != nil { // a defect must not stop the agent
