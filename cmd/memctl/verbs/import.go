@@ -126,6 +126,9 @@ func (r *importRun) run(ctx context.Context, files []string) error {
 	if err == nil {
 		err = r.send.derived(ctx)
 	}
+	if err != nil {
+		r.send.abandon()
+	}
 	r.send.bar.finish()
 	if err != nil {
 		if r.send.done > 0 && !r.flags.dryRun {

@@ -5,16 +5,16 @@ import (
 	"slices"
 	"time"
 
-	"mneme/client"
 	"mneme/internal/importer"
 	"mneme/memory"
 )
 
-// Batches of an import: a request of at most so many captures or bytes, tried
-// again so often while the node is busy.
+// Batches of an import: a request of at most so many captures or bytes, so many on their way
+// at once, each tried again so often while the node is busy.
 const (
 	importBatch    = 500
 	importBytes    = 4 << 20
+	importFlights  = 2
 	importAttempts = 6
 	importPause    = 250 * time.Millisecond
 	importProblems = 100 // listed; the others are only counted
@@ -24,16 +24,18 @@ const (
 	importWaiting = 64 << 20
 )
 
-// importSender sends items in batches, and what the node was too busy for again.
+// importSender sends items in batches, and what the node was too busy for again. While one
+// batch is on its way the next is read, and sent as well if it need not stay behind it.
 type importSender struct {
-	run   *importRun
-	bar   *progress
-	batch []importer.Item // all of one namespace
-	bytes int             // of the batch's texts
-	ready map[string]bool // namespaces that exist
-	empty map[string]bool // namespaces that held nothing when the import began
-	done  uint64
-	ids   []string // with -q
+	run     *importRun
+	bar     *progress
+	batch   []importer.Item // all of one namespace
+	bytes   int             // of the batch's texts
+	flights []*importFlight // oldest first
+	ready   map[string]bool // namespaces that exist
+	empty   map[string]bool // namespaces that held nothing when the import began
+	done    uint64
+	ids     []string // with -q
 
 	moved   map[string]string // of exports of ours: record there → record here
 	waiting []importer.Item   // derived from records that are yet to come
@@ -44,9 +46,15 @@ func (s *importSender) add(ctx context.Context, item importer.Item) error {
 	if s.lineage(&item) {
 		return nil
 	}
-	size := len(item.Capture.Text) + len(item.Capture.Metadata)
-	if len(s.batch) > 0 && (s.batch[0].Namespace != item.Namespace || len(s.batch) == importBatch || s.bytes+size > importBytes) {
-		if err := s.flush(ctx); err != nil {
+	size := bytesOf(&item)
+	switch {
+	case len(s.batch) == 0:
+	case s.batch[0].Namespace != item.Namespace:
+		if err := s.dispatch(ctx, len(s.batch)); err != nil {
+			return err
+		}
+	case len(s.batch) == importBatch || s.bytes+size > importBytes:
+		if err := s.dispatch(ctx, wholeConversations(s.batch)); err != nil {
 			return err
 		}
 	}
@@ -70,7 +78,7 @@ func (s *importSender) lineage(item *importer.Item) bool {
 	if len(ids) < len(item.Capture.DerivedFrom) {
 		if s.waits < importWaiting {
 			s.waiting = append(s.waiting, *item)
-			s.waits += len(item.Capture.Text) + len(item.Capture.Metadata)
+			s.waits += bytesOf(item)
 			return true
 		}
 		*item = importer.WithoutSources(*item)
@@ -95,10 +103,10 @@ func (s *importSender) derived(ctx context.Context) error {
 			if err := s.add(ctx, item); err != nil {
 				return err
 			}
-			if len(s.waiting) == waited || len(s.batch) == 0 {
+			if len(s.waiting) == waited || len(s.batch) == 0 && len(s.flights) == 0 {
 				continue
 			}
-			// What it is derived from may be in the batch.
+			// What it is derived from may be in the batch, or on its way.
 			s.waiting, s.waits = s.waiting[:waited], 0
 			if err := s.flush(ctx); err != nil {
 				return err
@@ -124,38 +132,6 @@ func (s *importSender) derived(ctx context.Context) error {
 	return s.flush(ctx)
 }
 
-// flush sends the batch, and what the node was too busy for again.
-func (s *importSender) flush(ctx context.Context) error {
-	if len(s.batch) == 0 {
-		return nil
-	}
-	if err := s.prepare(ctx, s.batch[0].Namespace); err != nil {
-		return err
-	}
-	for attempt := 1; len(s.batch) > 0; attempt++ {
-		left, err := s.once(ctx)
-		if err != nil && (!busy(memory.CodeOf(err)) || attempt == importAttempts) {
-			return err
-		}
-		s.batch = left
-		if len(left) == 0 {
-			break
-		}
-		if attempt == importAttempts {
-			return memory.Errorf(memory.CodeOverloaded, "the node stayed too busy for %s", count(len(left), "memory", "memories"))
-		}
-		pause := importPause << (attempt - 1)
-		if err != nil {
-			pause = max(pause, memory.AsError(err).RetryAfter)
-		}
-		if err := s.run.a.sys.sleep(ctx, pause); err != nil {
-			return memory.Errorf(memory.CodeTimeout, "interrupted").WithCause(err)
-		}
-	}
-	s.batch, s.bytes = s.batch[:0], 0
-	return nil
-}
-
 // busy reports whether a refusal with this code may pass.
 func busy(code memory.Code) bool {
 	switch code {
@@ -163,35 +139,6 @@ func busy(code memory.Code) bool {
 		return true
 	}
 	return false
-}
-
-// once sends the batch and returns the items to send again.
-func (s *importSender) once(ctx context.Context) ([]importer.Item, error) {
-	captures := make([]memory.Capture, len(s.batch))
-	for i, item := range s.batch {
-		captures[i] = item.Capture
-	}
-	ns := s.batch[0].Namespace
-	resp, err := s.run.c.CaptureBatch(ctx, ns, captures, client.CaptureOptions{Origin: memory.OriginImport})
-	if err != nil {
-		return s.batch, err
-	}
-	var again []importer.Item
-	counts := s.run.summary.namespace(ns)
-	for i, res := range resp.Results {
-		item := s.batch[i]
-		if res.Error != nil && busy(res.Error.Code) {
-			again = append(again, item)
-			continue
-		}
-		counts.Found++
-		if err := s.result(ctx, counts, item, res); err != nil {
-			return nil, err
-		}
-		s.done++
-	}
-	s.report()
-	return again, nil
 }
 
 func (s *importSender) report() { s.bar.report(memory.Progress{Done: s.done, Unit: "memories"}) }
