@@ -74,7 +74,7 @@ func TestCheck(t *testing.T) {
 func TestParse(t *testing.T) {
 	var log bytes.Buffer
 	full, err := parse(nil, &log)
-	if err != nil || full.records != 50_000 || full.runs != 3 {
+	if err != nil || full.records != 20_000 || full.runs != 3 {
 		t.Errorf("%+v, %v", full, err)
 	}
 	for _, args := range [][]string{{"-records", "15"}, {"-records", "0"}, {"-runs", "0"}, {"more"}} {

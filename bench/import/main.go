@@ -38,7 +38,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	var quick bool
 	fs := opt.output.Flags("import", stderr)
 	opt.output.JSON(fs)
-	fs.IntVar(&opt.records, "records", 50_000, "memories of each format")
+	fs.IntVar(&opt.records, "records", 20_000, "memories of each format")
 	fs.IntVar(&opt.runs, "runs", 3, "imports of each kind, each into a namespace of its own; the median counts")
 	fs.Uint64Var(&opt.seed, "seed", 1, "seed of the order of texts")
 	fs.StringVar(&opt.dir, "dir", "", "where the temporary folder goes (default: the system's)")
@@ -117,16 +117,20 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 
 // measure imports a path into fresh namespaces, each twice.
 func (b *bench) measure(ctx context.Context, src source) error {
-	var fresh, again []float64
+	var fresh, again, cpu []float64
 	for i := range b.opt.runs {
 		ns := fmt.Sprintf("%s-%d", src.name, i)
-		if _, _, err := b.call(ctx, "namespace", "create", ns); err != nil {
+		if _, _, _, err := b.call(ctx, "namespace", "create", ns); err != nil {
 			return err
 		}
 		for _, rates := range []*[]float64{&fresh, &again} {
-			out, took, err := b.call(ctx, "import", "--json", "--format", src.name, "-n", ns, src.path)
+			before, cpuErr := b.node.CPU()
+			out, took, own, err := b.call(ctx, "import", "--json", "--format", src.name, "-n", ns, src.path)
 			if err != nil {
 				return err
+			}
+			if after, err := b.node.CPU(); err == nil && cpuErr == nil && rates == &fresh {
+				cpu = append(cpu, report.Millis(after-before+own)*1000/float64(b.opt.records))
 			}
 			if err := src.check(out, b.opt.records, rates == &again); err != nil {
 				return fmt.Errorf("import of %s said %s: %w", src.about, out, err)
@@ -135,18 +139,21 @@ func (b *bench) measure(ctx context.Context, src source) error {
 		}
 	}
 	b.table.AtLeast(src.about+", new", leastRate, stats.Median(fresh), "records/s", src.detail)
+	if len(cpu) > 0 {
+		b.table.Info("… processor time of memctl and the node", stats.Median(cpu), "ms/1,000", "a core that does nothing else does "+report.Number(1e6/stats.Median(cpu))+" records/s")
+	}
 	b.table.AtLeast(src.about+", all there already", leastRate, stats.Median(again), "records/s", "")
 	return nil
 }
 
-func (b *bench) call(ctx context.Context, args ...string) ([]byte, time.Duration, error) {
+// call runs memctl, and returns what it printed, how long it ran, and its processor time.
+func (b *bench) call(ctx context.Context, args ...string) (out []byte, took, cpu time.Duration, err error) {
 	cmd := exec.CommandContext(ctx, b.memctl, args...)
 	cmd.Env = []string{"MNEME_ADDR=" + b.node.HTTP, "MNEME_AGENT=bench", "HOME=" + b.home, "PATH=" + os.Getenv("PATH")}
 	cmd.Stderr = b.stderr
 	began := time.Now()
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, 0, fmt.Errorf("memctl %s: %w", strings.Join(args, " "), err)
+	if out, err = cmd.Output(); err != nil {
+		return nil, 0, 0, fmt.Errorf("memctl %s: %w", strings.Join(args, " "), err)
 	}
-	return out, time.Since(began), nil
+	return out, time.Since(began), cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), nil
 }
