@@ -26,7 +26,7 @@ type knowledge struct {
 	least uint64 // the sequence below which a view may hold what was erased since
 }
 
-// graphCacheBytes is room for about 300,000 entities with four short observations each.
+// graphCacheBytes is room for about 100,000 entities with four short observations each.
 const graphCacheBytes = 64 << 20
 
 // graphTexts are the strings of one partition's graph. What has ended stays for views of before.
@@ -47,6 +47,7 @@ type graphEntity struct {
 	ref        events.GraphRef
 	ended      projections.Ref // zero = it lives
 	name, kind string
+	pairs      pairs // of both
 }
 
 type graphObservation struct {
@@ -54,6 +55,7 @@ type graphObservation struct {
 	entity int // place in entities
 	ended  projections.Ref
 	text   string
+	pairs  pairs
 }
 
 func newKnowledge(state *projections.State, max int) *knowledge {
@@ -139,8 +141,8 @@ func graphBytes(t projections.GraphTotals) int {
 }
 
 const (
-	entityBytes      = 80
-	observationBytes = 64
+	entityBytes      = 112
+	observationBytes = 96
 )
 
 // shrink lets go of those that were used longest ago, but for one, until the rest have room.
@@ -201,12 +203,14 @@ func (g *graphTexts) follow(v *projections.View, part uint32, changed projection
 	var entities, observations []ending
 	err := v.GraphSince(part, g.at, projections.GraphNews{
 		Entity: func(ref events.GraphRef, e events.GraphEntity) {
-			g.entities = append(g.entities, graphEntity{ref: ref, name: low.of(e.Name), kind: low.of(e.Type)})
+			name, kind := low.of(e.Name), low.of(e.Type)
+			g.entities = append(g.entities, graphEntity{ref: ref, name: name, kind: kind, pairs: pairsOf(name, kind)})
 			g.bytes += entityBytes + len(e.Name) + len(e.Type)
 		},
 		Observation: func(ref, entity events.GraphRef, text string) {
 			if i, ok := g.entity(entity); ok {
-				g.observations = append(g.observations, graphObservation{ref: ref, entity: i, text: low.of(text)})
+				lowered := low.of(text)
+				g.observations = append(g.observations, graphObservation{ref: ref, entity: i, text: lowered, pairs: pairsOf(lowered)})
 				g.bytes += observationBytes + len(text)
 			}
 		},
@@ -260,17 +264,18 @@ func (g *graphTexts) matches(query string, at projections.Ref) []events.GraphRef
 		made := projections.Ref{Seq: ref.Seq, Index: ref.Index}
 		return !at.Before(made) && (ended == projections.Ref{} || at.Before(ended))
 	}
+	of := pairsOf(query)
 	found := make([]bool, len(g.entities))
 	for i := range g.observations {
 		o := &g.observations[i]
-		if !found[o.entity] && strings.Contains(o.text, query) && lives(o.ref, o.ended) {
+		if o.pairs.may(&of) && !found[o.entity] && strings.Contains(o.text, query) && lives(o.ref, o.ended) {
 			found[o.entity] = true
 		}
 	}
 	var out []events.GraphRef
 	for i := range g.entities {
 		e := &g.entities[i]
-		if (found[i] || strings.Contains(e.name, query) || strings.Contains(e.kind, query)) && lives(e.ref, e.ended) {
+		if (found[i] || e.pairs.may(&of) && (strings.Contains(e.name, query) || strings.Contains(e.kind, query))) && lives(e.ref, e.ended) {
 			out = append(out, e.ref)
 		}
 	}
