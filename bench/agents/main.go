@@ -42,6 +42,7 @@ type options struct {
 	hooks    int   // of each kind, and starts
 	seed     uint64
 	only     []string
+	sources  []string
 	official string
 	dir      string
 	output   program.Output
@@ -52,7 +53,7 @@ func main() { program.Main("agents", timeLimit, run) }
 func parse(args []string, stderr io.Writer) (options, error) {
 	var opt options
 	var quick bool
-	var only, sizes string
+	var only, sizes, sources string
 	fs := opt.output.Flags("agents", stderr)
 	opt.output.JSON(fs)
 	fs.IntVar(&opt.records, "records", 100_000, "records of the namespace that is searched")
@@ -64,6 +65,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.IntVar(&opt.hooks, "hooks", 101, "hooks of each kind, and starts of memctl")
 	fs.Uint64Var(&opt.seed, "seed", 1, "seed of the order of texts and of queries")
 	fs.StringVar(&only, "only", strings.Join(parts, ","), "parts to measure, separated by commas")
+	fs.StringVar(&sources, "texts", strings.Join(corpus.Names, ","), "sources of text in order of preference; go-std is Go's own tree alone, without the nearly alike comments of generated code")
 	fs.StringVar(&opt.official, "official", filepath.Join("bench", "agents", "node_modules", ".bin", "mcp-server-memory"), "the official memory server, as npm ci in bench/agents installs it")
 	fs.StringVar(&opt.dir, "dir", "", "where the temporary folder goes (default: the system's)")
 	fs.BoolVar(&quick, "quick", false, "a twentieth of everything")
@@ -83,7 +85,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	if opt.few < 1 || opt.records < opt.few || min(opt.searches, opt.calls, opt.writes, opt.hooks) < 1 {
 		return opt, errors.New("sizes must be positive, and -records at least -few")
 	}
-	opt.only = strings.Split(only, ",")
+	opt.only, opt.sources = strings.Split(only, ","), strings.Split(sources, ",")
 	for _, p := range opt.only {
 		if !slices.Contains(parts, p) {
 			return opt, fmt.Errorf("part %q is unknown; parts are %s", p, strings.Join(parts, ", "))
@@ -116,7 +118,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
-	if b.texts, err = corpus.Load(ctx, corpus.Options{Count: opt.records, Seed: opt.seed}); err != nil {
+	if b.texts, err = corpus.Load(ctx, corpus.Options{Count: opt.records, Seed: opt.seed, Sources: opt.sources}); err != nil {
 		return err
 	}
 	if b.memnode, err = proc.BuildRelease(ctx, b.dir, "memnode"); err != nil {
