@@ -52,7 +52,8 @@ func TestPrompts(t *testing.T) {
 		}
 		seen[plain[i]] = true
 	}
-	if _, _, err := testBench(t).prompts(100_000); err == nil {
+	few := &bench{texts: &corpus.Corpus{Texts: []string{"too few words"}}}
+	if _, _, err := few.prompts(5); err == nil {
 		t.Error("more prompts than texts give")
 	}
 }
