@@ -38,10 +38,9 @@ func (f *Found) Kind() memory.Kind {
 
 // patterns are compiled when the first text is looked at: a hook that has none needs none.
 type patterns struct {
-	triggers   []compiledTrigger
-	never      []*regexp.Regexp
-	categories []*regexp.Regexp
-	tag, noise *regexp.Regexp
+	triggers []compiledTrigger
+	never    []*regexp.Regexp
+	tag      *regexp.Regexp
 }
 
 type compiledTrigger struct {
@@ -53,8 +52,7 @@ var compiled = sync.OnceValue(func() *patterns {
 	p := &patterns{
 		never: compileAll(never),
 		// <!-- -->, <br/>, </x>, <div class="x">, but not a < b > c or <3.
-		tag:   regexp.MustCompile(`<(?:/?[A-Za-z][\w:-]*(?:\s[^<>]*)?/?|!--.*?--|![A-Za-z][^<>]*)>`),
-		noise: regexp.MustCompile(noise),
+		tag: regexp.MustCompile(`<(?:/?[A-Za-z][\w:-]*(?:\s[^<>]*)?/?|!--.*?--|![A-Za-z][^<>]*)>`),
 	}
 	for i := range triggers {
 		t := &triggers[i]
@@ -64,10 +62,16 @@ var compiled = sync.OnceValue(func() *patterns {
 		}
 		p.triggers = append(p.triggers, c)
 	}
-	for _, c := range categories {
-		p.categories = append(p.categories, regexp.MustCompile(`(?i)`+c.pattern))
-	}
 	return p
+})
+
+// inCategories are the patterns of categories, for a text that is kept.
+var inCategories = sync.OnceValue(func() []*regexp.Regexp {
+	var out []*regexp.Regexp
+	for _, c := range categories {
+		out = append(out, regexp.MustCompile(`(?i)`+c.pattern))
+	}
+	return out
 })
 
 // Find looks for what is worth keeping in what a user said, or in a reply. A text of up to 500
@@ -123,7 +127,7 @@ func isCode(text string) bool {
 }
 
 func categoryOf(text string) string {
-	for i, re := range compiled().categories {
+	for i, re := range inCategories() {
 		if re.MatchString(text) {
 			return categories[i].category
 		}
@@ -134,7 +138,7 @@ func categoryOf(text string) string {
 // IsNoise says that a prompt is nothing to search for, such as "go on".
 func IsNoise(text string) bool {
 	text = strings.TrimSpace(text)
-	return utf8.RuneCountInString(text) < 3 || compiled().noise.MatchString(text)
+	return utf8.RuneCountInString(text) < 3 || noise().MatchString(text)
 }
 
 func isQuestion(s string) bool {

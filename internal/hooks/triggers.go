@@ -75,7 +75,9 @@ var categories = []struct{ category, pattern string }{
 }
 
 // noise are prompts that say nothing by themselves.
-const noise = `(?i)^[\s\W]*(?:ok(?:ay)?|yes|yep|yeah|sure|no|nope|go|go on|go ahead|continue|proceed|next|done|thanks?(?: you)?|thx|great|good|nice|cool|perfect|retry|try again|again|stop|wait|y|n|lgtm|好的?|好吧|可以|继续|是的?|对|不|不是|谢谢|嗯|行|停)[\s\W]*$|^\s*[/!#][\w-]+\s*$`
+var noise = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^[\s\W]*(?:ok(?:ay)?|yes|yep|yeah|sure|no|nope|go|go on|go ahead|continue|proceed|next|done|thanks?(?: you)?|thx|great|good|nice|cool|perfect|retry|try again|again|stop|wait|y|n|lgtm|好的?|好吧|可以|继续|是的?|对|不|不是|谢谢|嗯|行|停)[\s\W]*$|^\s*[/!#][\w-]+\s*$`)
+})
 
 // dull are commands of which nothing is kept, whether they failed or not: they look.
 var dull = sync.OnceValue(func() *regexp.Regexp {
