@@ -21,6 +21,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var testNow = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 
+const testAddr = "http://node:8787"
+
 // fakeNode stores captures as a node does: by id, with a conflict where the body differs.
 // Two texts are near where they have the same letters.
 type fakeNode struct {
@@ -28,8 +30,9 @@ type fakeNode struct {
 	records []memory.Record
 	bodies  map[string]memory.Capture // by agent/id
 	asked   []string
-	err     error // of every call
-	lose    int   // answers of captures to lose, after they were stored
+	err     error         // of every call
+	slow    time.Duration // that every call takes, beside what it does
+	lose    int           // answers of captures to lose, after they were stored
 	sent    []string
 	missing string // a namespace that is not there
 	deaf    int    // answers of revisions to lose, after they were made
@@ -81,6 +84,7 @@ func (n *fakeNode) Search(_ context.Context, ns string, req memory.SearchRequest
 }
 
 func (n *fakeNode) refuse(ns string) error {
+	time.Sleep(n.slow)
 	if n.err != nil {
 		return n.err
 	}
@@ -198,6 +202,7 @@ func (n *fakeNode) set(f func()) { n.mu.Lock(); defer n.mu.Unlock(); f() }
 type world struct {
 	t    *testing.T
 	dir  string
+	addr string
 	node *fakeNode
 	now  time.Time
 	set  Settings
@@ -207,7 +212,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	return &world{t: t, dir: t.TempDir(), node: newFake(), now: testNow, set: DefaultSettings()}
+	return &world{t: t, dir: t.TempDir(), addr: testAddr, node: newFake(), now: testNow, set: DefaultSettings()}
 }
 
 func (w *world) disk() *Disk {
@@ -221,7 +226,7 @@ func (w *world) disk() *Disk {
 
 func (w *world) runner(agent string) *Runner {
 	w.t.Helper()
-	return &Runner{Node: w.node, Disk: w.disk(), Settings: w.set, Namespace: "team-a", Agent: agent,
+	return &Runner{Node: w.node, Addr: w.addr, Disk: w.disk(), Settings: w.set, Namespace: "team-a", Agent: agent,
 		Now:   func() time.Time { return w.now },
 		NewID: func() string { w.mu.Lock(); defer w.mu.Unlock(); w.ids++; return fmt.Sprint("nonce-", w.ids) },
 		Note: func(f string, args ...any) {

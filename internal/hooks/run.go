@@ -33,6 +33,8 @@ type Node interface {
 // Runner does what one hook has to. It is used once.
 type Runner struct {
 	Node      Node
+	Addr      string   // of the node, whole: what waits is for this one and goes to no other
+	Was       []string // addresses that the node had before: what waits for those is for it, too
 	Disk      *Disk
 	Settings  Settings
 	Namespace string
@@ -85,7 +87,7 @@ func (r *Runner) begin(ctx context.Context, e *Event, now time.Time) (ask string
 		if ask = query(e, one); ask != "" && e.Kind != ToolFailed {
 			one.Pending = false
 		}
-		given, alone = slices.Clone(one.Given), now.Before(s.AwayUntil)
+		given, alone = slices.Clone(one.Given), s.away(r.Addr, now)
 		return nil
 	})
 	if err != nil {
@@ -155,7 +157,7 @@ func (r *Runner) failed(ctx context.Context, what string, err error, took time.D
 		return
 	}
 	_ = r.Disk.change(context.WithoutCancel(ctx), r.Now(), func(s *state) error {
-		s.AwayUntil = r.Now().Add(leftAlone)
+		s.Away[nodeKey(r.Addr)] = r.Now().Add(leftAlone)
 		return nil
 	})
 }
@@ -197,14 +199,14 @@ func (r *Runner) spool(ctx context.Context, e *Event, all []keep) error {
 		var entries []Entry
 		over := 0
 		for _, k := range all {
-			id := key(r.Namespace, k.text)
+			id := key(r.Addr, r.Namespace, k.text)
 			switch {
 			case slices.Contains(one.Kept, id): // the host told it twice
 				continue
 			case k.exchange && one.Captured >= maxCaptures:
 				over++
 				continue
-			case s.cool(coolKey(r.Namespace, e, &k), now):
+			case s.cool(r.coolKey(e, &k), now):
 				s.Counts.Cooled++
 				continue
 			}
@@ -232,11 +234,11 @@ func (r *Runner) spool(ctx context.Context, e *Event, all []keep) error {
 }
 
 // coolKey is what makes two events the same: of a tool its command, else the text.
-func coolKey(namespace string, e *Event, k *keep) string {
+func (r *Runner) coolKey(e *Event, k *keep) string {
 	if k.role == "tool" {
-		return key(namespace, string(e.Kind), e.Command)
+		return key(r.Addr, r.Namespace, string(e.Kind), e.Command)
 	}
-	return key(namespace, k.role, k.text)
+	return key(r.Addr, r.Namespace, k.role, k.text)
 }
 
 // marks is what the metadata of a capture says, below "hook".
@@ -267,7 +269,7 @@ func (r *Runner) entry(e *Event, k *keep, now time.Time) Entry {
 		Conversation: conversation(e), Scope: r.Settings.Scope, OccurredAt: &at,
 	}
 	item.Metadata = marked(item.Metadata, marks{Host: e.Agent, Event: clip(e.Name, 64), Trigger: k.class, Category: k.category, Project: clip(projectName(e.Dir), 128), Nonce: nonce})
-	return Entry{Namespace: r.Namespace, Item: item, Nonce: nonce, At: at}
+	return Entry{Addr: r.Addr, Namespace: r.Namespace, Item: item, Nonce: nonce, At: at}
 }
 
 // conversation is the session as captures name it, without what they may not hold.

@@ -16,25 +16,29 @@ import (
 // nearly is the similarity from which two texts say the same.
 const nearly = 0.95
 
-// Drain sends what is spooled, as long as the node takes it and for two seconds at most. It
-// returns how many captures wait still.
+// Drain sends what is spooled for the node, as long as it takes it and for two seconds at most.
+// It returns how many captures wait for it still.
 func (r *Runner) Drain(ctx context.Context) int {
-	waiting := r.Disk.Waiting()
-	if waiting == 0 || r.Now().Before(r.Disk.state().AwayUntil) {
+	addrs := append([]string{r.Addr}, r.Was...)
+	waiting := r.Disk.Waiting(addrs...)
+	if waiting == 0 || r.Disk.state().away(r.Addr, r.Now()) {
 		return waiting
 	}
 	ctx, cancel := context.WithTimeout(ctx, sendPatience)
 	defer cancel()
-	if err := r.Disk.drain(ctx, r.Now(), r.send, r.Note); err != nil && ctx.Err() == nil {
+	if err := r.Disk.drain(ctx, addrs, r.Now(), r.send, r.Note); err != nil && ctx.Err() == nil {
 		r.Note("send what was spooled: %v", err)
 	}
-	return r.Disk.Waiting()
+	return r.Disk.Waiting(addrs...)
 }
 
 // send stores an entry. What it changes of the entry, it changes on disk before it is sent: the
 // same id with another body would be a conflict.
 func (r *Runner) send(ctx context.Context, e Entry, update func(Entry) error) verdict {
 	began := time.Now()
+	if e.Addr == "" {
+		r.Note("a capture for namespace %s, which an earlier version kept and which does not say for which node, goes to %s", e.Namespace, r.Addr)
+	}
 	if len(e.Item.DerivedFrom) == 0 {
 		near, similarity, err := r.nearest(ctx, &e)
 		switch {

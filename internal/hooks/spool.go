@@ -32,6 +32,8 @@ const (
 
 // Entry is a capture on its way to the node. It is the same each time it is sent.
 type Entry struct {
+	// Addr is the node that it is for, as memctl calls it; "" in what an earlier version kept.
+	Addr      string         `json:"addr,omitempty"`
 	Namespace string         `json:"namespace"`
 	Item      memory.Capture `json:"item"`
 	Nonce     string         `json:"nonce"` // tells a resend from a repetition
@@ -40,6 +42,24 @@ type Entry struct {
 
 // errFull says that the spool takes no more.
 var errFull = errors.New("the spool is full")
+
+// An entry is named by when it was spooled, and by the node that it is for: a hook reads what is
+// for its own node and nothing else. Earlier versions left the node out.
+func entryName(nanos int64, addr string) string { return fmt.Sprintf("%020d.%s", nanos, nodeKey(addr)) }
+
+func entryTime(name string) (int64, error) {
+	digits, _, _ := strings.Cut(name, ".")
+	return strconv.ParseInt(digits, 10, 64)
+}
+
+// forNode reports whether an entry is for one of the nodes, or does not say for which.
+func forNode(name string, addrs []string) bool {
+	_, node, said := strings.Cut(name, ".")
+	return !said || slices.ContainsFunc(addrs, func(addr string) bool { return nodeKey(addr) == node })
+}
+
+// nodeKey names a node without saying where it is.
+func nodeKey(addr string) string { return key("node", addr)[:16] }
 
 // spooled lists the entries, oldest first.
 func (d *Disk) spooled() (names []string, bytes int64, err error) {
@@ -54,7 +74,7 @@ func (d *Disk) spooled() (names []string, bytes int64, err error) {
 			bytes += info.Size()
 		}
 	}
-	return names, bytes, err // os.ReadDir sorts, and all names are equally long
+	return names, bytes, err // os.ReadDir sorts, and all times are equally long
 }
 
 // sweep removes what a hook that was killed left half written.
@@ -73,7 +93,7 @@ func (d *Disk) spoolLocked(entries []Entry) error {
 	}
 	next := time.Now().UnixNano()
 	if len(names) > 0 {
-		if last, err := strconv.ParseInt(names[len(names)-1], 10, 64); err == nil {
+		if last, err := entryTime(names[len(names)-1]); err == nil {
 			next = max(next, last+1) // a clock that was set back changes no order
 		}
 	}
@@ -87,7 +107,7 @@ func (d *Disk) spoolLocked(entries []Entry) error {
 			return fmt.Errorf("%w: %d captures were not kept", errFull, len(entries)-i)
 		}
 		bytes += int64(len(sealed))
-		path := d.entryPath(fmt.Sprintf("%020d", next+int64(i)))
+		path := d.entryPath(entryName(next+int64(i), e.Addr))
 		if err := writeFile(d.files, path, sealed, false); err != nil {
 			return err
 		}
@@ -129,9 +149,10 @@ const (
 	away                   // the node is; nothing else is tried
 )
 
-// drain sends what is spooled, oldest first, until ctx ends. Only one hook does so at a time.
-// update puts an entry that was changed before it was sent in place of the one that is there.
-func (d *Disk) drain(ctx context.Context, now time.Time, send func(ctx context.Context, e Entry, update func(Entry) error) verdict, note func(string, ...any)) error {
+// drain sends what is spooled for one of the nodes, oldest first, until ctx ends. Only one hook
+// does so at a time. update puts an entry that was changed before it was sent in place of the
+// one that is there.
+func (d *Disk) drain(ctx context.Context, addrs []string, now time.Time, send func(ctx context.Context, e Entry, update func(Entry) error) verdict, note func(string, ...any)) error {
 	lock := flock.New(filepath.Join(d.dir, "drain.lock"), flock.SetPermissions(0o600))
 	patient, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	ok, err := lock.TryLockContext(patient, lockRetry)
@@ -150,7 +171,7 @@ func (d *Disk) drain(ctx context.Context, now time.Time, send func(ctx context.C
 		if err != nil {
 			return err
 		}
-		names = slices.DeleteFunc(names, func(n string) bool { return tried[n] })
+		names = slices.DeleteFunc(names, func(n string) bool { return tried[n] || !forNode(n, addrs) })
 		if len(names) == 0 {
 			return nil
 		}
@@ -205,8 +226,40 @@ func (d *Disk) entry(path string) (Entry, error) {
 	return e, json.Unmarshal(b, &e)
 }
 
-// Waiting is how many captures wait for the node.
-func (d *Disk) Waiting() int {
+// Waiting is how many captures wait, for one of the nodes or, where none is named, for any.
+func (d *Disk) Waiting(addrs ...string) int {
 	names, _, _ := d.spooled()
+	if len(addrs) > 0 {
+		names = slices.DeleteFunc(names, func(n string) bool { return !forNode(n, addrs) })
+	}
 	return len(names)
+}
+
+// Queue is how many captures wait for a node.
+type Queue struct {
+	Addr     string `json:"addr"`
+	Captures int    `json:"captures"`
+}
+
+// Elsewhere lists what waits for nodes other than those, in the order of what waits longest.
+func (d *Disk) Elsewhere(addrs ...string) []Queue {
+	names, _, _ := d.spooled()
+	queues, at := []Queue{}, map[string]int{}
+	for _, name := range names {
+		if forNode(name, addrs) {
+			continue
+		}
+		_, node, _ := strings.Cut(name, ".")
+		i, known := at[node]
+		if !known {
+			e, err := d.entry(d.entryPath(name))
+			if err != nil {
+				continue // the next of the same node may say it
+			}
+			i, at[node] = len(queues), len(queues)
+			queues = append(queues, Queue{Addr: e.Addr})
+		}
+		queues[i].Captures++
+	}
+	return queues
 }

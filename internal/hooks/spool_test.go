@@ -27,7 +27,7 @@ func (w *world) away(is bool) {
 }
 
 func entry(i int) Entry {
-	return Entry{Namespace: "team-a", Item: memory.Capture{ID: fmt.Sprint("id-", i), Agent: "a", Text: fmt.Sprint("text ", i)}, Nonce: fmt.Sprint("n-", i), At: testNow}
+	return Entry{Addr: testAddr, Namespace: "team-a", Item: memory.Capture{ID: fmt.Sprint("id-", i), Agent: "a", Text: fmt.Sprint("text ", i)}, Nonce: fmt.Sprint("n-", i), At: testNow}
 }
 
 func spoolOne(d *Disk, i int) error {
@@ -57,6 +57,74 @@ func TestTheSpoolDrainsInOrderAndOnce(t *testing.T) {
 	if n := w.disk().Waiting(); n != 0 || len(w.node.sent) != 21 {
 		t.Errorf("%d wait, %d were sent", n, len(w.node.sent))
 	}
+}
+
+// TestWhatWaitsGoesToItsOwnNode: of two nodes one is away. The other one gets nothing of what was
+// said to the first, and is not left alone for its sake.
+func TestWhatWaitsGoesToItsOwnNode(t *testing.T) {
+	w := newWorld(t)
+	other := newWorld(t)
+	other.dir, other.addr = w.dir, "http://other:8787"
+	w.node.set(func() { w.node.err, w.node.slow = memory.Errorf(memory.CodeUnavailable, "cannot reach a node"), 2*slow })
+	w.prompt("one", "Remember that Initech pays 4 million.")
+	other.now = w.now.Add(time.Second)
+	other.atOnce(ClaudeCode, "UserPromptSubmit", `{"session_id":"two","prompt":"Remember that deploys happen on Tuesdays."}`)
+	other.stored("Remember that deploys happen on Tuesdays.")
+	if w.disk().Waiting(w.addr) != 1 || w.disk().Waiting(other.addr) != 0 || w.disk().Waiting() != 1 {
+		t.Error("another number waits")
+	}
+	if got := w.disk().Elsewhere(other.addr); !slices.Equal(got, []Queue{{w.addr, 1}}) {
+		t.Errorf("elsewhere %+v", got)
+	}
+	w.node.set(func() { w.node.err, w.node.slow = nil, 0 })
+	w.hook(ClaudeCode, "Stop", `{"session_id":"one"}`)
+	w.stored("Remember that Initech pays 4 million.")
+	other.stored("Remember that deploys happen on Tuesdays.")
+}
+
+// TestTheSameWordsToTwoNodesAreKeptByBoth: within 30 s of each other.
+func TestTheSameWordsToTwoNodesAreKeptByBoth(t *testing.T) {
+	w := newWorld(t)
+	other := newWorld(t)
+	other.dir, other.addr = w.dir, "http://other:8787"
+	w.prompt("one", "Remember that deploys happen on Tuesdays.")
+	other.now = w.now
+	other.atOnce(ClaudeCode, "UserPromptSubmit", `{"session_id":"one","prompt":"Remember that deploys happen on Tuesdays."}`)
+	w.stored("Remember that deploys happen on Tuesdays.")
+	other.stored("Remember that deploys happen on Tuesdays.")
+}
+
+// TestASpoolOfAnEarlierVersionIsSent: its entries name no node, neither in the file nor in what
+// it is called. They go to the node of the first call, and it is said which that is.
+func TestASpoolOfAnEarlierVersionIsSent(t *testing.T) {
+	w := newWorld(t)
+	d := w.disk()
+	e := entry(0)
+	e.Addr = ""
+	if err := d.locked(t.Context(), func() error { return d.spoolLocked([]Entry{e}) }); err != nil {
+		t.Fatal(err)
+	}
+	name := dirNames(t, d)[0]
+	if err := os.Rename(d.entryPath(name), d.entryPath(name[:20])); err != nil {
+		t.Fatal(err)
+	}
+	w.hook(ClaudeCode, "Stop", `{"session_id":"one"}`)
+	w.stored("text 0")
+	if !strings.Contains(w.notes(), "goes to "+w.addr) {
+		t.Error(w.notes())
+	}
+}
+
+// TestANodeThatMovedGetsWhatWaits, where somebody says so.
+func TestANodeThatMovedGetsWhatWaits(t *testing.T) {
+	w := newWorld(t)
+	w.away(true)
+	w.prompt("one", "Remember that deploys happen on Tuesdays.")
+	w.away(false)
+	r := w.runner("a")
+	r.Addr, r.Was = "http://new:8787", []string{w.addr}
+	r.Drain(t.Context())
+	w.stored("Remember that deploys happen on Tuesdays.")
 }
 
 // TestALostAnswerIsNoRepetition: what is sent again is the same, and counts once.
@@ -101,7 +169,7 @@ func TestAClockThatWasSetBackChangesNoOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := dirNames(t, d)[0]
-	if err := os.Rename(d.entryPath(name), d.entryPath("0"+strings.Repeat("8", len(name)-1))); err != nil {
+	if err := os.Rename(d.entryPath(name), d.entryPath("0"+strings.Repeat("8", 19)+name[20:])); err != nil {
 		t.Fatal(err)
 	}
 	for i := 1; i < 3; i++ {

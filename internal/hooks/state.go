@@ -24,9 +24,9 @@ const (
 type state struct {
 	Cooling  map[string]time.Time `json:"cooling,omitempty"` // events by key, until when
 	Sessions map[string]*session  `json:"sessions,omitempty"`
-	// AwayUntil is until when a node that did not answer is left alone.
-	AwayUntil time.Time `json:"away_until"`
-	Counts    Counts    `json:"counts"`
+	// Away is until when nodes that did not answer are left alone, by nodeKey.
+	Away   map[string]time.Time `json:"away,omitempty"`
+	Counts Counts               `json:"counts"`
 }
 
 // Counts is what became of captures that were not simply stored, since the folder was made.
@@ -70,6 +70,9 @@ func (d *Disk) state() *state {
 	if s.Cooling == nil {
 		s.Cooling = map[string]time.Time{}
 	}
+	if s.Away == nil {
+		s.Away = map[string]time.Time{}
+	}
 	if s.Sessions == nil {
 		s.Sessions = map[string]*session{}
 	}
@@ -88,6 +91,9 @@ func (s *state) cool(key string, now time.Time) bool {
 	s.Cooling[key] = now.Add(coolDown)
 	return false
 }
+
+// away reports whether a node is left alone for now.
+func (s *state) away(addr string, now time.Time) bool { return now.Before(s.Away[nodeKey(addr)]) }
 
 // session returns the conversation of an event.
 func (s *state) session(e *Event, now time.Time) *session {
@@ -114,6 +120,11 @@ func (s *state) prune(now time.Time) {
 	for key, until := range s.Cooling {
 		if !now.Before(until) || len(s.Cooling) > maxCooling {
 			delete(s.Cooling, key)
+		}
+	}
+	for node, until := range s.Away {
+		if !now.Before(until) {
+			delete(s.Away, node)
 		}
 	}
 	for len(s.Sessions) > maxSessions {

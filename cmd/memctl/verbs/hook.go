@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -231,12 +232,32 @@ func hookRunner(ctx context.Context, a *app, host, dir string, note func(string,
 			return nil, memory.CheckName("agent", r.Agent)
 		}
 	}
+	if r.Addr, err = hookAddr(a); err != nil {
+		return nil, err
+	}
 	var c *client.Client
 	if c, err = a.dial(); err != nil {
 		return nil, err
 	}
 	r.Node = c
 	return r, nil
+}
+
+// hookAddr names the node that hooks of this call talk to, the same each time.
+func hookAddr(a *app) (string, error) {
+	rem, err := a.remembered()
+	if err != nil {
+		return "", err
+	}
+	return nodeNamed(a.addr(rem))
+}
+
+// nodeNamed names the node at an address, or the nodes of a cluster in whatever order.
+func nodeNamed(addr string) (string, error) {
+	whole, err := wholeAddr(addr)
+	several := strings.Split(whole, ",")
+	slices.Sort(several)
+	return strings.Join(several, ","), err
 }
 
 // hookNamespace is where an agent that works in dir keeps its memories.
@@ -332,36 +353,6 @@ MNEME_HOOKS=off switches hooks off for a process and what it starts.`,
 				a.printf("capture  %s\nrecall   %s\ntools    %s\nbudget   %d tokens\nemails   %s\nscope    %s\nstart    %s\n",
 					word[s.Capture], word[s.Recall], word[s.Tools], s.Budget, word[s.Emails], s.Scope, word[s.Start])
 			})
-		},
-	}
-}
-
-func hookDrainCmd(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:     "drain",
-		Short:   "Send what hooks could not send",
-		Long:    "Sends the captures that wait because the node was away, oldest first. Each hook that\nruns does so, too, for two seconds.",
-		Example: "  memctl hook drain",
-		Args:    wantArgs(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			r, err := hookRunner(cmd.Context(), a, "", "", hookNote(a))
-			if err != nil {
-				return err
-			}
-			before := r.Disk.Waiting()
-			left := before
-			for left > 0 && cmd.Context().Err() == nil {
-				now := r.Drain(cmd.Context())
-				if now >= left {
-					break
-				}
-				left = now
-			}
-			if left > 0 {
-				return memory.Errorf(memory.CodeUnavailable, "%s of %d wait still", count(left, "capture", "captures"), before).
-					WithHint("is the node running, and is the namespace there? hooks/log in the configuration directory says more")
-			}
-			return a.emit(map[string]int{"sent": before - left, "waiting": left}, nil, func() { a.printf("%s sent\n", count(before-left, "capture", "captures")) })
 		},
 	}
 }

@@ -15,7 +15,9 @@ import (
 type recallsAnswer struct {
 	Recalls []hooks.Recalled `json:"recalls"` // newest first
 	Waiting int              `json:"waiting"` // captures that wait for the node
-	Counts  hooks.Counts     `json:"counts"`
+	// Elsewhere is what waits for other nodes than the one that calls go to.
+	Elsewhere []hooks.Queue `json:"elsewhere"`
+	Counts    hooks.Counts  `json:"counts"`
 }
 
 func recallsCmd(a *app) *cobra.Command {
@@ -44,8 +46,12 @@ a file of this user, which holds the last 100, and asks no node.`,
 			if err != nil {
 				return memory.Errorf(memory.CodeInvalid, "read the last recalls: %w", err).WithHint("the next hook begins the file anew")
 			}
+			addr, err := hookAddr(a)
+			if err != nil {
+				return err
+			}
 			slices.Reverse(all)
-			answer := recallsAnswer{Recalls: all[:min(limit, len(all))], Waiting: disk.Waiting(), Counts: disk.Counts()}
+			answer := recallsAnswer{Recalls: all[:min(limit, len(all))], Waiting: disk.Waiting(addr), Elsewhere: disk.Elsewhere(addr), Counts: disk.Counts()}
 			if answer.Recalls == nil {
 				answer.Recalls = []hooks.Recalled{}
 			}
@@ -86,6 +92,7 @@ func printRecalls(a *app, answer recallsAnswer) {
 		a.println(count(answer.Waiting, "capture waits", "captures wait") + " for the node")
 		a.next("memctl hook drain")
 	}
+	printElsewhere(a, answer.Elsewhere)
 	c := answer.Counts
 	if c != (hooks.Counts{}) {
 		a.printf("captures: %d repeated a memory and were counted on it, %d were linked to one nearly the same, %d came twice within 30 s, %d were beyond three in an exchange, %d found the spool full\n",

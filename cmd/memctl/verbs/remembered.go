@@ -73,7 +73,9 @@ func wholeAddr(addr string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		list[i] = c.Addr()
+		if list[i] = c.Addr(); !strings.Contains(list[i], "://") {
+			list[i] = "unix://" + list[i]
+		}
 	}
 	return strings.Join(list, ","), nil
 }
