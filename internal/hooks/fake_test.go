@@ -250,8 +250,9 @@ func (w *world) atOnce(agent, event, payload string) string {
 		w.t.Fatal(err)
 	}
 	r := w.runner(agent)
-	text := r.Recall(w.t.Context(), &e)
 	r.Keep(w.t.Context(), &e)
+	text := r.Recall(w.t.Context(), &e)
+	r.Send(w.t.Context())
 	return string(Output(e, text))
 }
 

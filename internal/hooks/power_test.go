@@ -202,6 +202,7 @@ func TestAHookThatEndedOutlivesThePower(t *testing.T) {
 		r := w.runner("a")
 		r.Disk = d
 		r.Keep(t.Context(), &e)
+		r.Send(t.Context())
 		if synced := l.syncs - before; away != (synced > 0) || len(d.unsettled) > 0 {
 			t.Errorf("node away: %v: %d syncs, %q are not settled", away, synced, d.unsettled)
 		}

@@ -42,14 +42,24 @@ type Runner struct {
 	Now       func() time.Time
 	NewID     func() string        // never the same twice
 	Note      func(string, ...any) // what a person may want to know; holds no text of an event
-	cleaned   bool
+	begun     *begun
 }
+
+// begun is what is known of an event before the node is asked.
+type begun struct {
+	at    time.Time
+	ask   string   // what to search for
+	given []string // what was given before
+	alone bool     // the node is left alone for now
+}
+
+// A hook keeps, recalls, answers, and then sends: what is worth keeping is in the spool before
+// anything is waited for, and a host that is gone when it is answered loses nothing.
 
 // Recall returns the block of memories for an event, "" where there is nothing to say.
 func (r *Runner) Recall(ctx context.Context, e *Event) string {
-	r.clean(e)
-	now := r.Now()
-	ask, given, alone := r.begin(ctx, e, now)
+	b := r.begin(ctx, e)
+	now, ask, given, alone := b.at, b.ask, b.given, b.alone
 	if ask == "" || !r.Settings.Recall {
 		return ""
 	}
@@ -64,11 +74,16 @@ func (r *Runner) Recall(ctx context.Context, e *Event) string {
 	return block.Text
 }
 
-// begin notes how far the conversation is, and says what to search for, what was given before,
-// and whether the node is left alone for now.
-func (r *Runner) begin(ctx context.Context, e *Event, now time.Time) (ask string, given []string, alone bool) {
+// begin takes secrets out of the event and notes how far the conversation is, once.
+func (r *Runner) begin(ctx context.Context, e *Event) *begun {
+	if r.begun != nil {
+		return r.begun
+	}
+	r.begun = &begun{at: r.Now()}
+	r.clean(e)
+	b, now := r.begun, r.begun.at
 	if !e.Injects && e.Kind != SessionStart && e.Kind != Prompt && e.Kind != TurnEnd {
-		return "", nil, false
+		return b
 	}
 	err := r.Disk.change(ctx, now, func(s *state) error {
 		one := s.session(e, now)
@@ -84,19 +99,19 @@ func (r *Runner) begin(ctx context.Context, e *Event, now time.Time) (ask string
 		if !e.Injects {
 			return nil
 		}
-		if ask = query(e, one); ask != "" && e.Kind != ToolFailed {
+		if b.ask = query(e, one); b.ask != "" && e.Kind != ToolFailed {
 			one.Pending = false
 		}
-		given, alone = slices.Clone(one.Given), s.away(r.Addr, now)
+		b.given, b.alone = slices.Clone(one.Given), s.away(r.Addr, now)
 		return nil
 	})
 	if err != nil {
 		r.Note("the state of hooks was not kept: %v", err)
 		if e.Injects {
-			ask = query(e, &session{})
+			b.ask = query(e, &session{})
 		}
 	}
-	return ask, given, alone
+	return b
 }
 
 // search asks the node, and leaves out what the conversation has already.
@@ -162,17 +177,21 @@ func (r *Runner) failed(ctx context.Context, what string, err error, took time.D
 	})
 }
 
-// Keep spools what is kept of an event, and sends what is spooled. What the node has not taken
-// when it returns is on disk.
+// Keep spools what is kept of an event.
 func (r *Runner) Keep(ctx context.Context, e *Event) {
-	r.clean(e)
-	if r.Settings.Capture {
-		if all := keeps(e, r.Settings.Tools); len(all) > 0 {
-			if err := r.spool(ctx, e, all); err != nil {
-				r.Note("%v", err)
-			}
+	r.begin(ctx, e)
+	if !r.Settings.Capture {
+		return
+	}
+	if all := keeps(e, r.Settings.Tools); len(all) > 0 {
+		if err := r.spool(ctx, e, all); err != nil {
+			r.Note("%v", err)
 		}
 	}
+}
+
+// Send sends what is spooled. What the node has not taken when it returns is on disk.
+func (r *Runner) Send(ctx context.Context) {
 	r.Drain(ctx)
 	if err := r.Disk.Settle(); err != nil {
 		r.Note("what waits for the node may not outlast a power failure: %v", err)
@@ -180,10 +199,6 @@ func (r *Runner) Keep(ctx context.Context, e *Event) {
 }
 
 func (r *Runner) clean(e *Event) {
-	if r.cleaned {
-		return
-	}
-	r.cleaned = true
 	if found := clean(e, r.Settings.Emails); len(found) > 0 {
 		slices.Sort(found)
 		r.Note("%s %s: taken out: %s", e.Agent, e.Name, strings.Join(slices.Compact(found), ", "))

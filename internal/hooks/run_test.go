@@ -361,8 +361,9 @@ func TestASlowNodeIsLeftAlone(t *testing.T) {
 	}
 	r := w.runner(ClaudeCode)
 	r.Node = slowNode{w.node}
-	r.Recall(t.Context(), &e)
 	r.Keep(t.Context(), &e)
+	r.Recall(t.Context(), &e)
+	r.Send(t.Context())
 	if w.disk().Waiting() != 1 {
 		t.Errorf("%d wait", w.disk().Waiting())
 	}

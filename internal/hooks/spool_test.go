@@ -353,8 +353,9 @@ func TestTwoAtOnce(t *testing.T) {
 				return
 			}
 			r := w.runner(ClaudeCode)
-			r.Recall(t.Context(), &e)
 			r.Keep(t.Context(), &e)
+			r.Recall(t.Context(), &e)
+			r.Send(t.Context())
 		})
 	}
 	wg.Wait()

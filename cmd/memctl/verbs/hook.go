@@ -59,6 +59,8 @@ Agents are ` + strings.Join(hooks.Agents, ", ") + `.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			runHook(cmd.Context(), a, f, args)
+			// A host that reads no answer is noted, and is no error.
+			a.out.Reset(io.Discard)
 			return nil
 		},
 	}
@@ -71,6 +73,7 @@ Agents are ` + strings.Join(hooks.Agents, ", ") + `.`,
 	completeFlag(cmd, "start", completeWords(startAuto, startAlways, startNever))
 	// A host takes an exit code for an order to stop the agent: none of its calls may fail.
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		a.sys.outlivePipes()
 		hookNote(a)("memctl hook: %v", err)
 		return nil
 	})
@@ -83,6 +86,7 @@ Agents are ` + strings.Join(hooks.Agents, ", ") + `.`,
 
 // runHook does what can be done, and notes what cannot.
 func runHook(ctx context.Context, a *app, f hookFlags, args []string) {
+	a.sys.outlivePipes()
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(hookMemory))
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	note := hookNote(a)
@@ -105,31 +109,34 @@ func runHook(ctx context.Context, a *app, f hookFlags, args []string) {
 		return
 	}
 	wake := hookWakes(a, f.start, note)
-	if _, err := a.out.Write(hookAnswer(ctx, a, &e, note)); err != nil {
-		note("memctl hook: %v", err)
-	}
+	hookAnswer(ctx, a, &e, note)
 	wake()
 }
 
-// hookAnswer recalls and keeps, and returns what the host is answered. That is written out
-// before anything is kept.
-func hookAnswer(ctx context.Context, a *app, e *hooks.Event, note func(string, ...any)) []byte {
+// hookAnswer keeps and recalls, answers the host, and sends. The host waits for the answer, and
+// may be gone when it has it: what is kept is in the spool before that.
+func hookAnswer(ctx context.Context, a *app, e *hooks.Event, note func(string, ...any)) {
 	ctx, cancel := context.WithTimeout(ctx, hookPatience)
 	defer cancel()
+	say := func(block string) {
+		_, _ = a.out.Write(hooks.Output(*e, block))
+		if err := a.flush(); err != nil {
+			note("memctl hook: %v", err)
+		}
+	}
 	if e.Kind == hooks.Other {
-		return hooks.Output(*e, "")
+		say("")
+		return
 	}
 	r, err := hookRunner(ctx, a, e.Agent, e.Dir, note)
 	if err != nil {
 		note("memctl hook: %v", err)
-		return hooks.Output(*e, "")
-	}
-	_, _ = a.out.Write(hooks.Output(*e, r.Recall(ctx, e)))
-	if err := a.flush(); err != nil {
-		note("memctl hook: %v", err)
+		say("")
+		return
 	}
 	r.Keep(ctx, e)
-	return nil
+	say(r.Recall(ctx, e))
+	r.Send(ctx)
 }
 
 // hookWakes has the calls of a hook notice where no node listens. What it returns has one
@@ -208,7 +215,8 @@ func hookPayload(ctx context.Context, a *app, f hookFlags, args []string) ([]byt
 	return b, nil
 }
 
-// hookRunner puts together what a hook needs. host is "" where none calls.
+// hookRunner puts together what a hook, or a drain that a person calls, needs. host is "" where
+// no host calls.
 func hookRunner(ctx context.Context, a *app, host, dir string, note func(string, ...any)) (*hooks.Runner, error) {
 	settings, err := hookSettings(a)
 	if err != nil {

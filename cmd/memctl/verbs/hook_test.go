@@ -4,6 +4,10 @@ import (
 	"bytes"
 	"io"
 	"math/rand/v2"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -85,5 +89,72 @@ func TestAHookWithoutAFolder(t *testing.T) {
 	sys.configDir = func() (string, error) { return "/dev/null/no", nil }
 	if code := run(t.Context(), sys, []string{"hook", "--agent", "claude-code"}); code != 0 || out.Len() > 0 || errs.Len() == 0 {
 		t.Errorf("%d, %q, %s", code, out.String(), errs.String())
+	}
+}
+
+// TestAHookOutlivesItsPipes: a host that reads neither answer nor standard error, or is gone,
+// costs no memory, and the hook ends with 0.
+func TestAHookOutlivesItsPipes(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const said = "Remember that deploys happen on Tuesdays."
+	for _, c := range []struct {
+		name     string
+		out, err bool // is read
+		away     bool // the node is
+	}{
+		{"no answer is read", false, true, false},
+		{"no notes are read, and the node is away", true, false, true},
+		{"nothing is read", false, false, false},
+		{"nothing is read, and the node is away", false, false, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n := newFakeNode()
+			server := httptest.NewServer(n.handler())
+			defer server.Close()
+			dir, addr := t.TempDir(), server.URL
+			call := func(args ...string) *exec.Cmd {
+				cmd := exec.Command(self, args...)
+				cmd.Env = append(os.Environ(), beMemctl+"=1", "HOME="+dir, "XDG_CONFIG_HOME="+dir, "AppData="+dir, "MNEME_NAMESPACE=team-a", "MNEME_ADDR="+addr)
+				return cmd
+			}
+			for _, args := range [][]string{{"namespace", "create", "team-a"}, {"capture", "We once said: " + said}} {
+				if out, err := call(args...).CombinedOutput(); err != nil {
+					t.Fatalf("%v: %v: %s", args, err, out)
+				}
+			}
+			if c.away {
+				addr = "127.0.0.1:1"
+			}
+			cmd := call("hook", "--agent", "claude-code")
+			cmd.Stdin = strings.NewReader(`{"session_id":"s","hook_event_name":"UserPromptSubmit","prompt":"` + said + `"}`)
+			var closed []*os.File
+			unread := func(read bool) io.Writer {
+				if read {
+					return io.Discard
+				}
+				r, w, err := os.Pipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = r.Close()
+				closed = append(closed, w)
+				return w
+			}
+			cmd.Stdout, cmd.Stderr = unread(c.out), unread(c.err)
+			if err := cmd.Run(); err != nil {
+				t.Errorf("it ends with %v", err)
+			}
+			for _, w := range closed {
+				_ = w.Close()
+			}
+			spool, err := filepath.Glob(filepath.Join(dir, "*", "hooks", "spool", "*"))
+			more, _ := filepath.Glob(filepath.Join(dir, "*", "*", "mneme", "hooks", "spool", "*")) // macOS
+			if kept := len(n.namespaces["team-a"].records) - 1 + len(spool) + len(more); err != nil || kept != 1 {
+				t.Errorf("%d are kept, %v", kept, err)
+			}
+		})
 	}
 }

@@ -25,7 +25,15 @@ import (
 	"mneme/memory"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// beMemctl has the test's program be memctl.
+const beMemctl = "MNEME_TEST_BE_MEMCTL"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(beMemctl) != "" {
+		os.Exit(Main(os.Args[1:], nil))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // fakeOffline answers for data directories whose name is not "bad".
 type fakeOffline struct{}
@@ -188,6 +196,8 @@ func scriptSystem(ts *testscript.TestScript, clock *atomic.Int64) system {
 		program:   func() (string, bool) { return "/opt/mneme/memctl", ts.Getenv("ONPATH") == "1" },
 		userName:  func() string { return ts.Getenv("OSUSER") },
 		version:   memory.VersionInfo{Version: "v1.0.0", Go: "go", OS: "os", Arch: "arch"},
+
+		outlivePipes: func() {},
 	}
 	if ts.Getenv("OFFLINE") == "1" {
 		sys.offline = fakeWork(sys.getenv, sys.now)
@@ -338,5 +348,7 @@ func plainSystem(errs io.Writer) system {
 		sleep:      func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 		configDir:  func() (string, error) { return "", errors.New("none") },
 		userName:   func() string { return "" },
+
+		outlivePipes: func() {},
 	}
 }

@@ -6,7 +6,9 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"os/user"
+	"syscall"
 	"time"
 
 	"golang.org/x/term"
@@ -33,6 +35,8 @@ type system struct {
 	userName   func() string             // the operating system's user, or ""
 	version    memory.VersionInfo
 	http       *http.Client // nil = the client's own
+	// outlivePipes has a write to a pipe that nobody reads fail, and not end the program.
+	outlivePipes func()
 	// offline gives who opens data directories and places of backups, or has another program
 	// go on; nil = nobody does
 	offline func() (offline.Work, error)
@@ -67,8 +71,9 @@ func osSystem(work func() (offline.Work, error)) system {
 			}
 			return u.Username
 		},
-		version: program.Version(),
-		offline: work,
+		version:      program.Version(),
+		outlivePipes: func() { signal.Ignore(syscall.SIGPIPE) },
+		offline:      work,
 	}
 }
 
