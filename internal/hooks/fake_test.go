@@ -34,9 +34,12 @@ type fakeNode struct {
 	slow    time.Duration // that every call takes, beside what it does
 	lose    int           // answers of captures to lose, after they were stored
 	sent    []string
-	missing string // a namespace that is not there
-	deaf    int    // answers of revisions to lose, after they were made
-	meddle  int    // times that a record is changed before a revision
+	missing string           // a namespace that is not there
+	barred  map[string]error // of captures, by namespace
+	blind   error            // of searches
+	choke   string           // a text that is not taken, whatever else is
+	deaf    int              // answers of revisions to lose, after they were made
+	meddle  int              // times that a record is changed before a revision
 }
 
 func newFake() *fakeNode { return &fakeNode{bodies: map[string]memory.Capture{}} }
@@ -58,6 +61,9 @@ func (n *fakeNode) Search(_ context.Context, ns string, req memory.SearchRequest
 	}
 	if err := req.Validate(); err != nil {
 		return memory.SearchResponse{}, err
+	}
+	if n.blind != nil {
+		return memory.SearchResponse{}, n.blind
 	}
 	if !req.All {
 		n.asked = append(n.asked, req.Query)
@@ -106,6 +112,12 @@ func (n *fakeNode) CaptureBatch(_ context.Context, ns string, items []memory.Cap
 	}
 	if opts.Origin != memory.OriginHook {
 		return memory.CaptureResponse{}, memory.Errorf(memory.CodeInternal, "origin %q", opts.Origin)
+	}
+	if err := n.barred[ns]; err != nil {
+		return memory.CaptureResponse{}, err
+	}
+	if item.Text == n.choke {
+		return memory.CaptureResponse{}, memory.Errorf(memory.CodeInternal, "a defect")
 	}
 	n.sent = append(n.sent, item.Text)
 	r := memory.CaptureResult{ID: item.ID, Status: memory.StatusCreated}

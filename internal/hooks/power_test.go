@@ -170,7 +170,7 @@ func TestThePowerFailsAtEachStep(t *testing.T) {
 		if len(got) > len(taken)+1 || !slices.Equal(got[:min(len(got), len(taken))], taken) {
 			t.Errorf("power off at step %d: %q were taken, %q are there", failAt, taken, got)
 		}
-		if left := w.disk().Waiting(); left != 0 || strings.Contains(w.notes(), "lost") {
+		if left := w.disk().Waiting(); left != 0 || strings.Contains(w.notes(), "aside") {
 			t.Errorf("power off at step %d: %d wait, %s", failAt, left, w.notes())
 		}
 		if err == nil {
@@ -210,7 +210,7 @@ func TestAHookThatEndedOutlivesThePower(t *testing.T) {
 		w.dir = l.after(t, dir)
 		w.runner("a").Drain(t.Context())
 		w.stored("Remember that deploys happen on Tuesdays.")
-		if strings.Contains(w.notes(), "lost") {
+		if strings.Contains(w.notes(), "aside") {
 			t.Error(w.notes())
 		}
 	}

@@ -192,7 +192,9 @@ func (r *Runner) Keep(ctx context.Context, e *Event) {
 
 // Send sends what is spooled. What the node has not taken when it returns is on disk.
 func (r *Runner) Send(ctx context.Context) {
-	r.Drain(ctx)
+	if !r.Disk.state().away(r.Addr, r.Now()) {
+		r.Drain(ctx)
+	}
 	if err := r.Disk.Settle(); err != nil {
 		r.Note("what waits for the node may not outlast a power failure: %v", err)
 	}

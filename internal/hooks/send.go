@@ -2,7 +2,6 @@ package hooks
 
 import (
 	"context"
-	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -17,19 +16,20 @@ import (
 const nearly = 0.95
 
 // Drain sends what is spooled for the node, as long as it takes it and for two seconds at most.
-// It returns how many captures wait for it still.
-func (r *Runner) Drain(ctx context.Context) int {
+func (r *Runner) Drain(ctx context.Context) Drained {
 	addrs := append([]string{r.Addr}, r.Was...)
-	waiting := r.Disk.Waiting(addrs...)
-	if waiting == 0 || r.Disk.state().away(r.Addr, r.Now()) {
-		return waiting
+	var done Drained
+	if r.Disk.Waiting(addrs...) == 0 {
+		return done
 	}
 	ctx, cancel := context.WithTimeout(ctx, sendPatience)
 	defer cancel()
-	if err := r.Disk.drain(ctx, addrs, r.Now(), r.send, r.Note); err != nil && ctx.Err() == nil {
+	done, err := r.Disk.drain(ctx, addrs, r.send, r.Note)
+	if done.Cut = ctx.Err() != nil; err != nil && !done.Cut {
 		r.Note("send what was spooled: %v", err)
 	}
-	return r.Disk.Waiting(addrs...)
+	done.Waiting = r.Disk.Waiting(addrs...)
+	return done
 }
 
 // send stores an entry. What it changes of the entry, it changes on disk before it is sent: the
@@ -42,13 +42,15 @@ func (r *Runner) send(ctx context.Context, e Entry, update func(Entry) error) ve
 	if len(e.Item.DerivedFrom) == 0 {
 		near, similarity, err := r.nearest(ctx, &e)
 		switch {
+		case slices.Contains(unsearched, memory.CodeOf(err)):
+			r.Note("%v; what says the same as a capture is not looked for", err)
 		case err != nil:
 			return r.refused(ctx, &e, err, time.Since(began))
 		case similarity > 0:
 			e.link(near, similarity)
 			if err := update(e); err != nil {
 				r.Note("change an entry of the spool: %v", err)
-				return away
+				return later
 			}
 		}
 	}
@@ -62,9 +64,9 @@ func (r *Runner) send(ctx context.Context, e Entry, update func(Entry) error) ve
 		if len(e.Item.DerivedFrom) > 0 {
 			r.count(ctx, func(c *Counts) { c.Linked++ })
 		}
-		return settled
+		return taken
 	case memory.StatusDuplicate: // the same entry: its first answer was lost
-		return settled
+		return taken
 	case memory.StatusConflict: // the same text, said another time
 		return r.repeat(ctx, &e, result.RecordID)
 	}
@@ -159,14 +161,14 @@ func (r *Runner) repeat(ctx context.Context, e *Entry, id string) verdict {
 		rec, err := r.Node.Get(ctx, e.Namespace, id, client.GetOptions{ReadOptions: client.ReadOptions{As: e.Item.Agent}})
 		if code := memory.CodeOf(err); code == memory.CodeNotFound || code == memory.CodeGone || id == "" {
 			r.Note("a text that was forgotten in %s was said again, and is not kept", e.Namespace)
-			return settled
+			return refused
 		}
 		if err != nil {
 			return r.refused(ctx, e, err, 0)
 		}
 		m := marksOf(rec.Metadata)
 		if m.Nonce == e.Nonce || m.Last == e.Nonce {
-			return settled
+			return taken
 		}
 		m.Repeats++
 		m.Last = e.Nonce
@@ -174,14 +176,14 @@ func (r *Runner) repeat(ctx context.Context, e *Entry, id string) verdict {
 		_, err = r.Node.Revise(ctx, e.Namespace, id, memory.Revision{Metadata: &metadata}, client.WriteOptions{As: e.Item.Agent, IfVersion: rec.Version})
 		if err == nil {
 			r.count(ctx, func(c *Counts) { c.Repeated++ })
-			return settled
+			return taken
 		}
 		if memory.CodeOf(err) != memory.CodeConflict {
 			return r.refused(ctx, e, err, 0)
 		}
 	}
 	r.Note("a repetition of %s was not counted: others change it", id)
-	return settled
+	return taken
 }
 
 // count changes the counts.
@@ -189,25 +191,44 @@ func (r *Runner) count(ctx context.Context, f func(*Counts)) {
 	_ = r.Disk.change(ctx, r.Now(), func(s *state) error { f(&s.Counts); return nil })
 }
 
-// lasting are the refusals that sending again does not change.
-var lasting = []memory.Code{memory.CodeInvalid, memory.CodeTooLarge, memory.CodeConflict, memory.CodeGone}
+// unwanted is for how long an entry waits for a node that answers and does not take it.
+const unwanted = 7 * 24 * time.Hour
 
-// refused decides what an error means for an entry.
+var (
+	// lasting are the refusals that sending again does not change.
+	lasting = []memory.Code{memory.CodeInvalid, memory.CodeTooLarge, memory.CodeConflict, memory.CodeGone}
+	// absent are those of a node that takes nothing for now.
+	absent = []memory.Code{memory.CodeUnavailable, memory.CodeTimeout, memory.CodeOverloaded, memory.CodeOutcomeUnknown}
+	// barred are those that a namespace has for everything, until somebody changes something.
+	barred = []memory.Code{memory.CodeNotFound, memory.CodeForbidden, memory.CodeQuota}
+	// unable are those of a node that waits for somebody to set it right.
+	unable = []memory.Code{memory.CodeUnauthenticated, memory.CodeNoSpace, memory.CodeLogDiverged}
+	// unsearched are those of a search that say nothing about a capture.
+	unsearched = []memory.Code{memory.CodeForbidden, memory.CodeInvalid, memory.CodeTooLarge}
+)
+
+// refused decides what an error means for an entry. What one namespace or one entry meets holds
+// up no other.
 func (r *Runner) refused(ctx context.Context, e *Entry, err error, took time.Duration) verdict {
 	code := memory.CodeOf(err)
 	switch {
-	case code == memory.CodeNotFound:
-		var known *memory.Error
-		hint := ""
-		if errors.As(err, &known) {
-			hint = known.Hint
-		}
-		r.Note("%v; what was captured for it waits (%s)", err, hint)
-		return waits
 	case slices.Contains(lasting, code):
 		r.Note("a capture was refused for good: %v", err)
-		return settled
+		return refused
+	case slices.Contains(absent, code):
+		r.failed(ctx, "the node is away, captures wait", err, took)
+		return away
+	case !slices.Contains(unable, code) && r.Now().Sub(e.At) >= unwanted:
+		r.Note("a capture for namespace %s has waited for a week and is given up: %v", e.Namespace, err)
+		return refused
 	}
-	r.failed(ctx, "the node is away, captures wait", err, took)
-	return away
+	hint := ""
+	if known := memory.AsError(err); known.Hint != "" {
+		hint = " (" + known.Hint + ")"
+	}
+	r.Note("%v; what was captured for namespace %s waits%s", err, e.Namespace, hint)
+	if slices.Contains(barred, code) || slices.Contains(unable, code) {
+		return blocked
+	}
+	return later
 }

@@ -1,7 +1,6 @@
 package hooks
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gofrs/flock"
-
 	"mneme/memory"
 )
 
@@ -25,9 +22,6 @@ const (
 	// first keeps its place.
 	maxSpooled      = 1000
 	maxSpooledBytes = 8 << 20
-
-	// unwanted is how long an entry waits for its namespace to be created.
-	unwanted = 7 * 24 * time.Hour
 )
 
 // Entry is a capture on its way to the node. It is the same each time it is sent.
@@ -139,92 +133,6 @@ func (d *Disk) Settle() error {
 }
 
 func (d *Disk) entryPath(name string) string { return filepath.Join(d.dir, spoolDir, name) }
-
-// verdict is what became of an entry that was sent.
-type verdict int
-
-const (
-	settled verdict = iota // the node has it, or will never take it
-	waits                  // its namespace is not there; others may go on
-	away                   // the node is; nothing else is tried
-)
-
-// drain sends what is spooled for one of the nodes, oldest first, until ctx ends. Only one hook
-// does so at a time. update puts an entry that was changed before it was sent in place of the
-// one that is there.
-func (d *Disk) drain(ctx context.Context, addrs []string, now time.Time, send func(ctx context.Context, e Entry, update func(Entry) error) verdict, note func(string, ...any)) error {
-	lock := flock.New(filepath.Join(d.dir, "drain.lock"), flock.SetPermissions(0o600))
-	patient, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
-	ok, err := lock.TryLockContext(patient, lockRetry)
-	cancel()
-	if !ok {
-		if errors.Is(err, context.DeadlineExceeded) {
-			return nil // who has it will find what is here
-		}
-		return err
-	}
-	defer func() { _ = lock.Unlock() }()
-	var waiting []string // namespaces that are not there
-	tried := map[string]bool{}
-	for {
-		names, _, err := d.spooled()
-		if err != nil {
-			return err
-		}
-		names = slices.DeleteFunc(names, func(n string) bool { return tried[n] || !forNode(n, addrs) })
-		if len(names) == 0 {
-			return nil
-		}
-		for _, name := range names {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			tried[name] = true
-			path := d.entryPath(name)
-			e, err := d.entry(path)
-			if err != nil {
-				note("entry %s of the spool is lost: %v", name, err)
-				_ = d.files.remove(path)
-				continue
-			}
-			if slices.Contains(waiting, e.Namespace) {
-				continue
-			}
-			update := func(e Entry) error {
-				b, err := json.Marshal(e)
-				if err != nil {
-					return err
-				}
-				return writeFile(d.files, path, d.seal(spoolDir, b), true)
-			}
-			switch send(ctx, e, update) {
-			case away:
-				return nil
-			case waits:
-				if now.Sub(e.At) < unwanted {
-					waiting = append(waiting, e.Namespace)
-					continue
-				}
-				note("a capture for namespace %s has waited for a week and is given up", e.Namespace)
-			}
-			if err := d.files.remove(path); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-func (d *Disk) entry(path string) (Entry, error) {
-	var e Entry
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return e, err
-	}
-	if b, err = d.open(spoolDir, b); err != nil {
-		return e, err
-	}
-	return e, json.Unmarshal(b, &e)
-}
 
 // Waiting is how many captures wait, for one of the nodes or, where none is named, for any.
 func (d *Disk) Waiting(addrs ...string) int {

@@ -196,8 +196,8 @@ func TestWhatWaitsForANamespaceHoldsUpNoOther(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := w.runner("a").Drain(t.Context()); n != 2 {
-		t.Errorf("%d wait", n)
+	if n := w.runner("a").Drain(t.Context()); n.Waiting != 2 {
+		t.Errorf("%+v", n)
 	}
 	w.stored("text 1")
 	if !strings.Contains(w.notes(), "memctl namespace create team-b") {
@@ -207,8 +207,8 @@ func TestWhatWaitsForANamespaceHoldsUpNoOther(t *testing.T) {
 	if err := os.Remove(filepath.Join(w.dir, spoolDir, first(dirNames(t, d)...))); err != nil {
 		t.Fatal(err)
 	}
-	if n := w.runner("a").Drain(t.Context()); n != 0 || !strings.Contains(w.notes(), "given up") {
-		t.Errorf("%d wait: %s", n, w.notes())
+	if n := w.runner("a").Drain(t.Context()); n.Waiting != 0 || n.Refused != 1 || !strings.Contains(w.notes(), "given up") {
+		t.Errorf("%+v: %s", n, w.notes())
 	}
 }
 
@@ -231,12 +231,161 @@ func TestARefusalForGoodHoldsUpNoOther(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := w.runner("a").Drain(t.Context()); n != 0 {
-		t.Errorf("%d wait", n)
+	if n := w.runner("a").Drain(t.Context()); n != (Drained{Sent: 1, Refused: 1}) {
+		t.Errorf("%+v", n)
 	}
 	w.stored("text 2")
 	if !strings.Contains(w.notes(), "refused for good") {
 		t.Error(w.notes())
+	}
+}
+
+// TestARefusalOfOneNamespaceHoldsUpNoOther: captures or searches are switched off in it, or it is
+// above its quota. The node is there, and takes what is for others.
+func TestARefusalOfOneNamespaceHoldsUpNoOther(t *testing.T) {
+	for _, code := range []memory.Code{memory.CodeForbidden, memory.CodeQuota, memory.CodeUnauthenticated, memory.CodeNoSpace, memory.CodeLogDiverged} {
+		w := newWorld(t)
+		w.node.barred = map[string]error{"closed": memory.Errorf(code, "captures are switched off in namespace %q", "closed")}
+		d := w.disk()
+		for i, ns := range []string{"closed", "team-a", "closed", "team-a"} {
+			e := entry(i)
+			e.Namespace = ns
+			if err := d.locked(t.Context(), func() error { return d.spoolLocked([]Entry{e}) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := w.runner("a").Drain(t.Context()); got != (Drained{Sent: 2, Waiting: 2}) {
+			t.Errorf("%s: %+v", code, got)
+		}
+		w.stored("text 1", "text 3")
+		if !strings.Contains(w.notes(), "what was captured for namespace closed waits") || strings.Contains(w.notes(), "node is away") {
+			t.Errorf("%s: %s", code, w.notes())
+		}
+		// What is nobody's to take is given up after a week; what waits for the node is not.
+		w.now = w.now.Add(8 * 24 * time.Hour)
+		want := Drained{Refused: 2}
+		if slices.Contains(unable, code) {
+			want = Drained{Waiting: 2}
+		}
+		if got := w.runner("a").Drain(t.Context()); got != want {
+			t.Errorf("%s, a week later: %+v", code, got)
+		}
+	}
+}
+
+// TestWhereNothingMayBeSearchedCapturesAreKept: they are not linked.
+func TestWhereNothingMayBeSearchedCapturesAreKept(t *testing.T) {
+	w := newWorld(t)
+	w.node.blind = memory.Errorf(memory.CodeForbidden, "searches are switched off in namespace %q", "team-a")
+	w.prompt("one", "Remember that deploys happen on Tuesdays.")
+	w.stored("Remember that deploys happen on Tuesdays.")
+}
+
+// TestAnEntryThatIsAlwaysRefusedHoldsUpNoOther, not even of its own namespace, and not for ever.
+func TestAnEntryThatIsAlwaysRefusedHoldsUpNoOther(t *testing.T) {
+	w := newWorld(t)
+	w.node.choke = "text 0"
+	for i := range 3 {
+		if err := spoolOne(w.disk(), i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := w.runner("a").Drain(t.Context()); got != (Drained{Sent: 2, Waiting: 1}) {
+		t.Errorf("%+v", got)
+	}
+	w.stored("text 1", "text 2")
+	w.now = w.now.Add(8 * 24 * time.Hour)
+	if got := w.runner("a").Drain(t.Context()); got != (Drained{Refused: 1}) {
+		t.Errorf("a week later: %+v", got)
+	}
+}
+
+// TestANodeThatIsAwayIsWaitedFor, for longer than a week.
+func TestANodeThatIsAwayIsWaitedFor(t *testing.T) {
+	w := newWorld(t)
+	for _, code := range []memory.Code{memory.CodeUnavailable, memory.CodeTimeout, memory.CodeOverloaded, memory.CodeOutcomeUnknown} {
+		w.node.set(func() { w.node.err = memory.Errorf(code, "not now") })
+		w.prompt("one", "Remember that deploys happen on Tuesdays, says "+string(code))
+		w.now = w.now.Add(8 * 24 * time.Hour)
+	}
+	w.hook(ClaudeCode, "Stop", `{"session_id":"one"}`)
+	if n := w.disk().Waiting(); n != 4 || len(w.node.sent) > 0 {
+		t.Errorf("%d wait\n%s", n, w.notes())
+	}
+}
+
+// TestWhatCannotBeReadIsNoneThatWasSent: another user's file, or a disk that fails. It waits.
+func TestWhatCannotBeReadIsNoneThatWasSent(t *testing.T) {
+	w := newWorld(t)
+	d := w.disk()
+	for i := range 2 {
+		if err := spoolOne(d, i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := d.entryPath(dirNames(t, d)[0])
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil { // no file reads worse
+		t.Fatal(err)
+	}
+	if got := w.runner("a").Drain(t.Context()); got != (Drained{Sent: 1, Waiting: 1}) {
+		t.Errorf("%+v: %s", got, w.notes())
+	}
+	if err := errors.Join(os.Remove(path), os.WriteFile(path, b, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.runner("a").Drain(t.Context()); got != (Drained{Sent: 1}) {
+		t.Errorf("%+v: %s", got, w.notes())
+	}
+	w.stored("text 1", "text 0")
+}
+
+// TestWhatIsSetAsideIsBounded.
+func TestWhatIsSetAsideIsBounded(t *testing.T) {
+	w := newWorld(t)
+	d := w.disk()
+	for i := range maxAside + 5 {
+		if err := os.WriteFile(d.entryPath(entryName(int64(i), testAddr)), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := w.runner("a").Drain(t.Context()); got != (Drained{Aside: maxAside + 5}) {
+		t.Errorf("%+v", got)
+	}
+	aside, err := os.ReadDir(filepath.Join(w.dir, asideDir))
+	if err != nil || len(aside) != maxAside || aside[0].Name() != entryName(5, testAddr) {
+		t.Errorf("%d are kept, %v", len(aside), err)
+	}
+}
+
+// TestAClockThatWasAheadLeavesHooksOn: a node that failed then is not left alone until then; and
+// who drains by hand asks it in any case.
+func TestAClockThatWasAheadLeavesHooksOn(t *testing.T) {
+	w := newWorld(t)
+	w.now = testNow.Add(365 * 24 * time.Hour)
+	w.away(true)
+	w.node.set(func() { w.node.slow = 2 * slow })
+	w.prompt("one", "Remember that deploys happen on Tuesdays.")
+	w.away(false)
+	w.node.set(func() { w.node.slow = 0 })
+	w.now = testNow
+	w.prompt("two", "Remember that the walrus feeds at noon.")
+	w.stored("Remember that deploys happen on Tuesdays.", "Remember that the walrus feeds at noon.")
+
+	w.away(true)
+	w.node.set(func() { w.node.slow = 2 * slow })
+	w.prompt("one", "Remember that the otter sleeps at noon.")
+	w.away(false)
+	w.node.set(func() { w.node.slow = 0 })
+	w.atOnce(ClaudeCode, "Stop", `{"session_id":"one"}`)
+	if w.disk().Waiting() != 1 {
+		t.Error("a node that failed slowly is asked at once")
+	}
+	if got := w.runner("a").Drain(t.Context()); got != (Drained{Sent: 1}) {
+		t.Errorf("by hand: %+v", got)
 	}
 }
 
@@ -310,8 +459,8 @@ func TestDamageHoldsUpNothing(t *testing.T) {
 	w.away(false)
 	w.prompt("one", "Remember that rule number 3 holds.")
 	w.stored("Remember that rule number 2 holds.", "Remember that rule number 3 holds.")
-	if !strings.Contains(w.notes(), "is lost") {
-		t.Error(w.notes())
+	if aside, err := os.ReadDir(filepath.Join(w.dir, asideDir)); err != nil || len(aside) != 1 || !strings.Contains(w.notes(), "was set aside as") {
+		t.Errorf("%v, %v: %s", aside, err, w.notes())
 	}
 	if all, err := w.disk().Recalls(); err != nil || len(all) != 1 {
 		t.Errorf("%d recalls, %v", len(all), err)

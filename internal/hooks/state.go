@@ -84,8 +84,7 @@ func (d *Disk) Counts() Counts { return d.state().Counts }
 
 // cool reports whether an event with the key was seen in the last 30 s, and notes it.
 func (s *state) cool(key string, now time.Time) bool {
-	until, ok := s.Cooling[key]
-	if ok && now.Before(until) && until.Sub(now) <= coolDown {
+	if within(s.Cooling[key], now, coolDown) {
 		return true
 	}
 	s.Cooling[key] = now.Add(coolDown)
@@ -93,7 +92,15 @@ func (s *state) cool(key string, now time.Time) bool {
 }
 
 // away reports whether a node is left alone for now.
-func (s *state) away(addr string, now time.Time) bool { return now.Before(s.Away[nodeKey(addr)]) }
+func (s *state) away(addr string, now time.Time) bool {
+	return within(s.Away[nodeKey(addr)], now, leftAlone)
+}
+
+// within reports whether until is ahead, and no further than it can be: a clock that was ahead
+// and was set back switches nothing off.
+func within(until, now time.Time, longest time.Duration) bool {
+	return now.Before(until) && until.Sub(now) <= longest
+}
 
 // session returns the conversation of an event.
 func (s *state) session(e *Event, now time.Time) *session {
@@ -123,7 +130,7 @@ func (s *state) prune(now time.Time) {
 		}
 	}
 	for node, until := range s.Away {
-		if !now.Before(until) {
+		if !within(until, now, leftAlone) {
 			delete(s.Away, node)
 		}
 	}

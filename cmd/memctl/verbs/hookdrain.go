@@ -9,9 +9,13 @@ import (
 
 // drainAnswer is the document of `memctl hook drain`.
 type drainAnswer struct {
-	Sent      int           `json:"sent"`
-	Waiting   int           `json:"waiting"`   // for this node
-	Elsewhere []hooks.Queue `json:"elsewhere"` // for others
+	hooks.Drained
+	Elsewhere []hooks.Queue `json:"elsewhere"` // waits for other nodes
+}
+
+// add counts what another turn sent.
+func (d *drainAnswer) add(now hooks.Drained) {
+	d.Sent, d.Refused, d.Aside, d.Waiting = d.Sent+now.Sent, d.Refused+now.Refused, d.Aside+now.Aside, now.Waiting
 }
 
 func hookDrainCmd(a *app) *cobra.Command {
@@ -35,23 +39,25 @@ other: --addr says which, and --was that it had another address before.`,
 				}
 				r.Was = append(r.Was, addr)
 			}
-			addrs := append([]string{r.Addr}, r.Was...)
-			before := r.Disk.Waiting(addrs...)
-			left := before
-			for left > 0 && cmd.Context().Err() == nil {
+			var answer drainAnswer
+			for next := true; next && cmd.Context().Err() == nil; {
 				now := r.Drain(cmd.Context())
-				if now >= left {
-					break
-				}
-				left = now
+				answer.add(now)
+				next = now.Cut && now.Sent+now.Refused+now.Aside > 0
 			}
-			if left > 0 {
-				return memory.Errorf(memory.CodeUnavailable, "%s of %d wait still", count(left, "capture", "captures"), before).
+			if answer.Waiting > 0 {
+				return memory.Errorf(memory.CodeUnavailable, "%s of %d wait still", count(answer.Waiting, "capture", "captures"), answer.Waiting+answer.Sent+answer.Refused+answer.Aside).
 					WithHint("is the node running, and is the namespace there? hooks/log in the configuration directory says more")
 			}
-			answer := drainAnswer{Sent: before - left, Waiting: left, Elsewhere: r.Disk.Elsewhere(addrs...)}
+			answer.Elsewhere = r.Disk.Elsewhere(append(r.Was, r.Addr)...)
 			return a.emit(answer, nil, func() {
 				a.printf("%s sent\n", count(answer.Sent, "capture", "captures"))
+				if answer.Refused > 0 {
+					a.printf("%s refused for good\n", count(answer.Refused, "capture was", "captures were"))
+				}
+				if answer.Aside > 0 {
+					a.printf("%s set aside\n", count(answer.Aside, "file that does not open was", "files that do not open were"))
+				}
 				printElsewhere(a, answer.Elsewhere)
 			})
 		},
