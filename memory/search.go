@@ -24,6 +24,13 @@ const (
 	ConsistencyLinearizable Consistency = "linearizable"
 )
 
+// Syntax says how a query is read.
+type Syntax string
+
+// SyntaxPlain reads every word and mark as it is: what somebody said, and not a query that
+// somebody wrote. An empty syntax has the operators: quotes, -words, beginnings*.
+const SyntaxPlain Syntax = "plain"
+
 // Purpose says what an answer is for.
 type Purpose string
 
@@ -64,6 +71,7 @@ type Filter struct {
 // SearchRequest asks for memories.
 type SearchRequest struct {
 	Query       string      `json:"query"`
+	Syntax      Syntax      `json:"syntax,omitempty"`
 	As          string      `json:"as,omitempty"` // the agent that is reading
 	Limit       *int        `json:"limit,omitempty"`
 	Mode        Mode        `json:"mode,omitempty"`

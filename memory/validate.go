@@ -325,6 +325,9 @@ func (r *SearchRequest) Validate() *Error {
 	if err := checkConsistency(r.Consistency); err != nil {
 		return err
 	}
+	if r.Syntax != "" && r.Syntax != SyntaxPlain {
+		return Errorf(CodeInvalid, "syntax %q is unknown", clip(string(r.Syntax), 40)).WithHint("the syntax is plain, or none")
+	}
 	if r.Purpose != "" && r.Purpose != PurposeInject {
 		return Errorf(CodeInvalid, "purpose %q is unknown", clip(string(r.Purpose), 40)).WithHint("the purpose is inject, or none")
 	}

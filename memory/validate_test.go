@@ -238,6 +238,8 @@ func TestSearchValidate(t *testing.T) {
 		{"filter", func(r *SearchRequest) {
 			r.Filter = &Filter{Agents: []string{"a"}, Kinds: []Kind{KindFact}, Tags: []string{"t"}, Scope: ScopeTeam, Since: ptr(day), Until: ptr(day.Add(1))}
 		}, "", ""},
+		{"syntax", func(r *SearchRequest) { r.Syntax = SyntaxPlain }, "", ""},
+		{"syntax", func(r *SearchRequest) { r.Syntax = "lucene" }, CodeInvalid, `syntax "lucene" is unknown`},
 		{"purpose", func(r *SearchRequest) { r.Purpose = PurposeInject }, "", ""},
 		{"purpose", func(r *SearchRequest) { r.Purpose = "x" }, CodeInvalid, `purpose "x" is unknown`},
 		{"empty span", func(r *SearchRequest) { r.Filter = &Filter{Since: ptr(day), Until: ptr(day)} }, CodeInvalid, "since must lie before until"},

@@ -30,9 +30,10 @@ type fakeNode struct {
 	records []memory.Record
 	bodies  map[string]memory.Capture // by agent/id
 	asked   []string
-	err     error         // of every call
-	slow    time.Duration // that every call takes, beside what it does
-	lose    int           // answers of captures to lose, after they were stored
+	recalls []memory.SearchRequest // the requests of asked
+	err     error                  // of every call
+	slow    time.Duration          // that every call takes, beside what it does
+	lose    int                    // answers of captures to lose, after they were stored
 	sent    []string
 	missing string           // a namespace that is not there
 	barred  map[string]error // of captures, by namespace
@@ -62,11 +63,15 @@ func (n *fakeNode) Search(_ context.Context, ns string, req memory.SearchRequest
 	if err := req.Validate(); err != nil {
 		return memory.SearchResponse{}, err
 	}
+	if req.Syntax != memory.SyntaxPlain {
+		return memory.SearchResponse{}, memory.Errorf(memory.CodeInternal, "what somebody said is asked for with operators: %q", req.Query)
+	}
 	if n.blind != nil {
 		return memory.SearchResponse{}, n.blind
 	}
 	if !req.All {
 		n.asked = append(n.asked, req.Query)
+		n.recalls = append(n.recalls, req)
 	}
 	var resp memory.SearchResponse
 	for _, r := range n.records {
@@ -125,7 +130,7 @@ func (n *fakeNode) CaptureBatch(_ context.Context, ns string, items []memory.Cap
 	switch {
 	case !spent:
 		r.RecordID = fmt.Sprintf("01JC2Y3K5V8Q0T4W6X7Z%06d", len(n.records))
-		n.records = append(n.records, memory.Record{RecordID: r.RecordID, Text: item.Text, Agent: item.Agent, Kind: item.Kind, Role: item.Role, Tags: item.Tags,
+		n.records = append(n.records, memory.Record{RecordID: r.RecordID, Text: item.Text, Agent: item.Agent, Kind: item.Kind, Role: item.Role, Scope: item.Scope, Tags: item.Tags,
 			Conversation: item.Conversation, DerivedFrom: item.DerivedFrom, Metadata: item.Metadata, Version: 1})
 		n.bodies[item.Agent+"/"+item.ID] = item
 	default:

@@ -120,7 +120,7 @@ func (r *Runner) search(ctx context.Context, ask string, given []string, made *R
 	defer cancel()
 	began := time.Now()
 	limit, text := min(recall.DefaultLimit+len(given), 3*recall.DefaultLimit), memory.MaxSnippetRunes
-	resp, err := r.Node.Search(ctx, r.Namespace, memory.SearchRequest{Query: ask, As: r.Agent, Limit: &limit, Purpose: memory.PurposeInject, Fit: memory.Fit{
+	resp, err := r.Node.Search(ctx, r.Namespace, memory.SearchRequest{Query: ask, Syntax: memory.SyntaxPlain, As: r.Agent, Limit: &limit, Purpose: memory.PurposeInject, Fit: memory.Fit{
 		MaxText: &text, Fields: []string{"id", "uri", "text", "truncated", "snippet", "score", "occurred_at"}}})
 	made.TookMS = float64(time.Since(began).Microseconds()) / 1000
 	if err != nil {

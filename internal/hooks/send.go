@@ -83,7 +83,7 @@ func (r *Runner) send(ctx context.Context, e Entry, update func(Entry) error) ve
 func (r *Runner) nearest(ctx context.Context, e *Entry) (near memory.Hit, similarity float64, err error) {
 	few := 3
 	resp, err := r.Node.Search(ctx, e.Namespace, memory.SearchRequest{
-		Query: plain(e.Item.Text), As: e.Item.Agent, Limit: &few, All: true,
+		Query: e.Item.Text, Syntax: memory.SyntaxPlain, As: e.Item.Agent, Limit: &few, All: true,
 		Fit: memory.Fit{Fields: []string{"id", "vector_score", "metadata", "agent", "text"}},
 	})
 	for _, h := range resp.Results {
@@ -95,11 +95,6 @@ func (r *Runner) nearest(ctx context.Context, e *Entry) (near memory.Hit, simila
 		}
 	}
 	return near, similarity, err
-}
-
-// plain is a text as a query: without the quotes that would ask for its words in order.
-func plain(text string) string {
-	return strings.NewReplacer(`"`, " ", "“", " ", "”", " ", "「", " ", "」", " ").Replace(text)
 }
 
 // alike is the cosine of the words, and pairs of words, of two texts, as often as they stand

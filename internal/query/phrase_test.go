@@ -268,6 +268,30 @@ func TestLeftOut(t *testing.T) {
 	}
 }
 
+// TestWhatSomebodySaidHasNoOperators: a dash, quotes and a star in a prompt are what they are.
+func TestWhatSomebodySaidHasNoOperators(t *testing.T) {
+	w := newWorld(t)
+	w.Namespace("team", withBuiltin())
+	race := w.One("team", "ann", "Remember that go test -race fails without gcc, the C compiler.")
+	w.One("team", "ann", "The walrus feeds at noon.")
+	for _, q := range []string{"go test -race fails without gcc, what now?", `"go test" "fails always" without gcc`, "does go test fail -gcc without -compiler?", "go test fail* -rac* without gcc"} {
+		for _, mode := range []memory.Mode{memory.ModeHybrid, memory.ModeText} {
+			res := w.search("team", "", memory.SearchRequest{Query: q, Syntax: memory.SyntaxPlain, Mode: mode})
+			if len(res.Results) == 0 || res.Results[0].ID != race {
+				t.Errorf("%s %s finds %v", mode, q, texts(res.Results))
+			}
+			for _, c := range res.Corrections {
+				if c.Kind == "phrase" || c.Kind == "begins" {
+					t.Errorf("%s: %+v", q, c)
+				}
+			}
+		}
+	}
+	if res := w.search("team", "", memory.SearchRequest{Query: "go test -race fails without gcc, what now?"}).Results; len(res) > 0 && res[0].ID == race {
+		t.Error("a query that somebody wrote has no operators either")
+	}
+}
+
 // TestPhraseThatNothingHasWasNotTold: the answer was empty, and said nothing.
 func TestPhraseThatNothingHasWasNotTold(t *testing.T) {
 	w := newWorld(t)

@@ -182,7 +182,9 @@ func (s *search) prepare(ctx context.Context) error {
 	if s.req.AsOf != "" {
 		return memory.Errorf(memory.CodeInvalid, "as_of is not supported yet")
 	}
-	s.asked = parse.Parse(s.req.Query)
+	if s.asked = parse.Parse(s.req.Query); s.req.Syntax == memory.SyntaxPlain {
+		s.asked = parse.Plain(s.req.Query)
+	}
 	s.mode, s.limit = s.req.Mode, memory.DefaultLimit
 	if s.mode == "" {
 		s.mode = memory.ModeHybrid

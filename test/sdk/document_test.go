@@ -187,6 +187,7 @@ func enums() map[string][]string {
 		"Consistency": {"local", "linearizable"},
 		"Wait":        {"accepted", "applied", "searchable"},
 		"Purpose":     {string(memory.PurposeInject)},
+		"Syntax":      {string(memory.SyntaxPlain)},
 		"ItemStatus":  {"created", "duplicate", "conflict", "rejected"},
 	}
 	for _, k := range memory.Kinds {

@@ -65,7 +65,7 @@ func run(ctx context.Context) error {
 // nothing does.
 func recall(ctx context.Context, mem *client.Client, namespace, said string) (string, error) {
 	limit, budget := 5, 600
-	found, err := mem.Search(ctx, namespace, memory.SearchRequest{Query: said, Limit: &limit, Fit: memory.Fit{Budget: &budget, Fields: []string{"text"}}})
+	found, err := mem.Search(ctx, namespace, memory.SearchRequest{Query: said, Syntax: memory.SyntaxPlain, Limit: &limit, Fit: memory.Fit{Budget: &budget, Fields: []string{"text"}}})
 	if err != nil || len(found.Results) == 0 {
 		return "", err
 	}

@@ -56,7 +56,7 @@ func searchCmd(a *app) *cobra.Command {
 	var limit int
 	var floor float64
 	var mode, scope, consistency string
-	var everywhere, mustFind bool
+	var everywhere, mustFind, plain bool
 	cmd := &cobra.Command{
 		Use:   "search QUERY",
 		Short: "Find memories",
@@ -73,6 +73,9 @@ separated by commas. What is found in all of them is ranked together, under one 
 			req.Mode = memory.Mode(mode)
 			req.Consistency = memory.Consistency(consistency)
 			req.Filter = filter.wire()
+			if plain {
+				req.Syntax = memory.SyntaxPlain
+			}
 			if cmd.Flags().Changed("min-score") {
 				req.MinScore = &floor
 			}
@@ -100,6 +103,7 @@ separated by commas. What is found in all of them is ranked together, under one 
 	fl.StringVar(&scope, "scope", "", "only team or only agent memories")
 	fl.StringVar(&req.AtLeast, "at-least", "", "wait until the node has reached this position")
 	fl.StringVar(&consistency, "consistency", "", "local or linearizable (default local)")
+	fl.BoolVar(&plain, "plain", false, "take the query as plain words: no quotes, -words or beginnings*")
 	fl.BoolVar(&everywhere, "all-namespaces", false, "search all namespaces, 64 at most")
 	fl.BoolVar(&mustFind, "must-find", false, "end with 3 where nothing is found")
 	fl.BoolVar(&req.Explain, "explain", false, "say how each score came about")

@@ -121,7 +121,7 @@ func TestOneAgentEndToEnd(t *testing.T) {
 	if text, _ := call(t, third, "memory_recall", map[string]any{"query": "favourite colour of the office cat"}, nil); text != "Nothing in memory fits this." {
 		t.Errorf("a question that nothing fits got %q", text)
 	}
-	if text, _ := call(t, third, "memory_recall", map[string]any{"query": "billing service deploys"}, nil); !strings.Contains(text, "<relevant-memories>") || !strings.Contains(text, "Tuesdays") {
+	if text, _ := call(t, third, "memory_recall", map[string]any{"query": "billing service -deploys \"deploys nowhere\""}, nil); !strings.Contains(text, "<relevant-memories>") || !strings.Contains(text, "Tuesdays") {
 		t.Error(text)
 	}
 	if text, failed := call(t, third, "memory_forget", map[string]any{"id": kept.ID}, nil); failed {

@@ -30,7 +30,7 @@ func (s *surface) recallPrompt(ctx context.Context, req *mcp.GetPromptRequest) (
 		return nil, told(err)
 	}
 	limit := recall.DefaultLimit
-	resp, err := c.Client.Search(ctx, c.Namespace, memory.SearchRequest{Query: task, As: c.Agent, Limit: &limit, Purpose: memory.PurposeInject})
+	resp, err := c.Client.Search(ctx, c.Namespace, memory.SearchRequest{Query: task, Syntax: memory.SyntaxPlain, As: c.Agent, Limit: &limit, Purpose: memory.PurposeInject})
 	if err != nil {
 		return nil, told(err)
 	}

@@ -187,7 +187,7 @@ func recallFor(ctx context.Context, c Caller, in recallIn) (recalled, string, er
 		return recalled{}, "", memory.Errorf(memory.CodeInvalid, "max_tokens is %d, it must lie between 100 and 8000", budget)
 	}
 	limit := max(recall.DefaultLimit, budget/100)
-	resp, err := c.Client.Search(ctx, c.Namespace, memory.SearchRequest{Query: in.Query, As: c.Agent, Limit: &limit, Purpose: memory.PurposeInject})
+	resp, err := c.Client.Search(ctx, c.Namespace, memory.SearchRequest{Query: in.Query, Syntax: memory.SyntaxPlain, As: c.Agent, Limit: &limit, Purpose: memory.PurposeInject})
 	if err != nil {
 		return recalled{}, "", err
 	}

@@ -19,7 +19,7 @@ func TestEveryFieldReachesTheReader(t *testing.T) {
 	access := memory.Access{Namespace: "team", As: "ann", AtLeast: "p0.0.1.0", Consistency: memory.ConsistencyLinearizable}
 	fit := memory.Fit{MaxText: &five, Fields: []string{"text", "uri"}, Budget: &five}
 	timeline := memory.TimelineRequest{ID: "r", Before: &two, After: &five, Fit: fit}
-	search := memory.SearchRequest{Query: "q", As: access.As, Limit: &five, Mode: memory.ModeText, MinScore: &half, All: true, AsOf: "p0.0.1.0",
+	search := memory.SearchRequest{Query: "q", Syntax: memory.SyntaxPlain, As: access.As, Limit: &five, Mode: memory.ModeText, MinScore: &half, All: true, AsOf: "p0.0.1.0",
 		Filter: &memory.Filter{Agents: []string{"ann"}, Kinds: []memory.Kind{memory.KindFact}, Tags: []string{"t"}, Since: &at, Until: &later,
 			Scope: memory.ScopeAgent, Conversation: "k"},
 		AtLeast: access.AtLeast, Consistency: access.Consistency, Explain: true, Purpose: memory.PurposeInject, Vector: []float64{1},

@@ -130,6 +130,7 @@ var bounds = map[string]bound{
 	"position":     {about: "Of the event.", length: 128},
 	"provider":     {about: "Who makes the vectors: builtin, ollama, openai, gemini or none.", length: 32},
 	"purpose":      {about: "What the answer is for: inject says that it goes into a prompt as a block of memories. A namespace may have such reads audited."},
+	"syntax":       {about: "How the query is read: plain takes all of it as what somebody said, with no operators in it."},
 	"query":        {about: "What is looked for, in any words, at most 16 KiB.", length: memory.MaxQueryBytes},
 	"reason":       {about: "For those who come after.", length: 1024},
 	"role":         {about: "Of who spoke, such as user or assistant.", length: 64},

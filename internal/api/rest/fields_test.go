@@ -56,7 +56,7 @@ func TestEveryFieldReachesTheReader(t *testing.T) {
 	audit := full(t, memory.AuditRequest{Cursor: "c", From: "p0.0.1.0", Limit: 9, Actor: "bob", Since: &at, Until: &later})
 	audited := full(t, memory.AuditedReadsRequest{Cursor: "c", Limit: 9, Agent: "bob", Record: recordID, Since: &at, Until: &later})
 	timeline := full(t, memory.TimelineRequest{ID: "r", Before: &two, After: &five, Fit: fit})
-	search := full(t, memory.SearchRequest{Query: "q", As: access.As, Limit: &five, Mode: memory.ModeText, MinScore: &half, All: true, Filter: &filter, AsOf: "p0.0.1.0",
+	search := full(t, memory.SearchRequest{Query: "q", Syntax: memory.SyntaxPlain, As: access.As, Limit: &five, Mode: memory.ModeText, MinScore: &half, All: true, Filter: &filter, AsOf: "p0.0.1.0",
 		AtLeast: access.AtLeast, Consistency: access.Consistency, Explain: true, Purpose: memory.PurposeInject, Vector: []float64{1},
 		Parts: map[memory.Part]bool{memory.PartDates: false}, Fit: fit})
 	several := full(t, memory.SearchNamespaces{Namespaces: []string{"team", "sales"}, SearchRequest: search})

@@ -143,6 +143,7 @@ func newSchemas(prefix string) *schemas {
 		typed[memory.Mode]():        str("hybrid", "vector", "text"),
 		typed[memory.Consistency](): str("local", "linearizable"),
 		typed[memory.Purpose]():     str("inject"),
+		typed[memory.Syntax]():      str("plain"),
 		typed[memory.ItemStatus]():  str("created", "duplicate", "conflict", "rejected"),
 		typed[memory.Code]():        str(codeEnum...),
 	}}

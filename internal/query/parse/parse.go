@@ -1,5 +1,5 @@
 // Package parse reads a query as it was written: words, phrases in quotes, beginnings* of words,
-// and -words that are left out.
+// and -words that are left out; or as what somebody said, which is plain words.
 //
 // Its job: say which of a query's characters are operators, and whether a phrase stands in a text.
 //
@@ -42,7 +42,7 @@ var quotes = map[rune]rune{'"': '"', '“': '”', '„': '“', '«': '»', '�
 // several lines: it has none.
 func Parse(query string) Query {
 	if strings.ContainsAny(strings.TrimSpace(query), "\n\r") {
-		return Query{Text: query, Beside: query}
+		return Plain(query)
 	}
 	p := parser{rest: query}
 	for p.rest != "" {
@@ -51,13 +51,16 @@ func Parse(query string) Query {
 	q := p.out
 	q.Text, q.Beside = p.text.String(), p.beside.String()
 	if strings.TrimSpace(q.Text) == "" {
-		return Query{Text: query, Beside: query} // nothing is left to look for
+		return Plain(query) // nothing is left to look for
 	}
 	if len(q.Phrases) > maxPhrases || len(q.Without) > maxPhrases || len(q.Beginnings) > maxBeginnings {
-		return Query{Text: query, Beside: query} // nobody asks so: it was pasted
+		return Plain(query) // nobody asks so: it was pasted
 	}
 	return q
 }
+
+// Plain reads a query in which nothing is an operator.
+func Plain(query string) Query { return Query{Text: query, Beside: query} }
 
 type parser struct {
 	rest   string

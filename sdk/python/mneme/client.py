@@ -42,6 +42,7 @@ from .types import (
     Scope,
     SearchResponse,
     Status,
+    Syntax,
     Timeline,
     Wait,
 )
@@ -212,6 +213,7 @@ class Client(Core):
         consistency: Consistency | None = None,
         explain: bool | None = None,
         purpose: Purpose | None = None,
+        syntax: Syntax | None = None,
         vector: Sequence[float] | None = None,
         parts: Mapping[str, bool] | None = None,
         max_text: int | None = None,
@@ -224,10 +226,12 @@ class Client(Core):
         ``at_least`` is the position of a write that the answer must include. ``max_text``, ``fields`` and
         ``budget`` (tokens) make the answer fit the window of an agent. ``purpose="inject"`` says that the
         answer goes into a prompt as a block of memories; a namespace may have such reads audited.
+        ``syntax="plain"`` says that the query is what somebody said: quotes, dashes and stars in it are no
+        operators.
         """
         body = self._query(
             query=query, limit=limit, mode=mode, min_score=min_score, all=all, filter=filter, as_of=as_of,
-            at_least=at_least, consistency=consistency, explain=explain, purpose=purpose, vector=vector,
+            at_least=at_least, consistency=consistency, explain=explain, purpose=purpose, syntax=syntax, vector=vector,
             parts=parts, max_text=max_text, fields=fields, budget=budget, **{"as": as_ or self._agent},
         )  # fmt: skip
         return self._do(SearchResponse, Call("searchMemories", {"ns": namespace}, body=body))
@@ -247,6 +251,7 @@ class Client(Core):
         consistency: Consistency | None = None,
         explain: bool | None = None,
         purpose: Purpose | None = None,
+        syntax: Syntax | None = None,
         vector: Sequence[float] | None = None,
         parts: Mapping[str, bool] | None = None,
         max_text: int | None = None,
@@ -261,7 +266,7 @@ class Client(Core):
         body = self._query(
             namespaces=list(namespaces), query=query, limit=limit, mode=mode, min_score=min_score, all=all,
             filter=filter, as_of=as_of, at_least=at_least, consistency=consistency, explain=explain,
-            purpose=purpose, vector=vector, parts=parts, max_text=max_text, fields=fields, budget=budget, **{"as": as_ or self._agent},
+            purpose=purpose, syntax=syntax, vector=vector, parts=parts, max_text=max_text, fields=fields, budget=budget, **{"as": as_ or self._agent},
         )  # fmt: skip
         return self._do(SearchResponse, Call("searchNamespaces", body=body))
 

@@ -20,6 +20,7 @@ Mode = Literal["hybrid", "vector", "text"]
 Origin = Literal["capture", "import", "hook", "derived"]
 Purpose = Literal["inject"]
 Scope = Literal["team", "agent"]
+Syntax = Literal["plain"]
 Wait = Literal["accepted", "applied", "searchable"]
 
 

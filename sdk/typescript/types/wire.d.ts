@@ -58,6 +58,9 @@ export type Scope =
   | "team"
   | "agent";
 
+export type Syntax =
+  | "plain";
+
 export type Wait =
   | "accepted"
   | "applied"
@@ -853,6 +856,8 @@ export interface SearchNamespaces {
   namespaces: string[];
   /** What is looked for, in any words, at most 16 KiB. */
   query: string;
+  /** How the query is read: plain takes all of it as what somebody said, with no operators in it. */
+  syntax?: Syntax;
   /** The agent that is acting. Without one only the team's memories are seen. */
   as?: string;
   /** At most so many hits; 6 unless said. */
@@ -897,6 +902,8 @@ export interface SearchNamespaces {
 export interface SearchRequest {
   /** What is looked for, in any words, at most 16 KiB. */
   query: string;
+  /** How the query is read: plain takes all of it as what somebody said, with no operators in it. */
+  syntax?: Syntax;
   /** The agent that is acting. Without one only the team's memories are seen. */
   as?: string;
   /** At most so many hits; 6 unless said. */
