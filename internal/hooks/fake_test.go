@@ -31,6 +31,8 @@ type fakeNode struct {
 	bodies  map[string]memory.Capture // by agent/id
 	asked   []string
 	recalls []memory.SearchRequest // the requests of asked
+	onSend  func(memory.Capture)   // called with each capture
+	near    []memory.SearchRequest // those for what says the same as a capture
 	err     error                  // of every call
 	slow    time.Duration          // that every call takes, beside what it does
 	lose    int                    // answers of captures to lose, after they were stored
@@ -69,7 +71,9 @@ func (n *fakeNode) Search(_ context.Context, ns string, req memory.SearchRequest
 	if n.blind != nil {
 		return memory.SearchResponse{}, n.blind
 	}
-	if !req.All {
+	if req.All {
+		n.near = append(n.near, req)
+	} else {
 		n.asked = append(n.asked, req.Query)
 		n.recalls = append(n.recalls, req)
 	}
@@ -125,6 +129,9 @@ func (n *fakeNode) CaptureBatch(_ context.Context, ns string, items []memory.Cap
 		return memory.CaptureResponse{}, memory.Errorf(memory.CodeInternal, "a defect")
 	}
 	n.sent = append(n.sent, item.Text)
+	if n.onSend != nil {
+		n.onSend(item)
+	}
 	r := memory.CaptureResult{ID: item.ID, Status: memory.StatusCreated}
 	before, spent := n.bodies[item.Agent+"/"+item.ID]
 	switch {

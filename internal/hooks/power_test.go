@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"mneme/memory"
 )
 
 // lossyFiles are the system's files, and what a power failure would leave of them: of a file
@@ -213,6 +215,44 @@ func TestAHookThatEndedOutlivesThePower(t *testing.T) {
 		if strings.Contains(w.notes(), "aside") {
 			t.Error(w.notes())
 		}
+	}
+}
+
+// TestALinkOutlivesThePower: an entry that was changed before it was sent is on disk as it was
+// sent, for the same id with another body would be a conflict.
+func TestALinkOutlivesThePower(t *testing.T) {
+	w := newWorld(t)
+	l := newLossy()
+	dir := filepath.Join(t.TempDir(), "hooks")
+	d, err := openDisk(dir, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.prompt("one", "I prefer tabs over spaces.")
+	if err := spoolAll(d, Entry{Addr: testAddr, Namespace: "team-a", Item: memory.Capture{ID: "x", Agent: "a", Text: "i prefer tabs, over spaces!"}, Nonce: "n", At: w.now}); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Settle(); err != nil {
+		t.Fatal(err)
+	}
+	sent := 0
+	w.node.onSend = func(item memory.Capture) {
+		sent++
+		there, err := OpenDisk(l.after(t, dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range dirNames(t, there) {
+			e, err := there.entry(there.entryPath(name))
+			if err != nil || !sameBody(e.Item, item) || len(item.DerivedFrom) != 1 {
+				t.Errorf("sent %+v, on disk is %+v, %v", item, e.Item, err)
+			}
+		}
+	}
+	r := w.runner("a")
+	r.Disk = d
+	if got := r.Drain(t.Context()); got.Sent != 1 || sent != 1 {
+		t.Errorf("%+v, %d\n%s", got, sent, w.notes())
 	}
 }
 

@@ -214,6 +214,7 @@ func (r *Runner) spool(ctx context.Context, e *Event, all []keep) error {
 	return r.Disk.change(ctx, now, func(s *state) error {
 		one := s.session(e, now)
 		var entries []Entry
+		var undo []func() // of what is noted of each entry
 		over := 0
 		for _, k := range all {
 			id := key(r.Addr, r.Namespace, k.text)
@@ -232,6 +233,13 @@ func (r *Runner) spool(ctx context.Context, e *Event, all []keep) error {
 				one.Kept = append(one.Kept, id)
 			}
 			entries = append(entries, r.entry(e, &k, now))
+			undo = append(undo, func() {
+				delete(s.Cooling, r.coolKey(e, &k))
+				if k.exchange {
+					one.Captured--
+					one.Kept = slices.DeleteFunc(one.Kept, func(is string) bool { return is == id })
+				}
+			})
 		}
 		if over > 0 {
 			s.Counts.Over += over
@@ -240,9 +248,12 @@ func (r *Runner) spool(ctx context.Context, e *Event, all []keep) error {
 		if len(entries) == 0 {
 			return nil
 		}
-		err := r.Disk.spoolLocked(entries)
+		kept, err := r.Disk.spoolLocked(entries)
 		if errors.Is(err, errFull) {
-			s.Counts.Refused++
+			s.Counts.Refused += len(entries) - kept
+			for _, f := range undo[kept:] {
+				f() // said again, it may find room
+			}
 			r.Note("%v", err)
 			return nil
 		}

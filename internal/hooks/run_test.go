@@ -57,6 +57,43 @@ func TestOneConversationStoresAndAnotherRecalls(t *testing.T) {
 	}
 }
 
+// TestWhatANodeIsAskedAndTold: who asks, what for, and as plain words; whose a capture is, and who
+// may see it.
+func TestWhatANodeIsAskedAndTold(t *testing.T) {
+	for _, scope := range []memory.Scope{memory.ScopeTeam, memory.ScopeAgent} {
+		w := newWorld(t)
+		w.set.Scope = scope
+		w.prompt("one", "Remember that deploys -never happen on Fridays.")
+		if len(w.node.recalls) != 1 {
+			t.Fatalf("%d searches", len(w.node.recalls))
+		}
+		if r := w.node.recalls[0]; r.As != ClaudeCode || r.Purpose != memory.PurposeInject || r.Syntax != memory.SyntaxPlain || r.All {
+			t.Errorf("asked %+v", r)
+		}
+		if r := w.node.records[0]; r.Agent != ClaudeCode || r.Scope != scope {
+			t.Errorf("told %+v", r)
+		}
+		if len(w.node.near) != 1 || w.node.near[0].As != ClaudeCode || !w.node.near[0].All {
+			t.Errorf("what says the same is looked for by %+v", w.node.near)
+		}
+	}
+}
+
+// TestTheBudgetIsKept: of three memories that fit one goes into the prompt.
+func TestTheBudgetIsKept(t *testing.T) {
+	counted := func(budget int) int {
+		w := newWorld(t)
+		for i := range 3 {
+			w.prompt("one", fmt.Sprintf("Remember that deploys of service %d happen on Tuesdays, behind the long stand-up of team number %d in the %d. room.", i, i, i))
+		}
+		w.set.Budget = budget
+		return strings.Count(w.prompt("two", "when do deploys happen?"), "mem://")
+	}
+	if few, all := counted(150), counted(600); few != 1 || all != 3 {
+		t.Errorf("%d memories within 150 tokens, %d within 600", few, all)
+	}
+}
+
 // TestRecallBlocksAreNotCaptured, neither by a prompt nor by a summary that repeats one.
 func TestRecallBlocksAreNotCaptured(t *testing.T) {
 	w := newWorld(t)

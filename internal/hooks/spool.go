@@ -78,12 +78,13 @@ func (d *Disk) sweep(f fs.DirEntry) {
 	}
 }
 
-// spoolLocked keeps entries, in order, behind all others. They outlive this process; Settle
-// makes those outlive a power failure that the node has not taken by then. The lock is held.
-func (d *Disk) spoolLocked(entries []Entry) error {
+// spoolLocked keeps entries, in order, behind all others, and says how many; errFull is for the
+// rest. They outlive this process; Settle makes those outlive a power failure that the node has
+// not taken by then. The lock is held.
+func (d *Disk) spoolLocked(entries []Entry) (kept int, err error) {
 	names, bytes, err := d.spooled()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	next := time.Now().UnixNano()
 	if len(names) > 0 {
@@ -94,20 +95,20 @@ func (d *Disk) spoolLocked(entries []Entry) error {
 	for i, e := range entries {
 		b, err := json.Marshal(e)
 		if err != nil {
-			return err
+			return i, err
 		}
 		sealed := d.seal(spoolDir, b)
 		if len(names)+i >= maxSpooled || bytes+int64(len(sealed)) > maxSpooledBytes {
-			return fmt.Errorf("%w: %d captures were not kept", errFull, len(entries)-i)
+			return i, fmt.Errorf("%w: %d captures were not kept", errFull, len(entries)-i)
 		}
 		bytes += int64(len(sealed))
 		path := d.entryPath(entryName(next+int64(i), e.Addr))
 		if err := writeFile(d.files, path, sealed, false); err != nil {
-			return err
+			return i, err
 		}
 		d.unsettled = append(d.unsettled, path)
 	}
-	return nil
+	return len(entries), nil
 }
 
 // Settle makes durable what was spooled here and still waits. A hook ends behind it, so that a

@@ -31,11 +31,17 @@ func entry(i int) Entry {
 }
 
 func spoolOne(d *Disk, i int) error {
-	err := d.locked(context.Background(), func() error { return d.spoolLocked([]Entry{entry(i)}) })
-	if err != nil {
+	if err := spoolAll(d, entry(i)); err != nil {
 		return err
 	}
 	return d.Settle()
+}
+
+func spoolAll(d *Disk, entries ...Entry) error {
+	return d.locked(context.Background(), func() error {
+		_, err := d.spoolLocked(entries)
+		return err
+	})
 }
 
 // TestTheSpoolDrainsInOrderAndOnce, also what comes while others wait.
@@ -101,7 +107,7 @@ func TestASpoolOfAnEarlierVersionIsSent(t *testing.T) {
 	d := w.disk()
 	e := entry(0)
 	e.Addr = ""
-	if err := d.locked(t.Context(), func() error { return d.spoolLocked([]Entry{e}) }); err != nil {
+	if err := spoolAll(d, e); err != nil {
 		t.Fatal(err)
 	}
 	name := dirNames(t, d)[0]
@@ -192,7 +198,7 @@ func TestWhatWaitsForANamespaceHoldsUpNoOther(t *testing.T) {
 		if i == 2 {
 			e.At = testNow.Add(-8 * 24 * time.Hour)
 		}
-		if err := d.locked(t.Context(), func() error { return d.spoolLocked([]Entry{e}) }); err != nil {
+		if err := spoolAll(d, e); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -227,7 +233,7 @@ func TestARefusalForGoodHoldsUpNoOther(t *testing.T) {
 	bad := entry(1)
 	bad.Item.Text = "a\x00b"
 	for _, e := range []Entry{bad, entry(2)} {
-		if err := d.locked(t.Context(), func() error { return d.spoolLocked([]Entry{e}) }); err != nil {
+		if err := spoolAll(d, e); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -250,7 +256,7 @@ func TestARefusalOfOneNamespaceHoldsUpNoOther(t *testing.T) {
 		for i, ns := range []string{"closed", "team-a", "closed", "team-a"} {
 			e := entry(i)
 			e.Namespace = ns
-			if err := d.locked(t.Context(), func() error { return d.spoolLocked([]Entry{e}) }); err != nil {
+			if err := spoolAll(d, e); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -298,6 +304,40 @@ func TestAnEntryThatIsAlwaysRefusedHoldsUpNoOther(t *testing.T) {
 	if got := w.runner("a").Drain(t.Context()); got != (Drained{Refused: 1}) {
 		t.Errorf("a week later: %+v", got)
 	}
+}
+
+// TestWhatIsTooLargeHoldsUpNoOther: the node has a smaller bound than hooks have.
+func TestWhatIsTooLargeHoldsUpNoOther(t *testing.T) {
+	w := newWorld(t)
+	big := entry(0)
+	big.Item.Text = strings.Repeat("x", memory.MaxTextBytes+1)
+	if err := spoolAll(w.disk(), big, entry(1)); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.runner("a").Drain(t.Context()); got != (Drained{Sent: 1, Refused: 1}) {
+		t.Errorf("%+v\n%s", got, w.notes())
+	}
+	w.stored("text 1")
+}
+
+// TestOnlyOneDrains: another one that comes meanwhile sends nothing, and waits for nobody.
+func TestOnlyOneDrains(t *testing.T) {
+	w := newWorld(t)
+	if err := spoolOne(w.disk(), 0); err != nil {
+		t.Fatal(err)
+	}
+	inside := false
+	_, err := w.disk().drain(t.Context(), []string{testAddr}, func(context.Context, Entry, func(Entry) error) verdict {
+		inside = true
+		if got := w.runner("a").Drain(t.Context()); got != (Drained{Waiting: 1}) {
+			t.Errorf("beside another one: %+v", got)
+		}
+		return taken
+	}, func(string, ...any) {})
+	if err != nil || !inside {
+		t.Errorf("%v, %v", inside, err)
+	}
+	w.stored()
 }
 
 // TestANodeThatIsAwayIsWaitedFor, for longer than a week.
@@ -416,7 +456,7 @@ func TestTheSpoolIsBounded(t *testing.T) {
 	var err error
 	n := 0
 	for ; err == nil && n < 100; n++ {
-		err = d.locked(t.Context(), func() error { return d.spoolLocked([]Entry{big}) })
+		err = spoolAll(d, big)
 	}
 	if !errors.Is(err, errFull) || n < 7 || n > 9 {
 		t.Errorf("after %d entries of 1 MiB: %v", n, err)
@@ -431,6 +471,36 @@ func TestTheSpoolIsBounded(t *testing.T) {
 	w.prompt("one", "Remember that deploys happen on Fridays.")
 	if c := w.disk().Counts(); c.Refused != 1 || !strings.Contains(w.notes(), "spool is full") {
 		t.Errorf("%+v: %s", c, w.notes())
+	}
+}
+
+// TestAFullSpoolWasCountedOnce: of three texts two were refused, and are no news when they are
+// said again a moment later and there is room.
+func TestAFullSpoolWasCountedOnce(t *testing.T) {
+	w := newWorld(t)
+	w.away(true)
+	d := w.disk()
+	for i := range maxSpooled - 1 {
+		if err := os.WriteFile(d.entryPath(entryName(int64(i), "http://other:8787")), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	three := `{"session_id":"one","prompt":"` + strings.Repeat("The weather is nice today. ", 20) + `\n\nI prefer tabs.\n\nI prefer vim over emacs.\n\nI prefer small functions."}`
+	w.atOnce(ClaudeCode, "UserPromptSubmit", three)
+	if c := w.disk().Counts(); c.Refused != 2 || !strings.Contains(w.notes(), "2 captures were not kept") {
+		t.Errorf("%+v: %s", c, w.notes())
+	}
+	for i := range maxSpooled - 1 {
+		if err := os.Remove(d.entryPath(entryName(int64(i), "http://other:8787"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.away(false)
+	w.atOnce(ClaudeCode, "Stop", `{"session_id":"one","last_assistant_message":"ok"}`) // the same exchange
+	w.atOnce(ClaudeCode, "UserPromptSubmit", three)
+	w.stored("I prefer tabs.", "I prefer vim over emacs.", "I prefer small functions.")
+	if c := w.disk().Counts(); c.Refused != 2 || c.Cooled != 1 {
+		t.Errorf("%+v", c)
 	}
 }
 
