@@ -485,8 +485,8 @@ func TestAFullSpoolWasCountedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	three := `{"session_id":"one","prompt":"` + strings.Repeat("The weather is nice today. ", 20) + `\n\nI prefer tabs.\n\nI prefer vim over emacs.\n\nI prefer small functions."}`
-	w.atOnce(ClaudeCode, "UserPromptSubmit", three)
+	three := `{"session_id":"one","turn_id":"1","prompt":"` + strings.Repeat("The weather is nice today. ", 20) + `\n\nI prefer tabs.\n\nI prefer vim over emacs.\n\nI prefer small functions."}`
+	w.atOnce(Codex, "UserPromptSubmit", three)
 	if c := w.disk().Counts(); c.Refused != 2 || !strings.Contains(w.notes(), "2 captures were not kept") {
 		t.Errorf("%+v: %s", c, w.notes())
 	}
@@ -496,10 +496,9 @@ func TestAFullSpoolWasCountedOnce(t *testing.T) {
 		}
 	}
 	w.away(false)
-	w.atOnce(ClaudeCode, "Stop", `{"session_id":"one","last_assistant_message":"ok"}`) // the same exchange
-	w.atOnce(ClaudeCode, "UserPromptSubmit", three)
+	w.atOnce(Codex, "UserPromptSubmit", three)
 	w.stored("I prefer tabs.", "I prefer vim over emacs.", "I prefer small functions.")
-	if c := w.disk().Counts(); c.Refused != 2 || c.Cooled != 1 {
+	if c := w.disk().Counts(); c.Refused != 2 || c.Cooled+c.Over != 0 {
 		t.Errorf("%+v", c)
 	}
 }
