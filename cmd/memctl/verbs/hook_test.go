@@ -152,6 +152,8 @@ func TestAHookOutlivesItsPipes(t *testing.T) {
 			}
 			spool, err := filepath.Glob(filepath.Join(dir, "*", "hooks", "spool", "*"))
 			more, _ := filepath.Glob(filepath.Join(dir, "*", "*", "mneme", "hooks", "spool", "*")) // macOS
+			n.mu.Lock()
+			defer n.mu.Unlock()
 			if kept := len(n.namespaces["team-a"].records) - 1 + len(spool) + len(more); err != nil || kept != 1 {
 				t.Errorf("%d are kept, %v", kept, err)
 			}
