@@ -95,15 +95,19 @@ const DefaultPage = 50
 
 // ListRequest selects one page of living records. Zero fields do not filter.
 type ListRequest struct {
-	Cursor string // from the page before
-	Limit  int    // 0 = DefaultPage
-	Filter Filter
+	Cursor  string // from the page before
+	Limit   int    // 0 = DefaultPage
+	Filter  Filter
+	Purpose Purpose
 	Fit
 }
 
 // Validate checks what needs no namespace.
 func (r *ListRequest) Validate() *Error {
 	if err := checkPage(r.Limit); err != nil {
+		return err
+	}
+	if err := checkPurpose(r.Purpose); err != nil {
 		return err
 	}
 	if err := r.Fit.validate(recordFields); err != nil {
@@ -128,6 +132,7 @@ func (r *ListRequest) Values() url.Values {
 	}
 	setValue(v, "scope", string(f.Scope))
 	setValue(v, "conversation", f.Conversation)
+	setValue(v, "purpose", string(r.Purpose))
 	setTime(v, "since", f.Since)
 	setTime(v, "until", f.Until)
 	r.Fit.values(v)

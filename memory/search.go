@@ -34,9 +34,9 @@ const SyntaxPlain Syntax = "plain"
 // Purpose says what an answer is for.
 type Purpose string
 
-// PurposeInject is a read whose answer goes into an agent's prompt as a block of what is known:
-// a hook's, or a recall's. A namespace may have such reads audited. An empty purpose says
-// nothing.
+// PurposeInject is a read, a search or a list, whose answer goes into an agent's prompt as a
+// block of what is known: a hook's, or a recall's. A namespace may have such reads audited. An
+// empty purpose says nothing.
 const PurposeInject Purpose = "inject"
 
 // Part is a step of a search that can be switched on and off.

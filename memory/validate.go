@@ -328,8 +328,8 @@ func (r *SearchRequest) Validate() *Error {
 	if r.Syntax != "" && r.Syntax != SyntaxPlain {
 		return Errorf(CodeInvalid, "syntax %q is unknown", clip(string(r.Syntax), 40)).WithHint("the syntax is plain, or none")
 	}
-	if r.Purpose != "" && r.Purpose != PurposeInject {
-		return Errorf(CodeInvalid, "purpose %q is unknown", clip(string(r.Purpose), 40)).WithHint("the purpose is inject, or none")
+	if err := checkPurpose(r.Purpose); err != nil {
+		return err
 	}
 	for _, p := range slices.Sorted(maps.Keys(r.Parts)) {
 		if !slices.Contains(Parts, p) {
@@ -426,4 +426,11 @@ func clip(s string, n int) string {
 		n--
 	}
 	return s[:n] + "…"
+}
+
+func checkPurpose(p Purpose) *Error {
+	if p != "" && p != PurposeInject {
+		return Errorf(CodeInvalid, "purpose %q is unknown", clip(string(p), 40)).WithHint("the purpose is inject, or none")
+	}
+	return nil
 }

@@ -4,13 +4,15 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"unicode"
 	"unicode/utf8"
 
 	"mneme/internal/recall"
 	"mneme/memory"
 )
 
-// Lengths of a text that is kept, in characters.
+// Lengths of a text that is kept, in characters, of which a wide one counts twice. What an
+// explicit word asks to remember may be shorter.
 const (
 	minLength = 10
 	maxLength = 500
@@ -45,7 +47,8 @@ type patterns struct {
 
 type compiledTrigger struct {
 	*trigger
-	is, unless *regexp.Regexp
+	is, unless, own *regexp.Regexp // unless and own may be nil
+	chinese         bool           // fits in nothing that is not
 }
 
 var compiled = sync.OnceValue(func() *patterns {
@@ -56,11 +59,7 @@ var compiled = sync.OnceValue(func() *patterns {
 	}
 	for i := range triggers {
 		t := &triggers[i]
-		c := compiledTrigger{trigger: t, is: regexp.MustCompile(`(?i)` + t.pattern)}
-		if t.unless != "" {
-			c.unless = regexp.MustCompile(`(?i)` + t.unless)
-		}
-		p.triggers = append(p.triggers, c)
+		p.triggers = append(p.triggers, compiledTrigger{t, compile(t.pattern), compile(t.unless), compile(t.own), strings.ContainsFunc(t.pattern, isHan)})
 	}
 	return p
 })
@@ -95,22 +94,54 @@ func Find(text string, reply bool) []Found {
 // judge decides about one text: its length, what excludes it, then any trigger.
 func judge(text string, reply bool) (Found, bool) {
 	text = strings.TrimSpace(text)
-	if n := utf8.RuneCountInString(text); n < minLength || n > maxLength || excluded(text) {
+	n := width(text)
+	if n > maxLength || excluded(text) {
 		return Found{}, false
 	}
-	p := compiled()
 	for _, sentence := range sentences(text) {
-		question := isQuestion(sentence)
-		for i := range p.triggers {
-			t := &p.triggers[i]
-			if reply && !t.replies || question && !t.asks || !t.is.MatchString(sentence) || t.unless != nil && t.unless.MatchString(sentence) {
+		for i := range compiled().triggers {
+			t := &compiled().triggers[i]
+			if n < minLength && t.class != "remember" {
 				continue
 			}
-			return Found{Text: text, Class: t.class, Category: categoryOf(text)}, true
+			in := sentence
+			if t.whole {
+				in = text
+			}
+			if t.fits(in, reply) && (!t.rest || says(t.is.ReplaceAllString(text, ""))) {
+				return Found{Text: text, Class: t.class, Category: categoryOf(text)}, true
+			}
 		}
 	}
 	return Found{}, false
 }
+
+func (t *compiledTrigger) fits(s string, reply bool) bool {
+	if t.chinese && !strings.ContainsFunc(s, isHan) { // sooner than the pattern finds out
+		return false
+	}
+	question := isQuestion(s)
+	s = strings.TrimLeftFunc(s, isSign)
+	return (!reply || t.replies) && (t.asks || !question) && t.is.MatchString(s) &&
+		!(t.unless != nil && t.unless.MatchString(s)) && !(reply && t.own != nil && t.own.MatchString(s))
+}
+
+// width is the length of a text: a Chinese character says as much as two of others.
+func width(s string) int {
+	n := 0
+	for _, r := range s {
+		n++
+		if unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul) {
+			n++
+		}
+	}
+	return n
+}
+
+func isHan(r rune) bool { return r >= 0x2e80 && unicode.Is(unicode.Han, r) }
+
+// says reports whether a text has any words.
+func says(s string) bool { return strings.TrimFunc(s, isSign) != "" }
 
 // excluded: text with tags, one block of code, what was recalled, and what instructs readers.
 func excluded(text string) bool {
@@ -138,8 +169,11 @@ func categoryOf(text string) string {
 // IsNoise says that a prompt is nothing to search for, such as "go on".
 func IsNoise(text string) bool {
 	text = strings.TrimSpace(text)
-	return utf8.RuneCountInString(text) < 3 || noise().MatchString(text)
+	return width(text) < 3 || slash().MatchString(text) || noise().MatchString(strings.TrimFunc(text, isSign))
 }
+
+// isSign: neither letter nor digit, of whatever script.
+func isSign(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) }
 
 func isQuestion(s string) bool {
 	s = strings.TrimRight(s, " \t\"')]”’」。.!！")
@@ -149,12 +183,12 @@ func isQuestion(s string) bool {
 // pieces cuts a text into what is judged, without blocks of code where it has to be cut.
 func pieces(text string) []string {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
-	if utf8.RuneCountInString(text) <= maxLength {
+	if width(text) <= maxLength {
 		return []string{text}
 	}
 	var out []string
 	for _, paragraph := range paragraphs(text) {
-		if utf8.RuneCountInString(paragraph) <= maxLength {
+		if width(paragraph) <= maxLength {
 			out = append(out, paragraph)
 			continue
 		}

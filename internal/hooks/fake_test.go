@@ -98,6 +98,28 @@ func (n *fakeNode) Search(_ context.Context, ns string, req memory.SearchRequest
 	return resp, nil
 }
 
+func (n *fakeNode) List(_ context.Context, ns string, opts client.ListOptions) (memory.RecordList, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.refuse(ns); err != nil {
+		return memory.RecordList{}, err
+	}
+	if err := opts.Validate(); err != nil {
+		return memory.RecordList{}, err
+	}
+	if opts.Purpose != memory.PurposeInject {
+		return memory.RecordList{}, memory.Errorf(memory.CodeInternal, "a list for a prompt that is not audited")
+	}
+	var list memory.RecordList
+	for _, r := range slices.Backward(n.records) {
+		f := opts.Filter
+		if (len(f.Kinds) == 0 || slices.Contains(f.Kinds, r.Kind)) && !slices.ContainsFunc(f.Tags, func(t string) bool { return !slices.Contains(r.Tags, t) }) && len(list.Records) < opts.Limit {
+			list.Records = append(list.Records, r)
+		}
+	}
+	return list, nil
+}
+
 func (n *fakeNode) refuse(ns string) error {
 	time.Sleep(n.slow)
 	if n.err != nil {
@@ -138,7 +160,7 @@ func (n *fakeNode) CaptureBatch(_ context.Context, ns string, items []memory.Cap
 	case !spent:
 		r.RecordID = fmt.Sprintf("01JC2Y3K5V8Q0T4W6X7Z%06d", len(n.records))
 		n.records = append(n.records, memory.Record{RecordID: r.RecordID, Text: item.Text, Agent: item.Agent, Kind: item.Kind, Role: item.Role, Scope: item.Scope, Tags: item.Tags,
-			Conversation: item.Conversation, DerivedFrom: item.DerivedFrom, Metadata: item.Metadata, Version: 1})
+			Conversation: item.Conversation, DerivedFrom: item.DerivedFrom, Metadata: item.Metadata, Version: 1, CreatedAt: testNow.Add(time.Duration(len(n.records)) * time.Second)})
 		n.bodies[item.Agent+"/"+item.ID] = item
 	default:
 		r.RecordID = n.recordOf(item).RecordID

@@ -18,6 +18,9 @@ const (
 // Agents lists the hosts.
 var Agents = []string{ClaudeCode, Codex, Cursor, Windsurf, GeminiCLI, Copilot, Kiro, Antigravity, OpenCode}
 
+// withPrompts are the hosts that tell a prompt and take text with it.
+var withPrompts = []string{ClaudeCode, Codex, GeminiCLI, Kiro, OpenCode}
+
 // meaning is what an event of a host is, and whether its answer reaches the model.
 type meaning struct {
 	kind    Kind

@@ -93,11 +93,31 @@ func summary(text string) string {
 
 // notable are the commands of which it is worth knowing that they ran.
 var notable = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?:^|&&|;|\|\|)\s*(?:sudo\s+)?(?:go (?:get|install) \S|npm (?:i|install|add) (?:-\S+ )*[^-\s]|npm publish|pnpm (?:add|publish)|yarn (?:add|publish)|bun add|pip3? install (?:-\S+ )*[^-\s]|uv (?:add|pip install)|poetry add|cargo (?:add|install|publish)|gem install|composer require|apt(?:-get)? (?:-y )?install|brew install|dotnet add|helm (?:install|upgrade|rollback)|kubectl (?:apply|rollout|delete)|terraform (?:apply|destroy)|docker push|git (?:tag \S|push)|(?:make|npm run|task|just) \S*(?:deploy|release|migrate|publish))`)
+	return regexp.MustCompile(`(?:^|&&|;|\|\|)\s*(?:sudo\s+)?(?:go (?:get|install) \S|npm (?:i|install|add) (?:-\S+ )*[^-\s]|npm publish|pnpm (?:add|publish)|yarn (?:add|publish)|bun add|pip3? install (?:-\S+ )*[^-\s]|uv (?:add|pip install)|poetry add|cargo (?:add|install|publish)|gem install|composer require|apt(?:-get)? (?:-y )?install|brew install|dotnet add|helm (?:install|upgrade|rollback)|kubectl (?:apply|rollout|delete)|terraform (?:apply|destroy)|docker push|git tag \S|git push (?:\S+ )*?(?:-f\b|--force|--tags|--follow-tags|--delete|-d\b|v\d)|(?:make|npm run|task|just) \S*(?:deploy|release|migrate|publish))`)
 })
 
-// ofTool is what is kept of a tool: that it failed, or that it changed something outside the
-// files, which Git knows better. Tools of MCP servers are left out: they may be memories.
+// bare is what a failure says without saying why.
+var bare = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\bmake(?:\[\d+\])?: \*\*\* \[[^\]]*\]|\b(?:errors?|failed|failure|command|process|tool|task|exit(?:ed)?|with|status|code|returned|non-?zero|the|it)\b|\d+`)
+})
+
+// idle is what Git says where there was nothing to do.
+var idle = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\b(?:nothing (?:added )?to commit|no changes added to commit|already up[- ]to[- ]date|everything up-to-date)\b`)
+})
+
+// reason is what a tool said why it failed, "" where it said nothing.
+func reason(e *Event) string {
+	said := ends(oneLine(e.Error), maxError)
+	if !says(bare().ReplaceAllString(said, "")) || idle().MatchString(said) {
+		return ""
+	}
+	return said
+}
+
+// ofTool is what is kept of a tool: why it failed, or that it changed something outside the
+// files and their history, which Git knows better. Tools of MCP servers are left out: they may
+// be memories.
 func ofTool(e *Event) (keep, bool) {
 	command := clip(oneLine(firstLine(e.Command)), maxCommand)
 	if command == "" || e.Stopped || dull().MatchString(command) || recall.Contains(command) || instructs(command) {
@@ -105,8 +125,8 @@ func ofTool(e *Event) (keep, bool) {
 	}
 	switch e.Kind {
 	case ToolFailed:
-		said := ends(oneLine(e.Error), maxError)
-		if recall.Contains(said) || instructs(said) {
+		said := reason(e)
+		if said == "" || recall.Contains(said) || instructs(said) {
 			return keep{}, false
 		}
 		return keep{text: "`" + command + "` failed: " + said, kind: memory.KindError, role: "tool", class: "failure", category: "other"}, true
@@ -128,18 +148,18 @@ func instructs(text string) bool {
 }
 
 // query is what an event makes hooks search for; "" is nothing. Where the event has no words of
-// its own, the conversation's last prompt is meant, or the project by its name.
+// its own, the conversation's last prompt is meant.
 func query(e *Event, one *session) string {
 	switch e.Kind {
 	case SessionStart, CompactBefore:
-		return clip(first(e.Prompt, one.Prompt, projectName(e.Dir)), maxQuery)
+		return clip(first(e.Prompt, one.Prompt), maxQuery)
 	case Prompt:
 		if !IsNoise(e.Prompt) {
 			return clip(e.Prompt, maxQuery)
 		}
 	case ToolFailed:
 		if !e.Stopped && !dull().MatchString(e.Command) {
-			return clip(oneLine(firstLine(e.Command)+" "+ends(oneLine(e.Error), maxError)), maxQuery)
+			return clip(oneLine(firstLine(e.Command)+" "+reason(e)), maxQuery)
 		}
 	case ToolAfter, FileEdited:
 		if one.Pending { // its host shows prompts, and takes text only now
@@ -147,6 +167,40 @@ func query(e *Event, one *session) string {
 		}
 	}
 	return ""
+}
+
+// bearing is what is asked for of the words of an event: not digits and letters that stand
+// alone, each of which is in many memories and would carry one that fits in nothing else. The
+// first person stays, and C++.
+func bearing(s string) string {
+	r := []rune(s)
+	at := func(i int) rune {
+		if i < 0 || i >= len(r) {
+			return ' '
+		}
+		return r[i]
+	}
+	joined := func(sign, beyond rune) bool { return strings.ContainsRune(`._/:@'’-`, sign) && !isSign(beyond) }
+	for i, c := range r {
+		alone := !isSign(c) && isSign(at(i-1)) && isSign(at(i+1)) && width(string(c)) == 1
+		if alone && !strings.ContainsRune("aAiI", c) && !joined(at(i-1), at(i-2)) && !joined(at(i+1), at(i+2)) && at(i+1) != '#' && (at(i+1) != '+' || at(i+2) != '+') {
+			r[i] = ' '
+		}
+	}
+	return string(r)
+}
+
+// justSaid tells memories that say no more than the prompt that is asked for: another hook may
+// have kept it a moment ago. Where a conversation goes on, it may have lost that prompt.
+func justSaid(e *Event, ask string) func(memory.Hit) bool {
+	if e.Kind == ToolFailed || e.Prompt == "" && (e.Kind == SessionStart || e.Kind == CompactBefore) {
+		return func(memory.Hit) bool { return false }
+	}
+	said := strings.ToLower(oneLine(ask))
+	return func(h memory.Hit) bool {
+		text := strings.ToLower(oneLine(h.Text))
+		return text != "" && strings.Contains(said, text) || recall.Alike(text, said) >= recall.Nearly
+	}
 }
 
 func projectName(dir string) string {

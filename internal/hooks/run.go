@@ -26,6 +26,7 @@ const (
 type Node interface {
 	Search(ctx context.Context, namespace string, req memory.SearchRequest) (memory.SearchResponse, error)
 	CaptureBatch(ctx context.Context, namespace string, items []memory.Capture, opts client.CaptureOptions) (memory.CaptureResponse, error)
+	List(ctx context.Context, namespace string, opts client.ListOptions) (memory.RecordList, error)
 	Get(ctx context.Context, namespace, id string, opts client.GetOptions) (memory.Record, error)
 	Revise(ctx context.Context, namespace, id string, rev memory.Revision, opts client.WriteOptions) (memory.RevisionResponse, error)
 }
@@ -60,15 +61,15 @@ type begun struct {
 func (r *Runner) Recall(ctx context.Context, e *Event) string {
 	b := r.begin(ctx, e)
 	now, ask, given, alone := b.at, b.ask, b.given, b.alone
-	if ask == "" || !r.Settings.Recall {
+	if ask == "" && !standing(e) || !r.Settings.Recall {
 		return ""
 	}
-	made := Recalled{At: now, Namespace: r.Namespace, Agent: e.Agent, Event: e.Name, Query: clip(ask, maxJournalQuery), Hits: []RecalledHit{}}
+	made := Recalled{At: now, Namespace: r.Namespace, Agent: e.Agent, Event: e.Name, Query: first(clip(ask, maxJournalQuery), standingQuery), Hits: []RecalledHit{}}
 	block := recall.Block{}
 	if alone {
 		made.Outcome = "node away"
 	} else {
-		block = r.search(ctx, ask, given, &made)
+		block = r.search(ctx, e, ask, given, &made)
 	}
 	r.remember(ctx, e, &made, block)
 	return block.Text
@@ -115,25 +116,22 @@ func (r *Runner) begin(ctx context.Context, e *Event) *begun {
 }
 
 // search asks the node, and leaves out what the conversation has already.
-func (r *Runner) search(ctx context.Context, ask string, given []string, made *Recalled) recall.Block {
+func (r *Runner) search(ctx context.Context, e *Event, ask string, given []string, made *Recalled) recall.Block {
 	ctx, cancel := context.WithTimeout(ctx, recallPatience)
 	defer cancel()
 	began := time.Now()
-	limit, text := min(recall.DefaultLimit+len(given), 3*recall.DefaultLimit), memory.MaxSnippetRunes
-	resp, err := r.Node.Search(ctx, r.Namespace, memory.SearchRequest{Query: ask, Syntax: memory.SyntaxPlain, As: r.Agent, Limit: &limit, Purpose: memory.PurposeInject, Fit: memory.Fit{
-		MaxText: &text, Fields: []string{"id", "uri", "text", "truncated", "snippet", "score", "occurred_at"}}})
-	made.TookMS = float64(time.Since(began).Microseconds()) / 1000
+	hits, refused, err := r.find(ctx, e, ask, len(given))
+	made.TookMS, made.BestRefused = float64(time.Since(began).Microseconds())/1000, refused
 	if err != nil {
 		r.failed(ctx, "recall", err, time.Since(began))
 		made.Outcome = "failed: " + string(memory.CodeOf(err))
 		return recall.Block{}
 	}
-	found := len(resp.Results)
-	resp.Results = slices.DeleteFunc(resp.Results, func(h memory.Hit) bool { return slices.Contains(given, h.ID) })
-	fresh := len(resp.Results)
-	resp.Results = resp.Results[:min(fresh, recall.DefaultLimit)]
-	block := recall.Compose(resp, r.Settings.Budget)
-	made.BestRefused, made.Tokens = resp.BestRefused, block.Tokens
+	found, said := len(hits), justSaid(e, ask)
+	hits = slices.DeleteFunc(hits, func(h memory.Hit) bool { return slices.Contains(given, h.ID) || said(h) })
+	fresh := len(hits)
+	block := recall.Compose(hits, recall.DefaultLimit, r.Settings.Budget)
+	made.Tokens = block.Tokens
 	for _, u := range block.Used {
 		made.Hits = append(made.Hits, RecalledHit(u))
 	}
@@ -150,14 +148,39 @@ func (r *Runner) search(ctx context.Context, ask string, given []string, made *R
 	return block
 }
 
+// find searches for the words, and behind what it finds puts what stands at the beginning of a
+// conversation. given is how many memories may be left out of what it returns.
+func (r *Runner) find(ctx context.Context, e *Event, ask string, given int) (hits []memory.Hit, refused float64, err error) {
+	if words := bearing(ask); says(words) {
+		limit, text := min(recall.Ask(recall.DefaultLimit)+given, 2*recall.Ask(recall.DefaultLimit)), memory.MaxSnippetRunes
+		resp, err := r.Node.Search(ctx, r.Namespace, memory.SearchRequest{Query: words, Syntax: memory.SyntaxPlain, As: r.Agent, Limit: &limit, Purpose: memory.PurposeInject, Fit: memory.Fit{
+			MaxText: &text, Fields: []string{"id", "uri", "text", "truncated", "snippet", "score", "occurred_at"}}})
+		if err != nil {
+			return nil, 0, err
+		}
+		hits, refused = resp.Results, resp.BestRefused
+	}
+	if standing(e) {
+		more, err := r.stands(ctx)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, h := range more {
+			if !slices.ContainsFunc(hits, func(have memory.Hit) bool { return have.ID == h.ID }) {
+				hits = append(hits, h)
+			}
+		}
+	}
+	return hits, refused, nil
+}
+
 // remember writes the recall into the journal, and what it gave into the conversation.
 func (r *Runner) remember(ctx context.Context, e *Event, made *Recalled, block recall.Block) {
 	err := r.Disk.change(ctx, made.At, func(s *state) error {
-		ids := make([]string, len(block.Used))
-		for i, u := range block.Used {
-			ids[i] = u.RecordID
+		one := s.session(e, made.At)
+		for _, u := range block.Used {
+			one.give(append(u.Same, u.RecordID))
 		}
-		s.session(e, made.At).give(ids)
 		return r.Disk.journalLocked(*made)
 	})
 	if err != nil {
@@ -269,6 +292,9 @@ func (r *Runner) coolKey(e *Event, k *keep) string {
 	return key(r.Addr, r.Namespace, k.role, k.text)
 }
 
+// rememberTag is the class of what somebody asked to remember, and the tag of such memories.
+const rememberTag = "remember"
+
 // marks is what the metadata of a capture says, below "hook".
 type marks struct {
 	Host     string `json:"host"`
@@ -289,6 +315,9 @@ func (r *Runner) entry(e *Event, k *keep, now time.Time) Entry {
 	at := now.UTC()
 	nonce := r.NewID()
 	tags := []string{"hook"}
+	if k.class == rememberTag {
+		tags = append(tags, rememberTag)
+	}
 	if k.category == "entity" {
 		tags = append(tags, "entity")
 	}

@@ -23,7 +23,7 @@ func TestOneConversationStoresAndAnotherRecalls(t *testing.T) {
 	}
 	w.stored("Remember that deploys happen on Tuesdays.")
 	r := w.node.records[0]
-	if r.Agent != ClaudeCode || r.Role != "user" || r.Conversation != "claude-code/one" || r.Kind != memory.KindFact || !slices.Equal(r.Tags, []string{"hook"}) {
+	if r.Agent != ClaudeCode || r.Role != "user" || r.Conversation != "claude-code/one" || r.Kind != memory.KindFact || !slices.Equal(r.Tags, []string{"hook", "remember"}) {
 		t.Errorf("%+v", r)
 	}
 	if m := marksOf(r.Metadata); m.Host != ClaudeCode || m.Event != "UserPromptSubmit" || m.Trigger != "remember" || m.Project != "proj" || m.Nonce == "" {
@@ -183,21 +183,21 @@ func TestTheSameEventCoolsDown(t *testing.T) {
 	if c := w.disk().Counts(); c.Cooled != 1 || c.Repeated != 0 {
 		t.Errorf("%+v", c)
 	}
-	fail := `{"session_id":"one","tool_name":"Bash","tool_input":{"command":"make lint"},"error":"exit status %d"}`
+	fail := `{"session_id":"one","tool_name":"Bash","tool_input":{"command":"make lint"},"error":"rule %d is broken"}`
 	w.hook(ClaudeCode, "PostToolUseFailure", fmt.Sprintf(fail, 1))
 	w.now = w.now.Add(29 * time.Second)
 	w.atOnce(ClaudeCode, "PostToolUseFailure", fmt.Sprintf(fail, 2))
 	w.now = w.now.Add(2 * time.Second)
 	w.atOnce(ClaudeCode, "PostToolUseFailure", fmt.Sprintf(fail, 3))
-	w.stored("I prefer tabs over spaces.", "`make lint` failed: exit status 1", "`make lint` failed: exit status 3")
+	w.stored("I prefer tabs over spaces.", "`make lint` failed: rule 1 is broken", "`make lint` failed: rule 3 is broken")
 }
 
 func TestWhatToolsLeaveBehind(t *testing.T) {
 	w := newWorld(t)
-	for _, command := range []string{"go get github.com/a/b@v1.2.0", "cd x && npm install left-pad", "npm install", "go test ./...", "git push origin main", "ls", "make deploy"} {
+	for _, command := range []string{"go get github.com/a/b@v1.2.0", "cd x && npm install left-pad", "npm install", "go test ./...", "git push origin v1.2.0", "ls", "make deploy"} {
 		w.hook(ClaudeCode, "PostToolUse", toJSON(map[string]any{"tool_name": "Bash", "tool_input": map[string]string{"command": command}, "tool_response": map[string]string{"stdout": "remember that we decided"}}))
 	}
-	w.stored("Ran `go get github.com/a/b@v1.2.0`.", "Ran `git push origin main`.", "Ran `make deploy`.")
+	w.stored("Ran `go get github.com/a/b@v1.2.0`.", "Ran `git push origin v1.2.0`.", "Ran `make deploy`.")
 	w.hook(ClaudeCode, "PostToolUseFailure", `{"tool_input":{"command":"grep x y"},"error":"exit status 1"}`)
 	w.hook(ClaudeCode, "PostToolUseFailure", `{"tool_input":{"command":"make all"},"error":"stopped","is_interrupt":true}`)
 	w.hook(ClaudeCode, "PostToolUse", `{"tool_name":"Edit","tool_input":{"file_path":"/a.go"},"tool_response":{}}`)

@@ -4,16 +4,12 @@ import (
 	"context"
 	"math"
 	"slices"
-	"strings"
 	"time"
-	"unicode"
 
 	"mneme/client"
+	"mneme/internal/recall"
 	"mneme/memory"
 )
-
-// nearly is the similarity from which two texts say the same.
-const nearly = 0.95
 
 // Drain sends what is spooled for the node, as long as it takes it and for two seconds at most.
 func (r *Runner) Drain(ctx context.Context) Drained {
@@ -90,55 +86,11 @@ func (r *Runner) nearest(ctx context.Context, e *Entry) (near memory.Hit, simila
 		if h.Agent == e.Item.Agent && h.Text == e.Item.Text {
 			return memory.Hit{}, 0, nil
 		}
-		if is := max(h.VectorScore, alike(h.Text, e.Item.Text)); is >= nearly && is > similarity {
+		if is := max(h.VectorScore, recall.Alike(h.Text, e.Item.Text)); is >= recall.Nearly && is > similarity {
 			near, similarity = h, is
 		}
 	}
 	return near, similarity, err
-}
-
-// alike is the cosine of the words, and pairs of words, of two texts, as often as they stand
-// in each; a Chinese character is a word.
-func alike(a, b string) float64 {
-	x, y := wordsOf(a), wordsOf(b)
-	var dot, xx, yy float64
-	for w, n := range x {
-		dot += n * y[w]
-		xx += n * n
-	}
-	for _, n := range y {
-		yy += n * n
-	}
-	if dot == 0 {
-		return 0
-	}
-	return dot / math.Sqrt(xx*yy)
-}
-
-func wordsOf(s string) map[string]float64 {
-	words := map[string]float64{}
-	before, word := "", []rune{}
-	end := func() {
-		if len(word) > 0 {
-			words[string(word)]++
-			words[before+" "+string(word)]++
-			before, word = string(word), word[:0]
-		}
-	}
-	for _, r := range strings.ToLower(s) {
-		switch {
-		case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana):
-			end()
-			word = append(word, r)
-			end()
-		case unicode.IsLetter(r), unicode.IsDigit(r):
-			word = append(word, r)
-		default:
-			end()
-		}
-	}
-	end()
-	return words
 }
 
 // link names the memory that says nearly the same, and counts on.

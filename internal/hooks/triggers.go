@@ -7,51 +7,106 @@ import (
 
 // trigger is a reason to keep what somebody said. It is looked for in one sentence at a time;
 // what stands in unless makes the sentence none. Of a reply, which speaks of its own work in
-// the same words, only some count.
+// the same words, only some count, and none with what stands in own.
 type trigger struct {
 	class   string
 	replies bool // counts in what the agent says, too
 	asks    bool // counts in a question, too
+	whole   bool // is looked for in the text as one, and not by sentences
+	rest    bool // points at something: a text that has nothing beside it says nothing
 	pattern string
 	unless  string
+	own     string
 }
+
+// What stands in many patterns. head is where a clause begins. That nothing but signs stands
+// before a sentence is seen to when it is cut: \W would take Chinese for signs, too.
+const (
+	head = `(?:^|[.,;:!(，。；：！（—]\s*)`
+	tail = `[\s.,!。，！…]*$`
+	talk = `(?:(?:hey|hi|ok|okay|so|oh|well|also|and|but|please|just|always) )*`
+	bad  = `still|again|try|fix|undo|revert|redo|look|check|broken|fail\w*|flaky|slow|stuck|crash\w*|errors?|why`
+)
 
 // triggers is the whole table, English and Chinese; the first that fits names the class.
 var triggers = []trigger{
-	{class: "remember", replies: true, asks: true,
-		pattern: `\b(?:please |can you |could you |and |also |always )?remember (?:that|this|to|my|our|we|i|the|it|:|for)\b|^\W*remember\b|\b(?:keep|bear) in mind\b|\b(?:don't|do not|never) forget\b|\bfor (?:the record|future reference)\b|\bmake a note\b|\bnote to self\b|\bnote that\b`,
-		unless:  `\b(?:do|did|does) (?:you|we|i|they|he|she|anyone) remember\b|\b(?:can't|cannot|don't|do not|doesn't|didn't|couldn't|to|i|you|we) remember (?:the|what|why|how|if|whether|where|it)\b|\bremember me\b`},
-	{class: "remember", asks: true,
-		pattern: `记住|(?:^|[，。！,!：:；;\s]|请|要|帮我)记得|别忘|不要忘|请记下|记一下`, unless: `(?:不|没|未|还|是否|能|会)记得|记得吗|记住了吗|忘记密码`},
+	{class: "remember", replies: true, asks: true, rest: true,
+		pattern: `\b(?:please |can you |could you |and |also |always )?remember (?:that|this|to|my|our|we|i|the|it|for)\b|` + head + talk + `remember\b|\bremember\s*:|` +
+			`\b(?:keep|bear) (?:(?:that|this|it|these|the following) )?in mind\b|\b(?:don't|do not|never) forget\b|\bfor (?:the record|future reference)\b|` +
+			`\b(?:make a note|take (?:a )?note(?:\s*:| that\b| of (?:this|that|the following)\b))|\bnote to self\b|\bnote that\b|` + head + talk + `memori[sz]e\b(?: (?:that|this|it|the following))?|` +
+			`\b(?:please )?(?:save|store|add|put|commit|write|keep|record) (?:(?:this|that|it|these|the following) )?(?:to|in|into) (?:the |our |team |shared |long-term )*memory(?:\s*:|,? that\b)|` +
+			`\b(?:please )?(?:save|add|commit) (?:this|that|it|these) to (?:the |our |team |shared |long-term )*memory\b|` +
+			`\b(?:save|store|add|put|commit|write|keep|record|note)\b[^!?]*?\b(?:to|in|into) your (?:long-term )?memor(?:y|ies)\b`,
+		unless: `\b(?:do|did|does) (?:you|we|i|they|he|she|anyone) remember\b|\b(?:can't|cannot|don't|do not|doesn't|didn't|couldn't|to|i|you|we) remember (?:the|what|why|how|if|whether|where|it)\b|` +
+			`\bremember me\b|\bremember (?:when|who|how|why|what|where|which)\b[^!]*\?|\bmemori[sz]e (?:the |its |all )?(?:results?|calls?|functions?|values?|components?)\b`,
+		own: `\bi(?:'ll|'ve|'d| will| have| can| could)\b[^!?]*?\b(?:remember|keep|bear|noted|memori[sz]ed?|saved?|stored?|add(?:ed)?|commit(?:ted)?|record(?:ed)?|written)\b`},
+	{class: "remember", asks: true, rest: true,
+		pattern: `(?:请|麻烦|帮我|帮忙|你|您|要|一定|务必|先|也)*(?:记住|别忘|不要忘|(?:请|把(?:这|它|下面)[^，。！？,!?]{0,4})记下来?|记下来|记一下)(?:了|啦|吧|哦|啊|记)*(?:这个|这一点|这点|这件事|它)?|(?:^|[，。！,!：:；;\s]|请|要|帮我)记得|` +
+			`(?:存|写|加|记|放|保存|添加|记录)(?:到|进|入|在)(?:你的?|您的|团队的?|我们的|长期的?)*(?:记忆|备忘)(?:里|中|录|库)*`,
+		unless: `(?:不|没|未|还|是否|能|会)记得|记得吗|记住了吗|忘记密码|(?:没|没有|未|忘了)记(?:下|住)|记住(?:密码|登录|用户)`},
+	{class: "remember", rest: true,
+		pattern: `(?:^|[.;!]\s*)next time\b|,? next time[.!]*$`,
+		unless:  `\b(?:see you|talk|until|maybe|the) next time\b|\bnext time (?:it|the \w+) (?:runs?|fires?|starts?|loads?|is|gets)\b`},
 
 	{class: "preference",
-		pattern: `\bprefer(?:s|red|ably|ence)?\b|\b(?:i|we|my (?:team|boss|wife|husband|client)) (?:really |also |just |usually |always |generally |do |would )*(?:like|love|hate|dislike|want|need|can't stand|don't like|do not like)\b|\bmy (?:favou?rite|preferred)\b`,
-		unless:  `\b(?:want|need|like|love|hate|prefer)(?:ed)? (?:you|to|it to|this to|that to|the (?:test|tests|build|code) to|help|more (?:details|info\w*|context|logs?)|an? (?:fix|hand|minute|second|review))\b|\b(?:looks?|feels?|seems?|sounds?|something|things?) like\b|\blike (?:this|that|so|when|if)\b`},
-	{class: "preference", pattern: `(?:我|我们|咱们|团队|老板|客户|用户)[^，。！？,!?]{0,8}(?:喜欢|偏好|偏爱|讨厌|习惯)|(?:喜欢|偏好|讨厌|习惯)(?:用|使用|把|在|于)`,
-		unless: `(?:如果|要是|只要)你?喜欢|习惯用语|不习惯吗`},
+		pattern: `\bprefer(?:s|red|ably|ence)?\b|\b(?:i|we|my (?:team|boss|wife|husband|client))(?:'d)? (?:really |also |just |usually |always |generally |do |would )*(?:like|love|hate|dislike|want|need|can't stand|don't like|do not like)\b|\bmy (?:favou?rite|preferred)\b`,
+		unless: `\b(?:want|need)(?:ed)? to\b|(?:\bwould|'d) (?:\w+ )?(?:like|love|hate|prefer) (?:to|an?|the|another|some|more)\b|\b(?:like|love|hate|prefer) to (?:see|know|think|ask|have|hear|say|bother|break|look|read|wait)\b|` +
+			`\b(?:want|need|like|love|hate|prefer)(?:ed)? (?:you|it to|this to|that to|the (?:test|tests|build|code) to|help|more (?:details|info\w*|context|logs?)|an? (?:fix|hand|minute|second|review))\b|` +
+			`\b(?:like|love|hate|want|need|prefer) (?:it|this|that|them|these|those)(?:[.,;!)]|$| (?:thanks|so|a lot|very|too|now|back|done|fixed|working|more|better|already)\b)|` +
+			`\b(?:want|need) (?:your|some|another|(?:the|an?|all) (?:\S+ )?(?:output|diff|logs?|results?|list|files?|code|errors?|stack ?trace|details|link|command|summary|source|functions?|methods?|tests?|class|scripts?|buttons?|page|table|component|endpoint|plan))\b|` +
+			`\bi (?:\w+ )?need (?:it|this|that|these|those|the(?: \S+){1,3}[.!]*$)|\b(?:like|love|hate|dislike) (?:the (?:new|current|latest|updated|first|second|last|other)|your|how|where)\b|` +
+			`\b(?:looks?|feels?|seems?|sounds?|something|things?) like\b|\blike (?:this|that|so|when|if)\b`},
+	{class: "preference", pattern: `(?:我|我们|咱们|团队|老板|客户|用户)[^，。！？,!?]{0,8}(?:喜欢|偏好|偏爱|讨厌|习惯|倾向|宁愿|更愿意)|(?:喜欢|偏好|讨厌|习惯)(?:用|使用|把|在|于)`,
+		unless: `(?:如果|要是|只要)你?喜欢|习惯用语|不习惯吗|喜欢(?:它|这个|这样|这种|那个|你的?)?(?:了|的|啊|设计|版本|方案)?(?:[，。！,!\s]|$)`},
 
 	{class: "decision", replies: true,
-		pattern: `\b(?:we|i|they|the team|it was|has been|have been|was|team)(?:'ve| have| has)?(?: all| finally| just| already| now)? (?:decided|agreed|settled|chose|chosen|opted|picked)\b|\b(?:decision|verdict)(?: is| was|:)|\bdecided (?:to|on|against|that|not)\b|\b(?:switch(?:ed|ing)?|migrat(?:ed?|ing)|mov(?:ed|ing)) (?:\S+ ){0,4}(?:to|from|over to|away from)\b|\b(?:we|we'll|we are|we're|i'll|the project|the team|everyone)(?: will| should| now| going to)* (?:use|using|adopt|go with|going with|stick with|standardi[sz]e on)\b|\bfrom now on\b|\bgoing forward\b|\bwill use\b`,
-		unless:  `\b(?:should|could|can|do|shall|would|if) (?:we|i|you)\b|\bhave(?:n't| not) (?:yet )?(?:decided|agreed|chosen)\b|\b(?:moved|switched|moving|switching) (?:on|the (?:cursor|focus)|to the (?:next|branch|directory|folder|file))\b|\bdecided yet\b`},
+		pattern: `\b(?:we|i|they|the team|it was|has been|have been|was|team)(?:'ve| have| has)?(?: all| finally| just| already| now)? (?:decided|agreed|settled|chose|chosen|opted|picked)\b|\b(?:decision|verdict)(?: is| was|:)|\bdecided (?:to|on|against|that|not)\b|\bfrom now on\b|\bgoing forward\b`,
+		unless:  `\b(?:should|could|can|do|shall|would|if) (?:we|i|you)\b|\bhave(?:n't| not) (?:yet )?(?:decided|agreed|chosen)\b|\bdecided yet\b`},
 	{class: "decision", replies: true,
-		pattern: `(?:我|我们|咱们|团队|大家|已经?|最终|最后|会议)[^，。！？,!?]{0,6}(?:决定|选择|选定|定下)|决定(?:了|用|采用|使用|改|把|将|不再|由)|改用|采用|换成了?|从现在起|今后(?:都|一律)|以后(?:都|一律)`,
-		unless:  `决定论|决定性|还没决定|未决定|没有决定|(?:要不要|是否|该不该)|由你决定|选择题`},
+		pattern: `\b(?:we|we'll|we are|we're|i'll|the project|the team|everyone)(?: will| should| now| going to)* (?:use|using|adopt|go with|going with|stick with|standardi[sz]e on)\b|\bwill use\b`,
+		unless:  `\b(?:should|could|can|do|shall|would|if) (?:we|i|you)\b`,
+		own:     `\bi(?:'ll|'m| will| am)\b`},
+	{class: "decision", replies: true,
+		pattern: `\b(?:switch(?:ed|ing)?|migrat(?:ed?|ing)|mov(?:ed|ing)) (?:\S+ ){0,4}(?:to|from|over to|away from)\b`,
+		unless: `\b(?:should|could|can|do|shall|would|if) (?:we|i|you)\b|\b(?:moved|moving) on\b|\bthe (?:cursor|focus)\b|` +
+			`\b(?:to|from) (?:the |a |an |this |that |my |your )?(?:\S+ )?(?:next|previous|branch|directory|folder|file|tab|step|line|page|section|footer|header|top|bottom|left|right|end)\b`,
+		own: `\bi(?:'ve|'ll|'m| have| will| am)?(?: (?:just|now|also|already|successfully))* (?:switch|migrat|mov)|\ball (?:the )?(?:\d+ )?tests\b`},
+	{class: "decision", replies: true,
+		pattern: `(?:我|我们|咱们|团队|大家|已经?|最终|最后|会议)[^，。！？,!?]{0,6}(?:决定|选择|选定|定下)|决定(?:了|用|采用|使用|改|把|将|不再|由)|改用|采用|换成了?|从现在起|(?:今后|以后|往后)[^，。！？,!?再]{0,12}(?:都|一律|统一|只|不要|别|不再|请)`,
+		unless:  `决定论|决定性|还没决定|未决定|没有决定|(?:要不要|是否|该不该)|由你决定|选择题|还没选择`},
 
-	{class: "contact", pattern: `(?:^|[^\w.])\+?\d{10,15}(?:\b|$)`, unless: `\b(?:id|at|line|time|timestamp|seq|offset|bytes|ns|port|pid|commit|build)\b.{0,12}\d{10,}`},
+	{class: "correction",
+		pattern: `(?:` + head + `|\b(?:please|and|but|so|no) )(?:don't|do not|stop|avoid) (?:use|using)\b|\bwe (?:don't|do not|no longer) use\b|` +
+			`(?:` + head + `|\bplease )use (?:\S+ ){1,4}?(?:instead of|rather than|in place of)\b`,
+		unless: `\b(?:use|using) (?:it|this|that|them|these|those)\b|\bhere\b|\bin this\b`},
+	{class: "correction",
+		pattern: `(?:` + head + `|\b(?:no|but|and|well) )actually\b,? (?:the|our|my|we) .*?\b(?:is|are|was|were|runs?|uses?|lives?|needs?|has|have|must|should)\b|(?:` + head + `)actually\b.*, not \S|` +
+			`\b(?:the|our|my|we) .*?\b(?:is|are|was|were|uses?|runs?|lives?) (?:\S+ ){0,4}?\S+, not (?:\S+ ?){1,4}$`,
+		unless: `\b(?:` + bad + `|wrong|fine|good|great|better|ok|okay|i think)\b`},
+	{class: "correction", whole: true, rest: true,
+		pattern: `^(?:no[,.:!]? )?(?:(?:that|this|it)(?:'s| is| was) (?:wrong|incorrect|a mistake|not (?:right|correct|true))\b|(?:you're|you are|you got (?:it|that)) wrong\b)|^(?:wrong|incorrect|no|nope)[,.:!] (?:the|our|my|we) .*?\b(?:is|are|was|were|runs?|uses?|lives?|has|have)\b`,
+		unless:  `\b(?:` + bad + `|expected|got|prints?|output|returns?|shows?|throws?)\b`},
+	{class: "correction", whole: true, rest: true,
+		pattern: `^(?:不对|错了|不是这样的?|你?(?:搞|弄|说|记)错了)[，,：:。！!\s]|不是[^，。！？,!?]{1,20}[，,]?\s*(?:而)?是|其实[^，。！？,!?]{1,20}(?:是|在|叫|用)|(?:^|[，。！,!；;：:\s]|请)(?:不要|别)再?(?:用|使用)`,
+		unless:  `还是|报错|失败|不行|再试|重试|是不是|为什么|怎么|吗|什么|哪|用(?:它|这个|那个)|不是吧`},
+
+	{class: "contact", pattern: `(?:^|[^\w.])\+?\d{10,15}(?:\b|$)`, unless: `\b(?:id|at|line|time|timestamp|seq|offset|bytes|ns|port|pid|commit|build)\b.{0,12}\d{10,}|(?:编号|订单号?|单号|时间戳)[^，。！？]{0,6}\d{10,}`},
 	{class: "contact", pattern: `[\w.-]+@[\w-]+(?:\.[\w-]+)+`, unless: `\bgit@|://\S*@|npm|@v?\d|noreply|no-reply`},
 
 	{class: "personal",
-		pattern: `\bmy (?:\w+ ){1,3}(?:is|are)\b|\bmy \w+'s (?:name|birthday|email)\b|\bcall me [A-Z]?\w+|\bi(?:'m| am) (?:an?|the|from|based in|responsible for|in charge of|allergic|vegan|vegetarian|called|new to|working (?:on|at|for|as)|colou?r-?blind|left-handed|on the)\b|\bi(?:'m| am) (?-i:[A-Z][a-z]+)\b|\b(?:i|we) (?:live|work) (?:in|at|for|as|on|with|from)\b`,
-		unless:  `\bmy (?:\w+ ){0,2}(?:build|builds|tests?|code|branch|pr|question|problem|issue|guess|point|understanding|query|output|terminal|concern|goal|idea|plan|bad|changes?|commit|screen|error|program|script|app|server|file|function|loop|pipeline) (?:is|are)\b|\bmy (?:\w+ ){1,3}(?:is|are) (?:not|still|now|also|so|too|broken|failing|slow|stuck|flaky|wrong|empty|missing|down|gone|red|green|crashing|hanging)\b|\bi(?:'m| am) (?:a bit|a little|the one|on the (?:fence|same page|way))\b|\bi(?:'m| am) an? (?:bit|little|idiot)\b`},
+		pattern: `\bmy (?:\w+ ){1,3}(?:is|are)\b|\bmy \w+'s (?:name|birthday|email)\b|\bcall me [A-Z]?\w+|\bi(?:'m| am) (?:an?|the|from|based in|responsible for|in charge of|allergic|vegan|vegetarian|called|new to|working (?:on|at|for|as)|colou?r-?blind|left-handed|(?:on|in) (?:the )?(?:\S+ )?team)\b|\bi(?:'m| am) (?-i:[A-Z][a-z]+)\b|\b(?:i|we) (?:live|work) (?:in|at|for|as|on|with|from)\b`,
+		unless: `\bmy (?:\w+ ){0,2}(?:build|builds|tests?|code|branch|pr|question|problem|issue|guess|point|understanding|query|output|terminal|concern|goal|idea|plan|bad|changes?|commit|screen|error|program|script|app|server|file|function|loop|pipeline) (?:is|are)\b|\bmy (?:\w+ ){1,3}(?:is|are) (?:not|still|now|also|so|too|broken|failing|slow|stuck|flaky|wrong|empty|missing|down|gone|red|green|crashing|hanging)\b|` +
+			`\bmy (?:\w+ ){1,3}(?:is|are) (?:in|on|at|under|inside|behind|below|above|next to) (?:the |a |an |my |this |that )?(?:\w+ )?(?:header|footer|files?|code|list|table|page|repo|folder|config|\w*bar|menu|top|bottom|left|right|end|corner|screen|readme|title|class|function|line)\b|` +
+			`\bi(?:'m| am) (?:a bit|a little|the one|on the (?:fence|same page|way))\b|\bi(?:'m| am) an? (?:bit|little|idiot)\b`},
 	{class: "personal",
 		pattern: `我叫\S|我(?:们)?的[^，。！？,!?]{1,12}是|我是(?:一[名个位]|[^，。！？,!?]{0,8}(?:工程师|开发|程序员|经理|学生|老师|医生|设计师|负责人|人(?:$|[，。])))|我(?:住在|来自|负责|在[^，。！？,!?]{1,8}(?:工作|上班))`,
 		unless:  `我是(?:说|想|不是|否|要|在)|我的(?:意思|问题|理解|想法|目的|疑问|猜测|代码|测试|构建)[^，。]{0,6}是|我的[^，。]{1,12}是(?:不是|否|什么|怎么)`},
 
 	{class: "emphasis",
-		pattern: `(?:^|[.,;:!(]\s*|\b(?:please|and|but|so|we|i|you|they|should|must|to) )(?:always|never)\b|\b(?:is|are|it's|very|most|really|extremely|super|also) (?:important|crucial|critical|essential)\b|^\W*(?:important|importantly|crucial|critical|attention|warning)\b|\bkey (?:point|rule|thing|decision|requirement|constraint|takeaway|fact|lesson)\b`,
-		unless:  `\b(?:not|isn't|aren't|less|un)(?: that| so| very| really)?[ -]?important\b|\bnever ?mind\b`},
+		pattern: `(?:` + head + `|\b(?:please|and|but|so|we|i|you|they|should|must|to) )(?:always|never)\b|\b(?:is|are|it's|very|most|really|extremely|super|also) (?:important|crucial|critical|essential)\b|^(?:important|importantly|crucial|critical|attention|warning)\b|\bkey (?:point|rule|thing|decision|requirement|constraint|takeaway|fact|lesson)\b`,
+		unless:  `\b(?:not|isn't|aren't|less|un)(?: that| so| very| really)?[ -]?important\b|\bnever ?mind\b|\b(?:important|crucial|critical|essential)(?: (?:to|for) (?:me|us|you))? that (?:this|it|that|they|everything|all)\b`},
 	{class: "emphasis", pattern: `总是|从不|从来不|绝不|务必|一定要|重要|关键|注意`,
-		unless: `不重要|不太重要|没那么重要|关键字|关键词|重要吗|注意到|没注意|为什么总是|怎么总是|关键帧`},
+		unless: `不重要|不太重要|没那么重要|关键字|关键词|重要吗|注意到|没注意|为什么总是|怎么总是|关键帧|^(?:这|那|它)(?:个|一点|点|件事)?(?:真的|非常|很|都|也|最|特别|十分)*(?:重要|关键)` + tail + `|^请?注意(?:一下|下)?` + tail},
 }
 
 // never is what makes a text worth nothing, whatever else stands in it: text that tries to
@@ -68,16 +123,19 @@ var never = []string{
 
 // categories say what a kept text is, by the first that fits, as the words in it go.
 var categories = []struct{ category, pattern string }{
-	{"preference", `\b(?:prefer|like|love|hate|dislike|want|favou?rite)\w*\b|喜欢|偏好|偏爱|讨厌|习惯`},
+	{"preference", `\b(?:prefer|like|love|hate|dislike|want|favou?rite)\w*\b|喜欢|偏好|偏爱|讨厌|习惯|倾向|宁愿`},
 	{"decision", `\b(?:decid|decision|chose|choos|agreed|switch(?:ed)? to|will use|adopt|going with|settled)\w*|决定|选择|选定|改用|采用|换成`},
 	{"entity", `[\w.-]+@[\w-]+\.\w+|\+?\d{10,}|\bmy name is\b|\bcalled\b|我叫`},
 	{"fact", `\b(?:is|are|was|were|has|have|lives?|works?|happens?)\b|是|有|在|为`},
 }
 
-// noise are prompts that say nothing by themselves.
+// noise are prompts that say nothing by themselves, without the signs around them.
 var noise = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)^[\s\W]*(?:ok(?:ay)?|yes|yep|yeah|sure|no|nope|go|go on|go ahead|continue|proceed|next|done|thanks?(?: you)?|thx|great|good|nice|cool|perfect|retry|try again|again|stop|wait|y|n|lgtm|好的?|好吧|可以|继续|是的?|对|不|不是|谢谢|嗯|行|停)[\s\W]*$|^\s*[/!#][\w-]+\s*$`)
+	return regexp.MustCompile(`(?i)^(?:(?:ok(?:ay)?|yes|yep|yeah|sure|no|nope|go|go on|go ahead|continue|proceed|next|done|thanks?(?: you)?|thx|great|good|nice|cool|perfect|retry|try again|again|stop|wait|y|n|lgtm|好的?|好吧|可以|继续|是的?|对|不|不是|谢谢|嗯|行|停))?$`)
 })
+
+// slash are commands to the host, such as /clear.
+var slash = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[/!#][\w-]+$`) })
 
 // dull are commands of which nothing is kept, whether they failed or not: they look.
 var dull = sync.OnceValue(func() *regexp.Regexp {
@@ -87,7 +145,15 @@ var dull = sync.OnceValue(func() *regexp.Regexp {
 func compileAll(patterns []string) []*regexp.Regexp {
 	out := make([]*regexp.Regexp, len(patterns))
 	for i, p := range patterns {
-		out[i] = regexp.MustCompile(`(?i)` + p)
+		out[i] = compile(p)
 	}
 	return out
+}
+
+// compile has a pattern take capitals and small letters alike; of none it makes nil.
+func compile(pattern string) *regexp.Regexp {
+	if pattern == "" {
+		return nil
+	}
+	return regexp.MustCompile(`(?i)` + pattern)
 }

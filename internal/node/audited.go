@@ -16,8 +16,8 @@ type readNote struct {
 }
 
 // addNote adds the note of one namespace, if that has such reads audited.
-func addNote(notes *[]readNote, of *reads, r *query.Reader, a memory.Access, req *memory.SearchRequest, resp *memory.SearchResponse) error {
-	n, audits, err := r.Note(req, a.Consistency, resp.Results)
+func addNote(notes *[]readNote, of *reads, r *query.Reader, a memory.Access, p memory.Purpose, q string, hits []memory.Hit) error {
+	n, audits, err := r.Note(p, q, a.Consistency, hits)
 	if audits {
 		*notes = append(*notes, readNote{n, r.Namespace(), of})
 	}
@@ -27,7 +27,7 @@ func addNote(notes *[]readNote, of *reads, r *query.Reader, a memory.Access, req
 // audited gives an answer once it is noted wherever it has to be, and not at all where it could
 // not be. The views that were read are closed by then: an erasure waits for them, and the writer
 // for it.
-func audited(ctx context.Context, resp memory.SearchResponse, err error, notes []readNote) (memory.SearchResponse, error) {
+func audited[T any](ctx context.Context, resp T, err error, notes []readNote) (T, error) {
 	for _, n := range notes {
 		if err == nil {
 			if _, err = n.of.note(ctx, n.namespace, n.ReadNote); err != nil {
@@ -36,7 +36,8 @@ func audited(ctx context.Context, resp memory.SearchResponse, err error, notes [
 		}
 	}
 	if err != nil {
-		return memory.SearchResponse{}, err
+		var none T
+		return none, err
 	}
 	return resp, nil
 }

@@ -102,6 +102,9 @@ func TestReadsForPromptsAreAudited(t *testing.T) {
 	if _, err := (gather{a.n}).Search(ctx, memory.Access{Namespace: "default"}, memory.SearchRequest{Query: "deploys"}); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := (gather{a.n}).List(ctx, memory.Access{Namespace: "default"}, memory.ListRequest{}); err != nil {
+		t.Fatal(err)
+	}
 	page, err := gather{a.n}.AuditedReads(ctx, memory.Access{Namespace: "default", As: "ann"}, memory.AuditedReadsRequest{})
 	if err != nil || len(page.Reads) != 5 {
 		t.Fatalf("%+v, %v", page, err)
@@ -166,6 +169,36 @@ func TestReadsForPromptsAreAudited(t *testing.T) {
 	if now := a.told("default", "ann", memory.AuditedReadsRequest{}); now != before {
 		t.Errorf("switched off: %s", now)
 	}
+}
+
+// TestListsForPromptsAreAudited, too: a conversation may begin with what nobody searched for.
+func TestListsForPromptsAreAudited(t *testing.T) {
+	t.Parallel()
+	a := auditing{t, open(t, quiet(t.TempDir()))}
+	a.set("default", "on")
+	team := a.capture("default", memory.Capture{Agent: "ann", Kind: memory.KindDecision, Text: "we use Postgres"})
+	own := a.capture("default", memory.Capture{Agent: "ann", Kind: memory.KindDecision, Text: "I use tabs", Scope: memory.ScopeAgent})
+	a.capture("default", memory.Capture{Agent: "ann", Text: "deploys happen on Tuesdays"})
+	req := memory.ListRequest{Filter: memory.Filter{Kinds: []memory.Kind{memory.KindDecision}}, Purpose: memory.PurposeInject}
+	list := func() (memory.RecordList, error) {
+		return gather{a.n}.List(t.Context(), memory.Access{Namespace: "default", As: "ann"}, req)
+	}
+	if got, err := list(); err != nil || len(got.Records) != 2 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if got, want := a.told("default", "ann", memory.AuditedReadsRequest{}), "ann agent: "+own+"\nann team: "+team; got != want {
+		t.Errorf("told %q, want %q", got, want)
+	}
+	req.Purpose = ""
+	if _, err := list(); err != nil || strings.Count(a.told("default", "ann", memory.AuditedReadsRequest{}), "\n") != 1 {
+		t.Errorf("a list for nothing is audited, or %v", err)
+	}
+	req.Purpose = memory.PurposeInject
+	a.n.draining.Store(true)
+	if got, err := list(); err == nil || len(got.Records) != 0 {
+		t.Errorf("without a note it gives %+v, %v", got, err)
+	}
+	a.n.draining.Store(false)
 }
 
 // TestAReadThatCannotBeNotedGivesNothing: where the note of a read cannot be written, it is

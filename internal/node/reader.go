@@ -49,7 +49,7 @@ func (n *reads) Search(ctx context.Context, a memory.Access, req memory.SearchRe
 			resp, err := read(ctx, n, a, func(r *query.Reader) (memory.SearchResponse, error) {
 				resp, err := r.Search(ctx, req)
 				if err == nil {
-					err = addNote(&notes, n, r, a, &req, &resp)
+					err = addNote(&notes, n, r, a, req.Purpose, req.Query, resp.Results)
 				}
 				return resp, err
 			})
@@ -65,7 +65,20 @@ func (n *reads) Get(ctx context.Context, a memory.Access, idOrURI string, versio
 
 // List implements rest.Reader.
 func (n *reads) List(ctx context.Context, a memory.Access, req memory.ListRequest) (memory.RecordList, error) {
-	return read(ctx, n, a, func(r *query.Reader) (memory.RecordList, error) { return r.List(ctx, req) })
+	var notes []readNote
+	list, err := read(ctx, n, a, func(r *query.Reader) (memory.RecordList, error) {
+		list, err := r.List(ctx, req)
+		if err != nil {
+			return list, err
+		}
+		hits := make([]memory.Hit, len(list.Records))
+		for i := range list.Records {
+			rec := &list.Records[i]
+			hits[i] = memory.Hit{ID: rec.RecordID, Version: rec.Version, Scope: rec.Scope}
+		}
+		return list, addNote(&notes, n, r, a, req.Purpose, "", hits)
+	})
+	return audited(ctx, list, err, notes)
 }
 
 // History implements rest.Reader.

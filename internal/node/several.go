@@ -92,7 +92,7 @@ func readShares(ctx context.Context, a memory.Access, shares []share, req memory
 	for i, s := range shares {
 		for _, r := range opened[i] {
 			if err == nil {
-				err = addNote(&notes, s.of, r, a, &req, &resp)
+				err = addNote(&notes, s.of, r, a, req.Purpose, req.Query, resp.Results)
 			}
 		}
 	}

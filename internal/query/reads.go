@@ -15,17 +15,17 @@ import (
 // Namespace is the namespace that is read.
 func (r *Reader) Namespace() string { return r.view.Capability.Namespace() }
 
-// Note says what the audit log has to tell of an answer to a search, and false where the
-// namespace has reads of its purpose not audited. hits are the whole answer, also where
+// Note says what the audit log has to tell of an answer to a search or a list, which has no
+// query, and false where the namespace has reads of its purpose not audited. hits are the whole answer, also where
 // several namespaces were searched. There is always a note of the team's memories, so that a
 // read that found nothing is told of, too.
-func (r *Reader) Note(req *memory.SearchRequest, c memory.Consistency, hits []memory.Hit) (events.ReadNote, bool, error) {
+func (r *Reader) Note(p memory.Purpose, q string, c memory.Consistency, hits []memory.Hit) (events.ReadNote, bool, error) {
 	var none events.ReadNote
-	if !r.view.Settings.Audits(req.Purpose) {
+	if !r.view.Settings.Audits(p) {
 		return none, false, nil
 	}
 	at := r.view.State.Position()
-	query, err := r.queryMAC(req.Query)
+	query, err := r.queryMAC(q)
 	if err != nil {
 		return none, false, views.Failed("audit", err)
 	}

@@ -97,12 +97,12 @@ func TestNoteOfAnAnswer(t *testing.T) {
 		req       memory.SearchRequest
 		want      bool
 	}{{"quiet", inject, false}, {"team", memory.SearchRequest{Query: "q"}, false}, {"team", inject, true}} {
-		if _, wants, err := w.reader(c.namespace, "ann").Note(&c.req, "", hits); wants != c.want || err != nil {
+		if _, wants, err := w.reader(c.namespace, "ann").Note(c.req.Purpose, c.req.Query, "", hits); wants != c.want || err != nil {
 			t.Errorf("%s, %q: %v, %v", c.namespace, c.req.Purpose, wants, err)
 		}
 	}
 	r := w.reader("team", "ann")
-	n, _, err := r.Note(&inject, memory.ConsistencyLinearizable, hits)
+	n, _, err := r.Note(inject.Purpose, inject.Query, memory.ConsistencyLinearizable, hits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,9 +111,9 @@ func TestNoteOfAnAnswer(t *testing.T) {
 		len(n.Own.Given) != 1 || n.Own.Given[0].Version != 2 || n.Team.Query.IsZero() || n.Team.Query != n.Own.Query {
 		t.Errorf("%+v: %+v, %+v", n, n.Team, n.Own)
 	}
-	again, _, _ := r.Note(&inject, "", nil)
-	other, _, _ := r.Note(&memory.SearchRequest{Query: "another", Purpose: memory.PurposeInject}, "", nil)
-	blank, _, _ := r.Note(&memory.SearchRequest{Vector: []float64{1}, Purpose: memory.PurposeInject}, "", nil)
+	again, _, _ := r.Note(inject.Purpose, inject.Query, "", nil)
+	other, _, _ := r.Note(memory.PurposeInject, "another", "", nil)
+	blank, _, _ := r.Note(memory.PurposeInject, "", "", nil)
 	if again.Team.Query != n.Team.Query || other.Team.Query == n.Team.Query || !blank.Team.Query.IsZero() || again.Own != nil || len(again.Team.Given) != 0 {
 		t.Errorf("%+v, %+v, %+v", again.Team, other.Team, blank.Team)
 	}

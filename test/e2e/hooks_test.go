@@ -67,6 +67,11 @@ func TestHooksRememberAcrossConversations(t *testing.T) {
 		t.Errorf("the third conversation gets %q", out)
 	}
 
+	// Copilot takes nothing later: it begins with what was decided and what was to be remembered.
+	if out := h.hook("copilot", "sessionStart", map[string]any{"sessionId": "four", "cwd": "/home/u/moon", "source": "new"}); !strings.Contains(out, "Tuesdays") || !strings.Contains(out, "Postgres") {
+		t.Errorf("Copilot begins with %q", out)
+	}
+
 	shown := memctl(t, "", h.env(), "recalls", "--json")
 	var recalls struct {
 		Recalls []struct {
@@ -83,7 +88,7 @@ func TestHooksRememberAcrossConversations(t *testing.T) {
 	for _, r := range recalls.Recalls {
 		outcomes = append(outcomes, r.Agent+" "+r.Outcome)
 	}
-	if want := []string{"kiro nothing found", "gemini-cli injected", "claude-code nothing found"}; !slices.Equal(outcomes, want) {
+	if want := []string{"copilot injected", "kiro nothing found", "gemini-cli injected", "claude-code nothing found"}; !slices.Equal(outcomes, want) {
 		t.Fatalf("recalls %q", outcomes)
 	}
 	var audited memory.AuditedReadPage
@@ -92,10 +97,10 @@ func TestHooksRememberAcrossConversations(t *testing.T) {
 	for _, r := range audited.Reads {
 		readers = append(readers, fmt.Sprint(r.Agent, " ", len(r.Given)))
 	}
-	if want := []string{"kiro 0", fmt.Sprint("gemini-cli ", len(recalls.Recalls[1].Hits))}; !slices.Equal(readers, want) {
+	if want := []string{"copilot 1", "copilot 1", "kiro 0", fmt.Sprint("gemini-cli ", len(recalls.Recalls[2].Hits))}; !slices.Equal(readers, want) {
 		t.Errorf("audited are %q, want %q", readers, want)
 	}
-	if r := recalls.Recalls[1]; r.Tokens == 0 || r.Tokens > 600 || len(r.Hits) == 0 || r.Hits[0].Score <= 0 || r.Hits[0].Tokens == 0 {
+	if r := recalls.Recalls[2]; r.Tokens == 0 || r.Tokens > 600 || len(r.Hits) == 0 || r.Hits[0].Score <= 0 || r.Hits[0].Tokens == 0 {
 		t.Errorf("%+v", r)
 	}
 }

@@ -98,6 +98,9 @@ func runHook(ctx context.Context, a *app, f hookFlags, args []string) {
 	if a.sys.getenv("MNEME_HOOKS") == "off" {
 		return
 	}
+	if !f.notify && a.sys.isTerminal(a.sys.in) && hookTyped(a, args) {
+		return
+	}
 	payload, err := hookPayload(ctx, a, f, args)
 	if err != nil {
 		note("memctl hook: %v", err)
@@ -105,12 +108,32 @@ func runHook(ctx context.Context, a *app, f hookFlags, args []string) {
 	}
 	e, err := hooks.Normalise(f.agent, f.event, payload)
 	if err != nil {
+		if len(args) > 0 && !f.notify {
+			err = fmt.Errorf("%w; and "+noHookCommand, err, args[0])
+		}
 		note("memctl hook: %v", err)
 		return
 	}
 	wake := hookWakes(a, f.start, note)
 	hookAnswer(ctx, a, &e, note)
 	wake()
+}
+
+const noHookCommand = "%q is no command of memctl hook, which has settings, drain and commits"
+
+// hookTyped tells who typed the call by hand what is expected, and whether that is all: behind
+// a word that is no command nothing is waited for.
+func hookTyped(a *app, args []string) (done bool) {
+	if done = len(args) > 0; done {
+		_, _ = fmt.Fprintf(a.sys.err, "memctl hook: "+noHookCommand+"\n", args[0])
+	}
+	_, _ = fmt.Fprint(a.sys.err, `memctl hook: the host of an agent calls it, and sends what happened as JSON on standard input.
+  memctl hook --help        says more
+  memctl integrate --list   which agents call it
+  memctl recalls            what went into prompts
+  memctl hook settings      what is kept and recalled
+`)
+	return done
 }
 
 // hookAnswer keeps and recalls, answers the host, and sends. The host waits for the answer, and

@@ -80,6 +80,9 @@ func printRecalls(a *app, answer recallsAnswer) {
 		}
 		var scores []string
 		for _, h := range r.Hits {
+			if h.Score == 0 { // it was not searched for
+				continue
+			}
 			scores = append(scores, fmt.Sprintf("%.2f", h.Score))
 		}
 		rows = append(rows, []string{a.age(r.At), r.Agent, r.Event, outcome, fmt.Sprint(r.Tokens), strings.Join(scores, " "), r.Query})

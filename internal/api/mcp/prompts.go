@@ -29,12 +29,12 @@ func (s *surface) recallPrompt(ctx context.Context, req *mcp.GetPromptRequest) (
 	if err != nil {
 		return nil, told(err)
 	}
-	limit := recall.DefaultLimit
+	limit := recall.Ask(recall.DefaultLimit)
 	resp, err := c.Client.Search(ctx, c.Namespace, memory.SearchRequest{Query: task, Syntax: memory.SyntaxPlain, As: c.Agent, Limit: &limit, Purpose: memory.PurposeInject})
 	if err != nil {
 		return nil, told(err)
 	}
-	b := recall.Compose(resp, recall.DefaultBudget)
+	b := recall.Compose(resp.Results, recall.DefaultLimit, recall.DefaultBudget)
 	if b.Text == "" {
 		return said("Nothing in memory fits", task), nil
 	}

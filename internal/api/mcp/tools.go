@@ -187,11 +187,12 @@ func recallFor(ctx context.Context, c Caller, in recallIn) (recalled, string, er
 		return recalled{}, "", memory.Errorf(memory.CodeInvalid, "max_tokens is %d, it must lie between 100 and 8000", budget)
 	}
 	limit := max(recall.DefaultLimit, budget/100)
-	resp, err := c.Client.Search(ctx, c.Namespace, memory.SearchRequest{Query: in.Query, Syntax: memory.SyntaxPlain, As: c.Agent, Limit: &limit, Purpose: memory.PurposeInject})
+	asked := recall.Ask(limit)
+	resp, err := c.Client.Search(ctx, c.Namespace, memory.SearchRequest{Query: in.Query, Syntax: memory.SyntaxPlain, As: c.Agent, Limit: &asked, Purpose: memory.PurposeInject})
 	if err != nil {
 		return recalled{}, "", err
 	}
-	b := recall.Compose(resp, budget)
+	b := recall.Compose(resp.Results, limit, budget)
 	out := recalled{Block: b.Text, Tokens: b.Tokens, Used: make([]used, len(b.Used))}
 	for i, u := range b.Used {
 		out.Used[i] = used{ID: u.RecordID, Score: u.Score}

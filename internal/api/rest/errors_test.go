@@ -87,6 +87,16 @@ func TestErrorsWithoutACode(t *testing.T) {
 	}
 }
 
+// TestAMemoryByItsURIWentPastTheAudit: what is for a prompt is listed or searched for.
+func TestAMemoryByItsURIWentPastTheAudit(t *testing.T) {
+	b := newBench(t, nil)
+	for query, want := range map[string]int{"uri=notes/a&purpose=inject": 400, "uri=notes/a": 200, "purpose=inject": 200, "purpose=other": 400} {
+		if rec := b.do("GET", "/v1/namespaces/team/records?"+query, ""); rec.Code != want {
+			t.Errorf("%s: %d %s", query, rec.Code, rec.Body)
+		}
+	}
+}
+
 func TestRetryAfter(t *testing.T) {
 	for _, tt := range []struct {
 		code  memory.Code

@@ -17,12 +17,16 @@ func (s *server) listRecords(w http.ResponseWriter, r *http.Request) error {
 		Tags: q.list("tag"), Agents: q.list("agent"), Conversation: q.str("conversation"),
 		Scope: oneOf(q, "scope", memory.ScopeTeam, memory.ScopeAgent),
 		Since: q.time("since"), Until: q.time("until"),
-	}, Fit: q.fit()}
+	}, Purpose: oneOf(q, "purpose", memory.PurposeInject), Fit: q.fit()}
 	for _, k := range q.list("kind") {
 		if !memory.ValidKind(memory.Kind(k)) {
 			q.fail("kind %.40q is unknown", k)
 		}
 		req.Filter.Kinds = append(req.Filter.Kinds, memory.Kind(k))
+	}
+	uri := q.str("uri")
+	if uri != "" && req.Purpose != "" { // which would go past the audit
+		q.fail("uri and purpose do not go together: search, or list without a uri")
 	}
 	if err := q.finish(); err != nil {
 		return err
@@ -30,7 +34,7 @@ func (s *server) listRecords(w http.ResponseWriter, r *http.Request) error {
 	if err := req.Validate(); err != nil {
 		return err
 	}
-	if uri := q.str("uri"); uri != "" {
+	if uri != "" {
 		return s.recordByURI(w, r, acc, uri, &req)
 	}
 	return answerRead(w, r, s.bulkheads.pages, func() (any, error) {

@@ -122,8 +122,8 @@ OPERATIONS = {
     "listRecords": Operation(
         "GET",
         "/v1/namespaces/{ns}/records",
-        query=("cursor", "limit", "uri", "kind", "tag", "agent", "scope", "conversation", "since", "until",
-            "max_text", "fields", "budget", "as", "at_least", "consistency",),
+        query=("cursor", "limit", "uri", "kind", "tag", "agent", "scope", "conversation", "purpose", "since",
+            "until", "max_text", "fields", "budget", "as", "at_least", "consistency",),
         headers=("Mneme-Agent",),
     ),
     "readGraph": Operation(

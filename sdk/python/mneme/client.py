@@ -300,6 +300,7 @@ class Client(Core):
         agent: str | Sequence[str] | None = None,
         scope: Scope | None = None,
         conversation: str | None = None,
+        purpose: Purpose | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
         max_text: int | None = None,
@@ -312,8 +313,8 @@ class Client(Core):
         """One page of records, newest first; go on with its ``cursor`` until that is empty."""
         query = {
             "cursor": cursor, "limit": limit, "uri": uri, "kind": kind, "tag": tag, "agent": agent, "scope": scope,
-            "conversation": conversation, "since": since, "until": until, "max_text": max_text, "fields": fields,
-            "budget": budget, **self._reads(as_, at_least, consistency),
+            "conversation": conversation, "purpose": purpose, "since": since, "until": until, "max_text": max_text,
+            "fields": fields, "budget": budget, **self._reads(as_, at_least, consistency),
         }  # fmt: skip
         return self._do(RecordList, Call("listRecords", {"ns": namespace}, query))
 

@@ -124,7 +124,7 @@ export const operations = {
   listRecords: {
     method: "GET",
     path: "/v1/namespaces/{ns}/records",
-    query: ["cursor", "limit", "uri", "kind", "tag", "agent", "scope", "conversation", "since", "until", "max_text", "fields", "budget", "as", "at_least", "consistency"],
+    query: ["cursor", "limit", "uri", "kind", "tag", "agent", "scope", "conversation", "purpose", "since", "until", "max_text", "fields", "budget", "as", "at_least", "consistency"],
     headers: ["Mneme-Agent"],
   },
   readGraph: {

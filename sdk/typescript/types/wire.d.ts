@@ -1286,6 +1286,8 @@ export interface ListRecordsOptions {
   scope?: Scope;
   /** Only this conversation. */
   conversation?: string;
+  /** What the answer is for: inject, as of a search. Not with uri. */
+  purpose?: Purpose;
   /** From this time on. */
   since?: string | Date;
   /** Before this time. */

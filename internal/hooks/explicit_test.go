@@ -1,0 +1,92 @@
+package hooks
+
+import (
+	"testing"
+)
+
+// TestExplicitWordsWereMissed: what somebody asks to keep, or corrects, is kept.
+func TestExplicitWordsWereMissed(t *testing.T) {
+	for text, class := range map[string]string{
+		"Hey, remember: the staging host is box7":          "remember",
+		"OK so remember the staging host is box7":          "remember",
+		"The staging host is box7, so please remember: it": "remember",
+		"Save this to memory: deploys happen on Tuesdays":  "remember",
+		"Please add to your memory that we deploy at noon": "remember",
+		"Store in memory that the port is 8443":            "remember",
+		"Memorize that the port is 8443":                   "remember",
+		"Please memorise: deploys are on Tuesdays":         "remember",
+		"Take note: the port is 8443":                      "remember",
+		"Next time, run the linter before you commit":      "remember",
+		"Run the linter before you commit next time.":      "remember",
+		"The port is 8443, keep that in mind":              "remember",
+		"The port is 8443. Keep that in mind.":             "remember",
+		"Actually the port is 8443, not 443":               "correction",
+		"No, actually our deploy day is Thursday":          "correction",
+		"The port is 8443, not 443":                        "correction",
+		"Don't use moment.js, use date-fns":                "correction",
+		"Please use date-fns instead of moment.js":         "correction",
+		"That's wrong: the port is 8443":                   "correction",
+		"That is not right. The port is 8443.":             "correction",
+		"You're wrong, the lease lasts five seconds":       "correction",
+		"No, the port is 8443":                             "correction",
+		"I'd like short answers":                           "preference",
+		"I prefer to keep functions small":                 "preference",
+		"I hate it when tests sleep":                       "preference",
+		"I'm on the platform team in Oslo":                 "personal",
+		"It is important to me that commits are signed":    "emphasis",
+	} {
+		found := Find(text, false)
+		if len(found) != 1 || found[0].Text != text || found[0].Class != class {
+			t.Errorf("%q: %+v, want %s", text, found, class)
+		}
+	}
+}
+
+// TestTalkWasKept: it has the words of a trigger and says nothing that lasts.
+func TestTalkWasKept(t *testing.T) {
+	for _, text := range []string{
+		"I love it, thanks", "I like this!", "I am on the main branch, what now", "I need the test output", "I want the full diff", "we like the new design, ship it",
+		"Let's switch to the next file", "switching to the main branch now", "my name is in the header, move it to the footer", "It is important to me that this works",
+		"keep the index in memory, it is small", "store the buffer in memory", "write the results into memory first", "add more memory to the pod", "don't use it yet", "use a map here instead of a slice",
+		"use the existing helper instead", "I'd like a new endpoint", "this is wrong: expected 3 got 4", "no, the button should be on the left", "I think the file is read twice, not once",
+		"Actually, can you rename it too", "Actually the build is still broken", "No, the test is still failing", "That's wrong, try again", "That's not right.", "See you next time",
+		"the results memorize themselves badly", "Hey, remember when we broke production?", "I would prefer to see the diff first", "memorize the results of this function in a map",
+	} {
+		if found := Find(text, false); len(found) != 0 {
+			t.Errorf("%q is kept as %s", text, found[0].Class)
+		}
+	}
+}
+
+// TestRepliesThatTellOfTheirWorkWereKept: an agent reports and promises all day long.
+func TestRepliesThatTellOfTheirWorkWereKept(t *testing.T) {
+	for _, text := range []string{
+		"I've migrated the test suite from Jest to Vitest and all 12 tests pass.", "You're right, I'll use fewer comments.", "I moved the helper to util.go; all tests pass.",
+		"Got it, I'll remember that deploys happen on Tuesdays.", "I've saved this to memory: the port is 8443.", "I'll keep that in mind for later.", "Noted. I've added that to your memory.",
+		"Don't use moment.js, use date-fns.", "Actually the port is 8443, not 443.", "Next time, run the linter first.",
+	} {
+		if found := Find(text, true); len(found) != 0 {
+			t.Errorf("%q is kept as %s", text, found[0].Class)
+		}
+	}
+}
+
+// TestAFailureWithoutAMessageWasKept, and so were commands of which Git knows.
+func TestAFailureWithoutAMessageWasKept(t *testing.T) {
+	w := newWorld(t)
+	for _, c := range [][2]string{
+		{"go test ./...", "exit status 1"}, {"make all", "Error: Exit code 2"}, {"npm test", "Command failed with exit code 1."}, {"make x", "it failed"}, {"make y", ""},
+		{"git commit -m x", "On branch main\nnothing to commit, working tree clean"}, {"git pull", "Already up to date."}, {"make lint", "exit status 2\nmake: *** [Makefile:12: lint] Error 2"},
+	} {
+		w.hook(ClaudeCode, "PostToolUseFailure", toJSON(map[string]any{"tool_name": "Bash", "tool_input": map[string]string{"command": c[0]}, "error": c[1]}))
+	}
+	for _, command := range []string{"git push", "git push origin main", "git push -u origin fix"} {
+		w.hook(ClaudeCode, "PostToolUse", toJSON(map[string]any{"tool_name": "Bash", "tool_input": map[string]string{"command": command}, "tool_response": map[string]string{"stdout": "ok"}}))
+	}
+	w.stored()
+	w.hook(ClaudeCode, "PostToolUseFailure", `{"tool_input":{"command":"go test ./lease"},"error":"exit status 1: TestLease: lease of node 3 expired"}`)
+	w.hook(ClaudeCode, "PostToolUseFailure", `{"tool_input":{"command":"make 发布"},"error":"错误 1"}`)
+	w.hook(ClaudeCode, "PostToolUse", `{"tool_input":{"command":"git push origin v1.2.0 --tags"},"tool_response":{}}`)
+	w.hook(ClaudeCode, "PostToolUse", `{"tool_input":{"command":"git push --force-with-lease origin main"},"tool_response":{}}`)
+	w.stored("`go test ./lease` failed: exit status 1: TestLease: lease of node 3 expired", "`make 发布` failed: 错误 1", "Ran `git push origin v1.2.0 --tags`.", "Ran `git push --force-with-lease origin main`.")
+}

@@ -1,0 +1,143 @@
+package hooks
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"mneme/memory"
+)
+
+// TestASessionBeganWithTheFoldersName: nobody had asked for what holds the word "shop".
+func TestASessionBeganWithTheFoldersName(t *testing.T) {
+	w := newWorld(t)
+	important := 0.9
+	for i, r := range []memory.Record{
+		{Text: "The shop closes at six.", Kind: memory.KindFact},
+		{Text: "Always run make gen before committing.", Kind: memory.KindPractice, Importance: &important},
+		{Text: "We decided to use Postgres.", Kind: memory.KindDecision},
+		{Text: "I prefer tabs.", Kind: memory.KindPreference},
+		{Text: "I prefer tabs!", Kind: memory.KindPreference},
+		{Text: "The shop sells crabs.", Kind: memory.KindOther},
+	} {
+		r.RecordID, r.CreatedAt = fmt.Sprint(i), testNow.Add(time.Duration(i)*time.Second)
+		w.node.records = append(w.node.records, r)
+	}
+	w.prompt("one", "Remember that deploys happen on Tuesdays.")
+	w.node.set(func() { w.node.asked = nil })
+	start := func(agent, event, payload string) []string {
+		t.Helper()
+		out := w.hook(agent, event, payload)
+		var lines []string
+		for line := range strings.SplitSeq(out, `\n`) {
+			if _, text, ok := strings.Cut(line, "] "); ok {
+				lines = append(lines, text)
+			}
+		}
+		return lines
+	}
+	want := []string{"Always run make gen before committing.", "Remember that deploys happen on Tuesdays.", "I prefer tabs!", "We decided to use Postgres."}
+	for _, c := range [][3]string{
+		{Copilot, "sessionStart", `{"sessionId":"c","cwd":"/home/u/shop","source":"new"}`},
+		{Antigravity, "PreInvocation", `{"conversationId":"a","workspacePaths":["/home/u/shop"],"invocationNum":0}`},
+		{Cursor, "sessionStart", `{"conversation_id":"c","workspace_roots":["/home/u/shop"]}`},
+	} {
+		if got := start(c[0], c[1], c[2]); !slices.Equal(got, want) {
+			t.Errorf("%s begins with %q", c[0], got)
+		}
+	}
+	all, err := w.disk().Recalls()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last := all[len(all)-1]; last.Outcome != "injected" || len(last.Hits) != 4 || last.Query != standingQuery {
+		t.Errorf("%+v", last)
+	}
+	// Its first prompt is searched for, and comes first.
+	if got := start(Copilot, "sessionStart", `{"sessionId":"d","cwd":"/home/u/shop","initialPrompt":"which crabs do we sell"}`); !slices.Equal(got, append([]string{"The shop sells crabs."}, want...)) {
+		t.Errorf("with a prompt: %q", got)
+	}
+	// Where each prompt brings what fits it, nothing is said before there is one.
+	for _, c := range [][3]string{
+		{ClaudeCode, "SessionStart", `{"session_id":"x","cwd":"/home/u/shop","source":"startup"}`}, {Codex, "SessionStart", `{"session_id":"x","cwd":"/home/u/shop","source":"startup"}`},
+		{GeminiCLI, "SessionStart", `{"session_id":"x","cwd":"/home/u/shop","source":"startup"}`}, {Kiro, "agentSpawn", `{"cwd":"/home/u/shop"}`},
+	} {
+		if out := w.hook(c[0], c[1], c[2]); strings.Contains(out, "relevant-memories") {
+			t.Errorf("%s is told %q", c[0], out)
+		}
+	}
+	if want := []string{"which crabs do we sell"}; !slices.Equal(w.node.asked, want) {
+		t.Errorf("asked for %q", w.node.asked)
+	}
+}
+
+// TestOneDigitCarriedAHit: "fix issue 3" found "node 3".
+func TestOneDigitCarriedAHit(t *testing.T) {
+	for ask, want := range map[string]string{
+		"fix issue 3": "fix issue", "what's 2+2": "what's +", "why does node 3 flap?": "why does node flap?", "step 4: run it": "step : run it", "rename x to total": "rename to total", "x=1": "=",
+		"what did I say about a cache": "what did I say about a cache", "golangci-lint v2": "golangci-lint v2", "Go 1.26 on node-3": "Go 1.26 on node-3", "write it in C++ or C#": "write it in C++ or C#",
+		"猫 在 3 楼": "猫 在 楼", "run -n 5 and b.N": "run - and b.N", "don't": "don't", "5": "", "issue 42": "issue 42", "п 3 сборка": "сборка",
+	} {
+		if got := oneLine(bearing(ask)); got != want {
+			t.Errorf("%q is asked for as %q, want %q", ask, got, want)
+		}
+	}
+	w := newWorld(t)
+	w.prompt("one", "why is node 3 slow?")
+	w.prompt("one", "3 + 4 = ?")
+	if !slices.Equal(w.node.asked, []string{"why is node   slow?"}) {
+		t.Errorf("asked for %q", w.node.asked)
+	}
+	if all, err := w.disk().Recalls(); err != nil || len(all) != 2 || all[0].Query != "why is node 3 slow?" || all[1].Outcome != "nothing found" {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// TestARepeatIsNotGivenAfterItsTwin: what a block folded stands in the conversation, too.
+func TestARepeatIsNotGivenAfterItsTwin(t *testing.T) {
+	w := newWorld(t)
+	for i, text := range []string{"Deploys happen on Tuesdays.", "deploys happen on Tuesdays", "Deploys happen, on Tuesdays!", "Rollbacks of deploys take an hour."} {
+		w.node.records = append(w.node.records, memory.Record{RecordID: fmt.Sprint(i), Text: text})
+	}
+	if out := w.prompt("two", "when do our deploys happen?"); strings.Count(out, "mem://") != 2 {
+		t.Errorf("got %q", out)
+	}
+	if out := w.prompt("two", "say again when deploys happen"); out != "" {
+		t.Errorf("a twin is given again: %q", out)
+	}
+	all, err := w.disk().Recalls()
+	if err != nil || len(all) != 2 || all[1].Outcome != "given before" || !slices.Equal(all[0].Hits[0].Same, []string{"1", "2"}) {
+		b, _ := json.Marshal(all)
+		t.Errorf("%s, %v", b, err)
+	}
+}
+
+// TestWhatWasJustSaidCameBack: where Cursor runs the hooks of Claude Code, too, the first one
+// keeps the prompt and the second one found it.
+func TestWhatWasJustSaidCameBack(t *testing.T) {
+	said := "The deploys are  slow. Remember that deploys happen on Tuesdays."
+	w := newWorld(t)
+	w.hook(Cursor, "beforeSubmitPrompt", toJSON(map[string]string{"conversation_id": "c", "prompt": said}))
+	if len(w.node.records) != 1 {
+		t.Fatalf("%q", w.node.texts())
+	}
+	if out := w.atOnce(ClaudeCode, "UserPromptSubmit", toJSON(map[string]string{"session_id": "c", "prompt": said})); out != "" {
+		t.Errorf("Claude's hook answers %q", out)
+	}
+	if out := w.atOnce(Cursor, "postToolUse", `{"conversation_id":"c","tool_name":"Shell","tool_input":{"command":"ls"},"tool_output":"{\"exitCode\":0}"}`); out != "" {
+		t.Errorf("behind a tool it comes, too: %q", out)
+	}
+	w.node.set(func() {
+		w.node.records = append(w.node.records, memory.Record{RecordID: "x", Text: "Remember that deploys happen on Tuesdays."}, memory.Record{RecordID: "y", Text: "The deploys take an hour."})
+	})
+	if out := w.prompt("e", said); strings.Count(out, "mem://") != 1 || !strings.Contains(out, "an hour") {
+		t.Errorf("a sentence of it comes back: %q", out)
+	}
+	// A compaction may have taken it away.
+	if out := w.hook(ClaudeCode, "SessionStart", `{"session_id":"e","source":"compact"}`); !strings.Contains(out, "Tuesdays") {
+		t.Errorf("after a compaction: %q", out)
+	}
+}
