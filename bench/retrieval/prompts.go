@@ -41,8 +41,7 @@ var spendings = []spending{
 }
 
 func block(found memory.SearchResponse, budget, most int) prompt {
-	found.Results = found.Results[:min(len(found.Results), most)]
-	b := recall.Compose(found, budget)
+	b := recall.Compose(found.Results[:min(len(found.Results), recall.Ask(most))], most, budget)
 	p := prompt{text: b.Text}
 	for _, u := range b.Used {
 		p.records = append(p.records, u.RecordID)
