@@ -82,7 +82,7 @@ func parseExported(front map[string]any, body []byte) (memory.ExportLine, error)
 	if s(exportKey) != "memory" || !memory.ValidULID(l.RecordID) {
 		return l, fmt.Errorf("its front matter is not as an export writes it: mneme is %q, and record_id no id", clean(s(exportKey), 40))
 	}
-	l.Version, _ = strconv.Atoi(s("version")) // only told
+	l.Version, _ = strconv.Atoi(s("version")) // one that is no number is of no version
 	l.ID, l.Agent, l.Kind, l.Role = s("id"), s("agent"), memory.Kind(s("kind")), s("role")
 	l.Conversation, l.Subject, l.Scope = s("conversation"), s("subject"), memory.Scope(s("scope"))
 	l.Origin, l.Source = memory.Origin(s("origin")), s("source")

@@ -27,6 +27,8 @@ type markdown struct {
 	source string
 	dir    string
 	files  []found
+
+	manifests manifests
 }
 
 // found is a file to read, or what is to be told instead.
@@ -49,7 +51,7 @@ func openNotes(format, p string, opts Options) (Source, error) {
 	if err != nil {
 		return nil, memory.Errorf(memory.CodeInvalid, "%w", err)
 	}
-	s := &markdown{format: format, opts: opts}
+	s := &markdown{format: format, opts: opts, manifests: manifests{}}
 	if info.IsDir() {
 		s.dir = p
 		if err := s.walk(); err != nil {
@@ -91,7 +93,7 @@ func (s *markdown) walk() error {
 		hidden := name != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules")
 		why := ""
 		switch {
-		case d.IsDir() && !hidden, d.Name() == exportManifest:
+		case d.IsDir() && !hidden, d.Name() == ExportManifest:
 			return nil
 		case hidden:
 			why = "hidden, or of a package"
@@ -266,9 +268,6 @@ func noteKind(name string, front map[string]any) memory.Kind {
 	return memory.KindOther
 }
 
-// exportManifest is what an export of ours leaves beside its files.
-const exportManifest = ".mneme-export.jsonl"
-
 // exportKey is the key of front matter by which a file of our own export is known.
 const exportKey = "mneme"
 
@@ -282,6 +281,10 @@ func (s *markdown) exported(name string, front map[string]any, body []byte) {
 	}
 	item := exportedItem(&s.opts, line)
 	item.Update = true
+	item.Version = line.Version
+	if abs, err := filepath.Abs(filepath.Join(s.dir, filepath.FromSlash(name))); err == nil {
+		item.Wrote = s.manifests.wrote(abs)
+	}
 	if !utf8.Valid(body) {
 		s.bad(1, name, notUTF8(body))
 		return

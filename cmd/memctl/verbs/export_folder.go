@@ -1,21 +1,17 @@
 package verbs
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"sync"
 
 	"github.com/oklog/ulid/v2"
 	"github.com/spf13/cobra"
@@ -25,32 +21,11 @@ import (
 	"mneme/memory"
 )
 
-// exportManifest is the file of an exported folder that says what was written: first
-// a line of exportHead, then one of exportedFile for each file.
-const exportManifest = ".mneme-export.jsonl"
-
-// exportHead says what an export held. One of something else removes nothing.
-type exportHead struct {
-	Version   int           `json:"mneme_export"` // 1
-	Namespace string        `json:"namespace"`
-	As        string        `json:"as,omitempty"`
-	Filter    memory.Filter `json:"filter"`
-}
-
-type exportedFile struct {
-	File   string `json:"file"`
-	SHA256 string `json:"sha256"`
-}
-
-// exportName is how files of an export are called: the month of the record's id, and
-// the id. Neither changes when the memory does.
-var exportName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d{4}-\d{2}/[0-9A-Z]{26}\.md$`) })
-
 // folderExport is one export into a folder.
 type folderExport struct {
 	dir    string
-	head   exportHead
-	before map[string]string // what the last export wrote: file → SHA-256
+	head   importer.ExportHead // one of something else removes nothing
+	before map[string]string   // what the last export wrote: file → SHA-256
 	now    map[string]string
 	report folderReport
 }
@@ -72,7 +47,7 @@ func exportFolder(a *app, cmd *cobra.Command, c *client.Client, ns string, opts 
 	if err != nil {
 		return err
 	}
-	e := &folderExport{dir: dir, head: exportHead{1, ns, as, opts.Filter}, now: map[string]string{}, report: folderReport{Namespace: ns, Folder: dir}}
+	e := &folderExport{dir: dir, head: importer.ExportHead{Version: 1, Namespace: ns, As: as, Filter: opts.Filter}, now: map[string]string{}, report: folderReport{Namespace: ns, Folder: dir}}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return memory.Errorf(memory.CodeInvalid, "make the folder: %w", err)
 	}
@@ -115,33 +90,20 @@ func exportFolder(a *app, cmd *cobra.Command, c *client.Client, ns string, opts 
 // read reads what the last export wrote; same says that it held the same.
 func (e *folderExport) read() (same bool, err error) {
 	e.before = map[string]string{}
-	f, err := os.Open(filepath.Join(e.dir, exportManifest))
+	head, files, err := importer.ReadManifest(e.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	if err != nil {
-		return false, memory.Errorf(memory.CodeInvalid, "%w", err)
-	}
-	defer func() { _ = f.Close() }()
-	dec := json.NewDecoder(bufio.NewReader(f))
-	var head exportHead
-	if err := dec.Decode(&head); err != nil || head.Version != 1 {
-		return false, memory.Errorf(memory.CodeInvalid, "%s is damaged, or of another version", f.Name()).WithHint("export into an empty folder")
+		return false, err
 	}
 	if head.Namespace != e.head.Namespace {
 		return false, memory.Errorf(memory.CodeInvalid, "%s holds an export of namespace %s", e.dir, head.Namespace).WithHint("export into another folder")
 	}
-	for {
-		var file exportedFile
-		if err := dec.Decode(&file); errors.Is(err, io.EOF) {
-			was, _ := json.Marshal(head) // both are plain data
-			now, _ := json.Marshal(e.head)
-			return bytes.Equal(was, now), nil
-		} else if err != nil || !exportName().MatchString(file.File) {
-			return false, memory.Errorf(memory.CodeInvalid, "%s is damaged", f.Name()).WithHint("export into an empty folder")
-		}
-		e.before[file.File] = file.SHA256
-	}
+	e.before = files
+	was, _ := json.Marshal(head) // both are plain data
+	now, _ := json.Marshal(e.head)
+	return bytes.Equal(was, now), nil
 }
 
 func (e *folderExport) path(name string) string {
@@ -241,14 +203,14 @@ func (e *folderExport) save() error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	if err := enc.Encode(e.head); err != nil {
-		return fmt.Errorf("encode %s: %w", exportManifest, err)
+		return fmt.Errorf("encode %s: %w", importer.ExportManifest, err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.now)) {
-		if err := enc.Encode(exportedFile{name, e.now[name]}); err != nil {
-			return fmt.Errorf("encode %s: %w", exportManifest, err)
+		if err := enc.Encode(importer.ManifestFile{File: name, SHA256: e.now[name]}); err != nil {
+			return fmt.Errorf("encode %s: %w", importer.ExportManifest, err)
 		}
 	}
-	return replaceFile(filepath.Join(e.dir, exportManifest), 0o600, func(f *os.File) error {
+	return replaceFile(filepath.Join(e.dir, importer.ExportManifest), 0o600, func(f *os.File) error {
 		_, err := f.Write(b.Bytes())
 		return err
 	})

@@ -273,7 +273,7 @@ func (n *fakeNode) capture(w http.ResponseWriter, r *http.Request) error {
 	n.largest = max(n.largest, len(items))
 	var resp memory.CaptureResponse
 	for _, item := range items {
-		resp.Results = append(resp.Results, ns.add(r.PathValue("ns"), item))
+		resp.Results = append(resp.Results, ns.add(r.PathValue("ns"), memory.Origin(r.FormValue("origin")), item))
 	}
 	resp.Position = fmt.Sprintf("p0.1.%d.0", len(ns.audit))
 	if n.drop > 0 {
@@ -286,7 +286,7 @@ func (n *fakeNode) capture(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, resp)
 }
 
-func (ns *fakeNamespace) add(name string, c memory.Capture) memory.CaptureResult {
+func (ns *fakeNamespace) add(name string, origin memory.Origin, c memory.Capture) memory.CaptureResult {
 	if strings.Contains(c.Text, "REJECT") {
 		return memory.CaptureResult{ID: c.ID, Status: memory.StatusRejected, Error: &memory.ItemError{Code: memory.CodeQuota, Detail: "quota is used up"}}
 	}
@@ -303,7 +303,7 @@ func (ns *fakeNamespace) add(name string, c memory.Capture) memory.CaptureResult
 	c.Normalise()
 	rec := memory.Record{RecordID: fmt.Sprintf("01J%023d", len(ns.records)+1), Namespace: name, Version: 1, Text: c.Text, Kind: c.Kind, Role: c.Role,
 		Agent: c.Agent, Tags: c.Tags, Conversation: c.Conversation, Subject: c.Subject, Scope: c.Scope, Importance: c.Importance,
-		OccurredAt: fakeNow.Add(-2 * time.Hour), CreatedAt: fakeNow.Add(-time.Hour), DerivedFrom: c.DerivedFrom, Metadata: c.Metadata, ID: c.ID}
+		OccurredAt: fakeNow.Add(-2 * time.Hour), CreatedAt: fakeNow.Add(-time.Hour), DerivedFrom: c.DerivedFrom, Metadata: c.Metadata, ID: c.ID, Origin: origin}
 	if c.OccurredAt != nil {
 		rec.OccurredAt = *c.OccurredAt
 	}

@@ -19,7 +19,7 @@ import (
 // importFlags are the flags of import.
 type importFlags struct {
 	format, prefix, source, scope string
-	dryRun, prune, yes            bool
+	dryRun, prune, revise, yes    bool
 }
 
 func importCmd(a *app) *cobra.Command {
@@ -60,8 +60,9 @@ func importCmd(a *app) *cobra.Command {
 	f.StringVar(&fl.scope, "scope", "", "scope of memories that name none: team (default), or agent: only the acting agent's own")
 	f.BoolVar(&fl.prune, "prune", false, "forget memories of files and sections that are no longer there (markdown, obsidian)")
 	f.BoolVar(&takeBack, "take-back", false, "forget what was imported, by --source, --format or both")
+	f.BoolVar(&fl.revise, "revise", false, "let files that say they are a memory of the namespace revise it, also where no export is known to have written them; asks first")
 	f.BoolVar(&fl.dryRun, "dry-run", false, "only read, and say what there is and what would be done")
-	f.BoolVar(&fl.yes, "yes", false, "do not ask before forgetting")
+	f.BoolVar(&fl.yes, "yes", false, "do not ask before forgetting or revising")
 	completeFlag(cmd, "format", completeWords(importer.Formats()...))
 	completeFlag(cmd, "scope", completeWords("team", "agent"))
 	return cmd
@@ -113,6 +114,11 @@ func (r *importRun) run(ctx context.Context, files []string) error {
 	if !r.flags.dryRun {
 		var err error
 		if r.c, err = r.a.dial(); err != nil {
+			return err
+		}
+	}
+	if r.flags.revise && !r.flags.dryRun {
+		if err := r.a.confirm(r.flags.yes, "Let files revise memories that were not imported from them, where they say that they are those? [y/N]", ""); err != nil {
 			return err
 		}
 	}

@@ -133,11 +133,15 @@ func (k *importKnown) enter(ctx context.Context, item importer.Item) error {
 	})
 }
 
-// list yields the records that were imported from files, as the item's agent sees them.
+// list yields the records that were imported from files, as the acting agent sees them.
 func (k *importKnown) list(ctx context.Context, item importer.Item, filter memory.Filter, yield func(memory.Record, knownRecord)) error {
+	author, err := k.run.a.author()
+	if err != nil {
+		return err
+	}
 	none := 0
-	opts := client.ListOptions{ReadOptions: client.ReadOptions{As: item.Capture.Agent}, ListRequest: memory.ListRequest{Limit: memory.MaxLimit, Filter: filter,
-		Fit: memory.Fit{MaxText: &none, Fields: []string{"record_id", "uri", "version", "conversation", "metadata"}}}}
+	opts := client.ListOptions{ReadOptions: client.ReadOptions{As: author}, ListRequest: memory.ListRequest{Limit: memory.MaxLimit, Filter: filter,
+		Fit: memory.Fit{MaxText: &none, Fields: []string{"record_id", "uri", "version", "conversation", "origin", "metadata"}}}}
 	for {
 		var page memory.RecordList
 		err := k.run.send.patiently(ctx, func() (err error) {
@@ -148,7 +152,7 @@ func (k *importKnown) list(ctx context.Context, item importer.Item, filter memor
 			return err
 		}
 		for _, rec := range page.Records {
-			if p, ok := importer.ProvenanceOf(rec.Metadata); ok && p.Hash != "" {
+			if p, ok := importer.ProvenanceOf(rec.Metadata); ok && p.Hash != "" && rec.Origin == memory.OriginImport {
 				yield(rec, knownRecord{rec.RecordID, rec.Version, p.Hash})
 			}
 		}
@@ -173,9 +177,9 @@ func (k *importKnown) home(ctx context.Context, item importer.Item) (bool, error
 	if err := k.run.send.prepare(ctx, item.Namespace); err != nil {
 		return false, err
 	}
-	rec, err := k.run.c.Get(ctx, item.Namespace, item.RecordID, client.GetOptions{ReadOptions: client.ReadOptions{As: item.Capture.Agent}})
+	rec, err := k.get(ctx, item, item.RecordID, 0)
 	if memory.CodeOf(err) == memory.CodeNotFound {
-		return false, nil
+		return k.anothers(ctx, item, item.RecordID)
 	}
 	if err != nil {
 		return false, err
@@ -184,19 +188,94 @@ func (k *importKnown) home(ctx context.Context, item importer.Item) (bool, error
 	counts.Found++
 	k.run.send.done++
 	k.run.send.report()
-	if !item.Update {
+	if _, changed := revisionTo(rec, item.Capture); !item.Update || !changed {
 		counts.Duplicates++
 		return true, nil
+	}
+	if !k.run.flags.revise {
+		known, err := k.exported(ctx, item, rec)
+		if err != nil {
+			return false, err
+		}
+		if !known {
+			k.run.refused(item, &memory.ItemError{Code: memory.CodeConflict, Detail: "it says that it is " + item.RecordID +
+				" and differs from it, but no export is known to have written it; look at it, and if it is right, --revise takes it"})
+			return true, nil
+		}
 	}
 	return true, k.reviseTo(ctx, item, rec)
 }
 
+// exported reports whether an export of the record that a file says it is wrote the
+// file: the folder's manifest has the hash of what the record was, which only who read
+// it can know. A manifest alone shows nothing, since it comes with the files.
+func (k *importKnown) exported(ctx context.Context, item importer.Item, rec memory.Record) (bool, error) {
+	if item.Wrote == "" || item.Version < 1 || item.Version > rec.Version {
+		return false, nil
+	}
+	if item.Version < rec.Version {
+		var err error
+		if rec, err = k.get(ctx, item, rec.RecordID, item.Version); err != nil {
+			return false, err
+		}
+	}
+	text, err := importer.FormatExported(exportLine(rec))
+	return err == nil && sumOf(text) == item.Wrote, err
+}
+
+// anothers settles an item whose record the acting agent does not see: it may be
+// another agent's own, which no import revises.
+func (k *importKnown) anothers(ctx context.Context, item importer.Item, recordID string) (bool, error) {
+	author, err := k.run.a.author()
+	if err != nil || item.Capture.Scope != memory.ScopeAgent || item.Capture.Agent == author {
+		return false, err
+	}
+	var rec memory.Record
+	err = k.run.send.patiently(ctx, func() (err error) {
+		rec, err = k.run.c.Get(ctx, item.Namespace, recordID, client.GetOptions{ReadOptions: client.ReadOptions{As: item.Capture.Agent}})
+		return err
+	})
+	switch memory.CodeOf(err) {
+	case memory.CodeNotFound, memory.CodeGone, memory.CodeForbidden:
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	counts := k.run.summary.namespace(item.Namespace)
+	counts.Found++
+	counts.Duplicates++
+	k.run.send.done++
+	if _, changed := revisionTo(rec, item.Capture); item.Update && changed {
+		k.run.summary.skip(k.run.file, &importer.Skip{Line: item.Line, Where: item.Where, Why: "changes of another agent's own memories, which only that agent makes (--as)"})
+	}
+	return true, nil
+}
+
+// get reads a record as the acting agent; version 0 is the newest.
+func (k *importKnown) get(ctx context.Context, item importer.Item, recordID string, version int) (rec memory.Record, err error) {
+	author, err := k.run.a.author()
+	if err != nil {
+		return rec, err
+	}
+	err = k.run.send.patiently(ctx, func() (err error) {
+		rec, err = k.run.c.Get(ctx, item.Namespace, recordID, client.GetOptions{ReadOptions: client.ReadOptions{As: author}, Version: version})
+		return err
+	})
+	return rec, err
+}
+
 // conflict settles an item whose id or uri is taken.
 func (k *importKnown) conflict(ctx context.Context, item importer.Item, recordID string) error {
-	rec, err := k.run.c.Get(ctx, item.Namespace, recordID, client.GetOptions{ReadOptions: client.ReadOptions{As: item.Capture.Agent}})
+	rec, err := k.get(ctx, item, recordID, 0)
 	counts := k.run.summary.namespace(item.Namespace)
 	switch {
 	case memory.CodeOf(err) == memory.CodeNotFound, memory.CodeOf(err) == memory.CodeGone:
+		counts.Found-- // it was counted when it was sent
+		if there, err := k.anothers(ctx, item, recordID); there || err != nil {
+			return err
+		}
+		counts.Found++
 		counts.Duplicates++
 		k.run.summary.skip(k.run.file, &importer.Skip{Line: item.Line, Where: item.Where, Why: "imported before, and forgotten here since"})
 		return nil
@@ -204,7 +283,7 @@ func (k *importKnown) conflict(ctx context.Context, item importer.Item, recordID
 		return err
 	}
 	want, _ := importer.ProvenanceOf(item.Capture.Metadata)
-	if is, ok := importer.ProvenanceOf(rec.Metadata); !ok || is.From != want.From {
+	if is, ok := importer.ProvenanceOf(rec.Metadata); !ok || rec.Origin != memory.OriginImport || is.From != want.From {
 		k.run.refused(item, &memory.ItemError{Code: memory.CodeConflict, Detail: "its id or uri is taken by " + recordID + ", which was not imported from there"})
 		return nil
 	}
@@ -221,21 +300,26 @@ func (k *importKnown) conflict(ctx context.Context, item importer.Item, recordID
 
 // revise brings a record up to what its file says now.
 func (k *importKnown) revise(ctx context.Context, item importer.Item, recordID string) error {
-	rec, err := k.run.c.Get(ctx, item.Namespace, recordID, client.GetOptions{ReadOptions: client.ReadOptions{As: item.Capture.Agent}})
+	rec, err := k.get(ctx, item, recordID, 0)
 	if err != nil {
 		return err
 	}
 	return k.reviseTo(ctx, item, rec)
 }
 
+// reviseTo revises a record as the acting agent, whoever the file says spoke.
 func (k *importKnown) reviseTo(ctx context.Context, item importer.Item, rec memory.Record) error {
+	author, err := k.run.a.author()
+	if err != nil {
+		return err
+	}
 	counts := k.run.summary.namespace(item.Namespace)
 	rev, changed := revisionTo(rec, item.Capture)
 	if !changed {
 		counts.Duplicates++
 		return nil
 	}
-	_, err := k.run.c.Revise(ctx, item.Namespace, rec.RecordID, rev, client.WriteOptions{As: item.Capture.Agent, IfVersion: rec.Version})
+	_, err = k.run.c.Revise(ctx, item.Namespace, rec.RecordID, rev, client.WriteOptions{As: author, IfVersion: rec.Version})
 	switch code := memory.CodeOf(err); {
 	case err == nil:
 		counts.Updated++

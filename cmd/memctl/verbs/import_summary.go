@@ -164,7 +164,7 @@ func (s *importSummary) failure() error {
 	}
 	if t.Conflicts > 0 {
 		return memory.Errorf(memory.CodeConflict, "%s stood in conflict with what is there", count(t.Conflicts, "item", "items")).
-			WithHint("the same id or uri was used before for something else")
+			WithHint("each is named, with what it meets there; nothing of them was changed")
 	}
 	return nil
 }
