@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -248,6 +249,45 @@ func TestMemorixDatabase(t *testing.T) {
 		if got, _, _, err := all(t, filepath.Dir(path), plainOptions); err != nil || len(got) != len(items) {
 			t.Errorf("its folder: %d items, %v", len(got), err)
 		}
+	}
+}
+
+// TestDatabaseThatComputesGigabytes: a few bytes of schema do not make values larger
+// than any that Memorix keeps, and what is stored is read.
+func TestDatabaseThatComputesGigabytes(t *testing.T) {
+	const bomb = 64 << 20
+	path := memorixDatabase(t, false)
+	change := func(q string) {
+		db, err := sql.Open("sqlite", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = db.Exec(q)
+		if err := errors.Join(err, db.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func() (items []Item, bad []*ItemError, made uint64) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		items, bad, _, err := all(t, path, plainOptions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		return items, bad, after.TotalAlloc - before.TotalAlloc
+	}
+	change(fmt.Sprintf("ALTER TABLE observations ADD COLUMN detail TEXT AS (hex(zeroblob(%d)))", bomb/2))
+	change(fmt.Sprintf("ALTER TABLE observations ADD COLUMN visibility2 TEXT AS (printf('%%.*c', %d, 'x'))", bomb))
+	change(fmt.Sprintf("ALTER TABLE observations ADD COLUMN createdByAgentId TEXT AS (printf('%%.*c', %d, 'x'))", bomb))
+	items, bad, made := read()
+	if len(items) != 5 || len(bad) != 1 || made > bomb {
+		t.Errorf("%d items, %v, %d bytes made", len(items), bad, made)
+	}
+	change(fmt.Sprintf("UPDATE observations SET narrative = hex(zeroblob(%d)) WHERE id = 2", bomb/2))
+	items, bad, made = read()
+	if len(items) != 5 || len(bad) != 1 || !strings.Contains(bad[0].Error(), "too big") || made > bomb {
+		t.Errorf("%d items, %v, %d bytes made", len(items), bad, made)
 	}
 }
 

@@ -12,7 +12,8 @@ import (
 	"slices"
 	"strings"
 
-	_ "modernc.org/sqlite" // registers the driver "sqlite"
+	"modernc.org/sqlite" // registers the driver "sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"mneme/memory"
 )
@@ -20,10 +21,23 @@ import (
 const sqliteMagic = "SQLite format 3\x00"
 
 // memorixTables are the tables of memorix.db that hold memories, in the order in
-// which they are read; the first one makes it a database of Memorix.
-var memorixTables = []struct{ name, order string }{
-	{"observations", "id"}, {"sessions", "startedAt, id"}, {"mini_skills", "id"}, {"graph_entities", "name"}, {"graph_relations", "id"},
+// which they are read, and the columns that are read of them; the first one makes it a
+// database of Memorix.
+var memorixTables = []struct {
+	name, order string
+	columns     []string
+}{
+	{"observations", "id", []string{"id", "entityName", "type", "title", "narrative", "facts", "filesModified", "concepts", "createdAt", "updatedAt", "projectId",
+		"topicKey", "sessionId", "status", "source", "commitHash", "relatedCommits", "relatedEntities", "valueCategory", "visibility", "createdByAgentId"}},
+	{"sessions", "startedAt, id", []string{"id", "projectId", "startedAt", "endedAt", "summary", "agent"}},
+	{"mini_skills", "id", []string{"id", "sourceEntity", "title", "instruction", "trigger", "trigger_desc", "facts", "projectId", "createdAt", "tags"}},
+	{"graph_entities", "name", []string{"name", "entityType", "observations"}},
+	{"graph_relations", "id", []string{"id", "from_entity", "to_entity", "relationType"}},
 }
+
+// maxSQLite bounds a value and a row of a database, also what an expression of its
+// schema makes: a few bytes of schema can ask for gigabytes.
+const maxSQLite = 16 << 20
 
 // memorixLists are the columns that hold a list as JSON text.
 var memorixLists = []string{"facts", "filesModified", "concepts", "relatedCommits", "relatedEntities", "tags", "observations"}
@@ -33,6 +47,7 @@ var memorixLists = []string{"facts", "filesModified", "concepts", "relatedCommit
 type memorixDB struct {
 	memorix
 	db      *sql.DB
+	conn    *sql.Conn // the one connection of db, with its limits
 	ctx     context.Context
 	cancel  context.CancelFunc
 	has     []string // tables that are there
@@ -66,42 +81,88 @@ func (s *memorixDB) connect(path string) error {
 		abs = "/" + abs // a drive
 	}
 	for _, query := range []string{"mode=ro", "mode=ro&immutable=1"} {
+		query += "&_pragma=trusted_schema(0)"
 		u := url.URL{Scheme: "file", Path: abs, RawQuery: query}
 		if s.db, err = sql.Open("sqlite", u.String()); err != nil {
 			return damaged("memorix", err)
 		}
-		s.db.SetMaxOpenConns(1)
-		if err = s.tables(); err == nil {
+		if err = s.limit(); err == nil {
+			err = s.tables()
+		}
+		if err == nil {
 			break
 		}
-		_ = s.db.Close()
+		_ = s.disconnect()
 	}
 	if err != nil {
 		return damaged("memorix", err)
 	}
 	if !slices.Contains(s.has, memorixTables[0].name) {
-		_ = s.db.Close()
+		_ = s.disconnect()
 		return memory.Errorf(memory.CodeInvalid, "%s is a SQLite database, but not one of Memorix: it has no table observations", path).
 			WithHint("export what it holds as CSV or JSON lines, and import that")
 	}
 	return nil
 }
 
-func (s *memorixDB) tables() error {
-	s.has = nil
-	rows, err := s.db.QueryContext(s.ctx, "SELECT name FROM sqlite_master WHERE type = 'table'")
-	if err != nil {
+// limit takes the connection that everything is read by, and bounds what it makes.
+func (s *memorixDB) limit() (err error) {
+	if s.conn, err = s.db.Conn(s.ctx); err != nil {
 		return err
 	}
+	_, err = sqlite.Limit(s.conn, sqlite3.SQLITE_LIMIT_LENGTH, maxSQLite)
+	return err
+}
+
+func (s *memorixDB) disconnect() error {
+	var err error
+	if s.conn != nil {
+		err = s.conn.Close()
+		s.conn = nil
+	}
+	return errors.Join(err, s.db.Close())
+}
+
+func (s *memorixDB) tables() (err error) {
+	s.has, err = s.names("SELECT name FROM sqlite_master WHERE type = 'table'")
+	return err
+}
+
+// names returns the one column of a query.
+func (s *memorixDB) names(query string, args ...any) ([]string, error) {
+	rows, err := s.conn.QueryContext(s.ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
 	defer func() { _ = rows.Close() }()
+	var out []string
 	for rows.Next() {
 		var name string
 		if err := rows.Scan(&name); err != nil {
-			return err
+			return nil, err
 		}
-		s.has = append(s.has, name)
+		out = append(out, name)
 	}
-	return rows.Err()
+	return out, rows.Err()
+}
+
+// query reads what is stored of a table's columns that are known; one that is computed
+// is not.
+func (s *memorixDB) query(table, order string, known []string) (*sql.Rows, error) {
+	there, err := s.names("SELECT name FROM pragma_table_xinfo(?) WHERE hidden = 0", table)
+	if err != nil {
+		return nil, err
+	}
+	s.columns = nil
+	for _, name := range known {
+		if slices.ContainsFunc(there, func(is string) bool { return strings.EqualFold(is, name) }) {
+			s.columns = append(s.columns, name)
+		}
+	}
+	if len(s.columns) == 0 {
+		return nil, errors.New("it has none of the columns of Memorix")
+	}
+	return s.conn.QueryContext(s.ctx, `SELECT "`+strings.Join(s.columns, `", "`)+`" FROM `+table+" ORDER BY "+order)
 }
 
 // row reads one row into the queue. A table that is damaged is told and left where
@@ -140,10 +201,7 @@ func (s *memorixDB) begin() error {
 			continue
 		}
 		s.table, s.n = t.name, 0
-		rows, err := s.db.QueryContext(s.ctx, "SELECT * FROM "+t.name+" ORDER BY "+t.order)
-		if err == nil {
-			s.columns, err = rows.Columns()
-		}
+		rows, err := s.query(t.name, t.order, t.columns)
 		if err != nil {
 			s.bad(0, t.name, fmt.Errorf("the table cannot be read: %w", err))
 			continue
@@ -232,5 +290,5 @@ func (s *memorixDB) Close() error {
 			err = nil
 		}
 	}
-	return errors.Join(err, s.db.Close())
+	return errors.Join(err, s.disconnect())
 }
