@@ -37,6 +37,9 @@ func (n *fakeNode) revise(w http.ResponseWriter, r *http.Request) error {
 	if rev.Conversation != nil {
 		cur.Conversation = *rev.Conversation
 	}
+	if rev.Metadata != nil {
+		cur.Metadata = *rev.Metadata
+	}
 	cur.Version++
 	cur.Position = ns.log("memory.revised", r.Header.Get("Mneme-Agent"), cur.RecordID)
 	fr.versions = append(fr.versions, cur)

@@ -90,7 +90,7 @@ Formats:
 // importRun is one import.
 type importRun struct {
 	a     *app
-	c     *client.Client // nil in a dry run
+	c     *client.Client // nil in a dry run that found none
 	flags importFlags
 
 	file    string
@@ -105,17 +105,15 @@ type importRun struct {
 func newImportRun(a *app, fl importFlags) *importRun {
 	r := &importRun{a: a, flags: fl, summary: importSummary{Format: fl.format, DryRun: fl.dryRun}}
 	r.send = importSender{run: r, ready: map[string]bool{}, empty: map[string]bool{}, moved: map[string]string{}}
-	r.known = importKnown{run: r, sources: map[importSource]bool{}}
+	r.known = importKnown{run: r, sources: map[importSource]bool{}, entered: map[string]bool{}, looked: map[string]bool{}}
 	r.graph = importGraph{run: r}
 	return r
 }
 
 func (r *importRun) run(ctx context.Context, files []string) error {
-	if !r.flags.dryRun {
-		var err error
-		if r.c, err = r.a.dial(); err != nil {
-			return err
-		}
+	var err error
+	if r.c, err = r.a.dial(); err != nil && !r.flags.dryRun {
+		return err
 	}
 	if r.flags.revise && !r.flags.dryRun {
 		if err := r.a.confirm(r.flags.yes, "Let files revise memories that were not imported from them, where they say that they are those? [y/N]", ""); err != nil {
@@ -123,7 +121,6 @@ func (r *importRun) run(ctx context.Context, files []string) error {
 		}
 	}
 	r.send.bar = r.a.progress("import")
-	var err error
 	for _, file := range files {
 		if err = r.read(ctx, file); err != nil {
 			break
@@ -142,6 +139,7 @@ func (r *importRun) run(ctx context.Context, files []string) error {
 		}
 		return fmt.Errorf("import %s: %w", r.file, err)
 	}
+	r.known.absent()
 	if r.flags.prune {
 		if err := r.prune(ctx); err != nil {
 			return err
@@ -249,7 +247,7 @@ func (r *importRun) finishFile(ctx context.Context) error {
 // take sends an item on its way.
 func (r *importRun) take(ctx context.Context, item importer.Item) error {
 	switch {
-	case r.flags.dryRun:
+	case r.flags.dryRun && (item.Entity != nil || item.Relation != nil):
 		r.summary.namespace(item.Namespace).Found++
 		r.send.done++
 		return nil
@@ -260,6 +258,11 @@ func (r *importRun) take(ctx context.Context, item importer.Item) error {
 	there, err := r.known.settled(ctx, item)
 	if there || err != nil {
 		return err
+	}
+	if r.flags.dryRun {
+		r.summary.namespace(item.Namespace).Found++
+		r.send.done++
+		return nil
 	}
 	return r.send.add(ctx, item)
 }

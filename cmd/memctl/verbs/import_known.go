@@ -19,26 +19,29 @@ type importKnown struct {
 	run *importRun
 
 	groups int                               // entered so far
-	all    map[string]map[string]knownRecord // of the namespace, by group and uri; nil before there are many groups
+	all    map[string]map[string]knownRecord // of the namespace, by group and uri; nil before there is a folder, or are many groups
 	allOf  string
+	looked map[string]bool // namespaces that a dry run asked for, and whether it may look there
 
 	namespace, group string
 	before           map[string]knownRecord // of the group, by uri
 	seen             map[string]bool        // uris of the group that are still there
+	entered          map[string]bool        // groups of allOf
 
 	sources map[importSource]bool // what this import read
 	uris    map[string]bool       // of what is still there, where --prune asks
 }
 
-// importGroups is how many files are looked up one by one. Behind it the whole
-// namespace is read once, which takes a request for each 200 of its memories.
+// importGroups is how many files that are named are looked up one by one. Behind it, and
+// for a folder, whose removed files only that shows, the whole namespace is read once,
+// which takes a request for each 200 of its memories.
 const importGroups = 20
 
 // knownRecord is what a record says of the part of a file that it was imported from.
 type knownRecord struct {
-	id      string
-	version int
-	hash    string
+	id     string
+	hash   string
+	source importSource
 }
 
 // importSource is one source of an import: a folder, or with path one file of it.
@@ -69,6 +72,9 @@ func (k *importKnown) note(item importer.Item) {
 // settled reports whether nothing is left to do for an item: what it was imported as
 // is there and has not changed, or was revised.
 func (k *importKnown) settled(ctx context.Context, item importer.Item) (bool, error) {
+	if k.run.flags.dryRun && !k.mayLook(ctx, item.Namespace) {
+		return false, nil
+	}
 	if item.Home == item.Namespace && item.RecordID != "" && (item.Update || item.NoID) {
 		return k.home(ctx, item)
 	}
@@ -103,11 +109,12 @@ func (k *importKnown) enter(ctx context.Context, item importer.Item) error {
 		return err
 	}
 	k.namespace, k.group = item.Namespace, item.Group
+	k.entered[item.Group] = true
 	k.before, k.seen = map[string]knownRecord{}, map[string]bool{}
 	if k.run.send.empty[item.Namespace] {
 		return nil
 	}
-	if k.groups++; k.groups > importGroups && k.all == nil {
+	if k.groups++; k.all == nil && (k.groups > importGroups || !k.run.single) {
 		all := map[string]map[string]knownRecord{}
 		if err := k.list(ctx, item, memory.Filter{}, func(rec memory.Record, known knownRecord) {
 			if all[rec.Conversation] == nil {
@@ -141,7 +148,7 @@ func (k *importKnown) list(ctx context.Context, item importer.Item, filter memor
 	}
 	none := 0
 	opts := client.ListOptions{ReadOptions: client.ReadOptions{As: author}, ListRequest: memory.ListRequest{Limit: memory.MaxLimit, Filter: filter,
-		Fit: memory.Fit{MaxText: &none, Fields: []string{"record_id", "uri", "version", "conversation", "origin", "metadata"}}}}
+		Fit: memory.Fit{MaxText: &none, Fields: []string{"record_id", "uri", "conversation", "origin", "metadata"}}}}
 	for {
 		var page memory.RecordList
 		err := k.run.send.patiently(ctx, func() (err error) {
@@ -153,7 +160,7 @@ func (k *importKnown) list(ctx context.Context, item importer.Item, filter memor
 		}
 		for _, rec := range page.Records {
 			if p, ok := importer.ProvenanceOf(rec.Metadata); ok && p.Hash != "" && rec.Origin == memory.OriginImport {
-				yield(rec, knownRecord{rec.RecordID, rec.Version, p.Hash})
+				yield(rec, knownRecord{rec.RecordID, p.Hash, importSource{item.Namespace, p.From, p.Source, ""}})
 			}
 		}
 		if page.Cursor == "" || page.Cursor == opts.Cursor {
@@ -169,6 +176,39 @@ func (k *importKnown) leave() {
 		k.run.summary.namespace(k.namespace).Gone += gone
 	}
 	k.namespace, k.group, k.before, k.seen = "", "", nil, nil
+}
+
+// absent counts what is no longer there of the folders that were read, because its files
+// were removed or renamed. What could not be read is no sign of that.
+func (k *importKnown) absent() {
+	if k.run.summary.Malformed > 0 {
+		return
+	}
+	for group, before := range k.all {
+		if k.entered[group] {
+			continue // leave counted them
+		}
+		for _, rec := range before {
+			if k.sources[rec.source] {
+				k.run.summary.namespace(k.allOf).Gone++
+			}
+		}
+	}
+}
+
+// mayLook reports whether a dry run can look up what is in a namespace. It needs no
+// node, and says so where it looked in vain.
+func (k *importKnown) mayLook(ctx context.Context, ns string) bool {
+	may, known := k.looked[ns]
+	if known || k.run.c == nil {
+		return may
+	}
+	err := k.run.send.prepare(ctx, ns)
+	k.looked[ns] = err == nil
+	if err != nil {
+		k.run.a.note("%s: what is there already is not known: %s", ns, oneLine(err.Error()))
+	}
+	return err == nil
 }
 
 // home looks for the record that an exported memory is, in the namespace that it was
@@ -317,6 +357,10 @@ func (k *importKnown) reviseTo(ctx context.Context, item importer.Item, rec memo
 	rev, changed := revisionTo(rec, item.Capture)
 	if !changed {
 		counts.Duplicates++
+		return nil
+	}
+	if k.run.flags.dryRun {
+		counts.Updated++
 		return nil
 	}
 	_, err = k.run.c.Revise(ctx, item.Namespace, rec.RecordID, rev, client.WriteOptions{As: author, IfVersion: rec.Version})

@@ -14,10 +14,11 @@ type importSummary struct {
 	Format     string          `json:"format"`
 	DryRun     bool            `json:"dry_run,omitempty"`
 	Namespaces []*importCounts `json:"namespaces"`
-	Files      []importFile    `json:"files,omitempty"`    // whose formats were found out
-	Malformed  int             `json:"malformed"`          // items that could not be read
-	Problems   []importProblem `json:"problems,omitempty"` // the first ones
-	LeftOut    []*importSkips  `json:"left_out,omitempty"` // what is no memory, by reason
+	Files      []importFile    `json:"files,omitempty"`        // whose formats were found out
+	Malformed  int             `json:"malformed"`              // items that could not be read
+	Problems   []importProblem `json:"problems,omitempty"`     // the first ones
+	LeftOut    []*importSkips  `json:"left_out,omitempty"`     // what is no memory, by reason
+	Forget     []string        `json:"would_forget,omitempty"` // uris, of a dry run with --prune
 }
 
 // importFile says what a file was found to be, and by what.
@@ -183,6 +184,9 @@ func (s *importSummary) print(a *app) {
 		}
 		a.printf("left out %d: %s (%s)\n", l.Count, oneLine(l.Why), oneLine(places))
 	}
+	for _, uri := range s.Forget {
+		a.printf("would forget %s\n", oneLine(uri))
+	}
 	for _, c := range s.Namespaces {
 		s.printCounts(a, c)
 	}
@@ -204,7 +208,17 @@ func (s *importSummary) print(a *app) {
 
 func (s *importSummary) printCounts(a *app, c *importCounts) {
 	if s.DryRun {
-		a.printf("%s: would import %s\n", c.Namespace, count(c.Found, "memory", "memories"))
+		line := fmt.Sprintf("%s: would import %s", c.Namespace, count(c.Found-c.Duplicates-c.Updated-c.Conflicts, "memory", "memories"))
+		for _, more := range []struct {
+			n   int
+			say string
+		}{{c.Duplicates, "already there"}, {c.Updated, "to be updated"}, {c.Conflicts, "in conflict"}, {c.Pruned, "to be forgotten"}} {
+			if more.n > 0 {
+				line += fmt.Sprintf(", %d %s", more.n, more.say)
+			}
+		}
+		a.println(line)
+		s.printGone(a, c)
 		return
 	}
 	if g := c.Graph; g != nil {
@@ -222,6 +236,10 @@ func (s *importSummary) printCounts(a *app, c *importCounts) {
 		line += fmt.Sprintf(", %d forgotten", c.Pruned)
 	}
 	a.println(line)
+	s.printGone(a, c)
+}
+
+func (s *importSummary) printGone(a *app, c *importCounts) {
 	if c.Gone > 0 {
 		a.printf("%s: %s no longer in the files; --prune forgets them\n", c.Namespace, count(c.Gone, "memory is", "memories are"))
 	}

@@ -1,8 +1,11 @@
 package verbs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -86,6 +89,10 @@ func forgetImported(ctx context.Context, a *app, c *client.Client, ns, as string
 	return nil
 }
 
+func (s importSource) compare(o importSource) int {
+	return cmp.Or(cmp.Compare(s.namespace, o.namespace), cmp.Compare(s.from, o.from), cmp.Compare(s.source, o.source), cmp.Compare(s.path, o.path))
+}
+
 // prune forgets the memories of sections, and of files of a folder, that are no
 // longer there. It does nothing where something could not be read: that is no sign
 // that it is gone.
@@ -94,15 +101,14 @@ func (r *importRun) prune(ctx context.Context) error {
 		r.a.note("nothing was pruned: %s could not be read", count(r.summary.Malformed, "item", "items"))
 		return nil
 	}
-	if r.flags.dryRun {
-		r.a.note("what --prune would forget is known only to an import")
-		return nil
-	}
 	as, err := r.a.author()
 	if err != nil {
 		return err
 	}
-	for src := range r.known.sources {
+	for _, src := range slices.SortedFunc(maps.Keys(r.known.sources), importSource.compare) {
+		if r.flags.dryRun && !r.known.mayLook(ctx, src.namespace) {
+			continue
+		}
 		gone, err := importedRecords(ctx, r.c, src.namespace, as, func(rec memory.Record, p importer.Provenance) bool {
 			return p.From == src.from && p.Source == src.source && p.Hash != "" && (src.path == "" || p.Path == src.path) &&
 				!r.known.uris[src.namespace+" "+memory.URIPath(rec.URI)]
@@ -113,10 +119,13 @@ func (r *importRun) prune(ctx context.Context) error {
 		if len(gone) == 0 {
 			continue
 		}
-		if err := r.a.confirm(r.flags.yes, fmt.Sprintf("Forget %s of %s that are no longer there? [y/N]", count(len(gone), "memory", "memories"), src.source), ""); err != nil {
+		if r.flags.dryRun {
+			for _, rec := range gone {
+				r.summary.Forget = append(r.summary.Forget, rec.URI)
+			}
+		} else if err := r.a.confirm(r.flags.yes, fmt.Sprintf("Forget %s of %s that are no longer there? [y/N]", count(len(gone), "memory", "memories"), src.source), ""); err != nil {
 			return err
-		}
-		if err := forgetImported(ctx, r.a, r.c, src.namespace, as, gone); err != nil {
+		} else if err := forgetImported(ctx, r.a, r.c, src.namespace, as, gone); err != nil {
 			return err
 		}
 		counts := r.summary.namespace(src.namespace)
