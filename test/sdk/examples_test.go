@@ -2,6 +2,7 @@ package sdk
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -86,7 +87,9 @@ func model(t *testing.T) *httptest.Server {
 			return
 		}
 		answer := "I was told nothing."
-		if first := asked.Messages[0]; first.Role == "system" {
+		if strings.HasPrefix(asked.Messages[len(asked.Messages)-1].Content, "Talk") {
+			answer = strings.Repeat("at length ", 30_000)
+		} else if first := asked.Messages[0]; first.Role == "system" {
 			_, recalled, _ := strings.Cut(first.Content, "\n")
 			answer = "I was told: " + strings.ReplaceAll(recalled, "\n", " ")
 		}
@@ -123,6 +126,39 @@ func TestChatExample(t *testing.T) {
 		if first.Text != "The staging database is reset every night." || first.Role != "user" || first.Agent != "chat" || first.Kind != memory.KindMessage || first.Conversation == "" ||
 			first.Conversation != list.Records[4].Conversation || first.Conversation == list.Records[3].Conversation || list.Records[4].Role != "assistant" {
 			t.Errorf("%+v", list.Records)
+		}
+	})
+}
+
+// TestChatExampleSaysWhatWasRefused: an answer that is too large for a memory is told, and
+// so is a node that is away, in one line.
+func TestChatExampleSaysWhatWasRefused(t *testing.T) {
+	stub := model(t)
+	examples(t, "chat", func(t *testing.T, e example) {
+		namespace := "refused-" + e.language
+		mem := team(t, namespace)
+		chat := func(more ...string) (said string, err error) {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, e.program, e.args...)
+			cmd.Env = environment(t.TempDir(), e.env(t, namespace, append(more, "OPENAI_BASE_URL="+stub.URL+"/v1/", "OPENAI_API_KEY=key", "OPENAI_MODEL=stub")...)...)
+			cmd.Stdin = strings.NewReader("Talk to me.\n")
+			var errs strings.Builder
+			cmd.Stderr = &errs
+			err = cmd.Run()
+			return errs.String(), err
+		}
+		said, err := chat()
+		if err != nil || !strings.HasPrefix(said, "chat: not remembered: ") || strings.Count(said, "\n") != 1 {
+			t.Errorf("%v, said %q", err, said)
+		}
+		list, err := mem.List(t.Context(), namespace, client.ListOptions{})
+		if err != nil || len(list.Records) != 1 || list.Records[0].Role != "user" {
+			t.Errorf("%+v, %v", list.Records, err)
+		}
+		said, err = chat("MNEME_ADDR=http://127.0.0.1:1")
+		if err == nil || !strings.HasPrefix(said, "chat: ") || strings.Count(said, "\n") != 1 {
+			t.Errorf("without a node: %v, said %q", err, said)
 		}
 	})
 }

@@ -50,12 +50,18 @@ func run(ctx context.Context) error {
 			return err
 		}
 		fmt.Println(answer)
-		// Both sides, in one request: they are there together or not at all.
-		if _, err := mem.CaptureBatch(ctx, namespace, []memory.Capture{
+		// Both sides in one request, of which each is taken or refused by itself.
+		kept, err := mem.CaptureBatch(ctx, namespace, []memory.Capture{
 			{Text: said, Kind: memory.KindMessage, Role: "user", Conversation: conversation},
 			{Text: answer, Kind: memory.KindMessage, Role: "assistant", Conversation: conversation},
-		}, client.CaptureOptions{}); err != nil {
+		}, client.CaptureOptions{})
+		if err != nil {
 			return err
+		}
+		for _, side := range kept.Results {
+			if side.Error != nil {
+				fmt.Fprintln(os.Stderr, "chat: not remembered:", side.Error.Detail)
+			}
 		}
 	}
 	return lines.Err()

@@ -47,12 +47,15 @@ def main() -> None:
                 continue
             answer = complete(recall(memory, said), said)
             print(answer, flush=True)
-            # Both sides, in one request: they are there together or not at all.
+            # Both sides in one request, of which each is taken or refused by itself.
             both = [("user", said), ("assistant", answer)]
-            memory.capture_batch(
+            kept = memory.capture_batch(
                 NAMESPACE,
                 [mneme.Capture(text=text, kind="message", role=role, conversation=conversation) for role, text in both],
             )
+            for side in kept.results:
+                if side.error:
+                    print("chat: not remembered:", side.error.detail, file=sys.stderr)
 
 
 if __name__ == "__main__":

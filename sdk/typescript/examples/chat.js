@@ -4,7 +4,7 @@
 //   OPENAI_BASE_URL=http://127.0.0.1:11434/v1 OPENAI_MODEL=llama3.2 node examples/chat.js
 
 import { createInterface } from "node:readline";
-import { Client } from "mneme";
+import { Client, MnemeError } from "mneme";
 
 const { MNEME_ADDR, MNEME_TOKEN, MNEME_NAMESPACE = "default", OPENAI_API_KEY = "" } = process.env;
 const { OPENAI_BASE_URL = "https://api.openai.com/v1", OPENAI_MODEL = "gpt-4o-mini" } = process.env;
@@ -43,14 +43,21 @@ async function complete(recalled, said) {
 }
 
 const conversation = `chat-${new Date().toISOString()}`;
-for await (const line of createInterface(process.stdin)) {
-  const said = line.trim();
-  if (said === "") continue;
-  const answer = await complete(await recall(said), said);
-  console.log(answer);
-  // Both sides, in one request: they are there together or not at all.
-  await memory.captureBatch(MNEME_NAMESPACE, [
-    { text: said, kind: "message", role: "user", conversation },
-    { text: answer, kind: "message", role: "assistant", conversation },
-  ]);
+try {
+  for await (const line of createInterface(process.stdin)) {
+    const said = line.trim();
+    if (said === "") continue;
+    const answer = await complete(await recall(said), said);
+    console.log(answer);
+    // Both sides in one request, of which each is taken or refused by itself.
+    const { results } = await memory.captureBatch(MNEME_NAMESPACE, [
+      { text: said, kind: "message", role: "user", conversation },
+      { text: answer, kind: "message", role: "assistant", conversation },
+    ]);
+    for (const { error } of results) if (error) console.error("chat: not remembered:", error.detail);
+  }
+} catch (error) {
+  if (!(error instanceof MnemeError)) throw error;
+  console.error(`chat: ${error.message}${error.hint && ` (${error.hint})`}`);
+  process.exitCode = 1;
 }
