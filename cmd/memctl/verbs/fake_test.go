@@ -39,6 +39,7 @@ type fakeNamespace struct {
 	records []*fakeRecord
 	keys    map[string]*fakeRecord // agent/client id
 	audit   []memory.AuditRow
+	graph   memory.Graph
 
 	building *memory.SpaceBuilding
 	kept     []memory.SpaceKept
@@ -91,6 +92,7 @@ func (n *fakeNode) handler() http.Handler {
 	on("GET /v1/namespaces/{ns}/records/{id}/timeline", n.timeline)
 	on("GET /v1/namespaces/{ns}/audit", n.audit)
 	on("GET /v1/namespaces/{ns}/audit/reads", n.auditedReads)
+	n.graphRoutes(on)
 	n.adminRoutes(on)
 	return mux
 }

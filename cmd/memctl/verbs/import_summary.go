@@ -203,6 +203,11 @@ func (s *importSummary) print(a *app) {
 		a.next("the same without --dry-run")
 		return
 	}
+	if c := s.Namespaces[0]; c.Graph != nil && c.Found == 0 {
+		a.println("agents reach it with the tools of the MCP profile full or graph; memctl search does not look there")
+		a.next("memctl graph list -n %s", c.Namespace)
+		return
+	}
 	a.next("memctl search -n %s \"…\"", s.Namespaces[0].Namespace)
 }
 

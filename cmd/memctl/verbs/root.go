@@ -53,7 +53,7 @@ Exit codes: 0 done, 1 internal, 2 usage or invalid, 3 not found, 4 not allowed,
 		}
 	}
 	add("memories", captureCmd(a), searchCmd(a), getCmd(a), listCmd(a), historyCmd(a),
-		timelineCmd(a), reviseCmd(a), forgetCmd(a))
+		timelineCmd(a), reviseCmd(a), forgetCmd(a), graphCmd(a))
 	add("streams", auditCmd(a), tailCmd(a), importCmd(a), exportCmd(a))
 	add("agents", hookCmd(a), recallsCmd(a), mcpCmd(a), integrateCmd(a))
 	add("node", namespaceCmd(a), applyCmd(a), useCmd(a), projectCmd(a), statusCmd(a), doctorCmd(a), rebuildCmd(a), logCmd(a), clockCmd(a), reloadCmd(a), debugCmd(a),
