@@ -2,6 +2,7 @@ package importer
 
 import (
 	"archive/zip"
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -24,7 +25,7 @@ const (
 	// maxArchived is how many files an archive or folder may have.
 	maxArchived = 200_000
 	// What unpacks to more than bombSize and more than bombRatio times what it is
-	// packed is no export: text of conversations packs 3 to 30 times.
+	// packed, one file or all together, is no export: text of conversations packs 3 to 30 times.
 	bombSize  = 64 << 20
 	bombRatio = 200
 )
@@ -66,6 +67,7 @@ func openFiles(path string) (*archive, error) {
 			WithHint("download it again; an export that was cut off cannot be read")
 	}
 	a := &archive{path: path, close: z.Close}
+	all := &unpacked{packed: info.Size()}
 	if len(z.File) > maxArchived {
 		return nil, errors.Join(a.tooMany(len(z.File)), z.Close())
 	}
@@ -76,7 +78,7 @@ func openFiles(path string) (*archive, error) {
 		case !fs.ValidPath(name):
 			a.unsafe = append(a.unsafe, f.Name)
 		case f.Mode().IsRegular():
-			a.files = append(a.files, archived{name, func() (io.ReadCloser, error) { return unpack(f) }})
+			a.files = append(a.files, archived{name, func() (io.ReadCloser, error) { return unpack(f, all) }})
 		}
 	}
 	return a, nil
@@ -112,27 +114,56 @@ func openFolder(dir string) (*archive, error) {
 	return a, nil
 }
 
-// unpack opens a file of a zip, with a bound of what it unpacks to.
-func unpack(f *zip.File) (io.ReadCloser, error) {
+// unpack opens a file of a zip, with a bound of what it and all files unpack to.
+func unpack(f *zip.File, all *unpacked) (io.ReadCloser, error) {
 	r, err := f.Open()
 	if err != nil {
 		return nil, err
 	}
-	return &unpacking{ReadCloser: r, packed: int64(f.CompressedSize64)}, nil
+	return &unpacking{ReadCloser: r, of: []*unpacked{{packed: int64(f.CompressedSize64)}, all}}, nil
 }
 
+// unpacked counts what is packed, and what became of it so far.
+type unpacked struct{ packed, n int64 }
+
+// unpacking refuses to read on where something unpacks to more than it may.
 type unpacking struct {
 	io.ReadCloser
-	packed, n int64
+	of []*unpacked
 }
 
+// Read reads what was unpacked.
 func (u *unpacking) Read(p []byte) (int, error) {
 	n, err := u.ReadCloser.Read(p)
-	u.n += int64(n)
-	if u.n > bombSize && u.n/bombRatio > u.packed {
-		return 0, fmt.Errorf("refused as a zip bomb: its %d bytes unpack to more than %d", u.packed, u.n)
+	for _, of := range u.of {
+		of.n += int64(n)
+		if of.n > bombSize && of.n/bombRatio > of.packed {
+			return 0, fmt.Errorf("refused as a zip bomb: its %d bytes unpack to more than %d", of.packed, of.n)
+		}
 	}
 	return n, err
+}
+
+// packing counts what is read of something packed, whose size is not known before.
+type packing struct {
+	r  *bufio.Reader
+	of *unpacked
+}
+
+// Read reads what is packed.
+func (p *packing) Read(b []byte) (int, error) {
+	n, err := p.r.Read(b)
+	p.of.packed += int64(n)
+	return n, err
+}
+
+// ReadByte reads a byte of it; with it gzip reads no further than it has to.
+func (p *packing) ReadByte() (byte, error) {
+	b, err := p.r.ReadByte()
+	if err == nil {
+		p.of.packed++
+	}
+	return b, err
 }
 
 // find returns the file with a name, in the folder nearest to the top.

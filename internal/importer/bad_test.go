@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -112,10 +113,45 @@ func TestZipBomb(t *testing.T) {
 	if len(bad) != 1 || !strings.Contains(bad[0].Error(), "zip bomb") && !strings.Contains(bad[0].Error(), "larger than") {
 		t.Errorf("said %v", bad)
 	}
-	u := &unpacking{ReadCloser: io.NopCloser(io.LimitReader(zeros{}, 1<<30)), packed: 1000}
+	u := &unpacking{ReadCloser: io.NopCloser(io.LimitReader(zeros{}, 1<<30)), of: []*unpacked{{packed: 1000}}}
 	n, err := io.Copy(io.Discard, u)
 	if err == nil || n > 2*bombSize || !strings.Contains(err.Error(), "zip bomb") {
 		t.Errorf("read %d bytes: %v", n, err)
+	}
+}
+
+// TestBombsOfManyFilesAndOfGzip: what a zip unpacks to counts for all of its files
+// together, and what gzip unpacks to counts, too.
+func TestBombsOfManyFilesAndOfGzip(t *testing.T) {
+	padded := append([]byte(`[{"mapping":{"a":{}},"id":"x"}`), bytes.Repeat([]byte(" "), bombSize-100)...)
+	padded = append(padded, ']')
+	files := map[string][]byte{}
+	for i := range 3 { // each alone is just small enough
+		files[fmt.Sprintf("conversations-%03d.json", i)] = padded
+	}
+	_, bad, _, _ := all(t, zipOf(t, files), plainOptions)
+	if !slices.ContainsFunc(bad, func(e *ItemError) bool { return strings.Contains(e.Error(), "zip bomb") }) {
+		t.Errorf("of many files it said %v", bad)
+	}
+	lines := append([]byte(`{"id":"1","memory":"a","user_id":"u"}`+"\n"), bytes.Repeat([]byte("\n"), 2*bombSize)...)
+	_, bad, _, err := all(t, write(t, "memories.jsonl.gz", string(gzipped(t, lines))), plainOptions)
+	if said := fmt.Sprint(bad, err); !strings.Contains(said, "zip bomb") {
+		t.Errorf("of gzip it said %s", said)
+	}
+}
+
+// TestLinkedDatabaseIsNotFollowed: a link in a folder does not lead to a database elsewhere.
+func TestLinkedDatabaseIsNotFollowed(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Symlink(memorixDatabase(t, false), filepath.Join(dir, "memorix.db")); err != nil {
+		t.Fatal(err) // it can be made wherever these tests run
+	}
+	src, err := OpenPath("memorix", dir, plainOptions)
+	if err == nil {
+		_ = src.Close()
+	}
+	if memory.CodeOf(err) != memory.CodeInvalid || !strings.Contains(err.Error(), "not followed") {
+		t.Errorf("%v", err)
 	}
 }
 
@@ -414,7 +450,7 @@ func FuzzSections(f *testing.F) {
 
 // TestExportedFiles: what an export writes as Markdown is read as it was.
 func TestExportedFiles(t *testing.T) {
-	for _, text := range []string{"plain", "\n\nblank lines around\n\n", "---\nmneme: memory\n---\n", "windows\r\n", "tab\tand  spaces ", "# Heading\n```\nopen"} {
+	for _, text := range []string{"plain", "\n\nblank lines around\n\n", "---\nmneme: memory\n---\n", "windows\r\n", "carriage return\r", "tab\tand  spaces ", "# Heading\n```\nopen"} {
 		imp := 0.1
 		exp := memory.ExportLine{Capture: memory.Capture{ID: "007", Agent: "ann", Text: text, Kind: memory.KindFact, Role: "user", URI: "mem://n/a/b", Tags: []string{"2024-01-01", "yes", "a, b"},
 			Conversation: "c: d", Subject: "null", Scope: memory.ScopeTeam, Importance: &imp, Metadata: []byte(`{"big":12345678901234567890,"s":"'\""}`)},

@@ -110,10 +110,10 @@ func parseExported(front map[string]any, body []byte) (memory.ExportLine, error)
 	if v := s("metadata"); v != "" {
 		l.Metadata = json.RawMessage(v)
 	}
-	text := strings.TrimPrefix(strings.TrimPrefix(string(body), "\r"), "\n")
-	l.Text = strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")
-	if strings.HasSuffix(text, "\n") && !strings.HasSuffix(text, "\r\n") {
-		l.Text = strings.TrimSuffix(text, "\n")
+	text, windows := strings.CutPrefix(string(body), "\r\n") // an editor's, not of the export
+	l.Text = strings.TrimSuffix(strings.TrimPrefix(text, "\n"), "\n")
+	if windows {
+		l.Text = strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")
 	}
 	return l, nil
 }

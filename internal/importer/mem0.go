@@ -43,11 +43,12 @@ var mem0Keys = []string{"results", "memories"}
 func newMem0(r io.Reader, _ string, opts Options) (Source, error) {
 	br := bufio.NewReaderSize(r, 64<<10)
 	if head, _ := br.Peek(2); string(head) == gzipMagic {
-		z, err := gzip.NewReader(br)
+		count := &unpacked{}
+		z, err := gzip.NewReader(&packing{br, count})
 		if err != nil {
 			return nil, damaged("mem0", err)
 		}
-		br = bufio.NewReaderSize(z, 64<<10)
+		br = bufio.NewReaderSize(&unpacking{z, []*unpacked{count}}, 64<<10)
 	}
 	br = decoded(br)
 	m := &mem0{opts: opts}

@@ -222,13 +222,15 @@ func openMemorix(path string, opts Options) (Source, error) {
 	if !info.IsDir() {
 		return openMemorixDB(path, opts)
 	}
-	if _, err := os.Stat(path + "/memorix.db"); err == nil {
+	if info, err := os.Lstat(path + "/memorix.db"); err == nil && info.Mode().IsRegular() {
 		return openMemorixDB(path+"/memorix.db", opts)
+	} else if err == nil {
+		return nil, memory.Errorf(memory.CodeInvalid, "%s/memorix.db is a link, which is not followed, or no file", path).WithHint("name the database that it leads to")
 	}
 	var parts []part
 	for _, name := range []string{"observations.json", "sessions.json", "mini-skills.json", "graph.jsonl"} {
 		f := fileMember(path, name)
-		if _, err := os.Stat(f.path); errors.Is(err, fs.ErrNotExist) {
+		if info, err := os.Lstat(f.path); errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
 			continue
 		}
 		open := newMemorixJSON

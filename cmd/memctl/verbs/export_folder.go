@@ -110,8 +110,13 @@ func (e *folderExport) path(name string) string {
 	return filepath.Join(e.dir, filepath.FromSlash(name))
 }
 
-// sum is the SHA-256 of a file as it is now, "" if there is none.
+// sum is the SHA-256 of a file as it is now, "" if there is none. A month that is a link
+// is refused, since what is written and removed there lies outside.
 func (e *folderExport) sum(name string) (string, error) {
+	month := filepath.Dir(e.path(name))
+	if info, err := os.Lstat(month); err == nil && !info.IsDir() {
+		return "", memory.Errorf(memory.CodeInvalid, "%s is a link, which is not followed, or no folder", month).WithHint("remove it, or export into another folder")
+	}
 	b, err := os.ReadFile(e.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
