@@ -40,6 +40,7 @@ type fakeNamespace struct {
 	keys    map[string]*fakeRecord // agent/client id
 	audit   []memory.AuditRow
 	graph   memory.Graph
+	asked   map[string]bool // keys of captures that were refused once
 
 	building *memory.SpaceBuilding
 	kept     []memory.SpaceKept
@@ -205,7 +206,7 @@ func (n *fakeNode) createNamespace(w http.ResponseWriter, r *http.Request) error
 	if req.DryRun {
 		return answer(w, memory.Namespace{Name: req.Name})
 	}
-	ns := &fakeNamespace{keys: map[string]*fakeRecord{}, info: memory.Namespace{Name: req.Name, ID: "01NAMESPACE", CreatedAt: fakeNow.Add(-time.Hour),
+	ns := &fakeNamespace{keys: map[string]*fakeRecord{}, asked: map[string]bool{}, info: memory.Namespace{Name: req.Name, ID: "01NAMESPACE", CreatedAt: fakeNow.Add(-time.Hour),
 		Settings: req.Settings, Embedder: memory.EmbedderInfo{Provider: "builtin", Model: "static", Dimensions: 256, Space: "s1"}, Position: "p0.1.0.0"}}
 	n.namespaces[req.Name] = ns
 	w.WriteHeader(http.StatusCreated)
@@ -293,6 +294,10 @@ func (ns *fakeNamespace) add(name string, origin memory.Origin, c memory.Capture
 		return memory.CaptureResult{ID: c.ID, Status: memory.StatusRejected, Error: &memory.ItemError{Code: memory.CodeQuota, Detail: "quota is used up"}}
 	}
 	key := c.Agent + "/" + c.ID
+	if strings.Contains(c.Text, "BUSY") && !ns.asked[key] { // taken when it is sent again
+		ns.asked[key] = true
+		return memory.CaptureResult{ID: c.ID, Status: memory.StatusRejected, Error: &memory.ItemError{Code: memory.CodeOverloaded, Detail: "too busy"}}
+	}
 	if old := ns.keys[key]; old != nil {
 		cur := old.current()
 		res := memory.CaptureResult{ID: c.ID, RecordID: cur.RecordID, Position: cur.Position, Status: memory.StatusDuplicate}
