@@ -51,9 +51,21 @@ func FindStream(r interface{ Peek(int) ([]byte, error) }) (format, why string, e
 	h, _ := r.Peek(headSize) // what is there, however little
 	format, why = sniff(h, "")
 	if format == "" || format == zipped || format == "markdown" {
-		return "", "", unknown("standard input")
+		return "", "", unknownStream()
 	}
 	return format, why, nil
+}
+
+// unknownStream names the formats that need no path.
+func unknownStream() error {
+	var names []string
+	for _, f := range formats {
+		if f.stream != nil {
+			names = append(names, f.name)
+		}
+	}
+	return memory.Errorf(memory.CodeInvalid, "it was not found out what standard input is").
+		WithHint("name it with --format, one of %s; notes and archives are named by their path", strings.Join(names, ", "))
 }
 
 func unknown(path string) error {
