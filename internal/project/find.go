@@ -1,6 +1,7 @@
 package project
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -28,7 +29,7 @@ type Project struct {
 	Top     string   `json:"top"`               // the folder of the worktree
 	Dir     string   `json:"-"`                 // the worktree's own folder in the repository
 	Git     string   `json:"-"`                 // the repository, shared by its worktrees
-	Remotes []Remote `json:"remotes,omitempty"` // by name
+	Remotes []Remote `json:"remotes,omitempty"` // origin, upstream, the others by name
 	Local   ID       `json:"-"`                 // its identity without a remote
 
 	place string // where the repository lies
@@ -47,6 +48,25 @@ func (p *Project) IDs() []ID {
 		out = []ID{p.Local}
 	}
 	return out
+}
+
+// leading are the remotes that say which project a repository is, the first before the second.
+// Others may be a colleague's.
+var leading = []string{"origin", "upstream"}
+
+func rank(name string) int {
+	if i := slices.Index(leading, name); i >= 0 {
+		return i
+	}
+	return len(leading)
+}
+
+// lead is the identity that counts before those of other remotes; "" is none.
+func (p *Project) lead() ID {
+	if ids := p.IDs(); len(ids) == 1 || rank(p.Remotes[0].Name) < len(leading) {
+		return ids[0]
+	}
+	return ""
 }
 
 // ErrNone says that a folder is in no repository.
@@ -81,7 +101,9 @@ func Find(ctx context.Context, dir string) (*Project, error) {
 			p.Remotes = append(p.Remotes, Remote{Name: r[0], ID: id})
 		}
 	}
-	slices.SortStableFunc(p.Remotes, func(a, b Remote) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(p.Remotes, func(a, b Remote) int {
+		return cmp.Or(cmp.Compare(rank(a.Name), rank(b.Name)), strings.Compare(a.Name, b.Name))
+	})
 	return p, nil
 }
 

@@ -74,39 +74,63 @@ type Choice struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// Choose tells the namespace of a project. What was chosen before it had a remote counts on.
-// Where its identities are mapped to different ones, the error names two of them. A remote that
-// is not mapped does not count beside one that is.
+// Choose tells the namespace of a project. That of the remote that leads counts, and what was
+// chosen before there was one. What other remotes have is another project's: where nothing was
+// chosen for this one, or nothing leads and they differ, the error names two that fit.
 func (m Mapping) Choose(p *Project) (Choice, error) {
-	var found []Choice
-	for _, id := range p.all() {
-		if ns := m.Projects[id]; ns != "" {
-			found = append(found, Choice{id, ns})
+	of := func(id ID) Choice { return Choice{id, m.Projects[id]} }
+	var own []Choice
+	for _, id := range p.Known() {
+		if c := of(id); c.Namespace != "" {
+			own = append(own, c)
 		}
 	}
-	for _, other := range found[min(1, len(found)):] {
-		if other.Namespace != found[0].Namespace {
-			return Choice{}, memory.Errorf(memory.CodeConflict, "%s is project %s, whose namespace is %s, and project %s, whose namespace is %s",
-				p.Top, found[0].ID, found[0].Namespace, other.ID, other.Namespace).
-				WithHint("`memctl project use NAMESPACE` in that folder decides for all of them; -n NAMESPACE for one call")
+	for _, c := range own[min(1, len(own)):] {
+		if c.Namespace != own[0].Namespace {
+			return Choice{}, unsure(p, own[0], c)
 		}
 	}
-	if len(found) > 0 {
-		return found[0], nil
+	ids, lead := p.IDs(), p.lead()
+	if len(own) == 0 || lead == "" && m.Projects[p.Local] == "" {
+		for _, id := range ids[1:] {
+			if c := of(id); c.Namespace != of(ids[0]).Namespace {
+				return Choice{}, unsure(p, of(ids[0]), c)
+			}
+		}
 	}
-	if ids := p.IDs(); len(ids) == 1 {
-		return Choice{ID: ids[0]}, nil
+	if len(own) > 0 {
+		return own[0], nil
 	}
-	return Choice{}, nil
+	return Choice{ID: lead}, nil
 }
 
-// all are the identities under which a namespace may have been chosen.
-func (p *Project) all() []ID {
-	out := p.IDs()
+// unsure says that two choices fit.
+func unsure(p *Project, a, b Choice) error {
+	has := func(c Choice) string {
+		if c.Namespace == "" {
+			return "which has no namespace"
+		}
+		return "whose namespace is " + c.Namespace
+	}
+	return memory.Errorf(memory.CodeConflict, "%s is project %s, %s, and project %s, %s", p.Top, a.ID, has(a), b.ID, has(b)).
+		WithHint("`memctl project use NAMESPACE` in that folder decides; -n NAMESPACE for one call")
+}
+
+// Known are the identities under which a namespace of this project is kept.
+func (p *Project) Known() []ID {
+	out := p.named()
 	if p.Local != "" && !slices.Contains(out, p.Local) {
 		out = append(out, p.Local)
 	}
 	return out
+}
+
+// named are the identities that a choice is kept for: that of the remote that leads, or all.
+func (p *Project) named() []ID {
+	if id := p.lead(); id != "" {
+		return []ID{id}
+	}
+	return p.IDs()
 }
 
 // Carried reports that the namespace was chosen before the project had a remote.
@@ -124,8 +148,12 @@ func (c Choice) Why(m Mapping, p *Project) string {
 		return "it had that before it had a remote"
 	}
 	for _, r := range p.Remotes {
-		if m.Projects[r.ID] == "" {
-			return fmt.Sprintf("that is the one of %s; %s, the remote %s, has none of its own", c.ID, r.ID, r.Name)
+		if ns := m.Projects[r.ID]; r.ID != c.ID && ns != c.Namespace {
+			has := "has none of its own"
+			if ns != "" {
+				has = "has " + ns
+			}
+			return fmt.Sprintf("that is the one of %s; %s, the remote %s, %s", c.ID, r.ID, r.Name, has)
 		}
 	}
 	return ""
@@ -169,8 +197,8 @@ func proposed(id ID) string {
 	return "project" + hash
 }
 
-// Use maps all identities of a project to a namespace. One that was moved is known by its new
-// place from then on.
+// Use maps a project to a namespace: under the remote that leads, and under all where none
+// does. One that was moved is known by its new place from then on.
 func (m Mapping) Use(p *Project, namespace string) {
 	if p.here != "" && p.Local != p.here {
 		if m.Projects[p.Local] != "" {
@@ -179,7 +207,7 @@ func (m Mapping) Use(p *Project, namespace string) {
 		}
 		p.Local = p.here
 	}
-	for _, id := range p.IDs() {
+	for _, id := range p.named() {
 		m.Projects[id] = namespace
 	}
 	if m.Projects[p.Local] != "" {
@@ -187,11 +215,11 @@ func (m Mapping) Use(p *Project, namespace string) {
 	}
 }
 
-// Forget takes the identities of a project out, and reports whether there were any.
-func (m Mapping) Forget(ids ...ID) bool {
-	before := len(m.Projects)
-	for _, id := range ids {
+// Forget takes a project out, as Use put it in, and tells under which identities it was there.
+func (m Mapping) Forget(p *Project) []ID {
+	known := slices.DeleteFunc(p.Known(), func(id ID) bool { return m.Projects[id] == "" })
+	for _, id := range known {
 		delete(m.Projects, id)
 	}
-	return len(m.Projects) < before
+	return known
 }

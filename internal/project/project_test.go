@@ -2,9 +2,11 @@ package project
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -202,15 +204,14 @@ func TestTwoThatFitAreNamed(t *testing.T) {
 		t.Errorf("without a mapping: %v, %v", c, err)
 	}
 	m.Projects["github.com/acme/shop"] = "shop"
-	if c, err := m.Choose(p); err != nil || c.Namespace != "shop" || c.ID != "github.com/acme/shop" {
-		t.Errorf("with one: %v, %v", c, err)
-	}
-	m.Projects["github.com/bob/shop"] = "mine"
 	_, err = m.Choose(p)
-	fails(err, "mine", "github.com/acme/shop", "memctl project use")
+	fails(err, "github.com/bob/shop, which has no namespace", "github.com/acme/shop, whose namespace is shop", "memctl project use")
 	m.Use(p, "both")
-	if c, err := m.Choose(p); err != nil || c.Namespace != "both" {
-		t.Errorf("decided: %v, %v", c, err)
+	if c, err := m.Choose(p); err != nil || c.Namespace != "both" || c.ID != "github.com/bob/shop" || !strings.Contains(c.Why(m, p), "upstream, has shop") {
+		t.Errorf("decided: %v, %v, %q", c, err, c.Why(m, p))
+	}
+	if m.Projects["github.com/acme/shop"] != "shop" {
+		t.Errorf("the other project has another namespace now: %v", m.Projects)
 	}
 	one := &Project{Top: "/x", Remotes: []Remote{{"origin", "gitlab.com/acme/shop"}}}
 	if c, err := m.Propose(one); err != nil || c.Namespace != "acme-shop" {
@@ -219,8 +220,43 @@ func TestTwoThatFitAreNamed(t *testing.T) {
 	m.Projects["github.com/acme/shop"] = "acme-shop"
 	_, err = m.Propose(one)
 	fails(err, "github.com/acme/shop", "gitlab.com/acme/shop", "memctl project use acme-shop")
-	if !m.Forget(p.IDs()...) || m.Forget(p.IDs()...) || len(m.Projects) != 0 {
-		t.Errorf("left: %v", m.Projects)
+	if got := m.Forget(p); !slices.Equal(got, []ID{"github.com/bob/shop"}) || len(m.Forget(p)) != 0 || len(m.Projects) != 1 {
+		t.Errorf("forgot %v, left: %v", got, m.Projects)
+	}
+}
+
+// TestAColleaguesRemoteTakesNothing: what a repository keeps never goes to the namespace of a
+// remote that was only added, whatever it is called.
+func TestAColleaguesRemoteTakesNothing(t *testing.T) {
+	m, _ := ParseMapping("p", nil)
+	m.Projects["github.com/acme/payroll"] = "acme-payroll"
+	for _, names := range [][2]string{{"origin", "colleague"}, {"origin", "a"}, {"origin", "upstream"}, {"upstream", "a"}, {"mine", "a"}, {"a", "mine"}} {
+		dir := t.TempDir()
+		git(t, dir, "init", "-q")
+		git(t, dir, "remote", "add", names[0], "git@github.com:me/diary.git")
+		git(t, dir, "remote", "add", names[1], "git@github.com:acme/payroll.git")
+		p := projectAt(t, dir)
+		c, err := m.Choose(p)
+		if memory.CodeOf(err) != memory.CodeConflict || !strings.Contains(err.Error(), "me/diary") || !strings.Contains(err.Error(), "acme/payroll") {
+			t.Errorf("%q has %+v, %v", names, c, err)
+		}
+		if names[0] == "mine" || names[1] == "mine" {
+			continue // nothing leads: a choice counts for all of them
+		}
+		own := Mapping{Projects: maps.Clone(m.Projects)}
+		own.Use(p, "diary")
+		if c, err := own.Choose(p); err != nil || c.Namespace != "diary" || own.Projects["github.com/acme/payroll"] != "acme-payroll" {
+			t.Errorf("decided, %q has %+v, %v of %v", names, c, err, own)
+		}
+	}
+	p := &Project{Top: "/x", Local: "local/x-1", Remotes: []Remote{{"a", "github.com/acme/payroll"}, {"b", "github.com/me/diary"}}}
+	m.Projects["github.com/me/diary"] = "acme-payroll"
+	if c, err := m.Choose(p); err != nil || c.Namespace != "acme-payroll" {
+		t.Errorf("where all agree: %+v, %v", c, err)
+	}
+	m.Projects["local/x-1"] = "mine"
+	if _, err := m.Choose(p); memory.CodeOf(err) != memory.CodeConflict {
+		t.Errorf("where it had another one before: %v", err)
 	}
 }
 

@@ -241,8 +241,10 @@ func projectUseCmd(a *app) *cobra.Command {
 				return err
 			}
 			return a.emit(projectShown{Top: p.Top, Projects: p.IDs(), Remotes: p.Remotes, Namespace: args[0], From: fromProject}, []string{args[0]}, func() {
-				for _, id := range p.IDs() {
-					a.printf("%s uses namespace %s\n", id, args[0])
+				for _, id := range p.Known() {
+					if mapping.Projects[id] != "" {
+						a.printf("%s uses namespace %s\n", id, args[0])
+					}
 				}
 				if made != "" {
 					a.println(made)
@@ -298,19 +300,23 @@ func projectForgetCmd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var ids []project.ID
+			var known []project.ID
+			which := ""
 			if len(args) == 1 {
-				ids = []project.ID{project.ID(args[0])}
+				id := project.ID(args[0])
+				if which = args[0]; mapping.Projects[id] != "" {
+					known = []project.ID{id}
+					delete(mapping.Projects, id)
+				}
 			} else {
 				p, err := projectsOf(a).find("")
 				if err != nil {
 					return err
 				}
-				ids = append(p.IDs(), p.Local) // it may have had no remote then
+				which, known = string(p.IDs()[0]), mapping.Forget(p)
 			}
-			known := slices.DeleteFunc(slices.Clone(ids), func(id project.ID) bool { return mapping.Projects[id] == "" })
-			if !mapping.Forget(known...) {
-				return memory.Errorf(memory.CodeNotFound, "%s has no namespace of its own", ids[0]).WithHint("`memctl project list` shows those that have")
+			if len(known) == 0 {
+				return memory.Errorf(memory.CodeNotFound, "%s has no namespace of its own", which).WithHint("`memctl project list` shows those that have")
 			}
 			if err := projectsOf(a).keep(mapping); err != nil {
 				return err
