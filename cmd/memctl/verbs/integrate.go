@@ -114,6 +114,7 @@ type integration struct {
 	where   agentsync.Where
 	project *project.Project // nil outside Git
 	options agentsync.Options
+	hook    string // of Git, else ""
 	fixed   bool   // the entries name the namespace
 	why     string // the project has it
 }
@@ -131,16 +132,33 @@ func integrate(cmd *cobra.Command, a *app, agent string, f integrateFlags) error
 	if err != nil {
 		return err
 	}
+	if err := in.write(cmd.Context(), a, f); err != nil {
+		return err
+	}
+	made := ""
+	if !f.dryRun && !f.remove && in.Namespace != "" {
+		made = ensureNamespace(cmd.Context(), a, in.Namespace)
+	}
+	return a.emit(in, nil, func() { in.tell(cmd.Context(), a, made) })
+}
+
+// write decides, and changes the files and the namespace of the project. Others wait so long.
+func (in *integration) write(ctx context.Context, a *app, f integrateFlags) error {
+	if !f.dryRun {
+		letGo, err := projectsOf(a).hold(ctx)
+		if err != nil {
+			return err
+		}
+		defer letGo()
+	}
 	var mapping project.Mapping
 	if !f.remove {
+		var err error
 		if mapping, err = in.choose(a); err != nil {
 			return err
 		}
-		if err := in.call(a, f); err != nil {
-			return err
-		}
 	}
-	changes, err := in.host.Plan(in.Scope, in.where, in.options, f.remove)
+	changes, err := in.plan(a, f)
 	if err != nil {
 		return err
 	}
@@ -156,11 +174,20 @@ func integrate(cmd *cobra.Command, a *app, agent string, f integrateFlags) error
 	}
 	in.Files = described(changes, f.dryRun)
 	in.named(changes)
-	made := ""
-	if !f.dryRun && !f.remove && in.Namespace != "" {
-		made = ensureNamespace(cmd.Context(), a, in.Namespace)
+	return nil
+}
+
+// plan says what the files become.
+func (in *integration) plan(a *app, f integrateFlags) ([]*agentsync.Change, error) {
+	if in.hook != "" {
+		return in.planGit(a, f)
 	}
-	return a.emit(in, nil, func() { in.tell(cmd.Context(), a, made) })
+	if !f.remove {
+		if err := in.call(a, f); err != nil {
+			return nil, err
+		}
+	}
+	return in.host.Plan(in.Scope, in.where, in.options, f.remove)
 }
 
 // newIntegration finds the host, the project and the scope.

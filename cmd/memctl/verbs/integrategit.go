@@ -38,57 +38,27 @@ func integrateGit(ctx context.Context, a *app, f integrateFlags) error {
 	if err != nil {
 		return err
 	}
-	in := &integration{Agent: gitHost, Scope: agentsync.Project, project: p, Removed: f.remove, DryRun: f.dryRun}
+	in := &integration{Agent: gitHost, Scope: agentsync.Project, project: p, hook: path, Removed: f.remove, DryRun: f.dryRun}
 	in.host.Title, in.where.Project = "Git", p.Top
 	var since time.Time
-	var mapping project.Mapping
-	line := ""
-	if !f.remove {
-		if f.since != "" {
-			if since, err = parseTime(f.since, a.sys.now()); err != nil {
-				return err
-			}
-		}
-		if mapping, err = in.choose(a); err != nil {
+	if f.since != "" && !f.remove {
+		if since, err = parseTime(f.since, a.sys.now()); err != nil {
 			return err
 		}
-		more, err := givenFlags(a)
-		if err != nil {
-			return err
-		}
-		program, _, err := programFor(a)
-		if err != nil {
-			return err
-		}
-		line = agentsync.Command(program, slices.Concat([]string{"hook", "commits", "-q", "-n", in.Namespace}, more)...) + " </dev/null >/dev/null 2>&1"
 	}
-	change, err := agentsync.GitHook(path, p.Top, line, f.remove)
-	if err != nil {
+	if err := in.write(ctx, a, f); err != nil {
 		return err
 	}
-	changes := []*agentsync.Change{change}
 	made := ""
 	var sent commitsSent
-	if !f.dryRun {
-		if err := agentsync.Apply(changes); err != nil {
+	if !f.dryRun && !f.remove {
+		made = ensureNamespace(ctx, a, in.Namespace)
+	}
+	if !f.dryRun && !since.IsZero() {
+		if sent, err = sendCommits(ctx, a, p, in.Namespace, "--since="+since.Format(time.RFC3339), "HEAD"); err != nil {
 			return err
 		}
-		if mapping.Projects != nil {
-			if err := projectsOf(a).save(mapping, p); err != nil {
-				return err
-			}
-		}
-		if !f.remove {
-			made = ensureNamespace(ctx, a, in.Namespace)
-		}
-		if !since.IsZero() {
-			if sent, err = sendCommits(ctx, a, p, in.Namespace, "--since="+since.Format(time.RFC3339), "HEAD"); err != nil {
-				return err
-			}
-		}
 	}
-	in.Files = described(changes, f.dryRun)
-	in.named(changes)
 	doc := struct {
 		*integration
 		Commits *commitsSent `json:"commits,omitempty"`
@@ -103,6 +73,27 @@ func integrateGit(ctx context.Context, a *app, f integrateFlags) error {
 		}
 		in.tellGit(ctx, a, made)
 	})
+}
+
+// planGit says what Git's hook becomes.
+func (in *integration) planGit(a *app, f integrateFlags) ([]*agentsync.Change, error) {
+	line := ""
+	if !f.remove {
+		more, err := givenFlags(a)
+		if err != nil {
+			return nil, err
+		}
+		program, _, err := programFor(a)
+		if err != nil {
+			return nil, err
+		}
+		line = agentsync.Command(program, slices.Concat([]string{"hook", "commits", "-q", "-n", in.Namespace}, more)...) + " </dev/null >/dev/null 2>&1"
+	}
+	change, err := agentsync.GitHook(in.hook, in.project.Top, line, f.remove)
+	if err != nil {
+		return nil, err
+	}
+	return []*agentsync.Change{change}, nil
 }
 
 func (in *integration) tellGit(ctx context.Context, a *app, made string) {

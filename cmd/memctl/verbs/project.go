@@ -3,13 +3,17 @@ package verbs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
+	"github.com/gofrs/flock"
 	"github.com/spf13/cobra"
 
+	"mneme/internal/files"
 	"mneme/internal/project"
 	"mneme/memory"
 )
@@ -88,6 +92,29 @@ func (p projects) mapping() (project.Mapping, error) {
 		return project.ParseMapping("", nil)
 	}
 	return project.ReadMapping(path)
+}
+
+// holdPatience is how long a verb waits for others that change what this user chose.
+const holdPatience = 30 * time.Second
+
+// hold keeps other calls from changing the namespaces of projects and the files of agents, from
+// before they are read until letGo, which may be called twice.
+func (p projects) hold(ctx context.Context) (letGo func(), err error) {
+	path, err := p.path()
+	if err != nil {
+		return nil, err
+	}
+	if err := files.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("make the configuration directory: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, holdPatience)
+	defer cancel()
+	lock := flock.New(path+".lock", flock.SetPermissions(0o600))
+	if ok, err := lock.TryLockContext(ctx, 10*time.Millisecond); !ok {
+		return nil, memory.Errorf(memory.CodeUnavailable, "another memctl is changing projects or agents: %w", err).
+			WithHint("run it again when that one has ended; it holds %s", path+".lock")
+	}
+	return func() { _ = lock.Unlock() }, nil
 }
 
 // save keeps the mapping, and where the project lies that it was changed for.
@@ -222,10 +249,6 @@ func projectUseCmd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			mapping, err := projectsOf(a).mapping()
-			if err != nil {
-				return err
-			}
 			err = checkNamespace(a, cmd, args[0])
 			made := ""
 			switch {
@@ -234,6 +257,15 @@ func projectUseCmd(a *app) *cobra.Command {
 			case memory.CodeOf(err) == memory.CodeNotFound:
 				return memory.AsError(err).WithHint("`memctl project use %s --create` makes it", args[0])
 			case err != nil:
+				return err
+			}
+			letGo, err := projectsOf(a).hold(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer letGo()
+			mapping, err := projectsOf(a).mapping()
+			if err != nil {
 				return err
 			}
 			mapping.Use(p, args[0])
@@ -295,7 +327,12 @@ func projectForgetCmd(a *app) *cobra.Command {
 		Example: `  memctl project forget
   memctl project forget github.com/acme/shop`,
 		Args: wantArgs(0, 1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			letGo, err := projectsOf(a).hold(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer letGo()
 			mapping, err := projectsOf(a).mapping()
 			if err != nil {
 				return err

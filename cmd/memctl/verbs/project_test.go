@@ -1,0 +1,65 @@
+package verbs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"mneme/internal/project"
+)
+
+// userSystem is the world of one user, whose projects are folders of dir.
+func userSystem(dir, name, addr string, out, errs *bytes.Buffer) system {
+	sys := plainSystem(errs)
+	sys.in, sys.out = strings.NewReader(""), out
+	sys.configDir = func() (string, error) { return filepath.Join(dir, "config"), nil }
+	sys.home = func() (string, error) { return filepath.Join(dir, "home"), nil }
+	sys.workDir = func() (string, error) { return filepath.Join(dir, name), nil }
+	sys.getenv = func(k string) string { return map[string]string{"MNEME_ADDR": addr}[k] }
+	return sys
+}
+
+// makeRepository makes what Git takes for one.
+func makeRepository(dir, remote string) error {
+	git := filepath.Join(dir, ".git")
+	return errors.Join(os.MkdirAll(filepath.Join(git, "objects"), 0o755), os.MkdirAll(filepath.Join(git, "refs"), 0o755),
+		os.WriteFile(filepath.Join(git, "HEAD"), []byte("ref: refs/heads/main\n"), 0o644),
+		os.WriteFile(filepath.Join(git, "config"), []byte("[remote \"origin\"]\n\turl = "+remote+"\n"), 0o644))
+}
+
+// TestWhatManyChooseAtOnceIsKept: no call takes away what another one kept.
+func TestWhatManyChooseAtOnceIsKept(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"name":"ns"}`))
+	}))
+	defer srv.Close()
+	for _, verb := range []string{"integrate claude-code", "integrate git", "project use shop"} {
+		dir := t.TempDir()
+		var all sync.WaitGroup
+		for i := range 12 {
+			name := fmt.Sprintf("p%d", i)
+			if err := makeRepository(filepath.Join(dir, name), "https://github.com/acme/"+name); err != nil {
+				t.Fatal(err)
+			}
+			all.Go(func() {
+				var out, errs bytes.Buffer
+				if code := run(t.Context(), userSystem(dir, name, srv.URL, &out, &errs), strings.Fields(verb)); code != 0 {
+					t.Errorf("%s in %s ends with %d: %s", verb, name, code, errs.String())
+				}
+			})
+		}
+		all.Wait()
+		m, err := project.ReadMapping(filepath.Join(dir, "config", "mneme", "projects.json"))
+		if err != nil || len(m.Projects) != 12 {
+			t.Errorf("%s: %d of 12 are kept, %v", verb, len(m.Projects), err)
+		}
+	}
+}
