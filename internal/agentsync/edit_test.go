@@ -57,7 +57,7 @@ func (m *machine) files(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	err := filepath.WalkDir(m.dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+		if info, bad := os.Stat(path); err != nil || d.IsDir() || bad != nil || info.IsDir() {
 			return err
 		}
 		b, err := os.ReadFile(path)
@@ -282,7 +282,7 @@ func TestBadFilesAreRefusedAndAllIsLeftAsItWas(t *testing.T) {
 func TestALinkStaysALink(t *testing.T) {
 	m := newMachine(t)
 	real := m.write(t, "dotfiles/mcp.json", []byte("{\n  \"mcpServers\": {}\n}\n"))
-	link := filepath.Join(m.Project, ".cursor", "mcp.json")
+	link := filepath.Join(m.Home, ".cursor", "mcp.json")
 	if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +290,7 @@ func TestALinkStaysALink(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := m.files(t)
-	m.must(t, "cursor", Project, testOptions, false)
+	m.must(t, "cursor", User, testOptions, false)
 	b, err := os.ReadFile(real)
 	if err != nil || !bytes.Contains(b, []byte("memctl")) {
 		t.Errorf("the file behind the link: %v\n%s", err, b)
@@ -298,13 +298,54 @@ func TestALinkStaysALink(t *testing.T) {
 	if info, err := os.Lstat(link); err != nil || info.Mode()&fs.ModeSymlink == 0 {
 		t.Errorf("the link is %v, %v", info.Mode(), err)
 	}
-	m.must(t, "cursor", Project, testOptions, true)
+	m.must(t, "cursor", User, testOptions, true)
 	same2(t, "removed", m.files(t), before)
 	if err := os.Remove(real); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.run(t, "cursor", Project, testOptions, false); err == nil || !strings.Contains(err.Error(), "a link to a file that is not there") {
+	if _, err := m.run(t, "cursor", User, testOptions, false); err == nil || !strings.Contains(err.Error(), "a link to a file that is not there") {
 		t.Errorf("a link to nothing: %v", err)
+	}
+}
+
+// TestALinkOfAProjectLeadsNotOutOfIt: neither that of a file nor that of its folder, whether or
+// not what it leads to is there; one within the project is followed.
+func TestALinkOfAProjectLeadsNotOutOfIt(t *testing.T) {
+	link := func(t *testing.T, to, from string) {
+		t.Helper()
+		if err := errors.Join(os.MkdirAll(filepath.Dir(from), 0o755), os.Symlink(to, from)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for from, to := range map[string]string{".mcp.json": "home/other.json", ".claude": "home/folder", ".claude/settings.json": "home/missing/settings.json"} {
+		m := newMachine(t)
+		m.write(t, "home/other.json", []byte("{}"))
+		m.write(t, "home/folder/x", nil)
+		link(t, filepath.Join(m.dir, to), filepath.Join(m.Project, from))
+		before := m.files(t)
+		_, err := m.run(t, "claude-code", Project, testOptions, false)
+		if memory.CodeOf(err) != memory.CodeInvalid || !strings.Contains(err.Error(), filepath.FromSlash(from)) || !strings.Contains(err.Error(), "out of the project, to "+m.dir) {
+			t.Errorf("%s to %s: %v", from, to, err)
+		}
+		same2(t, from, m.files(t), before)
+		h, _ := Find("claude-code")
+		if _, err := h.State(Project, m.Where); err == nil {
+			t.Errorf("%s to %s is read", from, to)
+		}
+	}
+	m := newMachine(t)
+	m.write(t, "project/config/claude/x", nil)
+	link(t, filepath.Join("config", "claude"), filepath.Join(m.Project, ".claude"))
+	link(t, m.Project, filepath.Join(m.dir, "by"))
+	m.Project = filepath.Join(m.dir, "by")
+	m.must(t, "claude-code", Project, testOptions, false)
+	if !strings.Contains(m.files(t)["project/config/claude/settings.json"], "memctl hook") {
+		t.Errorf("a link within the project: %v", m.files(t))
+	}
+	hook := filepath.Join(m.Project, ".husky", "post-commit")
+	link(t, filepath.Join(m.Home, "post-commit"), hook)
+	if _, err := GitHook(hook, m.Project, filepath.Join(m.Project, ".git"), "x", false); err == nil || !strings.Contains(err.Error(), "out of the project") {
+		t.Errorf("a hook of Git: %v", err)
 	}
 }
 
@@ -510,7 +551,7 @@ func TestAHookOfGitKeepsWhatIsThere(t *testing.T) {
 		}
 		before := m.files(t)
 		run := func(remove bool, command string) bool {
-			c, err := GitHook(path, m.Project, command, remove)
+			c, err := GitHook(path, m.Project, m.Project, command, remove)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -540,12 +581,12 @@ func TestAHookOfGitKeepsWhatIsThere(t *testing.T) {
 		if err := os.Chmod(path, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := GitHook(path, m.Project, "x", false); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := GitHook(path, m.Project, m.Project, "x", false); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
 	path := m.write(t, "project/off", []byte("#!/bin/sh\n"))
-	if _, err := GitHook(path, m.Project, "x", false); err == nil || !strings.Contains(err.Error(), "not executable") {
+	if _, err := GitHook(path, m.Project, m.Project, "x", false); err == nil || !strings.Contains(err.Error(), "not executable") {
 		t.Errorf("%v", err)
 	}
 }

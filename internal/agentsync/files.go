@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"mneme/internal/files"
@@ -25,6 +26,7 @@ type Change struct {
 	After  []byte // nil: it goes
 
 	root   string // up to which folders that are empty afterwards are taken away
+	within []string
 	target string // behind links
 	mode   fs.FileMode
 	given  bool // the backup holds what the file becomes: it is not needed any more
@@ -45,9 +47,13 @@ func (c *Change) Kept() string {
 	return c.backup()
 }
 
-// readFile reads a file that may be edited.
-func readFile(path string) (*Change, error) {
-	c := &Change{Path: path, target: path, mode: 0o644}
+// readFile reads a file that may be edited: with within, only where it really lies in one of
+// those folders, whatever links lead to.
+func readFile(path string, within ...string) (*Change, error) {
+	c := &Change{Path: path, target: path, mode: 0o644, within: within}
+	if real := behindLinks(path); len(within) > 0 && !slices.ContainsFunc(within, func(dir string) bool { return inside(real, behindLinks(dir)) }) {
+		return nil, refused(path, "a link leads out of the project, to "+real)
+	}
 	target, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Lstat(path); err == nil {
@@ -78,6 +84,31 @@ func readFile(path string) (*Change, error) {
 	return c, nil
 }
 
+// behindLinks is where a path leads that need not be there as a whole.
+func behindLinks(path string) string {
+	rest := ""
+	for at := path; ; at = filepath.Dir(at) {
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			return filepath.Join(real, rest)
+		}
+		if to, err := os.Readlink(at); err == nil { // to what is not there
+			if !filepath.IsAbs(to) {
+				to = filepath.Join(filepath.Dir(at), to)
+			}
+			return filepath.Join(to, rest)
+		}
+		if filepath.Dir(at) == at {
+			return path
+		}
+		rest = filepath.Join(filepath.Base(at), rest)
+	}
+}
+
+// inside reports whether a path lies below a folder.
+func inside(path, dir string) bool {
+	return strings.HasPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
+}
+
 func refused(path, why string) error {
 	return memory.Errorf(memory.CodeInvalid, "%s is left as it is: %s", path, why).
 		WithHint("nothing was changed in any file; correct this one and run it again")
@@ -102,7 +133,7 @@ func Apply(changes []*Change) (err error) {
 		if !c.Changed() {
 			continue
 		}
-		now, err := readFile(c.Path)
+		now, err := readFile(c.Path, c.within...)
 		if err != nil {
 			return err
 		}

@@ -68,9 +68,14 @@ func (e scriptEdit) has(text []byte) (bool, error) {
 	return bytes.Contains(text, []byte(hookBegin)), nil
 }
 
-// GitHook says what a hook of Git becomes that runs a command, or no longer does.
-func GitHook(path, root, command string, remove bool) (*Change, error) {
-	c, err := readFile(path)
+// GitHook says what a hook of Git becomes that runs a command, or no longer does. A hook in the
+// project, whose folder is root, has to lie there or in the repository, git.
+func GitHook(path, root, git, command string, remove bool) (*Change, error) {
+	var within []string
+	if inside(path, root) {
+		within = []string{root, git}
+	}
+	c, err := readFile(path, within...)
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ func (h Host) Plan(scope Scope, w Where, o Options, remove bool) ([]*Change, err
 	for _, f := range files {
 		i := slices.IndexFunc(changes, func(c *Change) bool { return c.Path == f.path })
 		if i < 0 {
-			c, err := readFile(f.path)
+			c, err := readFile(f.path, within(scope, w)...)
 			if err != nil {
 				return nil, err
 			}
@@ -54,6 +54,15 @@ func (h Host) Plan(scope Scope, w Where, o Options, remove bool) ([]*Change, err
 		}
 	}
 	return changes, nil
+}
+
+// within are the folders that files of a scope may lie in. What a project brings along must not
+// lead out of it; links of a user are that user's own.
+func within(scope Scope, w Where) []string {
+	if scope == Project {
+		return []string{w.Project}
+	}
+	return nil
 }
 
 // Recalls reports whether the host has hooks in a scope that put memories into prompts.
@@ -92,7 +101,7 @@ func (h Host) State(scope Scope, w Where) (State, error) {
 	var s State
 	var failed error
 	for _, f := range h.files(w, scope, Options{}) {
-		c, err := readFile(f.path)
+		c, err := readFile(f.path, within(scope, w)...)
 		if err == nil {
 			var has bool
 			if has, err = f.edit.has(c.Before); has {

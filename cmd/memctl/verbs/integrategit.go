@@ -89,7 +89,7 @@ func (in *integration) planGit(a *app, f integrateFlags) ([]*agentsync.Change, e
 		}
 		line = agentsync.Command(program, slices.Concat([]string{"hook", "commits", "-q", "-n", in.Namespace}, more)...) + " </dev/null >/dev/null 2>&1"
 	}
-	change, err := agentsync.GitHook(in.hook, in.project.Top, line, f.remove)
+	change, err := agentsync.GitHook(in.hook, in.project.Top, in.project.Git, line, f.remove)
 	if err != nil {
 		return nil, err
 	}
