@@ -71,15 +71,30 @@ func (m *machine) files(t *testing.T) map[string]string {
 	return all
 }
 
+const keptIn = "kept"
+
 func withoutBackups(files map[string]string) map[string]string {
 	out := map[string]string{}
 	for name, text := range files {
-		if !strings.HasSuffix(name, backupSuffix) {
+		if !strings.HasPrefix(name, keptIn+"/") {
 			out[name] = text
 		}
 	}
 	return out
 }
+
+// kept are the contents of backups.
+func (m *machine) kept(t *testing.T) (texts []string) {
+	t.Helper()
+	for name, text := range m.files(t) {
+		if strings.HasPrefix(name, keptIn+"/") {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+func (m *machine) apply(changes []*Change) error { return Apply(changes, filepath.Join(m.dir, keptIn)) }
 
 var testOptions = Options{Memctl: "memctl", Namespace: "shop"}
 
@@ -93,7 +108,7 @@ func (m *machine) run(t *testing.T, host string, scope Scope, o Options, remove 
 	if err != nil {
 		return nil, err
 	}
-	return changes, Apply(changes)
+	return changes, m.apply(changes)
 }
 
 func (m *machine) must(t *testing.T, host string, scope Scope, o Options, remove bool) (changed int) {
@@ -186,7 +201,7 @@ func checkEdit(t *testing.T, a *txtar.Archive, host string, scope Scope, kind st
 	m.must(t, host, scope, testOptions, false)
 	same2(t, kind, withoutBackups(m.files(t)), after)
 	for name, text := range before {
-		if text != after[name] && m.files(t)[name+backupSuffix] != text {
+		if text != after[name] && !slices.Contains(m.kept(t), text) {
 			t.Errorf("%s: the backup of %s does not hold what was there", kind, name)
 		}
 	}
@@ -203,7 +218,7 @@ func checkEdit(t *testing.T, a *txtar.Archive, host string, scope Scope, kind st
 	m.must(t, host, scope, testOptions, false)
 	same2(t, kind+" changed and changed back", withoutBackups(m.files(t)), after)
 	m.must(t, host, scope, Options{}, true) // whatever it was called with
-	same2(t, kind+" removed", withoutBackups(m.files(t)), before)
+	same2(t, kind+" removed", m.files(t), before)
 	if s, err := h.State(scope, m.Where); err != nil || s.Server || s.Hooks {
 		t.Errorf("%s: removed and still %+v, %v", kind, s, err)
 	}
@@ -232,6 +247,53 @@ func rewriteArchive(t *testing.T, path string, a *txtar.Archive, host string, sc
 	if err := os.WriteFile(path, txtar.Format(a), 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestABackupHoldsWhatOthersWrote: it lies outside of the project, for the user alone to read,
+// and neither a second run nor what somebody changed between takes the first one away.
+func TestABackupHoldsWhatOthersWrote(t *testing.T) {
+	m := newMachine(t)
+	const original = `{"env": {"TOKEN": "secret"}}`
+	path := m.write(t, "project/.mcp.json", []byte(original))
+	m.must(t, "claude-code", Project, testOptions, false)
+	other := testOptions
+	other.Namespace = "other"
+	m.must(t, "claude-code", Project, other, false)
+	if got := m.kept(t); !slices.Equal(got, []string{original}) {
+		t.Errorf("after a second run the backups hold %q", got)
+	}
+	for name := range m.files(t) {
+		if info, err := os.Stat(filepath.Join(m.dir, name)); strings.HasPrefix(name, keptIn) && (err != nil || info.Mode().Perm() != 0o600) {
+			t.Errorf("%s: %v, %v", name, info.Mode(), err)
+		} else if strings.Contains(name, "backup") {
+			t.Errorf("%s is in the project", name)
+		}
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.Replace(string(b), "secret", "newer", 1)
+	m.write(t, "project/.mcp.json", []byte(changed))
+	m.must(t, "claude-code", Project, testOptions, false)
+	if got := m.kept(t); len(got) != 2 || !slices.Contains(got, original) || !slices.Contains(got, changed) {
+		t.Errorf("after a change the backups hold %q", got)
+	}
+}
+
+// TestWhatAKilledRunLeftIsSwept: and nothing else that has such a name.
+func TestWhatAKilledRunLeftIsSwept(t *testing.T) {
+	m := newMachine(t)
+	m.write(t, "project/.mcp.json", []byte("{}"))
+	m.write(t, "project/.claude/.settings.json.tmp-123", []byte("of somebody"))
+	m.write(t, "project/..mcp.json.tmp-mneme-123", []byte("{"))
+	m.write(t, "project/.claude/.settings.json.tmp-mneme-4", []byte("{"))
+	before := m.files(t)
+	m.must(t, "claude-code", Project, testOptions, false)
+	m.must(t, "claude-code", Project, testOptions, true)
+	delete(before, "project/..mcp.json.tmp-mneme-123")
+	delete(before, "project/.claude/.settings.json.tmp-mneme-4")
+	same2(t, "swept", m.files(t), before)
 }
 
 func decodeJSON(t *testing.T, text []byte) map[string]any {
@@ -375,6 +437,7 @@ func TestTheFirstFailureUndoesAll(t *testing.T) {
 		},
 	} {
 		m := newMachine(t)
+		m.write(t, "project/.mcp.json", []byte("{}"))
 		second := m.write(t, "project/.claude/settings.json", []byte("{}"))
 		h, _ := Find("claude-code")
 		changes, err := h.Plan(Project, m.Where, testOptions, false)
@@ -385,10 +448,13 @@ func TestTheFirstFailureUndoesAll(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := m.files(t)
-		if err := Apply(changes); err == nil {
+		if err := m.apply(changes); err == nil {
 			t.Errorf("%s: it is written", name)
 		}
 		same2(t, name, m.files(t), before)
+		if changes[0].Kept() != "" {
+			t.Errorf("%s: %s is said to be kept", name, changes[0].Kept())
+		}
 	}
 }
 
@@ -555,7 +621,7 @@ func TestAHookOfGitKeepsWhatIsThere(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := Apply([]*Change{c}); err != nil {
+			if err := m.apply([]*Change{c}); err != nil {
 				t.Fatal(err)
 			}
 			return c.Changed()

@@ -14,10 +14,7 @@ import (
 	"mneme/memory"
 )
 
-const (
-	backupSuffix = ".mneme-backup"
-	maxFile      = 32 << 20
-)
+const maxFile = 32 << 20
 
 // Change is what one file becomes.
 type Change struct {
@@ -29,7 +26,9 @@ type Change struct {
 	within []string
 	target string // behind links
 	mode   fs.FileMode
-	given  bool // the backup holds what the file becomes: it is not needed any more
+	bare   []byte   // Before without what Mneme has in it; nil: nothing is left
+	kept   string   // the backup that Apply made
+	given  []string // backups of what the file becomes: they are not needed any more
 }
 
 // Changed reports whether there is anything to do.
@@ -37,15 +36,8 @@ func (c *Change) Changed() bool {
 	return (c.Before == nil) != (c.After == nil) || !bytes.Equal(c.Before, c.After)
 }
 
-func (c *Change) backup() string { return c.target + backupSuffix }
-
-// Kept is where the file's former content lies after Apply, "" if it is not kept.
-func (c *Change) Kept() string {
-	if c.Before == nil || c.After == nil || c.given || !c.Changed() {
-		return ""
-	}
-	return c.backup()
-}
+// Kept is where Apply put the file's former content, "" if it did not need to.
+func (c *Change) Kept() string { return c.kept }
 
 // readFile reads a file that may be edited: with within, only where it really lies in one of
 // those folders, whatever links lead to.
@@ -115,9 +107,13 @@ func refused(path, why string) error {
 }
 
 // Apply carries out changes: all of them, or none. Each file is replaced by a rename, and what
-// it held is kept beside it. When files are only given back, no backup stays that holds the
-// same.
-func Apply(changes []*Change) (err error) {
+// it held of others is kept in the folder keep. When files are only given back, no backup stays
+// that holds the same. What a killed Apply left goes; nobody else may be in one meanwhile.
+func Apply(changes []*Change, keep string) (err error) {
+	for _, c := range changes {
+		files.Sweep(c.target)
+		files.Sweep(backups(keep).path(c.target, 0))
+	}
 	var undo []func() error
 	defer func() {
 		if err == nil {
@@ -148,7 +144,7 @@ func Apply(changes []*Change) (err error) {
 			return err
 		}
 		undo = append(undo, func() error { return c.undo(made) })
-		if err := c.write(); err != nil {
+		if err := c.write(backups(keep)); err != nil {
 			return err
 		}
 	}
@@ -159,16 +155,12 @@ func Apply(changes []*Change) (err error) {
 }
 
 // write keeps the former content and replaces the file.
-func (c *Change) write() error {
+func (c *Change) write(b backups) error {
 	if err := os.MkdirAll(filepath.Dir(c.target), 0o755); err != nil {
 		return fmt.Errorf("write %s: %w", c.Path, err)
 	}
-	kept, err := os.ReadFile(c.backup())
-	c.given = err == nil && c.After != nil && bytes.Equal(kept, c.After)
-	if c.Before != nil && !c.given {
-		if err := files.Replace(c.backup(), c.mode, files.Bytes(c.Before)); err != nil {
-			return fmt.Errorf("keep what %s held: %w", c.Path, err)
-		}
+	if err := b.keep(c); err != nil {
+		return err
 	}
 	if c.After == nil {
 		if err := os.Remove(c.target); err != nil {
@@ -182,13 +174,19 @@ func (c *Change) write() error {
 	return nil
 }
 
-// undo gives the file back, and takes away the folders that were made for it.
+// undo gives the file back, and takes away its backup and the folders that were made for it.
 func (c *Change) undo(made []string) error {
 	if c.Before != nil {
-		if now, err := os.ReadFile(c.target); err == nil && bytes.Equal(now, c.Before) {
-			return nil
+		if now, err := os.ReadFile(c.target); err != nil || !bytes.Equal(now, c.Before) {
+			if err := files.Replace(c.target, c.mode, files.Bytes(c.Before)); err != nil {
+				return err
+			}
 		}
-		return files.Replace(c.target, c.mode, files.Bytes(c.Before))
+		if c.kept != "" {
+			_ = os.Remove(c.kept)
+			c.kept = ""
+		}
+		return nil
 	}
 	if err := os.Remove(c.target); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -199,24 +197,22 @@ func (c *Change) undo(made []string) error {
 	return nil
 }
 
-// tidy removes a backup that holds what the file holds, and of a file that is gone also the
-// backup and the folders that are empty then. What a removal took out is Mneme's own.
+// tidy removes backups of what the file holds, and the folders that are empty when it is gone.
 func (c *Change) tidy() {
 	if !c.Changed() {
 		return
 	}
-	if c.After == nil {
-		_ = os.Remove(c.backup())
-		root, err := filepath.EvalSymlinks(c.root)
-		for dir := filepath.Dir(c.target); err == nil && strings.HasPrefix(dir, root+string(filepath.Separator)); dir = filepath.Dir(dir) {
-			if os.Remove(dir) != nil { // one that is not empty stays
-				return
-			}
-		}
+	for _, path := range c.given {
+		_ = os.Remove(path)
+	}
+	if c.After != nil {
 		return
 	}
-	if c.given {
-		_ = os.Remove(c.backup())
+	root, err := filepath.EvalSymlinks(c.root)
+	for dir := filepath.Dir(c.target); err == nil && strings.HasPrefix(dir, root+string(filepath.Separator)); dir = filepath.Dir(dir) {
+		if os.Remove(dir) != nil { // one that is not empty stays
+			return
+		}
 	}
 }
 

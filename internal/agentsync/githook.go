@@ -81,9 +81,12 @@ func GitHook(path, root, git, command string, remove bool) (*Change, error) {
 	}
 	c.root = root
 	e := scriptEdit{command}
+	if c.bare, err = e.take(c.Before); err != nil {
+		return nil, unreadable(path, err)
+	}
 	switch {
 	case remove:
-		c.After, err = e.take(c.Before)
+		c.After = c.bare
 	case c.Before == nil:
 		c.mode = 0o755
 		c.After, err = e.put(nil)

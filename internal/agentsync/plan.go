@@ -33,7 +33,7 @@ func (h Host) Plan(scope Scope, w Where, o Options, remove bool) ([]*Change, err
 			if err != nil {
 				return nil, err
 			}
-			c.After, c.root = c.Before, w.Home
+			c.After, c.bare, c.root = c.Before, c.Before, w.Home
 			if scope == Project {
 				c.root = w.Project
 			}
@@ -51,6 +51,12 @@ func (h Host) Plan(scope Scope, w Where, o Options, remove bool) ([]*Change, err
 		}
 		if c.Before != nil && c.Changed() && c.mode&0o200 == 0 {
 			return nil, refused(f.path, "it is read-only")
+		}
+	}
+	for _, f := range slices.Backward(h.files(w, scope, o)) {
+		c := changes[slices.IndexFunc(changes, func(c *Change) bool { return c.Path == f.path })]
+		if bare, err := f.edit.take(c.bare); err == nil {
+			c.bare = bare
 		}
 	}
 	return changes, nil

@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // Replace puts what write writes in the place of a file, or makes it. If write fails, the file
@@ -49,9 +50,27 @@ func Create(path string, mode fs.FileMode, write func(*os.File) error) error {
 	return syncDir(filepath.Dir(path))
 }
 
+// besideMark is in the names of files that are not whole yet.
+const besideMark = ".tmp-mneme-"
+
+// Sweep removes what calls of Replace and Create for a path left that were killed. Nobody may
+// be writing it meanwhile.
+func Sweep(path string) {
+	dir := filepath.Dir(path)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "."+filepath.Base(path)+besideMark) {
+			_ = os.Remove(filepath.Join(dir, e.Name())) // else the next one does
+		}
+	}
+}
+
 // beside writes and syncs a new file in the folder of path.
 func beside(path string, mode fs.FileMode, write func(*os.File) error) (tmp string, err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".tmp-*")
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+besideMark+"*")
 	if err != nil {
 		return "", err
 	}

@@ -34,8 +34,8 @@ func integrateCmd(a *app) *cobra.Command {
 		Short: "Connect an agent: write Mneme into its configuration",
 		Long: `Writes the server (memctl mcp) and the hooks (memctl hook) into the files of an agent's
 program, for the project in this folder or for all that its user does. Comments, order and
-what others wrote stay; what was there is kept beside each file. If one file cannot be
-edited, none is. The same call again changes nothing, and --remove takes out what was put in.
+what others wrote stay; what was there is kept in mneme/backups of the user's configuration
+directory. If one file cannot be edited, none is. The same call again changes nothing, and --remove takes out what was put in.
 
 In a project the namespace is that of the project, which is named after its Git remote if it
 has none yet ('memctl project'). For all of a user's work it is the project's wherever it has
@@ -163,7 +163,11 @@ func (in *integration) write(ctx context.Context, a *app, f integrateFlags) erro
 		return err
 	}
 	if !f.dryRun {
-		if err := agentsync.Apply(changes); err != nil {
+		path, err := projectsOf(a).path()
+		if err != nil {
+			return err
+		}
+		if err := agentsync.Apply(changes, filepath.Join(filepath.Dir(path), "backups")); err != nil {
 			return err
 		}
 		if mapping.Projects != nil {
