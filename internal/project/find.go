@@ -72,8 +72,13 @@ func (p *Project) lead() ID {
 // ErrNone says that a folder is in no repository.
 var ErrNone = errors.New("no project")
 
+// gitPatience is how long Git may take to answer.
+const gitPatience = 5 * time.Second
+
 // Find tells the project of a folder.
-func Find(ctx context.Context, dir string) (*Project, error) {
+func Find(ctx context.Context, dir string) (*Project, error) { return find(ctx, dir, mine) }
+
+func find(ctx context.Context, dir string, mine func(path string) bool) (*Project, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -81,7 +86,7 @@ func Find(ctx context.Context, dir string) (*Project, error) {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real
 	}
-	top, gitDir, err := repository(dir)
+	top, gitDir, err := repository(ctx, dir, mine)
 	if err != nil {
 		return nil, err
 	}
@@ -107,15 +112,16 @@ func Find(ctx context.Context, dir string) (*Project, error) {
 	return p, nil
 }
 
-// repository goes up from dir to the folder that has a .git; top is "" if none has.
-func repository(dir string) (top, gitDir string, err error) {
+// repository goes up from dir to the folder that has a .git which Git takes for one; top is ""
+// if none has. Git is asked where somebody else owns it.
+func repository(ctx context.Context, dir string, mine func(path string) bool) (top, gitDir string, err error) {
 	for at := dir; ; at = filepath.Dir(at) {
 		name := filepath.Join(at, ".git")
 		info, err := os.Stat(name)
 		switch {
 		case err == nil && info.IsDir():
-			if _, err := os.Stat(filepath.Join(name, "HEAD")); err == nil { // an empty folder is none
-				return at, name, nil
+			if isRepository(name) { // an empty folder is none
+				return at, name, allowed(ctx, mine, at, name)
 			}
 		case err == nil && info.Mode().IsRegular():
 			b, err := os.ReadFile(name)
@@ -123,11 +129,11 @@ func repository(dir string) (top, gitDir string, err error) {
 				return "", "", fmt.Errorf("read %s: %w", name, err)
 			}
 			to, ok := strings.CutPrefix(strings.TrimSpace(string(b)), "gitdir:")
-			if !ok {
+			if to = resolve(at, strings.TrimSpace(to)); !ok || !isRepository(to) {
 				return "", "", memory.Errorf(memory.CodeInvalid, "%s does not say where the repository is", name).
 					WithHint("`git status` says what is wrong with it")
 			}
-			return at, resolve(at, strings.TrimSpace(to)), nil
+			return at, to, allowed(ctx, mine, at, name, to)
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			return "", "", fmt.Errorf("look for a Git repository: %w", err)
 		}
@@ -135,6 +141,52 @@ func repository(dir string) (top, gitDir string, err error) {
 			return "", "", nil
 		}
 	}
+}
+
+// isRepository demands what Git demands: a head, objects and references.
+func isRepository(gitDir string) bool {
+	if !isHead(filepath.Join(gitDir, "HEAD")) {
+		return false
+	}
+	for _, name := range []string{"objects", "refs"} {
+		if info, err := os.Stat(filepath.Join(common(gitDir), name)); err != nil || !info.IsDir() {
+			return false
+		}
+	}
+	return true
+}
+
+const shortestCommit = 20 // bytes of a SHA-1
+
+// isHead reports a file that names a reference or a commit.
+func isHead(path string) bool {
+	if to, err := os.Readlink(path); err == nil {
+		return strings.HasPrefix(to, "refs/")
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return false
+	}
+	if ref, ok := strings.CutPrefix(string(b), "ref:"); ok {
+		return strings.HasPrefix(strings.TrimSpace(ref), "refs/")
+	}
+	commit, err := hex.DecodeString(strings.TrimSpace(string(b)))
+	return err == nil && len(commit) >= shortestCommit
+}
+
+// allowed reports a repository that Git refuses, since its user does not own it and has not said
+// that it is safe.
+func allowed(ctx context.Context, mine func(path string) bool, top string, paths ...string) error {
+	if mine(top) && !slices.ContainsFunc(paths, func(path string) bool { return !mine(path) }) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, gitPatience)
+	defer cancel()
+	if err := exec.CommandContext(ctx, "git", "-C", top, "rev-parse", "--git-dir").Run(); err != nil {
+		return memory.Errorf(memory.CodeInvalid, "%s belongs to somebody else, and Git does not take it for a repository: %w", top, err).
+			WithHint("if you trust it, `git config --global --add safe.directory %s`; or give -n NAMESPACE", top)
+	}
+	return nil
 }
 
 // common is the repository that a worktree's folder belongs to.
@@ -236,7 +288,7 @@ func mayBeShort(remote string) bool {
 
 // askGit has Git resolve includes and insteadOf.
 func askGit(ctx context.Context, top string) ([][2]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, gitPatience)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "git", "-C", top, "remote", "-v").Output()
 	if err != nil {

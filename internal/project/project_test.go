@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -176,6 +177,56 @@ func TestAFolderOutsideGitIsRefused(t *testing.T) {
 	write(t, filepath.Join(dir, "a", ".git"), "nonsense")
 	if _, err := Find(t.Context(), filepath.Join(dir, "a")); memory.CodeOf(err) != memory.CodeInvalid || errors.Is(err, ErrNone) {
 		t.Errorf("a damaged .git: %v", err)
+	}
+}
+
+// TestWhatGitRefusesIsNoProject: an unpacked folder that only looks like a repository.
+func TestWhatGitRefusesIsNoProject(t *testing.T) {
+	for _, lacks := range []string{"HEAD", "objects", "refs", "nothing", "a head that names something"} {
+		dir := t.TempDir()
+		git(t, dir, "init", "-q")
+		git(t, dir, "remote", "add", "origin", "https://github.com/acme/payroll")
+		switch lacks {
+		case "nothing":
+		case "a head that names something":
+			write(t, filepath.Join(dir, ".git", "HEAD"), "nothing of Git's\n")
+		default:
+			if err := os.RemoveAll(filepath.Join(dir, ".git", lacks)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := Find(t.Context(), dir); (lacks == "nothing") != (err == nil) || err != nil && !errors.Is(err, ErrNone) {
+			t.Errorf("without %s: %v", lacks, err)
+		}
+		to := t.TempDir()
+		write(t, filepath.Join(to, ".git"), "gitdir: "+filepath.Join(dir, ".git")+"\n")
+		if _, err := Find(t.Context(), to); (lacks == "nothing") != (err == nil) {
+			t.Errorf("a file that leads to one without %s: %v", lacks, err)
+		}
+	}
+}
+
+// TestARepositoryOfSomebodyElseIsAskedOfGit: it is one where its user has said that it is safe.
+func TestARepositoryOfSomebodyElseIsAskedOfGit(t *testing.T) {
+	home, dir := t.TempDir(), t.TempDir()
+	git(t, dir, "init", "-q")
+	git(t, dir, "remote", "add", "origin", "https://github.com/acme/payroll")
+	t.Setenv("HOME", home)
+	t.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+	t.Setenv("GIT_CONFIG_GLOBAL", filepath.Join(home, ".gitconfig"))
+	t.Setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+	others := func(string) bool { return false }
+	_, err := find(t.Context(), dir, others)
+	var e *memory.Error
+	if !errors.As(err, &e) || e.Code != memory.CodeInvalid || errors.Is(err, ErrNone) || !strings.Contains(e.Hint, "safe.directory "+dir) {
+		t.Errorf("%v", err)
+	}
+	write(t, filepath.Join(home, ".gitconfig"), "[safe]\n\tdirectory = "+dir+"\n")
+	if p, err := find(t.Context(), dir, others); err != nil || p.IDs()[0] != "github.com/acme/payroll" {
+		t.Errorf("said to be safe: %v, %v", p, err)
+	}
+	if !mine(dir) && runtime.GOOS != "windows" || mine(filepath.Join(dir, "missing")) {
+		t.Error("who owns it is not known")
 	}
 }
 

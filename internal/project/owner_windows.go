@@ -1,0 +1,4 @@
+package project
+
+// mine leaves it to Git, which knows how owners are compared there.
+func mine(string) bool { return false }
