@@ -180,9 +180,7 @@ func allowed(ctx context.Context, mine func(path string) bool, top string, paths
 	if mine(top) && !slices.ContainsFunc(paths, func(path string) bool { return !mine(path) }) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, gitPatience)
-	defer cancel()
-	if err := exec.CommandContext(ctx, "git", "-C", top, "rev-parse", "--git-dir").Run(); err != nil {
+	if _, err := askGit(ctx, top, "rev-parse", "--git-dir"); err != nil {
 		return memory.Errorf(memory.CodeInvalid, "%s belongs to somebody else, and Git does not take it for a repository: %w", top, err).
 			WithHint("if you trust it, `git config --global --add safe.directory %s`; or give -n NAMESPACE", top)
 	}
@@ -254,8 +252,10 @@ func localID(path string) ID {
 	return ID("local/" + strings.ToLower(name) + "-" + hex.EncodeToString(sum[:4]))
 }
 
-// readRemotes are names and addresses of the remotes. Git is asked where its file cannot be
-// read simply, or where an address may be short for another one.
+// readRemotes are names and addresses of the remotes, as the repository's own configuration
+// has them: what a machine puts in the place of an address, a mirror for example, makes no other
+// project of it. Git is asked where its file cannot be read simply, and what short addresses
+// are short for.
 func readRemotes(ctx context.Context, p *Project) ([][2]string, error) {
 	b, err := os.ReadFile(filepath.Join(p.Git, "config"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -265,18 +265,21 @@ func readRemotes(ctx context.Context, p *Project) ([][2]string, error) {
 		return nil, fmt.Errorf("read Git's configuration: %w", err)
 	}
 	remotes, simple := parseConfig(string(b))
-	if simple && !slices.ContainsFunc(remotes, func(r [2]string) bool { return mayBeShort(r[1]) }) {
-		return remotes, nil
+	if !simple {
+		if remotes, err = askConfig(ctx, p.Top); err != nil {
+			return nil, memory.Errorf(memory.CodeInvalid, "the remotes of %s are not known: %w", p.Top, err).
+				WithHint("`git remote -v` there says what is wrong; or give -n NAMESPACE")
+		}
 	}
-	asked, err := askGit(ctx, p.Top)
-	if err != nil && !simple {
-		return nil, memory.Errorf(memory.CodeInvalid, "the remotes of %s are not known: %w", p.Top, err).
-			WithHint("`git remote -v` there says what is wrong; or give -n NAMESPACE")
+	for i, r := range remotes {
+		if !mayBeShort(r[1]) {
+			continue
+		}
+		if long, err := askGit(ctx, p.Top, "remote", "get-url", r[0]); err == nil {
+			remotes[i][1] = strings.TrimSuffix(long, "\n")
+		}
 	}
-	if err != nil {
-		return remotes, nil
-	}
-	return asked, nil
+	return remotes, nil
 }
 
 // mayBeShort reports an address whose host has no dot: a name of ~/.ssh/config, or one that
@@ -286,22 +289,34 @@ func mayBeShort(remote string) bool {
 	return ok && !strings.ContainsAny(host, ".:") && host != "localhost"
 }
 
-// askGit has Git resolve includes and insteadOf.
-func askGit(ctx context.Context, top string) ([][2]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, gitPatience)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, "git", "-C", top, "remote", "-v").Output()
-	if err != nil {
-		return nil, err
+// askConfig has Git read the remotes of its file, with what that includes.
+func askConfig(ctx context.Context, top string) ([][2]string, error) {
+	out, err := askGit(ctx, top, "config", "--local", "--includes", "--null", "--get-regexp", `^remote\..*\.url$`)
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == 1 { // there are none
+		return nil, nil
 	}
 	var all [][2]string
-	for line := range strings.Lines(string(out)) {
-		name, rest, ok := strings.Cut(strings.TrimSpace(line), "\t")
-		if address, fetch := strings.CutSuffix(rest, " (fetch)"); ok && fetch {
+	for one := range strings.SplitSeq(out, "\x00") {
+		key, address, ok := strings.Cut(one, "\n")
+		name := strings.TrimSuffix(strings.TrimPrefix(key, "remote."), ".url")
+		if ok && !hasAddress(all, name) {
 			all = append(all, [2]string{name, address})
 		}
 	}
-	return all, nil
+	return all, err
+}
+
+// hasAddress reports whether a remote has an address: the first is the one fetched from.
+func hasAddress(all [][2]string, name string) bool {
+	return slices.ContainsFunc(all, func(r [2]string) bool { return r[0] == name })
+}
+
+func askGit(ctx context.Context, top string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, gitPatience)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "git", append([]string{"-C", top}, args...)...).Output()
+	return string(out), err
 }
 
 // parseConfig reads the remotes of Git's configuration file. simple is false if the file has
@@ -318,7 +333,7 @@ func parseConfig(text string) (remotes [][2]string, simple bool) {
 			head, rest, ok := strings.Cut(line[1:], "]")
 			lower := strings.ToLower(head)
 			if !ok || strings.TrimSpace(rest) != "" && strings.TrimSpace(rest)[0] != '#' && strings.TrimSpace(rest)[0] != ';' ||
-				strings.HasPrefix(lower, "include") || strings.HasPrefix(lower, "url ") || strings.HasPrefix(lower, "remote.") {
+				strings.HasPrefix(lower, "include") || strings.HasPrefix(lower, "remote.") {
 				simple = false
 			}
 			if section, quoted, ok := strings.Cut(head, ` "`); ok && strings.EqualFold(strings.TrimSpace(section), "remote") {
@@ -334,7 +349,7 @@ func parseConfig(text string) (remotes [][2]string, simple bool) {
 			if value = strings.TrimSpace(value); strings.ContainsAny(value, "\"\\#;") {
 				simple = false
 			}
-			if !slices.ContainsFunc(remotes, func(r [2]string) bool { return r[0] == name }) { // the first address is the one fetched from
+			if !hasAddress(remotes, name) {
 				remotes = append(remotes, [2]string{name, value})
 			}
 		}

@@ -166,6 +166,32 @@ func TestGitIsAskedWhereItsFileIsNotSimple(t *testing.T) {
 	}
 }
 
+// TestAMirrorMakesNoOtherProject: however Git's file is written, what the machine replaces by
+// insteadOf counts for short addresses alone.
+func TestAMirrorMakesNoOtherProject(t *testing.T) {
+	home, dir := t.TempDir(), t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+	t.Setenv("GIT_CONFIG_GLOBAL", filepath.Join(home, ".gitconfig"))
+	write(t, filepath.Join(home, ".gitconfig"), "[url \"https://mirror.corp/github/\"]\n\tinsteadOf = https://github.com/acme/\n[url \"https://github.com/\"]\n\tinsteadOf = gh:\n")
+	git(t, dir, "init", "-q")
+	config := filepath.Join(dir, ".git", "config")
+	before, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"url = https://github.com/acme/shop", "url = \"https://github.com/acme/shop\"", "url = gh:acme/shop", "url = \"gh:acme/shop\"", "url = https://github.com/acme/shop # ours\n\turl = https://x.org/y/z"} {
+		write(t, config, string(before)+"[remote \"origin\"]\n\t"+text+"\n")
+		if got := idsOf(t, dir); len(got) != 1 || got[0] != "github.com/acme/shop" {
+			t.Errorf("%q is %q", text, got)
+		}
+	}
+	write(t, config, string(before)+"[include]\n\tpath = missing\n")
+	if got := idsOf(t, dir); !strings.HasPrefix(string(got[0]), "local/") {
+		t.Errorf("without a remote it is %q", got)
+	}
+}
+
 func TestAFolderOutsideGitIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, ".git"), 0o755); err != nil { // of nobody
