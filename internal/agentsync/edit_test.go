@@ -7,6 +7,7 @@ import (
 	"flag"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -506,6 +507,64 @@ func TestAnEntryKeepsWhatItsUserAdded(t *testing.T) {
 	m2.must(t, "codex", User, testOptions, true)
 	if got, want := m2.files(t)["home/.codex/config.toml"], "\n# next\n[other]\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestACommandRunsWhateverItsPathIs: a shell takes what is written for what was meant.
+func TestACommandRunsWhateverItsPathIs(t *testing.T) {
+	for _, name := range []string{"it's", `a "b"`, "a b", "$HOME", "`x`", `back\slash`, "plain"} {
+		program := filepath.Join(t.TempDir(), name, "memctl")
+		if err := errors.Join(os.MkdirAll(filepath.Dir(program), 0o755), os.WriteFile(program, []byte("#!/bin/sh\necho \"$0 $*\"\n"), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+		line := Options{Memctl: program, Namespace: "shop"}.command(Where{}, "codex", "Stop")
+		out, err := exec.CommandContext(t.Context(), "/bin/sh", "-c", line).CombinedOutput()
+		if want := program + " hook --agent codex --event Stop -n shop\n"; err != nil || string(out) != want {
+			t.Errorf("%s: %q, %v, want %q", line, out, err, want)
+		}
+	}
+	if got, want := (Options{Memctl: "/opt/it's/memctl"}).command(Where{}, "codex", "Stop"), `'/opt/it'\''s/memctl' hook --agent codex --event Stop`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// TestAnEditOfTOMLThatReachesFurtherIsRefused.
+func TestAnEditOfTOMLThatReachesFurtherIsRefused(t *testing.T) {
+	e := tomlEdit{table: []string{"mcp_servers", "mneme"}}
+	before, err := decodeTOML([]byte("a = 1\n[mcp_servers.x]\nb = 2\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, ok := range map[string]bool{
+		"a = 1\n[mcp_servers.x]\nb = 2\n[mcp_servers.mneme]\nc = 3\n": true, "a = 1\n[mcp_servers.x]\nb = 2\n": true,
+		"a = 2\n[mcp_servers.x]\nb = 2\n": false, "[mcp_servers.x]\nb = 2\n": false, "a = 1\n": false, "a = 1\n[mcp_servers.x]\nb = 2\n[other]\nc = 3\n": false,
+		"a = 1\n[mcp_servers.x]\nb = 3\n[mcp_servers.mneme]\nc = 3\n": false, "a = 1\n[mcp_servers.x]\nb = \n": false,
+	} {
+		if err := e.onlyOurs(before, []byte(text)); (err == nil) != ok {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// TestFoldersOfAnUndoneRunGo: those that were made for it, and no other.
+func TestFoldersOfAnUndoneRunGo(t *testing.T) {
+	m := newMachine(t)
+	m.write(t, "project/.kiro/mine", nil)
+	h, _ := Find("kiro")
+	changes, err := h.Plan(Project, m.Where, testOptions, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := changes[len(changes)-1].Path
+	if err := errors.Join(os.MkdirAll(filepath.Dir(last), 0o755), os.WriteFile(last, []byte("{}"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.apply(changes); err == nil || len(changes) < 2 {
+		t.Fatalf("%d changes are written: %v", len(changes), err)
+	}
+	entries, err := os.ReadDir(filepath.Join(m.Project, ".kiro"))
+	if err != nil || len(entries) != 2 || entries[0].Name() != "hooks" || entries[1].Name() != "mine" {
+		t.Errorf("left: %v, %v", entries, err)
 	}
 }
 

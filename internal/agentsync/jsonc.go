@@ -150,7 +150,7 @@ func name(path []string) string {
 	return strings.Join(path, ".")
 }
 
-// depth is how far the items of a container are indented, from the line on which it begins.
+// indentOf is the indentation of the line that has offset, as far as that.
 func (j *jsonText) indentOf(offset int) string {
 	start := bytes.LastIndexByte(j.text[:offset], '\n') + 1
 	line := j.text[start:offset]

@@ -334,6 +334,13 @@ func programFor(a *app) (path string, found bool, err error) {
 func givenFlags(a *app) ([]string, error) {
 	var out []string
 	if a.flags.addr != "" {
+		if strings.Contains(a.flags.addr, "@") {
+			return nil, memory.Errorf(memory.CodeInvalid, "the address has a user name or a password, which the files of agents must not have").
+				WithHint("give --addr without it; a token stands in a file of its own, which --token-file names")
+		}
+		if _, err := wholeAddr(a.flags.addr); err != nil {
+			return nil, err
+		}
 		out = append(out, "--addr", a.flags.addr)
 	}
 	for _, f := range [][2]string{{"--token-file", a.flags.tokenFile}, {"--tls-ca", a.flags.tlsCA}, {"--tls-cert", a.flags.tlsCert}, {"--tls-key", a.flags.tlsKey}} {

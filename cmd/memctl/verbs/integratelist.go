@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"cmp"
 	"context"
 
 	"mneme/internal/agentsync"
@@ -30,14 +31,12 @@ func listIntegrations(ctx context.Context, a *app) error {
 	list := []integrated{}
 	for _, h := range agentsync.Hosts() {
 		one := integrated{Agent: h.Name, Installed: h.Installed(w)}
-		for scope, state := range map[agentsync.Scope]*agentsync.State{agentsync.User: &one.User, agentsync.Project: &one.Project} {
-			if scope == agentsync.Project && w.Project == "" {
-				continue
-			}
-			var bad error
-			if *state, bad = h.State(scope, w); bad != nil {
-				one.Problem = oneLine(bad.Error())
-			}
+		var user, project error
+		if one.User, user = h.State(agentsync.User, w); w.Project != "" {
+			one.Project, project = h.State(agentsync.Project, w)
+		}
+		if bad := cmp.Or(project, user); bad != nil {
+			one.Problem = oneLine(bad.Error())
 		}
 		list = append(list, one)
 	}

@@ -63,3 +63,23 @@ func TestWhatManyChooseAtOnceIsKept(t *testing.T) {
 		}
 	}
 }
+
+// TestAListNamesTheSameFileEachTime: that of the project, where both cannot be read.
+func TestAListNamesTheSameFileEachTime(t *testing.T) {
+	dir := t.TempDir()
+	if err := makeRepository(filepath.Join(dir, "p"), "https://github.com/acme/p"); err != nil {
+		t.Fatal(err)
+	}
+	for _, in := range []string{"p", "home"} {
+		settings := filepath.Join(dir, in, ".claude", "settings.json")
+		if err := errors.Join(os.MkdirAll(filepath.Dir(settings), 0o755), os.WriteFile(settings, []byte("{"), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 20 {
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), userSystem(dir, "p", "", &out, &errs), []string{"integrate", "--list", "--json"}); code != 0 || !strings.Contains(out.String(), filepath.Join("p", ".claude")) || strings.Contains(out.String(), filepath.Join("home", ".claude")) {
+			t.Fatalf("exit %d: %s %s", code, out.String(), errs.String())
+		}
+	}
+}
