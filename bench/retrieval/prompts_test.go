@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,7 +54,11 @@ func TestPromptsKeepTheBudget(t *testing.T) {
 			t.Errorf("%s of %d tokens, %+v: got %+v, want %+v", spendings[c.way].name, c.budget, c.q, got, c.want)
 		}
 	}
-	found.Results = append(append(found.Results, found.Results...), found.Results...)
+	// As many as are taken, and of what says the same one.
+	for i := range 2 * recall.DefaultLimit {
+		text := fmt.Sprintf("note %d says that machine %d is named after river %d", i/2, 100+i/2, 200+i/2)
+		found.Results = append(found.Results, memory.Hit{ID: fmt.Sprintf("n%d", i), URI: fmt.Sprintf("m/n%d", i), Text: text, Snippet: text})
+	}
 	if p := spendings[0].spend(found, 6000); len(p.records) != recall.DefaultLimit {
 		t.Errorf("a block of %d memories", len(p.records))
 	}
