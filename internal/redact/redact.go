@@ -76,27 +76,85 @@ func Text(s string, opts Options) (string, []string) {
 	return s, found
 }
 
-// apply replaces what the rule finds.
+// apply replaces what the rule finds. What stands in place of a secret already is none, and
+// goes with a secret that reaches over it.
 func (r *rule) apply(s string) (string, bool) {
 	re, skip := r.compile()
 	var sb strings.Builder
-	done := 0
+	done, placed := 0, replaced(s)
 	for _, at := range re.FindAllStringSubmatchIndex(s, -1) {
 		from, to := secretAt(at, r.group)
-		secret := s[from:to]
-		if secret == "" || from < done || strings.Contains(secret, "[redacted:") || strings.HasSuffix(s[:from], "[redacted:") {
+		if from < done {
+			continue
+		}
+		from, to, secret := outside(s, from, to, placed)
+		if len(secret) == 0 || len(secret) < minBeside && len(secret) < to-from {
 			continue
 		}
 		if skip != nil && skip.MatchString(secret) || r.accepts != nil && !r.accepts(secret) || r.entropy > 0 && entropy(secret) < r.entropy {
 			continue
 		}
-		sb.WriteString(s[done:from] + "[redacted:" + r.id + "]")
+		sb.WriteString(s[done:from] + marker + r.id + "]")
 		done = to
 	}
 	if done == 0 {
 		return s, false
 	}
 	return sb.String() + s[done:], true
+}
+
+// marker begins what stands in place of a secret, up to the rule's name and a bracket.
+const marker = "[redacted:"
+
+// minBeside is the length of what is a secret beside one that was replaced: less is a
+// bracket, a quote or a sign.
+const minBeside = 4
+
+// names are those of all rules.
+var names = sync.OnceValue(func() map[string]bool {
+	ids := map[string]bool{}
+	for _, table := range [][]rule{blocks, rules, own} {
+		for _, r := range table {
+			ids[r.id] = true
+		}
+	}
+	return ids
+})
+
+// replaced tells where secrets were replaced: now, or before the text came here. Other words
+// behind the marker than the name of a rule are looked at like any.
+func replaced(s string) (spans [][2]int) {
+	for from := 0; ; {
+		i := strings.Index(s[from:], marker)
+		if i < 0 {
+			return spans
+		}
+		from += i
+		name, _, closed := strings.Cut(s[from+len(marker):], "]")
+		if closed && names()[name] {
+			spans = append(spans, [2]int{from, from + len(marker) + len(name) + 1})
+		}
+		from += len(marker)
+	}
+}
+
+// outside widens a find to the spans that it touches, and returns what of it lies outside them.
+func outside(s string, from, to int, spans [][2]int) (wideFrom, wideTo int, secret string) {
+	wideFrom, wideTo = from, to
+	for _, span := range spans {
+		if span[0] >= to || span[1] <= from {
+			continue
+		}
+		wideFrom, wideTo = min(wideFrom, span[0]), max(wideTo, span[1])
+		if span[0] > from {
+			secret += s[from:span[0]]
+		}
+		from = span[1]
+	}
+	if from < to {
+		secret += s[from:to]
+	}
+	return wideFrom, wideTo, secret
 }
 
 // mayFind looks for the rule's words in a text in small letters.

@@ -54,6 +54,30 @@ func TestSecretsAreTakenOut(t *testing.T) {
 	}
 }
 
+// TestWhatIsMarkedLikeASecretIsNoHidingPlace: only the name of a rule in whole brackets stands
+// for a secret that was replaced.
+func TestWhatIsMarkedLikeASecretIsNoHidingPlace(t *testing.T) {
+	const token = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
+	for _, s := range []string{
+		"[redacted:" + token, "[redacted:" + token + "]", "[redacted: " + token + "]", "[redacted:password " + token + "]",
+		"[redacted:password]" + token, "password=[redacted:" + token + "]", "password=x[redacted:card]" + token,
+		"Cookie: a=[redacted:jwt]; b=" + token,
+	} {
+		got, found := Text(s, Options{})
+		if strings.Contains(got, token) || len(found) == 0 {
+			t.Errorf("%q gives %q by %v", s, got, found)
+		}
+	}
+	if got, _ := Text("password: [redacted:card]hunter22", Options{}); got != "password: [redacted:password]" {
+		t.Error(got)
+	}
+	for _, s := range []string{"[redacted:password]", "password: [redacted:password], token=[redacted:secret-value];", "Bearer [redacted:bearer-token]"} {
+		if got, found := Text(s, Options{}); got != s {
+			t.Errorf("%q became %q by %v", s, got, found)
+		}
+	}
+}
+
 func TestOtherTextsStay(t *testing.T) {
 	for _, s := range []string{
 		"", "we decided to use Postgres", "the password is required", "the password was changed yesterday",
