@@ -1,8 +1,8 @@
 // Package redact takes secrets out of text before it is kept or sent anywhere.
 //
-// Its rules are those of gitleaks (rules.go is generated from its table) and a few of our own
+// Its rules are those of gitleaks (rules.go is generated from its table) and some of our own
 // for what gitleaks leaves to its user: passwords in sentences, addresses with credentials,
-// headers, cards. It errs on the side of taking out: gitleaks' lists of what is allowed
+// headers, cards (own.go), options of programs and forms of tokens (programs.go). It errs on the side of taking out: gitleaks' lists of what is allowed
 // (examples, test keys) are not used.
 //
 // Invariants: a found secret is replaced by [redacted:RULE] and by nothing that could tell it;
@@ -29,7 +29,8 @@ type Options struct {
 // rule finds one kind of secret.
 type rule struct {
 	id       string
-	words    []string // in small letters; a text with none of them has no such secret; empty = always tried
+	words    []string                // in small letters; a text with none of them has no such secret; empty = tried unless when tells otherwise
+	when     func(small string) bool // reports whether a text may have such a secret, where no words can
 	pattern  string
 	group    int     // that holds the secret; 0 = the first that holds anything, else all that matched
 	entropy  float64 // in bits a character, that it has at least
@@ -53,12 +54,15 @@ func (r *rule) compile() (re, skip *regexp.Regexp) {
 	return r.compiled.re, r.compiled.skip
 }
 
+// tables are all rules, in the order in which they are tried.
+var tables = [][]rule{blocks, options, tokens, rules, own}
+
 // Text takes the secrets out of a text, and returns which rules found some, each once. It
 // may be called concurrently.
 func Text(s string, opts Options) (string, []string) {
 	var found []string
 	small := lower(s)
-	for _, table := range [][]rule{blocks, rules, own} {
+	for _, table := range tables {
 		for i := range table {
 			r := &table[i]
 			if r.id == emailRule && !opts.Emails {
@@ -113,7 +117,7 @@ const minBeside = 4
 // names are those of all rules.
 var names = sync.OnceValue(func() map[string]bool {
 	ids := map[string]bool{}
-	for _, table := range [][]rule{blocks, rules, own} {
+	for _, table := range tables {
 		for _, r := range table {
 			ids[r.id] = true
 		}
@@ -164,7 +168,7 @@ func (r *rule) mayFind(small string) bool {
 			return true
 		}
 	}
-	return len(r.words) == 0
+	return len(r.words) == 0 && (r.when == nil || r.when(small))
 }
 
 // lower writes ASCII letters small, which are all that words of rules are told in.
