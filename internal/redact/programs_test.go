@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -73,6 +74,7 @@ func TestSecretsOfProgramsAreTakenOut(t *testing.T) {
 		{"postgres://ann:Win/ter2026@db1/shop", "ter2026", "url-password"},
 		{"card 4111\u00a01111\u00a01111\u00a01111", "1111\u00a01111", "card"},
 		{"card 2223003122003222", "2223003122003222", "card"},
+		{"ghp_abcdefghijkl\u200bmnopqrstuvwxyz\u20600123456789", "mnopqrstuvwxyz", "github-pat"},
 		{"Bearer abcDEF123456ghi", "abcDEF123456ghi", "bearer-token"},
 	} {
 		got, found := Text(c.text, Options{})
@@ -107,7 +109,7 @@ func TestHarmlessTextsOfProgramsStay(t *testing.T) {
 		"variable \"db_password\" {\n  type = string\n}", "pw is short for password", "das Passwort ist falsch", "le mot de passe est requis", "la contraseña es incorrecta",
 		"the password policy asks for 12 characters", "password=$A,$B", "func login(user, password string) error", "ssh://git@github.com/a/b.git",
 		"https://registry.example:443/@scope/package", "http://localhost:3000/a@b", `if password == "" || user == "" {`, "4111\n1111\n1111\n1112",
-		"kty is the type of the key, d its secret part", "zip -r a.zip dir", "Bearer authentication is used", "the bearer of bad news",
+		"\ufeffa family \U0001F468\u200d\U0001F469\u200d\U0001F467 and a soft\u00adhyphen", "kty is the type of the key, d its secret part", "zip -r a.zip dir", "Bearer authentication is used", "the bearer of bad news",
 	} {
 		if got, found := Text(s, Options{}); got != s || len(found) > 0 {
 			t.Errorf("%q became %q by %v", s, got, found)
@@ -132,10 +134,19 @@ func TestWordsOfRulesInCapitals(t *testing.T) {
 	}
 }
 
+// TestNamesAreToldOnce: several rules have one name.
+func TestNamesAreToldOnce(t *testing.T) {
+	got, found := Text("password: Winter2026\nthe password is Summer2026\nPasswort: Herbst2026\npassword: Win\u200bter2026", Options{})
+	if !slices.Equal(found, []string{"password"}) || strings.Contains(got, "2026") {
+		t.Errorf("%q by %v", got, found)
+	}
+}
+
 // TestKeysAreLookedForFirst: another rule's find within a key would leave its rest.
 func TestKeysAreLookedForFirst(t *testing.T) {
 	for text, want := range map[string]string{
 		"a\n-----BEGIN PRIVATE KEY-----\npassword: Winter2026\nMIIEvQIBADAN\n-----END PRIVATE KEY-----\nb": "a\n[redacted:private-key-block]\nb",
+		"password: -----BEGIN PRIVATE KEY-----\nMIIEvQIBADAN":                                              "password: [redacted:private-key-block]",
 		"PuTTY-User-Key-File-2: x\nComment: token=f00dfeedf00dfeed\nAAAA\nPrivate-MAC: 00ff b":             "[redacted:putty-private-key] b",
 	} {
 		if got, found := Text(text, Options{}); got != want {

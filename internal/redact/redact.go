@@ -16,6 +16,7 @@ package redact
 import (
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -57,9 +58,26 @@ func (r *rule) compile() (re, skip *regexp.Regexp) {
 // tables are all rules, in the order in which they are tried.
 var tables = [][]rule{blocks, options, tokens, rules, own}
 
-// Text takes the secrets out of a text, and returns which rules found some, each once. It
-// may be called concurrently.
+// unseen are characters without width, which no secret has.
+var unseen = strings.NewReplacer("\u200b", "", "\u200c", "", "\u200d", "", "\u2060", "", "\ufeff", "", "\u00ad", "")
+
+// Text takes the secrets out of a text, and returns which rules found some, each once. A
+// text whose secret is broken by characters without width loses all of those. It may be
+// called concurrently.
 func Text(s string, opts Options) (string, []string) {
+	cleaned, found := text(s, opts)
+	if seen := unseen.Replace(cleaned); seen != cleaned {
+		if whole, more := text(seen, opts); len(more) > 0 {
+			for _, id := range more {
+				found = withName(found, id)
+			}
+			return whole, found
+		}
+	}
+	return cleaned, found
+}
+
+func text(s string, opts Options) (string, []string) {
 	var found []string
 	small := lower(s)
 	for _, table := range tables {
@@ -73,11 +91,18 @@ func Text(s string, opts Options) (string, []string) {
 			}
 			if cleaned, is := r.apply(s); is {
 				s, small = cleaned, lower(cleaned)
-				found = append(found, r.id)
+				found = withName(found, r.id)
 			}
 		}
 	}
 	return s, found
+}
+
+func withName(found []string, id string) []string {
+	if slices.Contains(found, id) {
+		return found
+	}
+	return append(found, id)
 }
 
 // apply replaces what the rule finds. What stands in place of a secret already is none, and
@@ -90,6 +115,9 @@ func (r *rule) apply(s string) (string, bool) {
 		from, to := secretAt(at, r.group)
 		if from < done {
 			continue
+		}
+		for len(placed) > 0 && placed[0][1] <= at[0] {
+			placed = placed[1:]
 		}
 		from, to, secret := outside(s, from, to, placed)
 		if len(secret) == 0 || len(secret) < minBeside && len(secret) < to-from {
@@ -114,6 +142,9 @@ const marker = "[redacted:"
 // bracket, a quote or a sign.
 const minBeside = 4
 
+// maxName is more than the longest name of a rule has.
+const maxName = 100
+
 // names are those of all rules.
 var names = sync.OnceValue(func() map[string]bool {
 	ids := map[string]bool{}
@@ -134,7 +165,8 @@ func replaced(s string) (spans [][2]int) {
 			return spans
 		}
 		from += i
-		name, _, closed := strings.Cut(s[from+len(marker):], "]")
+		behind := s[from+len(marker):]
+		name, _, closed := strings.Cut(behind[:min(len(behind), maxName)], "]")
 		if closed && names()[name] {
 			spans = append(spans, [2]int{from, from + len(marker) + len(name) + 1})
 		}
@@ -146,7 +178,10 @@ func replaced(s string) (spans [][2]int) {
 func outside(s string, from, to int, spans [][2]int) (wideFrom, wideTo int, secret string) {
 	wideFrom, wideTo = from, to
 	for _, span := range spans {
-		if span[0] >= to || span[1] <= from {
+		if span[0] >= to {
+			break
+		}
+		if span[1] <= from {
 			continue
 		}
 		wideFrom, wideTo = min(wideFrom, span[0]), max(wideTo, span[1])

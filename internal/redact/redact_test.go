@@ -68,10 +68,18 @@ func TestWhatIsMarkedLikeASecretIsNoHidingPlace(t *testing.T) {
 			t.Errorf("%q gives %q by %v", s, got, found)
 		}
 	}
-	if got, _ := Text("password: [redacted:card]hunter22", Options{}); got != "password: [redacted:password]" {
-		t.Error(got)
+	for s, want := range map[string]string{
+		"password: [redacted:card]hunter22":                        "password: [redacted:password]",
+		"db1:5432:shop:ann:Winter2026[redacted:card] is it":        "db1:5432:shop:ann:[redacted:pgpass] is it",
+		"mysql -h [redacted:card] -pWinter2026 shop":               "mysql -h [redacted:card] -p[redacted:option-password] shop",
+		"curl -u [redacted:email]:Winter2026 https://x.example":    "curl -u [redacted:option-password] https://x.example",
+		"[redacted:card] password=Winter2026; [redacted:password]": "[redacted:card] password=[redacted:password]; [redacted:password]",
+	} {
+		if got, found := Text(s, Options{}); got != want {
+			t.Errorf("%q became %q by %v, not %q", s, got, found, want)
+		}
 	}
-	for _, s := range []string{"[redacted:password]", "password: [redacted:password], token=[redacted:secret-value];", "Bearer [redacted:bearer-token]"} {
+	for _, s := range []string{"[redacted:password]", "password: [redacted:password], token=[redacted:secret-value];", "Bearer [redacted:bearer-token]", "Cookie: [redacted:jwt];"} {
 		if got, found := Text(s, Options{}); got != s {
 			t.Errorf("%q became %q by %v", s, got, found)
 		}
