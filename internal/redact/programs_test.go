@@ -62,6 +62,12 @@ func TestSecretsOfProgramsAreTakenOut(t *testing.T) {
 		{"variable \"db_password\" {\n  type = string\n  default = \"Winter 2026\"\n}", "Winter 2026", "password"},
 		{"user: ann, pw: Winter2026", "Winter2026", "password"},
 		{"DB_PW=Winter2026", "Winter2026", "password"},
+		{`pass := "Winter2026"`, "Winter2026", "password"},
+		{"pass: Winter2026", "Winter2026", "password"},
+		{"DB_PASS=Winter2026", "Winter2026", "password"},
+		{"  DB_PASS: Winter2026", "Winter2026", "password"},
+		{`{"PASS":"Winter2026"}`, "Winter2026", "password"},
+		{`dbPass = "Winter2026"`, "Winter2026", "password"},
 		{"password=Winter,Summer,2026", "Summer", "password"},
 		{`password = "Winter and summer"`, "summer", "password"},
 		{`"{\"password\": \"Winter and summer\"}"`, "summer", "password"},
@@ -109,6 +115,8 @@ func TestHarmlessTextsOfProgramsStay(t *testing.T) {
 		"variable \"db_password\" {\n  type = string\n}", "pw is short for password", "das Passwort ist falsch", "le mot de passe est requis", "la contraseña es incorrecta",
 		"the password policy asks for 12 characters", "password=$A,$B", "func login(user, password string) error", "ssh://git@github.com/a/b.git",
 		"https://registry.example:443/@scope/package", "http://localhost:3000/a@b", `if password == "" || user == "" {`, "4111\n1111\n1111\n1112",
+		"--- PASS: TestLease (0.01s)\nPASS: tests/lease.sh\nPASS\nok  \tmneme", "it is not passed: nine of ten", "passage := strings.Repeat(x)", "pr, pw := io.Pipe()",
+		"two passes: first that, then this", "bypass: always",
 		"\ufeffa family \U0001F468\u200d\U0001F469\u200d\U0001F467 and a soft\u00adhyphen", "kty is the type of the key, d its secret part", "zip -r a.zip dir", "Bearer authentication is used", "the bearer of bad news",
 	} {
 		if got, found := Text(s, Options{}); got != s || len(found) > 0 {
