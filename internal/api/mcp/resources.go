@@ -68,7 +68,7 @@ func (s *surface) complete(ctx context.Context, req *mcp.CompleteRequest) (*mcp.
 		return nil, told(err)
 	}
 	for _, r := range l.Records {
-		if !strings.HasPrefix(r.RecordID, strings.ToLower(arg.Value)) {
+		if !strings.HasPrefix(r.RecordID, strings.ToUpper(arg.Value)) {
 			continue
 		}
 		if len(out.Completion.Values) == maxCompletions {
