@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"mneme/client"
+	"mneme/internal/testaddr"
 	"mneme/memory"
 )
 
@@ -112,7 +113,8 @@ func TestHooksWhileTheNodeIsKilled(t *testing.T) {
 	t.Parallel()
 	const conversations, prompts = 3, 6
 	dir := t.TempDir()
-	d := start(t, dir)
+	addr := testaddr.Reserve(t, 1)[0] // by which it is known again
+	d := start(t, dir, "--http-addr", addr)
 	home := t.TempDir()
 	text := func(c, i int) string { return fmt.Sprintf("Remember that rule %d of team %d holds.", i, c) }
 	say := func(addr string, from, to int) {
@@ -143,7 +145,7 @@ func TestHooksWhileTheNodeIsKilled(t *testing.T) {
 	<-gone
 	say(d.http, prompts/2, prompts-1) // nobody is there
 
-	d = start(t, dir)
+	d = start(t, dir, "--http-addr", addr)
 	say(d.http, prompts-1, prompts)
 	h := &hooked{t: t, home: home, addr: d.http}
 	if e := memctl(t, "", h.env(), "hook", "drain"); e.code != 0 {
