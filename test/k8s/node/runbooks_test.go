@@ -86,16 +86,19 @@ func (c *cluster) nodeByNode() {
 	}
 }
 
-// largerVolumes makes the StatefulSet again with another size, and as it was.
+// largerVolumes makes the StatefulSet again with another size, and as it was. The first time
+// pods are made anew, for they were restarted before, which is a change of them.
 func (c *cluster) largerVolumes() {
-	before := c.uids()
+	var before map[string]string
 	commands := printed(c, filepath.Join(guides, "install.md"), "Larger volumes")
 	for _, size := range []string{"40Gi", "20Gi"} {
+		before = c.uids()
 		if out := c.script("SIZE=" + size + "\n" + commands); !strings.HasSuffix(out, size+"\n") {
 			c.t.Errorf("not %s: %s", size, out)
 		}
+		c.ready(3)
+		c.voters(3)
 	}
-	c.ready(3)
 	for pod, uid := range c.uids() {
 		if before[pod] != uid {
 			c.t.Errorf("%s was made anew", pod)
