@@ -162,6 +162,7 @@ func Requests(ctx context.Context, url string, texts *corpus.Corpus, first, n in
 		defer cancel()
 		msg := &nats.Msg{Subject: subject, Data: []byte(texts.Sized(first+i, TextSize)), Header: nats.Header{}}
 		msg.Header.Set(nats.MsgIdHdr, fmt.Sprintf("request-%d", first+i))
+		msg.Header.Set("Content-Type", "text/plain") // a text may begin as JSON does
 		answer, err := nc.RequestMsgWithContext(ctx, msg)
 		if err != nil {
 			return fmt.Errorf("request: %w", err)
