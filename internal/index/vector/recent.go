@@ -9,8 +9,8 @@ import (
 // for each that it takes once it remembers so many.
 const recentMost, recentEach = 64, 16
 
-// recent are queries that were asked lately, of which the graph answered. Methods may be called
-// concurrently.
+// recent are queries that were asked lately, which the graph answered, or would have if the guard
+// had let it. Methods may be called concurrently.
 type recent struct {
 	asked atomic.Uint64 // that were noted or went by
 

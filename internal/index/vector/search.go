@@ -17,9 +17,9 @@ const narrowDots = 1500
 // wideShare: a search for more than 1/wideShare of the set is a scan.
 const wideShare = 16
 
-// graphAnswers reports whether searches of gen go through its graph.
-func (s *Set) graphAnswers(gen *generation, inserted uint32, live int) bool {
-	return inserted > 0 && live >= s.opt.ExactBelow && gen.guarded.Load() == guardOK
+// hasGraph reports whether gen has a graph that may answer, if the guard trusts it.
+func (s *Set) hasGraph(inserted uint32, live int) bool {
+	return inserted > 0 && live >= s.opt.ExactBelow
 }
 
 // walkPays reports whether a graph search is worth it for k results among
@@ -137,13 +137,15 @@ func (s *Set) find(ctx context.Context, sc *scratch, k, want int, f Filter) erro
 		return nil
 	}
 	scan := sc.startScan(ctx, &s.kern, view)
-	if s.graphAnswers(gen, upto, live) && walkPays(int(view.n), k, count) {
+	if s.hasGraph(upto, live) && walkPays(int(view.n), k, count) {
+		// Noted behind a tripped guard, too: what is asked may be found where its own
+		// directions were not.
 		if f == nil && s.recent.note(sc, want) {
 			s.mu.Lock()
 			s.kickLocked()
 			s.mu.Unlock()
 		}
-		if gen.graph.search(view, sc, want, f, upto) {
+		if gen.guarded.Load() == guardOK && gen.graph.search(view, sc, want, f, upto) {
 			if err := scan.slots(upto, view.n, f); err != nil {
 				return err
 			}

@@ -234,7 +234,7 @@ func (s *Set) Stats() Stats {
 	}
 	if gen.graph != nil {
 		st.Bytes += gen.graph.bytes()
-		if s.graphAnswers(gen, inserted, st.Live) {
+		if s.hasGraph(inserted, st.Live) && gen.guarded.Load() == guardOK {
 			st.Engine = s.opt.Engine
 		}
 		if s.opt.Engine == EngineMneme && inserted > 0 {
