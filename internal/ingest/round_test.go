@@ -218,6 +218,29 @@ func TestNothingIsAdmittedBeforeAdoptedFramesAreApplied(t *testing.T) {
 	}
 }
 
+// A frame that the next writer adopted was applied by that one's command before the old writer's
+// own came: the verdicts are not in the answer to it, so that its client is told to ask again.
+func TestAFrameThatAnotherCommandAppliedIsOfUnknownOutcome(t *testing.T) {
+	old := opening(t, 1)
+	old.hold.proposals = true
+	d := old.send("k", "one")
+	old.run()
+	next := old.lead(2)
+	next.run()
+	if next.opened != 1 || isDone(d.done) {
+		t.Fatalf("opened %d times, done %v", next.opened, isDone(d.done))
+	}
+	old.hold.proposals = false
+	old.run()
+	old.unknown(d, true)
+	if at := next.outcome(sent(next, "k", "one"), projections.OutcomeDuplicate); at != d.at {
+		t.Errorf("sent again it is at %s, accepted was %s", at, d.at)
+	}
+	if records, _ := next.settle(); records != 1 {
+		t.Errorf("%d records", records)
+	}
+}
+
 // After a command that Raft did not take the writer refused everything until a
 // restart, also when the full disk had room again.
 func TestFailedEnqueueEndsTheRoundOnly(t *testing.T) {
