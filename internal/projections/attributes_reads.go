@@ -2,11 +2,10 @@ package projections
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"github.com/RoaringBitmap/roaring/v2"
-	"github.com/cockroachdb/pebble/v2"
 	"mneme/internal/events"
+	"mneme/internal/storage"
 )
 
 // attributeReads are the reads of attributes.
@@ -14,7 +13,8 @@ type attributeReads struct{ p *published }
 
 // Bitmap is the set of documents with an attribute, dead ones included.
 func (v attributeReads) Bitmap(part uint32, attr AttrKey) (*roaring.Bitmap, error) {
-	return v.bitmaps(bitmapPrefix(part, attr), nil)
+	prefix := bitmapPrefix(part, attr)
+	return v.bitmaps(prefix, storage.PrefixEnd(prefix))
 }
 
 // Days is the set of documents that occurred on the UTC days from..to, both
@@ -25,28 +25,17 @@ func (v attributeReads) Days(part uint32, from, to int64) (*roaring.Bitmap, erro
 }
 
 func (v attributeReads) bitmaps(lower, upper []byte) (*roaring.Bitmap, error) {
-	opt := prefixOptions(lower)
-	if upper != nil {
-		opt.UpperBound = upper
-	}
-	it, err := v.p.snap.NewIter(opt)
-	if err != nil {
-		return nil, err
-	}
 	out := roaring.New()
-	for ok := it.First(); ok; ok = it.Next() {
-		raw, err := it.ValueAndErr()
+	err := v.p.walk(lower, upper, false, func(key, value []byte) (bool, error) {
+		bm, err := decodeBitmap(value)
 		if err != nil {
-			return nil, errors.Join(err, it.Close())
+			return false, err
 		}
-		bm, err := decodeBitmap(raw)
-		if err != nil {
-			return nil, errors.Join(err, it.Close())
-		}
-		block := binary.BigEndian.Uint16(it.Key()[len(it.Key())-2:])
+		block := binary.BigEndian.Uint16(key[len(key)-2:])
 		out.Or(roaring.AddOffset64(bm, int64(block)<<16))
-	}
-	return out, errors.Join(it.Error(), it.Close())
+		return true, nil
+	})
+	return out, err
 }
 
 // Between visits the documents that occurred in [from, to), in order of time,
@@ -77,20 +66,9 @@ func (v attributeReads) Conversations(part uint32, visit func(name []byte, occur
 }
 
 func (v attributeReads) timeRange(lower, upper []byte, at int, backwards bool, visit func(int64, uint32) bool) error {
-	it, err := v.p.snap.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
-	if err != nil {
-		return err
-	}
-	first, next := it.First, it.Next
-	if backwards {
-		first, next = it.Last, it.Prev
-	}
-	for ok := first(); ok; ok = next() {
-		if !visit(decodeTime(it.Key()[at:]), binary.BigEndian.Uint32(it.Key()[at+8:])) {
-			break
-		}
-	}
-	return errors.Join(it.Error(), it.Close())
+	return v.p.walk(lower, upper, backwards, func(key, _ []byte) (bool, error) {
+		return visit(decodeTime(key[at:]), binary.BigEndian.Uint32(key[at+8:])), nil
+	})
 }
 
 // timeDocBytes is the length of a time and a DocID at the end of a key.

@@ -1,9 +1,8 @@
 package projections
 
 import (
-	"errors"
-	"github.com/cockroachdb/pebble/v2"
 	"mneme/internal/events"
+	"mneme/internal/storage"
 )
 
 // audit is the projection that says what each event did. Its rows outlive the
@@ -64,23 +63,11 @@ type auditReads struct{ p *published }
 // Audit visits a namespace's audit rows after a reference, oldest first. The
 // zero namespace holds the system's rows.
 func (v auditReads) Audit(ns events.ID, after Ref, visit func(AuditRow) (bool, error)) error {
-	lower := append(auditKey(ns, after), 0)
-	it, err := v.p.snap.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: prefixOptions(auditPrefix(ns)).UpperBound})
-	if err != nil {
-		return err
-	}
-	for ok := it.First(); ok; ok = it.Next() {
-		row, err := decodeAuditRow(decodeRef(it.Key()[17:]), it.Value())
-		more := false
-		if err == nil {
-			more, err = visit(row)
-		}
+	return v.p.walk(append(auditKey(ns, after), 0), storage.PrefixEnd(auditPrefix(ns)), false, func(key, value []byte) (bool, error) {
+		row, err := decodeAuditRow(decodeRef(key[17:]), value)
 		if err != nil {
-			return errors.Join(err, it.Close())
+			return false, err
 		}
-		if !more {
-			break
-		}
-	}
-	return errors.Join(it.Error(), it.Close())
+		return visit(row)
+	})
 }

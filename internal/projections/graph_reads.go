@@ -3,8 +3,6 @@ package projections
 import (
 	"errors"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"mneme/internal/events"
 	"mneme/internal/storage"
 )
@@ -77,35 +75,34 @@ func (v graphReads) relation(part uint32, ref events.GraphRef) (events.GraphRela
 
 // GraphRelationsOf visits the relations that begin or end at a name, in the order of creation.
 func (v graphReads) GraphRelationsOf(part uint32, name string, visit func(events.GraphRef, events.GraphRelation) (bool, error)) error {
-	found, err := v.found(graphFinds(part, graphRelationByEnd, name))
-	for _, ref := range found {
+	return v.below(graphFinds(part, graphRelationByEnd, name), func(ref events.GraphRef, _ []byte) (bool, error) {
 		r, ok, err := v.relation(part, ref)
-		more := true
-		if err == nil && ok && (r.From == name || r.To == name) {
-			more, err = visit(ref, r)
+		if err != nil || !ok || r.From != name && r.To != name {
+			return true, err
 		}
-		if err != nil || !more {
-			return err
-		}
-	}
-	return err
+		return visit(ref, r)
+	})
 }
 
 // found lists the references below a prefix of finds.
 func (v graphReads) found(prefix []byte) (refs []events.GraphRef, err error) {
-	err = eachRow(v.p.snap, prefix, func(key, _ []byte) error {
-		refs = append(refs, events.DecodeGraphRef(key[len(prefix):]))
-		return nil
+	err = v.below(prefix, func(ref events.GraphRef, _ []byte) (bool, error) {
+		refs = append(refs, ref)
+		return true, nil
 	})
 	return refs, err
 }
 
-// GraphObservations visits the observations of an entity, in the order in which they came.
-func (v graphReads) GraphObservations(part uint32, entity events.GraphRef, visit func(ref events.GraphRef, text []byte) (bool, error)) error {
-	prefix := graphObservations(part, entity)
-	return v.walk(prefix, prefix, func(key, value []byte) (bool, error) {
+// below visits the rows of a prefix that a reference follows, in its order.
+func (v graphReads) below(prefix []byte, visit func(ref events.GraphRef, value []byte) (bool, error)) error {
+	return v.p.walk(prefix, storage.PrefixEnd(prefix), false, func(key, value []byte) (bool, error) {
 		return visit(events.DecodeGraphRef(key[len(prefix):]), value)
 	})
+}
+
+// GraphObservations visits the observations of an entity, in the order in which they came.
+func (v graphReads) GraphObservations(part uint32, entity events.GraphRef, visit func(ref events.GraphRef, text []byte) (bool, error)) error {
+	return v.below(graphObservations(part, entity), visit)
 }
 
 // GraphEntities visits all entities with their observations, in the order of creation. It reads
@@ -117,9 +114,7 @@ func (v graphReads) GraphEntities(part uint32, visit func(events.GraphRef, event
 		return err
 	}
 	next := texts.First()
-	entities := be32([]byte{prefixGraphEntity}, part)
-	err = v.walk(entities, entities, func(key, value []byte) (bool, error) {
-		ref := events.DecodeGraphRef(key[5:])
+	err = v.below(be32([]byte{prefixGraphEntity}, part), func(ref events.GraphRef, value []byte) (bool, error) {
 		e, err := decodeGraphEntity(value)
 		if err != nil {
 			return false, err
@@ -140,13 +135,12 @@ func (v graphReads) GraphEntities(part uint32, visit func(events.GraphRef, event
 
 // GraphRelations visits all relations in the order of creation.
 func (v graphReads) GraphRelations(part uint32, visit func(events.GraphRef, events.GraphRelation) (bool, error)) error {
-	prefix := be32([]byte{prefixGraphRelation}, part)
-	return v.walk(prefix, prefix, func(key, value []byte) (bool, error) {
+	return v.below(be32([]byte{prefixGraphRelation}, part), func(ref events.GraphRef, value []byte) (bool, error) {
 		r, err := decodeGraphRelation(value)
 		if err != nil {
 			return false, err
 		}
-		return visit(events.DecodeGraphRef(key[5:]), r)
+		return visit(ref, r)
 	})
 }
 
@@ -162,14 +156,9 @@ type GraphNews struct {
 }
 
 // GraphSince tells what happened to a partition's graph behind an event; the zero Ref is the
-// beginning. It costs what happened.
+// beginning. It costs what happened, from the beginning what is there.
 func (v graphReads) GraphSince(part uint32, after Ref, tell GraphNews) error {
-	since := func(prefix byte) (from, all []byte) {
-		all = be32([]byte{prefix}, part)
-		return Ref{after.Seq, after.Index + 1}.append(all[:len(all):len(all)]), all
-	}
-	from, all := since(prefixGraphEntity)
-	if err := v.walk(from, all, func(key, value []byte) (bool, error) {
+	if err := v.behind(prefixGraphEntity, part, after, func(key, value []byte) (bool, error) {
 		e, err := decodeGraphEntity(value)
 		if err == nil {
 			tell.Entity(events.DecodeGraphRef(key[5:]), e)
@@ -178,11 +167,10 @@ func (v graphReads) GraphSince(part uint32, after Ref, tell GraphNews) error {
 	}); err != nil {
 		return err
 	}
-	if err := v.observationsSince(part, after, tell.Observation); err != nil {
-		return err
+	if err := v.observationsSince(part, after, tell.Observation); err != nil || after == (Ref{}) {
+		return err // from the beginning: what has ended was not told of
 	}
-	from, all = since(prefixGraphEnded)
-	return v.walk(from, all, func(key, value []byte) (bool, error) {
+	return v.behind(prefixGraphEnded, part, after, func(key, value []byte) (bool, error) {
 		for ; len(value) > events.GraphRefBytes; value = value[1+events.GraphRefBytes:] {
 			switch value[0] {
 			case graphEntityByName:
@@ -198,14 +186,12 @@ func (v graphReads) GraphSince(part uint32, after Ref, tell GraphNews) error {
 // observationsSince reads all observations as they lie, and those behind an event one by one.
 func (v graphReads) observationsSince(part uint32, after Ref, tell func(ref, entity events.GraphRef, text string)) error {
 	if after == (Ref{}) {
-		all := be32([]byte{prefixGraphObservation}, part)
-		return v.walk(all, all, func(key, value []byte) (bool, error) {
+		return v.behind(prefixGraphObservation, part, after, func(key, value []byte) (bool, error) {
 			tell(events.DecodeGraphRef(key[5+events.GraphRefBytes:]), events.DecodeGraphRef(key[5:]), string(value))
 			return true, nil
 		})
 	}
-	all := be32([]byte{prefixGraphOwner}, part)
-	return v.walk(Ref{after.Seq, after.Index + 1}.append(all[:len(all):len(all)]), all, func(key, value []byte) (bool, error) {
+	return v.behind(prefixGraphOwner, part, after, func(key, value []byte) (bool, error) {
 		ref, entity := events.DecodeGraphRef(key[5:]), events.DecodeGraphRef(value)
 		text, err := v.p.get(graphObservationKey(part, entity, ref))
 		if err == nil {
@@ -215,20 +201,8 @@ func (v graphReads) observationsSince(part uint32, after Ref, tell func(ref, ent
 	})
 }
 
-// walk visits the rows of a prefix from a key on.
-func (v graphReads) walk(from, prefix []byte, visit func(key, value []byte) (bool, error)) error {
-	it, err := v.p.snap.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: storage.PrefixEnd(prefix)})
-	if err != nil {
-		return err
-	}
-	for ok := it.First(); ok; ok = it.Next() {
-		more, err := visit(it.Key(), it.Value())
-		if err != nil {
-			return errors.Join(err, it.Close())
-		}
-		if !more {
-			break
-		}
-	}
-	return errors.Join(it.Error(), it.Close())
+// behind visits the rows of a prefix and a partition that belong to what events made behind one.
+func (v graphReads) behind(prefix byte, part uint32, after Ref, visit func(key, value []byte) (bool, error)) error {
+	all := be32([]byte{prefix}, part)
+	return v.p.walk(Ref{after.Seq, after.Index + 1}.append(all[:len(all):len(all)]), storage.PrefixEnd(all), false, visit)
 }

@@ -2,12 +2,10 @@ package projections
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"mneme/internal/events"
+	"mneme/internal/storage"
 )
 
 // readLog is the projection that finds the audited reads of a namespace among its other
@@ -66,26 +64,16 @@ type readLogReads struct{ p *published }
 // ReadsBefore visits a namespace's audited reads before a reference, newest first, until visit
 // returns false; the zero reference is the end.
 func (v readLogReads) ReadsBefore(ns events.ID, before Ref, visit func(LoggedRead) (bool, error)) error {
-	opt := prefixOptions(readPrefix(ns))
+	lower := readPrefix(ns)
+	upper := storage.PrefixEnd(lower)
 	if before != (Ref{}) {
-		opt.UpperBound = readKey(ns, before)
+		upper = readKey(ns, before)
 	}
-	it, err := v.p.snap.NewIter(&pebble.IterOptions{LowerBound: opt.LowerBound, UpperBound: opt.UpperBound})
-	if err != nil {
-		return err
-	}
-	for ok := it.Last(); ok; ok = it.Prev() {
-		row, err := decodeLoggedRead(decodeRef(it.Key()[17:]), it.Value())
-		more := false
-		if err == nil {
-			more, err = visit(row)
-		}
+	return v.p.walk(lower, upper, true, func(key, value []byte) (bool, error) {
+		row, err := decodeLoggedRead(decodeRef(key[17:]), value)
 		if err != nil {
-			return errors.Join(err, it.Close())
+			return false, err
 		}
-		if !more {
-			break
-		}
-	}
-	return errors.Join(it.Error(), it.Close())
+		return visit(row)
+	})
 }

@@ -3,7 +3,6 @@ package projections
 import (
 	"encoding/binary"
 	"errors"
-	"github.com/cockroachdb/pebble/v2"
 	"mneme/internal/events"
 )
 
@@ -75,22 +74,11 @@ func (v recordReads) Doc(part, doc uint32) (Doc, bool, error) {
 
 // Docs visits a partition's versions backwards from DocID below (exclusive).
 func (v recordReads) Docs(part, below uint32, visit func(doc uint32, d Doc) (bool, error)) error {
-	it, err := v.p.snap.NewIter(&pebble.IterOptions{LowerBound: docKey(part, 0), UpperBound: docKey(part, below)})
-	if err != nil {
-		return err
-	}
-	for ok := it.Last(); ok; ok = it.Prev() {
-		d, err := decodeDoc(it.Value())
-		more := false
-		if err == nil {
-			more, err = visit(binary.BigEndian.Uint32(it.Key()[5:]), d)
-		}
+	return v.p.walk(docKey(part, 0), docKey(part, below), true, func(key, value []byte) (bool, error) {
+		d, err := decodeDoc(value)
 		if err != nil {
-			return errors.Join(err, it.Close())
+			return false, err
 		}
-		if !more {
-			break
-		}
-	}
-	return errors.Join(it.Error(), it.Close())
+		return visit(binary.BigEndian.Uint32(key[5:]), d)
+	})
 }

@@ -3,8 +3,8 @@ package projections
 import (
 	"encoding/binary"
 	"errors"
-	"github.com/cockroachdb/pebble/v2"
 	"mneme/internal/events"
+	"mneme/internal/storage"
 )
 
 // vectorReads are the reads of vectors and spaces.
@@ -14,20 +14,13 @@ type vectorReads struct{ p *published }
 // The row's bytes are valid during the call only.
 func (v vectorReads) Vectors(part uint32, space SpaceKey, from uint32, visit func(id uint32, row VectorRow) error) error {
 	prefix := vectorPrefix(part, space)
-	it, err := v.p.snap.NewIter(&pebble.IterOptions{LowerBound: be32(prefix[:len(prefix):len(prefix)], from), UpperBound: prefixOptions(prefix).UpperBound})
-	if err != nil {
-		return err
-	}
-	for ok := it.First(); ok; ok = it.Next() {
-		row, err := decodeVectorRow(it.Value())
-		if err == nil {
-			err = visit(binary.BigEndian.Uint32(it.Key()[13:]), row)
-		}
+	return v.p.walk(be32(prefix[:len(prefix):len(prefix)], from), storage.PrefixEnd(prefix), false, func(key, value []byte) (bool, error) {
+		row, err := decodeVectorRow(value)
 		if err != nil {
-			return errors.Join(err, it.Close())
+			return false, err
 		}
-	}
-	return errors.Join(it.Error(), it.Close())
+		return true, visit(binary.BigEndian.Uint32(key[13:]), row)
+	})
 }
 
 // Vector returns the vector with a VectorID; false: there is none.

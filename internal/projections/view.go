@@ -1,6 +1,9 @@
 package projections
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/cockroachdb/pebble/v2"
 
 	"mneme/internal/events"
@@ -84,3 +87,26 @@ func (v *View) Reader() pebble.Reader { return v.snap }
 
 // get reads a row; nil when it is not there.
 func (p *published) get(key []byte) ([]byte, error) { return getRow(p.snap, key) }
+
+// walk visits the rows from a key up to another, which is not among them, in order or backwards,
+// until visit returns false. Key and value are valid during the call only.
+func (p *published) walk(lower, upper []byte, backwards bool, visit func(key, value []byte) (bool, error)) error {
+	it, err := p.snap.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	if err != nil {
+		return fmt.Errorf("scan rows %#x: %w", lower[0], err)
+	}
+	first, next := it.First, it.Next
+	if backwards {
+		first, next = it.Last, it.Prev
+	}
+	for more := first(); more; more = more && next() {
+		value, err := it.ValueAndErr()
+		if err == nil {
+			more, err = visit(it.Key(), value)
+		}
+		if err != nil {
+			return errors.Join(err, it.Close())
+		}
+	}
+	return errors.Join(it.Error(), it.Close())
+}
