@@ -155,6 +155,9 @@ func (d *draft) makeKeys() []string {
 		for _, name := range graphNames(d.graph.change) {
 			keys = append(keys, "entity "+string(h.Namespace[:])+name)
 		}
+		if severs(d.graph.change) {
+			keys = append(keys, "severed "+string(h.Namespace[:]))
+		}
 	}
 	return keys
 }

@@ -10,8 +10,8 @@ import (
 
 // graphPlan works out what a change does to the graph as the state has it: the steps of the
 // event, which hold nothing that is there already, and the results that its caller is told.
-// Nothing that it names is changed by another event in flight, see draft.makeKeys, so that the
-// fold finds what it found.
+// Nothing that it names or severs is changed by another event in flight, see draft.makeKeys, so
+// that the fold finds what it found.
 type graphPlan struct {
 	view  *projections.View
 	part  uint32
@@ -308,6 +308,12 @@ func (p *graphPlan) deleteRelation(r memory.GraphRelation, step *events.GraphSte
 	have.living = false
 	p.ends++
 	return nil
+}
+
+// severs reports whether a change may take relations away that it does not name, with an entity
+// at either end: two such changes, of which each has one end, are not in flight together.
+func severs(change *memory.GraphChange) bool {
+	return slices.ContainsFunc(change.Operations, func(op memory.GraphOperation) bool { return len(op.DeleteEntities) > 0 })
 }
 
 // graphNames are the names of entities that a change touches, each once: two changes that
